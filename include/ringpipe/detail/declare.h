@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What RP_PROVIDER, RP_EVENT and RP_STRUCT expand to. The layouts here are ABI between an object
+ * compiled today and the library of tomorrow: structs grow at the end, `size` says how far.
+ */
+#ifndef RINGPIPE_DETAIL_DECLARE_H
+#define RINGPIPE_DETAIL_DECLARE_H
+
+#include <stdbool.h>
+#include <string.h>
+
+#include <ringpipe/detail/map.h>
+#include <ringpipe/types.h>
+
+#ifdef __cplusplus
+#include <uchar.h>
+typedef char16_t rp_char16;
+static_assert(sizeof(void *) == 8, "ringpipe knows 64-bit machines only");
+#else
+typedef uint_least16_t rp_char16;
+_Static_assert(sizeof(void *) == 8, "ringpipe knows 64-bit machines only");
+#endif
+
+#define RP_FIELDS_MAX 128u	/* of an event made at run time; a declared one has up to 31 */
+
+struct rp_provider;
+
+/* A declared provider. `core` is the library's. */
+struct rp_provider_decl {
+	uint32_t size;
+	uint32_t reserved;
+	const char *name;
+	struct rp_provider *core;
+};
+
+/* What never changes about an event. */
+struct rp_event_decl {
+	uint32_t size;
+	uint32_t id;
+	struct rp_provider_decl *provider;
+	const char *name;
+	const char *message;		/* or NULL */
+	const struct rp_field *fields;
+	uint64_t keywords;
+	uint16_t field_count;
+	uint8_t version;
+	uint8_t level;
+	uint8_t opcode;
+	uint8_t flags;			/* enum rp_event_flags */
+	uint16_t reserved;
+};
+
+enum rp_event_flags {
+	RP_EVENT_NO_STACK = 1,		/* never capture a stack for this one */
+};
+
+/*
+ * An event in one object. `enable` is the whole question "does anyone want this": bits 0-39
+ * sessions, 40-47 exporters, 48-63 the kernel's USDT semaphore, which only the kernel writes.
+ */
+struct rp_event {
+	uint64_t enable;
+	uint32_t index;			/* the library's number for it */
+	uint32_t reserved;
+	const struct rp_event_decl *decl;
+	void *core;
+};
+
+/* Everything declared in one executable or shared object. */
+struct rp_object {
+	uint32_t size;
+	uint32_t registered;
+	struct rp_event **events, **events_end;
+	struct rp_provider_decl **providers, **providers_end;
+};
+
+RP_BEGIN_DECLS
+RP_PUBLIC void rp_object_register(struct rp_object *object);
+RP_PUBLIC void rp_object_unregister(struct rp_object *object);
+RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts,
+			     unsigned int part_count);
+
+/* The linker makes these at the ends of each object's own tables. */
+extern struct rp_event *__start_rp_events[] __attribute__((weak, visibility("hidden")));
+extern struct rp_event *__stop_rp_events[] __attribute__((weak, visibility("hidden")));
+extern struct rp_provider_decl *__start_rp_providers[] __attribute__((weak, visibility("hidden")));
+extern struct rp_provider_decl *__stop_rp_providers[] __attribute__((weak, visibility("hidden")));
+
+__attribute__((weak, visibility("hidden"))) struct rp_object rp_object_ = {
+	sizeof(struct rp_object), 0, NULL, NULL, NULL, NULL,
+};
+RP_END_DECLS
+
+/* One pair per file; the library takes the first call of each object and ignores the rest. */
+__attribute__((constructor)) static void rp_object_constructor_(void)
+{
+	rp_object_.events = __start_rp_events;
+	rp_object_.events_end = __stop_rp_events;
+	rp_object_.providers = __start_rp_providers;
+	rp_object_.providers_end = __stop_rp_providers;
+	rp_object_register(&rp_object_);
+}
+
+__attribute__((destructor)) static void rp_object_destructor_(void)
+{
+	rp_object_unregister(&rp_object_);
+}
+
+/* `retain` keeps the linker's garbage collection away; older compilers need no such word. */
+#if defined(__has_attribute)
+#if __has_attribute(retain)
+#define RP_TABLE_ENTRY_(table) __attribute__((used, retain, section(table)))
+#endif
+#endif
+#ifndef RP_TABLE_ENTRY_
+#define RP_TABLE_ENTRY_(table) __attribute__((used, section(table)))
+#endif
+
+/*
+ * The gate: a compare with memory, fused with its branch. asm, because a compiler turns an atomic
+ * load into three instructions and would hoist a plain one out of a loop.
+ */
+#if defined(__x86_64__)
+#define RP_GATE_(word, label) \
+	__asm__ goto("cmpq $0, %0\n\tjne %l[" #label "]" : : "m"(word) : "cc" : label)
+#else
+#define RP_GATE_(word, label) \
+	do { \
+		if (__builtin_expect(__atomic_load_n(&(word), __ATOMIC_RELAXED) != 0, 0)) \
+			goto label; \
+	} while (0)
+#endif
+
+#if defined(__GNUC__) && !defined(__clang__)
+#define RP_COLD_LABEL_ __attribute__((cold))
+#else
+#define RP_COLD_LABEL_
+#endif
+
+/* Fields: each is a tuple (kind, …) that the macros below take apart by its kind. */
+#define RP_BOOL(n) (SCALAR, BOOL, n)
+#define RP_CHAR(n) (SCALAR, CHAR, n)
+#define RP_I8(n) (SCALAR, I8, n)
+#define RP_U8(n) (SCALAR, U8, n)
+#define RP_I16(n) (SCALAR, I16, n)
+#define RP_U16(n) (SCALAR, U16, n)
+#define RP_I32(n) (SCALAR, I32, n)
+#define RP_U32(n) (SCALAR, U32, n)
+#define RP_I64(n) (SCALAR, I64, n)
+#define RP_U64(n) (SCALAR, U64, n)
+#define RP_F32(n) (SCALAR, F32, n)
+#define RP_F64(n) (SCALAR, F64, n)
+#define RP_POINTER(n) (SCALAR, POINTER, n)
+#define RP_TIME(n) (SCALAR, TIME, n)			/* int64_t ns since 1970 UTC */
+#define RP_GUID(n) (GUID, n)				/* const struct rp_guid * */
+#define RP_STRING(n) (STRING, n)			/* const char *, NULL is "" */
+#define RP_STRING16(n) (STRING16, n)			/* const rp_char16 *, NULL is u"" */
+#define RP_BLOB(n) (BLOB, n)				/* const void *, size_t n_bytes */
+#define RP_ARRAY(type, n) (ARRAY, type, n)		/* const T *, size_t n_count */
+#define RP_STRUCT_FIELD(tag, n) (STRUCT, tag, n)	/* const struct tag * */
+#define RP_STRUCT_ARRAY(tag, n) (STRUCTS, tag, n)	/* const struct tag *, size_t n_count */
+
+#define RP_CTYPE_BOOL bool
+#define RP_CTYPE_CHAR char
+#define RP_CTYPE_I8 int8_t
+#define RP_CTYPE_U8 uint8_t
+#define RP_CTYPE_I16 int16_t
+#define RP_CTYPE_U16 uint16_t
+#define RP_CTYPE_I32 int32_t
+#define RP_CTYPE_U32 uint32_t
+#define RP_CTYPE_I64 int64_t
+#define RP_CTYPE_U64 uint64_t
+#define RP_CTYPE_F32 float
+#define RP_CTYPE_F64 double
+#define RP_CTYPE_POINTER const void *
+#define RP_CTYPE_TIME int64_t
+#define RP_CTYPE_GUID struct rp_guid
+
+/* As parameters of the event's function. */
+#define RP_PARAM_(t) RP_PARAM_I_ t
+#define RP_PARAM_I_(kind, ...) RP_PARAM_##kind(__VA_ARGS__)
+#define RP_PARAM_SCALAR(T, n) RP_CTYPE_##T n
+#define RP_PARAM_GUID(n) const struct rp_guid *n
+#define RP_PARAM_STRING(n) const char *n
+#define RP_PARAM_STRING16(n) const rp_char16 *n
+#define RP_PARAM_BLOB(n) const void *n, size_t n##_bytes
+#define RP_PARAM_ARRAY(T, n) const RP_CTYPE_##T *n, size_t n##_count
+#define RP_PARAM_STRUCT(tag, n) const struct tag *n
+#define RP_PARAM_STRUCTS(tag, n) const struct tag *n, size_t n##_count
+
+/* As arguments handed on. */
+#define RP_ARG_(t) RP_ARG_I_ t
+#define RP_ARG_I_(kind, ...) RP_ARG_##kind(__VA_ARGS__)
+#define RP_ARG_SCALAR(T, n) n
+#define RP_ARG_GUID(n) n
+#define RP_ARG_STRING(n) n
+#define RP_ARG_STRING16(n) n
+#define RP_ARG_BLOB(n) n, n##_bytes
+#define RP_ARG_ARRAY(T, n) n, n##_count
+#define RP_ARG_STRUCT(tag, n) n
+#define RP_ARG_STRUCTS(tag, n) n, n##_count
+
+/* As bytes of the buffer that gathers the small ones. */
+#define RP_ROOM_(t) RP_ROOM_I_ t
+#define RP_ROOM_I_(kind, ...) RP_ROOM_##kind(__VA_ARGS__)
+#define RP_ROOM_SCALAR(T, n) + sizeof(RP_CTYPE_##T)
+#define RP_ROOM_GUID(n) + sizeof(struct rp_guid)
+#define RP_ROOM_STRING(n)
+#define RP_ROOM_STRING16(n)
+#define RP_ROOM_BLOB(n) + 2
+#define RP_ROOM_ARRAY(T, n) + 2
+#define RP_ROOM_STRUCT(tag, n) + sizeof(struct tag)
+#define RP_ROOM_STRUCTS(tag, n) + 2
+
+/* As calls that lay the payload out. */
+#define RP_PUT_(t) RP_PUT_I_ t
+#define RP_PUT_I_(kind, ...) RP_PUT_##kind(__VA_ARGS__)
+#define RP_PUT_SCALAR(T, n) rp_pack_copy_(&pack_, &n, sizeof(n));
+#define RP_PUT_GUID(n) rp_pack_copy_(&pack_, n, sizeof(struct rp_guid));
+#define RP_PUT_STRING(n) \
+	rp_pack_refer_(&pack_, n ? n : "", n ? strlen(n) + 1 : 1);
+#define RP_PUT_STRING16(n) \
+	rp_pack_refer_(&pack_, n ? (const void *)n : "\0", n ? rp_string16_bytes_(n) : 2);
+#define RP_PUT_BLOB(n) rp_pack_array_(&pack_, n, n##_bytes, 1);
+#define RP_PUT_ARRAY(T, n) rp_pack_array_(&pack_, n, n##_count, sizeof(*n));
+#define RP_PUT_STRUCT(tag, n) rp_pack_copy_(&pack_, n, sizeof(*n));
+#define RP_PUT_STRUCTS(tag, n) rp_pack_array_(&pack_, n, n##_count, sizeof(*n));
+
+/* As descriptions. */
+#define RP_DESC_(t) RP_DESC_I_ t
+#define RP_DESC_I_(kind, ...) RP_DESC_##kind(__VA_ARGS__)
+#define RP_DESC_SCALAR(T, n) { #n, NULL, 0, RP_TYPE_##T, 0, 0 }
+#define RP_DESC_GUID(n) { #n, NULL, 0, RP_TYPE_GUID, 0, 0 }
+#define RP_DESC_STRING(n) { #n, NULL, 0, RP_TYPE_STRING, 0, 0 }
+#define RP_DESC_STRING16(n) { #n, NULL, 0, RP_TYPE_STRING16, 0, 0 }
+#define RP_DESC_BLOB(n) { #n, NULL, 0, RP_TYPE_ARRAY, RP_TYPE_U8, 0 }
+#define RP_DESC_ARRAY(T, n) { #n, NULL, 0, RP_TYPE_ARRAY, RP_TYPE_##T, 0 }
+#define RP_DESC_STRUCT(tag, n) \
+	{ #n, tag##_fields_, sizeof(tag##_fields_) / sizeof(tag##_fields_[0]), RP_TYPE_STRUCT, 0, 0 }
+#define RP_DESC_STRUCTS(tag, n) \
+	{ #n, tag##_fields_, sizeof(tag##_fields_) / sizeof(tag##_fields_[0]), RP_TYPE_ARRAY, \
+	  RP_TYPE_STRUCT, 0 }
+
+/* As members of a struct: fixed-size types only. */
+#define RP_MEMBER_(t) RP_MEMBER_I_ t
+#define RP_MEMBER_I_(kind, ...) RP_MEMBER_##kind(__VA_ARGS__)
+#define RP_MEMBER_SCALAR(T, n) RP_CTYPE_##T n;
+#define RP_MEMBER_GUID(n) struct rp_guid n;
+#define RP_MEMBER_STRUCT(tag, n) struct tag n;
+
+struct rp_pack_ {
+	unsigned char *room;
+	struct rp_part *parts;
+	unsigned int at, from, count;
+};
+
+static inline __attribute__((always_inline)) void rp_pack_flush_(struct rp_pack_ *pack)
+{
+	if (pack->at == pack->from)
+		return;
+	pack->parts[pack->count].base = pack->room + pack->from;
+	pack->parts[pack->count++].size_bytes = pack->at - pack->from;
+	pack->from = pack->at;
+}
+
+static inline __attribute__((always_inline)) void rp_pack_copy_(struct rp_pack_ *pack,
+								const void *from, size_t size)
+{
+	if (from)
+		memcpy(pack->room + pack->at, from, size);
+	else
+		memset(pack->room + pack->at, 0, size);
+	pack->at += (unsigned int)size;
+}
+
+static inline __attribute__((always_inline)) void rp_pack_refer_(struct rp_pack_ *pack,
+								 const void *from, size_t size)
+{
+	rp_pack_flush_(pack);
+	pack->parts[pack->count].base = from;
+	pack->parts[pack->count++].size_bytes = size;
+}
+
+static inline __attribute__((always_inline)) void
+rp_pack_array_(struct rp_pack_ *pack, const void *from, size_t count, size_t element_size)
+{
+	/* A count that does not fit makes a payload that does not fit: refused as too large. */
+	uint16_t count16 = (uint16_t)count;
+
+	rp_pack_copy_(pack, &count16, sizeof(count16));
+	if (count)
+		rp_pack_refer_(pack, from, count * element_size);
+}
+
+static inline size_t rp_string16_bytes_(const rp_char16 *string)
+{
+	size_t units = 0;
+
+	while (string[units])
+		units++;
+	return (units + 1) * 2;
+}
+
+/* Chooses EMIT_0_ for keywords alone, EMIT_N_ for keywords and fields. */
+#define RP_ARITY_(...) \
+	RP_COUNT_I_(__VA_ARGS__, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, \
+		    N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, 0_, 0_)
+#define RP_EVENT_EMIT_(provider, event, id, version, level, opcode, message, ...) \
+	RP_CAT_(RP_EVENT_EMIT_, RP_ARITY_(__VA_ARGS__)) \
+	(provider, event, id, version, level, opcode, message, __VA_ARGS__)
+
+#define RP_PROVIDER_EMIT_(ident, provider_name) \
+	RP_BEGIN_DECLS \
+	__attribute__((weak, visibility("hidden"))) struct rp_provider_decl ident##_provider_ = { \
+		sizeof(struct rp_provider_decl), 0, provider_name, NULL }; \
+	RP_END_DECLS \
+	static struct rp_provider_decl *ident##_provider_entry_ RP_TABLE_ENTRY_("rp_providers") = \
+		&ident##_provider_; \
+	static inline __attribute__((unused)) struct rp_provider *ident##_provider(void) \
+	{ \
+		return ident##_provider_.core; \
+	} \
+	struct rp_provider
+
+#define RP_STRUCT_EMIT_(tag, ...) \
+	struct tag { \
+		RP_MAP_(RP_MEMBER_, RP_NOTHING_, __VA_ARGS__) \
+	} __attribute__((packed)); \
+	static const struct rp_field tag##_fields_[] __attribute__((unused)) = { \
+		RP_MAP_(RP_DESC_, RP_COMMA_, __VA_ARGS__) }; \
+	struct rp_provider
+
+#define RP_EVENT_SITE_(provider, event, id, version, level, opcode, message, keywords, fields, n) \
+	static const struct rp_event_decl provider##_##event##_decl_ = { \
+		sizeof(struct rp_event_decl), id, &provider##_provider_, #event, message, fields, \
+		keywords, n, version, level, opcode, 0, 0 }; \
+	RP_BEGIN_DECLS \
+	__attribute__((weak, visibility("hidden"), section(".probes"), aligned(32))) \
+	struct rp_event provider##_##event##_event_ = { \
+		0, 0, 0, &provider##_##event##_decl_, NULL }; \
+	RP_END_DECLS \
+	static struct rp_event *provider##_##event##_entry_ RP_TABLE_ENTRY_("rp_events") = \
+		&provider##_##event##_event_; \
+	static inline __attribute__((unused)) int provider##_##event##_enabled(void) \
+	{ \
+		return __atomic_load_n(&provider##_##event##_event_.enable, __ATOMIC_RELAXED) != 0; \
+	}
+
+/* The gate stays at the site; everything else goes out of line. */
+#define RP_EVENT_CALL_(name, params, args) \
+	static inline __attribute__((always_inline, unused)) int name params \
+	{ \
+		RP_GATE_(name##_event_.enable, wanted); \
+		return 0; \
+	wanted: RP_COLD_LABEL_; \
+		return name##_write_ args; \
+	}
+
+#define RP_EVENT_EMIT_0_(provider, event, id, version, level, opcode, message, keywords) \
+	RP_EVENT_SITE_(provider, event, id, version, level, opcode, message, keywords, NULL, 0) \
+	static __attribute__((noinline, unused)) int provider##_##event##_write_(void) \
+	{ \
+		return rp_event_write(&provider##_##event##_event_, NULL, 0); \
+	} \
+	RP_EVENT_CALL_(provider##_##event, (void), ()) \
+	struct rp_provider
+
+#define RP_EVENT_EMIT_N_(provider, event, id, version, level, opcode, message, keywords, ...) \
+	static const struct rp_field provider##_##event##_fields_[] = { \
+		RP_MAP_(RP_DESC_, RP_COMMA_, __VA_ARGS__) }; \
+	RP_EVENT_SITE_(provider, event, id, version, level, opcode, message, keywords, \
+		       provider##_##event##_fields_, RP_COUNT_(__VA_ARGS__)) \
+	static __attribute__((noinline, unused)) int provider##_##event##_write_( \
+		RP_MAP_(RP_PARAM_, RP_COMMA_, __VA_ARGS__)) \
+	{ \
+		unsigned char room_[8 RP_MAP_(RP_ROOM_, RP_NOTHING_, __VA_ARGS__)]; \
+		struct rp_part parts_[2 * RP_COUNT_(__VA_ARGS__) + 1]; \
+		struct rp_pack_ pack_ = { room_, parts_, 0, 0, 0 }; \
+		RP_MAP_(RP_PUT_, RP_NOTHING_, __VA_ARGS__) \
+		rp_pack_flush_(&pack_); \
+		return rp_event_write(&provider##_##event##_event_, parts_, pack_.count); \
+	} \
+	RP_EVENT_CALL_(provider##_##event, (RP_MAP_(RP_PARAM_, RP_COMMA_, __VA_ARGS__)), \
+		       (RP_MAP_(RP_ARG_, RP_COMMA_, __VA_ARGS__))) \
+	struct rp_provider
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * RP_MAP(m, sep, a, b, c) is m(a) sep() m(b) sep() m(c), for up to 32 arguments. C has no loop over
+ * macro arguments; this is the one place that spells it out.
+ */
+#ifndef RINGPIPE_DETAIL_MAP_H
+#define RINGPIPE_DETAIL_MAP_H
+
+#define RP_COMMA_() ,
+#define RP_NOTHING_()
+#define RP_CAT_(a, b) RP_CAT_I_(a, b)
+#define RP_CAT_I_(a, b) a##b
+
+#define RP_COUNT_(...) RP_COUNT_I_(__VA_ARGS__, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, \
+	23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define RP_COUNT_I_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, \
+	a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, \
+	a33, n, ...) n
+
+#define RP_MAP_(m, sep, ...) RP_CAT_(RP_MAP_, RP_COUNT_(__VA_ARGS__))(m, sep, __VA_ARGS__)
+
+#define RP_MAP_1(m, s, x) m(x)
+#define RP_MAP_2(m, s, x, ...) m(x) s() RP_MAP_1(m, s, __VA_ARGS__)
+#define RP_MAP_3(m, s, x, ...) m(x) s() RP_MAP_2(m, s, __VA_ARGS__)
+#define RP_MAP_4(m, s, x, ...) m(x) s() RP_MAP_3(m, s, __VA_ARGS__)
+#define RP_MAP_5(m, s, x, ...) m(x) s() RP_MAP_4(m, s, __VA_ARGS__)
+#define RP_MAP_6(m, s, x, ...) m(x) s() RP_MAP_5(m, s, __VA_ARGS__)
+#define RP_MAP_7(m, s, x, ...) m(x) s() RP_MAP_6(m, s, __VA_ARGS__)
+#define RP_MAP_8(m, s, x, ...) m(x) s() RP_MAP_7(m, s, __VA_ARGS__)
+#define RP_MAP_9(m, s, x, ...) m(x) s() RP_MAP_8(m, s, __VA_ARGS__)
+#define RP_MAP_10(m, s, x, ...) m(x) s() RP_MAP_9(m, s, __VA_ARGS__)
+#define RP_MAP_11(m, s, x, ...) m(x) s() RP_MAP_10(m, s, __VA_ARGS__)
+#define RP_MAP_12(m, s, x, ...) m(x) s() RP_MAP_11(m, s, __VA_ARGS__)
+#define RP_MAP_13(m, s, x, ...) m(x) s() RP_MAP_12(m, s, __VA_ARGS__)
+#define RP_MAP_14(m, s, x, ...) m(x) s() RP_MAP_13(m, s, __VA_ARGS__)
+#define RP_MAP_15(m, s, x, ...) m(x) s() RP_MAP_14(m, s, __VA_ARGS__)
+#define RP_MAP_16(m, s, x, ...) m(x) s() RP_MAP_15(m, s, __VA_ARGS__)
+#define RP_MAP_17(m, s, x, ...) m(x) s() RP_MAP_16(m, s, __VA_ARGS__)
+#define RP_MAP_18(m, s, x, ...) m(x) s() RP_MAP_17(m, s, __VA_ARGS__)
+#define RP_MAP_19(m, s, x, ...) m(x) s() RP_MAP_18(m, s, __VA_ARGS__)
+#define RP_MAP_20(m, s, x, ...) m(x) s() RP_MAP_19(m, s, __VA_ARGS__)
+#define RP_MAP_21(m, s, x, ...) m(x) s() RP_MAP_20(m, s, __VA_ARGS__)
+#define RP_MAP_22(m, s, x, ...) m(x) s() RP_MAP_21(m, s, __VA_ARGS__)
+#define RP_MAP_23(m, s, x, ...) m(x) s() RP_MAP_22(m, s, __VA_ARGS__)
+#define RP_MAP_24(m, s, x, ...) m(x) s() RP_MAP_23(m, s, __VA_ARGS__)
+#define RP_MAP_25(m, s, x, ...) m(x) s() RP_MAP_24(m, s, __VA_ARGS__)
+#define RP_MAP_26(m, s, x, ...) m(x) s() RP_MAP_25(m, s, __VA_ARGS__)
+#define RP_MAP_27(m, s, x, ...) m(x) s() RP_MAP_26(m, s, __VA_ARGS__)
+#define RP_MAP_28(m, s, x, ...) m(x) s() RP_MAP_27(m, s, __VA_ARGS__)
+#define RP_MAP_29(m, s, x, ...) m(x) s() RP_MAP_28(m, s, __VA_ARGS__)
+#define RP_MAP_30(m, s, x, ...) m(x) s() RP_MAP_29(m, s, __VA_ARGS__)
+#define RP_MAP_31(m, s, x, ...) m(x) s() RP_MAP_30(m, s, __VA_ARGS__)
+#define RP_MAP_32(m, s, x, ...) m(x) s() RP_MAP_31(m, s, __VA_ARGS__)
+
+#endif

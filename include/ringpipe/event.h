@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events: declared in one line, typed by the compiler, free while nobody listens.
+ *
+ *	RP_PROVIDER(shop, "Shop-Orders");
+ *	RP_EVENT(shop, order_placed, 1, RP_LEVEL_INFORMATIONAL, 0x1,
+ *		 RP_U64(order_id), RP_STRING(customer), RP_F64(total));
+ *
+ *	shop_order_placed(id, customer, total);
+ *	if (shop_order_placed_enabled()) ...
+ *
+ * The lines may stand in a header that many files and libraries include. Each executable or shared
+ * object that includes them gets an enable word of its own (hidden, so neither a GOT nor a COPY
+ * relocation stands between the site and its word); the library knows them all as one event.
+ */
+#ifndef RINGPIPE_EVENT_H
+#define RINGPIPE_EVENT_H
+
+#include <ringpipe/detail/declare.h>
+#include <ringpipe/provider.h>
+#include <ringpipe/types.h>
+
+/*
+ * Declares an event and its functions, in a file or in a header:
+ *	int <provider>_<event>(fields…)		writes it; returns as rp_event_write()
+ *	int <provider>_<event>_enabled(void)	whether it is worth preparing costly arguments
+ * `id` is unique in the provider. Up to 31 fields, of the kinds in the table; without a field, end
+ * after the keywords. Keywords 0: in every session of the provider.
+ *
+ *	RP_BOOL RP_CHAR RP_I8 RP_U8 … RP_I64 RP_U64 RP_F32 RP_F64 RP_POINTER
+ *	RP_TIME(n)			int64_t, nanoseconds since 1970 UTC
+ *	RP_GUID(n)			const struct rp_guid *; NULL is all zeros
+ *	RP_STRING(n)			const char *, UTF-8; NULL is ""
+ *	RP_STRING16(n)			const rp_char16 *; NULL is u""
+ *	RP_BLOB(n)			const void *n, size_t n_bytes
+ *	RP_ARRAY(U32, n)		const uint32_t *n, size_t n_count
+ *	RP_STRUCT_FIELD(tag, n)		const struct tag *n, of an RP_STRUCT(tag, …)
+ *	RP_STRUCT_ARRAY(tag, n)		const struct tag *n, size_t n_count
+ */
+#define RP_EVENT(provider, event, id, level, ...) \
+	RP_EVENT_EMIT_(provider, event, id, 0, level, RP_OPCODE_INFO, NULL, __VA_ARGS__)
+
+/* The same with a version, an opcode and a message ("{0} paid {1}", or NULL). */
+#define RP_EVENT_EX(provider, event, id, version, level, opcode, message, ...) \
+	RP_EVENT_EMIT_(provider, event, id, version, level, opcode, message, __VA_ARGS__)
+
+/*
+ * Declares `struct tag` for use in events: packed, of fixed-size members (numbers, RP_GUID, RP_TIME,
+ * RP_POINTER, RP_STRUCT_FIELD of another).
+ */
+#define RP_STRUCT(tag, ...) RP_STRUCT_EMIT_(tag, __VA_ARGS__)
+
+RP_BEGIN_DECLS
+
+/*
+ * Writes one event whose payload is the parts, one after another, laid out as the event's fields
+ * say (types.h). Generated functions call it; call it yourself for events made at run time.
+ *
+ * Context: any thread, any signal handler, also one that interrupted malloc or this function. Does
+ * not wait, allocate or enter the kernel, but for one futex wake-up when a sleeping drain thread
+ * has a ring half full. Not in a vfork child.
+ * Return: 0 when every session that wanted the event has it, or none did; -ENOBUFS when at least
+ * one lost it for want of room, -EMSGSIZE when the payload exceeds RP_PAYLOAD_MAX. What is lost is
+ * counted, in the session and in its stream.
+ */
+RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts,
+			     unsigned int part_count);
+
+/* Whether anyone, in this process or in the kernel, wants the event. Context: any. */
+static inline int rp_event_enabled(const struct rp_event *event)
+{
+	return __atomic_load_n(&event->enable, __ATOMIC_RELAXED) != 0;
+}
+
+/*
+ * Makes an event at run time. Everything in `decl`, fields and strings included, is copied.
+ * decl->provider is not looked at. The event lives until rp_event_destroy() or the end of its
+ * provider.
+ *
+ * Context: any thread, not a signal handler; may allocate.
+ * Return: 0; -EINVAL for an empty or over-long name, a level above 5, a field whose type cannot be,
+ * or more than RP_FIELDS_MAX fields; -EEXIST when the provider has another event of this id;
+ * -ENOMEM.
+ */
+RP_PUBLIC int rp_event_create(struct rp_provider *provider, const struct rp_event_decl *decl,
+			      struct rp_event **ret_event);
+
+/*
+ * Takes an event made at run time back. What was written is still delivered. No thread may write
+ * the event any more. NULL is fine.
+ *
+ * Context: any thread, not a signal handler.
+ */
+RP_PUBLIC void rp_event_destroy(struct rp_event *event);
+
+RP_END_DECLS
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads .nettrace files, ours and the .NET runtime's (V4). Everything is checked before it is
+ * believed: a damaged or hostile file gives an error, never a crash or unbounded memory.
+ *
+ *	rp_reader_open(path, &reader);
+ *	while ((ret = rp_reader_next(reader, &event)) == 1) ...
+ *	rp_reader_close(reader);
+ */
+#ifndef RINGPIPE_READER_H
+#define RINGPIPE_READER_H
+
+#include <stdio.h>
+
+#include <ringpipe/types.h>
+
+RP_BEGIN_DECLS
+
+struct rp_reader;
+
+/* About the recording as a whole. Set size first. */
+struct rp_reader_info {
+	uint32_t size;
+	uint32_t process_id;
+	int64_t start_utc_ns;		/* since 1970 */
+	uint64_t start_ticks;		/* the clock at that moment */
+	uint64_t ticks_per_second;
+	uint32_t processors;
+	uint32_t pointer_bytes;
+};
+
+/*
+ * A field as the file describes it. `type` is one of RP_TYPE_*: what nettrace stores differently is
+ * told in `wire_bytes` (a bool of 4 bytes, a char of 2); strings are STRING16 (V4).
+ */
+struct rp_reader_field {
+	const char *name;
+	const struct rp_reader_field *members;
+	uint16_t member_count;
+	uint8_t type;			/* enum rp_type */
+	uint8_t element;		/* of an ARRAY */
+	uint8_t wire_bytes;		/* of a fixed-size value or element, else 0 */
+	uint8_t reserved[3];
+};
+
+/* A kind of event, as the file describes it. Lives as long as the reader. */
+struct rp_reader_type {
+	const char *provider;
+	const char *name;		/* may be "" */
+	uint32_t id;
+	uint32_t metadata_id;
+	uint32_t version;
+	uint32_t level;
+	uint32_t opcode;
+	uint32_t field_count;
+	uint64_t keywords;
+	const struct rp_reader_field *fields;
+	void *user;			/* the caller's, NULL at first */
+};
+
+/* One event. Pointers are valid until the next call. */
+struct rp_reader_event {
+	uint32_t size;
+	uint32_t sequence;		/* the thread's number for it */
+	struct rp_reader_type *type;
+	int64_t time_ns;		/* since the start of the recording */
+	uint64_t thread;
+	uint64_t capture_thread;
+	uint32_t processor;
+	uint32_t frame_count;
+	const void *frames;		/* frame_count times pointer_bytes, unaligned, innermost first */
+	struct rp_guid activity;	/* zero: none */
+	struct rp_guid related_activity;
+	const void *payload;
+	size_t payload_bytes;
+};
+
+/* What was read so far. Set size first. */
+struct rp_reader_stats {
+	uint32_t size;
+	uint32_t ended;			/* 1: the end of the stream was seen */
+	uint64_t events;
+	uint64_t lost;			/* by the numbers of threads and sequence points */
+	uint64_t threads;		/* capture threads that wrote */
+	uint64_t sequence_points;
+	uint64_t bytes;
+	uint64_t unordered;		/* events earlier than the one before them in the stream */
+};
+
+/*
+ * Opens a file and reads its head.
+ *
+ * Context: any thread; allocates.
+ * Return: 0; what open(2) said; -EBADMSG: not a nettrace file, or its head is damaged;
+ * -EPROTONOSUPPORT: a version this reader does not know; -ENOMEM.
+ */
+RP_PUBLIC int rp_reader_open(const char *path, struct rp_reader **ret_reader);
+
+/* The same from a descriptor, which may be a pipe or a socket; the reader does not close it. */
+RP_PUBLIC int rp_reader_open_fd(int fd, struct rp_reader **ret_reader);
+
+/* The same from memory, which the caller keeps until rp_reader_close(). */
+RP_PUBLIC int rp_reader_open_memory(const void *bytes, size_t size, struct rp_reader **ret_reader);
+
+/* NULL is fine. */
+RP_PUBLIC void rp_reader_close(struct rp_reader *reader);
+
+/*
+ * The next event in the order of the stream.
+ *
+ * Return: 1 with an event; 0 at the end of the stream; -ENODATA: the file stops before its end (all
+ * whole events before that were given); -EBADMSG: damaged, rp_reader_error() says how and where;
+ * -EIO and what else read(2) says; -ENOMEM. After an error every further call returns it again.
+ */
+RP_PUBLIC int rp_reader_next(struct rp_reader *reader, struct rp_reader_event *ret_event);
+
+RP_PUBLIC void rp_reader_get_info(const struct rp_reader *reader, struct rp_reader_info *ret_info);
+RP_PUBLIC void rp_reader_get_stats(const struct rp_reader *reader,
+				   struct rp_reader_stats *ret_stats);
+
+/* A sentence about the last error with its offset in the file, or "". */
+RP_PUBLIC const char *rp_reader_error(const struct rp_reader *reader);
+
+/*
+ * Prints an event's fields as the members of one JSON object, `{"order_id":1,"customer":"x"}`, values
+ * by their type (64-bit integers as numbers, blobs as hex, GUIDs and times as strings, NaN as null).
+ * A payload shorter than its description ends the object early with "…truncated":true.
+ *
+ * Return: 0; -EIO when the stream refused.
+ */
+RP_PUBLIC int rp_reader_print_json(const struct rp_reader_event *event, FILE *stream);
+
+RP_END_DECLS
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* All that a program which writes events needs. reader.h stands apart. */
+#ifndef RINGPIPE_RINGPIPE_H
+#define RINGPIPE_RINGPIPE_H
+
+#include <ringpipe/activity.h>
+#include <ringpipe/event.h>
+#include <ringpipe/listener.h>
+#include <ringpipe/provider.h>
+#include <ringpipe/session.h>
+#include <ringpipe/types.h>
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sessions: who listens to what, and where it goes.
+ */
+#ifndef RINGPIPE_SESSION_H
+#define RINGPIPE_SESSION_H
+
+#include <ringpipe/types.h>
+
+RP_BEGIN_DECLS
+
+struct rp_session;
+
+#define RP_SESSIONS_MAX 40u
+#define RP_SESSION_BUFFER_MIN (1u << 20)
+
+/* Which event ids of a provider a session takes; none given: all. */
+struct rp_event_filter {
+	uint32_t size;
+	uint8_t enable;			/* 1: only these ids; 0: all but these */
+	uint8_t reserved[3];
+	const uint32_t *ids;
+	size_t id_count;
+};
+
+/* One provider that a session wants. */
+struct rp_session_provider {
+	uint32_t size;
+	uint8_t level;			/* 0 to 5; 0 takes events of every level */
+	uint8_t reserved[3];
+	const char *name;		/* "*": every provider, those to come included */
+	uint64_t keywords;		/* 0: only events without keywords */
+	const char *filter_data;	/* arguments for the provider's callback, or NULL */
+	const struct rp_event_filter *filter;	/* or NULL */
+};
+
+enum rp_session_flags {
+	RP_SESSION_STACKS = 1,		/* capture the writer's stack with each event */
+	RP_SESSION_CAUSAL = 2,		/* fence each timestamp: order between threads is causal */
+};
+
+struct rp_session_options {
+	uint32_t size;
+	uint32_t flags;			/* enum rp_session_flags */
+	const char *name;		/* for listings; NULL: "session" */
+	size_t buffer_bytes;		/* the ceiling of all rings; 0: 64 MB */
+	const struct rp_session_provider *providers;
+	size_t provider_count;
+	const char *output_path;	/* a file to make or overwrite, or NULL */
+	int output_fd;			/* with no path: a socket, pipe or file; the session closes it */
+	uint32_t reserved;		/* 0 */
+};
+
+/* Why events were lost. One list gives the enum, the names and the texts. */
+#define RP_LOSS_REASONS(X) \
+	X(FULL, "full", "the ring had no room") \
+	X(TOO_BIG, "too-big", "the payload exceeded 64 KB or the ring") \
+	X(BUSY, "busy", "every fallback ring was held by another writer") \
+	X(SINK, "sink", "the file, socket or listener failed") \
+	X(DAMAGED, "damaged", "a writer left while holding a ring")
+
+enum rp_loss_reason {
+#define X(name, text, why) RP_LOSS_##name,
+	RP_LOSS_REASONS(X)
+#undef X
+	RP_LOSS_REASON_COUNT,
+};
+
+/* The reason's name, as in EventsLost events; NULL for an unknown one. */
+RP_PUBLIC const char *rp_loss_reason_name(enum rp_loss_reason reason);
+
+struct rp_session_stats {
+	uint32_t size;
+	int32_t error;			/* 0, or -errno of what ended the session */
+	uint64_t delivered;		/* events handed to the sink and accepted */
+	uint64_t lost;			/* the sum of lost_by */
+	uint64_t lost_by[RP_LOSS_REASON_COUNT];
+	uint64_t bytes;			/* written to the output */
+	uint64_t memory_bytes;		/* held by rings and buffers now */
+	uint64_t clamped;		/* events whose time was moved to keep the order */
+	uint32_t rings;
+	uint32_t reserved;
+};
+
+/*
+ * Starts a session that streams nettrace to a file, pipe or socket. Everything in `options` is
+ * copied. When this returns, every event the session wants is on, and provider callbacks have run.
+ * After success the session owns output_fd; on failure the caller still does.
+ *
+ * Context: any thread, not a signal handler; allocates, maps memory, opens the output.
+ * Return: 0; -EINVAL for a provider without a name, a level above 5, no provider, a non-zero unknown
+ * byte in an option struct, or a name that is too long; -ENOSPC with RP_SESSIONS_MAX sessions
+ * running; -ENOMEM; or what open(2) said of the path.
+ */
+RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
+			       struct rp_session **ret_session);
+
+/*
+ * Ends the session: events off, everything written so far delivered, the output complete and
+ * closed, all memory given back. The pointer is dead after this, whatever is returned.
+ *
+ * Context: any thread, not a signal handler, not a listener's or provider's callback on the drain
+ * thread (-EDEADLK, session unchanged). Waits for the drain thread; a peer that does not read is
+ * given up after two seconds.
+ * Return: 0, also for NULL; or -errno of what ended the session early (-ENOSPC: disk full, -EPIPE:
+ * peer gone, -ETIMEDOUT: peer does not read). `ret_stats` may be NULL; set its size first.
+ */
+RP_PUBLIC int rp_session_stop(struct rp_session *session, struct rp_session_stats *ret_stats);
+
+/*
+ * The session's figures now. Set ret_stats->size before the call; it is filled up to that.
+ * Context: any thread, not a signal handler.
+ */
+RP_PUBLIC int rp_session_stats(struct rp_session *session, struct rp_session_stats *ret_stats);
+
+/*
+ * Reads a provider list as in RINGPIPE_CONFIG: name[:keywords[:level[:arguments]]],… with keywords
+ * in hex (missing: 0 after a bare name is all ones, as is an empty field), level 0-5 or a name
+ * (missing: 5), arguments k=v;k2=v2, quoted where they hold a comma.
+ *
+ * `ret_providers` is one allocation, strings included: free() it.
+ *
+ * Context: any thread; allocates.
+ * Return: 0; -EINVAL, with `*ret_at` (unless NULL) the offset of the offending byte; -ENOMEM.
+ */
+RP_PUBLIC int rp_providers_parse(const char *text, struct rp_session_provider **ret_providers,
+				 size_t *ret_count, size_t *ret_at);
+
+RP_END_DECLS
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sessions, from inside: what the sinks, the DiagnosticServer and the front door need beyond
+ * ringpipe/session.h.
+ */
+#ifndef RP_CORE_SESSION_H
+#define RP_CORE_SESSION_H
+
+#include <stdbool.h>
+
+#include <ringpipe/session.h>
+
+#include "core/sink.h"
+
+struct rp_session_setup {
+	const struct rp_session_options *options;
+	struct rp_sink *sink;		/* where the events go; owned by the session after success */
+	uint64_t id;			/* from rp_session_next_id(), or 0 */
+	/* Runs once on the drain thread when the session has ended, by request or by itself. Must
+	 * not block; the session still has to be given to rp_session_stop(). May be NULL. */
+	void (*on_end)(struct rp_session *session, void *data);
+	void *data;
+};
+
+/* An id no other session of this process has; never 0. */
+uint64_t rp_session_next_id(void);
+
+/* As rp_session_start(), with a sink of the caller's. On failure the caller still owns the sink. */
+int rp_session_open(const struct rp_session_setup *setup, struct rp_session **ret_session);
+
+/*
+ * Turns the session's events off and asks the drain thread to finish it; does not wait. on_end tells
+ * when it is done, rp_session_stop() then returns at once. More than one call is fine.
+ */
+void rp_session_finish(struct rp_session *session);
+
+uint64_t rp_session_id(const struct rp_session *session);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where a session's events go: the contract between the drain thread and src/sink/.
+ *
+ * All calls come from the drain thread, except destroy, which comes last from any thread.
+ */
+#ifndef RP_CORE_SINK_H
+#define RP_CORE_SINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <ringpipe/session.h>
+#include <ringpipe/types.h>
+
+struct rp_sink;
+
+/* A kind of event, alive as long as a session may still deliver one. */
+struct rp_event_def {
+	uint32_t index;			/* unique among living definitions; small */
+	uint32_t id;
+	uint64_t serial;		/* unique for ever: an index may be used again */
+	const char *provider;
+	const char *name;
+	const char *message;		/* or NULL */
+	const struct rp_field *fields;
+	uint64_t keywords;
+	uint16_t field_count;
+	uint8_t version;
+	uint8_t level;
+	uint8_t opcode;
+	uint8_t flags;
+	uint64_t fields_hash;
+};
+
+/* One event on its way to a sink. Pointers are valid during the call. */
+struct rp_record_view {
+	const struct rp_event_def *def;
+	uint64_t time_ns;		/* CLOCK_MONOTONIC, never before the last one */
+	uint32_t thread;
+	uint32_t processor;
+	const struct rp_guid *activity;	/* or NULL */
+	const struct rp_guid *related_activity;
+	const void *frames;		/* frame_count times 8 bytes */
+	uint32_t frame_count;
+	uint32_t payload_bytes;
+	const void *payload;
+};
+
+struct rp_sink_ops {
+	/* Takes one event. 0; -EAGAIN: no room now, offer it again later; other: the sink failed. */
+	int (*event)(struct rp_sink *sink, const struct rp_record_view *record);
+	/* All events up to time_ns were given; `lost` in all so far. As event(). */
+	int (*sequence_point)(struct rp_sink *sink, uint64_t time_ns, uint64_t lost);
+	/* Hands on what is buffered as far as it goes without waiting. -EAGAIN: some is left. */
+	int (*flush)(struct rp_sink *sink);
+	/* Nothing follows: complete the output. Called again after -EAGAIN. */
+	int (*finish)(struct rp_sink *sink, uint64_t time_ns, uint64_t lost);
+	/*
+	 * The session ended with `error` and without finish(): leave an output that readers take, as
+	 * far as that is possible now, and close it. `lost` counts what was in the sink, too.
+	 */
+	void (*abandon)(struct rp_sink *sink, uint64_t time_ns, uint64_t lost, int error);
+	void (*destroy)(struct rp_sink *sink);
+};
+
+struct rp_sink {
+	const struct rp_sink_ops *ops;
+	uint64_t delivered;		/* events the far side has: written, or queued for a reader */
+	uint64_t pending;		/* events taken but not yet delivered: lost if the sink fails */
+	uint64_t bytes;			/* written */
+	uint64_t memory_bytes;
+};
+
+#endif

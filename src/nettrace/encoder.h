@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes nettrace V4. The encoder knows no file and no session: events in, bytes out. One thread at
+ * a time.
+ */
+#ifndef RP_NETTRACE_ENCODER_H
+#define RP_NETTRACE_ENCODER_H
+
+#include <ringpipe/types.h>
+
+struct rp_encoder;
+struct rp_encoder_event_type;	/* a definition this stream knows, with its conversion plan */
+
+struct rp_encoder_info {
+	uint64_t start_ns;		/* the clock of all times below, at the start */
+	int64_t start_utc_ns;		/* the same moment, since 1970 */
+	uint32_t process_id;
+	uint32_t processors;
+};
+
+/* A definition, as the stream's metadata will tell it. Copied. */
+struct rp_encoder_definition {
+	const char *provider;		/* UTF-8 */
+	const char *name;
+	uint32_t id;
+	uint8_t version;
+	uint8_t level;
+	uint8_t opcode;
+	uint64_t keywords;
+	const struct rp_field *fields;
+	size_t field_count;
+};
+
+struct rp_encoder_event {
+	const struct rp_encoder_event_type *type;
+	uint64_t time_ns;		/* not before the event encoded last */
+	uint64_t thread;
+	uint32_t processor;
+	uint32_t frame_count;		/* up to RP_STACK_MAX */
+	const uint64_t *frames;		/* unaligned is fine */
+	const struct rp_guid *activity;	/* or NULL */
+	const struct rp_guid *related_activity;
+	const void *payload;		/* as types.h lays it out; what is missing at its end reads as zeros */
+	size_t payload_bytes;
+};
+
+/* Makes an encoder; its output begins with the file header and the Trace object. */
+int rp_encoder_create(const struct rp_encoder_info *info, struct rp_encoder **ret_encoder);
+void rp_encoder_destroy(struct rp_encoder *encoder);
+
+/* Makes a definition known; the stream carries it before its first event. */
+int rp_encoder_define(struct rp_encoder *encoder, const struct rp_encoder_definition *definition,
+		      struct rp_encoder_event_type **ret_type);
+
+/* Adds one event: converts strings to UTF-16, gives it its thread's next number. -ENOMEM only. */
+int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *event);
+
+/*
+ * Adds a sequence point: the numbers of all threads that wrote since the last one, and `lost`, the
+ * events lost in the whole session so far, as the number of a made-up capture thread (steps of 2^31
+ * and more are split). The first one, before any event, sets the base.
+ */
+int rp_encoder_sequence_point(struct rp_encoder *encoder, uint64_t time_ns, uint64_t lost);
+
+/* Closes open blocks so that all events so far are in the output. */
+int rp_encoder_flush(struct rp_encoder *encoder);
+
+/* Flushes and writes the end of the stream. Nothing may follow. */
+int rp_encoder_end(struct rp_encoder *encoder);
+
+/*
+ * The finished bytes not yet consumed, whole blocks only. `ret_events` (unless NULL): how many events
+ * are among them and were not told by an earlier call.
+ */
+const void *rp_encoder_output(struct rp_encoder *encoder, size_t *ret_size, uint64_t *ret_events);
+void rp_encoder_consume(struct rp_encoder *encoder, size_t size);
+
+/* Bytes of memory held. */
+size_t rp_encoder_memory(const struct rp_encoder *encoder);
+
+#endif
