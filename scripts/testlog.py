@@ -1,0 +1,68 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Counts the tests of one `meson test` run.
+
+usage: scripts/testlog.py TESTLOG.json
+
+Prints `PASSED FAILED SKIPPED`, then a line for each failed and each skipped test. A program that
+speaks TAP counts as its sub-tests, any other as one test.
+"""
+import json
+import re
+import sys
+
+TAP_LINE = re.compile(r'^(?P<no>not )?ok\b\s*-?\s*(?P<name>.*?)\s*(?:# *SKIP\b\s*(?P<why>.*))?$', re.I)
+
+
+def tap_results(text):
+    """(name, 'passed' | 'failed' | 'skipped', reason) of each sub-test."""
+    results = []
+    for line in text.splitlines():
+        match = TAP_LINE.match(line)
+        if not match:
+            continue
+        verdict = 'passed'
+        if match['why'] is not None:
+            verdict = 'skipped'
+        elif match['no']:
+            verdict = 'failed'
+        name = re.sub(r'\s*\([0-9.]+s\)$', '', match['name'])
+        results.append((name, verdict, match['why'] or ''))
+    return results
+
+
+def program_results(entry):
+    """The same for one program of the log."""
+    name = entry['name'].split(':', 1)[-1]
+    output = entry.get('stdout') or ''
+    verdict = {'OK': 'passed', 'EXPECTEDFAIL': 'passed', 'SKIP': 'skipped'}.get(
+        entry['result'], 'failed')
+    lines = [line for line in output.splitlines() if line.strip()]
+    results = tap_results(output) if output.startswith('TAP version') else []
+    if not results:
+        return [(name, verdict, lines[-1] if lines else entry['result'])]
+    results = [(f'{name}: {test}', result, why) for test, result, why in results]
+    # A program may die, leak or hang with every sub-test passed.
+    if verdict == 'failed' and all(result != 'failed' for _, result, _ in results):
+        results.append((name, 'failed', f"the program ended with {entry['result']}"))
+    return results
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    results = []
+    with open(sys.argv[1], encoding='utf-8', errors='replace') as log:
+        for line in log:
+            if line.strip():
+                results += program_results(json.loads(line))
+    counts = {verdict: sum(result == verdict for _, result, _ in results)
+              for verdict in ('passed', 'failed', 'skipped')}
+    print(counts['passed'], counts['failed'], counts['skipped'])
+    for name, verdict, why in results:
+        if verdict != 'passed':
+            print(f'{verdict}: {name}' + (f' ({why})' if why else ''))
+
+
+if __name__ == '__main__':
+    main()
