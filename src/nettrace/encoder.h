@@ -48,17 +48,27 @@ struct rp_encoder_event {
 int rp_encoder_create(const struct rp_encoder_info *info, struct rp_encoder **ret_encoder);
 void rp_encoder_destroy(struct rp_encoder *encoder);
 
-/* Makes a definition known; the stream carries it before its first event. */
+/*
+ * Makes a definition known; the stream carries it before its first event, or never if it has none.
+ * The type lives as long as the encoder.
+ *
+ * Return: 0; -EINVAL: a field's type is none, structs nest deeper than 16, an array's elements are
+ * empty or of variable size; -EMSGSIZE: even with all strings empty a payload would not fit; -ENOMEM.
+ */
 int rp_encoder_define(struct rp_encoder *encoder, const struct rp_encoder_definition *definition,
 		      struct rp_encoder_event_type **ret_type);
 
-/* Adds one event: converts strings to UTF-16, gives it its thread's next number. -ENOMEM only. */
+/*
+ * Adds one event: converts strings to UTF-16, gives it its thread's next number. -ENOMEM only, and
+ * then the event is not in the stream. A payload of more than 65,535 bytes on the wire is cut: a
+ * string at a character, an array at an element.
+ */
 int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *event);
 
 /*
  * Adds a sequence point: the numbers of all threads that wrote since the last one, and `lost`, the
- * events lost in the whole session so far, as the number of a made-up capture thread (steps of 2^31
- * and more are split). The first one, before any event, sets the base.
+ * events lost in the whole session so far, as the numbers of made-up capture threads (ids from 2^63
+ * on, each good for 2^31 - 1 losses). The first one, before any event, sets the base.
  */
 int rp_encoder_sequence_point(struct rp_encoder *encoder, uint64_t time_ns, uint64_t lost);
 

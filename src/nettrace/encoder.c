@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: MIT */
+#include "nettrace/encoder.h"
+
+#include <assert.h>
+#include <time.h>
+
+#include "nettrace/convert.h"
+#include "nettrace/format.h"
+#include "nettrace/metadata.h"
+#include "nettrace/outbuf.h"
+#include "nettrace/stacks.h"
+#include "nettrace/threads.h"
+
+/* A block holds one event of the largest size and is closed when the next might not fit. */
+#define BLOCK_BYTES (96u << 10)
+#define EVENT_HEADER_MAX 96u
+
+/* An object around its content: tags, versions, name, block size, padding, end tag. */
+#define OBJECT_BYTES 64u
+
+/* A larger output buffer than this is given back once it is empty. */
+#define OUTPUT_KEEP_BYTES (8u << 20)
+
+/*
+ * Losses that belong to no thread are the numbers of made-up capture threads, each good for
+ * LOST_STEP of them: TraceEvent takes a step of 2^31 for a step back, and 0 for a new thread.
+ */
+#define LOST_THREAD (1ull << 63)
+#define LOST_STEP 0x7fffffffull
+
+struct rp_encoder_event_type {
+	struct rp_plan plan;
+	struct rp_outbuf blob;		/* until the stream has it */
+	uint32_t metadata_id;
+	bool told;
+};
+
+/* What a reader remembers from one compressed header to the next. */
+struct header_state {
+	uint64_t time;
+	uint64_t capture_thread;
+	uint64_t thread;
+	uint32_t metadata_id;
+	uint32_t sequence;
+	uint32_t processor;
+	uint32_t stack;
+	uint32_t payload_bytes;
+	struct rp_guid activity;
+	struct rp_guid related;
+};
+
+struct rp_encoder {
+	uint8_t *block;			/* content of the open event block */
+	size_t block_used;		/* its header included */
+	uint64_t block_events;
+	uint64_t block_first_ns;
+	struct header_state state;
+	struct rp_thread_table threads;
+	struct rp_thread_slot *thread;	/* of the event before */
+	struct rp_stack_set stacks;
+	struct rp_outbuf metadata;	/* content of the MetadataBlock, or empty */
+	struct rp_outbuf output;
+	size_t output_head;		/* consumed */
+	uint64_t stream_offset;		/* of the end of the output */
+	uint64_t finished_events;	/* in the output, not yet told */
+	uint64_t last_ns;
+	uint64_t lost;			/* told */
+	struct rp_encoder_event_type **types;
+	uint32_t type_count;
+	uint32_t type_capacity;
+};
+
+static uint8_t *put_varint(uint8_t *p, uint64_t value)
+{
+	while (value >= 0x80) {
+		*p++ = value | 0x80;
+		value >>= 7;
+	}
+	*p++ = value;
+	return p;
+}
+
+static void put(struct rp_encoder *encoder, const void *bytes, size_t size)
+{
+	memcpy(encoder->output.bytes + encoder->output.size, bytes, size);
+	encoder->output.size += size;
+	encoder->stream_offset += size;
+}
+
+static void put_u32(struct rp_encoder *encoder, uint32_t value)
+{
+	put(encoder, &value, sizeof(value));
+}
+
+static void put_u64(struct rp_encoder *encoder, uint64_t value)
+{
+	put(encoder, &value, sizeof(value));
+}
+
+/* All the room a step needs is taken first: it happens whole or not at all. */
+static int reserve(struct rp_encoder *encoder, size_t size)
+{
+	struct rp_outbuf *output = &encoder->output;
+
+	if (encoder->output_head && output->capacity - output->size < size) {
+		memmove(output->bytes, output->bytes + encoder->output_head,
+			output->size - encoder->output_head);
+		output->size -= encoder->output_head;
+		encoder->output_head = 0;
+	}
+	return rp_outbuf_reserve(output, size);
+}
+
+static void begin_object(struct rp_encoder *encoder, const char *name, uint32_t version)
+{
+	static const uint8_t begin[] = { RP_TAG_BEGIN, RP_TAG_BEGIN, RP_TAG_NULL };
+	static const uint8_t end[] = { RP_TAG_END };
+
+	put(encoder, begin, sizeof(begin));
+	put_u32(encoder, version);
+	put_u32(encoder, version);
+	put_u32(encoder, strlen(name));
+	put(encoder, name, strlen(name));
+	put(encoder, end, sizeof(end));
+}
+
+static void end_object(struct rp_encoder *encoder)
+{
+	static const uint8_t end[] = { RP_TAG_END };
+
+	put(encoder, end, sizeof(end));
+}
+
+static void begin_block(struct rp_encoder *encoder, const char *name, uint32_t size)
+{
+	static const uint8_t padding[4];
+
+	begin_object(encoder, name, RP_BLOCK_VERSION);
+	put_u32(encoder, size);
+	put(encoder, padding, -encoder->stream_offset & 3);
+}
+
+static void put_block(struct rp_encoder *encoder, const char *name, const void *content, size_t size)
+{
+	begin_block(encoder, name, size);
+	put(encoder, content, size);
+	end_object(encoder);
+}
+
+static void put_utc(struct rp_encoder *encoder, int64_t utc_ns)
+{
+	time_t seconds = utc_ns / 1000000000 - (utc_ns % 1000000000 < 0);
+	int64_t ns = utc_ns - (int64_t)seconds * 1000000000;
+	struct tm tm;
+	uint16_t fields[8] = { 0 };
+
+	if (gmtime_r(&seconds, &tm)) {
+		fields[0] = tm.tm_year + 1900;
+		fields[1] = tm.tm_mon + 1;
+		fields[2] = tm.tm_wday;
+		fields[3] = tm.tm_mday;
+		fields[4] = tm.tm_hour;
+		fields[5] = tm.tm_min;
+		fields[6] = tm.tm_sec;
+		fields[7] = ns / 1000000;
+	}
+	put(encoder, fields, sizeof(fields));
+}
+
+static int put_head(struct rp_encoder *encoder, const struct rp_encoder_info *info)
+{
+	int ret = reserve(encoder, 256);
+
+	if (ret < 0)
+		return ret;
+	put(encoder, RP_NETTRACE_MAGIC, strlen(RP_NETTRACE_MAGIC));
+	put_u32(encoder, strlen(RP_NETTRACE_SERIALIZER));
+	put(encoder, RP_NETTRACE_SERIALIZER, strlen(RP_NETTRACE_SERIALIZER));
+	begin_object(encoder, "Trace", RP_TRACE_VERSION);
+	put_utc(encoder, info->start_utc_ns);
+	put_u64(encoder, info->start_ns);
+	put_u64(encoder, 1000000000);
+	put_u32(encoder, 8);
+	put_u32(encoder, info->process_id);
+	put_u32(encoder, info->processors);
+	put_u32(encoder, 1000000);	/* sampling interval: what the .NET runtime says */
+	end_object(encoder);
+	return 0;
+}
+
+int rp_encoder_create(const struct rp_encoder_info *info, struct rp_encoder **ret_encoder)
+{
+	struct rp_encoder *encoder = calloc(1, sizeof(*encoder));
+
+	if (!encoder)
+		return -ENOMEM;
+	rp_stack_set_init(&encoder->stacks);
+	encoder->last_ns = info->start_ns;
+	encoder->block_used = RP_BLOCK_HEADER_BYTES;
+	encoder->block = malloc(BLOCK_BYTES);
+	if (!encoder->block || put_head(encoder, info) < 0) {
+		rp_encoder_destroy(encoder);
+		return -ENOMEM;
+	}
+	*ret_encoder = encoder;
+	return 0;
+}
+
+static void destroy_type(struct rp_encoder_event_type *type)
+{
+	if (!type)
+		return;
+	rp_plan_fini(&type->plan);
+	rp_outbuf_fini(&type->blob);
+	free(type);
+}
+
+void rp_encoder_destroy(struct rp_encoder *encoder)
+{
+	if (!encoder)
+		return;
+	for (uint32_t i = 0; i < encoder->type_count; i++)
+		destroy_type(encoder->types[i]);
+	free(encoder->types);
+	free(encoder->block);
+	rp_thread_table_fini(&encoder->threads);
+	rp_stack_set_fini(&encoder->stacks);
+	rp_outbuf_fini(&encoder->metadata);
+	rp_outbuf_fini(&encoder->output);
+	free(encoder);
+}
+
+static int grow_types(struct rp_encoder *encoder)
+{
+	uint32_t capacity = encoder->type_capacity ? encoder->type_capacity * 2 : 16;
+	struct rp_encoder_event_type **types;
+
+	if (encoder->type_count < encoder->type_capacity)
+		return 0;
+	types = realloc(encoder->types, capacity * sizeof(*types));
+	if (!types)
+		return -ENOMEM;
+	encoder->types = types;
+	encoder->type_capacity = capacity;
+	return 0;
+}
+
+int rp_encoder_define(struct rp_encoder *encoder, const struct rp_encoder_definition *definition,
+		      struct rp_encoder_event_type **ret_type)
+{
+	struct rp_encoder_event_type *type;
+	int ret = grow_types(encoder);
+
+	if (ret < 0)
+		return ret;
+	type = calloc(1, sizeof(*type));
+	if (!type)
+		return -ENOMEM;
+	ret = rp_plan_make(&type->plan, definition->fields, definition->field_count);
+	if (!ret) {
+		type->metadata_id = encoder->type_count + 1;
+		rp_metadata_write(&type->blob, type->metadata_id, definition);
+		if (type->blob.failed)
+			ret = -ENOMEM;
+	}
+	if (ret < 0) {
+		destroy_type(type);
+		return ret;
+	}
+	encoder->types[encoder->type_count++] = type;
+	*ret_type = type;
+	return 0;
+}
+
+/* u16 header size, u16 flags, i64 first time, i64 last time. */
+static void put_block_header(uint8_t *out, uint64_t first_ns, uint64_t last_ns)
+{
+	uint16_t head[2] = { RP_BLOCK_HEADER_BYTES, RP_BLOCK_COMPRESSED };
+
+	memcpy(out, head, 4);
+	memcpy(out + 4, &first_ns, 8);
+	memcpy(out + 12, &last_ns, 8);
+}
+
+/* A definition no event of the stream had yet goes into the MetadataBlock being gathered. */
+static int tell_type(struct rp_encoder *encoder, struct rp_encoder_event_type *type)
+{
+	uint8_t header[32] = { RP_EVENT_SORTED | RP_EVENT_SIZE }, *p = header + 1;
+	struct rp_outbuf *metadata = &encoder->metadata;
+
+	/* Each event's time is a step from the one before: absolute for the first, then none. */
+	p = put_varint(p, metadata->size ? 0 : encoder->last_ns);
+	/* A blob without flag RP_EVENT_METADATA has id 0, which is what makes it a definition. */
+	p = put_varint(p, type->blob.size);
+	if (rp_outbuf_reserve(metadata, RP_BLOCK_HEADER_BYTES + sizeof(header) + type->blob.size) < 0)
+		return -ENOMEM;
+	if (!metadata->size) {
+		put_block_header(metadata->bytes, encoder->last_ns, encoder->last_ns);
+		metadata->size = RP_BLOCK_HEADER_BYTES;
+	}
+	rp_outbuf_put(metadata, header, p - header);
+	rp_outbuf_put(metadata, type->blob.bytes, type->blob.size);
+	rp_outbuf_fini(&type->blob);
+	type->told = true;
+	return 0;
+}
+
+/* Metadata before stacks before the events that refer to them. */
+static int close_block(struct rp_encoder *encoder)
+{
+	int ret = reserve(encoder, encoder->metadata.size + encoder->stacks.content.size +
+			  encoder->block_used + 3 * OBJECT_BYTES);
+
+	if (ret < 0)
+		return ret;
+	if (encoder->metadata.size)
+		put_block(encoder, "MetadataBlock", encoder->metadata.bytes, encoder->metadata.size);
+	encoder->metadata.size = 0;
+	if (encoder->stacks.count)
+		put_block(encoder, "StackBlock", encoder->stacks.content.bytes,
+			  encoder->stacks.content.size);
+	rp_stack_set_next(&encoder->stacks, false);
+	if (encoder->block_events) {
+		put_block_header(encoder->block, encoder->block_first_ns, encoder->last_ns);
+		put_block(encoder, "EventBlock", encoder->block, encoder->block_used);
+	}
+	encoder->finished_events += encoder->block_events;
+	encoder->block_events = 0;
+	encoder->block_used = RP_BLOCK_HEADER_BYTES;
+	memset(&encoder->state, 0, sizeof(encoder->state));
+	return 0;
+}
+
+static uint8_t *put_guid(uint8_t *p, const struct rp_guid *guid, struct rp_guid *known,
+			 uint8_t flag, uint8_t *flags)
+{
+	static const struct rp_guid none;
+
+	if (!guid)
+		guid = &none;
+	if (!memcmp(guid, known, sizeof(*guid)))
+		return p;
+	*known = *guid;
+	*flags |= flag;
+	rp_guid_swap(guid->bytes, p);
+	return p + sizeof(*guid);
+}
+
+/* Writes only what differs from the event before; returns where the payload begins. */
+static uint8_t *put_event_header(struct header_state *state, const struct rp_encoder_event *event,
+				 const struct header_state *now, uint8_t *start)
+{
+	uint8_t flags = RP_EVENT_SORTED, *p = start + 1;
+
+	if (now->metadata_id != state->metadata_id) {
+		flags |= RP_EVENT_METADATA;
+		p = put_varint(p, now->metadata_id);
+	}
+	if (now->capture_thread != state->capture_thread || now->processor != state->processor ||
+	    now->sequence != state->sequence + 1) {
+		flags |= RP_EVENT_CAPTURE;
+		p = put_varint(p, now->sequence - state->sequence - 1);
+		p = put_varint(p, now->capture_thread);
+		p = put_varint(p, now->processor);
+	}
+	if (now->capture_thread != state->capture_thread) {
+		flags |= RP_EVENT_THREAD;
+		p = put_varint(p, now->capture_thread);
+	}
+	if (now->stack != state->stack) {
+		flags |= RP_EVENT_STACK;
+		p = put_varint(p, now->stack);
+	}
+	p = put_varint(p, now->time - state->time);
+	p = put_guid(p, event->activity, &state->activity, RP_EVENT_ACTIVITY, &flags);
+	p = put_guid(p, event->related_activity, &state->related, RP_EVENT_RELATED, &flags);
+	if (now->payload_bytes != state->payload_bytes) {
+		flags |= RP_EVENT_SIZE;
+		p = put_varint(p, now->payload_bytes);
+	}
+	start[0] = flags;
+	state->metadata_id = now->metadata_id;
+	state->capture_thread = now->capture_thread;
+	state->sequence = now->sequence;
+	state->processor = now->processor;
+	state->stack = now->stack;
+	state->time = now->time;
+	state->payload_bytes = now->payload_bytes;
+	return p;
+}
+
+/* Everything about an event that may fail, before any of it is written. */
+static int prepare(struct rp_encoder *encoder, const struct rp_encoder_event *event, size_t bound,
+		   uint32_t *ret_stack)
+{
+	const struct rp_encoder_event_type *type = event->type;
+	uint32_t frames = event->frame_count < RP_STACK_MAX ? event->frame_count : RP_STACK_MAX;
+	int ret;
+
+	if (encoder->block_used + EVENT_HEADER_MAX + bound > BLOCK_BYTES ||
+	    (frames && rp_stack_set_full(&encoder->stacks))) {
+		ret = close_block(encoder);
+		if (ret < 0)
+			return ret;
+	}
+	if (!type->told) {
+		ret = tell_type(encoder, encoder->types[type->metadata_id - 1]);
+		if (ret < 0)
+			return ret;
+	}
+	if (!encoder->thread || encoder->thread->thread != event->thread) {
+		ret = rp_thread_table_add(&encoder->threads, event->thread, &encoder->thread);
+		if (ret < 0)
+			return ret;
+	}
+	*ret_stack = 0;
+	return frames ? rp_stack_set_intern(&encoder->stacks, event->frames, frames, ret_stack) : 0;
+}
+
+int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *event)
+{
+	const struct rp_plan *plan = &event->type->plan;
+	size_t bound = rp_plan_bound(plan, event->payload_bytes);
+	struct header_state now;
+	uint8_t *start, *payload, *late;
+	int ret;
+
+	ret = prepare(encoder, event, bound, &now.stack);
+	if (ret < 0)
+		return ret;
+	start = encoder->block + encoder->block_used;
+	now.metadata_id = event->type->metadata_id;
+	now.capture_thread = event->thread;
+	now.sequence = encoder->thread->sequence + 1;
+	now.processor = event->processor;
+	now.time = event->time_ns;
+	if (plan->kind == RP_PLAN_CONVERT) {
+		/* Its size stands before it: converted at a distance, then moved up. */
+		late = start + EVENT_HEADER_MAX;
+		now.payload_bytes = rp_plan_run(plan, event->payload, event->payload_bytes, late);
+		payload = put_event_header(&encoder->state, event, &now, start);
+		memmove(payload, late, now.payload_bytes);
+	} else {
+		now.payload_bytes = bound;
+		payload = put_event_header(&encoder->state, event, &now, start);
+		rp_plan_run(plan, event->payload, event->payload_bytes, payload);
+	}
+	encoder->thread->sequence = now.sequence;
+	encoder->threads.marked += !encoder->thread->marked;
+	encoder->thread->marked = 1;
+	if (!encoder->block_events++)
+		encoder->block_first_ns = event->time_ns;
+	encoder->last_ns = event->time_ns;
+	encoder->block_used = payload + now.payload_bytes - encoder->block;
+	return 0;
+}
+
+static void put_marked_threads(struct rp_encoder *encoder)
+{
+	struct rp_thread_table *threads = &encoder->threads;
+
+	for (size_t i = 0; threads->marked; i++) {
+		struct rp_thread_slot *slot = &threads->slots[i];
+
+		if (!slot->marked)
+			continue;
+		slot->marked = 0;
+		threads->marked--;
+		put_u64(encoder, slot->thread);
+		put_u32(encoder, slot->sequence);
+	}
+}
+
+/* How many entries put_lost() writes. */
+static uint64_t lost_entries(const struct rp_encoder *encoder, uint64_t lost)
+{
+	if (lost <= encoder->lost)
+		return 1;
+	return 2 * ((lost - 1) / LOST_STEP - encoder->lost / LOST_STEP + 1);
+}
+
+/*
+ * Each made-up thread is named with the number it had and then with the one it has. TraceEvent
+ * forgets threads once it knows 5,000, these first since they have no events; naming the old number
+ * again gives it the base that the step is counted from.
+ */
+static void put_lost(struct rp_encoder *encoder, uint64_t lost)
+{
+	do {
+		uint64_t thread = LOST_THREAD + encoder->lost / LOST_STEP;
+		uint64_t told = encoder->lost % LOST_STEP;
+		uint64_t step = lost > encoder->lost ? lost - encoder->lost : 0;
+
+		put_u64(encoder, thread);
+		put_u32(encoder, 1 + told);
+		if (!step)
+			break;
+		if (step > LOST_STEP - told)
+			step = LOST_STEP - told;
+		put_u64(encoder, thread);
+		put_u32(encoder, 1 + told + step);
+		encoder->lost += step;
+	} while (encoder->lost < lost);
+}
+
+int rp_encoder_sequence_point(struct rp_encoder *encoder, uint64_t time_ns, uint64_t lost)
+{
+	uint64_t count = encoder->threads.marked + lost_entries(encoder, lost);
+	uint32_t size = 12 + 12 * count;
+	int ret;
+
+	if (count > UINT32_MAX / 16)
+		return -ENOMEM;
+	ret = close_block(encoder);
+	if (!ret)
+		ret = reserve(encoder, size + OBJECT_BYTES);
+	if (ret < 0)
+		return ret;
+	begin_block(encoder, "SPBlock", size);
+	put_u64(encoder, time_ns);
+	put_u32(encoder, count);
+	put_marked_threads(encoder);
+	put_lost(encoder, lost);
+	end_object(encoder);
+	rp_stack_set_next(&encoder->stacks, true);
+	return 0;
+}
+
+int rp_encoder_flush(struct rp_encoder *encoder)
+{
+	return close_block(encoder);
+}
+
+int rp_encoder_end(struct rp_encoder *encoder)
+{
+	static const uint8_t end[] = { RP_TAG_NULL };
+	int ret = close_block(encoder);
+
+	if (!ret)
+		ret = reserve(encoder, sizeof(end));
+	if (ret < 0)
+		return ret;
+	put(encoder, end, sizeof(end));
+	return 0;
+}
+
+const void *rp_encoder_output(struct rp_encoder *encoder, size_t *ret_size, uint64_t *ret_events)
+{
+	*ret_size = encoder->output.size - encoder->output_head;
+	if (ret_events) {
+		*ret_events = encoder->finished_events;
+		encoder->finished_events = 0;
+	}
+	return encoder->output.bytes + encoder->output_head;
+}
+
+void rp_encoder_consume(struct rp_encoder *encoder, size_t size)
+{
+	assert(size <= encoder->output.size - encoder->output_head);
+	encoder->output_head += size;
+	if (encoder->output_head < encoder->output.size)
+		return;
+	encoder->output_head = 0;
+	encoder->output.size = 0;
+	if (encoder->output.capacity > OUTPUT_KEEP_BYTES)
+		rp_outbuf_fini(&encoder->output);
+}
+
+size_t rp_encoder_memory(const struct rp_encoder *encoder)
+{
+	size_t bytes = sizeof(*encoder) + BLOCK_BYTES + encoder->output.capacity +
+		encoder->metadata.capacity + rp_stack_set_memory(&encoder->stacks) +
+		encoder->threads.capacity * sizeof(*encoder->threads.slots) +
+		encoder->type_capacity * sizeof(*encoder->types);
+
+	for (uint32_t i = 0; i < encoder->type_count; i++) {
+		const struct rp_encoder_event_type *type = encoder->types[i];
+
+		bytes += sizeof(*type) + type->blob.capacity +
+			rp_plan_memory(&type->plan);
+	}
+	return bytes;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* A byte buffer that grows by doubling. A failed allocation sticks: put many, look at `failed` once. */
+#ifndef RP_NETTRACE_OUTBUF_H
+#define RP_NETTRACE_OUTBUF_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct rp_outbuf {
+	uint8_t *bytes;
+	size_t size;
+	size_t capacity;
+	bool failed;
+};
+
+static inline int rp_outbuf_reserve(struct rp_outbuf *buf, size_t extra)
+{
+	size_t capacity = buf->capacity ? buf->capacity : 256;
+	uint8_t *bytes;
+
+	if (extra <= buf->capacity - buf->size)
+		return 0;
+	if (extra > SIZE_MAX / 4 - buf->size)
+		return -ENOMEM;
+	while (capacity - buf->size < extra)
+		capacity *= 2;
+	bytes = realloc(buf->bytes, capacity);
+	if (!bytes)
+		return -ENOMEM;
+	buf->bytes = bytes;
+	buf->capacity = capacity;
+	return 0;
+}
+
+static inline void rp_outbuf_put(struct rp_outbuf *buf, const void *bytes, size_t size)
+{
+	if (buf->failed || rp_outbuf_reserve(buf, size) < 0) {
+		buf->failed = true;
+		return;
+	}
+	if (size)
+		memcpy(buf->bytes + buf->size, bytes, size);
+	buf->size += size;
+}
+
+static inline void rp_outbuf_put_u8(struct rp_outbuf *buf, uint8_t value)
+{
+	rp_outbuf_put(buf, &value, sizeof(value));
+}
+
+static inline void rp_outbuf_put_u32(struct rp_outbuf *buf, uint32_t value)
+{
+	rp_outbuf_put(buf, &value, sizeof(value));
+}
+
+static inline void rp_outbuf_put_u64(struct rp_outbuf *buf, uint64_t value)
+{
+	rp_outbuf_put(buf, &value, sizeof(value));
+}
+
+static inline void rp_outbuf_fini(struct rp_outbuf *buf)
+{
+	free(buf->bytes);
+	memset(buf, 0, sizeof(*buf));
+}
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* UTF-8 to UTF-16 and back, for bytes nobody has checked. What is invalid becomes U+FFFD. */
+#ifndef RP_NETTRACE_UTF_H
+#define RP_NETTRACE_UTF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Writes at most max_units UTF-16LE units (no NUL) and returns how many. A character that does not
+ * fit whole ends the conversion.
+ */
+size_t rp_utf16_from_utf8(const uint8_t *in, size_t in_bytes, uint8_t *out, size_t max_units);
+
+/* `out` holds 3 bytes per unit. Returns the bytes written, no NUL. */
+size_t rp_utf8_from_utf16(const uint8_t *in, size_t units, char *out);
+
+/* Writes one character, up to 4 bytes; returns how many. */
+size_t rp_utf8_put(uint32_t character, char *out);
+
+#endif
