@@ -11,7 +11,8 @@ import json
 import re
 import sys
 
-TAP_LINE = re.compile(r'^(?P<no>not )?ok\b\s*-?\s*(?P<name>.*?)\s*(?:# *SKIP\b\s*(?P<why>.*))?$', re.I)
+TAP_LINE = re.compile(r'^(?P<no>not )?ok\b\s*-?\s*(?P<name>.*?)\s*'
+                      r'(?:# *SKIP\b\s*(?P<why>.*))?$', re.I)
 
 
 def tap_results(text):

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* One event of every kind of field, fired once: has to compile as C11 and C++17 everywhere. */
+#include <ringpipe/ringpipe.h>
+
+RP_PROVIDER(sample, "Sample-Fields");
+
+RP_STRUCT(sample_point, RP_I32(x), RP_I32(y));
+RP_STRUCT(sample_line, RP_STRUCT_FIELD(sample_point, from), RP_STRUCT_FIELD(sample_point, to),
+	  RP_U8(width), RP_BOOL(dashed), RP_GUID(owner), RP_TIME(drawn), RP_POINTER(canvas));
+
+RP_EVENT(sample, nothing, 1, RP_LEVEL_INFORMATIONAL, 0);
+RP_EVENT(sample, one, 2, RP_LEVEL_VERBOSE, 0x1, RP_U64(n));
+RP_EVENT(sample, numbers, 3, RP_LEVEL_INFORMATIONAL, 0x1, RP_BOOL(b), RP_CHAR(c), RP_I8(i8),
+	 RP_U8(u8), RP_I16(i16), RP_U16(u16), RP_I32(i32), RP_U32(u32), RP_I64(i64), RP_U64(u64),
+	 RP_F32(f32), RP_F64(f64), RP_POINTER(p), RP_TIME(t));
+RP_EVENT(sample, texts, 4, RP_LEVEL_WARNING, 0x2, RP_STRING(utf8), RP_STRING16(utf16), RP_GUID(id));
+RP_EVENT(sample, arrays, 5, RP_LEVEL_ERROR, 0x4, RP_BLOB(bytes), RP_ARRAY(U32, numbers),
+	 RP_ARRAY(F64, reals), RP_ARRAY(GUID, ids), RP_ARRAY(BOOL, flags));
+RP_EVENT(sample, structs, 6, RP_LEVEL_CRITICAL, 0x8, RP_STRUCT_FIELD(sample_line, edge),
+	 RP_STRUCT_ARRAY(sample_point, corners));
+RP_EVENT_EX(sample, paid, 7, 2, RP_LEVEL_INFORMATIONAL, RP_OPCODE_START, "{0} paid {1}", 0x1,
+	    RP_STRING(who), RP_F64(total));
+RP_EVENT(sample, widest, 8, RP_LEVEL_INFORMATIONAL, 0x1, RP_U8(a01), RP_U8(a02), RP_U8(a03),
+	 RP_U8(a04), RP_U8(a05), RP_U8(a06), RP_U8(a07), RP_U8(a08), RP_U8(a09), RP_U8(a10),
+	 RP_U8(a11), RP_U8(a12), RP_U8(a13), RP_U8(a14), RP_U8(a15), RP_U8(a16), RP_U8(a17),
+	 RP_U8(a18), RP_U8(a19), RP_U8(a20), RP_U8(a21), RP_U8(a22), RP_U8(a23), RP_U8(a24),
+	 RP_U8(a25), RP_U8(a26), RP_U8(a27), RP_U8(a28), RP_U8(a29), RP_U8(a30), RP_U8(a31));
+
+int fire_everything(void);
+
+int fire_everything(void)
+{
+	static const rp_char16 wide[] = { 'h', 'i', 0 };
+	static const uint32_t numbers[] = { 1, 2, 3 };
+	static const double reals[] = { 0.5 };
+	static const bool flags[] = { true, false };
+	struct rp_guid id = { { 0 } };
+	struct sample_point corners[2] = { { 0, 0 }, { 3, 4 } };
+	struct sample_line edge = { { 0, 0 }, { 3, 4 }, 1, true, { { 0 } }, 0, NULL };
+	int ret = 0;
+
+	ret |= sample_nothing();
+	if (sample_one_enabled())
+		ret |= sample_one(7);
+	ret |= sample_numbers(true, 'x', -1, 1, -2, 2, -3, 3, -4, 4, 0.5f, 0.25, &id, 1000000000);
+	ret |= sample_texts("text", wide, &id);
+	ret |= sample_texts(NULL, NULL, NULL);
+	ret |= sample_arrays("bytes", 5, numbers, 3, reals, 1, &id, 1, flags, 2);
+	ret |= sample_structs(&edge, corners, 2);
+	ret |= sample_paid("someone", 9.5);
+	ret |= sample_widest(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
+			     21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
+	return ret | (sample_provider() == NULL);
+}

@@ -1,0 +1,69 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Checks that mistakes in the use of the event macros are refused by the compiler.
+
+usage: refused.py ROOT [CASES]
+
+Each file of tests/compile/refused has one line that ends in the comment `refused`. gcc and clang, as
+C11 and as C++17, must give an error that names that line, and must take the file with -DREPAIRED,
+which leaves the line out. Speaks TAP.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+COMPILERS = (('gcc', 'c', 'c11'), ('g++', 'c++', 'c++17'), ('clang', 'c', 'c11'),
+             ('clang++', 'c++', 'c++17'))
+
+
+def compile_case(root, path, compiler, *more):
+    name, language, standard = compiler
+    command = [name, '-x', language, f'-std={standard}', '-Iinclude', '-Wall', '-pedantic-errors',
+               '-Werror=implicit-function-declaration',
+               '-fsyntax-only', *more, path]
+    return subprocess.run(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, check=False)
+
+
+def verdict(root, path, compiler):
+    """'' or what is wrong."""
+    with open(os.path.join(root, path), encoding='utf-8') as file:
+        marked = [number for number, line in enumerate(file, 1) if '/* refused */' in line]
+    if len(marked) != 1:
+        return f'{len(marked)} lines are marked, not 1'
+    repaired = compile_case(root, path, compiler, '-DREPAIRED')
+    if repaired.returncode:
+        return 'refused even without the marked line:\n' + repaired.stdout
+    broken = compile_case(root, path, compiler)
+    if broken.returncode == 0:
+        return 'accepted'
+    if not re.search(rf'^{re.escape(path)}:{marked[0]}:', broken.stdout, re.M):
+        return f'no message names line {marked[0]}:\n' + broken.stdout
+    return ''
+
+
+def main():
+    root = sys.argv[1]
+    folder = sys.argv[2] if len(sys.argv) > 2 else 'tests/compile/refused'
+    cases = sorted(name for name in os.listdir(os.path.join(root, folder)) if name.endswith('.c'))
+    print(f'TAP version 13\n1..{len(cases) * len(COMPILERS)}')
+    number, failed = 0, not cases
+    for case in cases:
+        for compiler in COMPILERS:
+            number += 1
+            name = f'{number} - {case[:-2]} is refused by {compiler[0]} as {compiler[2]}'
+            if not shutil.which(compiler[0]):
+                print(f'ok {name} # SKIP no {compiler[0]}')
+                continue
+            wrong = verdict(root, os.path.join(folder, case), compiler)
+            print(f'{"not ok" if wrong else "ok"} {name}')
+            for line in wrong.splitlines():
+                print(f'# {line}')
+            failed = failed or wrong
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == '__main__':
+    main()

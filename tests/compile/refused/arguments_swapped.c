@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+#include <ringpipe/ringpipe.h>
+
+RP_PROVIDER(shop, "Shop");
+RP_EVENT(shop, sold, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(n), RP_STRING(who));
+
+int fire(void);
+
+int fire(void)
+{
+	static const char who[] = "x";
+	(void)who;
+
+#ifndef REPAIRED
+	shop_sold(who, 7);	/* refused */
+#endif
+	return 0;
+}

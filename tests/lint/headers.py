@@ -1,0 +1,52 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Compiles every public header alone, and the sample of every kind of field.
+
+usage: headers.py ROOT
+
+With gcc and clang, whichever are there, as C11 and C++17, without a warning. Each header comes
+twice, so that its guard is tried, too.
+"""
+import os
+import shutil
+import subprocess
+import sys
+
+import tree
+
+FLAGS = ['-Wall', '-Wextra', '-Wpedantic', '-Werror', '-fsyntax-only']
+COMPILERS = (('gcc', 'c', 'c11'), ('g++', 'c++', 'c++17'), ('clang', 'c', 'c11'),
+             ('clang++', 'c++', 'c++17'))
+
+
+def complaint(root, command, text, what):
+    result = subprocess.run(command, input=text, cwd=root, text=True, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, check=False)
+    if result.returncode == 0:
+        return []
+    return [f'{what}: {command[0]} refuses:\n' + result.stdout.strip()]
+
+
+def main():
+    root = sys.argv[1]
+    headers = [os.path.relpath(path, 'include') for path in tree.files(root, 'include')
+               if path.endswith('.h')]
+    samples = [path for path in ('tests/compile/fields.c',)
+               if os.path.exists(os.path.join(root, path))]
+    present = [row for row in COMPILERS if shutil.which(row[0])]
+    complaints = [] if headers else ['there are no public headers']
+    if not present:
+        print('no compiler found')
+        sys.exit(77)
+    for compiler, language, standard in present:
+        base = [compiler, '-x', language, f'-std={standard}', '-Iinclude', *FLAGS]
+        for header in headers:
+            text = f'#include <{header}>\n' * 2 + 'typedef int not_empty;\n'
+            complaints += complaint(root, base + ['-'], text, f'{header} as {standard}')
+        for sample in samples:
+            complaints += complaint(root, base + [sample], None, f'{sample} as {standard}')
+    tree.report(complaints)
+
+
+if __name__ == '__main__':
+    main()

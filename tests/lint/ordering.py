@@ -1,0 +1,40 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Checks the tags that join the two sides of a memory ordering.
+
+usage: ordering.py ROOT
+
+A comment in src/ring or src/core that says [RING-PUB] names an ordering; it takes two sides, so a
+tag that appears once has lost its partner.
+"""
+import re
+import sys
+
+import tree
+
+ROOMS = ('src/ring', 'src/core')
+TAG = re.compile(r'\[[A-Z]+-[A-Z]+\]')
+NEARLY = re.compile(r'\[[A-Z][A-Za-z0-9]*(?:[-_][A-Za-z0-9]+)+\]')
+
+
+def main():
+    root = sys.argv[1]
+    sites, complaints = {}, []
+    for path in tree.files(root, *ROOMS):
+        if not tree.is_c(path):
+            continue
+        for line, comment in tree.comments(tree.read(root, path)):
+            for match in NEARLY.finditer(comment):
+                at = line + comment.count('\n', 0, match.start())
+                if TAG.fullmatch(match.group(0)):
+                    sites.setdefault(match.group(0), []).append(f'{path}:{at}')
+                elif re.match(r'\[[A-Z]+[-_]', match.group(0)):
+                    complaints.append(f'{path}:{at}: {match.group(0)} is no tag: [WORD-WORD]')
+    for tag, places in sorted(sites.items()):
+        if len(places) < 2:
+            complaints.append(f'{places[0]}: {tag} has one side only')
+    tree.report(complaints)
+
+
+if __name__ == '__main__':
+    main()

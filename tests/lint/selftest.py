@@ -1,0 +1,178 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Shows that each lint can fail: small trees, each with one fault, and one without any.
+
+usage: selftest.py
+
+Speaks TAP. A row is: the lint, what is wrong, the files that differ from the good tree (None: the
+file is missing), what the complaint must say.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+import rooms
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LICENCE = '/* SPDX-License-Identifier: MIT */\n'
+
+
+def architecture(table):
+    rows = [f'| `{room}` | what | {" ".join(f"`{name}`" for name in used)} |'
+            for room, used in table.items()]
+    return '# x\n\n| room | what | may use |\n| --- | --- | --- |\n' + '\n'.join(rows) + '\n'
+
+
+def function(lines):
+    return LICENCE + 'int f(void);\n\nint f(void)\n{\n' + '\t;\n' * lines + '}\n'
+
+
+GOOD = {
+    'include/ringpipe/a.h': LICENCE + '#ifndef A_H\n#define A_H\nint rp_a(void);\n#endif\n',
+    'src/base/b.h': LICENCE + '#include <ringpipe/a.h>\n',
+    'src/ring/r.c': LICENCE + '#include "base/b.h"\n/* [RING-PUB] one side */\n',
+    'src/core/c.c': LICENCE + '/* the other side of [RING-PUB] */\n',
+    'src/tool/t.c': LICENCE + '#include <ringpipe/a.h>\nconst char *t = "list";\n',
+    'doc/architecture.md': architecture(rooms.ROOMS),
+    'scripts/go': '#!/bin/sh\n# SPDX-License-Identifier: MIT\ntrue\n',
+    'README.md': '# x\n\nSee [the pages](doc/architecture.md).\n\n```sh\n./scripts/go\nringpipe list\n'
+                 '```\n\n```c\n#include <ringpipe/a.h>\nint g(void);\nint g(void) '
+                 '{ return rp_a(); }\n```\n',
+}
+
+LATER = 'TO' + 'DO'
+CASES = (
+    ('rooms', 'an arrow that runs up',
+     {'src/base/b.h': LICENCE + '#include "core/c.h"\n', 'src/core/c.h': LICENCE},
+     'src/base/ may not include src/core/'),
+    ('rooms', 'the tool looks inside', {'src/tool/t.c': LICENCE + '#include "base/b.h"\n'},
+     'src/tool/ may not include src/base/'),
+    ('rooms', 'a test looks inside', {'tests/cli/t.c': LICENCE + '#include "base/b.h"\n'},
+     'tests/ may not include src/base/'),
+    ('rooms', 'a public header looks inside',
+     {'include/ringpipe/a.h': LICENCE + '#include "base/b.h"\n'},
+     'include/ringpipe/ may not include src/base/'),
+    ('rooms', 'a circle',
+     {'src/base/b.h': LICENCE + '#include "base/d.h"\n',
+      'src/base/d.h': LICENCE + '#include "base/b.h"\n'}, 'circle:'),
+    ('rooms', 'a header that is not there', {'src/base/b.h': LICENCE + '#include "base/x.h"\n'},
+     'there is no "base/x.h"'),
+    ('rooms', 'a library in the wrong room', {'src/base/b.h': LICENCE + '#include <sqlite3.h>\n'},
+     '<sqlite3.h> belongs into'),
+    ('rooms', 'a folder that is no room', {'stray/s.c': LICENCE}, 'lies in no room'),
+    ('rooms', 'a table that allows more',
+     {'doc/architecture.md': architecture({**rooms.ROOMS, 'src/base/': ['src/core/']})},
+     '`src/base/` may use'),
+    ('rooms', 'a table without a row',
+     {'doc/architecture.md': architecture({k: v for k, v in rooms.ROOMS.items()
+                                           if k != 'src/ring/'})}, 'has no row'),
+    ('style', 'no licence', {'src/base/b.h': 'int x;\n'}, 'no SPDX'),
+    ('style', 'a long line', {'src/base/b.h': LICENCE + '\t' * 12 + 'int xy;\n'}, '103 columns'),
+    ('style', 'a long file', {'src/base/b.h': LICENCE + 'int x;\n' * 600}, '601 lines'),
+    ('style', 'a long function', {'src/base/b.c': function(81)}, 'a function of 81 lines'),
+    ('style', 'blanks at the end', {'src/base/b.h': LICENCE + 'int x; \n'}, 'blanks at the end'),
+    ('style', 'something left', {'README.md': f'{LATER}: write\n'}, 'left for later'),
+    ('style', 'a path of one machine', {'README.md': 'see /ho' 'me/someone/x\n'}, 'one machine'),
+    ('style', 'a registry', {'README.md': 'from py' 'pi.org\n'}, 'host name'),
+    ('style', 'a broken script',
+     {'scripts/go': '#!/bin/sh\n# SPDX-License-Identifier: MIT\nif\n'}, '-n:'),
+    ('ordering', 'a tag with one side', {'src/core/c.c': LICENCE}, 'has one side only'),
+    ('ordering', 'a tag in a string', {'src/core/c.c': LICENCE + 'char *x = "[RING-PUB]";\n'},
+     'has one side only'),
+    ('ordering', 'a tag misspelt', {'src/core/c.c': LICENCE + '/* [RING-PUB] [RING_PUB] */\n'},
+     'is no tag'),
+    ('headers', 'a header that needs another',
+     {'include/ringpipe/n.h': LICENCE + 'uint32_t x(void);\n'}, 'refuses'),
+    ('headers', 'a header without a guard',
+     {'include/ringpipe/n.h': LICENCE + 'struct twice { int x; };\n'}, 'refuses'),
+    ('headers', 'a header that is no C++',
+     {'include/ringpipe/n.h': LICENCE + 'int n(int class);\n'}, 'c++17'),
+    ('headers', 'a header that warns',
+     {'include/ringpipe/n.h': LICENCE + 'static int unused_one;\n'
+                              'static inline int n(int x) { return 0; }\n'}, 'refuses'),
+    ('docs', 'C that does not compile', {'README.md': '```c\nint f(void) { return x; }\n```\n'},
+     'does not compile'),
+    ('docs', 'a script that is not there', {'README.md': '```sh\n./scripts/gone\n```\n'},
+     'cannot be run'),
+    ('docs', 'a command that is not known', {'README.md': '```sh\nringpipe fly\n```\n'},
+     'is not known'),
+    ('docs', 'a program that is not known', {'README.md': '```sh\nfrobnicate x\n```\n'},
+     'no known command'),
+    ('docs', 'a block without a language', {'README.md': '```\nx\n```\n'}, 'language'),
+    ('docs', 'a link to nowhere', {'README.md': '[x](doc/gone.md)\n'}, 'there is no doc/gone.md'),
+)
+
+LIBRARY_HEADER = LICENCE + '#define RP_PUBLIC __attribute__((visibility("default")))\n'
+SYMBOL_CASES = (
+    (None, 'as declared', 'RP_PUBLIC int rp_a(void);\n', 'int rp_a(void) { return 1; }\n', ''),
+    ('symbols', 'one too many', 'RP_PUBLIC int rp_a(void);\n',
+     'int rp_a(void) { return 1; }\nint rp_b(void) { return 1; }\n', 'not declared RP_PUBLIC'),
+    ('symbols', 'a foreign name', 'RP_PUBLIC int rp_a(void);\nRP_PUBLIC int leak(void);\n',
+     'int rp_a(void) { return 1; }\nint leak(void) { return 1; }\n', 'no rp_ name'),
+    ('symbols', 'one missing', 'RP_PUBLIC int rp_a(void);\nRP_PUBLIC int rp_b(void);\n',
+     'int rp_a(void) { return 1; }\n', 'not exported'),
+    ('symbols', 'another library', 'RP_PUBLIC double rp_a(double x);\n',
+     '#include <math.h>\ndouble rp_a(double x) { return cos(x); }\n', 'may not need'),
+)
+
+
+def lay_out(root, changes):
+    for path, text in {**GOOD, **changes}.items():
+        full = os.path.join(root, path)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        with open(full, 'w', encoding='utf-8') as file:
+            file.write(text)
+        os.chmod(full, 0o755 if path.startswith('scripts/') else 0o644)
+
+
+def run(lint, *arguments):
+    result = subprocess.run([sys.executable, os.path.join(HERE, lint + '.py'), *arguments],
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            check=False)
+    return result.returncode, result.stdout
+
+
+def try_lint(lint, changes, wanted):
+    """'' or what is wrong; `wanted` '' means that the lint has to be content."""
+    with tempfile.TemporaryDirectory() as root:
+        lay_out(root, changes)
+        return judge(*run(lint, root), wanted)
+
+
+def try_symbols(header, source, wanted):
+    with tempfile.TemporaryDirectory() as root:
+        lay_out(root, {'include/ringpipe/a.h': LIBRARY_HEADER + header, 'l.c': source})
+        library = os.path.join(root, 'l.so')
+        subprocess.run(['gcc', '-shared', '-fPIC', '-Wl,--no-as-needed', '-o', library,
+                        os.path.join(root, 'l.c'), '-lc', *(['-lm'] if 'math' in source else [])],
+                       check=True)
+        return judge(*run('symbols', root, library), wanted)
+
+
+def judge(status, output, wanted):
+    if not wanted:
+        return '' if status == 0 else f'a complaint about a good tree:\n{output}'
+    if status != 1:
+        return f'status {status} in place of 1:\n{output}'
+    return '' if wanted in output else f'the complaint does not say "{wanted}":\n{output}'
+
+
+def main():
+    results = [(f'{lint} accepts a good tree', try_lint(lint, {}, ''))
+               for lint in ('rooms', 'style', 'ordering', 'headers', 'docs')]
+    results += [(f'{lint} finds {what}', try_lint(lint, changes, wanted))
+                for lint, what, changes, wanted in CASES]
+    results += [(f'symbols {"finds" if lint else "accepts"} {what}',
+                 try_symbols(header, source, wanted))
+                for lint, what, header, source, wanted in SYMBOL_CASES]
+    print(f'TAP version 13\n1..{len(results)}')
+    for number, (name, wrong) in enumerate(results, 1):
+        print(f'{"not ok" if wrong else "ok"} {number} - {name}')
+        for line in wrong.splitlines():
+            print(f'# {line}')
+    sys.exit(1 if any(wrong for _, wrong in results) else 0)
+
+
+if __name__ == '__main__':
+    main()

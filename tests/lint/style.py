@@ -1,0 +1,113 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Checks what a style can be checked for without reading.
+
+usage: style.py ROOT
+
+Every source file names its licence, lines end before column 100, files before line 600, functions
+before their 80th; nothing is left for later; no path of somebody's machine; shell scripts parse.
+"""
+import os
+import re
+import subprocess
+import sys
+
+import tree
+
+LINE_MAX = 100
+FILE_MAX = 600
+FUNCTION_MAX = 80
+
+SOURCE_SUFFIXES = ('.c', '.h', '.S', '.cpp', '.cc', '.cs', '.py', '.sh', '.bash')
+# Spelled so that this file does not hold what it looks for.
+LEFTOVER = re.compile(r'\b(TO' r'DO|FIX' r'ME)\b')
+MACHINE_PATH = re.compile(r'(?<![\w.])/(wo' r'rk|ho' r'me|ro' r'ot)/[\w.]')
+REGISTRY = re.compile(r'\b(nu' r'get\.org|py' r'pi\.org|npm' r'js\.org|deb\.deb' r'ian\.org)\b')
+
+
+def is_source(root, path):
+    name = os.path.basename(path)
+    return (path.endswith(SOURCE_SUFFIXES) or name in ('meson.build', 'meson_options.txt')
+            or tree.is_shell(root, path))
+
+
+def is_text(root, path):
+    with open(os.path.join(root, path), 'rb') as file:
+        return b'\0' not in file.read(4096)
+
+
+def check_source(path, lines):
+    complaints = []
+    if not any('SPDX-License-Identifier: MIT' in line for line in lines[:3]):
+        complaints.append(f'{path}:1: no SPDX-License-Identifier line')
+    if len(lines) > FILE_MAX:
+        complaints.append(f'{path}: {len(lines)} lines, more than {FILE_MAX}')
+    for number, line in enumerate(lines, 1):
+        columns = len(line.expandtabs(8))
+        if columns > LINE_MAX:
+            complaints.append(f'{path}:{number}: {columns} columns, more than {LINE_MAX}')
+        if line != line.rstrip():
+            complaints.append(f'{path}:{number}: blanks at the end of the line')
+    return complaints
+
+
+def check_functions(path, lines):
+    """A function's braces stand alone in column 0, nothing else's do."""
+    complaints, start = [], None
+    for number, line in enumerate(lines, 1):
+        if line == '{':
+            start = number
+        elif line == '}' and start is not None:
+            length = number - start - 1
+            if length > FUNCTION_MAX:
+                complaints.append(
+                    f'{path}:{start}: a function of {length} lines, more than {FUNCTION_MAX}')
+            start = None
+    return complaints
+
+
+def check_words(root, path, lines):
+    complaints = []
+    here = os.path.abspath(root)
+    for number, line in enumerate(lines, 1):
+        if LEFTOVER.search(line):
+            complaints.append(f'{path}:{number}: something left for later')
+        if MACHINE_PATH.search(line) or (len(here) > 8 and here in line):
+            complaints.append(f'{path}:{number}: a path of one machine')
+        if REGISTRY.search(line):
+            complaints.append(f'{path}:{number}: the host name of a registry')
+    return complaints
+
+
+def check_shell(root, path):
+    if path.endswith('.bash') or b'bash' in open(os.path.join(root, path), 'rb').readline():
+        shell = 'bash'
+    else:
+        shell = 'sh'
+    result = subprocess.run([shell, '-n', path], cwd=root, stderr=subprocess.PIPE, check=False)
+    if result.returncode:
+        return [f'{path}: {shell} -n: ' + result.stderr.decode(errors='replace').strip()]
+    return []
+
+
+def main():
+    root = sys.argv[1]
+    complaints = []
+    for path in tree.files(root):
+        if not is_text(root, path):
+            continue
+        lines = tree.read(root, path).split('\n')
+        if lines and lines[-1] == '':
+            lines.pop()
+        complaints += check_words(root, path, lines)
+        if is_source(root, path):
+            complaints += check_source(path, lines)
+        if tree.is_c(path):
+            complaints += check_functions(path, lines)
+        if tree.is_shell(root, path):
+            complaints += check_shell(root, path)
+    tree.report(complaints)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""The files of the tree, for the lint scripts."""
+import os
+import re
+import sys
+
+SKIPPED_FOLDERS = re.compile(r'^(build.*|\.git|__pycache__|bin|obj)$')
+COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+
+
+def files(root, *folders):
+    """Paths, relative to root, of all files below the folders (or below root)."""
+    found = []
+    for folder in folders or ('.',):
+        for here, below, names in os.walk(os.path.join(root, folder)):
+            below[:] = sorted(name for name in below if not SKIPPED_FOLDERS.match(name))
+            for name in names:
+                found.append(os.path.relpath(os.path.join(here, name), root))
+    return sorted(found)
+
+
+def read(root, path):
+    with open(os.path.join(root, path), encoding='utf-8', errors='replace') as file:
+        return file.read()
+
+
+def is_c(path):
+    return path.endswith(('.c', '.h', '.S', '.cpp', '.cc'))
+
+
+def is_shell(root, path):
+    if path.endswith(('.sh', '.bash')):
+        return True
+    if '.' in os.path.basename(path):
+        return False
+    with open(os.path.join(root, path), 'rb') as file:
+        return re.match(rb'#!.*\b(ba)?sh\b', file.readline()) is not None
+
+
+def without_comments(text):
+    """C code with its comments blanked, lines kept."""
+    def blank(match):
+        token = match.group(0)
+        return re.sub(r'[^\n]', ' ', token) if token.startswith('/') else token
+    return COMMENT.sub(blank, text)
+
+
+def comments(text):
+    """(line, comment) of each comment of C code."""
+    return [(text.count('\n', 0, match.start()) + 1, match.group(0))
+            for match in COMMENT.finditer(text) if match.group(0).startswith('/')]
+
+
+def report(complaints):
+    for complaint in complaints:
+        print(complaint)
+    sys.exit(1 if complaints else 0)
