@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "diag/client.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define REQUEST_BYTES_FIRST 512u
+/* What an ended connection may have sent behind its request: read, lest the kernel says reset. */
+#define REST_BYTES_MAX 65536u
+
+/* Memory grows with what has come, not with what the header announces. */
+static int grow(struct rp_client *client)
+{
+	size_t capacity = client->request_capacity ? 2 * client->request_capacity :
+						     REQUEST_BYTES_FIRST;
+	uint8_t *grown = realloc(client->request, capacity);
+
+	if (!grown)
+		return -ENOMEM;
+	client->request = grown;
+	client->request_capacity = capacity;
+	return 0;
+}
+
+int rp_client_receive(struct rp_client *client, enum rp_hresult *ret_hresult)
+{
+	for (;;) {
+		size_t wanted = 0;
+		enum rp_hresult hr = rp_message_frame(client->request, client->request_bytes,
+						      &wanted);
+		ssize_t n;
+
+		if (hr != RP_HRESULT_OK || client->request_bytes == wanted) {
+			*ret_hresult = hr;
+			return 1;
+		}
+		if (client->request_bytes == client->request_capacity && grow(client) < 0)
+			return -ENOMEM;
+		if (wanted > client->request_capacity)
+			wanted = client->request_capacity;
+		n = recv(client->fd, client->request + client->request_bytes,
+			 wanted - client->request_bytes, 0);
+		if (n == 0)
+			return -EPIPE;
+		if (n > 0)
+			client->request_bytes += (size_t)n;
+		else if (errno == EAGAIN)
+			return 0;
+		else if (errno != EINTR)
+			return -errno;
+	}
+}
+
+int rp_client_send(struct rp_client *client)
+{
+	while (client->sent_bytes < client->reply.size) {
+		ssize_t n = send(client->fd, client->reply.bytes + client->sent_bytes,
+				 client->reply.size - client->sent_bytes, MSG_NOSIGNAL);
+
+		if (n >= 0)
+			client->sent_bytes += (size_t)n;
+		else if (errno == EAGAIN)
+			return 0;
+		else if (errno != EINTR)
+			return -errno;
+	}
+	return 1;
+}
+
+void rp_client_release(struct rp_client *client)
+{
+	client->fd = -1;
+	free(client->request);
+	rp_reply_fini(&client->reply);
+	*client = (struct rp_client){ .fd = -1 };
+}
+
+void rp_client_close(struct rp_client *client)
+{
+	char rest[1024];
+	int fd = client->fd;
+
+	/* Free before closed: a child forked in between must not close a number used again. */
+	rp_client_release(client);
+	for (size_t n = 0; n < REST_BYTES_MAX / sizeof(rest); n++) {
+		if (recv(fd, rest, sizeof(rest), MSG_DONTWAIT) <= 0)
+			break;
+	}
+	/* A child forked meanwhile may hold the connection, too: end it, do not just let go. */
+	shutdown(fd, SHUT_RDWR);
+	close(fd);
+}

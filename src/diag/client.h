@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* One connection: a request comes in, a reply goes out, neither ever waited for. */
+#ifndef RP_DIAG_CLIENT_H
+#define RP_DIAG_CLIENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "diag/message.h"
+
+enum rp_client_state {
+	RP_CLIENT_ASKS,		/* its request is not whole yet */
+	RP_CLIENT_WAITS,	/* its reply is kept until session waits_for has ended */
+	RP_CLIENT_TAKES,	/* it has not taken its whole reply yet */
+};
+
+/* Free when fd is -1. */
+struct rp_client {
+	int fd;
+	enum rp_client_state state;
+	pid_t peer;
+	uint64_t since_ns;	/* CLOCK_MONOTONIC when it came */
+	uint64_t deadline_ns;	/* when it is given up; UINT64_MAX: never */
+	uint64_t waits_for;
+	uint8_t *request;
+	size_t request_bytes;
+	size_t request_capacity;
+	struct rp_reply reply;
+	size_t sent_bytes;
+};
+
+/*
+ * Takes what has come of the request and not a byte behind it.
+ *
+ * Return: 1: it is whole, or wrong: see ret_hresult; 0: more must come; -EPIPE: the client ended it
+ * half way; -ENOMEM; what recv(2) says.
+ */
+int rp_client_receive(struct rp_client *client, enum rp_hresult *ret_hresult);
+
+/* Sends what is left of the reply. Return: 1: all sent; 0: the client must take some; -errno. */
+int rp_client_send(struct rp_client *client);
+
+/* Makes the slot free, buffers included. The connection goes on, in other hands. */
+void rp_client_release(struct rp_client *client);
+
+/* Ends the connection and makes the slot free. The caller has taken fd out of its epoll set. */
+void rp_client_close(struct rp_client *client);
+
+#endif

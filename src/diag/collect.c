@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The payloads, in the order of their bytes:
+ *
+ *	CollectTracing	 u32 MB, u32 format, providers
+ *	CollectTracing2	 u32 MB, u32 format, bool rundown, providers
+ *	CollectTracing3	 u32 MB, u32 format, bool rundown, bool stacks, providers
+ *	CollectTracing4	 u32 MB, u32 format, u64 rundown keywords, bool stacks, providers
+ *	CollectTracing5	 u32 type, then as 4, each provider followed by its event filter
+ *	provider	 u64 keywords, u32 level, string name, string arguments
+ *	event filter	 bool enable, u32 count, u32 ids
+ *
+ * Source: Microsoft.Diagnostics.NETCore.Client, EventPipeSessionConfiguration.
+ *
+ * Stacks are captured where the client says so (3 and later). 1 and 2 cannot say it: the .NET
+ * runtime then captures them, for it has a managed stack to name. Here a stack is bare addresses
+ * which those clients cannot name, and costs several times the event itself, in a server that did
+ * not ask for it; so no. `dotnet-trace collect` uses 2 and shows its events without stacks.
+ */
+#include "diag/collect.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FORMAT_NETPERF 0u
+#define FORMAT_NETTRACE 1u
+#define TYPE_STREAM 0u
+#define TYPE_USER_EVENTS 1u
+#define PROVIDERS_MAX 1000u
+#define LEVEL_MAX 5u
+/* keywords, level, two empty strings */
+#define PROVIDER_BYTES_MIN 20u
+/* More than this no client means; the rest of a u32 of megabytes is a mistake, not a wish. */
+#define BUFFER_MB_MAX 4096u
+/* What the .NET runtime puts for "rundown: yes" when the client cannot name keywords. */
+#define RUNDOWN_KEYWORDS 0x80020139u
+
+/* What of the payload is there, by command. */
+struct shape {
+	bool type;
+	bool rundown_flag;
+	bool rundown_keywords;
+	bool stacks;
+	bool filters;
+};
+
+static const struct shape shapes[] = {
+	[RP_COLLECT_1] = { 0 },
+	[RP_COLLECT_2] = { .rundown_flag = true },
+	[RP_COLLECT_3] = { .rundown_flag = true, .stacks = true },
+	[RP_COLLECT_4] = { .rundown_keywords = true, .stacks = true },
+	[RP_COLLECT_5] = { .type = true, .rundown_keywords = true, .stacks = true,
+			   .filters = true },
+};
+
+/* Where the pieces of the one allocation are filled next. */
+struct rooms {
+	struct rp_event_filter *filter;
+	uint32_t *id;
+	char *text;
+};
+
+static enum rp_hresult parse_type(struct rp_cursor *payload)
+{
+	uint32_t type;
+
+	if (rp_cursor_u32(payload, &type) < 0)
+		return RP_HRESULT_BAD_ENCODING;
+	if (type == TYPE_USER_EVENTS)
+		return RP_HRESULT_NOT_SUPPORTED;
+	return type == TYPE_STREAM ? RP_HRESULT_OK : RP_HRESULT_INVALID_ARGUMENT;
+}
+
+static enum rp_hresult parse_size_and_format(struct rp_cursor *payload, size_t *ret_bytes)
+{
+	uint32_t mb, format;
+
+	if (rp_cursor_u32(payload, &mb) < 0 || rp_cursor_u32(payload, &format) < 0)
+		return RP_HRESULT_BAD_ENCODING;
+	if (format == FORMAT_NETPERF)
+		return RP_HRESULT_NOT_SUPPORTED;
+	if (format != FORMAT_NETTRACE || mb == 0)
+		return RP_HRESULT_INVALID_ARGUMENT;
+	*ret_bytes = (size_t)(mb < BUFFER_MB_MAX ? mb : BUFFER_MB_MAX) << 20;
+	return RP_HRESULT_OK;
+}
+
+static enum rp_hresult parse_options(const struct shape *shape, struct rp_cursor *payload,
+				     struct rp_collect *collect)
+{
+	enum rp_hresult hr = RP_HRESULT_OK;
+	uint8_t rundown = 0, stacks = 0;
+
+	if (shape->type)
+		hr = parse_type(payload);
+	if (hr == RP_HRESULT_OK)
+		hr = parse_size_and_format(payload, &collect->buffer_bytes);
+	if (hr != RP_HRESULT_OK)
+		return hr;
+	if ((shape->rundown_flag && rp_cursor_u8(payload, &rundown) < 0) ||
+	    (shape->rundown_keywords && rp_cursor_u64(payload, &collect->rundown_keywords) < 0) ||
+	    (shape->stacks && rp_cursor_u8(payload, &stacks) < 0))
+		return RP_HRESULT_BAD_ENCODING;
+	if (rundown)
+		collect->rundown_keywords = RUNDOWN_KEYWORDS;
+	collect->session_flags = stacks ? RP_SESSION_STACKS : 0;
+	return RP_HRESULT_OK;
+}
+
+static enum rp_hresult parse_filter(struct rp_cursor *payload, struct rooms *rooms,
+				    struct rp_session_provider *provider)
+{
+	struct rp_event_filter *filter = rooms->filter++;
+	uint8_t enable;
+	uint32_t count;
+
+	filter->size = sizeof(*filter);
+	filter->ids = rooms->id;
+	if (rp_cursor_u8(payload, &enable) < 0 || rp_cursor_u32(payload, &count) < 0)
+		return RP_HRESULT_BAD_ENCODING;
+	for (uint32_t i = 0; i < count; i++) {
+		if (rp_cursor_u32(payload, rooms->id) < 0)
+			return RP_HRESULT_BAD_ENCODING;
+		rooms->id++;
+	}
+	filter->enable = enable != 0;
+	filter->id_count = count;
+	provider->filter = filter;
+	return RP_HRESULT_OK;
+}
+
+static enum rp_hresult parse_provider(const struct shape *shape, struct rp_cursor *payload,
+				      struct rooms *rooms, struct rp_session_provider *provider)
+{
+	uint32_t level;
+	int name_bytes, filter_bytes;
+
+	provider->size = sizeof(*provider);
+	provider->name = rooms->text;
+	if (rp_cursor_u64(payload, &provider->keywords) < 0 ||
+	    rp_cursor_u32(payload, &level) < 0 ||
+	    (name_bytes = rp_cursor_string(payload, rooms->text)) < 0)
+		return RP_HRESULT_BAD_ENCODING;
+	rooms->text += name_bytes;
+	filter_bytes = rp_cursor_string(payload, rooms->text);
+	if (filter_bytes < 0)
+		return RP_HRESULT_BAD_ENCODING;
+	if (filter_bytes > 1)
+		provider->filter_data = rooms->text;
+	rooms->text += filter_bytes;
+	if (level > LEVEL_MAX || name_bytes == 1)
+		return RP_HRESULT_INVALID_ARGUMENT;
+	provider->level = (uint8_t)level;
+	return shape->filters ? parse_filter(payload, rooms, provider) : RP_HRESULT_OK;
+}
+
+/*
+ * Room for everything a payload of this size can hold: an id takes as many bytes there as here, a
+ * string never more than twice as many (two bytes become at most three, and its count of four
+ * pays for the NUL).
+ */
+static struct rp_collect *allocate(uint32_t provider_count, size_t payload_bytes,
+				   struct rooms *ret_rooms)
+{
+	struct rp_collect *collect;
+	size_t each = sizeof(struct rp_session_provider) + sizeof(struct rp_event_filter);
+
+	collect = calloc(1, sizeof(*collect) + provider_count * each + 3 * payload_bytes + 4);
+	if (!collect)
+		return NULL;
+	collect->provider_count = provider_count;
+	collect->providers = (struct rp_session_provider *)(collect + 1);
+	ret_rooms->filter = (struct rp_event_filter *)(collect->providers + provider_count);
+	ret_rooms->id = (uint32_t *)(ret_rooms->filter + provider_count);
+	ret_rooms->text = (char *)(ret_rooms->id + payload_bytes / 4 + 1);
+	return collect;
+}
+
+static enum rp_hresult parse_providers(const struct shape *shape, struct rp_cursor *payload,
+				       struct rp_collect **ret_collect)
+{
+	struct rp_collect *collect;
+	enum rp_hresult hr = RP_HRESULT_OK;
+	struct rooms rooms;
+	uint32_t count;
+	size_t left;
+
+	if (rp_cursor_u32(payload, &count) < 0)
+		return RP_HRESULT_BAD_ENCODING;
+	if (count < 1 || count > PROVIDERS_MAX)
+		return RP_HRESULT_INVALID_ARGUMENT;
+	left = (size_t)(payload->end - payload->at);
+	if (count > left / PROVIDER_BYTES_MIN)
+		return RP_HRESULT_BAD_ENCODING;
+	collect = allocate(count, left, &rooms);
+	if (!collect)
+		return RP_HRESULT_FAIL;
+	for (uint32_t i = 0; i < count && hr == RP_HRESULT_OK; i++)
+		hr = parse_provider(shape, payload, &rooms, &collect->providers[i]);
+	if (hr == RP_HRESULT_OK && rp_cursor_end(payload) < 0)
+		hr = RP_HRESULT_BAD_ENCODING;
+	if (hr == RP_HRESULT_OK)
+		*ret_collect = collect;
+	else
+		free(collect);
+	return hr;
+}
+
+enum rp_hresult rp_collect_parse(uint8_t id, struct rp_cursor *payload,
+				 struct rp_collect **ret_collect)
+{
+	const struct shape *shape = &shapes[id];
+	struct rp_collect options = { 0 }, *collect = NULL;
+	enum rp_hresult hr;
+
+	hr = parse_options(shape, payload, &options);
+	if (hr == RP_HRESULT_OK)
+		hr = parse_providers(shape, payload, &collect);
+	if (hr != RP_HRESULT_OK)
+		return hr;
+	collect->buffer_bytes = options.buffer_bytes;
+	collect->rundown_keywords = options.rundown_keywords;
+	collect->session_flags = options.session_flags;
+	*ret_collect = collect;
+	return RP_HRESULT_OK;
+}

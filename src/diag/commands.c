@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Our own set, for the ringpipe command (each reply begins with OK's header):
+ *
+ *	0x52 0x00 list enabled	nothing -> u32 rows, each: string provider, string session name,
+ *				u64 session id, u64 keywords, u32 level, u32 event count,
+ *				string filter data
+ *	0x52 0x01 session stats	u64 session id -> u64 delivered, u64 lost, u64 bytes,
+ *				u32 reasons, u64 lost for each, i32 error
+ */
+#include "diag/commands.h"
+
+#include <stdlib.h>
+
+#include <ringpipe/provider.h>
+#include <ringpipe/session.h>
+
+#include "diag/collect.h"
+#include "diag/process.h"
+
+typedef enum rp_hresult (*handler)(struct rp_command *command, uint8_t id,
+				   struct rp_cursor *payload);
+
+static enum rp_hresult collect_tracing(struct rp_command *command, uint8_t id,
+				       struct rp_cursor *payload)
+{
+	struct rp_collect *collect;
+	enum rp_hresult hr = rp_collect_parse(id, payload, &collect);
+
+	if (hr != RP_HRESULT_OK)
+		return hr;
+	hr = rp_trace_open(command->traces, collect, command->fd, command->peer, &command->trace);
+	if (hr == RP_HRESULT_OK)
+		command->outcome = RP_COMMAND_STREAM;
+	free(collect);
+	return hr;
+}
+
+/* A payload of one session id and no more. */
+static enum rp_hresult session_id(struct rp_cursor *payload, uint64_t *ret_id)
+{
+	if (rp_cursor_u64(payload, ret_id) < 0 || rp_cursor_end(payload) < 0)
+		return RP_HRESULT_BAD_ENCODING;
+	return RP_HRESULT_OK;
+}
+
+/* A session that is not there has stopped already: OK, as the .NET runtime says. */
+static enum rp_hresult stop_tracing(struct rp_command *command, uint8_t id,
+				    struct rp_cursor *payload)
+{
+	uint64_t session;
+	enum rp_hresult hr = session_id(payload, &session);
+
+	(void)id;
+	if (hr != RP_HRESULT_OK)
+		return hr;
+	rp_reply_u64(command->reply, session);
+	command->trace = rp_trace_find(command->traces, session);
+	if (command->trace) {
+		rp_trace_finish(command->trace);
+		command->outcome = RP_COMMAND_WAIT;
+	}
+	return RP_HRESULT_OK;
+}
+
+static enum rp_hresult process_info(struct rp_command *command, uint8_t id,
+				    struct rp_cursor *payload)
+{
+	enum rp_process_info_version version = id == 0x00 ? RP_PROCESS_INFO_1 :
+					       id == 0x04 ? RP_PROCESS_INFO_2 : RP_PROCESS_INFO_3;
+
+	if (rp_cursor_end(payload) < 0)
+		return RP_HRESULT_BAD_ENCODING;
+	rp_process_reply(command->reply, version, command->cookie);
+	return RP_HRESULT_OK;
+}
+
+/* A native process has long begun when its socket appears: there is nothing to resume. */
+static enum rp_hresult resume_runtime(struct rp_command *command, uint8_t id,
+				      struct rp_cursor *payload)
+{
+	(void)id;
+	if (rp_cursor_end(payload) < 0)
+		return RP_HRESULT_BAD_ENCODING;
+	rp_reply_u32(command->reply, RP_HRESULT_OK);
+	return RP_HRESULT_OK;
+}
+
+static enum rp_hresult not_supported(struct rp_command *command, uint8_t id,
+				     struct rp_cursor *payload)
+{
+	(void)command;
+	(void)id;
+	(void)payload;
+	return RP_HRESULT_NOT_SUPPORTED;
+}
+
+struct enabled_rows {
+	struct rp_reply *reply;
+	uint32_t count;
+};
+
+static int enabled_row(const struct rp_enabled *enabled, void *data)
+{
+	struct enabled_rows *rows = data;
+
+	rp_reply_string(rows->reply, enabled->provider);
+	rp_reply_string(rows->reply, enabled->session_name);
+	rp_reply_u64(rows->reply, enabled->session_id);
+	rp_reply_u64(rows->reply, enabled->keywords);
+	rp_reply_u32(rows->reply, enabled->level);
+	rp_reply_u32(rows->reply, enabled->event_count);
+	rp_reply_string(rows->reply, enabled->filter_data);
+	rows->count++;
+	return rows->reply->error;
+}
+
+static enum rp_hresult list_enabled(struct rp_command *command, uint8_t id,
+				    struct rp_cursor *payload)
+{
+	struct enabled_rows rows = { .reply = command->reply };
+	size_t count_at = command->reply->size;
+
+	(void)id;
+	if (rp_cursor_end(payload) < 0)
+		return RP_HRESULT_BAD_ENCODING;
+	rp_reply_u32(command->reply, 0);
+	if (rp_enabled_list(enabled_row, &rows) < 0)
+		return RP_HRESULT_FAIL;
+	rp_reply_set_u32(command->reply, count_at, rows.count);
+	return RP_HRESULT_OK;
+}
+
+static enum rp_hresult session_stats(struct rp_command *command, uint8_t id,
+				     struct rp_cursor *payload)
+{
+	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_trace *trace;
+	uint64_t session;
+	enum rp_hresult hr = session_id(payload, &session);
+
+	(void)id;
+	if (hr != RP_HRESULT_OK)
+		return hr;
+	trace = rp_trace_find(command->traces, session);
+	if (!trace)
+		return RP_HRESULT_INVALID_ARGUMENT;
+	if (rp_session_stats(trace->session, &stats) < 0)
+		return RP_HRESULT_FAIL;
+	rp_reply_u64(command->reply, stats.delivered);
+	rp_reply_u64(command->reply, stats.lost);
+	rp_reply_u64(command->reply, stats.bytes);
+	rp_reply_u32(command->reply, RP_LOSS_REASON_COUNT);
+	for (unsigned int i = 0; i < RP_LOSS_REASON_COUNT; i++)
+		rp_reply_u64(command->reply, stats.lost_by[i]);
+	rp_reply_u32(command->reply, (uint32_t)stats.error);
+	return RP_HRESULT_OK;
+}
+
+/* All that is answered. What is not here is an unknown command, by which clients try an older one. */
+static const struct {
+	uint8_t set;
+	uint8_t id;
+	handler handle;
+} commands[] = {
+	{ RP_MESSAGE_EVENTPIPE, 0x01, stop_tracing },
+	{ RP_MESSAGE_EVENTPIPE, RP_COLLECT_1, collect_tracing },
+	{ RP_MESSAGE_EVENTPIPE, RP_COLLECT_2, collect_tracing },
+	{ RP_MESSAGE_EVENTPIPE, RP_COLLECT_3, collect_tracing },
+	{ RP_MESSAGE_EVENTPIPE, RP_COLLECT_4, collect_tracing },
+	{ RP_MESSAGE_EVENTPIPE, RP_COLLECT_5, collect_tracing },
+	{ RP_MESSAGE_PROFILER, 0x01, not_supported },	/* AttachProfiler */
+	{ RP_MESSAGE_PROFILER, 0x02, not_supported },	/* StartupProfiler */
+	{ RP_MESSAGE_PROCESS, 0x00, process_info },
+	{ RP_MESSAGE_PROCESS, 0x01, resume_runtime },
+	{ RP_MESSAGE_PROCESS, 0x04, process_info },
+	{ RP_MESSAGE_PROCESS, 0x08, process_info },
+	{ RP_MESSAGE_RINGPIPE, 0x00, list_enabled },
+	{ RP_MESSAGE_RINGPIPE, 0x01, session_stats },
+};
+
+static handler find_handler(uint8_t set, uint8_t id)
+{
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (commands[i].set == set && commands[i].id == id)
+			return commands[i].handle;
+	}
+	return NULL;
+}
+
+void rp_command_run(struct rp_command *command, const uint8_t *bytes, size_t size)
+{
+	struct rp_message message;
+	enum rp_hresult hr = RP_HRESULT_UNKNOWN_COMMAND;
+	handler handle;
+
+	command->outcome = RP_COMMAND_REPLY;
+	command->trace = NULL;
+	rp_message_open(bytes, size, &message);
+	handle = find_handler(message.set, message.id);
+	if (handle) {
+		rp_reply_begin(command->reply);
+		hr = handle(command, message.id, &message.payload);
+	}
+	if (hr == RP_HRESULT_OK && command->reply->error)
+		hr = RP_HRESULT_FAIL;
+	if (hr == RP_HRESULT_OK)
+		rp_reply_end(command->reply);
+	else
+		rp_reply_refuse(command->reply, hr);
+}

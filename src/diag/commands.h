@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* What the DiagnosticServer does with a whole message. */
+#ifndef RP_DIAG_COMMANDS_H
+#define RP_DIAG_COMMANDS_H
+
+#include <sys/types.h>
+
+#include "diag/message.h"
+#include "diag/trace.h"
+
+/* What becomes of the connection a command came on. */
+enum rp_command_outcome {
+	RP_COMMAND_REPLY,	/* the reply is ready; the connection ends when it was taken */
+	RP_COMMAND_STREAM,	/* the connection belongs to `trace` now, and says OK itself */
+	RP_COMMAND_WAIT,	/* the reply is ready, to be sent when `trace` has ended */
+};
+
+struct rp_command {
+	/* in */
+	struct rp_trace_table *traces;
+	const uint8_t *cookie;
+	int fd;
+	pid_t peer;
+	/* out */
+	struct rp_reply *reply;
+	enum rp_command_outcome outcome;
+	struct rp_trace *trace;
+};
+
+/*
+ * Carries out the command of a whole message. `command` has the first half filled in, and a zeroed
+ * reply; whatever goes wrong is an error reply. Does not wait, except for a provider's callback when
+ * a session starts, which runs on this thread.
+ */
+void rp_command_run(struct rp_command *command, const uint8_t *bytes, size_t size);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include "diag/listen.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BACKLOG 128
+
+int rp_listen_path(const char *directory, pid_t pid, uint64_t start_ticks,
+		   char ret_path[sizeof(((struct sockaddr_un *)0)->sun_path)])
+{
+	const size_t room = sizeof(((struct sockaddr_un *)0)->sun_path);
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	size_t length;
+	int n;
+
+	if (!directory || !*directory)
+		directory = "/tmp";
+	length = strlen(directory);
+	while (length > 1 && directory[length - 1] == '/')
+		length--;
+	n = length < room ? snprintf(path, room, "%.*s/dotnet-diagnostic-%ld-%llu-socket",
+				     (int)length, directory, (long)pid,
+				     (unsigned long long)start_ticks) : -1;
+	if (n < 0 || (size_t)n >= room)
+		return -ENAMETOOLONG;
+	memcpy(ret_path, path, (size_t)n + 1);
+	return 0;
+}
+
+static int open_socket(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/*
+ * Removes what stands at the path unless somebody listens there: a .NET runtime in this very
+ * process would use the same name.
+ */
+static int remove_stale(const struct sockaddr_un *address)
+{
+	int fd = open_socket(), error;
+
+	if (fd < 0)
+		return fd;
+	error = connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? errno : 0;
+	close(fd);
+	if (error != ECONNREFUSED && error != ENOENT)
+		return -EADDRINUSE;
+	return unlink(address->sun_path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/*
+ * The file gets the mode of the socket's own inode, less the umask. A umask that takes from the
+ * owner is made up for afterwards, which opens nothing: nobody can connect before listen().
+ */
+static int bind_private(int fd, const struct sockaddr_un *address)
+{
+	struct stat file;
+
+	if (fchmod(fd, 0600) < 0 ||
+	    bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
+		return -errno;
+	if (lstat(address->sun_path, &file) < 0)
+		return -errno;
+	if ((file.st_mode & 07777) != 0600 && chmod(address->sun_path, 0600) < 0)
+		return -errno;
+	return 0;
+}
+
+int rp_listen_open(const char *path, int *ret_fd)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = open_socket(), r;
+
+	if (fd < 0)
+		return fd;
+	memcpy(address.sun_path, path, strnlen(path, sizeof(address.sun_path) - 1));
+	r = bind_private(fd, &address);
+	if (r == -EADDRINUSE) {
+		r = remove_stale(&address);
+		if (r == 0)
+			r = bind_private(fd, &address);
+	}
+	if (r == 0 && listen(fd, BACKLOG) < 0)
+		r = -errno;
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+int rp_listen_accept(int listen_fd, int *ret_fd, pid_t *ret_peer)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+	int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0)
+		return errno == EINTR || errno == ECONNABORTED ? -EACCES : -errno;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
+	    (peer.uid != 0 && peer.uid != geteuid())) {
+		shutdown(fd, SHUT_RDWR);
+		close(fd);
+		return -EACCES;
+	}
+	*ret_fd = fd;
+	*ret_peer = peer.pid;
+	return 0;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* The socket that clients find this process by. */
+#ifndef RP_DIAG_LISTEN_H
+#define RP_DIAG_LISTEN_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/un.h>
+
+/*
+ * Writes `<directory>/dotnet-diagnostic-<pid>-<start>-socket`; directory NULL or "" is /tmp.
+ * Return: 0; -ENAMETOOLONG: longer than a socket's address can be.
+ */
+int rp_listen_path(const char *directory, pid_t pid, uint64_t start_ticks,
+		   char ret_path[sizeof(((struct sockaddr_un *)0)->sun_path)]);
+
+/*
+ * Makes a listening, non-blocking stream socket at `path`, of mode 0600 from the moment it exists,
+ * whatever the umask. A file left behind by an earlier owner of the name is replaced.
+ *
+ * Return: 0; -EADDRINUSE: somebody listens there; what socket, bind and listen say.
+ */
+int rp_listen_open(const char *path, int *ret_fd);
+
+/*
+ * Accepts a connection, non-blocking and close-on-exec. Those of other users than this process's
+ * own and root are closed at once. `ret_peer` is the client's pid, 0 when it cannot be seen from here.
+ *
+ * Return: 0; -EACCES: closed, another may follow; -EAGAIN: nobody waits; what accept4(2) says.
+ */
+int rp_listen_accept(int listen_fd, int *ret_fd, pid_t *ret_peer);
+
+#endif

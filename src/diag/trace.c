@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "diag/trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/session.h"
+#include "core/sink.h"
+#include "sink/sink.h"
+
+void rp_trace_table_init(struct rp_trace_table *table, int wake_fd)
+{
+	table->wake_fd = wake_fd;
+	for (size_t i = 0; i < RP_SESSIONS_MAX; i++)
+		table->slots[i] = (struct rp_trace){ .fd = -1 };
+}
+
+struct rp_trace *rp_trace_find(struct rp_trace_table *table, uint64_t id)
+{
+	for (size_t i = 0; i < RP_SESSIONS_MAX; i++) {
+		if (id && table->slots[i].id == id)
+			return &table->slots[i];
+	}
+	return NULL;
+}
+
+static struct rp_trace *find_free(struct rp_trace_table *table)
+{
+	for (size_t i = 0; i < RP_SESSIONS_MAX; i++) {
+		if (!table->slots[i].id)
+			return &table->slots[i];
+	}
+	return NULL;
+}
+
+/* On the drain thread. The slot is not given to another session before rp_trace_close(). */
+static void on_end(struct rp_session *session, void *data)
+{
+	struct rp_trace *trace = data;
+	int wake_fd = trace->wake_fd;
+	const uint64_t one = 1;
+	ssize_t n;
+
+	(void)session;
+	__atomic_store_n(&trace->ended, true, __ATOMIC_RELEASE);
+	/* A full counter wakes as well, and there is nobody to tell of anything else. */
+	n = write(wake_fd, &one, sizeof(one));
+	(void)n;
+}
+
+/* A sink on a descriptor of its own: until the session runs, ours can still carry an error. */
+static int create_sink(int fd, uint64_t id, struct rp_sink **ret_sink)
+{
+	struct rp_reply preamble = { 0 };
+	int copy, r;
+
+	rp_reply_begin(&preamble);
+	rp_reply_u64(&preamble, id);
+	rp_reply_end(&preamble);
+	r = preamble.error;
+	if (r == 0) {
+		copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		r = copy < 0 ? -errno : 0;
+	}
+	if (r == 0) {
+		r = rp_sink_stream_create(copy, preamble.bytes, preamble.size, ret_sink);
+		if (r < 0)
+			close(copy);
+	}
+	rp_reply_fini(&preamble);
+	return r;
+}
+
+static int open_session(struct rp_trace *trace, const struct rp_collect *collect, pid_t peer,
+			struct rp_sink *sink)
+{
+	char name[32];
+	const struct rp_session_options options = {
+		.size = sizeof(options),
+		.flags = collect->session_flags,
+		.name = name,
+		.buffer_bytes = collect->buffer_bytes,
+		.providers = collect->providers,
+		.provider_count = collect->provider_count,
+		.output_fd = -1,
+	};
+	const struct rp_session_setup setup = {
+		.options = &options,
+		.sink = sink,
+		.id = trace->id,
+		.on_end = on_end,
+		.data = trace,
+	};
+
+	snprintf(name, sizeof(name), "ipc-%ld", (long)peer);
+	return rp_session_open(&setup, &trace->session);
+}
+
+enum rp_hresult rp_trace_open(struct rp_trace_table *table, const struct rp_collect *collect,
+			      int fd, pid_t peer, struct rp_trace **ret_trace)
+{
+	struct rp_trace *trace = find_free(table);
+	struct rp_sink *sink;
+	int r;
+
+	if (!trace)
+		return RP_HRESULT_FAIL;
+	*trace = (struct rp_trace){
+		.id = rp_session_next_id(),
+		.fd = -1,
+		.wake_fd = table->wake_fd,
+	};
+	r = create_sink(fd, trace->id, &sink);
+	if (r == 0) {
+		r = open_session(trace, collect, peer, sink);
+		if (r < 0)
+			sink->ops->destroy(sink);
+	}
+	if (r < 0) {
+		trace->id = 0;
+		return r == -EINVAL ? RP_HRESULT_INVALID_ARGUMENT : RP_HRESULT_FAIL;
+	}
+	trace->fd = fd;
+	*ret_trace = trace;
+	return RP_HRESULT_OK;
+}
+
+void rp_trace_finish(struct rp_trace *trace)
+{
+	rp_session_finish(trace->session);
+}
+
+struct rp_trace *rp_trace_next_ended(struct rp_trace_table *table)
+{
+	for (size_t i = 0; i < RP_SESSIONS_MAX; i++) {
+		struct rp_trace *trace = &table->slots[i];
+
+		if (trace->id && __atomic_load_n(&trace->ended, __ATOMIC_ACQUIRE))
+			return trace;
+	}
+	return NULL;
+}
+
+void rp_trace_close(struct rp_trace *trace)
+{
+	int fd = trace->fd;
+
+	rp_session_stop(trace->session, NULL);
+	trace->fd = -1;
+	/* A child forked meanwhile may hold the connection, too: end it, do not just let go. */
+	shutdown(fd, SHUT_RDWR);
+	close(fd);
+	*trace = (struct rp_trace){ .fd = -1 };
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* The sessions that clients of the DiagnosticServer have running. All calls from its thread. */
+#ifndef RP_DIAG_TRACE_H
+#define RP_DIAG_TRACE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include <ringpipe/session.h>
+
+#include "diag/collect.h"
+#include "diag/message.h"
+
+/* One session and the connection its stream goes to. A slot is free when id is 0. */
+struct rp_trace {
+	uint64_t id;
+	struct rp_session *session;
+	int fd;			/* the server's own descriptor of the connection; -1: none */
+	int wake_fd;		/* an eventfd to write to when the session has ended */
+	bool ended;		/* set by the drain thread */
+};
+
+struct rp_trace_table {
+	int wake_fd;
+	struct rp_trace slots[RP_SESSIONS_MAX];
+};
+
+void rp_trace_table_init(struct rp_trace_table *table, int wake_fd);
+
+/*
+ * Starts a session whose stream goes to a copy of `fd`, behind the OK reply with its id. After
+ * success the trace owns fd; on failure nothing was sent and the caller still does. `peer` is named
+ * in listings.
+ *
+ * Return: RP_HRESULT_OK; INVALID_ARGUMENT: the session refused what was asked; FAIL: too many
+ * sessions, no memory, no descriptor.
+ */
+enum rp_hresult rp_trace_open(struct rp_trace_table *table, const struct rp_collect *collect,
+			      int fd, pid_t peer, struct rp_trace **ret_trace);
+
+/* The trace with this id, or NULL. */
+struct rp_trace *rp_trace_find(struct rp_trace_table *table, uint64_t id);
+
+/* Asks the session to finish; `ended` tells when it has. */
+void rp_trace_finish(struct rp_trace *trace);
+
+/* A trace that has ended and was not yet closed, or NULL. */
+struct rp_trace *rp_trace_next_ended(struct rp_trace_table *table);
+
+/*
+ * Gives the session back, waiting for it if it has not ended, ends the connection and frees the
+ * slot. The caller has taken fd out of its epoll set.
+ */
+void rp_trace_close(struct rp_trace *trace);
+
+#endif

@@ -1,0 +1,709 @@
+/* SPDX-License-Identifier: MIT */
+/* The diagnostics protocol without a socket: bytes in, values or an HRESULT out. */
+#include <criterion/criterion.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "diag/collect.h"
+#include "diag/commands.h"
+#include "diag/listen.h"
+#include "diag/message.h"
+#include "diag/process.h"
+
+/* A request is built by the writer of replies: the framing is the same but for set and id. */
+static struct rp_reply begin(uint8_t set, uint8_t id)
+{
+	struct rp_reply request = { 0 };
+
+	rp_reply_begin(&request);
+	request.bytes[16] = set;
+	request.bytes[17] = id;
+	return request;
+}
+
+static void put_provider(struct rp_reply *request, uint64_t keywords, uint32_t level,
+			 const char *name, const char *arguments)
+{
+	rp_reply_u64(request, keywords);
+	rp_reply_u32(request, level);
+	rp_reply_string(request, name);
+	rp_reply_string(request, arguments);
+}
+
+static void put_filter(struct rp_reply *request, uint8_t enable, const uint32_t *ids,
+		       uint32_t count)
+{
+	rp_reply_u8(request, enable);
+	rp_reply_u32(request, count);
+	for (uint32_t i = 0; i < count; i++)
+		rp_reply_u32(request, ids[i]);
+}
+
+/* The fields before the providers, in each command's own shape. */
+static struct rp_reply begin_collect(uint8_t id, uint32_t mb, uint32_t format)
+{
+	struct rp_reply request = begin(RP_MESSAGE_EVENTPIPE, id);
+
+	if (id == RP_COLLECT_5)
+		rp_reply_u32(&request, 0);
+	rp_reply_u32(&request, mb);
+	rp_reply_u32(&request, format);
+	if (id == RP_COLLECT_2 || id == RP_COLLECT_3)
+		rp_reply_u8(&request, 1);
+	if (id == RP_COLLECT_4 || id == RP_COLLECT_5)
+		rp_reply_u64(&request, 0x80020139);
+	if (id >= RP_COLLECT_3)
+		rp_reply_u8(&request, 1);
+	return request;
+}
+
+static struct rp_reply good_collect(uint8_t id)
+{
+	static const uint32_t ids[] = { 1, 7, 70000 };
+	struct rp_reply request = begin_collect(id, 256, 1);
+
+	rp_reply_u32(&request, 2);
+	put_provider(&request, 0xf00000000000000fu, 5, "Shop-Orders", "k=v;k2=\xe2\x82\xac");
+	if (id == RP_COLLECT_5)
+		put_filter(&request, 1, ids, 3);
+	put_provider(&request, 0, 0, "Gr\xc3\xbc\xc3\x9f" "e-\xf0\x9f\x98\x80", "");
+	if (id == RP_COLLECT_5)
+		put_filter(&request, 0, NULL, 0);
+	rp_reply_end(&request);
+	return request;
+}
+
+/* The bytes in memory that ends where they end: reading one more is a fault. */
+struct fenced {
+	uint8_t *map;
+	size_t map_bytes;
+	uint8_t *bytes;
+	size_t size;
+};
+
+static struct fenced fence(const uint8_t *bytes, size_t size)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (size + page - 1) / page * page;
+	struct fenced fenced = { .map_bytes = whole + page, .size = size };
+
+	fenced.map = mmap(NULL, fenced.map_bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	cr_assert(fenced.map != MAP_FAILED);
+	cr_assert_eq(mprotect(fenced.map + whole, page, PROT_NONE), 0);
+	fenced.bytes = fenced.map + whole - size;
+	memcpy(fenced.bytes, bytes, size);
+	return fenced;
+}
+
+static void unfence(struct fenced *fenced)
+{
+	munmap(fenced->map, fenced->map_bytes);
+}
+
+static void set_size(uint8_t *bytes, size_t size)
+{
+	bytes[14] = (uint8_t)size;
+	bytes[15] = (uint8_t)(size >> 8);
+}
+
+static enum rp_hresult parse(const uint8_t *bytes, size_t size, struct rp_collect **ret_collect)
+{
+	struct rp_message message;
+
+	rp_message_open(bytes, size, &message);
+	return rp_collect_parse(message.id, &message.payload, ret_collect);
+}
+
+static enum rp_hresult parse_and_free(struct rp_reply *request)
+{
+	struct rp_collect *collect = NULL;
+	enum rp_hresult hr;
+
+	rp_reply_end(request);
+	hr = parse(request->bytes, request->size, &collect);
+	cr_assert_eq(collect != NULL, hr == RP_HRESULT_OK);
+	free(collect);
+	rp_reply_fini(request);
+	return hr;
+}
+
+static const uint8_t cookie[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
+
+/* What a server without any session says. The caller frees the reply. */
+static struct rp_reply answer(const uint8_t *bytes, size_t size)
+{
+	static struct rp_trace_table traces;
+	struct rp_reply reply = { 0 };
+	struct rp_command command = {
+		.traces = &traces, .cookie = cookie, .fd = -1, .reply = &reply,
+	};
+	size_t whole = 0;
+	enum rp_hresult hr = rp_message_frame(bytes, size, &whole);
+
+	rp_trace_table_init(&traces, -1);
+	if (hr != RP_HRESULT_OK)
+		rp_reply_refuse(&reply, hr);
+	else if (whole == size)
+		rp_command_run(&command, bytes, size);
+	return reply;
+}
+
+static uint32_t u32_at(const uint8_t *at)
+{
+	return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+/* An answer's HRESULT; checks that it is a whole message of the server's. */
+static enum rp_hresult hresult_of(const struct rp_reply *reply)
+{
+	size_t whole = 0;
+
+	cr_assert_eq(reply->error, 0);
+	cr_assert_geq(reply->size, RP_MESSAGE_HEADER_BYTES);
+	cr_assert_eq(rp_message_frame(reply->bytes, reply->size, &whole), RP_HRESULT_OK);
+	cr_assert_eq(whole, reply->size);
+	cr_assert_eq(reply->bytes[16], RP_MESSAGE_SERVER);
+	if (reply->bytes[17] == 0x00)
+		return RP_HRESULT_OK;
+	cr_assert_eq(reply->bytes[17], 0xff);
+	cr_assert_eq(reply->size, 24);
+	return u32_at(reply->bytes + 20);
+}
+
+static enum rp_hresult ask(struct rp_reply *request)
+{
+	struct rp_reply reply;
+	enum rp_hresult hr;
+
+	rp_reply_end(request);
+	reply = answer(request->bytes, request->size);
+	hr = hresult_of(&reply);
+	rp_reply_fini(&reply);
+	rp_reply_fini(request);
+	return hr;
+}
+
+Test(diag_message, frame_of_a_good_message_is_known_with_its_header)
+{
+	struct rp_reply request = good_collect(RP_COLLECT_2);
+
+	for (size_t size = 0; size <= request.size; size++) {
+		struct fenced part = fence(request.bytes, size);
+		size_t whole = 0;
+
+		cr_assert_eq(rp_message_frame(part.bytes, size, &whole), RP_HRESULT_OK);
+		cr_assert_eq(whole, size < RP_MESSAGE_HEADER_BYTES ? RP_MESSAGE_HEADER_BYTES :
+								     request.size);
+		unfence(&part);
+	}
+	rp_reply_fini(&request);
+}
+
+Test(diag_message, wrong_magic_is_told_at_its_first_wrong_byte)
+{
+	struct rp_reply request = good_collect(RP_COLLECT_2);
+
+	for (size_t at = 0; at < 14; at++) {
+		size_t whole = 0;
+
+		request.bytes[at] ^= 0x20;
+		cr_assert_eq(rp_message_frame(request.bytes, at, &whole), RP_HRESULT_OK);
+		cr_assert_eq(rp_message_frame(request.bytes, at + 1, &whole),
+			     RP_HRESULT_UNKNOWN_MAGIC);
+		request.bytes[at] ^= 0x20;
+	}
+	rp_reply_fini(&request);
+}
+
+Test(diag_message, size_below_the_header_is_refused)
+{
+	struct rp_reply request = begin(RP_MESSAGE_PROCESS, 0x00);
+	size_t whole = 99;
+
+	for (size_t size = 0; size < RP_MESSAGE_HEADER_BYTES; size++) {
+		set_size(request.bytes, size);
+		cr_assert_eq(rp_message_frame(request.bytes, request.size, &whole),
+			     RP_HRESULT_BAD_ENCODING);
+	}
+	cr_assert_eq(whole, 99);
+	rp_reply_fini(&request);
+}
+
+Test(diag_message, strings_survive_both_ways)
+{
+	static const char *const texts[] = {
+		"", "a", "Shop-Orders", "\xc3\xa9", "\xe2\x82\xac uro", "\xf0\x9f\x98\x80!",
+	};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct rp_reply message = { 0 };
+		struct rp_cursor cursor;
+		char text[64];
+
+		rp_reply_string(&message, texts[i]);
+		cursor = (struct rp_cursor){ message.bytes, message.bytes + message.size };
+		cr_assert_eq(rp_cursor_string(&cursor, text), (int)strlen(texts[i]) + 1);
+		cr_assert_str_eq(text, texts[i]);
+		cr_assert_eq(rp_cursor_end(&cursor), 0);
+		rp_reply_fini(&message);
+	}
+}
+
+Test(diag_message, string_is_refused_unless_its_only_nul_ends_it)
+{
+	static const struct {
+		uint8_t bytes[10];
+		size_t size;
+		int result;
+	} rows[] = {
+		{ { 0, 0, 0, 0 }, 4, 1 },			/* "" as count 0 */
+		{ { 1, 0, 0, 0, 0, 0 }, 6, 1 },			/* "" as count 1 */
+		{ { 1, 0, 0, 0, 'a', 0 }, 6, -EBADMSG },	/* no end */
+		{ { 2, 0, 0, 0, 'a', 0, 0, 0 }, 8, 2 },
+		{ { 2, 0, 0, 0, 0, 0, 0, 0 }, 8, -EBADMSG },	/* an end inside */
+		{ { 3, 0, 0, 0, 'a', 0, 0, 0 }, 8, -EBADMSG },	/* longer than the payload */
+		{ { 0xff, 0xff, 0xff, 0xff, 'a', 0, 0, 0 }, 8, -EBADMSG },
+		{ { 0, 0, 0, 0x80, 0, 0 }, 6, -EBADMSG },	/* twice the count is 2^32 */
+		{ { 2, 0, 0, 0, 0x00, 0xd8, 0, 0 }, 8, 4 },	/* half a surrogate pair */
+		{ { 1, 0, 0 }, 3, -EBADMSG },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fenced string = fence(rows[i].bytes, rows[i].size);
+		struct rp_cursor cursor = { string.bytes, string.bytes + string.size };
+		char text[32] = "untouched";
+
+		cr_assert_eq(rp_cursor_string(&cursor, text), rows[i].result, "row %zu", i);
+		if (rows[i].result < 0) {
+			cr_assert_eq(cursor.at, string.bytes, "row %zu", i);
+			cr_assert_str_eq(text, "untouched", "row %zu", i);
+		}
+		unfence(&string);
+	}
+}
+
+Test(diag_message, collect_gives_what_the_client_asked_for)
+{
+	for (uint8_t id = RP_COLLECT_1; id <= RP_COLLECT_5; id++) {
+		struct rp_reply request = good_collect(id);
+		const struct rp_session_provider *first, *second;
+		struct rp_collect *collect;
+
+		cr_assert_eq(parse(request.bytes, request.size, &collect), RP_HRESULT_OK);
+		first = &collect->providers[0];
+		second = &collect->providers[1];
+		cr_assert_eq(collect->buffer_bytes, (size_t)256 << 20);
+		cr_assert_eq(collect->rundown_keywords, id == RP_COLLECT_1 ? 0 : 0x80020139);
+		cr_assert_eq(collect->session_flags, id >= RP_COLLECT_3 ? RP_SESSION_STACKS : 0);
+		cr_assert_eq(collect->provider_count, 2);
+		cr_assert_eq(first->size, sizeof(*first));
+		cr_assert_str_eq(first->name, "Shop-Orders");
+		cr_assert_eq(first->keywords, 0xf00000000000000fu);
+		cr_assert_eq(first->level, 5);
+		cr_assert_str_eq(first->filter_data, "k=v;k2=\xe2\x82\xac");
+		cr_assert_str_eq(second->name, "Gr\xc3\xbc\xc3\x9f" "e-\xf0\x9f\x98\x80");
+		cr_assert_null(second->filter_data);
+		cr_assert_eq(first->filter != NULL, id == RP_COLLECT_5);
+		if (id == RP_COLLECT_5) {
+			cr_assert_eq(first->filter->enable, 1);
+			cr_assert_eq(first->filter->id_count, 3);
+			cr_assert_eq(first->filter->ids[2], 70000);
+			cr_assert_eq(second->filter->enable, 0);
+			cr_assert_eq(second->filter->id_count, 0);
+		}
+		free(collect);
+		rp_reply_fini(&request);
+	}
+}
+
+Test(diag_message, stacks_are_off_when_the_client_says_so)
+{
+	struct rp_reply request = begin(RP_MESSAGE_EVENTPIPE, RP_COLLECT_3);
+	struct rp_collect *collect;
+
+	rp_reply_u32(&request, 1);
+	rp_reply_u32(&request, 1);
+	rp_reply_u8(&request, 0);
+	rp_reply_u8(&request, 0);
+	rp_reply_u32(&request, 1);
+	put_provider(&request, 0, 5, "P", "");
+	cr_assert_eq(parse(request.bytes, request.size, &collect), RP_HRESULT_OK);
+	cr_assert_eq(collect->session_flags, 0);
+	cr_assert_eq(collect->rundown_keywords, 0);
+	free(collect);
+	rp_reply_fini(&request);
+}
+
+Test(diag_message, collect_cut_at_any_byte_is_badly_encoded)
+{
+	for (uint8_t id = RP_COLLECT_1; id <= RP_COLLECT_5; id++) {
+		struct rp_reply request = good_collect(id);
+
+		for (size_t size = RP_MESSAGE_HEADER_BYTES; size < request.size; size++) {
+			struct fenced part = fence(request.bytes, size);
+			struct rp_collect *collect = NULL;
+
+			set_size(part.bytes, size);
+			cr_assert_eq(parse(part.bytes, size, &collect), RP_HRESULT_BAD_ENCODING,
+				     "command %u cut at %zu", id, size);
+			cr_assert_null(collect);
+			unfence(&part);
+		}
+		rp_reply_fini(&request);
+	}
+}
+
+static void check_collect(const struct rp_collect *collect)
+{
+	cr_assert_geq(collect->buffer_bytes, (size_t)1 << 20);
+	cr_assert_leq(collect->buffer_bytes, (size_t)4096 << 20);
+	cr_assert_geq(collect->provider_count, 1);
+	cr_assert_leq(collect->provider_count, 1000);
+	for (size_t i = 0; i < collect->provider_count; i++) {
+		const struct rp_session_provider *provider = &collect->providers[i];
+
+		cr_assert_leq(provider->level, 5);
+		cr_assert_gt(strlen(provider->name), 0);
+		if (provider->filter_data)
+			cr_assert_gt(strlen(provider->filter_data), 0);
+	}
+}
+
+Test(diag_message, collect_with_any_bit_flipped_is_refused_or_still_sane)
+{
+	size_t refused = 0, accepted = 0;
+
+	for (uint8_t id = RP_COLLECT_1; id <= RP_COLLECT_5; id++) {
+		struct rp_reply request = good_collect(id);
+		struct fenced whole = fence(request.bytes, request.size);
+
+		for (size_t bit = RP_MESSAGE_HEADER_BYTES * 8; bit < whole.size * 8; bit++) {
+			struct rp_collect *collect = NULL;
+
+			whole.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+			if (parse(whole.bytes, whole.size, &collect) == RP_HRESULT_OK) {
+				check_collect(collect);
+				free(collect);
+				accepted++;
+			} else {
+				cr_assert_null(collect);
+				refused++;
+			}
+			whole.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		}
+		unfence(&whole);
+		rp_reply_fini(&request);
+	}
+	cr_assert_gt(refused, 100);
+	cr_assert_gt(accepted, 100);
+}
+
+Test(diag_message, bytes_behind_a_payload_are_refused)
+{
+	for (uint8_t id = RP_COLLECT_1; id <= RP_COLLECT_5; id++) {
+		struct rp_reply request = good_collect(id);
+
+		rp_reply_u8(&request, 0);
+		cr_assert_eq(parse_and_free(&request), RP_HRESULT_BAD_ENCODING);
+	}
+}
+
+Test(diag_message, collect_refuses_values_no_session_can_have)
+{
+	static const struct {
+		uint32_t mb, format, count, level;
+		const char *name;
+		enum rp_hresult expected;
+	} rows[] = {
+		{ 1, 1, 1, 5, "P", RP_HRESULT_OK },
+		{ 0xffffffff, 1, 1, 0, "P", RP_HRESULT_OK },
+		{ 0, 1, 1, 5, "P", RP_HRESULT_INVALID_ARGUMENT },
+		{ 1, 0, 1, 5, "P", RP_HRESULT_NOT_SUPPORTED },
+		{ 1, 2, 1, 5, "P", RP_HRESULT_INVALID_ARGUMENT },
+		{ 1, 1, 0, 5, "P", RP_HRESULT_INVALID_ARGUMENT },
+		{ 1, 1, 1001, 5, "P", RP_HRESULT_INVALID_ARGUMENT },
+		{ 1, 1, 0xffffffff, 5, "P", RP_HRESULT_INVALID_ARGUMENT },
+		{ 1, 1, 2, 5, "P", RP_HRESULT_BAD_ENCODING },
+		{ 1, 1, 1000, 5, "P", RP_HRESULT_BAD_ENCODING },
+		{ 1, 1, 1, 6, "P", RP_HRESULT_INVALID_ARGUMENT },
+		{ 1, 1, 1, 0xffffffff, "P", RP_HRESULT_INVALID_ARGUMENT },
+		{ 1, 1, 1, 5, "", RP_HRESULT_INVALID_ARGUMENT },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct rp_reply request = begin_collect(RP_COLLECT_2, rows[i].mb, rows[i].format);
+
+		rp_reply_u32(&request, rows[i].count);
+		put_provider(&request, 0, rows[i].level, rows[i].name, "");
+		cr_assert_eq(parse_and_free(&request), rows[i].expected, "row %zu", i);
+	}
+}
+
+Test(diag_message, collect_takes_a_thousand_providers)
+{
+	struct rp_reply request = begin_collect(RP_COLLECT_2, 1, 1);
+	struct rp_collect *collect;
+	char name[16];
+
+	rp_reply_u32(&request, 1000);
+	for (int i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "P%d", i);
+		put_provider(&request, (uint64_t)i, 4, name, "");
+	}
+	rp_reply_end(&request);
+	cr_assert_eq(parse(request.bytes, request.size, &collect), RP_HRESULT_OK);
+	cr_assert_eq(collect->provider_count, 1000);
+	cr_assert_str_eq(collect->providers[999].name, "P999");
+	cr_assert_eq(collect->providers[999].keywords, 999);
+	free(collect);
+	rp_reply_fini(&request);
+}
+
+Test(diag_message, user_events_sessions_are_not_supported)
+{
+	static const struct {
+		uint32_t type;
+		enum rp_hresult expected;
+	} rows[] = { { 1, RP_HRESULT_NOT_SUPPORTED }, { 2, RP_HRESULT_INVALID_ARGUMENT } };
+
+	for (size_t i = 0; i < 2; i++) {
+		struct rp_reply request = good_collect(RP_COLLECT_5);
+
+		request.bytes[RP_MESSAGE_HEADER_BYTES] = (uint8_t)rows[i].type;
+		cr_assert_eq(parse_and_free(&request), rows[i].expected);
+	}
+}
+
+/* One row per command: what a server without sessions says to it. */
+static const struct {
+	uint8_t set, id;
+	uint8_t payload_bytes;
+	enum rp_hresult expected;
+} conversations[] = {
+	{ 0x02, 0x01, 8, RP_HRESULT_OK },		/* StopTracing of a session long gone */
+	{ 0x02, 0x01, 7, RP_HRESULT_BAD_ENCODING },
+	{ 0x02, 0x01, 9, RP_HRESULT_BAD_ENCODING },
+	{ 0x02, 0x02, 0, RP_HRESULT_BAD_ENCODING },
+	{ 0x02, 0x03, 0, RP_HRESULT_BAD_ENCODING },
+	{ 0x02, 0x04, 0, RP_HRESULT_BAD_ENCODING },
+	{ 0x02, 0x05, 0, RP_HRESULT_BAD_ENCODING },
+	{ 0x02, 0x06, 0, RP_HRESULT_BAD_ENCODING },
+	{ 0x02, 0x07, 0, RP_HRESULT_UNKNOWN_COMMAND },
+	{ 0x02, 0x00, 0, RP_HRESULT_UNKNOWN_COMMAND },
+	{ 0x04, 0x00, 0, RP_HRESULT_OK },
+	{ 0x04, 0x00, 1, RP_HRESULT_BAD_ENCODING },
+	{ 0x04, 0x01, 0, RP_HRESULT_OK },
+	{ 0x04, 0x01, 1, RP_HRESULT_BAD_ENCODING },
+	{ 0x04, 0x02, 0, RP_HRESULT_UNKNOWN_COMMAND },
+	{ 0x04, 0x03, 0, RP_HRESULT_UNKNOWN_COMMAND },
+	{ 0x04, 0x04, 0, RP_HRESULT_OK },
+	{ 0x04, 0x08, 0, RP_HRESULT_OK },
+	{ 0x04, 0xff, 0, RP_HRESULT_UNKNOWN_COMMAND },
+	{ 0x01, 0x01, 0, RP_HRESULT_UNKNOWN_COMMAND },
+	{ 0x03, 0x01, 0, RP_HRESULT_NOT_SUPPORTED },
+	{ 0x52, 0x00, 1, RP_HRESULT_BAD_ENCODING },
+	{ 0x52, 0x01, 8, RP_HRESULT_INVALID_ARGUMENT },	/* no such session */
+	{ 0x52, 0x01, 4, RP_HRESULT_BAD_ENCODING },
+	{ 0x52, 0x02, 0, RP_HRESULT_UNKNOWN_COMMAND },
+	{ 0x00, 0x00, 0, RP_HRESULT_UNKNOWN_COMMAND },
+	{ 0xff, 0x00, 0, RP_HRESULT_UNKNOWN_COMMAND },
+};
+
+Test(diag_message, every_command_gets_its_answer)
+{
+	for (size_t i = 0; i < sizeof(conversations) / sizeof(conversations[0]); i++) {
+		struct rp_reply request = begin(conversations[i].set, conversations[i].id);
+
+		for (int n = 0; n < conversations[i].payload_bytes; n++)
+			rp_reply_u8(&request, 0x11);
+		cr_assert_eq(ask(&request), conversations[i].expected, "set %02x id %02x",
+			     conversations[i].set, conversations[i].id);
+	}
+}
+
+Test(diag_message, any_flip_in_any_request_gets_one_whole_answer)
+{
+	for (size_t i = 0; i < sizeof(conversations) / sizeof(conversations[0]); i++) {
+		struct rp_reply request = begin(conversations[i].set, conversations[i].id);
+
+		for (int n = 0; n < conversations[i].payload_bytes; n++)
+			rp_reply_u8(&request, 0x11);
+		rp_reply_end(&request);
+		for (size_t bit = 0; bit < request.size * 8; bit++) {
+			struct fenced flipped = fence(request.bytes, request.size);
+			struct rp_reply reply;
+
+			flipped.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+			reply = answer(flipped.bytes, flipped.size);
+			/* No answer only where the size in the header is another one now. */
+			if (reply.size)
+				hresult_of(&reply);
+			else
+				cr_assert(bit / 8 == 14 || bit / 8 == 15);
+			if (bit / 8 < 14)
+				cr_assert_eq(hresult_of(&reply), RP_HRESULT_UNKNOWN_MAGIC);
+			rp_reply_fini(&reply);
+			unfence(&flipped);
+		}
+		rp_reply_fini(&request);
+	}
+}
+
+Test(diag_message, reserved_bytes_of_the_header_are_not_looked_at)
+{
+	struct rp_reply request = begin(RP_MESSAGE_PROCESS, 0x01);
+
+	request.bytes[18] = request.bytes[19] = 0xaa;
+	cr_assert_eq(ask(&request), RP_HRESULT_OK);
+}
+
+Test(diag_message, stop_tracing_answers_with_the_id_it_was_given)
+{
+	static const uint8_t id[8] = { 8, 7, 6, 5, 4, 3, 2, 1 };
+	struct rp_reply request = begin(RP_MESSAGE_EVENTPIPE, 0x01), reply;
+
+	rp_reply_bytes(&request, id, 8);
+	rp_reply_end(&request);
+	reply = answer(request.bytes, request.size);
+	cr_assert_eq(hresult_of(&reply), RP_HRESULT_OK);
+	cr_assert_eq(reply.size, 28);
+	cr_assert_arr_eq(reply.bytes + 20, id, 8);
+	rp_reply_fini(&reply);
+	rp_reply_fini(&request);
+}
+
+/* Reads the fields all versions share, and leaves the cursor behind them. */
+static void check_process_info(struct rp_cursor *payload)
+{
+	const uint8_t *bytes;
+	uint64_t pid;
+	char text[4 * RP_PROCESS_COMMAND_LINE_BYTES];
+
+	cr_assert_eq(rp_cursor_u64(payload, &pid), 0);
+	cr_assert_eq(pid, (uint64_t)getpid());
+	cr_assert_eq(rp_cursor_bytes(payload, 16, &bytes), 0);
+	cr_assert_arr_eq(bytes, cookie, 16);
+	cr_assert_gt(rp_cursor_string(payload, text), 1);
+	cr_assert_not_null(strstr(text, program_invocation_short_name));
+	cr_assert_gt(rp_cursor_string(payload, text), 1);
+	cr_assert_str_eq(text, "Linux");
+	cr_assert_gt(rp_cursor_string(payload, text), 1);
+#ifdef __x86_64__
+	cr_assert_str_eq(text, "x64");
+#endif
+}
+
+static void check_runtime(struct rp_cursor *payload)
+{
+	char text[1024];
+
+	cr_assert_gt(rp_cursor_string(payload, text), 1);
+	cr_assert_str_eq(text, program_invocation_short_name);
+	cr_assert_gt(rp_cursor_string(payload, text), 1);
+	cr_assert_eq(strncmp(text, "9.0.0-", 6), 0);
+}
+
+Test(diag_message, process_info_tells_who_we_are_in_each_version)
+{
+	static const uint8_t ids[] = { 0x00, 0x04, 0x08 };
+
+	for (size_t i = 0; i < 3; i++) {
+		struct rp_reply request = begin(RP_MESSAGE_PROCESS, ids[i]), reply;
+		struct rp_message message;
+		uint32_t version = 0;
+		char text[64];
+
+		rp_reply_end(&request);
+		reply = answer(request.bytes, request.size);
+		cr_assert_eq(hresult_of(&reply), RP_HRESULT_OK);
+		rp_message_open(reply.bytes, reply.size, &message);
+		if (ids[i] == 0x08) {
+			cr_assert_eq(rp_cursor_u32(&message.payload, &version), 0);
+			cr_assert_eq(version, 1);
+		}
+		check_process_info(&message.payload);
+		if (ids[i] != 0x00)
+			check_runtime(&message.payload);
+		if (ids[i] == 0x08) {
+			cr_assert_gt(rp_cursor_string(&message.payload, text), 1);
+			cr_assert_eq(strncmp(text, "linux-", 6), 0);
+		}
+		cr_assert_eq(rp_cursor_end(&message.payload), 0);
+		rp_reply_fini(&reply);
+		rp_reply_fini(&request);
+	}
+}
+
+Test(diag_message, reply_longer_than_its_size_field_says_the_most_it_can)
+{
+	struct rp_reply reply = { 0 };
+	size_t whole = 0;
+
+	rp_reply_begin(&reply);
+	for (int i = 0; i < 20000; i++)
+		rp_reply_u64(&reply, 0);
+	rp_reply_end(&reply);
+	cr_assert_eq(reply.size, 160020);
+	cr_assert_eq(rp_message_frame(reply.bytes, reply.size, &whole), RP_HRESULT_OK);
+	cr_assert_eq(whole, RP_MESSAGE_BYTES_MAX);
+	rp_reply_fini(&reply);
+}
+
+Test(diag_message, start_time_is_found_behind_any_program_name)
+{
+	static const char rest[] = " S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 987654 20 21\n";
+	static const char *const names[] = { "a", "a b", ") S 1 (", "", "((", "x) R 0 0" };
+	char stat[256];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(stat, sizeof(stat), "42 (%s)%s", names[i], rest);
+		cr_assert_eq(rp_process_parse_start_ticks(stat), 987654, "%s", names[i]);
+	}
+	cr_assert_eq(rp_process_parse_start_ticks(""), 0);
+	cr_assert_eq(rp_process_parse_start_ticks("42 (a) S 1 2"), 0);
+	cr_assert_gt(rp_process_start_ticks(), 0);
+}
+
+Test(diag_message, command_line_is_joined_by_spaces)
+{
+	char arguments[] = "prog\0-a\0\0b c\0";
+
+	rp_process_join_arguments(arguments, sizeof(arguments) - 1);
+	cr_assert_str_eq(arguments, "prog -a  b c");
+	rp_process_join_arguments(arguments, 0);
+	cr_assert_str_eq(arguments, "");
+}
+
+Test(diag_message, socket_path_is_the_one_clients_look_for)
+{
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)] = "untouched", longest[120];
+
+	memset(longest, 'd', sizeof(longest));
+	longest[0] = '/';
+	longest[sizeof(longest) - 1] = '\0';
+	cr_assert_eq(rp_listen_path(longest, 1, 2, path), -ENAMETOOLONG);
+	longest[90] = '\0';
+	cr_assert_eq(rp_listen_path(longest, 1, 2, path), -ENAMETOOLONG);
+	cr_assert_str_eq(path, "untouched");
+	cr_assert_eq(rp_listen_path(NULL, 12, 345, path), 0);
+	cr_assert_str_eq(path, "/tmp/dotnet-diagnostic-12-345-socket");
+	cr_assert_eq(rp_listen_path("", 12, 345, path), 0);
+	cr_assert_str_eq(path, "/tmp/dotnet-diagnostic-12-345-socket");
+	cr_assert_eq(rp_listen_path("/var/tmp//", 12, 0, path), 0);
+	cr_assert_str_eq(path, "/var/tmp/dotnet-diagnostic-12-0-socket");
+	cr_assert_eq(rp_listen_path("/", 12, 0, path), 0);
+	cr_assert_str_eq(path, "//dotnet-diagnostic-12-0-socket");
+}
+
+Test(diag_message, cookies_differ)
+{
+	uint8_t one[16], two[16];
+
+	rp_process_make_cookie(one);
+	rp_process_make_cookie(two);
+	cr_assert_neq(memcmp(one, two, 16), 0);
+	cr_assert_eq(one[7] >> 4, 4);
+}
