@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The shop's own books about its events, kept without ringpipe's help, so that a trace can be
+ * checked against them.
+ */
+#ifndef SHOP_ACCOUNTS_H
+#define SHOP_ACCOUNTS_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* Every event of events.h: index, provider, name, id. */
+#define SHOP_EVENTS(X) \
+	X(REQUEST_START, shop_http, request_start, "Shop-Http", 1) \
+	X(REQUEST_STOP, shop_http, request_stop, "Shop-Http", 2) \
+	X(ORDER_PLACED, shop_orders, order_placed, "Shop-Orders", 1) \
+	X(ORDER_REJECTED, shop_orders, order_rejected, "Shop-Orders", 2) \
+	X(QUERY, shop_storage, query, "Shop-Storage", 1) \
+	X(COMMIT, shop_storage, commit, "Shop-Storage", 2) \
+	X(FAILED, shop_storage, failed, "Shop-Storage", 3)
+
+enum shop_event {
+#define X(index, provider, event, name, id) SHOP_##index,
+	SHOP_EVENTS(X)
+#undef X
+	SHOP_EVENT_COUNT,
+};
+
+/* Draws the event's next serial number; it is the number of such events before this one. */
+uint64_t shop_serial(enum shop_event event);
+
+/* Books what writing the event returned. */
+void shop_book(enum shop_event event, int written);
+
+/* Books an event that came back through the in-process listener. */
+void shop_book_heard(const char *provider, uint32_t id);
+
+/* Keeps count of the sessions that have each provider on. */
+void shop_watch_sessions(void);
+
+/* Prints the books as members of a JSON object. */
+void shop_print_books(FILE *stream);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the shop tells about itself: three providers, declared once and written from several files.
+ *
+ * The first field of every event is its serial number: 0, 1, 2, … among the events of that kind,
+ * drawn whether anyone listens or not. A reader of a trace sees by the gaps what is missing in it.
+ */
+#ifndef SHOP_EVENTS_H
+#define SHOP_EVENTS_H
+
+#include <ringpipe/ringpipe.h>
+
+#define SHOP_KW_REQUESTS 0x1u
+#define SHOP_KW_ORDERS 0x1u
+#define SHOP_KW_REJECTIONS 0x2u
+#define SHOP_KW_QUERIES 0x1u
+#define SHOP_KW_COMMITS 0x2u
+#define SHOP_KW_FAILURES 0x4u
+
+RP_PROVIDER(shop_http, "Shop-Http");
+RP_EVENT_EX(shop_http, request_start, 1, 0, RP_LEVEL_INFORMATIONAL, RP_OPCODE_START, "{1} {2}",
+	    SHOP_KW_REQUESTS, RP_U64(serial), RP_STRING(method), RP_STRING(path));
+RP_EVENT_EX(shop_http, request_stop, 2, 0, RP_LEVEL_INFORMATIONAL, RP_OPCODE_STOP,
+	    "{1} {2}: {3}, {4} bytes in {5} ns", SHOP_KW_REQUESTS, RP_U64(serial),
+	    RP_STRING(method), RP_STRING(path), RP_U16(status), RP_U64(bytes),
+	    RP_U64(duration_ns));
+
+RP_PROVIDER(shop_orders, "Shop-Orders");
+RP_EVENT_EX(shop_orders, order_placed, 1, 0, RP_LEVEL_INFORMATIONAL, RP_OPCODE_INFO,
+	    "order {1} of {2}: {3}", SHOP_KW_ORDERS, RP_U64(serial), RP_U64(order_id),
+	    RP_STRING(customer), RP_F64(total));
+RP_EVENT_EX(shop_orders, order_rejected, 2, 0, RP_LEVEL_WARNING, RP_OPCODE_INFO,
+	    "no order of {1}: {2}", SHOP_KW_REJECTIONS, RP_U64(serial), RP_STRING(customer),
+	    RP_STRING(reason));
+
+RP_PROVIDER(shop_storage, "Shop-Storage");
+RP_EVENT(shop_storage, query, 1, RP_LEVEL_VERBOSE, SHOP_KW_QUERIES, RP_U64(serial),
+	 RP_STRING(statement), RP_U32(rows), RP_U64(duration_ns));
+RP_EVENT(shop_storage, commit, 2, RP_LEVEL_INFORMATIONAL, SHOP_KW_COMMITS, RP_U64(serial),
+	 RP_U64(duration_ns));
+RP_EVENT(shop_storage, failed, 3, RP_LEVEL_ERROR, SHOP_KW_FAILURES, RP_U64(serial),
+	 RP_STRING(statement), RP_I32(code), RP_STRING(message));
+
+#endif
