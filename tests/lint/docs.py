@@ -65,7 +65,7 @@ def subcommands(root):
     return words
 
 
-def check_command(root, where, line, known):
+def check_command(root, where, line, known, made):
     words = line.split()
     while words and re.match(r'^[A-Za-z_]\w*=', words[0]):
         words.pop(0)
@@ -77,7 +77,7 @@ def check_command(root, where, line, known):
         return []
     if '/' in words[0]:
         # What a build makes is not there before the build.
-        if not words[0].startswith('build/') and \
+        if words[0] not in made and not words[0].startswith('build/') and \
            not os.access(os.path.join(root, words[0]), os.X_OK):
             return [f'{where}: {words[0]} cannot be run']
         return []
@@ -87,11 +87,12 @@ def check_command(root, where, line, known):
 def check_sh(root, where, code):
     complaints = []
     known = subcommands(root)
+    made = {f'./{name}' for name in re.findall(r' -o (\S+)', code)}
     for line in re.sub(r'\\\n', ' ', code).split('\n'):
         line = line.split(' #')[0].strip()
         if line and not line.startswith('#'):
             for command in re.split(r'&&|\|\||[|;&]', line):
-                complaints += check_command(root, where, command.strip(), known)
+                complaints += check_command(root, where, command.strip(), known, made)
     return complaints
 
 

@@ -33,11 +33,19 @@ GOOD = {
     'src/base/b.h': LICENCE + '#include <ringpipe/a.h>\n',
     'src/ring/r.c': LICENCE + '#include "base/b.h"\n/* [RING-PUB] one side */\n',
     'src/core/c.c': LICENCE + '/* the other side of [RING-PUB] */\n',
-    'src/tool/t.c': LICENCE + '#include <ringpipe/a.h>\nconst char *t = "list";\n',
+    'src/core/e.c': LICENCE + 'const char *e = "RINGPIPE_X";\n',
+    'src/tool/t.c': LICENCE + '#include <ringpipe/a.h>\nx = { .name = "list" };\n'
+                    'y = { { RP_OPTION_JSON, 0, "json" } };\n',
+    'man/ringpipe.1': '.Dd $Mdocdate$\n.Dt X 1\n.Os\n.Sh NAME\n.Nm x\n.Nd y\n.Bl -tag\n'
+                      '.It Cm list\nz\n.It Fl -json\nz\n.El\n',
+    'man/libringpipe.7': '.Dd $Mdocdate$\n.Dt X 7\n.Os\n.Sh NAME\n.Nm x\n.Nd y\n'
+                         '.Ev RINGPIPE_X\n',
+    'man/ringpipe.bash': '# SPDX-License-Identifier: MIT\ncase x in\n\tlist) echo --json ;;\n'
+                         'esac\n',
     'doc/architecture.md': architecture(rooms.ROOMS),
     'scripts/go': '#!/bin/sh\n# SPDX-License-Identifier: MIT\ntrue\n',
-    'README.md': '# x\n\nSee [the pages](doc/architecture.md).\n\n```sh\n./scripts/go\nringpipe list\n'
-                 '```\n\n```c\n#include <ringpipe/a.h>\nint g(void);\nint g(void) '
+    'README.md': '# x\n\nSee [the pages](doc/architecture.md).\n\n'
+                 '```sh\n./scripts/go\nringpipe list\n```\n\n```c\n#include <ringpipe/a.h>\nint g(void);\nint g(void) '
                  '{ return rp_a(); }\n```\n',
 }
 
@@ -91,6 +99,17 @@ CASES = (
     ('headers', 'a header that warns',
      {'include/ringpipe/n.h': LICENCE + 'static int unused_one;\n'
                               'static inline int n(int x) { return 0; }\n'}, 'refuses'),
+    ('manuals', 'an option without a word',
+     {'src/tool/u.c': LICENCE + "y = { { RP_OPTION_TOP, 't', \"top\" } };\n"},
+     '-- top: in src/tool, not in man/ringpipe.1'),
+    ('manuals', 'a command without a word',
+     {'src/tool/u.c': LICENCE + 'x = { .name = "fly" };\n'},
+     'command fly: in src/tool, not in man/ringpipe.bash'),
+    ('manuals', 'a variable without a word',
+     {'src/core/e.c': LICENCE + 'const char *e[] = { "RINGPIPE_X", "DOTNET_Y" };\n'},
+     'variable DOTNET_Y: in src,'),
+    ('manuals', 'a variable that nobody reads', {'src/core/e.c': LICENCE},
+     'variable RINGPIPE_X: in man/libringpipe.7,'),
     ('docs', 'C that does not compile', {'README.md': '```c\nint f(void) { return x; }\n```\n'},
      'does not compile'),
     ('docs', 'a script that is not there', {'README.md': '```sh\n./scripts/gone\n```\n'},
@@ -160,7 +179,7 @@ def judge(status, output, wanted):
 
 def main():
     results = [(f'{lint} accepts a good tree', try_lint(lint, {}, ''))
-               for lint in ('rooms', 'style', 'ordering', 'headers', 'docs')]
+               for lint in ('rooms', 'style', 'ordering', 'headers', 'manuals', 'docs')]
     results += [(f'{lint} finds {what}', try_lint(lint, changes, wanted))
                 for lint, what, changes, wanted in CASES]
     results += [(f'symbols {"finds" if lint else "accepts"} {what}',

@@ -4,5 +4,5 @@
 RP_PROVIDER(shop, "Shop");
 
 #ifndef REPAIRED
-RP_EVENT(shop, moved, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_STRUCT_FIELD(point, to));	/* refused */
+RP_EVENT(shop, moved, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_STRUCT_ARRAY(p, to));	/* refused */
 #endif

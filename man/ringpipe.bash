@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+# Completion of ringpipe(1) for bash.
+
+_ringpipe()
+{
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=
+	local command=${COMP_WORDS[1]-}
+	COMPREPLY=()
+
+	case "$prev" in
+	-p | --process-id)
+		words=$(ringpipe ps 2>/dev/null | sed -n 's/^ *\([0-9][0-9]*\) .*/\1/p')
+		COMPREPLY=($(compgen -W "$words" -- "$cur"))
+		return
+		;;
+	-o | --output)
+		COMPREPLY=($(compgen -f -- "$cur"))
+		return
+		;;
+	-n | --name | --providers | -d | --duration | --buffer | --top)
+		return
+		;;
+	esac
+
+	if [[ $COMP_CWORD -eq 1 ]]; then
+		COMPREPLY=($(compgen -W "ps collect report list --help --version" -- "$cur"))
+		return
+	fi
+	case "$command" in
+	ps) words="--json --help" ;;
+	collect)
+		words="--process-id --name --output --force --providers --duration --buffer
+			--stacks --quiet --json --help"
+		;;
+	report)
+		words="--events --top --json --help"
+		[[ $cur != -* ]] && COMPREPLY=($(compgen -f -X '!*.nettrace' -- "$cur"))
+		;;
+	list)
+		words="--json --help"
+		[[ $cur != -* ]] && words+=" $(ringpipe ps 2>/dev/null |
+			sed -n 's/^ *\([0-9][0-9]*\) .*/\1/p')"
+		;;
+	esac
+	COMPREPLY+=($(compgen -W "$words" -- "$cur"))
+}
+
+complete -F _ringpipe ringpipe
