@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Event headers of V4, both kinds, from bytes nobody has checked. */
+#ifndef RP_NETTRACE_EVENT_H
+#define RP_NETTRACE_EVENT_H
+
+#include <stdbool.h>
+
+#include "nettrace/cursor.h"
+
+/* What one event says, and what the next one leaves out because it is the same. */
+struct rp_wire_event {
+	uint64_t time;
+	uint64_t thread;
+	uint64_t capture_thread;
+	uint32_t metadata_id;
+	uint32_t sequence;
+	uint32_t processor;
+	uint32_t stack;
+	uint32_t payload_bytes;
+	bool sorted;
+	uint8_t activity[16];	/* in the wire's byte order */
+	uint8_t related[16];
+};
+
+/* u16 header size, u16 flags, whatever else the header holds. -EBADMSG. */
+int rp_wire_block_header(struct rp_cursor *block, bool *ret_compressed);
+
+/*
+ * The next event of a block. `event` is zero for a block's first and holds the one before for all
+ * others. `block_start` is where padding counts from. -EBADMSG, and `event` is then no use any more.
+ */
+int rp_wire_event_take(struct rp_cursor *block, const uint8_t *block_start, bool compressed,
+		       struct rp_wire_event *event, struct rp_cursor *ret_payload);
+
+#endif
