@@ -5,8 +5,8 @@
 usage: refused.py ROOT [CASES]
 
 Each file of tests/compile/refused has one line that ends in the comment `refused`. gcc and clang,
-as C11 and as C++17, must give an error that names that line, and must take the file with -DREPAIRED,
-which leaves the line out. Speaks TAP.
+as C11 and as C++17, must give an error that names that line, and must take the file with
+-DREPAIRED, which leaves the line out. Speaks TAP.
 """
 import os
 import re

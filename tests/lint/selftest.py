@@ -45,8 +45,9 @@ GOOD = {
     'doc/architecture.md': architecture(rooms.ROOMS),
     'scripts/go': '#!/bin/sh\n# SPDX-License-Identifier: MIT\ntrue\n',
     'README.md': '# x\n\nSee [the pages](doc/architecture.md).\n\n'
-                 '```sh\n./scripts/go\nringpipe list\n```\n\n```c\n#include <ringpipe/a.h>\nint g(void);\nint g(void) '
-                 '{ return rp_a(); }\n```\n',
+                 '```sh\n./scripts/go\nringpipe list\n```\n\n'
+                 '```c\n#include <ringpipe/a.h>\nint g(void);\n'
+                 'int g(void) { return rp_a(); }\n```\n',
 }
 
 LATER = 'TO' + 'DO'

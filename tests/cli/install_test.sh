@@ -1,0 +1,131 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Installs into a folder of its own and uses what is there, by pkg-config alone, as a stranger
+# would: README's example, as C and C++, against the shared library and the static one.
+#
+# usage: install_test.sh SOURCE BUILD MESON
+set -uo pipefail
+
+source=$1 build=$2 meson=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+root=$work/root
+number=0
+failed=0
+
+# check WHAT COMMAND…: one line of TAP.
+check()
+{
+	local what=$1
+	shift
+	number=$((number + 1))
+	if "$@" >"$work/output" 2>&1; then
+		echo "ok $number - $what"
+	else
+		echo "not ok $number - $what"
+		sed 's/^/# /' "$work/output" | head -n 40
+		failed=1
+	fi
+}
+
+install_all()
+{
+	"$meson" install -C "$build" --no-rebuild --destdir "$root"
+}
+
+# Each pattern names exactly one file.
+installed()
+{
+	local pattern found
+	for pattern in "$@"; do
+		found=$(find "$root" -path "*/$pattern" | wc -l)
+		[[ $found -eq 1 ]] || { echo "$pattern: $found files"; return 1; }
+	done
+}
+
+nothing_else_is_installed()
+{
+	local library='lib.*/libringpipe\.(a|so\.[0-9.]+)|pkgconfig/ringpipe\.pc'
+	local rest='bin/ringpipe|include/ringpipe/.*\.h|man/man[137]/[A-Za-z_]+\.[137]'
+	! find "$root" -type f | grep -v -E \
+		"/($library|$rest|bash-completion/completions/ringpipe)\$"
+}
+
+headers_are_all_there()
+{
+	(cd "$source/include" && find ringpipe -name '*.h' | sort) >"$work/wanted"
+	(cd "$root$(pkg-config --variable=includedir ringpipe)" && find ringpipe -name '*.h' |
+		sort) >"$work/got"
+	diff "$work/wanted" "$work/got"
+}
+
+# The first block of C in README.md.
+take_example()
+{
+	sed -n '/^```c$/,/^```$/{/^```/!p}' "$source/README.md" >"$work/example.c"
+	cp "$work/example.c" "$work/example.cpp"
+	[[ -s $work/example.c ]]
+}
+
+# build_example COMPILER SUFFIX PROGRAM [shared|static]
+build_example()
+{
+	local static=()
+	[[ $4 == static ]] && static=(-static)
+	# shellcheck disable=SC2046
+	"$1" -Wall -Wextra -Werror "$work/example.$2" -o "$work/$3" "${static[@]}" \
+		$(PKG_CONFIG_SYSROOT_DIR=$root pkg-config "${static[@]/#/-}" --cflags --libs ringpipe)
+}
+
+# The example places 1000 orders; the report has to say so.
+trace_example()
+{
+	local trace=$work/$1.nettrace
+	RINGPIPE_CONFIG=Shop-Orders RINGPIPE_OUTPUT=$trace RINGPIPE_DIAGNOSTICS=0 "$work/$1" &&
+		ringpipe report --json "$trace" >"$work/report.json" &&
+		python3 - "$work/report.json" <<-'END'
+		import json, sys
+		report = json.load(open(sys.argv[1]))
+		kinds = {(provider["name"], kind["name"]): kind["events"]
+		         for provider in report["providers"] for kind in provider["kinds"]}
+		print(kinds, report["lost"])
+		sys.exit(kinds.get(("Shop-Orders", "order_placed")) != 1000 or report["lost"] != 0)
+		END
+}
+
+shared_library_is_used()
+{
+	ldd "$work/$1" | grep "libringpipe.so.0 => $root"
+}
+
+shared_library_is_not_needed()
+{
+	! readelf -d "$work/$1" | grep -i NEEDED
+}
+
+echo "TAP version 13"
+check "meson installs" install_all
+library=$(dirname "$(find "$root" -name 'libringpipe.so' | head -n 1)")
+export PKG_CONFIG_PATH=$library/pkgconfig
+export LD_LIBRARY_PATH=$library
+PATH=$(dirname "$(find "$root" -path '*/bin/ringpipe' | head -n 1)"):$PATH
+
+check "library, command, pages and completion are installed" installed \
+	'libringpipe.so' 'libringpipe.so.0' 'libringpipe.a' 'pkgconfig/ringpipe.pc' \
+	'bin/ringpipe' 'man1/ringpipe.1' 'man3/RP_EVENT.3' 'man7/libringpipe.7' \
+	'bash-completion/completions/ringpipe'
+check "nothing else is installed" nothing_else_is_installed
+check "every public header is installed" headers_are_all_there
+check "pkg-config knows the version" pkg-config --exact-version=0.1.0 ringpipe
+check "the command runs" ringpipe --version
+check "README has an example" take_example
+for kind in shared static; do
+	check "the example compiles as C ($kind)" build_example cc c "$kind-c" "$kind"
+	check "the example compiles as C++ ($kind)" build_example c++ cpp "$kind-cpp" "$kind"
+	check "the C example's 1000 events are in its trace ($kind)" trace_example "$kind-c"
+	check "the C++ example's 1000 events are in its trace ($kind)" trace_example "$kind-cpp"
+done
+check "the shared library is the installed one" shared_library_is_used shared-c
+check "the static program needs no library" shared_library_is_not_needed static-c
+echo "1..$number"
+exit "$failed"
