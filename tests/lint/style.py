@@ -19,6 +19,7 @@ FILE_MAX = 600
 FUNCTION_MAX = 80
 
 SOURCE_SUFFIXES = ('.c', '.h', '.S', '.cpp', '.cc', '.cs', '.py', '.sh', '.bash')
+STRING_LINE = re.compile(r'^\s*"(?:\\.|[^"\\])*"\s*(?:/\*.*\*/)?$')
 # Spelled so that this file does not hold what it looks for.
 LEFTOVER = re.compile(r'\b(TO' r'DO|FIX' r'ME)\b')
 MACHINE_PATH = re.compile(r'(?<![\w.])/(wo' r'rk|ho' r'me|ro' r'ot)/[\w.]')
@@ -52,17 +53,21 @@ def check_source(path, lines):
 
 
 def check_functions(path, lines):
-    """A function's braces stand alone in column 0, nothing else's do."""
-    complaints, start = [], None
+    """
+    A function's braces stand alone in column 0, nothing else's do. Lines that are a string and
+    nothing more do not count: assembly cannot be split.
+    """
+    complaints, start, length = [], None, 0
     for number, line in enumerate(lines, 1):
         if line == '{':
-            start = number
+            start, length = number, 0
         elif line == '}' and start is not None:
-            length = number - start - 1
             if length > FUNCTION_MAX:
                 complaints.append(
                     f'{path}:{start}: a function of {length} lines, more than {FUNCTION_MAX}')
             start = None
+        elif not STRING_LINE.match(line):
+            length += 1
     return complaints
 
 
