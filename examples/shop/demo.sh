@@ -1,0 +1,5 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Traces the shop under load and compares the trace with the shop's own books.
+set -euo pipefail
+exec python3 "$(dirname "$0")/demo.py" "$@"

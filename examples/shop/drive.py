@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""Starts the shop, loads it and compares its books with a trace: for the demo and the tests."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+import urllib.request
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PROVIDERS = ("Shop-Http", "Shop-Orders", "Shop-Storage")
+DEADLINE_S = 60
+
+
+class Failure(Exception):
+    """What went wrong, as a sentence."""
+
+
+def wait_for(condition, what, alive=()):
+    """Polls until `condition` gives something true; a process of `alive` that ends is an error."""
+    end = time.monotonic() + DEADLINE_S
+    while True:
+        value = condition()
+        if value:
+            return value
+        for process in alive:
+            if process.poll() is not None:
+                raise Failure(f"{process.args[0]} ended with {process.returncode} "
+                              f"before {what}")
+        if time.monotonic() > end:
+            raise Failure(f"no sign of {what} in {DEADLINE_S} s")
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def running(command, **options):
+    """A child that does not outlive the block."""
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        if process.stdout:
+            process.stdout.close()
+
+
+def interrupt(process):
+    """Ctrl-C, and the process's end. Returns its exit status."""
+    process.send_signal(signal.SIGINT)
+    try:
+        return process.wait(DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        raise Failure(f"{process.args[0]} goes on after SIGINT") from None
+
+
+class Shop:
+    def __init__(self, process):
+        self.process = process
+        line = process.stdout.readline().decode()
+        found = re.search(r"http://\S+", line)
+        if not found:
+            process.wait(DEADLINE_S)
+            raise Failure("the shop did not start")
+        self.url = found.group()
+        self.pid = process.pid
+
+    def stats(self):
+        with urllib.request.urlopen(self.url + "/stats", timeout=DEADLINE_S) as answer:
+            return json.load(answer)
+
+    def wait_for_sessions(self, count, alive=()):
+        """Until every provider is on for `count` sessions."""
+        wait_for(lambda: all(n == count for n in self.stats()["sessions"].values()),
+                 f"{count} sessions in the shop", [self.process, *alive])
+
+    def wait_until_quiet(self):
+        """Until no connection is left but the one that asks. Returns the books."""
+        def quiet():
+            stats = self.stats()
+            return stats if stats["connections"] == 1 else None
+        return wait_for(quiet, "the end of the load", [self.process])
+
+
+@contextlib.contextmanager
+def shop(binary, *options, **popen):
+    with running([binary, *options], stdout=subprocess.PIPE, **popen) as process:
+        yield Shop(process)
+
+
+def load(url, seconds, connections=16):
+    """Runs wrk. Returns requests a second."""
+    command = ["wrk", "-t2", f"-c{connections}", f"-d{seconds}s",
+               "-s", os.path.join(HERE, "load.lua"), url]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False,
+                          timeout=seconds + DEADLINE_S)
+    found = re.search(r"Requests/sec:\s*([\d.]+)", done.stdout)
+    if done.returncode != 0 or not found:
+        raise Failure(f"wrk failed:\n{done.stdout}")
+    return float(found.group(1))
+
+
+def books(stats, what="offered"):
+    """(provider, id) -> how many, from the shop's /stats."""
+    return {(row["provider"], row["id"]): row[what] for row in stats["events"]}
+
+
+def names(stats):
+    return {(row["provider"], row["id"]): row["event"] for row in stats["events"]}
+
+
+def difference(before, after):
+    return {key: after[key] - before[key] for key in after}
+
+
+def report(ringpipe, path, *options):
+    """`ringpipe report --json`, read."""
+    done = subprocess.run([ringpipe, "report", "--json", *options, path], check=False,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=600)
+    if done.returncode != 0:
+        raise Failure(f"ringpipe report ended with {done.returncode}")
+    return json.loads(done.stdout)
+
+
+def report_counts(summary):
+    """(provider, id) -> how many, from a report."""
+    return {(provider["name"], kind["id"]): kind["events"]
+            for provider in summary["providers"] for kind in provider["kinds"]
+            if provider["name"] in PROVIDERS}

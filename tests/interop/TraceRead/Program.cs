@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+//
+// What TraceEvent makes of a .nettrace file, as JSON.
+//
+//	TraceRead FILE			one object: losses, threads, times, and each kind of event
+//	TraceRead --dump FILE		one line for each event, then the object
+//	TraceRead --stacks FILE		the same by way of TraceLog, with stacks
+//
+// Exit: 0; 1 when TraceEvent refuses the file, with its reason on standard error; 2 for bad usage.
+
+using System.Text.Encodings.Web;
+using System.Text.Json;
+using System.Text.Json.Nodes;
+using Microsoft.Diagnostics.Tracing;
+using Microsoft.Diagnostics.Tracing.Etlx;
+
+sealed class Kind
+{
+	public required JsonObject Head;
+	public long Count;
+	public readonly HashSet<int> Threads = [];
+}
+
+static class Reader
+{
+	static readonly JsonSerializerOptions Plain = new()
+	{
+		Encoder = JavaScriptEncoder.UnsafeRelaxedJsonEscaping,
+	};
+	static readonly TextWriter Out = new StreamWriter(Console.OpenStandardOutput(), bufferSize: 1 << 16);
+
+	// By provider, id and version. TraceEvent shows a name with its opcode behind it.
+	static readonly Dictionary<(Guid, int, int), Kind> Kinds = [];
+	static readonly HashSet<int> Threads = [];
+	static long events;
+	static double first = double.NaN, last = double.NaN;
+
+	public static int Main(string[] args)
+	{
+		var path = args.Length > 0 ? args[^1] : "";
+		var mode = args.Length == 2 ? args[0] : "";
+
+		if (args.Length is < 1 or > 2 || path.StartsWith('-') || mode is not ("" or "--dump" or "--stacks"))
+		{
+			Console.Error.WriteLine("usage: TraceRead [--dump|--stacks] FILE");
+			return 2;
+		}
+		try
+		{
+			if (mode == "--stacks")
+				ReadLog(path);
+			else
+				ReadStream(path, mode == "--dump");
+		}
+		catch (Exception refusal)
+		{
+			Out.Flush();
+			Console.Error.WriteLine($"TraceRead: {path}: {refusal.GetType().Name}: {refusal.Message}");
+			return 1;
+		}
+		finally
+		{
+			Out.Flush();
+		}
+		return 0;
+	}
+
+	static void ReadStream(string path, bool dump)
+	{
+		using var source = new EventPipeEventSource(path);
+
+		// Without somebody behind it the dynamic parser names nothing.
+		source.Dynamic.All += _ => { };
+		source.AllEvents += data =>
+		{
+			Count(data);
+			if (dump)
+				Print(Describe(data));
+		};
+		source.Process();
+		Print(Summarise(source));
+	}
+
+	// TraceLog wants a file of its own, which goes away with its directory.
+	static void ReadLog(string path)
+	{
+		var scratch = Directory.CreateTempSubdirectory("TraceRead");
+
+		try
+		{
+			var etlx = TraceLog.CreateFromEventPipeDataFile(path, Path.Combine(scratch.FullName, "log.etlx"));
+			using var log = new TraceLog(etlx);
+			foreach (var data in log.Events)
+			{
+				Count(data);
+				var row = Describe(data);
+				row["stack"] = Stack(data.CallStack());
+				Print(row);
+			}
+			Print(Summarise(log));
+		}
+		finally
+		{
+			scratch.Delete(recursive: true);
+		}
+	}
+
+	static void Print(JsonNode row) => Out.WriteLine(row.ToJsonString(Plain));
+
+	static void Count(TraceEvent data)
+	{
+		var key = (data.ProviderGuid, (int)data.ID, data.Version);
+
+		if (!Kinds.TryGetValue(key, out var kind))
+			Kinds[key] = kind = new Kind { Head = DescribeKind(data) };
+		kind.Count++;
+		kind.Threads.Add(data.ThreadID);
+		Threads.Add(data.ThreadID);
+		if (events++ == 0)
+			first = data.TimeStampRelativeMSec;
+		last = data.TimeStampRelativeMSec;
+	}
+
+	static JsonObject DescribeKind(TraceEvent data) => new()
+	{
+		["provider"] = data.ProviderName,
+		["provider_guid"] = data.ProviderGuid.ToString(),
+		["id"] = (int)data.ID,
+		["event"] = data.EventName,
+		["version"] = data.Version,
+		["level"] = (int)data.Level,
+		["opcode"] = (int)data.Opcode,
+		["keywords"] = (ulong)data.Keywords,
+		["fields"] = new JsonArray([.. data.PayloadNames.Select(name => (JsonNode)name)]),
+		["first"] = Payload(data),
+	};
+
+	static JsonObject Summarise(TraceEventDispatcher source) => Summarise(source.EventsLost,
+		source.SessionStartTime, source.PointerSize, source.NumberOfProcessors);
+
+	static JsonObject Summarise(TraceLog log) => Summarise(log.EventsLost, log.SessionStartTime,
+		log.PointerSize, log.NumberOfProcessors);
+
+	static JsonObject Summarise(int lost, DateTime start, int pointerSize, int processors) => new()
+	{
+		["events"] = events,
+		["events_lost"] = lost,
+		["start_utc"] = start.ToUniversalTime().ToString("o"),
+		["first_ms"] = Value(first),
+		["last_ms"] = Value(last),
+		["threads"] = Threads.Count,
+		["pointer_bytes"] = pointerSize,
+		["processors"] = processors,
+		["kinds"] = new JsonArray([.. Kinds.Values.Select(kind =>
+		{
+			kind.Head["count"] = kind.Count;
+			kind.Head["threads"] = kind.Threads.Count;
+			return (JsonNode)kind.Head;
+		})]),
+	};
+
+	static JsonObject Describe(TraceEvent data) => new()
+	{
+		["provider"] = data.ProviderName,
+		["id"] = (int)data.ID,
+		["event"] = data.EventName,
+		["time_ms"] = data.TimeStampRelativeMSec,
+		["thread"] = data.ThreadID,
+		["process"] = data.ProcessID,
+		["processor"] = data.ProcessorNumber,
+		["activity"] = Id(data.ActivityID),
+		["related_activity"] = Id(data.RelatedActivityID),
+		["fields"] = Payload(data),
+		["payload"] = Convert.ToHexStringLower(data.EventData()),
+	};
+
+	static JsonNode? Id(Guid id) => id == Guid.Empty ? null : (JsonNode)id.ToString();
+
+	// In place of what TraceEvent cannot decode stands its own "<<<EXCEPTION_DURING_VALUE_LOOKUP …".
+	static JsonObject Payload(TraceEvent data)
+	{
+		var fields = new JsonObject();
+
+		for (var i = 0; i < data.PayloadNames.Length; i++)
+			fields[data.PayloadNames[i]] = Value(data.PayloadValue(i));
+		return fields;
+	}
+
+	static JsonNode? Value(object? value) => value switch
+	{
+		null => null,
+		string text => text,
+		char unit => unit.ToString(),
+		bool truth => truth,
+		sbyte or short or int or long => Convert.ToInt64(value),
+		byte or ushort or uint or ulong => Convert.ToUInt64(value),
+		float number => Number(number, number.ToString("R")),
+		double number => Number(number, number.ToString("R")),
+		Guid id => id.ToString(),
+		DateTime time => time.ToUniversalTime().ToString("o"),
+		Enum code => Convert.ToInt64(code),
+		byte[] bytes => new JsonArray([.. bytes.Select(item => (JsonNode)(ulong)item)]),
+		IDictionary<string, object> members => new JsonObject(members.Select(
+			member => KeyValuePair.Create(member.Key, Value(member.Value)))),
+		System.Collections.IEnumerable items => new JsonArray([.. items.Cast<object>().Select(Value)]),
+		nint address => (long)address,
+		nuint address => (ulong)address,
+		_ => new JsonObject { [value.GetType().Name] = value.ToString() },
+	};
+
+	// JSON has no NaN and no infinity: their names stand for them.
+	static JsonNode Number(double number, string digits) =>
+		double.IsFinite(number) ? JsonNode.Parse(digits)! : number.ToString();
+
+	static JsonArray Stack(TraceCallStack? frame)
+	{
+		var frames = new JsonArray();
+
+		for (; frame != null; frame = frame.Caller)
+			frames.Add(new JsonObject
+			{
+				["address"] = (ulong)frame.CodeAddress.Address,
+				["method"] = frame.CodeAddress.FullMethodName,
+				["module"] = frame.CodeAddress.ModuleName,
+			});
+		return frames;
+	}
+}
