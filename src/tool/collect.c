@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/* ringpipe collect: options into a plan, the recording, and what to say of it. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <ringpipe/reader.h>
+#include <ringpipe/session.h>
+
+#include "tool/child.h"
+#include "tool/json.h"
+#include "tool/recording.h"
+#include "tool/summary.h"
+#include "tool/text.h"
+#include "tool/tool.h"
+
+/* Every provider, all keywords, every level. */
+#define DEFAULT_PROVIDERS "*"
+
+static int parse_providers(const char *text, struct rp_session_provider **ret_providers,
+			   size_t *ret_count)
+{
+	size_t at = 0;
+	int ret = rp_providers_parse(text, ret_providers, ret_count, &at);
+
+	if (ret == -EINVAL)
+		rp_tool_error("collect: --providers: cannot read '%s' from '%s' on; see ringpipe "
+			      "collect --help", text, text + at);
+	else if (ret)
+		rp_tool_error("collect: --providers: %s", strerror(-ret));
+	return ret;
+}
+
+static void print_result(const struct rp_summary *summary, const struct rp_summary_view *view,
+			 const struct rp_tool_options *options)
+{
+	char events[RP_TEXT_MAX], lost[RP_TEXT_MAX], bytes[RP_TEXT_MAX], time[RP_TEXT_MAX];
+	uint64_t ns = summary->last_ns > 0 ? (uint64_t)summary->last_ns : 0;
+
+	if (options->given & RP_OPTION_JSON) {
+		rp_json_print(rp_summary_to_json(summary, view));
+		return;
+	}
+	if (options->given & RP_OPTION_QUIET)
+		return;
+	/* Standard output belongs to a command after "--". */
+	fprintf(stderr, "%s: %s events in %s, %s lost, %s\n", view->path,
+		rp_text_count(summary->stats.events, events), rp_text_duration(ns, time),
+		rp_text_count(summary->stats.lost, lost),
+		rp_text_bytes(summary->stats.bytes, bytes));
+}
+
+/*
+ * Reads the file back: what is told of a trace is what a reader will find in it.
+ * Return: 0 when it is whole; -ENODATA when it stops before its end; other -errno.
+ */
+static int check_trace(const char *path, const struct rp_tool_options *options)
+{
+	struct rp_reader *reader;
+	struct rp_summary summary;
+	struct rp_summary_view view = { .path = path, .top = UINT64_MAX };
+	int ret = rp_reader_open(path, &reader);
+
+	if (ret)
+		return ret;
+	ret = rp_summary_read(reader, NULL, NULL, &summary);
+	if (ret == -ENODATA)
+		view.error = "stops before its end";
+	else if (ret)
+		view.error = rp_reader_error(reader);
+	print_result(&summary, &view, options);
+	rp_summary_fini(&summary);
+	rp_reader_close(reader);
+	return ret;
+}
+
+static int finish_recording(const struct rp_recording_plan *plan, struct rp_output *output,
+			    const struct rp_recording_result *result,
+			    const struct rp_tool_options *options)
+{
+	int ret = rp_output_close(output), status = RP_EXIT_OK;
+
+	if (ret) {
+		rp_tool_error("cannot write %s: %s", output->path, strerror(-ret));
+		status = RP_EXIT_FAILURE;
+	}
+	ret = output->regular ? check_trace(output->path, options) : 0;
+	if (result->end == RP_RECORDING_GAVE_UP)
+		return RP_EXIT_GAVE_UP;
+	if (result->end == RP_RECORDING_OUTPUT_FAILED || result->end == RP_RECORDING_STREAM_FAILED)
+		return RP_EXIT_FAILURE;
+	if (ret == 0 && result->end == RP_RECORDING_PEER_ENDED &&
+	    !(options->given & RP_OPTION_QUIET))
+		fprintf(stderr, "Process %d ended the session.\n", plan->target->pid);
+	if (ret == 0)
+		return status;
+	if (ret == -ENODATA && result->end == RP_RECORDING_PEER_ENDED)
+		rp_tool_error("process %d went away in the middle of the trace; %s has what came "
+			      "until then", plan->target->pid, output->path);
+	else if (ret == -ENODATA)
+		rp_tool_error("process %d closed the trace before its end; %s has what came until "
+			      "then", plan->target->pid, output->path);
+	else
+		rp_tool_error("%s: what process %d sent is not a sound trace: %s", output->path,
+			      plan->target->pid, strerror(-ret));
+	return RP_EXIT_FAILURE;
+}
+
+static int record(const struct rp_recording_plan *plan, const struct rp_tool_options *options)
+{
+	struct rp_recording_result result;
+	struct rp_output output;
+	char *pattern = rp_output_pattern(options->output, plan->target->name);
+	char *path = pattern ? rp_output_expand(pattern, plan->target->pid) : NULL;
+	int status = RP_EXIT_FAILURE;
+
+	free(pattern);
+	if (!path) {
+		rp_tool_error("out of memory");
+		return RP_EXIT_FAILURE;
+	}
+	if (rp_output_open(&output, path, options->given & RP_OPTION_FORCE)) {
+		free(path);
+		return RP_EXIT_FAILURE;
+	}
+	/* A file at its limit is an error of write(2), not the end of this process. */
+	signal(SIGXFSZ, SIG_IGN);
+	if (plan->live)
+		fprintf(stderr, "Tracing process %d (%s) into %s\n", plan->target->pid,
+			plan->target->name, path);
+	rp_recording_run(plan, &output, &result);
+	if (result.end != RP_RECORDING_FAILED && result.bytes > 0) {
+		status = finish_recording(plan, &output, &result, options);
+	} else {
+		rp_output_discard(&output);
+		if (result.end == RP_RECORDING_GAVE_UP)
+			status = RP_EXIT_GAVE_UP;
+		else if (result.end == RP_RECORDING_STOPPED ||
+			 result.end == RP_RECORDING_PEER_ENDED)
+			rp_tool_error("process %d closed the trace without a byte of it",
+				      plan->target->pid);
+	}
+	free(path);
+	return status;
+}
+
+static int collect_process(const struct rp_tool_options *options)
+{
+	struct rp_session_provider *providers = NULL;
+	struct rp_recording_plan plan = { 0 };
+	struct rp_target target;
+	int status;
+
+	if (parse_providers(options->providers ? options->providers : DEFAULT_PROVIDERS, &providers,
+			    &plan.provider_count))
+		return RP_EXIT_USAGE;
+	if (rp_target_find(options->pid, options->name, &target)) {
+		free(providers);
+		return RP_EXIT_FAILURE;
+	}
+	plan.target = &target;
+	plan.providers = providers;
+	plan.buffer_mb = options->buffer_mb;
+	plan.stacks = options->given & RP_OPTION_STACKS;
+	plan.live = isatty(STDERR_FILENO) && !(options->given & RP_OPTION_QUIET);
+	plan.duration_ms = options->duration_ms;
+	status = record(&plan, options);
+	rp_target_fini(&target);
+	free(providers);
+	return status;
+}
+
+/* The child may change its directory. */
+static char *absolute(const char *path)
+{
+	char *directory, *full = NULL;
+
+	if (*path == '/')
+		return strdup(path);
+	directory = getcwd(NULL, 0);
+	if (directory && asprintf(&full, "%s/%s", directory, path) < 0)
+		full = NULL;
+	free(directory);
+	return full;
+}
+
+/* The library expands {pid}: it is not known before the child runs. */
+static char *child_pattern(const struct rp_tool_options *options)
+{
+	const char *command = options->operands[0], *base = strrchr(command, '/');
+	char *pattern = rp_output_pattern(options->output, base ? base + 1 : command);
+	char *full = pattern ? absolute(pattern) : NULL;
+
+	free(pattern);
+	return full;
+}
+
+static int finish_child(const char *pattern, pid_t pid, int status,
+			const struct rp_tool_options *options)
+{
+	char *path = rp_output_expand(pattern, pid);
+	int ret = path ? check_trace(path, options) : -ENOMEM;
+
+	if (ret == -ENOENT)
+		rp_tool_error("%s wrote no trace: does it use libringpipe, and ran long enough to "
+			      "load it?", options->operands[0]);
+	else if (ret == -ENODATA)
+		rp_tool_error("%s: the trace stops before its end: %s did not end by exit() or by "
+			      "returning from main()", path, options->operands[0]);
+	else if (ret)
+		rp_tool_error("%s: %s", path ? path : pattern, strerror(-ret));
+	free(path);
+	return ret ? RP_EXIT_FAILURE : status;
+}
+
+/* The library makes or overwrites its output; so a file in the way is refused here. */
+static int check_free(const char *pattern, bool force)
+{
+	if (access(pattern, F_OK) || force)
+		return 0;
+	rp_tool_error("%s exists already; choose another file by -o, or give --force", pattern);
+	return -EEXIST;
+}
+
+static int collect_child(const struct rp_tool_options *options)
+{
+	const char *config = options->providers ? options->providers : DEFAULT_PROVIDERS;
+	struct rp_session_provider *providers;
+	struct rp_child_plan plan = { .arguments = options->operands, .config = config };
+	int child_status, status = RP_EXIT_FAILURE;
+	size_t count;
+	char *pattern;
+	pid_t pid;
+
+	if (options->given & (RP_OPTION_DURATION | RP_OPTION_BUFFER | RP_OPTION_STACKS)) {
+		rp_tool_error("collect: --duration, --buffer and --stacks go with -p and -n only: a "
+			      "command after -- is traced as its environment says, to its end");
+		return RP_EXIT_USAGE;
+	}
+	if (parse_providers(config, &providers, &count))
+		return RP_EXIT_USAGE;
+	free(providers);
+	pattern = child_pattern(options);
+	if (!pattern) {
+		rp_tool_error("out of memory");
+		return RP_EXIT_FAILURE;
+	}
+	plan.output = pattern;
+	if (!check_free(pattern, options->given & RP_OPTION_FORCE) &&
+	    !rp_child_run(&plan, &pid, &child_status))
+		status = finish_child(pattern, pid, child_status, options);
+	free(pattern);
+	return status;
+}
+
+int rp_command_collect(const struct rp_tool_options *options)
+{
+	int ways = !!(options->given & RP_OPTION_PID) + !!(options->given & RP_OPTION_NAME) +
+		   options->child;
+
+	if (ways != 1) {
+		rp_tool_error("collect: give one of -p PID, -n NAME and -- COMMAND");
+		return RP_EXIT_USAGE;
+	}
+	return options->child ? collect_child(options) : collect_process(options);
+}

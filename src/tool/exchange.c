@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tool/exchange.h"
+
+#define HRESULT_UNKNOWN_COMMAND 0x80131385u
+
+static const struct {
+	uint32_t hresult;
+	const char *text;
+} refusals[] = {
+	{ 0x80131384, "it says the request is badly encoded" },
+	{ HRESULT_UNKNOWN_COMMAND, "its runtime does not know this command" },
+	{ 0x80131386, "it speaks another version of the protocol" },
+	{ 0x80131515, "its runtime does not support this" },
+	{ 0x80004005, "it could not do it (too many sessions, or out of memory)" },
+	{ 0x80070057, "it says an argument is invalid" },
+	{ 0x80070005, "it refused: tracing is for its own user and root" },
+};
+
+int64_t rp_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int rp_exchange_begin(struct rp_exchange *exchange, const struct rp_target *target,
+		      const struct rp_wire_message *request)
+{
+	*exchange = (struct rp_exchange){ .target = target, .request = request, .fd = -1 };
+	if (strlen(target->path) >= sizeof(((struct sockaddr_un *)0)->sun_path))
+		return -ENAMETOOLONG;
+	exchange->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	return exchange->fd < 0 ? -errno : 0;
+}
+
+void rp_exchange_end(struct rp_exchange *exchange)
+{
+	if (exchange->fd >= 0)
+		close(exchange->fd);
+	free(exchange->payload);
+	exchange->fd = -1;
+	exchange->payload = NULL;
+}
+
+/*
+ * Who called listen() must be the process that the socket's name tells, or what it says of itself is
+ * worth nothing. A pid of 0 is one that our pid namespace does not show.
+ */
+static int check_peer(const struct rp_exchange *exchange)
+{
+	const struct rp_target *target = exchange->target;
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+
+	if (getsockopt(exchange->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size))
+		return -errno;
+	if ((peer.uid != 0 && peer.uid != target->uid) || (peer.pid && peer.pid != target->pid))
+		return -EACCES;
+	return 0;
+}
+
+static int step_connect(struct rp_exchange *exchange)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int ret;
+
+	strcpy(address.sun_path, exchange->target->path);
+	if (connect(exchange->fd, (struct sockaddr *)&address, sizeof(address)))
+		return errno == EAGAIN || errno == EINTR ? 1 : -errno;
+	ret = check_peer(exchange);
+	if (ret)
+		return ret;
+	exchange->connected = true;
+	return 0;
+}
+
+static int step_send(struct rp_exchange *exchange)
+{
+	const struct rp_wire_message *request = exchange->request;
+
+	while (exchange->sent < request->size) {
+		ssize_t sent = send(exchange->fd, request->bytes + exchange->sent,
+				    request->size - exchange->sent, MSG_NOSIGNAL);
+
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent < 0)
+			return errno == EAGAIN ? 1 : -errno;
+		exchange->sent += (size_t)sent;
+	}
+	return 0;
+}
+
+/* Reads up to `total` bytes of the reply, of which `bytes` are the ones after `before`. */
+static int step_receive(struct rp_exchange *exchange, uint8_t *bytes, size_t before, size_t total)
+{
+	while (exchange->received < total) {
+		ssize_t got = recv(exchange->fd, bytes + (exchange->received - before),
+				   total - exchange->received, 0);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return errno == EAGAIN ? 1 : -errno;
+		if (got == 0)
+			return -ECONNRESET;
+		exchange->received += (size_t)got;
+	}
+	return 0;
+}
+
+static int check_header(struct rp_exchange *exchange)
+{
+	const uint8_t *header = exchange->header;
+	size_t size = header[14] | (size_t)header[15] << 8;
+
+	if (memcmp(header, RP_WIRE_MAGIC, sizeof(RP_WIRE_MAGIC)) || size < RP_WIRE_HEADER_BYTES ||
+	    header[16] != RP_SET_SERVER || (header[17] != 0x00 && header[17] != 0xff))
+		return -EPROTO;
+	if (exchange->payload)
+		return 0;
+	exchange->payload_bytes = size - RP_WIRE_HEADER_BYTES;
+	exchange->payload = malloc(exchange->payload_bytes + 1);
+	return exchange->payload ? 0 : -ENOMEM;
+}
+
+int rp_exchange_step(struct rp_exchange *exchange)
+{
+	int ret = exchange->connected ? 0 : step_connect(exchange);
+
+	if (!ret)
+		ret = step_send(exchange);
+	/* A peer that refuses before it has read all closes: its reply may be there all the same. */
+	if (ret == -EPIPE)
+		ret = 0;
+	if (!ret)
+		ret = step_receive(exchange, exchange->header, 0, RP_WIRE_HEADER_BYTES);
+	if (!ret)
+		ret = check_header(exchange);
+	if (!ret)
+		ret = step_receive(exchange, exchange->payload, RP_WIRE_HEADER_BYTES,
+				   RP_WIRE_HEADER_BYTES + exchange->payload_bytes);
+	if (ret)
+		return ret;
+	if (exchange->header[17] == 0xff) {
+		struct rp_wire_cursor cursor = { exchange->payload, exchange->payload_bytes, false };
+
+		exchange->hresult = rp_wire_get_u32(&cursor);
+		return cursor.failed ? -EPROTO : -EREMOTEIO;
+	}
+	return 0;
+}
+
+struct pollfd rp_exchange_poll(const struct rp_exchange *exchange)
+{
+	return (struct pollfd){
+		.fd = exchange->connected ? exchange->fd : -1,
+		.events = exchange->connected && exchange->sent < exchange->request->size ?
+			  POLLOUT | POLLIN : POLLIN,
+	};
+}
+
+int rp_exchange_run(struct rp_exchange *exchange, int timeout_ms)
+{
+	int64_t deadline = rp_now_ms() + timeout_ms;
+	int ret;
+
+	while ((ret = rp_exchange_step(exchange)) == 1) {
+		struct pollfd wait = rp_exchange_poll(exchange);
+		int64_t left = deadline - rp_now_ms();
+
+		if (left <= 0)
+			return -ETIMEDOUT;
+		if (wait.fd < 0 && left > RP_EXCHANGE_RETRY_MS)
+			left = RP_EXCHANGE_RETRY_MS;
+		if (poll(&wait, 1, (int)left) < 0 && errno != EINTR)
+			return -errno;
+	}
+	return ret;
+}
+
+bool rp_exchange_unknown_command(const struct rp_exchange *exchange, int error)
+{
+	return error == -EREMOTEIO && exchange->hresult == HRESULT_UNKNOWN_COMMAND;
+}
+
+static const char *refusal_text(uint32_t hresult)
+{
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+		if (refusals[i].hresult == hresult)
+			return refusals[i].text;
+	}
+	return "it refused";
+}
+
+void rp_exchange_explain(const struct rp_exchange *exchange, const char *what, int error)
+{
+	const struct rp_target *target = exchange->target;
+	pid_t pid = target->pid;
+
+	switch (error) {
+	case -EREMOTEIO:
+		rp_tool_error("cannot %s process %d: %s (0x%08x)", what, pid,
+			      refusal_text(exchange->hresult), exchange->hresult);
+		break;
+	case -EPROTO:
+		rp_tool_error("cannot %s process %d: its answer is not of the diagnostics protocol",
+			      what, pid);
+		break;
+	case -ETIMEDOUT:
+		rp_tool_error("cannot %s process %d: it does not answer; is it stopped?", what,
+			      pid);
+		break;
+	case -ECONNRESET:
+	case -EPIPE:
+		rp_tool_error("cannot %s process %d: it closed the connection without an answer",
+			      what, pid);
+		break;
+	case -ECONNREFUSED:
+	case -ENOENT:
+		rp_tool_error("cannot %s process %d: nobody listens on %s any more", what, pid,
+			      target->path);
+		break;
+	case -EACCES:
+	case -EPERM:
+		rp_tool_error("cannot %s process %d: no access to %s; be its user (%s) or root",
+			      what, pid, target->path, target->user);
+		break;
+	case -ENAMETOOLONG:
+		rp_tool_error("cannot %s process %d: the path %s is too long for a socket", what,
+			      pid, target->path);
+		break;
+	default:
+		rp_tool_error("cannot %s process %d: %s", what, pid, strerror(-error));
+	}
+}

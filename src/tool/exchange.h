@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One request and its reply, without ever waiting: many can be under way in one poll loop, so that
+ * a process that hangs holds up nobody.
+ */
+#ifndef RP_TOOL_EXCHANGE_H
+#define RP_TOOL_EXCHANGE_H
+
+#include <poll.h>
+
+#include "tool/target.h"
+#include "tool/wire.h"
+
+struct rp_exchange {
+	const struct rp_target *target;
+	const struct rp_wire_message *request;	/* the caller's, until the exchange is over */
+	int fd;				/* open after success, for a stream that follows; or -1 */
+	bool connected;
+	size_t sent;
+	size_t received;
+	uint8_t header[RP_WIRE_HEADER_BYTES];
+	uint8_t *payload;		/* what follows the header, or NULL */
+	size_t payload_bytes;
+	uint32_t hresult;		/* what the process said, after -EREMOTEIO */
+};
+
+/* Return: 0; -ENAMETOOLONG; what socket(2) said. Nothing is sent yet. */
+int rp_exchange_begin(struct rp_exchange *exchange, const struct rp_target *target,
+		      const struct rp_wire_message *request);
+/* Closes and frees; fine twice, and after begin failed. */
+void rp_exchange_end(struct rp_exchange *exchange);
+
+/*
+ * Goes as far as it goes now.
+ *
+ * Return: 1: wait by rp_exchange_poll(), then step again; 0: an OK reply is in the payload, and no
+ * byte behind it was read; -EREMOTEIO: the process refused, see hresult; -EPROTO: not a reply of
+ * the protocol; -ECONNRESET: closed before the reply; -EACCES: not served by the process, or not
+ * allowed; what connect(2), send(2) and recv(2) say.
+ */
+int rp_exchange_step(struct rp_exchange *exchange);
+
+/*
+ * What to wait for; a negative fd when there is nothing to poll, because the queue of the peer's
+ * socket is full: step again after RP_EXCHANGE_RETRY_MS.
+ */
+#define RP_EXCHANGE_RETRY_MS 10
+struct pollfd rp_exchange_poll(const struct rp_exchange *exchange);
+
+/* Runs one exchange to its end. Return: as step, never 1; -ETIMEDOUT. */
+int rp_exchange_run(struct rp_exchange *exchange, int timeout_ms);
+
+/* Says on stderr that `what` failed, why, and what to do. */
+void rp_exchange_explain(const struct rp_exchange *exchange, const char *what, int error);
+
+/* HRESULT 80131385: the process does not know the command. */
+bool rp_exchange_unknown_command(const struct rp_exchange *exchange, int error);
+
+/* CLOCK_MONOTONIC in milliseconds. */
+int64_t rp_now_ms(void);
+
+#endif

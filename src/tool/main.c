@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* The `ringpipe` command: which commands there are, and help. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <ringpipe/types.h>
+
+#include "tool/tool.h"
+
+static const struct rp_tool_command commands[] = {
+	{
+		.name = "ps",
+		.arguments = "",
+		.help = "list the processes that can be traced",
+		.notes = "A process is listed when its diagnostics socket lies in $TMPDIR, or in /tmp\n"
+			 "when that is not set. The runtime is \"?\" where the process did not answer.\n",
+		.options = RP_OPTION_JSON | RP_OPTION_HELP,
+		.run = rp_command_ps,
+	},
+	{
+		.name = "collect",
+		.arguments = "(-p PID | -n NAME | -- COMMAND ARGUMENTS…)",
+		.help = "record a trace into a file",
+		.notes = "Ctrl-C, SIGTERM or the end of the duration stop the session; the file is then\n"
+			 "complete. A second Ctrl-C gives up at once (status 130); the file can be read\n"
+			 "up to there. A command after -- is traced from its start to its end, and\n"
+			 "ringpipe's status is the command's.\n",
+		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_OUTPUT | RP_OPTION_FORCE |
+			   RP_OPTION_PROVIDERS | RP_OPTION_DURATION | RP_OPTION_BUFFER |
+			   RP_OPTION_STACKS | RP_OPTION_QUIET | RP_OPTION_JSON | RP_OPTION_HELP,
+		.operands_max = -1,
+		.takes_child = true,
+		.run = rp_command_collect,
+	},
+	{
+		.name = "report",
+		.arguments = "FILE",
+		.help = "summarise a trace, or print its events",
+		.notes = "FILE may be -, for standard input. A trace that is damaged or stops before its\n"
+			 "end is summarised as far as it goes; the status is then 1.\n",
+		.options = RP_OPTION_EVENTS | RP_OPTION_TOP | RP_OPTION_JSON | RP_OPTION_HELP,
+		.operands_min = 1,
+		.operands_max = 1,
+		.run = rp_command_report,
+	},
+	{
+		.name = "list",
+		.arguments = "PID",
+		.help = "show a process's providers and who enabled them",
+		.options = RP_OPTION_JSON | RP_OPTION_HELP,
+		.operands_min = 1,
+		.operands_max = 1,
+		.run = rp_command_list,
+	},
+};
+
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+static void print_help(void)
+{
+	puts("Usage: ringpipe COMMAND [OPTIONS]\n"
+	     "Traces native servers that use libringpipe, and .NET ones.\n\n"
+	     "Commands:");
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		printf("  %-10s%s\n", commands[i].name, commands[i].help);
+	puts("\nOptions:\n"
+	     "  --help     print this help; after a command, the command's\n"
+	     "  --version  print the version\n\n"
+	     "Exit status: 0 success, 1 failure, 2 wrong usage.");
+}
+
+static void print_command_help(const struct rp_tool_command *command)
+{
+	printf("Usage: ringpipe %s [OPTIONS]%s%s\nTo %s.\n\nOptions:\n", command->name,
+	       *command->arguments ? " " : "", command->arguments, command->help);
+	rp_options_print(command->options);
+	if (command->notes)
+		printf("\n%s", command->notes);
+}
+
+static int run_command(const struct rp_tool_command *command, int argc, char **argv)
+{
+	struct rp_tool_options options;
+
+	if (rp_options_parse(command, argc, argv, &options))
+		return RP_EXIT_USAGE;
+	if (options.given & RP_OPTION_HELP) {
+		print_command_help(command);
+		return RP_EXIT_OK;
+	}
+	return command->run(&options);
+}
+
+static int run(int argc, char **argv)
+{
+	if (argc < 2) {
+		rp_tool_error("no command given; see ringpipe --help");
+		return RP_EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+		print_help();
+		return RP_EXIT_OK;
+	}
+	if (!strcmp(argv[1], "--version")) {
+		puts("ringpipe " RP_VERSION);
+		return RP_EXIT_OK;
+	}
+	for (size_t i = 0; i < COMMAND_COUNT; i++) {
+		if (!strcmp(argv[1], commands[i].name))
+			return run_command(&commands[i], argc - 2, argv + 2);
+	}
+	rp_tool_error("unknown command '%s'; see ringpipe --help", argv[1]);
+	return RP_EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	int status = run(argc, argv);
+
+	errno = 0;
+	if ((fflush(stdout) || ferror(stdout)) && status == RP_EXIT_OK) {
+		rp_tool_error("cannot write the output: %s", strerror(errno ? errno : EIO));
+		status = RP_EXIT_FAILURE;
+	}
+	return status;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Options: one row each, for all commands. getopt_long() is not used because it takes
+ * abbreviations, which break scripts when a second option of the same beginning is added.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tool/tool.h"
+
+struct rp_option {
+	uint32_t flag;			/* enum rp_tool_option_flag */
+	char letter;			/* or 0 */
+	const char *name;
+	const char *argument;		/* what it wants, or NULL */
+	const char *help;
+	int (*take)(struct rp_tool_options *options, const char *value);
+};
+
+int rp_number_parse(const char *text, uint64_t max, uint64_t *ret_number)
+{
+	uint64_t number = 0;
+
+	if (*text == '\0')
+		return -EINVAL;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9')
+			return -EINVAL;
+		if (__builtin_mul_overflow(number, 10, &number) ||
+		    __builtin_add_overflow(number, (uint64_t)(*text - '0'), &number))
+			return -ERANGE;
+	}
+	if (number > max)
+		return -ERANGE;
+	*ret_number = number;
+	return 0;
+}
+
+static int take_pid(struct rp_tool_options *options, const char *value)
+{
+	uint64_t pid;
+	int ret = rp_number_parse(value, INT_MAX, &pid);
+
+	if (ret || pid == 0)
+		return -EINVAL;
+	options->pid = (pid_t)pid;
+	return 0;
+}
+
+static int take_name(struct rp_tool_options *options, const char *value)
+{
+	options->name = value;
+	return *value ? 0 : -EINVAL;
+}
+
+static int take_output(struct rp_tool_options *options, const char *value)
+{
+	options->output = value;
+	return *value ? 0 : -EINVAL;
+}
+
+static int take_providers(struct rp_tool_options *options, const char *value)
+{
+	options->providers = value;
+	return *value ? 0 : -EINVAL;
+}
+
+/* "90", "90s", "1m30s", "2h": units at most once each, from large to small; a bare number last. */
+static int take_duration(struct rp_tool_options *options, const char *value)
+{
+	static const struct {
+		char letter;
+		uint64_t ms;
+	} units[] = { { 'h', 3600000 }, { 'm', 60000 }, { 's', 1000 } };
+	uint64_t total = 0;
+	size_t unit = 0;
+
+	while (*value) {
+		char digits[10];
+		size_t length = strspn(value, "0123456789");
+		uint64_t number;
+
+		if (length == 0 || length >= sizeof(digits))
+			return -EINVAL;
+		memcpy(digits, value, length);
+		digits[length] = '\0';
+		value += length;
+		if (rp_number_parse(digits, UINT32_MAX, &number))
+			return -EINVAL;
+		while (unit < 3 && *value && units[unit].letter != *value)
+			unit++;
+		if (unit == 3)
+			return -EINVAL;
+		if (*value)
+			total += number * units[unit++].ms, value++;
+		else
+			total += number * 1000;
+	}
+	if (total == 0)
+		return -EINVAL;
+	options->duration_ms = total;
+	return 0;
+}
+
+static int take_buffer(struct rp_tool_options *options, const char *value)
+{
+	uint64_t megabytes;
+
+	if (rp_number_parse(value, 1 << 20, &megabytes) || megabytes == 0)
+		return -EINVAL;
+	options->buffer_mb = (uint32_t)megabytes;
+	return 0;
+}
+
+static int take_top(struct rp_tool_options *options, const char *value)
+{
+	return rp_number_parse(value, UINT64_MAX, &options->top) || options->top == 0 ? -EINVAL : 0;
+}
+
+static const struct rp_option options_table[] = {
+	{ RP_OPTION_PID, 'p', "process-id", "PID", "the process to trace", take_pid },
+	{ RP_OPTION_NAME, 'n', "name", "NAME",
+	  "the process of this name (as ps shows it), if there is just one", take_name },
+	{ RP_OPTION_OUTPUT, 'o', "output", "FILE",
+	  "where the trace goes ({pid} stands for the process id);\n"
+	  "default: NAME_PID_YYYYMMDD_HHMMSS.nettrace", take_output },
+	{ RP_OPTION_FORCE, 'f', "force", NULL, "overwrite the file if it exists", NULL },
+	{ RP_OPTION_PROVIDERS, 0, "providers", "LIST",
+	  "NAME[:KEYWORDS[:LEVEL[:ARGUMENTS]]],…\n"
+	  "keywords in hex (all), level 0-5 or its name (5), arguments\n"
+	  "k=v;k2=v2; default: *, which is every provider with all\n"
+	  "keywords at level 5", take_providers },
+	{ RP_OPTION_DURATION, 'd', "duration", "SECONDS|1m30s", "stop after this time",
+	  take_duration },
+	{ RP_OPTION_BUFFER, 0, "buffer", "MB",
+	  "the ceiling of the session's memory in the traced process (64)", take_buffer },
+	{ RP_OPTION_STACKS, 0, "stacks", NULL, "record the writer's stack with each event", NULL },
+	{ RP_OPTION_QUIET, 'q', "quiet", NULL, "no progress, no summary", NULL },
+	{ RP_OPTION_EVENTS, 0, "events", NULL, "print each event as one line of JSON instead",
+	  NULL },
+	{ RP_OPTION_TOP, 0, "top", "N", "only the N kinds of events that came most often",
+	  take_top },
+	{ RP_OPTION_JSON, 0, "json", NULL, "print JSON", NULL },
+	{ RP_OPTION_HELP, 'h', "help", NULL, "print this help", NULL },
+};
+
+#define OPTION_COUNT (sizeof(options_table) / sizeof(options_table[0]))
+
+void rp_options_print(uint32_t mask)
+{
+	for (size_t i = 0; i < OPTION_COUNT; i++) {
+		const struct rp_option *row = &options_table[i];
+		char left[64], letter[8] = "    ";
+		const char *line = row->help;
+
+		if (!(row->flag & mask))
+			continue;
+		if (row->letter)
+			snprintf(letter, sizeof(letter), "-%c, ", row->letter);
+		snprintf(left, sizeof(left), "%s--%s%s%s", letter, row->name,
+			 row->argument ? " " : "", row->argument ? row->argument : "");
+		while (line) {
+			const char *end = strchr(line, '\n');
+
+			printf("  %-30s%.*s\n", left, end ? (int)(end - line) : (int)strlen(line),
+			       line);
+			left[0] = '\0';
+			line = end ? end + 1 : NULL;
+		}
+	}
+}
+
+/*
+ * The row that `argument` names; `ret_value` is what stands in the same word (--name=value, -nvalue),
+ * or NULL.
+ */
+static const struct rp_option *find_option(const char *argument, const char **ret_value)
+{
+	bool is_long = argument[1] == '-';
+	const char *name = argument + (is_long ? 2 : 1);
+	size_t length = is_long ? strcspn(name, "=") : 1;
+
+	for (size_t i = 0; i < OPTION_COUNT; i++) {
+		const struct rp_option *row = &options_table[i];
+
+		if (is_long ? strncmp(row->name, name, length) || row->name[length] :
+			      row->letter != *name)
+			continue;
+		*ret_value = name[length] ? name + length + is_long : NULL;
+		return row;
+	}
+	return NULL;
+}
+
+/* Reads one option; `next` is the following word or NULL. Return: words used, or -EINVAL. */
+static int parse_option(const struct rp_tool_command *command, const char *argument,
+			const char *next, struct rp_tool_options *options)
+{
+	const char *value = NULL;
+	const struct rp_option *row = find_option(argument, &value);
+	int used = 1;
+
+	if (!row || !(row->flag & command->options)) {
+		rp_tool_error("%s: unknown option %s; see ringpipe %s --help", command->name,
+			      argument, command->name);
+		return -EINVAL;
+	}
+	if (!row->argument && value) {
+		rp_tool_error("%s: --%s takes no value", command->name, row->name);
+		return -EINVAL;
+	}
+	if (row->argument && !value) {
+		value = next;
+		used = 2;
+	}
+	if (row->argument && !value) {
+		rp_tool_error("%s: --%s wants %s after it", command->name, row->name,
+			      row->argument);
+		return -EINVAL;
+	}
+	if (row->take && row->take(options, value)) {
+		rp_tool_error("%s: --%s wants %s, not '%s'", command->name, row->name,
+			      row->argument, value);
+		return -EINVAL;
+	}
+	options->given |= row->flag;
+	return used;
+}
+
+static int check_operands(const struct rp_tool_command *command,
+			  const struct rp_tool_options *options)
+{
+	int count = options->operand_count;
+
+	if (command->takes_child && count > 0 && !options->child) {
+		rp_tool_error("%s: unexpected '%s'; a command to run comes after --",
+			      command->name, options->operands[0]);
+		return -EINVAL;
+	}
+	if (command->takes_child && options->child && count == 0) {
+		rp_tool_error("%s: no command after --", command->name);
+		return -EINVAL;
+	}
+	if (count < command->operands_min) {
+		rp_tool_error("%s: wants %s; see ringpipe %s --help", command->name,
+			      command->arguments, command->name);
+		return -EINVAL;
+	}
+	if (command->operands_max >= 0 && count > command->operands_max) {
+		rp_tool_error("%s: unexpected '%s'; see ringpipe %s --help", command->name,
+			      options->operands[command->operands_max], command->name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int rp_options_parse(const struct rp_tool_command *command, int argc, char **argv,
+		     struct rp_tool_options *ret_options)
+{
+	struct rp_tool_options options = { .buffer_mb = 64, .top = UINT64_MAX };
+	int kept = 0, i = 0;
+
+	while (i < argc) {
+		int used;
+
+		if (!strcmp(argv[i], "--")) {
+			options.child = command->takes_child;
+			i++;
+			break;
+		}
+		if (argv[i][0] != '-' || argv[i][1] == '\0') {
+			argv[kept++] = argv[i++];
+			continue;
+		}
+		used = parse_option(command, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &options);
+		if (used < 0)
+			return used;
+		i += used;
+	}
+	if (options.child && kept > 0) {
+		rp_tool_error("%s: unexpected '%s' before --", command->name, argv[0]);
+		return -EINVAL;
+	}
+	while (i < argc)
+		argv[kept++] = argv[i++];
+	argv[kept] = NULL;
+	options.operands = argv;
+	options.operand_count = kept;
+	if (!(options.given & RP_OPTION_HELP)) {
+		int ret = check_operands(command, &options);
+
+		if (ret)
+			return ret;
+	}
+	*ret_options = options;
+	return 0;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tool/output.h"
+#include "tool/tool.h"
+
+char *rp_output_expand(const char *pattern, pid_t pid)
+{
+	static const char mark[] = "{pid}";
+	/* A pid has ten digits at most, so a mark no more than doubles. */
+	char *path = malloc(strlen(pattern) * 2 + 1), *out = path;
+
+	while (path && *pattern) {
+		if (!strncmp(pattern, mark, sizeof(mark) - 1)) {
+			out += sprintf(out, "%d", pid);
+			pattern += sizeof(mark) - 1;
+		} else {
+			*out++ = *pattern++;
+		}
+	}
+	if (path)
+		*out = '\0';
+	return path;
+}
+
+char *rp_output_pattern(const char *given, const char *name)
+{
+	char when[32], safe[64], *pattern = NULL;
+	time_t now = time(NULL);
+	struct tm parts;
+	size_t i;
+
+	if (given)
+		return strdup(given);
+	for (i = 0; name[i] && i < sizeof(safe) - 1; i++)
+		safe[i] = strchr("/ {}", name[i]) || (unsigned char)name[i] < 0x20 ? '_' : name[i];
+	safe[i] = '\0';
+	/* A name that begins with a dash would read as an option later. */
+	if (safe[0] == '-' || safe[0] == '.')
+		safe[0] = '_';
+	localtime_r(&now, &parts);
+	strftime(when, sizeof(when), "%Y%m%d_%H%M%S", &parts);
+	return asprintf(&pattern, "%s_{pid}_%s.nettrace", safe, when) < 0 ? NULL : pattern;
+}
+
+int rp_output_open(struct rp_output *output, char *path, bool force)
+{
+	int flags = O_WRONLY | O_CREAT | O_CLOEXEC;
+	int fd = open(path, flags | O_EXCL, 0600);
+	int error = errno;
+	struct stat stat;
+
+	output->path = path;
+	output->made = fd >= 0;
+	if (fd < 0 && error == EEXIST && force) {
+		fd = open(path, flags, 0600);
+		error = errno;
+	}
+	output->fd = fd;
+	output->regular = fd >= 0 && !fstat(fd, &stat) && S_ISREG(stat.st_mode);
+	if (fd >= 0)
+		return 0;
+	if (error == EEXIST)
+		rp_tool_error("%s exists already; choose another file by -o, or give --force",
+			      path);
+	else
+		rp_tool_error("cannot write %s: %s", path, strerror(error));
+	return -error;
+}
+
+int rp_output_begin(struct rp_output *output)
+{
+	return output->regular && ftruncate(output->fd, 0) ? -errno : 0;
+}
+
+int rp_output_write(struct rp_output *output, const void *bytes, size_t size)
+{
+	const char *at = bytes;
+
+	while (size) {
+		ssize_t written = write(output->fd, at, size);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return -errno;
+		at += written;
+		size -= (size_t)written;
+	}
+	return 0;
+}
+
+int rp_output_close(struct rp_output *output)
+{
+	int ret = output->fd >= 0 && close(output->fd) ? -errno : 0;
+
+	output->fd = -1;
+	return ret;
+}
+
+void rp_output_discard(struct rp_output *output)
+{
+	rp_output_close(output);
+	if (output->made)
+		unlink(output->path);
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One poll loop: the stream of events, the signals, and two side conversations on connections of
+ * their own, stop and figures. None of them waits for another.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tool/exchange.h"
+#include "tool/recording.h"
+#include "tool/text.h"
+
+#define START_TIMEOUT_MS 10000
+/* With a stop asked for, this long without a byte means that nothing will come. */
+#define STOP_TIMEOUT_MS 30000
+#define TICK_MS 1000
+#define CHUNK_BYTES (256u << 10)
+
+enum phase { STARTING, RUNNING, STOPPING, ENDED };
+
+/* A request of ours on its own connection. */
+struct talk {
+	struct rp_wire_message request;
+	struct rp_exchange exchange;
+	bool running;
+};
+
+struct recording {
+	const struct rp_recording_plan *plan;
+	struct rp_output *output;
+	struct rp_recording_result *result;
+	enum phase phase;
+	int signal_fd;
+	int64_t start_ms;		/* of the current phase STARTING, then of the session */
+	int64_t heard_ms;		/* the last byte, or the request to stop */
+	int64_t tick_ms;		/* when the live line is due again */
+	uint64_t session_id;
+	struct talk collect;		/* its connection carries the stream */
+	struct talk stop;
+	struct talk figures;
+	bool figures_unknown;		/* .NET: it has no such command */
+	bool figures_seen;
+	bool stop_wanted;		/* signalled before the session had begun */
+	uint64_t delivered;
+	uint64_t lost;
+	bool line_open;			/* the live line stands on the terminal */
+	size_t version;			/* index in collect_versions */
+	uint8_t *chunk;
+};
+
+/* EventPipe commands, newest first: what runtimes before .NET 9 and 8 know comes after. */
+static const struct {
+	uint8_t id;
+	bool has_keyword;		/* u64 rundown keyword instead of a bool */
+	bool has_stackwalk;
+} collect_versions[] = {
+	{ 0x05, true, true },
+	{ 0x04, false, true },
+	{ 0x03, false, false },
+};
+#define COLLECT_VERSIONS (sizeof(collect_versions) / sizeof(collect_versions[0]))
+
+int rp_signals_open(void)
+{
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	if (sigprocmask(SIG_BLOCK, &set, NULL))
+		return -errno;
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
+/* The command's payload; facts of the layout are in wire.h's source. Format 1 is nettrace. */
+static int build_collect(struct recording *recording)
+{
+	const struct rp_recording_plan *plan = recording->plan;
+	struct rp_wire_message *request = &recording->collect.request;
+
+	rp_wire_begin(request, RP_SET_EVENTPIPE, collect_versions[recording->version].id);
+	rp_wire_put_u32(request, plan->buffer_mb);
+	rp_wire_put_u32(request, 1);
+	if (collect_versions[recording->version].has_keyword)
+		rp_wire_put_u64(request, 0);
+	else
+		rp_wire_put_u8(request, 0);
+	if (collect_versions[recording->version].has_stackwalk)
+		rp_wire_put_u8(request, plan->stacks);
+	rp_wire_put_u32(request, (uint32_t)plan->provider_count);
+	for (size_t i = 0; i < plan->provider_count; i++) {
+		const struct rp_session_provider *provider = &plan->providers[i];
+
+		rp_wire_put_u64(request, provider->keywords);
+		rp_wire_put_u32(request, provider->level);
+		rp_wire_put_string(request, provider->name);
+		rp_wire_put_string(request, provider->filter_data ? provider->filter_data : "");
+	}
+	return rp_wire_end(request);
+}
+
+static int talk_start(struct recording *recording, struct talk *talk)
+{
+	int ret = rp_exchange_begin(&talk->exchange, recording->plan->target, &talk->request);
+
+	talk->running = ret == 0;
+	return ret;
+}
+
+static void line_clear(struct recording *recording)
+{
+	if (recording->line_open)
+		fputs("\r\033[K", stderr);
+	recording->line_open = false;
+}
+
+static void line_show(struct recording *recording)
+{
+	int64_t elapsed = (rp_now_ms() - recording->start_ms) / 1000;
+	char bytes[RP_TEXT_MAX], events[RP_TEXT_MAX], lost[RP_TEXT_MAX];
+
+	fprintf(stderr, "\r\033[K%02" PRId64 ":%02" PRId64 ":%02" PRId64 "  ", elapsed / 3600,
+		elapsed / 60 % 60, elapsed % 60);
+	if (recording->figures_seen)
+		fprintf(stderr, "%s events  ", rp_text_count(recording->delivered, events));
+	fputs(rp_text_bytes(recording->result->bytes, bytes), stderr);
+	if (recording->figures_seen)
+		fprintf(stderr, "  %s lost", rp_text_count(recording->lost, lost));
+	fputs(recording->phase == STOPPING ? "  stopping…" : "  Ctrl-C stops", stderr);
+	recording->line_open = true;
+}
+
+static void end(struct recording *recording, enum rp_recording_end how)
+{
+	line_clear(recording);
+	recording->phase = ENDED;
+	recording->result->end = how;
+	recording->result->elapsed_ms = rp_now_ms() - recording->start_ms;
+}
+
+/* Ends a recording that never began, having said why. */
+static void fail_start(struct recording *recording, int error)
+{
+	rp_exchange_explain(&recording->collect.exchange, "trace", error);
+	end(recording, RP_RECORDING_FAILED);
+}
+
+static void start(struct recording *recording)
+{
+	int ret = build_collect(recording);
+
+	if (ret) {
+		rp_tool_error("the provider list is too long for one request (64 KB)");
+		end(recording, RP_RECORDING_FAILED);
+		return;
+	}
+	ret = talk_start(recording, &recording->collect);
+	if (ret)
+		fail_start(recording, ret);
+}
+
+static void want_stop(struct recording *recording)
+{
+	int ret;
+
+	if (recording->phase == STARTING) {
+		recording->stop_wanted = true;
+		return;
+	}
+	recording->phase = STOPPING;
+	recording->heard_ms = rp_now_ms();
+	rp_wire_begin(&recording->stop.request, RP_SET_EVENTPIPE, 0x01);
+	rp_wire_put_u64(&recording->stop.request, recording->session_id);
+	rp_wire_end(&recording->stop.request);
+	ret = talk_start(recording, &recording->stop);
+	if (ret) {
+		line_clear(recording);
+		rp_exchange_explain(&recording->stop.exchange, "stop the session in", ret);
+		end(recording, RP_RECORDING_STREAM_FAILED);
+	}
+}
+
+/* The reply to CollectTracing is u64 session id, not 0; the stream follows on the same connection. */
+static void begin_session(struct recording *recording)
+{
+	struct rp_exchange *exchange = &recording->collect.exchange;
+	struct rp_wire_cursor cursor = { exchange->payload, exchange->payload_bytes, false };
+	int ret;
+
+	recording->session_id = rp_wire_get_u64(&cursor);
+	if (cursor.failed || recording->session_id == 0) {
+		fail_start(recording, -EPROTO);
+		return;
+	}
+	ret = rp_output_begin(recording->output);
+	if (ret) {
+		rp_tool_error("cannot empty %s: %s", recording->output->path, strerror(-ret));
+		end(recording, RP_RECORDING_FAILED);
+		return;
+	}
+	recording->phase = RUNNING;
+	recording->start_ms = recording->tick_ms = rp_now_ms();
+	rp_wire_begin(&recording->figures.request, RP_SET_RINGPIPE, 0x01);
+	rp_wire_put_u64(&recording->figures.request, recording->session_id);
+	rp_wire_end(&recording->figures.request);
+	if (recording->stop_wanted)
+		want_stop(recording);
+}
+
+static void step_start(struct recording *recording)
+{
+	struct rp_exchange *exchange = &recording->collect.exchange;
+	int ret = rp_exchange_step(exchange);
+
+	if (ret == 1) {
+		if (rp_now_ms() - recording->start_ms > START_TIMEOUT_MS)
+			fail_start(recording, -ETIMEDOUT);
+		return;
+	}
+	recording->collect.running = false;
+	if (rp_exchange_unknown_command(exchange, ret) &&
+	    recording->version + 1 < COLLECT_VERSIONS) {
+		rp_exchange_end(exchange);
+		recording->version++;
+		start(recording);
+	} else if (ret) {
+		fail_start(recording, ret);
+	} else {
+		begin_session(recording);
+	}
+}
+
+/* A refused stop is no end yet: the stream may have ended by itself in the same moment. */
+static void step_stop(struct recording *recording)
+{
+	int ret = rp_exchange_step(&recording->stop.exchange);
+
+	if (ret == 1)
+		return;
+	rp_exchange_end(&recording->stop.exchange);
+	recording->stop.running = false;
+}
+
+/* Reply: u64 delivered, u64 lost, u64 bytes, u32 reasons with a u64 each, i32 error. */
+static void step_figures(struct recording *recording)
+{
+	struct rp_exchange *exchange = &recording->figures.exchange;
+	int ret = rp_exchange_step(exchange);
+
+	if (ret == 1)
+		return;
+	if (ret == 0) {
+		struct rp_wire_cursor cursor = { exchange->payload, exchange->payload_bytes,
+						 false };
+		uint64_t delivered = rp_wire_get_u64(&cursor), lost = rp_wire_get_u64(&cursor);
+
+		if (!cursor.failed) {
+			recording->delivered = delivered;
+			recording->lost = lost;
+			recording->figures_seen = true;
+		}
+	}
+	recording->figures_unknown = rp_exchange_unknown_command(exchange, ret);
+	rp_exchange_end(exchange);
+	recording->figures.running = false;
+	if (recording->phase == RUNNING && recording->plan->live)
+		line_show(recording);
+}
+
+static void save_chunk(struct recording *recording, size_t size)
+{
+	int ret = rp_output_write(recording->output, recording->chunk, size);
+
+	if (ret == 0) {
+		recording->result->bytes += size;
+		recording->heard_ms = rp_now_ms();
+		return;
+	}
+	line_clear(recording);
+	rp_tool_error("cannot write %s: %s; the trace ends there", recording->output->path,
+		      strerror(-ret));
+	end(recording, RP_RECORDING_OUTPUT_FAILED);
+}
+
+/* One chunk a time, so that signals are seen however fast the peer writes. */
+static void step_stream(struct recording *recording)
+{
+	ssize_t got = recv(recording->collect.exchange.fd, recording->chunk, CHUNK_BYTES, 0);
+
+	if (got > 0) {
+		save_chunk(recording, (size_t)got);
+	} else if (got == 0) {
+		end(recording, recording->phase == STOPPING ? RP_RECORDING_STOPPED :
+							     RP_RECORDING_PEER_ENDED);
+	} else if (errno == ECONNRESET) {
+		/* It went away with something of ours unread; what it had sent is here. */
+		end(recording, RP_RECORDING_PEER_ENDED);
+	} else if (errno != EAGAIN && errno != EINTR) {
+		line_clear(recording);
+		rp_tool_error("reading from process %d: %s", recording->plan->target->pid,
+			      strerror(errno));
+		end(recording, RP_RECORDING_STREAM_FAILED);
+	}
+}
+
+static void step_signals(struct recording *recording)
+{
+	struct signalfd_siginfo info;
+
+	while (recording->phase != ENDED &&
+	       read(recording->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			continue;
+		if (recording->phase != STOPPING && !recording->stop_wanted) {
+			want_stop(recording);
+			continue;
+		}
+		line_clear(recording);
+		rp_tool_error("gave up; the trace may stop before its end");
+		end(recording, RP_RECORDING_GAVE_UP);
+	}
+}
+
+static void step_time(struct recording *recording)
+{
+	const struct rp_recording_plan *plan = recording->plan;
+	int64_t now = rp_now_ms();
+
+	if (recording->phase == RUNNING && plan->duration_ms &&
+	    now - recording->start_ms >= (int64_t)plan->duration_ms)
+		want_stop(recording);
+	if (recording->phase == STOPPING && now - recording->heard_ms >= STOP_TIMEOUT_MS) {
+		line_clear(recording);
+		rp_tool_error("process %d did not end the trace within %d s; is it stopped?",
+			      plan->target->pid, STOP_TIMEOUT_MS / 1000);
+		end(recording, RP_RECORDING_STREAM_FAILED);
+	}
+	if (recording->phase != RUNNING && recording->phase != STOPPING)
+		return;
+	if (!plan->live || now < recording->tick_ms)
+		return;
+	recording->tick_ms = now + TICK_MS;
+	line_show(recording);
+	if (recording->phase == RUNNING && !recording->figures.running &&
+	    !recording->figures_unknown)
+		talk_start(recording, &recording->figures);
+}
+
+static void sooner(int64_t *timeout, int64_t other)
+{
+	if (other < *timeout)
+		*timeout = other < 0 ? 0 : other;
+}
+
+static int64_t next_wait(const struct recording *recording)
+{
+	int64_t now = rp_now_ms(), timeout = 60000;
+
+	if (recording->phase == STARTING)
+		sooner(&timeout, recording->start_ms + START_TIMEOUT_MS + 1 - now);
+	if (recording->phase == STOPPING)
+		sooner(&timeout, recording->heard_ms + STOP_TIMEOUT_MS - now);
+	if (recording->phase == RUNNING && recording->plan->duration_ms)
+		sooner(&timeout, recording->start_ms + (int64_t)recording->plan->duration_ms - now);
+	if (recording->phase != STARTING && recording->plan->live)
+		sooner(&timeout, recording->tick_ms - now);
+	return timeout;
+}
+
+/* What to poll for one talk; a queue that is full is tried again soon. */
+static struct pollfd talk_poll(const struct talk *talk, int64_t *timeout)
+{
+	struct pollfd wait = { .fd = -1 };
+
+	if (!talk->running)
+		return wait;
+	wait = rp_exchange_poll(&talk->exchange);
+	if (wait.fd < 0)
+		sooner(timeout, RP_EXCHANGE_RETRY_MS);
+	return wait;
+}
+
+static void turn(struct recording *recording)
+{
+	int64_t timeout = next_wait(recording);
+	struct pollfd waits[] = {
+		{ .fd = recording->signal_fd, .events = POLLIN },
+		recording->phase == STARTING ? talk_poll(&recording->collect, &timeout) :
+			(struct pollfd){ .fd = recording->collect.exchange.fd, .events = POLLIN },
+		talk_poll(&recording->stop, &timeout),
+		talk_poll(&recording->figures, &timeout),
+	};
+
+	if (poll(waits, 4, (int)timeout) < 0)
+		return;
+	if (waits[0].revents)
+		step_signals(recording);
+	if (recording->phase == STARTING)
+		step_start(recording);
+	else if (recording->phase != ENDED && waits[1].revents)
+		step_stream(recording);
+	if (recording->phase != ENDED && recording->stop.running)
+		step_stop(recording);
+	if (recording->phase != ENDED && recording->figures.running)
+		step_figures(recording);
+	if (recording->phase != ENDED)
+		step_time(recording);
+}
+
+void rp_recording_run(const struct rp_recording_plan *plan, struct rp_output *output,
+		      struct rp_recording_result *ret_result)
+{
+	struct recording *recording = calloc(1, sizeof(*recording));
+
+	*ret_result = (struct rp_recording_result){ .end = RP_RECORDING_FAILED };
+	if (!recording || !(recording->chunk = malloc(CHUNK_BYTES))) {
+		rp_tool_error("out of memory");
+		free(recording);
+		return;
+	}
+	recording->plan = plan;
+	recording->output = output;
+	recording->result = ret_result;
+	recording->start_ms = rp_now_ms();
+	recording->collect.exchange.fd = -1;
+	recording->stop.exchange.fd = -1;
+	recording->figures.exchange.fd = -1;
+	recording->signal_fd = rp_signals_open();
+	if (recording->signal_fd < 0) {
+		rp_tool_error("cannot receive signals: %s", strerror(-recording->signal_fd));
+		recording->phase = ENDED;
+	} else {
+		start(recording);
+	}
+	while (recording->phase != ENDED)
+		turn(recording);
+	rp_exchange_end(&recording->collect.exchange);
+	rp_exchange_end(&recording->stop.exchange);
+	rp_exchange_end(&recording->figures.exchange);
+	if (recording->signal_fd >= 0)
+		close(recording->signal_fd);
+	free(recording->chunk);
+	free(recording);
+}

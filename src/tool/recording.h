@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* A session in another process, streamed into a file. */
+#ifndef RP_TOOL_RECORDING_H
+#define RP_TOOL_RECORDING_H
+
+#include <ringpipe/session.h>
+
+#include "tool/output.h"
+#include "tool/target.h"
+
+struct rp_recording_plan {
+	const struct rp_target *target;
+	const struct rp_session_provider *providers;
+	size_t provider_count;
+	uint32_t buffer_mb;
+	bool stacks;
+	bool live;			/* show a line that counts */
+	uint64_t duration_ms;		/* 0: until a signal */
+};
+
+/* How it ended. Everything but FAILED leaves a file to look at. */
+enum rp_recording_end {
+	RP_RECORDING_FAILED,		/* before the first byte; said on stderr */
+	RP_RECORDING_STOPPED,		/* by us, and drained */
+	RP_RECORDING_PEER_ENDED,	/* the stream ended by itself: process gone, or session */
+	RP_RECORDING_OUTPUT_FAILED,	/* disk full: said */
+	RP_RECORDING_STREAM_FAILED,	/* the connection broke, or stop led to nothing: said */
+	RP_RECORDING_GAVE_UP,		/* second Ctrl-C: said */
+};
+
+struct rp_recording_result {
+	enum rp_recording_end end;
+	uint64_t bytes;
+	int64_t elapsed_ms;
+};
+
+/*
+ * Runs a session to its end. SIGINT, SIGTERM and SIGHUP must be blocked: the recording reads them
+ * from a signalfd, stops at the first and gives up at the second.
+ */
+void rp_recording_run(const struct rp_recording_plan *plan, struct rp_output *output,
+		      struct rp_recording_result *ret_result);
+
+/* Blocks those signals, and SIGCHLD. Return: a signalfd for them, or -errno. */
+int rp_signals_open(void);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* ringpipe report: a trace summed up, or its events one by one. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tool/json.h"
+#include "tool/summary.h"
+#include "tool/text.h"
+#include "tool/tool.h"
+
+/* Names as JSON strings, made once for a run of events of one kind. */
+struct printer {
+	const struct rp_reader_type *type;
+	struct json_object *provider;
+	struct json_object *name;
+	uint32_t pointer_bytes;
+};
+
+static void printer_fini(struct printer *printer)
+{
+	json_object_put(printer->provider);
+	json_object_put(printer->name);
+}
+
+static void print_guid(const char *key, const struct rp_guid *guid)
+{
+	static const struct rp_guid none;
+	const uint8_t *b = guid->bytes;
+
+	if (!memcmp(guid, &none, sizeof(none)))
+		return;
+	printf(",\"%s\":\"%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x\"",
+	       key, b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11],
+	       b[12], b[13], b[14], b[15]);
+}
+
+static void print_frames(const struct printer *printer, const struct rp_reader_event *event)
+{
+	const char *frames = event->frames;
+
+	if (!event->frame_count)
+		return;
+	fputs(",\"stack\":[", stdout);
+	for (uint32_t i = 0; i < event->frame_count; i++) {
+		uint64_t address = 0;
+
+		memcpy(&address, frames + (size_t)i * printer->pointer_bytes,
+		       printer->pointer_bytes);
+		printf("%s\"0x%" PRIx64 "\"", i ? "," : "", address);
+	}
+	putchar(']');
+}
+
+static int print_event(const struct rp_reader_event *event, void *data)
+{
+	struct printer *printer = data;
+
+	if (printer->type != event->type) {
+		printer_fini(printer);
+		printer->type = event->type;
+		printer->provider = rp_json_string(event->type->provider);
+		printer->name = rp_json_string(event->type->name);
+	}
+	printf("{\"time_ns\":%" PRId64 ",\"thread\":%" PRIu64 ",\"processor\":%" PRIu32,
+	       event->time_ns, event->thread, event->processor);
+	printf(",\"provider\":%s", json_object_to_json_string_ext(printer->provider, 0));
+	printf(",\"event\":%s,\"id\":%" PRIu32, json_object_to_json_string_ext(printer->name, 0),
+	       event->type->id);
+	print_guid("activity", &event->activity);
+	print_guid("related_activity", &event->related_activity);
+	print_frames(printer, event);
+	fputs(",\"fields\":", stdout);
+	if (rp_reader_print_json(event, stdout))
+		return -EIO;
+	return puts("}") < 0 ? -EIO : 0;
+}
+
+/* NULL when all is well, else a sentence for the user; the buffer may hold it. */
+static const char *explain(const struct rp_reader *reader, int error, char *buffer, size_t size)
+{
+	const char *said = rp_reader_error(reader);
+
+	if (error == 0)
+		return NULL;
+	if (error == -ENODATA)
+		snprintf(buffer, size, "the trace stops before its end%s%s", *said ? ": " : "",
+			 said);
+	else if (error == -EBADMSG)
+		snprintf(buffer, size, "the trace is damaged%s%s", *said ? ": " : "", said);
+	else
+		snprintf(buffer, size, "%s", strerror(-error));
+	return buffer;
+}
+
+static int report_events(struct rp_reader *reader, const char *path)
+{
+	struct rp_summary summary;
+	struct printer printer = { 0 };
+	struct rp_reader_info info = { .size = sizeof(info) };
+	char buffer[512];
+	const char *error;
+	int ret;
+
+	rp_reader_get_info(reader, &info);
+	/* A reader lets only 4 and 8 pass; a wider one would not fit the address. */
+	printer.pointer_bytes = info.pointer_bytes > 8 ? 8 : info.pointer_bytes;
+	ret = rp_summary_read(reader, print_event, &printer, &summary);
+	rp_summary_fini(&summary);
+	printer_fini(&printer);
+	error = explain(reader, ret, buffer, sizeof(buffer));
+	if (ferror(stdout))
+		rp_tool_error("cannot write the output");
+	else if (error)
+		rp_tool_error("%s: %s", path, error);
+	return error ? RP_EXIT_FAILURE : RP_EXIT_OK;
+}
+
+static int report_summary(struct rp_reader *reader, const char *path,
+			  const struct rp_tool_options *options)
+{
+	struct rp_summary summary;
+	char buffer[512];
+	int ret = rp_summary_read(reader, NULL, NULL, &summary), status = RP_EXIT_OK;
+	struct rp_summary_view view = {
+		.path = path,
+		.error = explain(reader, ret, buffer, sizeof(buffer)),
+		.top = options->top,
+	};
+
+	if (options->given & RP_OPTION_JSON)
+		status = rp_json_print(rp_summary_to_json(&summary, &view));
+	else
+		rp_summary_print_text(&summary, &view);
+	rp_summary_fini(&summary);
+	if (view.error) {
+		fflush(stdout);
+		rp_tool_error("%s: %s; what came before is in the summary", path, view.error);
+		status = RP_EXIT_FAILURE;
+	}
+	return status;
+}
+
+int rp_command_report(const struct rp_tool_options *options)
+{
+	const char *path = options->operands[0];
+	bool is_stdin = !strcmp(path, "-");
+	struct rp_reader *reader;
+	int ret, status;
+
+	if ((options->given & RP_OPTION_EVENTS) && (options->given & RP_OPTION_TOP)) {
+		rp_tool_error("report: --top goes with the summary, not with --events");
+		return RP_EXIT_USAGE;
+	}
+	ret = is_stdin ? rp_reader_open_fd(STDIN_FILENO, &reader) : rp_reader_open(path, &reader);
+	if (is_stdin)
+		path = "standard input";
+	if (ret == -EBADMSG)
+		rp_tool_error("%s: not a nettrace file, or its beginning is damaged", path);
+	else if (ret == -EPROTONOSUPPORT)
+		rp_tool_error("%s: a nettrace version that this command does not read", path);
+	else if (ret)
+		rp_tool_error("%s: %s", path, strerror(-ret));
+	if (ret)
+		return RP_EXIT_FAILURE;
+	if (options->given & RP_OPTION_EVENTS)
+		status = report_events(reader, path);
+	else
+		status = report_summary(reader, path, options);
+	rp_reader_close(reader);
+	return status;
+}

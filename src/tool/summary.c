@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool/summary.h"
+#include "tool/text.h"
+
+static int compare_kinds(const void *left, const void *right)
+{
+	const struct rp_kind *a = left, *b = right;
+	int order = strcmp(a->provider, b->provider);
+
+	if (!order)
+		order = (a->id > b->id) - (a->id < b->id);
+	if (!order)
+		order = (a->version > b->version) - (a->version < b->version);
+	return order ? order : strcmp(a->name, b->name);
+}
+
+static int compare_losses(const void *left, const void *right)
+{
+	const struct rp_loss *a = left, *b = right;
+	int order = (a->ring > b->ring) - (a->ring < b->ring);
+
+	return order ? order : strcmp(a->reason, b->reason);
+}
+
+static void free_kind(void *node)
+{
+	struct rp_kind *kind = node;
+
+	free(kind->provider);
+	free(kind->name);
+	free(kind);
+}
+
+static void free_loss(void *node)
+{
+	struct rp_loss *loss = node;
+
+	free(loss->reason);
+	free(loss);
+}
+
+/* Adds to an array that doubles. Return: 0 or -ENOMEM. */
+static int append(void ***array, size_t *count, void *item)
+{
+	/* Full at 0 and at each power of two. */
+	if ((*count & (*count - 1)) == 0) {
+		void **grown = realloc(*array, (*count ? *count * 2 : 1) * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		*array = grown;
+	}
+	(*array)[(*count)++] = item;
+	return 0;
+}
+
+static struct rp_kind *add_kind(struct rp_summary *summary, const struct rp_reader_type *type)
+{
+	struct rp_kind key = {
+		.provider = (char *)type->provider, .name = (char *)type->name,
+		.id = type->id, .version = type->version,
+	};
+	struct rp_kind **found = tfind(&key, &summary->kind_tree, compare_kinds);
+	struct rp_kind *kind;
+
+	if (found)
+		return *found;
+	kind = malloc(sizeof(*kind));
+	if (!kind)
+		return NULL;
+	*kind = (struct rp_kind){
+		.provider = strdup(type->provider), .name = strdup(type->name),
+		.id = type->id, .version = type->version, .level = type->level,
+		.opcode = type->opcode, .keywords = type->keywords,
+	};
+	if (!kind->provider || !kind->name || !tsearch(kind, &summary->kind_tree, compare_kinds)) {
+		free_kind(kind);
+		return NULL;
+	}
+	/* On failure the tree still owns it. */
+	return append((void ***)&summary->kinds, &summary->kind_count, kind) ? NULL : kind;
+}
+
+static int add_loss(struct rp_summary *summary, uint32_t ring, char *reason, uint64_t count)
+{
+	struct rp_loss key = { .ring = ring, .reason = reason };
+	struct rp_loss **found = tfind(&key, &summary->loss_tree, compare_losses);
+	struct rp_loss *loss;
+
+	if (found) {
+		(*found)->count += count;
+		return 0;
+	}
+	loss = malloc(sizeof(*loss));
+	if (!loss)
+		return -ENOMEM;
+	*loss = (struct rp_loss){ .ring = ring, .reason = strdup(reason), .count = count };
+	if (!loss->reason || !tsearch(loss, &summary->loss_tree, compare_losses)) {
+		free_loss(loss);
+		return -ENOMEM;
+	}
+	return append((void ***)&summary->losses, &summary->loss_count, loss);
+}
+
+/* Payload of EventsLost: u32 ring, UTF-16 reason with its NUL, u64 count. Another one is passed over. */
+static int read_loss(struct rp_summary *summary, const struct rp_reader_event *event)
+{
+	const struct rp_reader_field *fields = event->type->fields;
+	const char *payload = event->payload;
+	size_t at = 4, units = 0;
+	uint64_t count;
+	uint32_t ring;
+	char *reason;
+	int ret;
+
+	if (event->type->field_count != 3 || fields[0].type != RP_TYPE_U32 ||
+	    fields[1].type != RP_TYPE_STRING16 || fields[2].type != RP_TYPE_U64)
+		return 0;
+	if (event->payload_bytes < 4 + 2 + 8)
+		return 0;
+	while (payload[at + units * 2] || payload[at + units * 2 + 1]) {
+		units++;
+		if (at + units * 2 + 2 + 8 > event->payload_bytes)
+			return 0;
+	}
+	memcpy(&ring, payload, sizeof(ring));
+	memcpy(&count, payload + at + units * 2 + 2, sizeof(count));
+	reason = rp_text_from_utf16(payload + at, units);
+	if (!reason)
+		return -ENOMEM;
+	ret = add_loss(summary, ring, reason, count);
+	free(reason);
+	return ret;
+}
+
+static int count_event(struct rp_summary *summary, const struct rp_reader_event *event)
+{
+	static const struct rp_guid none;
+	struct rp_kind *kind = event->type->user;
+
+	if (!kind) {
+		kind = add_kind(summary, event->type);
+		if (!kind)
+			return -ENOMEM;
+		event->type->user = kind;
+	}
+	kind->events++;
+	kind->payload_bytes += event->payload_bytes;
+	summary->stacks += event->frame_count > 0;
+	summary->activities += memcmp(&event->activity, &none, sizeof(none)) != 0;
+	if (event->time_ns > summary->last_ns)
+		summary->last_ns = event->time_ns;
+	if (!strcmp(kind->name, "EventsLost") && !strcmp(kind->provider, "ringpipe"))
+		return read_loss(summary, event);
+	return 0;
+}
+
+static int by_provider(const void *left, const void *right)
+{
+	const struct rp_kind *a = *(struct rp_kind *const *)left;
+	const struct rp_kind *b = *(struct rp_kind *const *)right;
+	int order = strcmp(a->provider, b->provider);
+
+	if (!order)
+		order = (a->events < b->events) - (a->events > b->events);
+	return order ? order : compare_kinds(a, b);
+}
+
+static int by_events(const void *left, const void *right)
+{
+	const struct rp_provider_sum *a = left, *b = right;
+	int order = (a->events < b->events) - (a->events > b->events);
+
+	return order ? order : strcmp(a->name, b->name);
+}
+
+static int by_ring(const void *left, const void *right)
+{
+	return compare_losses(*(void *const *)left, *(void *const *)right);
+}
+
+static int group(struct rp_summary *summary)
+{
+	struct rp_provider_sum *sum = NULL;
+
+	if (summary->loss_count)
+		qsort(summary->losses, summary->loss_count, sizeof(*summary->losses), by_ring);
+	if (!summary->kind_count)
+		return 0;
+	qsort(summary->kinds, summary->kind_count, sizeof(*summary->kinds), by_provider);
+	summary->providers = calloc(summary->kind_count, sizeof(*summary->providers));
+	if (!summary->providers)
+		return -ENOMEM;
+	for (size_t i = 0; i < summary->kind_count; i++) {
+		struct rp_kind *kind = summary->kinds[i];
+
+		if (!sum || strcmp(sum->name, kind->provider)) {
+			sum = &summary->providers[summary->provider_count++];
+			sum->name = kind->provider;
+			sum->kinds = &summary->kinds[i];
+		}
+		sum->kind_count++;
+		sum->events += kind->events;
+		sum->payload_bytes += kind->payload_bytes;
+	}
+	qsort(summary->providers, summary->provider_count, sizeof(*summary->providers), by_events);
+	return 0;
+}
+
+int rp_summary_read(struct rp_reader *reader, rp_summary_visit visit, void *data,
+		    struct rp_summary *ret_summary)
+{
+	struct rp_summary *summary = ret_summary;
+	struct rp_reader_event event = { .size = sizeof(event) };
+	int ret, grouped;
+
+	*summary = (struct rp_summary){
+		.info.size = sizeof(summary->info),
+		.stats.size = sizeof(summary->stats),
+	};
+	rp_reader_get_info(reader, &summary->info);
+	while ((ret = rp_reader_next(reader, &event)) == 1) {
+		ret = count_event(summary, &event);
+		if (!ret && visit)
+			ret = visit(&event, data);
+		if (ret)
+			break;
+	}
+	rp_reader_get_stats(reader, &summary->stats);
+	grouped = group(summary);
+	return ret ? ret : grouped;
+}
+
+void rp_summary_fini(struct rp_summary *summary)
+{
+	tdestroy(summary->kind_tree, free_kind);
+	tdestroy(summary->loss_tree, free_loss);
+	free(summary->kinds);
+	free(summary->losses);
+	free(summary->providers);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processes that can be traced. Found as .NET's tools find them: by the names of sockets,
+ * ${TMPDIR or /tmp}/dotnet-diagnostic-{pid}-{start time}-socket, checked against /proc.
+ */
+#ifndef RP_TOOL_TARGET_H
+#define RP_TOOL_TARGET_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "tool/tool.h"
+
+struct rp_target {
+	pid_t pid;
+	uid_t uid;
+	uint64_t start_time;		/* field 22 of /proc/PID/stat */
+	char *path;			/* of the socket */
+	char *user;			/* or the uid in digits */
+	char *name;			/* of the executable */
+	char *command_line;		/* arguments joined by blanks */
+};
+
+struct rp_target_list {
+	struct rp_target *rows;		/* by pid */
+	size_t count;
+};
+
+/* Where the sockets are looked for. */
+const char *rp_target_directory(void);
+
+/* Return: 0; what opendir(3) said; -ENOMEM. An empty list is no error. */
+int rp_target_list_scan(struct rp_target_list *ret_list);
+void rp_target_list_fini(struct rp_target_list *list);
+
+/*
+ * The one process that the options name by pid or by name. On failure says why there is none, or
+ * why not just one. Return: 0 or -errno.
+ */
+int rp_target_find(pid_t pid, const char *name, struct rp_target *ret_target);
+void rp_target_fini(struct rp_target *target);
+
+/* Field 22 of /proc/PID/stat. Return: 0; -ESRCH: there is no such process. */
+int rp_process_start_time(pid_t pid, uint64_t *ret_start_time);
+
+#endif

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""Nettrace V4 built byte by byte, with no code shared with the library: a second opinion."""
+import struct
+
+U32, U64, STRING = 10, 12, 18
+
+
+def utf16z(text):
+    return text.encode("utf-16-le") + b"\0\0"
+
+
+class Trace:
+    """Bytes of a trace; blocks are added in order, end() completes it."""
+
+    def __init__(self, pid=4242, ticks_per_second=1_000_000_000, start_ticks=1_000_000):
+        self.bytes = b"Nettrace" + self._text("!FastSerialization.1")
+        self.start_ticks = start_ticks
+        self.sequence = {}
+        time = struct.pack("<8H", 2026, 11, 6, 21, 1, 2, 3, 4)
+        payload = time + struct.pack("<qqIIII", start_ticks, ticks_per_second, 8, pid, 2, 0)
+        self._object("Trace", 4, payload, block=False)
+
+    @staticmethod
+    def _text(text):
+        return struct.pack("<I", len(text)) + text.encode()
+
+    def _object(self, name, version, payload, block=True):
+        self.bytes += b"\5\5\1" + struct.pack("<ii", version, version) + self._text(name) + b"\6"
+        if block:
+            self.bytes += struct.pack("<I", len(payload))
+            self.bytes += b"\0" * (-len(self.bytes) % 4)
+        self.bytes += payload + b"\6"
+
+    def _blob(self, metadata_id, sequence, thread, processor, ticks, payload):
+        body = struct.pack("<IIqqIIq", metadata_id, sequence, thread, thread, processor, 0, ticks)
+        body += b"\0" * 32 + struct.pack("<I", len(payload)) + payload
+        body += b"\0" * (-len(body) % 4)
+        return struct.pack("<I", len(body)) + body
+
+    def _block(self, name, blobs, first=0, last=0):
+        header = struct.pack("<HHqq", 20, 0, first, last)
+        self._object(name, 2, header + b"".join(blobs))
+
+    def define(self, metadata_id, provider, name, event_id, fields, level=4, keywords=1):
+        """`fields`: (name, type code) pairs."""
+        blob = struct.pack("<I", metadata_id) + utf16z(provider) + struct.pack("<I", event_id)
+        blob += utf16z(name) + struct.pack("<qIII", keywords, 0, level, len(fields))
+        for field, code in fields:
+            blob += struct.pack("<I", code) + utf16z(field)
+        self._block("MetadataBlock", [self._blob(0, 0, 0, 0, self.start_ticks, blob)])
+        return self
+
+    def events(self, metadata_id, payloads, thread=7, ns=1_000_000):
+        """One block with an event per payload, the first at `ns`, then each 1 us later."""
+        blobs = []
+        for i, payload in enumerate(payloads):
+            self.sequence[thread] = self.sequence.get(thread, 0) + 1
+            blobs.append(self._blob(metadata_id, self.sequence[thread], thread, 1,
+                                    self.start_ticks + ns + i * 1000, payload))
+        self._block("EventBlock", blobs, self.start_ticks + ns,
+                    self.start_ticks + ns + len(payloads) * 1000)
+        return self
+
+    def point(self, numbers, ns=0):
+        """A sequence point: {thread: last number}."""
+        payload = struct.pack("<qI", self.start_ticks + ns, len(numbers))
+        for thread, number in numbers.items():
+            payload += struct.pack("<QI", thread, number)
+        self._object("SPBlock", 2, payload)
+        return self
+
+    def end(self):
+        self.bytes += b"\1"
+        return self.bytes
+
+
+def order(number, customer):
+    return struct.pack("<Q", number) + utf16z(customer)
+
+
+def lost(ring, reason, count):
+    return struct.pack("<I", ring) + utf16z(reason) + struct.pack("<Q", count)
+
+
+def sample(orders=3, losses=False):
+    """A small whole trace: provider Shop, some orders, and if asked for 12 lost events."""
+    trace = Trace()
+    ring = 1 << 63
+    if losses:
+        trace.point({ring: 1})
+    trace.define(1, "Shop", "OrderPlaced", 5, [("order_id", U64), ("customer", STRING)])
+    trace.events(1, [order(i, "Zoë") for i in range(orders)])
+    if losses:
+        trace.define(2, "ringpipe", "EventsLost", 1,
+                     [("ring", U32), ("reason", STRING), ("count", U64)])
+        trace.events(2, [lost(0, "full", 9), lost(3, "busy", 2), lost(0, "full", 1)], thread=8,
+                     ns=2_000_000)
+        trace.point({ring: 13}, ns=3_000_000)
+    return trace.end()

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""A diagnostics server to test clients against: it does what the test's handler says."""
+import os
+import socket
+import struct
+import threading
+
+MAGIC = b"DOTNET_IPC_V1\0"
+OK, ERROR = 0x00, 0xFF
+UNKNOWN_COMMAND, FAIL, INVALID = 0x80131385, 0x80004005, 0x80070057
+
+
+def start_time(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
+        return int(stat.read().rpartition(")")[2].split()[19])
+
+
+def socket_path(directory, pid, key=None):
+    key = start_time(pid) if key is None else key
+    return os.path.join(directory, f"dotnet-diagnostic-{pid}-{key}-socket")
+
+
+def message(kind, payload=b"", command_set=0xFF):
+    return MAGIC + struct.pack("<HBBH", 20 + len(payload), command_set, kind, 0) + payload
+
+
+def ok(payload=b""):
+    return message(OK, payload)
+
+
+def error(hresult):
+    return message(ERROR, struct.pack("<I", hresult))
+
+
+def string(text):
+    return struct.pack("<I", len(text.encode("utf-16-le")) // 2 + 1) + \
+        text.encode("utf-16-le") + b"\0\0"
+
+
+def process_info(version, command=0x08):
+    """The payload of ProcessInfo3, 2 or 1."""
+    payload = struct.pack("<Q", os.getpid()) + b"\x11" * 16
+    payload += string("test server") + string("Linux") + string("x64")
+    if command != 0x00:
+        payload += string("test") + string(version)
+    return struct.pack("<I", 1) + payload + string("linux-x64") if command == 0x08 else payload
+
+
+def receive(connection, size):
+    data = b""
+    while len(data) < size:
+        part = connection.recv(size - len(data))
+        if not part:
+            raise ConnectionError("the client went away")
+        data += part
+    return data
+
+
+class Request:
+    def __init__(self, connection):
+        header = receive(connection, 20)
+        assert header[:14] == MAGIC, header
+        size, self.set, self.id, reserved = struct.unpack("<HBBH", header[14:])
+        assert reserved == 0
+        self.payload = receive(connection, size - 20)
+        self.command = (self.set, self.id)
+
+
+class Server:
+    """Listens in `directory` as this process; `handler(connection, request)` runs in a thread for
+    each connection, which is closed behind it. Requests seen are in `requests`."""
+
+    def __init__(self, directory, handler):
+        self.path = socket_path(directory, os.getpid())
+        self.handler = handler
+        self.requests = []
+        self.failures = []
+        self.stopped = threading.Event()
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listener.bind(self.path)
+        self.listener.listen(16)
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection):
+        with connection:
+            try:
+                request = Request(connection)
+                self.requests.append(request)
+                self.handler(connection, request)
+            except OSError:
+                pass
+            except Exception as failure:  # told to the test by check()
+                self.failures.append(failure)
+
+    def check(self):
+        if self.failures:
+            raise self.failures[0]
+
+    def close(self):
+        self.stopped.set()
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        os.unlink(self.path)
