@@ -1,0 +1,642 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The diagnostics socket from outside, byte by byte: ipc_test.py HOST [unittest arguments]
+
+HOST prints its pid, writes events of provider Ipc-Host until its standard input ends.
+"""
+import glob
+import os
+import platform
+import re
+import resource
+import select
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+MAGIC = b"DOTNET_IPC_V1\0"
+PATIENCE = 60  # seconds until a thing that should have happened counts as not happening
+OK = 0
+FAIL = 0x80004005
+INVALID_ARGUMENT = 0x80070057
+BAD_ENCODING = 0x80131384
+UNKNOWN_COMMAND = 0x80131385
+UNKNOWN_MAGIC = 0x80131386
+NOT_SUPPORTED = 0x80131515
+CLIENTS_MAX = 64
+
+HOST = None
+
+
+def eventually(condition, what):
+    """Waits until condition() is true; gives what it returned."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        result = condition()
+        if result:
+            return result
+        if time.monotonic() > deadline:
+            raise AssertionError("never came: " + what)
+        time.sleep(0.005)
+
+
+def message(command_set, command, payload=b"", size=None, magic=MAGIC):
+    size = 20 + len(payload) if size is None else size
+    return magic + struct.pack("<HBBH", size, command_set, command, 0) + payload
+
+
+def string(text):
+    return struct.pack("<I", len(text.encode("utf-16-le")) // 2 + 1) + \
+        (text + "\0").encode("utf-16-le")
+
+
+def provider(name, keywords=0xffffffffffffffff, level=5, arguments=""):
+    return struct.pack("<QI", keywords, level) + string(name) + string(arguments)
+
+
+def collect(*providers, mb=16):
+    return message(0x02, 0x03, struct.pack("<IIBI", mb, 1, 0, len(providers)) +
+                   b"".join(providers))
+
+
+def stop(session):
+    return message(0x02, 0x01, struct.pack("<Q", session))
+
+
+def receive(connection, size):
+    """Exactly size bytes, or fewer at the end of the connection."""
+    taken = b""
+    while len(taken) < size:
+        try:
+            piece = connection.recv(size - len(taken))
+        except ConnectionResetError:
+            break
+        if not piece:
+            break
+        taken += piece
+    return taken
+
+
+def reply_of(connection):
+    """(HRESULT, payload) of one reply; None when the connection ended without one."""
+    header = receive(connection, 20)
+    if not header:
+        return None
+    assert header[:14] == MAGIC, header
+    size, command_set, command, _ = struct.unpack("<HBBH", header[14:])
+    assert command_set == 0xff, header
+    payload = receive(connection, size - 20)
+    assert len(payload) == size - 20, (size, payload)
+    if command == 0xff:
+        return struct.unpack("<I", payload)[0], b""
+    assert command == 0x00, header
+    return OK, payload
+
+
+class Reader:
+    def __init__(self, payload):
+        self.payload = payload
+
+    def take(self, size):
+        assert size <= len(self.payload), "the payload is too short"
+        taken, self.payload = self.payload[:size], self.payload[size:]
+        return taken
+
+    def number(self, letter):
+        return struct.unpack("<" + letter, self.take(struct.calcsize("<" + letter)))[0]
+
+    def string(self):
+        units = self.take(2 * self.number("I")).decode("utf-16-le")
+        assert units[-1] == "\0", units
+        return units[:-1]
+
+
+class Host:
+    """The program under test, with a directory of its own for its socket."""
+
+    def __init__(self, prefix=(), preexec=None, directory=None, directory_mode=0o700,
+                 owner=None):
+        self.directory = directory or tempfile.mkdtemp(prefix="rp-ipc-")
+        os.chmod(self.directory, directory_mode)
+        if owner is not None:
+            os.chown(self.directory, owner, owner)
+        environment = dict(os.environ, TMPDIR=self.directory)
+        self.process = subprocess.Popen([*prefix, HOST], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, env=environment,
+                                        preexec_fn=preexec, close_fds=preexec is None)
+        self.pid = int(self.process.stdout.readline())
+
+    def sockets(self):
+        return glob.glob(self.directory + "/dotnet-diagnostic-*")
+
+    def path(self):
+        return eventually(self.sockets, "a socket in TMPDIR")[0]
+
+    def connect(self):
+        path = self.path()
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            connection = socket.socket(socket.AF_UNIX)
+            connection.settimeout(PATIENCE)
+            try:
+                connection.connect(path)
+                return connection
+            except (ConnectionRefusedError, FileNotFoundError, BlockingIOError):
+                # Between bind and listen, while a stale file is replaced, with a full backlog.
+                connection.close()
+                if time.monotonic() > deadline:
+                    raise
+
+    def send(self, request):
+        connection = self.connect()
+        try:
+            connection.sendall(request)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # refused before it was read to its end
+        return connection
+
+    def ask(self, request):
+        with self.send(request) as connection:
+            reply = reply_of(connection)
+            if reply is not None:
+                assert receive(connection, 1) == b"", "the server goes on after its reply"
+            return reply
+
+    def collect(self, *providers, **options):
+        """A stream behind its reply, and the session's id."""
+        connection = self.send(collect(*providers, **options))
+        hresult, payload = reply_of(connection)
+        assert hresult == OK, hex(hresult)
+        return connection, struct.unpack("<Q", payload)[0]
+
+    def sessions(self):
+        """Rows of the private listing whose provider is enabled."""
+        hresult, payload = self.ask(message(0x52, 0x00))
+        assert hresult == OK, hex(hresult)
+        reader, rows = Reader(payload), []
+        for _ in range(reader.number("I")):
+            rows.append({"provider": reader.string(), "name": reader.string(),
+                         "id": reader.number("Q"), "keywords": reader.number("Q"),
+                         "level": reader.number("I"), "events": reader.number("I"),
+                         "filter": reader.string()})
+        assert reader.payload == b"", "bytes behind the last row"
+        return [row for row in rows if row["id"]]
+
+    def thread(self):
+        """The folder of the server's thread in /proc."""
+        for task in glob.glob("/proc/%d/task/*" % self.pid):
+            with open(task + "/comm") as comm:
+                if comm.read() == "ringpipe-diag\n":
+                    return task
+        raise AssertionError("no thread ringpipe-diag")
+
+    def descriptors(self):
+        return len(os.listdir("/proc/%d/fd" % self.pid))
+
+    def end(self):
+        self.process.stdin.close()
+        return self.process.wait(PATIENCE)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+        shutil.rmtree(self.directory)
+
+
+def start_ticks(pid):
+    with open("/proc/%s/stat" % pid) as stat:
+        return stat.read().rpartition(")")[2].split()[19]
+
+
+def is_open(connection):
+    """Whether the far side has neither answered nor closed so far."""
+    return not select.select([connection], [], [], 0)[0]
+
+
+class WithHost(unittest.TestCase):
+    def setUp(self):
+        self.host = Host()
+        self.connections = []
+
+    def tearDown(self):
+        for connection in self.connections:
+            connection.close()
+        self.host.close()
+
+    def kept(self, connection):
+        self.connections.append(connection)
+        return connection
+
+    def assert_serves(self):
+        hresult, payload = self.host.ask(message(0x04, 0x00))
+        self.assertEqual(hresult, OK)
+        self.assertEqual(struct.unpack("<Q", payload[:8])[0], self.host.pid)
+
+
+class Commands(WithHost):
+    def test_process_info_tells_who_answers(self):
+        cookies = set()
+        for command in (0x00, 0x04, 0x08):
+            hresult, payload = self.host.ask(message(0x04, command))
+            self.assertEqual(hresult, OK)
+            reader = Reader(payload)
+            if command == 0x08:
+                self.assertEqual(reader.number("I"), 1)
+            self.assertEqual(reader.number("Q"), self.host.pid)
+            cookies.add(reader.take(16))
+            self.assertIn(os.path.basename(HOST), reader.string())
+            self.assertEqual(reader.string(), "Linux")
+            self.assertIn(reader.string(), ("x64", "arm64", "x86", "arm32"))
+            if command != 0x00:
+                self.assertEqual(reader.string(), os.path.basename(HOST))
+                version = re.match(r"(\d+)\.\d+\.\d+-", reader.string())
+                self.assertTrue(8 <= int(version.group(1)) < 10)
+            if command == 0x08:
+                self.assertTrue(reader.string().startswith("linux-"))
+            self.assertEqual(reader.payload, b"")
+        self.assertEqual(len(cookies), 1)
+        self.assertNotEqual(cookies, {bytes(16)})
+
+    def test_resume_runtime_is_ok(self):
+        self.assertEqual(self.host.ask(message(0x04, 0x01)), (OK, bytes(4)))
+
+    def test_stop_of_an_unknown_session_is_ok(self):
+        self.assertEqual(self.host.ask(stop(12345)), (OK, struct.pack("<Q", 12345)))
+
+    def test_wrong_requests_get_the_error_that_fits(self):
+        p = provider("Ipc-Host")
+        rows = [
+            (b"DOTNET_IPC_V2\0" + bytes(6), UNKNOWN_MAGIC),
+            (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", UNKNOWN_MAGIC),
+            (b"X", UNKNOWN_MAGIC),
+            (bytes(100000), UNKNOWN_MAGIC),
+            (message(0x04, 0x00, size=0), BAD_ENCODING),
+            (message(0x04, 0x00, size=19), BAD_ENCODING),
+            (message(0x04, 0x00, b"\0"), BAD_ENCODING),
+            (message(0x02, 0x01, bytes(7)), BAD_ENCODING),
+            (message(0x02, 0x03, bytes(65515)), NOT_SUPPORTED),
+            (message(0x02, 0x07), UNKNOWN_COMMAND),
+            (message(0x04, 0x77), UNKNOWN_COMMAND),
+            (message(0x99, 0x00), UNKNOWN_COMMAND),
+            (message(0xff, 0x00), UNKNOWN_COMMAND),
+            (message(0x01, 0x01), UNKNOWN_COMMAND),
+            (message(0x03, 0x01), NOT_SUPPORTED),
+            (message(0x52, 0x01, bytes(8)), INVALID_ARGUMENT),
+            (collect(), INVALID_ARGUMENT),
+            (collect(p, mb=0), INVALID_ARGUMENT),
+            (collect(provider("")), INVALID_ARGUMENT),
+            (collect(provider("x" * 5000)), INVALID_ARGUMENT),
+            (collect(provider("P", level=6)), INVALID_ARGUMENT),
+            (message(0x02, 0x03, struct.pack("<IIBI", 16, 1, 0, 2) + p), BAD_ENCODING),
+            (message(0x02, 0x03, struct.pack("<IIBI", 16, 1, 0, 1) + p + b"\0"), BAD_ENCODING),
+            (message(0x02, 0x03, struct.pack("<IIBI", 16, 0, 0, 1) + p), NOT_SUPPORTED),
+        ]
+        for request, expected in rows:
+            reply = self.host.ask(request)
+            self.assertIsNotNone(reply, request[:40])
+            self.assertEqual(hex(reply[0]), hex(expected), request[:40])
+        self.assertEqual(self.host.sessions(), [])
+        self.assert_serves()
+
+    def test_bytes_behind_a_request_do_not_cost_the_reply(self):
+        self.assertEqual(self.host.ask(message(0x04, 0x01) + bytes(3000)), (OK, bytes(4)))
+
+
+class Clients(WithHost):
+    def test_silent_clients_delay_nobody_and_are_given_up(self):
+        silent = [self.kept(self.host.connect()) for _ in range(10)]
+        half = [self.kept(self.host.send(message(0x04, 0x00)[:at])) for at in (1, 13, 14, 19)]
+        long = [self.kept(self.host.send(message(0x02, 0x03, bytes(100), size=65535)))]
+        self.assert_serves()
+        for connection in silent + half + long:
+            self.assertTrue(is_open(connection), "an answer came only after the silent ones left")
+        for connection in silent + half + long:
+            self.assertEqual(receive(connection, 1), b"")
+        self.assert_serves()
+
+    def test_request_may_come_byte_by_byte(self):
+        connection = self.kept(self.host.connect())
+        for at in range(20):
+            connection.sendall(message(0x04, 0x01)[at:at + 1])
+            self.assert_serves()
+        self.assertEqual(reply_of(connection), (OK, bytes(4)))
+
+    def test_client_that_closed_its_writing_side_still_gets_its_reply(self):
+        connection = self.kept(self.host.send(message(0x04, 0x01)))
+        connection.shutdown(socket.SHUT_WR)
+        self.assertEqual(reply_of(connection), (OK, bytes(4)))
+
+    def test_hundred_clients_at_once_are_all_served(self):
+        replies, barrier = [], threading.Barrier(100)
+
+        def client():
+            barrier.wait()
+            replies.append(self.host.ask(message(0x04, 0x01)))
+
+        threads = [threading.Thread(target=client) for _ in range(100)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(replies, [(OK, bytes(4))] * 100)
+
+    def test_newcomer_displaces_the_oldest_silent_client(self):
+        silent = [self.kept(self.host.connect()) for _ in range(100)]
+        self.assert_serves()
+        for connection in silent[:100 - CLIENTS_MAX]:
+            self.assertEqual(receive(connection, 1), b"")
+
+    def test_clients_that_leave_half_way_leave_nothing_behind(self):
+        self.assert_serves()
+        before = eventually(lambda: self.host.descriptors(), "a descriptor")
+        request = collect(provider("Ipc-Host"))
+        for at in range(0, len(request), 3):
+            self.host.send(request[:at]).close()
+        self.assert_serves()
+        eventually(lambda: self.host.descriptors() <= before, "all descriptors closed")
+        self.assertEqual(self.host.sessions(), [])
+
+    def test_idle_server_sleeps_without_a_timeout(self):
+        self.assert_serves()
+        if platform.machine() != "x86_64":
+            self.skipTest("the number of epoll_wait is known here for x86-64 only")
+
+        def sleeps_for_ever():
+            with open(self.host.thread() + "/syscall") as syscall:
+                words = syscall.read().split()
+            # 232 is epoll_wait; its fourth argument the timeout, -1 as an int.
+            return words[0] == "232" and int(words[4], 16) & 0xffffffff == 0xffffffff
+
+        eventually(sleeps_for_ever, "epoll_wait with a timeout of -1")
+
+
+class Sessions(WithHost):
+    def drain(self, connection):
+        """Reads a stream to its end; it must be nettrace with the host's provider in it."""
+        stream = b""
+        while True:
+            piece = connection.recv(65536)
+            if not piece:
+                break
+            stream += piece
+        self.assertTrue(stream.startswith(b"Nettrace"), stream[:20])
+        self.assertIn("Ipc-Host".encode("utf-16-le"), stream)
+        return stream
+
+    def test_stream_follows_its_reply_and_stop_ends_it(self):
+        stream, session = self.host.collect(provider("Ipc-Host"))
+        self.kept(stream)
+        self.assertNotEqual(session, 0)
+        head = receive(stream, 8)
+        self.assertEqual(head, b"Nettrace")
+        self.assertEqual([row["id"] for row in self.host.sessions()], [session])
+        stopper = self.kept(self.host.send(stop(session)))
+        while stream.recv(65536):
+            pass
+        self.assertEqual(reply_of(stopper), (OK, struct.pack("<Q", session)))
+        self.assertEqual(self.host.sessions(), [])
+
+    def test_several_sessions_run_side_by_side(self):
+        streams = [self.host.collect(provider("Ipc-Host"), provider("Other%d" % i))
+                   for i in range(5)]
+        for stream, _ in streams:
+            self.kept(stream)
+        self.assertEqual(len({session for _, session in streams}), 5)
+        self.assertEqual({row["id"] for row in self.host.sessions()
+                          if row["provider"] == "Ipc-Host"},
+                         {session for _, session in streams})
+        for _, session in streams:
+            self.wait_for_events(session)
+        for stream, session in streams:
+            stopper = self.kept(self.host.send(stop(session)))
+            self.drain(stream)
+            self.assertEqual(reply_of(stopper), (OK, struct.pack("<Q", session)))
+        self.assertEqual(self.host.sessions(), [])
+
+    def stats(self, session):
+        hresult, payload = self.host.ask(message(0x52, 0x01, struct.pack("<Q", session)))
+        self.assertEqual(hresult, OK)
+        reader = Reader(payload)
+        stats = {"delivered": reader.number("Q"), "lost": reader.number("Q"),
+                 "bytes": reader.number("Q")}
+        stats["reasons"] = [reader.number("Q") for _ in range(reader.number("I"))]
+        stats["error"] = reader.number("i")
+        self.assertEqual(reader.payload, b"")
+        return stats
+
+    def wait_for_events(self, session):
+        eventually(lambda: self.stats(session)["delivered"] > 0, "an event of the host")
+
+    def test_private_commands_tell_about_a_running_session(self):
+        stream, session = self.host.collect(provider("Ipc-Host", 0xff, 4, "k=v"))
+        self.kept(stream)
+        self.wait_for_events(session)
+        row, = self.host.sessions()
+        self.assertEqual(row["provider"], "Ipc-Host")
+        self.assertEqual(row["name"], "ipc-%d" % os.getpid())
+        self.assertEqual((row["id"], row["keywords"], row["level"]), (session, 0xff, 4))
+        self.assertEqual(row["events"], 1)
+        self.assertEqual(row["filter"], "k=v")
+        stats = self.stats(session)
+        self.assertEqual(stats["lost"], sum(stats["reasons"]))
+        self.assertGreater(stats["bytes"], 0)
+        self.assertEqual(stats["error"], 0)
+
+    def test_session_ends_when_its_client_goes_away(self):
+        before = self.host.descriptors()
+        stream, _ = self.host.collect(provider("Ipc-Host"))
+        self.assertEqual(len(self.host.sessions()), 1)
+        stream.close()
+        eventually(lambda: not self.host.sessions(), "the end of the session")
+        eventually(lambda: self.host.descriptors() <= before + 2, "its descriptors closed")
+
+    def test_session_without_events_ends_when_its_client_goes_away(self):
+        stream, session = self.host.collect(provider("Nobody-Writes-This"))
+        self.assertEqual(self.stats(session)["delivered"], 0)
+        stream.close()
+
+        def gone():
+            request = message(0x52, 0x01, struct.pack("<Q", session))
+            return self.host.ask(request)[0] == INVALID_ARGUMENT
+
+        eventually(gone, "the end of the session")
+
+    def test_all_who_ask_for_the_end_of_a_session_are_told(self):
+        stream, session = self.host.collect(provider("Ipc-Host"))
+        self.kept(stream)
+        self.wait_for_events(session)
+        stoppers = [self.kept(self.host.send(stop(session))) for _ in range(3)]
+        self.drain(stream)
+        for stopper in stoppers:
+            self.assertEqual(reply_of(stopper), (OK, struct.pack("<Q", session)))
+
+    def test_session_that_nobody_reads_delays_nobody(self):
+        stream, session = self.host.collect(provider("Ipc-Host"))
+        self.kept(stream)
+        self.kept(self.host.send(stop(session)))
+        self.assert_serves()
+
+    def test_sessions_beyond_the_most_are_refused_and_the_rest_go_on(self):
+        streams = []
+        while True:
+            connection = self.kept(self.host.send(collect(provider("Ipc-Host"), mb=1)))
+            hresult, payload = reply_of(connection)
+            if hresult != OK:
+                break
+            streams.append((connection, struct.unpack("<Q", payload)[0]))
+            self.assertLessEqual(len(streams), 40)
+        self.assertEqual(hex(hresult), hex(FAIL))
+        self.assertEqual(len(streams), 40)
+        self.assert_serves()
+        stream, session = streams[0]
+        self.wait_for_events(session)
+        self.kept(self.host.send(stop(session)))
+        self.drain(stream)
+
+    def test_thousand_providers_fit_into_a_request(self):
+        names = ["P%d" % i for i in range(999)]
+        stream, session = self.host.collect(provider("Ipc-Host"), *map(provider, names))
+        self.kept(stream)
+        self.wait_for_events(session)
+        self.kept(self.host.send(stop(session)))
+        self.drain(stream)
+
+
+class Socket(unittest.TestCase):
+    def setUp(self):
+        self.hosts = []
+
+    def tearDown(self):
+        for host in self.hosts:
+            host.close()
+
+    def start(self, **options):
+        host = Host(**options)
+        self.hosts.append(host)
+        return host
+
+    def test_name_is_the_one_clients_look_for(self):
+        host = self.start()
+        expected = "dotnet-diagnostic-%d-%s-socket" % (host.pid, start_ticks(host.pid))
+        self.assertEqual(os.path.basename(host.path()), expected)
+
+    def test_mode_is_0600_whatever_the_umask(self):
+        for umask in (0o000, 0o022, 0o077, 0o777):
+            host = self.start(preexec=lambda u=umask: os.umask(u))
+            self.assertEqual(host.ask(message(0x04, 0x01)), (OK, bytes(4)))
+            self.assertEqual(oct(os.stat(host.path()).st_mode & 0o7777), oct(0o600))
+
+    def test_file_is_gone_after_exit_with_clients_and_sessions(self):
+        host = self.start()
+        silent = host.connect()
+        stream, _ = host.collect(provider("Ipc-Host"))
+        self.assertEqual(host.end(), 0)
+        self.assertEqual(host.sockets(), [])
+        self.assertEqual(receive(silent, 1), b"")
+        while stream.recv(65536):
+            pass
+        silent.close()
+        stream.close()
+
+    def start_with_name_taken(self, listening):
+        """A host whose socket's name is taken already, as by a program that it replaced by exec."""
+        directory = tempfile.mkdtemp(prefix="rp-ipc-")
+
+        def take_name():
+            name = "%s/dotnet-diagnostic-%d-%s-socket" % (directory, os.getpid(),
+                                                          start_ticks("self"))
+            old = socket.socket(socket.AF_UNIX)
+            old.bind(name)
+            if listening:
+                old.listen()
+                os.set_inheritable(old.fileno(), True)
+                old.detach()
+            else:
+                old.close()
+
+        return self.start(preexec=take_name, directory=directory)
+
+    def test_file_left_behind_is_replaced(self):
+        host = self.start_with_name_taken(listening=False)
+        self.assertEqual(host.ask(message(0x04, 0x01)), (OK, bytes(4)))
+
+    def test_socket_somebody_listens_on_is_left_alone(self):
+        host = self.start_with_name_taken(listening=True)
+        inode = os.stat(host.path()).st_ino
+        self.assertEqual(host.end(), 0)
+        self.assertEqual(os.stat(host.path()).st_ino, inode)
+
+    def test_without_descriptors_the_server_rests_until_there_are_some(self):
+        limit = 40
+
+        def few():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+
+        host = self.start(preexec=few)
+        self.assertEqual(host.ask(message(0x04, 0x01)), (OK, bytes(4)))
+        clients = [host.connect() for _ in range(limit)]
+        self.assertEqual(receive(clients[0], 1), b"")  # after its five seconds
+        with open(host.thread() + "/stat") as stat:
+            fields = stat.read().rpartition(")")[2].split()
+        ticks = int(fields[11]) + int(fields[12])
+        self.assertLess(ticks / os.sysconf("SC_CLK_TCK"), 1, "the thread was never at rest")
+        for client in clients:
+            client.close()
+        self.assertEqual(host.ask(message(0x04, 0x01)), (OK, bytes(4)))
+
+
+@unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "needs root and setpriv")
+class Users(unittest.TestCase):
+    NOBODY = 65534
+    BECOME = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+    CLIENT = """
+import socket, sys
+connection = socket.socket(socket.AF_UNIX)
+connection.settimeout(60)
+connection.connect(sys.argv[1])
+try:
+    connection.sendall(bytes.fromhex(sys.argv[2]))
+    print(len(connection.recv(100)))
+except (BrokenPipeError, ConnectionResetError):
+    print(0)
+"""
+
+    def ask_as_nobody(self, host, request):
+        """Bytes of the answer another user gets."""
+        python = next(filter(os.path.exists, ("/usr/bin/python3", sys.executable)))
+        return int(subprocess.run([*self.BECOME, python, "-c", self.CLIENT, host.path(),
+                                   request.hex()], check=True, stdout=subprocess.PIPE).stdout)
+
+    def test_another_user_gets_no_answer_even_past_the_file_mode(self):
+        host = Host(directory_mode=0o755)
+        try:
+            self.assertEqual(host.ask(message(0x04, 0x01)), (OK, bytes(4)))
+            os.chmod(host.path(), 0o666)
+            self.assertEqual(self.ask_as_nobody(host, message(0x04, 0x01)), 0)
+            self.assertEqual(host.ask(message(0x04, 0x01)), (OK, bytes(4)))
+        finally:
+            host.close()
+
+    def test_same_user_and_root_are_served(self):
+        host = Host(prefix=self.BECOME, owner=self.NOBODY)
+        try:
+            self.assertEqual(host.ask(message(0x04, 0x01)), (OK, bytes(4)))
+            self.assertEqual(self.ask_as_nobody(host, message(0x04, 0x01)), 24)
+        finally:
+            host.close()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("usage: ipc_test.py HOST [unittest arguments]")
+    HOST = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=2)
