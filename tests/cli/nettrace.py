@@ -94,6 +94,6 @@ def sample(orders=3, losses=False):
         trace.define(2, "ringpipe", "EventsLost", 1,
                      [("ring", U32), ("reason", STRING), ("count", U64)])
         trace.events(2, [lost(0, "full", 9), lost(3, "busy", 2), lost(0, "full", 1)], thread=8,
-                     ns=2_000_000)
-        trace.point({ring: 13}, ns=3_000_000)
+                     ns=1_000_000 + orders * 1000)
+        trace.point({ring: 13}, ns=2_000_000 + orders * 1000)
     return trace.end()
