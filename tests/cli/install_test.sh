@@ -70,11 +70,12 @@ take_example()
 # build_example COMPILER SUFFIX PROGRAM [shared|static]
 build_example()
 {
-	local static=()
+	local static=() flags
 	[[ $4 == static ]] && static=(-static)
-	# shellcheck disable=SC2046
-	"$1" -Wall -Wextra -Werror "$work/example.$2" -o "$work/$3" "${static[@]}" \
-		$(PKG_CONFIG_SYSROOT_DIR=$root pkg-config "${static[@]/#/-}" --cflags --libs ringpipe)
+	flags=$(PKG_CONFIG_SYSROOT_DIR=$root pkg-config "${static[@]/#/-}" --cflags --libs ringpipe) ||
+		return
+	# shellcheck disable=SC2086
+	"$1" -Wall -Wextra -Werror "$work/example.$2" -o "$work/$3" "${static[@]}" $flags
 }
 
 # The example places 1000 orders; the report has to say so.
