@@ -72,7 +72,8 @@ build_example()
 {
 	local static=() flags
 	[[ $4 == static ]] && static=(-static)
-	flags=$(PKG_CONFIG_SYSROOT_DIR=$root pkg-config "${static[@]/#/-}" --cflags --libs ringpipe) ||
+	flags=$(PKG_CONFIG_SYSROOT_DIR=$root pkg-config "${static[@]/#/-}" \
+		--cflags --libs ringpipe) ||
 		return
 	# shellcheck disable=SC2086
 	"$1" -Wall -Wextra -Werror "$work/example.$2" -o "$work/$3" "${static[@]}" $flags
