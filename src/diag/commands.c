@@ -157,7 +157,7 @@ static enum rp_hresult session_stats(struct rp_command *command, uint8_t id,
 	return RP_HRESULT_OK;
 }
 
-/* All that is answered. What is not here is an unknown command, by which clients try an older one. */
+/* All that is answered. The rest is an unknown command, after which clients try an older one. */
 static const struct {
 	uint8_t set;
 	uint8_t id;

@@ -25,7 +25,7 @@ int rp_listen_open(const char *path, int *ret_fd);
 
 /*
  * Accepts a connection, non-blocking and close-on-exec. Those of other users than this process's
- * own and root are closed at once. `ret_peer` is the client's pid, 0 when it cannot be seen from here.
+ * own and root are closed at once. `ret_peer` is the client's pid, 0 when it is not seen from here.
  *
  * Return: 0; -EACCES: closed, another may follow; -EAGAIN: nobody waits; what accept4(2) says.
  */

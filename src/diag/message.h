@@ -3,7 +3,7 @@
  * Messages of the diagnostics IPC protocol, version 1: bytes in, values out, and back. No I/O here.
  *
  * Source: documentation/design-docs/ipc-protocol.md in dotnet/diagnostics, corrected where its own
- * client (Microsoft.Diagnostics.NETCore.Client) reads or writes otherwise. All numbers little endian.
+ * client (Microsoft.Diagnostics.NETCore.Client) reads or writes otherwise. Numbers little endian.
  *
  *	offset	bytes
  *	0	14	"DOTNET_IPC_V1\0"
@@ -59,11 +59,11 @@ struct rp_message {
 };
 
 /*
- * Looks at the first `size` bytes of a message. `ret_bytes` is how many it has in all as far as that
- * can be known: those of the header, until the header is there. The message is whole when size has
- * reached it. Wrong bytes are told as soon as they are there.
+ * Looks at the first `size` bytes of a message. `ret_bytes` is how many it has in all as far as
+ * that can be known: those of the header, until the header is there. The message is whole when size
+ * has reached it. Wrong bytes are told as soon as they are there.
  *
- * Return: RP_HRESULT_OK, RP_HRESULT_UNKNOWN_MAGIC, RP_HRESULT_BAD_ENCODING: a size below a header's.
+ * Return: RP_HRESULT_OK; UNKNOWN_MAGIC; BAD_ENCODING: a size below a header's.
  */
 enum rp_hresult rp_message_frame(const uint8_t *bytes, size_t size, size_t *ret_bytes);
 
@@ -81,7 +81,7 @@ int rp_cursor_end(const struct rp_cursor *cursor);
 
 /*
  * Reads a string as UTF-8, lone surrogates as U+FFFD. `ret_text` needs room for twice the bytes the
- * string has in the payload, its count included; twice the payload is enough for all of its strings.
+ * string has in the payload, its count included: twice the payload for all of its strings.
  *
  * Return: the bytes written, NUL included; -EBADMSG: too short, without its NUL, or with another.
  */

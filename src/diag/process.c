@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The payload: u64 pid, 16-byte cookie, command line, OS, architecture; ProcessInfo2 adds entry point
- * name and runtime version; ProcessInfo3 puts u32 version 1 before all that and the portable runtime
- * id after it. The cookie stands behind the pid, whatever the public document says.
+ * The payload: u64 pid, 16-byte cookie, command line, OS, architecture; ProcessInfo2 adds entry
+ * point name and runtime version; ProcessInfo3 puts u32 version 1 before all that and the portable
+ * runtime id after it. The cookie stands behind the pid, whatever the public document says.
  *
  * Source: Microsoft.Diagnostics.NETCore.Client, ProcessInfo.
  */

@@ -4,8 +4,8 @@
  * that carry a session's stream, and an eventfd by which the drain thread and rp_diag_stop() call.
  *
  * Nothing here waits for a client. Each has CLIENT_NS to send its request and as long to take its
- * reply; when all slots are taken the oldest goes, if it has had GRACE_NS, and else the next is left
- * in the backlog until one has. With nobody connected epoll_wait() has no timeout.
+ * reply; when all slots are taken the oldest goes, if it has had GRACE_NS, and else the next is
+ * left in the backlog until one has. With nobody connected epoll_wait() has no timeout.
  *
  * Everything a forked child must close is in `server`, each descriptor entered after it was opened
  * and taken out before it is closed: what the child finds there is never a number used again.
@@ -223,8 +223,8 @@ static void serve_trace(struct rp_trace *trace)
 }
 
 /*
- * A slot for one more client: a free one, or that of the oldest client whose time is up at `now`; of
- * those who wait for a session's end, only when there is no other. NULL: not yet; `ret_later` is when.
+ * A slot for one more client: a free one, or that of the oldest client whose time is up at `now`;
+ * of those who wait for a session's end, only when there is no other. NULL: not before `ret_later`.
  */
 static struct rp_client *find_slot(uint64_t now, uint64_t *ret_later)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program to trace: prints its pid, then writes an event every few milliseconds until its standard
- * input ends. `tick` carries a serial number.
+ * A program to trace: prints its pid, then writes an event every few milliseconds until its
+ * standard input ends. `tick` carries a serial number.
  */
 #include <poll.h>
 #include <stdio.h>

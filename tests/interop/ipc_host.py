@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: MIT
+"""A program to trace, and the bytes to say to its diagnostics socket."""
+import glob
+import os
+import select
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+
+MAGIC = b"DOTNET_IPC_V1\0"
+PATIENCE = 60  # seconds until a thing that should have happened counts as not happening
+OK = 0
+FAIL = 0x80004005
+INVALID_ARGUMENT = 0x80070057
+BAD_ENCODING = 0x80131384
+UNKNOWN_COMMAND = 0x80131385
+UNKNOWN_MAGIC = 0x80131386
+NOT_SUPPORTED = 0x80131515
+
+
+def eventually(condition, what):
+    """Waits until condition() is true; gives what it returned."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        result = condition()
+        if result:
+            return result
+        if time.monotonic() > deadline:
+            raise AssertionError("never came: " + what)
+        time.sleep(0.005)
+
+
+def message(command_set, command, payload=b"", size=None, magic=MAGIC):
+    size = 20 + len(payload) if size is None else size
+    return magic + struct.pack("<HBBH", size, command_set, command, 0) + payload
+
+
+def string(text):
+    return struct.pack("<I", len(text.encode("utf-16-le")) // 2 + 1) + \
+        (text + "\0").encode("utf-16-le")
+
+
+def provider(name, keywords=0xffffffffffffffff, level=5, arguments=""):
+    return struct.pack("<QI", keywords, level) + string(name) + string(arguments)
+
+
+def collect(*providers, mb=16):
+    return message(0x02, 0x03, struct.pack("<IIBI", mb, 1, 0, len(providers)) +
+                   b"".join(providers))
+
+
+def stop(session):
+    return message(0x02, 0x01, struct.pack("<Q", session))
+
+
+def receive(connection, size):
+    """Exactly size bytes, or fewer at the end of the connection."""
+    taken = b""
+    while len(taken) < size:
+        try:
+            piece = connection.recv(size - len(taken))
+        except ConnectionResetError:
+            break
+        if not piece:
+            break
+        taken += piece
+    return taken
+
+
+def reply_of(connection):
+    """(HRESULT, payload) of one reply; None when the connection ended without one."""
+    header = receive(connection, 20)
+    if not header:
+        return None
+    assert header[:14] == MAGIC, header
+    size, command_set, command, _ = struct.unpack("<HBBH", header[14:])
+    assert command_set == 0xff, header
+    payload = receive(connection, size - 20)
+    assert len(payload) == size - 20, (size, payload)
+    if command == 0xff:
+        return struct.unpack("<I", payload)[0], b""
+    assert command == 0x00, header
+    return OK, payload
+
+
+class Reader:
+    def __init__(self, payload):
+        self.payload = payload
+
+    def take(self, size):
+        assert size <= len(self.payload), "the payload is too short"
+        taken, self.payload = self.payload[:size], self.payload[size:]
+        return taken
+
+    def number(self, letter):
+        return struct.unpack("<" + letter, self.take(struct.calcsize("<" + letter)))[0]
+
+    def string(self):
+        units = self.take(2 * self.number("I")).decode("utf-16-le")
+        assert units[-1] == "\0", units
+        return units[:-1]
+
+
+class Host:
+    """The program under test, with a directory of its own for its socket."""
+
+    def __init__(self, program, prefix=(), preexec=None, directory=None, directory_mode=0o700,
+                 owner=None):
+        self.directory = directory or tempfile.mkdtemp(prefix="rp-ipc-")
+        os.chmod(self.directory, directory_mode)
+        if owner is not None:
+            os.chown(self.directory, owner, owner)
+        environment = dict(os.environ, TMPDIR=self.directory)
+        self.process = subprocess.Popen([*prefix, program], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, env=environment,
+                                        preexec_fn=preexec, close_fds=preexec is None)
+        self.pid = int(self.process.stdout.readline())
+
+    def sockets(self):
+        return glob.glob(self.directory + "/dotnet-diagnostic-*")
+
+    def path(self):
+        return eventually(self.sockets, "a socket in TMPDIR")[0]
+
+    def connect(self):
+        path = self.path()
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            connection = socket.socket(socket.AF_UNIX)
+            connection.settimeout(PATIENCE)
+            try:
+                connection.connect(path)
+                return connection
+            except (ConnectionRefusedError, FileNotFoundError, BlockingIOError):
+                # Between bind and listen, while a stale file is replaced, with a full backlog.
+                connection.close()
+                if time.monotonic() > deadline:
+                    raise
+
+    def send(self, request):
+        connection = self.connect()
+        try:
+            connection.sendall(request)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # refused before it was read to its end
+        return connection
+
+    def ask(self, request):
+        with self.send(request) as connection:
+            reply = reply_of(connection)
+            if reply is not None:
+                assert receive(connection, 1) == b"", "the server goes on after its reply"
+            return reply
+
+    def collect(self, *providers, **options):
+        """A stream behind its reply, and the session's id."""
+        connection = self.send(collect(*providers, **options))
+        hresult, payload = reply_of(connection)
+        assert hresult == OK, hex(hresult)
+        return connection, struct.unpack("<Q", payload)[0]
+
+    def sessions(self):
+        """Rows of the private listing whose provider is enabled."""
+        hresult, payload = self.ask(message(0x52, 0x00))
+        assert hresult == OK, hex(hresult)
+        reader, rows = Reader(payload), []
+        for _ in range(reader.number("I")):
+            rows.append({"provider": reader.string(), "name": reader.string(),
+                         "id": reader.number("Q"), "keywords": reader.number("Q"),
+                         "level": reader.number("I"), "events": reader.number("I"),
+                         "filter": reader.string()})
+        assert reader.payload == b"", "bytes behind the last row"
+        return [row for row in rows if row["id"]]
+
+    def thread(self):
+        """The folder of the server's thread in /proc."""
+        for task in glob.glob("/proc/%d/task/*" % self.pid):
+            with open(task + "/comm") as comm:
+                if comm.read() == "ringpipe-diag\n":
+                    return task
+        raise AssertionError("no thread ringpipe-diag")
+
+    def descriptors(self):
+        return len(os.listdir("/proc/%d/fd" % self.pid))
+
+    def end(self):
+        self.process.stdin.close()
+        return self.process.wait(PATIENCE)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+        shutil.rmtree(self.directory)
+
+
+def start_ticks(pid):
+    with open("/proc/%s/stat" % pid) as stat:
+        return stat.read().rpartition(")")[2].split()[19]
+
+
+def is_open(connection):
+    """Whether the far side has neither answered nor closed so far."""
+    return not select.select([connection], [], [], 0)[0]
