@@ -14,8 +14,8 @@ struct rp_child_plan {
 /*
  * Runs the command to its end, passing on signals that were meant for it.
  *
- * Return: 0 with its pid and its exit status (128 + signal when one killed it); -errno when it could
- * not be started, said on stderr.
+ * Return: 0 with its pid and its exit status (128 + signal when one killed it); -errno when it
+ * could not be started, said on stderr.
  */
 int rp_child_run(const struct rp_child_plan *plan, pid_t *ret_pid, int *ret_status);
 

@@ -236,8 +236,8 @@ static int collect_child(const struct rp_tool_options *options)
 	pid_t pid;
 
 	if (options->given & (RP_OPTION_DURATION | RP_OPTION_BUFFER | RP_OPTION_STACKS)) {
-		rp_tool_error("collect: --duration, --buffer and --stacks go with -p and -n only: a "
-			      "command after -- is traced as its environment says, to its end");
+		rp_tool_error("collect: --duration, --buffer and --stacks go with -p and -n only; "
+			      "a command after -- is traced as its environment says, to its end");
 		return RP_EXIT_USAGE;
 	}
 	if (parse_providers(config, &providers, &count))

@@ -53,8 +53,8 @@ void rp_exchange_end(struct rp_exchange *exchange)
 }
 
 /*
- * Who called listen() must be the process that the socket's name tells, or what it says of itself is
- * worth nothing. A pid of 0 is one that our pid namespace does not show.
+ * Who called listen() must be the process that the socket's name tells, or what it says of itself
+ * is worth nothing. A pid of 0 is one that our pid namespace does not show.
  */
 static int check_peer(const struct rp_exchange *exchange)
 {
@@ -140,7 +140,7 @@ int rp_exchange_step(struct rp_exchange *exchange)
 
 	if (!ret)
 		ret = step_send(exchange);
-	/* A peer that refuses before it has read all closes: its reply may be there all the same. */
+	/* A peer may refuse and close before it has read all: its reply is there all the same. */
 	if (ret == -EPIPE)
 		ret = 0;
 	if (!ret)
@@ -153,7 +153,8 @@ int rp_exchange_step(struct rp_exchange *exchange)
 	if (ret)
 		return ret;
 	if (exchange->header[17] == 0xff) {
-		struct rp_wire_cursor cursor = { exchange->payload, exchange->payload_bytes, false };
+		struct rp_wire_cursor cursor = { exchange->payload, exchange->payload_bytes,
+						 false };
 
 		exchange->hresult = rp_wire_get_u32(&cursor);
 		return cursor.failed ? -EPROTO : -EREMOTEIO;

@@ -17,9 +17,9 @@ struct json_object *rp_json_string(const char *text)
 
 int rp_json_print(struct json_object *value)
 {
-	const char *text = value ? json_object_to_json_string_ext(value,
-		JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE) :
-		NULL;
+	const int style = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
+			  JSON_C_TO_STRING_NOSLASHESCAPE;
+	const char *text = value ? json_object_to_json_string_ext(value, style) : NULL;
 
 	if (text)
 		puts(text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ringpipe list: who enabled what in a process. Reply of ringpipe's own command 0x52/0x00: u32 rows,
- * each {string provider, string session name, u64 session id (0: nobody enabled it), u64 keywords,
- * u32 level, u32 events, string filter data}.
+ * ringpipe list: who enabled what in a process. Reply of ringpipe's own command 0x52/0x00: u32
+ * rows, each {string provider, string session name, u64 session id (0: nobody enabled it),
+ * u64 keywords, u32 level, u32 events, string filter data}.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -13,8 +13,9 @@ static const struct rp_tool_command commands[] = {
 		.name = "ps",
 		.arguments = "",
 		.help = "list the processes that can be traced",
-		.notes = "A process is listed when its diagnostics socket lies in $TMPDIR, or in /tmp\n"
-			 "when that is not set. The runtime is \"?\" where the process did not answer.\n",
+		.notes = "A process is listed when its diagnostics socket lies in $TMPDIR, or in\n"
+			 "/tmp when that is not set. The runtime is \"?\" where the process did\n"
+			 "not answer.\n",
 		.options = RP_OPTION_JSON | RP_OPTION_HELP,
 		.run = rp_command_ps,
 	},
@@ -22,10 +23,10 @@ static const struct rp_tool_command commands[] = {
 		.name = "collect",
 		.arguments = "(-p PID | -n NAME | -- COMMAND ARGUMENTS…)",
 		.help = "record a trace into a file",
-		.notes = "Ctrl-C, SIGTERM or the end of the duration stop the session; the file is then\n"
-			 "complete. A second Ctrl-C gives up at once (status 130); the file can be read\n"
-			 "up to there. A command after -- is traced from its start to its end, and\n"
-			 "ringpipe's status is the command's.\n",
+		.notes = "Ctrl-C, SIGTERM or the end of the duration stop the session; the file\n"
+			 "is then complete. A second Ctrl-C gives up at once (status 130); the\n"
+			 "file can be read up to there. A command after -- is traced from its\n"
+			 "start to its end, and ringpipe's status is the command's.\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_OUTPUT | RP_OPTION_FORCE |
 			   RP_OPTION_PROVIDERS | RP_OPTION_DURATION | RP_OPTION_BUFFER |
 			   RP_OPTION_STACKS | RP_OPTION_QUIET | RP_OPTION_JSON | RP_OPTION_HELP,
@@ -37,8 +38,8 @@ static const struct rp_tool_command commands[] = {
 		.name = "report",
 		.arguments = "FILE",
 		.help = "summarise a trace, or print its events",
-		.notes = "FILE may be -, for standard input. A trace that is damaged or stops before its\n"
-			 "end is summarised as far as it goes; the status is then 1.\n",
+		.notes = "FILE may be -, for standard input. A trace that is damaged or stops\n"
+			 "before its end is summarised as far as it goes; the status is then 1.\n",
 		.options = RP_OPTION_EVENTS | RP_OPTION_TOP | RP_OPTION_JSON | RP_OPTION_HELP,
 		.operands_min = 1,
 		.operands_max = 1,

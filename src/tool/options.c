@@ -173,8 +173,8 @@ void rp_options_print(uint32_t mask)
 }
 
 /*
- * The row that `argument` names; `ret_value` is what stands in the same word (--name=value, -nvalue),
- * or NULL.
+ * The row that `argument` names; `ret_value` is what stands in the same word (--name=value,
+ * -nvalue), or NULL.
  */
 static const struct rp_option *find_option(const char *argument, const char **ret_value)
 {

@@ -83,7 +83,7 @@ int rp_signals_open(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The command's payload; facts of the layout are in wire.h's source. Format 1 is nettrace. */
+/* The layout is that of ipc-protocol.md, see wire.h. Format 1 is nettrace. */
 static int build_collect(struct recording *recording)
 {
 	const struct rp_recording_plan *plan = recording->plan;
@@ -191,7 +191,7 @@ static void want_stop(struct recording *recording)
 	}
 }
 
-/* The reply to CollectTracing is u64 session id, not 0; the stream follows on the same connection. */
+/* The reply to CollectTracing is u64 session id, not 0; the stream follows on its connection. */
 static void begin_session(struct recording *recording)
 {
 	struct rp_exchange *exchange = &recording->collect.exchange;

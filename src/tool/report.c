@@ -65,8 +65,12 @@ static int print_event(const struct rp_reader_event *event, void *data)
 		printer->provider = rp_json_string(event->type->provider);
 		printer->name = rp_json_string(event->type->name);
 	}
-	printf("{\"time_ns\":%" PRId64 ",\"thread\":%" PRIu64 ",\"processor\":%" PRIu32,
-	       event->time_ns, event->thread, event->processor);
+	printf("{\"time_ns\":%" PRId64 ",\"thread\":%" PRIu64, event->time_ns, event->thread);
+	/* The .NET runtime writes -1 where it does not know. */
+	if (event->processor == UINT32_MAX)
+		fputs(",\"processor\":null", stdout);
+	else
+		printf(",\"processor\":%" PRIu32, event->processor);
 	printf(",\"provider\":%s", json_object_to_json_string_ext(printer->provider, 0));
 	printf(",\"event\":%s,\"id\":%" PRIu32, json_object_to_json_string_ext(printer->name, 0),
 	       event->type->id);

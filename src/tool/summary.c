@@ -107,7 +107,7 @@ static int add_loss(struct rp_summary *summary, uint32_t ring, char *reason, uin
 	return append((void ***)&summary->losses, &summary->loss_count, loss);
 }
 
-/* Payload of EventsLost: u32 ring, UTF-16 reason with its NUL, u64 count. Another one is passed over. */
+/* Payload of EventsLost: u32 ring, UTF-16 reason, u64 count. Any other one is passed over. */
 static int read_loss(struct rp_summary *summary, const struct rp_reader_event *event)
 {
 	const struct rp_reader_field *fields = event->type->fields;

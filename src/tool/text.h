@@ -30,11 +30,16 @@ char *rp_text_from_utf16(const void *units, size_t unit_count);
 uint32_t rp_text_next(const char **text);
 
 /* Each returns `buffer`, of RP_TEXT_MAX bytes. */
-const char *rp_text_count(uint64_t count, char *buffer);		/* 1,234,567 */
-const char *rp_text_bytes(uint64_t bytes, char *buffer);		/* 45.3 MB */
-const char *rp_text_duration(uint64_t ns, char *buffer);		/* 1 h 02 min 03 s; 12.345 s */
-const char *rp_text_utc(int64_t utc_ns, char *buffer);			/* 2026-11-21 01:02:03.004 */
-const char *rp_text_rate(uint64_t count, uint64_t ns, char *buffer);	/* a second; "-" for no time */
+/* 1,234,567 */
+const char *rp_text_count(uint64_t count, char *buffer);
+/* 45.3 MB */
+const char *rp_text_bytes(uint64_t bytes, char *buffer);
+/* 12.345 s; 1 h 02 min 03 s */
+const char *rp_text_duration(uint64_t ns, char *buffer);
+/* 2026-11-21 01:02:03.004 */
+const char *rp_text_utc(int64_t utc_ns, char *buffer);
+/* How many a second; "-" for no time. */
+const char *rp_text_rate(uint64_t count, uint64_t ns, char *buffer);
 
 /* Columns that the text takes on a terminal, one for each character. */
 size_t rp_text_width(const char *text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages of the .NET diagnostics IPC protocol (ipc-protocol.md in dotnet/diagnostics): 20 bytes of
- * header {magic[14], u16 size with the header, u8 set, u8 id, u16 0}, then the payload, all little
- * endian. A string is a u32 count of UTF-16 units with the NUL, then the units.
+ * Messages of the .NET diagnostics IPC protocol (ipc-protocol.md in dotnet/diagnostics): 20 bytes
+ * of header {magic[14], u16 size with the header, u8 set, u8 id, u16 0}, then the payload, all
+ * little endian. A string is a u32 count of UTF-16 units with the NUL, then the units.
  */
 #ifndef RP_TOOL_WIRE_H
 #define RP_TOOL_WIRE_H

@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`ringpipe collect`, against servers that behave well and badly."""
+import json
+import os
+import pty
+import signal
+import struct
+import subprocess
+import threading
+import unittest
+
+import nettrace
+import server
+from server import Server, UNKNOWN_COMMAND, error, ok, string
+from tool import PATIENCE, TOOL, ToolTest
+
+COLLECT4, COLLECT3, COLLECT2, STOP = (2, 5), (2, 4), (2, 3), (2, 1)
+FIGURES = (0x52, 1)
+SESSION = 0x1122334455667788
+
+
+class Runtime:
+    """A handler that records: sends `before` at once and `after` when told to stop."""
+
+    def __init__(self, before, after=b"", versions=(COLLECT4,), figures=None):
+        self.before, self.after, self.versions, self.figures = before, after, versions, figures
+        self.stop = threading.Event()
+        self.sent = threading.Event()
+        self.hold = None  # a function that runs on the stream before the stop
+
+    def __call__(self, connection, request):
+        if request.command in self.versions:
+            connection.sendall(ok(struct.pack("<Q", SESSION)) + self.before)
+            self.sent.set()
+            if self.hold:
+                self.hold(connection)
+            self.stop.wait(PATIENCE)
+            connection.sendall(self.after)
+        elif request.command == STOP:
+            assert request.payload == struct.pack("<Q", SESSION), request.payload
+            self.stop.set()
+            connection.sendall(ok(request.payload))
+        elif request.command == FIGURES and self.figures:
+            connection.sendall(ok(self.figures))
+        else:
+            connection.sendall(error(UNKNOWN_COMMAND))
+
+
+class Collect(ToolTest):
+    def collect(self, *arguments):
+        return self.start("collect", "-p", os.getpid(), "-o", "out.nettrace", *arguments)
+
+    def whole(self, **options):
+        data = nettrace.sample(**options)
+        return data[:-1], data[-1:]
+
+    def test_a_signal_stops_and_drains(self):
+        for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
+            with self.subTest(number):
+                before, after = self.whole()
+                runtime = Runtime(before, after)
+                fake = Server(self.directory, runtime)
+                process = self.collect("--force")
+                self.assertTrue(runtime.sent.wait(PATIENCE))
+                self.wait_until(lambda: os.path.exists(self.path("out.nettrace")) and
+                                self.read("out.nettrace") == before)
+                process.send_signal(number)
+                _, err = self.finish(process, 0)
+                fake.close()
+                fake.check()
+                self.assertEqual(self.read("out.nettrace"), before + after)
+                self.assertIn("out.nettrace: 3 events", err)
+
+    def test_the_request_says_what_was_asked_for(self):
+        runtime = Runtime(*self.whole())
+        fake = self.serve(runtime)
+        process = self.collect("--providers", "Shop-Orders:f0:4:a=b;c=d,Zoë", "--buffer", "17",
+                               "--stacks", "--duration", "1s")
+        self.finish(process, 0)
+        expected = struct.pack("<IIQBI", 17, 1, 0, 1, 2)
+        expected += struct.pack("<QI", 0xf0, 4) + string("Shop-Orders") + string("a=b;c=d")
+        expected += struct.pack("<QI", 0xffffffffffffffff, 5) + string("Zoë") + string("")
+        self.assertEqual(fake.requests[0].command, COLLECT4)
+        self.assertEqual(fake.requests[0].payload, expected)
+
+    def test_all_providers_are_asked_for_by_default(self):
+        fake = self.serve(Runtime(*self.whole()))
+        self.finish(self.collect("-d", "1"), 0)
+        self.assertEqual(fake.requests[0].payload, struct.pack("<IIQBI", 64, 1, 0, 0, 1) +
+                         struct.pack("<QI", 0xffffffffffffffff, 5) + string("*") + string(""))
+
+    def test_older_runtimes_get_older_requests(self):
+        for version, head in [(COLLECT3, struct.pack("<IIBBI", 64, 1, 0, 0, 1)),
+                              (COLLECT2, struct.pack("<IIBI", 64, 1, 0, 1))]:
+            with self.subTest(version=version):
+                fake = Server(self.directory, Runtime(*self.whole(), versions=(version,)))
+                self.finish(self.collect("-d", "1", "--force"), 0)
+                fake.close()
+                last = [request for request in fake.requests if request.command == version][0]
+                self.assertTrue(last.payload.startswith(head))
+
+    def test_the_session_may_end_by_itself(self):
+        before, after = self.whole()
+        runtime = Runtime(before, after)
+        runtime.stop.set()
+        self.serve(runtime)
+        _, err = self.finish(self.collect(), 0)
+        self.assertIn("ended the session", err)
+        self.assertEqual(self.read("out.nettrace"), before + after)
+
+    def test_a_process_that_dies_leaves_what_came(self):
+        before, _ = self.whole()
+        runtime = Runtime(before)
+        runtime.stop.set()
+        self.serve(runtime)
+        _, err = self.finish(self.collect(), 1)
+        self.assertIn("went away in the middle of the trace", err)
+        self.assertIn("3 events", err)
+        self.assertEqual(self.read("out.nettrace"), before)
+
+    def test_refusals_leave_no_file(self):
+        for answer, said in [
+                (error(server.FAIL), "too many sessions"),
+                (error(server.INVALID), "an argument is invalid"),
+                (error(UNKNOWN_COMMAND), "does not know this command"),
+                (b"\xff" * 100, "not of the diagnostics protocol"),
+                (ok(), "not of the diagnostics protocol"),
+                (ok(struct.pack("<Q", 0)), "not of the diagnostics protocol"),
+                (b"", "without an answer"),
+                (ok(struct.pack("<Q", 1)), "without a byte"),
+        ]:
+            with self.subTest(said=said, answer=answer[:24]):
+                fake = Server(self.directory,
+                              lambda connection, request: connection.sendall(answer))
+                _, err = self.finish(self.collect(), 1)
+                fake.close()
+                self.assertIn(said, err)
+                self.assertFalse(os.path.exists(self.path("out.nettrace")))
+
+    def test_a_stream_that_is_no_trace_is_told(self):
+        runtime = Runtime(b"These are no events" * 50)
+        runtime.stop.set()
+        self.serve(runtime)
+        self.assertIn("not a sound trace", self.finish(self.collect(), 1)[1])
+
+    def test_a_second_ctrl_c_gives_up_at_once(self):
+        before, _ = self.whole()
+        runtime = Runtime(before)
+
+        def endless(connection):
+            while True:
+                connection.sendall(before)
+
+        runtime.hold = endless
+        self.serve(runtime)
+        process = self.collect()
+        self.assertTrue(runtime.sent.wait(PATIENCE))
+        process.send_signal(signal.SIGINT)
+        self.assertTrue(runtime.stop.wait(PATIENCE))
+        process.send_signal(signal.SIGINT)
+        _, err = self.finish(process, 130)
+        self.assertIn("gave up", err)
+        self.assertTrue(self.read("out.nettrace").startswith(before))
+
+    def test_ctrl_c_twice_leaves_a_server_that_never_answers(self):
+        asked = threading.Event()
+
+        def silent(connection, _):
+            asked.set()
+            connection.recv(1)
+
+        self.serve(silent)
+        process = self.collect()
+        self.assertTrue(asked.wait(PATIENCE))
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        self.finish(process, 130)
+        self.assertFalse(os.path.exists(self.path("out.nettrace")))
+
+    def test_existing_files_are_kept_unless_forced(self):
+        self.write("out.nettrace", b"precious" * 10000)
+        fake = self.serve(Runtime(*self.whole()))
+        self.assertIn("exists already", self.finish(self.collect(), 1)[1])
+        self.assertEqual(fake.requests, [])
+        self.assertEqual(self.read("out.nettrace"), b"precious" * 10000)
+        self.finish(self.collect("--force", "-d", "1"), 0)
+        self.assertEqual(self.read("out.nettrace"), nettrace.sample())
+
+    def test_a_forced_file_survives_a_refusal(self):
+        self.write("out.nettrace", b"precious")
+        self.serve(lambda connection, request: connection.sendall(error(server.FAIL)))
+        self.finish(self.collect("--force"), 1)
+        self.assertEqual(self.read("out.nettrace"), b"precious")
+
+    def test_a_full_disk_is_told_and_the_file_is_read_up_to_there(self):
+        before, after = self.whole(orders=20000)
+        self.serve(Runtime(before, after))
+        limit = 300000
+        process = subprocess.run(
+            ["bash", "-c", f'ulimit -f {limit // 1024}; exec "$0" "$@"', TOOL, "collect", "-p",
+             str(os.getpid()), "-o", "out.nettrace"], env=self.environment, cwd=self.directory,
+            stderr=subprocess.PIPE, check=False, timeout=PATIENCE)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn(b"File too large; the trace ends there", process.stderr)
+        self.assertEqual(self.read("out.nettrace"), before[:limit // 1024 * 1024])
+        fake = self.path("full")
+        os.symlink("/dev/full", fake)
+        err = self.run_tool("collect", "-p", os.getpid(), "-o", fake, "--force", status=1)[1]
+        self.assertIn("No space left on device", err)
+
+    def test_places_that_cannot_be_written_are_told(self):
+        self.serve(Runtime(*self.whole()))
+        err = self.run_tool("collect", "-p", os.getpid(), "-o", "none/out", status=1)[1]
+        self.assertIn("cannot write none/out: No such file", err)
+
+    def test_the_default_name_tells_process_and_time(self):
+        self.serve(Runtime(*self.whole()))
+        self.run_tool("collect", "-p", os.getpid(), "-d", "1", "-q")
+        name, = [name for name in os.listdir(self.directory) if name.endswith(".nettrace")]
+        self.assertRegex(name, rf"^\S+_{os.getpid()}_\d{{8}}_\d{{6}}\.nettrace$")
+
+    def test_pid_in_the_name_is_replaced(self):
+        self.serve(Runtime(*self.whole()))
+        self.run_tool("collect", "-p", os.getpid(), "-d", "1", "-o", "a{pid}b{pid}", "-q")
+        self.assertTrue(os.path.exists(self.path(f"a{os.getpid()}b{os.getpid()}")))
+
+    def test_a_process_is_found_by_name(self):
+        self.serve(Runtime(*self.whole()))
+        with open("/proc/self/comm", encoding="utf-8") as comm:
+            name = comm.read().strip()
+        self.run_tool("collect", "-n", name, "-d", "1", "-o", "named")
+        self.assertTrue(os.path.exists(self.path("named")))
+        err = self.run_tool("collect", "-n", name + "x", status=1)[1]
+        self.assertIn(f"no process named {name}x", err)
+
+    def test_quiet_says_nothing(self):
+        self.serve(Runtime(*self.whole()))
+        self.assertEqual(self.run_tool("collect", "-p", os.getpid(), "-d", "1", "-q", "-o", "q"),
+                         ("", ""))
+
+    def test_json_sums_up(self):
+        self.serve(Runtime(*self.whole(losses=True)))
+        out, _ = self.run_tool("collect", "-p", os.getpid(), "-d", "1", "--json", "-o", "j")
+        summary = json.loads(out)
+        self.assertEqual((summary["events"], summary["lost"], summary["complete"]), (6, 12, True))
+
+    def on_terminal(self, runtime, enough):
+        """stderr of a collect on a terminal, stopped by Ctrl-C once `enough` has been seen."""
+        self.serve(runtime)
+        master, slave = pty.openpty()
+        self.addCleanup(os.close, master)
+        process = self.collect_on(slave)
+        os.close(slave)
+        seen, stopped = b"", False
+        while True:
+            try:
+                part = os.read(master, 4096)
+            except OSError:
+                break
+            seen += part
+            if enough in seen and not stopped:
+                process.send_signal(signal.SIGINT)
+                stopped = True
+            if not part:
+                break
+        self.finish(process, 0)
+        return seen.decode()
+
+    def collect_on(self, terminal):
+        return self.start("collect", "-p", os.getpid(), "-o", "out.nettrace", stderr=terminal,
+                          stdin=terminal)
+
+    def test_the_live_line_shows_the_figures_of_the_session(self):
+        figures = struct.pack("<QQQI5Qi", 1234567, 89, 1000, 5, 89, 0, 0, 0, 0, 0)
+        seen = self.on_terminal(Runtime(*self.whole(), figures=figures), b"89 lost")
+        self.assertIn("1,234,567 events", seen)
+        self.assertIn("Ctrl-C stops", seen)
+
+    def test_the_live_line_does_without_figures(self):
+        seen = self.on_terminal(Runtime(*self.whole()), b"Ctrl-C stops")
+        line = seen[:seen.index("Ctrl-C stops")].rpartition("\r")[2]
+        self.assertRegex(line, r"00:00:0\d  \d+ B  $")
+
+    def test_the_live_line_survives_an_empty_answer(self):
+        self.check_garbage(b"")
+
+    def test_the_live_line_survives_a_short_answer(self):
+        self.check_garbage(b"\xff" * 7)
+
+    def check_garbage(self, figures):
+        asked = []
+        runtime = Runtime(*self.whole())
+
+        def handler(connection, request):
+            if request.command != FIGURES:
+                return runtime(connection, request)
+            asked.append(request)
+            return connection.sendall(ok(figures))
+
+        # The second question shows that the first answer did no harm.
+        seen = self.on_terminal(handler, b"00:00:02")
+        self.assertGreaterEqual(len(asked), 2)
+        self.assertNotIn(" lost  ", seen)
+
+
+if __name__ == "__main__":
+    unittest.main()

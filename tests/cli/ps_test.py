@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`ringpipe ps` and `list`, against servers that answer well, badly and not at all."""
+import json
+import os
+import socket
+import struct
+import subprocess
+import unittest
+
+import server
+from server import Server, UNKNOWN_COMMAND, error, ok, process_info, string
+from tool import PATIENCE, ToolTest
+
+
+class Ps(ToolTest):
+    def rows(self):
+        return json.loads(self.run_tool("ps", "--json")[0])
+
+    def test_a_process_is_listed_with_its_runtime(self):
+        for version, runtime in [("10.0.1", ".NET 10.0.1"),
+                                 ("9.0.0-ringpipe.0.1.0", "ringpipe 0.1.0")]:
+            with self.subTest(version=version):
+                fake = Server(self.directory, lambda connection, request: connection.sendall(
+                    ok(process_info(version))))
+                row, = self.rows()
+                fake.close()
+                fake.check()
+                self.assertEqual(row["pid"], os.getpid())
+                self.assertEqual(row["runtime"], runtime)
+                self.assertIn("ps_test.py", row["command"])
+
+    def test_older_runtimes_are_asked_by_older_commands(self):
+        fake = self.serve(lambda connection, request: connection.sendall(
+            ok(process_info("", 0x00)) if request.id == 0x00 else error(UNKNOWN_COMMAND)))
+        self.assertEqual(self.rows()[0]["runtime"], ".NET")
+        self.assertEqual([request.id for request in fake.requests], [8, 4, 0])
+
+    def test_stale_and_foreign_files_are_not_listed(self):
+        pid = os.getpid()
+        ended = subprocess.Popen(["true"])
+        ended.wait()
+        for name in [server.socket_path("", ended.pid, 1),
+                     server.socket_path("", pid, server.start_time(pid) + 1),
+                     server.socket_path("", pid) + "x",
+                     "x" + server.socket_path("", pid),
+                     f"dotnet-diagnostic-{pid}-socket",
+                     f"dotnet-diagnostic--{server.start_time(pid)}-socket",
+                     "dotnet-diagnostic-99999999999999999999-1-socket"]:
+            with socket.socket(socket.AF_UNIX) as stale:
+                stale.bind(self.path(name.lstrip("/")))
+        with open(server.socket_path(self.directory, os.getppid()), "wb"):
+            pass  # a file, not a socket
+        self.assertEqual(self.rows(), [])
+
+    def test_a_socket_served_by_another_process_is_not_believed(self):
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(server.socket_path(self.directory, os.getppid()))
+            listener.listen()
+            self.assertEqual([row["runtime"] for row in self.rows()], [None])
+            self.assertEqual(self.start("list", os.getppid()).wait(PATIENCE), 1)
+
+    def test_a_silent_server_does_not_hang_it(self):
+        self.serve(lambda connection, request: connection.recv(1))
+        row, = self.rows()
+        self.assertIsNone(row["runtime"])
+        self.assertIn(" ?  ", self.run_tool("ps")[0])
+
+    def test_a_full_queue_does_not_hang_it(self):
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(server.socket_path(self.directory, os.getpid()))
+            listener.listen(0)
+            waiting = []
+            while True:
+                waiting.append(socket.socket(socket.AF_UNIX))
+                waiting[-1].setblocking(False)
+                try:
+                    waiting[-1].connect(listener.getsockname())
+                except BlockingIOError:
+                    break
+            self.assertIsNone(self.rows()[0]["runtime"])
+            for each in waiting:
+                each.close()
+
+    def test_answers_out_of_bounds_are_not_believed(self):
+        whole = ok(process_info("10.0.0"))
+        cases = {
+            "not the protocol": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+            "another magic": whole.replace(b"DOTNET", b"TENDOT"),
+            "size below the header": whole[:14] + b"\x03\0" + whole[16:],
+            "string beyond the end": ok(process_info("10.0.0").replace(
+                string("Linux"), struct.pack("<I", 0x7fffffff) + b"L\0")),
+            "count that wraps": ok(process_info("10.0.0").replace(
+                string("Linux"), struct.pack("<I", 0xffffffff) + b"L\0")),
+            "nothing": b"",
+            "half a header": whole[:9],
+            "half a payload": whole[:40],
+            "empty payload": ok(),
+            "short error": server.message(server.ERROR, b"\1"),
+            "a request": server.message(0x08, command_set=4),
+        }
+        for name, answer in cases.items():
+            with self.subTest(name):
+                fake = Server(self.directory,
+                              lambda connection, request: connection.sendall(answer))
+                self.assertEqual([row["runtime"] for row in self.rows()], [None])
+                fake.close()
+
+    def test_control_characters_do_not_reach_the_terminal(self):
+        self.serve(lambda connection, request: connection.sendall(
+            ok(process_info("10\x1b[2J\u009b1m\ud800".encode("utf-16-le", "surrogatepass")
+                            .decode("utf-16-le", "replace")))))
+        out, _ = self.run_tool("ps")
+        self.assertNotIn("\x1b", out)
+        self.assertNotIn("\u009b", out)
+        self.assertIn("\ufffd[2J", out)
+
+    def test_no_directory_is_a_failure(self):
+        self.environment["TMPDIR"] = self.path("none")
+        self.assertIn("No such file", self.run_tool("ps", status=1)[1])
+
+    def test_nobody_there_is_an_empty_list(self):
+        self.assertEqual(self.rows(), [])
+        self.assertEqual(self.run_tool("ps")[0].split(), "PID USER RUNTIME NAME COMMAND".split())
+
+
+class List(ToolTest):
+    @staticmethod
+    def row(provider, session, session_id, keywords, level, events, filter_data):
+        return string(provider) + string(session) + \
+            struct.pack("<QQII", session_id, keywords, level, events) + string(filter_data)
+
+    def test_rows_are_shown(self):
+        rows = self.row("Shop-Orders", "file", 7, 0xffffffffffffffff, 5, 12, "a=b") + \
+            self.row("Zoë-😀", "", 0, 0, 0, 0, "")
+        self.serve(lambda connection, request: connection.sendall(
+            ok(struct.pack("<I", 2) + rows)))
+        out, _ = self.run_tool("list", os.getpid())
+        self.assertEqual(out.splitlines(), [
+            "PROVIDER     SESSION  ID          KEYWORDS  LEVEL  EVENTS  FILTER",
+            "Shop-Orders  file      7  ffffffffffffffff      5      12  a=b",
+            "Zoë-😀        -         -                 -      -       -  ",
+        ])
+        enabled, free = json.loads(self.run_tool("list", os.getpid(), "--json")[0])
+        self.assertEqual(enabled, {
+            "provider": "Shop-Orders", "enabled": True, "session": "file", "session_id": 7,
+            "keywords": 0xffffffffffffffff, "level": 5, "events": 12, "filter": "a=b"})
+        self.assertEqual(free, {"provider": "Zoë-😀", "enabled": False})
+
+    def test_bad_answers_are_failures_with_a_reason(self):
+        good = ok(struct.pack("<I", 1) + self.row("a", "b", 1, 1, 1, 1, ""))
+        for answer, said in [
+                (error(UNKNOWN_COMMAND), "only libringpipe can tell"),
+                (error(server.FAIL), "0x80004005"),
+                (error(0x12345678), "0x12345678"),
+                (ok(struct.pack("<I", 0xffffffff)), "not of the diagnostics protocol"),
+                (good[:14] + struct.pack("<H", len(good) - 3) + good[16:-3], "not of the diag"),
+                (good[:-3], "closed the connection without an answer"),
+                (b"", "closed the connection without an answer"),
+                (b"\xff" * 64, "not of the diagnostics protocol"),
+        ]:
+            with self.subTest(said=said):
+                fake = Server(self.directory,
+                              lambda connection, request: connection.sendall(answer))
+                out, err = self.run_tool("list", os.getpid(), status=1)
+                fake.close()
+                self.assertIn(said, err)
+                self.assertEqual(out, "")
+
+    def test_a_silent_server_is_given_up(self):
+        self.serve(lambda connection, request: connection.recv(1))
+        self.assertIn("does not answer", self.run_tool("list", os.getpid(), status=1)[1])
+
+    def test_why_a_process_cannot_be_reached_is_told(self):
+        ended = subprocess.Popen(["true"])
+        ended.wait()
+        self.assertIn("there is no process", self.run_tool("list", ended.pid, status=1)[1])
+        self.assertIn("has no diagnostics socket",
+                      self.run_tool("list", os.getpid(), status=1)[1])
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(server.socket_path(self.directory, os.getpid()))
+            self.assertIn("nobody listens", self.run_tool("list", os.getpid(), status=1)[1])
+
+
+if __name__ == "__main__":
+    unittest.main()

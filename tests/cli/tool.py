@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""Runs the `ringpipe` command, which RINGPIPE names, in a directory of its own."""
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+import unittest
+
+from server import Server
+
+TOOL = os.environ.get("RINGPIPE", "ringpipe")
+PATIENCE = 60  # seconds until a thing that must happen is given up
+
+
+class ToolTest(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="ringpipe-cli-")
+        self.addCleanup(shutil.rmtree, self.directory)
+        self.environment = dict(os.environ, TMPDIR=self.directory, LC_ALL="C.UTF-8", TZ="UTC")
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def write(self, name, data):
+        with open(self.path(name), "wb") as file:
+            file.write(data)
+        return self.path(name)
+
+    def read(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def serve(self, handler):
+        fake = Server(self.directory, handler)
+        self.addCleanup(fake.check)
+        self.addCleanup(fake.close)
+        return fake
+
+    def start(self, *arguments, **options):
+        options.setdefault("stderr", subprocess.PIPE)
+        process = subprocess.Popen([TOOL, *map(str, arguments)], stdout=subprocess.PIPE,
+                                   env=self.environment, cwd=self.directory, **options)
+        self.addCleanup(self.reap, process)
+        return process
+
+    @staticmethod
+    def reap(process):
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+    def finish(self, process, status):
+        out, err = process.communicate(timeout=PATIENCE)
+        err = (err or b"").decode()
+        self.assertEqual(process.returncode, status, err)
+        return out.decode(), err
+
+    def run_tool(self, *arguments, status=0, data=None):
+        process = self.start(*arguments, stdin=subprocess.PIPE)
+        out, err = process.communicate(data, timeout=PATIENCE)
+        self.assertEqual(process.returncode, status, err.decode())
+        return out.decode(), err.decode()
+
+    def wait_until(self, condition):
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, "it did not happen")
+            select.select([], [], [], 0.01)

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Options, help and exit statuses of the `ringpipe` command."""
+import os
+import subprocess
+import unittest
+
+from tool import TOOL, ToolTest
+
+
+class Usage(ToolTest):
+    def test_wrong_usage_is_told_with_status_2(self):
+        for arguments, said in [
+                ([], "no command given"),
+                (["shout"], "unknown command 'shout'"),
+                (["p"], "unknown command 'p'"),
+                (["ps", "--events"], "unknown option --events"),
+                (["ps", "--js"], "unknown option --js"),
+                (["ps", "--json=1"], "--json takes no value"),
+                (["ps", "extra"], "unexpected 'extra'"),
+                (["list"], "wants PID"),
+                (["list", "12x"], "wants a process id, not '12x'"),
+                (["list", "0"], "wants a process id, not '0'"),
+                (["report"], "wants FILE"),
+                (["report", "a", "b"], "unexpected 'b'"),
+                (["report", "a", "--top", "0"], "--top wants N, not '0'"),
+                (["report", "a", "--top", "1", "--events"], "--top goes with the summary"),
+                (["collect"], "one of -p PID, -n NAME and -- COMMAND"),
+                (["collect", "-p"], "--process-id wants PID after it"),
+                (["collect", "-p", "-5"], "not '-5'"),
+                (["collect", "-p", "99999999999999999999"], "wants PID"),
+                (["collect", "-p", "1", "-n", "x"], "one of -p PID"),
+                (["collect", "./server"], "comes after --"),
+                (["collect", "--"], "no command after --"),
+                (["collect", "-d", "10", "--", "true"], "--duration, --buffer and --stacks"),
+                (["collect", "-p", "1", "--buffer", "0"], "--buffer wants MB, not '0'"),
+                (["collect", "-p", "1", "-o", ""], "--output wants FILE, not ''"),
+                (["collect", "-p", "1", "--providers", "a:xyz"], "cannot read 'a:xyz'"),
+        ]:
+            with self.subTest(arguments=arguments):
+                out, err = self.run_tool(*arguments, status=2)
+                self.assertIn(said, err)
+                self.assertTrue(err.startswith("ringpipe: "), err)
+                self.assertEqual(out, "")
+
+    def test_durations_that_are_none_are_refused(self):
+        for text in ["0", "m", "1x", "1s1m", "1m30s5", "-1", "1.5", "", "1m 30s", "9999999999"]:
+            with self.subTest(text=text):
+                _, err = self.run_tool("collect", "-p", "1", "-d", text, status=2)
+                self.assertIn("--duration wants SECONDS|1m30s", err)
+
+    def test_help_is_on_stdout_and_names_every_command_and_option(self):
+        out, err = self.run_tool("--help")
+        for command in ["ps", "collect", "report", "list"]:
+            self.assertIn(f"  {command} ", out)
+        self.assertEqual(err, "")
+        out, _ = self.run_tool("collect", "--help")
+        for option in ["-p, --process-id PID", "-n, --name NAME", "-o, --output FILE",
+                       "--providers LIST", "-d, --duration SECONDS|1m30s", "--buffer MB",
+                       "--stacks", "-q, --quiet", "--json", "-f, --force", "-h, --help"]:
+            self.assertIn(option, out)
+        self.assertNotIn("--events", out)
+        self.assertTrue(all(len(line) <= 100 for line in out.splitlines()), out)
+
+    def test_it_opens_no_diagnostics_socket_of_its_own(self):
+        process = self.start("report", "-", stdin=subprocess.PIPE)
+        # It waits for the first byte, so start-up is over once it sleeps in read().
+        stat = f"/proc/{process.pid}/stat"
+
+        def sleeps():
+            with open(stat, encoding="utf-8") as file:
+                return file.read().rpartition(")")[2].split()[0] == "S"
+
+        self.wait_until(sleeps)
+        self.assertEqual(len(os.listdir(f"/proc/{process.pid}/task")), 1)
+        self.assertEqual(os.listdir(self.directory), [])
+
+    def test_version_is_printed(self):
+        self.assertRegex(self.run_tool("--version")[0], r"^ringpipe \d+\.\d+\.\d+\n$")
+
+    def test_output_that_cannot_be_written_is_a_failure(self):
+        with open("/dev/full", "wb") as full:
+            process = subprocess.run([TOOL, "--help"], stdout=full, stderr=subprocess.PIPE,
+                                     check=False)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn(b"cannot write the output", process.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
