@@ -34,6 +34,12 @@ int rp_session_open(const struct rp_session_setup *setup, struct rp_session **re
  */
 void rp_session_finish(struct rp_session *session);
 
+/* As finish, but what was not delivered yet is lost, and counted as the sink's. */
+void rp_session_discard(struct rp_session *session);
+
+/* Whether the caller is the drain thread, which must not wait for itself. */
+bool rp_drain_is_self(void);
+
 uint64_t rp_session_id(const struct rp_session *session);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * Where a session's events go: the contract between the drain thread and src/sink/.
  *
- * All calls come from the drain thread, except destroy, which comes last from any thread.
+ * All calls come from the drain thread.
  */
 #ifndef RP_CORE_SINK_H
 #define RP_CORE_SINK_H
@@ -57,10 +57,11 @@ struct rp_sink_ops {
 	/* Nothing follows: complete the output. Called again after -EAGAIN. */
 	int (*finish)(struct rp_sink *sink, uint64_t time_ns, uint64_t lost);
 	/*
-	 * The session ended with `error` and without finish(): leave an output that readers take, as
-	 * far as that is possible now, and close it. `lost` counts what was in the sink, too.
+	 * The session ends without finish(): leave an output that readers take, as far as that is
+	 * possible now. `lost` events were lost so far, not counting those in the sink: `pending` is
+	 * final afterwards, and they are lost.
 	 */
-	void (*abandon)(struct rp_sink *sink, uint64_t time_ns, uint64_t lost, int error);
+	void (*abandon)(struct rp_sink *sink, uint64_t time_ns, uint64_t lost);
 	void (*destroy)(struct rp_sink *sink);
 };
 
@@ -70,6 +71,19 @@ struct rp_sink {
 	uint64_t pending;		/* events taken but not yet delivered: lost if the sink fails */
 	uint64_t bytes;			/* written */
 	uint64_t memory_bytes;
+	int fd;				/* closed in a forked child; -1: none */
+	bool keep_fd;			/* destroy leaves it open */
+	bool patient;			/* may take for ever to finish: no deadline */
 };
+
+/*
+ * Keeps a definition alive past the delivery of its last event, until as many calls let it go. Takes
+ * the engine's lock.
+ */
+void rp_def_pin(const struct rp_event_def *def);
+void rp_def_unpin(const struct rp_event_def *def);
+
+/* The definition of ringpipe's own EventsLost event. Sinks pass it on without counting it. */
+#define RP_DEF_OWN_INDEX 0u
 
 #endif

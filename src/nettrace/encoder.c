@@ -544,6 +544,26 @@ int rp_encoder_end(struct rp_encoder *encoder)
 	return 0;
 }
 
+int rp_encoder_cut(struct rp_encoder *encoder, uint64_t stream_offset, uint64_t time_ns,
+		   uint64_t lost_before, uint64_t lost)
+{
+	int ret = close_block(encoder);
+
+	if (ret < 0)
+		return ret;
+	encoder->output.size = 0;
+	encoder->output_head = 0;
+	encoder->finished_events = 0;
+	encoder->stream_offset = stream_offset;
+	/* The numbers of threads count what is cut off, which `lost` tells. */
+	for (size_t i = 0; i < encoder->threads.capacity; i++)
+		encoder->threads.slots[i].marked = 0;
+	encoder->threads.marked = 0;
+	encoder->lost = lost_before;
+	ret = rp_encoder_sequence_point(encoder, time_ns, lost);
+	return ret < 0 ? ret : rp_encoder_end(encoder);
+}
+
 const void *rp_encoder_output(struct rp_encoder *encoder, size_t *ret_size, uint64_t *ret_events)
 {
 	*ret_size = encoder->output.size - encoder->output_head;

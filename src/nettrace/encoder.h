@@ -60,7 +60,7 @@ int rp_encoder_define(struct rp_encoder *encoder, const struct rp_encoder_defini
 
 /*
  * Adds one event: converts strings to UTF-16, gives it its thread's next number. -ENOMEM only, and
- * then the event is not in the stream. A payload of more than 65,535 bytes on the wire is cut: a
+ * then the event is not in the stream. A payload of more than 65,400 bytes on the wire is cut: a
  * string at a character, an array at an element.
  */
 int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *event);
@@ -77,6 +77,15 @@ int rp_encoder_flush(struct rp_encoder *encoder);
 
 /* Flushes and writes the end of the stream. Nothing may follow. */
 int rp_encoder_end(struct rp_encoder *encoder);
+
+/*
+ * Ends a stream whose output could not be written past `stream_offset`, which is the end of a block:
+ * what was encoded since is dropped, and the output is a sequence point and the end of the stream, to
+ * stand at that offset. `lost_before` is what the sequence points up to there told, `lost` the truth
+ * now, dropped events included. Nothing may follow. -ENOMEM.
+ */
+int rp_encoder_cut(struct rp_encoder *encoder, uint64_t stream_offset, uint64_t time_ns,
+		   uint64_t lost_before, uint64_t lost);
 
 /*
  * The finished bytes not yet consumed, whole blocks only. `ret_events` (unless NULL): how many events

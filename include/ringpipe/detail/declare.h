@@ -61,7 +61,7 @@ enum rp_event_flags {
 struct rp_event {
 	uint64_t enable;
 	uint32_t index;			/* the library's number for it */
-	uint32_t reserved;
+	uint32_t flags;			/* enum rp_event_flags, once registered */
 	const struct rp_event_decl *decl;
 	void *core;
 };

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The clock events are stamped with, and its translation to CLOCK_MONOTONIC nanoseconds.
+ *
+ * Ticks are the TSC where it is invariant, the kernel's own clocksource, and readable in user space;
+ * else nanoseconds of CLOCK_MONOTONIC.
+ */
+#ifndef RP_BASE_CLOCK_H
+#define RP_BASE_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+/* Set once by rp_clock_init(): whether ticks are the TSC. */
+extern bool rp_clock_is_tsc;
+
+/* Finds out which clock this machine allows. RINGPIPE_CLOCK=tsc|monotonic overrides. */
+void rp_clock_init(const char *wanted);
+
+/* CLOCK_MONOTONIC now, in nanoseconds. Context: any, signal handlers included. */
+static inline uint64_t rp_clock_monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Ticks now, not before any load or store that precedes the call in program order. */
+static inline uint64_t rp_clock_ticks_ordered(void)
+{
+#if defined(__x86_64__)
+	if (rp_clock_is_tsc) {
+		__builtin_ia32_lfence();
+		return __builtin_ia32_rdtsc();
+	}
+#endif
+	return rp_clock_monotonic_ns();
+}
+
+#define RP_CLOCK_POINTS 128u
+
+/*
+ * Pairs of (ticks, ns), taken now and then; between two of them time is a straight line. One thread
+ * at a time.
+ */
+struct rp_clock_map {
+	struct rp_clock_point {
+		uint64_t ticks, ns;
+		double ns_per_tick;	/* up to the next point */
+	} points[RP_CLOCK_POINTS];
+	unsigned int count;		/* ever taken; the last RP_CLOCK_POINTS are kept */
+	unsigned int current;		/* the segment used last */
+};
+
+/* Takes a first pair. */
+void rp_clock_map_init(struct rp_clock_map *map);
+
+/* Takes another pair, if the last one is at least 10 ms old. */
+void rp_clock_map_update(struct rp_clock_map *map);
+
+/*
+ * Nanoseconds of the tick. Monotonic in `ticks` as long as the points are; a tick older than the
+ * oldest point kept, or newer than the newest, is extrapolated.
+ */
+uint64_t rp_clock_map_ns(struct rp_clock_map *map, uint64_t ticks);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+ssize_t rp_file_read(const char *path, void *buffer, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t done = 0;
+
+	if (fd < 0)
+		return -errno;
+	while (done < size) {
+		ssize_t got = read(fd, (char *)buffer + done, size - done);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0) {
+			int error = errno;
+
+			close(fd);
+			return -error;
+		}
+		if (got == 0)
+			break;
+		done += (size_t)got;
+	}
+	close(fd);
+	return (ssize_t)done;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/memory.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* mremap of length 0 maps shared pages a second time: no descriptor, no RLIMIT_FSIZE, no SIGXFSZ. */
+static int map_twice(char *at, size_t size)
+{
+	if (mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+	    MAP_FAILED)
+		return -errno;
+	if (mremap(at, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, at + size) == MAP_FAILED)
+		return -errno;
+	return 0;
+}
+
+/* For valgrind and kernels in user space, which do not know that use of mremap. */
+static int map_twice_by_memfd(char *at, size_t size)
+{
+	struct rlimit limit;
+	int fd, ret = 0;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size)
+		return -EFBIG;
+	fd = memfd_create("ringpipe", MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)size) != 0 ||
+	    mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
+	    mmap(at + size, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
+	    MAP_FAILED)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+int rp_memory_map_ring(size_t head_bytes, size_t size, void **ret_memory)
+{
+	size_t whole = head_bytes + 2 * size;
+	char *memory = mmap(NULL, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+			    0);
+	int ret;
+
+	if (memory == MAP_FAILED)
+		return -errno;
+	ret = mprotect(memory, head_bytes, PROT_READ | PROT_WRITE) == 0 ? 0 : -errno;
+	if (ret == 0) {
+		ret = map_twice(memory + head_bytes, size);
+		if (ret != 0 && ret != -ENOMEM)
+			ret = map_twice_by_memfd(memory + head_bytes, size);
+	}
+	if (ret == 0 && madvise(memory, whole, MADV_DONTFORK) != 0)
+		ret = -errno;
+	if (ret != 0) {
+		munmap(memory, whole);
+		return ret;
+	}
+	*ret_memory = memory;
+	return 0;
+}
+
+void rp_memory_unmap_ring(void *memory, size_t head_bytes, size_t size)
+{
+	if (memory)
+		munmap(memory, head_bytes + 2 * size);
+}
+
+int rp_memory_map_wiped(size_t size, void **ret_memory)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED)
+		return -errno;
+	/* Kernels before 4.14 have no such advice; the fork handlers then do what they can. */
+	(void)madvise(memory, size, MADV_WIPEONFORK);
+	*ret_memory = memory;
+	return 0;
+}

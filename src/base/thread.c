@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/thread.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define STACK_BYTES (256u << 10)
+
+uint32_t rp_thread_id_offset;
+uint32_t rp_thread_stack_offset;
+
+/* How far the main thread's stack reaches down from the end its descriptor knows. */
+static uint64_t main_stack_bytes;
+
+static __thread struct {
+	uint32_t id, process;
+} cached __attribute__((tls_model("initial-exec")));
+
+uint32_t rp_thread_id_slow(void)
+{
+	uint32_t process = (uint32_t)getpid();
+
+	if (cached.process != process) {
+		cached.id = (uint32_t)gettid();
+		cached.process = process;
+	}
+	return cached.id;
+}
+
+void rp_thread_init(void)
+{
+	/* What libthread_db asks libc for: {size in bits, count, offset} of struct pthread's tid. */
+	const uint32_t *where = dlvsym(RTLD_DEFAULT, "_thread_db_pthread_tid", "GLIBC_PRIVATE");
+	struct rlimit limit;
+
+	rp_thread_id_offset = 0;
+	if (where && where[0] == 32 && where[2] > 0 && where[2] < 4096 &&
+	    *(const uint32_t *)((const char *)pthread_self() + where[2]) == (uint32_t)gettid())
+		rp_thread_id_offset = where[2];
+
+	/* The kernel keeps 128 MB between the main stack and other mappings, at least. */
+	main_stack_bytes = 128u << 20;
+	if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < main_stack_bytes)
+		main_stack_bytes = limit.rlim_cur;
+}
+
+static const void *own_stack;
+
+void rp_thread_learn_stack(void)
+{
+	const uint64_t *words = (const uint64_t *)pthread_self();
+
+	if (rp_thread_stack_offset != 0 || !own_stack)
+		return;
+	/* The descriptor is some 2.3 KB; the pair of values can hardly be there by chance. */
+	for (unsigned int i = 0; i + 1 < 2048 / sizeof(*words); i++) {
+		if (words[i] == (uint64_t)(uintptr_t)own_stack && words[i + 1] == STACK_BYTES) {
+			rp_thread_stack_offset = i * sizeof(*words);
+			return;
+		}
+	}
+}
+
+int rp_thread_create(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *data)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	void *stack;
+	int ret;
+
+	stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+	if (stack == MAP_FAILED)
+		return -errno;
+	own_stack = stack;
+	pthread_attr_init(&attr);
+	pthread_attr_setstack(&attr, stack, STACK_BYTES);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = -pthread_create(ret_thread, &attr, run, data);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	if (ret != 0)
+		munmap(stack, STACK_BYTES);
+	else
+		pthread_setname_np(*ret_thread, name);
+	return ret;
+}
+
+static bool stack_bounds(uint64_t *ret_low, uint64_t *ret_high)
+{
+	const uint64_t *pair = (const uint64_t *)((const char *)pthread_self() +
+						  rp_thread_stack_offset);
+
+	if (rp_thread_stack_offset == 0)
+		return false;
+	/* The main thread's base is 0 and its size the end of the stack: the sum is right for all. */
+	*ret_high = pair[0] + pair[1];
+	*ret_low = pair[0] ? pair[0] : *ret_high - main_stack_bytes;
+	return true;
+}
+
+__attribute__((no_sanitize("address")))
+unsigned int rp_thread_stack(const void *frame, uint64_t *ret_frames, unsigned int max)
+{
+	uint64_t at = (uint64_t)(uintptr_t)frame, low, high;
+	unsigned int count = 0;
+
+	if (!stack_bounds(&low, &high))
+		return 0;
+	/* Everything between a live frame and the stack's end is mapped. */
+	while (count < max && at > low && at % 8 == 0 && at + 16 <= high) {
+		const uint64_t *words = (const uint64_t *)(uintptr_t)at;
+
+		if (words[1] < 4096)
+			break;
+		ret_frames[count++] = words[1];
+		if (words[0] <= at)
+			break;
+		at = words[0];
+	}
+	return count;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the write path must know of its thread without a system call, an allocation or a TLS block of
+ * ours: glibc keeps the thread id and the stack's bounds in its own thread descriptor.
+ */
+#ifndef RP_BASE_THREAD_H
+#define RP_BASE_THREAD_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Offset of the thread id in the descriptor, or 0 when it is not known. Set by rp_thread_init(). */
+extern uint32_t rp_thread_id_offset;
+
+/* Offset of {stack base, stack size} in the descriptor, or 0. Set by rp_thread_learn_stack(). */
+extern uint32_t rp_thread_stack_offset;
+
+/* Finds the thread id. Called once, before any event is written. */
+void rp_thread_init(void);
+
+/*
+ * Finds the stack's bounds. Called on a thread that was made with rp_thread_create(), whose stack we
+ * chose; until it was, events carry no stacks.
+ */
+void rp_thread_learn_stack(void);
+
+/*
+ * Makes a detached-or-joinable thread with every signal masked, a stack of its own of 256 KB, and a
+ * name of up to 15 characters.
+ */
+int rp_thread_create(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *data);
+
+/* gettid(2), once per thread, where the descriptor's offset is not known. */
+uint32_t rp_thread_id_slow(void);
+
+/* The calling thread's kernel id. Context: any, signal handlers included; right in a forked child. */
+static inline uint32_t rp_thread_id(void)
+{
+#if defined(__x86_64__) || defined(__aarch64__)
+	if (__builtin_expect(rp_thread_id_offset != 0, 1))
+		return *(const volatile uint32_t *)((const char *)pthread_self() +
+						    rp_thread_id_offset);
+#endif
+	return rp_thread_id_slow();
+}
+
+/*
+ * Walks frame pointers from `frame` up, within the calling thread's stack: reads nothing outside it,
+ * whatever the frame pointers are. `ret_frames` gets up to `max` return addresses, innermost first.
+ * Return: how many; 0 on an alternate signal stack or one the thread descriptor does not know.
+ */
+unsigned int rp_thread_stack(const void *frame, uint64_t *ret_frames, unsigned int max);
+
+#endif

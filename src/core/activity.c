@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/activity.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+
+__thread struct rp_activity_slots rp_activity_slots __attribute__((tls_model("initial-exec")));
+
+/* Process-wide part of fresh ids; the rest is a counter. */
+static uint64_t seed;
+static uint64_t counter;
+
+void rp_activity_init(void)
+{
+	uint64_t random;
+
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+		random = (uint64_t)(uintptr_t)&seed ^ ((uint64_t)getpid() << 32);
+	rp_store_relaxed(&seed, random);
+}
+
+/*
+ * A signal handler may set the ids in the middle of this, any number of times; the generation then
+ * differs and the copy is taken again.
+ */
+RP_PUBLIC void rp_activity_get(struct rp_activity *ret_activity)
+{
+	const volatile uint32_t *now = &rp_activity_slots.generation;
+	uint32_t generation;
+
+	do {
+		generation = *now;
+		rp_compiler_barrier();
+		*ret_activity = rp_activity_slots.slots[generation & 1];
+		rp_compiler_barrier();
+	} while (*now != generation);
+}
+
+/* The other slot is filled, then one store makes it current. */
+RP_PUBLIC void rp_activity_set(const struct rp_activity *activity)
+{
+	static const struct rp_activity none;
+	volatile uint32_t *now = &rp_activity_slots.generation;
+	uint32_t generation = *now;
+	bool any = memcmp(activity, &none, sizeof(none)) != 0;
+
+	if (any)
+		*(volatile uint32_t *)&rp_activity_slots.any = 1;
+	rp_compiler_barrier();
+	rp_activity_slots.slots[(generation + 1) & 1] = *activity;
+	rp_compiler_barrier();
+	*now = generation + 1;
+	rp_compiler_barrier();
+	if (!any)
+		*(volatile uint32_t *)&rp_activity_slots.any = 0;
+}
+
+/* RFC 4122 version 4 in shape: 60 random bits of the process, then a counter. */
+RP_PUBLIC void rp_activity_create(struct rp_guid *ret_id)
+{
+	uint64_t random = rp_load_relaxed(&seed);
+	uint64_t number = rp_add_relaxed(&counter, 1) + 1;
+
+	memcpy(ret_id->bytes, &random, 8);
+	ret_id->bytes[6] = (uint8_t)((ret_id->bytes[6] & 0x0f) | 0x40);
+	for (int i = 0; i < 8; i++)
+		ret_id->bytes[15 - i] = (uint8_t)(number >> (8 * i));
+	ret_id->bytes[8] = (uint8_t)((ret_id->bytes[8] & 0x3f) | 0x80);
+}
+
+RP_PUBLIC void rp_activity_begin(struct rp_activity *ret_outer)
+{
+	struct rp_activity inner;
+
+	rp_activity_get(ret_outer);
+	inner.related = ret_outer->id;
+	rp_activity_create(&inner.id);
+	rp_activity_set(&inner);
+}
+
+RP_PUBLIC void rp_activity_end(const struct rp_activity *outer)
+{
+	rp_activity_set(outer);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The state of the engine: providers, events, sessions, and the locks around them.
+ *
+ * One mutex, rp_core.lock, guards all of it but what is said to belong to the drain thread. It is
+ * never held across a callback, a blocking system call, or a wait, so the fork handlers may take it.
+ */
+#ifndef RP_CORE_CORE_H
+#define RP_CORE_CORE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <urcu/hlist.h>
+#include <urcu/list.h>
+
+#include <ringpipe/event.h>
+#include <ringpipe/provider.h>
+#include <ringpipe/session.h>
+
+#include "base/clock.h"
+#include "core/sink.h"
+#include "ring/slot.h"
+
+#define RP_SESSION_BITS ((1ull << RP_SLOTS) - 1)
+#define RP_OWN_BITS ((1ull << 48) - 1)	/* the 16 above are the kernel's */
+
+/* A definition: shared by all sites that say the same. Kept until no ring can hold its index. */
+struct rp_def {
+	struct rp_event_def public;
+	struct cds_hlist_node node;	/* in core.definitions */
+	struct cds_list_head retired;	/* in core.retired, once refs is 0 */
+	uint64_t retired_pass;
+	uint64_t hash;
+	uint32_t refs;			/* sites */
+	uint32_t pins;			/* sinks that hold on to it */
+};
+
+/* A registered struct rp_event: one enable word. */
+struct rp_site {
+	struct cds_list_head node;	/* in provider->sites */
+	struct rp_provider *provider;
+	struct rp_event *event;
+	struct rp_def *def;
+	bool heap;			/* made by rp_event_create() */
+};
+
+/* A call of a provider's callback that is due. */
+struct rp_notice {
+	struct cds_list_head node;
+	struct rp_guid source;
+	bool enabled;
+	char *filter_data;
+};
+
+struct rp_provider {
+	struct cds_list_head node;	/* in core.providers */
+	struct cds_list_head sites;
+	struct cds_list_head notices;	/* struct rp_notice, oldest first */
+	char *name;
+	bool declared;			/* by RP_PROVIDER */
+	bool dead;			/* no further callbacks */
+	bool in_callback;
+	pthread_t caller;		/* while in_callback */
+	rp_provider_callback callback;
+	void *data;
+};
+
+struct rp_config {
+	char *name;
+	char *filter_data;
+	uint64_t keywords;
+	uint32_t *ids;			/* sorted */
+	size_t id_count;
+	bool has_filter;
+	bool filter_enable;
+	uint8_t level;
+};
+
+enum rp_session_state {
+	RP_SESSION_RUNNING,
+	RP_SESSION_FINISHING,	/* bits are off, the drain thread delivers the rest */
+	RP_SESSION_ENDED,	/* nothing left but the struct and its figures */
+};
+
+/* A ring as the drain thread reads it. */
+struct rp_source {
+	struct rp_ring *ring;
+	uint64_t position;	/* consumed up to here */
+	uint64_t limit;		/* a head seen after the sequence point's membarrier */
+	uint64_t ticks;		/* of the record at `position` */
+	uint64_t lost_told;
+	bool given_up;		/* its lock is held by a writer that left */
+};
+
+struct rp_session {
+	/* Under core.lock. */
+	struct cds_list_head node;	/* in core.sessions */
+	uint64_t id;
+	uint32_t slot;
+	uint32_t flags;
+	enum rp_session_state state;
+	bool discard;			/* finishing: the rest is lost on purpose */
+	char *name;
+	struct rp_config *configs;
+	size_t config_count;
+	struct rp_sink *sink;
+	void (*on_end)(struct rp_session *session, void *data);
+	void *data;
+	struct rp_session_stats stats;	/* as of the last pass */
+	uint64_t deadline_ns;		/* while finishing */
+
+	/* The drain thread's. */
+	bool failed;		/* the sink is out of use */
+	int error;
+	struct rp_ring **rings;		/* by concurrency id, the table that writers see */
+	uint32_t ring_count;
+	size_t budget_bytes, used_bytes, ring_bytes;
+	struct rp_source *sources;	/* fallback rings first, then in order of creation */
+	uint32_t source_count;
+	bool handshaken;
+	bool ended;		/* rings and accounts are closed, stats final */
+	uint64_t last_ns;
+	uint64_t passed;		/* the last pass that took everything up to its T */
+	uint64_t clamped;
+	uint64_t account_busy, account_too_big;	/* taken over at the end */
+	uint64_t lost_sink, lost_damaged;
+	uint64_t told[RP_LOSS_REASON_COUNT];	/* what EventsLost events said, without ring losses */
+	uint64_t lost_in_stream;	/* at the last sequence point of the stream */
+	uint64_t last_point_ns;
+};
+
+#define RP_DEF_CHUNK 1024u
+#define RP_DEF_CHUNKS 1024u
+#define RP_DEF_BUCKETS 4096u
+
+struct rp_core {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;		/* a session ended, a notice was delivered, a pin dropped */
+	struct cds_list_head providers;
+	struct cds_list_head sessions;
+	uint32_t session_count;
+	uint64_t slots_used;		/* bit mask */
+	uint64_t generation;		/* of session slots */
+	uint64_t next_session_id;
+	uint64_t stack_slots;		/* slots whose session wants stacks, causal order */
+	uint64_t causal_slots;
+
+	struct cds_hlist_head definitions[RP_DEF_BUCKETS];
+	struct rp_def **chunks[RP_DEF_CHUNKS];	/* by index; the drain thread reads without lock */
+	uint32_t next_index;
+	uint32_t *free_indexes;
+	size_t free_count, free_room;
+	uint64_t next_serial;
+	struct cds_list_head retired;
+
+	/* drain.c */
+	bool drain_started;
+	pthread_t drain_thread;
+	uint64_t pass;			/* drain passes begun */
+	uint32_t work;			/* something for the drain thread to look at, under no lock */
+};
+
+extern struct rp_core rp_core;
+
+/* Makes the engine ready, once; cheap afterwards. 0 or -errno. */
+int rp_core_init(void);
+
+/* The fork handlers: see ringpipe.c. */
+void rp_core_fork_prepare(void);
+void rp_core_fork_parent(void);
+void rp_core_fork_child(void);
+
+/* event.c, with the lock held */
+int rp_def_get(const char *provider, const struct rp_event_decl *decl, struct rp_def **ret_def);
+void rp_def_put(struct rp_def *def);
+struct rp_def *rp_def_by_index(uint32_t index);		/* any thread */
+void rp_defs_reap(uint64_t passed);			/* frees what was retired before that pass */
+int rp_site_add(struct rp_provider *provider, struct rp_event *event, struct rp_def *def,
+		bool heap);
+void rp_site_remove(struct rp_site *site);
+
+/* provider.c: an object's tables, without the lock */
+void rp_core_register(struct rp_object *object);
+void rp_core_unregister(struct rp_object *object);
+
+/* provider.c, with the lock held */
+const struct rp_config *rp_session_config(const struct rp_session *session, const char *provider);
+bool rp_config_wants(const struct rp_config *config, const struct rp_event_def *def);
+void rp_session_switch(struct rp_session *session, bool on);
+uint64_t rp_site_session_bits(const struct rp_site *site);
+
+void rp_notices_add(struct rp_session *session, bool enabled);	/* for each provider it wants */
+void rp_notices_run(void);	/* without the lock: delivers all, unless inside a callback */
+void rp_session_guid(const struct rp_session *session, struct rp_guid *ret_guid);
+
+/* drain.c */
+int rp_drain_start(void);		/* with the lock held; nothing if it runs */
+void rp_drain_wake(void);		/* any thread, signal handlers included */
+void rp_drain_wake_if_asleep(void);	/* the writers' cheaper form */
+
+/* session.c */
+void rp_session_take_off(struct rp_session *session);	/* with the lock: bits off, slot empty */
+void rp_session_free(struct rp_session *session);
+
+/* merge.c, on the drain thread */
+enum rp_pass {
+	RP_PASS_QUIET,		/* all taken, the rings nearly empty */
+	RP_PASS_BUSY,		/* all taken, but a ring filled above its watermark meanwhile */
+	RP_PASS_URGENT,		/* the same, above half */
+	RP_PASS_BLOCKED,	/* the sink takes no more for now */
+	RP_PASS_DONE,		/* the session is over, its rings are gone */
+};
+enum rp_pass rp_session_pass(struct rp_session *session, bool finishing, uint64_t now_ticks,
+			     struct rp_clock_map *map);
+int rp_session_make_fallbacks(struct rp_session *session);	/* at start, on any thread */
+void rp_session_free_rings(struct rp_session *session);
+bool rp_session_above(const struct rp_session *session, unsigned int divisor);
+void rp_session_fill_stats(struct rp_session *session);
+
+#endif

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Definitions of events, and the enable words registered for them.
+ *
+ * A definition has an index, which is what a record carries. Two sites that declare the same event of
+ * the same provider share one. Once the last site is gone the definition waits until the drain thread
+ * has passed everything that was written before, then its index may be used again.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "core/core.h"
+
+_Static_assert(offsetof(struct rp_def, public) == 0, "a definition is found from its public part");
+
+static const uint8_t fixed_bytes[] = {
+	[RP_TYPE_BOOL] = 1, [RP_TYPE_CHAR] = 1, [RP_TYPE_I8] = 1, [RP_TYPE_U8] = 1,
+	[RP_TYPE_I16] = 2, [RP_TYPE_U16] = 2, [RP_TYPE_I32] = 4, [RP_TYPE_U32] = 4,
+	[RP_TYPE_I64] = 8, [RP_TYPE_U64] = 8, [RP_TYPE_F32] = 4, [RP_TYPE_F64] = 8,
+	[RP_TYPE_POINTER] = 8, [RP_TYPE_GUID] = 16, [RP_TYPE_TIME] = 8,
+	[RP_TYPE_STRUCT] = 0,
+};
+
+static bool is_fixed(uint8_t type)
+{
+	return type < sizeof(fixed_bytes) && fixed_bytes[type] != 0;
+}
+
+#define DEPTH_MAX 8u
+
+/* Fields must be nameable and of a type that can be; members of a struct are fixed in size. */
+static bool fields_are_valid(const struct rp_field *fields, size_t count, unsigned int depth)
+{
+	if (count > RP_FIELDS_MAX || (count && !fields) || depth > DEPTH_MAX)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		const struct rp_field *field = &fields[i];
+		bool top = depth == 0;
+		uint8_t type = field->type;
+
+		if (!rp_text_is_name(field->name) || field->reserved != 0)
+			return false;
+		if (type == RP_TYPE_ARRAY && top)
+			type = field->element;
+		else if ((type == RP_TYPE_STRING || type == RP_TYPE_STRING16) && top)
+			continue;
+		if (type == RP_TYPE_STRUCT) {
+			if (!field->member_count ||
+			    !fields_are_valid(field->members, field->member_count, depth + 1))
+				return false;
+		} else if (!is_fixed(type)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
+{
+	const uint8_t *at = bytes;
+
+	while (size--)	/* FNV-1a */
+		hash = (hash ^ *at++) * 0x100000001b3ull;
+	return hash;
+}
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+	return hash_bytes(hash, text ? text : "", text ? strlen(text) + 1 : 1);
+}
+
+static uint64_t hash_fields(uint64_t hash, const struct rp_field *fields, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint8_t types[2] = { fields[i].type, fields[i].element };
+
+		hash = hash_text(hash, fields[i].name);
+		hash = hash_bytes(hash, types, sizeof(types));
+		hash = hash_fields(hash, fields[i].members, fields[i].member_count);
+	}
+	return hash;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_fields(const struct rp_field *a, const struct rp_field *b, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (a[i].type != b[i].type || a[i].element != b[i].element ||
+		    a[i].member_count != b[i].member_count || !same_text(a[i].name, b[i].name) ||
+		    !same_fields(a[i].members, b[i].members, a[i].member_count))
+			return false;
+	}
+	return true;
+}
+
+static bool same_definition(const struct rp_event_def *def, const char *provider,
+			    const struct rp_event_decl *decl)
+{
+	return def->id == decl->id && def->version == decl->version && def->level == decl->level &&
+	       def->opcode == decl->opcode && def->flags == decl->flags &&
+	       def->keywords == decl->keywords && def->field_count == decl->field_count &&
+	       same_text(def->provider, provider) && same_text(def->name, decl->name) &&
+	       same_text(def->message, decl->message) &&
+	       same_fields(def->fields, decl->fields, def->field_count);
+}
+
+static void free_fields(struct rp_field *fields, size_t count)
+{
+	for (size_t i = 0; fields && i < count; i++) {
+		free((char *)fields[i].name);
+		free_fields((struct rp_field *)fields[i].members, fields[i].member_count);
+	}
+	free(fields);
+}
+
+static struct rp_field *copy_fields(const struct rp_field *fields, size_t count)
+{
+	struct rp_field *copy = calloc(count ? count : 1, sizeof(*copy));
+
+	for (size_t i = 0; copy && i < count; i++) {
+		bool nested = fields[i].member_count != 0;
+
+		copy[i] = fields[i];
+		copy[i].name = rp_text_copy(fields[i].name);
+		copy[i].members = nested ? copy_fields(fields[i].members, fields[i].member_count) :
+				  NULL;
+		if (!copy[i].name || (nested && !copy[i].members)) {
+			if (!copy[i].members)
+				copy[i].member_count = 0;
+			free_fields(copy, i + 1);
+			return NULL;
+		}
+	}
+	return copy;
+}
+
+static void free_def(struct rp_def *def)
+{
+	if (!def)
+		return;
+	free((char *)def->public.provider);
+	free((char *)def->public.name);
+	free((char *)def->public.message);
+	free_fields((struct rp_field *)def->public.fields, def->public.field_count);
+	free(def);
+}
+
+static struct rp_def *copy_def(const char *provider, const struct rp_event_decl *decl)
+{
+	struct rp_def *def = calloc(1, sizeof(*def));
+	struct rp_event_def *public;
+
+	if (!def)
+		return NULL;
+	public = &def->public;
+	public->id = decl->id;
+	public->keywords = decl->keywords;
+	public->version = decl->version;
+	public->level = decl->level;
+	public->opcode = decl->opcode;
+	public->flags = decl->flags;
+	public->provider = rp_text_copy(provider);
+	public->name = rp_text_copy(decl->name);
+	public->message = rp_text_copy(decl->message);
+	public->fields = copy_fields(decl->fields, decl->field_count);
+	public->field_count = public->fields ? decl->field_count : 0;
+	if (!public->provider || !public->name || !public->fields ||
+	    (decl->message && !public->message)) {
+		free_def(def);
+		return NULL;
+	}
+	return def;
+}
+
+/* Gives the definition an index and a place in the table. */
+static int take_index(struct rp_def *def)
+{
+	uint32_t index = rp_core.free_count ? rp_core.free_indexes[rp_core.free_count - 1] :
+			 rp_core.next_index;
+	struct rp_def ***chunk;
+
+	if (index / RP_DEF_CHUNK >= RP_DEF_CHUNKS)
+		return -ENOSPC;
+	chunk = &rp_core.chunks[index / RP_DEF_CHUNK];
+	if (!*chunk) {
+		struct rp_def **made = calloc(RP_DEF_CHUNK, sizeof(*made));
+
+		if (!made)
+			return -ENOMEM;
+		rp_store_release(chunk, made);
+	}
+	if (rp_core.free_count)
+		rp_core.free_count--;
+	else
+		rp_core.next_index++;
+	def->public.index = index;
+	def->public.serial = ++rp_core.next_serial;
+	rp_store_release(&(*chunk)[index % RP_DEF_CHUNK], def);
+	return 0;
+}
+
+struct rp_def *rp_def_by_index(uint32_t index)
+{
+	struct rp_def **chunk;
+
+	if (index / RP_DEF_CHUNK >= RP_DEF_CHUNKS)
+		return NULL;
+	chunk = rp_load_acquire(&rp_core.chunks[index / RP_DEF_CHUNK]);
+	return chunk ? rp_load_acquire(&chunk[index % RP_DEF_CHUNK]) : NULL;
+}
+
+int rp_def_get(const char *provider, const struct rp_event_decl *decl, struct rp_def **ret_def)
+{
+	uint64_t hash = hash_text(0xcbf29ce484222325ull, provider);
+	struct cds_hlist_head *bucket;
+	struct rp_def *def;
+	int ret;
+
+	if (!rp_text_is_name(decl->name) || decl->level > RP_LEVEL_VERBOSE ||
+	    !fields_are_valid(decl->fields, decl->field_count, 0))
+		return -EINVAL;
+	hash = hash_text(hash_bytes(hash, &decl->id, sizeof(decl->id)), decl->name);
+	hash = hash_fields(hash, decl->fields, decl->field_count);
+	bucket = &rp_core.definitions[hash % RP_DEF_BUCKETS];
+	cds_hlist_for_each_entry_2(def, bucket, node) {
+		if (def->hash == hash && same_definition(&def->public, provider, decl)) {
+			def->refs++;
+			*ret_def = def;
+			return 0;
+		}
+	}
+	def = copy_def(provider, decl);
+	if (!def)
+		return -ENOMEM;
+	ret = take_index(def);
+	if (ret != 0) {
+		free_def(def);
+		return ret;
+	}
+	def->hash = hash;
+	def->refs = 1;
+	cds_hlist_add_head(&def->node, bucket);
+	*ret_def = def;
+	return 0;
+}
+
+void rp_def_put(struct rp_def *def)
+{
+	if (--def->refs > 0)
+		return;
+	cds_hlist_del(&def->node);
+	/* A record may hold the index until every pass that has begun by now, and one more, is over. */
+	def->retired_pass = rp_load_relaxed(&rp_core.pass) + 1;
+	cds_list_add_tail(&def->retired, &rp_core.retired);
+	rp_defs_reap(rp_core.session_count ? 0 : UINT64_MAX);
+}
+
+static void give_index_back(uint32_t index)
+{
+	if (rp_core.free_count == rp_core.free_room) {
+		size_t room = rp_core.free_room ? 2 * rp_core.free_room : 64;
+		uint32_t *grown = realloc(rp_core.free_indexes, room * sizeof(*grown));
+
+		if (!grown)
+			return;	/* the index is lost, not misused */
+		rp_core.free_indexes = grown;
+		rp_core.free_room = room;
+	}
+	rp_core.free_indexes[rp_core.free_count++] = index;
+}
+
+void rp_defs_reap(uint64_t passed)
+{
+	struct rp_def *def, *next;
+
+	cds_list_for_each_entry_safe(def, next, &rp_core.retired, retired) {
+		uint32_t index = def->public.index;
+
+		if (def->retired_pass >= passed)
+			break;
+		if (def->pins)
+			continue;
+		cds_list_del(&def->retired);
+		rp_store_release(&rp_core.chunks[index / RP_DEF_CHUNK][index % RP_DEF_CHUNK], NULL);
+		give_index_back(index);
+		free_def(def);
+	}
+}
+
+static void change_pins(const struct rp_event_def *public, uint32_t by)
+{
+	if (public->index == RP_DEF_OWN_INDEX)
+		return;
+	pthread_mutex_lock(&rp_core.lock);
+	((struct rp_def *)(uintptr_t)public)->pins += by;
+	pthread_mutex_unlock(&rp_core.lock);
+}
+
+void rp_def_pin(const struct rp_event_def *def)
+{
+	change_pins(def, 1);
+}
+
+void rp_def_unpin(const struct rp_event_def *def)
+{
+	change_pins(def, UINT32_MAX);
+}
+
+int rp_site_add(struct rp_provider *provider, struct rp_event *event, struct rp_def *def, bool heap)
+{
+	struct rp_site *site = calloc(1, sizeof(*site));
+
+	if (!site)
+		return -ENOMEM;
+	site->provider = provider;
+	site->event = event;
+	site->def = def;
+	site->heap = heap;
+	cds_list_add_tail(&site->node, &provider->sites);
+	event->core = site;
+	event->index = def->public.index;
+	event->flags = def->public.flags;
+	rp_or_seq_cst(&event->enable, rp_site_session_bits(site));
+	return 0;
+}
+
+void rp_site_remove(struct rp_site *site)
+{
+	/* The word's top bits are the kernel's for as long as the word is mapped. */
+	rp_and_seq_cst(&site->event->enable, ~RP_OWN_BITS);
+	site->event->core = NULL;
+	cds_list_del(&site->node);
+	rp_def_put(site->def);
+	if (site->heap)
+		free(site->event);
+	free(site);
+}
+
+RP_PUBLIC int rp_event_create(struct rp_provider *provider, const struct rp_event_decl *decl,
+			      struct rp_event **ret_event)
+{
+	struct rp_event *event;
+	struct rp_site *site;
+	struct rp_def *def;
+	int ret;
+
+	if (!provider || !decl || decl->size < sizeof(*decl))
+		return -EINVAL;
+	event = aligned_alloc(_Alignof(max_align_t), sizeof(*event));
+	if (!event)
+		return -ENOMEM;
+	memset(event, 0, sizeof(*event));
+	pthread_mutex_lock(&rp_core.lock);
+	ret = 0;
+	cds_list_for_each_entry(site, &provider->sites, node) {
+		if (site->def->public.id == decl->id)
+			ret = -EEXIST;
+	}
+	if (ret == 0)
+		ret = rp_def_get(provider->name, decl, &def);
+	if (ret == 0) {
+		ret = rp_site_add(provider, event, def, true);
+		if (ret != 0)
+			rp_def_put(def);
+	}
+	pthread_mutex_unlock(&rp_core.lock);
+	if (ret != 0) {
+		free(event);
+		return ret;
+	}
+	*ret_event = event;
+	return 0;
+}
+
+RP_PUBLIC void rp_event_destroy(struct rp_event *event)
+{
+	if (!event)
+		return;
+	pthread_mutex_lock(&rp_core.lock);
+	if (event->core && ((struct rp_site *)event->core)->heap)
+		rp_site_remove(event->core);
+	pthread_mutex_unlock(&rp_core.lock);
+}

@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One session, one pass: everything stamped up to the sequence point goes to the sink in time order.
+ *
+ * Rules (each has its proof in the tests of the accounting):
+ *  - only records with ticks <= T are given out: between T and a ring's head others may still be
+ *    missing from other rings;
+ *  - a record's time is never before the one given out last: what comes late is moved and counted;
+ *  - what the sink does not take stays in the ring: losses have one place, the ring that is full.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/thread.h"
+#include "core/core.h"
+
+#define RING_MIN (64u << 10)
+#define FALLBACK_MIN (128u << 10)
+#define FALLBACK_IDS (1u << 16)		/* ids of fallback rings begin here */
+#define NO_RING_ID UINT32_MAX		/* of losses that no ring counted */
+#define PUBLISH_BYTES (64u << 10)
+#define HOLDER_NS 10000000u		/* a running session waits this long for a lock's holder */
+#define LEAVER_NS 1000000000u		/* a finishing one this long, before it gives the ring up */
+#define POINT_NS 1000000000u		/* between sequence points of a stream without losses */
+
+_Static_assert(FALLBACK_MIN >= RP_RECORD_MAX, "a fallback ring takes the largest record");
+
+static size_t power_of_two_below(size_t value)
+{
+	size_t power = 1;
+
+	while (power * 2 <= value)
+		power *= 2;
+	return power;
+}
+
+static int add_source(struct rp_session *session, size_t bytes, uint32_t id)
+{
+	struct rp_source *source = &session->sources[session->source_count];
+	int ret = rp_ring_create(bytes, id, &source->ring);
+
+	if (ret != 0)
+		return ret;
+	session->used_bytes += bytes;
+	session->source_count++;
+	return 0;
+}
+
+int rp_session_make_fallbacks(struct rp_session *session)
+{
+	unsigned int count = rp_rseq_usable ? RP_FALLBACKS / 2 : RP_FALLBACKS;
+	size_t bytes = power_of_two_below(session->budget_bytes / RP_FALLBACKS);
+	int ret = 0;
+
+	session->ring_count = rp_slot_ring_count();
+	session->rings = calloc(session->ring_count ? session->ring_count : 1,
+				sizeof(*session->rings));
+	session->sources = calloc(session->ring_count + RP_FALLBACKS, sizeof(*session->sources));
+	if (!session->rings || !session->sources)
+		return -ENOMEM;
+	for (unsigned int i = 0; ret == 0 && i < count; i++)
+		ret = add_source(session, bytes, FALLBACK_IDS + i);
+	if (session->ring_count)
+		session->ring_bytes = power_of_two_below(session->budget_bytes / 2 /
+							 session->ring_count);
+	if (session->ring_bytes < RING_MIN)
+		session->ring_bytes = RING_MIN;
+	return ret;
+}
+
+void rp_session_free_rings(struct rp_session *session)
+{
+	for (uint32_t i = 0; session->sources && i < session->source_count; i++)
+		rp_ring_destroy(session->sources[i].ring);
+	free(session->sources);
+	free(session->rings);
+	session->sources = NULL;
+	session->rings = NULL;
+	session->source_count = 0;
+	session->used_bytes = 0;
+}
+
+/* Makes the rings that writers missed, as far as the session's ceiling goes. */
+static void make_wanted_rings(struct rp_session *session)
+{
+	uint64_t wanted = rp_load_relaxed(&rp_slots[session->slot].wanted);
+
+	for (uint64_t cid = 0; cid < wanted && cid < session->ring_count; cid++) {
+		if (session->rings[cid] ||
+		    session->used_bytes + session->ring_bytes > session->budget_bytes)
+			continue;
+		if (add_source(session, session->ring_bytes, (uint32_t)cid) != 0)
+			return;
+		rp_store_release(&session->rings[cid],
+				 session->sources[session->source_count - 1].ring);
+	}
+}
+
+static bool above(const struct rp_ring *ring, uint64_t position, unsigned int divisor)
+{
+	return rp_load_acquire(&ring->head) - position > ring->size / divisor;	/* [RING-PUB] */
+}
+
+bool rp_session_above(const struct rp_session *session, unsigned int divisor)
+{
+	for (uint32_t i = 0; i < session->source_count; i++) {
+		if (above(session->sources[i].ring, session->sources[i].position, divisor))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Waits for a writer that holds a fallback lock to give it back. A holder that does not within the
+ * time is late: in a running session its event is moved, in a finishing one its ring is given up.
+ */
+static bool wait_for_lock(const struct rp_fallback *fallback, uint64_t patience_ns)
+{
+	uint32_t lock = rp_load_seq_cst(&fallback->lock);	/* [SLOT-LOCK] */
+	struct timespec pause = { 0, 20000 };
+	uint64_t begun;
+
+	if (!(lock & 1))
+		return true;
+	begun = rp_clock_monotonic_ns();
+	while (rp_load_acquire(&fallback->lock) == lock) {
+		if (rp_clock_monotonic_ns() - begun > patience_ns)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
+/*
+ * The ring of a writer that left (siglongjmp out of a signal handler) while holding the lock: the
+ * writer may come back, so the memory stays; its lock stays odd, so nobody else takes it.
+ */
+static void give_up_ring(struct rp_session *session, unsigned int index)
+{
+	session->sources[index].limit = rp_load_acquire(&session->sources[index].ring->head);
+	session->sources[index].given_up = true;
+	session->lost_damaged++;
+}
+
+static void wait_for_holders(struct rp_session *session, bool finishing)
+{
+	struct rp_slot *slot = &rp_slots[session->slot];
+
+	for (unsigned int i = 0; i < RP_FALLBACKS && i < session->source_count; i++) {
+		if (!wait_for_lock(&slot->fallback[i], finishing ? LEAVER_NS : HOLDER_NS) &&
+		    finishing)
+			give_up_ring(session, i);
+	}
+}
+
+/* After the bits are off and every writer is out: what the accounts say now is final. */
+static void close_accounts(struct rp_session *session)
+{
+	struct rp_slot *slot = &rp_slots[session->slot];
+
+	session->account_busy = rp_exchange_seq_cst(&slot->busy, 0) & RP_ACCOUNT_COUNT;
+	session->account_too_big = rp_exchange_seq_cst(&slot->too_big, 0) & RP_ACCOUNT_COUNT;
+	session->handshaken = true;
+}
+
+static uint64_t lost_by(const struct rp_session *session, enum rp_loss_reason reason)
+{
+	const struct rp_slot *slot = &rp_slots[session->slot];
+	uint64_t sum = 0;
+
+	switch (reason) {
+	case RP_LOSS_FULL:
+		for (uint32_t i = 0; i < session->source_count; i++)
+			sum += rp_load_relaxed(&session->sources[i].ring->lost_full);
+		return sum;
+	case RP_LOSS_BUSY:
+		return session->handshaken ? session->account_busy :
+		       rp_load_relaxed(&slot->busy) & RP_ACCOUNT_COUNT;
+	case RP_LOSS_TOO_BIG:
+		return session->handshaken ? session->account_too_big :
+		       rp_load_relaxed(&slot->too_big) & RP_ACCOUNT_COUNT;
+	case RP_LOSS_SINK:
+		return session->lost_sink;
+	case RP_LOSS_DAMAGED:
+		return session->lost_damaged;
+	case RP_LOSS_REASON_COUNT:
+		break;
+	}
+	return 0;
+}
+
+static uint64_t lost(const struct rp_session *session)
+{
+	uint64_t sum = 0;
+
+	for (int reason = 0; reason < RP_LOSS_REASON_COUNT; reason++)
+		sum += lost_by(session, (enum rp_loss_reason)reason);
+	return sum;
+}
+
+static const struct rp_field lost_fields[] = {
+	{ "ring", NULL, 0, RP_TYPE_U32, 0, 0 },
+	{ "reason", NULL, 0, RP_TYPE_STRING, 0, 0 },
+	{ "count", NULL, 0, RP_TYPE_U64, 0, 0 },
+};
+
+static const struct rp_event_def lost_def = {
+	.index = RP_DEF_OWN_INDEX,
+	.id = 1,
+	.serial = 1,
+	.provider = "ringpipe",
+	.name = "EventsLost",
+	.message = "{2} events lost in ring {0}: {1}",
+	.fields = lost_fields,
+	.field_count = 3,
+	.level = RP_LEVEL_WARNING,
+};
+
+/* One EventsLost event: `count` more than were told before. */
+static int tell_loss(struct rp_session *session, uint32_t ring, enum rp_loss_reason reason,
+		     uint64_t count)
+{
+	const char *name = rp_loss_reason_name(reason);
+	size_t name_bytes = strlen(name) + 1;
+	uint8_t payload[64];
+	struct rp_record_view view = {
+		.def = &lost_def,
+		.time_ns = session->last_ns,
+		.thread = (uint32_t)rp_thread_id(),
+		.payload = payload,
+		.payload_bytes = (uint32_t)(4 + name_bytes + 8),
+	};
+
+	memcpy(payload, &ring, 4);
+	memcpy(payload + 4, name, name_bytes);
+	memcpy(payload + 4 + name_bytes, &count, 8);
+	return session->sink->ops->event(session->sink, &view);
+}
+
+/* Tells what was lost since the last time, by ring and reason. */
+static int tell_losses(struct rp_session *session)
+{
+	for (uint32_t i = 0; i < session->source_count; i++) {
+		struct rp_source *source = &session->sources[i];
+		uint64_t now = rp_load_relaxed(&source->ring->lost_full);
+		int ret;
+
+		if (now == source->lost_told)
+			continue;
+		ret = tell_loss(session, source->ring->id, RP_LOSS_FULL, now - source->lost_told);
+		if (ret != 0)
+			return ret;
+		source->lost_told = now;
+	}
+	for (int reason = RP_LOSS_FULL + 1; reason < RP_LOSS_REASON_COUNT; reason++) {
+		uint64_t now = lost_by(session, (enum rp_loss_reason)reason);
+		int ret;
+
+		if (now == session->told[reason])
+			continue;
+		ret = tell_loss(session, NO_RING_ID, (enum rp_loss_reason)reason,
+				now - session->told[reason]);
+		if (ret != 0)
+			return ret;
+		session->told[reason] = now;
+	}
+	return 0;
+}
+
+static uint64_t told_sum(const struct rp_session *session)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < session->source_count; i++)
+		sum += session->sources[i].lost_told;
+	for (int reason = RP_LOSS_FULL + 1; reason < RP_LOSS_REASON_COUNT; reason++)
+		sum += session->told[reason];
+	return sum;
+}
+
+/* The record at the source's position, its length checked; a damaged ring is skipped to its head. */
+static const struct rp_record *peek(struct rp_session *session, struct rp_source *source)
+{
+	const struct rp_record *record;
+
+	if (source->position >= source->limit)
+		return NULL;
+	record = rp_ring_record(source->ring, source->position, source->limit);
+	if (!record) {
+		session->lost_damaged++;
+		source->position = source->limit;
+	}
+	return record;
+}
+
+/* Takes a record apart. Return: 0, or -EBADMSG when its parts do not fit its length. */
+static int view_record(const struct rp_record *record, struct rp_record_view *ret_view)
+{
+	const uint8_t *at = record->body;
+	const uint8_t *end = (const uint8_t *)record + record->length;
+	const struct rp_def *def = rp_def_by_index(record->event);
+	size_t prefix = (record->flags & RP_RECORD_ACTIVITY ? 16u : 0u) +
+			(record->flags & RP_RECORD_RELATED ? 16u : 0u) + record->frames * 8u;
+
+	if (!def || prefix > (size_t)(end - at))
+		return -EBADMSG;
+	ret_view->def = &def->public;
+	ret_view->thread = record->thread;
+	ret_view->processor = record->processor;
+	ret_view->activity = NULL;
+	ret_view->related_activity = NULL;
+	if (record->flags & RP_RECORD_ACTIVITY) {
+		ret_view->activity = (const struct rp_guid *)at;
+		at += 16;
+	}
+	if (record->flags & RP_RECORD_RELATED) {
+		ret_view->related_activity = (const struct rp_guid *)at;
+		at += 16;
+	}
+	ret_view->frames = at;
+	ret_view->frame_count = record->frames;
+	at += record->frames * 8u;
+	ret_view->payload = at;
+	ret_view->payload_bytes = (uint32_t)(end - at);
+	return 0;
+}
+
+/* Gives one record to the sink. Return: 0, also for a damaged one; or what the sink said. */
+static int give(struct rp_session *session, struct rp_source *source,
+		const struct rp_record *record, struct rp_clock_map *map)
+{
+	struct rp_record_view view;
+	int ret = view_record(record, &view);
+
+	if (ret != 0) {
+		session->lost_damaged++;
+	} else {
+		view.time_ns = rp_clock_map_ns(map, record->ticks);
+		if (view.time_ns < session->last_ns) {
+			view.time_ns = session->last_ns;
+			session->clamped++;
+		}
+		ret = session->sink->ops->event(session->sink, &view);
+		if (ret != 0)
+			return ret;
+		session->last_ns = view.time_ns;
+	}
+	source->position += rp_record_step(record->length);
+	return 0;
+}
+
+static void publish_tail(struct rp_source *source)
+{
+	rp_store_release(&source->ring->tail, source->position);	/* [RING-ROOM] */
+}
+
+/* The source whose next record is the earliest, and the time of the runner-up. */
+static struct rp_source *earliest(struct rp_session *session, uint64_t bound, uint64_t *ret_next)
+{
+	struct rp_source *first = NULL;
+	uint64_t next = bound;
+
+	for (uint32_t i = 0; i < session->source_count; i++) {
+		struct rp_source *source = &session->sources[i];
+
+		if (source->position >= source->limit || source->ticks > bound)
+			continue;
+		if (!first || source->ticks < first->ticks) {
+			if (first)
+				next = first->ticks;
+			first = source;
+		} else if (source->ticks < next) {
+			next = source->ticks;
+		}
+	}
+	*ret_next = next;
+	return first;
+}
+
+/* Gives out records of one source as long as no other source has an earlier one. */
+static int give_run(struct rp_session *session, struct rp_source *source, uint64_t next,
+		    struct rp_clock_map *map)
+{
+	const struct rp_record *record = peek(session, source);
+	uint64_t published = source->position;
+	int ret = 0;
+
+	while (record && record->ticks <= next) {
+		ret = give(session, source, record, map);
+		if (ret != 0)
+			break;
+		if (source->position - published >= PUBLISH_BYTES) {
+			publish_tail(source);
+			published = source->position;
+		}
+		record = peek(session, source);
+	}
+	if (record)
+		source->ticks = record->ticks;
+	return ret;
+}
+
+static int merge(struct rp_session *session, uint64_t bound, struct rp_clock_map *map)
+{
+	struct rp_source *source;
+	uint64_t next;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < session->source_count; i++) {
+		const struct rp_record *record;
+
+		source = &session->sources[i];
+		if (!source->given_up)
+			source->limit = rp_load_acquire(&source->ring->head);	/* [RING-PUB] */
+		record = peek(session, source);
+		if (record)
+			source->ticks = record->ticks;
+	}
+	while (ret == 0 && (source = earliest(session, bound, &next)) != NULL)
+		ret = give_run(session, source, next, map);
+	for (uint32_t i = 0; i < session->source_count; i++)
+		publish_tail(&session->sources[i]);
+	return ret;
+}
+
+/* A sequence point in the stream, when there is news or the last one is old. */
+static int mark_point(struct rp_session *session, uint64_t now_ns)
+{
+	uint64_t total;
+	int ret = tell_losses(session);
+
+	if (ret != 0)
+		return ret;
+	total = told_sum(session);
+	if (total == session->lost_in_stream && now_ns < session->last_point_ns + POINT_NS)
+		return 0;
+	ret = session->sink->ops->sequence_point(session->sink, session->last_ns, total);
+	if (ret != 0)
+		return ret;
+	session->lost_in_stream = total;
+	session->last_point_ns = now_ns;
+	return 0;
+}
+
+static uint64_t records_left(struct rp_session *session)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < session->source_count; i++) {
+		struct rp_source *source = &session->sources[i];
+		const struct rp_record *record;
+
+		if (!source->given_up)
+			source->limit = rp_load_acquire(&source->ring->head);
+		while ((record = peek(session, source)) != NULL) {
+			source->position += rp_record_step(record->length);
+			count++;
+		}
+	}
+	return count;
+}
+
+static void end_rings(struct rp_session *session)
+{
+	pthread_mutex_lock(&rp_core.lock);
+	rp_session_fill_stats(session);
+	pthread_mutex_unlock(&rp_core.lock);
+	for (uint32_t i = 0; i < session->source_count; i++) {
+		if (session->sources[i].given_up)
+			session->sources[i].ring = NULL;	/* its writer may come back */
+	}
+	rp_session_free_rings(session);
+	session->ended = true;
+}
+
+/* The sink is out of use: everything that is left is lost, and counted. */
+static enum rp_pass end_failed(struct rp_session *session)
+{
+	session->lost_sink += records_left(session);
+	session->sink->ops->abandon(session->sink, session->last_ns, lost(session));
+	session->lost_sink += session->sink->pending;
+	end_rings(session);
+	return RP_PASS_DONE;
+}
+
+static void fail(struct rp_session *session, int error)
+{
+	session->failed = true;
+	session->error = error;
+}
+
+static enum rp_pass finish_pass(struct rp_session *session, struct rp_clock_map *map)
+{
+	int ret;
+
+	if (!session->handshaken) {
+		wait_for_holders(session, true);
+		close_accounts(session);
+	}
+	if (session->failed)
+		return end_failed(session);
+	ret = merge(session, UINT64_MAX, map);
+	if (ret == 0)
+		ret = tell_losses(session);
+	if (ret == 0)
+		ret = session->sink->ops->finish(session->sink, session->last_ns,
+						 told_sum(session));
+	if (ret == 0) {
+		end_rings(session);
+		return RP_PASS_DONE;
+	}
+	if (ret == -EAGAIN) {
+		(void)session->sink->ops->flush(session->sink);
+		if (session->sink->patient || rp_clock_monotonic_ns() < session->deadline_ns)
+			return RP_PASS_BLOCKED;
+		ret = -ETIMEDOUT;
+	}
+	fail(session, ret);
+	return end_failed(session);
+}
+
+enum rp_pass rp_session_pass(struct rp_session *session, bool finishing, uint64_t now_ticks,
+			     struct rp_clock_map *map)
+{
+	int ret, flushed;
+
+	if (session->ended)
+		return RP_PASS_DONE;
+	if (finishing)
+		return finish_pass(session, map);
+	if (session->failed)
+		return RP_PASS_QUIET;
+	make_wanted_rings(session);
+	wait_for_holders(session, false);
+	ret = merge(session, now_ticks, map);
+	if (ret == 0)
+		ret = mark_point(session, rp_clock_monotonic_ns());
+	flushed = ret == 0 || ret == -EAGAIN ? session->sink->ops->flush(session->sink) : ret;
+	if (ret == 0)
+		ret = flushed;
+	if ((ret != 0 && ret != -EAGAIN) || (flushed != 0 && flushed != -EAGAIN)) {
+		fail(session, ret != -EAGAIN && ret != 0 ? ret : flushed);
+		return RP_PASS_QUIET;
+	}
+	if (ret == -EAGAIN)
+		return RP_PASS_BLOCKED;
+	if (rp_session_above(session, 2))
+		return RP_PASS_URGENT;
+	return rp_session_above(session, 4) ? RP_PASS_BUSY : RP_PASS_QUIET;
+}
+
+void rp_session_fill_stats(struct rp_session *session)
+{
+	struct rp_session_stats *stats = &session->stats;
+
+	if (session->ended)
+		return;
+	stats->size = sizeof(*stats);
+	stats->error = session->error;
+	stats->lost = 0;
+	for (int reason = 0; reason < RP_LOSS_REASON_COUNT; reason++) {
+		stats->lost_by[reason] = lost_by(session, (enum rp_loss_reason)reason);
+		stats->lost += stats->lost_by[reason];
+	}
+	stats->delivered = session->sink->delivered;
+	stats->bytes = session->sink->bytes;
+	stats->memory_bytes = session->used_bytes + session->sink->memory_bytes;
+	stats->clamped = session->clamped;
+	stats->rings = session->source_count;
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Providers: which sessions want them, and telling their callbacks.
+ *
+ * Callbacks run without a lock, one at a time for each provider and in order: whoever has news queues
+ * notices, then delivers all that are queued and waits for those another thread is delivering.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "core/core.h"
+
+const struct rp_config *rp_session_config(const struct rp_session *session, const char *provider)
+{
+	const struct rp_config *catch_all = NULL;
+
+	for (size_t i = 0; i < session->config_count; i++) {
+		const struct rp_config *config = &session->configs[i];
+
+		if (strcmp(config->name, provider) == 0)
+			return config;
+		if (!catch_all && strcmp(config->name, "*") == 0)
+			catch_all = config;
+	}
+	return catch_all;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+bool rp_config_wants(const struct rp_config *config, const struct rp_event_def *def)
+{
+	if (def->keywords != 0 && (def->keywords & config->keywords) == 0)
+		return false;
+	if (def->level != 0 && config->level != 0 && config->level < def->level)
+		return false;
+	if (!config->has_filter)
+		return true;
+	return config->filter_enable ==
+	       (bsearch(&def->id, config->ids, config->id_count, sizeof(def->id), compare_ids) !=
+		NULL);
+}
+
+uint64_t rp_site_session_bits(const struct rp_site *site)
+{
+	struct rp_session *session;
+	uint64_t bits = 0;
+
+	cds_list_for_each_entry(session, &rp_core.sessions, node) {
+		const struct rp_config *config = rp_session_config(session, site->provider->name);
+
+		if (session->state == RP_SESSION_RUNNING && config &&
+		    rp_config_wants(config, &site->def->public))
+			bits |= 1ull << session->slot;
+	}
+	return bits;
+}
+
+void rp_session_switch(struct rp_session *session, bool on)
+{
+	uint64_t bit = 1ull << session->slot;
+	struct rp_provider *provider;
+	struct rp_site *site;
+
+	cds_list_for_each_entry(provider, &rp_core.providers, node) {
+		const struct rp_config *config = rp_session_config(session, provider->name);
+
+		if (!config)
+			continue;
+		cds_list_for_each_entry(site, &provider->sites, node) {
+			if (!on)
+				rp_and_seq_cst(&site->event->enable, ~bit);	/* [SLOT-BIT] */
+			else if (rp_config_wants(config, &site->def->public))
+				rp_or_seq_cst(&site->event->enable, bit);
+		}
+	}
+}
+
+void rp_session_guid(const struct rp_session *session, struct rp_guid *ret_guid)
+{
+	memset(ret_guid, 0, sizeof(*ret_guid));
+	for (int i = 0; i < 8; i++)
+		ret_guid->bytes[15 - i] = (uint8_t)(session->id >> (8 * i));
+}
+
+/* The true aggregate, over all sessions, at this moment. */
+static void aggregate(const struct rp_provider *provider, struct rp_provider_state *ret_state)
+{
+	struct rp_session *session;
+
+	cds_list_for_each_entry(session, &rp_core.sessions, node) {
+		const struct rp_config *config = rp_session_config(session, provider->name);
+
+		if (session->state != RP_SESSION_RUNNING || !config)
+			continue;
+		ret_state->enabled = 1;
+		ret_state->keywords |= config->keywords;
+		if (config->level == 0 || ret_state->level < config->level)
+			ret_state->level = config->level ? config->level : RP_LEVEL_VERBOSE;
+	}
+}
+
+static int queue_notice(struct rp_provider *provider, const struct rp_session *session,
+			bool enabled)
+{
+	const struct rp_config *config = rp_session_config(session, provider->name);
+	struct rp_notice *notice = calloc(1, sizeof(*notice));
+
+	if (!notice)
+		return -ENOMEM;
+	rp_session_guid(session, &notice->source);
+	notice->enabled = enabled;
+	if (config && config->filter_data) {
+		notice->filter_data = rp_text_copy(config->filter_data);
+		if (!notice->filter_data) {
+			free(notice);
+			return -ENOMEM;
+		}
+	}
+	cds_list_add_tail(&notice->node, &provider->notices);
+	return 0;
+}
+
+static void free_notice(struct rp_notice *notice)
+{
+	free(notice->filter_data);
+	free(notice);
+}
+
+static bool is_own_callback(const struct rp_provider *provider)
+{
+	return provider->in_callback && pthread_equal(provider->caller, pthread_self());
+}
+
+/* How many callbacks this thread is inside of. */
+static __thread unsigned int callback_depth;
+
+/* One callback, with the lock given up meanwhile. */
+static void deliver(struct rp_provider *provider, struct rp_notice *notice)
+{
+	rp_provider_callback callback = provider->callback;
+	void *data = provider->data;
+	struct rp_provider_state state = {
+		.size = sizeof(state),
+		.source = notice->source,
+		.source_enabled = notice->enabled,
+		.filter_data = notice->filter_data,
+	};
+
+	aggregate(provider, &state);
+	pthread_mutex_unlock(&rp_core.lock);
+	if (callback)
+		callback(provider, &state, data);
+	free_notice(notice);
+	pthread_mutex_lock(&rp_core.lock);
+}
+
+/* With the lock held; nobody frees a provider that is in its callback. */
+static void deliver_queued(struct rp_provider *provider)
+{
+	provider->in_callback = true;
+	provider->caller = pthread_self();
+	callback_depth++;
+	while (!provider->dead && !cds_list_empty(&provider->notices)) {
+		struct rp_notice *notice = cds_list_first_entry(&provider->notices,
+								struct rp_notice, node);
+
+		cds_list_del(&notice->node);
+		deliver(provider, notice);
+	}
+	callback_depth--;
+	provider->in_callback = false;
+	pthread_cond_broadcast(&rp_core.changed);
+}
+
+void rp_notices_add(struct rp_session *session, bool enabled)
+{
+	struct rp_provider *provider;
+
+	cds_list_for_each_entry(provider, &rp_core.providers, node) {
+		if (provider->callback && rp_session_config(session, provider->name))
+			(void)queue_notice(provider, session, enabled);
+	}
+}
+
+/* The list may change whenever the lock was given up: each time the search begins anew. */
+static void deliver_pending(void)
+{
+	struct rp_provider *provider;
+
+again:
+	cds_list_for_each_entry(provider, &rp_core.providers, node) {
+		if (provider->in_callback) {
+			/* Inside a callback nobody waits for another: two could wait for each other. */
+			if (callback_depth)
+				continue;
+			pthread_cond_wait(&rp_core.changed, &rp_core.lock);
+			goto again;
+		}
+		if (!cds_list_empty(&provider->notices)) {
+			deliver_queued(provider);
+			goto again;
+		}
+	}
+}
+
+void rp_notices_run(void)
+{
+	pthread_mutex_lock(&rp_core.lock);
+	deliver_pending();
+	pthread_mutex_unlock(&rp_core.lock);
+}
+
+static struct rp_provider *make_provider(const char *name, rp_provider_callback callback,
+					 void *data)
+{
+	struct rp_provider *provider = calloc(1, sizeof(*provider));
+
+	if (!provider)
+		return NULL;
+	provider->name = rp_text_copy(name);
+	if (!provider->name) {
+		free(provider);
+		return NULL;
+	}
+	provider->callback = callback;
+	provider->data = data;
+	CDS_INIT_LIST_HEAD(&provider->sites);
+	CDS_INIT_LIST_HEAD(&provider->notices);
+	return provider;
+}
+
+/* Tells a callback of the sessions that want its provider already. With the lock held. */
+static void replay_sessions(struct rp_provider *provider)
+{
+	struct rp_session *session;
+
+	if (!provider->callback)
+		return;
+	cds_list_for_each_entry(session, &rp_core.sessions, node) {
+		if (session->state == RP_SESSION_RUNNING &&
+		    rp_session_config(session, provider->name))
+			(void)queue_notice(provider, session, true);
+	}
+	deliver_pending();
+}
+
+RP_PUBLIC int rp_provider_create(const char *name, rp_provider_callback callback, void *data,
+				 struct rp_provider **ret_provider)
+{
+	struct rp_provider *provider;
+
+	if (!rp_text_is_name(name) || !ret_provider)
+		return -EINVAL;
+	provider = make_provider(name, callback, data);
+	if (!provider)
+		return -ENOMEM;
+	/* Before the callback runs: it may want to use the pointer. */
+	*ret_provider = provider;
+	pthread_mutex_lock(&rp_core.lock);
+	cds_list_add_tail(&provider->node, &rp_core.providers);
+	replay_sessions(provider);
+	pthread_mutex_unlock(&rp_core.lock);
+	return 0;
+}
+
+/* With the lock held, which is given up while another thread is in the callback. */
+static void remove_provider(struct rp_provider *provider)
+{
+	struct rp_notice *notice, *next_notice;
+	struct rp_site *site, *next_site;
+
+	provider->dead = true;
+	cds_list_del(&provider->node);
+	cds_list_for_each_entry_safe(site, next_site, &provider->sites, node)
+		rp_site_remove(site);
+	while (provider->in_callback && !is_own_callback(provider))
+		pthread_cond_wait(&rp_core.changed, &rp_core.lock);
+	cds_list_for_each_entry_safe(notice, next_notice, &provider->notices, node)
+		free_notice(notice);
+	free(provider->name);
+	free(provider);
+}
+
+RP_PUBLIC int rp_provider_destroy(struct rp_provider *provider)
+{
+	int ret = 0;
+
+	if (!provider)
+		return 0;
+	pthread_mutex_lock(&rp_core.lock);
+	if (provider->declared)
+		ret = -EINVAL;
+	else if (is_own_callback(provider))
+		ret = -EDEADLK;
+	else
+		remove_provider(provider);
+	pthread_mutex_unlock(&rp_core.lock);
+	return ret;
+}
+
+RP_PUBLIC int rp_provider_set_callback(struct rp_provider *provider, rp_provider_callback callback,
+				       void *data)
+{
+	int ret = 0;
+
+	if (!provider)
+		return -EINVAL;
+	pthread_mutex_lock(&rp_core.lock);
+	if (is_own_callback(provider)) {
+		ret = -EDEADLK;
+	} else {
+		while (provider->in_callback)
+			pthread_cond_wait(&rp_core.changed, &rp_core.lock);
+		provider->callback = callback;
+		provider->data = data;
+		replay_sessions(provider);
+	}
+	pthread_mutex_unlock(&rp_core.lock);
+	return ret;
+}
+
+RP_PUBLIC const char *rp_provider_name(const struct rp_provider *provider)
+{
+	return provider->name;
+}
+
+/* An event whose provider could not be registered stays off: it is never written. */
+static void register_events(struct rp_object *object)
+{
+	for (struct rp_event **entry = object->events; entry < object->events_end; entry++) {
+		struct rp_event *event = *entry;
+		struct rp_def *def;
+
+		if (!event || event->core || !event->decl->provider->core)
+			continue;
+		if (rp_def_get(event->decl->provider->name, event->decl, &def) != 0)
+			continue;
+		if (rp_site_add(event->decl->provider->core, event, def, false) != 0)
+			rp_def_put(def);
+	}
+}
+
+void rp_core_register(struct rp_object *object)
+{
+	pthread_mutex_lock(&rp_core.lock);
+	if (!object->registered) {
+		object->registered = 1;
+		for (struct rp_provider_decl **entry = object->providers;
+		     entry < object->providers_end; entry++) {
+			struct rp_provider_decl *decl = *entry;
+
+			if (!decl || decl->core || !rp_text_is_name(decl->name))
+				continue;
+			decl->core = make_provider(decl->name, NULL, NULL);
+			if (!decl->core)
+				continue;
+			decl->core->declared = true;
+			cds_list_add_tail(&decl->core->node, &rp_core.providers);
+		}
+		register_events(object);
+	}
+	pthread_mutex_unlock(&rp_core.lock);
+}
+
+void rp_core_unregister(struct rp_object *object)
+{
+	pthread_mutex_lock(&rp_core.lock);
+	if (object->registered) {
+		object->registered = 0;
+		for (struct rp_provider_decl **entry = object->providers;
+		     entry < object->providers_end; entry++) {
+			if (!*entry || !(*entry)->core)
+				continue;
+			remove_provider((*entry)->core);
+			(*entry)->core = NULL;
+		}
+	}
+	pthread_mutex_unlock(&rp_core.lock);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The write path: from the enable word to the rings of every session that wants the event.
+ *
+ * Async-signal-safe: no lock that a signal could find held (a fallback ring held by the interrupted
+ * thread is passed over), no allocation, no system call but the futex wake-up.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <ringpipe/event.h>
+
+#include "base/thread.h"
+#include "core/activity.h"
+#include "core/core.h"
+#include "ring/rseq.h"
+
+/* Above this a copy is long enough to be aborted again and again by our own membarriers. */
+#define RSEQ_PAYLOAD_MAX 4096u
+#define ABORTS_MAX 8
+
+struct prefix {
+	struct rp_activity activity;
+	uint64_t frames[RP_STACK_MAX];
+};
+
+/* Bytes of ids in front of the payload; those that are zero are left out. */
+static uint64_t put_ids(struct rp_write *write, struct rp_guid ids[2])
+{
+	static const struct rp_guid none;
+	struct rp_activity activity;
+	uint64_t bytes = 0;
+
+	rp_activity_get(&activity);
+	if (memcmp(&activity.id, &none, sizeof(none)) != 0) {
+		write->flags |= RP_RECORD_ACTIVITY;
+		memcpy(&ids[0], &activity.id, sizeof(none));
+		bytes = sizeof(none);
+	}
+	if (memcmp(&activity.related, &none, sizeof(none)) != 0) {
+		write->flags |= RP_RECORD_RELATED;
+		memcpy((char *)ids + bytes, &activity.related, sizeof(none));
+		bytes += sizeof(none);
+	}
+	return bytes;
+}
+
+static void set_length(struct rp_write *write, uint64_t payload_bytes)
+{
+	write->length = (uint32_t)(RP_RECORD_HEAD + write->prefix_bytes + payload_bytes);
+	write->step = rp_record_step(write->length);
+}
+
+static enum rp_write_result write_slot(struct rp_write *write, uint64_t payload_bytes)
+{
+	enum rp_write_result result = RP_WRITE_NO_RING;
+	uint64_t cid;
+
+	if (payload_bytes > RP_PAYLOAD_MAX)
+		return rp_slot_refuse(write);
+	if (rp_rseq_usable && payload_bytes <= RSEQ_PAYLOAD_MAX) {
+		for (int i = 0; i < ABORTS_MAX; i++) {
+			result = rp_slot_write_rseq(write);
+			if (result != RP_WRITE_ABORTED)
+				break;
+		}
+		if (result == RP_WRITE_NO_RING) {
+			/* A hint: the drain thread makes what is missing. */
+			cid = *(uint32_t *)((char *)rp_rseq_area() + rp_rseq_index_offset);
+			if (rp_load_relaxed(&write->slot->wanted) <= cid) {
+				rp_store_relaxed(&write->slot->wanted, cid + 1);
+				write->above = 1;
+			}
+		}
+		if (result != RP_WRITE_NO_RING && result != RP_WRITE_ABORTED)
+			return result;
+	}
+	return rp_slot_write_fallback(write);
+}
+
+/* Out of line, so that the usual event does not pay for the room of a stack. */
+static __attribute__((noinline)) enum rp_write_result
+write_with_stack(struct rp_write *write, uint64_t payload_bytes, const void *frame)
+{
+	struct prefix prefix;
+	const void *ids = write->prefix;
+	uint64_t id_bytes = write->prefix_bytes;
+	enum rp_write_result result;
+	unsigned int count;
+
+	memcpy(&prefix, ids, id_bytes);
+	count = rp_thread_stack(frame, prefix.frames, RP_STACK_MAX);
+	memmove((char *)&prefix + id_bytes, prefix.frames, count * sizeof(uint64_t));
+	write->frames = (uint8_t)count;
+	write->prefix = &prefix;
+	write->prefix_bytes = id_bytes + count * sizeof(uint64_t);
+	set_length(write, payload_bytes);
+	result = write_slot(write, payload_bytes);
+	write->frames = 0;
+	write->prefix = ids;
+	write->prefix_bytes = id_bytes;
+	set_length(write, payload_bytes);
+	return result;
+}
+
+RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts,
+			     unsigned int part_count)
+{
+	uint64_t slots = rp_load_relaxed(&event->enable) & RP_SESSION_BITS;
+	uint64_t payload_bytes = 0, stacks, causal;
+	struct rp_guid ids[2];
+	struct rp_write write;
+	int ret = 0;
+
+	if (!slots)
+		return 0;
+	for (unsigned int i = 0; i < part_count; i++) {
+		/* Saturates above the limit: sizes are the caller's and may be anything. */
+		if (parts[i].size_bytes > RP_PAYLOAD_MAX)
+			payload_bytes = RP_PAYLOAD_MAX + 1;
+		else if (payload_bytes <= RP_PAYLOAD_MAX)
+			payload_bytes += parts[i].size_bytes;
+	}
+	write.enable = &event->enable;
+	write.event = event->index;
+	write.thread = rp_thread_id();
+	write.processor = 0;
+	write.flags = 0;
+	write.frames = 0;
+	write.prefix = ids;
+	write.prefix_bytes = 0;
+	write.parts = parts;
+	write.part_count = part_count;
+	write.index_offset = rp_rseq_index_offset;
+	write.above = 0;
+	if (__builtin_expect(rp_activity_slots.any, 0))
+		write.prefix_bytes = put_ids(&write, ids);
+	set_length(&write, payload_bytes);
+	stacks = (event->flags & RP_EVENT_NO_STACK) ? 0 : rp_load_relaxed(&rp_core.stack_slots);
+	causal = rp_load_relaxed(&rp_core.causal_slots);
+	do {
+		unsigned int slot = (unsigned int)__builtin_ctzll(slots);
+		enum rp_write_result result;
+
+		write.bit = 1ull << slot;
+		write.slot = &rp_slots[slot];
+		write.causal = (causal & write.bit) != 0;
+		if (__builtin_expect((stacks & write.bit) != 0, 0))
+			result = write_with_stack(&write, payload_bytes, __builtin_frame_address(0));
+		else
+			result = write_slot(&write, payload_bytes);
+		if (__builtin_expect(write.above, 0)) {
+			write.above = 0;
+			rp_drain_wake_if_asleep();
+		}
+		if (result == RP_WRITE_TOO_BIG)
+			ret = -EMSGSIZE;
+		else if (result == RP_WRITE_FULL || result == RP_WRITE_BUSY)
+			ret = ret ? ret : -ENOBUFS;
+		slots &= slots - 1;
+	} while (slots);
+	return ret;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether rseq can be used here, and the slot table.
+ */
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "ring/rseq.h"
+#include "ring/slot.h"
+
+#ifndef AT_RSEQ_FEATURE_SIZE
+#define AT_RSEQ_FEATURE_SIZE 27
+#endif
+
+#define MM_CID_OFFSET 24u
+#define CPU_ID_OFFSET 4u
+
+struct rp_slot *rp_slots;
+bool rp_rseq_usable;
+uint64_t rp_rseq_index_offset;
+
+static bool heavy_is_membarrier;
+static uint32_t ring_count;
+
+static int membarrier(int command)
+{
+	return (int)syscall(__NR_membarrier, command, 0, 0);
+}
+
+void rp_fence_heavy(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	/* Cannot fail once registered; a lost registration would show as lost events in every test. */
+	if (heavy_is_membarrier)
+		(void)membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ);
+}
+
+uint32_t rp_slot_ring_count(void)
+{
+	return ring_count;
+}
+
+#ifdef RP_HAVE_RSEQ
+static bool rseq_registered(void)
+{
+	/* glibc 2.35 and later; __rseq_size is 0 where it was told not to, or the kernel refused. */
+	return &__rseq_size && &__rseq_offset && __rseq_size > 0 &&
+	       (int32_t)rp_rseq_area()->cpu_id >= 0;
+}
+
+static void choose_index(void)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+
+	ring_count = cpus > 0 ? (uint32_t)cpus : 1;
+	/*
+	 * glibc 2.36 says __rseq_size 20 and registers 32 bytes; the kernel says how far it writes.
+	 * mm_cid is dense: below min(threads, CPUs). Before 6.3 there is cpu_id alone.
+	 */
+	rp_rseq_index_offset = getauxval(AT_RSEQ_FEATURE_SIZE) >= MM_CID_OFFSET + 4 ?
+			       MM_CID_OFFSET : CPU_ID_OFFSET;
+}
+#endif
+
+int rp_slots_init(void)
+{
+	void *memory;
+	int ret = rp_memory_map_wiped(RP_SLOTS * sizeof(struct rp_slot), &memory);
+
+	if (ret != 0)
+		return ret;
+	rp_slots = memory;
+	ring_count = 0;
+	rp_rseq_usable = false;
+#ifdef RP_HAVE_RSEQ
+	/* The clock must be readable inside a section: a vDSO call is not covered by its abort. */
+	if (!rp_clock_is_tsc || !rseq_registered())
+		return 0;
+	if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ) != 0 ||
+	    membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ) != 0)
+		return 0;
+	heavy_is_membarrier = true;
+	choose_index();
+	rp_rseq_usable = true;
+#endif
+	return 0;
+}

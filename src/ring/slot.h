@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Slots: where a writer finds a session's rings. The slot table is the session list of the write
+ * path; a writer's rseq section (or the fallback's lock) is the read side of its RCU, membarrier
+ * (or the wait for the lock) its synchronize.
+ *
+ *	start	fill the slot; membarrier; set bits in enable words
+ *	stop	clear the bits; NULL the rings; membarrier; wait for each held fallback lock; free
+ *
+ * ORDERING of the fallback: a Dekker pair. Either the writer sees the bit cleared, or the stopper
+ * sees its lock held and waits.
+ *
+ *	writer						stopper
+ *	------						-------
+ *	lock: even -> odd	[SLOT-LOCK] seq_cst	clear the bit	[SLOT-BIT]  seq_cst
+ *	test the bit		[SLOT-BIT]  seq_cst	load the lock	[SLOT-LOCK] seq_cst
+ *
+ * and the same pair with the clock in place of the bit gives exact sequence points: a writer whose
+ * lock the drain thread did not see had not read the clock yet.
+ */
+#ifndef RP_RING_SLOT_H
+#define RP_RING_SLOT_H
+
+#include <stdint.h>
+
+#include "ring/ring.h"
+
+#define RP_SLOTS 40u
+#define RP_FALLBACKS 8u
+
+/*
+ * A loss no ring can count: session generation and count in one word, so that a loss lands in the
+ * session whose bit was seen, or nowhere.
+ */
+#define RP_ACCOUNT_COUNT ((1ull << 40) - 1)
+
+/* The lock lives here, in memory that outlives the session; odd is held. */
+struct rp_fallback {
+	uint32_t lock;
+	uint32_t reserved;
+	struct rp_ring *ring;	/* NULL: none */
+} __attribute__((aligned(64)));
+
+struct rp_slot {
+	struct rp_ring **rings;		/* by concurrency id; NULL: no session here */
+	uint64_t ring_count;
+	uint64_t wanted;		/* rings up to this concurrency id are missing */
+	uint64_t busy;			/* accounts: generation << 40 | count */
+	uint64_t too_big;
+	struct rp_fallback fallback[RP_FALLBACKS];
+} __attribute__((aligned(64)));
+
+/* The table: RP_SLOTS of them, wiped in a forked child before any handler runs. */
+extern struct rp_slot *rp_slots;
+
+/* What one write puts into a ring; built once, used for each session that wants the event. */
+struct rp_write {
+	const uint64_t *enable;
+	uint64_t bit;
+	struct rp_slot *slot;
+	uint64_t step;			/* bytes of ring it takes */
+	uint32_t length, event;		/* these two and the next four: the record's head */
+	uint32_t thread;
+	uint16_t processor;
+	uint8_t flags, frames;
+	const void *prefix;
+	uint64_t prefix_bytes;
+	const struct rp_part *parts;
+	uint64_t part_count;
+	uint64_t index_offset;		/* of the concurrency id in the rseq area */
+	uint8_t above;			/* result: the ring is above its watermark */
+	uint8_t causal;			/* fence before the clock */
+};
+
+enum rp_write_result {
+	RP_WRITE_OK = 0,
+	RP_WRITE_GONE = 1,	/* the session does not want it any more: not offered */
+	RP_WRITE_NO_RING = 2,	/* no ring for this concurrency id: take the fallback */
+	RP_WRITE_FULL = 3,	/* counted as lost */
+	RP_WRITE_ABORTED = 4,	/* preempted, migrated or signalled: try again */
+	RP_WRITE_BUSY = 5,	/* every fallback ring held: counted as lost */
+	RP_WRITE_TOO_BIG = 6,	/* larger than a ring takes: counted as lost */
+};
+
+/* Whether this machine and process can use rseq sections; set by rp_rseq_init(). */
+extern bool rp_rseq_usable;
+
+/* Makes the slot table and finds out about rseq and membarrier. Return: 0 or -ENOMEM. */
+int rp_slots_init(void);
+
+/* One try to write by rseq; RP_WRITE_ABORTED and RP_WRITE_NO_RING have changed nothing. */
+enum rp_write_result rp_slot_write_rseq(struct rp_write *write);
+
+/* Writes under a fallback lock. Never RP_WRITE_ABORTED or RP_WRITE_NO_RING. */
+enum rp_write_result rp_slot_write_fallback(struct rp_write *write);
+
+/* Counts a payload that no ring takes. RP_WRITE_TOO_BIG or RP_WRITE_GONE. */
+enum rp_write_result rp_slot_refuse(struct rp_write *write);
+
+/* The heavy half of every pair that rseq sections take part in. Not for signal handlers. */
+void rp_fence_heavy(void);
+
+/* Concurrency ids that rings may be wanted for. */
+uint32_t rp_slot_ring_count(void);
+
+#endif

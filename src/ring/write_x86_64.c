@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The writer in one restartable section: all of it happens, or nothing, on one concurrency id, with
+ * no LOCK prefix. Kernel contract: Documentation of rseq(2), include/uapi/linux/rseq.h.
+ *
+ *	write:
+ *		if (!(*enable & bit))			-> GONE
+ *		rings = slot->rings; if (!rings)	-> GONE
+ *		cid = area->mm_cid
+ *		if (area->cpu_id < 0 || cid >= slot->ring_count) -> NO_RING
+ *		ring = rings[cid]; if (!ring)		-> NO_RING
+ *		used = ring->head - ring->tail + step		[RING-ROOM]
+ *		if (used > ring->size)			-> FULL
+ *		above = used > ring->watermark
+ *		to = ring->data + (ring->head & (ring->size - 1))
+ *		to->ticks = rdtsc
+ *		to->head, prefix, parts
+ *		ring->head += step			commit	[RING-PUB]
+ *
+ *	lose: the same tests; still full: ring->lost_full++	commit
+ *
+ * The bit and the slot are tested inside because the bit outside is only a hint: the session may have
+ * stopped and another started since. A preemption, migration or signal anywhere before the commit
+ * goes to the abort handler, and nothing was written that anyone can see.
+ *
+ * The commit is a section's last instruction: what follows it must not be in the section, or an
+ * abort there would write twice. Hence a loss is a section of its own.
+ */
+#include "ring/slot.h"
+
+#if defined(RP_HAVE_RSEQ) && defined(__x86_64__)
+
+#include "ring/rseq.h"
+
+#define OFFSET(name, type, member) [name] "i"(offsetof(struct type, member))
+
+/* Describes section 1..2 with abort handler 4, and enters it. rax is scratch. */
+#define SECTION_BEGIN \
+	".pushsection __rseq_cs, \"aw\"\n\t" \
+	".balign 32\n" \
+	"3:\n\t" \
+	".long 0, 0\n\t" \
+	".quad 1f, 2f - 1f, 4f\n\t" \
+	".popsection\n\t" \
+	"leaq 3b(%%rip), %%rax\n\t" \
+	"movq %%rax, %c[area_cs](%[area])\n" \
+	"1:\n\t"
+
+/* The four tests every section begins with; r8 is the ring afterwards, r9 its head. */
+#define SECTION_FIND_RING \
+	"movq %c[w_enable](%[write]), %%rax\n\t" \
+	"movq (%%rax), %%rax\n\t" \
+	"testq %%rax, %c[w_bit](%[write])\n\t" \
+	"jz 5f\n\t" \
+	"movq %c[w_slot](%[write]), %%r10\n\t" \
+	"movq %c[s_rings](%%r10), %%r8\n\t" \
+	"testq %%r8, %%r8\n\t" \
+	"jz 5f\n\t" \
+	"movq %c[w_index](%[write]), %%rax\n\t" \
+	"movl (%[area], %%rax), %%eax\n\t" \
+	"cmpl $0, %c[area_cpu](%[area])\n\t" \
+	"js 6f\n\t" \
+	"cmpq %c[s_count](%%r10), %%rax\n\t" \
+	"jae 6f\n\t" \
+	"movq (%%r8, %%rax, 8), %%r8\n\t" \
+	"testq %%r8, %%r8\n\t" \
+	"jz 6f\n\t" \
+	"movq %c[r_head](%%r8), %%r9\n\t" \
+	"movq %%r9, %%rax\n\t" \
+	"subq %c[r_tail](%%r8), %%rax\n\t" \
+	"addq %c[w_step](%[write]), %%rax\n\t" \
+	"cmpq %c[r_size](%%r8), %%rax\n\t"
+
+/* Ways out. rseq_cs is cleared so that no thread points here when a static copy is unloaded. */
+#define SECTION_END \
+	"xorl %%eax, %%eax\n\t" \
+	"jmp 9f\n" \
+	"5:\n\t" \
+	"movl $1, %%eax\n\t" \
+	"jmp 9f\n" \
+	"6:\n\t" \
+	"movl $2, %%eax\n\t" \
+	"jmp 9f\n" \
+	"7:\n\t" \
+	"movl $3, %%eax\n\t" \
+	"jmp 9f\n\t" \
+	/* The signature glibc registered, as the operand of an undefined instruction. */ \
+	".byte 0x0f, 0xb9, 0x3d\n\t" \
+	".long 0x53053053\n" \
+	"4:\n\t" \
+	"movl $4, %%eax\n" \
+	"9:\n\t" \
+	"movq $0, %c[area_cs](%[area])\n\t"
+
+_Static_assert(RP_WRITE_OK == 0 && RP_WRITE_GONE == 1 && RP_WRITE_NO_RING == 2 &&
+	       RP_WRITE_FULL == 3 && RP_WRITE_ABORTED == 4, "the numbers SECTION_END loads");
+_Static_assert(sizeof(struct rp_part) == 16 && offsetof(struct rp_part, size_bytes) == 8, "");
+
+#define OPERANDS \
+	OFFSET(area_cs, rp_rseq_area, rseq_cs), OFFSET(area_cpu, rp_rseq_area, cpu_id), \
+	OFFSET(w_enable, rp_write, enable), OFFSET(w_bit, rp_write, bit), \
+	OFFSET(w_slot, rp_write, slot), OFFSET(w_step, rp_write, step), \
+	OFFSET(w_index, rp_write, index_offset), OFFSET(s_rings, rp_slot, rings), \
+	OFFSET(s_count, rp_slot, ring_count), OFFSET(r_head, rp_ring, head), \
+	OFFSET(r_tail, rp_ring, tail), OFFSET(r_size, rp_ring, size)
+
+static inline int section_write(struct rp_write *write, struct rp_rseq_area *area)
+{
+	int result;
+
+	__asm__ volatile(
+		SECTION_BEGIN
+		SECTION_FIND_RING
+		"ja 7f\n\t"
+		"cmpq %c[r_watermark](%%r8), %%rax\n\t"
+		"seta %c[w_above](%[write])\n\t"
+		/* to */
+		"movq %c[r_size](%%r8), %%rdi\n\t"
+		"decq %%rdi\n\t"
+		"andq %%r9, %%rdi\n\t"
+		"addq %c[r_data](%%r8), %%rdi\n\t"
+		/* head of the record */
+		"movq %c[w_length](%[write]), %%rax\n\t"
+		"movq %%rax, (%%rdi)\n\t"
+		"movq %c[w_thread](%[write]), %%rax\n\t"
+		"movq %%rax, 16(%%rdi)\n\t"
+		"movl %c[area_cpu](%[area]), %%eax\n\t"
+		"movw %%ax, 20(%%rdi)\n\t"
+		"cmpb $0, %c[w_causal](%[write])\n\t"
+		"je 10f\n\t"
+		"lfence\n"
+		"10:\n\t"
+		"rdtsc\n\t"
+		"shlq $32, %%rdx\n\t"
+		"orq %%rdx, %%rax\n\t"
+		"movq %%rax, 8(%%rdi)\n\t"
+		"addq $24, %%rdi\n\t"
+		/* prefix, then parts: r10 runs over pairs of pointer and size, rdx holds what follows */
+		"movq %c[w_parts](%[write]), %%r10\n\t"
+		"movq %c[w_part_count](%[write]), %%r11\n\t"
+		"xorl %%edx, %%edx\n\t"
+		"cmpq $0, %c[w_prefix_bytes](%[write])\n\t"
+		"je 11f\n\t"
+		"movq %%r10, %%rdx\n\t"
+		"leaq %c[w_prefix](%[write]), %%r10\n\t"
+		"movl $1, %%r11d\n"
+		"11:\n\t"
+		"testq %%r11, %%r11\n\t"
+		"jz 19f\n"
+		"12:\n\t"
+		"movq (%%r10), %%rsi\n\t"
+		"movq 8(%%r10), %%rcx\n\t"
+		"cmpq $512, %%rcx\n\t"
+		"ja 17f\n\t"
+		"subq $16, %%rcx\n\t"
+		"jb 14f\n"
+		"13:\n\t"
+		"movups (%%rsi), %%xmm0\n\t"
+		"movups %%xmm0, (%%rdi)\n\t"
+		"addq $16, %%rsi\n\t"
+		"addq $16, %%rdi\n\t"
+		"subq $16, %%rcx\n\t"
+		"jae 13b\n"
+		/* 0 to 15 bytes are left, as the low four bits of rcx say */
+		"14:\n\t"
+		"testb $15, %%cl\n\t"
+		"jz 18f\n\t"
+		"testb $8, %%cl\n\t"
+		"jz 15f\n\t"
+		"movq (%%rsi), %%rax\n\t"
+		"movq %%rax, (%%rdi)\n\t"
+		"addq $8, %%rsi\n\t"
+		"addq $8, %%rdi\n"
+		"15:\n\t"
+		"testb $4, %%cl\n\t"
+		"jz 16f\n\t"
+		"movl (%%rsi), %%eax\n\t"
+		"movl %%eax, (%%rdi)\n\t"
+		"addq $4, %%rsi\n\t"
+		"addq $4, %%rdi\n"
+		"16:\n\t"
+		"testb $2, %%cl\n\t"
+		"jz 20f\n\t"
+		"movw (%%rsi), %%ax\n\t"
+		"movw %%ax, (%%rdi)\n\t"
+		"addq $2, %%rsi\n\t"
+		"addq $2, %%rdi\n"
+		"20:\n\t"
+		"testb $1, %%cl\n\t"
+		"jz 18f\n\t"
+		"movb (%%rsi), %%al\n\t"
+		"movb %%al, (%%rdi)\n\t"
+		"incq %%rdi\n\t"
+		"jmp 18f\n"
+		"17:\n\t"
+		"rep movsb\n"
+		"18:\n\t"
+		"addq $16, %%r10\n\t"
+		"decq %%r11\n\t"
+		"jnz 12b\n\t"
+		"testq %%rdx, %%rdx\n\t"
+		"jz 19f\n\t"
+		"movq %%rdx, %%r10\n\t"
+		"xorl %%edx, %%edx\n\t"
+		"movq %c[w_part_count](%[write]), %%r11\n\t"
+		"jmp 11b\n"
+		"19:\n\t"
+		"addq %c[w_step](%[write]), %%r9\n\t"
+		"movq %%r9, %c[r_head](%%r8)\n"
+		"2:\n\t"
+		SECTION_END
+		: "=&a"(result)
+		: [write] "r"(write), [area] "r"(area), OPERANDS,
+		  OFFSET(r_data, rp_ring, data), OFFSET(r_watermark, rp_ring, watermark),
+		  OFFSET(w_above, rp_write, above), OFFSET(w_length, rp_write, length),
+		  OFFSET(w_thread, rp_write, thread), OFFSET(w_prefix, rp_write, prefix),
+		  OFFSET(w_prefix_bytes, rp_write, prefix_bytes),
+		  OFFSET(w_parts, rp_write, parts), OFFSET(w_part_count, rp_write, part_count),
+		  OFFSET(w_causal, rp_write, causal)
+		: "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "xmm0", "memory", "cc");
+	return result;
+}
+
+static int section_lose(struct rp_write *write, struct rp_rseq_area *area)
+{
+	int result;
+
+	__asm__ volatile(
+		SECTION_BEGIN
+		SECTION_FIND_RING
+		/* Room after all: the write is tried again. */
+		"jbe 8f\n\t"
+		"incq %c[r_lost](%%r8)\n"
+		"2:\n\t"
+		"jmp 7f\n"
+		"8:\n\t"
+		"jmp 4f\n\t"
+		SECTION_END
+		: "=&a"(result)
+		: [write] "r"(write), [area] "r"(area), OPERANDS,
+		  OFFSET(r_lost, rp_ring, lost_full)
+		: "r8", "r9", "r10", "memory", "cc");
+	return result;
+}
+
+enum rp_write_result rp_slot_write_rseq(struct rp_write *write)
+{
+	struct rp_rseq_area *area = rp_rseq_area();
+	int result = section_write(write, area);
+
+	if (__builtin_expect(result == RP_WRITE_FULL, 0))
+		result = section_lose(write, area);
+	return (enum rp_write_result)result;
+}
+
+#else
+
+enum rp_write_result rp_slot_write_rseq(struct rp_write *write)
+{
+	(void)write;
+	return RP_WRITE_NO_RING;
+}
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The front door: what happens when the library is loaded, when the process forks, and when it ends.
+ * The only file that knows all rooms.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <ringpipe/ringpipe.h>
+
+#include "base/text.h"
+#include "core/activity.h"
+#include "core/core.h"
+#include "core/session.h"
+#include "diag/diag.h"
+
+/* A child that execs within this time leaves no socket behind. */
+#define CHILD_DELAY_MS 100u
+
+static struct rp_session *environment_session;
+static bool has_server;
+
+static const char *setting(const char *name)
+{
+	const char *value = secure_getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
+static bool is_off(const char *name)
+{
+	const char *value = setting(name);
+
+	return value && strcmp(value, "0") == 0;
+}
+
+static bool wants_server(void)
+{
+	return !is_off("RINGPIPE_DIAGNOSTICS") && !is_off("DOTNET_EnableDiagnostics") &&
+	       !is_off("DOTNET_EnableDiagnostics_IPC");
+}
+
+/* `{pid}` becomes the process id. One allocation. */
+static char *expand_path(const char *path)
+{
+	const char *mark = strstr(path, "{pid}");
+	char *expanded;
+
+	if (!mark)
+		return rp_text_copy(path);
+	if (asprintf(&expanded, "%.*s%d%s", (int)(mark - path), path, (int)getpid(), mark + 5) < 0)
+		return NULL;
+	return expanded;
+}
+
+struct environment {
+	const char *config;
+	const char *output;
+	size_t buffer_bytes;
+};
+
+/* Ours first; else the names the .NET runtime honours, with its defaults. */
+static bool read_environment(struct environment *ret_environment)
+{
+	const char *megabytes = setting("RINGPIPE_BUFFER_MB");
+	const char *enable = setting("DOTNET_EnableEventPipe");
+	int base = 10;
+
+	ret_environment->config = setting("RINGPIPE_CONFIG");
+	ret_environment->output = setting("RINGPIPE_OUTPUT");
+	if (!ret_environment->config) {
+		if (!enable || strcmp(enable, "1") != 0)
+			return false;
+		ret_environment->config = setting("DOTNET_EventPipeConfig");
+		ret_environment->output = setting("DOTNET_EventPipeOutputPath");
+		megabytes = setting("DOTNET_EventPipeCircularMB");
+		base = 16;	/* CoreCLR reads its numbers in hex */
+	}
+	if (!ret_environment->config)
+		ret_environment->config = "*";
+	if (!ret_environment->output)
+		ret_environment->output = base == 16 ? "trace.nettrace" : "trace-{pid}.nettrace";
+	ret_environment->buffer_bytes = megabytes ? strtoul(megabytes, NULL, base) << 20 : 0;
+	return true;
+}
+
+/*
+ * The one place where the library speaks: somebody set a variable for this process, and nobody else
+ * could tell them that it did not work.
+ */
+static void complain(const char *what, const char *value, int error)
+{
+	fprintf(stderr, "ringpipe: %s \"%s\": %s\n", what, value, strerror(error));
+}
+
+static int start_from(const struct environment *environment, const char *path)
+{
+	struct rp_session_options options = {
+		.size = sizeof(options),
+		.name = "environment",
+		.buffer_bytes = environment->buffer_bytes,
+		.output_path = path,
+	};
+	struct rp_session_provider *providers;
+	size_t count, at;
+	int ret = rp_providers_parse(environment->config, &providers, &count, &at);
+
+	if (ret != 0) {
+		complain("cannot read the provider list from here on",
+			 environment->config + (ret == -EINVAL ? at : 0), -ret);
+		return ret;
+	}
+	options.providers = providers;
+	options.provider_count = count;
+	ret = rp_session_start(&options, &environment_session);
+	free(providers);
+	if (ret != 0)
+		complain("cannot start a session to", path, -ret);
+	return ret;
+}
+
+static void start_environment_session(void)
+{
+	struct environment environment;
+	char *path;
+
+	if (!read_environment(&environment))
+		return;
+	path = expand_path(environment.output);
+	if (path)
+		(void)start_from(&environment, path);
+	free(path);
+}
+
+static void fork_prepare(void)
+{
+	rp_core_fork_prepare();
+}
+
+static void fork_parent(void)
+{
+	rp_core_fork_parent();
+}
+
+static void fork_child(void)
+{
+	rp_core_fork_child();
+	rp_activity_init();
+	environment_session = NULL;
+	if (!has_server)
+		return;
+	rp_diag_forget();
+	has_server = rp_diag_start(CHILD_DELAY_MS) == 0;
+}
+
+static void open_door(void)
+{
+	static bool open;
+
+	if (open || rp_core_init() != 0)
+		return;
+	open = true;
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
+	start_environment_session();
+	if (wants_server())
+		has_server = rp_diag_start(0) == 0;
+}
+
+__attribute__((constructor)) static void on_load(void)
+{
+	open_door();
+}
+
+/* At exit: complete what streams, then remove the socket. */
+__attribute__((destructor)) static void on_exit_of_process(void)
+{
+	int ret;
+
+	if (environment_session) {
+		ret = rp_session_stop(environment_session, NULL);
+		if (ret != 0)
+			complain("the session ended early",
+				 "RINGPIPE_OUTPUT or DOTNET_EventPipeOutputPath", -ret);
+	}
+	if (has_server)
+		rp_diag_stop();
+}
+
+RP_PUBLIC void rp_object_register(struct rp_object *object)
+{
+	/* In a static build a program's constructor may come before ours. */
+	open_door();
+	rp_core_register(object);
+}
+
+RP_PUBLIC void rp_object_unregister(struct rp_object *object)
+{
+	rp_core_unregister(object);
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Listeners: the drain thread fills chunks, the listener empties them.
+ *
+ * At most CHUNKS are full or being filled; with no chunk to fill the sink is full, and events wait in
+ * their rings, where what does not fit is lost and counted. An event counts as delivered once the
+ * listener's side took it.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <ringpipe/listener.h>
+
+#include "base/atomic.h"
+#include "core/session.h"
+
+#define CHUNK_BYTES (256u << 10)
+#define CHUNKS 4u
+
+/* One event in a chunk; ids, frames and payload follow. */
+struct entry {
+	const struct rp_event_def *def;	/* pinned in `known` */
+	uint64_t time_ns;
+	uint32_t thread, processor;
+	uint32_t frame_count, payload_bytes;
+	uint32_t step, reserved;
+	struct rp_guid activity, related_activity;
+};
+
+struct chunk {
+	uint32_t used, read;
+	uint8_t bytes[CHUNK_BYTES] __attribute__((aligned(8)));
+};
+
+struct rp_listener {
+	struct rp_sink sink;
+	struct rp_session *session;
+	rp_listener_callback callback;
+	void *data;
+	pthread_t thread;		/* of a push listener */
+	pid_t process;
+	bool joined;
+
+	/* The drain thread's. */
+	struct chunk *filling;
+	struct known {
+		uint64_t serial;
+		const struct rp_event_def *def;
+	} *known;			/* definitions pinned, by index */
+	size_t known_count;
+	const struct rp_event_def **pinned;
+	size_t pinned_count, pinned_room;
+	uint64_t given;			/* application events put into chunks */
+
+	pthread_mutex_t lock;
+	pthread_cond_t ready;
+	struct chunk *queue[CHUNKS];	/* full ones, oldest first; queue[0] is being read */
+	unsigned int queued;
+	struct chunk *spare[CHUNKS];
+	unsigned int spares;
+	uint64_t consumed;		/* application events taken by the listener's side */
+	bool closed;			/* nothing more will be queued */
+	bool discard;			/* the listener's side reads no more */
+
+	struct chunk chunks[CHUNKS];
+};
+
+static struct rp_listener *of(struct rp_sink *sink)
+{
+	return (struct rp_listener *)((char *)sink - offsetof(struct rp_listener, sink));
+}
+
+static int pin(struct rp_listener *listener, const struct rp_event_def *def)
+{
+	if (def->index >= listener->known_count) {
+		size_t count = def->index + 64u;
+		struct known *grown = realloc(listener->known, count * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		memset(grown + listener->known_count, 0,
+		       (count - listener->known_count) * sizeof(*grown));
+		listener->known = grown;
+		listener->known_count = count;
+	}
+	if (listener->pinned_count == listener->pinned_room) {
+		size_t room = listener->pinned_room ? 2 * listener->pinned_room : 64;
+		const struct rp_event_def **grown = realloc(listener->pinned,
+							    room * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		listener->pinned = grown;
+		listener->pinned_room = room;
+	}
+	rp_def_pin(def);
+	listener->pinned[listener->pinned_count++] = def;
+	listener->known[def->index] = (struct known){ def->serial, def };
+	return 0;
+}
+
+/* Queues the chunk being filled and takes a spare one. Return: 0, or -EAGAIN without a spare. */
+static int next_chunk(struct rp_listener *listener)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&listener->lock);
+	if (listener->filling && listener->filling->used) {
+		listener->queue[listener->queued++] = listener->filling;
+		listener->filling = NULL;
+		pthread_cond_signal(&listener->ready);
+	}
+	if (!listener->filling && listener->spares) {
+		listener->filling = listener->spare[--listener->spares];
+		listener->filling->used = 0;
+		listener->filling->read = 0;
+	}
+	if (!listener->filling)
+		ret = -EAGAIN;
+	pthread_mutex_unlock(&listener->lock);
+	return ret;
+}
+
+static void note_progress(struct rp_listener *listener)
+{
+	uint64_t consumed = rp_load_acquire(&listener->consumed);
+
+	listener->sink.delivered = consumed;
+	listener->sink.pending = listener->given - consumed;
+}
+
+static int listener_event(struct rp_sink *sink, const struct rp_record_view *view)
+{
+	struct rp_listener *listener = of(sink);
+	const struct rp_event_def *def = view->def;
+	uint32_t frames_bytes = view->frame_count * 8u;
+	uint32_t step = (uint32_t)(sizeof(struct entry) + frames_bytes + view->payload_bytes + 7) &
+			~7u;
+	struct entry *entry;
+	int ret = 0;
+
+	if (def->index >= listener->known_count ||
+	    listener->known[def->index].serial != def->serial)
+		ret = pin(listener, def);
+	if (ret == 0 && (!listener->filling || listener->filling->used + step > CHUNK_BYTES))
+		ret = next_chunk(listener);
+	if (ret != 0)
+		return ret;
+	entry = (struct entry *)(listener->filling->bytes + listener->filling->used);
+	*entry = (struct entry){
+		.def = def,
+		.time_ns = view->time_ns,
+		.thread = view->thread,
+		.processor = view->processor,
+		.frame_count = view->frame_count,
+		.payload_bytes = view->payload_bytes,
+		.step = step,
+	};
+	if (view->activity)
+		memcpy(&entry->activity, view->activity, sizeof(entry->activity));
+	if (view->related_activity)
+		memcpy(&entry->related_activity, view->related_activity, sizeof(entry->activity));
+	memcpy(entry + 1, view->frames ? view->frames : "", frames_bytes);
+	memcpy((char *)(entry + 1) + frames_bytes, view->payload ? view->payload : "",
+	       view->payload_bytes);
+	listener->filling->used += step;
+	if (def->index != RP_DEF_OWN_INDEX)
+		listener->given++;
+	return 0;
+}
+
+static int listener_sequence_point(struct rp_sink *sink, uint64_t time_ns, uint64_t lost)
+{
+	(void)sink, (void)time_ns, (void)lost;
+	return 0;
+}
+
+static int listener_flush(struct rp_sink *sink)
+{
+	struct rp_listener *listener = of(sink);
+
+	note_progress(listener);
+	if (listener->filling && !listener->filling->used)
+		return 0;
+	/* Without a spare the next event will say so; there is nothing left to hand on. */
+	(void)next_chunk(listener);
+	return 0;
+}
+
+/* Complete once the listener's side has taken everything. */
+static int listener_finish(struct rp_sink *sink, uint64_t time_ns, uint64_t lost)
+{
+	struct rp_listener *listener = of(sink);
+	bool empty;
+
+	(void)time_ns, (void)lost;
+	(void)listener_flush(sink);
+	pthread_mutex_lock(&listener->lock);
+	empty = !listener->queued && !(listener->filling && listener->filling->used);
+	pthread_mutex_unlock(&listener->lock);
+	note_progress(listener);
+	return empty ? 0 : -EAGAIN;
+}
+
+static void listener_abandon(struct rp_sink *sink, uint64_t time_ns, uint64_t lost)
+{
+	struct rp_listener *listener = of(sink);
+
+	(void)time_ns, (void)lost;
+	pthread_mutex_lock(&listener->lock);
+	listener->discard = true;
+	pthread_mutex_unlock(&listener->lock);
+	note_progress(listener);
+}
+
+/* The listener itself is freed by rp_listener_stop(), which waits for this. */
+static void listener_destroy(struct rp_sink *sink)
+{
+	struct rp_listener *listener = of(sink);
+
+	for (size_t i = 0; i < listener->pinned_count; i++)
+		rp_def_unpin(listener->pinned[i]);
+	listener->pinned_count = 0;
+	pthread_mutex_lock(&listener->lock);
+	listener->closed = true;
+	pthread_cond_broadcast(&listener->ready);
+	pthread_mutex_unlock(&listener->lock);
+}
+
+static const struct rp_sink_ops listener_ops = {
+	.event = listener_event,
+	.sequence_point = listener_sequence_point,
+	.flush = listener_flush,
+	.finish = listener_finish,
+	.abandon = listener_abandon,
+	.destroy = listener_destroy,
+};
+
+/* With the lock held: gives a chunk that was read to its end back. */
+static void recycle(struct rp_listener *listener)
+{
+	struct chunk *chunk = listener->queue[0];
+
+	if (!listener->queued || chunk->read < chunk->used)
+		return;
+	memmove(listener->queue, listener->queue + 1, --listener->queued * sizeof(chunk));
+	listener->spare[listener->spares++] = chunk;
+}
+
+/* With the lock held: whether there is an entry to read; waits for one until `until`, or for ever. */
+static bool wait_ready(struct rp_listener *listener, const struct timespec *until)
+{
+	int ret = 0;
+
+	recycle(listener);
+	while (ret == 0 && !listener->queued && !listener->closed && !listener->discard)
+		ret = until ? pthread_cond_timedwait(&listener->ready, &listener->lock, until) :
+		      pthread_cond_wait(&listener->ready, &listener->lock);
+	return listener->queued && !listener->discard;
+}
+
+static void fill_event(const struct entry *entry, struct rp_listener_event *ret_event)
+{
+	const struct rp_event_def *def = entry->def;
+
+	*ret_event = (struct rp_listener_event){
+		.size = sizeof(*ret_event),
+		.id = def->id,
+		.provider = def->provider,
+		.name = def->name,
+		.fields = def->fields,
+		.field_count = def->field_count,
+		.version = def->version,
+		.level = def->level,
+		.opcode = def->opcode,
+		.processor = (uint16_t)entry->processor,
+		.keywords = def->keywords,
+		.time_ns = entry->time_ns,
+		.thread = entry->thread,
+		.frame_count = entry->frame_count,
+		.frames = (const uint64_t *)(entry + 1),
+		.activity = entry->activity,
+		.related_activity = entry->related_activity,
+		.payload = (const uint8_t *)(entry + 1) + entry->frame_count * 8u,
+		.payload_bytes = entry->payload_bytes,
+	};
+}
+
+static int take(struct rp_listener *listener, struct rp_listener_event *ret_event,
+		const struct timespec *until)
+{
+	const struct entry *entry;
+	struct chunk *chunk;
+	int ret;
+
+	pthread_mutex_lock(&listener->lock);
+	if (!wait_ready(listener, until)) {
+		ret = listener->closed || listener->discard ? -EPIPE : 0;
+		pthread_mutex_unlock(&listener->lock);
+		return ret;
+	}
+	chunk = listener->queue[0];
+	entry = (const struct entry *)(chunk->bytes + chunk->read);
+	chunk->read += entry->step;
+	if (entry->def->index != RP_DEF_OWN_INDEX)
+		rp_store_release(&listener->consumed, listener->consumed + 1);
+	pthread_mutex_unlock(&listener->lock);
+	fill_event(entry, ret_event);
+	return 1;
+}
+
+RP_PUBLIC int rp_listener_next(struct rp_listener *listener, struct rp_listener_event *ret_event,
+			       int timeout_ms)
+{
+	struct timespec until;
+
+	if (listener->callback)
+		return -EINVAL;
+	if (timeout_ms < 0)
+		return take(listener, ret_event, NULL);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += timeout_ms / 1000;
+	until.tv_nsec += timeout_ms % 1000 * 1000000L;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	return take(listener, ret_event, &until);
+}
+
+static void *push_run(void *data)
+{
+	struct rp_listener *listener = data;
+	struct rp_listener_event event;
+
+	while (take(listener, &event, NULL) == 1)
+		listener->callback(&event, listener->data);
+	return NULL;
+}
+
+/* Signals are the host's: none is delivered on the listener's thread. */
+static int start_pushing(struct rp_listener *listener)
+{
+	sigset_t all, before;
+	int ret;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = -pthread_create(&listener->thread, NULL, push_run, listener);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (ret == 0)
+		pthread_setname_np(listener->thread, "ringpipe-listen");
+	return ret;
+}
+
+static void free_listener(struct rp_listener *listener)
+{
+	pthread_mutex_destroy(&listener->lock);
+	pthread_cond_destroy(&listener->ready);
+	free(listener->known);
+	free(listener->pinned);
+	free(listener);
+}
+
+static struct rp_listener *make_listener(rp_listener_callback callback, void *data)
+{
+	struct rp_listener *listener = calloc(1, sizeof(*listener));
+	pthread_condattr_t attr;
+
+	if (!listener)
+		return NULL;
+	listener->sink.ops = &listener_ops;
+	listener->sink.fd = -1;
+	listener->sink.patient = true;
+	listener->sink.memory_bytes = sizeof(*listener);
+	listener->callback = callback;
+	listener->data = data;
+	listener->process = getpid();
+	for (unsigned int i = 0; i < CHUNKS; i++)
+		listener->spare[listener->spares++] = &listener->chunks[i];
+	pthread_mutex_init(&listener->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&listener->ready, &attr);
+	pthread_condattr_destroy(&attr);
+	return listener;
+}
+
+RP_PUBLIC int rp_listener_start(const struct rp_session_options *options,
+				rp_listener_callback callback, void *data,
+				struct rp_listener **ret_listener)
+{
+	struct rp_session_setup setup = { .options = options };
+	struct rp_listener *listener;
+	int ret;
+
+	if (!options || options->size < sizeof(*options) || !ret_listener)
+		return -EINVAL;
+	listener = make_listener(callback, data);
+	if (!listener)
+		return -ENOMEM;
+	setup.sink = &listener->sink;
+	ret = rp_session_open(&setup, &listener->session);
+	if (ret != 0) {
+		free_listener(listener);
+		return ret;
+	}
+	if (callback) {
+		ret = start_pushing(listener);
+		if (ret != 0) {
+			rp_session_discard(listener->session);
+			rp_session_stop(listener->session, NULL);
+			free_listener(listener);
+			return ret;
+		}
+	}
+	*ret_listener = listener;
+	return 0;
+}
+
+/* A forked child has the struct but not the thread. */
+static bool has_thread(const struct rp_listener *listener)
+{
+	return listener->callback && !listener->joined && listener->process == getpid();
+}
+
+static bool is_own_callback(const struct rp_listener *listener)
+{
+	return has_thread(listener) && pthread_equal(listener->thread, pthread_self());
+}
+
+static void join(struct rp_listener *listener)
+{
+	if (!has_thread(listener))
+		return;
+	pthread_join(listener->thread, NULL);
+	listener->joined = true;
+}
+
+RP_PUBLIC int rp_listener_close(struct rp_listener *listener)
+{
+	if (is_own_callback(listener))
+		return -EDEADLK;
+	rp_session_finish(listener->session);
+	join(listener);
+	return 0;
+}
+
+RP_PUBLIC int rp_listener_stop(struct rp_listener *listener, struct rp_session_stats *ret_stats)
+{
+	int ret;
+
+	if (!listener)
+		return 0;
+	if (is_own_callback(listener) || rp_drain_is_self())
+		return -EDEADLK;
+	if (listener->process == getpid() && !listener->joined)
+		rp_session_discard(listener->session);
+	ret = rp_session_stop(listener->session, ret_stats);
+	join(listener);
+	free_listener(listener);
+	return ret;
+}
+
+RP_PUBLIC int rp_listener_stats(struct rp_listener *listener, struct rp_session_stats *ret_stats)
+{
+	return rp_session_stats(listener->session, ret_stats);
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The nettrace sink: an encoder with a descriptor behind it.
+ *
+ * A file is written at the end of each pass, and in between by the megabyte. A socket or pipe takes
+ * what it takes; when a megabyte waits, the sink is full and events stay in their rings.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "nettrace/encoder.h"
+#include "sink/sink.h"
+
+#define OUTPUT_BYTES (1u << 20)
+
+/* A definition this stream knows; `serial` tells a reused index. */
+struct known {
+	uint64_t serial;
+	struct rp_encoder_event_type *type;	/* NULL: nettrace cannot hold it */
+};
+
+struct nettrace_sink {
+	struct rp_sink base;
+	struct rp_encoder *encoder;
+	struct known *known;
+	size_t known_count;
+	char *preamble;
+	size_t preamble_bytes, preamble_done;
+	uint64_t lost;		/* told by the last sequence point */
+	uint64_t whole_bytes;	/* up to here the file ends with a block, its events counted */
+	uint64_t whole_lost;	/* what it tells up to there */
+	bool is_stream;
+	bool is_socket;
+	bool ended;
+};
+
+static struct nettrace_sink *of(struct rp_sink *sink)
+{
+	return (struct nettrace_sink *)sink;
+}
+
+static ssize_t put(struct nettrace_sink *sink, const void *bytes, size_t size)
+{
+	ssize_t done;
+
+	do {
+		done = sink->is_socket ?
+		       send(sink->base.fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT) :
+		       write(sink->base.fd, bytes, size);
+	} while (done < 0 && errno == EINTR);
+	if (done >= 0)
+		return done;
+	return errno == EWOULDBLOCK ? -EAGAIN : errno == ECONNRESET ? -EPIPE : -errno;
+}
+
+static int put_preamble(struct nettrace_sink *sink)
+{
+	while (sink->preamble_done < sink->preamble_bytes) {
+		ssize_t done = put(sink, sink->preamble + sink->preamble_done,
+				   sink->preamble_bytes - sink->preamble_done);
+
+		if (done < 0)
+			return (int)done;
+		sink->preamble_done += (size_t)done;
+	}
+	return 0;
+}
+
+/* Hands on finished blocks. 0 when none is left; -EAGAIN. */
+static int put_blocks(struct nettrace_sink *sink)
+{
+	int ret = put_preamble(sink);
+
+	while (ret == 0) {
+		size_t size;
+		const void *bytes = rp_encoder_output(sink->encoder, &size, NULL);
+		ssize_t done;
+
+		if (size == 0)
+			return 0;
+		done = put(sink, bytes, size);
+		if (done < 0)
+			return (int)done;
+		rp_encoder_consume(sink->encoder, (size_t)done);
+		sink->base.bytes += (uint64_t)done;
+	}
+	return ret;
+}
+
+static int nettrace_flush(struct rp_sink *base)
+{
+	struct nettrace_sink *sink = of(base);
+	int ret = put_blocks(sink);
+
+	/* Open blocks are closed only when nothing waits, or a slow peer would get many tiny ones. */
+	if (ret == 0 && !sink->ended) {
+		ret = rp_encoder_flush(sink->encoder);
+		if (ret == 0)
+			ret = put_blocks(sink);
+	}
+	base->memory_bytes = rp_encoder_memory(sink->encoder) +
+			     sink->known_count * sizeof(*sink->known);
+	if (ret != 0)
+		return ret;
+	base->delivered += base->pending;
+	base->pending = 0;
+	sink->whole_bytes = base->bytes;
+	sink->whole_lost = sink->lost;
+	return 0;
+}
+
+static int grow_known(struct nettrace_sink *sink, size_t index)
+{
+	size_t count = sink->known_count ? sink->known_count : 64;
+	struct known *grown;
+
+	while (count <= index)
+		count *= 2;
+	grown = realloc(sink->known, count * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	memset(grown + sink->known_count, 0, (count - sink->known_count) * sizeof(*grown));
+	sink->known = grown;
+	sink->known_count = count;
+	return 0;
+}
+
+static int define(struct nettrace_sink *sink, const struct rp_event_def *def)
+{
+	struct rp_encoder_definition definition = {
+		.provider = def->provider,
+		.name = def->name,
+		.id = def->id,
+		.version = def->version,
+		.level = def->level,
+		.opcode = def->opcode,
+		.keywords = def->keywords,
+		.fields = def->fields,
+		.field_count = def->field_count,
+	};
+	struct rp_encoder_event_type *type = NULL;
+	int ret = 0;
+
+	if (def->index >= sink->known_count)
+		ret = grow_known(sink, def->index);
+	if (ret == 0)
+		ret = rp_encoder_define(sink->encoder, &definition, &type);
+	if (ret == -ENOMEM)
+		return ret;
+	sink->known[def->index] = (struct known){ def->serial, type };
+	return 0;
+}
+
+static int nettrace_event(struct rp_sink *base, const struct rp_record_view *view)
+{
+	struct nettrace_sink *sink = of(base);
+	const struct rp_event_def *def = view->def;
+	struct rp_encoder_event event = {
+		.time_ns = view->time_ns,
+		.thread = view->thread,
+		.processor = view->processor,
+		.frame_count = view->frame_count,
+		.frames = view->frames,
+		.activity = view->activity,
+		.related_activity = view->related_activity,
+		.payload = view->payload,
+		.payload_bytes = view->payload_bytes,
+	};
+	size_t waiting;
+	int ret;
+
+	(void)rp_encoder_output(sink->encoder, &waiting, NULL);
+	if (__builtin_expect(waiting >= OUTPUT_BYTES, 0)) {
+		ret = sink->is_stream ? put_blocks(sink) : nettrace_flush(base);
+		if (ret != 0)
+			return ret;
+	}
+	if (__builtin_expect(def->index >= sink->known_count ||
+			     sink->known[def->index].serial != def->serial, 0)) {
+		ret = define(sink, def);
+		if (ret != 0)
+			return ret;
+	}
+	event.type = sink->known[def->index].type;
+	if (!event.type)
+		return -EMSGSIZE;
+	ret = rp_encoder_event(sink->encoder, &event);
+	if (ret == 0 && def->index != RP_DEF_OWN_INDEX)
+		base->pending++;
+	return ret;
+}
+
+static int nettrace_sequence_point(struct rp_sink *base, uint64_t time_ns, uint64_t lost)
+{
+	of(base)->lost = lost;
+	return rp_encoder_sequence_point(of(base)->encoder, time_ns, lost);
+}
+
+static int nettrace_finish(struct rp_sink *base, uint64_t time_ns, uint64_t lost)
+{
+	struct nettrace_sink *sink = of(base);
+	int ret = 0;
+
+	if (!sink->ended) {
+		ret = nettrace_sequence_point(base, time_ns, lost);
+		if (ret == 0)
+			ret = rp_encoder_end(sink->encoder);
+		if (ret != 0)
+			return ret;
+		sink->ended = true;
+	}
+	return nettrace_flush(base);
+}
+
+/*
+ * A file goes back to where it was whole and gets an end: what was cut off makes room for it even on
+ * a full disk. A stream whose peer is gone is beyond help.
+ */
+static void nettrace_abandon(struct rp_sink *base, uint64_t time_ns, uint64_t lost)
+{
+	struct nettrace_sink *sink = of(base);
+	off_t whole = (off_t)sink->whole_bytes;
+	size_t size;
+	const void *bytes;
+
+	if (sink->is_stream || ftruncate(base->fd, whole) != 0 ||
+	    lseek(base->fd, whole, SEEK_SET) != whole)
+		return;
+	base->bytes = sink->whole_bytes;
+	if (rp_encoder_cut(sink->encoder, sink->whole_bytes, time_ns, sink->whole_lost,
+			   lost + base->pending) != 0)
+		return;
+	bytes = rp_encoder_output(sink->encoder, &size, NULL);
+	if (put(sink, bytes, size) == (ssize_t)size)
+		base->bytes += size;
+}
+
+static void nettrace_destroy(struct rp_sink *base)
+{
+	struct nettrace_sink *sink = of(base);
+
+	/* A forked child may hold the descriptor too: the peer must see the end all the same. */
+	if (sink->is_socket && !base->keep_fd)
+		shutdown(base->fd, SHUT_RDWR);
+	if (!base->keep_fd)
+		close(base->fd);
+	rp_encoder_destroy(sink->encoder);
+	free(sink->known);
+	free(sink->preamble);
+	free(sink);
+}
+
+static const struct rp_sink_ops nettrace_ops = {
+	.event = nettrace_event,
+	.sequence_point = nettrace_sequence_point,
+	.flush = nettrace_flush,
+	.finish = nettrace_finish,
+	.abandon = nettrace_abandon,
+	.destroy = nettrace_destroy,
+};
+
+static int make_encoder(struct nettrace_sink *sink)
+{
+	struct timespec utc;
+	struct rp_encoder_info info = {
+		.process_id = (uint32_t)getpid(),
+		.processors = (uint32_t)sysconf(_SC_NPROCESSORS_CONF),
+	};
+	int ret;
+
+	clock_gettime(CLOCK_REALTIME, &utc);
+	info.start_ns = rp_clock_monotonic_ns();
+	info.start_utc_ns = (int64_t)utc.tv_sec * 1000000000 + utc.tv_nsec;
+	ret = rp_encoder_create(&info, &sink->encoder);
+	if (ret != 0)
+		return ret;
+	/* The base that later losses are counted from. */
+	ret = rp_encoder_sequence_point(sink->encoder, info.start_ns, 0);
+	return ret != 0 ? ret : rp_encoder_flush(sink->encoder);
+}
+
+static int make_sink(int fd, struct nettrace_sink **ret_sink)
+{
+	struct nettrace_sink *sink = calloc(1, sizeof(*sink));
+	int ret;
+
+	if (!sink)
+		return -ENOMEM;
+	sink->base.ops = &nettrace_ops;
+	sink->base.fd = fd;
+	ret = make_encoder(sink);
+	if (ret != 0) {
+		rp_encoder_destroy(sink->encoder);
+		free(sink);
+		return ret;
+	}
+	*ret_sink = sink;
+	return 0;
+}
+
+int rp_sink_file_create(int fd, struct rp_sink **ret_sink)
+{
+	struct nettrace_sink *sink;
+	int ret = make_sink(fd, &sink);
+
+	if (ret == 0)
+		*ret_sink = &sink->base;
+	return ret;
+}
+
+int rp_sink_stream_create(int fd, const void *preamble, size_t preamble_bytes,
+			  struct rp_sink **ret_sink)
+{
+	struct nettrace_sink *sink;
+	struct stat stat;
+	int flags, ret;
+
+	if (fstat(fd, &stat) != 0)
+		return -errno;
+	flags = fcntl(fd, F_GETFL);
+	if (!S_ISSOCK(stat.st_mode) && fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
+		return -errno;
+	ret = make_sink(fd, &sink);
+	if (ret != 0)
+		return ret;
+	sink->is_stream = true;
+	sink->is_socket = S_ISSOCK(stat.st_mode);
+	sink->preamble = malloc(preamble_bytes ? preamble_bytes : 1);
+	if (!sink->preamble) {
+		rp_encoder_destroy(sink->encoder);
+		free(sink);
+		return -ENOMEM;
+	}
+	if (preamble_bytes)
+		memcpy(sink->preamble, preamble, preamble_bytes);
+	sink->preamble_bytes = preamble_bytes;
+	*ret_sink = &sink->base;
+	return 0;
+}

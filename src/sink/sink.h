@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* The sinks there are. Each is made here, then given to rp_session_open(). */
+#ifndef RP_SINK_SINK_H
+#define RP_SINK_SINK_H
+
+#include <stddef.h>
+
+#include "core/sink.h"
+
+/*
+ * A sink that streams nettrace to a regular file (or a device). When the disk is full the file is cut
+ * back to its last whole block and ended there. Owns fd on success.
+ */
+int rp_sink_file_create(int fd, struct rp_sink **ret_sink);
+
+/*
+ * A sink that streams nettrace to a connected socket or a pipe, never waiting. Owns fd on success;
+ * `preamble` (copied) goes out before the stream.
+ */
+int rp_sink_stream_create(int fd, const void *preamble, size_t preamble_bytes,
+			  struct rp_sink **ret_sink);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* rp_session_start(): the output an embedder names, and the session on it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/session.h"
+#include "sink/sink.h"
+
+/* A FIFO without a reader must not hang the host: opened without waiting, it says ENXIO. */
+static int open_output(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int make_sink(int fd, struct rp_sink **ret_sink)
+{
+	struct stat stat;
+
+	if (fstat(fd, &stat) != 0)
+		return -errno;
+	if (S_ISSOCK(stat.st_mode) || S_ISFIFO(stat.st_mode))
+		return rp_sink_stream_create(fd, NULL, 0, ret_sink);
+	return rp_sink_file_create(fd, ret_sink);
+}
+
+RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
+			       struct rp_session **ret_session)
+{
+	struct rp_session_setup setup = { .options = options };
+	int fd, ret;
+
+	if (!options || options->size < sizeof(*options) || !ret_session)
+		return -EINVAL;
+	fd = options->output_path ? open_output(options->output_path) : options->output_fd;
+	if (fd < 0)
+		return options->output_path ? fd : -EINVAL;
+	ret = make_sink(fd, &setup.sink);
+	if (ret == 0) {
+		ret = rp_session_open(&setup, ret_session);
+		if (ret == 0)
+			return 0;
+		if (!options->output_path)
+			setup.sink->keep_fd = true;	/* it is still the caller's */
+		setup.sink->ops->destroy(setup.sink);
+		return ret;
+	}
+	if (options->output_path)
+		close(fd);
+	return ret;
+}
