@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/* The DiagnosticServer's life: started, forked, stopped, and asked for more than fits a message. */
+#include <criterion/criterion.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <ringpipe/provider.h>
+
+#include "diag/diag.h"
+#include "diag/listen.h"
+#include "diag/process.h"
+#include "diag_request.h"
+
+#define PATIENCE_SECONDS 60
+#define FDS_MAX 1024
+
+static char directory[] = "/tmp/rp-diag-XXXXXX";
+
+/* Loading the library has started a server; the tests start theirs, in a directory of their own. */
+static void set_up(void)
+{
+	rp_diag_stop();
+	cr_assert_not_null(mkdtemp(directory));
+	cr_assert_eq(setenv("TMPDIR", directory, 1), 0);
+}
+
+static void tear_down(void)
+{
+	rp_diag_stop();
+	cr_assert_eq(rmdir(directory), 0, "something was left behind in %s", directory);
+}
+
+TestSuite(diag_server, .init = set_up, .fini = tear_down);
+
+/* Connects to this process's own socket, waiting for it to appear. -1: it never did. */
+static int connect_to(pid_t pid)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const struct timeval patience = { .tv_sec = PATIENCE_SECONDS };
+	time_t limit = time(NULL) + PATIENCE_SECONDS;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	rp_listen_path(directory, pid, rp_process_start_ticks(), address.sun_path);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	while (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+		if (time(NULL) > limit) {
+			close(fd);
+			return -1;
+		}
+		poll(NULL, 0, 1);
+	}
+	return fd;
+}
+
+static bool send_request(int fd, uint8_t set, uint8_t id)
+{
+	struct rp_reply request = begin(set, id);
+	ssize_t n;
+
+	rp_reply_end(&request);
+	n = send(fd, request.bytes, request.size, MSG_NOSIGNAL);
+	rp_reply_fini(&request);
+	return n == RP_MESSAGE_HEADER_BYTES;
+}
+
+/* Everything up to the end of the connection. */
+static size_t receive_all(int fd, uint8_t *bytes, size_t room)
+{
+	size_t size = 0;
+	ssize_t n;
+
+	while (size < room && (n = recv(fd, bytes + size, room - size, 0)) > 0)
+		size += (size_t)n;
+	return size;
+}
+
+/* The pid that the server of this process says it has; 0: it does not answer. */
+static uint64_t ask_pid(void)
+{
+	static uint8_t reply[RP_MESSAGE_BYTES_MAX];
+	struct rp_message message;
+	uint64_t pid = 0;
+	size_t size;
+	int fd = connect_to(getpid());
+
+	if (fd < 0)
+		return 0;
+	send_request(fd, RP_MESSAGE_PROCESS, 0x00);
+	size = receive_all(fd, reply, sizeof(reply));
+	close(fd);
+	if (size < RP_MESSAGE_HEADER_BYTES)
+		return 0;
+	rp_message_open(reply, size, &message);
+	rp_cursor_u64(&message.payload, &pid);
+	return pid;
+}
+
+/* Which descriptors are open. */
+static void list_fds(bool ret_open[FDS_MAX])
+{
+	DIR *folder = opendir("/proc/self/fd");
+	struct dirent *entry;
+
+	memset(ret_open, 0, FDS_MAX * sizeof(bool));
+	while ((entry = readdir(folder))) {
+		int fd = atoi(entry->d_name);
+
+		if (entry->d_name[0] != '.' && fd != dirfd(folder) && fd < FDS_MAX)
+			ret_open[fd] = true;
+	}
+	closedir(folder);
+}
+
+static int status_of(pid_t child)
+{
+	int status;
+
+	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		return -1;
+	return WEXITSTATUS(status);
+}
+
+Test(diag_server, serves_again_after_stop_and_start)
+{
+	for (int i = 0; i < 20; i++) {
+		cr_assert_eq(rp_diag_start(0), 0);
+		cr_assert_eq(ask_pid(), (uint64_t)getpid());
+		rp_diag_stop();
+	}
+}
+
+Test(diag_server, stop_needs_no_start_and_start_no_stop)
+{
+	rp_diag_stop();
+	rp_diag_stop();
+	cr_assert_eq(rp_diag_start(0), 0);
+	cr_assert_eq(rp_diag_start(0), 0);
+	cr_assert_eq(ask_pid(), (uint64_t)getpid());
+}
+
+/* An hour's delay: the test only ends if stop does not wait for it. */
+Test(diag_server, stop_ends_the_delay_and_no_socket_ever_was)
+{
+	struct dirent *entry;
+	DIR *folder;
+
+	cr_assert_eq(rp_diag_start(3600000), 0);
+	folder = opendir(directory);
+	while ((entry = readdir(folder)))
+		cr_assert_eq(entry->d_name[0], '.', "%s", entry->d_name);
+	closedir(folder);
+	rp_diag_stop();
+}
+
+Test(diag_server, directory_that_is_not_there_is_no_error)
+{
+	setenv("TMPDIR", "/nowhere/at/all", 1);
+	cr_assert_eq(rp_diag_start(0), 0);
+	rp_diag_stop();
+}
+
+Test(diag_server, forked_child_closes_what_it_inherited_and_the_parent_serves_on)
+{
+	static bool before[FDS_MAX], after[FDS_MAX];
+	int client;
+	pid_t child;
+
+	list_fds(before);
+	cr_assert_eq(rp_diag_start(0), 0);
+	client = connect_to(getpid());
+	cr_assert_eq(ask_pid(), (uint64_t)getpid());	/* so the silent one was accepted, too */
+	child = fork();
+	if (child == 0) {
+		rp_diag_forget();
+		rp_diag_stop();
+		list_fds(after);
+		after[client] = false;
+		_exit(memcmp(before, after, sizeof(before)) != 0);
+	}
+	cr_assert_eq(status_of(child), 0);
+	cr_assert_eq(ask_pid(), (uint64_t)getpid());
+	close(client);
+}
+
+Test(diag_server, forked_child_has_a_socket_of_its_own)
+{
+	pid_t child;
+
+	cr_assert_eq(rp_diag_start(0), 0);
+	cr_assert_eq(ask_pid(), (uint64_t)getpid());
+	child = fork();
+	if (child == 0) {
+		bool serves;
+
+		rp_diag_forget();
+		serves = rp_diag_start(0) == 0 && ask_pid() == (uint64_t)getpid();
+		rp_diag_stop();
+		_exit(!serves);
+	}
+	cr_assert_eq(status_of(child), 0);
+	cr_assert_eq(ask_pid(), (uint64_t)getpid());
+}
+
+#define MANY_PROVIDERS 3000
+
+static void create_providers(struct rp_provider *providers[MANY_PROVIDERS])
+{
+	char name[128];
+
+	for (int i = 0; i < MANY_PROVIDERS; i++) {
+		snprintf(name, sizeof(name), "A-Provider-With-A-Rather-Long-Name-%060d", i);
+		cr_assert_eq(rp_provider_create(name, NULL, NULL, &providers[i]), 0);
+	}
+}
+
+static void destroy_providers(struct rp_provider *providers[MANY_PROVIDERS])
+{
+	for (int i = 0; i < MANY_PROVIDERS; i++)
+		cr_assert_eq(rp_provider_destroy(providers[i]), 0);
+}
+
+/* Reads all rows; a row cut short is a failure. */
+static uint32_t count_rows(struct rp_cursor payload)
+{
+	char text[1024];
+	const uint8_t *bytes;
+	uint32_t count;
+
+	cr_assert_eq(rp_cursor_u32(&payload, &count), 0);
+	for (uint32_t i = 0; i < count; i++) {
+		cr_assert_gt(rp_cursor_string(&payload, text), 1);
+		cr_assert_gt(rp_cursor_string(&payload, text), 0);
+		cr_assert_eq(rp_cursor_bytes(&payload, 8 + 8 + 4 + 4, &bytes), 0);
+		cr_assert_gt(rp_cursor_string(&payload, text), 0);
+	}
+	cr_assert_eq(rp_cursor_end(&payload), 0);
+	return count;
+}
+
+Test(diag_server, listing_longer_than_a_message_comes_whole)
+{
+	static struct rp_provider *providers[MANY_PROVIDERS];
+	const size_t room = (size_t)4 << 20;
+	uint8_t *reply = malloc(room);
+	struct rp_message message;
+	size_t size;
+	int fd;
+
+	create_providers(providers);
+	cr_assert_eq(rp_diag_start(0), 0);
+	fd = connect_to(getpid());
+	cr_assert(send_request(fd, RP_MESSAGE_RINGPIPE, 0x00));
+	size = receive_all(fd, reply, room);
+	cr_assert_gt(size, RP_MESSAGE_BYTES_MAX);
+	cr_assert_lt(size, room);
+	rp_message_open(reply, size, &message);
+	cr_assert_geq(count_rows(message.payload), MANY_PROVIDERS);
+	close(fd);
+	free(reply);
+	destroy_providers(providers);
+}
+
+/* Its reply does not fit into the socket: others are served, and it is given up in the end. */
+Test(diag_server, client_that_does_not_take_its_reply_delays_nobody)
+{
+	static struct rp_provider *providers[MANY_PROVIDERS];
+	struct pollfd end = { .events = POLLRDHUP };
+
+	create_providers(providers);
+	cr_assert_eq(rp_diag_start(0), 0);
+	end.fd = connect_to(getpid());
+	cr_assert(send_request(end.fd, RP_MESSAGE_RINGPIPE, 0x00));
+	cr_assert_eq(ask_pid(), (uint64_t)getpid());
+	cr_assert_eq(poll(&end, 1, 0), 0, "served only after the other one was given up");
+	cr_assert_eq(poll(&end, 1, PATIENCE_SECONDS * 1000), 1);
+	cr_assert_eq(ask_pid(), (uint64_t)getpid());
+	close(end.fd);
+	destroy_providers(providers);
+}
