@@ -156,6 +156,39 @@ Test(diag_message, strings_survive_both_ways)
 	}
 }
 
+Test(diag_message, invalid_utf8_becomes_replacement_characters)
+{
+	static const struct {
+		const char *text;
+		uint16_t units[8];
+		size_t count;		/* the NUL included */
+	} rows[] = {
+		{ "a\x80z", { 'a', 0xfffd, 'z' }, 4 },			/* no first byte */
+		{ "\xff", { 0xfffd }, 2 },
+		{ "\xc3", { 0xfffd }, 2 },				/* cut by the end */
+		{ "\xe2\x82", { 0xfffd }, 2 },
+		{ "\xf0\x9f\x98", { 0xfffd }, 2 },
+		{ "\xe2\x82z", { 0xfffd, 'z' }, 3 },			/* cut by a letter */
+		{ "\xc0\x80", { 0xfffd }, 2 },				/* a NUL too long */
+		{ "\xe0\x80\xaf", { 0xfffd }, 2 },
+		{ "\xed\xa0\x80", { 0xfffd }, 2 },			/* a surrogate */
+		{ "\xf4\x90\x80\x80", { 0xfffd }, 2 },		/* beyond Unicode */
+		{ "\xf4\x8f\xbf\xbf", { 0xdbff, 0xdfff }, 3 },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct rp_reply message = { 0 };
+
+		rp_reply_string(&message, rows[i].text);
+		cr_assert_eq(message.size, 4 + 2 * rows[i].count, "row %zu", i);
+		cr_assert_eq(message.bytes[0], rows[i].count, "row %zu", i);
+		for (size_t n = 0; n < rows[i].count; n++)
+			cr_assert_eq(message.bytes[4 + 2 * n] | message.bytes[5 + 2 * n] << 8,
+				     rows[i].units[n], "row %zu unit %zu", i, n);
+		rp_reply_fini(&message);
+	}
+}
+
 Test(diag_message, string_is_refused_unless_its_only_nul_ends_it)
 {
 	static const struct {
