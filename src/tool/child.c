@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -65,9 +67,12 @@ static int wait_for(int signal_fd, pid_t pid)
 int rp_child_run(const struct rp_child_plan *plan, pid_t *ret_pid, int *ret_status)
 {
 	int signal_fd, ret = 0;
+	char megabytes[16];
 
+	snprintf(megabytes, sizeof(megabytes), "%" PRIu32, plan->buffer_mb);
 	if (setenv("RINGPIPE_CONFIG", plan->config, 1) ||
-	    setenv("RINGPIPE_OUTPUT", plan->output, 1)) {
+	    setenv("RINGPIPE_OUTPUT", plan->output, 1) ||
+	    setenv("RINGPIPE_BUFFER_MB", megabytes, 1)) {
 		rp_tool_error("out of memory");
 		return -ENOMEM;
 	}

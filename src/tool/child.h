@@ -3,12 +3,14 @@
 #ifndef RP_TOOL_CHILD_H
 #define RP_TOOL_CHILD_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 struct rp_child_plan {
 	char *const *arguments;		/* ended by NULL */
 	const char *config;		/* RINGPIPE_CONFIG */
 	const char *output;		/* RINGPIPE_OUTPUT, absolute; the library replaces {pid} */
+	uint32_t buffer_mb;		/* RINGPIPE_BUFFER_MB */
 };
 
 /*

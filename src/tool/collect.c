@@ -229,15 +229,19 @@ static int collect_child(const struct rp_tool_options *options)
 {
 	const char *config = options->providers ? options->providers : DEFAULT_PROVIDERS;
 	struct rp_session_provider *providers;
-	struct rp_child_plan plan = { .arguments = options->operands, .config = config };
+	struct rp_child_plan plan = {
+		.arguments = options->operands,
+		.config = config,
+		.buffer_mb = options->buffer_mb,
+	};
 	int child_status, status = RP_EXIT_FAILURE;
 	size_t count;
 	char *pattern;
 	pid_t pid;
 
-	if (options->given & (RP_OPTION_DURATION | RP_OPTION_BUFFER | RP_OPTION_STACKS)) {
-		rp_tool_error("collect: --duration, --buffer and --stacks go with -p and -n only; "
-			      "a command after -- is traced as its environment says, to its end");
+	if (options->given & (RP_OPTION_DURATION | RP_OPTION_STACKS)) {
+		rp_tool_error("collect: --duration and --stacks go with -p and -n only; a command "
+			      "after -- is traced as its environment says, to its end");
 		return RP_EXIT_USAGE;
 	}
 	if (parse_providers(config, &providers, &count))

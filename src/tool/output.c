@@ -13,20 +13,13 @@
 
 char *rp_output_expand(const char *pattern, pid_t pid)
 {
-	static const char mark[] = "{pid}";
-	/* A pid has ten digits at most, so a mark no more than doubles. */
-	char *path = malloc(strlen(pattern) * 2 + 1), *out = path;
+	const char *mark = strstr(pattern, "{pid}");
+	char *path = NULL;
 
-	while (path && *pattern) {
-		if (!strncmp(pattern, mark, sizeof(mark) - 1)) {
-			out += sprintf(out, "%d", pid);
-			pattern += sizeof(mark) - 1;
-		} else {
-			*out++ = *pattern++;
-		}
-	}
-	if (path)
-		*out = '\0';
+	if (!mark)
+		return strdup(pattern);
+	if (asprintf(&path, "%.*s%d%s", (int)(mark - pattern), pattern, pid, mark + 5) < 0)
+		return NULL;
 	return path;
 }
 

@@ -21,7 +21,10 @@ struct rp_output {
  */
 char *rp_output_pattern(const char *given, const char *name);
 
-/* The pattern with each {pid} replaced. Return: the path, for free(), or NULL without memory. */
+/*
+ * The pattern with its first {pid} replaced, as the library does it for RINGPIPE_OUTPUT.
+ * Return: the path, for free(), or NULL without memory.
+ */
 char *rp_output_expand(const char *pattern, pid_t pid);
 
 /*

@@ -222,8 +222,8 @@ class Collect(ToolTest):
 
     def test_pid_in_the_name_is_replaced(self):
         self.serve(Runtime(*self.whole()))
-        self.run_tool("collect", "-p", os.getpid(), "-d", "1", "-o", "a{pid}b{pid}", "-q")
-        self.assertTrue(os.path.exists(self.path(f"a{os.getpid()}b{os.getpid()}")))
+        self.run_tool("collect", "-p", os.getpid(), "-d", "1", "-o", "a{pid}b", "-q")
+        self.assertTrue(os.path.exists(self.path(f"a{os.getpid()}b")))
 
     def test_a_process_is_found_by_name(self):
         self.serve(Runtime(*self.whole()))

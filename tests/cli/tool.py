@@ -49,7 +49,10 @@ class ToolTest(unittest.TestCase):
     def reap(process):
         if process.poll() is None:
             process.kill()
-        process.communicate()
+        process.wait(PATIENCE)
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe:
+                pipe.close()
 
     def finish(self, process, status):
         out, err = process.communicate(timeout=PATIENCE)

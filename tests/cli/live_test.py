@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The `ringpipe` command on a real process: HOST writes `tick` events with serial numbers."""
+import json
+import os
+import pty
+import signal
+import subprocess
+import unittest
+
+from tool import PATIENCE, ToolTest
+
+HOST = os.environ.get("HOST", "")
+
+
+class Live(ToolTest):
+    def start_host(self):
+        host = subprocess.Popen([HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                env=self.environment, cwd=self.directory)
+        self.addCleanup(self.reap, host)
+        self.assertEqual(int(host.stdout.readline()), host.pid)
+        self.wait_until(lambda: any(name.startswith(f"dotnet-diagnostic-{host.pid}-")
+                                    for name in os.listdir(self.directory)))
+        return host
+
+    def events(self, path, status=0):
+        out, _ = self.run_tool("report", path, "--events", status=status)
+        return [json.loads(line) for line in out.splitlines()]
+
+    def check_serials(self, path, status=0):
+        """Nothing is missing between the first tick and the last, and nothing comes twice."""
+        serials = [event["fields"]["serial"] for event in self.events(path, status)
+                   if event["provider"] == "Ipc-Host"]
+        self.assertGreater(len(serials), 0)
+        self.assertEqual(serials, list(range(serials[0], serials[0] + len(serials))))
+        return serials
+
+    def rows(self, host):
+        return [row for row in json.loads(self.run_tool("list", host.pid, "--json")[0])
+                if row["provider"] == "Ipc-Host"]
+
+    def collect(self, host, *arguments, **options):
+        """A collect that has begun: the host says so itself."""
+        process = self.start("collect", "-p", host.pid, "-o", "t.nettrace", *arguments, **options)
+        self.wait_until(lambda: self.rows(host)[0]["enabled"])
+        return process
+
+    def wait_for_bytes(self):
+        """Until some events are in the file: more than the head and the description of one."""
+        self.wait_until(lambda: os.path.getsize(self.path("t.nettrace")) > 2000)
+
+    def test_ps_knows_the_runtime(self):
+        host = self.start_host()
+        row, = json.loads(self.run_tool("ps", "--json")[0])
+        self.assertEqual((row["pid"], row["name"], row["command"]),
+                         (host.pid, os.path.basename(HOST)[:15], HOST))
+        self.assertRegex(row["runtime"], r"^ringpipe \d+\.\d+\.\d+$")
+
+    def test_a_stopped_process_does_not_hang_ps(self):
+        host = self.start_host()
+        host.send_signal(signal.SIGSTOP)
+        row, = json.loads(self.run_tool("ps", "--json")[0])
+        self.assertEqual((row["pid"], row["runtime"]), (host.pid, None))
+        host.send_signal(signal.SIGCONT)
+
+    def test_list_shows_the_session_while_it_runs(self):
+        host = self.start_host()
+        row, = self.rows(host)
+        self.assertFalse(row["enabled"])
+        process = self.collect(host, "--providers", "Ipc-Host:f:4:a=b")
+        row, = self.rows(host)
+        self.assertEqual((row["keywords"], row["level"], row["events"], row["filter"]),
+                         (0xf, 4, 1, "a=b"))
+        process.send_signal(signal.SIGINT)
+        self.finish(process, 0)
+        row, = self.rows(host)
+        self.assertFalse(row["enabled"])
+
+    def test_ctrl_c_gives_a_whole_trace(self):
+        process = self.collect(self.start_host())
+        self.wait_for_bytes()
+        process.send_signal(signal.SIGINT)
+        self.finish(process, 0)
+        self.check_serials("t.nettrace")
+
+    def test_report_agrees_with_the_events(self):
+        host = self.start_host()
+        self.run_tool("collect", "-p", host.pid, "-d", "1s", "-o", "t.nettrace")
+        serials = self.check_serials("t.nettrace")
+        summary = json.loads(self.run_tool("report", "t.nettrace", "--json")[0])
+        self.assertEqual((summary["process_id"], summary["lost"], summary["complete"]),
+                         (host.pid, 0, True))
+        sums = {each["name"]: each["events"] for each in summary["providers"]}
+        self.assertEqual(sums["Ipc-Host"], len(serials))
+
+    def test_stacks_are_recorded_when_asked_for(self):
+        host = self.start_host()
+        for arguments, expected in [((), False), (("--stacks",), True)]:
+            self.run_tool("collect", "-p", host.pid, "-d", "1s", "-o", "s", "-f", *arguments)
+            ticks = [event for event in self.events("s") if event["event"] == "tick"]
+            self.assertEqual({"stack" in tick for tick in ticks}, {expected})
+
+    def test_two_at_once_do_not_disturb_each_other(self):
+        host = self.start_host()
+        process = self.collect(host)
+        self.run_tool("collect", "-p", host.pid, "-d", "1s", "-o", "other")
+        process.send_signal(signal.SIGTERM)
+        self.finish(process, 0)
+        self.check_serials("t.nettrace")
+        self.check_serials("other")
+
+    def test_a_process_that_exits_completes_the_trace(self):
+        host = self.start_host()
+        process = self.collect(host)
+        self.wait_for_bytes()
+        host.stdin.close()
+        _, err = self.finish(process, 0)
+        self.assertIn(f"Process {host.pid} ended the session", err)
+        self.check_serials("t.nettrace")
+
+    def test_a_process_that_is_killed_leaves_what_came(self):
+        host = self.start_host()
+        process = self.collect(host)
+        self.wait_for_bytes()
+        host.kill()
+        host.wait(PATIENCE)
+        _, err = self.finish(process, 1)
+        self.assertIn("went away in the middle", err)
+        self.check_serials("t.nettrace", status=1)
+
+    def test_the_host_outlives_a_collect_that_is_killed(self):
+        host = self.start_host()
+        process = self.collect(host)
+        process.kill()
+        process.wait(PATIENCE)
+        self.wait_until(lambda: not self.rows(host)[0]["enabled"])
+        self.run_tool("collect", "-p", host.pid, "-d", "1s", "-o", "after")
+        self.check_serials("after")
+
+    def test_the_live_line_counts(self):
+        master, slave = pty.openpty()
+        self.addCleanup(os.close, master)
+        process = self.collect(self.start_host(), stderr=slave)
+        os.close(slave)
+        seen = b""
+        while b" 0 lost" not in seen:
+            seen += os.read(master, 4096)
+        process.send_signal(signal.SIGINT)
+        self.finish(process, 0)
+        self.assertRegex(seen.decode(), r"\d+ events  [0-9.]+ k?B  0 lost")
+
+    def test_a_command_is_traced_from_its_first_event(self):
+        process = self.start("collect", "-o", "t.nettrace", "--", HOST, stdin=subprocess.PIPE)
+        process.stdout.readline()
+        self.wait_for_bytes()
+        self.finish(process, 0)  # ends its standard input
+        self.assertEqual(self.check_serials("t.nettrace")[0], 0)
+
+    def test_a_command_gets_a_file_named_by_its_pid(self):
+        out, err = self.run_tool("collect", "--", HOST)
+        name, = [name for name in os.listdir(self.directory) if name.endswith(".nettrace")]
+        self.assertRegex(name, rf"^{os.path.basename(HOST)}_{out.strip()}_\d+_\d+\.nettrace$")
+        self.assertIn(name, err)
+
+
+if __name__ == "__main__":
+    unittest.main()
