@@ -15,7 +15,8 @@ class Child(ToolTest):
     def test_the_environment_asks_for_the_trace(self):
         self.write("sample", nettrace.sample())
         self.run_tool("collect", "--providers", "Shop:1:4", "--buffer", "17", "-o",
-                      "t{pid}.nettrace", "--", "sh", "-c", 'echo "$RINGPIPE_CONFIG" >config; echo "$RINGPIPE_OUTPUT" >output; '
+                      "t{pid}.nettrace", "--", "sh", "-c",
+                      'echo "$RINGPIPE_CONFIG" >config; echo "$RINGPIPE_OUTPUT" >output; '
                       'echo "$RINGPIPE_BUFFER_MB" >buffer; cp sample "t$$.nettrace"')
         self.assertEqual(self.read("config"), b"Shop:1:4\n")
         self.assertEqual(self.read("buffer"), b"17\n")
