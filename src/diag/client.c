@@ -82,13 +82,12 @@ void rp_client_close(struct rp_client *client)
 	char rest[1024];
 	int fd = client->fd;
 
-	/* Free before closed: a child forked in between must not close a number used again. */
-	rp_client_release(client);
 	for (size_t n = 0; n < REST_BYTES_MAX / sizeof(rest); n++) {
 		if (recv(fd, rest, sizeof(rest), MSG_DONTWAIT) <= 0)
 			break;
 	}
-	/* A child forked meanwhile may hold the connection, too: end it, do not just let go. */
+	/* A child forked earlier may hold the connection, too: end it, do not just let go. */
 	shutdown(fd, SHUT_RDWR);
 	close(fd);
+	rp_client_release(client);
 }

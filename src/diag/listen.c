@@ -32,7 +32,7 @@ int rp_listen_path(const char *directory, pid_t pid, uint64_t start_ticks,
 	return 0;
 }
 
-static int open_socket(void)
+int rp_listen_socket(void)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
@@ -45,7 +45,7 @@ static int open_socket(void)
  */
 static int remove_stale(const struct sockaddr_un *address)
 {
-	int fd = open_socket(), error;
+	int fd = rp_listen_socket(), error;
 
 	if (fd < 0)
 		return fd;
@@ -63,24 +63,24 @@ static int remove_stale(const struct sockaddr_un *address)
 static int bind_private(int fd, const struct sockaddr_un *address)
 {
 	struct stat file;
+	int r;
 
 	if (fchmod(fd, 0600) < 0 ||
 	    bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
 		return -errno;
-	if (lstat(address->sun_path, &file) < 0)
-		return -errno;
-	if ((file.st_mode & 07777) != 0600 && chmod(address->sun_path, 0600) < 0)
-		return -errno;
-	return 0;
+	if (lstat(address->sun_path, &file) == 0 &&
+	    ((file.st_mode & 07777) == 0600 || chmod(address->sun_path, 0600) == 0))
+		return 0;
+	r = -errno;
+	unlink(address->sun_path);
+	return r;
 }
 
-int rp_listen_open(const char *path, int *ret_fd)
+int rp_listen_at(int fd, const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = open_socket(), r;
+	int r;
 
-	if (fd < 0)
-		return fd;
 	memcpy(address.sun_path, path, strnlen(path, sizeof(address.sun_path) - 1));
 	r = bind_private(fd, &address);
 	if (r == -EADDRINUSE) {
@@ -88,14 +88,11 @@ int rp_listen_open(const char *path, int *ret_fd)
 		if (r == 0)
 			r = bind_private(fd, &address);
 	}
-	if (r == 0 && listen(fd, BACKLOG) < 0)
+	if (r == 0 && listen(fd, BACKLOG) < 0) {
 		r = -errno;
-	if (r < 0) {
-		close(fd);
-		return r;
+		unlink(path);
 	}
-	*ret_fd = fd;
-	return 0;
+	return r;
 }
 
 int rp_listen_accept(int listen_fd, int *ret_fd, pid_t *ret_peer)

@@ -15,13 +15,16 @@
 int rp_listen_path(const char *directory, pid_t pid, uint64_t start_ticks,
 		   char ret_path[sizeof(((struct sockaddr_un *)0)->sun_path)]);
 
+/* A stream socket, non-blocking and close-on-exec. Return: the descriptor or -errno. */
+int rp_listen_socket(void);
+
 /*
- * Makes a listening, non-blocking stream socket at `path`, of mode 0600 from the moment it exists,
- * whatever the umask. A file left behind by an earlier owner of the name is replaced.
+ * Lets the socket listen at `path`, with a file of mode 0600 from the moment it exists, whatever
+ * the umask. A file left behind by an earlier owner of the name is replaced.
  *
- * Return: 0; -EADDRINUSE: somebody listens there; what socket, bind and listen say.
+ * Return: 0; -EADDRINUSE: somebody listens there; what bind and listen say. No file is left then.
  */
-int rp_listen_open(const char *path, int *ret_fd);
+int rp_listen_at(int fd, const char *path);
 
 /*
  * Accepts a connection, non-blocking and close-on-exec. Those of other users than this process's

@@ -7,8 +7,8 @@
  * reply; when all slots are taken the oldest goes, if it has had GRACE_NS, and else the next is
  * left in the backlog until one has. With nobody connected epoll_wait() has no timeout.
  *
- * Everything a forked child must close is in `server`, each descriptor entered after it was opened
- * and taken out before it is closed: what the child finds there is never a number used again.
+ * A forked child closes the descriptors it finds in `server`. They come and go under fd_lock, which
+ * fork() takes, so the child finds all there are, and none whose number another thread has by now.
  */
 #include "diag/diag.h"
 
@@ -49,6 +49,9 @@ enum kind {
 	KIND_TRACE,
 };
 
+/* Never held across anything that waits. */
+static pthread_mutex_t fd_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static struct {
 	pthread_t thread;
 	bool started;
@@ -56,6 +59,8 @@ static struct {
 	int wake_fd;
 	int epoll_fd;
 	int listen_fd;
+	int accepted_fd;		/* on its way to a slot of clients */
+	bool bound;			/* path is our file */
 	unsigned int delay_ms;
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	char directory[sizeof(((struct sockaddr_un *)0)->sun_path)];
@@ -63,7 +68,7 @@ static struct {
 	uint64_t accept_after_ns;	/* 0: the listening socket is in the epoll set */
 	struct rp_trace_table traces;
 	struct rp_client clients[CLIENTS_MAX];
-} server = { .wake_fd = -1, .epoll_fd = -1, .listen_fd = -1 };
+} server = { .wake_fd = -1, .epoll_fd = -1, .listen_fd = -1, .accepted_fd = -1 };
 
 static int watch(int operation, int fd, uint32_t events, enum kind kind, size_t index)
 {
@@ -83,17 +88,17 @@ static void unwatch(int fd)
 
 static void take_out(int *fd)
 {
-	int closing = *fd;
-
+	if (*fd >= 0)
+		close(*fd);
 	*fd = -1;
-	if (closing >= 0)
-		close(closing);
 }
 
 static void drop_client(struct rp_client *client)
 {
 	unwatch(client->fd);
+	pthread_mutex_lock(&fd_lock);
 	rp_client_close(client);
+	pthread_mutex_unlock(&fd_lock);
 }
 
 static size_t client_index(const struct rp_client *client)
@@ -196,7 +201,10 @@ static void close_trace(struct rp_trace *trace)
 	uint64_t id = trace->id;
 
 	unwatch(trace->fd);
+	rp_trace_join(trace);
+	pthread_mutex_lock(&fd_lock);
 	rp_trace_close(trace);
+	pthread_mutex_unlock(&fd_lock);
 	for (size_t i = 0; i < CLIENTS_MAX; i++) {
 		struct rp_client *client = &server.clients[i];
 
@@ -259,19 +267,30 @@ static void resume_accepting(void)
 	watch(EPOLL_CTL_MOD, server.listen_fd, EPOLLIN, KIND_LISTEN, 0);
 }
 
-static void begin_client(struct rp_client *client, int fd, pid_t peer, uint64_t now)
+static int accept_client(pid_t *ret_peer)
+{
+	int r;
+
+	pthread_mutex_lock(&fd_lock);
+	r = rp_listen_accept(server.listen_fd, &server.accepted_fd, ret_peer);
+	pthread_mutex_unlock(&fd_lock);
+	return r;
+}
+
+static void begin_client(struct rp_client *client, pid_t peer, uint64_t now)
 {
 	if (client->fd >= 0)
 		drop_client(client);
 	*client = (struct rp_client){
-		.fd = fd,
+		.fd = server.accepted_fd,
 		.state = RP_CLIENT_ASKS,
 		.peer = peer,
 		.since_ns = now,
 		.deadline_ns = now + CLIENT_NS,
 	};
-	if (watch(EPOLL_CTL_ADD, fd, EPOLLIN, KIND_CLIENT, client_index(client)) < 0)
-		rp_client_close(client);
+	server.accepted_fd = -1;
+	if (watch(EPOLL_CTL_ADD, client->fd, EPOLLIN, KIND_CLIENT, client_index(client)) < 0)
+		drop_client(client);
 	else
 		serve_client(client, 0);	/* mostly the request is there already */
 }
@@ -282,15 +301,15 @@ static void accept_clients(void)
 		uint64_t now = rp_clock_monotonic_ns(), later;
 		struct rp_client *client = find_slot(now, &later);
 		pid_t peer;
-		int fd, r;
+		int r;
 
 		if (!client) {
 			pause_accepting(later);
 			return;
 		}
-		r = rp_listen_accept(server.listen_fd, &fd, &peer);
+		r = accept_client(&peer);
 		if (r == 0) {
-			begin_client(client, fd, peer, now);
+			begin_client(client, peer, now);
 		} else if (r == -EAGAIN) {
 			return;
 		} else if (r != -EACCES) {
@@ -374,24 +393,27 @@ static int open_server(void)
 	if (r < 0)
 		return r;
 	rp_process_make_cookie(server.cookie);
+	pthread_mutex_lock(&fd_lock);
 	server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (server.epoll_fd < 0)
-		return -errno;
+	server.listen_fd = rp_listen_socket();
+	pthread_mutex_unlock(&fd_lock);
 	r = watch(EPOLL_CTL_ADD, server.wake_fd, EPOLLIN, KIND_WAKE, 0);
 	if (r == 0)
-		r = rp_listen_open(server.path, &server.listen_fd);
+		r = rp_listen_at(server.listen_fd, server.path);
 	if (r < 0)
 		return r;
+	server.bound = true;
 	return watch(EPOLL_CTL_ADD, server.listen_fd, EPOLLIN, KIND_LISTEN, 0);
 }
 
 static void close_server(void)
 {
-	if (server.listen_fd >= 0) {
+	if (server.bound)
 		unlink(server.path);
-		unwatch(server.listen_fd);
-		take_out(&server.listen_fd);
-	}
+	unwatch(server.listen_fd);
+	pthread_mutex_lock(&fd_lock);
+	take_out(&server.listen_fd);
+	pthread_mutex_unlock(&fd_lock);
 	/* All are asked first: their last flushes go side by side. */
 	for (size_t i = 0; i < RP_SESSIONS_MAX; i++) {
 		if (server.traces.slots[i].id)
@@ -405,7 +427,9 @@ static void close_server(void)
 		if (server.clients[i].fd >= 0)
 			drop_client(&server.clients[i]);
 	}
+	pthread_mutex_lock(&fd_lock);
 	take_out(&server.epoll_fd);
+	pthread_mutex_unlock(&fd_lock);
 }
 
 static void *run(void *data)
@@ -428,6 +452,7 @@ static void init(unsigned int delay_ms)
 	memset(&server, 0, sizeof(server));
 	server.epoll_fd = -1;
 	server.listen_fd = -1;
+	server.accepted_fd = -1;
 	server.delay_ms = delay_ms;
 	/* Read here, by whoever starts us: the host may change its environment later. One that is
 	 * too long is kept as long as makes the path too long. */
@@ -437,12 +462,30 @@ static void init(unsigned int delay_ms)
 		server.clients[i].fd = -1;
 }
 
+static void lock_fds(void)
+{
+	pthread_mutex_lock(&fd_lock);
+}
+
+static void unlock_fds(void)
+{
+	pthread_mutex_unlock(&fd_lock);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(lock_fds, unlock_fds, unlock_fds);
+}
+
+/* Takes no lock: in a forked child it may come before unlock_fds(). */
 int rp_diag_start(unsigned int delay_ms)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int r;
 
 	if (server.started)
 		return 0;
+	pthread_once(&once, watch_forks);
 	init(delay_ms);
 	server.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (server.wake_fd < 0)
@@ -476,7 +519,7 @@ void rp_diag_stop(void)
 	limit.tv_sec += JOIN_SECONDS;
 	if (pthread_equal(server.thread, pthread_self()) ||
 	    pthread_timedjoin_np(server.thread, NULL, &limit) != 0) {
-		if (server.listen_fd >= 0)
+		if (server.bound)
 			unlink(server.path);
 		return;
 	}
@@ -491,6 +534,7 @@ void rp_diag_forget(void)
 	take_out(&server.listen_fd);
 	take_out(&server.epoll_fd);
 	take_out(&server.wake_fd);
+	take_out(&server.accepted_fd);
 	for (size_t i = 0; i < CLIENTS_MAX; i++)
 		take_out(&server.clients[i].fd);
 	for (size_t i = 0; i < RP_SESSIONS_MAX; i++)

@@ -144,14 +144,16 @@ struct rp_trace *rp_trace_next_ended(struct rp_trace_table *table)
 	return NULL;
 }
 
+void rp_trace_join(struct rp_trace *trace)
+{
+	rp_session_stop(trace->session, NULL);
+	trace->session = NULL;
+}
+
 void rp_trace_close(struct rp_trace *trace)
 {
-	int fd = trace->fd;
-
-	rp_session_stop(trace->session, NULL);
-	trace->fd = -1;
-	/* A child forked meanwhile may hold the connection, too: end it, do not just let go. */
-	shutdown(fd, SHUT_RDWR);
-	close(fd);
+	/* A child forked earlier may hold the connection, too: end it, do not just let go. */
+	shutdown(trace->fd, SHUT_RDWR);
+	close(trace->fd);
 	*trace = (struct rp_trace){ .fd = -1 };
 }

@@ -47,10 +47,10 @@ void rp_trace_finish(struct rp_trace *trace);
 /* A trace that has ended and was not yet closed, or NULL. */
 struct rp_trace *rp_trace_next_ended(struct rp_trace_table *table);
 
-/*
- * Gives the session back, waiting for it if it has not ended, ends the connection and frees the
- * slot. The caller has taken fd out of its epoll set.
- */
+/* Gives the session back, waiting for it if it has not ended. */
+void rp_trace_join(struct rp_trace *trace);
+
+/* After that, ends the connection, which is in no epoll set any more, and frees the slot. */
 void rp_trace_close(struct rp_trace *trace);
 
 #endif
