@@ -42,7 +42,7 @@ void rp_thread_init(void)
 
 	rp_thread_id_offset = 0;
 	if (where && where[0] == 32 && where[2] > 0 && where[2] < 4096 &&
-	    *(const uint32_t *)((const char *)pthread_self() + where[2]) == (uint32_t)gettid())
+	    *(const uint32_t *)((const char *)__builtin_thread_pointer() + where[2]) == (uint32_t)gettid())
 		rp_thread_id_offset = where[2];
 
 	/* The kernel keeps 128 MB between the main stack and other mappings, at least. */
@@ -55,7 +55,7 @@ static const void *own_stack;
 
 void rp_thread_learn_stack(void)
 {
-	const uint64_t *words = (const uint64_t *)pthread_self();
+	const uint64_t *words = (const uint64_t *)__builtin_thread_pointer();
 
 	if (rp_thread_stack_offset != 0 || !own_stack)
 		return;
@@ -96,7 +96,7 @@ int rp_thread_create(pthread_t *ret_thread, const char *name, void *(*run)(void 
 
 static bool stack_bounds(uint64_t *ret_low, uint64_t *ret_high)
 {
-	const uint64_t *pair = (const uint64_t *)((const char *)pthread_self() +
+	const uint64_t *pair = (const uint64_t *)((const char *)__builtin_thread_pointer() +
 						  rp_thread_stack_offset);
 
 	if (rp_thread_stack_offset == 0)

@@ -37,9 +37,10 @@ uint32_t rp_thread_id_slow(void);
 /* The calling thread's kernel id. Context: any, signal handlers included; right in a forked child. */
 static inline uint32_t rp_thread_id(void)
 {
-#if defined(__x86_64__) || defined(__aarch64__)
+#if defined(__x86_64__)
+	/* On x86-64 the thread pointer is the descriptor. */
 	if (__builtin_expect(rp_thread_id_offset != 0, 1))
-		return *(const volatile uint32_t *)((const char *)pthread_self() +
+		return *(const volatile uint32_t *)((const char *)__builtin_thread_pointer() +
 						    rp_thread_id_offset);
 #endif
 	return rp_thread_id_slow();

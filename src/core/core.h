@@ -144,8 +144,9 @@ struct rp_core {
 	uint64_t slots_used;		/* bit mask */
 	uint64_t generation;		/* of session slots */
 	uint64_t next_session_id;
-	uint64_t stack_slots;		/* slots whose session wants stacks, causal order */
-	uint64_t causal_slots;
+	uint64_t stack_slots;		/* slots whose session wants stacks */
+	uint64_t causal_slots;		/* … causal order */
+	uint64_t special_slots;		/* … any of these */
 
 	struct cds_hlist_head definitions[RP_DEF_BUCKETS];
 	struct rp_def **chunks[RP_DEF_CHUNKS];	/* by index; the drain thread reads without lock */

@@ -298,6 +298,7 @@ void rp_core_fork_child(void)
 	rp_core.slots_used = 0;
 	rp_core.stack_slots = 0;
 	rp_core.causal_slots = 0;
+	rp_core.special_slots = 0;
 	rp_core.drain_started = false;
 	rp_core.work = 0;
 	asleep = 0;

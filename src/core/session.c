@@ -190,6 +190,7 @@ static void put_on(struct rp_session *session)
 		rp_or_seq_cst(&rp_core.stack_slots, bit);
 	if (session->flags & RP_SESSION_CAUSAL)
 		rp_or_seq_cst(&rp_core.causal_slots, bit);
+	rp_or_seq_cst(&rp_core.special_slots, session->flags ? bit : 0);
 	rp_fence_heavy();
 	rp_session_switch(session, true);
 }
@@ -204,6 +205,7 @@ void rp_session_take_off(struct rp_session *session)
 	rp_session_switch(session, false);
 	rp_and_seq_cst(&rp_core.stack_slots, ~bit);
 	rp_and_seq_cst(&rp_core.causal_slots, ~bit);
+	rp_and_seq_cst(&rp_core.special_slots, ~bit);
 	rp_store_release(&slot->rings, NULL);
 	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
 		rp_store_release(&slot->fallback[i].ring, NULL);

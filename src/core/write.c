@@ -33,22 +33,24 @@ static uint64_t put_ids(struct rp_write *write, struct rp_guid ids[2])
 
 	rp_activity_get(&activity);
 	if (memcmp(&activity.id, &none, sizeof(none)) != 0) {
-		write->flags |= RP_RECORD_ACTIVITY;
+		write->thread_flags |= (uint64_t)RP_RECORD_ACTIVITY << 48;
 		memcpy(&ids[0], &activity.id, sizeof(none));
 		bytes = sizeof(none);
 	}
 	if (memcmp(&activity.related, &none, sizeof(none)) != 0) {
-		write->flags |= RP_RECORD_RELATED;
+		write->thread_flags |= (uint64_t)RP_RECORD_RELATED << 48;
 		memcpy((char *)ids + bytes, &activity.related, sizeof(none));
 		bytes += sizeof(none);
 	}
 	return bytes;
 }
 
-static void set_length(struct rp_write *write, uint64_t payload_bytes)
+static void set_length(struct rp_write *write, uint32_t event, uint64_t payload_bytes)
 {
-	write->length = (uint32_t)(RP_RECORD_HEAD + write->prefix_bytes + payload_bytes);
-	write->step = rp_record_step(write->length);
+	uint32_t length = (uint32_t)(RP_RECORD_HEAD + write->prefix_bytes + payload_bytes);
+
+	write->length_event = length | (uint64_t)event << 32;
+	write->step = rp_record_step(length);
 }
 
 static enum rp_write_result write_slot(struct rp_write *write, uint64_t payload_bytes)
@@ -78,8 +80,7 @@ static enum rp_write_result write_slot(struct rp_write *write, uint64_t payload_
 	return rp_slot_write_fallback(write);
 }
 
-/* Out of line, so that the usual event does not pay for the room of a stack. */
-static __attribute__((noinline)) enum rp_write_result
+static enum rp_write_result
 write_with_stack(struct rp_write *write, uint64_t payload_bytes, const void *frame)
 {
 	struct prefix prefix;
@@ -91,15 +92,35 @@ write_with_stack(struct rp_write *write, uint64_t payload_bytes, const void *fra
 	memcpy(&prefix, ids, id_bytes);
 	count = rp_thread_stack(frame, prefix.frames, RP_STACK_MAX);
 	memmove((char *)&prefix + id_bytes, prefix.frames, count * sizeof(uint64_t));
-	write->frames = (uint8_t)count;
+	write->thread_flags |= (uint64_t)count << 56;
 	write->prefix = &prefix;
 	write->prefix_bytes = id_bytes + count * sizeof(uint64_t);
-	set_length(write, payload_bytes);
+	set_length(write, write->length_event >> 32, payload_bytes);
 	result = write_slot(write, payload_bytes);
-	write->frames = 0;
+	write->thread_flags &= ~(0xffull << 56);
 	write->prefix = ids;
 	write->prefix_bytes = id_bytes;
-	set_length(write, payload_bytes);
+	set_length(write, write->length_event >> 32, payload_bytes);
+	return result;
+}
+
+/*
+ * For a session that asked for more than the event: a stack, causal order, or both. Out of line, so
+ * that the usual event does not pay for the room of a stack.
+ */
+static __attribute__((noinline)) enum rp_write_result
+write_special(struct rp_write *write, const struct rp_event *event, uint64_t payload_bytes,
+	      const void *frame)
+{
+	bool stack = (rp_load_relaxed(&rp_core.stack_slots) & write->bit) != 0;
+	enum rp_write_result result;
+
+	write->causal = (rp_load_relaxed(&rp_core.causal_slots) & write->bit) != 0;
+	if (stack && !(event->flags & RP_EVENT_NO_STACK))
+		result = write_with_stack(write, payload_bytes, frame);
+	else
+		result = write_slot(write, payload_bytes);
+	write->causal = 0;
 	return result;
 }
 
@@ -107,7 +128,7 @@ RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts
 			     unsigned int part_count)
 {
 	uint64_t slots = rp_load_relaxed(&event->enable) & RP_SESSION_BITS;
-	uint64_t payload_bytes = 0, stacks, causal;
+	uint64_t payload_bytes = 0, special;
 	struct rp_guid ids[2];
 	struct rp_write write;
 	int ret = 0;
@@ -122,31 +143,27 @@ RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts
 			payload_bytes += parts[i].size_bytes;
 	}
 	write.enable = &event->enable;
-	write.event = event->index;
-	write.thread = rp_thread_id();
-	write.processor = 0;
-	write.flags = 0;
-	write.frames = 0;
+	write.thread_flags = rp_thread_id();
 	write.prefix = ids;
 	write.prefix_bytes = 0;
 	write.parts = parts;
 	write.part_count = part_count;
 	write.index_offset = rp_rseq_index_offset;
 	write.above = 0;
+	write.causal = 0;
 	if (__builtin_expect(rp_activity_slots.any, 0))
 		write.prefix_bytes = put_ids(&write, ids);
-	set_length(&write, payload_bytes);
-	stacks = (event->flags & RP_EVENT_NO_STACK) ? 0 : rp_load_relaxed(&rp_core.stack_slots);
-	causal = rp_load_relaxed(&rp_core.causal_slots);
+	set_length(&write, event->index, payload_bytes);
+	special = rp_load_relaxed(&rp_core.special_slots);
 	do {
 		unsigned int slot = (unsigned int)__builtin_ctzll(slots);
 		enum rp_write_result result;
 
 		write.bit = 1ull << slot;
 		write.slot = &rp_slots[slot];
-		write.causal = (causal & write.bit) != 0;
-		if (__builtin_expect((stacks & write.bit) != 0, 0))
-			result = write_with_stack(&write, payload_bytes, __builtin_frame_address(0));
+		if (__builtin_expect((special & write.bit) != 0, 0))
+			result = write_special(&write, event, payload_bytes,
+					       __builtin_frame_address(0));
 		else
 			result = write_slot(&write, payload_bytes);
 		if (__builtin_expect(write.above, 0)) {

@@ -38,17 +38,13 @@ enum rp_write_result rp_slot_refuse(struct rp_write *write)
 
 static void copy_record(const struct rp_write *write, uint8_t *to)
 {
-	struct rp_record record = {
-		.length = write->length,
-		.event = write->event,
-		.ticks = rp_clock_ticks_ordered(),
-		.thread = write->thread,
-		.processor = (uint16_t)sched_getcpu(),	/* vDSO or rseq: no system call */
-		.flags = write->flags,
-		.frames = write->frames,
-	};
+	struct rp_record *record = (struct rp_record *)to;
+	uint64_t ticks = rp_clock_ticks_ordered();
 
-	memcpy(to, &record, RP_RECORD_HEAD);
+	memcpy(to, &write->length_event, 8);
+	memcpy(to + 8, &ticks, 8);
+	memcpy(to + 16, &write->thread_flags, 8);
+	record->processor = (uint16_t)sched_getcpu();	/* vDSO or rseq: no system call */
 	to += RP_RECORD_HEAD;
 	if (write->prefix_bytes)
 		memcpy(to, write->prefix, write->prefix_bytes);
@@ -79,7 +75,7 @@ static enum rp_write_result append(struct rp_write *write, struct rp_ring *ring)
 enum rp_write_result rp_slot_write_fallback(struct rp_write *write)
 {
 	struct rp_slot *slot = write->slot;
-	unsigned int start = write->thread % RP_FALLBACKS;
+	unsigned int start = (uint32_t)write->thread_flags % RP_FALLBACKS;
 	bool too_big = false;
 
 	for (unsigned int i = 0; i < RP_FALLBACKS; i++) {

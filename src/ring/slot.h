@@ -53,16 +53,18 @@ struct rp_slot {
 /* The table: RP_SLOTS of them, wiped in a forked child before any handler runs. */
 extern struct rp_slot *rp_slots;
 
-/* What one write puts into a ring; built once, used for each session that wants the event. */
+/*
+ * What one write puts into a ring; built once, used for each session that wants the event. The
+ * record's head is kept in the two words that are stored: built from parts in memory, the section's
+ * loads would wait for several stores each.
+ */
 struct rp_write {
 	const uint64_t *enable;
 	uint64_t bit;
 	struct rp_slot *slot;
 	uint64_t step;			/* bytes of ring it takes */
-	uint32_t length, event;		/* these two and the next four: the record's head */
-	uint32_t thread;
-	uint16_t processor;
-	uint8_t flags, frames;
+	uint64_t length_event;		/* bytes 0 to 7 of struct rp_record */
+	uint64_t thread_flags;		/* bytes 16 to 23, the processor still 0 */
 	const void *prefix;
 	uint64_t prefix_bytes;
 	const struct rp_part *parts;

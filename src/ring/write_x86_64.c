@@ -120,9 +120,9 @@ static inline int section_write(struct rp_write *write, struct rp_rseq_area *are
 		"andq %%r9, %%rdi\n\t"
 		"addq %c[r_data](%%r8), %%rdi\n\t"
 		/* head of the record */
-		"movq %c[w_length](%[write]), %%rax\n\t"
+		"movq %c[w_length_event](%[write]), %%rax\n\t"
 		"movq %%rax, (%%rdi)\n\t"
-		"movq %c[w_thread](%[write]), %%rax\n\t"
+		"movq %c[w_thread_flags](%[write]), %%rax\n\t"
 		"movq %%rax, 16(%%rdi)\n\t"
 		"movl %c[area_cpu](%[area]), %%eax\n\t"
 		"movw %%ax, 20(%%rdi)\n\t"
@@ -150,10 +150,28 @@ static inline int section_write(struct rp_write *write, struct rp_rseq_area *are
 		"12:\n\t"
 		"movq (%%r10), %%rsi\n\t"
 		"movq 8(%%r10), %%rcx\n\t"
+		"cmpq $64, %%rcx\n\t"
+		"ja 21f\n\t"
+		/*
+		 * A small part was stored a moment ago, field by field: a load wider than the
+		 * store it takes its bytes from would wait for the cache.
+		 */
+		"subq $8, %%rcx\n\t"
+		"jb 15f\n"
+		"22:\n\t"
+		"movq (%%rsi), %%rax\n\t"
+		"movq %%rax, (%%rdi)\n\t"
+		"addq $8, %%rsi\n\t"
+		"addq $8, %%rdi\n\t"
+		"subq $8, %%rcx\n\t"
+		"jae 22b\n\t"
+		"testb $7, %%cl\n\t"
+		"jz 18f\n\t"
+		"jmp 15f\n"
+		"21:\n\t"
 		"cmpq $512, %%rcx\n\t"
 		"ja 17f\n\t"
-		"subq $16, %%rcx\n\t"
-		"jb 14f\n"
+		"subq $16, %%rcx\n"
 		"13:\n\t"
 		"movups (%%rsi), %%xmm0\n\t"
 		"movups %%xmm0, (%%rdi)\n\t"
@@ -212,8 +230,10 @@ static inline int section_write(struct rp_write *write, struct rp_rseq_area *are
 		: "=&a"(result)
 		: [write] "r"(write), [area] "r"(area), OPERANDS,
 		  OFFSET(r_data, rp_ring, data), OFFSET(r_watermark, rp_ring, watermark),
-		  OFFSET(w_above, rp_write, above), OFFSET(w_length, rp_write, length),
-		  OFFSET(w_thread, rp_write, thread), OFFSET(w_prefix, rp_write, prefix),
+		  OFFSET(w_above, rp_write, above),
+		  OFFSET(w_length_event, rp_write, length_event),
+		  OFFSET(w_thread_flags, rp_write, thread_flags),
+		  OFFSET(w_prefix, rp_write, prefix),
 		  OFFSET(w_prefix_bytes, rp_write, prefix_bytes),
 		  OFFSET(w_parts, rp_write, parts), OFFSET(w_part_count, rp_write, part_count),
 		  OFFSET(w_causal, rp_write, causal)
