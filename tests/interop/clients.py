@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""The real clients that the interop tests use: dotnet-trace, and TraceEvent by way of TraceRead."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.environ["INTEROP_BUILD"]
+SKIPPED = 77
+
+sys.path.insert(0, os.path.join(ROOT, "examples", "shop"))
+
+
+def skip(reason):
+    print(f"SKIP: {reason}")
+    sys.exit(SKIPPED)
+
+
+def need(command, reason):
+    if not shutil.which(command):
+        skip(reason)
+
+
+def _made_by(script):
+    done = subprocess.run([os.path.join(ROOT, script), BUILD], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode == SKIPPED:
+        skip(f"{script}: the .NET SDK is not installed")
+    if done.returncode != 0:
+        sys.exit(f"{script} failed")
+    return done.stdout.strip().splitlines()[-1]
+
+
+def trace_read_command():
+    return ["dotnet", _made_by("tests/interop/build_dotnet.sh")]
+
+
+def dotnet_trace_command():
+    return _made_by("scripts/setup-dotnet")
+
+
+class Refused(Exception):
+    """TraceEvent's reason not to read a file."""
+
+
+class TraceRead:
+    """What TraceEvent makes of files."""
+
+    def __init__(self):
+        self.command = trace_read_command()
+
+    def lines(self, path, *options):
+        """Yields the rows of --dump or --stacks, the summary last."""
+        with subprocess.Popen([*self.command, *options, path], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            for line in process.stdout:
+                yield json.loads(line)
+            reason = process.stderr.read().decode()
+        if process.returncode != 0:
+            raise Refused(reason)
+
+    def summary(self, path):
+        return list(self.lines(path))[-1]
+
+    def events(self, path, *options):
+        """The rows as one list, and the summary."""
+        *rows, summary = self.lines(path, *(options or ["--dump"]))
+        return rows, summary
+
+
+def counts(summary, providers):
+    """(provider, id) -> how many."""
+    return {(kind["provider"], kind["id"]): kind["count"] for kind in summary["kinds"]
+            if kind["provider"] in providers}
+
+
+def told_losses(rows):
+    """What the EventsLost events of provider `ringpipe` sum up to."""
+    return sum(row["fields"]["count"] for row in rows
+               if row["provider"] == "ringpipe" and row["event"] == "EventsLost")
+
+
+class Scratch(unittest.TestCase):
+    """A test with a directory of its own."""
+
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="ringpipe-interop-")
+        self.addCleanup(shutil.rmtree, self.directory)
+
+    def path(self, name):
+        return os.path.join(self.directory, name)

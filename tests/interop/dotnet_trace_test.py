@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""dotnet-trace attaches to the shop under load; four witnesses count the same events.
+
+The shop's own books, its in-process listener, TraceEvent and `ringpipe report`. Environment:
+INTEROP_BUILD, SHOP, RINGPIPE.
+"""
+
+import os
+import subprocess
+import unittest
+
+import clients
+import drive
+
+SHOP = os.environ["SHOP"]
+RINGPIPE = os.environ["RINGPIPE"]
+LOAD_S = 3
+EVERYTHING = ",".join(f"{name}:ffffffffffffffff:5" for name in drive.PROVIDERS)
+
+
+class DotnetTrace(clients.Scratch):
+    @classmethod
+    def setUpClass(cls):
+        clients.need("wrk", "wrk is not installed")
+        cls.dotnet_trace = clients.dotnet_trace_command()
+        cls.trace_read = clients.TraceRead()
+
+    def collect(self, shop, trace, sessions, providers=EVERYTHING):
+        """Load strictly inside a collection. Returns what the shop offered in it, its last books."""
+        command = [self.dotnet_trace, "collect", "-p", str(shop.pid), "-o", trace,
+                   "--providers", providers]
+        with open(self.path("dotnet-trace.log"), "w+b") as log, \
+                drive.running(command, stdout=log, stderr=log) as collector:
+            shop.wait_for_sessions(sessions, [collector])
+            before = shop.stats()
+            drive.load(shop.url, LOAD_S)
+            after = shop.wait_until_quiet()
+            status = drive.interrupt(collector)
+            log.seek(0)
+            self.assertEqual(status, 0, log.read().decode(errors="replace"))
+        shop.wait_for_sessions(sessions - 1)
+        self.assertEqual(drive.books(shop.stats()), drive.books(after), "load outside the session")
+        offered = drive.difference(drive.books(before), drive.books(after))
+        self.assertGreater(min(offered[key] for key in offered if key != ("Shop-Storage", 3)), 1000)
+        return offered, after
+
+    def check_serials(self, rows, offered):
+        """Each serial once, none that was not drawn. Returns event -> how many are missing."""
+        serials = {key: [] for key in offered}
+        for row in rows:
+            if row["provider"] in drive.PROVIDERS:
+                serials[row["provider"], row["id"]].append(row["fields"]["serial"])
+        for key, seen in serials.items():
+            self.assertEqual(len(set(seen)), len(seen), f"{key}: a serial number twice")
+            self.assertTrue(not seen or max(seen) < offered[key], f"{key}: a number never drawn")
+        return {key: offered[key] - len(seen) for key, seen in serials.items()}
+
+    def check_requests(self, rows):
+        """Start and stop of a request carry one activity, and so does what happened between."""
+        paths, inside = {}, 0
+        for row in rows:
+            if (row["provider"], row["id"]) == ("Shop-Http", 1):
+                self.assertNotIn(row["activity"], (None, *paths))
+                paths[row["activity"]] = row["fields"]["path"]
+            elif (row["provider"], row["id"]) == ("Shop-Http", 2):
+                self.assertEqual(row["fields"]["path"], paths[row["activity"]])
+            elif row["provider"] == "Shop-Orders":
+                self.assertIn(paths[row["activity"]], ("/buy", "/order"))
+                inside += 1
+        self.assertGreater(inside, 0)
+
+    def test_four_witnesses_count_the_same(self):
+        trace = self.path("shop.nettrace")
+        with drive.shop(SHOP, "--db", self.path("shop.db"), "--listen") as shop:
+            offered, after = self.collect(shop, trace, 2)
+            self.assertEqual(sum(offered.values()), sum(drive.books(after).values()))
+
+            def heard():
+                stats = shop.stats()
+                far = stats["listener"]["delivered"] + stats["listener"]["lost"]
+                return far == sum(offered.values()) and stats
+            stats = drive.wait_for(heard, "the listener's last event", [shop.process])
+            self.assertEqual(drive.interrupt(shop.process), 0)
+        rows, summary = self.trace_read.events(trace)
+        missing = self.check_serials(rows, offered)
+        counted = clients.counts(summary, drive.PROVIDERS)
+        report = drive.report(RINGPIPE, trace)
+        told = {key: offered[key] - missing[key] for key in offered if offered[key]}
+        self.assertEqual(counted, told, "TraceEvent and the shop")
+        self.assertEqual(drive.report_counts(report), counted, "ringpipe report and TraceEvent")
+        self.assertEqual(summary["events_lost"], sum(missing.values()), "losses TraceEvent tells")
+        self.assertEqual(report["lost"], sum(missing.values()), "losses ringpipe report tells")
+        self.assertEqual(sum(drive.books(stats, "heard").values()), stats["listener"]["delivered"])
+        if stats["listener"]["lost"] == 0:
+            self.assertEqual(drive.books(stats, "heard"), offered, "the listener and the shop")
+        if summary["events_lost"] == 0:
+            self.check_requests(rows)
+
+    def test_keywords_and_levels_choose(self):
+        trace = self.path("chosen.nettrace")
+        with drive.shop(SHOP, "--db", self.path("shop.db")) as shop:
+            # orders but no rejections; requests; of storage what is not verbose
+            offered, _ = self.collect(shop, trace, 1,
+                                      "Shop-Orders:1:5,Shop-Http:1:4,Shop-Storage:ff:4")
+        summary = self.trace_read.summary(trace)
+        self.assertEqual(summary["events_lost"], 0)
+        self.assertEqual(clients.counts(summary, drive.PROVIDERS),
+                         {key: offered[key] for key in offered if offered[key] and
+                          key not in (("Shop-Orders", 2), ("Shop-Storage", 1))})
+
+    def test_ps_lists_the_shop(self):
+        with drive.shop(SHOP) as shop:
+            for command in ([self.dotnet_trace, "ps"], [RINGPIPE, "ps"]):
+                done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                      text=True, check=True, timeout=60)
+                self.assertRegex(done.stdout, rf"(?m)^\s*{shop.pid}\s+.*\bshop\b", command[0])
+
+
+if __name__ == "__main__":
+    unittest.main()

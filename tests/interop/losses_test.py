@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What TraceEvent says was lost is what was lost, counted by gaps in serial numbers.
+
+overload_host.c writes more than a session of 1 MB holds. Environment: INTEROP_BUILD, OVERLOAD_HOST,
+RINGPIPE.
+"""
+
+import json
+import os
+import subprocess
+import unittest
+
+import clients
+import drive
+
+HOST = os.environ["OVERLOAD_HOST"]
+EVENTS = 200000		# of each writer, at least
+
+
+class Losses(clients.Scratch):
+    def check(self, trace, writers):
+        """Four witnesses: gaps, TraceEvent, the EventsLost events, ringpipe's own reader."""
+        rows, summary = clients.TraceRead().events(trace)
+        arrived = [[] for _ in writers]
+        for row in rows:
+            if row["provider"] == "Overload-Host":
+                arrived[row["fields"]["writer"]].append(row["fields"]["serial"])
+        missing = 0
+        for serials, writer in zip(arrived, writers):
+            self.assertEqual(serials, sorted(set(serials)), "a thread's order, each once")
+            self.assertTrue(not serials or serials[-1] < writer["offered"])
+            self.assertEqual(writer["offered"] - len(serials), writer["refused"])
+            missing += writer["offered"] - len(serials)
+        self.assertGreater(missing, 0, "nothing was lost: no overload")
+        self.assertEqual(summary["events_lost"], missing, "TraceEvent")
+        self.assertEqual(clients.told_losses(rows), missing, "EventsLost events")
+        report = drive.report(os.environ["RINGPIPE"], trace)
+        self.assertEqual(report["lost"], missing, "ringpipe report")
+        self.assertEqual(sum(row["count"] for row in report["lost_by"]), missing)
+        return missing
+
+    def test_losses_of_an_own_session_are_told_exactly(self):
+        trace = self.path("own.nettrace")
+        done = subprocess.run([HOST, str(EVENTS), trace], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, check=True, timeout=300)
+        books = json.loads(done.stdout)
+        missing = self.check(trace, books["writers"])
+        self.assertEqual(books["lost"], missing)
+        self.assertEqual(books["delivered"] + missing,
+                         sum(writer["offered"] for writer in books["writers"]))
+
+    def test_losses_of_dotnet_trace_are_told_exactly(self):
+        trace = self.path("attached.nettrace")
+        dotnet_trace = clients.dotnet_trace_command()
+        with subprocess.Popen([HOST, str(EVENTS)], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE) as host:
+            try:
+                pid = int(host.stdout.readline())
+                command = [dotnet_trace, "collect", "-p", str(pid), "--buffersize", "1",
+                           "--providers", "Overload-Host:ffffffffffffffff:5", "-o", trace]
+                with drive.running(command, stdout=subprocess.DEVNULL) as collector:
+                    books = json.loads(host.stdout.readline())
+                    self.assertEqual(drive.interrupt(collector), 0)
+            finally:
+                host.stdin.close()
+        self.assertEqual(host.returncode, 0)
+        self.check(trace, books["writers"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * types_host FILE: writes every type of field, with values at its edges, into a trace of its own.
+ * types_test.py knows the values. Prints the session's figures as JSON.
+ */
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <ringpipe/ringpipe.h>
+
+#define TIME_NS 1700000000123456700ll		/* 2023-11-14T22:13:20.1234567Z */
+#define LONG_BYTES 16000
+
+RP_STRUCT(point, RP_I32(x), RP_I32(y));
+RP_STRUCT(box, RP_STRUCT_FIELD(point, corner), RP_U16(width), RP_BOOL(filled), RP_GUID(owner));
+
+RP_PROVIDER(types, "Types-Host");
+RP_EVENT(types, integers, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_I8(i8), RP_U8(u8), RP_I16(i16),
+	 RP_U16(u16), RP_I32(i32), RP_U32(u32), RP_I64(i64), RP_U64(u64));
+RP_EVENT(types, numbers, 2, RP_LEVEL_INFORMATIONAL, 0x1, RP_BOOL(truth), RP_CHAR(letter),
+	 RP_F32(f32), RP_F64(f64), RP_U8(mark));
+RP_EVENT(types, marks, 3, RP_LEVEL_INFORMATIONAL, 0x1, RP_POINTER(pointer), RP_GUID(guid),
+	 RP_TIME(time), RP_U8(mark));
+RP_EVENT(types, strings, 4, RP_LEVEL_INFORMATIONAL, 0x1, RP_STRING(utf8), RP_STRING16(utf16),
+	 RP_U32(mark));
+RP_EVENT(types, arrays, 5, RP_LEVEL_INFORMATIONAL, 0x1, RP_BLOB(blob), RP_ARRAY(U32, numbers),
+	 RP_ARRAY(F64, reals), RP_U8(mark));
+RP_EVENT(types, structs, 6, RP_LEVEL_INFORMATIONAL, 0x1, RP_STRUCT_FIELD(box, box), RP_U8(mark));
+RP_EVENT(types, struct_array, 7, RP_LEVEL_INFORMATIONAL, 0x1, RP_STRUCT_ARRAY(point, points),
+	 RP_U8(mark));
+RP_EVENT(types, traveller, 8, RP_LEVEL_INFORMATIONAL, 0x1, RP_U8(mark));
+RP_EVENT_EX(types, decorated, 9, 7, RP_LEVEL_CRITICAL, 42, "number {0}", 0x8000000000000001ull,
+	    RP_I32(number));
+RP_EVENT(types, bare, 10, RP_LEVEL_VERBOSE, 0);
+RP_EVENT(types, large, 11, RP_LEVEL_INFORMATIONAL, 0x1, RP_BLOB(blob));
+RP_EVENT_EX(types, trip_start, 12, 0, RP_LEVEL_INFORMATIONAL, RP_OPCODE_START, NULL, 0x1,
+	    RP_U8(mark));
+RP_EVENT_EX(types, trip_stop, 13, 0, RP_LEVEL_INFORMATIONAL, RP_OPCODE_STOP, NULL, 0x1,
+	    RP_U8(mark));
+
+static const struct rp_guid guid = {
+	{ 0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
+	  0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff },
+};
+
+static void write_scalars(void)
+{
+	types_integers(INT8_MIN, 0, INT16_MIN, 0, INT32_MIN, 0, INT64_MIN, 0);
+	types_integers(INT8_MAX, UINT8_MAX, INT16_MAX, UINT16_MAX, INT32_MAX, UINT32_MAX, INT64_MAX,
+		       UINT64_MAX);
+	types_integers(-1, 1, -2, 2, -3, 3, -4, 4);
+	types_numbers(true, 'A', 1.5f, -2.25, 200);
+	types_numbers(false, (char)0xe9, FLT_MAX, DBL_MIN, 201);
+	types_numbers(true, '\0', -FLT_TRUE_MIN, DBL_MAX, 202);
+	types_numbers(true, 'z', NAN, -INFINITY, 203);
+	types_marks((void *)0x7ffffffff123, &guid, TIME_NS, 200);
+	types_marks(NULL, NULL, 0, 201);
+	types_marks((void *)UINTPTR_MAX, &guid, -1000000000, 202);
+}
+
+static void write_strings(void)
+{
+	static char long8[LONG_BYTES + 1];
+	static rp_char16 long16[LONG_BYTES + 1];
+
+	memset(long8, 'x', LONG_BYTES);
+	for (int i = 0; i < LONG_BYTES; i++)
+		long16[i] = 0x4e00;
+	types_strings("plain", u"plain", 1);
+	types_strings("", u"", 2);
+	types_strings(NULL, NULL, 3);
+	types_strings("Grüße 🛒𝄞", u"Grüße 🛒𝄞", 4);
+	types_strings(long8, long16, 5);
+	types_strings("a\xff" "b\xc3", u"b", 6);
+}
+
+static void write_arrays(void)
+{
+	static const uint8_t blob[] = { 0, 1, 0x7f, 0x80, 0xff };
+	static const uint32_t numbers[] = { 0, 1, UINT32_MAX };
+	static const double reals[] = { 0.5, -1e300 };
+	static const struct point points[] = { { 1, -1 }, { INT32_MAX, INT32_MIN } };
+	static const struct box box = { { -5, 6 }, 65535, true, guid };
+
+	types_arrays(blob, sizeof(blob), numbers, 3, reals, 2, 200);
+	types_arrays(NULL, 0, NULL, 0, NULL, 0, 201);
+	types_structs(&box, 200);
+	types_structs(NULL, 201);
+	types_struct_array(points, 2, 200);
+	types_struct_array(NULL, 0, 201);
+}
+
+static void write_activities(void)
+{
+	struct rp_activity before, outer;
+	struct rp_activity known = { guid, { { 1, 2, 3, 4, 5, 6, 7, 8 } } };
+
+	rp_activity_get(&before);
+	types_traveller(1);
+	rp_activity_set(&known);
+	types_traveller(2);
+	rp_activity_begin(&outer);
+	types_trip_start(3);
+	types_trip_stop(4);
+	rp_activity_end(&outer);
+	types_traveller(5);
+	rp_activity_set(&before);
+	types_traveller(6);
+}
+
+/* The largest payload there can be, and one byte more. */
+static int write_large(void)
+{
+	static uint8_t bytes[RP_PAYLOAD_MAX];
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * 7);
+	if (types_large(bytes, RP_PAYLOAD_MAX - 2) != 0)
+		return 1;
+	return types_large(bytes, RP_PAYLOAD_MAX - 1) == -EMSGSIZE ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct rp_session_provider provider = {
+		.size = sizeof(provider), .level = 5, .name = "Types-Host", .keywords = ~0ull,
+	};
+	struct rp_session_options options = {
+		.size = sizeof(options), .providers = &provider, .provider_count = 1,
+	};
+	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session *session;
+	int ret, large = 0;
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: types_host FILE\n");
+		return 2;
+	}
+	options.output_path = argv[1];
+	ret = rp_session_start(&options, &session);
+	if (ret == 0) {
+		write_scalars();
+		write_strings();
+		write_arrays();
+		write_activities();
+		types_decorated(-7);
+		types_bare();
+		large = write_large();
+		ret = rp_session_stop(session, &stats);
+	}
+	if (ret < 0) {
+		fprintf(stderr, "types_host: %s\n", strerror(-ret));
+		return 1;
+	}
+	printf("{\"delivered\":%llu,\"lost\":%llu,\"too_big\":%llu}\n",
+	       (unsigned long long)stats.delivered, (unsigned long long)stats.lost,
+	       (unsigned long long)stats.lost_by[RP_LOSS_TOO_BIG]);
+	return large;
+}
