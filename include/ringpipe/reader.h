@@ -18,7 +18,7 @@ RP_BEGIN_DECLS
 
 struct rp_reader;
 
-/* About the recording as a whole. Set size first. */
+/* About the recording as a whole. Set size first (0 means this version's). */
 struct rp_reader_info {
 	uint32_t size;
 	uint32_t process_id;
@@ -30,8 +30,11 @@ struct rp_reader_info {
 };
 
 /*
- * A field as the file describes it. `type` is one of RP_TYPE_*: what nettrace stores differently is
- * told in `wire_bytes` (a bool of 4 bytes, a char of 2); strings are STRING16 (V4).
+ * A field as the file describes it. `type` is one of RP_TYPE_*; the payload has it as nettrace V4
+ * stores it: a bool in 4 bytes, a char in 2, strings in UTF-16, a time in units of 100 ns since
+ * 1601-01-01 UTC, a GUID with its first three groups little-endian. A type that only nettrace has
+ * (decimal) is RP_TYPE_NONE: `wire_bytes` of nobody's business. Fields this cannot express (arrays of
+ * arrays) leave their event without any.
  */
 struct rp_reader_field {
 	const char *name;
@@ -58,7 +61,7 @@ struct rp_reader_type {
 	void *user;			/* the caller's, NULL at first */
 };
 
-/* One event. Pointers are valid until the next call. */
+/* One event. Set size first (0 means this version's). Pointers are valid until the next call. */
 struct rp_reader_event {
 	uint32_t size;
 	uint32_t sequence;		/* the thread's number for it */
@@ -75,7 +78,7 @@ struct rp_reader_event {
 	size_t payload_bytes;
 };
 
-/* What was read so far. Set size first. */
+/* What was read so far. Set size first (0 means this version's). */
 struct rp_reader_stats {
 	uint32_t size;
 	uint32_t ended;			/* 1: the end of the stream was seen */

@@ -213,7 +213,9 @@ size_t rp_plan_bound(const struct rp_plan *plan, size_t payload_bytes)
 		return plan->min_bytes;
 	if (payload_bytes > RP_WIRE_PAYLOAD_MAX)
 		return RP_WIRE_PAYLOAD_MAX;
-	bound = plan->kind == RP_PLAN_VERBATIM ? payload_bytes : 4 * payload_bytes + plan->min_bytes;
+	bound = payload_bytes;
+	if (plan->kind == RP_PLAN_CONVERT)
+		bound = 4 * payload_bytes + plan->min_bytes;
 	return bound < RP_WIRE_PAYLOAD_MAX ? bound : RP_WIRE_PAYLOAD_MAX;
 }
 

@@ -25,8 +25,8 @@ struct rp_plan {
 };
 
 /*
- * Return: 0; -EINVAL: a type no field may have, structs nested too deep, an array of variable-size or
- * empty elements; -EMSGSIZE: even empty it is longer than the format holds; -ENOMEM.
+ * Return: 0; -EINVAL: a type no field may have, structs nested too deep, an array of variable-size
+ * or empty elements; -EMSGSIZE: even empty it is longer than the format holds; -ENOMEM.
  */
 int rp_plan_make(struct rp_plan *plan, const struct rp_field *fields, size_t field_count);
 void rp_plan_fini(struct rp_plan *plan);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading bytes nobody has checked: every getter advances through rp_cursor_take(), so the bounds are
- * tested in one place. All return 0 or -EBADMSG (too few bytes, or a value no format allows).
+ * Reading bytes nobody has checked: every getter advances through rp_cursor_take(), so the bounds
+ * are tested in one place. All return 0 or -EBADMSG (too few bytes, or a value no format allows).
  */
 #ifndef RP_NETTRACE_CURSOR_H
 #define RP_NETTRACE_CURSOR_H

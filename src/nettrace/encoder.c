@@ -2,11 +2,11 @@
 #include "nettrace/encoder.h"
 
 #include <assert.h>
-#include <time.h>
 
 #include "nettrace/convert.h"
 #include "nettrace/format.h"
 #include "nettrace/metadata.h"
+#include "nettrace/objects.h"
 #include "nettrace/outbuf.h"
 #include "nettrace/stacks.h"
 #include "nettrace/threads.h"
@@ -14,9 +14,6 @@
 /* A block holds one event of the largest size and is closed when the next might not fit. */
 #define BLOCK_BYTES (96u << 10)
 #define EVENT_HEADER_MAX 96u
-
-/* An object around its content: tags, versions, name, block size, padding, end tag. */
-#define OBJECT_BYTES 64u
 
 /* A larger output buffer than this is given back once it is empty. */
 #define OUTPUT_KEEP_BYTES (8u << 20)
@@ -59,9 +56,7 @@ struct rp_encoder {
 	struct rp_thread_slot *thread;	/* of the event before */
 	struct rp_stack_set stacks;
 	struct rp_outbuf metadata;	/* content of the MetadataBlock, or empty */
-	struct rp_outbuf output;
-	size_t output_head;		/* consumed */
-	uint64_t stream_offset;		/* of the end of the output */
+	struct rp_object_stream stream;
 	uint64_t finished_events;	/* in the output, not yet told */
 	uint64_t last_ns;
 	uint64_t lost;			/* told */
@@ -80,114 +75,6 @@ static uint8_t *put_varint(uint8_t *p, uint64_t value)
 	return p;
 }
 
-static void put(struct rp_encoder *encoder, const void *bytes, size_t size)
-{
-	memcpy(encoder->output.bytes + encoder->output.size, bytes, size);
-	encoder->output.size += size;
-	encoder->stream_offset += size;
-}
-
-static void put_u32(struct rp_encoder *encoder, uint32_t value)
-{
-	put(encoder, &value, sizeof(value));
-}
-
-static void put_u64(struct rp_encoder *encoder, uint64_t value)
-{
-	put(encoder, &value, sizeof(value));
-}
-
-/* All the room a step needs is taken first: it happens whole or not at all. */
-static int reserve(struct rp_encoder *encoder, size_t size)
-{
-	struct rp_outbuf *output = &encoder->output;
-
-	if (encoder->output_head && output->capacity - output->size < size) {
-		memmove(output->bytes, output->bytes + encoder->output_head,
-			output->size - encoder->output_head);
-		output->size -= encoder->output_head;
-		encoder->output_head = 0;
-	}
-	return rp_outbuf_reserve(output, size);
-}
-
-static void begin_object(struct rp_encoder *encoder, const char *name, uint32_t version)
-{
-	static const uint8_t begin[] = { RP_TAG_BEGIN, RP_TAG_BEGIN, RP_TAG_NULL };
-	static const uint8_t end[] = { RP_TAG_END };
-
-	put(encoder, begin, sizeof(begin));
-	put_u32(encoder, version);
-	put_u32(encoder, version);
-	put_u32(encoder, strlen(name));
-	put(encoder, name, strlen(name));
-	put(encoder, end, sizeof(end));
-}
-
-static void end_object(struct rp_encoder *encoder)
-{
-	static const uint8_t end[] = { RP_TAG_END };
-
-	put(encoder, end, sizeof(end));
-}
-
-static void begin_block(struct rp_encoder *encoder, const char *name, uint32_t size)
-{
-	static const uint8_t padding[4];
-
-	begin_object(encoder, name, RP_BLOCK_VERSION);
-	put_u32(encoder, size);
-	put(encoder, padding, -encoder->stream_offset & 3);
-}
-
-static void put_block(struct rp_encoder *encoder, const char *name, const void *content, size_t size)
-{
-	begin_block(encoder, name, size);
-	put(encoder, content, size);
-	end_object(encoder);
-}
-
-static void put_utc(struct rp_encoder *encoder, int64_t utc_ns)
-{
-	time_t seconds = utc_ns / 1000000000 - (utc_ns % 1000000000 < 0);
-	int64_t ns = utc_ns - (int64_t)seconds * 1000000000;
-	struct tm tm;
-	uint16_t fields[8] = { 0 };
-
-	if (gmtime_r(&seconds, &tm)) {
-		fields[0] = tm.tm_year + 1900;
-		fields[1] = tm.tm_mon + 1;
-		fields[2] = tm.tm_wday;
-		fields[3] = tm.tm_mday;
-		fields[4] = tm.tm_hour;
-		fields[5] = tm.tm_min;
-		fields[6] = tm.tm_sec;
-		fields[7] = ns / 1000000;
-	}
-	put(encoder, fields, sizeof(fields));
-}
-
-static int put_head(struct rp_encoder *encoder, const struct rp_encoder_info *info)
-{
-	int ret = reserve(encoder, 256);
-
-	if (ret < 0)
-		return ret;
-	put(encoder, RP_NETTRACE_MAGIC, strlen(RP_NETTRACE_MAGIC));
-	put_u32(encoder, strlen(RP_NETTRACE_SERIALIZER));
-	put(encoder, RP_NETTRACE_SERIALIZER, strlen(RP_NETTRACE_SERIALIZER));
-	begin_object(encoder, "Trace", RP_TRACE_VERSION);
-	put_utc(encoder, info->start_utc_ns);
-	put_u64(encoder, info->start_ns);
-	put_u64(encoder, 1000000000);
-	put_u32(encoder, 8);
-	put_u32(encoder, info->process_id);
-	put_u32(encoder, info->processors);
-	put_u32(encoder, 1000000);	/* sampling interval: what the .NET runtime says */
-	end_object(encoder);
-	return 0;
-}
-
 int rp_encoder_create(const struct rp_encoder_info *info, struct rp_encoder **ret_encoder)
 {
 	struct rp_encoder *encoder = calloc(1, sizeof(*encoder));
@@ -198,7 +85,7 @@ int rp_encoder_create(const struct rp_encoder_info *info, struct rp_encoder **re
 	encoder->last_ns = info->start_ns;
 	encoder->block_used = RP_BLOCK_HEADER_BYTES;
 	encoder->block = malloc(BLOCK_BYTES);
-	if (!encoder->block || put_head(encoder, info) < 0) {
+	if (!encoder->block || rp_object_stream_put_head(&encoder->stream, info) < 0) {
 		rp_encoder_destroy(encoder);
 		return -ENOMEM;
 	}
@@ -226,7 +113,7 @@ void rp_encoder_destroy(struct rp_encoder *encoder)
 	rp_thread_table_fini(&encoder->threads);
 	rp_stack_set_fini(&encoder->stacks);
 	rp_outbuf_fini(&encoder->metadata);
-	rp_outbuf_fini(&encoder->output);
+	rp_outbuf_fini(&encoder->stream.output);
 	free(encoder);
 }
 
@@ -292,7 +179,8 @@ static int tell_type(struct rp_encoder *encoder, struct rp_encoder_event_type *t
 	p = put_varint(p, metadata->size ? 0 : encoder->last_ns);
 	/* A blob without flag RP_EVENT_METADATA has id 0, which is what makes it a definition. */
 	p = put_varint(p, type->blob.size);
-	if (rp_outbuf_reserve(metadata, RP_BLOCK_HEADER_BYTES + sizeof(header) + type->blob.size) < 0)
+	if (rp_outbuf_reserve(metadata,
+			      RP_BLOCK_HEADER_BYTES + sizeof(header) + type->blob.size) < 0)
 		return -ENOMEM;
 	if (!metadata->size) {
 		put_block_header(metadata->bytes, encoder->last_ns, encoder->last_ns);
@@ -308,21 +196,25 @@ static int tell_type(struct rp_encoder *encoder, struct rp_encoder_event_type *t
 /* Metadata before stacks before the events that refer to them. */
 static int close_block(struct rp_encoder *encoder)
 {
-	int ret = reserve(encoder, encoder->metadata.size + encoder->stacks.content.size +
-			  encoder->block_used + 3 * OBJECT_BYTES);
+	struct rp_object_stream *stream = &encoder->stream;
+	int ret = rp_object_stream_reserve(stream, encoder->metadata.size +
+					   encoder->stacks.content.size + encoder->block_used +
+					   3 * RP_OBJECT_BYTES);
 
 	if (ret < 0)
 		return ret;
 	if (encoder->metadata.size)
-		put_block(encoder, "MetadataBlock", encoder->metadata.bytes, encoder->metadata.size);
+		rp_object_stream_put_block(stream, "MetadataBlock", encoder->metadata.bytes,
+					   encoder->metadata.size);
 	encoder->metadata.size = 0;
 	if (encoder->stacks.count)
-		put_block(encoder, "StackBlock", encoder->stacks.content.bytes,
-			  encoder->stacks.content.size);
+		rp_object_stream_put_block(stream, "StackBlock", encoder->stacks.content.bytes,
+					   encoder->stacks.content.size);
 	rp_stack_set_next(&encoder->stacks, false);
 	if (encoder->block_events) {
 		put_block_header(encoder->block, encoder->block_first_ns, encoder->last_ns);
-		put_block(encoder, "EventBlock", encoder->block, encoder->block_used);
+		rp_object_stream_put_block(stream, "EventBlock", encoder->block,
+					   encoder->block_used);
 	}
 	encoder->finished_events += encoder->block_events;
 	encoder->block_events = 0;
@@ -466,8 +358,8 @@ static void put_marked_threads(struct rp_encoder *encoder)
 			continue;
 		slot->marked = 0;
 		threads->marked--;
-		put_u64(encoder, slot->thread);
-		put_u32(encoder, slot->sequence);
+		rp_object_stream_put_u64(&encoder->stream, slot->thread);
+		rp_object_stream_put_u32(&encoder->stream, slot->sequence);
 	}
 }
 
@@ -491,14 +383,14 @@ static void put_lost(struct rp_encoder *encoder, uint64_t lost)
 		uint64_t told = encoder->lost % LOST_STEP;
 		uint64_t step = lost > encoder->lost ? lost - encoder->lost : 0;
 
-		put_u64(encoder, thread);
-		put_u32(encoder, 1 + told);
+		rp_object_stream_put_u64(&encoder->stream, thread);
+		rp_object_stream_put_u32(&encoder->stream, 1 + told);
 		if (!step)
 			break;
 		if (step > LOST_STEP - told)
 			step = LOST_STEP - told;
-		put_u64(encoder, thread);
-		put_u32(encoder, 1 + told + step);
+		rp_object_stream_put_u64(&encoder->stream, thread);
+		rp_object_stream_put_u32(&encoder->stream, 1 + told + step);
 		encoder->lost += step;
 	} while (encoder->lost < lost);
 }
@@ -513,15 +405,15 @@ int rp_encoder_sequence_point(struct rp_encoder *encoder, uint64_t time_ns, uint
 		return -ENOMEM;
 	ret = close_block(encoder);
 	if (!ret)
-		ret = reserve(encoder, size + OBJECT_BYTES);
+		ret = rp_object_stream_reserve(&encoder->stream, size + RP_OBJECT_BYTES);
 	if (ret < 0)
 		return ret;
-	begin_block(encoder, "SPBlock", size);
-	put_u64(encoder, time_ns);
-	put_u32(encoder, count);
+	rp_object_stream_begin_block(&encoder->stream, "SPBlock", size);
+	rp_object_stream_put_u64(&encoder->stream, time_ns);
+	rp_object_stream_put_u32(&encoder->stream, count);
 	put_marked_threads(encoder);
 	put_lost(encoder, lost);
-	end_object(encoder);
+	rp_object_stream_end_block(&encoder->stream);
 	rp_stack_set_next(&encoder->stacks, true);
 	return 0;
 }
@@ -537,10 +429,10 @@ int rp_encoder_end(struct rp_encoder *encoder)
 	int ret = close_block(encoder);
 
 	if (!ret)
-		ret = reserve(encoder, sizeof(end));
+		ret = rp_object_stream_reserve(&encoder->stream, sizeof(end));
 	if (ret < 0)
 		return ret;
-	put(encoder, end, sizeof(end));
+	rp_object_stream_put(&encoder->stream, end, sizeof(end));
 	return 0;
 }
 
@@ -551,10 +443,10 @@ int rp_encoder_cut(struct rp_encoder *encoder, uint64_t stream_offset, uint64_t 
 
 	if (ret < 0)
 		return ret;
-	encoder->output.size = 0;
-	encoder->output_head = 0;
+	encoder->stream.output.size = 0;
+	encoder->stream.head = 0;
 	encoder->finished_events = 0;
-	encoder->stream_offset = stream_offset;
+	encoder->stream.offset = stream_offset;
 	/* The numbers of threads count what is cut off, which `lost` tells. */
 	for (size_t i = 0; i < encoder->threads.capacity; i++)
 		encoder->threads.slots[i].marked = 0;
@@ -566,29 +458,29 @@ int rp_encoder_cut(struct rp_encoder *encoder, uint64_t stream_offset, uint64_t 
 
 const void *rp_encoder_output(struct rp_encoder *encoder, size_t *ret_size, uint64_t *ret_events)
 {
-	*ret_size = encoder->output.size - encoder->output_head;
+	*ret_size = encoder->stream.output.size - encoder->stream.head;
 	if (ret_events) {
 		*ret_events = encoder->finished_events;
 		encoder->finished_events = 0;
 	}
-	return encoder->output.bytes + encoder->output_head;
+	return encoder->stream.output.bytes + encoder->stream.head;
 }
 
 void rp_encoder_consume(struct rp_encoder *encoder, size_t size)
 {
-	assert(size <= encoder->output.size - encoder->output_head);
-	encoder->output_head += size;
-	if (encoder->output_head < encoder->output.size)
+	assert(size <= encoder->stream.output.size - encoder->stream.head);
+	encoder->stream.head += size;
+	if (encoder->stream.head < encoder->stream.output.size)
 		return;
-	encoder->output_head = 0;
-	encoder->output.size = 0;
-	if (encoder->output.capacity > OUTPUT_KEEP_BYTES)
-		rp_outbuf_fini(&encoder->output);
+	encoder->stream.head = 0;
+	encoder->stream.output.size = 0;
+	if (encoder->stream.output.capacity > OUTPUT_KEEP_BYTES)
+		rp_outbuf_fini(&encoder->stream.output);
 }
 
 size_t rp_encoder_memory(const struct rp_encoder *encoder)
 {
-	size_t bytes = sizeof(*encoder) + BLOCK_BYTES + encoder->output.capacity +
+	size_t bytes = sizeof(*encoder) + BLOCK_BYTES + encoder->stream.output.capacity +
 		encoder->metadata.capacity + rp_stack_set_memory(&encoder->stacks) +
 		encoder->threads.capacity * sizeof(*encoder->threads.slots) +
 		encoder->type_capacity * sizeof(*encoder->types);

@@ -40,7 +40,7 @@ struct rp_encoder_event {
 	const uint64_t *frames;		/* unaligned is fine */
 	const struct rp_guid *activity;	/* or NULL */
 	const struct rp_guid *related_activity;
-	const void *payload;		/* as types.h lays it out; what is missing at its end reads as zeros */
+	const void *payload;		/* as types.h lays it out; what is missing is zero */
 	size_t payload_bytes;
 };
 
@@ -53,7 +53,8 @@ void rp_encoder_destroy(struct rp_encoder *encoder);
  * The type lives as long as the encoder.
  *
  * Return: 0; -EINVAL: a field's type is none, structs nest deeper than 16, an array's elements are
- * empty or of variable size; -EMSGSIZE: even with all strings empty a payload would not fit; -ENOMEM.
+ * empty or of variable size; -EMSGSIZE: even with all strings empty a payload would not fit;
+ * -ENOMEM.
  */
 int rp_encoder_define(struct rp_encoder *encoder, const struct rp_encoder_definition *definition,
 		      struct rp_encoder_event_type **ret_type);
@@ -79,17 +80,17 @@ int rp_encoder_flush(struct rp_encoder *encoder);
 int rp_encoder_end(struct rp_encoder *encoder);
 
 /*
- * Ends a stream whose output could not be written past `stream_offset`, which is the end of a block:
- * what was encoded since is dropped, and the output is a sequence point and the end of the stream, to
- * stand at that offset. `lost_before` is what the sequence points up to there told, `lost` the truth
- * now, dropped events included. Nothing may follow. -ENOMEM.
+ * Ends a stream whose output could not be written past `stream_offset`, which is the end of a
+ * block: what was encoded since is dropped, and the output is a sequence point and the end of the
+ * stream, to stand at that offset. `lost_before` is what the sequence points up to there told,
+ * `lost` the truth now, dropped events included. Nothing may follow. -ENOMEM.
  */
 int rp_encoder_cut(struct rp_encoder *encoder, uint64_t stream_offset, uint64_t time_ns,
 		   uint64_t lost_before, uint64_t lost);
 
 /*
- * The finished bytes not yet consumed, whole blocks only. `ret_events` (unless NULL): how many events
- * are among them and were not told by an earlier call.
+ * The finished bytes not yet consumed, whole blocks only. `ret_events` (unless NULL): how many
+ * events are among them and were not told by an earlier call.
  */
 const void *rp_encoder_output(struct rp_encoder *encoder, size_t *ret_size, uint64_t *ret_events);
 void rp_encoder_consume(struct rp_encoder *encoder, size_t size);

@@ -27,7 +27,8 @@ int rp_wire_block_header(struct rp_cursor *block, bool *ret_compressed);
 
 /*
  * The next event of a block. `event` is zero for a block's first and holds the one before for all
- * others. `block_start` is where padding counts from. -EBADMSG, and `event` is then no use any more.
+ * others. `block_start` is where padding counts from. -EBADMSG, and `event` is then no use any
+ * more.
  */
 int rp_wire_event_take(struct rp_cursor *block, const uint8_t *block_start, bool compressed,
 		       struct rp_wire_event *event, struct rp_cursor *ret_payload);

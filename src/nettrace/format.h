@@ -38,7 +38,7 @@ enum rp_nettrace_tag {
 /* The flag byte of a compressed event header; what it announces follows in this order. */
 enum rp_event_flag {
 	RP_EVENT_METADATA = 1,		/* varu32 */
-	RP_EVENT_CAPTURE = 2,		/* varu32 step of the number less 1, varu64 thread, varu32 cpu */
+	RP_EVENT_CAPTURE = 2,		/* varu32 number's step - 1, varu64 thread, varu32 cpu */
 	RP_EVENT_THREAD = 4,		/* varu64 */
 	RP_EVENT_STACK = 8,		/* varu32; after it always varu64, the time step */
 	RP_EVENT_ACTIVITY = 16,		/* GUID */
@@ -75,8 +75,11 @@ enum rp_wire_type {
 	RP_WIRE_ARRAY = 19,		/* u16 count; in V2 fields only */
 };
 
-/* TraceEvent keeps a payload's size in 16 bits: one byte more would read as empty. */
-#define RP_WIRE_PAYLOAD_MAX 65535u
+/*
+ * TraceEvent keeps a payload's size in 16 bits: 65,536 bytes would read as none. And its TraceLog
+ * (4.0.0) cannot read a file with an event of more than 65,436 bytes at all.
+ */
+#define RP_WIRE_PAYLOAD_MAX 65400u
 
 /* 1970-01-01 in units of 100 ns since 1601-01-01. */
 #define RP_WIRE_TIME_1970 116444736000000000LL

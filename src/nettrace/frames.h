@@ -14,8 +14,8 @@ struct rp_frame_index {
 /*
  * Takes over a StackBlock's content.
  *
- * Return: 0; -EBADMSG: damaged, or ids go back; -E2BIG: more stacks between two sequence points than
- * a reader should hold; -ENOMEM.
+ * Return: 0; -EBADMSG: damaged, or ids go back; -E2BIG: more stacks between two sequence points
+ * than a reader should hold; -ENOMEM.
  */
 int rp_frame_index_add(struct rp_frame_index *index, struct rp_cursor block);
 

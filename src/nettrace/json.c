@@ -105,7 +105,7 @@ static void print_guid(struct printer *p, const uint8_t *wire)
 	rp_guid_swap(wire, bytes);
 	putc('"', p->stream);
 	for (int i = 0; i < 16; i++)
-		fprintf(p->stream, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", bytes[i]);
+		fprintf(p->stream, i >= 4 && i <= 10 && !(i & 1) ? "-%02x" : "%02x", bytes[i]);
 	putc('"', p->stream);
 }
 
@@ -126,8 +126,8 @@ static void print_time(struct printer *p, int64_t ticks)
 
 	year += 1600 + 400 * era + (month >= 10);
 	month += month < 10 ? 3 : -9;
-	fprintf(p->stream, "\"%04" PRId64 "-%02d-%02dT%02d:%02d:%02d.%07dZ\"", year, (int)month, day,
-		(int)(of_day / 3600), (int)(of_day / 60 % 60), (int)(of_day % 60),
+	fprintf(p->stream, "\"%04" PRId64 "-%02d-%02dT%02d:%02d:%02d.%07dZ\"", year, (int)month,
+		day, (int)(of_day / 3600), (int)(of_day / 60 % 60), (int)(of_day % 60),
 		(int)(ticks - seconds * 10000000));
 }
 

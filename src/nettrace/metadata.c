@@ -3,7 +3,8 @@
  *	i32 metadata id, provider, i32 event id, name, i64 keywords, i32 version, i32 level,
  *	i32 field count, V1 fields, then tags {i32 length, u8 kind, data}
  *	V1 field: i32 type [struct: i32 count, fields], name
- *	V2 field: i32 size with itself, name, i32 type [array: i32 element] [struct: i32 count, fields]
+ *	V2 field: i32 size with itself, name, i32 type [array: i32 element]
+ *		[struct: i32 count, fields]
  *
  * V1 cannot say array: an event that has one says all its fields in a V2 tag and has no V1 field.
  */

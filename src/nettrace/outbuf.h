@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A byte buffer that grows by doubling. A failed allocation sticks: put many, look at `failed` once. */
+/*
+ * A byte buffer that grows by doubling. A failed allocation sticks: put many, look at `failed`
+ * once.
+ */
 #ifndef RP_NETTRACE_OUTBUF_H
 #define RP_NETTRACE_OUTBUF_H
 

@@ -111,9 +111,11 @@ static int begin_object(struct rp_reader *reader, struct object *object)
 	if (*bytes != RP_TAG_BEGIN)
 		return fail(reader, -EBADMSG, reader->source.offset - 1, "no object but tag %u",
 			    *bytes);
-	if ((ret = take_tag(reader, RP_TAG_BEGIN)) < 0 || (ret = take_tag(reader, RP_TAG_NULL)) < 0 ||
+	if ((ret = take_tag(reader, RP_TAG_BEGIN)) < 0 ||
+	    (ret = take_tag(reader, RP_TAG_NULL)) < 0 ||
 	    (ret = take_u32(reader, &object->version)) < 0 ||
-	    (ret = take_u32(reader, &object->min_reader)) < 0 || (ret = take_u32(reader, &size)) < 0)
+	    (ret = take_u32(reader, &object->min_reader)) < 0 ||
+	    (ret = take_u32(reader, &size)) < 0)
 		return ret;
 	if (!size || size > NAME_BYTES_MAX)
 		return fail(reader, -EBADMSG, reader->source.offset - 4,
@@ -272,9 +274,9 @@ void rp_reader_close(struct rp_reader *reader)
 }
 
 /*
- * What a step from a thread's last number to the one before its next says about losses, as TraceEvent
- * counts: 0 is a thread of whom nothing is known, a step back is the most one step can be. A number
- * that starts over at 1 is a thread id used again.
+ * What a step from a thread's last number to the one before its next says about losses, as
+ * TraceEvent counts: 0 is a thread of whom nothing is known, a step back is the most one step can
+ * be. A number that starts over at 1 is a thread id used again.
  */
 static void count_lost(struct rp_reader *reader, uint32_t last, uint32_t expected)
 {
@@ -370,7 +372,8 @@ static int take_content(struct rp_reader *reader, bool events, struct rp_cursor 
 	if (ret < 0)
 		return ret;
 	if (size > BLOCK_MAX)
-		return fail(reader, -EBADMSG, reader->source.offset - 4, "a block of %u bytes", size);
+		return fail(reader, -EBADMSG, reader->source.offset - 4, "a block of %u bytes",
+			    size);
 	ret = take(reader, -reader->source.offset & 3, &bytes);
 	if (ret < 0)
 		return ret;
@@ -528,7 +531,9 @@ void rp_reader_get_info(const struct rp_reader *reader, struct rp_reader_info *r
 {
 	uint32_t size = ret_info->size;
 
-	memcpy(ret_info, &reader->info, size && size < sizeof(*ret_info) ? size : sizeof(*ret_info));
+	if (!size || size > sizeof(*ret_info))
+		size = sizeof(*ret_info);
+	memcpy(ret_info, &reader->info, size);
 }
 
 void rp_reader_get_stats(const struct rp_reader *reader, struct rp_reader_stats *ret_stats)

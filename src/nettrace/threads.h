@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Thread id -> the number of its last event. 16 bytes a slot, at most three quarters of them taken. */
+/*
+ * Thread id -> the number of its last event. 16 bytes a slot, at most three quarters of them
+ * taken.
+ */
 #ifndef RP_NETTRACE_THREADS_H
 #define RP_NETTRACE_THREADS_H
 

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "nettrace/objects.h"
+
+#include <time.h>
+
+#include "nettrace/format.h"
+
+void rp_object_stream_put(struct rp_object_stream *stream, const void *bytes, size_t size)
+{
+	memcpy(stream->output.bytes + stream->output.size, bytes, size);
+	stream->output.size += size;
+	stream->offset += size;
+}
+
+void rp_object_stream_put_u32(struct rp_object_stream *stream, uint32_t value)
+{
+	rp_object_stream_put(stream, &value, sizeof(value));
+}
+
+void rp_object_stream_put_u64(struct rp_object_stream *stream, uint64_t value)
+{
+	rp_object_stream_put(stream, &value, sizeof(value));
+}
+
+/* All the room a step needs is taken first: it happens whole or not at all. */
+int rp_object_stream_reserve(struct rp_object_stream *stream, size_t size)
+{
+	struct rp_outbuf *output = &stream->output;
+
+	if (stream->head && output->capacity - output->size < size) {
+		memmove(output->bytes, output->bytes + stream->head,
+			output->size - stream->head);
+		output->size -= stream->head;
+		stream->head = 0;
+	}
+	return rp_outbuf_reserve(output, size);
+}
+
+static void begin_object(struct rp_object_stream *stream, const char *name, uint32_t version)
+{
+	static const uint8_t begin[] = { RP_TAG_BEGIN, RP_TAG_BEGIN, RP_TAG_NULL };
+	static const uint8_t end[] = { RP_TAG_END };
+
+	rp_object_stream_put(stream, begin, sizeof(begin));
+	rp_object_stream_put_u32(stream, version);
+	rp_object_stream_put_u32(stream, version);
+	rp_object_stream_put_u32(stream, strlen(name));
+	rp_object_stream_put(stream, name, strlen(name));
+	rp_object_stream_put(stream, end, sizeof(end));
+}
+
+void rp_object_stream_end_block(struct rp_object_stream *stream)
+{
+	static const uint8_t end[] = { RP_TAG_END };
+
+	rp_object_stream_put(stream, end, sizeof(end));
+}
+
+void rp_object_stream_begin_block(struct rp_object_stream *stream, const char *name, uint32_t size)
+{
+	static const uint8_t padding[4];
+
+	begin_object(stream, name, RP_BLOCK_VERSION);
+	rp_object_stream_put_u32(stream, size);
+	rp_object_stream_put(stream, padding, -stream->offset & 3);
+}
+
+void rp_object_stream_put_block(struct rp_object_stream *stream, const char *name,
+				const void *content, size_t size)
+{
+	rp_object_stream_begin_block(stream, name, size);
+	rp_object_stream_put(stream, content, size);
+	rp_object_stream_end_block(stream);
+}
+
+static void put_utc(struct rp_object_stream *stream, int64_t utc_ns)
+{
+	time_t seconds = utc_ns / 1000000000 - (utc_ns % 1000000000 < 0);
+	int64_t ns = utc_ns - (int64_t)seconds * 1000000000;
+	struct tm tm;
+	uint16_t fields[8] = { 0 };
+
+	if (gmtime_r(&seconds, &tm)) {
+		fields[0] = tm.tm_year + 1900;
+		fields[1] = tm.tm_mon + 1;
+		fields[2] = tm.tm_wday;
+		fields[3] = tm.tm_mday;
+		fields[4] = tm.tm_hour;
+		fields[5] = tm.tm_min;
+		fields[6] = tm.tm_sec;
+		fields[7] = ns / 1000000;
+	}
+	rp_object_stream_put(stream, fields, sizeof(fields));
+}
+
+int rp_object_stream_put_head(struct rp_object_stream *stream, const struct rp_encoder_info *info)
+{
+	int ret = rp_object_stream_reserve(stream, 256);
+
+	if (ret < 0)
+		return ret;
+	rp_object_stream_put(stream, RP_NETTRACE_MAGIC, strlen(RP_NETTRACE_MAGIC));
+	rp_object_stream_put_u32(stream, strlen(RP_NETTRACE_SERIALIZER));
+	rp_object_stream_put(stream, RP_NETTRACE_SERIALIZER, strlen(RP_NETTRACE_SERIALIZER));
+	begin_object(stream, "Trace", RP_TRACE_VERSION);
+	put_utc(stream, info->start_utc_ns);
+	rp_object_stream_put_u64(stream, info->start_ns);
+	rp_object_stream_put_u64(stream, 1000000000);
+	rp_object_stream_put_u32(stream, 8);
+	rp_object_stream_put_u32(stream, info->process_id);
+	rp_object_stream_put_u32(stream, info->processors);
+	/* The sampling interval the .NET runtime tells. */
+	rp_object_stream_put_u32(stream, 1000000);
+	rp_object_stream_end_block(stream);
+	return 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Any bytes as a recording: the reader says yes or no, it does not crash. With libFuzzer:
+ *
+ *	clang -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iinclude -Isrc
+ *		tests/fuzz/reader_fuzz.c src/nettrace/?*.c -o reader_fuzz
+ *	./reader_fuzz -max_len=4096 NEW_CORPUS tests/fuzz/corpus/reader
+ *
+ * With replay.c in libFuzzer's place it is a test over the corpus.
+ */
+#include <stdint.h>
+#include <stdio.h>
+
+#include <ringpipe/reader.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_stats stats = { .size = sizeof(stats) };
+	static FILE *nowhere;
+	struct rp_reader *reader;
+
+	if (!nowhere)
+		nowhere = fopen("/dev/null", "w");
+	if (!nowhere || rp_reader_open_memory(bytes, size, &reader) < 0)
+		return 0;
+	while (rp_reader_next(reader, &event) == 1)
+		rp_reader_print_json(&event, nowhere);
+	rp_reader_get_stats(reader, &stats);
+	/* More events than bytes could hold would be a reader going round in circles. */
+	if (stats.events > size)
+		__builtin_trap();
+	rp_reader_close(reader);
+	return 0;
+}

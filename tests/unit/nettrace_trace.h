@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* What the nettrace tests share: short traces made in memory, and events as JSON text. */
+#ifndef NETTRACE_TRACE_H
+#define NETTRACE_TRACE_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <criterion/criterion.h>
+
+#include <ringpipe/reader.h>
+
+#include "nettrace/encoder.h"
+
+#define TRACE_START_NS 1000000ull
+#define TRACE_START_UTC_NS 1700000000123000000ll
+
+static inline struct rp_encoder *trace_begin(void)
+{
+	const struct rp_encoder_info info = {
+		.start_ns = TRACE_START_NS,
+		.start_utc_ns = TRACE_START_UTC_NS,
+		.process_id = 4242,
+		.processors = 3,
+	};
+	struct rp_encoder *encoder = NULL;
+
+	cr_assert_eq(rp_encoder_create(&info, &encoder), 0);
+	return encoder;
+}
+
+static inline struct rp_encoder_event_type *trace_define(struct rp_encoder *encoder,
+							 const char *name, uint32_t id,
+							 const struct rp_field *fields,
+							 size_t field_count)
+{
+	const struct rp_encoder_definition definition = {
+		.provider = "Test-Provider",
+		.name = name,
+		.id = id,
+		.level = RP_LEVEL_INFORMATIONAL,
+		.fields = fields,
+		.field_count = field_count,
+	};
+	struct rp_encoder_event_type *type = NULL;
+
+	cr_assert_eq(rp_encoder_define(encoder, &definition, &type), 0);
+	return type;
+}
+
+/* The payload is copied to memory of its exact size first, so that a sanitizer sees an overrun. */
+static inline void trace_event(struct rp_encoder *encoder, const struct rp_encoder_event_type *type,
+			       uint64_t time_ns, uint64_t thread, const void *payload, size_t size)
+{
+	void *copy = malloc(size ? size : 1);
+	const struct rp_encoder_event event = {
+		.type = type,
+		.time_ns = time_ns,
+		.thread = thread,
+		.processor = thread % 3,
+		.payload = copy,
+		.payload_bytes = size,
+	};
+
+	if (size)
+		memcpy(copy, payload, size);
+	cr_assert_eq(rp_encoder_event(encoder, &event), 0);
+	free(copy);
+}
+
+/* Ends the stream; the bytes are the caller's. */
+static inline uint8_t *trace_end(struct rp_encoder *encoder, size_t *ret_size)
+{
+	const void *output;
+	uint8_t *bytes;
+
+	cr_assert_eq(rp_encoder_end(encoder), 0);
+	output = rp_encoder_output(encoder, ret_size, NULL);
+	bytes = malloc(*ret_size);
+	memcpy(bytes, output, *ret_size);
+	rp_encoder_destroy(encoder);
+	return bytes;
+}
+
+static inline struct rp_reader *trace_open(const void *bytes, size_t size)
+{
+	struct rp_reader *reader = NULL;
+
+	cr_assert_eq(rp_reader_open_memory(bytes, size, &reader), 0);
+	return reader;
+}
+
+static inline char *trace_json(const struct rp_reader_event *event)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+
+	cr_assert_eq(rp_reader_print_json(event, stream), 0);
+	fclose(stream);
+	return text;
+}
+
+static inline struct rp_reader_stats trace_stats(const struct rp_reader *reader)
+{
+	struct rp_reader_stats stats = { .size = sizeof(stats) };
+
+	rp_reader_get_stats(reader, &stats);
+	return stats;
+}
+
+/* One event with these fields and this payload, through encoder and reader, as JSON. */
+static inline char *trace_round(const struct rp_field *fields, size_t field_count,
+				const void *payload, size_t payload_bytes, size_t *ret_wire_bytes)
+{
+	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_encoder *encoder = trace_begin();
+	struct rp_encoder_event_type *type = trace_define(encoder, "Round", 1, fields, field_count);
+	struct rp_reader *reader;
+	uint8_t *bytes;
+	size_t size;
+	char *json;
+
+	trace_event(encoder, type, TRACE_START_NS, 7, payload, payload_bytes);
+	bytes = trace_end(encoder, &size);
+	reader = trace_open(bytes, size);
+	cr_assert_eq(rp_reader_next(reader, &event), 1);
+	json = trace_json(&event);
+	if (ret_wire_bytes)
+		*ret_wire_bytes = event.payload_bytes;
+	cr_assert_eq(rp_reader_next(reader, &event), 0);
+	rp_reader_close(reader);
+	free(bytes);
+	return json;
+}
+
+#endif
