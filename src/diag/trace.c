@@ -74,6 +74,16 @@ static int create_sink(int fd, uint64_t id, struct rp_sink **ret_sink)
 	return r;
 }
 
+/* Its descriptor is only let go: the connection goes on, for the error. */
+static void discard_sink(struct rp_sink *sink)
+{
+	int copy = sink->fd;
+
+	sink->keep_fd = true;
+	sink->ops->destroy(sink);
+	close(copy);
+}
+
 static int open_session(struct rp_trace *trace, const struct rp_collect *collect, pid_t peer,
 			struct rp_sink *sink)
 {
@@ -117,7 +127,7 @@ enum rp_hresult rp_trace_open(struct rp_trace_table *table, const struct rp_coll
 	if (r == 0) {
 		r = open_session(trace, collect, peer, sink);
 		if (r < 0)
-			sink->ops->destroy(sink);
+			discard_sink(sink);
 	}
 	if (r < 0) {
 		trace->id = 0;
