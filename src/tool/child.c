@@ -86,6 +86,6 @@ int rp_child_run(const struct rp_child_plan *plan, pid_t *ret_pid, int *ret_stat
 		rp_tool_error("cannot start %s: %s", plan->arguments[0], strerror(-ret));
 	else
 		*ret_status = wait_for(signal_fd, *ret_pid);
-	close(signal_fd);
+	rp_signals_close(signal_fd);
 	return ret;
 }

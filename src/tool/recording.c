@@ -19,7 +19,7 @@
 
 #define START_TIMEOUT_MS 10000
 /* With a stop asked for, this long without a byte means that nothing will come. */
-#define STOP_TIMEOUT_MS 30000
+#define STOP_TIMEOUT_MS 20000
 #define TICK_MS 1000
 #define CHUNK_BYTES (256u << 10)
 
@@ -67,20 +67,37 @@ static const struct {
 };
 #define COLLECT_VERSIONS (sizeof(collect_versions) / sizeof(collect_versions[0]))
 
+static void fill_set(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGHUP);
+	sigaddset(set, SIGCHLD);
+}
+
 int rp_signals_open(void)
 {
 	sigset_t set;
 	int fd;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGCHLD);
+	fill_set(&set);
 	if (sigprocmask(SIG_BLOCK, &set, NULL))
 		return -errno;
 	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return fd < 0 ? -errno : fd;
+}
+
+void rp_signals_close(int fd)
+{
+	struct signalfd_siginfo info;
+	sigset_t set;
+
+	while (read(fd, &info, sizeof(info)) == sizeof(info))
+		;
+	close(fd);
+	fill_set(&set);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
 /* The layout is that of ipc-protocol.md, see wire.h. Format 1 is nettrace. */
@@ -449,7 +466,7 @@ void rp_recording_run(const struct rp_recording_plan *plan, struct rp_output *ou
 	rp_exchange_end(&recording->stop.exchange);
 	rp_exchange_end(&recording->figures.exchange);
 	if (recording->signal_fd >= 0)
-		close(recording->signal_fd);
+		rp_signals_close(recording->signal_fd);
 	free(recording->chunk);
 	free(recording);
 }

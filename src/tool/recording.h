@@ -34,14 +34,13 @@ struct rp_recording_result {
 	int64_t elapsed_ms;
 };
 
-/*
- * Runs a session to its end. SIGINT, SIGTERM and SIGHUP must be blocked: the recording reads them
- * from a signalfd, stops at the first and gives up at the second.
- */
+/* Runs a session to its end: SIGINT, SIGTERM or SIGHUP stop it, the second one gives up. */
 void rp_recording_run(const struct rp_recording_plan *plan, struct rp_output *output,
 		      struct rp_recording_result *ret_result);
 
 /* Blocks those signals, and SIGCHLD. Return: a signalfd for them, or -errno. */
 int rp_signals_open(void);
+/* Forgets those that are pending, closes the signalfd, and lets signals come as before. */
+void rp_signals_close(int fd);
 
 #endif

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 """`ringpipe collect -- COMMAND`."""
 import os
+import pty
 import signal
 import unittest
 
 import nettrace
-from tool import ToolTest
+from tool import TOOL, ToolTest
 
 
 class Child(ToolTest):
@@ -61,6 +62,26 @@ class Child(ToolTest):
         with open(self.path("fifo"), "w", encoding="utf-8") as fifo:
             fifo.write("\n")
         self.finish(process, 5)
+
+    def test_ctrl_c_on_a_terminal_reaches_the_command_once(self):
+        self.write("sample", nettrace.sample())
+        script = ("trap 'echo int >>ints' INT; touch ready; "
+                  "while read -r line || [ ! -e end ]; do :; done; cp sample t")
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(self.directory)
+            os.execve(TOOL, [TOOL, "collect", "-q", "-o", "t", "--", "bash", "-c", script],
+                      self.environment)
+        self.wait_until(lambda: os.path.exists(self.path("ready")))
+        for count in (1, 2):
+            os.write(terminal, b"\x03")
+            self.wait_until(lambda: os.path.exists(self.path("ints")) and
+                            len(self.read("ints").split()) >= count)
+        self.write("end", b"")
+        os.write(terminal, b"\x04")  # end of input
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+        os.close(terminal)
+        self.assertEqual(self.read("ints"), b"int\n" * 2)
 
     def test_its_output_is_left_alone(self):
         self.write("sample", nettrace.sample())

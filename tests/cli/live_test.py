@@ -56,6 +56,13 @@ class Live(ToolTest):
                          (host.pid, os.path.basename(HOST)[:15], HOST))
         self.assertRegex(row["runtime"], r"^ringpipe \d+\.\d+\.\d+$")
 
+    def test_a_name_that_two_have_is_refused(self):
+        name = os.path.basename(HOST)[:15]
+        self.start_host()
+        self.start_host()
+        err = self.run_tool("collect", "-n", name, status=1)[1]
+        self.assertIn(f"2 processes are named {name}; choose one by -p", err)
+
     def test_a_stopped_process_does_not_hang_ps(self):
         host = self.start_host()
         host.send_signal(signal.SIGSTOP)

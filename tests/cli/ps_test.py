@@ -167,6 +167,16 @@ class List(ToolTest):
                 self.assertIn(said, err)
                 self.assertEqual(out, "")
 
+    def test_an_answer_cut_at_any_byte_is_refused(self):
+        payload = struct.pack("<I", 2) + self.row("Shop", "file", 7, 1, 5, 2, "a=b") + \
+            self.row("Bank", "", 0, 0, 0, 0, "")
+        answers = [ok(payload[:size]) for size in range(len(payload))]
+        self.serve(lambda connection, request: connection.sendall(answers.pop()))
+        while answers:
+            out, err = self.run_tool("list", os.getpid(), status=1)
+            self.assertEqual(out, "")
+            self.assertIn("not of the diagnostics protocol", err)
+
     def test_a_silent_server_is_given_up(self):
         self.serve(lambda connection, request: connection.recv(1))
         self.assertIn("does not answer", self.run_tool("list", os.getpid(), status=1)[1])
