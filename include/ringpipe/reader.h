@@ -18,7 +18,7 @@ RP_BEGIN_DECLS
 
 struct rp_reader;
 
-/* About the recording as a whole. Set size first (0 means this version's). */
+/* About the recording as a whole. Set size first (0: this version's). */
 struct rp_reader_info {
 	uint32_t size;
 	uint32_t process_id;
@@ -33,8 +33,8 @@ struct rp_reader_info {
  * A field as the file describes it. `type` is one of RP_TYPE_*; the payload has it as nettrace V4
  * stores it: a bool in 4 bytes, a char in 2, strings in UTF-16, a time in units of 100 ns since
  * 1601-01-01 UTC, a GUID with its first three groups little-endian. A type that only nettrace has
- * (decimal) is RP_TYPE_NONE: `wire_bytes` of nobody's business. Fields this cannot express (arrays of
- * arrays) leave their event without any.
+ * (decimal) is RP_TYPE_NONE: `wire_bytes` of opaque data. An event with fields that cannot be
+ * expressed here (arrays of arrays) is shown without fields.
  */
 struct rp_reader_field {
 	const char *name;
@@ -61,7 +61,7 @@ struct rp_reader_type {
 	void *user;			/* the caller's, NULL at first */
 };
 
-/* One event. Set size first (0 means this version's). Pointers are valid until the next call. */
+/* One event. Set size first (0: this version's). Pointers are valid until the next call. */
 struct rp_reader_event {
 	uint32_t size;
 	uint32_t sequence;		/* the thread's number for it */
@@ -78,7 +78,7 @@ struct rp_reader_event {
 	size_t payload_bytes;
 };
 
-/* What was read so far. Set size first (0 means this version's). */
+/* What was read so far. Set size first (0: this version's). */
 struct rp_reader_stats {
 	uint32_t size;
 	uint32_t ended;			/* 1: the end of the stream was seen */
@@ -125,8 +125,9 @@ RP_PUBLIC void rp_reader_get_stats(const struct rp_reader *reader,
 RP_PUBLIC const char *rp_reader_error(const struct rp_reader *reader);
 
 /*
- * Prints an event's fields as the members of one JSON object, `{"order_id":1,"customer":"x"}`, values
- * by their type (64-bit integers as numbers, blobs as hex, GUIDs and times as strings, NaN as null).
+ * Prints an event's fields as the members of one JSON object, `{"order_id":1,"customer":"x"}`,
+ * values by their type (64-bit integers as numbers, blobs as hex, GUIDs and times as strings, NaN
+ * and infinities as null).
  * A payload shorter than its description ends the object early with "…truncated":true.
  *
  * Return: 0; -EIO when the stream refused.
