@@ -343,9 +343,12 @@ static int give(struct rp_session *session, struct rp_source *source,
 			session->clamped++;
 		}
 		ret = session->sink->ops->event(session->sink, &view);
-		if (ret != 0)
+		if (ret != 0 && ret != -EMSGSIZE)
 			return ret;
-		session->last_ns = view.time_ns;
+		if (ret != 0)
+			session->lost_sink++;	/* more than the format holds: lost alone */
+		else
+			session->last_ns = view.time_ns;
 	}
 	source->position += rp_record_step(record->length);
 	return 0;

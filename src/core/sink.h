@@ -48,7 +48,10 @@ struct rp_record_view {
 };
 
 struct rp_sink_ops {
-	/* Takes one event. 0; -EAGAIN: no room now, offer it again later; other: the sink failed. */
+	/*
+	 * Takes one event. 0; -EAGAIN: no room now, offer it again later; -EMSGSIZE: the format has
+	 * no way to hold it, this one is lost; other: the sink failed.
+	 */
 	int (*event)(struct rp_sink *sink, const struct rp_record_view *record);
 	/* All events up to time_ns were given; `lost` in all so far. As event(). */
 	int (*sequence_point)(struct rp_sink *sink, uint64_t time_ns, uint64_t lost);

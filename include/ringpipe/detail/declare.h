@@ -286,10 +286,13 @@ rp_pack_array_(struct rp_pack_ *pack, const void *from, size_t count, size_t ele
 {
 	/* A count that does not fit makes a payload that does not fit: refused as too large. */
 	uint16_t count16 = (uint16_t)count;
+	size_t bytes;
 
+	if (__builtin_mul_overflow(count, element_size, &bytes))
+		bytes = SIZE_MAX;
 	rp_pack_copy_(pack, &count16, sizeof(count16));
 	if (count)
-		rp_pack_refer_(pack, from, count * element_size);
+		rp_pack_refer_(pack, from, bytes);
 }
 
 static inline size_t rp_string16_bytes_(const rp_char16 *string)

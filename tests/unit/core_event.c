@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/* Declared events: which bytes each kind of field writes, and how large a payload may be. */
+#include "core_support.h"
+
+#include <stdint.h>
+#include <unistd.h>
+
+RP_PROVIDER(kinds, "Test-Kinds");
+
+RP_STRUCT(inner, RP_U8(small), RP_I32(large));
+RP_STRUCT(outer, RP_U16(before), RP_STRUCT_FIELD(inner, middle), RP_GUID(id));
+
+RP_EVENT(kinds, numbers, 1, RP_LEVEL_INFORMATIONAL, 0,
+	 RP_BOOL(a), RP_CHAR(b), RP_I8(c), RP_U8(d), RP_I16(e), RP_U16(f), RP_I32(g), RP_U32(h),
+	 RP_I64(i), RP_U64(j), RP_F32(k), RP_F64(l), RP_POINTER(m), RP_TIME(n));
+RP_EVENT(kinds, guid, 2, RP_LEVEL_INFORMATIONAL, 0, RP_U8(before), RP_GUID(id), RP_U8(after));
+RP_EVENT(kinds, strings, 3, RP_LEVEL_INFORMATIONAL, 0,
+	 RP_U8(first), RP_STRING(narrow), RP_U8(between), RP_STRING16(wide), RP_U8(last));
+RP_EVENT(kinds, blob, 4, RP_LEVEL_INFORMATIONAL, 0, RP_BLOB(bytes));
+RP_EVENT(kinds, arrays, 5, RP_LEVEL_INFORMATIONAL, 0,
+	 RP_ARRAY(U32, words), RP_BLOB(bytes), RP_ARRAY(F64, reals), RP_ARRAY(GUID, ids));
+RP_EVENT(kinds, structs, 6, RP_LEVEL_INFORMATIONAL, 0,
+	 RP_STRUCT_FIELD(outer, one), RP_STRUCT_ARRAY(inner, many), RP_U8(after));
+RP_EVENT(kinds, nothing, 7, RP_LEVEL_INFORMATIONAL, 0);
+RP_EVENT(kinds, longs, 8, RP_LEVEL_INFORMATIONAL, 0, RP_ARRAY(U64, values));
+RP_EVENT_EX(kinds, told, 9, 3, RP_LEVEL_WARNING, RP_OPCODE_STOP, "{0} is told", 0x10,
+	    RP_STRING(what), RP_STRUCT_ARRAY(inner, parts));
+
+/* Gathers expected bytes. */
+struct expected {
+	uint8_t bytes[RP_PAYLOAD_MAX];
+	size_t size;
+};
+
+static void add(struct expected *expected, const void *bytes, size_t size)
+{
+	memcpy(expected->bytes + expected->size, bytes, size);
+	expected->size += size;
+}
+
+#define ADD(expected, type, value) add(expected, &(type){ value }, sizeof(type))
+
+Test(core_event, numbers_are_written_packed_in_the_machines_order)
+{
+	struct rp_listener *listener = listen_to("Test-Kinds");
+	struct expected expected = { .size = 0 };
+	const void *address = &expected;
+
+	cr_assert_eq(kinds_numbers(true, 'x', -1, 200, -300, 60000, -70000, 4000000000u, INT64_MIN,
+				   UINT64_MAX, 1.5f, -2.25, address, 1234567890123456789), 0);
+	ADD(&expected, uint8_t, 1);
+	ADD(&expected, char, 'x');
+	ADD(&expected, int8_t, -1);
+	ADD(&expected, uint8_t, 200);
+	ADD(&expected, int16_t, -300);
+	ADD(&expected, uint16_t, 60000);
+	ADD(&expected, int32_t, -70000);
+	ADD(&expected, uint32_t, 4000000000u);
+	ADD(&expected, int64_t, INT64_MIN);
+	ADD(&expected, uint64_t, UINT64_MAX);
+	ADD(&expected, float, 1.5f);
+	ADD(&expected, double, -2.25);
+	ADD(&expected, uint64_t, (uint64_t)(uintptr_t)address);
+	ADD(&expected, int64_t, 1234567890123456789);
+	expect_payload(listener, expected.bytes, expected.size);
+	expect_end(listener);
+}
+
+Test(core_event, guid_is_copied_and_null_is_zeros)
+{
+	struct rp_listener *listener = listen_to("Test-Kinds");
+	struct rp_guid id;
+	uint8_t expected[18] = { 7 };
+
+	memset(&id, 0xab, sizeof(id));
+	memset(expected + 1, 0xab, 16);
+	expected[17] = 9;
+	cr_assert_eq(kinds_guid(7, &id, 9), 0);
+	expect_payload(listener, expected, sizeof(expected));
+	memset(expected + 1, 0, 16);
+	cr_assert_eq(kinds_guid(7, NULL, 9), 0);
+	expect_payload(listener, expected, sizeof(expected));
+	expect_end(listener);
+}
+
+Test(core_event, strings_end_with_one_nul_and_null_is_empty)
+{
+	static const rp_char16 wide[] = { 'h', 0xd83d, 0xde00, 0 };
+	struct rp_listener *listener = listen_to("Test-Kinds");
+	struct expected expected = { .size = 0 };
+
+	cr_assert_eq(kinds_strings(1, "gr\xc3\xbc\xc3\x9f", 2, wide, 3), 0);
+	ADD(&expected, uint8_t, 1);
+	add(&expected, "gr\xc3\xbc\xc3\x9f", 7);
+	ADD(&expected, uint8_t, 2);
+	add(&expected, wide, 8);
+	ADD(&expected, uint8_t, 3);
+	expect_payload(listener, expected.bytes, expected.size);
+
+	cr_assert_eq(kinds_strings(1, NULL, 2, NULL, 3), 0);
+	expect_payload(listener, "\1\0\2\0\0\3", 6);
+	cr_assert_eq(kinds_strings(1, "", 2, &wide[3], 3), 0);
+	expect_payload(listener, "\1\0\2\0\0\3", 6);
+	expect_end(listener);
+}
+
+Test(core_event, arrays_and_blobs_carry_their_count)
+{
+	static const uint32_t words[] = { 1, 0xffffffff, 3 };
+	static const double reals[] = { 0.5, -0.0 };
+	static const struct rp_guid ids[] = { { { 1, 2, 3 } }, { { 4, 5, 6 } } };
+	struct rp_listener *listener = listen_to("Test-Kinds");
+	struct expected expected = { .size = 0 };
+
+	cr_assert_eq(kinds_arrays(words, 3, "abc", 3, reals, 2, ids, 2), 0);
+	ADD(&expected, uint16_t, 3);
+	add(&expected, words, sizeof(words));
+	ADD(&expected, uint16_t, 3);
+	add(&expected, "abc", 3);
+	ADD(&expected, uint16_t, 2);
+	add(&expected, reals, sizeof(reals));
+	ADD(&expected, uint16_t, 2);
+	add(&expected, ids, sizeof(ids));
+	expect_payload(listener, expected.bytes, expected.size);
+
+	cr_assert_eq(kinds_arrays(NULL, 0, NULL, 0, NULL, 0, NULL, 0), 0);
+	expect_payload(listener, "\0\0\0\0\0\0\0\0", 8);
+	expect_end(listener);
+}
+
+Test(core_event, structs_are_written_member_by_member)
+{
+	struct outer one = { .before = 1, .middle = { 2, -3 }, .id = { { 4 } } };
+	struct inner many[2] = { { 5, -6 }, { 7, 8 } };
+	struct rp_listener *listener = listen_to("Test-Kinds");
+	struct expected expected = { .size = 0 };
+
+	cr_assert_eq(kinds_structs(&one, many, 2, 9), 0);
+	ADD(&expected, uint16_t, 1);
+	ADD(&expected, uint8_t, 2);
+	ADD(&expected, int32_t, -3);
+	add(&expected, one.id.bytes, 16);
+	ADD(&expected, uint16_t, 2);
+	ADD(&expected, uint8_t, 5);
+	ADD(&expected, int32_t, -6);
+	ADD(&expected, uint8_t, 7);
+	ADD(&expected, int32_t, 8);
+	ADD(&expected, uint8_t, 9);
+	expect_payload(listener, expected.bytes, expected.size);
+
+	cr_assert_eq(kinds_structs(NULL, NULL, 0, 9), 0);
+	memset(expected.bytes, 0, sizeof(struct outer) + 2);
+	expected.bytes[sizeof(struct outer) + 2] = 9;
+	expect_payload(listener, expected.bytes, sizeof(struct outer) + 3);
+	expect_end(listener);
+}
+
+Test(core_event, event_without_fields_has_no_payload)
+{
+	struct rp_listener *listener = listen_to("Test-Kinds");
+	struct rp_listener_event event;
+
+	cr_assert_eq(kinds_nothing(), 0);
+	expect_event(listener, &event);
+	cr_assert_str_eq(event.name, "nothing");
+	cr_assert_eq(event.payload_bytes, 0u);
+	cr_assert_eq(event.field_count, 0u);
+	expect_end(listener);
+}
+
+/* Every length up to some, at every place in a word: the section's copy has a case for each. */
+Test(core_event, parts_of_every_length_are_gathered_in_order)
+{
+	static uint8_t source[600 + 16];
+	struct rp_listener *listener = listen_to("Test-Kinds");
+
+	for (size_t i = 0; i < sizeof(source); i++)
+		source[i] = (uint8_t)(i * 7 + 1);
+	for (size_t length = 0; length < 600; length++) {
+		struct expected expected = { .size = 0 };
+		const struct rp_part parts[] = {
+			{ source + length % 16, length },
+			{ NULL, 0 },
+			{ source, 600 - length },
+			{ "end", 3 },
+		};
+
+		for (int i = 0; i < 4; i++)
+			add(&expected, parts[i].base ? parts[i].base : "", parts[i].size_bytes);
+		cr_assert_eq(rp_event_write(&kinds_blob_event_, parts, 4), 0);
+		expect_payload(listener, expected.bytes, expected.size);
+	}
+	expect_end(listener);
+}
+
+Test(core_event, payload_of_64_kb_is_delivered_whole)
+{
+	static uint8_t bytes[RP_PAYLOAD_MAX];
+	struct rp_listener *listener = listen_to("Test-Kinds");
+	struct rp_part part = { bytes, sizeof(bytes) };
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i ^ i >> 8);
+	cr_assert_eq(rp_event_write(&kinds_blob_event_, &part, 1), 0);
+	expect_payload(listener, bytes, sizeof(bytes));
+	/* The largest blob: two bytes of the payload are its count. */
+	cr_assert_eq(kinds_blob(bytes, RP_PAYLOAD_MAX - 2), 0);
+	{
+		struct rp_listener_event event;
+
+		expect_event(listener, &event);
+		cr_assert_eq(event.payload_bytes, RP_PAYLOAD_MAX);
+		cr_assert_arr_eq(event.payload, "\xfe\xff", 2);
+		cr_assert_arr_eq((const uint8_t *)event.payload + 2, bytes, RP_PAYLOAD_MAX - 2);
+	}
+	expect_end(listener);
+}
+
+Test(core_event, payload_above_64_kb_is_refused_and_counted)
+{
+	static uint8_t bytes[RP_PAYLOAD_MAX + 1];
+	struct rp_listener *listener = listen_to("Test-Kinds");
+	struct rp_session_stats stats = empty_stats();
+	const struct rp_part one = { bytes, sizeof(bytes) };
+	const struct rp_part sum[] = { { bytes, 40000 }, { bytes, 25537 } };
+	const struct rp_part wraps[] = { { bytes, SIZE_MAX }, { bytes, SIZE_MAX }, { bytes, 2 } };
+
+	cr_assert_eq(rp_event_write(&kinds_blob_event_, &one, 1), -EMSGSIZE);
+	cr_assert_eq(rp_event_write(&kinds_blob_event_, sum, 2), -EMSGSIZE);
+	cr_assert_eq(rp_event_write(&kinds_blob_event_, wraps, 3), -EMSGSIZE);
+	cr_assert_eq(kinds_blob(bytes, RP_PAYLOAD_MAX - 1), -EMSGSIZE);
+	cr_assert_eq(kinds_blob(bytes, RP_PAYLOAD_MAX), -EMSGSIZE);
+	cr_assert_eq(rp_listener_stop(listener, &stats), 0);
+	cr_assert_eq(stats.lost_by[RP_LOSS_TOO_BIG], 5u);
+	cr_assert_eq(stats.lost, 5u);
+	cr_assert_eq(stats.delivered, 0u);
+}
+
+Test(core_event, count_too_large_for_the_payload_is_refused)
+{
+	static uint64_t values[8192];
+	struct rp_listener *listener = listen_to("Test-Kinds");
+	struct rp_session_stats stats = empty_stats();
+	struct rp_listener_event event;
+
+	cr_assert_eq(kinds_longs(values, 8191), 0);
+	expect_event(listener, &event);
+	cr_assert_eq(event.payload_bytes, 2 + 8191u * 8);
+	cr_assert_eq(kinds_longs(values, 8192), -EMSGSIZE);
+	cr_assert_eq(kinds_longs(values, 65536), -EMSGSIZE);
+	cr_assert_eq(kinds_longs(values, SIZE_MAX), -EMSGSIZE);
+	/* Times eight this is eight. */
+	cr_assert_eq(kinds_longs(values, SIZE_MAX / 8 + 2), -EMSGSIZE);
+	cr_assert_eq(rp_listener_stop(listener, &stats), 0);
+	cr_assert_eq(stats.lost_by[RP_LOSS_TOO_BIG], 4u);
+}
+
+Test(core_event, write_nobody_wants_returns_zero_even_if_too_large)
+{
+	static uint8_t bytes[RP_PAYLOAD_MAX + 1];
+
+	cr_assert_eq(kinds_nothing_enabled(), 0);
+	cr_assert_eq(kinds_nothing(), 0);
+	cr_assert_eq(kinds_blob(bytes, sizeof(bytes)), 0);
+}
+
+Test(core_event, listener_is_told_what_the_declaration_says)
+{
+	struct rp_listener *listener = listen_to("Test-Kinds");
+	struct rp_listener_event event;
+
+	cr_assert(kinds_told_enabled());
+	cr_assert_eq(kinds_told("this", NULL, 0), 0);
+	expect_event(listener, &event);
+	cr_assert_str_eq(event.provider, "Test-Kinds");
+	cr_assert_str_eq(event.name, "told");
+	cr_assert_eq(event.size, sizeof(event));
+	cr_assert_eq(event.id, 9u);
+	cr_assert_eq(event.version, 3);
+	cr_assert_eq(event.level, RP_LEVEL_WARNING);
+	cr_assert_eq(event.opcode, RP_OPCODE_STOP);
+	cr_assert_eq(event.keywords, 0x10u);
+	cr_assert_eq(event.field_count, 2u);
+	cr_assert_str_eq(event.fields[0].name, "what");
+	cr_assert_eq(event.fields[0].type, RP_TYPE_STRING);
+	cr_assert_eq(event.fields[1].type, RP_TYPE_ARRAY);
+	cr_assert_eq(event.fields[1].element, RP_TYPE_STRUCT);
+	cr_assert_eq(event.fields[1].member_count, 2u);
+	cr_assert_str_eq(event.fields[1].members[1].name, "large");
+	cr_assert_eq(event.thread, (uint32_t)gettid());
+	expect_end(listener);
+}
+
+/* A definition as the engine holds it: the message goes to other consumers than listeners. */
+Test(core_event, message_is_part_of_the_definition)
+{
+	cr_assert_str_eq(kinds_told_event_.decl->message, "{0} is told");
+	cr_assert_null(kinds_blob_event_.decl->message);
+}
+
+Test(core_event, time_does_not_go_back_and_is_the_monotonic_clock)
+{
+	struct rp_listener *listener = listen_to("Test-Kinds");
+	struct rp_listener_event event;
+	struct timespec now;
+	uint64_t before, after, last = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	before = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	for (int i = 0; i < 1000; i++)
+		cr_assert_eq(kinds_nothing(), 0);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	after = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	for (int i = 0; i < 1000; i++) {
+		expect_event(listener, &event);
+		cr_assert_geq(event.time_ns, last);
+		last = event.time_ns;
+		/* A tick's translation is a straight line between points: a ms is far off. */
+		cr_assert_geq(event.time_ns + 1000000, before);
+		cr_assert_leq(event.time_ns, after + 1000000);
+	}
+	expect_end(listener);
+}

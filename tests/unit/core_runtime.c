@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/* Events made at run time: what is refused, what is copied, how long they live. */
+#include "core_support.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static const struct rp_field one_field[] = { { "value", NULL, 0, RP_TYPE_U32, 0, 0 } };
+
+static struct rp_event_decl declaration(uint32_t id, const char *name)
+{
+	return (struct rp_event_decl){
+		.size = sizeof(struct rp_event_decl),
+		.id = id,
+		.name = name,
+		.fields = one_field,
+		.field_count = 1,
+		.level = RP_LEVEL_INFORMATIONAL,
+	};
+}
+
+static struct rp_provider *make_provider(const char *name)
+{
+	struct rp_provider *provider = NULL;
+
+	cr_assert_eq(rp_provider_create(name, NULL, NULL, &provider), 0);
+	return provider;
+}
+
+static int write_u32(struct rp_event *event, uint32_t value)
+{
+	struct rp_part part = { &value, sizeof(value) };
+
+	return rp_event_write(event, &part, 1);
+}
+
+Test(core_runtime, event_made_at_run_time_is_delivered_with_its_description)
+{
+	struct rp_provider *provider = make_provider("Test-Runtime");
+	struct rp_listener *listener = listen_to("Test-Runtime");
+	char name[] = "made", field_name[] = "value";
+	struct rp_field field = { field_name, NULL, 0, RP_TYPE_U32, 0, 0 };
+	struct rp_event_decl decl = declaration(5, name);
+	struct rp_listener_event told;
+	struct rp_event *event;
+
+	decl.fields = &field;
+	decl.version = 2;
+	decl.opcode = 11;
+	decl.keywords = 1ull << 63;
+	cr_assert_eq(rp_event_create(provider, &decl, &event), 0);
+	/* All of it was copied. */
+	memset(name, 'x', 4);
+	memset(field_name, 'x', 5);
+	field.type = RP_TYPE_GUID;
+	cr_assert_eq(write_u32(event, 77), 0);
+	expect_event(listener, &told);
+	cr_assert_str_eq(told.name, "made");
+	cr_assert_str_eq(told.fields[0].name, "value");
+	cr_assert_eq(told.fields[0].type, RP_TYPE_U32);
+	cr_assert_eq(told.id, 5u);
+	cr_assert_eq(told.version, 2);
+	cr_assert_eq(told.opcode, 11);
+	cr_assert_eq(told.keywords, 1ull << 63);
+	cr_assert_eq(*(const uint32_t *)told.payload, 77u);
+	rp_event_destroy(event);
+	expect_end(listener);
+	cr_assert_eq(rp_provider_destroy(provider), 0);
+}
+
+Test(core_runtime, destroyed_event_is_still_delivered_with_its_name)
+{
+	struct rp_provider *provider = make_provider("Test-Runtime");
+	struct rp_listener *listener = listen_to("Test-Runtime");
+
+	/* Many, so that an index or a name used too early would be seen. */
+	for (uint32_t i = 0; i < 500; i++) {
+		char name[16];
+		struct rp_event_decl decl = declaration(i, name);
+		struct rp_event *event;
+
+		snprintf(name, sizeof(name), "made-%u", i);
+		cr_assert_eq(rp_event_create(provider, &decl, &event), 0);
+		cr_assert_eq(write_u32(event, i), 0);
+		rp_event_destroy(event);
+	}
+	cr_assert_eq(rp_provider_destroy(provider), 0);
+	for (uint32_t i = 0; i < 500; i++) {
+		struct rp_listener_event told;
+		char name[16];
+
+		snprintf(name, sizeof(name), "made-%u", i);
+		expect_event(listener, &told);
+		cr_assert_eq(*(const uint32_t *)told.payload, i);
+		cr_assert_str_eq(told.name, name);
+		cr_assert_str_eq(told.provider, "Test-Runtime");
+		cr_assert_eq(told.id, i);
+	}
+	expect_end(listener);
+}
+
+Test(core_runtime, second_event_of_an_id_is_refused_until_the_first_is_gone)
+{
+	struct rp_provider *provider = make_provider("Test-Runtime");
+	struct rp_provider *other = make_provider("Test-Runtime");
+	struct rp_event_decl decl = declaration(1, "first"), same_id = declaration(1, "second");
+	struct rp_event *event = NULL, *second = NULL;
+
+	cr_assert_eq(rp_event_create(provider, &decl, &event), 0);
+	cr_assert_eq(rp_event_create(provider, &same_id, &second), -EEXIST);
+	cr_assert_null(second, "the result was touched");
+	cr_assert_eq(rp_event_create(other, &same_id, &second), 0, "another provider's ids");
+	rp_event_destroy(event);
+	rp_event_destroy(NULL);
+	cr_assert_eq(rp_event_create(provider, &same_id, &event), 0);
+	cr_assert_eq(rp_provider_destroy(provider), 0);
+	cr_assert_eq(rp_provider_destroy(other), 0);
+}
+
+static void expect_refused(struct rp_provider *provider, const struct rp_event_decl *decl,
+			   const char *why)
+{
+	struct rp_event *event = NULL;
+
+	cr_expect_eq(rp_event_create(provider, decl, &event), -EINVAL, "%s", why);
+	cr_expect_null(event, "%s", why);
+}
+
+Test(core_runtime, wrong_names_and_levels_are_refused)
+{
+	struct rp_provider *provider = make_provider("Test-Runtime");
+	char longest[RP_NAME_MAX + 2];
+	struct rp_event_decl decl;
+	struct rp_event *event;
+
+	memset(longest, 'n', sizeof(longest));
+	longest[RP_NAME_MAX + 1] = '\0';
+	decl = declaration(1, "");
+	expect_refused(provider, &decl, "an empty name");
+	decl = declaration(1, NULL);
+	expect_refused(provider, &decl, "no name");
+	decl = declaration(1, longest);
+	expect_refused(provider, &decl, "a name of 256 bytes");
+	decl = declaration(1, "\xff");
+	expect_refused(provider, &decl, "a name that is not UTF-8");
+	decl = declaration(1, "level");
+	decl.level = 6;
+	expect_refused(provider, &decl, "level 6");
+	decl = declaration(1, "short");
+	decl.size = sizeof(decl) - 1;
+	expect_refused(provider, &decl, "a struct too short");
+	decl = declaration(1, "many");
+	decl.field_count = RP_FIELDS_MAX + 1;
+	expect_refused(provider, &decl, "129 fields");
+	decl = declaration(1, "none");
+	decl.fields = NULL;
+	expect_refused(provider, &decl, "a count and no fields");
+	expect_refused(provider, NULL, "nothing");
+	decl = declaration(1, "fine");
+	expect_refused(NULL, &decl, "no provider");
+	longest[RP_NAME_MAX] = '\0';
+	decl = declaration(1, longest);
+	cr_assert_eq(rp_event_create(provider, &decl, &event), 0);
+	cr_assert_eq(rp_provider_destroy(provider), 0);
+}
+
+static const struct rp_field member_string[] = { { "s", NULL, 0, RP_TYPE_STRING, 0, 0 } };
+static const struct rp_field member_array[] = { { "a", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_U8, 0 } };
+static const struct rp_field member_wrong[] = { { "x", NULL, 0, 20, 0, 0 } };
+static const struct rp_field member_unnamed[] = { { "", NULL, 0, RP_TYPE_U8, 0, 0 } };
+static const struct rp_field deep_wrong[] = { { "d", member_string, 1, RP_TYPE_STRUCT, 0, 0 } };
+
+static const struct {
+	struct rp_field field;
+	const char *why;
+} refused[] = {
+	{ { "f", NULL, 0, RP_TYPE_NONE, 0, 0 }, "no type" },
+	{ { "f", NULL, 0, 20, 0, 0 }, "a type above the last" },
+	{ { "f", NULL, 0, 255, 0, 0 }, "a type far above the last" },
+	{ { NULL, NULL, 0, RP_TYPE_U8, 0, 0 }, "no name" },
+	{ { "", NULL, 0, RP_TYPE_U8, 0, 0 }, "an empty name" },
+	{ { "\xc0\x80", NULL, 0, RP_TYPE_U8, 0, 0 }, "a name that is not UTF-8" },
+	{ { "f", NULL, 0, RP_TYPE_U8, 0, 1 }, "a reserved word that is not zero" },
+	{ { "f", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_NONE, 0 }, "an array of nothing" },
+	{ { "f", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_STRING, 0 }, "an array of strings" },
+	{ { "f", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_STRING16, 0 }, "an array of UTF-16 strings" },
+	{ { "f", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_ARRAY, 0 }, "an array of arrays" },
+	{ { "f", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_STRUCT, 0 }, "an array of empty structs" },
+	{ { "f", NULL, 0, RP_TYPE_ARRAY, 99, 0 }, "an array of an unknown type" },
+	{ { "f", NULL, 0, RP_TYPE_STRUCT, 0, 0 }, "a struct without members" },
+	{ { "f", NULL, 1, RP_TYPE_STRUCT, 0, 0 }, "a struct whose members are missing" },
+	{ { "f", member_string, 1, RP_TYPE_STRUCT, 0, 0 }, "a struct with a string" },
+	{ { "f", member_array, 1, RP_TYPE_STRUCT, 0, 0 }, "a struct with an array" },
+	{ { "f", member_wrong, 1, RP_TYPE_STRUCT, 0, 0 }, "a struct with an unknown type" },
+	{ { "f", member_unnamed, 1, RP_TYPE_STRUCT, 0, 0 }, "a struct with a nameless member" },
+	{ { "f", deep_wrong, 1, RP_TYPE_STRUCT, 0, 0 }, "a string two structs deep" },
+	{ { "f", member_string, 1, RP_TYPE_ARRAY, RP_TYPE_STRUCT, 0 }, "structs with a string" },
+	{ { "f", member_unnamed, RP_FIELDS_MAX + 1, RP_TYPE_STRUCT, 0, 0 }, "129 members" },
+};
+
+Test(core_runtime, every_wrong_field_is_refused)
+{
+	struct rp_provider *provider = make_provider("Test-Runtime");
+
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		struct rp_field fields[2] = { one_field[0], refused[i].field };
+		struct rp_event_decl decl = declaration(1, "event");
+
+		decl.fields = fields;
+		decl.field_count = 2;
+		expect_refused(provider, &decl, refused[i].why);
+	}
+	cr_assert_eq(rp_provider_destroy(provider), 0);
+}
+
+Test(core_runtime, structs_that_contain_themselves_are_refused)
+{
+	struct rp_provider *provider = make_provider("Test-Runtime");
+	struct rp_event_decl decl = declaration(1, "endless");
+	struct rp_field endless = { "again", NULL, 1, RP_TYPE_STRUCT, 0, 0 };
+
+	endless.members = &endless;
+	decl.fields = &endless;
+	expect_refused(provider, &decl, "a struct in itself");
+	cr_assert_eq(rp_provider_destroy(provider), 0);
+}
+
+Test(core_runtime, event_may_have_128_fields)
+{
+	struct rp_provider *provider = make_provider("Test-Runtime");
+	struct rp_listener *listener = listen_to("Test-Runtime");
+	struct rp_field fields[RP_FIELDS_MAX];
+	uint8_t bytes[RP_FIELDS_MAX];
+	char names[RP_FIELDS_MAX][8];
+	struct rp_event_decl decl = declaration(1, "wide");
+	struct rp_part part = { bytes, sizeof(bytes) };
+	struct rp_listener_event told;
+	struct rp_event *event;
+
+	for (unsigned int i = 0; i < RP_FIELDS_MAX; i++) {
+		snprintf(names[i], sizeof(names[i]), "f%u", i);
+		fields[i] = (struct rp_field){ names[i], NULL, 0, RP_TYPE_U8, 0, 0 };
+		bytes[i] = (uint8_t)(i + 1);
+	}
+	decl.fields = fields;
+	decl.field_count = RP_FIELDS_MAX;
+	cr_assert_eq(rp_event_create(provider, &decl, &event), 0);
+	cr_assert_eq(rp_event_write(event, &part, 1), 0);
+	expect_event(listener, &told);
+	cr_assert_eq(told.field_count, RP_FIELDS_MAX);
+	cr_assert_str_eq(told.fields[127].name, "f127");
+	cr_assert_arr_eq(told.payload, bytes, sizeof(bytes));
+	expect_end(listener);
+	cr_assert_eq(rp_provider_destroy(provider), 0);
+}
+
+/* 128 structs of 128 GUIDs: no nettrace payload holds as much. */
+static struct rp_event *make_monster(struct rp_provider *provider)
+{
+	static struct rp_field members[RP_FIELDS_MAX], fields[RP_FIELDS_MAX];
+	static char names[RP_FIELDS_MAX][8];
+	struct rp_event_decl decl = declaration(1, "monster");
+	struct rp_event *event = NULL;
+
+	for (unsigned int i = 0; i < RP_FIELDS_MAX; i++) {
+		snprintf(names[i], sizeof(names[i]), "f%u", i);
+		members[i] = (struct rp_field){ names[i], NULL, 0, RP_TYPE_GUID, 0, 0 };
+		fields[i] = (struct rp_field){ names[i], members, RP_FIELDS_MAX, RP_TYPE_STRUCT,
+					       0, 0 };
+	}
+	decl.fields = fields;
+	decl.field_count = RP_FIELDS_MAX;
+	cr_assert_eq(rp_event_create(provider, &decl, &event), 0);
+	return event;
+}
+
+Test(core_runtime, event_the_format_cannot_hold_is_lost_alone)
+{
+	struct rp_provider *provider = make_provider("Test-Runtime");
+	struct rp_event_decl decl = declaration(2, "normal");
+	struct rp_event *monster = make_monster(provider), *normal;
+	struct rp_session_stats stats = empty_stats();
+	char path[] = "/tmp/rp-core-XXXXXX";
+	int fd = mkstemp(path);
+	struct rp_session *session;
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(unlink(path), 0);
+	session = stream_to(fd, "Test-Runtime");
+	cr_assert_eq(rp_event_create(provider, &decl, &normal), 0);
+	cr_assert_eq(write_u32(normal, 1), 0);
+	cr_assert_eq(write_u32(monster, 2), 0);
+	cr_assert_eq(write_u32(normal, 3), 0);
+	cr_assert_eq(rp_session_stop(session, &stats), 0);
+	cr_assert_eq(stats.delivered, 2u);
+	cr_assert_eq(stats.lost_by[RP_LOSS_SINK], 1u);
+	cr_assert_eq(rp_provider_destroy(provider), 0);
+}
