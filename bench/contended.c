@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Eight threads on one CPU beside one thread there: what preemption and shared rings cost an event.
+ * The threads take turns by the scheduler; time is the CPU's, events are all threads'.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <ringpipe/ringpipe.h>
+
+#include "clock.h"
+#include "session.h"
+
+#define ROUNDS 40u
+#define EVENTS 80000u
+#define THREADS 8u
+
+RP_PROVIDER(bench, "Bench-Contended");
+RP_EVENT(bench, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
+
+static void stay_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+static double thread_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+struct job {
+	pthread_t thread;
+	pthread_barrier_t *start;
+	unsigned int count;
+	double ns;
+};
+
+static void *run(void *data)
+{
+	struct job *job = data;
+	double begun;
+
+	stay_on(0);
+	pthread_barrier_wait(job->start);
+	begun = thread_ns();
+	for (unsigned int i = 0; i < job->count; i++)
+		bench_bytes32(i, i, i, i);
+	job->ns = thread_ns() - begun;
+	return NULL;
+}
+
+/* CPU time per event, all threads together. */
+static double round_of(unsigned int threads)
+{
+	struct job jobs[THREADS];
+	pthread_barrier_t start;
+	double ns = 0;
+
+	pthread_barrier_init(&start, NULL, threads);
+	for (unsigned int i = 0; i < threads; i++) {
+		jobs[i].start = &start;
+		jobs[i].count = EVENTS / threads;
+		pthread_create(&jobs[i].thread, NULL, run, &jobs[i]);
+	}
+	for (unsigned int i = 0; i < threads; i++) {
+		pthread_join(jobs[i].thread, NULL);
+		ns += jobs[i].ns;
+	}
+	pthread_barrier_destroy(&start);
+	return ns / EVENTS;
+}
+
+static void settle(struct rp_session *session, uint64_t written)
+{
+	struct rp_session_stats stats = { .size = sizeof(stats) };
+
+	do {
+		usleep(1000);
+		rp_session_stats(session, &stats);
+	} while (stats.delivered + stats.lost < written);
+}
+
+int main(void)
+{
+	struct rp_session *session = bench_start("Bench-Contended", "/dev/null", 256u << 20, 0);
+	struct rp_session_stats stats = { .size = sizeof(stats) };
+	double one[ROUNDS], many[ROUNDS];
+	uint64_t written = 0;
+
+	for (unsigned int i = 0; i < ROUNDS; i++) {
+		one[i] = round_of(1);
+		settle(session, written += EVENTS);
+		many[i] = round_of(THREADS);
+		settle(session, written += EVENTS);
+	}
+	rp_session_stop(session, &stats);
+	sort_rounds(one, ROUNDS);
+	sort_rounds(many, ROUNDS);
+	figure("1 thread on one CPU, best", one[0], "ns");
+	figure("8 threads on one CPU, best", many[0], "ns");
+	figure("8 threads on one CPU, median", many[ROUNDS / 2], "ns");
+	figure("lost", (double)stats.lost, "events");
+	return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls a function with a disabled event, or its twin without, as often as told: under callgrind the
+ * difference of two runs is the event's instructions; without it, its time.
+ *
+ *	disabled with|without COUNT	for callgrind
+ *	disabled			for the clock: interleaved rounds
+ */
+#include <string.h>
+
+#include "clock.h"
+#include "site.h"
+
+#define ROUNDS 200u
+#define CALLS 100000u
+
+/* Through a volatile pointer: called as often as written, and not inlined. */
+static uint64_t (*volatile call)(uint64_t value);
+static uint64_t sum;
+
+uint64_t work(uint64_t value)
+{
+	return value + 1;
+}
+
+static double round_of(uint64_t (*function)(uint64_t value), uint64_t count)
+{
+	double begun = now_ns();
+
+	call = function;
+	for (uint64_t i = 0; i < count; i++)
+		sum += call(i);
+	return (now_ns() - begun) / (double)count;
+}
+
+int main(int argc, char **argv)
+{
+	double with[ROUNDS], without[ROUNDS];
+
+	if (argc == 3) {
+		round_of(strcmp(argv[1], "with") == 0 ? with_event : without_event,
+			 strtoull(argv[2], NULL, 10));
+		return sum == 42;
+	}
+	for (unsigned int i = 0; i < ROUNDS; i++) {
+		without[i] = round_of(without_event, CALLS);
+		with[i] = round_of(with_event, CALLS);
+	}
+	sort_rounds(with, ROUNDS);
+	sort_rounds(without, ROUNDS);
+	figure("a call without an event, best", without[0], "ns");
+	figure("a call with a disabled event, best", with[0], "ns");
+	return sum == 42;
+}

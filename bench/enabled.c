@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an enabled event costs, beside the floors it stands on: a bare rdtsc and clock_gettime, in the
+ * same run, interleaved round by round.
+ *
+ * Each round writes into an empty ring that has room for all of it, then lets the drain thread empty
+ * it: the writer is measured, not the drain.
+ */
+#include <unistd.h>
+
+#include <ringpipe/ringpipe.h>
+
+#include "clock.h"
+#include "session.h"
+
+#define ROUNDS 200u
+#define EVENTS 20000u
+
+RP_PROVIDER(bench, "Bench-Enabled");
+RP_EVENT(bench, bytes8, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a));
+RP_EVENT(bench, bytes32, 2, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
+RP_EVENT(bench, text, 3, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_STRING(s));
+RP_EVENT(bench, blob, 4, RP_LEVEL_INFORMATIONAL, 0, RP_BLOB(b));
+
+static uint64_t sum;
+static char room[4096];
+static struct rp_activity activity;
+
+static void run_rdtsc(unsigned int count)
+{
+#if defined(__x86_64__)
+	for (unsigned int i = 0; i < count; i++)
+		sum += __builtin_ia32_rdtsc();
+#else
+	(void)count;
+#endif
+}
+
+static void run_clock_gettime(unsigned int count)
+{
+	struct timespec now;
+
+	for (unsigned int i = 0; i < count; i++) {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		sum += (uint64_t)now.tv_nsec;
+	}
+}
+
+static void run_bytes8(unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		bench_bytes8(i);
+}
+
+static void run_bytes32(unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		bench_bytes32(i, i, i, i);
+}
+
+static void run_text(unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		bench_text(i, "a customer's name");
+}
+
+static void run_blob512(unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		bench_blob(room, 512);
+}
+
+static void run_activity(unsigned int count)
+{
+	rp_activity_set(&activity);
+	run_bytes32(count);
+	rp_activity_set(&(struct rp_activity){ 0 });
+}
+
+static const struct row {
+	const char *name;
+	void (*run)(unsigned int count);
+	int writes;
+} rows[] = {
+	{ "rdtsc", run_rdtsc, 0 },
+	{ "clock_gettime", run_clock_gettime, 0 },
+	{ "event 8 B", run_bytes8, 1 },
+	{ "event 32 B", run_bytes32, 1 },
+	{ "event with a string", run_text, 1 },
+	{ "event 512 B", run_blob512, 1 },
+	{ "event 32 B with activity id", run_activity, 1 },
+};
+
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+/* Until everything written is delivered: the next round finds an empty ring and a sleeping drain. */
+static void settle(struct rp_session *session, uint64_t written)
+{
+	struct rp_session_stats stats = { .size = sizeof(stats) };
+
+	do {
+		usleep(1000);
+		rp_session_stats(session, &stats);
+	} while (stats.delivered + stats.lost < written);
+}
+
+int main(void)
+{
+	static double ns[ROWS][ROUNDS];
+	struct rp_session *session = bench_start("Bench-Enabled", "/dev/null", 256u << 20, 0);
+	struct rp_session_stats stats = { .size = sizeof(stats) };
+	uint64_t written = 0;
+
+	rp_activity_create(&activity.id);
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		for (unsigned int i = 0; i < ROWS; i++) {
+			double begun = now_ns();
+
+			rows[i].run(EVENTS);
+			ns[i][round] = (now_ns() - begun) / EVENTS;
+			if (rows[i].writes) {
+				written += EVENTS;
+				settle(session, written);
+			}
+		}
+	}
+	rp_session_stop(session, &stats);
+	for (unsigned int i = 0; i < ROWS; i++) {
+		char name[64];
+
+		sort_rounds(ns[i], ROUNDS);
+		snprintf(name, sizeof(name), "%s, best", rows[i].name);
+		figure(name, ns[i][0], "ns");
+		snprintf(name, sizeof(name), "%s, median", rows[i].name);
+		figure(name, ns[i][ROUNDS / 2], "ns");
+	}
+	figure("lost", (double)stats.lost, "events");
+	return sum == 42;
+}

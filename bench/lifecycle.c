@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Start and stop of a session with 10,000 events registered, and the memory of threads: 10,000 that
+ * each wrote once, beside 10,000 that did nothing.
+ */
+#include <malloc.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <unistd.h>
+
+#include <ringpipe/ringpipe.h>
+
+#include "clock.h"
+#include "session.h"
+
+#define EVENTS 10000u
+#define ROUNDS 100u
+#define THREADS 10000u
+
+RP_PROVIDER(bench, "Bench-Threads");
+RP_EVENT(bench, once, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a));
+
+static void make_events(void)
+{
+	struct rp_provider *provider;
+	struct rp_event *event;
+	char name[32];
+
+	if (rp_provider_create("Bench-Many", NULL, NULL, &provider) != 0)
+		exit(1);
+	for (uint32_t i = 1; i <= EVENTS; i++) {
+		static const struct rp_field fields[] = { { "a", NULL, 0, RP_TYPE_U64, 0, 0 } };
+		struct rp_event_decl decl = {
+			.size = sizeof(decl), .id = i, .name = name, .fields = fields,
+			.field_count = 1, .level = RP_LEVEL_INFORMATIONAL,
+		};
+
+		snprintf(name, sizeof(name), "event_%u", i);
+		if (rp_event_create(provider, &decl, &event) != 0)
+			exit(1);
+	}
+}
+
+static void start_and_stop(void)
+{
+	double start[ROUNDS], stop[ROUNDS];
+
+	for (unsigned int i = 0; i < ROUNDS; i++) {
+		double begun = now_ns(), started;
+		struct rp_session *session = bench_start("Bench-Many", "/dev/null", 0, 0);
+
+		started = now_ns();
+		rp_session_stop(session, NULL);
+		start[i] = (started - begun) / 1e6;
+		stop[i] = (now_ns() - started) / 1e6;
+	}
+	sort_rounds(start, ROUNDS);
+	sort_rounds(stop, ROUNDS);
+	figure("start, 10,000 events, best", start[0], "ms");
+	figure("start, 10,000 events, median", start[ROUNDS / 2], "ms");
+	figure("stop, 10,000 events, best", stop[0], "ms");
+	figure("stop, 10,000 events, median", stop[ROUNDS / 2], "ms");
+}
+
+static double resident_kb(void)
+{
+	unsigned long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "r");
+
+	if (!file || fscanf(file, "%*u %lu", &pages) != 1)
+		exit(1);
+	fclose(file);
+	return (double)pages * (double)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+static int writes;
+
+static void *short_life(void *data)
+{
+	if (writes)
+		bench_once((uint64_t)(uintptr_t)data);
+	return NULL;
+}
+
+static double run_threads(void)
+{
+	double before = resident_kb();
+	pthread_t thread;
+
+	for (uintptr_t i = 0; i < THREADS; i++) {
+		if (pthread_create(&thread, NULL, short_life, (void *)i) != 0)
+			exit(1);
+		pthread_join(thread, NULL);
+	}
+	return resident_kb() - before;
+}
+
+static void threads(void)
+{
+	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session *session;
+	double idle, before;
+
+	run_threads();		/* the allocator and the stack cache have grown */
+	idle = run_threads();
+	before = resident_kb();
+	session = bench_start("Bench-Threads", "/dev/null", 1u << 20, 0);
+	writes = 1;
+	figure("10,000 threads that write once, 1 MB session", run_threads() - idle, "kB");
+	rp_session_stop(session, &stats);
+	malloc_trim(0);
+	figure("of them delivered", (double)stats.delivered, "events");
+	figure("left after stop", resident_kb() - before, "kB");
+}
+
+int main(void)
+{
+	double before = resident_kb();
+
+	make_events();
+	figure("an event made at run time", (resident_kb() - before) * 1024 / EVENTS, "B");
+	start_and_stop();
+	threads();
+	return 0;
+}

@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Runs the benchmarks of a build and prints them as a table: ratios inside one run, floors named."""
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+INCLUDE = os.path.join(os.path.dirname(HERE), 'include')
+
+
+def figures(command, **kwargs):
+    """What a benchmark printed: name -> (value, unit)."""
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **kwargs).stdout
+    found = {}
+    for line in output.splitlines():
+        name, value, unit = line.split('\t')
+        found[name] = (float(value), unit)
+    return found
+
+
+def row(name, value, unit='', target='', ok=None):
+    verdict = '' if ok is None else 'ok' if ok else 'MISSED'
+    text = value if isinstance(value, str) else f'{value:,.2f}' if value < 100 else f'{value:,.0f}'
+    print(f'{name:58} {text:>12} {unit:8} {target:24} {verdict}')
+    return ok is not False
+
+
+def callgrind_instructions(program):
+    """Instructions of one disabled event, or None without valgrind."""
+    if not shutil.which('valgrind'):
+        return None
+    totals = {}
+    count = 100000
+    for kind in ('with', 'without'):
+        with tempfile.TemporaryDirectory() as folder:
+            result = subprocess.run(
+                ['valgrind', '--tool=callgrind', f'--callgrind-out-file={folder}/out', program,
+                 kind, str(count)],
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True,
+                env={**os.environ, 'RINGPIPE_DIAGNOSTICS': '0'})
+        totals[kind] = int(re.search(r'Collected : (\d+)', result.stderr).group(1))
+    return (totals['with'] - totals['without']) / count
+
+
+def straight_path(compiler, language, options):
+    """Instructions that a disabled event adds to a function, read from its object file."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = os.path.join(folder, 'site.o')
+        subprocess.run([compiler, '-x', language, '-D_GNU_SOURCE', '-I' + INCLUDE, *options, '-c',
+                        os.path.join(HERE, 'site.c'), '-o', target], check=True)
+        text = subprocess.run(['objdump', '-d', '--no-show-raw-insn', target], check=True,
+                              stdout=subprocess.PIPE, text=True).stdout
+    return max(count(text, 'with_event') - count(text, 'without_event'),
+               count(text, 'with_text') - count(text, 'without_text'))
+
+
+def count(text, function):
+    """Instructions from the function's entry to its first return, no branch taken."""
+    body = re.search(rf'<{function}>:\n(.*?)(\n\n|\Z)', text, re.S).group(1)
+    seen = 0
+    for line in body.splitlines():
+        instruction = line.split('\t', 1)[1].strip()
+        if instruction.startswith(('nop', 'endbr64', 'data16', 'cs nop', 'xchg   %ax,%ax')):
+            continue
+        seen += 1
+        if instruction.startswith('ret'):
+            return seen
+    raise ValueError(f'no return in {function}')
+
+
+def suite_disabled(build):
+    ok = True
+    program = os.path.join(build, 'bench', 'bench-disabled')
+    instructions = callgrind_instructions(program)
+    if instructions is None:
+        row('disabled event, by callgrind', 'no valgrind')
+    else:
+        ok &= row('disabled event, by callgrind', instructions, 'instr', '<= 2', instructions <= 2)
+    for compiler, language in (('gcc', 'c'), ('g++', 'c++'), ('clang', 'c'), ('clang++', 'c++')):
+        if not shutil.which(compiler):
+            row(f'disabled event, {compiler}', 'not here')
+            continue
+        for options in (['-O2'], ['-O2', '-fPIC'], ['-O3'], ['-O2', '-fno-pie', '-fno-pic']):
+            added = straight_path(compiler, language, options)
+            ok &= row(f'disabled event, {compiler} {" ".join(options)}', added, 'instr', '<= 2',
+                      added <= 2)
+    times = figures([program])
+    with_event = times['a call with a disabled event, best'][0]
+    without = times['a call without an event, best'][0]
+    row('disabled event, by the clock (call with - call without)', with_event - without, 'ns')
+    return ok
+
+
+def suite_enabled(build):
+    ok = True
+    found = figures([os.path.join(build, 'bench', 'bench-enabled')])
+    floor = found['rdtsc, best'][0]
+    for name, (value, unit) in found.items():
+        if not name.endswith(', best'):
+            continue
+        base = name[:-len(', best')]
+        row(base, value, unit)
+        if base == 'event 32 B':
+            ok &= row('event 32 B / bare rdtsc', value / floor, 'x', '<= 1.6', value / floor <= 1.6)
+            row('event 32 B / clock_gettime', value / found['clock_gettime, best'][0], 'x')
+        elif base.startswith('event'):
+            row(f'{base} / bare rdtsc', value / floor, 'x')
+    fallback = figures([os.path.join(build, 'bench', 'bench-enabled')],
+                       env={**os.environ, 'GLIBC_TUNABLES': 'glibc.pthread.rseq=0'})
+    row('event 32 B without rseq / bare rdtsc',
+        fallback['event 32 B, best'][0] / fallback['rdtsc, best'][0], 'x')
+    found = figures([os.path.join(build, 'bench', 'bench-contended')])
+    ratio = found['8 threads on one CPU, best'][0] / found['1 thread on one CPU, best'][0]
+    ok &= row('8 threads on one CPU / 1 thread there', ratio, 'x', '<= 1.3', ratio <= 1.3)
+    return ok
+
+
+def output_folder():
+    return '/dev/shm' if os.access('/dev/shm', os.W_OK) else tempfile.gettempdir()
+
+
+def suite_throughput(build):
+    program = os.path.join(build, 'bench', 'bench-throughput')
+    target = os.path.join(output_folder(), f'ringpipe-bench-{os.getpid()}.nettrace')
+    runs = [figures([program, target, '10', '2', '64']) for _ in range(5)]
+    best = min(runs, key=lambda run: run['lost'][0])
+    ok = row('10 M/s offered to a file on tmpfs, 64 MB: lost, best of 5', best['lost'][0], 'events',
+             '0', best['lost'][0] == 0)
+    row('  runs without a loss', f"{sum(run['lost'][0] == 0 for run in runs)} of 5")
+    row('  offered', best['offered'][0], 'M/s')
+    row('  bytes per event in the file', best['bytes per event'][0], 'B')
+    row('  drain thread per event', best['drain thread per event'][0], 'ns')
+    full = figures([program, target, '0', '2', '64'])
+    row('full throttle: offered', full['offered'][0], 'M/s')
+    row('full throttle: delivered', full['delivered'][0], 'M/s')
+    return ok
+
+
+def suite_lifecycle(build):
+    found = figures([os.path.join(build, 'bench', 'bench-lifecycle')])
+    ok = True
+    limits = {'start, 10,000 events, best': 5, 'stop, 10,000 events, best': 5,
+              '10,000 threads that write once, 1 MB session': 2048}
+    for name, (value, unit) in found.items():
+        limit = limits.get(name)
+        if limit is None:
+            row(name, value, unit)
+        else:
+            target = f'< {limit}' if unit == 'ms' else 'ring + 1 MB'
+            ok &= row(name, value, unit, target, value < limit)
+    return ok
+
+
+SUITES = {
+    'disabled': suite_disabled,
+    'enabled': suite_enabled,
+    'throughput': suite_throughput,
+    'lifecycle': suite_lifecycle,
+}
+
+
+def machine():
+    model = 'unknown processor'
+    with open('/proc/cpuinfo', encoding='utf-8') as file:
+        for line in file:
+            if line.startswith('model name'):
+                model = line.split(':', 1)[1].strip()
+                break
+    return (f'{model}, {os.cpu_count()} CPUs, Linux {platform.release()}, '
+            f'{" ".join(platform.libc_ver())}')
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('build', help='a release build configured with -Dbench=true')
+    parser.add_argument('suites', nargs='*', metavar='suite',
+                        help=f'{", ".join(SUITES)} (default: all)')
+    options = parser.parse_args()
+    unknown = [name for name in options.suites if name not in SUITES]
+    if unknown:
+        parser.error(f'no suite {unknown[0]}; there are {", ".join(SUITES)}')
+    print(machine())
+    print(f'{"":58} {"value":>12} {"unit":8} {"target":24}')
+    ok = True
+    for name in options.suites or SUITES:
+        ok &= SUITES[name](options.build)
+    return 0 if ok else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* A session for a benchmark, or the end of it. */
+#ifndef BENCH_SESSION_H
+#define BENCH_SESSION_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <ringpipe/session.h>
+
+static inline struct rp_session *bench_start(const char *provider_name, const char *path,
+					     size_t buffer_bytes, uint32_t flags)
+{
+	struct rp_session_provider provider = {
+		.size = sizeof(provider), .name = provider_name, .level = RP_LEVEL_VERBOSE,
+		.keywords = UINT64_MAX,
+	};
+	struct rp_session_options options = {
+		.size = sizeof(options), .flags = flags, .providers = &provider,
+		.provider_count = 1, .buffer_bytes = buffer_bytes, .output_path = path,
+	};
+	struct rp_session *session;
+	int ret = rp_session_start(&options, &session);
+
+	if (ret != 0) {
+		fprintf(stderr, "cannot start a session to %s: %s\n", path, strerror(-ret));
+		exit(1);
+	}
+	return session;
+}
+
+#endif

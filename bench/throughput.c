@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * End to end: events of 32 bytes offered at a fixed rate by one thread, to a file.
+ *
+ *	throughput FILE RATE-IN-MILLIONS SECONDS [MEGABYTES]
+ *
+ * A rate of 0 offers as fast as it goes.
+ */
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <ringpipe/ringpipe.h>
+
+#include "clock.h"
+#include "session.h"
+
+#define BATCH 500u
+
+RP_PROVIDER(bench, "Bench-Throughput");
+RP_EVENT(bench, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
+
+static double cpu_ns(int who)
+{
+	struct rusage usage;
+
+	getrusage(who, &usage);
+	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e9 +
+	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e3;
+}
+
+/* Offers for `seconds`; behind its schedule it catches up without a pause, as a busy server does. */
+static uint64_t offer(double per_second, double seconds)
+{
+	double begun = now_ns();
+	uint64_t offered = 0;
+
+	for (;;) {
+		double elapsed = now_ns() - begun;
+
+		if (elapsed >= seconds * 1e9)
+			return offered;
+		if (per_second > 0 && (double)offered > per_second * elapsed / 1e9)
+			continue;
+		for (unsigned int i = 0; i < BATCH; i++)
+			bench_bytes32(offered + i, offered, i, 1);
+		offered += BATCH;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session *session;
+	double rate, seconds, begun, took, drain;
+	uint64_t offered;
+
+	if (argc < 4) {
+		fprintf(stderr, "usage: throughput FILE RATE-IN-MILLIONS SECONDS [MEGABYTES]\n");
+		return 2;
+	}
+	rate = atof(argv[2]) * 1e6;
+	seconds = atof(argv[3]);
+	session = bench_start("Bench-Throughput", argv[1],
+			      (size_t)(argc > 4 ? atoi(argv[4]) : 64) << 20, 0);
+	drain = cpu_ns(RUSAGE_SELF) - cpu_ns(RUSAGE_THREAD);
+	begun = now_ns();
+	offered = offer(rate, seconds);
+	took = now_ns() - begun;
+	rp_session_stop(session, &stats);
+	drain = cpu_ns(RUSAGE_SELF) - cpu_ns(RUSAGE_THREAD) - drain;
+	unlink(argv[1]);
+	figure("offered", (double)offered / took * 1e3, "M/s");
+	figure("delivered", (double)stats.delivered / took * 1e3, "M/s");
+	figure("lost", (double)stats.lost, "events");
+	figure("bytes per event", (double)stats.bytes / (double)stats.delivered, "B");
+	figure("drain thread per event", drain / (double)stats.delivered, "ns");
+	if (stats.delivered + stats.lost != offered) {
+		fprintf(stderr, "throughput: %lu offered, %lu accounted for\n", offered,
+			stats.delivered + stats.lost);
+		return 1;
+	}
+	return 0;
+}
