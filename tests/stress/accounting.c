@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every event that is offered is delivered or counted as lost, exactly: one session over the whole
+ * life of its writers, so that each serial was offered to it.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "stress.h"
+
+RP_PROVIDER(stress, "Stress-Accounting");
+RP_EVENT(stress, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(serial),
+	 RP_BLOB(filling));
+
+struct writer {
+	pthread_t thread;
+	struct stress_stream *stream;
+	uint64_t count;
+	bool polite;		/* gives way, so that the drain thread keeps up */
+};
+
+static void *write_all(void *data)
+{
+	struct writer *writer = data;
+
+	for (uint64_t i = 0; i < writer->count; i++) {
+		stress_write(writer->stream);
+		if (writer->polite && i % 128 == 127)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void run_writers(struct stress_books *books, uint64_t count, bool polite)
+{
+	struct writer *writers = stress_alloc(books->count, sizeof(*writers));
+
+	for (size_t i = 0; i < books->count; i++) {
+		writers[i].stream = &books->streams[i];
+		writers[i].count = count;
+		writers[i].polite = polite;
+		stress_spawn(&writers[i].thread, write_all, &writers[i]);
+	}
+	for (size_t i = 0; i < books->count; i++)
+		pthread_join(writers[i].thread, NULL);
+	free(writers);
+}
+
+static void file_is_exact(size_t threads, size_t megabytes, bool polite)
+{
+	uint64_t count = stress_amount(400000) / threads;
+	const char *path = stress_path("accounting.nettrace");
+	struct stress_tally tally = { 0 };
+	struct rp_session_stats stats;
+	struct stress_books books;
+	struct rp_session *session;
+
+	stress_begin("serials_add_up_with_%zu_threads_in_%zu_mb", threads, megabytes);
+	stress_books_init(&books, threads, count, stress_mark);
+	session = stress_start("Stress-Accounting", path, -1, megabytes << 20, 0);
+	run_writers(&books, count, polite);
+	stress_stop(session, &stats);
+	stress_read_file(path, &books, &tally);
+	stress_settle(&books, &tally, &stats);
+	stress_check(stats.lost_by[RP_LOSS_SINK] == 0 && stats.lost_by[RP_LOSS_DAMAGED] == 0,
+		     "losses that nothing here can cause");
+	stress_figures(&books, &stats);
+	unlink(path);
+	stress_books_fini(&books);
+	stress_end();
+}
+
+/* A peer that reads nothing until the writers are through: rings must overflow. */
+static void overload_is_exact(size_t threads)
+{
+	uint64_t count = stress_amount(400000) / threads;
+	struct stress_far_side far_side;
+	struct stress_tally tally = { 0 };
+	struct rp_session_stats stats;
+	struct stress_books books;
+	struct rp_session *session;
+	int fds[2];
+
+	stress_begin("serials_add_up_with_%zu_threads_and_a_peer_that_does_not_read", threads);
+	stress_books_init(&books, threads, count, stress_mark);
+	stress_socketpair(fds);
+	session = stress_start("Stress-Accounting", NULL, fds[0], 1u << 20, 0);
+	run_writers(&books, count, false);
+	stress_far_side_start(&far_side, fds[1], &books, &tally);
+	stress_stop(session, &stats);
+	stress_far_side_join(&far_side);
+	stress_settle(&books, &tally, &stats);
+	/* Below 8 MB, the rings, the sink and the socket may hold all of it. */
+	stress_check(stats.lost > 0 || count * threads < 100000,
+		     "no loss, though nobody read what was written");
+	stress_figures(&books, &stats);
+	stress_books_fini(&books);
+	stress_end();
+}
+
+/* What no ring takes is a loss like any other; the largest payload is none. */
+static void too_big_is_counted(void)
+{
+	static uint8_t bytes[RP_PAYLOAD_MAX + 1];
+	const char *path = stress_path("accounting.nettrace");
+	size_t most = RP_PAYLOAD_MAX - 18;
+	struct rp_session_stats stats;
+	struct rp_session *session;
+
+	stress_begin("payloads_too_big_are_refused_and_counted");
+	session = stress_start("Stress-Accounting", path, -1, 64u << 20, 0);
+	for (uint64_t i = 0; i < 100; i++) {
+		stress_check(stress_mark(0, i, bytes, most + 1) == -EMSGSIZE,
+			     "a payload too big was taken");
+		stress_check(stress_mark(0, i, bytes, i % 2 ? 1 : most) == 0,
+			     "the largest payload was not taken");
+	}
+	stress_stop(session, &stats);
+	stress_check(stats.lost == 100 && stats.lost_by[RP_LOSS_TOO_BIG] == 100,
+		     "%llu lost instead of 100", (unsigned long long)stats.lost);
+	unlink(path);
+	stress_end();
+}
+
+int main(void)
+{
+	static const size_t threads[] = { 1, 2, 8, 64 };
+
+	for (size_t i = 0; i < sizeof(threads) / sizeof(*threads); i++) {
+		file_is_exact(threads[i], 64, true);
+		file_is_exact(threads[i], 1, false);
+		overload_is_exact(threads[i]);
+	}
+	too_big_is_counted();
+	return stress_exit();
+}

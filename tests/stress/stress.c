@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: MIT */
+#include "stress.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#define COMPLAINTS_MAX 20u
+
+static uint8_t filling[STRESS_BLOB_MAX + 256];
+static char folder[128];
+static char test_name[160];
+static unsigned int tests, failures, complaints, is_bad;
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+	uint64_t x = (a + 1) * 0x9e3779b97f4a7c15u + b * 0xbf58476d1ce4e5b9u;
+
+	x = (x ^ (x >> 30)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+/* Size and content follow from stream and serial: the reader knows them too. */
+static size_t blob_bytes(const struct stress_stream *stream, uint64_t hash)
+{
+	if (stream->least_bytes)
+		return stream->least_bytes +
+		       (hash >> 16) % (STRESS_BLOB_MAX - stream->least_bytes);
+	return hash % 1000 == 0 ? (hash >> 16) % STRESS_BLOB_MAX : (hash >> 16) % 48;
+}
+
+__attribute__((constructor)) static void fill(void)
+{
+	for (size_t i = 0; i < sizeof(filling); i++)
+		filling[i] = (uint8_t)(i * 7 + (i >> 8));
+}
+
+void stress_books_init(struct stress_books *books, size_t count, uint64_t room,
+		       stress_writer write)
+{
+	uint64_t power = 1;
+
+	while (power < room)
+		power *= 2;
+	books->count = count;
+	books->streams = aligned_alloc(64, count * sizeof(*books->streams));
+	if (!books->streams)
+		abort();
+	memset(books->streams, 0, count * sizeof(*books->streams));
+	for (size_t i = 0; i < count; i++) {
+		books->streams[i].write = write;
+		books->streams[i].id = i;
+		books->streams[i].room = power;
+		books->streams[i].fate = stress_alloc(power, 1);
+		books->streams[i].seen = stress_alloc(power, 1);
+	}
+}
+
+void stress_books_fini(struct stress_books *books)
+{
+	for (size_t i = 0; i < books->count; i++) {
+		free(books->streams[i].fate);
+		free(books->streams[i].seen);
+	}
+	free(books->streams);
+}
+
+enum stress_fate stress_write(struct stress_stream *stream)
+{
+	uint64_t serial = stream->next;
+	uint64_t hash = mix(stream->id, serial);
+	enum stress_fate fate;
+	int ret;
+
+	/* Sequentially consistent: startstop.c holds it against the calls that start and stop. */
+	__atomic_store_n(&stream->next, serial + 1, __ATOMIC_SEQ_CST);
+	ret = stream->write(stream->id, serial, filling + (hash & 255), blob_bytes(stream, hash));
+	fate = ret == 0 ? STRESS_OK : ret == -ENOBUFS ? STRESS_LOST :
+	       ret == -EMSGSIZE ? STRESS_REFUSED : STRESS_WRONG;
+	stream->fate[serial & (stream->room - 1)] = (uint8_t)fate;
+	__atomic_store_n(&stream->done, serial + 1, __ATOMIC_SEQ_CST);
+	return fate;
+}
+
+void stress_take(struct stress_books *books, struct stress_tally *tally, const void *payload,
+		 size_t bytes)
+{
+	struct stress_stream *stream;
+	uint64_t id, serial, hash;
+	uint16_t length;
+	uint8_t *seen;
+
+	if (!stress_check(bytes >= 18, "an event of %zu bytes", bytes))
+		return;
+	memcpy(&id, payload, 8);
+	memcpy(&serial, (const char *)payload + 8, 8);
+	memcpy(&length, (const char *)payload + 16, 2);
+	if (!stress_check(id < books->count, "an event of stream %llu", (unsigned long long)id))
+		return;
+	tally->events++;
+	stream = &books->streams[id];
+	hash = mix(id, serial);
+	stress_check(length == blob_bytes(stream, hash) && bytes == 18u + length &&
+		     !memcmp((const char *)payload + 18, filling + (hash & 255), length),
+		     "stream %llu, serial %llu: %zu bytes, damaged", (unsigned long long)id,
+		     (unsigned long long)serial, bytes);
+	stress_check(serial >= stream->last_seen, "stream %llu: serial %llu after %llu",
+		     (unsigned long long)id, (unsigned long long)serial,
+		     (unsigned long long)stream->last_seen - 1);
+	stream->last_seen = serial + 1;
+	if (!stress_check(serial < __atomic_load_n(&stream->next, __ATOMIC_SEQ_CST),
+			  "stream %llu: serial %llu was never written", (unsigned long long)id,
+			  (unsigned long long)serial))
+		return;
+	seen = &stream->seen[serial & (stream->room - 1)];
+	stress_check(__atomic_load_n(seen, __ATOMIC_RELAXED) == 0,
+		     "stream %llu: serial %llu a second time", (unsigned long long)id,
+		     (unsigned long long)serial);
+	__atomic_store_n(seen, tally->mark, __ATOMIC_RELAXED);
+}
+
+/* {u32 ring, string reason, u64 count}; strings are UTF-16 in a file. */
+void stress_take_lost(struct stress_tally *tally, const void *payload, size_t bytes, bool wide)
+{
+	const uint8_t *at = payload;
+	size_t unit = wide ? 2 : 1, length = 0;
+	char reason[32] = "";
+	uint64_t count;
+
+	while (length + 1 < sizeof(reason) && 4 + (length + 1) * unit + 8 < bytes &&
+	       at[4 + length * unit]) {
+		reason[length] = (char)at[4 + length * unit];
+		length++;
+	}
+	if (!stress_check(4 + (length + 1) * unit + 8 == bytes, "EventsLost of %zu bytes", bytes))
+		return;
+	memcpy(&count, at + bytes - 8, 8);
+	stress_check(count > 0, "EventsLost tells of none");
+	tally->told += count;
+	for (int i = 0; i < RP_LOSS_REASON_COUNT; i++) {
+		if (!strcmp(reason, rp_loss_reason_name((enum rp_loss_reason)i))) {
+			tally->told_by[i] += count;
+			return;
+		}
+	}
+	stress_check(false, "EventsLost for the reason \"%s\"", reason);
+}
+
+void stress_read(struct rp_reader *reader, struct stress_books *books,
+		 struct stress_tally *tally)
+{
+	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_stats stats = { .size = sizeof(stats) };
+	int ret;
+
+	for (size_t i = 0; i < books->count; i++)
+		books->streams[i].last_seen = 0;
+	if (!tally->mark)
+		tally->mark = 1;
+	while ((ret = rp_reader_next(reader, &event)) == 1) {
+		if (!strcmp(event.type->provider, "ringpipe") &&
+		    !strcmp(event.type->name, "EventsLost"))
+			stress_take_lost(tally, event.payload, event.payload_bytes, true);
+		else
+			stress_take(books, tally, event.payload, event.payload_bytes);
+	}
+	stress_check(ret == 0, "reading: %s (%s)", rp_reader_error(reader), strerror(-ret));
+	rp_reader_get_stats(reader, &stats);
+	tally->has_reader = true;
+	tally->reader_lost = stats.lost;
+	tally->unordered = stats.unordered;
+	stress_check(stats.unordered == 0, "%llu events before the one in front of them",
+		     (unsigned long long)stats.unordered);
+}
+
+void stress_read_file(const char *path, struct stress_books *books, struct stress_tally *tally)
+{
+	struct rp_reader *reader;
+	int ret = rp_reader_open(path, &reader);
+
+	if (!stress_check(ret == 0, "opening the recording: %s", strerror(-ret)))
+		return;
+	stress_read(reader, books, tally);
+	rp_reader_close(reader);
+}
+
+static void *far_side_run(void *data)
+{
+	struct stress_far_side *side = data;
+	struct rp_reader *reader;
+	int ret = rp_reader_open_fd(side->fd, &reader);
+
+	if (stress_check(ret == 0, "opening the socket: %s", strerror(-ret))) {
+		stress_read(reader, side->books, side->tally);
+		rp_reader_close(reader);
+	}
+	close(side->fd);
+	return NULL;
+}
+
+void stress_far_side_start(struct stress_far_side *side, int fd, struct stress_books *books,
+			   struct stress_tally *tally)
+{
+	side->fd = fd;
+	side->books = books;
+	side->tally = tally;
+	stress_spawn(&side->thread, far_side_run, side);
+}
+
+void stress_far_side_join(struct stress_far_side *side)
+{
+	pthread_join(side->thread, NULL);
+}
+
+void stress_agree(const struct stress_tally *tally, const struct rp_session_stats *stats)
+{
+	stress_check(stats->delivered == tally->events, "delivered: %llu by stats, %llu recorded",
+		     (unsigned long long)stats->delivered, (unsigned long long)tally->events);
+	stress_check(stats->lost == tally->told, "lost: %llu by stats, %llu by EventsLost",
+		     (unsigned long long)stats->lost, (unsigned long long)tally->told);
+	stress_check(!tally->has_reader || stats->lost == tally->reader_lost,
+		     "lost: %llu by stats, %llu by the stream's numbers",
+		     (unsigned long long)stats->lost, (unsigned long long)tally->reader_lost);
+	for (int i = 0; i < RP_LOSS_REASON_COUNT; i++)
+		stress_check(stats->lost_by[i] == tally->told_by[i],
+			     "lost, %s: %llu by stats, %llu by EventsLost",
+			     rp_loss_reason_name((enum rp_loss_reason)i),
+			     (unsigned long long)stats->lost_by[i],
+			     (unsigned long long)tally->told_by[i]);
+}
+
+/* Each serial's fate against the recording. Return: losses, by the calls and by the gaps. */
+static uint64_t settle_stream(const struct stress_stream *stream, uint64_t *ret_refused)
+{
+	uint64_t lost = 0, ok = 0, gaps = 0;
+
+	stress_check(stream->next <= stream->room, "more serials than room");
+	for (uint64_t serial = 0; serial < stream->next; serial++) {
+		uint8_t fate = stream->fate[serial];
+		bool seen = stream->seen[serial] != 0;
+
+		stress_check((fate == STRESS_OK) == seen && fate != STRESS_WRONG &&
+			     fate != STRESS_UNWRITTEN,
+			     "stream %llu, serial %llu: fate %u, %s", (unsigned long long)stream->id,
+			     (unsigned long long)serial, fate, seen ? "recorded" : "not recorded");
+		ok += fate == STRESS_OK;
+		gaps += !seen;
+		lost += fate == STRESS_LOST;
+		*ret_refused += fate == STRESS_REFUSED;
+	}
+	(void)ok;
+	return gaps;
+}
+
+uint64_t stress_settle(const struct stress_books *books, const struct stress_tally *tally,
+		       const struct rp_session_stats *stats)
+{
+	uint64_t gaps = 0, refused = 0;
+
+	for (size_t i = 0; i < books->count; i++)
+		gaps += settle_stream(&books->streams[i], &refused);
+	stress_agree(tally, stats);
+	stress_check(gaps == stats->lost, "lost: %llu gaps, %llu by stats",
+		     (unsigned long long)gaps, (unsigned long long)stats->lost);
+	stress_check(refused == stats->lost_by[RP_LOSS_TOO_BIG],
+		     "too big: %llu by the calls, %llu by stats", (unsigned long long)refused,
+		     (unsigned long long)stats->lost_by[RP_LOSS_TOO_BIG]);
+	return gaps;
+}
+
+struct rp_session *stress_start(const char *name, const char *path, int fd, size_t buffer_bytes,
+				uint32_t flags)
+{
+	struct rp_session_provider provider = {
+		.size = sizeof(provider),
+		.name = name,
+		.keywords = ~0ull,
+		.level = RP_LEVEL_VERBOSE,
+	};
+	struct rp_session_options options = {
+		.size = sizeof(options),
+		.flags = flags,
+		.buffer_bytes = buffer_bytes,
+		.providers = &provider,
+		.provider_count = 1,
+		.output_path = path,
+		.output_fd = fd,
+	};
+	struct rp_session *session = NULL;
+	int ret = rp_session_start(&options, &session);
+
+	if (!stress_check(ret == 0, "starting a session: %s", strerror(-ret)))
+		exit(1);
+	return session;
+}
+
+void stress_stop(struct rp_session *session, struct rp_session_stats *ret_stats)
+{
+	int ret;
+
+	*ret_stats = (struct rp_session_stats){ .size = sizeof(*ret_stats) };
+	ret = rp_session_stop(session, ret_stats);
+	stress_check(ret == 0 && ret_stats->error == 0, "the session ended with: %s",
+		     strerror(-ret));
+}
+
+void stress_begin(const char *format, ...)
+{
+	va_list arguments;
+
+	if (tests == 0)
+		printf("TAP version 13\n");
+	va_start(arguments, format);
+	vsnprintf(test_name, sizeof(test_name), format, arguments);
+	va_end(arguments);
+	is_bad = 0;
+	complaints = 0;
+}
+
+bool stress_check(bool holds, const char *format, ...)
+{
+	va_list arguments;
+
+	if (__builtin_expect(holds, 1))
+		return true;
+	__atomic_store_n(&is_bad, 1, __ATOMIC_RELAXED);
+	if (__atomic_fetch_add(&complaints, 1, __ATOMIC_RELAXED) >= COMPLAINTS_MAX)
+		return false;
+	va_start(arguments, format);
+	flockfile(stdout);
+	printf("# ");
+	vprintf(format, arguments);
+	printf("\n");
+	funlockfile(stdout);
+	va_end(arguments);
+	return false;
+}
+
+void stress_note(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	printf("# ");
+	vprintf(format, arguments);
+	printf("\n");
+	va_end(arguments);
+}
+
+void stress_figures(const struct stress_books *books, const struct rp_session_stats *stats)
+{
+	uint64_t offered = 0;
+
+	for (size_t i = 0; i < books->count; i++)
+		offered += books->streams[i].next;
+	stress_note("%s: offered %llu, delivered %llu, lost %llu (full %llu, too big %llu, "
+		    "busy %llu, sink %llu, damaged %llu), clamped %llu, rings %u", test_name,
+		    (unsigned long long)offered, (unsigned long long)stats->delivered,
+		    (unsigned long long)stats->lost,
+		    (unsigned long long)stats->lost_by[RP_LOSS_FULL],
+		    (unsigned long long)stats->lost_by[RP_LOSS_TOO_BIG],
+		    (unsigned long long)stats->lost_by[RP_LOSS_BUSY],
+		    (unsigned long long)stats->lost_by[RP_LOSS_SINK],
+		    (unsigned long long)stats->lost_by[RP_LOSS_DAMAGED],
+		    (unsigned long long)stats->clamped, stats->rings);
+}
+
+void stress_skip(const char *why)
+{
+	printf("ok %u - %s # SKIP %s\n", ++tests, test_name, why);
+	fflush(stdout);
+}
+
+void stress_end(void)
+{
+	tests++;
+	failures += is_bad;
+	if (complaints > COMPLAINTS_MAX)
+		printf("# and %u complaints more\n", complaints - COMPLAINTS_MAX);
+	printf("%s %u - %s\n", is_bad ? "not ok" : "ok", tests, test_name);
+	fflush(stdout);
+}
+
+int stress_exit(void)
+{
+	printf("1..%u\n", tests);
+	return failures != 0;
+}
+
+uint64_t stress_amount(uint64_t quick)
+{
+	const char *form = getenv("RINGPIPE_STRESS");
+
+	if (form && !strcmp(form, "long"))
+		quick *= 10;
+	return STRESS_WATCHED && quick > 20 ? quick / 20 : quick;
+}
+
+static void remove_folder(void)
+{
+	rmdir(folder);
+}
+
+/* On tmpfs, where a file's losses are the ring's and not the disk's, when it has a gigabyte left. */
+static void make_folder(void)
+{
+	const char *parent = getenv("TMPDIR");
+	struct statvfs space;
+
+	if (access("/dev/shm", W_OK) == 0 && statvfs("/dev/shm", &space) == 0 &&
+	    (uint64_t)space.f_bavail * space.f_frsize >= 1u << 30)
+		parent = "/dev/shm";
+	snprintf(folder, sizeof(folder), "%s/ringpipe-XXXXXX", parent ? parent : "/tmp");
+	if (!mkdtemp(folder)) {
+		perror("mkdtemp");
+		exit(1);
+	}
+	atexit(remove_folder);
+}
+
+const char *stress_path(const char *name)
+{
+	static char path[256];
+
+	if (!folder[0])
+		make_folder();
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return path;
+}
+
+void *stress_alloc(size_t count, size_t size)
+{
+	void *memory = calloc(count, size);
+
+	if (!memory)
+		abort();
+	return memory;
+}
+
+void stress_spawn(pthread_t *ret_thread, void *(*run)(void *), void *data)
+{
+	int ret = pthread_create(ret_thread, NULL, run, data);
+
+	if (ret != 0) {
+		stress_note("pthread_create: %s", strerror(ret));
+		exit(1);
+	}
+}
+
+void stress_socketpair(int ret_fds[2])
+{
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ret_fds) != 0) {
+		perror("socketpair");
+		exit(1);
+	}
+}
+
+uint32_t stress_random(uint64_t *state)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(*state >> 33);
+}
+
+double stress_seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the stress tests share: streams of serial-numbered events, the books their writers keep, and
+ * a reader that holds the recording against the books.
+ *
+ * The account is kept outside of the library. A writer notes for each serial number what the call
+ * returned; the recording says which serials arrived. Exact means, for every single serial:
+ *
+ *	the call returned 0	<=>	the serial is in the recording, once, whole, in order
+ *	the call returned a loss	<=>	it is not, and it is one of those told as lost
+ *
+ * and the sum of losses is the same from five sides: the calls, the gaps in the recording, the
+ * numbers in the stream (what TraceEvent shows), its EventsLost events, and the session's stats.
+ */
+#ifndef TESTS_STRESS_H
+#define TESTS_STRESS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <ringpipe/reader.h>
+#include <ringpipe/ringpipe.h>
+
+#define STRESS_BLOB_MAX 60000u
+
+/* Whether ThreadSanitizer or AddressSanitizer watches: a tenth of the work, or less. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define STRESS_WATCHED 1
+#else
+#define STRESS_WATCHED 0
+#endif
+
+/* What became of a serial, as its writer knows it. */
+enum stress_fate {
+	STRESS_UNWRITTEN = 0,
+	STRESS_OK = 1,
+	STRESS_LOST = 2,	/* -ENOBUFS */
+	STRESS_REFUSED = 3,	/* -EMSGSIZE */
+	STRESS_WRONG = 4,	/* anything else */
+};
+
+typedef int (*stress_writer)(uint64_t stream, uint64_t serial, const void *blob, size_t bytes);
+
+/*
+ * Serials that one thread, or one kind of signal handler on a thread, writes one after another. A
+ * handler is a stream of its own: what it writes in the middle of a write comes before it.
+ */
+struct stress_stream {
+	stress_writer write;
+	uint64_t id;
+	uint64_t room;		/* of fate and seen: a power of two; serials wrap around in them */
+	uint8_t *fate;
+	uint8_t *seen;		/* by the reader: 0, or which recording held it */
+	uint32_t least_bytes;	/* of a blob; 0: mostly small, one in a thousand large */
+	uint64_t next;		/* serials below it were begun; up to 1 more than `done` */
+	uint64_t done;		/* serials below it are written, their fate is known */
+	uint64_t last_seen;	/* the reader's: serial + 1 */
+} __attribute__((aligned(64)));
+
+struct stress_books {
+	struct stress_stream *streams;
+	size_t count;
+};
+
+/* What one recording says. */
+struct stress_tally {
+	uint8_t mark;			/* put into `seen`; not 0 */
+	uint64_t events;		/* those of the books */
+	uint64_t told;			/* by EventsLost events */
+	uint64_t told_by[RP_LOSS_REASON_COUNT];
+	uint64_t reader_lost;		/* by the numbers of threads and sequence points */
+	uint64_t unordered;
+	bool has_reader;		/* false for a listener */
+};
+
+/* Streams with ids 0 to count - 1 and room for `room` serials each. */
+void stress_books_init(struct stress_books *books, size_t count, uint64_t room,
+		       stress_writer write);
+void stress_books_fini(struct stress_books *books);
+
+/* Writes the next serial. Context: any, signal handlers included. Return: its fate. */
+enum stress_fate stress_write(struct stress_stream *stream);
+
+/* The reader's side of one event. */
+void stress_take(struct stress_books *books, struct stress_tally *tally, const void *payload,
+		 size_t bytes);
+void stress_take_lost(struct stress_tally *tally, const void *payload, size_t bytes, bool wide);
+
+/* Reads a recording to its end; a provider's events other than ringpipe's must be of the books. */
+void stress_read(struct rp_reader *reader, struct stress_books *books,
+		 struct stress_tally *tally);
+void stress_read_file(const char *path, struct stress_books *books, struct stress_tally *tally);
+
+/* The same in a thread of its own, from a descriptor, which it closes. */
+struct stress_far_side {
+	pthread_t thread;
+	int fd;
+	struct stress_books *books;
+	struct stress_tally *tally;
+};
+void stress_far_side_start(struct stress_far_side *side, int fd, struct stress_books *books,
+			   struct stress_tally *tally);
+void stress_far_side_join(struct stress_far_side *side);
+
+/* Holds the whole of the books against one recording of all of it. Return: losses. */
+uint64_t stress_settle(const struct stress_books *books, const struct stress_tally *tally,
+		       const struct rp_session_stats *stats);
+
+/* The sums from inside, outside and the far end are one: what settle() does without books. */
+void stress_agree(const struct stress_tally *tally, const struct rp_session_stats *stats);
+
+/* Starts a session of provider `name`, all keywords and levels. `path`, or fd when NULL. */
+struct rp_session *stress_start(const char *name, const char *path, int fd, size_t buffer_bytes,
+				uint32_t flags);
+
+/* Stops it; it must not have failed. */
+void stress_stop(struct rp_session *session, struct rp_session_stats *ret_stats);
+
+/* One promise: its name, what was checked, then a line of figures. */
+void stress_begin(const char *format, ...) __attribute__((format(printf, 1, 2)));
+bool stress_check(bool holds, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void stress_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void stress_skip(const char *why);
+void stress_figures(const struct stress_books *books, const struct rp_session_stats *stats);
+void stress_end(void);
+int stress_exit(void);		/* the program's exit status */
+
+/* `quick`, ten times that in the long form, a twentieth where accesses are watched. */
+uint64_t stress_amount(uint64_t quick);
+
+/* A file name in a folder of this process, removed when it exits; on tmpfs where there is room. */
+const char *stress_path(const char *name);
+
+void *stress_alloc(size_t count, size_t size);
+void stress_spawn(pthread_t *ret_thread, void *(*run)(void *), void *data);
+void stress_socketpair(int ret_fds[2]);
+
+/* A small generator: each thread keeps its own state. */
+uint32_t stress_random(uint64_t *state);
+
+/* Seconds of CLOCK_MONOTONIC, for generous deadlines only. */
+double stress_seconds(void);
+
+#endif
