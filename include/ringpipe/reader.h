@@ -71,7 +71,7 @@ struct rp_reader_event {
 	uint64_t capture_thread;
 	uint32_t processor;
 	uint32_t frame_count;
-	const void *frames;		/* frame_count x pointer_bytes, unaligned, innermost first */
+	const void *frames;		/* innermost first, pointer_bytes each, unaligned */
 	struct rp_guid activity;	/* zero: none */
 	struct rp_guid related_activity;
 	const void *payload;
