@@ -5,7 +5,7 @@
 usage: scripts/testlog.py TESTLOG.json
 
 Prints `PASSED FAILED SKIPPED`, then a line for each failed and each skipped test. A program that
-speaks TAP counts as its sub-tests, any other as one test.
+speaks TAP, or is a unittest of Python's, counts as its sub-tests, any other as one test.
 """
 import json
 import re
@@ -32,6 +32,21 @@ def tap_results(text):
     return results
 
 
+def unittest_results(text):
+    """The same from what Python's unittest says at its end, names of what passed left out."""
+    count = re.search(r'^Ran (\d+) tests? in ', text, re.M)
+    end = re.search(r'^(?:OK|FAILED)(?: \(([^)]*)\))?$', text, re.M)
+    if not count or not end:
+        return []
+    told = dict(part.split('=') for part in (end[1] or '').split(', ') if '=' in part)
+    skipped = re.findall(r'^(test_\w+) \(.*\.\.\. skipped (.*)$', text, re.M)
+    bad = dict.fromkeys(re.findall(r'^(?:FAIL|ERROR): (\w+)', text, re.M))
+    results = [(name, 'failed', '') for name in bad]
+    results += [('a test', 'skipped', '')] * max(0, int(told.get('skipped', 0)) - len(skipped))
+    results += [(name, 'skipped', why) for name, why in skipped]
+    return results + [('', 'passed', '')] * max(0, int(count[1]) - len(results))
+
+
 def program_results(entry):
     """The same for one program of the log."""
     name = entry['name'].split(':', 1)[-1]
@@ -39,7 +54,10 @@ def program_results(entry):
     verdict = {'OK': 'passed', 'EXPECTEDFAIL': 'passed', 'SKIP': 'skipped'}.get(
         entry['result'], 'failed')
     lines = [line for line in output.splitlines() if line.strip()]
-    results = tap_results(output) if output.startswith('TAP version') else []
+    if output.startswith('TAP version'):
+        results = tap_results(output)
+    else:
+        results = unittest_results(entry.get('stderr') or '') if verdict != 'skipped' else []
     if not results:
         return [(name, verdict, lines[-1] if lines else entry['result'])]
     results = [(f'{name}: {test}', result, why) for test, result, why in results]
