@@ -6,7 +6,7 @@
  *	entry    = name [":" [keywords] [":" [level] [":" arguments]]]
  *	keywords = hex, with or without 0x
  *	level    = 0 to 5, or a name (LogAlways … Verbose)
- *	arguments= text without a comma, or with commas inside double quotes
+ *	arguments= text without a comma, or with commas inside double quotes, which come in pairs
  *
  * This file needs nothing of the engine.
  */
@@ -110,6 +110,16 @@ static bool is_name(const char *text, size_t length)
 	       rp_text_is_utf8(text, length);
 }
 
+/* A quote that nothing closes would swallow the rest of the list. */
+static bool has_open_quote(const char *text, size_t length)
+{
+	bool quoted = false;
+
+	for (size_t i = 0; i < length; i++)
+		quoted ^= text[i] == '"';
+	return quoted;
+}
+
 static int parse_entry(struct scan *scan, struct rp_session_provider *provider)
 {
 	size_t length = run_length(scan->at, ":,");
@@ -136,6 +146,10 @@ static int parse_entry(struct scan *scan, struct rp_session_provider *provider)
 	length = run_length(scan->at, ",");
 	if (!rp_text_is_utf8(scan->at, length))
 		return -EINVAL;
+	if (has_open_quote(scan->at, length)) {
+		scan->at = memrchr(scan->at, '"', length);
+		return -EINVAL;
+	}
 	if (length)
 		provider->filter_data = keep(scan, scan->at, length);
 	scan->at += length;
@@ -156,11 +170,15 @@ static size_t count_entries(const char *text)
 RP_PUBLIC int rp_providers_parse(const char *text, struct rp_session_provider **ret_providers,
 				 size_t *ret_count, size_t *ret_at)
 {
-	size_t count = count_entries(text), filled = 0;
-	struct rp_session_provider *providers;
 	struct scan scan = { .start = text, .at = text };
-	int ret = count > PROVIDERS_MAX ? -EINVAL : 0;
+	struct rp_session_provider *providers;
+	size_t count, filled = 0;
+	int ret;
 
+	if (!text || !ret_providers || !ret_count)
+		return -EINVAL;
+	count = count_entries(text);
+	ret = count > PROVIDERS_MAX ? -EINVAL : 0;
 	providers = calloc(1, count * sizeof(*providers) + 2 * strlen(text) + 2);
 	if (!providers)
 		return -ENOMEM;
