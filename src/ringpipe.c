@@ -187,6 +187,7 @@ __attribute__((destructor)) static void on_exit_of_process(void)
 	}
 	if (has_server)
 		rp_diag_stop();
+	rp_sessions_finish_all();
 }
 
 RP_PUBLIC void rp_object_register(struct rp_object *object)

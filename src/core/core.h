@@ -102,6 +102,7 @@ struct rp_session {
 	uint32_t flags;
 	enum rp_session_state state;
 	bool discard;			/* finishing: the rest is lost on purpose */
+	bool patient;			/* its sink may take for ever */
 	char *name;
 	struct rp_config *configs;
 	size_t config_count;
@@ -119,6 +120,7 @@ struct rp_session {
 	size_t budget_bytes, used_bytes, ring_bytes;
 	struct rp_source *sources;	/* fallback rings first, then in order of creation */
 	uint32_t source_count;
+	uint32_t fallback_count;
 	bool handshaken;
 	bool ended;		/* rings and accounts are closed, stats final */
 	uint64_t last_ns;
@@ -193,7 +195,7 @@ void rp_session_switch(struct rp_session *session, bool on);
 uint64_t rp_site_session_bits(const struct rp_site *site);
 
 void rp_notices_add(struct rp_session *session, bool enabled);	/* for each provider it wants */
-void rp_notices_run(void);	/* without the lock: delivers all, unless inside a callback */
+void rp_notices_run(void);	/* without the lock: delivers what is queued */
 void rp_session_guid(const struct rp_session *session, struct rp_guid *ret_guid);
 
 /* drain.c */

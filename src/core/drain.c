@@ -122,6 +122,7 @@ static void end_session(struct rp_session *session)
 	sink->ops->destroy(sink);
 	pthread_mutex_lock(&rp_core.lock);
 	session->state = RP_SESSION_ENDED;
+	session->stats.memory_bytes = 0;
 	rp_core.slots_used &= ~(1ull << session->slot);
 	rp_core.session_count--;
 	pthread_cond_broadcast(&rp_core.changed);
@@ -163,6 +164,7 @@ static enum rp_pass run_pass(struct pass *pass, struct rp_clock_map *map)
 
 	begin_pass(pass);
 	if (pass->count == 0) {
+		rp_clock_map_rest(map);
 		end_pass(pass);
 		return RP_PASS_DONE;
 	}

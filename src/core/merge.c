@@ -62,6 +62,7 @@ int rp_session_make_fallbacks(struct rp_session *session)
 		return -ENOMEM;
 	for (unsigned int i = 0; ret == 0 && i < count; i++)
 		ret = add_source(session, bytes, FALLBACK_IDS + i);
+	session->fallback_count = session->source_count;
 	if (session->ring_count)
 		session->ring_bytes = power_of_two_below(session->budget_bytes / 2 /
 							 session->ring_count);
@@ -148,7 +149,7 @@ static void wait_for_holders(struct rp_session *session, bool finishing)
 {
 	struct rp_slot *slot = &rp_slots[session->slot];
 
-	for (unsigned int i = 0; i < RP_FALLBACKS && i < session->source_count; i++) {
+	for (unsigned int i = 0; i < session->fallback_count; i++) {
 		if (!wait_for_lock(&slot->fallback[i], finishing ? LEAVER_NS : HOLDER_NS) &&
 		    finishing)
 			give_up_ring(session, i);
@@ -516,7 +517,7 @@ static enum rp_pass finish_pass(struct rp_session *session, struct rp_clock_map 
 	}
 	if (ret == -EAGAIN) {
 		(void)session->sink->ops->flush(session->sink);
-		if (session->sink->patient || rp_clock_monotonic_ns() < session->deadline_ns)
+		if (session->patient || rp_clock_monotonic_ns() < session->deadline_ns)
 			return RP_PASS_BLOCKED;
 		ret = -ETIMEDOUT;
 	}

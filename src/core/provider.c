@@ -189,16 +189,21 @@ void rp_notices_add(struct rp_session *session, bool enabled)
 	}
 }
 
-/* The list may change whenever the lock was given up: each time the search begins anew. */
+/*
+ * The list may change whenever the lock was given up: each time the search begins anew. Inside a
+ * callback nobody waits for another, which could wait for this one; nor does the drain thread, which a
+ * callback may be waiting for. The thread that is in the other callback then delivers.
+ */
 static void deliver_pending(void)
 {
+	bool may_wait = callback_depth == 0 && !(rp_core.drain_started &&
+			pthread_equal(rp_core.drain_thread, pthread_self()));
 	struct rp_provider *provider;
 
 again:
 	cds_list_for_each_entry(provider, &rp_core.providers, node) {
 		if (provider->in_callback) {
-			/* Inside a callback nobody waits for another: two could wait for each other. */
-			if (callback_depth)
+			if (!may_wait)
 				continue;
 			pthread_cond_wait(&rp_core.changed, &rp_core.lock);
 			goto again;

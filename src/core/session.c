@@ -164,6 +164,7 @@ static int make_session(const struct rp_session_setup *setup, struct rp_session 
 	}
 	session->id = setup->id ? setup->id : rp_session_next_id();
 	session->sink = setup->sink;
+	session->patient = setup->sink->patient;
 	session->on_end = setup->on_end;
 	session->last_ns = rp_clock_monotonic_ns();
 	session->last_point_ns = session->last_ns;
@@ -314,6 +315,35 @@ RP_PUBLIC int rp_session_stop(struct rp_session *session, struct rp_session_stat
 	pthread_mutex_unlock(&rp_core.lock);
 	rp_session_free(session);
 	return ret;
+}
+
+/* A session in that state which an end of the process should complete, or NULL. With the lock. */
+static struct rp_session *impatient(enum rp_session_state state)
+{
+	struct rp_session *session;
+
+	cds_list_for_each_entry(session, &rp_core.sessions, node) {
+		if (session->state == state && !session->patient)
+			return session;
+	}
+	return NULL;
+}
+
+void rp_sessions_finish_all(void)
+{
+	struct rp_session *session;
+
+	if (rp_drain_is_self())
+		return;
+	pthread_mutex_lock(&rp_core.lock);
+	while ((session = impatient(RP_SESSION_RUNNING)) != NULL)
+		rp_session_take_off(session);
+	pthread_mutex_unlock(&rp_core.lock);
+	rp_drain_wake();
+	pthread_mutex_lock(&rp_core.lock);
+	while (impatient(RP_SESSION_FINISHING))
+		pthread_cond_wait(&rp_core.changed, &rp_core.lock);
+	pthread_mutex_unlock(&rp_core.lock);
 }
 
 /* One row of rp_enabled_list(), copied so that the callback runs without the lock. */

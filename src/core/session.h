@@ -37,6 +37,12 @@ void rp_session_finish(struct rp_session *session);
 /* As finish, but what was not delivered yet is lost, and counted as the sink's. */
 void rp_session_discard(struct rp_session *session);
 
+/*
+ * At the end of the process: completes what still runs, so that files and streams have their end.
+ * Waits for the drain thread, at most until the last deadline. Sessions of listeners are left alone.
+ */
+void rp_sessions_finish_all(void);
+
 /* Whether the caller is the drain thread, which must not wait for itself. */
 bool rp_drain_is_self(void);
 

@@ -224,9 +224,6 @@ static void listener_destroy(struct rp_sink *sink)
 {
 	struct rp_listener *listener = of(sink);
 
-	for (size_t i = 0; i < listener->pinned_count; i++)
-		rp_def_unpin(listener->pinned[i]);
-	listener->pinned_count = 0;
 	pthread_mutex_lock(&listener->lock);
 	listener->closed = true;
 	pthread_cond_broadcast(&listener->ready);
@@ -359,8 +356,11 @@ static int start_pushing(struct rp_listener *listener)
 	return ret;
 }
 
+/* Only now: a callback may have been looking at a definition's name until the thread was joined. */
 static void free_listener(struct rp_listener *listener)
 {
+	for (size_t i = 0; i < listener->pinned_count; i++)
+		rp_def_unpin(listener->pinned[i]);
 	pthread_mutex_destroy(&listener->lock);
 	pthread_cond_destroy(&listener->ready);
 	free(listener->known);
