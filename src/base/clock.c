@@ -78,6 +78,7 @@ void rp_clock_map_init(struct rp_clock_map *map)
 	map->current = 0;
 	take_point(first);
 	first->ns_per_tick = 1;
+	map->anchors[0] = map->anchors[1] = *first;
 	if (!rp_clock_is_tsc)
 		return;
 	/* A slope needs two points; 200 us apart it is good to some 100 ppm, until the next. */
@@ -89,28 +90,57 @@ void rp_clock_map_init(struct rp_clock_map *map)
 	map->count = 2;
 }
 
+void rp_clock_map_rest(struct rp_clock_map *map)
+{
+	map->count = 0;
+	map->current = 0;
+}
+
+/* The rate over the last second or more: over 10 ms it would be good to some ppm only. */
+static double measure_rate(struct rp_clock_map *map, const struct rp_clock_point *now)
+{
+	if (now->ns >= map->anchors[1].ns + 1000000000u) {
+		map->anchors[0] = map->anchors[1];
+		map->anchors[1] = *now;
+	}
+	return (double)(now->ns - map->anchors[0].ns) /
+	       (double)(now->ticks - map->anchors[0].ticks);
+}
+
 void rp_clock_map_update(struct rp_clock_map *map)
 {
 	struct rp_clock_point *last = &map->points[(map->count - 1) % RP_CLOCK_POINTS], next;
+	double rate, error, correction;
+	uint64_t shown;
 
 	if (!rp_clock_is_tsc)
 		return;
 	take_point(&next);
-	if (next.ns < last->ns + 10000000u || next.ticks <= last->ticks)
+	if (next.ticks <= map->anchors[0].ticks || next.ns <= map->anchors[0].ns)
+		return;
+	if (map->count == 0) {
+		next.ns_per_tick = measure_rate(map, &next);
+		map->points[map->count++] = next;
+		return;
+	}
+	if (next.ticks <= last->ticks ||
+	    (double)(next.ticks - last->ticks) * last->ns_per_tick < 10000000)
 		return;
 	/*
-	 * Times already given out past the last point used its extrapolated slope. The new segment
-	 * begins where that line ends now, and runs to the true time one segment later: no jump.
+	 * Times already given out past the last point used its slope. The new segment begins where
+	 * that line ends now, without a jump, and nears the true time as if to meet it 100 ms from
+	 * now: longer than a segment usually is, so that it does not swing, and by 1 in 1,000 at most.
 	 */
-	uint64_t shown = last->ns + (uint64_t)((double)(next.ticks - last->ticks) *
-					       last->ns_per_tick);
-	double true_slope = (double)(next.ns - last->ns) / (double)(next.ticks - last->ticks);
-	double error = (double)next.ns - (double)shown;
-	double span = (double)(next.ticks - last->ticks);
-	double slope = true_slope + error / span;
-
+	rate = measure_rate(map, &next);
+	shown = last->ns + (uint64_t)((double)(next.ticks - last->ticks) * last->ns_per_tick);
+	error = (double)(int64_t)(next.ns - shown);
+	correction = error / 1e8;
+	if (correction > 1e-3)
+		correction = 1e-3;
+	if (correction < -1e-3)
+		correction = -1e-3;
 	next.ns = shown;
-	next.ns_per_tick = slope > 0 ? slope : true_slope / 2;
+	next.ns_per_tick = rate * (1 + correction);
 	map->points[map->count++ % RP_CLOCK_POINTS] = next;
 	map->current = map->count - 1;
 }

@@ -52,13 +52,21 @@ struct rp_clock_map {
 	} points[RP_CLOCK_POINTS];
 	unsigned int count;		/* ever taken; the last RP_CLOCK_POINTS are kept */
 	unsigned int current;		/* the segment used last */
+	/* True pairs, the newer at most a second old or the last: the rate is measured from the older. */
+	struct rp_clock_point anchors[2];
 };
 
 /* Takes a first pair. */
 void rp_clock_map_init(struct rp_clock_map *map);
 
-/* Takes another pair, if the last one is at least 10 ms old. */
+/* Takes another pair, if the last one is at least 10 ms old, or the map was at rest. */
 void rp_clock_map_update(struct rp_clock_map *map);
+
+/*
+ * Nobody needs what was given out so far to go on without a jump: the next update begins at the true
+ * time, however long from now.
+ */
+void rp_clock_map_rest(struct rp_clock_map *map);
 
 /*
  * Nanoseconds of the tick. Monotonic in `ticks` as long as the points are; a tick older than the

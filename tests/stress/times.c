@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What times say: that they are CLOCK_MONOTONIC's, that they tell cause from effect where a session
+ * asks for it; and when the drain thread runs: soon after an event, and never while nobody traces.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <ringpipe/listener.h>
+
+#include "stress.h"
+
+#define PROVIDER "Stress-Times"
+
+RP_PROVIDER(stress, PROVIDER);
+RP_EVENT(stress, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(serial),
+	 RP_BLOB(filling));
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Time itself is what is waited for here. */
+static void let_time_pass(uint64_t ns)
+{
+	uint64_t until = now_ns() + ns;
+
+	while (now_ns() < until) {
+		struct timespec pause = { 0, 5000000 };
+
+		nanosleep(&pause, NULL);
+	}
+}
+
+static struct rp_listener *start_listener(void)
+{
+	struct rp_session_provider provider = {
+		.size = sizeof(provider),
+		.name = PROVIDER,
+		.keywords = ~0ull,
+		.level = RP_LEVEL_VERBOSE,
+	};
+	struct rp_session_options options = {
+		.size = sizeof(options),
+		.providers = &provider,
+		.provider_count = 1,
+	};
+	struct rp_listener *listener;
+
+	if (!stress_check(rp_listener_start(&options, NULL, NULL, &listener) == 0,
+			  "starting a listener"))
+		exit(1);
+	return listener;
+}
+
+/* How far an event's time is outside of what the clock said before and after its write. */
+static uint64_t distance(uint64_t time, uint64_t before, uint64_t after)
+{
+	if (time < before)
+		return before - time;
+	return time > after ? time - after : 0;
+}
+
+#define TIMED_EVENTS 8u
+
+static uint64_t time_some_events(void)
+{
+	struct rp_listener *listener = start_listener();
+	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_listener_event event = { .size = sizeof(event) };
+	uint64_t before[TIMED_EVENTS], after[TIMED_EVENTS], worst = 0;
+
+	for (unsigned int i = 0; i < TIMED_EVENTS; i++) {
+		before[i] = now_ns();
+		stress_check(stress_mark(0, i, "", 0) == 0, "an event was lost");
+		after[i] = now_ns();
+		let_time_pass(20000000);
+	}
+	for (unsigned int i = 0; i < TIMED_EVENTS; i++) {
+		uint64_t off;
+
+		if (!stress_check(rp_listener_next(listener, &event, 10000) == 1, "no event"))
+			break;
+		off = distance(event.time_ns, before[i], after[i]);
+		worst = off > worst ? off : worst;
+	}
+	rp_listener_stop(listener, &stats);
+	return worst;
+}
+
+/* The bound is of the figures, not of how long anything took: before and after enclose the write. */
+static void times_are_the_clocks(void)
+{
+	unsigned int rounds = getenv("RINGPIPE_STRESS") ? 20 : 5;
+	uint64_t worst = 0;
+
+	stress_begin("times_are_clock_monotonic_however_long_nobody_traced");
+	for (unsigned int i = 0; i < rounds; i++) {
+		uint64_t off = time_some_events();
+
+		worst = off > worst ? off : worst;
+		let_time_pass(i % 2 ? 200000000 : 1500000000);
+	}
+	stress_check(worst < 200000, "an event's time is %" PRIu64 " ns off", worst);
+	stress_note("times off by at most %" PRIu64 " ns", worst);
+	stress_end();
+}
+
+/* A writes, then says so; B sees it, then writes; and the other way round. */
+struct handshake {
+	struct stress_books books;
+	uint64_t rounds;
+	double until;
+	uint64_t turn __attribute__((aligned(64)));
+};
+
+/* Spins, but not for a whole time slice where the other side needs the processor. */
+static bool wait_for_turn(struct handshake *shake, uint64_t turn)
+{
+	for (unsigned int spins = 1; __atomic_load_n(&shake->turn, __ATOMIC_ACQUIRE) < turn; spins++) {
+		if (spins % 1000 == 0)
+			sched_yield();
+	}
+	return __atomic_load_n(&shake->turn, __ATOMIC_ACQUIRE) != UINT64_MAX;
+}
+
+static void *play_a(void *data)
+{
+	struct handshake *shake = data;
+
+	for (uint64_t i = 0; i < shake->rounds; i++) {
+		if (i % 64 == 0 && stress_seconds() > shake->until)
+			break;
+		stress_write(&shake->books.streams[0]);
+		__atomic_store_n(&shake->turn, 2 * i + 1, __ATOMIC_RELEASE);
+		wait_for_turn(shake, 2 * i + 2);
+	}
+	__atomic_store_n(&shake->turn, UINT64_MAX, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void *play_b(void *data)
+{
+	struct handshake *shake = data;
+
+	for (uint64_t i = 0; wait_for_turn(shake, 2 * i + 1); i++) {
+		stress_write(&shake->books.streams[1]);
+		__atomic_store_n(&shake->turn, 2 * i + 2, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+/* In the file, A's serial n lies between B's n - 1 and B's n: A has begun one more, or as many. */
+static uint64_t count_breaks(const char *path)
+{
+	struct rp_reader_event event = { .size = sizeof(event) };
+	uint64_t last[2] = { 0, 0 }, breaks = 0;
+	struct rp_reader *reader;
+
+	if (!stress_check(rp_reader_open(path, &reader) == 0, "opening the recording"))
+		return 0;
+	while (rp_reader_next(reader, &event) == 1) {
+		uint64_t id, serial;
+
+		if (strcmp(event.type->provider, PROVIDER) != 0)
+			continue;
+		memcpy(&id, event.payload, 8);
+		memcpy(&serial, (const char *)event.payload + 8, 8);
+		if (id == 0)
+			breaks += serial < last[1];
+		else
+			breaks += serial + 1 < last[0];
+		last[id & 1] = serial + 1;
+	}
+	rp_reader_close(reader);
+	return breaks;
+}
+
+static void causes_come_first(void)
+{
+	const char *path = stress_path("causal.nettrace");
+	struct handshake shake = { .rounds = stress_amount(200000) };
+	struct stress_tally tally = { 0 };
+	struct rp_session_stats stats;
+	struct rp_session *session;
+	pthread_t a, b;
+	uint64_t breaks;
+
+	stress_begin("a_cause_comes_before_its_effect_in_a_causal_session");
+	stress_books_init(&shake.books, 2, shake.rounds, stress_mark);
+	/* Where others use the processors a round may take two time slices: fewer rounds, then. */
+	shake.until = stress_seconds() + (getenv("RINGPIPE_STRESS") ? 300 : 6);
+	session = stress_start(PROVIDER, path, -1, 64u << 20, RP_SESSION_CAUSAL);
+	stress_spawn(&a, play_a, &shake);
+	stress_spawn(&b, play_b, &shake);
+	pthread_join(a, NULL);
+	pthread_join(b, NULL);
+	stress_stop(session, &stats);
+	stress_read_file(path, &shake.books, &tally);
+	stress_settle(&shake.books, &tally, &stats);
+	stress_check(shake.books.streams[0].next > 100, "hardly a round");
+	breaks = count_breaks(path);
+	stress_check(breaks == 0, "%" PRIu64 " events before their cause", breaks);
+	stress_figures(&shake.books, &stats);
+	unlink(path);
+	stress_books_fini(&shake.books);
+	stress_end();
+}
+
+/* Nothing else happens in the process: no full ring, no stop, no other event. */
+static void lone_events_arrive(void)
+{
+	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_session_stats stats;
+	struct rp_session *session;
+	struct rp_reader *reader;
+	int fds[2];
+
+	stress_begin("a_lone_event_arrives_at_the_far_side_without_a_stop");
+	stress_socketpair(fds);
+	session = stress_start(PROVIDER, NULL, fds[0], 64u << 20, 0);
+	if (!stress_check(rp_reader_open_fd(fds[1], &reader) == 0, "opening the socket"))
+		exit(1);
+	/* Should it never come, the reader waits for ever and the test's own time limit tells. */
+	for (uint64_t i = 0; i < 20; i++) {
+		uint64_t serial = 0;
+
+		stress_check(stress_mark(0, i, "", 0) == 0, "an event was lost");
+		if (!stress_check(rp_reader_next(reader, &event) == 1, "%s",
+				  rp_reader_error(reader)))
+			break;
+		memcpy(&serial, (const char *)event.payload + 8, 8);
+		stress_check(serial == i, "serial %" PRIu64 " instead of %" PRIu64, serial, i);
+	}
+	stress_stop(session, &stats);
+	stress_check(stats.delivered == 20 && stats.lost == 0, "%" PRIu64 " delivered",
+		     stats.delivered);
+	stress_check(rp_reader_next(reader, &event) == 0, "more than was written");
+	rp_reader_close(reader);
+	close(fds[1]);
+	stress_end();
+}
+
+/* Voluntary switches of ringpipe's own threads, or -1 when there is no such thread. */
+static long own_switches(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	struct dirent *entry;
+	long sum = -1;
+
+	while (tasks && (entry = readdir(tasks)) != NULL) {
+		char path[64], line[128], name[32] = "";
+		long count;
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%.16s/status", entry->d_name);
+		file = fopen(path, "re");
+		while (file && fgets(line, sizeof(line), file)) {
+			sscanf(line, "Name: %31s", name);
+			if (!strncmp(name, "ringpipe-", 9) &&
+			    sscanf(line, "voluntary_ctxt_switches: %ld", &count) == 1)
+				sum = (sum < 0 ? 0 : sum) + count;
+		}
+		if (file)
+			fclose(file);
+	}
+	if (tasks)
+		closedir(tasks);
+	return sum;
+}
+
+static void burn_cpu(uint64_t ms)
+{
+	clock_t until = clock() + (clock_t)(ms * CLOCKS_PER_SEC / 1000);
+
+	while (clock() < until) {
+		for (unsigned int i = 0; i < 1000; i++)
+			stress_mark(0, i, "", 0);
+	}
+}
+
+/*
+ * The drain thread may be on its way to sleep yet; a clock that ticks would show in each span of
+ * 200 ms, so one quiet span is looked for, and the next one must be quiet too.
+ */
+static void nothing_wakes_while_nobody_traces(void)
+{
+	const char *path = stress_path("quiet.nettrace");
+	struct rp_session_stats stats;
+	struct rp_session *session;
+	long before, after = -1;
+	unsigned int spans = 0;
+
+	stress_begin("no_thread_of_ringpipe_wakes_while_nobody_traces");
+	session = stress_start(PROVIDER, path, -1, 64u << 20, 0);
+	stress_mark(0, 0, "", 0);
+	stress_stop(session, &stats);
+	unlink(path);
+	do {
+		before = own_switches();
+		burn_cpu(200);
+		after = own_switches();
+	} while (before != after && ++spans < 10);
+	stress_check(before > 0, "no thread of ringpipe was found");
+	stress_check(before == after, "woken in each of 10 spans");
+	burn_cpu(400);
+	after = own_switches();
+	stress_check(before == after, "%ld wake-ups with nothing to do", after - before);
+	stress_end();
+}
+
+int main(void)
+{
+	times_are_the_clocks();
+	causes_come_first();
+	lone_events_arrive();
+	nothing_wakes_while_nobody_traces();
+	return stress_exit();
+}
