@@ -40,6 +40,7 @@ struct rp_def {
 /* A registered struct rp_event: one enable word. */
 struct rp_site {
 	struct cds_list_head node;	/* in provider->sites */
+	struct cds_hlist_node by_id;	/* in core.sites */
 	struct rp_provider *provider;
 	struct rp_event *event;
 	struct rp_def *def;
@@ -151,6 +152,7 @@ struct rp_core {
 	uint64_t special_slots;		/* … any of these */
 
 	struct cds_hlist_head definitions[RP_DEF_BUCKETS];
+	struct cds_hlist_head sites[RP_DEF_BUCKETS];	/* by provider and event id */
 	struct rp_def **chunks[RP_DEF_CHUNKS];	/* by index; the drain thread reads without lock */
 	uint32_t next_index;
 	uint32_t *free_indexes;

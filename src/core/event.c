@@ -312,6 +312,25 @@ void rp_def_unpin(const struct rp_event_def *def)
 	change_pins(def, UINT32_MAX);
 }
 
+static struct cds_hlist_head *site_bucket(const struct rp_provider *provider, uint32_t id)
+{
+	uint64_t hash = hash_bytes(hash_bytes(0xcbf29ce484222325ull, &provider, sizeof(provider)),
+				   &id, sizeof(id));
+
+	return &rp_core.sites[hash % RP_DEF_BUCKETS];
+}
+
+static bool has_event(const struct rp_provider *provider, uint32_t id)
+{
+	struct rp_site *site;
+
+	cds_hlist_for_each_entry_2(site, site_bucket(provider, id), by_id) {
+		if (site->provider == provider && site->def->public.id == id)
+			return true;
+	}
+	return false;
+}
+
 int rp_site_add(struct rp_provider *provider, struct rp_event *event, struct rp_def *def, bool heap)
 {
 	struct rp_site *site = calloc(1, sizeof(*site));
@@ -323,6 +342,7 @@ int rp_site_add(struct rp_provider *provider, struct rp_event *event, struct rp_
 	site->def = def;
 	site->heap = heap;
 	cds_list_add_tail(&site->node, &provider->sites);
+	cds_hlist_add_head(&site->by_id, site_bucket(provider, def->public.id));
 	event->core = site;
 	event->index = def->public.index;
 	event->flags = def->public.flags;
@@ -336,6 +356,7 @@ void rp_site_remove(struct rp_site *site)
 	rp_and_seq_cst(&site->event->enable, ~RP_OWN_BITS);
 	site->event->core = NULL;
 	cds_list_del(&site->node);
+	cds_hlist_del(&site->by_id);
 	rp_def_put(site->def);
 	if (site->heap)
 		free(site->event);
@@ -346,7 +367,6 @@ RP_PUBLIC int rp_event_create(struct rp_provider *provider, const struct rp_even
 			      struct rp_event **ret_event)
 {
 	struct rp_event *event;
-	struct rp_site *site;
 	struct rp_def *def;
 	int ret;
 
@@ -357,11 +377,7 @@ RP_PUBLIC int rp_event_create(struct rp_provider *provider, const struct rp_even
 		return -ENOMEM;
 	memset(event, 0, sizeof(*event));
 	pthread_mutex_lock(&rp_core.lock);
-	ret = 0;
-	cds_list_for_each_entry(site, &provider->sites, node) {
-		if (site->def->public.id == decl->id)
-			ret = -EEXIST;
-	}
+	ret = has_event(provider, decl->id) ? -EEXIST : 0;
 	if (ret == 0)
 		ret = rp_def_get(provider->name, decl, &def);
 	if (ret == 0) {
