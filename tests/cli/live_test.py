@@ -51,7 +51,14 @@ class Live(ToolTest):
 
     def test_ps_knows_the_runtime(self):
         host = self.start_host()
-        row, = json.loads(self.run_tool("ps", "--json")[0])
+        rows = []
+
+        def has_runtime():  # ps waits half a second for it
+            rows[:] = json.loads(self.run_tool("ps", "--json")[0])
+            return rows[0]["runtime"]
+
+        self.wait_until(has_runtime)
+        row, = rows
         self.assertEqual((row["pid"], row["name"], row["command"]),
                          (host.pid, os.path.basename(HOST)[:15], HOST))
         self.assertRegex(row["runtime"], r"^ringpipe \d+\.\d+\.\d+$")
