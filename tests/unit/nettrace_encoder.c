@@ -214,6 +214,35 @@ Test(encoder, tells_equal_stacks_once)
 	free(bytes);
 }
 
+Test(encoder, begins_the_ids_of_stacks_anew_after_a_sequence_point)
+{
+	static const uint32_t first_ids[] = { 1, 3, 1, 2 };
+	struct rp_encoder *encoder = trace_begin();
+	struct rp_encoder_event_type *type = trace_define(encoder, "S", 1, NULL, 0);
+	uint8_t *bytes, *at;
+	uint32_t first;
+	size_t size;
+
+	stack_event(encoder, type, 1, 5);
+	stack_event(encoder, type, 2, 5);
+	cr_assert_eq(rp_encoder_flush(encoder), 0);
+	stack_event(encoder, type, 3, 5);
+	cr_assert_eq(rp_encoder_sequence_point(encoder, TRACE_START_NS, 0), 0);
+	stack_event(encoder, type, 3, 5);
+	cr_assert_eq(rp_encoder_flush(encoder), 0);
+	stack_event(encoder, type, 3, 5);
+	at = bytes = trace_end(encoder, &size);
+	for (size_t i = 0; i < COUNT(first_ids); i++) {
+		at = memmem(at, bytes + size - at, "StackBlock\6", 11);
+		cr_assert_not_null(at);
+		at += 15;
+		at += -(at - bytes) & 3;
+		memcpy(&first, at, 4);
+		cr_expect_eq(first, first_ids[i]);
+	}
+	free(bytes);
+}
+
 static uint64_t read_lost(const uint64_t *lost, size_t count)
 {
 	struct rp_reader_event event = { .size = sizeof(event) };

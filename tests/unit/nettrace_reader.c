@@ -69,7 +69,8 @@ static void put_fixed_event(struct rp_outbuf *out, uint32_t metadata_id, uint32_
 {
 	uint32_t padding = -size & 3;
 
-	rp_outbuf_put_u32(out, RP_EVENT_FIXED_BYTES - 4 + size + padding);
+	/* Writers may or may not count the padding in: here those of even size do not. */
+	rp_outbuf_put_u32(out, RP_EVENT_FIXED_BYTES - 4 + size + (size & 1 ? padding : 0));
 	rp_outbuf_put_u32(out, metadata_id);
 	rp_outbuf_put_u32(out, sequence);
 	rp_outbuf_put_u64(out, thread);
