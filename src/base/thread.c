@@ -116,7 +116,7 @@ unsigned int rp_thread_stack(const void *frame, uint64_t *ret_frames, unsigned i
 	if (!stack_bounds(&low, &high))
 		return 0;
 	/* Everything between a live frame and the stack's end is mapped. */
-	while (count < max && at > low && at % 8 == 0 && at + 16 <= high) {
+	while (count < max && at > low && at % 8 == 0 && at <= high - 16) {
 		const uint64_t *words = (const uint64_t *)(uintptr_t)at;
 
 		if (words[1] < 4096)

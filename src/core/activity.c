@@ -24,39 +24,69 @@ void rp_activity_init(void)
 }
 
 /*
- * A signal handler may set the ids in the middle of this, any number of times; the generation then
- * differs and the copy is taken again.
+ * A signal handler may set the ids in the middle of this, any number of times; the state then differs
+ * and the copy is taken again.
  */
 RP_PUBLIC void rp_activity_get(struct rp_activity *ret_activity)
 {
-	const volatile uint32_t *now = &rp_activity_slots.generation;
-	uint32_t generation;
+	const volatile uint32_t *now = &rp_activity_slots.state;
+	uint32_t state;
 
 	do {
-		generation = *now;
+		state = *now;
 		rp_compiler_barrier();
-		*ret_activity = rp_activity_slots.slots[generation & 1];
+		*ret_activity = rp_activity_slots.slots[state % RP_ACTIVITY_SLOTS];
 		rp_compiler_barrier();
-	} while (*now != generation);
+	} while (*now != state);
 }
 
-/* The other slot is filled, then one store makes it current. */
+/*
+ * Claims a slot that is neither current nor being filled by a call this one interrupted. A handler in
+ * the middle leaves the mask as it found it, but may have made the chosen slot current.
+ */
+static uint32_t claim_slot(void)
+{
+	const volatile uint32_t *now = &rp_activity_slots.state;
+	volatile uint32_t *filling = &rp_activity_slots.filling;
+
+	for (;;) {
+		uint32_t taken = *filling | 1u << *now % RP_ACTIVITY_SLOTS;
+		uint32_t slot;
+
+		/* Calls that never came back, by siglongjmp, left their bits. */
+		if (taken == (1u << RP_ACTIVITY_SLOTS) - 1) {
+			*filling = 0;
+			continue;
+		}
+		slot = (uint32_t)__builtin_ctz(~taken);
+		*filling |= 1u << slot;
+		if (*now % RP_ACTIVITY_SLOTS != slot)
+			return slot;
+		*filling &= ~(1u << slot);
+	}
+}
+
+/* A free slot is filled, then one store makes it current. */
 RP_PUBLIC void rp_activity_set(const struct rp_activity *activity)
 {
 	static const struct rp_activity none;
-	volatile uint32_t *now = &rp_activity_slots.generation;
-	uint32_t generation = *now;
-	bool any = memcmp(activity, &none, sizeof(none)) != 0;
+	volatile uint32_t *now = &rp_activity_slots.state;
+	volatile uint32_t *any = &rp_activity_slots.any;
+	bool is_none = memcmp(activity, &none, sizeof(none)) == 0;
+	uint32_t slot = claim_slot();
+	uint32_t state;
 
-	if (any)
-		*(volatile uint32_t *)&rp_activity_slots.any = 1;
 	rp_compiler_barrier();
-	rp_activity_slots.slots[(generation + 1) & 1] = *activity;
+	rp_activity_slots.slots[slot] = *activity;
 	rp_compiler_barrier();
-	*now = generation + 1;
-	rp_compiler_barrier();
-	if (!any)
-		*(volatile uint32_t *)&rp_activity_slots.any = 0;
+	/* A handler between the load and the store is overruled, as if it had come before. */
+	state = (*now & ~(RP_ACTIVITY_SLOTS - 1)) + RP_ACTIVITY_SLOTS + slot;
+	*now = state;
+	*(volatile uint32_t *)&rp_activity_slots.filling &= ~(1u << slot);
+	*any = !is_none;
+	/* A handler since the store above: what it set is current, and `any` was ours. */
+	if (is_none && *now != state)
+		*any = 1;
 }
 
 /* RFC 4122 version 4 in shape: 60 random bits of the process, then a counter. */

@@ -5,10 +5,14 @@
 
 #include <ringpipe/activity.h>
 
+/* The current slot, one being filled, and one for each of two handlers that interrupted that. */
+#define RP_ACTIVITY_SLOTS 4u
+
 struct rp_activity_slots {
-	struct rp_activity slots[2];
-	uint32_t generation;	/* its lowest bit says which slot is current */
-	uint32_t any;		/* whether the current one is not all zeros */
+	struct rp_activity slots[RP_ACTIVITY_SLOTS];
+	uint32_t state;		/* modulo RP_ACTIVITY_SLOTS the current slot; above, a generation */
+	uint32_t filling;	/* a bit for each slot being filled, by an interrupted call too */
+	uint32_t any;		/* 0: the current one is all zeros */
 };
 
 /* initial-exec: the first touch from a signal handler must not allocate. */

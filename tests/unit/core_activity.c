@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/* Activity ids: per thread, carried in events, whole whoever sets them. */
+#include "core_support.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/time.h>
+
+RP_PROVIDER(activities, "Test-Activity");
+RP_EVENT(activities, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U32(number));
+
+static const struct rp_activity none;
+
+static bool same(const struct rp_guid *a, const struct rp_guid *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+static struct rp_activity filled(uint8_t id, uint8_t related)
+{
+	struct rp_activity activity;
+
+	memset(&activity.id, id, sizeof(activity.id));
+	memset(&activity.related, related, sizeof(activity.related));
+	return activity;
+}
+
+Test(core_activity, thread_begins_with_none)
+{
+	struct rp_activity now = filled(1, 1);
+
+	rp_activity_get(&now);
+	cr_assert_eq(memcmp(&now, &none, sizeof(now)), 0);
+}
+
+Test(core_activity, begin_nests_and_end_goes_back)
+{
+	struct rp_activity outer, inner, now, first, second;
+
+	rp_activity_begin(&outer);
+	rp_activity_get(&first);
+	cr_assert(same(&first.related, &none.id));
+	cr_assert_not(same(&first.id, &none.id));
+	rp_activity_begin(&inner);
+	rp_activity_get(&second);
+	cr_assert(same(&second.related, &first.id));
+	cr_assert_not(same(&second.id, &first.id));
+	rp_activity_end(&inner);
+	rp_activity_get(&now);
+	cr_assert_eq(memcmp(&now, &first, sizeof(now)), 0);
+	rp_activity_end(&outer);
+	rp_activity_get(&now);
+	cr_assert_eq(memcmp(&now, &none, sizeof(now)), 0);
+}
+
+Test(core_activity, events_carry_the_ids_that_are_not_zero)
+{
+	static const uint8_t pairs[][2] = { { 0, 0 }, { 1, 0 }, { 0, 2 }, { 3, 4 }, { 0, 0 } };
+	struct rp_listener *listener = listen_to("Test-Activity");
+
+	for (uint32_t i = 0; i < 5; i++) {
+		struct rp_activity activity = filled(pairs[i][0], pairs[i][1]);
+		struct rp_listener_event event;
+
+		rp_activity_set(&activity);
+		cr_assert_eq(activities_mark(i), 0);
+		expect_event(listener, &event);
+		cr_assert(same(&event.activity, &activity.id), "pair %u", i);
+		cr_assert(same(&event.related_activity, &activity.related), "pair %u", i);
+		cr_assert_eq(event.payload_bytes, 4u);
+		cr_assert_eq(*(const uint32_t *)event.payload, i);
+	}
+	expect_end(listener);
+}
+
+static void *write_in_thread(void *data)
+{
+	(void)data;
+	cr_assert_eq(activities_mark(7), 0);
+	return NULL;
+}
+
+Test(core_activity, other_threads_do_not_inherit_the_ids)
+{
+	struct rp_listener *listener = listen_to("Test-Activity");
+	struct rp_activity activity = filled(9, 9);
+	struct rp_listener_event event;
+	pthread_t thread;
+
+	rp_activity_set(&activity);
+	cr_assert_eq(pthread_create(&thread, NULL, write_in_thread, NULL), 0);
+	pthread_join(thread, NULL);
+	expect_event(listener, &event);
+	cr_assert(same(&event.activity, &none.id));
+	cr_assert(same(&event.related_activity, &none.id));
+	expect_end(listener);
+}
+
+#define THREADS 4
+#define IDS 20000
+
+static struct rp_guid ids[THREADS][IDS];
+
+static void *create_ids(void *data)
+{
+	struct rp_guid *mine = data;
+
+	for (int i = 0; i < IDS; i++)
+		rp_activity_create(&mine[i]);
+	return NULL;
+}
+
+static int compare_guids(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct rp_guid));
+}
+
+Test(core_activity, created_ids_are_unique_over_threads)
+{
+	pthread_t threads[THREADS];
+
+	for (int i = 0; i < THREADS; i++)
+		cr_assert_eq(pthread_create(&threads[i], NULL, create_ids, ids[i]), 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	qsort(ids, THREADS * IDS, sizeof(ids[0][0]), compare_guids);
+	for (int i = 1; i < THREADS * IDS; i++)
+		cr_assert_not(same(&ids[0][0] + i - 1, &ids[0][0] + i));
+	cr_assert_not(same(&ids[0][0], &none.id));
+	/* RFC 4122: version 4, variant 1. */
+	cr_assert_eq(ids[0][0].bytes[6] >> 4, 4);
+	cr_assert_eq(ids[0][0].bytes[8] >> 6, 2);
+}
+
+static unsigned int signals;
+
+/* Both ids are always of one byte value, the related one's the other's plus 100. */
+static void set_others(int signal)
+{
+	struct rp_activity activity;
+	uint8_t value = (uint8_t)(++signals % 50 + 1);
+
+	(void)signal;
+	activity = filled(value, (uint8_t)(value + 100));
+	rp_activity_set(&activity);
+	(void)activities_mark(1);
+}
+
+static bool is_whole(const struct rp_guid *id, const struct rp_guid *related)
+{
+	for (int i = 1; i < 16; i++) {
+		if (id->bytes[i] != id->bytes[0] || related->bytes[i] != related->bytes[0])
+			return false;
+	}
+	return related->bytes[0] == id->bytes[0] + 100;
+}
+
+struct seen {
+	uint64_t events, torn;
+};
+
+static void look(const struct rp_listener_event *event, void *data)
+{
+	struct seen *seen = data;
+
+	if (strcmp(event->provider, "Test-Activity") != 0)
+		return;
+	seen->events++;
+	seen->torn += !is_whole(&event->activity, &event->related_activity);
+}
+
+Test(core_activity, ids_set_by_a_signal_handler_are_never_torn)
+{
+	struct itimerval often = { { 0, 50 }, { 0, 50 } }, never = { { 0, 0 }, { 0, 0 } };
+	struct rp_activity activity = filled(1, 101);
+	struct sigaction action = { .sa_handler = set_others, .sa_flags = SA_RESTART };
+	struct rp_session_stats stats = empty_stats();
+	struct seen seen = { .events = 0 };
+	struct rp_listener *listener;
+	uint64_t torn_gets = 0;
+	uint8_t value = 0;
+
+	rp_activity_set(&activity);
+	listener = push_to(look, &seen, "Test-Activity", 0);
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	while (__atomic_load_n(&signals, __ATOMIC_RELAXED) < 5000) {
+		(void)activities_mark(2);
+		value = (uint8_t)(value % 50 + 1);
+		activity = filled(value, (uint8_t)(value + 100));
+		rp_activity_set(&activity);
+		rp_activity_get(&activity);
+		torn_gets += !is_whole(&activity.id, &activity.related);
+	}
+	setitimer(ITIMER_REAL, &never, NULL);
+	cr_assert_eq(rp_listener_close(listener), 0);
+	cr_assert_eq(rp_listener_stop(listener, &stats), 0);
+	cr_assert_gt(seen.events, 1000u);
+	cr_assert_eq(seen.torn, 0u, "%lu of %lu", seen.torn, seen.events);
+	cr_assert_eq(torn_gets, 0u);
+	cr_assert_eq(stats.delivered, seen.events);
+}
