@@ -235,7 +235,7 @@ static enum MHD_Result request_start(struct MHD_Connection *connection, const ch
 	return MHD_YES;
 }
 
-/* libmicrohttpd calls it once when the head is there, once for each piece of body, once at the end. */
+/* libmicrohttpd calls it when the head is there, for each piece of body, and at the end. */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *path,
 				  const char *method, const char *version, const char *upload,
 				  size_t *upload_size, void **request_at)

@@ -15,6 +15,7 @@ BUILD = os.environ["INTEROP_BUILD"]
 SKIPPED = 77
 
 sys.path.insert(0, os.path.join(ROOT, "examples", "shop"))
+import drive  # noqa: E402
 
 
 def skip(reason):
@@ -72,6 +73,38 @@ class TraceRead:
         """The rows as one list, and the summary."""
         *rows, summary = self.lines(path, *(options or ["--dump"]))
         return rows, summary
+
+
+class Collection:
+    """`dotnet-trace collect`, attached to a process."""
+
+    def __init__(self, pid, trace, providers, *options):
+        self.command = [dotnet_trace_command(), "collect", "-p", str(pid), "-o", trace,
+                        "--providers", providers, *options]
+
+    def __enter__(self):
+        self.log = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.log,
+                                        stderr=self.log)
+        return self
+
+    def said(self):
+        self.log.seek(0)
+        return self.log.read().decode(errors="replace")
+
+    def stop(self):
+        """Ctrl-C, once it is ready for that: before, it would give up and leave no file."""
+        drive.wait_for(lambda: "Output File" in self.said(), "dotnet-trace's recording",
+                       [self.process])
+        status = drive.interrupt(self.process)
+        if status != 0:
+            raise drive.Failure(f"dotnet-trace ended with {status}:\n{self.said()}")
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.log.close()
 
 
 def counts(summary, providers):

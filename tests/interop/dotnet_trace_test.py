@@ -27,18 +27,13 @@ class DotnetTrace(clients.Scratch):
         cls.trace_read = clients.TraceRead()
 
     def collect(self, shop, trace, sessions, providers=EVERYTHING):
-        """Load strictly inside a collection. Returns what the shop offered in it, its last books."""
-        command = [self.dotnet_trace, "collect", "-p", str(shop.pid), "-o", trace,
-                   "--providers", providers]
-        with open(self.path("dotnet-trace.log"), "w+b") as log, \
-                drive.running(command, stdout=log, stderr=log) as collector:
-            shop.wait_for_sessions(sessions, [collector])
+        """Load strictly inside a collection. Returns what was offered, the books after."""
+        with clients.Collection(shop.pid, trace, providers) as collection:
+            shop.wait_for_sessions(sessions, [collection.process])
             before = shop.stats()
             drive.load(shop.url, LOAD_S)
             after = shop.wait_until_quiet()
-            status = drive.interrupt(collector)
-            log.seek(0)
-            self.assertEqual(status, 0, log.read().decode(errors="replace"))
+            collection.stop()
         shop.wait_for_sessions(sessions - 1)
         self.assertEqual(drive.books(shop.stats()), drive.books(after), "load outside the session")
         offered = drive.difference(drive.books(before), drive.books(after))

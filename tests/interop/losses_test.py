@@ -52,16 +52,14 @@ class Losses(clients.Scratch):
 
     def test_losses_of_dotnet_trace_are_told_exactly(self):
         trace = self.path("attached.nettrace")
-        dotnet_trace = clients.dotnet_trace_command()
         with subprocess.Popen([HOST, str(EVENTS)], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE) as host:
             try:
                 pid = int(host.stdout.readline())
-                command = [dotnet_trace, "collect", "-p", str(pid), "--buffersize", "1",
-                           "--providers", "Overload-Host:ffffffffffffffff:5", "-o", trace]
-                with drive.running(command, stdout=subprocess.DEVNULL) as collector:
+                with clients.Collection(pid, trace, "Overload-Host:ffffffffffffffff:5",
+                                        "--buffersize", "1") as collection:
                     books = json.loads(host.stdout.readline())
-                    self.assertEqual(drive.interrupt(collector), 0)
+                    collection.stop()
             finally:
                 host.stdin.close()
         self.assertEqual(host.returncode, 0)

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Every type of field arrives in TraceEvent with its name and value. types_host.c writes them.
 
-Environment: INTEROP_BUILD, TYPES_HOST.
+Environment: INTEROP_BUILD, RINGPIPE, TYPES_HOST.
 """
 
+import hashlib
 import json
 import os
 import struct
@@ -98,20 +99,28 @@ class Types(clients.Scratch):
             ["x" * LONG, "一" * LONG, 5],
             ["a\ufffdb\ufffd", "b", 6]])
 
-    # Arrays exist in fields of the second version only, which TraceEvent's reader of V4 passes
-    # over: it shows such events without fields. The bytes are all there.
-    def test_arrays_arrive_as_bytes(self):
+    # The bytes too: they are what a client that knows no arrays has to go by.
+    def test_arrays_arrive(self):
+        self.assertEqual(self.kind(5)["fields"], ["blob", "numbers", "reals", "mark"])
+        self.assertEqual(self.fields(5), [
+            [[0, 1, 0x7f, 0x80, 0xff], [0, 1, 2**32 - 1], [0.5, -1e300], 200], [[], [], [], 201]])
         self.assertEqual(self.payloads(5), [
             struct.pack("<H5B", 5, 0, 1, 0x7f, 0x80, 0xff) + struct.pack("<H3I", 3, 0, 1, 2**32 - 1)
             + struct.pack("<H2d", 2, 0.5, -1e300) + bytes([200]),
             struct.pack("<HHHB", 0, 0, 0, 201)])
 
-    def test_structs_arrive_as_bytes(self):
+    def test_structs_arrive(self):
+        self.assertEqual(self.kind(6)["fields"], ["box", "mark"])
+        self.assertEqual(self.fields(6), [
+            [{"corner": {"x": -5, "y": 6}, "width": 65535, "filled": True, "owner": GUID}, 200],
+            [{"corner": {"x": 0, "y": 0}, "width": 0, "filled": False, "owner": NO_GUID}, 201]])
         self.assertEqual(self.payloads(6), [
             struct.pack("<iiHI", -5, 6, 65535, 1) + guid_bytes(GUID) + bytes([200]),
             bytes(30) + bytes([201])])
 
-    def test_arrays_of_structs_arrive_as_bytes(self):
+    def test_arrays_of_structs_arrive(self):
+        self.assertEqual(self.fields(7), [
+            [[{"x": 1, "y": -1}, {"x": 2**31 - 1, "y": -2**31}], 200], [[], 201]])
         self.assertEqual(self.payloads(7), [
             struct.pack("<H4iB", 2, 1, -1, 2**31 - 1, -2**31, 200), struct.pack("<HB", 0, 201)])
 
@@ -160,6 +169,20 @@ class Types(clients.Scratch):
         self.assertEqual(len({row["thread"] for row in self.rows
                               if row["provider"] == "Types-Host"}), 1)
 
+    def test_ringpipe_reads_the_same(self):
+        done = subprocess.run([os.environ["RINGPIPE"], "report", "--events", self.trace],
+                              stdout=subprocess.PIPE, check=True, timeout=60)
+        rows = [json.loads(line) for line in done.stdout.decode().splitlines()]
+        self.assertEqual(len(rows), len(self.rows))
+        for ours, theirs in zip(rows, self.rows):
+            for key in ("provider", "id", "thread", "processor"):
+                self.assertEqual(ours[key], theirs[key])
+            for key in ("activity", "related_activity"):
+                self.assertEqual(ours.get(key), theirs[key])
+            self.assertEqual(ours["fields"].keys(), theirs["fields"].keys())
+            for name, value in theirs["fields"].items():
+                self.assertTrue(same(ours["fields"][name], value), f"{name}: {value}")
+
     def test_tracelog_reads_it_too(self):
         rows, summary = clients.TraceRead().events(self.trace, "--stacks")
         self.assertEqual(clients.counts(summary, ["Types-Host"]),
@@ -168,9 +191,21 @@ class Types(clients.Scratch):
                          [row["payload"] for row in self.rows if row["provider"] == "Types-Host"])
 
 
+def same(ours, theirs):
+    """The two print blobs, floats and what is no number in their own ways."""
+    if theirs in ("NaN", "Infinity", "-Infinity"):
+        return ours is None
+    if isinstance(theirs, list) and isinstance(ours, str):
+        return ours == bytes(theirs).hex()
+    if isinstance(theirs, float) and abs(theirs) < F32_TINY * 2:
+        return struct.pack("f", ours) == struct.pack("f", theirs)
+    if isinstance(theirs, float):
+        return abs(ours - theirs) <= abs(theirs) * 1e-7
+    return ours == theirs
+
+
 def eventsource_guid(name):
     """SHA-1 over a namespace and the upper-case name in UTF-16BE, as EventSource does it."""
-    import hashlib
     space = bytes.fromhex("482c2db2c39047c887f81a15bfc130fb")
     raw = bytearray(hashlib.sha1(space + name.upper().encode("utf-16-be")).digest()[:16])
     raw[7] = raw[7] & 0x0f | 0x50
