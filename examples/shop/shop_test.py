@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The shop answers as it should, says clearly what is wrong, and books what it did.
+
+Environment: SHOP.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import tempfile
+import unittest
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import drive
+
+SHOP = os.environ["SHOP"]
+FORM = "application/x-www-form-urlencoded"
+
+
+def ask(shop, path, body=None, content_type=FORM, method=None):
+    """Status and JSON of an answer."""
+    request = urllib.request.Request(shop.url + path, data=body, method=method,
+                                     headers={"Content-Type": content_type} if body else {})
+    try:
+        with urllib.request.urlopen(request, timeout=drive.DEADLINE_S) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+def form(**fields):
+    return urllib.parse.urlencode(fields).encode()
+
+
+class Shop(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="ringpipe-shop-")
+        self.addCleanup(shutil.rmtree, self.directory)
+        self.database = os.path.join(self.directory, "shop.db")
+
+    def booked(self, shop):
+        stats = shop.wait_until_quiet()
+        return {drive.names(stats)[key]: count for key, count in drive.books(stats).items()}
+
+    def refused(self, *options):
+        done = subprocess.run([SHOP, *options], stdin=subprocess.DEVNULL, text=True, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+        self.assertEqual(done.stdout, "")
+        return done.returncode, done.stderr
+
+    def test_orders_are_placed_and_found(self):
+        with drive.shop(SHOP, "--db", self.database) as shop:
+            self.assertEqual(ask(shop, "/"), (200, {"latest_order": 0}))
+            self.assertEqual(ask(shop, "/order", form(customer="李雷 \"🛒\"", total="12.5")),
+                             (201, {"order_id": 1}))
+            self.assertEqual(ask(shop, "/buy?customer=Anna&total=3"), (201, {"order_id": 2}))
+            self.assertEqual(ask(shop, "/order/1"),
+                             (200, {"order_id": 1, "customer": "李雷 \"🛒\"", "total": 12.5}))
+            self.assertEqual(ask(shop, "/"), (200, {"latest_order": 2}))
+            self.assertEqual(self.booked(shop), {
+                "request_start": 5, "request_stop": 5, "order_placed": 2, "order_rejected": 0,
+                "query": 7, "commit": 2, "failed": 0})
+
+    def test_bad_requests_get_clear_answers(self):
+        with drive.shop(SHOP, "--db", self.database) as shop:
+            self.assertEqual(ask(shop, "/order/1")[0], 404)
+            self.assertEqual(ask(shop, "/nothing")[0], 404)
+            self.assertEqual(ask(shop, "/", method="PUT")[0], 405)
+            self.assertEqual(ask(shop, "/order", b"x", "text/plain")[0], 415)
+            for number in ("x", "-1", "1x", "", "99999999999999999999", "9223372036854775808"):
+                self.assertEqual(ask(shop, "/order/" + number)[0], 400, number)
+            for fields, reason in (
+                    ({"total": 1}, "no customer"),
+                    ({"customer": "a" * 201, "total": 1}, "the customer's name is too long"),
+                    ({"customer": "a"}, "the total is not a number"),
+                    ({"customer": "a", "total": "1x"}, "the total is not a number"),
+                    ({"customer": "a", "total": "inf"}, "the total is not a number"),
+                    ({"customer": "a", "total": 0}, "the total is not positive")):
+                self.assertEqual(ask(shop, "/order", form(**fields)), (422, {"error": reason}))
+            booked = self.booked(shop)
+            self.assertEqual([booked["order_rejected"], booked["order_placed"]], [6, 0])
+            self.assertEqual(booked["request_start"], booked["request_stop"])
+
+    def test_a_locked_database_is_an_error_and_booked(self):
+        with drive.shop(SHOP, "--db", self.database) as shop:
+            other = sqlite3.connect(self.database, isolation_level=None)
+            self.addCleanup(other.close)
+            other.execute("BEGIN IMMEDIATE")
+            self.assertEqual(ask(shop, "/buy"), (500, {"error": "storage failed"}))
+            other.execute("ROLLBACK")
+            self.assertEqual(ask(shop, "/buy"), (201, {"order_id": 1}))
+            booked = self.booked(shop)
+            self.assertEqual([booked["failed"], booked["commit"]], [1, 1])
+
+    def test_signals_end_it_cleanly_and_orders_stay(self):
+        for order, number in enumerate((signal.SIGTERM, signal.SIGINT), start=1):
+            with drive.shop(SHOP, "--db", self.database, "--threads", "1") as shop:
+                self.assertEqual(ask(shop, "/buy"), (201, {"order_id": order}))
+                shop.process.send_signal(number)
+                self.assertEqual(shop.process.wait(drive.DEADLINE_S), 0)
+
+    def test_bad_options_are_named(self):
+        for options, word in ((["--port", "65536"], "65536"), (["--port", "x"], "'x'"),
+                              (["--threads", "0"], "--threads"), (["--threads", "-1"], "-1"),
+                              (["surplus"], "surplus"), (["--unknown"], "unknown")):
+            status, error = self.refused(*options)
+            self.assertEqual(status, 2, options)
+            self.assertIn(word, error)
+
+    def test_a_taken_port_and_an_impossible_database_are_named(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            status, error = self.refused("--port", str(taken.getsockname()[1]))
+            self.assertEqual(status, 1)
+            self.assertIn("Address already in use", error)
+        status, error = self.refused("--db", os.path.join(self.directory, "no", "where"))
+        self.assertEqual(status, 1)
+        self.assertIn("unable to open database file", error)
+
+    def test_the_listener_hears_what_was_offered(self):
+        with drive.shop(SHOP, "--listen") as shop:
+            for _ in range(50):
+                ask(shop, "/buy")
+            shop.wait_until_quiet()
+
+            def heard():
+                stats = shop.stats()
+                total = sum(drive.books(stats).values())
+                return stats["listener"]["delivered"] == total and stats
+            stats = drive.wait_for(heard, "the last event in the listener", [shop.process])
+            self.assertEqual(stats["listener"]["lost"], 0)
+
+            def booked():
+                now = shop.stats()
+                return drive.books(now) == drive.books(now, "heard")
+            drive.wait_for(booked, "the listener's books", [shop.process])
+            self.assertTrue(all(row["enabled"] for row in stats["events"]))
+
+
+if __name__ == "__main__":
+    unittest.main()
