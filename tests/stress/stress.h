@@ -25,6 +25,7 @@
 #include <ringpipe/ringpipe.h>
 
 #define STRESS_BLOB_MAX 60000u
+#define STRESS_STREAMS_MAX 256u
 
 /* Whether ThreadSanitizer or AddressSanitizer watches: a tenth of the work, or less. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -57,7 +58,6 @@ struct stress_stream {
 	uint32_t least_bytes;	/* of a blob; 0: mostly small, one in a thousand large */
 	uint64_t next;		/* serials below it were begun; up to 1 more than `done` */
 	uint64_t done;		/* serials below it are written, their fate is known */
-	uint64_t last_seen;	/* the reader's: serial + 1 */
 } __attribute__((aligned(64)));
 
 struct stress_books {
@@ -74,6 +74,7 @@ struct stress_tally {
 	uint64_t reader_lost;		/* by the numbers of threads and sequence points */
 	uint64_t unordered;
 	bool has_reader;		/* false for a listener */
+	uint64_t last_seen[STRESS_STREAMS_MAX];	/* serial + 1 */
 };
 
 /* Streams with ids 0 to count - 1 and room for `room` serials each. */

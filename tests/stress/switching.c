@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sessions come and go while writers write. Two controllers start and stop one session after
+ * another, each for an event of its own, so that a write is offered to one session at most; writers
+ * write both events all the time.
+ *
+ * What is exact when nobody can say which write was the first that a session saw? Around each start
+ * and stop the controller reads two counters of each stream: `done`, all serials below it are
+ * written, and `next`, no serial from it on has been begun.
+ *
+ *	        done   start()   next          done   stop()   next
+ *	---------|----[-------]----|------------|----[------]----|---------> serials
+ *	        first          sure_first   sure_end            end
+ *
+ *	[sure_first, sure_end)	was offered for certain: begun after start() returned, finished
+ *				before stop() was called
+ *	[first, end)		may have been offered; nothing outside of it was
+ *
+ * So, by serial: inside the sure range the call returned 0 if and only if the session's recording
+ * holds it; inside the rest of [first, end) what the recording holds returned 0; outside it holds
+ * nothing, and where no session could be on, every call returned 0 (none wanted it). And in sums: a
+ * call that returned a loss was counted by one session. The ranges of two sessions in a row overlap
+ * by one serial of each stream at most, a call that was on its way during both. A session's told
+ * losses are exactly the lost calls of its range, unless a lost call lies in an overlap: then at
+ * least those outside and at most all; and the sum over all sessions is exactly the sum of all lost
+ * calls.
+ */
+#include <inttypes.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <ringpipe/listener.h>
+
+#include "stress.h"
+
+#define WRITERS 4u
+#define ROOM (1u << 14)
+
+RP_PROVIDER(even, "Stress-Even");
+RP_EVENT(even, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(serial),
+	 RP_BLOB(filling));
+RP_PROVIDER(odd, "Stress-Odd");
+RP_EVENT(odd, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(serial),
+	 RP_BLOB(filling));
+
+enum sink { TO_FILE, TO_SOCKET, TO_LISTENER, SINKS };
+
+struct range {
+	uint64_t first, sure_first, sure_end, end;
+};
+
+struct round {
+	enum sink sink;
+	struct range ranges[WRITERS];
+	struct rp_session *session;
+	struct rp_listener *listener;
+	struct stress_far_side far_side;
+	struct stress_books *books;
+	struct stress_tally tally;
+	struct rp_session_stats stats;
+	char path[300];
+};
+
+struct controller {
+	pthread_t thread;
+	const char *provider;
+	char path[256];
+	struct stress_books books;
+	uint64_t dropped[WRITERS];	/* serials below it are accounted for, their room is free */
+	uint64_t rounds;
+	uint64_t random;
+	/* Figures. */
+	uint64_t offered, delivered, told, lost_calls, exact, overloaded, clamped;
+};
+
+static struct controller controllers[2];
+static uint32_t stop_writing;
+
+static void *write_on(void *data)
+{
+	size_t writer = (size_t)data;
+
+	while (!__atomic_load_n(&stop_writing, __ATOMIC_RELAXED)) {
+		bool wrote = false;
+
+		for (int i = 0; i < 2; i++) {
+			struct controller *controller = &controllers[i];
+			struct stress_stream *stream = &controller->books.streams[writer];
+
+			/* Acquire: what the controller cleared may be written again. */
+			if (stream->next - __atomic_load_n(&controller->dropped[writer],
+							   __ATOMIC_ACQUIRE) >= ROOM - 1)
+				continue;
+			stress_write(stream);
+			wrote = true;
+		}
+		if (!wrote)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static uint64_t done(const struct controller *controller, size_t writer)
+{
+	return __atomic_load_n(&controller->books.streams[writer].done, __ATOMIC_SEQ_CST);
+}
+
+static uint64_t next(const struct controller *controller, size_t writer)
+{
+	return __atomic_load_n(&controller->books.streams[writer].next, __ATOMIC_SEQ_CST);
+}
+
+static void on_event(const struct rp_listener_event *event, void *data)
+{
+	struct round *round = data;
+
+	if (!strcmp(event->provider, "ringpipe"))
+		stress_take_lost(&round->tally, event->payload, event->payload_bytes, false);
+	else
+		stress_take(round->books, &round->tally, event->payload, event->payload_bytes);
+}
+
+static struct rp_listener *start_listener(struct round *round, const char *name, size_t bytes)
+{
+	struct rp_session_provider provider = {
+		.size = sizeof(provider),
+		.name = name,
+		.keywords = ~0ull,
+		.level = RP_LEVEL_VERBOSE,
+	};
+	struct rp_session_options options = {
+		.size = sizeof(options),
+		.buffer_bytes = bytes,
+		.providers = &provider,
+		.provider_count = 1,
+	};
+	struct rp_listener *listener;
+
+	if (!stress_check(rp_listener_start(&options, on_event, round, &listener) == 0,
+			  "starting a listener"))
+		exit(1);
+	return listener;
+}
+
+static void start_round(struct controller *controller, struct round *round)
+{
+	size_t bytes = (stress_random(&controller->random) % 2 ? 1u : 4u) << 20;
+	int fds[2];
+
+	if (round->sink == TO_FILE) {
+		round->session = stress_start(controller->provider, round->path, -1, bytes, 0);
+	} else if (round->sink == TO_SOCKET) {
+		stress_socketpair(fds);
+		round->session = stress_start(controller->provider, NULL, fds[0], bytes, 0);
+		stress_far_side_start(&round->far_side, fds[1], &controller->books,
+				      &round->tally);
+	} else {
+		round->listener = start_listener(round, controller->provider, bytes);
+	}
+}
+
+static void stop_round(struct round *round)
+{
+	round->stats = (struct rp_session_stats){ .size = sizeof(round->stats) };
+	if (round->sink != TO_LISTENER) {
+		stress_stop(round->session, &round->stats);
+		return;
+	}
+	rp_listener_close(round->listener);
+	stress_check(rp_listener_stop(round->listener, &round->stats) == 0,
+		     "stopping a listener");
+}
+
+static void begin(struct controller *controller, struct round *round, uint64_t number)
+{
+	memset(&round->tally, 0, sizeof(round->tally));
+	round->books = &controller->books;
+	round->tally.mark = (uint8_t)(1 + number % 2);
+	round->sink = (enum sink)(stress_random(&controller->random) % SINKS);
+	for (size_t i = 0; i < WRITERS; i++)
+		round->ranges[i].first = done(controller, i);
+	start_round(controller, round);
+	for (size_t i = 0; i < WRITERS; i++)
+		round->ranges[i].sure_first = next(controller, i);
+}
+
+/* Some sessions end at once, most after a few thousand events. */
+static void linger(const struct controller *controller, const struct round *round, uint32_t dice)
+{
+	uint64_t wanted = dice % 4 ? dice % 4000 : 0;
+	double until = stress_seconds() + 10;
+	uint64_t written;
+
+	do {
+		written = 0;
+		for (size_t i = 0; i < WRITERS; i++)
+			written += done(controller, i) - round->ranges[i].first;
+		if (written < wanted)
+			sched_yield();
+		/* The writers have no room left until the round before is accounted for. */
+	} while (written < wanted && stress_seconds() < until);
+}
+
+static void end(struct controller *controller, struct round *round)
+{
+	for (size_t i = 0; i < WRITERS; i++)
+		round->ranges[i].sure_end = done(controller, i);
+	stop_round(round);
+	for (size_t i = 0; i < WRITERS; i++)
+		round->ranges[i].end = next(controller, i);
+	if (round->sink == TO_SOCKET)
+		stress_far_side_join(&round->far_side);
+}
+
+struct losses {
+	uint64_t all, own;	/* of the range; of its part that no other session shares */
+};
+
+static void check_stream(struct controller *controller, const struct round *round, size_t writer,
+			 uint64_t earlier_end, uint64_t later_first, struct losses *losses)
+{
+	const struct stress_stream *stream = &controller->books.streams[writer];
+	const struct range *range = &round->ranges[writer];
+	uint64_t mask = stream->room - 1;
+
+	for (uint64_t serial = earlier_end; serial < range->first; serial++)
+		stress_check(stream->fate[serial & mask] == STRESS_OK && !stream->seen[serial & mask],
+			     "stream %zu, serial %" PRIu64 ": not 0 with no session on", writer,
+			     serial);
+	for (uint64_t serial = range->first; serial < range->end; serial++) {
+		uint8_t fate = stream->fate[serial & mask];
+		bool seen = __atomic_load_n(&stream->seen[serial & mask], __ATOMIC_RELAXED) ==
+			    round->tally.mark;
+		bool sure = serial >= range->sure_first && serial < range->sure_end;
+
+		stress_check(sure ? (fate == STRESS_OK) == seen : fate == STRESS_OK || !seen,
+			     "stream %zu, serial %" PRIu64 ": fate %u, %s, %s", writer, serial, fate,
+			     seen ? "recorded" : "not recorded", sure ? "sure" : "at an end");
+		stress_check(fate == STRESS_OK || fate == STRESS_LOST, "fate %u", fate);
+		losses->all += fate == STRESS_LOST;
+		losses->own += fate == STRESS_LOST && serial >= earlier_end &&
+			       serial < later_first;
+		controller->offered += sure;
+	}
+}
+
+/* Frees the room of all serials that no later round can hold. */
+static void drop(struct controller *controller, size_t writer, uint64_t below)
+{
+	struct stress_stream *stream = &controller->books.streams[writer];
+	uint64_t mask = stream->room - 1;
+
+	for (uint64_t serial = controller->dropped[writer]; serial < below; serial++) {
+		controller->lost_calls += stream->fate[serial & mask] == STRESS_LOST;
+		__atomic_store_n(&stream->seen[serial & mask], 0, __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(&controller->dropped[writer], below, __ATOMIC_RELEASE);
+}
+
+/* `later` is NULL after the last round. */
+static void verify(struct controller *controller, struct round *round, const uint64_t *earlier_ends,
+		   const struct round *later)
+{
+	struct losses losses = { 0, 0 };
+
+	if (round->sink == TO_FILE)
+		stress_read_file(round->path, &controller->books, &round->tally);
+	for (size_t i = 0; i < WRITERS; i++) {
+		uint64_t later_first = later ? later->ranges[i].first : round->ranges[i].end;
+
+		/* A call that the stop overtook is still on its way. */
+		while (done(controller, i) < round->ranges[i].end)
+			sched_yield();
+		check_stream(controller, round, i, earlier_ends[i], later_first, &losses);
+		drop(controller, i, later_first < round->ranges[i].end ? later_first :
+		     round->ranges[i].end);
+	}
+	stress_agree(&round->tally, &round->stats);
+	stress_check(round->stats.lost >= losses.own && round->stats.lost <= losses.all,
+		     "told %" PRIu64 " lost, %" PRIu64 " to %" PRIu64 " calls were",
+		     round->stats.lost, losses.own, losses.all);
+	controller->exact += losses.own == losses.all;
+	controller->overloaded += losses.all != 0;
+	controller->delivered += round->stats.delivered;
+	controller->told += round->stats.lost;
+	controller->clamped += round->stats.clamped;
+}
+
+static void *control(void *data)
+{
+	struct controller *controller = data;
+	uint64_t earlier_ends[WRITERS] = { 0 };
+	struct round *rounds = stress_alloc(2, sizeof(*rounds));
+
+	for (int i = 0; i < 2; i++)
+		snprintf(rounds[i].path, sizeof(rounds[i].path), "%s-%d",
+			 controller->path, i);
+	for (uint64_t number = 0; number <= controller->rounds; number++) {
+		struct round *round = &rounds[number % 2], *earlier = &rounds[(number + 1) % 2];
+		bool is_last = number == controller->rounds;
+
+		if (!is_last)
+			begin(controller, round, number);
+		/* The round before is looked at while this one runs. */
+		if (number > 0) {
+			verify(controller, earlier, earlier_ends, is_last ? NULL : round);
+			for (size_t i = 0; i < WRITERS; i++)
+				earlier_ends[i] = earlier->ranges[i].end;
+		}
+		if (is_last)
+			break;
+		linger(controller, round, stress_random(&controller->random));
+		end(controller, round);
+	}
+	for (int i = 0; i < 2; i++)
+		unlink(rounds[i].path);
+	free(rounds);
+	return NULL;
+}
+
+static void count_the_rest(struct controller *controller)
+{
+	for (size_t i = 0; i < WRITERS; i++)
+		drop(controller, i, controller->books.streams[i].next);
+	stress_check(controller->told == controller->lost_calls,
+		     "%s: all sessions told %" PRIu64 " lost, %" PRIu64 " calls were",
+		     controller->provider, controller->told, controller->lost_calls);
+	stress_note("%s: %" PRIu64 " sessions (%" PRIu64 " with losses, %" PRIu64
+		    " exact by themselves), offered for sure %" PRIu64 ", delivered %" PRIu64
+		    ", lost %" PRIu64 " told, %" PRIu64 " calls, clamped %" PRIu64,
+		    controller->provider, controller->rounds, controller->overloaded,
+		    controller->exact, controller->offered, controller->delivered,
+		    controller->told, controller->lost_calls, controller->clamped);
+}
+
+int main(void)
+{
+	uint64_t rounds = stress_amount(500);
+	pthread_t writers[WRITERS];
+
+	stress_begin("%" PRIu64 "_sessions_under_fire_each_own_their_events_exactly", 2 * rounds);
+	for (unsigned int i = 0; i < 2; i++) {
+		controllers[i].provider = i ? "Stress-Odd" : "Stress-Even";
+		strcpy(controllers[i].path, stress_path(controllers[i].provider));
+		controllers[i].rounds = rounds;
+		controllers[i].random = 17 + i;
+		stress_books_init(&controllers[i].books, WRITERS, ROOM,
+				  i ? odd_mark : even_mark);
+	}
+	for (size_t i = 0; i < WRITERS; i++)
+		stress_spawn(&writers[i], write_on, (void *)i);
+	for (unsigned int i = 0; i < 2; i++)
+		stress_spawn(&controllers[i].thread, control, &controllers[i]);
+	for (unsigned int i = 0; i < 2; i++)
+		pthread_join(controllers[i].thread, NULL);
+	__atomic_store_n(&stop_writing, 1, __ATOMIC_RELAXED);
+	for (size_t i = 0; i < WRITERS; i++)
+		pthread_join(writers[i], NULL);
+	for (unsigned int i = 0; i < 2; i++) {
+		count_the_rest(&controllers[i]);
+		stress_books_fini(&controllers[i].books);
+	}
+	stress_end();
+	return stress_exit();
+}
