@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,37 +11,48 @@
 /* What an ended connection may have sent behind its request: read, lest the kernel says reset. */
 #define REST_BYTES_MAX 65536u
 
+uint8_t *rp_client_request(struct rp_client *client)
+{
+	return client->request ? client->request : client->first;
+}
+
 /* Memory grows with what has come, not with what the header announces. */
 static int grow(struct rp_client *client)
 {
-	size_t capacity = client->request_capacity ? 2 * client->request_capacity :
-						     REQUEST_BYTES_FIRST;
+	size_t capacity = client->request ? 2 * client->request_capacity : REQUEST_BYTES_FIRST;
 	uint8_t *grown = realloc(client->request, capacity);
 
 	if (!grown)
 		return -ENOMEM;
+	if (!client->request)
+		memcpy(grown, client->first, client->request_bytes);
 	client->request = grown;
 	client->request_capacity = capacity;
 	return 0;
+}
+
+static size_t capacity_of(const struct rp_client *client)
+{
+	return client->request ? client->request_capacity : sizeof(client->first);
 }
 
 int rp_client_receive(struct rp_client *client, enum rp_hresult *ret_hresult)
 {
 	for (;;) {
 		size_t wanted = 0;
-		enum rp_hresult hr = rp_message_frame(client->request, client->request_bytes,
-						      &wanted);
+		enum rp_hresult hr = rp_message_frame(rp_client_request(client),
+						      client->request_bytes, &wanted);
 		ssize_t n;
 
 		if (hr != RP_HRESULT_OK || client->request_bytes == wanted) {
 			*ret_hresult = hr;
 			return 1;
 		}
-		if (client->request_bytes == client->request_capacity && grow(client) < 0)
+		if (client->request_bytes == capacity_of(client) && grow(client) < 0)
 			return -ENOMEM;
-		if (wanted > client->request_capacity)
-			wanted = client->request_capacity;
-		n = recv(client->fd, client->request + client->request_bytes,
+		if (wanted > capacity_of(client))
+			wanted = capacity_of(client);
+		n = recv(client->fd, rp_client_request(client) + client->request_bytes,
 			 wanted - client->request_bytes, 0);
 		if (n == 0)
 			return -EPIPE;

@@ -9,6 +9,9 @@
 
 #include "diag/message.h"
 
+/* So much of a request needs no allocation: a silent client costs none. */
+#define RP_CLIENT_FIRST_BYTES 64u
+
 enum rp_client_state {
 	RP_CLIENT_ASKS,		/* its request is not whole yet */
 	RP_CLIENT_WAITS,	/* its reply is kept until session waits_for has ended */
@@ -23,7 +26,8 @@ struct rp_client {
 	uint64_t since_ns;	/* CLOCK_MONOTONIC when it came */
 	uint64_t deadline_ns;	/* when it is given up; UINT64_MAX: never */
 	uint64_t waits_for;
-	uint8_t *request;
+	uint8_t first[RP_CLIENT_FIRST_BYTES];
+	uint8_t *request;	/* NULL while it fits into `first` */
 	size_t request_bytes;
 	size_t request_capacity;
 	struct rp_reply reply;
@@ -40,6 +44,9 @@ int rp_client_receive(struct rp_client *client, enum rp_hresult *ret_hresult);
 
 /* Sends what is left of the reply. Return: 1: all sent; 0: the client must take some; -errno. */
 int rp_client_send(struct rp_client *client);
+
+/* What came of the request. */
+uint8_t *rp_client_request(struct rp_client *client);
 
 /* Makes the slot free, buffers included. The connection goes on, in other hands. */
 void rp_client_release(struct rp_client *client);

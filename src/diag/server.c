@@ -154,7 +154,7 @@ static void run_request(struct rp_client *client)
 		.reply = &client->reply,
 	};
 
-	rp_command_run(&command, client->request, client->request_bytes);
+	rp_command_run(&command, rp_client_request(client), client->request_bytes);
 	switch (command.outcome) {
 	case RP_COMMAND_REPLY:
 		send_reply(client);

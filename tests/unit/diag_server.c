@@ -105,6 +105,17 @@ static uint64_t ask_pid(void)
 	return pid;
 }
 
+/* Whether it is of a kind that the server has. Tools that watch a program have their own files. */
+static bool is_servers(const char *fd)
+{
+	char path[64], target[64] = "";
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%.16s", fd);
+	return readlink(path, target, sizeof(target) - 1) > 0 &&
+	       (strncmp(target, "socket:", 7) == 0 ||
+		strncmp(target, "anon_inode:[event", 17) == 0);
+}
+
 /* Which descriptors are open. */
 static void list_fds(bool ret_open[FDS_MAX])
 {
@@ -115,7 +126,7 @@ static void list_fds(bool ret_open[FDS_MAX])
 	while ((entry = readdir(folder))) {
 		int fd = atoi(entry->d_name);
 
-		if (entry->d_name[0] != '.' && fd != dirfd(folder) && fd < FDS_MAX)
+		if (is_servers(entry->d_name) && fd < FDS_MAX)
 			ret_open[fd] = true;
 	}
 	closedir(folder);
