@@ -13,12 +13,20 @@ if ! command -v dotnet >/dev/null; then
 	exit 77
 fi
 export DOTNET_CLI_TELEMETRY_OPTOUT=1 DOTNET_NOLOGO=1 DOTNET_SKIP_FIRST_TIME_EXPERIENCE=1
-mkdir -p "$out"
-# Two tests may come here at once.
-exec 9>"$out/.lock"
-flock 9
-if [[ ! -f $out/.built || $source/Program.cs -nt $out/.built ||
-      $source/TraceRead.csproj -nt $out/.built ]]; then
+
+stale()
+{
+	[[ ! -f $out/.built || $source/Program.cs -nt $out/.built ||
+	   $source/TraceRead.csproj -nt $out/.built ]]
+}
+
+if stale; then
+	mkdir -p "$out"
+	# Two tests may come here at once.
+	exec 9>"$out/.lock"
+	flock 9
+fi
+if stale; then
 	# --disable-build-servers: nothing stays behind that would hold the lock.
 	dotnet build "$source/TraceRead.csproj" --configuration Release --output "$out" \
 		--disable-build-servers "-p:BaseIntermediateOutputPath=$out/obj/" \

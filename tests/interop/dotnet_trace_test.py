@@ -6,6 +6,7 @@ The shop's own books, its in-process listener, TraceEvent and `ringpipe report`.
 INTEROP_BUILD, SHOP, RINGPIPE.
 """
 
+import json
 import os
 import subprocess
 import unittest
@@ -92,6 +93,41 @@ class DotnetTrace(clients.Scratch):
             self.assertEqual(drive.books(stats, "heard"), offered, "the listener and the shop")
         if summary["events_lost"] == 0:
             self.check_requests(rows)
+
+    def test_two_clients_at_once_see_the_same(self):
+        traces = [self.path("dotnet-trace.nettrace"), self.path("ringpipe.nettrace")]
+        command = [RINGPIPE, "collect", "-q", "-p", None, "-o", traces[1],
+                   "--providers", ",".join(drive.PROVIDERS)]
+        with drive.shop(SHOP, "--db", self.path("shop.db")) as shop:
+            command[4] = str(shop.pid)
+            with drive.running(command) as second:
+                shop.wait_for_sessions(1, [second])
+                offered, _ = self.collect(shop, traces[0], 2)
+                self.assertEqual(drive.interrupt(second), 0)
+        for trace in traces:
+            rows, summary = self.trace_read.events(trace)
+            missing = self.check_serials(rows, offered)
+            self.assertEqual(summary["events_lost"], sum(missing.values()), trace)
+            self.assertEqual(drive.report(RINGPIPE, trace)["lost"], sum(missing.values()), trace)
+
+    def test_a_killed_shop_leaves_what_was_sent(self):
+        trace = self.path("killed.nettrace")
+        with drive.shop(SHOP) as shop:
+            with clients.Collection(shop.pid, trace, EVERYTHING) as collection:
+                shop.wait_for_sessions(1, [collection.process])
+                drive.load(shop.url, 1)
+                drive.wait_for(lambda: os.path.getsize(trace) > 100000, "events in the file",
+                               [collection.process])
+                shop.process.kill()
+                shop.process.wait()
+                collection.process.wait(drive.DEADLINE_S)
+        done = subprocess.run([RINGPIPE, "report", "--json", trace], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(b"stops before its end", done.stderr)
+        report = json.loads(done.stdout)
+        self.assertFalse(report["complete"])
+        self.assertGreater(report["events"], 1000)
 
     def test_keywords_and_levels_choose(self):
         trace = self.path("chosen.nettrace")
