@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/* Sessions: what is refused, how many there may be, and what they leave behind. */
+#include "core_support.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+
+RP_PROVIDER(sessions, "Test-Sessions");
+RP_EVENT(sessions, mark, 1, RP_LEVEL_INFORMATIONAL, 1, RP_U64(serial));
+
+Test(core_session, forty_run_at_once_and_no_more, .timeout = 240)
+{
+	struct rp_listener *listeners[RP_SESSIONS_MAX], *another = NULL;
+	struct rp_session_options options = options_for("Test-Sessions");
+	struct rp_session_stats stats = empty_stats();
+	struct rp_listener_event event;
+
+	for (unsigned int i = 0; i < RP_SESSIONS_MAX; i++)
+		listeners[i] = listen_to("Test-Sessions");
+	cr_assert_eq(rp_listener_start(&options, NULL, NULL, &another), -ENOSPC);
+	cr_assert_null(another);
+	cr_assert_eq(sessions_mark(1), 0);
+	cr_assert_eq(rp_listener_stop(listeners[17], &stats), 0);
+	cr_assert_eq(rp_listener_start(&options, NULL, NULL, &listeners[17]), 0);
+	cr_assert_eq(sessions_mark(2), 0);
+	for (unsigned int i = 0; i < RP_SESSIONS_MAX; i++) {
+		for (uint64_t serial = i == 17 ? 2 : 1; serial <= 2; serial++) {
+			expect_event(listeners[i], &event);
+			cr_assert_eq(*(const uint64_t *)event.payload, serial);
+		}
+		expect_end(listeners[i]);
+	}
+	cr_assert_not(sessions_mark_enabled());
+	free_options(&options);
+}
+
+static int try(const struct rp_session_options *options)
+{
+	struct rp_session *session = NULL;
+	int ret = rp_session_start(options, &session);
+
+	if (ret == 0)
+		(void)rp_session_stop(session, NULL);
+	else
+		cr_assert_null(session, "the result was touched");
+	return ret;
+}
+
+/* A caller of tomorrow, with an option this library does not know. */
+struct longer_options {
+	struct rp_session_options known;
+	uint64_t unknown;
+};
+
+struct longer_provider {
+	struct rp_session_provider known;
+	uint64_t unknown;
+};
+
+struct longer_filter {
+	struct rp_event_filter known;
+	uint64_t unknown;
+};
+
+Test(core_session, unknown_options_must_be_zero)
+{
+	struct longer_filter filter = { .known = { .size = sizeof(filter) } };
+	struct longer_provider provider = { .known = {
+		.size = sizeof(provider), .name = "Test-Sessions", .filter = &filter.known,
+	} };
+	struct longer_options longer = { .known = {
+		.size = sizeof(longer), .providers = &provider.known, .provider_count = 1,
+		.output_path = "/dev/null",
+	} };
+
+	cr_assert_eq(try(&longer.known), 0);
+	longer.unknown = 1ull << 56;
+	cr_assert_eq(try(&longer.known), -EINVAL);
+	longer.unknown = 0;
+	provider.unknown = 1;
+	cr_assert_eq(try(&longer.known), -EINVAL);
+	provider.unknown = 0;
+	filter.unknown = 1;
+	cr_assert_eq(try(&longer.known), -EINVAL);
+	filter.unknown = 0;
+	filter.known.size = sizeof(filter.known) - 1;
+	cr_assert_eq(try(&longer.known), -EINVAL);
+	filter.known.size = sizeof(filter.known);
+	filter.known.id_count = 1;
+	cr_assert_eq(try(&longer.known), -EINVAL, "a count of ids and none");
+}
+
+Test(core_session, wrong_options_are_refused)
+{
+	struct rp_session_provider provider = { .size = sizeof(provider), .name = "Test-Sessions" };
+	const struct rp_session_options good = {
+		.size = sizeof(good), .providers = &provider, .provider_count = 1,
+		.output_path = "/dev/null",
+	};
+	struct rp_session_options options = good;
+
+	cr_assert_eq(try(&good), 0);
+	cr_assert_eq(rp_session_start(NULL, NULL), -EINVAL);
+	cr_assert_eq(rp_session_start(&good, NULL), -EINVAL);
+	options.size = sizeof(options) - 1;
+	cr_assert_eq(try(&options), -EINVAL);
+	options = good;
+	options.provider_count = 0;
+	cr_assert_eq(try(&options), -EINVAL);
+	options.provider_count = 1001;
+	cr_assert_eq(try(&options), -EINVAL);
+	options = good;
+	options.providers = NULL;
+	cr_assert_eq(try(&options), -EINVAL);
+	options = good;
+	options.reserved = 1;
+	cr_assert_eq(try(&options), -EINVAL);
+	options = good;
+	options.flags = 1u << 31;
+	cr_assert_eq(try(&options), -EINVAL);
+	options = good;
+	options.buffer_bytes = RP_SESSION_BUFFER_MIN - 1;
+	cr_assert_eq(try(&options), -EINVAL);
+	options.buffer_bytes = RP_SESSION_BUFFER_MIN;
+	cr_assert_eq(try(&options), 0);
+	options.buffer_bytes = SIZE_MAX;
+	cr_assert_eq(try(&options), -ENOMEM);
+	options = good;
+	options.output_path = NULL;
+	options.output_fd = -1;
+	cr_assert_eq(try(&options), -EINVAL);
+	provider.level = 6;
+	cr_assert_eq(try(&good), -EINVAL);
+	cr_assert_eq(rp_session_stop(NULL, NULL), 0);
+}
+
+Test(core_session, wrong_names_are_refused)
+{
+	char longest[RP_NAME_MAX + 2];
+	const char *const names[] = { NULL, "", longest, "\xff", "a\xe2\x82" };
+	struct rp_session_provider provider = { .size = sizeof(provider) };
+	struct rp_session_options options = {
+		.size = sizeof(options), .providers = &provider, .provider_count = 1,
+		.output_path = "/dev/null",
+	};
+
+	memset(longest, 'n', sizeof(longest));
+	longest[RP_NAME_MAX + 1] = '\0';
+	for (int i = 0; i < 5; i++) {
+		provider.name = names[i];
+		cr_assert_eq(try(&options), -EINVAL, "provider name %d", i);
+	}
+	provider.name = "Test-Sessions";
+	for (int i = 1; i < 5; i++) {
+		options.name = names[i];
+		cr_assert_eq(try(&options), -EINVAL, "session name %d", i);
+	}
+	longest[RP_NAME_MAX] = '\0';
+	provider.name = longest;
+	options.name = longest;
+	cr_assert_eq(try(&options), 0);
+}
+
+/* What a process holds. */
+struct held {
+	unsigned int descriptors, mappings, shared;
+	uint64_t bytes;
+};
+
+static struct held look(void)
+{
+	struct held held = { 0, 0, 0, 0 };
+	FILE *maps = fopen("/proc/self/maps", "r");
+	DIR *fds = opendir("/proc/self/fd");
+	uint64_t from, to;
+	char line[512];
+
+	cr_assert_not_null(maps);
+	while (fgets(line, sizeof(line), maps)) {
+		cr_assert_eq(sscanf(line, "%lx-%lx", &from, &to), 2);
+		held.mappings++;
+		held.bytes += to - from;
+		held.shared += strstr(line, "/dev/zero") || strstr(line, "memfd:ringpipe");
+	}
+	fclose(maps);
+	cr_assert_not_null(fds);
+	while (readdir(fds))
+		held.descriptors++;
+	closedir(fds);
+	return held;
+}
+
+static void *write_one(void *data)
+{
+	(void)data;
+	(void)sessions_mark(1);
+	return NULL;
+}
+
+static struct rp_session *run_session(void)
+{
+	struct rp_session_options options = options_for("*");
+	struct rp_session *session;
+	pthread_t thread;
+
+	options.buffer_bytes = 64 << 20;
+	options.output_path = "/dev/null";
+	cr_assert_eq(rp_session_start(&options, &session), 0);
+	free_options(&options);
+	cr_assert_eq(pthread_create(&thread, NULL, write_one, NULL), 0);
+	pthread_join(thread, NULL);
+	return session;
+}
+
+Test(core_session, stop_gives_everything_back, .timeout = 240)
+{
+	struct rp_session_stats stats = empty_stats();
+	struct held before, during, after;
+	struct rp_session *session;
+
+	/* The drain thread and its heap stay; they are there after the first. */
+	cr_assert_eq(rp_session_stop(run_session(), NULL), 0);
+	cr_assert_eq(rp_session_stop(run_session(), NULL), 0);
+	before = look();
+	cr_assert_eq(before.shared, 0u);
+	session = run_session();
+	during = look();
+	cr_assert_gt(during.shared, 0u);
+	cr_assert_gt(during.bytes, before.bytes + (32u << 20));
+	cr_assert_gt(during.descriptors, before.descriptors);
+	cr_assert_eq(rp_session_stop(session, &stats), 0);
+	cr_assert_eq(stats.delivered, 1u);
+	cr_assert_eq(stats.memory_bytes, 0u);
+	for (int i = 0; i < 50; i++)
+		cr_assert_eq(rp_session_stop(run_session(), NULL), 0);
+	after = look();
+	cr_assert_eq(after.shared, 0u);
+	cr_assert_eq(after.descriptors, before.descriptors);
+	cr_assert_leq(after.bytes, before.bytes + (1u << 20), "%lu bytes more",
+		      after.bytes - before.bytes);
+	cr_assert_leq(after.mappings, before.mappings + 4);
+}
+
+Test(core_session, rings_stay_below_the_ceiling)
+{
+	struct rp_session_options options = options_for("Test-Sessions");
+	struct rp_session_stats stats = empty_stats();
+	struct rp_listener *listener;
+
+	options.buffer_bytes = 3 << 20;
+	cr_assert_eq(rp_listener_start(&options, NULL, NULL, &listener), 0);
+	free_options(&options);
+	for (int i = 0; i < 1000; i++)
+		(void)sessions_mark(1);
+	wait_until(rp_listener_stats(listener, &stats) == 0 && stats.rings > 0);
+	/* The listener's own chunks are a megabyte. */
+	cr_assert_leq(stats.memory_bytes, (3u << 20) + (2u << 20));
+	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
+}
+
+Test(core_session, stats_fill_no_more_than_the_caller_has)
+{
+	struct rp_session *session = run_session();
+	struct rp_session_stats stats;
+
+	memset(&stats, 0xee, sizeof(stats));
+	stats.size = offsetof(struct rp_session_stats, delivered);
+	cr_assert_eq(rp_session_stats(session, &stats), 0);
+	cr_assert_eq(stats.size, offsetof(struct rp_session_stats, delivered));
+	cr_assert_eq(stats.error, 0);
+	cr_assert_eq(stats.delivered, 0xeeeeeeeeeeeeeeeeu);
+	stats.size = 3;
+	cr_assert_eq(rp_session_stats(session, &stats), -EINVAL);
+	cr_assert_eq(rp_session_stats(NULL, &stats), -EINVAL);
+	stats = empty_stats();
+	wait_until(rp_session_stats(session, &stats) == 0 && stats.delivered == 1);
+	cr_assert_gt(stats.bytes, 0u);
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
+}
+
+/* Rows of the listing about one provider. */
+struct rows {
+	unsigned int count;
+	struct rp_enabled rows[4];
+	char names[4][64], filters[4][64];
+};
+
+static int add_row(const struct rp_enabled *enabled, void *data)
+{
+	struct rows *rows = data;
+
+	if (strcmp(enabled->provider, "Test-Sessions") != 0)
+		return 0;
+	cr_assert_lt(rows->count, 4u);
+	cr_assert_eq(enabled->size, sizeof(*enabled));
+	rows->rows[rows->count] = *enabled;
+	strcpy(rows->names[rows->count], enabled->session_name ? enabled->session_name : "-");
+	strcpy(rows->filters[rows->count], enabled->filter_data ? enabled->filter_data : "-");
+	rows->count++;
+	return 0;
+}
+
+static int refuse_row(const struct rp_enabled *enabled, void *data)
+{
+	(void)enabled;
+	++*(unsigned int *)data;
+	return -ECANCELED;
+}
+
+Test(core_session, listing_says_who_enabled_what)
+{
+	struct rp_session_options options = options_for("Test-Sessions:2:4:k=v");
+	struct rows none = { .count = 0 }, two = { .count = 0 };
+	struct rp_listener *first, *second;
+	unsigned int calls = 0;
+
+	cr_assert_eq(rp_enabled_list(add_row, &none), 0);
+	cr_assert_eq(none.count, 1u);
+	cr_assert_eq(none.rows[0].session_id, 0u);
+	cr_assert_eq(none.rows[0].event_count, 0u);
+
+	first = listen_to("*:ff:5");
+	options.name = "the second";
+	cr_assert_eq(rp_listener_start(&options, NULL, NULL, &second), 0);
+	free_options(&options);
+	cr_assert_eq(rp_enabled_list(add_row, &two), 0);
+	cr_assert_eq(two.count, 2u);
+	cr_assert_str_eq(two.names[0], "session");
+	cr_assert_eq(two.rows[0].keywords, 0xffu);
+	cr_assert_eq(two.rows[0].level, 5);
+	cr_assert_eq(two.rows[0].event_count, 1u);
+	cr_assert_str_eq(two.filters[0], "-");
+	cr_assert_str_eq(two.names[1], "the second");
+	cr_assert_eq(two.rows[1].keywords, 2u);
+	cr_assert_eq(two.rows[1].level, 4);
+	cr_assert_eq(two.rows[1].event_count, 0u, "its keywords are others");
+	cr_assert_str_eq(two.filters[1], "k=v");
+	cr_assert_neq(two.rows[0].session_id, 0u);
+	cr_assert_neq(two.rows[1].session_id, two.rows[0].session_id);
+	cr_assert_eq(rp_enabled_list(refuse_row, &calls), -ECANCELED);
+	cr_assert_eq(calls, 1u);
+	expect_end(first);
+	expect_end(second);
+}
