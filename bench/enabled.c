@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an enabled event costs, beside the floors it stands on: a bare rdtsc and clock_gettime, in the
- * same run, interleaved round by round.
+ * What an enabled event costs, beside the floors it stands on: a bare rdtsc and clock_gettime, in
+ * the same run, interleaved round by round.
  *
- * Each round writes into an empty ring that has room for all of it, then lets the drain thread empty
- * it: the writer is measured, not the drain.
+ * Each round writes into an empty ring that has room for all of it, then lets the drain thread
+ * empty it: the writer is measured, not the drain.
  */
 #include <unistd.h>
 
@@ -93,7 +93,9 @@ static const struct row {
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-/* Until everything written is delivered: the next round finds an empty ring and a sleeping drain. */
+/*
+ * Until everything written is delivered: the next round finds an empty ring and a sleeping drain.
+ */
 static void settle(struct rp_session *session, uint64_t written)
 {
 	struct rp_session_stats stats = { .size = sizeof(stats) };

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs the benchmarks of a build and prints them as a table: ratios inside one run, floors named."""
+"""Runs the benchmarks of a build and prints a table: ratios inside one run, floors named."""
 
 import argparse
 import os

@@ -28,7 +28,9 @@ static double cpu_ns(int who)
 	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e3;
 }
 
-/* Offers for `seconds`; behind its schedule it catches up without a pause, as a busy server does. */
+/*
+ * Offers for `seconds`; behind its schedule it catches up without a pause, as a busy server does.
+ */
 static uint64_t offer(double per_second, double seconds)
 {
 	double begun = now_ns();

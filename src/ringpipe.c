@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The front door: what happens when the library is loaded, when the process forks, and when it ends.
- * The only file that knows all rooms.
+ * The front door: what happens when the library is loaded, when the process forks, and when it
+ * ends. The only file that knows all rooms.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -60,6 +60,7 @@ struct environment {
 	const char *config;
 	const char *output;
 	size_t buffer_bytes;
+	bool is_ours;			/* by RINGPIPE_CONFIG */
 };
 
 /* Ours first; else the names the .NET runtime honours, with its defaults. */
@@ -71,7 +72,8 @@ static bool read_environment(struct environment *ret_environment)
 
 	ret_environment->config = setting("RINGPIPE_CONFIG");
 	ret_environment->output = setting("RINGPIPE_OUTPUT");
-	if (!ret_environment->config) {
+	ret_environment->is_ours = ret_environment->config != NULL;
+	if (!ret_environment->is_ours) {
 		if (!enable || strcmp(enable, "1") != 0)
 			return false;
 		ret_environment->config = setting("DOTNET_EventPipeConfig");
@@ -133,6 +135,9 @@ static void start_environment_session(void)
 	if (path)
 		(void)start_from(&environment, path);
 	free(path);
+	/* What this process starts in turn would write over its file. */
+	if (environment.is_ours && !strstr(environment.output, "{pid}"))
+		unsetenv("RINGPIPE_CONFIG");
 }
 
 static void fork_prepare(void)

@@ -24,8 +24,8 @@
  * Declares an event and its functions, in a file or in a header:
  *	int <provider>_<event>(fields…)		writes it; returns as rp_event_write()
  *	int <provider>_<event>_enabled(void)	whether it is worth preparing costly arguments
- * `id` is unique in the provider. Up to 31 fields, of the kinds in the table; without a field, end
- * after the keywords. Keywords 0: in every session of the provider.
+ * `id` is unique in the provider, up to 65,535. Up to 31 fields, of the kinds in the table; without
+ * a field, end after the keywords. Keywords 0: in every session of the provider.
  *
  *	RP_BOOL RP_CHAR RP_I8 RP_U8 … RP_I64 RP_U64 RP_F32 RP_F64 RP_POINTER
  *	RP_TIME(n)			int64_t, nanoseconds since 1970 UTC
@@ -45,8 +45,8 @@
 	RP_EVENT_EMIT_(provider, event, id, version, level, opcode, message, __VA_ARGS__)
 
 /*
- * Declares `struct tag` for use in events: packed, of fixed-size members (numbers, RP_GUID, RP_TIME,
- * RP_POINTER, RP_STRUCT_FIELD of another).
+ * Declares `struct tag` for use in events: packed, of fixed-size members (numbers, RP_GUID,
+ * RP_TIME, RP_POINTER, RP_STRUCT_FIELD of another).
  */
 #define RP_STRUCT(tag, ...) RP_STRUCT_EMIT_(tag, __VA_ARGS__)
 
@@ -78,7 +78,8 @@ static inline int rp_event_enabled(const struct rp_event *event)
  * provider.
  *
  * Context: any thread, not a signal handler; may allocate.
- * Return: 0; -EINVAL for an empty or over-long name, a level above 5, a field whose type cannot be,
+ * Return: 0; -EINVAL for an empty or over-long name, an id above 65,535, a level above 5, a field
+ * whose type cannot be,
  * or more than RP_FIELDS_MAX fields; -EEXIST when the provider has another event of this id;
  * -ENOMEM.
  */

@@ -9,8 +9,8 @@
 #include <ringpipe/types.h>
 
 /*
- * Declares a provider, in a file or in a header; registered when the object is loaded, taken back by
- * dlclose. `ident_provider()` is its struct rp_provider, for the calls below.
+ * Declares a provider, in a file or in a header; registered when the object is loaded, taken back
+ * by dlclose. `ident_provider()` is its struct rp_provider, for the calls below.
  */
 #define RP_PROVIDER(ident, name) RP_PROVIDER_EMIT_(ident, name)
 

@@ -47,7 +47,7 @@ struct rp_session_options {
 	const struct rp_session_provider *providers;
 	size_t provider_count;
 	const char *output_path;	/* a file to make or overwrite, or NULL */
-	int output_fd;			/* with no path: a socket, pipe or file; the session closes it */
+	int output_fd;			/* with no path: a socket, pipe or file */
 	uint32_t reserved;		/* 0 */
 };
 
@@ -88,9 +88,9 @@ struct rp_session_stats {
  * After success the session owns output_fd; on failure the caller still does.
  *
  * Context: any thread, not a signal handler; allocates, maps memory, opens the output.
- * Return: 0; -EINVAL for a provider without a name, a level above 5, no provider, a non-zero unknown
- * byte in an option struct, or a name that is too long; -ENOSPC with RP_SESSIONS_MAX sessions
- * running; -ENOMEM; or what open(2) said of the path.
+ * Return: 0; -EINVAL for a provider without a name, a level above 5, no provider, a non-zero
+ * unknown byte in an option struct, or a name that is too long; -ENOSPC with RP_SESSIONS_MAX
+ * sessions running; -ENOMEM; or what open(2) said of the path.
  */
 RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
 			       struct rp_session **ret_session);

@@ -129,7 +129,8 @@ void rp_clock_map_update(struct rp_clock_map *map)
 	/*
 	 * Times already given out past the last point used its slope. The new segment begins where
 	 * that line ends now, without a jump, and nears the true time as if to meet it 100 ms from
-	 * now: longer than a segment usually is, so that it does not swing, and by 1 in 1,000 at most.
+	 * now: longer than a segment usually is, so that it does not swing, and by 1 in 1,000 at
+	 * most.
 	 */
 	rate = measure_rate(map, &next);
 	shown = last->ns + (uint64_t)((double)(next.ticks - last->ticks) * last->ns_per_tick);

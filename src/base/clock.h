@@ -2,8 +2,8 @@
 /*
  * The clock events are stamped with, and its translation to CLOCK_MONOTONIC nanoseconds.
  *
- * Ticks are the TSC where it is invariant, the kernel's own clocksource, and readable in user space;
- * else nanoseconds of CLOCK_MONOTONIC.
+ * Ticks are the TSC where it is invariant, the kernel's own clocksource, and readable in user
+ * space; else nanoseconds of CLOCK_MONOTONIC.
  */
 #ifndef RP_BASE_CLOCK_H
 #define RP_BASE_CLOCK_H
@@ -52,7 +52,10 @@ struct rp_clock_map {
 	} points[RP_CLOCK_POINTS];
 	unsigned int count;		/* ever taken; the last RP_CLOCK_POINTS are kept */
 	unsigned int current;		/* the segment used last */
-	/* True pairs, the newer at most a second old or the last: the rate is measured from the older. */
+	/*
+	 * True pairs, the newer at most a second old or the last: the rate is measured from the
+	 * older.
+	 */
 	struct rp_clock_point anchors[2];
 };
 
@@ -63,8 +66,8 @@ void rp_clock_map_init(struct rp_clock_map *map);
 void rp_clock_map_update(struct rp_clock_map *map);
 
 /*
- * Nobody needs what was given out so far to go on without a jump: the next update begins at the true
- * time, however long from now.
+ * Nobody needs what was given out so far to go on without a jump: the next update begins at the
+ * true time, however long from now.
  */
 void rp_clock_map_rest(struct rp_clock_map *map);
 

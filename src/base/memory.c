@@ -6,7 +6,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* mremap of length 0 maps shared pages a second time: no descriptor, no RLIMIT_FSIZE, no SIGXFSZ. */
+/*
+ * mremap of length 0 maps shared pages a second time: no descriptor, no RLIMIT_FSIZE, no SIGXFSZ.
+ */
 static int map_twice(char *at, size_t size)
 {
 	if (mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==

@@ -6,8 +6,9 @@
 #include <stddef.h>
 
 /*
- * Maps `head_bytes` of private memory followed by `size` bytes twice in a row, so that what runs over
- * the end goes on at the beginning. Both multiples of the page size. A forked child has none of it.
+ * Maps `head_bytes` of private memory followed by `size` bytes twice in a row, so that what runs
+ * over the end goes on at the beginning. Both multiples of the page size. A forked child has none
+ * of it.
  * Return: 0 or -errno (-ENOMEM: address space, limit or memory).
  */
 int rp_memory_map_ring(size_t head_bytes, size_t size, void **ret_memory);

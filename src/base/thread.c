@@ -36,13 +36,16 @@ uint32_t rp_thread_id_slow(void)
 
 void rp_thread_init(void)
 {
-	/* What libthread_db asks libc for: {size in bits, count, offset} of struct pthread's tid. */
+	/*
+	 * What libthread_db asks libc for: {size in bits, count, offset} of struct pthread's tid.
+	 */
 	const uint32_t *where = dlvsym(RTLD_DEFAULT, "_thread_db_pthread_tid", "GLIBC_PRIVATE");
 	struct rlimit limit;
 
 	rp_thread_id_offset = 0;
 	if (where && where[0] == 32 && where[2] > 0 && where[2] < 4096 &&
-	    *(const uint32_t *)((const char *)__builtin_thread_pointer() + where[2]) == (uint32_t)gettid())
+	    *(const uint32_t *)((const char *)__builtin_thread_pointer() + where[2]) ==
+	    (uint32_t)gettid())
 		rp_thread_id_offset = where[2];
 
 	/* The kernel keeps 128 MB between the main stack and other mappings, at least. */
@@ -101,7 +104,9 @@ static bool stack_bounds(uint64_t *ret_low, uint64_t *ret_high)
 
 	if (rp_thread_stack_offset == 0)
 		return false;
-	/* The main thread's base is 0 and its size the end of the stack: the sum is right for all. */
+	/*
+	 * The main thread's base is 0 and its size the end of the stack: the sum is right for all.
+	 */
 	*ret_high = pair[0] + pair[1];
 	*ret_low = pair[0] ? pair[0] : *ret_high - main_stack_bytes;
 	return true;

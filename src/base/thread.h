@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the write path must know of its thread without a system call, an allocation or a TLS block of
- * ours: glibc keeps the thread id and the stack's bounds in its own thread descriptor.
+ * What the write path must know of its thread without a system call, an allocation or a TLS block
+ * of ours: glibc keeps the thread id and the stack's bounds in its own thread descriptor.
  */
 #ifndef RP_BASE_THREAD_H
 #define RP_BASE_THREAD_H
@@ -20,8 +20,8 @@ extern uint32_t rp_thread_stack_offset;
 void rp_thread_init(void);
 
 /*
- * Finds the stack's bounds. Called on a thread that was made with rp_thread_create(), whose stack we
- * chose; until it was, events carry no stacks.
+ * Finds the stack's bounds. Called on a thread that was made with rp_thread_create(), whose stack
+ * we chose; until it was, events carry no stacks.
  */
 void rp_thread_learn_stack(void);
 
@@ -34,7 +34,9 @@ int rp_thread_create(pthread_t *ret_thread, const char *name, void *(*run)(void 
 /* gettid(2), once per thread, where the descriptor's offset is not known. */
 uint32_t rp_thread_id_slow(void);
 
-/* The calling thread's kernel id. Context: any, signal handlers included; right in a forked child. */
+/*
+ * The calling thread's kernel id. Context: any, signal handlers included; right in a forked child.
+ */
 static inline uint32_t rp_thread_id(void)
 {
 #if defined(__x86_64__)
@@ -47,8 +49,9 @@ static inline uint32_t rp_thread_id(void)
 }
 
 /*
- * Walks frame pointers from `frame` up, within the calling thread's stack: reads nothing outside it,
- * whatever the frame pointers are. `ret_frames` gets up to `max` return addresses, innermost first.
+ * Walks frame pointers from `frame` up, within the calling thread's stack: reads nothing outside
+ * it, whatever the frame pointers are. `ret_frames` gets up to `max` return addresses, innermost
+ * first.
  * Return: how many; 0 on an alternate signal stack or one the thread descriptor does not know.
  */
 unsigned int rp_thread_stack(const void *frame, uint64_t *ret_frames, unsigned int max);

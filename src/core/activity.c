@@ -24,8 +24,8 @@ void rp_activity_init(void)
 }
 
 /*
- * A signal handler may set the ids in the middle of this, any number of times; the state then differs
- * and the copy is taken again.
+ * A signal handler may set the ids in the middle of this, any number of times; the state then
+ * differs and the copy is taken again.
  */
 RP_PUBLIC void rp_activity_get(struct rp_activity *ret_activity)
 {
@@ -41,8 +41,8 @@ RP_PUBLIC void rp_activity_get(struct rp_activity *ret_activity)
 }
 
 /*
- * Claims a slot that is neither current nor being filled by a call this one interrupted. A handler in
- * the middle leaves the mask as it found it, but may have made the chosen slot current.
+ * Claims a slot that is neither current nor being filled by a call this one interrupted. A handler
+ * in the middle leaves the mask as it found it, but may have made the chosen slot current.
  */
 static uint32_t claim_slot(void)
 {

@@ -3,7 +3,8 @@
  * The state of the engine: providers, events, sessions, and the locks around them.
  *
  * One mutex, rp_core.lock, guards all of it but what is said to belong to the drain thread. It is
- * never held across a callback, a blocking system call, or a wait, so the fork handlers may take it.
+ * never held across a callback, a blocking system call, or a wait, so the fork handlers may take
+ * it.
  */
 #ifndef RP_CORE_CORE_H
 #define RP_CORE_CORE_H
@@ -129,7 +130,7 @@ struct rp_session {
 	uint64_t clamped;
 	uint64_t account_busy, account_too_big;	/* taken over at the end */
 	uint64_t lost_sink, lost_damaged;
-	uint64_t told[RP_LOSS_REASON_COUNT];	/* what EventsLost events said, without ring losses */
+	uint64_t told[RP_LOSS_REASON_COUNT];	/* by EventsLost, FULL excepted */
 	uint64_t lost_in_stream;	/* at the last sequence point of the stream */
 	uint64_t last_point_ns;
 };
@@ -164,7 +165,7 @@ struct rp_core {
 	bool drain_started;
 	pthread_t drain_thread;
 	uint64_t pass;			/* drain passes begun */
-	uint32_t work;			/* something for the drain thread to look at, under no lock */
+	uint32_t work;			/* the drain thread should look; under no lock */
 };
 
 extern struct rp_core rp_core;
@@ -181,7 +182,7 @@ void rp_core_fork_child(void);
 int rp_def_get(const char *provider, const struct rp_event_decl *decl, struct rp_def **ret_def);
 void rp_def_put(struct rp_def *def);
 struct rp_def *rp_def_by_index(uint32_t index);		/* any thread */
-void rp_defs_reap(uint64_t passed);			/* frees what was retired before that pass */
+void rp_defs_reap(uint64_t passed);			/* frees what was retired before */
 int rp_site_add(struct rp_provider *provider, struct rp_event *event, struct rp_def *def,
 		bool heap);
 void rp_site_remove(struct rp_site *site);

@@ -193,7 +193,10 @@ static bool rings_above_watermark(const struct pass *pass)
 
 static void pause_until(uint64_t until_ns)
 {
-	struct timespec until = { (time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u) };
+	struct timespec until = {
+		.tv_sec = (time_t)(until_ns / 1000000000u),
+		.tv_nsec = (long)(until_ns % 1000000000u),
+	};
 
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
 		;
@@ -256,7 +259,9 @@ int rp_drain_start(void)
 
 static void forget_session(struct rp_session *session)
 {
-	/* The sink was perhaps in the middle of something: its memory stays, its descriptor goes. */
+	/*
+	 * The sink was perhaps in the middle of something: its memory stays, its descriptor goes.
+	 */
 	if (session->sink && session->sink->fd >= 0)
 		close(session->sink->fd);
 	session->sink = NULL;

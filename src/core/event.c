@@ -2,9 +2,9 @@
 /*
  * Definitions of events, and the enable words registered for them.
  *
- * A definition has an index, which is what a record carries. Two sites that declare the same event of
- * the same provider share one. Once the last site is gone the definition waits until the drain thread
- * has passed everything that was written before, then its index may be used again.
+ * A definition has an index, which is what a record carries. Two sites that declare the same event
+ * of the same provider share one. Once the last site is gone the definition waits until the drain
+ * thread has passed everything that was written before, then its index may be used again.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -222,7 +222,8 @@ int rp_def_get(const char *provider, const struct rp_event_decl *decl, struct rp
 	struct rp_def *def;
 	int ret;
 
-	if (!rp_text_is_name(decl->name) || decl->level > RP_LEVEL_VERBOSE ||
+	/* TraceEvent and ETW know 16 bits of an id. */
+	if (!rp_text_is_name(decl->name) || decl->level > RP_LEVEL_VERBOSE || decl->id > UINT16_MAX ||
 	    !fields_are_valid(decl->fields, decl->field_count, 0))
 		return -EINVAL;
 	hash = hash_text(hash_bytes(hash, &decl->id, sizeof(decl->id)), decl->name);
@@ -255,7 +256,10 @@ void rp_def_put(struct rp_def *def)
 	if (--def->refs > 0)
 		return;
 	cds_hlist_del(&def->node);
-	/* A record may hold the index until every pass that has begun by now, and one more, is over. */
+	/*
+	 * A record may hold the index until every pass that has begun by now, and one more, is
+	 * over.
+	 */
 	def->retired_pass = rp_load_relaxed(&rp_core.pass) + 1;
 	cds_list_add_tail(&def->retired, &rp_core.retired);
 	rp_defs_reap(rp_core.session_count ? 0 : UINT64_MAX);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One session, one pass: everything stamped up to the sequence point goes to the sink in time order.
+ * One session, one pass: everything stamped up to the sequence point goes to the sink in time
+ * order.
  *
  * Rules (each has its proof in the tests of the accounting):
  *  - only records with ticks <= T are given out: between T and a ring's head others may still be
@@ -281,7 +282,9 @@ static uint64_t told_sum(const struct rp_session *session)
 	return sum;
 }
 
-/* The record at the source's position, its length checked; a damaged ring is skipped to its head. */
+/*
+ * The record at the source's position, its length checked; a damaged ring is skipped to its head.
+ */
 static const struct rp_record *peek(struct rp_session *session, struct rp_source *source)
 {
 	const struct rp_record *record;

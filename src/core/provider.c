@@ -2,8 +2,9 @@
 /*
  * Providers: which sessions want them, and telling their callbacks.
  *
- * Callbacks run without a lock, one at a time for each provider and in order: whoever has news queues
- * notices, then delivers all that are queued and waits for those another thread is delivering.
+ * Callbacks run without a lock, one at a time for each provider and in order: whoever has news
+ * queues notices, then delivers all that are queued and waits for those another thread is
+ * delivering.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -191,8 +192,8 @@ void rp_notices_add(struct rp_session *session, bool enabled)
 
 /*
  * The list may change whenever the lock was given up: each time the search begins anew. Inside a
- * callback nobody waits for another, which could wait for this one; nor does the drain thread, which a
- * callback may be waiting for. The thread that is in the other callback then delivers.
+ * callback nobody waits for another, which could wait for this one; nor does the drain thread,
+ * which a callback may be waiting for. The thread that is in the other callback then delivers.
  */
 static void deliver_pending(void)
 {

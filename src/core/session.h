@@ -14,7 +14,7 @@
 
 struct rp_session_setup {
 	const struct rp_session_options *options;
-	struct rp_sink *sink;		/* where the events go; owned by the session after success */
+	struct rp_sink *sink;		/* owned by the session after success */
 	uint64_t id;			/* from rp_session_next_id(), or 0 */
 	/* Runs once on the drain thread when the session has ended, by request or by itself. Must
 	 * not block; the session still has to be given to rp_session_stop(). May be NULL. */
@@ -29,8 +29,8 @@ uint64_t rp_session_next_id(void);
 int rp_session_open(const struct rp_session_setup *setup, struct rp_session **ret_session);
 
 /*
- * Turns the session's events off and asks the drain thread to finish it; does not wait. on_end tells
- * when it is done, rp_session_stop() then returns at once. More than one call is fine.
+ * Turns the session's events off and asks the drain thread to finish it; does not wait. on_end
+ * tells when it is done, rp_session_stop() then returns at once. More than one call is fine.
  */
 void rp_session_finish(struct rp_session *session);
 
@@ -39,7 +39,8 @@ void rp_session_discard(struct rp_session *session);
 
 /*
  * At the end of the process: completes what still runs, so that files and streams have their end.
- * Waits for the drain thread, at most until the last deadline. Sessions of listeners are left alone.
+ * Waits for the drain thread, at most until the last deadline. Sessions of listeners are left
+ * alone.
  */
 void rp_sessions_finish_all(void);
 

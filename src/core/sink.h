@@ -61,8 +61,8 @@ struct rp_sink_ops {
 	int (*finish)(struct rp_sink *sink, uint64_t time_ns, uint64_t lost);
 	/*
 	 * The session ends without finish(): leave an output that readers take, as far as that is
-	 * possible now. `lost` events were lost so far, not counting those in the sink: `pending` is
-	 * final afterwards, and they are lost.
+	 * possible now. `lost` events were lost so far, not counting those in the sink: `pending`
+	 * is final afterwards, and they are lost.
 	 */
 	void (*abandon)(struct rp_sink *sink, uint64_t time_ns, uint64_t lost);
 	void (*destroy)(struct rp_sink *sink);
@@ -70,8 +70,8 @@ struct rp_sink_ops {
 
 struct rp_sink {
 	const struct rp_sink_ops *ops;
-	uint64_t delivered;		/* events the far side has: written, or queued for a reader */
-	uint64_t pending;		/* events taken but not yet delivered: lost if the sink fails */
+	uint64_t delivered;		/* events written, or taken by a reader */
+	uint64_t pending;		/* taken, not delivered: lost if the sink fails */
 	uint64_t bytes;			/* written */
 	uint64_t memory_bytes;
 	int fd;				/* closed in a forked child; -1: none */
@@ -80,8 +80,8 @@ struct rp_sink {
 };
 
 /*
- * Keeps a definition alive past the delivery of its last event, until as many calls let it go. Takes
- * the engine's lock.
+ * Keeps a definition alive past the delivery of its last event, until as many calls let it go.
+ * Takes the engine's lock.
  */
 void rp_def_pin(const struct rp_event_def *def);
 void rp_def_unpin(const struct rp_event_def *def);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The writer in C11 atomics, for threads without rseq, large payloads, storms of aborts, and machines
- * without rseq. See ORDERING in slot.h and ring.h.
+ * The writer in C11 atomics, for threads without rseq, large payloads, storms of aborts, and
+ * machines without rseq. See ORDERING in slot.h and ring.h.
  */
 #include <sched.h>
 #include <string.h>

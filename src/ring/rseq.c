@@ -35,7 +35,9 @@ static int membarrier(int command)
 void rp_fence_heavy(void)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	/* Cannot fail once registered; a lost registration would show as lost events in every test. */
+	/*
+	 * Cannot fail once registered; a lost registration would show as lost events in every test.
+	 */
 	if (heavy_is_membarrier)
 		(void)membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ);
 }
@@ -48,7 +50,9 @@ uint32_t rp_slot_ring_count(void)
 #ifdef RP_HAVE_RSEQ
 static bool rseq_registered(void)
 {
-	/* glibc 2.35 and later; __rseq_size is 0 where it was told not to, or the kernel refused. */
+	/*
+	 * glibc 2.35 and later; __rseq_size is 0 where it was told not to, or the kernel refused.
+	 */
 	return &__rseq_size && &__rseq_offset && __rseq_size > 0 &&
 	       (int32_t)rp_rseq_area()->cpu_id >= 0;
 }

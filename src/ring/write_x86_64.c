@@ -19,9 +19,9 @@
  *
  *	lose: the same tests; still full: ring->lost_full++	commit
  *
- * The bit and the slot are tested inside because the bit outside is only a hint: the session may have
- * stopped and another started since. A preemption, migration or signal anywhere before the commit
- * goes to the abort handler, and nothing was written that anyone can see.
+ * The bit and the slot are tested inside because the bit outside is only a hint: the session may
+ * have stopped and another started since. A preemption, migration or signal anywhere before the
+ * commit goes to the abort handler, and nothing was written that anyone can see.
  *
  * The commit is a section's last instruction: what follows it must not be in the section, or an
  * abort there would write twice. Hence a loss is a section of its own.
@@ -135,7 +135,10 @@ static inline int section_write(struct rp_write *write, struct rp_rseq_area *are
 		"orq %%rdx, %%rax\n\t"
 		"movq %%rax, 8(%%rdi)\n\t"
 		"addq $24, %%rdi\n\t"
-		/* prefix, then parts: r10 runs over pairs of pointer and size, rdx holds what follows */
+		/*
+		 * prefix, then parts: r10 runs over pairs of pointer and size, rdx holds what
+		 * follows
+		 */
 		"movq %c[w_parts](%[write]), %%r10\n\t"
 		"movq %c[w_part_count](%[write]), %%r11\n\t"
 		"xorl %%edx, %%edx\n\t"

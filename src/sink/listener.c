@@ -2,9 +2,9 @@
 /*
  * Listeners: the drain thread fills chunks, the listener empties them.
  *
- * At most CHUNKS are full or being filled; with no chunk to fill the sink is full, and events wait in
- * their rings, where what does not fit is lost and counted. An event counts as delivered once the
- * listener's side took it.
+ * At most CHUNKS are full or being filled; with no chunk to fill the sink is full, and events wait
+ * in their rings, where what does not fit is lost and counted. An event counts as delivered once
+ * the listener's side took it.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -250,7 +250,9 @@ static void recycle(struct rp_listener *listener)
 	listener->spare[listener->spares++] = chunk;
 }
 
-/* With the lock held: whether there is an entry to read; waits for one until `until`, or for ever. */
+/*
+ * With the lock held: whether there is an entry to read; waits for one until `until`, or for ever.
+ */
 static bool wait_ready(struct rp_listener *listener, const struct timespec *until)
 {
 	int ret = 0;

@@ -100,7 +100,9 @@ static int nettrace_flush(struct rp_sink *base)
 	struct nettrace_sink *sink = of(base);
 	int ret = put_blocks(sink);
 
-	/* Open blocks are closed only when nothing waits, or a slow peer would get many tiny ones. */
+	/*
+	 * Open blocks are closed only when nothing waits, or a slow peer would get many tiny ones.
+	 */
 	if (ret == 0 && !sink->ended) {
 		ret = rp_encoder_flush(sink->encoder);
 		if (ret == 0)
@@ -221,8 +223,8 @@ static int nettrace_finish(struct rp_sink *base, uint64_t time_ns, uint64_t lost
 }
 
 /*
- * A file goes back to where it was whole and gets an end: what was cut off makes room for it even on
- * a full disk. A stream whose peer is gone is beyond help.
+ * A file goes back to where it was whole and gets an end: what was cut off makes room for it even
+ * on a full disk. A stream whose peer is gone is beyond help.
  */
 static void nettrace_abandon(struct rp_sink *base, uint64_t time_ns, uint64_t lost)
 {

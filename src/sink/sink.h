@@ -8,8 +8,8 @@
 #include "core/sink.h"
 
 /*
- * A sink that streams nettrace to a regular file (or a device). When the disk is full the file is cut
- * back to its last whole block and ended there. Owns fd on success.
+ * A sink that streams nettrace to a regular file (or a device). When the disk is full the file is
+ * cut back to its last whole block and ended there. Owns fd on success.
  */
 int rp_sink_file_create(int fd, struct rp_sink **ret_sink);
 

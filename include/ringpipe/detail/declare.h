@@ -236,7 +236,8 @@ __attribute__((destructor)) static void rp_object_destructor_(void)
 #define RP_DESC_BLOB(n) { #n, NULL, 0, RP_TYPE_ARRAY, RP_TYPE_U8, 0 }
 #define RP_DESC_ARRAY(T, n) { #n, NULL, 0, RP_TYPE_ARRAY, RP_TYPE_##T, 0 }
 #define RP_DESC_STRUCT(tag, n) \
-	{ #n, tag##_fields_, sizeof(tag##_fields_) / sizeof(tag##_fields_[0]), RP_TYPE_STRUCT, 0, 0 }
+	{ #n, tag##_fields_, sizeof(tag##_fields_) / sizeof(tag##_fields_[0]), RP_TYPE_STRUCT, 0, \
+	  0 }
 #define RP_DESC_STRUCTS(tag, n) \
 	{ #n, tag##_fields_, sizeof(tag##_fields_) / sizeof(tag##_fields_[0]), RP_TYPE_ARRAY, \
 	  RP_TYPE_STRUCT, 0 }
@@ -346,7 +347,8 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 		&provider##_##event##_event_; \
 	static inline __attribute__((unused)) int provider##_##event##_enabled(void) \
 	{ \
-		return __atomic_load_n(&provider##_##event##_event_.enable, __ATOMIC_RELAXED) != 0; \
+		return __atomic_load_n(&provider##_##event##_event_.enable, __ATOMIC_RELAXED) != \
+		       0; \
 	}
 
 /* The gate stays at the site; everything else goes out of line. */
