@@ -223,7 +223,8 @@ int rp_def_get(const char *provider, const struct rp_event_decl *decl, struct rp
 	int ret;
 
 	/* TraceEvent and ETW know 16 bits of an id. */
-	if (!rp_text_is_name(decl->name) || decl->level > RP_LEVEL_VERBOSE || decl->id > UINT16_MAX ||
+	if (decl->id > UINT16_MAX || decl->level > RP_LEVEL_VERBOSE ||
+	    !rp_text_is_name(decl->name) ||
 	    !fields_are_valid(decl->fields, decl->field_count, 0))
 		return -EINVAL;
 	hash = hash_text(hash_bytes(hash, &decl->id, sizeof(decl->id)), decl->name);
