@@ -183,8 +183,8 @@ class Clients(WithHost):
 
 
 class Sessions(WithHost):
-    def drain(self, connection):
-        """Reads a stream to its end; it must be nettrace with the host's provider in it."""
+    def drain(self, connection, expected="Ipc-Host"):
+        """Reads a stream to its end; it must be nettrace with the expected text in it."""
         stream = b""
         while True:
             piece = connection.recv(65536)
@@ -192,7 +192,7 @@ class Sessions(WithHost):
                 break
             stream += piece
         self.assertTrue(stream.startswith(b"Nettrace"), stream[:20])
-        self.assertIn("Ipc-Host".encode("utf-16-le"), stream)
+        self.assertIn(expected.encode("utf-16-le"), stream)
         return stream
 
     def test_stream_follows_its_reply_and_stop_ends_it(self):
@@ -305,6 +305,33 @@ class Sessions(WithHost):
         self.kept(self.host.send(stop(session)))
         self.drain(stream)
 
+    def test_many_sessions_come_and_go_and_leave_nothing_behind(self):
+        self.assert_serves()
+        before, failures = self.host.descriptors(), []
+
+        def client(number):
+            try:
+                for turn in range(25):
+                    stream, session = self.host.collect(provider("Ipc-Host"))
+                    with stream:
+                        if (number + turn) % 3 == 0:
+                            continue    # goes away without a word
+                        with self.host.send(stop(session)) as stopper:
+                            self.drain(stream, "")
+                            assert reply_of(stopper) == (OK, struct.pack("<Q", session))
+            except Exception as failure:  # pylint: disable=broad-except
+                failures.append(failure)
+
+        threads = [threading.Thread(target=client, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+        eventually(lambda: not self.host.sessions(), "the end of all sessions")
+        # The engine may keep a few of its own after its first session.
+        eventually(lambda: self.host.descriptors() <= before + 4, "their descriptors closed")
+
     def test_thousand_providers_fit_into_a_request(self):
         names = ["P%d" % i for i in range(999)]
         stream, session = self.host.collect(provider("Ipc-Host"), *map(provider, names))
@@ -413,9 +440,18 @@ except (BrokenPipeError, ConnectionResetError):
     print(0)
 """
 
+    def run_as_nobody(self, *command):
+        """What the command prints. The test is skipped when that user cannot run it at all."""
+        result = subprocess.run([*self.BECOME, *command], stdin=subprocess.DEVNULL, check=False,
+                                stdout=subprocess.PIPE)
+        if result.returncode:
+            self.skipTest("nobody cannot run " + command[0])
+        return result.stdout
+
     def ask_as_nobody(self, host, request):
         """Bytes of the answer another user gets."""
         python = next(filter(os.path.exists, ("/usr/bin/python3", sys.executable)))
+        self.run_as_nobody(python, "-c", "")
         return int(subprocess.run([*self.BECOME, python, "-c", self.CLIENT, host.path(),
                                    request.hex()], check=True, stdout=subprocess.PIPE).stdout)
 
@@ -430,6 +466,7 @@ except (BrokenPipeError, ConnectionResetError):
             host.close()
 
     def test_same_user_and_root_are_served(self):
+        self.run_as_nobody(HOST)
         host = Host(HOST, prefix=self.BECOME, owner=self.NOBODY)
         try:
             self.assertEqual(host.ask(message(0x04, 0x01)), (OK, bytes(4)))
