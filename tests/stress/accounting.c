@@ -129,11 +129,13 @@ int main(void)
 {
 	static const size_t threads[] = { 1, 2, 8, 64 };
 
-	for (size_t i = 0; i < sizeof(threads) / sizeof(*threads); i++) {
-		file_is_exact(threads[i], 64, true);
-		file_is_exact(threads[i], 1, false);
-		overload_is_exact(threads[i]);
+	for (unsigned int round = 0; round < stress_rounds(); round++) {
+		for (size_t i = 0; i < sizeof(threads) / sizeof(*threads); i++) {
+			file_is_exact(threads[i], 64, true);
+			file_is_exact(threads[i], 1, false);
+			overload_is_exact(threads[i]);
+		}
+		too_big_is_counted();
 	}
-	too_big_is_counted();
 	return stress_exit();
 }

@@ -129,8 +129,11 @@ void stress_figures(const struct stress_books *books, const struct rp_session_st
 void stress_end(void);
 int stress_exit(void);		/* the program's exit status */
 
-/* `quick`, ten times that in the long form, a twentieth where accesses are watched. */
-uint64_t stress_amount(uint64_t quick);
+/* `usual`, or a twentieth where accesses are watched. */
+uint64_t stress_amount(uint64_t usual);
+
+/* How often: 1, or 10 in the long form (RINGPIPE_STRESS=long). */
+unsigned int stress_rounds(void);
 
 /* A file name in a folder of this process, removed when it exits; on tmpfs where there is room. */
 const char *stress_path(const char *name);

@@ -337,7 +337,7 @@ static void count_the_rest(struct controller *controller)
 
 int main(void)
 {
-	uint64_t rounds = stress_amount(500);
+	uint64_t rounds = stress_amount(500) * stress_rounds();
 	pthread_t writers[WRITERS];
 
 	stress_begin("%" PRIu64 "_sessions_under_fire_each_own_their_events_exactly", 2 * rounds);

@@ -101,7 +101,7 @@ static uint64_t time_some_events(void)
 /* The bound is of the figures, not of how long anything took: before and after enclose the write. */
 static void times_are_the_clocks(void)
 {
-	unsigned int rounds = getenv("RINGPIPE_STRESS") ? 20 : 5;
+	unsigned int rounds = stress_rounds() + 4;
 	uint64_t worst = 0;
 
 	stress_begin("times_are_clock_monotonic_however_long_nobody_traced");
@@ -189,7 +189,7 @@ static uint64_t count_breaks(const char *path)
 static void causes_come_first(void)
 {
 	const char *path = stress_path("causal.nettrace");
-	struct handshake shake = { .rounds = stress_amount(200000) };
+	struct handshake shake = { .rounds = stress_amount(200000) * stress_rounds() };
 	struct stress_tally tally = { 0 };
 	struct rp_session_stats stats;
 	struct rp_session *session;
@@ -199,7 +199,7 @@ static void causes_come_first(void)
 	stress_begin("a_cause_comes_before_its_effect_in_a_causal_session");
 	stress_books_init(&shake.books, 2, shake.rounds, stress_mark);
 	/* Where others use the processors a round may take two time slices: fewer rounds, then. */
-	shake.until = stress_seconds() + (getenv("RINGPIPE_STRESS") ? 300 : 6);
+	shake.until = stress_seconds() + 6 * stress_rounds();
 	session = stress_start(PROVIDER, path, -1, 64u << 20, RP_SESSION_CAUSAL);
 	stress_spawn(&a, play_a, &shake);
 	stress_spawn(&b, play_b, &shake);
