@@ -37,8 +37,10 @@ struct nettrace_sink {
 	uint64_t lost;		/* told by the last sequence point */
 	uint64_t whole_bytes;	/* up to here the file ends with a block, its events counted */
 	uint64_t whole_lost;	/* what it tells up to there */
+	size_t most_waiting;	/* 0 at first: a file's head is written alone, to be cut back to */
 	bool is_stream;
 	bool is_socket;
+	bool replaces;		/* what the file held goes with the first byte written */
 	bool ended;
 };
 
@@ -51,6 +53,10 @@ static ssize_t put(struct nettrace_sink *sink, const void *bytes, size_t size)
 {
 	ssize_t done;
 
+	/* A device cannot be cut and need not be. */
+	if (sink->replaces && ftruncate(sink->base.fd, 0) != 0 && errno != EINVAL)
+		return -errno;
+	sink->replaces = false;
 	do {
 		done = sink->is_socket ?
 		       send(sink->base.fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT) :
@@ -180,10 +186,11 @@ static int nettrace_event(struct rp_sink *base, const struct rp_record_view *vie
 	int ret;
 
 	(void)rp_encoder_output(sink->encoder, &waiting, NULL);
-	if (__builtin_expect(waiting >= OUTPUT_BYTES, 0)) {
+	if (__builtin_expect(waiting >= sink->most_waiting, 0)) {
 		ret = sink->is_stream ? put_blocks(sink) : nettrace_flush(base);
 		if (ret != 0)
 			return ret;
+		sink->most_waiting = OUTPUT_BYTES;
 	}
 	if (__builtin_expect(def->index >= sink->known_count ||
 			     sink->known[def->index].serial != def->serial, 0)) {
@@ -308,14 +315,16 @@ static int make_sink(int fd, struct nettrace_sink **ret_sink)
 	return 0;
 }
 
-int rp_sink_file_create(int fd, struct rp_sink **ret_sink)
+int rp_sink_file_create(int fd, bool replace, struct rp_sink **ret_sink)
 {
 	struct nettrace_sink *sink;
 	int ret = make_sink(fd, &sink);
 
-	if (ret == 0)
-		*ret_sink = &sink->base;
-	return ret;
+	if (ret != 0)
+		return ret;
+	sink->replaces = replace;
+	*ret_sink = &sink->base;
+	return 0;
 }
 
 int rp_sink_stream_create(int fd, const void *preamble, size_t preamble_bytes,

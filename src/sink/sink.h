@@ -3,15 +3,17 @@
 #ifndef RP_SINK_SINK_H
 #define RP_SINK_SINK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/sink.h"
 
 /*
  * A sink that streams nettrace to a regular file (or a device). When the disk is full the file is
- * cut back to its last whole block and ended there. Owns fd on success.
+ * cut back to its last whole block and ended there. `replace`: what it holds goes, with the first
+ * write. Owns fd on success.
  */
-int rp_sink_file_create(int fd, struct rp_sink **ret_sink);
+int rp_sink_file_create(int fd, bool replace, struct rp_sink **ret_sink);
 
 /*
  * A sink that streams nettrace to a connected socket or a pipe, never waiting. Owns fd on success;

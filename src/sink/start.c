@@ -8,15 +8,18 @@
 #include "core/session.h"
 #include "sink/sink.h"
 
-/* A FIFO without a reader must not hang the host: opened without waiting, it says ENXIO. */
+/*
+ * A FIFO without a reader must not hang the host: opened without waiting, it says ENXIO. A file
+ * keeps what it holds until the session has started.
+ */
 static int open_output(const char *path)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
 
 	return fd < 0 ? -errno : fd;
 }
 
-static int make_sink(int fd, struct rp_sink **ret_sink)
+static int make_sink(int fd, bool replace, struct rp_sink **ret_sink)
 {
 	struct stat stat;
 
@@ -24,7 +27,7 @@ static int make_sink(int fd, struct rp_sink **ret_sink)
 		return -errno;
 	if (S_ISSOCK(stat.st_mode) || S_ISFIFO(stat.st_mode))
 		return rp_sink_stream_create(fd, NULL, 0, ret_sink);
-	return rp_sink_file_create(fd, ret_sink);
+	return rp_sink_file_create(fd, replace, ret_sink);
 }
 
 RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
@@ -38,7 +41,7 @@ RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
 	fd = options->output_path ? open_output(options->output_path) : options->output_fd;
 	if (fd < 0)
 		return options->output_path ? fd : -EINVAL;
-	ret = make_sink(fd, &setup.sink);
+	ret = make_sink(fd, options->output_path != NULL, &setup.sink);
 	if (ret == 0) {
 		ret = rp_session_open(&setup, ret_session);
 		if (ret == 0)
