@@ -53,7 +53,7 @@ static void *write_events(void *data)
 
 	while (writer->offered < writer->least ||
 	       (!writer->refused && writer->offered < 100 * writer->least)) {
-		ret = overload_burst(writer->index, writer->offered, "some text of ordinary length");
+		ret = overload_burst(writer->index, writer->offered, "a text of ordinary length");
 		writer->offered++;
 		writer->refused += ret != 0;
 	}

@@ -27,7 +27,8 @@ static class Reader
 	{
 		Encoder = JavaScriptEncoder.UnsafeRelaxedJsonEscaping,
 	};
-	static readonly TextWriter Out = new StreamWriter(Console.OpenStandardOutput(), bufferSize: 1 << 16);
+	static readonly TextWriter Out =
+		new StreamWriter(Console.OpenStandardOutput(), bufferSize: 1 << 16);
 
 	// By provider, id and version. TraceEvent shows a name with its opcode behind it.
 	static readonly Dictionary<(Guid, int, int), Kind> Kinds = [];
@@ -40,7 +41,8 @@ static class Reader
 		var path = args.Length > 0 ? args[^1] : "";
 		var mode = args.Length == 2 ? args[0] : "";
 
-		if (args.Length is < 1 or > 2 || path.StartsWith('-') || mode is not ("" or "--dump" or "--stacks"))
+		if (args.Length is < 1 or > 2 || path.StartsWith('-') ||
+		    mode is not ("" or "--dump" or "--stacks"))
 		{
 			Console.Error.WriteLine("usage: TraceRead [--dump|--stacks] FILE");
 			return 2;
@@ -55,7 +57,8 @@ static class Reader
 		catch (Exception refusal)
 		{
 			Out.Flush();
-			Console.Error.WriteLine($"TraceRead: {path}: {refusal.GetType().Name}: {refusal.Message}");
+			Console.Error.WriteLine(
+				$"TraceRead: {path}: {refusal.GetType().Name}: {refusal.Message}");
 			return 1;
 		}
 		finally
@@ -88,8 +91,8 @@ static class Reader
 
 		try
 		{
-			var etlx = TraceLog.CreateFromEventPipeDataFile(path, Path.Combine(scratch.FullName, "log.etlx"));
-			using var log = new TraceLog(etlx);
+			var etlx = Path.Combine(scratch.FullName, "log.etlx");
+			using var log = new TraceLog(TraceLog.CreateFromEventPipeDataFile(path, etlx));
 			foreach (var data in log.Events)
 			{
 				Count(data);
@@ -141,7 +144,8 @@ static class Reader
 	static JsonObject Summarise(TraceLog log) => Summarise(log.EventsLost, log.SessionStartTime,
 		log.PointerSize, log.NumberOfProcessors);
 
-	static JsonObject Summarise(int lost, DateTime start, int pointerSize, int processors) => new()
+	static JsonObject Summarise(int lost, DateTime start, int pointerSize,
+				    int processors) => new()
 	{
 		["events"] = events,
 		["events_lost"] = lost,
@@ -176,7 +180,7 @@ static class Reader
 
 	static JsonNode? Id(Guid id) => id == Guid.Empty ? null : (JsonNode)id.ToString();
 
-	// In place of what TraceEvent cannot decode stands its own "<<<EXCEPTION_DURING_VALUE_LOOKUP …".
+	// What TraceEvent cannot decode it replaces by a text "<<<EXCEPTION_DURING_VALUE_LOOKUP …".
 	static JsonObject Payload(TraceEvent data)
 	{
 		var fields = new JsonObject();
@@ -202,7 +206,8 @@ static class Reader
 		byte[] bytes => new JsonArray([.. bytes.Select(item => (JsonNode)(ulong)item)]),
 		IDictionary<string, object> members => new JsonObject(members.Select(
 			member => KeyValuePair.Create(member.Key, Value(member.Value)))),
-		System.Collections.IEnumerable items => new JsonArray([.. items.Cast<object>().Select(Value)]),
+		System.Collections.IEnumerable items =>
+			new JsonArray([.. items.Cast<object>().Select(Value)]),
 		nint address => (long)address,
 		nuint address => (ulong)address,
 		_ => new JsonObject { [value.GetType().Name] = value.ToString() },
