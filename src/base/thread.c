@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define STACK_BYTES (256u << 10)
+#define STACK_BYTES (256u << 10)	/* besides what glibc needs */
 
 uint32_t rp_thread_id_offset;
 uint32_t rp_thread_stack_offset;
@@ -55,6 +56,20 @@ void rp_thread_init(void)
 }
 
 static const void *own_stack;
+static size_t own_stack_bytes;
+
+/* glibc puts all static TLS of the host and its libraries on the stack, however much that is. */
+static size_t stack_bytes(void)
+{
+	size_t (*minimum)(const pthread_attr_t *);
+	long page = sysconf(_SC_PAGESIZE);
+	size_t needed = PTHREAD_STACK_MIN;
+
+	*(void **)&minimum = dlvsym(RTLD_DEFAULT, "__pthread_get_minstack", "GLIBC_PRIVATE");
+	if (minimum)
+		needed = minimum(NULL);
+	return (STACK_BYTES + needed + (size_t)page - 1) & ~((size_t)page - 1);
+}
 
 void rp_thread_learn_stack(void)
 {
@@ -64,7 +79,7 @@ void rp_thread_learn_stack(void)
 		return;
 	/* The descriptor is some 2.3 KB; the pair of values can hardly be there by chance. */
 	for (unsigned int i = 0; i + 1 < 2048 / sizeof(*words); i++) {
-		if (words[i] == (uint64_t)(uintptr_t)own_stack && words[i + 1] == STACK_BYTES) {
+		if (words[i] == (uint64_t)(uintptr_t)own_stack && words[i + 1] == own_stack_bytes) {
 			rp_thread_stack_offset = i * sizeof(*words);
 			return;
 		}
@@ -74,24 +89,26 @@ void rp_thread_learn_stack(void)
 int rp_thread_create(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *data)
 {
 	pthread_attr_t attr;
+	size_t bytes = stack_bytes();
 	sigset_t all, before;
 	void *stack;
 	int ret;
 
-	stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+	stack = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
 	if (stack == MAP_FAILED)
 		return -errno;
 	own_stack = stack;
+	own_stack_bytes = bytes;
 	pthread_attr_init(&attr);
-	pthread_attr_setstack(&attr, stack, STACK_BYTES);
+	pthread_attr_setstack(&attr, stack, bytes);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	ret = -pthread_create(ret_thread, &attr, run, data);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	if (ret != 0)
-		munmap(stack, STACK_BYTES);
+		munmap(stack, bytes);
 	else
 		pthread_setname_np(*ret_thread, name);
 	return ret;

@@ -26,8 +26,8 @@ void rp_thread_init(void);
 void rp_thread_learn_stack(void);
 
 /*
- * Makes a detached-or-joinable thread with every signal masked, a stack of its own of 256 KB, and a
- * name of up to 15 characters.
+ * Makes a detached-or-joinable thread with every signal masked, a stack of its own of 256 KB besides
+ * the host's thread-local memory, and a name of up to 15 characters.
  */
 int rp_thread_create(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *data);
 
