@@ -16,7 +16,10 @@ int rp_diag_start(unsigned int delay_ms);
 /* Ends the thread, its sessions, and removes the socket. At exit, or never. */
 void rp_diag_stop(void);
 
-/* In a forked child: closes what was inherited and forgets the parent's server; its file stays. */
+/*
+ * First in a forked child, before rp_diag_start(): closes what was inherited and forgets the parent's
+ * server; its file stays.
+ */
 void rp_diag_forget(void);
 
 #endif
