@@ -3,6 +3,7 @@
  * The front door: what happens when the library is loaded, when the process forks, and when it
  * ends. The only file that knows all rooms.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,17 +60,18 @@ static char *expand_path(const char *path)
 struct environment {
 	const char *config;
 	const char *output;
-	size_t buffer_bytes;
+	const char *megabytes;		/* or NULL */
+	int base;			/* that they are written in */
 	bool is_ours;			/* by RINGPIPE_CONFIG */
 };
 
 /* Ours first; else the names the .NET runtime honours, with its defaults. */
 static bool read_environment(struct environment *ret_environment)
 {
-	const char *megabytes = setting("RINGPIPE_BUFFER_MB");
 	const char *enable = setting("DOTNET_EnableEventPipe");
-	int base = 10;
 
+	ret_environment->megabytes = setting("RINGPIPE_BUFFER_MB");
+	ret_environment->base = 10;
 	ret_environment->config = setting("RINGPIPE_CONFIG");
 	ret_environment->output = setting("RINGPIPE_OUTPUT");
 	ret_environment->is_ours = ret_environment->config != NULL;
@@ -78,15 +80,33 @@ static bool read_environment(struct environment *ret_environment)
 			return false;
 		ret_environment->config = setting("DOTNET_EventPipeConfig");
 		ret_environment->output = setting("DOTNET_EventPipeOutputPath");
-		megabytes = setting("DOTNET_EventPipeCircularMB");
-		base = 16;	/* CoreCLR reads its numbers in hex */
+		ret_environment->megabytes = setting("DOTNET_EventPipeCircularMB");
+		ret_environment->base = 16;	/* CoreCLR reads its numbers in hex */
 	}
 	if (!ret_environment->config)
 		ret_environment->config = "*";
 	if (!ret_environment->output)
-		ret_environment->output = base == 16 ? "trace.nettrace" : "trace-{pid}.nettrace";
-	ret_environment->buffer_bytes = megabytes ? strtoul(megabytes, NULL, base) << 20 : 0;
+		ret_environment->output = ret_environment->is_ours ? "trace-{pid}.nettrace" :
+					  "trace.nettrace";
 	return true;
+}
+
+/* 0 bytes, the default, for no text. -EINVAL for what is no number, none, or too many. */
+static int parse_megabytes(const char *text, int base, size_t *ret_bytes)
+{
+	unsigned long megabytes;
+	char *end;
+
+	*ret_bytes = 0;
+	if (!text)
+		return 0;
+	if (!isxdigit((unsigned char)*text))
+		return -EINVAL;
+	megabytes = strtoul(text, &end, base);
+	if (*end || megabytes == 0 || megabytes > SIZE_MAX >> 20)
+		return -EINVAL;
+	*ret_bytes = megabytes << 20;
+	return 0;
 }
 
 /*
@@ -103,13 +123,17 @@ static int start_from(const struct environment *environment, const char *path)
 	struct rp_session_options options = {
 		.size = sizeof(options),
 		.name = "environment",
-		.buffer_bytes = environment->buffer_bytes,
 		.output_path = path,
 	};
 	struct rp_session_provider *providers;
 	size_t count, at;
-	int ret = rp_providers_parse(environment->config, &providers, &count, &at);
+	int ret = parse_megabytes(environment->megabytes, environment->base, &options.buffer_bytes);
 
+	if (ret != 0) {
+		complain("cannot read the megabytes of the buffer", environment->megabytes, -ret);
+		return ret;
+	}
+	ret = rp_providers_parse(environment->config, &providers, &count, &at);
 	if (ret != 0) {
 		complain("cannot read the provider list from here on",
 			 environment->config + (ret == -EINVAL ? at : 0), -ret);

@@ -46,7 +46,7 @@ Test(core_guid, names_of_every_length_around_a_block_differ)
 	struct rp_guid guids[120];
 	char name[128];
 
-	/* A block of SHA-1 holds 24 letters after the namespace: lengths go over two of its ends. */
+	/* The first block holds 24 letters after the namespace: lengths go over two ends. */
 	for (size_t i = 0; i < 120; i++) {
 		memset(name, 'A', sizeof(name));
 		name[i] = '\0';

@@ -100,8 +100,8 @@ static void count_file(const char *file, uint64_t *ret_events, uint64_t *ret_los
 }
 
 /*
- * Writes until the session has gone, or `most` events. One thread writes, and a bit that went does not
- * come back: the count is exact but for the last write, during which the bit may have gone.
+ * Writes until the session has gone, or `most` events. One thread writes, and a bit that went does
+ * not come back: the count is exact but for the last write, during which the bit may have gone.
  */
 static uint64_t write_until_gone(uint64_t most, size_t size, bool *ret_unsure)
 {

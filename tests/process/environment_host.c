@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A host that knows nothing of sessions: it writes 100 events and says how it was loaded; told
+ * `socket`, once the diagnostics socket is there. Or, told `count FILE`, it counts what such a host
+ * wrote.
+ */
+#include "check.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+
+RP_PROVIDER(host, "Test-Host");
+RP_EVENT(host, plain, 1, RP_LEVEL_INFORMATIONAL, 1, RP_U32(number));
+RP_EVENT(host, fine, 2, RP_LEVEL_VERBOSE, 2, RP_U32(number));
+
+static unsigned int count_entries(const char *path)
+{
+	DIR *directory = opendir(path);
+	unsigned int count = 0;
+	struct dirent *entry;
+
+	check(directory);
+	while ((entry = readdir(directory)))
+		count += entry->d_name[0] != '.';
+	closedir(directory);
+	return count;
+}
+
+static int show_row(const struct rp_enabled *enabled, void *data)
+{
+	(void)data;
+	if (strcmp(enabled->provider, "Test-Host") == 0)
+		printf("row %s %" PRIx64 " %u %s\n",
+		       enabled->session_id ? enabled->session_name : "-", enabled->keywords,
+		       enabled->level, enabled->filter_data ? enabled->filter_data : "-");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t events, lost;
+
+	if (argc == 3 && strcmp(argv[1], "count") == 0) {
+		count_trace(argv[2], "Test-Host", &events, &lost);
+		printf("%" PRIu64 " %" PRIu64 "\n", events, lost);
+		return 0;
+	}
+	if (argc == 2 && strcmp(argv[1], "socket") == 0)
+		wait_until(count_entries(getenv("TMPDIR")) == 1);
+	for (uint32_t i = 0; i < 50; i++) {
+		check(host_plain(i) == 0);
+		check(host_fine(i) == 0);
+	}
+	check(rp_enabled_list(show_row, NULL) == 0);
+	printf("pid %d\n", (int)getpid());
+	printf("threads %u\n", count_entries("/proc/self/task"));
+	printf("sockets %u\n", count_entries(getenv("TMPDIR")));
+	return 0;
+}

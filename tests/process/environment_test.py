@@ -1,0 +1,160 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Sessions and settings by environment: what a host does that was given nothing else."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HOST = os.environ['HOST']
+
+
+class Environment(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+        self.sockets = os.path.join(self.directory, 'sockets')
+        os.mkdir(self.sockets)
+
+    def run_host(self, *arguments, **settings):
+        """The host's standard output as a dictionary, and its standard error."""
+        environment = {name: value for name, value in os.environ.items()
+                       if not name.startswith(('RINGPIPE_', 'DOTNET_'))}
+        environment.update(settings, TMPDIR=self.sockets)
+        result = subprocess.run([HOST, *arguments], cwd=self.directory, env=environment, text=True,
+                                capture_output=True, timeout=120, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        said = dict(line.split(' ', 1) for line in result.stdout.splitlines())
+        self.assertEqual(os.listdir(self.sockets), [], 'a socket was left behind')
+        return said, result.stderr
+
+    def count(self, name):
+        result = subprocess.run([HOST, 'count', os.path.join(self.directory, name)], text=True,
+                                capture_output=True, timeout=120, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return tuple(map(int, result.stdout.split()))
+
+    def files(self):
+        return sorted(set(os.listdir(self.directory)) - {'sockets'})
+
+    def expect_complaint(self, *words, **settings):
+        said, errors = self.run_host(**settings)
+        self.assertEqual(errors.count('\n'), 1, errors)
+        self.assertTrue(errors.startswith('ringpipe: '), errors)
+        for word in words:
+            self.assertIn(word, errors)
+        self.assertTrue(said['row'].startswith('- '), said)
+
+    def test_nothing_set_is_no_session_and_one_thread_more(self):
+        said, errors = self.run_host('socket')
+        self.assertEqual(errors, '')
+        self.assertEqual(said['row'], '- 0 0 -')
+        self.assertEqual(said['threads'], '2')
+        self.assertEqual(said['sockets'], '1')
+        self.assertEqual(self.files(), [])
+
+    def test_config_starts_a_session_with_all_events_from_the_first(self):
+        said, errors = self.run_host(RINGPIPE_CONFIG='Test-Host', RINGPIPE_OUTPUT='trace')
+        self.assertEqual(errors, '')
+        self.assertEqual(said['row'], 'environment ffffffffffffffff 5 -')
+        self.assertEqual(self.files(), ['trace'])
+        self.assertEqual(self.count('trace'), (100, 0))
+
+    def test_config_chooses_keywords_level_and_arguments(self):
+        said, _ = self.run_host(RINGPIPE_CONFIG='Other,Test-Host:1:4:a=b', RINGPIPE_OUTPUT='trace')
+        self.assertEqual(said['row'], 'environment 1 4 a=b')
+        self.assertEqual(self.count('trace'), (50, 0))
+
+    def test_pid_in_the_output_becomes_the_process_id(self):
+        said, _ = self.run_host(RINGPIPE_CONFIG='Test-Host', RINGPIPE_OUTPUT='t-{pid}.x')
+        self.assertEqual(self.files(), [f't-{said["pid"]}.x'])
+        self.assertEqual(self.count(f't-{said["pid"]}.x'), (100, 0))
+
+    def test_output_has_a_default(self):
+        said, _ = self.run_host(RINGPIPE_CONFIG='*')
+        self.assertEqual(self.files(), [f'trace-{said["pid"]}.nettrace'])
+
+    def test_empty_settings_are_none(self):
+        said, errors = self.run_host(RINGPIPE_CONFIG='', DOTNET_EnableEventPipe='')
+        self.assertEqual((said['row'], errors), ('- 0 0 -', ''))
+        self.assertEqual(self.files(), [])
+
+    def test_dotnet_names_start_a_session_as_in_dotnet(self):
+        said, errors = self.run_host(
+            DOTNET_EnableEventPipe='1', DOTNET_EventPipeConfig='Test-Host:0x2:5',
+            DOTNET_EventPipeOutputPath='dotnet-{pid}', DOTNET_EventPipeCircularMB='10')
+        self.assertEqual(errors, '')
+        self.assertEqual(said['row'], 'environment 2 5 -')
+        self.assertEqual(self.count(f'dotnet-{said["pid"]}'), (50, 0))
+
+    def test_dotnet_names_have_dotnets_default_output(self):
+        self.run_host(DOTNET_EnableEventPipe='1', DOTNET_EventPipeConfig='Test-Host')
+        self.assertEqual(self.count('trace.nettrace'), (100, 0))
+
+    def test_dotnet_config_alone_or_switched_off_starts_nothing(self):
+        for value in (None, '0'):
+            settings = {'DOTNET_EventPipeConfig': 'Test-Host'}
+            if value:
+                settings['DOTNET_EnableEventPipe'] = value
+            said, errors = self.run_host(**settings)
+            self.assertEqual((said['row'], errors), ('- 0 0 -', ''))
+        self.assertEqual(self.files(), [])
+
+    def test_own_names_go_before_dotnets(self):
+        self.run_host(RINGPIPE_CONFIG='Test-Host', RINGPIPE_OUTPUT='ours',
+                      DOTNET_EnableEventPipe='1', DOTNET_EventPipeOutputPath='theirs')
+        self.assertEqual(self.files(), ['ours'])
+
+    def test_wrong_provider_list_is_one_line_that_says_where(self):
+        self.expect_complaint('":wrong"', RINGPIPE_CONFIG='Test-Host,:wrong')
+        self.expect_complaint('"9:x"', RINGPIPE_CONFIG='Test-Host:1:9:x')
+        self.expect_complaint('"zz"', DOTNET_EnableEventPipe='1',
+                              DOTNET_EventPipeConfig='Test-Host:zz')
+        self.assertEqual(self.files(), [])
+
+    def test_output_that_cannot_be_opened_is_one_line_with_the_path(self):
+        self.expect_complaint('missing/trace', 'No such file', RINGPIPE_CONFIG='*',
+                              RINGPIPE_OUTPUT='missing/trace')
+        self.expect_complaint(self.directory, RINGPIPE_CONFIG='*', RINGPIPE_OUTPUT=self.directory)
+
+    def test_output_that_fills_up_is_one_line_at_the_end(self):
+        said, errors = self.run_host(RINGPIPE_CONFIG='Test-Host', RINGPIPE_OUTPUT='/dev/full')
+        self.assertEqual(errors.count('\n'), 1, errors)
+        self.assertIn('No space left', errors)
+        self.assertEqual(said['pid'].isdigit(), True)
+
+    def test_wrong_buffer_size_is_one_line_with_the_value(self):
+        for value in ('abc', '12x', '-1', '0', ' ', '1.5', '0x10', '99999999999999999999',
+                      '17592186044416'):
+            self.expect_complaint(f'"{value}"', RINGPIPE_CONFIG='*', RINGPIPE_OUTPUT='trace',
+                                  RINGPIPE_BUFFER_MB=value)
+            self.assertEqual(self.files(), [], value)
+        self.expect_complaint('"xyz"', DOTNET_EnableEventPipe='1', DOTNET_EventPipeCircularMB='xyz')
+
+    def test_buffer_size_is_taken(self):
+        _, errors = self.run_host(RINGPIPE_CONFIG='Test-Host', RINGPIPE_OUTPUT='trace',
+                                  RINGPIPE_BUFFER_MB='1')
+        self.assertEqual(errors, '')
+        self.assertEqual(self.count('trace'), (100, 0))
+
+    def test_diagnostics_can_be_switched_off(self):
+        for name in ('RINGPIPE_DIAGNOSTICS', 'DOTNET_EnableDiagnostics',
+                     'DOTNET_EnableDiagnostics_IPC'):
+            said, errors = self.run_host(**{name: '0'})
+            self.assertEqual(errors, '')
+            self.assertEqual(said['threads'], '1', name)
+            self.assertEqual(said['sockets'], '0', name)
+            said, _ = self.run_host('socket', **{name: '1'})
+            self.assertEqual((said['threads'], said['sockets']), ('2', '1'), name)
+
+    def test_session_runs_without_diagnostics(self):
+        said, _ = self.run_host(RINGPIPE_DIAGNOSTICS='0', RINGPIPE_CONFIG='Test-Host',
+                                RINGPIPE_OUTPUT='trace')
+        self.assertEqual((said['threads'], said['sockets']), ('2', '0'))
+        self.assertEqual(self.count('trace'), (100, 0))
+
+
+if __name__ == '__main__':
+    unittest.main(argv=sys.argv)
