@@ -17,8 +17,8 @@ int rp_diag_start(unsigned int delay_ms);
 void rp_diag_stop(void);
 
 /*
- * First in a forked child, before rp_diag_start(): closes what was inherited and forgets the parent's
- * server; its file stays.
+ * First in a forked child, before rp_diag_start(): closes what was inherited and forgets the
+ * parent's server; its file stays.
  */
 void rp_diag_forget(void);
 
