@@ -92,7 +92,9 @@ static class Reader
 		try
 		{
 			var etlx = Path.Combine(scratch.FullName, "log.etlx");
-	// What TraceEvent cannot decode it replaces by "<<<EXCEPTION_DURING_VALUE_LOOKUP …".
+
+			TraceLog.CreateFromEventPipeDataFile(path, etlx);
+			using var log = new TraceLog(etlx);
 			foreach (var data in log.Events)
 			{
 				Count(data);
