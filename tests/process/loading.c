@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* usage: loading PLUGIN. Events in many objects, and in objects that come and go. */
+#include "check.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <malloc.h>
+
+#include "shared_event.h"
+
+#define ROUNDS 100u
+
+static const char *plugin_path;
+static int (*plugin_call)(uint32_t number);
+static uint32_t (*plugin_index)(void);
+
+static void *load(void)
+{
+	void *handle = dlopen(plugin_path, RTLD_NOW | RTLD_LOCAL);
+
+	if (!handle)
+		fprintf(stderr, "%s\n", dlerror());
+	check(handle);
+	plugin_call = (int (*)(uint32_t))(uintptr_t)dlsym(handle, "plugin_call");
+	plugin_index = (uint32_t (*)(void))(uintptr_t)dlsym(handle, "plugin_index");
+	check(plugin_call && plugin_index);
+	return handle;
+}
+
+static void unload(void *handle)
+{
+	check(dlclose(handle) == 0);
+	check(!dlopen(plugin_path, RTLD_NOW | RTLD_NOLOAD));	/* really gone */
+}
+
+struct rows {
+	unsigned int rows, events;
+};
+
+static int count_row(const struct rp_enabled *enabled, void *data)
+{
+	struct rows *rows = data;
+
+	if (strcmp(enabled->provider, "Test-Plugin") == 0) {
+		rows->rows++;
+		rows->events += enabled->event_count;
+	}
+	return 0;
+}
+
+static struct rows plugin_rows(void)
+{
+	struct rows rows = { 0, 0 };
+
+	check(rp_enabled_list(count_row, &rows) == 0);
+	return rows;
+}
+
+static void expect_next(struct rp_listener *listener, const char *provider, const char *name,
+			uint32_t number)
+{
+	struct rp_listener_event event;
+	uint32_t told;
+
+	check(rp_listener_next(listener, &event, PATIENCE_S * 1000) == 1);
+	check(strcmp(event.provider, provider) == 0);
+	check(strcmp(event.name, name) == 0);
+	check(event.payload_bytes >= sizeof(told));
+	memcpy(&told, event.payload, sizeof(told));
+	check(told == number);
+}
+
+static void expect_end(struct rp_listener *listener)
+{
+	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_listener_event event;
+
+	check(rp_listener_close(listener) == 0);
+	check(rp_listener_next(listener, &event, -1) == -EPIPE);
+	check(rp_listener_stop(listener, &stats) == 0);
+	check(stats.lost == 0);
+}
+
+static void event_of_a_header_is_one_event_with_a_word_in_each_object(void)
+{
+	struct rp_listener *listener = listen_to("Test-Shared");
+
+	check(&shared_hit_event_ != shared_one_word());
+	check(&shared_hit_event_ != shared_two_word());
+	check(shared_one_word() != shared_two_word());
+	check(shared_hit_event_.index == shared_one_word()->index);
+	check(shared_hit_event_.index == shared_two_word()->index);
+	check(shared_hit_enabled());
+	check(rp_event_enabled(shared_one_word()) && rp_event_enabled(shared_two_word()));
+	check(shared_hit(0, "program") == 0);
+	check(shared_one_fire() == 0);
+	check(shared_two_fire() == 0);
+	for (uint32_t from = 0; from < 3; from++)
+		expect_next(listener, "Test-Shared", "hit", from);
+	expect_end(listener);
+	check(!shared_hit_enabled());
+	check(!rp_event_enabled(shared_one_word()) && !rp_event_enabled(shared_two_word()));
+}
+
+static void loaded_library_joins_a_running_session_and_leaves_it(void)
+{
+	struct rp_listener *listener = listen_to("Test-Plugin");
+	void *handle;
+
+	check(plugin_rows().rows == 0);
+	handle = load();
+	check(plugin_rows().rows == 1);
+	check(plugin_rows().events == 2);
+	check(plugin_call(1) == 0);
+	expect_next(listener, "Test-Plugin", "called", 1);
+	/* What was written before is delivered after, with its name, from memory that is gone. */
+	for (uint32_t i = 2; i < 1000; i++)
+		check(plugin_call(i) == 0);
+	unload(handle);
+	check(plugin_rows().rows == 0);
+	for (uint32_t i = 2; i < 1000; i++)
+		expect_next(listener, "Test-Plugin", "called", i);
+	expect_end(listener);
+}
+
+static void library_that_comes_and_goes_is_delivered_each_time(void)
+{
+	struct rp_listener *listener = listen_to("*");
+
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		void *handle = load();
+
+		check(plugin_call(i) == 0);
+		unload(handle);
+	}
+	for (uint32_t i = 0; i < ROUNDS; i++)
+		expect_next(listener, "Test-Plugin", "called", i);
+	expect_end(listener);
+}
+
+static uint64_t delivered(struct rp_session *session)
+{
+	struct rp_session_stats stats = { .size = sizeof(stats) };
+
+	check(rp_session_stats(session, &stats) == 0);
+	return stats.delivered;
+}
+
+static void definitions_are_used_again(void)
+{
+	struct rp_session *session = session_to("/dev/null", "Test-Plugin", RP_SESSION_BUFFER_MIN);
+	uint32_t highest = 0;
+
+	for (uint32_t i = 1; i <= ROUNDS; i++) {
+		void *handle = load();
+
+		highest = plugin_index() > highest ? plugin_index() : highest;
+		check(plugin_call(i) == 0);
+		unload(handle);
+		/* A few rounds may share a pass: what was retired in it stays until the next. */
+		if (i % 10 == 0)
+			wait_until(delivered(session) == i);
+	}
+	check(rp_session_stop(session, NULL) == 0);
+	/* Two events a round: without reuse there were 200 more. */
+	check(highest < ROUNDS);
+}
+
+static void nothing_is_left_of_a_library_without_a_session(void)
+{
+	size_t before = 0, after;
+	uint32_t highest = 0;
+
+	for (uint32_t i = 0; i < 10 * ROUNDS; i++) {
+		void *handle = load();
+
+		if (i <= ROUNDS) {
+			before = mallinfo2().uordblks;
+			highest = plugin_index() > highest ? plugin_index() : highest;
+		}
+		check(plugin_index() <= highest);
+		unload(handle);
+	}
+	after = mallinfo2().uordblks;
+	unload(load());
+	check(after <= before + 4096);
+}
+
+int main(int argc, char **argv)
+{
+	check(argc == 2);
+	plugin_path = argv[1];
+	event_of_a_header_is_one_event_with_a_word_in_each_object();
+	definitions_are_used_again();
+	loaded_library_joins_a_running_session_and_leaves_it();
+	library_that_comes_and_goes_is_delivered_each_time();
+	nothing_is_left_of_a_library_without_a_session();
+	return 0;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* A library that comes and goes, with a provider of its own. */
+#include <ringpipe/ringpipe.h>
+
+RP_PROVIDER(plugin, "Test-Plugin");
+RP_EVENT(plugin, called, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U32(number), RP_STRING(text));
+RP_EVENT(plugin, other, 2, RP_LEVEL_INFORMATIONAL, 0, RP_U32(number));
+
+__attribute__((visibility("default"))) int plugin_call(uint32_t number);
+__attribute__((visibility("default"))) uint32_t plugin_index(void);
+
+int plugin_call(uint32_t number)
+{
+	return plugin_called(number, "from the plugin");
+}
+
+/* The library's number for the event. */
+uint32_t plugin_index(void)
+{
+	return plugin_called_event_.index;
+}
