@@ -5,6 +5,8 @@
 Environment: SHOP.
 """
 
+import contextlib
+import io
 import json
 import os
 import shutil
@@ -18,6 +20,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+import demo
 import drive
 
 SHOP = os.environ["SHOP"]
@@ -38,6 +41,29 @@ def ask(shop, path, body=None, content_type=FORM, method=None):
 
 def form(**fields):
     return urllib.parse.urlencode(fields).encode()
+
+
+class Accounting(unittest.TestCase):
+    """The demo's table says no when it should."""
+
+    KEY, OTHER = ("Shop-Http", 1), ("Shop-Http", 2)
+    NAMES = {KEY: "request_start", OTHER: "request_stop"}
+
+    def adds_up(self, offered, refused, traced, told):
+        with contextlib.redirect_stdout(io.StringIO()):
+            return demo.print_table(dict(zip(self.NAMES, offered)), dict(zip(self.NAMES, refused)),
+                                    dict(zip(self.NAMES, traced)), self.NAMES, told)
+
+    def test_what_adds_up_is_accepted(self):
+        self.assertTrue(self.adds_up((10, 10), (0, 0), (10, 10), 0))
+        self.assertTrue(self.adds_up((10, 10), (3, 0), (7, 10), 3))
+
+    def test_what_does_not_is_refused(self):
+        self.assertFalse(self.adds_up((10, 10), (0, 0), (9, 10), 0), "one is missing")
+        self.assertFalse(self.adds_up((10, 10), (0, 0), (10, 11), 0), "one too many")
+        self.assertFalse(self.adds_up((10, 10), (0, 0), (9, 11), 0), "one is taken for another")
+        self.assertFalse(self.adds_up((10, 10), (3, 0), (7, 10), 2), "a loss was not told")
+        self.assertFalse(self.adds_up((10, 10), (0, 0), (10, 10), 1), "a loss that was none")
 
 
 class Shop(unittest.TestCase):
