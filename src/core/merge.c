@@ -115,20 +115,15 @@ bool rp_session_above(const struct rp_session *session, unsigned int divisor)
 }
 
 /*
- * Waits for a writer that holds a fallback lock to give it back. A holder that does not within the
- * time is late: in a running session its event is moved, in a finishing one its ring is given up.
+ * Waits for a writer that holds a fallback lock to give it back, not past `until_ns`. A holder that
+ * does not is late: in a running session its event is moved, in a finishing one its ring is given up.
  */
-static bool wait_for_lock(const struct rp_fallback *fallback, uint64_t patience_ns)
+static bool wait_for_lock(const struct rp_fallback *fallback, uint32_t lock, uint64_t until_ns)
 {
-	uint32_t lock = rp_load_seq_cst(&fallback->lock);	/* [SLOT-LOCK] */
 	struct timespec pause = { 0, 20000 };
-	uint64_t begun;
 
-	if (!(lock & 1))
-		return true;
-	begun = rp_clock_monotonic_ns();
 	while (rp_load_acquire(&fallback->lock) == lock) {
-		if (rp_clock_monotonic_ns() - begun > patience_ns)
+		if (rp_clock_monotonic_ns() > until_ns)
 			return false;
 		nanosleep(&pause, NULL);
 	}
@@ -139,21 +134,33 @@ static bool wait_for_lock(const struct rp_fallback *fallback, uint64_t patience_
  * The ring of a writer that left (siglongjmp out of a signal handler) while holding the lock: the
  * writer may come back, so the memory stays; its lock stays odd, so nobody else takes it.
  */
-static void give_up_ring(struct rp_session *session, unsigned int index)
+static void give_up_ring(struct rp_session *session, unsigned int index, uint32_t lock)
 {
-	session->sources[index].limit = rp_load_acquire(&session->sources[index].ring->head);
-	session->sources[index].given_up = true;
-	session->lost_damaged++;
+	struct rp_source *source = &session->sources[index];
+
+	rp_slots[session->slot].fallback[index].left = lock;
+	source->limit = rp_load_acquire(&source->ring->head);
+	source->given_up = true;
+	session->lost_damaged += rp_load_relaxed(&source->ring->intent) > source->limit;
 }
 
+/* Nobody is waited for twice in a running session, nor for what an earlier one gave up. */
 static void wait_for_holders(struct rp_session *session, bool finishing)
 {
 	struct rp_slot *slot = &rp_slots[session->slot];
+	uint64_t until = rp_clock_monotonic_ns() + (finishing ? LEAVER_NS : HOLDER_NS);
 
-	for (unsigned int i = 0; i < session->fallback_count; i++) {
-		if (!wait_for_lock(&slot->fallback[i], finishing ? LEAVER_NS : HOLDER_NS) &&
-		    finishing)
-			give_up_ring(session, i);
+	for (unsigned int i = 0; i < RP_FALLBACKS && i < session->source_count; i++) {
+		struct rp_fallback *fallback = &slot->fallback[i];
+		uint32_t lock = rp_load_seq_cst(&fallback->lock);	/* [SLOT-LOCK] */
+
+		if (!(lock & 1) || lock == fallback->left ||
+		    (!finishing && lock == fallback->late) ||
+		    wait_for_lock(fallback, lock, until))
+			continue;
+		fallback->late = lock;
+		if (finishing)
+			give_up_ring(session, i, lock);
 	}
 }
 

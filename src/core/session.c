@@ -184,8 +184,13 @@ static void put_on(struct rp_session *session)
 	rp_store_relaxed(&slot->wanted, 0);
 	rp_store_relaxed(&slot->busy, rp_core.generation << 40);
 	rp_store_relaxed(&slot->too_big, rp_core.generation << 40);
-	for (uint32_t i = 0; i < session->source_count; i++)
-		rp_store_release(&slot->fallback[i].ring, session->sources[i].ring);
+	for (uint32_t i = 0; i < session->source_count; i++) {
+		struct rp_fallback *fallback = &slot->fallback[i];
+
+		/* Its holder may come back any time, and nobody would wait for it: no ring here. */
+		if (fallback->left == 0 || rp_load_acquire(&fallback->lock) != fallback->left)
+			rp_store_release(&fallback->ring, session->sources[i].ring);
+	}
 	rp_store_release(&slot->rings, session->rings);
 	if (session->flags & RP_SESSION_STACKS)
 		rp_or_seq_cst(&rp_core.stack_slots, bit);
@@ -213,6 +218,21 @@ void rp_session_take_off(struct rp_session *session)
 	rp_fence_heavy();
 }
 
+/* A free slot, if possible one whose fallback locks no writer took with it. */
+static uint32_t choose_slot(uint64_t free_slots)
+{
+	for (uint64_t slots = free_slots; slots; slots &= slots - 1) {
+		uint32_t slot = (uint32_t)__builtin_ctzll(slots);
+		unsigned int left = 0;
+
+		for (unsigned int i = 0; i < RP_FALLBACKS; i++)
+			left += rp_slots[slot].fallback[i].left != 0;
+		if (left == 0)
+			return slot;
+	}
+	return (uint32_t)__builtin_ctzll(free_slots);
+}
+
 static int admit(struct rp_session *session)
 {
 	uint64_t free_slots = ~rp_core.slots_used & RP_SESSION_BITS;
@@ -223,7 +243,7 @@ static int admit(struct rp_session *session)
 	ret = rp_drain_start();
 	if (ret != 0)
 		return ret;
-	session->slot = (uint32_t)__builtin_ctzll(free_slots);
+	session->slot = choose_slot(free_slots);
 	rp_core.slots_used |= 1ull << session->slot;
 	rp_core.session_count++;
 	cds_list_add_tail(&session->node, &rp_core.sessions);

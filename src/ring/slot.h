@@ -37,8 +37,9 @@
 /* The lock lives here, in memory that outlives the session; odd is held. */
 struct rp_fallback {
 	uint32_t lock;
-	uint32_t reserved;
+	uint32_t late;		/* the value of `lock` that a running session waited for in vain */
 	struct rp_ring *ring;	/* NULL: none */
+	uint32_t left;		/* the value whose holder was given up, with its ring */
 } __attribute__((aligned(64)));
 
 struct rp_slot {

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A signal handler that leaves by siglongjmp takes its thread out of the middle of a write, perhaps
+ * with the lock of a fallback ring held. That ring is out of use from then on, and its memory stays,
+ * since nobody knows that the thread will not come back. The account: a call that never returned may
+ * be in the recording or not, and is told as lost once at most, for the reason "damaged"; all other
+ * calls are exact. Sessions after that have nothing to do with it.
+ */
+#include <inttypes.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "stress.h"
+
+#define PROVIDER "Stress-Leaving"
+#define SERIALS 4000u
+#define LEAVES 400u
+
+RP_PROVIDER(stress, PROVIDER);
+RP_EVENT(stress, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(serial),
+	 RP_BLOB(filling));
+
+static sigjmp_buf way_out;
+static volatile sig_atomic_t in_call;
+static uint32_t writer_ended;
+static uint64_t leaves;
+
+static void on_usr1(int signal)
+{
+	(void)signal;
+	if (in_call) {
+		in_call = 0;
+		siglongjmp(way_out, 1);
+	}
+}
+
+/* A serial whose call never returned keeps the fate STRESS_UNWRITTEN. */
+static void *write_and_leave(void *data)
+{
+	struct stress_stream *stream = data;
+
+	while (stream->next < SERIALS && leaves < LEAVES) {
+		if (sigsetjmp(way_out, 1) == 0) {
+			in_call = 1;
+			stress_write(stream);
+			in_call = 0;
+		} else {
+			leaves++;
+		}
+		if (stream->next % 16 == 0)
+			sched_yield();
+	}
+	__atomic_store_n(&writer_ended, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void chase(pthread_t writer)
+{
+	uint64_t random = 3;
+
+	while (!__atomic_load_n(&writer_ended, __ATOMIC_ACQUIRE)) {
+		uint32_t spins = stress_random(&random) % 10000;
+
+		while (spins--)
+			__asm__ volatile("" ::: "memory");
+		pthread_kill(writer, SIGUSR1);
+	}
+}
+
+/* The session that was left, by serial. */
+static void check_left(const struct stress_stream *stream, const struct rp_session_stats *stats)
+{
+	uint64_t lost = 0, vanished = 0, damaged = stats->lost_by[RP_LOSS_DAMAGED];
+
+	for (uint64_t serial = 0; serial < stream->next; serial++) {
+		uint8_t fate = stream->fate[serial];
+		bool seen = stream->seen[serial] != 0;
+
+		stress_check(fate == STRESS_UNWRITTEN || (fate == STRESS_OK) == seen,
+			     "serial %" PRIu64 ": fate %u, %s", serial, fate,
+			     seen ? "recorded" : "not recorded");
+		lost += fate == STRESS_LOST;
+		vanished += fate == STRESS_UNWRITTEN && !seen;
+	}
+	stress_check(stats->lost - damaged == lost, "%" PRIu64 " told as lost by calls that "
+		     "returned, %" PRIu64 " were", stats->lost - damaged, lost);
+	stress_check(damaged <= vanished, "%" PRIu64 " told as damaged, %" PRIu64 " vanished",
+		     damaged, vanished);
+	stress_note("%" PRIu64 " calls left, %" PRIu64 " of them not recorded, %" PRIu64
+		    " told as damaged", leaves, vanished, damaged);
+}
+
+static void writers_may_leave(void)
+{
+	struct sigaction action = { .sa_handler = on_usr1 };
+	const char *path = stress_path("leaving.nettrace");
+	struct stress_tally tally = { 0 };
+	struct rp_session_stats stats;
+	struct stress_books books;
+	struct rp_session *session;
+	pthread_t writer;
+
+	stress_begin("a_writer_that_leaves_a_write_by_siglongjmp_is_told_once");
+	stress_books_init(&books, 1, SERIALS, stress_mark);
+	books.streams[0].least_bytes = 8192;
+	sigaction(SIGUSR1, &action, NULL);
+	session = stress_start(PROVIDER, path, -1, 64u << 20, 0);
+	stress_spawn(&writer, write_and_leave, &books.streams[0]);
+	chase(writer);
+	pthread_join(writer, NULL);
+	stress_stop(session, &stats);
+	stress_read_file(path, &books, &tally);
+	stress_agree(&tally, &stats);
+	check_left(&books.streams[0], &stats);
+	stress_figures(&books, &stats);
+	unlink(path);
+	stress_books_fini(&books);
+	stress_end();
+}
+
+/* In the same slot, with the same locks. */
+static void later_sessions_do_not_suffer(void)
+{
+	const char *path = stress_path("leaving.nettrace");
+	struct rp_session_stats stats;
+
+	stress_begin("sessions_after_a_writer_left_are_exact_and_lose_nothing_to_it");
+	for (unsigned int round = 0; round < 5; round++) {
+		struct stress_tally tally = { 0 };
+		struct stress_books books;
+		struct rp_session *session;
+
+		stress_books_init(&books, 1, 1000, stress_mark);
+		session = stress_start(PROVIDER, path, -1, 64u << 20, 0);
+		for (unsigned int i = 0; i < 1000; i++)
+			stress_write(&books.streams[0]);
+		stress_stop(session, &stats);
+		stress_read_file(path, &books, &tally);
+		stress_settle(&books, &tally, &stats);
+		stress_check(stats.lost_by[RP_LOSS_DAMAGED] == 0,
+			     "%" PRIu64 " told as damaged by a session nobody left",
+			     stats.lost_by[RP_LOSS_DAMAGED]);
+		stress_figures(&books, &stats);
+		unlink(path);
+		stress_books_fini(&books);
+	}
+	stress_end();
+}
+
+int main(void)
+{
+	writers_may_leave();
+	later_sessions_do_not_suffer();
+	return stress_exit();
+}
