@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A signal handler that leaves by siglongjmp takes its thread out of the middle of a write, perhaps
- * with the lock of a fallback ring held. That ring is out of use from then on, and its memory stays,
- * since nobody knows that the thread will not come back. The account: a call that never returned may
- * be in the recording or not, and is told as lost once at most, for the reason "damaged"; all other
- * calls are exact. Sessions after that have nothing to do with it.
+ * with the lock of a fallback ring held. That ring is out of use from then on, and its memory
+ * stays, since nobody knows that the thread will not come back. The account: a call that never
+ * returned may be in the recording or not, and is told as lost once at most, for the reason
+ * "damaged"; all other calls are exact. Sessions after that have nothing to do with it.
  */
 #include <inttypes.h>
 #include <sched.h>

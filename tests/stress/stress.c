@@ -246,8 +246,9 @@ static uint64_t settle_stream(const struct stress_stream *stream, uint64_t *ret_
 
 		stress_check((fate == STRESS_OK) == seen && fate != STRESS_WRONG &&
 			     fate != STRESS_UNWRITTEN,
-			     "stream %llu, serial %llu: fate %u, %s", (unsigned long long)stream->id,
-			     (unsigned long long)serial, fate, seen ? "recorded" : "not recorded");
+			     "stream %llu, serial %llu: fate %u, %s",
+			     (unsigned long long)stream->id, (unsigned long long)serial, fate,
+			     seen ? "recorded" : "not recorded");
 		gaps += !seen;
 		*ret_refused += fate == STRESS_REFUSED;
 	}
@@ -406,7 +407,7 @@ static void remove_folder(void)
 	rmdir(folder);
 }
 
-/* On tmpfs, where a file's losses are the ring's and not the disk's, when it has a gigabyte left. */
+/* On tmpfs, where losses are the ring's and not the disk's, when it has a gigabyte left. */
 static void make_folder(void)
 {
 	const char *parent = getenv("TMPDIR");

@@ -226,7 +226,8 @@ static void check_stream(struct controller *controller, const struct round *roun
 	uint64_t mask = stream->room - 1;
 
 	for (uint64_t serial = earlier_end; serial < range->first; serial++)
-		stress_check(stream->fate[serial & mask] == STRESS_OK && !stream->seen[serial & mask],
+		stress_check(stream->fate[serial & mask] == STRESS_OK &&
+			     !stream->seen[serial & mask],
 			     "stream %zu, serial %" PRIu64 ": not 0 with no session on", writer,
 			     serial);
 	for (uint64_t serial = range->first; serial < range->end; serial++) {
@@ -236,8 +237,8 @@ static void check_stream(struct controller *controller, const struct round *roun
 		bool sure = serial >= range->sure_first && serial < range->sure_end;
 
 		stress_check(sure ? (fate == STRESS_OK) == seen : fate == STRESS_OK || !seen,
-			     "stream %zu, serial %" PRIu64 ": fate %u, %s, %s", writer, serial, fate,
-			     seen ? "recorded" : "not recorded", sure ? "sure" : "at an end");
+			     "stream %zu, serial %" PRIu64 ": fate %u, %s, %s", writer, serial,
+			     fate, seen ? "recorded" : "not recorded", sure ? "sure" : "at an end");
 		stress_check(fate == STRESS_OK || fate == STRESS_LOST, "fate %u", fate);
 		losses->all += fate == STRESS_LOST;
 		losses->own += fate == STRESS_LOST && serial >= earlier_end &&

@@ -98,7 +98,7 @@ static uint64_t time_some_events(void)
 	return worst;
 }
 
-/* The bound is of the figures, not of how long anything took: before and after enclose the write. */
+/* The bound is of figures, not of how long anything took: before and after enclose the write. */
 static void times_are_the_clocks(void)
 {
 	unsigned int rounds = stress_rounds() + 4;
@@ -127,8 +127,10 @@ struct handshake {
 /* Spins, but not for a whole time slice where the other side needs the processor. */
 static bool wait_for_turn(struct handshake *shake, uint64_t turn)
 {
-	for (unsigned int spins = 1; __atomic_load_n(&shake->turn, __ATOMIC_ACQUIRE) < turn; spins++) {
-		if (spins % 1000 == 0)
+	unsigned int spins = 0;
+
+	while (__atomic_load_n(&shake->turn, __ATOMIC_ACQUIRE) < turn) {
+		if (++spins % 1000 == 0)
 			sched_yield();
 	}
 	return __atomic_load_n(&shake->turn, __ATOMIC_ACQUIRE) != UINT64_MAX;
