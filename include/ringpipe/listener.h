@@ -68,7 +68,8 @@ RP_PUBLIC int rp_listener_next(struct rp_listener *listener, struct rp_listener_
 RP_PUBLIC int rp_listener_close(struct rp_listener *listener);
 
 /*
- * Closes if that was not done, discards and counts what was not read, gives everything back.
+ * Closes if that was not done, discards and counts what was not read, gives everything back. The
+ * only call for a listener that a forked child inherited.
  *
  * Return: 0, also for NULL; -EDEADLK in the listener's own callback, the listener unchanged.
  */

@@ -363,8 +363,11 @@ static void free_listener(struct rp_listener *listener)
 {
 	for (size_t i = 0; i < listener->pinned_count; i++)
 		rp_def_unpin(listener->pinned[i]);
-	pthread_mutex_destroy(&listener->lock);
-	pthread_cond_destroy(&listener->ready);
+	/* A forked child has copies with waiters that never come: destroying them would wait. */
+	if (listener->process == getpid()) {
+		pthread_mutex_destroy(&listener->lock);
+		pthread_cond_destroy(&listener->ready);
+	}
 	free(listener->known);
 	free(listener->pinned);
 	free(listener);

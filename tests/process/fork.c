@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/* Forked children begin clean, and the parent notices nothing. */
+#include "check.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+
+RP_PROVIDER(forked, "Test-Forked");
+RP_EVENT(forked, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial));
+
+#define FORKS 200
+
+static char directory[] = "/tmp/rp-fork-XXXXXX";
+static char parents_trace[64];
+
+/* A child that hangs is ended by its alarm, and seen. */
+static void expect_child(pid_t child)
+{
+	int status;
+
+	check(child > 0);
+	check(waitpid(child, &status, 0) == child);
+	if (status != 0)
+		fprintf(stderr, "child %d ended with wait status 0x%x\n", (int)child,
+			(unsigned int)status);
+	check(status == 0);
+}
+
+static bool has_socket(pid_t pid)
+{
+	DIR *entries = opendir(directory);
+	struct dirent *entry;
+	char begin[64];
+	bool found = false;
+
+	check(entries);
+	snprintf(begin, sizeof(begin), "dotnet-diagnostic-%d-", (int)pid);
+	while ((entry = readdir(entries)))
+		found = found || strncmp(entry->d_name, begin, strlen(begin)) == 0;
+	closedir(entries);
+	return found;
+}
+
+static int no_session(const struct rp_enabled *enabled, void *data)
+{
+	(void)data;
+	return enabled->session_id != 0;
+}
+
+/* A session of the child's own, from its start to a complete trace. */
+static void run_own_session(uint64_t events)
+{
+	uint64_t read, lost;
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/child-%d", directory, (int)getpid());
+	{
+		struct rp_session *session = session_to(path, "Test-Forked", 0);
+
+		for (uint64_t i = 0; i < events; i++)
+			check(forked_mark(i) == 0);
+		check(rp_session_stop(session, NULL) == 0);
+	}
+	count_trace(path, "Test-Forked", &read, &lost);
+	check(read == events && lost == 0);
+	check(unlink(path) == 0);
+}
+
+static void child_starts_clean(struct rp_session *inherited, struct rp_listener *listener)
+{
+	struct rp_session_stats stats = { .size = sizeof(stats) };
+
+	alarm(PATIENCE_S);
+	check(!forked_mark_enabled());
+	check(forked_mark(0xbad) == 0);
+	check(rp_enabled_list(no_session, NULL) == 0);
+	run_own_session(1000);
+	check(rp_session_stop(inherited, &stats) >= -4095);
+	check(rp_listener_stop(listener, NULL) >= -4095);
+	run_own_session(10);
+	wait_until(has_socket(getpid()));
+	check(has_socket(getppid()));
+	exit(0);
+}
+
+static void count_events(const struct rp_listener_event *event, void *data)
+{
+	*(uint64_t *)data += strcmp(event->provider, "Test-Forked") == 0;
+}
+
+static struct rp_listener *push_listener(uint64_t *events)
+{
+	struct rp_session_provider wanted = {
+		.size = sizeof(wanted), .name = "Test-Forked", .level = 5,
+	};
+	struct rp_session_options options = {
+		.size = sizeof(options), .providers = &wanted, .provider_count = 1,
+	};
+	struct rp_listener *listener;
+
+	check(rp_listener_start(&options, count_events, events, &listener) == 0);
+	return listener;
+}
+
+static void child_is_clean_and_parent_complete(void)
+{
+	struct rp_session *session = session_to(parents_trace, "Test-Forked", 0);
+	uint64_t heard = 0, read, lost, written = 0;
+	struct rp_listener *listener = push_listener(&heard);
+
+	for (int i = 0; i < 5; i++) {
+		pid_t child;
+
+		for (int j = 0; j < 100; j++)
+			check(forked_mark(written++) == 0);
+		child = fork();
+		if (child == 0)
+			child_starts_clean(session, listener);
+		check(forked_mark(written++) == 0);
+		expect_child(child);
+		check(!has_socket(child));
+		check(forked_mark_enabled());
+	}
+	check(rp_listener_close(listener) == 0);
+	check(rp_listener_stop(listener, NULL) == 0);
+	check(heard == written);
+	check(rp_session_stop(session, NULL) == 0);
+	count_trace(parents_trace, "Test-Forked", &read, &lost);
+	check(read == written && lost == 0);
+}
+
+/* Writers and a thread that starts and stops sessions, all through the forks. */
+static bool over;
+static uint64_t offered, refused;
+
+static void *keep_writing(void *data)
+{
+	uint64_t serial = 0;
+
+	(void)data;
+	while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
+		if (forked_mark(serial++) != 0)
+			__atomic_fetch_add(&refused, 1, __ATOMIC_RELAXED);
+		if (serial % 64 == 0)
+			poll(NULL, 0, 1);
+	}
+	__atomic_fetch_add(&offered, serial, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+static void *keep_switching(void *data)
+{
+	(void)data;
+	while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
+		struct rp_session_stats stats = { .size = sizeof(stats) };
+		struct rp_session *session = session_to("/dev/null", "*", RP_SESSION_BUFFER_MIN);
+		struct rp_provider *provider;
+
+		check(rp_provider_create("Test-Passing", NULL, NULL, &provider) == 0);
+		check(rp_provider_destroy(provider) == 0);
+		check(rp_session_stop(session, &stats) == 0);
+	}
+	return NULL;
+}
+
+static void forks_while_all_is_busy_do_not_hang(void)
+{
+	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session *session = session_to(parents_trace, "Test-Forked", 0);
+	pthread_t threads[3];
+	uint64_t read, lost;
+
+	check(pthread_create(&threads[0], NULL, keep_writing, NULL) == 0);
+	check(pthread_create(&threads[1], NULL, keep_writing, NULL) == 0);
+	check(pthread_create(&threads[2], NULL, keep_switching, NULL) == 0);
+	for (int i = 0; i < FORKS; i++) {
+		pid_t child = fork();
+
+		if (child == 0) {
+			alarm(PATIENCE_S);
+			check(!forked_mark_enabled());
+			check(forked_mark(1) == 0);
+			if (i % 10 == 0)
+				run_own_session(100);
+			if (i % 10 == 5)
+				(void)rp_session_stop(session, NULL);
+			if (i % 2)
+				_exit(0);
+			exit(0);
+		}
+		expect_child(child);
+	}
+	__atomic_store_n(&over, true, __ATOMIC_RELAXED);
+	for (int i = 0; i < 3; i++)
+		check(pthread_join(threads[i], NULL) == 0);
+	check(rp_session_stop(session, &stats) == 0);
+	check(stats.delivered + stats.lost == offered);
+	count_trace(parents_trace, "Test-Forked", &read, &lost);
+	check(read == stats.delivered && lost == stats.lost);
+}
+
+static void child_that_execs_leaves_no_socket(void)
+{
+	char name[] = "true";
+	char *arguments[] = { name, NULL };
+	pid_t children[20], spawned;
+
+	for (int i = 0; i < 20; i++) {
+		children[i] = fork();
+		check(children[i] >= 0);
+		if (children[i] == 0) {
+			execl("/bin/true", "true", NULL);
+			_exit(127);
+		}
+	}
+	for (int i = 0; i < 20; i++) {
+		expect_child(children[i]);
+		check(!has_socket(children[i]));
+	}
+	check(posix_spawn(&spawned, "/bin/true", NULL, NULL, arguments, environ) == 0);
+	expect_child(spawned);
+	check(!has_socket(spawned));
+	check(has_socket(getpid()));
+}
+
+static void grandchildren_are_clean_too(void)
+{
+	struct rp_session *session = session_to(parents_trace, "Test-Forked", 0);
+	pid_t child = fork();
+	uint64_t read, lost;
+
+	if (child == 0) {
+		struct rp_session *own = session_to("/dev/null", "Test-Forked", 0);
+		pid_t grandchild = fork();
+
+		alarm(PATIENCE_S);
+		if (grandchild == 0) {
+			alarm(PATIENCE_S);
+			check(!forked_mark_enabled());
+			(void)rp_session_stop(own, NULL);
+			(void)rp_session_stop(session, NULL);
+			run_own_session(10);
+			exit(0);
+		}
+		check(forked_mark_enabled());
+		expect_child(grandchild);
+		check(rp_session_stop(own, NULL) == 0);
+		exit(0);
+	}
+	expect_child(child);
+	check(forked_mark(1) == 0);
+	check(rp_session_stop(session, NULL) == 0);
+	count_trace(parents_trace, "Test-Forked", &read, &lost);
+	check(read == 1 && lost == 0);
+}
+
+/* The directory of sockets is read when the library is loaded: this program again, with one set. */
+static int run_again(char **argv)
+{
+	char again[] = "again";
+	char *arguments[] = { argv[0], again, directory, NULL };
+	pid_t child;
+	int status;
+
+	check(mkdtemp(directory));
+	check(setenv("TMPDIR", directory, 1) == 0);
+	child = fork();
+	check(child >= 0);
+	if (child == 0) {
+		execv("/proc/self/exe", arguments);
+		_exit(127);
+	}
+	check(waitpid(child, &status, 0) == child);
+	check(rmdir(directory) == 0);
+	return status != 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 3)
+		return run_again(argv);
+	check(strlen(argv[2]) == strlen(directory));
+	memcpy(directory, argv[2], strlen(directory));
+	snprintf(parents_trace, sizeof(parents_trace), "%s/trace", directory);
+	wait_until(has_socket(getpid()));
+	child_is_clean_and_parent_complete();
+	forks_while_all_is_busy_do_not_hang();
+	grandchildren_are_clean_too();
+	child_that_execs_leaves_no_socket();
+	check(unlink(parents_trace) == 0);
+	return 0;
+}
