@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A session to a file system that fills up: the file stays readable to its end, and events read and
+ * losses told make what was offered. Needs a mount namespace: root, or user namespaces.
+ */
+#include "check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <sys/mount.h>
+#include <sys/statvfs.h>
+
+RP_PROVIDER(disk, "Test-Disk");
+RP_EVENT(disk, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial), RP_BLOB(bytes));
+
+#define OFFERED 50000000u	/* far more than any of the disks holds */
+
+static char directory[] = "/tmp/rp-disk-XXXXXX";
+static char trace[64];
+
+static void skip(const char *reason)
+{
+	printf("%s: %s\n", reason, strerror(errno));
+	rmdir(directory);
+	exit(SKIPPED);
+}
+
+/*
+ * One thread writes, and a bit that went does not come back: the count is exact but for the last
+ * write, during which the bit may have gone.
+ */
+static uint64_t write_until_gone(bool *ret_unsure)
+{
+	static const char bytes[100];
+	uint64_t serial = 0;
+
+	*ret_unsure = false;
+	while (serial < OFFERED && disk_mark_enabled()) {
+		(void)disk_mark(serial, bytes, serial % sizeof(bytes));
+		serial++;
+		if (!disk_mark_enabled())
+			*ret_unsure = true;
+	}
+	return serial;
+}
+
+/* Reads the whole file; serials are those of the writes, in order, without one twice. */
+static void read_trace(uint64_t *ret_events, uint64_t *ret_lost)
+{
+	struct rp_reader_stats stats = { .size = sizeof(stats) };
+	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader *reader;
+	uint64_t next = 0, serial;
+	int ret;
+
+	*ret_events = 0;
+	check(rp_reader_open(trace, &reader) == 0);
+	while ((ret = rp_reader_next(reader, &event)) == 1) {
+		if (strcmp(event.type->provider, "Test-Disk") != 0)
+			continue;
+		memcpy(&serial, event.payload, sizeof(serial));
+		check(serial >= next);
+		next = serial + 1;
+		++*ret_events;
+	}
+	if (ret != 0)
+		fprintf(stderr, "%s\n", rp_reader_error(reader));
+	check(ret == 0);
+	rp_reader_get_stats(reader, &stats);
+	check(stats.ended == 1);
+	*ret_lost = stats.lost;
+	rp_reader_close(reader);
+}
+
+/* What was being written when the disk was full is cut off, up to a megabyte. */
+static void run(const char *size, size_t buffer_bytes, bool takes_some)
+{
+	struct rp_session_stats stats = { .size = sizeof(stats) };
+	uint64_t offered, events, lost;
+	struct rp_session *session;
+	bool unsure;
+
+	check(mount("none", directory, "tmpfs", 0, size) == 0);
+	session = session_to(trace, "Test-Disk", buffer_bytes);
+	offered = write_until_gone(&unsure);
+	check(rp_session_stop(session, &stats) == -ENOSPC);
+	check(stats.error == -ENOSPC);
+	check(stats.lost_by[RP_LOSS_SINK] > 0);
+	read_trace(&events, &lost);
+	printf("%s: offered %lu, read %lu, told lost %lu\n", size, (unsigned long)offered,
+	       (unsigned long)events, (unsigned long)lost);
+	check(!takes_some || events > 0);
+	check(events == stats.delivered);
+	check(lost == stats.lost);
+	check(events + lost == offered || (unsure && events + lost + 1 == offered));
+	/* The host goes on: events are off, and another session runs. */
+	check(!disk_mark_enabled());
+	session = session_to("/dev/null", "Test-Disk", buffer_bytes);
+	check(disk_mark(1, "x", 1) == 0);
+	check(rp_session_stop(session, NULL) == 0);
+	check(umount(directory) == 0);
+}
+
+/* A disk that is full before the session starts takes not even a head: an error, no harm. */
+static void run_full(void)
+{
+	struct rp_session *session;
+	struct statvfs space;
+	char filler[80], block[4096] = "";
+	int fd;
+
+	check(mount("none", directory, "tmpfs", 0, "size=64k") == 0);
+	snprintf(filler, sizeof(filler), "%s/filler", directory);
+	fd = open(filler, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	check(fd >= 0);
+	while (write(fd, block, sizeof(block)) > 0)
+		;
+	check(errno == ENOSPC && close(fd) == 0);
+	check(statvfs(directory, &space) == 0 && space.f_bfree == 0);
+	session = session_to(trace, "Test-Disk", RP_SESSION_BUFFER_MIN);
+	(void)disk_mark(1, "x", 1);
+	check(rp_session_stop(session, NULL) == -ENOSPC);
+	check(umount(directory) == 0);
+}
+
+int main(void)
+{
+	check(mkdtemp(directory));
+	snprintf(trace, sizeof(trace), "%s/trace", directory);
+	if (unshare(CLONE_NEWNS) != 0)
+		skip("no mount namespace of our own");
+	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("none", directory, "tmpfs", 0, "size=1m") != 0)
+		skip("no tmpfs of our own");
+	check(umount(directory) == 0);
+	run("size=5m", 64 << 20, true);
+	run("size=3m", RP_SESSION_BUFFER_MIN, true);
+	run("size=1m", 64 << 20, false);
+	run("size=64k", 64 << 20, false);
+	run("size=8k", 8 << 20, false);
+	run_full();
+	check(rmdir(directory) == 0);
+	return 0;
+}
