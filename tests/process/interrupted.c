@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * usage: interrupted PLUGIN. The first event of a thread, written by a library loaded at run time,
- * from a signal handler that interrupted malloc: malloc here raises the signal itself, and notes when
- * it is entered again before it is left.
+ * from a signal handler that interrupted malloc: malloc here raises the signal itself, and notes
+ * when it is entered again before it is left.
  */
 #include "check.h"
 

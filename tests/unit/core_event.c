@@ -168,27 +168,43 @@ Test(core_event, event_without_fields_has_no_payload)
 	expect_end(listener);
 }
 
-/* Every length up to some, at every place in a word: the section's copy has a case for each. */
+#define LENGTHS 600
+#define BATCH 50	/* fits the smallest ring */
+
+/* Parts of `length` bytes and what is missing to LENGTHS, from every place in a word. */
+static unsigned int make_parts(size_t length, const uint8_t *source, struct rp_part parts[4])
+{
+	parts[0] = (struct rp_part){ source + length % 16, length };
+	parts[1] = (struct rp_part){ NULL, 0 };
+	parts[2] = (struct rp_part){ source, LENGTHS - length };
+	parts[3] = (struct rp_part){ "end", 3 };
+	return 4;
+}
+
+/* The section's copy has a case for each length. */
 Test(core_event, parts_of_every_length_are_gathered_in_order)
 {
-	static uint8_t source[600 + 16];
+	static uint8_t source[LENGTHS + 16];
 	struct rp_listener *listener = listen_to("Test-Kinds");
+	struct rp_part parts[4];
 
 	for (size_t i = 0; i < sizeof(source); i++)
 		source[i] = (uint8_t)(i * 7 + 1);
-	for (size_t length = 0; length < 600; length++) {
-		struct expected expected = { .size = 0 };
-		const struct rp_part parts[] = {
-			{ source + length % 16, length },
-			{ NULL, 0 },
-			{ source, 600 - length },
-			{ "end", 3 },
-		};
+	for (size_t first = 0; first < LENGTHS; first += BATCH) {
+		for (size_t length = first; length < first + BATCH; length++) {
+			unsigned int count = make_parts(length, source, parts);
 
-		for (int i = 0; i < 4; i++)
-			add(&expected, parts[i].base ? parts[i].base : "", parts[i].size_bytes);
-		cr_assert_eq(rp_event_write(&kinds_blob_event_, parts, 4), 0);
-		expect_payload(listener, expected.bytes, expected.size);
+			cr_assert_eq(rp_event_write(&kinds_blob_event_, parts, count), 0);
+		}
+		for (size_t length = first; length < first + BATCH; length++) {
+			struct expected expected = { .size = 0 };
+			unsigned int count = make_parts(length, source, parts);
+
+			for (unsigned int i = 0; i < count; i++)
+				add(&expected, parts[i].base ? parts[i].base : "",
+				    parts[i].size_bytes);
+			expect_payload(listener, expected.bytes, expected.size);
+		}
 	}
 	expect_end(listener);
 }
