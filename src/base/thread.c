@@ -55,9 +55,6 @@ void rp_thread_init(void)
 		main_stack_bytes = limit.rlim_cur;
 }
 
-static const void *own_stack;
-static size_t own_stack_bytes;
-
 /* glibc puts all static TLS of the host and its libraries on the stack, however much that is. */
 static size_t stack_bytes(void)
 {
@@ -71,15 +68,19 @@ static size_t stack_bytes(void)
 	return (STACK_BYTES + needed + (size_t)page - 1) & ~((size_t)page - 1);
 }
 
-void rp_thread_learn_stack(void)
+/*
+ * A thread whose stack we chose shows where its descriptor, which is what a pthread_t of glibc
+ * points at, keeps the bounds. They are there before the thread runs.
+ */
+static void learn_stack(pthread_t thread, const void *stack, size_t bytes)
 {
-	const uint64_t *words = (const uint64_t *)__builtin_thread_pointer();
+	const uint64_t *words = (const uint64_t *)thread;
 
-	if (rp_thread_stack_offset != 0 || !own_stack)
+	if (rp_thread_stack_offset != 0)
 		return;
 	/* The descriptor is some 2.3 KB; the pair of values can hardly be there by chance. */
 	for (unsigned int i = 0; i + 1 < 2048 / sizeof(*words); i++) {
-		if (words[i] == (uint64_t)(uintptr_t)own_stack && words[i + 1] == own_stack_bytes) {
+		if (words[i] == (uint64_t)(uintptr_t)stack && words[i + 1] == bytes) {
 			rp_thread_stack_offset = i * sizeof(*words);
 			return;
 		}
@@ -98,8 +99,6 @@ int rp_thread_create(pthread_t *ret_thread, const char *name, void *(*run)(void 
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
 	if (stack == MAP_FAILED)
 		return -errno;
-	own_stack = stack;
-	own_stack_bytes = bytes;
 	pthread_attr_init(&attr);
 	pthread_attr_setstack(&attr, stack, bytes);
 	sigfillset(&all);
@@ -107,11 +106,13 @@ int rp_thread_create(pthread_t *ret_thread, const char *name, void *(*run)(void 
 	ret = -pthread_create(ret_thread, &attr, run, data);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
-	if (ret != 0)
+	if (ret != 0) {
 		munmap(stack, bytes);
-	else
-		pthread_setname_np(*ret_thread, name);
-	return ret;
+		return ret;
+	}
+	learn_stack(*ret_thread, stack, bytes);
+	pthread_setname_np(*ret_thread, name);
+	return 0;
 }
 
 static bool stack_bounds(uint64_t *ret_low, uint64_t *ret_high)

@@ -13,17 +13,14 @@
 /* Offset of the thread id in the descriptor, or 0 when it is not known. Set by rp_thread_init(). */
 extern uint32_t rp_thread_id_offset;
 
-/* Offset of {stack base, stack size} in the descriptor, or 0. Set by rp_thread_learn_stack(). */
+/*
+ * Offset of {stack base, stack size} in the descriptor, or 0. Set by the first rp_thread_create();
+ * until then events carry no stacks.
+ */
 extern uint32_t rp_thread_stack_offset;
 
 /* Finds the thread id. Called once, before any event is written. */
 void rp_thread_init(void);
-
-/*
- * Finds the stack's bounds. Called on a thread that was made with rp_thread_create(), whose stack
- * we chose; until it was, events carry no stacks.
- */
-void rp_thread_learn_stack(void);
 
 /*
  * Makes a detached-or-joinable thread with every signal masked, a stack of its own of 256 KB besides

@@ -222,7 +222,6 @@ static void *drain_run(void *data)
 	struct pass *pass = &the_pass;
 	uint64_t begun = 0;
 
-	rp_thread_learn_stack();
 	for (;;) {
 		uint64_t now = rp_clock_monotonic_ns();
 		enum rp_pass result;
