@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes events between two system calls that stand out: write() to descriptors 98 and 99, which
- * are not open. calls_test.py looks at what lies between them. Told `control`, it makes one call too
- * many.
+ * are not open. calls_test.py looks at what lies between them. Told `control`, it makes one call
+ * too many.
  */
 #include "check.h"
 
