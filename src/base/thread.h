@@ -23,8 +23,8 @@ extern uint32_t rp_thread_stack_offset;
 void rp_thread_init(void);
 
 /*
- * Makes a detached-or-joinable thread with every signal masked, a stack of its own of 256 KB besides
- * the host's thread-local memory, and a name of up to 15 characters.
+ * Makes a detached-or-joinable thread with every signal masked, a stack of its own of 256 KB
+ * besides the host's thread-local memory, and a name of up to 15 characters.
  */
 int rp_thread_create(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *data);
 

@@ -19,6 +19,7 @@
 
 #define RING_MIN (64u << 10)
 #define FALLBACK_MIN (128u << 10)
+#define RINGS_AT_START 8u
 #define FALLBACK_IDS (1u << 16)		/* ids of fallback rings begin here */
 #define NO_RING_ID UINT32_MAX		/* of losses that no ring counted */
 #define PUBLISH_BYTES (64u << 10)
@@ -49,6 +50,24 @@ static int add_source(struct rp_session *session, size_t bytes, uint32_t id)
 	return 0;
 }
 
+/* Makes the rings below `wanted` that are missing, as far as the session's ceiling goes. */
+static int make_rings(struct rp_session *session, uint64_t wanted)
+{
+	for (uint64_t cid = 0; cid < wanted && cid < session->ring_count; cid++) {
+		int ret;
+
+		if (session->rings[cid] ||
+		    session->used_bytes + session->ring_bytes > session->budget_bytes)
+			continue;
+		ret = add_source(session, session->ring_bytes, (uint32_t)cid);
+		if (ret != 0)
+			return ret;
+		rp_store_release(&session->rings[cid],
+				 session->sources[session->source_count - 1].ring);
+	}
+	return 0;
+}
+
 int rp_session_make_fallbacks(struct rp_session *session)
 {
 	unsigned int count = rp_rseq_usable ? RP_FALLBACKS / 2 : RP_FALLBACKS;
@@ -69,7 +88,11 @@ int rp_session_make_fallbacks(struct rp_session *session)
 							 session->ring_count);
 	if (session->ring_bytes < RING_MIN)
 		session->ring_bytes = RING_MIN;
-	return ret;
+	/*
+	 * The ids every process uses have theirs before the first event: on the fallback, many
+	 * threads that begin at once lose to each other. Pages nobody wrote to cost nothing.
+	 */
+	return ret == 0 ? make_rings(session, RINGS_AT_START) : ret;
 }
 
 void rp_session_free_rings(struct rp_session *session)
@@ -82,22 +105,6 @@ void rp_session_free_rings(struct rp_session *session)
 	session->rings = NULL;
 	session->source_count = 0;
 	session->used_bytes = 0;
-}
-
-/* Makes the rings that writers missed, as far as the session's ceiling goes. */
-static void make_wanted_rings(struct rp_session *session)
-{
-	uint64_t wanted = rp_load_relaxed(&rp_slots[session->slot].wanted);
-
-	for (uint64_t cid = 0; cid < wanted && cid < session->ring_count; cid++) {
-		if (session->rings[cid] ||
-		    session->used_bytes + session->ring_bytes > session->budget_bytes)
-			continue;
-		if (add_source(session, session->ring_bytes, (uint32_t)cid) != 0)
-			return;
-		rp_store_release(&session->rings[cid],
-				 session->sources[session->source_count - 1].ring);
-	}
 }
 
 static bool above(const struct rp_ring *ring, uint64_t position, unsigned int divisor)
@@ -115,8 +122,9 @@ bool rp_session_above(const struct rp_session *session, unsigned int divisor)
 }
 
 /*
- * Waits for a writer that holds a fallback lock to give it back, not past `until_ns`. A holder that
- * does not is late: in a running session its event is moved, in a finishing one its ring is given up.
+ * Waits for a writer that holds a fallback lock to give it back, not past `until_ns`. A holder
+ * that does not is late: in a running session its event is moved, in a finishing one its ring is
+ * given up.
  */
 static bool wait_for_lock(const struct rp_fallback *fallback, uint32_t lock, uint64_t until_ns)
 {
@@ -150,7 +158,7 @@ static void wait_for_holders(struct rp_session *session, bool finishing)
 	struct rp_slot *slot = &rp_slots[session->slot];
 	uint64_t until = rp_clock_monotonic_ns() + (finishing ? LEAVER_NS : HOLDER_NS);
 
-	for (unsigned int i = 0; i < RP_FALLBACKS && i < session->source_count; i++) {
+	for (unsigned int i = 0; i < session->fallback_count; i++) {
 		struct rp_fallback *fallback = &slot->fallback[i];
 		uint32_t lock = rp_load_seq_cst(&fallback->lock);	/* [SLOT-LOCK] */
 
@@ -546,7 +554,7 @@ enum rp_pass rp_session_pass(struct rp_session *session, bool finishing, uint64_
 		return finish_pass(session, map);
 	if (session->failed)
 		return RP_PASS_QUIET;
-	make_wanted_rings(session);
+	(void)make_rings(session, rp_load_relaxed(&rp_slots[session->slot].wanted));
 	wait_for_holders(session, false);
 	ret = merge(session, now_ticks, map);
 	if (ret == 0)

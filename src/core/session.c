@@ -184,7 +184,7 @@ static void put_on(struct rp_session *session)
 	rp_store_relaxed(&slot->wanted, 0);
 	rp_store_relaxed(&slot->busy, rp_core.generation << 40);
 	rp_store_relaxed(&slot->too_big, rp_core.generation << 40);
-	for (uint32_t i = 0; i < session->source_count; i++) {
+	for (uint32_t i = 0; i < session->fallback_count; i++) {
 		struct rp_fallback *fallback = &slot->fallback[i];
 
 		/* Its holder may come back any time, and nobody would wait for it: no ring here. */

@@ -66,7 +66,7 @@ static enum rp_write_result append(struct rp_write *write, struct rp_ring *ring)
 		rp_store_relaxed(&ring->lost_full, ring->lost_full + 1);
 		return RP_WRITE_FULL;
 	}
-	/* Should a signal handler leave from here by siglongjmp, the event was offered and is lost. */
+	/* A handler may leave from here by siglongjmp: then the event was offered and is lost. */
 	rp_store_relaxed(&ring->intent, head + write->step);
 	rp_compiler_barrier();
 	copy_record(write, ring->data + (head & (ring->size - 1)));

@@ -68,7 +68,7 @@ struct rp_ring {
 	uint8_t *data;
 	uint64_t size;
 	uint64_t watermark;	/* this much in it wakes the drain thread */
-	uint64_t intent;	/* fallback rings: where the head will be once the last write is done */
+	uint64_t intent;	/* fallback rings: the head after the last write begun */
 	/* The reader's line. */
 	uint64_t tail __attribute__((aligned(64)));
 	uint32_t id;		/* in its session, as EventsLost tells it */

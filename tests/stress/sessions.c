@@ -176,7 +176,7 @@ static void add_stats(struct rp_session_stats *sum, const struct rp_session_stat
 
 static void every_session_is_exact(void)
 {
-	uint64_t count = stress_amount(16000);
+	uint64_t count = stress_amount(40000);
 	struct rp_session *sessions[SESSIONS];
 	struct rp_session_stats stats, sum = { 0 };
 	char (*paths)[300] = stress_alloc(SESSIONS, sizeof(*paths));

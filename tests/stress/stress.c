@@ -392,7 +392,7 @@ int stress_exit(void)
 
 uint64_t stress_amount(uint64_t usual)
 {
-	return STRESS_WATCHED && usual > 20 ? usual / 20 : usual;
+	return STRESS_WATCHED && usual > 20 ? usual / 5 : usual;
 }
 
 unsigned int stress_rounds(void)

@@ -27,7 +27,7 @@
 #define STRESS_BLOB_MAX 60000u
 #define STRESS_STREAMS_MAX 256u
 
-/* Whether ThreadSanitizer or AddressSanitizer watches: a tenth of the work, or less. */
+/* Whether ThreadSanitizer or AddressSanitizer watches: a fifth of the work. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define STRESS_WATCHED 1
 #else
@@ -129,7 +129,7 @@ void stress_figures(const struct stress_books *books, const struct rp_session_st
 void stress_end(void);
 int stress_exit(void);		/* the program's exit status */
 
-/* `usual`, or a twentieth where accesses are watched. */
+/* `usual`, or a fifth where accesses are watched. */
 uint64_t stress_amount(uint64_t usual);
 
 /* How often: 1, or 10 in the long form (RINGPIPE_STRESS=long). */
