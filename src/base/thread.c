@@ -70,8 +70,10 @@ static size_t stack_bytes(void)
 
 /*
  * A thread whose stack we chose shows where its descriptor, which is what a pthread_t of glibc
- * points at, keeps the bounds. They are there before the thread runs.
+ * points at, keeps the bounds. They are there before the thread runs; the words around them change
+ * while it does.
  */
+__attribute__((no_sanitize("thread")))
 static void learn_stack(pthread_t thread, const void *stack, size_t bytes)
 {
 	const uint64_t *words = (const uint64_t *)thread;
