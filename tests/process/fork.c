@@ -17,6 +17,16 @@ RP_EVENT(forked, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial));
 static char directory[] = "/tmp/rp-fork-XXXXXX";
 static char parents_trace[64];
 
+#if defined(__SANITIZE_ADDRESS__)
+const char *__asan_default_options(void);
+
+/* A child forgets on purpose what its parent's sessions held. */
+const char *__asan_default_options(void)
+{
+	return "detect_leaks=0";
+}
+#endif
+
 /* A child that hangs is ended by its alarm, and seen. */
 static void expect_child(pid_t child)
 {
