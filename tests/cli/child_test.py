@@ -52,15 +52,27 @@ class Child(ToolTest):
 
     def test_signals_reach_the_command(self):
         self.write("sample", nettrace.sample())
+        os.mkfifo(self.path("fifo"))
         process = self.start("collect", "-o", "t", "--", "sh", "-c",
                              "trap 'cp sample t; exit 5' INT; touch ready; "
                              "while :; do read -r line <fifo; done")
-        os.mkfifo(self.path("fifo"))
         self.wait_until(lambda: os.path.exists(self.path("ready")))
         process.send_signal(signal.SIGINT)
-        # The shell runs its trap when the read ends.
-        with open(self.path("fifo"), "w", encoding="utf-8") as fifo:
-            fifo.write("\n")
+
+        def ended():
+            # The shell runs its trap between two reads, and may have run it by now.
+            try:
+                fifo = os.open(self.path("fifo"), os.O_WRONLY | os.O_NONBLOCK)
+            except OSError:
+                return process.poll() is not None
+            try:
+                os.write(fifo, b"\n")
+            except OSError:
+                pass
+            os.close(fifo)
+            return process.poll() is not None
+
+        self.wait_until(ended)
         self.finish(process, 5)
 
     def test_ctrl_c_on_a_terminal_reaches_the_command_once(self):
