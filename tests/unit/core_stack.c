@@ -116,7 +116,7 @@ Test(core_stack, other_threads_have_stacks_too)
 
 Test(core_stack, thread_on_a_stack_of_its_own_has_one)
 {
-	static char stack[256 << 10] __attribute__((aligned(4096)));
+	static char stack[4 << 20] __attribute__((aligned(4096)));	/* sanitizers want much */
 	uint32_t number = 3;
 	pthread_attr_t attr;
 	pthread_t thread;
