@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diag/utf16.h"
+#include "base/utf.h"
 
 #define REPLY_OK 0x00
 #define REPLY_ERROR 0xff
@@ -116,7 +116,7 @@ int rp_cursor_string(struct rp_cursor *cursor, char *ret_text)
 			if (ends != (i + 1 == count))
 				return -EBADMSG;
 		}
-		bytes = rp_diag_utf8_from_utf16(units, count - 1, ret_text);
+		bytes = rp_utf8_from_utf16(units, count - 1, ret_text);
 	}
 	ret_text[bytes] = '\0';
 	*cursor = at;
@@ -190,16 +190,17 @@ void rp_reply_u64(struct rp_reply *reply, uint64_t value)
 
 void rp_reply_string(struct rp_reply *reply, const char *text)
 {
-	size_t units;
+	size_t units, length;
 	uint8_t *at;
 
 	if (!text)
 		text = "";
 	/* No character takes more units than it has bytes. */
-	at = reply_reserve(reply, 4 + 2 * (strlen(text) + 1));
+	length = strlen(text);
+	at = reply_reserve(reply, 4 + 2 * (length + 1));
 	if (!at)
 		return;
-	units = rp_diag_utf16_from_utf8(text, at + 4);
+	units = rp_utf16_from_utf8((const uint8_t *)text, length, at + 4, length);
 	put_le(at + 4 + 2 * units, 0, 2);
 	put_le(at, units + 1, 4);
 	reply->size += 4 + 2 * (units + 1);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/utf.h"
 #include "nettrace/convert.h"
 
 #include <errno.h>
@@ -6,7 +7,6 @@
 #include <string.h>
 
 #include "nettrace/format.h"
-#include "nettrace/utf.h"
 
 enum op_code {
 	OP_COPY,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* metadata.c says what a blob looks like. */
+#include "base/utf.h"
 #include "nettrace/describe.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "nettrace/format.h"
-#include "nettrace/utf.h"
 
 #define CHUNK_BYTES 16384u
 

@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/utf.h"
 #include "nettrace/convert.h"
 #include "nettrace/cursor.h"
 #include "nettrace/format.h"
-#include "nettrace/utf.h"
 
 struct printer {
 	FILE *stream;

@@ -8,10 +8,10 @@
  *
  * V1 cannot say array: an event that has one says all its fields in a V2 tag and has no V1 field.
  */
+#include "base/utf.h"
 #include "nettrace/metadata.h"
 
 #include "nettrace/format.h"
-#include "nettrace/utf.h"
 
 static const uint8_t wire_types[] = {
 	[RP_TYPE_BOOL] = RP_WIRE_BOOL32,

@@ -12,6 +12,9 @@
 
 #define HRESULT_UNKNOWN_COMMAND 0x80131385u
 
+/* No reply of ours is longer; a hostile peer may not fill our memory. */
+#define REPLY_MAX (64u << 20)
+
 static const struct {
 	uint32_t hresult;
 	const char *text;
@@ -131,7 +134,38 @@ static int check_header(struct rp_exchange *exchange)
 		return 0;
 	exchange->payload_bytes = size - RP_WIRE_HEADER_BYTES;
 	exchange->payload = malloc(exchange->payload_bytes + 1);
+	/* The size has 16 bits: a longer reply says the most it can and ends with the connection. */
+	exchange->until_end = size == UINT16_MAX;
 	return exchange->payload ? 0 : -ENOMEM;
+}
+
+/* Reads what stands behind the size a reply could tell. */
+static int step_overlong(struct rp_exchange *exchange)
+{
+	for (;;) {
+		size_t total = RP_WIRE_HEADER_BYTES + exchange->payload_bytes;
+		uint8_t *grown;
+		int ret;
+
+		if (exchange->received == total) {
+			if (exchange->payload_bytes >= REPLY_MAX)
+				return -EPROTO;
+			grown = realloc(exchange->payload, 2 * exchange->payload_bytes + 1);
+			if (!grown)
+				return -ENOMEM;
+			exchange->payload = grown;
+			exchange->payload_bytes *= 2;
+			total = RP_WIRE_HEADER_BYTES + exchange->payload_bytes;
+		}
+		ret = step_receive(exchange, exchange->payload, RP_WIRE_HEADER_BYTES, total);
+		if (ret == -ECONNRESET) {
+			exchange->payload_bytes = exchange->received - RP_WIRE_HEADER_BYTES;
+			exchange->until_end = false;
+			return 0;
+		}
+		if (ret)
+			return ret;
+	}
 }
 
 int rp_exchange_step(struct rp_exchange *exchange)
@@ -150,6 +184,8 @@ int rp_exchange_step(struct rp_exchange *exchange)
 	if (!ret)
 		ret = step_receive(exchange, exchange->payload, RP_WIRE_HEADER_BYTES,
 				   RP_WIRE_HEADER_BYTES + exchange->payload_bytes);
+	if (!ret && exchange->until_end)
+		ret = step_overlong(exchange);
 	if (ret)
 		return ret;
 	if (exchange->header[17] == 0xff) {

@@ -21,6 +21,7 @@ struct rp_exchange {
 	uint8_t header[RP_WIRE_HEADER_BYTES];
 	uint8_t *payload;		/* what follows the header, or NULL */
 	size_t payload_bytes;
+	bool until_end;			/* longer than its size says: read to the end */
 	uint32_t hresult;		/* what the process said, after -EREMOTEIO */
 };
 

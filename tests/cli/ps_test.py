@@ -164,6 +164,15 @@ class List(ToolTest):
             "keywords": 0xffffffffffffffff, "level": 5, "events": 12, "filter": "a=b"})
         self.assertEqual(free, {"provider": "Zoë-😀", "enabled": False})
 
+    def test_an_answer_longer_than_its_size_can_say_is_read_to_its_end(self):
+        count = 5000
+        rows = b"".join(self.row(f"Provider-{n}", "file", 7, 1, 5, n, "") for n in range(count))
+        self.serve(lambda connection, request: connection.sendall(
+            ok(struct.pack("<I", count) + rows)))
+        listed = json.loads(self.run_tool("list", os.getpid(), "--json")[0])
+        self.assertEqual([row["provider"] for row in listed],
+                         [f"Provider-{n}" for n in range(count)])
+
     def test_bad_answers_are_failures_with_a_reason(self):
         good = ok(struct.pack("<I", 1) + self.row("a", "b", 1, 1, 1, 1, ""))
         for answer, said in [

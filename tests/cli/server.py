@@ -21,7 +21,9 @@ def socket_path(directory, pid, key=None):
 
 
 def message(kind, payload=b"", command_set=0xFF):
-    return MAGIC + struct.pack("<HBBH", 20 + len(payload), command_set, kind, 0) + payload
+    # The size has 16 bits: a longer message ends with the connection.
+    size = min(20 + len(payload), 0xffff)
+    return MAGIC + struct.pack("<HBBH", size, command_set, kind, 0) + payload
 
 
 def ok(payload=b""):

@@ -169,10 +169,10 @@ Test(diag_message, invalid_utf8_becomes_replacement_characters)
 		{ "\xe2\x82", { 0xfffd }, 2 },
 		{ "\xf0\x9f\x98", { 0xfffd }, 2 },
 		{ "\xe2\x82z", { 0xfffd, 'z' }, 3 },			/* cut by a letter */
-		{ "\xc0\x80", { 0xfffd }, 2 },				/* a NUL too long */
-		{ "\xe0\x80\xaf", { 0xfffd }, 2 },
-		{ "\xed\xa0\x80", { 0xfffd }, 2 },			/* a surrogate */
-		{ "\xf4\x90\x80\x80", { 0xfffd }, 2 },		/* beyond Unicode */
+		{ "\xc0\x80", { 0xfffd, 0xfffd }, 3 },		/* a NUL too long */
+		{ "\xe0\x80\xaf", { 0xfffd, 0xfffd, 0xfffd }, 4 },
+		{ "\xed\xa0\x80", { 0xfffd, 0xfffd, 0xfffd }, 4 },	/* a surrogate */
+		{ "\xf4\x90\x80\x80", { 0xfffd, 0xfffd, 0xfffd, 0xfffd }, 5 },	/* beyond Unicode */
 		{ "\xf4\x8f\xbf\xbf", { 0xdbff, 0xdfff }, 3 },
 	};
 

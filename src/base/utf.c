@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "nettrace/utf.h"
+#include "base/utf.h"
 
 #include <string.h>
 

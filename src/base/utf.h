@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* UTF-8 to UTF-16 and back, for bytes nobody has checked. What is invalid becomes U+FFFD. */
-#ifndef RP_NETTRACE_UTF_H
-#define RP_NETTRACE_UTF_H
+#ifndef RP_BASE_UTF_H
+#define RP_BASE_UTF_H
 
 #include <stddef.h>
 #include <stdint.h>
