@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "stress.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -402,8 +404,16 @@ unsigned int stress_rounds(void)
 	return form && !strcmp(form, "long") ? 10 : 1;
 }
 
+/* A test that gave up may have left its recordings. */
 static void remove_folder(void)
 {
+	DIR *files = opendir(folder);
+	struct dirent *entry;
+
+	while (files && (entry = readdir(files)) != NULL)
+		(void)unlinkat(dirfd(files), entry->d_name, 0);
+	if (files)
+		closedir(files);
 	rmdir(folder);
 }
 
