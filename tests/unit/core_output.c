@@ -205,8 +205,9 @@ Test(core_output, file_size_limit_does_not_kill_the_host)
 	cr_assert_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
 	limit = before;
 	limit.rlim_cur = 256 << 10;
-	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	/* Where rings have to be files the limit holds for them too, at the start. */
 	session = to_path(path, 8 << 20);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	offered = write_until_gone(2000, 1000, &unsure);
 	cr_assert_eq(rp_session_stop(session, &stats), -EFBIG);
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
