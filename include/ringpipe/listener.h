@@ -63,7 +63,7 @@ RP_PUBLIC int rp_listener_next(struct rp_listener *listener, struct rp_listener_
  * Turns the events off and delivers what was written: a push listener has seen all of it when this
  * returns; a pull listener reads on until -EPIPE. Call rp_listener_stop() afterwards in any case.
  *
- * Return: 0; -EDEADLK in the listener's own callback.
+ * Return: 0; -EDEADLK in the listener's own callback, or in a provider's on the drain thread.
  */
 RP_PUBLIC int rp_listener_close(struct rp_listener *listener);
 
@@ -71,7 +71,7 @@ RP_PUBLIC int rp_listener_close(struct rp_listener *listener);
  * Closes if that was not done, discards and counts what was not read, gives everything back. The
  * only call for a listener that a forked child inherited.
  *
- * Return: 0, also for NULL; -EDEADLK in the listener's own callback, the listener unchanged.
+ * Return: 0, also for NULL; -EDEADLK as rp_listener_close(), the listener unchanged.
  */
 RP_PUBLIC int rp_listener_stop(struct rp_listener *listener, struct rp_session_stats *ret_stats);
 

@@ -450,7 +450,7 @@ static void join(struct rp_listener *listener)
 
 RP_PUBLIC int rp_listener_close(struct rp_listener *listener)
 {
-	if (is_own_callback(listener))
+	if (is_own_callback(listener) || rp_drain_is_self())
 		return -EDEADLK;
 	rp_session_finish(listener->session);
 	join(listener);

@@ -371,6 +371,44 @@ static uint64_t own_bits(void)
 	return __atomic_load_n(&output_mark_event_.enable, __ATOMIC_SEQ_CST) & ((1ull << 40) - 1);
 }
 
+static struct rp_listener *to_be_closed;
+static int close_results[2] = { 1, 1 };
+
+static void ignore_event(const struct rp_listener_event *event, void *data)
+{
+	(void)event, (void)data;
+}
+
+static void close_in_callback(struct rp_provider *provider, const struct rp_provider_state *state,
+			      void *data)
+{
+	(void)provider, (void)data;
+	if (state->source_enabled || pthread_equal(pthread_self(), callback_thread))
+		return;
+	close_results[0] = rp_listener_close(to_be_closed);
+	__atomic_store_n(&close_results[1], rp_listener_stop(to_be_closed, NULL),
+			 __ATOMIC_SEQ_CST);
+}
+
+Test(core_output, listener_cannot_be_ended_on_the_drain_thread, .timeout = 60)
+{
+	struct rp_session_options options = options_for("Test-Beside");
+	struct rp_session *failing;
+
+	callback_thread = pthread_self();
+	cr_assert_eq(rp_listener_start(&options, ignore_event, NULL, &to_be_closed), 0);
+	free_options(&options);
+	cr_assert_eq(rp_provider_set_callback(output_provider(), close_in_callback, NULL), 0);
+	failing = to_path("/dev/full", RP_SESSION_BUFFER_MIN);
+	wait_until(output_mark(1, "x", 1) <= 0 &&
+		   __atomic_load_n(&close_results[1], __ATOMIC_SEQ_CST) != 1);
+	cr_assert_eq(close_results[0], -EDEADLK);
+	cr_assert_eq(close_results[1], -EDEADLK);
+	cr_assert(beside_mark_enabled(), "the listener is unchanged");
+	cr_assert_eq(rp_session_stop(failing, NULL), -ENOSPC);
+	cr_assert_eq(rp_listener_stop(to_be_closed, NULL), 0);
+}
+
 static struct rp_session *failing_session;
 static bool stopped_inside;
 
