@@ -173,7 +173,7 @@ extern struct rp_core rp_core;
 /* Makes the engine ready, once; cheap afterwards. 0 or -errno. */
 int rp_core_init(void);
 
-/* The fork handlers: see ringpipe.c. */
+/* fork.c: the handlers that ringpipe.c registers */
 void rp_core_fork_prepare(void);
 void rp_core_fork_parent(void);
 void rp_core_fork_child(void);
@@ -191,11 +191,20 @@ void rp_site_remove(struct rp_site *site);
 void rp_core_register(struct rp_object *object);
 void rp_core_unregister(struct rp_object *object);
 
-/* provider.c, with the lock held */
+/* enable.c: copies of options, without the lock */
+bool rp_options_tail_is_zero(const void *options, uint32_t size, size_t known);
+int rp_config_copy(struct rp_config *config, const struct rp_session_provider *provider);
+void rp_configs_free(struct rp_config *configs, size_t count);
+
+/* enable.c, with the lock held */
 const struct rp_config *rp_session_config(const struct rp_session *session, const char *provider);
 bool rp_config_wants(const struct rp_config *config, const struct rp_event_def *def);
 void rp_session_switch(struct rp_session *session, bool on);
 uint64_t rp_site_session_bits(const struct rp_site *site);
+void rp_session_put_on(struct rp_session *session);	/* slot filled, then bits on */
+void rp_session_take_off(struct rp_session *session);	/* bits off, then slot empty */
+
+/* provider.c, with the lock held */
 
 void rp_notices_add(struct rp_session *session, bool enabled);	/* for each provider it wants */
 void rp_notices_run(void);	/* without the lock: delivers what is queued */
@@ -203,11 +212,11 @@ void rp_session_guid(const struct rp_session *session, struct rp_guid *ret_guid)
 
 /* drain.c */
 int rp_drain_start(void);		/* with the lock held; nothing if it runs */
+void rp_drain_forget(void);		/* in a forked child */
 void rp_drain_wake(void);		/* any thread, signal handlers included */
 void rp_drain_wake_if_asleep(void);	/* the writers' cheaper form */
 
 /* session.c */
-void rp_session_take_off(struct rp_session *session);	/* with the lock: bits off, slot empty */
 void rp_session_free(struct rp_session *session);
 
 /* merge.c, on the drain thread */

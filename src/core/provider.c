@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Providers: which sessions want them, and telling their callbacks.
+ * Providers, and telling their callbacks.
  *
  * Callbacks run without a lock, one at a time for each provider and in order: whoever has news
  * queues notices, then delivers all that are queued and waits for those another thread is
@@ -12,76 +12,6 @@
 
 #include "base/text.h"
 #include "core/core.h"
-
-const struct rp_config *rp_session_config(const struct rp_session *session, const char *provider)
-{
-	const struct rp_config *catch_all = NULL;
-
-	for (size_t i = 0; i < session->config_count; i++) {
-		const struct rp_config *config = &session->configs[i];
-
-		if (strcmp(config->name, provider) == 0)
-			return config;
-		if (!catch_all && strcmp(config->name, "*") == 0)
-			catch_all = config;
-	}
-	return catch_all;
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-bool rp_config_wants(const struct rp_config *config, const struct rp_event_def *def)
-{
-	if (def->keywords != 0 && (def->keywords & config->keywords) == 0)
-		return false;
-	if (def->level != 0 && config->level != 0 && config->level < def->level)
-		return false;
-	if (!config->has_filter)
-		return true;
-	return config->filter_enable ==
-	       (bsearch(&def->id, config->ids, config->id_count, sizeof(def->id), compare_ids) !=
-		NULL);
-}
-
-uint64_t rp_site_session_bits(const struct rp_site *site)
-{
-	struct rp_session *session;
-	uint64_t bits = 0;
-
-	cds_list_for_each_entry(session, &rp_core.sessions, node) {
-		const struct rp_config *config = rp_session_config(session, site->provider->name);
-
-		if (session->state == RP_SESSION_RUNNING && config &&
-		    rp_config_wants(config, &site->def->public))
-			bits |= 1ull << session->slot;
-	}
-	return bits;
-}
-
-void rp_session_switch(struct rp_session *session, bool on)
-{
-	uint64_t bit = 1ull << session->slot;
-	struct rp_provider *provider;
-	struct rp_site *site;
-
-	cds_list_for_each_entry(provider, &rp_core.providers, node) {
-		const struct rp_config *config = rp_session_config(session, provider->name);
-
-		if (!config)
-			continue;
-		cds_list_for_each_entry(site, &provider->sites, node) {
-			if (!on)
-				rp_and_seq_cst(&site->event->enable, ~bit);	/* [SLOT-BIT] */
-			else if (rp_config_wants(config, &site->def->public))
-				rp_or_seq_cst(&site->event->enable, bit);
-		}
-	}
-}
 
 void rp_session_guid(const struct rp_session *session, struct rp_guid *ret_guid)
 {

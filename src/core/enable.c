@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a session wants, and the bits of enable words that follow from it. All with the lock held, but
+ * for the copies of options.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "core/core.h"
+
+#define FINISH_NS 2000000000u
+
+/* Bytes past what this library knows must be zero: a newer caller asks for something it lacks. */
+bool rp_options_tail_is_zero(const void *options, uint32_t size, size_t known)
+{
+	for (size_t i = known; i < size; i++) {
+		if (((const char *)options)[i] != 0)
+			return false;
+	}
+	return size >= known;
+}
+
+void rp_configs_free(struct rp_config *configs, size_t count)
+{
+	for (size_t i = 0; configs && i < count; i++) {
+		free(configs[i].name);
+		free(configs[i].filter_data);
+		free(configs[i].ids);
+	}
+	free(configs);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int copy_filter(struct rp_config *config, const struct rp_event_filter *filter)
+{
+	if (!rp_options_tail_is_zero(filter, filter->size, sizeof(*filter)) ||
+	    (filter->id_count && !filter->ids))
+		return -EINVAL;
+	config->ids = calloc(filter->id_count ? filter->id_count : 1, sizeof(*config->ids));
+	if (!config->ids)
+		return -ENOMEM;
+	if (filter->id_count)
+		memcpy(config->ids, filter->ids, filter->id_count * sizeof(*config->ids));
+	qsort(config->ids, filter->id_count, sizeof(*config->ids), compare_ids);
+	config->id_count = filter->id_count;
+	config->has_filter = true;
+	config->filter_enable = filter->enable;
+	return 0;
+}
+
+int rp_config_copy(struct rp_config *config, const struct rp_session_provider *provider)
+{
+	if (!rp_options_tail_is_zero(provider, provider->size, sizeof(*provider)) ||
+	    !rp_text_is_name(provider->name) || provider->level > RP_LEVEL_VERBOSE)
+		return -EINVAL;
+	config->name = rp_text_copy(provider->name);
+	config->filter_data = rp_text_copy(provider->filter_data);
+	config->keywords = provider->keywords;
+	config->level = provider->level;
+	if (!config->name || (provider->filter_data && !config->filter_data))
+		return -ENOMEM;
+	return provider->filter ? copy_filter(config, provider->filter) : 0;
+}
+
+const struct rp_config *rp_session_config(const struct rp_session *session, const char *provider)
+{
+	const struct rp_config *catch_all = NULL;
+
+	for (size_t i = 0; i < session->config_count; i++) {
+		const struct rp_config *config = &session->configs[i];
+
+		if (strcmp(config->name, provider) == 0)
+			return config;
+		if (!catch_all && strcmp(config->name, "*") == 0)
+			catch_all = config;
+	}
+	return catch_all;
+}
+
+bool rp_config_wants(const struct rp_config *config, const struct rp_event_def *def)
+{
+	if (def->keywords != 0 && (def->keywords & config->keywords) == 0)
+		return false;
+	if (def->level != 0 && config->level != 0 && config->level < def->level)
+		return false;
+	if (!config->has_filter)
+		return true;
+	return config->filter_enable ==
+	       (bsearch(&def->id, config->ids, config->id_count, sizeof(def->id), compare_ids) !=
+		NULL);
+}
+
+uint64_t rp_site_session_bits(const struct rp_site *site)
+{
+	struct rp_session *session;
+	uint64_t bits = 0;
+
+	cds_list_for_each_entry(session, &rp_core.sessions, node) {
+		const struct rp_config *config = rp_session_config(session, site->provider->name);
+
+		if (session->state == RP_SESSION_RUNNING && config &&
+		    rp_config_wants(config, &site->def->public))
+			bits |= 1ull << session->slot;
+	}
+	return bits;
+}
+
+void rp_session_switch(struct rp_session *session, bool on)
+{
+	uint64_t bit = 1ull << session->slot;
+	struct rp_provider *provider;
+	struct rp_site *site;
+
+	cds_list_for_each_entry(provider, &rp_core.providers, node) {
+		const struct rp_config *config = rp_session_config(session, provider->name);
+
+		if (!config)
+			continue;
+		cds_list_for_each_entry(site, &provider->sites, node) {
+			if (!on)
+				rp_and_seq_cst(&site->event->enable, ~bit);	/* [SLOT-BIT] */
+			else if (rp_config_wants(config, &site->def->public))
+				rp_or_seq_cst(&site->event->enable, bit);
+		}
+	}
+}
+
+/* Fills the slot, then lets writers see it; the order of slot.h. */
+void rp_session_put_on(struct rp_session *session)
+{
+	struct rp_slot *slot = &rp_slots[session->slot];
+	uint64_t bit = 1ull << session->slot;
+
+	rp_core.generation++;
+	rp_store_relaxed(&slot->ring_count, session->ring_count);
+	rp_store_relaxed(&slot->wanted, 0);
+	rp_store_relaxed(&slot->busy, rp_core.generation << 40);
+	rp_store_relaxed(&slot->too_big, rp_core.generation << 40);
+	for (uint32_t i = 0; i < session->fallback_count; i++) {
+		struct rp_fallback *fallback = &slot->fallback[i];
+
+		/* Its holder may come back any time, and nobody would wait for it: no ring here. */
+		if (fallback->left == 0 || rp_load_acquire(&fallback->lock) != fallback->left)
+			rp_store_release(&fallback->ring, session->sources[i].ring);
+	}
+	rp_store_release(&slot->rings, session->rings);
+	if (session->flags & RP_SESSION_STACKS)
+		rp_or_seq_cst(&rp_core.stack_slots, bit);
+	if (session->flags & RP_SESSION_CAUSAL)
+		rp_or_seq_cst(&rp_core.causal_slots, bit);
+	rp_or_seq_cst(&rp_core.special_slots, session->flags ? bit : 0);
+	rp_fence_heavy();
+	rp_session_switch(session, true);
+}
+
+void rp_session_take_off(struct rp_session *session)
+{
+	struct rp_slot *slot = &rp_slots[session->slot];
+	uint64_t bit = 1ull << session->slot;
+
+	session->state = RP_SESSION_FINISHING;
+	session->deadline_ns = rp_clock_monotonic_ns() + FINISH_NS;
+	rp_session_switch(session, false);
+	rp_and_seq_cst(&rp_core.stack_slots, ~bit);
+	rp_and_seq_cst(&rp_core.causal_slots, ~bit);
+	rp_and_seq_cst(&rp_core.special_slots, ~bit);
+	rp_store_release(&slot->rings, NULL);
+	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
+		rp_store_release(&slot->fallback[i].ring, NULL);
+	rp_fence_heavy();
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The engine across fork. Before any of this runs in the child, the kernel has wiped the slots and
+ * left out the rings: no event of the child can go to a session of the parent.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "core/core.h"
+
+static void forget_session(struct rp_session *session)
+{
+	/*
+	 * The sink was perhaps in the middle of something: its memory stays, its descriptor goes.
+	 */
+	if (session->sink && session->sink->fd >= 0)
+		close(session->sink->fd);
+	session->sink = NULL;
+	/* Rings are not inherited. */
+	for (uint32_t i = 0; i < session->source_count; i++)
+		session->sources[i].ring = NULL;
+	session->state = RP_SESSION_ENDED;
+	CDS_INIT_LIST_HEAD(&session->node);
+}
+
+void rp_core_fork_prepare(void)
+{
+	pthread_mutex_lock(&rp_core.lock);
+}
+
+void rp_core_fork_parent(void)
+{
+	pthread_mutex_unlock(&rp_core.lock);
+}
+
+void rp_core_fork_child(void)
+{
+	struct rp_session *session, *next;
+	struct rp_provider *provider;
+	struct rp_site *site;
+
+	pthread_mutex_init(&rp_core.lock, NULL);
+	pthread_cond_init(&rp_core.changed, NULL);
+	cds_list_for_each_entry_safe(session, next, &rp_core.sessions, node)
+		forget_session(session);
+	CDS_INIT_LIST_HEAD(&rp_core.sessions);
+	cds_list_for_each_entry(provider, &rp_core.providers, node) {
+		if (!pthread_equal(provider->caller, pthread_self()))
+			provider->in_callback = false;
+		/* Not a store: the kernel's semaphore counts in the top 16 bits. */
+		cds_list_for_each_entry(site, &provider->sites, node)
+			rp_and_seq_cst(&site->event->enable, ~RP_OWN_BITS);
+	}
+	memset(rp_slots, 0, RP_SLOTS * sizeof(*rp_slots));
+	rp_core.session_count = 0;
+	rp_core.slots_used = 0;
+	rp_core.stack_slots = 0;
+	rp_core.causal_slots = 0;
+	rp_core.special_slots = 0;
+	rp_drain_forget();
+	rp_defs_reap(UINT64_MAX);
+}
