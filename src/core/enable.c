@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a session wants, and the bits of enable words that follow from it. All with the lock held, but
- * for the copies of options.
+ * What a session wants, and the bits of enable words that follow from it. All with the lock held,
+ * but for the copies of options.
  */
 #include <errno.h>
 #include <stdlib.h>

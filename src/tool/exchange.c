@@ -134,7 +134,7 @@ static int check_header(struct rp_exchange *exchange)
 		return 0;
 	exchange->payload_bytes = size - RP_WIRE_HEADER_BYTES;
 	exchange->payload = malloc(exchange->payload_bytes + 1);
-	/* The size has 16 bits: a longer reply says the most it can and ends with the connection. */
+	/* The size has 16 bits: a longer reply says the most it can, and ends by closing. */
 	exchange->until_end = size == UINT16_MAX;
 	return exchange->payload ? 0 : -ENOMEM;
 }
