@@ -3,7 +3,6 @@
  * A provider's GUID from its name, as .NET's EventSource makes it: SHA-1 (FIPS 180-4) over a fixed
  * namespace and the upper-case name in UTF-16BE, version 5 marked in the bytes as .NET reads them.
  */
-#include <ctype.h>
 #include <string.h>
 
 #include <ringpipe/provider.h>
@@ -80,6 +79,26 @@ static uint32_t next_point(const char **at)
 	return point;
 }
 
+/* Upper case where names are likely to be: ASCII, Latin-1, Greek and Cyrillic; no locale's. */
+static uint32_t upper(uint32_t point)
+{
+	if ((point >= 'a' && point <= 'z') || (point >= 0xe0 && point <= 0xfe && point != 0xf7) ||
+	    (point >= 0x3b1 && point <= 0x3cb && point != 0x3c2) ||
+	    (point >= 0x430 && point <= 0x44f))
+		return point - 32;
+	if (point >= 0x450 && point <= 0x45f)
+		return point - 80;
+	switch (point) {
+	case 0xff: return 0x178;
+	case 0x3ac: return 0x386;
+	case 0x3ad: case 0x3ae: case 0x3af: return point - 37;
+	case 0x3c2: return 0x3a3;
+	case 0x3cc: return 0x38c;
+	case 0x3cd: case 0x3ce: return point - 63;
+	}
+	return point;
+}
+
 static void sha1_add_unit(struct sha1 *sha, uint32_t unit)
 {
 	sha1_add(sha, (uint8_t)(unit >> 8));
@@ -105,8 +124,7 @@ RP_PUBLIC void rp_guid_from_name(const char *name, struct rp_guid *ret_guid)
 	while (*name) {
 		uint32_t point = next_point(&name);
 
-		if (point < 128)
-			point = (uint32_t)toupper((int)point);
+		point = upper(point);
 		if (point >= 0x10000) {
 			sha1_add_unit(&sha, 0xd800 + ((point - 0x10000) >> 10));
 			point = 0xdc00 + ((point - 0x10000) & 0x3ff);

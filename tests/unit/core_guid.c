@@ -35,6 +35,16 @@ Test(core_guid, case_of_ascii_letters_does_not_matter)
 	expect_guid("universal.SYSTEM", "8c107b6c-79f8-5231-4de6-2a0e20a3f562");
 }
 
+/* As .NET's EventSource says. */
+Test(core_guid, letters_beyond_ascii_are_upper_cased_as_dotnet_does)
+{
+	expect_guid("Z\u00fcrich-Stra\u00dfe", "cafe1a29-346a-5790-bbfd-41f2835bf21e");
+	expect_guid("\u00ff\u00f7x", "6b244be3-2b1a-5a13-ebfb-5c57c715d717");
+	expect_guid("\u03a9mega-\u03ce\u03c2", "c757758e-2be6-5702-6161-502d24d021e1");
+	expect_guid("\u041f\u0440\u0438\u0432\u0435\u0442-\u0451",
+		    "bd0b4a0c-d8d4-5f38-b702-c8e029833be2");
+}
+
 /* Computed apart from this code, with Python's hashlib. */
 Test(core_guid, code_points_above_ffff_are_hashed_as_surrogates)
 {
