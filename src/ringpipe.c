@@ -31,17 +31,33 @@ static const char *setting(const char *name)
 	return value && *value ? value : NULL;
 }
 
-static bool is_off(const char *name)
+/* A setting of the .NET runtime, which takes its old prefix, COMPlus_, as well. */
+static const char *dotnet_setting(const char *name)
 {
 	const char *value = setting(name);
+	char old[64];
 
+	if (value)
+		return value;
+	snprintf(old, sizeof(old), "COMPlus_%s", name + strlen("DOTNET_"));
+	return setting(old);
+}
+
+static bool is_one(const char *value)
+{
+	return value && strcmp(value, "1") == 0;
+}
+
+static bool is_zero(const char *value)
+{
 	return value && strcmp(value, "0") == 0;
 }
 
 static bool wants_server(void)
 {
-	return !is_off("RINGPIPE_DIAGNOSTICS") && !is_off("DOTNET_EnableDiagnostics") &&
-	       !is_off("DOTNET_EnableDiagnostics_IPC");
+	return !is_zero(setting("RINGPIPE_DIAGNOSTICS")) &&
+	       !is_zero(dotnet_setting("DOTNET_EnableDiagnostics")) &&
+	       !is_zero(dotnet_setting("DOTNET_EnableDiagnostics_IPC"));
 }
 
 /* `{pid}` becomes the process id. One allocation. */
@@ -63,24 +79,29 @@ struct environment {
 	const char *megabytes;		/* or NULL */
 	int base;			/* that they are written in */
 	bool is_ours;			/* by RINGPIPE_CONFIG */
+	bool stacks;
 };
 
-/* Ours first; else the names the .NET runtime honours, with its defaults. */
+/*
+ * Ours first; else the names the .NET runtime honours, with its defaults. But for stacks, which it
+ * takes unless told not to: in native code they cost more than the event, so they have to be asked
+ * for.
+ */
 static bool read_environment(struct environment *ret_environment)
 {
-	const char *enable = setting("DOTNET_EnableEventPipe");
-
 	ret_environment->megabytes = setting("RINGPIPE_BUFFER_MB");
 	ret_environment->base = 10;
 	ret_environment->config = setting("RINGPIPE_CONFIG");
 	ret_environment->output = setting("RINGPIPE_OUTPUT");
+	ret_environment->stacks = is_one(setting("RINGPIPE_STACKS"));
 	ret_environment->is_ours = ret_environment->config != NULL;
 	if (!ret_environment->is_ours) {
-		if (!enable || strcmp(enable, "1") != 0)
+		if (!is_one(dotnet_setting("DOTNET_EnableEventPipe")))
 			return false;
-		ret_environment->config = setting("DOTNET_EventPipeConfig");
-		ret_environment->output = setting("DOTNET_EventPipeOutputPath");
-		ret_environment->megabytes = setting("DOTNET_EventPipeCircularMB");
+		ret_environment->config = dotnet_setting("DOTNET_EventPipeConfig");
+		ret_environment->output = dotnet_setting("DOTNET_EventPipeOutputPath");
+		ret_environment->megabytes = dotnet_setting("DOTNET_EventPipeCircularMB");
+		ret_environment->stacks = is_one(dotnet_setting("DOTNET_EventPipeEnableStackwalk"));
 		ret_environment->base = 16;	/* CoreCLR reads its numbers in hex */
 	}
 	if (!ret_environment->config)
@@ -123,6 +144,7 @@ static int start_from(const struct environment *environment, const char *path)
 	struct rp_session_options options = {
 		.size = sizeof(options),
 		.name = "environment",
+		.flags = environment->stacks ? RP_SESSION_STACKS : 0,
 		.output_path = path,
 	};
 	struct rp_session_provider *providers;

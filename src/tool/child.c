@@ -72,7 +72,8 @@ int rp_child_run(const struct rp_child_plan *plan, pid_t *ret_pid, int *ret_stat
 	snprintf(megabytes, sizeof(megabytes), "%" PRIu32, plan->buffer_mb);
 	if (setenv("RINGPIPE_CONFIG", plan->config, 1) ||
 	    setenv("RINGPIPE_OUTPUT", plan->output, 1) ||
-	    setenv("RINGPIPE_BUFFER_MB", megabytes, 1)) {
+	    setenv("RINGPIPE_BUFFER_MB", megabytes, 1) ||
+	    setenv("RINGPIPE_STACKS", plan->stacks ? "1" : "0", 1)) {
 		rp_tool_error("out of memory");
 		return -ENOMEM;
 	}

@@ -3,6 +3,7 @@
 #ifndef RP_TOOL_CHILD_H
 #define RP_TOOL_CHILD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -11,6 +12,7 @@ struct rp_child_plan {
 	const char *config;		/* RINGPIPE_CONFIG */
 	const char *output;		/* RINGPIPE_OUTPUT, absolute; the library replaces {pid} */
 	uint32_t buffer_mb;		/* RINGPIPE_BUFFER_MB */
+	bool stacks;			/* RINGPIPE_STACKS */
 };
 
 /*

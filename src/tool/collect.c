@@ -233,15 +233,16 @@ static int collect_child(const struct rp_tool_options *options)
 		.arguments = options->operands,
 		.config = config,
 		.buffer_mb = options->buffer_mb,
+		.stacks = options->given & RP_OPTION_STACKS,
 	};
 	int child_status, status = RP_EXIT_FAILURE;
 	size_t count;
 	char *pattern;
 	pid_t pid;
 
-	if (options->given & (RP_OPTION_DURATION | RP_OPTION_STACKS)) {
-		rp_tool_error("collect: --duration and --stacks go with -p and -n only; a command "
-			      "after -- is traced as its environment says, to its end");
+	if (options->given & RP_OPTION_DURATION) {
+		rp_tool_error("collect: --duration goes with -p and -n only; a command after -- is "
+			      "traced to its end");
 		return RP_EXIT_USAGE;
 	}
 	if (parse_providers(config, &providers, &count))

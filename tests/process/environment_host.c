@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A host that knows nothing of sessions: it writes 100 events and says how it was loaded; told
- * `socket`, once the diagnostics socket is there. Or, told `count FILE`, it counts what such a host
- * wrote.
+ * `socket`, once the diagnostics socket is there. Or, told `count FILE` or `stacks FILE`, it counts
+ * what such a host wrote.
  */
 #include "check.h"
 
@@ -23,6 +23,20 @@ static unsigned int count_entries(const char *path)
 	while ((entry = readdir(directory)))
 		count += entry->d_name[0] != '.';
 	closedir(directory);
+	return count;
+}
+
+/* Events of the host that carry a stack. */
+static unsigned int count_stacks(const char *path)
+{
+	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader *reader;
+	unsigned int count = 0;
+
+	check(rp_reader_open(path, &reader) == 0);
+	while (rp_reader_next(reader, &event) == 1)
+		count += event.frame_count > 0 && strcmp(event.type->provider, "Test-Host") == 0;
+	rp_reader_close(reader);
 	return count;
 }
 
@@ -67,6 +81,10 @@ int main(int argc, char **argv)
 	if (argc == 3 && strcmp(argv[1], "count") == 0) {
 		count_trace(argv[2], "Test-Host", &events, &lost);
 		printf("%" PRIu64 " %" PRIu64 "\n", events, lost);
+		return 0;
+	}
+	if (argc == 3 && strcmp(argv[1], "stacks") == 0) {
+		printf("%u\n", count_stacks(argv[2]));
 		return 0;
 	}
 	if (argc == 2 && strcmp(argv[1], "socket") == 0)

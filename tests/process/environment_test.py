@@ -21,7 +21,7 @@ class Environment(unittest.TestCase):
     def run_host(self, *arguments, **settings):
         """The host's standard output as a dictionary, and its standard error."""
         environment = {name: value for name, value in os.environ.items()
-                       if not name.startswith(('RINGPIPE_', 'DOTNET_'))}
+                       if not name.startswith(('RINGPIPE_', 'DOTNET_', 'COMPlus_'))}
         environment.update(settings, TMPDIR=self.sockets)
         result = subprocess.run([HOST, *arguments], cwd=self.directory, env=environment, text=True,
                                 capture_output=True, timeout=120, check=False)
@@ -35,6 +35,10 @@ class Environment(unittest.TestCase):
                                 capture_output=True, timeout=120, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
         return tuple(map(int, result.stdout.split()))
+
+    def count_stacks(self, name):
+        return int(subprocess.run([HOST, 'stacks', os.path.join(self.directory, name)],
+                                  capture_output=True, timeout=120, check=True).stdout)
 
     def files(self):
         return sorted(set(os.listdir(self.directory)) - {'sockets'})
@@ -88,6 +92,19 @@ class Environment(unittest.TestCase):
         self.assertEqual(errors, '')
         self.assertEqual(said['row'], 'environment 2 5 -')
         self.assertEqual(self.count(f'dotnet-{said["pid"]}'), (50, 0))
+
+    def test_the_runtimes_old_prefix_is_honoured(self):
+        self.run_host(COMPlus_EnableEventPipe='1', COMPlus_EventPipeOutputPath='old',
+                      DOTNET_EventPipeConfig='Test-Host')
+        self.assertEqual(self.count('old'), (100, 0))
+
+    def test_stacks_are_captured_when_asked_for(self):
+        for settings, stacks in (({}, 0), ({'RINGPIPE_STACKS': '1'}, 100)):
+            self.run_host(RINGPIPE_CONFIG='Test-Host', RINGPIPE_OUTPUT='ours', **settings)
+            self.assertEqual(self.count_stacks('ours'), stacks)
+        self.run_host(DOTNET_EnableEventPipe='1', DOTNET_EventPipeConfig='Test-Host',
+                      DOTNET_EventPipeEnableStackwalk='1')
+        self.assertEqual(self.count_stacks('trace.nettrace'), 100)
 
     def test_dotnet_names_have_dotnets_default_output(self):
         self.run_host(DOTNET_EnableEventPipe='1', DOTNET_EventPipeConfig='Test-Host')
