@@ -83,7 +83,7 @@ static void write_arrays(void)
 	static const uint32_t numbers[] = { 0, 1, UINT32_MAX };
 	static const double reals[] = { 0.5, -1e300 };
 	static const struct point points[] = { { 1, -1 }, { INT32_MAX, INT32_MIN } };
-	static const struct box box = { { -5, 6 }, 65535, true, guid };
+	const struct box box = { { -5, 6 }, 65535, true, guid };
 
 	types_arrays(blob, sizeof(blob), numbers, 3, reals, 2, 200);
 	types_arrays(NULL, 0, NULL, 0, NULL, 0, 201);
