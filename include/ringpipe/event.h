@@ -24,7 +24,7 @@
  * Declares an event and its functions, in a file or in a header:
  *	int <provider>_<event>(fields…)		writes it; returns as rp_event_write()
  *	int <provider>_<event>_enabled(void)	whether it is worth preparing costly arguments
- * `id` is unique in the provider, up to 65,535. Up to 31 fields, of the kinds in the table; without
+ * `id` is unique in the provider, up to 65,535. Up to 32 fields, of the kinds in the table; without
  * a field, end after the keywords. Keywords 0: in every session of the provider.
  *
  *	RP_BOOL RP_CHAR RP_I8 RP_U8 … RP_I64 RP_U64 RP_F32 RP_F64 RP_POINTER

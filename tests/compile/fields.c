@@ -24,7 +24,8 @@ RP_EVENT(sample, widest, 8, RP_LEVEL_INFORMATIONAL, 0x1, RP_U8(a01), RP_U8(a02),
 	 RP_U8(a04), RP_U8(a05), RP_U8(a06), RP_U8(a07), RP_U8(a08), RP_U8(a09), RP_U8(a10),
 	 RP_U8(a11), RP_U8(a12), RP_U8(a13), RP_U8(a14), RP_U8(a15), RP_U8(a16), RP_U8(a17),
 	 RP_U8(a18), RP_U8(a19), RP_U8(a20), RP_U8(a21), RP_U8(a22), RP_U8(a23), RP_U8(a24),
-	 RP_U8(a25), RP_U8(a26), RP_U8(a27), RP_U8(a28), RP_U8(a29), RP_U8(a30), RP_U8(a31));
+	 RP_U8(a25), RP_U8(a26), RP_U8(a27), RP_U8(a28), RP_U8(a29), RP_U8(a30), RP_U8(a31),
+	 RP_U8(a32));
 
 int fire_everything(void);
 
@@ -49,6 +50,6 @@ int fire_everything(void)
 	ret |= sample_structs(&edge, corners, 2);
 	ret |= sample_paid("someone", 9.5);
 	ret |= sample_widest(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
-			     21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
+			     21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32);
 	return ret | (sample_provider() == NULL);
 }

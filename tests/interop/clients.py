@@ -46,6 +46,14 @@ def dotnet_trace_command():
     return _made_by("scripts/setup-dotnet")
 
 
+def main(*makers):
+    """Runs the tests once everything they need is made, or ends with the reason to skip them."""
+    need("dotnet", "the .NET SDK is not installed")
+    for maker in makers:
+        maker()
+    unittest.main()
+
+
 class Refused(Exception):
     """TraceEvent's reason not to read a file."""
 

@@ -60,6 +60,9 @@ class Losses(clients.Scratch):
                                         "--buffersize", "1") as collection:
                     books = json.loads(host.stdout.readline())
                     collection.stop()
+            except BaseException:
+                host.kill()
+                raise
             finally:
                 host.stdin.close()
         self.assertEqual(host.returncode, 0)
@@ -67,4 +70,4 @@ class Losses(clients.Scratch):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    clients.main(clients.trace_read_command, clients.dotnet_trace_command)

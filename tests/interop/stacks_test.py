@@ -38,4 +38,4 @@ def function_at(address, functions):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    clients.main(clients.trace_read_command)

@@ -214,4 +214,4 @@ def eventsource_guid(name):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    clients.main(clients.trace_read_command)

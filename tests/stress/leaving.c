@@ -4,7 +4,8 @@
  * with the lock of a fallback ring held. That ring is out of use from then on, and its memory
  * stays, since nobody knows that the thread will not come back. The account: a call that never
  * returned may be in the recording or not, and is told as lost once at most, as "damaged" or for
- * the reason it had found before it was left; all other calls are exact. Sessions after that have nothing to do with it.
+ * the reason it had found before it was left; all other calls are exact. Sessions after that have
+ * nothing to do with it.
  */
 #include <inttypes.h>
 #include <sched.h>

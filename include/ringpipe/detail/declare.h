@@ -21,7 +21,7 @@ typedef uint_least16_t rp_char16;
 _Static_assert(sizeof(void *) == 8, "ringpipe knows 64-bit machines only");
 #endif
 
-#define RP_FIELDS_MAX 128u	/* of an event made at run time; a declared one has up to 31 */
+#define RP_FIELDS_MAX 128u	/* of an event made at run time; a declared one has up to 32 */
 
 struct rp_provider;
 
