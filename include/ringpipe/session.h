@@ -102,8 +102,9 @@ RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
  * Context: any thread, not a signal handler, not a listener's or provider's callback on the drain
  * thread (-EDEADLK, session unchanged). Waits for the drain thread; a peer that does not read is
  * given up after two seconds.
- * Return: 0, also for NULL; or -errno of what ended the session early (-ENOSPC: disk full, -EPIPE:
- * peer gone, -ETIMEDOUT: peer does not read). `ret_stats` may be NULL; set its size first.
+ * Return: 0, also for NULL; or -errno of what ended the session early (-ENOSPC: disk full, -ENOENT:
+ * file deleted, -EPIPE: peer gone, -ETIMEDOUT: peer does not read). `ret_stats` may be NULL; set its
+ * size first.
  */
 RP_PUBLIC int rp_session_stop(struct rp_session *session, struct rp_session_stats *ret_stats);
 

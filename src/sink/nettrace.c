@@ -41,6 +41,7 @@ struct nettrace_sink {
 	bool is_stream;
 	bool is_socket;
 	bool replaces;		/* what the file held goes with the first byte written */
+	bool has_name;		/* a regular file that had one when the session began */
 	bool ended;
 };
 
@@ -101,10 +102,18 @@ static int put_blocks(struct nettrace_sink *sink)
 	return ret;
 }
 
+/* A file that somebody deleted would take the disk's space, and nobody could ever read it. */
+static bool is_deleted(const struct nettrace_sink *sink)
+{
+	struct stat stat;
+
+	return sink->has_name && fstat(sink->base.fd, &stat) == 0 && stat.st_nlink == 0;
+}
+
 static int nettrace_flush(struct rp_sink *base)
 {
 	struct nettrace_sink *sink = of(base);
-	int ret = put_blocks(sink);
+	int ret = is_deleted(sink) ? -ENOENT : put_blocks(sink);
 
 	/*
 	 * Open blocks are closed only when nothing waits, or a slow peer would get many tiny ones.
@@ -318,11 +327,13 @@ static int make_sink(int fd, struct nettrace_sink **ret_sink)
 int rp_sink_file_create(int fd, bool replace, struct rp_sink **ret_sink)
 {
 	struct nettrace_sink *sink;
+	struct stat stat;
 	int ret = make_sink(fd, &sink);
 
 	if (ret != 0)
 		return ret;
 	sink->replaces = replace;
+	sink->has_name = fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_nlink > 0;
 	*ret_sink = &sink->base;
 	return 0;
 }

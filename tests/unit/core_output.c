@@ -194,6 +194,39 @@ Test(core_output, full_device_ends_the_session_with_enospc)
 	}
 }
 
+Test(core_output, deleted_file_ends_the_session_with_enoent)
+{
+	struct rp_session *session = to_path(path, RP_SESSION_BUFFER_MIN);
+	struct rp_session_stats stats = empty_stats();
+	uint64_t offered;
+	bool unsure;
+
+	cr_assert_eq(unlink(path), 0);
+	/* Ends because the event goes off. */
+	offered = write_until_gone(UINT32_MAX, 100, &unsure);
+	cr_assert_lt(offered, (uint64_t)UINT32_MAX);
+	cr_assert_eq(rp_session_stop(session, &stats), -ENOENT);
+	expect_sum(stats.delivered + stats.lost, offered, unsure);
+	cr_assert_not(output_mark_enabled());
+}
+
+Test(core_output, file_that_was_renamed_goes_on)
+{
+	struct rp_session *session = to_path(path, RP_SESSION_BUFFER_MIN);
+	struct rp_session_stats stats = empty_stats();
+	uint64_t events, lost;
+	char other[sizeof(path) + 8];
+	bool unsure;
+
+	snprintf(other, sizeof(other), "%s.1", path);
+	cr_assert_eq(rename(path, other), 0);
+	cr_assert_eq(write_until_gone(100, 100, &unsure), 100u);
+	cr_assert_eq(rp_session_stop(session, &stats), 0);
+	count_file(other, &events, &lost);
+	cr_assert_eq(events + lost, 100u);
+	cr_assert_eq(unlink(other), 0);
+}
+
 Test(core_output, file_size_limit_does_not_kill_the_host)
 {
 	struct rlimit before, limit;
