@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Start and stop of a session with 10,000 events registered, and the memory of threads: 10,000 that
- * each wrote once, beside 10,000 that did nothing.
+ * Start and stop of a session with 10,000 events registered, the memory of a session, and that of
+ * threads: 10,000 that each wrote once, beside 10,000 that did nothing.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -95,6 +95,15 @@ static double run_threads(void)
 	return resident_kb() - before;
 }
 
+static void idle_session(void)
+{
+	double before = resident_kb();
+	struct rp_session *session = bench_start("Bench-Threads", "/dev/null", 64u << 20, 0);
+
+	figure("a session with 64 MB of rings nobody wrote to", resident_kb() - before, "kB");
+	rp_session_stop(session, NULL);
+}
+
 static void threads(void)
 {
 	struct rp_session_stats stats = { .size = sizeof(stats) };
@@ -120,6 +129,7 @@ int main(void)
 	make_events();
 	figure("an event made at run time", (resident_kb() - before) * 1024 / EVENTS, "B");
 	start_and_stop();
+	idle_session();
 	threads();
 	return 0;
 }
