@@ -80,6 +80,7 @@ struct rp_session_stats {
 	uint64_t clamped;		/* events whose time was moved to keep the order */
 	uint32_t rings;
 	uint32_t reserved;
+	uint64_t shortened;		/* delivered, the payload cut to what a file holds */
 };
 
 /*

@@ -135,3 +135,13 @@ size_t rp_utf8_from_utf16(const uint8_t *in, size_t units, char *out)
 	}
 	return bytes;
 }
+
+size_t rp_utf16_count(const uint8_t *in, size_t in_bytes)
+{
+	const uint8_t *end = in + in_bytes;
+	size_t units = 0;
+
+	while (in < end)
+		units += (*in < 0x80 ? *in++ : decode(&in, end)) >= 0x10000 ? 2 : 1;
+	return units;
+}

@@ -12,6 +12,9 @@
  */
 size_t rp_utf16_from_utf8(const uint8_t *in, size_t in_bytes, uint8_t *out, size_t max_units);
 
+/* How many units the text would take. */
+size_t rp_utf16_count(const uint8_t *in, size_t in_bytes);
+
 /* `out` holds 3 bytes per unit. Returns the bytes written, no NUL. */
 size_t rp_utf8_from_utf16(const uint8_t *in, size_t units, char *out);
 

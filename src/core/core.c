@@ -13,7 +13,7 @@ struct rp_core rp_core = {
 	.providers = CDS_LIST_HEAD_INIT(rp_core.providers),
 	.sessions = CDS_LIST_HEAD_INIT(rp_core.sessions),
 	.retired = CDS_LIST_HEAD_INIT(rp_core.retired),
-	.next_index = RP_DEF_OWN_INDEX + 1,
+	.next_index = RP_DEF_OWN_COUNT,
 	.next_serial = 1,
 };
 

@@ -131,6 +131,7 @@ struct rp_session {
 	uint64_t account_busy, account_too_big;	/* taken over at the end */
 	uint64_t lost_sink, lost_damaged;
 	uint64_t told[RP_LOSS_REASON_COUNT];	/* by EventsLost, FULL excepted */
+	uint64_t cuts_told;
 	uint64_t lost_in_stream;	/* at the last sequence point of the stream */
 	uint64_t last_point_ns;
 };
@@ -218,6 +219,12 @@ void rp_drain_wake_if_asleep(void);	/* the writers' cheaper form */
 
 /* session.c */
 void rp_session_free(struct rp_session *session);
+
+/* losses.c, on the drain thread */
+uint64_t rp_session_lost_by(const struct rp_session *session, enum rp_loss_reason reason);
+uint64_t rp_session_lost(const struct rp_session *session);
+int rp_session_tell_losses(struct rp_session *session);		/* what is new; as a sink's event */
+uint64_t rp_session_told(const struct rp_session *session);
 
 /* merge.c, on the drain thread */
 enum rp_pass {

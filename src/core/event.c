@@ -300,7 +300,7 @@ void rp_defs_reap(uint64_t passed)
 
 static void change_pins(const struct rp_event_def *public, uint32_t by)
 {
-	if (public->index == RP_DEF_OWN_INDEX)
+	if (public->index < RP_DEF_OWN_COUNT)
 		return;
 	pthread_mutex_lock(&rp_core.lock);
 	((struct rp_def *)(uintptr_t)public)->pins += by;

@@ -21,7 +21,6 @@
 #define FALLBACK_MIN (128u << 10)
 #define RINGS_AT_START 8u
 #define FALLBACK_IDS (1u << 16)		/* ids of fallback rings begin here */
-#define NO_RING_ID UINT32_MAX		/* of losses that no ring counted */
 #define PUBLISH_BYTES (64u << 10)
 #define HOLDER_NS 10000000u		/* a running session waits this long for a lock's holder */
 #define LEAVER_NS 1000000000u		/* a finishing one this long, before it gives the ring up */
@@ -182,121 +181,6 @@ static void close_accounts(struct rp_session *session)
 	session->handshaken = true;
 }
 
-static uint64_t lost_by(const struct rp_session *session, enum rp_loss_reason reason)
-{
-	const struct rp_slot *slot = &rp_slots[session->slot];
-	uint64_t sum = 0;
-
-	switch (reason) {
-	case RP_LOSS_FULL:
-		for (uint32_t i = 0; i < session->source_count; i++)
-			sum += rp_load_relaxed(&session->sources[i].ring->lost_full);
-		return sum;
-	case RP_LOSS_BUSY:
-		return session->handshaken ? session->account_busy :
-		       rp_load_relaxed(&slot->busy) & RP_ACCOUNT_COUNT;
-	case RP_LOSS_TOO_BIG:
-		return session->handshaken ? session->account_too_big :
-		       rp_load_relaxed(&slot->too_big) & RP_ACCOUNT_COUNT;
-	case RP_LOSS_SINK:
-		return session->lost_sink;
-	case RP_LOSS_DAMAGED:
-		return session->lost_damaged;
-	case RP_LOSS_REASON_COUNT:
-		break;
-	}
-	return 0;
-}
-
-static uint64_t lost(const struct rp_session *session)
-{
-	uint64_t sum = 0;
-
-	for (int reason = 0; reason < RP_LOSS_REASON_COUNT; reason++)
-		sum += lost_by(session, (enum rp_loss_reason)reason);
-	return sum;
-}
-
-static const struct rp_field lost_fields[] = {
-	{ "ring", NULL, 0, RP_TYPE_U32, 0, 0 },
-	{ "reason", NULL, 0, RP_TYPE_STRING, 0, 0 },
-	{ "count", NULL, 0, RP_TYPE_U64, 0, 0 },
-};
-
-static const struct rp_event_def lost_def = {
-	.index = RP_DEF_OWN_INDEX,
-	.id = 1,
-	.serial = 1,
-	.provider = "ringpipe",
-	.name = "EventsLost",
-	.message = "{2} events lost in ring {0}: {1}",
-	.fields = lost_fields,
-	.field_count = 3,
-	.level = RP_LEVEL_WARNING,
-};
-
-/* One EventsLost event: `count` more than were told before. */
-static int tell_loss(struct rp_session *session, uint32_t ring, enum rp_loss_reason reason,
-		     uint64_t count)
-{
-	const char *name = rp_loss_reason_name(reason);
-	size_t name_bytes = strlen(name) + 1;
-	uint8_t payload[64];
-	struct rp_record_view view = {
-		.def = &lost_def,
-		.time_ns = session->last_ns,
-		.thread = (uint32_t)rp_thread_id(),
-		.payload = payload,
-		.payload_bytes = (uint32_t)(4 + name_bytes + 8),
-	};
-
-	memcpy(payload, &ring, 4);
-	memcpy(payload + 4, name, name_bytes);
-	memcpy(payload + 4 + name_bytes, &count, 8);
-	return session->sink->ops->event(session->sink, &view);
-}
-
-/* Tells what was lost since the last time, by ring and reason. */
-static int tell_losses(struct rp_session *session)
-{
-	for (uint32_t i = 0; i < session->source_count; i++) {
-		struct rp_source *source = &session->sources[i];
-		uint64_t now = rp_load_relaxed(&source->ring->lost_full);
-		int ret;
-
-		if (now == source->lost_told)
-			continue;
-		ret = tell_loss(session, source->ring->id, RP_LOSS_FULL, now - source->lost_told);
-		if (ret != 0)
-			return ret;
-		source->lost_told = now;
-	}
-	for (int reason = RP_LOSS_FULL + 1; reason < RP_LOSS_REASON_COUNT; reason++) {
-		uint64_t now = lost_by(session, (enum rp_loss_reason)reason);
-		int ret;
-
-		if (now == session->told[reason])
-			continue;
-		ret = tell_loss(session, NO_RING_ID, (enum rp_loss_reason)reason,
-				now - session->told[reason]);
-		if (ret != 0)
-			return ret;
-		session->told[reason] = now;
-	}
-	return 0;
-}
-
-static uint64_t told_sum(const struct rp_session *session)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < session->source_count; i++)
-		sum += session->sources[i].lost_told;
-	for (int reason = RP_LOSS_FULL + 1; reason < RP_LOSS_REASON_COUNT; reason++)
-		sum += session->told[reason];
-	return sum;
-}
-
 /*
  * The record at the source's position, its length checked; a damaged ring is skipped to its head.
  */
@@ -451,11 +335,11 @@ static int merge(struct rp_session *session, uint64_t bound, struct rp_clock_map
 static int mark_point(struct rp_session *session, uint64_t now_ns)
 {
 	uint64_t total;
-	int ret = tell_losses(session);
+	int ret = rp_session_tell_losses(session);
 
 	if (ret != 0)
 		return ret;
-	total = told_sum(session);
+	total = rp_session_told(session);
 	if (total == session->lost_in_stream && now_ns < session->last_point_ns + POINT_NS)
 		return 0;
 	ret = session->sink->ops->sequence_point(session->sink, session->last_ns, total);
@@ -501,7 +385,7 @@ static void end_rings(struct rp_session *session)
 static enum rp_pass end_failed(struct rp_session *session)
 {
 	session->lost_sink += records_left(session);
-	session->sink->ops->abandon(session->sink, session->last_ns, lost(session));
+	session->sink->ops->abandon(session->sink, session->last_ns, rp_session_lost(session));
 	session->lost_sink += session->sink->pending;
 	end_rings(session);
 	return RP_PASS_DONE;
@@ -525,10 +409,10 @@ static enum rp_pass finish_pass(struct rp_session *session, struct rp_clock_map 
 		return end_failed(session);
 	ret = merge(session, UINT64_MAX, map);
 	if (ret == 0)
-		ret = tell_losses(session);
+		ret = rp_session_tell_losses(session);
 	if (ret == 0)
 		ret = session->sink->ops->finish(session->sink, session->last_ns,
-						 told_sum(session));
+						 rp_session_told(session));
 	if (ret == 0) {
 		end_rings(session);
 		return RP_PASS_DONE;
@@ -583,12 +467,13 @@ void rp_session_fill_stats(struct rp_session *session)
 	stats->error = session->error;
 	stats->lost = 0;
 	for (int reason = 0; reason < RP_LOSS_REASON_COUNT; reason++) {
-		stats->lost_by[reason] = lost_by(session, (enum rp_loss_reason)reason);
+		stats->lost_by[reason] = rp_session_lost_by(session, (enum rp_loss_reason)reason);
 		stats->lost += stats->lost_by[reason];
 	}
 	stats->delivered = session->sink->delivered;
 	stats->bytes = session->sink->bytes;
 	stats->memory_bytes = session->used_bytes + session->sink->memory_bytes;
 	stats->clamped = session->clamped;
+	stats->shortened = session->sink->shortened;
 	stats->rings = session->source_count;
 }

@@ -72,6 +72,7 @@ struct rp_sink {
 	const struct rp_sink_ops *ops;
 	uint64_t delivered;		/* events written, or taken by a reader */
 	uint64_t pending;		/* taken, not delivered: lost if the sink fails */
+	uint64_t shortened;		/* events whose payload the format made shorter */
 	uint64_t bytes;			/* written */
 	uint64_t memory_bytes;
 	int fd;				/* closed in a forked child; -1: none */
@@ -86,7 +87,9 @@ struct rp_sink {
 void rp_def_pin(const struct rp_event_def *def);
 void rp_def_unpin(const struct rp_event_def *def);
 
-/* The definition of ringpipe's own EventsLost event. Sinks pass it on without counting it. */
-#define RP_DEF_OWN_INDEX 0u
+/* ringpipe's own definitions, of EventsLost and PayloadsCut. Sinks pass them on, not counted. */
+#define RP_DEF_LOST_INDEX 0u
+#define RP_DEF_CUT_INDEX 1u
+#define RP_DEF_OWN_COUNT 2u
 
 #endif

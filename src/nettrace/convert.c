@@ -29,6 +29,7 @@ struct rp_plan_op {
 
 struct input {
 	const uint8_t *at, *end;
+	bool cut;		/* something was left out for want of room */
 };
 
 static const struct {
@@ -270,8 +271,13 @@ static uint8_t *run_string(struct input *in, uint8_t *out, size_t room)
 	size_t left = in->end - in->at;
 	const uint8_t *nul = left ? memchr(in->at, 0, left) : NULL;
 	size_t bytes = nul ? (size_t)(nul - in->at) : left;
+	size_t units;
 
-	out += 2 * rp_utf16_from_utf8(in->at, bytes, out, room / 2 - 1);
+	units = rp_utf16_from_utf8(in->at, bytes, out, room / 2 - 1);
+	/* A character of two units may leave one unit unused. */
+	if (units + 2 >= room / 2)
+		in->cut |= rp_utf16_count(in->at, bytes) > units;
+	out += 2 * units;
 	in->at += nul ? bytes + 1 : bytes;
 	out[0] = out[1] = 0;
 	return out + 2;
@@ -289,6 +295,7 @@ static uint8_t *run_string16(struct input *in, uint8_t *out, size_t room)
 		/* Not half a surrogate pair. */
 		if (taken && (in->at[2 * taken - 1] & 0xfc) == 0xd8)
 			taken--;
+		in->cut = true;
 	}
 	memcpy(out, in->at, 2 * taken);
 	out += 2 * taken;
@@ -311,8 +318,10 @@ static uint8_t *run_array(const struct rp_plan_op *op, struct input *in, uint8_t
 	fit = (room - 2) / op->out_bytes;
 	if (count > there)
 		count = there;
-	if (count > fit)
+	if (count > fit) {
 		count = fit;
+		in->cut = true;
+	}
 	memcpy(out, &count, 2);
 	out += 2;
 	start = in->at;
@@ -351,21 +360,26 @@ static size_t convert(const struct rp_plan *plan, struct input *in, uint8_t *out
 }
 
 size_t rp_plan_run(const struct rp_plan *plan, const void *payload, size_t payload_bytes,
-		   uint8_t *out)
+		   uint8_t *out, bool *ret_cut)
 {
 	static const uint8_t nothing[1];
 	struct input in = { .at = payload ? payload : nothing };
 
+	*ret_cut = false;
 	if (!payload)
 		payload_bytes = 0;
 	in.end = in.at + payload_bytes;
-	if (plan->kind == RP_PLAN_CONVERT)
-		return convert(plan, &in, out);
+	if (plan->kind == RP_PLAN_CONVERT) {
+		payload_bytes = convert(plan, &in, out);
+		*ret_cut = in.cut;
+		return payload_bytes;
+	}
 	if (plan->kind == RP_PLAN_COPY && payload_bytes < plan->min_bytes) {
 		copy_or_zero(&in, plan->min_bytes, out);
 		return plan->min_bytes;
 	}
 	payload_bytes = rp_plan_bound(plan, in.end - in.at);
+	*ret_cut = plan->kind == RP_PLAN_VERBATIM && (size_t)(in.end - in.at) > payload_bytes;
 	memcpy(out, in.at, payload_bytes);
 	return payload_bytes;
 }

@@ -6,6 +6,8 @@
 #ifndef RP_NETTRACE_CONVERT_H
 #define RP_NETTRACE_CONVERT_H
 
+#include <stdbool.h>
+
 #include <ringpipe/types.h>
 
 struct rp_plan_op;
@@ -39,10 +41,11 @@ size_t rp_plan_bound(const struct rp_plan *plan, size_t payload_bytes);
 
 /*
  * Writes the wire's payload to `out` (which holds rp_plan_bound() bytes) and returns its size. What
- * is missing reads as zeros, what is too long is cut at the end of a character or element.
+ * is missing reads as zeros; what is too long is cut at the end of a character or element, and told
+ * in `ret_cut`.
  */
 size_t rp_plan_run(const struct rp_plan *plan, const void *payload, size_t payload_bytes,
-		   uint8_t *out);
+		   uint8_t *out, bool *ret_cut);
 
 /* A GUID in the wire's byte order; its own inverse. */
 void rp_guid_swap(const uint8_t *in, uint8_t *out);

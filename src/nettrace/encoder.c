@@ -58,6 +58,7 @@ struct rp_encoder {
 	struct rp_outbuf metadata;	/* content of the MetadataBlock, or empty */
 	struct rp_object_stream stream;
 	uint64_t finished_events;	/* in the output, not yet told */
+	uint64_t shortened;		/* events whose payload was cut */
 	uint64_t last_ns;
 	uint64_t lost;			/* told */
 	struct rp_encoder_event_type **types;
@@ -315,6 +316,7 @@ int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *
 	size_t bound = rp_plan_bound(plan, event->payload_bytes);
 	struct header_state now;
 	uint8_t *start, *payload, *late;
+	bool cut;
 	int ret;
 
 	ret = prepare(encoder, event, bound, &now.stack);
@@ -329,14 +331,16 @@ int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *
 	if (plan->kind == RP_PLAN_CONVERT) {
 		/* Its size stands before it: converted at a distance, then moved up. */
 		late = start + EVENT_HEADER_MAX;
-		now.payload_bytes = rp_plan_run(plan, event->payload, event->payload_bytes, late);
+		now.payload_bytes = rp_plan_run(plan, event->payload, event->payload_bytes, late,
+						&cut);
 		payload = put_event_header(&encoder->state, event, &now, start);
 		memmove(payload, late, now.payload_bytes);
 	} else {
 		now.payload_bytes = bound;
 		payload = put_event_header(&encoder->state, event, &now, start);
-		rp_plan_run(plan, event->payload, event->payload_bytes, payload);
+		rp_plan_run(plan, event->payload, event->payload_bytes, payload, &cut);
 	}
+	encoder->shortened += cut;
 	encoder->thread->sequence = now.sequence;
 	encoder->threads.marked += !encoder->thread->marked;
 	encoder->thread->marked = 1;
@@ -416,6 +420,11 @@ int rp_encoder_sequence_point(struct rp_encoder *encoder, uint64_t time_ns, uint
 	rp_object_stream_end_block(&encoder->stream);
 	rp_stack_set_next(&encoder->stacks, true);
 	return 0;
+}
+
+uint64_t rp_encoder_shortened(const struct rp_encoder *encoder)
+{
+	return encoder->shortened;
 }
 
 int rp_encoder_flush(struct rp_encoder *encoder)

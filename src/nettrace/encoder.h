@@ -73,6 +73,9 @@ int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *
  */
 int rp_encoder_sequence_point(struct rp_encoder *encoder, uint64_t time_ns, uint64_t lost);
 
+/* How many events got a payload shorter than theirs. */
+uint64_t rp_encoder_shortened(const struct rp_encoder *encoder);
+
 /* Closes open blocks so that all events so far are in the output. */
 int rp_encoder_flush(struct rp_encoder *encoder);
 

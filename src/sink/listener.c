@@ -170,7 +170,7 @@ static int listener_event(struct rp_sink *sink, const struct rp_record_view *vie
 	memcpy((char *)(entry + 1) + frames_bytes, view->payload ? view->payload : "",
 	       view->payload_bytes);
 	listener->filling->used += step;
-	if (def->index != RP_DEF_OWN_INDEX)
+	if (def->index >= RP_DEF_OWN_COUNT)
 		listener->given++;
 	return 0;
 }
@@ -307,7 +307,7 @@ static int take(struct rp_listener *listener, struct rp_listener_event *ret_even
 	chunk = listener->queue[0];
 	entry = (const struct entry *)(chunk->bytes + chunk->read);
 	chunk->read += entry->step;
-	if (entry->def->index != RP_DEF_OWN_INDEX)
+	if (entry->def->index >= RP_DEF_OWN_COUNT)
 		rp_store_release(&listener->consumed, listener->consumed + 1);
 	pthread_mutex_unlock(&listener->lock);
 	fill_event(entry, ret_event);

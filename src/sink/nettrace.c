@@ -211,8 +211,9 @@ static int nettrace_event(struct rp_sink *base, const struct rp_record_view *vie
 	if (!event.type)
 		return -EMSGSIZE;
 	ret = rp_encoder_event(sink->encoder, &event);
-	if (ret == 0 && def->index != RP_DEF_OWN_INDEX)
+	if (ret == 0 && def->index >= RP_DEF_OWN_COUNT)
 		base->pending++;
+	base->shortened = rp_encoder_shortened(sink->encoder);
 	return ret;
 }
 

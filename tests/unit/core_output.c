@@ -194,6 +194,64 @@ Test(core_output, full_device_ends_the_session_with_enospc)
 	}
 }
 
+/* What the events PayloadsCut of a file say, and how many events of the provider it holds. */
+static uint64_t count_cuts(const char *file, const char *provider, uint64_t *ret_events)
+{
+	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader *reader;
+	uint64_t cuts = 0, count;
+
+	*ret_events = 0;
+	cr_assert_eq(rp_reader_open(file, &reader), 0);
+	while (rp_reader_next(reader, &event) == 1) {
+		*ret_events += strcmp(event.type->provider, provider) == 0;
+		if (strcmp(event.type->name, "PayloadsCut") != 0)
+			continue;
+		cr_assert_eq(event.payload_bytes, sizeof(count));
+		memcpy(&count, event.payload, sizeof(count));
+		cuts += count;
+	}
+	rp_reader_close(reader);
+	return cuts;
+}
+
+/* A string takes two bytes a letter there, and the whole payload up to 65,400. */
+Test(core_output, payload_a_file_cannot_hold_is_cut_and_told)
+{
+	static const size_t lengths[] = { 0, 100, 32698, 32699, 32700, 40000, 65535 };
+	static const struct rp_field fields[] = { { "s", NULL, 0, RP_TYPE_STRING, 0, 0 } };
+	static char text[65536];
+	struct rp_session_options options = options_for("Test-Long");
+	struct rp_event_decl decl = {
+		.size = sizeof(decl), .id = 1, .name = "text", .fields = fields, .field_count = 1,
+	};
+	struct rp_session_stats stats = empty_stats();
+	struct rp_provider *provider;
+	struct rp_session *session;
+	struct rp_event *event;
+	uint64_t events;
+
+	memset(text, 'x', sizeof(text) - 1);
+	cr_assert_eq(rp_provider_create("Test-Long", NULL, NULL, &provider), 0);
+	cr_assert_eq(rp_event_create(provider, &decl, &event), 0);
+	options.output_path = path;
+	options.buffer_bytes = 64u << 20;
+	cr_assert_eq(rp_session_start(&options, &session), 0);
+	free_options(&options);
+	for (size_t i = 0; i < 7; i++) {
+		const struct rp_part parts[] = { { text, lengths[i] }, { "", 1 } };
+
+		cr_assert_eq(rp_event_write(event, parts, 2), 0);
+	}
+	cr_assert_eq(rp_session_stop(session, &stats), 0);
+	cr_assert_eq(stats.delivered, 7u);
+	cr_assert_eq(stats.lost, 0u);
+	cr_assert_eq(stats.shortened, 3u, "32,699 letters and their end fit");
+	cr_assert_eq(count_cuts(path, "Test-Long", &events), 3u);
+	cr_assert_eq(events, 7u);
+	cr_assert_eq(rp_provider_destroy(provider), 0);
+}
+
 Test(core_output, deleted_file_ends_the_session_with_enoent)
 {
 	struct rp_session *session = to_path(path, RP_SESSION_BUFFER_MIN);
