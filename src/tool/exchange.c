@@ -139,7 +139,7 @@ static int check_header(struct rp_exchange *exchange)
 	return exchange->payload ? 0 : -ENOMEM;
 }
 
-/* Reads what stands behind the size a reply could tell. */
+/* Reads a reply that is at least as long as its size could tell, to the end of the connection. */
 static int step_overlong(struct rp_exchange *exchange)
 {
 	for (;;) {
@@ -158,7 +158,7 @@ static int step_overlong(struct rp_exchange *exchange)
 			total = RP_WIRE_HEADER_BYTES + exchange->payload_bytes;
 		}
 		ret = step_receive(exchange, exchange->payload, RP_WIRE_HEADER_BYTES, total);
-		if (ret == -ECONNRESET) {
+		if (ret == -ECONNRESET && exchange->received >= UINT16_MAX) {
 			exchange->payload_bytes = exchange->received - RP_WIRE_HEADER_BYTES;
 			exchange->until_end = false;
 			return 0;
@@ -182,10 +182,9 @@ int rp_exchange_step(struct rp_exchange *exchange)
 	if (!ret)
 		ret = check_header(exchange);
 	if (!ret)
-		ret = step_receive(exchange, exchange->payload, RP_WIRE_HEADER_BYTES,
+		ret = exchange->until_end ? step_overlong(exchange) :
+		      step_receive(exchange, exchange->payload, RP_WIRE_HEADER_BYTES,
 				   RP_WIRE_HEADER_BYTES + exchange->payload_bytes);
-	if (!ret && exchange->until_end)
-		ret = step_overlong(exchange);
 	if (ret)
 		return ret;
 	if (exchange->header[17] == 0xff) {

@@ -1,16 +1,29 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """`ringpipe ps` and `list`, against servers that answer well, badly and not at all."""
+import fcntl
 import json
 import os
+import select
 import socket
 import struct
 import subprocess
+import termios
+import time
 import unittest
 
 import server
 from server import Server, UNKNOWN_COMMAND, error, ok, process_info, string
 from tool import PATIENCE, ToolTest
+
+
+def wait_until_read(connection):
+    """Until the other side has taken everything sent so far."""
+    deadline = time.monotonic() + PATIENCE
+    while struct.unpack("i", fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(4)))[0]:
+        if time.monotonic() > deadline:
+            raise TimeoutError("nobody reads")
+        select.select([], [], [], 0.001)
 
 
 class Ps(ToolTest):
@@ -167,8 +180,18 @@ class List(ToolTest):
     def test_an_answer_longer_than_its_size_can_say_is_read_to_its_end(self):
         count = 5000
         rows = b"".join(self.row(f"Provider-{n}", "file", 7, 1, 5, n, "") for n in range(count))
-        self.serve(lambda connection, request: connection.sendall(
-            ok(struct.pack("<I", count) + rows)))
+        answer = ok(struct.pack("<I", count) + rows)
+
+        def in_pieces(connection, request):
+            # The reader has to come back in the middle, before and behind what the size says.
+            for cut in (0, 100, 0xffff, 0x10000, len(answer) - 1):
+                connection.sendall(answer[sent[-1]:cut])
+                sent.append(cut)
+                wait_until_read(connection)
+            connection.sendall(answer[sent[-1]:])
+
+        sent = [0]
+        self.serve(in_pieces)
         listed = json.loads(self.run_tool("list", os.getpid(), "--json")[0])
         self.assertEqual([row["provider"] for row in listed],
                          [f"Provider-{n}" for n in range(count)])
