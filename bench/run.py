@@ -33,7 +33,7 @@ def row(name, value, unit='', target='', ok=None):
 
 
 def callgrind_instructions(program):
-    """Instructions of one disabled event, or None without valgrind."""
+    """Instructions of one disabled event, or None without a valgrind that can read the program."""
     if not shutil.which('valgrind'):
         return None
     totals = {}
@@ -43,8 +43,12 @@ def callgrind_instructions(program):
             result = subprocess.run(
                 ['valgrind', '--tool=callgrind', f'--callgrind-out-file={folder}/out', program,
                  kind, str(count)],
-                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True,
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False,
                 env={**os.environ, 'RINGPIPE_DIAGNOSTICS': '0'})
+        # Valgrind 3.19 gives up on the DWARF 5 that clang 14 writes.
+    XX
+            return None
+        result.check_returncode()
         totals[kind] = int(re.search(r'Collected : (\d+)', result.stderr).group(1))
     # Two runs differ by some instructions at start-up; a call has a whole number.
     return round((totals['with'] - totals['without']) / count, 1)
@@ -81,7 +85,7 @@ def suite_disabled(build):
     program = os.path.join(build, 'bench', 'bench-disabled')
     instructions = callgrind_instructions(program)
     if instructions is None:
-        row('disabled event, by callgrind', 'no valgrind')
+        row('disabled event, by callgrind', 'cannot run')
     else:
         ok &= row('disabled event, by callgrind', instructions, 'instr', '<= 2', instructions <= 2)
     for compiler, language in (('gcc', 'c'), ('g++', 'c++'), ('clang', 'c'), ('clang++', 'c++')):
