@@ -78,16 +78,6 @@ static double round_of(unsigned int threads)
 	return ns / EVENTS;
 }
 
-static void settle(struct rp_session *session, uint64_t written)
-{
-	struct rp_session_stats stats = { .size = sizeof(stats) };
-
-	do {
-		usleep(1000);
-		rp_session_stats(session, &stats);
-	} while (stats.delivered + stats.lost < written);
-}
-
 int main(void)
 {
 	struct rp_session *session = bench_start("Bench-Contended", "/dev/null", 256u << 20, 0);
@@ -97,9 +87,9 @@ int main(void)
 
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		one[i] = round_of(1);
-		settle(session, written += EVENTS);
+		bench_settle(session, written += EVENTS);
 		many[i] = round_of(THREADS);
-		settle(session, written += EVENTS);
+		bench_settle(session, written += EVENTS);
 	}
 	rp_session_stop(session, &stats);
 	sort_rounds(one, ROUNDS);

@@ -93,19 +93,6 @@ static const struct row {
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-/*
- * Until everything written is delivered: the next round finds an empty ring and a sleeping drain.
- */
-static void settle(struct rp_session *session, uint64_t written)
-{
-	struct rp_session_stats stats = { .size = sizeof(stats) };
-
-	do {
-		usleep(1000);
-		rp_session_stats(session, &stats);
-	} while (stats.delivered + stats.lost < written);
-}
-
 int main(void)
 {
 	static double ns[ROWS][ROUNDS];
@@ -122,7 +109,7 @@ int main(void)
 			ns[i][round] = (now_ns() - begun) / EVENTS;
 			if (rows[i].writes) {
 				written += EVENTS;
-				settle(session, written);
+				bench_settle(session, written);
 			}
 		}
 	}

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <ringpipe/session.h>
 
@@ -28,6 +29,20 @@ static inline struct rp_session *bench_start(const char *provider_name, const ch
 		exit(1);
 	}
 	return session;
+}
+
+/*
+ * Until everything written is delivered or lost: the next round finds an empty ring and a sleeping
+ * drain thread.
+ */
+static inline void bench_settle(struct rp_session *session, uint64_t written)
+{
+	struct rp_session_stats stats = { .size = sizeof(stats) };
+
+	do {
+		usleep(1000);
+		rp_session_stats(session, &stats);
+	} while (stats.delivered + stats.lost < written);
 }
 
 #endif
