@@ -16,6 +16,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include <ringpipe/provider.h>
 #include <ringpipe/session.h>
 
 #include "base/text.h"
@@ -198,6 +199,54 @@ RP_PUBLIC int rp_providers_parse(const char *text, struct rp_session_provider **
 	}
 	*ret_providers = providers;
 	*ret_count = count;
+	return 0;
+}
+
+/* Whether the text without its quotes is `key`. */
+static bool is_key(const char *text, size_t length, const char *key)
+{
+	for (size_t i = 0; i < length; i++) {
+		if (text[i] != '"' && text[i] != *key++)
+			return false;
+	}
+	return *key == '\0';
+}
+
+static char *copy_unquoted(const char *text, size_t length)
+{
+	char *copy = malloc(length + 1), *to = copy;
+
+	for (size_t i = 0; copy && i < length; i++) {
+		if (text[i] != '"')
+			*to++ = text[i];
+	}
+	if (copy)
+		*to = '\0';
+	return copy;
+}
+
+RP_PUBLIC int rp_filter_data_get(const char *filter_data, const char *key, char **ret_value)
+{
+	const char *at = filter_data ? filter_data : "";
+	const char *value = NULL;
+	size_t length, value_length = 0;
+	char *copy;
+
+	for (; *at; at += length + (at[length] != '\0')) {
+		size_t key_length = run_length(at, "=;");
+
+		length = run_length(at, ";");
+		if (at[key_length] != '=' || !is_key(at, key_length, key))
+			continue;
+		value = at + key_length + 1;
+		value_length = length - key_length - 1;
+	}
+	if (!value)
+		return -ENOENT;
+	copy = copy_unquoted(value, value_length);
+	if (!copy)
+		return -ENOMEM;
+	*ret_value = copy;
 	return 0;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A program to trace: prints its pid, then writes an event every few milliseconds until its
- * standard input ends. `tick` carries a serial number.
+ * standard input ends. `tick` carries a serial number, `told` the arguments that the provider's
+ * callback was given.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -13,6 +14,14 @@
 
 RP_PROVIDER(host, "Ipc-Host");
 RP_EVENT(host, tick, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(serial), RP_STRING(text));
+RP_EVENT(host, told, 2, RP_LEVEL_INFORMATIONAL, 0x2, RP_STRING(arguments));
+
+static void tell(struct rp_provider *provider, const struct rp_provider_state *state, void *data)
+{
+	(void)provider, (void)data;
+	if (state->source_enabled && state->filter_data)
+		host_told(state->filter_data);
+}
 
 int main(void)
 {
@@ -20,6 +29,8 @@ int main(void)
 	uint64_t serial = 0;
 	char bytes[64];
 
+	if (rp_provider_set_callback(host_provider(), tell, NULL) != 0)
+		return 1;
 	printf("%d\n", getpid());
 	fflush(stdout);
 	for (;;) {

@@ -22,6 +22,18 @@ from ipc_host import (BAD_ENCODING, FAIL, Host, INVALID_ARGUMENT, NOT_SUPPORTED,
                       provider, receive, reply_of, start_ticks, stop)
 
 CLIENTS_MAX = 64
+
+# The shapes that the text of .NET's DiagnosticSourceEventSource can have: a line for each event,
+# with activities, renamed and nested properties, and a source without an event.
+SPECS = "\r\n".join([
+    "Microsoft.AspNetCore/Microsoft.AspNetCore.Hosting.HttpRequestIn.Start"
+    "@Activity1Start:-Request.Path;Request.Method;TraceIdentifier=HttpContext.TraceIdentifier",
+    "Microsoft.AspNetCore/Microsoft.AspNetCore.Hosting.HttpRequestIn.Stop@Activity1Stop:-Status="
+    "HttpContext.Response.StatusCode;Tags=*Enumerate",
+    "HttpHandlerDiagnosticListener/System.Net.Http.Request:Request.RequestUri;a=Request.Headers",
+    "[AS]*+Name,Other/Stop-ParentRatioSampler(0.25):-;Kind;Tags.*Enumerate\n",
+    "\"quoted ; , : = \"\"twice\"\"\"\tgr\u00fc\u00df \U0001f600 'single' \\ %s {0}",
+    ""])
 HOST = None
 
 
@@ -112,6 +124,27 @@ class Commands(WithHost):
 
     def test_bytes_behind_a_request_do_not_cost_the_reply(self):
         self.assertEqual(self.host.ask(message(0x04, 0x01) + bytes(3000)), (OK, bytes(4)))
+
+
+class Arguments(WithHost):
+    def assert_told(self, arguments):
+        stream, session = self.host.collect(provider("Ipc-Host", 0x2, 5, arguments))
+        try:
+            self.assertEqual(self.host.sessions()[0]["filter"], arguments)
+            self.assertEqual(self.host.ask(stop(session))[0], OK)
+            told = receive(stream, 1 << 30)
+        finally:
+            stream.close()
+        self.assertIn((arguments + "\0").encode("utf-16-le"), told)
+        self.assertEqual(told.count((arguments + "\0").encode("utf-16-le")), 1)
+
+    def test_arguments_reach_the_callback_unchanged(self):
+        self.assert_told("k=v;k2=\"v;2\"")
+        self.assert_told(SPECS)
+        self.assert_told("FilterAndPayloadSpecs=\"" + SPECS + "\"")
+
+    def test_arguments_as_long_as_a_message_reach_the_callback_unchanged(self):
+        self.assert_told((SPECS * 100)[:32600])
 
 
 class Clients(WithHost):

@@ -15,6 +15,8 @@ def files(root, *folders):
         for here, below, names in os.walk(os.path.join(root, folder)):
             below[:] = sorted(name for name in below if not SKIPPED_FOLDERS.match(name))
             for name in names:
+                if name == '.git':  # a file, in a linked work tree
+                    continue
                 found.append(os.path.relpath(os.path.join(here, name), root))
     return sorted(found)
 

@@ -198,6 +198,49 @@ Test(core_config, random_text_is_answered)
 	}
 }
 
+static void expect_argument(const char *data, const char *key, const char *value)
+{
+	char *got = NULL;
+	int ret = rp_filter_data_get(data, key, &got);
+
+	if (!value) {
+		cr_expect_eq(ret, -ENOENT, "%s of \"%s\"", key, data);
+		cr_expect_null(got);
+		return;
+	}
+	cr_assert_eq(ret, 0, "%s of \"%s\"", key, data);
+	cr_expect_str_eq(got, value, "%s of \"%s\": \"%s\"", key, data, got);
+	free(got);
+}
+
+Test(core_config, arguments_are_found_by_key)
+{
+	static const char metrics[] =
+		"SessionId=a-b;Metrics=\"Shop\\orders,Shop=x\";RefreshInterval=1";
+
+	expect_argument("EventCounterIntervalSec=1", "EventCounterIntervalSec", "1");
+	expect_argument(metrics, "SessionId", "a-b");
+	expect_argument(metrics, "Metrics", "Shop\\orders,Shop=x");
+	expect_argument(metrics, "RefreshInterval", "1");
+	expect_argument("k=v;k2=\"v;2=:,\n\";k3=", "k2", "v;2=:,\n");
+	expect_argument("k=v;k2=\"v;2\";k3=", "k3", "");
+	expect_argument("\"a;b=c\"=d", "a;b=c", "d");
+	expect_argument("a=b=c;", "a", "b=c");
+	expect_argument("a=1;;a=2", "a", "2");
+	expect_argument("=x", "", "x");
+}
+
+Test(core_config, arguments_that_are_not_there_are_not_found)
+{
+	expect_argument(NULL, "k", NULL);
+	expect_argument("", "k", NULL);
+	expect_argument("", "", NULL);
+	expect_argument("k", "k", NULL);
+	expect_argument("kk=1;K=2;k;l=k=3", "k", NULL);
+	expect_argument("l=\";k=v", "k", NULL);
+	expect_argument("k", "", NULL);
+}
+
 Test(core_config, loss_reasons_have_names)
 {
 	cr_assert_str_eq(rp_loss_reason_name(RP_LOSS_FULL), "full");
