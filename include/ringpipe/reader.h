@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 
+#include <ringpipe/field.h>
 #include <ringpipe/types.h>
 
 RP_BEGIN_DECLS

@@ -5,6 +5,7 @@
 
 #include <ringpipe/activity.h>
 #include <ringpipe/event.h>
+#include <ringpipe/field.h>
 #include <ringpipe/listener.h>
 #include <ringpipe/provider.h>
 #include <ringpipe/session.h>

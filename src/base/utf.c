@@ -115,6 +115,11 @@ size_t rp_utf8_put(uint32_t character, char *out)
 	return 4;
 }
 
+size_t rp_utf16_step(const uint8_t *in, size_t units)
+{
+	return units >= 2 && (in[1] & 0xfc) == 0xd8 && (in[3] & 0xfc) == 0xdc ? 2 : 1;
+}
+
 size_t rp_utf8_from_utf16(const uint8_t *in, size_t units, char *out)
 {
 	size_t bytes = 0;

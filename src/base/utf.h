@@ -18,6 +18,9 @@ size_t rp_utf16_count(const uint8_t *in, size_t in_bytes);
 /* `out` holds 3 bytes per unit. Returns the bytes written, no NUL. */
 size_t rp_utf8_from_utf16(const uint8_t *in, size_t units, char *out);
 
+/* How many units, 1 or 2, the first character of the text has; `units` is above 0. */
+size_t rp_utf16_step(const uint8_t *in, size_t units);
+
 /* Writes one character, up to 4 bytes; returns how many. */
 size_t rp_utf8_put(uint32_t character, char *out);
 

@@ -6,20 +6,17 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/utf.h"
-#include "nettrace/convert.h"
-#include "nettrace/cursor.h"
-#include "nettrace/format.h"
 
 struct printer {
 	FILE *stream;
-	struct rp_cursor in;
 	bool truncated;		/* the payload ended before its description */
 	bool named;		/* at least one member is printed */
 };
 
-static void print_members(struct printer *p, const struct rp_reader_field *fields, uint32_t count);
+static void print_value(struct printer *p, struct rp_value *value);
 
 static void print_char(struct printer *p, uint32_t character)
 {
@@ -52,18 +49,15 @@ static void print_text16(struct printer *p, const uint8_t *text, size_t units)
 	char utf8[4];
 
 	putc('"', p->stream);
-	for (size_t i = 0; i < units; i++) {
-		uint32_t unit = text[2 * i] | text[2 * i + 1] << 8;
+	while (units) {
+		size_t step = rp_utf16_step(text, units);
 
-		if (unit < 0x80) {
-			print_char(p, unit);
-		} else if (unit >= 0xd800 && unit <= 0xdbff && i + 1 < units &&
-			   (text[2 * i + 3] & 0xfc) == 0xdc) {
-			fwrite(utf8, 1, rp_utf8_from_utf16(text + 2 * i, 2, utf8), p->stream);
-			i++;
-		} else {
-			fwrite(utf8, 1, rp_utf8_from_utf16(text + 2 * i, 1, utf8), p->stream);
-		}
+		if (text[0] < 0x80 && !text[1])
+			print_char(p, text[0]);
+		else
+			fwrite(utf8, 1, rp_utf8_from_utf16(text, step, utf8), p->stream);
+		text += 2 * step;
+		units -= step;
 	}
 	putc('"', p->stream);
 }
@@ -98,14 +92,12 @@ static void print_hex(struct printer *p, const uint8_t *bytes, size_t size)
 	putc('"', p->stream);
 }
 
-static void print_guid(struct printer *p, const uint8_t *wire)
+static void print_guid(struct printer *p, const struct rp_guid *guid)
 {
-	uint8_t bytes[16];
-
-	rp_guid_swap(wire, bytes);
 	putc('"', p->stream);
 	for (int i = 0; i < 16; i++)
-		fprintf(p->stream, i >= 4 && i <= 10 && !(i & 1) ? "-%02x" : "%02x", bytes[i]);
+		fprintf(p->stream, i >= 4 && i <= 10 && !(i & 1) ? "-%02x" : "%02x",
+			guid->bytes[i]);
 	putc('"', p->stream);
 }
 
@@ -131,151 +123,101 @@ static void print_time(struct printer *p, int64_t ticks)
 		(int)(ticks - seconds * 10000000));
 }
 
-static void print_integer(struct printer *p, uint8_t type, const uint8_t *bytes, uint8_t size)
-{
-	int64_t value = 0;
-
-	memcpy(&value, bytes, size);
-	if (type == RP_TYPE_U64 || type == RP_TYPE_POINTER) {
-		fprintf(p->stream, "%" PRIu64, (uint64_t)value);
-		return;
-	}
-	if (type == RP_TYPE_I8 || type == RP_TYPE_I16 || type == RP_TYPE_I32)
-		value = (int64_t)((uint64_t)value << (64 - 8 * size)) >> (64 - 8 * size);
-	fprintf(p->stream, "%" PRId64, value);
-}
-
-static void print_fixed(struct printer *p, uint8_t type, const uint8_t *bytes, uint8_t size)
+static void print_fixed(struct printer *p, const struct rp_value *value)
 {
 	int64_t ticks;
-	double f64;
-	float f32;
 
-	switch (type) {
+	switch (value->type) {
 	case RP_TYPE_BOOL:
-		fputs(bytes[0] | bytes[1] | bytes[2] | bytes[3] ? "true" : "false", p->stream);
+		fputs(value->u64 ? "true" : "false", p->stream);
 		break;
 	case RP_TYPE_CHAR:
-		print_text16(p, bytes, 1);
+		print_text16(p, value->bytes, 1);
 		break;
 	case RP_TYPE_F32:
-		memcpy(&f32, bytes, sizeof(f32));
-		print_double(p, (double)f32, 6, 9, true);
+		print_double(p, value->f64, 6, 9, true);
 		break;
 	case RP_TYPE_F64:
-		memcpy(&f64, bytes, sizeof(f64));
-		print_double(p, f64, 15, 17, false);
+		print_double(p, value->f64, 15, 17, false);
 		break;
 	case RP_TYPE_GUID:
-		print_guid(p, bytes);
+		print_guid(p, &value->guid);
 		break;
 	case RP_TYPE_TIME:
-		memcpy(&ticks, bytes, sizeof(ticks));
+		/* Nanoseconds do not reach as far as the wire does. */
+		memcpy(&ticks, value->bytes, sizeof(ticks));
 		print_time(p, ticks);
 		break;
 	case RP_TYPE_NONE:
-		print_hex(p, bytes, size);
+		print_hex(p, value->bytes, value->size_bytes);
+		break;
+	case RP_TYPE_U64:
+	case RP_TYPE_POINTER:
+		fprintf(p->stream, "%" PRIu64, value->u64);
 		break;
 	default:
-		print_integer(p, type, bytes, size);
+		fprintf(p->stream, "%" PRId64, value->i64);
 	}
 }
 
-/* What a value begins with. Nothing of it is printed unless this is there. */
-struct head {
-	const uint8_t *bytes;
-	size_t units;		/* of a string */
-	uint16_t count;		/* of an array */
-};
+static void print_members(struct printer *p, struct rp_fields *fields);
 
-static bool take_head(struct printer *p, uint8_t type, uint8_t wire_bytes, struct head *ret_head)
+static void print_elements(struct printer *p, struct rp_fields *elements)
 {
-	if (type == RP_TYPE_STRUCT)
-		return true;
-	if (type == RP_TYPE_STRING16)
-		return !rp_cursor_string16(&p->in, &ret_head->bytes, &ret_head->units);
-	if (type == RP_TYPE_ARRAY)
-		return !rp_cursor_u16(&p->in, &ret_head->count);
-	return !rp_cursor_take(&p->in, wire_bytes, &ret_head->bytes);
-}
+	struct rp_value value;
+	const char *comma = "";
+	int ret;
 
-static void print_blob(struct printer *p, uint16_t count)
-{
-	size_t left = rp_cursor_left(&p->in);
-
-	if (count > left) {
-		p->truncated = true;
-		count = left;
+	while ((ret = rp_fields_next(elements, &value)) == 1) {
+		fputs(comma, p->stream);
+		print_value(p, &value);
+		comma = ",";
 	}
-	print_hex(p, p->in.at, count);
-	p->in.at += count;
+	p->truncated |= ret < 0;
 }
 
-static void print_elements(struct printer *p, const struct rp_reader_field *field, uint16_t count);
-
-static void print_value(struct printer *p, const struct rp_reader_field *field, uint8_t type,
-			const struct head *head)
+static void print_value(struct printer *p, struct rp_value *value)
 {
-	if (type == RP_TYPE_STRUCT) {
+	if (value->type == RP_TYPE_STRUCT) {
 		putc('{', p->stream);
-		print_members(p, field->members, field->member_count);
+		print_members(p, &value->inner);
 		putc('}', p->stream);
-	} else if (type == RP_TYPE_STRING16) {
-		print_text16(p, head->bytes, head->units);
-	} else if (type == RP_TYPE_ARRAY && field->element == RP_TYPE_U8) {
-		print_blob(p, head->count);
-	} else if (type == RP_TYPE_ARRAY) {
-		print_elements(p, field, head->count);
+	} else if (value->type == RP_TYPE_STRING16) {
+		print_text16(p, value->bytes, value->size_bytes / 2);
+	} else if (value->type == RP_TYPE_ARRAY && value->element == RP_TYPE_U8) {
+		print_hex(p, value->bytes, value->size_bytes);
+	} else if (value->type == RP_TYPE_ARRAY) {
+		putc('[', p->stream);
+		print_elements(p, &value->inner);
+		putc(']', p->stream);
 	} else {
-		print_fixed(p, type, head->bytes, field->wire_bytes);
+		print_fixed(p, value);
 	}
 }
 
-static void print_elements(struct printer *p, const struct rp_reader_field *field, uint16_t count)
+static void print_members(struct printer *p, struct rp_fields *fields)
 {
-	struct head head = { 0 };
+	struct rp_value value;
+	const char *comma = "";
+	int ret;
 
-	putc('[', p->stream);
-	for (uint16_t i = 0; i < count && !p->truncated; i++) {
-		if (!take_head(p, field->element, field->wire_bytes, &head)) {
-			p->truncated = true;
-			break;
-		}
-		if (i)
-			putc(',', p->stream);
-		print_value(p, field, field->element, &head);
+	while ((ret = rp_fields_next(fields, &value)) == 1) {
+		fputs(comma, p->stream);
+		print_name(p, value.name);
+		print_value(p, &value);
+		comma = ",";
 	}
-	putc(']', p->stream);
-}
-
-static void print_members(struct printer *p, const struct rp_reader_field *fields, uint32_t count)
-{
-	struct head head = { 0 };
-
-	for (uint32_t i = 0; i < count && !p->truncated; i++) {
-		if (!take_head(p, fields[i].type, fields[i].wire_bytes, &head)) {
-			p->truncated = true;
-			break;
-		}
-		if (i)
-			putc(',', p->stream);
-		print_name(p, fields[i].name);
-		print_value(p, &fields[i], fields[i].type, &head);
-	}
+	p->truncated |= ret < 0;
 }
 
 int rp_reader_print_json(const struct rp_reader_event *event, FILE *stream)
 {
-	struct printer p = {
-		.stream = stream,
-		.in = {
-			.at = event->payload,
-			.end = (const uint8_t *)event->payload + event->payload_bytes,
-		},
-	};
+	struct printer p = { .stream = stream };
+	struct rp_fields fields;
 
+	rp_reader_get_fields(event, &fields);
 	putc('{', stream);
-	print_members(&p, event->type->fields, event->type->field_count);
+	print_members(&p, &fields);
 	if (p.truncated)
 		fprintf(stream, "%s\"…truncated\":true", p.named ? "," : "");
 	putc('}', stream);

@@ -15,10 +15,23 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
+static void walk(struct rp_fields fields)
+{
+	struct rp_value value;
+	char text[8];
+
+	while (rp_fields_next(&fields, &value) == 1) {
+		if (rp_value_get_text(&value, text, sizeof(text)) > 3 * value.size_bytes)
+			__builtin_trap();
+		walk(value.inner);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	struct rp_reader_event event = { .size = sizeof(event) };
 	struct rp_reader_stats stats = { .size = sizeof(stats) };
+	struct rp_fields fields;
 	static FILE *nowhere;
 	struct rp_reader *reader;
 
@@ -26,8 +39,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		nowhere = fopen("/dev/null", "w");
 	if (!nowhere || rp_reader_open_memory(bytes, size, &reader) < 0)
 		return 0;
-	while (rp_reader_next(reader, &event) == 1)
+	while (rp_reader_next(reader, &event) == 1) {
 		rp_reader_print_json(&event, nowhere);
+		rp_reader_get_fields(&event, &fields);
+		walk(fields);
+	}
 	rp_reader_get_stats(reader, &stats);
 	/* More events than bytes could hold would be a reader going round in circles. */
 	if (stats.events > size)
