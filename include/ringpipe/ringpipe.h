@@ -6,6 +6,7 @@
 #include <ringpipe/activity.h>
 #include <ringpipe/event.h>
 #include <ringpipe/field.h>
+#include <ringpipe/host.h>
 #include <ringpipe/listener.h>
 #include <ringpipe/provider.h>
 #include <ringpipe/session.h>

@@ -81,6 +81,19 @@ int rp_client_send(struct rp_client *client)
 	return 1;
 }
 
+int rp_client_drain(struct rp_client *client)
+{
+	char rest[1024];
+	ssize_t n;
+
+	do {
+		n = recv(client->fd, rest, sizeof(rest), 0);
+	} while (n > 0 || (n < 0 && errno == EINTR));
+	if (n == 0)
+		return 1;
+	return errno == EAGAIN ? 0 : -errno;
+}
+
 void rp_client_release(struct rp_client *client)
 {
 	client->fd = -1;

@@ -3,6 +3,7 @@
 #ifndef RP_DIAG_CLIENT_H
 #define RP_DIAG_CLIENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -16,6 +17,7 @@ enum rp_client_state {
 	RP_CLIENT_ASKS,		/* its request is not whole yet */
 	RP_CLIENT_WAITS,	/* its reply is kept until session waits_for has ended */
 	RP_CLIENT_TAKES,	/* it has not taken its whole reply yet */
+	RP_CLIENT_LEAVES,	/* it has its reply and may still be sending */
 };
 
 /* Free when fd is -1. */
@@ -26,6 +28,7 @@ struct rp_client {
 	uint64_t since_ns;	/* CLOCK_MONOTONIC when it came */
 	uint64_t deadline_ns;	/* when it is given up; UINT64_MAX: never */
 	uint64_t waits_for;
+	bool sends_more;	/* behind its request, whatever the reply */
 	uint8_t first[RP_CLIENT_FIRST_BYTES];
 	uint8_t *request;	/* NULL while it fits into `first` */
 	size_t request_bytes;
@@ -44,6 +47,9 @@ int rp_client_receive(struct rp_client *client, enum rp_hresult *ret_hresult);
 
 /* Sends what is left of the reply. Return: 1: all sent; 0: the client must take some; -errno. */
 int rp_client_send(struct rp_client *client);
+
+/* Takes and forgets what still comes. Return: 1: the client ended it; 0: more may come; -errno. */
+int rp_client_drain(struct rp_client *client);
 
 /* What came of the request. */
 uint8_t *rp_client_request(struct rp_client *client);

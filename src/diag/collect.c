@@ -7,6 +7,7 @@
  *	CollectTracing3	 u32 MB, u32 format, bool rundown, bool stacks, providers
  *	CollectTracing4	 u32 MB, u32 format, u64 rundown keywords, bool stacks, providers
  *	CollectTracing5	 u32 type, then as 4, each provider followed by its event filter
+ *	CollectTracing6	 as 5, then u32 buffering mode
  *	provider	 u64 keywords, u32 level, string name, string arguments
  *	event filter	 bool enable, u32 count, u32 ids
  *
@@ -19,7 +20,6 @@
  */
 #include "diag/collect.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +27,8 @@
 #define FORMAT_NETTRACE 1u
 #define TYPE_STREAM 0u
 #define TYPE_USER_EVENTS 1u
+#define MODE_DROP 0u
+#define MODE_BLOCK 1u
 #define PROVIDERS_MAX 1000u
 #define LEVEL_MAX 5u
 /* keywords, level, two empty strings */
@@ -43,6 +45,7 @@ struct shape {
 	bool rundown_keywords;
 	bool stacks;
 	bool filters;
+	bool mode;
 };
 
 static const struct shape shapes[] = {
@@ -52,6 +55,8 @@ static const struct shape shapes[] = {
 	[RP_COLLECT_4] = { .rundown_keywords = true, .stacks = true },
 	[RP_COLLECT_5] = { .type = true, .rundown_keywords = true, .stacks = true,
 			   .filters = true },
+	[RP_COLLECT_6] = { .type = true, .rundown_keywords = true, .stacks = true,
+			   .filters = true, .mode = true },
 };
 
 /* Where the pieces of the one allocation are filled next. */
@@ -60,6 +65,14 @@ struct rooms {
 	uint32_t *id;
 	char *text;
 };
+
+bool rp_collect_has_descriptor(uint8_t id, const struct rp_cursor *payload)
+{
+	struct rp_cursor at = *payload;
+	uint32_t type;
+
+	return shapes[id].type && rp_cursor_u32(&at, &type) == 0 && type == TYPE_USER_EVENTS;
+}
 
 static enum rp_hresult parse_type(struct rp_cursor *payload)
 {
@@ -177,6 +190,18 @@ static struct rp_collect *allocate(uint32_t provider_count, size_t payload_bytes
 	return collect;
 }
 
+/* What comes behind the providers. */
+static enum rp_hresult parse_rest(const struct shape *shape, struct rp_cursor *payload)
+{
+	uint32_t mode = MODE_DROP;
+
+	if ((shape->mode && rp_cursor_u32(payload, &mode) < 0) || rp_cursor_end(payload) < 0)
+		return RP_HRESULT_BAD_ENCODING;
+	if (mode == MODE_BLOCK)
+		return RP_HRESULT_NOT_SUPPORTED;
+	return mode == MODE_DROP ? RP_HRESULT_OK : RP_HRESULT_INVALID_ARGUMENT;
+}
+
 static enum rp_hresult parse_providers(const struct shape *shape, struct rp_cursor *payload,
 				       struct rp_collect **ret_collect)
 {
@@ -198,8 +223,8 @@ static enum rp_hresult parse_providers(const struct shape *shape, struct rp_curs
 		return RP_HRESULT_FAIL;
 	for (uint32_t i = 0; i < count && hr == RP_HRESULT_OK; i++)
 		hr = parse_provider(shape, payload, &rooms, &collect->providers[i]);
-	if (hr == RP_HRESULT_OK && rp_cursor_end(payload) < 0)
-		hr = RP_HRESULT_BAD_ENCODING;
+	if (hr == RP_HRESULT_OK)
+		hr = parse_rest(shape, payload);
 	if (hr == RP_HRESULT_OK)
 		*ret_collect = collect;
 	else

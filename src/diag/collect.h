@@ -3,6 +3,7 @@
 #ifndef RP_DIAG_COLLECT_H
 #define RP_DIAG_COLLECT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <ringpipe/session.h>
@@ -16,6 +17,7 @@ enum rp_collect_id {
 	RP_COLLECT_3 = 0x04,
 	RP_COLLECT_4 = 0x05,
 	RP_COLLECT_5 = 0x06,
+	RP_COLLECT_6 = 0x07,
 };
 
 struct rp_collect {
@@ -27,11 +29,17 @@ struct rp_collect {
 };
 
 /*
+ * Whether a byte with a descriptor follows the message: a user_events session, whose events would
+ * go into that file of the kernel's.
+ */
+bool rp_collect_has_descriptor(uint8_t id, const struct rp_cursor *payload);
+
+/*
  * Reads a whole payload. `ret_collect` is one allocation, strings included: free() it.
  *
  * Return: RP_HRESULT_OK; BAD_ENCODING: the payload is too short, too long or has a string without
- * its end; INVALID_ARGUMENT: a value no session can have; NOT_SUPPORTED: the NetPerf format or a
- * user_events session; FAIL: no memory.
+ * its end; INVALID_ARGUMENT: a value no session can have; NOT_SUPPORTED: the NetPerf format, a
+ * user_events session, or writers that block until there is room; FAIL: no memory.
  */
 enum rp_hresult rp_collect_parse(uint8_t id, struct rp_cursor *payload,
 				 struct rp_collect **ret_collect);

@@ -16,6 +16,7 @@
 #include <ringpipe/session.h>
 
 #include "diag/collect.h"
+#include "diag/environment.h"
 #include "diag/process.h"
 
 typedef enum rp_hresult (*handler)(struct rp_command *command, uint8_t id,
@@ -25,8 +26,10 @@ static enum rp_hresult collect_tracing(struct rp_command *command, uint8_t id,
 				       struct rp_cursor *payload)
 {
 	struct rp_collect *collect;
-	enum rp_hresult hr = rp_collect_parse(id, payload, &collect);
+	enum rp_hresult hr;
 
+	command->sends_more = rp_collect_has_descriptor(id, payload);
+	hr = rp_collect_parse(id, payload, &collect);
 	if (hr != RP_HRESULT_OK)
 		return hr;
 	hr = rp_trace_open(command->traces, collect, command->fd, command->peer, &command->trace);
@@ -84,6 +87,23 @@ static enum rp_hresult resume_runtime(struct rp_command *command, uint8_t id,
 		return RP_HRESULT_BAD_ENCODING;
 	rp_reply_u32(command->reply, RP_HRESULT_OK);
 	return RP_HRESULT_OK;
+}
+
+static enum rp_hresult process_environment(struct rp_command *command, uint8_t id,
+					   struct rp_cursor *payload)
+{
+	(void)id;
+	if (rp_cursor_end(payload) < 0)
+		return RP_HRESULT_BAD_ENCODING;
+	return rp_environment_reply(command->reply);
+}
+
+static enum rp_hresult set_environment(struct rp_command *command, uint8_t id,
+				       struct rp_cursor *payload)
+{
+	(void)id;
+	rp_reply_u32(command->reply, RP_HRESULT_OK);
+	return rp_environment_change(payload, command->suspended);
 }
 
 static enum rp_hresult not_supported(struct rp_command *command, uint8_t id,
@@ -169,11 +189,15 @@ static const struct {
 	{ RP_MESSAGE_EVENTPIPE, RP_COLLECT_3, collect_tracing },
 	{ RP_MESSAGE_EVENTPIPE, RP_COLLECT_4, collect_tracing },
 	{ RP_MESSAGE_EVENTPIPE, RP_COLLECT_5, collect_tracing },
+	{ RP_MESSAGE_EVENTPIPE, RP_COLLECT_6, collect_tracing },
 	{ RP_MESSAGE_PROFILER, 0x01, not_supported },	/* AttachProfiler */
 	{ RP_MESSAGE_PROFILER, 0x02, not_supported },	/* StartupProfiler */
 	{ RP_MESSAGE_PROCESS, 0x00, process_info },
 	{ RP_MESSAGE_PROCESS, 0x01, resume_runtime },
+	{ RP_MESSAGE_PROCESS, 0x02, process_environment },
+	{ RP_MESSAGE_PROCESS, 0x03, set_environment },
 	{ RP_MESSAGE_PROCESS, 0x04, process_info },
+	{ RP_MESSAGE_PROCESS, 0x07, not_supported },	/* ApplyStartupHook */
 	{ RP_MESSAGE_PROCESS, 0x08, process_info },
 	{ RP_MESSAGE_RINGPIPE, 0x00, list_enabled },
 	{ RP_MESSAGE_RINGPIPE, 0x01, session_stats },
@@ -196,6 +220,7 @@ void rp_command_run(struct rp_command *command, const uint8_t *bytes, size_t siz
 
 	command->outcome = RP_COMMAND_REPLY;
 	command->trace = NULL;
+	command->sends_more = false;
 	rp_message_open(bytes, size, &message);
 	handle = find_handler(message.set, message.id);
 	if (handle) {

@@ -3,6 +3,7 @@
 #ifndef RP_DIAG_COMMANDS_H
 #define RP_DIAG_COMMANDS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "diag/message.h"
@@ -21,10 +22,12 @@ struct rp_command {
 	const uint8_t *cookie;
 	int fd;
 	pid_t peer;
+	bool suspended;		/* start-up waits for ResumeRuntime */
 	/* out */
 	struct rp_reply *reply;
 	enum rp_command_outcome outcome;
 	struct rp_trace *trace;
+	bool sends_more;	/* the client sends something behind this request */
 };
 
 /*

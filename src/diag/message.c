@@ -212,17 +212,24 @@ void rp_reply_set_u32(struct rp_reply *reply, size_t offset, uint32_t value)
 		put_le(reply->bytes + offset, value, 4);
 }
 
+void rp_reply_begin_stream(struct rp_reply *reply)
+{
+	reply->message_bytes = reply->size;
+}
+
 void rp_reply_end(struct rp_reply *reply)
 {
-	size_t size = reply->size < RP_MESSAGE_BYTES_MAX ? reply->size : RP_MESSAGE_BYTES_MAX;
+	size_t size = reply->message_bytes ? reply->message_bytes : reply->size;
 
 	if (!reply->error)
-		put_le(reply->bytes + 14, size, 2);
+		put_le(reply->bytes + 14, size < RP_MESSAGE_BYTES_MAX ? size : RP_MESSAGE_BYTES_MAX,
+		       2);
 }
 
 void rp_reply_refuse(struct rp_reply *reply, enum rp_hresult hresult)
 {
 	reply->size = 0;
+	reply->message_bytes = 0;
 	reply->error = 0;
 	reply_header(reply, REPLY_ERROR);
 	rp_reply_u32(reply, hresult);

@@ -42,6 +42,7 @@ enum rp_hresult {
 	RP_HRESULT_BAD_ENCODING = 0x80131384u,
 	RP_HRESULT_UNKNOWN_COMMAND = 0x80131385u,
 	RP_HRESULT_UNKNOWN_MAGIC = 0x80131386u,
+	RP_HRESULT_INVALID_OPERATION = 0x80131509u,	/* not now */
 	RP_HRESULT_NOT_SUPPORTED = 0x80131515u,
 };
 
@@ -92,6 +93,7 @@ struct rp_reply {
 	uint8_t *bytes;
 	size_t size;
 	size_t capacity;
+	size_t message_bytes;	/* 0: all of it; else a stream follows */
 	int error;
 };
 
@@ -104,6 +106,9 @@ void rp_reply_bytes(struct rp_reply *reply, const void *bytes, size_t size);
 void rp_reply_string(struct rp_reply *reply, const char *text);
 /* Changes four bytes written earlier. */
 void rp_reply_set_u32(struct rp_reply *reply, size_t offset, uint32_t value);
+
+/* What is written from here on is a stream behind the message, not part of its size. */
+void rp_reply_begin_stream(struct rp_reply *reply);
 
 /*
  * Fills in the size. A reply too long for the field says RP_MESSAGE_BYTES_MAX and goes on to the

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -111,6 +112,15 @@ static size_t trace_index(const struct rp_trace *trace)
 	return (size_t)(trace - server.traces.slots);
 }
 
+/* Ending it now would fail what the client sends, before it looks at its reply. */
+static int let_leave(struct rp_client *client)
+{
+	client->state = RP_CLIENT_LEAVES;
+	client->deadline_ns = rp_clock_monotonic_ns() + CLIENT_NS;
+	shutdown(client->fd, SHUT_WR);
+	return watch(EPOLL_CTL_MOD, client->fd, EPOLLIN, KIND_CLIENT, client_index(client));
+}
+
 /* Sends the reply, as far as it goes now; the rest when the client has made room. */
 static void send_reply(struct rp_client *client)
 {
@@ -123,6 +133,8 @@ static void send_reply(struct rp_client *client)
 	r = rp_client_send(client);
 	if (r == 0)
 		r = watch(EPOLL_CTL_MOD, client->fd, EPOLLOUT, KIND_CLIENT, client_index(client));
+	else if (r == 1 && client->sends_more)
+		r = let_leave(client);
 	if (r != 0)
 		drop_client(client);
 }
@@ -155,6 +167,7 @@ static void run_request(struct rp_client *client)
 	};
 
 	rp_command_run(&command, rp_client_request(client), client->request_bytes);
+	client->sends_more = command.sends_more;
 	switch (command.outcome) {
 	case RP_COMMAND_REPLY:
 		send_reply(client);
@@ -191,6 +204,10 @@ static void serve_client(struct rp_client *client, uint32_t events)
 		break;
 	case RP_CLIENT_TAKES:
 		send_reply(client);
+		break;
+	case RP_CLIENT_LEAVES:
+		if (rp_client_drain(client) != 0)
+			drop_client(client);
 		break;
 	}
 }

@@ -18,6 +18,7 @@ INVALID_ARGUMENT = 0x80070057
 BAD_ENCODING = 0x80131384
 UNKNOWN_COMMAND = 0x80131385
 UNKNOWN_MAGIC = 0x80131386
+INVALID_OPERATION = 0x80131509
 NOT_SUPPORTED = 0x80131515
 
 
@@ -45,6 +46,11 @@ def string(text):
 
 def provider(name, keywords=0xffffffffffffffff, level=5, arguments=""):
     return struct.pack("<QI", keywords, level) + string(name) + string(arguments)
+
+
+def provider_with_filter(name):
+    """As CollectTracing5 has them, all events wanted."""
+    return provider(name) + struct.pack("<BI", 0, 0)
 
 
 def collect(*providers, mb=16):

@@ -99,7 +99,7 @@ class Commands(WithHost):
             (message(0x04, 0x00, b"\0"), BAD_ENCODING),
             (message(0x02, 0x01, bytes(7)), BAD_ENCODING),
             (message(0x02, 0x03, bytes(65515)), NOT_SUPPORTED),
-            (message(0x02, 0x07), UNKNOWN_COMMAND),
+            (message(0x02, 0x08), UNKNOWN_COMMAND),
             (message(0x04, 0x77), UNKNOWN_COMMAND),
             (message(0x99, 0x00), UNKNOWN_COMMAND),
             (message(0xff, 0x00), UNKNOWN_COMMAND),

@@ -37,7 +37,7 @@ static uint32_t u32_at(const uint8_t *at)
 	return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
-/* An answer's HRESULT; checks that it is a whole message of the server's. */
+/* An answer's HRESULT; checks that it is a whole message of the server's, stream aside. */
 static enum rp_hresult hresult_of(const struct rp_reply *reply)
 {
 	size_t whole = 0;
@@ -45,7 +45,7 @@ static enum rp_hresult hresult_of(const struct rp_reply *reply)
 	cr_assert_eq(reply->error, 0);
 	cr_assert_geq(reply->size, RP_MESSAGE_HEADER_BYTES);
 	cr_assert_eq(rp_message_frame(reply->bytes, reply->size, &whole), RP_HRESULT_OK);
-	cr_assert_eq(whole, reply->size);
+	cr_assert_eq(whole, reply->message_bytes ? reply->message_bytes : reply->size);
 	cr_assert_eq(reply->bytes[16], RP_MESSAGE_SERVER);
 	if (reply->bytes[17] == 0x00)
 		return RP_HRESULT_OK;
@@ -81,14 +81,18 @@ static const struct {
 	{ 0x02, 0x04, 0, RP_HRESULT_BAD_ENCODING },
 	{ 0x02, 0x05, 0, RP_HRESULT_BAD_ENCODING },
 	{ 0x02, 0x06, 0, RP_HRESULT_BAD_ENCODING },
-	{ 0x02, 0x07, 0, RP_HRESULT_UNKNOWN_COMMAND },
+	{ 0x02, 0x07, 0, RP_HRESULT_BAD_ENCODING },
+	{ 0x02, 0x08, 0, RP_HRESULT_UNKNOWN_COMMAND },
 	{ 0x02, 0x00, 0, RP_HRESULT_UNKNOWN_COMMAND },
 	{ 0x04, 0x00, 0, RP_HRESULT_OK },
 	{ 0x04, 0x00, 1, RP_HRESULT_BAD_ENCODING },
 	{ 0x04, 0x01, 0, RP_HRESULT_OK },
 	{ 0x04, 0x01, 1, RP_HRESULT_BAD_ENCODING },
-	{ 0x04, 0x02, 0, RP_HRESULT_UNKNOWN_COMMAND },
-	{ 0x04, 0x03, 0, RP_HRESULT_UNKNOWN_COMMAND },
+	{ 0x04, 0x02, 0, RP_HRESULT_OK },
+	{ 0x04, 0x02, 1, RP_HRESULT_BAD_ENCODING },
+	{ 0x04, 0x03, 0, RP_HRESULT_BAD_ENCODING },
+	{ 0x04, 0x03, 8, RP_HRESULT_BAD_ENCODING },
+	{ 0x04, 0x07, 0, RP_HRESULT_NOT_SUPPORTED },
 	{ 0x04, 0x04, 0, RP_HRESULT_OK },
 	{ 0x04, 0x08, 0, RP_HRESULT_OK },
 	{ 0x04, 0xff, 0, RP_HRESULT_UNKNOWN_COMMAND },

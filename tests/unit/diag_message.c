@@ -34,13 +34,13 @@ static struct rp_reply begin_collect(uint8_t id, uint32_t mb, uint32_t format)
 {
 	struct rp_reply request = begin(RP_MESSAGE_EVENTPIPE, id);
 
-	if (id == RP_COLLECT_5)
+	if (id >= RP_COLLECT_5)
 		rp_reply_u32(&request, 0);
 	rp_reply_u32(&request, mb);
 	rp_reply_u32(&request, format);
 	if (id == RP_COLLECT_2 || id == RP_COLLECT_3)
 		rp_reply_u8(&request, 1);
-	if (id == RP_COLLECT_4 || id == RP_COLLECT_5)
+	if (id >= RP_COLLECT_4)
 		rp_reply_u64(&request, 0x80020139);
 	if (id >= RP_COLLECT_3)
 		rp_reply_u8(&request, 1);
@@ -54,11 +54,13 @@ static struct rp_reply good_collect(uint8_t id)
 
 	rp_reply_u32(&request, 2);
 	put_provider(&request, 0xf00000000000000fu, 5, "Shop-Orders", "k=v;k2=\xe2\x82\xac");
-	if (id == RP_COLLECT_5)
+	if (id >= RP_COLLECT_5)
 		put_filter(&request, 1, ids, 3);
 	put_provider(&request, 0, 0, "Gr\xc3\xbc\xc3\x9f" "e-\xf0\x9f\x98\x80", "");
-	if (id == RP_COLLECT_5)
+	if (id >= RP_COLLECT_5)
 		put_filter(&request, 0, NULL, 0);
+	if (id == RP_COLLECT_6)
+		rp_reply_u32(&request, 0);
 	rp_reply_end(&request);
 	return request;
 }
@@ -224,7 +226,7 @@ Test(diag_message, string_is_refused_unless_its_only_nul_ends_it)
 
 Test(diag_message, collect_gives_what_the_client_asked_for)
 {
-	for (uint8_t id = RP_COLLECT_1; id <= RP_COLLECT_5; id++) {
+	for (uint8_t id = RP_COLLECT_1; id <= RP_COLLECT_6; id++) {
 		struct rp_reply request = good_collect(id);
 		const struct rp_session_provider *first, *second;
 		struct rp_collect *collect;
@@ -243,8 +245,8 @@ Test(diag_message, collect_gives_what_the_client_asked_for)
 		cr_assert_str_eq(first->filter_data, "k=v;k2=\xe2\x82\xac");
 		cr_assert_str_eq(second->name, "Gr\xc3\xbc\xc3\x9f" "e-\xf0\x9f\x98\x80");
 		cr_assert_null(second->filter_data);
-		cr_assert_eq(first->filter != NULL, id == RP_COLLECT_5);
-		if (id == RP_COLLECT_5) {
+		cr_assert_eq(first->filter != NULL, id >= RP_COLLECT_5);
+		if (id >= RP_COLLECT_5) {
 			cr_assert_eq(first->filter->enable, 1);
 			cr_assert_eq(first->filter->id_count, 3);
 			cr_assert_eq(first->filter->ids[2], 70000);
@@ -276,7 +278,7 @@ Test(diag_message, stacks_are_off_when_the_client_says_so)
 
 Test(diag_message, collect_cut_at_any_byte_is_badly_encoded)
 {
-	for (uint8_t id = RP_COLLECT_1; id <= RP_COLLECT_5; id++) {
+	for (uint8_t id = RP_COLLECT_1; id <= RP_COLLECT_6; id++) {
 		struct rp_reply request = good_collect(id);
 
 		for (size_t size = RP_MESSAGE_HEADER_BYTES; size < request.size; size++) {
@@ -313,7 +315,7 @@ Test(diag_message, collect_with_any_bit_flipped_is_refused_or_still_sane)
 {
 	size_t refused = 0, accepted = 0;
 
-	for (uint8_t id = RP_COLLECT_1; id <= RP_COLLECT_5; id++) {
+	for (uint8_t id = RP_COLLECT_1; id <= RP_COLLECT_6; id++) {
 		struct rp_reply request = good_collect(id);
 		struct fenced whole = fence(request.bytes, request.size);
 
@@ -340,7 +342,7 @@ Test(diag_message, collect_with_any_bit_flipped_is_refused_or_still_sane)
 
 Test(diag_message, bytes_behind_a_payload_are_refused)
 {
-	for (uint8_t id = RP_COLLECT_1; id <= RP_COLLECT_5; id++) {
+	for (uint8_t id = RP_COLLECT_1; id <= RP_COLLECT_6; id++) {
 		struct rp_reply request = good_collect(id);
 
 		rp_reply_u8(&request, 0);
@@ -410,6 +412,25 @@ Test(diag_message, user_events_sessions_are_not_supported)
 		struct rp_reply request = good_collect(RP_COLLECT_5);
 
 		request.bytes[RP_MESSAGE_HEADER_BYTES] = (uint8_t)rows[i].type;
+		cr_assert_eq(parse_and_free(&request), rows[i].expected);
+	}
+}
+
+Test(diag_message, blocking_writers_are_not_supported)
+{
+	static const struct {
+		uint8_t mode;
+		enum rp_hresult expected;
+	} rows[] = {
+		{ 0, RP_HRESULT_OK },
+		{ 1, RP_HRESULT_NOT_SUPPORTED },
+		{ 2, RP_HRESULT_INVALID_ARGUMENT },
+	};
+
+	for (size_t i = 0; i < 3; i++) {
+		struct rp_reply request = good_collect(RP_COLLECT_6);
+
+		request.bytes[request.size - 4] = rows[i].mode;
 		cr_assert_eq(parse_and_free(&request), rows[i].expected);
 	}
 }

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Commands of the diagnostics socket that do something to their process: command_test.py HOST"""
+import array
+import os
+import socket
+import struct
+import sys
+import unittest
+
+from ipc_host import (BAD_ENCODING, Host, INVALID_OPERATION, NOT_SUPPORTED, OK, Reader, eventually,
+                      message, provider_with_filter, receive, reply_of, string)
+
+HOST = None
+
+
+class CommandHost(Host):
+    """A host that does as it is told."""
+
+    def say(self, line):
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().decode().rstrip("\n")
+
+
+class WithHost(unittest.TestCase):
+    def start(self, **options):
+        host = CommandHost(HOST, **options)
+        self.addCleanup(host.close)
+        return host
+
+
+def environment_of(host):
+    with host.send(message(0x04, 0x02)) as connection:
+        hresult, payload = reply_of(connection)
+        assert hresult == OK, hex(hresult)
+        size, reserved = struct.unpack("<IH", payload)
+        assert reserved == 0
+        reader = Reader(receive(connection, size))
+        assert len(reader.payload) == size, "the stream is too short"
+        assert receive(connection, 1) == b"", "bytes behind the stream"
+    rows = [reader.string() for _ in range(reader.number("I"))]
+    assert reader.payload == b""
+    return dict(row.split("=", 1) for row in rows)
+
+
+class Environment(WithHost):
+    def test_environment_is_told_as_it_was_at_start(self):
+        os.environ["RP_TEST_NAME"] = "value=with=marks"
+        self.addCleanup(os.environ.pop, "RP_TEST_NAME")
+        host = self.start()
+        told = environment_of(host)
+        self.assertEqual(told["RP_TEST_NAME"], "value=with=marks")
+        self.assertEqual(told["TMPDIR"], host.directory)
+
+    def test_half_a_megabyte_of_environment_delays_nobody(self):
+        names = ["RP_TEST_BIG%d" % number for number in range(5)]
+        for name in names:
+            os.environ[name] = "v" * 100000
+            self.addCleanup(os.environ.pop, name)
+        host = self.start()
+        with host.send(message(0x04, 0x02)) as slow:
+            # It fills the connection and is not read; others are served all the same.
+            self.assertEqual(host.ask(message(0x04, 0x01)), (OK, bytes(4)))
+            told = environment_of(host)
+            self.assertEqual(reply_of(slow)[0], OK)
+        for name in names:
+            self.assertEqual(told[name], "v" * 100000)
+
+    def test_change_needs_the_host_to_allow_it(self):
+        host = self.start()
+        request = message(0x04, 0x03, string("RP_TEST_SET") + string("new"))
+        self.assertEqual(host.ask(request)[0], INVALID_OPERATION)
+        self.assertEqual(host.say("get RP_TEST_SET"), "(none)")
+        self.assertEqual(host.say("allow"), "ok")
+        self.assertEqual(host.ask(request), (OK, bytes(4)))
+        self.assertEqual(host.say("get RP_TEST_SET"), "new")
+        self.assertEqual(environment_of(host)["RP_TEST_SET"], "new")
+        gone = message(0x04, 0x03, string("RP_TEST_SET") + bytes(4))
+        self.assertEqual(host.ask(gone), (OK, bytes(4)))
+        self.assertEqual(host.say("get RP_TEST_SET"), "(none)")
+        self.assertNotIn("RP_TEST_SET", environment_of(host))
+
+
+def collect5(command, kind, rest=b""):
+    """CollectTracing5 or 6 with one provider."""
+    payload = struct.pack("<IIIQBI", kind, 16, 1, 0, 0, 1) + provider_with_filter("P")
+    return message(0x02, command, payload + rest)
+
+
+class Refusals(WithHost):
+    def test_unsupported_commands_say_so(self):
+        host = self.start()
+        for request in (message(0x03, 0x01), message(0x03, 0x02),
+                        message(0x04, 0x07, string("/hook.dll")),
+                        collect5(0x07, 0, struct.pack("<I", 1)), collect5(0x06, 1)):
+            self.assertEqual(host.ask(request)[0], NOT_SUPPORTED, request)
+        self.assertEqual(host.ask(collect5(0x07, 0))[0], BAD_ENCODING)
+
+    def test_collect_6_without_blocking_streams(self):
+        host = self.start()
+        with host.send(collect5(0x07, 0, bytes(4))) as stream:
+            self.assertEqual(reply_of(stream)[0], OK)
+            self.assertEqual(receive(stream, 8), b"Nettrace")
+
+    def test_descriptors_sent_along_are_not_kept(self):
+        host = self.start()
+        self.assertEqual(host.ask(message(0x04, 0x01)), (OK, bytes(4)))
+        before = host.descriptors()
+        ours = [os.open("/dev/null", os.O_RDONLY) for _ in range(8)]
+        passed = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", ours))]
+        for request in (collect5(0x06, 1), message(0x04, 0x01), message(0x04, 0x00)[:7]):
+            with host.connect() as connection:
+                connection.sendmsg([request], passed)
+                if len(request) >= 20:
+                    self.assertIsNotNone(reply_of(connection))
+        with host.send(collect5(0x06, 1)) as connection:
+            connection.sendmsg([b"\0"], passed)
+            self.assertEqual(reply_of(connection)[0], NOT_SUPPORTED)
+        for descriptor in ours:
+            os.close(descriptor)
+        eventually(lambda: host.descriptors() <= before, "the descriptors closed")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("usage: command_test.py HOST [unittest arguments]")
+    HOST = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=2)
