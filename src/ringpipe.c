@@ -21,6 +21,9 @@
 /* A child that execs within this time leaves no socket behind. */
 #define CHILD_DELAY_MS 100u
 
+/* Whoever starts a process that waits for a tool they forgot is told so after this time. */
+#define TELL_AFTER_MS 5000u
+
 static struct rp_session *environment_session;
 static bool has_server;
 
@@ -186,6 +189,91 @@ static void start_environment_session(void)
 		unsetenv("RINGPIPE_CONFIG");
 }
 
+static const char *port_problem(int error)
+{
+	switch (error) {
+	case -EINVAL:
+		return "cannot read the diagnostic port";
+	case -ENOSPC:
+		return "too many diagnostic ports, without";
+	case -ENOTSOCK:
+		return "a diagnostic port must be a socket, not";
+	case -EADDRINUSE:
+		return "somebody else has the diagnostic port";
+	default:
+		return "cannot open the diagnostic port";
+	}
+}
+
+static void add_port(const char *text, size_t length)
+{
+	struct rp_port port;
+	int r = rp_port_parse(text, length, &port);
+	char *copy;
+
+	if (r == 0)
+		r = rp_diag_add_port(&port);
+	if (r == 0)
+		return;
+	copy = strndup(text, length);
+	complain(port_problem(r), copy ? copy : text, -r);
+	free(copy);
+}
+
+/*
+ * Start-up waits in the process that was asked to. What that one starts in turn would wait for a
+ * tool that knows nothing of it.
+ */
+static void forget_suspension(void)
+{
+	unsetenv("RINGPIPE_PORTS");
+	unsetenv("DOTNET_DiagnosticPorts");
+	unsetenv("COMPlus_DiagnosticPorts");
+	unsetenv("DOTNET_DefaultDiagnosticPortSuspend");
+	unsetenv("COMPlus_DefaultDiagnosticPortSuspend");
+}
+
+static void read_ports(void)
+{
+	const char *text = setting("RINGPIPE_PORTS"), *end;
+
+	if (!text)
+		text = dotnet_setting("DOTNET_DiagnosticPorts");
+	for (; text && *text; text = *end ? end + 1 : end) {
+		end = strchrnul(text, ';');
+		if (end != text)
+			add_port(text, (size_t)(end - text));
+	}
+	if (is_one(dotnet_setting("DOTNET_DefaultDiagnosticPortSuspend")))
+		rp_diag_suspend_default();
+	if (rp_ports_suspended(rp_diag_ports()))
+		forget_suspension();
+}
+
+static void tell_what_is_waited_for(void)
+{
+	const struct rp_ports *ports = rp_diag_ports();
+
+	for (size_t i = 0; i < ports->count; i++) {
+		const struct rp_port *port = &ports->slots[i];
+
+		if (rp_port_suspends(port))
+			fprintf(stderr, "ringpipe: process %d waits at its start for a tool %s %s "
+				"to resume it\n", (int)getpid(),
+				port->listens ? "that connects to" : "that listens at", port->path);
+	}
+}
+
+/* Signals do what they always do, the default action among them. */
+static void wait_for_tools(void)
+{
+	if (rp_diag_wait(TELL_AFTER_MS) == 0)
+		return;
+	tell_what_is_waited_for();
+	while (rp_diag_wait(TELL_AFTER_MS) != 0)
+		;
+}
+
 static void fork_prepare(void)
 {
 	rp_core_fork_prepare();
@@ -216,8 +304,11 @@ static void open_door(void)
 	open = true;
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 	start_environment_session();
-	if (wants_server())
-		has_server = rp_diag_start(0) == 0;
+	if (!wants_server())
+		return;
+	read_ports();
+	has_server = rp_diag_start(0) == 0;
+	wait_for_tools();
 }
 
 __attribute__((constructor)) static void on_load(void)

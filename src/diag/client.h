@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "diag/message.h"
+#include "diag/ports.h"
 
 /* So much of a request needs no allocation: a silent client costs none. */
 #define RP_CLIENT_FIRST_BYTES 64u
@@ -25,6 +26,7 @@ struct rp_client {
 	int fd;
 	enum rp_client_state state;
 	pid_t peer;
+	struct rp_port *port;	/* that it came by */
 	uint64_t since_ns;	/* CLOCK_MONOTONIC when it came */
 	uint64_t deadline_ns;	/* when it is given up; UINT64_MAX: never */
 	uint64_t waits_for;

@@ -78,13 +78,13 @@ static enum rp_hresult process_info(struct rp_command *command, uint8_t id,
 	return RP_HRESULT_OK;
 }
 
-/* A native process has long begun when its socket appears: there is nothing to resume. */
 static enum rp_hresult resume_runtime(struct rp_command *command, uint8_t id,
 				      struct rp_cursor *payload)
 {
 	(void)id;
 	if (rp_cursor_end(payload) < 0)
 		return RP_HRESULT_BAD_ENCODING;
+	rp_ports_resume(command->ports, command->port);
 	rp_reply_u32(command->reply, RP_HRESULT_OK);
 	return RP_HRESULT_OK;
 }

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "diag/message.h"
+#include "diag/ports.h"
 #include "diag/trace.h"
 
 /* What becomes of the connection a command came on. */
@@ -19,6 +20,8 @@ enum rp_command_outcome {
 struct rp_command {
 	/* in */
 	struct rp_trace_table *traces;
+	struct rp_ports *ports;
+	struct rp_port *port;		/* that the client came by */
 	const uint8_t *cookie;
 	int fd;
 	pid_t peer;

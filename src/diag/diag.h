@@ -6,12 +6,29 @@
 #ifndef RP_DIAG_DIAG_H
 #define RP_DIAG_DIAG_H
 
+#include "diag/ports.h"
+
+/* Adds a port beside the default one. Before rp_diag_start(). Return: as rp_ports_add(). */
+int rp_diag_add_port(const struct rp_port *port);
+
+/* Start-up waits for a client of the default port. Before rp_diag_start(). */
+void rp_diag_suspend_default(void);
+
 /*
- * Starts the server: one thread, all signals masked, asleep in epoll. The socket appears after
- * delay_ms (a forked child that execs at once leaves none behind).
+ * Starts the server: one thread, all signals masked, asleep in epoll. The socket is there on
+ * return, or appears after delay_ms (a forked child that execs at once leaves none behind).
  * Return: 0 or -errno of thread creation; a socket that cannot be made is no error.
  */
 int rp_diag_start(unsigned int delay_ms);
+
+/*
+ * Waits until every port that suspends start-up got its ResumeRuntime. Not on the server's thread.
+ * Return: 0; -ETIMEDOUT.
+ */
+int rp_diag_wait(unsigned int timeout_ms);
+
+/* The ports, for messages. */
+const struct rp_ports *rp_diag_ports(void);
 
 /* Ends the thread, its sessions, and removes the socket. At exit, or never. */
 void rp_diag_stop(void);

@@ -45,8 +45,12 @@ int rp_listen_socket(void)
  */
 static int remove_stale(const struct sockaddr_un *address)
 {
-	int fd = rp_listen_socket(), error;
+	int fd, error;
+	struct stat file;
 
+	if (lstat(address->sun_path, &file) == 0 && !S_ISSOCK(file.st_mode))
+		return -EADDRINUSE;
+	fd = rp_listen_socket();
 	if (fd < 0)
 		return fd;
 	error = connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? errno : 0;
@@ -95,21 +99,30 @@ int rp_listen_at(int fd, const char *path)
 	return r;
 }
 
-int rp_listen_accept(int listen_fd, int *ret_fd, pid_t *ret_peer)
+int rp_listen_check_peer(int fd, pid_t *ret_peer)
 {
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
-	int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
+	    (peer.uid != 0 && peer.uid != geteuid()))
+		return -EACCES;
+	*ret_peer = peer.pid;
+	return 0;
+}
+
+int rp_listen_accept(int listen_fd, int *ret_fd, pid_t *ret_peer)
+{
+	int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), r;
 
 	if (fd < 0)
 		return errno == EINTR || errno == ECONNABORTED ? -EACCES : -errno;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
-	    (peer.uid != 0 && peer.uid != geteuid())) {
+	r = rp_listen_check_peer(fd, ret_peer);
+	if (r < 0) {
 		shutdown(fd, SHUT_RDWR);
 		close(fd);
-		return -EACCES;
+		return r;
 	}
 	*ret_fd = fd;
-	*ret_peer = peer.pid;
 	return 0;
 }

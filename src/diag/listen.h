@@ -20,11 +20,18 @@ int rp_listen_socket(void);
 
 /*
  * Lets the socket listen at `path`, with a file of mode 0600 from the moment it exists, whatever
- * the umask. A file left behind by an earlier owner of the name is replaced.
+ * the umask. A socket left behind by an earlier owner of the name is replaced.
  *
- * Return: 0; -EADDRINUSE: somebody listens there; what bind and listen say. No file is left then.
+ * Return: 0; -EADDRINUSE: somebody listens there, or it is no socket; what bind and listen say. No
+ * file is left then.
  */
 int rp_listen_at(int fd, const char *path);
+
+/*
+ * Who is at the other end of a connection. Return: 0; -EACCES: neither root nor this process's own
+ * user.
+ */
+int rp_listen_check_peer(int fd, pid_t *ret_peer);
 
 /*
  * Accepts a connection, non-blocking and close-on-exec. Those of other users than this process's

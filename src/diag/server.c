@@ -1,38 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The DiagnosticServer's thread: an epoll set of the listening socket, the clients, the connections
- * that carry a session's stream, and an eventfd by which the drain thread and rp_diag_stop() call.
+ * An epoll set of the ports that listen, the clients (our connections to ports of others among
+ * them), the connections that carry a session's stream, and an eventfd by which the drain thread
+ * and rp_diag_stop() call.
  *
  * Nothing here waits for a client. Each has CLIENT_NS to send its request and as long to take its
  * reply; when all slots are taken the oldest goes, if it has had GRACE_NS, and else the next is
- * left in the backlog until one has. With nobody connected epoll_wait() has no timeout.
- *
- * A forked child closes the descriptors it finds in `server`. They come and go under fd_lock, which
- * fork() takes, so the child finds all there are, and none whose number another thread has by now.
+ * left in the backlog until one has. Where we connected, nobody has to ask: that has no end. With
+ * nobody connected and every port of others reached, epoll_wait() has no timeout.
  */
-#include "diag/diag.h"
+#include "diag/server.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <poll.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/thread.h"
-#include "diag/client.h"
 #include "diag/commands.h"
 #include "diag/listen.h"
 #include "diag/process.h"
-#include "diag/trace.h"
 
-#define CLIENTS_MAX 64u
 #define NS_PER_MS 1000000u
 #define CLIENT_NS (5000ull * NS_PER_MS)
 #define GRACE_NS (200ull * NS_PER_MS)
@@ -40,7 +30,6 @@
 #define STARVED_NS (250ull * NS_PER_MS)
 #define ACCEPTS_MAX 16		/* in one turn, so that those who are there get theirs */
 #define EVENTS_MAX 32
-#define JOIN_SECONDS 5
 
 /* What an epoll event is about: a kind, and the slot's index below it. */
 enum kind {
@@ -50,26 +39,16 @@ enum kind {
 	KIND_TRACE,
 };
 
-/* Never held across anything that waits. */
-static pthread_mutex_t fd_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static struct {
-	pthread_t thread;
-	bool started;
-	bool stopping;			/* atomic */
-	int wake_fd;
-	int epoll_fd;
-	int listen_fd;
-	int accepted_fd;		/* on its way to a slot of clients */
-	bool bound;			/* path is our file */
-	unsigned int delay_ms;
-	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	char directory[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	uint8_t cookie[16];
-	uint64_t accept_after_ns;	/* 0: the listening socket is in the epoll set */
-	struct rp_trace_table traces;
-	struct rp_client clients[CLIENTS_MAX];
-} server = { .wake_fd = -1, .epoll_fd = -1, .listen_fd = -1, .accepted_fd = -1 };
+struct rp_server rp_server = {
+	.fd_lock = PTHREAD_MUTEX_INITIALIZER,
+	.wake_fd = -1,
+	.epoll_fd = -1,
+	.new_fd = -1,
+	.ports = {
+		.slots = { { .listens = true, .fd = -1 } },
+		.count = 1,
+	},
+};
 
 static int watch(int operation, int fd, uint32_t events, enum kind kind, size_t index)
 {
@@ -78,38 +57,46 @@ static int watch(int operation, int fd, uint32_t events, enum kind kind, size_t 
 		.data.u64 = (uint64_t)kind << 32 | index,
 	};
 
-	return epoll_ctl(server.epoll_fd, operation, fd, &event) < 0 ? -errno : 0;
+	return epoll_ctl(rp_server.epoll_fd, operation, fd, &event) < 0 ? -errno : 0;
 }
 
 /* Always before close(): a forked child that holds the connection would keep it in the set. */
 static void unwatch(int fd)
 {
-	epoll_ctl(server.epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+	epoll_ctl(rp_server.epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
-static void take_out(int *fd)
+void rp_server_take_out(int *fd)
 {
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
 }
 
+/* Whether it is where its port is connected to: nobody asked anything there yet. */
+static bool is_ports_own(const struct rp_client *client)
+{
+	return !client->port->listens && client->state == RP_CLIENT_ASKS;
+}
+
 static void drop_client(struct rp_client *client)
 {
+	if (is_ports_own(client))
+		rp_port_later(client->port, rp_clock_monotonic_ns());
 	unwatch(client->fd);
-	pthread_mutex_lock(&fd_lock);
+	pthread_mutex_lock(&rp_server.fd_lock);
 	rp_client_close(client);
-	pthread_mutex_unlock(&fd_lock);
+	pthread_mutex_unlock(&rp_server.fd_lock);
 }
 
 static size_t client_index(const struct rp_client *client)
 {
-	return (size_t)(client - server.clients);
+	return (size_t)(client - rp_server.clients);
 }
 
 static size_t trace_index(const struct rp_trace *trace)
 {
-	return (size_t)(trace - server.traces.slots);
+	return (size_t)(trace - rp_server.traces.slots);
 }
 
 /* Ending it now would fail what the client sends, before it looks at its reply. */
@@ -159,10 +146,13 @@ static void wait_for(struct rp_client *client, struct rp_trace *trace)
 static void run_request(struct rp_client *client)
 {
 	struct rp_command command = {
-		.traces = &server.traces,
-		.cookie = server.cookie,
+		.traces = &rp_server.traces,
+		.ports = &rp_server.ports,
+		.port = client->port,
+		.cookie = rp_server.cookie,
 		.fd = client->fd,
 		.peer = client->peer,
+		.suspended = rp_ports_suspended(&rp_server.ports),
 		.reply = &client->reply,
 	};
 
@@ -181,22 +171,32 @@ static void run_request(struct rp_client *client)
 	}
 }
 
-static void serve_client(struct rp_client *client, uint32_t events)
+static void take_request(struct rp_client *client)
 {
 	enum rp_hresult hr;
-	int r;
+	int r = rp_client_receive(client, &hr);
 
+	if (r < 0 || (r > 0 && hr != RP_HRESULT_OK && is_ports_own(client))) {
+		/* What listens at that port is no tool: no more often than if nobody did. */
+		drop_client(client);
+	} else if (r == 0) {
+		if (client->request_bytes && client->deadline_ns == UINT64_MAX)
+			client->deadline_ns = rp_clock_monotonic_ns() + CLIENT_NS;
+	} else if (hr != RP_HRESULT_OK) {
+		rp_reply_refuse(&client->reply, hr);
+		send_reply(client);
+	} else {
+		if (is_ports_own(client))
+			rp_port_again(client->port, rp_clock_monotonic_ns());
+		run_request(client);
+	}
+}
+
+static void serve_client(struct rp_client *client, uint32_t events)
+{
 	switch (client->state) {
 	case RP_CLIENT_ASKS:
-		r = rp_client_receive(client, &hr);
-		if (r < 0) {
-			drop_client(client);
-		} else if (r > 0 && hr != RP_HRESULT_OK) {
-			rp_reply_refuse(&client->reply, hr);
-			send_reply(client);
-		} else if (r > 0) {
-			run_request(client);
-		}
+		take_request(client);
 		break;
 	case RP_CLIENT_WAITS:
 		if (events & (EPOLLHUP | EPOLLERR))
@@ -219,11 +219,11 @@ static void close_trace(struct rp_trace *trace)
 
 	unwatch(trace->fd);
 	rp_trace_join(trace);
-	pthread_mutex_lock(&fd_lock);
+	pthread_mutex_lock(&rp_server.fd_lock);
 	rp_trace_close(trace);
-	pthread_mutex_unlock(&fd_lock);
-	for (size_t i = 0; i < CLIENTS_MAX; i++) {
-		struct rp_client *client = &server.clients[i];
+	pthread_mutex_unlock(&rp_server.fd_lock);
+	for (size_t i = 0; i < RP_CLIENTS_MAX; i++) {
+		struct rp_client *client = &rp_server.clients[i];
 
 		if (client->fd >= 0 && client->state == RP_CLIENT_WAITS && client->waits_for == id)
 			send_reply(client);
@@ -234,7 +234,7 @@ static void close_ended_traces(void)
 {
 	struct rp_trace *trace;
 
-	while ((trace = rp_trace_next_ended(&server.traces)))
+	while ((trace = rp_trace_next_ended(&rp_server.traces)))
 		close_trace(trace);
 }
 
@@ -255,12 +255,14 @@ static struct rp_client *find_slot(uint64_t now, uint64_t *ret_later)
 {
 	struct rp_client *oldest = NULL;
 
-	for (size_t i = 0; i < CLIENTS_MAX; i++) {
-		struct rp_client *client = &server.clients[i];
+	for (size_t i = 0; i < RP_CLIENTS_MAX; i++) {
+		struct rp_client *client = &rp_server.clients[i];
 		bool waits = client->state == RP_CLIENT_WAITS, oldest_waits;
 
 		if (client->fd < 0)
 			return client;
+		if (is_ports_own(client))
+			continue;
 		oldest_waits = oldest && oldest->state == RP_CLIENT_WAITS;
 		if (!oldest || (oldest_waits && !waits) ||
 		    (oldest_waits == waits && client->since_ns < oldest->since_ns))
@@ -272,47 +274,59 @@ static struct rp_client *find_slot(uint64_t now, uint64_t *ret_later)
 	return NULL;
 }
 
+static void watch_ports(int operation, uint32_t events)
+{
+	for (size_t i = 0; i < rp_server.ports.count; i++) {
+		if (rp_server.ports.slots[i].fd >= 0)
+			watch(operation, rp_server.ports.slots[i].fd, events, KIND_LISTEN, i);
+	}
+}
+
 static void pause_accepting(uint64_t until_ns)
 {
-	server.accept_after_ns = until_ns;
-	watch(EPOLL_CTL_MOD, server.listen_fd, 0, KIND_LISTEN, 0);
+	rp_server.accept_after_ns = until_ns;
+	watch_ports(EPOLL_CTL_MOD, 0);
 }
 
 static void resume_accepting(void)
 {
-	server.accept_after_ns = 0;
-	watch(EPOLL_CTL_MOD, server.listen_fd, EPOLLIN, KIND_LISTEN, 0);
+	rp_server.accept_after_ns = 0;
+	watch_ports(EPOLL_CTL_MOD, EPOLLIN);
 }
 
-static int accept_client(pid_t *ret_peer)
+/* A connection in rp_server.new_fd, by whichever way the port makes them. */
+static int open_connection(const struct rp_port *port, pid_t *ret_peer)
 {
 	int r;
 
-	pthread_mutex_lock(&fd_lock);
-	r = rp_listen_accept(server.listen_fd, &server.accepted_fd, ret_peer);
-	pthread_mutex_unlock(&fd_lock);
+	pthread_mutex_lock(&rp_server.fd_lock);
+	r = port->listens ? rp_listen_accept(port->fd, &rp_server.new_fd, ret_peer) :
+	    rp_port_connect(port, rp_server.cookie, &rp_server.new_fd, ret_peer);
+	pthread_mutex_unlock(&rp_server.fd_lock);
 	return r;
 }
 
-static void begin_client(struct rp_client *client, pid_t peer, uint64_t now)
+static void begin_client(struct rp_client *client, struct rp_port *port, pid_t peer, uint64_t now)
 {
 	if (client->fd >= 0)
 		drop_client(client);
 	*client = (struct rp_client){
-		.fd = server.accepted_fd,
+		.fd = rp_server.new_fd,
 		.state = RP_CLIENT_ASKS,
 		.peer = peer,
+		.port = port,
 		.since_ns = now,
-		.deadline_ns = now + CLIENT_NS,
+		.deadline_ns = port->listens ? now + CLIENT_NS : UINT64_MAX,
 	};
-	server.accepted_fd = -1;
+	rp_server.new_fd = -1;
+	port->connected = !port->listens;
 	if (watch(EPOLL_CTL_ADD, client->fd, EPOLLIN, KIND_CLIENT, client_index(client)) < 0)
 		drop_client(client);
 	else
 		serve_client(client, 0);	/* mostly the request is there already */
 }
 
-static void accept_clients(void)
+static void accept_clients(struct rp_port *port)
 {
 	for (int i = 0; i < ACCEPTS_MAX; i++) {
 		uint64_t now = rp_clock_monotonic_ns(), later;
@@ -324,9 +338,9 @@ static void accept_clients(void)
 			pause_accepting(later);
 			return;
 		}
-		r = accept_client(&peer);
+		r = open_connection(port, &peer);
 		if (r == 0) {
-			begin_client(client, peer, now);
+			begin_client(client, port, peer, now);
 		} else if (r == -EAGAIN) {
 			return;
 		} else if (r != -EACCES) {
@@ -336,27 +350,54 @@ static void accept_clients(void)
 	}
 }
 
+/* Tries to reach the ports of others that are due. Return: when the next one is. */
+static uint64_t connect_ports(uint64_t now)
+{
+	uint64_t next = UINT64_MAX, later;
+
+	for (size_t i = 0; i < rp_server.ports.count; i++) {
+		struct rp_port *port = &rp_server.ports.slots[i];
+		struct rp_client *client;
+		pid_t peer;
+
+		if (!port->listens && !port->connected && port->retry_ns <= now) {
+			client = find_slot(now, &later);
+			if (!client)
+				port->retry_ns = later;
+			else if (open_connection(port, &peer) == 0)
+				begin_client(client, port, peer, now);
+			else
+				rp_port_later(port, now);
+		}
+		if (!port->listens && !port->connected && port->retry_ns < next)
+			next = port->retry_ns;
+	}
+	return next;
+}
+
 /* Gives up who is late, and tells how long epoll_wait() may sleep, -1: for ever. */
 static int expire(void)
 {
-	uint64_t now = rp_clock_monotonic_ns(), next = UINT64_MAX;
+	uint64_t now = rp_clock_monotonic_ns(), next = connect_ports(now);
 
-	for (size_t i = 0; i < CLIENTS_MAX; i++) {
-		struct rp_client *client = &server.clients[i];
+	for (size_t i = 0; i < RP_CLIENTS_MAX; i++) {
+		struct rp_client *client = &rp_server.clients[i];
 
 		if (client->fd >= 0 && client->deadline_ns <= now)
 			drop_client(client);
 		else if (client->fd >= 0 && client->deadline_ns < next)
 			next = client->deadline_ns;
 	}
-	if (server.accept_after_ns && server.accept_after_ns <= now)
+	if (rp_server.accept_after_ns && rp_server.accept_after_ns <= now)
 		resume_accepting();
-	else if (server.accept_after_ns && server.accept_after_ns < next)
-		next = server.accept_after_ns;
-	return next == UINT64_MAX ? -1 : (int)((next - now + NS_PER_MS - 1) / NS_PER_MS);
+	else if (rp_server.accept_after_ns && rp_server.accept_after_ns < next)
+		next = rp_server.accept_after_ns;
+	if (next == UINT64_MAX)
+		return -1;
+	return next <= now ? 0 : (int)((next - now + NS_PER_MS - 1) / NS_PER_MS);
 }
 
-static void serve(const struct epoll_event *event, bool *accepts)
+static void serve(const struct epoll_event *event, uint32_t *accepts)
 {
 	size_t index = (uint32_t)event->data.u64;
 	uint64_t calls;
@@ -364,197 +405,108 @@ static void serve(const struct epoll_event *event, bool *accepts)
 
 	switch ((enum kind)(event->data.u64 >> 32)) {
 	case KIND_WAKE:
-		n = read(server.wake_fd, &calls, sizeof(calls));
+		n = read(rp_server.wake_fd, &calls, sizeof(calls));
 		(void)n;
 		break;
 	case KIND_LISTEN:
-		*accepts = true;
+		*accepts |= 1u << index;
 		break;
 	case KIND_CLIENT:
-		if (server.clients[index].fd >= 0)
-			serve_client(&server.clients[index], event->events);
+		if (rp_server.clients[index].fd >= 0)
+			serve_client(&rp_server.clients[index], event->events);
 		break;
 	case KIND_TRACE:
-		serve_trace(&server.traces.slots[index]);
+		serve_trace(&rp_server.traces.slots[index]);
 		break;
 	}
 }
 
-static bool is_stopping(void)
-{
-	return __atomic_load_n(&server.stopping, __ATOMIC_ACQUIRE);
-}
-
-static void loop(void)
+void rp_server_turn(void)
 {
 	struct epoll_event events[EVENTS_MAX];
+	int n = epoll_wait(rp_server.epoll_fd, events, EVENTS_MAX, expire());
+	uint32_t accepts = 0;	/* a bit for each port */
 
-	while (!is_stopping()) {
-		int n = epoll_wait(server.epoll_fd, events, EVENTS_MAX, expire());
-		bool accepts = false;
-
-		for (int i = 0; i < n; i++)
-			serve(&events[i], &accepts);
-		close_ended_traces();
-		/* Last, so that no slot changes hands while events for its old owner are left. */
-		if (accepts)
-			accept_clients();
-	}
+	for (int i = 0; i < n; i++)
+		serve(&events[i], &accepts);
+	close_ended_traces();
+	/* Last, so that no slot changes hands while events for its old owner are left. */
+	for (; accepts; accepts &= accepts - 1)
+		accept_clients(&rp_server.ports.slots[__builtin_ctz(accepts)]);
 }
 
-/* Return: 0, or -errno when there will be no socket. */
-static int open_server(void)
+/* The socket that clients find by the process id. Return: 0, or -errno when there is none. */
+static int open_default_port(void)
 {
-	int r = rp_listen_path(server.directory, getpid(), rp_process_start_ticks(), server.path);
+	struct rp_port *port = &rp_server.ports.slots[0];
+	int r = rp_listen_path(rp_server.directory, getpid(), rp_process_start_ticks(), port->path);
+	int fd;
 
 	if (r < 0)
 		return r;
-	rp_process_make_cookie(server.cookie);
-	pthread_mutex_lock(&fd_lock);
-	server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	server.listen_fd = rp_listen_socket();
-	pthread_mutex_unlock(&fd_lock);
-	r = watch(EPOLL_CTL_ADD, server.wake_fd, EPOLLIN, KIND_WAKE, 0);
+	pthread_mutex_lock(&rp_server.fd_lock);
+	fd = rp_listen_socket();
+	r = fd < 0 ? fd : rp_listen_at(fd, port->path);
 	if (r == 0)
-		r = rp_listen_at(server.listen_fd, server.path);
-	if (r < 0)
-		return r;
-	server.bound = true;
-	return watch(EPOLL_CTL_ADD, server.listen_fd, EPOLLIN, KIND_LISTEN, 0);
+		port->fd = fd;
+	else if (fd >= 0)
+		close(fd);
+	pthread_mutex_unlock(&rp_server.fd_lock);
+	return r;
 }
 
-static void close_server(void)
+int rp_server_open(void)
 {
-	if (server.bound)
-		unlink(server.path);
-	unwatch(server.listen_fd);
-	pthread_mutex_lock(&fd_lock);
-	take_out(&server.listen_fd);
-	pthread_mutex_unlock(&fd_lock);
-	/* All are asked first: their last flushes go side by side. */
-	for (size_t i = 0; i < RP_SESSIONS_MAX; i++) {
-		if (server.traces.slots[i].id)
-			rp_trace_finish(&server.traces.slots[i]);
-	}
-	for (size_t i = 0; i < RP_SESSIONS_MAX; i++) {
-		if (server.traces.slots[i].id)
-			close_trace(&server.traces.slots[i]);
-	}
-	for (size_t i = 0; i < CLIENTS_MAX; i++) {
-		if (server.clients[i].fd >= 0)
-			drop_client(&server.clients[i]);
-	}
-	pthread_mutex_lock(&fd_lock);
-	take_out(&server.epoll_fd);
-	pthread_mutex_unlock(&fd_lock);
-}
-
-static void *run(void *data)
-{
-	struct pollfd wake = { .fd = server.wake_fd, .events = POLLIN };
-
-	(void)data;
-	if (server.delay_ms)
-		poll(&wake, 1, (int)server.delay_ms);
-	if (!is_stopping() && open_server() == 0)
-		loop();
-	close_server();
-	return NULL;
-}
-
-static void init(unsigned int delay_ms)
-{
-	const char *directory = secure_getenv("TMPDIR");
-
-	memset(&server, 0, sizeof(server));
-	server.epoll_fd = -1;
-	server.listen_fd = -1;
-	server.accepted_fd = -1;
-	server.delay_ms = delay_ms;
-	/* Read here, by whoever starts us: the host may change its environment later. One that is
-	 * too long is kept as long as makes the path too long. */
-	if (directory)
-		strncpy(server.directory, directory, sizeof(server.directory) - 1);
-	for (size_t i = 0; i < CLIENTS_MAX; i++)
-		server.clients[i].fd = -1;
-}
-
-static void lock_fds(void)
-{
-	pthread_mutex_lock(&fd_lock);
-}
-
-static void unlock_fds(void)
-{
-	pthread_mutex_unlock(&fd_lock);
-}
-
-static void watch_forks(void)
-{
-	pthread_atfork(lock_fds, unlock_fds, unlock_fds);
-}
-
-/* Takes no lock: in a forked child it may come before unlock_fds(). */
-int rp_diag_start(unsigned int delay_ms)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int r;
 
-	if (server.started)
-		return 0;
-	pthread_once(&once, watch_forks);
-	init(delay_ms);
-	server.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (server.wake_fd < 0)
-		return -errno;
-	rp_trace_table_init(&server.traces, server.wake_fd);
-	r = rp_thread_create(&server.thread, "ringpipe-diag", run, NULL);
-	if (r < 0) {
-		take_out(&server.wake_fd);
+	rp_process_make_cookie(rp_server.cookie);
+	pthread_mutex_lock(&rp_server.fd_lock);
+	rp_server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	pthread_mutex_unlock(&rp_server.fd_lock);
+	r = watch(EPOLL_CTL_ADD, rp_server.wake_fd, EPOLLIN, KIND_WAKE, 0);
+	if (r < 0)
 		return r;
-	}
-	server.started = true;
+	r = open_default_port();
+	/* Nobody can come by it, so nobody is waited for. */
+	if (r < 0 && rp_server.ports.slots[0].suspends)
+		rp_ports_resume(&rp_server.ports, &rp_server.ports.slots[0]);
+	if (r < 0 && rp_server.ports.count == 1)
+		return r;
+	watch_ports(EPOLL_CTL_ADD, EPOLLIN);
 	return 0;
 }
 
-/*
- * A provider's callback on our thread may wait for something the caller holds, or be the caller:
- * then the process ends all the same, and only the file is taken away.
- */
-void rp_diag_stop(void)
+void rp_server_unlink_ports(void)
 {
-	const uint64_t one = 1;
-	struct timespec limit;
-	ssize_t n;
-
-	if (!server.started)
-		return;
-	__atomic_store_n(&server.stopping, true, __ATOMIC_RELEASE);
-	n = write(server.wake_fd, &one, sizeof(one));
-	(void)n;
-	clock_gettime(CLOCK_REALTIME, &limit);
-	limit.tv_sec += JOIN_SECONDS;
-	if (pthread_equal(server.thread, pthread_self()) ||
-	    pthread_timedjoin_np(server.thread, NULL, &limit) != 0) {
-		if (server.bound)
-			unlink(server.path);
-		return;
+	for (size_t i = 0; i < rp_server.ports.count; i++) {
+		if (rp_server.ports.slots[i].fd >= 0)
+			unlink(rp_server.ports.slots[i].path);
 	}
-	server.started = false;
-	take_out(&server.wake_fd);
 }
 
-void rp_diag_forget(void)
+void rp_server_close(void)
 {
-	if (!server.started)
-		return;
-	take_out(&server.listen_fd);
-	take_out(&server.epoll_fd);
-	take_out(&server.wake_fd);
-	take_out(&server.accepted_fd);
-	for (size_t i = 0; i < CLIENTS_MAX; i++)
-		take_out(&server.clients[i].fd);
-	for (size_t i = 0; i < RP_SESSIONS_MAX; i++)
-		take_out(&server.traces.slots[i].fd);
-	server.started = false;
+	rp_server_unlink_ports();
+	pthread_mutex_lock(&rp_server.fd_lock);
+	for (size_t i = 0; i < rp_server.ports.count; i++) {
+		unwatch(rp_server.ports.slots[i].fd);
+		rp_server_take_out(&rp_server.ports.slots[i].fd);
+	}
+	pthread_mutex_unlock(&rp_server.fd_lock);
+	/* All are asked first: their last flushes go side by side. */
+	for (size_t i = 0; i < RP_SESSIONS_MAX; i++) {
+		if (rp_server.traces.slots[i].id)
+			rp_trace_finish(&rp_server.traces.slots[i]);
+	}
+	for (size_t i = 0; i < RP_SESSIONS_MAX; i++) {
+		if (rp_server.traces.slots[i].id)
+			close_trace(&rp_server.traces.slots[i]);
+	}
+	for (size_t i = 0; i < RP_CLIENTS_MAX; i++) {
+		if (rp_server.clients[i].fd >= 0)
+			drop_client(&rp_server.clients[i]);
+	}
+	pthread_mutex_lock(&rp_server.fd_lock);
+	rp_server_take_out(&rp_server.epoll_fd);
+	pthread_mutex_unlock(&rp_server.fd_lock);
 }

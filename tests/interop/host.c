@@ -3,9 +3,12 @@
  * A program to trace: prints its pid, then writes an event every few milliseconds until its
  * standard input ends. `tick` carries a serial number, `told` the arguments that the provider's
  * callback was given.
+ *
+ * `exec PROGRAM`: becomes that one first; `fork`: does all that in two processes.
  */
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <ringpipe/ringpipe.h>
@@ -23,12 +26,16 @@ static void tell(struct rp_provider *provider, const struct rp_provider_state *s
 		host_told(state->filter_data);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
 	uint64_t serial = 0;
 	char bytes[64];
 
+	if (argc > 2 && strcmp(argv[1], "exec") == 0)
+		return execl(argv[2], argv[2], (char *)NULL);
+	if (argc > 1 && strcmp(argv[1], "fork") == 0 && fork() < 0)
+		return 1;
 	if (rp_provider_set_callback(host_provider(), tell, NULL) != 0)
 		return 1;
 	printf("%d\n", getpid());

@@ -17,9 +17,11 @@ static const uint8_t cookie[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 1
 static struct rp_reply answer(const uint8_t *bytes, size_t size)
 {
 	static struct rp_trace_table traces;
+	static struct rp_ports ports = { .count = 1 };
 	struct rp_reply reply = { 0 };
 	struct rp_command command = {
-		.traces = &traces, .cookie = cookie, .fd = -1, .reply = &reply,
+		.traces = &traces, .ports = &ports, .port = &ports.slots[0],
+		.cookie = cookie, .fd = -1, .reply = &reply,
 	};
 	size_t whole = 0;
 	enum rp_hresult hr = rp_message_frame(bytes, size, &whole);

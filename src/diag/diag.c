@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* The DiagnosticServer's thread: its start, its end, and what becomes of it in a forked child. */
+#include "diag/diag.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/thread.h"
+#include "diag/server.h"
+
+#define JOIN_SECONDS 5
+
+static struct {
+	pthread_t thread;
+	bool started;
+	bool stopping;			/* atomic */
+	unsigned int delay_ms;
+} life;
+
+static bool is_stopping(void)
+{
+	return rp_load_acquire(&life.stopping);
+}
+
+static void *run(void *data)
+{
+	struct pollfd wake = { .fd = rp_server.wake_fd, .events = POLLIN };
+	int r = 0;
+
+	(void)data;
+	if (life.delay_ms) {
+		poll(&wake, 1, (int)life.delay_ms);
+		r = is_stopping() ? -ECANCELED : rp_server_open();
+	}
+	while (r == 0 && !is_stopping())
+		rp_server_turn();
+	rp_server_close();
+	return NULL;
+}
+
+/* The ports stay. */
+static void init(void)
+{
+	const char *directory = secure_getenv("TMPDIR");
+
+	rp_server.epoll_fd = -1;
+	rp_server.new_fd = -1;
+	rp_server.accept_after_ns = 0;
+	/* Read here, by whoever starts us: the host may change its environment later. One that is
+	 * too long is kept as long as makes the path too long. */
+	memset(rp_server.directory, 0, sizeof(rp_server.directory));
+	if (directory)
+		strncpy(rp_server.directory, directory, sizeof(rp_server.directory) - 1);
+	for (size_t i = 0; i < RP_CLIENTS_MAX; i++)
+		rp_server.clients[i] = (struct rp_client){ .fd = -1 };
+}
+
+static void lock_fds(void)
+{
+	pthread_mutex_lock(&rp_server.fd_lock);
+}
+
+static void unlock_fds(void)
+{
+	pthread_mutex_unlock(&rp_server.fd_lock);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(lock_fds, unlock_fds, unlock_fds);
+}
+
+int rp_diag_add_port(const struct rp_port *port)
+{
+	return rp_ports_add(&rp_server.ports, port);
+}
+
+void rp_diag_suspend_default(void)
+{
+	struct rp_ports *ports = &rp_server.ports;
+
+	ports->waiting += !ports->slots[0].suspends;
+	ports->slots[0].suspends = true;
+}
+
+int rp_diag_wait(unsigned int timeout_ms)
+{
+	return life.started ? rp_ports_wait(&rp_server.ports, timeout_ms) : 0;
+}
+
+const struct rp_ports *rp_diag_ports(void)
+{
+	return &rp_server.ports;
+}
+
+/* With a delay it takes no lock: in a forked child it may come before unlock_fds(). */
+int rp_diag_start(unsigned int delay_ms)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int r;
+
+	if (life.started)
+		return 0;
+	pthread_once(&once, watch_forks);
+	init();
+	life.delay_ms = delay_ms;
+	rp_store_release(&life.stopping, false);
+	rp_server.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (rp_server.wake_fd < 0)
+		return -errno;
+	rp_trace_table_init(&rp_server.traces, rp_server.wake_fd);
+	if (delay_ms == 0 && rp_server_open() < 0) {
+		rp_server_close();
+		rp_server_take_out(&rp_server.wake_fd);
+		return 0;
+	}
+	r = rp_thread_create(&life.thread, "ringpipe-diag", run, NULL);
+	if (r < 0) {
+		if (delay_ms == 0)
+			rp_server_close();
+		rp_server_take_out(&rp_server.wake_fd);
+		return r;
+	}
+	life.started = true;
+	return 0;
+}
+
+/*
+ * A provider's callback on our thread may wait for something the caller holds, or be the caller:
+ * then the process ends all the same, and only the files are taken away.
+ */
+void rp_diag_stop(void)
+{
+	const uint64_t one = 1;
+	struct timespec limit;
+	ssize_t n;
+
+	if (!life.started)
+		return;
+	rp_store_release(&life.stopping, true);
+	n = write(rp_server.wake_fd, &one, sizeof(one));
+	(void)n;
+	clock_gettime(CLOCK_REALTIME, &limit);
+	limit.tv_sec += JOIN_SECONDS;
+	if (pthread_equal(life.thread, pthread_self()) ||
+	    pthread_timedjoin_np(life.thread, NULL, &limit) != 0) {
+		rp_server_unlink_ports();
+		return;
+	}
+	life.started = false;
+	rp_server_take_out(&rp_server.wake_fd);
+}
+
+void rp_diag_forget(void)
+{
+	if (!life.started)
+		return;
+	for (size_t i = 0; i < rp_server.ports.count; i++)
+		rp_server_take_out(&rp_server.ports.slots[i].fd);
+	rp_server_take_out(&rp_server.epoll_fd);
+	rp_server_take_out(&rp_server.wake_fd);
+	rp_server_take_out(&rp_server.new_fd);
+	for (size_t i = 0; i < RP_CLIENTS_MAX; i++)
+		rp_server_take_out(&rp_server.clients[i].fd);
+	for (size_t i = 0; i < RP_SESSIONS_MAX; i++)
+		rp_server_take_out(&rp_server.traces.slots[i].fd);
+	rp_ports_forget(&rp_server.ports);
+	life.started = false;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* The DiagnosticServer without its thread: what it has open, and one turn of its loop. */
+#ifndef RP_DIAG_SERVER_H
+#define RP_DIAG_SERVER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "diag/client.h"
+#include "diag/ports.h"
+#include "diag/trace.h"
+
+#define RP_CLIENTS_MAX 64u
+
+/*
+ * A forked child closes the descriptors it finds here. They come and go under fd_lock, which fork()
+ * takes, so the child finds all there are, and none whose number another thread has by now.
+ */
+struct rp_server {
+	pthread_mutex_t fd_lock;	/* never held across anything that waits */
+	int wake_fd;
+	int epoll_fd;
+	int new_fd;			/* a connection on its way to a slot of clients */
+	char directory[RP_PORT_PATH_BYTES];
+	uint8_t cookie[16];
+	uint64_t accept_after_ns;	/* 0: the listening sockets are in the epoll set */
+	struct rp_ports ports;
+	struct rp_trace_table traces;
+	struct rp_client clients[RP_CLIENTS_MAX];
+};
+
+extern struct rp_server rp_server;
+
+/* Closes it and says so. */
+void rp_server_take_out(int *fd);
+
+/*
+ * Makes everything but wake_fd, which is there already, and lets the ports listen.
+ * Return: 0, or -errno when there is no port at all.
+ */
+int rp_server_open(void);
+
+/* Waits for something to happen, and does what is to be done then. */
+void rp_server_turn(void);
+
+/* Ends the sessions, the clients and the ports; fine after rp_server_open() failed. */
+void rp_server_close(void);
+
+/* Takes the files of ports away, from whichever thread. */
+void rp_server_unlink_ports(void);
+
+#endif
