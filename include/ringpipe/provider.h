@@ -69,17 +69,6 @@ RP_PUBLIC int rp_provider_destroy(struct rp_provider *provider);
 RP_PUBLIC int rp_provider_set_callback(struct rp_provider *provider, rp_provider_callback callback,
 				       void *data);
 
-/*
- * Reads one value out of a session's arguments: `key=value` pairs with ';' between them. What
- * stands in double quotes is taken as it is, the quotes left out. Of several pairs with that key
- * the last counts; the first '=' of a pair ends its key. `filter_data` may be NULL: no pairs.
- * `*ret_value` is for free().
- *
- * Context: any thread, not a signal handler; provider callbacks are fine.
- * Return: 0; -ENOENT without that key; -ENOMEM.
- */
-RP_PUBLIC int rp_filter_data_get(const char *filter_data, const char *key, char **ret_value);
-
 /* The name; belongs to the provider. */
 RP_PUBLIC const char *rp_provider_name(const struct rp_provider *provider);
 

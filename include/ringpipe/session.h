@@ -128,6 +128,17 @@ RP_PUBLIC int rp_session_stats(struct rp_session *session, struct rp_session_sta
 RP_PUBLIC int rp_providers_parse(const char *text, struct rp_session_provider **ret_providers,
 				 size_t *ret_count, size_t *ret_at);
 
+/*
+ * Reads one value out of a session's arguments: `key=value` pairs with ';' between them. What
+ * stands in double quotes is taken as it is, the quotes left out. Of several pairs with that key
+ * the last counts; the first '=' of a pair ends its key. `filter_data` may be NULL: no pairs.
+ * `*ret_value` is for free().
+ *
+ * Context: any thread, not a signal handler; provider callbacks are fine.
+ * Return: 0; -ENOENT without that key; -ENOMEM.
+ */
+RP_PUBLIC int rp_filter_data_get(const char *filter_data, const char *key, char **ret_value);
+
 RP_END_DECLS
 
 #endif

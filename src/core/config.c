@@ -16,7 +16,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include <ringpipe/provider.h>
 #include <ringpipe/session.h>
 
 #include "base/text.h"

@@ -84,7 +84,7 @@ class Live(ToolTest):
         process = self.collect(host, "--providers", "Ipc-Host:f:4:a=b")
         row, = self.rows(host)
         self.assertEqual((row["keywords"], row["level"], row["events"], row["filter"]),
-                         (0xf, 4, 1, "a=b"))
+                         (0xf, 4, 2, "a=b"))
         process.send_signal(signal.SIGINT)
         self.finish(process, 0)
         row, = self.rows(host)

@@ -280,7 +280,7 @@ class Sessions(WithHost):
         self.assertEqual(row["provider"], "Ipc-Host")
         self.assertEqual(row["name"], "ipc-%d" % os.getpid())
         self.assertEqual((row["id"], row["keywords"], row["level"]), (session, 0xff, 4))
-        self.assertEqual(row["events"], 1)
+        self.assertEqual(row["events"], 2)
         self.assertEqual(row["filter"], "k=v")
         stats = self.stats(session)
         self.assertEqual(stats["lost"], sum(stats["reasons"]))
