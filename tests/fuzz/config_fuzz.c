@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Any text as a provider list: rp_providers_parse() takes it or says where it goes wrong. To be run
+ * as reader_fuzz.c says.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <ringpipe/session.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static void check_provider(const struct rp_session_provider *provider)
+{
+	if (provider->size != sizeof(*provider) || !provider->name || !*provider->name ||
+	    provider->level > 5)
+		__builtin_trap();
+	/* Reads all of it, for a sanitizer to see. */
+	if (provider->filter_data && strlen(provider->filter_data) > SIZE_MAX / 2)
+		__builtin_trap();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	struct rp_session_provider *providers = NULL;
+	size_t count = 0, at = SIZE_MAX;
+	char *text = strndup((const char *)bytes, size);
+	int ret;
+
+	if (!text)
+		return 0;
+	ret = rp_providers_parse(text, &providers, &count, &at);
+	if (ret == 0) {
+		/* Each takes a byte, and but for the first a comma. */
+		if (count == 0 || count > (strlen(text) + 1) / 2)
+			__builtin_trap();
+		for (size_t i = 0; i < count; i++)
+			check_provider(&providers[i]);
+	} else if (providers || count || (ret == -EINVAL && at > strlen(text))) {
+		__builtin_trap();
+	}
+	free(providers);
+	free(text);
+	return 0;
+}

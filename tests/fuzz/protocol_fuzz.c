@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Any bytes as what a client of the diagnostics socket sends before it ends its half of the
+ * connection: the server answers or hangs up, and goes on serving. The whole server runs, thread and
+ * sessions included. To be run as reader_fuzz.c says, with all of src/ linked in.
+ *
+ * Left out are the commands that write files where the client says.
+ */
+#include <errno.h>
+#include <glob.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <ringpipe/ringpipe.h>
+
+#define HEADER_BYTES 20u
+#define MAGIC "DOTNET_IPC_V1"
+#define SET_AT 16
+#define SET_DUMP 0x01
+#define SET_EVENTPIPE 0x02
+#define PATIENCE_SECONDS 60
+
+RP_PROVIDER(fuzzed, "Fuzzed-Server");
+RP_EVENT(fuzzed, ping, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U32(serial));
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static const uint8_t process_info[HEADER_BYTES] = MAGIC "\0\x14\0\x04\0\0";
+
+/* Ours, made as the library was loaded or a moment later. */
+static const struct sockaddr_un *server_address(void)
+{
+	static struct sockaddr_un address;
+	const char *directory = getenv("TMPDIR");
+	char pattern[256];
+	glob_t found;
+
+	if (address.sun_family)
+		return &address;
+	snprintf(pattern, sizeof(pattern), "%s/dotnet-diagnostic-%d-*-socket",
+		 directory && *directory ? directory : "/tmp", (int)getpid());
+	while (glob(pattern, 0, NULL, &found) != 0)
+		usleep(1000);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", found.gl_pathv[0]);
+	address.sun_family = AF_UNIX;
+	globfree(&found);
+	return &address;
+}
+
+/* A server that does not answer is what the fuzzer is to find. */
+static int connect_to_server(void)
+{
+	const struct timeval patience = { .tv_sec = PATIENCE_SECONDS };
+	const struct sockaddr_un *address = server_address();
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0)
+		abort();
+	return fd;
+}
+
+/* Up to `room` bytes; fewer at the end of the stream. */
+static size_t receive(int fd, uint8_t *bytes, size_t room)
+{
+	size_t size = 0;
+	ssize_t n = 1;
+
+	while (size < room && n > 0) {
+		n = recv(fd, bytes + size, room - size, 0);
+		if (n > 0)
+			size += (size_t)n;
+		else if (n < 0 && errno == EINTR)
+			n = 1;
+		else if (n < 0 && errno != ECONNRESET)
+			abort();
+	}
+	return size;
+}
+
+/*
+ * A reply is whole or not there. The stream of a session, which ends when its client goes, is left
+ * after its beginning.
+ */
+static void take_reply(int fd)
+{
+	uint8_t reply[4096];
+	size_t size = receive(fd, reply, HEADER_BYTES + 8);
+
+	if (size == 0)
+		return;
+	if (size < HEADER_BYTES || memcmp(reply, MAGIC, sizeof(MAGIC)) != 0 ||
+	    reply[SET_AT] != 0xff)
+		__builtin_trap();
+}
+
+static void send_all(int fd, const uint8_t *bytes, size_t size)
+{
+	size_t sent = 0;
+	ssize_t n = 0;
+
+	while (sent < size && n >= 0) {
+		n = send(fd, bytes + sent, size - sent, MSG_NOSIGNAL);
+		if (n > 0)
+			sent += (size_t)n;
+	}
+	shutdown(fd, SHUT_WR);
+}
+
+static void check_alive(void)
+{
+	uint8_t reply[HEADER_BYTES + 8];
+	pid_t pid = 0;
+	int fd = connect_to_server();
+
+	send_all(fd, process_info, sizeof(process_info));
+	if (receive(fd, reply, sizeof(reply)) != sizeof(reply))
+		__builtin_trap();
+	memcpy(&pid, reply + HEADER_BYTES, sizeof(pid));
+	if (pid != getpid())
+		__builtin_trap();
+	close(fd);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	static uint32_t serial;
+	int fd;
+
+	if (size > SET_AT && bytes[SET_AT] == SET_DUMP)
+		return 0;
+	fd = connect_to_server();
+	send_all(fd, bytes, size);
+	fuzzed_ping(serial);
+	take_reply(fd);
+	close(fd);
+	if (++serial % 64 == 0)
+		check_alive();
+	return 0;
+}
