@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Any bytes as what a client of the diagnostics socket sends before it ends its half of the
- * connection: the server answers or hangs up, and goes on serving. The whole server runs, thread and
- * sessions included. To be run as reader_fuzz.c says, with all of src/ linked in.
+ * connection: the server answers or hangs up, and goes on serving. The whole server runs, its
+ * thread and sessions included. To be run as reader_fuzz.c says, with all of src/ linked in.
  *
  * Left out are the commands that write files where the client says.
  */
