@@ -43,6 +43,13 @@ typedef void (*rp_listener_callback)(const struct rp_listener_event *event, void
  * rp_listener_next(). output_path and output_fd of the options are not looked at. A slow listener
  * fills its own rings and loses events, counted; nobody else is slowed down.
  *
+ * What the thread of a push listener writes itself goes to files, streams and pull listeners, but
+ * is not offered to push listeners, its own or another: they would keep themselves busy for ever.
+ * No figure counts it there.
+ *
+ * A callback may start and stop sessions and other listeners, and change what its own hears by
+ * rp_listener_set_providers().
+ *
  * Context, Return: as rp_session_start().
  */
 RP_PUBLIC int rp_listener_start(const struct rp_session_options *options,
@@ -60,10 +67,24 @@ RP_PUBLIC int rp_listener_next(struct rp_listener *listener, struct rp_listener_
 			       int timeout_ms);
 
 /*
+ * What the listener hears from now on, in place of what it heard; with a count of 0 nothing, until
+ * the next call. Events written before are still delivered. Everything given is copied.
+ *
+ * Context: any thread, not a signal handler; a listener's callback, its own too, and a provider's
+ * callback are fine. Allocates; runs callbacks of providers.
+ * Return: 0; -EINVAL and -ENOMEM as rp_session_start(); -EPIPE when the listener is closed or its
+ * session has failed. Unless 0 nothing is changed.
+ */
+RP_PUBLIC int rp_listener_set_providers(struct rp_listener *listener,
+					const struct rp_session_provider *providers,
+					size_t provider_count);
+
+/*
  * Turns the events off and delivers what was written: a push listener has seen all of it when this
  * returns; a pull listener reads on until -EPIPE. Call rp_listener_stop() afterwards in any case.
  *
- * Return: 0; -EDEADLK in the listener's own callback, or in a provider's on the drain thread.
+ * Return: 0; -EDEADLK in the listener's own callback, in that of a listener whose end it waits for
+ * itself, or in a provider's on the drain thread.
  */
 RP_PUBLIC int rp_listener_close(struct rp_listener *listener);
 

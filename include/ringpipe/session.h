@@ -85,8 +85,9 @@ struct rp_session_stats {
 
 /*
  * Starts a session that streams nettrace to a file, pipe or socket. Everything in `options` is
- * copied. When this returns, every event the session wants is on, and provider callbacks have run.
- * After success the session owns output_fd; on failure the caller still does.
+ * copied. When this returns, every event the session wants is on, and provider callbacks have run
+ * (called in a callback: but for those that another thread is about to run). After success the
+ * session owns output_fd; on failure the caller still does.
  *
  * Context: any thread, not a signal handler; allocates, maps memory, opens the output.
  * Return: 0; -EINVAL for a provider without a name, a level above 5, no provider, a non-zero

@@ -151,6 +151,7 @@ struct rp_core {
 	uint64_t next_session_id;
 	uint64_t stack_slots;		/* slots whose session wants stacks */
 	uint64_t causal_slots;		/* … causal order */
+	uint64_t push_slots;		/* … belongs to a push listener */
 	uint64_t special_slots;		/* … any of these */
 
 	struct cds_hlist_head definitions[RP_DEF_BUCKETS];
@@ -170,6 +171,12 @@ struct rp_core {
 };
 
 extern struct rp_core rp_core;
+
+/*
+ * Whether the thread runs a listener's callback: no push listener is offered what it writes, and it
+ * waits for no provider's callback. initial-exec: signal handlers write.
+ */
+extern __thread bool rp_thread_listens __attribute__((tls_model("initial-exec")));
 
 /* Makes the engine ready, once; cheap afterwards. 0 or -errno. */
 int rp_core_init(void);

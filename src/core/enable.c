@@ -120,15 +120,16 @@ void rp_session_switch(struct rp_session *session, bool on)
 	struct rp_site *site;
 
 	cds_list_for_each_entry(provider, &rp_core.providers, node) {
-		const struct rp_config *config = rp_session_config(session, provider->name);
+		const struct rp_config *config = on ? rp_session_config(session, provider->name) :
+						 NULL;
 
-		if (!config)
-			continue;
 		cds_list_for_each_entry(site, &provider->sites, node) {
-			if (!on)
-				rp_and_seq_cst(&site->event->enable, ~bit);	/* [SLOT-BIT] */
-			else if (rp_config_wants(config, &site->def->public))
-				rp_or_seq_cst(&site->event->enable, bit);
+			uint64_t *enable = &site->event->enable;
+
+			if (config && rp_config_wants(config, &site->def->public))
+				rp_or_seq_cst(enable, bit);
+			else if (rp_load_relaxed(enable) & bit)
+				rp_and_seq_cst(enable, ~bit);	/* [SLOT-BIT] */
 		}
 	}
 }
@@ -156,7 +157,9 @@ void rp_session_put_on(struct rp_session *session)
 		rp_or_seq_cst(&rp_core.stack_slots, bit);
 	if (session->flags & RP_SESSION_CAUSAL)
 		rp_or_seq_cst(&rp_core.causal_slots, bit);
-	rp_or_seq_cst(&rp_core.special_slots, session->flags ? bit : 0);
+	if (session->sink->pushes)
+		rp_or_seq_cst(&rp_core.push_slots, bit);
+	rp_or_seq_cst(&rp_core.special_slots, session->flags || session->sink->pushes ? bit : 0);
 	rp_fence_heavy();
 	rp_session_switch(session, true);
 }
@@ -171,6 +174,7 @@ void rp_session_take_off(struct rp_session *session)
 	rp_session_switch(session, false);
 	rp_and_seq_cst(&rp_core.stack_slots, ~bit);
 	rp_and_seq_cst(&rp_core.causal_slots, ~bit);
+	rp_and_seq_cst(&rp_core.push_slots, ~bit);
 	rp_and_seq_cst(&rp_core.special_slots, ~bit);
 	rp_store_release(&slot->rings, NULL);
 	for (unsigned int i = 0; i < RP_FALLBACKS; i++)

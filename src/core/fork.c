@@ -56,7 +56,9 @@ void rp_core_fork_child(void)
 	rp_core.slots_used = 0;
 	rp_core.stack_slots = 0;
 	rp_core.causal_slots = 0;
+	rp_core.push_slots = 0;
 	rp_core.special_slots = 0;
+	rp_thread_listens = false;
 	rp_drain_forget();
 	rp_defs_reap(UINT64_MAX);
 }

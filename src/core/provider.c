@@ -122,13 +122,15 @@ void rp_notices_add(struct rp_session *session, bool enabled)
 
 /*
  * The list may change whenever the lock was given up: each time the search begins anew. Inside a
- * callback nobody waits for another, which could wait for this one; nor does the drain thread,
- * which a callback may be waiting for. The thread that is in the other callback then delivers.
+ * callback, a listener's too, nobody waits for another, which could wait for this one; nor does
+ * the drain thread, which a callback may be waiting for. The thread that is in the other callback
+ * then delivers.
  */
 static void deliver_pending(void)
 {
-	bool may_wait = callback_depth == 0 && !(rp_core.drain_started &&
-			pthread_equal(rp_core.drain_thread, pthread_self()));
+	bool is_drain = rp_core.drain_started &&
+			pthread_equal(rp_core.drain_thread, pthread_self());
+	bool may_wait = callback_depth == 0 && !rp_thread_listens && !is_drain;
 	struct rp_provider *provider;
 
 again:

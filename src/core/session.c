@@ -20,18 +20,43 @@ uint64_t rp_session_next_id(void)
 	return rp_add_relaxed(&rp_core.next_session_id, 1) + 1;
 }
 
+void rp_session_begin_listening(void)
+{
+	rp_thread_listens = true;
+}
+
 uint64_t rp_session_id(const struct rp_session *session)
 {
 	return session->id;
 }
 
+static int copy_configs(const struct rp_session_provider *providers, size_t count,
+			struct rp_config **ret_configs)
+{
+	struct rp_config *configs;
+	int ret = 0;
+
+	if (count > PROVIDERS_MAX || (count && !providers))
+		return -EINVAL;
+	configs = calloc(count ? count : 1, sizeof(*configs));
+	if (!configs)
+		return -ENOMEM;
+	for (size_t i = 0; ret == 0 && i < count; i++)
+		ret = rp_config_copy(&configs[i], &providers[i]);
+	if (ret != 0) {
+		rp_configs_free(configs, count);
+		return ret;
+	}
+	*ret_configs = configs;
+	return 0;
+}
+
 static int copy_options(struct rp_session *session, const struct rp_session_options *options)
 {
 	const char *name = options->name ? options->name : "session";
-	int ret = 0;
+	int ret;
 
-	if (!rp_text_is_name(name) || options->provider_count == 0 || !options->providers ||
-	    options->provider_count > PROVIDERS_MAX || options->reserved != 0 ||
+	if (!rp_text_is_name(name) || options->provider_count == 0 || options->reserved != 0 ||
 	    (options->flags & ~(RP_SESSION_STACKS | RP_SESSION_CAUSAL)))
 		return -EINVAL;
 	session->flags = options->flags;
@@ -39,12 +64,11 @@ static int copy_options(struct rp_session *session, const struct rp_session_opti
 	if (session->budget_bytes < RP_SESSION_BUFFER_MIN)
 		return -EINVAL;
 	session->name = rp_text_copy(name);
-	session->configs = calloc(options->provider_count, sizeof(*session->configs));
-	if (!session->name || !session->configs)
+	if (!session->name)
 		return -ENOMEM;
-	session->config_count = options->provider_count;
-	for (size_t i = 0; ret == 0 && i < options->provider_count; i++)
-		ret = rp_config_copy(&session->configs[i], &options->providers[i]);
+	ret = copy_configs(options->providers, options->provider_count, &session->configs);
+	if (ret == 0)
+		session->config_count = options->provider_count;
 	return ret;
 }
 
@@ -140,6 +164,36 @@ int rp_session_open(const struct rp_session_setup *setup, struct rp_session **re
 	rp_drain_wake();
 	rp_notices_run();
 	return 0;
+}
+
+int rp_session_set_providers(struct rp_session *session,
+			     const struct rp_session_provider *providers, size_t count)
+{
+	struct rp_config *configs, *before = NULL;
+	size_t count_before = 0;
+	int ret = copy_configs(providers, count, &configs);
+
+	if (ret != 0)
+		return ret;
+	pthread_mutex_lock(&rp_core.lock);
+	if (session->state == RP_SESSION_RUNNING) {
+		rp_notices_add(session, false);
+		before = session->configs;
+		count_before = session->config_count;
+		session->configs = configs;
+		session->config_count = count;
+		rp_session_switch(session, true);
+		rp_notices_add(session, true);
+	} else {
+		ret = -EPIPE;
+	}
+	pthread_mutex_unlock(&rp_core.lock);
+	if (ret != 0)
+		rp_configs_free(configs, count);
+	else
+		rp_configs_free(before, count_before);
+	rp_notices_run();
+	return ret;
 }
 
 void rp_session_finish(struct rp_session *session)

@@ -29,6 +29,18 @@ uint64_t rp_session_next_id(void);
 int rp_session_open(const struct rp_session_setup *setup, struct rp_session **ret_session);
 
 /*
+ * What the session wants from now on, in place of what it wanted; a count of 0: nothing. Callbacks
+ * of providers are told that the session ended, and that it began anew.
+ *
+ * Return: 0; -EINVAL and -ENOMEM as rp_session_open(); -EPIPE for a session that does not run.
+ */
+int rp_session_set_providers(struct rp_session *session,
+			     const struct rp_session_provider *providers, size_t count);
+
+/* The calling thread runs a listener's callback from here on. */
+void rp_session_begin_listening(void);
+
+/*
  * Turns the session's events off and asks the drain thread to finish it; does not wait. on_end
  * tells when it is done, rp_session_stop() then returns at once. More than one call is fine.
  */

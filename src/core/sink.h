@@ -78,6 +78,7 @@ struct rp_sink {
 	int fd;				/* closed in a forked child; -1: none */
 	bool keep_fd;			/* destroy leaves it open */
 	bool patient;			/* may take for ever to finish: no deadline */
+	bool pushes;			/* a thread of ours runs a callback for each event */
 };
 
 /*

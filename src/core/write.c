@@ -19,6 +19,8 @@
 #define RSEQ_PAYLOAD_MAX 4096u
 #define ABORTS_MAX 8
 
+__thread bool rp_thread_listens __attribute__((tls_model("initial-exec")));
+
 struct prefix {
 	struct rp_activity activity;
 	uint64_t frames[RP_STACK_MAX];
@@ -105,8 +107,9 @@ write_with_stack(struct rp_write *write, uint64_t payload_bytes, const void *fra
 }
 
 /*
- * For a session that asked for more than the event: a stack, causal order, or both. Out of line, so
- * that the usual event does not pay for the room of a stack.
+ * For a session that asked for more than the event: a stack, causal order, or both; and for push
+ * listeners, which would keep themselves and each other busy for ever with what their own callbacks
+ * write. Out of line, so that the usual event does not pay for the room of a stack.
  */
 static __attribute__((noinline)) enum rp_write_result
 write_special(struct rp_write *write, const struct rp_event *event, uint64_t payload_bytes,
@@ -115,6 +118,8 @@ write_special(struct rp_write *write, const struct rp_event *event, uint64_t pay
 	bool stack = (rp_load_relaxed(&rp_core.stack_slots) & write->bit) != 0;
 	enum rp_write_result result;
 
+	if (rp_thread_listens && (rp_load_relaxed(&rp_core.push_slots) & write->bit))
+		return RP_WRITE_GONE;
 	write->causal = (rp_load_relaxed(&rp_core.causal_slots) & write->bit) != 0;
 	if (stack && !(event->flags & RP_EVENT_NO_STACK))
 		result = write_with_stack(write, payload_bytes, frame);

@@ -4,7 +4,7 @@
  *
  * At most CHUNKS are full or being filled; with no chunk to fill the sink is full, and events wait
  * in their rings, where what does not fit is lost and counted. An event counts as delivered once
- * the listener's side took it.
+ * the listener's side took it. A chunk keeps the definitions of its events alive until it is empty.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -25,11 +25,12 @@
 
 /* One event in a chunk; ids, frames and payload follow. */
 struct entry {
-	const struct rp_event_def *def;	/* pinned in `known` */
+	const struct rp_event_def *def;
 	uint64_t time_ns;
 	uint32_t thread, processor;
 	uint32_t frame_count, payload_bytes;
-	uint32_t step, reserved;
+	uint32_t step;
+	uint32_t pins;			/* 1: the chunk's first of this definition */
 	struct rp_guid activity, related_activity;
 };
 
@@ -46,16 +47,16 @@ struct rp_listener {
 	pthread_t thread;		/* of a push listener */
 	pid_t process;
 	bool joined;
+	struct rp_listener *waits_for;	/* its callback ends that one; under `waits` */
 
 	/* The drain thread's. */
 	struct chunk *filling;
-	struct known {
+	uint64_t filled;		/* chunks begun */
+	struct pinned {
 		uint64_t serial;
-		const struct rp_event_def *def;
-	} *known;			/* definitions pinned, by index */
-	size_t known_count;
-	const struct rp_event_def **pinned;
-	size_t pinned_count, pinned_room;
+		uint64_t chunk;		/* `filled` at that time */
+	} *pinned;			/* by index of the definition */
+	size_t pinned_count;
 	uint64_t given;			/* application events put into chunks */
 
 	pthread_mutex_t lock;
@@ -71,38 +72,50 @@ struct rp_listener {
 	struct chunk chunks[CHUNKS];
 };
 
+static pthread_mutex_t waits = PTHREAD_MUTEX_INITIALIZER;
+static __thread struct rp_listener *own;	/* whose callback this thread runs */
+
 static struct rp_listener *of(struct rp_sink *sink)
 {
 	return (struct rp_listener *)((char *)sink - offsetof(struct rp_listener, sink));
 }
 
-static int pin(struct rp_listener *listener, const struct rp_event_def *def)
+/* Pins a definition that the chunk being filled does not hold yet: `*ret_pins` is 1 then. */
+static int pin(struct rp_listener *listener, const struct rp_event_def *def, uint32_t *ret_pins)
 {
-	if (def->index >= listener->known_count) {
+	struct pinned *pinned;
+
+	if (def->index >= listener->pinned_count) {
 		size_t count = def->index + 64u;
-		struct known *grown = realloc(listener->known, count * sizeof(*grown));
 
-		if (!grown)
+		pinned = realloc(listener->pinned, count * sizeof(*pinned));
+		if (!pinned)
 			return -ENOMEM;
-		memset(grown + listener->known_count, 0,
-		       (count - listener->known_count) * sizeof(*grown));
-		listener->known = grown;
-		listener->known_count = count;
+		memset(pinned + listener->pinned_count, 0,
+		       (count - listener->pinned_count) * sizeof(*pinned));
+		listener->pinned = pinned;
+		listener->pinned_count = count;
 	}
-	if (listener->pinned_count == listener->pinned_room) {
-		size_t room = listener->pinned_room ? 2 * listener->pinned_room : 64;
-		const struct rp_event_def **grown = realloc(listener->pinned,
-							    room * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		listener->pinned = grown;
-		listener->pinned_room = room;
-	}
-	rp_def_pin(def);
-	listener->pinned[listener->pinned_count++] = def;
-	listener->known[def->index] = (struct known){ def->serial, def };
+	pinned = &listener->pinned[def->index];
+	*ret_pins = pinned->serial != def->serial || pinned->chunk != listener->filled;
+	if (*ret_pins)
+		rp_def_pin(def);
+	*pinned = (struct pinned){ def->serial, listener->filled };
 	return 0;
+}
+
+/* Lets the definitions of a chunk's events go. */
+static void empty_chunk(struct chunk *chunk)
+{
+	const struct entry *entry;
+
+	for (uint32_t at = 0; at < chunk->used; at += entry->step) {
+		entry = (const struct entry *)(chunk->bytes + at);
+		if (entry->pins)
+			rp_def_unpin(entry->def);
+	}
+	chunk->used = 0;
+	chunk->read = 0;
 }
 
 /* Queues the chunk being filled and takes a spare one. Return: 0, or -EAGAIN without a spare. */
@@ -118,8 +131,7 @@ static int next_chunk(struct rp_listener *listener)
 	}
 	if (!listener->filling && listener->spares) {
 		listener->filling = listener->spare[--listener->spares];
-		listener->filling->used = 0;
-		listener->filling->read = 0;
+		listener->filled++;
 	}
 	if (!listener->filling)
 		ret = -EAGAIN;
@@ -143,13 +155,13 @@ static int listener_event(struct rp_sink *sink, const struct rp_record_view *vie
 	uint32_t step = (uint32_t)(sizeof(struct entry) + frames_bytes + view->payload_bytes + 7) &
 			~7u;
 	struct entry *entry;
+	uint32_t pins;
 	int ret = 0;
 
-	if (def->index >= listener->known_count ||
-	    listener->known[def->index].serial != def->serial)
-		ret = pin(listener, def);
-	if (ret == 0 && (!listener->filling || listener->filling->used + step > CHUNK_BYTES))
+	if (!listener->filling || listener->filling->used + step > CHUNK_BYTES)
 		ret = next_chunk(listener);
+	if (ret == 0)
+		ret = pin(listener, def, &pins);
 	if (ret != 0)
 		return ret;
 	entry = (struct entry *)(listener->filling->bytes + listener->filling->used);
@@ -161,6 +173,7 @@ static int listener_event(struct rp_sink *sink, const struct rp_record_view *vie
 		.frame_count = view->frame_count,
 		.payload_bytes = view->payload_bytes,
 		.step = step,
+		.pins = pins,
 	};
 	if (view->activity)
 		memcpy(&entry->activity, view->activity, sizeof(entry->activity));
@@ -239,13 +252,18 @@ static const struct rp_sink_ops listener_ops = {
 	.destroy = listener_destroy,
 };
 
-/* With the lock held: gives a chunk that was read to its end back. */
+/*
+ * With the lock held, which is given up in between: gives a chunk that was read to its end back.
+ */
 static void recycle(struct rp_listener *listener)
 {
 	struct chunk *chunk = listener->queue[0];
 
 	if (!listener->queued || chunk->read < chunk->used)
 		return;
+	pthread_mutex_unlock(&listener->lock);
+	empty_chunk(chunk);
+	pthread_mutex_lock(&listener->lock);
 	memmove(listener->queue, listener->queue + 1, --listener->queued * sizeof(chunk));
 	listener->spare[listener->spares++] = chunk;
 }
@@ -338,6 +356,8 @@ static void *push_run(void *data)
 	struct rp_listener *listener = data;
 	struct rp_listener_event event;
 
+	own = listener;
+	rp_session_begin_listening();
 	while (take(listener, &event, NULL) == 1)
 		listener->callback(&event, listener->data);
 	return NULL;
@@ -361,14 +381,15 @@ static int start_pushing(struct rp_listener *listener)
 /* Only now: a callback may have been looking at a definition's name until the thread was joined. */
 static void free_listener(struct rp_listener *listener)
 {
-	for (size_t i = 0; i < listener->pinned_count; i++)
-		rp_def_unpin(listener->pinned[i]);
+	for (unsigned int i = 0; i < CHUNKS; i++)
+		empty_chunk(&listener->chunks[i]);
+	if (own == listener)
+		own = NULL;
 	/* A forked child has copies with waiters that never come: destroying them would wait. */
 	if (listener->process == getpid()) {
 		pthread_mutex_destroy(&listener->lock);
 		pthread_cond_destroy(&listener->ready);
 	}
-	free(listener->known);
 	free(listener->pinned);
 	free(listener);
 }
@@ -383,6 +404,7 @@ static struct rp_listener *make_listener(rp_listener_callback callback, void *da
 	listener->sink.ops = &listener_ops;
 	listener->sink.fd = -1;
 	listener->sink.patient = true;
+	listener->sink.pushes = callback != NULL;
 	listener->sink.memory_bytes = sizeof(*listener);
 	listener->callback = callback;
 	listener->data = data;
@@ -435,11 +457,6 @@ static bool has_thread(const struct rp_listener *listener)
 	return listener->callback && !listener->joined && listener->process == getpid();
 }
 
-static bool is_own_callback(const struct rp_listener *listener)
-{
-	return has_thread(listener) && pthread_equal(listener->thread, pthread_self());
-}
-
 static void join(struct rp_listener *listener)
 {
 	if (!has_thread(listener))
@@ -448,27 +465,73 @@ static void join(struct rp_listener *listener)
 	listener->joined = true;
 }
 
+/* A child forked by a callback is no callback, and nobody may hold `waits` there. */
+static bool in_callback(void)
+{
+	return own && own->process == getpid();
+}
+
+/*
+ * Before a wait for a listener's thread. In a callback: not for that of the callback itself, nor
+ * for one that waits, perhaps by way of others, for this one. Who is waited for is not freed by
+ * anybody else, so the chain can be followed.
+ */
+static int begin_wait(struct rp_listener *listener)
+{
+	struct rp_listener *next;
+
+	if (rp_drain_is_self())
+		return -EDEADLK;
+	if (!in_callback() || !has_thread(listener))
+		return 0;
+	pthread_mutex_lock(&waits);
+	for (next = listener; next && next != own; next = next->waits_for)
+		;
+	if (!next)
+		own->waits_for = listener;
+	pthread_mutex_unlock(&waits);
+	return next ? -EDEADLK : 0;
+}
+
+static void end_wait(void)
+{
+	if (!in_callback())
+		return;
+	pthread_mutex_lock(&waits);
+	own->waits_for = NULL;
+	pthread_mutex_unlock(&waits);
+}
+
+RP_PUBLIC int rp_listener_set_providers(struct rp_listener *listener,
+					const struct rp_session_provider *providers,
+					size_t provider_count)
+{
+	return rp_session_set_providers(listener->session, providers, provider_count);
+}
+
 RP_PUBLIC int rp_listener_close(struct rp_listener *listener)
 {
-	if (is_own_callback(listener) || rp_drain_is_self())
-		return -EDEADLK;
+	int ret = begin_wait(listener);
+
+	if (ret != 0)
+		return ret;
 	rp_session_finish(listener->session);
 	join(listener);
+	end_wait();
 	return 0;
 }
 
 RP_PUBLIC int rp_listener_stop(struct rp_listener *listener, struct rp_session_stats *ret_stats)
 {
-	int ret;
+	int ret = listener ? begin_wait(listener) : 0;
 
-	if (!listener)
-		return 0;
-	if (is_own_callback(listener) || rp_drain_is_self())
-		return -EDEADLK;
+	if (!listener || ret != 0)
+		return ret;
 	if (listener->process == getpid() && !listener->joined)
 		rp_session_discard(listener->session);
 	ret = rp_session_stop(listener->session, ret_stats);
 	join(listener);
+	end_wait();
 	free_listener(listener);
 	return ret;
 }
