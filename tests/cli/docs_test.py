@@ -1,0 +1,377 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Runs every command of README.md, doc/*.md and the manual pages, as a reader would.
+
+usage: docs_test.py [--long] SOURCE BUILD MESON
+
+Each line of a `sh` block, and each `.Dl` of a manual page, is run by sh and has to succeed, in a
+directory of its page, where the build is installed and on the paths. A page's program in C (or
+README's) is there under the name that `cc` asks for; `./shop` is examples/shop. A few lines need
+more, and RULES says what; whatever else cannot just be run is a failure. Speaks TAP, a line for
+each command. Environment: SHOP, INTEROP_BUILD.
+
+The commands that build take minutes: they are run with --long, in a copy of the tree.
+"""
+import contextlib
+import glob
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import urllib.request
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path[:0] = [os.path.join(ROOT, "tests", "lint"), os.path.join(ROOT, "examples", "shop")]
+import docs  # noqa: E402
+import drive  # noqa: E402
+
+ORDERS = 10
+PATIENCE_S = 120
+BUILD_S = 1800
+# A reader has the port to himself, the test has not.
+PLACES = ((r"\b8080\b", "0"),)
+
+
+class Skipped(Exception):
+    """Why a command cannot run here."""
+
+
+class Page:
+    """A page's commands, and the directory where they are run."""
+
+    def __init__(self, name, commands, programs):
+        self.name = name
+        self.commands = commands  # (line, command)
+        self.programs = programs  # C programs of the page, the last one first
+
+
+def commands_of(block):
+    """(offset, command) of a block of shell."""
+    found, pending, start = [], "", 0
+    for offset, line in enumerate(block.split("\n")):
+        if not pending:
+            start = offset
+        pending += line
+        if pending.endswith("\\"):
+            pending = pending[:-1]
+            continue
+        command = re.sub(r"\s+#.*", "", pending).strip()
+        if command and not command.startswith("#"):
+            found.append((start, command))
+        pending = ""
+    return found
+
+
+def markdown_page(name, text):
+    commands, programs = [], []
+    for line, language, code in docs.blocks(text):
+        if language == ["sh"]:
+            commands += [(line + 1 + offset, command) for offset, command in commands_of(code)]
+        elif language == ["c"] and "int main(" in code:
+            programs.insert(0, code)
+    return Page(name, commands, programs)
+
+
+def manual_page(name, text):
+    plain = docs.roff_text(text).split("\n")
+    return Page(name, [(number, line[len(".Dl "):]) for number, line in enumerate(plain, 1)
+                       if line.startswith(".Dl ")], [])
+
+
+def pages_of(root):
+    def read(path):
+        with open(path, encoding="utf-8") as file:
+            return os.path.relpath(path, root), file.read()
+    marked = [os.path.join(root, "README.md"), *sorted(glob.glob(os.path.join(root, "doc/*.md")))]
+    return [markdown_page(*read(path)) for path in marked] + \
+           [manual_page(*read(path)) for path in sorted(glob.glob(root + "/man/*.[1-8]"))]
+
+
+class Reader:
+    """One who follows the pages: knows where things are, runs what they say."""
+
+    def __init__(self, build, meson, work):
+        self.build, self.meson, self.work = build, meson, work
+        self.environment = dict(os.environ, LC_ALL="C.UTF-8", TMPDIR=os.path.join(work, "tmp"))
+        self.readme_program = None
+        os.mkdir(self.environment["TMPDIR"])
+
+    def install(self):
+        root = os.path.join(self.work, "root")
+        subprocess.run([self.meson, "install", "-C", self.build, "--no-rebuild", "--destdir", root],
+                       check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        library, = glob.glob(root + "/**/libringpipe.so", recursive=True)
+        tool, = glob.glob(root + "/**/bin/ringpipe", recursive=True)
+        self.environment.update(
+            PKG_CONFIG_PATH=os.path.join(os.path.dirname(library), "pkgconfig"),
+            PKG_CONFIG_SYSROOT_DIR=root, LD_LIBRARY_PATH=os.path.dirname(library),
+            PATH=os.path.dirname(tool) + ":" + os.environ["PATH"])
+
+    def directory(self, page):
+        path = os.path.join(self.work, "pages", page.name)
+        os.makedirs(path)
+        shutil.copy(os.environ["SHOP"], os.path.join(path, "shop"))
+        return path
+
+    def popen(self, command, cwd, **options):
+        return subprocess.Popen(["sh", "-c", command], cwd=cwd, env=self.environment,
+                                stdin=subprocess.DEVNULL, start_new_session=True, **options)
+
+    def run(self, command, cwd, patience=PATIENCE_S):
+        """Raises Failure with what it printed unless it ends well."""
+        with tempfile.TemporaryFile() as log, \
+                in_session(self.popen(command, cwd, stdout=log, stderr=log)) as process:
+            finish(process, log, patience)
+
+    def write_program(self, page, command, cwd):
+        """The C file that a compiler is asked for."""
+        for name in re.findall(r"\s(\w+\.c)\b", command):
+            path = os.path.join(cwd, name)
+            if not os.path.exists(path):
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write((page.programs or [self.readme_program])[0])
+
+    def find_dotnet_trace(self):
+        done = subprocess.run([os.path.join(ROOT, "scripts/setup-dotnet"),
+                               os.environ["INTEROP_BUILD"]], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode == 77:
+            raise Skipped("the .NET SDK is not installed")
+        if done.returncode:
+            raise drive.Failure("dotnet-trace could not be installed")
+        folder = os.path.dirname(done.stdout.strip().splitlines()[-1])
+        if folder not in self.environment["PATH"].split(":"):
+            self.environment["PATH"] += ":" + folder
+
+
+@contextlib.contextmanager
+def in_session(process):
+    """Kills what is left of the process and of whatever it started."""
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def said(log):
+    log.seek(0)
+    return log.read().decode(errors="replace")
+
+
+def finish(process, log, patience=PATIENCE_S):
+    try:
+        status = process.wait(patience)
+    except subprocess.TimeoutExpired:
+        raise drive.Failure(f"no end after {patience} s:\n{said(log)}") from None
+    if status:
+        raise drive.Failure(f"exit status {status}:\n{said(log)}")
+
+
+def place_orders(url):
+    for _ in range(ORDERS):
+        with urllib.request.urlopen(url + "/buy", timeout=drive.DEADLINE_S) as answer:
+            answer.read()
+
+
+def check_trace(reader, command, cwd):
+    """What `-o` names holds the orders."""
+    found = re.search(r"\s-o (\S+)", command)
+    if not found:
+        return
+    trace = os.path.join(cwd, found[1])
+    tool = shutil.which("ringpipe", path=reader.environment["PATH"])
+    providers = drive.report(tool, trace)["providers"]
+    events = {provider["name"]: sum(kind["events"] for kind in provider["kinds"])
+              for provider in providers}
+    if events.get("Shop-Orders", 0) < ORDERS:
+        raise drive.Failure(f"{ORDERS} orders were placed, the trace holds {events}")
+
+
+def plain(reader, page, command, cwd):
+    reader.run(command, cwd)
+
+
+def compiled(reader, page, command, cwd):
+    reader.write_program(page, command, cwd)
+    reader.run(command, cwd)
+
+
+def stopped(reader, command, cwd, shop_url):
+    """A command that goes on until Ctrl-C, which comes after some orders.
+
+    shop_url(log) is the shop's address once the command is at work, or None."""
+    with tempfile.TemporaryFile() as log, \
+            in_session(reader.popen(f"trap : INT; {command}", cwd, stdout=log,
+                                    stderr=log)) as process:
+        try:
+            place_orders(drive.wait_for(lambda: shop_url(log), "a session", [process]))
+        except drive.Failure as failure:
+            raise drive.Failure(f"{failure}:\n{said(log)}") from None
+        os.killpg(process.pid, signal.SIGINT)
+        finish(process, log)
+    check_trace(reader, command, cwd)
+
+
+def attached(reader, page, command, cwd):
+    """To a shop that runs: PID is its process id."""
+    dotnet = command.startswith("dotnet-trace")
+    if dotnet:
+        reader.find_dotnet_trace()
+    with drive.shop(os.environ["SHOP"], env=reader.environment) as shop:
+        def shop_url(log):
+            # dotnet-trace is not ready for Ctrl-C before it says where its file is.
+            return any(shop.stats()["sessions"].values()) and \
+                (not dotnet or "Output File" in said(log)) and shop.url
+        stopped(reader, command.replace("PID", str(shop.pid)), cwd, shop_url)
+
+
+def looked_at(reader, page, command, cwd):
+    """A shop that runs, by a command that ends by itself."""
+    with drive.shop(os.environ["SHOP"], env=reader.environment) as shop:
+        reader.run(command.replace("PID", str(shop.pid)), cwd)
+
+
+def started(reader, page, command, cwd):
+    """The shop as a child of the command."""
+    def shop_url(log):
+        found = re.search(r"http://\S+", said(log))
+        return found and found[0]
+    stopped(reader, command, cwd, shop_url)
+
+
+def elsewhere(reader, page, command, cwd):
+    """`scripts/test` is what runs this test."""
+    with open(os.path.join(ROOT, ".ci", "run"), encoding="utf-8") as ci:
+        if f"run {command}\n" not in ci.read():
+            raise drive.Failure(".ci/run does not run it")
+
+
+# A command is run by the first rule that fits it.
+RULES = (
+    (r"\./scripts/test\b", elsewhere),
+    (r"(cc|c\+\+) ", compiled),
+    (r"(ringpipe|dotnet-trace) collect .*-- \./shop", started),
+    (r"(ringpipe|dotnet-trace) collect .*-(p PID|n shop)\b", attached),
+    (r".*\bPID\b", looked_at),
+    (r"", plain),
+)
+# Those that build, run in a copy of the tree, and what is run in their place.
+BUILDING = (
+    (r"\./scripts/bench$", "./scripts/bench disabled"),  # the others take an idle machine
+    (r"\./scripts/demo$", "./scripts/demo && test -s build/demo/shop.nettrace"),
+    (r"(meson .*)", r"\1"),
+)
+
+
+def in_place_of(command):
+    """The command to run in a copy of the tree, or None when it needs none."""
+    for pattern, other in BUILDING:
+        if re.match(pattern, command):
+            return re.sub(pattern, other, command)
+    return None
+
+
+def follow(reader, page, command, cwd):
+    for pattern, replacement in PLACES:
+        command = re.sub(pattern, replacement, command)
+    rule = next(rule for pattern, rule in RULES if re.match(pattern, command))
+    rule(reader, page, command, cwd)
+
+
+class Tap:
+    def __init__(self):
+        self.number = self.failed = 0
+        print("TAP version 13")
+
+    def check(self, name, act):
+        self.number += 1
+        name = f"{self.number} - {name.replace('#', '')}"
+        try:
+            act()
+        except Skipped as reason:
+            print(f"ok {name} # SKIP {reason}", flush=True)
+        except (drive.Failure, OSError, ValueError) as failure:
+            self.failed += 1
+            print(f"not ok {name}\n# " + "\n# ".join(str(failure).split("\n")), flush=True)
+        else:
+            print(f"ok {name}", flush=True)
+
+    def end(self):
+        print(f"1..{self.number}")
+        return 1 if self.failed else 0
+
+
+# Pages that have to fail, and what is said then.
+BAD = (
+    ("a command that is not there", "frobnicate x", "not found"),
+    ("a subcommand that is not there", "ringpipe fly", "exit status 2"),
+    ("a program that does not compile", "cc -Dmain=0 wrong.c -o wrong", "exit status 1"),
+    ("a trace without the orders",
+     "ringpipe collect -p PID --providers Shop-Http -o x.nettrace", "10 orders were placed"),
+    ("a test run that nobody runs", "./scripts/test --some", ".ci/run does not run it"),
+)
+
+
+def must_fail(reader, name, command, wanted):
+    page = markdown_page(name, f"```sh\n{command}\n```\n")
+    cwd = reader.directory(page)
+    for _, line in page.commands:
+        try:
+            follow(reader, page, line, cwd)
+        except drive.Failure as failure:
+            if wanted in str(failure):
+                continue
+            raise
+        raise drive.Failure(f"`{line}` passed")
+
+
+def quick(tap, reader, pages):
+    reader.install()
+    reader.readme_program = pages[0].programs[0]
+    for page in pages:
+        cwd = reader.directory(page)
+        for line, command in page.commands:
+            if not in_place_of(command):
+                tap.check(f"{page.name}:{line}: {command}",
+                          lambda page=page, command=command, cwd=cwd:
+                          follow(reader, page, command, cwd))
+    for name, command, wanted in BAD:
+        tap.check(f"{name} is a failure",
+                  lambda name=name, command=command, wanted=wanted:
+                  must_fail(reader, name, command, wanted))
+
+
+def long(tap, reader, pages):
+    tree = os.path.join(reader.work, "tree")
+    shutil.copytree(ROOT, tree, symlinks=True,
+                    ignore=lambda folder, names: [name for name in names if folder == ROOT and
+                                                  name.startswith(("build", ".git"))])
+    reader.environment["DESTDIR"] = os.path.join(reader.work, "installed")
+    for page in pages:
+        for line, command in page.commands:
+            other = in_place_of(command)
+            if other:
+                tap.check(f"{page.name}:{line}: {command}",
+                          lambda other=other: reader.run(other, tree, BUILD_S))
+
+
+def main():
+    arguments = sys.argv[1:]
+    act = quick
+    if arguments[:1] == ["--long"]:
+        act = long
+        del arguments[0]
+    source, build, meson = arguments
+    tap = Tap()
+    with tempfile.TemporaryDirectory(prefix="ringpipe-docs-") as work:
+        act(tap, Reader(build, meson, work), pages_of(source))
+    return tap.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
