@@ -17,6 +17,7 @@
 #include "core/core.h"
 #include "core/session.h"
 #include "diag/diag.h"
+#include "sample/sample.h"
 
 /* A child that execs within this time leaves no socket behind. */
 #define CHILD_DELAY_MS 100u
@@ -276,17 +277,20 @@ static void wait_for_tools(void)
 
 static void fork_prepare(void)
 {
+	rp_sample_fork_prepare();
 	rp_core_fork_prepare();
 }
 
 static void fork_parent(void)
 {
 	rp_core_fork_parent();
+	rp_sample_fork_parent();
 }
 
 static void fork_child(void)
 {
 	rp_core_fork_child();
+	rp_sample_fork_child();
 	rp_activity_init();
 	environment_session = NULL;
 	if (!has_server)
@@ -303,6 +307,7 @@ static void open_door(void)
 		return;
 	open = true;
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
+	(void)rp_sample_init();
 	start_environment_session();
 	if (!wants_server())
 		return;

@@ -16,6 +16,7 @@
 #define rp_store_seq_cst(p, v) __atomic_store_n(p, v, __ATOMIC_SEQ_CST)
 #define rp_exchange_seq_cst(p, v) __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST)
 #define rp_add_relaxed(p, v) __atomic_fetch_add(p, v, __ATOMIC_RELAXED)
+#define rp_add_seq_cst(p, v) __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST)
 #define rp_or_seq_cst(p, v) __atomic_fetch_or(p, v, __ATOMIC_SEQ_CST)
 #define rp_and_seq_cst(p, v) __atomic_fetch_and(p, v, __ATOMIC_SEQ_CST)
 #define rp_cas_seq_cst(p, old, v) \

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -117,7 +116,7 @@ int rp_thread_create(pthread_t *ret_thread, const char *name, void *(*run)(void 
 	return 0;
 }
 
-static bool stack_bounds(uint64_t *ret_low, uint64_t *ret_high)
+bool rp_thread_stack_bounds(uint64_t *ret_low, uint64_t *ret_high)
 {
 	const uint64_t *pair = (const uint64_t *)((const char *)__builtin_thread_pointer() +
 						  rp_thread_stack_offset);
@@ -138,7 +137,7 @@ unsigned int rp_thread_stack(const void *frame, uint64_t *ret_frames, unsigned i
 	uint64_t at = (uint64_t)(uintptr_t)frame, low, high;
 	unsigned int count = 0;
 
-	if (!stack_bounds(&low, &high))
+	if (!rp_thread_stack_bounds(&low, &high))
 		return 0;
 	/* Everything between a live frame and the stack's end is mapped. */
 	while (count < max && at > low && at % 8 == 0 && at <= high - 16) {

@@ -7,6 +7,7 @@
 #define RP_BASE_THREAD_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,6 +45,12 @@ static inline uint32_t rp_thread_id(void)
 #endif
 	return rp_thread_id_slow();
 }
+
+/*
+ * The bounds of the calling thread's stack; the lower one of the main thread is a guess that may
+ * lie below what is mapped. Context: any, signal handlers included. False: not known.
+ */
+bool rp_thread_stack_bounds(uint64_t *ret_low, uint64_t *ret_high);
 
 /*
  * Walks frame pointers from `frame` up, within the calling thread's stack: reads nothing outside

@@ -62,6 +62,7 @@ struct rp_provider {
 	struct cds_list_head notices;	/* struct rp_notice, oldest first */
 	char *name;
 	bool declared;			/* by RP_PROVIDER */
+	bool by_name;			/* "*" does not mean it */
 	bool dead;			/* no further callbacks */
 	bool in_callback;
 	pthread_t caller;		/* while in_callback */
@@ -205,7 +206,8 @@ int rp_config_copy(struct rp_config *config, const struct rp_session_provider *p
 void rp_configs_free(struct rp_config *configs, size_t count);
 
 /* enable.c, with the lock held */
-const struct rp_config *rp_session_config(const struct rp_session *session, const char *provider);
+const struct rp_config *rp_session_config(const struct rp_session *session,
+					  const struct rp_provider *provider);
 bool rp_config_wants(const struct rp_config *config, const struct rp_event_def *def);
 void rp_session_switch(struct rp_session *session, bool on);
 uint64_t rp_site_session_bits(const struct rp_site *site);

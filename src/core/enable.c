@@ -70,16 +70,17 @@ int rp_config_copy(struct rp_config *config, const struct rp_session_provider *p
 	return provider->filter ? copy_filter(config, provider->filter) : 0;
 }
 
-const struct rp_config *rp_session_config(const struct rp_session *session, const char *provider)
+const struct rp_config *rp_session_config(const struct rp_session *session,
+					  const struct rp_provider *provider)
 {
 	const struct rp_config *catch_all = NULL;
 
 	for (size_t i = 0; i < session->config_count; i++) {
 		const struct rp_config *config = &session->configs[i];
 
-		if (strcmp(config->name, provider) == 0)
+		if (strcmp(config->name, provider->name) == 0)
 			return config;
-		if (!catch_all && strcmp(config->name, "*") == 0)
+		if (!catch_all && !provider->by_name && strcmp(config->name, "*") == 0)
 			catch_all = config;
 	}
 	return catch_all;
@@ -104,7 +105,7 @@ uint64_t rp_site_session_bits(const struct rp_site *site)
 	uint64_t bits = 0;
 
 	cds_list_for_each_entry(session, &rp_core.sessions, node) {
-		const struct rp_config *config = rp_session_config(session, site->provider->name);
+		const struct rp_config *config = rp_session_config(session, site->provider);
 
 		if (session->state == RP_SESSION_RUNNING && config &&
 		    rp_config_wants(config, &site->def->public))
@@ -120,8 +121,7 @@ void rp_session_switch(struct rp_session *session, bool on)
 	struct rp_site *site;
 
 	cds_list_for_each_entry(provider, &rp_core.providers, node) {
-		const struct rp_config *config = on ? rp_session_config(session, provider->name) :
-						 NULL;
+		const struct rp_config *config = on ? rp_session_config(session, provider) : NULL;
 
 		cds_list_for_each_entry(site, &provider->sites, node) {
 			uint64_t *enable = &site->event->enable;

@@ -71,8 +71,7 @@ static int collect_rows(struct enabled_rows *rows)
 		bool any = false;
 
 		cds_list_for_each_entry(session, &rp_core.sessions, node) {
-			const struct rp_config *config = rp_session_config(session,
-									   provider->name);
+			const struct rp_config *config = rp_session_config(session, provider);
 
 			if (session->state != RP_SESSION_RUNNING || !config)
 				continue;

@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "core/core.h"
+#include "core/own.h"
 
 void rp_session_guid(const struct rp_session *session, struct rp_guid *ret_guid)
 {
@@ -26,7 +27,7 @@ static void aggregate(const struct rp_provider *provider, struct rp_provider_sta
 	struct rp_session *session;
 
 	cds_list_for_each_entry(session, &rp_core.sessions, node) {
-		const struct rp_config *config = rp_session_config(session, provider->name);
+		const struct rp_config *config = rp_session_config(session, provider);
 
 		if (session->state != RP_SESSION_RUNNING || !config)
 			continue;
@@ -40,7 +41,7 @@ static void aggregate(const struct rp_provider *provider, struct rp_provider_sta
 static int queue_notice(struct rp_provider *provider, const struct rp_session *session,
 			bool enabled)
 {
-	const struct rp_config *config = rp_session_config(session, provider->name);
+	const struct rp_config *config = rp_session_config(session, provider);
 	struct rp_notice *notice = calloc(1, sizeof(*notice));
 
 	if (!notice)
@@ -115,7 +116,7 @@ void rp_notices_add(struct rp_session *session, bool enabled)
 	struct rp_provider *provider;
 
 	cds_list_for_each_entry(provider, &rp_core.providers, node) {
-		if (provider->callback && rp_session_config(session, provider->name))
+		if (provider->callback && rp_session_config(session, provider))
 			(void)queue_notice(provider, session, enabled);
 	}
 }
@@ -183,14 +184,14 @@ static void replay_sessions(struct rp_provider *provider)
 		return;
 	cds_list_for_each_entry(session, &rp_core.sessions, node) {
 		if (session->state == RP_SESSION_RUNNING &&
-		    rp_session_config(session, provider->name))
+		    rp_session_config(session, provider))
 			(void)queue_notice(provider, session, true);
 	}
 	deliver_pending();
 }
 
-RP_PUBLIC int rp_provider_create(const char *name, rp_provider_callback callback, void *data,
-				 struct rp_provider **ret_provider)
+static int create_provider(const char *name, bool by_name, rp_provider_callback callback,
+			   void *data, struct rp_provider **ret_provider)
 {
 	struct rp_provider *provider;
 
@@ -199,6 +200,7 @@ RP_PUBLIC int rp_provider_create(const char *name, rp_provider_callback callback
 	provider = make_provider(name, callback, data);
 	if (!provider)
 		return -ENOMEM;
+	provider->by_name = by_name;
 	/* Before the callback runs: it may want to use the pointer. */
 	*ret_provider = provider;
 	pthread_mutex_lock(&rp_core.lock);
@@ -206,6 +208,18 @@ RP_PUBLIC int rp_provider_create(const char *name, rp_provider_callback callback
 	replay_sessions(provider);
 	pthread_mutex_unlock(&rp_core.lock);
 	return 0;
+}
+
+RP_PUBLIC int rp_provider_create(const char *name, rp_provider_callback callback, void *data,
+				 struct rp_provider **ret_provider)
+{
+	return create_provider(name, false, callback, data, ret_provider);
+}
+
+int rp_provider_create_by_name(const char *name, rp_provider_callback callback, void *data,
+			       struct rp_provider **ret_provider)
+{
+	return create_provider(name, true, callback, data, ret_provider);
 }
 
 /* With the lock held, which is given up while another thread is in the callback. */

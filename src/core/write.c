@@ -13,6 +13,7 @@
 #include "base/thread.h"
 #include "core/activity.h"
 #include "core/core.h"
+#include "core/own.h"
 #include "ring/rseq.h"
 
 /* Above this a copy is long enough to be aborted again and again by our own membarriers. */
@@ -129,33 +130,61 @@ write_special(struct rp_write *write, const struct rp_event *event, uint64_t pay
 	return result;
 }
 
+/* Saturates above the limit: sizes are the caller's and may be anything. */
+static inline uint64_t sum_sizes(const struct rp_part *parts, unsigned int part_count)
+{
+	uint64_t payload_bytes = 0;
+
+	for (unsigned int i = 0; i < part_count; i++) {
+		if (parts[i].size_bytes > RP_PAYLOAD_MAX)
+			payload_bytes = RP_PAYLOAD_MAX + 1;
+		else if (payload_bytes <= RP_PAYLOAD_MAX)
+			payload_bytes += parts[i].size_bytes;
+	}
+	return payload_bytes;
+}
+
+static inline void begin_write(struct rp_write *write, const struct rp_event *event,
+			       const struct rp_part *parts, unsigned int part_count)
+{
+	write->enable = &event->enable;
+	write->prefix_bytes = 0;
+	write->parts = parts;
+	write->part_count = part_count;
+	write->index_offset = rp_rseq_index_offset;
+	write->above = 0;
+	write->causal = 0;
+}
+
+/* Wakes who has to know, and keeps the first bad news. */
+static inline int after_write(struct rp_write *write, enum rp_write_result result, int ret)
+{
+	if (__builtin_expect(write->above, 0)) {
+		write->above = 0;
+		rp_drain_wake_if_asleep();
+	}
+	if (result == RP_WRITE_TOO_BIG)
+		ret = -EMSGSIZE;
+	else if (result == RP_WRITE_FULL || result == RP_WRITE_BUSY)
+		ret = ret ? ret : -ENOBUFS;
+	return ret;
+}
+
 RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts,
 			     unsigned int part_count)
 {
 	uint64_t slots = rp_load_relaxed(&event->enable) & RP_SESSION_BITS;
-	uint64_t payload_bytes = 0, special;
+	uint64_t payload_bytes, special;
 	struct rp_guid ids[2];
 	struct rp_write write;
 	int ret = 0;
 
 	if (!slots)
 		return 0;
-	for (unsigned int i = 0; i < part_count; i++) {
-		/* Saturates above the limit: sizes are the caller's and may be anything. */
-		if (parts[i].size_bytes > RP_PAYLOAD_MAX)
-			payload_bytes = RP_PAYLOAD_MAX + 1;
-		else if (payload_bytes <= RP_PAYLOAD_MAX)
-			payload_bytes += parts[i].size_bytes;
-	}
-	write.enable = &event->enable;
+	payload_bytes = sum_sizes(parts, part_count);
+	begin_write(&write, event, parts, part_count);
 	write.thread_flags = rp_thread_id();
 	write.prefix = ids;
-	write.prefix_bytes = 0;
-	write.parts = parts;
-	write.part_count = part_count;
-	write.index_offset = rp_rseq_index_offset;
-	write.above = 0;
-	write.causal = 0;
 	if (__builtin_expect(rp_activity_slots.any, 0))
 		write.prefix_bytes = put_ids(&write, ids);
 	set_length(&write, event->index, payload_bytes);
@@ -171,15 +200,31 @@ RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts
 					       __builtin_frame_address(0));
 		else
 			result = write_slot(&write, payload_bytes);
-		if (__builtin_expect(write.above, 0)) {
-			write.above = 0;
-			rp_drain_wake_if_asleep();
-		}
-		if (result == RP_WRITE_TOO_BIG)
-			ret = -EMSGSIZE;
-		else if (result == RP_WRITE_FULL || result == RP_WRITE_BUSY)
-			ret = ret ? ret : -ENOBUFS;
+		ret = after_write(&write, result, ret);
 		slots &= slots - 1;
 	} while (slots);
+	return ret;
+}
+
+int rp_event_write_for(struct rp_event *event, const struct rp_part *parts,
+		       unsigned int part_count, const struct rp_origin *origin)
+{
+	uint64_t slots = rp_load_relaxed(&event->enable) & RP_SESSION_BITS;
+	uint64_t payload_bytes = sum_sizes(parts, part_count);
+	struct rp_write write;
+	int ret = 0;
+
+	begin_write(&write, event, parts, part_count);
+	write.thread_flags = origin->thread | (uint64_t)origin->frame_count << 56;
+	write.prefix = origin->frames;
+	write.prefix_bytes = origin->frame_count * sizeof(uint64_t);
+	set_length(&write, event->index, payload_bytes);
+	for (; slots; slots &= slots - 1) {
+		unsigned int slot = (unsigned int)__builtin_ctzll(slots);
+
+		write.bit = 1ull << slot;
+		write.slot = &rp_slots[slot];
+		ret = after_write(&write, write_slot(&write, payload_bytes), ret);
+	}
 	return ret;
 }

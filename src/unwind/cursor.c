@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "unwind/cursor.h"
+
+#include "unwind/objects.h"
+
+void rp_cursor_init(struct rp_cursor *cursor, uint64_t at, uint64_t end)
+{
+	cursor->at = at;
+	cursor->end = end;
+	cursor->chunk_bytes = 0;
+	cursor->failed = false;
+}
+
+static bool load_chunk(struct rp_cursor *cursor)
+{
+	uint64_t bytes = cursor->end - cursor->at;
+
+	if (cursor->at >= cursor->end)
+		return false;
+	if (bytes > RP_CURSOR_CHUNK)
+		bytes = RP_CURSOR_CHUNK;
+	if (!rp_memory_peek(cursor->at, cursor->bytes, bytes))
+		return false;
+	cursor->chunk = cursor->at;
+	cursor->chunk_bytes = (uint32_t)bytes;
+	return true;
+}
+
+uint8_t rp_cursor_byte(struct rp_cursor *cursor)
+{
+	if (cursor->failed)
+		return 0;
+	if ((cursor->chunk_bytes == 0 || cursor->at - cursor->chunk >= cursor->chunk_bytes) &&
+	    !load_chunk(cursor)) {
+		cursor->failed = true;
+		return 0;
+	}
+	return cursor->bytes[cursor->at++ - cursor->chunk];
+}
+
+uint64_t rp_cursor_fixed(struct rp_cursor *cursor, unsigned int bytes)
+{
+	uint64_t value = 0;
+
+	for (unsigned int i = 0; i < bytes; i++)
+		value |= (uint64_t)rp_cursor_byte(cursor) << (8 * i);
+	return value;
+}
+
+uint64_t rp_cursor_uleb(struct rp_cursor *cursor)
+{
+	uint64_t value = 0;
+	unsigned int shift = 0;
+	uint8_t byte;
+
+	do {
+		byte = rp_cursor_byte(cursor);
+		if (shift < 64)
+			value |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+	} while (byte & 0x80);
+	return value;
+}
+
+int64_t rp_cursor_sleb(struct rp_cursor *cursor)
+{
+	uint64_t value = 0;
+	unsigned int shift = 0;
+	uint8_t byte;
+
+	do {
+		byte = rp_cursor_byte(cursor);
+		if (shift < 64)
+			value |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+	} while (byte & 0x80);
+	if (shift < 64 && (byte & 0x40))
+		value |= ~0ull << shift;
+	return (int64_t)value;
+}
+
+uint64_t rp_cursor_pointer(struct rp_cursor *cursor, uint8_t encoding, uint64_t header)
+{
+	uint64_t place = cursor->at, value;
+
+	switch (encoding & 0x0f) {
+	case 0x00: case 0x04: case 0x0c:
+		value = rp_cursor_fixed(cursor, 8);
+		break;
+	case 0x03:
+		value = rp_cursor_fixed(cursor, 4);
+		break;
+	case 0x0b:
+		value = (uint64_t)(int64_t)(int32_t)rp_cursor_fixed(cursor, 4);
+		break;
+	default:
+		cursor->failed = true;
+		return 0;
+	}
+	switch (encoding & 0x70) {
+	case RP_POINTER_ABSOLUTE:
+		return value;
+	case RP_POINTER_PCREL:
+		return value + place;
+	case RP_POINTER_DATAREL:
+		return value + header;
+	default:
+		cursor->failed = true;
+		return 0;
+	}
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT */
+#include "unwind/unwind.h"
+
+#include <string.h>
+#include <ucontext.h>
+
+#include "base/atomic.h"
+#include "unwind/cfi.h"
+
+/*
+ * What was learnt, by address: 1 << CACHE_BITS entries. An entry is written and read word by word,
+ * by any thread; `key` is the address mixed with the other words, so that an entry of two writers
+ * is none.
+ */
+#define CACHE_BITS 12u
+
+enum kind {
+	KIND_NONE,		/* no rules: follow the frame pointer */
+	KIND_PLAIN,
+	KIND_SIGNAL,		/* the kernel's frame of a signal */
+	KIND_END,		/* the outermost function */
+	KIND_HARD,		/* find the rules each time */
+};
+
+/* The usual rules, small. Slots are words from the frame's address; 0: the register is kept. */
+struct plain {
+	int32_t frame_offset;
+	uint8_t frame_register;
+	uint8_t kind;
+	int16_t return_slot;
+	int16_t rbx_slot, rbp_slot;
+	int16_t r_slots[4];		/* r12 to r15 */
+	uint32_t spare;
+};
+
+struct entry {
+	uint64_t key;
+	uint64_t words[3];
+};
+
+_Static_assert(sizeof(struct plain) == sizeof(((struct entry *)0)->words), "a row fills an entry");
+
+static struct entry cache[1u << CACHE_BITS];
+
+/* What is needed from frame to frame. */
+struct walk {
+	struct rp_registers *registers;
+	const struct rp_window *window;
+	struct rp_objects objects;
+};
+
+static struct entry *entry_of(uint64_t tag)
+{
+	return &cache[(tag * 0x9e3779b97f4a7c15ull) >> (64 - CACHE_BITS)];
+}
+
+static uint64_t mix(uint64_t tag, const uint64_t words[3])
+{
+	return tag ^ words[0] ^ (words[1] << 21 | words[1] >> 43) ^
+	       (words[2] << 42 | words[2] >> 22);
+}
+
+static bool cache_get(uint64_t tag, struct plain *ret_plain)
+{
+	const struct entry *entry = entry_of(tag);
+	uint64_t words[3], key = rp_load_relaxed(&entry->key);
+
+	for (int i = 0; i < 3; i++)
+		words[i] = rp_load_relaxed(&entry->words[i]);
+	if (key == 0 || key != mix(tag, words))
+		return false;
+	memcpy(ret_plain, words, sizeof(words));
+	return true;
+}
+
+static void cache_put(uint64_t tag, const struct plain *plain)
+{
+	struct entry *entry = entry_of(tag);
+	uint64_t words[3];
+
+	memcpy(words, plain, sizeof(words));
+	for (int i = 0; i < 3; i++)
+		rp_store_relaxed(&entry->words[i], words[i]);
+	rp_store_relaxed(&entry->key, mix(tag, words));
+}
+
+/* A stack is read directly where it is certain to be there. */
+__attribute__((no_sanitize("address", "thread")))
+static bool read_word(const void *data, uint64_t address, uint64_t *ret_word)
+{
+	const struct walk *walk = data;
+
+	if (address % 8 == 0 && address >= walk->window->low &&
+	    address < walk->window->high) {
+		*ret_word = *(const uint64_t *)(uintptr_t)address;
+		return true;
+	}
+	return rp_memory_peek(address, ret_word, sizeof(*ret_word));
+}
+
+static bool is_known(const struct rp_registers *registers, unsigned int reg)
+{
+	return reg < RP_REG_COUNT && (registers->known & 1u << reg) != 0;
+}
+
+static void set_register(struct rp_registers *registers, unsigned int reg, uint64_t value)
+{
+	registers->value[reg] = value;
+	registers->known |= 1u << reg;
+}
+
+/* Registers that a callee keeps. What the others were in the caller, nobody knows. */
+#define KEPT_REGISTERS ((1u << RP_REG_RBX) | (1u << RP_REG_RBP) | (0xfu << RP_REG_R12))
+
+/* Stacks grow down: anything else would be a circle, or a broken stack. */
+static bool is_further_out(const struct rp_registers *registers, uint64_t frame)
+{
+	return frame > registers->value[RP_REG_RSP];
+}
+
+/* The caller's stack pointer is `frame`, and it goes on at `from`. */
+static bool enter_caller(struct rp_registers *registers, uint64_t frame, uint64_t from)
+{
+	registers->known &= KEPT_REGISTERS;
+	set_register(registers, RP_REG_RSP, frame);
+	set_register(registers, RP_REG_RIP, from);
+	return from != 0;
+}
+
+static bool step_plain(struct walk *walk, const struct plain *plain)
+{
+	struct rp_registers *registers = walk->registers;
+	const int16_t slots[6] = { plain->rbx_slot, plain->rbp_slot, plain->r_slots[0],
+				   plain->r_slots[1], plain->r_slots[2], plain->r_slots[3] };
+	static const uint8_t kept[6] = { RP_REG_RBX, RP_REG_RBP, RP_REG_R12, RP_REG_R12 + 1,
+					 RP_REG_R12 + 2, RP_REG_R15 };
+	uint64_t frame, from, value;
+
+	if (!is_known(registers, plain->frame_register))
+		return false;
+	frame = registers->value[plain->frame_register] + (uint64_t)(int64_t)plain->frame_offset;
+	if (!is_further_out(registers, frame) ||
+	    !read_word(walk, frame + (uint64_t)(plain->return_slot * 8), &from))
+		return false;
+	for (int i = 0; i < 6; i++) {
+		if (slots[i] == 0)
+			continue;
+		registers->known &= ~(1u << kept[i]);
+		if (read_word(walk, frame + (uint64_t)(slots[i] * 8), &value))
+			set_register(registers, kept[i], value);
+	}
+	return enter_caller(registers, frame, from);
+}
+
+static bool register_by_rule(const struct walk *walk, const struct rp_object_text *object,
+			     const struct rp_cfi_rule *rule, uint64_t frame, uint64_t *ret_value)
+{
+	uint64_t place = frame + (uint64_t)(int64_t)rule->value;
+
+	switch (rule->kind) {
+	case RP_CFI_IS:
+		*ret_value = place;
+		return true;
+	case RP_CFI_AT:
+		return read_word(walk, place, ret_value);
+	case RP_CFI_REGISTER:
+		if (!is_known(walk->registers, (unsigned int)rule->value))
+			return false;
+		*ret_value = walk->registers->value[rule->value];
+		return true;
+	case RP_CFI_AT_EXPRESSION:
+		return rp_cfi_evaluate(object, rule->value, walk->registers, &frame, read_word,
+				       walk, &place) && read_word(walk, place, ret_value);
+	case RP_CFI_IS_EXPRESSION:
+		return rp_cfi_evaluate(object, rule->value, walk->registers, &frame, read_word,
+				       walk, ret_value);
+	default:
+		return false;
+	}
+}
+
+static bool frame_by_rule(const struct walk *walk, const struct rp_object_text *object,
+			  const struct rp_cfi_row *row, uint64_t *ret_frame)
+{
+	if (row->frame_is_expression)
+		return rp_cfi_evaluate(object, row->frame_offset, walk->registers, NULL, read_word,
+				       walk, ret_frame);
+	if (!is_known(walk->registers, row->frame_register))
+		return false;
+	*ret_frame = walk->registers->value[row->frame_register] +
+		     (uint64_t)(int64_t)row->frame_offset;
+	return true;
+}
+
+static bool step_by_row(struct walk *walk, const struct rp_object_text *object,
+			const struct rp_cfi_row *row)
+{
+	struct rp_registers *registers = walk->registers, caller = *registers;
+	uint64_t frame, value;
+
+	if (!frame_by_rule(walk, object, row, &frame) || !is_further_out(registers, frame))
+		return false;
+	for (unsigned int reg = 0; reg < RP_REG_COUNT; reg++) {
+		if (row->rules[reg].kind == RP_CFI_SAME)
+			continue;
+		caller.known &= ~(1u << reg);
+		if (register_by_rule(walk, object, &row->rules[reg], frame, &value))
+			set_register(&caller, reg, value);
+	}
+	if (!is_known(&caller, RP_REG_RIP))
+		return false;
+	*registers = caller;
+	return enter_caller(registers, frame, caller.value[RP_REG_RIP]);
+}
+
+/* Without tables: {caller's frame pointer, return address} where the frame pointer says. */
+static bool step_frame_pointer(struct walk *walk)
+{
+	struct rp_registers *registers = walk->registers;
+	uint64_t at = registers->value[RP_REG_RBP], pair[2];
+
+	if (!is_known(registers, RP_REG_RBP) || at % 8 != 0 ||
+	    !is_further_out(registers, at + 16) || !read_word(walk, at, &pair[0]) ||
+	    !read_word(walk, at + 8, &pair[1]))
+		return false;
+	set_register(registers, RP_REG_RBP, pair[0]);
+	return enter_caller(registers, at + 16, pair[1]);
+}
+
+#if defined(__x86_64__)
+/* Where struct sigcontext, as in <ucontext.h>, has the registers 0 to 16 of DWARF. */
+static const uint8_t context_place[RP_REG_COUNT] = {
+	REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP,
+	REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
+};
+
+bool rp_registers_of_context(const void *context, struct rp_registers *ret_registers)
+{
+	const ucontext_t *user = context;
+
+	for (unsigned int reg = 0; reg < RP_REG_COUNT; reg++)
+		ret_registers->value[reg] = (uint64_t)user->uc_mcontext.gregs[context_place[reg]];
+	ret_registers->known = (1u << RP_REG_COUNT) - 1;
+	return true;
+}
+
+/*
+ * In the function that a signal handler returns to, the stack pointer is at the ucontext that the
+ * kernel left there. The interrupted stack may be any other.
+ */
+static bool step_signal(struct walk *walk)
+{
+	struct rp_registers *registers = walk->registers;
+	uint64_t at = registers->value[RP_REG_RSP] + offsetof(ucontext_t, uc_mcontext.gregs);
+	uint64_t saved[NGREG];
+
+	if (!rp_memory_peek(at, saved, sizeof(saved)))
+		return false;
+	for (unsigned int reg = 0; reg < RP_REG_COUNT; reg++)
+		registers->value[reg] = saved[context_place[reg]];
+	registers->known = (1u << RP_REG_COUNT) - 1;
+	return registers->value[RP_REG_RIP] != 0;
+}
+#else
+bool rp_registers_of_context(const void *context, struct rp_registers *ret_registers)
+{
+	(void)context;
+	(void)ret_registers;
+	return false;
+}
+
+static bool step_signal(struct walk *walk)
+{
+	(void)walk;
+	return false;
+}
+#endif
+
+/* A rule as a slot of a plain row; false if it is none. */
+static bool slot_of(const struct rp_cfi_rule *rule, int16_t *ret_slot)
+{
+	*ret_slot = 0;
+	if (rule->kind == RP_CFI_SAME)
+		return true;
+	if (rule->kind != RP_CFI_AT || rule->value % 8 != 0 || rule->value == 0 ||
+	    rule->value / 8 < INT16_MIN || rule->value / 8 > INT16_MAX)
+		return false;
+	*ret_slot = (int16_t)(rule->value / 8);
+	return true;
+}
+
+static void make_plain(const struct rp_cfi_row *row, struct plain *ret_plain)
+{
+	const struct rp_cfi_rule *rules = row->rules;
+	bool fits = !row->frame_is_expression && rules[RP_REG_RSP].kind == RP_CFI_SAME;
+
+	memset(ret_plain, 0, sizeof(*ret_plain));
+	if (row->is_signal) {
+		ret_plain->kind = KIND_SIGNAL;
+		return;
+	}
+	if (rules[RP_REG_RIP].kind == RP_CFI_UNDEFINED) {
+		ret_plain->kind = KIND_END;
+		return;
+	}
+	fits = fits && slot_of(&rules[RP_REG_RIP], &ret_plain->return_slot) &&
+	       ret_plain->return_slot != 0 &&
+	       slot_of(&rules[RP_REG_RBX], &ret_plain->rbx_slot) &&
+	       slot_of(&rules[RP_REG_RBP], &ret_plain->rbp_slot);
+	for (unsigned int i = 0; i < 4; i++)
+		fits = fits && slot_of(&rules[RP_REG_R12 + i], &ret_plain->r_slots[i]);
+	ret_plain->frame_register = row->frame_register;
+	ret_plain->frame_offset = row->frame_offset;
+	ret_plain->kind = fits ? KIND_PLAIN : KIND_HARD;
+}
+
+/* By the tables, learning on the way. */
+static bool step_hard(struct walk *walk, uint64_t address, uint64_t tag, struct plain *ret_plain)
+{
+	const struct rp_object_text *object = rp_objects_find(&walk->objects, address);
+	struct rp_cfi_row row;
+
+	memset(ret_plain, 0, sizeof(*ret_plain));
+	if (!object)
+		return step_frame_pointer(walk);
+	if (rp_cfi_find(object, address, &row))
+		make_plain(&row, ret_plain);
+	cache_put(tag, ret_plain);
+	switch (ret_plain->kind) {
+	case KIND_NONE:
+		return step_frame_pointer(walk);
+	case KIND_SIGNAL:
+		return step_signal(walk);
+	case KIND_END:
+		return false;
+	default:
+		return step_by_row(walk, object, &row);
+	}
+}
+
+static bool step(struct walk *walk, uint64_t address, bool *ret_signal)
+{
+	/* Addresses have 47 bits; those of a library that took another's place are not the same. */
+	uint64_t tag = address ^ (uint64_t)walk->objects.generation << 48;
+	struct plain plain;
+	bool ret;
+
+	if (!cache_get(tag, &plain) || plain.kind == KIND_HARD)
+		ret = step_hard(walk, address, tag, &plain);
+	else if (plain.kind == KIND_PLAIN)
+		ret = step_plain(walk, &plain);
+	else if (plain.kind == KIND_SIGNAL)
+		ret = step_signal(walk);
+	else
+		ret = plain.kind == KIND_NONE && step_frame_pointer(walk);
+	*ret_signal = plain.kind == KIND_SIGNAL;
+	return ret;
+}
+
+unsigned int rp_unwind(struct rp_registers *registers, const struct rp_window *window,
+		       uint64_t *ret_frames, unsigned int max)
+{
+	struct walk walk = { .registers = registers, .window = window };
+	unsigned int count = 0;
+	bool exact = true;	/* the address is the next instruction, not the one after a call */
+
+	if (max == 0)
+		return 0;
+	rp_objects_open(&walk.objects);
+	ret_frames[count++] = registers->value[RP_REG_RIP];
+	while (count < max &&
+	       step(&walk, registers->value[RP_REG_RIP] - !exact, &exact))
+		ret_frames[count++] = registers->value[RP_REG_RIP];
+	rp_objects_close(&walk.objects);
+	return count;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stacks without frame pointers: by the tables of .eh_frame, which compilers write for every
+ * function of x86-64.
+ *
+ * Made for a signal handler that interrupted anything, in a program that may be broken. It
+ * allocates nothing and takes no lock. The stack is read directly only inside the calling thread's
+ * own stack, from the stack pointer up; all else, the tables included, by process_vm_readv(2),
+ * which fails where nothing is mapped: a library may go away while its tables are being read. What
+ * was learnt of an instruction is kept in a table of our own, so that system calls are the
+ * exception.
+ */
+#ifndef RP_UNWIND_UNWIND_H
+#define RP_UNWIND_UNWIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Registers, by their DWARF numbers on x86-64. */
+enum rp_register {
+	RP_REG_RBX = 3,
+	RP_REG_RBP = 6,
+	RP_REG_RSP = 7,
+	RP_REG_R12 = 12,
+	RP_REG_R15 = 15,
+	RP_REG_RIP = 16,
+	RP_REG_COUNT = 17,
+};
+
+struct rp_registers {
+	uint64_t value[RP_REG_COUNT];
+	uint32_t known;			/* bit mask */
+};
+
+/* Memory that cannot go away during the call, low <= address < high; both 0: none. */
+struct rp_window {
+	uint64_t low, high;
+};
+
+/*
+ * Looks which objects are loaded. Objects that came since the last call are unknown to rp_unwind():
+ * frames in them are followed by their frame pointers.
+ *
+ * Context: one thread at a time, not a signal handler; takes the dynamic loader's lock.
+ * Return: whether there was news.
+ */
+bool rp_unwind_refresh(void);
+
+/* The registers that a signal handler's third argument tells; false on other machines. */
+bool rp_registers_of_context(const void *context, struct rp_registers *ret_registers);
+
+/*
+ * Follows the calls from `registers` out, which are changed. `ret_frames` gets up to `max`
+ * addresses: that of the registers, then return addresses, innermost first.
+ *
+ * Context: any, signal handlers included; does not wait.
+ * Return: how many, at least 1 if max is.
+ */
+unsigned int rp_unwind(struct rp_registers *registers, const struct rp_window *window,
+		       uint64_t *ret_frames, unsigned int max);
+
+/* In a forked child: forgets readers that do not exist there. */
+void rp_unwind_forget(void);
+
+#endif

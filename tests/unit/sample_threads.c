@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/* The sampler: who runs is seen where it runs, who sleeps is left alone. */
+#include "core_support.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sample/sample.h"
+
+#define EXTERNAL 1
+#define MANAGED 2
+
+TestSuite(sample_threads, .timeout = 120);
+
+static atomic_uint go_on;
+static atomic_uint steps;
+
+/* Each begins in its own section of the program, so that an address tells which it is. */
+#define PLACE(name) __attribute__((noinline, section("text_" #name)))
+extern const char __start_text_burn[], __stop_text_burn[];
+extern const char __start_text_caller[], __stop_text_caller[];
+
+static PLACE(burn) void burn(void)
+{
+	while (atomic_load(&go_on))
+		atomic_fetch_add(&steps, 1);
+}
+
+static PLACE(caller) void call_burn(void)
+{
+	burn();
+	__asm__ volatile("");	/* no tail call */
+}
+
+/* Threads put their kernel ids here. */
+static atomic_uint burner;
+
+static void *burn_in_thread(void *data)
+{
+	atomic_store(&burner, (unsigned int)gettid());
+	call_burn();
+	/* Asleep until the other end of the pipe is closed. */
+	if (data)
+		(void)read(*(int *)data, &burner, 1);
+	return NULL;
+}
+
+static bool is_between(uint64_t address, const char *start, const char *stop)
+{
+	return address >= (uint64_t)(uintptr_t)start && address < (uint64_t)(uintptr_t)stop;
+}
+
+static int type_of(const struct rp_listener_event *event)
+{
+	int32_t type;
+
+	cr_assert_eq(event->payload_bytes, sizeof(type));
+	memcpy(&type, event->payload, sizeof(type));
+	return type;
+}
+
+/* The next sample of the thread that is of this type. */
+static void expect_sample(struct rp_listener *listener, uint32_t thread, int type,
+			  struct rp_listener_event *ret_event)
+{
+	do {
+		expect_event(listener, ret_event);
+	} while (ret_event->id != 0 || ret_event->thread != thread || type_of(ret_event) != type);
+}
+
+static void start_burning(pthread_t *ret_thread, int *fd)
+{
+	atomic_store(&go_on, 1);
+	atomic_store(&burner, 0);
+	cr_assert_eq(pthread_create(ret_thread, NULL, burn_in_thread, fd), 0);
+	wait_until(atomic_load(&burner) != 0);
+}
+
+static void stop_burning(pthread_t thread)
+{
+	atomic_store(&go_on, 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+}
+
+Test(sample_threads, running_thread_is_sampled_with_its_calls)
+{
+	struct rp_listener *listener = listen_to(RP_SAMPLE_PROVIDER);
+	struct rp_listener_event event;
+	pthread_t thread;
+
+	start_burning(&thread, NULL);
+	expect_sample(listener, atomic_load(&burner), MANAGED, &event);
+	stop_burning(thread);
+	cr_assert_geq(event.frame_count, 3u);
+	cr_expect(is_between(event.frames[0], __start_text_burn, __stop_text_burn));
+	cr_expect(is_between(event.frames[1], __start_text_caller, __stop_text_caller));
+	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
+}
+
+Test(sample_threads, thread_that_was_there_before_the_session_is_sampled)
+{
+	struct rp_listener *listener;
+	struct rp_listener_event event;
+	pthread_t thread;
+
+	start_burning(&thread, NULL);
+	listener = listen_to(RP_SAMPLE_PROVIDER);
+	expect_sample(listener, atomic_load(&burner), MANAGED, &event);
+	stop_burning(thread);
+	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
+}
+
+Test(sample_threads, sample_ends_when_its_thread_falls_asleep)
+{
+	struct rp_listener *listener = listen_to(RP_SAMPLE_PROVIDER);
+	struct rp_listener_event event;
+	uint32_t id;
+	pthread_t thread;
+	int fds[2];
+
+	cr_assert_eq(pipe(fds), 0);
+	start_burning(&thread, &fds[0]);
+	id = atomic_load(&burner);
+	expect_sample(listener, id, MANAGED, &event);
+	atomic_store(&go_on, 0);
+	expect_sample(listener, id, EXTERNAL, &event);
+	cr_expect_eq(event.frame_count, 0u);
+	close(fds[1]);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
+}
+
+Test(sample_threads, name_of_each_thread_is_told_and_so_is_a_new_one)
+{
+	struct rp_listener *listener = listen_to(RP_SAMPLE_PROVIDER);
+	const char *const names[] = { "first", "second" };
+	struct rp_listener_event event;
+	pthread_t thread;
+
+	start_burning(&thread, NULL);
+	for (int i = 0; i < 2; i++) {
+		uint32_t id;
+
+		cr_assert_eq(pthread_setname_np(thread, names[i]), 0);
+		do {
+			expect_event(listener, &event);
+			memcpy(&id, event.payload, sizeof(id));
+		} while (event.id != 1 || id != atomic_load(&burner) ||
+			 strcmp((const char *)event.payload + sizeof(id), names[i]) != 0);
+	}
+	stop_burning(thread);
+	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
+}
+
+/* Calls that the kernel never takes up again by itself, whatever SA_RESTART says. */
+static void *sleep_a_little(void *data)
+{
+	struct timespec moment = { 0, 200000 };
+	struct epoll_event event;
+	unsigned int *cut = data;
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	cr_assert_geq(epoll, 0);
+	atomic_store(&burner, (unsigned int)gettid());
+	while (atomic_load(&go_on)) {
+		for (int i = 0; i < 200000; i++)
+			atomic_fetch_add(&steps, 1);
+		*cut += nanosleep(&moment, NULL) != 0;
+		*cut += epoll_wait(epoll, &event, 1, 1) < 0;
+		*cut += poll(NULL, 0, 1) < 0;
+	}
+	close(epoll);
+	return NULL;
+}
+
+Test(sample_threads, no_system_call_is_cut_short)
+{
+	struct rp_listener *listener = listen_to(RP_SAMPLE_PROVIDER);
+	struct rp_listener_event event;
+	unsigned int cut = 0;
+	pthread_t thread;
+
+	atomic_store(&go_on, 1);
+	cr_assert_eq(pthread_create(&thread, NULL, sleep_a_little, &cut), 0);
+	wait_until(atomic_load(&burner) != 0);
+	for (int i = 0; i < 20; i++)
+		expect_sample(listener, atomic_load(&burner), MANAGED, &event);
+	stop_burning(thread);
+	cr_expect_eq(cut, 0u, "%u calls ended early", cut);
+	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
+}
+
+/* How many real-time signals have a handler. */
+static unsigned int handlers(void)
+{
+	unsigned int count = 0;
+
+	for (int number = SIGRTMIN; number <= SIGRTMAX; number++) {
+		struct sigaction action;
+
+		cr_assert_eq(sigaction(number, NULL, &action), 0);
+		count += action.sa_flags & SA_SIGINFO || action.sa_handler != SIG_DFL;
+	}
+	return count;
+}
+
+Test(sample_threads, signal_is_taken_for_the_session_and_given_back)
+{
+	unsigned int before = handlers();
+
+	for (int i = 0; i < 3; i++) {
+		struct rp_listener *listener = listen_to(RP_SAMPLE_PROVIDER);
+
+		wait_until(handlers() == before + 1);
+		cr_assert_eq(rp_listener_stop(listener, NULL), 0);
+		wait_until(handlers() == before);
+	}
+}
+
+static void note_signal(int number)
+{
+	(void)number;
+}
+
+Test(sample_threads, signal_of_the_program_is_left_alone)
+{
+	struct sigaction action = { .sa_handler = note_signal };
+	struct rp_listener *listener;
+	unsigned int before;
+
+	cr_assert_eq(sigaction(SIGRTMAX, &action, NULL), 0);
+	before = handlers();
+	listener = listen_to(RP_SAMPLE_PROVIDER);
+	wait_until(handlers() == before + 1);
+	cr_assert_eq(sigaction(SIGRTMAX, NULL, &action), 0);
+	cr_expect_eq(action.sa_handler, note_signal);
+	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
+}
+
+static void *burn_deaf(void *data)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	return burn_in_thread(data);
+}
+
+Test(sample_threads, thread_that_blocks_signals_does_not_keep_ours_pending)
+{
+	struct rp_listener *listener;
+	struct rp_listener_event event;
+	unsigned int before = handlers();
+	pthread_t deaf, thread;
+
+	atomic_store(&go_on, 1);
+	cr_assert_eq(pthread_create(&deaf, NULL, burn_deaf, NULL), 0);
+	wait_until(atomic_load(&burner) != 0);
+	listener = listen_to(RP_SAMPLE_PROVIDER);
+	start_burning(&thread, NULL);
+	expect_sample(listener, atomic_load(&burner), MANAGED, &event);
+	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
+	wait_until(handlers() == before);
+	stop_burning(thread);
+	cr_assert_eq(pthread_join(deaf, NULL), 0);
+}
+
+Test(sample_threads, star_does_not_mean_samples)
+{
+	struct rp_listener *all = listen_to("*");
+	struct rp_listener *listener = listen_to(RP_SAMPLE_PROVIDER);
+	struct rp_listener_event event;
+	pthread_t thread;
+
+	start_burning(&thread, NULL);
+	expect_sample(listener, atomic_load(&burner), MANAGED, &event);
+	stop_burning(thread);
+	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
+	cr_assert_eq(rp_listener_close(all), 0);
+	while (rp_listener_next(all, &event, PATIENCE_MS) == 1)
+		cr_expect_str_neq(event.provider, RP_SAMPLE_PROVIDER);
+	cr_assert_eq(rp_listener_stop(all, NULL), 0);
+}
+
+/* In the child: the signal is free, and a session of its own samples. */
+static int run_child(struct rp_listener *inherited, unsigned int before)
+{
+	struct rp_listener_event event;
+	struct rp_listener *listener;
+	pthread_t thread;
+
+	if (handlers() != before || rp_listener_stop(inherited, NULL) != 0)
+		return 1;
+	listener = listen_to(RP_SAMPLE_PROVIDER);
+	start_burning(&thread, NULL);
+	expect_sample(listener, atomic_load(&burner), MANAGED, &event);
+	stop_burning(thread);
+	return rp_listener_stop(listener, NULL) == 0 ? 0 : 2;
+}
+
+Test(sample_threads, forked_child_is_not_sampled_until_it_asks)
+{
+	unsigned int before = handlers();
+	struct rp_listener *listener = listen_to(RP_SAMPLE_PROVIDER);
+	int status = -1;
+	pid_t child;
+
+	wait_until(handlers() == before + 1);
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (child == 0)
+		_exit(run_child(listener, before));
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0);
+	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
+}
+
+Test(sample_threads, interval_is_what_was_asked_for_or_the_kernels_own)
+{
+	uint32_t tick = rp_sample_interval_ns(NULL);
+
+	cr_expect_geq(tick, 1000000u);
+	cr_expect_leq(tick, 10000000u);
+	cr_expect_eq(rp_sample_interval_ns("SampleProfilerIntervalMS=50"), 50000000u);
+	cr_expect_eq(rp_sample_interval_ns("a=b;SampleProfilerIntervalMS=20;c"), 20000000u);
+	cr_expect_eq(rp_sample_interval_ns("SampleProfilerIntervalMS=0"), tick);
+	cr_expect_eq(rp_sample_interval_ns("SampleProfilerIntervalMS=soon"), tick);
+	cr_expect_eq(rp_sample_interval_ns("SampleProfilerIntervalMS=-1"), 4000000000u);
+}
