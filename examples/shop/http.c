@@ -21,7 +21,8 @@
 
 /* A request under way. Its thread serves others in between, so it carries its activity along. */
 struct request {
-	struct rp_activity activity;
+	struct rp_activity activity;	/* its id is the trace's, so every event has that */
+	char traceparent[RP_TRACEPARENT_SIZE];	/* for who goes on with the trace */
 	struct MHD_PostProcessor *form;
 	uint64_t start_ns;
 	uint64_t bytes;
@@ -47,8 +48,9 @@ static struct request *request_begin(const char *method, const char *path)
 	return request;
 }
 
-static enum MHD_Result queue(struct MHD_Connection *connection, unsigned int status,
-			     const char *type, char *body, size_t size)
+/* `request` may be NULL. */
+static enum MHD_Result queue(struct MHD_Connection *connection, const struct request *request,
+			     unsigned int status, const char *type, char *body, size_t size)
 {
 	struct MHD_Response *response;
 	enum MHD_Result ret;
@@ -59,6 +61,8 @@ static enum MHD_Result queue(struct MHD_Connection *connection, unsigned int sta
 		return MHD_NO;
 	}
 	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+	if (request)
+		MHD_add_response_header(response, "traceparent", request->traceparent);
 	ret = MHD_queue_response(connection, status, response);
 	MHD_destroy_response(response);
 	return ret;
@@ -72,7 +76,7 @@ static enum MHD_Result answer(struct MHD_Connection *connection, struct request 
 		return MHD_NO;
 	request->status = (uint16_t)status;
 	request->bytes = strlen(body);
-	return queue(connection, status, "application/json", body, request->bytes);
+	return queue(connection, request, status, "application/json", body, request->bytes);
 }
 
 __attribute__((format(printf, 4, 5)))
@@ -213,7 +217,20 @@ static enum MHD_Result serve_stats(struct MHD_Connection *connection)
 	fputs("}\n", stream);
 	if (fclose(stream) != 0)
 		return MHD_NO;
-	return queue(connection, 200, "application/json", body, size);
+	return queue(connection, NULL, 200, "application/json", body, size);
+}
+
+/* The request goes on with its sender's trace, or begins one. */
+static void join_trace(struct MHD_Connection *connection, struct request *request)
+{
+	const char *header = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+							 "traceparent");
+	uint8_t flags;
+
+	if (!header ||
+	    rp_traceparent_parse(header, strlen(header), &request->activity, &flags) < 0)
+		rp_traceparent_create(&request->activity, &flags);
+	rp_traceparent_print(&request->activity, flags, request->traceparent);
 }
 
 static enum MHD_Result request_start(struct MHD_Connection *connection, const char *method,
@@ -226,11 +243,12 @@ static enum MHD_Result request_start(struct MHD_Connection *connection, const ch
 		return MHD_NO;
 	if (strcmp(method, "POST") == 0)
 		request->form = MHD_create_post_processor(connection, 1024, on_form_value, request);
-	rp_activity_begin(&outer);
-	rp_activity_get(&request->activity);
+	join_trace(connection, request);
+	rp_activity_get(&outer);
+	rp_activity_set(&request->activity);
 	shop_book(SHOP_REQUEST_START,
 		  shop_http_request_start(shop_serial(SHOP_REQUEST_START), method, path));
-	rp_activity_end(&outer);
+	rp_activity_set(&outer);
 	*ret_request = request;
 	return MHD_YES;
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The shop answers as it should, says clearly what is wrong, and books what it did.
 
-Environment: SHOP.
+Environment: SHOP, RINGPIPE.
 """
 
 import contextlib
@@ -24,6 +24,7 @@ import demo
 import drive
 
 SHOP = os.environ["SHOP"]
+RINGPIPE = os.environ["RINGPIPE"]
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -125,6 +126,49 @@ class Shop(unittest.TestCase):
             self.assertEqual(ask(shop, "/buy"), (201, {"order_id": 1}))
             booked = self.booked(shop)
             self.assertEqual([booked["failed"], booked["commit"]], [1, 1])
+
+    def traced(self, path):
+        """(activity, related activity) of the events in a trace."""
+        done = subprocess.run([RINGPIPE, "report", "--events", path], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        return [(event["event"], event.get("activity", "").replace("-", ""),
+                 event.get("related_activity", "").replace("-", ""))
+                for event in events if event["provider"].startswith("Shop-")]
+
+    def test_a_request_joins_the_trace_of_its_sender(self):
+        trace, caller = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+        sent = [f"00-{trace}-{caller}-01", None, "00-" + "0" * 32 + f"-{caller}-01",
+                f"00-{trace.upper()}-{caller}-01"]
+        output = os.path.join(self.directory, "shop.nettrace")
+        environment = dict(os.environ, RINGPIPE_CONFIG="Shop-Http,Shop-Orders,Shop-Storage",
+                           RINGPIPE_OUTPUT=output)
+        answers = []
+        with drive.shop(SHOP, "--db", self.database, env=environment) as shop:
+            for header in sent:
+                request = urllib.request.Request(shop.url + "/buy", headers={
+                    "traceparent": header} if header else {})
+                with urllib.request.urlopen(request, timeout=drive.DEADLINE_S) as answer:
+                    answers.append(answer.headers["traceparent"].split("-"))
+            shop.wait_until_quiet()
+            shop.process.terminate()
+            self.assertEqual(shop.process.wait(drive.DEADLINE_S), 0)
+        events = self.traced(output)
+        version, joined, span, flags = answers[0]
+        self.assertEqual((version, joined, flags), ("00", trace, "01"))
+        self.assertNotEqual(span, caller)
+        ours = [event for event in events if event[1] == trace]
+        self.assertEqual(sorted(name for name, _, _ in ours),
+                         ["commit", "order_placed", "query", "query", "request_start",
+                          "request_stop"])
+        self.assertEqual({related for _, _, related in ours}, {caller + span})
+        # Without a header, or with one that is not valid, it begins a trace.
+        for _, begun, span, _ in answers[1:]:
+            self.assertNotIn(begun, (trace, "0" * 32))
+            self.assertEqual({(name, related) for name, activity, related in events
+                              if activity == begun},
+                             {(name, "0" * 16 + span) for name, _, _ in ours})
+        self.assertEqual(len({begun for _, begun, _, _ in answers}), 4)
 
     def test_signals_end_it_cleanly_and_orders_stay(self):
         for order, number in enumerate((signal.SIGTERM, signal.SIGINT), start=1):

@@ -2,6 +2,14 @@
 /*
  * Activity ids: which request, of all those under way, an event belongs to. Each thread has a
  * current id and a related one; every event it writes carries those that are not zero.
+ *
+ * Work that goes on in another thread takes its ids along: copy them with rp_activity_get() where
+ * it is handed over, and there
+ *
+ *	rp_activity_get(&before);
+ *	rp_activity_set(&job->activity);
+ *	...
+ *	rp_activity_set(&before);
  */
 #ifndef RINGPIPE_ACTIVITY_H
 #define RINGPIPE_ACTIVITY_H
@@ -34,6 +42,50 @@ RP_PUBLIC void rp_activity_create(struct rp_guid *ret_id);
  */
 RP_PUBLIC void rp_activity_begin(struct rp_activity *ret_outer);
 RP_PUBLIC void rp_activity_end(const struct rp_activity *outer);
+
+/*
+ * Distributed traces, by the header `traceparent` of the W3C's Trace Context:
+ *
+ *	if (!header || rp_traceparent_parse(header, strlen(header), &activity, &flags) < 0)
+ *		rp_traceparent_create(&activity, &flags);
+ *	rp_activity_set(&activity);
+ *	...
+ *	rp_traceparent_print(&activity, flags, text);	for the requests that this one makes
+ *
+ * The activity id is the trace id, so tools show its digits with every event of the request. The
+ * related id is two spans, of 8 bytes each: the caller's, zero without one, and our own, which is
+ * who the next service sees as its caller. (.NET's own events have their trace ids in payloads, if
+ * at all.)
+ */
+#define RP_TRACEPARENT_SIZE 56u	/* of the text, with its NUL */
+
+enum rp_trace_flags {
+	RP_TRACE_SAMPLED = 1,		/* the caller may have recorded the trace */
+	RP_TRACE_RANDOM_ID = 2,		/* the last 7 bytes of the trace id are random */
+};
+
+/*
+ * Takes a traceparent apart and makes a span of our own. `text` need not end with NUL. Of a version
+ * after 00 it reads what 00 has. Unknown flags are left out, as the W3C asks.
+ *
+ * Context: any, signal handlers included.
+ * Return: 0; -EINVAL for what is no valid traceparent: upper-case digits, blanks around it, ids
+ * that are all zeros, version ff or bytes behind version 00.
+ */
+RP_PUBLIC int rp_traceparent_parse(const char *text, size_t size,
+				   struct rp_activity *ret_activity, uint8_t *ret_flags);
+
+/* Begins a trace, with a span of our own and no caller's; not sampled. Context: any. */
+RP_PUBLIC void rp_traceparent_create(struct rp_activity *ret_activity, uint8_t *ret_flags);
+
+/*
+ * Prints the traceparent, of version 00, that goes out with requests. The activity is one made by
+ * the two calls above.
+ *
+ * Context: any, signal handlers included.
+ */
+RP_PUBLIC void rp_traceparent_print(const struct rp_activity *activity, uint8_t flags,
+				    char text[RP_TRACEPARENT_SIZE]);
 
 RP_END_DECLS
 

@@ -89,6 +89,17 @@ RP_PUBLIC void rp_activity_set(const struct rp_activity *activity)
 		*any = 1;
 }
 
+/* The end of Steele's SplitMix64: one to one, so numbers stay different. */
+uint64_t rp_activity_number(void)
+{
+	uint64_t z = rp_load_relaxed(&seed) +
+		     (rp_add_relaxed(&counter, 1) + 1) * 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
 /* RFC 4122 version 4 in shape: 60 random bits of the process, then a counter. */
 RP_PUBLIC void rp_activity_create(struct rp_guid *ret_id)
 {

@@ -22,4 +22,7 @@ extern __thread struct rp_activity_slots rp_activity_slots
 /* Seeds the ids that rp_activity_create() makes; again in a forked child. */
 void rp_activity_init(void);
 
+/* A number that no other call in this process returns, and that looks random. */
+uint64_t rp_activity_number(void);
+
 #endif

@@ -98,6 +98,45 @@ Test(core_activity, other_threads_do_not_inherit_the_ids)
 	expect_end(listener);
 }
 
+struct job {
+	struct rp_activity activity;
+	struct rp_activity before, after;
+};
+
+static void *work(void *data)
+{
+	struct job *job = data;
+
+	rp_activity_get(&job->before);
+	rp_activity_set(&job->activity);
+	cr_assert_eq(activities_mark(2), 0);
+	rp_activity_set(&job->before);
+	cr_assert_eq(activities_mark(3), 0);
+	rp_activity_get(&job->after);
+	return NULL;
+}
+
+Test(core_activity, work_handed_to_another_thread_takes_its_ids_along)
+{
+	struct rp_listener *listener = listen_to("Test-Activity");
+	struct rp_activity outer;
+	struct rp_listener_event event;
+	struct job job;
+	pthread_t thread;
+
+	rp_activity_begin(&outer);
+	rp_activity_get(&job.activity);
+	rp_activity_end(&outer);
+	cr_assert_eq(pthread_create(&thread, NULL, work, &job), 0);
+	pthread_join(thread, NULL);
+	expect_event(listener, &event);
+	cr_expect(same(&event.activity, &job.activity.id));
+	expect_event(listener, &event);
+	cr_expect(same(&event.activity, &none.id));
+	cr_expect_eq(memcmp(&job.after, &none, sizeof(none)), 0, "and the thread is as it was");
+	expect_end(listener);
+}
+
 #define THREADS 4
 #define IDS 20000
 
