@@ -148,6 +148,24 @@ def suite_throughput(build):
     return ok
 
 
+def suite_counters(build):
+    found = figures([os.path.join(build, 'bench', 'bench-counters')])
+    floor, one = (found[name][0] for name in ('relaxed atomic add', 'counter'))
+    for name, (value, unit) in found.items():
+        row(name, value, unit)
+    ok = row('counter / relaxed atomic add', one / floor, 'x', '<= 2', one / floor <= 2)
+    for threads in (2, 4, 8):
+        ratio = found[f'counter, {threads} threads'][0] / one
+        ok &= row(f'{threads} threads / 1 thread', ratio, 'x', '<= 1.3', ratio <= 1.3)
+    ok &= row('series with tags / counter', found['series with tags'][0] / one, 'x', '<= 1.3',
+              found['series with tags'][0] / one <= 1.3)
+    fallback = figures([os.path.join(build, 'bench', 'bench-counters')],
+                       env={**os.environ, 'GLIBC_TUNABLES': 'glibc.pthread.rseq=0'})
+    row('counter without rseq / relaxed atomic add',
+        fallback['counter'][0] / fallback['relaxed atomic add'][0], 'x')
+    return ok
+
+
 def suite_lifecycle(build):
     found = figures([os.path.join(build, 'bench', 'bench-lifecycle')])
     ok = True
@@ -166,6 +184,7 @@ def suite_lifecycle(build):
 SUITES = {
     'disabled': suite_disabled,
     'enabled': suite_enabled,
+    'counters': suite_counters,
     'throughput': suite_throughput,
     'lifecycle': suite_lifecycle,
 }

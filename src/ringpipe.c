@@ -16,6 +16,7 @@
 #include "core/activity.h"
 #include "core/core.h"
 #include "core/session.h"
+#include "counter/counters.h"
 #include "diag/diag.h"
 #include "sample/sample.h"
 
@@ -278,18 +279,21 @@ static void wait_for_tools(void)
 static void fork_prepare(void)
 {
 	rp_sample_fork_prepare();
+	rp_counters_fork_prepare();
 	rp_core_fork_prepare();
 }
 
 static void fork_parent(void)
 {
 	rp_core_fork_parent();
+	rp_counters_fork_parent();
 	rp_sample_fork_parent();
 }
 
 static void fork_child(void)
 {
 	rp_core_fork_child();
+	rp_counters_fork_child();
 	rp_sample_fork_child();
 	rp_activity_init();
 	environment_session = NULL;
@@ -306,6 +310,7 @@ static void open_door(void)
 	if (open || rp_core_init() != 0)
 		return;
 	open = true;
+	rp_counters_init();
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 	(void)rp_sample_init();
 	start_environment_session();
@@ -342,9 +347,11 @@ RP_PUBLIC void rp_object_register(struct rp_object *object)
 	/* In a static build a program's constructor may come before ours. */
 	open_door();
 	rp_core_register(object);
+	rp_counters_register(object);
 }
 
 RP_PUBLIC void rp_object_unregister(struct rp_object *object)
 {
+	rp_counters_unregister(object);
 	rp_core_unregister(object);
 }

@@ -4,6 +4,7 @@
 #define RINGPIPE_RINGPIPE_H
 
 #include <ringpipe/activity.h>
+#include <ringpipe/counter.h>
 #include <ringpipe/event.h>
 #include <ringpipe/field.h>
 #include <ringpipe/host.h>

@@ -81,8 +81,9 @@ enum rp_type {
 
 /*
  * One field of an event or member of a struct. `element` is the type of an ARRAY's elements: a
- * fixed-size type or STRUCT. `members` are those of a STRUCT (or of an array's STRUCT): fixed-size
- * types, or STRUCTs of such. A byte blob is an ARRAY of U8.
+ * fixed-size type or STRUCT. `members` are those of a STRUCT: fixed-size types, strings, or STRUCTs
+ * of such; of an array's STRUCT, no strings. The name of a STRUCT may be empty. A byte blob is an
+ * ARRAY of U8.
  */
 struct rp_field {
 	const char *name;

@@ -164,6 +164,8 @@ struct rp_core {
 	uint64_t next_serial;
 	struct cds_list_head retired;
 
+	void (*watcher)(void);		/* see rp_core_watch() */
+
 	/* drain.c */
 	bool drain_started;
 	pthread_t drain_thread;

@@ -162,6 +162,8 @@ void rp_session_put_on(struct rp_session *session)
 	rp_or_seq_cst(&rp_core.special_slots, session->flags || session->sink->pushes ? bit : 0);
 	rp_fence_heavy();
 	rp_session_switch(session, true);
+	if (rp_core.watcher)
+		rp_core.watcher();
 }
 
 void rp_session_take_off(struct rp_session *session)
@@ -180,4 +182,6 @@ void rp_session_take_off(struct rp_session *session)
 	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
 		rp_store_release(&slot->fallback[i].ring, NULL);
 	rp_fence_heavy();
+	if (rp_core.watcher)
+		rp_core.watcher();
 }

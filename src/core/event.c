@@ -30,25 +30,29 @@ static bool is_fixed(uint8_t type)
 
 #define DEPTH_MAX 8u
 
-/* Fields must be nameable and of a type that can be; members of a struct are fixed in size. */
-static bool fields_are_valid(const struct rp_field *fields, size_t count, unsigned int depth)
+/*
+ * Fields must be nameable, but for a struct, and of a type that can be; the elements of an array
+ * are fixed in size.
+ */
+static bool fields_are_valid(const struct rp_field *fields, size_t count, unsigned int depth,
+			     bool in_array)
 {
 	if (count > RP_FIELDS_MAX || (count && !fields) || depth > DEPTH_MAX)
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		const struct rp_field *field = &fields[i];
-		bool top = depth == 0;
-		uint8_t type = field->type;
+		bool is_array = field->type == RP_TYPE_ARRAY && depth == 0;
+		uint8_t type = is_array ? field->element : field->type;
 
-		if (!rp_text_is_name(field->name) || field->reserved != 0)
+		if (!field->name || field->reserved != 0 ||
+		    (!rp_text_is_name(field->name) && (type != RP_TYPE_STRUCT || *field->name)))
 			return false;
-		if (type == RP_TYPE_ARRAY && top)
-			type = field->element;
-		else if ((type == RP_TYPE_STRING || type == RP_TYPE_STRING16) && top)
+		if ((type == RP_TYPE_STRING || type == RP_TYPE_STRING16) && !is_array && !in_array)
 			continue;
 		if (type == RP_TYPE_STRUCT) {
 			if (!field->member_count ||
-			    !fields_are_valid(field->members, field->member_count, depth + 1))
+			    !fields_are_valid(field->members, field->member_count, depth + 1,
+					      is_array || in_array))
 				return false;
 		} else if (!is_fixed(type)) {
 			return false;
@@ -225,7 +229,7 @@ int rp_def_get(const char *provider, const struct rp_event_decl *decl, struct rp
 	/* TraceEvent and ETW know 16 bits of an id. */
 	if (decl->id > UINT16_MAX || decl->level > RP_LEVEL_VERBOSE ||
 	    !rp_text_is_name(decl->name) ||
-	    !fields_are_valid(decl->fields, decl->field_count, 0))
+	    !fields_are_valid(decl->fields, decl->field_count, 0, false))
 		return -EINVAL;
 	hash = hash_text(hash_bytes(hash, &decl->id, sizeof(decl->id)), decl->name);
 	hash = hash_fields(hash, decl->fields, decl->field_count);

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "core/core.h"
+#include "core/session.h"
 
 /* One row of rp_enabled_list(), copied so that the callback runs without the lock. */
 struct enabled_row {
@@ -105,4 +106,59 @@ RP_PUBLIC int rp_enabled_list(int (*row)(const struct rp_enabled *enabled, void 
 	}
 	free(rows.rows);
 	return ret;
+}
+
+/* Strings lie behind the rows. With `requests` NULL only counts and measures. */
+static size_t fill_requests(struct rp_request *requests, char *strings, size_t *ret_count)
+{
+	struct rp_session *session;
+	size_t count = 0, bytes = 0;
+
+	cds_list_for_each_entry(session, &rp_core.sessions, node) {
+		for (size_t i = 0; i < session->config_count; i++) {
+			const struct rp_config *config = &session->configs[i];
+			size_t name_bytes = strlen(config->name) + 1, data_bytes;
+
+			if (session->state != RP_SESSION_RUNNING || !config->filter_data)
+				continue;
+			data_bytes = strlen(config->filter_data) + 1;
+			if (requests) {
+				requests[count].session_id = session->id;
+				requests[count].provider = memcpy(strings + bytes, config->name,
+								  name_bytes);
+				requests[count].filter_data = memcpy(strings + bytes + name_bytes,
+								     config->filter_data,
+								     data_bytes);
+			}
+			count++;
+			bytes += name_bytes + data_bytes;
+		}
+	}
+	*ret_count = count;
+	return bytes;
+}
+
+int rp_requests_get(struct rp_request **ret_requests, size_t *ret_count)
+{
+	struct rp_request *requests;
+	size_t count, bytes;
+
+	pthread_mutex_lock(&rp_core.lock);
+	bytes = fill_requests(NULL, NULL, &count);
+	requests = malloc(count * sizeof(*requests) + bytes + 1);
+	if (requests)
+		fill_requests(requests, (char *)(requests + count), &count);
+	pthread_mutex_unlock(&rp_core.lock);
+	if (!requests)
+		return -ENOMEM;
+	*ret_requests = requests;
+	*ret_count = count;
+	return 0;
+}
+
+void rp_core_watch(void (*changed)(void))
+{
+	pthread_mutex_lock(&rp_core.lock);
+	rp_core.watcher = changed;
+	pthread_mutex_unlock(&rp_core.lock);
 }

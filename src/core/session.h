@@ -59,6 +59,22 @@ void rp_sessions_finish_all(void);
 /* Whether the caller is the drain thread, which must not wait for itself. */
 bool rp_drain_is_self(void);
 
+/*
+ * `changed` runs whenever a session begins or is about to end, with the engine's lock held: it must
+ * not block, nor call anything here. One watcher per process.
+ */
+void rp_core_watch(void (*changed)(void));
+
+/* What a running session asks of a provider by arguments. */
+struct rp_request {
+	uint64_t session_id;
+	const char *provider;		/* or "*" */
+	const char *filter_data;
+};
+
+/* All of them, in the order of the sessions; one allocation, for free(). Return: 0 or -ENOMEM. */
+int rp_requests_get(struct rp_request **ret_requests, size_t *ret_count);
+
 uint64_t rp_session_id(const struct rp_session *session);
 
 #endif

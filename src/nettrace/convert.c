@@ -132,11 +132,31 @@ static int add_array(struct rp_plan *plan, const struct rp_field *field)
 	return plan->ops[array].inner ? 0 : -EINVAL;
 }
 
-static int add_field(struct rp_plan *plan, const struct rp_field *field, uint32_t *merge_from)
+static int add_field(struct rp_plan *plan, const struct rp_field *field, uint32_t *merge_from,
+		     int depth);
+
+/* A struct that is no array's element may hold strings. */
+static int add_struct(struct rp_plan *plan, const struct rp_field *field, uint32_t *merge_from,
+		      int depth)
+{
+	int ret = 0;
+
+	if (depth > RP_STRUCT_DEPTH_MAX || (field->member_count && !field->members))
+		return -EINVAL;
+	for (size_t i = 0; i < field->member_count && !ret; i++)
+		ret = field->members[i].type == RP_TYPE_ARRAY ? -EINVAL :
+		      add_field(plan, &field->members[i], merge_from, depth + 1);
+	return ret;
+}
+
+static int add_field(struct rp_plan *plan, const struct rp_field *field, uint32_t *merge_from,
+		     int depth)
 {
 	int ret;
 
 	switch (field->type) {
+	case RP_TYPE_STRUCT:
+		return add_struct(plan, field, merge_from, depth);
 	case RP_TYPE_STRING:
 		ret = add_op(plan, (struct rp_plan_op) { .code = OP_STRING }, 0);
 		break;
@@ -147,8 +167,7 @@ static int add_field(struct rp_plan *plan, const struct rp_field *field, uint32_
 		ret = add_array(plan, field);
 		break;
 	default:
-		return add_fixed(plan, field->type, field->members, field->member_count,
-				 *merge_from, 0);
+		return add_fixed(plan, field->type, NULL, 0, *merge_from, 0);
 	}
 	/* What follows is no part of the array's element. */
 	*merge_from = plan->op_count;
@@ -179,7 +198,7 @@ int rp_plan_make(struct rp_plan *plan, const struct rp_field *fields, size_t fie
 
 	memset(plan, 0, sizeof(*plan));
 	for (size_t i = 0; i < field_count && !ret; i++)
-		ret = add_field(plan, &fields[i], &merge_from);
+		ret = add_field(plan, &fields[i], &merge_from, 0);
 	if (!ret)
 		ret = measure(plan);
 	if (ret < 0) {

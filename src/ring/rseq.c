@@ -57,11 +57,15 @@ static bool rseq_registered(void)
 	       (int32_t)rp_rseq_area()->cpu_id >= 0;
 }
 
-static void choose_index(void)
+static uint32_t cpu_count(void)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 
-	ring_count = cpus > 0 ? (uint32_t)cpus : 1;
+	return cpus > 0 ? (uint32_t)cpus : 1;
+}
+
+static void choose_index(void)
+{
 	/*
 	 * glibc 2.36 says __rseq_size 20 and registers 32 bytes; the kernel says how far it writes.
 	 * mm_cid is dense: below min(threads, CPUs). Before 6.3 there is cpu_id alone.
@@ -81,15 +85,19 @@ int rp_slots_init(void)
 	rp_slots = memory;
 	ring_count = 0;
 	rp_rseq_usable = false;
+	rp_rseq_index_offset = 0;
 #ifdef RP_HAVE_RSEQ
+	if (!rseq_registered())
+		return 0;
+	choose_index();
 	/* The clock must be readable inside a section: a vDSO call is not covered by its abort. */
-	if (!rp_clock_is_tsc || !rseq_registered())
+	if (!rp_clock_is_tsc)
 		return 0;
 	if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ) != 0 ||
 	    membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ) != 0)
 		return 0;
 	heavy_is_membarrier = true;
-	choose_index();
+	ring_count = cpu_count();
 	rp_rseq_usable = true;
 #endif
 	return 0;

@@ -19,7 +19,7 @@ struct rp_rseq_area {
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
-/* Offset in the area of the number rings are indexed by. */
+/* Offset in the area of the number rings are indexed by; 0: threads have no area. */
 extern uint64_t rp_rseq_index_offset;
 
 static inline struct rp_rseq_area *rp_rseq_area(void)

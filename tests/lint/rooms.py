@@ -24,14 +24,15 @@ ROOMS = {
     'src/sample/': ['src/unwind/', 'src/core/', 'src/base/'],
     'src/nettrace/': ['src/base/'],
     'src/sink/': ['src/nettrace/', 'src/core/', 'src/base/'],
+    'src/counter/': ['src/core/', 'src/ring/', 'src/base/'],
     'src/diag/': ['src/core/', 'src/sink/', 'src/base/'],
     'src/ringpipe.c': ['src/base/', 'src/ring/', 'src/core/', 'src/nettrace/', 'src/sink/',
-                       'src/diag/', 'src/sample/'],
+                       'src/counter/', 'src/diag/', 'src/sample/'],
     'src/tool/': [],
     'examples/': [],
     'bench/': [],
     'tests/unit/': ['src/base/', 'src/ring/', 'src/core/', 'src/nettrace/', 'src/sink/',
-                    'src/diag/', 'src/unwind/', 'src/sample/', 'src/tool/'],
+                    'src/counter/', 'src/diag/', 'src/unwind/', 'src/sample/', 'src/tool/'],
     'tests/': [],
 }
 

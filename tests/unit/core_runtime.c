@@ -190,11 +190,10 @@ static const struct {
 	{ { "f", NULL, 0, RP_TYPE_ARRAY, 99, 0 }, "an array of an unknown type" },
 	{ { "f", NULL, 0, RP_TYPE_STRUCT, 0, 0 }, "a struct without members" },
 	{ { "f", NULL, 1, RP_TYPE_STRUCT, 0, 0 }, "a struct whose members are missing" },
-	{ { "f", member_string, 1, RP_TYPE_STRUCT, 0, 0 }, "a struct with a string" },
 	{ { "f", member_array, 1, RP_TYPE_STRUCT, 0, 0 }, "a struct with an array" },
 	{ { "f", member_wrong, 1, RP_TYPE_STRUCT, 0, 0 }, "a struct with an unknown type" },
 	{ { "f", member_unnamed, 1, RP_TYPE_STRUCT, 0, 0 }, "a struct with a nameless member" },
-	{ { "f", deep_wrong, 1, RP_TYPE_STRUCT, 0, 0 }, "a string two structs deep" },
+	{ { "f", deep_wrong, 1, RP_TYPE_ARRAY, RP_TYPE_STRUCT, 0 }, "a string deep in structs" },
 	{ { "f", member_string, 1, RP_TYPE_ARRAY, RP_TYPE_STRUCT, 0 }, "structs with a string" },
 	{ { "f", member_unnamed, RP_FIELDS_MAX + 1, RP_TYPE_STRUCT, 0, 0 }, "129 members" },
 };

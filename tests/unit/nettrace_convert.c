@@ -287,6 +287,29 @@ Test(convert, cuts_a_long_array_at_an_element)
 	free(payload);
 }
 
+Test(convert, structs_may_hold_strings_and_have_no_name)
+{
+	static const struct rp_field members[] = {
+		{ .name = "text", .type = RP_TYPE_STRING },
+		{ .name = "n", .type = RP_TYPE_U8 },
+		{ .name = "more", .type = RP_TYPE_STRING },
+	};
+	static const struct rp_field inner = { .name = "inner", .type = RP_TYPE_STRUCT,
+					       .members = members, .member_count = 3 };
+	static const struct rp_field fields[] = {
+		{ .name = "", .type = RP_TYPE_STRUCT, .members = &inner, .member_count = 1 },
+		{ .name = "last", .type = RP_TYPE_U8 },
+	};
+	static const uint8_t payload[] = "ab\0\x05" "c\0\x07";
+	size_t wire;
+	char *json = trace_round(fields, 2, payload, sizeof(payload) - 1, &wire);
+
+	cr_expect_eq(wire, 6 + 1 + 4 + 1);
+	cr_expect_not_null(strstr(json, "{\"\":{\"inner\":{\"text\":\"ab\",\"n\":5,"
+				  "\"more\":\"c\"}},\"last\":7}"), "%s", json);
+	free(json);
+}
+
 static int try_define(const struct rp_field *fields, size_t field_count)
 {
 	const struct rp_encoder_definition definition = {
@@ -311,7 +334,8 @@ Test(convert, refuses_fields_it_cannot_lay_out)
 		{ .name = "f", .type = RP_TYPE_ARRAY, .element = RP_TYPE_ARRAY },
 		{ .name = "f", .type = RP_TYPE_ARRAY, .element = RP_TYPE_STRING },
 		{ .name = "f", .type = RP_TYPE_ARRAY, .element = RP_TYPE_STRUCT },
-		{ .name = "f", .type = RP_TYPE_STRUCT, .members = &text, .member_count = 1 },
+		{ .name = "f", .type = RP_TYPE_ARRAY, .element = RP_TYPE_STRUCT, .members = &text,
+		  .member_count = 1 },
 		{ .name = "f", .type = RP_TYPE_STRUCT, .member_count = 1 },
 	};
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What RP_PROVIDER, RP_EVENT and RP_STRUCT expand to. The layouts here are ABI between an object
- * compiled today and the library of tomorrow: structs grow at the end, `size` says how far.
+ * What RP_PROVIDER, RP_EVENT and RP_STRUCT expand to, and counters lean on. The layouts here are
+ * ABI between an object compiled today and the library of tomorrow: structs grow at the end, `size`
+ * says how far.
  */
 #ifndef RINGPIPE_DETAIL_DECLARE_H
 #define RINGPIPE_DETAIL_DECLARE_H
@@ -66,12 +67,41 @@ struct rp_event {
 	void *core;
 };
 
+struct rp_observation;
+
+/* What never changes about a counter; counter.h says what it means. */
+struct rp_counter_decl {
+	uint32_t size;
+	uint8_t kind;			/* enum rp_counter_kind */
+	uint8_t reserved[3];		/* 0 */
+	struct rp_provider_decl *provider;	/* of a declared one */
+	const char *name;
+	const char *unit;		/* or NULL */
+	const char *display_name;	/* or NULL */
+	const char *metadata;		/* "key:value,key2:value2", or NULL */
+	int (*observe)(struct rp_observation *observation, void *data);
+	void *data;
+	uint32_t rate_seconds;		/* the rate a client shows: per so many seconds; 0: 1 */
+	uint32_t reserved2;		/* 0 */
+};
+
+/* A counter in one object, or a series of one. */
+struct rp_counter {
+	char *cells;			/* its place in the first processor's row; NULL: none yet */
+	uint32_t kind;
+	uint32_t reserved;
+	uint64_t early;			/* counted without cells */
+	const struct rp_counter_decl *decl;
+	void *core;
+};
+
 /* Everything declared in one executable or shared object. */
 struct rp_object {
 	uint32_t size;
 	uint32_t registered;
 	struct rp_event **events, **events_end;
 	struct rp_provider_decl **providers, **providers_end;
+	struct rp_counter **counters, **counters_end;
 };
 
 RP_BEGIN_DECLS
@@ -85,9 +115,11 @@ extern struct rp_event *__start_rp_events[] __attribute__((weak, visibility("hid
 extern struct rp_event *__stop_rp_events[] __attribute__((weak, visibility("hidden")));
 extern struct rp_provider_decl *__start_rp_providers[] __attribute__((weak, visibility("hidden")));
 extern struct rp_provider_decl *__stop_rp_providers[] __attribute__((weak, visibility("hidden")));
+extern struct rp_counter *__start_rp_counters[] __attribute__((weak, visibility("hidden")));
+extern struct rp_counter *__stop_rp_counters[] __attribute__((weak, visibility("hidden")));
 
 __attribute__((weak, visibility("hidden"))) struct rp_object rp_object_ = {
-	sizeof(struct rp_object), 0, NULL, NULL, NULL, NULL,
+	sizeof(struct rp_object), 0, NULL, NULL, NULL, NULL, NULL, NULL,
 };
 RP_END_DECLS
 
@@ -98,6 +130,8 @@ __attribute__((constructor)) static void rp_object_constructor_(void)
 	rp_object_.events_end = __stop_rp_events;
 	rp_object_.providers = __start_rp_providers;
 	rp_object_.providers_end = __stop_rp_providers;
+	rp_object_.counters = __start_rp_counters;
+	rp_object_.counters_end = __stop_rp_counters;
 	rp_object_register(&rp_object_);
 }
 
