@@ -18,6 +18,7 @@
 #include "core/session.h"
 #include "counter/counters.h"
 #include "diag/diag.h"
+#include "host/mappings.h"
 #include "sample/sample.h"
 
 /* A child that execs within this time leaves no socket behind. */
@@ -85,6 +86,7 @@ struct environment {
 	int base;			/* that they are written in */
 	bool is_ours;			/* by RINGPIPE_CONFIG */
 	bool stacks;
+	bool rundown;
 };
 
 /*
@@ -99,6 +101,7 @@ static bool read_environment(struct environment *ret_environment)
 	ret_environment->config = setting("RINGPIPE_CONFIG");
 	ret_environment->output = setting("RINGPIPE_OUTPUT");
 	ret_environment->stacks = is_one(setting("RINGPIPE_STACKS"));
+	ret_environment->rundown = true;
 	ret_environment->is_ours = ret_environment->config != NULL;
 	if (!ret_environment->is_ours) {
 		if (!is_one(dotnet_setting("DOTNET_EnableEventPipe")))
@@ -107,6 +110,7 @@ static bool read_environment(struct environment *ret_environment)
 		ret_environment->output = dotnet_setting("DOTNET_EventPipeOutputPath");
 		ret_environment->megabytes = dotnet_setting("DOTNET_EventPipeCircularMB");
 		ret_environment->stacks = is_one(dotnet_setting("DOTNET_EventPipeEnableStackwalk"));
+		ret_environment->rundown = !is_zero(dotnet_setting("DOTNET_EventPipeRundown"));
 		ret_environment->base = 16;	/* CoreCLR reads its numbers in hex */
 	}
 	if (!ret_environment->config)
@@ -149,7 +153,8 @@ static int start_from(const struct environment *environment, const char *path)
 	struct rp_session_options options = {
 		.size = sizeof(options),
 		.name = "environment",
-		.flags = environment->stacks ? RP_SESSION_STACKS : 0,
+		.flags = (environment->stacks ? RP_SESSION_STACKS : 0u) |
+			 (environment->rundown ? 0u : RP_SESSION_NO_RUNDOWN),
 		.output_path = path,
 	};
 	struct rp_session_provider *providers;
@@ -281,10 +286,12 @@ static void fork_prepare(void)
 	rp_sample_fork_prepare();
 	rp_counters_fork_prepare();
 	rp_core_fork_prepare();
+	rp_mappings_fork_prepare();
 }
 
 static void fork_parent(void)
 {
+	rp_mappings_fork_parent();
 	rp_core_fork_parent();
 	rp_counters_fork_parent();
 	rp_sample_fork_parent();
@@ -292,6 +299,7 @@ static void fork_parent(void)
 
 static void fork_child(void)
 {
+	rp_mappings_fork_child();
 	rp_core_fork_child();
 	rp_counters_fork_child();
 	rp_sample_fork_child();
@@ -352,6 +360,8 @@ RP_PUBLIC void rp_object_register(struct rp_object *object)
 
 RP_PUBLIC void rp_object_unregister(struct rp_object *object)
 {
+	/* Its code is about to go, and may still be in stacks that nobody has named. */
+	rp_mappings_refresh();
 	rp_counters_unregister(object);
 	rp_core_unregister(object);
 }

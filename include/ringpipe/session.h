@@ -37,6 +37,7 @@ struct rp_session_provider {
 enum rp_session_flags {
 	RP_SESSION_STACKS = 1,		/* capture the writer's stack with each event */
 	RP_SESSION_CAUSAL = 2,		/* fence each timestamp: order between threads is causal */
+	RP_SESSION_NO_RUNDOWN = 4,	/* stacks without what names their functions */
 };
 
 struct rp_session_options {

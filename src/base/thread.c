@@ -88,11 +88,32 @@ static void learn_stack(pthread_t thread, const void *stack, size_t bytes)
 	}
 }
 
+static int create_masked(pthread_t *ret_thread, const pthread_attr_t *attr, void *(*run)(void *),
+			 void *data)
+{
+	sigset_t all, before;
+	int ret;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = -pthread_create(ret_thread, attr, run, data);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return ret;
+}
+
+int rp_thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *data)
+{
+	int ret = create_masked(ret_thread, NULL, run, data);
+
+	if (ret == 0)
+		pthread_setname_np(*ret_thread, name);
+	return ret;
+}
+
 int rp_thread_create(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *data)
 {
 	pthread_attr_t attr;
 	size_t bytes = stack_bytes();
-	sigset_t all, before;
 	void *stack;
 	int ret;
 
@@ -102,10 +123,7 @@ int rp_thread_create(pthread_t *ret_thread, const char *name, void *(*run)(void 
 		return -errno;
 	pthread_attr_init(&attr);
 	pthread_attr_setstack(&attr, stack, bytes);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = -pthread_create(ret_thread, &attr, run, data);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	ret = create_masked(ret_thread, &attr, run, data);
 	pthread_attr_destroy(&attr);
 	if (ret != 0) {
 		munmap(stack, bytes);

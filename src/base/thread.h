@@ -29,6 +29,12 @@ void rp_thread_init(void);
  */
 int rp_thread_create(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *data);
 
+/*
+ * Makes a thread that comes to an end: every signal masked, the stack one of the host's usual size
+ * that goes with it.
+ */
+int rp_thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *data);
+
 /* gettid(2), once per thread, where the descriptor's offset is not known. */
 uint32_t rp_thread_id_slow(void);
 

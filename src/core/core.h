@@ -25,6 +25,7 @@
 #include "ring/slot.h"
 
 #define RP_SESSION_BITS ((1ull << RP_SLOTS) - 1)
+#define RP_FINISH_NS 2000000000u	/* for a peer that does not read */
 #define RP_OWN_BITS ((1ull << 48) - 1)	/* the 16 above are the kernel's */
 
 /* A definition: shared by all sites that say the same. Kept until no ring can hold its index. */

@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "core/core.h"
 
-#define FINISH_NS 2000000000u
 
 /* Bytes past what this library knows must be zero: a newer caller asks for something it lacks. */
 bool rp_options_tail_is_zero(const void *options, uint32_t size, size_t known)
@@ -159,7 +158,8 @@ void rp_session_put_on(struct rp_session *session)
 		rp_or_seq_cst(&rp_core.causal_slots, bit);
 	if (session->sink->pushes)
 		rp_or_seq_cst(&rp_core.push_slots, bit);
-	rp_or_seq_cst(&rp_core.special_slots, session->flags || session->sink->pushes ? bit : 0);
+	if (session->flags & (RP_SESSION_STACKS | RP_SESSION_CAUSAL) || session->sink->pushes)
+		rp_or_seq_cst(&rp_core.special_slots, bit);
 	rp_fence_heavy();
 	rp_session_switch(session, true);
 	if (rp_core.watcher)
@@ -172,7 +172,7 @@ void rp_session_take_off(struct rp_session *session)
 	uint64_t bit = 1ull << session->slot;
 
 	session->state = RP_SESSION_FINISHING;
-	session->deadline_ns = rp_clock_monotonic_ns() + FINISH_NS;
+	session->deadline_ns = rp_clock_monotonic_ns() + RP_FINISH_NS;
 	rp_session_switch(session, false);
 	rp_and_seq_cst(&rp_core.stack_slots, ~bit);
 	rp_and_seq_cst(&rp_core.causal_slots, ~bit);

@@ -419,6 +419,8 @@ static enum rp_pass finish_pass(struct rp_session *session, struct rp_clock_map 
 	}
 	if (ret == -EAGAIN) {
 		(void)session->sink->ops->flush(session->sink);
+		if (session->sink->busy)
+			session->deadline_ns = rp_clock_monotonic_ns() + RP_FINISH_NS;
 		if (session->patient || rp_clock_monotonic_ns() < session->deadline_ns)
 			return RP_PASS_BLOCKED;
 		ret = -ETIMEDOUT;

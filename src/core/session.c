@@ -57,7 +57,7 @@ static int copy_options(struct rp_session *session, const struct rp_session_opti
 	int ret;
 
 	if (!rp_text_is_name(name) || options->provider_count == 0 || options->reserved != 0 ||
-	    (options->flags & ~(RP_SESSION_STACKS | RP_SESSION_CAUSAL)))
+	    (options->flags & ~(RP_SESSION_STACKS | RP_SESSION_CAUSAL | RP_SESSION_NO_RUNDOWN)))
 		return -EINVAL;
 	session->flags = options->flags;
 	session->budget_bytes = options->buffer_bytes ? options->buffer_bytes : BUFFER_DEFAULT;

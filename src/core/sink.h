@@ -77,6 +77,7 @@ struct rp_sink {
 	uint64_t memory_bytes;
 	int fd;				/* closed in a forked child; -1: none */
 	bool keep_fd;			/* destroy leaves it open */
+	bool busy;			/* finish() works itself: its deadline begins after that */
 	bool patient;			/* may take for ever to finish: no deadline */
 	bool pushes;			/* a thread of ours runs a callback for each event */
 };

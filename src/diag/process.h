@@ -9,13 +9,6 @@
 #include "diag/message.h"
 
 /*
- * A command line longer than this is cut. Twice that, as UTF-16, and the rest of ProcessInfo3 stay
- * below the 65,535 bytes of a message.
- */
-#define RP_PROCESS_COMMAND_LINE_BYTES 24576u
-#define RP_PROCESS_NAME_BYTES 256u
-
-/*
  * The version of the runtime that clients take this process for. Clients decide by it: from
  * 8 on dotnet-counters shares metrics sessions, from 10 on dotnet-trace collect-linux expects
  * user_events, which are not served. Clients cut it at '-' or '+' before they read the numbers.
@@ -36,12 +29,6 @@ uint64_t rp_process_start_ticks(void);
 
 /* The same from the text of a stat file, for pids and names of any shape. */
 uint64_t rp_process_parse_start_ticks(const char *stat);
-
-/*
- * Replaces the NULs between `size` bytes of arguments by spaces and drops those at the end.
- * `text` has room for size + 1 bytes.
- */
-void rp_process_join_arguments(char *text, size_t size);
 
 /* Writes the payload of a ProcessInfo reply. Reads /proc/self. */
 void rp_process_reply(struct rp_reply *reply, enum rp_process_info_version version,

@@ -52,7 +52,7 @@ static void on_end(struct rp_session *session, void *data)
 }
 
 /* A sink on a descriptor of its own: until the session runs, ours can still carry an error. */
-static int create_sink(int fd, uint64_t id, struct rp_sink **ret_sink)
+static int create_sink(int fd, uint64_t id, bool rundown, struct rp_sink **ret_sink)
 {
 	struct rp_reply preamble = { 0 };
 	int copy, r;
@@ -66,7 +66,8 @@ static int create_sink(int fd, uint64_t id, struct rp_sink **ret_sink)
 		r = copy < 0 ? -errno : 0;
 	}
 	if (r == 0) {
-		r = rp_sink_stream_create(copy, preamble.bytes, preamble.size, ret_sink);
+		r = rp_sink_stream_create(copy, preamble.bytes, preamble.size, rundown,
+					  ret_sink);
 		if (r < 0)
 			close(copy);
 	}
@@ -123,7 +124,7 @@ enum rp_hresult rp_trace_open(struct rp_trace_table *table, const struct rp_coll
 		.fd = -1,
 		.wake_fd = table->wake_fd,
 	};
-	r = create_sink(fd, trace->id, &sink);
+	r = create_sink(fd, trace->id, collect->rundown_keywords != 0, &sink);
 	if (r == 0) {
 		r = open_session(trace, collect, peer, sink);
 		if (r < 0)

@@ -307,7 +307,8 @@ static int prepare(struct rp_encoder *encoder, const struct rp_encoder_event *ev
 			return ret;
 	}
 	*ret_stack = 0;
-	return frames ? rp_stack_set_intern(&encoder->stacks, event->frames, frames, ret_stack) : 0;
+	return frames ? rp_stack_set_intern(&encoder->stacks, event->frames, frames, event->time_ns,
+					    ret_stack) : 0;
 }
 
 int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *event)
@@ -425,6 +426,16 @@ int rp_encoder_sequence_point(struct rp_encoder *encoder, uint64_t time_ns, uint
 uint64_t rp_encoder_shortened(const struct rp_encoder *encoder)
 {
 	return encoder->shortened;
+}
+
+const struct rp_address *rp_encoder_addresses(struct rp_encoder *encoder, size_t *ret_count,
+				     uint64_t *ret_more)
+{
+	struct rp_address_set *addresses = &encoder->stacks.addresses;
+
+	*ret_count = addresses->count;
+	*ret_more = addresses->left_out;
+	return rp_address_set_list(addresses);
 }
 
 int rp_encoder_flush(struct rp_encoder *encoder)

@@ -8,6 +8,8 @@
 
 #include <ringpipe/types.h>
 
+#include "base/addresses.h"
+
 struct rp_encoder;
 struct rp_encoder_event_type;	/* a definition this stream knows, with its conversion plan */
 
@@ -75,6 +77,13 @@ int rp_encoder_sequence_point(struct rp_encoder *encoder, uint64_t time_ns, uint
 
 /* How many events got a payload shorter than theirs. */
 uint64_t rp_encoder_shortened(const struct rp_encoder *encoder);
+
+/*
+ * The distinct addresses of all stacks, in no order: no event with a stack may follow. The encoder
+ * keeps 65,536 of them; `ret_more` counts how often there was another.
+ */
+const struct rp_address *rp_encoder_addresses(struct rp_encoder *encoder, size_t *ret_count,
+				     uint64_t *ret_more);
 
 /* Closes open blocks so that all events so far are in the output. */
 int rp_encoder_flush(struct rp_encoder *encoder);

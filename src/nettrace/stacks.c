@@ -20,6 +20,7 @@ void rp_stack_set_init(struct rp_stack_set *set)
 void rp_stack_set_fini(struct rp_stack_set *set)
 {
 	rp_outbuf_fini(&set->content);
+	rp_address_set_fini(&set->addresses);
 	free(set->entries);
 }
 
@@ -51,7 +52,7 @@ static int begin(struct rp_stack_set *set)
 }
 
 int rp_stack_set_intern(struct rp_stack_set *set, const uint64_t *frames, uint32_t frame_count,
-			uint32_t *ret_id)
+			uint64_t time_ns, uint32_t *ret_id)
 {
 	uint32_t hash, bytes = frame_count * 8;
 	struct rp_stack_entry *entry;
@@ -82,6 +83,7 @@ int rp_stack_set_intern(struct rp_stack_set *set, const uint64_t *frames, uint32
 	rp_outbuf_put_u32(&set->content, bytes);
 	rp_outbuf_put(&set->content, frames, bytes);
 	memcpy(set->content.bytes + 4, &set->count, 4);
+	rp_address_set_add(&set->addresses, frames, frame_count, time_ns);
 	*ret_id = entry->id;
 	return 0;
 }
@@ -102,5 +104,6 @@ void rp_stack_set_next(struct rp_stack_set *set, bool from_one)
 
 size_t rp_stack_set_memory(const struct rp_stack_set *set)
 {
-	return set->content.capacity + (set->entries ? SLOTS * sizeof(*set->entries) : 0);
+	return set->content.capacity + (set->entries ? SLOTS * sizeof(*set->entries) : 0) +
+	       set->addresses.size * sizeof(*set->addresses.slots);
 }

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "base/addresses.h"
 #include "nettrace/outbuf.h"
 
 struct rp_stack_entry;
@@ -14,14 +15,15 @@ struct rp_stack_set {
 	struct rp_stack_entry *entries;	/* made with the first stack */
 	uint32_t first_id;
 	uint32_t count;
+	struct rp_address_set addresses;	/* of all blocks */
 };
 
 void rp_stack_set_init(struct rp_stack_set *set);
 void rp_stack_set_fini(struct rp_stack_set *set);
 
-/* The id of a stack; 0 for no frames. -ENOMEM. */
+/* The id of a stack that came at this time; 0 for no frames. -ENOMEM. */
 int rp_stack_set_intern(struct rp_stack_set *set, const uint64_t *frames, uint32_t frame_count,
-			uint32_t *ret_id);
+			uint64_t time_ns, uint32_t *ret_id);
 
 /* True: close the block before the next stack. */
 bool rp_stack_set_full(const struct rp_stack_set *set);

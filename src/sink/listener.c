@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include <ringpipe/listener.h>
 
 #include "base/atomic.h"
+#include "base/thread.h"
 #include "core/session.h"
 
 #define CHUNK_BYTES (256u << 10)
@@ -363,21 +363,6 @@ static void *push_run(void *data)
 	return NULL;
 }
 
-/* Signals are the host's: none is delivered on the listener's thread. */
-static int start_pushing(struct rp_listener *listener)
-{
-	sigset_t all, before;
-	int ret;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = -pthread_create(&listener->thread, NULL, push_run, listener);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (ret == 0)
-		pthread_setname_np(listener->thread, "ringpipe-listen");
-	return ret;
-}
-
 /* Only now: a callback may have been looking at a definition's name until the thread was joined. */
 static void free_listener(struct rp_listener *listener)
 {
@@ -439,7 +424,7 @@ RP_PUBLIC int rp_listener_start(const struct rp_session_options *options,
 		return ret;
 	}
 	if (callback) {
-		ret = start_pushing(listener);
+		ret = rp_thread_start(&listener->thread, "ringpipe-listen", push_run, listener);
 		if (ret != 0) {
 			rp_session_discard(listener->session);
 			rp_session_stop(listener->session, NULL);

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "nettrace/encoder.h"
 #include "sink/sink.h"
+#include "sink/tell.h"
 
 #define OUTPUT_BYTES (1u << 20)
 
@@ -30,6 +31,7 @@ struct known {
 struct nettrace_sink {
 	struct rp_sink base;
 	struct rp_encoder *encoder;
+	struct rp_tell tell;
 	struct known *known;
 	size_t known_count;
 	char *preamble;
@@ -115,6 +117,7 @@ static int nettrace_flush(struct rp_sink *base)
 	struct nettrace_sink *sink = of(base);
 	int ret = is_deleted(sink) ? -ENOENT : put_blocks(sink);
 
+	rp_tell_rest(&sink->tell);
 	/*
 	 * Open blocks are closed only when nothing waits, or a slow peer would get many tiny ones.
 	 */
@@ -210,6 +213,11 @@ static int nettrace_event(struct rp_sink *base, const struct rp_record_view *vie
 	event.type = sink->known[def->index].type;
 	if (!event.type)
 		return -EMSGSIZE;
+	if (view->frame_count) {
+		ret = rp_tell_mappings(&sink->tell, view->time_ns);
+		if (ret != 0)
+			return ret;
+	}
 	ret = rp_encoder_event(sink->encoder, &event);
 	if (ret == 0 && def->index >= RP_DEF_OWN_COUNT)
 		base->pending++;
@@ -229,7 +237,10 @@ static int nettrace_finish(struct rp_sink *base, uint64_t time_ns, uint64_t lost
 	int ret = 0;
 
 	if (!sink->ended) {
-		ret = nettrace_sequence_point(base, time_ns, lost);
+		ret = rp_tell_end(&sink->tell, time_ns);
+		base->busy = rp_tell_is_busy(&sink->tell);
+		if (ret == 0)
+			ret = nettrace_sequence_point(base, time_ns, lost);
 		if (ret == 0)
 			ret = rp_encoder_end(sink->encoder);
 		if (ret != 0)
@@ -271,6 +282,7 @@ static void nettrace_destroy(struct rp_sink *base)
 		shutdown(base->fd, SHUT_RDWR);
 	if (!base->keep_fd)
 		close(base->fd);
+	rp_tell_fini(&sink->tell);
 	rp_encoder_destroy(sink->encoder);
 	free(sink->known);
 	free(sink->preamble);
@@ -306,7 +318,7 @@ static int make_encoder(struct nettrace_sink *sink)
 	return ret != 0 ? ret : rp_encoder_flush(sink->encoder);
 }
 
-static int make_sink(int fd, struct nettrace_sink **ret_sink)
+static int make_sink(int fd, bool rundown, struct nettrace_sink **ret_sink)
 {
 	struct nettrace_sink *sink = calloc(1, sizeof(*sink));
 	int ret;
@@ -316,6 +328,8 @@ static int make_sink(int fd, struct nettrace_sink **ret_sink)
 	sink->base.ops = &nettrace_ops;
 	sink->base.fd = fd;
 	ret = make_encoder(sink);
+	if (ret == 0)
+		ret = rp_tell_init(&sink->tell, sink->encoder, rundown);
 	if (ret != 0) {
 		rp_encoder_destroy(sink->encoder);
 		free(sink);
@@ -325,11 +339,11 @@ static int make_sink(int fd, struct nettrace_sink **ret_sink)
 	return 0;
 }
 
-int rp_sink_file_create(int fd, bool replace, struct rp_sink **ret_sink)
+int rp_sink_file_create(int fd, bool replace, bool rundown, struct rp_sink **ret_sink)
 {
 	struct nettrace_sink *sink;
 	struct stat stat;
-	int ret = make_sink(fd, &sink);
+	int ret = make_sink(fd, rundown, &sink);
 
 	if (ret != 0)
 		return ret;
@@ -339,7 +353,7 @@ int rp_sink_file_create(int fd, bool replace, struct rp_sink **ret_sink)
 	return 0;
 }
 
-int rp_sink_stream_create(int fd, const void *preamble, size_t preamble_bytes,
+int rp_sink_stream_create(int fd, const void *preamble, size_t preamble_bytes, bool rundown,
 			  struct rp_sink **ret_sink)
 {
 	struct nettrace_sink *sink;
@@ -351,13 +365,14 @@ int rp_sink_stream_create(int fd, const void *preamble, size_t preamble_bytes,
 	flags = fcntl(fd, F_GETFL);
 	if (!S_ISSOCK(stat.st_mode) && fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
 		return -errno;
-	ret = make_sink(fd, &sink);
+	ret = make_sink(fd, rundown, &sink);
 	if (ret != 0)
 		return ret;
 	sink->is_stream = true;
 	sink->is_socket = S_ISSOCK(stat.st_mode);
 	sink->preamble = malloc(preamble_bytes ? preamble_bytes : 1);
 	if (!sink->preamble) {
+		rp_tell_fini(&sink->tell);
 		rp_encoder_destroy(sink->encoder);
 		free(sink);
 		return -ENOMEM;

@@ -19,15 +19,15 @@ static int open_output(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-static int make_sink(int fd, bool replace, struct rp_sink **ret_sink)
+static int make_sink(int fd, bool replace, bool rundown, struct rp_sink **ret_sink)
 {
 	struct stat stat;
 
 	if (fstat(fd, &stat) != 0)
 		return -errno;
 	if (S_ISSOCK(stat.st_mode) || S_ISFIFO(stat.st_mode))
-		return rp_sink_stream_create(fd, NULL, 0, ret_sink);
-	return rp_sink_file_create(fd, replace, ret_sink);
+		return rp_sink_stream_create(fd, NULL, 0, rundown, ret_sink);
+	return rp_sink_file_create(fd, replace, rundown, ret_sink);
 }
 
 RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
@@ -41,7 +41,8 @@ RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
 	fd = options->output_path ? open_output(options->output_path) : options->output_fd;
 	if (fd < 0)
 		return options->output_path ? fd : -EINVAL;
-	ret = make_sink(fd, options->output_path != NULL, &setup.sink);
+	ret = make_sink(fd, options->output_path != NULL,
+			!(options->flags & RP_SESSION_NO_RUNDOWN), &setup.sink);
 	if (ret == 0) {
 		ret = rp_session_open(&setup, ret_session);
 		if (ret == 0)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stacks_host FILE: writes an event three calls deep into a session with stacks, and one straight
- * from main. Prints where its functions begin, as JSON.
+ * stacks_host FILE KNOWN PLAIN: writes events into a session with stacks: three calls deep,
+ * straight from where it begins, through a library it is linked with, and through two it loads and
+ * takes back, of which KNOWN has events of its own. Prints where its functions begin, as JSON.
  */
+#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <ringpipe/ringpipe.h>
 
@@ -47,37 +50,83 @@ FRAME int outer(uint32_t depth)
 	return ret;
 }
 
-int main(int argc, char **argv)
+int linked_entry(int (*callback)(uint32_t depth), uint32_t depth);
+
+static int tell(uint32_t depth)
+{
+	return stacks_deep(depth);
+}
+
+/* Until the drain thread has seen so many events. */
+static void wait_for(struct rp_session *session, uint64_t delivered)
+{
+	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct timespec pause = { 0, 1000000 };
+
+	while (rp_session_stats(session, &stats) == 0 && stats.delivered < delivered)
+		nanosleep(&pause, NULL);
+}
+
+static int through_plugin(const char *path, uint32_t depth, struct rp_session *wait_for_session)
+{
+	int (*entry)(int (*callback)(uint32_t depth), uint32_t depth);
+	void *plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+
+	if (!plugin) {
+		fprintf(stderr, "stacks_host: %s\n", dlerror());
+		return -1;
+	}
+	*(void **)&entry = dlsym(plugin, "plugin_entry");
+	entry(tell, depth);
+	if (wait_for_session)
+		wait_for(wait_for_session, depth + 1);
+	dlclose(plugin);
+	if (dlopen(path, RTLD_NOW | RTLD_NOLOAD)) {
+		fprintf(stderr, "stacks_host: %s stays loaded\n", path);
+		return -1;
+	}
+	return 0;
+}
+
+FRAME static int trace(char **argv)
 {
 	struct rp_session_provider provider = {
 		.size = sizeof(provider), .level = 5, .name = "Stacks-Host", .keywords = ~0ull,
 	};
 	struct rp_session_options options = {
 		.size = sizeof(options), .flags = RP_SESSION_STACKS, .providers = &provider,
-		.provider_count = 1,
+		.provider_count = 1, .output_path = argv[1],
 	};
 	struct rp_session *session;
-	int ret;
+	int ret = rp_session_start(&options, &session);
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: stacks_host FILE\n");
-		return 2;
-	}
-	options.output_path = argv[1];
-	ret = rp_session_start(&options, &session);
 	if (ret == 0) {
-		outer(3);
 		stacks_deep(0);
+		linked_entry(tell, 1);
+		if (through_plugin(argv[2], 2, NULL) != 0)
+			return -1;
+		outer(3);
+		if (through_plugin(argv[3], 4, session) != 0)
+			return -1;
 		ret = rp_session_stop(session, NULL);
 	}
-	if (ret < 0) {
+	if (ret < 0)
 		fprintf(stderr, "stacks_host: %s\n", strerror(-ret));
-		return 1;
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 4) {
+		fprintf(stderr, "usage: stacks_host FILE KNOWN PLAIN\n");
+		return 2;
 	}
+	if (trace(argv) < 0)
+		return 1;
 	/* What the declaration of the event makes stands between it and the library. */
-	printf("{\"write\":%llu,\"inner\":%llu,\"middle\":%llu,\"outer\":%llu,\"main\":%llu}\n",
+	printf("{\"write\":%llu,\"inner\":%llu,\"middle\":%llu,\"outer\":%llu,\"trace\":%llu}\n",
 	       (unsigned long long)(uintptr_t)stacks_deep_write_,
 	       (unsigned long long)(uintptr_t)inner, (unsigned long long)(uintptr_t)middle,
-	       (unsigned long long)(uintptr_t)outer, (unsigned long long)(uintptr_t)main);
+	       (unsigned long long)(uintptr_t)outer, (unsigned long long)(uintptr_t)trace);
 	return 0;
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Stacks arrive in TraceLog as they were: stacks_host.c writes from a known depth.
+"""Stacks arrive in TraceLog as they were, with names: stacks_host.c writes from a known depth.
 
-Environment: INTEROP_BUILD, STACKS_HOST.
+Environment: INTEROP_BUILD, STACKS_HOST, STACKS_KNOWN, STACKS_PLAIN, RINGPIPE_SYMBOLS (unset where
+the build has no such module).
 """
 
 import json
@@ -16,19 +17,62 @@ NEAR = 4096	# a function of the host is shorter
 
 
 class Stacks(clients.Scratch):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = clients.Scratch()
+        cls.scratch.setUp()
+        cls.addClassCleanup(cls.scratch.doCleanups)
+        trace = cls.scratch.path("stacks.nettrace")
+        done = subprocess.run([os.environ["STACKS_HOST"], trace, os.environ["STACKS_KNOWN"],
+                               os.environ["STACKS_PLAIN"]],
+                              stdout=subprocess.PIPE, check=True, timeout=60)
+        cls.functions = json.loads(done.stdout)
+        cls.rows, cls.summary = clients.TraceRead().events(trace, "--stacks")
+        cls.stacks = {row["fields"]["depth"]: row["stack"] for row in cls.rows
+                      if row["provider"] == "Stacks-Host"}
+
+    def methods(self, depth):
+        return [(frame["module"], frame["method"]) for frame in self.stacks[depth]]
+
     def test_frames_are_the_calls_innermost_first(self):
-        trace = self.path("stacks.nettrace")
-        done = subprocess.run([os.environ["STACKS_HOST"], trace], stdout=subprocess.PIPE,
-                              check=True, timeout=60)
-        functions = json.loads(done.stdout)
-        rows, _ = clients.TraceRead().events(trace, "--stacks")
-        named = {row["fields"]["depth"]: [function_at(frame["address"], functions)
-                                          for frame in row["stack"]]
-                 for row in rows if row["provider"] == "Stacks-Host"}
-        self.assertEqual(sorted(named), [0, 3])
+        named = {depth: [function_at(frame["address"], self.functions) for frame in stack]
+                 for depth, stack in self.stacks.items()}
+        self.assertEqual(sorted(named), [0, 1, 2, 3, 4])
         known = {depth: [name for name in names if name] for depth, names in named.items()}
-        self.assertEqual(known[3], ["write", "inner", "middle", "outer", "main"])
-        self.assertEqual(known[0], ["write", "main"])
+        self.assertEqual(known[3], ["write", "inner", "middle", "outer", "trace"])
+        self.assertEqual(known[0], ["write", "trace"])
+
+    @unittest.skipUnless(os.environ.get("RINGPIPE_SYMBOLS"), "built without elfutils")
+    def test_functions_of_the_program_are_named(self):
+        self.assertEqual(self.methods(3)[1:6], [("stacks_host", name) for name in
+                                                ("inner", "middle", "outer", "trace", "main")])
+
+    @unittest.skipUnless(os.environ.get("RINGPIPE_SYMBOLS"), "built without elfutils")
+    def test_cpp_functions_of_a_library_are_named_as_people_write_them(self):
+        self.assert_through(1, "linked", "linked_entry")
+        self.assertIn(self.stacks[1][2]["module"], "libstacks_linked.so")
+
+    @unittest.skipUnless(os.environ.get("RINGPIPE_SYMBOLS"), "built without elfutils")
+    def test_functions_of_libraries_taken_back_before_the_stop_are_named(self):
+        self.assert_through(2, "known", "plugin_entry")
+        self.assert_through(4, "plain", "plugin_entry")
+
+    def assert_through(self, depth, namespace, entry):
+        check_out = f"{namespace}::Basket<unsigned int>::check_out(int (*)(unsigned int), " \
+            "unsigned int)"
+        methods = [method for _, method in self.methods(depth)]
+        at = methods.index(check_out) if check_out in methods else 0
+        self.assertEqual(methods[at:at + 2], [check_out, entry], methods)
+
+    def test_the_process_is_named(self):
+        self.assertEqual({row["process_name"] for row in self.rows
+                          if row["provider"] == "Stacks-Host"}, {"stacks_host"})
+
+    def test_the_command_line_is_told(self):
+        told = [row["fields"] for row in self.rows
+                if row["provider"] == "Microsoft-DotNETCore-EventPipe"]
+        self.assertEqual(len(told), 1)
+        self.assertIn(os.environ["STACKS_PLAIN"], told[0]["CommandLine"])
 
 
 def function_at(address, functions):

@@ -19,20 +19,23 @@ ROOMS = {
     'include/ringpipe/': [],
     'src/base/': [],
     'src/ring/': ['src/base/'],
+    'src/host/': ['src/base/'],
+    'src/symbols/': ['src/host/'],
     'src/core/': ['src/ring/', 'src/base/'],
     'src/unwind/': ['src/base/'],
     'src/sample/': ['src/unwind/', 'src/core/', 'src/base/'],
     'src/nettrace/': ['src/base/'],
-    'src/sink/': ['src/nettrace/', 'src/core/', 'src/base/'],
+    'src/sink/': ['src/nettrace/', 'src/core/', 'src/host/', 'src/base/'],
     'src/counter/': ['src/core/', 'src/ring/', 'src/base/'],
-    'src/diag/': ['src/core/', 'src/sink/', 'src/base/'],
-    'src/ringpipe.c': ['src/base/', 'src/ring/', 'src/core/', 'src/nettrace/', 'src/sink/',
-                       'src/counter/', 'src/diag/', 'src/sample/'],
+    'src/diag/': ['src/core/', 'src/sink/', 'src/host/', 'src/base/'],
+    'src/ringpipe.c': ['src/base/', 'src/ring/', 'src/host/', 'src/core/', 'src/nettrace/',
+                       'src/sink/', 'src/counter/', 'src/diag/', 'src/sample/'],
     'src/tool/': [],
     'examples/': [],
     'bench/': [],
-    'tests/unit/': ['src/base/', 'src/ring/', 'src/core/', 'src/nettrace/', 'src/sink/',
-                    'src/counter/', 'src/diag/', 'src/unwind/', 'src/sample/', 'src/tool/'],
+    'tests/unit/': ['src/base/', 'src/ring/', 'src/host/', 'src/symbols/', 'src/core/',
+                    'src/nettrace/', 'src/sink/', 'src/counter/', 'src/diag/', 'src/unwind/',
+                    'src/sample/', 'src/tool/'],
     'tests/': [],
 }
 
@@ -44,6 +47,8 @@ FOREIGN = {
     'sqlite3.h': ('examples/',),
     'json.h': ('src/tool/',),
     'json-c': ('src/tool/',),
+    'gelf.h': ('src/symbols/',),
+    'elfutils': ('src/symbols/',),
 }
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)

@@ -9,6 +9,7 @@
 #include "diag/commands.h"
 #include "diag/message.h"
 #include "diag/process.h"
+#include "host/process.h"
 #include "diag_request.h"
 
 static const uint8_t cookie[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };

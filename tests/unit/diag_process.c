@@ -8,6 +8,7 @@
 
 #include "diag/listen.h"
 #include "diag/process.h"
+#include "host/process.h"
 
 Test(diag_process, start_time_is_found_behind_any_program_name)
 {

@@ -173,6 +173,7 @@ static class Reader
 		["time_ms"] = data.TimeStampRelativeMSec,
 		["thread"] = data.ThreadID,
 		["process"] = data.ProcessID,
+		["process_name"] = data.ProcessName,
 		["processor"] = data.ProcessorNumber,
 		["activity"] = Id(data.ActivityID),
 		["related_activity"] = Id(data.RelatedActivityID),

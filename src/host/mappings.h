@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is mapped executable in this process: the program, its libraries, the vDSO. One table for
+ * all streams; what it learned it keeps while anybody holds it, so that code which was taken out of
+ * the process meanwhile is still known.
+ */
+#ifndef RP_HOST_MAPPINGS_H
+#define RP_HOST_MAPPINGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define RP_BUILD_ID_MAX 32u
+
+enum rp_mapping_kind {
+	RP_MAPPING_LIBRARY,
+	RP_MAPPING_PROGRAM,
+	RP_MAPPING_VDSO,
+};
+
+/* One executable segment. Never changes once it is in the table. */
+struct rp_mapping {
+	uint64_t id;			/* from 1 on, no other's in this process */
+	uint64_t start, end;		/* end is exclusive */
+	uint64_t file_offset;
+	uint64_t after_ns;		/* it was not there before, on CLOCK_MONOTONIC */
+	uint64_t bias;			/* an address less this is one of the file's own */
+	uint64_t vaddr, offset;		/* of the segment in the file's own terms */
+	enum rp_mapping_kind kind;
+	uint8_t build_id[RP_BUILD_ID_MAX];
+	uint32_t build_id_bytes;	/* 0: it has none */
+	char path[];			/* absolute, symbolic links resolved; or "[vdso]" */
+};
+
+/* Begins to keep the table, or goes on; looks at the process. */
+void rp_mappings_hold(void);
+
+/* The last one to let go empties the table. */
+void rp_mappings_release(void);
+
+/*
+ * Looks again, if a library was loaded or taken back since. Nothing happens while nobody holds the
+ * table. Context: any thread, also from a destructor of a library being taken back.
+ */
+void rp_mappings_refresh(void);
+
+/*
+ * The mapping at `index` of the table, NULL past its end. Valid until the table is released.
+ */
+const struct rp_mapping *rp_mappings_at(size_t index);
+
+/* Around fork(2): the loader's lock is not held by a thread the child does not have. */
+void rp_mappings_fork_prepare(void);
+void rp_mappings_fork_parent(void);
+void rp_mappings_fork_child(void);
+
+#endif

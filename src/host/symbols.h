@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names of functions: what the engine asks of the module libringpipe-symbols.so, which alone knows
+ * ELF's symbol tables, debug files and mangled names.
+ */
+#ifndef RP_HOST_SYMBOLS_H
+#define RP_HOST_SYMBOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RP_SYMBOLS_MODULE "libringpipe-symbols.so"
+#define RP_SYMBOLS_FUNCTION "rp_symbols_find"
+
+/* A longer name is cut. */
+#define RP_SYMBOL_NAME_MAX 1024u
+
+/* Which functions of one object hold these addresses? */
+struct rp_symbols_query {
+	uint32_t size;			/* of this struct: module and library are of one build */
+	uint32_t address_count;
+	const uint64_t *addresses;	/* ascending, in the file's own terms */
+	/*
+	 * Files to try, until one has the build id (any one, where that is unknown); then its debug
+	 * files. Or an image in memory.
+	 */
+	const char *const *paths;
+	size_t path_count;
+	const char *named;		/* the path that debug files are looked for by */
+	const void *image;
+	size_t image_bytes;
+	const uint8_t *build_id;
+	size_t build_id_bytes;
+	/* A function that holds some of them: its first byte, the one after its last. */
+	void (*found)(void *data, uint64_t start, uint64_t end, const char *name);
+	bool (*is_over)(void *data);	/* asked now and then: true: stop where you are */
+	void *data;
+};
+
+/*
+ * The module's function. Reads files and does not map them: one that is cut meanwhile must not kill
+ * the host. Whatever they hold, what comes back is safe.
+ *
+ * Return: 0; -EINVAL: of another build; -ENOENT: no such file could be read, or none with this
+ * build id; -ENOEXEC: it is no ELF file of this machine; -ENOMEM.
+ */
+typedef int (*rp_symbols_find_callback)(const struct rp_symbols_query *query);
+
+/* Loads the module, once. NULL, with a reason in `ret_reason`, where that does not work. */
+rp_symbols_find_callback rp_symbols_load(char *ret_reason, size_t room);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+#include "sink/tell.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/thread.h"
+#include "host/process.h"
+
+#define WAITING_BYTES (1u << 20)	/* in the encoder, before the output takes some */
+#define RECORDS_AT_ONCE 4096u		/* so that other sessions have their turn */
+
+#define STRING(field) { field, NULL, 0, RP_TYPE_STRING, 0, 0 }
+
+static const struct rp_field info_fields[] = {
+	STRING("CommandLine"), STRING("OSInformation"), STRING("ArchInformation"),
+};
+
+/* As the .NET runtime declares it. */
+static const struct rp_encoder_definition info = {
+	.provider = "Microsoft-DotNETCore-EventPipe",
+	.name = "ProcessInfo",
+	.id = 1,
+	.version = 1,
+	.fields = info_fields,
+	.field_count = 3,
+};
+
+static const struct rp_field done_fields[] = {
+	{ "time_ms", NULL, 0, RP_TYPE_U32, 0, 0 },
+	{ "symbols", NULL, 0, RP_TYPE_U32, 0, 0 },
+	{ "addresses", NULL, 0, RP_TYPE_U32, 0, 0 },
+	{ "left_out", NULL, 0, RP_TYPE_U32, 0, 0 },
+	{ "bytes", NULL, 0, RP_TYPE_U64, 0, 0 },
+	STRING("note"),
+};
+
+static const struct rp_encoder_definition done = {
+	.provider = "ringpipe",
+	.name = "RundownDone",
+	.id = 3,
+	.level = RP_LEVEL_INFORMATIONAL,
+	.fields = done_fields,
+	.field_count = 6,
+};
+
+/* Without fields: their payloads are no layout that metadata could tell. */
+static const struct rp_encoder_definition universal[] = {
+	[RP_RUNDOWN_PROCESS] = { "Universal.System", "ExistingProcess", RP_RUNDOWN_PROCESS },
+	[RP_RUNDOWN_MAPPING] = { "Universal.System", "ProcessMapping", RP_RUNDOWN_MAPPING },
+	[RP_RUNDOWN_SYMBOL] = { "Universal.System", "ProcessSymbol", RP_RUNDOWN_SYMBOL },
+	[RP_RUNDOWN_METADATA] = {
+		"Universal.System", "ProcessMappingMetadata", RP_RUNDOWN_METADATA,
+	},
+};
+
+int rp_tell_init(struct rp_tell *tell, struct rp_encoder *encoder, bool rundown)
+{
+	tell->encoder = encoder;
+	return rundown ? rp_rundown_create(&tell->rundown) : 0;
+}
+
+void rp_tell_fini(struct rp_tell *tell)
+{
+	rp_rundown_destroy(tell->rundown);
+}
+
+static int put(struct rp_tell *tell, const struct rp_encoder_event_type *type, uint64_t time_ns,
+	       const void *payload, size_t payload_bytes)
+{
+	const struct rp_encoder_event event = {
+		.type = type,
+		.time_ns = time_ns,
+		.thread = rp_thread_id(),
+		.payload = payload,
+		.payload_bytes = payload_bytes,
+	};
+
+	return rp_encoder_event(tell->encoder, &event);
+}
+
+/* The records there are, as far as there is room and time. */
+static int put_records(struct rp_tell *tell, uint64_t time_ns)
+{
+	struct rp_rundown_record record;
+	size_t waiting;
+	int ret = 0;
+
+	for (unsigned int i = 0; ret == 0 && rp_rundown_next(tell->rundown, &record); i++) {
+		struct rp_encoder_event_type **type = &tell->types[record.id];
+
+		(void)rp_encoder_output(tell->encoder, &waiting, NULL);
+		if (waiting >= WAITING_BYTES || i == RECORDS_AT_ONCE)
+			return -EAGAIN;
+		if (!*type)
+			ret = rp_encoder_define(tell->encoder, &universal[record.id], type);
+		if (ret == 0)
+			ret = put(tell, *type, time_ns, record.payload, record.payload_bytes);
+		if (ret == 0)
+			rp_rundown_told(tell->rundown);
+	}
+	return ret;
+}
+
+int rp_tell_mappings(struct rp_tell *tell, uint64_t time_ns)
+{
+	int ret;
+
+	tell->has_stacks = true;
+	if (!tell->rundown || tell->looked)
+		return 0;
+	rp_rundown_look(tell->rundown);
+	ret = put_records(tell, time_ns);
+	tell->looked = ret == 0;
+	return ret;
+}
+
+void rp_tell_rest(struct rp_tell *tell)
+{
+	tell->looked = false;
+}
+
+/* Parts of a payload, one after another; its owner looks once whether there was memory. */
+static int put_info(struct rp_tell *tell, uint64_t time_ns)
+{
+	static const char *const rest[] = { RP_PROCESS_SYSTEM, RP_PROCESS_ARCHITECTURE };
+	char *command_line = rp_process_command_line(), *payload = NULL;
+	size_t size, rest_size = sizeof(RP_PROCESS_SYSTEM) + sizeof(RP_PROCESS_ARCHITECTURE);
+	struct rp_encoder_event_type *type;
+	int ret = -ENOMEM;
+
+	if (command_line) {
+		size = strlen(command_line) + 1;
+		payload = realloc(command_line, size + rest_size);
+	}
+	if (!payload) {
+		free(command_line);
+		return ret;
+	}
+	memcpy(payload + size, rest[0], sizeof(RP_PROCESS_SYSTEM));
+	memcpy(payload + size + sizeof(RP_PROCESS_SYSTEM), rest[1],
+	       sizeof(RP_PROCESS_ARCHITECTURE));
+	ret = rp_encoder_define(tell->encoder, &info, &type);
+	if (ret == 0)
+		ret = put(tell, type, time_ns, payload, size + rest_size);
+	free(payload);
+	return ret;
+}
+
+static int put_result(struct rp_tell *tell, uint64_t time_ns)
+{
+	struct rp_rundown_result result;
+	struct rp_encoder_event_type *type;
+	uint32_t numbers[4];
+	char payload[512];
+	int ret = rp_encoder_define(tell->encoder, &done, &type);
+
+	if (ret != 0)
+		return ret;
+	rp_rundown_result(tell->rundown, &result);
+	numbers[0] = result.time_ms;
+	numbers[1] = result.symbols;
+	numbers[2] = result.addresses;
+	numbers[3] = result.left_out;
+	memcpy(payload, numbers, 16);
+	memcpy(payload + 16, &result.bytes, 8);
+	strncpy(payload + 24, result.note, sizeof(payload) - 25);
+	payload[sizeof(payload) - 1] = '\0';
+	return put(tell, type, time_ns, payload, 24 + strlen(payload + 24) + 1);
+}
+
+static enum rp_tell_stage begin_symbols(struct rp_tell *tell)
+{
+	const struct rp_address *addresses;
+	uint64_t more;
+	size_t count;
+
+	if (!tell->rundown || !tell->has_stacks)
+		return RP_TELL_DONE;
+	rp_rundown_look(tell->rundown);
+	addresses = rp_encoder_addresses(tell->encoder, &count, &more);
+	rp_rundown_start(tell->rundown, addresses, count, more);
+	return RP_TELL_WAIT;
+}
+
+int rp_tell_end(struct rp_tell *tell, uint64_t time_ns)
+{
+	int ret = 0;
+
+	while (ret == 0 && tell->stage != RP_TELL_DONE) {
+		switch (tell->stage) {
+		case RP_TELL_PROCESS:
+			ret = put_info(tell, time_ns);
+			if (ret == 0)
+				tell->stage = begin_symbols(tell);
+			break;
+		case RP_TELL_WAIT:
+			if (rp_rundown_is_busy(tell->rundown))
+				return -EAGAIN;
+			tell->stage = RP_TELL_RECORDS;
+			break;
+		case RP_TELL_RECORDS:
+			ret = put_records(tell, time_ns);
+			if (ret == 0)
+				tell->stage = RP_TELL_RESULT;
+			break;
+		case RP_TELL_RESULT:
+			ret = put_result(tell, time_ns);
+			if (ret == 0)
+				tell->stage = RP_TELL_DONE;
+			break;
+		case RP_TELL_DONE:
+			break;
+		}
+	}
+	return ret;
+}
