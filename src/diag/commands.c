@@ -7,6 +7,7 @@
  *				string filter data
  *	0x52 0x01 session stats	u64 session id -> u64 delivered, u64 lost, u64 bytes,
  *				u32 reasons, u64 lost for each, i32 error
+ *	0x52 0x04 dump		see diag/dump.h
  */
 #include "diag/commands.h"
 
@@ -16,6 +17,7 @@
 #include <ringpipe/session.h>
 
 #include "diag/collect.h"
+#include "diag/dump.h"
 #include "diag/environment.h"
 #include "diag/process.h"
 
@@ -177,12 +179,35 @@ static enum rp_hresult session_stats(struct rp_command *command, uint8_t id,
 	return RP_HRESULT_OK;
 }
 
+static enum rp_hresult write_dump(struct rp_command *command, uint8_t id,
+				  struct rp_cursor *payload)
+{
+	struct rp_dump_request request = {
+		.reply = id == RP_DUMP_FRAMES ? RP_DUMP_REPLY_FRAMES :
+			 id == RP_DUMP_3 ? RP_DUMP_REPLY_TEXT : RP_DUMP_REPLY_HRESULT,
+	};
+	enum rp_hresult hr = rp_dump_parse(payload, &request, command->refusal);
+
+	if (hr == RP_HRESULT_OK) {
+		hr = rp_dump_open(command->dump, &request, command->fd, command->refusal);
+		free(request.path);
+	}
+	if (hr == RP_HRESULT_OK)
+		command->outcome = RP_COMMAND_DUMP;
+	if (request.reply == RP_DUMP_REPLY_HRESULT)
+		command->refusal[0] = '\0';
+	return hr;
+}
+
 /* All that is answered. The rest is an unknown command, after which clients try an older one. */
 static const struct {
 	uint8_t set;
 	uint8_t id;
 	handler handle;
 } commands[] = {
+	{ RP_MESSAGE_DUMP, RP_DUMP_1, write_dump },
+	{ RP_MESSAGE_DUMP, RP_DUMP_2, write_dump },
+	{ RP_MESSAGE_DUMP, RP_DUMP_3, write_dump },
 	{ RP_MESSAGE_EVENTPIPE, 0x01, stop_tracing },
 	{ RP_MESSAGE_EVENTPIPE, RP_COLLECT_1, collect_tracing },
 	{ RP_MESSAGE_EVENTPIPE, RP_COLLECT_2, collect_tracing },
@@ -201,6 +226,7 @@ static const struct {
 	{ RP_MESSAGE_PROCESS, 0x08, process_info },
 	{ RP_MESSAGE_RINGPIPE, 0x00, list_enabled },
 	{ RP_MESSAGE_RINGPIPE, 0x01, session_stats },
+	{ RP_MESSAGE_RINGPIPE, RP_DUMP_FRAMES, write_dump },
 };
 
 static handler find_handler(uint8_t set, uint8_t id)
@@ -221,6 +247,7 @@ void rp_command_run(struct rp_command *command, const uint8_t *bytes, size_t siz
 	command->outcome = RP_COMMAND_REPLY;
 	command->trace = NULL;
 	command->sends_more = false;
+	command->refusal[0] = '\0';
 	rp_message_open(bytes, size, &message);
 	handle = find_handler(message.set, message.id);
 	if (handle) {
@@ -231,6 +258,8 @@ void rp_command_run(struct rp_command *command, const uint8_t *bytes, size_t siz
 		hr = RP_HRESULT_FAIL;
 	if (hr == RP_HRESULT_OK)
 		rp_reply_end(command->reply);
+	else if (command->refusal[0])
+		rp_reply_refuse_because(command->reply, hr, command->refusal);
 	else
 		rp_reply_refuse(command->reply, hr);
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "diag/dump.h"
 #include "diag/message.h"
 #include "diag/ports.h"
 #include "diag/trace.h"
@@ -15,11 +16,13 @@ enum rp_command_outcome {
 	RP_COMMAND_REPLY,	/* the reply is ready; the connection ends when it was taken */
 	RP_COMMAND_STREAM,	/* the connection belongs to `trace` now, and says OK itself */
 	RP_COMMAND_WAIT,	/* the reply is ready, to be sent when `trace` has ended */
+	RP_COMMAND_DUMP,	/* the reply is what `dump` says when it has ended */
 };
 
 struct rp_command {
 	/* in */
 	struct rp_trace_table *traces;
+	struct rp_dump *dump;
 	struct rp_ports *ports;
 	struct rp_port *port;		/* that the client came by */
 	const uint8_t *cookie;
@@ -31,6 +34,7 @@ struct rp_command {
 	enum rp_command_outcome outcome;
 	struct rp_trace *trace;
 	bool sends_more;	/* the client sends something behind this request */
+	char refusal[RP_DUMP_TEXT_BYTES];	/* goes with an error reply unless empty */
 };
 
 /*

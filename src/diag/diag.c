@@ -167,6 +167,8 @@ void rp_diag_forget(void)
 	rp_server_take_out(&rp_server.epoll_fd);
 	rp_server_take_out(&rp_server.wake_fd);
 	rp_server_take_out(&rp_server.new_fd);
+	rp_server_take_out(&rp_server.dump.fd);
+	rp_server.dump = (struct rp_dump){ .fd = -1 };
 	for (size_t i = 0; i < RP_CLIENTS_MAX; i++)
 		rp_server_take_out(&rp_server.clients[i].fd);
 	for (size_t i = 0; i < RP_SESSIONS_MAX; i++)

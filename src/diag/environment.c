@@ -63,7 +63,7 @@ static int read_start(char **ret_text, size_t *ret_size)
 		}
 		free(text);
 		if (size < 0)
-			return (int)size;
+			return -EIO;
 	}
 	return -E2BIG;
 }

@@ -226,13 +226,25 @@ void rp_reply_end(struct rp_reply *reply)
 		       2);
 }
 
-void rp_reply_refuse(struct rp_reply *reply, enum rp_hresult hresult)
+static void begin_refusal(struct rp_reply *reply, enum rp_hresult hresult)
 {
 	reply->size = 0;
 	reply->message_bytes = 0;
 	reply->error = 0;
 	reply_header(reply, REPLY_ERROR);
 	rp_reply_u32(reply, hresult);
+}
+
+void rp_reply_refuse(struct rp_reply *reply, enum rp_hresult hresult)
+{
+	begin_refusal(reply, hresult);
+	rp_reply_end(reply);
+}
+
+void rp_reply_refuse_because(struct rp_reply *reply, enum rp_hresult hresult, const char *reason)
+{
+	begin_refusal(reply, hresult);
+	rp_reply_string(reply, reason);
 	rp_reply_end(reply);
 }
 

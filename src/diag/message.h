@@ -27,6 +27,7 @@
 #define RP_MESSAGE_BYTES_MAX 65535u
 
 enum rp_message_set {
+	RP_MESSAGE_DUMP = 0x01,
 	RP_MESSAGE_EVENTPIPE = 0x02,
 	RP_MESSAGE_PROFILER = 0x03,
 	RP_MESSAGE_PROCESS = 0x04,
@@ -118,6 +119,9 @@ void rp_reply_end(struct rp_reply *reply);
 
 /* Replaces everything by an error reply, and an earlier error of the reply's own with it. */
 void rp_reply_refuse(struct rp_reply *reply, enum rp_hresult hresult);
+
+/* The same with a reason behind the HRESULT, for those clients that read one. */
+void rp_reply_refuse_because(struct rp_reply *reply, enum rp_hresult hresult, const char *reason);
 
 void rp_reply_fini(struct rp_reply *reply);
 

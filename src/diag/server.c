@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An epoll set of the ports that listen, the clients (our connections to ports of others among
- * them), the connections that carry a session's stream, and an eventfd by which the drain thread
- * and rp_diag_stop() call.
+ * them), the connections that carry a session's stream, the one to the helper that writes a dump,
+ * and an eventfd by which the drain thread and rp_diag_stop() call.
  *
  * Nothing here waits for a client. Each has CLIENT_NS to send its request and as long to take its
  * reply; when all slots are taken the oldest goes, if it has had GRACE_NS, and else the next is
@@ -37,6 +37,7 @@ enum kind {
 	KIND_LISTEN,
 	KIND_CLIENT,
 	KIND_TRACE,
+	KIND_DUMP,
 };
 
 struct rp_server rp_server = {
@@ -44,6 +45,7 @@ struct rp_server rp_server = {
 	.wake_fd = -1,
 	.epoll_fd = -1,
 	.new_fd = -1,
+	.dump.fd = -1,
 	.ports = {
 		.slots = { { .listens = true, .fd = -1 } },
 		.count = 1,
@@ -79,8 +81,25 @@ static bool is_ports_own(const struct rp_client *client)
 	return !client->port->listens && client->state == RP_CLIENT_ASKS;
 }
 
+static void close_dump(void)
+{
+	if (rp_server.dump.fd >= 0)
+		unwatch(rp_server.dump.fd);
+	pthread_mutex_lock(&rp_server.fd_lock);
+	rp_dump_close(&rp_server.dump);
+	pthread_mutex_unlock(&rp_server.fd_lock);
+}
+
+static bool waits_for(const struct rp_client *client, uint64_t id)
+{
+	return client->fd >= 0 && client->state == RP_CLIENT_WAITS && client->waits_for == id;
+}
+
 static void drop_client(struct rp_client *client)
 {
+	/* Nobody else wants it, and the process stands still for it. */
+	if (rp_server.dump.id && waits_for(client, rp_server.dump.id))
+		close_dump();
 	if (is_ports_own(client))
 		rp_port_later(client->port, rp_clock_monotonic_ns());
 	unwatch(client->fd);
@@ -134,11 +153,11 @@ static void hand_over(struct rp_client *client, struct rp_trace *trace)
 	rp_client_release(client);
 }
 
-static void wait_for(struct rp_client *client, struct rp_trace *trace)
+static void wait_for(struct rp_client *client, uint64_t id)
 {
 	client->state = RP_CLIENT_WAITS;
 	client->deadline_ns = UINT64_MAX;
-	client->waits_for = trace->id;
+	client->waits_for = id;
 	if (watch(EPOLL_CTL_MOD, client->fd, 0, KIND_CLIENT, client_index(client)) < 0)
 		drop_client(client);
 }
@@ -147,6 +166,7 @@ static void run_request(struct rp_client *client)
 {
 	struct rp_command command = {
 		.traces = &rp_server.traces,
+		.dump = &rp_server.dump,
 		.ports = &rp_server.ports,
 		.port = client->port,
 		.cookie = rp_server.cookie,
@@ -166,7 +186,12 @@ static void run_request(struct rp_client *client)
 		hand_over(client, command.trace);
 		break;
 	case RP_COMMAND_WAIT:
-		wait_for(client, command.trace);
+		wait_for(client, command.trace->id);
+		break;
+	case RP_COMMAND_DUMP:
+		wait_for(client, rp_server.dump.id);
+		if (watch(EPOLL_CTL_ADD, rp_server.dump.fd, EPOLLIN, KIND_DUMP, 0) < 0)
+			drop_client(client);
 		break;
 	}
 }
@@ -225,7 +250,7 @@ static void close_trace(struct rp_trace *trace)
 	for (size_t i = 0; i < RP_CLIENTS_MAX; i++) {
 		struct rp_client *client = &rp_server.clients[i];
 
-		if (client->fd >= 0 && client->state == RP_CLIENT_WAITS && client->waits_for == id)
+		if (waits_for(client, id))
 			send_reply(client);
 	}
 }
@@ -245,6 +270,24 @@ static void serve_trace(struct rp_trace *trace)
 		unwatch(trace->fd);
 		rp_trace_finish(trace);
 	}
+}
+
+/* The helper said something, or ended. */
+static void serve_dump(void)
+{
+	uint64_t id = rp_server.dump.id;
+
+	if (!id || !rp_dump_read(&rp_server.dump))
+		return;
+	for (size_t i = 0; i < RP_CLIENTS_MAX; i++) {
+		struct rp_client *client = &rp_server.clients[i];
+
+		if (waits_for(client, id)) {
+			rp_dump_reply(&rp_server.dump, &client->reply);
+			send_reply(client);
+		}
+	}
+	close_dump();
 }
 
 /*
@@ -418,6 +461,9 @@ static void serve(const struct epoll_event *event, uint32_t *accepts)
 	case KIND_TRACE:
 		serve_trace(&rp_server.traces.slots[index]);
 		break;
+	case KIND_DUMP:
+		serve_dump();
+		break;
 	}
 }
 
@@ -506,6 +552,7 @@ void rp_server_close(void)
 		if (rp_server.clients[i].fd >= 0)
 			drop_client(&rp_server.clients[i]);
 	}
+	close_dump();
 	pthread_mutex_lock(&rp_server.fd_lock);
 	rp_server_take_out(&rp_server.epoll_fd);
 	pthread_mutex_unlock(&rp_server.fd_lock);

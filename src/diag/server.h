@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "diag/client.h"
+#include "diag/dump.h"
 #include "diag/ports.h"
 #include "diag/trace.h"
 
@@ -27,6 +28,7 @@ struct rp_server {
 	uint64_t accept_after_ns;	/* 0: the listening sockets are in the epoll set */
 	struct rp_ports ports;
 	struct rp_trace_table traces;
+	struct rp_dump dump;
 	struct rp_client clients[RP_CLIENTS_MAX];
 };
 

@@ -47,6 +47,7 @@ nothing_else_is_installed()
 {
 	local library='lib.*/libringpipe\.(a|so\.[0-9.]+)|pkgconfig/ringpipe\.pc'
 	local rest='bin/ringpipe|include/ringpipe/.*\.h|man/man[137]/[A-Za-z_]+\.[137]'
+	rest+='|libexec/ringpipe-dump'
 	! find "$root" -type f | grep -v -E \
 		"/($library|$rest|bash-completion/completions/ringpipe)\$"
 }
@@ -114,7 +115,8 @@ PATH=$(dirname "$(find "$root" -path '*/bin/ringpipe' | head -n 1)"):$PATH
 
 check "library, command, pages and completion are installed" installed \
 	'libringpipe.so' 'libringpipe.so.0' 'libringpipe.a' 'pkgconfig/ringpipe.pc' \
-	'bin/ringpipe' 'man1/ringpipe.1' 'man3/RP_EVENT.3' 'man7/libringpipe.7' \
+	'bin/ringpipe' 'libexec/ringpipe-dump' 'man1/ringpipe.1' \
+	'man3/RP_EVENT.3' 'man7/libringpipe.7' \
 	'bash-completion/completions/ringpipe'
 check "nothing else is installed" nothing_else_is_installed
 check "every public header is installed" headers_are_all_there

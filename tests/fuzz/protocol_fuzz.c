@@ -23,6 +23,9 @@
 #define SET_AT 16
 #define SET_DUMP 0x01
 #define SET_EVENTPIPE 0x02
+#define SET_RINGPIPE 0x52
+#define ID_AT 17
+#define ID_DUMP 0x04
 #define PATIENCE_SECONDS 60
 
 RP_PROVIDER(fuzzed, "Fuzzed-Server");
@@ -132,7 +135,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	static uint32_t serial;
 	int fd;
 
-	if (size > SET_AT && bytes[SET_AT] == SET_DUMP)
+	if (size > ID_AT && (bytes[SET_AT] == SET_DUMP ||
+			     (bytes[SET_AT] == SET_RINGPIPE && bytes[ID_AT] == ID_DUMP)))
 		return 0;
 	fd = connect_to_server();
 	send_all(fd, bytes, size);

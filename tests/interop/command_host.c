@@ -4,10 +4,12 @@
  * its standard input say, each answered by a line, until they end.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,13 +37,86 @@ static void print_children(void)
 	printf("%d %s\n", (int)sigchlds, pid < 0 && errno == ECHILD ? "none" : "some");
 }
 
+/* Sleeps with registers that a debugger has to find. */
+static void *wait_for_ever(void *data)
+{
+	pthread_setname_np(pthread_self(), data);
+#if defined(__x86_64__)
+	for (;;)
+		__asm__ volatile("movq $0x5ca1ab1e0ddba11, %%r12\n\tmovq %%r12, %%xmm7\n\t"
+				 "movl $34, %%eax\n\tsyscall"	/* pause */
+				 ::: "rax", "rcx", "r11", "r12", "xmm7", "memory");
+#else
+	for (;;)
+		pause();
+#endif
+	return NULL;
+}
+
+static void start_threads(void)
+{
+	static char names[][16] = { "sleeper-one", "sleeper-two", "sleeper-three" };
+
+	for (size_t i = 0; i < 3; i++) {
+		pthread_t thread;
+
+		pthread_create(&thread, NULL, wait_for_ever, names[i]);
+		pthread_detach(thread);
+	}
+}
+
+/* Text that stands nowhere in the program's file. */
+static void put_secret(char *memory, const char *text)
+{
+	for (size_t i = 0; text[i]; i++)
+		memory[i] = (char)(text[i] ^ 1);
+}
+
+static void make_memory(void)
+{
+	const size_t reserved = (size_t)1 << 40;
+	char *pages = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			   0);
+	char *secret = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0);
+
+	mmap(NULL, reserved, PROT_READ | PROT_WRITE,
+	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	put_secret(pages + 5000, "ufyu!up!cf!gpvoe");
+	put_secret(pages + (1 << 20) - 4096, "bu!uif!mbtu!qbhf");
+	madvise(secret, 1 << 16, MADV_DONTDUMP);
+	put_secret(secret, "opu!up!cf!evnqfe");
+}
+
+/* A thread that the kernel keeps until the child has ended. */
+static void *wait_in_vfork(void *data)
+{
+	pid_t child = vfork();
+
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	return data;
+}
+
 static void obey(char *line)
 {
+	pthread_t thread;
+
 	if (!strcmp(line, "allow")) {
 		rp_host_set_environment_callback(set_variable, NULL);
 		puts("ok");
 	} else if (!strncmp(line, "get ", 4)) {
 		puts(getenv(line + 4) ? getenv(line + 4) : "(none)");
+	} else if (!strcmp(line, "threads")) {
+		start_threads();
+		make_memory();
+		puts("ok");
+	} else if (!strcmp(line, "vfork")) {
+		pthread_create(&thread, NULL, wait_in_vfork, NULL);
+		pthread_detach(thread);
+		puts("ok");
 	} else if (!strcmp(line, "children")) {
 		print_children();
 	} else {

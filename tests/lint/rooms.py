@@ -27,7 +27,8 @@ ROOMS = {
     'src/nettrace/': ['src/base/'],
     'src/sink/': ['src/nettrace/', 'src/core/', 'src/host/', 'src/base/'],
     'src/counter/': ['src/core/', 'src/ring/', 'src/base/'],
-    'src/diag/': ['src/core/', 'src/sink/', 'src/host/', 'src/base/'],
+    'src/dump/': ['src/base/'],
+    'src/diag/': ['src/core/', 'src/sink/', 'src/host/', 'src/base/', 'src/dump/'],
     'src/ringpipe.c': ['src/base/', 'src/ring/', 'src/host/', 'src/core/', 'src/nettrace/',
                        'src/sink/', 'src/counter/', 'src/diag/', 'src/sample/'],
     'src/tool/': [],
@@ -35,7 +36,8 @@ ROOMS = {
     'bench/': [],
     'tests/unit/': ['src/base/', 'src/ring/', 'src/host/', 'src/symbols/', 'src/core/',
                     'src/nettrace/', 'src/sink/', 'src/counter/', 'src/diag/', 'src/unwind/',
-                    'src/sample/', 'src/tool/'],
+                    'src/sample/', 'src/tool/',
+                    'src/dump/'],
     'tests/': [],
 }
 

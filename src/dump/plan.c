@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is in /proc/PID/pagemap: 8 bytes for each page of the address space, bit 63 present, 62
+ * swapped out, 61 the file's own page and not a copy (Documentation/admin-guide/mm/pagemap.rst).
+ * It tells what can be left out without touching it: reading a page that was never there would
+ * make it.
+ */
+#include "dump/plan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dump/loader.h"
+
+#define PAGE_PRESENT (1ull << 63)
+#define PAGE_SWAPPED (1ull << 62)
+#define PAGE_OF_FILE (1ull << 61)
+#define PAGES_AT_ONCE 512u
+/* A larger hole is left out: the length of the file would frighten people and file systems. */
+#define HOLE_BYTES_MAX (64ull << 20)
+#define STACK_BYTES_MAX (8ull << 20)
+/* What a leaf function may use below its stack pointer. */
+#define RED_ZONE_BYTES 128u
+
+enum page_kind {
+	PAGE_NOT_WANTED,
+	PAGE_ZERO,
+	PAGE_DATA,
+};
+
+static bool begins(const char *text, const char *with)
+{
+	return strncmp(text, with, strlen(with)) == 0;
+}
+
+static bool ends(const char *text, const char *with)
+{
+	size_t length = strlen(text), tail = strlen(with);
+
+	return length >= tail && strcmp(text + length - tail, with) == 0;
+}
+
+/* Memory that is nowhere else when the process is gone, file name or not. */
+static bool is_shared_memory(const struct rp_dump_mapping *mapping)
+{
+	return mapping->shared && (ends(mapping->path, " (deleted)") ||
+				   begins(mapping->path, "/dev/zero") ||
+				   begins(mapping->path, "/dev/shm/"));
+}
+
+enum rp_dump_choice rp_dump_choose(const struct rp_dump_mapping *mapping, enum rp_dump_type type)
+{
+	bool mini = type == RP_DUMP_MINI || type == RP_DUMP_TRIAGE;
+
+	if (mapping->excluded)
+		return RP_DUMP_NOTHING;
+	if (!strcmp(mapping->path, "[vdso]"))
+		return RP_DUMP_ALL;
+	if (mapping->inode == 0 || is_shared_memory(mapping))
+		return mini ? RP_DUMP_NOTHING : RP_DUMP_PRESENT;
+	if (type == RP_DUMP_FULL)
+		return RP_DUMP_ALL;
+	return mapping->shared ? RP_DUMP_NOTHING : RP_DUMP_CHANGED;
+}
+
+static bool is_in_ranges(const struct rp_dump_plan *plan, uint64_t page)
+{
+	size_t low = 0, high = plan->range_count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (plan->ranges[middle].end <= page)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < plan->range_count && plan->ranges[low].start <= page;
+}
+
+static enum page_kind classify(const struct rp_dump_plan *plan,
+			       const struct rp_dump_mapping *mapping, enum rp_dump_choice choice,
+			       uint64_t page, uint64_t entry)
+{
+	bool exists = entry & (PAGE_PRESENT | PAGE_SWAPPED);
+
+	if (!mapping->excluded && is_in_ranges(plan, page))
+		return exists || mapping->inode ? PAGE_DATA : PAGE_ZERO;
+	switch (choice) {
+	case RP_DUMP_NOTHING:
+		return PAGE_NOT_WANTED;
+	case RP_DUMP_CHANGED:
+		/* The first page of a program tells which build it is. */
+		if (page == mapping->start && mapping->offset == 0)
+			return PAGE_DATA;
+		return exists && !(entry & PAGE_OF_FILE) ? PAGE_DATA : PAGE_NOT_WANTED;
+	case RP_DUMP_PRESENT:
+		return exists ? PAGE_DATA : PAGE_ZERO;
+	case RP_DUMP_ALL:
+		break;
+	}
+	return PAGE_DATA;
+}
+
+/* Entries of up to PAGES_AT_ONCE pages; those that cannot be read are taken for untouched. */
+static void read_entries(const struct rp_dump_plan *plan, uint64_t start, size_t count,
+			 uint64_t *ret_entries)
+{
+	ssize_t n = pread(plan->pagemap_fd, ret_entries, count * sizeof(*ret_entries),
+			  (off_t)(start / plan->page_bytes * sizeof(*ret_entries)));
+	size_t got = n < 0 ? 0 : (size_t)n / sizeof(*ret_entries);
+
+	memset(ret_entries + got, 0, (count - got) * sizeof(*ret_entries));
+}
+
+static int append(struct rp_dump_plan *plan, const struct rp_dump_segment *segment)
+{
+	struct rp_dump_segment *last = plan->count ? &plan->segments[plan->count - 1] : NULL;
+
+	if (last && last->mapping == segment->mapping && last->has_data == segment->has_data &&
+	    last->end == segment->start) {
+		last->end = segment->end;
+		return 0;
+	}
+	if (plan->count == plan->capacity) {
+		size_t capacity = plan->capacity ? 2 * plan->capacity : 256;
+		struct rp_dump_segment *grown = realloc(plan->segments, capacity * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		plan->segments = grown;
+		plan->capacity = capacity;
+	}
+	plan->segments[plan->count++] = *segment;
+	return 0;
+}
+
+/* A run of pages of one kind. */
+struct run {
+	const struct rp_dump_mapping *mapping;
+	enum rp_dump_choice choice;
+	enum page_kind kind;
+	uint64_t start;
+	uint64_t end;
+};
+
+static int append_run(struct rp_dump_plan *plan, const struct run *run)
+{
+	const struct rp_dump_mapping *mapping = run->mapping;
+	bool is_small = run->end - run->start < HOLE_BYTES_MAX;
+	bool is_reserved = !mapping->readable && !mapping->writable && !mapping->executable;
+	struct rp_dump_segment segment = {
+		.start = run->start,
+		.end = run->end,
+		.mapping = mapping,
+		.choice = run->choice,
+		.has_data = run->kind == PAGE_DATA ||
+			    (run->kind == PAGE_ZERO && is_small && !is_reserved),
+	};
+
+	if (run->start == run->end)
+		return 0;
+	if (run->kind == PAGE_DATA)
+		plan->data_bytes += run->end - run->start;
+	return append(plan, &segment);
+}
+
+static int divide(struct rp_dump_plan *plan, const struct rp_dump_mapping *mapping,
+		  enum rp_dump_choice choice)
+{
+	struct run run = { mapping, choice, PAGE_NOT_WANTED, mapping->start, mapping->start };
+	uint64_t entries[PAGES_AT_ONCE];
+	int r = 0;
+
+	for (uint64_t at = mapping->start; at < mapping->end && r == 0;) {
+		size_t count = (mapping->end - at) / plan->page_bytes;
+
+		count = count < PAGES_AT_ONCE ? count : PAGES_AT_ONCE;
+		read_entries(plan, at, count, entries);
+		for (size_t i = 0; i < count && r == 0; i++, at += plan->page_bytes) {
+			enum page_kind kind = classify(plan, mapping, choice, at, entries[i]);
+
+			if (kind != run.kind) {
+				r = append_run(plan, &run);
+				run.kind = kind;
+				run.start = at;
+			}
+			run.end = at + plan->page_bytes;
+		}
+	}
+	return r < 0 ? r : append_run(plan, &run);
+}
+
+static bool has_ranges(const struct rp_dump_plan *plan, const struct rp_dump_mapping *mapping)
+{
+	for (size_t i = 0; i < plan->range_count; i++) {
+		if (plan->ranges[i].start < mapping->end && plan->ranges[i].end > mapping->start)
+			return true;
+	}
+	return false;
+}
+
+static int plan_mapping(struct rp_dump_plan *plan, const struct rp_dump_mapping *mapping,
+			enum rp_dump_type type)
+{
+	enum rp_dump_choice choice = rp_dump_choose(mapping, type);
+	struct run whole = { mapping, choice, PAGE_ZERO, mapping->start, mapping->end };
+
+	if (mapping->excluded || (choice == RP_DUMP_NOTHING && !has_ranges(plan, mapping))) {
+		whole.kind = PAGE_NOT_WANTED;
+		return append_run(plan, &whole);
+	}
+	/* Terabytes may be reserved that nobody ever touched. */
+	if (choice == RP_DUMP_PRESENT && !mapping->touched)
+		return append_run(plan, &whole);
+	return divide(plan, mapping, choice);
+}
+
+static int compare_ranges(const void *left, const void *right)
+{
+	const struct rp_dump_range *a = left, *b = right;
+
+	return a->start < b->start ? -1 : a->start > b->start;
+}
+
+static const struct rp_dump_mapping *find_mapping(const struct rp_dump_maps *maps, uint64_t address)
+{
+	size_t low = 0, high = maps->count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (maps->rows[middle].end <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == maps->count || maps->rows[low].start > address)
+		return NULL;
+	return &maps->rows[low];
+}
+
+static void add_range(struct rp_dump_plan *plan, uint64_t start, uint64_t end)
+{
+	uint64_t mask = ~(plan->page_bytes - 1);
+
+	plan->ranges[plan->range_count++] = (struct rp_dump_range){
+		start & mask, (end + plan->page_bytes - 1) & mask,
+	};
+}
+
+static uint64_t stack_pointer(const struct rp_tracee_thread *thread)
+{
+	/* Places in elf_gregset_t: the kernel's struct user_regs_struct and user_pt_regs. */
+#if defined(__x86_64__)
+	return thread->status.pr_reg[19];
+#else
+	return thread->status.pr_reg[31];
+#endif
+}
+
+static void add_thread(struct rp_dump_plan *plan, const struct rp_dump_maps *maps,
+		       const struct rp_tracee_thread *thread)
+{
+	const uint64_t low = stack_pointer(thread) - RED_ZONE_BYTES;
+	const struct rp_dump_mapping *stack = find_mapping(maps, low + RED_ZONE_BYTES);
+
+	if (stack) {
+		bool is_deep = stack->end - low > STACK_BYTES_MAX;
+
+		add_range(plan, low > stack->start ? low : stack->start,
+			  is_deep ? low + STACK_BYTES_MAX : stack->end);
+	}
+	for (size_t i = 0; i < ELF_NGREG; i++) {
+		uint64_t value = thread->status.pr_reg[i];
+
+		if (find_mapping(maps, value))
+			add_range(plan, value, value + 1);
+	}
+}
+
+struct loader_ranges {
+	struct rp_dump_plan *plan;
+	const struct rp_dump_maps *maps;
+};
+
+static void add_loaders(uint64_t address, uint64_t bytes, void *data)
+{
+	const struct loader_ranges *ranges = data;
+	const struct rp_dump_mapping *mapping = find_mapping(ranges->maps, address);
+
+	if (mapping)
+		add_range(ranges->plan, address, bytes < mapping->end - address ? address + bytes :
+			  mapping->end);
+}
+
+/*
+ * What a mini dump has: stacks, the pages that registers point to, and the loader's list, without
+ * which a debugger finds no library.
+ */
+static int collect_ranges(struct rp_dump_plan *plan, const struct rp_dump_maps *maps,
+			  const struct rp_tracee *tracee)
+{
+	struct loader_ranges loader = { plan, maps };
+	size_t kept = 0;
+
+	plan->ranges = calloc(tracee->count * (ELF_NGREG + 1) + RP_DUMP_LOADER_MAX,
+			      sizeof(*plan->ranges));
+	if (!plan->ranges)
+		return -ENOMEM;
+	rp_dump_loader_find(tracee->pid, add_loaders, &loader);
+	for (size_t i = 0; i < tracee->count; i++) {
+		if (tracee->threads[i].stopped)
+			add_thread(plan, maps, &tracee->threads[i]);
+	}
+	qsort(plan->ranges, plan->range_count, sizeof(*plan->ranges), compare_ranges);
+	for (size_t i = 0; i < plan->range_count; i++) {
+		if (kept > 0 && plan->ranges[kept - 1].end >= plan->ranges[i].start) {
+			if (plan->ranges[kept - 1].end < plan->ranges[i].end)
+				plan->ranges[kept - 1].end = plan->ranges[i].end;
+		} else {
+			plan->ranges[kept++] = plan->ranges[i];
+		}
+	}
+	plan->range_count = kept;
+	return 0;
+}
+
+int rp_dump_plan_make(struct rp_dump_plan *plan, const struct rp_dump_maps *maps,
+		      const struct rp_tracee *tracee, enum rp_dump_type type)
+{
+	char path[64];
+	int r = 0;
+
+	*plan = (struct rp_dump_plan){ .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE) };
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", tracee->pid);
+	plan->pagemap_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (plan->pagemap_fd < 0)
+		return -errno;
+	if (type == RP_DUMP_MINI || type == RP_DUMP_TRIAGE)
+		r = collect_ranges(plan, maps, tracee);
+	for (size_t i = 0; i < maps->count && r == 0; i++)
+		r = plan_mapping(plan, &maps->rows[i], type);
+	return r;
+}
+
+void rp_dump_plan_pages(const struct rp_dump_plan *plan, const struct rp_dump_segment *segment,
+			uint64_t start, size_t count, bool *ret_wanted)
+{
+	uint64_t entries[PAGES_AT_ONCE];
+
+	for (size_t done = 0; done < count;) {
+		size_t some = count - done < PAGES_AT_ONCE ? count - done : PAGES_AT_ONCE;
+
+		read_entries(plan, start, some, entries);
+		for (size_t i = 0; i < some; i++, start += plan->page_bytes)
+			ret_wanted[done + i] = classify(plan, segment->mapping, segment->choice,
+							start, entries[i]) == PAGE_DATA;
+		done += some;
+	}
+}
+
+void rp_dump_plan_fini(struct rp_dump_plan *plan)
+{
+	if (plan->pagemap_fd >= 0)
+		close(plan->pagemap_fd);
+	free(plan->ranges);
+	free(plan->segments);
+}
