@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RP_BUILD_ID_MAX 32u
+#include "host/symbols.h"
 
 enum rp_mapping_kind {
 	RP_MAPPING_LIBRARY,

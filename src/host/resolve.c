@@ -174,6 +174,7 @@ static void resolve_mapping(struct rp_resolve *resolve, rp_symbols_find_callback
 		.paths = paths,
 		.path_count = 2,
 		.named = mapping->path,
+		.debug_directory = "/usr/lib/debug",
 		.build_id = mapping->build_id,
 		.build_id_bytes = mapping->build_id_bytes,
 		.found = found,

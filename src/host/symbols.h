@@ -13,6 +13,8 @@
 #define RP_SYMBOLS_MODULE "libringpipe-symbols.so"
 #define RP_SYMBOLS_FUNCTION "rp_symbols_find"
 
+#define RP_BUILD_ID_MAX 32u
+
 /* A longer name is cut. */
 #define RP_SYMBOL_NAME_MAX 1024u
 
@@ -28,6 +30,7 @@ struct rp_symbols_query {
 	const char *const *paths;
 	size_t path_count;
 	const char *named;		/* the path that debug files are looked for by */
+	const char *debug_directory;	/* where the system keeps those of all programs */
 	const void *image;
 	size_t image_bytes;
 	const uint8_t *build_id;

@@ -18,8 +18,6 @@
 #include "symbols/object.h"
 #include "symbols/table.h"
 
-#define DEBUG_DIRECTORY "/usr/lib/debug"
-
 RP_PUBLIC int rp_symbols_find(const struct rp_symbols_query *query);
 
 /* Opens the file if it has the build id of the query. */
@@ -39,15 +37,15 @@ static int open_same(const struct rp_symbols_query *query, const char *path,
 static int open_by_build_id(const struct rp_symbols_query *query,
 			    struct rp_object_file *ret_object)
 {
-	char path[sizeof(DEBUG_DIRECTORY) + 128];
-	int at = snprintf(path, sizeof(path), DEBUG_DIRECTORY "/.build-id/");
+	char path[PATH_MAX], digits[2 * RP_BUILD_ID_MAX + 1];
 
-	if (query->build_id_bytes < 2 || query->build_id_bytes > 40)
+	if (query->build_id_bytes < 2 || query->build_id_bytes > RP_BUILD_ID_MAX)
 		return -ENOENT;
 	for (size_t i = 0; i < query->build_id_bytes; i++)
-		at += snprintf(path + at, sizeof(path) - (size_t)at, "%s%02x", i == 1 ? "/" : "",
-			       query->build_id[i]);
-	snprintf(path + at, sizeof(path) - (size_t)at, ".debug");
+		snprintf(digits + 2 * i, 3, "%02x", query->build_id[i]);
+	if ((size_t)snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug",
+			     query->debug_directory, digits, digits + 2) >= sizeof(path))
+		return -ENOENT;
 	return open_same(query, path, ret_object);
 }
 
@@ -79,8 +77,8 @@ static bool has_checksum(const struct rp_symbols_query *query,
 static int open_by_link(const struct rp_symbols_query *query, const struct rp_object_file *object,
 			struct rp_object_file *ret_object)
 {
-	static const char *const patterns[] = {
-		"%.*s/%s", "%.*s/.debug/%s", DEBUG_DIRECTORY "%.*s/%s",
+	const char *const places[][2] = {
+		{ "", "" }, { "", "/.debug" }, { query->debug_directory, "" },
 	};
 	GElf_Word sum;
 	const char *link = dwelf_elf_gnu_debuglink(object->elf, &sum);
@@ -89,9 +87,10 @@ static int open_by_link(const struct rp_symbols_query *query, const struct rp_ob
 
 	if (!link || !slash || strchr(link, '/'))
 		return -ENOENT;
-	for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns); i++) {
-		if ((size_t)snprintf(path, sizeof(path), patterns[i], (int)(slash - query->named),
-				     query->named, link) >= sizeof(path) ||
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		if ((size_t)snprintf(path, sizeof(path), "%s%.*s%s/%s", places[i][0],
+				     (int)(slash - query->named), query->named, places[i][1],
+				     link) >= sizeof(path) ||
 		    open_same(query, path, ret_object) != 0)
 			continue;
 		if (query->build_id_bytes || has_checksum(query, ret_object, sum))

@@ -45,7 +45,7 @@ installed()
 
 nothing_else_is_installed()
 {
-	local library='lib.*/libringpipe\.(a|so\.[0-9.]+)|pkgconfig/ringpipe\.pc'
+	local library='lib.*/libringpipe(-symbols\.so|\.a|\.so\.[0-9.]+)|pkgconfig/ringpipe\.pc'
 	local rest='bin/ringpipe|include/ringpipe/.*\.h|man/man[137]/[A-Za-z_]+\.[137]'
 	rest+='|libexec/ringpipe-dump'
 	! find "$root" -type f | grep -v -E \
