@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,11 +26,17 @@
 
 #define NS_PER_MS 1000000u
 #define CLIENT_NS (5000ull * NS_PER_MS)
-#define GRACE_NS (200ull * NS_PER_MS)
+/* Short, so that those behind a crowd of silent ones in the backlog get their turn soon. */
+#define GRACE_NS (25ull * NS_PER_MS)
 /* accept4() says EMFILE as long as the host has no descriptor to spare; ask again after this. */
 #define STARVED_NS (250ull * NS_PER_MS)
 #define ACCEPTS_MAX 16		/* in one turn, so that those who are there get theirs */
 #define EVENTS_MAX 32
+/* Of all descriptors the host may have, one in so many is ours at most. */
+#define DESCRIPTORS_SHARE 4u
+#define CLIENTS_MIN 4u
+/* In memory for clients that do not take them. */
+#define REPLIES_BYTES_MAX ((size_t)16 << 20)
 
 /* What an epoll event is about: a kind, and the slot's index below it. */
 enum kind {
@@ -127,6 +134,62 @@ static int let_leave(struct rp_client *client)
 	return watch(EPOLL_CTL_MOD, client->fd, EPOLLIN, KIND_CLIENT, client_index(client));
 }
 
+/* What the host leaves us beside the descriptors we cannot do without. */
+static size_t descriptors_left(void)
+{
+	size_t most = SIZE_MAX, own = 2;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+		most = (size_t)limit.rlim_cur / DESCRIPTORS_SHARE;
+	for (size_t i = 0; i < rp_server.ports.count; i++)
+		own += rp_server.ports.slots[i].fd >= 0;
+	return most > own + CLIENTS_MIN ? most - own : CLIENTS_MIN;
+}
+
+/* A session has two: the connection, and its sink's copy. There is room for one at least. */
+static size_t sessions_max(void)
+{
+	size_t most = (descriptors_left() - CLIENTS_MIN) / 2;
+
+	if (most > RP_SESSIONS_MAX)
+		return RP_SESSIONS_MAX;
+	return most ? most : 1;
+}
+
+static size_t clients_max(void)
+{
+	size_t most = descriptors_left(), taken = 0;
+
+	for (size_t i = 0; i < RP_SESSIONS_MAX; i++)
+		taken += rp_server.traces.slots[i].id ? 2 : 0;
+	most = most > taken + CLIENTS_MIN ? most - taken : CLIENTS_MIN;
+	return most < RP_CLIENTS_MAX ? most : RP_CLIENTS_MAX;
+}
+
+/* Replies that nobody takes do not add up: the oldest go. */
+static void bound_replies(const struct rp_client *newest)
+{
+	struct rp_client *oldest;
+	size_t bytes;
+
+	do {
+		oldest = NULL;
+		bytes = 0;
+		for (size_t i = 0; i < RP_CLIENTS_MAX; i++) {
+			struct rp_client *client = &rp_server.clients[i];
+
+			if (client->fd < 0 || client->state != RP_CLIENT_TAKES)
+				continue;
+			bytes += client->reply.capacity;
+			if (client != newest && (!oldest || client->since_ns < oldest->since_ns))
+				oldest = client;
+		}
+		if (bytes > REPLIES_BYTES_MAX && oldest)
+			drop_client(oldest);
+	} while (bytes > REPLIES_BYTES_MAX && oldest);
+}
+
 /* Sends the reply, as far as it goes now; the rest when the client has made room. */
 static void send_reply(struct rp_client *client)
 {
@@ -143,6 +206,8 @@ static void send_reply(struct rp_client *client)
 		r = let_leave(client);
 	if (r != 0)
 		drop_client(client);
+	else
+		bound_replies(client);
 }
 
 /* The connection becomes the session's; what is watched is whether its client goes away. */
@@ -176,6 +241,7 @@ static void run_request(struct rp_client *client)
 		.reply = &client->reply,
 	};
 
+	rp_server.traces.max = sessions_max();
 	rp_command_run(&command, rp_client_request(client), client->request_bytes);
 	client->sends_more = command.sends_more;
 	switch (command.outcome) {
@@ -296,14 +362,18 @@ static void serve_dump(void)
  */
 static struct rp_client *find_slot(uint64_t now, uint64_t *ret_later)
 {
-	struct rp_client *oldest = NULL;
+	struct rp_client *oldest = NULL, *unused = NULL;
+	size_t most = clients_max(), count = 0;
 
 	for (size_t i = 0; i < RP_CLIENTS_MAX; i++) {
 		struct rp_client *client = &rp_server.clients[i];
 		bool waits = client->state == RP_CLIENT_WAITS, oldest_waits;
 
-		if (client->fd < 0)
-			return client;
+		if (client->fd < 0) {
+			unused = client;
+			continue;
+		}
+		count++;
 		if (is_ports_own(client))
 			continue;
 		oldest_waits = oldest && oldest->state == RP_CLIENT_WAITS;
@@ -311,9 +381,11 @@ static struct rp_client *find_slot(uint64_t now, uint64_t *ret_later)
 		    (oldest_waits == waits && client->since_ns < oldest->since_ns))
 			oldest = client;
 	}
-	if (oldest->since_ns + GRACE_NS <= now)
+	if (unused && count < most)
+		return unused;
+	if (oldest && oldest->since_ns + GRACE_NS <= now)
 		return oldest;
-	*ret_later = oldest->since_ns + GRACE_NS;
+	*ret_later = oldest ? oldest->since_ns + GRACE_NS : now + STARVED_NS;
 	return NULL;
 }
 

@@ -14,6 +14,7 @@
 void rp_trace_table_init(struct rp_trace_table *table, int wake_fd)
 {
 	table->wake_fd = wake_fd;
+	table->max = RP_SESSIONS_MAX;
 	for (size_t i = 0; i < RP_SESSIONS_MAX; i++)
 		table->slots[i] = (struct rp_trace){ .fd = -1 };
 }
@@ -29,11 +30,16 @@ struct rp_trace *rp_trace_find(struct rp_trace_table *table, uint64_t id)
 
 static struct rp_trace *find_free(struct rp_trace_table *table)
 {
+	struct rp_trace *unused = NULL;
+	size_t count = 0;
+
 	for (size_t i = 0; i < RP_SESSIONS_MAX; i++) {
-		if (!table->slots[i].id)
-			return &table->slots[i];
+		if (table->slots[i].id)
+			count++;
+		else if (!unused)
+			unused = &table->slots[i];
 	}
-	return NULL;
+	return count < table->max ? unused : NULL;
 }
 
 /* On the drain thread. The slot is not given to another session before rp_trace_close(). */

@@ -22,6 +22,7 @@ struct rp_trace {
 
 struct rp_trace_table {
 	int wake_fd;
+	size_t max;		/* no more sessions than this at once */
 	struct rp_trace slots[RP_SESSIONS_MAX];
 };
 
@@ -33,7 +34,7 @@ void rp_trace_table_init(struct rp_trace_table *table, int wake_fd);
  * in listings.
  *
  * Return: RP_HRESULT_OK; INVALID_ARGUMENT: the session refused what was asked; FAIL: too many
- * sessions, no memory, no descriptor.
+ * sessions for this process or its descriptors, no memory.
  */
 enum rp_hresult rp_trace_open(struct rp_trace_table *table, const struct rp_collect *collect,
 			      int fd, pid_t peer, struct rp_trace **ret_trace);
