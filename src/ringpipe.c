@@ -30,6 +30,14 @@
 static struct rp_session *environment_session;
 static bool has_server;
 
+/* The program's own, where it has one. */
+extern const uint32_t rp_diagnostics_flags __attribute__((weak));
+
+static uint32_t flags(void)
+{
+	return &rp_diagnostics_flags ? rp_diagnostics_flags : 0;
+}
+
 static const char *setting(const char *name)
 {
 	const char *value = secure_getenv(name);
@@ -271,14 +279,23 @@ static void tell_what_is_waited_for(void)
 	}
 }
 
-/* Signals do what they always do, the default action among them. */
-static void wait_for_tools(void)
+RP_PUBLIC void rp_diagnostics_wait(void)
 {
 	if (rp_diag_wait(TELL_AFTER_MS) == 0)
 		return;
 	tell_what_is_waited_for();
 	while (rp_diag_wait(TELL_AFTER_MS) != 0)
 		;
+}
+
+RP_PUBLIC int rp_diagnostics_fd(void)
+{
+	return rp_diag_fd();
+}
+
+RP_PUBLIC int rp_diagnostics_dispatch(void)
+{
+	return rp_diag_dispatch(0);
 }
 
 static void fork_prepare(void)
@@ -325,8 +342,11 @@ static void open_door(void)
 	if (!wants_server())
 		return;
 	read_ports();
+	if (flags() & RP_DIAGNOSTICS_POLL)
+		rp_diag_poll();
 	has_server = rp_diag_start(0) == 0;
-	wait_for_tools();
+	if (!(flags() & RP_DIAGNOSTICS_WAIT))
+		rp_diagnostics_wait();
 }
 
 __attribute__((constructor)) static void on_load(void)

@@ -33,7 +33,8 @@ struct rp_provider_state {
 
 /*
  * Context: the thread that starts or stops the session, or the drain thread when a session ends by
- * itself; no lock of ringpipe is held. Calls for one provider come one at a time and in order. May
+ * itself; for sessions of diagnostics clients a thread of its own, all signals masked. No lock of
+ * ringpipe is held. Calls for one provider come one at a time and in order. May
  * write events, start and stop sessions; must not dlopen or dlclose.
  */
 typedef void (*rp_provider_callback)(struct rp_provider *provider,

@@ -5,6 +5,7 @@
 
 #include <ringpipe/activity.h>
 #include <ringpipe/counter.h>
+#include <ringpipe/diagnostics.h>
 #include <ringpipe/event.h>
 #include <ringpipe/field.h>
 #include <ringpipe/host.h>

@@ -107,6 +107,7 @@ struct rp_session {
 	enum rp_session_state state;
 	bool discard;			/* finishing: the rest is lost on purpose */
 	bool patient;			/* its sink may take for ever */
+	bool callbacks_aside;
 	char *name;
 	struct rp_config *configs;
 	size_t config_count;
@@ -220,7 +221,7 @@ void rp_session_take_off(struct rp_session *session);	/* bits off, then slot emp
 /* provider.c, with the lock held */
 
 void rp_notices_add(struct rp_session *session, bool enabled);	/* for each provider it wants */
-void rp_notices_run(void);	/* without the lock: delivers what is queued */
+void rp_notices_run(bool aside);	/* without the lock: delivers what is queued */
 void rp_session_guid(const struct rp_session *session, struct rp_guid *ret_guid);
 
 /* drain.c */

@@ -95,7 +95,7 @@ static void begin_pass(struct pass *pass)
 /* A session that failed by itself is taken off here, by nobody's request. */
 static void take_off_failed(const struct pass *pass)
 {
-	bool any = false;
+	bool any = false, aside = true;
 
 	pthread_mutex_lock(&rp_core.lock);
 	for (unsigned int i = 0; i < pass->count; i++) {
@@ -106,10 +106,11 @@ static void take_off_failed(const struct pass *pass)
 		rp_session_take_off(session);
 		rp_notices_add(session, false);
 		any = true;
+		aside = aside && session->callbacks_aside;
 	}
 	pthread_mutex_unlock(&rp_core.lock);
 	if (any)
-		rp_notices_run();
+		rp_notices_run(aside);
 }
 
 static void end_session(struct rp_session *session)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/thread.h"
 #include "core/core.h"
 #include "core/own.h"
 
@@ -149,8 +150,41 @@ again:
 	}
 }
 
-void rp_notices_run(void)
+static void *run_aside(void *data)
 {
+	(void)data;
+	/* Nobody waits for this thread: it need not wait for another one's callback either. */
+	callback_depth = 1;
+	pthread_mutex_lock(&rp_core.lock);
+	deliver_pending();
+	pthread_mutex_unlock(&rp_core.lock);
+	return NULL;
+}
+
+/* Whether somebody is to be told whom nobody is telling right now. */
+static bool is_due(void)
+{
+	struct rp_provider *provider;
+	bool due = false;
+
+	pthread_mutex_lock(&rp_core.lock);
+	cds_list_for_each_entry(provider, &rp_core.providers, node)
+		due |= !provider->in_callback && !cds_list_empty(&provider->notices);
+	pthread_mutex_unlock(&rp_core.lock);
+	return due;
+}
+
+/* A thread for each time: one that hangs in a callback holds up the news of that provider alone. */
+void rp_notices_run(bool aside)
+{
+	pthread_t thread;
+
+	if (aside && !is_due())
+		return;
+	if (aside && rp_thread_start(&thread, "ringpipe-notice", run_aside, NULL) == 0) {
+		pthread_detach(thread);
+		return;
+	}
 	pthread_mutex_lock(&rp_core.lock);
 	deliver_pending();
 	pthread_mutex_unlock(&rp_core.lock);

@@ -102,6 +102,7 @@ static int make_session(const struct rp_session_setup *setup, struct rp_session 
 	session->id = setup->id ? setup->id : rp_session_next_id();
 	session->sink = setup->sink;
 	session->patient = setup->sink->patient;
+	session->callbacks_aside = setup->callbacks_aside;
 	session->on_end = setup->on_end;
 	session->last_ns = rp_clock_monotonic_ns();
 	session->last_point_ns = session->last_ns;
@@ -162,7 +163,7 @@ int rp_session_open(const struct rp_session_setup *setup, struct rp_session **re
 	}
 	*ret_session = session;
 	rp_drain_wake();
-	rp_notices_run();
+	rp_notices_run(setup->callbacks_aside);
 	return 0;
 }
 
@@ -192,15 +193,16 @@ int rp_session_set_providers(struct rp_session *session,
 		rp_configs_free(configs, count);
 	else
 		rp_configs_free(before, count_before);
-	rp_notices_run();
+	rp_notices_run(false);
 	return ret;
 }
 
 void rp_session_finish(struct rp_session *session)
 {
-	bool first;
+	bool first, aside;
 
 	pthread_mutex_lock(&rp_core.lock);
+	aside = session->callbacks_aside;
 	first = session->state == RP_SESSION_RUNNING;
 	if (first) {
 		rp_session_take_off(session);
@@ -209,7 +211,7 @@ void rp_session_finish(struct rp_session *session)
 	pthread_mutex_unlock(&rp_core.lock);
 	rp_drain_wake();
 	if (first)
-		rp_notices_run();
+		rp_notices_run(aside);
 }
 
 void rp_session_discard(struct rp_session *session)

@@ -39,8 +39,7 @@ struct rp_command {
 
 /*
  * Carries out the command of a whole message. `command` has the first half filled in, and a zeroed
- * reply; whatever goes wrong is an error reply. Does not wait, except for a provider's callback
- * when a session starts, which runs on this thread.
+ * reply; whatever goes wrong is an error reply. Does not wait.
  */
 void rp_command_run(struct rp_command *command, const uint8_t *bytes, size_t size);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The DiagnosticServer's thread: its start, its end, and what becomes of it in a forked child. */
+/*
+ * The DiagnosticServer's start, its end, and what becomes of it in a forked child. What turns its
+ * loop is a thread of ours, or the host.
+ */
 #include "diag/diag.h"
 
 #include <errno.h>
@@ -12,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/clock.h"
 #include "base/thread.h"
 #include "diag/server.h"
 
@@ -21,8 +25,11 @@ static struct {
 	pthread_t thread;
 	bool started;
 	bool stopping;			/* atomic */
+	bool polled;			/* by the host: no thread */
 	unsigned int delay_ms;
-} life;
+	/* Polled: held for a turn of the loop. It knows its owner, who may be at exit() in one. */
+	pthread_mutex_t turn;
+} life = { .turn = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP };
 
 static bool is_stopping(void)
 {
@@ -37,10 +44,10 @@ static void *run(void *data)
 	(void)data;
 	if (life.delay_ms) {
 		poll(&wake, 1, (int)life.delay_ms);
-		r = is_stopping() ? -ECANCELED : rp_server_open();
+		r = is_stopping() ? -ECANCELED : rp_server_open(false);
 	}
 	while (r == 0 && !is_stopping())
-		rp_server_turn();
+		rp_server_turn(-1);
 	rp_server_close();
 	return NULL;
 }
@@ -51,7 +58,9 @@ static void init(void)
 	const char *directory = secure_getenv("TMPDIR");
 
 	rp_server.epoll_fd = -1;
+	rp_server.timer_fd = -1;
 	rp_server.new_fd = -1;
+	rp_server.timer_ns = 0;
 	rp_server.accept_after_ns = 0;
 	/* Read here, by whoever starts us: the host may change its environment later. One that is
 	 * too long is kept as long as makes the path too long. */
@@ -90,14 +99,77 @@ void rp_diag_suspend_default(void)
 	ports->slots[0].suspends = true;
 }
 
+/* The host's turn. Return: 0, or -errno without holding anything. */
+static int lock_turn(void)
+{
+	int r;
+
+	if (!life.polled)
+		return -ENOTSUP;
+	r = -pthread_mutex_lock(&life.turn);
+	if (r < 0)
+		return r;
+	/* In a forked child: late, so that one that execs leaves no socket behind. */
+	if (life.started && rp_server.epoll_fd < 0 && rp_server_open(true) < 0)
+		rp_server_close();
+	if (life.started && rp_server.epoll_fd >= 0)
+		return 0;
+	pthread_mutex_unlock(&life.turn);
+	return -ENOTCONN;
+}
+
+int rp_diag_fd(void)
+{
+	int r = lock_turn();
+
+	if (r < 0)
+		return r;
+	r = rp_server.epoll_fd;
+	pthread_mutex_unlock(&life.turn);
+	return r;
+}
+
+int rp_diag_dispatch(int most_ms)
+{
+	int r = lock_turn();
+
+	if (r < 0)
+		return r;
+	rp_server_turn(most_ms);
+	pthread_mutex_unlock(&life.turn);
+	return 0;
+}
+
+static int dispatch_until_resumed(unsigned int timeout_ms)
+{
+	uint64_t now = rp_clock_monotonic_ns(), end = now + (uint64_t)timeout_ms * 1000000;
+
+	while (rp_ports_suspended(&rp_server.ports)) {
+		now = rp_clock_monotonic_ns();
+		if (now >= end)
+			return -ETIMEDOUT;
+		if (rp_diag_dispatch((int)((end - now) / 1000000 + 1)) < 0)
+			return 0;
+	}
+	return 0;
+}
+
 int rp_diag_wait(unsigned int timeout_ms)
 {
-	return life.started ? rp_ports_wait(&rp_server.ports, timeout_ms) : 0;
+	if (!life.started)
+		return 0;
+	return life.polled ? dispatch_until_resumed(timeout_ms) :
+	       rp_ports_wait(&rp_server.ports, timeout_ms);
 }
 
 const struct rp_ports *rp_diag_ports(void)
 {
 	return &rp_server.ports;
+}
+
+void rp_diag_poll(void)
+{
+	life.polled = true;
 }
 
 /* With a delay it takes no lock: in a forked child it may come before unlock_fds(). */
@@ -116,12 +188,12 @@ int rp_diag_start(unsigned int delay_ms)
 	if (rp_server.wake_fd < 0)
 		return -errno;
 	rp_trace_table_init(&rp_server.traces, rp_server.wake_fd);
-	if (delay_ms == 0 && rp_server_open() < 0) {
+	if (delay_ms == 0 && rp_server_open(life.polled) < 0) {
 		rp_server_close();
 		rp_server_take_out(&rp_server.wake_fd);
 		return 0;
 	}
-	r = rp_thread_create(&life.thread, "ringpipe-diag", run, NULL);
+	r = life.polled ? 0 : rp_thread_create(&life.thread, "ringpipe-diag", run, NULL);
 	if (r < 0) {
 		if (delay_ms == 0)
 			rp_server_close();
@@ -132,25 +204,40 @@ int rp_diag_start(unsigned int delay_ms)
 	return 0;
 }
 
+static bool end_thread(const struct timespec *limit)
+{
+	const uint64_t one = 1;
+	ssize_t n;
+
+	rp_store_release(&life.stopping, true);
+	n = write(rp_server.wake_fd, &one, sizeof(one));
+	(void)n;
+	return !pthread_equal(life.thread, pthread_self()) &&
+	       pthread_timedjoin_np(life.thread, NULL, limit) == 0;
+}
+
+static bool end_polled(const struct timespec *limit)
+{
+	if (pthread_mutex_timedlock(&life.turn, limit) != 0)
+		return false;
+	rp_server_close();
+	pthread_mutex_unlock(&life.turn);
+	return true;
+}
+
 /*
- * A provider's callback on our thread may wait for something the caller holds, or be the caller:
+ * A callback of the host in the loop may wait for something the caller holds, or be the caller:
  * then the process ends all the same, and only the files are taken away.
  */
 void rp_diag_stop(void)
 {
-	const uint64_t one = 1;
 	struct timespec limit;
-	ssize_t n;
 
 	if (!life.started)
 		return;
-	rp_store_release(&life.stopping, true);
-	n = write(rp_server.wake_fd, &one, sizeof(one));
-	(void)n;
 	clock_gettime(CLOCK_REALTIME, &limit);
 	limit.tv_sec += JOIN_SECONDS;
-	if (pthread_equal(life.thread, pthread_self()) ||
-	    pthread_timedjoin_np(life.thread, NULL, &limit) != 0) {
+	if (!(life.polled ? end_polled(&limit) : end_thread(&limit))) {
 		rp_server_unlink_ports();
 		return;
 	}
@@ -165,6 +252,7 @@ void rp_diag_forget(void)
 	for (size_t i = 0; i < rp_server.ports.count; i++)
 		rp_server_take_out(&rp_server.ports.slots[i].fd);
 	rp_server_take_out(&rp_server.epoll_fd);
+	rp_server_take_out(&rp_server.timer_fd);
 	rp_server_take_out(&rp_server.wake_fd);
 	rp_server_take_out(&rp_server.new_fd);
 	rp_server_take_out(&rp_server.dump.fd);
@@ -174,5 +262,6 @@ void rp_diag_forget(void)
 	for (size_t i = 0; i < RP_SESSIONS_MAX; i++)
 		rp_server_take_out(&rp_server.traces.slots[i].fd);
 	rp_ports_forget(&rp_server.ports);
+	life.turn = (pthread_mutex_t)PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 	life.started = false;
 }

@@ -22,10 +22,18 @@ void rp_diag_suspend_default(void);
 int rp_diag_start(unsigned int delay_ms);
 
 /*
- * Waits until every port that suspends start-up got its ResumeRuntime. Not on the server's thread.
+ * Waits until every port that suspends start-up got its ResumeRuntime, turning the loop if that is
+ * the host's. Not on the server's thread.
  * Return: 0; -ETIMEDOUT.
  */
 int rp_diag_wait(unsigned int timeout_ms);
+
+/* The host turns the loop, by rp_diag_fd() and rp_diag_dispatch(). Before rp_diag_start(). */
+void rp_diag_poll(void);
+
+/* As rp_diagnostics_fd() and rp_diagnostics_dispatch(), which wait 0 ms for something to do. */
+int rp_diag_fd(void);
+int rp_diag_dispatch(int most_ms);
 
 /* The ports, for messages. */
 const struct rp_ports *rp_diag_ports(void);

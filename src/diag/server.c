@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -32,15 +32,12 @@
 #define STARVED_NS (250ull * NS_PER_MS)
 #define ACCEPTS_MAX 16		/* in one turn, so that those who are there get theirs */
 #define EVENTS_MAX 32
-/* Of all descriptors the host may have, one in so many is ours at most. */
-#define DESCRIPTORS_SHARE 4u
-#define CLIENTS_MIN 4u
 /* In memory for clients that do not take them. */
 #define REPLIES_BYTES_MAX ((size_t)16 << 20)
 
 /* What an epoll event is about: a kind, and the slot's index below it. */
 enum kind {
-	KIND_WAKE,
+	KIND_CALL,
 	KIND_LISTEN,
 	KIND_CLIENT,
 	KIND_TRACE,
@@ -51,6 +48,7 @@ struct rp_server rp_server = {
 	.fd_lock = PTHREAD_MUTEX_INITIALIZER,
 	.wake_fd = -1,
 	.epoll_fd = -1,
+	.timer_fd = -1,
 	.new_fd = -1,
 	.dump.fd = -1,
 	.ports = {
@@ -134,39 +132,6 @@ static int let_leave(struct rp_client *client)
 	return watch(EPOLL_CTL_MOD, client->fd, EPOLLIN, KIND_CLIENT, client_index(client));
 }
 
-/* What the host leaves us beside the descriptors we cannot do without. */
-static size_t descriptors_left(void)
-{
-	size_t most = SIZE_MAX, own = 2;
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-		most = (size_t)limit.rlim_cur / DESCRIPTORS_SHARE;
-	for (size_t i = 0; i < rp_server.ports.count; i++)
-		own += rp_server.ports.slots[i].fd >= 0;
-	return most > own + CLIENTS_MIN ? most - own : CLIENTS_MIN;
-}
-
-/* A session has two: the connection, and its sink's copy. There is room for one at least. */
-static size_t sessions_max(void)
-{
-	size_t most = (descriptors_left() - CLIENTS_MIN) / 2;
-
-	if (most > RP_SESSIONS_MAX)
-		return RP_SESSIONS_MAX;
-	return most ? most : 1;
-}
-
-static size_t clients_max(void)
-{
-	size_t most = descriptors_left(), taken = 0;
-
-	for (size_t i = 0; i < RP_SESSIONS_MAX; i++)
-		taken += rp_server.traces.slots[i].id ? 2 : 0;
-	most = most > taken + CLIENTS_MIN ? most - taken : CLIENTS_MIN;
-	return most < RP_CLIENTS_MAX ? most : RP_CLIENTS_MAX;
-}
-
 /* Replies that nobody takes do not add up: the oldest go. */
 static void bound_replies(const struct rp_client *newest)
 {
@@ -241,7 +206,7 @@ static void run_request(struct rp_client *client)
 		.reply = &client->reply,
 	};
 
-	rp_server.traces.max = sessions_max();
+	rp_server.traces.max = rp_server_sessions_max();
 	rp_command_run(&command, rp_client_request(client), client->request_bytes);
 	client->sends_more = command.sends_more;
 	switch (command.outcome) {
@@ -363,7 +328,7 @@ static void serve_dump(void)
 static struct rp_client *find_slot(uint64_t now, uint64_t *ret_later)
 {
 	struct rp_client *oldest = NULL, *unused = NULL;
-	size_t most = clients_max(), count = 0;
+	size_t most = rp_server_clients_max(), count = 0;
 
 	for (size_t i = 0; i < RP_CLIENTS_MAX; i++) {
 		struct rp_client *client = &rp_server.clients[i];
@@ -490,8 +455,8 @@ static uint64_t connect_ports(uint64_t now)
 	return next;
 }
 
-/* Gives up who is late, and tells how long epoll_wait() may sleep, -1: for ever. */
-static int expire(void)
+/* Does what is due, and tells when something else will be; UINT64_MAX: never. */
+static uint64_t expire(void)
 {
 	uint64_t now = rp_clock_monotonic_ns(), next = connect_ports(now);
 
@@ -507,21 +472,47 @@ static int expire(void)
 		resume_accepting();
 	else if (rp_server.accept_after_ns && rp_server.accept_after_ns < next)
 		next = rp_server.accept_after_ns;
-	if (next == UINT64_MAX)
-		return -1;
-	return next <= now ? 0 : (int)((next - now + NS_PER_MS - 1) / NS_PER_MS);
+	return next;
+}
+
+static int wait_ms(uint64_t until_ns, int most_ms)
+{
+	uint64_t now = rp_clock_monotonic_ns(), ms;
+
+	if (until_ns == UINT64_MAX || most_ms == 0)
+		return most_ms;
+	ms = until_ns <= now ? 0 : (until_ns - now + NS_PER_MS - 1) / NS_PER_MS;
+	return most_ms >= 0 && ms > (unsigned int)most_ms ? most_ms : (int)ms;
+}
+
+/* The host polls without a timeout. */
+static void set_timer(uint64_t until_ns)
+{
+	const uint64_t at = until_ns == UINT64_MAX ? 0 : until_ns;
+	const struct itimerspec spec = {
+		.it_value = { (time_t)(at / 1000000000u), (long)(at % 1000000000u) },
+	};
+
+	if (at != rp_server.timer_ns)
+		timerfd_settime(rp_server.timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
+	rp_server.timer_ns = at;
+}
+
+static void take_call(int fd)
+{
+	uint64_t calls;
+	ssize_t n = read(fd, &calls, sizeof(calls));
+
+	(void)n;
 }
 
 static void serve(const struct epoll_event *event, uint32_t *accepts)
 {
 	size_t index = (uint32_t)event->data.u64;
-	uint64_t calls;
-	ssize_t n;
 
 	switch ((enum kind)(event->data.u64 >> 32)) {
-	case KIND_WAKE:
-		n = read(rp_server.wake_fd, &calls, sizeof(calls));
-		(void)n;
+	case KIND_CALL:
+		take_call((int)index);
 		break;
 	case KIND_LISTEN:
 		*accepts |= 1u << index;
@@ -539,10 +530,10 @@ static void serve(const struct epoll_event *event, uint32_t *accepts)
 	}
 }
 
-void rp_server_turn(void)
+void rp_server_turn(int most_ms)
 {
 	struct epoll_event events[EVENTS_MAX];
-	int n = epoll_wait(rp_server.epoll_fd, events, EVENTS_MAX, expire());
+	int n = epoll_wait(rp_server.epoll_fd, events, EVENTS_MAX, wait_ms(expire(), most_ms));
 	uint32_t accepts = 0;	/* a bit for each port */
 
 	for (int i = 0; i < n; i++)
@@ -551,6 +542,8 @@ void rp_server_turn(void)
 	/* Last, so that no slot changes hands while events for its old owner are left. */
 	for (; accepts; accepts &= accepts - 1)
 		accept_clients(&rp_server.ports.slots[__builtin_ctz(accepts)]);
+	if (rp_server.timer_fd >= 0)
+		set_timer(expire());
 }
 
 /* The socket that clients find by the process id. Return: 0, or -errno when there is none. */
@@ -573,15 +566,20 @@ static int open_default_port(void)
 	return r;
 }
 
-int rp_server_open(void)
+int rp_server_open(bool polled)
 {
 	int r;
 
 	rp_process_make_cookie(rp_server.cookie);
 	pthread_mutex_lock(&rp_server.fd_lock);
 	rp_server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (polled)
+		rp_server.timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	pthread_mutex_unlock(&rp_server.fd_lock);
-	r = watch(EPOLL_CTL_ADD, rp_server.wake_fd, EPOLLIN, KIND_WAKE, 0);
+	r = watch(EPOLL_CTL_ADD, rp_server.wake_fd, EPOLLIN, KIND_CALL, (size_t)rp_server.wake_fd);
+	if (r == 0 && polled)
+		r = watch(EPOLL_CTL_ADD, rp_server.timer_fd, EPOLLIN, KIND_CALL,
+			  (size_t)rp_server.timer_fd);
 	if (r < 0)
 		return r;
 	r = open_default_port();
@@ -591,6 +589,8 @@ int rp_server_open(void)
 	if (r < 0 && rp_server.ports.count == 1)
 		return r;
 	watch_ports(EPOLL_CTL_ADD, EPOLLIN);
+	if (polled)
+		set_timer(expire());
 	return 0;
 }
 
@@ -627,5 +627,6 @@ void rp_server_close(void)
 	close_dump();
 	pthread_mutex_lock(&rp_server.fd_lock);
 	rp_server_take_out(&rp_server.epoll_fd);
+	rp_server_take_out(&rp_server.timer_fd);
 	pthread_mutex_unlock(&rp_server.fd_lock);
 }

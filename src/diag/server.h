@@ -22,6 +22,8 @@ struct rp_server {
 	pthread_mutex_t fd_lock;	/* never held across anything that waits */
 	int wake_fd;
 	int epoll_fd;
+	int timer_fd;			/* ripe when a turn is due; -1: whoever turns keeps time */
+	uint64_t timer_ns;		/* CLOCK_MONOTONIC it is set to; 0: it is not */
 	int new_fd;			/* a connection on its way to a slot of clients */
 	char directory[RP_PORT_PATH_BYTES];
 	uint8_t cookie[16];
@@ -38,16 +40,21 @@ extern struct rp_server rp_server;
 void rp_server_take_out(int *fd);
 
 /*
- * Makes everything but wake_fd, which is there already, and lets the ports listen.
+ * Makes everything but wake_fd, which is there already, and lets the ports listen. `polled`: the
+ * epoll set gets ripe by itself when time has passed.
  * Return: 0, or -errno when there is no port at all.
  */
-int rp_server_open(void);
+int rp_server_open(bool polled);
 
-/* Waits for something to happen, and does what is to be done then. */
-void rp_server_turn(void);
+/* Waits for something to happen, at most so long (-1: for ever), and does what is to be done. */
+void rp_server_turn(int most_ms);
 
 /* Ends the sessions, the clients and the ports; fine after rp_server_open() failed. */
 void rp_server_close(void);
+
+/* How many there may be at once, by what RLIMIT_NOFILE is now. */
+size_t rp_server_sessions_max(void);
+size_t rp_server_clients_max(void);
 
 /* Takes the files of ports away, from whichever thread. */
 void rp_server_unlink_ports(void);

@@ -108,6 +108,7 @@ static int open_session(struct rp_trace *trace, const struct rp_collect *collect
 		.options = &options,
 		.sink = sink,
 		.id = trace->id,
+		.callbacks_aside = true,
 		.on_end = on_end,
 		.data = trace,
 	};

@@ -2,7 +2,7 @@
 /*
  * A program to trace: prints its pid, then writes an event every few milliseconds until its
  * standard input ends. `tick` carries a serial number, `told` the arguments that the provider's
- * callback was given.
+ * callback was given, which never comes back from "hang".
  *
  * `exec PROGRAM`: becomes that one first; `fork`: does all that in two processes.
  */
@@ -22,8 +22,11 @@ RP_EVENT(host, told, 2, RP_LEVEL_INFORMATIONAL, 0x2, RP_STRING(arguments));
 static void tell(struct rp_provider *provider, const struct rp_provider_state *state, void *data)
 {
 	(void)provider, (void)data;
-	if (state->source_enabled && state->filter_data)
-		host_told(state->filter_data);
+	if (!state->source_enabled || !state->filter_data)
+		return;
+	host_told(state->filter_data);
+	if (strcmp(state->filter_data, "hang") == 0)
+		pause();
 }
 
 int main(int argc, char **argv)

@@ -84,8 +84,9 @@ def reply_of(connection):
     assert header[:14] == MAGIC, header
     size, command_set, command, _ = struct.unpack("<HBBH", header[14:])
     assert command_set == 0xff, header
-    payload = receive(connection, size - 20)
-    assert len(payload) == size - 20, (size, payload)
+    # The size has 16 bits: a longer reply says the most it can, and ends by closing.
+    payload = receive(connection, size - 20 if size < 0xffff else 1 << 30)
+    assert len(payload) >= size - 20, (size, payload)
     if command == 0xff:
         return struct.unpack("<I", payload)[0], b""
     assert command == 0x00, header
@@ -180,6 +181,17 @@ class Host:
                          "filter": reader.string()})
         assert reader.payload == b"", "bytes behind the last row"
         return [row for row in rows if row["id"]]
+
+    def stats(self, session):
+        hresult, payload = self.ask(message(0x52, 0x01, struct.pack("<Q", session)))
+        assert hresult == OK, hex(hresult)
+        reader = Reader(payload)
+        stats = {"delivered": reader.number("Q"), "lost": reader.number("Q"),
+                 "bytes": reader.number("Q")}
+        stats["reasons"] = [reader.number("Q") for _ in range(reader.number("I"))]
+        stats["error"] = reader.number("i")
+        assert reader.payload == b"", "bytes behind the figures"
+        return stats
 
     def thread(self):
         """The folder of the server's thread in /proc."""

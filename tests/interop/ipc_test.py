@@ -132,6 +132,7 @@ class Arguments(WithHost):
         stream, session = self.host.collect(provider("Ipc-Host", 0x2, 5, arguments))
         try:
             self.assertEqual(self.host.sessions()[0]["filter"], arguments)
+            eventually(lambda: self.host.stats(session)["delivered"], "what the callback writes")
             self.assertEqual(self.host.ask(stop(session))[0], OK)
             told = receive(stream, 1 << 30)
         finally:
@@ -146,6 +147,19 @@ class Arguments(WithHost):
 
     def test_arguments_as_long_as_a_message_reach_the_callback_unchanged(self):
         self.assert_told((SPECS * 100)[:32600])
+
+
+    def test_callback_that_hangs_holds_up_neither_its_session_nor_another_client(self):
+        hanging = self.kept(self.host.collect(provider("Ipc-Host", arguments="hang"))[0])
+        self.assertEqual(receive(hanging, 8), b"Nettrace")
+        stream, session = self.host.collect(provider("Ipc-Host", 0x1))
+        self.kept(stream)
+        eventually(lambda: self.host.stats(session)["delivered"], "an event of the host")
+        stopper = self.kept(self.host.send(stop(session)))
+        while stream.recv(65536):
+            pass
+        self.assertEqual(reply_of(stopper)[0], OK)
+        self.assert_serves()
 
 
 class Clients(WithHost):
@@ -191,6 +205,52 @@ class Clients(WithHost):
         self.assert_serves()
         for connection in silent[:100 - CLIENTS_MAX]:
             self.assertEqual(receive(connection, 1), b"")
+
+    def test_thousand_silent_clients_keep_nobody_from_being_served(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard < 1200:
+            self.skipTest("RLIMIT_NOFILE allows no thousand connections")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1200), hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        before = self.host.descriptors()
+        for _ in range(1000):
+            self.kept(self.host.connect())
+        self.assert_serves()
+        self.assertLessEqual(self.host.descriptors(), before + CLIENTS_MAX)
+        self.assertTrue(is_open(self.connections[-1]), "served only after the last had gone")
+
+    def test_two_commands_in_one_connection_are_one_command_and_an_end(self):
+        connection = self.kept(self.host.send(message(0x04, 0x01) + message(0x04, 0x00)))
+        self.assertEqual(reply_of(connection), (OK, bytes(4)))
+        self.assertEqual(receive(connection, 1), b"")
+
+    def test_stream_goes_on_when_its_client_has_nothing_more_to_say(self):
+        stream, session = self.host.collect(provider("Ipc-Host"))
+        self.kept(stream)
+        stream.shutdown(socket.SHUT_WR)
+        delivered = eventually(lambda: self.host.stats(session)["delivered"], "an event")
+        eventually(lambda: self.host.stats(session)["delivered"] > delivered, "another event")
+
+    def test_client_that_closed_its_reading_side_is_no_trouble(self):
+        connection = self.kept(self.host.connect())
+        connection.shutdown(socket.SHUT_RD)
+        try:
+            connection.sendall(message(0x04, 0x00))
+        except BrokenPipeError:
+            pass
+        self.assert_serves()
+
+    def test_what_a_stream_is_sent_is_not_kept(self):
+        stream, session = self.host.collect(provider("Ipc-Host"))
+        self.kept(stream)
+        stream.setblocking(False)
+        try:
+            while True:
+                stream.send(bytes(65536))
+        except BlockingIOError:
+            pass  # it fills its own queue, and nothing of ours
+        eventually(lambda: self.host.stats(session)["delivered"], "an event")
+        self.assert_serves()
 
     def test_clients_that_leave_half_way_leave_nothing_behind(self):
         self.assert_serves()
@@ -259,19 +319,8 @@ class Sessions(WithHost):
             self.assertEqual(reply_of(stopper), (OK, struct.pack("<Q", session)))
         self.assertEqual(self.host.sessions(), [])
 
-    def stats(self, session):
-        hresult, payload = self.host.ask(message(0x52, 0x01, struct.pack("<Q", session)))
-        self.assertEqual(hresult, OK)
-        reader = Reader(payload)
-        stats = {"delivered": reader.number("Q"), "lost": reader.number("Q"),
-                 "bytes": reader.number("Q")}
-        stats["reasons"] = [reader.number("Q") for _ in range(reader.number("I"))]
-        stats["error"] = reader.number("i")
-        self.assertEqual(reader.payload, b"")
-        return stats
-
     def wait_for_events(self, session):
-        eventually(lambda: self.stats(session)["delivered"] > 0, "an event of the host")
+        eventually(lambda: self.host.stats(session)["delivered"] > 0, "an event of the host")
 
     def test_private_commands_tell_about_a_running_session(self):
         stream, session = self.host.collect(provider("Ipc-Host", 0xff, 4, "k=v"))
@@ -283,7 +332,7 @@ class Sessions(WithHost):
         self.assertEqual((row["id"], row["keywords"], row["level"]), (session, 0xff, 4))
         self.assertEqual(row["events"], 2)
         self.assertEqual(row["filter"], "k=v")
-        stats = self.stats(session)
+        stats = self.host.stats(session)
         self.assertEqual(stats["lost"], sum(stats["reasons"]))
         self.assertGreater(stats["bytes"], 0)
         self.assertEqual(stats["error"], 0)
@@ -298,7 +347,7 @@ class Sessions(WithHost):
 
     def test_session_without_events_ends_when_its_client_goes_away(self):
         stream, session = self.host.collect(provider("Nobody-Writes-This"))
-        self.assertEqual(self.stats(session)["delivered"], 0)
+        self.assertEqual(self.host.stats(session)["delivered"], 0)
         stream.close()
 
         def gone():
@@ -438,6 +487,22 @@ class Socket(unittest.TestCase):
         inode = os.stat(host.path()).st_ino
         self.assertEqual(host.end(), 0)
         self.assertEqual(os.stat(host.path()).st_ino, inode)
+
+    def test_host_of_few_descriptors_keeps_most_of_them(self):
+        limit = 64
+        host = self.start(preexec=lambda: resource.setrlimit(resource.RLIMIT_NOFILE,
+                                                             (limit, limit)))
+        streams, hresult = [], OK
+        while hresult == OK:
+            streams.append(host.send(collect(provider("Ipc-Host"), mb=1)))
+            hresult = reply_of(streams[-1])[0]
+        self.assertEqual(hex(hresult), hex(FAIL))
+        self.assertGreaterEqual(len(streams), 3, "room for two sessions and a refusal")
+        silent = [host.connect() for _ in range(100)]
+        self.assertEqual(host.ask(message(0x04, 0x01)), (OK, bytes(4)))
+        self.assertLessEqual(host.descriptors(), 3 + limit // 4 + 1)
+        for connection in streams + silent:
+            connection.close()
 
     def test_without_descriptors_the_server_rests_until_there_are_some(self):
         limit = 40

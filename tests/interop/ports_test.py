@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Diagnostic ports beside the default one, byte by byte. Environment: HOST, RINGPIPE.
+"""Diagnostic ports beside the default one, byte by byte. Environment: HOST, POLL_HOST,
+RINGPIPE.
 
 HOST prints its pid, then writes numbered events of provider Ipc-Host until its standard input ends.
 """
@@ -18,6 +19,7 @@ from ipc_host import (OK, PATIENCE, collect, eventually, is_open, message, provi
                       reply_of, stop)
 
 HOST = os.environ["HOST"]
+POLL_HOST = os.environ["POLL_HOST"]
 RINGPIPE = os.environ["RINGPIPE"]
 INFO = message(0x04, 0x00)
 RESUME = message(0x04, 0x01)
@@ -113,9 +115,10 @@ class Ports(unittest.TestCase):
     def default(self, process):
         """A connection to the default port."""
         name = "dotnet-diagnostic-%d-" % process.pid
-        found = eventually(lambda: [entry for entry in os.listdir(self.directory)
-                                    if entry.startswith(name)], "the default port")
-        return self.connect(found[0])
+        return self.connect(eventually(lambda: self.sockets(name), "the default port")[0])
+
+    def sockets(self, prefix="dotnet-diagnostic-"):
+        return [entry for entry in os.listdir(self.directory) if entry.startswith(prefix)]
 
     def connect(self, name):
         connection = socket.socket(socket.AF_UNIX)
@@ -324,6 +327,85 @@ class Suspend(Ports):
             connection, _, pid = tool.accept()
             self.addCleanup(connection.close)
             seen.add(pid)
+
+
+class Polled(Ports):
+    """A host that turns the loop itself."""
+
+    def start_polled(self, ports, *arguments):
+        process = self.start(ports, command=[POLL_HOST, *arguments])
+        self.assertEqual(process.stdout.readline(), b"%d begins\n" % process.pid)
+        return process
+
+    def assert_resumed(self, process):
+        self.assertEqual(process.stdout.readline(), b"%d resumed\n" % process.pid)
+
+    def threads(self, process):
+        names = []
+        for task in os.listdir("/proc/%d/task" % process.pid):
+            with open("/proc/%d/task/%s/comm" % (process.pid, task)) as comm:
+                names.append(comm.read().strip())
+        return sorted(set(names) - {"poll_host"})
+
+    def test_clients_are_served_and_no_thread_is_ours_until_a_session_starts(self):
+        process = self.start_polled(None)
+        self.assert_resumed(process)
+        self.assertEqual(self.ask(self.default(process), INFO)[0], OK)
+        self.assertEqual(self.threads(process), [])
+        stream = self.default(process)
+        hresult, payload = self.ask(stream, collect(provider("Ipc-Host")))
+        self.assertEqual(hresult, OK)
+        self.assertEqual(self.threads(process), ["ringpipe-drain"])
+        self.assertEqual(receive(stream, 8), b"Nettrace")
+        stopper = self.default(process)
+        stopper.sendall(stop(struct.unpack("<Q", payload)[0]))
+        while stream.recv(65536):
+            pass
+        self.assertEqual(reply_of(stopper), (OK, payload))
+
+    def test_start_waits_where_the_host_says(self):
+        tool = self.tool("port")
+        process = self.start_polled(self.path("port"))
+        stream = tool.accept()[0]
+        with stream:
+            self.assertEqual(self.ask(stream, collect(provider("Ipc-Host")))[0], OK)
+            self.assertTrue(is_open(process.stdout))
+            self.assertEqual(tool.ask(RESUME), (OK, bytes(4)))
+            self.assert_resumed(process)
+            process.stdin.close()
+            numbers = self.serials(stream)
+        self.assertEqual(numbers, list(range(len(numbers))))
+        self.assertEqual(process.wait(PATIENCE), 0)
+        self.assertEqual(self.sockets(), [])
+
+    def test_message_is_the_same_and_signals_still_end_it(self):
+        process = self.start_polled(self.path("nobody"))
+        eventually(self.said, "the message")
+        self.assertIn(self.path("nobody"), self.said())
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(PATIENCE), -signal.SIGINT)
+
+    def test_silent_clients_are_given_up_by_a_timer_of_ours(self):
+        process = self.start_polled(None)
+        self.assert_resumed(process)
+        silent = self.default(process)
+        self.assertEqual(receive(silent, 1), b"")
+        self.assertEqual(self.ask(self.default(process), INFO)[0], OK)
+
+    def test_tool_is_found_again_while_the_host_polls(self):
+        process = self.start_polled(self.path("port") + ",nosuspend")
+        self.assert_resumed(process)
+        self.assertEqual(self.tool("port").ask(INFO)[0], OK)
+
+    def test_forked_child_has_a_port_when_it_asks_for_one(self):
+        process = self.start_polled(None, "fork")
+        both = {int(process.stdout.readline().split()[0]) for _ in range(2)}
+        self.assertEqual(len(both), 2)
+        eventually(lambda: len(self.sockets()) == 2, "two ports")
+        for name in self.sockets():
+            hresult, payload = self.ask(self.connect(name), INFO)
+            self.assertEqual(hresult, OK)
+            both.remove(struct.unpack("<Q", payload[:8])[0])
 
 
 class Wrong(Ports):

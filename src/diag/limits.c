@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* How many descriptors the DiagnosticServer takes: few enough that the host has enough. */
+#include <sys/resource.h>
+
+#include "diag/server.h"
+
+/* Of all descriptors the host may have, one in so many is ours at most. */
+#define DESCRIPTORS_SHARE 4u
+/* But this many clients always. */
+#define CLIENTS_MIN 4u
+
+/* What the host leaves us beside the descriptors we cannot do without. */
+static size_t descriptors_left(void)
+{
+	size_t most = SIZE_MAX, own = rp_server.timer_fd < 0 ? 2 : 3;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+		most = (size_t)limit.rlim_cur / DESCRIPTORS_SHARE;
+	for (size_t i = 0; i < rp_server.ports.count; i++)
+		own += rp_server.ports.slots[i].fd >= 0;
+	return most > own + CLIENTS_MIN ? most - own : CLIENTS_MIN;
+}
+
+/* A session has two: the connection, and its sink's copy. There is room for one at least. */
+size_t rp_server_sessions_max(void)
+{
+	size_t most = (descriptors_left() - CLIENTS_MIN) / 2;
+
+	if (most > RP_SESSIONS_MAX)
+		return RP_SESSIONS_MAX;
+	return most ? most : 1;
+}
+
+size_t rp_server_clients_max(void)
+{
+	size_t most = descriptors_left(), taken = 0;
+
+	for (size_t i = 0; i < RP_SESSIONS_MAX; i++)
+		taken += rp_server.traces.slots[i].id ? 2 : 0;
+	most = most > taken + CLIENTS_MIN ? most - taken : CLIENTS_MIN;
+	return most < RP_CLIENTS_MAX ? most : RP_CLIENTS_MAX;
+}
