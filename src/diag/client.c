@@ -11,6 +11,11 @@
 /* What an ended connection may have sent behind its request: read, lest the kernel says reset. */
 #define REST_BYTES_MAX 65536u
 
+bool rp_client_is_ports_own(const struct rp_client *client)
+{
+	return !client->port->listens && client->state == RP_CLIENT_ASKS;
+}
+
 uint8_t *rp_client_request(struct rp_client *client)
 {
 	return client->request ? client->request : client->first;

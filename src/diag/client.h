@@ -53,6 +53,9 @@ int rp_client_send(struct rp_client *client);
 /* Takes and forgets what still comes. Return: 1: the client ended it; 0: more may come; -errno. */
 int rp_client_drain(struct rp_client *client);
 
+/* Whether it is where its port is connected to: nobody asked anything there yet. */
+bool rp_client_is_ports_own(const struct rp_client *client);
+
 /* What came of the request. */
 uint8_t *rp_client_request(struct rp_client *client);
 

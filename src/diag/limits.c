@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How many descriptors the DiagnosticServer takes: few enough that the host has enough. */
+/* How many descriptors the DiagnosticServer takes, few enough for the host, and who has to go. */
 #include <sys/resource.h>
 
 #include "diag/server.h"
@@ -8,6 +8,8 @@
 #define DESCRIPTORS_SHARE 4u
 /* But this many clients always. */
 #define CLIENTS_MIN 4u
+/* Short, so that those behind a crowd of silent ones in the backlog get their turn soon. */
+#define GRACE_NS (25ull * 1000000u)
 
 /* What the host leaves us beside the descriptors we cannot do without. */
 static size_t descriptors_left(void)
@@ -32,7 +34,7 @@ size_t rp_server_sessions_max(void)
 	return most ? most : 1;
 }
 
-size_t rp_server_clients_max(void)
+static size_t clients_max(void)
 {
 	size_t most = descriptors_left(), taken = 0;
 
@@ -40,4 +42,33 @@ size_t rp_server_clients_max(void)
 		taken += rp_server.traces.slots[i].id ? 2 : 0;
 	most = most > taken + CLIENTS_MIN ? most - taken : CLIENTS_MIN;
 	return most < RP_CLIENTS_MAX ? most : RP_CLIENTS_MAX;
+}
+
+struct rp_client *rp_server_find_slot(uint64_t now, uint64_t *ret_later)
+{
+	struct rp_client *oldest = NULL, *unused = NULL;
+	size_t most = clients_max(), count = 0;
+
+	for (size_t i = 0; i < RP_CLIENTS_MAX; i++) {
+		struct rp_client *client = &rp_server.clients[i];
+		bool waits = client->state == RP_CLIENT_WAITS, oldest_waits;
+
+		if (client->fd < 0) {
+			unused = client;
+			continue;
+		}
+		count++;
+		if (rp_client_is_ports_own(client))
+			continue;
+		oldest_waits = oldest && oldest->state == RP_CLIENT_WAITS;
+		if (!oldest || (oldest_waits && !waits) ||
+		    (oldest_waits == waits && client->since_ns < oldest->since_ns))
+			oldest = client;
+	}
+	if (unused && count < most)
+		return unused;
+	if (oldest && oldest->since_ns + GRACE_NS <= now)
+		return oldest;
+	*ret_later = oldest ? oldest->since_ns + GRACE_NS : now + RP_STARVED_NS;
+	return NULL;
 }

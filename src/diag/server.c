@@ -5,8 +5,8 @@
  * and an eventfd by which the drain thread and rp_diag_stop() call.
  *
  * Nothing here waits for a client. Each has CLIENT_NS to send its request and as long to take its
- * reply; when all slots are taken the oldest goes, if it has had GRACE_NS, and else the next is
- * left in the backlog until one has. Where we connected, nobody has to ask: that has no end. With
+ * reply; when all slots are taken the oldest goes, if it has had a little time, and else the next
+ * is left in the backlog until one has. Where we connected, nobody has to ask: that has no end. With
  * nobody connected and every port of others reached, epoll_wait() has no timeout.
  */
 #include "diag/server.h"
@@ -26,10 +26,6 @@
 
 #define NS_PER_MS 1000000u
 #define CLIENT_NS (5000ull * NS_PER_MS)
-/* Short, so that those behind a crowd of silent ones in the backlog get their turn soon. */
-#define GRACE_NS (25ull * NS_PER_MS)
-/* accept4() says EMFILE as long as the host has no descriptor to spare; ask again after this. */
-#define STARVED_NS (250ull * NS_PER_MS)
 #define ACCEPTS_MAX 16		/* in one turn, so that those who are there get theirs */
 #define EVENTS_MAX 32
 /* In memory for clients that do not take them. */
@@ -80,12 +76,6 @@ void rp_server_take_out(int *fd)
 	*fd = -1;
 }
 
-/* Whether it is where its port is connected to: nobody asked anything there yet. */
-static bool is_ports_own(const struct rp_client *client)
-{
-	return !client->port->listens && client->state == RP_CLIENT_ASKS;
-}
-
 static void close_dump(void)
 {
 	if (rp_server.dump.fd >= 0)
@@ -105,7 +95,7 @@ static void drop_client(struct rp_client *client)
 	/* Nobody else wants it, and the process stands still for it. */
 	if (rp_server.dump.id && waits_for(client, rp_server.dump.id))
 		close_dump();
-	if (is_ports_own(client))
+	if (rp_client_is_ports_own(client))
 		rp_port_later(client->port, rp_clock_monotonic_ns());
 	unwatch(client->fd);
 	pthread_mutex_lock(&rp_server.fd_lock);
@@ -232,7 +222,7 @@ static void take_request(struct rp_client *client)
 	enum rp_hresult hr;
 	int r = rp_client_receive(client, &hr);
 
-	if (r < 0 || (r > 0 && hr != RP_HRESULT_OK && is_ports_own(client))) {
+	if (r < 0 || (r > 0 && hr != RP_HRESULT_OK && rp_client_is_ports_own(client))) {
 		/* What listens at that port is no tool: no more often than if nobody did. */
 		drop_client(client);
 	} else if (r == 0) {
@@ -242,7 +232,7 @@ static void take_request(struct rp_client *client)
 		rp_reply_refuse(&client->reply, hr);
 		send_reply(client);
 	} else {
-		if (is_ports_own(client))
+		if (rp_client_is_ports_own(client))
 			rp_port_again(client->port, rp_clock_monotonic_ns());
 		run_request(client);
 	}
@@ -321,39 +311,6 @@ static void serve_dump(void)
 	close_dump();
 }
 
-/*
- * A slot for one more client: a free one, or that of the oldest client whose time is up at `now`;
- * of those who wait for a session's end, only when there is no other. NULL: not before `ret_later`.
- */
-static struct rp_client *find_slot(uint64_t now, uint64_t *ret_later)
-{
-	struct rp_client *oldest = NULL, *unused = NULL;
-	size_t most = rp_server_clients_max(), count = 0;
-
-	for (size_t i = 0; i < RP_CLIENTS_MAX; i++) {
-		struct rp_client *client = &rp_server.clients[i];
-		bool waits = client->state == RP_CLIENT_WAITS, oldest_waits;
-
-		if (client->fd < 0) {
-			unused = client;
-			continue;
-		}
-		count++;
-		if (is_ports_own(client))
-			continue;
-		oldest_waits = oldest && oldest->state == RP_CLIENT_WAITS;
-		if (!oldest || (oldest_waits && !waits) ||
-		    (oldest_waits == waits && client->since_ns < oldest->since_ns))
-			oldest = client;
-	}
-	if (unused && count < most)
-		return unused;
-	if (oldest && oldest->since_ns + GRACE_NS <= now)
-		return oldest;
-	*ret_later = oldest ? oldest->since_ns + GRACE_NS : now + STARVED_NS;
-	return NULL;
-}
-
 static void watch_ports(int operation, uint32_t events)
 {
 	for (size_t i = 0; i < rp_server.ports.count; i++) {
@@ -410,7 +367,7 @@ static void accept_clients(struct rp_port *port)
 {
 	for (int i = 0; i < ACCEPTS_MAX; i++) {
 		uint64_t now = rp_clock_monotonic_ns(), later;
-		struct rp_client *client = find_slot(now, &later);
+		struct rp_client *client = rp_server_find_slot(now, &later);
 		pid_t peer;
 		int r;
 
@@ -424,7 +381,7 @@ static void accept_clients(struct rp_port *port)
 		} else if (r == -EAGAIN) {
 			return;
 		} else if (r != -EACCES) {
-			pause_accepting(now + STARVED_NS);
+			pause_accepting(now + RP_STARVED_NS);
 			return;
 		}
 	}
@@ -441,7 +398,7 @@ static uint64_t connect_ports(uint64_t now)
 		pid_t peer;
 
 		if (!port->listens && !port->connected && port->retry_ns <= now) {
-			client = find_slot(now, &later);
+			client = rp_server_find_slot(now, &later);
 			if (!client)
 				port->retry_ns = later;
 			else if (open_connection(port, &peer) == 0)

@@ -13,6 +13,8 @@
 #include "diag/trace.h"
 
 #define RP_CLIENTS_MAX 64u
+/* accept4() says EMFILE as long as the host has no descriptor to spare; ask again after this. */
+#define RP_STARVED_NS (250ull * 1000000u)
 
 /*
  * A forked child closes the descriptors it finds here. They come and go under fd_lock, which fork()
@@ -52,9 +54,14 @@ void rp_server_turn(int most_ms);
 /* Ends the sessions, the clients and the ports; fine after rp_server_open() failed. */
 void rp_server_close(void);
 
-/* How many there may be at once, by what RLIMIT_NOFILE is now. */
+/* How many sessions there may be at once, by what RLIMIT_NOFILE is now. */
 size_t rp_server_sessions_max(void);
-size_t rp_server_clients_max(void);
+
+/*
+ * A slot for one more client: a free one, or that of the oldest client whose time is up at `now`;
+ * of those who wait for a session's end, only when there is no other. NULL: not before `ret_later`.
+ */
+struct rp_client *rp_server_find_slot(uint64_t now, uint64_t *ret_later);
 
 /* Takes the files of ports away, from whichever thread. */
 void rp_server_unlink_ports(void);
