@@ -6,8 +6,8 @@
  *
  * Nothing here waits for a client. Each has CLIENT_NS to send its request and as long to take its
  * reply; when all slots are taken the oldest goes, if it has had a little time, and else the next
- * is left in the backlog until one has. Where we connected, nobody has to ask: that has no end. With
- * nobody connected and every port of others reached, epoll_wait() has no timeout.
+ * is left in the backlog until one has. Where we connected, nobody has to ask: that has no end.
+ * With nobody connected and every port of others reached, epoll_wait() has no timeout.
  */
 #include "diag/server.h"
 
