@@ -17,13 +17,17 @@ _ringpipe()
 		COMPREPLY=($(compgen -f -- "$cur"))
 		return
 		;;
+	--type)
+		COMPREPLY=($(compgen -W "mini heap full" -- "$cur"))
+		return
+		;;
 	-n | --name | --providers | -d | --duration | --buffer | --top)
 		return
 		;;
 	esac
 
 	if [[ $COMP_CWORD -eq 1 ]]; then
-		COMPREPLY=($(compgen -W "ps collect report list --help --version" -- "$cur"))
+		COMPREPLY=($(compgen -W "ps collect report dump list --help --version" -- "$cur"))
 		return
 	fi
 	case "$command" in
@@ -35,6 +39,11 @@ _ringpipe()
 	report)
 		words="--events --top --json --help"
 		[[ $cur != -* ]] && COMPREPLY=($(compgen -f -X '!*.nettrace' -- "$cur"))
+		;;
+	dump)
+		words="--output --force --type --quiet --json --help"
+		[[ $cur != -* ]] && words+=" $(ringpipe ps 2>/dev/null |
+			sed -n 's/^ *\([0-9][0-9]*\) .*/\1/p')"
 		;;
 	list)
 		words="--json --help"

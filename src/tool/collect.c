@@ -113,7 +113,7 @@ static int record(const struct rp_recording_plan *plan, const struct rp_tool_opt
 {
 	struct rp_recording_result result;
 	struct rp_output output;
-	char *pattern = rp_output_pattern(options->output, plan->target->name);
+	char *pattern = rp_output_pattern(options->output, plan->target->name, "nettrace");
 	char *path = pattern ? rp_output_expand(pattern, plan->target->pid) : NULL;
 	int status = RP_EXIT_FAILURE;
 
@@ -191,7 +191,7 @@ static char *absolute(const char *path)
 static char *child_pattern(const struct rp_tool_options *options)
 {
 	const char *command = options->operands[0], *base = strrchr(command, '/');
-	char *pattern = rp_output_pattern(options->output, base ? base + 1 : command);
+	char *pattern = rp_output_pattern(options->output, base ? base + 1 : command, "nettrace");
 	char *full = pattern ? absolute(pattern) : NULL;
 
 	free(pattern);

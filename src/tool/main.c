@@ -46,6 +46,19 @@ static const struct rp_tool_command commands[] = {
 		.run = rp_command_report,
 	},
 	{
+		.name = "dump",
+		.arguments = "PID",
+		.help = "write a core of a process, for a debugger",
+		.notes = "The process writes the file itself, with its own rights, and stands\n"
+			 "still meanwhile; for how long is told. Ctrl-C gives up and leaves no\n"
+			 "file.\n",
+		.options = RP_OPTION_OUTPUT | RP_OPTION_FORCE | RP_OPTION_TYPE | RP_OPTION_QUIET |
+			   RP_OPTION_JSON | RP_OPTION_HELP,
+		.operands_min = 1,
+		.operands_max = 1,
+		.run = rp_command_dump,
+	},
+	{
 		.name = "list",
 		.arguments = "PID",
 		.help = "show a process's providers and who enabled them",

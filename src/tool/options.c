@@ -114,6 +114,22 @@ static int take_buffer(struct rp_tool_options *options, const char *value)
 	return 0;
 }
 
+static int take_type(struct rp_tool_options *options, const char *value)
+{
+	static const struct {
+		const char *name;
+		uint32_t type;
+	} types[] = { { "mini", 1 }, { "heap", 2 }, { "full", 4 } };
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		if (!strcmp(value, types[i].name)) {
+			options->dump_type = types[i].type;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
 static int take_top(struct rp_tool_options *options, const char *value)
 {
 	return rp_number_parse(value, UINT64_MAX, &options->top) || options->top == 0 ? -EINVAL : 0;
@@ -124,8 +140,8 @@ static const struct rp_option options_table[] = {
 	{ RP_OPTION_NAME, 'n', "name", "NAME",
 	  "the process of this name (as ps shows it), if there is just one", take_name },
 	{ RP_OPTION_OUTPUT, 'o', "output", "FILE",
-	  "where the trace goes ({pid} stands for the process id);\n"
-	  "default: NAME_PID_YYYYMMDD_HHMMSS.nettrace", take_output },
+	  "where the trace or core goes ({pid} stands for the process id);\n"
+	  "default: NAME_PID_YYYYMMDD_HHMMSS.nettrace or .core", take_output },
 	{ RP_OPTION_FORCE, 'f', "force", NULL, "overwrite the file if it exists", NULL },
 	{ RP_OPTION_PROVIDERS, 0, "providers", "LIST",
 	  "NAME[:KEYWORDS[:LEVEL[:ARGUMENTS]]],…\n"
@@ -140,6 +156,9 @@ static const struct rp_option options_table[] = {
 	{ RP_OPTION_QUIET, 'q', "quiet", NULL, "no progress, no summary", NULL },
 	{ RP_OPTION_EVENTS, 0, "events", NULL, "print each event as one line of JSON instead",
 	  NULL },
+	{ RP_OPTION_TYPE, 0, "type", "mini|heap|full",
+	  "what the core holds: stacks and what registers point to; all\n"
+	  "that no file holds (default); all that is mapped", take_type },
 	{ RP_OPTION_TOP, 0, "top", "N", "only the N kinds of events that came most often",
 	  take_top },
 	{ RP_OPTION_JSON, 0, "json", NULL, "print JSON", NULL },
@@ -259,7 +278,8 @@ static int check_operands(const struct rp_tool_command *command,
 int rp_options_parse(const struct rp_tool_command *command, int argc, char **argv,
 		     struct rp_tool_options *ret_options)
 {
-	struct rp_tool_options options = { .buffer_mb = 64, .top = UINT64_MAX };
+	struct rp_tool_options options = { .buffer_mb = 64, .top = UINT64_MAX,
+					   .dump_type = 2 };
 	int kept = 0, i = 0;
 
 	while (i < argc) {

@@ -23,7 +23,7 @@ char *rp_output_expand(const char *pattern, pid_t pid)
 	return path;
 }
 
-char *rp_output_pattern(const char *given, const char *name)
+char *rp_output_pattern(const char *given, const char *name, const char *suffix)
 {
 	char when[32], safe[64], *pattern = NULL;
 	time_t now = time(NULL);
@@ -40,7 +40,7 @@ char *rp_output_pattern(const char *given, const char *name)
 		safe[0] = '_';
 	localtime_r(&now, &parts);
 	strftime(when, sizeof(when), "%Y%m%d_%H%M%S", &parts);
-	return asprintf(&pattern, "%s_{pid}_%s.nettrace", safe, when) < 0 ? NULL : pattern;
+	return asprintf(&pattern, "%s_{pid}_%s.%s", safe, when, suffix) < 0 ? NULL : pattern;
 }
 
 int rp_output_open(struct rp_output *output, char *path, bool force)

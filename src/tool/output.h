@@ -16,10 +16,10 @@ struct rp_output {
 
 /*
  * The path before the process is known: `given`, or, when that is NULL,
- * NAME_{pid}_YYYYMMDD_HHMMSS.nettrace with `name` made fit for a file name.
+ * NAME_{pid}_YYYYMMDD_HHMMSS.suffix with `name` made fit for a file name.
  * Return: the pattern, for free(), or NULL without memory.
  */
-char *rp_output_pattern(const char *given, const char *name);
+char *rp_output_pattern(const char *given, const char *name, const char *suffix);
 
 /*
  * The pattern with its first {pid} replaced, as the library does it for RINGPIPE_OUTPUT.

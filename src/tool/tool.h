@@ -34,6 +34,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_QUIET = 1 << 10,
 	RP_OPTION_EVENTS = 1 << 11,
 	RP_OPTION_TOP = 1 << 12,
+	RP_OPTION_TYPE = 1 << 13,
 };
 
 struct rp_tool_options {
@@ -46,6 +47,7 @@ struct rp_tool_options {
 	uint64_t duration_ms;
 	uint32_t buffer_mb;
 	uint64_t top;
+	uint32_t dump_type;		/* as the protocol numbers them */
 	char **operands;		/* ended by NULL, as argv is */
 	int operand_count;
 };
@@ -81,6 +83,7 @@ int rp_number_parse(const char *text, uint64_t max, uint64_t *ret_number);
 int rp_command_ps(const struct rp_tool_options *options);
 int rp_command_list(const struct rp_tool_options *options);
 int rp_command_collect(const struct rp_tool_options *options);
+int rp_command_dump(const struct rp_tool_options *options);
 int rp_command_report(const struct rp_tool_options *options);
 
 #endif

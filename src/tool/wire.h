@@ -16,9 +16,10 @@
 #define RP_WIRE_MESSAGE_MAX 65535u
 
 enum rp_wire_set {
+	RP_SET_DUMP = 0x01,
 	RP_SET_EVENTPIPE = 0x02,
 	RP_SET_PROCESS = 0x04,
-	RP_SET_RINGPIPE = 0x52,		/* ringpipe's own: 00 list, 01 session figures */
+	RP_SET_RINGPIPE = 0x52,		/* ringpipe's own: 00 list, 01 session figures, 04 dump */
 	RP_SET_SERVER = 0xff,
 };
 

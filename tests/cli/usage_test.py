@@ -51,7 +51,7 @@ class Usage(ToolTest):
 
     def test_help_is_on_stdout_and_names_every_command_and_option(self):
         out, err = self.run_tool("--help")
-        for command in ["ps", "collect", "report", "list"]:
+        for command in ["ps", "collect", "report", "dump", "list"]:
             self.assertIn(f"  {command} ", out)
         self.assertEqual(err, "")
         out, _ = self.run_tool("collect", "--help")
