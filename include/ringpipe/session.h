@@ -106,8 +106,8 @@ RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
  * thread (-EDEADLK, session unchanged). Waits for the drain thread; a peer that does not read is
  * given up after two seconds.
  * Return: 0, also for NULL; or -errno of what ended the session early (-ENOSPC: disk full, -ENOENT:
- * file deleted, -EPIPE: peer gone, -ETIMEDOUT: peer does not read). `ret_stats` may be NULL; set
- * its size first.
+ * file deleted, -EPIPE: peer gone, -ETIMEDOUT: peer does not read, -EBADF: the host closed the
+ * session's descriptor). `ret_stats` may be NULL; set its size first.
  */
 RP_PUBLIC int rp_session_stop(struct rp_session *session, struct rp_session_stats *ret_stats);
 

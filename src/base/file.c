@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 ssize_t rp_file_read(const char *path, void *buffer, size_t size)
@@ -29,4 +30,21 @@ ssize_t rp_file_read(const char *path, void *buffer, size_t size)
 	}
 	close(fd);
 	return (ssize_t)done;
+}
+
+void rp_file_identify(int fd, struct rp_file_id *ret_id)
+{
+	struct stat file;
+
+	*ret_id = (struct rp_file_id){ 0, 0 };
+	if (fd >= 0 && fstat(fd, &file) == 0)
+		*ret_id = (struct rp_file_id){ file.st_dev, file.st_ino };
+}
+
+bool rp_file_is(int fd, const struct rp_file_id *id)
+{
+	struct rp_file_id now;
+
+	rp_file_identify(fd, &now);
+	return id->inode != 0 && now.device == id->device && now.inode == id->inode;
 }

@@ -3,10 +3,25 @@
 #ifndef RP_BASE_FILE_H
 #define RP_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Reads up to `size` bytes of a file. Return: the bytes, or -errno. */
 ssize_t rp_file_read(const char *path, void *buffer, size_t size);
+
+/*
+ * Which open file a descriptor stood for. Hosts close descriptors that are not theirs, by
+ * closefrom() or dup2(), and use the numbers again: what they have there then is not ours to write
+ * to or close. All eventfds and epoll sets share one identity; sockets, pipes and files do not.
+ */
+struct rp_file_id {
+	uint64_t device, inode;
+};
+
+/* Zeros, which no file has, for no descriptor. */
+void rp_file_identify(int fd, struct rp_file_id *ret_id);
+bool rp_file_is(int fd, const struct rp_file_id *id);
 
 #endif

@@ -13,7 +13,7 @@ static void forget_session(struct rp_session *session)
 	/*
 	 * The sink was perhaps in the middle of something: its memory stays, its descriptor goes.
 	 */
-	if (session->sink && session->sink->fd >= 0)
+	if (session->sink && rp_file_is(session->sink->fd, &session->sink->file))
 		close(session->sink->fd);
 	session->sink = NULL;
 	/* Rings are not inherited. */

@@ -13,6 +13,8 @@
 #include <ringpipe/session.h>
 #include <ringpipe/types.h>
 
+#include "base/file.h"
+
 struct rp_sink;
 
 /* A kind of event, alive as long as a session may still deliver one. */
@@ -76,6 +78,7 @@ struct rp_sink {
 	uint64_t bytes;			/* written */
 	uint64_t memory_bytes;
 	int fd;				/* closed in a forked child; -1: none */
+	struct rp_file_id file;		/* what fd stood for: a host may close and reuse numbers */
 	bool keep_fd;			/* destroy leaves it open */
 	bool busy;			/* finish() works itself: its deadline begins after that */
 	bool patient;			/* may take for ever to finish: no deadline */

@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "diag/server.h"
+#include "diag/wake.h"
 
 #define JOIN_SECONDS 5
 
@@ -184,9 +184,9 @@ int rp_diag_start(unsigned int delay_ms)
 	init();
 	life.delay_ms = delay_ms;
 	rp_store_release(&life.stopping, false);
-	rp_server.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	rp_server.wake_fd = rp_wake_open();
 	if (rp_server.wake_fd < 0)
-		return -errno;
+		return rp_server.wake_fd;
 	rp_trace_table_init(&rp_server.traces, rp_server.wake_fd);
 	if (delay_ms == 0 && rp_server_open(life.polled) < 0) {
 		rp_server_close();
@@ -206,19 +206,14 @@ int rp_diag_start(unsigned int delay_ms)
 
 static bool end_thread(const struct timespec *limit)
 {
-	const uint64_t one = 1;
-	ssize_t n;
-
 	rp_store_release(&life.stopping, true);
-	n = write(rp_server.wake_fd, &one, sizeof(one));
-	(void)n;
-	return !pthread_equal(life.thread, pthread_self()) &&
+	return rp_wake(rp_server.wake_fd) && !pthread_equal(life.thread, pthread_self()) &&
 	       pthread_timedjoin_np(life.thread, NULL, limit) == 0;
 }
 
 static bool end_polled(const struct timespec *limit)
 {
-	if (pthread_mutex_timedlock(&life.turn, limit) != 0)
+	if (!rp_wake_is(rp_server.wake_fd) || pthread_mutex_timedlock(&life.turn, limit) != 0)
 		return false;
 	rp_server_close();
 	pthread_mutex_unlock(&life.turn);
@@ -226,8 +221,9 @@ static bool end_polled(const struct timespec *limit)
 }
 
 /*
- * A callback of the host in the loop may wait for something the caller holds, or be the caller:
- * then the process ends all the same, and only the files are taken away.
+ * Nobody can call a thread that sleeps on descriptors which the host closed, and its numbers are
+ * not ours to close. A callback of the host in the loop may wait for something the caller holds, or
+ * be the caller. Then the process ends all the same, and only the files are taken away.
  */
 void rp_diag_stop(void)
 {
@@ -245,10 +241,8 @@ void rp_diag_stop(void)
 	rp_server_take_out(&rp_server.wake_fd);
 }
 
-void rp_diag_forget(void)
+static void close_inherited(void)
 {
-	if (!life.started)
-		return;
 	for (size_t i = 0; i < rp_server.ports.count; i++)
 		rp_server_take_out(&rp_server.ports.slots[i].fd);
 	rp_server_take_out(&rp_server.epoll_fd);
@@ -256,11 +250,22 @@ void rp_diag_forget(void)
 	rp_server_take_out(&rp_server.wake_fd);
 	rp_server_take_out(&rp_server.new_fd);
 	rp_server_take_out(&rp_server.dump.fd);
-	rp_server.dump = (struct rp_dump){ .fd = -1 };
 	for (size_t i = 0; i < RP_CLIENTS_MAX; i++)
 		rp_server_take_out(&rp_server.clients[i].fd);
 	for (size_t i = 0; i < RP_SESSIONS_MAX; i++)
 		rp_server_take_out(&rp_server.traces.slots[i].fd);
+}
+
+void rp_diag_forget(void)
+{
+	if (!life.started)
+		return;
+	/* Where the host closed one of them, it closed all: the numbers are its own by now. */
+	if (rp_wake_is(rp_server.wake_fd))
+		close_inherited();
+	for (size_t i = 0; i < rp_server.ports.count; i++)
+		rp_server.ports.slots[i].fd = -1;
+	rp_server.dump = (struct rp_dump){ .fd = -1 };
 	rp_ports_forget(&rp_server.ports);
 	life.turn = (pthread_mutex_t)PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 	life.started = false;

@@ -2,7 +2,7 @@
 /*
  * An epoll set of the ports that listen, the clients (our connections to ports of others among
  * them), the connections that carry a session's stream, the one to the helper that writes a dump,
- * and an eventfd by which the drain thread and rp_diag_stop() call.
+ * and a socket by which the drain thread and rp_diag_stop() call.
  *
  * Nothing here waits for a client. Each has CLIENT_NS to send its request and as long to take its
  * reply; when all slots are taken the oldest goes, if it has had a little time, and else the next

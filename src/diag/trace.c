@@ -9,6 +9,7 @@
 
 #include "core/session.h"
 #include "core/sink.h"
+#include "diag/wake.h"
 #include "sink/sink.h"
 
 void rp_trace_table_init(struct rp_trace_table *table, int wake_fd)
@@ -47,14 +48,10 @@ static void on_end(struct rp_session *session, void *data)
 {
 	struct rp_trace *trace = data;
 	int wake_fd = trace->wake_fd;
-	const uint64_t one = 1;
-	ssize_t n;
 
 	(void)session;
 	__atomic_store_n(&trace->ended, true, __ATOMIC_RELEASE);
-	/* A full counter wakes as well, and there is nobody to tell of anything else. */
-	n = write(wake_fd, &one, sizeof(one));
-	(void)n;
+	(void)rp_wake(wake_fd);
 }
 
 /* A sink on a descriptor of its own: until the session runs, ours can still carry an error. */

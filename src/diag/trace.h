@@ -16,7 +16,7 @@ struct rp_trace {
 	uint64_t id;
 	struct rp_session *session;
 	int fd;			/* the server's own descriptor of the connection; -1: none */
-	int wake_fd;		/* an eventfd to write to when the session has ended */
+	int wake_fd;		/* for rp_wake() when the session has ended */
 	bool ended;		/* set by the drain thread */
 };
 

@@ -56,6 +56,8 @@ static ssize_t put(struct nettrace_sink *sink, const void *bytes, size_t size)
 {
 	ssize_t done;
 
+	if (!rp_file_is(sink->base.fd, &sink->base.file))
+		return -EBADF;
 	/* A device cannot be cut and need not be. */
 	if (sink->replaces && ftruncate(sink->base.fd, 0) != 0 && errno != EINVAL)
 		return -errno;
@@ -261,7 +263,8 @@ static void nettrace_abandon(struct rp_sink *base, uint64_t time_ns, uint64_t lo
 	size_t size;
 	const void *bytes;
 
-	if (sink->is_stream || ftruncate(base->fd, whole) != 0 ||
+	if (sink->is_stream || !rp_file_is(base->fd, &base->file) ||
+	    ftruncate(base->fd, whole) != 0 ||
 	    lseek(base->fd, whole, SEEK_SET) != whole)
 		return;
 	base->bytes = sink->whole_bytes;
@@ -276,11 +279,12 @@ static void nettrace_abandon(struct rp_sink *base, uint64_t time_ns, uint64_t lo
 static void nettrace_destroy(struct rp_sink *base)
 {
 	struct nettrace_sink *sink = of(base);
+	bool closes = !base->keep_fd && rp_file_is(base->fd, &base->file);
 
 	/* A forked child may hold the descriptor too: the peer must see the end all the same. */
-	if (sink->is_socket && !base->keep_fd)
+	if (sink->is_socket && closes)
 		shutdown(base->fd, SHUT_RDWR);
-	if (!base->keep_fd)
+	if (closes)
 		close(base->fd);
 	rp_tell_fini(&sink->tell);
 	rp_encoder_destroy(sink->encoder);
@@ -327,6 +331,7 @@ static int make_sink(int fd, bool rundown, struct nettrace_sink **ret_sink)
 		return -ENOMEM;
 	sink->base.ops = &nettrace_ops;
 	sink->base.fd = fd;
+	rp_file_identify(fd, &sink->base.file);
 	ret = make_encoder(sink);
 	if (ret == 0)
 		ret = rp_tell_init(&sink->tell, sink->encoder, rundown);
