@@ -24,6 +24,7 @@
 #define SCAN_NS 50000000u	/* between looks for new threads, at least */
 #define SCAN_SHARE 50u		/* a look may take one part in so many of the time */
 #define NAMES_NS 1000000000u	/* between looks at names */
+#define SYSCALL_BYTES 256u
 #define INTERVAL_MAX_MS 4000u	/* what 32 bits of ns hold */
 
 /* What a session asked for. */
@@ -38,13 +39,15 @@ static struct {
 	struct request requests[RP_SESSIONS_MAX];
 	unsigned int request_count;
 	uint64_t changes;		/* of the requests */
+	bool wants_stacks;		/* of all threads, once */
 	bool has_thread;
 } sampler = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static struct rp_event *name_event;
+static struct rp_event *name_event, *stack_event;
 
 /* The sampler thread's own. */
 static struct {
+	bool stacks_due;		/* a scan marks all threads for it */
 	uint64_t changes;		/* of the requests that it follows */
 	uint32_t interval_ns;		/* 0: nobody asks */
 	uint64_t scan_due_ns;
@@ -111,7 +114,7 @@ static void give_timers(void)
 		struct rp_sampled *thread = &rp_threads[rp_threads_used[i]];
 
 		if (!thread->has_timer && thread->id != self)
-			(void)rp_sample_timer_start(thread, own.interval_ns, false);
+			(void)rp_sample_timer_start(thread, own.interval_ns);
 	}
 }
 
@@ -154,6 +157,57 @@ static void look_for_sleepers(void)
 			rp_sample_write(thread->id, RP_SAMPLE_EXTERNAL, NULL, 0);
 		}
 		thread->cpu_ns = cpu_ns;
+	}
+}
+
+/*
+ * Where a thread sleeps, without waking it: a signal would cut short what cannot be taken up again.
+ * The kernel tells instruction and stack pointer; its stack is read as it is. Whether it slept
+ * through all of this.
+ */
+static bool tell_sleeper(uint32_t id)
+{
+	char before[SYSCALL_BYTES], after[SYSCALL_BYTES], *end;
+	uint64_t frames[RP_STACK_MAX], stack_pointer, instruction;
+	struct rp_origin origin = { id, 0, frames };
+	char *at;
+
+	/* "running", or the call, its arguments, the stack pointer and the instruction. */
+	if (rp_thread_file(id, "syscall", before, sizeof(before)) < 0)
+		return false;
+	at = strrchr(before, ' ');
+	if (!at)
+		return false;
+	instruction = strtoull(at, &end, 16);
+	while (at > before && *--at != ' ')
+		;
+	stack_pointer = strtoull(at, &end, 16);
+	origin.frame_count = rp_unwind_sleeper(stack_pointer, instruction, frames, RP_STACK_MAX);
+	if (rp_thread_file(id, "syscall", after, sizeof(after)) < 0 || strcmp(before, after) != 0)
+		return false;
+	(void)rp_event_write_for(stack_event, NULL, 0, &origin);
+	return true;
+}
+
+/* Those that run tell it themselves, at their next tick. */
+static void tell_stacks(void)
+{
+	uint32_t self = rp_thread_id();
+	bool mark = own.stacks_due;
+
+	own.stacks_due = false;
+	for (uint32_t i = 0; i < rp_threads_count; i++) {
+		struct rp_sampled *thread = &rp_threads[rp_threads_used[i]];
+
+		uint32_t samples = rp_load_relaxed(&thread->samples);
+
+		if (mark && thread->id != self) {
+			thread->owes_stack = true;
+			thread->samples_before = samples;
+		}
+		if (thread->owes_stack)
+			thread->owes_stack = samples == thread->samples_before &&
+					     !tell_sleeper(thread->id);
 	}
 }
 
@@ -207,6 +261,8 @@ static uint32_t wait_for_work(bool *ret_changed)
 			break;
 	}
 	interval = wanted_interval();
+	own.stacks_due |= sampler.wants_stacks;
+	sampler.wants_stacks = false;
 	*ret_changed = own.changes != sampler.changes;
 	own.changes = sampler.changes;
 	pthread_mutex_unlock(&sampler.lock);
@@ -227,6 +283,7 @@ static void *sampler_run(void *data)
 		if (!interval || rp_sample_signal_take() != 0)
 			continue;
 		scan();
+		tell_stacks();
 		look_for_sleepers();
 	}
 	return NULL;
@@ -235,12 +292,17 @@ static void *sampler_run(void *data)
 static void add_request(const struct rp_provider_state *state)
 {
 	struct request *request;
+	char *all;
 
 	if (sampler.request_count == RP_SESSIONS_MAX)
 		return;
 	request = &sampler.requests[sampler.request_count++];
 	request->source = state->source;
 	request->interval_ns = rp_sample_interval_ns(state->filter_data);
+	if (rp_filter_data_get(state->filter_data, "AllThreads", &all) == 0) {
+		sampler.wants_stacks |= strcmp(all, "1") == 0;
+		free(all);
+	}
 }
 
 static void remove_request(const struct rp_provider_state *state)
@@ -287,6 +349,7 @@ static void make_condition(void)
 
 int rp_sample_init(void)
 {
+	/* Type: enum rp_sample_type. */
 	static const struct rp_field sample_fields[] = {
 		{ "Type", NULL, 0, RP_TYPE_I32, 0, 0 },
 	};
@@ -302,6 +365,10 @@ int rp_sample_init(void)
 		.size = sizeof(name), .id = 1, .name = "ThreadName", .fields = name_fields,
 		.field_count = 2, .level = RP_LEVEL_INFORMATIONAL, .flags = RP_EVENT_NO_STACK,
 	};
+	static const struct rp_event_decl stack = {
+		.size = sizeof(stack), .id = 2, .name = "ThreadStack",
+		.level = RP_LEVEL_INFORMATIONAL, .flags = RP_EVENT_NO_STACK,
+	};
 	struct rp_provider *provider;
 	int ret;
 
@@ -311,16 +378,20 @@ int rp_sample_init(void)
 		ret = rp_event_create(provider, &sample, &rp_sample_event);
 	if (ret == 0)
 		ret = rp_event_create(provider, &name, &name_event);
+	if (ret == 0)
+		ret = rp_event_create(provider, &stack, &stack_event);
 	return ret;
 }
 
 void rp_sample_fork_prepare(void)
 {
 	pthread_mutex_lock(&sampler.lock);
+	rp_unwind_fork_prepare();
 }
 
 void rp_sample_fork_parent(void)
 {
+	rp_unwind_fork_parent();
 	pthread_mutex_unlock(&sampler.lock);
 }
 
@@ -333,5 +404,5 @@ void rp_sample_fork_child(void)
 	memset(&own, 0, sizeof(own));
 	rp_sample_signal_forget();
 	rp_threads_forget();
-	rp_unwind_forget();
+	rp_unwind_fork_child();
 }

@@ -47,6 +47,7 @@ static void take_sample(struct rp_sampled *thread, const void *context)
 	}
 	count = rp_unwind(&registers, &window, frames, RP_STACK_MAX);
 	rp_sample_write(thread->id, RP_SAMPLE_MANAGED, frames, count);
+	rp_store_relaxed(&thread->samples, thread->samples + 1);
 	rp_store_relaxed(&thread->awake, 1);
 }
 
@@ -77,11 +78,12 @@ int rp_sample_signal_take(void)
 		if (sigaction(candidate, NULL, &old) != 0 || old.sa_flags & SA_SIGINFO ||
 		    old.sa_handler != SIG_DFL)
 			continue;
-		if (sigaction(candidate, &action, NULL) != 0)
-			continue;
+		/* First: who forks must know what to give back. */
 		number = candidate;
-		return 0;
+		if (sigaction(candidate, &action, NULL) == 0)
+			return 0;
 	}
+	number = 0;
 	return -EBUSY;
 }
 
@@ -135,7 +137,7 @@ void rp_sample_signal_forget(void)
 		set_default();
 }
 
-int rp_sample_timer_start(struct rp_sampled *thread, uint64_t interval_ns, bool once)
+int rp_sample_timer_start(struct rp_sampled *thread, uint64_t interval_ns)
 {
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID };
 	struct itimerspec when = { .it_value = { (time_t)(interval_ns / 1000000000u),
@@ -150,8 +152,7 @@ int rp_sample_timer_start(struct rp_sampled *thread, uint64_t interval_ns, bool 
 	if (timer_create(rp_thread_cpu_clock(thread->id), &event, &thread->timer) != 0)
 		return -errno;
 	thread->has_timer = true;
-	if (!once)
-		when.it_interval = when.it_value;
+	when.it_interval = when.it_value;
 	timer_settime(thread->timer, 0, &when, NULL);
 	return 0;
 }

@@ -37,10 +37,10 @@ bool rp_sample_signal_give_back(void);
 void rp_sample_signal_forget(void);
 
 /*
- * Samples the thread each time it has run for `interval_ns`, or, with `once`, after that time only.
+ * Samples the thread each time it has run for `interval_ns`.
  * Return: 0; -EPERM: it blocks the signal; or -errno of timer_create(2).
  */
-int rp_sample_timer_start(struct rp_sampled *thread, uint64_t interval_ns, bool once);
+int rp_sample_timer_start(struct rp_sampled *thread, uint64_t interval_ns);
 void rp_sample_timer_stop(struct rp_sampled *thread);
 
 #endif

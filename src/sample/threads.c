@@ -118,6 +118,7 @@ static void drop(uint32_t at, const struct rp_thread_visitor *visitor)
 	thread->cpu_ns = 0;
 	thread->has_timer = false;
 	thread->is_named = false;
+	thread->owes_stack = false;
 	thread->name[0] = '\0';
 	rp_store_relaxed(&thread->awake, 0);
 	rp_store_relaxed(&thread->id, 0);

@@ -16,11 +16,14 @@
 struct rp_sampled {
 	uint32_t id;			/* of the kernel; 0: a free place */
 	uint32_t awake;			/* had a sample, and no sign of sleep since */
+	uint32_t samples;		/* taken; by its own handler */
+	uint32_t samples_before;	/* when somebody asked where it is */
 	uint64_t cpu_ns;		/* of its CPU clock, when last looked at awake */
 	uint64_t pass;			/* of the last scan that saw it */
 	timer_t timer;
 	bool has_timer;
 	bool is_named;			/* its name was told */
+	bool owes_stack;		/* … where it is was not told yet, and somebody asked */
 	char name[RP_THREAD_NAME_BYTES];
 };
 

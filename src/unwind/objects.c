@@ -14,6 +14,7 @@
 #include "unwind/objects.h"
 
 #include <link.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -32,6 +33,9 @@ static struct list lists[2];
 static uint32_t current;		/* index of a list */
 static uint32_t generation;
 static uint64_t seen_adds, seen_subs;	/* the refresher's */
+
+/* Held while the loader's lock is. */
+static pthread_mutex_t loader_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void rp_objects_open(struct rp_objects *ret_objects)
 {
@@ -139,7 +143,7 @@ static int compare_texts(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-bool rp_unwind_refresh(void)
+static bool refresh(void)
 {
 	struct list *other = &lists[!rp_load_relaxed(&current)];
 	uint64_t counts[2] = { 0, 0 };
@@ -160,10 +164,30 @@ bool rp_unwind_refresh(void)
 	return true;
 }
 
-void rp_unwind_forget(void)
+bool rp_unwind_refresh(void)
 {
-	/* A refresh may have been in the middle: what it held is left alone. */
-	memset(lists, 0, sizeof(lists));
-	seen_adds = 0;
-	seen_subs = 0;
+	bool ret;
+
+	pthread_mutex_lock(&loader_lock);
+	ret = refresh();
+	pthread_mutex_unlock(&loader_lock);
+	return ret;
+}
+
+void rp_unwind_fork_prepare(void)
+{
+	pthread_mutex_lock(&loader_lock);
+}
+
+void rp_unwind_fork_parent(void)
+{
+	pthread_mutex_unlock(&loader_lock);
+}
+
+void rp_unwind_fork_child(void)
+{
+	pthread_mutex_init(&loader_lock, NULL);
+	/* Readers that do not exist here. */
+	rp_store_relaxed(&lists[0].readers, 0);
+	rp_store_relaxed(&lists[1].readers, 0);
 }

@@ -14,6 +14,10 @@
  */
 #define CACHE_BITS 12u
 
+/* How far a lost frame pointer is searched for, and in what portions. */
+#define SEARCH_BYTES (64u << 10)
+#define SEARCH_WORDS 63u
+
 enum kind {
 	KIND_NONE,		/* no rules: follow the frame pointer */
 	KIND_PLAIN,
@@ -47,6 +51,7 @@ struct walk {
 	struct rp_registers *registers;
 	const struct rp_window *window;
 	struct rp_objects objects;
+	bool is_sleeper;
 };
 
 static struct entry *entry_of(uint64_t tag)
@@ -127,6 +132,64 @@ static bool enter_caller(struct rp_registers *registers, uint64_t frame, uint64_
 	return from != 0;
 }
 
+/*
+ * Whether the instruction before `from`, where a function would return to, is a call: of the
+ * function at `start`, or, unless `exact`, of what only the running program knew.
+ */
+static bool is_after_call(const struct walk *walk, uint64_t from, uint64_t start, bool exact)
+{
+	uint8_t code[7];
+	int32_t distance;
+
+	if (!rp_objects_find(&walk->objects, from - 1) ||
+	    !rp_memory_peek(from - sizeof(code), code, sizeof(code)))
+		return false;
+	memcpy(&distance, &code[3], sizeof(distance));
+	if (code[2] == 0xe8 && from + (uint64_t)(int64_t)distance == start)
+		return true;
+	if (exact)
+		return false;
+	/* ff /2: by register, by memory with a distance of 1 or 4 bytes. */
+	return (code[5] == 0xff && (code[6] & 0xf8) == 0xd0) ||
+	       (code[5] == 0xff && (code[6] & 0xf8) == 0x10) ||
+	       (code[4] == 0xff && (code[5] & 0xf8) == 0x50) ||
+	       (code[1] == 0xff && ((code[2] & 0xf8) == 0x90 || code[2] == 0x15));
+}
+
+/* A place above the stack pointer with {a frame pointer, a return address} of this function. */
+static bool search(struct walk *walk, uint64_t start, bool exact)
+{
+	struct rp_registers *registers = walk->registers;
+	uint64_t words[SEARCH_WORDS + 1];
+
+	for (uint64_t at = registers->value[RP_REG_RSP], end = at + SEARCH_BYTES; at < end;
+	     at += SEARCH_WORDS * 8) {
+		if (!rp_memory_peek(at, words, sizeof(words)))
+			return false;
+		for (unsigned int i = 0; i < SEARCH_WORDS; i++) {
+			if (!is_after_call(walk, words[i + 1], start, exact) ||
+			    (!exact && words[i] != 0 && words[i] <= at + i * 8))
+				continue;
+			set_register(registers, RP_REG_RBP, at + i * 8);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool search_frame_pointer(struct walk *walk, const struct plain *plain)
+{
+	uint64_t address = walk->registers->value[RP_REG_RIP] - 1;
+	const struct rp_object_text *object = rp_objects_find(&walk->objects, address);
+	struct rp_cfi_row row;
+
+	/* The frame that `push %rbp; mov %rsp, %rbp` makes. */
+	if (plain->frame_register != RP_REG_RBP || plain->frame_offset != 16 || !object ||
+	    !rp_cfi_find(object, address, &row))
+		return false;
+	return search(walk, row.start, true) || search(walk, row.start, false);
+}
+
 static bool step_plain(struct walk *walk, const struct plain *plain)
 {
 	struct rp_registers *registers = walk->registers;
@@ -136,7 +199,8 @@ static bool step_plain(struct walk *walk, const struct plain *plain)
 					 RP_REG_R12 + 2, RP_REG_R15 };
 	uint64_t frame, from, value;
 
-	if (!is_known(registers, plain->frame_register))
+	if (!is_known(registers, plain->frame_register) &&
+	    !(walk->is_sleeper && search_frame_pointer(walk, plain)))
 		return false;
 	frame = registers->value[plain->frame_register] + (uint64_t)(int64_t)plain->frame_offset;
 	if (!is_further_out(registers, frame) ||
@@ -329,6 +393,8 @@ static bool step_hard(struct walk *walk, uint64_t address, uint64_t tag, struct 
 	switch (ret_plain->kind) {
 	case KIND_NONE:
 		return step_frame_pointer(walk);
+	case KIND_PLAIN:
+		return step_plain(walk, ret_plain);
 	case KIND_SIGNAL:
 		return step_signal(walk);
 	case KIND_END:
@@ -357,20 +423,39 @@ static bool step(struct walk *walk, uint64_t address, bool *ret_signal)
 	return ret;
 }
 
-unsigned int rp_unwind(struct rp_registers *registers, const struct rp_window *window,
-		       uint64_t *ret_frames, unsigned int max)
+static unsigned int walk_out(struct walk *walk, uint64_t *ret_frames, unsigned int max)
 {
-	struct walk walk = { .registers = registers, .window = window };
+	struct rp_registers *registers = walk->registers;
 	unsigned int count = 0;
 	bool exact = true;	/* the address is the next instruction, not the one after a call */
 
 	if (max == 0)
 		return 0;
-	rp_objects_open(&walk.objects);
+	rp_objects_open(&walk->objects);
 	ret_frames[count++] = registers->value[RP_REG_RIP];
 	while (count < max &&
-	       step(&walk, registers->value[RP_REG_RIP] - !exact, &exact))
+	       step(walk, registers->value[RP_REG_RIP] - !exact, &exact))
 		ret_frames[count++] = registers->value[RP_REG_RIP];
-	rp_objects_close(&walk.objects);
+	rp_objects_close(&walk->objects);
 	return count;
+}
+
+unsigned int rp_unwind(struct rp_registers *registers, const struct rp_window *window,
+		       uint64_t *ret_frames, unsigned int max)
+{
+	struct walk walk = { .registers = registers, .window = window };
+
+	return walk_out(&walk, ret_frames, max);
+}
+
+unsigned int rp_unwind_sleeper(uint64_t stack_pointer, uint64_t instruction, uint64_t *ret_frames,
+			       unsigned int max)
+{
+	static const struct rp_window nothing;
+	struct rp_registers registers = { .known = 0 };
+	struct walk walk = { .registers = &registers, .window = &nothing, .is_sleeper = true };
+
+	set_register(&registers, RP_REG_RSP, stack_pointer);
+	set_register(&registers, RP_REG_RIP, instruction);
+	return walk_out(&walk, ret_frames, max);
 }

@@ -60,7 +60,23 @@ bool rp_registers_of_context(const void *context, struct rp_registers *ret_regis
 unsigned int rp_unwind(struct rp_registers *registers, const struct rp_window *window,
 		       uint64_t *ret_frames, unsigned int max);
 
-/* In a forked child: forgets readers that do not exist there. */
-void rp_unwind_forget(void);
+/*
+ * As rp_unwind(), for another thread of this process, of which only these two registers are known.
+ * Where a function's frame hangs on its frame pointer, and nothing between here and there says what
+ * that was, the stack is searched for the return address of a call to that function. What comes out
+ * is true only if the thread slept all the time.
+ *
+ * Context: any thread.
+ */
+unsigned int rp_unwind_sleeper(uint64_t stack_pointer, uint64_t instruction, uint64_t *ret_frames,
+			       unsigned int max);
+
+/*
+ * Around fork, as pthread_atfork(3) has it. A refresh holds a lock of the dynamic loader that glibc
+ * does not free in children.
+ */
+void rp_unwind_fork_prepare(void);
+void rp_unwind_fork_parent(void);
+void rp_unwind_fork_child(void);
 
 #endif

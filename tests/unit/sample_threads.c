@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -192,6 +193,123 @@ Test(sample_threads, no_system_call_is_cut_short)
 		expect_sample(listener, atomic_load(&burner), MANAGED, &event);
 	stop_burning(thread);
 	cr_expect_eq(cut, 0u, "%u calls ended early", cut);
+	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
+}
+
+/* By the kernel's word: the thread has told its id and sleeps now. */
+static bool is_asleep(const atomic_uint *id)
+{
+	char path[64], state = '?';
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%u/stat", atomic_load(id));
+	file = fopen(path, "re");
+	if (file) {
+		(void)!fscanf(file, "%*d %*s %c", &state);
+		fclose(file);
+	}
+	return state == 'S';
+}
+
+/* Ways to sleep, from the calls of libc that a server's threads hang in. */
+enum way {
+	IN_NANOSLEEP,
+	IN_EPOLL,
+	IN_CONDITION,
+	IN_READ,
+	WAYS,
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t end_of_sleep = PTHREAD_COND_INITIALIZER;
+static int never[2];
+static atomic_uint sleepers[WAYS];
+
+static PLACE(burn) void sleep_in(enum way way)
+{
+	struct timespec moment = { 0, 100000000 };
+	struct epoll_event event;
+	int epoll = -1;
+	char byte;
+
+	if (way == IN_EPOLL)
+		epoll = epoll_create1(EPOLL_CLOEXEC);
+	pthread_mutex_lock(&lock);
+	while (atomic_load(&go_on)) {
+		if (way == IN_CONDITION) {
+			pthread_cond_wait(&end_of_sleep, &lock);
+			continue;
+		}
+		pthread_mutex_unlock(&lock);
+		if (way == IN_NANOSLEEP)
+			nanosleep(&moment, NULL);
+		else if (way == IN_EPOLL)
+			(void)epoll_wait(epoll, &event, 1, 100);
+		else
+			(void)read(never[0], &byte, 1);
+		pthread_mutex_lock(&lock);
+	}
+	pthread_mutex_unlock(&lock);
+	close(epoll);
+}
+
+static PLACE(caller) void call_sleep(enum way way)
+{
+	sleep_in(way);
+	__asm__ volatile("");
+}
+
+static void *sleep_in_thread(void *data)
+{
+	enum way way = (enum way)(uintptr_t)data;
+
+	atomic_store(&sleepers[way], (unsigned int)gettid());
+	call_sleep(way);
+	return NULL;
+}
+
+/* Whether the stack goes through these two places, one straight below the other. */
+static bool has_calls(const struct rp_listener_event *event)
+{
+	for (uint32_t i = 0; i + 1 < event->frame_count; i++) {
+		if (is_between(event->frames[i], __start_text_burn, __stop_text_burn))
+			return is_between(event->frames[i + 1], __start_text_caller,
+					  __stop_text_caller);
+	}
+	return false;
+}
+
+Test(sample_threads, sleeping_threads_are_told_without_being_woken)
+{
+	struct rp_listener_event event;
+	struct rp_listener *listener;
+	pthread_t threads[WAYS];
+	unsigned int told = 0;
+
+	atomic_store(&go_on, 1);
+	cr_assert_eq(pipe(never), 0);
+	for (unsigned int way = 0; way < WAYS; way++) {
+		cr_assert_eq(pthread_create(&threads[way], NULL, sleep_in_thread,
+					    (void *)(uintptr_t)way), 0);
+		wait_until(is_asleep(&sleepers[way]));
+	}
+	listener = listen_to(RP_SAMPLE_PROVIDER ":0:4:AllThreads=1");
+	while (told != (1u << WAYS) - 1) {
+		expect_event(listener, &event);
+		for (unsigned int way = 0; way < WAYS; way++) {
+			if (event.id != 2 || event.thread != atomic_load(&sleepers[way]))
+				continue;
+			cr_expect(has_calls(&event), "way %u: %u frames", way, event.frame_count);
+			told |= 1u << way;
+		}
+	}
+	atomic_store(&go_on, 0);
+	close(never[1]);
+	pthread_mutex_lock(&lock);
+	pthread_cond_broadcast(&end_of_sleep);
+	pthread_mutex_unlock(&lock);
+	for (unsigned int way = 0; way < WAYS; way++)
+		cr_assert_eq(pthread_join(threads[way], NULL), 0);
 	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
 }
 
