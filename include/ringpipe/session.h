@@ -37,7 +37,11 @@ struct rp_session_provider {
 enum rp_session_flags {
 	RP_SESSION_STACKS = 1,		/* capture the writer's stack with each event */
 	RP_SESSION_CAUSAL = 2,		/* fence each timestamp: order between threads is causal */
-	RP_SESSION_NO_RUNDOWN = 4,	/* stacks without what names their functions */
+	/*
+	 * Stacks without the rundown, which tells what is mapped and, when the session ends, reads
+	 * the names of the functions that stacks led through.
+	 */
+	RP_SESSION_NO_RUNDOWN = 4,
 };
 
 struct rp_session_options {
@@ -104,7 +108,7 @@ RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
  *
  * Context: any thread, not a signal handler, not a listener's or provider's callback on the drain
  * thread (-EDEADLK, session unchanged). Waits for the drain thread; a peer that does not read is
- * given up after two seconds.
+ * given up after two seconds, and so is, after six, reading symbols for the rundown.
  * Return: 0, also for NULL; or -errno of what ended the session early (-ENOSPC: disk full, -ENOENT:
  * file deleted, -EPIPE: peer gone, -ETIMEDOUT: peer does not read, -EBADF: the host closed the
  * session's descriptor). `ret_stats` may be NULL; set its size first.

@@ -80,7 +80,7 @@ static bool make_room(struct rp_resolve *resolve)
 	return true;
 }
 
-static void put_symbol(struct rp_resolve *resolve, uint64_t start, uint64_t end, const char *name)
+static void put_symbol(struct rp_resolve *resolve, uint64_t start, uint64_t last, const char *name)
 {
 	size_t name_bytes = strnlen(name, RP_SYMBOL_NAME_MAX);
 	uint16_t length = (uint16_t)name_bytes;
@@ -90,35 +90,12 @@ static void put_symbol(struct rp_resolve *resolve, uint64_t start, uint64_t end,
 	at += rp_uleb_put(at, ++resolve->symbols);
 	at += rp_uleb_put(at, resolve->mapping->id);
 	at += rp_uleb_put(at, start + resolve->mapping->bias);
-	at += rp_uleb_put(at, end - 1 + resolve->mapping->bias);
+	at += rp_uleb_put(at, last + resolve->mapping->bias);
 	memcpy(at, &length, sizeof(length));
 	memcpy(at + sizeof(length), name, name_bytes);
 	size = (uint32_t)(at + sizeof(length) + name_bytes - payload);
 	memcpy(payload - sizeof(size), &size, sizeof(size));
 	resolve->size += sizeof(size) + size;
-}
-
-/*
- * Where other code was before or after, readers must not take the whole function's range for this
- * one's: they do not know when.
- */
-static void found(void *data, uint64_t start, uint64_t end, const char *name)
-{
-	struct rp_resolve *resolve = data;
-
-	if (!resolve->overlaps && !make_room(resolve))
-		return;
-	if (!resolve->overlaps)
-		put_symbol(resolve, start, end, name);
-	for (size_t i = 0; i < resolve->own_count && resolve->own[i] < end; i++) {
-		if (resolve->own[i] < start)
-			continue;
-		if (resolve->overlaps && !make_room(resolve))
-			return;
-		if (resolve->overlaps)
-			put_symbol(resolve, resolve->own[i], resolve->own[i] + 1, name);
-		resolve->named++;
-	}
 }
 
 static size_t first_at(const struct rp_resolve *resolve, uint64_t address)
@@ -134,6 +111,42 @@ static size_t first_at(const struct rp_resolve *resolve, uint64_t address)
 			high = middle;
 	}
 	return low;
+}
+
+/*
+ * Readers disagree whether the end of a symbol belongs to it. Where it does not matter they get the
+ * byte after the last, which is right for both.
+ */
+static uint64_t told_end(const struct rp_resolve *resolve, uint64_t end)
+{
+	uint64_t address = end + resolve->mapping->bias;
+	size_t at = first_at(resolve, address);
+
+	return at < resolve->count && resolve->addresses[at].address == address ? end - 1 : end;
+}
+
+/*
+ * Where other code was before or after, readers must not take the whole function's range for this
+ * one's: they do not know when.
+ */
+static void found(void *data, uint64_t start, uint64_t end, const char *name)
+{
+	struct rp_resolve *resolve = data;
+
+	if (!resolve->overlaps && !make_room(resolve))
+		return;
+	if (!resolve->overlaps)
+		put_symbol(resolve, start, told_end(resolve, end), name);
+	for (size_t i = 0; i < resolve->own_count && resolve->own[i] < end; i++) {
+		if (resolve->own[i] < start)
+			continue;
+		if (resolve->overlaps && !make_room(resolve))
+			return;
+		if (resolve->overlaps)
+			put_symbol(resolve, resolve->own[i],
+				   told_end(resolve, resolve->own[i] + 1), name);
+		resolve->named++;
+	}
 }
 
 /* Takes the addresses that belong to the mapping; later ones have theirs already. */

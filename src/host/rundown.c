@@ -6,7 +6,7 @@
  *	ExistingProcess		process id, name, name of the namespace
  *	ProcessMapping		id, start, end (exclusive), file offset, file, id of the metadata
  *	ProcessMappingMetadata	id, JSON of the symbols, JSON of the version
- *	ProcessSymbol		id, id of the mapping, start, end (inclusive), name
+ *	ProcessSymbol		id, id of the mapping, start, end (inclusive; once exclusive), name
  *
  * Source: UniversalSystemTraceEventParser.cs in the repository microsoft/perfview.
  */

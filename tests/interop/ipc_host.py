@@ -58,6 +58,11 @@ def collect(*providers, mb=16):
                    b"".join(providers))
 
 
+def collect_with_stacks(*providers, rundown):
+    return message(0x02, 0x04, struct.pack("<IIBBI", 16, 1, rundown, 1, len(providers)) +
+                   b"".join(providers))
+
+
 def stop(session):
     return message(0x02, 0x01, struct.pack("<Q", session))
 

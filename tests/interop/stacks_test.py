@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Stacks arrive in TraceLog as they were, with names: stacks_host.c writes from a known depth.
 
-Environment: INTEROP_BUILD, STACKS_HOST, STACKS_KNOWN, STACKS_PLAIN, RINGPIPE_SYMBOLS (unset where
+Environment: INTEROP_BUILD, STACKS_HOST, STACKS_KNOWN, STACKS_PLAIN, RINGPIPE_SYMBOLS ("" where
 the build has no such module).
 """
 
