@@ -20,6 +20,8 @@
 #include "diag/wake.h"
 
 #define JOIN_SECONDS 5
+#define LOOK_FIRST_MS 100
+#define LOOK_LAST_MS 6400
 
 static struct {
 	pthread_t thread;
@@ -36,6 +38,57 @@ static bool is_stopping(void)
 	return rp_load_acquire(&life.stopping);
 }
 
+/* As rp_server_close(), where the host closed our descriptors: the numbers are its own by now. */
+static void close_lost(void)
+{
+	pthread_mutex_lock(&rp_server.fd_lock);
+	rp_server.epoll_fd = -1;
+	rp_server.timer_fd = -1;
+	rp_server.new_fd = -1;
+	rp_server.dump.fd = -1;
+	rp_ports_forget(&rp_server.ports);
+	for (size_t i = 0; i < RP_CLIENTS_MAX; i++)
+		rp_client_release(&rp_server.clients[i]);
+	for (size_t i = 0; i < RP_SESSIONS_MAX; i++)
+		rp_server.traces.slots[i].fd = -1;
+	pthread_mutex_unlock(&rp_server.fd_lock);
+	rp_server_close();
+}
+
+/* What the host closed is opened once more: most do it once, at their start. */
+static int begin_anew(void)
+{
+	int fd;
+
+	close_lost();
+	pthread_mutex_lock(&rp_server.fd_lock);
+	fd = rp_wake_open();
+	rp_server.wake_fd = fd;
+	pthread_mutex_unlock(&rp_server.fd_lock);
+	if (fd < 0)
+		return fd;
+	rp_trace_table_init(&rp_server.traces, fd);
+	return rp_server_open(false);
+}
+
+/*
+ * Nothing tells when the host closes our descriptors. Those that do it do it when they start: we
+ * look some times, ever more rarely, and then whenever there is something else to do.
+ */
+static void turn_until_stopped(void)
+{
+	int look_ms = LOOK_FIRST_MS, r = 0;
+
+	while (r == 0 && !is_stopping()) {
+		r = rp_server_turn(look_ms);
+		look_ms = look_ms > 0 && look_ms < LOOK_LAST_MS ? 4 * look_ms : -1;
+		if (is_stopping() || rp_wake_is(rp_server.wake_fd))
+			continue;
+		r = begin_anew();
+		look_ms = LOOK_FIRST_MS;
+	}
+}
+
 static void *run(void *data)
 {
 	struct pollfd wake = { .fd = rp_server.wake_fd, .events = POLLIN };
@@ -46,9 +99,12 @@ static void *run(void *data)
 		poll(&wake, 1, (int)life.delay_ms);
 		r = is_stopping() ? -ECANCELED : rp_server_open(false);
 	}
-	while (r == 0 && !is_stopping())
-		rp_server_turn(-1);
-	rp_server_close();
+	if (r == 0)
+		turn_until_stopped();
+	if (rp_wake_is(rp_server.wake_fd))
+		rp_server_close();
+	else
+		close_lost();
 	return NULL;
 }
 
@@ -135,7 +191,7 @@ int rp_diag_dispatch(int most_ms)
 
 	if (r < 0)
 		return r;
-	rp_server_turn(most_ms);
+	(void)rp_server_turn(most_ms);
 	pthread_mutex_unlock(&life.turn);
 	return 0;
 }

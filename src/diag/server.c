@@ -487,12 +487,14 @@ static void serve(const struct epoll_event *event, uint32_t *accepts)
 	}
 }
 
-void rp_server_turn(int most_ms)
+int rp_server_turn(int most_ms)
 {
 	struct epoll_event events[EVENTS_MAX];
 	int n = epoll_wait(rp_server.epoll_fd, events, EVENTS_MAX, wait_ms(expire(), most_ms));
 	uint32_t accepts = 0;	/* a bit for each port */
 
+	if (n < 0 && errno != EINTR)
+		return -errno;
 	for (int i = 0; i < n; i++)
 		serve(&events[i], &accepts);
 	close_ended_traces();
@@ -501,6 +503,7 @@ void rp_server_turn(int most_ms)
 		accept_clients(&rp_server.ports.slots[__builtin_ctz(accepts)]);
 	if (rp_server.timer_fd >= 0)
 		set_timer(expire());
+	return 0;
 }
 
 /* The socket that clients find by the process id. Return: 0, or -errno when there is none. */

@@ -48,8 +48,11 @@ void rp_server_take_out(int *fd);
  */
 int rp_server_open(bool polled);
 
-/* Waits for something to happen, at most so long (-1: for ever), and does what is to be done. */
-void rp_server_turn(int most_ms);
+/*
+ * Waits for something to happen, at most so long (-1: for ever), and does what is to be done.
+ * Return: 0, or -errno when there is no waiting any more.
+ */
+int rp_server_turn(int most_ms);
 
 /* Ends the sessions, the clients and the ports; fine after rp_server_open() failed. */
 void rp_server_close(void);

@@ -77,6 +77,21 @@ class Closing(unittest.TestCase):
             self.assertEqual(done.stderr, "")
         self.assertEqual(self.sizes(), {0})
 
+    def test_the_port_comes_back(self):
+        waits = ("import os, time, glob, socket\n"
+                 "path = glob.glob('dotnet-diagnostic-*')[0]\n"
+                 "os.closerange(3, 256)\n"
+                 "end = time.monotonic() + 60\n"
+                 "while True:\n"
+                 "    try:\n"
+                 "        socket.socket(socket.AF_UNIX).connect(path)\n"
+                 "        break\n"
+                 "    except (ConnectionRefusedError, FileNotFoundError):\n"
+                 "        assert time.monotonic() < end, 'nobody listens'\n"
+                 "        time.sleep(0.01)\n")
+        self.run_program(waits)
+        self.assertEqual(os.listdir(self.directory), [])
+
     def test_a_session_whose_file_was_closed_ends_and_says_so(self):
         for kind in ("files", "sockets"):
             done = self.run_program(CLOSES + FORKS + CHECKS, kind, RINGPIPE_CONFIG="*",
