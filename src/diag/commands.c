@@ -19,6 +19,7 @@
 #include "diag/collect.h"
 #include "diag/dump.h"
 #include "diag/environment.h"
+#include "diag/perfmap.h"
 #include "diag/process.h"
 
 typedef enum rp_hresult (*handler)(struct rp_command *command, uint8_t id,
@@ -106,6 +107,25 @@ static enum rp_hresult set_environment(struct rp_command *command, uint8_t id,
 	(void)id;
 	rp_reply_u32(command->reply, RP_HRESULT_OK);
 	return rp_environment_change(payload, command->suspended);
+}
+
+static enum rp_hresult enable_perf_map(struct rp_command *command, uint8_t id,
+				       struct rp_cursor *payload)
+{
+	(void)id;
+	rp_reply_u32(command->reply, RP_HRESULT_OK);
+	return rp_perfmap_command(payload);
+}
+
+static enum rp_hresult disable_perf_map(struct rp_command *command, uint8_t id,
+					struct rp_cursor *payload)
+{
+	(void)id;
+	if (rp_cursor_end(payload) < 0)
+		return RP_HRESULT_BAD_ENCODING;
+	rp_perfmap_disable();
+	rp_reply_u32(command->reply, RP_HRESULT_OK);
+	return RP_HRESULT_OK;
 }
 
 static enum rp_hresult not_supported(struct rp_command *command, uint8_t id,
@@ -222,6 +242,8 @@ static const struct {
 	{ RP_MESSAGE_PROCESS, 0x02, process_environment },
 	{ RP_MESSAGE_PROCESS, 0x03, set_environment },
 	{ RP_MESSAGE_PROCESS, 0x04, process_info },
+	{ RP_MESSAGE_PROCESS, 0x05, enable_perf_map },
+	{ RP_MESSAGE_PROCESS, 0x06, disable_perf_map },
 	{ RP_MESSAGE_PROCESS, 0x07, not_supported },	/* ApplyStartupHook */
 	{ RP_MESSAGE_PROCESS, 0x08, process_info },
 	{ RP_MESSAGE_RINGPIPE, 0x00, list_enabled },

@@ -43,16 +43,21 @@ static int send_between(struct errand *errand)
 {
 	void *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	sigset_t all, before;
 	pid_t between;
 	int r = 0;
 
 	if (stack == MAP_FAILED)
 		return -errno;
+	/* The thread may be the host's: its handlers must not run twice in one memory. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	between = clone(run_errand, (char *)stack + STACK_BYTES, CLONE_VM | CLONE_VFORK, errand);
 	if (between < 0)
 		r = -errno;
 	while (between > 0 && waitpid(between, NULL, __WCLONE) < 0 && errno == EINTR)
 		;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	munmap(stack, STACK_BYTES);
 	return r < 0 ? r : -errand->error;
 }

@@ -88,6 +88,49 @@ static void make_memory(void)
 	put_secret(secret, "opu!up!cf!evnqfe");
 }
 
+static char *code;
+static volatile int code_ends;
+
+static void *run_code(void *data)
+{
+	((void (*)(volatile int *))(uintptr_t)code)(&code_ends);
+	return data;
+}
+
+/* Code made at run time: a loop that goes on until its argument is not zero. */
+static void make_code(const char *name)
+{
+#if defined(__x86_64__)
+	/* 1: pause; cmpl $0, (%rdi); je 1b; ret */
+	static const unsigned char loop[] = { 0xf3, 0x90, 0x83, 0x3f, 0x00, 0x74, 0xf9, 0xc3 };
+	pthread_t thread;
+
+	code = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memcpy(code, loop, sizeof(loop));
+	mprotect(code, 4096, PROT_READ | PROT_EXEC);
+	printf("%d %lx\n", rp_code_add(code, sizeof(loop), name), (unsigned long)code);
+	pthread_create(&thread, NULL, run_code, NULL);
+	pthread_detach(thread);
+#else
+	(void)name;
+	(void)run_code;
+	puts("no code for this machine");
+#endif
+}
+
+/* A child that knows the code, too, and says more about it. */
+static void fork_with_code(void)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		rp_code_add(code + 64, 8, "in_the_child");
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	puts("ok");
+}
+
 /* A thread that the kernel keeps until the child has ended. */
 static void *wait_in_vfork(void *data)
 {
@@ -117,6 +160,14 @@ static void obey(char *line)
 		pthread_create(&thread, NULL, wait_in_vfork, NULL);
 		pthread_detach(thread);
 		puts("ok");
+	} else if (!strncmp(line, "code ", 5)) {
+		make_code(line + 5);
+	} else if (!strncmp(line, "more ", 5)) {
+		printf("%d\n", rp_code_add(code + 16, 8, line + 5));
+	} else if (!strcmp(line, "remove")) {
+		printf("%d\n", rp_code_remove(code));
+	} else if (!strcmp(line, "fork")) {
+		fork_with_code();
 	} else if (!strcmp(line, "children")) {
 		print_children();
 	} else {
