@@ -153,7 +153,7 @@ static void resolve_name(struct object *object, char buffer[PATH_MAX])
 		object->kind = RP_MAPPING_PROGRAM;
 		rp_process_program(buffer, PATH_MAX);
 		object->name = buffer;
-	} else if (realpath(object->name, buffer)) {
+	} else if (*object->name != '/' && realpath(object->name, buffer)) {
 		object->name = buffer;
 	}
 }

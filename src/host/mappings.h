@@ -29,7 +29,7 @@ struct rp_mapping {
 	enum rp_mapping_kind kind;
 	uint8_t build_id[RP_BUILD_ID_MAX];
 	uint32_t build_id_bytes;	/* 0: it has none */
-	char path[];			/* absolute, symbolic links resolved; or "[vdso]" */
+	char path[];			/* absolute, as the loader knows it; or "[vdso]" */
 };
 
 /* Begins to keep the table, or goes on; looks at the process. */

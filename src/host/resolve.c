@@ -113,6 +113,21 @@ static size_t first_at(const struct rp_resolve *resolve, uint64_t address)
 	return low;
 }
 
+static size_t first_own_at(const struct rp_resolve *resolve, uint64_t own)
+{
+	size_t low = 0, high = resolve->own_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (resolve->own[middle] < own)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /*
  * Readers disagree whether the end of a symbol belongs to it. Where it does not matter they get the
  * byte after the last, which is right for both.
@@ -137,9 +152,8 @@ static void found(void *data, uint64_t start, uint64_t end, const char *name)
 		return;
 	if (!resolve->overlaps)
 		put_symbol(resolve, start, told_end(resolve, end), name);
-	for (size_t i = 0; i < resolve->own_count && resolve->own[i] < end; i++) {
-		if (resolve->own[i] < start)
-			continue;
+	for (size_t i = first_own_at(resolve, start);
+	     i < resolve->own_count && resolve->own[i] < end; i++) {
 		if (resolve->overlaps && !make_room(resolve))
 			return;
 		if (resolve->overlaps)

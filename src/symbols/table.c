@@ -11,6 +11,8 @@
 #include <string.h>
 
 #define SYMBOLS_AT_ONCE 2048u
+#define WORK_AT_ONCE 100000u
+#define NAME_WORK 100u		/* to read a name, compared with a look at an address */
 
 /* From libstdc++, which keeps no header of it that C can read. */
 char *__cxa_demangle(const char *name, char *buffer, size_t *length, int *status);
@@ -41,7 +43,22 @@ struct scan {
 	struct rp_lookup *lookup;
 	const struct rp_object_file *object;
 	uint64_t names, names_bytes;	/* the table of strings */
+	uint32_t work;			/* since the last look whether it is over */
+	bool over;
 };
+
+/* A damaged table may have any number of symbols that hold every address. */
+static bool work(struct scan *scan, uint32_t amount)
+{
+	const struct rp_symbols_query *query = scan->lookup->query;
+
+	scan->work += amount;
+	if (!scan->over && scan->work >= WORK_AT_ONCE) {
+		scan->work = 0;
+		scan->over = query->is_over(query->data);
+	}
+	return !scan->over;
+}
 
 int rp_lookup_init(struct rp_lookup *lookup, const struct rp_symbols_query *query)
 {
@@ -93,12 +110,12 @@ static bool is_plainer(const struct scan *scan, uint64_t name, uint64_t than)
 	return a_lead != b_lead ? a_lead < b_lead : a_size < b_size;
 }
 
-static void offer(const struct scan *scan, struct rp_match *match, const struct rp_match *with)
+static void offer(struct scan *scan, struct rp_match *match, const struct rp_match *with)
 {
 	if (match->named || with->rank < match->rank ||
 	    (with->rank == match->rank && with->start < match->start) ||
 	    (with->rank == match->rank && with->start == match->start &&
-	     !is_plainer(scan, with->name, match->name)))
+	     (!work(scan, NAME_WORK) || !is_plainer(scan, with->name, match->name))))
 		return;
 	*match = *with;
 }
@@ -116,7 +133,7 @@ static uint64_t label_end(const struct scan *scan, const ElfW(Sym) *symbol)
 	return section.sh_addr + section.sh_size;
 }
 
-static void take_symbol(const struct scan *scan, const ElfW(Sym) *symbol)
+static void take_symbol(struct scan *scan, const ElfW(Sym) *symbol)
 {
 	const struct rp_symbols_query *query = scan->lookup->query;
 	unsigned int type = symbol->st_info & 0xf, binding = symbol->st_info >> 4;
@@ -144,7 +161,8 @@ static void take_symbol(const struct scan *scan, const ElfW(Sym) *symbol)
 		};
 	if (with.end < with.start)
 		return;
-	for (uint32_t i = first; i < query->address_count && query->addresses[i] < with.end; i++)
+	for (uint32_t i = first; i < query->address_count && query->addresses[i] < with.end &&
+	     work(scan, 1); i++)
 		offer(scan, &scan->lookup->matches[i], &with);
 }
 
@@ -199,7 +217,7 @@ static bool is_same(const struct rp_match *match, const struct rp_match *before)
 }
 
 /* Tells the functions found, in the order of their addresses. */
-static void tell(const struct scan *scan)
+static void tell(struct scan *scan)
 {
 	struct rp_lookup *lookup = scan->lookup;
 	const struct rp_symbols_query *query = lookup->query;
@@ -209,7 +227,7 @@ static void tell(const struct scan *scan)
 		char *name;
 
 		next = i + 1;
-		if (match->named || !match->rank)
+		if (match->named || !match->rank || !work(scan, NAME_WORK))
 			continue;
 		while (next < query->address_count && is_same(&lookup->matches[next], match))
 			next++;
@@ -235,7 +253,7 @@ static void forget(struct rp_lookup *lookup)
 
 bool rp_lookup_table(struct rp_lookup *lookup, const struct rp_object_file *object, uint32_t type)
 {
-	struct scan scan = { .lookup = lookup, .object = object };
+	struct scan scan = { .lookup = lookup, .object = object, .work = WORK_AT_ONCE };
 	const size_t step = sizeof(ElfW(Sym));
 	ElfW(Sym) symbols[SYMBOLS_AT_ONCE];
 	GElf_Shdr table, strings;
@@ -254,7 +272,7 @@ bool rp_lookup_table(struct rp_lookup *lookup, const struct rp_object_file *obje
 		size_t wanted = end - at < sizeof(symbols) ? (size_t)(end - at) : sizeof(symbols);
 
 		got = rp_object_read(object, at, symbols, wanted) / step * step;
-		if (!got || lookup->query->is_over(lookup->query->data))
+		if (!got || !work(&scan, SYMBOLS_AT_ONCE))
 			break;
 		for (size_t i = 0; i < got / step; i++)
 			take_symbol(&scan, &symbols[i]);

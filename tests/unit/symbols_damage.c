@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,6 +146,53 @@ Test(symbols_damage, stops_when_it_is_over)
 {
 	stop = true;
 	cr_assert_eq(find_in(SYMBOLS_CODE, NULL, 0), 0);
+	cr_assert_eq(found_count, 0);
+}
+
+static unsigned int looks;
+
+static bool is_over_soon(void *data)
+{
+	(void)data;
+	return ++looks > 3;
+}
+
+/* Makes every symbol one function that holds everything. */
+static void spread_symbols(uint8_t *bytes)
+{
+	const ElfW(Ehdr) *head = (const ElfW(Ehdr) *)bytes;
+	const ElfW(Shdr) *sections = (const ElfW(Shdr) *)(bytes + head->e_shoff);
+
+	for (unsigned int i = 0; i < head->e_shnum; i++) {
+		ElfW(Sym) *symbols = (ElfW(Sym) *)(bytes + sections[i].sh_offset);
+
+		if (sections[i].sh_type != SHT_SYMTAB && sections[i].sh_type != SHT_DYNSYM)
+			continue;
+		for (size_t at = 1; at < sections[i].sh_size / sizeof(*symbols); at++) {
+			symbols[at].st_info = STB_GLOBAL << 4 | STT_FUNC;
+			symbols[at].st_shndx = 1;
+			symbols[at].st_value = 0x1000;
+			symbols[at].st_size = 0x100000;
+		}
+	}
+}
+
+Test(symbols_damage, asks_whether_it_is_over_by_the_work_done)
+{
+	static uint64_t many[60000];
+	struct rp_symbols_query query = {
+		.size = sizeof(query), .address_count = 60000, .addresses = many, .named = "",
+		.debug_directory = "/nowhere", .image = whole, .image_bytes = whole_bytes,
+		.found = count_found, .is_over = is_over_soon,
+	};
+
+	spread_symbols(whole);
+	for (unsigned int i = 0; i < 60000; i++)
+		many[i] = 0x1000 + i;
+	found_count = 0;
+	cr_assert_eq(rp_symbols_find(&query), 0);
+	/* The table it is in, and the one after it, once. */
+	cr_assert(looks == 4 || looks == 5, "%u", looks);
 	cr_assert_eq(found_count, 0);
 }
 
