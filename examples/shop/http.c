@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <microhttpd.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,8 @@ struct request {
 	char text[];
 };
 
-static struct MHD_Daemon *daemon_;
+/* Its threads may answer before shop_http_start() knows it. */
+static struct MHD_Daemon *_Atomic daemon_;
 
 static struct request *request_begin(const char *method, const char *path)
 {
@@ -200,7 +202,8 @@ static enum MHD_Result serve(struct MHD_Connection *connection, struct request *
 /* Not a request like the others: it writes no event, so that asking does not change the answer. */
 static enum MHD_Result serve_stats(struct MHD_Connection *connection)
 {
-	const union MHD_DaemonInfo *info;
+	struct MHD_Daemon *daemon = atomic_load(&daemon_);
+	const union MHD_DaemonInfo *info = NULL;
 	FILE *stream;
 	char *body;
 	size_t size;
@@ -208,7 +211,8 @@ static enum MHD_Result serve_stats(struct MHD_Connection *connection)
 	stream = open_memstream(&body, &size);
 	if (!stream)
 		return MHD_NO;
-	info = MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+	if (daemon)
+		info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
 	fprintf(stream, "{\"process_id\":%d,\"connections\":%u,", getpid(),
 		info ? info->num_connections : 0);
 	shop_print_books(stream);
@@ -333,6 +337,7 @@ int shop_http_start(uint16_t port, unsigned int threads, uint16_t *ret_port)
 		{ MHD_OPTION_THREAD_POOL_SIZE, threads, NULL },
 		{ MHD_OPTION_END, 0, NULL },
 	};
+	struct MHD_Daemon *daemon;
 	int sock = -1, ret;
 
 	/* A pool of one is refused: that is what there is without a pool. */
@@ -341,14 +346,15 @@ int shop_http_start(uint16_t port, unsigned int threads, uint16_t *ret_port)
 	ret = listen_on(port, &sock, ret_port);
 	if (ret < 0)
 		return ret;
-	daemon_ = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, on_request, NULL,
-				   MHD_OPTION_LISTEN_SOCKET, sock,
-				   MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
-				   MHD_OPTION_ARRAY, pool, MHD_OPTION_END);
-	if (!daemon_) {
+	daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, on_request, NULL,
+				  MHD_OPTION_LISTEN_SOCKET, sock,
+				  MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
+				  MHD_OPTION_ARRAY, pool, MHD_OPTION_END);
+	if (!daemon) {
 		close(sock);
 		return -ENOMEM;
 	}
+	atomic_store(&daemon_, daemon);
 	return 0;
 }
 
