@@ -69,7 +69,9 @@ const void *rp_frame_index_find(const struct rp_frame_index *index, uint32_t id,
 		else
 			high = middle;
 	}
-	if (low == index->entries.size / sizeof(*entries) || entries[low].id != id)
+	/* Where all stacks so far are empty, there are no bytes to point into. */
+	if (low == index->entries.size / sizeof(*entries) || entries[low].id != id ||
+	    !entries[low].bytes)
 		return NULL;
 	*ret_bytes = entries[low].bytes;
 	return index->bytes.bytes + entries[low].offset;

@@ -19,7 +19,10 @@ struct rp_frame_index {
  */
 int rp_frame_index_add(struct rp_frame_index *index, struct rp_cursor block);
 
-/* The bytes of a stack; 0 bytes for an id nobody told. Valid until the next add or clear. */
+/*
+ * The bytes of a stack; NULL and 0 for an empty one or an id nobody told. Valid until the next add
+ * or clear.
+ */
 const void *rp_frame_index_find(const struct rp_frame_index *index, uint32_t id, size_t *ret_bytes);
 
 /* Ids begin anew. */
