@@ -21,13 +21,15 @@ _ringpipe()
 		COMPREPLY=($(compgen -W "mini heap full" -- "$cur"))
 		return
 		;;
-	-n | --name | --providers | -d | --duration | --buffer | --top)
+	-n | --name | --providers | -d | --duration | --buffer | --top | --counters | --refresh | \
+		--port)
 		return
 		;;
 	esac
 
 	if [[ $COMP_CWORD -eq 1 ]]; then
-		COMPREPLY=($(compgen -W "ps collect report dump list --help --version" -- "$cur"))
+		words="ps collect report counters dump list --help --version"
+		COMPREPLY=($(compgen -W "$words" -- "$cur"))
 		return
 	fi
 	case "$command" in
@@ -39,6 +41,10 @@ _ringpipe()
 	report)
 		words="--events --top --json --help"
 		[[ $cur != -* ]] && COMPREPLY=($(compgen -f -X '!*.nettrace' -- "$cur"))
+		;;
+	counters)
+		words="monitor collect serve --process-id --name --counters --refresh --duration
+			--output --force --json --port --help"
 		;;
 	dump)
 		words="--output --force --type --quiet --json --help"

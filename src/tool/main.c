@@ -59,6 +59,21 @@ static const struct rp_tool_command commands[] = {
 		.run = rp_command_dump,
 	},
 	{
+		.name = "counters",
+		.arguments = "(monitor | collect | serve) (-p PID | -n NAME)",
+		.help = "show a process's counters",
+		.notes = "monitor draws a table. collect writes CSV, or JSON, to the file of -o\n"
+			 "or to standard output, as dotnet-counters does. serve shows the last\n"
+			 "values at http://127.0.0.1:PORT/metrics to Prometheus. All end by\n"
+			 "Ctrl-C, SIGTERM, the end of the duration or of the process.\n",
+		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_COUNTERS |
+			   RP_OPTION_REFRESH | RP_OPTION_DURATION | RP_OPTION_OUTPUT |
+			   RP_OPTION_FORCE | RP_OPTION_JSON | RP_OPTION_PORT | RP_OPTION_HELP,
+		.operands_min = 1,
+		.operands_max = 1,
+		.run = rp_command_counters,
+	},
+	{
 		.name = "list",
 		.arguments = "PID",
 		.help = "show a process's providers and who enabled them",

@@ -135,6 +135,32 @@ static int take_top(struct rp_tool_options *options, const char *value)
 	return rp_number_parse(value, UINT64_MAX, &options->top) || options->top == 0 ? -EINVAL : 0;
 }
 
+static int take_counters(struct rp_tool_options *options, const char *value)
+{
+	options->counters = value;
+	return *value ? 0 : -EINVAL;
+}
+
+static int take_refresh(struct rp_tool_options *options, const char *value)
+{
+	uint64_t seconds;
+
+	if (rp_number_parse(value, 86400, &seconds) || seconds == 0)
+		return -EINVAL;
+	options->refresh_ms = seconds * 1000;
+	return 0;
+}
+
+static int take_port(struct rp_tool_options *options, const char *value)
+{
+	uint64_t port;
+
+	if (rp_number_parse(value, UINT16_MAX, &port))
+		return -EINVAL;
+	options->port = (uint16_t)port;
+	return 0;
+}
+
 static const struct rp_option options_table[] = {
 	{ RP_OPTION_PID, 'p', "process-id", "PID", "the process to trace", take_pid },
 	{ RP_OPTION_NAME, 'n', "name", "NAME",
@@ -161,6 +187,12 @@ static const struct rp_option options_table[] = {
 	  "that no file holds (default); all that is mapped", take_type },
 	{ RP_OPTION_TOP, 0, "top", "N", "only the N kinds of events that came most often",
 	  take_top },
+	{ RP_OPTION_COUNTERS, 0, "counters", "LIST",
+	  "PROVIDER[COUNTER,…],…; default: all of the process's", take_counters },
+	{ RP_OPTION_REFRESH, 0, "refresh", "SECONDS", "how often counters are told (1)",
+	  take_refresh },
+	{ RP_OPTION_PORT, 0, "port", "PORT", "where to serve, on this machine only (9464)",
+	  take_port },
 	{ RP_OPTION_JSON, 0, "json", NULL, "print JSON", NULL },
 	{ RP_OPTION_HELP, 'h', "help", NULL, "print this help", NULL },
 };
@@ -278,8 +310,10 @@ static int check_operands(const struct rp_tool_command *command,
 int rp_options_parse(const struct rp_tool_command *command, int argc, char **argv,
 		     struct rp_tool_options *ret_options)
 {
-	struct rp_tool_options options = { .buffer_mb = 64, .top = UINT64_MAX,
-					   .dump_type = 2 };
+	struct rp_tool_options options = {
+		.buffer_mb = 64, .top = UINT64_MAX, .dump_type = 2, .refresh_ms = 1000,
+		.port = 9464,
+	};
 	int kept = 0, i = 0;
 
 	while (i < argc) {

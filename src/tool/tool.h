@@ -35,6 +35,9 @@ enum rp_tool_option_flag {
 	RP_OPTION_EVENTS = 1 << 11,
 	RP_OPTION_TOP = 1 << 12,
 	RP_OPTION_TYPE = 1 << 13,
+	RP_OPTION_COUNTERS = 1 << 14,
+	RP_OPTION_REFRESH = 1 << 15,
+	RP_OPTION_PORT = 1 << 16,
 };
 
 struct rp_tool_options {
@@ -48,6 +51,9 @@ struct rp_tool_options {
 	uint32_t buffer_mb;
 	uint64_t top;
 	uint32_t dump_type;		/* as the protocol numbers them */
+	const char *counters;
+	uint64_t refresh_ms;
+	uint16_t port;
 	char **operands;		/* ended by NULL, as argv is */
 	int operand_count;
 };
@@ -84,6 +90,7 @@ int rp_command_ps(const struct rp_tool_options *options);
 int rp_command_list(const struct rp_tool_options *options);
 int rp_command_collect(const struct rp_tool_options *options);
 int rp_command_dump(const struct rp_tool_options *options);
+int rp_command_counters(const struct rp_tool_options *options);
 int rp_command_report(const struct rp_tool_options *options);
 
 #endif

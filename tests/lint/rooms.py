@@ -45,7 +45,7 @@ ROOMS = {
 FOREIGN = {
     'urcu': ('src/', 'tests/'),
     'criterion': ('tests/',),
-    'microhttpd.h': ('examples/',),
+    'microhttpd.h': ('examples/', 'src/tool/'),
     'sqlite3.h': ('examples/',),
     'json.h': ('src/tool/',),
     'json-c': ('src/tool/',),
