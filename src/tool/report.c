@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "tool/functions.h"
 #include "tool/json.h"
 #include "tool/summary.h"
 #include "tool/text.h"
@@ -17,13 +19,24 @@ struct printer {
 	const struct rp_reader_type *type;
 	struct json_object *provider;
 	struct json_object *name;
+	struct rp_functions functions;
 	uint32_t pointer_bytes;
 };
 
-static void printer_fini(struct printer *printer)
+static void names_fini(struct printer *printer)
 {
 	json_object_put(printer->provider);
 	json_object_put(printer->name);
+}
+
+static uint64_t frame_of(const struct printer *printer, const struct rp_reader_event *event,
+			 uint32_t index)
+{
+	uint64_t address = 0;
+
+	memcpy(&address, (const char *)event->frames + (size_t)index * printer->pointer_bytes,
+	       printer->pointer_bytes);
+	return address;
 }
 
 static void print_guid(const char *key, const struct rp_guid *guid)
@@ -40,17 +53,20 @@ static void print_guid(const char *key, const struct rp_guid *guid)
 
 static void print_frames(const struct printer *printer, const struct rp_reader_event *event)
 {
-	const char *frames = event->frames;
-
 	if (!event->frame_count)
 		return;
 	fputs(",\"stack\":[", stdout);
+	for (uint32_t i = 0; i < event->frame_count; i++)
+		printf("%s\"0x%" PRIx64 "\"", i ? "," : "", frame_of(printer, event, i));
+	putchar(']');
+	if (!printer->functions.count)
+		return;
+	fputs(",\"functions\":[", stdout);
 	for (uint32_t i = 0; i < event->frame_count; i++) {
-		uint64_t address = 0;
+		const char *name = rp_functions_find(&printer->functions,
+						     frame_of(printer, event, i));
 
-		memcpy(&address, frames + (size_t)i * printer->pointer_bytes,
-		       printer->pointer_bytes);
-		printf("%s\"0x%" PRIx64 "\"", i ? "," : "", address);
+		printf("%s%s", i ? "," : "", name ? name : "null");
 	}
 	putchar(']');
 }
@@ -60,7 +76,7 @@ static int print_event(const struct rp_reader_event *event, void *data)
 	struct printer *printer = data;
 
 	if (printer->type != event->type) {
-		printer_fini(printer);
+		names_fini(printer);
 		printer->type = event->type;
 		printer->provider = rp_json_string(event->type->provider);
 		printer->name = rp_json_string(event->type->name);
@@ -100,7 +116,8 @@ static const char *explain(const struct rp_reader *reader, int error, char *buff
 	return buffer;
 }
 
-static int report_events(struct rp_reader *reader, const char *path)
+/* `file`: to be read before for the names of functions, which stand at its end; or NULL. */
+static int report_events(struct rp_reader *reader, const char *path, const char *file)
 {
 	struct rp_summary summary;
 	struct printer printer = { 0 };
@@ -112,9 +129,13 @@ static int report_events(struct rp_reader *reader, const char *path)
 	rp_reader_get_info(reader, &info);
 	/* A reader lets only 4 and 8 pass; a wider one would not fit the address. */
 	printer.pointer_bytes = info.pointer_bytes > 8 ? 8 : info.pointer_bytes;
-	ret = rp_summary_read(reader, print_event, &printer, &summary);
-	rp_summary_fini(&summary);
-	printer_fini(&printer);
+	ret = file ? rp_functions_read(file, &printer.functions) : 0;
+	if (ret == 0) {
+		ret = rp_summary_read(reader, print_event, &printer, &summary);
+		rp_summary_fini(&summary);
+	}
+	names_fini(&printer);
+	rp_functions_fini(&printer.functions);
 	error = explain(reader, ret, buffer, sizeof(buffer));
 	if (ferror(stdout))
 		rp_tool_error("cannot write the output");
@@ -148,6 +169,13 @@ static int report_summary(struct rp_reader *reader, const char *path,
 	return status;
 }
 
+static bool is_regular(const char *path)
+{
+	struct stat stat_;
+
+	return stat(path, &stat_) == 0 && S_ISREG(stat_.st_mode);
+}
+
 int rp_command_report(const struct rp_tool_options *options)
 {
 	const char *path = options->operands[0];
@@ -171,7 +199,7 @@ int rp_command_report(const struct rp_tool_options *options)
 	if (ret)
 		return RP_EXIT_FAILURE;
 	if (options->given & RP_OPTION_EVENTS)
-		status = report_events(reader, path);
+		status = report_events(reader, path, !is_stdin && is_regular(path) ? path : NULL);
 	else
 		status = report_summary(reader, path, options);
 	rp_reader_close(reader);

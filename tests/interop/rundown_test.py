@@ -2,12 +2,16 @@
 # SPDX-License-Identifier: MIT
 """What a stream tells of its process: rundown_test.py HOST LIBRARY MODULE [unittest arguments]
 
+Environment: RINGPIPE, the command.
+
 HOST is as for ipc_test.py; MODULE is "" in a build without elfutils.
 """
+import json
 import os
 import re
 import shutil
 import struct
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -75,6 +79,20 @@ class Rundown(unittest.TestCase):
         stream = self.stream(host, before_stop=lambda: os.unlink(program))
         self.assertIn(narrow("main"), stream)
         self.assertIn(narrow(os.path.realpath(program)), stream)
+
+    @unittest.skipUnless(MODULE, "built without elfutils")
+    def test_report_shows_the_names_beside_the_addresses(self):
+        trace = os.path.join(self.directory, "trace")
+        with open(trace, "wb") as file:
+            file.write(self.stream(self.start()))
+        done = subprocess.run([os.environ["RINGPIPE"], "report", "--events", trace],
+                              stdout=subprocess.PIPE, check=True, timeout=60)
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        rows = [row for row in rows if row["provider"] == "Ipc-Host"]
+        self.assertTrue(rows)
+        for row in rows:
+            self.assertEqual(len(row["functions"]), len(row["stack"]))
+            self.assertIn("main", row["functions"])
 
     @unittest.skipUnless(MODULE, "built without elfutils")
     def test_another_program_in_its_place_is_not_believed(self):
