@@ -124,9 +124,11 @@ int main(int argc, char **argv)
 	if (trace(argv) < 0)
 		return 1;
 	/* What the declaration of the event makes stands between it and the library. */
-	printf("{\"write\":%llu,\"inner\":%llu,\"middle\":%llu,\"outer\":%llu,\"trace\":%llu}\n",
+	printf("{\"write\":%llu,\"inner\":%llu,\"middle\":%llu,\"outer\":%llu,\"trace\":%llu,"
+	       "\"main\":%llu}\n",
 	       (unsigned long long)(uintptr_t)stacks_deep_write_,
 	       (unsigned long long)(uintptr_t)inner, (unsigned long long)(uintptr_t)middle,
-	       (unsigned long long)(uintptr_t)outer, (unsigned long long)(uintptr_t)trace);
+	       (unsigned long long)(uintptr_t)outer, (unsigned long long)(uintptr_t)trace,
+	       (unsigned long long)(uintptr_t)main);
 	return 0;
 }
