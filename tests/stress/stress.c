@@ -165,6 +165,10 @@ void stress_read(struct rp_reader *reader, struct stress_books *books,
 	if (!tally->mark)
 		tally->mark = 1;
 	while ((ret = rp_reader_next(reader, &event)) == 1) {
+		/* What a session says of the process is nobody's serial. */
+		if (!strcmp(event.type->provider, "Universal.System") ||
+		    !strcmp(event.type->provider, "Microsoft-DotNETCore-EventPipe"))
+			continue;
 		if (!strcmp(event.type->provider, "ringpipe") &&
 		    !strcmp(event.type->name, "EventsLost"))
 			stress_take_lost(tally, event.payload, event.payload_bytes, true);
