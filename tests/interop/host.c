@@ -7,6 +7,7 @@
  * `exec PROGRAM`: becomes that one first; `fork`: does all that in two processes.
  */
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +15,23 @@
 #include <ringpipe/ringpipe.h>
 
 #define TICK_MS 5
+
+#if defined(__SANITIZE_ADDRESS__)
+int __lsan_is_turned_off(void);
+
+/* A forked child has what the threads of its parent held, and not these threads. */
+static int is_forked;
+
+int __lsan_is_turned_off(void)
+{
+	return is_forked;
+}
+
+static void child_is_forked(void)
+{
+	is_forked = 1;
+}
+#endif
 
 RP_PROVIDER(host, "Ipc-Host");
 RP_EVENT(host, tick, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(serial), RP_STRING(text));
@@ -35,6 +53,9 @@ int main(int argc, char **argv)
 	uint64_t serial = 0;
 	char bytes[64];
 
+#if defined(__SANITIZE_ADDRESS__)
+	pthread_atfork(NULL, NULL, child_is_forked);
+#endif
 	if (argc > 2 && strcmp(argv[1], "exec") == 0)
 		return execl(argv[2], argv[2], (char *)NULL);
 	if (argc > 1 && strcmp(argv[1], "fork") == 0 && fork() < 0)
