@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,7 +50,7 @@ Test(host_mappings, knows_the_program_and_its_libraries)
 	cr_assert_eq(libc->path[0], '/');
 	cr_assert_eq(access(libc->path, R_OK), 0);
 	cr_assert_gt(libc->build_id_bytes, 0);
-	cr_assert_eq(count_of("[vdso]"), 1);
+	cr_assert_eq(count_of("[vdso]"), getauxval(AT_SYSINFO_EHDR) ? 1 : 0);
 	rp_mappings_release();
 }
 

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* The rundown in the stream: whole, however small the buffers and slow the reader. */
+#include "core_support.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <ringpipe/reader.h>
+
+#include "core/own.h"
+
+#define FUNCTIONS 20000u
+#define PIECE 4096u
+
+static const struct rp_event_decl decl = {
+	.size = sizeof(decl), .id = 1, .name = "There", .level = RP_LEVEL_INFORMATIONAL,
+};
+
+struct reading {
+	int fd;
+	char *bytes;
+	size_t size;
+};
+
+/* A little at a time, so that the sink is full again and again. */
+static void *read_slowly(void *data)
+{
+	struct reading *reading = data;
+	ssize_t got;
+
+	do {
+		char *grown = realloc(reading->bytes, reading->size + PIECE);
+
+		cr_assert_not_null(grown);
+		reading->bytes = grown;
+		got = read(reading->fd, reading->bytes + reading->size, PIECE);
+		reading->size += got > 0 ? (size_t)got : 0;
+		sched_yield();
+	} while (got > 0);
+	return NULL;
+}
+
+/* Events whose stacks lead through every function of the fixture. */
+static void write_stacks(struct rp_event *event, const char *functions)
+{
+	uint64_t frames[RP_STACK_MAX];
+	struct rp_origin origin = {
+		.thread = (uint32_t)gettid(), .frame_count = RP_STACK_MAX, .frames = frames,
+	};
+
+	for (unsigned int i = 0; i < FUNCTIONS; i++) {
+		frames[i % RP_STACK_MAX] = (uint64_t)(uintptr_t)functions + 4 * (uint64_t)i + 1;
+		if (i % RP_STACK_MAX == RP_STACK_MAX - 1)
+			cr_assert_eq(rp_event_write_for(event, NULL, 0, &origin), 0);
+	}
+}
+
+static void count_events(const struct reading *reading, unsigned int *ret_symbols,
+			 unsigned int *ret_done)
+{
+	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader *reader;
+	int ret;
+
+	*ret_symbols = 0;
+	*ret_done = 0;
+	cr_assert_eq(rp_reader_open_memory(reading->bytes, reading->size, &reader), 0);
+	while ((ret = rp_reader_next(reader, &event)) == 1) {
+		*ret_symbols += strcmp(event.type->name, "ProcessSymbol") == 0;
+		*ret_done += strcmp(event.type->name, "RundownDone") == 0;
+	}
+	cr_assert_eq(ret, 0, "%s", rp_reader_error(reader));
+	rp_reader_close(reader);
+}
+
+Test(sink_rundown, is_whole_however_slow_its_reader, .timeout = 120)
+{
+	void *library = dlopen(MANY_FUNCTIONS, RTLD_NOW);
+	struct rp_session_options options = options_for("Test-Rundown");
+	struct rp_provider *provider;
+	struct rp_event *event;
+	struct rp_session *session;
+	struct reading reading = { 0 };
+	unsigned int symbols, done;
+	pthread_t thread;
+	int ends[2];
+
+	cr_assert_not_null(library, "%s", dlerror());
+	cr_assert_eq(rp_provider_create("Test-Rundown", NULL, NULL, &provider), 0);
+	cr_assert_eq(rp_event_create(provider, &decl, &event), 0);
+	cr_assert_eq(pipe(ends), 0);
+	reading.fd = ends[0];
+	cr_assert_eq(pthread_create(&thread, NULL, read_slowly, &reading), 0);
+	options.output_fd = ends[1];
+	cr_assert_eq(rp_session_start(&options, &session), 0);
+	write_stacks(event, dlsym(library, "many_functions"));
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
+	pthread_join(thread, NULL);
+	count_events(&reading, &symbols, &done);
+	cr_assert_eq(done, 1);
+	cr_assert_eq(symbols, MODULE ? FUNCTIONS : 0);
+	rp_provider_destroy(provider);
+	free_options(&options);
+	free(reading.bytes);
+	close(ends[0]);
+	dlclose(library);
+}
