@@ -82,6 +82,21 @@ class Environment(WithHost):
         self.assertNotIn("RP_TEST_SET", environment_of(host))
 
 
+class Suspended(unittest.TestCase):
+    def test_change_reaches_a_host_whose_start_is_suspended(self):
+        os.environ["DOTNET_DefaultDiagnosticPortSuspend"] = "1"
+        self.addCleanup(os.environ.pop, "DOTNET_DefaultDiagnosticPortSuspend")
+        host = CommandHost(HOST, waits=True)
+        self.addCleanup(host.close)
+        change = message(0x04, 0x03, string("RP_TEST_EARLY") + string("early"))
+        self.assertEqual(host.ask(change), (OK, bytes(4)))
+        self.assertEqual(environment_of(host)["RP_TEST_EARLY"], "early")
+        self.assertEqual(host.ask(message(0x04, 0x01)), (OK, bytes(4)))
+        self.assertEqual(host.say("get RP_TEST_EARLY"), str(host.process.pid))
+        self.assertEqual(host.process.stdout.readline(), b"early\n")
+        self.assertEqual(host.ask(change)[0], INVALID_OPERATION)
+
+
 def collect5(command, kind, rest=b""):
     """CollectTracing5 or 6 with one provider."""
     payload = struct.pack("<IIIQBI", kind, 16, 1, 0, 0, 1) + provider_with_filter("P")

@@ -254,6 +254,19 @@ class BadLuck(WithHost):
         self.assert_nothing_is_left()
         self.assertEqual(host.ask(message(0x04, 0x01)), (OK, bytes(4)))
 
+    def test_full_disk_leaves_nothing(self):
+        mount = ("mount -t tmpfs -o size=200k rp-dump " + self.folder + " && exec \"$0\"",)
+        prefix = ("unshare", "--mount", "sh", "-c", *mount)
+        if subprocess.run([*prefix[:4], mount[0].replace("exec", "test -n"), "x"],
+                          stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("cannot mount a file system here")
+        host = self.start(prefix=prefix)
+        hresult, said = refusal_of(host, request(self.path()))
+        self.assertEqual(hresult, FAIL)
+        self.assertIn("No space left on device", said)
+        self.assertEqual(os.listdir("/proc/%d/root%s" % (host.pid, self.folder)), [])
+        self.assertEqual(host.ask(message(0x04, 0x01)), (OK, bytes(4)))
+
     def test_process_that_a_debugger_holds_is_left_alone(self):
         if not shutil.which("strace"):
             self.skipTest("strace is not installed")

@@ -120,7 +120,8 @@ class Host:
     """The program under test, with a directory of its own for its socket."""
 
     def __init__(self, program, prefix=(), preexec=None, directory=None, directory_mode=0o700,
-                 owner=None):
+                 owner=None, waits=False):
+        """With `waits`, its start is suspended: it will say its pid later."""
         self.directory = directory or tempfile.mkdtemp(prefix="rp-ipc-")
         os.chmod(self.directory, directory_mode)
         if owner is not None:
@@ -129,7 +130,7 @@ class Host:
         self.process = subprocess.Popen([*prefix, program], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, env=environment,
                                         preexec_fn=preexec, close_fds=preexec is None)
-        self.pid = int(self.process.stdout.readline())
+        self.pid = self.process.pid if waits else int(self.process.stdout.readline())
 
     def sockets(self):
         return glob.glob(self.directory + "/dotnet-diagnostic-*")
