@@ -155,6 +155,18 @@ void stress_take_lost(struct stress_tally *tally, const void *payload, size_t by
 	stress_check(false, "EventsLost for the reason \"%s\"", reason);
 }
 
+int stress_next(struct rp_reader *reader, struct rp_reader_event *ret_event)
+{
+	int ret;
+
+	do {
+		ret = rp_reader_next(reader, ret_event);
+	} while (ret == 1 && (!strcmp(ret_event->type->provider, "Universal.System") ||
+			      !strcmp(ret_event->type->provider,
+				      "Microsoft-DotNETCore-EventPipe")));
+	return ret;
+}
+
 void stress_read(struct rp_reader *reader, struct stress_books *books,
 		 struct stress_tally *tally)
 {
@@ -164,11 +176,7 @@ void stress_read(struct rp_reader *reader, struct stress_books *books,
 
 	if (!tally->mark)
 		tally->mark = 1;
-	while ((ret = rp_reader_next(reader, &event)) == 1) {
-		/* What a session says of the process is nobody's serial. */
-		if (!strcmp(event.type->provider, "Universal.System") ||
-		    !strcmp(event.type->provider, "Microsoft-DotNETCore-EventPipe"))
-			continue;
+	while ((ret = stress_next(reader, &event)) == 1) {
 		if (!strcmp(event.type->provider, "ringpipe") &&
 		    !strcmp(event.type->name, "EventsLost"))
 			stress_take_lost(tally, event.payload, event.payload_bytes, true);

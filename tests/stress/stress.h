@@ -90,6 +90,9 @@ void stress_take(struct stress_books *books, struct stress_tally *tally, const v
 		 size_t bytes);
 void stress_take_lost(struct stress_tally *tally, const void *payload, size_t bytes, bool wide);
 
+/* The next event but for what a session says of the process. Return: as rp_reader_next(). */
+int stress_next(struct rp_reader *reader, struct rp_reader_event *ret_event);
+
 /* Reads a recording to its end; a provider's events other than ringpipe's must be of the books. */
 void stress_read(struct rp_reader *reader, struct stress_books *books,
 		 struct stress_tally *tally);

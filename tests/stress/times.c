@@ -171,7 +171,7 @@ static uint64_t count_breaks(const char *path)
 
 	if (!stress_check(rp_reader_open(path, &reader) == 0, "opening the recording"))
 		return 0;
-	while (rp_reader_next(reader, &event) == 1) {
+	while (stress_next(reader, &event) == 1) {
 		uint64_t id, serial;
 
 		if (strcmp(event.type->provider, PROVIDER) != 0)
@@ -238,7 +238,7 @@ static void lone_events_arrive(void)
 		uint64_t serial = 0;
 
 		stress_check(stress_mark(0, i, "", 0) == 0, "an event was lost");
-		if (!stress_check(rp_reader_next(reader, &event) == 1, "%s",
+		if (!stress_check(stress_next(reader, &event) == 1, "%s",
 				  rp_reader_error(reader)))
 			break;
 		memcpy(&serial, (const char *)event.payload + 8, 8);
@@ -247,7 +247,7 @@ static void lone_events_arrive(void)
 	stress_stop(session, &stats);
 	stress_check(stats.delivered == 20 && stats.lost == 0, "%" PRIu64 " delivered",
 		     stats.delivered);
-	stress_check(rp_reader_next(reader, &event) == 0, "more than was written");
+	stress_check(stress_next(reader, &event) == 0, "more than was written");
 	rp_reader_close(reader);
 	close(fds[1]);
 	stress_end();
