@@ -23,7 +23,10 @@ struct reading {
 	size_t size;
 };
 
-/* A little at a time, so that the sink is full again and again. */
+/*
+ * A little at a time, so that the sink is full again and again. Criterion's assertions are for one
+ * thread: without memory the recording is just short.
+ */
 static void *read_slowly(void *data)
 {
 	struct reading *reading = data;
@@ -32,7 +35,8 @@ static void *read_slowly(void *data)
 	do {
 		char *grown = realloc(reading->bytes, reading->size + PIECE);
 
-		cr_assert_not_null(grown);
+		if (!grown)
+			break;
 		reading->bytes = grown;
 		got = read(reading->fd, reading->bytes + reading->size, PIECE);
 		reading->size += got > 0 ? (size_t)got : 0;
@@ -82,6 +86,7 @@ Test(sink_rundown, is_whole_however_slow_its_reader, .timeout = 120)
 	struct rp_event *event;
 	struct rp_session *session;
 	struct reading reading = { 0 };
+	struct rp_session_stats stats = empty_stats();
 	unsigned int symbols, done;
 	pthread_t thread;
 	int ends[2];
@@ -93,9 +98,11 @@ Test(sink_rundown, is_whole_however_slow_its_reader, .timeout = 120)
 	reading.fd = ends[0];
 	cr_assert_eq(pthread_create(&thread, NULL, read_slowly, &reading), 0);
 	options.output_fd = ends[1];
+	options.buffer_bytes = 0;	/* for the events, which are not what this is about */
 	cr_assert_eq(rp_session_start(&options, &session), 0);
 	write_stacks(event, dlsym(library, "many_functions"));
-	cr_assert_eq(rp_session_stop(session, NULL), 0);
+	cr_assert_eq(rp_session_stop(session, &stats), 0);
+	cr_assert_eq(stats.lost, 0);
 	pthread_join(thread, NULL);
 	count_events(&reading, &symbols, &done);
 	cr_assert_eq(done, 1);
