@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Builds TraceRead into DIR/TraceRead and prints the path of its .dll.
+# usage: build_dotnet.sh DIR [PROJECT]
+# Builds PROJECT, TraceRead by default, into DIR/PROJECT and prints the path of its .dll.
 # Exit: 77 when the .NET SDK is missing; 1 when the build fails.
 set -euo pipefail
 
-source=$(dirname "$(readlink -f "$0")")/TraceRead
-out=$1/TraceRead
-dll=$out/TraceRead.dll
+project=${2-TraceRead}
+source=$(dirname "$(readlink -f "$0")")/$project
+out=$1/$project
+dll=$out/$project.dll
 
 if ! command -v dotnet >/dev/null; then
 	echo "build_dotnet: the .NET SDK (dotnet) is not installed" >&2
@@ -17,7 +19,7 @@ export DOTNET_CLI_TELEMETRY_OPTOUT=1 DOTNET_NOLOGO=1 DOTNET_SKIP_FIRST_TIME_EXPE
 stale()
 {
 	[[ ! -f $out/.built || $source/Program.cs -nt $out/.built ||
-	   $source/TraceRead.csproj -nt $out/.built ]]
+	   $source/$project.csproj -nt $out/.built ]]
 }
 
 if stale; then
@@ -28,12 +30,12 @@ if stale; then
 fi
 if stale; then
 	# --disable-build-servers: nothing stays behind that would hold the lock.
-	dotnet build "$source/TraceRead.csproj" --configuration Release --output "$out" \
+	dotnet build "$source/$project.csproj" --configuration Release --output "$out" \
 		--disable-build-servers "-p:BaseIntermediateOutputPath=$out/obj/" \
 		-p:UseSharedCompilation=false -nodeReuse:false \
 		</dev/null >"$out/build.log" 2>&1 9>&- || {
 		tail -n 30 "$out/build.log" >&2
-		echo "build_dotnet: TraceRead could not be built" >&2
+		echo "build_dotnet: $project could not be built" >&2
 		exit 1
 	}
 	touch "$out/.built"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The real clients that the interop tests use: dotnet-trace, and TraceEvent by way of TraceRead."""
+"""The real clients that the interop tests use: dotnet-trace; TraceEvent by way of TraceRead; and
+Microsoft.Diagnostics.NETCore.Client by way of ClientCalls."""
 
 import json
 import os
@@ -28,8 +29,8 @@ def need(command, reason):
         skip(reason)
 
 
-def _made_by(script):
-    done = subprocess.run([os.path.join(ROOT, script), BUILD], stdin=subprocess.DEVNULL,
+def _made_by(script, *arguments):
+    done = subprocess.run([os.path.join(ROOT, script), BUILD, *arguments], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode == SKIPPED:
         skip(f"{script}: the .NET SDK is not installed")
@@ -40,6 +41,10 @@ def _made_by(script):
 
 def trace_read_command():
     return ["dotnet", _made_by("tests/interop/build_dotnet.sh")]
+
+
+def client_calls_command():
+    return ["dotnet", _made_by("tests/interop/build_dotnet.sh", "ClientCalls")]
 
 
 def dotnet_trace_command():

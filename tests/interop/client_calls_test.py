@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Every public call of Microsoft.Diagnostics.NETCore.Client, made on the shop and on HOST.
+
+Environment: INTEROP_BUILD, SHOP, HOST, RINGPIPE.
+"""
+
+import json
+import os
+import subprocess
+import unittest
+
+import clients
+import drive
+
+SHOP = os.environ["SHOP"]
+HOST = os.environ["HOST"]
+RINGPIPE = os.environ["RINGPIPE"]
+PATIENCE_S = 300
+# What a native process cannot do, and says so.
+UNSUPPORTED = {"AttachProfiler", "SetStartupProfiler", "ApplyStartupHook", "ApplyStartupHookAsync"}
+DUMPS = ("normal", "heap", "triage", "full")
+
+
+class ClientCalls(clients.Scratch):
+    def run_calls(self, *arguments):
+        """Rows by the name of the call, and what was told beside."""
+        done = subprocess.run([*clients.client_calls_command(), *map(str, arguments)],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=PATIENCE_S, env=dict(os.environ, TMPDIR=self.directory),
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        calls, told = {}, {}
+        for line in done.stdout.splitlines():
+            row = json.loads(line)
+            if "call" not in row:
+                told.update(row)
+                continue
+            name = row["call"].split("(")[0].split(" ")[-1]
+            calls.setdefault(name, []).append(row)
+        return calls, told
+
+    def check_refusals(self, calls):
+        for name in UNSUPPORTED & calls.keys():
+            for row in calls[name]:
+                self.assertEqual(row.get("error"), "ServerErrorException", row)
+                self.assertIn("ot supported", row["message"])
+
+    def check_traces(self):
+        traces = [name for name in os.listdir(self.directory) if name.endswith(".nettrace")]
+        for name in traces:
+            drive.report(RINGPIPE, self.path(name))
+        return len(traces)
+
+    def check_dumps(self):
+        for name in DUMPS:
+            with open(self.path(name + ".core"), "rb") as core:
+                self.assertEqual(core.read(4), b"\x7fELF")
+
+    def test_every_call_is_answered_by_a_running_server(self):
+        with drive.shop(SHOP, env=dict(os.environ, TMPDIR=self.directory)) as shop:
+            calls, told = self.run_calls(shop.pid, self.directory, "Shop-Http")
+            # It still serves.
+            self.assertEqual(shop.stats()["connections"], 1)
+        self.assertEqual(told["missing"], [])
+        self.check_refusals(calls)
+        # The environment of a running server is its own.
+        self.assertEqual(calls["SetEnvironmentVariable"][0]["error"], "ServerErrorException")
+        for name, rows in calls.items():
+            if name in UNSUPPORTED | {"SetEnvironmentVariable", "GetPublishedProcesses"}:
+                continue
+            for row in rows:
+                self.assertNotIn("error", row)
+        environment = calls["GetProcessEnvironment"][0]["result"]
+        self.assertEqual(environment["TMPDIR"], self.directory)
+        # As root it may stumble over processes of its own finding: kernel threads.
+        published = calls["GetPublishedProcesses"][0]
+        if "error" in published:
+            self.assertRegex(published["message"], r"'/proc/\d+/environ'")
+        else:
+            self.assertIn(shop.pid, published["result"])
+        self.assertEqual(self.check_traces(), 6)
+        self.check_dumps()
+
+    def test_a_start_is_prepared_and_traced_from_its_first_event(self):
+        calls, told = self.run_calls("--start", self.directory, "Ipc-Host", HOST)
+        self.assertEqual(told["exit"], 0)
+        self.check_refusals(calls)
+        # While the start is suspended nobody else looks at the environment.
+        for name in ("SetEnvironmentVariable", "ResumeRuntime"):
+            self.assertNotIn("error", calls[name][0])
+        environment = calls["GetProcessEnvironment"][0]["result"]
+        self.assertEqual(environment["RP_CALLED"], "yes")
+        rows = subprocess.run([RINGPIPE, "report", "--events", self.path("started.nettrace")],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=PATIENCE_S, check=True).stdout
+        serials = [row["fields"]["serial"] for row in map(json.loads, rows.splitlines())
+                   if row["provider"] == "Ipc-Host" and row["id"] == 1]
+        self.assertGreater(len(serials), 1)
+        self.assertEqual(serials, list(range(len(serials))))
+
+
+if __name__ == "__main__":
+    clients.main(clients.client_calls_command)
