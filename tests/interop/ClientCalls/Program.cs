@@ -15,6 +15,13 @@ using System.Reflection;
 using System.Text.Encodings.Web;
 using System.Text.Json;
 using Microsoft.Diagnostics.NETCore.Client;
+using Configuration = Microsoft.Diagnostics.NETCore.Client.EventPipeSessionConfiguration;
+using None = System.Threading.CancellationToken;
+using Providers = System.Collections.Generic.IEnumerable<
+	Microsoft.Diagnostics.NETCore.Client.EventPipeProvider>;
+using Session = Microsoft.Diagnostics.NETCore.Client.EventPipeSession;
+using Starting =
+	System.Threading.Tasks.Task<Microsoft.Diagnostics.NETCore.Client.EventPipeSession>;
 
 static class Calls
 {
@@ -24,13 +31,15 @@ static class Calls
 	};
 	static readonly TimeSpan Patience = TimeSpan.FromSeconds(60);
 	const int Enough = 4000;	// bytes of a trace: its head and some events
+	const BindingFlags Public = BindingFlags.Public | BindingFlags.Instance |
+		BindingFlags.Static | BindingFlags.DeclaredOnly;
 	static readonly HashSet<string> Made = [];
 	static string directory = "";
 	static EventPipeProvider provider = new("", EventLevel.Verbose);
 
 	// The parts of the library that talk to a process.
 	static readonly Type[] Talking = [
-		typeof(DiagnosticsClient), typeof(EventPipeSession), typeof(DiagnosticsClientConnector),
+		typeof(DiagnosticsClient), typeof(Session), typeof(DiagnosticsClientConnector),
 	];
 
 	static string Signature(MethodInfo method) =>
@@ -79,21 +88,21 @@ static class Calls
 		Made.UnionWith(type.GetMethods().Where(m => m.Name == name).Select(Signature));
 
 	// Reads a session's stream into a file until it ends.
-	static Task Save(EventPipeSession session, string name)
+	static Task Save(Session session, string name)
 	{
-		Mark(typeof(EventPipeSession), "get_EventStream");
+		Mark(typeof(Session), "get_EventStream");
 		var file = File.Create(Path.Combine(directory, name));
 		return session.EventStream.CopyToAsync(file).ContinueWith(_ => file.Dispose());
 	}
 
 	static void Trace(object? started, string name, bool asynchronously)
 	{
-		if (started is not EventPipeSession session)
+		if (started is not Session session)
 			return;
 		var copy = Save(session, name);
 		// The stop is answered when the stream has ended, which needs a reader.
 		if (asynchronously)
-			Make(session.StopAsync, CancellationToken.None);
+			Make(session.StopAsync, None.None);
 		else
 			Make(session.Stop);
 		if (!copy.Wait(Patience))
@@ -104,40 +113,38 @@ static class Calls
 	static void Sessions(DiagnosticsClient client)
 	{
 		EventPipeProvider[] several = [provider];
-		var rundown = new EventPipeSessionConfiguration(several, 16, true, true);
-		var keyword = new EventPipeSessionConfiguration(several, 16, 0x10L, false);
-		var none = CancellationToken.None;
+		var rundown = new Configuration(several, 16, true, true);
+		var keyword = new Configuration(several, 16, 0x10L, false);
 
-		Trace(Make((Func<IEnumerable<EventPipeProvider>, bool, int, EventPipeSession>)
-			client.StartEventPipeSession, several, true, 16), "several.nettrace", false);
-		Trace(Make((Func<EventPipeProvider, bool, int, EventPipeSession>)
+		Trace(Make((Func<Providers, bool, int, Session>)client.StartEventPipeSession,
+			several, true, 16), "several.nettrace", false);
+		Trace(Make((Func<EventPipeProvider, bool, int, Session>)
 			client.StartEventPipeSession, provider, false, 16), "one.nettrace", true);
-		Trace(Make((Func<EventPipeSessionConfiguration, EventPipeSession>)
-			client.StartEventPipeSession, rundown), "rundown.nettrace", false);
-		Trace(Make((Func<IEnumerable<EventPipeProvider>, bool, int, CancellationToken,
-			Task<EventPipeSession>>)client.StartEventPipeSessionAsync, several, true, 16, none),
+		Trace(Make((Func<Configuration, Session>)client.StartEventPipeSession, rundown),
+			"rundown.nettrace", false);
+		Trace(Make((Func<Providers, bool, int, None, Starting>)
+			client.StartEventPipeSessionAsync, several, true, 16, None.None),
 			"several-async.nettrace", true);
-		Trace(Make((Func<EventPipeProvider, bool, int, CancellationToken,
-			Task<EventPipeSession>>)client.StartEventPipeSessionAsync, provider, false, 16, none),
+		Trace(Make((Func<EventPipeProvider, bool, int, None, Starting>)
+			client.StartEventPipeSessionAsync, provider, false, 16, None.None),
 			"one-async.nettrace", false);
-		Trace(Make((Func<EventPipeSessionConfiguration, CancellationToken,
-			Task<EventPipeSession>>)client.StartEventPipeSessionAsync, keyword, none),
+		Trace(Make((Func<Configuration, None, Starting>)
+			client.StartEventPipeSessionAsync, keyword, None.None),
 			"keyword-async.nettrace", true);
 	}
 
 	static void Dumps(DiagnosticsClient client)
 	{
-		var none = CancellationToken.None;
 		string At(string name) => Path.Combine(directory, name);
 
 		Make((Action<DumpType, string, bool>)client.WriteDump, DumpType.Normal,
 			At("normal.core"), false);
-		Make((Action<DumpType, string, WriteDumpFlags>)client.WriteDump, DumpType.WithHeap,
-			At("heap.core"), WriteDumpFlags.LoggingEnabled);
-		Make((Func<DumpType, string, bool, CancellationToken, Task>)client.WriteDumpAsync,
-			DumpType.Triage, At("triage.core"), true, none);
-		Make((Func<DumpType, string, WriteDumpFlags, CancellationToken, Task>)
-			client.WriteDumpAsync, DumpType.Full, At("full.core"), WriteDumpFlags.None, none);
+		Make((Action<DumpType, string, WriteDumpFlags>)client.WriteDump,
+			DumpType.WithHeap, At("heap.core"), WriteDumpFlags.LoggingEnabled);
+		Make((Func<DumpType, string, bool, None, Task>)client.WriteDumpAsync,
+			DumpType.Triage, At("triage.core"), true, None.None);
+		Make((Func<DumpType, string, WriteDumpFlags, None, Task>)client.WriteDumpAsync,
+			DumpType.Full, At("full.core"), WriteDumpFlags.None, None.None);
 	}
 
 	static void Startup(DiagnosticsClient client)
@@ -145,7 +152,7 @@ static class Calls
 		Make(client.SetEnvironmentVariable, "RP_CALLED", "yes");
 		Make(client.SetStartupProfiler, Guid.NewGuid(), "/nonexistent.so");
 		Make(client.ApplyStartupHook, "/nonexistent.dll");
-		Make(client.ApplyStartupHookAsync, "/nonexistent.dll", CancellationToken.None);
+		Make(client.ApplyStartupHookAsync, "/nonexistent.dll", None.None);
 	}
 
 	static void Rest(DiagnosticsClient client)
@@ -153,8 +160,8 @@ static class Calls
 		Make(client.GetProcessEnvironment);
 		Make(client.EnablePerfMap, PerfMapType.PerfMap);
 		Make(client.DisablePerfMap);
-		Make(client.AttachProfiler, TimeSpan.FromSeconds(5), Guid.NewGuid(), "/nonexistent.so",
-			new byte[] { 1 });
+		Make(client.AttachProfiler, TimeSpan.FromSeconds(5), Guid.NewGuid(),
+			"/nonexistent.so", new byte[] { 1 });
 	}
 
 	static void Everything(int pid)
@@ -173,8 +180,7 @@ static class Calls
 		Mark(typeof(DiagnosticsClientConnector), "DisposeAsync");
 		Say(new
 		{
-			missing = Talking.SelectMany(type => type.GetMethods(BindingFlags.Public |
-				BindingFlags.Instance | BindingFlags.Static | BindingFlags.DeclaredOnly))
+			missing = Talking.SelectMany(type => type.GetMethods(Public))
 				.Select(Signature).Except(Made).ToArray(),
 		});
 	}
@@ -197,12 +203,16 @@ static class Calls
 		Say(new { pid = process.Id });
 		Startup(client);
 		Make(client.GetProcessEnvironment);
-		var session = Make((Func<EventPipeProvider, bool, int, EventPipeSession>)
-			client.StartEventPipeSession, provider, false, 16) as EventPipeSession;
+		var session = Make((Func<EventPipeProvider, bool, int, Session>)
+			client.StartEventPipeSession, provider, false, 16) as Session;
 		Make(client.ResumeRuntime);
 		var copy = Save(session!, "started.nettrace");
 		var trace = new FileInfo(Path.Combine(directory, "started.nettrace"));
-		SpinWait.SpinUntil(() => { trace.Refresh(); return trace.Length > Enough; }, Patience);
+		SpinWait.SpinUntil(() =>
+		{
+			trace.Refresh();
+			return trace.Length > Enough;
+		}, Patience);
 		// It ends with its input, and so does the stream.
 		process.StandardInput.Close();
 		process.WaitForExit();
