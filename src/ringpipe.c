@@ -19,6 +19,7 @@
 #include "counter/counters.h"
 #include "diag/diag.h"
 #include "host/mappings.h"
+#include "host/symbols.h"
 #include "sample/sample.h"
 
 /* A child that execs within this time leaves no socket behind. */
@@ -304,10 +305,12 @@ static void fork_prepare(void)
 	rp_counters_fork_prepare();
 	rp_core_fork_prepare();
 	rp_mappings_fork_prepare();
+	rp_symbols_fork_prepare();
 }
 
 static void fork_parent(void)
 {
+	rp_symbols_fork_parent();
 	rp_mappings_fork_parent();
 	rp_core_fork_parent();
 	rp_counters_fork_parent();
@@ -316,6 +319,7 @@ static void fork_parent(void)
 
 static void fork_child(void)
 {
+	rp_symbols_fork_child();
 	rp_mappings_fork_child();
 	rp_core_fork_child();
 	rp_counters_fork_child();

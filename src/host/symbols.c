@@ -7,8 +7,18 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+
+/* A child forked while a thread is in dlopen() can never load anything. */
+static struct {
+	pthread_mutex_t lock;
+	bool held;		/* across a fork */
+	rp_symbols_find_callback find;
+} module = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void *open_beside(void)
 {
@@ -26,19 +36,52 @@ static void *open_beside(void)
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
 
-rp_symbols_find_callback rp_symbols_load(char *ret_reason, size_t room)
+static rp_symbols_find_callback load(char *ret_reason, size_t room)
 {
 	rp_symbols_find_callback find = NULL;
 	const char *reason;
-	void *module = open_beside();
+	void *handle = open_beside();
 
-	if (!module)
-		module = dlopen(RP_SYMBOLS_MODULE, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-	if (module)
-		*(void **)&find = dlsym(module, RP_SYMBOLS_FUNCTION);
+	if (!handle)
+		handle = dlopen(RP_SYMBOLS_MODULE, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	if (handle)
+		*(void **)&find = dlsym(handle, RP_SYMBOLS_FUNCTION);
 	if (!find) {
 		reason = dlerror();
 		snprintf(ret_reason, room, "%s", reason ? reason : RP_SYMBOLS_MODULE);
 	}
 	return find;
+}
+
+rp_symbols_find_callback rp_symbols_load(char *ret_reason, size_t room)
+{
+	rp_symbols_find_callback find;
+
+	pthread_mutex_lock(&module.lock);
+	if (!module.find)
+		module.find = load(ret_reason, room);
+	find = module.find;
+	pthread_mutex_unlock(&module.lock);
+	return find;
+}
+
+/* Not for ever: who forks in a constructor of a library holds what dlopen() waits for. */
+void rp_symbols_fork_prepare(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	module.held = pthread_mutex_timedlock(&module.lock, &until) == 0;
+}
+
+void rp_symbols_fork_parent(void)
+{
+	if (module.held)
+		pthread_mutex_unlock(&module.lock);
+}
+
+void rp_symbols_fork_child(void)
+{
+	pthread_mutex_init(&module.lock, NULL);
 }

@@ -53,4 +53,9 @@ typedef int (*rp_symbols_find_callback)(const struct rp_symbols_query *query);
 /* Loads the module, once. NULL, with a reason in `ret_reason`, where that does not work. */
 rp_symbols_find_callback rp_symbols_load(char *ret_reason, size_t room);
 
+/* Around fork(2): waits, a second at most, for a thread that is loading it. */
+void rp_symbols_fork_prepare(void);
+void rp_symbols_fork_parent(void);
+void rp_symbols_fork_child(void);
+
 #endif
