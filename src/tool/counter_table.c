@@ -65,7 +65,7 @@ void rp_counter_label(const struct rp_counter_sample *sample,
 
 static const char *format_number(double number, char *text)
 {
-	if (isfinite(number) && fabs(number) < 1e15 && number == trunc(number)) {
+	if (isfinite(number) && fabs(number) < 1e15 && number == (double)(int64_t)number) {
 		text[0] = '-';
 		rp_text_count((uint64_t)fabs(number), number < 0 ? text + 1 : text);
 		return text;

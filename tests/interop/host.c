@@ -4,11 +4,13 @@
  * standard input ends. `tick` carries a serial number, `told` the arguments that the provider's
  * callback was given, which never comes back from "hang".
  *
- * `exec PROGRAM`: becomes that one first; `fork`: does all that in two processes.
+ * `exec PROGRAM`: becomes that one first; `fork`: does all that in two processes; `count N`: writes
+ * so many events and ends.
  */
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -62,6 +64,13 @@ int main(int argc, char **argv)
 		return 1;
 	if (rp_provider_set_callback(host_provider(), tell, NULL) != 0)
 		return 1;
+	if (argc > 2 && strcmp(argv[1], "count") == 0) {
+		uint64_t count = strtoull(argv[2], NULL, 10);
+
+		while (serial < count)
+			host_tick(serial++, "tick");
+		return 0;
+	}
 	printf("%d\n", getpid());
 	fflush(stdout);
 	for (;;) {

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What an operator does with dotnet-trace, done on the shop: profiles, durations, a child traced
+from its start, reports and conversions that name native functions.
+
+Environment: INTEROP_BUILD, SHOP, HOST, RINGPIPE, RINGPIPE_SYMBOLS.
+"""
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import threading
+import unittest
+
+import clients
+import drive
+
+SHOP = os.environ["SHOP"]
+HOST = os.environ["HOST"]
+RINGPIPE = os.environ["RINGPIPE"]
+PATIENCE_S = 300
+PROFILE = "dotnet-sampled-thread-time"
+
+
+class DotnetTools(clients.Scratch):
+    @classmethod
+    def setUpClass(cls):
+        cls.dotnet_trace = clients.dotnet_trace_command()
+
+    def run_tool(self, *arguments):
+        done = subprocess.run([self.dotnet_trace, *map(str, arguments)], capture_output=True,
+                              stdin=subprocess.DEVNULL, text=True, timeout=PATIENCE_S,
+                              cwd=self.directory, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    @contextlib.contextmanager
+    def busy(self, shop):
+        """Somebody asks the shop for all it has, until the block ends."""
+        over = threading.Event()
+
+        def ask():
+            while not over.is_set():
+                shop.stats()
+
+        asking = [threading.Thread(target=ask) for _ in range(2)]
+        for thread in asking:
+            thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            for thread in asking:
+                thread.join()
+
+    def profile(self):
+        """A trace of the busy shop, of some seconds, as `collect --profile` takes it."""
+        trace = self.path("shop.nettrace")
+        with drive.shop(SHOP) as shop, self.busy(shop):
+            said = self.run_tool("collect", "-p", shop.pid, "--profile", PROFILE, "--duration",
+                                 "00:00:00:03", "-o", trace)
+        self.assertIn("Trace completed", said)
+        return trace
+
+    @unittest.skipUnless(os.environ["RINGPIPE_SYMBOLS"], "built without the symbols module")
+    def test_profile_of_the_shop_names_its_functions(self):
+        trace = self.profile()
+        top = self.run_tool("report", trace, "topN", "-n", 400, "--inclusive")
+        rows = re.findall(r"^\d+\.\s+(\S+)\s+([\d.]+)%", top, re.M)
+        names = {name for name, _ in rows}
+        # Static functions of the shop, and what it calls.
+        self.assertIn("shop!on_request", names, top)
+        self.assertTrue(any(name.startswith("libmicrohttpd.so") for name in names), top)
+        self.assertTrue(any(name.startswith("libc.so.6!") for name in names), top)
+
+        self.run_tool("convert", trace, "--format", "Speedscope")
+        with open(self.path("shop.speedscope.json"), encoding="utf-8") as file:
+            speedscope = json.load(file)
+        self.assertIn("shop!on_request",
+                      {frame["name"] for frame in speedscope["shared"]["frames"]})
+        self.assertGreater(len(speedscope["profiles"]), 1)
+
+        self.run_tool("convert", trace, "--format", "Chromium")
+        with open(self.path("shop.chromium.json"), encoding="utf-8") as file:
+            chromium = json.load(file)
+        self.assertIn("on_request", {event["name"] for event in chromium["traceEvents"]})
+
+    def test_child_is_traced_from_its_first_event_to_its_last(self):
+        trace = self.path("child.nettrace")
+        self.run_tool("collect", "--providers", "Ipc-Host:ffff:5", "--show-child-io", "-o", trace,
+                      "--", HOST, "count", "1000")
+        out = subprocess.run([RINGPIPE, "report", "--events", trace], capture_output=True,
+                             stdin=subprocess.DEVNULL, text=True, timeout=PATIENCE_S, check=True)
+        serials = [row["fields"]["serial"] for row in map(json.loads, out.stdout.splitlines())
+                   if row["provider"] == "Ipc-Host"]
+        self.assertEqual(serials, list(range(1000)))
+
+
+if __name__ == "__main__":
+    clients.main(clients.dotnet_trace_command)
