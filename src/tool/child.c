@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -12,8 +10,12 @@
 #include <unistd.h>
 
 #include "tool/child.h"
+#include "tool/exchange.h"
 #include "tool/recording.h"
 #include "tool/tool.h"
+
+/* A runtime that is there answers at once. */
+#define RESUME_MS 10000
 
 /* The child gets a clean mask: ours has blocked what comes by signalfd. */
 static int spawn(char *const *arguments, pid_t *ret_pid)
@@ -32,61 +34,109 @@ static int spawn(char *const *arguments, pid_t *ret_pid)
 	return -ret;
 }
 
+static void reap(struct rp_child *child)
+{
+	int status;
+
+	if (child->ended || waitpid(child->pid, &status, WNOHANG) != child->pid)
+		return;
+	child->ended = true;
+	child->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
 /*
  * Ctrl-C on a terminal goes to the whole foreground group (si_code SI_KERNEL): the child has it
  * already. What somebody sent to us alone is passed on.
  */
-static void pass_on(int signal_fd, pid_t pid)
+unsigned int rp_child_signals(struct rp_child *child)
 {
 	struct signalfd_siginfo info;
+	unsigned int ours = 0;
 
-	while (read(signal_fd, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo != SIGCHLD && info.ssi_code != SI_KERNEL)
-			kill(pid, (int)info.ssi_signo);
+	while (read(child->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			reap(child);
+		else if (child->ended)
+			ours++;
+		else if (info.ssi_code != SI_KERNEL)
+			kill(child->pid, (int)info.ssi_signo);
 	}
+	return ours;
 }
 
-static int wait_for(int signal_fd, pid_t pid)
+/* One round of waiting for the command: signals, and who comes to the port. */
+static void attend(struct rp_child *child)
 {
-	struct pollfd wait = { .fd = signal_fd, .events = POLLIN };
-	int status;
+	struct pollfd waits[] = {
+		{ .fd = child->signal_fd, .events = POLLIN },
+		{ .fd = child->port.fd, .events = POLLIN },
+	};
 
-	for (;;) {
-		pid_t ended = waitpid(pid, &status, WNOHANG);
-
-		if (ended == pid)
-			break;
-		if (ended < 0 && errno != EINTR)
-			return 1;
-		poll(&wait, 1, -1);
-		pass_on(signal_fd, pid);
-	}
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	poll(waits, 2, -1);
+	rp_child_signals(child);
+	rp_tool_port_accept(&child->port);
 }
 
-int rp_child_run(const struct rp_child_plan *plan, pid_t *ret_pid, int *ret_status)
+int rp_child_await(struct rp_child *child)
 {
-	int signal_fd, ret = 0;
-	char megabytes[16];
+	while (!child->ended && child->port.pid == 0)
+		attend(child);
+	return child->port.pid ? 0 : -ECHILD;
+}
 
-	snprintf(megabytes, sizeof(megabytes), "%" PRIu32, plan->buffer_mb);
-	if (setenv("RINGPIPE_CONFIG", plan->config, 1) ||
-	    setenv("RINGPIPE_OUTPUT", plan->output, 1) ||
-	    setenv("RINGPIPE_BUFFER_MB", megabytes, 1) ||
-	    setenv("RINGPIPE_STACKS", plan->stacks ? "1" : "0", 1)) {
+void rp_child_wait(struct rp_child *child)
+{
+	while (!child->ended)
+		attend(child);
+}
+
+void rp_child_resume(struct rp_child *child, const struct rp_target *target)
+{
+	struct rp_wire_message request;
+	struct rp_exchange exchange;
+	int ret;
+
+	if (child->resumed)
+		return;
+	child->resumed = true;
+	rp_wire_begin(&request, RP_SET_PROCESS, 0x01);
+	rp_wire_end(&request);
+	ret = rp_exchange_begin(&exchange, target, &request);
+	if (ret == 0)
+		ret = rp_exchange_run(&exchange, RESUME_MS);
+	rp_exchange_end(&exchange);
+	/* One that is gone is told of by its status. */
+	if (ret == -ETIMEDOUT || ret == -EREMOTEIO)
+		rp_exchange_explain(&exchange, "resume", ret);
+}
+
+int rp_child_start(struct rp_child *child, char *const *arguments)
+{
+	int ret;
+
+	*child = (struct rp_child){ .signal_fd = -1 };
+	ret = rp_tool_port_open(&child->port);
+	if (ret)
+		return ret;
+	/* Connecting and suspended are the default. */
+	if (setenv("DOTNET_DiagnosticPorts", child->port.path, 1) || unsetenv("RINGPIPE_PORTS")) {
 		rp_tool_error("out of memory");
 		return -ENOMEM;
 	}
-	signal_fd = rp_signals_open();
-	if (signal_fd < 0) {
-		rp_tool_error("cannot receive signals: %s", strerror(-signal_fd));
-		return signal_fd;
+	child->signal_fd = rp_signals_open();
+	if (child->signal_fd < 0) {
+		rp_tool_error("cannot receive signals: %s", strerror(-child->signal_fd));
+		return child->signal_fd;
 	}
-	ret = spawn(plan->arguments, ret_pid);
+	ret = spawn(arguments, &child->pid);
 	if (ret)
-		rp_tool_error("cannot start %s: %s", plan->arguments[0], strerror(-ret));
-	else
-		*ret_status = wait_for(signal_fd, *ret_pid);
-	rp_signals_close(signal_fd);
+		rp_tool_error("cannot start %s: %s", arguments[0], strerror(-ret));
 	return ret;
+}
+
+void rp_child_fini(struct rp_child *child)
+{
+	if (child->signal_fd >= 0)
+		rp_signals_close(child->signal_fd);
+	rp_tool_port_close(&child->port);
 }

@@ -92,12 +92,15 @@ static int finish_recording(const struct rp_recording_plan *plan, struct rp_outp
 		return RP_EXIT_GAVE_UP;
 	if (result->end == RP_RECORDING_OUTPUT_FAILED || result->end == RP_RECORDING_STREAM_FAILED)
 		return RP_EXIT_FAILURE;
-	if (ret == 0 && result->end == RP_RECORDING_PEER_ENDED &&
+	if (ret == 0 && result->end == RP_RECORDING_PEER_ENDED && !plan->child &&
 	    !(options->given & RP_OPTION_QUIET))
 		fprintf(stderr, "Process %d ended the session.\n", plan->target->pid);
 	if (ret == 0)
 		return status;
-	if (ret == -ENODATA && result->end == RP_RECORDING_PEER_ENDED)
+	if (ret == -ENODATA && result->end == RP_RECORDING_PEER_ENDED && plan->child)
+		rp_tool_error("%s: the trace stops before its end: %s did not end by exit() or by "
+			      "returning from main()", output->path, options->operands[0]);
+	else if (ret == -ENODATA && result->end == RP_RECORDING_PEER_ENDED)
 		rp_tool_error("process %d went away in the middle of the trace; %s has what came "
 			      "until then", plan->target->pid, output->path);
 	else if (ret == -ENODATA)
@@ -147,117 +150,82 @@ static int record(const struct rp_recording_plan *plan, const struct rp_tool_opt
 	return status;
 }
 
-static int collect_process(const struct rp_tool_options *options)
+static int plan_recording(const struct rp_tool_options *options, struct rp_recording_plan *plan)
 {
-	struct rp_session_provider *providers = NULL;
-	struct rp_recording_plan plan = { 0 };
+	struct rp_session_provider *providers;
+
+	if (parse_providers(options->providers ? options->providers : DEFAULT_PROVIDERS, &providers,
+			    &plan->provider_count))
+		return -EINVAL;
+	plan->providers = providers;
+	plan->buffer_mb = options->buffer_mb;
+	plan->stacks = options->given & RP_OPTION_STACKS;
+	plan->duration_ms = options->duration_ms;
+	return 0;
+}
+
+static int collect_process(const struct rp_tool_options *options, struct rp_recording_plan *plan)
+{
 	struct rp_target target;
 	int status;
 
-	if (parse_providers(options->providers ? options->providers : DEFAULT_PROVIDERS, &providers,
-			    &plan.provider_count))
-		return RP_EXIT_USAGE;
-	if (rp_target_find(options->pid, options->name, &target)) {
-		free(providers);
+	if (rp_target_find(options->pid, options->name, &target))
 		return RP_EXIT_FAILURE;
-	}
-	plan.target = &target;
-	plan.providers = providers;
-	plan.buffer_mb = options->buffer_mb;
-	plan.stacks = options->given & RP_OPTION_STACKS;
-	plan.live = isatty(STDERR_FILENO) && !(options->given & RP_OPTION_QUIET);
-	plan.duration_ms = options->duration_ms;
-	status = record(&plan, options);
+	plan->target = &target;
+	plan->live = isatty(STDERR_FILENO) && !(options->given & RP_OPTION_QUIET);
+	status = record(plan, options);
 	rp_target_fini(&target);
-	free(providers);
 	return status;
 }
 
-/* The child may change its directory. */
-static char *absolute(const char *path)
+/* Told before the command runs, if it can be. */
+static int check_free(const struct rp_tool_options *options)
 {
-	char *directory, *full = NULL;
+	const char *path = options->output;
 
-	if (*path == '/')
-		return strdup(path);
-	directory = getcwd(NULL, 0);
-	if (directory && asprintf(&full, "%s/%s", directory, path) < 0)
-		full = NULL;
-	free(directory);
-	return full;
-}
-
-/* The library expands {pid}: it is not known before the child runs. */
-static char *child_pattern(const struct rp_tool_options *options)
-{
-	const char *command = options->operands[0], *base = strrchr(command, '/');
-	char *pattern = rp_output_pattern(options->output, base ? base + 1 : command, "nettrace");
-	char *full = pattern ? absolute(pattern) : NULL;
-
-	free(pattern);
-	return full;
-}
-
-static int finish_child(const char *pattern, pid_t pid, int status,
-			const struct rp_tool_options *options)
-{
-	char *path = rp_output_expand(pattern, pid);
-	int ret = path ? check_trace(path, options) : -ENOMEM;
-
-	if (ret == -ENOENT)
-		rp_tool_error("%s wrote no trace: does it use libringpipe, and ran long enough to "
-			      "load it?", options->operands[0]);
-	else if (ret == -ENODATA)
-		rp_tool_error("%s: the trace stops before its end: %s did not end by exit() or by "
-			      "returning from main()", path, options->operands[0]);
-	else if (ret)
-		rp_tool_error("%s: %s", path ? path : pattern, strerror(-ret));
-	free(path);
-	return ret ? RP_EXIT_FAILURE : status;
-}
-
-/* The library makes or overwrites its output; so a file in the way is refused here. */
-static int check_free(const char *pattern, bool force)
-{
-	if (access(pattern, F_OK) || force)
+	if (!path || options->given & RP_OPTION_FORCE || strstr(path, "{pid}") ||
+	    access(path, F_OK))
 		return 0;
-	rp_tool_error("%s exists already; choose another file by -o, or give --force", pattern);
+	rp_tool_error("%s exists already; choose another file by -o, or give --force", path);
 	return -EEXIST;
 }
 
-static int collect_child(const struct rp_tool_options *options)
+static int record_child(struct rp_recording_plan *plan, const struct rp_tool_options *options)
 {
-	const char *config = options->providers ? options->providers : DEFAULT_PROVIDERS;
-	struct rp_session_provider *providers;
-	struct rp_child_plan plan = {
-		.arguments = options->operands,
-		.config = config,
-		.buffer_mb = options->buffer_mb,
-		.stacks = options->given & RP_OPTION_STACKS,
+	const char *command = options->operands[0], *base = strrchr(command, '/');
+	struct rp_child *child = plan->child;
+	const struct rp_target target = {
+		.pid = child->port.pid,
+		.path = child->port.path,
+		.port = &child->port,
+		.name = (char *)(base ? base + 1 : command),
 	};
-	int child_status, status = RP_EXIT_FAILURE;
-	size_t count;
-	char *pattern;
-	pid_t pid;
+	int status;
 
-	if (options->given & RP_OPTION_DURATION) {
-		rp_tool_error("collect: --duration goes with -p and -n only; a command after -- is "
-			      "traced to its end");
-		return RP_EXIT_USAGE;
-	}
-	if (parse_providers(config, &providers, &count))
-		return RP_EXIT_USAGE;
-	free(providers);
-	pattern = child_pattern(options);
-	if (!pattern) {
-		rp_tool_error("out of memory");
+	plan->target = &target;
+	status = record(plan, options);
+	/* Whatever became of the trace: it was asked to run. */
+	rp_child_resume(child, &target);
+	rp_child_wait(child);
+	return status ? status : child->status;
+}
+
+static int collect_child(const struct rp_tool_options *options, struct rp_recording_plan *plan)
+{
+	struct rp_child child;
+	int status = RP_EXIT_FAILURE;
+
+	if (check_free(options))
 		return RP_EXIT_FAILURE;
+	plan->child = &child;
+	if (!rp_child_start(&child, options->operands)) {
+		if (!rp_child_await(&child))
+			status = record_child(plan, options);
+		else
+			rp_tool_error("%s was not traced: does it use libringpipe, and ran long "
+				      "enough to load it?", options->operands[0]);
 	}
-	plan.output = pattern;
-	if (!check_free(pattern, options->given & RP_OPTION_FORCE) &&
-	    !rp_child_run(&plan, &pid, &child_status))
-		status = finish_child(pattern, pid, child_status, options);
-	free(pattern);
+	rp_child_fini(&child);
 	return status;
 }
 
@@ -265,10 +233,16 @@ int rp_command_collect(const struct rp_tool_options *options)
 {
 	int ways = !!(options->given & RP_OPTION_PID) + !!(options->given & RP_OPTION_NAME) +
 		   options->child;
+	struct rp_recording_plan plan = { 0 };
+	int status;
 
 	if (ways != 1) {
 		rp_tool_error("collect: give one of -p PID, -n NAME and -- COMMAND");
 		return RP_EXIT_USAGE;
 	}
-	return options->child ? collect_child(options) : collect_process(options);
+	if (plan_recording(options, &plan))
+		return RP_EXIT_USAGE;
+	status = options->child ? collect_child(options, &plan) : collect_process(options, &plan);
+	free((void *)plan.providers);
+	return status;
 }

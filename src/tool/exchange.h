@@ -43,7 +43,7 @@ int rp_exchange_step(struct rp_exchange *exchange);
 
 /*
  * What to wait for; a negative fd when there is nothing to poll, because the queue of the peer's
- * socket is full: step again after RP_EXCHANGE_RETRY_MS.
+ * socket is full, or it has not come to our port again: step again after RP_EXCHANGE_RETRY_MS.
  */
 #define RP_EXCHANGE_RETRY_MS 10
 struct pollfd rp_exchange_poll(const struct rp_exchange *exchange);

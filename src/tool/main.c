@@ -26,7 +26,8 @@ static const struct rp_tool_command commands[] = {
 		.notes = "Ctrl-C, SIGTERM or the end of the duration stop the session; the file\n"
 			 "is then complete. A second Ctrl-C gives up at once (status 130); the\n"
 			 "file can be read up to there. A command after -- is traced from its\n"
-			 "start to its end, and ringpipe's status is the command's.\n",
+			 "start to its end, or for the duration, and gets the signals; ringpipe's\n"
+			 "status is the command's.\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_OUTPUT | RP_OPTION_FORCE |
 			   RP_OPTION_PROVIDERS | RP_OPTION_DURATION | RP_OPTION_BUFFER |
 			   RP_OPTION_STACKS | RP_OPTION_QUIET | RP_OPTION_JSON | RP_OPTION_HELP,

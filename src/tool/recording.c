@@ -226,6 +226,8 @@ static void begin_session(struct recording *recording)
 		end(recording, RP_RECORDING_FAILED);
 		return;
 	}
+	if (recording->plan->child)
+		rp_child_resume(recording->plan->child, recording->plan->target);
 	recording->phase = RUNNING;
 	recording->start_ms = recording->tick_ms = rp_now_ms();
 	rp_wire_begin(&recording->figures.request, RP_SET_RINGPIPE, 0x01);
@@ -331,14 +333,22 @@ static void step_stream(struct recording *recording)
 	}
 }
 
-static void step_signals(struct recording *recording)
+/* How many signals tell us to stop. */
+static unsigned int count_signals(struct recording *recording)
 {
 	struct signalfd_siginfo info;
+	unsigned int count = 0;
 
-	while (recording->phase != ENDED &&
-	       read(recording->signal_fd, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo == SIGCHLD)
-			continue;
+	if (recording->plan->child)
+		return rp_child_signals(recording->plan->child);
+	while (read(recording->signal_fd, &info, sizeof(info)) == sizeof(info))
+		count += info.ssi_signo != SIGCHLD;
+	return count;
+}
+
+static void step_signals(struct recording *recording)
+{
+	for (unsigned int n = count_signals(recording); n && recording->phase != ENDED; n--) {
 		if (recording->phase != STOPPING && !recording->stop_wanted) {
 			want_stop(recording);
 			continue;
@@ -417,12 +427,16 @@ static void turn(struct recording *recording)
 			(struct pollfd){ .fd = recording->collect.exchange.fd, .events = POLLIN },
 		talk_poll(&recording->stop, &timeout),
 		talk_poll(&recording->figures, &timeout),
+		{ .fd = recording->plan->child ? recording->plan->child->port.fd : -1,
+		  .events = POLLIN },
 	};
 
-	if (poll(waits, 4, (int)timeout) < 0)
+	if (poll(waits, 5, (int)timeout) < 0)
 		return;
 	if (waits[0].revents)
 		step_signals(recording);
+	if (waits[4].revents)
+		rp_tool_port_accept(&recording->plan->child->port);
 	if (recording->phase == STARTING)
 		step_start(recording);
 	else if (recording->phase != ENDED && waits[1].revents)
@@ -453,7 +467,7 @@ void rp_recording_run(const struct rp_recording_plan *plan, struct rp_output *ou
 	recording->collect.exchange.fd = -1;
 	recording->stop.exchange.fd = -1;
 	recording->figures.exchange.fd = -1;
-	recording->signal_fd = rp_signals_open();
+	recording->signal_fd = plan->child ? plan->child->signal_fd : rp_signals_open();
 	if (recording->signal_fd < 0) {
 		rp_tool_error("cannot receive signals: %s", strerror(-recording->signal_fd));
 		recording->phase = ENDED;
@@ -465,7 +479,7 @@ void rp_recording_run(const struct rp_recording_plan *plan, struct rp_output *ou
 	rp_exchange_end(&recording->collect.exchange);
 	rp_exchange_end(&recording->stop.exchange);
 	rp_exchange_end(&recording->figures.exchange);
-	if (recording->signal_fd >= 0)
+	if (recording->signal_fd >= 0 && !plan->child)
 		rp_signals_close(recording->signal_fd);
 	free(recording->chunk);
 	free(recording);

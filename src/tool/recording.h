@@ -5,11 +5,13 @@
 
 #include <ringpipe/session.h>
 
+#include "tool/child.h"
 #include "tool/output.h"
 #include "tool/target.h"
 
 struct rp_recording_plan {
 	const struct rp_target *target;
+	struct rp_child *child;		/* the command that led to the target; or NULL */
 	const struct rp_session_provider *providers;
 	size_t provider_count;
 	uint32_t buffer_mb;
@@ -34,7 +36,10 @@ struct rp_recording_result {
 	int64_t elapsed_ms;
 };
 
-/* Runs a session to its end: SIGINT, SIGTERM or SIGHUP stop it, the second one gives up. */
+/*
+ * Runs a session to its end: SIGINT, SIGTERM or SIGHUP stop it, the second one gives up; but those
+ * that come while a command runs are the command's, which is resumed when the session has begun.
+ */
 void rp_recording_run(const struct rp_recording_plan *plan, struct rp_output *output,
 		      struct rp_recording_result *ret_result);
 

@@ -12,11 +12,14 @@
 
 #include "tool/tool.h"
 
+struct rp_tool_port;
+
 struct rp_target {
 	pid_t pid;
 	uid_t uid;
 	uint64_t start_time;		/* field 22 of /proc/PID/stat */
 	char *path;			/* of the socket */
+	struct rp_tool_port *port;	/* of ours that it comes to instead; or NULL */
 	char *user;			/* or the uid in digits */
 	char *name;			/* of the executable */
 	char *command_line;		/* arguments joined by blanks */

@@ -4,45 +4,56 @@
 import os
 import pty
 import signal
+import struct
+import sys
 import unittest
 
 import nettrace
 from tool import TOOL, ToolTest
 
+RUNTIME = os.path.join(os.path.dirname(os.path.abspath(__file__)), "runtime.py")
+
 
 class Child(ToolTest):
-    """Commands after "--"; a shell stands for a program that uses the library."""
+    """Commands after "--"; a script stands for a program that uses the library."""
 
-    def test_the_environment_asks_for_the_trace(self):
+    def command(self, script="true", *more):
         self.write("sample", nettrace.sample())
+        return [sys.executable, RUNTIME, "sample", script, *more]
+
+    def test_the_trace_is_asked_for_over_a_port(self):
         self.run_tool("collect", "--providers", "Shop:1:4", "--buffer", "17", "-o",
-                      "t{pid}.nettrace", "--", "sh", "-c",
-                      'echo "$RINGPIPE_CONFIG" >config; echo "$RINGPIPE_OUTPUT" >output; '
-                      'echo "$RINGPIPE_BUFFER_MB" >buffer; cp sample "t$$.nettrace"')
-        self.assertEqual(self.read("config"), b"Shop:1:4\n")
-        self.assertEqual(self.read("buffer"), b"17\n")
-        directory = os.path.realpath(self.directory)
-        self.assertEqual(self.read("output").decode(), f"{directory}/t{{pid}}.nettrace\n")
+                      "t{pid}.nettrace", "--", *self.command("echo $PPID >pid"))
+        name = f"t{int(self.read('pid'))}.nettrace"
+        self.assertEqual(self.read(name), self.read("sample"))
+        self.assertEqual(os.stat(self.path(name)).st_mode & 0o7777, 0o600)
+        request = self.read("request")
+        self.assertEqual(request[:4], struct.pack("<I", 17))
+        self.assertIn(struct.pack("<QI", 1, 4), request)
+        self.assertIn("Shop\0".encode("utf-16-le"), request)
+        port = self.read("port").decode()
+        self.assertEqual(os.path.dirname(port), os.path.realpath(self.directory))
+        self.assertFalse(os.path.exists(port))
 
     def test_the_status_is_the_commands(self):
-        self.write("sample", nettrace.sample())
         for script, status in [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137)]:
             with self.subTest(script=script):
-                self.run_tool("collect", "-f", "-o", "t", "--", "sh", "-c",
-                              f"cp sample t; {script}", status=status)
+                self.run_tool("collect", "-f", "-o", "t", "--", *self.command(script),
+                              status=status)
 
     def test_no_trace_is_a_failure(self):
         err = self.run_tool("collect", "-o", "t", "--", "true", status=1)[1]
-        self.assertIn("true wrote no trace", err)
+        self.assertIn("true was not traced", err)
+        self.assertFalse(os.path.exists(self.path("t")))
 
     def test_a_cut_trace_is_a_failure(self):
-        self.write("sample", nettrace.sample()[:-1])
-        err = self.run_tool("collect", "-o", "t", "--", "cp", "sample", "t", status=1)[1]
+        err = self.run_tool("collect", "-o", "t", "--", *self.command("true", "cut"), status=1)[1]
         self.assertIn("stops before its end", err)
 
     def test_a_command_that_is_not_there_is_told(self):
         err = self.run_tool("collect", "-o", "t", "--", "./not-there", status=1)[1]
         self.assertIn("cannot start ./not-there: No such file", err)
+        self.assertEqual(os.listdir(self.directory), [])
 
     def test_existing_files_are_kept(self):
         self.write("t", b"precious")
@@ -50,12 +61,33 @@ class Child(ToolTest):
         self.assertIn("exists already", err)
         self.assertFalse(os.path.exists(self.path("ran")))
 
-    def test_signals_reach_the_command(self):
-        self.write("sample", nettrace.sample())
+    def test_a_file_that_cannot_be_written_does_not_keep_the_command_from_running(self):
+        err = self.run_tool("collect", "-o", "no/such/folder/t", "--",
+                            *self.command("touch ran"), status=1)[1]
+        self.assertIn("cannot write", err)
+        self.assertTrue(os.path.exists(self.path("ran")))
+
+    def test_the_duration_ends_the_trace_and_not_the_command(self):
         os.mkfifo(self.path("fifo"))
-        process = self.start("collect", "-o", "t", "--", "sh", "-c",
-                             "trap 'cp sample t; exit 5' INT; touch ready; "
-                             "while :; do read -r line <fifo; done")
+        process = self.start("collect", "-d", "1s", "-o", "t", "--",
+                             *self.command("read -r line <fifo; exit 5"))
+        self.wait_until(lambda: os.path.exists(self.path("t")) and
+                        self.read("t") == self.read("sample"))
+        self.assertIsNone(process.poll())
+        with open(self.path("fifo"), "w", encoding="utf-8") as fifo:
+            fifo.write("\n")
+        self.assertIn("3 events", self.finish(process, 5)[1])
+
+    def test_what_the_command_starts_in_turn_is_not_held_up(self):
+        again = f"exec {sys.executable} {RUNTIME} sample 'touch second'"
+        self.run_tool("collect", "-o", "t", "--", *self.command(f"cd .; {again}"))
+        self.assertTrue(os.path.exists(self.path("second")))
+        self.assertEqual(self.read("t"), self.read("sample"))
+
+    def test_signals_reach_the_command(self):
+        os.mkfifo(self.path("fifo"))
+        process = self.start("collect", "-o", "t", "--", *self.command(
+            "trap 'exit 5' INT; touch ready; while :; do read -r line <fifo; done"))
         self.wait_until(lambda: os.path.exists(self.path("ready")))
         process.send_signal(signal.SIGINT)
 
@@ -76,14 +108,16 @@ class Child(ToolTest):
         self.finish(process, 5)
 
     def test_ctrl_c_on_a_terminal_reaches_the_command_once(self):
-        self.write("sample", nettrace.sample())
+        # The runtime and its script are both in the foreground: only the script may count.
+        command = self.command()
         script = ("trap 'echo int >>ints' INT; touch ready; "
-                  "while read -r line || [ ! -e end ]; do :; done; cp sample t")
+                  "while read -r line || [ ! -e end ]; do :; done")
+        command = [*command[:2], "sample", f"exec bash -c \"{script}\""]
         pid, terminal = pty.fork()
         if pid == 0:
             os.chdir(self.directory)
-            os.execve(TOOL, [TOOL, "collect", "-q", "-o", "t", "--", "bash", "-c", script],
-                      self.environment)
+            os.execve(TOOL, [TOOL, "collect", "-q", "-o", "t", "--", *command],
+                      dict(self.environment, RUNTIME_KEEPS_SIGNALS="1"))
         self.wait_until(lambda: os.path.exists(self.path("ready")))
         for count in (1, 2):
             os.write(terminal, b"\x03")
@@ -96,8 +130,7 @@ class Child(ToolTest):
         self.assertEqual(self.read("ints"), b"int\n" * 2)
 
     def test_its_output_is_left_alone(self):
-        self.write("sample", nettrace.sample())
-        out, err = self.run_tool("collect", "-o", "t", "--", "sh", "-c", "cp sample t; echo hello")
+        out, err = self.run_tool("collect", "-o", "t", "--", *self.command("echo hello"))
         self.assertEqual(out, "hello\n")
         self.assertIn("3 events", err)
 

@@ -77,6 +77,26 @@ class Live(ToolTest):
         self.assertEqual((row["pid"], row["runtime"]), (host.pid, None))
         host.send_signal(signal.SIGCONT)
 
+    def test_a_command_is_traced_from_its_first_event_for_the_duration(self):
+        process = self.start("collect", "-d", "1s", "-o", "t.nettrace", "--providers", "Ipc-Host",
+                             "--", HOST, stdin=subprocess.PIPE)
+        self.assertGreater(int(process.stdout.readline()), 0)
+        self.wait_until(lambda: "events in" in self.stderr_so_far(process))
+        self.assertIsNone(process.poll())
+        process.stdin.close()
+        process.stdin = None
+        self.finish(process, 0)
+        events = self.run_tool("report", "--events", "t.nettrace")[0].splitlines()
+        numbers = [json.loads(line)["fields"].get("serial") for line in events]
+        numbers = [number for number in numbers if number is not None]
+        self.assertGreater(len(numbers), 10)
+        self.assertEqual(numbers, list(range(len(numbers))))
+
+    def stderr_so_far(self, process):
+        os.set_blocking(process.stderr.fileno(), False)
+        self.heard = getattr(self, "heard", "") + (process.stderr.read() or b"").decode()
+        return self.heard
+
     def test_list_shows_the_session_while_it_runs(self):
         host = self.start_host()
         row, = self.rows(host)

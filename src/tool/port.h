@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A diagnostic port of our own: a command that we start finds it in its environment, connects, says
+ * who it is (ipc-protocol.md in dotnet/diagnostics, "Advertise"), and waits at its start until it
+ * is resumed.
+ *
+ * The first runtime that comes is the one to trace. Others, which the command starts in turn or has
+ * beside it in one process, are resumed at once and then left alone.
+ */
+#ifndef RP_TOOL_PORT_H
+#define RP_TOOL_PORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define RP_PORT_OTHERS_MAX 16u
+
+struct rp_runtime {
+	uint8_t cookie[16];		/* tells it from all others */
+	int fd;				/* its connection that waits for a command; or -1 */
+};
+
+struct rp_tool_port {
+	char *path;
+	int fd;
+	pid_t pid;			/* of the runtime to trace; 0: none came yet */
+	struct rp_runtime runtime;
+	struct rp_runtime others[RP_PORT_OTHERS_MAX];
+	size_t next_other;		/* whose place the next one takes */
+};
+
+/* Listens at a path in $TMPDIR or /tmp. Return: 0; -errno, said on stderr. */
+int rp_tool_port_open(struct rp_tool_port *port);
+void rp_tool_port_close(struct rp_tool_port *port);
+
+/* Takes in who has connected. Waits for nobody who does not, and 250 ms for what they say. */
+void rp_tool_port_accept(struct rp_tool_port *port);
+
+/*
+ * The connection of the runtime to trace, for one command, which is the caller's then.
+ * Return: the descriptor; -EAGAIN: it has not come (again) yet.
+ */
+int rp_tool_port_take(struct rp_tool_port *port);
+
+#endif

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Stands for a program that uses the library: runtime.py SAMPLE [SCRIPT [cut]]
+
+Connects to the port of its environment, is traced into a stream that carries the file SAMPLE, waits
+to be resumed, then becomes the shell script, to whose end the trace goes; with `cut` without its
+last byte. What it was asked for is written to the file `request`, its port to the file `port`.
+"""
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+
+from server import Request, UNKNOWN_COMMAND, error, ok
+
+SESSION = struct.pack("<Q", 0x1122334455667788)
+COLLECT, STOP, RESUME = (2, 5), (2, 1), (4, 1)
+
+
+class Runtime:
+    def __init__(self, path, sample, cut):
+        self.path, self.sample, self.cut = path, sample, cut
+        self.resumed = threading.Event()
+        self.ended = threading.Event()
+        self.stream = None
+        self.lock = threading.Lock()
+
+    def connect(self):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(self.path)
+        connection.sendall(b"ADVR_V1\0" + struct.pack("<QQQH", os.getpid(), 7, os.getpid(), 0))
+        return connection
+
+    def end_stream(self):
+        with self.lock:
+            if self.stream:
+                self.stream.sendall(b"" if self.cut else self.sample[-1:])
+                self.stream.close()
+            self.stream = None
+        self.ended.set()
+
+    def serve(self):
+        while True:
+            connection = self.connect()
+            request = Request(connection)
+            if request.command == COLLECT:
+                with open("request", "wb") as file:
+                    file.write(request.payload)
+                self.stream = connection
+                connection.sendall(ok(SESSION) + self.sample[:-1])
+                continue
+            if request.command == STOP:
+                self.end_stream()
+            known = request.command in (STOP, RESUME)
+            connection.sendall(ok(request.payload) if known else error(UNKNOWN_COMMAND))
+            connection.close()
+            if request.command == RESUME:
+                self.resumed.set()
+
+    def run(self):
+        try:
+            self.serve()
+        except OSError:
+            pass
+
+
+def main():
+    with open(sys.argv[1], "rb") as file:
+        sample = file.read()
+    path = os.environ["DOTNET_DiagnosticPorts"]
+    with open("port", "w", encoding="utf-8") as file:
+        file.write(path)
+    runtime = Runtime(path, sample, len(sys.argv) > 3)
+    threading.Thread(target=runtime.run, daemon=True).start()
+    runtime.resumed.wait()
+    status = 0
+    if len(sys.argv) > 2:
+        # Signals are the script's, as if it were this process.
+        script = subprocess.Popen(["sh", "-c", sys.argv[2]])
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN if os.environ.get("RUNTIME_KEEPS_SIGNALS") else
+                          lambda n, _: script.send_signal(n))
+        status = script.wait()
+    runtime.end_stream()
+    sys.stdout.flush()
+    if status < 0:
+        os.kill(os.getpid(), -status)
+    os._exit(status)
+
+
+main()
