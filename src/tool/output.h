@@ -22,7 +22,7 @@ struct rp_output {
 char *rp_output_pattern(const char *given, const char *name, const char *suffix);
 
 /*
- * The pattern with its first {pid} replaced, as the library does it for RINGPIPE_OUTPUT.
+ * The pattern with its first {pid} replaced.
  * Return: the path, for free(), or NULL without memory.
  */
 char *rp_output_expand(const char *pattern, pid_t pid);

@@ -32,7 +32,6 @@ class Usage(ToolTest):
                 (["collect", "-p", "1", "-n", "x"], "one of -p PID"),
                 (["collect", "./server"], "comes after --"),
                 (["collect", "--"], "no command after --"),
-                (["collect", "-d", "10", "--", "true"], "--duration goes with -p and -n"),
                 (["collect", "-p", "1", "--buffer", "0"], "--buffer wants MB, not '0'"),
                 (["collect", "-p", "1", "-o", ""], "--output wants FILE, not ''"),
                 (["collect", "-p", "1", "--providers", "a:xyz"], "cannot read 'a:xyz'"),
