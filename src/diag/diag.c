@@ -20,8 +20,7 @@
 #include "diag/wake.h"
 
 #define JOIN_SECONDS 5
-#define LOOK_FIRST_MS 100
-#define LOOK_LAST_MS 6400
+#define PAUSE_MS 100
 
 static struct {
 	pthread_t thread;
@@ -38,10 +37,34 @@ static bool is_stopping(void)
 	return rp_load_acquire(&life.stopping);
 }
 
-/* As rp_server_close(), where the host closed our descriptors: the numbers are its own by now. */
+/* The pair that wakes the server, and who calls by it. Return: 0, or -errno. */
+static int open_wake(void)
+{
+	int fds[2], r = rp_wake_open(fds);
+
+	if (r < 0)
+		return r;
+	rp_server.woken_fd = fds[0];
+	rp_server.wake_fd = fds[1];
+	rp_trace_table_init(&rp_server.traces, rp_server.wake_fd);
+	return 0;
+}
+
+static void close_wake(void)
+{
+	rp_server_take_out(&rp_server.woken_fd);
+	rp_server_take_out(&rp_server.wake_fd);
+}
+
+/*
+ * As rp_server_close() and close_wake(), where the host closed our descriptors: the numbers are its
+ * own by now.
+ */
 static void close_lost(void)
 {
 	pthread_mutex_lock(&rp_server.fd_lock);
+	rp_server.woken_fd = -1;
+	rp_server.wake_fd = -1;
 	rp_server.epoll_fd = -1;
 	rp_server.timer_fd = -1;
 	rp_server.new_fd = -1;
@@ -55,52 +78,41 @@ static void close_lost(void)
 	rp_server_close();
 }
 
-/* What the host closed is opened once more: most do it once, at their start. */
+/* What the host closed is opened once more, after a pause: it may be about to close the rest. */
 static int begin_anew(void)
 {
-	int fd;
+	int r;
 
 	close_lost();
+	poll(NULL, 0, PAUSE_MS);
+	if (is_stopping())
+		return -ECANCELED;
 	pthread_mutex_lock(&rp_server.fd_lock);
-	fd = rp_wake_open();
-	rp_server.wake_fd = fd;
+	r = open_wake();
 	pthread_mutex_unlock(&rp_server.fd_lock);
-	if (fd < 0)
-		return fd;
-	rp_trace_table_init(&rp_server.traces, fd);
-	return rp_server_open(false);
+	return r < 0 ? r : rp_server_open(false);
 }
 
-/*
- * Nothing tells when the host closes our descriptors. Those that do it do it when they start: we
- * look some times, ever more rarely, and then whenever there is something else to do.
- */
-static void turn_until_stopped(void)
+static int open_late(void)
 {
-	int look_ms = LOOK_FIRST_MS, r = 0;
+	struct pollfd woken = { .fd = rp_server.woken_fd, .events = POLLIN };
 
-	while (r == 0 && !is_stopping()) {
-		r = rp_server_turn(look_ms);
-		look_ms = look_ms > 0 && look_ms < LOOK_LAST_MS ? 4 * look_ms : -1;
-		if (is_stopping() || rp_wake_is(rp_server.wake_fd))
-			continue;
-		r = begin_anew();
-		look_ms = LOOK_FIRST_MS;
-	}
+	poll(&woken, 1, (int)life.delay_ms);
+	if (is_stopping())
+		return -ECANCELED;
+	return rp_wake_is(rp_server.wake_fd) ? rp_server_open(false) : begin_anew();
 }
 
 static void *run(void *data)
 {
-	struct pollfd wake = { .fd = rp_server.wake_fd, .events = POLLIN };
-	int r = 0;
+	int r = life.delay_ms ? open_late() : 0;
 
 	(void)data;
-	if (life.delay_ms) {
-		poll(&wake, 1, (int)life.delay_ms);
-		r = is_stopping() ? -ECANCELED : rp_server_open(false);
+	while (r == 0 && !is_stopping()) {
+		r = rp_server_turn(-1);
+		if (!is_stopping() && !rp_wake_is(rp_server.wake_fd))
+			r = begin_anew();
 	}
-	if (r == 0)
-		turn_until_stopped();
 	if (rp_wake_is(rp_server.wake_fd))
 		rp_server_close();
 	else
@@ -240,20 +252,19 @@ int rp_diag_start(unsigned int delay_ms)
 	init();
 	life.delay_ms = delay_ms;
 	rp_store_release(&life.stopping, false);
-	rp_server.wake_fd = rp_wake_open();
-	if (rp_server.wake_fd < 0)
-		return rp_server.wake_fd;
-	rp_trace_table_init(&rp_server.traces, rp_server.wake_fd);
+	r = open_wake();
+	if (r < 0)
+		return r;
 	if (delay_ms == 0 && rp_server_open(life.polled) < 0) {
 		rp_server_close();
-		rp_server_take_out(&rp_server.wake_fd);
+		close_wake();
 		return 0;
 	}
 	r = life.polled ? 0 : rp_thread_create(&life.thread, "ringpipe-diag", run, NULL);
 	if (r < 0) {
 		if (delay_ms == 0)
 			rp_server_close();
-		rp_server_take_out(&rp_server.wake_fd);
+		close_wake();
 		return r;
 	}
 	life.started = true;
@@ -294,7 +305,7 @@ void rp_diag_stop(void)
 		return;
 	}
 	life.started = false;
-	rp_server_take_out(&rp_server.wake_fd);
+	close_wake();
 }
 
 static void close_inherited(void)
@@ -303,7 +314,7 @@ static void close_inherited(void)
 		rp_server_take_out(&rp_server.ports.slots[i].fd);
 	rp_server_take_out(&rp_server.epoll_fd);
 	rp_server_take_out(&rp_server.timer_fd);
-	rp_server_take_out(&rp_server.wake_fd);
+	close_wake();
 	rp_server_take_out(&rp_server.new_fd);
 	rp_server_take_out(&rp_server.dump.fd);
 	for (size_t i = 0; i < RP_CLIENTS_MAX; i++)

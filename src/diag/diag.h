@@ -15,7 +15,7 @@ int rp_diag_add_port(const struct rp_port *port);
 void rp_diag_suspend_default(void);
 
 /*
- * Starts the server: one thread, all signals masked, asleep in epoll. The socket is there on
+ * Starts the server: one thread, all signals masked, asleep in poll(2). The socket is there on
  * return, or appears after delay_ms (a forked child that execs at once leaves none behind).
  * Return: 0 or -errno of thread creation; a socket that cannot be made is no error.
  */

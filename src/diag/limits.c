@@ -14,7 +14,7 @@
 /* What the host leaves us beside the descriptors we cannot do without. */
 static size_t descriptors_left(void)
 {
-	size_t most = SIZE_MAX, own = rp_server.timer_fd < 0 ? 2 : 3;
+	size_t most = SIZE_MAX, own = rp_server.timer_fd < 0 ? 3 : 4;
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)

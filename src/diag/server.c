@@ -2,12 +2,12 @@
 /*
  * An epoll set of the ports that listen, the clients (our connections to ports of others among
  * them), the connections that carry a session's stream, the one to the helper that writes a dump,
- * and a socket by which the drain thread and rp_diag_stop() call.
+ * and the socket on which the drain thread and rp_diag_stop() call.
  *
  * Nothing here waits for a client. Each has CLIENT_NS to send its request and as long to take its
  * reply; when all slots are taken the oldest goes, if it has had a little time, and else the next
  * is left in the backlog until one has. Where we connected, nobody has to ask: that has no end.
- * With nobody connected and every port of others reached, epoll_wait() has no timeout.
+ * With nobody connected and every port of others reached, the wait has no timeout.
  */
 #include "diag/server.h"
 
@@ -23,6 +23,7 @@
 #include "diag/commands.h"
 #include "diag/listen.h"
 #include "diag/process.h"
+#include "diag/wake.h"
 
 #define NS_PER_MS 1000000u
 #define CLIENT_NS (5000ull * NS_PER_MS)
@@ -42,6 +43,7 @@ enum kind {
 
 struct rp_server rp_server = {
 	.fd_lock = PTHREAD_MUTEX_INITIALIZER,
+	.woken_fd = -1,
 	.wake_fd = -1,
 	.epoll_fd = -1,
 	.timer_fd = -1,
@@ -490,11 +492,12 @@ static void serve(const struct epoll_event *event, uint32_t *accepts)
 int rp_server_turn(int most_ms)
 {
 	struct epoll_event events[EVENTS_MAX];
-	int n = epoll_wait(rp_server.epoll_fd, events, EVENTS_MAX, wait_ms(expire(), most_ms));
+	int ms = wait_ms(expire(), most_ms);
+	int n = rp_wake_wait(rp_server.woken_fd, rp_server.epoll_fd, events, EVENTS_MAX, ms);
 	uint32_t accepts = 0;	/* a bit for each port */
 
-	if (n < 0 && errno != EINTR)
-		return -errno;
+	if (n < 0 && n != -EINTR)
+		return n;
 	for (int i = 0; i < n; i++)
 		serve(&events[i], &accepts);
 	close_ended_traces();
@@ -536,7 +539,8 @@ int rp_server_open(bool polled)
 	if (polled)
 		rp_server.timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	pthread_mutex_unlock(&rp_server.fd_lock);
-	r = watch(EPOLL_CTL_ADD, rp_server.wake_fd, EPOLLIN, KIND_CALL, (size_t)rp_server.wake_fd);
+	r = watch(EPOLL_CTL_ADD, rp_server.woken_fd, EPOLLIN, KIND_CALL,
+		  (size_t)rp_server.woken_fd);
 	if (r == 0 && polled)
 		r = watch(EPOLL_CTL_ADD, rp_server.timer_fd, EPOLLIN, KIND_CALL,
 			  (size_t)rp_server.timer_fd);

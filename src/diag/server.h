@@ -22,6 +22,7 @@
  */
 struct rp_server {
 	pthread_mutex_t fd_lock;	/* never held across anything that waits */
+	int woken_fd;			/* in the epoll set; readable when called by wake_fd */
 	int wake_fd;
 	int epoll_fd;
 	int timer_fd;			/* ripe when a turn is due; -1: whoever turns keeps time */
@@ -42,14 +43,15 @@ extern struct rp_server rp_server;
 void rp_server_take_out(int *fd);
 
 /*
- * Makes everything but wake_fd, which is there already, and lets the ports listen. `polled`: the
- * epoll set gets ripe by itself when time has passed.
+ * Makes everything but the pair that wakes it, which is there already, and lets the ports listen.
+ * `polled`: the epoll set gets ripe by itself when time has passed.
  * Return: 0, or -errno when there is no port at all.
  */
 int rp_server_open(bool polled);
 
 /*
- * Waits for something to happen, at most so long (-1: for ever), and does what is to be done.
+ * Waits for something to happen, at most so long (-1: for ever), and does what is to be done. Also
+ * ends when the host closed wake_fd.
  * Return: 0, or -errno when there is no waiting any more.
  */
 int rp_server_turn(int most_ms);

@@ -49,6 +49,49 @@ if child:
     assert os.waitpid(child, 0)[1] == 0
 """
 
+WAITS = """
+import os, socket, sys, time
+
+def close_all(order):
+    for fd in range(3, 256) if order == "up" else range(255, 2, -1):
+        try:
+            os.close(fd)
+        except OSError:
+            pass
+
+# Whoever listens answers: the socket of before, in the backlog of which one could wait, does not.
+def wait_for_port():
+    key = open("/proc/self/stat").read().rpartition(")")[2].split()[19]
+    path = "dotnet-diagnostic-%d-%s-socket" % (os.getpid(), key)
+    end = time.monotonic() + 60
+    while True:
+        assert time.monotonic() < end, "nobody listens"
+        try:
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(path)
+                client.sendall(b"DOTNET_IPC_V1\\0" + bytes((20, 0, 4, 4, 0, 0)))
+                if client.recv(14) == b"DOTNET_IPC_V1\\0":
+                    return
+        except (ConnectionError, FileNotFoundError):
+            time.sleep(0.01)
+"""
+
+COMES_BACK = WAITS + """
+wait_for_port()
+for _ in range(6):
+    close_all(sys.argv[1])
+    wait_for_port()
+"""
+
+DAEMON = WAITS + """
+child = os.fork()
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+else:
+    close_all("up")
+    wait_for_port()
+"""
+
 
 class Closing(unittest.TestCase):
     def setUp(self):
@@ -77,19 +120,13 @@ class Closing(unittest.TestCase):
             self.assertEqual(done.stderr, "")
         self.assertEqual(self.sizes(), {0})
 
-    def test_the_port_comes_back(self):
-        waits = ("import os, time, glob, socket\n"
-                 "path = glob.glob('dotnet-diagnostic-*')[0]\n"
-                 "os.closerange(3, 256)\n"
-                 "end = time.monotonic() + 60\n"
-                 "while True:\n"
-                 "    try:\n"
-                 "        socket.socket(socket.AF_UNIX).connect(path)\n"
-                 "        break\n"
-                 "    except (ConnectionRefusedError, FileNotFoundError):\n"
-                 "        assert time.monotonic() < end, 'nobody listens'\n"
-                 "        time.sleep(0.01)\n")
-        self.run_program(waits)
+    def test_the_port_comes_back_whenever_it_is_closed(self):
+        for order in ("up", "down"):
+            self.run_program(COMES_BACK, order)
+            self.assertEqual(os.listdir(self.directory), [])
+
+    def test_a_daemon_that_closes_all_has_a_port(self):
+        self.run_program(DAEMON)
         self.assertEqual(os.listdir(self.directory), [])
 
     def test_a_session_whose_file_was_closed_ends_and_says_so(self):
