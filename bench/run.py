@@ -181,12 +181,24 @@ def suite_lifecycle(build):
     return ok
 
 
+def suite_clients(build):
+    found = figures([os.path.join(build, 'bench', 'bench-clients')])
+    for name, (value, unit) in found.items():
+        row(name, value, unit)
+    for which in ('median', 'worst'):
+        row(f'ProcessInfo beside them / without them, {which}',
+            found[f'ProcessInfo beside them, {which}'][0] /
+            found[f'ProcessInfo without them, {which}'][0], 'x')
+    return True
+
+
 SUITES = {
     'disabled': suite_disabled,
     'enabled': suite_enabled,
     'counters': suite_counters,
     'throughput': suite_throughput,
     'lifecycle': suite_lifecycle,
+    'clients': suite_clients,
 }
 
 
