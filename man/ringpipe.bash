@@ -28,7 +28,7 @@ _ringpipe()
 	esac
 
 	if [[ $COMP_CWORD -eq 1 ]]; then
-		words="ps collect report counters dump list --help --version"
+		words="ps collect report counters dump stacks list --help --version"
 		COMPREPLY=($(compgen -W "$words" -- "$cur"))
 		return
 	fi
@@ -48,6 +48,11 @@ _ringpipe()
 		;;
 	dump)
 		words="--output --force --type --quiet --json --help"
+		[[ $cur != -* ]] && words+=" $(ringpipe ps 2>/dev/null |
+			sed -n 's/^ *\([0-9][0-9]*\) .*/\1/p')"
+		;;
+	stacks)
+		words="--duration --json --help"
 		[[ $cur != -* ]] && words+=" $(ringpipe ps 2>/dev/null |
 			sed -n 's/^ *\([0-9][0-9]*\) .*/\1/p')"
 		;;

@@ -81,7 +81,8 @@ static void tell_name(struct rp_sampled *thread)
 	struct rp_origin origin = { rp_thread_id(), 0, NULL };
 	struct rp_part parts[] = { { &thread->id, sizeof(thread->id) }, { name, 0 } };
 
-	if (length <= 0)
+	/* The sampler has no samples. */
+	if (length <= 0 || thread->id == origin.thread)
 		return;
 	if (name[length - 1] == '\n')
 		name[--length] = '\0';

@@ -150,6 +150,16 @@ static int record(const struct rp_recording_plan *plan, const struct rp_tool_opt
 	return status;
 }
 
+/* Whether stacks come without being asked for. */
+static bool has_sampler(const struct rp_session_provider *providers, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(providers[i].name, "Microsoft-DotNETCore-SampleProfiler") == 0)
+			return true;
+	}
+	return false;
+}
+
 static int plan_recording(const struct rp_tool_options *options, struct rp_recording_plan *plan)
 {
 	struct rp_session_provider *providers;
@@ -160,6 +170,7 @@ static int plan_recording(const struct rp_tool_options *options, struct rp_recor
 	plan->providers = providers;
 	plan->buffer_mb = options->buffer_mb;
 	plan->stacks = options->given & RP_OPTION_STACKS;
+	plan->rundown = plan->stacks || has_sampler(providers, plan->provider_count);
 	plan->duration_ms = options->duration_ms;
 	return 0;
 }

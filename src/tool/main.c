@@ -75,6 +75,18 @@ static const struct rp_tool_command commands[] = {
 		.run = rp_command_counters,
 	},
 	{
+		.name = "stacks",
+		.arguments = "PID",
+		.help = "show where each thread of a process is",
+		.notes = "Sleeping threads are not woken. One that runs is seen when it has used\n"
+			 "up a tick of the processor, or when it sleeps; the session lasts half a\n"
+			 "second unless --duration says otherwise.\n",
+		.options = RP_OPTION_DURATION | RP_OPTION_JSON | RP_OPTION_HELP,
+		.operands_min = 1,
+		.operands_max = 1,
+		.run = rp_command_stacks,
+	},
+	{
 		.name = "list",
 		.arguments = "PID",
 		.help = "show a process's providers and who enabled them",

@@ -18,6 +18,8 @@
 #include "tool/text.h"
 
 #define START_TIMEOUT_MS 10000
+/* The .NET runtime's own; libringpipe takes any but 0 for all. */
+#define RUNDOWN_KEYWORDS 0x80020139u
 /* With a stop asked for, this long without a byte means that nothing will come. */
 #define STOP_TIMEOUT_MS 20000
 #define TICK_MS 1000
@@ -110,9 +112,9 @@ static int build_collect(struct recording *recording)
 	rp_wire_put_u32(request, plan->buffer_mb);
 	rp_wire_put_u32(request, 1);
 	if (collect_versions[recording->version].has_keyword)
-		rp_wire_put_u64(request, 0);
+		rp_wire_put_u64(request, plan->rundown ? RUNDOWN_KEYWORDS : 0);
 	else
-		rp_wire_put_u8(request, 0);
+		rp_wire_put_u8(request, plan->rundown);
 	if (collect_versions[recording->version].has_stackwalk)
 		rp_wire_put_u8(request, plan->stacks);
 	rp_wire_put_u32(request, (uint32_t)plan->provider_count);

@@ -16,6 +16,7 @@ struct rp_recording_plan {
 	size_t provider_count;
 	uint32_t buffer_mb;
 	bool stacks;
+	bool rundown;			/* names of what stacks hold, at the end */
 	bool live;			/* show a line that counts */
 	uint64_t duration_ms;		/* 0: until a signal */
 };

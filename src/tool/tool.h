@@ -92,5 +92,6 @@ int rp_command_collect(const struct rp_tool_options *options);
 int rp_command_dump(const struct rp_tool_options *options);
 int rp_command_counters(const struct rp_tool_options *options);
 int rp_command_report(const struct rp_tool_options *options);
+int rp_command_stacks(const struct rp_tool_options *options);
 
 #endif

@@ -41,7 +41,7 @@ offers()
 }
 
 echo "TAP version 13"
-offers "commands come first" "ps collect report counters dump list --help --version" ringpipe ""
+offers "commands come first" "ps collect report counters dump stacks list --help --version" ringpipe ""
 offers "a command is completed" "collect" ringpipe col
 offers "an unknown command gets nothing" "" ringpipe xyz ""
 offers "collect has its options" "--process-id --providers" ringpipe collect --p
@@ -51,6 +51,7 @@ offers "report takes nothing but traces" "" ringpipe report tw
 offers "a process id is one of those that ps shows" "42 4711" ringpipe collect -p ""
 offers "a process id is completed" "4711" ringpipe collect --process-id 47
 offers "list takes a process id" "42" ringpipe list 42
+offers "stacks takes a process id" "42" ringpipe stacks 42
 offers "dump takes a process id" "42" ringpipe dump 42
 offers "dump has kinds of cores" "mini heap full" ringpipe dump --type ""
 offers "an output is any file" "two.txt" ringpipe collect -o tw
