@@ -16,6 +16,7 @@ from server import Server, UNKNOWN_COMMAND, error, ok, string
 from tool import PATIENCE, TOOL, ToolTest
 
 COLLECT4, COLLECT3, COLLECT2, STOP = (2, 5), (2, 4), (2, 3), (2, 1)
+RUNDOWN = 0x80020139  # the .NET runtime's own keywords for it
 FIGURES = (0x52, 1)
 SESSION = 0x1122334455667788
 
@@ -78,11 +79,19 @@ class Collect(ToolTest):
         process = self.collect("--providers", "Shop-Orders:f0:4:a=b;c=d,Zoë", "--buffer", "17",
                                "--stacks", "--duration", "1s")
         self.finish(process, 0)
-        expected = struct.pack("<IIQBI", 17, 1, 0, 1, 2)
+        # Stacks want the names that a rundown tells.
+        expected = struct.pack("<IIQBI", 17, 1, RUNDOWN, 1, 2)
         expected += struct.pack("<QI", 0xf0, 4) + string("Shop-Orders") + string("a=b;c=d")
         expected += struct.pack("<QI", 0xffffffffffffffff, 5) + string("Zoë") + string("")
         self.assertEqual(fake.requests[0].command, COLLECT4)
         self.assertEqual(fake.requests[0].payload, expected)
+
+    def test_samples_bring_stacks_and_so_want_names(self):
+        fake = self.serve(Runtime(*self.whole()))
+        self.finish(self.collect("--providers", "Microsoft-DotNETCore-SampleProfiler", "-d", "1"),
+                    0)
+        self.assertEqual(fake.requests[0].payload[:21],
+                         struct.pack("<IIQBI", 64, 1, RUNDOWN, 0, 1))
 
     def test_all_providers_are_asked_for_by_default(self):
         fake = self.serve(Runtime(*self.whole()))
