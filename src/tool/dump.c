@@ -18,6 +18,7 @@
 #include "tool/exchange.h"
 #include "tool/json.h"
 #include "tool/output.h"
+#include "tool/proc.h"
 #include "tool/target.h"
 #include "tool/text.h"
 #include "tool/tool.h"
@@ -54,7 +55,8 @@ struct result {
 struct dump {
 	const struct rp_tool_options *options;
 	struct rp_target target;
-	char *path;			/* absolute */
+	char *path;			/* absolute, as the process has it */
+	char *seen;			/* as we do */
 	bool live;			/* a line of progress is wanted */
 	struct result result;
 };
@@ -189,7 +191,7 @@ static int print_json(const struct dump *dump)
 	const struct result *result = &dump->result;
 	struct json_object *out = json_object_new_object();
 
-	json_object_object_add(out, "path", rp_json_string(dump->path));
+	json_object_object_add(out, "path", rp_json_string(dump->seen));
 	json_object_object_add(out, "bytes", json_object_new_uint64(result->file_bytes));
 	if (result->pause_ns) {
 		json_object_object_add(out, "threads", json_object_new_int64(result->threads));
@@ -209,7 +211,7 @@ static int print_result(const struct dump *dump)
 		return print_json(dump);
 	if (dump->options->given & RP_OPTION_QUIET)
 		return RP_EXIT_OK;
-	fprintf(stderr, "%s: %s", dump->path, rp_text_bytes(result->file_bytes, bytes));
+	fprintf(stderr, "%s: %s", dump->seen, rp_text_bytes(result->file_bytes, bytes));
 	if (result->pause_ns)
 		fprintf(stderr, ", %u threads; the process stood still for %.1f ms",
 			result->threads, (double)result->pause_ns / 1e6);
@@ -239,15 +241,30 @@ static char *absolute_path(const struct rp_tool_options *options, const struct r
 	return path;
 }
 
+/* A process in a container has another file system than we do. Return: as absolute_path(). */
+static char *path_from_here(const struct dump *dump)
+{
+	struct rp_proc process;
+	char *seen;
+
+	if (rp_proc_read(dump->target.pid, &process) || !rp_proc_is_apart(&process))
+		seen = strdup(dump->path);
+	else if (asprintf(&seen, "/proc/%d/root%s", dump->target.pid, dump->path) < 0)
+		seen = NULL;
+	if (!seen)
+		rp_tool_error("cannot make a file name: %s", strerror(errno));
+	return seen;
+}
+
 static int run(struct dump *dump)
 {
 	struct stat file;
 	size_t command = 0;
 	int ret;
 
-	if (!(dump->options->given & RP_OPTION_FORCE) && lstat(dump->path, &file) == 0) {
+	if (!(dump->options->given & RP_OPTION_FORCE) && lstat(dump->seen, &file) == 0) {
 		rp_tool_error("%s exists already; choose another file by -o, or give --force",
-			      dump->path);
+			      dump->seen);
 		return RP_EXIT_FAILURE;
 	}
 	do {
@@ -255,8 +272,7 @@ static int run(struct dump *dump)
 	} while (ret == -EAGAIN);
 	if (ret)
 		return RP_EXIT_FAILURE;
-	/* A process in a container has another file system than we do. */
-	if (dump->result.file_bytes == 0 && stat(dump->path, &file) == 0)
+	if (dump->result.file_bytes == 0 && stat(dump->seen, &file) == 0)
 		dump->result.file_bytes = (uint64_t)file.st_size;
 	return print_result(dump);
 }
@@ -275,8 +291,10 @@ int rp_command_dump(const struct rp_tool_options *options)
 		return RP_EXIT_FAILURE;
 	dump.live = isatty(STDERR_FILENO) && !(options->given & RP_OPTION_QUIET);
 	dump.path = absolute_path(options, &dump.target);
-	if (dump.path)
+	dump.seen = dump.path ? path_from_here(&dump) : NULL;
+	if (dump.seen)
 		status = run(&dump);
+	free(dump.seen);
 	free(dump.path);
 	rp_target_fini(&dump.target);
 	return status;

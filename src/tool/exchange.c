@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -43,8 +45,6 @@ int rp_exchange_begin(struct rp_exchange *exchange, const struct rp_target *targ
 	*exchange = (struct rp_exchange){ .target = target, .request = request, .fd = -1 };
 	if (target->port)
 		return 0;
-	if (strlen(target->path) >= sizeof(((struct sockaddr_un *)0)->sun_path))
-		return -ENAMETOOLONG;
 	exchange->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	return exchange->fd < 0 ? -errno : 0;
 }
@@ -83,17 +83,38 @@ static int step_await(struct rp_exchange *exchange)
 	return exchange->connected ? 0 : 1;
 }
 
-static int step_connect(struct rp_exchange *exchange)
+/* With the detour by its namespaces a path may be too long for an address: by its folder, then. */
+static int connect_to(int fd, const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const char *name = strrchr(path, '/');
+	char *folder;
+	int folder_fd, ret;
+
+	if (strlen(path) < sizeof(address.sun_path)) {
+		strcpy(address.sun_path, path);
+		return connect(fd, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
+	}
+	folder = name ? strndup(path, (size_t)(name - path)) : NULL;
+	folder_fd = folder ? open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	free(folder);
+	if (folder_fd < 0)
+		return -ENAMETOOLONG;
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d%s", folder_fd, name);
+	ret = connect(fd, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
+	close(folder_fd);
+	return ret;
+}
+
+static int step_connect(struct rp_exchange *exchange)
+{
 	int ret;
 
 	if (exchange->target->port)
 		return step_await(exchange);
-
-	strcpy(address.sun_path, exchange->target->path);
-	if (connect(exchange->fd, (struct sockaddr *)&address, sizeof(address)))
-		return errno == EAGAIN || errno == EINTR ? 1 : -errno;
+	ret = connect_to(exchange->fd, exchange->target->path);
+	if (ret)
+		return ret == -EAGAIN || ret == -EINTR ? 1 : ret;
 	ret = check_peer(exchange);
 	if (ret)
 		return ret;

@@ -198,6 +198,7 @@ static int print_json(const struct survey *survey)
 		json_object_object_add(row, "name", rp_json_string(probe->target->name));
 		json_object_object_add(row, "command",
 				       rp_json_string(probe->target->command_line));
+		json_object_object_add(row, "socket", rp_json_string(probe->target->path));
 		json_object_array_add(rows, row);
 	}
 	return rp_json_print(rows);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tool/proc.h"
 #include "tool/target.h"
 
 const char *rp_target_directory(void)
@@ -18,42 +19,6 @@ const char *rp_target_directory(void)
 	const char *directory = getenv("TMPDIR");
 
 	return directory && *directory ? directory : "/tmp";
-}
-
-/* The beginning of a file of /proc, with a NUL behind it. Return: bytes read, or -errno. */
-static ssize_t read_proc(pid_t pid, const char *name, char *buffer, size_t size)
-{
-	char path[64];
-	ssize_t length;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	length = read(fd, buffer, size - 1);
-	if (length < 0)
-		length = -errno;
-	close(fd);
-	if (length >= 0)
-		buffer[length] = '\0';
-	return length;
-}
-
-int rp_process_start_time(pid_t pid, uint64_t *ret_start_time)
-{
-	char stat[1024];
-	const char *at;
-
-	if (read_proc(pid, "stat", stat, sizeof(stat)) <= 0)
-		return -ESRCH;
-	/* The name, field 2, may hold blanks and parentheses: count from its end. */
-	at = strrchr(stat, ')');
-	for (int field = 2; at && field < 22; field++)
-		at = strchr(at + 1, ' ');
-	if (!at || sscanf(at, " %" SCNu64, ret_start_time) != 1)
-		return -ESRCH;
-	return 0;
 }
 
 /* Digits up to `end`, which is stepped over. Return: 0 or -EINVAL. */
@@ -88,40 +53,6 @@ static int parse_socket_name(const char *name, pid_t *ret_pid, uint64_t *ret_key
 	return 0;
 }
 
-static char *read_command_line(pid_t pid)
-{
-	char buffer[4096];
-	ssize_t length = read_proc(pid, "cmdline", buffer, sizeof(buffer));
-
-	if (length < 0)
-		length = 0;
-	while (length > 0 && buffer[length - 1] == '\0')
-		length--;
-	for (ssize_t i = 0; i < length; i++) {
-		if (buffer[i] == '\0')
-			buffer[i] = ' ';
-	}
-	return strndup(buffer, (size_t)length);
-}
-
-/* The kernel cuts names at 15 bytes; the first argument often has the whole one. */
-static char *read_name(pid_t pid)
-{
-	char name[64], argument[4096];
-	const char *base;
-
-	if (read_proc(pid, "comm", name, sizeof(name)) <= 0)
-		return strdup("?");
-	name[strcspn(name, "\n")] = '\0';
-	if (strlen(name) == 15 && read_proc(pid, "cmdline", argument, sizeof(argument)) > 0) {
-		base = strrchr(argument, '/');
-		base = base ? base + 1 : argument;
-		if (!strncmp(base, name, 15))
-			return strdup(base);
-	}
-	return strdup(name);
-}
-
 static char *read_user(uid_t uid)
 {
 	const struct passwd *entry = getpwuid(uid);
@@ -147,39 +78,115 @@ void rp_target_list_fini(struct rp_target_list *list)
 	free(list->rows);
 }
 
-/*
- * Return: 1 with a target; 0 when the file is no socket of a living process, or one that a stranger
- * laid there in its name; -ENOMEM.
- */
-static int examine(const char *directory, const char *name, struct rp_target *ret_target)
+/* Whether the file is a socket, and not one that a stranger laid there in the process's name. */
+static bool is_its_socket(const char *path, const struct rp_proc *process)
 {
-	struct rp_target target = { 0 };
-	struct stat socket_stat, process_stat;
-	char process[32];
-	uint64_t key;
+	struct stat file;
 
-	if (parse_socket_name(name, &target.pid, &key) || target.pid == 0 ||
-	    rp_process_start_time(target.pid, &target.start_time) || target.start_time != key)
-		return 0;
-	if (asprintf(&target.path, "%s/%s", directory, name) < 0)
-		return -ENOMEM;
-	snprintf(process, sizeof(process), "/proc/%d", target.pid);
-	if (lstat(target.path, &socket_stat) || stat(process, &process_stat) ||
-	    !S_ISSOCK(socket_stat.st_mode) ||
-	    (socket_stat.st_uid != process_stat.st_uid && socket_stat.st_uid != 0)) {
-		free(target.path);
-		return 0;
-	}
-	target.uid = process_stat.st_uid;
-	target.user = read_user(target.uid);
-	target.name = read_name(target.pid);
-	target.command_line = read_command_line(target.pid);
+	return lstat(path, &file) == 0 && S_ISSOCK(file.st_mode) &&
+	       (file.st_uid == process->uid || file.st_uid == 0);
+}
+
+/* Takes over `path`. Return: 1, or -ENOMEM. */
+static int fill_target(const struct rp_proc *process, char *path, struct rp_target *ret_target)
+{
+	struct rp_target target = {
+		.pid = process->pid,
+		.uid = process->uid,
+		.start_time = process->start_time,
+		.path = path,
+		.user = read_user(process->uid),
+		.name = rp_proc_name(process->pid),
+		.command_line = rp_proc_command_line(process->pid),
+	};
+
 	if (!target.user || !target.name || !target.command_line) {
 		rp_target_fini(&target);
 		return -ENOMEM;
 	}
 	*ret_target = target;
 	return 1;
+}
+
+/* Return: 1 with a target; 0 when the file is no socket of a living process; -ENOMEM. */
+static int examine(const char *directory, const char *name, struct rp_target *ret_target)
+{
+	struct rp_proc process;
+	uint64_t key;
+	pid_t pid;
+	char *path;
+
+	if (parse_socket_name(name, &pid, &key) || pid == 0 || rp_proc_read(pid, &process) ||
+	    process.start_time != key)
+		return 0;
+	if (asprintf(&path, "%s/%s", directory, name) < 0)
+		return -ENOMEM;
+	if (is_its_socket(path, &process))
+		return fill_target(&process, path, ret_target);
+	free(path);
+	return 0;
+}
+
+/*
+ * The socket in the process's own folder, by its own pid. With a pid namespace there may be one of
+ * time as well, and the start time another one than we see: then the newest, as .NET's tools do.
+ * Who listens there is looked at before anything is sent. Return: for free(), or NULL.
+ */
+static char *find_socket(const char *directory, const struct rp_proc *process)
+{
+	DIR *dir = opendir(directory);
+	struct timespec newest = { 0, 0 };
+	const struct dirent *entry;
+	char *found = NULL;
+
+	while (dir && (entry = readdir(dir))) {
+		struct stat file;
+		uint64_t key;
+		pid_t pid;
+		char *path;
+
+		if (parse_socket_name(entry->d_name, &pid, &key) || pid != process->inner_pid ||
+		    (pid == process->pid && key != process->start_time) ||
+		    fstatat(dirfd(dir), entry->d_name, &file, AT_SYMLINK_NOFOLLOW) ||
+		    file.st_mtim.tv_sec < newest.tv_sec ||
+		    (file.st_mtim.tv_sec == newest.tv_sec &&
+		     file.st_mtim.tv_nsec < newest.tv_nsec) ||
+		    asprintf(&path, "%s/%s", directory, entry->d_name) < 0)
+			continue;
+		if (!is_its_socket(path, process)) {
+			free(path);
+			continue;
+		}
+		free(found);
+		found = path;
+		newest = file.st_mtim;
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/*
+ * Where the process itself says, through its own root: another mount namespace, as of a container
+ * or of systemd's PrivateTmp, a chroot, or just another TMPDIR. Return: as examine().
+ */
+static int examine_inside(const struct rp_proc *process, struct rp_target *ret_target)
+{
+	char *inside = rp_proc_directory(process->pid), *directory, *path;
+	size_t length;
+
+	if (!inside)
+		return 0;
+	length = strlen(inside);
+	while (length > 1 && inside[length - 1] == '/')
+		inside[--length] = '\0';
+	if (asprintf(&directory, "/proc/%d/%s/%s", process->pid, *inside == '/' ? "root" : "cwd",
+		     inside + strspn(inside, "/")) < 0)
+		directory = NULL;
+	path = directory ? find_socket(directory, process) : NULL;
+	free(directory);
+	free(inside);
+	return path ? fill_target(process, path, ret_target) : 0;
 }
 
 static int compare_pids(const void *left, const void *right)
@@ -203,10 +210,31 @@ static void drop_repeated(struct rp_target_list *list)
 	list->count = kept;
 }
 
-int rp_target_list_scan(struct rp_target_list *ret_list)
+/* Return: 0 or -ENOMEM, in which case the target is gone. */
+static int add_target(struct rp_target_list *list, struct rp_target *target)
+{
+	struct rp_target *rows = realloc(list->rows, (list->count + 1) * sizeof(*rows));
+
+	if (!rows) {
+		rp_target_fini(target);
+		return -ENOMEM;
+	}
+	list->rows = rows;
+	list->rows[list->count++] = *target;
+	return 0;
+}
+
+static void sort(struct rp_target_list *list)
+{
+	if (list->count)
+		qsort(list->rows, list->count, sizeof(*list->rows), compare_pids);
+	drop_repeated(list);
+}
+
+/* By the names in our own folder. */
+static int scan_directory(struct rp_target_list *list)
 {
 	const char *directory = rp_target_directory();
-	struct rp_target_list list = { 0 };
 	DIR *dir = opendir(directory);
 	const struct dirent *entry;
 	int ret = 0;
@@ -214,48 +242,115 @@ int rp_target_list_scan(struct rp_target_list *ret_list)
 	if (!dir)
 		return -errno;
 	while (ret >= 0 && (entry = readdir(dir))) {
-		struct rp_target target, *rows;
+		struct rp_target target;
 
 		ret = examine(directory, entry->d_name, &target);
-		if (ret <= 0)
-			continue;
-		rows = realloc(list.rows, (list.count + 1) * sizeof(*rows));
-		if (!rows) {
-			rp_target_fini(&target);
-			ret = -ENOMEM;
-			break;
-		}
-		list.rows = rows;
-		list.rows[list.count++] = target;
+		if (ret > 0)
+			ret = add_target(list, &target);
 	}
 	closedir(dir);
-	if (ret < 0) {
+	sort(list);
+	return ret < 0 ? ret : 0;
+}
+
+static bool is_listed(const struct rp_target_list *list, size_t count, pid_t pid)
+{
+	const struct rp_target key = { .pid = pid };
+
+	return count && bsearch(&key, list->rows, count, sizeof(key), compare_pids);
+}
+
+/* The processes that are apart from us. */
+static int scan_processes(struct rp_target_list *list)
+{
+	const size_t sorted = list->count;
+	DIR *dir = opendir("/proc");
+	const struct dirent *entry;
+	int ret = 0;
+
+	while (dir && ret >= 0 && (entry = readdir(dir))) {
+		struct rp_target target;
+		struct rp_proc process;
+		uint64_t pid;
+
+		if (rp_number_parse(entry->d_name, INT_MAX, &pid) ||
+		    is_listed(list, sorted, (pid_t)pid) || rp_proc_read((pid_t)pid, &process) ||
+		    !rp_proc_is_apart(&process))
+			continue;
+		ret = examine_inside(&process, &target);
+		if (ret > 0)
+			ret = add_target(list, &target);
+	}
+	if (dir)
+		closedir(dir);
+	sort(list);
+	return ret < 0 ? ret : 0;
+}
+
+int rp_target_list_scan(struct rp_target_list *ret_list)
+{
+	struct rp_target_list list = { 0 };
+	int ret = scan_directory(&list);
+
+	if (!ret)
+		ret = scan_processes(&list);
+	if (ret) {
 		rp_target_list_fini(&list);
 		return ret;
 	}
-	if (list.count)
-		qsort(list.rows, list.count, sizeof(*list.rows), compare_pids);
-	drop_repeated(&list);
 	*ret_list = list;
 	return 0;
 }
 
-static void explain_missing(pid_t pid, const char *name)
+static void explain_missing(const struct rp_proc *process)
 {
-	uint64_t start_time;
+	char *directory = rp_proc_directory(process->pid);
 
-	if (name)
-		rp_tool_error("no process named %s can be traced; ringpipe ps lists those that can",
-			      name);
-	else if (rp_process_start_time(pid, &start_time))
-		rp_tool_error("there is no process %d", pid);
+	if (!directory)
+		rp_tool_error("process %d has no diagnostics socket in %s, and where else it may "
+			      "have one is for its user and root to see", process->pid,
+			      rp_target_directory());
+	else if (!rp_proc_is_traceable(process->pid))
+		rp_tool_error("process %d has no diagnostics socket: neither libringpipe.so nor "
+			      ".NET is loaded there", process->pid);
 	else
-		rp_tool_error("process %d has no diagnostics socket in %s: it does not use "
-			      "libringpipe or .NET, has diagnostics turned off, or runs with "
-			      "another TMPDIR", pid, rp_target_directory());
+		rp_tool_error("process %d has no diagnostics socket in %s: it has diagnostics "
+			      "turned off, or could make no socket there (a folder that is "
+			      "missing, read-only, or has too long a name)", process->pid,
+			      directory);
+	free(directory);
 }
 
-int rp_target_find(pid_t pid, const char *name, struct rp_target *ret_target)
+/* Of a process that is named by its pid, we look into the folder it names, too. */
+static int find_pid(pid_t pid, struct rp_target *ret_target)
+{
+	struct rp_target_list list = { 0 };
+	struct rp_proc process;
+	int ret;
+
+	if (rp_proc_read(pid, &process)) {
+		rp_tool_error("there is no process %d", pid);
+		return -ESRCH;
+	}
+	(void)scan_directory(&list);
+	for (size_t i = 0; i < list.count; i++) {
+		if (list.rows[i].pid != pid)
+			continue;
+		*ret_target = list.rows[i];
+		list.rows[i] = list.rows[--list.count];
+		rp_target_list_fini(&list);
+		return 0;
+	}
+	rp_target_list_fini(&list);
+	ret = examine_inside(&process, ret_target);
+	if (ret == 0)
+		explain_missing(&process);
+	else if (ret < 0)
+		rp_tool_error("out of memory");
+	return ret == 0 ? -ESRCH : ret < 0 ? ret : 0;
+}
+
+static int find_name(const char *name, struct rp_target *ret_target)
 {
 	struct rp_target_list list;
 	size_t found = 0, matches = 0;
@@ -267,7 +362,7 @@ int rp_target_find(pid_t pid, const char *name, struct rp_target *ret_target)
 		return ret;
 	}
 	for (size_t i = 0; i < list.count; i++) {
-		if (name ? strcmp(list.rows[i].name, name) : list.rows[i].pid != pid)
+		if (strcmp(list.rows[i].name, name))
 			continue;
 		found = i;
 		matches++;
@@ -276,7 +371,8 @@ int rp_target_find(pid_t pid, const char *name, struct rp_target *ret_target)
 		*ret_target = list.rows[found];
 		list.rows[found] = list.rows[--list.count];
 	} else if (matches == 0) {
-		explain_missing(pid, name);
+		rp_tool_error("no process named %s can be traced; ringpipe ps lists those that can",
+			      name);
 		ret = -ESRCH;
 	} else {
 		rp_tool_error("%zu processes are named %s; choose one by -p PID (ringpipe ps "
@@ -285,4 +381,9 @@ int rp_target_find(pid_t pid, const char *name, struct rp_target *ret_target)
 	}
 	rp_target_list_fini(&list);
 	return ret;
+}
+
+int rp_target_find(pid_t pid, const char *name, struct rp_target *ret_target)
+{
+	return name ? find_name(name, ret_target) : find_pid(pid, ret_target);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Processes that can be traced. Found as .NET's tools find them: by the names of sockets,
- * ${TMPDIR or /tmp}/dotnet-diagnostic-{pid}-{start time}-socket, checked against /proc.
+ * ${TMPDIR or /tmp}/dotnet-diagnostic-{pid}-{start time}-socket, checked against /proc. Those in
+ * other namespaces, or with another root, by the same rule from their point of view, in
+ * /proc/{pid}/root.
  */
 #ifndef RP_TOOL_TARGET_H
 #define RP_TOOL_TARGET_H
@@ -43,8 +45,5 @@ void rp_target_list_fini(struct rp_target_list *list);
  */
 int rp_target_find(pid_t pid, const char *name, struct rp_target *ret_target);
 void rp_target_fini(struct rp_target *target);
-
-/* Field 22 of /proc/PID/stat. Return: 0; -ESRCH: there is no such process. */
-int rp_process_start_time(pid_t pid, uint64_t *ret_start_time);
 
 #endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#include "tool/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The beginning of a file of /proc, with a NUL behind it. Return: bytes read, or -errno. */
+static ssize_t read_proc(pid_t pid, const char *name, char *buffer, size_t size)
+{
+	char path[64];
+	ssize_t length;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	length = read(fd, buffer, size - 1);
+	if (length < 0)
+		length = -errno;
+	close(fd);
+	if (length >= 0)
+		buffer[length] = '\0';
+	return length;
+}
+
+static int read_start_time(pid_t pid, uint64_t *ret_start_time)
+{
+	char stat[1024];
+	const char *at;
+
+	if (read_proc(pid, "stat", stat, sizeof(stat)) <= 0)
+		return -ESRCH;
+	/* The name, field 2, may hold blanks and parentheses: count from its end. */
+	at = strrchr(stat, ')');
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	if (!at || sscanf(at, " %" SCNu64, ret_start_time) != 1)
+		return -ESRCH;
+	return 0;
+}
+
+int rp_proc_read(pid_t pid, struct rp_proc *ret_proc)
+{
+	struct rp_proc process = { .pid = pid, .inner_pid = pid };
+	const char *user, *pids;
+	char status[4096];
+
+	if (read_start_time(pid, &process.start_time) ||
+	    read_proc(pid, "status", status, sizeof(status)) <= 0)
+		return -ESRCH;
+	/* The folder's owner would be root where the process may not be dumped. */
+	user = strstr(status, "\nUid:\t");
+	if (!user || sscanf(user, "\nUid: %*u %u", &process.uid) != 1)
+		return -ESRCH;
+	/* One pid for each namespace it is in, from ours to its own. */
+	pids = strstr(status, "\nNSpid:\t");
+	if (pids) {
+		pids += strlen("\nNSpid:\t");
+		for (const char *at = pids; at < pids + strcspn(pids, "\n");
+		     at += strcspn(at, "\t\n") + 1)
+			process.inner_pid = (pid_t)strtol(at, NULL, 10);
+	}
+	*ret_proc = process;
+	return 0;
+}
+
+bool rp_proc_is_apart(const struct rp_proc *process)
+{
+	char path[64], own[64], its[64];
+	struct stat own_root, its_root;
+	ssize_t own_length, its_length;
+
+	snprintf(path, sizeof(path), "/proc/%d/root/", process->pid);
+	if (stat(path, &its_root) || stat("/", &own_root))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", process->pid);
+	own_length = readlink("/proc/self/ns/mnt", own, sizeof(own));
+	its_length = readlink(path, its, sizeof(its));
+	return process->inner_pid != process->pid || own_root.st_dev != its_root.st_dev ||
+	       own_root.st_ino != its_root.st_ino || its_length != own_length ||
+	       (own_length > 0 && memcmp(own, its, (size_t)own_length));
+}
+
+static FILE *open_proc(pid_t pid, const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	return fopen(path, "re");
+}
+
+char *rp_proc_directory(pid_t pid)
+{
+	FILE *file = open_proc(pid, "environ");
+	char *row = NULL, *directory = NULL;
+	size_t room = 0;
+
+	if (!file)
+		return NULL;
+	while (!directory && getdelim(&row, &room, '\0', file) > 0) {
+		if (!strncmp(row, "TMPDIR=", 7) && row[7])
+			directory = strdup(row + 7);
+	}
+	if (!directory && !ferror(file))
+		directory = strdup("/tmp");
+	free(row);
+	fclose(file);
+	return directory;
+}
+
+bool rp_proc_is_traceable(pid_t pid)
+{
+	FILE *file = open_proc(pid, "maps");
+	bool found = false, any = false;
+	char *row = NULL;
+	size_t room = 0;
+
+	if (!file)
+		return true;
+	while (!found && getline(&row, &room, file) > 0) {
+		any = true;
+		found = strstr(row, "/libringpipe.so") || strstr(row, "/libcoreclr.so");
+	}
+	free(row);
+	fclose(file);
+	return found || !any;
+}
+
+char *rp_proc_command_line(pid_t pid)
+{
+	char buffer[4096];
+	ssize_t length = read_proc(pid, "cmdline", buffer, sizeof(buffer));
+
+	if (length < 0)
+		length = 0;
+	while (length > 0 && buffer[length - 1] == '\0')
+		length--;
+	for (ssize_t i = 0; i < length; i++) {
+		if (buffer[i] == '\0')
+			buffer[i] = ' ';
+	}
+	return strndup(buffer, (size_t)length);
+}
+
+/* The kernel cuts names at 15 bytes; the first argument often has the whole one. */
+char *rp_proc_name(pid_t pid)
+{
+	char name[64], argument[4096];
+	const char *base;
+
+	if (read_proc(pid, "comm", name, sizeof(name)) <= 0)
+		return strdup("?");
+	name[strcspn(name, "\n")] = '\0';
+	if (strlen(name) == 15 && read_proc(pid, "cmdline", argument, sizeof(argument)) > 0) {
+		base = strrchr(argument, '/');
+		base = base ? base + 1 : argument;
+		if (!strncmp(base, name, 15))
+			return strdup(base);
+	}
+	return strdup(name);
+}
