@@ -87,7 +87,7 @@ static enum rp_hresult resume_runtime(struct rp_command *command, uint8_t id,
 	(void)id;
 	if (rp_cursor_end(payload) < 0)
 		return RP_HRESULT_BAD_ENCODING;
-	rp_ports_resume(command->ports, command->port);
+	command->outcome = RP_COMMAND_RESUME;
 	rp_reply_u32(command->reply, RP_HRESULT_OK);
 	return RP_HRESULT_OK;
 }

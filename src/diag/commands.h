@@ -8,7 +8,6 @@
 
 #include "diag/dump.h"
 #include "diag/message.h"
-#include "diag/ports.h"
 #include "diag/trace.h"
 
 /* What becomes of the connection a command came on. */
@@ -17,14 +16,13 @@ enum rp_command_outcome {
 	RP_COMMAND_STREAM,	/* the connection belongs to `trace` now, and says OK itself */
 	RP_COMMAND_WAIT,	/* the reply is ready, to be sent when `trace` has ended */
 	RP_COMMAND_DUMP,	/* the reply is what `dump` says when it has ended */
+	RP_COMMAND_RESUME,	/* as RP_COMMAND_REPLY; its port is satisfied when that is sent */
 };
 
 struct rp_command {
 	/* in */
 	struct rp_trace_table *traces;
 	struct rp_dump *dump;
-	struct rp_ports *ports;
-	struct rp_port *port;		/* that the client came by */
 	const uint8_t *cookie;
 	int fd;
 	pid_t peer;

@@ -189,14 +189,13 @@ static void run_request(struct rp_client *client)
 	struct rp_command command = {
 		.traces = &rp_server.traces,
 		.dump = &rp_server.dump,
-		.ports = &rp_server.ports,
-		.port = client->port,
 		.cookie = rp_server.cookie,
 		.fd = client->fd,
 		.peer = client->peer,
 		.suspended = rp_ports_suspended(&rp_server.ports),
 		.reply = &client->reply,
 	};
+	struct rp_port *port = client->port;
 
 	rp_server.traces.max = rp_server_sessions_max();
 	rp_command_run(&command, rp_client_request(client), client->request_bytes);
@@ -215,6 +214,11 @@ static void run_request(struct rp_client *client)
 		wait_for(client, rp_server.dump.id);
 		if (watch(EPOLL_CTL_ADD, rp_server.dump.fd, EPOLLIN, KIND_DUMP, 0) < 0)
 			drop_client(client);
+		break;
+	case RP_COMMAND_RESUME:
+		/* What starts may be another program, and this one's connections are gone. */
+		send_reply(client);
+		rp_ports_resume(&rp_server.ports, port);
 		break;
 	}
 }

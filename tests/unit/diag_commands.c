@@ -14,26 +14,32 @@
 
 static const uint8_t cookie[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
 
-/* What a server without any session says. The caller frees the reply. */
-static struct rp_reply answer(const uint8_t *bytes, size_t size)
+/* Gives a whole message to a server without any session. */
+static enum rp_command_outcome run(const uint8_t *bytes, size_t size, struct rp_reply *reply)
 {
 	static struct rp_trace_table traces;
-	static struct rp_ports ports = { .count = 1 };
-	struct rp_reply reply = { 0 };
 	/* One is under way, so that no request begins one. */
 	static struct rp_dump dump = { .id = 1, .fd = -1 };
 	struct rp_command command = {
-		.traces = &traces, .dump = &dump, .ports = &ports, .port = &ports.slots[0],
-		.cookie = cookie, .fd = -1, .reply = &reply,
+		.traces = &traces, .dump = &dump, .cookie = cookie, .fd = -1, .reply = reply,
 	};
+
+	rp_trace_table_init(&traces, -1);
+	rp_command_run(&command, bytes, size);
+	return command.outcome;
+}
+
+/* What it says. The caller frees the reply. */
+static struct rp_reply answer(const uint8_t *bytes, size_t size)
+{
+	struct rp_reply reply = { 0 };
 	size_t whole = 0;
 	enum rp_hresult hr = rp_message_frame(bytes, size, &whole);
 
-	rp_trace_table_init(&traces, -1);
 	if (hr != RP_HRESULT_OK)
 		rp_reply_refuse(&reply, hr);
 	else if (whole == size)
-		rp_command_run(&command, bytes, size);
+		run(bytes, size, &reply);
 	return reply;
 }
 
@@ -168,6 +174,23 @@ Test(diag_commands, reserved_bytes_of_the_header_are_not_looked_at)
 
 	request.bytes[18] = request.bytes[19] = 0xaa;
 	cr_assert_eq(ask(&request), RP_HRESULT_OK);
+}
+
+/* Before it is sent, the process may become another program. */
+Test(diag_commands, start_goes_on_when_the_reply_is_sent_and_only_for_a_right_request)
+{
+	struct rp_reply right = begin(RP_MESSAGE_PROCESS, 0x01);
+	struct rp_reply wrong = begin(RP_MESSAGE_PROCESS, 0x01), reply = { 0 };
+
+	rp_reply_end(&right);
+	cr_assert_eq(run(right.bytes, right.size, &reply), RP_COMMAND_RESUME);
+	cr_assert_eq(hresult_of(&reply), RP_HRESULT_OK);
+	rp_reply_u8(&wrong, 0);
+	rp_reply_end(&wrong);
+	cr_assert_eq(run(wrong.bytes, wrong.size, &reply), RP_COMMAND_REPLY);
+	rp_reply_fini(&reply);
+	rp_reply_fini(&right);
+	rp_reply_fini(&wrong);
 }
 
 Test(diag_commands, stop_tracing_answers_with_the_id_it_was_given)
