@@ -31,8 +31,8 @@ import drive  # noqa: E402
 ORDERS = 10
 PATIENCE_S = 120
 BUILD_S = 1800
-# A reader has the port to himself, the test has not.
-PLACES = ((r"\b8080\b", "0"),)
+# A reader has the port to himself, and a minute; the test has not.
+PLACES = ((r"\b8080\b", "0"), (r"-d 1m\b", "-d 2s"))
 
 
 class Skipped(Exception):
@@ -257,7 +257,7 @@ RULES = (
     (r"(cc|c\+\+) ", compiled),
     (r"(ringpipe|dotnet-trace) collect .*-- \./shop", started),
     (r"(ringpipe|dotnet-trace) collect .*-(p PID|n shop)\b", attached),
-    (r".*\bPID\b", looked_at),
+    (r".*(\bPID|-n shop)\b", looked_at),
     (r"", plain),
 )
 # Those that build, run in a copy of the tree, and what is run in their place.
