@@ -5,6 +5,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,14 +35,18 @@ static int spawn(char *const *arguments, pid_t *ret_pid)
 	return -ret;
 }
 
+/* Orphans of the command, too, which would stay as zombies. */
 static void reap(struct rp_child *child)
 {
 	int status;
+	pid_t pid;
 
-	if (child->ended || waitpid(child->pid, &status, WNOHANG) != child->pid)
-		return;
-	child->ended = true;
-	child->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid != child->pid || child->ended)
+			continue;
+		child->ended = true;
+		child->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	}
 }
 
 /*
@@ -115,6 +120,8 @@ int rp_child_start(struct rp_child *child, char *const *arguments)
 	int ret;
 
 	*child = (struct rp_child){ .signal_fd = -1 };
+	/* What the command leaves behind comes to us: it stays known as the command's. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	ret = rp_tool_port_open(&child->port);
 	if (ret)
 		return ret;

@@ -11,16 +11,16 @@
 
 #include "tool/exchange.h"
 #include "tool/port.h"
+#include "tool/proc.h"
 
 #define BACKLOG 16
 #define ADVERTISE_BYTES 34u
 #define ADVERTISE_MS 250
+#define LINEAGE_MAX 4096	/* processes looked at between one and us */
 
-static int listen_at(int fd, const char *path)
+static int bind_at(int fd, const char *path, mode_t mode)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	/* A command of root's may become another user before it connects. */
-	mode_t mode = geteuid() == 0 ? 0666 : 0600;
 
 	if (strlen(path) >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
@@ -31,31 +31,45 @@ static int listen_at(int fd, const char *path)
 	return 0;
 }
 
+/*
+ * In a directory that nobody had before. A command of root's may become another user before it
+ * connects, so that one lets everybody through: what counts is who comes, see is_descendant().
+ */
+static int listen_in(struct rp_tool_port *port, const char *parent)
+{
+	bool is_root = geteuid() == 0;
+	char *directory;
+	int ret = 0;
+
+	if (asprintf(&directory, "%s/ringpipe-XXXXXX", parent) < 0)
+		return -ENOMEM;
+	if (!mkdtemp(directory) || (is_root && chmod(directory, 0711)))
+		ret = -errno;
+	else if (asprintf(&port->path, "%s/port", directory) < 0)
+		ret = -ENOMEM;
+	if (ret != 0) {
+		rmdir(directory);
+		port->path = NULL;
+	} else {
+		port->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		ret = port->fd < 0 ? -errno : bind_at(port->fd, port->path, is_root ? 0666 : 0600);
+	}
+	free(directory);
+	return ret;
+}
+
 int rp_tool_port_open(struct rp_tool_port *port)
 {
-	char *directory = realpath(rp_target_directory(), NULL);
+	char *parent = realpath(rp_target_directory(), NULL);
 	int ret;
 
 	*port = (struct rp_tool_port){ .fd = -1, .runtime.fd = -1 };
 	for (size_t i = 0; i < RP_PORT_OTHERS_MAX; i++)
 		port->others[i].fd = -1;
-	if (!directory) {
-		ret = -errno;
-		rp_tool_error("cannot use %s: %s", rp_target_directory(), strerror(-ret));
-		return ret;
-	}
-	if (asprintf(&port->path, "%s/ringpipe-collect-%d.socket", directory, getpid()) < 0)
-		port->path = NULL;
-	free(directory);
-	if (!port->path) {
-		rp_tool_error("out of memory");
-		return -ENOMEM;
-	}
-	unlink(port->path);		/* of an earlier process with our pid */
-	port->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	ret = port->fd < 0 ? -errno : listen_at(port->fd, port->path);
+	ret = parent ? listen_in(port, parent) : -errno;
+	free(parent);
 	if (ret) {
-		rp_tool_error("cannot listen at %s: %s", port->path, strerror(-ret));
+		rp_tool_error("cannot listen in %s: %s", rp_target_directory(), strerror(-ret));
 		rp_tool_port_close(port);
 	}
 	return ret;
@@ -70,11 +84,14 @@ static void hold(struct rp_runtime *runtime, int fd)
 
 void rp_tool_port_close(struct rp_tool_port *port)
 {
-	if (port->fd >= 0) {
-		unlink(port->path);
+	if (port->fd >= 0)
 		close(port->fd);
-	}
 	port->fd = -1;
+	if (port->path) {
+		unlink(port->path);
+		*strrchr(port->path, '/') = '\0';
+		rmdir(port->path);
+	}
 	hold(&port->runtime, -1);
 	for (size_t i = 0; i < RP_PORT_OTHERS_MAX; i++)
 		hold(&port->others[i], -1);
@@ -125,6 +142,29 @@ static void resume_other(struct rp_tool_port *port, const uint8_t cookie[16], in
 	(void)send(fd, request.bytes, request.size, MSG_NOSIGNAL);
 }
 
+/*
+ * The command, or what it has started: anybody else would be traced in its place. Those whose
+ * parent has ended are ours by then, see rp_child_start().
+ */
+static bool is_descendant(pid_t pid)
+{
+	pid_t at = pid, parent;
+
+	for (unsigned int i = 0; i < LINEAGE_MAX && at > 1; i++) {
+		if (rp_proc_parent(at, &parent) == 0) {
+			if (parent == getpid())
+				return true;
+			at = parent;
+		} else if (at == pid) {
+			return false;
+		} else {
+			/* It ended between two looks, and its children have another parent. */
+			at = pid;
+		}
+	}
+	return false;
+}
+
 static void greet(struct rp_tool_port *port, int fd)
 {
 	uint8_t advertise[ADVERTISE_BYTES];
@@ -133,8 +173,7 @@ static void greet(struct rp_tool_port *port, int fd)
 	socklen_t size = sizeof(peer);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) ||
-	    (geteuid() != 0 && peer.uid != 0 && peer.uid != geteuid()) ||
-	    !read_advertise(fd, advertise)) {
+	    !is_descendant(peer.pid) || !read_advertise(fd, advertise)) {
 		close(fd);
 		return;
 	}
@@ -150,10 +189,14 @@ static void greet(struct rp_tool_port *port, int fd)
 
 void rp_tool_port_accept(struct rp_tool_port *port)
 {
-	int fd;
+	/* No more in a turn, so that a crowd keeps us from nothing else. */
+	for (unsigned int i = 0; i < BACKLOG; i++) {
+		int fd = accept4(port->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	while ((fd = accept4(port->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
+		if (fd < 0)
+			break;
 		greet(port, fd);
+	}
 }
 
 int rp_tool_port_take(struct rp_tool_port *port)

@@ -30,11 +30,14 @@ struct rp_tool_port {
 	size_t next_other;		/* whose place the next one takes */
 };
 
-/* Listens at a path in $TMPDIR or /tmp. Return: 0; -errno, said on stderr. */
+/* Listens in a new directory in $TMPDIR or /tmp. Return: 0; -errno, said on stderr. */
 int rp_tool_port_open(struct rp_tool_port *port);
 void rp_tool_port_close(struct rp_tool_port *port);
 
-/* Takes in who has connected. Waits for nobody who does not, and 250 ms for what they say. */
+/*
+ * Takes in who has connected; who is no descendant of ours is turned away. Waits for nobody who
+ * does not, and 250 ms for what they say.
+ */
 void rp_tool_port_accept(struct rp_tool_port *port);
 
 /*

@@ -30,7 +30,8 @@ static ssize_t read_proc(pid_t pid, const char *name, char *buffer, size_t size)
 	return length;
 }
 
-static int read_start_time(pid_t pid, uint64_t *ret_start_time)
+/* A number behind the third field of /proc/PID/stat. Return: 0 or -ESRCH. */
+static int read_stat(pid_t pid, int wanted, uint64_t *ret_number)
 {
 	char stat[1024];
 	const char *at;
@@ -39,9 +40,9 @@ static int read_start_time(pid_t pid, uint64_t *ret_start_time)
 		return -ESRCH;
 	/* The name, field 2, may hold blanks and parentheses: count from its end. */
 	at = strrchr(stat, ')');
-	for (int field = 2; at && field < 22; field++)
+	for (int field = 2; at && field < wanted; field++)
 		at = strchr(at + 1, ' ');
-	if (!at || sscanf(at, " %" SCNu64, ret_start_time) != 1)
+	if (!at || sscanf(at, " %" SCNu64, ret_number) != 1)
 		return -ESRCH;
 	return 0;
 }
@@ -52,7 +53,7 @@ int rp_proc_read(pid_t pid, struct rp_proc *ret_proc)
 	const char *user, *pids;
 	char status[4096];
 
-	if (read_start_time(pid, &process.start_time) ||
+	if (read_stat(pid, 22, &process.start_time) ||
 	    read_proc(pid, "status", status, sizeof(status)) <= 0)
 		return -ESRCH;
 	/* The folder's owner would be root where the process may not be dumped. */
@@ -69,6 +70,16 @@ int rp_proc_read(pid_t pid, struct rp_proc *ret_proc)
 	}
 	*ret_proc = process;
 	return 0;
+}
+
+int rp_proc_parent(pid_t pid, pid_t *ret_parent)
+{
+	uint64_t parent;
+	int ret = read_stat(pid, 4, &parent);
+
+	if (ret == 0)
+		*ret_parent = (pid_t)parent;
+	return ret;
 }
 
 bool rp_proc_is_apart(const struct rp_proc *process)

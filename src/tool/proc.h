@@ -16,6 +16,8 @@ struct rp_proc {
 
 /* Return: 0; -ESRCH: there is no such process. */
 int rp_proc_read(pid_t pid, struct rp_proc *ret_proc);
+/* The same; 0: it has none in our pid namespace. */
+int rp_proc_parent(pid_t pid, pid_t *ret_parent);
 
 /*
  * Whether it may name files, and itself, in another way than we do: it has another root, another

@@ -4,12 +4,13 @@
 import os
 import pty
 import signal
+import socket
 import struct
 import sys
 import unittest
 
 import nettrace
-from tool import TOOL, ToolTest
+from tool import PATIENCE, TOOL, ToolTest
 
 RUNTIME = os.path.join(os.path.dirname(os.path.abspath(__file__)), "runtime.py")
 
@@ -32,8 +33,9 @@ class Child(ToolTest):
         self.assertIn(struct.pack("<QI", 1, 4), request)
         self.assertIn("Shop\0".encode("utf-16-le"), request)
         port = self.read("port").decode()
-        self.assertEqual(os.path.dirname(port), os.path.realpath(self.directory))
-        self.assertFalse(os.path.exists(port))
+        directory = os.path.dirname(port)
+        self.assertEqual(os.path.dirname(directory), os.path.realpath(self.directory))
+        self.assertFalse(os.path.exists(directory))
 
     def test_the_status_is_the_commands(self):
         for script, status in [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137)]:
@@ -82,6 +84,51 @@ class Child(ToolTest):
         again = f"exec {sys.executable} {RUNTIME} sample 'touch second'"
         self.run_tool("collect", "-o", "t", "--", *self.command(f"cd .; {again}"))
         self.assertTrue(os.path.exists(self.path("second")))
+        self.assertEqual(self.read("t"), self.read("sample"))
+
+    def test_a_stranger_who_comes_first_is_turned_away(self):
+        os.mkfifo(self.path("fifo"))
+        command = self.command()
+        process = self.start("collect", "-o", "t", "--", "sh", "-c",
+                             'echo "$DOTNET_DiagnosticPorts" >where; read -r line <fifo; '
+                             'exec "$@"', "sh", *command)
+        self.wait_until(lambda: os.path.exists(self.path("where")) and self.read("where"))
+        path = self.read("where").decode().rstrip("\n")
+        for advertise in (b"", b"ADVR_V1\0" + struct.pack("<QQQH", 1, 2, os.getpid(), 0)):
+            with socket.socket(socket.AF_UNIX) as stranger:
+                stranger.settimeout(PATIENCE)
+                stranger.connect(path)
+                try:
+                    stranger.sendall(advertise)
+                    self.assertEqual(stranger.recv(1), b"")
+                except (BrokenPipeError, ConnectionResetError):
+                    pass
+        with open(self.path("fifo"), "w", encoding="utf-8") as fifo:
+            fifo.write("\n")
+        self.assertIn("3 events", self.finish(process, 0)[1])
+        self.assertEqual(self.read("t"), self.read("sample"))
+
+    def test_nobody_else_can_look_into_the_ports_directory(self):
+        self.run_tool("collect", "-o", "t", "--", *self.command(
+            'stat -c %a "${DOTNET_DiagnosticPorts%/*}" "$DOTNET_DiagnosticPorts" >modes'))
+        root = os.geteuid() == 0
+        self.assertEqual(self.read("modes").split(),
+                         [b"711", b"666"] if root else [b"700", b"600"])
+
+    def test_what_the_command_leaves_behind_is_traced(self):
+        os.mkfifo(self.path("fifo"))
+        command = self.command("echo >fifo")
+        self.run_tool("collect", "-o", "t", "--", "sh", "-c",
+                      '(setsid "$@" &); read -r line <fifo; exit 3', "sh", *command, status=3)
+        self.assertEqual(self.read("t"), self.read("sample"))
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root becomes somebody else")
+    def test_a_command_that_becomes_another_user_is_traced(self):
+        os.chmod(self.directory, 0o777)
+        command = self.command()
+        self.environment["RUNTIME_UID"] = "65534"
+        self.run_tool("collect", "-o", "t", "--", *command)
+        self.assertEqual(os.stat(self.path("request")).st_uid, 65534)
         self.assertEqual(self.read("t"), self.read("sample"))
 
     def test_signals_reach_the_command(self):

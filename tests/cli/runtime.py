@@ -4,7 +4,8 @@
 
 Connects to the port of its environment, is traced into a stream that carries the file SAMPLE, waits
 to be resumed, then becomes the shell script, to whose end the trace goes; with `cut` without its
-last byte. What it was asked for is written to the file `request`, its port to the file `port`.
+last byte. What it was asked for is written to the file `request`, its port to the file `port`. With
+RUNTIME_UID it becomes that user first.
 """
 import os
 import signal
@@ -68,6 +69,8 @@ class Runtime:
 
 
 def main():
+    if "RUNTIME_UID" in os.environ:
+        os.setuid(int(os.environ["RUNTIME_UID"]))
     with open(sys.argv[1], "rb") as file:
         sample = file.read()
     path = os.environ["DOTNET_DiagnosticPorts"]
