@@ -131,6 +131,8 @@ SYMBOL_CASES = (
      'int rp_a(void) { return 1; }\n', 'not exported'),
     ('symbols', 'another library', 'RP_PUBLIC double rp_a(double x);\n',
      '#include <math.h>\ndouble rp_a(double x) { return cos(x); }\n', 'may not need'),
+    ('symbols', 'a command that is a host', 'RP_PUBLIC int rp_a(void);\n',
+     'int rp_a(void) { return 1; }\n', 'carries the front door'),
 )
 
 
@@ -164,7 +166,11 @@ def try_symbols(header, source, wanted):
         subprocess.run(['gcc', '-shared', '-fPIC', '-Wl,--no-as-needed', '-o', library,
                         os.path.join(root, 'l.c'), '-lc', *(['-lm'] if 'math' in source else [])],
                        check=True)
-        return judge(*run('symbols', root, library), wanted)
+        command = os.path.join(root, 'command')
+        door = 'void rp_object_register(void) { } ' if 'front door' in wanted else ''
+        subprocess.run(['gcc', '-x', 'c', '-', '-o', command], check=True, text=True,
+                       input=door + 'int main(void) { return 0; }')
+        return judge(*run('symbols', root, library, command), wanted)
 
 
 def judge(status, output, wanted):

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Compares what the shared library exports with what the public headers declare.
 
-usage: symbols.py ROOT LIBRARY
+usage: symbols.py ROOT LIBRARY COMMAND
 
 Every exported symbol begins with rp_ and is declared RP_PUBLIC; every declaration is exported; the
-library needs libc and liburcu, nothing else.
+library needs libc and liburcu, nothing else. The command, which is linked to the static library,
+does not carry the front door, which would make it a host with a socket of its own.
 """
 import re
 import subprocess
@@ -13,6 +14,7 @@ import sys
 
 import tree
 
+FRONT_DOOR = 'rp_object_register'    # lies in the same object file as the constructor
 DECLARATION = re.compile(r'\bRP_PUBLIC\b([^;{]*?)\b(\w+)\s*\(', re.S)
 ALLOWED = re.compile(r'^(libc\.so|libpthread\.so|liburcu[\w-]*\.so|ld-linux[\w-]*\.so)')
 
@@ -26,8 +28,8 @@ def declared(root):
     return names
 
 
-def exported(library):
-    output = subprocess.run(['nm', '-D', '--defined-only', library], check=True,
+def defined(file, *options):
+    output = subprocess.run(['nm', '--defined-only', *options, file], check=True,
                             stdout=subprocess.PIPE, text=True).stdout
     names = set()
     for line in output.splitlines():
@@ -37,6 +39,13 @@ def exported(library):
     return names
 
 
+def check_command(command):
+    names = defined(command)
+    if 'main' not in names:
+        return [f'{command}: no symbols to look at']
+    return [f'{command}: carries the front door'] if FRONT_DOOR in names else []
+
+
 def needed(library):
     output = subprocess.run(['readelf', '-d', library], check=True, stdout=subprocess.PIPE,
                             text=True).stdout
@@ -44,8 +53,8 @@ def needed(library):
 
 
 def main():
-    root, library = sys.argv[1:3]
-    promised, given = declared(root), exported(library)
+    root, library, command = sys.argv[1:]
+    promised, given = declared(root), defined(library, '-D')
     complaints = []
     if not promised:
         complaints.append('no declaration found in include/ringpipe')
@@ -55,6 +64,7 @@ def main():
     complaints += [f'{name}: declared RP_PUBLIC, not exported' for name in sorted(promised - given)]
     complaints += [f'{name}: the library may not need it' for name in needed(library)
                    if not ALLOWED.match(name)]
+    complaints += check_command(command)
     tree.report(complaints)
 
 
