@@ -303,3 +303,40 @@ Test(diag_server, client_that_does_not_take_its_reply_delays_nobody)
 	close(end.fd);
 	destroy_providers(providers);
 }
+
+/* 40 replies, in all well above it, and nobody takes one: the oldest go, the newest stay. */
+Test(diag_server, replies_that_nobody_takes_stay_below_their_bound)
+{
+	static struct rp_provider *providers[MANY_PROVIDERS];
+	enum { SILENT = 40 };
+	const size_t room = (size_t)4 << 20, bound = (size_t)16 << 20;
+	struct pollfd clients[SILENT];
+	uint8_t *reply = malloc(room);
+	size_t size, given_up = 0;
+
+	create_providers(providers);
+	cr_assert_eq(rp_diag_start(0), 0);
+	for (int i = 0; i < SILENT; i++) {
+		clients[i] = (struct pollfd){ .fd = connect_to(getpid()), .events = POLLRDHUP };
+		cr_assert(send_request(clients[i].fd, RP_MESSAGE_RINGPIPE, 0x00));
+	}
+	/* Behind all of them, so their replies are made. */
+	cr_assert_eq(ask_pid(), (uint64_t)getpid());
+	poll(clients, SILENT, 0);
+	for (int i = 0; i < SILENT; i++) {
+		given_up += !!clients[i].revents;
+		if (i > 0)
+			cr_assert_leq(!!clients[i].revents, !!clients[i - 1].revents,
+				      "%d went before %d", i, i - 1);
+	}
+	cr_assert_eq(clients[SILENT - 1].revents, 0);
+	size = receive_all(clients[SILENT - 1].fd, reply, room);
+	cr_assert_gt(SILENT * size, bound, "too small to test anything");
+	cr_assert_leq((SILENT - given_up) * size, bound, "%zu replies of %zu bytes",
+		      SILENT - given_up, size);
+	cr_assert_gt(given_up, 0);
+	for (int i = 0; i < SILENT; i++)
+		close(clients[i].fd);
+	free(reply);
+	destroy_providers(providers);
+}
