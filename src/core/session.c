@@ -13,7 +13,6 @@
 #include "core/session.h"
 
 #define BUFFER_DEFAULT (64u << 20)
-#define PROVIDERS_MAX 1000u
 
 uint64_t rp_session_next_id(void)
 {
@@ -36,7 +35,7 @@ static int copy_configs(const struct rp_session_provider *providers, size_t coun
 	struct rp_config *configs;
 	int ret = 0;
 
-	if (count > PROVIDERS_MAX || (count && !providers))
+	if (count > RP_SESSION_PROVIDERS_MAX || (count && !providers))
 		return -EINVAL;
 	configs = calloc(count ? count : 1, sizeof(*configs));
 	if (!configs)

@@ -12,6 +12,9 @@
 
 #include "core/sink.h"
 
+/* The most providers that a session names. */
+#define RP_SESSION_PROVIDERS_MAX 1000u
+
 struct rp_session_setup {
 	const struct rp_session_options *options;
 	struct rp_sink *sink;		/* owned by the session after success */

@@ -10,6 +10,7 @@
 #include "core/session.h"
 #include "core/sink.h"
 #include "diag/wake.h"
+#include "sample/sample.h"
 #include "sink/sink.h"
 
 void rp_trace_table_init(struct rp_trace_table *table, int wake_fd)
@@ -55,8 +56,14 @@ static void on_end(struct rp_session *session, void *data)
 }
 
 /* A sink on a descriptor of its own: until the session runs, ours can still carry an error. */
-static int create_sink(int fd, uint64_t id, bool rundown, struct rp_sink **ret_sink)
+static int create_sink(int fd, uint64_t id, const struct rp_collect *collect,
+		       struct rp_sink **ret_sink)
 {
+	const struct rp_sink_content content = {
+		.rundown = collect->rundown_keywords != 0,
+		.sample_interval_ns = rp_sample_interval_of(collect->providers,
+							    collect->provider_count),
+	};
 	struct rp_reply preamble = { 0 };
 	int copy, r;
 
@@ -69,7 +76,7 @@ static int create_sink(int fd, uint64_t id, bool rundown, struct rp_sink **ret_s
 		r = copy < 0 ? -errno : 0;
 	}
 	if (r == 0) {
-		r = rp_sink_stream_create(copy, preamble.bytes, preamble.size, rundown,
+		r = rp_sink_stream_create(copy, preamble.bytes, preamble.size, &content,
 					  ret_sink);
 		if (r < 0)
 			close(copy);
@@ -128,7 +135,7 @@ enum rp_hresult rp_trace_open(struct rp_trace_table *table, const struct rp_coll
 		.fd = -1,
 		.wake_fd = table->wake_fd,
 	};
-	r = create_sink(fd, trace->id, collect->rundown_keywords != 0, &sink);
+	r = create_sink(fd, trace->id, collect, &sink);
 	if (r == 0) {
 		r = open_session(trace, collect, peer, sink);
 		if (r < 0)

@@ -18,6 +18,7 @@ struct rp_encoder_info {
 	int64_t start_utc_ns;		/* the same moment, since 1970 */
 	uint32_t process_id;
 	uint32_t processors;
+	uint32_t sample_interval_ns;	/* between samples of a thread; 0: 1 ms, as .NET tells */
 };
 
 /* A definition, as the stream's metadata will tell it. Copied. */

@@ -109,8 +109,8 @@ int rp_object_stream_put_head(struct rp_object_stream *stream, const struct rp_e
 	rp_object_stream_put_u32(stream, 8);
 	rp_object_stream_put_u32(stream, info->process_id);
 	rp_object_stream_put_u32(stream, info->processors);
-	/* The sampling interval the .NET runtime tells. */
-	rp_object_stream_put_u32(stream, 1000000);
+	rp_object_stream_put_u32(stream, info->sample_interval_ns ? info->sample_interval_ns :
+					 1000000);
 	rp_object_stream_end_block(stream);
 	return 0;
 }

@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#include <ringpipe/session.h>
+
 #define RP_SAMPLE_PROVIDER "Microsoft-DotNETCore-SampleProfiler"
 
 /*
@@ -21,6 +23,9 @@ int rp_sample_init(void);
  * provider, in ns.
  */
 uint32_t rp_sample_interval_ns(const char *filter_data);
+
+/* The same for a session of these providers; 0: none of them is the sampler. */
+uint32_t rp_sample_interval_of(const struct rp_session_provider *providers, size_t count);
 
 /* Around fork, as pthread_atfork(3) has it; in the child nobody samples any more. */
 void rp_sample_fork_prepare(void);

@@ -73,6 +73,15 @@ uint32_t rp_sample_interval_ns(const char *filter_data)
 	return (uint32_t)(interval > (uint64_t)tick.tv_nsec ? interval : (uint64_t)tick.tv_nsec);
 }
 
+uint32_t rp_sample_interval_of(const struct rp_session_provider *providers, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (providers[i].name && strcmp(providers[i].name, RP_SAMPLE_PROVIDER) == 0)
+			return rp_sample_interval_ns(providers[i].filter_data);
+	}
+	return 0;
+}
+
 /* Tells a thread's name, when it is new. */
 static void tell_name(struct rp_sampled *thread)
 {

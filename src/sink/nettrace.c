@@ -304,12 +304,13 @@ static const struct rp_sink_ops nettrace_ops = {
 	.destroy = nettrace_destroy,
 };
 
-static int make_encoder(struct nettrace_sink *sink)
+static int make_encoder(struct nettrace_sink *sink, const struct rp_sink_content *content)
 {
 	struct timespec utc;
 	struct rp_encoder_info info = {
 		.process_id = (uint32_t)getpid(),
 		.processors = (uint32_t)sysconf(_SC_NPROCESSORS_CONF),
+		.sample_interval_ns = content->sample_interval_ns,
 	};
 	int ret;
 
@@ -324,7 +325,8 @@ static int make_encoder(struct nettrace_sink *sink)
 	return ret != 0 ? ret : rp_encoder_flush(sink->encoder);
 }
 
-static int make_sink(int fd, bool rundown, struct nettrace_sink **ret_sink)
+static int make_sink(int fd, const struct rp_sink_content *content,
+		     struct nettrace_sink **ret_sink)
 {
 	struct nettrace_sink *sink = calloc(1, sizeof(*sink));
 	int ret;
@@ -334,9 +336,9 @@ static int make_sink(int fd, bool rundown, struct nettrace_sink **ret_sink)
 	sink->base.ops = &nettrace_ops;
 	sink->base.fd = fd;
 	rp_file_identify(fd, &sink->base.file);
-	ret = make_encoder(sink);
+	ret = make_encoder(sink, content);
 	if (ret == 0)
-		ret = rp_tell_init(&sink->tell, sink->encoder, rundown);
+		ret = rp_tell_init(&sink->tell, sink->encoder, content->rundown);
 	if (ret != 0) {
 		rp_encoder_destroy(sink->encoder);
 		free(sink);
@@ -346,11 +348,12 @@ static int make_sink(int fd, bool rundown, struct nettrace_sink **ret_sink)
 	return 0;
 }
 
-int rp_sink_file_create(int fd, bool replace, bool rundown, struct rp_sink **ret_sink)
+int rp_sink_file_create(int fd, bool replace, const struct rp_sink_content *content,
+			struct rp_sink **ret_sink)
 {
 	struct nettrace_sink *sink;
 	struct stat stat;
-	int ret = make_sink(fd, rundown, &sink);
+	int ret = make_sink(fd, content, &sink);
 
 	if (ret != 0)
 		return ret;
@@ -360,8 +363,8 @@ int rp_sink_file_create(int fd, bool replace, bool rundown, struct rp_sink **ret
 	return 0;
 }
 
-int rp_sink_stream_create(int fd, const void *preamble, size_t preamble_bytes, bool rundown,
-			  struct rp_sink **ret_sink)
+int rp_sink_stream_create(int fd, const void *preamble, size_t preamble_bytes,
+			  const struct rp_sink_content *content, struct rp_sink **ret_sink)
 {
 	struct nettrace_sink *sink;
 	struct stat stat;
@@ -372,7 +375,7 @@ int rp_sink_stream_create(int fd, const void *preamble, size_t preamble_bytes, b
 	flags = fcntl(fd, F_GETFL);
 	if (!S_ISSOCK(stat.st_mode) && fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
 		return -errno;
-	ret = make_sink(fd, rundown, &sink);
+	ret = make_sink(fd, content, &sink);
 	if (ret != 0)
 		return ret;
 	sink->is_stream = true;

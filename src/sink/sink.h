@@ -5,22 +5,29 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/sink.h"
+
+/* What a stream tells beside its events. */
+struct rp_sink_content {
+	bool rundown;			/* with stacks: what is mapped, and names in the end */
+	uint32_t sample_interval_ns;	/* rp_sample_interval_of() the session's providers */
+};
 
 /*
  * A sink that streams nettrace to a regular file (or a device). When the disk is full the file is
  * cut back to its last whole block and ended there. `replace`: what it holds goes, with the first
- * write. Owns fd on success. `rundown`: with stacks come what is mapped and, in the end, the names
- * of functions.
+ * write. Owns fd on success.
  */
-int rp_sink_file_create(int fd, bool replace, bool rundown, struct rp_sink **ret_sink);
+int rp_sink_file_create(int fd, bool replace, const struct rp_sink_content *content,
+			struct rp_sink **ret_sink);
 
 /*
  * A sink that streams nettrace to a connected socket or a pipe, never waiting. Owns fd on success;
  * `preamble` (copied) goes out before the stream.
  */
-int rp_sink_stream_create(int fd, const void *preamble, size_t preamble_bytes, bool rundown,
-			  struct rp_sink **ret_sink);
+int rp_sink_stream_create(int fd, const void *preamble, size_t preamble_bytes,
+			  const struct rp_sink_content *content, struct rp_sink **ret_sink);
 
 #endif

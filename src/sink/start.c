@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/session.h"
+#include "sample/sample.h"
 #include "sink/sink.h"
 
 /*
@@ -19,30 +20,36 @@ static int open_output(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-static int make_sink(int fd, bool replace, bool rundown, struct rp_sink **ret_sink)
+static int make_sink(int fd, bool replace, const struct rp_sink_content *content,
+		     struct rp_sink **ret_sink)
 {
 	struct stat stat;
 
 	if (fstat(fd, &stat) != 0)
 		return -errno;
 	if (S_ISSOCK(stat.st_mode) || S_ISFIFO(stat.st_mode))
-		return rp_sink_stream_create(fd, NULL, 0, rundown, ret_sink);
-	return rp_sink_file_create(fd, replace, rundown, ret_sink);
+		return rp_sink_stream_create(fd, NULL, 0, content, ret_sink);
+	return rp_sink_file_create(fd, replace, content, ret_sink);
 }
 
 RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
 			       struct rp_session **ret_session)
 {
 	struct rp_session_setup setup = { .options = options };
+	struct rp_sink_content content;
 	int fd, ret;
 
-	if (!options || options->size < sizeof(*options) || !ret_session)
+	if (!options || options->size < sizeof(*options) || !ret_session ||
+	    (options->provider_count && !options->providers) ||
+	    options->provider_count > RP_SESSION_PROVIDERS_MAX)
 		return -EINVAL;
+	content.rundown = !(options->flags & RP_SESSION_NO_RUNDOWN);
+	content.sample_interval_ns = rp_sample_interval_of(options->providers,
+							   options->provider_count);
 	fd = options->output_path ? open_output(options->output_path) : options->output_fd;
 	if (fd < 0)
 		return options->output_path ? fd : -EINVAL;
-	ret = make_sink(fd, options->output_path != NULL,
-			!(options->flags & RP_SESSION_NO_RUNDOWN), &setup.sink);
+	ret = make_sink(fd, options->output_path != NULL, &content, &setup.sink);
 	if (ret == 0) {
 		ret = rp_session_open(&setup, ret_session);
 		if (ret == 0)

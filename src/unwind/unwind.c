@@ -132,23 +132,50 @@ static bool enter_caller(struct rp_registers *registers, uint64_t frame, uint64_
 	return from != 0;
 }
 
+/* Where a call of `target` arrives: a linker's stub jumps on by a table. */
+static uint64_t follow_stub(uint64_t target)
+{
+	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	uint8_t code[16];
+	size_t at = 0;
+	int32_t distance;
+	uint64_t function;
+
+	if (!rp_memory_peek(target, code, sizeof(code)))
+		return target;
+	if (memcmp(code, endbr, sizeof(endbr)) == 0)
+		at += sizeof(endbr);
+	at += code[at] == 0xf2;		/* bnd */
+	if (code[at] != 0xff || code[at + 1] != 0x25)
+		return target;
+	memcpy(&distance, &code[at + 2], sizeof(distance));
+	target += at + 6;
+	return rp_memory_peek(target + (uint64_t)(int64_t)distance, &function, sizeof(function)) ?
+	       function : target;
+}
+
 /*
  * Whether the instruction before `from`, where a function would return to, is a call: of the
- * function at `start`, or, unless `exact`, of what only the running program knew.
+ * function at `start`, or, unless `exact`, any: it may have jumped on to that function, or only the
+ * running program knew where to.
  */
 static bool is_after_call(const struct walk *walk, uint64_t from, uint64_t start, bool exact)
 {
 	uint8_t code[7];
+	uint64_t target;
 	int32_t distance;
 
 	if (!rp_objects_find(&walk->objects, from - 1) ||
 	    !rp_memory_peek(from - sizeof(code), code, sizeof(code)))
 		return false;
 	memcpy(&distance, &code[3], sizeof(distance));
-	if (code[2] == 0xe8 && from + (uint64_t)(int64_t)distance == start)
+	target = from + (uint64_t)(int64_t)distance;
+	if (code[2] == 0xe8 && (target == start || follow_stub(target) == start))
 		return true;
 	if (exact)
 		return false;
+	if (code[2] == 0xe8 && rp_objects_find(&walk->objects, target))
+		return true;
 	/* ff /2: by register, by memory with a distance of 1 or 4 bytes. */
 	return (code[5] == 0xff && (code[6] & 0xf8) == 0xd0) ||
 	       (code[5] == 0xff && (code[6] & 0xf8) == 0x10) ||
