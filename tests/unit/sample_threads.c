@@ -313,7 +313,8 @@ Test(sample_threads, sleeping_threads_are_told_without_being_woken)
 		for (unsigned int way = 0; way < WAYS; way++) {
 			if (event.id != 2 || event.thread != atomic_load(&sleepers[way]))
 				continue;
-			cr_expect(is_guess(way) || has_calls(&event), "way %u: %u frames", way, event.frame_count);
+			cr_expect(is_guess(way) || has_calls(&event),
+				  "way %u: %u frames", way, event.frame_count);
 			told |= 1u << way;
 		}
 	}
