@@ -237,6 +237,28 @@ static void add_port(const char *text, size_t length)
 }
 
 /*
+ * Every program has the default port, and few miss it: only where it was asked for by name is there
+ * somebody to tell. Others learn it from their tool.
+ */
+static bool default_port_is_asked_for(void)
+{
+	return is_one(setting("RINGPIPE_DIAGNOSTICS")) ||
+	       is_one(dotnet_setting("DOTNET_DefaultDiagnosticPortSuspend"));
+}
+
+static void tell_of_default_port(void)
+{
+	const struct rp_port *port = &rp_diag_ports()->slots[0];
+	const char *directory = setting("TMPDIR");
+
+	if (port->error == 0)
+		return;
+	if (!directory)
+		directory = "/tmp";
+	complain(port_problem(port->error), *port->path ? port->path : directory, -port->error);
+}
+
+/*
  * Start-up waits in the process that was asked to. What that one starts in turn would wait for a
  * tool that knows nothing of it.
  */
@@ -332,6 +354,18 @@ static void fork_child(void)
 	has_server = rp_diag_start(CHILD_DELAY_MS) == 0;
 }
 
+static void start_server(void)
+{
+	bool asked = default_port_is_asked_for();
+
+	read_ports();
+	if (flags() & RP_DIAGNOSTICS_POLL)
+		rp_diag_poll();
+	has_server = rp_diag_start(0) == 0;
+	if (asked)
+		tell_of_default_port();
+}
+
 static void open_door(void)
 {
 	static bool open;
@@ -345,10 +379,7 @@ static void open_door(void)
 	start_environment_session();
 	if (!wants_server())
 		return;
-	read_ports();
-	if (flags() & RP_DIAGNOSTICS_POLL)
-		rp_diag_poll();
-	has_server = rp_diag_start(0) == 0;
+	start_server();
 	if (!(flags() & RP_DIAGNOSTICS_WAIT))
 		rp_diagnostics_wait();
 }

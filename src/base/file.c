@@ -41,10 +41,32 @@ void rp_file_identify(int fd, struct rp_file_id *ret_id)
 		*ret_id = (struct rp_file_id){ file.st_dev, file.st_ino };
 }
 
+void rp_file_identify_path(const char *path, struct rp_file_id *ret_id)
+{
+	struct stat file;
+
+	*ret_id = (struct rp_file_id){ 0, 0 };
+	if (lstat(path, &file) == 0)
+		*ret_id = (struct rp_file_id){ file.st_dev, file.st_ino };
+}
+
+static bool is_same(const struct rp_file_id *a, const struct rp_file_id *b)
+{
+	return a->inode != 0 && a->device == b->device && a->inode == b->inode;
+}
+
 bool rp_file_is(int fd, const struct rp_file_id *id)
 {
 	struct rp_file_id now;
 
 	rp_file_identify(fd, &now);
-	return id->inode != 0 && now.device == id->device && now.inode == id->inode;
+	return is_same(id, &now);
+}
+
+bool rp_file_is_at(const char *path, const struct rp_file_id *id)
+{
+	struct rp_file_id now;
+
+	rp_file_identify_path(path, &now);
+	return is_same(id, &now);
 }

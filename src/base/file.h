@@ -24,4 +24,8 @@ struct rp_file_id {
 void rp_file_identify(int fd, struct rp_file_id *ret_id);
 bool rp_file_is(int fd, const struct rp_file_id *id);
 
+/* The same of what stands at a path, which is not followed where it is a link. */
+void rp_file_identify_path(const char *path, struct rp_file_id *ret_id);
+bool rp_file_is_at(const char *path, const struct rp_file_id *id);
+
 #endif

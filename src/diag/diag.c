@@ -301,7 +301,7 @@ void rp_diag_stop(void)
 	clock_gettime(CLOCK_REALTIME, &limit);
 	limit.tv_sec += JOIN_SECONDS;
 	if (!(life.polled ? end_polled(&limit) : end_thread(&limit))) {
-		rp_server_unlink_ports();
+		rp_ports_unlink(&rp_server.ports);
 		return;
 	}
 	life.started = false;

@@ -49,7 +49,7 @@ static struct change *find_change(const char *name, size_t length)
 static int read_start(char **ret_text, size_t *ret_size)
 {
 	for (size_t capacity = BYTES_FIRST; capacity <= BYTES_MAX; capacity *= 2) {
-		char *text = malloc(capacity);
+		char *text = calloc(1, capacity);
 		ssize_t size;
 
 		if (!text)

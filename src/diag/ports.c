@@ -89,6 +89,8 @@ static int open_listening(struct rp_port *port)
 		close(fd);
 	else
 		port->fd = fd;
+	if (r == 0)
+		rp_file_identify_path(port->path, &port->file);
 	return r;
 }
 
@@ -211,6 +213,17 @@ int rp_ports_wait(const struct rp_ports *ports, unsigned int timeout_ms)
 		syscall(SYS_futex, &ports->waiting, FUTEX_WAIT_PRIVATE, waiting, &left, NULL, 0);
 	}
 	return 0;
+}
+
+void rp_ports_unlink(const struct rp_ports *ports)
+{
+	for (size_t i = 0; i < ports->count; i++) {
+		const struct rp_port *port = &ports->slots[i];
+
+		/* Another copy of this library may have taken its place. */
+		if (port->fd >= 0 && rp_file_is_at(port->path, &port->file))
+			unlink(port->path);
+	}
 }
 
 void rp_ports_forget(struct rp_ports *ports)

@@ -17,6 +17,8 @@
 #include <sys/types.h>
 #include <sys/un.h>
 
+#include "base/file.h"
+
 #define RP_PORT_PATH_BYTES sizeof(((struct sockaddr_un *)0)->sun_path)
 #define RP_PORTS_MAX 8u			/* the default one included */
 #define RP_ADVERTISE_BYTES 34u
@@ -26,6 +28,8 @@ struct rp_port {
 	bool listens;
 	bool suspends;		/* atomic: start-up waits for a ResumeRuntime by this port */
 	int fd;			/* of a port that listens; -1: it does not listen yet */
+	int error;		/* of the default port: why it does not listen */
+	struct rp_file_id file;	/* of a port that listens: what it made at its path */
 	bool connected;		/* somebody took our connection and may ask */
 	uint32_t delay_ms;	/* before the next attempt, should this one fail */
 	uint64_t retry_ns;	/* CLOCK_MONOTONIC of the next attempt while not connected */
@@ -84,6 +88,9 @@ bool rp_ports_suspended(const struct rp_ports *ports);
 
 /* Waits until it is not. Return: 0; -ETIMEDOUT. Context: any thread; restarts after a signal. */
 int rp_ports_wait(const struct rp_ports *ports, unsigned int timeout_ms);
+
+/* Takes away the files of those that listen. Context: any thread. */
+void rp_ports_unlink(const struct rp_ports *ports);
 
 /* In a forked child: it connects where its parent does, but neither listens nor suspends. */
 void rp_ports_forget(struct rp_ports *ports);

@@ -530,6 +530,8 @@ static int open_default_port(void)
 	else if (fd >= 0)
 		close(fd);
 	pthread_mutex_unlock(&rp_server.fd_lock);
+	if (r == 0)
+		rp_file_identify_path(port->path, &port->file);
 	return r;
 }
 
@@ -551,6 +553,7 @@ int rp_server_open(bool polled)
 	if (r < 0)
 		return r;
 	r = open_default_port();
+	rp_server.ports.slots[0].error = r;
 	/* Nobody can come by it, so nobody is waited for. */
 	if (r < 0 && rp_server.ports.slots[0].suspends)
 		rp_ports_resume(&rp_server.ports, &rp_server.ports.slots[0]);
@@ -562,17 +565,9 @@ int rp_server_open(bool polled)
 	return 0;
 }
 
-void rp_server_unlink_ports(void)
-{
-	for (size_t i = 0; i < rp_server.ports.count; i++) {
-		if (rp_server.ports.slots[i].fd >= 0)
-			unlink(rp_server.ports.slots[i].path);
-	}
-}
-
 void rp_server_close(void)
 {
-	rp_server_unlink_ports();
+	rp_ports_unlink(&rp_server.ports);
 	pthread_mutex_lock(&rp_server.fd_lock);
 	for (size_t i = 0; i < rp_server.ports.count; i++) {
 		unwatch(rp_server.ports.slots[i].fd);

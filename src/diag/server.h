@@ -68,7 +68,4 @@ size_t rp_server_sessions_max(void);
  */
 struct rp_client *rp_server_find_slot(uint64_t now, uint64_t *ret_later);
 
-/* Takes the files of ports away, from whichever thread. */
-void rp_server_unlink_ports(void);
-
 #endif

@@ -91,6 +91,8 @@ class Ports(unittest.TestCase):
             process.kill()
             process.wait()
             process.stdin.close()
+            # Its children end, too, and take their ports away, before the folder goes.
+            process.stdout.read()
             process.stdout.close()
             log.close()
         self.addCleanup(end)

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The library in Debian's own programs, and wherever they may find themselves.
+
+usage: fitting_test.py LIBRARY RINGPIPE [unittest arguments]
+"""
+import glob
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+LIBRARY = RINGPIPE = None
+PATIENCE = 60
+NOBODY = 65534
+PYTHON = "/usr/bin/python3"
+
+# Does what `step` says, then what cat(1) does.
+STEPS = """
+import os, sys
+def fork():
+    if os.fork():
+        os._exit(0)
+%s
+print(os.getpid(), flush=True)
+sys.stdin.read()
+"""
+
+
+class Fitting(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="rp-fitting-")
+        os.chmod(self.directory, 0o755)
+        self.addCleanup(shutil.rmtree, self.directory)
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def environment(self, **variables):
+        kept = {name: value for name, value in os.environ.items()
+                if not name.startswith(("RINGPIPE_", "DOTNET_", "COMPlus_", "LD_"))}
+        kept.update({"TMPDIR": self.directory}, **variables)
+        return {name: value for name, value in kept.items() if value is not None}
+
+    def start(self, *command, preload=None, prefix=(), **variables):
+        variables["LD_PRELOAD"] = preload or LIBRARY
+        setting = [f"{name}={value}" for name, value in variables.items() if value is not None]
+        unset = [f"--unset={name}" for name, value in variables.items() if value is None]
+        log = open(self.path("log"), "w+", encoding="utf-8")
+        # Not preloaded is what comes before the program.
+        process = subprocess.Popen([*prefix, "env", *unset, *setting, *command],
+                                   env=self.environment(), stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=log, text=True, cwd="/")
+
+        def end():
+            process.stdin.close()
+            process.stdout.read()
+            process.stdout.close()
+            process.wait()
+            log.close()
+        self.addCleanup(end)
+        return process
+
+    def cat(self, **options):
+        """Runs, and does what it is there for."""
+        process = self.start("cat", **options)
+        process.stdin.write("word\n")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.readline(), "word\n")
+        return process
+
+    def python(self, steps, **options):
+        process = self.start(PYTHON, "-c", STEPS % steps, **options)
+        return int(process.stdout.readline())
+
+    def said(self):
+        with open(self.path("log"), encoding="utf-8") as log:
+            return log.read()
+
+    @staticmethod
+    def sockets(directory, pid):
+        return glob.glob(f"{directory}/dotnet-diagnostic-{pid}-*-socket")
+
+    def tool(self, *arguments, prefix=()):
+        return subprocess.run([*prefix, RINGPIPE, *map(str, arguments)], check=False, text=True,
+                              env=self.environment(), stdin=subprocess.DEVNULL, cwd="/",
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE)
+
+    def assert_reached(self, pid):
+        """A forked child has its port a little later."""
+        end = time.monotonic() + PATIENCE
+        while (done := self.tool("list", pid)).returncode != 0:
+            self.assertLess(time.monotonic(), end, done.stderr)
+            time.sleep(0.01)
+        self.assertIn("PROVIDER", done.stdout)
+
+
+class Folder(Fitting):
+    def test_the_folder_is_tmpdir_or_tmp(self):
+        for value, where in ((self.directory, self.directory), (self.directory + "//",
+                             self.directory), ("", "/tmp"), (None, "/tmp")):
+            with self.subTest(value=value):
+                process = self.cat(TMPDIR=value)
+                self.assertEqual(len(self.sockets(where, process.pid)), 1)
+                self.assert_reached(process.pid)
+                process.stdin.close()
+                self.assertEqual(process.wait(PATIENCE), 0)
+                self.assertEqual(self.sockets(where, process.pid), [])
+
+    def expect_none(self, folder, **options):
+        """It runs, quietly; and says one thing where somebody wants the port."""
+        process = self.cat(TMPDIR=folder, **options)
+        self.assertEqual(self.said(), "")
+        told = self.tool("list", process.pid)
+        self.assertEqual(told.returncode, 1)
+        self.assertIn("has no diagnostics socket", told.stderr)
+        for name in ("RINGPIPE_DIAGNOSTICS", "DOTNET_DefaultDiagnosticPortSuspend"):
+            self.cat(TMPDIR=folder, **{name: "1"}, **options)
+            self.assertRegex(self.said(), r"\Aringpipe: cannot open the diagnostic port "
+                             r'"[^"\n]*": [^\n]*\n\Z')
+
+    def test_folders_that_do_not_go(self):
+        with open(self.path("file"), "w", encoding="utf-8"):
+            pass
+        long = self.path("x" * 100)
+        os.mkdir(long)
+        for folder in (self.path("missing"), self.path("file"), long):
+            with self.subTest(folder=folder):
+                self.expect_none(folder)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_folders_that_may_not_be_written(self):
+        os.mkdir(self.path("closed"), 0o555)
+        self.expect_none(self.path("closed"), prefix=("setpriv", f"--reuid={NOBODY}",
+                                                      "--clear-groups"))
+        remount = 'mount --make-rprivate / && mount -o bind "$0" "$0" && ' \
+            'mount -o remount,bind,ro "$0" && exec "$@"'
+        prefix = ("unshare", "--mount", "sh", "-c", remount, self.path("closed"))
+        if subprocess.run([*prefix, "true"], check=False).returncode:
+            self.skipTest("cannot mount")
+        self.expect_none(self.path("closed"), prefix=prefix)
+
+
+class Programs(Fitting):
+    def test_a_program_that_becomes_a_daemon(self):
+        for steps in ("fork(); os.setsid(); os.chdir('/')",
+                      "fork(); os.setsid(); fork(); os.chdir('/')"):
+            self.assert_reached(self.python(steps))
+
+    def test_a_program_that_becomes_another(self):
+        process = self.start("sh", "-c", "exec cat")
+        process.stdin.write("word\n")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.readline(), "word\n")
+        self.assert_reached(process.pid)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_after_setuid_its_port_is_for_root(self):
+        pid = self.python(f"os.setuid({NOBODY})")
+        self.assert_reached(pid)
+        path, = self.sockets(self.directory, pid)
+        self.assertEqual((os.stat(path).st_uid, os.stat(path).st_mode & 0o777), (0, 0o600))
+        told = self.tool("list", pid, prefix=("setpriv", f"--reuid={NOBODY}", "--clear-groups"))
+        self.assertEqual(told.returncode, 1)
+        self.assertIn("no access", told.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_after_chroot_it_is_reached_from_outside(self):
+        os.makedirs(self.path("root/tmp"))
+        self.assert_reached(self.python(f"os.chroot('{self.path('root')}'); os.chdir('/')"))
+
+    @unittest.skipUnless(shutil.which("sqlite3"), "no sqlite3")
+    def test_samples_of_a_program_that_was_never_built_for_it(self):
+        process = self.start("sqlite3", ":memory:")
+        process.stdin.write("select 'begins';\nwith recursive n(i) as (select 1 union all select "
+                            "i + 1 from n) select count(*) from n;\n")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.readline(), "begins\n")
+        done = self.tool("collect", "-p", process.pid, "--providers",
+                         "Microsoft-DotNETCore-SampleProfiler:0:5", "--duration", "1", "-o",
+                         self.path("trace"))
+        process.kill()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = self.tool("report", "--events", self.path("trace")).stdout
+        self.assertIn("SampleProfiler", said)
+        self.assertIn("sqlite3", said)
+
+
+class Copies(Fitting):
+    def test_two_copies_have_one_port(self):
+        shutil.copy(LIBRARY, self.path("second.so"))
+        process = self.cat(preload=f"{LIBRARY}:{self.path('second.so')}",
+                           RINGPIPE_DIAGNOSTICS="1")
+        with open(f"/proc/{process.pid}/maps", encoding="ascii") as maps:
+            self.assertIn("/second.so", maps.read())
+        self.assertRegex(self.said(), r"\Aringpipe: somebody else has the diagnostic port "
+                         r"[^\n]*\n\Z")
+        self.assertEqual(len(self.sockets(self.directory, process.pid)), 1)
+        self.assert_reached(process.pid)
+        process.stdin.close()
+        self.assertEqual(process.wait(PATIENCE), 0)
+        self.assertEqual(self.sockets(self.directory, process.pid), [])
+
+    def test_the_port_of_a_runtime_beside_us_is_left_to_it(self):
+        """It listens there already, under the very name."""
+        listens = ("import os, socket, sys\n"
+                   "with open('/proc/self/stat') as stat:\n"
+                   "    key = stat.read().rpartition(')')[2].split()[19]\n"
+                   "own = socket.socket(socket.AF_UNIX)\n"
+                   "own.bind('%s/dotnet-diagnostic-%d-%s-socket' % (sys.argv[1], os.getpid(), "
+                   "key))\n"
+                   "own.listen()\n"
+                   "os.set_inheritable(own.fileno(), True)\n"
+                   "os.execvp(sys.argv[2], sys.argv[2:])\n")
+        process = self.cat(prefix=(PYTHON, "-c", listens, self.directory))
+        before = self.sockets(self.directory, process.pid)
+        self.assertEqual(len(before), 1)
+        self.assertEqual(self.said(), "")
+        process.stdin.close()
+        self.assertEqual(process.wait(PATIENCE), 0)
+        self.assertEqual(self.sockets(self.directory, process.pid), before)
+        os.unlink(before[0])
+
+    def test_who_took_our_place_keeps_it(self):
+        process = self.cat()
+        path, = self.sockets(self.directory, process.pid)
+        os.unlink(path)
+        with open(path, "w", encoding="ascii") as file:
+            file.write("another's")
+        process.stdin.close()
+        self.assertEqual(process.wait(PATIENCE), 0)
+        self.assertTrue(os.path.exists(path))
+
+
+if __name__ == "__main__":
+    if not os.path.exists(PYTHON):
+        print("no " + PYTHON)
+        sys.exit(77)
+    LIBRARY, RINGPIPE = map(os.path.abspath, sys.argv[1:3])
+    del sys.argv[1:3]
+    unittest.main()
