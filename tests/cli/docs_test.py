@@ -8,7 +8,7 @@ Each line of a `sh` block, and each `.Dl` of a manual page, is run by sh and has
 directory of its page, where the build is installed and on the paths. A page's program in C (or
 README's) is there under the name that `cc` asks for; `./shop` is examples/shop. A few lines need
 more, and RULES says what; whatever else cannot just be run is a failure. Speaks TAP, a line for
-each command. Environment: SHOP, INTEROP_BUILD.
+each command. Environment: SHOP, INTEROP_BUILD, and SANITIZE, which the build was made with.
 
 The commands that build take minutes: they are run with --long, in a copy of the tree.
 """
@@ -109,6 +109,20 @@ class Reader:
             PKG_CONFIG_PATH=os.path.join(os.path.dirname(library), "pkgconfig"),
             PKG_CONFIG_SYSROOT_DIR=root, LD_LIBRARY_PATH=os.path.dirname(library),
             PATH=os.path.dirname(tool) + ":" + os.environ["PATH"])
+        if os.environ["SANITIZE"] != "none":
+            self.sanitize("cc", "c++")
+
+    def sanitize(self, *compilers):
+        """A program with a sanitized library needs the sanitizer from its start."""
+        folder = os.path.join(self.work, "compilers")
+        os.mkdir(folder)
+        for compiler in compilers:
+            path = os.path.join(folder, compiler)
+            with open(path, "w", encoding="utf-8") as script:
+                script.write(f"#!/bin/sh\nexec {shutil.which(compiler)} "
+                             f"-fsanitize={os.environ['SANITIZE']} \"$@\"\n")
+            os.chmod(path, 0o755)
+        self.environment["PATH"] = folder + ":" + self.environment["PATH"]
 
     def directory(self, page):
         path = os.path.join(self.work, "pages", page.name)
