@@ -39,7 +39,7 @@ void rp_core_fork_child(void)
 	struct rp_provider *provider;
 	struct rp_site *site;
 
-	pthread_mutex_init(&rp_core.lock, NULL);
+	pthread_mutex_unlock(&rp_core.lock);
 	pthread_cond_init(&rp_core.changed, NULL);
 	cds_list_for_each_entry_safe(session, next, &rp_core.sessions, node)
 		forget_session(session);

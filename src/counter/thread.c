@@ -257,7 +257,7 @@ void rp_counters_fork_child(void)
 	struct rp_instrument *instrument;
 	struct rp_group *group;
 
-	pthread_mutex_init(&rp_counters.lock, NULL);
+	pthread_mutex_unlock(&rp_counters.lock);
 	pthread_cond_init(&rp_counters.changed, NULL);
 	started = false;
 	work = 0;

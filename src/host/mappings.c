@@ -262,7 +262,7 @@ void rp_mappings_fork_parent(void)
 /* The streams that held the table are the parent's. */
 void rp_mappings_fork_child(void)
 {
-	pthread_mutex_init(&table.lock, NULL);
+	pthread_mutex_unlock(&table.lock);
 	table.holders = 0;
 	empty();
 }

@@ -407,7 +407,7 @@ void rp_sample_fork_parent(void)
 
 void rp_sample_fork_child(void)
 {
-	pthread_mutex_init(&sampler.lock, NULL);
+	pthread_mutex_unlock(&sampler.lock);
 	make_condition();
 	sampler.request_count = 0;
 	sampler.has_thread = false;

@@ -55,13 +55,14 @@ static void on_tick(int signal, siginfo_t *info, void *context)
 {
 	int saved = errno;
 	uint32_t place = (uint32_t)info->si_value.sival_int;
+	struct rp_sampled *threads = rp_load_acquire(&rp_threads);
 
 	(void)signal;
 	/* One that was on its way when its timer went may be for a thread whose place is taken. */
 	if (info->si_code == SI_TIMER && place < RP_THREADS_MAX &&
 	    rp_event_enabled(rp_sample_event) &&
-	    rp_load_relaxed(&rp_threads[place].id) == rp_thread_id())
-		take_sample(&rp_threads[place], context);
+	    rp_load_relaxed(&threads[place].id) == rp_thread_id())
+		take_sample(&threads[place], context);
 	errno = saved;
 }
 

@@ -79,7 +79,7 @@ static int make_table(void)
 	if (memory == MAP_FAILED)
 		return -errno;
 	rp_threads_used = (uint32_t *)(void *)(memory + bytes);
-	rp_threads = (struct rp_sampled *)(void *)memory;
+	rp_store_release(&rp_threads, (struct rp_sampled *)(void *)memory);
 	return 0;
 }
 

@@ -186,7 +186,7 @@ void rp_unwind_fork_parent(void)
 
 void rp_unwind_fork_child(void)
 {
-	pthread_mutex_init(&loader_lock, NULL);
+	pthread_mutex_unlock(&loader_lock);
 	/* Readers that do not exist here. */
 	rp_store_relaxed(&lists[0].readers, 0);
 	rp_store_relaxed(&lists[1].readers, 0);
