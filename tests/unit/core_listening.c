@@ -229,7 +229,7 @@ static void end_other(const struct rp_listener_event *event, void *data)
 		return;
 	add(&arrived);
 	wait_until(get(&arrived) == 2);
-	heard->result = rp_listener_stop(heard->other, NULL);
+	__atomic_store_n(&heard->result, rp_listener_stop(heard->other, NULL), __ATOMIC_RELEASE);
 }
 
 Test(core_listening, two_that_end_each_other_do_not_wait_for_ever)

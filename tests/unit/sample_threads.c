@@ -97,9 +97,11 @@ Test(sample_threads, running_thread_is_sampled_with_its_calls)
 	start_burning(&thread, NULL);
 	expect_sample(listener, atomic_load(&burner), MANAGED, &event);
 	stop_burning(thread);
+#ifndef __SANITIZE_THREAD__	/* which hands a signal on when its thread is elsewhere */
 	cr_assert_geq(event.frame_count, 3u);
 	cr_expect(is_between(event.frames[0], __start_text_burn, __stop_text_burn));
 	cr_expect(is_between(event.frames[1], __start_text_caller, __stop_text_caller));
+#endif
 	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
 }
 
