@@ -289,7 +289,7 @@ static bool step_by_row(struct walk *walk, const struct rp_object_text *object,
 	struct rp_registers *registers = walk->registers, caller = *registers;
 	uint64_t frame, value;
 
-	if (!frame_by_rule(walk, object, row, &frame) || !is_further_out(registers, frame))
+	if (!frame_by_rule(walk, object, row, &frame))
 		return false;
 	for (unsigned int reg = 0; reg < RP_REG_COUNT; reg++) {
 		if (row->rules[reg].kind == RP_CFI_SAME)
@@ -298,10 +298,17 @@ static bool step_by_row(struct walk *walk, const struct rp_object_text *object,
 		if (register_by_rule(walk, object, &row->rules[reg], frame, &value))
 			set_register(&caller, reg, value);
 	}
-	if (!is_known(&caller, RP_REG_RIP))
+	if (row->rules[RP_REG_RSP].kind == RP_CFI_SAME) {
+		if (!is_further_out(registers, frame))
+			return false;
+		set_register(&caller, RP_REG_RSP, frame);
+	}
+	/* In longjmp(), which is its own caller's frame already in the end. */
+	if (!is_known(&caller, RP_REG_RIP) || !is_known(&caller, RP_REG_RSP) ||
+	    caller.value[RP_REG_RSP] < registers->value[RP_REG_RSP])
 		return false;
 	*registers = caller;
-	return enter_caller(registers, frame, caller.value[RP_REG_RIP]);
+	return enter_caller(registers, caller.value[RP_REG_RSP], caller.value[RP_REG_RIP]);
 }
 
 /* Without tables: {caller's frame pointer, return address} where the frame pointer says. */

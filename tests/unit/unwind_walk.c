@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <regex.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -129,6 +130,29 @@ static void print_mismatch(void)
 			i < seen.theirs ? (unsigned long long)seen.their_frames[i] : 0,
 			theirs.dli_sname && i < seen.theirs ? theirs.dli_sname : "");
 	}
+}
+
+/* Its last instructions are the caller's frame already, and its table says where that is. */
+Test(unwind_walk, each_instruction_of_longjmp_shows_the_calls_that_libgcc_shows)
+{
+	struct sigaction action = { .sa_sigaction = compare_stacks, .sa_flags = SA_SIGINFO };
+	const unsigned long long step = 0x100;	/* the flag TF */
+	jmp_buf place;
+
+#ifdef __SANITIZE_THREAD__
+	cr_skip_test("ThreadSanitizer hands signals on later than they came");
+#endif
+	cr_assert_eq(sigaction(SIGTRAP, &action, NULL), 0);
+	if (_setjmp(place) == 0) {
+		__builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() | step);
+		longjmp(place, 1);
+	}
+	__builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() & ~step);
+	if (rp_load_relaxed(&seen.stops) == 0)
+		cr_skip_test("no processor that steps, as under valgrind");
+	print_mismatch();
+	cr_expect_eq(seen.mismatches, 0, "%llu of %llu stacks differ",
+		     (unsigned long long)seen.mismatches, (unsigned long long)seen.stops);
 }
 
 Test(unwind_walk, stops_anywhere_show_the_calls_that_libgcc_shows)
