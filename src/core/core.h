@@ -166,12 +166,14 @@ struct rp_core {
 	uint64_t next_serial;
 	struct cds_list_head retired;
 
+	uint64_t past_delivered, past_lost;	/* by sessions that are gone */
 	void (*watcher)(void);		/* see rp_core_watch() */
 
 	/* drain.c */
 	bool drain_started;
 	pthread_t drain_thread;
 	uint64_t pass;			/* drain passes begun */
+	uint64_t pass_ns;		/* when the last one ended */
 	uint32_t work;			/* the drain thread should look; under no lock */
 };
 

@@ -144,6 +144,7 @@ static void end_pass(const struct pass *pass)
 	pthread_mutex_lock(&rp_core.lock);
 	for (unsigned int i = 0; i < pass->count; i++)
 		rp_session_fill_stats(pass->sessions[i]);
+	rp_core.pass_ns = rp_clock_monotonic_ns();
 	pthread_mutex_unlock(&rp_core.lock);
 	for (unsigned int i = 0; i < pass->count; i++) {
 		if (pass->result[i] == RP_PASS_DONE)

@@ -239,6 +239,27 @@ RP_PUBLIC int rp_session_stats(struct rp_session *session, struct rp_session_sta
 	return 0;
 }
 
+void rp_sessions_total(struct rp_totals *ret_totals)
+{
+	struct rp_session *session;
+	bool running = false;
+
+	pthread_mutex_lock(&rp_core.lock);
+	*ret_totals = (struct rp_totals){
+		.delivered = rp_core.past_delivered,
+		.lost = rp_core.past_lost,
+	};
+	cds_list_for_each_entry(session, &rp_core.sessions, node) {
+		running |= session->state == RP_SESSION_RUNNING;
+		ret_totals->delivered += session->stats.delivered;
+		ret_totals->lost += session->stats.lost;
+		ret_totals->memory_bytes += session->stats.memory_bytes;
+	}
+	if (running && rp_core.pass_ns)
+		ret_totals->lag_ns = rp_clock_monotonic_ns() - rp_core.pass_ns;
+	pthread_mutex_unlock(&rp_core.lock);
+}
+
 RP_PUBLIC int rp_session_stop(struct rp_session *session, struct rp_session_stats *ret_stats)
 {
 	int ret;
@@ -252,6 +273,8 @@ RP_PUBLIC int rp_session_stop(struct rp_session *session, struct rp_session_stat
 	while (session->state != RP_SESSION_ENDED)
 		pthread_cond_wait(&rp_core.changed, &rp_core.lock);
 	cds_list_del(&session->node);
+	rp_core.past_delivered += session->stats.delivered;
+	rp_core.past_lost += session->stats.lost;
 	if (ret_stats)
 		copy_stats(ret_stats, &session->stats);
 	ret = session->stats.error;

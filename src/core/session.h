@@ -63,6 +63,15 @@ void rp_sessions_finish_all(void);
 /* Whether the caller is the drain thread, which must not wait for itself. */
 bool rp_drain_is_self(void);
 
+/* All sessions that ever were. */
+struct rp_totals {
+	uint64_t delivered, lost;
+	uint64_t memory_bytes;		/* of those that run */
+	uint64_t lag_ns;		/* since the drain thread last looked; 0: nothing runs */
+};
+
+void rp_sessions_total(struct rp_totals *ret_totals);
+
 /*
  * `changed` runs whenever a session begins or is about to end, with the engine's lock held: it must
  * not block, nor call anything here. One watcher per process.

@@ -254,6 +254,7 @@ static int register_counter(struct rp_counter *counter)
 
 static void remove_instrument(struct rp_instrument *instrument)
 {
+	rp_requests_end_instrument(instrument);
 	cds_list_del(&instrument->node);
 	free_instrument(instrument);
 }
@@ -303,25 +304,40 @@ void rp_counters_unregister(struct rp_object *object)
 	pthread_mutex_unlock(&rp_counters.lock);
 }
 
-RP_PUBLIC int rp_counter_create(struct rp_provider *provider, const struct rp_counter_decl *decl,
-				struct rp_counter **ret_counter)
+int rp_instrument_create(const char *provider, const struct rp_counter_decl *decl, uint8_t hidden,
+			 struct rp_series **ret_series)
 {
 	struct rp_instrument *instrument;
 	struct rp_group *group;
 	int ret;
 
-	if (!provider || !decl || decl->size < sizeof(*decl) || !ret_counter ||
-	    !decl_is_valid(decl))
+	if (!decl || decl->size < sizeof(*decl) || !decl_is_valid(decl))
 		return -EINVAL;
 	pthread_mutex_lock(&rp_counters.lock);
-	ret = get_group(rp_provider_name(provider), &group);
+	ret = get_group(provider, &group);
 	if (ret == 0 && find_instrument(group, decl->name))
 		ret = -EEXIST;
 	if (ret == 0)
 		ret = make_instrument(group, decl, &instrument);
 	if (ret == 0)
-		*ret_counter = &first_series(instrument)->public;
+		instrument->hidden = hidden;
+	if (ret == 0 && ret_series)
+		*ret_series = first_series(instrument);
 	pthread_mutex_unlock(&rp_counters.lock);
+	return ret;
+}
+
+RP_PUBLIC int rp_counter_create(struct rp_provider *provider, const struct rp_counter_decl *decl,
+				struct rp_counter **ret_counter)
+{
+	struct rp_series *series;
+	int ret;
+
+	if (!provider || !ret_counter)
+		return -EINVAL;
+	ret = rp_instrument_create(rp_provider_name(provider), decl, 0, &series);
+	if (ret == 0)
+		*ret_counter = &series->public;
 	return ret;
 }
 

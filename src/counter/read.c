@@ -31,6 +31,7 @@ RP_PUBLIC int rp_observe(struct rp_observation *observation, double value,
 	if (ret == 0) {
 		series->seen = value;
 		series->is_seen = true;
+		series->was_seen = true;
 	}
 	pthread_mutex_unlock(&rp_counters.lock);
 	return ret;

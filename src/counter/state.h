@@ -69,7 +69,7 @@ struct rp_series {
 	char *tags;			/* "key=value,key2=value2" in the order of keys, or "" */
 	uint64_t early;			/* taken over from objects that are gone */
 	struct cds_list_head sites;	/* struct rp_counter_site, of the one without tags */
-	bool is_seen;			/* observed: in the last call */
+	bool is_seen, was_seen;		/* observed: in the last call, ever */
 	double seen;
 };
 
@@ -81,6 +81,7 @@ struct rp_counter_site {
 
 struct rp_view {
 	struct cds_list_head marks;
+	uint32_t count, histograms;	/* of the marks */
 };
 
 struct rp_mark {
@@ -129,6 +130,14 @@ bool rp_kind_is_observed(uint32_t kind);
  * instruments may have gone, this one included.
  */
 void rp_instrument_observe(struct rp_instrument *instrument, uint64_t poll);
+
+/*
+ * As rp_counter_create(), for a provider by name; `hidden` of enum rp_views. Takes the lock;
+ * `ret_series` may be NULL.
+ */
+int rp_instrument_create(const char *provider, const struct rp_counter_decl *decl, uint8_t hidden,
+			 struct rp_series **ret_series);
+void rp_builtin_create(void);		/* builtin.c, without the lock */
 
 /* tags.c: "key=value,…" in the order of keys; malloced. 0, -EINVAL or -ENOMEM. */
 int rp_tags_join(const struct rp_counter_tag *tags, size_t tag_count, char **ret_text);

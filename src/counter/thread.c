@@ -16,6 +16,8 @@
 #include "base/thread.h"
 #include "core/core.h"
 #include "counter/counters.h"
+#include "counter/meter_events.h"
+#include "counter/meters.h"
 #include "counter/requests.h"
 
 /* Whether the thread has to look at the sessions; the futex it sleeps on. */
@@ -54,6 +56,10 @@ void rp_outbox_begin(struct rp_outbox *out, struct rp_event *event)
 	void *at;
 
 	out->start = (out->size + 7) & ~(size_t)7;
+	if (!event) {
+		out->start = SIZE_MAX;
+		return;
+	}
 	at = reserve(out, out->start + sizeof(entry) - out->size);
 	if (!at) {
 		out->start = SIZE_MAX;	/* the event is left out */
@@ -135,37 +141,56 @@ again:
 	}
 }
 
+/* The ends of instruments, which other threads bring about; with the counters' lock. */
+static struct rp_outbox ends = { .start = SIZE_MAX };
+
+void rp_requests_end_instrument(struct rp_instrument *instrument)
+{
+	rp_meters_end(instrument, &ends);
+	if (ends.size)
+		rp_requests_look();
+}
+
 static void refresh(void)
 {
+	struct rp_outbox out;
 	struct rp_request *requests;
 	size_t count;
 
 	if (rp_requests_get(&requests, &count) != 0)
 		return;
 	pthread_mutex_lock(&rp_counters.lock);
+	out = ends;
+	ends = (struct rp_outbox){ .start = SIZE_MAX };
 	rp_event_counters_refresh(requests, count, rp_clock_monotonic_ns());
+	rp_meters_refresh(requests, count, rp_clock_monotonic_ns(), &out);
 	pthread_mutex_unlock(&rp_counters.lock);
 	free(requests);
+	write_out(&out);
 }
 
 static void publish(uint64_t now_ns)
 {
 	struct rp_outbox out = { .start = SIZE_MAX };
+	uint64_t poll;
 
 	pthread_mutex_lock(&rp_counters.lock);
-	rp_event_counters_publish(now_ns, ++rp_counters.poll, &out);
+	poll = ++rp_counters.poll;
+	rp_event_counters_publish(now_ns, poll, &out);
+	rp_meters_publish(now_ns, poll, &out);
 	pthread_mutex_unlock(&rp_counters.lock);
 	write_out(&out);
 }
 
 static uint64_t next_ns(void)
 {
-	uint64_t next;
+	uint64_t next, meters;
 
 	pthread_mutex_lock(&rp_counters.lock);
 	next = rp_event_counters_next();
+	meters = rp_meters_next();
 	pthread_mutex_unlock(&rp_counters.lock);
-	return next;
+	return !next || (meters && meters < next) ? meters : next;
 }
 
 static void sleep_until(uint64_t then_ns, uint64_t now_ns)
@@ -214,7 +239,7 @@ static bool asks_for_counters(void)
 
 			if (session->state == RP_SESSION_RUNNING && text &&
 			    (strstr(text, "EventCounterIntervalSec") ||
-			     strcmp(session->configs[i].name, "System.Diagnostics.Metrics") == 0))
+			     strcmp(session->configs[i].name, RP_METERS_PROVIDER) == 0))
 				return true;
 		}
 	}
@@ -239,6 +264,7 @@ static void on_change(void)
 void rp_counters_init(void)
 {
 	plain = newlocale(LC_ALL_MASK, "C", NULL);
+	rp_builtin_create();
 	rp_core_watch(on_change);
 }
 
@@ -262,6 +288,9 @@ void rp_counters_fork_child(void)
 	started = false;
 	work = 0;
 	rp_event_counters_forget();
+	rp_meters_forget();
+	free(ends.bytes);
+	ends = (struct rp_outbox){ .start = SIZE_MAX };
 	cds_list_for_each_entry(group, &rp_counters.groups, node) {
 		cds_list_for_each_entry(instrument, &group->instruments, node) {
 			if (!instrument->observing ||

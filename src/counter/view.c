@@ -10,12 +10,16 @@
 void rp_view_init(struct rp_view *view)
 {
 	CDS_INIT_LIST_HEAD(&view->marks);
+	view->count = 0;
+	view->histograms = 0;
 }
 
 static void drop_mark(struct rp_mark *mark)
 {
 	cds_list_del(&mark->of_series);
 	cds_list_del(&mark->of_view);
+	mark->view->count--;
+	mark->view->histograms -= mark->buckets != NULL;
 	free(mark->buckets);
 	free(mark);
 }
@@ -235,6 +239,8 @@ int rp_view_mark(struct rp_view *view, struct rp_series *series, bool from_start
 	mark->series = series;
 	cds_list_add_tail(&mark->of_series, &series->marks);
 	cds_list_add_tail(&mark->of_view, &view->marks);
+	view->count++;
+	view->histograms += is_histogram;
 	if (!from_start)
 		ret = begin_mark(mark);
 	else if (is_histogram)

@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`ringpipe counters` on HOST, a mill that grinds a sack for each line it reads."""
+import csv
+import io
+import json
+import os
+import pty
+import re
+import signal
+import socket
+import subprocess
+import unittest
+import urllib.error
+import urllib.request
+
+from tool import PATIENCE, ToolTest
+
+HOST = os.environ.get("HOST", "")
+SETUP = os.environ.get("SETUP", "")  # the script that gets prometheus, and where to
+BUILD = os.environ.get("BUILD", "")
+BEFORE = 42  # sacks ground before anybody looks
+
+
+class Counters(ToolTest):
+    def prometheus_command(self, name):
+        done = subprocess.run([SETUP, BUILD], stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, check=False)
+        if done.returncode == 77:
+            self.skipTest(done.stderr.strip().splitlines()[-1])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return os.path.join(done.stdout.strip(), name)
+
+    def start_host(self):
+        host = subprocess.Popen([HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                env=self.environment, cwd=self.directory)
+        self.addCleanup(self.reap, host)
+        self.assertEqual(host.stdout.readline(), b"ready\n")
+        return host
+
+    def feed(self, host, sacks=1):
+        host.stdin.write(b"\n" * sacks)
+        host.stdin.flush()
+
+    def start_serve(self, host, *arguments):
+        process = self.start("counters", "serve", "-p", host.pid, "--port", 0, *arguments)
+        line = process.stdout.readline().decode()
+        if not line and b"libmicrohttpd" in process.stderr.read():
+            self.skipTest("built without libmicrohttpd")
+        self.assertRegex(line, r"^http://127\.0\.0\.1:\d+/metrics\n$")
+        return process, line.strip()
+
+    def page(self, url):
+        with urllib.request.urlopen(url, timeout=PATIENCE) as reply:
+            self.assertIn("version=0.0.4", reply.headers["Content-Type"])
+            return reply.read().decode()
+
+    def page_with(self, url, pattern):
+        """The page once it has the pattern."""
+        pages = [""]
+
+        def has_it():
+            pages.append(self.page(url))
+            return re.search(pattern, pages[-1], re.M)
+
+        self.wait_until(has_it)
+        return pages[-1]
+
+    def stop(self, process, status=0):
+        process.send_signal(signal.SIGINT)
+        return self.finish(process, status)
+
+    def read_until(self, process, text):
+        """What the process printed, up to a line with the text."""
+        lines = []
+        while not lines or text not in lines[-1]:
+            line = process.stdout.readline().decode()
+            self.assertTrue(line, "it ended: " + "".join(lines))
+            lines.append(line)
+        return "".join(lines)
+
+    def test_monitor_shows_every_counter_with_its_unit(self):
+        host = self.start_host()
+        process = self.start("counters", "monitor", "-p", host.pid)
+        text = self.read_until(process, "water")
+        # Quantiles are of what was weighed in the interval.
+        self.feed(host)
+        text += self.read_until(process, "Percentile=95")
+        self.assertIn(f"Process {host.pid} (", text)
+        self.assertIn("[Mill-Works]", text)
+        self.assertRegex(text, r"sacks \(sacks / 1 sec\) +0\n")
+        self.assertRegex(text, r"water \(m\) +2\.5\n")
+        self.stop(process)
+
+    def test_monitor_draws_over_itself_on_a_terminal(self):
+        host = self.start_host()
+        terminal, slave = pty.openpty()
+        self.addCleanup(os.close, terminal)
+        process = subprocess.Popen([os.environ["RINGPIPE"], "counters", "monitor", "-p",
+                                    str(host.pid)], stdout=slave, stderr=slave,
+                                   env=self.environment)
+        self.addCleanup(self.reap, process)
+        os.close(slave)
+        shown = b""
+        while shown.count(b"\x1b[H\x1b[J") < 2 or b"Ctrl-C ends" not in shown:
+            shown += os.read(terminal, 4096)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(PATIENCE), 0)
+
+    def test_collect_counts_every_sack_once(self):
+        host = self.start_host()
+        process = self.start("counters", "collect", "-p", host.pid)
+        self.read_until(process, "water")
+        self.feed(host, 100)
+        seen = 0
+        while seen < 100:
+            line = process.stdout.readline().decode()
+            row = next(csv.reader(io.StringIO(line)))
+            self.assertEqual(len(row), 5, line)
+            if row[2].startswith("sacks"):
+                self.assertEqual(row[1], "Mill-Works")
+                self.assertEqual(row[3], "Rate")
+                # By the second, of an interval that is about one.
+                seen += round(float(row[4]))
+        self.assertLessEqual(seen, 110)
+        self.stop(process)
+
+    def test_collect_writes_json_that_is_whole_after_ctrl_c(self):
+        host = self.start_host()
+        process = self.start("counters", "collect", "-p", host.pid, "--json", "-o", "c.json")
+        self.wait_until(lambda: os.path.exists(self.path("c.json")) and
+                        b"water" in self.read("c.json"))
+        self.stop(process)
+        told = json.loads(self.read("c.json"))
+        self.assertEqual(told["TargetProcess"], os.path.basename(HOST))
+        row = next(row for row in told["Events"] if row["name"] == "water (m)")
+        self.assertEqual((row["provider"], row["counterType"], row["value"], row["tags"]),
+                         ("Mill-Works", "Metric", 2.5, ""))
+
+    def test_only_what_was_asked_for_is_shown(self):
+        host = self.start_host()
+        out, _ = self.run_tool("counters", "collect", "-p", host.pid, "-d", 3, "--counters",
+                               "Mill-Works[water]")
+        names = {row[2] for row in list(csv.reader(io.StringIO(out)))[1:]}
+        self.assertEqual(names, {"water (m)"})
+
+    def test_the_end_of_the_process_ends_the_file_too(self):
+        host = self.start_host()
+        process = self.start("counters", "collect", "-p", host.pid, "--json")
+        self.read_until(process, "water")
+        host.stdin.close()
+        host.wait(PATIENCE)
+        out, err = self.finish(process, 0)
+        self.assertTrue(out.rstrip().endswith("}"))
+        self.assertIn("ended", err)
+
+    def test_serve_shows_totals_that_go_up(self):
+        host = self.start_host()
+        process, url = self.start_serve(host)
+        text = self.page_with(url, r"^mill_works_weight_count ")
+        self.assertRegex(text, r"(?m)^# TYPE mill_works_sacks_total counter$")
+        self.assertRegex(text, r"(?m)^mill_works_water 2\.5$")
+        self.assertRegex(text, r"(?m)^# TYPE mill_works_weight summary$")
+        self.assertRegex(text, r'(?m)^mill_works_sacks_total\{stone="upper \\"left\\""\} 30$')
+        self.assertRegex(text, r"(?m)^mill_works_sacks_total 12$")
+        self.feed(host, 5)
+        self.page_with(url, r"^mill_works_sacks_total 17$")
+        self.stop(process)
+
+    def test_promtool_has_no_complaint(self):
+        promtool = self.prometheus_command("promtool")
+        host = self.start_host()
+        process, url = self.start_serve(host)
+        text = self.page_with(url, r"^mill_works_weight_count ")
+        checked = subprocess.run([promtool, "check", "metrics"], input=text, text=True,
+                                 capture_output=True, timeout=PATIENCE, check=False)
+        self.assertEqual(checked.returncode, 0, text + checked.stdout + checked.stderr)
+        self.stop(process)
+
+    def test_a_real_prometheus_scrapes_it(self):
+        command = self.prometheus_command("prometheus")
+        host = self.start_host()
+        process, url = self.start_serve(host)
+        self.page_with(url, r"^mill_works_sacks_total 12$")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            address = "127.0.0.1:%d" % free.getsockname()[1]
+        target = url.split("/")[2]
+        config = self.write("prometheus.yml", json.dumps({
+            "global": {"scrape_interval": "1s"},
+            "scrape_configs": [{"job_name": "mill",
+                                "static_configs": [{"targets": [target]}]}]}).encode())
+        log = open(self.path("prometheus.log"), "wb")
+        self.addCleanup(log.close)
+        prometheus = subprocess.Popen(
+            [command, "--config.file=" + config, "--web.listen-address=" + address,
+             "--storage.tsdb.path=" + self.path("tsdb")], stdout=log, stderr=log,
+            cwd=self.directory)
+        self.addCleanup(self.reap, prometheus)
+        found = []
+
+        def has_it():
+            self.assertIsNone(prometheus.poll(), self.read("prometheus.log").decode())
+            query = f"http://{address}/api/v1/query?query=sum(mill_works_sacks_total)"
+            try:
+                with urllib.request.urlopen(query, timeout=PATIENCE) as reply:
+                    found[:] = json.load(reply)["data"]["result"]
+            except (urllib.error.URLError, ConnectionError):
+                return False
+            return found
+
+        self.wait_until(has_it)
+        self.assertEqual(found[0]["value"][1], str(BEFORE))
+        self.stop(process)
+
+    def test_other_pages_are_not_there(self):
+        host = self.start_host()
+        process, url = self.start_serve(host)
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            self.page(url.replace("/metrics", "/other"))
+        self.assertEqual(refused.exception.code, 404)
+        self.stop(process)
+
+    def test_a_port_that_is_taken_is_said(self):
+        host = self.start_host()
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            _, err = self.run_tool("counters", "serve", "-p", host.pid, "--port", port, status=1)
+        self.assertRegex(err, "cannot listen|libmicrohttpd")
+
+    def test_a_file_that_exists_is_kept(self):
+        host = self.start_host()
+        self.write("c.csv", b"precious")
+        _, err = self.run_tool("counters", "collect", "-p", host.pid, "-o", "c.csv", status=1)
+        self.assertIn("--force", err)
+        self.assertEqual(self.read("c.csv"), b"precious")
+
+    def test_a_full_disk_is_an_error(self):
+        host = self.start_host()
+        process = self.start("counters", "collect", "-p", host.pid, "-o", "/dev/full", "-f",
+                             "-d", 3)
+        _, err = self.finish(process, 1)
+        self.assertIn("No space left", err)
+
+    def test_wrong_usage_is_refused(self):
+        for arguments in (["look", "-p", 1], ["monitor"], ["monitor", "-p", 1, "--json"],
+                          ["serve", "-p", 1, "-o", "x"], ["collect", "-p", 1, "--port", 1],
+                          ["monitor", "-p", 1, "--counters", "A["],
+                          ["monitor", "-p", 1, "--counters", "A[b],,C"],
+                          ["monitor", "-p", 1, "--counters", "A[b]c"],
+                          ["monitor", "-p", 1, "--refresh", "0"],
+                          ["serve", "-p", 1, "--port", "65536"]):
+            with self.subTest(arguments=arguments):
+                _, err = self.run_tool("counters", *arguments, status=2)
+                self.assertTrue(err.startswith("ringpipe: "), err)
+
+
+if __name__ == "__main__":
+    unittest.main()
