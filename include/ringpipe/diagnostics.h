@@ -37,7 +37,8 @@ RP_PUBLIC void rp_diagnostics_wait(void);
 
 /*
  * The descriptor to poll for input, with RP_DIAGNOSTICS_POLL: when it is readable, call
- * rp_diagnostics_dispatch(). It stays the library's. A forked child has another one, and no port
+ * rp_diagnostics_dispatch(). It stays the library's. Ask before each wait: it is another one after
+ * the program closed descriptors that it did not open. A forked child has another one, and no port
  * until it asks for that.
  *
  * Context: any thread, not a signal handler.

@@ -177,8 +177,16 @@ static int lock_turn(void)
 	r = -pthread_mutex_lock(&life.turn);
 	if (r < 0)
 		return r;
+	/* What the host closed is opened once more: it asks for the descriptor before it polls. */
+	if (life.started && !rp_wake_is(rp_server.wake_fd)) {
+		close_lost();
+		pthread_mutex_lock(&rp_server.fd_lock);
+		(void)open_wake();
+		pthread_mutex_unlock(&rp_server.fd_lock);
+	}
 	/* In a forked child: late, so that one that execs leaves no socket behind. */
-	if (life.started && rp_server.epoll_fd < 0 && rp_server_open(true) < 0)
+	if (life.started && rp_server.wake_fd >= 0 && rp_server.epoll_fd < 0 &&
+	    rp_server_open(true) < 0)
 		rp_server_close();
 	if (life.started && rp_server.epoll_fd >= 0)
 		return 0;

@@ -2,7 +2,7 @@
 /*
  * A program of one thread that serves its diagnostics clients itself: prints its pid, waits for
  * tools, prints "resumed", then writes an event every few milliseconds until its standard input
- * ends. `fork`: in two processes, from after the wait.
+ * ends. `fork`: in two processes, from after the wait. `close`: without what it did not open itself.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -33,6 +33,8 @@ int main(int argc, char **argv)
 	rp_diagnostics_wait();
 	if (argc > 1 && strcmp(argv[1], "fork") == 0 && fork() < 0)
 		return 1;
+	if (argc > 1 && strcmp(argv[1], "close") == 0)
+		closefrom(3);
 	say("resumed");
 	for (;;) {
 		struct pollfd ready[] = {
