@@ -64,15 +64,18 @@ static void claim_provider(struct rp_counter_board *board, const char *provider)
 		free(copy);
 		return;
 	}
-	do {
+	/* The walk is for the few: not for each of thousands of providers. */
+	claim.count = board->event_counters;
+	while (claim.count > 0) {
 		claim.count = 0;
 		twalk_r(board->rows, find_event_counters, &claim);
 		for (size_t i = 0; i < claim.count; i++) {
 			tdelete(claim.rows[i], &board->rows, compare_rows);
 			free(claim.rows[i]);
 			board->row_count--;
+			board->event_counters--;
 		}
-	} while (claim.count > 0);
+	}
 }
 
 /* NULL when there is no room for one more. */
@@ -92,10 +95,12 @@ static struct rp_counter_row *find_row(struct rp_counter_board *board,
 			row = NULL;
 		}
 	}
-	if (row)
+	if (row) {
 		board->row_count++;
-	else
+		board->event_counters += !sample->is_instrument;
+	} else {
 		board->is_full = true;
+	}
 	return row;
 }
 
@@ -115,13 +120,19 @@ static bool take(struct rp_counter_board *board, const struct rp_counter_sample 
 {
 	struct rp_counter_row *row;
 
-	if (sample->is_instrument)
-		claim_provider(board, sample->provider);
-	else if (tfind(sample->provider, &board->claimed, compare_texts))
+	if (!sample->is_instrument && tfind(sample->provider, &board->claimed, compare_texts))
 		return false;
 	row = find_row(board, sample);
 	if (!row)
 		return false;
+	/* It was told in the other way before: those sums are not its own. */
+	if (row->last.is_instrument != sample->is_instrument) {
+		*row = (struct rp_counter_row){ .last = *sample };
+		board->event_counters--;
+	}
+	/* With a row of its own, so that there are no more claims than rows. */
+	if (sample->is_instrument)
+		claim_provider(board, sample->provider);
 	row->is_shown = sample->is_instrument || board->is_enumerated || row->words > 0;
 	row->words++;
 	row->last = *sample;

@@ -26,6 +26,7 @@ struct rp_counter_board {
 	void *rows;			/* of tsearch(3) */
 	void *claimed;			/* providers with instruments */
 	size_t row_count;
+	size_t event_counters;		/* rows of those, not of instruments */
 	bool is_enumerated;
 	bool is_full;			/* a row found no place */
 };

@@ -6,6 +6,8 @@
 
 #include "tool/counter_sample.h"
 
+#define QUANTILE_STEP 1e-5
+
 /* Metrics events, by their ids in MetricsEventSource. */
 enum metrics_event {
 	COUNTER_RATE = 4,
@@ -46,19 +48,25 @@ static bool take_number(struct rp_fields *fields, double *ret_number)
 /* "0.5=1;0.95=2.5" */
 static void parse_quantiles(const char *text, struct rp_counter_sample *sample)
 {
+	double last = -1;
+
 	sample->quantile_count = 0;
 	while (*text && sample->quantile_count < RP_COUNTER_QUANTILES_MAX) {
 		struct rp_counter_quantile quantile;
 		char *end;
 
 		quantile.at = strtod(text, &end);
-		if (end == text || *end != '=')
+		if (end == text || *end != '=' || quantile.at < 0)
 			return;
 		text = end + 1;
 		quantile.value = strtod(text, &end);
 		if (end == text)
 			return;
-		sample->quantiles[sample->quantile_count++] = quantile;
+		/* In their order, as they come, each is another one even with few digits. */
+		if (quantile.at > last + QUANTILE_STEP && quantile.at <= 1) {
+			sample->quantiles[sample->quantile_count++] = quantile;
+			last = quantile.at;
+		}
 		text = *end == ';' ? end + 1 : end;
 	}
 }

@@ -19,9 +19,21 @@
 
 #define NAME_BYTES 640
 
+/* What the page says of one row. */
+struct series {
+	size_t row;			/* its place on the board */
+	enum rp_counter_form form;
+	char *name;			/* of the family */
+	char *labels;
+	char *heading;
+	char *samples;
+	bool is_taken;			/* another family has samples of this name */
+};
+
 struct page {
-	FILE *stream;
-	char family[NAME_BYTES];	/* the one whose heading was written last */
+	struct series *series;
+	size_t count;
+	bool failed;
 };
 
 /* What no name may have becomes one underscore. */
@@ -40,12 +52,13 @@ static void put_name(char *name, const char *text)
 	name[length] = '\0';
 }
 
-static void put_escaped(FILE *stream, const char *text, size_t length)
+/* `special`: what gets a backslash: that itself and, in a label, quotes. */
+static void put_escaped(FILE *stream, const char *text, size_t length, const char *special)
 {
 	for (size_t i = 0; i < length; i++) {
 		if (text[i] == '\n')
 			fputs("\\n", stream);
-		else if (text[i] == '\\' || text[i] == '"')
+		else if (strchr(special, text[i]))
 			fprintf(stream, "\\%c", text[i]);
 		else
 			putc(text[i], stream);
@@ -76,12 +89,15 @@ static void put_labels(FILE *stream, const char *tags, const double *quantile)
 
 		snprintf(key, sizeof(key), "%.*s", (int)key_length, tags);
 		put_name(name, key);
-		snprintf(seen[count], sizeof(seen[count]), "%.63s", name);
+		/* What a summary says itself. */
+		snprintf(seen[count], sizeof(seen[count]), "%s%.50s",
+			 strcmp(name, "quantile") ? "" : "exported_", name);
 		for (size_t i = 0; i < count; i++)
 			is_known |= strcmp(seen[i], seen[count]) == 0;
-		if (!is_known && key_length < length) {
+		if (!is_known && *name && key_length < length) {
 			fprintf(stream, "%s%s=\"", mark, seen[count++]);
-			put_escaped(stream, tags + key_length + 1, length - key_length - 1);
+			put_escaped(stream, tags + key_length + 1, length - key_length - 1,
+				    "\\\"");
 			putc('"', stream);
 			mark = ",";
 		}
@@ -95,69 +111,176 @@ static void put_labels(FILE *stream, const char *tags, const double *quantile)
 		putc('}', stream);
 }
 
-static void put_heading(struct page *page, const char *name, const struct rp_counter_sample *sample)
+static void put_heading(FILE *stream, const char *name, const struct rp_counter_sample *sample)
 {
 	static const char *const types[] = { "counter", "gauge", "summary" };
 
-	if (strcmp(page->family, name) == 0)
-		return;
-	snprintf(page->family, sizeof(page->family), "%s", name);
-	fprintf(page->stream, "# HELP %s ", name);
-	put_escaped(page->stream, sample->name, strlen(sample->name));
-	fputs(" of ", page->stream);
-	put_escaped(page->stream, sample->provider, strlen(sample->provider));
+	fprintf(stream, "# HELP %s ", name);
+	put_escaped(stream, sample->name, strlen(sample->name), "\\");
+	fputs(" of ", stream);
+	put_escaped(stream, sample->provider, strlen(sample->provider), "\\");
 	if (*sample->unit) {
-		fputs(" in ", page->stream);
-		put_escaped(page->stream, sample->unit, strlen(sample->unit));
+		fputs(" in ", stream);
+		put_escaped(stream, sample->unit, strlen(sample->unit), "\\");
 	}
-	fprintf(page->stream, "\n# TYPE %s %s\n", name, types[sample->form]);
+	fprintf(stream, "\n# TYPE %s %s\n", name, types[sample->form]);
 }
 
-static void put_row(const struct rp_counter_row *row, void *data)
+static void put_samples(FILE *stream, const char *name, const struct rp_counter_row *row,
+			const char *labels)
 {
 	const struct rp_counter_sample *sample = &row->last;
-	char name[NAME_BYTES] = "";
-	struct page *page = data;
 
-	put_name(name, sample->provider);
-	put_name(name, "_");
-	put_name(name, sample->name);
-	if (sample->form == RP_COUNTER_RATE)
-		strcat(name, "_total");
-	put_heading(page, name, sample);
 	if (sample->form != RP_COUNTER_SPREAD) {
-		fputs(name, page->stream);
-		put_labels(page->stream, sample->tags, NULL);
-		put_number(page->stream,
-			   sample->form == RP_COUNTER_RATE ? row->total : sample->value);
+		fprintf(stream, "%s%s", name, labels);
+		put_number(stream, sample->form == RP_COUNTER_RATE ? row->total : sample->value);
 		return;
 	}
 	for (uint32_t i = 0; i < sample->quantile_count; i++) {
-		fputs(name, page->stream);
-		put_labels(page->stream, sample->tags, &sample->quantiles[i].at);
-		put_number(page->stream, sample->quantiles[i].value);
+		fputs(name, stream);
+		put_labels(stream, sample->tags, &sample->quantiles[i].at);
+		put_number(stream, sample->quantiles[i].value);
 	}
-	fprintf(page->stream, "%s_sum", name);
-	put_labels(page->stream, sample->tags, NULL);
-	put_number(page->stream, row->total);
-	fprintf(page->stream, "%s_count", name);
-	put_labels(page->stream, sample->tags, NULL);
-	fprintf(page->stream, " %" PRIu64 "\n", row->total_count);
+	fprintf(stream, "%s_sum%s", name, labels);
+	put_number(stream, row->total);
+	fprintf(stream, "%s_count%s %" PRIu64 "\n", name, labels, row->total_count);
+}
+
+static bool render(struct series *series, const char *name, const struct rp_counter_row *row)
+{
+	char **const texts[] = { &series->labels, &series->heading, &series->samples };
+	bool failed = false;
+
+	series->name = strdup(name);
+	for (size_t i = 0; i < 3 && !failed; i++) {
+		size_t size;
+		FILE *stream = open_memstream(texts[i], &size);
+
+		if (!stream)
+			return false;
+		if (i == 0)
+			put_labels(stream, row->last.tags, NULL);
+		else if (i == 1)
+			put_heading(stream, name, &row->last);
+		else
+			put_samples(stream, name, row, series->labels);
+		failed = fclose(stream) != 0;
+	}
+	return series->name && !failed;
+}
+
+static void add_row(const struct rp_counter_row *row, void *data)
+{
+	char name[NAME_BYTES] = "";
+	struct page *page = data;
+	struct series *grown;
+
+	if (page->failed)
+		return;
+	put_name(name, row->last.provider);
+	put_name(name, "_");
+	put_name(name, row->last.name);
+	if (row->last.form == RP_COUNTER_RATE)
+		strcat(name, "_total");
+	/* Twice as many whenever the count is a power of two. */
+	if ((page->count & (page->count - 1)) == 0) {
+		grown = realloc(page->series, (page->count ? 2 * page->count : 1) * sizeof(*grown));
+		page->failed = !grown;
+		if (!grown)
+			return;
+		page->series = grown;
+	}
+	page->series[page->count] = (struct series){ .row = page->count, .form = row->last.form };
+	page->failed = !render(&page->series[page->count++], name, row);
+}
+
+static int compare_series(const void *a, const void *b)
+{
+	const struct series *left = a, *right = b;
+	int order = strcmp(left->name, right->name);
+
+	if (order == 0)
+		order = (int)left->form - (int)right->form;
+	if (order == 0)
+		order = strcmp(left->labels, right->labels);
+	return order ? order : (left->row > right->row) - (left->row < right->row);
+}
+
+/* The other families of a summary's samples, which come later in the order of names. */
+static void take_name(struct page *page, const char *name, const char *suffix)
+{
+	char full[NAME_BYTES + 8];
+
+	snprintf(full, sizeof(full), "%s%s", name, suffix);
+	for (size_t low = 0, high = page->count; low < high;) {
+		size_t middle = low + (high - low) / 2;
+		int order = strcmp(page->series[middle].name, full);
+
+		if (order < 0)
+			low = middle + 1;
+		else if (order > 0)
+			high = middle;
+		else {
+			while (middle > 0 && !strcmp(page->series[middle - 1].name, full))
+				middle--;
+			for (; middle < page->count && !strcmp(page->series[middle].name, full);
+			     middle++)
+				page->series[middle].is_taken = true;
+			return;
+		}
+	}
+}
+
+/*
+ * A page with a series twice, or with a family in two places, is refused as a whole. So where names
+ * come to the same, the first in order is told.
+ */
+static void put_series(struct page *page, FILE *stream)
+{
+	const struct series *last = NULL;
+
+	qsort(page->series, page->count, sizeof(*page->series), compare_series);
+	for (size_t i = 0; i < page->count; i++) {
+		const struct series *series = &page->series[i];
+		bool is_new = !last || strcmp(last->name, series->name) != 0;
+
+		if (series->is_taken || (!is_new && (last->form != series->form ||
+						     !strcmp(last->labels, series->labels))))
+			continue;
+		if (is_new)
+			fputs(series->heading, stream);
+		if (is_new && series->form == RP_COUNTER_SPREAD) {
+			take_name(page, series->name, "_sum");
+			take_name(page, series->name, "_count");
+		}
+		fputs(series->samples, stream);
+		last = series;
+	}
 }
 
 char *rp_counter_page(struct rp_counter_board *board, size_t *ret_size)
 {
 	struct page page = { 0 };
 	char *text = NULL;
+	FILE *stream;
 
-	page.stream = open_memstream(&text, ret_size);
-	if (!page.stream)
-		return NULL;
-	rp_counter_board_walk(board, put_row, &page);
-	if (fclose(page.stream) != 0) {
-		free(text);
-		return NULL;
+	rp_counter_board_walk(board, add_row, &page);
+	stream = page.failed ? NULL : open_memstream(&text, ret_size);
+	if (stream) {
+		if (page.count > 0)
+			put_series(&page, stream);
+		if (fclose(stream) != 0) {
+			free(text);
+			text = NULL;
+		}
 	}
+	for (size_t i = 0; i < page.count; i++) {
+		free(page.series[i].name);
+		free(page.series[i].labels);
+		free(page.series[i].heading);
+		free(page.series[i].samples);
+	}
+	free(page.series);
 	return text;
 }
 

@@ -12,34 +12,44 @@
 
 #include "tool/counter_views.h"
 #include "tool/json.h"
+#include "tool/text.h"
 
 #define NS_PER_S 1000000000ll
 
-static void format_time(int64_t utc_ns, char *text, size_t room)
+/* What the process says may be any time: one that is out of bounds is that of the start. */
+static void format_time(int64_t start_utc_ns, int64_t time_ns, char *text, size_t room)
 {
-	time_t seconds = (time_t)(utc_ns / NS_PER_S);
-	char date[32];
+	int64_t utc_ns, ns;
 	struct tm parts;
+	char date[32];
+	time_t seconds;
 
+	if (__builtin_add_overflow(start_utc_ns, time_ns, &utc_ns))
+		utc_ns = start_utc_ns;
+	ns = (utc_ns % NS_PER_S + NS_PER_S) % NS_PER_S;
+	seconds = (time_t)(utc_ns / NS_PER_S) - (utc_ns % NS_PER_S < 0);
 	gmtime_r(&seconds, &parts);
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &parts);
-	snprintf(text, room, "%s.%03dZ", date, (int)(utc_ns % NS_PER_S / 1000000));
+	snprintf(text, room, "%s.%03dZ", date, (int)(ns / 1000000));
 }
 
-/* RFC 4180: in quotes where it has to be, quotes doubled. */
+/* RFC 4180: in quotes where it has to be, quotes doubled. It may go to a terminal. */
 static void put_csv(FILE *stream, const char *text)
 {
-	if (!strpbrk(text, ",\"\r\n")) {
-		fputs(text, stream);
-		return;
-	}
-	putc('"', stream);
-	for (; *text; text++) {
-		if (*text == '"')
+	char *clean = rp_text_clean(text, true);
+	const char *at = clean ? clean : "?";
+	bool is_quoted = strpbrk(at, ",\"");
+
+	if (is_quoted)
+		putc('"', stream);
+	for (; *at; at++) {
+		if (*at == '"')
 			putc('"', stream);
-		putc(*text, stream);
+		putc(*at, stream);
 	}
-	putc('"', stream);
+	if (is_quoted)
+		putc('"', stream);
+	free(clean);
 }
 
 static void write_csv(struct rp_counter_writer *writer, const struct rp_counter_sample *sample,
@@ -47,7 +57,7 @@ static void write_csv(struct rp_counter_writer *writer, const struct rp_counter_
 {
 	char when[64], label[sizeof(sample->name) + sizeof(sample->tags) + 128];
 
-	format_time(writer->start_utc_ns + sample->time_ns, when, sizeof(when));
+	format_time(writer->start_utc_ns, sample->time_ns, when, sizeof(when));
 	rp_counter_label(sample, quantile, label, sizeof(label));
 	fprintf(writer->stream, "%s,", when);
 	put_csv(writer->stream, sample->provider);
@@ -66,7 +76,7 @@ static void write_json(struct rp_counter_writer *writer, const struct rp_counter
 	struct json_object *row = json_object_new_object();
 	struct rp_counter_sample bare = *sample;
 
-	format_time(writer->start_utc_ns + sample->time_ns, when, sizeof(when));
+	format_time(writer->start_utc_ns, sample->time_ns, when, sizeof(when));
 	*bare.tags = '\0';
 	rp_counter_label(&bare, NULL, label, sizeof(label));
 	snprintf(tags, sizeof(tags), "%s", sample->tags);
@@ -98,7 +108,7 @@ void rp_counter_writer_begin(struct rp_counter_writer *writer, const struct rp_t
 		return;
 	}
 	name = rp_json_string(target->name);
-	format_time(writer->start_utc_ns, when, sizeof(when));
+	format_time(writer->start_utc_ns, 0, when, sizeof(when));
 	fprintf(writer->stream,
 		"{\n  \"TargetProcess\": %s,\n  \"StartTime\": \"%s\",\n  \"Events\": [",
 		json_object_to_json_string_ext(name, JSON_C_TO_STRING_NOSLASHESCAPE), when);

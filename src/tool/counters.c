@@ -51,6 +51,8 @@ struct counters {
 	struct rp_counter_writer writer;
 	int error;			/* of the reader */
 	bool told_full;
+	pthread_mutex_t lock;
+	bool is_over;			/* the recording, and nothing waits for signals any more */
 };
 
 static void free_wanted(struct counters *counters)
@@ -340,9 +342,12 @@ static void *read_stream(void *data)
 				      rp_reader_error(reader));
 		rp_reader_close(reader);
 	}
-	/* Nobody listens any more: the recording is over. */
-	if ((counters->error < 0 && counters->error != -ENODATA) || counters->writer.error)
+	/* Nobody listens any more: the recording is over. If it is already, that would kill us. */
+	pthread_mutex_lock(&counters->lock);
+	if (!counters->is_over &&
+	    ((counters->error < 0 && counters->error != -ENODATA) || counters->writer.error))
 		kill(getpid(), SIGTERM);
+	pthread_mutex_unlock(&counters->lock);
 	while (read(counters->pipe_fd, rest, sizeof(rest)) > 0)
 		;
 	return NULL;
@@ -430,7 +435,7 @@ static int run_session(struct counters *counters)
 	};
 	struct rp_recording_result result = { .end = RP_RECORDING_FAILED };
 	struct rp_output output = { .path = (char *)"the pipe to the reader" };
-	int ends[2], signals, error;
+	int ends[2], error;
 	pthread_t reader;
 
 	if (pipe2(ends, O_CLOEXEC) < 0) {
@@ -440,8 +445,10 @@ static int run_session(struct counters *counters)
 	output.fd = ends[1];
 	counters->pipe_fd = ends[0];
 	/* Before the threads, which must not take them. */
-	signals = rp_signals_open();
-	error = open_view(counters) ? EINVAL : 0;
+	plan.signal_fd = rp_signals_open();
+	if (plan.signal_fd < 0)
+		rp_tool_error("cannot receive signals: %s", strerror(-plan.signal_fd));
+	error = plan.signal_fd < 0 || open_view(counters) ? EINVAL : 0;
 	if (error == 0) {
 		error = pthread_create(&reader, NULL, read_stream, counters);
 		if (error != 0)
@@ -450,11 +457,15 @@ static int run_session(struct counters *counters)
 	if (error == 0)
 		rp_recording_run(&plan, &output, &result);
 	close(ends[1]);
+	pthread_mutex_lock(&counters->lock);
+	counters->is_over = true;
+	pthread_mutex_unlock(&counters->lock);
+	/* From here on a signal ends us, should a view wait for a terminal that waits. */
+	if (plan.signal_fd >= 0)
+		rp_signals_close(plan.signal_fd);
 	if (error == 0)
 		pthread_join(reader, NULL);
 	close(ends[0]);
-	if (signals >= 0)
-		rp_signals_close(signals);
 	if (close_view(counters) != 0 || error != 0)
 		return RP_EXIT_FAILURE;
 	return finish(counters, &result);
@@ -487,7 +498,7 @@ static int find_view(const struct rp_tool_options *options, enum view *ret_view)
 
 int rp_command_counters(const struct rp_tool_options *options)
 {
-	struct counters counters = { .options = options };
+	struct counters counters = { .options = options, .lock = PTHREAD_MUTEX_INITIALIZER };
 	int status = RP_EXIT_USAGE, ret;
 
 	if (find_view(options, &counters.view) != 0)

@@ -469,7 +469,8 @@ void rp_recording_run(const struct rp_recording_plan *plan, struct rp_output *ou
 	recording->collect.exchange.fd = -1;
 	recording->stop.exchange.fd = -1;
 	recording->figures.exchange.fd = -1;
-	recording->signal_fd = plan->child ? plan->child->signal_fd : rp_signals_open();
+	recording->signal_fd = plan->child ? plan->child->signal_fd :
+			       plan->signal_fd ? plan->signal_fd : rp_signals_open();
 	if (recording->signal_fd < 0) {
 		rp_tool_error("cannot receive signals: %s", strerror(-recording->signal_fd));
 		recording->phase = ENDED;
@@ -481,7 +482,7 @@ void rp_recording_run(const struct rp_recording_plan *plan, struct rp_output *ou
 	rp_exchange_end(&recording->collect.exchange);
 	rp_exchange_end(&recording->stop.exchange);
 	rp_exchange_end(&recording->figures.exchange);
-	if (recording->signal_fd >= 0 && !plan->child)
+	if (recording->signal_fd >= 0 && !plan->child && !plan->signal_fd)
 		rp_signals_close(recording->signal_fd);
 	free(recording->chunk);
 	free(recording);

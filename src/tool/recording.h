@@ -12,6 +12,7 @@
 struct rp_recording_plan {
 	const struct rp_target *target;
 	struct rp_child *child;		/* the command that led to the target; or NULL */
+	int signal_fd;			/* of rp_signals_open(), the caller's; 0: none */
 	const struct rp_session_provider *providers;
 	size_t provider_count;
 	uint32_t buffer_mb;
