@@ -2,7 +2,7 @@
 /*
  * A program of one thread that serves its diagnostics clients itself: prints its pid, waits for
  * tools, prints "resumed", then writes an event every few milliseconds until its standard input
- * ends. `fork`: in two processes, from after the wait. `close`: without what it did not open itself.
+ * ends. `fork`: in two processes, from after the wait. `close`: without what it did not open.
  */
 #include <poll.h>
 #include <stdio.h>
