@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Start and stop of a session with 10,000 events registered, the memory of a session, and that of
- * threads: 10,000 that each wrote once, beside 10,000 that did nothing.
+ * Start and stop of a session with 10,000 events registered, how soon an event is on its way, the
+ * memory of a session, and that of threads: 10,000 that each wrote once, beside 10,000 that did
+ * nothing.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -16,6 +17,7 @@
 #define EVENTS 10000u
 #define ROUNDS 100u
 #define THREADS 10000u
+#define LONE_EVENTS 50u
 
 RP_PROVIDER(bench, "Bench-Threads");
 RP_EVENT(bench, once, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a));
@@ -104,6 +106,46 @@ static void idle_session(void)
 	rp_session_stop(session, NULL);
 }
 
+/* From the write of an event, while nothing else happens, to the callback of a listener. */
+static double heard_at;
+
+static void hear(const struct rp_listener_event *event, void *data)
+{
+	double now = now_ns();
+
+	(void)event, (void)data;
+	__atomic_store(&heard_at, &now, __ATOMIC_RELEASE);
+}
+
+static void lone_events(void)
+{
+	struct rp_session_provider provider = {
+		.size = sizeof(provider), .name = "Bench-Threads", .level = RP_LEVEL_VERBOSE,
+	};
+	struct rp_session_options options = {
+		.size = sizeof(options), .providers = &provider, .provider_count = 1,
+	};
+	struct rp_listener *listener;
+	double took[LONE_EVENTS];
+
+	if (rp_listener_start(&options, hear, NULL, &listener) != 0)
+		exit(1);
+	for (unsigned int i = 0; i < LONE_EVENTS; i++) {
+		double begun = now_ns(), at;
+
+		bench_once(i);
+		do {
+			usleep(1000);
+			__atomic_load(&heard_at, &at, __ATOMIC_ACQUIRE);
+		} while (at < begun);
+		took[i] = (at - begun) / 1e6;
+	}
+	rp_listener_stop(listener, NULL);
+	sort_rounds(took, LONE_EVENTS);
+	figure("a lone event reaches its listener, best", took[0], "ms");
+	figure("a lone event reaches its listener, worst of 50", took[LONE_EVENTS - 1], "ms");
+}
+
 static void threads(void)
 {
 	struct rp_session_stats stats = { .size = sizeof(stats) };
@@ -130,6 +172,7 @@ int main(void)
 	figure("an event made at run time", (resident_kb() - before) * 1024 / EVENTS, "B");
 	start_and_stop();
 	idle_session();
+	lone_events();
 	threads();
 	return 0;
 }

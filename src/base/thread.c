@@ -34,6 +34,17 @@ uint32_t rp_thread_id_slow(void)
 	return cached.id;
 }
 
+/* The calling thread's descriptor, which is what a pthread_t of glibc points at. */
+static const char *own_descriptor(void)
+{
+#if defined(__x86_64__)
+	return __builtin_thread_pointer();
+#else
+	/* Elsewhere the thread pointer may point behind it. */
+	return (const char *)pthread_self();
+#endif
+}
+
 void rp_thread_init(void)
 {
 	/*
@@ -44,8 +55,7 @@ void rp_thread_init(void)
 
 	rp_thread_id_offset = 0;
 	if (where && where[0] == 32 && where[2] > 0 && where[2] < 4096 &&
-	    *(const uint32_t *)((const char *)__builtin_thread_pointer() + where[2]) ==
-	    (uint32_t)gettid())
+	    *(const uint32_t *)(own_descriptor() + where[2]) == (uint32_t)gettid())
 		rp_thread_id_offset = where[2];
 
 	/* The kernel keeps 128 MB between the main stack and other mappings, at least. */
@@ -68,9 +78,8 @@ static size_t stack_bytes(void)
 }
 
 /*
- * A thread whose stack we chose shows where its descriptor, which is what a pthread_t of glibc
- * points at, keeps the bounds. They are there before the thread runs; the words around them change
- * while it does.
+ * A thread whose stack we chose shows where its descriptor keeps the bounds. They are there before
+ * the thread runs; the words around them change while it does.
  */
 __attribute__((no_sanitize("thread")))
 static void learn_stack(pthread_t thread, const void *stack, size_t bytes)
@@ -136,8 +145,7 @@ int rp_thread_create(pthread_t *ret_thread, const char *name, void *(*run)(void 
 
 bool rp_thread_stack_bounds(uint64_t *ret_low, uint64_t *ret_high)
 {
-	const uint64_t *pair = (const uint64_t *)((const char *)__builtin_thread_pointer() +
-						  rp_thread_stack_offset);
+	const uint64_t *pair = (const uint64_t *)(own_descriptor() + rp_thread_stack_offset);
 
 	if (rp_thread_stack_offset == 0)
 		return false;

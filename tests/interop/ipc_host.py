@@ -177,8 +177,12 @@ class Host:
 
     def sessions(self):
         """Rows of the private listing whose provider is enabled."""
-        hresult, payload = self.ask(message(0x52, 0x00))
-        assert hresult == OK, hex(hresult)
+        with self.send(message(0x52, 0x00)) as connection:
+            hresult, payload = reply_of(connection)
+            assert hresult == OK, hex(hresult)
+            # It may be longer than its size can say, and ends with the connection.
+            while piece := connection.recv(65536):
+                payload += piece
         reader, rows = Reader(payload), []
         for _ in range(reader.number("I")):
             rows.append({"provider": reader.string(), "name": reader.string(),
