@@ -104,6 +104,7 @@ static void print_guid(struct printer *p, const struct rp_guid *guid)
 /* 100 ns since 1601-01-01, the first day of a period of 400 years. */
 static void print_time(struct printer *p, int64_t ticks)
 {
+	int64_t rest = ticks % 10000000 + (ticks % 10000000 < 0 ? 10000000 : 0);
 	int64_t seconds = ticks / 10000000 - (ticks % 10000000 < 0);
 	int64_t days = seconds / 86400 - (seconds % 86400 < 0);
 	int64_t of_day = seconds - days * 86400;
@@ -120,7 +121,7 @@ static void print_time(struct printer *p, int64_t ticks)
 	month += month < 10 ? 3 : -9;
 	fprintf(p->stream, "\"%04" PRId64 "-%02d-%02dT%02d:%02d:%02d.%07dZ\"", year, (int)month,
 		day, (int)(of_day / 3600), (int)(of_day / 60 % 60), (int)(of_day % 60),
-		(int)(ticks - seconds * 10000000));
+		(int)rest);
 }
 
 static void print_fixed(struct printer *p, const struct rp_value *value)

@@ -49,11 +49,21 @@ static const struct rp_encoder_definition done = {
 
 /* Without fields: their payloads are no layout that metadata could tell. */
 static const struct rp_encoder_definition universal[] = {
-	[RP_RUNDOWN_PROCESS] = { "Universal.System", "ExistingProcess", RP_RUNDOWN_PROCESS },
-	[RP_RUNDOWN_MAPPING] = { "Universal.System", "ProcessMapping", RP_RUNDOWN_MAPPING },
-	[RP_RUNDOWN_SYMBOL] = { "Universal.System", "ProcessSymbol", RP_RUNDOWN_SYMBOL },
+	[RP_RUNDOWN_PROCESS] = {
+		.provider = "Universal.System", .name = "ExistingProcess",
+		.id = RP_RUNDOWN_PROCESS,
+	},
+	[RP_RUNDOWN_MAPPING] = {
+		.provider = "Universal.System", .name = "ProcessMapping",
+		.id = RP_RUNDOWN_MAPPING,
+	},
+	[RP_RUNDOWN_SYMBOL] = {
+		.provider = "Universal.System", .name = "ProcessSymbol",
+		.id = RP_RUNDOWN_SYMBOL,
+	},
 	[RP_RUNDOWN_METADATA] = {
-		"Universal.System", "ProcessMappingMetadata", RP_RUNDOWN_METADATA,
+		.provider = "Universal.System", .name = "ProcessMappingMetadata",
+		.id = RP_RUNDOWN_METADATA,
 	},
 };
 
