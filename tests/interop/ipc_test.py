@@ -19,8 +19,7 @@ import unittest
 
 from ipc_host import (BAD_ENCODING, FAIL, Host, INVALID_ARGUMENT, NOT_SUPPORTED, OK, Reader,
                       UNKNOWN_COMMAND, UNKNOWN_MAGIC, collect, eventually, is_open, message,
-                      provider, provider_with_filter, receive, reply_of, start_ticks,
-                      stop)
+                      provider, receive, reply_of, start_ticks, stop)
 
 CLIENTS_MAX = 64
 
@@ -322,43 +321,6 @@ class Sessions(WithHost):
 
     def wait_for_events(self, session):
         eventually(lambda: self.host.stats(session)["delivered"] > 0, "an event of the host")
-
-    def test_every_version_of_collect_starts_a_session(self):
-        p = provider("Ipc-Host")
-        requests = {
-            0x02: struct.pack("<III", 16, 1, 1) + p,
-            0x03: struct.pack("<IIBI", 16, 1, 0, 1) + p,
-            0x04: struct.pack("<IIBBI", 16, 1, 0, 0, 1) + p,
-            0x05: struct.pack("<IIQBI", 16, 1, 0, 0, 1) + p,
-            0x06: struct.pack("<IIIQBI", 0, 16, 1, 0, 0, 1) + provider_with_filter("Ipc-Host"),
-        }
-        for command, payload in requests.items():
-            with self.host.send(message(0x02, command, payload)) as stream:
-                hresult, payload = reply_of(stream)
-                self.assertEqual(hresult, OK, command)
-                session, = struct.unpack("<Q", payload)
-                self.wait_for_events(session)
-                stopper = self.kept(self.host.send(stop(session)))
-                self.drain(stream, "tick")
-                self.assertEqual(reply_of(stopper)[0], OK)
-
-    def test_filter_of_event_ids_chooses_the_events(self):
-        for enable, ids, wanted, unwanted in ((1, (2, 77), "told", "tick"),
-                                              (0, (2,), "tick", "told")):
-            request = struct.pack("<IIIQBI", 0, 16, 1, 0, 0, 1) + \
-                provider("Ipc-Host", arguments="k=v") + \
-                struct.pack(f"<BI{len(ids)}I", enable, len(ids), *ids)
-            with self.host.send(message(0x02, 0x06, request)) as stream:
-                session, = struct.unpack("<Q", reply_of(stream)[1])
-                # Another session sees both, and so the first one could have.
-                other, other_session = self.host.collect(provider("Ipc-Host"))
-                self.kept(other)
-                self.wait_for_events(other_session)
-                self.wait_for_events(session)
-                stopper = self.kept(self.host.send(stop(session)))
-                recorded = self.drain(stream, wanted)
-                self.assertNotIn(unwanted.encode("utf-16-le"), recorded)
-                self.assertEqual(reply_of(stopper)[0], OK)
 
     def test_private_commands_tell_about_a_running_session(self):
         stream, session = self.host.collect(provider("Ipc-Host", 0xff, 4, "k=v"))
