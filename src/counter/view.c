@@ -289,14 +289,33 @@ void rp_delta_fini(struct rp_delta *delta)
 	free(delta->buckets);
 }
 
+/*
+ * Extremes are kept beside the buckets, and a value that is recorded while somebody looks may fall
+ * into one interval with its bucket and into another with them. What does not lie in the outermost
+ * bucket is not this interval's: the middle of that bucket has to do.
+ */
+static double extreme(uint64_t bits, bool is_known, uint32_t bucket)
+{
+	return is_known && rp_bucket_of(bits) == bucket ? rp_double_of(bits) :
+	       rp_bucket_value(bucket);
+}
+
 double rp_delta_max(const struct rp_delta *delta)
 {
-	return delta->max ? rp_double_of(delta->max - 1) : 0;
+	uint32_t bucket = delta->end;
+
+	while (bucket > delta->first && delta->buckets[bucket - 1] == 0)
+		bucket--;
+	return bucket > delta->first ? extreme(delta->max - 1, delta->max != 0, bucket - 1) : 0;
 }
 
 double rp_delta_min(const struct rp_delta *delta)
 {
-	return delta->min ? rp_double_of(~delta->min) : 0;
+	uint32_t bucket = delta->first;
+
+	while (bucket < delta->end && delta->buckets[bucket] == 0)
+		bucket++;
+	return bucket < delta->end ? extreme(~delta->min, delta->min != 0, bucket) : 0;
 }
 
 double rp_delta_mean(const struct rp_delta *delta)
@@ -355,10 +374,8 @@ double rp_delta_quantile(const struct rp_delta *delta, double quantile)
 			break;
 	}
 	value = rp_bucket_value(bucket);
-	/* The ends are known exactly, unless they fell into another interval than their bucket. */
-	if (delta->max && value > max)
+	/* The ends are known better. */
+	if (value > max)
 		value = max;
-	if (delta->min && value < min)
-		value = min;
-	return value;
+	return value < min ? min : value;
 }

@@ -11,6 +11,8 @@
 
 RP_PROVIDER(forked, "Test-Forked");
 RP_EVENT(forked, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial));
+RP_PROVIDER(counted, "Test-Counted");
+RP_COUNTER(counted, sum, NULL, NULL);
 
 #if defined(__SANITIZE_THREAD__)
 #define FORKS 40	/* each takes its time */
@@ -217,6 +219,78 @@ static void forks_while_all_is_busy_do_not_hang(void)
 	check(read == stats.delivered && lost == stats.lost);
 }
 
+static struct rp_listener *listen_to_counters(void)
+{
+	struct rp_session_provider wanted = {
+		.size = sizeof(wanted), .name = "Test-Counted", .level = 4,
+		.filter_data = "EventCounterIntervalSec=0.01",
+	};
+	struct rp_session_options options = {
+		.size = sizeof(options), .providers = &wanted, .provider_count = 1,
+		.buffer_bytes = RP_SESSION_BUFFER_MIN,
+	};
+	struct rp_listener *listener;
+
+	check(rp_listener_start(&options, NULL, NULL, &listener) == 0);
+	return listener;
+}
+
+/*
+ * Reads what is told, once at least, until it has told so much. The increment stands behind the two
+ * names and the scale.
+ */
+static void expect_increments(struct rp_listener *listener, double expected)
+{
+	struct rp_listener_event event;
+	time_t limit = time(NULL) + PATIENCE_S;
+	double sum = 0, increment;
+
+	do {
+		check(time(NULL) <= limit);
+		check(rp_listener_next(listener, &event, PATIENCE_S * 1000) == 1);
+		check(strcmp(event.name, "EventCounters") == 0);
+		memcpy(&increment, (const char *)event.payload + sizeof("sum") + sizeof("") +
+		       sizeof("00:00:01"), sizeof(increment));
+		sum += increment;
+	} while (sum < expected);
+	check(sum == expected);
+}
+
+static double counted(void)
+{
+	struct rp_counter_reading reading = { .size = sizeof(reading) };
+
+	check(rp_counter_read(counted_sum_counter(), &reading) == 0);
+	return reading.value;
+}
+
+/* What was counted goes on in the child; who looks at the parent does not see it. */
+static void counters_go_on_in_the_child_apart_from_the_parents(void)
+{
+	struct rp_listener *listener = listen_to_counters(), *own;
+	pid_t child;
+
+	expect_increments(listener, 0);
+	counted_sum_add(5);
+	child = fork();
+	if (child == 0) {
+		alarm(PATIENCE_S);
+		check(counted() == 5);
+		own = listen_to_counters();
+		expect_increments(own, 0);
+		counted_sum_add(100);
+		expect_increments(own, 100);
+		check(counted() == 105);
+		check(rp_listener_stop(own, NULL) == 0);
+		exit(0);	/* it may have lived long enough to have a socket */
+	}
+	expect_child(child);
+	counted_sum_add(2);
+	expect_increments(listener, 7);
+	check(counted() == 7);
+	check(rp_listener_stop(listener, NULL) == 0);
+}
+
 static void child_that_execs_leaves_no_socket(void)
 {
 	char name[] = "true";
@@ -304,6 +378,7 @@ int main(int argc, char **argv)
 	child_is_clean_and_parent_complete();
 	forks_while_all_is_busy_do_not_hang();
 	grandchildren_are_clean_too();
+	counters_go_on_in_the_child_apart_from_the_parents();
 	child_that_execs_leaves_no_socket();
 	check(unlink(parents_trace) == 0);
 	return 0;

@@ -186,6 +186,67 @@ static void nothing_is_left_of_a_library_without_a_session(void)
 	check(after <= before + 4096);
 }
 
+static struct rp_counter_reading read_counter(struct rp_counter *counter)
+{
+	struct rp_counter_reading reading = { .size = sizeof(reading) };
+
+	check(rp_counter_read(counter, &reading) == 0);
+	return reading;
+}
+
+static void counter_of_a_header_is_one_counter(void)
+{
+	check(shared_hits_counter() != shared_one_counter());
+	check(shared_one_counter() != shared_two_counter());
+	shared_hits_add(1);
+	shared_one_count(10, 4);
+	shared_two_count(100, 5);
+	check(read_counter(shared_hits_counter()).value == 111);
+	check(read_counter(shared_one_counter()).value == 111);
+	check(read_counter(shared_mark_counter()).value == 5);
+	shared_mark_set(6);
+	check(read_counter(shared_mark_counter()).value == 6);
+}
+
+static struct rp_counter *plugins(void *handle, const char *what)
+{
+	struct rp_counter *(*get)(void) =
+		(struct rp_counter *(*)(void))(uintptr_t)dlsym(handle, what);
+
+	check(get);
+	return get();
+}
+
+/* While a session looks, and each time from nothing. */
+static void counters_of_a_library_come_and_go_with_it(void)
+{
+	struct rp_session_provider wanted = {
+		.size = sizeof(wanted), .name = "Test-Plugin", .level = 4,
+		.filter_data = "EventCounterIntervalSec=0.01",
+	};
+	struct rp_session_options options = {
+		.size = sizeof(options), .providers = &wanted, .provider_count = 1,
+		.buffer_bytes = RP_SESSION_BUFFER_MIN,
+	};
+	struct rp_listener_event event;
+	struct rp_listener *listener;
+
+	check(rp_listener_start(&options, NULL, NULL, &listener) == 0);
+	for (unsigned int round = 0; round < 20; round++) {
+		void *handle = load();
+
+		check(plugin_call(3) == 0 && plugin_call(5) == 0);
+		check(read_counter(plugins(handle, "plugin_counter")).value == 2);
+		check(read_counter(plugins(handle, "plugin_histogram")).mean == 4);
+		/* One telling of it, at least. */
+		do {
+			check(rp_listener_next(listener, &event, PATIENCE_S * 1000) == 1);
+		} while (strcmp(event.name, "EventCounters") != 0);
+		unload(handle);
+	}
+	check(rp_listener_stop(listener, NULL) == 0);
+}
+
 int main(int argc, char **argv)
 {
 	check(argc == 2);
@@ -195,5 +256,7 @@ int main(int argc, char **argv)
 	loaded_library_joins_a_running_session_and_leaves_it();
 	library_that_comes_and_goes_is_delivered_each_time();
 	nothing_is_left_of_a_library_without_a_session();
+	counter_of_a_header_is_one_counter();
+	counters_of_a_library_come_and_go_with_it();
 	return 0;
 }

@@ -8,7 +8,14 @@
 RP_PROVIDER(shared, "Test-Shared");
 RP_EVENT(shared, hit, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U32(from), RP_STRING(text));
 
-/* In shared_one.c and shared_two.c: fires the event; gives its word there. */
+RP_COUNTER(shared, hits, NULL, NULL);
+RP_GAUGE(shared, mark, NULL, NULL);
+
+/* In shared_one.c and shared_two.c: fires the event; gives its word there; counts. */
+void shared_one_count(int64_t by, double mark);
+struct rp_counter *shared_one_counter(void);
+void shared_two_count(int64_t by, double mark);
+struct rp_counter *shared_two_counter(void);
 int shared_one_fire(void);
 const struct rp_event *shared_one_word(void);
 int shared_two_fire(void);
