@@ -12,7 +12,7 @@
 
 #include "tool/child.h"
 #include "tool/exchange.h"
-#include "tool/recording.h"
+#include "tool/signals.h"
 #include "tool/tool.h"
 
 /* A runtime that is there answers at once. */

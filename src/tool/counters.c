@@ -15,6 +15,7 @@
 #include "tool/counter_views.h"
 #include "tool/exchange.h"
 #include "tool/recording.h"
+#include "tool/signals.h"
 #include "tool/tool.h"
 
 #define REPLY_TIMEOUT_MS 5000

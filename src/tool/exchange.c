@@ -7,11 +7,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tool/exchange.h"
 #include "tool/port.h"
+#include "tool/signals.h"
 
 #define HRESULT_UNKNOWN_COMMAND 0x80131385u
 
@@ -30,14 +30,6 @@ static const struct {
 	{ 0x80070057, "it says an argument is invalid" },
 	{ 0x80070005, "it refused: tracing is for its own user and root" },
 };
-
-int64_t rp_now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 int rp_exchange_begin(struct rp_exchange *exchange, const struct rp_target *target,
 		      const struct rp_wire_message *request)

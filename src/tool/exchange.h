@@ -57,7 +57,4 @@ void rp_exchange_explain(const struct rp_exchange *exchange, const char *what, i
 /* HRESULT 80131385: the process does not know the command. */
 bool rp_exchange_unknown_command(const struct rp_exchange *exchange, int error);
 
-/* CLOCK_MONOTONIC in milliseconds. */
-int64_t rp_now_ms(void);
-
 #endif

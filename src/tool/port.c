@@ -12,6 +12,7 @@
 #include "tool/exchange.h"
 #include "tool/port.h"
 #include "tool/proc.h"
+#include "tool/signals.h"
 
 #define BACKLOG 16
 #define ADVERTISE_BYTES 34u

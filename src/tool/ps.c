@@ -11,6 +11,7 @@
 
 #include "tool/exchange.h"
 #include "tool/json.h"
+#include "tool/signals.h"
 #include "tool/table.h"
 #include "tool/target.h"
 #include "tool/tool.h"

@@ -15,6 +15,7 @@
 
 #include "tool/exchange.h"
 #include "tool/recording.h"
+#include "tool/signals.h"
 #include "tool/text.h"
 
 #define START_TIMEOUT_MS 10000
@@ -68,39 +69,6 @@ static const struct {
 	{ 0x03, false, false },
 };
 #define COLLECT_VERSIONS (sizeof(collect_versions) / sizeof(collect_versions[0]))
-
-static void fill_set(sigset_t *set)
-{
-	sigemptyset(set);
-	sigaddset(set, SIGINT);
-	sigaddset(set, SIGTERM);
-	sigaddset(set, SIGHUP);
-	sigaddset(set, SIGCHLD);
-}
-
-int rp_signals_open(void)
-{
-	sigset_t set;
-	int fd;
-
-	fill_set(&set);
-	if (sigprocmask(SIG_BLOCK, &set, NULL))
-		return -errno;
-	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return fd < 0 ? -errno : fd;
-}
-
-void rp_signals_close(int fd)
-{
-	struct signalfd_siginfo info;
-	sigset_t set;
-
-	while (read(fd, &info, sizeof(info)) == sizeof(info))
-		;
-	close(fd);
-	fill_set(&set);
-	sigprocmask(SIG_UNBLOCK, &set, NULL);
-}
 
 /* The layout is that of ipc-protocol.md, see wire.h. Format 1 is nettrace. */
 static int build_collect(struct recording *recording)

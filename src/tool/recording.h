@@ -45,9 +45,4 @@ struct rp_recording_result {
 void rp_recording_run(const struct rp_recording_plan *plan, struct rp_output *output,
 		      struct rp_recording_result *ret_result);
 
-/* Blocks those signals, and SIGCHLD. Return: a signalfd for them, or -errno. */
-int rp_signals_open(void);
-/* Forgets those that are pending, closes the signalfd, and lets signals come as before. */
-void rp_signals_close(int fd);
-
 #endif
