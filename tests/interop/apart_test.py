@@ -19,16 +19,24 @@ from ipc_host import PATIENCE, eventually, start_ticks
 HOST = RINGPIPE = None
 DOTNET_TRACE = None
 
-# What the program sees at $FOLDER is nobody else's; the build, should it lie there, is still there.
+# What the program sees at $FOLDER is nobody else's; the tree and the build in it, should they lie
+# there, are still there.
 HIDE = """
 set -e
 mount --make-rprivate /
-mount --bind "$BUILD" /mnt
+mount --bind "$TREE" /mnt
 mount -t tmpfs -o mode=1777 own "$FOLDER"
-mkdir -p "$BUILD"
-mount --bind /mnt "$BUILD"
+mkdir -p "$TREE"
+mount --bind /mnt "$TREE"
 exec "$@"
 """
+
+
+def three_up(path):
+    return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(path))))
+
+
+TREE = three_up(__file__)
 
 
 class Apart(unittest.TestCase):
@@ -70,8 +78,8 @@ class Apart(unittest.TestCase):
     def hide(self, *options, folder=None, program=None, **variables):
         folder = folder or self.path("inner")
         return self.start("unshare", "--mount", *options, "sh", "-c", HIDE, "sh",
-                          *(program or [HOST]), BUILD=os.path.dirname(os.path.dirname(
-                              os.path.dirname(HOST))), FOLDER=folder,
+                          *(program or [HOST]), FOLDER=folder,
+                          TREE=TREE if HOST.startswith(TREE + "/") else three_up(HOST),
                           **variables)
 
     def tool(self, *arguments, status=0):
