@@ -2,15 +2,18 @@
 # SPDX-License-Identifier: MIT
 """Counts the tests of one `meson test` run.
 
-usage: scripts/testlog.py TESTLOG.json
+usage: scripts/testlog.py [--failures] TESTLOG.json
 
 Prints `PASSED FAILED SKIPPED`, then a line for each failed and each skipped test. A program that
 speaks TAP, or is a unittest of Python's, counts as its sub-tests, any other as one test.
+
+With --failures: the names of what failed, each program's with the end of what it said.
 """
 import json
 import re
 import sys
 
+LINES_OF_A_FAILURE = 30
 TAP_LINE = re.compile(r'^(?P<no>not )?ok\b\s*-?\s*(?P<name>.*?)\s*'
                       r'(?:# *SKIP\b\s*(?P<why>.*))?$', re.I)
 
@@ -67,14 +70,28 @@ def program_results(entry):
     return results
 
 
+def print_failures(entries):
+    for entry in entries:
+        failed = [(name, why) for name, verdict, why in program_results(entry)
+                  if verdict == 'failed']
+        for name, why in failed:
+            print(f'failed: {name}' + (f' ({why})' if why else ''))
+        for stream in ('stdout', 'stderr') if failed else ():
+            for line in (entry.get(stream) or '').splitlines()[-LINES_OF_A_FAILURE:]:
+                print(f'    {line}')
+
+
 def main():
-    if len(sys.argv) != 2:
+    failures = '--failures' in sys.argv
+    names = [name for name in sys.argv[1:] if name != '--failures']
+    if len(names) != 1:
         sys.exit(__doc__)
-    results = []
-    with open(sys.argv[1], encoding='utf-8', errors='replace') as log:
-        for line in log:
-            if line.strip():
-                results += program_results(json.loads(line))
+    with open(names[0], encoding='utf-8', errors='replace') as log:
+        entries = [json.loads(line) for line in log if line.strip()]
+    if failures:
+        print_failures(entries)
+        return
+    results = [result for entry in entries for result in program_results(entry)]
     counts = {verdict: sum(result == verdict for _, result, _ in results)
               for verdict in ('passed', 'failed', 'skipped')}
     print(counts['passed'], counts['failed'], counts['skipped'])
