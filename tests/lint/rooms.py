@@ -32,6 +32,7 @@ ROOMS = {
     'src/diag/': ['src/core/', 'src/sample/', 'src/sink/', 'src/host/', 'src/base/', 'src/dump/'],
     'src/ringpipe.c': ['src/base/', 'src/ring/', 'src/host/', 'src/core/', 'src/nettrace/',
                        'src/sink/', 'src/counter/', 'src/diag/', 'src/sample/'],
+    'bpf/': [],
     'src/tool/': [],
     'examples/': [],
     'bench/': [],
@@ -50,6 +51,7 @@ FOREIGN = {
     'sqlite3.h': ('examples/',),
     'json.h': ('src/tool/',),
     'json-c': ('src/tool/',),
+    'bpf': ('bpf/', 'src/bpf/'),
     'gelf.h': ('src/symbols/',),
     'elfutils': ('src/symbols/',),
 }
