@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""demo.sh BUILD OUT: traces the shop of BUILD under load into OUT/shop.nettrace."""
+"""demo.sh BUILD OUT: traces the shop of BUILD under load into OUT/shop.nettrace, and reads its
+counters."""
 
 import os
 import signal
@@ -44,6 +45,16 @@ def print_table(offered, refused, traced, names, told):
     return fine and match
 
 
+def print_counters(expected, told):
+    """Returns whether each counter, seen from outside, is what the shop counted itself."""
+    print(f"\n{'COUNTER':<46}{'SHOP COUNTED':>14}{'FROM OUTSIDE':>14}  OK")
+    for name, count in expected.items():
+        seen = f"{told[name]:,.0f}" if name in told else "none"
+        print(f"{name:<46}{count:>14,}{seen:>14}  "
+              f"{'yes' if told.get(name) == count else 'NO'}")
+    return told == expected
+
+
 def demo(build, out):
     database = os.path.join(out, "shop.db")
     for suffix in ("", "-wal", "-shm"):
@@ -53,6 +64,8 @@ def demo(build, out):
           flush=True)
     with drive.shop(os.path.join(build, "examples/shop/shop"), "--db", database) as shop:
         rate, (offered, refused), names = collect(build, out, shop)
+        expected = drive.expected_counters(shop.stats())
+        told = drive.read_counters(os.path.join(build, "src/tool/ringpipe"), shop)
         if drive.interrupt(shop.process) != 0:
             raise drive.Failure(f"the shop ended with {shop.process.returncode}")
     trace = os.path.join(out, "shop.nettrace")
@@ -61,6 +74,8 @@ def demo(build, out):
           f"{summary['bytes'] / 1e6:.1f} MB, {summary['lost']:,} lost\n")
     if not print_table(offered, refused, drive.report_counts(summary), names, summary["lost"]):
         raise drive.Failure("the trace and the shop's books disagree")
+    if not print_counters(expected, told):
+        raise drive.Failure("the counters and the shop's books disagree")
     if not sum(offered.values()):
         raise drive.Failure("the shop offered nothing")
     print(f"\nLook closer:  {build}/src/tool/ringpipe report {trace}\n{trace}")

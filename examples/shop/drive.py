@@ -12,11 +12,21 @@ import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROVIDERS = ("Shop-Http", "Shop-Orders", "Shop-Storage")
+# A counter as `ringpipe counters serve` has it, and the event that comes as often.
+COUNTERS = {
+    "shop_http_requests_total": "request_stop",
+    'shop_orders_orders_total{outcome="placed"}': "order_placed",
+    'shop_orders_orders_total{outcome="rejected"}': "order_rejected",
+}
 DEADLINE_S = 60
 
 
 class Failure(Exception):
     """What went wrong, as a sentence."""
+
+
+class Late(Failure):
+    """What was waited for did not come."""
 
 
 def wait_for(condition, what, alive=()):
@@ -31,7 +41,7 @@ def wait_for(condition, what, alive=()):
                 raise Failure(f"{process.args[0]} ended with {process.returncode} "
                               f"before {what}")
         if time.monotonic() > end:
-            raise Failure(f"no sign of {what} in {DEADLINE_S} s")
+            raise Late(f"no sign of {what} in {DEADLINE_S} s")
         time.sleep(0.02)
 
 
@@ -116,6 +126,46 @@ def names(stats):
 
 def difference(before, after):
     return {key: after[key] - before[key] for key in after}
+
+
+def expected_counters(stats):
+    """What each of COUNTERS has to be, from the shop's /stats."""
+    events = {row["event"]: row["offered"] for row in stats["events"]}
+    return {name: events[event] for name, event in COUNTERS.items()}
+
+
+@contextlib.contextmanager
+def counters(ringpipe, shop):
+    """`ringpipe counters serve`. Gives a function that reads its page: name -> value."""
+    command = [ringpipe, "counters", "serve", "-p", str(shop.pid), "--port", "0", "--counters",
+               "Shop-Http,Shop-Orders"]
+    with running(command, stdout=subprocess.PIPE) as server:
+        url = server.stdout.readline().decode().strip()
+
+        def read():
+            if server.poll() is not None:
+                raise Failure(f"ringpipe counters ended with {server.returncode}")
+            with urllib.request.urlopen(url, timeout=DEADLINE_S) as answer:
+                lines = answer.read().decode().splitlines()
+            return {name: float(value) for name, _, value in
+                    (line.rpartition(" ") for line in lines if not line.startswith("#"))}
+        yield read
+        if interrupt(server) != 0:
+            raise Failure("ringpipe counters failed")
+
+
+def read_counters(ringpipe, shop):
+    """COUNTERS of a quiet shop as seen from outside, which is what the shop counted itself; what
+    it is after DEADLINE_S, if not."""
+    expected = expected_counters(shop.stats())
+    told = {}
+
+    def agree():
+        told.update((name, value) for name, value in read().items() if name in COUNTERS)
+        return told == expected
+    with counters(ringpipe, shop) as read, contextlib.suppress(Late):
+        wait_for(agree, "the last counts", [shop.process])
+    return told
 
 
 def report(ringpipe, path, *options):

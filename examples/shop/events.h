@@ -4,6 +4,7 @@
  *
  * The first field of every event is its serial number: 0, 1, 2, … among the events of that kind,
  * drawn whether anyone listens or not. A reader of a trace sees by the gaps what is missing in it.
+ * Counters are kept all the time, too, and cost little.
  */
 #ifndef SHOP_EVENTS_H
 #define SHOP_EVENTS_H
@@ -24,6 +25,8 @@ RP_EVENT_EX(shop_http, request_stop, 2, 0, RP_LEVEL_INFORMATIONAL, RP_OPCODE_STO
 	    "{1} {2}: {3}, {4} bytes in {5} ns", SHOP_KW_REQUESTS, RP_U64(serial),
 	    RP_STRING(method), RP_STRING(path), RP_U16(status), RP_U64(bytes),
 	    RP_U64(duration_ns));
+RP_COUNTER(shop_http, requests, "requests", "Requests served");
+RP_HISTOGRAM(shop_http, request_time, "ms", "Time to serve a request");
 
 RP_PROVIDER(shop_orders, "Shop-Orders");
 RP_EVENT_EX(shop_orders, order_placed, 1, 0, RP_LEVEL_INFORMATIONAL, RP_OPCODE_INFO,
@@ -32,6 +35,7 @@ RP_EVENT_EX(shop_orders, order_placed, 1, 0, RP_LEVEL_INFORMATIONAL, RP_OPCODE_I
 RP_EVENT_EX(shop_orders, order_rejected, 2, 0, RP_LEVEL_WARNING, RP_OPCODE_INFO,
 	    "no order of {1}: {2}", SHOP_KW_REJECTIONS, RP_U64(serial), RP_STRING(customer),
 	    RP_STRING(reason));
+RP_COUNTER(shop_orders, orders, "orders", "Orders by what became of them");
 
 RP_PROVIDER(shop_storage, "Shop-Storage");
 RP_EVENT(shop_storage, query, 1, RP_LEVEL_VERBOSE, SHOP_KW_QUERIES, RP_U64(serial),

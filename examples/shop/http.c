@@ -37,6 +37,8 @@ struct request {
 /* Its threads may answer before shop_http_start() knows it. */
 static struct MHD_Daemon *_Atomic daemon_;
 
+static struct rp_counter *connections;
+
 static struct request *request_begin(const char *method, const char *path)
 {
 	size_t method_bytes = strlen(method) + 1, path_bytes = strlen(path) + 1;
@@ -199,11 +201,26 @@ static enum MHD_Result serve(struct MHD_Connection *connection, struct request *
 	return answer_error(connection, request, 404, "no such page");
 }
 
-/* Not a request like the others: it writes no event, so that asking does not change the answer. */
-static enum MHD_Result serve_stats(struct MHD_Connection *connection)
+static unsigned int count_connections(void)
 {
 	struct MHD_Daemon *daemon = atomic_load(&daemon_);
 	const union MHD_DaemonInfo *info = NULL;
+
+	if (daemon)
+		info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+	return info ? info->num_connections : 0;
+}
+
+/* Runs while somebody looks at the counters. */
+static int observe_connections(struct rp_observation *observation, void *data)
+{
+	(void)data;
+	return rp_observe(observation, count_connections(), NULL, 0);
+}
+
+/* Not a request like the others: it writes no event, so that asking does not change the answer. */
+static enum MHD_Result serve_stats(struct MHD_Connection *connection)
+{
 	FILE *stream;
 	char *body;
 	size_t size;
@@ -211,10 +228,8 @@ static enum MHD_Result serve_stats(struct MHD_Connection *connection)
 	stream = open_memstream(&body, &size);
 	if (!stream)
 		return MHD_NO;
-	if (daemon)
-		info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
 	fprintf(stream, "{\"process_id\":%d,\"connections\":%u,", getpid(),
-		info ? info->num_connections : 0);
+		count_connections());
 	shop_print_books(stream);
 	fputc(',', stream);
 	shop_listener_print(stream);
@@ -289,17 +304,21 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **re
 {
 	struct request *request = *request_at;
 	struct rp_activity outer;
+	uint64_t duration_ns;
 
 	(void)cls, (void)connection, (void)code;
 	if (!request)
 		return;
+	duration_ns = shop_clock_ns() - request->start_ns;
 	rp_activity_get(&outer);
 	rp_activity_set(&request->activity);
 	shop_book(SHOP_REQUEST_STOP,
 		  shop_http_request_stop(shop_serial(SHOP_REQUEST_STOP), request->text,
 					 request->path, request->status, request->bytes,
-					 shop_clock_ns() - request->start_ns));
+					 duration_ns));
 	rp_activity_set(&outer);
+	shop_http_requests_add(1);
+	shop_http_request_time_record((double)duration_ns / 1e6);
 	if (request->form)
 		MHD_destroy_post_processor(request->form);
 	free(request);
@@ -331,6 +350,20 @@ static int listen_on(uint16_t port, int *ret_socket, uint16_t *ret_port)
 	return 0;
 }
 
+static int start_connections_counter(void)
+{
+	static const struct rp_counter_decl decl = {
+		.size = sizeof(decl),
+		.kind = RP_COUNTER_OBSERVED_UPDOWN,
+		.name = "connections",
+		.unit = "connections",
+		.display_name = "Connections that are open",
+		.observe = observe_connections,
+	};
+
+	return rp_counter_create(shop_http_provider(), &decl, &connections);
+}
+
 int shop_http_start(uint16_t port, unsigned int threads, uint16_t *ret_port)
 {
 	struct MHD_OptionItem pool[] = {
@@ -355,11 +388,16 @@ int shop_http_start(uint16_t port, unsigned int threads, uint16_t *ret_port)
 		return -ENOMEM;
 	}
 	atomic_store(&daemon_, daemon);
-	return 0;
+	ret = start_connections_counter();
+	if (ret < 0)
+		shop_http_stop();
+	return ret;
 }
 
 void shop_http_stop(void)
 {
+	rp_counter_destroy(connections);
+	connections = NULL;
 	MHD_stop_daemon(daemon_);
 	daemon_ = NULL;
 }

@@ -22,6 +22,7 @@
 #include "accounts.h"
 #include "http.h"
 #include "listener.h"
+#include "orders.h"
 #include "storage.h"
 
 struct options {
@@ -138,7 +139,10 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	shop_watch_sessions();
-	if (options.listen) {
+	ret = shop_orders_start();
+	if (ret < 0)
+		fprintf(stderr, "shop: no counters: %s\n", strerror(-ret));
+	if (ret >= 0 && options.listen) {
 		ret = shop_listener_start();
 		if (ret < 0)
 			fprintf(stderr, "shop: no listener: %s\n", strerror(-ret));

@@ -7,6 +7,9 @@
 
 #define SHOP_CUSTOMER_MAX 200u
 
+/* Before the first order. Return: 0 or -ENOMEM. */
+int shop_orders_start(void);
+
 /*
  * Places an order. `total` is the number as the customer wrote it.
  * Return: 0; -EINVAL, with `*ret_reason` a sentence, for an order that is refused; -EIO when the

@@ -67,6 +67,17 @@ class Accounting(unittest.TestCase):
         self.assertFalse(self.adds_up((10, 10), (0, 0), (10, 10), 1), "a loss that was none")
 
 
+    def test_counters_that_differ_are_refused(self):
+        def same(told):
+            with contextlib.redirect_stdout(io.StringIO()):
+                return demo.print_counters({"a": 10, "b": 0}, told)
+        self.assertTrue(same({"a": 10.0, "b": 0.0}))
+        self.assertFalse(same({"a": 11.0, "b": 0.0}))
+        self.assertFalse(same({"a": 9.5, "b": 0.0}))
+        self.assertFalse(same({"a": 10.0}))
+        self.assertFalse(same({}))
+
+
 class Shop(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.mkdtemp(prefix="ringpipe-shop-")
@@ -169,6 +180,30 @@ class Shop(unittest.TestCase):
                               if activity == begun},
                              {(name, "0" * 16 + span) for name, _, _ in ours})
         self.assertEqual(len({begun for _, begun, _, _ in answers}), 4)
+
+    def test_its_counters_seen_from_outside_are_its_books(self):
+        with drive.shop(SHOP, "--db", self.database) as shop:
+            for _ in range(7):
+                ask(shop, "/buy")
+            ask(shop, "/buy?total=-1")
+            ask(shop, "/nothing")
+            shop.wait_until_quiet()
+            told = drive.read_counters(RINGPIPE, shop)
+        self.assertEqual(told, dict(zip(drive.COUNTERS, (9, 7, 1))))
+
+    def test_open_connections_and_the_time_of_requests_are_told(self):
+        with drive.shop(SHOP, "--db", self.database) as shop, contextlib.ExitStack() as stack:
+            address = urllib.parse.urlsplit(shop.url)
+            for _ in range(3):
+                stack.enter_context(socket.create_connection((address.hostname, address.port)))
+            read = stack.enter_context(drive.counters(RINGPIPE, shop))
+            drive.wait_for(lambda: read().get("shop_http_connections") == 3,
+                           "three connections", [shop.process])
+            ask(shop, "/buy")
+            told = drive.wait_for(
+                lambda: (page := read()).get("shop_http_request_time_count") and page,
+                "the time of a request", [shop.process])
+            self.assertGreater(told["shop_http_request_time_sum"], 0)
 
     def test_signals_end_it_cleanly_and_orders_stay(self):
         for order, number in enumerate((signal.SIGTERM, signal.SIGINT), start=1):
