@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The probe of a declared event, as SystemTap, bpftrace, perf and libbpf know them: an ELF note
+ * that says where to look, at what, and where to count who looks.
+ *
+ * The site is a stub that nothing but a traced event calls, one in each executable or shared
+ * object: file-level assembly in a section group, so whatever includes the declaration, however it
+ * is optimized, the linker keeps one stub and its note, or throws both away. A site inside the C
+ * function would be one for each file, with arguments wherever the compiler had them just then.
+ *
+ * Arguments are words of 64 bits. The stub gets the first five in registers, and in the sixth
+ * register the address of all of them; so each has one place, which the note can name:
+ *
+ *	word	x86-64				aarch64
+ *	0 to 4	rdi rsi rdx rcx r8		x0 to x4
+ *	5 to 11	40(%r9) to 88(%r9)		[x5, 40] to [x5, 88]
+ *
+ * libbpf takes twelve arguments: where there are more words, the twelfth is %r9 or x5 itself. The
+ * instruction probed is a one-byte nop: a five-byte one under a probe costs the red zone on Linux
+ * 6.18 to 7.2.
+ */
+#ifndef RINGPIPE_DETAIL_PROBE_H
+#define RINGPIPE_DETAIL_PROBE_H
+
+#include <string.h>
+
+#include <ringpipe/detail/map.h>
+#include <ringpipe/types.h>
+
+#if defined(__x86_64__)
+#define RP_PLACE_0_ "%rdi"
+#define RP_PLACE_1_ "%rsi"
+#define RP_PLACE_2_ "%rdx"
+#define RP_PLACE_3_ "%rcx"
+#define RP_PLACE_4_ "%r8"
+#define RP_PLACE_5_ "40(%r9)"
+#define RP_PLACE_6_ "48(%r9)"
+#define RP_PLACE_7_ "56(%r9)"
+#define RP_PLACE_8_ "64(%r9)"
+#define RP_PLACE_9_ "72(%r9)"
+#define RP_PLACE_10_ "80(%r9)"
+#define RP_PLACE_11_ "88(%r9)"
+#define RP_PLACE_ALL_ "%r9"
+#elif defined(__aarch64__)
+#define RP_PLACE_0_ "x0"
+#define RP_PLACE_1_ "x1"
+#define RP_PLACE_2_ "x2"
+#define RP_PLACE_3_ "x3"
+#define RP_PLACE_4_ "x4"
+#define RP_PLACE_5_ "[x5, 40]"
+#define RP_PLACE_6_ "[x5, 48]"
+#define RP_PLACE_7_ "[x5, 56]"
+#define RP_PLACE_8_ "[x5, 64]"
+#define RP_PLACE_9_ "[x5, 72]"
+#define RP_PLACE_10_ "[x5, 80]"
+#define RP_PLACE_11_ "[x5, 88]"
+#define RP_PLACE_ALL_ "x5"
+#endif
+
+/*
+ * The stub and its note; layout of the note: sys/sdt.h's, version 3. Optimization of the whole
+ * program puts the file-level assembly of all files into one: the first definition counts.
+ */
+#if defined(RP_PLACE_0_)
+#define RP_PROBE_STUB_(symbol, semaphore, provider, name, arguments) \
+	__asm__(".ifndef " symbol "\n" \
+		".pushsection .text." symbol ",\"axG\",\"progbits\"," symbol ",comdat\n" \
+		".weak " symbol "\n" \
+		".hidden " symbol "\n" \
+		".type " symbol ",\"function\"\n" \
+		symbol ":\n" \
+		".cfi_startproc\n" \
+		"990: nop\n" \
+		"ret\n" \
+		".cfi_endproc\n" \
+		".size " symbol ", . - " symbol "\n" \
+		".pushsection .note.stapsdt,\"?\",\"note\"\n" \
+		".balign 4\n" \
+		".4byte 992f - 991f, 994f - 993f, 3\n" \
+		"991: .asciz \"stapsdt\"\n" \
+		"992: .balign 4\n" \
+		"993: .8byte 990b\n" \
+		".8byte _.stapsdt.base\n" \
+		".8byte " semaphore "\n" \
+		".asciz \"" provider "\"\n" \
+		".asciz \"" name "\"\n" \
+		".asciz \"" arguments "\"\n" \
+		"994: .balign 4\n" \
+		".popsection\n" \
+		".popsection\n" \
+		".endif\n" \
+		".ifndef _.stapsdt.base\n" \
+		".pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n" \
+		".weak _.stapsdt.base\n" \
+		".hidden _.stapsdt.base\n" \
+		"_.stapsdt.base: .space 1\n" \
+		".size _.stapsdt.base, 1\n" \
+		".popsection\n" \
+		".endif\n");
+#endif
+
+/* The fields as words: their sizes (S: signed) … */
+#define RP_SIZES_(t) RP_SIZES_I_ t
+#define RP_SIZES_I_(kind, ...) RP_SIZES_##kind(__VA_ARGS__)
+#define RP_SIZES_SCALAR(T, n) RP_SIZE_##T
+#define RP_SIZES_GUID(n) U8
+#define RP_SIZES_STRING(n) U8
+#define RP_SIZES_STRING16(n) U8
+#define RP_SIZES_BLOB(n) U8, U8
+#define RP_SIZES_ARRAY(T, n) U8, U8
+#define RP_SIZES_STRUCT(tag, n) U8
+#define RP_SIZES_STRUCTS(tag, n) U8, U8
+
+#define RP_SIZE_BOOL U1
+#define RP_SIZE_CHAR U1
+#define RP_SIZE_I8 S1
+#define RP_SIZE_U8 U1
+#define RP_SIZE_I16 S2
+#define RP_SIZE_U16 U2
+#define RP_SIZE_I32 S4
+#define RP_SIZE_U32 U4
+#define RP_SIZE_I64 S8
+#define RP_SIZE_U64 U8
+#define RP_SIZE_F32 U4
+#define RP_SIZE_F64 U8
+#define RP_SIZE_POINTER U8
+#define RP_SIZE_TIME S8
+
+/* … and what is in them. No tool reads a register of floating point: those go by their bits. */
+#define RP_WORDS_(t) RP_WORDS_I_ t
+#define RP_WORDS_I_(kind, ...) RP_WORDS_##kind(__VA_ARGS__)
+#define RP_WORDS_SCALAR(T, n) RP_WORD_##T(n)
+#define RP_WORDS_GUID(n) RP_WORD_POINTER(n)
+#define RP_WORDS_STRING(n) RP_WORD_POINTER(n ? n : "")
+#define RP_WORDS_STRING16(n) RP_WORD_POINTER(n ? (const void *)n : "\0")
+#define RP_WORDS_BLOB(n) RP_WORD_POINTER(n), (uint64_t)n##_bytes
+#define RP_WORDS_ARRAY(T, n) RP_WORD_POINTER(n), (uint64_t)n##_count
+#define RP_WORDS_STRUCT(tag, n) RP_WORD_POINTER(n)
+#define RP_WORDS_STRUCTS(tag, n) RP_WORD_POINTER(n), (uint64_t)n##_count
+
+#define RP_WORD_BOOL(n) (uint64_t)n
+#define RP_WORD_CHAR(n) (uint64_t)(uint8_t)n
+#define RP_WORD_I8(n) (uint64_t)(int64_t)n
+#define RP_WORD_U8(n) (uint64_t)n
+#define RP_WORD_I16(n) (uint64_t)(int64_t)n
+#define RP_WORD_U16(n) (uint64_t)n
+#define RP_WORD_I32(n) (uint64_t)(int64_t)n
+#define RP_WORD_U32(n) (uint64_t)n
+#define RP_WORD_I64(n) (uint64_t)n
+#define RP_WORD_U64(n) (uint64_t)n
+#define RP_WORD_F32(n) rp_bits_(&n, sizeof(n))
+#define RP_WORD_F64(n) rp_bits_(&n, sizeof(n))
+#define RP_WORD_POINTER(n) (uint64_t)(uintptr_t)(n)
+#define RP_WORD_TIME(n) (uint64_t)n
+
+static inline __attribute__((always_inline)) uint64_t rp_bits_(const void *number, size_t size)
+{
+	uint64_t bits = 0;
+
+	memcpy(&bits, number, size);
+	return bits;
+}
+
+/* The text of up to twelve arguments. END fills the list up to those, and one more. */
+#define RP_ARGUMENTS_(...) \
+	RP_ARGUMENTS_I_(__VA_ARGS__, END, END, END, END, END, END, END, END, END, END, END, END, \
+			END)
+#define RP_ARGUMENTS_I_(a, b, c, d, e, f, g, h, i, j, k, l, m, ...) \
+	RP_TEXT_##a("", RP_PLACE_0_) RP_TEXT_##b(" ", RP_PLACE_1_) RP_TEXT_##c(" ", RP_PLACE_2_) \
+	RP_TEXT_##d(" ", RP_PLACE_3_) RP_TEXT_##e(" ", RP_PLACE_4_) RP_TEXT_##f(" ", RP_PLACE_5_) \
+	RP_TEXT_##g(" ", RP_PLACE_6_) RP_TEXT_##h(" ", RP_PLACE_7_) RP_TEXT_##i(" ", RP_PLACE_8_) \
+	RP_TEXT_##j(" ", RP_PLACE_9_) RP_TEXT_##k(" ", RP_PLACE_10_) \
+	RP_CAT_(RP_TWELFTH_, RP_SECOND_(RP_ENDS_##m, MANY, ~))(l)
+#define RP_SECOND_(...) RP_SECOND_I_(__VA_ARGS__)
+#define RP_SECOND_I_(a, b, ...) b
+#define RP_ENDS_END ~, FEW
+#define RP_TWELFTH_FEW(l) RP_TEXT_##l(" ", RP_PLACE_11_)
+#define RP_TWELFTH_MANY(l) " 8@" RP_PLACE_ALL_
+
+#define RP_TEXT_U1(separator, place) separator "1@" place
+#define RP_TEXT_S1(separator, place) separator "-1@" place
+#define RP_TEXT_U2(separator, place) separator "2@" place
+#define RP_TEXT_S2(separator, place) separator "-2@" place
+#define RP_TEXT_U4(separator, place) separator "4@" place
+#define RP_TEXT_S4(separator, place) separator "-4@" place
+#define RP_TEXT_U8(separator, place) separator "8@" place
+#define RP_TEXT_S8(separator, place) separator "-8@" place
+#define RP_TEXT_END(separator, place)
+
+/*
+ * What an event's declaration and its function say: a stub, and a call of it while a tracer counts
+ * in the upper 16 bits of the enable word, which are the note's semaphore.
+ */
+#if defined(RP_PLACE_0_)
+#define RP_PROBE_EMIT_(provider, event, arguments) \
+	RP_PROBE_STUB_(#provider "_" #event "_probe_", #provider "_" #event "_event_ + 6", \
+		       #provider, #event, arguments) \
+	RP_BEGIN_DECLS \
+	__attribute__((visibility("hidden"))) \
+	void provider##_##event##_probe_(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, \
+					 const uint64_t *); \
+	RP_END_DECLS
+#define RP_PROBE_FIRE_(name, ...) \
+	if (__builtin_expect(rp_is_traced_(&name##_event_.enable), 0)) { \
+		const uint64_t words_[] = { __VA_ARGS__, 0, 0, 0, 0 }; \
+		name##_probe_(words_[0], words_[1], words_[2], words_[3], words_[4], words_); \
+	}
+#else
+#define RP_PROBE_EMIT_(provider, event, arguments)
+#define RP_PROBE_FIRE_(name, ...)
+#endif
+
+static inline __attribute__((always_inline)) int rp_is_traced_(const uint64_t *enable)
+{
+	return __atomic_load_n(enable, __ATOMIC_RELAXED) >> 48 != 0;
+}
+
+#endif
