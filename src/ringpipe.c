@@ -19,6 +19,7 @@
 #include "counter/counters.h"
 #include "diag/diag.h"
 #include "host/mappings.h"
+#include "host/runtime.h"
 #include "host/symbols.h"
 #include "sample/sample.h"
 
@@ -30,6 +31,8 @@
 
 static struct rp_session *environment_session;
 static bool has_server;
+/* A .NET runtime shares this process with us: variables and socket of its name are its own. */
+static bool beside_dotnet;
 
 /* The program's own, where it has one. */
 extern const uint32_t rp_diagnostics_flags __attribute__((weak));
@@ -47,7 +50,7 @@ static const char *setting(const char *name)
 }
 
 /* A setting of the .NET runtime, which takes its old prefix, COMPlus_, as well. */
-static const char *dotnet_setting(const char *name)
+static const char *shared_setting(const char *name)
 {
 	const char *value = setting(name);
 	char old[64];
@@ -56,6 +59,11 @@ static const char *dotnet_setting(const char *name)
 		return value;
 	snprintf(old, sizeof(old), "COMPlus_%s", name + strlen("DOTNET_"));
 	return setting(old);
+}
+
+static const char *dotnet_setting(const char *name)
+{
+	return beside_dotnet ? NULL : shared_setting(name);
 }
 
 static bool is_one(const char *value)
@@ -71,8 +79,8 @@ static bool is_zero(const char *value)
 static bool wants_server(void)
 {
 	return !is_zero(setting("RINGPIPE_DIAGNOSTICS")) &&
-	       !is_zero(dotnet_setting("DOTNET_EnableDiagnostics")) &&
-	       !is_zero(dotnet_setting("DOTNET_EnableDiagnostics_IPC"));
+	       !is_zero(shared_setting("DOTNET_EnableDiagnostics")) &&
+	       !is_zero(shared_setting("DOTNET_EnableDiagnostics_IPC"));
 }
 
 /* `{pid}` becomes the process id. One allocation. */
@@ -358,6 +366,8 @@ static void start_server(void)
 {
 	bool asked = default_port_is_asked_for();
 
+	if (beside_dotnet)
+		rp_diag_step_aside();
 	read_ports();
 	if (flags() & RP_DIAGNOSTICS_POLL)
 		rp_diag_poll();
@@ -376,6 +386,7 @@ static void open_door(void)
 	rp_counters_init();
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 	(void)rp_sample_init();
+	beside_dotnet = rp_runtime_is_dotnet();
 	start_environment_session();
 	if (!wants_server())
 		return;

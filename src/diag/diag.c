@@ -167,6 +167,11 @@ void rp_diag_suspend_default(void)
 	ports->slots[0].suspends = true;
 }
 
+void rp_diag_step_aside(void)
+{
+	rp_server.aside = true;
+}
+
 /* The host's turn. Return: 0, or -errno without holding anything. */
 static int lock_turn(void)
 {

@@ -14,6 +14,9 @@ int rp_diag_add_port(const struct rp_port *port);
 /* Start-up waits for a client of the default port. Before rp_diag_start(). */
 void rp_diag_suspend_default(void);
 
+/* The default port is the .NET runtime's: ours gets another name. Before rp_diag_start(). */
+void rp_diag_step_aside(void);
+
 /*
  * Starts the server: one thread, all signals masked, asleep in poll(2). The socket is there on
  * return, or appears after delay_ms (a forked child that execs at once leaves none behind).

@@ -10,7 +10,7 @@
 
 #define BACKLOG 128
 
-int rp_listen_path(const char *directory, pid_t pid, uint64_t start_ticks,
+int rp_listen_path(const char *directory, const char *whose, pid_t pid, uint64_t start_ticks,
 		   char ret_path[sizeof(((struct sockaddr_un *)0)->sun_path)])
 {
 	const size_t room = sizeof(((struct sockaddr_un *)0)->sun_path);
@@ -23,8 +23,8 @@ int rp_listen_path(const char *directory, pid_t pid, uint64_t start_ticks,
 	length = strlen(directory);
 	while (length > 1 && directory[length - 1] == '/')
 		length--;
-	n = length < room ? snprintf(path, room, "%.*s/dotnet-diagnostic-%ld-%llu-socket",
-				     (int)length, directory, (long)pid,
+	n = length < room ? snprintf(path, room, "%.*s/%s-diagnostic-%ld-%llu-socket",
+				     (int)length, directory, whose, (long)pid,
 				     (unsigned long long)start_ticks) : -1;
 	if (n < 0 || (size_t)n >= room)
 		return -ENAMETOOLONG;

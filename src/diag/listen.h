@@ -9,10 +9,10 @@
 #include <sys/un.h>
 
 /*
- * Writes `<directory>/dotnet-diagnostic-<pid>-<start>-socket`; directory NULL or "" is /tmp.
+ * Writes `<directory>/<whose>-diagnostic-<pid>-<start>-socket`; directory NULL or "" is /tmp.
  * Return: 0; -ENAMETOOLONG: longer than a socket's address can be.
  */
-int rp_listen_path(const char *directory, pid_t pid, uint64_t start_ticks,
+int rp_listen_path(const char *directory, const char *whose, pid_t pid, uint64_t start_ticks,
 		   char ret_path[sizeof(((struct sockaddr_un *)0)->sun_path)]);
 
 /* A stream socket, non-blocking and close-on-exec. Return: the descriptor or -errno. */

@@ -517,7 +517,9 @@ int rp_server_turn(int most_ms)
 static int open_default_port(void)
 {
 	struct rp_port *port = &rp_server.ports.slots[0];
-	int r = rp_listen_path(rp_server.directory, getpid(), rp_process_start_ticks(), port->path);
+	const char *whose = rp_server.aside ? "ringpipe" : "dotnet";
+	int r = rp_listen_path(rp_server.directory, whose, getpid(), rp_process_start_ticks(),
+			       port->path);
 	int fd;
 
 	if (r < 0)

@@ -29,6 +29,7 @@ struct rp_server {
 	uint64_t timer_ns;		/* CLOCK_MONOTONIC it is set to; 0: it is not */
 	int new_fd;			/* a connection on its way to a slot of clients */
 	char directory[RP_PORT_PATH_BYTES];
+	bool aside;			/* the default port's usual name is another's */
 	uint8_t cookie[16];
 	uint64_t accept_after_ns;	/* 0: the listening sockets are in the epoll set */
 	struct rp_ports ports;

@@ -36,20 +36,32 @@ static int parse_part(const char **text, const char *end, uint64_t max, uint64_t
 	return rp_number_parse(digits, max, ret_number) ? -EINVAL : 0;
 }
 
-/* ^dotnet-diagnostic-(\d+)-(\d+)-socket$ */
-static int parse_socket_name(const char *name, pid_t *ret_pid, uint64_t *ret_key)
-{
-	static const char prefix[] = "dotnet-diagnostic-";
-	uint64_t pid, key;
+struct name {
+	pid_t pid;
+	uint64_t key;
+	bool is_aside;
+};
 
-	if (strncmp(name, prefix, sizeof(prefix) - 1))
+/* ^(dotnet|ringpipe)-diagnostic-(\d+)-(\d+)-socket$ */
+static int parse_socket_name(const char *name, struct name *ret_name)
+{
+	static const char *const whose[] = { "dotnet", "ringpipe" };
+	static const char middle[] = "-diagnostic-";
+	uint64_t pid, key;
+	size_t i = 0;
+
+	while (i < 2 && strncmp(name, whose[i], strlen(whose[i])) != 0)
+		i++;
+	if (i == 2)
 		return -EINVAL;
-	name += sizeof(prefix) - 1;
+	name += strlen(whose[i]);
+	if (strncmp(name, middle, sizeof(middle) - 1) != 0)
+		return -EINVAL;
+	name += sizeof(middle) - 1;
 	if (parse_part(&name, "-", INT_MAX, &pid) ||
 	    parse_part(&name, "-socket", UINT64_MAX, &key) || *name)
 		return -EINVAL;
-	*ret_pid = (pid_t)pid;
-	*ret_key = key;
+	*ret_name = (struct name){ (pid_t)pid, key, i == 1 };
 	return 0;
 }
 
@@ -88,13 +100,15 @@ static bool is_its_socket(const char *path, const struct rp_proc *process)
 }
 
 /* Takes over `path`. Return: 1, or -ENOMEM. */
-static int fill_target(const struct rp_proc *process, char *path, struct rp_target *ret_target)
+static int fill_target(const struct rp_proc *process, char *path, bool is_aside,
+		       struct rp_target *ret_target)
 {
 	struct rp_target target = {
 		.pid = process->pid,
 		.uid = process->uid,
 		.start_time = process->start_time,
 		.path = path,
+		.is_aside = is_aside,
 		.user = read_user(process->uid),
 		.name = rp_proc_name(process->pid),
 		.command_line = rp_proc_command_line(process->pid),
@@ -112,17 +126,16 @@ static int fill_target(const struct rp_proc *process, char *path, struct rp_targ
 static int examine(const char *directory, const char *name, struct rp_target *ret_target)
 {
 	struct rp_proc process;
-	uint64_t key;
-	pid_t pid;
+	struct name parts;
 	char *path;
 
-	if (parse_socket_name(name, &pid, &key) || pid == 0 || rp_proc_read(pid, &process) ||
-	    process.start_time != key)
+	if (parse_socket_name(name, &parts) || parts.pid == 0 ||
+	    rp_proc_read(parts.pid, &process) || process.start_time != parts.key)
 		return 0;
 	if (asprintf(&path, "%s/%s", directory, name) < 0)
 		return -ENOMEM;
 	if (is_its_socket(path, &process))
-		return fill_target(&process, path, ret_target);
+		return fill_target(&process, path, parts.is_aside, ret_target);
 	free(path);
 	return 0;
 }
@@ -132,7 +145,8 @@ static int examine(const char *directory, const char *name, struct rp_target *re
  * time as well, and the start time another one than we see: then the newest, as .NET's tools do.
  * Who listens there is looked at before anything is sent. Return: for free(), or NULL.
  */
-static char *find_socket(const char *directory, const struct rp_proc *process)
+static char *find_socket(const char *directory, const struct rp_proc *process,
+			 bool is_aside)
 {
 	DIR *dir = opendir(directory);
 	struct timespec newest = { 0, 0 };
@@ -141,12 +155,12 @@ static char *find_socket(const char *directory, const struct rp_proc *process)
 
 	while (dir && (entry = readdir(dir))) {
 		struct stat file;
-		uint64_t key;
-		pid_t pid;
+		struct name parts;
 		char *path;
 
-		if (parse_socket_name(entry->d_name, &pid, &key) || pid != process->inner_pid ||
-		    (pid == process->pid && key != process->start_time) ||
+		if (parse_socket_name(entry->d_name, &parts) || parts.is_aside != is_aside ||
+		    parts.pid != process->inner_pid ||
+		    (parts.pid == process->pid && parts.key != process->start_time) ||
 		    fstatat(dirfd(dir), entry->d_name, &file, AT_SYMLINK_NOFOLLOW) ||
 		    file.st_mtim.tv_sec < newest.tv_sec ||
 		    (file.st_mtim.tv_sec == newest.tv_sec &&
@@ -170,7 +184,8 @@ static char *find_socket(const char *directory, const struct rp_proc *process)
  * Where the process itself says, through its own root: another mount namespace, as of a container
  * or of systemd's PrivateTmp, a chroot, or just another TMPDIR. Return: as examine().
  */
-static int examine_inside(const struct rp_proc *process, struct rp_target *ret_target)
+static int examine_inside(const struct rp_proc *process, bool is_aside,
+			  struct rp_target *ret_target)
 {
 	char *inside = rp_proc_directory(process->pid), *directory, *path;
 	size_t length;
@@ -183,10 +198,10 @@ static int examine_inside(const struct rp_proc *process, struct rp_target *ret_t
 	if (asprintf(&directory, "/proc/%d/%s/%s", process->pid, *inside == '/' ? "root" : "cwd",
 		     inside + strspn(inside, "/")) < 0)
 		directory = NULL;
-	path = directory ? find_socket(directory, process) : NULL;
+	path = directory ? find_socket(directory, process, is_aside) : NULL;
 	free(directory);
 	free(inside);
-	return path ? fill_target(process, path, ret_target) : 0;
+	return path ? fill_target(process, path, is_aside, ret_target) : 0;
 }
 
 static int compare_pids(const void *left, const void *right)
@@ -196,13 +211,21 @@ static int compare_pids(const void *left, const void *right)
 	return (a->pid > b->pid) - (a->pid < b->pid);
 }
 
-/* One row for a pid: a key can be written with zeros before it, so names are not unique. */
+static int compare_targets(const void *left, const void *right)
+{
+	const struct rp_target *a = left, *b = right;
+	int order = compare_pids(a, b);
+
+	return order ? order : b->is_aside - a->is_aside;
+}
+
+/* One row for a pid and a kind: a key can have zeros before it, so names are not unique. */
 static void drop_repeated(struct rp_target_list *list)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < list->count; i++) {
-		if (kept && list->rows[kept - 1].pid == list->rows[i].pid)
+		if (kept && compare_targets(&list->rows[kept - 1], &list->rows[i]) == 0)
 			rp_target_fini(&list->rows[i]);
 		else
 			list->rows[kept++] = list->rows[i];
@@ -227,7 +250,7 @@ static int add_target(struct rp_target_list *list, struct rp_target *target)
 static void sort(struct rp_target_list *list)
 {
 	if (list->count)
-		qsort(list->rows, list->count, sizeof(*list->rows), compare_pids);
+		qsort(list->rows, list->count, sizeof(*list->rows), compare_targets);
 	drop_repeated(list);
 }
 
@@ -277,9 +300,11 @@ static int scan_processes(struct rp_target_list *list)
 		    is_listed(list, sorted, (pid_t)pid) || rp_proc_read((pid_t)pid, &process) ||
 		    !rp_proc_is_apart(&process))
 			continue;
-		ret = examine_inside(&process, &target);
-		if (ret > 0)
-			ret = add_target(list, &target);
+		for (int aside = 1; ret >= 0 && aside >= 0; aside--) {
+			ret = examine_inside(&process, aside, &target);
+			if (ret > 0)
+				ret = add_target(list, &target);
+		}
 	}
 	if (dir)
 		closedir(dir);
@@ -342,7 +367,9 @@ static int find_pid(pid_t pid, struct rp_target *ret_target)
 		return 0;
 	}
 	rp_target_list_fini(&list);
-	ret = examine_inside(&process, ret_target);
+	ret = examine_inside(&process, true, ret_target);
+	if (ret == 0)
+		ret = examine_inside(&process, false, ret_target);
 	if (ret == 0)
 		explain_missing(&process);
 	else if (ret < 0)
@@ -362,7 +389,8 @@ static int find_name(const char *name, struct rp_target *ret_target)
 		return ret;
 	}
 	for (size_t i = 0; i < list.count; i++) {
-		if (strcmp(list.rows[i].name, name))
+		if (strcmp(list.rows[i].name, name) ||
+		    (matches && list.rows[found].pid == list.rows[i].pid))
 			continue;
 		found = i;
 		matches++;

@@ -3,7 +3,8 @@
  * Processes that can be traced. Found as .NET's tools find them: by the names of sockets,
  * ${TMPDIR or /tmp}/dotnet-diagnostic-{pid}-{start time}-socket, checked against /proc. Those in
  * other namespaces, or with another root, by the same rule from their point of view, in
- * /proc/{pid}/root.
+ * /proc/{pid}/root. Where libringpipe left that name to a .NET runtime in its process, its own
+ * begins with "ringpipe": there are two targets with one pid then, and ours is what a pid means.
  */
 #ifndef RP_TOOL_TARGET_H
 #define RP_TOOL_TARGET_H
@@ -21,6 +22,7 @@ struct rp_target {
 	uid_t uid;
 	uint64_t start_time;		/* field 22 of /proc/PID/stat */
 	char *path;			/* of the socket */
+	bool is_aside;			/* libringpipe's, beside that of a .NET runtime */
 	struct rp_tool_port *port;	/* of ours that it comes to instead; or NULL */
 	char *user;			/* or the uid in digits */
 	char *name;			/* of the executable */
@@ -28,7 +30,7 @@ struct rp_target {
 };
 
 struct rp_target_list {
-	struct rp_target *rows;		/* by pid */
+	struct rp_target *rows;		/* by pid, those aside first */
 	size_t count;
 };
 

@@ -47,6 +47,11 @@ def client_calls_command():
     return ["dotnet", _made_by("tests/interop/build_dotnet.sh", "ClientCalls")]
 
 
+def beside_command():
+    """The program that shares its process; to be run by `dotnet`, or without .dll by itself."""
+    return _made_by("tests/interop/build_dotnet.sh", "Beside")
+
+
 def dotnet_trace_command():
     return _made_by("scripts/setup-dotnet")
 

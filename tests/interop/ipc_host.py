@@ -116,6 +116,39 @@ class Reader:
         return units[:-1]
 
 
+class Tool:
+    """Listens where hosts connect to, as dotnet-trace does."""
+
+    def __init__(self, path, backlog=10):
+        self.path = path
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.settimeout(PATIENCE)
+        self.listener.bind(path)
+        self.listener.listen(backlog)
+
+    def accept(self):
+        """The next connection, and what it was advertised with: (connection, cookie, pid)."""
+        connection, _ = self.listener.accept()
+        connection.settimeout(PATIENCE)
+        advertise = receive(connection, 34)
+        assert len(advertise) == 34 and advertise[:8] == b"ADVR_V1\0", advertise
+        assert advertise[32:] == b"\0\0", advertise
+        return connection, advertise[8:24], struct.unpack("<Q", advertise[24:32])[0]
+
+    def ask(self, request):
+        connection = self.accept()[0]
+        with connection:
+            connection.sendall(request)
+            reply = reply_of(connection)
+            assert receive(connection, 1) == b"", "the host goes on after its reply"
+            return reply
+
+    def close(self):
+        self.listener.close()
+        if os.path.exists(self.path):
+            os.unlink(self.path)
+
+
 class Host:
     """The program under test, with a directory of its own for its socket."""
 

@@ -15,47 +15,14 @@ import subprocess
 import tempfile
 import unittest
 
-from ipc_host import (OK, PATIENCE, collect, eventually, is_open, message, provider, receive,
-                      reply_of, stop)
+from ipc_host import (OK, PATIENCE, Tool, collect, eventually, is_open, message, provider,
+                      receive, reply_of, stop)
 
 HOST = os.environ["HOST"]
 POLL_HOST = os.environ["POLL_HOST"]
 RINGPIPE = os.environ["RINGPIPE"]
 INFO = message(0x04, 0x00)
 RESUME = message(0x04, 0x01)
-
-
-class Tool:
-    """Listens where hosts connect to, as dotnet-trace does."""
-
-    def __init__(self, path, backlog=10):
-        self.path = path
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.settimeout(PATIENCE)
-        self.listener.bind(path)
-        self.listener.listen(backlog)
-
-    def accept(self):
-        """The next connection, and what it was advertised with: (connection, cookie, pid)."""
-        connection, _ = self.listener.accept()
-        connection.settimeout(PATIENCE)
-        advertise = receive(connection, 34)
-        assert len(advertise) == 34 and advertise[:8] == b"ADVR_V1\0", advertise
-        assert advertise[32:] == b"\0\0", advertise
-        return connection, advertise[8:24], struct.unpack("<Q", advertise[24:32])[0]
-
-    def ask(self, request):
-        connection = self.accept()[0]
-        with connection:
-            connection.sendall(request)
-            reply = reply_of(connection)
-            assert receive(connection, 1) == b"", "the host goes on after its reply"
-            return reply
-
-    def close(self):
-        self.listener.close()
-        if os.path.exists(self.path):
-            os.unlink(self.path)
 
 
 def thread_state(task):

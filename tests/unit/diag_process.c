@@ -42,18 +42,18 @@ Test(diag_process, socket_path_is_the_one_clients_look_for)
 	memset(longest, 'd', sizeof(longest));
 	longest[0] = '/';
 	longest[sizeof(longest) - 1] = '\0';
-	cr_assert_eq(rp_listen_path(longest, 1, 2, path), -ENAMETOOLONG);
+	cr_assert_eq(rp_listen_path(longest, "dotnet", 1, 2, path), -ENAMETOOLONG);
 	longest[90] = '\0';
-	cr_assert_eq(rp_listen_path(longest, 1, 2, path), -ENAMETOOLONG);
+	cr_assert_eq(rp_listen_path(longest, "dotnet", 1, 2, path), -ENAMETOOLONG);
 	cr_assert_str_eq(path, "untouched");
-	cr_assert_eq(rp_listen_path(NULL, 12, 345, path), 0);
+	cr_assert_eq(rp_listen_path(NULL, "dotnet", 12, 345, path), 0);
 	cr_assert_str_eq(path, "/tmp/dotnet-diagnostic-12-345-socket");
-	cr_assert_eq(rp_listen_path("", 12, 345, path), 0);
+	cr_assert_eq(rp_listen_path("", "dotnet", 12, 345, path), 0);
 	cr_assert_str_eq(path, "/tmp/dotnet-diagnostic-12-345-socket");
-	cr_assert_eq(rp_listen_path("/var/tmp//", 12, 0, path), 0);
+	cr_assert_eq(rp_listen_path("/var/tmp//", "dotnet", 12, 0, path), 0);
 	cr_assert_str_eq(path, "/var/tmp/dotnet-diagnostic-12-0-socket");
-	cr_assert_eq(rp_listen_path("/", 12, 0, path), 0);
-	cr_assert_str_eq(path, "//dotnet-diagnostic-12-0-socket");
+	cr_assert_eq(rp_listen_path("/", "ringpipe", 12, 0, path), 0);
+	cr_assert_str_eq(path, "//ringpipe-diagnostic-12-0-socket");
 }
 
 Test(diag_process, cookies_differ)

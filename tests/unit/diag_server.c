@@ -53,7 +53,7 @@ static int connect_to(pid_t pid)
 	time_t limit = time(NULL) + PATIENCE_SECONDS;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	rp_listen_path(directory, pid, rp_process_start_ticks(), address.sun_path);
+	rp_listen_path(directory, "dotnet", pid, rp_process_start_ticks(), address.sun_path);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	while (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
 		if (time(NULL) > limit) {
