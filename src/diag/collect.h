@@ -21,6 +21,7 @@ enum rp_collect_id {
 };
 
 struct rp_collect {
+	bool batch;			/* events go to the probe, not into the stream */
 	size_t buffer_bytes;
 	uint64_t rundown_keywords;	/* 0: no rundown wanted */
 	uint32_t session_flags;		/* enum rp_session_flags */

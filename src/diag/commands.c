@@ -8,6 +8,8 @@
  *	0x52 0x01 session stats	u64 session id -> u64 delivered, u64 lost, u64 bytes,
  *				u32 reasons, u64 lost for each, i32 error
  *	0x52 0x04 dump		see diag/dump.h
+ *	0x52 0x05 batches	as CollectTracing4 -> u64 session id, u64 address of the probe
+ *				`ringpipe:batch`; then the frames of sink/batch.c
  */
 #include "diag/commands.h"
 
@@ -25,6 +27,18 @@
 typedef enum rp_hresult (*handler)(struct rp_command *command, uint8_t id,
 				   struct rp_cursor *payload);
 
+/* Starts what was asked for, and frees it. */
+static enum rp_hresult open_trace(struct rp_command *command, struct rp_collect *collect)
+{
+	enum rp_hresult hr = rp_trace_open(command->traces, collect, command->fd, command->peer,
+					   &command->trace);
+
+	if (hr == RP_HRESULT_OK)
+		command->outcome = RP_COMMAND_STREAM;
+	free(collect);
+	return hr;
+}
+
 static enum rp_hresult collect_tracing(struct rp_command *command, uint8_t id,
 				       struct rp_cursor *payload)
 {
@@ -33,13 +47,21 @@ static enum rp_hresult collect_tracing(struct rp_command *command, uint8_t id,
 
 	command->sends_more = rp_collect_has_descriptor(id, payload);
 	hr = rp_collect_parse(id, payload, &collect);
+	return hr == RP_HRESULT_OK ? open_trace(command, collect) : hr;
+}
+
+static enum rp_hresult collect_batches(struct rp_command *command, uint8_t id,
+				       struct rp_cursor *payload)
+{
+	struct rp_collect *collect;
+	enum rp_hresult hr = rp_collect_parse(RP_COLLECT_4, payload, &collect);
+
+	(void)id;
 	if (hr != RP_HRESULT_OK)
 		return hr;
-	hr = rp_trace_open(command->traces, collect, command->fd, command->peer, &command->trace);
-	if (hr == RP_HRESULT_OK)
-		command->outcome = RP_COMMAND_STREAM;
-	free(collect);
-	return hr;
+	collect->batch = true;
+	collect->session_flags = 0;
+	return open_trace(command, collect);
 }
 
 /* A payload of one session id and no more. */
@@ -249,6 +271,7 @@ static const struct {
 	{ RP_MESSAGE_RINGPIPE, 0x00, list_enabled },
 	{ RP_MESSAGE_RINGPIPE, 0x01, session_stats },
 	{ RP_MESSAGE_RINGPIPE, RP_DUMP_FRAMES, write_dump },
+	{ RP_MESSAGE_RINGPIPE, 0x05, collect_batches },
 };
 
 static handler find_handler(uint8_t set, uint8_t id)

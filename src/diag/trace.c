@@ -11,6 +11,7 @@
 #include "core/sink.h"
 #include "diag/wake.h"
 #include "sample/sample.h"
+#include "sink/batch_probe.h"
 #include "sink/sink.h"
 
 void rp_trace_table_init(struct rp_trace_table *table, int wake_fd)
@@ -69,6 +70,8 @@ static int create_sink(int fd, uint64_t id, const struct rp_collect *collect,
 
 	rp_reply_begin(&preamble);
 	rp_reply_u64(&preamble, id);
+	if (collect->batch)
+		rp_reply_u64(&preamble, (uintptr_t)rp_batch_probe);
 	rp_reply_end(&preamble);
 	r = preamble.error;
 	if (r == 0) {
@@ -76,7 +79,9 @@ static int create_sink(int fd, uint64_t id, const struct rp_collect *collect,
 		r = copy < 0 ? -errno : 0;
 	}
 	if (r == 0) {
-		r = rp_sink_stream_create(copy, preamble.bytes, preamble.size, &content,
+		r = collect->batch ?
+		    rp_sink_batch_create(copy, preamble.bytes, preamble.size, ret_sink) :
+		    rp_sink_stream_create(copy, preamble.bytes, preamble.size, &content,
 					  ret_sink);
 		if (r < 0)
 			close(copy);

@@ -30,4 +30,12 @@ int rp_sink_file_create(int fd, bool replace, const struct rp_sink_content *cont
 int rp_sink_stream_create(int fd, const void *preamble, size_t preamble_bytes,
 			  const struct rp_sink_content *content, struct rp_sink **ret_sink);
 
+/*
+ * A sink that packs events into batches and fires the probe `ringpipe:batch` for each; see
+ * sink/batch.c for what goes over the connected socket and what has to come back. Owns fd on
+ * success; `preamble` (copied) goes out first.
+ */
+int rp_sink_batch_create(int fd, const void *preamble, size_t preamble_bytes,
+			 struct rp_sink **ret_sink);
+
 #endif

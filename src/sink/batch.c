@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The batch sink: merged events packed into a buffer, and a probe that is fired when it is full and
+ * at the end of each pass. A BPF program at the probe reads the buffer: one trap for some thousand
+ * events. What lies in the buffer is told in ringpipe/batch.h.
+ *
+ * The connection has what such a program does not need to know, in frames {u32 kind, u32 bytes that
+ * follow}, in the machine's byte order; a text is {u32 bytes, the bytes}:
+ *
+ *	1 definition	u32 number, u32 id, u32 version, u32 level, u64 keywords, text provider,
+ *			text name, u32 count of fields, the fields
+ *	  field		u8 type, u8 element, u16 count of members, text name, the members
+ *	2 account	u64 delivered, u64 lost, u64 cut
+ *	3 end		the same, once, behind the last batch
+ *
+ * The client answers each definition with one byte, and until then no event of it is delivered:
+ * the program at the probe has been told by then what it is to make of that number. Accounts come
+ * now and then.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <ringpipe/batch.h>
+
+#include "nettrace/outbuf.h"
+#include "sink/batch_probe.h"
+#include "sink/sink.h"
+
+#define FRAME_DEFINITION 1u
+#define FRAME_ACCOUNT 2u
+#define FRAME_END 3u
+#define STEP 8u
+
+/* What comes with a payload at most: its header, padding and two activity ids. */
+#define AROUND_BYTES (sizeof(struct rp_batch_event) + STEP + 2 * sizeof(struct rp_guid))
+
+/* A definition the client was told of; `serial` tells a reused index. */
+struct known {
+	uint64_t serial;
+	uint32_t number;
+};
+
+struct batch_sink {
+	struct rp_sink base;
+	struct rp_outbuf output;
+	size_t sent_bytes;		/* of the output */
+	struct known *known;
+	size_t known_count;
+	uint32_t defined;		/* definitions told, which is the next one's number */
+	uint32_t answered;		/* so many of them the client is ready for */
+	uint64_t cut;
+	bool ended;
+	size_t used_bytes;		/* of the batch */
+	_Alignas(struct rp_batch_event) uint8_t batch[RP_BATCH_BYTES_MAX];
+};
+
+static struct batch_sink *of(struct rp_sink *sink)
+{
+	return (struct batch_sink *)sink;
+}
+
+static void fire(struct batch_sink *sink)
+{
+	if (sink->base.pending == 0)
+		return;
+	rp_batch_probe(sink->batch, sink->used_bytes, sink->base.pending);
+	sink->base.delivered += sink->base.pending;
+	sink->base.bytes += sink->used_bytes;
+	sink->base.pending = 0;
+	sink->used_bytes = 0;
+}
+
+/* Sends what the connection takes. Return: 0: all is sent; -EAGAIN; -errno. */
+static int send_output(struct batch_sink *sink)
+{
+	while (sink->sent_bytes < sink->output.size) {
+		ssize_t sent;
+
+		if (!rp_file_is(sink->base.fd, &sink->base.file))
+			return -EBADF;
+		sent = send(sink->base.fd, sink->output.bytes + sink->sent_bytes,
+			    sink->output.size - sink->sent_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (sent < 0 && errno != EINTR)
+			return errno == EWOULDBLOCK ? -EAGAIN : -errno;
+		sink->sent_bytes += sent > 0 ? (size_t)sent : 0;
+	}
+	sink->output.size = 0;
+	sink->sent_bytes = 0;
+	return 0;
+}
+
+/* Takes the client's answers. Return: 0; -EPIPE: it is gone; -errno. */
+static int take_answers(struct batch_sink *sink)
+{
+	uint8_t answers[64];
+	ssize_t got;
+
+	if (!rp_file_is(sink->base.fd, &sink->base.file))
+		return -EBADF;
+	do {
+		got = recv(sink->base.fd, answers, sizeof(answers), MSG_DONTWAIT);
+		if (got > 0)
+			sink->answered += (uint32_t)got;
+	} while (got > 0 || (got < 0 && errno == EINTR));
+	if (got == 0 || sink->answered > sink->defined)
+		return -EPIPE;
+	return errno == EWOULDBLOCK ? 0 : -errno;
+}
+
+static size_t begin_frame(struct batch_sink *sink, uint32_t kind)
+{
+	rp_outbuf_put_u32(&sink->output, kind);
+	rp_outbuf_put_u32(&sink->output, 0);
+	return sink->output.size;
+}
+
+/* Return: 0; -ENOMEM, and nothing of the frame is left. */
+static int end_frame(struct batch_sink *sink, size_t before, size_t content)
+{
+	uint32_t bytes = (uint32_t)(sink->output.size - content);
+
+	if (sink->output.failed) {
+		sink->output.failed = false;
+		sink->output.size = before;
+		return -ENOMEM;
+	}
+	memcpy(sink->output.bytes + content - sizeof(bytes), &bytes, sizeof(bytes));
+	return 0;
+}
+
+static void put_text(struct rp_outbuf *output, const char *text)
+{
+	size_t bytes = strlen(text);
+
+	rp_outbuf_put_u32(output, (uint32_t)bytes);
+	rp_outbuf_put(output, text, bytes);
+}
+
+static void put_fields(struct rp_outbuf *output, const struct rp_field *fields, uint16_t count)
+{
+	for (uint16_t i = 0; i < count; i++) {
+		rp_outbuf_put_u8(output, fields[i].type);
+		rp_outbuf_put_u8(output, fields[i].element);
+		rp_outbuf_put(output, &fields[i].member_count, sizeof(fields[i].member_count));
+		put_text(output, fields[i].name ? fields[i].name : "");
+		put_fields(output, fields[i].members, fields[i].member_count);
+	}
+}
+
+static int tell_definition(struct batch_sink *sink, const struct rp_event_def *def)
+{
+	struct rp_outbuf *output = &sink->output;
+	size_t before = output->size, content = begin_frame(sink, FRAME_DEFINITION);
+
+	rp_outbuf_put_u32(output, sink->defined);
+	rp_outbuf_put_u32(output, def->id);
+	rp_outbuf_put_u32(output, def->version);
+	rp_outbuf_put_u32(output, def->level);
+	rp_outbuf_put_u64(output, def->keywords);
+	put_text(output, def->provider);
+	put_text(output, def->name);
+	rp_outbuf_put_u32(output, def->field_count);
+	put_fields(output, def->fields, def->field_count);
+	return end_frame(sink, before, content);
+}
+
+static int tell_account(struct batch_sink *sink, uint32_t kind, uint64_t lost)
+{
+	size_t before = sink->output.size, content = begin_frame(sink, kind);
+
+	rp_outbuf_put_u64(&sink->output, sink->base.delivered);
+	rp_outbuf_put_u64(&sink->output, lost);
+	rp_outbuf_put_u64(&sink->output, sink->cut);
+	return end_frame(sink, before, content);
+}
+
+static int grow_known(struct batch_sink *sink, size_t index)
+{
+	size_t count = sink->known_count ? sink->known_count : 64;
+	struct known *grown;
+
+	while (count <= index)
+		count *= 2;
+	grown = realloc(sink->known, count * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	memset(grown + sink->known_count, 0, (count - sink->known_count) * sizeof(*grown));
+	sink->known = grown;
+	sink->known_count = count;
+	sink->base.memory_bytes = sizeof(*sink) + count * sizeof(*grown);
+	return 0;
+}
+
+static int define(struct batch_sink *sink, const struct rp_event_def *def)
+{
+	int ret = def->index >= sink->known_count ? grow_known(sink, def->index) : 0;
+
+	if (ret == 0)
+		ret = tell_definition(sink, def);
+	if (ret == 0)
+		sink->known[def->index] = (struct known){ def->serial, sink->defined++ };
+	return ret;
+}
+
+/* The number of the event's definition once the client is ready for it; else -EAGAIN. */
+static int number_of(struct batch_sink *sink, const struct rp_event_def *def, uint32_t *ret_number)
+{
+	int ret = 0;
+
+	if (__builtin_expect(def->index >= sink->known_count ||
+			     sink->known[def->index].serial != def->serial, 0))
+		ret = define(sink, def);
+	if (ret != 0)
+		return ret;
+	*ret_number = sink->known[def->index].number;
+	if (__builtin_expect(*ret_number < sink->answered, 1))
+		return 0;
+	ret = send_output(sink);
+	if (ret == 0)
+		ret = take_answers(sink);
+	return ret != 0 ? ret : *ret_number < sink->answered ? 0 : -EAGAIN;
+}
+
+static void pack(struct batch_sink *sink, const struct rp_record_view *view, uint32_t number)
+{
+	struct rp_batch_event *event = (struct rp_batch_event *)(sink->batch + sink->used_bytes);
+	uint32_t payload_bytes = view->payload_bytes;
+	uint8_t *at = (uint8_t *)(event + 1);
+
+	*event = (struct rp_batch_event){
+		.event = number,
+		.time_ns = view->time_ns,
+		.thread = view->thread,
+		.processor = view->processor,
+	};
+	if (payload_bytes > RP_BATCH_BYTES_MAX - AROUND_BYTES) {
+		payload_bytes = RP_BATCH_BYTES_MAX - AROUND_BYTES;
+		event->flags |= RP_BATCH_CUT;
+		sink->base.shortened = ++sink->cut;
+	}
+	event->payload_bytes = payload_bytes;
+	memcpy(at, view->payload, payload_bytes);
+	at += payload_bytes;
+	while ((at - sink->batch) % STEP)
+		*at++ = 0;
+	if (view->activity) {
+		event->flags |= RP_BATCH_ACTIVITY;
+		memcpy(at, view->activity, sizeof(*view->activity));
+		at += sizeof(*view->activity);
+	}
+	if (view->related_activity) {
+		event->flags |= RP_BATCH_RELATED;
+		memcpy(at, view->related_activity, sizeof(*view->related_activity));
+		at += sizeof(*view->related_activity);
+	}
+	event->bytes = (uint32_t)(at - (uint8_t *)event);
+	sink->used_bytes += event->bytes;
+	sink->base.pending++;
+}
+
+static int batch_event(struct rp_sink *base, const struct rp_record_view *view)
+{
+	struct batch_sink *sink = of(base);
+	uint32_t number;
+	int ret;
+
+	/* What these would say is in the accounts. */
+	if (view->def->index < RP_DEF_OWN_COUNT)
+		return 0;
+	ret = number_of(sink, view->def, &number);
+	if (ret != 0)
+		return ret;
+	if (sink->used_bytes + AROUND_BYTES + view->payload_bytes > sizeof(sink->batch))
+		fire(sink);
+	pack(sink, view, number);
+	return 0;
+}
+
+static int batch_sequence_point(struct rp_sink *base, uint64_t time_ns, uint64_t lost)
+{
+	(void)time_ns;
+	/* A client that takes none does not get more and more of them. */
+	return of(base)->output.size ? 0 : tell_account(of(base), FRAME_ACCOUNT, lost);
+}
+
+static int batch_flush(struct rp_sink *base)
+{
+	fire(of(base));
+	return send_output(of(base));
+}
+
+static int batch_finish(struct rp_sink *base, uint64_t time_ns, uint64_t lost)
+{
+	struct batch_sink *sink = of(base);
+	int ret = 0;
+
+	(void)time_ns;
+	fire(sink);
+	if (!sink->ended)
+		ret = tell_account(sink, FRAME_END, lost);
+	if (ret != 0)
+		return ret;
+	sink->ended = true;
+	return send_output(sink);
+}
+
+/* The connection is out of order: nobody can be told. */
+static void batch_abandon(struct rp_sink *base, uint64_t time_ns, uint64_t lost)
+{
+	(void)base, (void)time_ns, (void)lost;
+}
+
+static void batch_destroy(struct rp_sink *base)
+{
+	struct batch_sink *sink = of(base);
+
+	/* A forked child may hold the descriptor too: the peer must see the end all the same. */
+	if (!base->keep_fd && rp_file_is(base->fd, &base->file)) {
+		shutdown(base->fd, SHUT_RDWR);
+		close(base->fd);
+	}
+	rp_outbuf_fini(&sink->output);
+	free(sink->known);
+	free(sink);
+}
+
+static const struct rp_sink_ops batch_ops = {
+	.event = batch_event,
+	.sequence_point = batch_sequence_point,
+	.flush = batch_flush,
+	.finish = batch_finish,
+	.abandon = batch_abandon,
+	.destroy = batch_destroy,
+};
+
+int rp_sink_batch_create(int fd, const void *preamble, size_t preamble_bytes,
+			 struct rp_sink **ret_sink)
+{
+	struct batch_sink *sink = calloc(1, sizeof(*sink));
+
+	if (!sink)
+		return -ENOMEM;
+	rp_outbuf_put(&sink->output, preamble, preamble_bytes);
+	if (sink->output.failed) {
+		free(sink);
+		return -ENOMEM;
+	}
+	sink->base.ops = &batch_ops;
+	sink->base.fd = fd;
+	sink->base.memory_bytes = sizeof(*sink);
+	rp_file_identify(fd, &sink->base.file);
+	*ret_sink = &sink->base;
+	return 0;
+}
