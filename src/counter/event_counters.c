@@ -7,12 +7,17 @@
  * in the field Series which one that is; a client that asked for another throws the events away.
  * Here each interval that a session asked for is a series of its own.
  */
+#include "counter/event_counters.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/session.h"
+#include "counter/outbox.h"
 #include "counter/requests.h"
+#include "counter/state.h"
 
 #define DAY_S 86400u
 #define INTERVAL_MIN_MS 10u

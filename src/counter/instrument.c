@@ -8,29 +8,7 @@
 #include "base/text.h"
 #include "counter/buckets.h"
 #include "counter/counters.h"
-#include "counter/requests.h"
 #include "counter/state.h"
-
-struct rp_counters rp_counters = {
-	.lock = PTHREAD_MUTEX_INITIALIZER,
-	.changed = PTHREAD_COND_INITIALIZER,
-	.groups = CDS_LIST_HEAD_INIT(rp_counters.groups),
-};
-
-bool rp_kind_is_sum(uint32_t kind)
-{
-	return kind == RP_COUNTER_SUM || kind == RP_COUNTER_OBSERVED_SUM;
-}
-
-bool rp_kind_is_gauge(uint32_t kind)
-{
-	return kind == RP_COUNTER_GAUGE || kind == RP_COUNTER_OBSERVED_GAUGE;
-}
-
-bool rp_kind_is_observed(uint32_t kind)
-{
-	return kind >= RP_COUNTER_OBSERVED_SUM;
-}
 
 struct rp_group *rp_group_find(const char *name)
 {
@@ -60,7 +38,7 @@ static int get_group(const char *name, struct rp_group **ret_group)
 		CDS_INIT_LIST_HEAD(&group->timers);
 		cds_list_add_tail(&group->node, &rp_counters.groups);
 		/* A session may have been waiting for it. */
-		rp_requests_look();
+		rp_counters_look();
 	}
 	*ret_group = group;
 	return 0;
@@ -206,16 +184,6 @@ static struct rp_series *first_series(const struct rp_instrument *instrument)
 	return cds_list_first_entry(&instrument->series, struct rp_series, node);
 }
 
-uint64_t rp_series_early(const struct rp_series *series)
-{
-	uint64_t sum = series->early + rp_load_relaxed(&series->public.early);
-	struct rp_counter_site *site;
-
-	cds_list_for_each_entry(site, &series->sites, node)
-		sum += rp_load_relaxed(&site->counter->early);
-	return sum;
-}
-
 /* One declared counter of one object: joins those of other objects. -EEXIST: of another kind. */
 static int register_counter(struct rp_counter *counter)
 {
@@ -254,7 +222,8 @@ static int register_counter(struct rp_counter *counter)
 
 static void remove_instrument(struct rp_instrument *instrument)
 {
-	rp_requests_end_instrument(instrument);
+	if (rp_counters.ending)
+		rp_counters.ending(instrument);
 	cds_list_del(&instrument->node);
 	free_instrument(instrument);
 }

@@ -6,7 +6,8 @@
 #ifndef RP_COUNTER_METER_EVENTS_H
 #define RP_COUNTER_METER_EVENTS_H
 
-#include "counter/requests.h"
+#include "counter/outbox.h"
+#include "counter/state.h"
 
 #define RP_METERS_PROVIDER "System.Diagnostics.Metrics"
 

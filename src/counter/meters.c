@@ -18,7 +18,11 @@
 #include <time.h>
 
 #include "base/text.h"
+#include "core/session.h"
 #include "counter/meter_events.h"
+#include "counter/outbox.h"
+#include "counter/requests.h"
+#include "counter/state.h"
 
 #define INTERVAL_MIN_S 0.1
 #define INTERVAL_MAX_S 86400

@@ -3,7 +3,12 @@
 #ifndef RP_COUNTER_METERS_H
 #define RP_COUNTER_METERS_H
 
-#include "counter/requests.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct rp_instrument;
+struct rp_outbox;
+struct rp_request;
 
 void rp_meters_refresh(const struct rp_request *requests, size_t count, uint64_t now_ns,
 		       struct rp_outbox *out);

@@ -66,6 +66,21 @@ void rp_instrument_observe(struct rp_instrument *instrument, uint64_t poll)
 	pthread_cond_broadcast(&rp_counters.changed);
 }
 
+void rp_group_observe(struct rp_group *group, uint64_t poll)
+{
+	struct rp_instrument *instrument;
+
+	/* The list may change whenever the lock was given up. */
+again:
+	cds_list_for_each_entry(instrument, &group->instruments, node) {
+		if (!rp_kind_is_observed(instrument->kind) || instrument->poll == poll ||
+		    instrument->going)
+			continue;
+		rp_instrument_observe(instrument, poll);
+		goto again;
+	}
+}
+
 static void fill(struct rp_counter_reading *reading, const struct rp_delta *delta, uint32_t kind,
 		 uint64_t interval_ns)
 {

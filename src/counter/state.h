@@ -113,24 +113,23 @@ struct rp_counters {
 	struct cds_list_head groups;
 	uint32_t next_id;
 	uint64_t poll;			/* collections begun */
+	uint32_t work;			/* the thread has to look at the sessions; its futex */
+	/* With the lock, before an instrument is freed; NULL: nobody needs to know. */
+	void (*ending)(struct rp_instrument *instrument);
 };
 
 extern struct rp_counters rp_counters;
 
-/* instrument.c, with the lock held */
-struct rp_group *rp_group_find(const char *name);
-uint64_t rp_series_early(const struct rp_series *series);
-int rp_series_find(struct rp_instrument *instrument, const struct rp_counter_tag *tags,
-		   size_t tag_count, struct rp_series **ret_series);
+/* Wakes the thread, if there is one, to look at the sessions again. Any context. */
+void rp_counters_look(void);
 bool rp_kind_is_sum(uint32_t kind);
 bool rp_kind_is_gauge(uint32_t kind);
 bool rp_kind_is_observed(uint32_t kind);
-/*
- * Runs the callback, with the lock given up meanwhile, unless it was run in this poll. Afterwards
- * instruments may have gone, this one included.
- */
-void rp_instrument_observe(struct rp_instrument *instrument, uint64_t poll);
 
+/* instrument.c, with the lock held */
+struct rp_group *rp_group_find(const char *name);
+int rp_series_find(struct rp_instrument *instrument, const struct rp_counter_tag *tags,
+		   size_t tag_count, struct rp_series **ret_series);
 /*
  * As rp_counter_create(), for a provider by name; `hidden` of enum rp_views. Takes the lock;
  * `ret_series` may be NULL.
@@ -138,6 +137,15 @@ void rp_instrument_observe(struct rp_instrument *instrument, uint64_t poll);
 int rp_instrument_create(const char *provider, const struct rp_counter_decl *decl, uint8_t hidden,
 			 struct rp_series **ret_series);
 void rp_builtin_create(void);		/* builtin.c, without the lock */
+
+/* read.c, with the lock held */
+/*
+ * Runs the callback, with the lock given up meanwhile, unless it was run in this poll. Afterwards
+ * instruments may have gone, this one included.
+ */
+void rp_instrument_observe(struct rp_instrument *instrument, uint64_t poll);
+/* The same with all of the group's. */
+void rp_group_observe(struct rp_group *group, uint64_t poll);
 
 /* tags.c: "key=value,…" in the order of keys; malloced. 0, -EINVAL or -ENOMEM. */
 int rp_tags_join(const struct rp_counter_tag *tags, size_t tag_count, char **ret_text);

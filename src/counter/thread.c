@@ -3,8 +3,6 @@
  * The counters' thread: made when a session first asks for counters, asleep without a timeout while
  * none does.
  */
-#include <errno.h>
-#include <limits.h>
 #include <linux/futex.h>
 #include <locale.h>
 #include <stdlib.h>
@@ -12,143 +10,29 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "core/core.h"
+#include "core/session.h"
 #include "counter/counters.h"
+#include "counter/event_counters.h"
 #include "counter/meter_events.h"
 #include "counter/meters.h"
-#include "counter/requests.h"
-
-/* Whether the thread has to look at the sessions; the futex it sleeps on. */
-static uint32_t work;
+#include "counter/outbox.h"
+#include "counter/state.h"
 
 static bool started;		/* with the engine's lock */
 static locale_t plain;		/* numbers as C writes them, whatever the host's locale */
 
-/* What an event is in struct rp_outbox. */
-struct entry {
-	struct rp_event *event;
-	size_t payload_bytes;
-};
-
-static void *reserve(struct rp_outbox *out, size_t size)
-{
-	void *at;
-
-	if (out->size + size > out->room) {
-		size_t room = 2 * (out->size + size) + 4096;
-		uint8_t *grown = realloc(out->bytes, room);
-
-		if (!grown)
-			return NULL;
-		out->bytes = grown;
-		out->room = room;
-	}
-	at = out->bytes + out->size;
-	out->size += size;
-	return at;
-}
-
-void rp_outbox_begin(struct rp_outbox *out, struct rp_event *event)
-{
-	struct entry entry = { .event = event };
-	void *at;
-
-	out->start = (out->size + 7) & ~(size_t)7;
-	if (!event) {
-		out->start = SIZE_MAX;
-		return;
-	}
-	at = reserve(out, out->start + sizeof(entry) - out->size);
-	if (!at) {
-		out->start = SIZE_MAX;	/* the event is left out */
-		return;
-	}
-	memcpy(out->bytes + out->start, &entry, sizeof(entry));
-}
-
-void rp_outbox_put(struct rp_outbox *out, const void *bytes, size_t size)
-{
-	void *at;
-
-	if (out->start == SIZE_MAX)
-		return;
-	at = reserve(out, size);
-	if (!at) {
-		out->size = out->start;
-		out->start = SIZE_MAX;
-		return;
-	}
-	memcpy(at, bytes, size);
-	((struct entry *)(out->bytes + out->start))->payload_bytes += size;
-}
-
-void rp_outbox_text(struct rp_outbox *out, const char *text)
-{
-	rp_outbox_put(out, text, strlen(text) + 1);
-}
-
-void rp_outbox_double(struct rp_outbox *out, double value)
-{
-	rp_outbox_put(out, &value, sizeof(value));
-}
-
-void rp_outbox_u32(struct rp_outbox *out, uint32_t value)
-{
-	rp_outbox_put(out, &value, sizeof(value));
-}
-
-/* Without the lock: a session in block mode may make the writer wait. */
-static void write_out(struct rp_outbox *out)
-{
-	for (size_t at = 0; at + sizeof(struct entry) <= out->size;) {
-		const struct entry *entry = (const struct entry *)(out->bytes + at);
-		struct rp_part part = { entry + 1, entry->payload_bytes };
-
-		(void)rp_event_write(entry->event, &part, 1);
-		at += (sizeof(*entry) + entry->payload_bytes + 7) & ~(size_t)7;
-	}
-	free(out->bytes);
-}
-
-double rp_request_number(const char *filter_data, const char *key, double otherwise)
-{
-	double number;
-	char *text, *end;
-
-	if (rp_filter_data_get(filter_data, key, &text) != 0)
-		return otherwise;
-	number = strtod_l(text, &end, plain);
-	if (end == text || *end || number - number != 0)
-		number = otherwise;
-	free(text);
-	return number;
-}
-
-void rp_group_observe(struct rp_group *group, uint64_t poll)
-{
-	struct rp_instrument *instrument;
-
-	/* The list may change whenever the lock was given up. */
-again:
-	cds_list_for_each_entry(instrument, &group->instruments, node) {
-		if (!rp_kind_is_observed(instrument->kind) || instrument->poll == poll ||
-		    instrument->going)
-			continue;
-		rp_instrument_observe(instrument, poll);
-		goto again;
-	}
-}
-
 /* The ends of instruments, which other threads bring about; with the counters' lock. */
 static struct rp_outbox ends = { .start = SIZE_MAX };
 
-void rp_requests_end_instrument(struct rp_instrument *instrument)
+static void tell_end(struct rp_instrument *instrument)
 {
 	rp_meters_end(instrument, &ends);
 	if (ends.size)
-		rp_requests_look();
+		rp_counters_look();
 }
 
 static void refresh(void)
@@ -166,7 +50,7 @@ static void refresh(void)
 	rp_meters_refresh(requests, count, rp_clock_monotonic_ns(), &out);
 	pthread_mutex_unlock(&rp_counters.lock);
 	free(requests);
-	write_out(&out);
+	rp_outbox_write(&out);
 }
 
 static void publish(uint64_t now_ns)
@@ -179,7 +63,7 @@ static void publish(uint64_t now_ns)
 	rp_event_counters_publish(now_ns, poll, &out);
 	rp_meters_publish(now_ns, poll, &out);
 	pthread_mutex_unlock(&rp_counters.lock);
-	write_out(&out);
+	rp_outbox_write(&out);
 }
 
 static uint64_t next_ns(void)
@@ -201,7 +85,8 @@ static void sleep_until(uint64_t then_ns, uint64_t now_ns)
 		.tv_nsec = (long)(left % 1000000000u),
 	};
 
-	syscall(SYS_futex, &work, FUTEX_WAIT_PRIVATE, 0, then_ns ? &timeout : NULL, NULL, 0);
+	syscall(SYS_futex, &rp_counters.work, FUTEX_WAIT_PRIVATE, 0, then_ns ? &timeout : NULL,
+		NULL, 0);
 }
 
 static void *run(void *data)
@@ -211,7 +96,7 @@ static void *run(void *data)
 	for (;;) {
 		uint64_t now, next;
 
-		if (rp_exchange_seq_cst(&work, 0))
+		if (rp_exchange_seq_cst(&rp_counters.work, 0))
 			refresh();
 		next = next_ns();
 		now = rp_clock_monotonic_ns();
@@ -221,12 +106,6 @@ static void *run(void *data)
 			sleep_until(next, now);
 	}
 	return NULL;
-}
-
-void rp_requests_look(void)
-{
-	rp_store_seq_cst(&work, 1);
-	syscall(SYS_futex, &work, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 static bool asks_for_counters(void)
@@ -258,12 +137,13 @@ static void on_change(void)
 		started = true;
 	}
 	if (started)
-		rp_requests_look();
+		rp_counters_look();
 }
 
 void rp_counters_init(void)
 {
 	plain = newlocale(LC_ALL_MASK, "C", NULL);
+	rp_counters.ending = tell_end;
 	rp_builtin_create();
 	rp_core_watch(on_change);
 }
@@ -286,7 +166,7 @@ void rp_counters_fork_child(void)
 	pthread_mutex_unlock(&rp_counters.lock);
 	pthread_cond_init(&rp_counters.changed, NULL);
 	started = false;
-	work = 0;
+	rp_counters.work = 0;
 	rp_event_counters_forget();
 	rp_meters_forget();
 	free(ends.bytes);

@@ -144,10 +144,21 @@ static void take_histogram(struct rp_mark *mark, struct rp_delta *delta)
 	mark->min = 0;
 }
 
+/* What was counted before there were cells, by each object that declares it. */
+static uint64_t count_early(const struct rp_series *series)
+{
+	uint64_t sum = series->early + rp_load_relaxed(&series->public.early);
+	struct rp_counter_site *site;
+
+	cds_list_for_each_entry(site, &series->sites, node)
+		sum += rp_load_relaxed(&site->counter->early);
+	return sum;
+}
+
 static void take_sum(struct rp_mark *mark, struct rp_delta *delta)
 {
 	struct rp_series *series = mark->series;
-	int64_t now = (int64_t)(rp_cell_sum(series->public.cells) + rp_series_early(series));
+	int64_t now = (int64_t)(rp_cell_sum(series->public.cells) + count_early(series));
 
 	delta->value += (double)now;
 	delta->change += (double)(now - mark->sum);
@@ -161,7 +172,7 @@ static void take_gauge(struct rp_mark *mark, struct rp_delta *delta)
 	uint64_t stored = rp_load_relaxed((uint64_t *)mark->series->public.cells);
 
 	if (stored == 0)
-		stored = rp_series_early(mark->series);
+		stored = count_early(mark->series);
 	if (stored == 0)
 		return;
 	delta->value = rp_double_of(stored - 1);

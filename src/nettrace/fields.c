@@ -5,25 +5,20 @@
  * The two descriptions of a field agree in what both have, so the walk reads either as the
  * reader's; only there are wire_bytes other than 0.
  */
-#include <ringpipe/field.h>
+#include "nettrace/fields.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
-#include <ringpipe/listener.h>
+#include <ringpipe/field.h>
 #include <ringpipe/reader.h>
 
 #include "base/utf.h"
 #include "nettrace/convert.h"
 #include "nettrace/cursor.h"
 #include "nettrace/format.h"
-
-enum layout {
-	LAYOUT_WRITTEN,
-	LAYOUT_WIRE,
-};
 
 #define SAME_PLACE(member) \
 	_Static_assert(offsetof(struct rp_field, member) == \
@@ -53,7 +48,7 @@ static struct rp_reader_field field_at(const void *fields, size_t index)
 
 static size_t fixed_bytes(uint8_t layout, const struct rp_reader_field *field, uint8_t type)
 {
-	if (layout == LAYOUT_WIRE)
+	if (layout == RP_LAYOUT_WIRE)
 		return field->wire_bytes;
 	return type < sizeof(written_bytes) ? written_bytes[type] : 0;
 }
@@ -162,12 +157,12 @@ static void decode(uint8_t layout, struct rp_value *value)
 		break;
 	case RP_TYPE_GUID:
 		memcpy(&value->guid, value->bytes, sizeof(value->guid));
-		if (layout == LAYOUT_WIRE)
+		if (layout == RP_LAYOUT_WIRE)
 			rp_guid_swap(value->bytes, value->guid.bytes);
 		break;
 	case RP_TYPE_TIME:
 		value->i64 = (int64_t)number;
-		if (layout == LAYOUT_WIRE)
+		if (layout == RP_LAYOUT_WIRE)
 			value->i64 = time_from_wire(value->i64);
 	}
 }
@@ -317,18 +312,6 @@ RP_PUBLIC size_t rp_value_get_text(const struct rp_value *value, char *text, siz
 	return total;
 }
 
-RP_PUBLIC void rp_listener_get_fields(const struct rp_listener_event *event,
-				      struct rp_fields *ret_fields)
-{
-	*ret_fields = (struct rp_fields){
-		.at = event->payload,
-		.end = (const uint8_t *)event->payload + event->payload_bytes,
-		.fields = event->fields,
-		.left = event->field_count,
-		.layout = LAYOUT_WRITTEN,
-	};
-}
-
 RP_PUBLIC void rp_reader_get_fields(const struct rp_reader_event *event,
 				    struct rp_fields *ret_fields)
 {
@@ -337,6 +320,6 @@ RP_PUBLIC void rp_reader_get_fields(const struct rp_reader_event *event,
 		.end = (const uint8_t *)event->payload + event->payload_bytes,
 		.fields = event->type->fields,
 		.left = event->type->field_count,
-		.layout = LAYOUT_WIRE,
+		.layout = RP_LAYOUT_WIRE,
 	};
 }

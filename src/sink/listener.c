@@ -14,11 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <ringpipe/field.h>
 #include <ringpipe/listener.h>
 
 #include "base/atomic.h"
 #include "base/thread.h"
 #include "core/session.h"
+#include "nettrace/fields.h"
 
 #define CHUNK_BYTES (256u << 10)
 #define CHUNKS 4u
@@ -519,6 +521,18 @@ RP_PUBLIC int rp_listener_stop(struct rp_listener *listener, struct rp_session_s
 	end_wait();
 	free_listener(listener);
 	return ret;
+}
+
+RP_PUBLIC void rp_listener_get_fields(const struct rp_listener_event *event,
+				      struct rp_fields *ret_fields)
+{
+	*ret_fields = (struct rp_fields){
+		.at = event->payload,
+		.end = (const uint8_t *)event->payload + event->payload_bytes,
+		.fields = event->fields,
+		.left = event->field_count,
+		.layout = RP_LAYOUT_WRITTEN,
+	};
 }
 
 RP_PUBLIC int rp_listener_stats(struct rp_listener *listener, struct rp_session_stats *ret_stats)
