@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The write path where its section is aborted: by a trap planted in it. The kernel restarts a
+ * section before it calls the handler, so a trap that stays aborts every try.
+ */
+#include "core_support.h"
+
+#include <signal.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "core/core.h"
+
+#define ABORTS_MAX 8u		/* of one write: the contract of the write path */
+#define ABORTS_ENOUGH 1000u	/* a writer that never gives up is let go */
+
+#define TRAP 0xcc
+
+RP_PROVIDER(aborted, "Test-Aborted");
+RP_EVENT(aborted, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(serial));
+
+/* As the kernel has it; the linker gathers them in a section, whose ends it names. */
+struct section {
+	uint32_t version, flags;
+	uint64_t start, commit_offset, abort;
+};
+
+extern const struct section __start___rseq_cs[] __attribute__((weak));
+extern const struct section __stop___rseq_cs[] __attribute__((weak));
+
+static struct {
+	uint8_t *at;
+	uint8_t byte;		/* that was there */
+	unsigned int hits, most;
+	bool again;		/* the byte's instruction has to run yet: no section restarts it */
+} trap;
+
+static void take_out(void)
+{
+	*(volatile uint8_t *)trap.at = trap.byte;
+}
+
+static void on_trap(int number, siginfo_t *info, void *context)
+{
+	(void)number, (void)info, (void)context;
+	if (++trap.hits == trap.most)
+		take_out();
+#if defined(__x86_64__)
+	if (trap.again)
+		((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP]--;
+#endif
+}
+
+static void plant(uint8_t *at, unsigned int most, bool again)
+{
+	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t start = (uintptr_t)at & ~(page - 1);
+
+	trap.at = at;
+	trap.byte = *at;
+	trap.hits = 0;
+	trap.most = most;
+	trap.again = again;
+	cr_assert_eq(sigaction(SIGTRAP, &action, NULL), 0);
+	if (mprotect((void *)start, page, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
+		cr_skip_test("no program may change its code here");
+	*(volatile uint8_t *)at = TRAP;
+}
+
+/* The section that writes is the one that reads the clock. */
+static const struct section *writing_section(uint8_t **ret_clock)
+{
+	static const uint8_t rdtsc_shl[] = { 0x0f, 0x31, 0x48, 0xc1, 0xe2, 0x20 };
+
+	for (const struct section *section = __start___rseq_cs; section < __stop___rseq_cs;
+	     section++) {
+		uint8_t *found = memmem((void *)(uintptr_t)section->start, section->commit_offset,
+					rdtsc_shl, sizeof(rdtsc_shl));
+
+		if (!found)
+			continue;
+		*ret_clock = found;
+		return section;
+	}
+	cr_skip_test("no section of this machine's");
+	return NULL;
+}
+
+/* The last instruction, which stores r9 where r8 says. */
+static uint8_t *commit_of(const struct section *section)
+{
+	static const uint8_t by_distance[] = { 0x4d, 0x89, 0x48 }, direct[] = { 0x4d, 0x89, 0x08 };
+	uint8_t *end = (uint8_t *)(uintptr_t)section->start + section->commit_offset;
+
+	if (memcmp(end - 4, by_distance, 3) == 0)
+		return end - 4;
+	cr_assert_arr_eq(end - 3, direct, 3);
+	return end - 3;
+}
+
+/* Bytes that went through fallback rings. */
+static uint64_t fallback_bytes(void)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned int slot = 0; slot < RP_SLOTS; slot++) {
+		for (unsigned int i = 0; i < RP_FALLBACKS; i++) {
+			const struct rp_ring *ring = rp_slots[slot].fallback[i].ring;
+
+			bytes += ring ? rp_load_relaxed(&ring->head) : 0;
+		}
+	}
+	return bytes;
+}
+
+static struct rp_listener *listener;
+
+static void set_up(void)
+{
+	if (!rp_rseq_usable)
+		cr_skip_test("no restartable sequences here");
+	listener = listen_to("Test-Aborted");
+	/* What the first event of a processor takes. */
+	cr_assert_eq(aborted_mark(0), 0);
+	expect_payload(listener, &(uint64_t){ 0 }, sizeof(uint64_t));
+}
+
+TestSuite(core_write, .init = set_up, .timeout = 120);
+
+/* Writes one with the trap in, and one without. Return: whether a fallback ring took one. */
+static bool expect_written_once(void)
+{
+	uint64_t before = fallback_bytes();
+	bool ret;
+
+	cr_assert_eq(aborted_mark(1), 0);
+	ret = fallback_bytes() != before;
+	take_out();
+	cr_assert_eq(aborted_mark(2), 0);
+	expect_payload(listener, &(uint64_t){ 1 }, sizeof(uint64_t));
+	expect_payload(listener, &(uint64_t){ 2 }, sizeof(uint64_t));
+	expect_end(listener);
+	return ret;
+}
+
+Test(core_write, write_that_is_always_aborted_takes_the_fallback)
+{
+	uint8_t *clock;
+
+	(void)writing_section(&clock);
+	plant(clock, ABORTS_ENOUGH, false);
+	cr_expect(expect_written_once());
+	cr_expect_geq(trap.hits, 1u);
+	cr_expect_leq(trap.hits, ABORTS_MAX, "it gave up after %u", trap.hits);
+}
+
+Test(core_write, write_aborted_at_its_very_commit_is_written_once)
+{
+	uint8_t *clock;
+
+	plant(commit_of(writing_section(&clock)), ABORTS_ENOUGH, false);
+	cr_expect(expect_written_once());
+	cr_expect_geq(trap.hits, 1u);
+}
+
+Test(core_write, write_aborted_now_and_then_is_tried_again)
+{
+	uint8_t *clock;
+
+	plant(commit_of(writing_section(&clock)), ABORTS_MAX / 2, false);
+	(void)expect_written_once();
+	cr_expect_eq(trap.hits, ABORTS_MAX / 2);
+}
+
+Test(core_write, write_stopped_right_after_its_commit_is_not_written_again)
+{
+	const struct section *section;
+	uint8_t *clock;
+
+	section = writing_section(&clock);
+	plant((uint8_t *)(uintptr_t)section->start + section->commit_offset, 1, true);
+	cr_expect_not(expect_written_once());
+	cr_expect_eq(trap.hits, 1u);
+}
