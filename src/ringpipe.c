@@ -333,6 +333,7 @@ static void fork_prepare(void)
 {
 	rp_sample_fork_prepare();
 	rp_counters_fork_prepare();
+	rp_exporters_fork_prepare();
 	rp_core_fork_prepare();
 	rp_mappings_fork_prepare();
 	rp_symbols_fork_prepare();
@@ -343,6 +344,7 @@ static void fork_parent(void)
 	rp_symbols_fork_parent();
 	rp_mappings_fork_parent();
 	rp_core_fork_parent();
+	rp_exporters_fork_parent();
 	rp_counters_fork_parent();
 	rp_sample_fork_parent();
 }
@@ -352,6 +354,7 @@ static void fork_child(void)
 	rp_symbols_fork_child();
 	rp_mappings_fork_child();
 	rp_core_fork_child();
+	rp_exporters_fork_child();
 	rp_counters_fork_child();
 	rp_sample_fork_child();
 	rp_activity_init();

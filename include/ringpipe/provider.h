@@ -18,14 +18,18 @@ RP_BEGIN_DECLS
 
 struct rp_provider;
 
-/* What a provider is told when somebody starts or stops to listen. */
+/*
+ * What a provider is told when somebody starts or stops to listen. Another tracer that our events
+ * are handed to, an exporter, enables events one by one: it counts as a session whose keywords and
+ * level are those of the events, and is told again when they change.
+ */
 struct rp_provider_state {
 	uint32_t size;
 	uint8_t enabled;		/* whether anyone listens, all sessions taken together */
 	uint8_t level;			/* the highest any session wants */
 	uint16_t reserved;
 	uint64_t keywords;		/* what any session wants */
-	struct rp_guid source;		/* the session this call is about */
+	struct rp_guid source;		/* the session or exporter this call is about */
 	uint8_t source_enabled;		/* 1: that session began, 0: it ended */
 	uint8_t reserved2[7];
 	const char *filter_data;	/* that session's arguments, "k=v;k2=v2", or NULL */
@@ -33,8 +37,8 @@ struct rp_provider_state {
 
 /*
  * Context: the thread that starts or stops the session, or the drain thread when a session ends by
- * itself; for sessions of diagnostics clients a thread of its own, all signals masked. No lock of
- * ringpipe is held. Calls for one provider come one at a time and in order. May
+ * itself; for sessions of diagnostics clients and for exporters a thread of its own, all signals
+ * masked. No lock of ringpipe is held. Calls for one provider come one at a time and in order. May
  * write events, start and stop sessions; must not dlopen or dlclose.
  */
 typedef void (*rp_provider_callback)(struct rp_provider *provider,
@@ -76,7 +80,11 @@ RP_PUBLIC const char *rp_provider_name(const struct rp_provider *provider);
 /* The GUID tools know the provider by: the EventSource hash of its name. Context: any. */
 RP_PUBLIC void rp_guid_from_name(const char *name, struct rp_guid *ret_guid);
 
-/* One row of the listing: who enabled what. Strings belong to the row and end with the call. */
+/*
+ * One row of the listing: who enabled what. An exporter has the row of a session, with its name and
+ * an id, the keywords and level of the events it enabled. Strings belong to the row and end with
+ * the call.
+ */
 struct rp_enabled {
 	uint32_t size;
 	uint32_t event_count;		/* events of the provider that this session gets */

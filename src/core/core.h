@@ -21,6 +21,7 @@
 #include <ringpipe/session.h>
 
 #include "base/clock.h"
+#include "core/exporter.h"
 #include "core/sink.h"
 #include "ring/slot.h"
 
@@ -47,6 +48,15 @@ struct rp_site {
 	struct rp_event *event;
 	struct rp_def *def;
 	bool heap;			/* made by rp_event_create() */
+	struct cds_list_head untold;	/* in core.untold, until exporters know of it */
+	struct rp_export *exports[RP_EXPORTERS_MAX];	/* by exporter; writers read it */
+};
+
+/* What a provider's callback was last told of an exporter. */
+struct rp_export_state {
+	uint64_t keywords;	/* of the events that it enabled, all together */
+	uint32_t events;
+	uint8_t level;		/* the highest */
 };
 
 /* A call of a provider's callback that is due. */
@@ -57,6 +67,13 @@ struct rp_notice {
 	char *filter_data;
 };
 
+/* One of core.exporters. */
+struct rp_exporter {
+	const struct rp_exporter_ops *ops;
+	uint64_t id;		/* from the numbers of sessions */
+	uint32_t slot;		/* which one it is */
+};
+
 struct rp_provider {
 	struct cds_list_head node;	/* in core.providers */
 	struct cds_list_head sites;
@@ -65,10 +82,12 @@ struct rp_provider {
 	bool declared;			/* by RP_PROVIDER */
 	bool by_name;			/* "*" does not mean it */
 	bool dead;			/* no further callbacks */
+	bool leaving;			/* exporters do not see it any more */
 	bool in_callback;
 	pthread_t caller;		/* while in_callback */
 	rp_provider_callback callback;
 	void *data;
+	struct rp_export_state told[RP_EXPORTERS_MAX];	/* by exporter */
 };
 
 struct rp_config {
@@ -169,6 +188,10 @@ struct rp_core {
 	uint64_t past_delivered, past_lost;	/* by sessions that are gone */
 	void (*watcher)(void);		/* see rp_core_watch() */
 
+	struct rp_exporter exporters[RP_EXPORTERS_MAX];
+	uint32_t exporter_count;
+	struct cds_list_head untold;	/* sites that exporters do not know yet */
+
 	/* drain.c */
 	bool drain_started;
 	pthread_t drain_thread;
@@ -224,7 +247,29 @@ void rp_session_take_off(struct rp_session *session);	/* bits off, then slot emp
 
 void rp_notices_add(struct rp_session *session, bool enabled);	/* for each provider it wants */
 void rp_notices_run(bool aside);	/* without the lock: delivers what is queued */
-void rp_session_guid(const struct rp_session *session, struct rp_guid *ret_guid);
+void rp_source_guid(uint64_t id, struct rp_guid *ret_guid);
+int rp_notice_add(struct rp_provider *provider, uint64_t source, bool enabled,
+		  const char *filter_data);
+
+/* exporter.c: without the lock, with that of the exporters */
+void rp_exporters_settle(void);		/* tells of sites that came */
+void rp_exporters_withdraw(struct rp_provider *provider);
+void rp_exporters_withdraw_event(struct rp_event *event);
+
+/* exporter.c, with the lock held */
+void rp_export_state_get(const struct rp_provider *provider, const struct rp_exporter *exporter,
+			 struct rp_export_state *ret_state);
+void rp_exporters_replay(struct rp_provider *provider);	/* to a callback that is new */
+uint64_t rp_exporters_kernel_bits(void);
+
+/* exporter.c: on the writer's thread */
+void rp_export_write(const struct rp_event *event, uint64_t bit, const struct rp_part *parts,
+		     unsigned int part_count, uint64_t payload_bytes);
+
+/* exporter.c: the handlers that ringpipe.c registers, around those of the engine */
+void rp_exporters_fork_prepare(void);
+void rp_exporters_fork_parent(void);
+void rp_exporters_fork_child(void);
 
 /* drain.c */
 int rp_drain_start(void);		/* with the lock held; nothing if it runs */

@@ -352,6 +352,7 @@ int rp_site_add(struct rp_provider *provider, struct rp_event *event, struct rp_
 	site->heap = heap;
 	cds_list_add_tail(&site->node, &provider->sites);
 	cds_hlist_add_head(&site->by_id, site_bucket(provider, def->public.id));
+	cds_list_add_tail(&site->untold, &rp_core.untold);
 	event->core = site;
 	event->index = def->public.index;
 	event->flags = def->public.flags;
@@ -366,6 +367,7 @@ void rp_site_remove(struct rp_site *site)
 	site->event->core = NULL;
 	cds_list_del(&site->node);
 	cds_hlist_del(&site->by_id);
+	cds_list_del(&site->untold);
 	rp_def_put(site->def);
 	if (site->heap)
 		free(site->event);
@@ -385,6 +387,7 @@ RP_PUBLIC int rp_event_create(struct rp_provider *provider, const struct rp_even
 	if (!event)
 		return -ENOMEM;
 	memset(event, 0, sizeof(*event));
+	rp_exporters_lock();
 	pthread_mutex_lock(&rp_core.lock);
 	ret = has_event(provider, decl->id) ? -EEXIST : 0;
 	if (ret == 0)
@@ -395,6 +398,8 @@ RP_PUBLIC int rp_event_create(struct rp_provider *provider, const struct rp_even
 			rp_def_put(def);
 	}
 	pthread_mutex_unlock(&rp_core.lock);
+	rp_exporters_settle();
+	rp_exporters_unlock();
 	if (ret != 0) {
 		free(event);
 		return ret;
@@ -407,8 +412,11 @@ RP_PUBLIC void rp_event_destroy(struct rp_event *event)
 {
 	if (!event)
 		return;
+	rp_exporters_lock();
+	rp_exporters_withdraw_event(event);
 	pthread_mutex_lock(&rp_core.lock);
 	if (event->core && ((struct rp_site *)event->core)->heap)
 		rp_site_remove(event->core);
 	pthread_mutex_unlock(&rp_core.lock);
+	rp_exporters_unlock();
 }

@@ -35,6 +35,7 @@ void rp_core_fork_parent(void)
 
 void rp_core_fork_child(void)
 {
+	uint64_t gone = RP_OWN_BITS & ~rp_exporters_kernel_bits();
 	struct rp_session *session, *next;
 	struct rp_provider *provider;
 	struct rp_site *site;
@@ -49,7 +50,7 @@ void rp_core_fork_child(void)
 			provider->in_callback = false;
 		/* Not a store: the kernel's semaphore counts in the top 16 bits. */
 		cds_list_for_each_entry(site, &provider->sites, node)
-			rp_and_seq_cst(&site->event->enable, ~RP_OWN_BITS);
+			rp_and_seq_cst(&site->event->enable, ~gone);
 	}
 	memset(rp_slots, 0, RP_SLOTS * sizeof(*rp_slots));
 	rp_core.session_count = 0;
@@ -57,7 +58,7 @@ void rp_core_fork_child(void)
 	rp_core.stack_slots = 0;
 	rp_core.causal_slots = 0;
 	rp_core.push_slots = 0;
-	rp_core.special_slots = 0;
+	rp_core.special_slots = RP_EXPORTER_BITS;
 	rp_thread_listens = false;
 	rp_drain_forget();
 	rp_defs_reap(UINT64_MAX);

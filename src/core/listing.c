@@ -25,12 +25,13 @@ static uint32_t count_events(const struct rp_provider *provider, const struct rp
 	uint32_t count = 0;
 
 	cds_list_for_each_entry(site, &provider->sites, node)
-		count += config && rp_config_wants(config, &site->def->public);
+		count += rp_config_wants(config, &site->def->public);
 	return count;
 }
 
-static int add_row(struct enabled_rows *rows, const struct rp_provider *provider,
-		   const struct rp_session *session, const struct rp_config *config)
+/* NULL without memory. */
+static struct enabled_row *add_row(struct enabled_rows *rows, const struct rp_provider *provider,
+				   const char *session)
 {
 	struct enabled_row *row;
 
@@ -39,54 +40,85 @@ static int add_row(struct enabled_rows *rows, const struct rp_provider *provider
 		struct enabled_row *grown = realloc(rows->rows, room * sizeof(*grown));
 
 		if (!grown)
-			return -ENOMEM;
+			return NULL;
 		rows->rows = grown;
 		rows->room = room;
 	}
 	row = &rows->rows[rows->count];
 	memset(row, 0, sizeof(*row));
+	rows->count++;
 	row->provider = rp_text_copy(provider->name);
-	row->session = session ? rp_text_copy(session->name) : NULL;
-	row->filter = config ? rp_text_copy(config->filter_data) : NULL;
+	row->session = rp_text_copy(session);
 	row->enabled.size = sizeof(row->enabled);
 	row->enabled.provider = row->provider;
+	row->enabled.session_name = row->session;
+	return row->provider && (!session || row->session) ? row : NULL;
+}
+
+static int add_session(struct enabled_rows *rows, const struct rp_provider *provider,
+		       const struct rp_session *session, const struct rp_config *config)
+{
+	struct enabled_row *row = add_row(rows, provider, session->name);
+
+	if (!row)
+		return -ENOMEM;
+	row->filter = rp_text_copy(config->filter_data);
 	row->enabled.event_count = count_events(provider, config);
-	if (session) {
-		row->enabled.session_id = session->id;
-		row->enabled.session_name = row->session;
-		row->enabled.keywords = config->keywords;
-		row->enabled.level = config->level;
-		row->enabled.filter_data = row->filter;
+	row->enabled.session_id = session->id;
+	row->enabled.keywords = config->keywords;
+	row->enabled.level = config->level;
+	row->enabled.filter_data = row->filter;
+	return 0;
+}
+
+static int add_exporter(struct enabled_rows *rows, const struct rp_provider *provider,
+			const struct rp_exporter *exporter, const struct rp_export_state *state)
+{
+	struct enabled_row *row = add_row(rows, provider, exporter->ops->name);
+
+	if (!row)
+		return -ENOMEM;
+	row->enabled.event_count = state->events;
+	row->enabled.session_id = exporter->id;
+	row->enabled.keywords = state->keywords;
+	row->enabled.level = state->level;
+	return 0;
+}
+
+static int add_provider(struct enabled_rows *rows, const struct rp_provider *provider)
+{
+	size_t before = rows->count;
+	struct rp_session *session;
+	int ret = 0;
+
+	cds_list_for_each_entry(session, &rp_core.sessions, node) {
+		const struct rp_config *config = rp_session_config(session, provider);
+
+		if (ret == 0 && session->state == RP_SESSION_RUNNING && config)
+			ret = add_session(rows, provider, session, config);
 	}
-	rows->count++;
-	return row->provider && (!session || row->session) ? 0 : -ENOMEM;
+	for (uint32_t i = 0; ret == 0 && i < rp_core.exporter_count; i++) {
+		struct rp_export_state state;
+
+		rp_export_state_get(provider, &rp_core.exporters[i], &state);
+		if (state.events)
+			ret = add_exporter(rows, provider, &rp_core.exporters[i], &state);
+	}
+	if (ret == 0 && rows->count == before && !add_row(rows, provider, NULL))
+		ret = -ENOMEM;
+	return ret;
 }
 
 static int collect_rows(struct enabled_rows *rows)
 {
 	struct rp_provider *provider;
-	struct rp_session *session;
 	int ret = 0;
 
 	cds_list_for_each_entry(provider, &rp_core.providers, node) {
-		bool any = false;
-
-		cds_list_for_each_entry(session, &rp_core.sessions, node) {
-			const struct rp_config *config = rp_session_config(session, provider);
-
-			if (session->state != RP_SESSION_RUNNING || !config)
-				continue;
-			any = true;
-			ret = add_row(rows, provider, session, config);
-			if (ret != 0)
-				return ret;
-		}
-		if (!any)
-			ret = add_row(rows, provider, NULL, NULL);
-		if (ret != 0)
-			return ret;
+		if (ret == 0)
+			ret = add_provider(rows, provider);
 	}
-	return 0;
+	return ret;
 }
 
 RP_PUBLIC int rp_enabled_list(int (*row)(const struct rp_enabled *enabled, void *data), void *data)

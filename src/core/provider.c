@@ -15,14 +15,14 @@
 #include "core/core.h"
 #include "core/own.h"
 
-void rp_session_guid(const struct rp_session *session, struct rp_guid *ret_guid)
+void rp_source_guid(uint64_t id, struct rp_guid *ret_guid)
 {
 	memset(ret_guid, 0, sizeof(*ret_guid));
 	for (int i = 0; i < 8; i++)
-		ret_guid->bytes[15 - i] = (uint8_t)(session->id >> (8 * i));
+		ret_guid->bytes[15 - i] = (uint8_t)(id >> (8 * i));
 }
 
-/* The true aggregate, over all sessions, at this moment. */
+/* The true aggregate, over all sessions and exporters, at this moment. */
 static void aggregate(const struct rp_provider *provider, struct rp_provider_state *ret_state)
 {
 	struct rp_session *session;
@@ -37,27 +37,41 @@ static void aggregate(const struct rp_provider *provider, struct rp_provider_sta
 		if (config->level == 0 || ret_state->level < config->level)
 			ret_state->level = config->level ? config->level : RP_LEVEL_VERBOSE;
 	}
+	for (uint32_t i = 0; i < rp_core.exporter_count; i++) {
+		struct rp_export_state state;
+
+		rp_export_state_get(provider, &rp_core.exporters[i], &state);
+		ret_state->enabled |= state.events != 0;
+		ret_state->keywords |= state.keywords;
+		if (ret_state->level < state.level)
+			ret_state->level = state.level;
+	}
 }
 
-static int queue_notice(struct rp_provider *provider, const struct rp_session *session,
-			bool enabled)
+int rp_notice_add(struct rp_provider *provider, uint64_t source, bool enabled,
+		  const char *filter_data)
 {
-	const struct rp_config *config = rp_session_config(session, provider);
 	struct rp_notice *notice = calloc(1, sizeof(*notice));
 
 	if (!notice)
 		return -ENOMEM;
-	rp_session_guid(session, &notice->source);
+	rp_source_guid(source, &notice->source);
 	notice->enabled = enabled;
-	if (config && config->filter_data) {
-		notice->filter_data = rp_text_copy(config->filter_data);
-		if (!notice->filter_data) {
-			free(notice);
-			return -ENOMEM;
-		}
+	notice->filter_data = rp_text_copy(filter_data);
+	if (filter_data && !notice->filter_data) {
+		free(notice);
+		return -ENOMEM;
 	}
 	cds_list_add_tail(&notice->node, &provider->notices);
 	return 0;
+}
+
+static void queue_notice(struct rp_provider *provider, const struct rp_session *session,
+			 bool enabled)
+{
+	const struct rp_config *config = rp_session_config(session, provider);
+
+	(void)rp_notice_add(provider, session->id, enabled, config ? config->filter_data : NULL);
 }
 
 static void free_notice(struct rp_notice *notice)
@@ -118,7 +132,7 @@ void rp_notices_add(struct rp_session *session, bool enabled)
 
 	cds_list_for_each_entry(provider, &rp_core.providers, node) {
 		if (provider->callback && rp_session_config(session, provider))
-			(void)queue_notice(provider, session, enabled);
+			queue_notice(provider, session, enabled);
 	}
 }
 
@@ -219,8 +233,9 @@ static void replay_sessions(struct rp_provider *provider)
 	cds_list_for_each_entry(session, &rp_core.sessions, node) {
 		if (session->state == RP_SESSION_RUNNING &&
 		    rp_session_config(session, provider))
-			(void)queue_notice(provider, session, true);
+			queue_notice(provider, session, true);
 	}
+	rp_exporters_replay(provider);
 	deliver_pending();
 }
 
@@ -274,21 +289,32 @@ static void remove_provider(struct rp_provider *provider)
 	free(provider);
 }
 
+/* The lock goes back before anyone waits for a callback, which may be waiting for the lock. */
+static void withdraw(struct rp_provider *provider)
+{
+	rp_exporters_lock();
+	rp_exporters_withdraw(provider);
+	rp_exporters_unlock();
+}
+
 RP_PUBLIC int rp_provider_destroy(struct rp_provider *provider)
 {
-	int ret = 0;
+	bool own;
 
 	if (!provider)
 		return 0;
-	pthread_mutex_lock(&rp_core.lock);
 	if (provider->declared)
-		ret = -EINVAL;
-	else if (is_own_callback(provider))
-		ret = -EDEADLK;
-	else
-		remove_provider(provider);
+		return -EINVAL;
+	pthread_mutex_lock(&rp_core.lock);
+	own = is_own_callback(provider);
 	pthread_mutex_unlock(&rp_core.lock);
-	return ret;
+	if (own)
+		return -EDEADLK;
+	withdraw(provider);
+	pthread_mutex_lock(&rp_core.lock);
+	remove_provider(provider);
+	pthread_mutex_unlock(&rp_core.lock);
+	return 0;
 }
 
 RP_PUBLIC int rp_provider_set_callback(struct rp_provider *provider, rp_provider_callback callback,
@@ -335,6 +361,7 @@ static void register_events(struct rp_object *object)
 
 void rp_core_register(struct rp_object *object)
 {
+	rp_exporters_lock();
 	pthread_mutex_lock(&rp_core.lock);
 	if (!object->registered) {
 		object->registered = 1;
@@ -353,10 +380,24 @@ void rp_core_register(struct rp_object *object)
 		register_events(object);
 	}
 	pthread_mutex_unlock(&rp_core.lock);
+	rp_exporters_settle();
+	rp_exporters_unlock();
+}
+
+/* What leaves is unknown to exporters before it is unmapped. */
+static void withdraw_object(const struct rp_object *object)
+{
+	for (struct rp_provider_decl **entry = object->providers; entry < object->providers_end;
+	     entry++) {
+		if (*entry && (*entry)->core)
+			withdraw((*entry)->core);
+	}
 }
 
 void rp_core_unregister(struct rp_object *object)
 {
+	if (object->registered)
+		withdraw_object(object);
 	pthread_mutex_lock(&rp_core.lock);
 	if (object->registered) {
 		object->registered = 0;

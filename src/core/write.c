@@ -108,9 +108,10 @@ write_with_stack(struct rp_write *write, uint64_t payload_bytes, const void *fra
 }
 
 /*
- * For a session that asked for more than the event: a stack, causal order, or both; and for push
- * listeners, which would keep themselves and each other busy for ever with what their own callbacks
- * write. Out of line, so that the usual event does not pay for the room of a stack.
+ * For an exporter; for a session that asked for more than the event: a stack, causal order, or
+ * both; and for push listeners, which would keep themselves and each other busy for ever with what
+ * their own callbacks write. Out of line, so that the usual event does not pay for the room of a
+ * stack.
  */
 static __attribute__((noinline)) enum rp_write_result
 write_special(struct rp_write *write, const struct rp_event *event, uint64_t payload_bytes,
@@ -119,6 +120,11 @@ write_special(struct rp_write *write, const struct rp_event *event, uint64_t pay
 	bool stack = (rp_load_relaxed(&rp_core.stack_slots) & write->bit) != 0;
 	enum rp_write_result result;
 
+	if (write->bit & RP_EXPORTER_BITS) {
+		rp_export_write(event, write->bit, write->parts, write->part_count, payload_bytes);
+		return RP_WRITE_OK;
+	}
+	write->slot = &rp_slots[__builtin_ctzll(write->bit)];
 	if (rp_thread_listens && (rp_load_relaxed(&rp_core.push_slots) & write->bit))
 		return RP_WRITE_GONE;
 	write->causal = (rp_load_relaxed(&rp_core.causal_slots) & write->bit) != 0;
@@ -173,7 +179,7 @@ static inline int after_write(struct rp_write *write, enum rp_write_result resul
 RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts,
 			     unsigned int part_count)
 {
-	uint64_t slots = rp_load_relaxed(&event->enable) & RP_SESSION_BITS;
+	uint64_t slots = rp_load_relaxed(&event->enable) & RP_OWN_BITS;
 	uint64_t payload_bytes, special;
 	struct rp_guid ids[2];
 	struct rp_write write;
@@ -194,12 +200,13 @@ RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts
 		enum rp_write_result result;
 
 		write.bit = 1ull << slot;
-		write.slot = &rp_slots[slot];
-		if (__builtin_expect((special & write.bit) != 0, 0))
+		if (__builtin_expect((special & write.bit) != 0, 0)) {
 			result = write_special(&write, event, payload_bytes,
 					       __builtin_frame_address(0));
-		else
+		} else {
+			write.slot = &rp_slots[slot];
 			result = write_slot(&write, payload_bytes);
+		}
 		ret = after_write(&write, result, ret);
 		slots &= slots - 1;
 	} while (slots);
