@@ -22,13 +22,13 @@ _ringpipe()
 		return
 		;;
 	-n | --name | --providers | -d | --duration | --buffer | --top | --counters | --refresh | \
-		--port)
+		--port | --event | --field | --step)
 		return
 		;;
 	esac
 
 	if [[ $COMP_CWORD -eq 1 ]]; then
-		words="ps collect report counters dump stacks list --help --version"
+		words="ps collect report counters dump stacks bpf list --help --version"
 		COMPREPLY=($(compgen -W "$words" -- "$cur"))
 		return
 	fi
@@ -50,6 +50,10 @@ _ringpipe()
 		words="--output --force --type --quiet --json --help"
 		[[ $cur != -* ]] && words+=" $(ringpipe ps 2>/dev/null |
 			sed -n 's/^ *\([0-9][0-9]*\) .*/\1/p')"
+		;;
+	bpf)
+		words="count histogram print --process-id --name --event --field --step --providers
+			--duration --buffer --refresh --top --json --help"
 		;;
 	stacks)
 		words="--duration --json --help"

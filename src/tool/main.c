@@ -6,6 +6,7 @@
 
 #include <ringpipe/types.h>
 
+#include "tool/bpf_options.h"
 #include "tool/tool.h"
 
 static const struct rp_tool_command commands[] = {
@@ -85,6 +86,21 @@ static const struct rp_tool_command commands[] = {
 		.operands_min = 1,
 		.operands_max = 1,
 		.run = rp_command_stacks,
+	},
+	{
+		.name = "bpf",
+		.arguments = RP_BPF_ARGUMENTS,
+		.help = "count, sort and print events in the kernel, by BPF",
+		.notes = "The process fires a probe for each batch of its events, at which a BPF\n"
+			 "program looks through them. Needs root, or CAP_BPF and CAP_PERFMON.\n"
+			 "count counts by event, or by the values of a field. histogram sorts\n"
+			 "the values of a field, floats without their fraction. print prints a\n"
+			 "line for each event. All end by Ctrl-C, SIGTERM, the end of the\n"
+			 "duration or of the process.\n",
+		.options = RP_BPF_OPTIONS,
+		.operands_min = 1,
+		.operands_max = 1,
+		.run = rp_command_bpf,
 	},
 	{
 		.name = "list",

@@ -151,6 +151,24 @@ static int take_refresh(struct rp_tool_options *options, const char *value)
 	return 0;
 }
 
+static int take_event(struct rp_tool_options *options, const char *value)
+{
+	options->event = value;
+	return *value ? 0 : -EINVAL;
+}
+
+static int take_field(struct rp_tool_options *options, const char *value)
+{
+	options->field = value;
+	return *value ? 0 : -EINVAL;
+}
+
+static int take_step(struct rp_tool_options *options, const char *value)
+{
+	return rp_number_parse(value, INT64_MAX, &options->step) || options->step == 0 ?
+	       -EINVAL : 0;
+}
+
 static int take_port(struct rp_tool_options *options, const char *value)
 {
 	uint64_t port;
@@ -185,12 +203,18 @@ static const struct rp_option options_table[] = {
 	{ RP_OPTION_TYPE, 0, "type", "mini|heap|full",
 	  "what the core holds: stacks and what registers point to; all\n"
 	  "that no file holds (default); all that is mapped", take_type },
-	{ RP_OPTION_TOP, 0, "top", "N", "only the N kinds of events that came most often",
+	{ RP_OPTION_TOP, 0, "top", "N", "only the N kinds, or values, that came most often",
 	  take_top },
 	{ RP_OPTION_COUNTERS, 0, "counters", "LIST",
 	  "PROVIDER[COUNTER,…],…; default: all of the process's", take_counters },
-	{ RP_OPTION_REFRESH, 0, "refresh", "SECONDS", "how often counters are told (1)",
+	{ RP_OPTION_REFRESH, 0, "refresh", "SECONDS", "how often figures are told (1)",
 	  take_refresh },
+	{ RP_OPTION_EVENT, 0, "event", "PROVIDER:EVENT", "the event that is looked at",
+	  take_event },
+	{ RP_OPTION_FIELD, 0, "field", "FIELD",
+	  "the field that is looked at; STRUCT.MEMBER for one inside", take_field },
+	{ RP_OPTION_STEP, 0, "step", "N",
+	  "a histogram in steps of N from 0 on; default: powers of two", take_step },
 	{ RP_OPTION_PORT, 0, "port", "PORT", "where to serve, on this machine only (9464)",
 	  take_port },
 	{ RP_OPTION_JSON, 0, "json", NULL, "print JSON", NULL },

@@ -38,6 +38,9 @@ enum rp_tool_option_flag {
 	RP_OPTION_COUNTERS = 1 << 14,
 	RP_OPTION_REFRESH = 1 << 15,
 	RP_OPTION_PORT = 1 << 16,
+	RP_OPTION_EVENT = 1 << 17,
+	RP_OPTION_FIELD = 1 << 18,
+	RP_OPTION_STEP = 1 << 19,
 };
 
 struct rp_tool_options {
@@ -54,6 +57,9 @@ struct rp_tool_options {
 	const char *counters;
 	uint64_t refresh_ms;
 	uint16_t port;
+	const char *event;
+	const char *field;
+	uint64_t step;
 	char **operands;		/* ended by NULL, as argv is */
 	int operand_count;
 };
@@ -92,6 +98,7 @@ int rp_command_collect(const struct rp_tool_options *options);
 int rp_command_dump(const struct rp_tool_options *options);
 int rp_command_counters(const struct rp_tool_options *options);
 int rp_command_report(const struct rp_tool_options *options);
+int rp_command_bpf(const struct rp_tool_options *options);
 int rp_command_stacks(const struct rp_tool_options *options);
 
 #endif

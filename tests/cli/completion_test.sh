@@ -42,7 +42,7 @@ offers()
 
 echo "TAP version 13"
 offers "commands come first" \
-	"ps collect report counters dump stacks list --help --version" ringpipe ""
+	"ps collect report counters dump stacks bpf list --help --version" ringpipe ""
 offers "a command is completed" "collect" ringpipe col
 offers "an unknown command gets nothing" "" ringpipe xyz ""
 offers "collect has its options" "--process-id --providers" ringpipe collect --p

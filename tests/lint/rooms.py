@@ -34,6 +34,7 @@ ROOMS = {
                        'src/sink/', 'src/counter/', 'src/diag/', 'src/sample/'],
     'bpf/': [],
     'src/tool/': [],
+    'src/bpf/': ['bpf/', 'src/tool/'],
     'examples/': [],
     'bench/': [],
     'tests/unit/': ['src/base/', 'src/ring/', 'src/host/', 'src/symbols/', 'src/core/',
