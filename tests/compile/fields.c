@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* One event of every kind of field, fired once: has to compile as C11 and C++17 everywhere. */
+/*
+ * One event of every kind of field, fired once, and one counter of every kind: has to compile as
+ * C11 and C++17 everywhere.
+ */
 #include <ringpipe/ringpipe.h>
 
 RP_PROVIDER(sample, "Sample-Fields");
@@ -27,7 +30,41 @@ RP_EVENT(sample, widest, 8, RP_LEVEL_INFORMATIONAL, 0x1, RP_U8(a01), RP_U8(a02),
 	 RP_U8(a25), RP_U8(a26), RP_U8(a27), RP_U8(a28), RP_U8(a29), RP_U8(a30), RP_U8(a31),
 	 RP_U8(a32));
 
+RP_COUNTER(sample, counted, "things", "Things counted");
+RP_UPDOWN_COUNTER(sample, pending, NULL, NULL);
+RP_GAUGE(sample, heat, "C", NULL);
+RP_HISTOGRAM(sample, spread, NULL, "How things are spread");
+
 int fire_everything(void);
+
+static int observe(struct rp_observation *observation, void *data)
+{
+	(void)data;
+	return rp_observe(observation, 0.5, NULL, 0);
+}
+
+static int count_everything(void)
+{
+	const struct rp_counter_tag tags[] = { { "key", "value" }, { "other", "thing" } };
+	struct rp_counter_reading reading;
+	struct rp_counter_decl decl = { sizeof(decl), RP_COUNTER_OBSERVED_GAUGE, { 0, 0, 0 }, NULL,
+					"observed", NULL, NULL, NULL, observe, NULL, 0, 0 };
+	struct rp_counter *series, *observed;
+	int ret = 0;
+
+	reading.size = sizeof(reading);
+	ret |= sample_counted_add(1);
+	ret |= sample_pending_add(-1);
+	ret |= sample_heat_set(36.6);
+	ret |= sample_spread_record(0.25);
+	ret |= rp_counter_series(sample_counted_counter(), tags, 2, &series);
+	ret |= rp_counter_add(series, 1);
+	ret |= rp_counter_add_tagged(sample_pending_counter(), -1, tags, 1);
+	ret |= rp_counter_record_tagged(sample_spread_counter(), 1, tags, 2);
+	ret |= rp_counter_create(sample_provider(), &decl, &observed);
+	ret |= rp_counter_read(sample_heat_counter(), &reading);
+	return ret | rp_counter_destroy(observed);
+}
 
 int fire_everything(void)
 {
@@ -51,5 +88,5 @@ int fire_everything(void)
 	ret |= sample_paid("someone", 9.5);
 	ret |= sample_widest(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
 			     21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32);
-	return ret | (sample_provider() == NULL);
+	return ret | (sample_provider() == NULL) | count_everything();
 }
