@@ -24,6 +24,7 @@ enum rp_client_state {
 /* Free when fd is -1. */
 struct rp_client {
 	int fd;
+	struct rp_file_id file;	/* what fd stands for */
 	enum rp_client_state state;
 	pid_t peer;
 	struct rp_port *port;	/* that it came by */

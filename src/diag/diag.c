@@ -37,70 +37,23 @@ static bool is_stopping(void)
 	return rp_load_acquire(&life.stopping);
 }
 
-/* The pair that wakes the server, and who calls by it. Return: 0, or -errno. */
-static int open_wake(void)
-{
-	int fds[2], r = rp_wake_open(fds);
-
-	if (r < 0)
-		return r;
-	rp_server.woken_fd = fds[0];
-	rp_server.wake_fd = fds[1];
-	rp_trace_table_init(&rp_server.traces, rp_server.wake_fd);
-	return 0;
-}
-
-static void close_wake(void)
-{
-	rp_server_take_out(&rp_server.woken_fd);
-	rp_server_take_out(&rp_server.wake_fd);
-}
-
-/*
- * As rp_server_close() and close_wake(), where the host closed our descriptors: the numbers are its
- * own by now.
- */
-static void close_lost(void)
-{
-	pthread_mutex_lock(&rp_server.fd_lock);
-	rp_server.woken_fd = -1;
-	rp_server.wake_fd = -1;
-	rp_server.epoll_fd = -1;
-	rp_server.timer_fd = -1;
-	rp_server.new_fd = -1;
-	rp_server.dump.fd = -1;
-	rp_ports_forget(&rp_server.ports);
-	for (size_t i = 0; i < RP_CLIENTS_MAX; i++)
-		rp_client_release(&rp_server.clients[i]);
-	for (size_t i = 0; i < RP_SESSIONS_MAX; i++)
-		rp_server.traces.slots[i].fd = -1;
-	pthread_mutex_unlock(&rp_server.fd_lock);
-	rp_server_close();
-}
-
 /* What the host closed is opened once more, after a pause: it may be about to close the rest. */
-static int begin_anew(void)
+static int mend(void)
 {
-	int r;
-
-	close_lost();
 	poll(NULL, 0, PAUSE_MS);
-	if (is_stopping())
-		return -ECANCELED;
-	pthread_mutex_lock(&rp_server.fd_lock);
-	r = open_wake();
-	pthread_mutex_unlock(&rp_server.fd_lock);
-	return r < 0 ? r : rp_server_open(false);
+	return is_stopping() ? -ECANCELED : rp_server_mend();
 }
 
 static int open_late(void)
 {
-	struct pollfd woken = { .fd = rp_server.woken_fd, .events = POLLIN };
+	struct pollfd woken = { .fd = rp_wake_fd(), .events = POLLIN };
+	int r;
 
 	poll(&woken, 1, (int)life.delay_ms);
 	if (is_stopping())
 		return -ECANCELED;
-	return rp_wake_is(rp_server.wake_fd) ? rp_server_open(false) : begin_anew();
+	r = rp_wake_mend();
+	return r < 0 ? r : rp_server_open();
 }
 
 static void *run(void *data)
@@ -110,13 +63,10 @@ static void *run(void *data)
 	(void)data;
 	while (r == 0 && !is_stopping()) {
 		r = rp_server_turn(-1);
-		if (!is_stopping() && !rp_wake_is(rp_server.wake_fd))
-			r = begin_anew();
+		if (r == 1)
+			r = mend();
 	}
-	if (rp_wake_is(rp_server.wake_fd))
-		rp_server_close();
-	else
-		close_lost();
+	rp_server_close();
 	return NULL;
 }
 
@@ -125,10 +75,13 @@ static void init(void)
 {
 	const char *directory = secure_getenv("TMPDIR");
 
+	rp_server.polled = life.polled;
+	rp_server.lost = false;
 	rp_server.epoll_fd = -1;
 	rp_server.timer_fd = -1;
 	rp_server.new_fd = -1;
 	rp_server.timer_ns = 0;
+	rp_trace_table_init(&rp_server.traces);
 	rp_server.accept_after_ns = 0;
 	/* Read here, by whoever starts us: the host may change its environment later. One that is
 	 * too long is kept as long as makes the path too long. */
@@ -172,6 +125,26 @@ void rp_diag_step_aside(void)
 	rp_server.aside = true;
 }
 
+/*
+ * In a forked child all of it: late, so that one that execs leaves no socket behind. Else what the
+ * host closed: it asks for the descriptor before it polls.
+ */
+static void open_what_is_missing(void)
+{
+	bool lost;
+
+	if (rp_server.epoll_fd < 0 && !rp_server.lost) {
+		if (rp_wake_mend() < 0 || rp_server_open() < 0)
+			rp_server_close();
+		return;
+	}
+	lock_fds();
+	lost = rp_server_forget_lost();
+	unlock_fds();
+	if (lost)
+		(void)rp_server_mend();
+}
+
 /* The host's turn. Return: 0, or -errno without holding anything. */
 static int lock_turn(void)
 {
@@ -182,17 +155,8 @@ static int lock_turn(void)
 	r = -pthread_mutex_lock(&life.turn);
 	if (r < 0)
 		return r;
-	/* What the host closed is opened once more: it asks for the descriptor before it polls. */
-	if (life.started && !rp_wake_is(rp_server.wake_fd)) {
-		close_lost();
-		pthread_mutex_lock(&rp_server.fd_lock);
-		(void)open_wake();
-		pthread_mutex_unlock(&rp_server.fd_lock);
-	}
-	/* In a forked child: late, so that one that execs leaves no socket behind. */
-	if (life.started && rp_server.wake_fd >= 0 && rp_server.epoll_fd < 0 &&
-	    rp_server_open(true) < 0)
-		rp_server_close();
+	if (life.started)
+		open_what_is_missing();
 	if (life.started && rp_server.epoll_fd >= 0)
 		return 0;
 	pthread_mutex_unlock(&life.turn);
@@ -265,19 +229,19 @@ int rp_diag_start(unsigned int delay_ms)
 	init();
 	life.delay_ms = delay_ms;
 	rp_store_release(&life.stopping, false);
-	r = open_wake();
+	r = rp_wake_open();
 	if (r < 0)
 		return r;
-	if (delay_ms == 0 && rp_server_open(life.polled) < 0) {
+	if (delay_ms == 0 && rp_server_open() < 0) {
 		rp_server_close();
-		close_wake();
+		rp_wake_close();
 		return 0;
 	}
 	r = life.polled ? 0 : rp_thread_create(&life.thread, "ringpipe-diag", run, NULL);
 	if (r < 0) {
 		if (delay_ms == 0)
 			rp_server_close();
-		close_wake();
+		rp_wake_close();
 		return r;
 	}
 	life.started = true;
@@ -287,13 +251,15 @@ int rp_diag_start(unsigned int delay_ms)
 static bool end_thread(const struct timespec *limit)
 {
 	rp_store_release(&life.stopping, true);
-	return rp_wake(rp_server.wake_fd) && !pthread_equal(life.thread, pthread_self()) &&
+	/* When it cannot be called, it is about to hear that from the kernel. */
+	(void)rp_wake();
+	return !pthread_equal(life.thread, pthread_self()) &&
 	       pthread_timedjoin_np(life.thread, NULL, limit) == 0;
 }
 
 static bool end_polled(const struct timespec *limit)
 {
-	if (!rp_wake_is(rp_server.wake_fd) || pthread_mutex_timedlock(&life.turn, limit) != 0)
+	if (pthread_mutex_timedlock(&life.turn, limit) != 0)
 		return false;
 	rp_server_close();
 	pthread_mutex_unlock(&life.turn);
@@ -301,9 +267,8 @@ static bool end_polled(const struct timespec *limit)
 }
 
 /*
- * Nobody can call a thread that sleeps on descriptors which the host closed, and its numbers are
- * not ours to close. A callback of the host in the loop may wait for something the caller holds, or
- * be the caller. Then the process ends all the same, and only the files are taken away.
+ * A callback of the host in the loop may wait for something the caller holds, or be the caller.
+ * Then the process ends all the same, and only the files are taken away.
  */
 void rp_diag_stop(void)
 {
@@ -318,16 +283,17 @@ void rp_diag_stop(void)
 		return;
 	}
 	life.started = false;
-	close_wake();
+	rp_wake_close();
 }
 
 static void close_inherited(void)
 {
+	(void)rp_server_forget_lost();
 	for (size_t i = 0; i < rp_server.ports.count; i++)
 		rp_server_take_out(&rp_server.ports.slots[i].fd);
 	rp_server_take_out(&rp_server.epoll_fd);
 	rp_server_take_out(&rp_server.timer_fd);
-	close_wake();
+	rp_wake_close();
 	rp_server_take_out(&rp_server.new_fd);
 	rp_server_take_out(&rp_server.dump.fd);
 	for (size_t i = 0; i < RP_CLIENTS_MAX; i++)
@@ -340,11 +306,7 @@ void rp_diag_forget(void)
 {
 	if (!life.started)
 		return;
-	/* Where the host closed one of them, it closed all: the numbers are its own by now. */
-	if (rp_wake_is(rp_server.wake_fd))
-		close_inherited();
-	for (size_t i = 0; i < rp_server.ports.count; i++)
-		rp_server.ports.slots[i].fd = -1;
+	close_inherited();
 	rp_server.dump = (struct rp_dump){ .fd = -1 };
 	rp_ports_forget(&rp_server.ports);
 	life.turn = (pthread_mutex_t)PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;

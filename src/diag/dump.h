@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/file.h"
 #include "diag/message.h"
 #include "dump/report.h"
 
@@ -38,6 +39,7 @@ enum rp_dump_reply {
 struct rp_dump {
 	uint64_t id;
 	int fd;				/* to the helper; -1: none */
+	struct rp_file_id file;		/* what fd stands for */
 	enum rp_dump_reply reply;
 	bool lets_trace;		/* Yama was told to let the helper trace us */
 	struct rp_dump_report report;	/* the last that came */

@@ -78,20 +78,21 @@ int rp_port_parse(const char *text, size_t length, struct rp_port *ret_port)
 	return r;
 }
 
-static int open_listening(struct rp_port *port)
+int rp_port_listen(struct rp_port *port)
 {
 	int fd = rp_listen_socket(), r;
 
 	if (fd < 0)
 		return fd;
 	r = rp_listen_at(fd, port->path);
-	if (r < 0)
+	if (r < 0) {
 		close(fd);
-	else
-		port->fd = fd;
-	if (r == 0)
-		rp_file_identify_path(port->path, &port->file);
-	return r;
+		return r;
+	}
+	port->fd = fd;
+	rp_file_identify(fd, &port->socket);
+	rp_file_identify_path(port->path, &port->file);
+	return 0;
 }
 
 int rp_ports_add(struct rp_ports *ports, const struct rp_port *port)
@@ -105,7 +106,7 @@ int rp_ports_add(struct rp_ports *ports, const struct rp_port *port)
 	if (stat(port->path, &file) == 0 && !S_ISSOCK(file.st_mode))
 		return -ENOTSOCK;
 	*slot = *port;
-	r = slot->listens ? open_listening(slot) : 0;
+	r = slot->listens ? rp_port_listen(slot) : 0;
 	if (r < 0)
 		return r;
 	ports->count++;

@@ -28,7 +28,8 @@ struct rp_port {
 	bool listens;
 	bool suspends;		/* atomic: start-up waits for a ResumeRuntime by this port */
 	int fd;			/* of a port that listens; -1: it does not listen yet */
-	int error;		/* of the default port: why it does not listen */
+	int error;		/* of a port that listens: why it does not */
+	struct rp_file_id socket;	/* what fd stands for */
 	struct rp_file_id file;	/* of a port that listens: what it made at its path */
 	bool connected;		/* somebody took our connection and may ask */
 	uint32_t delay_ms;	/* before the next attempt, should this one fail */
@@ -59,6 +60,9 @@ int rp_port_parse(const char *text, size_t length, struct rp_port *ret_port);
  * that listens, what rp_listen_at() says.
  */
 int rp_ports_add(struct rp_ports *ports, const struct rp_port *port);
+
+/* Lets the port listen at its path. Return: 0; what rp_listen_at() says. */
+int rp_port_listen(struct rp_port *port);
 
 /*
  * Connects without waiting and says who we are. `ret_peer` is who listens there.

@@ -12,6 +12,7 @@
 #include "diag/server.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -22,7 +23,6 @@
 #include "base/clock.h"
 #include "diag/commands.h"
 #include "diag/listen.h"
-#include "diag/process.h"
 #include "diag/wake.h"
 
 #define NS_PER_MS 1000000u
@@ -32,56 +32,10 @@
 /* In memory for clients that do not take them. */
 #define REPLIES_BYTES_MAX ((size_t)16 << 20)
 
-/* What an epoll event is about: a kind, and the slot's index below it. */
-enum kind {
-	KIND_CALL,
-	KIND_LISTEN,
-	KIND_CLIENT,
-	KIND_TRACE,
-	KIND_DUMP,
-};
-
-struct rp_server rp_server = {
-	.fd_lock = PTHREAD_MUTEX_INITIALIZER,
-	.woken_fd = -1,
-	.wake_fd = -1,
-	.epoll_fd = -1,
-	.timer_fd = -1,
-	.new_fd = -1,
-	.dump.fd = -1,
-	.ports = {
-		.slots = { { .listens = true, .fd = -1 } },
-		.count = 1,
-	},
-};
-
-static int watch(int operation, int fd, uint32_t events, enum kind kind, size_t index)
-{
-	struct epoll_event event = {
-		.events = events,
-		.data.u64 = (uint64_t)kind << 32 | index,
-	};
-
-	return epoll_ctl(rp_server.epoll_fd, operation, fd, &event) < 0 ? -errno : 0;
-}
-
-/* Always before close(): a forked child that holds the connection would keep it in the set. */
-static void unwatch(int fd)
-{
-	epoll_ctl(rp_server.epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-}
-
-void rp_server_take_out(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
 static void close_dump(void)
 {
 	if (rp_server.dump.fd >= 0)
-		unwatch(rp_server.dump.fd);
+		rp_server_unwatch(rp_server.dump.fd);
 	pthread_mutex_lock(&rp_server.fd_lock);
 	rp_dump_close(&rp_server.dump);
 	pthread_mutex_unlock(&rp_server.fd_lock);
@@ -99,20 +53,10 @@ static void drop_client(struct rp_client *client)
 		close_dump();
 	if (rp_client_is_ports_own(client))
 		rp_port_later(client->port, rp_clock_monotonic_ns());
-	unwatch(client->fd);
+	rp_server_unwatch(client->fd);
 	pthread_mutex_lock(&rp_server.fd_lock);
 	rp_client_close(client);
 	pthread_mutex_unlock(&rp_server.fd_lock);
-}
-
-static size_t client_index(const struct rp_client *client)
-{
-	return (size_t)(client - rp_server.clients);
-}
-
-static size_t trace_index(const struct rp_trace *trace)
-{
-	return (size_t)(trace - rp_server.traces.slots);
 }
 
 /* Ending it now would fail what the client sends, before it looks at its reply. */
@@ -121,7 +65,7 @@ static int let_leave(struct rp_client *client)
 	client->state = RP_CLIENT_LEAVES;
 	client->deadline_ns = rp_clock_monotonic_ns() + CLIENT_NS;
 	shutdown(client->fd, SHUT_WR);
-	return watch(EPOLL_CTL_MOD, client->fd, EPOLLIN, KIND_CLIENT, client_index(client));
+	return rp_server_watch_client(EPOLL_CTL_MOD, client);
 }
 
 /* Replies that nobody takes do not add up: the oldest go. */
@@ -158,7 +102,7 @@ static void send_reply(struct rp_client *client)
 	}
 	r = rp_client_send(client);
 	if (r == 0)
-		r = watch(EPOLL_CTL_MOD, client->fd, EPOLLOUT, KIND_CLIENT, client_index(client));
+		r = rp_server_watch_client(EPOLL_CTL_MOD, client);
 	else if (r == 1 && client->sends_more)
 		r = let_leave(client);
 	if (r != 0)
@@ -170,7 +114,7 @@ static void send_reply(struct rp_client *client)
 /* The connection becomes the session's; what is watched is whether its client goes away. */
 static void hand_over(struct rp_client *client, struct rp_trace *trace)
 {
-	if (watch(EPOLL_CTL_MOD, client->fd, 0, KIND_TRACE, trace_index(trace)) < 0)
+	if (rp_server_watch_trace(EPOLL_CTL_MOD, trace) < 0)
 		rp_trace_finish(trace);
 	rp_client_release(client);
 }
@@ -180,7 +124,7 @@ static void wait_for(struct rp_client *client, uint64_t id)
 	client->state = RP_CLIENT_WAITS;
 	client->deadline_ns = UINT64_MAX;
 	client->waits_for = id;
-	if (watch(EPOLL_CTL_MOD, client->fd, 0, KIND_CLIENT, client_index(client)) < 0)
+	if (rp_server_watch_client(EPOLL_CTL_MOD, client) < 0)
 		drop_client(client);
 }
 
@@ -212,7 +156,7 @@ static void run_request(struct rp_client *client)
 		break;
 	case RP_COMMAND_DUMP:
 		wait_for(client, rp_server.dump.id);
-		if (watch(EPOLL_CTL_ADD, rp_server.dump.fd, EPOLLIN, KIND_DUMP, 0) < 0)
+		if (rp_server_watch_dump() < 0)
 			drop_client(client);
 		break;
 	case RP_COMMAND_RESUME:
@@ -269,7 +213,7 @@ static void close_trace(struct rp_trace *trace)
 {
 	uint64_t id = trace->id;
 
-	unwatch(trace->fd);
+	rp_server_unwatch(trace->fd);
 	rp_trace_join(trace);
 	pthread_mutex_lock(&rp_server.fd_lock);
 	rp_trace_close(trace);
@@ -294,7 +238,7 @@ static void close_ended_traces(void)
 static void serve_trace(struct rp_trace *trace)
 {
 	if (trace->id && trace->fd >= 0) {
-		unwatch(trace->fd);
+		rp_server_unwatch(trace->fd);
 		rp_trace_finish(trace);
 	}
 }
@@ -317,24 +261,16 @@ static void serve_dump(void)
 	close_dump();
 }
 
-static void watch_ports(int operation, uint32_t events)
-{
-	for (size_t i = 0; i < rp_server.ports.count; i++) {
-		if (rp_server.ports.slots[i].fd >= 0)
-			watch(operation, rp_server.ports.slots[i].fd, events, KIND_LISTEN, i);
-	}
-}
-
 static void pause_accepting(uint64_t until_ns)
 {
 	rp_server.accept_after_ns = until_ns;
-	watch_ports(EPOLL_CTL_MOD, 0);
+	rp_server_watch_ports(EPOLL_CTL_MOD);
 }
 
 static void resume_accepting(void)
 {
 	rp_server.accept_after_ns = 0;
-	watch_ports(EPOLL_CTL_MOD, EPOLLIN);
+	rp_server_watch_ports(EPOLL_CTL_MOD);
 }
 
 /* A connection in rp_server.new_fd, by whichever way the port makes them. */
@@ -361,9 +297,10 @@ static void begin_client(struct rp_client *client, struct rp_port *port, pid_t p
 		.since_ns = now,
 		.deadline_ns = port->listens ? now + CLIENT_NS : UINT64_MAX,
 	};
+	rp_file_identify(client->fd, &client->file);
 	rp_server.new_fd = -1;
 	port->connected = !port->listens;
-	if (watch(EPOLL_CTL_ADD, client->fd, EPOLLIN, KIND_CLIENT, client_index(client)) < 0)
+	if (rp_server_watch_client(EPOLL_CTL_ADD, client) < 0)
 		drop_client(client);
 	else
 		serve_client(client, 0);	/* mostly the request is there already */
@@ -473,35 +410,74 @@ static void serve(const struct epoll_event *event, uint32_t *accepts)
 {
 	size_t index = (uint32_t)event->data.u64;
 
-	switch ((enum kind)(event->data.u64 >> 32)) {
-	case KIND_CALL:
+	switch ((enum rp_watched)(event->data.u64 >> 32)) {
+	case RP_WATCHED_CALL:
 		take_call((int)index);
 		break;
-	case KIND_LISTEN:
+	case RP_WATCHED_LISTEN:
 		*accepts |= 1u << index;
 		break;
-	case KIND_CLIENT:
+	case RP_WATCHED_CLIENT:
 		if (rp_server.clients[index].fd >= 0)
 			serve_client(&rp_server.clients[index], event->events);
 		break;
-	case KIND_TRACE:
+	case RP_WATCHED_TRACE:
 		serve_trace(&rp_server.traces.slots[index]);
 		break;
-	case KIND_DUMP:
+	case RP_WATCHED_DUMP:
 		serve_dump();
 		break;
 	}
 }
 
+/* Whether nothing is lost, or only such as one client alone misses. */
+static bool is_whole(void)
+{
+	bool whole;
+
+	pthread_mutex_lock(&rp_server.fd_lock);
+	whole = !rp_server_forget_lost();
+	pthread_mutex_unlock(&rp_server.fd_lock);
+	/* As if the helper had ended, if that is where it is. */
+	if (rp_server.dump.fd < 0)
+		serve_dump();
+	return whole;
+}
+
+/*
+ * An epoll set forgets what the host closed. poll(2) holds on to what it waits for: it hears of the
+ * end of the pair even when both its numbers are gone, and of somebody who comes by a socket that
+ * listened. That and a call it hears of without the set, too, which may be what is gone.
+ */
+static int wait_for_events(int ms)
+{
+	struct pollfd fds[2 + RP_PORTS_MAX] = {
+		{ .fd = rp_wake_fd(), .events = POLLIN },
+		{ .fd = rp_server.epoll_fd, .events = POLLIN },
+	};
+
+	for (size_t i = 0; i < rp_server.ports.count; i++)
+		fds[2 + i] = (struct pollfd){
+			.fd = rp_server.ports.slots[i].fd,
+			.events = rp_server.accept_after_ns ? 0 : POLLIN,
+		};
+	return poll(fds, 2 + rp_server.ports.count, ms) < 0 && errno != EINTR ? -errno : 0;
+}
+
 int rp_server_turn(int most_ms)
 {
 	struct epoll_event events[EVENTS_MAX];
-	int ms = wait_ms(expire(), most_ms);
-	int n = rp_wake_wait(rp_server.woken_fd, rp_server.epoll_fd, events, EVENTS_MAX, ms);
 	uint32_t accepts = 0;	/* a bit for each port */
+	int n;
 
-	if (n < 0 && n != -EINTR)
+	if (!is_whole())
+		return 1;
+	n = wait_for_events(wait_ms(expire(), most_ms));
+	if (n < 0)
 		return n;
+	if (!is_whole())
+		return 1;
+	n = epoll_wait(rp_server.epoll_fd, events, EVENTS_MAX, 0);
 	for (int i = 0; i < n; i++)
 		serve(&events[i], &accepts);
 	close_ended_traces();
@@ -513,66 +489,13 @@ int rp_server_turn(int most_ms)
 	return 0;
 }
 
-/* The socket that clients find by the process id. Return: 0, or -errno when there is none. */
-static int open_default_port(void)
-{
-	struct rp_port *port = &rp_server.ports.slots[0];
-	const char *whose = rp_server.aside ? "ringpipe" : "dotnet";
-	int r = rp_listen_path(rp_server.directory, whose, getpid(), rp_process_start_ticks(),
-			       port->path);
-	int fd;
-
-	if (r < 0)
-		return r;
-	pthread_mutex_lock(&rp_server.fd_lock);
-	fd = rp_listen_socket();
-	r = fd < 0 ? fd : rp_listen_at(fd, port->path);
-	if (r == 0)
-		port->fd = fd;
-	else if (fd >= 0)
-		close(fd);
-	pthread_mutex_unlock(&rp_server.fd_lock);
-	if (r == 0)
-		rp_file_identify_path(port->path, &port->file);
-	return r;
-}
-
-int rp_server_open(bool polled)
-{
-	int r;
-
-	rp_process_make_cookie(rp_server.cookie);
-	pthread_mutex_lock(&rp_server.fd_lock);
-	rp_server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (polled)
-		rp_server.timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	pthread_mutex_unlock(&rp_server.fd_lock);
-	r = watch(EPOLL_CTL_ADD, rp_server.woken_fd, EPOLLIN, KIND_CALL,
-		  (size_t)rp_server.woken_fd);
-	if (r == 0 && polled)
-		r = watch(EPOLL_CTL_ADD, rp_server.timer_fd, EPOLLIN, KIND_CALL,
-			  (size_t)rp_server.timer_fd);
-	if (r < 0)
-		return r;
-	r = open_default_port();
-	rp_server.ports.slots[0].error = r;
-	/* Nobody can come by it, so nobody is waited for. */
-	if (r < 0 && rp_server.ports.slots[0].suspends)
-		rp_ports_resume(&rp_server.ports, &rp_server.ports.slots[0]);
-	if (r < 0 && rp_server.ports.count == 1)
-		return r;
-	watch_ports(EPOLL_CTL_ADD, EPOLLIN);
-	if (polled)
-		set_timer(expire());
-	return 0;
-}
-
 void rp_server_close(void)
 {
-	rp_ports_unlink(&rp_server.ports);
 	pthread_mutex_lock(&rp_server.fd_lock);
+	(void)rp_server_forget_lost();
+	rp_ports_unlink(&rp_server.ports);
 	for (size_t i = 0; i < rp_server.ports.count; i++) {
-		unwatch(rp_server.ports.slots[i].fd);
+		rp_server_unwatch(rp_server.ports.slots[i].fd);
 		rp_server_take_out(&rp_server.ports.slots[i].fd);
 	}
 	pthread_mutex_unlock(&rp_server.fd_lock);

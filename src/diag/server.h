@@ -22,8 +22,8 @@
  */
 struct rp_server {
 	pthread_mutex_t fd_lock;	/* never held across anything that waits */
-	int woken_fd;			/* in the epoll set; readable when called by wake_fd */
-	int wake_fd;
+	bool polled;			/* by the host: there is a timer in the epoll set */
+	bool lost;			/* the host closed what more than one client needs */
 	int epoll_fd;
 	int timer_fd;			/* ripe when a turn is due; -1: whoever turns keeps time */
 	uint64_t timer_ns;		/* CLOCK_MONOTONIC it is set to; 0: it is not */
@@ -43,17 +43,43 @@ extern struct rp_server rp_server;
 /* Closes it and says so. */
 void rp_server_take_out(int *fd);
 
-/*
- * Makes everything but the pair that wakes it, which is there already, and lets the ports listen.
- * `polled`: the epoll set gets ripe by itself when time has passed.
- * Return: 0, or -errno when there is no port at all.
- */
-int rp_server_open(bool polled);
+/* What an epoll event is about: a kind, and the slot's index below it. */
+enum rp_watched {
+	RP_WATCHED_CALL,
+	RP_WATCHED_LISTEN,
+	RP_WATCHED_CLIENT,
+	RP_WATCHED_TRACE,
+	RP_WATCHED_DUMP,
+};
+
+/* Into the epoll set, or changed there. Return: 0 or -errno. */
+int rp_server_watch_client(int operation, const struct rp_client *client);
+int rp_server_watch_trace(int operation, const struct rp_trace *trace);
+int rp_server_watch_dump(void);
+void rp_server_watch_ports(int operation);
+
+/* Always before close(): a forked child that holds the connection would keep it in the set. */
+void rp_server_unwatch(int fd);
 
 /*
- * Waits for something to happen, at most so long (-1: for ever), and does what is to be done. Also
- * ends when the host closed wake_fd.
- * Return: 0, or -errno when there is no waiting any more.
+ * Makes everything but the pair that wakes it, which is there already, and lets the ports listen.
+ * Return: 0, or -errno when there is no port at all.
+ */
+int rp_server_open(void);
+
+/*
+ * Forgets the descriptors behind whose numbers is no longer what was opened: the host closed them,
+ * or put something of its own there. For who holds fd_lock, or is alone in a forked child.
+ * Return: rp_server.lost.
+ */
+bool rp_server_forget_lost(void);
+
+/* Opens anew what was forgotten, so that the server goes on. Return: 0 or -errno. */
+int rp_server_mend(void);
+
+/*
+ * Waits for something to happen, at most so long (-1: for ever), and does what is to be done.
+ * Return: 0; 1: the server has to be mended first; -errno when there is no waiting any more.
  */
 int rp_server_turn(int most_ms);
 

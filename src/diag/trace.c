@@ -14,9 +14,8 @@
 #include "sink/batch_probe.h"
 #include "sink/sink.h"
 
-void rp_trace_table_init(struct rp_trace_table *table, int wake_fd)
+void rp_trace_table_init(struct rp_trace_table *table)
 {
-	table->wake_fd = wake_fd;
 	table->max = RP_SESSIONS_MAX;
 	for (size_t i = 0; i < RP_SESSIONS_MAX; i++)
 		table->slots[i] = (struct rp_trace){ .fd = -1 };
@@ -49,11 +48,10 @@ static struct rp_trace *find_free(struct rp_trace_table *table)
 static void on_end(struct rp_session *session, void *data)
 {
 	struct rp_trace *trace = data;
-	int wake_fd = trace->wake_fd;
 
 	(void)session;
 	__atomic_store_n(&trace->ended, true, __ATOMIC_RELEASE);
-	(void)rp_wake(wake_fd);
+	(void)rp_wake();
 }
 
 /* A sink on a descriptor of its own: until the session runs, ours can still carry an error. */
@@ -138,7 +136,6 @@ enum rp_hresult rp_trace_open(struct rp_trace_table *table, const struct rp_coll
 	*trace = (struct rp_trace){
 		.id = rp_session_next_id(),
 		.fd = -1,
-		.wake_fd = table->wake_fd,
 	};
 	r = create_sink(fd, trace->id, collect, &sink);
 	if (r == 0) {
@@ -151,6 +148,7 @@ enum rp_hresult rp_trace_open(struct rp_trace_table *table, const struct rp_coll
 		return r == -EINVAL ? RP_HRESULT_INVALID_ARGUMENT : RP_HRESULT_FAIL;
 	}
 	trace->fd = fd;
+	rp_file_identify(fd, &trace->file);
 	*ret_trace = trace;
 	return RP_HRESULT_OK;
 }
@@ -180,7 +178,9 @@ void rp_trace_join(struct rp_trace *trace)
 void rp_trace_close(struct rp_trace *trace)
 {
 	/* A child forked earlier may hold the connection, too: end it, do not just let go. */
-	shutdown(trace->fd, SHUT_RDWR);
-	close(trace->fd);
+	if (trace->fd >= 0) {
+		shutdown(trace->fd, SHUT_RDWR);
+		close(trace->fd);
+	}
 	*trace = (struct rp_trace){ .fd = -1 };
 }

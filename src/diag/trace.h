@@ -8,6 +8,7 @@
 
 #include <ringpipe/session.h>
 
+#include "base/file.h"
 #include "diag/collect.h"
 #include "diag/message.h"
 
@@ -16,17 +17,16 @@ struct rp_trace {
 	uint64_t id;
 	struct rp_session *session;
 	int fd;			/* the server's own descriptor of the connection; -1: none */
-	int wake_fd;		/* for rp_wake() when the session has ended */
+	struct rp_file_id file;	/* what fd stands for */
 	bool ended;		/* set by the drain thread */
 };
 
 struct rp_trace_table {
-	int wake_fd;
 	size_t max;		/* no more sessions than this at once */
 	struct rp_trace slots[RP_SESSIONS_MAX];
 };
 
-void rp_trace_table_init(struct rp_trace_table *table, int wake_fd);
+void rp_trace_table_init(struct rp_trace_table *table);
 
 /*
  * Starts a session whose stream goes to a copy of `fd`, behind the OK reply with its id. After

@@ -2,56 +2,103 @@
 #include "diag/wake.h"
 
 #include <errno.h>
-#include <poll.h>
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/file.h"
 
-static struct rp_file_id identity;
+/*
+ * Who calls is another thread than who mends. What it finds half changed is no pair, and it calls
+ * nobody; whoever mends looks after what it would have been called for.
+ */
+static struct end {
+	int fd;				/* atomic */
+	uint64_t device, inode;		/* atomic */
+} woken = { .fd = -1 }, calling = { .fd = -1 };
 
-int rp_wake_open(int ret_fds[2])
+static bool is_there(const struct end *end)
+{
+	const struct rp_file_id file = {
+		(dev_t)rp_load_relaxed(&end->device),
+		(ino_t)rp_load_relaxed(&end->inode),
+	};
+
+	return rp_file_is(rp_load_relaxed(&end->fd), &file);
+}
+
+static void set(struct end *end, int fd)
+{
+	struct rp_file_id file;
+
+	rp_file_identify(fd, &file);
+	rp_store_relaxed(&end->device, (uint64_t)file.device);
+	rp_store_relaxed(&end->inode, (uint64_t)file.inode);
+	rp_store_relaxed(&end->fd, fd);
+}
+
+/* Its number never stands for nothing in between: somebody may be about to call by it. */
+static void replace(struct end *end, int fd)
+{
+	int at = rp_load_relaxed(&end->fd);
+
+	if (is_there(end) && dup3(fd, at, O_CLOEXEC) == at) {
+		close(fd);
+		fd = at;
+	}
+	set(end, fd);
+}
+
+int rp_wake_open(void)
 {
 	int fds[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
 		return -errno;
-	rp_file_identify(fds[1], &identity);
-	ret_fds[0] = fds[0];
-	ret_fds[1] = fds[1];
+	replace(&woken, fds[0]);
+	replace(&calling, fds[1]);
 	return 0;
 }
 
-bool rp_wake_is(int fd)
+int rp_wake_fd(void)
 {
-	return rp_file_is(fd, &identity);
+	return rp_load_relaxed(&woken.fd);
 }
 
-bool rp_wake(int fd)
+bool rp_wake_is_whole(void)
 {
-	if (!rp_wake_is(fd))
+	return is_there(&woken) && is_there(&calling);
+}
+
+bool rp_wake_is_heard(void)
+{
+	return is_there(&woken);
+}
+
+int rp_wake_mend(void)
+{
+	return rp_wake_is_whole() ? 0 : rp_wake_open();
+}
+
+static void close_end(struct end *end)
+{
+	if (is_there(end))
+		close(rp_load_relaxed(&end->fd));
+	set(end, -1);
+}
+
+void rp_wake_close(void)
+{
+	close_end(&woken);
+	close_end(&calling);
+}
+
+bool rp_wake(void)
+{
+	if (!is_there(&calling))
 		return false;
 	/* With a full queue it is readable already. */
-	(void)send(fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	(void)send(rp_load_relaxed(&calling.fd), "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	return true;
-}
-
-/*
- * An epoll set forgets what the host closed. poll(2) holds on to what it waits for, and so hears of
- * the end of the pair even when both its numbers are gone.
- */
-int rp_wake_wait(int woken_fd, int epoll_fd, struct epoll_event *ret_events, int most, int ms)
-{
-	struct pollfd fds[] = {
-		{ .fd = woken_fd },
-		{ .fd = epoll_fd, .events = POLLIN },
-	};
-	int n = poll(fds, 2, ms);
-
-	if (n < 0)
-		return -errno;
-	if (fds[0].revents || (fds[1].revents & POLLNVAL))
-		return -EBADF;
-	if (n > 0)
-		n = epoll_wait(epoll_fd, ret_events, most, 0);
-	return n < 0 ? -errno : n;
 }

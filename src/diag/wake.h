@@ -4,29 +4,36 @@
  * the other. An eventfd would do, but for two things. Nobody can tell whether its number still
  * means it, and a word written to what the host has there meanwhile would be the host's loss. And
  * nobody hears when the host closes it, while one end of a pair tells when the other was closed.
+ *
+ * There is one pair. All but rp_wake() is for who holds the server's fd_lock, or is its thread.
  */
 #ifndef RP_DIAG_WAKE_H
 #define RP_DIAG_WAKE_H
 
 #include <stdbool.h>
-#include <sys/epoll.h>
+
+/* Makes the pair, whose ends do not block. Return: 0 or -errno. */
+int rp_wake_open(void);
+
+/* The end to wait on; -1: none. */
+int rp_wake_fd(void);
+
+/* Whether both ends are still what stands behind their numbers. */
+bool rp_wake_is_whole(void);
+
+/* Whether the end to wait on is. */
+bool rp_wake_is_heard(void);
 
 /*
- * Makes the pair; one at a time. `ret_fds`: the end to wait on and the end to call by, neither
- * blocks. Return: 0 or -errno.
+ * Makes another pair when the host closed one end or both; their numbers are its own by now.
+ * Return: 0 or -errno.
  */
-int rp_wake_open(int ret_fds[2]);
+int rp_wake_mend(void);
 
-/* Calls by `fd`. Return: false when it is no longer what rp_wake_open() made. */
-bool rp_wake(int fd);
+/* Closes what is left of it. */
+void rp_wake_close(void);
 
-/* Whether it still is. */
-bool rp_wake_is(int fd);
-
-/*
- * As epoll_wait(2) for a set that `woken_fd` is a member of, and tells when the host closed the end
- * to call by. Return: how many events; -EBADF: that, or the set is gone; -errno of poll(2).
- */
-int rp_wake_wait(int woken_fd, int epoll_fd, struct epoll_event *ret_events, int most, int ms);
+/* Calls. Return: false when nobody can be called by it. Context: any thread. */
+bool rp_wake(void);
 
 #endif

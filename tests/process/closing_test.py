@@ -92,6 +92,162 @@ else:
     wait_for_port()
 """
 
+# One descriptor of ours is replaced by one of the host's, which must stay what it is.
+REPLACES = """
+import os, select, socket, struct, sys, time
+
+kind, by = sys.argv[1:]
+with open("/proc/self/stat") as stat:
+    PATH = "dotnet-diagnostic-%d-%s-socket" % (os.getpid(),
+                                               stat.read().rpartition(")")[2].split()[19])
+
+def message(group, number, payload=b""):
+    return b"DOTNET_IPC_V1\\0" + struct.pack("<HBBH", 20 + len(payload), group, number,
+                                             0) + payload
+
+def text(string):
+    return struct.pack("<I", len(string) + 1) + (string + "\\0").encode("utf-16-le")
+
+def connect():
+    client = socket.socket(socket.AF_UNIX)
+    client.settimeout(60)
+    client.connect(PATH)
+    return client
+
+def ask(request, client=None):
+    client = client or connect()
+    client.sendall(request)
+    reply = b""
+    while len(reply) < 20 or len(reply) < struct.unpack_from("<H", reply, 14)[0]:
+        piece = client.recv(struct.unpack_from("<H", reply, 14)[0] - len(reply)
+                            if len(reply) >= 20 else 20 - len(reply))
+        if not piece:
+            raise ConnectionError("no reply")
+        reply += piece
+    assert reply[16:18] == b"\\xff\\0", reply
+    return reply[20:]
+
+def info():
+    return ask(message(4, 4))
+
+def collect():
+    client = connect()
+    return client, ask(message(2, 3, struct.pack("<IIBI", 16, 1, 0, 1) + struct.pack("<QI", 0, 5) +
+                               text("Nobody") + text("")), client)
+
+def stop(client, session):
+    assert ask(message(2, 1, session)) == session
+    while client.recv(65536):
+        pass
+
+def ours():
+    links = {}
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            links[int(fd)] = os.readlink("/proc/self/fd/" + fd)
+        except FileNotFoundError:
+            pass  # that of the list itself
+    return links
+
+def sockets(type, listens):
+    found = []
+    for fd, link in ours().items():
+        if not link.startswith("socket:"):
+            continue
+        with socket.socket(fileno=os.dup(fd)) as one:
+            if one.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE) == type and \
+               one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == listens:
+                found.append(fd)
+    return sorted(found)
+
+before = set(ours())
+client = session = None
+if kind in ("stream", "copy"):
+    client, session = collect()
+elif kind == "client":
+    client = connect()
+    client.sendall(b"DOTNET")
+    # It is taken before those that come later.
+    info()
+if kind == "epoll":
+    number, = [fd for fd, link in ours().items() if "eventpoll" in link]
+elif kind == "listener":
+    number, = sockets(socket.SOCK_STREAM, 1)
+elif kind in ("woken", "calling"):
+    number = sockets(socket.SOCK_SEQPACKET, 0)[kind == "calling"]
+else:
+    new = set(sockets(socket.SOCK_STREAM, 0)) - before - {client.fileno()}
+    number = sorted(new)[kind == "copy"]
+
+far = None
+if by == "file":
+    mine = os.open("own", os.O_CREAT | os.O_RDWR)
+elif by == "socket":
+    near, far = socket.socketpair(type=socket.SOCK_STREAM)
+    mine = near.detach()
+else:
+    # The host hears of what it waits for, and nobody else takes it.
+    near, far = socket.socketpair(type=socket.SOCK_STREAM)
+    poll = select.epoll()
+    poll.register(near, select.EPOLLIN | select.EPOLLONESHOT)
+    far.send(b"x")
+    mine = poll.fileno()
+os.dup2(mine, number, False)
+identity = os.fstat(number).st_ino, os.readlink("/proc/self/fd/%d" % number)
+
+end = time.monotonic() + 60
+while True:
+    try:
+        info()
+        break
+    except (ConnectionError, FileNotFoundError):
+        assert time.monotonic() < end, "nobody answers"
+        time.sleep(0.01)
+if kind == "copy":
+    ask(message(2, 1, session))
+    while client.recv(65536):
+        pass
+elif kind == "stream":
+    stop(client, session)
+elif kind == "client":
+    assert client.recv(1) == b"", "it is served still"
+# Whose end is told by a call from another thread.
+for _ in range(2):
+    stop(*collect())
+    info()
+
+def check():
+    now = os.fstat(number).st_ino, os.readlink("/proc/self/fd/%d" % number)
+    assert now == identity, "the host's is gone"
+    if by == "file":
+        assert os.fstat(number).st_size == 0, "somebody wrote to it"
+    elif by == "socket":
+        try:
+            assert far.recv(1, socket.MSG_DONTWAIT) is None, "somebody wrote to it, or ended it"
+        except BlockingIOError:
+            pass
+    else:
+        assert poll.poll(0) == [(near.fileno(), select.EPOLLIN)], "somebody took its event"
+        poll.modify(near, select.EPOLLIN | select.EPOLLONESHOT)
+
+check()
+# In a child nothing of the host's is closed either.
+child = os.fork()
+if child == 0:
+    try:
+        check()
+    except BaseException:
+        os._exit(1)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0, "in the child"
+if by == "epoll":
+    poll.poll(0)
+    poll.modify(near, select.EPOLLIN | select.EPOLLONESHOT)
+    check()
+print(len(sockets(socket.SOCK_STREAM, 1)), len(sockets(socket.SOCK_SEQPACKET, 0)),
+      sum("eventpoll" in link for link in ours().values()) - 2 * (by == "epoll"))
+"""
+
 
 class Closing(unittest.TestCase):
     def setUp(self):
@@ -119,6 +275,17 @@ class Closing(unittest.TestCase):
             done = self.run_program(CLOSES + FORKS + CHECKS, kind)
             self.assertEqual(done.stderr, "")
         self.assertEqual(self.sizes(), {0})
+
+    def test_one_descriptor_that_the_host_replaced_is_its_own(self):
+        for kind in ("epoll", "listener", "woken", "calling", "client", "stream", "copy"):
+            for by in ("file", "socket", "epoll"):
+                with self.subTest(kind=kind, by=by):
+                    done = self.run_program(REPLACES, kind, by)
+                    # No more and no less than there were: one port, a pair, an epoll set.
+                    self.assertEqual(done.stdout, "1 2 1\n")
+                    self.assertEqual(done.stderr, "")
+                    self.assertEqual(self.sizes() | {0}, {0})
+                    self.assertLessEqual(set(os.listdir(self.directory)), {"own"})
 
     def test_the_port_comes_back_whenever_it_is_closed(self):
         for order in ("up", "down"):

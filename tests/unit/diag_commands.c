@@ -24,7 +24,7 @@ static enum rp_command_outcome run(const uint8_t *bytes, size_t size, struct rp_
 		.traces = &traces, .dump = &dump, .cookie = cookie, .fd = -1, .reply = reply,
 	};
 
-	rp_trace_table_init(&traces, -1);
+	rp_trace_table_init(&traces);
 	rp_command_run(&command, bytes, size);
 	return command.outcome;
 }
