@@ -1,0 +1,123 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Checks the models of the lock-free core with spin.
+
+usage: check.py [--deep]
+
+The models as they are must hold in every state; with one thing wrong (-DWRONG_…) spin must find it,
+or the model could not have found it in the core either. --deep: larger sizes, which take half an
+hour and 16 GB.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+SECTIONS, FALLBACK, BOTH = 'WAYS=1', 'WAYS=2', 'WAYS=3'
+SMALL = ['CPUS=1', 'EVENTS=1', 'SWITCHES=1']
+FULL_RING = ['CPUS=1', 'EVENTS=2', 'SWITCHES=1', 'SIZE=1']
+
+# What holds, and with what sizes.
+HOLDS = [
+    ('sections on one processor deliver or count each event', 'ring',
+     [SECTIONS, 'CPUS=1', 'EVENTS=1', 'SWITCHES=2']),
+    ('sections with a full ring deliver or count each event', 'ring', [SECTIONS] + FULL_RING),
+    ('sections on two processors deliver or count each event', 'ring',
+     [SECTIONS, 'CPUS=2', 'EVENTS=1', 'SWITCHES=1']),
+    ('the fallback delivers or counts each event', 'ring', [FALLBACK] + FULL_RING),
+    ('sections and fallback side by side deliver or count each event', 'ring',
+     [BOTH, 'CPUS=1', 'EVENTS=2', 'SWITCHES=1']),
+    ('nothing stays behind while the drain thread sleeps', 'sleep', ['EVENTS=3']),
+    ('nothing stays behind where there is no membarrier', 'sleep', ['EVENTS=3', 'NO_MEMBARRIER']),
+]
+DEEP = [
+    ('sections on two processors, threads migrating', 'ring',
+     [SECTIONS, 'CPUS=2', 'EVENTS=1', 'SWITCHES=2']),
+    ('sections on one processor, two events and two passes', 'ring',
+     [SECTIONS, 'CPUS=1', 'EVENTS=2', 'SWITCHES=2', 'PASSES=2']),
+    ('the fallback on two processors', 'ring', [FALLBACK, 'CPUS=2', 'EVENTS=2', 'SWITCHES=1']),
+]
+
+# What is wrong, and with what sizes it shows.
+CAUGHT = [
+    ('a sequence point without a membarrier', 'ring',
+     [SECTIONS, 'WRONG_NO_FENCE_AT_POINT'] + SMALL),
+    ('a sequence point that waits for no fallback lock', 'ring',
+     [FALLBACK, 'WRONG_NO_WAIT_AT_POINT'] + SMALL),
+    ('a section that does not test the bit again', 'ring',
+     [SECTIONS, 'WRONG_NO_TEST_INSIDE'] + SMALL),
+    ('a fallback that does not test the bit again', 'ring',
+     [FALLBACK, 'WRONG_NO_TEST_UNDER_LOCK'] + SMALL),
+    ('the end of a session without a membarrier', 'ring',
+     [SECTIONS, 'WRONG_NO_FENCE_AT_END'] + SMALL),
+    ('the end of a session that waits for no fallback lock', 'ring',
+     [FALLBACK, 'WRONG_NO_WAIT_AT_END'] + SMALL),
+    ('a head stored before its record', 'ring', [SECTIONS, 'WRONG_HEAD_FIRST'] + SMALL),
+    ('room for one record too many', 'ring', [SECTIONS, 'WRONG_ROOM'] + FULL_RING),
+    ('merging up to the heads', 'ring',
+     [SECTIONS, 'WRONG_NO_BOUND', 'CPUS=2', 'EVENTS=1', 'SWITCHES=1']),
+    ('a clock read before the lock is held', 'ring',
+     [FALLBACK, 'WRONG_CLOCK_BEFORE_LOCK'] + SMALL),
+    ('a tail published before its records are read', 'ring',
+     [SECTIONS, 'WRONG_TAIL_FIRST'] + FULL_RING),
+    ('a loss counted outside a section', 'ring', [SECTIONS, 'WRONG_LOSS_OUTSIDE'] + FULL_RING),
+    ('a section that is not restarted', 'ring', [SECTIONS, 'WRONG_NO_ABORT'] + SMALL),
+    ('falling asleep without a membarrier', 'sleep', ['WRONG_NO_FENCE']),
+    ('falling asleep without a look at what was asked for', 'sleep', ['WRONG_WORK_NOT_SEEN']),
+    ('a lock given back without a fence, where there is no membarrier', 'sleep',
+     ['NO_MEMBARRIER', 'WRONG_PLAIN_UNLOCK']),
+]
+
+
+def explore(model, definitions, optimization):
+    """(errors, states, what spin said) of one model with these definitions."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(['spin', '-a'] + ['-D' + name for name in definitions] +
+                       [os.path.join(HERE, model + '.pml')], cwd=folder, check=True,
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+        subprocess.run(['gcc', optimization, '-w', '-DSAFETY', '-DCOLLAPSE', '-DMEMLIM=16000',
+                        '-o', 'pan', 'pan.c'], cwd=folder, check=True, timeout=300)
+        said = subprocess.run(['./pan', '-m1000000'], cwd=folder, text=True, timeout=3000,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+    errors = re.search(r'errors: (\d+)', said)
+    states = re.search(r'(\d+) states, stored', said)
+    if not errors or not states:
+        return -1, 0, said
+    if 'max search depth too small' in said or 'out of memory' in said or \
+            'Search not completed' in said and errors[1] == '0':
+        return -1, int(states[1]), said
+    return int(errors[1]), int(states[1]), said
+
+
+def main():
+    deep = sys.argv[1:] == ['--deep']
+    if len(sys.argv) > 1 and not deep:
+        sys.exit(__doc__)
+    if not shutil.which('spin'):
+        print('spin is missing')
+        sys.exit(77)
+    plan = [(True, *case) for case in HOLDS + (DEEP if deep else [])]
+    plan += [(False, *case) for case in CAUGHT]
+    print('TAP version 13')
+    print(f'1..{len(plan)}')
+    total = caught = failed = 0
+    for number, (holds, name, model, definitions) in enumerate(plan, 1):
+        errors, states, said = explore(model, definitions, '-O2' if holds else '-O0')
+        good = errors == 0 if holds else errors > 0
+        total += states
+        caught += good and not holds
+        failed += not good
+        print(f'{"ok" if good else "not ok"} {number} - {name}'
+              f'{"" if holds else ": is caught"} ({states} states)', flush=True)
+        if not good:
+            print('\n'.join('# ' + line for line in said.splitlines()))
+    print(f'# {total} states explored, {caught} of {len(CAUGHT)} mutations caught')
+    sys.exit(failed != 0)
+
+
+if __name__ == '__main__':
+    main()
