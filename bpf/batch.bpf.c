@@ -26,6 +26,9 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 const volatile uint32_t mode;
 const volatile uint64_t linear_step;	/* of a histogram; 0: log2 */
 
+/* Set before the program is attached: other clients have batches of their own. */
+uint64_t session_id;
+
 /* Set by the loader before it lets the process deliver events of a definition: 1 + its path. */
 uint8_t wanted[RP_BPF_EVENTS];
 struct rp_bpf_path paths[RP_BPF_PATHS];
@@ -272,10 +275,12 @@ static long next_event(uint32_t index, struct rest *rest)
 }
 
 SEC("uprobe")
-int BPF_KPROBE(take_batch, const void *events, uint64_t bytes, uint64_t count)
+int BPF_KPROBE(take_batch, const void *events, uint64_t bytes, uint64_t count, uint64_t id)
 {
 	struct rest rest = { 0 };
 
+	if (id != session_id)
+		return 0;
 	account.batches++;
 	if (bytes <= RP_BATCH_BYTES_MAX && bpf_probe_read_user(batch, bytes, events) == 0) {
 		rest.end = (uint32_t)bytes;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a BPF program finds at the probe `ringpipe:batch` of libringpipe: events by the thousand for
- * one trap. The probe's arguments are a pointer to the events, their bytes, and their number; they
- * lie one behind the other, in the order of time, each a struct rp_batch_event.
+ * one trap. The probe's arguments are a pointer to the events, their bytes, their number, and the
+ * id of the session; the events lie one behind the other, in the order of time, each a struct
+ * rp_batch_event.
  *
  * The probe is fired while a batch session runs, which a client of the diagnostics socket starts;
  * `ringpipe bpf` is one. Compiles for BPF, too.

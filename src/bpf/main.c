@@ -266,7 +266,8 @@ static int run_session(struct run *run, const struct rp_target *target)
 				       run->options->buffer_mb);
 
 	if (ret == 0)
-		ret = rp_bpf_program_attach(&run->program, target->pid, run->session.probe);
+		ret = rp_bpf_program_attach(&run->program, target->pid, run->session.probe,
+					    run->session.id);
 	if (ret != 0)
 		return RP_EXIT_FAILURE;
 	fprintf(stderr, "Attached to process %d (%s); Ctrl-C stops\n", target->pid,

@@ -144,12 +144,14 @@ static void name_file(pid_t pid, const struct place *place, char *name, size_t r
 		snprintf(name, room, "/proc/%d/root%s", pid, place->path);
 }
 
-int rp_bpf_program_attach(struct rp_bpf_program *program, pid_t pid, uint64_t address)
+int rp_bpf_program_attach(struct rp_bpf_program *program, pid_t pid, uint64_t address,
+			  uint64_t session_id)
 {
 	char name[4352];
 	struct place place;
 	int ret = find_place(pid, address, &place);
 
+	program->skeleton->bss->session_id = session_id;
 	if (ret == 0) {
 		name_file(pid, &place, name, sizeof(name));
 		program->link = bpf_program__attach_uprobe(program->skeleton->progs.take_batch,

@@ -24,10 +24,11 @@ int rp_bpf_program_load(enum rp_bpf_mode mode, uint64_t linear_step,
 			struct rp_bpf_program *ret_program);
 
 /*
- * Attaches it to the instruction at `address` in the process.
+ * Attaches it to the instruction at `address` in the process, for the batches of one session.
  * Return: 0; -errno, told.
  */
-int rp_bpf_program_attach(struct rp_bpf_program *program, pid_t pid, uint64_t address);
+int rp_bpf_program_attach(struct rp_bpf_program *program, pid_t pid, uint64_t address,
+			  uint64_t session_id);
 
 void rp_bpf_program_fini(struct rp_bpf_program *program);
 

@@ -78,7 +78,7 @@ static int create_sink(int fd, uint64_t id, const struct rp_collect *collect,
 	}
 	if (r == 0) {
 		r = collect->batch ?
-		    rp_sink_batch_create(copy, preamble.bytes, preamble.size, ret_sink) :
+		    rp_sink_batch_create(copy, id, preamble.bytes, preamble.size, ret_sink) :
 		    rp_sink_stream_create(copy, preamble.bytes, preamble.size, &content,
 					  ret_sink);
 		if (r < 0)

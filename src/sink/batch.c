@@ -45,6 +45,7 @@ struct known {
 
 struct batch_sink {
 	struct rp_sink base;
+	uint64_t session_id;
 	struct rp_outbuf output;
 	size_t sent_bytes;		/* of the output */
 	struct known *known;
@@ -66,7 +67,7 @@ static void fire(struct batch_sink *sink)
 {
 	if (sink->base.pending == 0)
 		return;
-	rp_batch_probe(sink->batch, sink->used_bytes, sink->base.pending);
+	rp_batch_probe(sink->batch, sink->used_bytes, sink->base.pending, sink->session_id);
 	sink->base.delivered += sink->base.pending;
 	sink->base.bytes += sink->used_bytes;
 	sink->base.pending = 0;
@@ -336,7 +337,7 @@ static const struct rp_sink_ops batch_ops = {
 	.destroy = batch_destroy,
 };
 
-int rp_sink_batch_create(int fd, const void *preamble, size_t preamble_bytes,
+int rp_sink_batch_create(int fd, uint64_t session_id, const void *preamble, size_t preamble_bytes,
 			 struct rp_sink **ret_sink)
 {
 	struct batch_sink *sink = calloc(1, sizeof(*sink));
@@ -350,6 +351,7 @@ int rp_sink_batch_create(int fd, const void *preamble, size_t preamble_bytes,
 	}
 	sink->base.ops = &batch_ops;
 	sink->base.fd = fd;
+	sink->session_id = session_id;
 	sink->base.memory_bytes = sizeof(*sink);
 	rp_file_identify(fd, &sink->base.file);
 	*ret_sink = &sink->base;

@@ -10,11 +10,11 @@
 #include "sink/batch_probe.h"
 
 #if defined(__x86_64__)
-#define FIRST_ARGUMENTS "8@%rdi 8@%rsi 8@%rdx"
+#define FIRST_ARGUMENTS "8@%rdi 8@%rsi 8@%rdx 8@%rcx"
 #elif defined(__aarch64__)
-#define FIRST_ARGUMENTS "8@x0 8@x1 8@x2"
+#define FIRST_ARGUMENTS "8@x0 8@x1 8@x2 8@x3"
 #else
-#error "where the first three arguments of a function are"
+#error "where the first four arguments of a function are"
 #endif
 
 __asm__(".pushsection .text\n"

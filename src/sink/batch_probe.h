@@ -8,9 +8,13 @@
 #define RP_SINK_BATCH_PROBE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
-/* `bytes` of `count` events, as ringpipe/batch.h describes them; they may go after the call. */
-void rp_batch_probe(const void *events, size_t bytes, size_t count)
+/*
+ * `bytes` of `count` events, as ringpipe/batch.h describes them, on their way to the client of a
+ * session; they may go after the call.
+ */
+void rp_batch_probe(const void *events, size_t bytes, size_t count, uint64_t session_id)
 	__attribute__((visibility("hidden")));
 
 #endif

@@ -35,7 +35,7 @@ int rp_sink_stream_create(int fd, const void *preamble, size_t preamble_bytes,
  * sink/batch.c for what goes over the connected socket and what has to come back. Owns fd on
  * success; `preamble` (copied) goes out first.
  */
-int rp_sink_batch_create(int fd, const void *preamble, size_t preamble_bytes,
+int rp_sink_batch_create(int fd, uint64_t session_id, const void *preamble, size_t preamble_bytes,
 			 struct rp_sink **ret_sink);
 
 #endif

@@ -1,0 +1,455 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""ringpipe bpf against a real kernel: what BPF saw is what the process says it wrote."""
+import collections
+import json
+import math
+import os
+import signal
+import struct
+import subprocess
+import sys
+import unittest
+
+from tool import PATIENCE, ToolTest
+
+HOST = os.environ["HOST"]
+SHIM = os.environ["SHIM"]
+SANITIZED = os.environ["SANITIZERS"] != "none"
+NOBODY = 65534
+PROVIDER = "Bpf-Host"
+
+
+def level_of(serial):
+    return serial % 1000 - 300
+
+
+def real_of(serial):
+    return serial * 0.5 - 10
+
+
+def bucket_of(value):
+    """Where a histogram by powers of two has a whole number."""
+    if value == 0:
+        return (0, 1)
+    power = 1 << (abs(value).bit_length() - 1)
+    return (power, 2 * power) if value > 0 else (1 - 2 * power, 1 - power)
+
+
+class BpfTest(ToolTest):
+    def setUp(self):
+        super().setUp()
+        os.chmod(self.directory, 0o777)
+        self.host, self.pid = self.start_host()
+
+    def start_host(self, **options):
+        host = subprocess.Popen([HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                env=self.environment, **options)
+        self.addCleanup(self.reap, host)
+        return host, int(host.stdout.readline())
+
+    def tell(self, line, host=None):
+        host = host or self.host
+        host.stdin.write(line.encode() + b"\n")
+        host.stdin.flush()
+        self.assertEqual(host.stdout.readline(), b"done\n")
+
+    def attach(self, *arguments):
+        """Starts `ringpipe bpf` and waits until no event is missed any more."""
+        tool = self.start("bpf", *arguments, "-p", self.pid)
+        line = tool.stderr.readline().decode()
+        self.assertIn(f"Attached to process {self.pid} ", line)
+        return tool
+
+    def stop(self, tool, status=0):
+        tool.send_signal(signal.SIGINT)
+        return self.finish(tool, status)
+
+    def watch(self, commands, *arguments):
+        """What `ringpipe bpf … --json` says of what the host did meanwhile."""
+        tool = self.attach(*arguments, "--json")
+        for command in commands:
+            self.tell(command)
+        return json.loads(self.stop(tool)[0])
+
+    def check_account(self, account, offered):
+        self.assertTrue(account["complete"], account)
+        self.assertEqual(account["delivered"] + account["lost"], offered, account)
+        self.assertEqual(account["seen"] + account["missed"], account["delivered"], account)
+        self.assertEqual(account["unread"], 0, account)
+        # One thread fires the probe, and the kernel calls the program each time.
+        self.assertEqual(account["missed"], 0, account)
+
+    def refuse(self, *arguments, status=1, **options):
+        tool = self.start("bpf", *arguments, **options)
+        out, error = self.finish(tool, status)
+        self.assertEqual(out, "")
+        return error
+
+
+class Counting(BpfTest):
+    def test_counts_by_event_are_the_process_own(self):
+        result = self.watch(["write 1000", "large", "write 234"], "count")
+        counts = {event["event"]: event["count"] for event in result["events"]}
+        self.assertEqual(counts, {"numbers": 1234, "texts": 1234, "large": 2})
+        self.assertEqual({event["provider"] for event in result["events"]}, {PROVIDER})
+        self.assertEqual(result["others"], 0)
+        self.check_account(result["account"], 2470)
+
+    def test_only_providers_that_were_named_are_counted(self):
+        result = self.watch(["write 10"], "count", "--providers", "Some-Other")
+        self.assertEqual(result["events"], [])
+        self.check_account(result["account"], 0)
+
+    def test_counts_by_the_values_of_a_text(self):
+        result = self.watch(["write 103"], "count", "--event", f"{PROVIDER}:texts",
+                            "--field", "name")
+        wanted = collections.Counter(
+            f"customer {i % 5}" if i % 5 < 4 else "x" * 64 + "…" for i in range(103))
+        self.assertEqual({row["value"]: row["count"] for row in result["values"]}, wanted)
+        self.assertEqual(result["account"]["matched"], 103)
+
+    def test_counts_by_a_number_behind_texts_arrays_and_structs(self):
+        for field, value_of in (("mark", lambda i: i - 50), ("at.y", lambda i: -i)):
+            result = self.watch(["write 100"], "count", "--event", f"{PROVIDER}:texts",
+                                "--field", field)
+            self.assertEqual({row["value"]: row["count"] for row in result["values"]},
+                             {value_of(i): 1 for i in range(100)})
+            self.assertEqual(result["account"]["without_field"], 0)
+
+    def test_counts_by_a_float_and_a_bool(self):
+        for field, value_of in (("single", lambda i: -(i % 7) * 0.25), ("odd", lambda i: i % 2)):
+            result = self.watch(["write 100"], "count", "--event", f"{PROVIDER}:numbers",
+                                "--field", field)
+            self.assertEqual({row["value"]: row["count"] for row in result["values"]},
+                             collections.Counter(value_of(i) for i in range(100)))
+
+    def test_values_beyond_the_most_are_told(self):
+        result = self.watch(["write 11000"], "count", "--event", f"{PROVIDER}:numbers",
+                            "--field", "serial", "--top", "20000")
+        self.assertEqual(sum(row["count"] for row in result["values"]), 10240)
+        self.assertEqual(result["account"]["dropped"], 11000 - 10240)
+
+    def test_a_table_is_for_people(self):
+        tool = self.attach("count")
+        self.tell("write 1234")
+        out, error = self.stop(tool)
+        self.assertEqual([line.split() for line in out.splitlines()],
+                         [["EVENTS", "PROVIDER", "EVENT"], ["1,234", PROVIDER, "numbers"],
+                          ["1,234", PROVIDER, "texts"]])
+        self.assertRegex(error, r"^2,468 events in [0-9,]+ batches, 0 lost\n$")
+
+    def test_ends_after_the_duration(self):
+        tool = self.attach("count", "-d", "1", "--json")
+        self.check_account(json.loads(self.finish(tool, 0)[0])["account"], 0)
+
+    def test_a_figure_between_is_told_by_refresh(self):
+        tool = self.attach("count", "--refresh", "1")
+        self.tell("write 5")
+        while b"numbers" not in tool.stdout.readline():
+            pass
+        self.assertIsNone(tool.poll())
+        self.stop(tool)
+
+
+class Histograms(BpfTest):
+    def check(self, field, value_of):
+        result = self.watch(["write 3000"], "histogram", "--event", f"{PROVIDER}:numbers",
+                            "--field", field)
+        wanted = collections.Counter(bucket_of(math.trunc(value_of(i))) for i in range(3000))
+        self.assertEqual({(row["from"], row["to"]): row["count"] for row in result["buckets"]},
+                         wanted)
+        self.assertEqual(result["account"]["matched"], 3000)
+
+    def test_powers_of_two_of_whole_numbers(self):
+        self.check("level", level_of)
+        self.check("serial", lambda i: i)
+
+    def test_powers_of_two_of_floats(self):
+        self.check("real", real_of)
+        self.check("single", lambda i: -(i % 7) * 0.25)
+
+    def test_steps(self):
+        result = self.watch(["write 3000"], "histogram", "--event", f"{PROVIDER}:numbers",
+                            "--field", "level", "--step", "7")
+        values = [level_of(i) for i in range(3000)]
+        self.assertEqual({(row["from"], row["to"]): row["count"] for row in result["buckets"]},
+                         collections.Counter((v // 7 * 7, v // 7 * 7 + 7)
+                                             for v in values if v >= 0))
+        self.assertEqual(result["below"], sum(v < 0 for v in values))
+        self.assertEqual(result["above"], 0)
+
+    def test_what_is_above_the_last_step_is_told(self):
+        result = self.watch(["write 3000"], "histogram", "--event", f"{PROVIDER}:numbers",
+                            "--field", "serial", "--step", "2")
+        self.assertEqual(sum(row["count"] for row in result["buckets"]), 2048)
+        self.assertEqual(result["above"], 3000 - 2048)
+
+    def test_bars_are_for_people(self):
+        tool = self.attach("histogram", "--event", f"{PROVIDER}:numbers", "--field", "serial")
+        self.tell("write 16")
+        out, _ = self.stop(tool)
+        bars = [line.split("|") for line in out.splitlines()]
+        self.assertEqual([bar[0].split() for bar in bars],
+                         [["[0,", "1)", "1"], ["[1,", "2)", "1"], ["[2,", "4)", "2"],
+                          ["[4,", "8)", "4"], ["[8,", "16)", "8"]])
+        self.assertEqual([bar[1].count("@") for bar in bars], [5, 5, 10, 20, 40])
+
+
+class Printing(BpfTest):
+    def lines(self, commands, *arguments):
+        tool = self.attach("print", *arguments, "--json")
+        for command in commands:
+            self.tell(command)
+        *events, last = [json.loads(line) for line in self.stop(tool)[0].splitlines()]
+        self.assertEqual(last["account"]["dropped"], 0)
+        self.assertEqual(len(events), last["account"]["matched"])
+        return events
+
+    def test_values_are_those_written(self):
+        events = self.lines(["write 40"])
+        numbers = [event["fields"] for event in events if event["event"] == "numbers"]
+        texts = [event["fields"] for event in events if event["event"] == "texts"]
+        self.assertEqual(numbers, [
+            {"serial": i, "level": level_of(i), "real": real_of(i), "single": -(i % 7) * 0.25,
+             "odd": bool(i & 1), "small": i} for i in range(40)])
+        self.assertEqual(texts, [
+            {"name": f"customer {i % 5}" if i % 5 < 4 else "x" * 79, "wide": "wïde €",
+             "blob": "0102ff"[:2 * (i % 4)], "list": [7, 8, 9][:i % 3 + 1],
+             "at": {"x": i, "y": -i}, "path": [{"x": 1, "y": 2}, {"x": 3, "y": 4}][:i % 2 + 1],
+             "mark": i - 50} for i in range(40)])
+
+    def test_events_come_in_the_order_of_time_with_thread_and_names(self):
+        events = self.lines(["write 100"])
+        times = [event["time_ns"] for event in events]
+        self.assertEqual(times, sorted(times))
+        self.assertEqual({(event["provider"], event["thread"]) for event in events},
+                         {(PROVIDER, self.pid)})
+        self.assertEqual([event["event"] for event in events], ["numbers", "texts"] * 100)
+        self.assertEqual({(event["event"], event["id"]) for event in events},
+                         {("numbers", 1), ("texts", 2)})
+
+    def test_only_the_event_that_was_named(self):
+        events = self.lines(["write 10", "trip"], "--event", f"{PROVIDER}:trip")
+        self.assertEqual([(event["event"], event["fields"]) for event in events],
+                         [("trip", {"mark": 5})])
+
+    def test_activity_ids_come_along(self):
+        event, = self.lines(["trip"])
+        self.assertEqual(event["activity"], "01020304-0506-0708-090a-0b0c0d0e0f10")
+        self.assertEqual(event["related_activity"], "100f0e0d-0c0b-0a09-0807-060504030201")
+
+    def test_text_is_for_people(self):
+        tool = self.attach("print", "--event", f"{PROVIDER}:trip")
+        self.tell("trip")
+        out, _ = self.stop(tool)
+        self.assertRegex(out, rf'^\d+\.\d{{9}} {self.pid} {PROVIDER}:trip {{"mark":5}}\n$')
+
+    def test_a_payload_longer_than_a_batch_is_cut_and_told(self):
+        tool = self.attach("print", "--json")
+        self.tell("large")
+        long, short, last = [json.loads(line) for line in self.stop(tool)[0].splitlines()]
+        self.assertEqual(short["fields"], {"blob": "00" * 100, "behind": 2})
+        self.assertNotIn("behind", long["fields"])
+        self.assertTrue(long["fields"]["…truncated"])
+        self.assertEqual(last["account"]["cut"], 1)
+
+    def test_a_field_that_was_cut_off_is_told(self):
+        result = self.watch(["large"], "count", "--event", f"{PROVIDER}:large",
+                            "--field", "behind")
+        self.assertEqual([row["value"] for row in result["values"]], [2])
+        self.assertEqual(result["account"]["without_field"], 1)
+
+
+class Volume(BpfTest):
+    def test_a_million_events_a_second_are_seen_or_told_lost(self):
+        count = 1000000
+        result = self.watch([f"rate {count} {count}"], "count")
+        self.assertEqual([event["count"] for event in result["events"]],
+                         [result["account"]["delivered"]])
+        self.check_account(result["account"], count)
+
+    def test_what_a_stopped_client_loses_is_told(self):
+        tool = self.attach("count", "--json", "--buffer", "1")
+        tool.send_signal(signal.SIGSTOP)
+        self.tell("rate 100000 100000000")
+        tool.send_signal(signal.SIGCONT)
+        result = json.loads(self.stop(tool)[0])
+        self.check_account(result["account"], 100000)
+        self.assertGreater(result["account"]["lost"], 0)
+        self.assertGreater(result["account"]["seen"], 0)
+
+    def test_two_at_once_each_see_all(self):
+        one = self.attach("count", "--json")
+        self.tell("trip")
+        two = self.attach("count", "--json")
+        self.tell("write 500")
+        for tool, trips in ((one, 1), (two, 0)):
+            result = json.loads(self.stop(tool)[0])
+            self.check_account(result["account"], 1000 + trips)
+            self.assertEqual({event["event"]: event["count"] for event in result["events"]},
+                             {"numbers": 500, "texts": 500, **({"trip": 1} if trips else {})})
+
+
+class Refusals(BpfTest):
+    def test_nobody_is_told_what_is_missing(self):
+        _, pid = self.start_host(user=NOBODY, group=NOBODY, extra_groups=[])
+        error = self.refuse("count", "-p", pid, user=NOBODY, group=NOBODY, extra_groups=[])
+        self.assertIn("no permission to load BPF programs", error)
+        self.assertIn("CAP_BPF", error)
+
+    @unittest.skipIf(SANITIZED, "a sanitizer wants to be preloaded first")
+    def test_the_verifier_is_quoted(self):
+        self.environment.update(LD_PRELOAD=SHIM, BPF_SHIM="refuse")
+        error = self.refuse("count", "-p", self.pid)
+        self.assertIn("the kernel's verifier refuses the BPF program", error)
+        self.assertRegex(error, "invalid.* R10|stack")
+        self.assertNotIn("processed ", error)
+
+    @unittest.skipIf(SANITIZED, "a sanitizer wants to be preloaded first")
+    def test_a_kernel_without_bpf_is_told(self):
+        self.environment.update(LD_PRELOAD=SHIM, BPF_SHIM="none")
+        self.assertIn("this kernel has no BPF", self.refuse("count", "-p", self.pid))
+
+    def test_tracing_goes_on_after_a_refusal(self):
+        self.refuse("count", "-p", self.pid, "--event", "nonsense", status=2)
+        self.check_account(self.watch(["write 5"], "count")["account"], 10)
+
+    def test_a_process_that_is_not_there(self):
+        self.reap(self.host)
+        self.assertIn(f"{self.pid}", self.refuse("count", "-p", self.pid))
+
+    def test_an_event_that_does_not_come(self):
+        tool = self.attach("count", "--event", f"{PROVIDER}:nothing", "--field", "x")
+        self.tell("write 5")
+        _, error = self.stop(tool, 1)
+        self.assertIn(f"no event {PROVIDER}:nothing came", error)
+
+    def test_a_field_that_is_not_there(self):
+        tool = self.attach("histogram", "--event", f"{PROVIDER}:numbers", "--field", "weight")
+        self.tell("write 5")
+        _, error = self.finish(tool, 1)
+        self.assertIn("has no field 'weight'", error)
+        self.assertIn("serial", error)
+
+    def test_a_field_that_is_no_number(self):
+        tool = self.attach("histogram", "--event", f"{PROVIDER}:texts", "--field", "name")
+        self.tell("write 5")
+        _, error = self.finish(tool, 1)
+        self.assertIn("'name' has a type that BPF cannot make a histogram of", error)
+
+    def test_wrong_usage(self):
+        event = f"{PROVIDER}:numbers"
+        for arguments, said in (
+                (["count"], "give one of -p PID and -n NAME"),
+                (["draw", "-p", self.pid], "wants count, histogram or print"),
+                (["histogram", "-p", self.pid], "histogram wants --event and --field"),
+                (["count", "-p", self.pid, "--field", "x"], "--field goes with --event"),
+                (["print", "-p", self.pid, "--event", event, "--field", "x"], "neither --field"),
+                (["count", "-p", self.pid, "--step", "5"], "--step goes with histogram"),
+                (["count", "-p", self.pid, "--event", "x"], "wants PROVIDER:EVENT")):
+            self.assertIn(said, self.refuse(*arguments, status=2))
+
+    def test_a_process_that_dies_is_told_with_what_was_seen(self):
+        tool = self.attach("count")
+        self.tell("write 100000")
+        self.host.kill()
+        out, error = self.finish(tool, 1)
+        self.assertIn(f"process {self.pid} went away", error)
+        self.assertIn("numbers", out)
+
+    def test_a_process_that_ends_is_seen_to_its_end(self):
+        tool = self.attach("count", "--json")
+        self.tell("write 100")
+        self.host.stdin.close()
+        self.assertEqual(self.host.wait(PATIENCE), 0)
+        self.check_account(json.loads(self.finish(tool, 0)[0])["account"], 200)
+
+
+class Foreign(BpfTest):
+    """A client that is no client of ours."""
+
+    def connect(self):
+        import socket
+        name, = [name for name in os.listdir(self.directory)
+                 if name.startswith(f"dotnet-diagnostic-{self.pid}-")]
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(PATIENCE)
+        connection.connect(self.path(name))
+        self.addCleanup(connection.close)
+        return connection
+
+    @staticmethod
+    def request():
+        def text(value):
+            return struct.pack("<I", len(value) + 1) + (value + "\0").encode("utf-16-le")
+        payload = struct.pack("<IIQBI", 1, 1, 0, 0, 1) + struct.pack("<QI", 2**64 - 1, 5)
+        payload += text(PROVIDER) + text("")
+        return b"DOTNET_IPC_V1\0" + struct.pack("<HBBH", 20 + len(payload), 0x52, 5, 0) + payload
+
+    def read(self, connection, size):
+        data = b""
+        while len(data) < size:
+            part = connection.recv(size - len(data))
+            self.assertTrue(part, "the connection ended")
+            data += part
+        return data
+
+    def begin(self):
+        connection = self.connect()
+        connection.sendall(self.request())
+        head = self.read(connection, 20)
+        self.assertEqual(head[16:18], b"\xff\x00")
+        session, address = struct.unpack("<QQ", self.read(connection, 16))
+        self.assertTrue(session and address)
+        return connection
+
+    def test_events_wait_for_the_answer_and_nobody_else_does(self):
+        connection = self.begin()
+        self.tell("write 10")
+        kind, size = struct.unpack("<II", self.read(connection, 8))
+        self.assertEqual(kind, 1)
+        definition = self.read(connection, size)
+        self.assertEqual(struct.unpack_from("<II", definition), (0, 1))
+        self.check_account(self.watch(["write 10"], "count")["account"], 20)
+        connection.sendall(b"\1")
+        kind, size = struct.unpack("<II", self.read(connection, 8))
+        while kind == 2:
+            self.read(connection, size)
+            kind, size = struct.unpack("<II", self.read(connection, 8))
+        self.assertEqual(kind, 1)
+
+    def test_more_answers_than_questions_end_the_session(self):
+        connection = self.begin()
+        connection.sendall(b"\1" * 100)
+        self.tell("write 10")
+        try:
+            while connection.recv(4096):
+                pass
+        except ConnectionResetError:
+            pass
+        self.check_account(self.watch(["write 10"], "count")["account"], 20)
+
+
+def skip_reason():
+    """Why nothing here can run, or None."""
+    if not sys.platform.startswith("linux"):
+        return "not Linux"
+    host = subprocess.Popen([HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    pid = int(host.stdout.readline())
+    result = subprocess.run([os.environ["RINGPIPE"], "bpf", "count", "-p", str(pid), "-d", "1"],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    host.communicate()
+    said = result.stderr.decode()
+    for reason in ("no permission", "has no BPF", "has no uprobes"):
+        if reason in said:
+            return said.strip()
+    return None
+
+
+if __name__ == "__main__":
+    REASON = skip_reason()
+    if REASON:
+        print(REASON)
+        sys.exit(77)
+    unittest.main()
