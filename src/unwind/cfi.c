@@ -7,6 +7,9 @@
 
 #define REMEMBERED_MAX 4u
 
+/* Of an entry. The longest of gcc's own is 20 KB; a signal handler has to come to an end. */
+#define LENGTH_MAX (256u << 10)
+
 /* A row of the table in .eh_frame_hdr, relative to it. */
 struct index_row {
 	int32_t start;
@@ -84,14 +87,14 @@ struct common {
 	bool is_signal;
 };
 
-/* The length of an entry; the 64-bit form does not occur in .eh_frame of a loadable object. */
+/* The 64-bit form of the length does not occur in .eh_frame of a loadable object. */
 static bool begin_entry(struct rp_cursor *cursor, uint64_t at)
 {
 	uint32_t length;
 
 	rp_cursor_init(cursor, at, at + 4);
 	length = (uint32_t)rp_cursor_fixed(cursor, 4);
-	if (cursor->failed || length == 0 || length == UINT32_MAX)
+	if (cursor->failed || length == 0 || length > LENGTH_MAX)
 		return false;
 	rp_cursor_init(cursor, at + 4, at + 4 + length);
 	return true;
@@ -99,22 +102,25 @@ static bool begin_entry(struct rp_cursor *cursor, uint64_t at)
 
 static void read_augmentation(struct rp_cursor *cursor, const char *letters, struct common *common)
 {
-	uint64_t bytes = rp_cursor_uleb(cursor), end = cursor->at + bytes;
+	uint64_t bytes = rp_cursor_uleb(cursor);
+	struct rp_cursor inner = *cursor;
 
+	rp_cursor_skip(cursor, bytes);
+	inner.end = cursor->at;
 	common->has_augmentation = true;
 	for (const char *letter = letters + 1; *letter; letter++) {
 		uint8_t encoding;
 
 		switch (*letter) {
 		case 'R':
-			common->encoding = rp_cursor_byte(cursor);
+			common->encoding = rp_cursor_byte(&inner);
 			break;
 		case 'P':
-			encoding = rp_cursor_byte(cursor);
-			(void)rp_cursor_pointer(cursor, encoding & 0x0f, 0);
+			encoding = rp_cursor_byte(&inner);
+			(void)rp_cursor_pointer(&inner, encoding & 0x0f, 0);
 			break;
 		case 'L':
-			(void)rp_cursor_byte(cursor);
+			(void)rp_cursor_byte(&inner);
 			break;
 		case 'S':
 			common->is_signal = true;
@@ -123,7 +129,7 @@ static void read_augmentation(struct rp_cursor *cursor, const char *letters, str
 			break;
 		}
 	}
-	cursor->at = end;
+	cursor->failed |= inner.failed;
 }
 
 static bool read_common(uint64_t at, struct common *ret_common)
@@ -178,12 +184,9 @@ static void set_rule(struct run *run, uint64_t reg, uint8_t kind, int64_t value)
 /* Where an expression begins, its length included; then skips it. */
 static int32_t skip_expression(struct run *run, struct rp_cursor *cursor)
 {
-	uint64_t place = cursor->at, bytes = rp_cursor_uleb(cursor);
+	uint64_t place = cursor->at;
 
-	if (bytes > cursor->end - cursor->at)
-		cursor->failed = true;
-	else
-		cursor->at += bytes;
+	rp_cursor_skip(cursor, rp_cursor_uleb(cursor));
 	return (int32_t)(place - run->header);
 }
 
@@ -351,7 +354,7 @@ bool rp_cfi_find(const struct rp_object_text *object, uint64_t address, struct r
 	struct rp_cursor cursor;
 	struct run run = { .common = &common, .header = object->header, .address = address,
 			   .row = ret_row };
-	uint64_t description, place, start, bytes, skip;
+	uint64_t description, place, start, bytes;
 
 	if (!find_description(object, address, &description) ||
 	    !begin_entry(&cursor, description))
@@ -361,10 +364,8 @@ bool rp_cfi_find(const struct rp_object_text *object, uint64_t address, struct r
 		return false;
 	start = rp_cursor_pointer(&cursor, common.encoding, object->header);
 	bytes = rp_cursor_pointer(&cursor, common.encoding & 0x0f, 0);
-	if (common.has_augmentation) {
-		skip = rp_cursor_uleb(&cursor);
-		cursor.at += skip;
-	}
+	if (common.has_augmentation)
+		rp_cursor_skip(&cursor, rp_cursor_uleb(&cursor));
 	if (cursor.failed || address < start || address - start >= bytes)
 		return false;
 	memset(ret_row, 0, sizeof(*ret_row));

@@ -7,6 +7,7 @@ void rp_cursor_init(struct rp_cursor *cursor, uint64_t at, uint64_t end)
 {
 	cursor->at = at;
 	cursor->end = end;
+	cursor->chunk = at;
 	cursor->chunk_bytes = 0;
 	cursor->failed = false;
 }
@@ -15,8 +16,6 @@ static bool load_chunk(struct rp_cursor *cursor)
 {
 	uint64_t bytes = cursor->end - cursor->at;
 
-	if (cursor->at >= cursor->end)
-		return false;
 	if (bytes > RP_CURSOR_CHUNK)
 		bytes = RP_CURSOR_CHUNK;
 	if (!rp_memory_peek(cursor->at, cursor->bytes, bytes))
@@ -28,14 +27,21 @@ static bool load_chunk(struct rp_cursor *cursor)
 
 uint8_t rp_cursor_byte(struct rp_cursor *cursor)
 {
+	if (cursor->at >= cursor->end)
+		cursor->failed = true;
+	if (!cursor->failed && cursor->at - cursor->chunk >= cursor->chunk_bytes)
+		cursor->failed = !load_chunk(cursor);
 	if (cursor->failed)
 		return 0;
-	if ((cursor->chunk_bytes == 0 || cursor->at - cursor->chunk >= cursor->chunk_bytes) &&
-	    !load_chunk(cursor)) {
-		cursor->failed = true;
-		return 0;
-	}
 	return cursor->bytes[cursor->at++ - cursor->chunk];
+}
+
+void rp_cursor_skip(struct rp_cursor *cursor, uint64_t bytes)
+{
+	if (cursor->failed || bytes > cursor->end - cursor->at)
+		cursor->failed = true;
+	else
+		cursor->at += bytes;
 }
 
 uint64_t rp_cursor_fixed(struct rp_cursor *cursor, unsigned int bytes)

@@ -26,6 +26,7 @@ struct rp_cursor {
 void rp_cursor_init(struct rp_cursor *cursor, uint64_t at, uint64_t end);
 
 uint8_t rp_cursor_byte(struct rp_cursor *cursor);
+void rp_cursor_skip(struct rp_cursor *cursor, uint64_t bytes);
 uint64_t rp_cursor_fixed(struct rp_cursor *cursor, unsigned int bytes);
 uint64_t rp_cursor_uleb(struct rp_cursor *cursor);
 int64_t rp_cursor_sleb(struct rp_cursor *cursor);

@@ -105,8 +105,9 @@ bool rp_cfi_evaluate(const struct rp_object_text *object, int32_t place,
 
 	rp_cursor_init(&cursor, at, at + 512);
 	bytes = rp_cursor_uleb(&cursor);
-	if (bytes < cursor.end - cursor.at)
-		cursor.end = cursor.at + bytes;
+	if (cursor.failed || bytes > cursor.end - cursor.at)
+		return false;
+	cursor.end = cursor.at + bytes;
 	if (push)
 		push_value(&run, *push);
 	while (!cursor.failed && !run.failed && cursor.at < cursor.end) {

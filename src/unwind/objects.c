@@ -26,12 +26,13 @@
 struct list {
 	struct rp_object_text *texts;
 	uint32_t count, room;
+	uint32_t generation;
 	uint32_t readers;
 };
 
 static struct list lists[2];
 static uint32_t current;		/* index of a list */
-static uint32_t generation;
+static uint32_t generation;		/* the refresher's */
 static uint64_t seen_adds, seen_subs;	/* the refresher's */
 
 /* Held while the loader's lock is. */
@@ -50,7 +51,7 @@ void rp_objects_open(struct rp_objects *ret_objects)
 	}
 	ret_objects->texts = lists[slot].texts;
 	ret_objects->count = lists[slot].count;
-	ret_objects->generation = rp_load_relaxed(&generation);
+	ret_objects->generation = lists[slot].generation;
 	ret_objects->slot = slot;
 }
 
@@ -159,7 +160,7 @@ static bool refresh(void)
 	qsort(other->texts, other->count, sizeof(*other->texts), compare_texts);
 	seen_adds = counts[0];
 	seen_subs = counts[1];
-	rp_store_relaxed(&generation, generation + 1);
+	other->generation = ++generation;
 	rp_store_seq_cst(&current, (uint32_t)(other - lists));	/* [OBJ-CURRENT] */
 	return true;
 }
