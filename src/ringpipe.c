@@ -18,6 +18,7 @@
 #include "core/session.h"
 #include "counter/counters.h"
 #include "diag/diag.h"
+#include "export/lttng.h"
 #include "host/mappings.h"
 #include "host/runtime.h"
 #include "host/symbols.h"
@@ -329,6 +330,25 @@ RP_PUBLIC int rp_diagnostics_dispatch(void)
 	return rp_diag_dispatch(0);
 }
 
+RP_PUBLIC int rp_lttng_start(void)
+{
+	char reason[256];
+
+	return rp_lttng_load(reason, sizeof(reason));
+}
+
+/* Who asked for it is told what is wrong; who did not may have no LTTng at all. */
+static void start_lttng(void)
+{
+	const char *wish = setting("RINGPIPE_LTTNG");
+	char reason[256];
+
+	if (is_zero(wish) || (!is_one(wish) && !rp_lttng_has_daemon()))
+		return;
+	if (rp_lttng_load(reason, sizeof(reason)) != 0 && is_one(wish))
+		fprintf(stderr, "ringpipe: cannot hand events to LTTng: %s\n", reason);
+}
+
 static void fork_prepare(void)
 {
 	rp_sample_fork_prepare();
@@ -391,6 +411,7 @@ static void open_door(void)
 	(void)rp_sample_init();
 	beside_dotnet = rp_runtime_is_dotnet();
 	start_environment_session();
+	start_lttng();
 	if (!wants_server())
 		return;
 	start_server();

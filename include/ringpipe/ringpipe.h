@@ -7,6 +7,7 @@
 #include <ringpipe/counter.h>
 #include <ringpipe/diagnostics.h>
 #include <ringpipe/event.h>
+#include <ringpipe/exporter.h>
 #include <ringpipe/field.h>
 #include <ringpipe/host.h>
 #include <ringpipe/listener.h>

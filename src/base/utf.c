@@ -50,6 +50,34 @@ static uint32_t decode(const uint8_t **at, const uint8_t *end)
 	return character;
 }
 
+uint32_t rp_utf8_next(const uint8_t **at, const uint8_t *end)
+{
+	return **at < 0x80 ? *(*at)++ : decode(at, end);
+}
+
+bool rp_utf8_is_valid(const uint8_t *in, size_t in_bytes)
+{
+	const uint8_t *end = in + in_bytes;
+
+	while (in < end) {
+		const uint8_t *begin = in;
+		uint64_t eight;
+
+		if (end - in >= 8) {
+			memcpy(&eight, in, sizeof(eight));
+			if (!(eight & 0x8080808080808080ull)) {
+				in += 8;
+				continue;
+			}
+		}
+		/* The replacement character may stand in the text itself. */
+		if (rp_utf8_next(&in, end) == REPLACEMENT &&
+		    (in - begin != 3 || memcmp(begin, "\xef\xbf\xbd", 3) != 0))
+			return false;
+	}
+	return true;
+}
+
 static void put_unit(uint8_t *out, size_t index, uint32_t unit)
 {
 	out[2 * index] = unit & 0xff;

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <ringpipe/event.h>
+#include <ringpipe/types.h>
 
 #include "core/sink.h"
 
@@ -22,6 +22,7 @@
 #define RP_EXPORTER_BIT 40u		/* of the first */
 #define RP_EXPORTER_BITS (((1ull << RP_EXPORTERS_MAX) - 1) << RP_EXPORTER_BIT)
 
+struct rp_event;
 struct rp_exporter;
 
 /* One enable word, as one exporter knows it. From add() to remove(). */

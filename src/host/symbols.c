@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Finds the module: beside the library, else where the loader looks. It stays loaded: nobody can
- * tell when the last thread has left its code.
- */
+/* Loads the module, once. */
 #include "host/symbols.h"
 
-#include <dlfcn.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
+
+#include "base/module.h"
 
 /* A child forked while a thread is in dlopen() can never load anything. */
 static struct {
@@ -20,46 +15,14 @@ static struct {
 	rp_symbols_find_callback find;
 } module = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static void *open_beside(void)
-{
-	char path[PATH_MAX];
-	const char *slash;
-	Dl_info self;
-
-	if (!dladdr((void *)rp_symbols_load, &self) || !self.dli_fname)
-		return NULL;
-	slash = strrchr(self.dli_fname, '/');
-	if (!slash || (size_t)snprintf(path, sizeof(path), "%.*s/" RP_SYMBOLS_MODULE,
-				       (int)(slash - self.dli_fname), self.dli_fname) >=
-		      sizeof(path))
-		return NULL;
-	return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-}
-
-static rp_symbols_find_callback load(char *ret_reason, size_t room)
-{
-	rp_symbols_find_callback find = NULL;
-	const char *reason;
-	void *handle = open_beside();
-
-	if (!handle)
-		handle = dlopen(RP_SYMBOLS_MODULE, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-	if (handle)
-		*(void **)&find = dlsym(handle, RP_SYMBOLS_FUNCTION);
-	if (!find) {
-		reason = dlerror();
-		snprintf(ret_reason, room, "%s", reason ? reason : RP_SYMBOLS_MODULE);
-	}
-	return find;
-}
-
 rp_symbols_find_callback rp_symbols_load(char *ret_reason, size_t room)
 {
 	rp_symbols_find_callback find;
 
 	pthread_mutex_lock(&module.lock);
 	if (!module.find)
-		module.find = load(ret_reason, room);
+		*(void **)&module.find = rp_module_load(RP_SYMBOLS_MODULE, RP_SYMBOLS_FUNCTION,
+							ret_reason, room);
 	find = module.find;
 	pthread_mutex_unlock(&module.lock);
 	return find;

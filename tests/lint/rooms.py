@@ -22,6 +22,8 @@ ROOMS = {
     'src/host/': ['src/base/'],
     'src/symbols/': ['src/host/'],
     'src/core/': ['src/ring/', 'src/base/'],
+    'src/export/': ['src/core/', 'src/base/'],
+    'src/lttng/': ['src/export/', 'src/core/', 'src/base/'],
     'src/unwind/': ['src/base/'],
     'src/sample/': ['src/unwind/', 'src/core/', 'src/base/'],
     'src/nettrace/': ['src/base/'],
@@ -31,7 +33,8 @@ ROOMS = {
     'src/dump/': ['src/base/'],
     'src/diag/': ['src/core/', 'src/sample/', 'src/sink/', 'src/host/', 'src/base/', 'src/dump/'],
     'src/ringpipe.c': ['src/base/', 'src/ring/', 'src/host/', 'src/core/', 'src/nettrace/',
-                       'src/sink/', 'src/counter/', 'src/diag/', 'src/sample/'],
+                       'src/sink/', 'src/counter/', 'src/diag/', 'src/sample/',
+                       'src/export/'],
     'bpf/': [],
     'src/tool/': [],
     'src/bpf/': ['bpf/', 'src/tool/'],
@@ -55,6 +58,7 @@ FOREIGN = {
     'bpf': ('bpf/', 'src/bpf/'),
     'gelf.h': ('src/symbols/',),
     'elfutils': ('src/symbols/',),
+    'lttng': ('src/lttng/', 'bench/'),
 }
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)

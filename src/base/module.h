@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Modules of the library: what needs more than libc, loaded when it is wanted. */
+#ifndef RP_BASE_MODULE_H
+#define RP_BASE_MODULE_H
+
+#include <stddef.h>
+
+/*
+ * The function of a module, which is looked for beside the library, then where the loader looks. It
+ * stays loaded: nobody can tell when the last thread has left its code. NULL, with a reason in
+ * `ret_reason`, where that does not work.
+ *
+ * Context: any thread that may load libraries.
+ */
+void *rp_module_load(const char *file, const char *function, char *ret_reason, size_t room);
+
+#endif
