@@ -399,10 +399,10 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 
 #define RP_EVENT_EMIT_0_(provider, event, id, version, level, opcode, message, keywords) \
 	RP_EVENT_SITE_(provider, event, id, version, level, opcode, message, keywords, NULL, 0) \
-	RP_PROBE_EMIT_(provider, event, "") \
+	RP_PROBE_EMIT_(provider, event) \
 	static __attribute__((noinline, unused)) int provider##_##event##_write_(void) \
 	{ \
-		RP_PROBE_FIRE_(provider##_##event, 0) \
+		RP_PROBE_FIRE_(provider, event, "", 0) \
 		return rp_event_write(&provider##_##event##_event_, NULL, 0); \
 	} \
 	RP_EVENT_CALL_(provider##_##event, (void), ()) \
@@ -413,15 +413,15 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 		RP_MAP_(RP_DESC_, RP_COMMA_, __VA_ARGS__) }; \
 	RP_EVENT_SITE_(provider, event, id, version, level, opcode, message, keywords, \
 		       provider##_##event##_fields_, RP_COUNT_(__VA_ARGS__)) \
-	RP_PROBE_EMIT_(provider, event, \
-		       RP_ARGUMENTS_(RP_MAP_(RP_SIZES_, RP_COMMA_, __VA_ARGS__))) \
+	RP_PROBE_EMIT_(provider, event) \
 	static __attribute__((noinline, unused)) int provider##_##event##_write_( \
 		RP_MAP_(RP_PARAM_, RP_COMMA_, __VA_ARGS__)) \
 	{ \
 		unsigned char room_[8 RP_MAP_(RP_ROOM_, RP_NOTHING_, __VA_ARGS__)]; \
 		struct rp_part parts_[2 * RP_COUNT_(__VA_ARGS__) + 1]; \
 		struct rp_pack_ pack_ = { room_, parts_, 0, 0, 0 }; \
-		RP_PROBE_FIRE_(provider##_##event, \
+		RP_PROBE_FIRE_(provider, event, \
+			       RP_ARGUMENTS_(RP_MAP_(RP_SIZES_, RP_COMMA_, __VA_ARGS__)), \
 			       RP_MAP_(RP_WORDS_, RP_COMMA_, __VA_ARGS__)) \
 		RP_MAP_(RP_PUT_, RP_NOTHING_, __VA_ARGS__) \
 		rp_pack_flush_(&pack_); \

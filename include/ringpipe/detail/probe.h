@@ -3,10 +3,10 @@
  * The probe of a declared event, as SystemTap, bpftrace, perf and libbpf know them: an ELF note
  * that says where to look, at what, and where to count who looks.
  *
- * The site is a stub that nothing but a traced event calls, one in each executable or shared
- * object: file-level assembly in a section group, so whatever includes the declaration, however it
- * is optimized, the linker keeps one stub and its note, or throws both away. A site inside the C
- * function would be one for each file, with arguments wherever the compiler had them just then.
+ * The site is a stub that nothing but a traced event calls: assembly in a section group, so that
+ * each executable or shared object has one, and has none where nothing fires the event. It is
+ * written inside the event's function, since the compiler drops what nobody calls, but not in it: a
+ * site there would be one for each file, with arguments wherever the compiler had them just then.
  *
  * Arguments are words of 64 bits. The stub gets the first five in registers, and in the sixth
  * register the address of all of them; so each has one place, which the note can name:
@@ -58,21 +58,19 @@
 #endif
 
 /*
- * The stub and its note; layout of the note: sys/sdt.h's, version 3. Optimization of the whole
- * program puts the file-level assembly of all files into one: the first definition counts.
+ * The stub and its note; layout of the note: sys/sdt.h's, version 3. A file may have it more than
+ * once, when the compiler copies the function: the first counts.
  */
 #if defined(RP_PLACE_0_)
 #define RP_PROBE_STUB_(symbol, semaphore, provider, name, arguments) \
-	__asm__(".ifndef " symbol "\n" \
+	__asm__ volatile(".ifndef " symbol "\n" \
 		".pushsection .text." symbol ",\"axG\",\"progbits\"," symbol ",comdat\n" \
 		".weak " symbol "\n" \
 		".hidden " symbol "\n" \
 		".type " symbol ",\"function\"\n" \
 		symbol ":\n" \
-		".cfi_startproc\n" \
 		"990: nop\n" \
 		"ret\n" \
-		".cfi_endproc\n" \
 		".size " symbol ", . - " symbol "\n" \
 		".pushsection .note.stapsdt,\"?\",\"note\"\n" \
 		".balign 4\n" \
@@ -192,22 +190,23 @@ static inline __attribute__((always_inline)) uint64_t rp_bits_(const void *numbe
  * in the upper 16 bits of the enable word, which are the note's semaphore.
  */
 #if defined(RP_PLACE_0_)
-#define RP_PROBE_EMIT_(provider, event, arguments) \
-	RP_PROBE_STUB_(#provider "_" #event "_probe_", #provider "_" #event "_event_ + 6", \
-		       #provider, #event, arguments) \
+#define RP_PROBE_EMIT_(provider, event) \
 	RP_BEGIN_DECLS \
 	__attribute__((visibility("hidden"))) \
 	void provider##_##event##_probe_(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, \
 					 const uint64_t *); \
 	RP_END_DECLS
-#define RP_PROBE_FIRE_(name, ...) \
-	if (__builtin_expect(rp_is_traced_(&name##_event_.enable), 0)) { \
+#define RP_PROBE_FIRE_(provider, event, arguments, ...) \
+	RP_PROBE_STUB_(#provider "_" #event "_probe_", #provider "_" #event "_event_ + 6", \
+		       #provider, #event, arguments) \
+	if (__builtin_expect(rp_is_traced_(&provider##_##event##_event_.enable), 0)) { \
 		const uint64_t words_[] = { __VA_ARGS__, 0, 0, 0, 0 }; \
-		name##_probe_(words_[0], words_[1], words_[2], words_[3], words_[4], words_); \
+		provider##_##event##_probe_(words_[0], words_[1], words_[2], words_[3], \
+					    words_[4], words_); \
 	}
 #else
-#define RP_PROBE_EMIT_(provider, event, arguments)
-#define RP_PROBE_FIRE_(name, ...)
+#define RP_PROBE_EMIT_(provider, event)
+#define RP_PROBE_FIRE_(provider, event, arguments, ...)
 #endif
 
 static inline __attribute__((always_inline)) int rp_is_traced_(const uint64_t *enable)

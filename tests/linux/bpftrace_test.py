@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Events as bpftrace sees them: bpftrace_test.py HOST LIBRARY [unittest arguments]"""
+import platform
+import random
+import struct
+import subprocess
+import sys
+import unittest
+
+import probes
+from probes import (FEW, NUMBERS, Host, References, Tracer, eventually, random_words, skip,
+                    unsigned)
+
+HOST = LIBRARY = None
+EVENTS = 10
+
+
+def word(place):
+    """Any word of an event: bpftrace has names for six arguments only."""
+    return f'*(uint64*)(reg("r9") + {8 * place})'
+
+
+class WithHost(unittest.TestCase):
+    def setUp(self):
+        self.host = self.start_host()
+
+    def start_host(self):
+        host = Host(HOST)
+        self.addCleanup(host.close)
+        return host
+
+    def trace(self, program, *options):
+        """The kernel counts a tracer before it hands anything on: wait for what it says itself."""
+        tracer = Tracer(["bpftrace", "-B", "line", *options, "-e",
+                         'BEGIN { printf("ready\\n"); } ' + program])
+        self.addCleanup(tracer.stop)
+        tracer.told("ready", 1)
+        return tracer
+
+    def attach(self, event, action):
+        tracer = self.trace(f"usdt:{HOST}:probes:{event} {{ {action} }}", "-p",
+                            str(self.host.pid))
+        self.assertIn(event, self.host.enabled())
+        return tracer
+
+    def off(self, *events):
+        eventually(f"{events} off", lambda: not self.host.enabled() & set(events))
+
+
+@unittest.skipIf(platform.machine() != "x86_64", "bpftrace names registers by machine")
+class Values(WithHost):
+    def compare(self, tracer, expected):
+        """Lines may change places when the host moves to another processor."""
+        self.assertEqual(sorted(tracer.told("= ", len(expected))), sorted(expected))
+
+    def test_arguments_have_their_signs_and_sizes(self):
+        tracer = self.attach("few", 'printf("= %lld %lld %lld %lld %lld %lld\\n", '
+                             'arg0, arg1, arg2, arg3, arg4, arg5)')
+        fired = [random_words(FEW) for _ in range(EVENTS)]
+        for words in fired:
+            self.host.fire("few", *words)
+        self.compare(tracer, [" ".join(map(str, words)) for words in fired])
+
+    def test_words_of_every_number_are_what_was_written(self):
+        places = range(len(NUMBERS))
+        tracer = self.attach("numbers", 'printf("= ' + "%llx " * len(NUMBERS) + '.\\n", ' +
+                             ", ".join(word(place) for place in places) + ")")
+        fired = [random_words(NUMBERS, truths={0}) for _ in range(EVENTS)]
+        for words in fired:
+            self.host.fire("numbers", *words)
+        self.compare(tracer, ["".join(f"{unsigned(one):x} " for one in words) + "."
+                              for words in fired])
+
+    REFERENCES = ('printf("= %s|%llx %llx %llx %llx|%llx %llx|%llx %lld|%lld", str(arg0), '
+                  '*(uint16*)arg1, *(uint16*)(arg1 + 2), *(uint16*)(arg1 + 4), '
+                  '*(uint16*)(arg1 + 6), *(uint64*)arg2, *(uint64*)(arg2 + 8), *(uint64*)arg3, '
+                  f'arg4, {word(6)}); printf("|%lld", *(uint32*)arg5); $p = {word(7)}; '
+                  f'printf("|%lld %lld", *(int32*)$p, *(uint16*)($p + 4)); $q = {word(8)}; '
+                  f'printf("|%lld %lld %lld\\n", {word(9)}, *(int32*)$q, *(uint16*)($q + 4));')
+
+    def test_strings_arrays_and_structs_are_behind_their_pointers(self):
+        tracer = self.attach("references", self.REFERENCES)
+        expected = []
+        for count in range(1, EVENTS + 1):
+            some = References()
+            self.assertEqual(self.host.say("references", *some.words()), "0")
+            units = struct.unpack("<3H", some.text16.encode("utf-16-le"))
+            low, high = struct.unpack("<QQ", some.guid)
+            blob = int.from_bytes(some.blob, "little")
+            expected.append(
+                f"{some.text}|{units[0]:x} {units[1]:x} {units[2]:x} 0|{low:x} {high:x}|"
+                f"{blob:x} {len(some.blob)}|{len(some.list)}|{some.list[0]}|"
+                f"{some.point[0]} {some.point[1]}|"
+                f"{len(some.points)} {some.points[0][0]} {some.points[0][1]}")
+            # The host's buffers are its next event's.
+            tracer.told("= ", count)
+        self.compare(tracer, expected)
+
+    def test_null_strings_are_empty_and_other_nulls_are_null(self):
+        tracer = self.attach("references", 'printf("= %d%s|%llx %llx|%llx %llx %llx %llx", '
+                             'arg0 != 0, str(arg0), arg1 != 0, *(uint16*)arg1, arg2, arg3, arg4, '
+                             'arg5); printf(" %llx %llx %llx %llx\\n", ' +
+                             ", ".join(word(place) for place in (6, 7, 8, 9)) + ")")
+        self.assertEqual(self.host.say("references", *"-------"), "0")
+        self.compare(tracer, ["1|1 0|" + " ".join("0" * 8)])
+
+    def test_event_of_thirty_fields_is_seen_whole(self):
+        tracer = self.attach("wide", "".join(
+            f'printf("{"" if part else "= "}{"%llx " * 10}{chr(92) + "n" if part == 2 else ""}", ' +
+            ", ".join(word(10 * part + place) for place in range(10)) + "); " for part in range(3)))
+        fired = [random.getrandbits(63) for _ in range(EVENTS)]
+        for first in fired:
+            self.host.fire("wide", first)
+        self.compare(tracer, ["".join(f"{first + place:x} " for place in range(30))
+                              for first in fired])
+
+
+class Semaphores(WithHost):
+    def test_event_is_on_while_a_tracer_is_attached(self):
+        self.assertEqual(self.host.enabled(), set())
+        first = self.attach("bare", 'printf("first\\n")')
+        self.assertEqual(self.host.enabled(), {"bare"})
+        second = self.attach("bare", 'printf("second\\n")')
+        self.host.fire("bare")
+        first.told("first", 1)
+        second.told("second", 1)
+        first.stop()
+        self.assertEqual(self.host.enabled(), {"bare"})
+        self.host.fire("bare")
+        second.told("second", 2)
+        second.stop()
+        self.off("bare")
+
+    def test_library_and_executable_have_a_word_each(self):
+        # With -p, bpftrace 0.17 takes what it found in one file for the other's.
+        library = self.trace(f'usdt:{LIBRARY}:probes:shared {{ printf("library %d\\n", arg0) }}')
+        self.assertEqual(self.host.enabled(), {"library"})
+        own = self.trace(f'usdt:{HOST}:probes:shared {{ printf("own %d\\n", arg0) }}')
+        for number in range(EVENTS):
+            self.host.fire("shared", number)
+            self.host.fire("library", 100 + number)
+        self.assertEqual(sorted(own.told("own ", EVENTS)), [str(n) for n in range(EVENTS)])
+        self.assertEqual(sorted(library.told("library ", EVENTS)),
+                         [str(100 + n) for n in range(EVENTS)])
+        library.stop()
+        self.off("library")
+        self.assertEqual(self.host.enabled(), {"shared"})
+        own.stop()
+        self.off("shared")
+
+    def test_children_and_later_processes_are_traced_too(self):
+        tracer = self.trace(f'usdt:{HOST}:probes:few {{ printf("= %d %d\\n", pid, arg4) }}')
+        child = int(self.host.say("fork"))
+        self.assertEqual(self.host.enabled("child"), {"few"})
+        later = self.start_host()
+        self.assertEqual(later.enabled(), {"few"})
+        self.host.say("few", 0, 0, 0, 0, 1)
+        self.host.say("child", "few", 0, 0, 0, 0, 2)
+        later.say("few", 0, 0, 0, 0, 3)
+        self.assertEqual(sorted(tracer.told("= ", 3)), sorted(
+            [f"{self.host.pid} 1", f"{child} 2", f"{later.pid} 3"]))
+        tracer.stop()
+        self.off("few")
+        eventually("the child's off", lambda: not self.host.enabled("child"))
+        again = self.trace(f'usdt:{HOST}:probes:few {{ printf("= %d %d\\n", pid, arg4) }}')
+        eventually("the child's on", lambda: self.host.enabled("child") == {"few"})
+        self.host.say("child", "few", 0, 0, 0, 0, 4)
+        self.assertEqual(again.told("= ", 1), [f"{child} 4"])
+        self.assertEqual(self.host.say("wait"), "0")
+
+    def test_session_and_tracer_both_get_all(self):
+        tracer = self.attach("few", 'printf("few %d\\n", arg4)')
+        self.assertEqual(self.host.say("session", "/dev/null"), "0")
+        self.assertLessEqual({"few", "bare"}, self.host.enabled())
+        for number in range(EVENTS):
+            self.host.fire("few", 0, 0, 0, 0, number)
+            self.host.fire("bare")
+        self.assertEqual(self.host.say("stop"), f"0 {2 * EVENTS} 0")
+        self.assertEqual(self.host.enabled(), {"few"})
+        self.host.fire("few", 0, 0, 0, 0, EVENTS)
+        self.assertEqual(sorted(tracer.told("few ", EVENTS + 1), key=int),
+                         [str(number) for number in range(EVENTS + 1)])
+        self.assertEqual(self.host.say("session", "/dev/null"), "0")
+        tracer.stop()
+        self.host.fire("few", 0, 0, 0, 0, 0)
+        self.assertEqual(self.host.say("stop"), "0 1 0")
+        self.off("few")
+
+
+def main():
+    global HOST, LIBRARY
+    HOST, LIBRARY = sys.argv[1:3]
+    del sys.argv[1:3]
+    probes.need("bpftrace")
+    done = subprocess.run(["bpftrace", "-e", "BEGIN { exit(); }"], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        skip("bpftrace does not run here: " + done.stderr.strip())
+    unittest.main()
+
+
+if __name__ == "__main__":
+    main()

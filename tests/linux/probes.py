@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: MIT
+"""The host of the tests of probes, what its events look like to tracers, and tracers."""
+import atexit
+import os
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+PATIENCE_S = 120
+SKIPPED = 77
+TRACEFS = "/sys/kernel/tracing"
+ENVIRONMENT = dict(os.environ, RINGPIPE_DIAGNOSTICS="0", LC_ALL="C.UTF-8")
+
+# Words of each event as their sizes; below zero: signed.
+FEW = [-1, 1, -2, 2, -4, 4]
+NUMBERS = [1, 1, -1, 1, -2, 2, -4, 4, -8, 8, 4, 8, 8, -8]
+REALS = [4, 8, 1, 1, 8, -8, -8, 8, -1, -2, -4, 1]
+
+
+def skip(reason):
+    print(f"SKIP: {reason}")
+    sys.exit(SKIPPED)
+
+
+def need(*commands):
+    """Ends the test where tracing is not possible."""
+    if os.geteuid() != 0:
+        skip("probes of the kernel need root")
+    for command in commands:
+        if not shutil.which(command):
+            skip(f"no {command}")
+    if not os.path.exists(TRACEFS + "/uprobe_events"):
+        done = subprocess.run(["mount", "-t", "tracefs", "nodev", TRACEFS], check=False,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if done.returncode != 0 or not os.path.exists(TRACEFS + "/uprobe_events"):
+            skip("no tracefs with uprobes: " + done.stderr.strip())
+
+
+def eventually(what, condition):
+    """Waits until `condition` is true, and returns what it said."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"not within {PATIENCE_S} s: {what}")
+
+
+class Host:
+    def __init__(self, program, **environment):
+        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True, env={**ENVIRONMENT, **environment})
+        self.pid = self.process.pid
+
+    def say(self, *words):
+        self.process.stdin.write(" ".join(str(word) for word in words) + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().rstrip("\n")
+
+    def fire(self, event, *words):
+        answer = self.say(event, *("%x" % (word & (1 << 64) - 1) for word in words))
+        assert answer == "0", answer
+
+    def enabled(self, *who):
+        """Events that are on; of the child with `who` "child"."""
+        return set(self.say(*who, "enabled").rstrip(".").split())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait(PATIENCE_S)
+
+
+class Tracer:
+    """A program that attaches, prints lines, and ends when it is interrupted."""
+
+    def __init__(self, command, **options):
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True, **options)
+        self.lines, self.errors = [], []
+        self.readers = [threading.Thread(target=lambda into=into, file=file: into.extend(
+            iter(file.readline, "")), daemon=True)
+            for into, file in ((self.lines, self.process.stdout),
+                               (self.errors, self.process.stderr))]
+        for reader in self.readers:
+            reader.start()
+        atexit.register(self.stop)
+
+    def told(self, prefix, count):
+        """The rest of each line that begins with `prefix`, when there are so many."""
+        def found():
+            ended = self.process.poll() is not None
+            lines = [line[len(prefix):].rstrip("\n") for line in list(self.lines)
+                     if line.startswith(prefix) and line.endswith("\n")]
+            if ended and len(lines) < count:
+                raise AssertionError("the tracer ended")
+            return lines if len(lines) >= count else None
+        try:
+            return eventually(f"{count} lines '{prefix}'", found)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {self.lines} {self.errors}") from None
+
+    def stop(self):
+        atexit.unregister(self.stop)
+        def ended():
+            # Again and again: bpftrace 0.17 forgets a signal that comes outside its epoll_wait().
+            if self.process.poll() is None:
+                self.process.send_signal(signal.SIGINT)
+            return self.process.poll() is not None
+        try:
+            eventually("the tracer's end", ended)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            for reader in self.readers:
+                reader.join()
+            self.process.stdout.close()
+            self.process.stderr.close()
+
+
+def random_word(size):
+    """A value of that size, its edges often among them."""
+    bits = 8 * abs(size)
+    low = -(1 << bits - 1) if size < 0 else 0
+    high = low + (1 << bits) - 1
+    return random.choice([low, high, random.randint(low, high), random.randint(low, high)])
+
+
+def random_words(sizes, truths=()):
+    """Words for an event; those whose place is among `truths` are booleans."""
+    return [random.randint(0, 1) if place in truths else random_word(size)
+            for place, size in enumerate(sizes)]
+
+
+def unsigned(word):
+    return word & (1 << 64) - 1
+
+
+def narrow(word, size):
+    """What a tool that knows no signs shows of a word."""
+    return word & (1 << 8 * abs(size)) - 1
+
+
+class References:
+    """Values for the event `references`; some of them NULL."""
+
+    def __init__(self):
+        letters = "abcXYZ 0189_.-/ äß€"
+        self.text = "".join(random.choices(letters, k=random.randint(1, 20)))
+        self.text16 = "".join(random.choices(letters, k=3))
+        self.guid = random.randbytes(16)
+        self.blob = random.randbytes(random.randint(1, 8))
+        self.list = [random_word(4) for _ in range(random.randint(1, 5))]
+        self.point = (random_word(-4), random_word(2))
+        self.points = [(random_word(-4), random_word(2)) for _ in range(random.randint(1, 3))]
+
+    def words(self):
+        """As the host takes them."""
+        point = struct.pack("<iH", *self.point)
+        points = b"".join(struct.pack("<iH", *one) for one in self.points)
+        return [part.hex() for part in (
+            self.text.encode() + b"\0", self.text16.encode("utf-16-le") + b"\0\0", self.guid,
+            self.blob, struct.pack(f"<{len(self.list)}I", *self.list), point, points)]
