@@ -70,6 +70,37 @@ int rp_client_receive(struct rp_client *client, enum rp_hresult *ret_hresult)
 	}
 }
 
+int rp_client_take_descriptor(struct rp_client *client, int *ret_fd)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	char byte;
+	struct iovec piece = { &byte, sizeof(byte) };
+	struct msghdr message = {
+		.msg_iov = &piece,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		/* Not the padding behind it: the kernel would put a second one there. */
+		.msg_controllen = CMSG_LEN(sizeof(int)),
+	};
+	struct cmsghdr *part;
+	ssize_t n;
+
+	do {
+		n = recvmsg(client->fd, &message, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n == 0 ? -EPIPE : errno == EAGAIN ? 0 : -errno;
+	part = CMSG_FIRSTHDR(&message);
+	if (!part || part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS ||
+	    part->cmsg_len != CMSG_LEN(sizeof(int)))
+		return -EBADMSG;
+	memcpy(ret_fd, CMSG_DATA(part), sizeof(int));
+	return 1;
+}
+
 int rp_client_send(struct rp_client *client)
 {
 	while (client->sent_bytes < client->reply.size) {

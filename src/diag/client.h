@@ -16,6 +16,7 @@
 
 enum rp_client_state {
 	RP_CLIENT_ASKS,		/* its request is not whole yet */
+	RP_CLIENT_PASSES,	/* its request is, and a descriptor has to follow */
 	RP_CLIENT_WAITS,	/* its reply is kept until session waits_for has ended */
 	RP_CLIENT_TAKES,	/* it has not taken its whole reply yet */
 	RP_CLIENT_LEAVES,	/* it has its reply and may still be sending */
@@ -47,6 +48,14 @@ struct rp_client {
  * half way; -ENOMEM; what recv(2) says.
  */
 int rp_client_receive(struct rp_client *client, enum rp_hresult *ret_hresult);
+
+/*
+ * Takes the byte behind the request and the descriptor that came with it, which is the caller's.
+ *
+ * Return: 1: it is there; 0: it must still come; -EBADMSG: a byte without one; -EPIPE: the client
+ * ended it; what recvmsg(2) says.
+ */
+int rp_client_take_descriptor(struct rp_client *client, int *ret_fd);
 
 /* Sends what is left of the reply. Return: 1: all sent; 0: the client must take some; -errno. */
 int rp_client_send(struct rp_client *client);

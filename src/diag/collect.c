@@ -6,12 +6,17 @@
  *	CollectTracing2	 u32 MB, u32 format, bool rundown, providers
  *	CollectTracing3	 u32 MB, u32 format, bool rundown, bool stacks, providers
  *	CollectTracing4	 u32 MB, u32 format, u64 rundown keywords, bool stacks, providers
- *	CollectTracing5	 u32 type, then as 4, each provider followed by its event filter
+ *	CollectTracing5	 u32 type 0, then as 4, each provider followed by its event filter; or
+ *			 u32 type 1, u64 rundown keywords, providers, each followed by its event
+ *			 filter and its tracepoints
  *	CollectTracing6	 as 5, then u32 buffering mode
  *	provider	 u64 keywords, u32 level, string name, string arguments
  *	event filter	 bool enable, u32 count, u32 ids
+ *	tracepoints	 string name of the default one, u32 sets, each: string name, u32 count,
+ *			 u32 ids
  *
- * Source: Microsoft.Diagnostics.NETCore.Client, EventPipeSessionConfiguration.
+ * Source: Microsoft.Diagnostics.NETCore.Client, EventPipeSessionConfiguration; for type 1 the
+ * client in helpers/dotnet/os/linux.rs of microsoft/one-collect.
  *
  * Stacks are captured where the client says so (3 and later). 1 and 2 cannot say it: the .NET
  * runtime then captures them, for it has a managed stack to name. Here a stack is bare addresses
@@ -20,6 +25,7 @@
  */
 #include "diag/collect.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +39,8 @@
 #define LEVEL_MAX 5u
 /* keywords, level, two empty strings */
 #define PROVIDER_BYTES_MIN 20u
+/* a name and the count of its ids, both empty */
+#define SET_BYTES_MIN 8u
 /* More than this no client means; the rest of a u32 of megabytes is a mistake, not a wish. */
 #define BUFFER_MB_MAX 4096u
 /* What the .NET runtime puts for "rundown: yes" when the client cannot name keywords. */
@@ -62,6 +70,8 @@ static const struct shape shapes[] = {
 /* Where the pieces of the one allocation are filled next. */
 struct rooms {
 	struct rp_event_filter *filter;
+	struct rp_tracepoints *tracepoints;	/* NULL: none are told */
+	struct rp_tracepoint_set *set;
 	uint32_t *id;
 	char *text;
 };
@@ -74,15 +84,11 @@ bool rp_collect_has_descriptor(uint8_t id, const struct rp_cursor *payload)
 	return shapes[id].type && rp_cursor_u32(&at, &type) == 0 && type == TYPE_USER_EVENTS;
 }
 
-static enum rp_hresult parse_type(struct rp_cursor *payload)
+static enum rp_hresult parse_type(struct rp_cursor *payload, uint32_t *ret_type)
 {
-	uint32_t type;
-
-	if (rp_cursor_u32(payload, &type) < 0)
+	if (rp_cursor_u32(payload, ret_type) < 0)
 		return RP_HRESULT_BAD_ENCODING;
-	if (type == TYPE_USER_EVENTS)
-		return RP_HRESULT_NOT_SUPPORTED;
-	return type == TYPE_STREAM ? RP_HRESULT_OK : RP_HRESULT_INVALID_ARGUMENT;
+	return *ret_type <= TYPE_USER_EVENTS ? RP_HRESULT_OK : RP_HRESULT_INVALID_ARGUMENT;
 }
 
 static enum rp_hresult parse_size_and_format(struct rp_cursor *payload, size_t *ret_bytes)
@@ -100,20 +106,22 @@ static enum rp_hresult parse_size_and_format(struct rp_cursor *payload, size_t *
 }
 
 static enum rp_hresult parse_options(const struct shape *shape, struct rp_cursor *payload,
-				     struct rp_collect *collect)
+				     struct rp_collect *collect, bool *ret_user_events)
 {
 	enum rp_hresult hr = RP_HRESULT_OK;
+	uint32_t type = TYPE_STREAM;
 	uint8_t rundown = 0, stacks = 0;
 
 	if (shape->type)
-		hr = parse_type(payload);
-	if (hr == RP_HRESULT_OK)
+		hr = parse_type(payload, &type);
+	*ret_user_events = type == TYPE_USER_EVENTS;
+	if (hr == RP_HRESULT_OK && type == TYPE_STREAM)
 		hr = parse_size_and_format(payload, &collect->buffer_bytes);
 	if (hr != RP_HRESULT_OK)
 		return hr;
 	if ((shape->rundown_flag && rp_cursor_u8(payload, &rundown) < 0) ||
 	    (shape->rundown_keywords && rp_cursor_u64(payload, &collect->rundown_keywords) < 0) ||
-	    (shape->stacks && rp_cursor_u8(payload, &stacks) < 0))
+	    (shape->stacks && type == TYPE_STREAM && rp_cursor_u8(payload, &stacks) < 0))
 		return RP_HRESULT_BAD_ENCODING;
 	if (rundown)
 		collect->rundown_keywords = RUNDOWN_KEYWORDS;
@@ -121,31 +129,83 @@ static enum rp_hresult parse_options(const struct shape *shape, struct rp_cursor
 	return RP_HRESULT_OK;
 }
 
+/* Return: the ids read, or -EBADMSG. */
+static int64_t parse_ids(struct rp_cursor *payload, struct rooms *rooms)
+{
+	uint32_t count;
+
+	if (rp_cursor_u32(payload, &count) < 0)
+		return -EBADMSG;
+	for (uint32_t i = 0; i < count; i++) {
+		if (rp_cursor_u32(payload, rooms->id) < 0)
+			return -EBADMSG;
+		rooms->id++;
+	}
+	return count;
+}
+
 static enum rp_hresult parse_filter(struct rp_cursor *payload, struct rooms *rooms,
 				    struct rp_session_provider *provider)
 {
 	struct rp_event_filter *filter = rooms->filter++;
 	uint8_t enable;
-	uint32_t count;
+	int64_t count;
 
 	filter->size = sizeof(*filter);
 	filter->ids = rooms->id;
-	if (rp_cursor_u8(payload, &enable) < 0 || rp_cursor_u32(payload, &count) < 0)
+	if (rp_cursor_u8(payload, &enable) < 0 || (count = parse_ids(payload, rooms)) < 0)
 		return RP_HRESULT_BAD_ENCODING;
-	for (uint32_t i = 0; i < count; i++) {
-		if (rp_cursor_u32(payload, rooms->id) < 0)
-			return RP_HRESULT_BAD_ENCODING;
-		rooms->id++;
-	}
 	filter->enable = enable != 0;
-	filter->id_count = count;
+	filter->id_count = (size_t)count;
 	provider->filter = filter;
 	return RP_HRESULT_OK;
+}
+
+/* A name, or NULL where it is empty. Return: 0 or -EBADMSG. */
+static int parse_name(struct rp_cursor *payload, struct rooms *rooms, const char **ret_name)
+{
+	int bytes = rp_cursor_string(payload, rooms->text);
+
+	if (bytes < 0)
+		return -EBADMSG;
+	*ret_name = bytes > 1 ? rooms->text : NULL;
+	rooms->text += bytes;
+	return 0;
+}
+
+static enum rp_hresult parse_tracepoints(struct rp_cursor *payload, struct rooms *rooms)
+{
+	struct rp_tracepoints *tracepoints = rooms->tracepoints++;
+	uint32_t count;
+
+	tracepoints->sets = rooms->set;
+	if (parse_name(payload, rooms, &tracepoints->name) < 0 ||
+	    rp_cursor_u32(payload, &count) < 0)
+		return RP_HRESULT_BAD_ENCODING;
+	for (uint32_t i = 0; i < count; i++) {
+		struct rp_tracepoint_set *set = rooms->set;
+		int64_t ids;
+
+		if ((size_t)(payload->end - payload->at) < SET_BYTES_MIN ||
+		    parse_name(payload, rooms, &set->name) < 0)
+			return RP_HRESULT_BAD_ENCODING;
+		set->ids = rooms->id;
+		ids = parse_ids(payload, rooms);
+		if (ids < 0)
+			return RP_HRESULT_BAD_ENCODING;
+		if (ids == 0 || !set->name)
+			return RP_HRESULT_INVALID_ARGUMENT;
+		set->id_count = (size_t)ids;
+		rooms->set++;
+	}
+	tracepoints->set_count = count;
+	return tracepoints->name || count ? RP_HRESULT_OK : RP_HRESULT_INVALID_ARGUMENT;
 }
 
 static enum rp_hresult parse_provider(const struct shape *shape, struct rp_cursor *payload,
 				      struct rooms *rooms, struct rp_session_provider *provider)
 {
+	enum rp_hresult hr = RP_HRESULT_OK;
 	uint32_t level;
 	int name_bytes, filter_bytes;
 
@@ -165,7 +225,11 @@ static enum rp_hresult parse_provider(const struct shape *shape, struct rp_curso
 	if (level > LEVEL_MAX || name_bytes == 1)
 		return RP_HRESULT_INVALID_ARGUMENT;
 	provider->level = (uint8_t)level;
-	return shape->filters ? parse_filter(payload, rooms, provider) : RP_HRESULT_OK;
+	if (shape->filters)
+		hr = parse_filter(payload, rooms, provider);
+	if (hr == RP_HRESULT_OK && rooms->tracepoints)
+		hr = parse_tracepoints(payload, rooms);
+	return hr;
 }
 
 /*
@@ -173,19 +237,30 @@ static enum rp_hresult parse_provider(const struct shape *shape, struct rp_curso
  * string never more than twice as many (two bytes become at most three, and its count of four
  * pays for the NUL).
  */
-static struct rp_collect *allocate(uint32_t provider_count, size_t payload_bytes,
+static struct rp_collect *allocate(uint32_t provider_count, size_t payload_bytes, bool user_events,
 				   struct rooms *ret_rooms)
 {
+	size_t sets = user_events ? payload_bytes / SET_BYTES_MIN : 0;
+	size_t each = sizeof(struct rp_session_provider) + sizeof(struct rp_event_filter) +
+		      (user_events ? sizeof(struct rp_tracepoints) : 0);
 	struct rp_collect *collect;
-	size_t each = sizeof(struct rp_session_provider) + sizeof(struct rp_event_filter);
 
-	collect = calloc(1, sizeof(*collect) + provider_count * each + 3 * payload_bytes + 4);
+	collect = calloc(1, sizeof(*collect) + provider_count * each +
+			 sets * sizeof(struct rp_tracepoint_set) + 3 * payload_bytes + 4);
 	if (!collect)
 		return NULL;
 	collect->provider_count = provider_count;
 	collect->providers = (struct rp_session_provider *)(collect + 1);
 	ret_rooms->filter = (struct rp_event_filter *)(collect->providers + provider_count);
-	ret_rooms->id = (uint32_t *)(ret_rooms->filter + provider_count);
+	ret_rooms->tracepoints = NULL;
+	ret_rooms->set = (struct rp_tracepoint_set *)(ret_rooms->filter + provider_count);
+	if (user_events) {
+		collect->tracepoints = (struct rp_tracepoints *)ret_rooms->set;
+		ret_rooms->tracepoints = collect->tracepoints;
+		ret_rooms->set = (struct rp_tracepoint_set *)(collect->tracepoints +
+							       provider_count);
+	}
+	ret_rooms->id = (uint32_t *)(ret_rooms->set + sets);
 	ret_rooms->text = (char *)(ret_rooms->id + payload_bytes / 4 + 1);
 	return collect;
 }
@@ -203,7 +278,7 @@ static enum rp_hresult parse_rest(const struct shape *shape, struct rp_cursor *p
 }
 
 static enum rp_hresult parse_providers(const struct shape *shape, struct rp_cursor *payload,
-				       struct rp_collect **ret_collect)
+				       bool user_events, struct rp_collect **ret_collect)
 {
 	struct rp_collect *collect;
 	enum rp_hresult hr = RP_HRESULT_OK;
@@ -218,7 +293,7 @@ static enum rp_hresult parse_providers(const struct shape *shape, struct rp_curs
 	left = (size_t)(payload->end - payload->at);
 	if (count > left / PROVIDER_BYTES_MIN)
 		return RP_HRESULT_BAD_ENCODING;
-	collect = allocate(count, left, &rooms);
+	collect = allocate(count, left, user_events, &rooms);
 	if (!collect)
 		return RP_HRESULT_FAIL;
 	for (uint32_t i = 0; i < count && hr == RP_HRESULT_OK; i++)
@@ -238,10 +313,11 @@ enum rp_hresult rp_collect_parse(uint8_t id, struct rp_cursor *payload,
 	const struct shape *shape = &shapes[id];
 	struct rp_collect options = { 0 }, *collect = NULL;
 	enum rp_hresult hr;
+	bool user_events;
 
-	hr = parse_options(shape, payload, &options);
+	hr = parse_options(shape, payload, &options, &user_events);
 	if (hr == RP_HRESULT_OK)
-		hr = parse_providers(shape, payload, &collect);
+		hr = parse_providers(shape, payload, user_events, &collect);
 	if (hr != RP_HRESULT_OK)
 		return hr;
 	collect->buffer_bytes = options.buffer_bytes;

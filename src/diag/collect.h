@@ -9,6 +9,7 @@
 #include <ringpipe/session.h>
 
 #include "diag/message.h"
+#include "export/user_events.h"
 
 /* Ids in the set RP_MESSAGE_EVENTPIPE. */
 enum rp_collect_id {
@@ -27,11 +28,12 @@ struct rp_collect {
 	uint32_t session_flags;		/* enum rp_session_flags */
 	size_t provider_count;
 	struct rp_session_provider *providers;
+	struct rp_tracepoints *tracepoints;	/* of each provider; NULL: a stream */
 };
 
 /*
- * Whether a byte with a descriptor follows the message: a user_events session, whose events would
- * go into that file of the kernel's.
+ * Whether a byte with a descriptor follows the message: a user_events session, whose events go into
+ * that file of the kernel's.
  */
 bool rp_collect_has_descriptor(uint8_t id, const struct rp_cursor *payload);
 
@@ -39,8 +41,8 @@ bool rp_collect_has_descriptor(uint8_t id, const struct rp_cursor *payload);
  * Reads a whole payload. `ret_collect` is one allocation, strings included: free() it.
  *
  * Return: RP_HRESULT_OK; BAD_ENCODING: the payload is too short, too long or has a string without
- * its end; INVALID_ARGUMENT: a value no session can have; NOT_SUPPORTED: the NetPerf format, a
- * user_events session, or writers that block until there is room; FAIL: no memory.
+ * its end; INVALID_ARGUMENT: a value no session can have; NOT_SUPPORTED: the NetPerf format, or
+ * writers that block until there is room; FAIL: no memory.
  */
 enum rp_hresult rp_collect_parse(uint8_t id, struct rp_cursor *payload,
 				 struct rp_collect **ret_collect);

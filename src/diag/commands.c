@@ -27,14 +27,39 @@
 typedef enum rp_hresult (*handler)(struct rp_command *command, uint8_t id,
 				   struct rp_cursor *payload);
 
+static enum rp_hresult open_user_events(struct rp_command *command,
+					const struct rp_collect *collect)
+{
+	int events_fd = command->passed_fd;
+	enum rp_hresult hr;
+
+	if (events_fd < 0) {
+		command->outcome = RP_COMMAND_PASS;
+		return RP_HRESULT_OK;
+	}
+	command->passed_fd = -1;
+	hr = rp_trace_open_user_events(command->traces, collect, command->fd, events_fd,
+				       &command->trace);
+	if (hr == RP_HRESULT_OK) {
+		command->outcome = RP_COMMAND_HOLD;
+		rp_reply_u64(command->reply, command->trace->id);
+	}
+	return hr;
+}
+
 /* Starts what was asked for, and frees it. */
 static enum rp_hresult open_trace(struct rp_command *command, struct rp_collect *collect)
 {
-	enum rp_hresult hr = rp_trace_open(command->traces, collect, command->fd, command->peer,
-					   &command->trace);
+	enum rp_hresult hr;
 
-	if (hr == RP_HRESULT_OK)
-		command->outcome = RP_COMMAND_STREAM;
+	if (collect->tracepoints) {
+		hr = open_user_events(command, collect);
+	} else {
+		hr = rp_trace_open(command->traces, collect, command->fd, command->peer,
+				   &command->trace);
+		if (hr == RP_HRESULT_OK)
+			command->outcome = RP_COMMAND_STREAM;
+	}
 	free(collect);
 	return hr;
 }
@@ -45,7 +70,7 @@ static enum rp_hresult collect_tracing(struct rp_command *command, uint8_t id,
 	struct rp_collect *collect;
 	enum rp_hresult hr;
 
-	command->sends_more = rp_collect_has_descriptor(id, payload);
+	command->sends_more = command->passed_fd < 0 && rp_collect_has_descriptor(id, payload);
 	hr = rp_collect_parse(id, payload, &collect);
 	return hr == RP_HRESULT_OK ? open_trace(command, collect) : hr;
 }
@@ -209,7 +234,7 @@ static enum rp_hresult session_stats(struct rp_command *command, uint8_t id,
 	trace = rp_trace_find(command->traces, session);
 	if (!trace)
 		return RP_HRESULT_INVALID_ARGUMENT;
-	if (rp_session_stats(trace->session, &stats) < 0)
+	if (rp_trace_stats(trace, &stats) < 0)
 		return RP_HRESULT_FAIL;
 	rp_reply_u64(command->reply, stats.delivered);
 	rp_reply_u64(command->reply, stats.lost);

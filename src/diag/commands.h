@@ -14,6 +14,8 @@
 enum rp_command_outcome {
 	RP_COMMAND_REPLY,	/* the reply is ready; the connection ends when it was taken */
 	RP_COMMAND_STREAM,	/* the connection belongs to `trace` now, and says OK itself */
+	RP_COMMAND_HOLD,	/* the same, when the reply that is ready was sent */
+	RP_COMMAND_PASS,	/* nothing yet: to be run again with `passed_fd` */
 	RP_COMMAND_WAIT,	/* the reply is ready, to be sent when `trace` has ended */
 	RP_COMMAND_DUMP,	/* the reply is what `dump` says when it has ended */
 	RP_COMMAND_RESUME,	/* as RP_COMMAND_REPLY; its port is satisfied when that is sent */
@@ -25,6 +27,7 @@ struct rp_command {
 	struct rp_dump *dump;
 	const uint8_t *cookie;
 	int fd;
+	int passed_fd;		/* that came behind the message; -1: none yet, or taken */
 	pid_t peer;
 	bool suspended;		/* start-up waits for ResumeRuntime */
 	/* out */

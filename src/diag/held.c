@@ -56,6 +56,7 @@ int rp_server_watch_client(int operation, const struct rp_client *client)
 {
 	static const uint32_t events[] = {
 		[RP_CLIENT_ASKS] = EPOLLIN,
+		[RP_CLIENT_PASSES] = EPOLLIN,
 		[RP_CLIENT_WAITS] = 0,
 		[RP_CLIENT_TAKES] = EPOLLOUT,
 		[RP_CLIENT_LEAVES] = EPOLLIN,

@@ -119,6 +119,19 @@ static void hand_over(struct rp_client *client, struct rp_trace *trace)
 	rp_client_release(client);
 }
 
+/*
+ * The connection becomes the session's, which lasts as long as it does: nothing else comes by it.
+ * The few bytes of the reply find room, or the client is none.
+ */
+static void hold(struct rp_client *client, struct rp_trace *trace)
+{
+	if (rp_client_send(client) != 1)
+		rp_trace_finish(trace);
+	hand_over(client, trace);
+}
+
+static void take_descriptor(struct rp_client *client);
+
 static void wait_for(struct rp_client *client, uint64_t id)
 {
 	client->state = RP_CLIENT_WAITS;
@@ -128,13 +141,15 @@ static void wait_for(struct rp_client *client, uint64_t id)
 		drop_client(client);
 }
 
-static void run_request(struct rp_client *client)
+/* `passed_fd` came behind the request; -1: nothing did. */
+static void run_request(struct rp_client *client, int passed_fd)
 {
 	struct rp_command command = {
 		.traces = &rp_server.traces,
 		.dump = &rp_server.dump,
 		.cookie = rp_server.cookie,
 		.fd = client->fd,
+		.passed_fd = passed_fd,
 		.peer = client->peer,
 		.suspended = rp_ports_suspended(&rp_server.ports),
 		.reply = &client->reply,
@@ -144,12 +159,22 @@ static void run_request(struct rp_client *client)
 	rp_server.traces.max = rp_server_sessions_max();
 	rp_command_run(&command, rp_client_request(client), client->request_bytes);
 	client->sends_more = command.sends_more;
+	if (command.passed_fd >= 0)
+		close(command.passed_fd);
 	switch (command.outcome) {
 	case RP_COMMAND_REPLY:
 		send_reply(client);
 		break;
 	case RP_COMMAND_STREAM:
 		hand_over(client, command.trace);
+		break;
+	case RP_COMMAND_HOLD:
+		hold(client, command.trace);
+		break;
+	case RP_COMMAND_PASS:
+		rp_reply_fini(&client->reply);
+		client->state = RP_CLIENT_PASSES;
+		take_descriptor(client);
 		break;
 	case RP_COMMAND_WAIT:
 		wait_for(client, command.trace->id);
@@ -164,6 +189,21 @@ static void run_request(struct rp_client *client)
 		send_reply(client);
 		rp_ports_resume(&rp_server.ports, port);
 		break;
+	}
+}
+
+/* What a session of the kernel's events needs has come, or comes later. */
+static void take_descriptor(struct rp_client *client)
+{
+	int fd, r = rp_client_take_descriptor(client, &fd);
+
+	if (r == 1) {
+		run_request(client, fd);
+	} else if (r == -EBADMSG) {
+		rp_reply_refuse(&client->reply, RP_HRESULT_BAD_ENCODING);
+		send_reply(client);
+	} else if (r < 0) {
+		drop_client(client);
 	}
 }
 
@@ -184,7 +224,7 @@ static void take_request(struct rp_client *client)
 	} else {
 		if (rp_client_is_ports_own(client))
 			rp_port_again(client->port, rp_clock_monotonic_ns());
-		run_request(client);
+		run_request(client, -1);
 	}
 }
 
@@ -193,6 +233,9 @@ static void serve_client(struct rp_client *client, uint32_t events)
 	switch (client->state) {
 	case RP_CLIENT_ASKS:
 		take_request(client);
+		break;
+	case RP_CLIENT_PASSES:
+		take_descriptor(client);
 		break;
 	case RP_CLIENT_WAITS:
 		if (events & (EPOLLHUP | EPOLLERR))

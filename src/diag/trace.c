@@ -44,14 +44,20 @@ static struct rp_trace *find_free(struct rp_trace_table *table)
 	return count < table->max ? unused : NULL;
 }
 
-/* On the drain thread. The slot is not given to another session before rp_trace_close(). */
-static void on_end(struct rp_session *session, void *data)
+/* On the session's thread. The slot is not given to another session before rp_trace_close(). */
+static void on_user_events_end(void *data)
 {
 	struct rp_trace *trace = data;
 
-	(void)session;
 	__atomic_store_n(&trace->ended, true, __ATOMIC_RELEASE);
 	(void)rp_wake();
+}
+
+/* On the drain thread. */
+static void on_end(struct rp_session *session, void *data)
+{
+	(void)session;
+	on_user_events_end(data);
 }
 
 /* A sink on a descriptor of its own: until the session runs, ours can still carry an error. */
@@ -153,9 +159,55 @@ enum rp_hresult rp_trace_open(struct rp_trace_table *table, const struct rp_coll
 	return RP_HRESULT_OK;
 }
 
+enum rp_hresult rp_trace_open_user_events(struct rp_trace_table *table,
+					  const struct rp_collect *collect, int fd, int events_fd,
+					  struct rp_trace **ret_trace)
+{
+	struct rp_trace *trace = find_free(table);
+	const struct rp_user_events_setup setup = {
+		.providers = collect->providers,
+		.tracepoints = collect->tracepoints,
+		.provider_count = collect->provider_count,
+		.fd = events_fd,
+		.on_end = on_user_events_end,
+		.data = trace,
+	};
+	int r;
+
+	if (!trace) {
+		close(events_fd);
+		return RP_HRESULT_FAIL;
+	}
+	*trace = (struct rp_trace){
+		.id = rp_session_next_id(),
+		.fd = -1,
+	};
+	r = rp_user_events_open(&setup, &trace->user_events);
+	if (r < 0) {
+		trace->id = 0;
+		return r == -EOPNOTSUPP ? RP_HRESULT_NOT_SUPPORTED :
+		       r == -EINVAL ? RP_HRESULT_INVALID_ARGUMENT : RP_HRESULT_FAIL;
+	}
+	trace->fd = fd;
+	rp_file_identify(fd, &trace->file);
+	*ret_trace = trace;
+	return RP_HRESULT_OK;
+}
+
+int rp_trace_stats(struct rp_trace *trace, struct rp_session_stats *ret_stats)
+{
+	if (!trace->user_events)
+		return rp_session_stats(trace->session, ret_stats);
+	rp_user_events_stats(trace->user_events, ret_stats);
+	return 0;
+}
+
 void rp_trace_finish(struct rp_trace *trace)
 {
-	rp_session_finish(trace->session);
+	if (trace->user_events)
+		rp_user_events_finish(trace->user_events);
+	else
+		rp_session_finish(trace->session);
 }
 
 struct rp_trace *rp_trace_next_ended(struct rp_trace_table *table)
@@ -171,7 +223,11 @@ struct rp_trace *rp_trace_next_ended(struct rp_trace_table *table)
 
 void rp_trace_join(struct rp_trace *trace)
 {
-	rp_session_stop(trace->session, NULL);
+	if (trace->user_events)
+		rp_user_events_close(trace->user_events);
+	else
+		rp_session_stop(trace->session, NULL);
+	trace->user_events = NULL;
 	trace->session = NULL;
 }
 

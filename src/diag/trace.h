@@ -11,11 +11,16 @@
 #include "base/file.h"
 #include "diag/collect.h"
 #include "diag/message.h"
+#include "export/user_events.h"
 
-/* One session and the connection its stream goes to. A slot is free when id is 0. */
+/*
+ * One session and the connection its stream goes to, or that says how long to write to the kernel's
+ * user_events. A slot is free when id is 0.
+ */
 struct rp_trace {
 	uint64_t id;
-	struct rp_session *session;
+	struct rp_session *session;		/* one of the two */
+	struct rp_user_events *user_events;
 	int fd;			/* the server's own descriptor of the connection; -1: none */
 	struct rp_file_id file;	/* what fd stands for */
 	bool ended;		/* set by the drain thread */
@@ -38,6 +43,20 @@ void rp_trace_table_init(struct rp_trace_table *table);
  */
 enum rp_hresult rp_trace_open(struct rp_trace_table *table, const struct rp_collect *collect,
 			      int fd, pid_t peer, struct rp_trace **ret_trace);
+
+/*
+ * The same for a session whose events go to `events_fd`, a file of the kernel's user_events, which
+ * is its own from here on, also after failure. It lasts as long as the connection, on which the
+ * caller still has to say OK.
+ *
+ * Return: as above; NOT_SUPPORTED: that is no such file.
+ */
+enum rp_hresult rp_trace_open_user_events(struct rp_trace_table *table,
+					  const struct rp_collect *collect, int fd, int events_fd,
+					  struct rp_trace **ret_trace);
+
+/* The session's figures so far. Return: 0 or -errno. */
+int rp_trace_stats(struct rp_trace *trace, struct rp_session_stats *ret_stats);
 
 /* The trace with this id, or NULL. */
 struct rp_trace *rp_trace_find(struct rp_trace_table *table, uint64_t id);

@@ -8,8 +8,8 @@ import struct
 import sys
 import unittest
 
-from ipc_host import (BAD_ENCODING, Host, INVALID_OPERATION, NOT_SUPPORTED, OK, Reader, eventually,
-                      message, provider_with_filter, receive, reply_of, string)
+from ipc_host import (BAD_ENCODING, Host, INVALID_ARGUMENT, INVALID_OPERATION, NOT_SUPPORTED, OK,
+                      Reader, eventually, message, provider_with_filter, receive, reply_of, string)
 
 HOST = None
 
@@ -103,12 +103,18 @@ def collect5(command, kind, rest=b""):
     return message(0x02, command, payload + rest)
 
 
+def user_events(tracepoint="tracepoint"):
+    """CollectTracing5 for a session that writes to the kernel's user_events."""
+    return message(0x02, 0x06, struct.pack("<IQI", 1, 0, 1) + provider_with_filter("P") +
+                   string(tracepoint) + struct.pack("<I", 0))
+
+
 class Refusals(WithHost):
     def test_unsupported_commands_say_so(self):
         host = self.start()
         for request in (message(0x03, 0x01), message(0x03, 0x02),
                         message(0x04, 0x07, string("/hook.dll")),
-                        collect5(0x07, 0, struct.pack("<I", 1)), collect5(0x06, 1)):
+                        collect5(0x07, 0, struct.pack("<I", 1))):
             self.assertEqual(host.ask(request)[0], NOT_SUPPORTED, request)
         self.assertEqual(host.ask(collect5(0x07, 0))[0], BAD_ENCODING)
 
@@ -124,17 +130,50 @@ class Refusals(WithHost):
         before = host.descriptors()
         ours = [os.open("/dev/null", os.O_RDONLY) for _ in range(8)]
         passed = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", ours))]
-        for request in (collect5(0x06, 1), message(0x04, 0x01), message(0x04, 0x00)[:7]):
+        for request in (user_events(""), message(0x04, 0x01), message(0x04, 0x00)[:7]):
             with host.connect() as connection:
                 connection.sendmsg([request], passed)
                 if len(request) >= 20:
                     self.assertIsNotNone(reply_of(connection))
-        with host.send(collect5(0x06, 1)) as connection:
+        with host.send(user_events()) as connection:
             connection.sendmsg([b"\0"], passed)
             self.assertEqual(reply_of(connection)[0], NOT_SUPPORTED)
         for descriptor in ours:
             os.close(descriptor)
         eventually(lambda: host.descriptors() <= before, "the descriptors closed")
+
+
+class UserEvents(WithHost):
+    def test_file_that_is_not_the_kernels_is_refused(self):
+        host = self.start()
+        self.assertEqual(host.ask(message(0x04, 0x01)), (OK, bytes(4)))
+        before = host.descriptors()
+        for path in ("/dev/null", "/proc/self/status", "/proc"):
+            ours = os.open(path, os.O_RDONLY)
+            with host.send(user_events()) as connection:
+                socket.send_fds(connection, [b"\0"], [ours])
+                self.assertEqual(reply_of(connection)[0], NOT_SUPPORTED, path)
+            os.close(ours)
+        eventually(lambda: host.descriptors() <= before, "the descriptors closed")
+
+    def test_byte_without_a_descriptor_is_refused(self):
+        host = self.start()
+        with host.send(user_events()) as connection:
+            connection.send(b"\0")
+            self.assertEqual(reply_of(connection)[0], BAD_ENCODING)
+
+    def test_request_that_cannot_be_is_refused_before_its_descriptor_comes(self):
+        host = self.start()
+        with host.send(user_events("")) as connection:
+            self.assertEqual(reply_of(connection)[0], INVALID_ARGUMENT)
+
+    def test_client_that_leaves_before_its_descriptor_is_forgotten(self):
+        host = self.start()
+        self.assertEqual(host.ask(message(0x04, 0x01)), (OK, bytes(4)))
+        before = host.descriptors()
+        host.send(user_events()).close()
+        eventually(lambda: host.descriptors() <= before, "the connection closed")
+        self.assertEqual(host.ask(message(0x04, 0x01)), (OK, bytes(4)))
 
 
 if __name__ == "__main__":

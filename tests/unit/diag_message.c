@@ -401,19 +401,99 @@ Test(diag_message, collect_takes_a_thousand_providers)
 	rp_reply_fini(&request);
 }
 
-Test(diag_message, user_events_sessions_are_not_supported)
+Test(diag_message, session_of_an_unknown_type_is_refused)
 {
-	static const struct {
-		uint32_t type;
-		enum rp_hresult expected;
-	} rows[] = { { 1, RP_HRESULT_NOT_SUPPORTED }, { 2, RP_HRESULT_INVALID_ARGUMENT } };
+	struct rp_reply request = good_collect(RP_COLLECT_5);
 
-	for (size_t i = 0; i < 2; i++) {
-		struct rp_reply request = good_collect(RP_COLLECT_5);
+	request.bytes[RP_MESSAGE_HEADER_BYTES] = 2;
+	cr_assert_eq(parse_and_free(&request), RP_HRESULT_INVALID_ARGUMENT);
+}
 
-		request.bytes[RP_MESSAGE_HEADER_BYTES] = (uint8_t)rows[i].type;
-		cr_assert_eq(parse_and_free(&request), rows[i].expected);
+struct tracepoint_set {
+	const char *name;
+	uint32_t count;		/* of ids, from 1 on */
+};
+
+/* Two providers; the sets are the second's. */
+static struct rp_reply user_events_collect(const char *name, const struct tracepoint_set *sets,
+					   uint32_t count)
+{
+	static const uint32_t ids[] = { 5 };
+	struct rp_reply request = begin(RP_MESSAGE_EVENTPIPE, RP_COLLECT_5);
+
+	rp_reply_u32(&request, 1);
+	rp_reply_u64(&request, 0);
+	rp_reply_u32(&request, 2);
+	put_provider(&request, 3, 4, "First", "k=v");
+	put_filter(&request, 1, ids, 1);
+	rp_reply_string(&request, "first_all");
+	rp_reply_u32(&request, 0);
+	put_provider(&request, UINT64_MAX, 5, "Second", "");
+	put_filter(&request, 0, NULL, 0);
+	rp_reply_string(&request, name);
+	rp_reply_u32(&request, count);
+	for (uint32_t i = 0; i < count; i++) {
+		rp_reply_string(&request, sets[i].name);
+		rp_reply_u32(&request, sets[i].count);
+		for (uint32_t id = 1; id <= sets[i].count; id++)
+			rp_reply_u32(&request, id);
 	}
+	rp_reply_end(&request);
+	return request;
+}
+
+Test(diag_message, user_events_session_names_tracepoints)
+{
+	static const struct tracepoint_set sets[] = { { "two", 2 }, { "three", 3 } };
+	struct rp_reply request = user_events_collect("", sets, 2);
+	struct rp_collect *collect;
+
+	cr_assert_eq(parse(request.bytes, request.size, &collect), RP_HRESULT_OK);
+	cr_assert_eq(collect->provider_count, 2);
+	cr_assert_str_eq(collect->providers[0].filter_data, "k=v");
+	cr_assert_eq(collect->providers[0].filter->ids[0], 5);
+	cr_assert_str_eq(collect->tracepoints[0].name, "first_all");
+	cr_assert_eq(collect->tracepoints[0].set_count, 0);
+	cr_assert_str_eq(collect->providers[1].name, "Second");
+	cr_assert_null(collect->tracepoints[1].name);
+	cr_assert_eq(collect->tracepoints[1].set_count, 2);
+	cr_assert_str_eq(collect->tracepoints[1].sets[0].name, "two");
+	cr_assert_eq(collect->tracepoints[1].sets[0].id_count, 2);
+	cr_assert_str_eq(collect->tracepoints[1].sets[1].name, "three");
+	cr_assert_eq(collect->tracepoints[1].sets[1].id_count, 3);
+	cr_assert_eq(collect->tracepoints[1].sets[1].ids[2], 3);
+	free(collect);
+	rp_reply_fini(&request);
+}
+
+Test(diag_message, user_events_session_without_a_tracepoint_is_refused)
+{
+	static const struct tracepoint_set empty[] = { { "empty", 0 } }, unnamed[] = { { "", 1 } };
+	struct rp_reply requests[] = {
+		user_events_collect("", NULL, 0),
+		user_events_collect("all", empty, 1),
+		user_events_collect("all", unnamed, 1),
+	};
+
+	for (size_t i = 0; i < 3; i++)
+		cr_assert_eq(parse_and_free(&requests[i]), RP_HRESULT_INVALID_ARGUMENT, "%zu", i);
+}
+
+Test(diag_message, user_events_session_cut_anywhere_is_refused)
+{
+	static const struct tracepoint_set sets[] = { { "two", 2 }, { "three", 3 } };
+	struct rp_reply whole = user_events_collect("all", sets, 2);
+
+	for (size_t size = RP_MESSAGE_HEADER_BYTES; size < whole.size; size++) {
+		struct rp_collect *collect;
+		struct fenced fenced = fence(whole.bytes, size);
+
+		set_size(fenced.bytes, size);
+		cr_assert_eq(parse(fenced.bytes, size, &collect), RP_HRESULT_BAD_ENCODING, "%zu",
+			     size);
+		unfence(&fenced);
+	}
+	rp_reply_fini(&whole);
 }
 
 Test(diag_message, blocking_writers_are_not_supported)
