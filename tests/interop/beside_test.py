@@ -65,7 +65,7 @@ class Beside(clients.Scratch):
                 if (row["provider"], row["id"]) == ("Beside", 1)]
 
     def assert_both_are_reached(self, pid):
-        self.assertRegex(self.run_tool(self.dotnet_trace, "ps"), rf"(?m)^\s*{pid}\s")
+        self.assertRegex(clients.dotnet_trace_ps(self.environment()), rf"(?m)^\s*{pid}\s")
         rows = [row for row in json.loads(self.run_tool(RINGPIPE, "ps", "--json"))
                 if row["pid"] == pid]
         key = start_ticks(pid)
@@ -75,9 +75,11 @@ class Beside(clients.Scratch):
         self.assertRegex(rows[0]["runtime"], r"^ringpipe \d")
         self.assertRegex(rows[1]["runtime"], r"^\.NET \d")
         # Its own events go to .NET's tools, ours to ours.
-        self.run_tool(self.dotnet_trace, "collect", "-p", pid, "--providers", "Beside:0:5",
-                      "--duration", "00:00:00:01", "-o", self.path("dotnet"))
-        self.assertGreater(len(self.serials(self.path("dotnet"))), 1)
+        def theirs():
+            self.run_tool(self.dotnet_trace, "collect", "-p", pid, "--providers", "Beside:0:5",
+                          "--duration", "00:00:00:01", "-o", self.path("dotnet"))
+            return self.serials(self.path("dotnet"))
+        eventually(theirs, "an event of the program")
         self.assertIn("Microsoft-DotNETCore-SampleProfiler",
                       self.run_tool(RINGPIPE, "list", pid))
         self.run_tool(RINGPIPE, "collect", "-p", pid, "--providers", "*", "--duration", "1",

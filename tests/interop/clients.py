@@ -56,6 +56,16 @@ def dotnet_trace_command():
     return _made_by("scripts/setup-dotnet")
 
 
+def dotnet_trace_ps(environment=None):
+    """What `dotnet-trace ps` lists. It ends with an exception where a process ends meanwhile."""
+    def ask():
+        done = subprocess.run([dotnet_trace_command(), "ps"], stdin=subprocess.DEVNULL, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                              env=environment, timeout=drive.DEADLINE_S)
+        return done.stdout if done.returncode == 0 else None
+    return drive.wait_for(ask, "a list of processes")
+
+
 def main(*makers):
     """Runs the tests once everything they need is made, or ends with the reason to skip them."""
     need("dotnet", "the .NET SDK is not installed")

@@ -143,10 +143,10 @@ class DotnetTrace(clients.Scratch):
 
     def test_ps_lists_the_shop(self):
         with drive.shop(SHOP) as shop:
-            for command in ([self.dotnet_trace, "ps"], [RINGPIPE, "ps"]):
-                done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                      text=True, check=True, timeout=60)
-                self.assertRegex(done.stdout, rf"(?m)^\s*{shop.pid}\s+.*\bshop\b", command[0])
+            done = subprocess.run([RINGPIPE, "ps"], stdin=subprocess.DEVNULL, text=True,
+                                  stdout=subprocess.PIPE, check=True, timeout=60)
+            for listed in (clients.dotnet_trace_ps(), done.stdout):
+                self.assertRegex(listed, rf"(?m)^\s*{shop.pid}\s+.*\bshop\b")
 
 
 if __name__ == "__main__":

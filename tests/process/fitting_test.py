@@ -4,9 +4,12 @@
 
 usage: fitting_test.py LIBRARY RINGPIPE [unittest arguments]
 """
+import csv
 import glob
+import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -182,21 +185,94 @@ class Programs(Fitting):
         os.makedirs(self.path("root/tmp"))
         self.assert_reached(self.python(f"os.chroot('{self.path('root')}'); os.chdir('/')"))
 
+
+class Foreign(Fitting):
+    """Programs that were never built for it: they have what it has for every process."""
+
+    def assert_sampled(self, pid, mapped):
+        """Stacks of running threads, deep into the program's own code."""
+        trace = self.path("trace")
+        end = time.monotonic() + PATIENCE
+        depth = 0
+        while depth <= 3:
+            self.assertLess(time.monotonic(), end, "no stack")
+            done = self.tool("collect", "-p", pid, "--providers",
+                             "Microsoft-DotNETCore-SampleProfiler:0:5", "--duration", "1",
+                             "--force", "-o", trace)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            rows = map(json.loads, self.tool("report", "--events", trace).stdout.splitlines())
+            depth = max((len(row.get("stack", ())) for row in rows
+                         if row["event"] == "ThreadSample"), default=0)
+        # Only there as UTF-8.
+        with open(trace, "rb") as file:
+            self.assertIn(b"/" + mapped.encode(), file.read(), "where its code is")
+
+    def assert_asleep(self, pid, *words):
+        """Where it sleeps."""
+        done = self.tool("stacks", pid)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for word in words:
+            self.assertIn(word, done.stdout)
+
+    def assert_counted(self, pid):
+        end = time.monotonic() + PATIENCE
+        values = {}
+        while not values:
+            self.assertLess(time.monotonic(), end, "no counters")
+            done = self.tool("counters", "collect", "-p", pid, "--duration", "2", "--force", "-o",
+                             self.path("counters"))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(self.path("counters"), encoding="utf-8", newline="") as file:
+                values = {(row["Provider"], row["Counter Name"].split(" ")[0]):
+                          float(row["Mean/Increment"]) for row in csv.DictReader(file)}
+        for name in ("cpu-usage", "working-set"):
+            self.assertIn(("System.Runtime", name), values)
+        for name in ("threads", "context-switches", "events-delivered", "events-lost",
+                     "session-memory", "drain-lag"):
+            self.assertIn(("ringpipe", name), values)
+        self.assertGreater(values["System.Runtime", "working-set"], 0.1)
+        self.assertGreater(values["ringpipe", "threads"], 1)
+        return values
+
+    def test_sleep(self):
+        process = self.start("sleep", str(2 * PATIENCE))
+        self.addCleanup(process.kill)
+        self.assert_reached(process.pid)
+        self.assert_asleep(process.pid, "sleep, sleeping", "nanosleep", "(sleep)")
+        self.assert_counted(process.pid)
+
+    def test_python(self):
+        pid = self.python("import threading\ndef spin():\n    while True:\n        sum(range(99))\n"
+                          "threading.Thread(target=spin, daemon=True).start()")
+        self.assert_sampled(pid, os.path.basename(os.path.realpath(PYTHON)))
+        self.assertGreater(self.assert_counted(pid)["System.Runtime", "cpu-usage"], 0)
+
     @unittest.skipUnless(shutil.which("sqlite3"), "no sqlite3")
-    def test_samples_of_a_program_that_was_never_built_for_it(self):
+    def test_sqlite(self):
         process = self.start("sqlite3", ":memory:")
+        self.addCleanup(process.kill)
         process.stdin.write("select 'begins';\nwith recursive n(i) as (select 1 union all select "
                             "i + 1 from n) select count(*) from n;\n")
         process.stdin.flush()
         self.assertEqual(process.stdout.readline(), "begins\n")
-        done = self.tool("collect", "-p", process.pid, "--providers",
-                         "Microsoft-DotNETCore-SampleProfiler:0:5", "--duration", "1", "-o",
-                         self.path("trace"))
-        process.kill()
-        self.assertEqual(done.returncode, 0, done.stderr)
-        said = self.tool("report", "--events", self.path("trace")).stdout
-        self.assertIn("SampleProfiler", said)
-        self.assertIn("sqlite3", said)
+        self.assert_sampled(process.pid, "sqlite3")
+        self.assert_counted(process.pid)
+
+    @unittest.skipUnless(shutil.which("redis-server"), "no redis-server")
+    def test_redis(self):
+        process = self.start("redis-server", "--port", "0", "--unixsocket", self.path("redis"),
+                             "--save", "", "--dir", self.directory)
+        self.addCleanup(process.kill)
+        end = time.monotonic() + PATIENCE
+        with socket.socket(socket.AF_UNIX) as client:
+            while client.connect_ex(self.path("redis")):
+                self.assertLess(time.monotonic(), end, "no redis")
+                time.sleep(0.01)
+            self.assert_asleep(process.pid, "redis-server, sleeping", "epoll_wait")
+            client.sendall(b'EVAL "while true do end" 0\r\n')
+            self.assert_sampled(process.pid, os.path.basename(
+                os.path.realpath(shutil.which("redis-server"))))
+            self.assert_counted(process.pid)
 
 
 class Copies(Fitting):
