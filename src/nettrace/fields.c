@@ -301,7 +301,8 @@ RP_PUBLIC size_t rp_value_get_text(const struct rp_value *value, char *text, siz
 	if (value->type == RP_TYPE_STRING) {
 		total = value->size_bytes;
 		copied = whole_characters(value->bytes, total, space);
-		memcpy(text, value->bytes, copied);
+		if (copied)
+			memcpy(text, value->bytes, copied);
 	} else if (value->type == RP_TYPE_STRING16) {
 		total = text_from_utf16(value->bytes, value->size_bytes / 2, text, space, &copied);
 	} else if (value->type == RP_TYPE_CHAR) {

@@ -111,6 +111,12 @@ static int take_answers(struct batch_sink *sink)
 	return errno == EWOULDBLOCK ? 0 : -errno;
 }
 
+static void note_memory(struct batch_sink *sink)
+{
+	sink->base.memory_bytes = sizeof(*sink) + sink->output.capacity +
+				  sink->known_count * sizeof(*sink->known);
+}
+
 static size_t begin_frame(struct batch_sink *sink, uint32_t kind)
 {
 	rp_outbuf_put_u32(&sink->output, kind);
@@ -129,6 +135,7 @@ static int end_frame(struct batch_sink *sink, size_t before, size_t content)
 		return -ENOMEM;
 	}
 	memcpy(sink->output.bytes + content - sizeof(bytes), &bytes, sizeof(bytes));
+	note_memory(sink);
 	return 0;
 }
 
@@ -191,7 +198,7 @@ static int grow_known(struct batch_sink *sink, size_t index)
 	memset(grown + sink->known_count, 0, (count - sink->known_count) * sizeof(*grown));
 	sink->known = grown;
 	sink->known_count = count;
-	sink->base.memory_bytes = sizeof(*sink) + count * sizeof(*grown);
+	note_memory(sink);
 	return 0;
 }
 
@@ -352,7 +359,7 @@ int rp_sink_batch_create(int fd, uint64_t session_id, const void *preamble, size
 	sink->base.ops = &batch_ops;
 	sink->base.fd = fd;
 	sink->session_id = session_id;
-	sink->base.memory_bytes = sizeof(*sink);
+	note_memory(sink);
 	rp_file_identify(fd, &sink->base.file);
 	*ret_sink = &sink->base;
 	return 0;

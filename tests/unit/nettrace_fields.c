@@ -285,6 +285,7 @@ static void expect_cut(const struct rp_value *value, size_t room, const char *ex
 	if (room)
 		cr_expect_str_eq(text, expected, "room %zu: \"%s\"", room, text);
 	cr_expect_eq(text[room], 'x', "nothing behind the room");
+	cr_expect_eq(rp_value_get_text(value, NULL, 0), strlen(TEXT));
 }
 
 Test(fields, text_is_cut_at_the_end_of_a_character)
