@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -70,11 +71,32 @@ static void *run(void *data)
 	return NULL;
 }
 
+/*
+ * Read by whoever starts us: the host may change its environment later, and its working directory,
+ * which a relative folder is taken from. A path that is too long stays as long as makes that of the
+ * socket too long.
+ */
+static void read_directory(void)
+{
+	const char *directory = secure_getenv("TMPDIR");
+	char *end = rp_server.directory;
+	size_t room = sizeof(rp_server.directory);
+
+	memset(rp_server.directory, 0, room);
+	if (!directory || !*directory)
+		return;
+	if (*directory != '/' && getcwd(end, room)) {
+		room -= strlen(end);
+		end += strlen(end);
+		snprintf(end, room, "/%s", directory);
+	} else {
+		snprintf(end, room, "%s", directory);
+	}
+}
+
 /* The ports stay. */
 static void init(void)
 {
-	const char *directory = secure_getenv("TMPDIR");
-
 	rp_server.polled = life.polled;
 	rp_server.lost = false;
 	rp_server.epoll_fd = -1;
@@ -83,11 +105,7 @@ static void init(void)
 	rp_server.timer_ns = 0;
 	rp_trace_table_init(&rp_server.traces);
 	rp_server.accept_after_ns = 0;
-	/* Read here, by whoever starts us: the host may change its environment later. One that is
-	 * too long is kept as long as makes the path too long. */
-	memset(rp_server.directory, 0, sizeof(rp_server.directory));
-	if (directory)
-		strncpy(rp_server.directory, directory, sizeof(rp_server.directory) - 1);
+	read_directory();
 	for (size_t i = 0; i < RP_CLIENTS_MAX; i++)
 		rp_server.clients[i] = (struct rp_client){ .fd = -1 };
 }

@@ -105,6 +105,12 @@ class Apart(unittest.TestCase):
         events = self.tool("report", "--events", trace).stdout.splitlines()
         self.assertIn("tick", {json.loads(event)["event"] for event in events})
 
+    def counted(self, pid):
+        self.tool("counters", "collect", "-p", pid, "--duration", 2, "--force", "--counters",
+                  "ringpipe[threads]", "-o", self.path("counters"))
+        with open(self.path("counters"), encoding="utf-8") as file:
+            return ",ringpipe,threads" in file.read()
+
     def name(self, pid, inner):
         return f"dotnet-diagnostic-{inner}-{start_ticks(pid)}-socket"
 
@@ -117,6 +123,7 @@ class Apart(unittest.TestCase):
         pid, inner = self.hide("--pid", "--fork", "--mount-proc", TMPDIR=self.path("inner") + "/")
         self.assertNotEqual(pid, inner)
         self.assert_traced(pid, self.name(pid, inner))
+        eventually(lambda: self.counted(pid), "its counters")
 
     def test_own_pids_in_the_same_folder(self):
         pid, inner = self.start("unshare", "--pid", "--fork", "--mount-proc", HOST)

@@ -39,6 +39,13 @@ def started(pid):
         return stat.read().rpartition(")")[2].split()[19]
 
 
+def eventually(condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "never came"
+        time.sleep(0.01)
+
+
 class Fitting(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.mkdtemp(prefix="rp-fitting-")
@@ -120,6 +127,33 @@ class Folder(Fitting):
                 process.stdin.close()
                 self.assertEqual(process.wait(PATIENCE), 0)
                 self.assertFalse(os.path.exists(path))
+
+    def test_a_relative_folder_is_that_of_the_start(self):
+        os.mkdir(self.path("folder"))
+        process = self.start(PYTHON, "-c", STEPS % "sys.stdin.readline(); os.chdir('/')",
+                             prefix=("sh", "-c", 'cd "$0" && exec "$@"', self.directory),
+                             TMPDIR="folder")
+        eventually(lambda: self.sockets(self.path("folder"), process.pid))
+        self.assert_reached(process.pid)
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        self.assertEqual(int(process.stdout.readline()), process.pid)
+        # Its own word for the folder means another one now, but whoever looks there finds it.
+        self.assertEqual(self.tool("list", process.pid).returncode, 1)
+        self.assertEqual(self.tool("list", process.pid, prefix=(
+            "env", "TMPDIR=" + self.path("folder"))).returncode, 0)
+        process.stdin.close()
+        self.assertEqual(process.wait(PATIENCE), 0)
+        self.assertEqual(os.listdir(self.path("folder")), [])
+
+    def test_a_relative_folder_may_be_too_long(self):
+        process = self.start("sh", "-c", "exec cat", prefix=(
+            "sh", "-c", 'cd "$0" && exec "$@"', self.directory), TMPDIR="./" * 50,
+            RINGPIPE_DIAGNOSTICS="1")
+        process.stdin.write("word\n")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.readline(), "word\n")
+        self.assertRegex(self.said(), r'cannot open the diagnostic port "[^"\n]*": File name too')
 
     def expect_none(self, folder, **options):
         """It runs, quietly; and says one thing where somebody wants the port."""
