@@ -216,35 +216,41 @@ static void put_f32(struct rp_outbox *out, float value)
 	rp_outbox_put(out, &value, sizeof(value));
 }
 
+/* Where nothing was recorded, the smallest is infinite and the largest as far below. */
 static void put_mean(struct rp_outbox *out, const struct payload *payload)
 {
 	const struct rp_delta *delta = payload->delta;
-	bool is_histogram = payload->instrument->kind == RP_COUNTER_HISTOGRAM;
+	double mean = delta->value, min = mean, max = mean;
+	uint32_t count = 1;
 
-	rp_outbox_double(out, is_histogram ? rp_delta_mean(delta) : delta->value);
+	if (payload->instrument->kind == RP_COUNTER_HISTOGRAM) {
+		count = (uint32_t)delta->count;
+		mean = rp_delta_mean(delta);
+		min = delta->count ? rp_delta_min(delta) : __builtin_inf();
+		max = delta->count ? rp_delta_max(delta) : -__builtin_inf();
+	}
+	rp_outbox_double(out, mean);
 	rp_outbox_double(out, rp_delta_deviation(delta));
-	rp_outbox_u32(out, is_histogram ? (uint32_t)delta->count : 1);
-	rp_outbox_double(out, is_histogram ? rp_delta_min(delta) : delta->value);
-	rp_outbox_double(out, is_histogram ? rp_delta_max(delta) : delta->value);
+	rp_outbox_u32(out, count);
+	rp_outbox_double(out, min);
+	rp_outbox_double(out, max);
 	put_f32(out, payload->interval_s);
 	rp_outbox_text(out, payload->series);
 	rp_outbox_text(out, "Mean");
 	rp_outbox_text(out, payload->instrument->metadata);
 }
 
-/* The rate's scale is a TimeSpan as .NET prints it. */
+/* The rate's scale is a TimeSpan as .NET prints it, or nothing where none was asked for. */
 static void put_sum(struct rp_outbox *out, const struct payload *payload)
 {
 	uint32_t seconds = payload->instrument->rate_seconds;
-	char scale[32], days[16];
+	char scale[32], days[16] = "";
 
-	if (seconds < DAY_S)
-		*days = '\0';
-	else
+	if (seconds >= DAY_S)
 		snprintf(days, sizeof(days), "%u.", seconds / DAY_S);
 	snprintf(scale, sizeof(scale), "%s%02u:%02u:%02u", days, seconds / 3600 % 24,
 		 seconds / 60 % 60, seconds % 60);
-	rp_outbox_text(out, scale);
+	rp_outbox_text(out, seconds ? scale : "");
 	rp_outbox_double(out, payload->delta->change);
 	put_f32(out, payload->interval_s);
 	rp_outbox_text(out, payload->instrument->metadata);

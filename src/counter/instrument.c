@@ -158,7 +158,7 @@ static int make_instrument(struct rp_group *group, const struct rp_counter_decl 
 	CDS_INIT_LIST_HEAD(&instrument->series);
 	instrument->group = group;
 	instrument->kind = decl->kind;
-	instrument->rate_seconds = decl->rate_seconds ? decl->rate_seconds : 1;
+	instrument->rate_seconds = decl->rate_seconds;
 	instrument->observe = decl->observe;
 	instrument->data = decl->data;
 	instrument->name = rp_text_copy(decl->name);

@@ -2,7 +2,8 @@
 #include "counter/meter_events.h"
 
 #include <stdio.h>
-#include <stdlib.h>
+
+#include "counter/number.h"
 
 #define MESSAGES 1u
 #define TIME_SERIES 2u
@@ -42,7 +43,7 @@ static const struct rp_field session_alone[] = { TEXT("sessionId") };
 static const struct rp_field error[] = { TEXT("sessionId"), TEXT("errorMessage") };
 
 static const struct rp_field misconfigured[] = {
-	TEXT("sharedIdentifier"), TEXT("expectedMaxHistograms"), TEXT("actualMaxHistograms"),
+	TEXT("clientId"), TEXT("expectedMaxHistograms"), TEXT("actualMaxHistograms"),
 	TEXT("expectedMaxTimeSeries"), TEXT("actualMaxTimeSeries"),
 	TEXT("expectedRefreshInterval"), TEXT("actualRefreshInterval"),
 };
@@ -85,8 +86,7 @@ static const struct row {
 				   FIELDS(rate) },
 	[RP_METER_MISCONFIGURED] = { "MultipleSessionsConfiguredIncorrectlyError", 17, 0, 0,
 				     TIME_SERIES, FIELDS(misconfigured) },
-	[RP_METER_VERSION] = { "Version", 18, 0, 0, MESSAGES | TIME_SERIES | PUBLISHING,
-			       FIELDS(version) },
+	[RP_METER_VERSION] = { "Version", 18, 0, 0, MESSAGES, FIELDS(version) },
 };
 
 static const char *const types[] = {
@@ -148,35 +148,25 @@ void rp_meter_put_instrument(struct rp_outbox *out, enum rp_meter_event which, c
 	rp_outbox_text(out, "");
 }
 
-/* With as few digits as bring the same number back, in the thread's locale: C's. */
-static void print_number(char *text, size_t size, double number)
-{
-	for (int digits = 15; digits <= 17; digits++) {
-		snprintf(text, size, "%.*g", digits, number);
-		if (strtod(text, NULL) == number)
-			return;
-	}
-}
-
 static void put_number(struct rp_outbox *out, double number, bool is_known)
 {
-	char text[32];
+	char text[RP_NUMBER_MAX];
 
-	print_number(text, sizeof(text), number);
+	rp_number_print(number, text);
 	rp_outbox_text(out, is_known ? text : "");
 }
 
 static void put_quantiles(struct rp_outbox *out, const struct rp_delta *delta)
 {
-	char values[3][32], text[128];
+	char values[3][RP_NUMBER_MAX], text[3 * RP_NUMBER_MAX + 32];
 
 	if (!delta->count) {
 		rp_outbox_text(out, "");
 		return;
 	}
-	print_number(values[0], sizeof(values[0]), rp_delta_quantile(delta, 0.5));
-	print_number(values[1], sizeof(values[1]), rp_delta_quantile(delta, 0.95));
-	print_number(values[2], sizeof(values[2]), rp_delta_quantile(delta, 0.99));
+	rp_number_print(rp_delta_quantile(delta, 0.5), values[0]);
+	rp_number_print(rp_delta_quantile(delta, 0.95), values[1]);
+	rp_number_print(rp_delta_quantile(delta, 0.99), values[2]);
 	snprintf(text, sizeof(text), "0.5=%s;0.95=%s;0.99=%s", values[0], values[1], values[2]);
 	rp_outbox_text(out, text);
 }

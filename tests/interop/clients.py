@@ -47,6 +47,10 @@ def client_calls_command():
     return ["dotnet", _made_by("tests/interop/build_dotnet.sh", "ClientCalls")]
 
 
+def counters_command():
+    return ["dotnet", _made_by("tests/interop/build_dotnet.sh", "Counters")]
+
+
 def beside_command():
     """The program that shares its process; to be run by `dotnet`, or without .dll by itself."""
     return _made_by("tests/interop/build_dotnet.sh", "Beside")

@@ -250,7 +250,7 @@ static void expect_increments(struct rp_listener *listener, double expected)
 		check(rp_listener_next(listener, &event, PATIENCE_S * 1000) == 1);
 		check(strcmp(event.name, "EventCounters") == 0);
 		memcpy(&increment, (const char *)event.payload + sizeof("sum") + sizeof("") +
-		       sizeof("00:00:01"), sizeof(increment));
+		       sizeof(""), sizeof(increment));
 		sum += increment;
 	} while (sum < expected);
 	check(sum == expected);

@@ -2,8 +2,11 @@
 /* Sessions of System.Diagnostics.Metrics: who shares one, its limits, and what errors are told. */
 #include "core_support.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+
+#include "counter/number.h"
 
 RP_PROVIDER(measured, "Test-Measured");
 RP_COUNTER(measured, made, "things", "Things made");
@@ -125,7 +128,7 @@ Test(counter_meters, clients_that_disagree_are_told_what_was_expected)
 	struct word word = disagreement("RefreshInterval=0.5;MaxTimeSeries=7;MaxHistograms=3",
 					"RefreshInterval=0.25;MaxTimeSeries=8;MaxHistograms=4");
 
-	cr_expect_str_eq(value_of(&word, "sharedIdentifier"), "two");
+	cr_expect_str_eq(value_of(&word, "clientId"), "two");
 	cr_expect_str_eq(value_of(&word, "expectedMaxHistograms"), "3");
 	cr_expect_str_eq(value_of(&word, "actualMaxHistograms"), "4");
 	cr_expect_str_eq(value_of(&word, "expectedMaxTimeSeries"), "7");
@@ -426,5 +429,30 @@ Test(counter_meters, instruments_are_chosen_by_meter_prefix_and_name)
 		} while (strcmp(word.event, "InitialInstrumentEnumerationComplete") != 0);
 		cr_expect_str_eq(begun, i == 1 ? "" : " made", "%s", lists[i]);
 		stop(listener);
+	}
+}
+
+/* As a .NET runtime printed them. */
+Test(counter_meters, numbers_have_the_digits_that_dotnet_gives_them)
+{
+	static const struct {
+		double number;
+		const char *text;
+	} rows[] = {
+		{ 0, "0" }, { -0.0, "-0" }, { 1, "1" }, { -12.5, "-12.5" }, { 0.1, "0.1" },
+		{ 1200, "1200" }, { 0.00123, "0.00123" }, { 1e-4, "0.0001" }, { 1e-5, "1E-05" },
+		{ -2.5e-7, "-2.5E-07" }, { 1.0 / 3, "0.3333333333333333" },
+		{ 0.1 + 0.2, "0.30000000000000004" }, { 123456789012345, "123456789012345" },
+		{ 1e15, "1000000000000000" }, { 1234567890123456.5, "1234567890123456.5" },
+		{ 1e16, "10000000000000000" }, { 90071992547409936, "90071992547409940" },
+		{ 1e17, "1E+17" }, { 123456789012345678, "1.2345678901234568E+17" },
+		{ 1e100, "1E+100" }, { 1.7976931348623157e308, "1.7976931348623157E+308" },
+		{ INFINITY, "Infinity" }, { -INFINITY, "-Infinity" }, { NAN, "NaN" },
+	};
+	char text[RP_NUMBER_MAX];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		rp_number_print(rows[i].number, text);
+		cr_expect_str_eq(text, rows[i].text);
 	}
 }
