@@ -36,7 +36,7 @@ _ringpipe()
 	ps) words="--json --help" ;;
 	collect)
 		words="--process-id --name --output --force --providers --duration --buffer
-			--stacks --quiet --json --help"
+			--stacks --kernel --quiet --json --help"
 		;;
 	report)
 		words="--events --top --json --help"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Event headers of V4, both kinds, from bytes nobody has checked. */
+/* Event headers of V4: both kinds from bytes nobody has checked, and the compressed one written. */
 #ifndef RP_NETTRACE_EVENT_H
 #define RP_NETTRACE_EVENT_H
 
@@ -32,5 +32,15 @@ int rp_wire_block_header(struct rp_cursor *block, bool *ret_compressed);
  */
 int rp_wire_event_take(struct rp_cursor *block, const uint8_t *block_start, bool compressed,
 		       struct rp_wire_event *event, struct rp_cursor *ret_payload);
+
+/* No compressed header is longer. */
+#define RP_WIRE_HEADER_MAX 96u
+
+/*
+ * Writes a compressed header, of what differs from the event before in this block (zero for the
+ * first), which `state` has and then holds. Returns its size.
+ */
+size_t rp_wire_event_put(struct rp_wire_event *state, const struct rp_wire_event *event,
+			 uint8_t *out);
 
 #endif

@@ -14,8 +14,10 @@
 /* Beside this command, where it is built; or in the libexecdir seen from its bindir. */
 static int run_beside(char **arguments)
 {
-	static const char *const places[] = { "/../bpf/" PROGRAM, "/" RP_BPF_FROM_COMMAND };
-	char path[PATH_MAX + sizeof(RP_BPF_FROM_COMMAND) + 32], own[PATH_MAX];
+	static const char *const places[] = {
+		"/../bpf/" PROGRAM, "/" RP_LIBEXEC_FROM_COMMAND "/" PROGRAM,
+	};
+	char path[PATH_MAX + sizeof(RP_LIBEXEC_FROM_COMMAND) + 32], own[PATH_MAX];
 	ssize_t size = readlink("/proc/self/exe", own, sizeof(own) - 1);
 
 	if (size < 0)

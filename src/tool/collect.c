@@ -12,6 +12,7 @@
 
 #include "tool/child.h"
 #include "tool/json.h"
+#include "tool/kernel.h"
 #include "tool/recording.h"
 #include "tool/summary.h"
 #include "tool/text.h"
@@ -131,6 +132,10 @@ static int record(const struct rp_recording_plan *plan, const struct rp_tool_opt
 	}
 	/* A file at its limit is an error of write(2), not the end of this process. */
 	signal(SIGXFSZ, SIG_IGN);
+	if (options->kernel) {
+		signal(SIGPIPE, SIG_IGN);
+		rp_kernel_start(&output, plan->target->pid, options->kernel, options->buffer_mb);
+	}
 	if (plan->live)
 		fprintf(stderr, "Tracing process %d (%s) into %s\n", plan->target->pid,
 			plan->target->name, path);

@@ -179,6 +179,31 @@ static int take_port(struct rp_tool_options *options, const char *value)
 	return 0;
 }
 
+/* Bits as ringpipe-kernel knows them. */
+static int take_kernel(struct rp_tool_options *options, const char *value)
+{
+	static const struct {
+		const char *name;
+		unsigned int bits;
+	} groups[] = {
+		{ "sched", 1 }, { "faults", 2 }, { "block", 4 }, { "syscalls", 8 }, { "all", 15 },
+	};
+
+	for (;;) {
+		size_t length = strcspn(value, ","), i = 0;
+
+		while (i < 5 && (strlen(groups[i].name) != length ||
+				 strncmp(groups[i].name, value, length)))
+			i++;
+		if (i == 5)
+			return -EINVAL;
+		options->kernel |= groups[i].bits;
+		if (!value[length])
+			return 0;
+		value += length + 1;
+	}
+}
+
 static const struct rp_option options_table[] = {
 	{ RP_OPTION_PID, 'p', "process-id", "PID", "the process to trace", take_pid },
 	{ RP_OPTION_NAME, 'n', "name", "NAME",
@@ -197,6 +222,9 @@ static const struct rp_option options_table[] = {
 	{ RP_OPTION_BUFFER, 0, "buffer", "MB",
 	  "the ceiling of the session's memory in the traced process (64)", take_buffer },
 	{ RP_OPTION_STACKS, 0, "stacks", NULL, "record the writer's stack with each event", NULL },
+	{ RP_OPTION_KERNEL, 0, "kernel", "LIST",
+	  "put in what the kernel did for the process: sched, faults, block,\n"
+	  "syscalls, or all; needs root, or CAP_BPF and CAP_PERFMON", take_kernel },
 	{ RP_OPTION_QUIET, 'q', "quiet", NULL, "no progress, no summary", NULL },
 	{ RP_OPTION_EVENTS, 0, "events", NULL, "print each event as one line of JSON instead",
 	  NULL },

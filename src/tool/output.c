@@ -51,6 +51,7 @@ int rp_output_open(struct rp_output *output, char *path, bool force)
 	struct stat stat;
 
 	output->path = path;
+	output->filter_fd = output->status_fd = -1;
 	output->made = fd >= 0;
 	if (fd < 0 && error == EEXIST && force) {
 		fd = open(path, flags, 0600);
@@ -75,10 +76,11 @@ int rp_output_begin(struct rp_output *output)
 
 int rp_output_write(struct rp_output *output, const void *bytes, size_t size)
 {
+	const int fd = output->filter_fd >= 0 ? output->filter_fd : output->fd;
 	const char *at = bytes;
 
 	while (size) {
-		ssize_t written = write(output->fd, at, size);
+		ssize_t written = write(fd, at, size);
 
 		if (written < 0 && errno == EINTR)
 			continue;
@@ -90,12 +92,37 @@ int rp_output_write(struct rp_output *output, const void *bytes, size_t size)
 	return 0;
 }
 
+bool rp_output_filter_says(struct rp_output *output, char word)
+{
+	char said = 0;
+	ssize_t n;
+
+	do
+		n = read(output->status_fd, &said, 1);
+	while (n < 0 && errno == EINTR);
+	return n == 1 && said == word;
+}
+
+int rp_output_filter_end(struct rp_output *output)
+{
+	bool done;
+
+	if (output->filter_fd < 0)
+		return 0;
+	close(output->filter_fd);
+	done = rp_output_filter_says(output, 'd');
+	close(output->status_fd);
+	output->filter_fd = output->status_fd = -1;
+	return done ? 0 : -EIO;
+}
+
 int rp_output_close(struct rp_output *output)
 {
+	int filtered = rp_output_filter_end(output);
 	int ret = output->fd >= 0 && close(output->fd) ? -errno : 0;
 
 	output->fd = -1;
-	return ret;
+	return ret ? ret : filtered;
 }
 
 void rp_output_discard(struct rp_output *output)

@@ -10,6 +10,8 @@
 struct rp_output {
 	char *path;
 	int fd;				/* or -1 */
+	int filter_fd;			/* to a program that writes to fd what it gets; or -1 */
+	int status_fd;			/* that program's word; or -1 */
 	bool made;			/* by us: to be removed again if nothing comes */
 	bool regular;			/* a file that can be read again; not a pipe or device */
 };
@@ -36,7 +38,14 @@ int rp_output_open(struct rp_output *output, char *path, bool force);
 int rp_output_begin(struct rp_output *output);
 /* Return: 0; -errno, when the disk is full for one: the file holds what went in before. */
 int rp_output_write(struct rp_output *output, const void *bytes, size_t size);
-/* Closes. Return: 0, or -errno of a write that the file system had put off. */
+/* Waits for a character that the program between says when it is ready or done. */
+bool rp_output_filter_says(struct rp_output *output, char word);
+/* No more for the program between. Return: 0; -EIO: it failed, having said so. */
+int rp_output_filter_end(struct rp_output *output);
+/*
+ * Closes. Return: 0, or -errno of a write that the file system had put off; -EIO if the program
+ * between failed, which has said so.
+ */
 int rp_output_close(struct rp_output *output);
 /* Closes, and removes the file if we made it. */
 void rp_output_discard(struct rp_output *output);

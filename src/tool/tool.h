@@ -41,6 +41,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_EVENT = 1 << 17,
 	RP_OPTION_FIELD = 1 << 18,
 	RP_OPTION_STEP = 1 << 19,
+	RP_OPTION_KERNEL = 1 << 20,
 };
 
 struct rp_tool_options {
@@ -60,6 +61,7 @@ struct rp_tool_options {
 	const char *event;
 	const char *field;
 	uint64_t step;
+	unsigned int kernel;		/* groups of the kernel's events, bits */
 	char **operands;		/* ended by NULL, as argv is */
 	int operand_count;
 };

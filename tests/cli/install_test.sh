@@ -55,7 +55,7 @@ nothing_else_is_installed()
 {
 	local library='lib.*/libringpipe(-symbols\.so|\.a|\.so\.[0-9.]+)|pkgconfig/ringpipe\.pc'
 	local rest='bin/ringpipe|include/ringpipe/.*\.h|man/man[137]/[A-Za-z_]+\.[137]'
-	rest+='|libexec/ringpipe-(dump|bpf)'
+	rest+='|libexec/ringpipe-(dump|bpf|kernel)'
 	! find "$root" -type f | grep -v -E \
 		"/($library|$rest|bash-completion/completions/ringpipe)\$"
 }

@@ -37,6 +37,7 @@ ROOMS = {
                        'src/sink/', 'src/counter/', 'src/diag/', 'src/sample/',
                        'src/export/'],
     'bpf/': [],
+    'src/kernel/': ['src/nettrace/', 'src/base/', 'bpf/'],
     'src/tool/': [],
     'src/bpf/': ['bpf/', 'src/tool/'],
     'examples/': [],
@@ -44,7 +45,7 @@ ROOMS = {
     'tests/unit/': ['src/base/', 'src/ring/', 'src/host/', 'src/symbols/', 'src/core/',
                     'src/nettrace/', 'src/sink/', 'src/counter/', 'src/diag/', 'src/unwind/',
                     'src/sample/', 'src/export/', 'src/tool/',
-                    'src/dump/'],
+                    'src/dump/', 'src/kernel/'],
     'tests/': [],
 }
 
@@ -56,7 +57,8 @@ FOREIGN = {
     'sqlite3.h': ('examples/',),
     'json.h': ('src/tool/',),
     'json-c': ('src/tool/',),
-    'bpf': ('bpf/', 'src/bpf/'),
+    'bpf': ('bpf/', 'src/bpf/', 'src/kernel/'),
+    'seccomp.h': ('src/kernel/',),
     'gelf.h': ('src/symbols/',),
     'elfutils': ('src/symbols/',),
     'lttng': ('src/lttng/', 'bench/'),

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ringpipe-kernel: a filter between a session's stream and its file, which puts the kernel's events
+ * of the traced process in. A program of its own, so that `ringpipe` needs no libbpf.
+ *
+ * usage: ringpipe-kernel PID GROUPS RING_BYTES
+ *
+ * Standard input: the stream; standard output: the file. On descriptor 3 it writes `r` when it is
+ * ready for the stream, and `d` when all is in the file; it closes it without `r` when it cannot
+ * help, having said why on stderr.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernel/probe.h"
+#include "kernel/tell.h"
+
+#define STATUS_FD 3
+#define CHUNK_BYTES (256u << 10)
+#define LOOK_MS 50
+
+struct filter {
+	struct rp_tell_kernel tell;
+	struct rp_probe *probe;		/* NULL: not any more */
+	uint8_t *chunk;
+};
+
+static int take_record(void *user, const struct rp_kernel_record *record)
+{
+	return rp_tell_kernel_record(user, record);
+}
+
+static int write_output(struct filter *filter)
+{
+	size_t size;
+	const void *bytes;
+
+	while (bytes = rp_splice_output(filter->tell.splice, &size), size) {
+		ssize_t written = write(STDOUT_FILENO, bytes, size);
+
+		if (written < 0 && errno != EINTR) {
+			fprintf(stderr, "ringpipe: cannot write the trace: %s\n", strerror(errno));
+			return -errno;
+		}
+		if (written > 0)
+			rp_splice_consume(filter->tell.splice, (size_t)written);
+	}
+	return 0;
+}
+
+static void stop_probe(struct filter *filter)
+{
+	rp_probe_destroy(filter->probe);
+	filter->probe = NULL;
+}
+
+/* What the kernel did up to now: nothing that came in the stream before is later. */
+static int drain(struct filter *filter)
+{
+	int ret = filter->probe ? rp_probe_drain(filter->probe) : 0;
+
+	if (ret < 0 && ret != -ENOMEM) {
+		fprintf(stderr, "ringpipe: --kernel: %s; the trace goes on without the kernel's "
+			"events\n", strerror(-ret));
+		stop_probe(filter);
+		ret = 0;
+	}
+	return ret;
+}
+
+static int feed(struct filter *filter, size_t size)
+{
+	int ret = rp_splice_feed(filter->tell.splice, filter->chunk, size);
+
+	if (ret == -EBADMSG || ret == -EPROTONOSUPPORT) {
+		fprintf(stderr, "ringpipe: --kernel: %s; the trace goes on without the kernel's "
+			"events\n", ret == -EBADMSG ? "what the process sends is damaged" :
+			"the process's trace is of another kind than nettrace V4 with times in ns");
+		stop_probe(filter);
+		ret = 0;
+	}
+	if (!ret)
+		ret = rp_splice_relieve(filter->tell.splice, filter->tell.mark_ns);
+	return ret ? ret : write_output(filter);
+}
+
+/* Return: 1 to go on; 0 at the end of the stream; -errno. */
+static int turn(struct filter *filter)
+{
+	struct pollfd waits[] = {
+		{ .fd = STDIN_FILENO, .events = POLLIN },
+		{ .fd = filter->probe ? rp_probe_fd(filter->probe) : -1, .events = POLLIN },
+	};
+	ssize_t got = 0;
+	int ret;
+
+	if (poll(waits, 2, filter->probe ? LOOK_MS : -1) < 0)
+		return errno == EINTR ? 1 : -errno;
+	if (waits[0].revents) {
+		got = read(STDIN_FILENO, filter->chunk, CHUNK_BYTES);
+		if (got < 0)
+			return errno == EINTR ? 1 : -errno;
+		if (got == 0)
+			return 0;
+	}
+	ret = drain(filter);
+	if (!ret)
+		ret = feed(filter, (size_t)got);
+	return ret ? ret : 1;
+}
+
+static int finish(struct filter *filter)
+{
+	int ret;
+
+	if (filter->probe)
+		rp_probe_stop(filter->probe);
+	ret = drain(filter);
+	if (!ret)
+		ret = rp_splice_finish(filter->tell.splice);
+	return ret ? ret : write_output(filter);
+}
+
+static void report(char status)
+{
+	while (write(STATUS_FD, &status, 1) < 0 && errno == EINTR)
+		;
+}
+
+static int run(struct filter *filter)
+{
+	int ret;
+
+	report('r');
+	do
+		ret = turn(filter);
+	while (ret > 0);
+	if (!ret)
+		ret = finish(filter);
+	if (ret == -ENOMEM)
+		fprintf(stderr, "ringpipe: --kernel: out of memory\n");
+	if (!ret)
+		report('d');
+	return ret;
+}
+
+/* "monotonic  SECONDS NANOSECONDS": what a time namespace adds. Return: in ns; 0 without one. */
+static int64_t clock_offset(pid_t pid)
+{
+	long long seconds, ns;
+	int64_t offset = 0;
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/timens_offsets", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	if (fscanf(file, "monotonic %lld %lld", &seconds, &ns) == 2)
+		offset = seconds * 1000000000 + ns;
+	fclose(file);
+	return offset;
+}
+
+int main(int argc, char **argv)
+{
+	/* Ctrl-C is for the command, which then ends the stream. */
+	static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ };
+	struct filter filter = { .chunk = malloc(CHUNK_BYTES) };
+	pid_t pid;
+	int ret;
+
+	if (argc != 4) {
+		fprintf(stderr, "usage: ringpipe-kernel PID GROUPS RING_BYTES\n"
+			"It is started by ringpipe collect --kernel.\n");
+		return 2;
+	}
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
+		signal(ignored[i], SIG_IGN);
+	pid = atoi(argv[1]);
+	ret = filter.chunk ? rp_tell_kernel_init(&filter.tell, clock_offset(pid)) : -ENOMEM;
+	if (!ret)
+		ret = rp_probe_start(pid, (unsigned int)atoi(argv[2]), strtoul(argv[3], NULL, 10),
+				     take_record, &filter.tell, &filter.probe);
+	if (!ret)
+		ret = run(&filter);
+	rp_probe_destroy(filter.probe);
+	rp_tell_kernel_fini(&filter.tell);
+	free(filter.chunk);
+	return ret ? 1 : 0;
+}
