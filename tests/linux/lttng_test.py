@@ -1,0 +1,587 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""What LTTng records of a process is what the process wrote: real daemons, read by babeltrace2.
+
+Each test has daemons of its own, with a home of their own, so nothing of the machine's is touched.
+They run as an ordinary user, since those of root have one place for all.
+"""
+import glob
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+try:
+    import bt2
+    from bt2 import native_bt
+except ImportError:
+    bt2 = None
+
+HOST = os.environ['HOST']
+PLUGIN = os.environ['PLUGIN']
+MODULE = os.environ['MODULE']
+LIBRARY = os.environ['LIBRARY']
+TOOL = os.environ['RINGPIPE']
+PATIENCE = 120  # seconds until a thing that must happen is given up
+NOBODY = 65534
+
+
+def user():
+    """As whom everything here runs."""
+    if os.getuid() != 0:
+        return {}
+    return {'user': NOBODY, 'group': NOBODY, 'extra_groups': []}
+
+
+class Daemon:
+    """lttng-sessiond, and lttng-relayd where it is wanted, below one directory."""
+
+    def __init__(self):
+        self.home = tempfile.mkdtemp(prefix='ringpipe-lttng-')
+        self.environment = {name: value for name, value in os.environ.items()
+                            if not name.startswith(('LTTNG_', 'RINGPIPE_', 'DOTNET_'))}
+        self.environment.update(LTTNG_HOME=self.home, HOME=self.home, TMPDIR=self.home,
+                                LC_ALL='C.UTF-8', LTTNG_UST_REGISTER_TIMEOUT='60000')
+        # Daemons are not built for what is preloaded into tests.
+        self.plain = {name: value for name, value in self.environment.items()
+                      if name != 'LD_PRELOAD'}
+        if os.getuid() == 0:
+            os.chown(self.home, NOBODY, NOBODY)
+        self.process = self.relay = None
+
+    def start(self):
+        self.process = subprocess.Popen(['lttng-sessiond', '--no-kernel'], env=self.plain,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL, start_new_session=True,
+                                        **user())
+        self.wait(lambda: self.run('list', check=False).returncode == 0)
+
+    def start_relay(self):
+        """Three ports: below those that the kernel gives to others meanwhile."""
+        while self.relay is None or self.relay.poll() is not None:
+            ports = random.sample(range(20000, 32000), 3)
+            self.try_relay(ports)
+        return ports
+
+    def try_relay(self, ports):
+        options = [f'--{name}-port=tcp://127.0.0.1:{port}'
+                   for name, port in zip(('control', 'data', 'live'), ports)]
+        self.relay = subprocess.Popen(['lttng-relayd', *options, f'--output={self.home}/relay'],
+                                      env=self.plain, stdin=subprocess.DEVNULL,
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                      start_new_session=True, **user())
+
+        def is_decided():
+            with socket.socket() as probe:
+                return (self.relay.poll() is not None or
+                        probe.connect_ex(('127.0.0.1', ports[2])) == 0)
+        self.wait(is_decided)
+
+    @staticmethod
+    def wait(condition):
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            if time.monotonic() > deadline:
+                raise AssertionError('it did not happen')
+            time.sleep(0.02)
+
+    def run(self, *arguments, check=True):
+        result = subprocess.run(['lttng', '--no-sessiond', *map(str, arguments)], env=self.plain,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, check=False, timeout=PATIENCE,
+                                cwd=self.home, **user())
+        text = result.stdout.decode()
+        if check and result.returncode != 0:
+            raise AssertionError(f'lttng {arguments}: {text}')
+        return result if not check else text
+
+    @staticmethod
+    def end(process):
+        """As if it had crashed, and the daemons for its buffers with it."""
+        if process is not None and process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(PATIENCE)
+
+    def kill(self):
+        self.end(self.process)
+
+    def stop(self):
+        self.end(self.process)
+        self.end(self.relay)
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+class Host:
+    """The program that writes."""
+
+    def __init__(self, daemon, environment=None, program=HOST):
+        self.process = subprocess.Popen([program, PLUGIN], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        cwd=daemon.home,
+                                        env={**daemon.environment, **(environment or {})}, **user())
+        self.pid = int(self.process.stdout.readline() or 0)
+
+    def tell(self, *words):
+        """The lines that it answers."""
+        self.process.stdin.write((' '.join(map(str, words)) + '\n').encode())
+        self.process.stdin.flush()
+        lines = []
+        while True:
+            line = self.process.stdout.readline().decode()
+            if line in ('done\n', ''):
+                break
+            lines.append(line.rstrip('\n'))
+        if line == '':
+            raise AssertionError(f'the host is gone: {self.process.stderr.read().decode()}')
+        return lines
+
+    def expect(self, *words):
+        """Nothing that it has to say."""
+        lines = self.tell(*words)
+        if lines:
+            raise AssertionError(f'{words}: {lines}')
+
+    def end(self):
+        _, errors = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, errors.decode()
+
+
+def plain(value):
+    """A value of babeltrace2 as Python's own."""
+    if isinstance(value, bt2._ArrayFieldConst):
+        return [plain(element) for element in value]
+    if isinstance(value, bt2._RealFieldConst):
+        return float(value)
+    if isinstance(value, bt2._StringFieldConst):
+        # babeltrace2 2.0 leaves the text of an earlier event behind an empty one.
+        length = native_bt.field_string_get_length(value._ptr)
+        return str(value).encode()[:length].decode()
+    return int(value)
+
+
+class Event:
+    def __init__(self, event):
+        self.name = event.name
+        self.fields = {name: plain(value) for name, value in (event.payload_field or {}).items()}
+        context = event.common_context_field
+        self.context = {} if context is None else {name: plain(value)
+                                                   for name, value in context.items()}
+        self.uri = event.cls.emf_uri
+
+    def __repr__(self):
+        return f'{self.name} {self.fields}'
+
+
+def read(path):
+    """All events of the traces below a directory, in the order of time."""
+    return [Event(message.event) for message in bt2.TraceCollectionMessageIterator(path)
+            if isinstance(message, bt2._EventMessageConst)]
+
+
+def ours(events):
+    return [event for event in events if event.name.startswith('Lttng-')]
+
+
+class LttngTest(unittest.TestCase):
+    def setUp(self):
+        self.daemon = Daemon()
+        self.addCleanup(self.daemon.stop)
+        self.daemon.start()
+        self.traces = 0
+
+    def host(self, environment=None):
+        host = Host(self.daemon, environment)
+        self.addCleanup(self.reap, host)
+        return host
+
+    @staticmethod
+    def reap(host):
+        if host.process.poll() is None:
+            host.process.kill()
+            host.process.wait(PATIENCE)
+        for pipe in (host.process.stdin, host.process.stdout, host.process.stderr):
+            pipe.close()
+
+    def end(self, host):
+        status, errors = host.end()
+        self.assertEqual((status, errors), (0, ''))
+
+    def session(self, *options):
+        """Makes a session that is to be started."""
+        self.traces += 1
+        path = os.path.join(self.daemon.home, f'trace{self.traces}')
+        self.daemon.run('create', f's{self.traces}', f'--output={path}', *options)
+        return path
+
+    def enable(self, *options):
+        self.daemon.run('enable-event', '--userspace', *options)
+
+    def start(self):
+        self.daemon.run('start')
+
+    def stop(self):
+        self.daemon.run('destroy')
+
+    def names(self, path):
+        return [event.name for event in ours(read(path))]
+
+    def serials(self, path, name='Lttng-Host:tick'):
+        return [event.fields['serial'] for event in read(path) if event.name == name]
+
+
+class TypesTest(LttngTest):
+    def test_every_type_reads_back_equal_from_the_first_event_on(self):
+        path = self.session()
+        self.enable('Lttng-Host:*')
+        self.start()
+        host = self.host()
+        written = [json.loads(line) for line in host.tell('every', 4711, 200)]
+        host.expect('activity', 7)
+        host.expect('invalid', 8)
+        self.end(host)
+        self.stop()
+        events = ours(read(path))
+        self.assertEqual((events[0].name, events[0].fields['text']), ('Lttng-Host:tick', 'early'))
+        every = [event.fields for event in events if event.name == 'Lttng-Host:every']
+        self.assertEqual(len(every), 200)
+        for fields, expected in zip(every, written):
+            self.assertEqual((fields.pop('activity_id'), fields.pop('related_activity_id')),
+                             ('', ''))
+            lengths = {name: fields.pop(name) for name in list(fields)
+                       if name.endswith('_length')}
+            for name in {*fields, *expected}:
+                self.assertEqual(fields.get(name), expected.get(name), name)
+            for name, length in lengths.items():
+                self.assertEqual(length, len(fields[name[1:-len('_length')]]))
+        activity, invalid = events[-2:]
+        self.assertEqual(activity.fields['activity_id'], '10111213-1415-1617-1819-1a1b1c1d1e1f')
+        self.assertEqual(activity.fields['related_activity_id'],
+                         'f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff')
+        self.assertEqual(activity.fields['change'], -7)
+        # As .NET and Unicode have it: one U+FFFD for the longest beginning of a character.
+        self.assertEqual(invalid.fields['text'], '\ufffda\ufffdb\u00e9\ufffd\ufffd\ufffd')
+        self.assertEqual(invalid.fields['ratio'], 4)
+        self.assertEqual(invalid.uri, 'ringpipe:id=1;version=0;level=4;opcode=0;keywords=0x1')
+
+    def test_listed_with_level_and_fields(self):
+        host = self.host()
+        listed = self.daemon.run('list', '--userspace', '--fields')
+        for line in ('Lttng-Host:always (loglevel: TRACE_EMERG (0)) (type: tracepoint)',
+                     'Lttng-Host:alarm (loglevel: TRACE_ERR (3)) (type: tracepoint)',
+                     'Lttng-Host:tick (loglevel: TRACE_INFO (6)) (type: tracepoint)',
+                     'Lttng-Host:detail (loglevel: TRACE_DEBUG (14)) (type: tracepoint)',
+                     'field: ratio (float)', 'field: wide (string)', 'field: serial (integer)',
+                     'field: keywords (integer) [no write]'):
+            self.assertIn(line, listed)
+        self.end(host)
+
+    def test_names_and_sizes_at_their_limits(self):
+        host = self.host()
+        long_one = 'e' * 254 + 'A'
+        host.expect('make', 0, 64, 'wide')
+        host.expect('make', 1, 0, long_one)
+        host.expect('make', 2, 0, 'e' * 254 + 'B')
+        host.expect('make', 3, 0, 'b\u00e4d "name"*, it is')
+        host.expect('make', 4, 0, 'wide')
+        host.expect('make', 5, 128, 'widest')
+        path = self.session()
+        self.enable('Lttng-Made:*')
+        self.start()
+        for made in range(6):
+            host.expect('await', 1, 0, made)
+        host.expect('numbers', 0, 64)
+        host.expect('numbers', 5, 128)
+        for made in (1, 2, 3, 4):
+            host.expect('fire', made, 0, f'text {made}')
+        # What does not have the event's fields would spoil the trace behind it.
+        host.expect('fire', 0, 3, 'abc')
+        host.expect('fire', 1, 4, 'abcdefg')
+        host.expect('fire', 4, 0, 'the end')
+        self.end(host)
+        self.stop()
+        events = ours(read(path))
+        self.assertEqual(len(events), 7, events)
+        for event, count in zip(events, (64, 128)):
+            self.assertEqual([event.fields[f'f{i}'] for i in range(count)],
+                             [i * 1000003 for i in range(count)])
+        self.assertEqual([event.name for event in events[:2]],
+                         ['Lttng-Made:wide', 'Lttng-Made:widest'])
+        for event in events[2:4]:
+            self.assertRegex(event.name, '^Lttng-Made:e{230}~[0-9a-f]{8}$')
+        self.assertNotEqual(events[2].name, events[3].name)
+        self.assertEqual(events[4].name, 'Lttng-Made:b_d__name____it_is')
+        self.assertEqual(events[5].name, 'Lttng-Made:wide~4')
+        self.assertEqual([event.fields['text'] for event in events[2:]],
+                         ['text 1', 'text 2', 'text 3', 'text 4', 'the end'])
+
+
+class ChoiceTest(LttngTest):
+    @staticmethod
+    def channel(path, name):
+        """A trace that has one channel of another."""
+        source, = glob.glob(os.path.join(path, 'ust', 'uid', '*', '*'))
+        target = os.path.join(path, name)
+        os.mkdir(target)
+        for file in glob.glob(os.path.join(source, f'{name}_*')) + [f'{source}/metadata']:
+            os.symlink(file, os.path.join(target, os.path.basename(file)))
+        return target
+
+    def test_by_name_wildcard_level_and_filter(self):
+        host = self.host()
+        path = self.session()
+        tick, ticks = 'Lttng-Host:tick', [f'Lttng-Host:tick {serial}' for serial in range(100, 105)]
+        alarm, detail = 'Lttng-Host:alarm 100', 'Lttng-Host:detail 100'
+        choices = [
+            ((tick,), ticks),
+            (('Lttng-H*:t*',), ticks),
+            (('Lttng-Host:a*',), ['Lttng-Host:always None', alarm]),
+            (('Lttng-Host:*', '--loglevel=TRACE_INFO'), ['Lttng-Host:always None', alarm, *ticks]),
+            (('Lttng-Host:*', '--loglevel-only=TRACE_DEBUG'), [detail]),
+            (('Lttng-Host:*', '--exclude=Lttng-Host:a*'), [ticks[0], detail, *ticks[1:]]),
+        ] + [(('Lttng-Host:*', '--filter', text), events) for text, events in (
+            ('serial > 101 && serial != 103', [ticks[2], ticks[4]]),
+            ('text == "customer*" && serial < 103', ticks[1:3]),
+            ('ratio == 51.5', [ticks[3]]),
+            ('change < -102', ticks[3:]),
+            ('wide == "\u00f6dd"', [ticks[1], ticks[3]]),
+            ('(keywords & 0x1) != 0', ticks),
+            ('(keywords & 0x2) != 0 || serial == 104', [alarm, ticks[4]]),
+            ('event_id == 1 && opcode == 0 && activity_id == "" && serial == 102', [ticks[2]]))]
+        for number, (options, _) in enumerate(choices):
+            self.daemon.run('enable-channel', '--userspace', f'c{number}')
+            self.enable(f'--channel=c{number}', *options)
+        self.start()
+        for name in ('tick', 'alarm', 'detail'):
+            host.expect('await', 1, 0, name)
+        host.expect('levels', 100)
+        host.expect('tick', 101, 4, 'customer one')
+        self.stop()
+        for name in ('tick', 'alarm', 'detail'):
+            host.expect('await', 0, 0, name)
+        self.end(host)
+        for number, (options, expected) in enumerate(choices):
+            events = [f"{event.name} {event.fields.get('serial')}"
+                      for event in ours(read(self.channel(path, f'c{number}')))]
+            self.assertEqual(events, expected, options)
+
+    def test_provider_and_listing_hear_of_it(self):
+        host = self.host()
+        self.assertEqual(host.tell('list'), [])
+        self.session()
+        self.enable('Lttng-Host:alarm')
+        self.start()
+        self.assertEqual(host.tell('heard', 2), ['enabled 1 level 2'])
+        self.enable('Lttng-Host:detail')
+        self.assertEqual(host.tell('heard', 6), ['enabled 1 level 5'])
+        self.assertEqual(host.tell('list'), ['Lttng-Host: lttng 2 6 5'])
+        shown = subprocess.run([TOOL, 'list', str(host.pid)], env=self.daemon.environment,
+                               stdout=subprocess.PIPE, check=True, **user()).stdout.decode()
+        self.assertRegex(shown, r'Lttng-Host +lttng +\d+ +6 +5 +2 ')
+        self.daemon.run('stop')
+        self.assertEqual(host.tell('heard', 0), ['enabled 0 level 0'])
+        self.end(host)
+
+    def test_contexts_tell_process_and_thread(self):
+        path = self.session()
+        self.enable('Lttng-Host:tick')
+        self.daemon.run('add-context', '--userspace', '--type=vpid', '--type=vtid',
+                        '--type=procname')
+        self.start()
+        host = self.host()
+        self.end(host)
+        self.stop()
+        event, = ours(read(path))
+        self.assertEqual((event.context['vpid'], event.context['vtid']), (host.pid, host.pid))
+        self.assertIn('lttng_host', ''.join(event.context['procname'])
+                      if isinstance(event.context['procname'], str) else
+                      bytes(filter(None, event.context['procname'])).decode())
+
+
+class LifeTest(LttngTest):
+    def test_library_comes_and_goes_while_a_session_records(self):
+        path = self.session()
+        self.enable('Lttng-Plugin:*')
+        self.start()
+        host = self.host()
+        for _ in range(3):
+            host.expect('load')
+            host.expect('await', 1, 0, 'plugin')
+            host.expect('plugin', 5)
+            host.expect('unload')
+        host.expect('make', 1, 0, 'made')
+        host.expect('destroy', 1)
+        listed = self.daemon.run('list', '--userspace')
+        self.assertIn('Lttng-Host:tick', listed)
+        self.assertNotIn('Lttng-Plugin:', listed)
+        self.assertNotIn('Lttng-Made:', listed)
+        self.end(host)
+        self.stop()
+        self.assertEqual(self.serials(path, 'Lttng-Plugin:call'), [0, 1, 2, 3, 4] * 3)
+
+    def test_daemon_that_dies_and_comes_back_is_found_again(self):
+        self.session()
+        self.enable('Lttng-Host:tick')
+        self.start()
+        host = self.host()
+        host.expect('await', 1, 0, 'tick')
+        self.daemon.kill()
+        host.expect('await', 0, 0, 'tick')
+        host.expect('tick', 50, 1, 'nobody listens')
+        self.daemon.start()
+        path = self.session()
+        self.enable('Lttng-Host:tick')
+        self.start()
+        host.expect('await', 1, 0, 'tick')
+        host.expect('tick', 60, 3, 'somebody listens again')
+        self.end(host)
+        self.stop()
+        self.assertEqual(self.serials(path), [60, 61, 62])
+
+    def test_forked_child_is_traced_as_itself(self):
+        path = self.session()
+        self.enable('Lttng-Host:tick')
+        self.daemon.run('add-context', '--userspace', '--type=vpid')
+        self.start()
+        host = self.host()
+        first, = host.tell('fork', 10, 3)
+        second, = host.tell('fork', 20, 2)
+        host.expect('tick', 30, 2, 'parent')
+        self.end(host)
+        self.stop()
+        events = [(event.context['vpid'], event.fields['serial']) for event in ours(read(path))]
+        self.assertEqual(sorted(events), sorted(
+            [(host.pid, 0), (host.pid, 30), (host.pid, 31)] +
+            [(int(first), serial) for serial in (10, 11, 12)] +
+            [(int(second), serial) for serial in (20, 21)]))
+
+    def test_snapshot_has_the_last_events(self):
+        self.session('--snapshot')
+        self.enable('Lttng-Host:tick')
+        self.start()
+        host = self.host()
+        host.expect('tick', 1, 100, 'before')
+        self.daemon.run('snapshot', 'record', '--name=first')
+        host.expect('tick', 101, 10, 'after')
+        self.stop()
+        self.end(host)
+        folders = glob.glob(os.path.join(self.daemon.home, '**', 'first-*'), recursive=True)
+        self.assertEqual(len(folders), 1, folders)
+        self.assertEqual(self.serials(folders[0]), list(range(101)))
+
+    def test_rotation_ends_one_trace_and_begins_the_next(self):
+        path = self.session()
+        self.enable('Lttng-Host:tick')
+        self.start()
+        host = self.host()
+        host.expect('tick', 1, 10, 'first')
+        self.daemon.run('rotate')
+        host.expect('tick', 11, 10, 'second')
+        self.stop()
+        self.end(host)
+        archives = sorted(glob.glob(os.path.join(path, 'archives', '*')))
+        self.assertEqual(len(archives), 2, archives)
+        self.assertEqual([self.serials(archive) for archive in archives],
+                         [list(range(11)), list(range(11, 21))])
+
+    def test_live_shows_events_while_they_happen(self):
+        ports = self.daemon.start_relay()
+        self.daemon.run('create', 'alive', '--live=100000',
+                        f'--ctrl-url=tcp://127.0.0.1:{ports[0]}',
+                        f'--data-url=tcp://127.0.0.1:{ports[1]}')
+        self.enable('Lttng-Host:tick')
+        self.start()
+        host = self.host()
+        viewer = subprocess.Popen(
+            ['babeltrace2', '--input-format=lttng-live',
+             f'net://127.0.0.1:{ports[2]}/host/{socket.gethostname()}/alive'],
+            env=self.daemon.plain, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **user())
+        self.addCleanup(lambda: (viewer.kill(), viewer.communicate()))
+        self.assertIn(b'text = "early"', viewer.stdout.readline())
+        host.expect('tick', 77, 1, 'while it runs')
+        self.assertIn(b'serial = 77, text = "while it runs"', viewer.stdout.readline())
+        self.end(host)
+        self.stop()
+
+
+class WithoutTest(unittest.TestCase):
+    """No session daemon, no module, or not wanted."""
+
+    def setUp(self):
+        self.daemon = Daemon()
+        self.addCleanup(self.daemon.stop)
+
+    def run_host(self, *commands, program=HOST, **environment):
+        host = Host(self.daemon, environment, program)
+        self.addCleanup(LttngTest.reap, host)
+        answers = [host.tell(*command) for command in commands]
+        return (*host.end(), answers, host.pid)
+
+    def test_without_a_daemon_events_go_on_as_ever(self):
+        status, errors, answers, _ = self.run_host(
+            ('tick', 1, 10, 'nobody'), ('fork', 0, 0), ('start',), ('list',), RINGPIPE_LTTNG='1',
+            RINGPIPE_CONFIG='Lttng-Host', RINGPIPE_OUTPUT=f'{self.daemon.home}/out.nettrace')
+        self.assertEqual((status, errors, answers[2]), (0, '', ['Success']))
+        counted = subprocess.run([TOOL, 'report', f'{self.daemon.home}/out.nettrace'],
+                                 env=self.daemon.plain, stdout=subprocess.PIPE, check=True,
+                                 **user()).stdout.decode()
+        self.assertRegex(counted, r' 11 .* tick \(1\)')
+
+    def maps(self, **environment):
+        host = Host(self.daemon, environment)
+        self.addCleanup(LttngTest.reap, host)
+        with open(f'/proc/{host.pid}/maps', encoding='utf-8') as maps:
+            text = maps.read()
+        host.end()
+        return 'libringpipe-lttng' in text
+
+    def test_loaded_when_a_daemon_is_there_or_it_is_asked_for(self):
+        if glob.glob('/var/run/lttng/lttng-ust-sock-*'):
+            self.skipTest('a session daemon of root is there')
+        self.assertFalse(self.maps())
+        self.assertTrue(self.maps(RINGPIPE_LTTNG='1'))
+        self.daemon.start()
+        self.assertTrue(self.maps())
+        self.assertFalse(self.maps(RINGPIPE_LTTNG='0'))
+
+    def test_missing_module_is_told_to_who_asked_for_it(self):
+        folder = os.path.join(self.daemon.home, 'alone')
+        os.mkdir(folder)
+        os.chmod(folder, 0o755)
+        shutil.copy(LIBRARY, os.path.join(folder, 'libringpipe.so.0'))
+        alone = {'LD_LIBRARY_PATH': folder}
+        status, errors, answers, _ = self.run_host(('tick', 1, 1, 'x'), ('start',),
+                                                   RINGPIPE_LTTNG='1', **alone)
+        self.assertEqual(status, 0)
+        self.assertRegex(errors, r'^ringpipe: cannot hand events to LTTng: libringpipe-lttng\.so: '
+                                 r'cannot open shared object file.*\n$')
+        self.assertEqual(answers[1], ['No such file or directory'])
+        self.assertEqual(self.run_host(('tick', 1, 1, 'x'), **alone)[:2], (0, ''))
+
+
+def skip_reason():
+    if bt2 is None:
+        return 'no module bt2 for this Python (python3-bt2)'
+    for program in ('lttng', 'lttng-sessiond', 'lttng-relayd', 'babeltrace2'):
+        if not shutil.which(program):
+            return f'no {program} (lttng-tools, babeltrace2)'
+    if not os.path.exists(MODULE):
+        return 'built without LTTng'
+    probe = subprocess.run(['test', '-x', HOST, '-a', '-r', PLUGIN], check=False, **user())
+    if probe.returncode != 0:
+        return 'the build is closed to the user nobody'
+    return None
+
+
+if __name__ == '__main__':
+    REASON = skip_reason()
+    if REASON:
+        print(REASON)
+        sys.exit(77)
+    unittest.main()
