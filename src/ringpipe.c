@@ -19,6 +19,7 @@
 #include "counter/counters.h"
 #include "diag/diag.h"
 #include "export/lttng.h"
+#include "export/tracers.h"
 #include "host/mappings.h"
 #include "host/runtime.h"
 #include "host/symbols.h"
@@ -349,6 +350,30 @@ static void start_lttng(void)
 		fprintf(stderr, "ringpipe: cannot hand events to LTTng: %s\n", reason);
 }
 
+RP_PUBLIC int rp_tracers_watch(uint32_t interval_ms)
+{
+	return rp_tracers_start(interval_ms);
+}
+
+static void start_tracers(void)
+{
+	const char *text = setting("RINGPIPE_TRACERS_MS");
+	unsigned long interval_ms;
+	char *end;
+	int ret;
+
+	if (!text)
+		return;
+	errno = 0;
+	interval_ms = strtoul(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || *end || errno || interval_ms > UINT32_MAX)
+		ret = -EINVAL;
+	else
+		ret = rp_tracers_start((uint32_t)interval_ms);
+	if (ret != 0)
+		complain("cannot watch tracers every so many milliseconds:", text, -ret);
+}
+
 static void fork_prepare(void)
 {
 	rp_sample_fork_prepare();
@@ -412,6 +437,7 @@ static void open_door(void)
 	beside_dotnet = rp_runtime_is_dotnet();
 	start_environment_session();
 	start_lttng();
+	start_tracers();
 	if (!wants_server())
 		return;
 	start_server();

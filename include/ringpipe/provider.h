@@ -95,16 +95,33 @@ struct rp_enabled {
 	uint8_t level;
 	uint8_t reserved[7];
 	const char *filter_data;	/* or NULL */
+	const char *event;		/* one that the kernel counts tracers of, or NULL */
+	uint32_t tracers;		/* as it counts: all that use the same probe are one */
+	uint32_t reserved2;
 };
 
 /*
- * Calls `row` once for each pair of a provider and a session that enabled it, and once with
- * session_id 0 for each provider nobody enabled. Stops when `row` returns other than 0.
+ * Calls `row` once for each pair of a provider and a session that enabled it; with session_id 0,
+ * once for each event with tracers of the kernel's, and once for each provider that has neither.
+ * Stops when `row` returns other than 0.
  *
  * Context: any thread, not a signal handler; the rows are a snapshot, `row` runs without a lock.
  * Return: 0, what `row` returned, or -ENOMEM.
  */
 RP_PUBLIC int rp_enabled_list(int (*row)(const struct rp_enabled *enabled, void *data), void *data);
+
+/*
+ * Looks every `interval_ms` for tracers that the kernel attached to events or took away, on a
+ * thread made for that, as long as the process lives. Tracers see events without this, since the
+ * kernel itself turns them on. With it providers' callbacks hear of them, as of one session called
+ * "tracers", and so does rp_event_enabled() of events made at run time, which tracers see at the
+ * probe ringpipe:event. Called again, it changes the interval.
+ *
+ * Context: any thread, not a signal handler or a callback.
+ * Return: 0; -EINVAL for an interval of 0; -ENOSPC, -ENOMEM, -EAGAIN: no room for one more
+ * exporter, its list, or its thread.
+ */
+RP_PUBLIC int rp_tracers_watch(uint32_t interval_ms);
 
 RP_END_DECLS
 

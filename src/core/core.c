@@ -14,7 +14,6 @@ struct rp_core rp_core = {
 	.sessions = CDS_LIST_HEAD_INIT(rp_core.sessions),
 	.retired = CDS_LIST_HEAD_INIT(rp_core.retired),
 	.untold = CDS_LIST_HEAD_INIT(rp_core.untold),
-	.special_slots = RP_EXPORTER_BITS,
 	.next_index = RP_DEF_OWN_COUNT,
 	.next_serial = 1,
 };

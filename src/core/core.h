@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "core/exporter.h"
+#include "core/probe.h"
 #include "core/sink.h"
 #include "ring/slot.h"
 
@@ -174,7 +175,6 @@ struct rp_core {
 	uint64_t stack_slots;		/* slots whose session wants stacks */
 	uint64_t causal_slots;		/* … causal order */
 	uint64_t push_slots;		/* … belongs to a push listener */
-	uint64_t special_slots;		/* … any of these */
 
 	struct cds_hlist_head definitions[RP_DEF_BUCKETS];
 	struct cds_hlist_head sites[RP_DEF_BUCKETS];	/* by provider and event id */

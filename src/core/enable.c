@@ -159,7 +159,7 @@ void rp_session_put_on(struct rp_session *session)
 	if (session->sink->pushes)
 		rp_or_seq_cst(&rp_core.push_slots, bit);
 	if (session->flags & (RP_SESSION_STACKS | RP_SESSION_CAUSAL) || session->sink->pushes)
-		rp_or_seq_cst(&rp_core.special_slots, bit);
+		rp_or_seq_cst(&rp_special_slots, bit);
 	rp_fence_heavy();
 	rp_session_switch(session, true);
 	if (rp_core.watcher)
@@ -177,7 +177,7 @@ void rp_session_take_off(struct rp_session *session)
 	rp_and_seq_cst(&rp_core.stack_slots, ~bit);
 	rp_and_seq_cst(&rp_core.causal_slots, ~bit);
 	rp_and_seq_cst(&rp_core.push_slots, ~bit);
-	rp_and_seq_cst(&rp_core.special_slots, ~bit);
+	rp_and_seq_cst(&rp_special_slots, ~bit);
 	rp_store_release(&slot->rings, NULL);
 	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
 		rp_store_release(&slot->fallback[i].ring, NULL);

@@ -58,7 +58,7 @@ void rp_core_fork_child(void)
 	rp_core.stack_slots = 0;
 	rp_core.causal_slots = 0;
 	rp_core.push_slots = 0;
-	rp_core.special_slots = RP_EXPORTER_BITS;
+	rp_and_seq_cst(&rp_special_slots, ~RP_SESSION_BITS);
 	rp_thread_listens = false;
 	rp_drain_forget();
 	rp_defs_reap(UINT64_MAX);

@@ -11,7 +11,7 @@
 /* One row of rp_enabled_list(), copied so that the callback runs without the lock. */
 struct enabled_row {
 	struct rp_enabled enabled;
-	char *provider, *session, *filter;
+	char *provider, *session, *filter, *event;
 };
 
 struct enabled_rows {
@@ -85,10 +85,28 @@ static int add_exporter(struct enabled_rows *rows, const struct rp_provider *pro
 	return 0;
 }
 
+static int add_tracers(struct enabled_rows *rows, const struct rp_provider *provider,
+		       const struct rp_site *site)
+{
+	uint32_t count = rp_event_tracers(site->event);
+	struct enabled_row *row;
+
+	if (!count)
+		return 0;
+	row = add_row(rows, provider, NULL);
+	if (!row)
+		return -ENOMEM;
+	row->event = rp_text_copy(site->def->public.name);
+	row->enabled.event = row->event;
+	row->enabled.tracers = count;
+	return row->event ? 0 : -ENOMEM;
+}
+
 static int add_provider(struct enabled_rows *rows, const struct rp_provider *provider)
 {
 	size_t before = rows->count;
 	struct rp_session *session;
+	struct rp_site *site;
 	int ret = 0;
 
 	cds_list_for_each_entry(session, &rp_core.sessions, node) {
@@ -103,6 +121,10 @@ static int add_provider(struct enabled_rows *rows, const struct rp_provider *pro
 		rp_export_state_get(provider, &rp_core.exporters[i], &state);
 		if (state.events)
 			ret = add_exporter(rows, provider, &rp_core.exporters[i], &state);
+	}
+	cds_list_for_each_entry(site, &provider->sites, node) {
+		if (ret == 0)
+			ret = add_tracers(rows, provider, site);
 	}
 	if (ret == 0 && rows->count == before && !add_row(rows, provider, NULL))
 		ret = -ENOMEM;
@@ -135,6 +157,7 @@ RP_PUBLIC int rp_enabled_list(int (*row)(const struct rp_enabled *enabled, void 
 		free(rows.rows[i].provider);
 		free(rows.rows[i].session);
 		free(rows.rows[i].filter);
+		free(rows.rows[i].event);
 	}
 	free(rows.rows);
 	return ret;

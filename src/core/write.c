@@ -180,11 +180,13 @@ RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts
 			     unsigned int part_count)
 {
 	uint64_t slots = rp_load_relaxed(&event->enable) & RP_OWN_BITS;
-	uint64_t payload_bytes, special;
+	uint64_t special = rp_load_relaxed(&rp_special_slots), payload_bytes;
 	struct rp_guid ids[2];
 	struct rp_write write;
 	int ret = 0;
 
+	if (__builtin_expect(special > RP_OWN_BITS, 0))
+		rp_probe_fire(event, parts, part_count);
 	if (!slots)
 		return 0;
 	payload_bytes = sum_sizes(parts, part_count);
@@ -194,7 +196,6 @@ RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts
 	if (__builtin_expect(rp_activity_slots.any, 0))
 		write.prefix_bytes = put_ids(&write, ids);
 	set_length(&write, event->index, payload_bytes);
-	special = rp_load_relaxed(&rp_core.special_slots);
 	do {
 		unsigned int slot = (unsigned int)__builtin_ctzll(slots);
 		enum rp_write_result result;

@@ -189,10 +189,13 @@ struct enabled_rows {
 	uint32_t count;
 };
 
+/* Rows of sessions, and of providers that nobody enabled. */
 static int enabled_row(const struct rp_enabled *enabled, void *data)
 {
 	struct enabled_rows *rows = data;
 
+	if (enabled->event)
+		return 0;
 	rp_reply_string(rows->reply, enabled->provider);
 	rp_reply_string(rows->reply, enabled->session_name);
 	rp_reply_u64(rows->reply, enabled->session_id);
@@ -204,19 +207,42 @@ static int enabled_row(const struct rp_enabled *enabled, void *data)
 	return rows->reply->error;
 }
 
+/* Rows of events with tracers of the kernel's; a table of its own, which older tools leave. */
+static int traced_row(const struct rp_enabled *enabled, void *data)
+{
+	struct enabled_rows *rows = data;
+
+	if (!enabled->event)
+		return 0;
+	rp_reply_string(rows->reply, enabled->provider);
+	rp_reply_string(rows->reply, enabled->event);
+	rp_reply_u32(rows->reply, enabled->tracers);
+	rows->count++;
+	return rows->reply->error;
+}
+
+static int put_rows(struct rp_reply *reply,
+		    int (*row)(const struct rp_enabled *enabled, void *data))
+{
+	struct enabled_rows rows = { .reply = reply };
+	size_t count_at = reply->size;
+	int ret;
+
+	rp_reply_u32(reply, 0);
+	ret = rp_enabled_list(row, &rows);
+	if (ret == 0)
+		rp_reply_set_u32(reply, count_at, rows.count);
+	return ret;
+}
+
 static enum rp_hresult list_enabled(struct rp_command *command, uint8_t id,
 				    struct rp_cursor *payload)
 {
-	struct enabled_rows rows = { .reply = command->reply };
-	size_t count_at = command->reply->size;
-
 	(void)id;
 	if (rp_cursor_end(payload) < 0)
 		return RP_HRESULT_BAD_ENCODING;
-	rp_reply_u32(command->reply, 0);
-	if (rp_enabled_list(enabled_row, &rows) < 0)
+	if (put_rows(command->reply, enabled_row) < 0 || put_rows(command->reply, traced_row) < 0)
 		return RP_HRESULT_FAIL;
-	rp_reply_set_u32(command->reply, count_at, rows.count);
 	return RP_HRESULT_OK;
 }
 

@@ -2,11 +2,13 @@
 /*
  * ringpipe list: who enabled what in a process. Reply of ringpipe's own command 0x52/0x00: u32
  * rows, each {string provider, string session name, u64 session id (0: nobody enabled it),
- * u64 keywords, u32 level, u32 events, string filter data}.
+ * u64 keywords, u32 level, u32 events, string filter data}; then, from newer libraries, u32 rows,
+ * each {string provider, string event, u32 tracers that the kernel counts}.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "tool/exchange.h"
@@ -79,9 +81,35 @@ static void add_json(struct json_object *rows, const struct row *row)
 	json_object_array_add(rows, out);
 }
 
+static void read_tracers(struct rp_wire_cursor *cursor, struct rp_table *table,
+			 struct json_object *rows)
+{
+	uint32_t count = rp_wire_get_u32(cursor);
+
+	for (uint32_t i = 0; i < count && !cursor->failed; i++) {
+		char *provider = rp_wire_get_string(cursor), *event = rp_wire_get_string(cursor);
+		uint32_t tracers = rp_wire_get_u32(cursor);
+
+		if (!cursor->failed) {
+			struct json_object *out = json_object_new_object();
+
+			rp_table_add(table, provider);
+			rp_table_add(table, event);
+			rp_table_addf(table, "%" PRIu32, tracers);
+			json_object_object_add(out, "provider", rp_json_string(provider));
+			json_object_object_add(out, "enabled", json_object_new_boolean(true));
+			json_object_object_add(out, "event", rp_json_string(event));
+			json_object_object_add(out, "tracers", json_object_new_int64(tracers));
+			json_object_array_add(rows, out);
+		}
+		free(provider);
+		free(event);
+	}
+}
+
 /* Return: 0, or -EPROTO. */
 static int read_rows(const struct rp_exchange *exchange, struct rp_table *table,
-		     struct json_object *rows)
+		     struct rp_table *tracers, struct json_object *rows)
 {
 	struct rp_wire_cursor cursor = { exchange->payload, exchange->payload_bytes, false };
 	uint32_t count = rp_wire_get_u32(&cursor);
@@ -96,19 +124,33 @@ static int read_rows(const struct rp_exchange *exchange, struct rp_table *table,
 		}
 		free_row(&row);
 	}
+	if (!cursor.failed && cursor.left)
+		read_tracers(&cursor, tracers, rows);
 	return cursor.failed ? -EPROTO : 0;
+}
+
+static int print_tables(const struct rp_table *sessions, const struct rp_table *tracers)
+{
+	if (rp_table_print(sessions) != 0)
+		return RP_EXIT_FAILURE;
+	if (tracers->cell_count == 0)
+		return RP_EXIT_OK;
+	putchar('\n');
+	return rp_table_print(tracers) ? RP_EXIT_FAILURE : RP_EXIT_OK;
 }
 
 static int print_rows(const struct rp_exchange *exchange, bool as_json)
 {
 	static const char *const titles[] = { "PROVIDER", "SESSION", "ID", "KEYWORDS", "LEVEL",
 					      "EVENTS", "FILTER", NULL };
+	static const char *const tracer_titles[] = { "PROVIDER", "EVENT", "TRACERS", NULL };
 	struct json_object *rows = json_object_new_array();
-	struct rp_table table;
+	struct rp_table table, tracers;
 	int ret, status = RP_EXIT_FAILURE;
 
 	rp_table_init(&table, titles, "llrrrrl");
-	ret = read_rows(exchange, &table, rows);
+	rp_table_init(&tracers, tracer_titles, "llr");
+	ret = read_rows(exchange, &table, &tracers, rows);
 	if (ret) {
 		rp_exchange_explain(exchange, "list", ret);
 		json_object_put(rows);
@@ -116,8 +158,9 @@ static int print_rows(const struct rp_exchange *exchange, bool as_json)
 		status = rp_json_print(rows);
 	} else {
 		json_object_put(rows);
-		status = rp_table_print(&table) ? RP_EXIT_FAILURE : RP_EXIT_OK;
+		status = print_tables(&table, &tracers);
 	}
+	rp_table_fini(&tracers);
 	rp_table_fini(&table);
 	return status;
 }

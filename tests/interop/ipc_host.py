@@ -222,6 +222,7 @@ class Host:
                          "id": reader.number("Q"), "keywords": reader.number("Q"),
                          "level": reader.number("I"), "events": reader.number("I"),
                          "filter": reader.string()})
+        assert reader.number("I") == 0, "somebody traces the host"
         assert reader.payload == b"", "bytes behind the last row"
         return [row for row in rows if row["id"]]
 

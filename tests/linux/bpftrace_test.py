@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Events as bpftrace sees them: bpftrace_test.py HOST LIBRARY [unittest arguments]"""
+"""Events as bpftrace sees them.
+
+usage: bpftrace_test.py HOST LIBRARY LIBRINGPIPE TOOL [unittest arguments]
+"""
+import json
 import platform
 import random
 import struct
@@ -12,7 +16,7 @@ import probes
 from probes import (FEW, NUMBERS, Host, References, Tracer, eventually, random_words, skip,
                     unsigned)
 
-HOST = LIBRARY = None
+HOST = LIBRARY = RINGPIPE = TOOL = None
 EVENTS = 10
 
 
@@ -188,10 +192,110 @@ class Semaphores(WithHost):
         self.off("few")
 
 
+class RunTime(WithHost):
+    """Events made at run time, and the watcher."""
+
+    PROBE = ('{ printf("= %s %s %llx %lld %lld %llx\\n", str(arg0), str(arg1), *(uint32*)arg2, '
+             'arg3, arg4, *(uint64*)(arg2 + 4)) }')
+
+    def setUp(self):
+        super().setUp()
+        self.assertEqual(self.host.say("create"), "0")
+
+    def attach_made(self):
+        return self.trace(f"usdt:{RINGPIPE}:ringpipe:event /pid == {self.host.pid}/ {self.PROBE}")
+
+    def test_event_made_at_run_time_is_seen_at_the_one_probe(self):
+        tracer = self.attach_made()
+        text = "in one or two"
+        payload = struct.pack("<I", 0xabcd) + text.encode() + b"\0"
+        expected = [f"Made-Up made abcd {len(payload)} {len(payload)} "
+                    f"{int.from_bytes(text.encode()[:8], 'little'):x}"] * 3
+        self.assertEqual(self.host.say("made", payload.hex()), "0")
+        self.assertEqual(self.host.say("made", payload[:4].hex(), payload[4:].hex()), "0")
+        self.assertEqual(self.host.say("session", "/dev/null"), "0")
+        self.assertEqual(self.host.say("made", payload[:9].hex(), payload[9:].hex()), "0")
+        self.assertEqual(self.host.say("stop"), "0 0 0")
+        self.assertEqual(tracer.told("= ", 3), expected)
+        tracer.stop()
+        self.assertEqual(self.host.say("made", payload.hex()), "0")
+
+    def test_payload_in_parts_is_cut_and_says_so(self):
+        tracer = self.attach_made()
+        self.assertEqual(self.host.say("long", "8"), "0")
+        self.assertEqual(self.host.say("long", "f"), "0")
+        self.assertEqual(tracer.told("= ", 2), ["Made-Up made 0 4096 4096 0",
+                                                "Made-Up made 0 4096 7680 0"])
+
+    def test_watcher_turns_events_made_at_run_time_on(self):
+        self.assertEqual(self.host.say("watch", "0"), "-22")
+        self.assertEqual(self.host.say("watch", "5"), "0")
+        self.assertEqual(self.host.say("watch", "7"), "0")
+        tracer = self.attach_made()
+        eventually("the event on", lambda: self.host.say("wanted") == "1")
+        self.host.say("fork")
+        eventually("the child's event on", lambda: self.host.say("child", "wanted") == "1")
+        tracer.stop()
+        eventually("the event off", lambda: self.host.say("wanted") == "0")
+        eventually("the child's event off", lambda: self.host.say("child", "wanted") == "0")
+        self.assertEqual(self.host.say("wait"), "0")
+
+    def test_callbacks_and_listing_tell_of_tracers(self):
+        self.assertEqual(self.host.say("hear"), "0")
+        first = self.attach("references", 'printf("first\\n")')
+        self.assertEqual(self.host.say("list"), "Probes-Host:references=1 ")
+        self.assertEqual(self.host.say("news"), "none")
+        self.assertEqual(self.host.say("watch", "5"), "0")
+        eventually("news of the first", lambda: self.host.say("news") == "1 1 3 2")
+        second = self.attach("few", 'printf("second\\n")')
+        eventually("news of the second", lambda: self.host.say("news") == "1 1 4 3")
+        self.assertEqual(set(self.host.say("list").split()),
+                         {"tracers=2", "Probes-Host:few=1", "Probes-Host:references=1"})
+        first.stop()
+        eventually("the first off", lambda: self.host.say("news") == "1 1 4 1")
+        second.stop()
+        eventually("the second off", lambda: self.host.say("news") == "0 0 0 0")
+        self.assertEqual(self.host.say("list"), "")
+
+    def test_environment_asks_for_the_watcher(self):
+        host = Host(HOST, RINGPIPE_TRACERS_MS="5")
+        self.addCleanup(host.close)
+        host.say("hear")
+        tracer = self.trace(f"usdt:{HOST}:probes:bare {{ }}")
+        eventually("news", lambda: host.say("news") == "1 1 4 4")
+        tracer.stop()
+        eventually("more news", lambda: host.say("news") == "0 0 0 0")
+
+    def test_environment_that_makes_no_sense_is_told(self):
+        for value in ("0", "often", "10ms", "-1", "99999999999"):
+            done = subprocess.run([HOST], input="enabled\n", capture_output=True, text=True,
+                                  env={**probes.ENVIRONMENT, "RINGPIPE_TRACERS_MS": value},
+                                  check=True)
+            self.assertEqual(done.stdout, ".\n")
+            self.assertIn(f'"{value}": Invalid argument', done.stderr)
+
+
+class Command(WithHost):
+    def test_list_shows_tracers(self):
+        host = Host(HOST, RINGPIPE_DIAGNOSTICS="1")
+        self.addCleanup(host.close)
+        tracer = self.trace(f"usdt:{HOST}:probes:few {{ }}")
+        self.assertEqual(host.enabled(), {"few"})
+        shown = subprocess.run([TOOL, "list", str(host.pid)], check=True, capture_output=True,
+                               text=True).stdout
+        self.assertRegex(shown, r"(?m)^PROVIDER +EVENT +TRACERS$")
+        self.assertRegex(shown, r"(?m)^Probes-Host +few +1$")
+        told = json.loads(subprocess.run([TOOL, "list", "--json", str(host.pid)], check=True,
+                                         capture_output=True, text=True).stdout)
+        self.assertIn({"provider": "Probes-Host", "enabled": True, "event": "few", "tracers": 1},
+                      told)
+        tracer.stop()
+
+
 def main():
-    global HOST, LIBRARY
-    HOST, LIBRARY = sys.argv[1:3]
-    del sys.argv[1:3]
+    global HOST, LIBRARY, RINGPIPE, TOOL
+    HOST, LIBRARY, RINGPIPE, TOOL = sys.argv[1:5]
+    del sys.argv[1:5]
     probes.need("bpftrace")
     done = subprocess.run(["bpftrace", "-e", "BEGIN { exit(); }"], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, check=False)

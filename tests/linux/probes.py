@@ -14,7 +14,8 @@ import time
 PATIENCE_S = 120
 SKIPPED = 77
 TRACEFS = "/sys/kernel/tracing"
-ENVIRONMENT = dict(os.environ, RINGPIPE_DIAGNOSTICS="0", LC_ALL="C.UTF-8")
+ENVIRONMENT = dict(os.environ, RINGPIPE_DIAGNOSTICS="0", RINGPIPE_LTTNG="0",
+                   LC_ALL="C.UTF-8")
 
 # Words of each event as their sizes; below zero: signed.
 FEW = [-1, 1, -2, 2, -4, 4]

@@ -15,6 +15,8 @@
 
 static struct rp_session *session;
 static FILE *to_child, *from_child;
+static struct rp_event *made;			/* at run time */
+static char last_news[64] = "none";		/* of the callback of Probes-Host */
 
 /* A buffer of its own for each argument, since several of them are in use at once. */
 struct bytes {
@@ -131,6 +133,68 @@ static void stop_session(char *answer)
 		(unsigned long long)stats.lost);
 }
 
+static int make_event(void)
+{
+	static const struct rp_field fields[] = {
+		{ "number", NULL, 0, RP_TYPE_U32, 0, 0 }, { "text", NULL, 0, RP_TYPE_STRING, 0, 0 },
+	};
+	struct rp_event_decl decl = {
+		.size = sizeof(decl), .id = 1, .name = "made", .fields = fields, .field_count = 2,
+		.level = RP_LEVEL_INFORMATIONAL,
+	};
+	struct rp_provider *provider;
+	int ret = rp_provider_create("Made-Up", NULL, NULL, &provider);
+
+	return ret ? ret : rp_event_create(provider, &decl, &made);
+}
+
+/* Each word is a part of the payload. */
+static int write_made(char *const *texts, int count)
+{
+	static struct bytes bytes[WORDS_MAX];
+	struct rp_part parts[WORDS_MAX];
+
+	for (int i = 0; i < count; i++) {
+		parts[i].base = read_bytes(texts[i], &bytes[i]);
+		parts[i].size_bytes = bytes[i].size;
+	}
+	return rp_event_write(made, parts, (unsigned int)count);
+}
+
+/* So many parts of 512 bytes; each holds its number. */
+static int write_long(unsigned int count)
+{
+	static unsigned char bytes[WORDS_MAX][512];
+	struct rp_part parts[WORDS_MAX];
+
+	for (unsigned int i = 0; i < count; i++) {
+		memset(bytes[i], (int)i, sizeof(bytes[i]));
+		parts[i] = (struct rp_part){ bytes[i], sizeof(bytes[i]) };
+	}
+	return rp_event_write(made, parts, count);
+}
+
+static void hear(struct rp_provider *provider, const struct rp_provider_state *state, void *data)
+{
+	(void)provider;
+	(void)data;
+	snprintf(last_news, sizeof(last_news), "%d %d %d %llx", state->source_enabled,
+		 state->enabled, state->level, (unsigned long long)state->keywords);
+}
+
+static int add_row(const struct rp_enabled *enabled, void *data)
+{
+	char *answer = data;
+
+	if (enabled->event)
+		sprintf(answer + strlen(answer), "%s:%s=%u ", enabled->provider, enabled->event,
+			enabled->tracers);
+	else if (enabled->session_id)
+		sprintf(answer + strlen(answer), "%s=%u ", enabled->session_name,
+			enabled->event_count);
+	return 0;
+}
+
 static int serve(FILE *input, FILE *output);
 
 static int make_child(void)
@@ -198,6 +262,22 @@ static void obey(char *line, char *answer, size_t size)
 		sprintf(answer, "%d", make_child());
 	else if (strcmp(words[0], "wait") == 0)
 		sprintf(answer, "%d", end_child());
+	else if (strcmp(words[0], "create") == 0)
+		sprintf(answer, "%d", make_event());
+	else if (strcmp(words[0], "made") == 0)
+		sprintf(answer, "%d", write_made(&words[1], count - 1));
+	else if (strcmp(words[0], "long") == 0)
+		sprintf(answer, "%d", write_long((unsigned int)numbers[0]));
+	else if (strcmp(words[0], "wanted") == 0)
+		sprintf(answer, "%d", rp_event_enabled(made));
+	else if (strcmp(words[0], "watch") == 0)
+		sprintf(answer, "%d", rp_tracers_watch((uint32_t)numbers[0]));
+	else if (strcmp(words[0], "hear") == 0)
+		sprintf(answer, "%d", rp_provider_set_callback(probes_provider(), hear, NULL));
+	else if (strcmp(words[0], "news") == 0)
+		strcpy(answer, last_news);
+	else if (strcmp(words[0], "list") == 0)
+		rp_enabled_list(add_row, answer);
 	else if (strcmp(words[0], "references") == 0)
 		sprintf(answer, "%d", fire_references(&words[1]));
 	else
@@ -209,8 +289,9 @@ static int serve(FILE *input, FILE *output)
 	static char line[8192];
 
 	while (fgets(line, sizeof(line), input)) {
-		char answer[256];
+		static char answer[1024];
 
+		memset(answer, 0, sizeof(answer));
 		line[strcspn(line, "\n")] = '\0';
 		obey(line, answer, sizeof(answer));
 		fprintf(output, "%s\n", answer);

@@ -94,7 +94,7 @@
 		"_.stapsdt.base: .space 1\n" \
 		".size _.stapsdt.base, 1\n" \
 		".popsection\n" \
-		".endif\n");
+		".endif\n")
 #endif
 
 /* The fields as words: their sizes (S: signed) … */
@@ -198,7 +198,7 @@ static inline __attribute__((always_inline)) uint64_t rp_bits_(const void *numbe
 	RP_END_DECLS
 #define RP_PROBE_FIRE_(provider, event, arguments, ...) \
 	RP_PROBE_STUB_(#provider "_" #event "_probe_", #provider "_" #event "_event_ + 6", \
-		       #provider, #event, arguments) \
+		       #provider, #event, arguments); \
 	if (__builtin_expect(rp_is_traced_(&provider##_##event##_event_.enable), 0)) { \
 		const uint64_t words_[] = { __VA_ARGS__, 0, 0, 0, 0 }; \
 		provider##_##event##_probe_(words_[0], words_[1], words_[2], words_[3], \
