@@ -193,6 +193,25 @@ def suite_clients(build):
     return True
 
 
+def suite_bridge(build):
+    program = os.path.join(build, 'bench', 'bench-bridge')
+    tool = os.path.join(build, 'src', 'tool', 'ringpipe')
+    if not os.access(os.path.join(build, 'src', 'bpf', 'ringpipe-bpf'), os.X_OK):
+        return row('BPF bridge', 'not built')
+    try:
+        found = figures([program, tool])
+    except subprocess.CalledProcessError as error:
+        if error.returncode != 77:
+            raise
+        return row('BPF bridge', 'cannot run')
+    batches, probed = found['by batches'][0], found['by a uprobe on each'][0]
+    row('1 M/s seen by BPF, by batches: CPU of the process', batches, 'ns')
+    row('1 M/s seen by BPF, by a uprobe on each', probed, 'ns')
+    row('  lost by batches', found['lost'][0], 'events')
+    return row('by batches / by a uprobe on each', batches / probed, 'x', '<= 0.05',
+               batches / probed <= 0.05)
+
+
 SUITES = {
     'disabled': suite_disabled,
     'enabled': suite_enabled,
@@ -200,6 +219,7 @@ SUITES = {
     'throughput': suite_throughput,
     'lifecycle': suite_lifecycle,
     'clients': suite_clients,
+    'bridge': suite_bridge,
 }
 
 
