@@ -107,9 +107,9 @@ RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
  * closed, all memory given back. The pointer is dead after this, whatever is returned.
  *
  * Context: any thread, not a signal handler, not a listener's or provider's callback on the drain
- * thread (-EDEADLK, session unchanged). Waits for the drain thread; a peer that does not read is
- * given up after two seconds. A rundown may take six seconds to read symbols, and ten more for a
- * peer that reads it slowly.
+ * thread (-EDEADLK, session unchanged). Waits for the drain thread; a peer that takes nothing for
+ * two seconds is given up, and one that reads slowly after ten. A rundown may take six seconds to
+ * read symbols, which do not count.
  * Return: 0, also for NULL; or -errno of what ended the session early (-ENOSPC: disk full, -ENOENT:
  * file deleted, -EPIPE: peer gone, -ETIMEDOUT: peer does not read, -EBADF: the host closed the
  * session's descriptor). `ret_stats` may be NULL; set its size first.

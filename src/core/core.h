@@ -28,6 +28,7 @@
 
 #define RP_SESSION_BITS ((1ull << RP_SLOTS) - 1)
 #define RP_FINISH_NS 2000000000u	/* for a peer that does not read */
+#define RP_SLOW_NS 10000000000u		/* for one that reads little at a time */
 #define RP_OWN_BITS ((1ull << 48) - 1)	/* the 16 above are the kernel's */
 
 /* A definition: shared by all sites that say the same. Kept until no ring can hold its index. */
@@ -135,7 +136,8 @@ struct rp_session {
 	void (*on_end)(struct rp_session *session, void *data);
 	void *data;
 	struct rp_session_stats stats;	/* as of the last pass */
-	uint64_t deadline_ns;		/* while finishing */
+	uint64_t deadline_ns;		/* while finishing: put off when the output takes some */
+	uint64_t until_ns;		/* … but not beyond this */
 
 	/* The drain thread's. */
 	bool failed;		/* the sink is out of use */
@@ -146,6 +148,7 @@ struct rp_session {
 	struct rp_source *sources;	/* fallback rings first, then in order of creation */
 	uint32_t source_count;
 	uint32_t fallback_count;
+	uint64_t finish_bytes;		/* what the sink had written in the pass before */
 	bool handshaken;
 	bool ended;		/* rings and accounts are closed, stats final */
 	uint64_t last_ns;

@@ -173,6 +173,7 @@ void rp_session_take_off(struct rp_session *session)
 
 	session->state = RP_SESSION_FINISHING;
 	session->deadline_ns = rp_clock_monotonic_ns() + RP_FINISH_NS;
+	session->until_ns = rp_clock_monotonic_ns() + RP_SLOW_NS;
 	rp_session_switch(session, false);
 	rp_and_seq_cst(&rp_core.stack_slots, ~bit);
 	rp_and_seq_cst(&rp_core.causal_slots, ~bit);

@@ -397,6 +397,20 @@ static void fail(struct rp_session *session, int error)
 	session->error = error;
 }
 
+/* A peer that takes nothing is given up, and in the end one that takes little. */
+static bool may_wait(struct rp_session *session)
+{
+	const struct rp_sink *sink = session->sink;
+	uint64_t now = rp_clock_monotonic_ns();
+
+	if (sink->busy)
+		session->until_ns = now + RP_SLOW_NS;
+	if (sink->busy || sink->bytes != session->finish_bytes)
+		session->deadline_ns = now + RP_FINISH_NS;
+	session->finish_bytes = sink->bytes;
+	return session->patient || (now < session->deadline_ns && now < session->until_ns);
+}
+
 static enum rp_pass finish_pass(struct rp_session *session, struct rp_clock_map *map)
 {
 	int ret;
@@ -419,9 +433,7 @@ static enum rp_pass finish_pass(struct rp_session *session, struct rp_clock_map 
 	}
 	if (ret == -EAGAIN) {
 		(void)session->sink->ops->flush(session->sink);
-		if (session->sink->busy)
-			session->deadline_ns = rp_clock_monotonic_ns() + RP_FINISH_NS;
-		if (session->patient || rp_clock_monotonic_ns() < session->deadline_ns)
+		if (may_wait(session))
 			return RP_PASS_BLOCKED;
 		ret = -ETIMEDOUT;
 	}

@@ -80,7 +80,7 @@ struct rp_sink {
 	int fd;				/* closed in a forked child; -1: none */
 	struct rp_file_id file;		/* what fd stood for: a host may close and reuse numbers */
 	bool keep_fd;			/* destroy leaves it open */
-	bool busy;			/* finish() needs its time: the deadline is put off */
+	bool busy;			/* finish() works itself: deadlines begin after that */
 	bool patient;			/* may take for ever to finish: no deadline */
 	bool pushes;			/* a thread of ours runs a callback for each event */
 };

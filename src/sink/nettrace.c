@@ -39,7 +39,6 @@ struct nettrace_sink {
 	uint64_t lost;		/* told by the last sequence point */
 	uint64_t whole_bytes;	/* up to here the file ends with a block, its events counted */
 	uint64_t whole_lost;	/* what it tells up to there */
-	uint64_t finish_bytes;	/* written when finish() was called last */
 	size_t most_waiting;	/* 0 at first: a file's head is written alone, to be cut back to */
 	bool is_stream;
 	bool is_socket;
@@ -241,8 +240,7 @@ static int nettrace_finish(struct rp_sink *base, uint64_t time_ns, uint64_t lost
 
 	if (!sink->ended) {
 		ret = rp_tell_end(&sink->tell, time_ns);
-		base->busy = rp_tell_is_busy(&sink->tell, base->bytes != sink->finish_bytes);
-		sink->finish_bytes = base->bytes;
+		base->busy = sink->tell.stage == RP_TELL_WAIT;
 		if (ret == 0)
 			ret = nettrace_sequence_point(base, time_ns, lost);
 		if (ret == 0)

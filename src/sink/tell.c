@@ -5,12 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/thread.h"
 #include "host/process.h"
 
 #define WAITING_BYTES (1u << 20)	/* in the encoder, before the output takes some */
-#define RECORDS_NS 10000000000u
 #define RECORDS_AT_ONCE 4096u		/* so that other sessions have their turn */
 
 #define STRING(field) { field, NULL, 0, RP_TYPE_STRING, 0, 0 }
@@ -211,7 +209,6 @@ int rp_tell_end(struct rp_tell *tell, uint64_t time_ns)
 			if (rp_rundown_is_busy(tell->rundown))
 				return -EAGAIN;
 			tell->stage = RP_TELL_RECORDS;
-			tell->until_ns = rp_clock_monotonic_ns() + RECORDS_NS;
 			break;
 		case RP_TELL_RECORDS:
 			ret = put_records(tell, time_ns);
@@ -228,11 +225,4 @@ int rp_tell_end(struct rp_tell *tell, uint64_t time_ns)
 		}
 	}
 	return ret;
-}
-
-bool rp_tell_is_busy(const struct rp_tell *tell, bool moved)
-{
-	return tell->stage == RP_TELL_WAIT ||
-	       (tell->stage == RP_TELL_RECORDS && moved &&
-		rp_clock_monotonic_ns() < tell->until_ns);
 }

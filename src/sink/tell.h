@@ -26,7 +26,6 @@ struct rp_tell {
 	bool looked;			/* in this pass */
 	bool has_stacks;
 	enum rp_tell_stage stage;
-	uint64_t until_ns;		/* so long may a slow reader take for the records */
 	struct rp_encoder_event_type *types[RP_RUNDOWN_METADATA + 1];
 };
 
@@ -42,11 +41,5 @@ void rp_tell_rest(struct rp_tell *tell);
 
 /* After the last event. 0: all is told; -EAGAIN: call again; -ENOMEM. */
 int rp_tell_end(struct rp_tell *tell, uint64_t time_ns);
-
-/*
- * Whether what rp_tell_end() waits for is no fault of the reader's: work of the process itself, or
- * room for the records, as long as the reader takes some (`moved`).
- */
-bool rp_tell_is_busy(const struct rp_tell *tell, bool moved);
 
 #endif
