@@ -129,7 +129,7 @@ void stress_take(struct stress_books *books, struct stress_tally *tally, const v
 }
 
 /* {u32 ring, string reason, u64 count}; strings are UTF-16 in a file. */
-void stress_take_lost(struct stress_tally *tally, const void *payload, size_t bytes, bool wide)
+static void take_lost(struct stress_tally *tally, const void *payload, size_t bytes, bool wide)
 {
 	const uint8_t *at = payload;
 	size_t unit = wide ? 2 : 1, length = 0;
@@ -155,6 +155,15 @@ void stress_take_lost(struct stress_tally *tally, const void *payload, size_t by
 	stress_check(false, "EventsLost for the reason \"%s\"", reason);
 }
 
+void stress_take_from(struct stress_books *books, struct stress_tally *tally, const char *provider,
+		      const void *payload, size_t bytes, bool wide)
+{
+	if (!strcmp(provider, "ringpipe"))
+		take_lost(tally, payload, bytes, wide);
+	else
+		stress_take(books, tally, payload, bytes);
+}
+
 int stress_next(struct rp_reader *reader, struct rp_reader_event *ret_event)
 {
 	int ret;
@@ -176,13 +185,9 @@ void stress_read(struct rp_reader *reader, struct stress_books *books,
 
 	if (!tally->mark)
 		tally->mark = 1;
-	while ((ret = stress_next(reader, &event)) == 1) {
-		if (!strcmp(event.type->provider, "ringpipe") &&
-		    !strcmp(event.type->name, "EventsLost"))
-			stress_take_lost(tally, event.payload, event.payload_bytes, true);
-		else
-			stress_take(books, tally, event.payload, event.payload_bytes);
-	}
+	while ((ret = stress_next(reader, &event)) == 1)
+		stress_take_from(books, tally, event.type->provider, event.payload,
+				 event.payload_bytes, true);
 	stress_check(ret == 0, "reading: %s (%s)", rp_reader_error(reader), strerror(-ret));
 	rp_reader_get_stats(reader, &stats);
 	tally->has_reader = true;
@@ -285,15 +290,38 @@ uint64_t stress_settle(const struct stress_books *books, const struct stress_tal
 	return gaps;
 }
 
-struct rp_session *stress_start(const char *name, const char *path, int fd, size_t buffer_bytes,
-				uint32_t flags)
+static struct rp_session_provider everything_of(const char *name)
 {
-	struct rp_session_provider provider = {
-		.size = sizeof(provider),
+	return (struct rp_session_provider){
+		.size = sizeof(struct rp_session_provider),
 		.name = name,
 		.keywords = ~0ull,
 		.level = RP_LEVEL_VERBOSE,
 	};
+}
+
+struct rp_listener *stress_listen(const char *name, size_t buffer_bytes,
+				  rp_listener_callback callback, void *data)
+{
+	struct rp_session_provider provider = everything_of(name);
+	struct rp_session_options options = {
+		.size = sizeof(options),
+		.buffer_bytes = buffer_bytes,
+		.providers = &provider,
+		.provider_count = 1,
+	};
+	struct rp_listener *listener = NULL;
+	int ret = rp_listener_start(&options, callback, data, &listener);
+
+	if (!stress_check(ret == 0, "starting a listener: %s", strerror(-ret)))
+		exit(1);
+	return listener;
+}
+
+struct rp_session *stress_start(const char *name, const char *path, int fd, size_t buffer_bytes,
+				uint32_t flags)
+{
+	struct rp_session_provider provider = everything_of(name);
 	struct rp_session_options options = {
 		.size = sizeof(options),
 		.flags = flags,

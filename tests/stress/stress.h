@@ -88,7 +88,9 @@ enum stress_fate stress_write(struct stress_stream *stream);
 /* The reader's side of one event. */
 void stress_take(struct stress_books *books, struct stress_tally *tally, const void *payload,
 		 size_t bytes);
-void stress_take_lost(struct stress_tally *tally, const void *payload, size_t bytes, bool wide);
+/* The same, or ringpipe's own event about losses; `wide`: its strings are UTF-16. */
+void stress_take_from(struct stress_books *books, struct stress_tally *tally, const char *provider,
+		      const void *payload, size_t bytes, bool wide);
 
 /* The next event but for what a session says of the process. Return: as rp_reader_next(). */
 int stress_next(struct rp_reader *reader, struct rp_reader_event *ret_event);
@@ -120,7 +122,11 @@ void stress_agree(const struct stress_tally *tally, const struct rp_session_stat
 struct rp_session *stress_start(const char *name, const char *path, int fd, size_t buffer_bytes,
 				uint32_t flags);
 
-/* Stops it; it must not have failed. */
+/* Starts a listener to the same. */
+struct rp_listener *stress_listen(const char *name, size_t buffer_bytes,
+				  rp_listener_callback callback, void *data);
+
+/* Stops a session; it must not have failed. */
 void stress_stop(struct rp_session *session, struct rp_session_stats *ret_stats);
 
 /* One promise: its name, what was checked, then a line of figures. */

@@ -116,32 +116,8 @@ static void on_event(const struct rp_listener_event *event, void *data)
 {
 	struct round *round = data;
 
-	if (!strcmp(event->provider, "ringpipe"))
-		stress_take_lost(&round->tally, event->payload, event->payload_bytes, false);
-	else
-		stress_take(round->books, &round->tally, event->payload, event->payload_bytes);
-}
-
-static struct rp_listener *start_listener(struct round *round, const char *name, size_t bytes)
-{
-	struct rp_session_provider provider = {
-		.size = sizeof(provider),
-		.name = name,
-		.keywords = ~0ull,
-		.level = RP_LEVEL_VERBOSE,
-	};
-	struct rp_session_options options = {
-		.size = sizeof(options),
-		.buffer_bytes = bytes,
-		.providers = &provider,
-		.provider_count = 1,
-	};
-	struct rp_listener *listener;
-
-	if (!stress_check(rp_listener_start(&options, on_event, round, &listener) == 0,
-			  "starting a listener"))
-		exit(1);
-	return listener;
+	stress_take_from(round->books, &round->tally, event->provider, event->payload,
+			 event->payload_bytes, false);
 }
 
 static void start_round(struct controller *controller, struct round *round)
@@ -157,7 +133,7 @@ static void start_round(struct controller *controller, struct round *round)
 		stress_far_side_start(&round->far_side, fds[1], &controller->books,
 				      &round->tally);
 	} else {
-		round->listener = start_listener(round, controller->provider, bytes);
+		round->listener = stress_listen(controller->provider, bytes, on_event, round);
 	}
 }
 

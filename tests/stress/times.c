@@ -42,27 +42,6 @@ static void let_time_pass(uint64_t ns)
 	}
 }
 
-static struct rp_listener *start_listener(void)
-{
-	struct rp_session_provider provider = {
-		.size = sizeof(provider),
-		.name = PROVIDER,
-		.keywords = ~0ull,
-		.level = RP_LEVEL_VERBOSE,
-	};
-	struct rp_session_options options = {
-		.size = sizeof(options),
-		.providers = &provider,
-		.provider_count = 1,
-	};
-	struct rp_listener *listener;
-
-	if (!stress_check(rp_listener_start(&options, NULL, NULL, &listener) == 0,
-			  "starting a listener"))
-		exit(1);
-	return listener;
-}
-
 /* How far an event's time is outside of what the clock said before and after its write. */
 static uint64_t distance(uint64_t time, uint64_t before, uint64_t after)
 {
@@ -75,7 +54,7 @@ static uint64_t distance(uint64_t time, uint64_t before, uint64_t after)
 
 static uint64_t time_some_events(void)
 {
-	struct rp_listener *listener = start_listener();
+	struct rp_listener *listener = stress_listen(PROVIDER, 0, NULL, NULL);
 	struct rp_session_stats stats = { .size = sizeof(stats) };
 	struct rp_listener_event event = { .size = sizeof(event) };
 	uint64_t before[TIMED_EVENTS], after[TIMED_EVENTS], worst = 0;
