@@ -4,10 +4,6 @@
 #define RP_BASE_TEXT_H
 
 #include <stdbool.h>
-#include <stddef.h>
-
-/* Whether the bytes are well-formed UTF-8 (RFC 3629). */
-bool rp_text_is_utf8(const char *text, size_t length);
 
 /* Whether `name` may name a provider, event or field: UTF-8, 1 to RP_NAME_MAX bytes. */
 bool rp_text_is_name(const char *name);

@@ -55,9 +55,9 @@ uint32_t rp_utf8_next(const uint8_t **at, const uint8_t *end)
 	return **at < 0x80 ? *(*at)++ : decode(at, end);
 }
 
-bool rp_utf8_is_valid(const uint8_t *in, size_t in_bytes)
+bool rp_utf8_is_valid(const void *text, size_t bytes)
 {
-	const uint8_t *end = in + in_bytes;
+	const uint8_t *in = text, *end = in + bytes;
 
 	while (in < end) {
 		const uint8_t *begin = in;

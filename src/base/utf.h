@@ -28,7 +28,7 @@ size_t rp_utf16_step(const uint8_t *in, size_t units);
 uint32_t rp_utf8_next(const uint8_t **at, const uint8_t *end);
 
 /* Whether all of it is UTF-8. */
-bool rp_utf8_is_valid(const uint8_t *in, size_t in_bytes);
+bool rp_utf8_is_valid(const void *text, size_t bytes);
 
 /* Writes one character, up to 4 bytes; returns how many. */
 size_t rp_utf8_put(uint32_t character, char *out);

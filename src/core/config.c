@@ -18,7 +18,7 @@
 
 #include <ringpipe/session.h>
 
-#include "base/text.h"
+#include "base/utf.h"
 
 #define PROVIDERS_MAX 1000u
 
@@ -107,7 +107,7 @@ static int parse_level(struct scan *scan, uint8_t *ret_level)
 static bool is_name(const char *text, size_t length)
 {
 	return length > 0 && length <= RP_NAME_MAX && !memchr(text, '"', length) &&
-	       rp_text_is_utf8(text, length);
+	       rp_utf8_is_valid(text, length);
 }
 
 /* A quote that nothing closes would swallow the rest of the list. */
@@ -144,7 +144,7 @@ static int parse_entry(struct scan *scan, struct rp_session_provider *provider)
 		return ret;
 	scan->at++;
 	length = run_length(scan->at, ",");
-	if (!rp_text_is_utf8(scan->at, length))
+	if (!rp_utf8_is_valid(scan->at, length))
 		return -EINVAL;
 	if (has_open_quote(scan->at, length)) {
 		scan->at = memrchr(scan->at, '"', length);

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "base/utf.h"
 #include "host/mappings.h"
 #include "host/process.h"
 #include "host/resolve.h"
@@ -50,7 +50,7 @@ static void put_text(struct rp_rundown *rundown, const char *text)
 	memcpy(at, &length, sizeof(length));
 	memcpy(at + 2, text, size);
 	/* A file's name is bytes of any kind. */
-	if (!rp_text_is_utf8(text, size)) {
+	if (!rp_utf8_is_valid(text, size)) {
 		for (size_t i = 0; i < size; i++)
 			at[2 + i] = at[2 + i] < 0x80 ? at[2 + i] : '?';
 	}

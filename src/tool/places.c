@@ -47,7 +47,7 @@ static int get_text(struct payload *payload, char **ret_text)
 	return *ret_text ? 0 : -ENOMEM;
 }
 
-static int add(struct rp_places *places, const struct rp_place *place)
+static int add(struct rp_places *places, struct rp_place place)
 {
 	if (places->count == places->room) {
 		size_t room = places->room ? 2 * places->room : 64;
@@ -58,7 +58,8 @@ static int add(struct rp_places *places, const struct rp_place *place)
 		places->rows = grown;
 		places->room = room;
 	}
-	places->rows[places->count++] = *place;
+	place.told = places->count;
+	places->rows[places->count++] = place;
 	return 0;
 }
 
@@ -70,8 +71,8 @@ int rp_names_take(struct rp_names *names, const struct rp_reader_event *event)
 	struct rp_place place;
 	int ret;
 
-	if (strcmp(event->type->provider, "Universal.System") != 0 ||
-	    (!is_mapping && event->type->id != SYMBOL_ID))
+	if ((!is_mapping && event->type->id != SYMBOL_ID) || event->type->field_count != 0 ||
+	    strcmp(event->type->provider, "Universal.System") != 0)
 		return 0;
 	(void)get_number(&payload);
 	if (!is_mapping)
@@ -83,7 +84,7 @@ int rp_names_take(struct rp_names *names, const struct rp_reader_event *event)
 	ret = get_text(&payload, &place.name);
 	if (ret != 0)
 		return ret == -EBADMSG ? 0 : ret;
-	ret = add(is_mapping ? &names->files : &names->functions, &place);
+	ret = add(is_mapping ? &names->files : &names->functions, place);
 	if (ret != 0)
 		free(place.name);
 	return ret;
@@ -93,7 +94,9 @@ static int compare(const void *a, const void *b)
 {
 	const struct rp_place *x = a, *y = b;
 
-	return (x->start > y->start) - (x->start < y->start);
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->told > y->told ? -1 : 1;
 }
 
 static void sort(struct rp_places *places)
@@ -119,6 +122,21 @@ void rp_names_fini(struct rp_names *names)
 {
 	fini(&names->functions);
 	fini(&names->files);
+}
+
+int rp_names_read(struct rp_names *names, const char *path)
+{
+	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader *reader;
+	int ret = 0;
+
+	if (rp_reader_open(path, &reader) != 0)
+		return 0;
+	while (ret == 0 && rp_reader_next(reader, &event) == 1)
+		ret = rp_names_take(names, &event);
+	rp_reader_close(reader);
+	rp_names_sort(names);
+	return ret;
 }
 
 const struct rp_place *rp_place_find(const struct rp_places *places, uint64_t address)

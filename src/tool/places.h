@@ -8,14 +8,15 @@
 
 #include <ringpipe/reader.h>
 
-/* What lies from start to end, the end inclusive. */
+/* What lies from start to end, the end inclusive. Of those with one start the first told counts. */
 struct rp_place {
 	uint64_t start, end;
+	size_t told;			/* how many were told before */
 	char *name;
 };
 
 struct rp_places {
-	struct rp_place *rows;		/* by start, once rp_places_sort() was called */
+	struct rp_place *rows;		/* by start, once rp_names_sort() was called */
 	size_t count, room;
 };
 
@@ -28,6 +29,8 @@ struct rp_names {
 int rp_names_take(struct rp_names *names, const struct rp_reader_event *event);
 /* After the last event, before the first rp_place_find(). */
 void rp_names_sort(struct rp_names *names);
+/* Both for the file at `path`, as far as it is whole. */
+int rp_names_read(struct rp_names *names, const char *path);
 void rp_names_fini(struct rp_names *names);
 
 /* NULL: nothing is told of the address. */

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tool/functions.h"
 #include "tool/json.h"
+#include "tool/places.h"
 #include "tool/summary.h"
 #include "tool/text.h"
 #include "tool/tool.h"
@@ -19,11 +19,11 @@ struct printer {
 	const struct rp_reader_type *type;
 	struct json_object *provider;
 	struct json_object *name;
-	struct rp_functions functions;
+	struct rp_names names;		/* of functions, as JSON strings */
 	uint32_t pointer_bytes;
 };
 
-static void names_fini(struct printer *printer)
+static void forget_type(struct printer *printer)
 {
 	json_object_put(printer->provider);
 	json_object_put(printer->name);
@@ -59,14 +59,14 @@ static void print_frames(const struct printer *printer, const struct rp_reader_e
 	for (uint32_t i = 0; i < event->frame_count; i++)
 		printf("%s\"0x%" PRIx64 "\"", i ? "," : "", frame_of(printer, event, i));
 	putchar(']');
-	if (!printer->functions.count)
+	if (!printer->names.functions.count)
 		return;
 	fputs(",\"functions\":[", stdout);
 	for (uint32_t i = 0; i < event->frame_count; i++) {
-		const char *name = rp_functions_find(&printer->functions,
-						     frame_of(printer, event, i));
+		const struct rp_place *place = rp_place_find(&printer->names.functions,
+							     frame_of(printer, event, i));
 
-		printf("%s%s", i ? "," : "", name ? name : "null");
+		printf("%s%s", i ? "," : "", place ? place->name : "null");
 	}
 	putchar(']');
 }
@@ -76,7 +76,7 @@ static int print_event(const struct rp_reader_event *event, void *data)
 	struct printer *printer = data;
 
 	if (printer->type != event->type) {
-		names_fini(printer);
+		forget_type(printer);
 		printer->type = event->type;
 		printer->provider = rp_json_string(event->type->provider);
 		printer->name = rp_json_string(event->type->name);
@@ -116,6 +116,24 @@ static const char *explain(const struct rp_reader *reader, int error, char *buff
 	return buffer;
 }
 
+static int read_functions(const char *file, struct rp_names *names)
+{
+	struct rp_places *functions = &names->functions;
+	int ret = rp_names_read(names, file);
+
+	for (size_t i = 0; ret == 0 && i < functions->count; i++) {
+		struct json_object *string = rp_json_string(functions->rows[i].name);
+		char *json = string ? strdup(json_object_to_json_string_ext(string, 0)) : NULL;
+
+		json_object_put(string);
+		if (!json)
+			return -ENOMEM;
+		free(functions->rows[i].name);
+		functions->rows[i].name = json;
+	}
+	return ret;
+}
+
 /* `file`: to be read before for the names of functions, which stand at its end; or NULL. */
 static int report_events(struct rp_reader *reader, const char *path, const char *file)
 {
@@ -129,13 +147,13 @@ static int report_events(struct rp_reader *reader, const char *path, const char 
 	rp_reader_get_info(reader, &info);
 	/* A reader lets only 4 and 8 pass; a wider one would not fit the address. */
 	printer.pointer_bytes = info.pointer_bytes > 8 ? 8 : info.pointer_bytes;
-	ret = file ? rp_functions_read(file, &printer.functions) : 0;
+	ret = file ? read_functions(file, &printer.names) : 0;
 	if (ret == 0) {
 		ret = rp_summary_read(reader, print_event, &printer, &summary);
 		rp_summary_fini(&summary);
 	}
-	names_fini(&printer);
-	rp_functions_fini(&printer.functions);
+	forget_type(&printer);
+	rp_names_fini(&printer.names);
 	error = explain(reader, ret, buffer, sizeof(buffer));
 	if (ferror(stdout))
 		rp_tool_error("cannot write the output");
