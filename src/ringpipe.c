@@ -33,6 +33,8 @@
 
 static struct rp_session *environment_session;
 static bool has_server;
+/* Whose all this is. Where our fork handlers do not run, as those of a dlmopen() copy, not ours. */
+static pid_t owner;
 /* A .NET runtime shares this process with us: variables and socket of its name are its own. */
 static bool beside_dotnet;
 
@@ -195,7 +197,8 @@ static int start_from(const struct environment *environment, const char *path)
 	ret = rp_session_start(&options, &environment_session);
 	free(providers);
 	if (ret != 0)
-		complain("cannot start a session to", path, -ret);
+		complain(ret == -EBUSY ? "somebody else writes to" : "cannot start a session to",
+			 path, -ret);
 	return ret;
 }
 
@@ -403,6 +406,7 @@ static void fork_child(void)
 	rp_counters_fork_child();
 	rp_sample_fork_child();
 	rp_activity_init();
+	owner = getpid();
 	environment_session = NULL;
 	if (!has_server)
 		return;
@@ -431,6 +435,7 @@ static void open_door(void)
 	if (open || rp_core_init() != 0)
 		return;
 	open = true;
+	owner = getpid();
 	rp_counters_init();
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 	(void)rp_sample_init();
@@ -455,6 +460,8 @@ __attribute__((destructor)) static void on_exit_of_process(void)
 {
 	int ret;
 
+	if (getpid() != owner)
+		return;
 	if (environment_session) {
 		ret = rp_session_stop(environment_session, NULL);
 		if (ret != 0)

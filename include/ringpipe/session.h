@@ -97,7 +97,8 @@ struct rp_session_stats {
  * Context: any thread, not a signal handler; allocates, maps memory, opens the output.
  * Return: 0; -EINVAL for a provider without a name, a level above 5, no provider, a non-zero
  * unknown byte in an option struct, or a name that is too long; -ENOSPC with RP_SESSIONS_MAX
- * sessions running; -ENOMEM; or what open(2) said of the path.
+ * sessions running; -EBUSY: another session writes to the file; -ENOMEM; or what open(2) said of
+ * the path.
  */
 RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
 			       struct rp_session **ret_session);

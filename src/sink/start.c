@@ -2,6 +2,7 @@
 /* rp_session_start(): the output an embedder names, and the session on it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,13 +12,23 @@
 
 /*
  * A FIFO without a reader must not hang the host: opened without waiting, it says ENXIO. A file
- * keeps what it holds until the session has started.
+ * keeps what it holds until the session has started, and has one writer: another copy of this
+ * library in the process makes the same name of `{pid}`. Where the file system has no locks, nobody
+ * is kept out.
  */
 static int open_output(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
+	struct stat file;
 
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode) &&
+	    flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+		close(fd);
+		return -EBUSY;
+	}
+	return fd;
 }
 
 static int make_sink(int fd, bool replace, const struct rp_sink_content *content,

@@ -46,7 +46,8 @@ class Ports(unittest.TestCase):
     def start(self, ports, *arguments, command=None, **settings):
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith(("RINGPIPE_", "DOTNET_", "COMPlus_"))}
-        environment.update({"TMPDIR": self.directory}, **settings)
+        # A daemon of LTTng's may run on this machine, which takes a thread.
+        environment.update({"TMPDIR": self.directory, "RINGPIPE_LTTNG": "0"}, **settings)
         if ports is not None:
             environment["DOTNET_DiagnosticPorts"] = ports
         log = open(self.path("log"), "wb+")

@@ -22,7 +22,8 @@ class Environment(unittest.TestCase):
         """The host's standard output as a dictionary, and its standard error."""
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith(('RINGPIPE_', 'DOTNET_', 'COMPlus_'))}
-        environment.update(settings, TMPDIR=self.sockets)
+        # A daemon of LTTng's may run on this machine, which takes a thread.
+        environment.update({'RINGPIPE_LTTNG': '0'}, **settings, TMPDIR=self.sockets)
         result = subprocess.run([HOST, *arguments], cwd=self.directory, env=environment, text=True,
                                 capture_output=True, timeout=120, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: MIT
 """The library in Debian's own programs, and wherever they may find themselves.
 
-usage: fitting_test.py LIBRARY RINGPIPE [unittest arguments]
+usage: fitting_test.py LIBRARY RINGPIPE HOST [unittest arguments]
+
+HOST has the library linked in. It prints its pid, then writes numbered events of provider Ipc-Host
+until its standard input ends.
 """
 import csv
 import glob
@@ -16,7 +19,7 @@ import tempfile
 import time
 import unittest
 
-LIBRARY = RINGPIPE = None
+LIBRARY = RINGPIPE = HOST = None
 PATIENCE = 60
 NOBODY = 65534
 PYTHON = "/usr/bin/python3"
@@ -62,7 +65,7 @@ class Fitting(unittest.TestCase):
         return {name: value for name, value in kept.items() if value is not None}
 
     def start(self, *command, preload=None, prefix=(), **variables):
-        variables["LD_PRELOAD"] = preload or LIBRARY
+        variables["LD_PRELOAD"] = LIBRARY if preload is None else preload
         setting = [f"{name}={value}" for name, value in variables.items() if value is not None]
         unset = [f"--unset={name}" for name, value in variables.items() if value is None]
         log = open(self.path("log"), "w+", encoding="utf-8")
@@ -324,6 +327,59 @@ class Copies(Fitting):
         self.assertEqual(process.wait(PATIENCE), 0)
         self.assertEqual(self.sockets(self.directory, process.pid), [])
 
+    def assert_one_of_two(self, process):
+        """One port, one file that is whole, and one complaint: of the second, for the file."""
+        self.assertEqual(len(self.sockets(self.directory, process.pid)), 1)
+        self.assert_reached(process.pid)
+        process.stdin.close()
+        self.assertEqual(process.wait(PATIENCE), 0)
+        self.assertEqual(self.sockets(self.directory, process.pid), [])
+        trace = self.path(f"trace-{process.pid}")
+        self.assertRegex(self.said(), rf'\Aringpipe: somebody else writes to "{trace}": '
+                         r'[^\n]*\n\Z')
+        self.assertEqual(self.traces(), [trace])
+        done = self.tool("report", "--json", trace)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(json.loads(done.stdout)["complete"])
+
+    def traces(self):
+        return glob.glob(self.path("trace-*"))
+
+    def variables(self):
+        return {"RINGPIPE_CONFIG": "*", "RINGPIPE_OUTPUT": self.path("trace-{pid}")}
+
+    def test_a_preloaded_copy_comes_before_that_of_the_program(self):
+        process = self.start(HOST, **self.variables())
+        self.assertEqual(int(process.stdout.readline()), process.pid)
+        with open(f"/proc/{process.pid}/maps", encoding="utf-8") as maps:
+            self.assertIn("/libringpipe.so", maps.read())
+        self.assert_one_of_two(process)
+
+    def test_a_copy_in_a_namespace_of_its_own_comes_second(self):
+        process = self.start(PYTHON, "-c", STEPS % self.dlmopen(), **self.variables())
+        self.assertEqual(int(process.stdout.readline()), process.pid)
+        self.assert_one_of_two(process)
+
+    @staticmethod
+    def dlmopen():
+        return ("import ctypes\n"
+                "libc = ctypes.CDLL(None)\n"
+                "libc.dlmopen.restype = ctypes.c_void_p\n"
+                f"assert libc.dlmopen(ctypes.c_long(-1), b'{LIBRARY}', os.RTLD_NOW)")
+
+    def test_a_copy_that_hears_of_no_fork_leaves_its_parents_alone(self):
+        """fork(2) of another libc runs no handler of ours; exit(3) ends all copies."""
+        process = self.start(PYTHON, "-c", STEPS % (
+            self.dlmopen() + "\nchild = os.fork()\nif child == 0:\n    sys.exit(0)\n"
+            "assert os.waitpid(child, 0)[1] == 0"), preload="", **self.variables())
+        self.assertEqual(int(process.stdout.readline()), process.pid)
+        self.assert_reached(process.pid)
+        process.stdin.close()
+        self.assertEqual(process.wait(PATIENCE), 0)
+        self.assertEqual(self.said(), "")
+        trace, = self.traces()
+        self.assertTrue(json.loads(self.tool("report", "--json", trace).stdout)["complete"])
+
     def test_the_port_of_a_runtime_beside_us_is_left_to_it(self):
         """It listens there already, under the very name."""
         listens = ("import os, socket, sys\n"
@@ -359,6 +415,6 @@ if __name__ == "__main__":
     if not os.path.exists(PYTHON):
         print("no " + PYTHON)
         sys.exit(77)
-    LIBRARY, RINGPIPE = map(os.path.abspath, sys.argv[1:3])
-    del sys.argv[1:3]
+    LIBRARY, RINGPIPE, HOST = map(os.path.abspath, sys.argv[1:4])
+    del sys.argv[1:4]
     unittest.main()
