@@ -14,8 +14,8 @@
  *	ARRAY of GUID		a sequence of bytes, 16 for each
  *	ARRAY of STRUCT		a sequence for each member
  *
- * Behind them come the ids of the activity as text, empty where there is none, and, for filters
- * alone, the keywords, id and opcode of the event.
+ * Behind them come the ids of the activity as text, and, for filters alone, the keywords, id and
+ * opcode of the event.
  */
 #ifndef RP_LTTNG_EVENT_H
 #define RP_LTTNG_EVENT_H
@@ -33,6 +33,9 @@
 #include <ringpipe/activity.h>
 
 #include "core/exporter.h"
+
+/* Not the empty string: babeltrace2 2.0.4 shows the one before in its place. */
+#define RP_LTTNG_NO_ACTIVITY "-"
 
 enum rp_leaf_kind {
 	RP_LEAF_SIGNED,		/* size bytes, as all up to RP_LEAF_BYTES */

@@ -291,8 +291,8 @@ static void set_activity(struct record *record)
 
 	rp_lttng_activity_get(&activity);
 	for (int i = 0; i < 2; i++) {
-		record->activity[i][0] = '\0';
-		record->activity_bytes[i] = 1;
+		memcpy(record->activity[i], RP_LTTNG_NO_ACTIVITY, sizeof(RP_LTTNG_NO_ACTIVITY));
+		record->activity_bytes[i] = sizeof(RP_LTTNG_NO_ACTIVITY);
 		if (memcmp(ids[i], &none, sizeof(none)) == 0)
 			continue;
 		put_guid(ids[i], record->activity[i]);

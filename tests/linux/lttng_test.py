@@ -253,7 +253,7 @@ class TypesTest(LttngTest):
         self.assertEqual(len(every), 200)
         for fields, expected in zip(every, written):
             self.assertEqual((fields.pop('activity_id'), fields.pop('related_activity_id')),
-                             ('', ''))
+                             ('-', '-'))
             lengths = {name: fields.pop(name) for name in list(fields)
                        if name.endswith('_length')}
             for name in {*fields, *expected}:
@@ -353,7 +353,7 @@ class ChoiceTest(LttngTest):
             ('wide == "\u00f6dd"', [ticks[1], ticks[3]]),
             ('(keywords & 0x1) != 0', ticks),
             ('(keywords & 0x2) != 0 || serial == 104', [alarm, ticks[4]]),
-            ('event_id == 1 && opcode == 0 && activity_id == "" && serial == 102', [ticks[2]]))]
+            ('event_id == 1 && opcode == 0 && activity_id == "-" && serial == 102', [ticks[2]]))]
         for number, (options, _) in enumerate(choices):
             self.daemon.run('enable-channel', '--userspace', f'c{number}')
             self.enable(f'--channel=c{number}', *options)
