@@ -3,7 +3,7 @@
 """What the kernel did for a process stands in its trace: ringpipe collect --kernel.
 
 kernel_host.c does a known number of things. Environment: RINGPIPE, KERNEL_HOST, RINGPIPE_KERNEL
-(empty: not built).
+(empty: not built), SHIM, SANITIZERS, INTEROP_BUILD.
 """
 import collections
 import json
@@ -13,8 +13,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "interop"))
+import clients  # noqa: E402
 
 TOOL = os.environ["RINGPIPE"]
 HOST = os.environ["KERNEL_HOST"]
@@ -230,6 +232,34 @@ class Lost(KernelTest):
         self.assertLess(lost + seen, 25000)
         self.assertGreater(lost, 10000)
         self.check_users(rows, [thread])
+
+
+@unittest.skipUnless(shutil.which("dotnet"), "the .NET SDK is not installed")
+class TraceEvent(KernelTest):
+    def test_traceevent_reads_the_same(self):
+        host = self.host()
+        tool = self.collect(host, "--kernel", "all", "--buffer", "1")
+        host.do("sleeps", 3)
+        helper, = children(tool.pid)
+        os.kill(helper, signal.SIGSTOP)
+        host.do("syscalls", 5000)
+        os.kill(helper, signal.SIGCONT)
+        host.do("syscalls", 10)
+        self.stop(tool)
+        rows = self.events()
+        lost = self.report()["lost"]
+        self.assertGreater(lost, 0)
+        theirs, summary = clients.TraceRead().events(self.path("trace"))
+        self.assertEqual(summary["events_lost"], lost)
+        self.assertEqual([row["event"] for row in theirs if row["provider"] == KERNEL],
+                         [row["event"] for row in rows if row["provider"] == KERNEL])
+        for name in ("number", "name", "result", "duration_ns", "off_cpu_ns", "reason", "count"):
+            self.assertEqual([row["fields"][name] for row in theirs if name in row["fields"]],
+                             [row["fields"][name] for row in rows if name in row["fields"]], name)
+        self.assertEqual([row["activity"] for row in theirs if row["provider"] == KERNEL],
+                         [row.get("activity") for row in rows if row["provider"] == KERNEL])
+        times = [row["time_ms"] for row in theirs]
+        self.assertEqual(times, sorted(times))
 
 
 class Namespace(KernelTest):
