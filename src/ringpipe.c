@@ -20,6 +20,7 @@
 #include "diag/diag.h"
 #include "export/lttng.h"
 #include "export/tracers.h"
+#include "export/user_events.h"
 #include "host/mappings.h"
 #include "host/runtime.h"
 #include "host/symbols.h"
@@ -377,6 +378,15 @@ static void start_tracers(void)
 		complain("cannot watch tracers every so many milliseconds:", text, -ret);
 }
 
+static void start_user_events(void)
+{
+	int ret = is_one(setting("RINGPIPE_USER_EVENTS")) ? rp_user_events_open_all() : 0;
+
+	if (ret != 0)
+		fprintf(stderr, "ringpipe: cannot hand events to the kernel's user_events: %s\n",
+			strerror(-ret));
+}
+
 static void fork_prepare(void)
 {
 	rp_sample_fork_prepare();
@@ -443,6 +453,7 @@ static void open_door(void)
 	start_environment_session();
 	start_lttng();
 	start_tracers();
+	start_user_events();
 	if (!wants_server())
 		return;
 	start_server();

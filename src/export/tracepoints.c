@@ -7,8 +7,6 @@
 
 #include "export/user_event.h"
 
-#define COMMAND_BYTES_MAX 512u	/* the kernel's limit, with the NUL */
-
 /* What stands between a name and its fields or flags, or parts paths, is in no name. */
 static bool is_name(const char *name)
 {
@@ -27,7 +25,7 @@ static int add_tracepoint(struct rp_tracepoint_table *table, const char *name,
 	struct rp_tracepoint *tracepoint = &table->tracepoints[table->tracepoint_count];
 	size_t bytes = strlen(name) + sizeof(" " RP_USER_EVENT_FIELDS);
 
-	if (!is_name(name) || bytes > COMMAND_BYTES_MAX)
+	if (!is_name(name) || bytes > RP_USER_COMMAND_BYTES_MAX)
 		return -EINVAL;
 	tracepoint->command = malloc(bytes);
 	if (!tracepoint->command)

@@ -56,7 +56,7 @@ static int make_metadata(const struct rp_event_def *def, struct rp_user_event *e
 	return 0;
 }
 
-int rp_user_event_make(const struct rp_event_def *def, struct rp_user_event **ret_event)
+int rp_user_event_make(const struct rp_event_def *def, bool typed, struct rp_user_event **ret_event)
 {
 	struct rp_user_event *event = calloc(1, sizeof(*event));
 	int r;
@@ -64,9 +64,14 @@ int rp_user_event_make(const struct rp_event_def *def, struct rp_user_event **re
 	if (!event)
 		return -ENOMEM;
 	event->id = (uint16_t)def->id;
-	r = rp_plan_make(&event->plan, def->fields, def->field_count);
-	if (r == 0)
-		r = make_metadata(def, event);
+	event->typed = typed;
+	if (typed) {
+		r = rp_user_fields_make(&event->fields, def);
+	} else {
+		r = rp_plan_make(&event->plan, def->fields, def->field_count);
+		if (r == 0)
+			r = make_metadata(def, event);
+	}
 	if (r < 0) {
 		rp_user_event_free(event);
 		return r;
@@ -79,6 +84,7 @@ void rp_user_event_free(struct rp_user_event *event)
 {
 	if (!event)
 		return;
+	rp_user_fields_fini(&event->fields);
 	rp_plan_fini(&event->plan);
 	free(event->metadata);
 	free(event);
@@ -115,8 +121,24 @@ static void gather(const struct rp_part *parts, unsigned int part_count, uint8_t
 	}
 }
 
-int rp_user_event_write(const struct rp_user_event *event, int fd, const struct rp_part *parts,
-			unsigned int part_count, uint64_t payload_bytes, uint8_t *scratch)
+static int write_typed(const struct rp_user_event *event, int fd, uint64_t payload_bytes,
+		       uint8_t *scratch)
+{
+	uint8_t *out = scratch + RP_PAYLOAD_MAX;
+	int64_t bytes = rp_user_fields_put(&event->fields, scratch, payload_bytes, out,
+					   RP_USER_EVENT_BYTES_MAX);
+	const struct iovec pieces[] = {
+		{ (void *)&event->write_index, sizeof(event->write_index) },
+		{ out, bytes > 0 ? (size_t)bytes : 0 },
+	};
+
+	if (bytes < 0)
+		return (int)bytes;
+	return writev(fd, pieces, sizeof(pieces) / sizeof(*pieces)) < 0 ? -errno : 0;
+}
+
+static int write_untyped(const struct rp_user_event *event, int fd, uint64_t payload_bytes,
+			 uint8_t *scratch)
 {
 	uint8_t ids[2 * LABELLED_ID_BYTES], *payload = scratch + RP_PAYLOAD_MAX;
 	struct head head = {
@@ -131,9 +153,6 @@ int rp_user_event_write(const struct rp_user_event *event, int fd, const struct 
 	size_t extension_bytes = event->metadata_bytes + pieces[2].iov_len, bytes;
 	bool cut;
 
-	if (payload_bytes > RP_PAYLOAD_MAX)
-		return -EMSGSIZE;
-	gather(parts, part_count, scratch);
 	bytes = rp_plan_run(&event->plan, scratch, payload_bytes, payload, &cut);
 	if (cut || sizeof(head) - sizeof(head.write_index) + extension_bytes + bytes >
 		   RP_USER_EVENT_BYTES_MAX)
@@ -142,4 +161,14 @@ int rp_user_event_write(const struct rp_user_event *event, int fd, const struct 
 	head.payload = (uint32_t)(bytes << 16 | extension_bytes);
 	pieces[3].iov_len = bytes;
 	return writev(fd, pieces, sizeof(pieces) / sizeof(*pieces)) < 0 ? -errno : 0;
+}
+
+int rp_user_event_write(const struct rp_user_event *event, int fd, const struct rp_part *parts,
+			unsigned int part_count, uint64_t payload_bytes, uint8_t *scratch)
+{
+	if (payload_bytes > RP_PAYLOAD_MAX)
+		return -EMSGSIZE;
+	gather(parts, part_count, scratch);
+	return event->typed ? write_typed(event, fd, payload_bytes, scratch) :
+	       write_untyped(event, fd, payload_bytes, scratch);
 }

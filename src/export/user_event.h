@@ -18,12 +18,14 @@
 #ifndef RP_EXPORT_USER_EVENT_H
 #define RP_EXPORT_USER_EVENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <ringpipe/types.h>
 
 #include "core/sink.h"
+#include "export/user_fields.h"
 #include "nettrace/convert.h"
 
 #define RP_USER_EVENT_FIELDS \
@@ -38,13 +40,19 @@
 struct rp_user_event {
 	uint32_t write_index;	/* the kernel's, for one open file */
 	uint16_t id;
+	bool typed;
+	struct rp_user_fields fields;	/* if it is */
 	struct rp_plan plan;
 	uint8_t *metadata;	/* with its label and length */
 	size_t metadata_bytes;
 };
 
-/* Return: 0 or -ENOMEM; -EMSGSIZE and -EINVAL: no such event can be written. */
-int rp_user_event_make(const struct rp_event_def *def, struct rp_user_event **ret_event);
+/*
+ * `typed`: a tracepoint of its own instead, as user_fields.h has it.
+ * Return: 0 or -ENOMEM; -EMSGSIZE and -EINVAL: no such event can be written.
+ */
+int rp_user_event_make(const struct rp_event_def *def, bool typed,
+		       struct rp_user_event **ret_event);
 void rp_user_event_free(struct rp_user_event *event);
 
 /*

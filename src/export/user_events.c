@@ -23,7 +23,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -39,28 +38,7 @@
 #include "core/exporter.h"
 #include "export/tracepoints.h"
 #include "export/user_event.h"
-
-/* Of <linux/user_events.h>, which came with Linux 6.4. */
-struct user_reg {
-	uint32_t size;
-	uint8_t enable_bit;
-	uint8_t enable_size;
-	uint16_t flags;
-	uint64_t enable_addr;
-	uint64_t name_args;
-	uint32_t write_index;
-} __attribute__((packed));
-
-struct user_unreg {
-	uint32_t size;
-	uint8_t disable_bit;
-	uint8_t reserved;
-	uint16_t reserved2;
-	uint64_t disable_addr;
-} __attribute__((packed));
-
-#define USER_REG _IOWR('*', 0, struct user_reg *)
-#define USER_UNREG _IOW('*', 2, struct user_unreg *)
+#include "export/user_words.h"
 
 #define CLAIMS 32u
 #define SCRATCH_BYTES ((size_t)CLAIMS * RP_USER_EVENT_SCRATCH_BYTES)
@@ -90,6 +68,7 @@ struct rp_user_events {
 
 	struct slot *slot;
 	bool finished;			/* under the exporters' lock */
+	bool typed;			/* all events, each with a tracepoint of its own */
 	struct rp_tracepoint_table table;
 	int fd;
 	struct rp_file_id file;
@@ -119,46 +98,22 @@ static struct slot *slot_of(const struct rp_export *export)
 
 /* The session's thread. */
 
-static int register_word(const struct rp_user_events *session, const char *command, uint64_t *word,
-			 uint64_t bit, uint32_t *ret_write_index)
-{
-	struct user_reg reg = {
-		.size = sizeof(reg),
-		.enable_bit = (uint8_t)__builtin_ctzll(bit),
-		.enable_size = sizeof(*word),
-		.enable_addr = (uintptr_t)word,
-		.name_args = (uintptr_t)command,
-	};
-
-	if (ioctl(session->fd, USER_REG, &reg) < 0)
-		return errno == ENOTTY ? -EOPNOTSUPP : -errno;
-	*ret_write_index = reg.write_index;
-	return 0;
-}
-
-static void unregister_word(const struct rp_user_events *session, uint64_t *word, uint64_t bit)
-{
-	struct user_unreg unreg = {
-		.size = sizeof(unreg),
-		.disable_bit = (uint8_t)__builtin_ctzll(bit),
-		.disable_addr = (uintptr_t)word,
-	};
-
-	ioctl(session->fd, USER_UNREG, &unreg);
-}
-
 /* An event that cannot be had is none of the session's: there is nobody to tell. */
 static void register_site(struct rp_user_events *session, struct site *site)
 {
 	const struct rp_export *export = site->export;
-	const struct rp_tracepoint *tracepoint = rp_tracepoint_of(&session->table, export->def);
+	const struct rp_tracepoint *tracepoint = NULL;
 	struct rp_user_event *record;
 
-	if (!tracepoint || rp_user_event_make(export->def, &record) < 0)
+	if (!session->typed)
+		tracepoint = rp_tracepoint_of(&session->table, export->def);
+	if ((!session->typed && !tracepoint) ||
+	    rp_user_event_make(export->def, session->typed, &record) < 0)
 		return;
 	/* Writers that see the bit before they see the record write nothing. */
-	if (register_word(session, tracepoint->command, &export->event->enable, export->bit,
-			  &record->write_index) == 0)
+	if (rp_user_word_register(session->fd,
+				  tracepoint ? tracepoint->command : record->fields.command,
+				  &export->event->enable, export->bit, &record->write_index) == 0)
 		rp_store_release(&site->record, record);
 	else
 		rp_user_event_free(record);
@@ -167,7 +122,8 @@ static void register_site(struct rp_user_events *session, struct site *site)
 static void unregister_site(const struct rp_user_events *session, const struct site *site)
 {
 	if (site->record)
-		unregister_word(session, &site->export->event->enable, site->export->bit);
+		rp_user_word_unregister(session->fd, &site->export->event->enable,
+					site->export->bit);
 }
 
 static int begin(struct rp_user_events *session)
@@ -177,8 +133,8 @@ static int begin(struct rp_user_events *session)
 
 	for (size_t i = 0; i < table->tracepoint_count; i++) {
 		uint32_t write_index;
-		int r = register_word(session, table->tracepoints[i].command,
-				      &table->tracepoints[i].enable, 1, &write_index);
+		int r = rp_user_word_register(session->fd, table->tracepoints[i].command,
+					      &table->tracepoints[i].enable, 1, &write_index);
 
 		if (r < 0)
 			return r;
@@ -195,7 +151,7 @@ static void end(struct rp_user_events *session)
 	cds_list_for_each_entry(site, &session->slot->sites, node)
 		unregister_site(session, site);
 	for (size_t i = 0; i < session->table.tracepoint_count; i++)
-		unregister_word(session, &session->table.tracepoints[i].enable, 1);
+		rp_user_word_unregister(session->fd, &session->table.tracepoints[i].enable, 1);
 }
 
 /* Who asked holds the exporters' lock, so the list of sites stands still. */
@@ -396,28 +352,51 @@ static void write_event(const struct rp_export *export, const struct rp_part *pa
 	errno = saved;
 }
 
+static int start_thread(struct rp_user_events *session);
+
 /*
- * A child begins without its parent's sessions. Where the forking thread had the kernel's list, the
- * child has a copy of it, and is the thread to take addresses off it.
+ * A child begins without the sessions that its parent's clients asked for. Where the forking thread
+ * had the kernel's list, the child has a copy of it, and is the thread to take addresses off it. A
+ * session of all events goes on in the child, which registers them for itself.
  */
+static void forget_in_child(struct slot *slot)
+{
+	struct rp_user_events *session = slot->owner;
+	bool ours = rp_file_is(session->fd, &session->file);
+	struct site *site;
+
+	end(session);
+	cds_list_for_each_entry(site, &slot->sites, node) {
+		rp_export_switch(site->export, false);
+		rp_user_event_free(site->record);
+		site->record = NULL;
+	}
+	slot->claims = slot->left = 0;
+	if (slot->session && session->typed && ours && start_thread(session) == 0) {
+		ask(session, (struct request){ .what = BEGIN });
+		return;
+	}
+	if (ours)
+		close(session->fd);
+	slot->owner = slot->session = NULL;
+}
+
+/* Both are called for each exporter that was registered; the first call does it all. */
+static bool is_child;
+
+static void fork_prepare(void)
+{
+	is_child = false;
+}
+
 static void fork_child(void)
 {
+	if (is_child)
+		return;
+	is_child = true;
 	for (struct slot *slot = slots; slot < slots + RP_EXPORTERS_MAX; slot++) {
-		struct rp_user_events *session = slot->owner;
-		struct site *site;
-
-		if (!session)
-			continue;
-		end(session);
-		cds_list_for_each_entry(site, &slot->sites, node) {
-			rp_export_switch(site->export, false);
-			rp_user_event_free(site->record);
-			site->record = NULL;
-		}
-		if (rp_file_is(session->fd, &session->file))
-			close(session->fd);
-		slot->owner = slot->session = NULL;
-		slot->claims = slot->left = 0;
+		if (slot->owner)
+			forget_in_child(slot);
 	}
 }
 
@@ -428,6 +407,7 @@ static const struct rp_exporter_ops ops = {
 	.write = write_event,
 	.add = add,
 	.remove = take_away,
+	.fork_prepare = fork_prepare,
 	.fork_child = fork_child,
 };
 
@@ -467,6 +447,7 @@ static int start_thread(struct rp_user_events *session)
 {
 	pthread_condattr_t clock;
 
+	session->request = NULL;
 	pthread_mutex_init(&session->lock, NULL);
 	pthread_condattr_init(&clock);
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -491,7 +472,8 @@ static int prepare(struct rp_user_events *session, const struct rp_user_events_s
 
 	if (fstatfs(session->fd, &file_system) < 0 || file_system.f_type != TRACEFS_MAGIC)
 		return -EOPNOTSUPP;
-	r = rp_tracepoint_table_make(&session->table, setup);
+	session->typed = !setup->providers;
+	r = session->typed ? 0 : rp_tracepoint_table_make(&session->table, setup);
 	if (r < 0)
 		return r;
 	session->scratch = mmap(NULL, SCRATCH_BYTES, PROT_READ | PROT_WRITE,
@@ -569,6 +551,14 @@ int rp_user_events_open(const struct rp_user_events_setup *setup,
 	}
 	*ret_session = session;
 	return 0;
+}
+
+int rp_user_events_open_all(void)
+{
+	struct rp_user_events_setup setup = { .fd = rp_user_words_open() };
+	struct rp_user_events *session;
+
+	return setup.fd < 0 ? setup.fd : rp_user_events_open(&setup, &session);
 }
 
 void rp_user_events_close(struct rp_user_events *session)

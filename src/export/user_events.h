@@ -32,11 +32,11 @@ struct rp_tracepoints {
 };
 
 struct rp_user_events_setup {
-	const struct rp_session_provider *providers;
+	const struct rp_session_provider *providers;	/* NULL: see below */
 	const struct rp_tracepoints *tracepoints;	/* of each provider */
 	size_t provider_count;
 	int fd;			/* user_events_data; the session's, also after failure */
-	/* On the session's thread, when it has ended. Must not block. */
+	/* On the session's thread, when it has ended. Must not block. May be NULL. */
 	void (*on_end)(void *data);
 	void *data;
 };
@@ -44,7 +44,9 @@ struct rp_user_events_setup {
 struct rp_user_events;
 
 /*
- * Registers the tracepoints and what events there are; those that come later follow.
+ * Registers the tracepoints and what events there are; those that come later follow. Without
+ * providers each event of the process gets a tracepoint of its own, with typed fields
+ * (user_fields.h), and a forked child goes on with that.
  *
  * Context: any thread, not an exporter's call or a provider's callback; waits for a thread of its
  * own to be done with the kernel.
@@ -60,6 +62,12 @@ void rp_user_events_finish(struct rp_user_events *session);
 
 /* Finishes, waits for the end and gives the memory back. */
 void rp_user_events_close(struct rp_user_events *session);
+
+/*
+ * A session of all events, for the whole life of the process, in the kernel's own file. Return: 0;
+ * -errno as above, and as open(2) says.
+ */
+int rp_user_events_open_all(void);
 
 /* Context: any thread, until rp_user_events_close(). */
 void rp_user_events_stats(struct rp_user_events *session, struct rp_session_stats *ret_stats);

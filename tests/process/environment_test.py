@@ -151,6 +151,13 @@ class Environment(unittest.TestCase):
             self.assertEqual(self.files(), [], value)
         self.expect_complaint('"xyz"', DOTNET_EnableEventPipe='1', DOTNET_EventPipeCircularMB='xyz')
 
+    @unittest.skipIf(os.access('/sys/kernel/tracing/user_events_data', os.W_OK) or
+                     os.access('/sys/kernel/debug/tracing/user_events_data', os.W_OK),
+                     'this kernel takes events of programs')
+    def test_kernel_that_takes_no_events_is_one_line(self):
+        self.expect_complaint('user_events', RINGPIPE_USER_EVENTS='1')
+        self.assertEqual(self.run_host(RINGPIPE_USER_EVENTS='0')[1], '')
+
     def test_buffer_size_is_taken(self):
         _, errors = self.run_host(RINGPIPE_CONFIG='Test-Host', RINGPIPE_OUTPUT='trace',
                                   RINGPIPE_BUFFER_MB='1')

@@ -57,8 +57,8 @@ def initramfs(files):
 def boot(kernel, archive, arguments):
     """Gives what came out of the serial console, and how the machine ended."""
     command = ["timeout", "--kill-after=5", str(BOOT_S), "qemu-system-x86_64", "-nodefaults",
-               "-display", "none", "-no-reboot", "-accel", "tcg", "-cpu", "max", "-smp", "2",
-               "-m", "512", "-serial", "stdio", "-kernel", kernel, "-initrd", archive, "-append",
+               "-display", "none", "-no-reboot", "-accel", "tcg", "-cpu", "max", "-m",
+               "512", "-serial", "stdio", "-kernel", kernel, "-initrd", archive, "-append",
                " ".join(["console=ttyS0", "loglevel=3", "panic=-1", "reboot=t", "no_timer_check",
                          "--", *arguments])]
     run = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

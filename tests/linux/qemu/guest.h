@@ -62,6 +62,14 @@ static inline void put_file(const char *path, const char *text)
 	close(fd);
 }
 
+static inline void clear_trace(void)
+{
+	int fd = open(TRACING "/trace", O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+	check(fd >= 0);
+	close(fd);
+}
+
 static inline void switch_tracepoint(const char *name, bool on)
 {
 	char path[256];

@@ -9,29 +9,11 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <sys/wait.h>
-
-#include <ringpipe/ringpipe.h>
+const char *plugin_path;
 
 #define SESSIONS_MAX 4
 #define EVENTS_AT_ONCE 500
 #define EVENTS_IN_ALL 20000
-
-RP_PROVIDER(guest, "Guest-Events");
-RP_EVENT(guest, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(serial), RP_STRING(text),
-	 RP_F64(value), RP_BOOL(flag));
-RP_EVENT(guest, other, 2, RP_LEVEL_VERBOSE, 0x2, RP_U64(serial));
-RP_EVENT(guest, blob, 3, RP_LEVEL_INFORMATIONAL, 0x1, RP_BLOB(bytes));
-
-static const char *plugin_path;
-
-static int start_all(const char *tracepoint)
-{
-	const struct wish wish = { .provider = "Guest-Events", .keywords = UINT64_MAX, .level = 5,
-				   .tracepoint = tracepoint };
-
-	return start(&wish);
-}
 
 static uint64_t exporter_bits(const struct rp_event *event)
 {
@@ -55,18 +37,6 @@ static void bit_follows_the_tracepoint(void)
 		check(guest_mark_event_.enable == 0 && guest_other_event_.enable == 0);
 	}
 	end(session, "bit_follows");
-}
-
-static void expect_mark(const struct record *record, uint64_t serial, const char *text,
-			double value, uint32_t flag)
-{
-	const uint8_t *at = record->payload;
-
-	check(record->version == 1 && record->id == 1);
-	check(memcmp(at, &serial, 8) == 0);
-	at = expect_text(at + 8, text);
-	check(memcmp(at, &value, 8) == 0 && memcmp(at + 8, &flag, 4) == 0);
-	check(at + 12 == record->payload + record->payload_bytes);
 }
 
 static void perf_reads_what_was_written(void)
@@ -156,7 +126,7 @@ static void ftrace_counts_the_same(void)
 	char line[4096];
 	FILE *trace;
 
-	check(truncate(TRACING "/trace", 0) == 0);
+	clear_trace();
 	switch_tracepoint("ftrace_counts", true);
 	for (uint64_t i = 0; i < 100; i++)
 		guest_mark(i, "a line of the trace", 0, 0);
@@ -383,26 +353,6 @@ static void what_is_too_long_is_counted(void)
 	end(session, "too_long");
 }
 
-static bool kernel_complained(void)
-{
-	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	bool found = false;
-	char line[4096];
-	ssize_t n;
-
-	check(fd >= 0);
-	while ((n = read(fd, line, sizeof(line) - 1)) > 0) {
-		line[n] = 0;
-		if (strstr(line, "user_events: ") || strstr(line, "WARNING: ") ||
-		    strstr(line, "BUG: ")) {
-			printf("# %s", line);
-			found = true;
-		}
-	}
-	close(fd);
-	return found;
-}
-
 static void libraries_come_and_go(void)
 {
 	const struct wish wish = { .provider = "*", .keywords = UINT64_MAX, .level = 5,
@@ -432,14 +382,6 @@ static void libraries_come_and_go(void)
 	perf_close(&perf);
 	end(session, "come_and_go");
 	check(!kernel_complained());
-}
-
-static void expect_child(pid_t child)
-{
-	int status;
-
-	check(child > 0 && waitpid(child, &status, 0) == child);
-	check(status == 0);
 }
 
 static void child_begins_without_the_session(void)
@@ -528,11 +470,7 @@ static void callbacks_hear_of_the_kernels_switch(void)
 	end(session, "callbacks");
 }
 
-static const struct {
-	const char *name;
-	void (*run)(void);
-} tests[] = {
-#define TEST(name) { #name, name }
+static const struct test session_tests[] = {
 	TEST(bit_follows_the_tracepoint),
 	TEST(perf_reads_what_was_written),
 	TEST(activity_ids_go_along),
@@ -549,17 +487,14 @@ static const struct {
 	TEST(child_begins_without_the_session),
 	TEST(sessions_end_under_writers),
 	TEST(callbacks_hear_of_the_kernels_switch),
-#undef TEST
 };
 
-int main(int argc, char **argv)
+/* Return: how many failed. */
+static unsigned int run_tests(const struct test *tests, size_t count, unsigned int number)
 {
-	unsigned int count = sizeof(tests) / sizeof(*tests), failed = 0;
+	unsigned int failed = 0;
 
-	plugin_path = argc > 1 ? argv[1] : "";
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	printf("TAP version 13\n1..%u\n", count);
-	for (unsigned int i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		pid_t child = fork();
 		int status = 0;
 
@@ -572,7 +507,25 @@ int main(int argc, char **argv)
 			printf("# wait status 0x%x\nnot ", (unsigned int)status);
 			failed++;
 		}
-		printf("ok %u - %s\n", i + 1, tests[i].name);
+		printf("ok %u - %s\n", number++, tests[i].name);
 	}
-	return failed != 0;
+	return failed;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int failed;
+
+	plugin_path = argc > 1 ? argv[1] : "";
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (getenv("RINGPIPE_USER_EVENTS")) {
+		failed = (unsigned int)atoi(argv[2]);
+		failed += run_tests(typed_tests, typed_test_count, COUNT(session_tests) + 1);
+		return failed != 0;
+	}
+	printf("TAP version 13\n1..%zu\n", COUNT(session_tests) + typed_test_count);
+	failed = run_tests(session_tests, COUNT(session_tests), 1);
+	setenv("RINGPIPE_USER_EVENTS", "1", 1);
+	execl("/proc/self/exe", argv[0], plugin_path, failed ? "1" : "0", NULL);
+	return 1;
 }

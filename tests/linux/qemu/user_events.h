@@ -5,6 +5,31 @@
 
 #include "guest.h"
 
+#include <sys/wait.h>
+
+#include <ringpipe/ringpipe.h>
+
+RP_PROVIDER(guest, "Guest-Events");
+RP_EVENT(guest, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(serial), RP_STRING(text),
+	 RP_F64(value), RP_BOOL(flag));
+RP_EVENT(guest, other, 2, RP_LEVEL_VERBOSE, 0x2, RP_U64(serial));
+RP_EVENT(guest, blob, 3, RP_LEVEL_INFORMATIONAL, 0x1, RP_BLOB(bytes));
+
+/* Which library the tests load. */
+extern const char *plugin_path;
+
+struct test {
+	const char *name;
+	void (*run)(void);
+};
+
+#define TEST(name) { #name, name }
+#define COUNT(rows) (sizeof(rows) / sizeof(*rows))
+
+/* typed_events.c */
+extern const struct test typed_tests[];
+extern const size_t typed_test_count;
+
 #define OK 0u
 #define FAIL 0x80004005u
 #define INVALID_ARGUMENT 0x80070057u
@@ -156,6 +181,54 @@ static const uint8_t *expect_text(const uint8_t *at, const char *text)
 	for (size_t i = 0; i <= strlen(text); i++, at += 2)
 		check(at[0] == (uint8_t)text[i] && at[1] == 0);
 	return at;
+}
+
+static inline int start_all(const char *tracepoint)
+{
+	const struct wish wish = { .provider = "Guest-Events", .keywords = UINT64_MAX, .level = 5,
+				   .tracepoint = tracepoint };
+
+	return start(&wish);
+}
+
+static inline void expect_mark(const struct record *record, uint64_t serial, const char *text,
+			double value, uint32_t flag)
+{
+	const uint8_t *at = record->payload;
+
+	check(record->version == 1 && record->id == 1);
+	check(memcmp(at, &serial, 8) == 0);
+	at = expect_text(at + 8, text);
+	check(memcmp(at, &value, 8) == 0 && memcmp(at + 8, &flag, 4) == 0);
+	check(at + 12 == record->payload + record->payload_bytes);
+}
+
+static inline bool kernel_complained(void)
+{
+	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	bool found = false;
+	char line[4096];
+	ssize_t n;
+
+	check(fd >= 0);
+	while ((n = read(fd, line, sizeof(line) - 1)) > 0) {
+		line[n] = 0;
+		if (strstr(line, "user_events: ") || strstr(line, "WARNING: ") ||
+		    strstr(line, "BUG: ")) {
+			printf("# %s", line);
+			found = true;
+		}
+	}
+	close(fd);
+	return found;
+}
+
+static inline void expect_child(pid_t child)
+{
+	int status;
+
+	check(child > 0 && waitpid(child, &status, 0) == child);
+	check(status == 0);
 }
 
 #endif

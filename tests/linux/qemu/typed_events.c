@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* With RINGPIPE_USER_EVENTS each event has a tracepoint of its own, with its fields. */
+#include "user_events.h"
+
+#include <dlfcn.h>
+
+static void event_has_a_tracepoint_with_its_fields(void)
+{
+	static const char *const lines[] = {
+		"field:u64 serial;\toffset:8;\tsize:8;",
+		"field:__data_loc char[] text;\toffset:16;\tsize:4;",
+		"field:struct double value;\toffset:20;\tsize:8;", "field:u8 flag;\toffset:28;",
+	};
+	char text[4096];
+	int fd;
+	ssize_t n;
+
+	fd = open(EVENTS "Guest_Events_mark/format", O_RDONLY | O_CLOEXEC);
+	check(fd >= 0);
+	n = read(fd, text, sizeof(text) - 1);
+	check(n > 0);
+	text[n] = 0;
+	close(fd);
+	for (int i = 0; i < 4; i++) {
+		if (!strstr(text, lines[i]))
+			printf("# no %s in %s\n", lines[i], text);
+		check(strstr(text, lines[i]));
+	}
+	check(has_tracepoint("Guest_Events_other") && has_tracepoint("Guest_Events_blob"));
+}
+
+static void typed_values_are_what_was_written(void)
+{
+	struct perf perf = perf_open("Guest_Events_mark");
+	uint8_t fields[BYTES_MAX];
+	double value = -1.5;
+	size_t size;
+
+	check(guest_mark_enabled() && !guest_other_enabled());
+	for (uint64_t serial = 0; serial < 1000; serial++)
+		check(guest_mark(serial, serial & 1 ? "odd" : "", value, serial & 1) == 0);
+	for (uint64_t serial = 0; serial < 1000; serial++) {
+		const char *text = serial & 1 ? "odd" : "";
+
+		wait_until((size = perf_next(&perf, fields, BYTES_MAX)) > 0);
+		check(memcmp(fields, &serial, 8) == 0);
+		/* Behind the kernel's eight bytes and what is fixed. */
+		check(u32_at(fields + 8) == ((uint32_t)(strlen(text) + 1) << 16 | (8 + 21)));
+		check(memcmp(fields + 12, &value, 8) == 0 && fields[20] == (serial & 1));
+		check(memcmp(fields + 21, text, strlen(text) + 1) == 0);
+	}
+	check(perf_next(&perf, fields, sizeof(fields)) == 0);
+	perf_close(&perf);
+	check(guest_mark_event_.enable == 0);
+}
+
+static unsigned int trace_lines(const char *first, const char *second)
+{
+	FILE *trace = fopen(TRACING "/trace", "re");
+	unsigned int lines = 0;
+	char line[4096];
+
+	check(trace);
+	while (fgets(line, sizeof(line), trace))
+		lines += strstr(line, first) && strstr(line, second);
+	fclose(trace);
+	return lines;
+}
+
+static void child_goes_on_with_typed_events(void)
+{
+	pid_t child;
+
+	clear_trace();
+	switch_tracepoint("Guest_Events_mark", true);
+	child = fork();
+	if (child == 0) {
+		check(guest_mark_enabled());
+		for (uint64_t i = 0; i < 10; i++)
+			guest_mark(i, "of the child", 0, 0);
+		switch_tracepoint("Guest_Events_mark", false);
+		check(guest_mark_event_.enable == 0);
+		switch_tracepoint("Guest_Events_other", true);
+		check(guest_other_enabled());
+		switch_tracepoint("Guest_Events_other", false);
+		_exit(0);
+	}
+	expect_child(child);
+	check(!guest_mark_enabled());
+	check(trace_lines(" Guest_Events_mark: ", "of the child") == 10);
+	check(trace_lines("serial=0x9 (9) text=of the child", "") == 1);
+}
+
+static void library_comes_again_to_its_tracepoint(void)
+{
+	for (uint64_t i = 0; i < 3; i++) {
+		void *plugin = dlopen(plugin_path, RTLD_NOW);
+		int (*call)(uint64_t serial);
+		uint8_t fields[BYTES_MAX];
+		struct perf perf;
+
+		check(plugin);
+		*(void **)&call = dlsym(plugin, "plugin_call");
+		check(call && call(0) == 0);
+		perf = perf_open("Plugin_Events_called");
+		check(call(i) == 1);
+		wait_until(perf_next(&perf, fields, BYTES_MAX) > 0);
+		check(fields[0] == i);
+		dlclose(plugin);
+		/* The kernel writes to the words of the others only. */
+		perf_close(&perf);
+	}
+	check(!kernel_complained());
+}
+
+static void clients_have_sessions_beside_it(void)
+{
+	int session = start_all("beside");
+	struct perf perf = perf_open("beside"), typed = perf_open("Guest_Events_mark");
+	uint8_t fields[BYTES_MAX];
+	struct record record;
+
+	check(__builtin_popcountll(guest_mark_event_.enable) == 2);
+	guest_mark(5, "twice", 0, 0);
+	record = next_record(&perf, fields);
+	expect_mark(&record, 5, "twice", 0, 0);
+	wait_until(perf_next(&typed, fields, BYTES_MAX) > 0);
+	check(fields[0] == 5);
+	perf_close(&perf);
+	perf_close(&typed);
+	end(session, "beside");
+}
+
+const struct test typed_tests[] = {
+	TEST(event_has_a_tracepoint_with_its_fields),
+	TEST(typed_values_are_what_was_written),
+	TEST(child_goes_on_with_typed_events),
+	TEST(library_comes_again_to_its_tracepoint),
+	TEST(clients_have_sessions_beside_it),
+};
+
+const size_t typed_test_count = COUNT(typed_tests);
