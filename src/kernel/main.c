@@ -65,8 +65,8 @@ static int drain(struct filter *filter)
 	int ret = filter->probe ? rp_probe_drain(filter->probe) : 0;
 
 	if (ret < 0 && ret != -ENOMEM) {
-		fprintf(stderr, "ringpipe: --kernel: %s; the trace goes on without the kernel's "
-			"events\n", strerror(-ret));
+		fprintf(stderr, "ringpipe: --kernel: %s; the trace does without from here on\n",
+			strerror(-ret));
 		stop_probe(filter);
 		ret = 0;
 	}
@@ -78,9 +78,9 @@ static int feed(struct filter *filter, size_t size)
 	int ret = rp_splice_feed(filter->tell.splice, filter->chunk, size);
 
 	if (ret == -EBADMSG || ret == -EPROTONOSUPPORT) {
-		fprintf(stderr, "ringpipe: --kernel: %s; the trace goes on without the kernel's "
-			"events\n", ret == -EBADMSG ? "what the process sends is damaged" :
-			"the process's trace is of another kind than nettrace V4 with times in ns");
+		fprintf(stderr, "ringpipe: --kernel: %s; the trace does without from here on\n",
+			ret == -EBADMSG ? "what the process sends is damaged" :
+			"the process's trace is no nettrace V4 with times in ns");
 		stop_probe(filter);
 		ret = 0;
 	}

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,18 +43,58 @@ static const struct {
 
 #define GROUP_COUNT (sizeof(groups_table) / sizeof(*groups_table))
 
-static void complain(const char *what, const char *why)
+/* What the verifier said last, of the program it refused last; or "". */
+static char verdict[160];
+
+__attribute__((format(printf, 1, 2)))
+static void complain(const char *format, ...)
 {
-	fprintf(stderr, "ringpipe: --kernel: %s: %s\n", what, why);
+	va_list arguments;
+
+	va_start(arguments, format);
+	fputs("ringpipe: --kernel: ", stderr);
+	vfprintf(stderr, format, arguments);
+	fputs("; the trace does without\n", stderr);
+	va_end(arguments);
 }
 
-/* What libbpf has to say is for developers. */
-static int say_nothing(enum libbpf_print_level level, const char *format, va_list arguments)
+/* The last line of the verifier's log before its statistics. */
+static void keep_verdict(char *log)
 {
-	(void)level;
-	(void)format;
-	(void)arguments;
+	char *end = strstr(log, "\nprocessed "), *start;
+
+	if (!end)
+		return;
+	*end = '\0';
+	start = strrchr(log, '\n');
+	snprintf(verdict, sizeof(verdict), "%s", start ? start + 1 : log);
+}
+
+/* What libbpf has to say is for developers, but for what it quotes of the verifier. */
+static int listen(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+	char *text;
+
+	if (level != LIBBPF_WARN || vasprintf(&text, format, arguments) < 0)
+		return 0;
+	if (strstr(text, "BEGIN PROG LOAD LOG"))
+		keep_verdict(text);
+	free(text);
 	return 0;
+}
+
+/* Why programs could not be loaded or attached. */
+static void explain(const char *what, int error)
+{
+	if (*verdict)
+		complain("%sthe kernel's verifier refuses it: %s", what, verdict);
+	else if (error == -EPERM)
+		complain("%sno permission: it takes root, or CAP_BPF and CAP_PERFMON", what);
+	else if (error == -ENOSYS || error == -ENOENT || error == -EOPNOTSUPP)
+		complain("%sthis kernel has no BPF with type information (/sys/kernel/btf/vmlinux)",
+			 what);
+	else
+		complain("%s%s", what, strerror(-error));
 }
 
 /* The groups whose tracepoints the kernel has. */
@@ -72,8 +113,7 @@ static unsigned int find_known(unsigned int groups)
 		if (there)
 			known |= groups_table[i].group;
 		else
-			complain(groups_table[i].name, "this kernel has no such tracepoints; the "
-				 "trace goes on without them");
+			complain("%s: this kernel has no such tracepoints", groups_table[i].name);
 	}
 	return known;
 }
@@ -147,6 +187,7 @@ static int load(pid_t pid, unsigned int groups, size_t ring_bytes, struct kernel
 	struct kernel_bpf *bpf = kernel_bpf__open();
 	int ret;
 
+	*verdict = '\0';
 	if (!bpf)
 		return -errno;
 	ret = choose_programs(bpf, groups);
@@ -165,7 +206,10 @@ static int load(pid_t pid, unsigned int groups, size_t ring_bytes, struct kernel
 	return 0;
 }
 
-/* Where all together are refused, those that are not alone. */
+/*
+ * Where all together are refused, those that are not alone. Return: 0; -ENODATA: none, and all is
+ * said; other -errno.
+ */
 static int load_known(pid_t pid, unsigned int groups, size_t ring_bytes,
 		      struct kernel_bpf **ret_bpf)
 {
@@ -177,7 +221,7 @@ static int load_known(pid_t pid, unsigned int groups, size_t ring_bytes,
 		return ret;
 	kernel_bpf__destroy(bpf);
 	for (size_t i = 0; i < GROUP_COUNT; i++) {
-		char why[128];
+		char what[16];
 		int refused;
 
 		if (!(groups & groups_table[i].group))
@@ -188,11 +232,10 @@ static int load_known(pid_t pid, unsigned int groups, size_t ring_bytes,
 			taken |= groups_table[i].group;
 			continue;
 		}
-		snprintf(why, sizeof(why), "the kernel refuses these programs (%s); the trace goes "
-			 "on without them", strerror(-refused));
-		complain(groups_table[i].name, why);
+		snprintf(what, sizeof(what), "%s: ", groups_table[i].name);
+		explain(what, refused);
 	}
-	return taken ? load(pid, taken, ring_bytes, ret_bpf) : ret;
+	return taken ? load(pid, taken, ring_bytes, ret_bpf) : -ENODATA;
 }
 
 /* Runs the iterator over all tasks once. */
@@ -237,20 +280,6 @@ static int take(void *user, void *data, size_t size)
 	return probe->error;
 }
 
-static void explain(int error)
-{
-	if (error == -EPERM || error == -EACCES)
-		complain("no permission", "it takes root, or CAP_BPF and CAP_PERFMON; the trace "
-			 "goes on without the kernel's events");
-	else if (error == -ENOSYS || error == -ENOENT || error == -EOPNOTSUPP)
-		complain("this kernel", "it has no BPF with type information "
-			 "(/sys/kernel/btf/vmlinux); the trace goes on without the kernel's "
-			 "events");
-	else
-		fprintf(stderr, "ringpipe: --kernel: the kernel refuses the programs (%s); the "
-			"trace goes on without its events\n", strerror(-error));
-}
-
 /* Return: 0 or -errno. */
 static int start(struct rp_probe *probe, pid_t pid, unsigned int groups, size_t ring_bytes)
 {
@@ -263,7 +292,7 @@ static int start(struct rp_probe *probe, pid_t pid, unsigned int groups, size_t 
 	close(ret);
 	groups = find_known(groups);
 	if (!groups)
-		return -ENOENT;
+		return -ENODATA;
 	ret = load_known(pid, groups, ring_bytes, &probe->bpf);
 	if (!ret)
 		ret = attach(probe->bpf);
@@ -279,14 +308,15 @@ int rp_probe_start(pid_t pid, unsigned int groups, size_t ring_bytes, rp_probe_r
 	struct rp_probe *probe = calloc(1, sizeof(*probe));
 	int ret = probe ? 0 : -ENOMEM;
 
-	libbpf_set_print(say_nothing);
+	libbpf_set_print(listen);
 	if (!ret) {
 		probe->record = record;
 		probe->user = user;
 		ret = start(probe, pid, groups, ring_bytes);
 	}
 	if (ret) {
-		explain(ret);
+		if (ret != -ENODATA)
+			explain("", ret);
 		rp_probe_destroy(probe);
 		return ret;
 	}

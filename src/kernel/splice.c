@@ -232,7 +232,8 @@ static int put_sequence_point(struct rp_splice *splice, uint64_t time, uint32_t 
 	rp_object_stream_begin_block(output, "SPBlock", (uint32_t)size);
 	rp_object_stream_put_u64(output, time);
 	rp_object_stream_put_u32(output, count + 1);
-	rp_object_stream_put(output, threads.at, 12 * (size_t)count);
+	if (count)
+		rp_object_stream_put(output, threads.at, 12 * (size_t)count);
 	rp_object_stream_put_u64(output, RP_SPLICE_THREAD);
 	rp_object_stream_put_u32(output, splice->sequence);
 	rp_object_stream_end_block(output);
@@ -444,7 +445,8 @@ static int put_raw(struct rp_splice *splice, const void *bytes, size_t size)
 {
 	if (rp_object_stream_reserve(&splice->output, size) < 0)
 		return -ENOMEM;
-	rp_object_stream_put(&splice->output, bytes, size);
+	if (size)
+		rp_object_stream_put(&splice->output, bytes, size);
 	return 0;
 }
 
@@ -469,6 +471,8 @@ int rp_splice_feed(struct rp_splice *splice, const void *bytes, size_t size)
 	rp_outbuf_put(input, bytes, size);
 	if (input->failed)
 		return -ENOMEM;
+	if (!input->size)
+		return 0;
 	for (;;) {
 		struct rp_cursor c = { input->bytes + splice->input_at,
 				       input->bytes + input->size };
@@ -482,7 +486,9 @@ int rp_splice_feed(struct rp_splice *splice, const void *bytes, size_t size)
 	}
 	if (ret < 0)
 		return give_up(splice, ret);
-	memmove(input->bytes, input->bytes + splice->input_at, input->size - splice->input_at);
+	if (splice->input_at < input->size)
+		memmove(input->bytes, input->bytes + splice->input_at,
+			input->size - splice->input_at);
 	input->size -= splice->input_at;
 	splice->input_at = 0;
 	return 0;

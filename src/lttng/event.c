@@ -257,7 +257,7 @@ static uint32_t add_members(struct rp_lttng_event *event, const char *prefix,
 
 	for (size_t i = 0; i < count; i++) {
 		bool is_guid = members[i].type == RP_TYPE_GUID;
-		const struct shape *shape = &shapes[members[i].type];
+		const struct shape *shape;
 
 		join_names(prefix, members[i].name, name);
 		if (members[i].type == RP_TYPE_STRUCT) {
@@ -265,6 +265,7 @@ static uint32_t add_members(struct rp_lttng_event *event, const char *prefix,
 					     members[i].member_count, offset);
 			continue;
 		}
+		shape = &shapes[members[i].type];
 		add_sequence(event, name, is_guid ? &bytes_shape : &count_shape,
 			     is_guid ? &byte_shape : shape, false);
 		add_leaf(event, is_guid ? RP_LEAF_GUID_MEMBER : RP_LEAF_MEMBER, shape->size,

@@ -244,6 +244,18 @@ def attached(reader, page, command, cwd):
         stopped(reader, command.replace("PID", str(shop.pid)), cwd, shop_url)
 
 
+def bridged(reader, page, command, cwd):
+    """By BPF, which not everybody may."""
+    try:
+        attached(reader, page, command, cwd)
+    except drive.Failure as failure:
+        for reason in ("no permission to load BPF programs", "this kernel has no BPF",
+                       "ringpipe was built without libbpf"):
+            if reason in str(failure):
+                raise Skipped(reason) from None
+        raise
+
+
 def looked_at(reader, page, command, cwd):
     """A shop that runs, by a command that ends by itself."""
     with drive.shop(os.environ["SHOP"], env=reader.environment) as shop:
@@ -271,6 +283,7 @@ RULES = (
     (r"(cc|c\+\+) ", compiled),
     (r"(ringpipe|dotnet-trace) collect .*-- \./shop", started),
     (r"(ringpipe|dotnet-trace) collect .*-(p PID|n shop)\b", attached),
+    (r"ringpipe bpf ", bridged),
     (r".*(\bPID|-n shop)\b", looked_at),
     (r"", plain),
 )

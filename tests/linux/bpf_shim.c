@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded into ringpipe-bpf: makes bpf(2) what BPF_SHIM says. `none`: a kernel without it.
- * `refuse`: the program for the probe begins with a read beyond its stack, so that the kernel's own
- * verifier refuses it.
+ * Preloaded into programs that use libbpf: makes the kernel what BPF_SHIM says. `none`: one without
+ * bpf(2). `refuse`: the program for the probe begins with a read beyond its stack, so that the
+ * kernel's own verifier refuses it; `refuse:NAME` means the program of that name. `without:NAME`: a
+ * kernel that has no such tracepoint.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <linux/bpf.h>
 #include <stdarg.h>
@@ -13,11 +15,32 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+int libbpf_find_vmlinux_btf_id(const char *name, enum bpf_attach_type type);
+
+/* Whether the wish is for this name. */
+static int is_wished(const char *wish, const char *name)
+{
+	const char *of = getenv("BPF_SHIM");
+	size_t length = strlen(wish);
+
+	return of && strncmp(of, wish, length) == 0 && strcmp(of + length, name) == 0;
+}
+
+int libbpf_find_vmlinux_btf_id(const char *name, enum bpf_attach_type type)
+{
+	int (*next)(const char *, enum bpf_attach_type) =
+		(int (*)(const char *, enum bpf_attach_type))dlsym(RTLD_NEXT, __func__);
+
+	return is_wished("without:", name) ? -ESRCH : next(name, type);
+}
+
 static void spoil(union bpf_attr *attr)
 {
 	static struct bpf_insn instructions[65536];
+	const int probe = attr->prog_type == BPF_PROG_TYPE_KPROBE;
 
-	if (attr->prog_type != BPF_PROG_TYPE_KPROBE || attr->insn_cnt > 65536)
+	if (attr->insn_cnt > 65536 || !(is_wished("refuse:", attr->prog_name) ||
+					(probe && is_wished("refuse", ""))))
 		return;
 	memcpy(instructions, (void *)attr->insns, attr->insn_cnt * sizeof(*instructions));
 	instructions[0] = (struct bpf_insn){
@@ -61,8 +84,7 @@ long syscall(long number, ...)
 		errno = ENOSYS;
 		return -1;
 	}
-	if (number == SYS_bpf && wish && strcmp(wish, "refuse") == 0 &&
-	    arguments[0] == BPF_PROG_LOAD)
+	if (number == SYS_bpf && arguments[0] == BPF_PROG_LOAD)
 		spoil((union bpf_attr *)arguments[1]);
 	return enter(number, arguments);
 }
