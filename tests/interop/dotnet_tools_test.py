@@ -91,11 +91,46 @@ class DotnetTools(clients.Scratch):
         trace = self.path("child.nettrace")
         self.run_tool("collect", "--providers", "Ipc-Host:ffff:5", "--show-child-io", "-o", trace,
                       "--", HOST, "count", "1000")
+        self.assertEqual(self.serials(trace), list(range(1000)))
+
+    def serials(self, trace):
         out = subprocess.run([RINGPIPE, "report", "--events", trace], capture_output=True,
                              stdin=subprocess.DEVNULL, text=True, timeout=PATIENCE_S, check=True)
-        serials = [row["fields"]["serial"] for row in map(json.loads, out.stdout.splitlines())
-                   if row["provider"] == "Ipc-Host"]
-        self.assertEqual(serials, list(range(1000)))
+        return [row["fields"]["serial"] for row in map(json.loads, out.stdout.splitlines())
+                if row["provider"] == "Ipc-Host"]
+
+    @contextlib.contextmanager
+    def suspended(self, ports):
+        """HOST, which waits at its start, and then writes 1,000 events."""
+        with drive.running([HOST, "count", "1000"], stdout=subprocess.DEVNULL, text=True,
+                           env=dict(os.environ, DOTNET_DiagnosticPorts=ports)) as process:
+            yield process
+            self.assertEqual(process.wait(PATIENCE_S), 0)
+
+    def test_a_port_that_listens_is_traced_from_the_first_event(self):
+        port, trace = self.path("port"), self.path("trace")
+        with self.suspended(port + ",listen") as process:
+            drive.wait_for(lambda: os.path.exists(port), "the port", [process])
+            self.run_tool("collect", "--diagnostic-port", port + ",connect", "--providers",
+                          "Ipc-Host:ffff:5", "-o", trace)
+        self.assertEqual(self.serials(trace), list(range(1000)))
+        self.assertFalse(os.path.exists(port))
+
+    def test_a_port_that_connects_is_traced_from_the_first_event(self):
+        """Whoever of both comes first."""
+        for first in ("tool", "host"):
+            port, trace = self.path(first + "-port"), self.path(first + "-trace")
+            command = [self.dotnet_trace, "collect", "--diagnostic-port", port, "--providers",
+                       "Ipc-Host:ffff:5", "-o", trace]
+            with contextlib.ExitStack() as stack:
+                if first == "host":
+                    stack.enter_context(self.suspended(port))
+                tool = stack.enter_context(drive.running(command, stdout=subprocess.DEVNULL))
+                if first == "tool":
+                    drive.wait_for(lambda: os.path.exists(port), "the tool's port", [tool])
+                    stack.enter_context(self.suspended(port))
+                self.assertEqual(tool.wait(PATIENCE_S), 0)
+            self.assertEqual(self.serials(trace), list(range(1000)))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <float.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,6 +41,7 @@ RP_EVENT_EX(types, trip_start, 12, 0, RP_LEVEL_INFORMATIONAL, RP_OPCODE_START, N
 	    RP_U8(mark));
 RP_EVENT_EX(types, trip_stop, 13, 0, RP_LEVEL_INFORMATIONAL, RP_OPCODE_STOP, NULL, 0x1,
 	    RP_U8(mark));
+RP_EVENT(types, carried, 14, RP_LEVEL_INFORMATIONAL, 0x1, RP_U8(mark));
 
 static const struct rp_guid guid = {
 	{ 0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
@@ -111,6 +113,48 @@ static void write_activities(void)
 	types_traveller(6);
 }
 
+/* Another thread's part of a request: with the ids it is given, before and after with its own. */
+static void *work(void *data)
+{
+	struct rp_activity before;
+
+	rp_activity_get(&before);
+	types_carried(3);
+	rp_activity_set(data);
+	types_carried(4);
+	rp_activity_set(&before);
+	types_carried(5);
+	return NULL;
+}
+
+/* A request that comes with a header, goes on in another thread, and then to another service. */
+static int write_carried(char sent[RP_TRACEPARENT_SIZE])
+{
+	static const char came[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+	struct rp_activity before, request, next;
+	pthread_t thread;
+	uint8_t flags;
+
+	rp_activity_get(&before);
+	if (rp_traceparent_parse(came, strlen(came), &request, &flags) < 0)
+		return -EINVAL;
+	rp_activity_set(&request);
+	types_carried(1);
+	rp_activity_get(&request);
+	rp_traceparent_print(&request, flags, sent);
+	rp_activity_set(&before);
+	types_carried(2);
+	if (pthread_create(&thread, NULL, work, &request) != 0)
+		return -EAGAIN;
+	pthread_join(thread, NULL);
+	if (rp_traceparent_parse(sent, strlen(sent), &next, &flags) < 0)
+		return -EINVAL;
+	rp_activity_set(&next);
+	types_carried(6);
+	rp_activity_set(&before);
+	return 0;
+}
+
 /* The largest payload there can be, and one byte more. */
 static int write_large(void)
 {
@@ -133,6 +177,7 @@ int main(int argc, char **argv)
 	};
 	struct rp_session_stats stats = { .size = sizeof(stats) };
 	struct rp_session *session;
+	char sent[RP_TRACEPARENT_SIZE] = "";
 	int ret, large = 0;
 
 	if (argc != 2) {
@@ -146,17 +191,18 @@ int main(int argc, char **argv)
 		write_strings();
 		write_arrays();
 		write_activities();
+		large = write_carried(sent) != 0;
 		types_decorated(-7);
 		types_bare();
-		large = write_large();
+		large |= write_large();
 		ret = rp_session_stop(session, &stats);
 	}
 	if (ret < 0) {
 		fprintf(stderr, "types_host: %s\n", strerror(-ret));
 		return 1;
 	}
-	printf("{\"delivered\":%llu,\"lost\":%llu,\"too_big\":%llu}\n",
+	printf("{\"delivered\":%llu,\"lost\":%llu,\"too_big\":%llu,\"sent\":\"%s\"}\n",
 	       (unsigned long long)stats.delivered, (unsigned long long)stats.lost,
-	       (unsigned long long)stats.lost_by[RP_LOSS_TOO_BIG]);
+	       (unsigned long long)stats.lost_by[RP_LOSS_TOO_BIG], sent);
 	return large;
 }

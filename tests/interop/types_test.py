@@ -56,10 +56,12 @@ class Types(clients.Scratch):
         return [bytes.fromhex(row["payload"]) for row in self.events(number)]
 
     def test_every_event_but_the_refused_one_arrives(self):
-        written = {1: 3, 2: 4, 3: 3, 4: 6, 5: 2, 6: 2, 7: 2, 8: 4, 9: 1, 10: 1, 11: 1, 12: 1, 13: 1}
+        written = {1: 3, 2: 4, 3: 3, 4: 6, 5: 2, 6: 2, 7: 2, 8: 4, 9: 1, 10: 1, 11: 1, 12: 1, 13: 1,
+                   14: 6}
         arrived = {number: len(self.events(number)) for number in written}
         self.assertEqual(arrived, written)
-        self.assertEqual(self.books, {"delivered": sum(written.values()), "lost": 1, "too_big": 1})
+        books = {name: self.books[name] for name in ("delivered", "lost", "too_big")}
+        self.assertEqual(books, {"delivered": sum(written.values()), "lost": 1, "too_big": 1})
         self.assertEqual(self.summary["events_lost"], 1)
 
     def test_integers_arrive_at_their_extremes(self):
@@ -135,6 +137,25 @@ class Types(clients.Scratch):
         self.assertEqual((stop["activity"], stop["related_activity"]),
                          (start["activity"], GUID))
 
+    def test_activities_go_on_in_other_threads_and_services(self):
+        trace, caller = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+        _, sent_trace, own, flags = self.books["sent"].split("-")
+        self.assertEqual((sent_trace, flags), (trace, "01"))
+        rows = {row["fields"]["mark"]: row for row in self.events(14)}
+        ids = {mark: tuple(text and text.replace("-", "") for text in
+                           (row["activity"], row["related_activity"]))
+               for mark, row in rows.items()}
+        # Here and there, the ids that the header gave; and what the next service sees.
+        self.assertEqual(ids[1], (trace, caller + own))
+        self.assertEqual(ids[4], ids[1])
+        self.assertNotEqual(rows[4]["thread"], rows[1]["thread"])
+        self.assertEqual(ids[6][0], trace)
+        self.assertEqual(ids[6][1][:16], own)
+        self.assertNotIn(ids[6][1][16:], ("0" * 16, own, caller))
+        # Before and after, none.
+        for mark in (2, 3, 5):
+            self.assertEqual(ids[mark], (None, None))
+
     def test_opcode_version_level_and_keywords_arrive(self):
         kind = self.kind(9)
         self.assertEqual([kind["version"], kind["level"], kind["opcode"], kind["keywords"]],
@@ -167,7 +188,7 @@ class Types(clients.Scratch):
         times = [row["time_ms"] for row in self.rows]
         self.assertEqual(times, sorted(times))
         self.assertEqual(len({row["thread"] for row in self.rows
-                              if row["provider"] == "Types-Host"}), 1)
+                              if row["provider"] == "Types-Host"}), 2)
 
     def test_ringpipe_reads_the_same(self):
         done = subprocess.run([os.environ["RINGPIPE"], "report", "--events", self.trace],
