@@ -393,10 +393,11 @@ Test(core_exporter, forked_child_keeps_the_kernels_bits_alone)
 {
 	struct rp_provider *provider = make_provider("Test-Forked");
 	struct rp_event *event = make_event(provider, 1, 0, 0);
-	struct rp_exporter_ops kernel = ops;
+	static struct rp_exporter_ops kernel;	/* an exporter stays as long as the process */
 	struct rp_exporter *exporter;
 
 	start("Test-Forked", true);
+	kernel = ops;
 	kernel.flags = RP_EXPORTER_KERNEL;
 	cr_assert_eq(rp_exporter_register(&kernel, &exporter), 0);
 	cr_assert_eq(event->enable, 3ull << RP_EXPORTER_BIT);
@@ -424,11 +425,12 @@ static void in_child(void)
 
 Test(core_exporter, fork_runs_its_handlers)
 {
-	struct rp_exporter_ops handlers = ops;
+	static struct rp_exporter_ops handlers;
 	struct rp_exporter *exporter;
 	pid_t child;
 	int status;
 
+	handlers = ops;
 	handlers.fork_prepare = before;
 	handlers.fork_parent = in_parent;
 	handlers.fork_child = in_child;
