@@ -435,7 +435,11 @@ static int run_session(struct counters *counters)
 		.duration_ms = counters->options->duration_ms,
 	};
 	struct rp_recording_result result = { .end = RP_RECORDING_FAILED };
-	struct rp_output output = { .path = (char *)"the pipe to the reader" };
+	struct rp_output output = {
+		.path = (char *)"the pipe to the reader",
+		.filter_fd = -1,
+		.status_fd = -1,
+	};
 	int ends[2], error;
 	pthread_t reader;
 
