@@ -54,8 +54,8 @@ def eventually(what, condition):
 
 
 class Host:
-    def __init__(self, program, **environment):
-        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    def __init__(self, *command, **environment):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True, env={**ENVIRONMENT, **environment})
         self.pid = self.process.pid
 
