@@ -3,10 +3,14 @@
  * A program of one thread that serves its diagnostics clients itself: prints its pid, waits for
  * tools, prints "resumed", then writes an event every few milliseconds until its standard input
  * ends. `fork`: in two processes, from after the wait. `close`: without what it did not open.
+ * `replace KIND`: with a ripe timer of its own under the number of the library's epoll set or
+ * timer, `[eventpoll]` or `[timerfd]`; ends with 1 if somebody touched it.
  */
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <ringpipe/ringpipe.h>
@@ -24,10 +28,43 @@ static void say(const char *text)
 	fflush(stdout);
 }
 
+static int find(const char *kind)
+{
+	char path[64], link[64];
+
+	for (int fd = 3; fd < 64; fd++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		memset(link, 0, sizeof(link));
+		if (readlink(path, link, sizeof(link) - 1) > 0 && strstr(link, kind))
+			return fd;
+	}
+	return -1;
+}
+
+static int replace(const char *kind)
+{
+	const struct itimerspec past = { .it_value.tv_nsec = 1 };
+	int number = find(kind), timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
+
+	if (number < 0 || timerfd_settime(timer, TFD_TIMER_ABSTIME, &past, NULL) != 0 ||
+	    dup2(timer, number) != number)
+		exit(2);
+	close(timer);
+	return number;
+}
+
+static int is_ripe(int timer)
+{
+	uint64_t times;
+
+	return read(timer, &times, sizeof(times)) == sizeof(times);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t serial = 0;
 	char bytes[64];
+	int own = -1;
 
 	say("begins");
 	rp_diagnostics_wait();
@@ -35,6 +72,8 @@ int main(int argc, char **argv)
 		return 1;
 	if (argc > 1 && strcmp(argv[1], "close") == 0)
 		closefrom(3);
+	if (argc > 2 && strcmp(argv[1], "replace") == 0)
+		own = replace(argv[2]);
 	say("resumed");
 	for (;;) {
 		struct pollfd ready[] = {
@@ -44,7 +83,7 @@ int main(int argc, char **argv)
 
 		poll(ready, 2, TICK_MS);
 		if (ready[0].revents && read(STDIN_FILENO, bytes, sizeof(bytes)) <= 0)
-			return 0;
+			return own >= 0 && !is_ripe(own);
 		if (ready[1].revents && rp_diagnostics_dispatch() != 0)
 			return 1;
 		host_tick(serial++, "tick");

@@ -368,18 +368,22 @@ class Polled(Ports):
         self.assertEqual(self.tool("port").ask(INFO)[0], OK)
 
     def test_port_comes_back_when_the_host_closed_its_descriptors(self):
-        process = self.start_polled(None, "close")
-        self.assert_resumed(process)
+        for arguments in (("close",), ("replace", "[eventpoll]"), ("replace", "[timerfd]")):
+            process = self.start_polled(None, *arguments)
+            self.assert_resumed(process)
 
-        def answer():
-            try:
-                return self.ask(self.default(process), INFO)
-            except (ConnectionError, FileNotFoundError):
-                return None  # the old socket, or between the two
-        self.assertEqual(eventually(answer, "an answer")[0], OK)
-        process.stdin.close()
-        self.assertEqual(process.wait(PATIENCE), 0)
-        self.assertEqual(self.sockets(), [])
+            def answer():
+                try:
+                    return self.ask(self.default(process), INFO)
+                except (ConnectionError, FileNotFoundError):
+                    return None  # the old socket, or between the two
+            self.assertEqual(eventually(answer, "an answer")[0], OK)
+            if "[timerfd]" in arguments:
+                # Whom only a timer gives up.
+                self.assertEqual(receive(self.default(process), 1), b"")
+            process.stdin.close()
+            self.assertEqual(process.wait(PATIENCE), 0)
+            self.assertEqual(self.sockets(), [])
 
     def test_forked_child_has_a_port_when_it_asks_for_one(self):
         process = self.start_polled(None, "fork")
