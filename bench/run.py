@@ -212,6 +212,25 @@ def suite_bridge(build):
                batches / probed <= 0.05)
 
 
+def suite_kernel(build):
+    program = os.path.join(build, 'bench', 'bench-kernel')
+    tool = os.path.join(build, 'src', 'tool', 'ringpipe')
+    if not os.access(os.path.join(build, 'src', 'kernel', 'ringpipe-kernel'), os.X_OK):
+        return row("the kernel's events in a trace", 'not built')
+    try:
+        found = figures([program, tool])
+    except subprocess.CalledProcessError as error:
+        if error.returncode != 77:
+            raise
+        return row("the kernel's events in a trace", 'cannot run')
+    alone = found.pop('session alone')[0]
+    row('getppid(2) with a session alone', alone, 'ns')
+    for groups, (cost, _) in found.items():
+        row(f'  with --kernel {groups}', cost, 'ns')
+        row(f'  with --kernel {groups} / alone', cost / alone, 'x')
+    return True
+
+
 SUITES = {
     'disabled': suite_disabled,
     'enabled': suite_enabled,
@@ -220,6 +239,7 @@ SUITES = {
     'lifecycle': suite_lifecycle,
     'clients': suite_clients,
     'bridge': suite_bridge,
+    'kernel': suite_kernel,
 }
 
 
