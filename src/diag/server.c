@@ -273,6 +273,12 @@ static void close_ended_traces(void)
 {
 	struct rp_trace *trace;
 
+	/* The host closed the connection by which a client ends what writes to another file. */
+	for (size_t i = 0; i < RP_SESSIONS_MAX; i++) {
+		trace = &rp_server.traces.slots[i];
+		if (trace->id && trace->user_events && trace->fd < 0)
+			rp_trace_finish(trace);
+	}
 	while ((trace = rp_trace_next_ended(&rp_server.traces)))
 		close_trace(trace);
 }

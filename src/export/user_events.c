@@ -119,9 +119,10 @@ static void register_site(struct rp_user_events *session, struct site *site)
 		rp_user_event_free(record);
 }
 
+/* Where the host has something else at that number, the end of this thread has to do. */
 static void unregister_site(const struct rp_user_events *session, const struct site *site)
 {
-	if (site->record)
+	if (site->record && rp_file_is(session->fd, &session->file))
 		rp_user_word_unregister(session->fd, &site->export->event->enable,
 					site->export->bit);
 }
@@ -150,6 +151,8 @@ static void end(struct rp_user_events *session)
 
 	cds_list_for_each_entry(site, &session->slot->sites, node)
 		unregister_site(session, site);
+	if (!rp_file_is(session->fd, &session->file))
+		return;
 	for (size_t i = 0; i < session->table.tracepoint_count; i++)
 		rp_user_word_unregister(session->fd, &session->table.tracepoints[i].enable, 1);
 }
@@ -197,6 +200,8 @@ static void leave_slot(struct rp_user_events *session)
 	wait_for_writers(slot);
 	rp_exporters_lock();
 	cds_list_for_each_entry(site, &slot->sites, node) {
+		if (site->record)
+			rp_export_switch(site->export, false);
 		rp_user_event_free(site->record);
 		site->record = NULL;
 	}

@@ -137,6 +137,7 @@ const struct test typed_tests[] = {
 	TEST(child_goes_on_with_typed_events),
 	TEST(library_comes_again_to_its_tracepoint),
 	TEST(clients_have_sessions_beside_it),
+	TEST(file_listener_and_tracepoints_hold_the_same),
 };
 
 const size_t typed_test_count = COUNT(typed_tests);

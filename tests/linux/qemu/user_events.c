@@ -413,6 +413,27 @@ static void child_begins_without_the_session(void)
 	end(session, "forked");
 }
 
+static void host_that_closes_descriptors_ends_sessions(void)
+{
+	int session = start_all("closed"), kept;
+	char byte;
+
+	switch_tracepoint("closed", true);
+	check(guest_mark_enabled());
+	kept = fcntl(session, F_DUPFD_CLOEXEC, 200);
+	check(kept >= 200);
+	for (int fd = 3; fd < 200; fd++)
+		close(fd);
+	check(guest_mark(1, "to nowhere", 0, 0) == 0);
+	check(read(kept, &byte, 1) == 0);
+	wait_until(!guest_mark_enabled());
+	close(kept);
+	switch_tracepoint("closed", false);
+	wait_until(!has_tracepoint("closed"));
+	/* The server goes on, on other descriptors. */
+	end(start_all("closed"), "closed");
+}
+
 static bool writing;
 
 static void *write_on(void *data)
@@ -485,6 +506,7 @@ static const struct test session_tests[] = {
 	TEST(what_is_too_long_is_counted),
 	TEST(libraries_come_and_go),
 	TEST(child_begins_without_the_session),
+	TEST(host_that_closes_descriptors_ends_sessions),
 	TEST(sessions_end_under_writers),
 	TEST(callbacks_hear_of_the_kernels_switch),
 };

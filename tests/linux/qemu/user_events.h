@@ -26,6 +26,9 @@ struct test {
 #define TEST(name) { #name, name }
 #define COUNT(rows) (sizeof(rows) / sizeof(*rows))
 
+/* same_events.c */
+void file_listener_and_tracepoints_hold_the_same(void);
+
 /* typed_events.c */
 extern const struct test typed_tests[];
 extern const size_t typed_test_count;
