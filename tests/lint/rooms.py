@@ -57,7 +57,7 @@ FOREIGN = {
     'sqlite3.h': ('examples/',),
     'json.h': ('src/tool/',),
     'json-c': ('src/tool/',),
-    'bpf': ('bpf/', 'src/bpf/', 'src/kernel/'),
+    'bpf': ('bpf/', 'src/bpf/', 'src/kernel/', 'tests/linux/'),
     'seccomp.h': ('src/kernel/',),
     'gelf.h': ('src/symbols/',),
     'elfutils': ('src/symbols/',),
