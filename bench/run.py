@@ -3,10 +3,12 @@
 """Runs the benchmarks of a build and prints a table: ratios inside one run, floors named."""
 
 import argparse
+import contextlib
 import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -231,6 +233,55 @@ def suite_kernel(build):
     return True
 
 
+def lttng_user():
+    """LTTng's daemons of root have one place for all of the machine: not as root."""
+    return {'user': 65534, 'group': 65534, 'extra_groups': []} if os.getuid() == 0 else {}
+
+
+@contextlib.contextmanager
+def lttng_session(*events):
+    """A session daemon of its own, with a session that overwrites; its environment."""
+    with tempfile.TemporaryDirectory() as home:
+        if os.getuid() == 0:
+            os.chown(home, 65534, 65534)
+        environment = {**os.environ, 'LTTNG_HOME': home, 'HOME': home}
+        quiet = {'env': environment, 'stdout': subprocess.DEVNULL, **lttng_user()}
+        daemon = subprocess.Popen(['lttng-sessiond', '--no-kernel'], start_new_session=True,
+                                  stderr=subprocess.DEVNULL, **quiet)
+        try:
+            lttng = ['lttng', '--no-sessiond', '--quiet']
+            while subprocess.run([*lttng, 'list'], stderr=subprocess.DEVNULL, check=False,
+                                 **quiet).returncode != 0:
+                daemon.poll()
+                if daemon.returncode is not None:
+                    raise RuntimeError('lttng-sessiond does not run')
+            subprocess.run([*lttng, 'create', '--snapshot', 'bench'], check=True, **quiet)
+            for event in events:
+                subprocess.run([*lttng, 'enable-event', '--userspace', event], check=True, **quiet)
+            subprocess.run([*lttng, 'start'], check=True, **quiet)
+            yield environment
+        finally:
+            os.killpg(daemon.pid, signal.SIGKILL)
+            daemon.wait()
+
+
+def suite_lttng(build):
+    program = os.path.abspath(os.path.join(build, 'bench', 'bench-lttng'))
+    if not os.path.exists(program) or not shutil.which('lttng-sessiond'):
+        row('event with only LTTng on', 'cannot run')
+        return True
+    ok = True
+    with lttng_session('bench_hand:*', 'Bench-LTTng:*') as environment:
+        found = figures([program], env=environment, cwd='/', **lttng_user())
+    for name, text in (('four', '32 B'), ('text', 'with a string')):
+        value, by_hand = (found[f'{row_name}, best'][0] for row_name in (name, f'{name} by hand'))
+        row(f'event {text}, only LTTng on', value, 'ns')
+        row(f'event {text}, LTTng tracepoint by hand', by_hand, 'ns')
+        ok &= row(f'event {text}, only LTTng on / by hand', value / by_hand, 'x', '<= 1.15',
+                  value / by_hand <= 1.15)
+    return ok
+
+
 SUITES = {
     'disabled': suite_disabled,
     'enabled': suite_enabled,
@@ -238,6 +289,7 @@ SUITES = {
     'throughput': suite_throughput,
     'lifecycle': suite_lifecycle,
     'clients': suite_clients,
+    'lttng': suite_lttng,
     'bridge': suite_bridge,
     'kernel': suite_kernel,
 }

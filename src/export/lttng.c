@@ -10,15 +10,24 @@
 #include <string.h>
 
 #include "base/module.h"
+#include "core/activity.h"
 #include "export/module.h"
 
 #define MODULE "libringpipe-lttng.so"
+
+static bool get_activity(struct rp_activity *ret_activity)
+{
+	if (!rp_activity_slots.any)
+		return false;
+	rp_activity_get(ret_activity);
+	return true;
+}
 
 static int load(char *ret_reason, size_t room)
 {
 	static const struct rp_export_host host = {
 		.version = RP_VERSION, .lock = rp_exporters_lock, .unlock = rp_exporters_unlock,
-		.export_switch = rp_export_switch, .activity_get = rp_activity_get,
+		.export_switch = rp_export_switch, .activity_get = get_activity,
 		.thread_start = rp_thread_start,
 	};
 	const struct rp_exporter_ops *ops;

@@ -18,7 +18,7 @@ struct rp_export_host {
 	void (*lock)(void);		/* rp_exporters_lock() */
 	void (*unlock)(void);
 	void (*export_switch)(const struct rp_export *export, bool on);
-	void (*activity_get)(struct rp_activity *ret_activity);
+	bool (*activity_get)(struct rp_activity *ret_activity);	/* false: it never had any */
 	int (*thread_start)(pthread_t *ret_thread, const char *name, void *(*run)(void *),
 			    void *data);
 };

@@ -117,7 +117,7 @@ void rp_lttng_write(const struct rp_export *export, const struct rp_part *parts,
 /* write.c: what LTTng calls for each of its sessions that has the event on; `data` is LTTng's. */
 void rp_lttng_probe(void *data, const void *record);
 
-/* write.c: how to get a thread's activity */
-extern void (*rp_lttng_activity_get)(struct rp_activity *ret_activity);
+/* write.c: how to get a thread's activity; false: it never had one */
+extern bool (*rp_lttng_activity_get)(struct rp_activity *ret_activity);
 
 #endif

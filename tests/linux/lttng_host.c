@@ -178,7 +178,7 @@ static void make_event(unsigned int id, unsigned int count, const char *name)
 				      .fields = fields,
 				      .field_count = (uint16_t)(count ? count : 1),
 				      .level = RP_LEVEL_INFORMATIONAL };
-	char names[RP_FIELDS_MAX][8];
+	char names[RP_FIELDS_MAX][16];
 	int ret = 0;
 
 	for (unsigned int i = 0; i < count; i++) {

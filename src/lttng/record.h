@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* One event being written, and the walk over its payload. */
+#ifndef RP_LTTNG_RECORD_H
+#define RP_LTTNG_RECORD_H
+
+#include <string.h>
+
+#include "lttng/event.h"
+
+#define RP_GUID_TEXT 37u	/* with the NUL */
+#define RP_PACKED_ROOM 256u
+
+/* Where in a payload one is: a part, and bytes of it. */
+struct rp_cursor {
+	const struct rp_part *part, *end;
+	size_t at;
+};
+
+struct rp_lttng_record {
+	const struct rp_lttng_event *event;
+	const struct rp_part *parts;
+	unsigned int part_count;
+	bool convert;
+	size_t bytes;			/* as LTTng gets it, all in all */
+	char activity[2 * RP_GUID_TEXT];	/* two texts */
+	size_t activity_bytes;		/* with both NULs */
+	const char *related;
+	bool is_packed;
+	uint8_t packed[RP_PACKED_ROOM];
+};
+
+static inline void rp_cursor_begin(struct rp_cursor *cursor, const struct rp_lttng_record *record)
+{
+	cursor->part = record->parts;
+	cursor->end = record->parts + record->part_count;
+	cursor->at = 0;
+}
+
+/* The bytes that lie together from here on; 0 at the end. */
+static inline size_t rp_cursor_together(struct rp_cursor *cursor, const uint8_t **ret_at)
+{
+	while (cursor->part < cursor->end && cursor->at == cursor->part->size_bytes) {
+		cursor->part++;
+		cursor->at = 0;
+	}
+	if (cursor->part == cursor->end)
+		return 0;
+	*ret_at = (const uint8_t *)cursor->part->base + cursor->at;
+	return cursor->part->size_bytes - cursor->at;
+}
+
+/* Copies, or only skips where `to` is NULL. */
+static inline bool rp_cursor_take(struct rp_cursor *cursor, void *to, size_t bytes)
+{
+	uint8_t *out = to;
+
+	while (bytes) {
+		const uint8_t *at;
+		size_t some = rp_cursor_together(cursor, &at);
+
+		if (some == 0)
+			return false;
+		if (some > bytes)
+			some = bytes;
+		if (out)
+			out = (uint8_t *)memcpy(out, at, some) + some;
+		cursor->at += some;
+		bytes -= some;
+	}
+	return true;
+}
+
+/* A text that lies in one part; `units` of it without the NUL. */
+static inline const uint8_t *rp_cursor_take_text(struct rp_cursor *cursor, size_t unit,
+						 size_t *ret_units)
+{
+	const uint8_t *at, *end;
+	size_t bytes = rp_cursor_together(cursor, &at), units = 0;
+
+	if (bytes == 0)
+		return NULL;
+	if (unit == 1) {
+		end = memchr(at, 0, bytes);
+		if (!end)
+			return NULL;
+		units = (size_t)(end - at);
+	} else {
+		while (2 * units + 1 < bytes && (at[2 * units] || at[2 * units + 1]))
+			units++;
+		if (2 * units + 1 >= bytes)
+			return NULL;
+	}
+	cursor->at += (units + 1) * unit;
+	*ret_units = units;
+	return at;
+}
+
+/*
+ * filter.c: what LTTng's filters look at, 16 bytes for each field at most. `room` takes UTF-16 as
+ * UTF-8.
+ */
+void rp_lttng_fill_stack(const struct rp_lttng_record *record, char *stack, char *room,
+			 size_t room_bytes);
+
+#endif
