@@ -20,6 +20,7 @@
 #include <ringpipe/provider.h>
 #include <ringpipe/session.h>
 
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "core/exporter.h"
 #include "core/probe.h"
@@ -205,6 +206,12 @@ struct rp_core {
 
 extern struct rp_core rp_core;
 
+/* For a session, an exporter, or who else has something turned on. */
+static inline uint64_t rp_core_next_id(void)
+{
+	return rp_add_relaxed(&rp_core.next_session_id, 1) + 1;
+}
+
 /*
  * Whether the thread runs a listener's callback: no push listener is offered what it writes, and it
  * waits for no provider's callback. initial-exec: signal handlers write.
@@ -245,14 +252,21 @@ void rp_session_switch(struct rp_session *session, bool on);
 uint64_t rp_site_session_bits(const struct rp_site *site);
 void rp_session_put_on(struct rp_session *session);	/* slot filled, then bits on */
 void rp_session_take_off(struct rp_session *session);	/* bits off, then slot empty */
+void rp_export_state_get(const struct rp_provider *provider, const struct rp_exporter *exporter,
+			 struct rp_export_state *ret_state);
 
-/* provider.c, with the lock held */
-
-void rp_notices_add(struct rp_session *session, bool enabled);	/* for each provider it wants */
-void rp_notices_run(bool aside);	/* without the lock: delivers what is queued */
+/* notices.c, with the lock held */
 void rp_source_guid(uint64_t id, struct rp_guid *ret_guid);
 int rp_notice_add(struct rp_provider *provider, uint64_t source, bool enabled,
 		  const char *filter_data);
+void rp_notice_add_session(struct rp_provider *provider, const struct rp_session *session,
+			   bool enabled);
+void rp_notices_add(struct rp_session *session, bool enabled);	/* for each provider it wants */
+void rp_notices_drop(struct rp_provider *provider);
+void rp_notices_deliver(void);		/* gives the lock up meanwhile */
+void rp_notices_run(bool aside);	/* without the lock: delivers what is queued */
+/* Whether this thread is in the provider's callback. */
+bool rp_notices_is_inside(const struct rp_provider *provider);
 
 /* exporter.c: without the lock, with that of the exporters */
 void rp_exporters_settle(void);		/* tells of sites that came */
@@ -260,8 +274,6 @@ void rp_exporters_withdraw(struct rp_provider *provider);
 void rp_exporters_withdraw_event(struct rp_event *event);
 
 /* exporter.c, with the lock held */
-void rp_export_state_get(const struct rp_provider *provider, const struct rp_exporter *exporter,
-			 struct rp_export_state *ret_state);
 void rp_exporters_replay(struct rp_provider *provider);	/* to a callback that is new */
 uint64_t rp_exporters_kernel_bits(void);
 

@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "core/core.h"
 
-
 /* Bytes past what this library knows must be zero: a newer caller asks for something it lacks. */
 bool rp_options_tail_is_zero(const void *options, uint32_t size, size_t known)
 {
@@ -185,4 +184,23 @@ void rp_session_take_off(struct rp_session *session)
 	rp_fence_heavy();
 	if (rp_core.watcher)
 		rp_core.watcher();
+}
+
+void rp_export_state_get(const struct rp_provider *provider, const struct rp_exporter *exporter,
+			 struct rp_export_state *ret_state)
+{
+	struct rp_site *site;
+
+	*ret_state = (struct rp_export_state){ 0 };
+	cds_list_for_each_entry(site, &provider->sites, node) {
+		const struct rp_export *export = site->exports[exporter->slot];
+		const struct rp_event_def *def = &site->def->public;
+
+		if (!export || (rp_load_relaxed(&site->event->enable) & export->bit) == 0)
+			continue;
+		ret_state->events++;
+		ret_state->keywords |= def->keywords;
+		if (ret_state->level < def->level)
+			ret_state->level = def->level;
+	}
 }

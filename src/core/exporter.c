@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "core/core.h"
-#include "core/session.h"
 
 static struct {
 	pthread_mutex_t lock;
@@ -100,7 +99,7 @@ int rp_exporter_register(const struct rp_exporter_ops *ops, struct rp_exporter *
 	pthread_mutex_lock(&rp_core.lock);
 	if (rp_core.exporter_count < RP_EXPORTERS_MAX) {
 		exporter = &rp_core.exporters[rp_core.exporter_count];
-		*exporter = (struct rp_exporter){ .ops = ops, .id = rp_session_next_id(),
+		*exporter = (struct rp_exporter){ .ops = ops, .id = rp_core_next_id(),
 						  .slot = rp_core.exporter_count };
 		rp_core.exporter_count++;
 		*ret_exporter = exporter;
@@ -184,25 +183,6 @@ void rp_export_switch(const struct rp_export *export, bool on)
 	else
 		rp_and_seq_cst(enable, ~export->bit);
 	exporters.switched = true;
-}
-
-void rp_export_state_get(const struct rp_provider *provider, const struct rp_exporter *exporter,
-			 struct rp_export_state *ret_state)
-{
-	struct rp_site *site;
-
-	*ret_state = (struct rp_export_state){ 0 };
-	cds_list_for_each_entry(site, &provider->sites, node) {
-		const struct rp_export *export = site->exports[exporter->slot];
-		const struct rp_event_def *def = &site->def->public;
-
-		if (!export || (rp_load_relaxed(&site->event->enable) & export->bit) == 0)
-			continue;
-		ret_state->events++;
-		ret_state->keywords |= def->keywords;
-		if (ret_state->level < def->level)
-			ret_state->level = def->level;
-	}
 }
 
 /* With the engine's lock. */

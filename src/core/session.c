@@ -16,7 +16,7 @@
 
 uint64_t rp_session_next_id(void)
 {
-	return rp_add_relaxed(&rp_core.next_session_id, 1) + 1;
+	return rp_core_next_id();
 }
 
 void rp_session_begin_listening(void)

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Telling the callbacks of providers.
+ *
+ * Callbacks run without a lock, one at a time for each provider and in order: whoever has news
+ * queues notices, then delivers all that are queued and waits for those another thread is
+ * delivering.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/thread.h"
+#include "core/core.h"
+
+void rp_source_guid(uint64_t id, struct rp_guid *ret_guid)
+{
+	memset(ret_guid, 0, sizeof(*ret_guid));
+	for (int i = 0; i < 8; i++)
+		ret_guid->bytes[15 - i] = (uint8_t)(id >> (8 * i));
+}
+
+/* The true aggregate, over all sessions and exporters, at this moment. */
+static void aggregate(const struct rp_provider *provider, struct rp_provider_state *ret_state)
+{
+	struct rp_session *session;
+
+	cds_list_for_each_entry(session, &rp_core.sessions, node) {
+		const struct rp_config *config = rp_session_config(session, provider);
+
+		if (session->state != RP_SESSION_RUNNING || !config)
+			continue;
+		ret_state->enabled = 1;
+		ret_state->keywords |= config->keywords;
+		if (config->level == 0 || ret_state->level < config->level)
+			ret_state->level = config->level ? config->level : RP_LEVEL_VERBOSE;
+	}
+	for (uint32_t i = 0; i < rp_core.exporter_count; i++) {
+		struct rp_export_state state;
+
+		rp_export_state_get(provider, &rp_core.exporters[i], &state);
+		ret_state->enabled |= state.events != 0;
+		ret_state->keywords |= state.keywords;
+		if (ret_state->level < state.level)
+			ret_state->level = state.level;
+	}
+}
+
+int rp_notice_add(struct rp_provider *provider, uint64_t source, bool enabled,
+		  const char *filter_data)
+{
+	struct rp_notice *notice = calloc(1, sizeof(*notice));
+
+	if (!notice)
+		return -ENOMEM;
+	rp_source_guid(source, &notice->source);
+	notice->enabled = enabled;
+	notice->filter_data = rp_text_copy(filter_data);
+	if (filter_data && !notice->filter_data) {
+		free(notice);
+		return -ENOMEM;
+	}
+	cds_list_add_tail(&notice->node, &provider->notices);
+	return 0;
+}
+
+void rp_notice_add_session(struct rp_provider *provider, const struct rp_session *session,
+			   bool enabled)
+{
+	const struct rp_config *config = rp_session_config(session, provider);
+
+	(void)rp_notice_add(provider, session->id, enabled, config ? config->filter_data : NULL);
+}
+
+static void free_notice(struct rp_notice *notice)
+{
+	free(notice->filter_data);
+	free(notice);
+}
+
+void rp_notices_drop(struct rp_provider *provider)
+{
+	struct rp_notice *notice, *next;
+
+	cds_list_for_each_entry_safe(notice, next, &provider->notices, node)
+		free_notice(notice);
+}
+
+bool rp_notices_is_inside(const struct rp_provider *provider)
+{
+	return provider->in_callback && pthread_equal(provider->caller, pthread_self());
+}
+
+/* How many callbacks this thread is inside of. */
+static __thread unsigned int callback_depth;
+
+/* One callback, with the lock given up meanwhile. */
+static void deliver(struct rp_provider *provider, struct rp_notice *notice)
+{
+	rp_provider_callback callback = provider->callback;
+	void *data = provider->data;
+	struct rp_provider_state state = {
+		.size = sizeof(state),
+		.source = notice->source,
+		.source_enabled = notice->enabled,
+		.filter_data = notice->filter_data,
+	};
+
+	aggregate(provider, &state);
+	pthread_mutex_unlock(&rp_core.lock);
+	if (callback)
+		callback(provider, &state, data);
+	free_notice(notice);
+	pthread_mutex_lock(&rp_core.lock);
+}
+
+/* With the lock held; nobody frees a provider that is in its callback. */
+static void deliver_queued(struct rp_provider *provider)
+{
+	provider->in_callback = true;
+	provider->caller = pthread_self();
+	callback_depth++;
+	while (!provider->dead && !cds_list_empty(&provider->notices)) {
+		struct rp_notice *notice = cds_list_first_entry(&provider->notices,
+								struct rp_notice, node);
+
+		cds_list_del(&notice->node);
+		deliver(provider, notice);
+	}
+	callback_depth--;
+	provider->in_callback = false;
+	pthread_cond_broadcast(&rp_core.changed);
+}
+
+void rp_notices_add(struct rp_session *session, bool enabled)
+{
+	struct rp_provider *provider;
+
+	cds_list_for_each_entry(provider, &rp_core.providers, node) {
+		if (provider->callback && rp_session_config(session, provider))
+			rp_notice_add_session(provider, session, enabled);
+	}
+}
+
+/*
+ * The list may change whenever the lock was given up: each time the search begins anew. Inside a
+ * callback, a listener's too, nobody waits for another, which could wait for this one; nor does
+ * the drain thread, which a callback may be waiting for. The thread that is in the other callback
+ * then delivers.
+ */
+void rp_notices_deliver(void)
+{
+	bool is_drain = rp_core.drain_started &&
+			pthread_equal(rp_core.drain_thread, pthread_self());
+	bool may_wait = callback_depth == 0 && !rp_thread_listens && !is_drain;
+	struct rp_provider *provider;
+
+again:
+	cds_list_for_each_entry(provider, &rp_core.providers, node) {
+		if (provider->in_callback) {
+			if (!may_wait)
+				continue;
+			pthread_cond_wait(&rp_core.changed, &rp_core.lock);
+			goto again;
+		}
+		if (!cds_list_empty(&provider->notices)) {
+			deliver_queued(provider);
+			goto again;
+		}
+	}
+}
+
+static void *run_aside(void *data)
+{
+	(void)data;
+	/* Nobody waits for this thread: it need not wait for another one's callback either. */
+	callback_depth = 1;
+	pthread_mutex_lock(&rp_core.lock);
+	rp_notices_deliver();
+	pthread_mutex_unlock(&rp_core.lock);
+	return NULL;
+}
+
+/* Whether somebody is to be told whom nobody is telling right now. */
+static bool is_due(void)
+{
+	struct rp_provider *provider;
+	bool due = false;
+
+	pthread_mutex_lock(&rp_core.lock);
+	cds_list_for_each_entry(provider, &rp_core.providers, node)
+		due |= !provider->in_callback && !cds_list_empty(&provider->notices);
+	pthread_mutex_unlock(&rp_core.lock);
+	return due;
+}
+
+/* A thread for each time: one that hangs in a callback holds up the news of that provider alone. */
+void rp_notices_run(bool aside)
+{
+	pthread_t thread;
+
+	if (aside && !is_due())
+		return;
+	if (aside && rp_thread_start(&thread, "ringpipe-notice", run_aside, NULL) == 0) {
+		pthread_detach(thread);
+		return;
+	}
+	pthread_mutex_lock(&rp_core.lock);
+	rp_notices_deliver();
+	pthread_mutex_unlock(&rp_core.lock);
+}
