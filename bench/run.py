@@ -186,13 +186,20 @@ def suite_lifecycle(build):
 
 def suite_clients(build):
     found = figures([os.path.join(build, 'bench', 'bench-clients')])
+    limits = {'ProcessInfo beside them, worst': 100000,
+              'ProcessInfo right behind their connects, median': 100000,
+              'event 32 B, with them / without, median of pairs': 1.1}
+    ok = True
     for name, (value, unit) in found.items():
-        row(name, value, unit)
+        if name in limits:
+            ok &= row(name, value, unit, f'<= {limits[name]:,}', value <= limits[name])
+        else:
+            row(name, value, unit)
     for which in ('median', 'worst'):
         row(f'ProcessInfo beside them / without them, {which}',
             found[f'ProcessInfo beside them, {which}'][0] /
             found[f'ProcessInfo without them, {which}'][0], 'x')
-    return True
+    return ok
 
 
 def suite_bridge(build):
