@@ -21,7 +21,8 @@ static enum rp_command_outcome run(const uint8_t *bytes, size_t size, struct rp_
 	/* One is under way, so that no request begins one. */
 	static struct rp_dump dump = { .id = 1, .fd = -1 };
 	struct rp_command command = {
-		.traces = &traces, .dump = &dump, .cookie = cookie, .fd = -1, .reply = reply,
+		.traces = &traces, .dump = &dump, .cookie = cookie, .fd = -1, .passed_fd = -1,
+		.reply = reply,
 	};
 
 	rp_trace_table_init(&traces);
@@ -269,4 +270,25 @@ Test(diag_commands, process_info_tells_who_we_are_in_each_version)
 		rp_reply_fini(&reply);
 		rp_reply_fini(&request);
 	}
+}
+
+Test(diag_commands, session_of_the_kernels_waits_for_its_file)
+{
+	struct rp_reply request = begin(RP_MESSAGE_EVENTPIPE, RP_COLLECT_5), reply = { 0 };
+
+	rp_reply_u32(&request, 1);
+	rp_reply_u64(&request, 0);
+	rp_reply_u32(&request, 1);
+	rp_reply_u64(&request, UINT64_MAX);
+	rp_reply_u32(&request, 5);
+	rp_reply_string(&request, "Shop");
+	rp_reply_string(&request, "");
+	rp_reply_u8(&request, 0);
+	rp_reply_u32(&request, 0);
+	rp_reply_string(&request, "shop_events");
+	rp_reply_u32(&request, 0);
+	rp_reply_end(&request);
+	cr_assert_eq(run(request.bytes, request.size, &reply), RP_COMMAND_PASS);
+	rp_reply_fini(&request);
+	rp_reply_fini(&reply);
 }

@@ -20,9 +20,18 @@ static uint64_t exporter_bits(const struct rp_event *event)
 	return __atomic_load_n(&event->enable, __ATOMIC_RELAXED) >> 40 & 0xff;
 }
 
+/* Adds up the events that the kernel enabled. */
+static int on_row(const struct rp_enabled *enabled, void *data)
+{
+	if (enabled->session_name && strcmp(enabled->session_name, "user_events") == 0)
+		*(uint32_t *)data += enabled->event_count;
+	return 0;
+}
+
 static void bit_follows_the_tracepoint(void)
 {
 	int session = start_all("bit_follows");
+	uint32_t rows;
 	uint64_t bits;
 
 	check(!guest_mark_enabled() && !guest_other_enabled());
@@ -33,6 +42,8 @@ static void bit_follows_the_tracepoint(void)
 		check(bits && (bits & (bits - 1)) == 0);
 		check(guest_mark_event_.enable == bits << 40);
 		check(exporter_bits(&guest_other_event_) == bits);
+		rows = 0;
+		check(rp_enabled_list(on_row, &rows) == 0 && rows == 3);
 		switch_tracepoint("bit_follows", false);
 		check(guest_mark_event_.enable == 0 && guest_other_event_.enable == 0);
 	}

@@ -228,7 +228,7 @@ static inline bool kernel_complained(void)
 
 static inline void expect_child(pid_t child)
 {
-	int status;
+	int status = -1;
 
 	check(child > 0 && waitpid(child, &status, 0) == child);
 	check(status == 0);
