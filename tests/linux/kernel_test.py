@@ -8,6 +8,7 @@ kernel_host.c does a known number of things. Environment: RINGPIPE, KERNEL_HOST,
 import collections
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -277,6 +278,56 @@ class Namespace(KernelTest):
         calls = [row["event"] for row in mine if row["fields"].get("name") == "getppid"]
         self.assertEqual(calls, ["SyscallEnter", "SyscallExit"] * 100)
         self.check_users(rows, [thread])
+
+
+    def test_times_are_those_of_a_time_namespace(self):
+        unshare = ["unshare", "--time", "--monotonic", "123456", "--fork", "--kill-child"]
+        if subprocess.run([*unshare, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("no time namespaces here")
+        host = self.host(unshare)
+        tool = self.collect(host, "--kernel", "syscalls")
+        thread = host.do("syscalls", 200)
+        self.stop(tool)
+        _, inside = self.request(self.events(), thread)
+        self.assertGreater(sum(row["fields"].get("name") == "getppid" for row in inside), 200)
+
+
+class Ends(KernelTest):
+    def test_command_is_traced_from_start_to_end(self):
+        done = subprocess.run([TOOL, "collect", "-q", "--kernel", "syscalls", "-o",
+                               self.path("trace"), "--", HOST], input="syscalls 50\n", text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                              env=self.environment, timeout=PATIENCE)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        thread = int(done.stdout.splitlines()[-1])
+        rows = self.events()
+        mine, _ = self.request(rows, thread)
+        calls = [row["event"] for row in mine if row["fields"].get("name") == "getppid"]
+        self.assertEqual(calls, ["SyscallEnter", "SyscallExit"] * 50)
+        self.check_users(rows, [thread])
+        self.assertTrue(self.report()["complete"])
+
+    def test_full_disk_is_told_and_the_process_lives_on(self):
+        host = self.host()
+        tool = self.collect(host, "--kernel", "syscalls", preexec_fn=lambda: resource.setrlimit(
+            resource.RLIMIT_FSIZE, (20000, 20000)))
+        host.do("syscalls", 2000)
+        tool.send_signal(signal.SIGINT)
+        _, said = tool.communicate(timeout=PATIENCE)
+        self.assertEqual(tool.returncode, 1)
+        self.assertIn("ringpipe: cannot write the trace: File too large", said)
+        host.do("syscalls", 1)
+
+    def test_lost_helper_ends_the_trace(self):
+        host = self.host()
+        tool = self.collect(host, "--kernel", "syscalls")
+        helper, = children(tool.pid)
+        os.kill(helper, signal.SIGKILL)
+        host.do("syscalls", 1)
+        _, said = tool.communicate(timeout=PATIENCE)
+        self.assertEqual(tool.returncode, 1)
+        self.assertIn("; the trace ends there", said)
+        host.do("syscalls", 1)
 
 
 class Refused(KernelTest):
