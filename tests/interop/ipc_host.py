@@ -153,13 +153,13 @@ class Host:
     """The program under test, with a directory of its own for its socket."""
 
     def __init__(self, program, prefix=(), preexec=None, directory=None, directory_mode=0o700,
-                 owner=None, waits=False):
+                 owner=None, waits=False, settings=None):
         """With `waits`, its start is suspended: it will say its pid later."""
         self.directory = directory or tempfile.mkdtemp(prefix="rp-ipc-")
         os.chmod(self.directory, directory_mode)
         if owner is not None:
             os.chown(self.directory, owner, owner)
-        environment = dict(os.environ, TMPDIR=self.directory)
+        environment = dict(os.environ, TMPDIR=self.directory, **(settings or {}))
         self.process = subprocess.Popen([*prefix, program], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, env=environment,
                                         preexec_fn=preexec, close_fds=preexec is None)

@@ -9,10 +9,12 @@ RINGPIPE.
 import json
 import os
 import subprocess
+import threading
 import unittest
 
 import clients
 import drive
+from ipc_host import OK, Host, eventually, message, provider, reply_of, stop
 
 HOST = os.environ["OVERLOAD_HOST"]
 EVENTS = 200000		# of each writer, at least
@@ -67,6 +69,50 @@ class Losses(clients.Scratch):
                 host.stdin.close()
         self.assertEqual(host.returncode, 0)
         self.check(trace, books["writers"])
+
+    def test_a_client_that_reads_nothing_loses_alone(self):
+        """Both are there before the first event is."""
+        host = Host(str(EVENTS), prefix=[HOST], waits=True,
+                    settings={"DOTNET_DefaultDiagnosticPortSuspend": "1"})
+        self.addCleanup(host.close)
+        wanted = provider("Overload-Host")
+        (slow, slow_id), (fast, fast_id) = (host.collect(wanted, mb=mb) for mb in (1, 64))
+        self.addCleanup(slow.close)
+        reader = threading.Thread(target=self.keep, args=(fast, "fast"))
+        reader.start()
+        try:
+            self.assertEqual(host.ask(message(0x04, 0x01))[0], OK)
+            self.assertEqual(int(host.process.stdout.readline()), host.pid)
+            books = json.loads(host.process.stdout.readline())
+            offered = sum(writer["offered"] for writer in books["writers"])
+            fast_stats = eventually(lambda: self.settled(host, fast_id, offered), "its last event")
+            slow_stats = host.stats(slow_id)
+            self.assertGreater(slow_stats["lost"], 0)
+            self.assertGreater(fast_stats["delivered"], slow_stats["delivered"])
+            # It may ask for the end all the same, and take what there is.
+            stops = [host.send(stop(number)) for number in (fast_id, slow_id)]
+            self.keep(slow, "slow")
+            for connection in stops:
+                self.assertEqual(reply_of(connection)[0], OK)
+                connection.close()
+        finally:
+            host.process.kill()
+            reader.join()
+        for name in ("fast", "slow"):
+            report = drive.report(os.environ["RINGPIPE"], self.path(name))
+            delivered = sum(kind["events"] for row in report["providers"] for kind in row["kinds"]
+                            if row["name"] == "Overload-Host")
+            self.assertEqual(delivered + report["lost"], offered, name)
+
+    def keep(self, stream, name):
+        with open(self.path(name), "wb") as file, stream:
+            while piece := stream.recv(1 << 16):
+                file.write(piece)
+
+    @staticmethod
+    def settled(host, session, offered):
+        stats = host.stats(session)
+        return stats if stats["delivered"] + stats["lost"] >= offered else None
 
 
 if __name__ == "__main__":
