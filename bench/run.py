@@ -289,6 +289,20 @@ def suite_lttng(build):
     return ok
 
 
+def suite_traced(build):
+    try:
+        found = figures([os.path.join(build, 'bench', 'bench-traced')])
+    except subprocess.CalledProcessError as error:
+        if error.returncode != 77:
+            raise
+        return row('event with a tracer of the kernel', 'cannot run')
+    bare, event = (found[f'{name}, best'][0] for name in ('bare uprobe', 'traced event'))
+    row('uprobe on a nop, empty BPF program', bare, 'ns')
+    row('event with such a tracer', event, 'ns')
+    return row('event with a tracer / bare uprobe', event / bare, 'x', '<= 1.1',
+               event / bare <= 1.1)
+
+
 SUITES = {
     'disabled': suite_disabled,
     'enabled': suite_enabled,
@@ -299,6 +313,7 @@ SUITES = {
     'lttng': suite_lttng,
     'bridge': suite_bridge,
     'kernel': suite_kernel,
+    'traced': suite_traced,
 }
 
 
