@@ -17,6 +17,10 @@ _ringpipe()
 		COMPREPLY=($(compgen -f -- "$cur"))
 		return
 		;;
+	--kernel)
+		COMPREPLY=($(compgen -W "all sched faults block syscalls" -- "$cur"))
+		return
+		;;
 	--type)
 		COMPREPLY=($(compgen -W "mini heap full" -- "$cur"))
 		return

@@ -60,15 +60,6 @@ struct object {
 	struct rp_cursor content;
 };
 
-static void put_block_header(uint8_t *out, uint64_t first, uint64_t last)
-{
-	const uint16_t head[2] = { RP_BLOCK_HEADER_BYTES, RP_BLOCK_COMPRESSED };
-
-	memcpy(out, head, 4);
-	memcpy(out + 4, &first, 8);
-	memcpy(out + 12, &last, 8);
-}
-
 static int put_object(struct rp_splice *splice, const char *name, const void *content, size_t size)
 {
 	if (rp_object_stream_reserve(&splice->output, size + RP_OBJECT_BYTES) < 0)
@@ -84,7 +75,7 @@ static int close_block(struct rp_splice *splice)
 
 	if (!block->size)
 		return 0;
-	put_block_header(block->bytes, splice->block_first, splice->last);
+	rp_wire_block_header_put(block->bytes, splice->block_first, splice->last);
 	ret = put_object(splice, "EventBlock", block->bytes, block->size);
 	block->size = 0;
 	return ret;
@@ -330,7 +321,7 @@ static int pass_head(struct rp_splice *splice, struct rp_cursor head, const uint
 	rp_object_stream_put(output, head.at, size);
 	splice->has_head = true;
 	splice->last = splice->start;
-	put_block_header(splice->metadata.bytes, splice->start, splice->start);
+	rp_wire_block_header_put(splice->metadata.bytes, splice->start, splice->start);
 	if (put_object(splice, "MetadataBlock", splice->metadata.bytes, splice->metadata.size) < 0)
 		return -ENOMEM;
 	return put_sequence_point(splice, splice->start, 0, head);

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "nettrace/convert.h"
+#include "nettrace/event.h"
 #include "nettrace/format.h"
 #include "nettrace/metadata.h"
 #include "nettrace/objects.h"
@@ -65,16 +66,6 @@ struct rp_encoder {
 	uint32_t type_count;
 	uint32_t type_capacity;
 };
-
-static uint8_t *put_varint(uint8_t *p, uint64_t value)
-{
-	while (value >= 0x80) {
-		*p++ = value | 0x80;
-		value >>= 7;
-	}
-	*p++ = value;
-	return p;
-}
 
 int rp_encoder_create(const struct rp_encoder_info *info, struct rp_encoder **ret_encoder)
 {
@@ -160,16 +151,6 @@ int rp_encoder_define(struct rp_encoder *encoder, const struct rp_encoder_defini
 	return 0;
 }
 
-/* u16 header size, u16 flags, i64 first time, i64 last time. */
-static void put_block_header(uint8_t *out, uint64_t first_ns, uint64_t last_ns)
-{
-	uint16_t head[2] = { RP_BLOCK_HEADER_BYTES, RP_BLOCK_COMPRESSED };
-
-	memcpy(out, head, 4);
-	memcpy(out + 4, &first_ns, 8);
-	memcpy(out + 12, &last_ns, 8);
-}
-
 /* A definition no event of the stream had yet goes into the MetadataBlock being gathered. */
 static int tell_type(struct rp_encoder *encoder, struct rp_encoder_event_type *type)
 {
@@ -177,14 +158,14 @@ static int tell_type(struct rp_encoder *encoder, struct rp_encoder_event_type *t
 	struct rp_outbuf *metadata = &encoder->metadata;
 
 	/* Each event's time is a step from the one before: absolute for the first, then none. */
-	p = put_varint(p, metadata->size ? 0 : encoder->last_ns);
+	p = rp_wire_varint_put(p, metadata->size ? 0 : encoder->last_ns);
 	/* A blob without flag RP_EVENT_METADATA has id 0, which is what makes it a definition. */
-	p = put_varint(p, type->blob.size);
+	p = rp_wire_varint_put(p, type->blob.size);
 	if (rp_outbuf_reserve(metadata,
 			      RP_BLOCK_HEADER_BYTES + sizeof(header) + type->blob.size) < 0)
 		return -ENOMEM;
 	if (!metadata->size) {
-		put_block_header(metadata->bytes, encoder->last_ns, encoder->last_ns);
+		rp_wire_block_header_put(metadata->bytes, encoder->last_ns, encoder->last_ns);
 		metadata->size = RP_BLOCK_HEADER_BYTES;
 	}
 	rp_outbuf_put(metadata, header, p - header);
@@ -213,7 +194,7 @@ static int close_block(struct rp_encoder *encoder)
 					   encoder->stacks.content.size);
 	rp_stack_set_next(&encoder->stacks, false);
 	if (encoder->block_events) {
-		put_block_header(encoder->block, encoder->block_first_ns, encoder->last_ns);
+		rp_wire_block_header_put(encoder->block, encoder->block_first_ns, encoder->last_ns);
 		rp_object_stream_put_block(stream, "EventBlock", encoder->block,
 					   encoder->block_used);
 	}
@@ -247,29 +228,29 @@ static uint8_t *put_event_header(struct header_state *state, const struct rp_enc
 
 	if (now->metadata_id != state->metadata_id) {
 		flags |= RP_EVENT_METADATA;
-		p = put_varint(p, now->metadata_id);
+		p = rp_wire_varint_put(p, now->metadata_id);
 	}
 	if (now->capture_thread != state->capture_thread || now->processor != state->processor ||
 	    now->sequence != state->sequence + 1) {
 		flags |= RP_EVENT_CAPTURE;
-		p = put_varint(p, now->sequence - state->sequence - 1);
-		p = put_varint(p, now->capture_thread);
-		p = put_varint(p, now->processor);
+		p = rp_wire_varint_put(p, now->sequence - state->sequence - 1);
+		p = rp_wire_varint_put(p, now->capture_thread);
+		p = rp_wire_varint_put(p, now->processor);
 	}
 	if (now->capture_thread != state->capture_thread) {
 		flags |= RP_EVENT_THREAD;
-		p = put_varint(p, now->capture_thread);
+		p = rp_wire_varint_put(p, now->capture_thread);
 	}
 	if (now->stack != state->stack) {
 		flags |= RP_EVENT_STACK;
-		p = put_varint(p, now->stack);
+		p = rp_wire_varint_put(p, now->stack);
 	}
-	p = put_varint(p, now->time - state->time);
+	p = rp_wire_varint_put(p, now->time - state->time);
 	p = put_guid(p, event->activity, &state->activity, RP_EVENT_ACTIVITY, &flags);
 	p = put_guid(p, event->related_activity, &state->related, RP_EVENT_RELATED, &flags);
 	if (now->payload_bytes != state->payload_bytes) {
 		flags |= RP_EVENT_SIZE;
-		p = put_varint(p, now->payload_bytes);
+		p = rp_wire_varint_put(p, now->payload_bytes);
 	}
 	start[0] = flags;
 	state->metadata_id = now->metadata_id;

@@ -93,14 +93,13 @@ int rp_wire_event_take(struct rp_cursor *block, const uint8_t *block_start, bool
 	return take_fixed(block, block_start, event, ret_payload);
 }
 
-static uint8_t *put_varint(uint8_t *p, uint64_t value)
+void rp_wire_block_header_put(uint8_t *out, uint64_t first_time, uint64_t last_time)
 {
-	while (value >= 0x80) {
-		*p++ = value | 0x80;
-		value >>= 7;
-	}
-	*p++ = value;
-	return p;
+	const uint16_t head[2] = { RP_BLOCK_HEADER_BYTES, RP_BLOCK_COMPRESSED };
+
+	memcpy(out, head, 4);
+	memcpy(out + 4, &first_time, 8);
+	memcpy(out + 12, &last_time, 8);
 }
 
 static uint8_t *put_guid(uint8_t *p, const uint8_t *guid, const uint8_t *known, uint8_t flag,
@@ -120,29 +119,29 @@ size_t rp_wire_event_put(struct rp_wire_event *state, const struct rp_wire_event
 
 	if (event->metadata_id != state->metadata_id) {
 		flags |= RP_EVENT_METADATA;
-		p = put_varint(p, event->metadata_id);
+		p = rp_wire_varint_put(p, event->metadata_id);
 	}
 	if (event->capture_thread != state->capture_thread ||
 	    event->processor != state->processor || event->sequence != state->sequence + 1) {
 		flags |= RP_EVENT_CAPTURE;
-		p = put_varint(p, event->sequence - state->sequence - 1);
-		p = put_varint(p, event->capture_thread);
-		p = put_varint(p, event->processor);
+		p = rp_wire_varint_put(p, event->sequence - state->sequence - 1);
+		p = rp_wire_varint_put(p, event->capture_thread);
+		p = rp_wire_varint_put(p, event->processor);
 	}
 	if (event->thread != state->thread) {
 		flags |= RP_EVENT_THREAD;
-		p = put_varint(p, event->thread);
+		p = rp_wire_varint_put(p, event->thread);
 	}
 	if (event->stack != state->stack) {
 		flags |= RP_EVENT_STACK;
-		p = put_varint(p, event->stack);
+		p = rp_wire_varint_put(p, event->stack);
 	}
-	p = put_varint(p, event->time - state->time);
+	p = rp_wire_varint_put(p, event->time - state->time);
 	p = put_guid(p, event->activity, state->activity, RP_EVENT_ACTIVITY, &flags);
 	p = put_guid(p, event->related, state->related, RP_EVENT_RELATED, &flags);
 	if (event->payload_bytes != state->payload_bytes) {
 		flags |= RP_EVENT_SIZE;
-		p = put_varint(p, event->payload_bytes);
+		p = rp_wire_varint_put(p, event->payload_bytes);
 	}
 	*out = flags;
 	*state = *event;

@@ -33,6 +33,20 @@ int rp_wire_block_header(struct rp_cursor *block, bool *ret_compressed);
 int rp_wire_event_take(struct rp_cursor *block, const uint8_t *block_start, bool compressed,
 		       struct rp_wire_event *event, struct rp_cursor *ret_payload);
 
+/* Seven bits a byte, the lowest first. Returns where it ends. */
+static inline uint8_t *rp_wire_varint_put(uint8_t *p, uint64_t value)
+{
+	while (value >= 0x80) {
+		*p++ = value | 0x80;
+		value >>= 7;
+	}
+	*p++ = value;
+	return p;
+}
+
+/* The header of a block with compressed event headers: RP_BLOCK_HEADER_BYTES. */
+void rp_wire_block_header_put(uint8_t *out, uint64_t first_time, uint64_t last_time);
+
 /* No compressed header is longer. */
 #define RP_WIRE_HEADER_MAX 96u
 
