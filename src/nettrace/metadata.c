@@ -107,16 +107,17 @@ void rp_metadata_write(struct rp_outbuf *out, uint32_t metadata_id,
 	rp_outbuf_put_u32(out, definition->version);
 	rp_outbuf_put_u32(out, definition->level);
 	put_fields_v1(out, definition->fields, v2 ? 0 : definition->field_count);
-	if (definition->opcode) {
-		rp_outbuf_put_u32(out, 1);
-		rp_outbuf_put_u8(out, RP_METADATA_OPCODE);
-		rp_outbuf_put_u8(out, definition->opcode);
-	}
+	/* First, since record-trace looks for the fields in no other tag. */
 	if (v2) {
 		tag = out->size;
 		rp_outbuf_put_u32(out, 0);
 		rp_outbuf_put_u8(out, RP_METADATA_FIELDS_V2);
 		put_fields_v2(out, definition->fields, definition->field_count);
 		patch_u32(out, tag, out->size - tag - 5);
+	}
+	if (definition->opcode) {
+		rp_outbuf_put_u32(out, 1);
+		rp_outbuf_put_u8(out, RP_METADATA_OPCODE);
+		rp_outbuf_put_u8(out, definition->opcode);
 	}
 }

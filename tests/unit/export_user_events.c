@@ -100,6 +100,26 @@ Test(export_user_events, record_is_laid_out_as_the_format_says)
 	rp_user_event_free(event);
 }
 
+/* record-trace takes the fields from the first tag alone. */
+Test(export_user_events, fields_of_arrays_stand_before_the_opcode)
+{
+	struct rp_event_def def = definition(bytes_fields, 1);
+	struct rp_user_event *event;
+	const uint8_t *tag;
+
+	def.opcode = RP_OPCODE_START;
+	cr_assert_eq(rp_user_event_make(&def, false, &event), 0);
+	/* Behind label, length, two names, id, keywords, version, level and no field of the old. */
+	tag = event->metadata + 5 + 2 * sizeof("Shop") + 4 + 2 * sizeof("ordered") + 8 + 4 + 4 + 4;
+	cr_assert_eq(tag[4], 2);
+	tag += 5 + u32_at(tag);
+	cr_assert_eq(u32_at(tag), 1);
+	cr_assert_eq(tag[4], 1);
+	cr_assert_eq(tag[5], RP_OPCODE_START);
+	cr_assert_eq(tag + 6, event->metadata + event->metadata_bytes);
+	rp_user_event_free(event);
+}
+
 Test(export_user_events, activity_ids_follow_the_metadata)
 {
 	const struct rp_activity activity = {
