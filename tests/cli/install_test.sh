@@ -53,7 +53,8 @@ installed()
 
 nothing_else_is_installed()
 {
-	local library='lib.*/libringpipe(-symbols\.so|\.a|\.so\.[0-9.]+)|pkgconfig/ringpipe\.pc'
+	local library='lib.*/libringpipe(-(symbols|lttng)\.so|\.a|\.so\.[0-9.]+)'
+	library+='|lib.*/pkgconfig/ringpipe\.pc'
 	local rest='bin/ringpipe|include/ringpipe/.*\.h|man/man[137]/[A-Za-z_]+\.[137]'
 	rest+='|libexec/ringpipe-(dump|bpf|kernel)'
 	! find "$root" -type f | grep -v -E \
