@@ -385,13 +385,19 @@ class Polled(Ports):
             self.assertEqual(process.wait(PATIENCE), 0)
             self.assertEqual(self.sockets(), [])
 
+    def asked(self, name):
+        try:
+            return self.ask(self.connect(name), INFO)
+        except ConnectionRefusedError:
+            return None  # bound, and about to listen
+
     def test_forked_child_has_a_port_when_it_asks_for_one(self):
         process = self.start_polled(None, "fork")
         both = {int(process.stdout.readline().split()[0]) for _ in range(2)}
         self.assertEqual(len(both), 2)
         eventually(lambda: len(self.sockets()) == 2, "two ports")
         for name in self.sockets():
-            hresult, payload = self.ask(self.connect(name), INFO)
+            hresult, payload = eventually(lambda: self.asked(name), "an answer")
             self.assertEqual(hresult, OK)
             both.remove(struct.unpack("<Q", payload[:8])[0])
 
