@@ -277,6 +277,13 @@ def elsewhere(reader, page, command, cwd):
             raise drive.Failure(".ci/run does not run it")
 
 
+def in_kernel(reader, page, command, cwd):
+    """With the kernel's user_events; tests/linux/qemu has a kernel that has them."""
+    if not os.access("/sys/kernel/tracing/user_events_data", os.W_OK):
+        raise Skipped("this kernel has no user_events, or not for this user")
+    reader.run(command, cwd)
+
+
 # A command is run by the first rule that fits it.
 RULES = (
     (r"\./scripts/test\b", elsewhere),
@@ -284,6 +291,7 @@ RULES = (
     (r"(ringpipe|dotnet-trace) collect .*-- \./shop", started),
     (r"(ringpipe|dotnet-trace) collect .*-(p PID|n shop)\b", attached),
     (r"ringpipe bpf ", bridged),
+    (r"RINGPIPE_USER_EVENTS=|.*/sys/kernel/tracing/", in_kernel),
     (r".*(\bPID|-n shop)\b", looked_at),
     (r"", plain),
 )
