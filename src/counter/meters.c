@@ -372,13 +372,16 @@ static void welcome(struct meters *meters, bool is_new, uint64_t now_ns, struct 
 	}
 }
 
-static struct member *find_member(const struct meters *meters, uint64_t session_id)
+static struct member *find_member(uint64_t session_id)
 {
+	struct meters *meters;
 	struct member *member;
 
-	cds_list_for_each_entry(member, &meters->members, node) {
-		if (member->session_id == session_id)
-			return member;
+	cds_list_for_each_entry(meters, &all, node) {
+		cds_list_for_each_entry(member, &meters->members, node) {
+			if (member->session_id == session_id)
+				return member;
+		}
 	}
 	return NULL;
 }
@@ -421,7 +424,6 @@ static void take_request(const struct rp_request *request, uint64_t now_ns, stru
 {
 	char *id = session_name(request);
 	struct meters *meters = id ? find_meters(id) : NULL;
-	struct member *member = meters ? find_member(meters, request->session_id) : NULL;
 	bool is_new = !meters;
 
 	if (is_new && id) {
@@ -430,14 +432,16 @@ static void take_request(const struct rp_request *request, uint64_t now_ns, stru
 			id = NULL;
 	}
 	free(id);
-	if (member)
-		member->is_wanted = true;
-	else if (meters)
+	if (meters)
 		add_member(meters, request, is_new, now_ns, out);
 }
 
-void rp_meters_refresh(const struct rp_request *requests, size_t count, uint64_t now_ns,
-		       struct rp_outbox *out)
+static bool asks_for_meters(const struct rp_request *request)
+{
+	return strcmp(request->provider, RP_METERS_PROVIDER) == 0;
+}
+
+static void drop_unwanted(const struct rp_request *requests, size_t count)
 {
 	struct meters *meters, *next;
 	struct member *member, *next_member;
@@ -447,8 +451,9 @@ void rp_meters_refresh(const struct rp_request *requests, size_t count, uint64_t
 			member->is_wanted = false;
 	}
 	for (size_t i = 0; i < count; i++) {
-		if (strcmp(requests[i].provider, RP_METERS_PROVIDER) == 0)
-			take_request(&requests[i], now_ns, out);
+		member = asks_for_meters(&requests[i]) ? find_member(requests[i].session_id) : NULL;
+		if (member)
+			member->is_wanted = true;
 	}
 	cds_list_for_each_entry_safe(meters, next, &all, node) {
 		cds_list_for_each_entry_safe(member, next_member, &meters->members, node) {
@@ -457,6 +462,17 @@ void rp_meters_refresh(const struct rp_request *requests, size_t count, uint64_t
 		}
 		if (cds_list_empty(&meters->members))
 			drop_meters(meters);
+	}
+}
+
+/* Those that left first: who comes now need not agree with them. */
+void rp_meters_refresh(const struct rp_request *requests, size_t count, uint64_t now_ns,
+		       struct rp_outbox *out)
+{
+	drop_unwanted(requests, count);
+	for (size_t i = 0; i < count; i++) {
+		if (asks_for_meters(&requests[i]) && !find_member(requests[i].session_id))
+			take_request(&requests[i], now_ns, out);
 	}
 }
 

@@ -456,3 +456,38 @@ Test(counter_meters, numbers_have_the_digits_that_dotnet_gives_them)
 		cr_expect_str_eq(text, rows[i].text);
 	}
 }
+
+struct hold {
+	int inside, go;
+};
+
+static int hang(struct rp_observation *observation, void *data)
+{
+	struct hold *hold = data;
+
+	__atomic_store_n(&hold->inside, 1, __ATOMIC_SEQ_CST);
+	while (!__atomic_load_n(&hold->go, __ATOMIC_SEQ_CST))
+		poll(NULL, 0, 1);
+	return rp_observe(observation, 1, NULL, 0);
+}
+
+/* Whoever was there before has gone, even if nobody had the time to notice. */
+Test(counter_meters, client_that_comes_as_another_goes_has_the_session_to_itself)
+{
+	struct hold hold = { 0, 0 };
+	struct rp_counter_decl decl = { .size = sizeof(decl), .name = "hangs", .observe = hang,
+					.data = &hold, .kind = RP_COUNTER_OBSERVED_GAUGE };
+	struct rp_listener *first, *second;
+	struct rp_counter *counter;
+
+	cr_assert_eq(rp_counter_create(other_provider(), &decl, &counter), 0);
+	first = ask_for("SessionId=SHARED;ClientId=one;Metrics=Test-Other\\hangs" FAST);
+	wait_until(__atomic_load_n(&hold.inside, __ATOMIC_SEQ_CST));
+	stop(first);
+	second = ask_for("SessionId=SHARED;ClientId=two;Metrics=Test-Measured;"
+			 "RefreshInterval=0.2");
+	__atomic_store_n(&hold.go, 1, __ATOMIC_SEQ_CST);
+	(void)next_about(second, "CounterRateValuePublished", "SHARED", "made");
+	stop(second);
+	cr_assert_eq(rp_counter_destroy(counter), 0);
+}
