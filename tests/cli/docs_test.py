@@ -256,6 +256,34 @@ def bridged(reader, page, command, cwd):
         raise
 
 
+def traced(reader, page, command, cwd):
+    """By bpftrace, to a shop that runs, until it has shown an order; or by itself."""
+    if os.geteuid() != 0 or not shutil.which("bpftrace"):
+        raise Skipped("bpftrace is not here, or needs root")
+    if "PID" not in command:
+        reader.run(command, cwd)
+        return
+    command = "exec " + command.replace("bpftrace", "bpftrace -B line", 1)
+    with drive.shop(os.environ["SHOP"], env=reader.environment) as shop, \
+            tempfile.TemporaryFile() as log, \
+            in_session(reader.popen(command.replace("PID", str(shop.pid)), cwd, stdout=log,
+                                    stderr=log)) as process:
+        def shown():
+            place_orders(shop.url)
+            return re.search(r"(?m)^\d+ \S+$", said(log))
+
+        def ended():
+            # Again and again: bpftrace 0.17 forgets a signal that comes outside its epoll_wait().
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGINT)
+            return process.poll() is not None
+        try:
+            drive.wait_for(shown, "an order", [process])
+        except drive.Failure as failure:
+            raise drive.Failure(f"{failure}:\n{said(log)}") from None
+        drive.wait_for(ended, "the end of bpftrace")
+
+
 def looked_at(reader, page, command, cwd):
     """A shop that runs, by a command that ends by itself."""
     with drive.shop(os.environ["SHOP"], env=reader.environment) as shop:
@@ -292,6 +320,7 @@ RULES = (
     (r"(ringpipe|dotnet-trace) collect .*-(p PID|n shop)\b", attached),
     (r"ringpipe bpf ", bridged),
     (r"RINGPIPE_USER_EVENTS=|.*/sys/kernel/tracing/", in_kernel),
+    (r"bpftrace ", traced),
     (r".*(\bPID|-n shop)\b", looked_at),
     (r"", plain),
 )
