@@ -6,11 +6,12 @@
  *	syscalls N	N times getppid(2), in a tight loop
  *	sleeps N	N times 2 ms asleep
  *	faults N	N fresh pages written to
- *	disk PATH N	N bytes written and fsync(2)
+ *	disk PATH N	N bytes, a multiple of 4096, written and fsync(2)
  *
  * It answers with the thread's gettid(2) when the work is done. Its first line is its own pid, its
  * second, as soon as its events are wanted, the same again.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -65,12 +66,19 @@ static void touch(unsigned long pages)
 	munmap((void *)bytes, pages * page);
 }
 
+/* Around the page cache, which the kernel may empty for the thread. */
 static void write_out(const char *path, unsigned long size)
 {
-	char *bytes = calloc(1, size);
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+	int fd = open(path, flags | O_DIRECT, 0600);
+	void *bytes;
 
-	if (!bytes || fd < 0 || write(fd, bytes, size) != (ssize_t)size || fsync(fd))
+	if (fd < 0 && errno == EINVAL)
+		fd = open(path, flags, 0600);
+	if (posix_memalign(&bytes, 4096, size))
+		fail("posix_memalign");
+	memset(bytes, 1, size);
+	if (fd < 0 || write(fd, bytes, size) != (ssize_t)size || fsync(fd))
 		fail(path);
 	close(fd);
 	free(bytes);
