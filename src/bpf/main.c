@@ -35,7 +35,6 @@ struct run {
 	struct ring_buffer *ring;
 	uint8_t wanted[RP_BPF_EVENTS];
 	uint32_t path_count;
-	uint8_t value_kind;
 	bool found;			/* a definition was what is asked for */
 	int signal_fd;
 	int64_t end_ms;			/* when the duration is over; INT64_MAX: never */
@@ -93,7 +92,6 @@ static int add_path(struct run *run, const struct rp_bpf_definition *definition)
 	}
 	bss->paths[run->path_count] = path;
 	bss->wanted[definition->number] = (uint8_t)++run->path_count;
-	run->value_kind = (uint8_t)path.value_kind;
 	return 0;
 }
 
@@ -136,7 +134,6 @@ static struct rp_bpf_view view_of(const struct run *run)
 		.wanted = run->wanted,
 		.mode = run->mode,
 		.linear_step = run->options->step,
-		.value_kind = run->value_kind,
 		.top = run->options->top,
 	};
 }

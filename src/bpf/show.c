@@ -333,10 +333,12 @@ static struct json_object *account_to_json(const struct rp_bpf_view *view)
 		{ "without_field", account->missing },
 		{ "dropped", account->dropped },
 	};
+	/* The last three are of what was asked for, which here is everything. */
+	size_t count = sizeof(figures) / sizeof(figures[0]) - (view->mode == RP_BPF_COUNT ? 3 : 0);
 	struct json_object *object = json_object_new_object();
 
 	json_object_object_add(object, "complete", json_object_new_boolean(view->session->ended));
-	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
+	for (size_t i = 0; i < count; i++)
 		json_object_object_add(object, figures[i].name,
 				       json_object_new_uint64(figures[i].value));
 	return object;

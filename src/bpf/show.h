@@ -16,7 +16,6 @@ struct rp_bpf_view {
 	const uint8_t *wanted;		/* by definition's number: whether it is shown */
 	enum rp_bpf_mode mode;
 	uint64_t linear_step;
-	uint8_t value_kind;		/* of the field, once an event that has it was defined */
 	uint64_t top;			/* rows at most */
 };
 
