@@ -312,8 +312,16 @@ def in_kernel(reader, page, command, cwd):
     reader.run(command, cwd)
 
 
+def recorded(reader, page, command, cwd):
+    """With daemons of LTTng's own: that is what tests/linux/lttng_test.py does with the page."""
+    with open(os.path.join(ROOT, "tests", "linux", "lttng_test.py"), encoding="utf-8") as test:
+        if "'" + page.name + "'" not in test.read():
+            raise drive.Failure("tests/linux/lttng_test.py does not run it")
+
+
 # A command is run by the first rule that fits it.
 RULES = (
+    (r"(lttng|babeltrace2) |\./hello &", recorded),
     (r"\./scripts/test\b", elsewhere),
     (r"(cc|c\+\+) ", compiled),
     (r"(ringpipe|dotnet-trace) collect .*-- \./shop", started),

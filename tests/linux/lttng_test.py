@@ -1,22 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What LTTng records of a process is what the process wrote: real daemons, read by babeltrace2.
-
-Each test has daemons of its own, with a home of their own, so nothing of the machine's is touched.
-They run as an ordinary user, since those of root have one place for all.
-"""
+"""What LTTng records of a process is what the process wrote: real daemons, read by babeltrace2."""
 import glob
 import json
 import os
-import random
+import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
+
+from lttng_daemon import Daemon, PATIENCE, user
 
 try:
     import bt2
@@ -29,93 +25,8 @@ PLUGIN = os.environ['PLUGIN']
 MODULE = os.environ['MODULE']
 LIBRARY = os.environ['LIBRARY']
 TOOL = os.environ['RINGPIPE']
-PATIENCE = 120  # seconds until a thing that must happen is given up
-NOBODY = 65534
-
-
-def user():
-    """As whom everything here runs."""
-    if os.getuid() != 0:
-        return {}
-    return {'user': NOBODY, 'group': NOBODY, 'extra_groups': []}
-
-
-class Daemon:
-    """lttng-sessiond, and lttng-relayd where it is wanted, below one directory."""
-
-    def __init__(self):
-        self.home = tempfile.mkdtemp(prefix='ringpipe-lttng-')
-        self.environment = {name: value for name, value in os.environ.items()
-                            if not name.startswith(('LTTNG_', 'RINGPIPE_', 'DOTNET_'))}
-        self.environment.update(LTTNG_HOME=self.home, HOME=self.home, TMPDIR=self.home,
-                                LC_ALL='C.UTF-8', LTTNG_UST_REGISTER_TIMEOUT='60000')
-        # Daemons are not built for what is preloaded into tests.
-        self.plain = {name: value for name, value in self.environment.items()
-                      if name != 'LD_PRELOAD'}
-        if os.getuid() == 0:
-            os.chown(self.home, NOBODY, NOBODY)
-        self.process = self.relay = None
-
-    def start(self):
-        self.process = subprocess.Popen(['lttng-sessiond', '--no-kernel'], env=self.plain,
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL, start_new_session=True,
-                                        **user())
-        self.wait(lambda: self.run('list', check=False).returncode == 0)
-
-    def start_relay(self):
-        """Three ports: below those that the kernel gives to others meanwhile."""
-        while self.relay is None or self.relay.poll() is not None:
-            ports = random.sample(range(20000, 32000), 3)
-            self.try_relay(ports)
-        return ports
-
-    def try_relay(self, ports):
-        options = [f'--{name}-port=tcp://127.0.0.1:{port}'
-                   for name, port in zip(('control', 'data', 'live'), ports)]
-        self.relay = subprocess.Popen(['lttng-relayd', *options, f'--output={self.home}/relay'],
-                                      env=self.plain, stdin=subprocess.DEVNULL,
-                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                      start_new_session=True, **user())
-
-        def is_decided():
-            with socket.socket() as probe:
-                return (self.relay.poll() is not None or
-                        probe.connect_ex(('127.0.0.1', ports[2])) == 0)
-        self.wait(is_decided)
-
-    @staticmethod
-    def wait(condition):
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
-            if time.monotonic() > deadline:
-                raise AssertionError('it did not happen')
-            time.sleep(0.02)
-
-    def run(self, *arguments, check=True):
-        result = subprocess.run(['lttng', '--no-sessiond', *map(str, arguments)], env=self.plain,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT, check=False, timeout=PATIENCE,
-                                cwd=self.home, **user())
-        text = result.stdout.decode()
-        if check and result.returncode != 0:
-            raise AssertionError(f'lttng {arguments}: {text}')
-        return result if not check else text
-
-    @staticmethod
-    def end(process):
-        """As if it had crashed, and the daemons for its buffers with it."""
-        if process is not None and process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait(PATIENCE)
-
-    def kill(self):
-        self.end(self.process)
-
-    def stop(self):
-        self.end(self.process)
-        self.end(self.relay)
-        shutil.rmtree(self.home, ignore_errors=True)
+HELLO = os.environ['HELLO']
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 class Host:
@@ -490,24 +401,35 @@ class LifeTest(LttngTest):
         self.assertEqual([self.serials(archive) for archive in archives],
                          [list(range(11)), list(range(11, 21))])
 
-    def test_live_shows_events_while_they_happen(self):
-        ports = self.daemon.start_relay()
-        self.daemon.run('create', 'alive', '--live=100000',
-                        f'--ctrl-url=tcp://127.0.0.1:{ports[0]}',
-                        f'--data-url=tcp://127.0.0.1:{ports[1]}')
-        self.enable('Lttng-Host:tick')
-        self.start()
-        host = self.host()
-        viewer = subprocess.Popen(
-            ['babeltrace2', '--input-format=lttng-live',
-             f'net://127.0.0.1:{ports[2]}/host/{socket.gethostname()}/alive'],
-            env=self.daemon.plain, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **user())
-        self.addCleanup(lambda: (viewer.kill(), viewer.communicate()))
-        self.assertIn(b'text = "early"', viewer.stdout.readline())
-        host.expect('tick', 77, 1, 'while it runs')
-        self.assertIn(b'serial = 77, text = "while it runs"', viewer.stdout.readline())
-        self.end(host)
-        self.stop()
+
+class PageTest(LttngTest):
+    def test_commands_of_the_page_work_as_they_stand(self):
+        if not os.path.exists(HELLO):
+            self.skipTest('built without examples')
+        with open(os.path.join(ROOT, 'doc/linux-tools.md'), encoding='utf-8') as page:
+            section = re.search(r'^## LTTng.*?^```sh\n(.*?)^```', page.read(), re.M | re.S)
+        shutil.copy(HELLO, self.daemon.home)
+        # The next command comes once it has slept, as it does after each event, often enough.
+        asleep = ("./hello &\nuntil awk '/^volun/ { exit ($2 < 20) }' /proc/$!/status; "
+                  'do sleep 0.05; done\n')
+        commands = section.group(1).replace('./hello &\n', asleep)
+        with tempfile.TemporaryFile() as log:
+            script = subprocess.Popen(['sh', '-exc', commands], stdin=subprocess.DEVNULL,
+                                      stdout=log, stderr=log, start_new_session=True,
+                                      env={**self.daemon.environment,
+                                           'LD_LIBRARY_PATH': os.path.dirname(LIBRARY)},
+                                      cwd=self.daemon.home, **user())
+            try:
+                status = script.wait(PATIENCE)
+            finally:
+                os.killpg(script.pid, signal.SIGKILL) # `hello` goes on
+            log.seek(0)
+            shown = log.read().decode()
+        self.assertEqual(status, 0, shown)
+        self.assertIn('Hello:greeting (loglevel: TRACE_INFO (6)) (type: tracepoint)', shown)
+        self.assertIn('field: whom (string)', shown)
+        self.assertRegex(shown, r'Hello:greeting: \{ cpu_id = \d+ \}, \{ .*"hello".* \}, '
+                                r'\{ n = 0, whom = "world", activity_id = "-", ')
 
 
 class WithoutTest(unittest.TestCase):
@@ -568,7 +490,7 @@ class WithoutTest(unittest.TestCase):
 def skip_reason():
     if bt2 is None:
         return 'no module bt2 for this Python (python3-bt2)'
-    for program in ('lttng', 'lttng-sessiond', 'lttng-relayd', 'babeltrace2'):
+    for program in ('lttng', 'lttng-sessiond', 'babeltrace2'):
         if not shutil.which(program):
             return f'no {program} (lttng-tools, babeltrace2)'
     if not os.path.exists(MODULE):

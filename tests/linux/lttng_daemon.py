@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""Daemons of LTTng for one test, with a home of their own: nothing of the machine's is touched.
+
+They run as an ordinary user, since those of root have one place for all.
+"""
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+PATIENCE = 120  # seconds until a thing that must happen is given up
+NOBODY = 65534
+
+
+def user():
+    """As whom everything here runs."""
+    if os.getuid() != 0:
+        return {}
+    return {'user': NOBODY, 'group': NOBODY, 'extra_groups': []}
+
+
+class Daemon:
+    """lttng-sessiond, below one directory."""
+
+    def __init__(self):
+        self.home = tempfile.mkdtemp(prefix='ringpipe-lttng-')
+        self.environment = {name: value for name, value in os.environ.items()
+                            if not name.startswith(('LTTNG_', 'RINGPIPE_', 'DOTNET_'))}
+        self.environment.update(LTTNG_HOME=self.home, HOME=self.home, TMPDIR=self.home,
+                                LC_ALL='C.UTF-8', LTTNG_UST_REGISTER_TIMEOUT='60000')
+        # Daemons are not built for what is preloaded into tests.
+        self.plain = {name: value for name, value in self.environment.items()
+                      if name != 'LD_PRELOAD'}
+        if os.getuid() == 0:
+            os.chown(self.home, NOBODY, NOBODY)
+        self.process = None
+
+    def start(self):
+        self.process = subprocess.Popen(['lttng-sessiond', '--no-kernel'], env=self.plain,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL, start_new_session=True,
+                                        **user())
+        self.wait(lambda: self.run('list', check=False).returncode == 0)
+
+    @staticmethod
+    def wait(condition):
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            if time.monotonic() > deadline:
+                raise AssertionError('it did not happen')
+            time.sleep(0.02)
+
+    def run(self, *arguments, check=True):
+        result = subprocess.run(['lttng', '--no-sessiond', *map(str, arguments)], env=self.plain,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, check=False, timeout=PATIENCE,
+                                cwd=self.home, **user())
+        text = result.stdout.decode()
+        if check and result.returncode != 0:
+            raise AssertionError(f'lttng {arguments}: {text}')
+        return result if not check else text
+
+    @staticmethod
+    def end(process):
+        """As if it had crashed, and the daemons for its buffers with it."""
+        if process is not None and process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(PATIENCE)
+
+    def kill(self):
+        self.end(self.process)
+
+    def stop(self):
+        self.end(self.process)
+        shutil.rmtree(self.home, ignore_errors=True)
