@@ -4,9 +4,8 @@
 
 usage: tests/linux/qemu/boot.py INIT PROGRAM [ARGUMENT...]
 
-INIT is init.c, linked statically. What the program prints is printed, and its exit status is the
-script's. The libraries of the program go along, and files named by arguments. Exit status 77:
-something is missing, told in the last line.
+INIT is init.c. What the program prints is printed, and its exit status is the script's. Libraries
+go along, and files named by arguments. Exit status 77: something is missing, told in the last line.
 """
 import gzip
 import os
@@ -75,7 +74,7 @@ def main(init, program, *arguments):
         skip(built.stderr.strip().splitlines()[-1])
     if built.returncode != 0:
         sys.exit(built.stderr + "the kernel could not be built")
-    files = {"/init": init, "/program": program, **libraries(program)}
+    files = {"/init": init, "/program": program, **libraries(init), **libraries(program)}
     inside = []
     for argument in arguments:
         inside.append(argument)
