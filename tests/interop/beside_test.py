@@ -33,7 +33,7 @@ class Beside(clients.Scratch):
                 if not name.startswith(("RINGPIPE_", "DOTNET_", "COMPlus_", "LD_"))}
         # What `dotnet` on the PATH is need not be what it would be found by.
         kept["DOTNET_ROOT"] = os.path.dirname(os.path.realpath(shutil.which("dotnet")))
-        return dict(kept, TMPDIR=self.directory, **variables)
+        return dict(kept, TMPDIR=self.directory, RINGPIPE_LTTNG="0", **variables)
 
     def start(self, *command, preload=True, **variables):
         """A program that runs until the test ends. Gives it and its pid."""

@@ -255,7 +255,9 @@ class Closing(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.directory)
 
     def run_program(self, text, *arguments, **variables):
-        environment = dict(os.environ, LD_PRELOAD=LIBRARY, TMPDIR=self.directory, **variables)
+        # A daemon of LTTng's may run on this machine, which takes descriptors.
+        environment = dict(os.environ, LD_PRELOAD=LIBRARY, TMPDIR=self.directory,
+                           RINGPIPE_LTTNG="0", **variables)
         done = subprocess.run([PYTHON, "-c", text, *arguments], cwd=self.directory, check=False,
                               env=environment, stdin=subprocess.DEVNULL, timeout=120, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -61,7 +61,7 @@ class Fitting(unittest.TestCase):
     def environment(self, **variables):
         kept = {name: value for name, value in os.environ.items()
                 if not name.startswith(("RINGPIPE_", "DOTNET_", "COMPlus_", "LD_"))}
-        kept.update({"TMPDIR": self.directory}, **variables)
+        kept.update({"TMPDIR": self.directory, "RINGPIPE_LTTNG": "0"}, **variables)
         return {name: value for name, value in kept.items() if value is not None}
 
     def start(self, *command, preload=None, prefix=(), **variables):
