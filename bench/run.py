@@ -184,6 +184,19 @@ def suite_lifecycle(build):
     return ok
 
 
+def suite_stacks(build):
+    found = figures([os.path.join(build, 'bench', 'bench-stacks')])
+    ok = True
+    for name, (value, unit) in found.items():
+        row(name, value, unit)
+    for depth in (int(name.split()[-2]) for name in found if name.startswith('backtrace')):
+        ratio = (found[f'event with a stack of {depth} frames'][0] /
+                 found[f'backtrace() of {depth} frames'][0])
+        ok &= row(f'event with a stack / backtrace(), {depth} frames', ratio, 'x', '<= 0.5',
+                  ratio <= 0.5)
+    return ok
+
+
 def suite_clients(build):
     found = figures([os.path.join(build, 'bench', 'bench-clients')])
     limits = {'ProcessInfo beside them, worst': 100000,
@@ -309,6 +322,7 @@ SUITES = {
     'counters': suite_counters,
     'throughput': suite_throughput,
     'lifecycle': suite_lifecycle,
+    'stacks': suite_stacks,
     'clients': suite_clients,
     'lttng': suite_lttng,
     'bridge': suite_bridge,

@@ -26,6 +26,7 @@
 #include "base/thread.h"
 #include "core/core.h"
 #include "core/session.h"
+#include "unwind/unwind.h"
 
 #define TICK_NS 50000000u	/* events are on their way after this at the latest */
 #define SPACING_NS 1000000u	/* between two membarriers, unless a ring is above half */
@@ -171,6 +172,8 @@ static enum rp_pass run_pass(struct pass *pass, struct rp_clock_map *map)
 		return RP_PASS_DONE;
 	}
 	rp_clock_map_update(map);
+	if (rp_load_relaxed(&rp_core.stack_slots))
+		rp_unwind_learn();
 	/* The sequence point: every event stamped up to `now` is in its ring after the fence. */
 	now = rp_clock_ticks_ordered();
 	rp_fence_heavy();

@@ -15,6 +15,7 @@
 #include "core/core.h"
 #include "core/own.h"
 #include "ring/rseq.h"
+#include "unwind/unwind.h"
 
 /* Above this a copy is long enough to be aborted again and again by our own membarriers. */
 #define RSEQ_PAYLOAD_MAX 4096u
@@ -83,6 +84,14 @@ static enum rp_write_result write_slot(struct rp_write *write, uint64_t payload_
 	return rp_slot_write_fallback(write);
 }
 
+/* By the tables as far as they are known, and else by frame pointers alone. */
+static unsigned int take_stack(const void *frame, uint64_t *ret_frames)
+{
+	unsigned int count = rp_unwind_callers(frame, ret_frames, RP_STACK_MAX);
+
+	return count ? count : rp_thread_stack(frame, ret_frames, RP_STACK_MAX);
+}
+
 static enum rp_write_result
 write_with_stack(struct rp_write *write, uint64_t payload_bytes, const void *frame)
 {
@@ -93,7 +102,7 @@ write_with_stack(struct rp_write *write, uint64_t payload_bytes, const void *fra
 	unsigned int count;
 
 	memcpy(&prefix, ids, id_bytes);
-	count = rp_thread_stack(frame, prefix.frames, RP_STACK_MAX);
+	count = take_stack(frame, prefix.frames);
 	memmove((char *)&prefix + id_bytes, prefix.frames, count * sizeof(uint64_t));
 	write->thread_flags |= (uint64_t)count << 56;
 	write->prefix = &prefix;

@@ -60,6 +60,11 @@ void rp_objects_close(const struct rp_objects *objects)
 	rp_add_seq_cst(&lists[objects->slot].readers, -1u);	/* [OBJ-READERS] */
 }
 
+uint32_t rp_objects_generation(void)
+{
+	return rp_load_relaxed(&lists[rp_load_relaxed(&current)].generation);
+}
+
 const struct rp_object_text *rp_objects_find(const struct rp_objects *objects, uint64_t address)
 {
 	uint32_t low = 0, high = objects->count;
@@ -160,7 +165,7 @@ static bool refresh(void)
 	qsort(other->texts, other->count, sizeof(*other->texts), compare_texts);
 	seen_adds = counts[0];
 	seen_subs = counts[1];
-	other->generation = ++generation;
+	rp_store_relaxed(&other->generation, ++generation);
 	rp_store_seq_cst(&current, (uint32_t)(other - lists));	/* [OBJ-CURRENT] */
 	return true;
 }

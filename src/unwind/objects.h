@@ -27,6 +27,9 @@ struct rp_objects {
 void rp_objects_open(struct rp_objects *ret_objects);
 void rp_objects_close(const struct rp_objects *objects);
 
+/* That of the current ones, without holding them. Context: any. */
+uint32_t rp_objects_generation(void);
+
 /* NULL: in none. */
 const struct rp_object_text *rp_objects_find(const struct rp_objects *objects, uint64_t address);
 

@@ -5,6 +5,7 @@
 #include <ucontext.h>
 
 #include "base/atomic.h"
+#include "base/thread.h"
 #include "unwind/cfi.h"
 
 /*
@@ -17,6 +18,9 @@
 /* How far a lost frame pointer is searched for, and in what portions. */
 #define SEARCH_BYTES (64u << 10)
 #define SEARCH_WORDS 63u
+
+/* More than the library has between an event and here. */
+#define LEFT_OUT_MAX 16u
 
 enum kind {
 	KIND_NONE,		/* no rules: follow the frame pointer */
@@ -52,7 +56,11 @@ struct walk {
 	const struct rp_window *window;
 	struct rp_objects objects;
 	bool is_sleeper;
+	bool asks;		/* what is not known yet is asked for, not looked up */
 };
+
+/* Instructions that someone should look up: rp_unwind_learn(). */
+static uint64_t asked[64];
 
 static struct entry *entry_of(uint64_t tag)
 {
@@ -100,7 +108,7 @@ static bool read_word(const void *data, uint64_t address, uint64_t *ret_word)
 		*ret_word = *(const uint64_t *)(uintptr_t)address;
 		return true;
 	}
-	return rp_memory_peek(address, ret_word, sizeof(*ret_word));
+	return !walk->asks && rp_memory_peek(address, ret_word, sizeof(*ret_word));
 }
 
 static bool is_known(const struct rp_registers *registers, unsigned int reg)
@@ -342,6 +350,23 @@ bool rp_registers_of_context(const void *context, struct rp_registers *ret_regis
 	return true;
 }
 
+/* The registers as they are here, and this very instruction. */
+static inline __attribute__((always_inline))
+bool take_registers(struct rp_registers *ret_registers)
+{
+	__asm__ volatile(
+		"movq %%rbx, 24(%0)\n\t"
+		"movq %%rbp, 48(%0)\n\t"
+		"movq %%rsp, 56(%0)\n\t"
+		"movq %%r12, 96(%0)\n\tmovq %%r13, 104(%0)\n\t"
+		"movq %%r14, 112(%0)\n\tmovq %%r15, 120(%0)\n\t"
+		"leaq (%%rip), %%rax\n\t"
+		"movq %%rax, 128(%0)\n\t"
+		: : "r"(ret_registers->value) : "rax", "memory");
+	ret_registers->known = KEPT_REGISTERS | 1u << RP_REG_RSP | 1u << RP_REG_RIP;
+	return true;
+}
+
 /*
  * In the function that a signal handler returns to, the stack pointer is at the ucontext that the
  * kernel left there. The interrupted stack may be any other.
@@ -352,8 +377,12 @@ static bool step_signal(struct walk *walk)
 	uint64_t at = registers->value[RP_REG_RSP] + offsetof(ucontext_t, uc_mcontext.gregs);
 	uint64_t saved[NGREG];
 
-	if (!rp_memory_peek(at, saved, sizeof(saved)))
+	if (!walk->asks && !rp_memory_peek(at, saved, sizeof(saved)))
 		return false;
+	for (unsigned int i = 0; walk->asks && i < NGREG; i++) {
+		if (!read_word(walk, at + i * 8, &saved[i]))
+			return false;
+	}
 	for (unsigned int reg = 0; reg < RP_REG_COUNT; reg++)
 		registers->value[reg] = saved[context_place[reg]];
 	registers->known = (1u << RP_REG_COUNT) - 1;
@@ -363,6 +392,12 @@ static bool step_signal(struct walk *walk)
 bool rp_registers_of_context(const void *context, struct rp_registers *ret_registers)
 {
 	(void)context;
+	(void)ret_registers;
+	return false;
+}
+
+static bool take_registers(struct rp_registers *ret_registers)
+{
 	(void)ret_registers;
 	return false;
 }
@@ -412,6 +447,22 @@ static void make_plain(const struct rp_cfi_row *row, struct plain *ret_plain)
 	ret_plain->kind = fits ? KIND_PLAIN : KIND_HARD;
 }
 
+static void learn(const struct rp_object_text *object, uint64_t address, uint64_t tag,
+		  struct rp_cfi_row *ret_row, struct plain *ret_plain)
+{
+	memset(ret_plain, 0, sizeof(*ret_plain));
+	if (rp_cfi_find(object, address, ret_row))
+		make_plain(ret_row, ret_plain);
+	cache_put(tag, ret_plain);
+}
+
+/* For the time being by the frame pointer, which the library's own frames may not have. */
+static bool step_asking(struct walk *walk, uint64_t address, bool is_own)
+{
+	rp_store_relaxed(&asked[(address * 0x9e3779b97f4a7c15ull) >> 58], address);
+	return !is_own && step_frame_pointer(walk);
+}
+
 /* By the tables, learning on the way. */
 static bool step_hard(struct walk *walk, uint64_t address, uint64_t tag, struct plain *ret_plain)
 {
@@ -421,9 +472,7 @@ static bool step_hard(struct walk *walk, uint64_t address, uint64_t tag, struct 
 	memset(ret_plain, 0, sizeof(*ret_plain));
 	if (!object)
 		return step_frame_pointer(walk);
-	if (rp_cfi_find(object, address, &row))
-		make_plain(&row, ret_plain);
-	cache_put(tag, ret_plain);
+	learn(object, address, tag, &row, ret_plain);
 	switch (ret_plain->kind) {
 	case KIND_NONE:
 		return step_frame_pointer(walk);
@@ -438,14 +487,23 @@ static bool step_hard(struct walk *walk, uint64_t address, uint64_t tag, struct 
 	}
 }
 
-static bool step(struct walk *walk, uint64_t address, bool *ret_signal)
+/* Addresses have 47 bits; those of a library that took another's place are not the same. */
+static uint64_t tag_of(const struct rp_objects *objects, uint64_t address)
 {
-	/* Addresses have 47 bits; those of a library that took another's place are not the same. */
-	uint64_t tag = address ^ (uint64_t)walk->objects.generation << 48;
-	struct plain plain;
-	bool ret;
+	return address ^ (uint64_t)objects->generation << 48;
+}
 
-	if (!cache_get(tag, &plain) || plain.kind == KIND_HARD)
+static bool step(struct walk *walk, uint64_t address, bool is_own, bool *ret_signal)
+{
+	uint64_t tag = tag_of(&walk->objects, address);
+	struct plain plain = { .kind = KIND_NONE };
+	bool ret, known = cache_get(tag, &plain);
+
+	if (walk->asks && !known)
+		ret = step_asking(walk, address, is_own);
+	else if (walk->asks && plain.kind == KIND_HARD)
+		ret = step_frame_pointer(walk);
+	else if (!known || plain.kind == KIND_HARD)
 		ret = step_hard(walk, address, tag, &plain);
 	else if (plain.kind == KIND_PLAIN)
 		ret = step_plain(walk, &plain);
@@ -457,20 +515,29 @@ static bool step(struct walk *walk, uint64_t address, bool *ret_signal)
 	return ret;
 }
 
-static unsigned int walk_out(struct walk *walk, uint64_t *ret_frames, unsigned int max)
+/* Frames whose stack pointer lies below `inner` are not told. */
+static unsigned int walk_out(struct walk *walk, uint64_t inner, uint64_t *ret_frames,
+			     unsigned int max)
 {
 	struct rp_registers *registers = walk->registers;
-	unsigned int count = 0;
+	unsigned int count = 0, left_out = 0;
 	bool exact = true;	/* the address is the next instruction, not the one after a call */
 
 	if (max == 0)
 		return 0;
-	rp_objects_open(&walk->objects);
-	ret_frames[count++] = registers->value[RP_REG_RIP];
-	while (count < max &&
-	       step(walk, registers->value[RP_REG_RIP] - !exact, &exact))
-		ret_frames[count++] = registers->value[RP_REG_RIP];
-	rp_objects_close(&walk->objects);
+	if (walk->asks)
+		walk->objects.generation = rp_objects_generation();
+	else
+		rp_objects_open(&walk->objects);
+	do {
+		if (registers->value[RP_REG_RSP] >= inner)
+			ret_frames[count++] = registers->value[RP_REG_RIP];
+		else if (++left_out > LEFT_OUT_MAX)
+			break;
+	} while (count < max &&
+		 step(walk, registers->value[RP_REG_RIP] - !exact, count == 0, &exact));
+	if (!walk->asks)
+		rp_objects_close(&walk->objects);
 	return count;
 }
 
@@ -479,7 +546,23 @@ unsigned int rp_unwind(struct rp_registers *registers, const struct rp_window *w
 {
 	struct walk walk = { .registers = registers, .window = window };
 
-	return walk_out(&walk, ret_frames, max);
+	return walk_out(&walk, 0, ret_frames, max);
+}
+
+unsigned int rp_unwind_callers(const void *frame, uint64_t *ret_frames, unsigned int max)
+{
+	struct rp_window window = { 0, 0 };
+	struct rp_registers registers;
+	struct walk walk = { .registers = &registers, .window = &window, .asks = true };
+	uint64_t low, high;
+
+	if (!take_registers(&registers))
+		return 0;
+	window.low = registers.value[RP_REG_RSP];
+	/* From here to its end the stack is in use, so it is there. */
+	if (rp_thread_stack_bounds(&low, &high) && window.low >= low && window.low < high)
+		window.high = high;
+	return walk_out(&walk, (uint64_t)(uintptr_t)frame + 16, ret_frames, max);
 }
 
 unsigned int rp_unwind_sleeper(uint64_t stack_pointer, uint64_t instruction, uint64_t *ret_frames,
@@ -491,5 +574,27 @@ unsigned int rp_unwind_sleeper(uint64_t stack_pointer, uint64_t instruction, uin
 
 	set_register(&registers, RP_REG_RSP, stack_pointer);
 	set_register(&registers, RP_REG_RIP, instruction);
-	return walk_out(&walk, ret_frames, max);
+	return walk_out(&walk, 0, ret_frames, max);
+}
+
+void rp_unwind_learn(void)
+{
+	struct rp_objects objects;
+
+	rp_unwind_refresh();
+	rp_objects_open(&objects);
+	for (unsigned int i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		uint64_t address = rp_load_relaxed(&asked[i]);
+		const struct rp_object_text *object;
+		struct rp_cfi_row row;
+		struct plain plain;
+
+		if (address == 0)
+			continue;
+		rp_store_relaxed(&asked[i], 0);
+		object = rp_objects_find(&objects, address);
+		if (object)
+			learn(object, address, tag_of(&objects, address), &row, &plain);
+	}
+	rp_objects_close(&objects);
 }

@@ -61,6 +61,24 @@ unsigned int rp_unwind(struct rp_registers *registers, const struct rp_window *w
 		       uint64_t *ret_frames, unsigned int max);
 
 /*
+ * The calls that led to a function that has a frame pointer, `frame`, and that is running below the
+ * caller: return addresses, innermost first. Only on x86-64. Makes no system call and reads nothing
+ * but the thread's own stack: rules that are not known yet are asked for, and frame pointers
+ * followed until rp_unwind_learn() was called.
+ *
+ * Context: any, signal handlers included; does not wait.
+ * Return: how many; 0 where the stack does not lead there.
+ */
+unsigned int rp_unwind_callers(const void *frame, uint64_t *ret_frames, unsigned int max);
+
+/*
+ * Refreshes, and finds what rp_unwind_callers() asked for.
+ *
+ * Context: as rp_unwind_refresh().
+ */
+void rp_unwind_learn(void);
+
+/*
  * As rp_unwind(), for another thread of this process, of which only these two registers are known.
  * Where a function's frame hangs on its frame pointer, and nothing between here and there says what
  * that was, the stack is searched for the return address of a call to that function. What comes out

@@ -21,7 +21,7 @@ ROOMS = {
     'src/ring/': ['src/base/'],
     'src/host/': ['src/base/'],
     'src/symbols/': ['src/host/'],
-    'src/core/': ['src/ring/', 'src/base/'],
+    'src/core/': ['src/ring/', 'src/unwind/', 'src/base/'],
     'src/export/': ['src/nettrace/', 'src/core/', 'src/base/'],
     'src/lttng/': ['src/export/', 'src/core/', 'src/base/'],
     'src/unwind/': ['src/base/'],

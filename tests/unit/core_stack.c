@@ -2,6 +2,7 @@
 /* Stacks: the writer's callers, from wherever it writes; never a read outside its stack. */
 #include "core_support.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -175,6 +176,65 @@ Test(core_stack, handler_on_an_alternate_stack_writes_without_harm)
 }
 
 #if defined(__x86_64__)
+static void write_seven(void)
+{
+	cr_assert_eq(stacks_here(7), 0);
+	__asm__ volatile("");
+}
+
+static __attribute__((noinline)) void call_by(void (*call_back)(void (*run)(void)))
+{
+	call_back(write_seven);
+	__asm__ volatile("");
+}
+
+/* Whether the library's function, which keeps no frame pointer, has its caller behind it. */
+static bool shows_caller(void *code)
+{
+	void (*call_back)(void (*run)(void));
+	struct rp_listener_event event;
+	int at;
+
+	*(void **)&call_back = dlsym(code, "passing_call");
+	cr_assert_not_null(call_back);
+	call_by(call_back);
+	expect_event(listener, &event);
+	at = frame_of(&event, *(void **)&call_back, 0);
+	return at > 0 && (uint32_t)at + 1 < event.frame_count &&
+	       is_in(event.frames[at + 1], call_by);
+}
+
+static void need_tables(void)
+{
+	const char *preloaded = getenv("LD_PRELOAD");
+
+	if (preloaded && strstr(preloaded, "vgpreload"))
+		cr_skip_test("valgrind runs code of its own");
+}
+
+Test(core_stack, callers_of_a_library_without_frame_pointers_are_shown)
+{
+	void *code = dlopen(PASSING_CODE, RTLD_NOW);
+
+	need_tables();
+	cr_assert_not_null(code, "%s", dlerror());
+	expect_end(listener);
+	listener = push_to(NULL, NULL, "Test-Stacks", RP_SESSION_STACKS);
+	wait_until(shows_caller(code));
+	dlclose(code);
+}
+
+Test(core_stack, library_loaded_during_a_session_is_known_soon)
+{
+	void *code;
+
+	need_tables();
+	code = dlopen(PASSING_CODE, RTLD_NOW);
+	cr_assert_not_null(code, "%s", dlerror());
+	wait_until(shows_caller(code));
+	dlclose(code);
+}
+
 /* Calls rp_event_write() as code without frame pointers does, with anything in rbp. */
 static __attribute__((noinline)) long write_with_rbp(struct rp_event *event,
 						     const struct rp_part *part, uint64_t rbp)

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an event with its stack costs, by depth, beside backtrace() from the same place in the same
+ * run: that is libgcc's unwinder, by the same tables. The sampler's stacks are taken the same way.
+ */
+#include <execinfo.h>
+#include <unistd.h>
+
+#include <ringpipe/ringpipe.h>
+
+#include "clock.h"
+#include "session.h"
+
+#define ROUNDS 100u
+#define EVENTS 200u
+#define LEARNING 20u
+
+RP_PROVIDER(bench, "Bench-Stacks");
+RP_EVENT(bench, here, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a));
+
+static void *frames[128];
+static int frame_count;
+
+static void take_backtrace(void)
+{
+	frame_count = backtrace(frames, 100);
+}
+
+static void write_event(void)
+{
+	bench_here(1);
+}
+
+/* ns of one call, from `depth` frames further in. */
+static double descend(unsigned int depth, void (*call)(void))
+{
+	volatile double result;
+	double begun;
+
+	if (depth > 0) {
+		result = descend(depth - 1, call);
+		return result;
+	}
+	begun = now_ns();
+	for (unsigned int i = 0; i < EVENTS; i++)
+		call();
+	return (now_ns() - begun) / EVENTS;
+}
+
+static void measure(struct rp_session *session, unsigned int depth)
+{
+	void (*volatile calls[])(void) = { write_event, take_backtrace };
+	double rounds[2][ROUNDS];
+	static uint64_t written;
+	char name[64];
+
+	/* The drain thread learns a stack that is new to it frame by frame. */
+	for (unsigned int i = 0; i < LEARNING; i++) {
+		(void)descend(depth, write_event);
+		written += EVENTS;
+		usleep(60000);
+	}
+	for (unsigned int i = 0; i < ROUNDS; i++) {
+		for (unsigned int j = 0; j < 2; j++)
+			rounds[j][i] = descend(depth, calls[j]);
+		written += EVENTS;
+		bench_settle(session, written);
+	}
+	for (unsigned int j = 0; j < 2; j++)
+		sort_rounds(rounds[j], ROUNDS);
+	snprintf(name, sizeof(name), "event with a stack of %d frames", frame_count);
+	figure(name, rounds[0][0], "ns");
+	snprintf(name, sizeof(name), "backtrace() of %d frames", frame_count);
+	figure(name, rounds[1][0], "ns");
+}
+
+int main(void)
+{
+	struct rp_session *session = bench_start("Bench-Stacks", "/dev/null", 64u << 20,
+						 RP_SESSION_STACKS);
+
+	(void)backtrace(frames, 1);	/* loads libgcc */
+	measure(session, 5);
+	measure(session, 20);
+	measure(session, 60);
+	rp_session_stop(session, NULL);
+	return 0;
+}
