@@ -46,7 +46,7 @@ static void take_sample(struct rp_sampled *thread, const void *context)
 		window.high = high;
 	}
 	count = rp_unwind(&registers, &window, frames, RP_STACK_MAX);
-	rp_sample_write(thread->id, RP_SAMPLE_MANAGED, frames, count);
+	rp_sample_write(rp_thread_id(), RP_SAMPLE_MANAGED, frames, count);
 	rp_store_relaxed(&thread->samples, thread->samples + 1);
 	rp_store_relaxed(&thread->awake, 1);
 }

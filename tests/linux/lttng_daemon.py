@@ -4,8 +4,10 @@
 They run as an ordinary user, since those of root have one place for all.
 """
 import os
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -21,8 +23,13 @@ def user():
     return {'user': NOBODY, 'group': NOBODY, 'extra_groups': []}
 
 
+def answers(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(('127.0.0.1', port)) == 0
+
+
 class Daemon:
-    """lttng-sessiond, below one directory."""
+    """lttng-sessiond, and lttng-relayd where it is wanted, below one directory."""
 
     def __init__(self):
         self.home = tempfile.mkdtemp(prefix='ringpipe-lttng-')
@@ -35,7 +42,7 @@ class Daemon:
                       if name != 'LD_PRELOAD'}
         if os.getuid() == 0:
             os.chown(self.home, NOBODY, NOBODY)
-        self.process = None
+        self.process = self.relay = None
 
     def start(self):
         self.process = subprocess.Popen(['lttng-sessiond', '--no-kernel'], env=self.plain,
@@ -43,6 +50,19 @@ class Daemon:
                                         stderr=subprocess.DEVNULL, start_new_session=True,
                                         **user())
         self.wait(lambda: self.run('list', check=False).returncode == 0)
+
+    def start_relay(self):
+        """Returns its ports: below those that the kernel gives to others meanwhile."""
+        while self.relay is None or self.relay.poll() is not None:
+            ports = random.sample(range(20000, 32000), 3)
+            options = [f'--{name}-port=tcp://127.0.0.1:{port}'
+                       for name, port in zip(('control', 'data', 'live'), ports)]
+            self.relay = subprocess.Popen(
+                ['lttng-relayd', *options, f'--output={self.home}/relay'], env=self.plain,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                start_new_session=True, **user())
+            self.wait(lambda port=ports[2]: self.relay.poll() is not None or answers(port))
+        return ports
 
     @staticmethod
     def wait(condition):
@@ -74,4 +94,5 @@ class Daemon:
 
     def stop(self):
         self.end(self.process)
+        self.end(self.relay)
         shutil.rmtree(self.home, ignore_errors=True)

@@ -7,9 +7,11 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 from lttng_daemon import Daemon, PATIENCE, user
@@ -400,6 +402,34 @@ class LifeTest(LttngTest):
         self.assertEqual(len(archives), 2, archives)
         self.assertEqual([self.serials(archive) for archive in archives],
                          [list(range(11)), list(range(11, 21))])
+
+    def test_live_shows_events_while_they_happen(self):
+        ports = self.daemon.start_relay()
+        self.daemon.run('create', 'alive', '--live=100000',
+                        f'--ctrl-url=tcp://127.0.0.1:{ports[0]}',
+                        f'--data-url=tcp://127.0.0.1:{ports[1]}')
+        self.enable('Lttng-Host:tick')
+        self.start()
+        host = self.host()
+        viewer = subprocess.Popen(
+            ['babeltrace2', '--input-format=lttng-live',
+             f'net://127.0.0.1:{ports[2]}/host/{socket.gethostname()}/alive'],
+            env=self.daemon.plain, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **user())
+        self.addCleanup(lambda: (viewer.kill(), viewer.communicate()))
+        seen = []
+        reader = threading.Thread(target=lambda: seen.extend(viewer.stdout), daemon=True)
+        reader.start()
+
+        # What is written before it is attached a viewer does not get; nobody says when it is.
+        def ticks_until_seen():
+            host.expect('tick', 76, 1, 'to whom?')
+            return seen
+        self.daemon.wait(ticks_until_seen)
+        host.expect('tick', 77, 1, 'while it runs')
+        self.daemon.wait(lambda: any(b'serial = 77, text = "while it runs"' in line
+                                     for line in list(seen)))
+        self.end(host)
+        self.stop()
 
 
 class PageTest(LttngTest):
