@@ -18,6 +18,8 @@ from probes import (FEW, NUMBERS, Host, References, Tracer, eventually, random_w
 
 HOST = LIBRARY = RINGPIPE = TOOL = None
 EVENTS = 10
+NUMBERED = unittest.skipUnless(probes.numbers_are_the_kernels(),
+                               "bpftrace knows no numbers of a pid namespace")
 
 
 def word(place):
@@ -153,6 +155,7 @@ class Semaphores(WithHost):
         own.stop()
         self.off("shared")
 
+    @NUMBERED
     def test_children_and_later_processes_are_traced_too(self):
         tracer = self.trace(f'usdt:{HOST}:probes:few {{ printf("= %d %d\\n", pid, arg4) }}')
         child = int(self.host.say("fork"))
@@ -205,6 +208,7 @@ class RunTime(WithHost):
     def attach_made(self):
         return self.trace(f"usdt:{RINGPIPE}:ringpipe:event /pid == {self.host.pid}/ {self.PROBE}")
 
+    @NUMBERED
     def test_event_made_at_run_time_is_seen_at_the_one_probe(self):
         tracer = self.attach_made()
         text = "in one or two"
@@ -220,6 +224,7 @@ class RunTime(WithHost):
         tracer.stop()
         self.assertEqual(self.host.say("made", payload.hex()), "0")
 
+    @NUMBERED
     def test_payload_in_parts_is_cut_and_says_so(self):
         tracer = self.attach_made()
         self.assertEqual(self.host.say("long", "8"), "0")
