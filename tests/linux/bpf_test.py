@@ -354,8 +354,11 @@ class Refusals(BpfTest):
             self.assertIn(said, self.refuse(*arguments, status=2))
 
     def test_a_process_that_dies_is_told_with_what_was_seen(self):
-        tool = self.attach("count")
-        self.tell("write 100000")
+        tool = self.attach("count", "--refresh", "1")
+        self.tell("write 1000")
+        line = b"nothing seen yet"
+        while line and b"numbers" not in line:
+            line = tool.stdout.readline()
         self.host.kill()
         out, error = self.finish(tool, 1)
         self.assertIn(f"process {self.pid} went away", error)
