@@ -2,6 +2,8 @@
 #include "base/memory.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -80,4 +82,19 @@ int rp_memory_map_wiped(size_t size, void **ret_memory)
 	(void)madvise(memory, size, MADV_WIPEONFORK);
 	*ret_memory = memory;
 	return 0;
+}
+
+void *rp_memory_grow(void *items, size_t *count, size_t index, size_t item_bytes)
+{
+	size_t room = *count ? *count : 64;
+	char *grown;
+
+	while (room <= index)
+		room *= 2;
+	grown = realloc(items, room * item_bytes);
+	if (!grown)
+		return NULL;
+	memset(grown + *count * item_bytes, 0, (room - *count) * item_bytes);
+	*count = room;
+	return grown;
 }

@@ -17,4 +17,11 @@ void rp_memory_unmap_ring(void *memory, size_t head_bytes, size_t size);
 /* Zeroed pages that a forked child finds zeroed again, before any handler of fork runs. */
 int rp_memory_map_wiped(size_t size, void **ret_memory);
 
+/*
+ * An array on the heap, zero where nobody wrote, made long enough for `index`. The first time
+ * `items` is NULL and *count 0.
+ * Return: where it is now, *count set; NULL without memory, and it is as it was.
+ */
+void *rp_memory_grow(void *items, size_t *count, size_t index, size_t item_bytes);
+
 #endif

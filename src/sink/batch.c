@@ -25,6 +25,7 @@
 
 #include <ringpipe/batch.h>
 
+#include "base/memory.h"
 #include "nettrace/outbuf.h"
 #include "sink/batch_probe.h"
 #include "sink/sink.h"
@@ -187,17 +188,12 @@ static int tell_account(struct batch_sink *sink, uint32_t kind, uint64_t lost)
 
 static int grow_known(struct batch_sink *sink, size_t index)
 {
-	size_t count = sink->known_count ? sink->known_count : 64;
-	struct known *grown;
+	struct known *grown = rp_memory_grow(sink->known, &sink->known_count, index,
+					     sizeof(*grown));
 
-	while (count <= index)
-		count *= 2;
-	grown = realloc(sink->known, count * sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
-	memset(grown + sink->known_count, 0, (count - sink->known_count) * sizeof(*grown));
 	sink->known = grown;
-	sink->known_count = count;
 	note_memory(sink);
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "nettrace/encoder.h"
 #include "sink/sink.h"
 #include "sink/tell.h"
@@ -141,17 +142,12 @@ static int nettrace_flush(struct rp_sink *base)
 
 static int grow_known(struct nettrace_sink *sink, size_t index)
 {
-	size_t count = sink->known_count ? sink->known_count : 64;
-	struct known *grown;
+	struct known *grown = rp_memory_grow(sink->known, &sink->known_count, index,
+					     sizeof(*grown));
 
-	while (count <= index)
-		count *= 2;
-	grown = realloc(sink->known, count * sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
-	memset(grown + sink->known_count, 0, (count - sink->known_count) * sizeof(*grown));
 	sink->known = grown;
-	sink->known_count = count;
 	return 0;
 }
 
