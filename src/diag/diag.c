@@ -22,6 +22,7 @@
 
 #define JOIN_SECONDS 5
 #define PAUSE_MS 100
+#define ATTEMPTS_MAX (2 * RP_PORT_ATTEMPTS_MAX)	/* a port is given up before the server is */
 
 static struct {
 	pthread_t thread;
@@ -38,23 +39,43 @@ static bool is_stopping(void)
 	return rp_load_acquire(&life.stopping);
 }
 
-/* What the host closed is opened once more, after a pause: it may be about to close the rest. */
-static int mend(void)
+/*
+ * Opens what the host closed, or may close right now: after a pause, in which it may close the
+ * rest, and once more where it was quicker.
+ */
+static int persist(int (*open)(void))
 {
-	poll(NULL, 0, PAUSE_MS);
-	return is_stopping() ? -ECANCELED : rp_server_mend();
+	int r = -ECANCELED;
+
+	for (unsigned int i = 0; i < ATTEMPTS_MAX && r < 0; i++) {
+		poll(NULL, 0, PAUSE_MS);
+		if (is_stopping())
+			return -ECANCELED;
+		r = open();
+	}
+	return r;
 }
 
+static int open_all(void)
+{
+	int r = rp_wake_mend();
+
+	if (r == 0)
+		r = rp_server_open();
+	if (r < 0)
+		rp_server_close();
+	return r;
+}
+
+/* A daemon closes all it inherited right after the fork, the socket it waits at here included. */
 static int open_late(void)
 {
 	struct pollfd woken = { .fd = rp_wake_fd(), .events = POLLIN };
-	int r;
 
 	poll(&woken, 1, (int)life.delay_ms);
 	if (is_stopping())
 		return -ECANCELED;
-	r = rp_wake_mend();
-	return r < 0 ? r : rp_server_open();
+	return woken.revents == 0 && open_all() == 0 ? 0 : persist(open_all);
 }
 
 static void *run(void *data)
@@ -65,7 +86,7 @@ static void *run(void *data)
 	while (r == 0 && !is_stopping()) {
 		r = rp_server_turn(-1);
 		if (r == 1)
-			r = mend();
+			r = persist(rp_server_mend);
 	}
 	rp_server_close();
 	return NULL;

@@ -225,17 +225,35 @@ static void watch_connections(void)
 		(void)rp_server_watch_dump();
 }
 
-static void open_lost_ports(void)
+/* Return: 0, or -errno when it is worth another attempt. */
+static int open_lost_port(size_t index)
 {
-	for (size_t i = 0; i < rp_server.ports.count; i++) {
-		struct rp_port *port = &rp_server.ports.slots[i];
+	struct rp_port *port = &rp_server.ports.slots[index];
+	int r;
 
-		if (!port->listens || port->fd >= 0 || port->error < 0)
-			continue;
-		port->error = rp_port_listen(port);
-		if (port->error == 0)
-			(void)watch_port(EPOLL_CTL_ADD, i);
+	if (!port->listens || port->fd >= 0 || port->error < 0)
+		return 0;
+	r = rp_port_listen(port);
+	if (r == 0) {
+		port->attempts = 0;
+		(void)watch_port(EPOLL_CTL_ADD, index);
+	} else if (++port->attempts == RP_PORT_ATTEMPTS_MAX) {
+		port->error = r;
+		r = 0;
 	}
+	return r;
+}
+
+static int open_lost_ports(void)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < rp_server.ports.count; i++) {
+		int opened = open_lost_port(i);
+
+		r = r == 0 ? opened : r;
+	}
+	return r;
 }
 
 static int mend_set(void)
@@ -276,7 +294,7 @@ int rp_server_mend(void)
 	if (r == 0)
 		r = mend_set();
 	if (r == 0)
-		open_lost_ports();
+		r = open_lost_ports();
 	pthread_mutex_unlock(&rp_server.fd_lock);
 	rp_server.lost = r != 0;
 	/* For those who could call nobody in between. */

@@ -21,6 +21,7 @@
 
 #define RP_PORT_PATH_BYTES sizeof(((struct sockaddr_un *)0)->sun_path)
 #define RP_PORTS_MAX 8u			/* the default one included */
+#define RP_PORT_ATTEMPTS_MAX 10u
 #define RP_ADVERTISE_BYTES 34u
 
 struct rp_port {
@@ -29,6 +30,7 @@ struct rp_port {
 	bool suspends;		/* atomic: start-up waits for a ResumeRuntime by this port */
 	int fd;			/* of a port that listens; -1: it does not listen yet */
 	int error;		/* of a port that listens: why it does not */
+	unsigned int attempts;	/* of a port that listens: in vain, since the host closed it */
 	struct rp_file_id socket;	/* what fd stands for */
 	struct rp_file_id file;	/* of a port that listens: what it made at its path */
 	bool connected;		/* somebody took our connection and may ask */

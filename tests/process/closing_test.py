@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The library in programs that were never built for it, and close descriptors that are not theirs.
 
-usage: closing_test.py LIBRARY [unittest arguments]
+usage: closing_test.py LIBRARY SNATCHING [unittest arguments]
 """
 import glob
 import os
@@ -13,6 +13,7 @@ import tempfile
 import unittest
 
 LIBRARY = None
+SNATCHING = None
 PYTHON = "/usr/bin/python3"
 
 # Closes what it did not open, as daemons do, and has all numbers in use right after.
@@ -256,8 +257,8 @@ class Closing(unittest.TestCase):
 
     def run_program(self, text, *arguments, **variables):
         # A daemon of LTTng's may run on this machine, which takes descriptors.
-        environment = dict(os.environ, LD_PRELOAD=LIBRARY, TMPDIR=self.directory,
-                           RINGPIPE_LTTNG="0", **variables)
+        environment = dict(os.environ, TMPDIR=self.directory, RINGPIPE_LTTNG="0",
+                           **{"LD_PRELOAD": LIBRARY, **variables})
         done = subprocess.run([PYTHON, "-c", text, *arguments], cwd=self.directory, check=False,
                               env=environment, stdin=subprocess.DEVNULL, timeout=120, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -298,6 +299,13 @@ class Closing(unittest.TestCase):
         self.run_program(DAEMON)
         self.assertEqual(os.listdir(self.directory), [])
 
+    def test_the_port_comes_back_though_the_host_closes_what_is_being_opened(self):
+        for call in ("epoll_create1", "socketpair", "socket", "bind", "listen"):
+            for text, *arguments in (DAEMON,), (COMES_BACK, "up"):
+                with self.subTest(call=call, arguments=arguments):
+                    self.run_program(text, *arguments, LD_PRELOAD=SNATCHING + ":" + LIBRARY,
+                                     SNATCH=call, SNATCH_TIMES="3")
+
     def test_a_session_whose_file_was_closed_ends_and_says_so(self):
         for kind in ("files", "sockets"):
             done = self.run_program(CLOSES + FORKS + CHECKS, kind, RINGPIPE_CONFIG="*",
@@ -311,4 +319,5 @@ if __name__ == "__main__":
         print("no " + PYTHON)
         sys.exit(77)
     LIBRARY = os.path.abspath(sys.argv.pop(1))
+    SNATCHING = os.path.abspath(sys.argv.pop(1))
     unittest.main()
