@@ -15,12 +15,7 @@ import threading
 import unittest
 
 from lttng_daemon import Daemon, PATIENCE, user
-
-try:
-    import bt2
-    from bt2 import native_bt
-except ImportError:
-    bt2 = None
+from lttng_trace import bt2, read
 
 HOST = os.environ['HOST']
 PLUGIN = os.environ['PLUGIN']
@@ -28,6 +23,7 @@ MODULE = os.environ['MODULE']
 LIBRARY = os.environ['LIBRARY']
 TOOL = os.environ['RINGPIPE']
 HELLO = os.environ['HELLO']
+LISTENER = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'lttng_listener.py')
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -64,38 +60,6 @@ class Host:
     def end(self):
         _, errors = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, errors.decode()
-
-
-def plain(value):
-    """A value of babeltrace2 as Python's own."""
-    if isinstance(value, bt2._ArrayFieldConst):
-        return [plain(element) for element in value]
-    if isinstance(value, bt2._RealFieldConst):
-        return float(value)
-    if isinstance(value, bt2._StringFieldConst):
-        # babeltrace2 2.0 leaves the text of an earlier event behind an empty one.
-        length = native_bt.field_string_get_length(value._ptr)
-        return str(value).encode()[:length].decode()
-    return int(value)
-
-
-class Event:
-    def __init__(self, event):
-        self.name = event.name
-        self.fields = {name: plain(value) for name, value in (event.payload_field or {}).items()}
-        context = event.common_context_field
-        self.context = {} if context is None else {name: plain(value)
-                                                   for name, value in context.items()}
-        self.uri = event.cls.emf_uri
-
-    def __repr__(self):
-        return f'{self.name} {self.fields}'
-
-
-def read(path):
-    """All events of the traces below a directory, in the order of time."""
-    return [Event(message.event) for message in bt2.TraceCollectionMessageIterator(path)
-            if isinstance(message, bt2._EventMessageConst)]
 
 
 def ours(events):
@@ -141,6 +105,10 @@ class LttngTest(unittest.TestCase):
 
     def stop(self):
         self.daemon.run('destroy')
+
+    def snapshots(self, session):
+        """Those that were begun."""
+        return glob.glob(os.path.join(self.daemon.home, session, 'snapshot-*'))
 
     def names(self, path):
         return [event.name for event in ours(read(path))]
@@ -432,17 +400,76 @@ class LifeTest(LttngTest):
         self.stop()
 
 
+class TriggerTest(LttngTest):
+    def trigger(self, name, rule, *action):
+        self.daemon.run('add-trigger', f'--name={name}', '--condition=event-rule-matches', *rule,
+                        *(f'--action={action[0]}', *action[1:]))
+
+    def listener(self):
+        """The lines of a client of notifications."""
+        with open(LISTENER, encoding='utf-8') as program:
+            process = subprocess.Popen([sys.executable, '-c', program.read()],
+                                       env=self.daemon.plain, stdout=subprocess.PIPE, **user())
+        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        return iter(lambda: process.stdout.readline().decode().rstrip('\n'), '')
+
+    def test_notifies_with_what_it_captured_of_filtered_events(self):
+        self.trigger('alarms', ('--capture=serial', '--type=user', '--name=Lttng-Host:alarm',
+                                '--filter=serial > 6 && serial != 8'), 'notify')
+        self.trigger('ticks', ('--capture=serial', '--capture=text', '--type=user',
+                               '--name=Lttng-H*:t*', '--filter=text == "look*"'), 'notify')
+        lines = self.listener()
+        self.assertEqual(next(lines), 'listening')
+        host = self.host()
+        host.expect('await', 1, 0, 'alarm')
+        host.expect('await', 1, 0, 'tick')
+        self.assertEqual(host.tell('list'), ['Lttng-Host: lttng 2 3 4'])
+        for serial in (6, 7, 8, 9):
+            host.expect('levels', serial)
+        host.expect('tick', 20, 1, 'look here')
+        self.assertEqual([next(lines) for _ in range(3)],
+                         ['alarms 7', 'alarms 9', 'ticks 20 look here'])
+        self.daemon.run('remove-trigger', 'alarms')
+        host.expect('await', 0, 0, 'alarm')
+        self.end(host)
+
+    def test_starts_a_session_and_takes_a_snapshot_of_another(self):
+        self.session('--snapshot')
+        self.enable('Lttng-Host:tick')
+        self.start()
+        started = self.session()
+        self.enable('Lttng-Host:detail')
+        for name, action in (('begin', ('start-session', 's2')), ('keep', ('snapshot-session',
+                                                                         's1'))):
+            self.trigger(name, ('--type=user', '--name=Lttng-Host:alarm',
+                                '--filter=serial == 100'), *action)
+        host = self.host()
+        host.expect('tick', 1, 10, 'before')
+        host.expect('levels', 99)   # neither
+        host.expect('levels', 100)
+        host.expect('await', 1, 0, 'detail')
+        host.expect('levels', 101)
+
+        self.daemon.wait(lambda: self.snapshots('trace1'))
+        self.end(host)
+        self.daemon.run('destroy', '--all')
+        self.assertEqual(self.serials(started, 'Lttng-Host:detail'), [101])
+        folder, = self.snapshots('trace1')
+        self.assertEqual(self.serials(folder)[:12], [*range(11), 99])
+
+
 class PageTest(LttngTest):
     def test_commands_of_the_page_work_as_they_stand(self):
         if not os.path.exists(HELLO):
             self.skipTest('built without examples')
         with open(os.path.join(ROOT, 'doc/linux-tools.md'), encoding='utf-8') as page:
-            section = re.search(r'^## LTTng.*?^```sh\n(.*?)^```', page.read(), re.M | re.S)
+            section = re.search(r'^## LTTng.*?(?=^## )', page.read(), re.M | re.S).group()
         shutil.copy(HELLO, self.daemon.home)
         # The next command comes once it has slept, as it does after each event, often enough.
         asleep = ("./hello &\nuntil awk '/^volun/ { exit ($2 < 20) }' /proc/$!/status; "
                   'do sleep 0.05; done\n')
-        commands = section.group(1).replace('./hello &\n', asleep)
+        commands = ''.join(re.findall(r'^```sh\n(.*?)^```', section, re.M | re.S))
+        commands = commands.replace('./hello &\n', asleep)
         with tempfile.TemporaryFile() as log:
             script = subprocess.Popen(['sh', '-exc', commands], stdin=subprocess.DEVNULL,
                                       stdout=log, stderr=log, start_new_session=True,
@@ -451,6 +478,7 @@ class PageTest(LttngTest):
                                       cwd=self.daemon.home, **user())
             try:
                 status = script.wait(PATIENCE)
+                self.daemon.wait(lambda: status or self.snapshots('hello-last'))
             finally:
                 os.killpg(script.pid, signal.SIGKILL) # `hello` goes on
             log.seek(0)
@@ -458,6 +486,9 @@ class PageTest(LttngTest):
         self.assertEqual(status, 0, shown)
         self.assertIn('Hello:greeting (loglevel: TRACE_INFO (6)) (type: tracepoint)', shown)
         self.assertIn('field: whom (string)', shown)
+        self.daemon.run('destroy', '--all')     # what is begun is ended
+        folder, = self.snapshots('hello-last')
+        self.assertIn('Hello:greeting', {event.name for event in read(folder)})
         self.assertRegex(shown, r'Hello:greeting: \{ cpu_id = \d+ \}, \{ .*"hello".* \}, '
                                 r'\{ n = 0, whom = "world", activity_id = "-", ')
 
