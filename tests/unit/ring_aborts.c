@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The writer interrupted at every one of its instructions, on every path through it. The slot and
+ * the rings are made here, and nobody else looks at them: what one call did is seen exactly.
+ *
+ * In the section a trap is an abort, so for each instruction the event must be in the ring once, or
+ * counted as lost once, or, when the session ended at that instruction, neither. Behind the commit
+ * and in the fallback, the same must hold with a handler in between that writes.
+ *
+ * A trap hits the first time round a loop only. Payloads whose end cannot be read yet abort the
+ * copy at each of their bytes: the page fault is a signal.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <ringpipe/ringpipe.h>
+
+#include "core/core.h"
+#include "core/own.h"
+#include "core/probe.h"
+#include "ring/slot.h"
+#include "traps.h"
+
+#define RING_BYTES 8192u
+#define RINGS_MAX 4096u
+#define ABORTS_MAX 8u		/* of one write: the contract of the write path */
+#define COMPLAINTS_MAX 20u
+#define SLOT 3u
+#define BIT (1ull << SLOT)
+
+/* Where each ring begins, so that every record wraps. */
+#define BEGIN (3u * RING_BYTES - 16u)
+
+enum { MAIN = 7, NESTED = 8 };	/* indexes of the events, as records have them */
+
+static struct rp_event event = { .index = MAIN }, nested_event = { .index = NESTED };
+static struct rp_ring *rings[RINGS_MAX], *later_rings[RINGS_MAX];
+static struct rp_ring *fallbacks[RP_FALLBACKS];
+static uint32_t ring_count;
+static uint8_t bytes[4096];
+static unsigned int complaints;
+static const char *doing = "";
+
+static void complain(const struct trap_place *place, const char *format, ...)
+{
+	va_list arguments;
+
+	if (complaints++ >= COMPLAINTS_MAX)
+		return;
+	va_start(arguments, format);
+	printf("# %s, at \"%s\": ", doing, place ? place->text : "");
+	vprintf(format, arguments);
+	printf("\n");
+	va_end(arguments);
+}
+
+/* What a path is: what is written, and what the writer finds. */
+struct path {
+	const char *name;
+	struct rp_part parts[5];
+	unsigned int part_count;
+	unsigned int frames;		/* a prefix */
+	bool causal;
+	bool full;			/* no room in any ring */
+	bool full_but_fallback;		/* … but those of the fallback */
+	bool gone;			/* the slot is empty */
+	bool missing;			/* no ring for this concurrency id */
+	bool beyond;			/* the concurrency id is beyond the table */
+};
+
+#define BYTES(size) { bytes, size }
+
+static const struct path paths[] = {
+	{ .name = "no payload" },
+	{ .name = "8 bytes", .parts = { BYTES(8) }, .part_count = 1 },
+	{ .name = "15 bytes", .parts = { BYTES(15) }, .part_count = 1 },
+	{ .name = "64 bytes", .parts = { BYTES(64) }, .part_count = 1 },
+	{ .name = "parts of 1, 2, 0, 4 and 8 bytes", .part_count = 5,
+	  .parts = { BYTES(1), BYTES(2), BYTES(0), BYTES(4), BYTES(8) } },
+	{ .name = "small and a string of 95 bytes", .parts = { BYTES(12), BYTES(95) },
+	  .part_count = 2 },
+	{ .name = "a string of 513 bytes and small", .parts = { BYTES(513), BYTES(3) },
+	  .part_count = 2 },
+	{ .name = "4096 bytes", .parts = { BYTES(4096) }, .part_count = 1 },
+	{ .name = "a stack and 8 bytes", .parts = { BYTES(8) }, .part_count = 1, .frames = 5 },
+	{ .name = "a stack alone", .frames = 3 },
+	{ .name = "causal order", .parts = { BYTES(8) }, .part_count = 1, .causal = true },
+	{ .name = "no room", .parts = { BYTES(24) }, .part_count = 1, .full = true },
+	{ .name = "no room but in the fallback", .parts = { BYTES(24) }, .part_count = 1,
+	  .full = true, .full_but_fallback = true },
+	{ .name = "session gone", .parts = { BYTES(8) }, .part_count = 1, .gone = true },
+	{ .name = "no ring here", .parts = { BYTES(8) }, .part_count = 1, .missing = true },
+	{ .name = "beyond the rings", .parts = { BYTES(8) }, .part_count = 1, .beyond = true },
+	{ .name = "no ring here, and no room", .parts = { BYTES(8) }, .part_count = 1,
+	  .missing = true, .full = true },
+};
+#define PATHS (sizeof(paths) / sizeof(*paths))
+
+static uint64_t payload_bytes(const struct path *path)
+{
+	uint64_t sum = path->frames * sizeof(uint64_t);
+
+	for (unsigned int i = 0; i < path->part_count; i++)
+		sum += path->parts[i].size_bytes;
+	return sum;
+}
+
+static void reset_ring(struct rp_ring *ring, bool full)
+{
+	ring->head = BEGIN;
+	ring->tail = full ? BEGIN - RING_BYTES : BEGIN;
+	ring->lost_full = 0;
+	ring->intent = 0;
+	memset(ring->data, 0xee, RING_BYTES);
+}
+
+/* As a session that has just started. */
+static void reset(const struct path *path)
+{
+	struct rp_slot *slot = &rp_slots[SLOT];
+
+	for (uint32_t i = 0; i < ring_count; i++) {
+		reset_ring(rings[i], path->full);
+		reset_ring(later_rings[i], false);
+	}
+	for (unsigned int i = 0; i < RP_FALLBACKS; i++) {
+		reset_ring(fallbacks[i], path->full && !path->full_but_fallback);
+		slot->fallback[i].ring = path->gone ? NULL : fallbacks[i];
+		slot->fallback[i].lock = 0;
+	}
+	slot->ring_count = path->beyond ? 0 : ring_count;
+	slot->busy = slot->too_big = 0;
+	slot->rings = path->gone ? NULL : rings;
+	rp_core.causal_slots = rp_special_slots = path->causal ? BIT : 0;
+	event.enable = nested_event.enable = BIT;
+}
+
+/* A table with holes: the same as no ring for any concurrency id. */
+static struct rp_ring *no_rings[RINGS_MAX];
+
+static int write_path(struct rp_event *which, const struct path *path)
+{
+	static const uint64_t frames[] = { 11, 22, 33, 44, 55 };
+	struct rp_origin origin = { .thread = (uint32_t)getpid(), .frame_count = path->frames,
+				    .frames = frames };
+
+	return path->frames ?
+	       rp_event_write_for(which, path->parts, path->part_count, &origin) :
+	       rp_event_write(which, path->parts, path->part_count);
+}
+
+/* What the rings and the accounts hold of one event. */
+struct found {
+	unsigned int in_rings, in_fallbacks, later;	/* records */
+	uint64_t lost;
+};
+
+static bool is_whole(const struct path *path, const struct rp_record *record)
+{
+	const uint8_t *at = record->body + path->frames * sizeof(uint64_t);
+	uint64_t frame;
+
+	if (record->length != RP_RECORD_HEAD + payload_bytes(path) || !record->ticks ||
+	    record->thread != (uint32_t)getpid() || record->frames != path->frames)
+		return false;
+	for (unsigned int i = 0; i < path->frames; i++) {
+		memcpy(&frame, record->body + i * sizeof(frame), sizeof(frame));
+		if (frame != 11u * (i + 1))
+			return false;
+	}
+	for (unsigned int i = 0; i < path->part_count; i++) {
+		if (memcmp(at, path->parts[i].base, path->parts[i].size_bytes) != 0)
+			return false;
+		at += path->parts[i].size_bytes;
+	}
+	return true;
+}
+
+/* Counts the records of one event since BEGIN; each record must be whole, and none be older. */
+static unsigned int look(const struct path *path, const struct rp_ring *ring, uint32_t index,
+			 const struct trap_place *place)
+{
+	unsigned int count = 0;
+	uint64_t ticks = 0;
+
+	for (uint64_t at = BEGIN; at < ring->head;) {
+		const struct rp_record *record = rp_ring_record(ring, at, ring->head);
+
+		if (!record || !is_whole(path, record) || record->ticks < ticks) {
+			complain(place, "a torn record");
+			break;
+		}
+		ticks = record->ticks;
+		count += record->event == index;
+		at += rp_record_step(record->length);
+	}
+	return count;
+}
+
+static struct found find(const struct path *path, uint32_t index, const struct trap_place *place)
+{
+	const struct rp_slot *slot = &rp_slots[SLOT];
+	struct found found = { .lost = (slot->busy + slot->too_big) & RP_ACCOUNT_COUNT };
+
+	for (uint32_t i = 0; i < ring_count; i++) {
+		found.in_rings += look(path, rings[i], index, place);
+		found.later += look(path, later_rings[i], index, place);
+		found.lost += rings[i]->lost_full + later_rings[i]->lost_full;
+	}
+	for (unsigned int i = 0; i < RP_FALLBACKS; i++) {
+		found.in_fallbacks += look(path, fallbacks[i], index, place);
+		found.lost += fallbacks[i]->lost_full;
+		if (slot->fallback[i].lock & 1)
+			complain(place, "a lock that is held");
+	}
+	return found;
+}
+
+/* What happens at the instruction. */
+static const struct path *current;
+static int nested_ret;
+static bool has_nested, has_stopped, has_room;
+
+static void write_nested(void)
+{
+	nested_ret = write_path(&nested_event, current);
+	has_nested = true;
+}
+
+static void protect(bool on)
+{
+	for (uint32_t i = 0; i < ring_count; i++)
+		mprotect(rings[i], 4096 + 2 * RING_BYTES, on ? PROT_NONE : PROT_READ | PROT_WRITE);
+}
+
+/*
+ * The session ends and its rings go; one that wants the other event comes at its place. A write
+ * that goes on regardless is killed, or seen in that one's rings.
+ */
+static void stop_session(void)
+{
+	event.enable = 0;
+	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
+		rp_slots[SLOT].fallback[i].ring = NULL;
+	rp_slots[SLOT].rings = later_rings;
+	protect(true);
+	has_stopped = true;
+}
+
+static void make_room(void)
+{
+	for (uint32_t i = 0; i < ring_count; i++)
+		rings[i]->tail = BEGIN;
+	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
+		fallbacks[i]->tail = BEGIN;
+	has_room = true;
+}
+
+static const struct mode {
+	const char *name;
+	void (*then)(void);
+	bool stays, only_aborts, only_full;
+} modes[] = {
+	{ .name = "aborted once" },
+	{ .name = "aborted always", .stays = true, .only_aborts = true },
+	{ .name = "a handler writes", .then = write_nested },
+	{ .name = "the session ends and another starts", .then = stop_session,
+	  .only_aborts = true },
+	{ .name = "the reader makes room", .then = make_room, .only_full = true },
+};
+#define MODES (sizeof(modes) / sizeof(*modes))
+
+/* The calls' results against the rings. */
+static void check(const struct path *path, const struct mode *mode, unsigned int hits, int ret,
+		  const struct trap_place *place)
+{
+	struct found main, nested;
+	unsigned int records, others, offered = path->gone || has_stopped ? 0 : 1;
+
+	if (has_stopped)
+		protect(false);
+	main = find(path, MAIN, place);
+	nested = find(path, NESTED, place);
+	records = main.in_rings + main.in_fallbacks + main.later;
+	others = nested.in_rings + nested.in_fallbacks + nested.later;
+	if (records + others + main.lost != offered + (has_nested && !path->gone))
+		complain(place, "%s: %u records, %u of the handler's, %" PRIu64 " losses",
+			 mode->name, records, others, main.lost);
+	if (records > 1 || main.later || (records == 1) != (ret == 0 && offered))
+		complain(place, "%s: the call returned %d, %u records", mode->name, ret, records);
+	if (has_nested && (others > 1 || (others == 1) != (nested_ret == 0 && !path->gone)))
+		complain(place, "the handler's call returned %d, %u records", nested_ret, others);
+	if (mode->stays && hits > ABORTS_MAX)
+		complain(place, "it gave up after %u aborts", hits);
+	if (mode->stays && hits && records && main.in_rings)
+		complain(place, "%u aborts, and no fallback", hits);
+	if (!mode->then && !mode->stays && path->full && main.lost != 1)
+		complain(place, "%s: lost %" PRIu64, mode->name, main.lost);
+	if (has_room && place->aborts && records != 1)
+		complain(place, "there was room, and it was not used");
+}
+
+static unsigned int interrupt(const struct path *path, const struct mode *mode,
+			      struct trap_place *place)
+{
+	unsigned int hits;
+	int ret;
+
+	reset(path);
+	if (path->missing)
+		rp_slots[SLOT].rings = no_rings;
+	has_nested = has_stopped = has_room = false;
+	current = path;
+	traps_plant(place, mode->stays, mode->then);
+	ret = write_path(&event, path);
+	hits = traps_take_out();
+	check(path, mode, hits, ret, place);
+	return hits;
+}
+
+static unsigned int tests, failures;
+static uint64_t all_aborts, all_signals;
+
+static void tell(const char *promise)
+{
+	failures += complaints != 0;
+	printf("%s %u - %s\n", complaints ? "not ok" : "ok", ++tests, promise);
+	fflush(stdout);
+	complaints = 0;
+}
+
+static void run_path(const struct path *path, struct trap_places *places)
+{
+	uint64_t aborts = 0, signals = 0;
+	unsigned int reached = 0;
+	char promise[100];
+
+	doing = path->name;
+	for (size_t i = 0; i < places->count; i++) {
+		struct trap_place *place = &places->list[i];
+		unsigned int sum = 0;
+
+		for (size_t m = 0; m < MODES; m++) {
+			if ((modes[m].only_aborts && !place->aborts) ||
+			    (modes[m].only_full && !path->full))
+				continue;
+			sum += interrupt(path, &modes[m], place);
+		}
+		*(place->aborts ? &aborts : &signals) += sum;
+		reached += place->aborts && sum;
+	}
+	printf("# %s: %u instructions of sections, aborted %" PRIu64 " times; %" PRIu64
+	       " signals elsewhere\n", path->name, reached, aborts, signals);
+	all_aborts += aborts;
+	all_signals += signals;
+	snprintf(promise, sizeof(promise), "write_interrupted_at_each_instruction_is_exact: %s",
+		 path->name);
+	tell(promise);
+}
+
+static void sections_are_aborted_everywhere(const struct trap_places *places)
+{
+	unsigned int count = 0;
+
+	doing = "all paths";
+	for (size_t i = 0; i < places->count && places->list[i].aborts; i++) {
+		const struct trap_place *place = &places->list[i];
+
+		printf("# %4" PRIu64 " aborts at %s\n", place->hits, place->text);
+		if (!place->hits)
+			complain(place, "no path came here");
+		count++;
+	}
+	printf("# %" PRIu64 " aborts at %u instructions of sections, %" PRIu64
+	       " signals elsewhere\n", all_aborts, count, all_signals);
+	if (count < 20)
+		complain(NULL, "%u instructions", count);
+	tell("each_instruction_of_the_sections_was_aborted");
+}
+
+/* A page that cannot be read until it was tried. */
+static uint8_t *locked_page;
+static unsigned int faults;
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+	(void)context;
+	if ((uintptr_t)info->si_addr - (uintptr_t)locked_page >= 4096)
+		signal(number, SIG_DFL);
+	mprotect(locked_page, 4096, PROT_READ | PROT_WRITE);
+	if (faults++ % 2)
+		write_nested();
+}
+
+/* The copy, wherever it is, with the session's last `size` - `readable` bytes out of reach. */
+static void copy_aborted_at(size_t readable, size_t size)
+{
+	struct path path = { .name = "fault", .part_count = 2,
+			     .parts = { BYTES(8), { locked_page - readable, size } } };
+	static const struct mode mode = { .name = "a fault" };
+	unsigned int before = faults;
+	int ret;
+
+	reset(&path);
+	has_nested = has_stopped = has_room = false;
+	current = &path;
+	mprotect(locked_page, 4096, PROT_NONE);
+	ret = write_path(&event, &path);
+	mprotect(locked_page, 4096, PROT_READ | PROT_WRITE);
+	check(&path, &mode, 1, ret, NULL);
+	if (faults != before + 1 || ret != 0)
+		complain(NULL, "%u faults, returned %d", faults - before, ret);
+}
+
+static void copies_are_aborted_at_each_byte(void)
+{
+	struct sigaction action = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
+	static const size_t sizes[] = { 1, 7, 40, 64, 65, 300, 512, 513, 4000 };
+	uint8_t *pages;
+
+	pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pages == MAP_FAILED)
+		abort();
+	for (unsigned int i = 0; i < 8192; i++)
+		pages[i] = (uint8_t)(i * 13 + (i >> 8));
+	locked_page = pages + 4096;
+	sigaction(SIGSEGV, &action, NULL);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		doing = "a fault in a copy";
+		for (size_t readable = 0; readable < sizes[i]; readable++)
+			copy_aborted_at(readable, sizes[i]);
+	}
+	printf("# %u aborts in copies, one at each byte\n", faults);
+	signal(SIGSEGV, SIG_DFL);
+	munmap(pages, 8192);
+	tell("copy_aborted_at_each_byte_is_written_once");
+}
+
+static void make_rings(void)
+{
+	int ret = 0;
+
+	ring_count = rp_slot_ring_count() < RINGS_MAX ? rp_slot_ring_count() : RINGS_MAX;
+	for (uint32_t i = 0; i < ring_count && ret == 0; i++) {
+		ret = rp_ring_create(RING_BYTES, i, &rings[i]);
+		ret = ret ? ret : rp_ring_create(RING_BYTES, i, &later_rings[i]);
+	}
+	for (unsigned int i = 0; i < RP_FALLBACKS && ret == 0; i++)
+		ret = rp_ring_create(RING_BYTES, i, &fallbacks[i]);
+	if (ret != 0) {
+		printf("Bail out! no rings: %s\n", strerror(-ret));
+		exit(1);
+	}
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * 7 + (i >> 8) + 1);
+}
+
+static int skip(const char *why)
+{
+	printf("1..0 # SKIP %s\n", why);
+	return 0;
+}
+
+int main(void)
+{
+	static const char *const functions[] = {
+		"rp_slot_write_rseq", "rp_slot_write_fallback", "rp_event_write",
+		"rp_event_write_for", NULL,
+	};
+	struct trap_places places;
+	int ret;
+
+	printf("TAP version 13\n");
+	if (!rp_rseq_usable)
+		return skip("no restartable sequences here");
+	ret = traps_find(functions, &places);
+	if (ret == -ENOENT)
+		return skip("no objdump");
+	if (ret == -EPERM)
+		return skip("no program may change its code here");
+	make_rings();
+	for (size_t i = 0; i < PATHS; i++)
+		run_path(&paths[i], &places);
+	sections_are_aborted_everywhere(&places);
+	copies_are_aborted_at_each_byte();
+	traps_free(&places);
+	printf("1..%u\n", tests);
+	return failures != 0;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+#include "traps.h"
+
+#include <errno.h>
+#include <link.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#define TRAP 0xcc
+#define PLACES_MAX 2000u
+#define HITS_MAX 1000u		/* a writer that never gives up is let go */
+
+/* As the kernel has it; the linker gathers them in a section, whose ends it names. */
+struct section {
+	uint32_t version, flags;
+	uint64_t start, commit_offset, abort;
+};
+
+extern const struct section __start___rseq_cs[] __attribute__((weak));
+extern const struct section __stop___rseq_cs[] __attribute__((weak));
+
+static struct {
+	struct trap_place *place;
+	void (*then)(void);
+	unsigned int hits;
+	uint8_t byte;		/* that was there */
+	bool stays, planted;
+} trap;
+
+static void take_out(void)
+{
+	if (trap.planted)
+		*(volatile uint8_t *)trap.place->at = trap.byte;
+	trap.planted = false;
+}
+
+static void on_trap(int number, siginfo_t *info, void *context)
+{
+	(void)number, (void)info, (void)context;
+	if (++trap.hits == HITS_MAX || !trap.stays)
+		take_out();
+#if defined(__x86_64__)
+	/* No section restarts the byte's instruction: it has to run yet. */
+	if (!trap.place->aborts)
+		((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP]--;
+#endif
+	if (trap.then)
+		trap.then();
+}
+
+void traps_plant(struct trap_place *place, bool stays, void (*then)(void))
+{
+	trap.place = place;
+	trap.then = then;
+	trap.hits = 0;
+	trap.byte = *place->at;
+	trap.stays = stays && place->aborts;
+	trap.planted = true;
+	*(volatile uint8_t *)place->at = TRAP;
+}
+
+unsigned int traps_take_out(void)
+{
+	take_out();
+	trap.place->hits += trap.hits;
+	return trap.hits;
+}
+
+static int first_object(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)size;
+	*(uintptr_t *)data = info->dlpi_addr;
+	return 1;
+}
+
+/* Whether the place is in the list already: a section's instructions come first. */
+static bool is_known(const struct trap_places *places, const uint8_t *at)
+{
+	for (size_t i = 0; i < places->count; i++) {
+		if (places->list[i].at == at)
+			return true;
+	}
+	return false;
+}
+
+/* What objdump says with these arguments: "  401136:<tab>mov    %rax,(%rdi)". */
+static int disassemble(const char *arguments, bool aborts, struct trap_places *places)
+{
+	uintptr_t base = 0;
+	char line[400];
+	FILE *output;
+
+	dl_iterate_phdr(first_object, &base);
+	snprintf(line, sizeof(line), "objdump -d --no-show-raw-insn %s /proc/%d/exe 2>/dev/null",
+		 arguments, (int)getpid());
+	output = popen(line, "r");
+	if (!output)
+		return -errno;
+	while (fgets(line, sizeof(line), output)) {
+		char *end, *text = strstr(line, ":\t");
+		uintptr_t address = strtoul(line, &end, 16);
+		struct trap_place *place = &places->list[places->count];
+
+		if (!text || end != text || is_known(places, (void *)(base + address)))
+			continue;
+		if (places->count == PLACES_MAX)
+			break;
+		*place = (struct trap_place){ .at = (void *)(base + address), .aborts = aborts };
+		text[strcspn(text, "\n#")] = '\0';
+		snprintf(place->text, sizeof(place->text), "%s", text + 2);
+		places->count++;
+	}
+	return pclose(output) == 0 ? 0 : -ENOENT;
+}
+
+static int disassemble_function(const char *name, struct trap_places *places)
+{
+	char arguments[100];
+
+	snprintf(arguments, sizeof(arguments), "--disassemble=%s", name);
+	return disassemble(arguments, false, places);
+}
+
+static int disassemble_section(const struct section *section, struct trap_places *places)
+{
+	char arguments[100];
+	uintptr_t base = 0;
+
+	dl_iterate_phdr(first_object, &base);
+	snprintf(arguments, sizeof(arguments), "--start-address=%#lx --stop-address=%#lx",
+		 (unsigned long)(section->start - base),
+		 (unsigned long)(section->start + section->commit_offset - base));
+	return disassemble(arguments, true, places);
+}
+
+/* Sections whose abort handler was disassembled; those are put in front of `all`. */
+static int find_sections(const struct trap_places *all, struct trap_places *places)
+{
+	int ret = 0;
+
+	for (const struct section *section = __start___rseq_cs;
+	     section < __stop___rseq_cs && ret == 0; section++) {
+		if (is_known(all, (const uint8_t *)(uintptr_t)section->abort))
+			ret = disassemble_section(section, places);
+	}
+	return ret;
+}
+
+static int make_writable(const struct trap_places *places)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+	for (size_t i = 0; i < places->count; i++) {
+		uintptr_t start = (uintptr_t)places->list[i].at & ~(page - 1);
+
+		if (mprotect((void *)start, page, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
+			return -EPERM;
+	}
+	return 0;
+}
+
+int traps_find(const char *const *functions, struct trap_places *ret_places)
+{
+	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
+	struct trap_places all = { 0 }, places = { 0 };
+	int ret = 0;
+
+	all.list = calloc(PLACES_MAX, sizeof(*all.list));
+	places.list = calloc(PLACES_MAX, sizeof(*places.list));
+	if (!all.list || !places.list)
+		ret = -ENOMEM;
+	for (const char *const *name = functions; *name && ret == 0; name++)
+		ret = disassemble_function(*name, &all);
+	ret = ret ? ret : find_sections(&all, &places);
+	for (size_t i = 0; i < all.count && places.count < PLACES_MAX; i++) {
+		if (!is_known(&places, all.list[i].at))
+			places.list[places.count++] = all.list[i];
+	}
+	free(all.list);
+	ret = ret ? ret : make_writable(&places);
+	if (ret == 0 && sigaction(SIGTRAP, &action, NULL) == 0)
+		*ret_places = places;
+	else
+		free(places.list);
+	return ret;
+}
+
+void traps_free(struct trap_places *places)
+{
+	free(places->list);
+}
