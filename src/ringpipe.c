@@ -13,6 +13,7 @@
 #include <ringpipe/ringpipe.h>
 
 #include "base/text.h"
+#include "base/thread.h"
 #include "core/activity.h"
 #include "core/core.h"
 #include "core/session.h"
@@ -318,6 +319,8 @@ static void tell_what_is_waited_for(void)
 
 RP_PUBLIC void rp_diagnostics_wait(void)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
+
 	if (rp_diag_wait(TELL_AFTER_MS) == 0)
 		return;
 	tell_what_is_waited_for();
@@ -327,16 +330,21 @@ RP_PUBLIC void rp_diagnostics_wait(void)
 
 RP_PUBLIC int rp_diagnostics_fd(void)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
+
 	return rp_diag_fd();
 }
 
 RP_PUBLIC int rp_diagnostics_dispatch(void)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
+
 	return rp_diag_dispatch(0);
 }
 
 RP_PUBLIC int rp_lttng_start(void)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
 	char reason[256];
 
 	return rp_lttng_load(reason, sizeof(reason));
@@ -356,6 +364,8 @@ static void start_lttng(void)
 
 RP_PUBLIC int rp_tracers_watch(uint32_t interval_ms)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
+
 	return rp_tracers_start(interval_ms);
 }
 
@@ -486,6 +496,8 @@ __attribute__((destructor)) static void on_exit_of_process(void)
 
 RP_PUBLIC void rp_object_register(struct rp_object *object)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
+
 	/* In a static build a program's constructor may come before ours. */
 	open_door();
 	rp_core_register(object);
@@ -494,6 +506,8 @@ RP_PUBLIC void rp_object_register(struct rp_object *object)
 
 RP_PUBLIC void rp_object_unregister(struct rp_object *object)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
+
 	/* Its code is about to go, and may still be in stacks that nobody has named. */
 	rp_mappings_refresh();
 	rp_counters_unregister(object);

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* All that a program which writes events needs. reader.h stands apart. */
+/*
+ * All that a program which writes events needs. reader.h stands apart.
+ *
+ * No function declared here is a cancellation point, and callbacks run with cancellation turned
+ * off: a thread that pthread_cancel(3) is called for is cancelled after the call.
+ */
 #ifndef RINGPIPE_RINGPIPE_H
 #define RINGPIPE_RINGPIPE_H
 

@@ -35,6 +35,27 @@ int rp_thread_create(pthread_t *ret_thread, const char *name, void *(*run)(void 
  */
 int rp_thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *data);
 
+/*
+ * What a public function that may block begins with: no thread is cancelled in it, which would
+ * leave locks held, and the host's callbacks below it are not cancelled either.
+ *
+ *	RP_UNTIL_RETURN int cancel = rp_thread_hold();
+ */
+#define RP_UNTIL_RETURN __attribute__((cleanup(rp_thread_let_go), unused))
+
+static inline int rp_thread_hold(void)
+{
+	int before;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	return before;
+}
+
+static inline void rp_thread_let_go(const int *before)
+{
+	pthread_setcancelstate(*before, NULL);
+}
+
 /* gettid(2), once per thread, where the descriptor's offset is not known. */
 uint32_t rp_thread_id_slow(void);
 

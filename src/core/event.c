@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/thread.h"
 #include "core/core.h"
 
 _Static_assert(offsetof(struct rp_def, public) == 0, "a definition is found from its public part");
@@ -377,6 +378,7 @@ void rp_site_remove(struct rp_site *site)
 RP_PUBLIC int rp_event_create(struct rp_provider *provider, const struct rp_event_decl *decl,
 			      struct rp_event **ret_event)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
 	struct rp_event *event;
 	struct rp_def *def;
 	int ret;
@@ -410,6 +412,8 @@ RP_PUBLIC int rp_event_create(struct rp_provider *provider, const struct rp_even
 
 RP_PUBLIC void rp_event_destroy(struct rp_event *event)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
+
 	if (!event)
 		return;
 	rp_exporters_lock();

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/thread.h"
 #include "core/core.h"
 #include "core/session.h"
 
@@ -145,6 +146,7 @@ static int collect_rows(struct enabled_rows *rows)
 
 RP_PUBLIC int rp_enabled_list(int (*row)(const struct rp_enabled *enabled, void *data), void *data)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
 	struct enabled_rows rows = { 0 };
 	int ret;
 

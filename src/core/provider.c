@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/thread.h"
 #include "core/core.h"
 #include "core/own.h"
 
@@ -66,6 +67,8 @@ static int create_provider(const char *name, bool by_name, rp_provider_callback 
 RP_PUBLIC int rp_provider_create(const char *name, rp_provider_callback callback, void *data,
 				 struct rp_provider **ret_provider)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
+
 	return create_provider(name, false, callback, data, ret_provider);
 }
 
@@ -101,6 +104,7 @@ static void withdraw(struct rp_provider *provider)
 
 RP_PUBLIC int rp_provider_destroy(struct rp_provider *provider)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
 	bool own;
 
 	if (!provider)
@@ -122,6 +126,7 @@ RP_PUBLIC int rp_provider_destroy(struct rp_provider *provider)
 RP_PUBLIC int rp_provider_set_callback(struct rp_provider *provider, rp_provider_callback callback,
 				       void *data)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
 	int ret = 0;
 
 	if (!provider)

@@ -262,6 +262,7 @@ void rp_sessions_total(struct rp_totals *ret_totals)
 
 RP_PUBLIC int rp_session_stop(struct rp_session *session, struct rp_session_stats *ret_stats)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
 	int ret;
 
 	if (!session)

@@ -6,6 +6,7 @@
 
 #include "base/atomic.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "counter/buckets.h"
 #include "counter/counters.h"
 #include "counter/state.h"
@@ -312,6 +313,7 @@ RP_PUBLIC int rp_counter_create(struct rp_provider *provider, const struct rp_co
 
 RP_PUBLIC int rp_counter_destroy(struct rp_counter *counter)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
 	struct rp_instrument *instrument;
 	struct rp_series *series;
 	int ret = 0;

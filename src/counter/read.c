@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "counter/state.h"
 
 struct rp_observation {
@@ -159,6 +160,7 @@ static int open_window(struct rp_counter_window *window, struct rp_counter *coun
 
 RP_PUBLIC int rp_counter_read(struct rp_counter *counter, struct rp_counter_reading *ret_reading)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
 	struct rp_counter_window window = { .since_ns = 0 };
 	int ret;
 
@@ -177,6 +179,7 @@ RP_PUBLIC int rp_counter_read(struct rp_counter *counter, struct rp_counter_read
 RP_PUBLIC int rp_counter_window_open(struct rp_counter *counter,
 				     struct rp_counter_window **ret_window)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
 	struct rp_counter_window *window;
 	int ret;
 
@@ -200,6 +203,7 @@ RP_PUBLIC int rp_counter_window_open(struct rp_counter *counter,
 RP_PUBLIC int rp_counter_window_read(struct rp_counter_window *window,
 				     struct rp_counter_reading *ret_reading)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
 	int ret;
 
 	if (!window || !ret_reading || ret_reading->size < sizeof(uint32_t))

@@ -34,6 +34,7 @@
 #include <ringpipe/host.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 #define PATH_BYTES 64u
 #define JIT_MAGIC 0x4a695444u
@@ -365,6 +366,7 @@ static struct code *make_code(const void *address, size_t bytes, const char *nam
 
 RP_PUBLIC int rp_code_add(const void *address, size_t bytes, const char *name)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
 	struct code *code, *before;
 	int r = 0;
 
@@ -389,6 +391,7 @@ RP_PUBLIC int rp_code_add(const void *address, size_t bytes, const char *name)
 
 RP_PUBLIC int rp_code_remove(const void *address)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
 	struct code *code;
 
 	enter();

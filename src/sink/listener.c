@@ -337,6 +337,7 @@ static int take(struct rp_listener *listener, struct rp_listener_event *ret_even
 RP_PUBLIC int rp_listener_next(struct rp_listener *listener, struct rp_listener_event *ret_event,
 			       int timeout_ms)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
 	struct timespec until;
 
 	if (listener->callback)
@@ -410,6 +411,7 @@ RP_PUBLIC int rp_listener_start(const struct rp_session_options *options,
 				rp_listener_callback callback, void *data,
 				struct rp_listener **ret_listener)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
 	struct rp_session_setup setup = { .options = options };
 	struct rp_listener *listener;
 	int ret;
@@ -493,11 +495,14 @@ RP_PUBLIC int rp_listener_set_providers(struct rp_listener *listener,
 					const struct rp_session_provider *providers,
 					size_t provider_count)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
+
 	return rp_session_set_providers(listener->session, providers, provider_count);
 }
 
 RP_PUBLIC int rp_listener_close(struct rp_listener *listener)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
 	int ret = begin_wait(listener);
 
 	if (ret != 0)
@@ -510,6 +515,7 @@ RP_PUBLIC int rp_listener_close(struct rp_listener *listener)
 
 RP_PUBLIC int rp_listener_stop(struct rp_listener *listener, struct rp_session_stats *ret_stats)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
 	int ret = listener ? begin_wait(listener) : 0;
 
 	if (!listener || ret != 0)

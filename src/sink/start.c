@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "core/session.h"
 #include "sample/sample.h"
 #include "sink/sink.h"
@@ -46,6 +47,7 @@ static int make_sink(int fd, bool replace, const struct rp_sink_content *content
 RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
 			       struct rp_session **ret_session)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
 	struct rp_session_setup setup = { .options = options };
 	struct rp_sink_content content;
 	int fd, ret;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A signal handler that leaves by siglongjmp takes its thread out of the middle of a write, perhaps
- * with the lock of a fallback ring held. That ring is out of use from then on, and its memory
- * stays, since nobody knows that the thread will not come back. The account: a call that never
- * returned may be in the recording or not, and is told as lost once at most, as "damaged" or for
- * the reason it had found before it was left; all other calls are exact. Sessions after that have
- * nothing to do with it.
+ * A signal handler that leaves by siglongjmp, or a thread that is cancelled wherever it is, takes a
+ * thread out of the middle of a write, perhaps with the lock of a fallback ring held. That ring is
+ * out of use from then on, and its memory stays, since nobody knows that the thread will not come
+ * back. The account: a call that never returned may be in the recording or not, and is told as lost
+ * once at most, as "damaged" or for the reason it had found before it was left; all other calls are
+ * exact. Sessions after that have nothing to do with it.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -20,6 +20,7 @@
 #define PROVIDER "Stress-Leaving"
 #define SERIALS 4000u
 #define LEAVES 400u
+#define BURST 64u		/* of a writer that is to be cancelled */
 
 RP_PROVIDER(stress, PROVIDER);
 RP_EVENT(stress, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(serial),
@@ -72,6 +73,41 @@ static void chase(pthread_t writer)
 	}
 }
 
+/* As POSIX has it, no function may be called like this: a promise that is ours. */
+static void *write_until_cancelled(void *data)
+{
+	struct stress_stream *stream = data;
+	uint64_t end = stream->next + BURST < SERIALS ? stream->next + BURST : SERIALS;
+
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	while (stream->next < end)
+		stress_write(stream);
+	while (true)
+		sched_yield();
+	return NULL;
+}
+
+static void cancel_in_the_middle(struct stress_stream *stream)
+{
+	uint64_t random = 7;
+
+	while (stream->next < SERIALS && leaves < LEAVES) {
+		uint64_t first = stream->next;
+		pthread_t writer;
+		void *result;
+
+		stress_spawn(&writer, write_until_cancelled, stream);
+		while (__atomic_load_n(&stream->next, __ATOMIC_RELAXED) == first)
+			sched_yield();
+		for (uint32_t spins = stress_random(&random) % 10000; spins; spins--)
+			__asm__ volatile("" ::: "memory");
+		pthread_cancel(writer);
+		pthread_join(writer, &result);
+		stress_check(result == PTHREAD_CANCELED, "a thread ended by itself");
+		leaves++;
+	}
+}
+
 /* The session that was left, by serial. */
 static void check_left(const struct stress_stream *stream, const struct rp_session_stats *stats)
 {
@@ -97,24 +133,31 @@ static void check_left(const struct stress_stream *stream, const struct rp_sessi
 		    " told as damaged", leaves, vanished, damaged);
 }
 
-static void writers_may_leave(void)
+static void leave_by_jumps(struct stress_stream *stream)
 {
 	struct sigaction action = { .sa_handler = on_usr1 };
+	pthread_t writer;
+
+	sigaction(SIGUSR1, &action, NULL);
+	stress_spawn(&writer, write_and_leave, stream);
+	chase(writer);
+	pthread_join(writer, NULL);
+}
+
+static void writers_may_leave(void (*leave)(struct stress_stream *stream), const char *how)
+{
 	const char *path = stress_path("leaving.nettrace");
 	struct stress_tally tally = { 0 };
 	struct rp_session_stats stats;
 	struct stress_books books;
 	struct rp_session *session;
-	pthread_t writer;
 
-	stress_begin("a_writer_that_leaves_a_write_by_siglongjmp_is_told_once");
+	stress_begin("a_writer_that_leaves_a_write_by_%s_is_told_once", how);
+	leaves = 0;
 	stress_books_init(&books, 1, SERIALS, stress_mark);
 	books.streams[0].least_bytes = 8192;
-	sigaction(SIGUSR1, &action, NULL);
 	session = stress_start(PROVIDER, path, -1, 64u << 20, 0);
-	stress_spawn(&writer, write_and_leave, &books.streams[0]);
-	chase(writer);
-	pthread_join(writer, NULL);
+	leave(&books.streams[0]);
 	stress_stop(session, &stats);
 	stress_read_file(path, &books, &tally);
 	stress_agree(&tally, &stats);
@@ -156,7 +199,9 @@ static void later_sessions_do_not_suffer(void)
 
 int main(void)
 {
-	writers_may_leave();
+	writers_may_leave(leave_by_jumps, "siglongjmp");
+	later_sessions_do_not_suffer();
+	writers_may_leave(cancel_in_the_middle, "cancellation");
 	later_sessions_do_not_suffer();
 	return stress_exit();
 }
