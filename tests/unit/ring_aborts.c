@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@
 #include "core/core.h"
 #include "core/own.h"
 #include "core/probe.h"
+#include "ring/rseq.h"
 #include "ring/slot.h"
 #include "traps.h"
 
@@ -42,9 +44,11 @@ enum { MAIN = 7, NESTED = 8 };	/* indexes of the events, as records have them */
 
 static struct rp_event event = { .index = MAIN }, nested_event = { .index = NESTED };
 static struct rp_ring *rings[RINGS_MAX], *later_rings[RINGS_MAX];
-static struct rp_ring *fallbacks[RP_FALLBACKS];
+static struct rp_ring *fallbacks[RP_FALLBACKS], *later_fallbacks[RP_FALLBACKS];
+static struct rp_ring *no_rings[RINGS_MAX];	/* not one there yet */
 static uint32_t ring_count;
-static uint8_t bytes[4096];
+static uint16_t processor;		/* that this runs on */
+static uint8_t bytes[RP_PAYLOAD_MAX + 1];
 static unsigned int complaints;
 static const char *doing = "";
 
@@ -73,6 +77,8 @@ struct path {
 	bool gone;			/* the slot is empty */
 	bool missing;			/* no ring for this concurrency id */
 	bool beyond;			/* the concurrency id is beyond the table */
+	bool held;			/* all fallback locks are */
+	bool too_big;
 };
 
 #define BYTES(size) { bytes, size }
@@ -100,6 +106,12 @@ static const struct path paths[] = {
 	{ .name = "beyond the rings", .parts = { BYTES(8) }, .part_count = 1, .beyond = true },
 	{ .name = "no ring here, and no room", .parts = { BYTES(8) }, .part_count = 1,
 	  .missing = true, .full = true },
+	{ .name = "no ring here, and all locks held", .parts = { BYTES(8) }, .part_count = 1,
+	  .missing = true, .held = true },
+	{ .name = "too big", .parts = { BYTES(RP_PAYLOAD_MAX + 1) }, .part_count = 1,
+	  .too_big = true },
+	{ .name = "too big for the fallback's rings", .parts = { BYTES(RING_BYTES) },
+	  .part_count = 1, .too_big = true },
 };
 #define PATHS (sizeof(paths) / sizeof(*paths))
 
@@ -121,6 +133,12 @@ static void reset_ring(struct rp_ring *ring, bool full)
 	memset(ring->data, 0xee, RING_BYTES);
 }
 
+/* What the accounts say when a session has just started, and the next in its slot. */
+#define GENERATION (5ull << 40)
+#define LATER_GENERATION (6ull << 40)
+
+static uint64_t closed_losses;		/* in the accounts of the session that ended */
+
 /* As a session that has just started. */
 static void reset(const struct path *path)
 {
@@ -133,17 +151,17 @@ static void reset(const struct path *path)
 	for (unsigned int i = 0; i < RP_FALLBACKS; i++) {
 		reset_ring(fallbacks[i], path->full && !path->full_but_fallback);
 		slot->fallback[i].ring = path->gone ? NULL : fallbacks[i];
-		slot->fallback[i].lock = 0;
+		reset_ring(later_fallbacks[i], false);
+		slot->fallback[i].lock = path->held;
 	}
 	slot->ring_count = path->beyond ? 0 : ring_count;
-	slot->busy = slot->too_big = 0;
-	slot->rings = path->gone ? NULL : rings;
+	slot->wanted = 0;
+	slot->busy = slot->too_big = GENERATION;
+	slot->rings = path->gone ? NULL : path->missing ? no_rings : rings;
+	closed_losses = 0;
 	rp_core.causal_slots = rp_special_slots = path->causal ? BIT : 0;
 	event.enable = nested_event.enable = BIT;
 }
-
-/* A table with holes: the same as no ring for any concurrency id. */
-static struct rp_ring *no_rings[RINGS_MAX];
 
 static int write_path(struct rp_event *which, const struct path *path)
 {
@@ -156,10 +174,14 @@ static int write_path(struct rp_event *which, const struct path *path)
 	       rp_event_write(which, path->parts, path->part_count);
 }
 
+static const struct path *current;
+static int nested_ret;
+static bool has_nested, has_stopped, has_room;
+
 /* What the rings and the accounts hold of one event. */
 struct found {
 	unsigned int in_rings, in_fallbacks, later;	/* records */
-	uint64_t lost;
+	uint64_t lost, later_lost;
 };
 
 static bool is_whole(const struct path *path, const struct rp_record *record)
@@ -168,7 +190,8 @@ static bool is_whole(const struct path *path, const struct rp_record *record)
 	uint64_t frame;
 
 	if (record->length != RP_RECORD_HEAD + payload_bytes(path) || !record->ticks ||
-	    record->thread != (uint32_t)getpid() || record->frames != path->frames)
+	    record->thread != (uint32_t)getpid() || record->frames != path->frames ||
+	    record->processor != processor)
 		return false;
 	for (unsigned int i = 0; i < path->frames; i++) {
 		memcpy(&frame, record->body + i * sizeof(frame), sizeof(frame));
@@ -207,51 +230,88 @@ static unsigned int look(const struct path *path, const struct rp_ring *ring, ui
 static struct found find(const struct path *path, uint32_t index, const struct trap_place *place)
 {
 	const struct rp_slot *slot = &rp_slots[SLOT];
-	struct found found = { .lost = (slot->busy + slot->too_big) & RP_ACCOUNT_COUNT };
+	struct found found = { .lost = closed_losses };
+	uint64_t accounts = (slot->busy + slot->too_big) & RP_ACCOUNT_COUNT;
 
+	*(has_stopped ? &found.later_lost : &found.lost) += accounts;
 	for (uint32_t i = 0; i < ring_count; i++) {
 		found.in_rings += look(path, rings[i], index, place);
 		found.later += look(path, later_rings[i], index, place);
-		found.lost += rings[i]->lost_full + later_rings[i]->lost_full;
+		found.lost += rings[i]->lost_full;
+		found.later_lost += later_rings[i]->lost_full;
 	}
 	for (unsigned int i = 0; i < RP_FALLBACKS; i++) {
 		found.in_fallbacks += look(path, fallbacks[i], index, place);
+		found.later += look(path, later_fallbacks[i], index, place);
 		found.lost += fallbacks[i]->lost_full;
-		if (slot->fallback[i].lock & 1)
-			complain(place, "a lock that is held");
+		found.later_lost += later_fallbacks[i]->lost_full;
+		if (slot->fallback[i].lock % 2 != path->held)
+			complain(place, "a lock that is held, or not any more");
 	}
 	return found;
 }
 
 /* What happens at the instruction. */
-static const struct path *current;
-static int nested_ret;
-static bool has_nested, has_stopped, has_room;
-
 static void write_nested(void)
 {
 	nested_ret = write_path(&nested_event, current);
 	has_nested = true;
 }
 
-static void protect(bool on)
+static void protect(int access)
 {
 	for (uint32_t i = 0; i < ring_count; i++)
-		mprotect(rings[i], 4096 + 2 * RING_BYTES, on ? PROT_NONE : PROT_READ | PROT_WRITE);
+		mprotect(rings[i], 4096 + 2 * RING_BYTES, access);
+	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
+		mprotect(fallbacks[i], 4096 + 2 * RING_BYTES, access);
+}
+
+static bool is_locked(void)
+{
+	for (unsigned int i = 0; i < RP_FALLBACKS; i++) {
+		if (rp_slots[SLOT].fallback[i].lock & 1)
+			return true;
+	}
+	return false;
 }
 
 /*
  * The session ends and its rings go; one that wants the other event comes at its place. A write
- * that goes on regardless is killed, or seen in that one's rings.
+ * that goes on regardless is killed, or seen in that one's rings. With a lock held nothing of this
+ * happens: who stops the session waits.
  */
 static void stop_session(void)
 {
+	struct rp_slot *slot = &rp_slots[SLOT];
+
+	if (is_locked() && !current->held)
+		return;
 	event.enable = 0;
 	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
-		rp_slots[SLOT].fallback[i].ring = NULL;
-	rp_slots[SLOT].rings = later_rings;
-	protect(true);
+		slot->fallback[i].ring = later_fallbacks[i];
+	closed_losses = (slot->busy + slot->too_big) & RP_ACCOUNT_COUNT;
+	slot->busy = slot->too_big = LATER_GENERATION;
+	slot->rings = later_rings;
+	slot->ring_count = ring_count;
+	protect(PROT_NONE);
 	has_stopped = true;
+}
+
+/*
+ * The drain thread looks: what is below the heads is whole at every instant, and a fallback ring
+ * that something was written to says so, should the writer never come back.
+ */
+static void read_rings(void)
+{
+	for (uint32_t i = 0; i < ring_count; i++)
+		(void)look(current, rings[i], MAIN, NULL);
+	for (unsigned int i = 0; i < RP_FALLBACKS; i++) {
+		const struct rp_ring *ring = fallbacks[i];
+
+		(void)look(current, ring, MAIN, NULL);
+		if (ring->data[BEGIN % RING_BYTES] != 0xee && ring->intent <= BEGIN)
+			complain(NULL, "a write into the fallback's ring that is not told");
+	}
 }
 
 static void make_room(void)
@@ -266,45 +326,70 @@ static void make_room(void)
 static const struct mode {
 	const char *name;
 	void (*then)(void);
-	bool stays, only_aborts, only_full;
+	bool stays, only_full;
 } modes[] = {
 	{ .name = "aborted once" },
-	{ .name = "aborted always", .stays = true, .only_aborts = true },
+	{ .name = "aborted always", .stays = true },
 	{ .name = "a handler writes", .then = write_nested },
-	{ .name = "the session ends and another starts", .then = stop_session,
-	  .only_aborts = true },
+	{ .name = "the session ends and another starts", .then = stop_session },
+	{ .name = "the reader reads", .then = read_rings },
 	{ .name = "the reader makes room", .then = make_room, .only_full = true },
 };
 #define MODES (sizeof(modes) / sizeof(*modes))
 
-/* The calls' results against the rings. */
+static unsigned int must_lose(const struct path *path)
+{
+	return path->full || path->held || path->too_big;
+}
+
+/* What was offered, for a call that the end of the session may have overtaken. */
+static unsigned int offered(const struct path *path, const struct trap_place *place,
+			    const struct found *found)
+{
+	if (path->gone)
+		return 0;
+	if (!has_stopped)
+		return 1 + has_nested;
+	/* Outside of sections, the write may be through already. */
+	return place->aborts ? 0 : found->in_rings + found->in_fallbacks + found->lost > 0;
+}
+
+/* What the calls returned against what the rings hold. */
 static void check(const struct path *path, const struct mode *mode, unsigned int hits, int ret,
 		  const struct trap_place *place)
 {
-	struct found main, nested;
-	unsigned int records, others, offered = path->gone || has_stopped ? 0 : 1;
+	struct found found, nested;
+	unsigned int records, others;
+	int loss = path->too_big ? -EMSGSIZE : -ENOBUFS;
 
 	if (has_stopped)
-		protect(false);
-	main = find(path, MAIN, place);
+		protect(PROT_READ | PROT_WRITE);
+	found = find(path, MAIN, place);
 	nested = find(path, NESTED, place);
-	records = main.in_rings + main.in_fallbacks + main.later;
-	others = nested.in_rings + nested.in_fallbacks + nested.later;
-	if (records + others + main.lost != offered + (has_nested && !path->gone))
+	records = found.in_rings + found.in_fallbacks;
+	others = nested.in_rings + nested.in_fallbacks;
+	if (found.later || nested.later || found.later_lost)
+		complain(place, "%s: the later session got it", mode->name);
+	if (records + others + found.lost != offered(path, place, &found) || records > 1 ||
+	    others > 1)
 		complain(place, "%s: %u records, %u of the handler's, %" PRIu64 " losses",
-			 mode->name, records, others, main.lost);
-	if (records > 1 || main.later || (records == 1) != (ret == 0 && offered))
+			 mode->name, records, others, found.lost);
+	if ((found.lost && !has_nested && ret != loss) ||
+	    (!path->gone && !has_stopped && (records == 1) != (ret == 0)))
 		complain(place, "%s: the call returned %d, %u records", mode->name, ret, records);
-	if (has_nested && (others > 1 || (others == 1) != (nested_ret == 0 && !path->gone)))
+	if (has_nested && !path->gone && (others == 1) != (nested_ret == 0))
 		complain(place, "the handler's call returned %d, %u records", nested_ret, others);
-	if (mode->stays && hits > ABORTS_MAX)
+	if (mode->stays && hits && (hits > ABORTS_MAX || found.in_rings))
 		complain(place, "it gave up after %u aborts", hits);
-	if (mode->stays && hits && records && main.in_rings)
-		complain(place, "%u aborts, and no fallback", hits);
-	if (!mode->then && !mode->stays && path->full && main.lost != 1)
-		complain(place, "%s: lost %" PRIu64, mode->name, main.lost);
+	if (!mode->then && !mode->stays && found.lost != must_lose(path))
+		complain(place, "%s: lost %" PRIu64, mode->name, found.lost);
 	if (has_room && place->aborts && records != 1)
 		complain(place, "there was room, and it was not used");
+	if ((path->missing || path->beyond) && !mode->stays && !has_stopped &&
+	    !rp_slots[SLOT].wanted)
+		complain(place, "nobody was told of the ring that is missing");
+	if (rp_rseq_area()->rseq_cs)
+		complain(place, "the thread points into the section still");
 }
 
 static unsigned int interrupt(const struct path *path, const struct mode *mode,
@@ -314,8 +399,6 @@ static unsigned int interrupt(const struct path *path, const struct mode *mode,
 	int ret;
 
 	reset(path);
-	if (path->missing)
-		rp_slots[SLOT].rings = no_rings;
 	has_nested = has_stopped = has_room = false;
 	current = path;
 	traps_plant(place, mode->stays, mode->then);
@@ -348,7 +431,7 @@ static void run_path(const struct path *path, struct trap_places *places)
 		unsigned int sum = 0;
 
 		for (size_t m = 0; m < MODES; m++) {
-			if ((modes[m].only_aborts && !place->aborts) ||
+			if ((modes[m].stays && !place->aborts) ||
 			    (modes[m].only_full && !path->full))
 				continue;
 			sum += interrupt(path, &modes[m], place);
@@ -452,14 +535,31 @@ static void make_rings(void)
 		ret = rp_ring_create(RING_BYTES, i, &rings[i]);
 		ret = ret ? ret : rp_ring_create(RING_BYTES, i, &later_rings[i]);
 	}
-	for (unsigned int i = 0; i < RP_FALLBACKS && ret == 0; i++)
+	for (unsigned int i = 0; i < RP_FALLBACKS && ret == 0; i++) {
 		ret = rp_ring_create(RING_BYTES, i, &fallbacks[i]);
+		ret = ret ? ret : rp_ring_create(RING_BYTES, i, &later_fallbacks[i]);
+	}
 	if (ret != 0) {
 		printf("Bail out! no rings: %s\n", strerror(-ret));
 		exit(1);
 	}
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)(i * 7 + (i >> 8) + 1);
+}
+
+/* To one processor, the last: its number is not what a record has by itself. */
+static void settle_down(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) == 0) {
+		for (unsigned int i = 0; i < CPU_SETSIZE; i++)
+			processor = CPU_ISSET(i, &set) ? (uint16_t)i : processor;
+	}
+	CPU_ZERO(&set);
+	CPU_SET(processor, &set);
+	if (sched_setaffinity(0, sizeof(set), &set) != 0)
+		processor = (uint16_t)sched_getcpu();
 }
 
 static int skip(const char *why)
@@ -486,6 +586,7 @@ int main(void)
 	if (ret == -EPERM)
 		return skip("no program may change its code here");
 	make_rings();
+	settle_down();
 	for (size_t i = 0; i < PATHS; i++)
 		run_path(&paths[i], &places);
 	sections_are_aborted_everywhere(&places);
