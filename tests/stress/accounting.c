@@ -6,9 +6,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/rseq.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "stress.h"
@@ -41,22 +39,12 @@ static uint64_t undelivered(const struct writer *writer)
 	return written > stats.delivered + stats.lost ? written - stats.delivered - stats.lost : 0;
 }
 
-/* As a thread is that no C library registered: the kernel leaves its rseq area alone. */
-static void leave_rseq(void)
-{
-	char *area = (char *)__builtin_thread_pointer() + __rseq_offset;
-
-	/* The size that glibc registered: 32 bytes in 2.36, which says less in __rseq_size. */
-	stress_check(syscall(SYS_rseq, area, 32, RSEQ_FLAG_UNREGISTER, RSEQ_SIG) == 0,
-		     "leaving rseq: %s", strerror(errno));
-}
-
 static void *write_all(void *data)
 {
 	struct writer *writer = data;
 
 	if (writer->without_rseq)
-		leave_rseq();
+		stress_leave_rseq();
 	for (uint64_t i = 0; i < writer->count; i++) {
 		stress_write(writer->stream);
 		while (writer->patient_with && i % 64 == 63 &&

@@ -28,13 +28,14 @@ struct writer {
 	struct stress_stream *streams;	/* KINDS of them */
 	uint64_t count;
 	bool alternate;			/* SIGUSR2 on a stack of its own */
+	bool without_rseq;
 	bool ended;
 };
 
 struct scene {
 	struct stress_books books;
 	struct writer writers[WRITERS];
-	uint64_t disturbances;
+	uint64_t signals, moves;
 };
 
 static __thread struct writer *self __attribute__((tls_model("initial-exec")));
@@ -82,6 +83,8 @@ static void *write_all(void *data)
 	struct writer *writer = data;
 	stack_t stack = { .ss_size = 256 << 10 }, none = { .ss_flags = SS_DISABLE };
 
+	if (writer->without_rseq)
+		stress_leave_rseq();
 	if (writer->alternate) {
 		stack.ss_sp = stress_alloc(1, stack.ss_size);
 		sigaltstack(&stack, NULL);
@@ -118,15 +121,15 @@ static void *send_signals(void *data)
 	uint64_t random = 5;
 
 	while (anyone_writes(scene)) {
-		struct writer *writer = &scene->writers[scene->disturbances % WRITERS];
+		struct writer *writer = &scene->writers[scene->signals % WRITERS];
 		uint32_t spins = stress_random(&random) % 4000;
 
 		while (spins--)
 			__asm__ volatile("" ::: "memory");
 		/* The threads are joined after this one: the handle is good. */
 		pthread_kill(writer->thread, stress_random(&random) % 2 ? SIGUSR1 : SIGUSR2);
-		scene->disturbances++;
-		if (scene->disturbances % 256 == 0)
+		scene->signals++;
+		if (scene->signals % 256 == 0)
 			sched_yield();
 	}
 	return NULL;
@@ -145,14 +148,14 @@ static void *move_about(void *data)
 			processors[count++] = i;
 	}
 	while (anyone_writes(scene)) {
-		struct writer *writer = &scene->writers[scene->disturbances % WRITERS];
+		struct writer *writer = &scene->writers[scene->moves % WRITERS];
 		pid_t tid = __atomic_load_n(&writer->tid, __ATOMIC_ACQUIRE);
 
 		CPU_ZERO(&one);
-		CPU_SET(processors[scene->disturbances / WRITERS % (unsigned int)count], &one);
+		CPU_SET(processors[scene->moves / WRITERS % (unsigned int)count], &one);
 		if (tid && !__atomic_load_n(&writer->ended, __ATOMIC_ACQUIRE))
 			(void)sched_setaffinity(tid, sizeof(one), &one);
-		scene->disturbances++;
+		scene->moves++;
 	}
 	return NULL;
 }
@@ -174,19 +177,25 @@ static void init_scene(struct scene *scene, uint64_t count, uint32_t large_bytes
 	}
 }
 
-static void run_scene(struct scene *scene, size_t megabytes, void *(*disturb)(void *))
+static void run_scene(struct scene *scene, size_t megabytes, bool signals, bool moves)
 {
 	const char *path = stress_path("interrupted.nettrace");
 	struct stress_tally tally = { 0 };
 	struct rp_session_stats stats;
 	struct rp_session *session;
-	pthread_t disturber;
+	pthread_t sender, mover;
 
 	session = stress_start(PROVIDER, path, -1, megabytes << 20, 0);
 	for (size_t i = 0; i < WRITERS; i++)
 		stress_spawn(&scene->writers[i].thread, write_all, &scene->writers[i]);
-	stress_spawn(&disturber, disturb, scene);
-	pthread_join(disturber, NULL);
+	if (signals)
+		stress_spawn(&sender, send_signals, scene);
+	if (moves)
+		stress_spawn(&mover, move_about, scene);
+	if (signals)
+		pthread_join(sender, NULL);
+	if (moves)
+		pthread_join(mover, NULL);
 	for (size_t i = 0; i < WRITERS; i++)
 		pthread_join(scene->writers[i].thread, NULL);
 	stress_stop(session, &stats);
@@ -198,13 +207,13 @@ static void run_scene(struct scene *scene, size_t megabytes, void *(*disturb)(vo
 
 static void signals_leave_the_account_exact(size_t megabytes)
 {
-	struct scene scene = { .disturbances = 0 };
+	struct scene scene = { .signals = 0 };
 	uint64_t handled = 0;
 
 	stress_begin("serials_add_up_with_nested_signal_handlers_in_%zu_mb", megabytes);
 	init_scene(&scene, stress_amount(1000000), 0);
 	set_handlers(true);
-	run_scene(&scene, megabytes, send_signals);
+	run_scene(&scene, megabytes, true, false);
 	set_handlers(false);
 	for (size_t i = 0; i < WRITERS; i++) {
 		handled += scene.writers[i].streams[1].next;
@@ -213,14 +222,14 @@ static void signals_leave_the_account_exact(size_t megabytes)
 	}
 	stress_check(handled > 0, "no handler ran");
 	stress_note("%" PRIu64 " signals sent, %" PRIu64 " events from SIGUSR1's handler",
-		    scene.disturbances, handled);
+		    scene.signals, handled);
 	stress_books_fini(&scene.books);
 	stress_end();
 }
 
 static void migration_leaves_the_account_exact(size_t megabytes)
 {
-	struct scene scene = { .disturbances = 0 };
+	struct scene scene = { .signals = 0 };
 	cpu_set_t allowed;
 
 	stress_begin("serials_add_up_under_forced_migration_in_%zu_mb", megabytes);
@@ -229,9 +238,38 @@ static void migration_leaves_the_account_exact(size_t megabytes)
 		return;
 	}
 	init_scene(&scene, stress_amount(1000000), 4097);
-	run_scene(&scene, megabytes, move_about);
-	stress_check(scene.disturbances > 100, "only %" PRIu64 " moves", scene.disturbances);
-	stress_note("%" PRIu64 " moves", scene.disturbances);
+	run_scene(&scene, megabytes, false, true);
+	stress_check(scene.moves > 100, "only %" PRIu64 " moves", scene.moves);
+	stress_note("%" PRIu64 " moves", scene.moves);
+	stress_books_fini(&scene.books);
+	stress_end();
+}
+
+/*
+ * All of it in one session: writers with rseq and without, small payloads and such as take the
+ * fallback, handlers that write, two deep, and threads pushed from processor to processor.
+ */
+static void everything_at_once_leaves_the_account_exact(size_t megabytes)
+{
+	struct scene scene = { .signals = 0 };
+	uint64_t handled = 0;
+
+	stress_begin("serials_add_up_with_signals_and_migration_and_both_kinds_of_writer_in_%zu_mb",
+		     megabytes);
+	init_scene(&scene, stress_amount(1000000), 0);
+	for (size_t i = 0; i < WRITERS; i++)
+		scene.writers[i].without_rseq = i >= WRITERS / 2;
+	scene.writers[1].streams[0].least_bytes = 4097;
+	scene.writers[1].count /= 16;
+	set_handlers(true);
+	run_scene(&scene, megabytes, true, true);
+	set_handlers(false);
+	for (size_t i = 0; i < WRITERS; i++)
+		handled += scene.writers[i].streams[1].next + scene.writers[i].streams[2].next;
+	stress_check(handled > 0 && scene.moves > 0, "%" PRIu64 " events of handlers, %" PRIu64
+		     " moves", handled, scene.moves);
+	stress_note("%" PRIu64 " signals sent, %" PRIu64 " events from handlers, %" PRIu64 " moves",
+		    scene.signals, handled, scene.moves);
 	stress_books_fini(&scene.books);
 	stress_end();
 }
@@ -243,6 +281,8 @@ int main(void)
 		signals_leave_the_account_exact(1);
 		migration_leaves_the_account_exact(64);
 		migration_leaves_the_account_exact(1);
+		everything_at_once_leaves_the_account_exact(64);
+		everything_at_once_leaves_the_account_exact(1);
 	}
 	return stress_exit();
 }

@@ -7,8 +7,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/rseq.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -440,8 +442,9 @@ uint64_t stress_amount(uint64_t usual)
 unsigned int stress_rounds(void)
 {
 	const char *form = getenv("RINGPIPE_STRESS");
+	int rounds = form ? atoi(form) : 0;
 
-	return form && !strcmp(form, "long") ? 10 : 1;
+	return form && !strcmp(form, "long") ? 10 : rounds > 0 ? (unsigned int)rounds : 1;
 }
 
 /* A test that gave up may have left its recordings. */
@@ -509,6 +512,17 @@ void stress_socketpair(int ret_fds[2])
 		perror("socketpair");
 		exit(1);
 	}
+}
+
+void stress_leave_rseq(void)
+{
+	char *area = (char *)__builtin_thread_pointer() + __rseq_offset;
+
+	if (__rseq_size == 0)
+		return;
+	/* The size that glibc registered: 32 bytes in 2.36, which says less in __rseq_size. */
+	stress_check(syscall(SYS_rseq, area, 32, RSEQ_FLAG_UNREGISTER, RSEQ_SIG) == 0,
+		     "leaving rseq: %s", strerror(errno));
 }
 
 uint32_t stress_random(uint64_t *state)

@@ -141,7 +141,7 @@ int stress_exit(void);		/* the program's exit status */
 /* `usual`, or a fifth where accesses are watched. */
 uint64_t stress_amount(uint64_t usual);
 
-/* How often: 1, or 10 in the long form (RINGPIPE_STRESS=long). */
+/* How often: 1; 10 in the long form (RINGPIPE_STRESS=long), or RINGPIPE_STRESS=N times. */
 unsigned int stress_rounds(void);
 
 /* A file name in a folder of this process, removed when it exits; on tmpfs where there is room. */
@@ -150,6 +150,12 @@ const char *stress_path(const char *name);
 void *stress_alloc(size_t count, size_t size);
 void stress_spawn(pthread_t *ret_thread, void *(*run)(void *), void *data);
 void stress_socketpair(int ret_fds[2]);
+
+/*
+ * Makes the calling thread one that no C library registered for rseq: the kernel leaves its area
+ * alone from then on. Nothing where it has none.
+ */
+void stress_leave_rseq(void);
 
 /* A small generator: each thread keeps its own state. */
 uint32_t stress_random(uint64_t *state);
