@@ -82,8 +82,8 @@ RP_PUBLIC void rp_guid_from_name(const char *name, struct rp_guid *ret_guid);
 
 /*
  * One row of the listing: who enabled what. An exporter has the row of a session, with its name and
- * an id, the keywords and level of the events it enabled. Strings belong to the row and end with
- * the call.
+ * an id, the keywords and level of the events it enabled; a session's own losses are in its
+ * struct rp_session_stats. Strings belong to the row and end with the call.
  */
 struct rp_enabled {
 	uint32_t size;
@@ -98,6 +98,7 @@ struct rp_enabled {
 	const char *event;		/* one that the kernel counts tracers of, or NULL */
 	uint32_t tracers;		/* as it counts: all that use the same probe are one */
 	uint32_t reserved2;
+	uint64_t lost;			/* events of the provider that an exporter could not take */
 };
 
 /*

@@ -58,6 +58,7 @@ struct rp_site {
 /* What a provider's callback was last told of an exporter. */
 struct rp_export_state {
 	uint64_t keywords;	/* of the events that it enabled, all together */
+	uint64_t lost;		/* whatever is enabled by now */
 	uint32_t events;
 	uint8_t level;		/* the highest */
 };

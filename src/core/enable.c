@@ -196,6 +196,8 @@ void rp_export_state_get(const struct rp_provider *provider, const struct rp_exp
 		const struct rp_export *export = site->exports[exporter->slot];
 		const struct rp_event_def *def = &site->def->public;
 
+		if (export)
+			ret_state->lost += rp_load_relaxed(&export->lost);
 		if (!export || (rp_load_relaxed(&site->event->enable) & export->bit) == 0)
 			continue;
 		ret_state->events++;

@@ -252,7 +252,7 @@ void rp_export_write(const struct rp_event *event, uint64_t bit, const struct rp
 {
 	uint32_t slot = (uint32_t)__builtin_ctzll(bit) - RP_EXPORTER_BIT;
 	const struct rp_site *site = event->core;
-	const struct rp_export *export = site ? rp_load_acquire(&site->exports[slot]) : NULL;
+	struct rp_export *export = site ? rp_load_acquire(&site->exports[slot]) : NULL;
 
 	if (export)
 		rp_core.exporters[slot].ops->write(export, parts, part_count, payload_bytes);
@@ -264,6 +264,22 @@ void rp_exporters_fork_prepare(void)
 	for (uint32_t i = 0; i < rp_core.exporter_count; i++) {
 		if (rp_core.exporters[i].ops->fork_prepare)
 			rp_core.exporters[i].ops->fork_prepare();
+	}
+}
+
+/* What was lost before it is the parent's. */
+static void forget_losses(void)
+{
+	struct rp_provider *provider;
+	struct rp_site *site;
+
+	cds_list_for_each_entry(provider, &rp_core.providers, node) {
+		cds_list_for_each_entry(site, &provider->sites, node) {
+			for (uint32_t i = 0; i < rp_core.exporter_count; i++) {
+				if (site->exports[i])
+					rp_store_relaxed(&site->exports[i]->lost, 0);
+			}
+		}
 	}
 }
 
@@ -279,6 +295,7 @@ void rp_exporters_fork_parent(void)
 
 void rp_exporters_fork_child(void)
 {
+	forget_losses();
 	for (uint32_t i = rp_core.exporter_count; i-- > 0;) {
 		if (rp_core.exporters[i].ops->fork_child)
 			rp_core.exporters[i].ops->fork_child();

@@ -31,6 +31,7 @@ struct rp_export {
 	const struct rp_event_def *def;	/* the same pointer for all words of one event */
 	uint64_t bit;			/* in event->enable */
 	void *data;			/* the exporter's own */
+	uint64_t lost;			/* it counts here what it could not take, atomically */
 };
 
 enum rp_exporter_flags {
@@ -48,7 +49,7 @@ struct rp_exporter_ops {
 	 * wait. `payload_bytes` is the sum of the parts, above RP_PAYLOAD_MAX for any such sum. The
 	 * only call that others may run beside.
 	 */
-	void (*write)(const struct rp_export *export, const struct rp_part *parts,
+	void (*write)(struct rp_export *export, const struct rp_part *parts,
 		      unsigned int part_count, uint64_t payload_bytes);
 	/*
 	 * Words that came, those that are there when the exporter registers included. The event may

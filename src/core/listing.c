@@ -83,6 +83,7 @@ static int add_exporter(struct enabled_rows *rows, const struct rp_provider *pro
 	row->enabled.session_id = exporter->id;
 	row->enabled.keywords = state->keywords;
 	row->enabled.level = state->level;
+	row->enabled.lost = state->lost;
 	return 0;
 }
 
@@ -120,7 +121,7 @@ static int add_provider(struct enabled_rows *rows, const struct rp_provider *pro
 		struct rp_export_state state;
 
 		rp_export_state_get(provider, &rp_core.exporters[i], &state);
-		if (state.events)
+		if (state.events || state.lost)
 			ret = add_exporter(rows, provider, &rp_core.exporters[i], &state);
 	}
 	cds_list_for_each_entry(site, &provider->sites, node) {

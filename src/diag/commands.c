@@ -4,7 +4,9 @@
  *
  *	0x52 0x00 list enabled	nothing -> u32 rows, each: string provider, string session name,
  *				u64 session id, u64 keywords, u32 level, u32 event count,
- *				string filter data
+ *				string filter data; then u32 rows, each: string provider,
+ *				string event, u32 tracers; then u32 rows, each: string provider,
+ *				string exporter, u64 lost
  *	0x52 0x01 session stats	u64 session id -> u64 delivered, u64 lost, u64 bytes,
  *				u32 reasons, u64 lost for each, i32 error
  *	0x52 0x04 dump		see diag/dump.h
@@ -221,6 +223,20 @@ static int traced_row(const struct rp_enabled *enabled, void *data)
 	return rows->reply->error;
 }
 
+/* Rows of what exporters could not take. */
+static int lost_row(const struct rp_enabled *enabled, void *data)
+{
+	struct enabled_rows *rows = data;
+
+	if (!enabled->lost)
+		return 0;
+	rp_reply_string(rows->reply, enabled->provider);
+	rp_reply_string(rows->reply, enabled->session_name);
+	rp_reply_u64(rows->reply, enabled->lost);
+	rows->count++;
+	return rows->reply->error;
+}
+
 static int put_rows(struct rp_reply *reply,
 		    int (*row)(const struct rp_enabled *enabled, void *data))
 {
@@ -241,7 +257,8 @@ static enum rp_hresult list_enabled(struct rp_command *command, uint8_t id,
 	(void)id;
 	if (rp_cursor_end(payload) < 0)
 		return RP_HRESULT_BAD_ENCODING;
-	if (put_rows(command->reply, enabled_row) < 0 || put_rows(command->reply, traced_row) < 0)
+	if (put_rows(command->reply, enabled_row) < 0 ||
+	    put_rows(command->reply, traced_row) < 0 || put_rows(command->reply, lost_row) < 0)
 		return RP_HRESULT_FAIL;
 	return RP_HRESULT_OK;
 }

@@ -99,7 +99,7 @@ static void take(struct rp_export *const *exports, size_t count)
 }
 
 /* The probe was fired before any exporter was asked. */
-static void write_nothing(const struct rp_export *export, const struct rp_part *parts,
+static void write_nothing(struct rp_export *export, const struct rp_part *parts,
 			  unsigned int part_count, uint64_t payload_bytes)
 {
 	(void)export;

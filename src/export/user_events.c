@@ -48,7 +48,7 @@
 /* One enable word. */
 struct site {
 	struct cds_list_head node;	/* in slot->sites */
-	const struct rp_export *export;
+	struct rp_export *export;
 	struct rp_user_event *record;	/* how the session has it; NULL: it does not */
 };
 
@@ -101,7 +101,7 @@ static struct slot *slot_of(const struct rp_export *export)
 /* An event that cannot be had is none of the session's: there is nobody to tell. */
 static void register_site(struct rp_user_events *session, struct site *site)
 {
-	const struct rp_export *export = site->export;
+	struct rp_export *export = site->export;
 	const struct rp_tracepoint *tracepoint = NULL;
 	struct rp_user_event *record;
 
@@ -110,6 +110,7 @@ static void register_site(struct rp_user_events *session, struct site *site)
 	if ((!session->typed && !tracepoint) ||
 	    rp_user_event_make(export->def, session->typed, &record) < 0)
 		return;
+	rp_store_relaxed(&export->lost, 0);	/* what an earlier session lost */
 	/* Writers that see the bit before they see the record write nothing. */
 	if (rp_user_word_register(session->fd,
 				  tracepoint ? tracepoint->command : record->fields.command,
@@ -314,7 +315,8 @@ static int claim(struct slot *slot)
 	return piece;
 }
 
-static void write_record(struct rp_user_events *session, const struct rp_user_event *record,
+/* Whether nothing is lost. */
+static bool write_record(struct rp_user_events *session, const struct rp_user_event *record,
 			 const struct rp_part *parts, unsigned int part_count,
 			 uint64_t payload_bytes, int piece)
 {
@@ -334,9 +336,10 @@ static void write_record(struct rp_user_events *session, const struct rp_user_ev
 		rp_add_relaxed(&session->failed, 1);
 	}
 	/* -EBADF: nobody listens any more, so it was not asked for. */
+	return r == 0 || r == -EBADF;
 }
 
-static void write_event(const struct rp_export *export, const struct rp_part *parts,
+static void write_event(struct rp_export *export, const struct rp_part *parts,
 			unsigned int part_count, uint64_t payload_bytes)
 {
 	const struct site *site = export->data;
@@ -347,12 +350,13 @@ static void write_event(const struct rp_export *export, const struct rp_part *pa
 
 	if (piece < 0) {
 		rp_add_relaxed(&slot->busy, site != NULL);
+		rp_add_relaxed(&export->lost, site != NULL);
 		return;
 	}
 	session = rp_load_seq_cst(&slot->session);	/* [USER-SESSION] */
 	record = session ? rp_load_acquire(&site->record) : NULL;
-	if (record)
-		write_record(session, record, parts, part_count, payload_bytes, piece);
+	if (record && !write_record(session, record, parts, part_count, payload_bytes, piece))
+		rp_add_relaxed(&export->lost, 1);
 	rp_and_seq_cst(&slot->claims, ~(1u << piece));
 	errno = saved;
 }

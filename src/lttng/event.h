@@ -111,7 +111,7 @@ struct rp_lttng_event *rp_lttng_event_create(const struct rp_event_def *def,
 void rp_lttng_event_destroy(struct rp_lttng_event *event);
 
 /* write.c: of struct rp_exporter_ops */
-void rp_lttng_write(const struct rp_export *export, const struct rp_part *parts,
+void rp_lttng_write(struct rp_export *export, const struct rp_part *parts,
 		    unsigned int part_count, uint64_t payload_bytes);
 
 /* write.c: what LTTng calls for each of its sessions that has the event on; `data` is LTTng's. */

@@ -399,7 +399,7 @@ static bool prepare(struct rp_lttng_record *record, uint64_t payload_bytes)
 	return true;
 }
 
-void rp_lttng_write(const struct rp_export *export, const struct rp_part *parts,
+void rp_lttng_write(struct rp_export *export, const struct rp_part *parts,
 		    unsigned int part_count, uint64_t payload_bytes)
 {
 	const struct lttng_ust_tracepoint_probe *probe;
@@ -410,7 +410,9 @@ void rp_lttng_write(const struct rp_export *export, const struct rp_part *parts,
 	record.part_count = part_count;
 	lttng_ust_urcu_read_lock();
 	probe = __atomic_load_n(&record.event->tracepoint.probes, __ATOMIC_ACQUIRE);
-	if (probe && prepare(&record, payload_bytes)) {
+	if (probe && !prepare(&record, payload_bytes)) {
+		rp_add_relaxed(&export->lost, 1);
+	} else if (probe) {
 		for (; probe->func; probe++)
 			((void (*)(void *, const void *))probe->func)(probe->data, &record);
 	}

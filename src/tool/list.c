@@ -3,13 +3,15 @@
  * ringpipe list: who enabled what in a process. Reply of ringpipe's own command 0x52/0x00: u32
  * rows, each {string provider, string session name, u64 session id (0: nobody enabled it),
  * u64 keywords, u32 level, u32 events, string filter data}; then, from newer libraries, u32 rows,
- * each {string provider, string event, u32 tracers that the kernel counts}.
+ * each {string provider, string event, u32 tracers that the kernel counts}; then u32 rows, each
+ * {string provider, string exporter, u64 events that it could not take}.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tool/exchange.h"
 #include "tool/json.h"
@@ -81,35 +83,47 @@ static void add_json(struct json_object *rows, const struct row *row)
 	json_object_array_add(rows, out);
 }
 
-static void read_tracers(struct rp_wire_cursor *cursor, struct rp_table *table,
-			 struct json_object *rows)
+/* A row of the tables behind the first: {string provider, string, number}. */
+static void add_count(struct rp_table *table, struct json_object *rows, const char *provider,
+		      const char *key, const char *text, const char *count_key, uint64_t count)
 {
-	uint32_t count = rp_wire_get_u32(cursor);
+	struct json_object *out = json_object_new_object();
+
+	rp_table_add(table, provider);
+	rp_table_add(table, text);
+	rp_table_addf(table, "%" PRIu64, count);
+	json_object_object_add(out, "provider", rp_json_string(provider));
+	json_object_object_add(out, "enabled", json_object_new_boolean(true));
+	json_object_object_add(out, key, rp_json_string(text));
+	json_object_object_add(out, count_key, json_object_new_uint64(count));
+	json_object_array_add(rows, out);
+}
+
+/* A table that an older library does not have. */
+static void read_counts(struct rp_wire_cursor *cursor, struct rp_table *table,
+			struct json_object *rows, const char *key, const char *count_key)
+{
+	bool losses = strcmp(count_key, "lost") == 0;
+	uint32_t count = cursor->left ? rp_wire_get_u32(cursor) : 0;
 
 	for (uint32_t i = 0; i < count && !cursor->failed; i++) {
-		char *provider = rp_wire_get_string(cursor), *event = rp_wire_get_string(cursor);
-		uint32_t tracers = rp_wire_get_u32(cursor);
+		char *provider = rp_wire_get_string(cursor), *text = rp_wire_get_string(cursor);
+		uint64_t number = losses ? rp_wire_get_u64(cursor) : rp_wire_get_u32(cursor);
 
-		if (!cursor->failed) {
-			struct json_object *out = json_object_new_object();
-
-			rp_table_add(table, provider);
-			rp_table_add(table, event);
-			rp_table_addf(table, "%" PRIu32, tracers);
-			json_object_object_add(out, "provider", rp_json_string(provider));
-			json_object_object_add(out, "enabled", json_object_new_boolean(true));
-			json_object_object_add(out, "event", rp_json_string(event));
-			json_object_object_add(out, "tracers", json_object_new_int64(tracers));
-			json_object_array_add(rows, out);
-		}
+		if (!cursor->failed)
+			add_count(table, rows, provider, key, text, count_key, number);
 		free(provider);
-		free(event);
+		free(text);
 	}
 }
 
+struct tables {
+	struct rp_table sessions, tracers, losses;
+};
+
 /* Return: 0, or -EPROTO. */
-static int read_rows(const struct rp_exchange *exchange, struct rp_table *table,
-		     struct rp_table *tracers, struct json_object *rows)
+static int read_rows(const struct rp_exchange *exchange, struct tables *tables,
+		     struct json_object *rows)
 {
 	struct rp_wire_cursor cursor = { exchange->payload, exchange->payload_bytes, false };
 	uint32_t count = rp_wire_get_u32(&cursor);
@@ -119,24 +133,32 @@ static int read_rows(const struct rp_exchange *exchange, struct rp_table *table,
 
 		get_row(&cursor, &row);
 		if (!cursor.failed) {
-			add_text(table, &row);
+			add_text(&tables->sessions, &row);
 			add_json(rows, &row);
 		}
 		free_row(&row);
 	}
-	if (!cursor.failed && cursor.left)
-		read_tracers(&cursor, tracers, rows);
+	if (!cursor.failed)
+		read_counts(&cursor, &tables->tracers, rows, "event", "tracers");
+	if (!cursor.failed)
+		read_counts(&cursor, &tables->losses, rows, "exporter", "lost");
 	return cursor.failed ? -EPROTO : 0;
 }
 
-static int print_tables(const struct rp_table *sessions, const struct rp_table *tracers)
+static int print_behind(const struct rp_table *table)
 {
-	if (rp_table_print(sessions) != 0)
-		return RP_EXIT_FAILURE;
-	if (tracers->cell_count == 0)
-		return RP_EXIT_OK;
+	if (table->cell_count == 0)
+		return 0;
 	putchar('\n');
-	return rp_table_print(tracers) ? RP_EXIT_FAILURE : RP_EXIT_OK;
+	return rp_table_print(table);
+}
+
+static int print_tables(const struct tables *tables)
+{
+	bool failed = rp_table_print(&tables->sessions) || print_behind(&tables->tracers) ||
+		      print_behind(&tables->losses);
+
+	return failed ? RP_EXIT_FAILURE : RP_EXIT_OK;
 }
 
 static int print_rows(const struct rp_exchange *exchange, bool as_json)
@@ -144,13 +166,15 @@ static int print_rows(const struct rp_exchange *exchange, bool as_json)
 	static const char *const titles[] = { "PROVIDER", "SESSION", "ID", "KEYWORDS", "LEVEL",
 					      "EVENTS", "FILTER", NULL };
 	static const char *const tracer_titles[] = { "PROVIDER", "EVENT", "TRACERS", NULL };
+	static const char *const loss_titles[] = { "PROVIDER", "SESSION", "LOST", NULL };
 	struct json_object *rows = json_object_new_array();
-	struct rp_table table, tracers;
 	int ret, status = RP_EXIT_FAILURE;
+	struct tables tables;
 
-	rp_table_init(&table, titles, "llrrrrl");
-	rp_table_init(&tracers, tracer_titles, "llr");
-	ret = read_rows(exchange, &table, &tracers, rows);
+	rp_table_init(&tables.sessions, titles, "llrrrrl");
+	rp_table_init(&tables.tracers, tracer_titles, "llr");
+	rp_table_init(&tables.losses, loss_titles, "llr");
+	ret = read_rows(exchange, &tables, rows);
 	if (ret) {
 		rp_exchange_explain(exchange, "list", ret);
 		json_object_put(rows);
@@ -158,10 +182,11 @@ static int print_rows(const struct rp_exchange *exchange, bool as_json)
 		status = rp_json_print(rows);
 	} else {
 		json_object_put(rows);
-		status = print_tables(&table, &tracers);
+		status = print_tables(&tables);
 	}
-	rp_table_fini(&tracers);
-	rp_table_fini(&table);
+	rp_table_fini(&tables.losses);
+	rp_table_fini(&tables.tracers);
+	rp_table_fini(&tables.sessions);
 	return status;
 }
 

@@ -200,6 +200,18 @@ static void fire(unsigned int id, const char *bytes, size_t size)
 	rp_event_write(made[id], &part, 1);
 }
 
+/* A text of so many bytes and a NUL. */
+static void fire_long(unsigned int id, size_t bytes)
+{
+	char *text = calloc(bytes + 1, 1);
+
+	if (!text)
+		return;
+	memset(text, 'x', bytes);
+	fire(id, text, bytes + 1);
+	free(text);
+}
+
 static void fire_numbers(unsigned int id, uint32_t count)
 {
 	uint32_t values[RP_FIELDS_MAX];
@@ -317,6 +329,8 @@ static int list_row(const struct rp_enabled *row, void *data)
 	if (row->session_id)
 		printf("%s: %s %u %" PRIx64 " %u\n", row->provider, row->session_name,
 		       row->event_count, row->keywords, row->level);
+	if (row->lost)
+		printf("%s: %" PRIu64 " lost\n", row->provider, row->lost);
 	return 0;
 }
 
@@ -343,6 +357,8 @@ static void obey(const char *command, uint32_t a, uint32_t b, const char *text)
 		fire(a, text, b ? b : strlen(text) + 1);
 	} else if (strcmp(command, "numbers") == 0) {
 		fire_numbers(a, b);
+	} else if (strcmp(command, "long") == 0) {
+		fire_long(a, b);
 	} else if (strcmp(command, "destroy") == 0) {
 		rp_event_destroy(made[a]);
 	} else if (strcmp(command, "load") == 0) {

@@ -184,7 +184,12 @@ class TypesTest(LttngTest):
         # What does not have the event's fields would spoil the trace behind it.
         host.expect('fire', 0, 3, 'abc')
         host.expect('fire', 1, 4, 'abcdefg')
+        host.expect('long', 1, 1 << 16)     # with its NUL a byte more than there is room for
         host.expect('fire', 4, 0, 'the end')
+        self.assertIn('Lttng-Made: 3 lost', host.tell('list'))
+        shown = subprocess.run([TOOL, 'list', str(host.pid)], env=self.daemon.environment,
+                               stdout=subprocess.PIPE, check=True, **user()).stdout.decode()
+        self.assertRegex(shown, r'(?m)^PROVIDER +SESSION +LOST\nLttng-Made +lttng +3$')
         self.end(host)
         self.stop()
         events = ours(read(path))

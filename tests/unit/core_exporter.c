@@ -34,11 +34,13 @@ static bool is_ours(const struct rp_export *export)
 	return strncmp(export->def->provider, seen.prefix, strlen(seen.prefix)) == 0;
 }
 
-static void on_write(const struct rp_export *export, const struct rp_part *parts,
+static void on_write(struct rp_export *export, const struct rp_part *parts,
 		     unsigned int part_count, uint64_t payload_bytes)
 {
 	size_t at = 0;
 
+	if (payload_bytes > sizeof(seen.payload))
+		rp_add_relaxed(&export->lost, 1);
 	for (unsigned int i = 0; i < part_count && payload_bytes <= sizeof(seen.payload); i++) {
 		memcpy(seen.payload + at, parts[i].base, parts[i].size_bytes);
 		at += parts[i].size_bytes;
@@ -327,6 +329,47 @@ static int take_row(const struct rp_enabled *row, void *data)
 	listed->row = *row;
 	cr_assert(!row->session_id || strcmp(row->session_name, "test") == 0);
 	return 0;
+}
+
+static struct listed list(void)
+{
+	struct listed listed = { .rows = 0 };
+
+	cr_assert_eq(rp_enabled_list(take_row, &listed), 0);
+	return listed;
+}
+
+Test(core_exporter, what_it_could_not_take_is_listed_and_not_a_childs)
+{
+	static const uint8_t bytes[sizeof(seen.payload) + 1];
+	const struct rp_part fits = { bytes, sizeof(seen.payload) };
+	const struct rp_part large = { bytes, sizeof(bytes) };
+	struct rp_provider *provider = make_provider("Test-Listed");
+	struct rp_event *first = make_event(provider, 1, 0, 0), *second;
+	pid_t child;
+	int status;
+
+	second = make_event(provider, 2, 0, 0);
+	start("Test-Listed", false);
+	turn(first, true);
+	turn(second, true);
+	rp_event_write(first, &fits, 1);
+	cr_assert_eq(list().row.lost, 0u);
+	rp_event_write(first, &large, 1);
+	rp_event_write(second, &large, 1);
+	cr_assert_eq(list().row.lost, 2u);
+	child = fork();
+	if (child == 0)
+		_exit(list().row.lost != 0);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0);
+	turn(first, false);
+	turn(second, false);
+	cr_assert_eq(list().row.event_count, 0u);
+	cr_assert_eq(list().row.lost, 2u);
+	rp_event_destroy(second);
+	cr_assert_eq(list().row.lost, 1u);
+	cr_assert_eq(rp_provider_destroy(provider), 0);
 }
 
 Test(core_exporter, listing_names_it)

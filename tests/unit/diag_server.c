@@ -250,7 +250,7 @@ static uint32_t count_rows(struct rp_cursor payload)
 {
 	char text[1024];
 	const uint8_t *bytes;
-	uint32_t count, traced;
+	uint32_t count, traced, losing;
 
 	cr_assert_eq(rp_cursor_u32(&payload, &count), 0);
 	for (uint32_t i = 0; i < count; i++) {
@@ -265,6 +265,8 @@ static uint32_t count_rows(struct rp_cursor payload)
 		cr_assert_gt(rp_cursor_string(&payload, text), 1);
 		cr_assert_eq(rp_cursor_bytes(&payload, 4, &bytes), 0);
 	}
+	cr_assert_eq(rp_cursor_u32(&payload, &losing), 0);
+	cr_assert_eq(losing, 0u);
 	cr_assert_eq(rp_cursor_end(&payload), 0);
 	return count;
 }

@@ -131,12 +131,40 @@ static void clients_have_sessions_beside_it(void)
 	end(session, "beside");
 }
 
+static struct rp_event *make_twin(struct rp_provider *provider, uint32_t id, const char *field)
+{
+	const struct rp_field fields[] = { { .name = field, .type = RP_TYPE_U32 } };
+	const struct rp_event_decl decl = { .size = sizeof(decl), .id = id, .name = "same",
+					    .fields = fields, .field_count = 1 };
+	struct rp_event *event;
+
+	check(rp_event_create(provider, &decl, &event) == 0);
+	return event;
+}
+
+static void events_of_one_name_share_a_tracepoint_where_their_fields_are_the_same(void)
+{
+	struct rp_provider *provider;
+	struct rp_event *first, *second, *other;
+
+	check(rp_provider_create("Guest-Twins", NULL, NULL, &provider) == 0);
+	first = make_twin(provider, 1, "number");
+	second = make_twin(provider, 2, "number");
+	other = make_twin(provider, 3, "another");
+	switch_tracepoint("Guest_Twins_same", true);
+	check(rp_event_enabled(first) && rp_event_enabled(second) && !rp_event_enabled(other));
+	switch_tracepoint("Guest_Twins_same", false);
+	check(!rp_event_enabled(first) && !rp_event_enabled(second));
+	check(rp_provider_destroy(provider) == 0);
+}
+
 const struct test typed_tests[] = {
 	TEST(event_has_a_tracepoint_with_its_fields),
 	TEST(typed_values_are_what_was_written),
 	TEST(child_goes_on_with_typed_events),
 	TEST(library_comes_again_to_its_tracepoint),
 	TEST(clients_have_sessions_beside_it),
+	TEST(events_of_one_name_share_a_tracepoint_where_their_fields_are_the_same),
 	TEST(file_listener_and_tracepoints_hold_the_same),
 };
 

@@ -332,12 +332,18 @@ static void read_stats(uint64_t id, uint64_t *ret_delivered, uint64_t *ret_lost,
 	close(fd);
 }
 
+static int add_lost(const struct rp_enabled *enabled, void *data)
+{
+	*(uint64_t *)data += enabled->lost;
+	return 0;
+}
+
 static void what_is_too_long_is_counted(void)
 {
 	static const uint8_t bytes[70000];
 	const struct wish wish = { .provider = "Guest-Events", .keywords = 3, .level = 5,
 				   .tracepoint = "too_long" };
-	uint64_t id, delivered, lost, too_big;
+	uint64_t id, delivered, lost, too_big, listed = 0;
 	int file = events_file(), session;
 	uint8_t fields[BYTES_MAX];
 	struct record record;
@@ -360,6 +366,7 @@ static void what_is_too_long_is_counted(void)
 	check(perf_next(&perf, fields, sizeof(fields)) == 0);
 	read_stats(id, &delivered, &lost, &too_big);
 	check(delivered == 2 && lost == 3 && too_big == 3);
+	check(rp_enabled_list(add_lost, &listed) == 0 && listed == 3);
 	perf_close(&perf);
 	end(session, "too_long");
 }
