@@ -1,0 +1,365 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Puts mistakes into the lock-free core, one at a time, and sees that the tests find each.
+
+usage: mutate.py BUILD [--all] [--only WORD]
+
+BUILD is a build directory in which the unit and stress tests are built; nothing in it is changed.
+A mistake is one edit of one file under src/: the file is compiled as the build compiles it, the
+library and the test are linked with it, and the tests named for it must fail. A survivor is a
+failure. --all: also those that only show by chance, under load, which takes minutes.
+
+What x86 cannot show (an acquire made relaxed is the same code there) is left to the models: such an
+edit must leave the object's fences and LOCKed instructions as they are, and the models must know
+the mistake.
+"""
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROUNDS = 5          # of a test that needs luck
+PATIENCE = 120      # seconds; a test that hangs has found the mistake
+
+Mutation = collections.namedtuple('Mutation', 'name file old new tests')
+
+SECTION = 'src/ring/write_x86_64.c'
+FALLBACK = 'src/ring/fallback.c'
+WRITE = 'src/core/write.c'
+MERGE = 'src/core/merge.c'
+ENABLE = 'src/core/enable.c'
+LOSSES = 'src/core/losses.c'
+DRAIN = 'src/core/drain.c'
+RSEQ = 'src/ring/rseq.c'
+
+ABORTS = ['ring_aborts']
+
+# What a test finds every time.
+CERTAIN = [
+    Mutation('the section does not test the bit', SECTION,
+             r'"testq %%rax, %c[w_bit](%[write])\n\t" ' '\\\n\t' r'"jz 5f\n\t"',
+             r'"testq %%rax, %c[w_bit](%[write])\n\t"', ABORTS),
+    Mutation('the section does not see that the slot is empty', SECTION,
+             r'"testq %%r8, %%r8\n\t" ' '\\\n\t' r'"jz 5f\n\t"', r'""', ABORTS),
+    Mutation('the section takes any concurrency id', SECTION, r'"jae 6f\n\t"', r'""', ABORTS),
+    Mutation('the section goes on without a ring', SECTION, r'"jz 6f\n\t"', r'""', ABORTS),
+    Mutation('room for one record too many', SECTION,
+             r'"addq %c[w_step](%[write]), %%rax\n\t"', r'""', ABORTS),
+    Mutation('the commit is not the last instruction', SECTION,
+             r'"movq %%r9, %c[r_head](%%r8)\n"' + '\n', r'"movq %%r9, %c[r_head](%%r8)\n\tnop\n"'
+             + '\n', ABORTS),
+    Mutation('the head is stored before the record', SECTION,
+             r'"addq %c[r_data](%%r8), %%rdi\n\t"',
+             r'"addq %c[r_data](%%r8), %%rdi\n\t" "addq %c[w_step](%[write]), %%r9\n\t"'
+             r' "movq %%r9, %c[r_head](%%r8)\n\t" "subq %c[w_step](%[write]), %%r9\n\t"', ABORTS),
+    Mutation('the place in the ring does not wrap', SECTION, r'"andq %%r9, %%rdi\n\t"',
+             r'"movq %%r9, %%rdi\n\t"', ABORTS),
+    Mutation('an abort is taken for success', SECTION, r'"movl $4, %%eax\n"',
+             r'"xorl %%eax, %%eax\n"', ABORTS),
+    Mutation('a loss is counted outside of its section', SECTION,
+             r'"incq %c[r_lost](%%r8)\n"' + '\n\t\t' + r'"2:\n\t"',
+             r'"2:\n\t" "incq %c[r_lost](%%r8)\n\t"', ABORTS),
+    Mutation('a loss is not counted', SECTION, r'"incq %c[r_lost](%%r8)\n"', r'"nop\n"', ABORTS),
+    Mutation('the thread keeps pointing into the section', SECTION,
+             r'"movq $0, %c[area_cs](%[area])\n\t"', r'""', ABORTS),
+    Mutation('the processor is left out', SECTION, r'"movw %%ax, 20(%%rdi)\n\t"', r'""', ABORTS),
+    Mutation('the last byte is left out', SECTION, r'"movb %%al, (%%rdi)\n\t"', r'""', ABORTS),
+    Mutation('a part in two is left out', SECTION, r'"addq $16, %%r10\n\t"',
+             r'"addq $32, %%r10\n\t"', ABORTS),
+    Mutation('the parts behind a prefix are left out', SECTION, r'"movq %%r10, %%rdx\n\t"',
+             r'""', ABORTS),
+    Mutation('the fallback does not test the bit', FALLBACK, 'if (!wanted(write))\n\t\t\tresult',
+             'if (0)\n\t\t\tresult', ABORTS),
+    Mutation('the fallback keeps its lock', FALLBACK,
+             '(void)rp_exchange_seq_cst(&fallback->lock, lock + 2);', '', ABORTS),
+    Mutation('the fallback stores its head before the record', FALLBACK,
+             '\tcopy_record(write,', '\trp_store_release(&ring->head, head + write->step);\n'
+             '\tcopy_record(write,', ABORTS),
+    Mutation('the fallback does not say that it writes', FALLBACK,
+             'rp_store_relaxed(&ring->intent, head + write->step);', '', ABORTS),
+    Mutation('the fallback counts no loss', FALLBACK,
+             'rp_store_relaxed(&ring->lost_full, ring->lost_full + 1);', '', ABORTS),
+    Mutation('the fallback counts a loss twice', FALLBACK, 'ring->lost_full + 1);',
+             'ring->lost_full + 2);', ABORTS),
+    Mutation('the fallback has room for one record too many', FALLBACK,
+             'rp_load_acquire(&ring->tail) + write->step;', 'rp_load_acquire(&ring->tail);',
+             ABORTS),
+    Mutation('an account is raised by a plain store', FALLBACK,
+             'rp_cas_seq_cst(word, &old, old + 1)',
+             '({ rp_store_seq_cst(word, old + 1); true; })', ABORTS),
+    Mutation('an account does not look whose it is', FALLBACK, 'if (!wanted(write) || ',
+             'if (', ABORTS),
+    Mutation('a writer whose rings are all held is not counted', FALLBACK,
+             'return account(write, &slot->busy) ? RP_WRITE_BUSY : RP_WRITE_GONE;',
+             'return RP_WRITE_BUSY;', ABORTS),
+    Mutation('a writer is aborted for ever', WRITE, 'i < ABORTS_MAX', 'i < 100000', ABORTS),
+    Mutation('what is full goes to the fallback too', WRITE,
+             'if (result != RP_WRITE_NO_RING && ',
+             'if (result != RP_WRITE_FULL && result != RP_WRITE_NO_RING && ', ABORTS),
+    Mutation('a payload too big is not counted', WRITE, 'return rp_slot_refuse(write);',
+             'return RP_WRITE_TOO_BIG;', ABORTS),
+    Mutation('nobody is told of a missing ring', WRITE,
+             'rp_store_relaxed(&write->slot->wanted, cid + 1);', '', ABORTS),
+]
+
+# What shows under load, in the first run or in one of the next.
+LIKELY = [
+    Mutation('the membarrier does nothing', RSEQ, 'if (heavy_is_membarrier)', 'if (0)',
+             ['stress-interrupted+clamped', 'stress-switching+clamped']),
+    Mutation('a sequence point without a membarrier', DRAIN,
+             'now = rp_clock_ticks_ordered();\n\trp_fence_heavy();',
+             'now = rp_clock_ticks_ordered();',
+             ['stress-interrupted+clamped', 'stress-switching+clamped']),
+    Mutation('a session ends without a membarrier', ENABLE,
+             '&slot->fallback[i].ring, NULL);\n\trp_fence_heavy();',
+             '&slot->fallback[i].ring, NULL);', ['stress-switching']),
+    Mutation('a session ends and waits for no lock', MERGE, 'wait_for_holders(session, true);',
+             '', ['stress-switching@fallback']),
+    Mutation('a sequence point waits for no lock', MERGE, 'wait_for_holders(session, false);',
+             '', ['stress-interrupted@fallback+clamped']),
+    Mutation('bits stay when a session ends', ENABLE, 'rp_session_switch(session, false);', '',
+             ['stress-switching']),
+    Mutation('events are given out up to the heads', MERGE,
+             'merge(session, now_ticks, map)', 'merge(session, UINT64_MAX, map)',
+             ['stress-interrupted+clamped']),
+    Mutation('a tail is published before its records are read', MERGE,
+             'rp_store_release(&source->ring->tail, source->position);',
+             'rp_store_release(&source->ring->tail, source->limit);', ['stress-accounting']),
+    Mutation('a tail is never published', MERGE,
+             'rp_store_release(&source->ring->tail, source->position);', '',
+             ['stress-accounting']),
+    Mutation('a lock is taken without a look', FALLBACK,
+             'if (!rp_cas_seq_cst(&fallback->lock, &lock, lock + 1))',
+             'rp_store_seq_cst(&fallback->lock, lock + 1);\n\t\tif (0)',
+             ['stress-accounting@fallback']),
+    Mutation('the account of what was too big is left out', MERGE,
+             'rp_exchange_seq_cst(&slot->too_big, 0) & RP_ACCOUNT_COUNT;',
+             '0 & rp_exchange_seq_cst(&slot->too_big, 0);', ['stress-accounting']),
+    Mutation('losses are told twice', LOSSES, 'source->lost_told = now;', '',
+             ['stress-accounting']),
+    Mutation('the losses of one ring are left out', LOSSES,
+             'for (uint32_t i = 0; i < session->source_count; i++)\n\t\t\tsum +=',
+             'for (uint32_t i = 0; i + 1 < session->source_count; i++)\n\t\t\tsum +=',
+             ['stress-accounting@fallback', 'stress-accounting']),
+    Mutation('what a failed sink leaves behind is left out', MERGE,
+             'session->lost_sink += records_left(session);', '(void)records_left(session);',
+             ['process-small_disk']),
+    Mutation('a ring given up is not told', MERGE, 'session->lost_damaged += rp_load_relaxed(',
+             'session->lost_damaged += 0 & rp_load_relaxed(', ['stress-leaving']),
+    Mutation('a writer does not say that its ring fills', SECTION,
+             r'"seta %c[w_above](%[write])\n\t"', r'""', ['stress-times']),
+    Mutation('nobody wakes the drain thread', DRAIN, '\t\tfutex_wake();\n\terrno', '\t\t;\n\terrno',
+             ['stress-times']),
+    Mutation('causal order without a fence', SECTION, r'"lfence\n"', r'"nop\n"',
+             ['stress-times']),
+]
+
+Same = collections.namedtuple('Same', 'name file old new model')
+
+# The same code on x86-64; what would come of it elsewhere, the models say.
+SAME = [
+    Same('the fallback publishes its head relaxed', FALLBACK,
+         'rp_store_release(&ring->head,', 'rp_store_relaxed(&ring->head,', 'WRONG_HEAD_FIRST'),
+    Same('the fallback loads the tail relaxed', FALLBACK, 'rp_load_acquire(&ring->tail)',
+         'rp_load_relaxed(&ring->tail)', 'WRONG_TAIL_FIRST'),
+    Same('the drain thread loads heads relaxed', MERGE,
+         'source->limit = rp_load_acquire(&source->ring->head);\t/*',
+         'source->limit = rp_load_relaxed(&source->ring->head);\t/*', 'WRONG_HEAD_FIRST'),
+    Same('the drain thread publishes tails relaxed', MERGE,
+         'rp_store_release(&source->ring->tail,', 'rp_store_relaxed(&source->ring->tail,',
+         'WRONG_TAIL_FIRST'),
+    Same('the bit is loaded relaxed under the lock', FALLBACK,
+         'rp_load_seq_cst(write->enable)', 'rp_load_relaxed(write->enable)',
+         'WRONG_NO_TEST_UNDER_LOCK'),
+    Same('the lock is loaded relaxed by who stops', MERGE,
+         'rp_load_seq_cst(&fallback->lock)', 'rp_load_relaxed(&fallback->lock)',
+         'WRONG_NO_WAIT_AT_END'),
+]
+
+
+class Build:
+    """How the build directory compiles and links, with other objects in place of its own."""
+
+    def __init__(self, directory):
+        self.directory = os.path.abspath(directory)
+        with open(os.path.join(directory, 'compile_commands.json'), encoding='utf-8') as file:
+            commands = json.load(file)
+        self.compiles = {}
+        for entry in commands:
+            source = os.path.relpath(os.path.join(entry['directory'], entry['file']), ROOT)
+            if entry['output'].startswith('src/libringpipe.so'):
+                self.library = entry['output'].partition('.p/')[0]
+                self.compiles[source] = shlex.split(entry['command']), entry
+
+    def link_command(self, target):
+        said = subprocess.run(['ninja', '-C', self.directory, '-t', 'commands', target],
+                              check=True, stdout=subprocess.PIPE, text=True).stdout
+        return shlex.split(said.strip().splitlines()[-1])
+
+    def run(self, command):
+        subprocess.run(command, cwd=self.directory, check=True, stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT, text=True)
+
+    def compile(self, folder, source, text):
+        """The object of a changed source, and the one whose place it takes."""
+        command, entry = self.compiles[source]
+        changed = os.path.join(folder, os.path.basename(source))
+        made = changed + '.o'
+        with open(changed, 'w', encoding='utf-8') as file:
+            file.write(text)
+        words = []
+        skip = False
+        for word in command:
+            if skip or word in ('-MD', '-MQ', '-MF', '-o', '-c', entry['file'], entry['output']):
+                skip = word in ('-MQ', '-MF', '-o')
+                continue
+            words.append(word)
+        self.run(words + ['-w', '-o', made, '-c', changed])
+        return made, entry['output']
+
+    def link_test(self, folder, name, made, replaced):
+        """The command that runs a test with the objects."""
+        suite, _, program = name.partition('-')
+        if name == 'ring_aborts':
+            target, words = 'tests/unit/unit-ring_aborts', []
+            # In front of the archive, whose own object is not needed then.
+            for word in self.link_command(target):
+                if word == '-Wl,--start-group':
+                    words += made
+                words.append(word)
+            words[words.index('-o') + 1] = os.path.join(folder, 'unit')
+            self.run(words)
+            return [os.path.join(folder, 'unit')]
+        words = [made[replaced.index(word)] if word in replaced else word
+                 for word in self.link_command(self.library)]
+        words[words.index('-o') + 1] = os.path.join(folder, 'libringpipe.so.0')
+        self.run(words)
+        target = program if suite == 'process' else f'stress-{program}'
+        return [os.path.join(self.directory, 'tests', suite, target)]
+
+    def fails(self, folder, test, made, replaced):
+        """What a test says that fails with these objects in place of those; None: it passes."""
+        name, _, oracle = test.partition('+')
+        name, _, way = name.partition('@')
+        environment = dict(os.environ, LD_LIBRARY_PATH=folder, RINGPIPE_DIAGNOSTICS='0',
+                           RINGPIPE_LTTNG='0')
+        if way == 'fallback':
+            environment['GLIBC_TUNABLES'] = 'glibc.pthread.rseq=0'
+        command = self.link_test(folder, name, made, replaced)
+        try:
+            ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                 env=environment, timeout=PATIENCE, check=False)
+        except subprocess.TimeoutExpired:
+            return 'hangs'
+        said = ran.stdout.decode(errors='replace')
+        if '1..0 # SKIP' in said:
+            print(said)
+            sys.exit(77)
+        if ran.returncode < 0:
+            return f'killed by signal {-ran.returncode}'
+        if ran.returncode:
+            bad = [line for line in said.splitlines() if line.startswith('not ok')]
+            return bad[0] if bad else f'ended with {ran.returncode}'
+        late = re.search(r'clamped [1-9]\d*', said)
+        return late[0] if oracle and late else None
+
+
+def changed_text(mutation):
+    with open(os.path.join(ROOT, mutation.file), encoding='utf-8') as file:
+        text = file.read()
+    if mutation.old not in text:
+        sys.exit(f'{mutation.file} has no {mutation.old!r} any more: mend "{mutation.name}"')
+    return text.replace(mutation.old, mutation.new, 1)
+
+
+def orderings_of(path):
+    """The instructions of an object that order memory, in their order."""
+    said = subprocess.run(['objdump', '-d', '--no-show-raw-insn', path], check=True,
+                          stdout=subprocess.PIPE, text=True).stdout
+    return re.findall(r'\t(lock \S+|xchg\b.*\(|[mls]fence)', said)
+
+
+class Report:
+    def __init__(self):
+        self.number = self.made = self.caught = self.failed = 0
+
+    def tell(self, good, text):
+        self.number += 1
+        self.failed += not good
+        print(f'{"ok" if good else "not ok"} {self.number} - {text}', flush=True)
+
+    def tell_mutation(self, mutation, found):
+        self.made += 1
+        self.caught += bool(found)
+        if not found:
+            self.tell(False, f'{mutation.name}: survives {" ".join(mutation.tests)}')
+            return
+        test, number, why = found
+        self.tell(True, f'{mutation.name}: is caught by {test}')
+        print(f'# in run {number}: {why}')
+
+
+def find(build, mutation, rounds):
+    """The test that caught it, in which run, and what it said; or None."""
+    with tempfile.TemporaryDirectory() as folder:
+        made, replaced = build.compile(folder, mutation.file, changed_text(mutation))
+        for number in range(1, rounds + 1):
+            for test in mutation.tests:
+                why = build.fails(folder, test, [made], [replaced])
+                if why:
+                    return test, number, why
+    return None
+
+
+def is_same(build, same):
+    """Whether it makes no difference here, and the models know the mistake that it is."""
+    with open(os.path.join(ROOT, same.file), encoding='utf-8') as file:
+        before = file.read()
+    with open(os.path.join(ROOT, 'tests/model/check.py'), encoding='utf-8') as file:
+        is_modelled = f"'{same.model}'" in file.read()
+    with tempfile.TemporaryDirectory() as folder:
+        orderings = orderings_of(build.compile(folder, same.file, before)[0])
+        return is_modelled and orderings == orderings_of(
+            build.compile(folder, same.file, changed_text(same))[0])
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__.split('usage: ')[1].splitlines()[0])
+    parser.add_argument('build')
+    parser.add_argument('--all', action='store_true')
+    parser.add_argument('--only', default='')
+    options = parser.parse_args()
+    certain = [mutation for mutation in CERTAIN if options.only in mutation.name]
+    likely = [mutation for mutation in LIKELY if options.only in mutation.name and options.all]
+    same = [change for change in SAME if options.only in change.name]
+    build = Build(options.build)
+    report = Report()
+    print('TAP version 13')
+    for test in sorted({test for mutation in certain + likely for test in mutation.tests}):
+        with tempfile.TemporaryDirectory() as folder:
+            why = build.fails(folder, test, [], [])
+        report.tell(not why, f'without a mistake, {test} passes' + (f': {why}' if why else ''))
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(lambda mutation: find(build, mutation, 1), certain)
+        for mutation, result in zip(certain, found):
+            report.tell_mutation(mutation, result)
+        for change, result in zip(same, pool.map(lambda change: is_same(build, change), same)):
+            report.tell(result, f'{change.name}: no other order on this machine, left to the '
+                        f'model\'s {change.model}')
+    for mutation in likely:
+        report.tell_mutation(mutation, find(build, mutation, ROUNDS))
+    print(f'# {report.made} mutations made, {report.caught} caught; {len(same)} more make no '
+          'difference on this machine')
+    print(f'1..{report.number}')
+    sys.exit(report.failed != 0)
+
+
+if __name__ == '__main__':
+    main()
