@@ -76,6 +76,7 @@ void rp_clock_map_init(struct rp_clock_map *map)
 
 	map->count = 1;
 	map->current = 0;
+	map->line.span = 0;
 	take_point(first);
 	first->ns_per_tick = 1;
 	map->anchors[0] = map->anchors[1] = *first;
@@ -94,6 +95,7 @@ void rp_clock_map_rest(struct rp_clock_map *map)
 {
 	map->count = 0;
 	map->current = 0;
+	map->line.span = 0;
 }
 
 /* The rate over the last second or more: over 10 ms it would be good to some ppm only. */
@@ -118,6 +120,7 @@ void rp_clock_map_update(struct rp_clock_map *map)
 	take_point(&next);
 	if (next.ticks <= map->anchors[0].ticks || next.ns <= map->anchors[0].ns)
 		return;
+	map->line.span = 0;
 	if (map->count == 0) {
 		next.ns_per_tick = measure_rate(map, &next);
 		map->points[map->count++] = next;
@@ -146,20 +149,42 @@ void rp_clock_map_update(struct rp_clock_map *map)
 	map->current = map->count - 1;
 }
 
-uint64_t rp_clock_map_ns(struct rp_clock_map *map, uint64_t ticks)
+/* Nanoseconds already, and exact: what is multiplied stays below what a double holds. */
+static void seek_around(struct rp_clock_line *line, uint64_t ns)
+{
+	uint64_t half = 1ull << 50;
+
+	*line = (struct rp_clock_line){
+		.from = ns > half ? ns - half : 0,
+		.span = 2 * half,
+		.ticks = ns,
+		.ns = ns,
+		.ns_per_tick = 1,
+	};
+}
+
+void rp_clock_map_seek(struct rp_clock_map *map, uint64_t ticks)
 {
 	unsigned int oldest = map->count > RP_CLOCK_POINTS ? map->count - RP_CLOCK_POINTS : 0;
 	unsigned int at = map->current < oldest ? oldest : map->current;
 	const struct rp_clock_point *point;
 
-	if (!rp_clock_is_tsc)
-		return ticks;
+	if (!rp_clock_is_tsc) {
+		seek_around(&map->line, ticks);
+		return;
+	}
 	while (at > oldest && ticks < map->points[at % RP_CLOCK_POINTS].ticks)
 		at--;
 	while (at + 1 < map->count && ticks >= map->points[(at + 1) % RP_CLOCK_POINTS].ticks)
 		at++;
 	map->current = at;
 	point = &map->points[at % RP_CLOCK_POINTS];
-	return point->ns + (uint64_t)(int64_t)((double)(int64_t)(ticks - point->ticks) *
-					       point->ns_per_tick);
+	map->line = (struct rp_clock_line){
+		.from = at > oldest ? point->ticks : 0,
+		.ticks = point->ticks,
+		.ns = point->ns,
+		.ns_per_tick = point->ns_per_tick,
+	};
+	map->line.span = (at + 1 < map->count ? map->points[(at + 1) % RP_CLOCK_POINTS].ticks :
+			  UINT64_MAX) - map->line.from;
 }

@@ -41,6 +41,13 @@ static inline uint64_t rp_clock_ticks_ordered(void)
 
 #define RP_CLOCK_POINTS 128u
 
+/* A stretch of time that is straight: `span` ticks, from `from` on. */
+struct rp_clock_line {
+	uint64_t from, span;
+	uint64_t ticks, ns;		/* a point of it */
+	double ns_per_tick;
+};
+
 /*
  * Pairs of (ticks, ns), taken now and then; between two of them time is a straight line. One thread
  * at a time.
@@ -52,6 +59,7 @@ struct rp_clock_map {
 	} points[RP_CLOCK_POINTS];
 	unsigned int count;		/* ever taken; the last RP_CLOCK_POINTS are kept */
 	unsigned int current;		/* the segment used last */
+	struct rp_clock_line line;	/* the same; of no span where it is to be looked up */
 	/*
 	 * True pairs, the newer at most a second old or the last: the rate is measured from the
 	 * older.
@@ -71,10 +79,21 @@ void rp_clock_map_update(struct rp_clock_map *map);
  */
 void rp_clock_map_rest(struct rp_clock_map *map);
 
+/* Finds the line that the tick is on. */
+void rp_clock_map_seek(struct rp_clock_map *map, uint64_t ticks);
+
 /*
  * Nanoseconds of the tick. Monotonic in `ticks` as long as the points are; a tick older than the
  * oldest point kept, or newer than the newest, is extrapolated.
  */
-uint64_t rp_clock_map_ns(struct rp_clock_map *map, uint64_t ticks);
+static inline uint64_t rp_clock_map_ns(struct rp_clock_map *map, uint64_t ticks)
+{
+	const struct rp_clock_line *line = &map->line;
+
+	if (__builtin_expect(ticks - line->from >= line->span, 0))
+		rp_clock_map_seek(map, ticks);
+	return line->ns + (uint64_t)(int64_t)((double)(int64_t)(ticks - line->ticks) *
+					      line->ns_per_tick);
+}
 
 #endif

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "core/core.h"
+#include "core/run.h"
 
 _Static_assert(offsetof(struct rp_def, public) == 0, "a definition is found from its public part");
 
@@ -218,6 +219,13 @@ struct rp_def *rp_def_by_index(uint32_t index)
 		return NULL;
 	chunk = rp_load_acquire(&rp_core.chunks[index / RP_DEF_CHUNK]);
 	return chunk ? rp_load_acquire(&chunk[index % RP_DEF_CHUNK]) : NULL;
+}
+
+const struct rp_event_def *rp_event_def_by_index(uint32_t index)
+{
+	const struct rp_def *def = rp_def_by_index(index);
+
+	return def ? &def->public : NULL;
 }
 
 int rp_def_get(const char *provider, const struct rp_event_decl *decl, struct rp_def **ret_def)

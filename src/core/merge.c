@@ -16,6 +16,7 @@
 
 #include "base/thread.h"
 #include "core/core.h"
+#include "core/run.h"
 
 #define RING_MIN (64u << 10)
 #define FALLBACK_MIN (128u << 10)
@@ -198,65 +199,6 @@ static const struct rp_record *peek(struct rp_session *session, struct rp_source
 	return record;
 }
 
-/* Takes a record apart. Return: 0, or -EBADMSG when its parts do not fit its length. */
-static int view_record(const struct rp_record *record, struct rp_record_view *ret_view)
-{
-	const uint8_t *at = record->body;
-	const uint8_t *end = (const uint8_t *)record + record->length;
-	const struct rp_def *def = rp_def_by_index(record->event);
-	size_t prefix = (record->flags & RP_RECORD_ACTIVITY ? 16u : 0u) +
-			(record->flags & RP_RECORD_RELATED ? 16u : 0u) + record->frames * 8u;
-
-	if (!def || prefix > (size_t)(end - at))
-		return -EBADMSG;
-	ret_view->def = &def->public;
-	ret_view->thread = record->thread;
-	ret_view->processor = record->processor;
-	ret_view->activity = NULL;
-	ret_view->related_activity = NULL;
-	if (record->flags & RP_RECORD_ACTIVITY) {
-		ret_view->activity = (const struct rp_guid *)at;
-		at += 16;
-	}
-	if (record->flags & RP_RECORD_RELATED) {
-		ret_view->related_activity = (const struct rp_guid *)at;
-		at += 16;
-	}
-	ret_view->frames = at;
-	ret_view->frame_count = record->frames;
-	at += record->frames * 8u;
-	ret_view->payload = at;
-	ret_view->payload_bytes = (uint32_t)(end - at);
-	return 0;
-}
-
-/* Gives one record to the sink. Return: 0, also for a damaged one; or what the sink said. */
-static int give(struct rp_session *session, struct rp_source *source,
-		const struct rp_record *record, struct rp_clock_map *map)
-{
-	struct rp_record_view view;
-	int ret = view_record(record, &view);
-
-	if (ret != 0) {
-		session->lost_damaged++;
-	} else {
-		view.time_ns = rp_clock_map_ns(map, record->ticks);
-		if (view.time_ns < session->last_ns) {
-			view.time_ns = session->last_ns;
-			session->clamped++;
-		}
-		ret = session->sink->ops->event(session->sink, &view);
-		if (ret != 0 && ret != -EMSGSIZE)
-			return ret;
-		if (ret != 0)
-			session->lost_sink++;	/* more than the format holds: lost alone */
-		else
-			session->last_ns = view.time_ns;
-	}
-	source->position += rp_record_step(record->length);
-	return 0;
-}
-
 static void publish_tail(struct rp_source *source)
 {
 	rp_store_release(&source->ring->tail, source->position);	/* [RING-ROOM] */
@@ -286,23 +228,25 @@ static struct rp_source *earliest(struct rp_session *session, uint64_t bound, ui
 }
 
 /* Gives out records of one source as long as no other source has an earlier one. */
-static int give_run(struct rp_session *session, struct rp_source *source, uint64_t next,
-		    struct rp_clock_map *map)
+static int give_run(struct rp_session *session, struct rp_source *source, struct rp_run *run)
 {
-	const struct rp_record *record = peek(session, source);
-	uint64_t published = source->position;
-	int ret = 0;
+	const struct rp_record *record;
+	int ret;
 
-	while (record && record->ticks <= next) {
-		ret = give(session, source, record, map);
-		if (ret != 0)
-			break;
-		if (source->position - published >= PUBLISH_BYTES) {
+	run->ring = source->ring;
+	run->position = source->position;
+	run->limit = source->limit;
+	do {
+		/* Writers get their room back now and then. */
+		run->pause = source->position + PUBLISH_BYTES;
+		if (run->pause > run->limit)
+			run->pause = run->limit;
+		ret = session->sink->ops->run(session->sink, run);
+		source->position = run->position;
+		if (run->position >= run->pause)
 			publish_tail(source);
-			published = source->position;
-		}
-		record = peek(session, source);
-	}
+	} while (ret == 0 && run->position >= run->pause && run->position < run->limit);
+	record = peek(session, source);
 	if (record)
 		source->ticks = record->ticks;
 	return ret;
@@ -310,8 +254,8 @@ static int give_run(struct rp_session *session, struct rp_source *source, uint64
 
 static int merge(struct rp_session *session, uint64_t bound, struct rp_clock_map *map)
 {
+	struct rp_run run = { .map = map, .last_ns = session->last_ns };
 	struct rp_source *source;
-	uint64_t next;
 	int ret = 0;
 
 	for (uint32_t i = 0; i < session->source_count; i++) {
@@ -324,8 +268,12 @@ static int merge(struct rp_session *session, uint64_t bound, struct rp_clock_map
 		if (record)
 			source->ticks = record->ticks;
 	}
-	while (ret == 0 && (source = earliest(session, bound, &next)) != NULL)
-		ret = give_run(session, source, next, map);
+	while (ret == 0 && (source = earliest(session, bound, &run.until_ticks)) != NULL)
+		ret = give_run(session, source, &run);
+	session->last_ns = run.last_ns;
+	session->clamped += run.clamped;
+	session->lost_damaged += run.damaged;
+	session->lost_sink += run.refused;
 	for (uint32_t i = 0; i < session->source_count; i++)
 		publish_tail(&session->sources[i]);
 	return ret;

@@ -49,7 +49,11 @@ struct rp_record_view {
 	const void *payload;
 };
 
+struct rp_run;
+
 struct rp_sink_ops {
+	/* Takes events of one ring, by rp_run_give() of core/run.h. */
+	int (*run)(struct rp_sink *sink, struct rp_run *run);
 	/*
 	 * Takes one event. 0; -EAGAIN: no room now, offer it again later; -EMSGSIZE: the format has
 	 * no way to hold it, this one is lost; other: the sink failed.

@@ -26,6 +26,7 @@
 #include <ringpipe/batch.h>
 
 #include "base/memory.h"
+#include "core/run.h"
 #include "nettrace/outbuf.h"
 #include "sink/batch_probe.h"
 #include "sink/sink.h"
@@ -64,7 +65,7 @@ static struct batch_sink *of(struct rp_sink *sink)
 	return (struct batch_sink *)sink;
 }
 
-static void fire(struct batch_sink *sink)
+static __attribute__((noinline)) void fire(struct batch_sink *sink)
 {
 	if (sink->base.pending == 0)
 		return;
@@ -209,27 +210,43 @@ static int define(struct batch_sink *sink, const struct rp_event_def *def)
 	return ret;
 }
 
-/* The number of the event's definition once the client is ready for it; else -EAGAIN. */
-static int number_of(struct batch_sink *sink, const struct rp_event_def *def, uint32_t *ret_number)
+/* Whether the client is ready for the definition, by what it has answered. -EAGAIN: not yet. */
+static __attribute__((noinline)) int wait_for(struct batch_sink *sink,
+					      const struct rp_event_def *def)
 {
 	int ret = 0;
 
-	if (__builtin_expect(def->index >= sink->known_count ||
-			     sink->known[def->index].serial != def->serial, 0))
+	if (def->index >= sink->known_count || sink->known[def->index].serial != def->serial)
 		ret = define(sink, def);
-	if (ret != 0)
-		return ret;
-	*ret_number = sink->known[def->index].number;
-	if (__builtin_expect(*ret_number < sink->answered, 1))
-		return 0;
-	ret = send_output(sink);
+	if (ret == 0)
+		ret = send_output(sink);
 	if (ret == 0)
 		ret = take_answers(sink);
-	return ret != 0 ? ret : *ret_number < sink->answered ? 0 : -EAGAIN;
+	if (ret == 0 && sink->known[def->index].number >= sink->answered)
+		ret = -EAGAIN;
+	return ret;
+}
+
+/* The number of the event's definition once the client is ready for it; else -EAGAIN. */
+static inline int number_of(struct batch_sink *sink, const struct rp_event_def *def,
+			    uint32_t *ret_number)
+{
+	const struct known *known = sink->known + def->index;
+	int ret = 0;
+
+	if (__builtin_expect(def->index >= sink->known_count || known->serial != def->serial ||
+			     known->number >= sink->answered, 0)) {
+		ret = wait_for(sink, def);
+		if (ret != 0)
+			return ret;
+		known = sink->known + def->index;
+	}
+	*ret_number = known->number;
+	return 0;
 }
 
 /* Most payloads are some words: a call with their size would cost more than they do. */
-static void copy_payload(uint8_t *to, const uint8_t *from, uint32_t bytes)
+static inline void copy_payload(uint8_t *to, const uint8_t *from, uint32_t bytes)
 {
 	uint32_t words = bytes <= 128 ? bytes & ~7u : 0;
 
@@ -239,47 +256,49 @@ static void copy_payload(uint8_t *to, const uint8_t *from, uint32_t bytes)
 		memcpy(to + words, from + words, bytes - words);
 }
 
-static void pack(struct batch_sink *sink, const struct rp_record_view *view, uint32_t number)
+static uint8_t *put_id(uint8_t *at, const struct rp_guid *id)
+{
+	memcpy(at, id, sizeof(*id));
+	return at + sizeof(*id);
+}
+
+static inline void pack(struct batch_sink *sink, const struct rp_record_view *view, uint32_t number,
+			uint32_t payload_bytes)
 {
 	struct rp_batch_event *event = (struct rp_batch_event *)(sink->batch + sink->used_bytes);
-	uint32_t payload_bytes = view->payload_bytes;
-	uint8_t *at = (uint8_t *)(event + 1);
+	uint32_t padded = (payload_bytes + STEP - 1) & ~(STEP - 1);
+	uint8_t *payload = (uint8_t *)(event + 1), *at = payload + padded;
+	uint32_t flags = payload_bytes < view->payload_bytes ? RP_BATCH_CUT : 0;
 
+	if (padded > payload_bytes)
+		memset(at - STEP, 0, STEP);
+	copy_payload(payload, view->payload, payload_bytes);
+	if (view->activity) {
+		flags |= RP_BATCH_ACTIVITY;
+		at = put_id(at, view->activity);
+	}
+	if (view->related_activity) {
+		flags |= RP_BATCH_RELATED;
+		at = put_id(at, view->related_activity);
+	}
 	*event = (struct rp_batch_event){
+		.bytes = (uint32_t)(at - (uint8_t *)event),
 		.event = number,
 		.time_ns = view->time_ns,
 		.thread = view->thread,
 		.processor = view->processor,
+		.payload_bytes = payload_bytes,
+		.flags = flags,
 	};
-	if (payload_bytes > RP_BATCH_BYTES_MAX - AROUND_BYTES) {
-		payload_bytes = RP_BATCH_BYTES_MAX - AROUND_BYTES;
-		event->flags |= RP_BATCH_CUT;
-		sink->base.shortened = ++sink->cut;
-	}
-	event->payload_bytes = payload_bytes;
-	copy_payload(at, view->payload, payload_bytes);
-	at += payload_bytes;
-	while ((at - sink->batch) % STEP)
-		*at++ = 0;
-	if (view->activity) {
-		event->flags |= RP_BATCH_ACTIVITY;
-		memcpy(at, view->activity, sizeof(*view->activity));
-		at += sizeof(*view->activity);
-	}
-	if (view->related_activity) {
-		event->flags |= RP_BATCH_RELATED;
-		memcpy(at, view->related_activity, sizeof(*view->related_activity));
-		at += sizeof(*view->related_activity);
-	}
-	event->bytes = (uint32_t)(at - (uint8_t *)event);
 	sink->used_bytes += event->bytes;
 	sink->base.pending++;
 }
 
-static int batch_event(struct rp_sink *base, const struct rp_record_view *view)
+static inline __attribute__((always_inline)) int batch_event(struct rp_sink *base,
+							     const struct rp_record_view *view)
 {
 	struct batch_sink *sink = of(base);
-	uint32_t number;
+	uint32_t number, payload_bytes = view->payload_bytes;
 	int ret;
 
 	/* What these would say is in the accounts. */
@@ -288,10 +307,19 @@ static int batch_event(struct rp_sink *base, const struct rp_record_view *view)
 	ret = number_of(sink, view->def, &number);
 	if (ret != 0)
 		return ret;
-	if (sink->used_bytes + AROUND_BYTES + view->payload_bytes > sizeof(sink->batch))
+	if (payload_bytes > RP_BATCH_BYTES_MAX - AROUND_BYTES) {
+		payload_bytes = RP_BATCH_BYTES_MAX - AROUND_BYTES;
+		sink->base.shortened = ++sink->cut;
+	}
+	if (sink->used_bytes + AROUND_BYTES + payload_bytes > sizeof(sink->batch))
 		fire(sink);
-	pack(sink, view, number);
+	pack(sink, view, number, payload_bytes);
 	return 0;
+}
+
+static int batch_run(struct rp_sink *sink, struct rp_run *run)
+{
+	return rp_run_give(run, sink, batch_event);
 }
 
 static int batch_sequence_point(struct rp_sink *base, uint64_t time_ns, uint64_t lost)
@@ -343,6 +371,7 @@ static void batch_destroy(struct rp_sink *base)
 }
 
 static const struct rp_sink_ops batch_ops = {
+	.run = batch_run,
 	.event = batch_event,
 	.sequence_point = batch_sequence_point,
 	.flush = batch_flush,

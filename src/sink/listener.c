@@ -19,6 +19,7 @@
 
 #include "base/atomic.h"
 #include "base/thread.h"
+#include "core/run.h"
 #include "core/session.h"
 #include "nettrace/fields.h"
 
@@ -190,6 +191,11 @@ static int listener_event(struct rp_sink *sink, const struct rp_record_view *vie
 	return 0;
 }
 
+static int listener_run(struct rp_sink *sink, struct rp_run *run)
+{
+	return rp_run_give(run, sink, listener_event);
+}
+
 static int listener_sequence_point(struct rp_sink *sink, uint64_t time_ns, uint64_t lost)
 {
 	(void)sink, (void)time_ns, (void)lost;
@@ -246,6 +252,7 @@ static void listener_destroy(struct rp_sink *sink)
 }
 
 static const struct rp_sink_ops listener_ops = {
+	.run = listener_run,
 	.event = listener_event,
 	.sequence_point = listener_sequence_point,
 	.flush = listener_flush,

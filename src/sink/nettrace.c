@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "core/run.h"
 #include "nettrace/encoder.h"
 #include "sink/sink.h"
 #include "sink/tell.h"
@@ -223,6 +224,11 @@ static int nettrace_event(struct rp_sink *base, const struct rp_record_view *vie
 	return ret;
 }
 
+static int nettrace_run(struct rp_sink *sink, struct rp_run *run)
+{
+	return rp_run_give(run, sink, nettrace_event);
+}
+
 static int nettrace_sequence_point(struct rp_sink *base, uint64_t time_ns, uint64_t lost)
 {
 	of(base)->lost = lost;
@@ -290,6 +296,7 @@ static void nettrace_destroy(struct rp_sink *base)
 }
 
 static const struct rp_sink_ops nettrace_ops = {
+	.run = nettrace_run,
 	.event = nettrace_event,
 	.sequence_point = nettrace_sequence_point,
 	.flush = nettrace_flush,

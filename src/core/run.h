@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A run: records of one ring that are next in time. Every sink takes runs by the loop below, with
+ * its own function for an event compiled into it.
+ */
+#ifndef RP_CORE_RUN_H
+#define RP_CORE_RUN_H
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "core/sink.h"
+#include "ring/ring.h"
+
+struct rp_run {
+	const struct rp_ring *ring;
+	uint64_t position;	/* of the first record; afterwards behind the last one taken */
+	uint64_t pause;		/* no record from here on is begun */
+	uint64_t limit;		/* of the ring's bytes that may be read */
+	uint64_t until_ticks;	/* no record later than this is taken */
+	struct rp_clock_map *map;
+	uint64_t last_ns;	/* of the last event taken */
+	/* Counted up. */
+	uint64_t clamped;	/* late events, moved to the time of the one before */
+	uint64_t damaged;
+	uint64_t refused;	/* events that the format cannot hold */
+};
+
+/* event.c: NULL for an index that no definition has. */
+const struct rp_event_def *rp_event_def_by_index(uint32_t index);
+
+/* Takes a record of `length` bytes apart. Return: 0, or -EBADMSG when its parts do not fit. */
+static inline int rp_record_view(const struct rp_record *record, uint32_t length,
+				 struct rp_record_view *ret_view)
+{
+	const uint8_t *at = record->body;
+	const uint8_t *end = (const uint8_t *)record + length;
+	size_t prefix = (record->flags & RP_RECORD_ACTIVITY ? 16u : 0u) +
+			(record->flags & RP_RECORD_RELATED ? 16u : 0u) + record->frames * 8u;
+
+	if (prefix > (size_t)(end - at))
+		return -EBADMSG;
+	ret_view->thread = record->thread;
+	ret_view->processor = record->processor;
+	ret_view->activity = NULL;
+	ret_view->related_activity = NULL;
+	if (record->flags & RP_RECORD_ACTIVITY) {
+		ret_view->activity = (const struct rp_guid *)at;
+		at += 16;
+	}
+	if (record->flags & RP_RECORD_RELATED) {
+		ret_view->related_activity = (const struct rp_guid *)at;
+		at += 16;
+	}
+	ret_view->frames = at;
+	ret_view->frame_count = record->frames;
+	at += record->frames * 8u;
+	ret_view->payload = at;
+	ret_view->payload_bytes = (uint32_t)(end - at);
+	return 0;
+}
+
+/*
+ * Gives the run's records to the sink, by `event`, which is the sink's operation of that name.
+ * Return: 0, or what the sink said, its event being the one at the run's position.
+ *
+ * Where the next record lies is guessed to be as far as the last time: the processor, which would
+ * wait for the other CPU's cache to tell one length after the other, has several on their way.
+ */
+static inline __attribute__((always_inline)) int
+rp_run_give(struct rp_run *run, struct rp_sink *sink,
+	    int (*event)(struct rp_sink *sink, const struct rp_record_view *view))
+{
+	const struct rp_ring ring = { .data = run->ring->data, .size = run->ring->size };
+	uint64_t position = run->position, limit = run->limit, last_ns = run->last_ns;
+	struct rp_record_view view = { 0 };
+	uint32_t length = 0, index = UINT32_MAX, guess;
+	int ret = 0;
+
+	while (position < run->pause) {
+		const struct rp_record *record = rp_ring_record(&ring, position, limit);
+
+		if (!record) {
+			run->damaged++;
+			position = limit;
+			break;
+		}
+		if (record->ticks > run->until_ticks)
+			break;
+		guess = length;
+		__asm__("" : "+r"(guess));	/* or the compiler finds that it is one load */
+		if (record->length != guess) {
+			length = record->length;
+			__asm__ volatile("");	/* a branch, not a conditional move */
+		}
+		if (record->event != index) {
+			index = record->event;
+			view.def = rp_event_def_by_index(index);
+		}
+		if (__builtin_expect(!view.def || rp_record_view(record, length, &view) != 0, 0)) {
+			run->damaged++;
+			position += rp_record_step(length);
+			continue;
+		}
+		view.time_ns = rp_clock_map_ns(run->map, record->ticks);
+		if (view.time_ns < last_ns) {
+			view.time_ns = last_ns;
+			run->clamped++;
+		}
+		ret = event(sink, &view);
+		if (__builtin_expect(ret != 0, 0)) {
+			if (ret != -EMSGSIZE)
+				break;
+			run->refused++;
+			ret = 0;
+		} else {
+			last_ns = view.time_ns;
+		}
+		position += rp_record_step(length);
+	}
+	run->position = position;
+	run->last_ns = last_ns;
+	return ret;
+}
+
+#endif
