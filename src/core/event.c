@@ -34,7 +34,7 @@ static bool is_fixed(uint8_t type)
 
 /*
  * Fields must be nameable, but for a struct, and of a type that can be; the elements of an array
- * are fixed in size.
+ * are fixed in size; a struct alone has members.
  */
 static bool fields_are_valid(const struct rp_field *fields, size_t count, unsigned int depth,
 			     bool in_array)
@@ -47,7 +47,8 @@ static bool fields_are_valid(const struct rp_field *fields, size_t count, unsign
 		uint8_t type = is_array ? field->element : field->type;
 
 		if (!field->name || field->reserved != 0 ||
-		    (!rp_text_is_name(field->name) && (type != RP_TYPE_STRUCT || *field->name)))
+		    (!rp_text_is_name(field->name) && (type != RP_TYPE_STRUCT || *field->name)) ||
+		    (type != RP_TYPE_STRUCT && field->member_count))
 			return false;
 		if ((type == RP_TYPE_STRING || type == RP_TYPE_STRING16) && !is_array && !in_array)
 			continue;

@@ -571,7 +571,7 @@ void rp_splice_destroy(struct rp_splice *splice)
 const void *rp_splice_output(struct rp_splice *splice, size_t *ret_size)
 {
 	*ret_size = splice->output.output.size - splice->output.head;
-	return splice->output.output.bytes + splice->output.head;
+	return *ret_size ? splice->output.output.bytes + splice->output.head : NULL;
 }
 
 void rp_splice_consume(struct rp_splice *splice, size_t size)

@@ -190,6 +190,12 @@ static int32_t skip_expression(struct run *run, struct rp_cursor *cursor)
 	return (int32_t)(place - run->header);
 }
 
+/* In tables that lie it may go round. */
+static int64_t times(uint64_t factor, int64_t align)
+{
+	return (int64_t)(factor * (uint64_t)align);
+}
+
 static void restore(struct run *run, uint64_t reg)
 {
 	if (reg < RP_REG_COUNT)
@@ -226,10 +232,11 @@ static void run_frame_operation(struct run *run, struct rp_cursor *cursor, uint8
 		break;
 	case 0x12:	/* def_cfa_sf */
 		reg = rp_cursor_uleb(cursor);
-		define_frame(run, reg, rp_cursor_sleb(cursor) * align);
+		define_frame(run, reg, times((uint64_t)rp_cursor_sleb(cursor), align));
 		break;
 	case 0x13:	/* def_cfa_offset_sf */
-		define_frame(run, run->row->frame_register, rp_cursor_sleb(cursor) * align);
+		define_frame(run, run->row->frame_register,
+			     times((uint64_t)rp_cursor_sleb(cursor), align));
 		break;
 	case 0x2e:	/* GNU_args_size */
 		(void)rp_cursor_uleb(cursor);
@@ -257,7 +264,7 @@ static void run_register_operation(struct run *run, struct rp_cursor *cursor, ui
 
 	switch (operation) {
 	case 0x05:	/* offset_extended */
-		set_rule(run, reg, RP_CFI_AT, (int64_t)rp_cursor_uleb(cursor) * align);
+		set_rule(run, reg, RP_CFI_AT, times(rp_cursor_uleb(cursor), align));
 		break;
 	case 0x06:	/* restore_extended */
 		restore(run, reg);
@@ -275,13 +282,13 @@ static void run_register_operation(struct run *run, struct rp_cursor *cursor, ui
 		set_rule(run, reg, RP_CFI_AT_EXPRESSION, skip_expression(run, cursor));
 		break;
 	case 0x11:	/* offset_extended_sf */
-		set_rule(run, reg, RP_CFI_AT, rp_cursor_sleb(cursor) * align);
+		set_rule(run, reg, RP_CFI_AT, times((uint64_t)rp_cursor_sleb(cursor), align));
 		break;
 	case 0x14:	/* val_offset */
-		set_rule(run, reg, RP_CFI_IS, (int64_t)rp_cursor_uleb(cursor) * align);
+		set_rule(run, reg, RP_CFI_IS, times(rp_cursor_uleb(cursor), align));
 		break;
 	case 0x15:	/* val_offset_sf */
-		set_rule(run, reg, RP_CFI_IS, rp_cursor_sleb(cursor) * align);
+		set_rule(run, reg, RP_CFI_IS, times((uint64_t)rp_cursor_sleb(cursor), align));
 		break;
 	case 0x16:	/* val_expression */
 		set_rule(run, reg, RP_CFI_IS_EXPRESSION, skip_expression(run, cursor));
@@ -336,7 +343,7 @@ static bool run_program(struct run *run, uint64_t at, uint64_t end)
 			break;
 		case 2:		/* offset */
 			set_rule(run, low, RP_CFI_AT,
-				 (int64_t)rp_cursor_uleb(&cursor) * run->common->data_align);
+				 times(rp_cursor_uleb(&cursor), run->common->data_align));
 			break;
 		case 3:		/* restore */
 			restore(run, low);

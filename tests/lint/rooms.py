@@ -46,6 +46,8 @@ ROOMS = {
                     'src/nettrace/', 'src/sink/', 'src/counter/', 'src/diag/', 'src/unwind/',
                     'src/sample/', 'src/export/', 'src/tool/',
                     'src/dump/', 'src/kernel/'],
+    'tests/fuzz/': ['src/host/', 'src/nettrace/', 'src/diag/', 'src/unwind/', 'src/tool/',
+                    'src/dump/', 'src/kernel/'],
     'tests/': [],
 }
 

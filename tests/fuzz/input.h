@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* A fuzzer's bytes, one thing after another; zeros after their end. */
+#ifndef FUZZ_INPUT_H
+#define FUZZ_INPUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+struct fuzz_input {
+	const uint8_t *at;
+	size_t left;
+};
+
+static inline void fuzz_take(struct fuzz_input *input, void *ret_bytes, size_t size)
+{
+	size_t there = size < input->left ? size : input->left;
+
+	memset(ret_bytes, 0, size);
+	memcpy(ret_bytes, input->at, there);
+	input->at += there;
+	input->left -= there;
+}
+
+static inline uint8_t fuzz_take_byte(struct fuzz_input *input)
+{
+	uint8_t byte;
+
+	fuzz_take(input, &byte, sizeof(byte));
+	return byte;
+}
+
+#endif

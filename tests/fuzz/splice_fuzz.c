@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Any bytes as the stream of a process into which the kernel's events are put: what comes out can
+ * be read, in pieces of any size. To be run as reader_fuzz.c says, with all of src/ and the file
+ * src/kernel/splice.c linked in.
+ */
+#include <stdlib.h>
+
+#include <ringpipe/reader.h>
+
+#include "input.h"
+#include "kernel/splice.h"
+
+static const struct rp_field fields[] = { { .name = "value", .type = RP_TYPE_U64 } };
+
+static const struct rp_encoder_definition definition = {
+	.provider = "Kernel", .name = "Event", .id = 1, .fields = fields, .field_count = 1,
+};
+
+struct output {
+	uint8_t *bytes;
+	size_t size;
+};
+
+static void gather(struct rp_splice *splice, struct output *output)
+{
+	size_t size;
+	const void *bytes = rp_splice_output(splice, &size);
+
+	output->bytes = realloc(output->bytes, output->size + size + 1);
+	if (!output->bytes)
+		abort();
+	if (size)
+		memcpy(output->bytes + output->size, bytes, size);
+	output->size += size;
+	rp_splice_consume(splice, size);
+}
+
+static void read_all(const struct output *output)
+{
+	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader *reader;
+
+	if (rp_reader_open_memory(output->bytes, output->size, &reader) < 0)
+		return;
+	while (rp_reader_next(reader, &event) == 1)
+		continue;
+	rp_reader_close(reader);
+}
+
+/* The first byte: how much is fed at once; the second: how often an event of ours is put. */
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	struct fuzz_input input = { bytes, size };
+	size_t piece = fuzz_take_byte(&input) + 1u;
+	unsigned int every = fuzz_take_byte(&input) + 1u, pieces = 0;
+	struct output output = { NULL, 0 };
+	struct rp_splice *splice;
+	uint64_t payload = 1;
+
+	if (rp_splice_create(&definition, 1, &splice) != 0)
+		return 0;
+	while (input.left > 0) {
+		uint8_t fed[256];
+		size_t now = piece < input.left ? piece : input.left;
+		const struct rp_splice_event event = {
+			.time_ns = 1000000u + pieces * 1000u, .thread = 7,
+			.payload = &payload, .payload_bytes = sizeof(payload),
+		};
+
+		fuzz_take(&input, fed, now);
+		if (pieces++ % every == 0 && rp_splice_put(splice, &event) != 0)
+			abort();
+		(void)rp_splice_feed(splice, fed, now);
+		gather(splice, &output);
+	}
+	(void)rp_splice_finish(splice);
+	gather(splice, &output);
+	read_all(&output);
+	rp_splice_destroy(splice);
+	free(output.bytes);
+	return 0;
+}
