@@ -214,6 +214,8 @@ static void start_environment_session(void)
 	path = expand_path(environment.output);
 	if (path)
 		(void)start_from(&environment, path);
+	else
+		complain("cannot start a session to", environment.output, ENOMEM);
 	free(path);
 	/* What this process starts in turn would write over its file. */
 	if (environment.is_ours && !strstr(environment.output, "{pid}"))
@@ -452,14 +454,18 @@ static void open_door(void)
 {
 	static bool open;
 
-	if (open || rp_core_init() != 0)
+	if (open)
 		return;
 	open = true;
 	owner = getpid();
+	beside_dotnet = rp_runtime_is_dotnet();
+	if (rp_core_init() != 0) {
+		start_environment_session();	/* says that there is none */
+		return;
+	}
 	rp_counters_init();
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 	(void)rp_sample_init();
-	beside_dotnet = rp_runtime_is_dotnet();
 	start_environment_session();
 	start_lttng();
 	start_tracers();

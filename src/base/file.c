@@ -32,13 +32,15 @@ ssize_t rp_file_read(const char *path, void *buffer, size_t size)
 	return (ssize_t)done;
 }
 
-void rp_file_identify(int fd, struct rp_file_id *ret_id)
+int rp_file_identify(int fd, struct rp_file_id *ret_id)
 {
 	struct stat file;
 
 	*ret_id = (struct rp_file_id){ 0, 0 };
-	if (fd >= 0 && fstat(fd, &file) == 0)
-		*ret_id = (struct rp_file_id){ file.st_dev, file.st_ino };
+	if (fstat(fd, &file) != 0)
+		return -errno;
+	*ret_id = (struct rp_file_id){ file.st_dev, file.st_ino };
+	return 0;
 }
 
 void rp_file_identify_path(const char *path, struct rp_file_id *ret_id)
@@ -58,9 +60,9 @@ static bool is_same(const struct rp_file_id *a, const struct rp_file_id *b)
 bool rp_file_is(int fd, const struct rp_file_id *id)
 {
 	struct rp_file_id now;
+	int ret = rp_file_identify(fd, &now);
 
-	rp_file_identify(fd, &now);
-	return is_same(id, &now);
+	return ret == 0 ? is_same(id, &now) : ret != -EBADF && id->inode != 0;
 }
 
 bool rp_file_is_at(const char *path, const struct rp_file_id *id)

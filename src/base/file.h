@@ -20,8 +20,13 @@ struct rp_file_id {
 	uint64_t device, inode;
 };
 
-/* Zeros, which no file has, for no descriptor. */
-void rp_file_identify(int fd, struct rp_file_id *ret_id);
+/* Return: 0; -errno of fstat(2), with zeros, which no file has. */
+int rp_file_identify(int fd, struct rp_file_id *ret_id);
+
+/*
+ * Whether it still stands for that. A file that cannot be looked at right now, as on a network, is
+ * no other one.
+ */
 bool rp_file_is(int fd, const struct rp_file_id *id);
 
 /* The same of what stands at a path, which is not followed where it is a link. */

@@ -167,7 +167,7 @@ enum rp_hresult rp_dump_open(struct rp_dump *dump, const struct rp_dump_request 
 	}
 	*dump = (struct rp_dump){ .id = rp_session_next_id(), .fd = fds[0],
 				  .reply = request->reply };
-	rp_file_identify(dump->fd, &dump->file);
+	(void)rp_file_identify(dump->fd, &dump->file);
 	r = start_helper(dump, helper, request, fds[1], client_fd);
 	close(fds[1]);
 	if (r < 0) {

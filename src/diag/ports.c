@@ -84,13 +84,19 @@ int rp_port_listen(struct rp_port *port)
 
 	if (fd < 0)
 		return fd;
-	r = rp_listen_at(fd, port->path);
+	r = rp_file_identify(fd, &port->socket);
 	if (r < 0) {
 		close(fd);
 		return r;
 	}
+	r = rp_listen_at(fd, port->path);
+	if (r < 0) {
+		/* The host may have closed it in between, and have its own there. */
+		if (rp_file_is(fd, &port->socket))
+			close(fd);
+		return r;
+	}
 	port->fd = fd;
-	rp_file_identify(fd, &port->socket);
 	rp_file_identify_path(port->path, &port->file);
 	return 0;
 }

@@ -25,6 +25,7 @@
 #define NS_PER_MS 1000000u
 #define ACCEPTS_MAX 16		/* in one turn, so that those who are there get theirs */
 #define EVENTS_MAX 32
+#define STARVED_MS (int)(RP_STARVED_NS / NS_PER_MS)
 
 static void pause_accepting(uint64_t until_ns)
 {
@@ -62,7 +63,7 @@ static void begin_client(struct rp_client *client, struct rp_port *port, pid_t p
 		.since_ns = now,
 		.deadline_ns = port->listens ? now + RP_CLIENT_NS : UINT64_MAX,
 	};
-	rp_file_identify(client->fd, &client->file);
+	(void)rp_file_identify(client->fd, &client->file);
 	rp_server.new_fd = -1;
 	port->connected = !port->listens;
 	if (rp_server_watch_client(EPOLL_CTL_ADD, client) < 0)
@@ -212,9 +213,10 @@ static bool is_whole(void)
 /*
  * An epoll set forgets what the host closed. poll(2) holds on to what it waits for: it hears of the
  * end of the pair even when both its numbers are gone, and of somebody who comes by a socket that
- * listened. That and a call it hears of without the set, too, which may be what is gone.
+ * listened. That and a call it hears of without the set, too, which may be what is gone. It says
+ * ENOMEM, and EINVAL below a very low RLIMIT_NOFILE: then the set is looked at every so often.
  */
-static int wait_for_events(int ms)
+static void wait_for_events(int ms)
 {
 	struct pollfd fds[2 + RP_PORTS_MAX] = {
 		{ .fd = rp_wake_fd(), .events = POLLIN },
@@ -226,7 +228,8 @@ static int wait_for_events(int ms)
 			.fd = rp_server.ports.slots[i].fd,
 			.events = rp_server.accept_after_ns ? 0 : POLLIN,
 		};
-	return poll(fds, 2 + rp_server.ports.count, ms) < 0 && errno != EINTR ? -errno : 0;
+	if (poll(fds, 2 + rp_server.ports.count, ms) < 0 && errno != EINTR)
+		poll(NULL, 0, ms < 0 || ms > STARVED_MS ? STARVED_MS : ms);
 }
 
 int rp_server_turn(int most_ms)
@@ -237,9 +240,7 @@ int rp_server_turn(int most_ms)
 
 	if (!is_whole())
 		return 1;
-	n = wait_for_events(wait_ms(expire(), most_ms));
-	if (n < 0)
-		return n;
+	wait_for_events(wait_ms(expire(), most_ms));
 	if (!is_whole())
 		return 1;
 	n = epoll_wait(rp_server.epoll_fd, events, EVENTS_MAX, 0);

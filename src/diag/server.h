@@ -79,7 +79,7 @@ int rp_server_mend(void);
 
 /*
  * Waits for something to happen, at most so long (-1: for ever), and does what is to be done.
- * Return: 0; 1: the server has to be mended first; -errno when there is no waiting any more.
+ * Return: 0; 1: the server has to be mended first.
  */
 int rp_server_turn(int most_ms);
 

@@ -154,7 +154,7 @@ enum rp_hresult rp_trace_open(struct rp_trace_table *table, const struct rp_coll
 		return r == -EINVAL ? RP_HRESULT_INVALID_ARGUMENT : RP_HRESULT_FAIL;
 	}
 	trace->fd = fd;
-	rp_file_identify(fd, &trace->file);
+	(void)rp_file_identify(fd, &trace->file);
 	*ret_trace = trace;
 	return RP_HRESULT_OK;
 }
@@ -189,7 +189,7 @@ enum rp_hresult rp_trace_open_user_events(struct rp_trace_table *table,
 		       r == -EINVAL ? RP_HRESULT_INVALID_ARGUMENT : RP_HRESULT_FAIL;
 	}
 	trace->fd = fd;
-	rp_file_identify(fd, &trace->file);
+	(void)rp_file_identify(fd, &trace->file);
 	*ret_trace = trace;
 	return RP_HRESULT_OK;
 }

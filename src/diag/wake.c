@@ -32,7 +32,7 @@ static void set(struct end *end, int fd)
 {
 	struct rp_file_id file;
 
-	rp_file_identify(fd, &file);
+	(void)rp_file_identify(fd, &file);
 	rp_store_relaxed(&end->device, (uint64_t)file.device);
 	rp_store_relaxed(&end->inode, (uint64_t)file.inode);
 	rp_store_relaxed(&end->fd, fd);

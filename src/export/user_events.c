@@ -548,7 +548,7 @@ int rp_user_events_open(const struct rp_user_events_setup *setup,
 	session->fd = setup->fd;
 	session->on_end = setup->on_end;
 	session->data = setup->data;
-	rp_file_identify(session->fd, &session->file);
+	(void)rp_file_identify(session->fd, &session->file);
 	r = prepare(session, setup);
 	if (r == 0)
 		r = start(session);

@@ -384,19 +384,21 @@ int rp_sink_batch_create(int fd, uint64_t session_id, const void *preamble, size
 			 struct rp_sink **ret_sink)
 {
 	struct batch_sink *sink = calloc(1, sizeof(*sink));
+	int ret;
 
 	if (!sink)
 		return -ENOMEM;
 	rp_outbuf_put(&sink->output, preamble, preamble_bytes);
-	if (sink->output.failed) {
+	ret = sink->output.failed ? -ENOMEM : rp_file_identify(fd, &sink->base.file);
+	if (ret != 0) {
+		rp_outbuf_fini(&sink->output);
 		free(sink);
-		return -ENOMEM;
+		return ret;
 	}
 	sink->base.ops = &batch_ops;
 	sink->base.fd = fd;
 	sink->session_id = session_id;
 	note_memory(sink);
-	rp_file_identify(fd, &sink->base.file);
 	*ret_sink = &sink->base;
 	return 0;
 }

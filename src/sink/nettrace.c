@@ -336,8 +336,9 @@ static int make_sink(int fd, const struct rp_sink_content *content,
 		return -ENOMEM;
 	sink->base.ops = &nettrace_ops;
 	sink->base.fd = fd;
-	rp_file_identify(fd, &sink->base.file);
-	ret = make_encoder(sink, content);
+	ret = rp_file_identify(fd, &sink->base.file);
+	if (ret == 0)
+		ret = make_encoder(sink, content);
 	if (ret == 0)
 		ret = rp_tell_init(&sink->tell, sink->encoder, content->rundown);
 	if (ret != 0) {
