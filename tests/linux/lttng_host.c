@@ -221,6 +221,15 @@ static void fire_numbers(unsigned int id, uint32_t count)
 	fire(id, (const char *)values, 4 * count);
 }
 
+/* Has the thread that watches LTTng look once, where lttng_shim.c holds it. */
+static void look(void)
+{
+	int (*shim_look)(void);
+
+	*(void **)&shim_look = dlsym(RTLD_DEFAULT, "lttng_shim_look");
+	printf("%d ms\n", shim_look ? shim_look() : -1);
+}
+
 static void *plugin;
 static const char *plugin_path;
 
@@ -371,6 +380,10 @@ static void obey(const char *command, uint32_t a, uint32_t b, const char *text)
 		dlclose(plugin);
 	} else if (strcmp(command, "fork") == 0) {
 		run_child(a, b);
+	} else if (strcmp(command, "look") == 0) {
+		look();
+	} else if (strcmp(command, "on") == 0) {
+		printf("%d\n", is_on(text));
 	} else if (strcmp(command, "heard") == 0) {
 		say_heard(a);
 	} else if (strcmp(command, "activity") == 0) {

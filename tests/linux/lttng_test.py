@@ -19,6 +19,8 @@ from lttng_trace import bt2, read
 
 HOST = os.environ['HOST']
 PLUGIN = os.environ['PLUGIN']
+SHIM = os.environ['SHIM']
+SANITIZERS = os.environ['SANITIZERS']
 MODULE = os.environ['MODULE']
 LIBRARY = os.environ['LIBRARY']
 TOOL = os.environ['RINGPIPE']
@@ -272,6 +274,25 @@ class ChoiceTest(LttngTest):
         self.assertRegex(shown, r'Lttng-Host +lttng +\d+ +6 +5 +2 ')
         self.daemon.run('stop')
         self.assertEqual(host.tell('heard', 0), ['enabled 0 level 0'])
+        self.end(host)
+
+    def test_next_look_sees_it_and_the_pause_is_half_of_what_is_promised(self):
+        if 'address' in SANITIZERS or 'thread' in SANITIZERS:
+            self.skipTest('sanitizers want to be loaded first')
+        with open(os.path.join(ROOT, 'doc/linux-tools.md'), encoding='utf-8') as page:
+            promised, = re.findall(r'turns on or off is seen\s+within (\d+) ms', page.read())
+        host = self.host({'LD_PRELOAD': SHIM})
+        self.session()
+        self.enable('Lttng-Host:tick')
+        self.start()    # which ends when the process knows it
+        self.assertEqual(host.tell('on', 0, 0, 'tick'), ['0'])
+        self.assertEqual(host.tell('look'), [f'{int(promised) // 2} ms'])
+        self.assertEqual(host.tell('on', 0, 0, 'tick'), ['1'])
+        self.daemon.run('stop')
+        self.assertEqual(host.tell('on', 0, 0, 'tick'), ['1'])
+        host.expect('tick', 1, 1, 'it is not recorded any more')
+        host.tell('look')
+        self.assertEqual(host.tell('on', 0, 0, 'tick'), ['0'])
         self.end(host)
 
     def test_contexts_tell_process_and_thread(self):
