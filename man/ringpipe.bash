@@ -32,7 +32,7 @@ _ringpipe()
 	esac
 
 	if [[ $COMP_CWORD -eq 1 ]]; then
-		words="ps collect report counters dump stacks bpf list --help --version"
+		words="ps collect report counters dump stacks bpf list recover --help --version"
 		COMPREPLY=($(compgen -W "$words" -- "$cur"))
 		return
 	fi
@@ -63,6 +63,10 @@ _ringpipe()
 		words="--duration --json --help"
 		[[ $cur != -* ]] && words+=" $(ringpipe ps 2>/dev/null |
 			sed -n 's/^ *\([0-9][0-9]*\) .*/\1/p')"
+		;;
+	recover)
+		words="--output --force --list --prune --help"
+		[[ $cur != -* ]] && COMPREPLY=($(compgen -d -- "$cur"))
 		;;
 	list)
 		words="--json --help"

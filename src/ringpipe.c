@@ -106,6 +106,7 @@ struct environment {
 	const char *config;
 	const char *output;
 	const char *megabytes;		/* or NULL */
+	const char *recover;		/* or NULL */
 	int base;			/* that they are written in */
 	bool is_ours;			/* by RINGPIPE_CONFIG */
 	bool stacks;
@@ -124,6 +125,7 @@ static bool read_environment(struct environment *ret_environment)
 	ret_environment->config = setting("RINGPIPE_CONFIG");
 	ret_environment->output = setting("RINGPIPE_OUTPUT");
 	ret_environment->stacks = is_one(setting("RINGPIPE_STACKS"));
+	ret_environment->recover = setting("RINGPIPE_RECOVER");
 	ret_environment->rundown = true;
 	ret_environment->is_ours = ret_environment->config != NULL;
 	if (!ret_environment->is_ours) {
@@ -134,6 +136,7 @@ static bool read_environment(struct environment *ret_environment)
 		ret_environment->megabytes = dotnet_setting("DOTNET_EventPipeCircularMB");
 		ret_environment->stacks = is_one(dotnet_setting("DOTNET_EventPipeEnableStackwalk"));
 		ret_environment->rundown = !is_zero(dotnet_setting("DOTNET_EventPipeRundown"));
+		ret_environment->recover = NULL;
 		ret_environment->base = 16;	/* CoreCLR reads its numbers in hex */
 	}
 	if (!ret_environment->config)
@@ -179,6 +182,8 @@ static int start_from(const struct environment *environment, const char *path)
 		.flags = (environment->stacks ? RP_SESSION_STACKS : 0u) |
 			 (environment->rundown ? 0u : RP_SESSION_NO_RUNDOWN),
 		.output_path = path,
+		.recover_path = is_zero(environment->recover) ? NULL :
+				is_one(environment->recover) ? "" : environment->recover,
 	};
 	struct rp_session_provider *providers;
 	size_t count, at;

@@ -54,6 +54,12 @@ struct rp_session_options {
 	const char *output_path;	/* a file to make or overwrite, or NULL */
 	int output_fd;			/* with no path: a socket, pipe or file */
 	uint32_t reserved;		/* 0 */
+	/*
+	 * The directory in which the session makes one for its rings, so that `ringpipe recover`
+	 * can complete the output when the process was killed; "": /dev/shm/ringpipe-UID; NULL:
+	 * rings are memory. Made if it is missing. The output has to be a regular file.
+	 */
+	const char *recover_path;
 };
 
 /* Why events were lost. One list gives the enum, the names and the texts. */
@@ -96,7 +102,9 @@ struct rp_session_stats {
  *
  * Context: any thread, not a signal handler; allocates, maps memory, opens the output.
  * Return: 0; -EINVAL for a provider without a name, a level above 5, no provider, a non-zero
- * unknown byte in an option struct, or a name that is too long; -ENOSPC with RP_SESSIONS_MAX
+ * unknown byte in an option struct, a name that is too long, or recover_path where the output is no
+ * regular file; -EPERM: the directory for recovery is another user's, or others may write to it;
+ * -ENOSPC, -EFBIG: no room for the rings there; -ENOSPC with RP_SESSIONS_MAX
  * sessions running; -EBUSY: another session writes to the file; -ENOMEM; or what open(2) said of
  * the path.
  */

@@ -82,6 +82,12 @@ void rp_clock_map_rest(struct rp_clock_map *map);
 /* Finds the line that the tick is on. */
 void rp_clock_map_seek(struct rp_clock_map *map, uint64_t ticks);
 
+/* The newest point; there is one unless the map is at rest. */
+static inline const struct rp_clock_point *rp_clock_map_newest(const struct rp_clock_map *map)
+{
+	return &map->points[(map->count - 1) % RP_CLOCK_POINTS];
+}
+
 /*
  * Nanoseconds of the tick. Monotonic in `ticks` as long as the points are; a tick older than the
  * oldest point kept, or newer than the newest, is extrapolated.

@@ -41,7 +41,31 @@ static int map_twice_by_memfd(char *at, size_t size)
 	return ret;
 }
 
-int rp_memory_map_ring(size_t head_bytes, size_t size, void **ret_memory)
+/* The head and the data from a file that is as long. */
+static int map_file(char *at, size_t head_bytes, size_t size, int fd)
+{
+	const int protection = PROT_READ | PROT_WRITE, flags = MAP_SHARED | MAP_FIXED;
+
+	if (mmap(at, head_bytes + size, protection, flags, fd, 0) == MAP_FAILED ||
+	    mmap(at + head_bytes + size, size, protection, flags, fd, (off_t)head_bytes) ==
+	    MAP_FAILED)
+		return -errno;
+	return 0;
+}
+
+static int map_anonymous(char *at, size_t head_bytes, size_t size)
+{
+	int ret;
+
+	if (mprotect(at, head_bytes, PROT_READ | PROT_WRITE) != 0)
+		return -errno;
+	ret = map_twice(at + head_bytes, size);
+	if (ret != 0 && ret != -ENOMEM)
+		ret = map_twice_by_memfd(at + head_bytes, size);
+	return ret;
+}
+
+int rp_memory_map_ring(int fd, size_t head_bytes, size_t size, void **ret_memory)
 {
 	size_t whole = head_bytes + 2 * size;
 	char *memory = mmap(NULL, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
@@ -50,12 +74,8 @@ int rp_memory_map_ring(size_t head_bytes, size_t size, void **ret_memory)
 
 	if (memory == MAP_FAILED)
 		return -errno;
-	ret = mprotect(memory, head_bytes, PROT_READ | PROT_WRITE) == 0 ? 0 : -errno;
-	if (ret == 0) {
-		ret = map_twice(memory + head_bytes, size);
-		if (ret != 0 && ret != -ENOMEM)
-			ret = map_twice_by_memfd(memory + head_bytes, size);
-	}
+	ret = fd < 0 ? map_anonymous(memory, head_bytes, size) :
+	      map_file(memory, head_bytes, size, fd);
 	if (ret == 0 && madvise(memory, whole, MADV_DONTFORK) != 0)
 		ret = -errno;
 	if (ret != 0) {

@@ -8,10 +8,10 @@
 /*
  * Maps `head_bytes` of private memory followed by `size` bytes twice in a row, so that what runs
  * over the end goes on at the beginning. Both multiples of the page size. A forked child has none
- * of it.
+ * of it. With a descriptor that is not -1, head and data are those bytes of a file, shared.
  * Return: 0 or -errno (-ENOMEM: address space, limit or memory).
  */
-int rp_memory_map_ring(size_t head_bytes, size_t size, void **ret_memory);
+int rp_memory_map_ring(int fd, size_t head_bytes, size_t size, void **ret_memory);
 void rp_memory_unmap_ring(void *memory, size_t head_bytes, size_t size);
 
 /* Zeroed pages that a forked child finds zeroed again, before any handler of fork runs. */

@@ -135,6 +135,7 @@ struct rp_session {
 	struct rp_config *configs;
 	size_t config_count;
 	struct rp_sink *sink;
+	struct rp_keep *keep;		/* its rings are files, for recovery; or NULL */
 	void (*on_end)(struct rp_session *session, void *data);
 	void *data;
 	struct rp_session_stats stats;	/* as of the last pass */
@@ -250,7 +251,7 @@ const struct rp_config *rp_session_config(const struct rp_session *session,
 					  const struct rp_provider *provider);
 bool rp_config_wants(const struct rp_config *config, const struct rp_event_def *def);
 void rp_session_switch(struct rp_session *session, bool on);
-uint64_t rp_site_session_bits(const struct rp_site *site);
+uint64_t rp_site_session_bits(const struct rp_site *site);	/* … told to those who keep files */
 void rp_session_put_on(struct rp_session *session);	/* slot filled, then bits on */
 void rp_session_take_off(struct rp_session *session);	/* bits off, then slot empty */
 void rp_export_state_get(const struct rp_provider *provider, const struct rp_exporter *exporter,
@@ -314,6 +315,9 @@ enum rp_pass rp_session_pass(struct rp_session *session, bool finishing, uint64_
 			     struct rp_clock_map *map);
 int rp_session_make_fallbacks(struct rp_session *session);	/* at start, on any thread */
 void rp_session_free_rings(struct rp_session *session);
+/* What the output has and rings need not keep, for recovery. */
+void rp_session_record(struct rp_session *session, const struct rp_clock_map *map,
+		       uint64_t lost_besides);
 bool rp_session_above(const struct rp_session *session, unsigned int divisor);
 void rp_session_fill_stats(struct rp_session *session);
 

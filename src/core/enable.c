@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "core/core.h"
+#include "recover/keep.h"
 
 /* Bytes past what this library knows must be zero: a newer caller asks for something it lacks. */
 bool rp_options_tail_is_zero(const void *options, uint32_t size, size_t known)
@@ -97,6 +98,25 @@ bool rp_config_wants(const struct rp_config *config, const struct rp_event_def *
 		NULL);
 }
 
+/* Before the event is on: what is recovered must be understood. */
+static void keep_definition(const struct rp_session *session, const struct rp_event_def *def)
+{
+	const struct rp_encoder_definition definition = {
+		.provider = def->provider,
+		.name = def->name,
+		.id = def->id,
+		.version = def->version,
+		.level = def->level,
+		.opcode = def->opcode,
+		.keywords = def->keywords,
+		.fields = def->fields,
+		.field_count = def->field_count,
+	};
+
+	if (session->keep)
+		rp_keep_define(session->keep, def->index, def->serial, &definition);
+}
+
 uint64_t rp_site_session_bits(const struct rp_site *site)
 {
 	struct rp_session *session;
@@ -105,9 +125,11 @@ uint64_t rp_site_session_bits(const struct rp_site *site)
 	cds_list_for_each_entry(session, &rp_core.sessions, node) {
 		const struct rp_config *config = rp_session_config(session, site->provider);
 
-		if (session->state == RP_SESSION_RUNNING && config &&
-		    rp_config_wants(config, &site->def->public))
-			bits |= 1ull << session->slot;
+		if (session->state != RP_SESSION_RUNNING || !config ||
+		    !rp_config_wants(config, &site->def->public))
+			continue;
+		keep_definition(session, &site->def->public);
+		bits |= 1ull << session->slot;
 	}
 	return bits;
 }
@@ -124,10 +146,12 @@ void rp_session_switch(struct rp_session *session, bool on)
 		cds_list_for_each_entry(site, &provider->sites, node) {
 			uint64_t *enable = &site->event->enable;
 
-			if (config && rp_config_wants(config, &site->def->public))
+			if (config && rp_config_wants(config, &site->def->public)) {
+				keep_definition(session, &site->def->public);
 				rp_or_seq_cst(enable, bit);
-			else if (rp_load_relaxed(enable) & bit)
+			} else if (rp_load_relaxed(enable) & bit) {
 				rp_and_seq_cst(enable, ~bit);	/* [SLOT-BIT] */
+			}
 		}
 	}
 }

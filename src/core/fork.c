@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/core.h"
+#include "recover/keep.h"
 
 static void forget_session(struct rp_session *session)
 {
@@ -16,6 +17,8 @@ static void forget_session(struct rp_session *session)
 	if (session->sink && rp_file_is(session->sink->fd, &session->sink->file))
 		close(session->sink->fd);
 	session->sink = NULL;
+	rp_keep_forget(session->keep);
+	session->keep = NULL;
 	/* Rings are not inherited. */
 	for (uint32_t i = 0; i < session->source_count; i++)
 		session->sources[i].ring = NULL;

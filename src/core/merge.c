@@ -17,6 +17,7 @@
 #include "base/thread.h"
 #include "core/core.h"
 #include "core/run.h"
+#include "recover/keep.h"
 
 #define RING_MIN (64u << 10)
 #define FALLBACK_MIN (128u << 10)
@@ -41,7 +42,8 @@ static size_t power_of_two_below(size_t value)
 static int add_source(struct rp_session *session, size_t bytes, uint32_t id)
 {
 	struct rp_source *source = &session->sources[session->source_count];
-	int ret = rp_ring_create(bytes, id, &source->ring);
+	int ret = session->keep ? rp_keep_make_ring(session->keep, bytes, id, &source->ring) :
+		  rp_ring_create(bytes, id, &source->ring);
 
 	if (ret != 0)
 		return ret;
@@ -97,6 +99,8 @@ int rp_session_make_fallbacks(struct rp_session *session)
 
 void rp_session_free_rings(struct rp_session *session)
 {
+	rp_keep_destroy(session->keep);
+	session->keep = NULL;
 	for (uint32_t i = 0; session->sources && i < session->source_count; i++)
 		rp_ring_destroy(session->sources[i].ring);
 	free(session->sources);
@@ -204,6 +208,60 @@ static void publish_tail(struct rp_source *source)
 	rp_store_release(&source->ring->tail, source->position);	/* [RING-ROOM] */
 }
 
+static void publish_tails(struct rp_session *session)
+{
+	for (uint32_t i = 0; i < session->source_count; i++)
+		publish_tail(&session->sources[i]);
+}
+
+void rp_session_record(struct rp_session *session, const struct rp_clock_map *map,
+		       uint64_t lost_besides)
+{
+	struct rp_recover_record *record = rp_keep_next_record(session->keep);
+	const struct rp_clock_point *point = rp_clock_map_newest(map);
+
+	record->output_bytes = session->sink->bytes;
+	record->last_ns = session->last_ns;
+	record->lost_told = session->lost_in_stream;
+	record->lost_besides = lost_besides;
+	record->clock_ticks = point->ticks;
+	record->clock_ns = point->ns;
+	record->clock_ns_per_tick = point->ns_per_tick;
+	record->ring_count = session->source_count;
+	for (uint32_t i = 0; i < session->source_count; i++)
+		record->tails[i] = session->sources[i].position;
+	rp_keep_commit(session->keep);
+}
+
+static void record_now(struct rp_session *session, const struct rp_clock_map *map)
+{
+	rp_session_record(session, map, rp_session_lost(session) -
+			  rp_session_lost_by(session, RP_LOSS_FULL));
+	publish_tails(session);
+}
+
+static void take_figures(struct rp_session *session, struct rp_run *run)
+{
+	session->last_ns = run->last_ns;
+	session->clamped += run->clamped;
+	session->lost_damaged += run->damaged;
+	session->lost_sink += run->refused;
+	run->clamped = 0;
+	run->damaged = 0;
+	run->refused = 0;
+}
+
+/* A session that keeps files gives no room back before its output has what was there. */
+static int hand_over(struct rp_session *session, struct rp_run *run)
+{
+	int ret = session->sink->ops->flush(session->sink);
+
+	take_figures(session, run);
+	if (ret == 0)
+		record_now(session, run->map);
+	return ret;
+}
+
 /* The source whose next record is the earliest, and the time of the runner-up. */
 static struct rp_source *earliest(struct rp_session *session, uint64_t bound, uint64_t *ret_next)
 {
@@ -243,9 +301,13 @@ static int give_run(struct rp_session *session, struct rp_source *source, struct
 			run->pause = run->limit;
 		ret = session->sink->ops->run(session->sink, run);
 		source->position = run->position;
-		if (run->position >= run->pause)
+		if (run->position < run->pause)
+			break;
+		if (!session->keep)
 			publish_tail(source);
-	} while (ret == 0 && run->position >= run->pause && run->position < run->limit);
+		else if (ret == 0)
+			ret = hand_over(session, run);
+	} while (ret == 0 && run->position < run->limit);
 	record = peek(session, source);
 	if (record)
 		source->ticks = record->ticks;
@@ -270,12 +332,9 @@ static int merge(struct rp_session *session, uint64_t bound, struct rp_clock_map
 	}
 	while (ret == 0 && (source = earliest(session, bound, &run.until_ticks)) != NULL)
 		ret = give_run(session, source, &run);
-	session->last_ns = run.last_ns;
-	session->clamped += run.clamped;
-	session->lost_damaged += run.damaged;
-	session->lost_sink += run.refused;
-	for (uint32_t i = 0; i < session->source_count; i++)
-		publish_tail(&session->sources[i]);
+	take_figures(session, &run);
+	if (!session->keep)
+		publish_tails(session);
 	return ret;
 }
 
@@ -406,6 +465,8 @@ enum rp_pass rp_session_pass(struct rp_session *session, bool finishing, uint64_
 	if (ret == 0)
 		ret = mark_point(session, rp_clock_monotonic_ns());
 	flushed = ret == 0 || ret == -EAGAIN ? session->sink->ops->flush(session->sink) : ret;
+	if (flushed == 0 && session->keep)
+		record_now(session, map);
 	if (ret == 0)
 		ret = flushed;
 	if ((ret != 0 && ret != -EAGAIN) || (flushed != 0 && flushed != -EAGAIN)) {

@@ -11,6 +11,7 @@
 #include "core/activity.h"
 #include "core/core.h"
 #include "core/session.h"
+#include "recover/keep.h"
 
 #define BUFFER_DEFAULT (64u << 20)
 
@@ -71,6 +72,35 @@ static int copy_options(struct rp_session *session, const struct rp_session_opti
 	return ret;
 }
 
+/* The rings of this session will be files, so that what is in them outlives the process. */
+static int make_keep(struct rp_session *session, const struct rp_session_setup *setup)
+{
+	const struct rp_keep_setup keep = {
+		.parent = setup->options->recover_path,
+		.name = session->name,
+		.ring_room = rp_slot_ring_count() + RP_FALLBACKS,
+		.output_fd = setup->sink->fd,
+		.start_ns = setup->sink->start_ns,
+		.start_utc_ns = setup->sink->start_utc_ns,
+	};
+
+	if (!keep.parent)
+		return 0;
+	return keep.start_ns ? rp_keep_create(&keep, &session->keep) : -EINVAL;
+}
+
+/* The first record, then all of it counts. */
+static void begin_keep(struct rp_session *session)
+{
+	struct rp_clock_map map;
+
+	if (!session->keep)
+		return;
+	rp_clock_map_init(&map);
+	rp_session_record(session, &map, 0);
+	rp_keep_begin(session->keep);
+}
+
 void rp_session_free(struct rp_session *session)
 {
 	if (!session)
@@ -93,6 +123,8 @@ static int make_session(const struct rp_session_setup *setup, struct rp_session 
 		return -ENOMEM;
 	ret = copy_options(session, setup->options);
 	if (ret == 0)
+		ret = make_keep(session, setup);
+	if (ret == 0)
 		ret = rp_session_make_fallbacks(session);
 	if (ret != 0) {
 		rp_session_free(session);
@@ -106,6 +138,7 @@ static int make_session(const struct rp_session_setup *setup, struct rp_session 
 	session->last_ns = rp_clock_monotonic_ns();
 	session->last_point_ns = session->last_ns;
 	session->data = setup->data;
+	begin_keep(session);
 	*ret_session = session;
 	return 0;
 }

@@ -83,6 +83,8 @@ struct rp_sink {
 	uint64_t memory_bytes;
 	int fd;				/* closed in a forked child; -1: none */
 	struct rp_file_id file;		/* what fd stood for: a host may close and reuse numbers */
+	uint64_t start_ns;		/* of a file that recovery can go on with, as its head */
+	int64_t start_utc_ns;		/* says; else 0 */
 	bool keep_fd;			/* destroy leaves it open */
 	bool busy;			/* finish() works itself: deadlines begin after that */
 	bool patient;			/* may take for ever to finish: no deadline */

@@ -65,24 +65,64 @@ struct rp_encoder {
 	struct rp_encoder_event_type **types;
 	uint32_t type_count;
 	uint32_t type_capacity;
+	uint32_t used_ids;		/* metadata ids of the stream that this one goes on with */
 };
 
-int rp_encoder_create(const struct rp_encoder_info *info, struct rp_encoder **ret_encoder)
+static struct rp_encoder *make_encoder(uint64_t last_ns)
 {
 	struct rp_encoder *encoder = calloc(1, sizeof(*encoder));
 
 	if (!encoder)
-		return -ENOMEM;
+		return NULL;
 	rp_stack_set_init(&encoder->stacks);
-	encoder->last_ns = info->start_ns;
+	encoder->last_ns = last_ns;
 	encoder->block_used = RP_BLOCK_HEADER_BYTES;
 	encoder->block = malloc(BLOCK_BYTES);
-	if (!encoder->block || rp_object_stream_put_head(&encoder->stream, info) < 0) {
+	if (!encoder->block) {
+		rp_encoder_destroy(encoder);
+		return NULL;
+	}
+	return encoder;
+}
+
+int rp_encoder_create(const struct rp_encoder_info *info, struct rp_encoder **ret_encoder)
+{
+	struct rp_encoder *encoder = make_encoder(info->start_ns);
+
+	if (!encoder || rp_object_stream_put_head(&encoder->stream, info) < 0) {
 		rp_encoder_destroy(encoder);
 		return -ENOMEM;
 	}
 	*ret_encoder = encoder;
 	return 0;
+}
+
+int rp_encoder_resume(const struct rp_encoder_point *point, struct rp_encoder **ret_encoder)
+{
+	struct rp_encoder *encoder = make_encoder(point->last_ns);
+
+	if (!encoder)
+		return -ENOMEM;
+	encoder->stream.offset = point->stream_offset;
+	encoder->lost = point->lost;
+	encoder->used_ids = point->metadata_id;
+	/* Stacks and threads of what came before mean nothing behind it. */
+	if (rp_encoder_sequence_point(encoder, point->last_ns, point->lost) < 0) {
+		rp_encoder_destroy(encoder);
+		return -ENOMEM;
+	}
+	*ret_encoder = encoder;
+	return 0;
+}
+
+int rp_encoder_resume_thread(struct rp_encoder *encoder, uint64_t thread, uint32_t sequence)
+{
+	struct rp_thread_slot *slot;
+	int ret = rp_thread_table_add(&encoder->threads, thread, &slot);
+
+	if (ret == 0)
+		slot->sequence = sequence;
+	return ret;
 }
 
 static void destroy_type(struct rp_encoder_event_type *type)
@@ -137,7 +177,7 @@ int rp_encoder_define(struct rp_encoder *encoder, const struct rp_encoder_defini
 		return -ENOMEM;
 	ret = rp_plan_make(&type->plan, definition->fields, definition->field_count);
 	if (!ret) {
-		type->metadata_id = encoder->type_count + 1;
+		type->metadata_id = encoder->used_ids + encoder->type_count + 1;
 		rp_metadata_write(&type->blob, type->metadata_id, definition);
 		if (type->blob.failed)
 			ret = -ENOMEM;
@@ -278,7 +318,7 @@ static int prepare(struct rp_encoder *encoder, const struct rp_encoder_event *ev
 			return ret;
 	}
 	if (!type->told) {
-		ret = tell_type(encoder, encoder->types[type->metadata_id - 1]);
+		ret = tell_type(encoder, encoder->types[type->metadata_id - encoder->used_ids - 1]);
 		if (ret < 0)
 			return ret;
 	}

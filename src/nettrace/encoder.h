@@ -51,6 +51,20 @@ struct rp_encoder_event {
 int rp_encoder_create(const struct rp_encoder_info *info, struct rp_encoder **ret_encoder);
 void rp_encoder_destroy(struct rp_encoder *encoder);
 
+/* Where another encoder's stream was cut, after a block. */
+struct rp_encoder_point {
+	uint64_t stream_offset;
+	uint64_t last_ns;		/* of its events, or before all that follow */
+	uint64_t lost;			/* told by its sequence points */
+	uint32_t metadata_id;		/* the highest that it used */
+};
+
+/* Makes an encoder that goes on there: its output begins with a sequence point. 0; -ENOMEM. */
+int rp_encoder_resume(const struct rp_encoder_point *point, struct rp_encoder **ret_encoder);
+
+/* The number of a thread's last event in that stream; before the first event. 0; -ENOMEM. */
+int rp_encoder_resume_thread(struct rp_encoder *encoder, uint64_t thread, uint32_t sequence);
+
 /*
  * Makes a definition known; the stream carries it before its first event, or never if it has none.
  * The type lives as long as the encoder.

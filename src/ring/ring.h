@@ -74,8 +74,13 @@ struct rp_ring {
 	uint32_t id;		/* in its session, as EventsLost tells it */
 };
 
+/* A ring's memory begins with its struct, then comes the data. */
+#define RP_RING_CONTROL_BYTES 4096u
+
 /* `size` is a power of two, at least a page. Return: 0 or -errno of mmap. */
 int rp_ring_create(size_t size, uint32_t id, struct rp_ring **ret_ring);
+/* In a file of zeros, RP_RING_CONTROL_BYTES + `size` long, which may be closed afterwards. */
+int rp_ring_create_in(int fd, size_t size, uint32_t id, struct rp_ring **ret_ring);
 void rp_ring_destroy(struct rp_ring *ring);
 
 static inline uint64_t rp_record_step(uint32_t length)

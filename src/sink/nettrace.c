@@ -318,6 +318,8 @@ static int make_encoder(struct nettrace_sink *sink, const struct rp_sink_content
 	clock_gettime(CLOCK_REALTIME, &utc);
 	info.start_ns = rp_clock_monotonic_ns();
 	info.start_utc_ns = (int64_t)utc.tv_sec * 1000000000 + utc.tv_nsec;
+	sink->base.start_ns = info.start_ns;
+	sink->base.start_utc_ns = info.start_utc_ns;
 	ret = rp_encoder_create(&info, &sink->encoder);
 	if (ret != 0)
 		return ret;
@@ -361,6 +363,8 @@ int rp_sink_file_create(int fd, bool replace, const struct rp_sink_content *cont
 		return ret;
 	sink->replaces = replace;
 	sink->has_name = fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_nlink > 0;
+	if (!sink->has_name)
+		sink->base.start_ns = 0;
 	*ret_sink = &sink->base;
 	return 0;
 }
@@ -381,6 +385,7 @@ int rp_sink_stream_create(int fd, const void *preamble, size_t preamble_bytes,
 	if (ret != 0)
 		return ret;
 	sink->is_stream = true;
+	sink->base.start_ns = 0;
 	sink->is_socket = S_ISSOCK(stat.st_mode);
 	sink->preamble = malloc(preamble_bytes ? preamble_bytes : 1);
 	if (!sink->preamble) {

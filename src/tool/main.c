@@ -104,6 +104,18 @@ static const struct rp_tool_command commands[] = {
 		.run = rp_command_bpf,
 	},
 	{
+		.name = "recover",
+		.arguments = "(DIRECTORY | --list [PARENT] | --prune [PARENT])",
+		.help = "make a trace of what a killed process left",
+		.notes = "A process started with RINGPIPE_RECOVER=1 leaves a directory when it is\n"
+			 "killed. The trace has what the session had written, and what was still\n"
+			 "in its rings. PARENT is /dev/shm/ringpipe-UID unless it is given.\n",
+		.options = RP_OPTION_OUTPUT | RP_OPTION_FORCE | RP_OPTION_LIST |
+			   RP_OPTION_PRUNE | RP_OPTION_HELP,
+		.operands_max = 1,
+		.run = rp_command_recover,
+	},
+	{
 		.name = "list",
 		.arguments = "PID",
 		.help = "show a process's providers and who enabled them",

@@ -42,6 +42,8 @@ enum rp_tool_option_flag {
 	RP_OPTION_FIELD = 1 << 18,
 	RP_OPTION_STEP = 1 << 19,
 	RP_OPTION_KERNEL = 1 << 20,
+	RP_OPTION_LIST = 1 << 22,
+	RP_OPTION_PRUNE = 1 << 23,
 };
 
 struct rp_tool_options {
@@ -101,6 +103,7 @@ int rp_command_dump(const struct rp_tool_options *options);
 int rp_command_counters(const struct rp_tool_options *options);
 int rp_command_report(const struct rp_tool_options *options);
 int rp_command_bpf(const struct rp_tool_options *options);
+int rp_command_recover(const struct rp_tool_options *options);
 int rp_command_stacks(const struct rp_tool_options *options);
 
 #endif

@@ -9,6 +9,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 touch one.nettrace two.txt
+mkdir left
 # shellcheck disable=SC1091
 source "$1/man/ringpipe.bash"
 
@@ -42,7 +43,7 @@ offers()
 
 echo "TAP version 13"
 offers "commands come first" \
-	"ps collect report counters dump stacks bpf list --help --version" ringpipe ""
+	"ps collect report counters dump stacks bpf list recover --help --version" ringpipe ""
 offers "a command is completed" "collect" ringpipe col
 offers "an unknown command gets nothing" "" ringpipe xyz ""
 offers "collect has its options" "--process-id --providers" ringpipe collect --p
@@ -55,6 +56,7 @@ offers "list takes a process id" "42" ringpipe list 42
 offers "stacks takes a process id" "42" ringpipe stacks 42
 offers "dump takes a process id" "42" ringpipe dump 42
 offers "dump has kinds of cores" "mini heap full" ringpipe dump --type ""
+offers "recover takes a directory" "left" ringpipe recover le
 offers "an output is any file" "two.txt" ringpipe collect -o tw
 offers "a number is not guessed" "" ringpipe collect --buffer ""
 echo "1..$number"

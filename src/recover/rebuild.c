@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A trace out of what was left: the session's output up to the last record, as it is, and behind it
+ * what the rings still hold, encoded as the session would have done it. So each event that was
+ * committed is there once: what was written after the record is cut off, and still in a ring.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <ringpipe/reader.h>
+
+#include "base/memory.h"
+#include "nettrace/encoder.h"
+#include "nettrace/threads.h"
+#include "recover/definitions.h"
+#include "recover/recovery.h"
+#include "ring/ring.h"
+
+#define INDEX_MAX (1u << 20)
+#define LOST_MAX (1ull << 40)	/* more is damage, and would take pages to tell */
+#define OUTPUT_BYTES (1u << 20)
+
+struct known {
+	struct rp_encoder_definition definition;
+	struct rp_encoder_event_type *type;
+	bool there;
+};
+
+/* A ring's records, from its tail to its head, in one piece. */
+struct queue {
+	uint8_t *bytes;
+	size_t at, end;
+	const struct rp_record *record;	/* at `at`; NULL: no more */
+};
+
+struct rebuild {
+	const struct rp_recover_head *head;
+	const struct rp_recover_record *record;
+	struct known *known;
+	size_t known_count;
+	struct queue *queues;
+	size_t queue_count;
+	struct rp_thread_table threads;	/* of the output */
+	uint32_t metadata_id;		/* the highest there */
+	struct rp_encoder *encoder;
+	uint64_t last_ns;
+	int fd;
+	struct rp_recovery_result result;
+};
+
+static int find_record(struct rebuild *rebuild, const struct rp_recovery_file *session)
+{
+	const struct rp_recover_head *head = (const void *)session->bytes;
+	uint64_t step;
+
+	if (session->size < sizeof(*head) ||
+	    memcmp(head->magic, RP_RECOVER_MAGIC, sizeof(head->magic)) != 0 ||
+	    head->ring_room > RP_RECOVER_RINGS_MAX)
+		return -EBADMSG;
+	step = rp_recover_record_bytes(head->ring_room);
+	if (session->size - sizeof(*head) < 2 * step)
+		return -EBADMSG;
+	rebuild->head = head;
+	/* [RECOVER-RECORD] */
+	rebuild->record = (const void *)(session->bytes + sizeof(*head) +
+					 (head->generation & 1) * step);
+	rebuild->last_ns = rebuild->record->last_ns;
+	return rebuild->record->ring_count > head->ring_room ? -EBADMSG : 0;
+}
+
+static int read_definitions(struct rebuild *rebuild, const struct rp_recovery_file *events)
+{
+	struct rp_cursor cursor = { events->bytes, events->bytes + events->size };
+	struct rp_encoder_definition definition;
+	uint32_t index;
+	int ret;
+
+	while ((ret = rp_definition_take(&cursor, &index, &definition)) == 0) {
+		struct known *grown = rebuild->known;
+
+		if (index < INDEX_MAX && index >= rebuild->known_count)
+			grown = rp_memory_grow(grown, &rebuild->known_count, index, sizeof(*grown));
+		if (index >= INDEX_MAX || !grown) {
+			rp_definition_fini(&definition);
+			return grown ? -EBADMSG : -ENOMEM;
+		}
+		rebuild->known = grown;
+		rp_definition_fini(&grown[index].definition);
+		grown[index] = (struct known){ .definition = definition, .there = true };
+	}
+	/* Its writer was killed: the bit of that event was not set yet. */
+	return ret == -ENODATA ? 0 : ret;
+}
+
+/* Looks at the record at the queue's place; what makes no sense ends the queue. */
+static void look(struct rebuild *rebuild, struct queue *queue)
+{
+	const struct rp_record *record = (const void *)(queue->bytes + queue->at);
+	size_t left = queue->end - queue->at;
+
+	queue->record = NULL;
+	if (left == 0)
+		return;
+	if (left < RP_RECORD_HEAD || record->length < RP_RECORD_HEAD ||
+	    record->length > RP_RECORD_MAX || rp_record_step(record->length) > left) {
+		rebuild->result.damaged++;
+		return;
+	}
+	queue->record = record;
+}
+
+/* Return: 0, also for a ring that makes no sense; -ENOMEM. */
+static int open_queue(struct rebuild *rebuild, size_t number, const struct rp_recovery_file *file)
+{
+	struct queue *queue = &rebuild->queues[number];
+	const uint8_t *data = file->bytes + RP_RING_CONTROL_BYTES;
+	uint64_t tail = 0, used, first;
+	struct rp_ring ring;
+
+	if (file->size < RP_RING_CONTROL_BYTES) {
+		rebuild->result.damaged += file->size != 0;
+		return 0;
+	}
+	memcpy(&ring, file->bytes, sizeof(ring));
+	if (ring.size == 0)
+		return 0;	/* killed while it was made */
+	if (number < rebuild->record->ring_count)
+		tail = rebuild->record->tails[number];
+	used = ring.head - tail;
+	if ((ring.size & (ring.size - 1)) || ring.size != file->size - RP_RING_CONTROL_BYTES ||
+	    used > ring.size || (tail | used) % 8) {
+		rebuild->result.damaged++;
+		return 0;
+	}
+	rebuild->result.lost += ring.lost_full;
+	queue->bytes = malloc(used ? used : 1);
+	if (!queue->bytes)
+		return -ENOMEM;
+	tail &= ring.size - 1;
+	first = ring.size - tail < used ? ring.size - tail : used;
+	memcpy(queue->bytes, data + tail, first);
+	memcpy(queue->bytes + first, data, used - first);
+	queue->end = used;
+	look(rebuild, queue);
+	return 0;
+}
+
+static int open_queues(struct rebuild *rebuild, const struct rp_recovery *recovery)
+{
+	int ret = 0;
+
+	rebuild->queues = calloc(recovery->ring_count + 1, sizeof(*rebuild->queues));
+	if (!rebuild->queues)
+		return -ENOMEM;
+	rebuild->queue_count = recovery->ring_count;
+	for (size_t i = 0; ret == 0 && i < recovery->ring_count; i++)
+		ret = open_queue(rebuild, i, &recovery->rings[i]);
+	rebuild->result.lost += rebuild->record->lost_besides;
+	if (rebuild->result.lost > LOST_MAX) {
+		rebuild->result.lost = rebuild->record->lost_told;
+		rebuild->result.damaged++;
+	}
+	return ret;
+}
+
+static int write_all(int fd, const void *bytes, size_t size)
+{
+	while (size) {
+		ssize_t done = write(fd, bytes, size);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return -errno;
+		bytes = (const char *)bytes + done;
+		size -= (size_t)done;
+	}
+	return 0;
+}
+
+/* Return: 1: all of it is there; 0: the output is shorter; -errno. */
+static int copy_output(int from, int to, uint64_t size)
+{
+	uint8_t bytes[65536];
+	uint64_t done = 0;
+
+	while (done < size) {
+		size_t piece = size - done < sizeof(bytes) ? size - done : sizeof(bytes);
+		ssize_t got = pread(from, bytes, piece, (off_t)done);
+		int ret;
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			return 0;
+		ret = write_all(to, bytes, (size_t)got);
+		if (ret != 0)
+			return ret;
+		done += (uint64_t)got;
+	}
+	return 1;
+}
+
+/* The numbers to go on with. Return: 1; 0: it is not what the session wrote; -errno. */
+static int read_copy(struct rebuild *rebuild)
+{
+	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_stats stats = { .size = sizeof(stats) };
+	struct rp_reader_info info = { .size = sizeof(info) };
+	struct rp_thread_slot *slot;
+	struct rp_reader *reader;
+	int ret;
+
+	if (lseek(rebuild->fd, 0, SEEK_SET) < 0)
+		return -errno;
+	ret = rp_reader_open_fd(rebuild->fd, &reader);
+	if (ret != 0)
+		return ret == -ENOMEM ? ret : 0;
+	while ((ret = rp_reader_next(reader, &event)) == 1) {
+		if (rebuild->metadata_id < event.type->metadata_id)
+			rebuild->metadata_id = event.type->metadata_id;
+		ret = rp_thread_table_add(&rebuild->threads, event.capture_thread, &slot);
+		if (ret != 0)
+			break;
+		slot->sequence = event.sequence;
+	}
+	rp_reader_get_info(reader, &info);
+	rp_reader_get_stats(reader, &stats);
+	rp_reader_close(reader);
+	if (ret == -ENOMEM)
+		return ret;
+	rebuild->result.before = stats.events;
+	return ret == -ENODATA && stats.bytes == rebuild->record->output_bytes &&
+	       info.start_ticks == rebuild->head->start_ns && rebuild->metadata_id < INDEX_MAX;
+}
+
+/* Another file may be in the output's place by now, or none. */
+static int take_output(struct rebuild *rebuild, int output_fd)
+{
+	const struct rp_recover_record *record = rebuild->record;
+	int ret = output_fd < 0 ? 0 : 1;
+
+	if (ret > 0)
+		ret = copy_output(output_fd, rebuild->fd, record->output_bytes);
+	if (ret > 0 && record->output_bytes)
+		ret = read_copy(rebuild);
+	if (ret < 0)
+		return ret;
+	rebuild->result.has_output = ret || record->output_bytes == 0;
+	if (ret)
+		rebuild->result.copied_bytes = record->output_bytes;
+	else
+		rebuild->result.before = 0;
+	/* What does not count goes. */
+	if (ftruncate(rebuild->fd, (off_t)rebuild->result.copied_bytes) != 0 ||
+	    lseek(rebuild->fd, 0, SEEK_END) < 0)
+		return -errno;
+	return 0;
+}
+
+static int begin_anew(struct rebuild *rebuild)
+{
+	const struct rp_encoder_info info = {
+		.start_ns = rebuild->head->start_ns,
+		.start_utc_ns = rebuild->head->start_utc_ns,
+		.process_id = rebuild->head->process_id,
+		.processors = rebuild->head->processors,
+	};
+	int ret = rp_encoder_create(&info, &rebuild->encoder);
+
+	return ret != 0 ? ret : rp_encoder_sequence_point(rebuild->encoder, info.start_ns, 0);
+}
+
+static int go_on(struct rebuild *rebuild)
+{
+	const struct rp_encoder_point point = {
+		.stream_offset = rebuild->result.copied_bytes,
+		.last_ns = rebuild->last_ns,
+		.lost = rebuild->record->lost_told,
+		.metadata_id = rebuild->metadata_id,
+	};
+	int ret = rp_encoder_resume(&point, &rebuild->encoder);
+
+	for (size_t i = 0; ret == 0 && i < rebuild->threads.capacity; i++) {
+		const struct rp_thread_slot *slot = &rebuild->threads.slots[i];
+
+		if (slot->used)
+			ret = rp_encoder_resume_thread(rebuild->encoder, slot->thread,
+						       slot->sequence);
+	}
+	return ret;
+}
+
+static int put_output(struct rebuild *rebuild, size_t at_least)
+{
+	size_t size;
+	const void *bytes = rp_encoder_output(rebuild->encoder, &size, NULL);
+	int ret;
+
+	if (size < at_least)
+		return 0;
+	ret = write_all(rebuild->fd, bytes, size);
+	if (ret == 0)
+		rp_encoder_consume(rebuild->encoder, size);
+	return ret;
+}
+
+static uint64_t time_of(const struct rebuild *rebuild, uint64_t ticks)
+{
+	const struct rp_recover_record *record = rebuild->record;
+	double step;
+
+	if (!rebuild->head->clock_is_tsc)
+		return ticks;
+	step = (double)(int64_t)(ticks - record->clock_ticks) * record->clock_ns_per_tick;
+	/* Also for what is no number. */
+	if (!(step > -9e18 && step < 9e18))
+		step = 0;
+	return record->clock_ns + (uint64_t)(int64_t)step;
+}
+
+/* Return: the type, NULL where it is not known or no trace can hold it; or -ENOMEM. */
+static int type_of(struct rebuild *rebuild, uint32_t index,
+		   struct rp_encoder_event_type **ret_type)
+{
+	struct known *known = index < rebuild->known_count ? &rebuild->known[index] : NULL;
+	int ret = 0;
+
+	*ret_type = NULL;
+	if (!known || !known->there)
+		return 0;
+	if (!known->type) {
+		ret = rp_encoder_define(rebuild->encoder, &known->definition, &known->type);
+		known->there = ret == 0;
+	}
+	*ret_type = known->type;
+	return ret == -ENOMEM ? ret : 0;
+}
+
+static int put_record(struct rebuild *rebuild, const struct rp_record *record)
+{
+	struct rp_encoder_event event = {
+		.time_ns = time_of(rebuild, record->ticks),
+		.thread = record->thread,
+		.processor = record->processor,
+		.frame_count = record->frames,
+	};
+	struct rp_cursor cursor = { record->body, (const uint8_t *)record + record->length };
+	struct rp_encoder_event_type *type;
+	const uint8_t *activity = NULL, *related = NULL, *frames;
+	int ret = type_of(rebuild, record->event, &type);
+
+	if (ret != 0 || !type) {
+		rebuild->result.unknown++;
+		return ret;
+	}
+	if (((record->flags & RP_RECORD_ACTIVITY) && rp_cursor_take(&cursor, 16, &activity) < 0) ||
+	    ((record->flags & RP_RECORD_RELATED) && rp_cursor_take(&cursor, 16, &related) < 0) ||
+	    rp_cursor_take(&cursor, record->frames * 8u, &frames) < 0) {
+		rebuild->result.damaged++;
+		return 0;
+	}
+	if (event.time_ns < rebuild->last_ns)
+		event.time_ns = rebuild->last_ns;
+	rebuild->last_ns = event.time_ns;
+	event.type = type;
+	event.activity = (const struct rp_guid *)activity;
+	event.related_activity = (const struct rp_guid *)related;
+	event.frames = (const uint64_t *)frames;
+	event.payload = cursor.at;
+	event.payload_bytes = rp_cursor_left(&cursor);
+	ret = rp_encoder_event(rebuild->encoder, &event);
+	rebuild->result.recovered += ret == 0;
+	return ret != 0 ? ret : put_output(rebuild, OUTPUT_BYTES);
+}
+
+static int merge(struct rebuild *rebuild)
+{
+	int ret = 0;
+
+	while (ret == 0) {
+		struct queue *first = NULL;
+
+		for (size_t i = 0; i < rebuild->queue_count; i++) {
+			struct queue *queue = &rebuild->queues[i];
+
+			if (queue->record &&
+			    (!first || queue->record->ticks < first->record->ticks))
+				first = queue;
+		}
+		if (!first)
+			return 0;
+		ret = put_record(rebuild, first->record);
+		first->at += rp_record_step(first->record->length);
+		look(rebuild, first);
+	}
+	return ret;
+}
+
+static int write_trace(struct rebuild *rebuild, const struct rp_recovery *recovery, int output_fd)
+{
+	int ret = read_definitions(rebuild, &recovery->events);
+
+	if (ret == 0)
+		ret = open_queues(rebuild, recovery);
+	if (ret == 0)
+		ret = take_output(rebuild, output_fd);
+	if (ret == 0)
+		ret = rebuild->result.copied_bytes ? go_on(rebuild) : begin_anew(rebuild);
+	if (ret == 0)
+		ret = merge(rebuild);
+	if (ret == 0)
+		ret = rp_encoder_sequence_point(rebuild->encoder, rebuild->last_ns,
+						rebuild->result.lost);
+	if (ret == 0)
+		ret = rp_encoder_end(rebuild->encoder);
+	return ret != 0 ? ret : put_output(rebuild, 0);
+}
+
+int rp_recovery_write(const struct rp_recovery *recovery, int output_fd, int fd,
+		      struct rp_recovery_result *ret_result)
+{
+	struct rebuild rebuild = { .fd = fd };
+	int ret = find_record(&rebuild, &recovery->session);
+
+	if (ret == 0)
+		ret = write_trace(&rebuild, recovery, output_fd);
+	if (ret == 0)
+		*ret_result = rebuild.result;
+	for (size_t i = 0; i < rebuild.queue_count; i++)
+		free(rebuild.queues[i].bytes);
+	free(rebuild.queues);
+	for (size_t i = 0; i < rebuild.known_count; i++)
+		rp_definition_fini(&rebuild.known[i].definition);
+	free(rebuild.known);
+	rp_thread_table_fini(&rebuild.threads);
+	rp_encoder_destroy(rebuild.encoder);
+	return ret;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a killed process left in a session's directory, and how it becomes a trace. Nothing that is
+ * found there is believed before it is checked.
+ */
+#ifndef RP_RECOVER_RECOVERY_H
+#define RP_RECOVER_RECOVERY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "recover/format.h"
+
+enum rp_recovery_state {
+	RP_RECOVERY_RUNNING,		/* a process has it mapped */
+	RP_RECOVERY_LEFT,		/* nobody has: there is something to recover */
+	RP_RECOVERY_EMPTY,		/* nobody has; it did not begin, or has ended */
+};
+
+/* The bytes of the files. All on the heap. */
+struct rp_recovery_file {
+	uint8_t *bytes;
+	size_t size;
+};
+
+struct rp_recovery {
+	struct rp_recovery_file session, events;
+	struct rp_recovery_file *rings;
+	size_t ring_count;
+};
+
+/*
+ * Whether a process still writes, and what is there. Texts of `ret_head` are terminated.
+ * Return: 0; -ENOENT: no directory of a session; -EBADMSG: a damaged one, or of another version;
+ * what open(2) says.
+ */
+int rp_recovery_look(int directory_fd, enum rp_recovery_state *ret_state,
+		     struct rp_recover_head *ret_head);
+
+/* Reads all files. Return: 0; -EFBIG; -ENOMEM; as rp_recovery_look(). */
+int rp_recovery_read(int directory_fd, struct rp_recovery *ret_recovery);
+void rp_recovery_fini(struct rp_recovery *recovery);
+
+/* Removes a session's directory, not following links, and nothing in it that is none of ours. */
+int rp_recovery_remove(int parent_fd, const char *name);
+
+struct rp_recovery_result {
+	uint64_t copied_bytes;		/* of the output */
+	uint64_t before;		/* events in these */
+	uint64_t recovered;		/* events from the rings */
+	uint64_t unknown;		/* left out: their definition is missing */
+	uint64_t damaged;		/* places where a ring made no sense up to its head */
+	uint64_t lost;			/* as the session counted */
+	bool has_output;		/* what the process had written by itself is in the trace */
+};
+
+/*
+ * Writes the trace to an empty regular file that can be read too. `output_fd`: the session's
+ * output, or -1 where that is gone.
+ * Return: 0; -EBADMSG: the directory makes no sense; what write(2) says; -ENOMEM.
+ */
+int rp_recovery_write(const struct rp_recovery *recovery, int output_fd, int fd,
+		      struct rp_recovery_result *ret_result);
+
+#endif

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process killed at a random moment: its eight threads write small payloads and large ones, its
+ * session starts, runs or stops. The account is kept in memory that outlives it: a thread confirms
+ * a serial when the call returned 0, and writes a serial that was lost again. So what is recovered
+ * of a thread are the serials 0 to n - 1, each once, whole, in order, and
+ *
+ *	confirmed <= n <= confirmed + 1
+ *
+ * where the one more is the event whose call had not returned yet.
+ *
+ * usage: stress-killed [KILLS], 25 of them if it is not told, or 100 in the long form.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "stress.h"
+
+#define PROVIDER "Stress-Killed"
+#define THREADS 8u
+#define LARGE_BYTES 60000u
+#define RUN_US_MAX 30000u	/* a killed process got so far */
+#define PATIENCE_S 60.0
+
+RP_PROVIDER(stress, PROVIDER);
+RP_EVENT(stress, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U32(thread), RP_U64(serial),
+	 RP_BLOB(filling));
+
+struct account {
+	uint64_t confirmed[THREADS];
+	uint32_t begun;		/* the session is about to start */
+	uint32_t stop;
+};
+
+static struct account *account;
+static uint8_t pattern[LARGE_BYTES + 256];
+
+/* Follows from thread and serial; one in 64 is large. */
+static size_t size_of(uint32_t thread, uint64_t serial)
+{
+	return (serial + thread) % 64 == 0 ? LARGE_BYTES - thread : (serial * 7 + thread) % 48;
+}
+
+static const uint8_t *bytes_of(uint32_t thread, uint64_t serial)
+{
+	return pattern + (serial * 31 + thread) % 256;
+}
+
+static void *write_for_ever(void *data)
+{
+	uint32_t thread = (uint32_t)(uintptr_t)data;
+	uint64_t *confirmed = &account->confirmed[thread];
+
+	while (!__atomic_load_n(&account->stop, __ATOMIC_ACQUIRE)) {
+		uint64_t serial = *confirmed;
+
+		if (stress_mark(thread, serial, bytes_of(thread, serial),
+				size_of(thread, serial)) == 0)
+			__atomic_store_n(confirmed, serial + 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+static struct rp_session *start(const char *output, const char *keep)
+{
+	struct rp_session_provider provider = {
+		.size = sizeof(provider), .name = PROVIDER, .keywords = ~0ull, .level = 5,
+	};
+	struct rp_session_options options = {
+		.size = sizeof(options), .name = "killed", .buffer_bytes = 2u << 20,
+		.providers = &provider, .provider_count = 1,
+		.output_path = output, .recover_path = keep,
+	};
+	struct rp_session *session;
+
+	if (rp_session_start(&options, &session) != 0)
+		_exit(3);
+	return session;
+}
+
+/* The process that is killed. Told to stop, its session ends while the killer waits a little. */
+static void be_killed(const char *output, const char *keep, bool stops)
+{
+	pthread_t threads[THREADS];
+	struct rp_session *session;
+
+	__atomic_store_n(&account->begun, 1, __ATOMIC_RELEASE);
+	session = start(output, keep);
+	for (uintptr_t i = 0; i < THREADS; i++)
+		stress_spawn(&threads[i], write_for_ever, (void *)i);
+	if (stops) {
+		while (!__atomic_load_n(&account->confirmed[0], __ATOMIC_ACQUIRE))
+			sched_yield();
+		/* Writers go on: once the session is off, nothing of theirs counts. */
+		__atomic_store_n(&account->stop, 1, __ATOMIC_RELEASE);
+		for (unsigned int i = 0; i < THREADS; i++)
+			pthread_join(threads[i], NULL);
+		rp_session_stop(session, NULL);
+	}
+	for (;;)
+		pause();
+}
+
+static void wait_us(uint64_t us)
+{
+	struct timespec time = { (time_t)(us / 1000000), (long)(us % 1000000) * 1000 };
+
+	while (nanosleep(&time, &time) != 0 && errno == EINTR)
+		;
+}
+
+/* Runs the command. Return: its exit status. */
+static int run_recover(const char *const *arguments)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		int nowhere = open("/dev/null", O_WRONLY);
+
+		dup2(nowhere, 1);
+		execv(getenv("RINGPIPE"), (char *const *)arguments);
+		_exit(127);
+	}
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+struct outcome {
+	uint64_t recovered[THREADS];
+	bool found;
+};
+
+static void check_event(const struct rp_reader_event *event, struct outcome *outcome)
+{
+	uint32_t thread = UINT32_MAX;
+	uint64_t serial = 0;
+	uint16_t length = 0;
+	const uint8_t *at = event->payload;
+
+	if (event->payload_bytes >= 14) {
+		memcpy(&thread, at, 4);
+		memcpy(&serial, at + 4, 8);
+		memcpy(&length, at + 12, 2);
+	}
+	if (!stress_check(thread < THREADS, "an event of %zu bytes", event->payload_bytes))
+		return;
+	stress_check(serial == outcome->recovered[thread],
+		     "thread %u: serial %" PRIu64 " in place of %" PRIu64, thread, serial,
+		     outcome->recovered[thread]);
+	stress_check(length == size_of(thread, serial) && event->payload_bytes == 14u + length &&
+		     memcmp(at + 14, bytes_of(thread, serial), length) == 0,
+		     "thread %u, serial %" PRIu64 ": torn", thread, serial);
+	outcome->recovered[thread] = serial + 1;
+}
+
+static void read_trace(const char *path, struct outcome *outcome)
+{
+	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_stats stats = { .size = sizeof(stats) };
+	struct rp_reader *reader;
+	int ret = rp_reader_open(path, &reader);
+
+	if (!stress_check(ret == 0, "opening: %s", strerror(-ret)))
+		return;
+	outcome->found = true;
+	while ((ret = stress_next(reader, &event)) == 1) {
+		if (!strcmp(event.type->provider, PROVIDER))
+			check_event(&event, outcome);
+	}
+	stress_check(ret == 0, "reading: %s", rp_reader_error(reader));
+	rp_reader_get_stats(reader, &stats);
+	stress_check(stats.unordered == 0, "%" PRIu64 " events out of order", stats.unordered);
+	rp_reader_close(reader);
+}
+
+/* The one directory there, or what the session itself completed. */
+static void recover(const char *keep, const char *output, struct outcome *outcome)
+{
+	char command[512], directory[300] = "", trace[400];
+	const char *arguments[] = { "ringpipe", "recover", directory, "-o", trace, NULL };
+	FILE *list;
+	int status;
+
+	snprintf(trace, sizeof(trace), "%s.recovered", output);
+	unlink(trace);
+	snprintf(command, sizeof(command), "ls -d %s/*/ 2>/dev/null", keep);
+	list = popen(command, "r");
+	if (!stress_check(list, "ls"))
+		return;
+	if (fgets(directory, sizeof(directory), list))
+		directory[strcspn(directory, "\n") - 1] = '\0';
+	pclose(list);
+	if (!directory[0]) {
+		/* Not begun, or ended: then the output is whole. */
+		if (account->confirmed[0])
+			read_trace(output, outcome);
+		return;
+	}
+	status = run_recover(arguments);
+	if (status == 0)
+		read_trace(trace, outcome);
+	else if (account->confirmed[0] && stress_check(status == 1, "recover: status %d", status))
+		read_trace(output, outcome);
+}
+
+static void settle(const struct outcome *outcome, uint64_t *events)
+{
+	for (unsigned int i = 0; i < THREADS; i++) {
+		uint64_t confirmed = account->confirmed[i], recovered = outcome->recovered[i];
+
+		stress_check(recovered >= confirmed && recovered <= confirmed + 1,
+			     "thread %u: %" PRIu64 " recovered, %" PRIu64 " confirmed", i,
+			     recovered, confirmed);
+		*events += recovered;
+	}
+}
+
+/* Return: whether there was a trace. */
+static bool kill_once(uint64_t *random, unsigned int number, uint64_t *events)
+{
+	const char *arguments[] = { "ringpipe", "recover", "--prune", NULL, NULL };
+	char output[300], keep[300];
+	struct outcome outcome = { .found = false };
+	double deadline = stress_seconds() + PATIENCE_S;
+	bool stops = number % 4 == 3;
+	pid_t pid;
+
+	snprintf(output, sizeof(output), "%s", stress_path("killed.nettrace"));
+	snprintf(keep, sizeof(keep), "%s", stress_path("keep"));
+	unlink(output);
+	memset(account, 0, sizeof(*account));
+	pid = fork();
+	if (pid == 0)
+		be_killed(output, keep, stops);
+	while (!__atomic_load_n(&account->begun, __ATOMIC_ACQUIRE) && stress_seconds() < deadline)
+		sched_yield();
+	/* Every other one in the first two milliseconds, when the session starts. */
+	wait_us(stress_random(random) % (number % 2 ? RUN_US_MAX : 2000));
+	kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	recover(keep, output, &outcome);
+	settle(&outcome, events);
+	arguments[3] = keep;
+	stress_check(run_recover(arguments) == 0, "recover --prune");
+	stress_check(rmdir(keep) == 0 || errno == ENOENT, "the directory is left: %s",
+		     strerror(errno));
+	return outcome.found;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int kills = stress_rounds() > 1 ? 100 : 25, with_trace = 0;
+	uint64_t random = 0x6b696c6c, events = 0;
+
+	if (argc > 1)
+		kills = (unsigned int)strtoul(argv[1], NULL, 10);
+	if (!getenv("RINGPIPE")) {
+		fprintf(stderr, "RINGPIPE names the command\n");
+		return 1;
+	}
+	account = mmap(NULL, sizeof(*account), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
+	if (account == MAP_FAILED)
+		return 1;
+	for (size_t i = 0; i < sizeof(pattern); i++)
+		pattern[i] = (uint8_t)(i * 7 + (i >> 8));
+	stress_begin("what a killed process committed is recovered, once and whole");
+	for (unsigned int i = 0; i < kills; i++)
+		with_trace += kill_once(&random, i, &events);
+	stress_check(with_trace > 0, "no kill left a trace");
+	stress_note("%u kills survived, %u left a trace, %" PRIu64 " events recovered", kills,
+		    with_trace, events);
+	stress_end();
+	return stress_exit();
+}
