@@ -12,7 +12,9 @@ each command. Environment: SHOP, INTEROP_BUILD, and SANITIZE, which the build wa
 
 The commands that build take minutes: they are run with --long, in a copy of the tree.
 """
+import atexit
 import contextlib
+import fcntl
 import glob
 import os
 import re
@@ -30,6 +32,7 @@ import drive  # noqa: E402
 
 ORDERS = 10
 PATIENCE_S = 120
+UPROBES = "/sys/kernel/tracing/uprobe_events"
 BUILD_S = 1800
 # A reader has the port to himself, and a minute; the test has not.
 PLACES = ((r"\b8080\b", "0"), (r"-d 1m\b", "-d 2s"))
@@ -97,6 +100,7 @@ class Reader:
         self.build, self.meson, self.work = build, meson, work
         self.environment = dict(os.environ, LC_ALL="C.UTF-8", TMPDIR=os.path.join(work, "tmp"))
         self.readme_program = None
+        self.probes = None  # the kernel's file of them, locked
         os.mkdir(self.environment["TMPDIR"])
 
     def install(self):
@@ -135,10 +139,11 @@ class Reader:
                                 stdin=subprocess.DEVNULL, start_new_session=True, **options)
 
     def run(self, command, cwd, patience=PATIENCE_S):
-        """Raises Failure with what it printed unless it ends well."""
+        """What it printed; raises Failure with that unless it ends well."""
         with tempfile.TemporaryFile() as log, \
                 in_session(self.popen(command, cwd, stdout=log, stderr=log)) as process:
             finish(process, log, patience)
+            return said(log)
 
     def write_program(self, page, command, cwd):
         """The C file that a compiler is asked for."""
@@ -284,6 +289,53 @@ def traced(reader, page, command, cwd):
         drive.wait_for(ended, "the end of bpftrace")
 
 
+def take_probes_back():
+    for probe in ("sdt_shop_orders/order_placed", "shop/placed"):
+        with contextlib.suppress(OSError), open(UPROBES, "ab", buffering=0) as probes:
+            probes.write(f"-:{probe}\n".encode())
+
+
+def begin_probes(reader):
+    """Probes have one set of names on a machine: who has the lock has them, until the end."""
+    if os.geteuid() != 0 or not shutil.which("perf"):
+        raise Skipped("perf is not here, or needs root")
+    if not os.path.exists(UPROBES):
+        subprocess.run(["mount", "-t", "tracefs", "nodev", os.path.dirname(UPROBES)], check=False,
+                       stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if not os.access(UPROBES, os.W_OK):
+        raise Skipped("no tracefs with uprobes")
+    if reader.probes is None:
+        reader.probes = open(UPROBES, encoding="utf-8")
+        fcntl.flock(reader.probes, fcntl.LOCK_EX)
+        take_probes_back()
+        atexit.register(take_probes_back)
+
+
+def profiled(reader, page, command, cwd):
+    """By perf, of a shop that runs and sells while it records."""
+    begin_probes(reader)
+    ready, done = os.path.join(cwd, "ready"), os.path.join(cwd, "done")
+    command = f'export HOME="$PWD"; {command}'  # where perf keeps what it knows of programs
+    if " PID " not in command:
+        output = reader.run(command, cwd)
+        if "perf script" in command and len(re.findall(r"\) arg1=\d+ .*arg4=", output)) != ORDERS:
+            raise drive.Failure(f"{ORDERS} orders were placed:\n{output}")
+        return
+    with drive.shop(os.path.join(cwd, "shop"), env=reader.environment) as shop, \
+            tempfile.TemporaryFile() as log:
+        # For as long as it takes: perf runs the command when it is attached.
+        waits = "sh -c 'touch ready; until test -e done; do sleep 0.1; done'"
+        command = command.replace("PID", str(shop.pid)).replace("sleep 10", waits)
+        with in_session(reader.popen(command, cwd, stdout=log, stderr=log)) as process:
+            drive.wait_for(lambda: os.path.exists(ready), "perf at work", [process])
+            place_orders(shop.url)
+            with open(done, "x", encoding="utf-8"):
+                pass
+            finish(process, log)
+    os.remove(ready)
+    os.remove(done)
+
+
 def looked_at(reader, page, command, cwd):
     """A shop that runs, by a command that ends by itself."""
     with drive.shop(os.environ["SHOP"], env=reader.environment) as shop:
@@ -327,6 +379,7 @@ RULES = (
     (r"(ringpipe|dotnet-trace) collect .*-- \./shop", started),
     (r"(ringpipe|dotnet-trace) collect .*-(p PID|n shop)\b", attached),
     (r"ringpipe bpf ", bridged),
+    (r"perf |.*/uprobe_events", profiled),
     (r"RINGPIPE_USER_EVENTS=|.*/sys/kernel/tracing/", in_kernel),
     (r"bpftrace ", traced),
     (r".*(\bPID|-n shop)\b", looked_at),
