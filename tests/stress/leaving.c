@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "stress.h"
@@ -197,8 +198,51 @@ static void later_sessions_do_not_suffer(void)
 	stress_end();
 }
 
+/* A page that the copy cannot read: what comes of that leaves the write for good. */
+static uint8_t *unreadable;
+
+static void on_fault(int signal)
+{
+	(void)signal;
+	siglongjmp(way_out, 1);
+}
+
+/* The same, but sure: the lock held, and the record half copied. */
+static void writers_that_leave_in_the_middle_are_told(void)
+{
+	static const unsigned int leaving = 2;	/* of four rings */
+	struct sigaction action = { .sa_handler = on_fault }, usual;
+	const char *path = stress_path("leaving.nettrace");
+	volatile unsigned int left = 0;
+	struct rp_session_stats stats;
+	struct rp_session *session;
+
+	stress_begin("each_writer_that_leaves_its_copy_half_done_is_told_as_damaged");
+	unreadable = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stress_check(unreadable != MAP_FAILED && sigaction(SIGSEGV, &action, &usual) == 0, "mmap");
+	session = stress_start(PROVIDER, path, -1, 64u << 20, 0);
+	while (left < leaving) {
+		if (sigsetjmp(way_out, 1) == 0)
+			(void)stress_mark(0, left, unreadable, 8192);
+		else
+			left++;
+	}
+	sigaction(SIGSEGV, &usual, NULL);
+	stress_check(stress_mark(0, left, NULL, 0) == 0, "no ring was left");
+	stress_stop(session, &stats);
+	stress_check(stats.lost == leaving && stats.lost_by[RP_LOSS_DAMAGED] == leaving &&
+		     stats.delivered == 1, "%" PRIu64 " delivered, %" PRIu64 " lost, %" PRIu64
+		     " told as damaged", stats.delivered, stats.lost,
+		     stats.lost_by[RP_LOSS_DAMAGED]);
+	stress_note("%u left, %" PRIu64 " told as damaged", left, stats.lost_by[RP_LOSS_DAMAGED]);
+	munmap(unreadable, 8192);
+	unlink(path);
+	stress_end();
+}
+
 int main(void)
 {
+	writers_that_leave_in_the_middle_are_told();
 	writers_may_leave(leave_by_jumps, "siglongjmp");
 	later_sessions_do_not_suffer();
 	writers_may_leave(cancel_in_the_middle, "cancellation");

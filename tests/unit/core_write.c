@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/core.h"
+#include "ring/rseq.h"
 
 #define ABORTS_MAX 8u		/* of one write: the contract of the write path */
 #define ABORTS_ENOUGH 1000u	/* a writer that never gives up is let go */
@@ -184,4 +185,47 @@ Test(core_write, write_stopped_right_after_its_commit_is_not_written_again)
 	plant((uint8_t *)(uintptr_t)section->start + section->commit_offset, 1, true);
 	cr_expect_not(expect_written_once());
 	cr_expect_eq(trap.hits, 1u);
+}
+
+/* By hand, in a slot of its own: nobody but these lines looks at the ring. */
+static enum rp_write_result write_to(struct rp_ring *ring, bool by_fallback, uint8_t *ret_above)
+{
+	static struct rp_ring *rings[4096];
+	static const uint64_t enable = 1;
+	struct rp_slot *slot = &rp_slots[RP_SLOTS - 1];
+	struct rp_write write = {
+		.enable = &enable,
+		.bit = 1,
+		.slot = slot,
+		.step = 64,
+		.length_event = 64,
+		.index_offset = rp_rseq_index_offset,
+	};
+	enum rp_write_result result = RP_WRITE_ABORTED;
+
+	for (size_t i = 0; i < sizeof(rings) / sizeof(*rings); i++)
+		rings[i] = ring;
+	slot->rings = rings;
+	slot->ring_count = sizeof(rings) / sizeof(*rings);
+	slot->fallback[0].ring = ring;
+	while (result == RP_WRITE_ABORTED)
+		result = by_fallback ? rp_slot_write_fallback(&write) : rp_slot_write_rseq(&write);
+	*ret_above = write.above;
+	return result;
+}
+
+Test(core_write, writer_says_that_its_ring_is_above_its_watermark)
+{
+	for (int by_fallback = 0; by_fallback < 2; by_fallback++) {
+		struct rp_ring *ring;
+		uint8_t above;
+
+		cr_assert_eq(rp_ring_create(4096, 0, &ring), 0);
+		ring->watermark = 64;
+		cr_expect_eq(write_to(ring, by_fallback, &above), RP_WRITE_OK);
+		cr_expect_eq(above, 0, "at the watermark");
+		cr_expect_eq(write_to(ring, by_fallback, &above), RP_WRITE_OK);
+		cr_expect_eq(above, 1, "above the watermark");
+		rp_ring_destroy(ring);
+	}
 }
