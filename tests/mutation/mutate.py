@@ -366,8 +366,8 @@ def main():
                     f'{change.model}')
     for mutation in likely:
         report.tell_mutation(mutation, find(build, mutation, ROUNDS))
-    print(f'# {report.made} mutations made, {report.caught} caught; left to the models: {len(same)} '
-          f'that make no difference on this machine, {len(RARE)} that are too rare')
+    print(f'# {report.made} mutations made, {report.caught} caught; left to the models: '
+          f'{len(same)} that make no difference on this machine, {len(RARE)} that are too rare')
     print(f'1..{report.number}')
     sys.exit(report.failed != 0)
 
