@@ -152,15 +152,15 @@ class Tool:
 class Host:
     """The program under test, with a directory of its own for its socket."""
 
-    def __init__(self, program, prefix=(), preexec=None, directory=None, directory_mode=0o700,
-                 owner=None, waits=False, settings=None):
+    def __init__(self, program, prefix=(), arguments=(), preexec=None, directory=None,
+                 directory_mode=0o700, owner=None, waits=False, settings=None):
         """With `waits`, its start is suspended: it will say its pid later."""
         self.directory = directory or tempfile.mkdtemp(prefix="rp-ipc-")
         os.chmod(self.directory, directory_mode)
         if owner is not None:
             os.chown(self.directory, owner, owner)
         environment = dict(os.environ, TMPDIR=self.directory, **(settings or {}))
-        self.process = subprocess.Popen([*prefix, program], stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([*prefix, program, *arguments], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, env=environment,
                                         preexec_fn=preexec, close_fds=preexec is None)
         self.pid = self.process.pid if waits else int(self.process.stdout.readline())
