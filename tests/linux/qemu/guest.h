@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For programs that run alone in a machine of their own: TAP, the kernel's files, a client of the
+ * For programs that run alone in a machine of their own: the kernel's files, a client of the
  * diagnostics socket, and perf's way to read a tracepoint.
  */
 #ifndef LINUX_GUEST_H
@@ -10,45 +10,17 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <linux/perf_event.h>
-#include <poll.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "../../process/check.h"
 
 #define TRACING "/sys/kernel/tracing"
 #define EVENTS TRACING "/events/user_events/"
-#define PATIENCE_S 60
-
-static inline void give_up(const char *file, int line, const char *condition)
-{
-	printf("# %s:%d: process %d: not true: %s\n", file, line, (int)getpid(), condition);
-	fflush(stdout);
-	_exit(1);
-}
-
-#define check(condition) \
-	do { \
-		if (!(condition)) \
-			give_up(__FILE__, __LINE__, #condition); \
-	} while (0)
-
-#define wait_until(condition) \
-	do { \
-		time_t limit_ = time(NULL) + PATIENCE_S; \
-		while (!(condition)) { \
-			check(time(NULL) <= limit_ && #condition); \
-			poll(NULL, 0, 1); \
-		} \
-	} while (0)
 
 static inline void put_file(const char *path, const char *text)
 {
