@@ -69,6 +69,11 @@ static inline struct rp_listener *listen_to(const char *list)
 	return push_to(NULL, NULL, list, 0);
 }
 
+static inline void stop_listening(struct rp_listener *listener)
+{
+	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
+}
+
 static inline struct rp_session *stream_to(int fd, const char *list)
 {
 	struct rp_session_options options = options_for(list);

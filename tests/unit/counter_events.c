@@ -88,11 +88,6 @@ static struct told next_of(struct rp_listener *listener, const char *name, const
 	return told;
 }
 
-static void stop(struct rp_listener *listener)
-{
-	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
-}
-
 #define EVERY_20_MS "Test-Told:0:4:EventCounterIntervalSec=0.02"
 
 Test(counter_events, sums_are_told_by_increments)
@@ -118,7 +113,7 @@ Test(counter_events, sums_are_told_by_increments)
 	cr_expect_str_eq(told.scale, "");
 	cr_expect_str_eq(told.metadata, "");
 	cr_expect_gt(told.interval_s, 0);
-	stop(listener);
+	stop_listening(listener);
 }
 
 Test(counter_events, levels_and_gauges_are_told_as_they_are)
@@ -139,7 +134,7 @@ Test(counter_events, levels_and_gauges_are_told_as_they_are)
 	cr_expect_float_eq(told.mean, 36.5, 0);
 	cr_expect_float_eq(told.min, 36.5, 0);
 	cr_expect_float_eq(told.deviation, 0, 0);
-	stop(listener);
+	stop_listening(listener);
 }
 
 Test(counter_events, histograms_are_told_by_their_interval)
@@ -163,7 +158,7 @@ Test(counter_events, histograms_are_told_by_their_interval)
 	}
 	cr_expect_eq(count, 4);
 	cr_expect_eq(next_of(listener, "spread", "Interval=20").count, 0);
-	stop(listener);
+	stop_listening(listener);
 }
 
 Test(counter_events, each_interval_is_a_series_of_its_own)
@@ -181,9 +176,9 @@ Test(counter_events, each_interval_is_a_series_of_its_own)
 	for (sum = 0; sum < 3;)
 		sum += next_of(slow, "sum", "Interval=50").increment;
 	cr_expect_float_eq(sum, 3, 0);
-	stop(slow);
+	stop_listening(slow);
 	(void)next_of(fast, "sum", "Interval=20");
-	stop(fast);
+	stop_listening(fast);
 }
 
 static int refuse(struct rp_observation *observation, void *data)
@@ -226,7 +221,7 @@ Test(counter_events, wrong_intervals_tell_nothing)
 	wait_until(__atomic_load_n(&other_asked, __ATOMIC_SEQ_CST) >= 5);
 	cr_expect_eq(__atomic_load_n(&asked, __ATOMIC_SEQ_CST), 0);
 	for (size_t i = 0; i <= COUNT; i++)
-		stop(listeners[i]);
+		stop_listening(listeners[i]);
 	cr_assert_eq(rp_counter_destroy(counter), 0);
 	cr_assert_eq(rp_counter_destroy(other_counter), 0);
 	cr_assert_eq(rp_provider_destroy(other), 0);
@@ -250,7 +245,7 @@ Test(counter_events, observed_counter_that_fails_is_left_out_and_asked_again)
 		take_apart(&event, &told);
 		cr_expect_str_neq(told.name, "asked");
 	}
-	stop(listener);
+	stop_listening(listener);
 }
 
 struct hold {
@@ -290,8 +285,8 @@ Test(counter_events, callback_that_hangs_delays_only_what_is_told)
 	cr_expect_eq(rp_counter_destroy(other), 0);
 	__atomic_store_n(&hold.go, 1, __ATOMIC_SEQ_CST);
 	cr_expect_float_eq(next_of(second, "hangs", "Interval=30").mean, 1, 0);
-	stop(second);
-	stop(listener);
+	stop_listening(second);
+	stop_listening(listener);
 	cr_expect_eq(rp_counter_destroy(hanging), 0);
 }
 
@@ -318,6 +313,6 @@ Test(counter_events, counters_made_during_a_session_are_told)
 	cr_expect_str_eq(told.scale, "1.01:01:01");
 	cr_expect_str_eq(told.metadata, "k:v,k2:v2");
 	cr_expect_eq(rp_counter_destroy(counter), 0);
-	stop(listener);
+	stop_listening(listener);
 	cr_assert_eq(rp_provider_destroy(provider), 0);
 }

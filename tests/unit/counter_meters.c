@@ -101,11 +101,6 @@ static struct rp_listener *ask_for(const char *arguments, ...)
 	return listen_to(list);
 }
 
-static void stop(struct rp_listener *listener)
-{
-	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
-}
-
 #define FAST ";RefreshInterval=0.1"
 
 /* What the second of two clients is told when they share a session but do not agree. */
@@ -117,8 +112,8 @@ static struct word disagreement(const char *first, const char *second)
 	(void)next_of(there, "InitialInstrumentEnumerationComplete", "SHARED");
 	newcomer = ask_for("SessionId=SHARED;ClientId=two;%s", second);
 	word = next_of(newcomer, "MultipleSessionsConfiguredIncorrectlyError", "two");
-	stop(newcomer);
-	stop(there);
+	stop_listening(newcomer);
+	stop_listening(there);
 	cr_assert_eq(word.count, 7u);
 	return word;
 }
@@ -184,14 +179,14 @@ Test(counter_meters, who_disagrees_gets_nothing_and_disturbs_nobody)
 		if (strcmp(word.event, "BeginInstrumentReporting") == 0)
 			cr_expect_str_eq(value_of(&word, "meterName"), "Test-Measured");
 	}
-	stop(odd);
+	stop_listening(odd);
 	measured_made_add(3);
 	do {
 		word = next_about(first, "CounterRateValuePublished", "SHARED", "made");
 	} while (strcmp(value_of(&word, "rate"), "3") != 0);
-	stop(agreeing);
+	stop_listening(agreeing);
 	(void)next_about(first, "CounterRateValuePublished", "SHARED", "made");
-	stop(first);
+	stop_listening(first);
 }
 
 /* Without a ClientId there is nobody to tell. */
@@ -211,9 +206,9 @@ Test(counter_meters, nameless_client_that_disagrees_is_not_told)
 		take_apart(&event, &word);
 	} while (strcmp(word.event, "MultipleSessionsConfiguredIncorrectlyError") != 0);
 	cr_expect_str_eq(word.values[0], "three");
-	stop(third);
-	stop(nameless);
-	stop(first);
+	stop_listening(third);
+	stop_listening(nameless);
+	stop_listening(first);
 }
 
 Test(counter_meters, later_client_of_a_shared_session_is_told_everything_again)
@@ -236,9 +231,9 @@ Test(counter_meters, later_client_of_a_shared_session_is_told_everything_again)
 	other_heat_set(20);
 	(void)next_about(first, "GaugeValuePublished", "SHARED", "heat");
 	(void)next_about(second, "CounterRateValuePublished", "SHARED", "made");
-	stop(first);
+	stop_listening(first);
 	(void)next_about(second, "GaugeValuePublished", "SHARED", "heat");
-	stop(second);
+	stop_listening(second);
 }
 
 Test(counter_meters, sessions_of_their_own_run_side_by_side)
@@ -263,8 +258,8 @@ Test(counter_meters, sessions_of_their_own_run_side_by_side)
 		sum += strtod(value_of(&word, "rate"), NULL);
 	}
 	cr_expect_float_eq(sum, 5, 0);
-	stop(first);
-	stop(second);
+	stop_listening(first);
+	stop_listening(second);
 }
 
 /* What a session made of its arguments is what it expects of the next client. */
@@ -334,7 +329,7 @@ Test(counter_meters, series_above_the_limit_are_left_out_and_told_once)
 	cr_expect_eq(count_in(listener, "TimeSeriesLimitReached", "s", 3), 0);
 	/* The one without tags has nothing to say now. */
 	cr_expect_eq(count_in(listener, "CounterRateValuePublished", "s", 3), 3);
-	stop(listener);
+	stop_listening(listener);
 	cr_assert_eq(rp_counter_destroy(counter), 0);
 }
 
@@ -347,7 +342,7 @@ Test(counter_meters, histograms_above_the_limit_are_left_out_and_told_once)
 	cr_expect_eq(count_in(listener, "HistogramLimitReached", "s", 3), 0);
 	cr_expect_eq(count_in(listener, "HistogramValuePublished", "s", 3), 3);
 	cr_expect_eq(count_in(listener, "CounterRateValuePublished", "s", 3), 3);
-	stop(listener);
+	stop_listening(listener);
 }
 
 static int refuse(struct rp_observation *observation, void *data)
@@ -379,7 +374,7 @@ Test(counter_meters, callback_that_fails_is_told_in_each_collection)
 	cr_expect_str_eq(value_of(&word, "errorMessage"), "Test-Other\\asked: unknown error");
 	cr_assert_eq(rp_counter_destroy(counter), 0);
 	(void)next_about(listener, "EndInstrumentReporting", "s", "asked");
-	stop(listener);
+	stop_listening(listener);
 }
 
 Test(counter_meters, instruments_that_come_and_go_are_told)
@@ -404,7 +399,7 @@ Test(counter_meters, instruments_that_come_and_go_are_told)
 	cr_assert_eq(rp_counter_destroy(counter), 0);
 	(void)next_about(listener, "EndInstrumentReporting", "s", "passing");
 	cr_expect_eq(count_in(listener, "CounterRateValuePublished", "s", 2), 0);
-	stop(listener);
+	stop_listening(listener);
 }
 
 /* Each of the lists but one names exactly `made`. */
@@ -428,7 +423,7 @@ Test(counter_meters, instruments_are_chosen_by_meter_prefix_and_name)
 				strcat(strcat(begun, " "), value_of(&word, "instrumentName"));
 		} while (strcmp(word.event, "InitialInstrumentEnumerationComplete") != 0);
 		cr_expect_str_eq(begun, i == 1 ? "" : " made", "%s", lists[i]);
-		stop(listener);
+		stop_listening(listener);
 	}
 }
 
@@ -483,11 +478,11 @@ Test(counter_meters, client_that_comes_as_another_goes_has_the_session_to_itself
 	cr_assert_eq(rp_counter_create(other_provider(), &decl, &counter), 0);
 	first = ask_for("SessionId=SHARED;ClientId=one;Metrics=Test-Other\\hangs" FAST);
 	wait_until(__atomic_load_n(&hold.inside, __ATOMIC_SEQ_CST));
-	stop(first);
+	stop_listening(first);
 	second = ask_for("SessionId=SHARED;ClientId=two;Metrics=Test-Measured;"
 			 "RefreshInterval=0.2");
 	__atomic_store_n(&hold.go, 1, __ATOMIC_SEQ_CST);
 	(void)next_about(second, "CounterRateValuePublished", "SHARED", "made");
-	stop(second);
+	stop_listening(second);
 	cr_assert_eq(rp_counter_destroy(counter), 0);
 }
