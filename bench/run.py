@@ -29,7 +29,8 @@ def figures(command, **kwargs):
 
 def row(name, value, unit='', target='', ok=None):
     verdict = '' if ok is None else 'ok' if ok else 'MISSED'
-    text = value if isinstance(value, str) else f'{value:,.2f}' if value < 100 else f'{value:,.0f}'
+    digits = 0 if isinstance(value, str) or value >= 100 else 2 if value >= 0.1 else 3
+    text = value if isinstance(value, str) else f'{value:,.{digits}f}'
     print(f'{name:58} {text:>12} {unit:8} {target:24} {verdict}')
     return ok is not False
 
@@ -215,36 +216,43 @@ def suite_clients(build):
     return ok
 
 
-def suite_bridge(build):
-    program = os.path.join(build, 'bench', 'bench-bridge')
-    tool = os.path.join(build, 'src', 'tool', 'ringpipe')
-    if not os.access(os.path.join(build, 'src', 'bpf', 'ringpipe-bpf'), os.X_OK):
-        return row('BPF bridge', 'not built')
+def figures_if_possible(what, build, program, *needs):
+    """Its figures, or None where a program that it needs is not built or it may not run: told."""
+    programs = [os.path.join(build, 'src', *path) for path in needs]
+    if not all(os.access(path, os.X_OK) for path in programs):
+        row(what, 'not built')
+        return None
     try:
-        found = figures([program, tool])
+        return figures([os.path.join(build, 'bench', program), *programs[:1]])
     except subprocess.CalledProcessError as error:
         if error.returncode != 77:
             raise
-        return row('BPF bridge', 'cannot run')
+        row(what, 'cannot run')
+        return None
+
+
+def suite_bridge(build):
+    found = figures_if_possible('BPF bridge', build, 'bench-bridge', ('tool', 'ringpipe'),
+                                ('bpf', 'ringpipe-bpf'))
+    if not found:
+        return True
     batches, probed = found['by batches'][0], found['by a uprobe on each'][0]
     row('1 M/s seen by BPF, by batches: CPU of the process', batches, 'ns')
+    row('  of it writing', found['by batches: writing'][0], 'ns')
+    row('  of it drain thread and BPF', found['by batches: drain thread and BPF'][0], 'ns')
     row('1 M/s seen by BPF, by a uprobe on each', probed, 'ns')
     row('  lost by batches', found['lost'][0], 'events')
+    row('drain thread and BPF / by a uprobe on each',
+        found['by batches: drain thread and BPF'][0] / probed, 'x')
     return row('by batches / by a uprobe on each', batches / probed, 'x', '<= 0.05',
                batches / probed <= 0.05)
 
 
 def suite_kernel(build):
-    program = os.path.join(build, 'bench', 'bench-kernel')
-    tool = os.path.join(build, 'src', 'tool', 'ringpipe')
-    if not os.access(os.path.join(build, 'src', 'kernel', 'ringpipe-kernel'), os.X_OK):
-        return row("the kernel's events in a trace", 'not built')
-    try:
-        found = figures([program, tool])
-    except subprocess.CalledProcessError as error:
-        if error.returncode != 77:
-            raise
-        return row("the kernel's events in a trace", 'cannot run')
+    found = figures_if_possible("the kernel's events in a trace", build, 'bench-kernel',
+                                ('tool', 'ringpipe'), ('kernel', 'ringpipe-kernel'))
+    if not found:
+        return True
     alone = found.pop('session alone')[0]
     row('getppid(2) with a session alone', alone, 'ns')
     for groups, (cost, _) in found.items():
@@ -303,12 +311,9 @@ def suite_lttng(build):
 
 
 def suite_traced(build):
-    try:
-        found = figures([os.path.join(build, 'bench', 'bench-traced')])
-    except subprocess.CalledProcessError as error:
-        if error.returncode != 77:
-            raise
-        return row('event with a tracer of the kernel', 'cannot run')
+    found = figures_if_possible('event with a tracer of the kernel', build, 'bench-traced')
+    if not found:
+        return True
     bare, event = (found[f'{name}, best'][0] for name in ('bare uprobe', 'traced event'))
     row('uprobe on a nop, empty BPF program', bare, 'ns')
     row('event with such a tracer', event, 'ns')

@@ -17,23 +17,24 @@
 #define RP_BATCH_BYTES_MAX 65536u
 
 enum rp_batch_flags {
-	RP_BATCH_ACTIVITY = 1,		/* 16 bytes of an activity id follow the payload */
-	RP_BATCH_RELATED = 2,		/* and 16 of the related activity's */
+	RP_BATCH_ACTIVITY = 1,		/* it has an activity id */
+	RP_BATCH_RELATED = 2,		/* and a related activity's */
 	RP_BATCH_CUT = 4,		/* the payload stops before its end */
 };
 
 /*
- * Aligned to 8 bytes. Behind it the payload, laid out as <ringpipe/types.h> says of enum rp_type;
- * padding to 8 bytes; then the activity ids that `flags` tells.
+ * Aligned to 8 bytes. Behind it, without gaps: 16 bytes for each activity id that `flags` tells, 8
+ * for each frame of a stack, and the payload, laid out as <ringpipe/types.h> says of enum rp_type.
+ * The next event begins at the next multiple of 8.
  */
 struct rp_batch_event {
-	uint32_t bytes;			/* of all that, up to the next event */
+	uint32_t bytes;			/* of all that, to the end of the payload */
 	uint32_t event;			/* its definition's number in this session, from 0 */
 	uint64_t time_ns;		/* CLOCK_MONOTONIC */
 	uint32_t thread;
-	uint32_t processor;
-	uint32_t payload_bytes;
-	uint32_t flags;			/* enum rp_batch_flags */
+	uint16_t processor;
+	uint8_t flags;			/* enum rp_batch_flags */
+	uint8_t frames;
 };
 
 #endif

@@ -139,6 +139,13 @@ static struct json_object *members(struct rp_fields *fields)
 	return object;
 }
 
+static size_t payload_offset(const struct rp_batch_event *event)
+{
+	return sizeof(*event) + event->frames * sizeof(uint64_t) +
+	       (event->flags & RP_BATCH_ACTIVITY ? sizeof(struct rp_guid) : 0) +
+	       (event->flags & RP_BATCH_RELATED ? sizeof(struct rp_guid) : 0);
+}
+
 static struct json_object *fields_to_json(const struct rp_bpf_definition *definition,
 					  const struct rp_batch_event *event)
 {
@@ -146,8 +153,8 @@ static struct json_object *fields_to_json(const struct rp_bpf_definition *defini
 		.size = sizeof(source),
 		.fields = definition->fields,
 		.field_count = (uint16_t)definition->field_count,
-		.payload = event + 1,
-		.payload_bytes = event->payload_bytes,
+		.payload = (const uint8_t *)event + payload_offset(event),
+		.payload_bytes = event->bytes - (uint32_t)payload_offset(event),
 	};
 	struct rp_fields fields;
 
@@ -155,19 +162,16 @@ static struct json_object *fields_to_json(const struct rp_bpf_definition *defini
 	return members(&fields);
 }
 
-/* The ids at the event's end. */
 static void add_activities(struct json_object *line, const struct rp_batch_event *event)
 {
-	const uint8_t *at = (const uint8_t *)event + event->bytes;
+	const uint8_t *at = (const uint8_t *)(event + 1);
 
-	if (event->flags & RP_BATCH_RELATED) {
-		at -= sizeof(struct rp_guid);
-		json_object_object_add(line, "related_activity", guid_to_json(at));
-	}
 	if (event->flags & RP_BATCH_ACTIVITY) {
-		at -= sizeof(struct rp_guid);
 		json_object_object_add(line, "activity", guid_to_json(at));
+		at += sizeof(struct rp_guid);
 	}
+	if (event->flags & RP_BATCH_RELATED)
+		json_object_object_add(line, "related_activity", guid_to_json(at));
 }
 
 static void print_json(const struct rp_bpf_definition *definition,
@@ -209,14 +213,9 @@ int rp_bpf_show_event(const struct rp_bpf_session *session, const void *bytes, s
 {
 	const struct rp_batch_event *event = bytes;
 	const struct rp_bpf_definition *definition;
-	size_t ids = 0;
 
 	if (size < sizeof(*event) || event->bytes > size ||
-	    event->event >= session->definition_count)
-		return 0;
-	ids += event->flags & RP_BATCH_ACTIVITY ? sizeof(struct rp_guid) : 0;
-	ids += event->flags & RP_BATCH_RELATED ? sizeof(struct rp_guid) : 0;
-	if (sizeof(*event) + (uint64_t)event->payload_bytes + ids > event->bytes)
+	    payload_offset(event) > event->bytes || event->event >= session->definition_count)
 		return 0;
 	definition = &session->definitions[event->event];
 	if (json)

@@ -14,6 +14,8 @@
 #include "core/sink.h"
 #include "ring/ring.h"
 
+#define RP_RUN_AHEAD_BYTES 2048u	/* on their way from the writer's cache, measured best */
+
 struct rp_run {
 	const struct rp_ring *ring;
 	uint64_t position;	/* of the first record; afterwards behind the last one taken */
@@ -36,29 +38,24 @@ static inline int rp_record_view(const struct rp_record *record, uint32_t length
 				 struct rp_record_view *ret_view)
 {
 	const uint8_t *at = record->body;
-	const uint8_t *end = (const uint8_t *)record + length;
-	size_t prefix = (record->flags & RP_RECORD_ACTIVITY ? 16u : 0u) +
-			(record->flags & RP_RECORD_RELATED ? 16u : 0u) + record->frames * 8u;
+	uint32_t frames_bytes = record->frames * 8u, ids = record->flags;
+	uint32_t prefix = frames_bytes + (ids & RP_RECORD_ACTIVITY ? 16u : 0u) +
+			  (ids & RP_RECORD_RELATED ? 16u : 0u);
 
-	if (prefix > (size_t)(end - at))
+	if (prefix > length - RP_RECORD_HEAD)
 		return -EBADMSG;
+	ret_view->record = record;
+	ret_view->record_bytes = length;
 	ret_view->thread = record->thread;
 	ret_view->processor = record->processor;
-	ret_view->activity = NULL;
-	ret_view->related_activity = NULL;
-	if (record->flags & RP_RECORD_ACTIVITY) {
-		ret_view->activity = (const struct rp_guid *)at;
-		at += 16;
-	}
-	if (record->flags & RP_RECORD_RELATED) {
-		ret_view->related_activity = (const struct rp_guid *)at;
-		at += 16;
-	}
+	ret_view->activity = ids & RP_RECORD_ACTIVITY ? (const void *)at : NULL;
+	at += ids & RP_RECORD_ACTIVITY ? 16 : 0;
+	ret_view->related_activity = ids & RP_RECORD_RELATED ? (const void *)at : NULL;
+	at += ids & RP_RECORD_RELATED ? 16 : 0;
 	ret_view->frames = at;
 	ret_view->frame_count = record->frames;
-	at += record->frames * 8u;
-	ret_view->payload = at;
-	ret_view->payload_bytes = (uint32_t)(end - at);
+	ret_view->payload = at + frames_bytes;
+	ret_view->payload_bytes = length - RP_RECORD_HEAD - prefix;
 	return 0;
 }
 
@@ -87,6 +84,7 @@ rp_run_give(struct rp_run *run, struct rp_sink *sink,
 			position = limit;
 			break;
 		}
+		__builtin_prefetch((const uint8_t *)record + RP_RUN_AHEAD_BYTES);
 		if (record->ticks > run->until_ticks)
 			break;
 		guess = length;

@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 
+struct rp_record;
 struct rp_sink;
 
 /* A kind of event, alive as long as a session may still deliver one. */
@@ -47,6 +48,8 @@ struct rp_record_view {
 	uint32_t frame_count;
 	uint32_t payload_bytes;
 	const void *payload;
+	const struct rp_record *record;	/* all of it, as it lies in a ring; NULL: in none */
+	uint32_t record_bytes;
 };
 
 struct rp_run;

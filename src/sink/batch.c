@@ -36,8 +36,19 @@
 #define FRAME_END 3u
 #define STEP 8u
 
-/* What comes with a payload at most: its header, padding and two activity ids. */
-#define AROUND_BYTES (sizeof(struct rp_batch_event) + STEP + 2 * sizeof(struct rp_guid))
+#define COPIED_HERE_BYTES 256u
+
+_Static_assert(sizeof(struct rp_batch_event) == RP_RECORD_HEAD &&
+	       offsetof(struct rp_batch_event, event) == offsetof(struct rp_record, event) &&
+	       offsetof(struct rp_batch_event, time_ns) == offsetof(struct rp_record, ticks) &&
+	       offsetof(struct rp_batch_event, thread) == offsetof(struct rp_record, thread) &&
+	       offsetof(struct rp_batch_event, processor) ==
+	       offsetof(struct rp_record, processor) &&
+	       offsetof(struct rp_batch_event, flags) == offsetof(struct rp_record, flags) &&
+	       offsetof(struct rp_batch_event, frames) == offsetof(struct rp_record, frames) &&
+	       (int)RP_BATCH_ACTIVITY == (int)RP_RECORD_ACTIVITY &&
+	       (int)RP_BATCH_RELATED == (int)RP_RECORD_RELATED,
+	       "an event of a batch is a record, but for number and time");
 
 /* A definition the client was told of; `serial` tells a reused index. */
 struct known {
@@ -245,52 +256,35 @@ static inline int number_of(struct batch_sink *sink, const struct rp_event_def *
 	return 0;
 }
 
-/* Most payloads are some words: a call with their size would cost more than they do. */
-static inline void copy_payload(uint8_t *to, const uint8_t *from, uint32_t bytes)
+/* Most records are some words: a call with their size would cost more than they do. */
+static inline void copy_words(uint8_t *to, const uint8_t *from, uint32_t bytes)
 {
-	uint32_t words = bytes <= 128 ? bytes & ~7u : 0;
-
-	for (uint32_t i = 0; i < words; i += 8)
-		memcpy(to + i, from + i, 8);
-	if (bytes > words)
-		memcpy(to + words, from + words, bytes - words);
+	if (bytes > COPIED_HERE_BYTES) {
+		memcpy(to, from, bytes);
+		return;
+	}
+	for (; bytes >= 2 * STEP; bytes -= 2 * STEP, to += 2 * STEP, from += 2 * STEP)
+		memcpy(to, from, 2 * STEP);
+	if (bytes)
+		memcpy(to, from, STEP);
 }
 
-static uint8_t *put_id(uint8_t *at, const struct rp_guid *id)
-{
-	memcpy(at, id, sizeof(*id));
-	return at + sizeof(*id);
-}
-
+/* A record as it is, but for its number and its time. */
 static inline void pack(struct batch_sink *sink, const struct rp_record_view *view, uint32_t number,
-			uint32_t payload_bytes)
+			uint32_t bytes)
 {
 	struct rp_batch_event *event = (struct rp_batch_event *)(sink->batch + sink->used_bytes);
-	uint32_t padded = (payload_bytes + STEP - 1) & ~(STEP - 1);
-	uint8_t *payload = (uint8_t *)(event + 1), *at = payload + padded;
-	uint32_t flags = payload_bytes < view->payload_bytes ? RP_BATCH_CUT : 0;
+	uint32_t step = (bytes + STEP - 1) & ~(STEP - 1);
 
-	if (padded > payload_bytes)
-		memset(at - STEP, 0, STEP);
-	copy_payload(payload, view->payload, payload_bytes);
-	if (view->activity) {
-		flags |= RP_BATCH_ACTIVITY;
-		at = put_id(at, view->activity);
+	copy_words((uint8_t *)event, (const uint8_t *)view->record, step);
+	event->event = number;
+	event->time_ns = view->time_ns;
+	if (__builtin_expect(bytes < view->record_bytes, 0)) {
+		event->bytes = bytes;
+		event->flags |= RP_BATCH_CUT;
+		sink->base.shortened = ++sink->cut;
 	}
-	if (view->related_activity) {
-		flags |= RP_BATCH_RELATED;
-		at = put_id(at, view->related_activity);
-	}
-	*event = (struct rp_batch_event){
-		.bytes = (uint32_t)(at - (uint8_t *)event),
-		.event = number,
-		.time_ns = view->time_ns,
-		.thread = view->thread,
-		.processor = view->processor,
-		.payload_bytes = payload_bytes,
-		.flags = flags,
-	};
-	sink->used_bytes += event->bytes;
+	sink->used_bytes += step;
 	sink->base.pending++;
 }
 
@@ -298,22 +292,20 @@ static inline __attribute__((always_inline)) int batch_event(struct rp_sink *bas
 							     const struct rp_record_view *view)
 {
 	struct batch_sink *sink = of(base);
-	uint32_t number, payload_bytes = view->payload_bytes;
+	uint32_t number, bytes = view->record_bytes;
 	int ret;
 
-	/* What these would say is in the accounts. */
-	if (view->def->index < RP_DEF_OWN_COUNT)
+	/* What ringpipe's own events, which are in no ring, would say is in the accounts. */
+	if (!view->record)
 		return 0;
 	ret = number_of(sink, view->def, &number);
 	if (ret != 0)
 		return ret;
-	if (payload_bytes > RP_BATCH_BYTES_MAX - AROUND_BYTES) {
-		payload_bytes = RP_BATCH_BYTES_MAX - AROUND_BYTES;
-		sink->base.shortened = ++sink->cut;
-	}
-	if (sink->used_bytes + AROUND_BYTES + payload_bytes > sizeof(sink->batch))
+	if (bytes > RP_BATCH_BYTES_MAX)
+		bytes = RP_BATCH_BYTES_MAX;
+	if (sink->used_bytes + bytes > RP_BATCH_BYTES_MAX)
 		fire(sink);
-	pack(sink, view, number, payload_bytes);
+	pack(sink, view, number, bytes);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include <ringpipe/batch.h>
 
+#include "core/run.h"
 #include "sink/batch_probe.h"
 #include "sink/sink.h"
 
@@ -62,21 +63,34 @@ static void stop(struct rp_sink *sink)
 	close(client);
 }
 
-static struct rp_record_view view_of(const struct rp_event_def *def, uint64_t time_ns,
-				     const void *payload, size_t size)
+/* A record as it lies in a ring, up to 72 KB; `flags` tell the ids that `body` begins with. */
+static const struct rp_record *record_of(uint8_t flags, const void *body, size_t size)
 {
-	return (struct rp_record_view){
-		.def = def, .time_ns = time_ns, .thread = 12, .processor = 1,
-		.payload = payload, .payload_bytes = (uint32_t)size,
+	static _Alignas(8) uint8_t bytes[72 << 10];
+	struct rp_record *record = (struct rp_record *)bytes;
+
+	cr_assert_leq(RP_RECORD_HEAD + size, sizeof(bytes));
+	*record = (struct rp_record){
+		.length = (uint32_t)(RP_RECORD_HEAD + size), .event = 4711, .ticks = 1,
+		.thread = 12, .processor = 1, .flags = flags,
 	};
+	memcpy(record->body, body, size);
+	return record;
+}
+
+static int offer_record(struct rp_sink *sink, const struct rp_event_def *def, uint64_t time_ns,
+			const struct rp_record *record)
+{
+	struct rp_record_view view = { .def = def, .time_ns = time_ns };
+
+	cr_assert_eq(rp_record_view(record, record->length, &view), 0);
+	return sink->ops->event(sink, &view);
 }
 
 static int offer(struct rp_sink *sink, const struct rp_event_def *def, const void *payload,
 		 size_t size)
 {
-	struct rp_record_view view = view_of(def, 5, payload, size);
-
-	return sink->ops->event(sink, &view);
+	return offer_record(sink, def, 5, record_of(0, payload, size));
 }
 
 static void answer(unsigned int times)
@@ -186,31 +200,55 @@ Test(sink_batch, no_event_is_taken_before_its_definition_is_answered)
 Test(sink_batch, events_lie_as_the_header_says)
 {
 	struct rp_sink *sink = start_ready();
-	const struct rp_guid activity = { { 1, 2, 3 } }, related = { { 4, 5, 6 } };
-	struct rp_record_view view = view_of(&placed, 123456789, "abcde", 5);
+	static const char body[] = "activity…activityrelated…relatedabcde";
+	const size_t size = strlen(body);
 	const struct rp_batch_event *event = (const struct rp_batch_event *)seen.bytes;
+	const struct rp_record *record =
+		record_of(RP_RECORD_ACTIVITY | RP_RECORD_RELATED, body, size);
 
-	view.activity = &activity;
-	view.related_activity = &related;
-	cr_expect_eq(sink->ops->event(sink, &view), 0);
+	cr_expect_eq(offer_record(sink, &placed, 123456789, record), 0);
 	cr_expect_eq(offer(sink, &placed, "12345678", 8), 0);
 	cr_expect_eq(sink->ops->flush(sink), 0);
 	cr_expect_eq(seen.session, SESSION);
 	cr_expect_eq(seen.count, 2);
-	cr_expect_eq(event->bytes, sizeof(*event) + 8 + 32);
+	cr_expect_eq(event->bytes, sizeof(*event) + size);
 	cr_expect_eq(event->event, 0);
 	cr_expect_eq(event->time_ns, 123456789);
 	cr_expect_eq(event->thread, 12);
 	cr_expect_eq(event->processor, 1);
-	cr_expect_eq(event->payload_bytes, 5);
+	cr_expect_eq(event->frames, 0);
 	cr_expect_eq(event->flags, RP_BATCH_ACTIVITY | RP_BATCH_RELATED);
-	cr_expect_eq(memcmp(event + 1, "abcde\0\0\0\1\2\3", 11), 0);
-	cr_expect_eq(memcmp(seen.bytes + event->bytes - 16, "\4\5\6", 4), 0);
-	event = (const struct rp_batch_event *)(seen.bytes + event->bytes);
+	cr_expect_eq(memcmp(event + 1, body, size), 0);
+	event = (const struct rp_batch_event *)(seen.bytes + ((event->bytes + 7) & ~7u));
 	cr_expect_eq(event->bytes, sizeof(*event) + 8);
+	cr_expect_eq(event->time_ns, 5);
 	cr_expect_eq(event->flags, 0);
 	cr_expect_eq(memcmp(event + 1, "12345678", 8), 0);
 	cr_expect_eq((const uint8_t *)event + event->bytes, seen.bytes + seen.size);
+	stop(sink);
+}
+
+/* Around where the way of copying changes. */
+Test(sink_batch, payloads_of_all_sizes_come_whole)
+{
+	struct rp_sink *sink = start_ready();
+	const uint8_t *at = seen.bytes;
+	uint8_t payload[400];
+
+	for (size_t i = 0; i < sizeof(payload); i++)
+		payload[i] = (uint8_t)(i * 7 + 1);
+	for (size_t size = 0; size < 300; size++)
+		cr_assert_eq(offer(sink, &placed, payload + size % 3, size), 0);
+	cr_expect_eq(sink->ops->flush(sink), 0);
+	cr_assert_eq(seen.fired, 1, "they fit into one batch");
+	for (size_t size = 0; size < 300; size++) {
+		const struct rp_batch_event *event = (const struct rp_batch_event *)at;
+
+		cr_assert_eq(event->bytes, sizeof(*event) + size);
+		cr_expect_eq(memcmp(event + 1, payload + size % 3, size), 0, "%zu", size);
+		at += (event->bytes + 7) & ~7u;
+	}
+	cr_expect_eq(at, seen.bytes + seen.size);
 	stop(sink);
 }
 
@@ -244,9 +282,8 @@ Test(sink_batch, a_payload_that_a_batch_cannot_hold_is_cut_and_counted)
 	cr_expect_eq(offer(sink, &placed, payload, sizeof(payload)), 0);
 	cr_expect_eq(sink->ops->flush(sink), 0);
 	cr_expect_eq(event->flags, RP_BATCH_CUT);
-	cr_expect_lt(event->payload_bytes, sizeof(payload));
-	cr_expect_gt(event->payload_bytes, sizeof(payload) - 100);
-	cr_expect_eq(event->bytes, seen.size);
+	cr_expect_eq(event->bytes, RP_BATCH_BYTES_MAX);
+	cr_expect_eq(seen.size, RP_BATCH_BYTES_MAX);
 	cr_expect_eq(sink->shortened, 1);
 	stop(sink);
 }
@@ -270,9 +307,10 @@ Test(sink_batch, ringpipes_own_events_are_left_to_the_accounts)
 {
 	struct rp_sink *sink = start();
 	struct rp_event_def own = placed;
+	struct rp_record_view view = { .def = &own, .payload = "" };	/* in no ring */
 
 	own.index = RP_DEF_LOST_INDEX;
-	cr_expect_eq(offer(sink, &own, "", 0), 0);
+	cr_expect_eq(sink->ops->event(sink, &view), 0);
 	cr_expect_eq(sink->ops->flush(sink), 0);
 	cr_expect_eq(seen.fired, 0);
 	cr_expect_eq(sink->delivered, 0);
