@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
+#include <pthread.h>
 
 #include "shared_event.h"
 
@@ -186,6 +187,63 @@ static void nothing_is_left_of_a_library_without_a_session(void)
 	check(after <= before + 4096);
 }
 
+struct visitor {
+	pthread_t thread;
+	uint64_t offered;
+};
+
+/* The loader has such a lock, but ThreadSanitizer does not see it. */
+static pthread_mutex_t loader = PTHREAD_MUTEX_INITIALIZER;
+
+/* Loads and lets go by itself: what it calls stays for as long as it is in it. */
+static void *visit(void *data)
+{
+	struct visitor *visitor = data;
+
+	for (unsigned int i = 0; i < ROUNDS; i++) {
+		int (*call)(uint32_t number);
+		void *handle;
+
+		pthread_mutex_lock(&loader);
+		handle = dlopen(plugin_path, RTLD_NOW | RTLD_LOCAL);
+		pthread_mutex_unlock(&loader);
+		check(handle);
+		call = (int (*)(uint32_t))(uintptr_t)dlsym(handle, "plugin_call");
+		check(call);
+		for (unsigned int j = 0; j < 20; j++, visitor->offered++)
+			(void)call(j);
+		pthread_mutex_lock(&loader);
+		check(dlclose(handle) == 0);
+		pthread_mutex_unlock(&loader);
+	}
+	return NULL;
+}
+
+/* The provider is declared anew before the last events of the one that went were delivered. */
+static void library_comes_and_goes_while_others_write_its_events_and_sessions_change(void)
+{
+	struct rp_session *session = session_to("/dev/null", "Test-Plugin", 0);
+	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct visitor visitors[3] = { { .offered = 0 } };
+	uint64_t offered = 0;
+
+	for (unsigned int i = 0; i < 3; i++)
+		check(pthread_create(&visitors[i].thread, NULL, visit, &visitors[i]) == 0);
+	for (unsigned int i = 0; i < ROUNDS / 5; i++) {
+		struct rp_session *other = session_to("/dev/null", "*", RP_SESSION_BUFFER_MIN);
+
+		check(plugin_rows().rows <= 2);
+		check(rp_session_stop(other, NULL) == 0);
+	}
+	for (unsigned int i = 0; i < 3; i++) {
+		check(pthread_join(visitors[i].thread, NULL) == 0);
+		offered += visitors[i].offered;
+	}
+	check(rp_session_stop(session, &stats) == 0);
+	check(offered == 3 * 20 * ROUNDS);
+	check(stats.delivered + stats.lost == offered);
+}
+
 static struct rp_counter_reading read_counter(struct rp_counter *counter)
 {
 	struct rp_counter_reading reading = { .size = sizeof(reading) };
@@ -256,6 +314,7 @@ int main(int argc, char **argv)
 	loaded_library_joins_a_running_session_and_leaves_it();
 	library_that_comes_and_goes_is_delivered_each_time();
 	nothing_is_left_of_a_library_without_a_session();
+	library_comes_and_goes_while_others_write_its_events_and_sessions_change();
 	counter_of_a_header_is_one_counter();
 	counters_of_a_library_come_and_go_with_it();
 	return 0;
