@@ -58,7 +58,7 @@ static int find_record(struct rebuild *rebuild, const struct rp_recovery_file *s
 
 	if (session->size < sizeof(*head) ||
 	    memcmp(head->magic, RP_RECOVER_MAGIC, sizeof(head->magic)) != 0 ||
-	    head->ring_room > RP_RECOVER_RINGS_MAX)
+	    head->ring_room > RP_RECOVER_RINGS_MAX || head->start_utc_ns < 0)
 		return -EBADMSG;
 	step = rp_recover_record_bytes(head->ring_room);
 	if (session->size - sizeof(*head) < 2 * step)
@@ -68,7 +68,8 @@ static int find_record(struct rebuild *rebuild, const struct rp_recovery_file *s
 	rebuild->record = (const void *)(session->bytes + sizeof(*head) +
 					 (head->generation & 1) * step);
 	rebuild->last_ns = rebuild->record->last_ns;
-	return rebuild->record->ring_count > head->ring_room ? -EBADMSG : 0;
+	return rebuild->record->ring_count > head->ring_room ||
+	       rebuild->record->lost_told > LOST_MAX ? -EBADMSG : 0;
 }
 
 static int read_definitions(struct rebuild *rebuild, const struct rp_recovery_file *events)

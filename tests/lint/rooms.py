@@ -47,8 +47,8 @@ ROOMS = {
                     'src/nettrace/', 'src/sink/', 'src/counter/', 'src/diag/', 'src/unwind/',
                     'src/sample/', 'src/export/', 'src/tool/',
                     'src/dump/', 'src/kernel/', 'src/recover/'],
-    'tests/fuzz/': ['src/host/', 'src/nettrace/', 'src/diag/', 'src/unwind/', 'src/tool/',
-                    'src/dump/', 'src/kernel/', 'src/recover/'],
+    'tests/fuzz/': ['src/host/', 'src/ring/', 'src/nettrace/', 'src/diag/', 'src/unwind/',
+                    'src/tool/', 'src/dump/', 'src/kernel/', 'src/recover/'],
     'tests/': [],
 }
 
