@@ -83,24 +83,31 @@ static void hand_out_extremes(struct rp_series *series)
 	}
 }
 
-/* One row's buckets from `first` to `end`, added up. */
-static void add_row(char *chunk, uint32_t row, uint64_t *buckets, uint32_t *first, uint32_t *end)
+/*
+ * The buckets that may hold something, in whatever row: a thread may be moved to another one after
+ * it has told the range and before it counts. None: `first` is past `end`.
+ */
+static void range_of(char *chunk, uint32_t *ret_first, uint32_t *ret_end)
 {
-	struct rp_histogram_head *head = head_of(chunk, row);
-	uint64_t max = rp_load_acquire(&head->ever_max), min = rp_load_acquire(&head->ever_min);
-	const uint64_t *words = (const uint64_t *)(rp_cell_row(chunk, row) + RP_BUCKETS_OFFSET);
-	uint32_t low, high;
+	uint64_t max = 0, min = 0;
 
-	if (max == 0 || min == 0)
-		return;
-	low = rp_bucket_of(~min);
-	high = rp_bucket_of(max - 1) + 1;
-	for (uint32_t i = low; i < high; i++)
+	for (uint32_t row = 0; row < rp_cell_row_count(); row++) {
+		struct rp_histogram_head *head = head_of(chunk, row);
+
+		raise_to(&max, rp_load_acquire(&head->ever_max));
+		raise_to(&min, rp_load_acquire(&head->ever_min));
+	}
+	*ret_first = min ? rp_bucket_of(~min) : RP_BUCKET_COUNT;
+	*ret_end = max ? rp_bucket_of(max - 1) + 1 : 0;
+}
+
+/* One row's buckets from `first` to `end`, added up. */
+static void add_row(char *chunk, uint32_t row, uint64_t *buckets, uint32_t first, uint32_t end)
+{
+	const uint64_t *words = (const uint64_t *)(rp_cell_row(chunk, row) + RP_BUCKETS_OFFSET);
+
+	for (uint32_t i = first; i < end; i++)
 		buckets[i] += rp_load_relaxed(&words[i]);
-	if (low < *first)
-		*first = low;
-	if (high > *end)
-		*end = high;
 }
 
 static double add_sums(char *chunk)
@@ -115,7 +122,7 @@ static double add_sums(char *chunk)
 static void take_histogram(struct rp_mark *mark, struct rp_delta *delta)
 {
 	char *chunk = mark->series->public.cells;
-	uint32_t first = RP_BUCKET_COUNT, end = 0;
+	uint32_t first, end;
 	double sum;
 	uint64_t *now;
 
@@ -123,8 +130,9 @@ static void take_histogram(struct rp_mark *mark, struct rp_delta *delta)
 	if (!now)
 		return;		/* told the next time */
 	sum = add_sums(chunk);
+	range_of(chunk, &first, &end);
 	for (uint32_t row = 0; row < rp_cell_row_count(); row++)
-		add_row(chunk, row, now, &first, &end);
+		add_row(chunk, row, now, first, end);
 	hand_out_extremes(mark->series);
 	for (uint32_t i = first; i < end; i++) {
 		uint64_t count = now[i] - mark->buckets[i];
