@@ -138,14 +138,14 @@ static int disassemble_section(const struct section *section, struct trap_places
 	return disassemble(arguments, true, places);
 }
 
-/* Sections whose abort handler was disassembled; those are put in front of `all`. */
+/* Sections that begin in what was disassembled; those are put in front of `all`. */
 static int find_sections(const struct trap_places *all, struct trap_places *places)
 {
 	int ret = 0;
 
 	for (const struct section *section = __start___rseq_cs;
 	     section < __stop___rseq_cs && ret == 0; section++) {
-		if (is_known(all, (const uint8_t *)(uintptr_t)section->abort))
+		if (is_known(all, (const uint8_t *)(uintptr_t)section->start))
 			ret = disassemble_section(section, places);
 	}
 	return ret;

@@ -24,8 +24,8 @@ struct trap_places {
 };
 
 /*
- * All instructions of the restartable sections whose abort handler lies in one of the functions,
- * and then those of the functions that lie in no section; NULL ends the list of names.
+ * All instructions of the restartable sections that begin in one of the functions, and then those
+ * of the functions that lie in no section; NULL ends the list of names.
  * Return: 0; -ENOENT without objdump; -EPERM where no program may change its own code.
  */
 int traps_find(const char *const *functions, struct trap_places *ret_places);
