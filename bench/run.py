@@ -321,12 +321,27 @@ def suite_traced(build):
                event / bare <= 1.1)
 
 
+def suite_recover(build):
+    with tempfile.TemporaryDirectory(dir=output_folder()) as folder:
+        found = figures([os.path.join(build, 'bench', 'bench-recover'), folder])
+    ok = True
+    for size in ('32 B', '512 B'):
+        memory, file = (found[f'event {size}, ring in {place}, best'][0]
+                        for place in ('memory', 'a file'))
+        row(f'event {size}, ring in memory', memory, 'ns')
+        row(f'event {size}, ring in a file', file, 'ns')
+        ok &= row(f'event {size}, ring in a file / in memory', file / memory, 'x', '<= 1.05',
+                  file / memory <= 1.05)
+    return ok
+
+
 SUITES = {
     'disabled': suite_disabled,
     'enabled': suite_enabled,
     'counters': suite_counters,
     'throughput': suite_throughput,
     'lifecycle': suite_lifecycle,
+    'recover': suite_recover,
     'stacks': suite_stacks,
     'clients': suite_clients,
     'lttng': suite_lttng,

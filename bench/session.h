@@ -10,8 +10,9 @@
 
 #include <ringpipe/session.h>
 
-static inline struct rp_session *bench_start(const char *provider_name, const char *path,
-					     size_t buffer_bytes, uint32_t flags)
+static inline struct rp_session *bench_start_in(const char *provider_name, const char *path,
+						size_t buffer_bytes, uint32_t flags,
+						const char *recover_path)
 {
 	struct rp_session_provider provider = {
 		.size = sizeof(provider), .name = provider_name, .level = RP_LEVEL_VERBOSE,
@@ -20,6 +21,7 @@ static inline struct rp_session *bench_start(const char *provider_name, const ch
 	struct rp_session_options options = {
 		.size = sizeof(options), .flags = flags, .providers = &provider,
 		.provider_count = 1, .buffer_bytes = buffer_bytes, .output_path = path,
+		.recover_path = recover_path,
 	};
 	struct rp_session *session;
 	int ret = rp_session_start(&options, &session);
@@ -29,6 +31,12 @@ static inline struct rp_session *bench_start(const char *provider_name, const ch
 		exit(1);
 	}
 	return session;
+}
+
+static inline struct rp_session *bench_start(const char *provider_name, const char *path,
+					     size_t buffer_bytes, uint32_t flags)
+{
+	return bench_start_in(provider_name, path, buffer_bytes, flags, NULL);
 }
 
 /*
