@@ -8,7 +8,8 @@
  *	rest	none any more: answers when the last has ended
  *	figures	what was done so far, and the bytes that malloc has given out
  *
- * usage: server DIRECTORY
+ * usage: server DIRECTORY RINGS
+ * RINGS is where sessions that can be recovered have theirs.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -38,11 +39,11 @@ RP_COUNTER(soak, bursts, NULL, NULL);
 static uint32_t is_over;
 static uint64_t written, refused;	/* calls that returned 0, and others */
 
-static const char *directory;
+static const char *directory, *rings;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool may_go, is_resting;
-static uint64_t sessions, disk_full, delivered, lost, heard;
+static uint64_t sessions, disk_full, failed, delivered, lost, heard;
 
 static void pause_for(long ns)
 {
@@ -88,10 +89,11 @@ static void add(const struct rp_session_stats *stats)
 	delivered += stats->delivered;
 	lost += stats->lost;
 	disk_full += stats->error == -ENOSPC;
+	failed += stats->error != 0 && stats->error != -ENOSPC;
 	pthread_mutex_unlock(&lock);
 }
 
-static void record(uint32_t flags)
+static void record(uint32_t flags, const char *recover_path)
 {
 	struct rp_session_provider provider = everything();
 	struct rp_session_stats stats = { .size = sizeof(stats) };
@@ -103,6 +105,7 @@ static void record(uint32_t flags)
 		.providers = &provider,
 		.provider_count = 1,
 		.output_path = path,
+		.recover_path = recover_path,
 	};
 	struct rp_session *session;
 	int ret;
@@ -166,18 +169,21 @@ static void *run_sessions(void *data)
 		pthread_mutex_unlock(&lock);
 		if (__atomic_load_n(&is_over, __ATOMIC_RELAXED))
 			return NULL;
-		switch (kind++ % 5) {
+		switch (kind++ % 6) {
 		case 0:
-			record(0);
+			record(0, NULL);
 			break;
 		case 1:
-			record(RP_SESSION_STACKS | RP_SESSION_NO_RUNDOWN);
+			record(RP_SESSION_STACKS | RP_SESSION_NO_RUNDOWN, NULL);
 			break;
 		case 2:
-			record(RP_SESSION_CAUSAL);
+			record(RP_SESSION_CAUSAL, NULL);
+			break;
+		case 3:
+			record(0, rings);
 			break;
 		default:
-			listen_to(kind % 5 == 4);
+			listen_to(kind % 6 == 5);
 		}
 	}
 }
@@ -190,9 +196,10 @@ static void answer(const char *line)
 	while (!may_go && !is_resting)
 		pthread_cond_wait(&changed, &lock);
 	printf("allocated %zu written %" PRIu64 " refused %" PRIu64 " sessions %" PRIu64
-	       " disk_full %" PRIu64 " delivered %" PRIu64 " lost %" PRIu64 "\n",
+	       " disk_full %" PRIu64 " failed %" PRIu64 " delivered %" PRIu64 " lost %" PRIu64 "\n",
 	       mallinfo2().uordblks, __atomic_load_n(&written, __ATOMIC_RELAXED),
-	       __atomic_load_n(&refused, __ATOMIC_RELAXED), sessions, disk_full, delivered, lost);
+	       __atomic_load_n(&refused, __ATOMIC_RELAXED), sessions, disk_full, failed,
+	       delivered, lost);
 	fflush(stdout);
 	pthread_mutex_unlock(&lock);
 }
@@ -202,9 +209,10 @@ int main(int argc, char **argv)
 	pthread_t threads[WRITERS + 1];
 	char line[64];
 
-	if (argc != 2)
+	if (argc != 3)
 		return 2;
 	directory = argv[1];
+	rings = argv[2];
 	for (unsigned int i = 0; i <= WRITERS; i++) {
 		if (pthread_create(&threads[i], NULL, i ? write_on : run_sessions, NULL) != 0)
 			return 1;

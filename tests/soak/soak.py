@@ -76,6 +76,7 @@ class Soak:
         self.ringpipe = options.ringpipe
         self.folder = folder
         self.disk = os.path.join(folder, 'disk')
+        self.rings = os.path.join(folder, 'rings')
         self.port = os.path.join(folder, 'port')
         self.figures = Figures()
         self.over = threading.Event()
@@ -92,7 +93,7 @@ class Soak:
                                       os.environ.get('GLIBC_TUNABLES', '')}
         os.mkdir(os.path.join(folder, 'tmp'))
         self.server = Server(options.server, settings=settings, directory=os.path.join(
-            folder, 'tmp'), arguments=[self.disk])
+            folder, 'tmp'), arguments=[self.disk, self.rings])
 
     # Clients: each is called again and again until the round is over.
 
@@ -271,8 +272,11 @@ def run(options, folder):
         assert soak.server.end() == 0, 'the server did not end well'
     finally:
         soak.server.process.kill()
-    left = [os.path.basename(path) for path in glob.glob(soak.server.directory + '/*')]
+    left = [os.path.basename(path) for folder in (soak.server.directory, soak.rings)
+            for path in glob.glob(folder + '/*')]
     bad = soak.failures + more(states[0], states[-1]) + growth(states)
+    if done['failed']:
+        bad.append('sessions of the server that failed for another reason than a full disk')
     if left:
         bad.append('left behind: ' + ' '.join(left))
     print(f'# {len(states)} rounds; {soak.figures}')
