@@ -29,7 +29,7 @@ def figures(command, **kwargs):
 
 def row(name, value, unit='', target='', ok=None):
     verdict = '' if ok is None else 'ok' if ok else 'MISSED'
-    digits = 0 if isinstance(value, str) or value >= 100 else 2 if value >= 0.1 else 3
+    digits = 0 if isinstance(value, str) or value >= 100 else 3 if 0 < value < 0.1 else 2
     text = value if isinstance(value, str) else f'{value:,.{digits}f}'
     print(f'{name:58} {text:>12} {unit:8} {target:24} {verdict}')
     return ok is not False
