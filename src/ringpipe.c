@@ -108,7 +108,9 @@ struct environment {
 	const char *megabytes;		/* or NULL */
 	const char *recover;		/* or NULL */
 	int base;			/* that they are written in */
+	const char *block_ms;		/* or NULL */
 	bool is_ours;			/* by RINGPIPE_CONFIG */
+	bool blocks;			/* … as long as others wait */
 	bool stacks;
 	bool rundown;
 };
@@ -122,10 +124,12 @@ static bool read_environment(struct environment *ret_environment)
 {
 	ret_environment->megabytes = setting("RINGPIPE_BUFFER_MB");
 	ret_environment->base = 10;
+	ret_environment->block_ms = setting("RINGPIPE_BLOCK_MS");
 	ret_environment->config = setting("RINGPIPE_CONFIG");
 	ret_environment->output = setting("RINGPIPE_OUTPUT");
 	ret_environment->stacks = is_one(setting("RINGPIPE_STACKS"));
 	ret_environment->recover = setting("RINGPIPE_RECOVER");
+	ret_environment->blocks = false;
 	ret_environment->rundown = true;
 	ret_environment->is_ours = ret_environment->config != NULL;
 	if (!ret_environment->is_ours) {
@@ -137,6 +141,8 @@ static bool read_environment(struct environment *ret_environment)
 		ret_environment->stacks = is_one(dotnet_setting("DOTNET_EventPipeEnableStackwalk"));
 		ret_environment->rundown = !is_zero(dotnet_setting("DOTNET_EventPipeRundown"));
 		ret_environment->recover = NULL;
+		ret_environment->block_ms = NULL;
+		ret_environment->blocks = is_one(dotnet_setting("DOTNET_EventPipeBufferingMode"));
 		ret_environment->base = 16;	/* CoreCLR reads its numbers in hex */
 	}
 	if (!ret_environment->config)
@@ -165,6 +171,20 @@ static int parse_megabytes(const char *text, int base, size_t *ret_bytes)
 	return 0;
 }
 
+/* -EINVAL as above; 0 is fine. */
+static int parse_milliseconds(const char *text, uint32_t *ret_ms)
+{
+	unsigned long ms;
+	char *end;
+
+	errno = 0;
+	ms = strtoul(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || *end || errno || ms > UINT32_MAX)
+		return -EINVAL;
+	*ret_ms = (uint32_t)ms;
+	return 0;
+}
+
 /*
  * The one place where the library speaks: somebody set a variable for this process, and nobody else
  * could tell them that it did not work.
@@ -184,6 +204,7 @@ static int start_from(const struct environment *environment, const char *path)
 		.output_path = path,
 		.recover_path = is_zero(environment->recover) ? NULL :
 				is_one(environment->recover) ? "" : environment->recover,
+		.block_ms = environment->blocks ? RP_BLOCK_MS : 0,
 	};
 	struct rp_session_provider *providers;
 	size_t count, at;
@@ -191,6 +212,13 @@ static int start_from(const struct environment *environment, const char *path)
 
 	if (ret != 0) {
 		complain("cannot read the megabytes of the buffer", environment->megabytes, -ret);
+		return ret;
+	}
+	if (environment->block_ms)
+		ret = parse_milliseconds(environment->block_ms, &options.block_ms);
+	if (ret != 0) {
+		complain("cannot read the milliseconds that writers wait", environment->block_ms,
+			 -ret);
 		return ret;
 	}
 	ret = rp_providers_parse(environment->config, &providers, &count, &at);
@@ -379,18 +407,14 @@ RP_PUBLIC int rp_tracers_watch(uint32_t interval_ms)
 static void start_tracers(void)
 {
 	const char *text = setting("RINGPIPE_TRACERS_MS");
-	unsigned long interval_ms;
-	char *end;
+	uint32_t interval_ms;
 	int ret;
 
 	if (!text)
 		return;
-	errno = 0;
-	interval_ms = strtoul(text, &end, 10);
-	if (!isdigit((unsigned char)*text) || *end || errno || interval_ms > UINT32_MAX)
-		ret = -EINVAL;
-	else
-		ret = rp_tracers_start((uint32_t)interval_ms);
+	ret = parse_milliseconds(text, &interval_ms);
+	if (ret == 0)
+		ret = rp_tracers_start(interval_ms);
 	if (ret != 0)
 		complain("cannot watch tracers every so many milliseconds:", text, -ret);
 }

@@ -57,8 +57,9 @@ RP_BEGIN_DECLS
  * say (types.h). Generated functions call it; call it yourself for events made at run time.
  *
  * Context: any thread, any signal handler, also one that interrupted malloc or this function. Does
- * not wait, allocate or enter the kernel, but for one futex wake-up when a sleeping drain thread
- * has a ring half full. Not in a vfork child.
+ * not allocate, wait or enter the kernel, but for one futex wake-up when a sleeping drain thread
+ * has a ring half full; and for room, where a session asks for that (block_ms in session.h) and
+ * all others have the event. That is no cancellation point. Not in a vfork child.
  * Return: 0 when every session that wanted the event has it, or none did; -ENOBUFS when at least
  * one lost it for want of room, -EMSGSIZE when the payload exceeds RP_PAYLOAD_MAX. What is lost is
  * counted, in the session and in its stream.

@@ -53,7 +53,12 @@ struct rp_session_options {
 	size_t provider_count;
 	const char *output_path;	/* a file to make or overwrite, or NULL */
 	int output_fd;			/* with no path: a socket, pipe or file */
-	uint32_t reserved;		/* 0 */
+	/*
+	 * How long a writer that finds no room waits for some, in milliseconds; 0: not at all. What
+	 * has waited that long in vain is lost, and so is what comes until the drain thread gets
+	 * something rid again: an output that stands still holds each thread up once.
+	 */
+	uint32_t block_ms;
 	/*
 	 * The directory in which the session makes one for its rings, so that `ringpipe recover`
 	 * can complete the output when the process was killed; "": /dev/shm/ringpipe-UID; NULL:
@@ -68,7 +73,8 @@ struct rp_session_options {
 	X(TOO_BIG, "too-big", "the payload exceeded 64 KB or the ring") \
 	X(BUSY, "busy", "every fallback ring was held by another writer") \
 	X(SINK, "sink", "the file, socket or listener failed") \
-	X(DAMAGED, "damaged", "a writer left while holding a ring")
+	X(DAMAGED, "damaged", "a writer left while holding a ring") \
+	X(BLOCKED, "blocked", "no room came while the writer waited, or it could not wait")
 
 enum rp_loss_reason {
 #define X(name, text, why) RP_LOSS_##name,
@@ -124,6 +130,19 @@ RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
  * session's descriptor). `ret_stats` may be NULL; set its size first.
  */
 RP_PUBLIC int rp_session_stop(struct rp_session *session, struct rp_session_stats *ret_stats);
+
+/*
+ * Whether the calling thread waits for room in sessions that ask for it (block_ms). It does from
+ * its start on. Where it must not be held up, turn that off: what then finds no room is lost.
+ * Without being asked to, nobody waits
+ *  - in a signal handler that interrupted a wait, or one that runs on the alternate signal stack
+ *    (but not one with SS_AUTODISARM, which the kernel does not tell);
+ *  - on a thread of the library's, such as that of a push listener.
+ *
+ * Context: any thread, any signal handler. A forked child's thread keeps what its parent's had.
+ * Return: what it was before, 0 or 1.
+ */
+RP_PUBLIC int rp_thread_set_blocking(int blocking);
 
 /*
  * The session's figures now. Set ret_stats->size before the call; it is filled up to that.

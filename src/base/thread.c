@@ -97,16 +97,38 @@ static void learn_stack(pthread_t thread, const void *stack, size_t bytes)
 	}
 }
 
+__thread bool rp_thread_is_ours __attribute__((tls_model("initial-exec")));
+
+struct start {
+	void *(*run)(void *);
+	void *data;
+};
+
+static void *begin(void *data)
+{
+	struct start start = *(struct start *)data;
+
+	free(data);
+	rp_thread_is_ours = true;
+	return start.run(start.data);
+}
+
 static int create_masked(pthread_t *ret_thread, const pthread_attr_t *attr, void *(*run)(void *),
 			 void *data)
 {
+	struct start *start = malloc(sizeof(*start));
 	sigset_t all, before;
 	int ret;
 
+	if (!start)
+		return -ENOMEM;
+	*start = (struct start){ run, data };
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = -pthread_create(ret_thread, attr, run, data);
+	ret = -pthread_create(ret_thread, attr, begin, start);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (ret != 0)
+		free(start);
 	return ret;
 }
 

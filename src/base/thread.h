@@ -20,6 +20,9 @@ extern uint32_t rp_thread_id_offset;
  */
 extern uint32_t rp_thread_stack_offset;
 
+/* Whether the library made this thread. */
+extern __thread bool rp_thread_is_ours __attribute__((tls_model("initial-exec")));
+
 /* Finds the thread id. Called once, before any event is written. */
 void rp_thread_init(void);
 

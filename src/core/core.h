@@ -131,6 +131,7 @@ struct rp_session {
 	bool discard;			/* finishing: the rest is lost on purpose */
 	bool patient;			/* its sink may take for ever */
 	bool callbacks_aside;
+	uint64_t wait_ns;		/* of writers, for room; 0: none */
 	char *name;
 	struct rp_config *configs;
 	size_t config_count;
@@ -157,7 +158,7 @@ struct rp_session {
 	uint64_t last_ns;
 	uint64_t passed;		/* the last pass that took everything up to its T */
 	uint64_t clamped;
-	uint64_t account_busy, account_too_big;	/* taken over at the end */
+	uint64_t account_busy, account_too_big, account_blocked;	/* taken over at the end */
 	uint64_t lost_sink, lost_damaged;
 	uint64_t told[RP_LOSS_REASON_COUNT];	/* by EventsLost, FULL excepted */
 	uint64_t cuts_told;
@@ -293,6 +294,19 @@ int rp_drain_start(void);		/* with the lock held; nothing if it runs */
 void rp_drain_forget(void);		/* in a forked child */
 void rp_drain_wake(void);		/* any thread, signal handlers included */
 void rp_drain_wake_if_asleep(void);	/* the writers' cheaper form */
+
+/* wait.c */
+struct rp_wait {
+	uint64_t until_ns;
+	bool moved;			/* the drain thread got rid of something meanwhile */
+};
+
+/* False: the caller must not wait. After each true it tries to write once more. */
+bool rp_wait_begin(struct rp_wait *wait, struct rp_slot *slot);
+/* Waits for room. False: the time is up, or there will be none. */
+bool rp_wait_more(struct rp_wait *wait, struct rp_slot *slot, enum rp_write_result result);
+void rp_wait_end(void);
+void rp_wait_wake(struct rp_slot *slot);	/* there is room, or nothing to wait for */
 
 /* session.c */
 void rp_session_free(struct rp_session *session);

@@ -154,6 +154,8 @@ void rp_session_switch(struct rp_session *session, bool on)
 			}
 		}
 	}
+	/* Who waits to write what is not wanted any more. */
+	rp_wait_wake(&rp_slots[session->slot]);
 }
 
 /* Fills the slot, then lets writers see it; the order of slot.h. */
@@ -167,6 +169,8 @@ void rp_session_put_on(struct rp_session *session)
 	rp_store_relaxed(&slot->wanted, 0);
 	rp_store_relaxed(&slot->busy, rp_core.generation << 40);
 	rp_store_relaxed(&slot->too_big, rp_core.generation << 40);
+	rp_store_relaxed(&slot->blocked, rp_core.generation << 40);
+	rp_store_relaxed(&slot->wait_ns, session->wait_ns);
 	for (uint32_t i = 0; i < session->fallback_count; i++) {
 		struct rp_fallback *fallback = &slot->fallback[i];
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "core/core.h"
 #include "recover/keep.h"
 
@@ -63,6 +64,7 @@ void rp_core_fork_child(void)
 	rp_core.push_slots = 0;
 	rp_and_seq_cst(&rp_special_slots, ~RP_SESSION_BITS);
 	rp_thread_listens = false;
+	rp_thread_is_ours = false;
 	rp_drain_forget();
 	rp_defs_reap(UINT64_MAX);
 }

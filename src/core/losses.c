@@ -30,6 +30,9 @@ uint64_t rp_session_lost_by(const struct rp_session *session, enum rp_loss_reaso
 		return session->lost_sink;
 	case RP_LOSS_DAMAGED:
 		return session->lost_damaged;
+	case RP_LOSS_BLOCKED:
+		return session->handshaken ? session->account_blocked :
+		       rp_load_relaxed(&slot->blocked) & RP_ACCOUNT_COUNT;
 	case RP_LOSS_REASON_COUNT:
 		break;
 	}

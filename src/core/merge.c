@@ -183,6 +183,7 @@ static void close_accounts(struct rp_session *session)
 
 	session->account_busy = rp_exchange_seq_cst(&slot->busy, 0) & RP_ACCOUNT_COUNT;
 	session->account_too_big = rp_exchange_seq_cst(&slot->too_big, 0) & RP_ACCOUNT_COUNT;
+	session->account_blocked = rp_exchange_seq_cst(&slot->blocked, 0) & RP_ACCOUNT_COUNT;
 	session->handshaken = true;
 }
 
@@ -203,15 +204,19 @@ static const struct rp_record *peek(struct rp_session *session, struct rp_source
 	return record;
 }
 
-static void publish_tail(struct rp_source *source)
+static void publish_tail(const struct rp_session *session, struct rp_source *source)
 {
+	bool freed = source->ring->tail != source->position;
+
 	rp_store_release(&source->ring->tail, source->position);	/* [RING-ROOM] */
+	if (freed && session->wait_ns)
+		rp_wait_wake(&rp_slots[session->slot]);
 }
 
 static void publish_tails(struct rp_session *session)
 {
 	for (uint32_t i = 0; i < session->source_count; i++)
-		publish_tail(&session->sources[i]);
+		publish_tail(session, &session->sources[i]);
 }
 
 void rp_session_record(struct rp_session *session, const struct rp_clock_map *map,
@@ -304,7 +309,7 @@ static int give_run(struct rp_session *session, struct rp_source *source, struct
 		if (run->position < run->pause)
 			break;
 		if (!session->keep)
-			publish_tail(source);
+			publish_tail(session, source);
 		else if (ret == 0)
 			ret = hand_over(session, run);
 	} while (ret == 0 && run->position < run->limit);
@@ -400,8 +405,13 @@ static enum rp_pass end_failed(struct rp_session *session)
 
 static void fail(struct rp_session *session, int error)
 {
+	struct rp_slot *slot = &rp_slots[session->slot];
+
 	session->failed = true;
 	session->error = error;
+	/* There will be no room any more. */
+	rp_store_relaxed(&slot->wait_ns, 0);
+	rp_wait_wake(slot);
 }
 
 /* A peer that takes nothing is given up, and in the end one that takes little. */

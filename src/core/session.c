@@ -56,10 +56,11 @@ static int copy_options(struct rp_session *session, const struct rp_session_opti
 	const char *name = options->name ? options->name : "session";
 	int ret;
 
-	if (!rp_text_is_name(name) || options->provider_count == 0 || options->reserved != 0 ||
+	if (!rp_text_is_name(name) || options->provider_count == 0 ||
 	    (options->flags & ~(RP_SESSION_STACKS | RP_SESSION_CAUSAL | RP_SESSION_NO_RUNDOWN)))
 		return -EINVAL;
 	session->flags = options->flags;
+	session->wait_ns = options->block_ms * 1000000ull;
 	session->budget_bytes = options->buffer_bytes ? options->buffer_bytes : BUFFER_DEFAULT;
 	if (session->budget_bytes < RP_SESSION_BUFFER_MIN)
 		return -EINVAL;

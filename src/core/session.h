@@ -15,6 +15,12 @@
 /* The most providers that a session names. */
 #define RP_SESSION_PROVIDERS_MAX 1000u
 
+/*
+ * How long writers wait for room where who wants them to cannot say it: as long as a peer may take
+ * nothing at the end.
+ */
+#define RP_BLOCK_MS 2000u
+
 struct rp_session_setup {
 	const struct rp_session_options *options;
 	struct rp_sink *sink;		/* owned by the session after success */

@@ -3,7 +3,8 @@
  * The write path: from the enable word to the rings of every session that wants the event.
  *
  * Async-signal-safe: no lock that a signal could find held (a fallback ring held by the interrupted
- * thread is passed over), no allocation, no system call but the futex wake-up.
+ * thread is passed over), no allocation, no system call but the futex wake-up; and the wait for
+ * room of a session that asked for it, after all others have the event.
  */
 #include <errno.h>
 #include <string.h>
@@ -180,8 +181,53 @@ static inline int after_write(struct rp_write *write, enum rp_write_result resul
 	}
 	if (result == RP_WRITE_TOO_BIG)
 		ret = -EMSGSIZE;
-	else if (result == RP_WRITE_FULL || result == RP_WRITE_BUSY)
+	else if (result == RP_WRITE_FULL || result == RP_WRITE_BUSY || result == RP_WRITE_BLOCKED)
 		ret = ret ? ret : -ENOBUFS;
+	return ret;
+}
+
+static inline enum rp_write_result
+write_one(struct rp_write *write, const struct rp_event *event, uint64_t special,
+	  uint64_t payload_bytes, const void *frame)
+{
+	if (__builtin_expect((special & write->bit) != 0, 0))
+		return write_special(write, event, payload_bytes, frame);
+	write->slot = &rp_slots[__builtin_ctzll(write->bit)];
+	return write_slot(write, payload_bytes);
+}
+
+static enum rp_write_result
+write_patiently(struct rp_write *write, const struct rp_event *event, uint64_t special,
+		uint64_t payload_bytes, const void *frame)
+{
+	struct rp_slot *slot = &rp_slots[__builtin_ctzll(write->bit)];
+	enum rp_write_result result = RP_WRITE_NO_ROOM;
+	struct rp_wait wait;
+
+	if (rp_wait_begin(&wait, slot)) {
+		do {
+			result = write_one(write, event, special, payload_bytes, frame);
+		} while (result >= RP_WRITE_NO_ROOM && rp_wait_more(&wait, slot, result));
+		rp_wait_end();
+	}
+	return result >= RP_WRITE_NO_ROOM ? rp_slot_give_up(write) : result;
+}
+
+/* For the slots that found no room and may be waited for. */
+static __attribute__((noinline)) int
+write_later(struct rp_write *write, const struct rp_event *event, uint64_t slots,
+	    uint64_t payload_bytes, const void *frame, int ret)
+{
+	uint64_t special = rp_load_relaxed(&rp_special_slots);
+	int saved = errno;
+
+	for (; slots; slots &= slots - 1) {
+		write->bit = slots & -slots;
+		write->slot = &rp_slots[__builtin_ctzll(slots)];
+		ret = after_write(write, write_patiently(write, event, special, payload_bytes,
+							 frame), ret);
+	}
+	errno = saved;
 	return ret;
 }
 
@@ -189,7 +235,7 @@ RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts
 			     unsigned int part_count)
 {
 	uint64_t slots = rp_load_relaxed(&event->enable) & RP_OWN_BITS;
-	uint64_t special = rp_load_relaxed(&rp_special_slots), payload_bytes;
+	uint64_t special = rp_load_relaxed(&rp_special_slots), later = 0, payload_bytes;
 	struct rp_guid ids[2];
 	struct rp_write write;
 	int ret = 0;
@@ -206,20 +252,19 @@ RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts
 		write.prefix_bytes = put_ids(&write, ids);
 	set_length(&write, event->index, payload_bytes);
 	do {
-		unsigned int slot = (unsigned int)__builtin_ctzll(slots);
 		enum rp_write_result result;
 
-		write.bit = 1ull << slot;
-		if (__builtin_expect((special & write.bit) != 0, 0)) {
-			result = write_special(&write, event, payload_bytes,
-					       __builtin_frame_address(0));
-		} else {
-			write.slot = &rp_slots[slot];
-			result = write_slot(&write, payload_bytes);
-		}
+		write.bit = slots & -slots;
+		result = write_one(&write, event, special, payload_bytes,
+				   __builtin_frame_address(0));
+		if (__builtin_expect(result >= RP_WRITE_NO_ROOM, 0))
+			later |= write.bit;
 		ret = after_write(&write, result, ret);
 		slots &= slots - 1;
 	} while (slots);
+	if (__builtin_expect(later != 0, 0))
+		ret = write_later(&write, event, later, payload_bytes, __builtin_frame_address(0),
+				  ret);
 	return ret;
 }
 
@@ -238,10 +283,15 @@ int rp_event_write_for(struct rp_event *event, const struct rp_part *parts,
 	set_length(&write, event->index, payload_bytes);
 	for (; slots; slots &= slots - 1) {
 		unsigned int slot = (unsigned int)__builtin_ctzll(slots);
+		enum rp_write_result result;
 
 		write.bit = 1ull << slot;
 		write.slot = &rp_slots[slot];
-		ret = after_write(&write, write_slot(&write, payload_bytes), ret);
+		result = write_slot(&write, payload_bytes);
+		/* On a thread's behalf, which must not be held up for it. */
+		if (result >= RP_WRITE_NO_ROOM)
+			result = rp_slot_give_up(&write);
+		ret = after_write(&write, result, ret);
 	}
 	return ret;
 }

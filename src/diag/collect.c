@@ -29,6 +29,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/session.h"
+
 #define FORMAT_NETPERF 0u
 #define FORMAT_NETTRACE 1u
 #define TYPE_STREAM 0u
@@ -265,16 +267,20 @@ static struct rp_collect *allocate(uint32_t provider_count, size_t payload_bytes
 	return collect;
 }
 
-/* What comes behind the providers. */
-static enum rp_hresult parse_rest(const struct shape *shape, struct rp_cursor *payload)
+/* What comes behind the providers. The protocol has no bound for writers that wait. */
+static enum rp_hresult parse_rest(const struct shape *shape, struct rp_cursor *payload,
+				  struct rp_collect *collect)
 {
 	uint32_t mode = MODE_DROP;
 
 	if ((shape->mode && rp_cursor_u32(payload, &mode) < 0) || rp_cursor_end(payload) < 0)
 		return RP_HRESULT_BAD_ENCODING;
-	if (mode == MODE_BLOCK)
+	if (mode != MODE_DROP && mode != MODE_BLOCK)
+		return RP_HRESULT_INVALID_ARGUMENT;
+	if (mode == MODE_BLOCK && collect->tracepoints)
 		return RP_HRESULT_NOT_SUPPORTED;
-	return mode == MODE_DROP ? RP_HRESULT_OK : RP_HRESULT_INVALID_ARGUMENT;
+	collect->block_ms = mode == MODE_BLOCK ? RP_BLOCK_MS : 0;
+	return RP_HRESULT_OK;
 }
 
 static enum rp_hresult parse_providers(const struct shape *shape, struct rp_cursor *payload,
@@ -299,7 +305,7 @@ static enum rp_hresult parse_providers(const struct shape *shape, struct rp_curs
 	for (uint32_t i = 0; i < count && hr == RP_HRESULT_OK; i++)
 		hr = parse_provider(shape, payload, &rooms, &collect->providers[i]);
 	if (hr == RP_HRESULT_OK)
-		hr = parse_rest(shape, payload);
+		hr = parse_rest(shape, payload, collect);
 	if (hr == RP_HRESULT_OK)
 		*ret_collect = collect;
 	else

@@ -26,6 +26,7 @@ struct rp_collect {
 	size_t buffer_bytes;
 	uint64_t rundown_keywords;	/* 0: no rundown wanted */
 	uint32_t session_flags;		/* enum rp_session_flags */
+	uint32_t block_ms;
 	size_t provider_count;
 	struct rp_session_provider *providers;
 	struct rp_tracepoints *tracepoints;	/* of each provider; NULL: a stream */
@@ -42,7 +43,7 @@ bool rp_collect_has_descriptor(uint8_t id, const struct rp_cursor *payload);
  *
  * Return: RP_HRESULT_OK; BAD_ENCODING: the payload is too short, too long or has a string without
  * its end; INVALID_ARGUMENT: a value no session can have; NOT_SUPPORTED: the NetPerf format, or
- * writers that block until there is room; FAIL: no memory.
+ * writers that wait for room in a buffer of the kernel's; FAIL: no memory.
  */
 enum rp_hresult rp_collect_parse(uint8_t id, struct rp_cursor *payload,
 				 struct rp_collect **ret_collect);

@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <ringpipe/session.h>
+
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/thread.h"
@@ -215,11 +217,14 @@ int rp_diag_fd(void)
 
 int rp_diag_dispatch(int most_ms)
 {
-	int r = lock_turn();
+	int r = lock_turn(), blocks;
 
 	if (r < 0)
 		return r;
+	/* Writers may be waiting for what this turn does. */
+	blocks = rp_thread_set_blocking(0);
 	(void)rp_server_turn(most_ms);
+	rp_thread_set_blocking(blocks);
 	pthread_mutex_unlock(&life.turn);
 	return 0;
 }

@@ -116,6 +116,7 @@ static int open_session(struct rp_trace *trace, const struct rp_collect *collect
 		.providers = collect->providers,
 		.provider_count = collect->provider_count,
 		.output_fd = -1,
+		.block_ms = collect->block_ms,
 	};
 	const struct rp_session_setup setup = {
 		.options = &options,

@@ -36,6 +36,11 @@ enum rp_write_result rp_slot_refuse(struct rp_write *write)
 	return account(write, &write->slot->too_big) ? RP_WRITE_TOO_BIG : RP_WRITE_GONE;
 }
 
+enum rp_write_result rp_slot_give_up(struct rp_write *write)
+{
+	return account(write, &write->slot->blocked) ? RP_WRITE_BLOCKED : RP_WRITE_GONE;
+}
+
 static void copy_record(const struct rp_write *write, uint8_t *to)
 {
 	struct rp_record *record = (struct rp_record *)to;
@@ -62,6 +67,8 @@ static enum rp_write_result append(struct rp_write *write, struct rp_ring *ring)
 	uint64_t head = rp_load_relaxed(&ring->head);
 	uint64_t used = head - rp_load_acquire(&ring->tail) + write->step;	/* [RING-ROOM] */
 
+	if (used > ring->size && rp_load_relaxed(&write->slot->wait_ns))
+		return RP_WRITE_NO_ROOM;
 	if (used > ring->size) {
 		rp_store_relaxed(&ring->lost_full, ring->lost_full + 1);
 		return RP_WRITE_FULL;
@@ -105,5 +112,7 @@ enum rp_write_result rp_slot_write_fallback(struct rp_write *write)
 	}
 	if (too_big)
 		return rp_slot_refuse(write);
+	if (rp_load_relaxed(&slot->wait_ns) && wanted(write))
+		return RP_WRITE_NO_LOCK;
 	return account(write, &slot->busy) ? RP_WRITE_BUSY : RP_WRITE_GONE;
 }

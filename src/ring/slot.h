@@ -48,6 +48,9 @@ struct rp_slot {
 	uint64_t wanted;		/* rings up to this concurrency id are missing */
 	uint64_t busy;			/* accounts: generation << 40 | count */
 	uint64_t too_big;
+	uint64_t blocked;
+	uint64_t wait_ns;		/* writers without room wait this long; 0: they lose */
+	uint32_t room;			/* the futex of those that wait: src/core/wait.c */
 	struct rp_fallback fallback[RP_FALLBACKS];
 } __attribute__((aligned(64)));
 
@@ -83,6 +86,10 @@ enum rp_write_result {
 	RP_WRITE_ABORTED = 4,	/* preempted, migrated or signalled: try again */
 	RP_WRITE_BUSY = 5,	/* every fallback ring held: counted as lost */
 	RP_WRITE_TOO_BIG = 6,	/* larger than a ring takes: counted as lost */
+	RP_WRITE_BLOCKED = 7,	/* not waited for, or in vain: counted as lost */
+	/* Only where the slot has a wait_ns; nothing is counted yet. */
+	RP_WRITE_NO_ROOM = 8,	/* wait, or give up */
+	RP_WRITE_NO_LOCK = 9,	/* every fallback ring held: the same, but nobody will wake us */
 };
 
 /* Whether this machine and process can use rseq sections; set by rp_rseq_init(). */
@@ -99,6 +106,9 @@ enum rp_write_result rp_slot_write_fallback(struct rp_write *write);
 
 /* Counts a payload that no ring takes. RP_WRITE_TOO_BIG or RP_WRITE_GONE. */
 enum rp_write_result rp_slot_refuse(struct rp_write *write);
+
+/* Counts what found no room, when nobody waits for it any longer. RP_WRITE_BLOCKED or _GONE. */
+enum rp_write_result rp_slot_give_up(struct rp_write *write);
 
 /* The heavy half of every pair that rseq sections take part in. Not for signal handlers. */
 void rp_fence_heavy(void);

@@ -272,7 +272,8 @@ enum rp_write_result rp_slot_write_rseq(struct rp_write *write)
 	int result = section_write(write, area);
 
 	if (__builtin_expect(result == RP_WRITE_FULL, 0))
-		result = section_lose(write, area);
+		result = rp_load_relaxed(&write->slot->wait_ns) ? RP_WRITE_NO_ROOM :
+			 section_lose(write, area);
 	return (enum rp_write_result)result;
 }
 

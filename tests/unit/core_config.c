@@ -248,6 +248,7 @@ Test(core_config, loss_reasons_have_names)
 	cr_assert_str_eq(rp_loss_reason_name(RP_LOSS_BUSY), "busy");
 	cr_assert_str_eq(rp_loss_reason_name(RP_LOSS_SINK), "sink");
 	cr_assert_str_eq(rp_loss_reason_name(RP_LOSS_DAMAGED), "damaged");
+	cr_assert_str_eq(rp_loss_reason_name(RP_LOSS_BLOCKED), "blocked");
 	cr_assert_null(rp_loss_reason_name(RP_LOSS_REASON_COUNT));
 	cr_assert_null(rp_loss_reason_name((enum rp_loss_reason)-1));
 }

@@ -116,9 +116,6 @@ Test(core_session, wrong_options_are_refused)
 	options.providers = NULL;
 	cr_assert_eq(try(&options), -EINVAL);
 	options = good;
-	options.reserved = 1;
-	cr_assert_eq(try(&options), -EINVAL);
-	options = good;
 	options.flags = 1u << 31;
 	cr_assert_eq(try(&options), -EINVAL);
 	options = good;

@@ -496,14 +496,14 @@ Test(diag_message, user_events_session_cut_anywhere_is_refused)
 	rp_reply_fini(&whole);
 }
 
-Test(diag_message, blocking_writers_are_not_supported)
+Test(diag_message, collect_may_ask_writers_to_wait)
 {
 	static const struct {
 		uint8_t mode;
 		enum rp_hresult expected;
 	} rows[] = {
 		{ 0, RP_HRESULT_OK },
-		{ 1, RP_HRESULT_NOT_SUPPORTED },
+		{ 1, RP_HRESULT_OK },
 		{ 2, RP_HRESULT_INVALID_ARGUMENT },
 	};
 
