@@ -143,12 +143,20 @@ static struct rp_lttng_event *make(const struct rp_event_def *def)
 
 static void unmake(struct rp_lttng_event *event)
 {
+	bool kept;
+
 	cds_list_del(&event->node);
 	cds_hlist_del(&event->by_def);
 	cds_hlist_del(&event->by_name);
-	lttng_ust_tracepoint_module_unregister(&event->tracepoint_pointer);
 	lttng_ust_probe_unregister(event->registered);
-	rp_lttng_event_destroy(event);
+	/*
+	 * LTTng-UST 2.13 lets go of one trigger of an event that goes, and the others have its
+	 * description until they are removed. Then it stays for good.
+	 */
+	kept = rp_load_relaxed(&event->tracepoint.probes) != NULL;
+	lttng_ust_tracepoint_module_unregister(&event->tracepoint_pointer);
+	if (!kept)
+		rp_lttng_event_destroy(event);
 }
 
 static bool add_word(struct rp_lttng_event *event, struct rp_export *export)
