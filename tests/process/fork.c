@@ -65,6 +65,42 @@ static bool has_socket(pid_t pid)
 	return found;
 }
 
+static int64_t utc_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+
+/*
+ * A child that did not get so far as to exec or _exit within CHILD_DELAY_MS has a socket by right:
+ * one that it made, by the clock of files, no sooner than that after the fork. Takes it away.
+ * Returns whether there was none.
+ */
+static bool left_no_socket(pid_t child, int64_t forked_ns)
+{
+	DIR *entries = opendir(directory);
+	bool none = true;
+	struct dirent *entry;
+	struct stat made;
+	char begin[64];
+
+	check(entries);
+	snprintf(begin, sizeof(begin), "dotnet-diagnostic-%d-", (int)child);
+	while ((entry = readdir(entries))) {
+		if (strncmp(entry->d_name, begin, strlen(begin)) != 0)
+			continue;
+		check(fstatat(dirfd(entries), entry->d_name, &made, 0) == 0);
+		check(made.st_ctim.tv_sec * 1000000000ll + made.st_ctim.tv_nsec - forked_ns >=
+		      (CHILD_DELAY_MS - FILE_CLOCK_MS) * 1000000ll);
+		check(unlinkat(dirfd(entries), entry->d_name, 0) == 0);
+		none = false;
+	}
+	closedir(entries);
+	return none;
+}
+
 static int no_session(const struct rp_enabled *enabled, void *data)
 {
 	(void)data;
@@ -198,6 +234,7 @@ static void forks_while_all_is_busy_do_not_hang(void)
 	check(pthread_create(&threads[1], NULL, keep_writing, NULL) == 0);
 	check(pthread_create(&threads[2], NULL, keep_switching, NULL) == 0);
 	for (int i = 0; i < FORKS; i++) {
+		int64_t forked_ns = utc_ns();
 		pid_t child = fork();
 
 		if (child == 0) {
@@ -213,6 +250,7 @@ static void forks_while_all_is_busy_do_not_hang(void)
 			exit(0);
 		}
 		expect_child(child);
+		(void)left_no_socket(child, forked_ns);
 	}
 	__atomic_store_n(&over, true, __ATOMIC_RELAXED);
 	for (int i = 0; i < 3; i++)
@@ -293,42 +331,6 @@ static void counters_go_on_in_the_child_apart_from_the_parents(void)
 	expect_increments(listener, 7);
 	check(counted() == 7);
 	check(rp_listener_stop(listener, NULL) == 0);
-}
-
-static int64_t utc_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return now.tv_sec * 1000000000ll + now.tv_nsec;
-}
-
-/*
- * A child that did not get so far as to exec within CHILD_DELAY_MS has a socket by right: one that
- * it made, by the clock of files, no sooner than that after the fork. Takes it away. Returns
- * whether there was none.
- */
-static bool left_no_socket(pid_t child, int64_t forked_ns)
-{
-	DIR *entries = opendir(directory);
-	bool none = true;
-	struct dirent *entry;
-	struct stat made;
-	char begin[64];
-
-	check(entries);
-	snprintf(begin, sizeof(begin), "dotnet-diagnostic-%d-", (int)child);
-	while ((entry = readdir(entries))) {
-		if (strncmp(entry->d_name, begin, strlen(begin)) != 0)
-			continue;
-		check(fstatat(dirfd(entries), entry->d_name, &made, 0) == 0);
-		check(made.st_ctim.tv_sec * 1000000000ll + made.st_ctim.tv_nsec - forked_ns >=
-		      (CHILD_DELAY_MS - FILE_CLOCK_MS) * 1000000ll);
-		check(unlinkat(dirfd(entries), entry->d_name, 0) == 0);
-		none = false;
-	}
-	closedir(entries);
-	return none;
 }
 
 static void child_that_execs_leaves_no_socket(void)
