@@ -22,6 +22,10 @@ RP_EVENT(bench, bytes32, 2, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_
 RP_EVENT(bench, text, 3, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_STRING(s));
 RP_EVENT(bench, blob, 4, RP_LEVEL_INFORMATIONAL, 0, RP_BLOB(b));
 
+/* For the session that overwrites; its twin is bytes32. */
+RP_PROVIDER(flight, "Bench-Flight");
+RP_EVENT(flight, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
+
 static uint64_t sum;
 static char room[4096];
 static struct rp_activity activity;
@@ -58,6 +62,12 @@ static void run_bytes32(unsigned int count)
 		bench_bytes32(i, i, i, i);
 }
 
+static void run_overwriting(unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		flight_bytes32(i, i, i, i);
+}
+
 static void run_text(unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++)
@@ -86,6 +96,7 @@ static const struct row {
 	{ "clock_gettime", run_clock_gettime, 0 },
 	{ "event 8 B", run_bytes8, 1 },
 	{ "event 32 B", run_bytes32, 1 },
+	{ "event 32 B, overwriting", run_overwriting, 0 },
 	{ "event with a string", run_text, 1 },
 	{ "event 512 B", run_blob512, 1 },
 	{ "event 32 B with activity id", run_activity, 1 },
@@ -97,6 +108,8 @@ int main(void)
 {
 	static double ns[ROWS][ROUNDS];
 	struct rp_session *session = bench_start("Bench-Enabled", "/dev/null", 256u << 20, 0);
+	struct rp_session *recorder = bench_start("Bench-Flight", NULL, 256u << 20,
+						  RP_SESSION_OVERWRITE);
 	struct rp_session_stats stats = { .size = sizeof(stats) };
 	uint64_t written = 0;
 
@@ -113,6 +126,7 @@ int main(void)
 			}
 		}
 	}
+	rp_session_stop(recorder, NULL);
 	rp_session_stop(session, &stats);
 	for (unsigned int i = 0; i < ROWS; i++) {
 		char name[64];

@@ -120,6 +120,8 @@ def suite_enabled(build):
             row('event 32 B / clock_gettime', value / found['clock_gettime, best'][0], 'x')
         elif base.startswith('event'):
             row(f'{base} / bare rdtsc', value / floor, 'x')
+    ratio = found['event 32 B, overwriting, best'][0] / found['event 32 B, best'][0]
+    ok &= row('event 32 B, overwriting / dropping', ratio, 'x', '<= 1.1', ratio <= 1.1)
     fallback = figures([os.path.join(build, 'bench', 'bench-enabled')],
                        env={**os.environ, 'GLIBC_TUNABLES': 'glibc.pthread.rseq=0'})
     row('event 32 B without rseq / bare rdtsc',

@@ -22,6 +22,7 @@ static inline struct rp_session *bench_start_in(const char *provider_name, const
 		.size = sizeof(options), .flags = flags, .providers = &provider,
 		.provider_count = 1, .buffer_bytes = buffer_bytes, .output_path = path,
 		.recover_path = recover_path,
+		.output_fd = -1,
 	};
 	struct rp_session *session;
 	int ret = rp_session_start(&options, &session);

@@ -13,6 +13,7 @@ struct rp_session;
 
 #define RP_SESSIONS_MAX 40u
 #define RP_SESSION_BUFFER_MIN (1u << 20)
+#define RP_SESSION_OVERWRITE_MIN (8u << 20)
 
 /* Which event ids of a provider a session takes; none given: all. */
 struct rp_event_filter {
@@ -42,6 +43,14 @@ enum rp_session_flags {
 	 * the names of the functions that stacks led through.
 	 */
 	RP_SESSION_NO_RUNDOWN = 4,
+	/*
+	 * A flight recorder: the newest events overwrite the oldest, and nothing goes out until
+	 * rp_session_snapshot() asks for what is there. With an output, that gets what is there
+	 * when the session ends; output_fd -1 and no path: nobody does. What is overwritten is not
+	 * counted as lost: a snapshot tells from when on it is complete. The buffer is at least
+	 * RP_SESSION_OVERWRITE_MIN, without recover_path and block_ms. Not for listeners.
+	 */
+	RP_SESSION_OVERWRITE = 8,
 };
 
 struct rp_session_options {
@@ -149,6 +158,36 @@ RP_PUBLIC int rp_thread_set_blocking(int blocking);
  * Context: any thread, not a signal handler.
  */
 RP_PUBLIC int rp_session_stats(struct rp_session *session, struct rp_session_stats *ret_stats);
+
+struct rp_snapshot_info {
+	uint32_t size;
+	uint32_t reserved;
+	uint64_t from_ns, to_ns;	/* all events of this time are in it; CLOCK_MONOTONIC */
+	uint64_t events;
+	uint64_t lost;			/* by the session until now: busy, too-big, damaged */
+	uint64_t bytes;
+};
+
+/*
+ * Writes what a session with RP_SESSION_OVERWRITE has recorded as one complete nettrace, to a file
+ * (made or overwritten), or with no path to a descriptor, which stays the caller's. Writers go on
+ * meanwhile; the session does too. Every event written from `from_ns` to `to_ns`, which is a moment
+ * in this call, is in it, but for what `lost` counts; older ones are where they were not
+ * overwritten yet. The last event of provider `ringpipe` in it, `Snapshot`, tells the same two
+ * times. If writers overwrite all of a ring faster than it can be copied, time and again, then both
+ * times are the same.
+ *
+ * `ret_info` may be NULL; set its size first.
+ *
+ * Context: any thread, not a signal handler, not a callback on the drain thread (-EDEADLK); not
+ * after rp_session_stop() was called. Blocks while the output is written; takes as much memory as
+ * the session's rings hold meanwhile. rp_session_stop() waits for it.
+ * Return: 0; -EINVAL for a session that does not overwrite; -EPIPE: the session has ended; -ENOMEM;
+ * -EBUSY: a session writes to the file; what open(2) or write(2) said; -ETIMEDOUT: the reader of a
+ * pipe or socket takes nothing.
+ */
+RP_PUBLIC int rp_session_snapshot(struct rp_session *session, const char *path, int fd,
+				  struct rp_snapshot_info *ret_info);
 
 /*
  * Reads a provider list as in RINGPIPE_CONFIG: name[:keywords[:level[:arguments]]],… with keywords

@@ -142,6 +142,10 @@ struct rp_session {
 	struct rp_session_stats stats;	/* as of the last pass */
 	uint64_t deadline_ns;		/* while finishing: put off when the output takes some */
 	uint64_t until_ns;		/* … but not beyond this */
+	uint32_t snapshots;		/* being made: it does not end meanwhile */
+	struct rp_clock_map *map;	/* overwriting: the last pass's; NULL before the first */
+	uint64_t begun_ns;		/* since then all it wants is on */
+	uint32_t sample_interval_ns;
 
 	/* The drain thread's. */
 	bool failed;		/* the sink is out of use */
@@ -164,6 +168,7 @@ struct rp_session {
 	uint64_t cuts_told;
 	uint64_t lost_in_stream;	/* at the last sequence point of the stream */
 	uint64_t last_point_ns;
+	uint64_t window_from_ns, window_to_ns;	/* overwriting, at the end: what is still to tell */
 };
 
 #define RP_DEF_CHUNK 1024u
@@ -317,6 +322,12 @@ uint64_t rp_session_lost(const struct rp_session *session);
 int rp_session_tell_losses(struct rp_session *session);		/* what is new; as a sink's event */
 uint64_t rp_session_told(const struct rp_session *session);
 
+/* snapshot.c */
+void rp_session_keep_map(struct rp_session *session, const struct rp_clock_map *map);
+bool rp_session_is_copied(struct rp_session *session);
+void rp_session_begin_at_oldest(struct rp_session *session, struct rp_clock_map *map);
+int rp_session_tell_window(struct rp_session *session);
+
 /* merge.c, on the drain thread */
 enum rp_pass {
 	RP_PASS_QUIET,		/* all taken, the rings nearly empty */
@@ -327,6 +338,12 @@ enum rp_pass {
 };
 enum rp_pass rp_session_pass(struct rp_session *session, bool finishing, uint64_t now_ticks,
 			     struct rp_clock_map *map);
+/* Gives the sink what its sources hold up to `bound`. 0, -EAGAIN: some is left, or the sink's. */
+int rp_session_merge(struct rp_session *session, uint64_t bound, struct rp_clock_map *map);
+/* Waits for writers that hold a fallback lock. Return: how many did not give it back. */
+unsigned int rp_session_await_holders(const struct rp_session *session, uint64_t until_ns);
+/* For a sink that said -EAGAIN: whether it is worth waiting for any longer. */
+bool rp_session_may_wait(struct rp_session *session);
 int rp_session_make_fallbacks(struct rp_session *session);	/* at start, on any thread */
 void rp_session_free_rings(struct rp_session *session);
 /* What the output has and rings need not keep, for recovery. */

@@ -139,7 +139,8 @@ static void end_pass(const struct pass *pass)
 
 	for (unsigned int i = 0; i < pass->count; i++) {
 		session = pass->sessions[i];
-		if (pass->result[i] < RP_PASS_BLOCKED)
+		/* Rings that overwrite may hold any definition as long as they are there. */
+		if (pass->result[i] < RP_PASS_BLOCKED && !(session->flags & RP_SESSION_OVERWRITE))
 			session->passed = pass->number;
 	}
 	pthread_mutex_lock(&rp_core.lock);

@@ -47,8 +47,10 @@ static int add_source(struct rp_session *session, size_t bytes, uint32_t id)
 
 	if (ret != 0)
 		return ret;
+	if (session->flags & RP_SESSION_OVERWRITE)
+		rp_ring_set_overwrite(source->ring);
 	session->used_bytes += bytes;
-	session->source_count++;
+	rp_store_release(&session->source_count, session->source_count + 1);
 	return 0;
 }
 
@@ -118,6 +120,8 @@ static bool above(const struct rp_ring *ring, uint64_t position, unsigned int di
 
 bool rp_session_above(const struct rp_session *session, unsigned int divisor)
 {
+	if (session->flags & RP_SESSION_OVERWRITE)
+		return false;
 	for (uint32_t i = 0; i < session->source_count; i++) {
 		if (above(session->sources[i].ring, session->sources[i].position, divisor))
 			return true;
@@ -176,6 +180,21 @@ static void wait_for_holders(struct rp_session *session, bool finishing)
 	}
 }
 
+unsigned int rp_session_await_holders(const struct rp_session *session, uint64_t until_ns)
+{
+	const struct rp_slot *slot = &rp_slots[session->slot];
+	unsigned int late = 0;
+
+	for (unsigned int i = 0; i < session->fallback_count; i++) {
+		const struct rp_fallback *fallback = &slot->fallback[i];
+		uint32_t lock = rp_load_seq_cst(&fallback->lock);	/* [SLOT-LOCK] */
+
+		if ((lock & 1) && lock != fallback->left)
+			late += !wait_for_lock(fallback, lock, until_ns);
+	}
+	return late;
+}
+
 /* After the bits are off and every writer is out: what the accounts say now is final. */
 static void close_accounts(struct rp_session *session)
 {
@@ -193,10 +212,18 @@ static void close_accounts(struct rp_session *session)
 static const struct rp_record *peek(struct rp_session *session, struct rp_source *source)
 {
 	const struct rp_record *record;
+	uint64_t end;
 
 	if (source->position >= source->limit)
 		return NULL;
-	record = rp_ring_record(source->ring, source->position, source->limit);
+	end = rp_ring_row_end(source->ring, source->position, source->limit);
+	if (source->position == end) {
+		source->position = rp_ring_next_row(source->ring, end);
+		if (source->position >= source->limit)
+			return NULL;
+		end = rp_ring_row_end(source->ring, source->position, source->limit);
+	}
+	record = rp_ring_record(source->ring, source->position, end);
 	if (!record) {
 		session->lost_damaged++;
 		source->position = source->limit;
@@ -298,7 +325,7 @@ static int give_run(struct rp_session *session, struct rp_source *source, struct
 
 	run->ring = source->ring;
 	run->position = source->position;
-	run->limit = source->limit;
+	run->limit = rp_ring_row_end(source->ring, source->position, source->limit);
 	do {
 		/* Writers get their room back now and then. */
 		run->pause = source->position + PUBLISH_BYTES;
@@ -319,7 +346,7 @@ static int give_run(struct rp_session *session, struct rp_source *source, struct
 	return ret;
 }
 
-static int merge(struct rp_session *session, uint64_t bound, struct rp_clock_map *map)
+int rp_session_merge(struct rp_session *session, uint64_t bound, struct rp_clock_map *map)
 {
 	struct rp_run run = { .map = map, .last_ns = session->last_ns };
 	struct rp_source *source;
@@ -415,7 +442,7 @@ static void fail(struct rp_session *session, int error)
 }
 
 /* A peer that takes nothing is given up, and in the end one that takes little. */
-static bool may_wait(struct rp_session *session)
+bool rp_session_may_wait(struct rp_session *session)
 {
 	const struct rp_sink *sink = session->sink;
 	uint64_t now = rp_clock_monotonic_ns();
@@ -432,13 +459,19 @@ static enum rp_pass finish_pass(struct rp_session *session, struct rp_clock_map 
 {
 	int ret;
 
+	if (rp_session_is_copied(session))
+		return RP_PASS_BLOCKED;
 	if (!session->handshaken) {
 		wait_for_holders(session, true);
 		close_accounts(session);
+		if (session->flags & RP_SESSION_OVERWRITE)
+			rp_session_begin_at_oldest(session, map);
 	}
 	if (session->failed)
 		return end_failed(session);
-	ret = merge(session, UINT64_MAX, map);
+	ret = rp_session_merge(session, UINT64_MAX, map);
+	if (ret == 0)
+		ret = rp_session_tell_window(session);
 	if (ret == 0)
 		ret = rp_session_tell_losses(session);
 	if (ret == 0)
@@ -450,7 +483,7 @@ static enum rp_pass finish_pass(struct rp_session *session, struct rp_clock_map 
 	}
 	if (ret == -EAGAIN) {
 		(void)session->sink->ops->flush(session->sink);
-		if (may_wait(session))
+		if (rp_session_may_wait(session))
 			return RP_PASS_BLOCKED;
 		ret = -ETIMEDOUT;
 	}
@@ -470,8 +503,12 @@ enum rp_pass rp_session_pass(struct rp_session *session, bool finishing, uint64_
 	if (session->failed)
 		return RP_PASS_QUIET;
 	(void)make_rings(session, rp_load_relaxed(&rp_slots[session->slot].wanted));
+	if (session->flags & RP_SESSION_OVERWRITE) {
+		rp_session_keep_map(session, map);
+		return RP_PASS_QUIET;
+	}
 	wait_for_holders(session, false);
-	ret = merge(session, now_ticks, map);
+	ret = rp_session_merge(session, now_ticks, map);
 	if (ret == 0)
 		ret = mark_point(session, rp_clock_monotonic_ns());
 	flushed = ret == 0 || ret == -EAGAIN ? session->sink->ops->flush(session->sink) : ret;

@@ -57,12 +57,16 @@ static int copy_options(struct rp_session *session, const struct rp_session_opti
 	int ret;
 
 	if (!rp_text_is_name(name) || options->provider_count == 0 ||
-	    (options->flags & ~(RP_SESSION_STACKS | RP_SESSION_CAUSAL | RP_SESSION_NO_RUNDOWN)))
+	    (options->flags & ~(RP_SESSION_STACKS | RP_SESSION_CAUSAL | RP_SESSION_NO_RUNDOWN |
+				RP_SESSION_OVERWRITE)))
 		return -EINVAL;
 	session->flags = options->flags;
 	session->wait_ns = options->block_ms * 1000000ull;
 	session->budget_bytes = options->buffer_bytes ? options->buffer_bytes : BUFFER_DEFAULT;
-	if (session->budget_bytes < RP_SESSION_BUFFER_MIN)
+	if (session->budget_bytes < RP_SESSION_BUFFER_MIN ||
+	    ((options->flags & RP_SESSION_OVERWRITE) &&
+	     (session->budget_bytes < RP_SESSION_OVERWRITE_MIN || options->recover_path ||
+	      options->block_ms)))
 		return -EINVAL;
 	session->name = rp_text_copy(name);
 	if (!session->name)
@@ -109,6 +113,7 @@ void rp_session_free(struct rp_session *session)
 	rp_session_free_rings(session);
 	rp_configs_free(session->configs, session->config_count);
 	free(session->name);
+	free(session->map);
 	free(session);
 }
 
@@ -135,6 +140,7 @@ static int make_session(const struct rp_session_setup *setup, struct rp_session 
 	session->sink = setup->sink;
 	session->patient = setup->sink->patient;
 	session->callbacks_aside = setup->callbacks_aside;
+	session->sample_interval_ns = setup->sample_interval_ns;
 	session->on_end = setup->on_end;
 	session->last_ns = rp_clock_monotonic_ns();
 	session->last_point_ns = session->last_ns;
@@ -174,6 +180,7 @@ static int admit(struct rp_session *session)
 	rp_core.session_count++;
 	cds_list_add_tail(&session->node, &rp_core.sessions);
 	rp_session_put_on(session);
+	session->begun_ns = rp_clock_monotonic_ns();
 	rp_notices_add(session, true);
 	return 0;
 }

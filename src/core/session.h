@@ -25,6 +25,7 @@ struct rp_session_setup {
 	const struct rp_session_options *options;
 	struct rp_sink *sink;		/* owned by the session after success */
 	uint64_t id;			/* from rp_session_next_id(), or 0 */
+	uint32_t sample_interval_ns;	/* as streams tell it */
 	bool callbacks_aside;		/* providers are told on a thread of their own */
 	/* Runs once on the drain thread when the session has ended, by request or by itself. Must
 	 * not block; the session still has to be given to rp_session_stop(). May be NULL. */

@@ -2,7 +2,7 @@
 /*
  * Where a session's events go: the contract between the drain thread and src/sink/.
  *
- * All calls come from the drain thread.
+ * All calls come from the drain thread; for a snapshot, from the thread that asked for it.
  */
 #ifndef RP_CORE_SINK_H
 #define RP_CORE_SINK_H
@@ -101,9 +101,12 @@ struct rp_sink {
 void rp_def_pin(const struct rp_event_def *def);
 void rp_def_unpin(const struct rp_event_def *def);
 
-/* ringpipe's own definitions, of EventsLost and PayloadsCut. Sinks pass them on, not counted. */
+/*
+ * ringpipe's own definitions: EventsLost, PayloadsCut, Snapshot. Sinks pass them on, not counted.
+ */
 #define RP_DEF_LOST_INDEX 0u
 #define RP_DEF_CUT_INDEX 1u
-#define RP_DEF_OWN_COUNT 2u
+#define RP_DEF_SNAPSHOT_INDEX 2u
+#define RP_DEF_OWN_COUNT 3u
 
 #endif

@@ -61,12 +61,31 @@ static void copy_record(const struct rp_write *write, uint8_t *to)
 	}
 }
 
+/* Room in a ring that overwrites, with its lock held: on to the next chunk, the oldest given up. */
+static void turn(struct rp_ring *ring)
+{
+	uint64_t head = rp_load_relaxed(&ring->head), tail = rp_load_relaxed(&ring->tail);
+	uint64_t border = tail + ring->size;
+
+	if (head != border) {
+		rp_store_relaxed(&ring->ends[head / ring->chunk % RP_RING_CHUNKS], head);
+		rp_store_release(&ring->head, border);	/* [RING-PUB] */
+	}
+	rp_store_release(&ring->tail, tail + ring->chunk);	/* [RING-CHUNK] */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
 /* With the ring's lock held. */
 static enum rp_write_result append(struct rp_write *write, struct rp_ring *ring)
 {
 	uint64_t head = rp_load_relaxed(&ring->head);
 	uint64_t used = head - rp_load_acquire(&ring->tail) + write->step;	/* [RING-ROOM] */
 
+	if (used > ring->size && ring->chunk) {
+		turn(ring);
+		head = rp_load_relaxed(&ring->head);
+		used = head - rp_load_relaxed(&ring->tail) + write->step;
+	}
 	if (used > ring->size && rp_load_relaxed(&write->slot->wait_ns))
 		return RP_WRITE_NO_ROOM;
 	if (used > ring->size) {

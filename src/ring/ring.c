@@ -25,6 +25,51 @@ int rp_ring_create(size_t size, uint32_t id, struct rp_ring **ret_ring)
 	return rp_ring_create_in(-1, size, id, ret_ring);
 }
 
+void rp_ring_set_overwrite(struct rp_ring *ring)
+{
+	ring->chunk = ring->size / RP_RING_CHUNKS;
+	ring->tail = ring->chunk - ring->size;
+	ring->watermark = UINT64_MAX;
+}
+
+/*
+ * What is read here may be written meanwhile, and is then thrown away: ThreadSanitizer need not
+ * know, nor may the compiler read twice.
+ */
+static __attribute__((no_sanitize("thread"))) void copy_words(uint8_t *to, const uint8_t *from,
+							      uint64_t bytes)
+{
+	const volatile uint64_t *source = (const volatile uint64_t *)(const volatile void *)from;
+	uint64_t *target = (uint64_t *)(void *)to;
+
+	for (uint64_t i = 0; i < bytes / 8; i++)
+		target[i] = source[i];
+}
+
+void rp_ring_copy(struct rp_ring *to, const struct rp_ring *from)
+{
+	uint64_t head = rp_load_acquire(&from->head);	/* [RING-PUB] */
+	uint64_t at = rp_ring_oldest(from), first = at;
+
+	while (at < head) {
+		uint64_t end = at + from->chunk < head ? at + from->chunk : head;
+		uint64_t place = at & (from->size - 1), oldest;
+		uint64_t chunk = at / from->chunk % RP_RING_CHUNKS;
+
+		copy_words(to->data + place, from->data + place, end - at);
+		to->ends[chunk] = rp_load_relaxed(&from->ends[chunk]);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		oldest = rp_ring_oldest(from);	/* [RING-CHUNK] */
+		if (oldest > at)
+			at = first = oldest;
+		else
+			at = end;
+	}
+	to->chunk = from->chunk;
+	to->head = head;
+	to->tail = first < head ? first : head;
+}
+
 void rp_ring_destroy(struct rp_ring *ring)
 {
 	if (ring)

@@ -19,6 +19,14 @@
  *
  *	lose: the same tests; still full: ring->lost_full++	commit
  *
+ *	turn: the same section as lose, in a ring that overwrites; then the write is tried again:
+ *		border = ring->tail + ring->size
+ *		if (ring->head == border)
+ *			ring->tail += ring->chunk	commit	[RING-CHUNK]
+ *		else
+ *			ring->ends[head / chunk % chunks] = head
+ *			ring->head = border		commit	[RING-PUB]
+ *
  * The bit and the slot are tested inside because the bit outside is only a hint: the session may
  * have stopped and another started since. A preemption, migration or signal anywhere before the
  * commit goes to the abort handler, and nothing was written that anyone can see.
@@ -244,7 +252,7 @@ static inline int section_write(struct rp_write *write, struct rp_rseq_area *are
 	return result;
 }
 
-static int section_lose(struct rp_write *write, struct rp_rseq_area *area)
+static int section_lose_or_turn(struct rp_write *write, struct rp_rseq_area *area)
 {
 	int result;
 
@@ -253,16 +261,44 @@ static int section_lose(struct rp_write *write, struct rp_rseq_area *area)
 		SECTION_FIND_RING
 		/* Room after all: the write is tried again. */
 		"jbe 8f\n\t"
-		"incq %c[r_lost](%%r8)\n"
+		"movq %c[r_chunk](%%r8), %%rax\n\t"
+		"testq %%rax, %%rax\n\t"
+		"jz 11f\n\t"
+		/* turn: rdx is the border */
+		"movq %c[r_tail](%%r8), %%r10\n\t"
+		"movq %c[r_size](%%r8), %%rdx\n\t"
+		"addq %%r10, %%rdx\n\t"
+		"cmpq %%rdx, %%r9\n\t"
+		"jne 10f\n\t"
+		"leaq (%%r10, %%rax), %%rdx\n\t"
+		"leaq %c[r_tail](%%r8), %%rdi\n\t"
+		"jmp 12f\n"
+		"10:\n\t"
+		"bsfq %%rax, %%rcx\n\t"
+		"movq %%r9, %%r10\n\t"
+		"shrq %%cl, %%r10\n\t"
+		"andl %[last_chunk], %%r10d\n\t"
+		"movq %%r9, %c[r_ends](%%r8, %%r10, 8)\n\t"
+		"leaq %c[r_head](%%r8), %%rdi\n\t"
+		"jmp 12f\n"
+		"11:\n\t"
+		"movq %c[r_lost](%%r8), %%rdx\n\t"
+		"incq %%rdx\n\t"
+		"leaq %c[r_lost](%%r8), %%rdi\n"
+		"12:\n\t"
+		"movq %%rdx, (%%rdi)\n"
 		"2:\n\t"
+		"testq %%rax, %%rax\n\t"
+		"jnz 4f\n\t"
 		"jmp 7f\n"
 		"8:\n\t"
 		"jmp 4f\n\t"
 		SECTION_END
 		: "=&a"(result)
 		: [write] "r"(write), [area] "r"(area), OPERANDS,
-		  OFFSET(r_lost, rp_ring, lost_full)
-		: "r8", "r9", "r10", "memory", "cc");
+		  OFFSET(r_lost, rp_ring, lost_full), OFFSET(r_chunk, rp_ring, chunk),
+		  OFFSET(r_ends, rp_ring, ends), [last_chunk] "i"(RP_RING_CHUNKS - 1)
+		: "rcx", "rdx", "rdi", "r8", "r9", "r10", "memory", "cc");
 	return result;
 }
 
@@ -273,7 +309,7 @@ enum rp_write_result rp_slot_write_rseq(struct rp_write *write)
 
 	if (__builtin_expect(result == RP_WRITE_FULL, 0))
 		result = rp_load_relaxed(&write->slot->wait_ns) ? RP_WRITE_NO_ROOM :
-			 section_lose(write, area);
+			 section_lose_or_turn(write, area);
 	return (enum rp_write_result)result;
 }
 

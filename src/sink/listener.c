@@ -423,7 +423,8 @@ RP_PUBLIC int rp_listener_start(const struct rp_session_options *options,
 	struct rp_listener *listener;
 	int ret;
 
-	if (!options || options->size < sizeof(*options) || !ret_listener)
+	if (!options || options->size < sizeof(*options) || !ret_listener ||
+	    (options->flags & RP_SESSION_OVERWRITE))
 		return -EINVAL;
 	listener = make_listener(callback, data);
 	if (!listener)

@@ -313,11 +313,14 @@ static int make_encoder(struct nettrace_sink *sink, const struct rp_sink_content
 		.processors = (uint32_t)sysconf(_SC_NPROCESSORS_CONF),
 		.sample_interval_ns = content->sample_interval_ns,
 	};
+	uint64_t now;
 	int ret;
 
 	clock_gettime(CLOCK_REALTIME, &utc);
-	info.start_ns = rp_clock_monotonic_ns();
-	info.start_utc_ns = (int64_t)utc.tv_sec * 1000000000 + utc.tv_nsec;
+	now = rp_clock_monotonic_ns();
+	info.start_ns = content->start_ns ? content->start_ns : now;
+	info.start_utc_ns = (int64_t)utc.tv_sec * 1000000000 + utc.tv_nsec -
+			    (int64_t)(now - info.start_ns);
 	sink->base.start_ns = info.start_ns;
 	sink->base.start_utc_ns = info.start_utc_ns;
 	ret = rp_encoder_create(&info, &sink->encoder);

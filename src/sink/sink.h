@@ -13,6 +13,7 @@
 struct rp_sink_content {
 	bool rundown;			/* with stacks: what is mapped, and names in the end */
 	uint32_t sample_interval_ns;	/* rp_sample_interval_of() the session's providers */
+	uint64_t start_ns;		/* before the first event; 0: now */
 };
 
 /*
@@ -22,6 +23,19 @@ struct rp_sink_content {
  */
 int rp_sink_file_create(int fd, bool replace, const struct rp_sink_content *content,
 			struct rp_sink **ret_sink);
+
+/*
+ * The output at a path, locked against other sessions. Return: a descriptor, or -errno as
+ * rp_session_start().
+ */
+int rp_sink_open_path(const char *path);
+
+/* A stream for a socket or a pipe, a file for the rest. As rp_sink_file_create(). */
+int rp_sink_create(int fd, bool replace, const struct rp_sink_content *content,
+		   struct rp_sink **ret_sink);
+
+/* A sink that takes nothing, for a session that is only ever asked for snapshots. 0 or -ENOMEM. */
+int rp_sink_none_create(struct rp_sink **ret_sink);
 
 /*
  * A sink that streams nettrace to a connected socket or a pipe, never waiting. Owns fd on success;

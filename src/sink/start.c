@@ -17,7 +17,7 @@
  * library in the process makes the same name of `{pid}`. Where the file system has no locks, nobody
  * is kept out.
  */
-static int open_output(const char *path)
+int rp_sink_open_path(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
 	struct stat file;
@@ -32,8 +32,8 @@ static int open_output(const char *path)
 	return fd;
 }
 
-static int make_sink(int fd, bool replace, const struct rp_sink_content *content,
-		     struct rp_sink **ret_sink)
+int rp_sink_create(int fd, bool replace, const struct rp_sink_content *content,
+		   struct rp_sink **ret_sink)
 {
 	struct stat stat;
 
@@ -44,12 +44,24 @@ static int make_sink(int fd, bool replace, const struct rp_sink_content *content
 	return rp_sink_file_create(fd, replace, content, ret_sink);
 }
 
+static int start_without_output(struct rp_session_setup *setup, struct rp_session **ret_session)
+{
+	int ret = rp_sink_none_create(&setup->sink);
+
+	if (ret != 0)
+		return ret;
+	ret = rp_session_open(setup, ret_session);
+	if (ret != 0)
+		setup->sink->ops->destroy(setup->sink);
+	return ret;
+}
+
 RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
 			       struct rp_session **ret_session)
 {
 	RP_UNTIL_RETURN int cancel = rp_thread_hold();
 	struct rp_session_setup setup = { .options = options };
-	struct rp_sink_content content;
+	struct rp_sink_content content = { 0 };
 	int fd, ret;
 
 	if (!options || options->size < sizeof(*options) || !ret_session ||
@@ -59,10 +71,14 @@ RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
 	content.rundown = !(options->flags & RP_SESSION_NO_RUNDOWN);
 	content.sample_interval_ns = rp_sample_interval_of(options->providers,
 							   options->provider_count);
-	fd = options->output_path ? open_output(options->output_path) : options->output_fd;
+	setup.sample_interval_ns = content.sample_interval_ns;
+	if ((options->flags & RP_SESSION_OVERWRITE) && !options->output_path &&
+	    options->output_fd == -1)
+		return start_without_output(&setup, ret_session);
+	fd = options->output_path ? rp_sink_open_path(options->output_path) : options->output_fd;
 	if (fd < 0)
 		return options->output_path ? fd : -EINVAL;
-	ret = make_sink(fd, options->output_path != NULL, &content, &setup.sink);
+	ret = rp_sink_create(fd, options->output_path != NULL, &content, &setup.sink);
 	if (ret == 0) {
 		ret = rp_session_open(&setup, ret_session);
 		if (ret == 0)

@@ -28,9 +28,9 @@
 #include "core/probe.h"
 #include "ring/rseq.h"
 #include "ring/slot.h"
+#include "ring_paths.h"
 #include "traps.h"
 
-#define RING_BYTES 8192u
 #define RINGS_MAX 4096u
 #define ABORTS_MAX 8u		/* of one write: the contract of the write path */
 #define COMPLAINTS_MAX 20u
@@ -48,7 +48,6 @@ static struct rp_ring *fallbacks[RP_FALLBACKS], *later_fallbacks[RP_FALLBACKS];
 static struct rp_ring *no_rings[RINGS_MAX];	/* not one there yet */
 static uint32_t ring_count;
 static uint16_t processor;		/* that this runs on */
-static uint8_t bytes[RP_PAYLOAD_MAX + 1];
 static unsigned int complaints;
 static const char *doing = "";
 
@@ -65,56 +64,6 @@ static void complain(const struct trap_place *place, const char *format, ...)
 	va_end(arguments);
 }
 
-/* What a path is: what is written, and what the writer finds. */
-struct path {
-	const char *name;
-	struct rp_part parts[5];
-	unsigned int part_count;
-	unsigned int frames;		/* a prefix */
-	bool causal;
-	bool full;			/* no room in any ring */
-	bool full_but_fallback;		/* … but those of the fallback */
-	bool gone;			/* the slot is empty */
-	bool missing;			/* no ring for this concurrency id */
-	bool beyond;			/* the concurrency id is beyond the table */
-	bool held;			/* all fallback locks are */
-	bool too_big;
-};
-
-#define BYTES(size) { bytes, size }
-
-static const struct path paths[] = {
-	{ .name = "no payload" },
-	{ .name = "8 bytes", .parts = { BYTES(8) }, .part_count = 1 },
-	{ .name = "15 bytes", .parts = { BYTES(15) }, .part_count = 1 },
-	{ .name = "64 bytes", .parts = { BYTES(64) }, .part_count = 1 },
-	{ .name = "parts of 1, 2, 0, 4 and 8 bytes", .part_count = 5,
-	  .parts = { BYTES(1), BYTES(2), BYTES(0), BYTES(4), BYTES(8) } },
-	{ .name = "small and a string of 95 bytes", .parts = { BYTES(12), BYTES(95) },
-	  .part_count = 2 },
-	{ .name = "a string of 513 bytes and small", .parts = { BYTES(513), BYTES(3) },
-	  .part_count = 2 },
-	{ .name = "4096 bytes", .parts = { BYTES(4096) }, .part_count = 1 },
-	{ .name = "a stack and 8 bytes", .parts = { BYTES(8) }, .part_count = 1, .frames = 5 },
-	{ .name = "a stack alone", .frames = 3 },
-	{ .name = "causal order", .parts = { BYTES(8) }, .part_count = 1, .causal = true },
-	{ .name = "no room", .parts = { BYTES(24) }, .part_count = 1, .full = true },
-	{ .name = "no room but in the fallback", .parts = { BYTES(24) }, .part_count = 1,
-	  .full = true, .full_but_fallback = true },
-	{ .name = "session gone", .parts = { BYTES(8) }, .part_count = 1, .gone = true },
-	{ .name = "no ring here", .parts = { BYTES(8) }, .part_count = 1, .missing = true },
-	{ .name = "beyond the rings", .parts = { BYTES(8) }, .part_count = 1, .beyond = true },
-	{ .name = "no ring here, and no room", .parts = { BYTES(8) }, .part_count = 1,
-	  .missing = true, .full = true },
-	{ .name = "no ring here, and all locks held", .parts = { BYTES(8) }, .part_count = 1,
-	  .missing = true, .held = true },
-	{ .name = "too big", .parts = { BYTES(RP_PAYLOAD_MAX + 1) }, .part_count = 1,
-	  .too_big = true },
-	{ .name = "too big for the fallback's rings", .parts = { BYTES(RING_BYTES) },
-	  .part_count = 1, .too_big = true },
-};
-#define PATHS (sizeof(paths) / sizeof(*paths))
-
 static uint64_t payload_bytes(const struct path *path)
 {
 	uint64_t sum = path->frames * sizeof(uint64_t);
@@ -130,7 +79,16 @@ static void reset_ring(struct rp_ring *ring, bool full)
 	ring->tail = full ? BEGIN - RING_BYTES : BEGIN;
 	ring->lost_full = 0;
 	ring->intent = 0;
+	ring->chunk = 0;
 	memset(ring->data, 0xee, RING_BYTES);
+}
+
+/* The head at the border up to which there is room, or before it. */
+static void reset_overwriting(struct rp_ring *ring, uint64_t rest)
+{
+	memset(ring->ends, 0xee, sizeof(ring->ends));
+	ring->chunk = RING_BYTES / RP_RING_CHUNKS;
+	ring->tail = BEGIN + rest - RING_BYTES;
 }
 
 /* What the accounts say when a session has just started, and the next in its slot. */
@@ -154,6 +112,10 @@ static void reset(const struct path *path)
 		reset_ring(later_fallbacks[i], false);
 		slot->fallback[i].lock = path->held;
 	}
+	for (uint32_t i = 0; i < ring_count && path->overwrites; i++)
+		reset_overwriting(rings[i], path->rest);
+	for (unsigned int i = 0; i < RP_FALLBACKS && path->overwrites; i++)
+		reset_overwriting(fallbacks[i], path->rest);
 	slot->ring_count = path->beyond ? 0 : ring_count;
 	slot->wanted = 0;
 	slot->busy = slot->too_big = GENERATION;
@@ -213,7 +175,10 @@ static unsigned int look(const struct path *path, const struct rp_ring *ring, ui
 	unsigned int count = 0;
 	uint64_t ticks = 0;
 
-	for (uint64_t at = BEGIN; at < ring->head;) {
+	if (path->rest && ring->chunk && ring->head > BEGIN &&
+	    ring->ends[BEGIN / ring->chunk % RP_RING_CHUNKS] != BEGIN)
+		complain(place, "nobody knows where the chunk ends");
+	for (uint64_t at = BEGIN + (ring->chunk ? path->rest : 0); at < ring->head;) {
 		const struct rp_record *record = rp_ring_record(ring, at, ring->head);
 
 		if (!record || !is_whole(path, record) || record->ticks < ticks) {
@@ -385,6 +350,9 @@ static void check(const struct path *path, const struct mode *mode, unsigned int
 		complain(place, "%s: lost %" PRIu64, mode->name, found.lost);
 	if (found.locks < found.in_fallbacks + nested.in_fallbacks)
 		complain(place, "two writers under one lock");
+	if (path->overwrites && !path->missing && !mode->then && !mode->stays &&
+	    found.in_rings != 1)
+		complain(place, "%s: the chunk was not given up", mode->name);
 	if (has_room && place->aborts && records != 1)
 		complain(place, "there was room, and it was not used");
 	if ((path->missing || path->beyond) && !mode->stays && !has_stopped &&
@@ -569,7 +537,8 @@ int main(void)
 	static const char *const functions[] = {
 		"rp_slot_write_rseq", "rp_slot_write_fallback", "rp_slot_refuse", "rp_event_write",
 		"rp_event_write_for", /* where the compiler made them functions: */ "append",
-		"account", "account.part.0", "account.isra.0", "section_lose", NULL,
+		"account", "account.part.0", "account.isra.0", "section_lose_or_turn", "turn",
+		NULL,
 	};
 	struct trap_places places;
 	int ret;

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Snapshots of sessions that overwrite.
+ *
+ * A snapshot is a sequence point of its own: read the clock, T; membarrier; wait for each fallback
+ * lock that is held. Then the rings are copied (rp_ring_copy), and the copies merged up to T by the
+ * drain thread's means, in a session that has them as its rings and is on no list.
+ *
+ * The window: a ring that has given something up is complete from the first record it still has,
+ * one that has not since the session began. So all of them are complete from the latest of these
+ * times up to T.
+ */
+#include "core/snapshot.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/thread.h"
+#include "core/core.h"
+#include "core/session.h"
+
+#define TRIES 8u			/* to copy a ring before all of it is overwritten */
+#define HOLDER_NS 1000000000u		/* a fallback lock's holder is waited for this long */
+#define PAUSE_MS 2			/* between two looks at a sink that is busy by itself */
+
+struct rp_snapshot {
+	struct rp_session *session;
+	struct rp_session copy;
+	struct rp_clock_map map;
+	uint64_t until;			/* T, in ticks */
+	uint64_t start_ns, end_ns;
+};
+
+void rp_session_keep_map(struct rp_session *session, const struct rp_clock_map *map)
+{
+	struct rp_clock_map *kept = session->map ? session->map : malloc(sizeof(*kept));
+
+	if (!kept)
+		return;
+	pthread_mutex_lock(&rp_core.lock);
+	*kept = *map;
+	if (!session->map)
+		pthread_cond_broadcast(&rp_core.changed);
+	session->map = kept;
+	pthread_mutex_unlock(&rp_core.lock);
+}
+
+bool rp_session_is_copied(struct rp_session *session)
+{
+	bool copied;
+
+	pthread_mutex_lock(&rp_core.lock);
+	copied = session->snapshots > 0;
+	pthread_mutex_unlock(&rp_core.lock);
+	return copied;
+}
+
+static const struct rp_field window_fields[] = {
+	{ "from", NULL, 0, RP_TYPE_U64, 0, 0 },
+	{ "to", NULL, 0, RP_TYPE_U64, 0, 0 },
+};
+
+static const struct rp_event_def window_def = {
+	.index = RP_DEF_SNAPSHOT_INDEX,
+	.id = 4,
+	.serial = 1,
+	.provider = "ringpipe",
+	.name = "Snapshot",
+	.message = "complete from {0} to {1}",
+	.fields = window_fields,
+	.field_count = 2,
+	.level = RP_LEVEL_INFORMATIONAL,
+};
+
+int rp_session_tell_window(struct rp_session *session)
+{
+	uint64_t payload[2] = { session->window_from_ns, session->window_to_ns };
+	struct rp_record_view view = {
+		.def = &window_def,
+		.time_ns = session->last_ns,
+		.thread = rp_thread_id(),
+		.payload = payload,
+		.payload_bytes = sizeof(payload),
+	};
+	int ret = payload[1] ? session->sink->ops->event(session->sink, &view) : 0;
+
+	if (ret == 0)
+		session->window_to_ns = 0;
+	return ret;
+}
+
+/*
+ * From when on a ring that nobody writes to is complete: 0: since it was made. It has ticks behind
+ * `until` where it holds nothing of before.
+ */
+static uint64_t complete_from(const struct rp_ring *ring, uint64_t position)
+{
+	const struct rp_record *record;
+
+	if (position == 0)
+		return 0;
+	record = rp_ring_record(ring, position, rp_load_acquire(&ring->head));	/* [RING-PUB] */
+	return record ? record->ticks : UINT64_MAX;
+}
+
+/* The same of all sources, which begin with what is oldest. */
+static uint64_t all_complete_from(struct rp_session *session)
+{
+	uint64_t from = 0;
+
+	for (uint32_t i = 0; i < session->source_count; i++) {
+		struct rp_source *source = &session->sources[i];
+		uint64_t ticks;
+
+		source->position = rp_ring_oldest(source->ring);
+		ticks = complete_from(source->ring, source->position);
+		from = ticks > from ? ticks : from;
+	}
+	return from;
+}
+
+/*
+ * The window in nanoseconds, of which one may be several ticks: what was overwritten may lie in
+ * that of the first tick, and what was not copied in that of the last.
+ */
+static void set_window(struct rp_session *session, uint64_t from, uint64_t until,
+		       struct rp_clock_map *map)
+{
+	uint64_t begin = session->begun_ns, end = rp_clock_map_ns(map, until) - 1;
+
+	if (from > until)
+		begin = end;
+	else if (from && rp_clock_map_ns(map, from) >= begin)
+		begin = rp_clock_map_ns(map, from) + 1;
+	session->window_from_ns = begin < end ? begin : end;
+	session->window_to_ns = end;
+}
+
+void rp_session_begin_at_oldest(struct rp_session *session, struct rp_clock_map *map)
+{
+	set_window(session, all_complete_from(session), rp_clock_ticks_ordered(), map);
+}
+
+static int begin(struct rp_session *session)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&rp_core.lock);
+	while (session->state == RP_SESSION_RUNNING && !session->map)
+		pthread_cond_wait(&rp_core.changed, &rp_core.lock);
+	if (session->state != RP_SESSION_RUNNING)
+		ret = -EPIPE;
+	else
+		session->snapshots++;
+	pthread_mutex_unlock(&rp_core.lock);
+	return ret;
+}
+
+void rp_snapshot_free(struct rp_snapshot *snapshot)
+{
+	if (!snapshot)
+		return;
+	rp_session_free_rings(&snapshot->copy);
+	pthread_mutex_lock(&rp_core.lock);
+	snapshot->session->snapshots--;
+	pthread_mutex_unlock(&rp_core.lock);
+	free(snapshot);
+}
+
+/* Rings for the copies of all there are; more may have come since the last try. */
+static int make_copies(struct rp_session *copy, const struct rp_session *session)
+{
+	uint32_t count = rp_load_acquire(&session->source_count);
+	int ret = 0;
+
+	while (ret == 0 && copy->source_count < count) {
+		const struct rp_ring *ring = session->sources[copy->source_count].ring;
+
+		ret = rp_ring_create(ring->size, ring->id,
+				     &copy->sources[copy->source_count].ring);
+		copy->source_count += ret == 0;
+	}
+	return ret;
+}
+
+/* One try. `ret_from`: ticks from which on all of it is complete, maybe behind T. */
+static int copy_rings(struct rp_snapshot *snapshot, uint64_t *ret_from)
+{
+	struct rp_session *copy = &snapshot->copy;
+	int ret;
+
+	snapshot->until = rp_clock_ticks_ordered();
+	rp_fence_heavy();
+	copy->lost_damaged = rp_session_await_holders(snapshot->session, rp_clock_monotonic_ns() +
+						      HOLDER_NS);
+	ret = make_copies(copy, snapshot->session);
+	if (ret != 0)
+		return ret;
+	for (uint32_t i = 0; i < copy->source_count; i++)
+		rp_ring_copy(copy->sources[i].ring, snapshot->session->sources[i].ring);
+	*ret_from = all_complete_from(copy);
+	return 0;
+}
+
+static int init_copy(struct rp_session *copy, const struct rp_session *session)
+{
+	copy->id = session->id;
+	copy->slot = session->slot;
+	copy->begun_ns = session->begun_ns;
+	copy->sources = calloc(session->ring_count + RP_FALLBACKS, sizeof(*copy->sources));
+	return copy->sources ? 0 : -ENOMEM;
+}
+
+/* The accounts as they are now, and times as the drain thread told them last. */
+static void settle(struct rp_snapshot *snapshot, uint64_t from)
+{
+	struct rp_session *session = snapshot->session, *copy = &snapshot->copy;
+
+	copy->account_busy = rp_session_lost_by(session, RP_LOSS_BUSY);
+	copy->account_too_big = rp_session_lost_by(session, RP_LOSS_TOO_BIG);
+	copy->handshaken = true;
+	pthread_mutex_lock(&rp_core.lock);
+	snapshot->map = *session->map;
+	pthread_mutex_unlock(&rp_core.lock);
+	set_window(copy, from, snapshot->until, &snapshot->map);
+	snapshot->end_ns = rp_clock_map_ns(&snapshot->map, snapshot->until);
+	snapshot->start_ns = copy->window_from_ns;
+	for (uint32_t i = 0; i < copy->source_count; i++) {
+		const struct rp_source *source = &copy->sources[i];
+		const struct rp_record *record = rp_ring_record(source->ring, source->position,
+								source->ring->head);
+		uint64_t ns = record ? rp_clock_map_ns(&snapshot->map, record->ticks) : UINT64_MAX;
+
+		if (ns < snapshot->start_ns)
+			snapshot->start_ns = ns;
+	}
+}
+
+int rp_snapshot_take(struct rp_session *session, struct rp_snapshot **ret_snapshot)
+{
+	struct rp_snapshot *snapshot;
+	uint64_t from = UINT64_MAX;
+	int ret;
+
+	if (!(session->flags & RP_SESSION_OVERWRITE))
+		return -EINVAL;
+	if (rp_drain_is_self())
+		return -EDEADLK;
+	snapshot = calloc(1, sizeof(*snapshot));
+	if (!snapshot)
+		return -ENOMEM;
+	ret = begin(session);
+	if (ret != 0) {
+		free(snapshot);
+		return ret;
+	}
+	snapshot->session = session;
+	ret = init_copy(&snapshot->copy, session);
+	for (unsigned int i = 0; ret == 0 && i < TRIES && from > snapshot->until; i++)
+		ret = copy_rings(snapshot, &from);
+	if (ret != 0) {
+		rp_snapshot_free(snapshot);
+		return ret;
+	}
+	settle(snapshot, from);
+	*ret_snapshot = snapshot;
+	return 0;
+}
+
+void rp_snapshot_get_about(const struct rp_snapshot *snapshot, struct rp_snapshot_about *ret_about)
+{
+	*ret_about = (struct rp_snapshot_about){
+		.start_ns = snapshot->start_ns,
+		.session_flags = snapshot->session->flags,
+		.sample_interval_ns = snapshot->session->sample_interval_ns,
+	};
+}
+
+/* All of it, or on from where the sink said -EAGAIN. */
+static int give_all(struct rp_snapshot *snapshot)
+{
+	struct rp_session *copy = &snapshot->copy;
+	int ret = rp_session_merge(copy, snapshot->until, &snapshot->map);
+
+	if (ret != 0)
+		return ret;
+	copy->last_ns = snapshot->end_ns;
+	ret = rp_session_tell_window(copy);
+	if (ret == 0)
+		ret = rp_session_tell_losses(copy);
+	if (ret == 0)
+		ret = copy->sink->ops->finish(copy->sink, copy->last_ns, rp_session_told(copy));
+	return ret;
+}
+
+static bool wait_for_sink(struct rp_session *copy)
+{
+	struct pollfd peer = { .fd = copy->sink->busy ? -1 : copy->sink->fd, .events = POLLOUT };
+
+	(void)copy->sink->ops->flush(copy->sink);
+	(void)poll(&peer, 1, copy->sink->busy ? PAUSE_MS : 50 * PAUSE_MS);
+	return rp_session_may_wait(copy);
+}
+
+int rp_snapshot_write(struct rp_snapshot *snapshot, struct rp_sink *sink,
+		      struct rp_snapshot_info *ret_info)
+{
+	struct rp_session *copy = &snapshot->copy;
+	uint64_t from = copy->window_from_ns, to = copy->window_to_ns;
+	int ret;
+
+	copy->sink = sink;
+	copy->last_ns = snapshot->start_ns;
+	copy->deadline_ns = rp_clock_monotonic_ns() + RP_FINISH_NS;
+	copy->until_ns = UINT64_MAX;
+	do {
+		ret = give_all(snapshot);
+	} while (ret == -EAGAIN && wait_for_sink(copy));
+	if (ret != 0) {
+		sink->ops->abandon(sink, copy->last_ns, rp_session_lost(copy));
+		return ret == -EAGAIN ? -ETIMEDOUT : ret;
+	}
+	*ret_info = (struct rp_snapshot_info){
+		.size = sizeof(*ret_info),
+		.from_ns = from,
+		.to_ns = to,
+		.events = sink->delivered,
+		.lost = rp_session_lost(copy),
+		.bytes = sink->bytes,
+	};
+	return 0;
+}

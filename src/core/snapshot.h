@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* What a session that overwrites holds: copied, then given to a sink, on the caller's thread. */
+#ifndef RP_CORE_SNAPSHOT_H
+#define RP_CORE_SNAPSHOT_H
+
+#include <ringpipe/session.h>
+
+#include "core/sink.h"
+
+struct rp_snapshot;
+
+/*
+ * Copies the rings while writers go on. The session does not end until rp_snapshot_free().
+ * Return: 0; -EINVAL, -EPIPE, -EDEADLK, -ENOMEM as rp_session_snapshot().
+ */
+int rp_snapshot_take(struct rp_session *session, struct rp_snapshot **ret_snapshot);
+void rp_snapshot_free(struct rp_snapshot *snapshot);
+
+struct rp_snapshot_about {
+	uint64_t start_ns;		/* before its first event; CLOCK_MONOTONIC */
+	uint32_t session_flags;
+	uint32_t sample_interval_ns;
+};
+
+void rp_snapshot_get_about(const struct rp_snapshot *snapshot, struct rp_snapshot_about *ret_about);
+
+/*
+ * Gives all of it to a sink, once, and waits for that to finish. Return: 0, or what the sink said;
+ * -ETIMEDOUT: it took nothing.
+ */
+int rp_snapshot_write(struct rp_snapshot *snapshot, struct rp_sink *sink,
+		      struct rp_snapshot_info *ret_info);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* rp_session_snapshot(): the output, and what a session recorded put into it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/run.h"
+#include "core/snapshot.h"
+#include "sink/sink.h"
+
+static int none_event(struct rp_sink *sink, const struct rp_record_view *record)
+{
+	(void)sink;
+	(void)record;
+	return 0;
+}
+
+static int none_run(struct rp_sink *sink, struct rp_run *run)
+{
+	return rp_run_give(run, sink, none_event);
+}
+
+static int none_point(struct rp_sink *sink, uint64_t time_ns, uint64_t lost)
+{
+	(void)sink;
+	(void)time_ns;
+	(void)lost;
+	return 0;
+}
+
+static int none_flush(struct rp_sink *sink)
+{
+	(void)sink;
+	return 0;
+}
+
+static void none_abandon(struct rp_sink *sink, uint64_t time_ns, uint64_t lost)
+{
+	(void)none_point(sink, time_ns, lost);
+}
+
+static void none_destroy(struct rp_sink *sink)
+{
+	free(sink);
+}
+
+static const struct rp_sink_ops none_ops = {
+	.run = none_run,
+	.event = none_event,
+	.sequence_point = none_point,
+	.flush = none_flush,
+	.finish = none_point,
+	.abandon = none_abandon,
+	.destroy = none_destroy,
+};
+
+int rp_sink_none_create(struct rp_sink **ret_sink)
+{
+	struct rp_sink *sink = calloc(1, sizeof(*sink));
+
+	if (!sink)
+		return -ENOMEM;
+	sink->ops = &none_ops;
+	sink->fd = -1;
+	*ret_sink = sink;
+	return 0;
+}
+
+/* Into a descriptor, which is closed in the end, or stays the caller's. */
+static int write_to(struct rp_snapshot *snapshot, int fd, bool is_ours,
+		    struct rp_snapshot_info *ret_info)
+{
+	struct rp_snapshot_about about;
+	struct rp_sink_content content = { 0 };
+	struct rp_sink *sink;
+	int ret;
+
+	rp_snapshot_get_about(snapshot, &about);
+	content.start_ns = about.start_ns;
+	content.rundown = !(about.session_flags & RP_SESSION_NO_RUNDOWN);
+	content.sample_interval_ns = about.sample_interval_ns;
+	ret = rp_sink_create(fd, is_ours, &content, &sink);
+	if (ret != 0) {
+		if (is_ours)
+			close(fd);
+		return ret;
+	}
+	ret = rp_snapshot_write(snapshot, sink, ret_info);
+	sink->keep_fd = !is_ours;
+	sink->ops->destroy(sink);
+	return ret;
+}
+
+RP_PUBLIC int rp_session_snapshot(struct rp_session *session, const char *path, int fd,
+				  struct rp_snapshot_info *ret_info)
+{
+	struct rp_snapshot_info info;
+	struct rp_snapshot *snapshot;
+	int ret;
+
+	if (!session || (!path && fd < 0) || (ret_info && ret_info->size < sizeof(uint32_t)))
+		return -EINVAL;
+	ret = rp_snapshot_take(session, &snapshot);
+	if (ret != 0)
+		return ret;
+	if (path)
+		fd = rp_sink_open_path(path);
+	ret = fd < 0 ? fd : write_to(snapshot, fd, path != NULL, &info);
+	rp_snapshot_free(snapshot);
+	if (ret == 0 && ret_info) {
+		info.size = ret_info->size < sizeof(info) ? ret_info->size : (uint32_t)sizeof(info);
+		memcpy(ret_info, &info, info.size);
+	}
+	return ret;
+}

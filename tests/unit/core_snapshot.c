@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT */
+/* Sessions that overwrite: what a snapshot holds, and from when on it is complete. */
+#include "core_support.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <ringpipe/reader.h>
+
+RP_PROVIDER(flight, "Test-Flight");
+RP_EVENT(flight, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial), RP_BLOB(bytes));
+
+#define BLOB_MAX 60000u
+
+static char directory[] = "/tmp/rp-snapshot-XXXXXX";
+static char path[64];
+static uint8_t blob[BLOB_MAX];
+
+static void set_up(void)
+{
+	cr_assert_not_null(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/trace", directory);
+	for (size_t i = 0; i < sizeof(blob); i++)
+		blob[i] = (uint8_t)(i * 7);
+}
+
+static void tear_down(void)
+{
+	(void)unlink(path);
+	cr_assert_eq(rmdir(directory), 0);
+}
+
+TestSuite(core_snapshot, .init = set_up, .fini = tear_down, .timeout = 120);
+
+static int try_recording(const char *output, size_t buffer_bytes, struct rp_session **ret_session)
+{
+	struct rp_session_options options = options_for("Test-Flight");
+	int ret;
+
+	options.flags = RP_SESSION_OVERWRITE;
+	options.output_path = output;
+	options.buffer_bytes = buffer_bytes;
+	ret = rp_session_start(&options, ret_session);
+	free_options(&options);
+	return ret;
+}
+
+static struct rp_session *record(const char *output)
+{
+	struct rp_session *session;
+
+	cr_assert_eq(try_recording(output, RP_SESSION_OVERWRITE_MIN, &session), 0);
+	return session;
+}
+
+static struct rp_snapshot_info snapshot_of(struct rp_session *session)
+{
+	struct rp_snapshot_info info = { .size = sizeof(info) };
+
+	cr_assert_eq(rp_session_snapshot(session, path, -1, &info), 0);
+	cr_assert_eq(info.lost, 0u);
+	cr_assert_leq(info.from_ns, info.to_ns);
+	return info;
+}
+
+/* What a file says. */
+struct content {
+	uint64_t events, first, last;	/* serials */
+	uint64_t inside;		/* … of events inside the window: without a gap */
+	uint64_t from_ns, to_ns;	/* as its event Snapshot says; 0: none */
+	uint64_t bytes;			/* of payloads */
+};
+
+static uint64_t start_of(const struct rp_reader *reader)
+{
+	struct rp_reader_info info = { .size = sizeof(info) };
+
+	rp_reader_get_info(reader, &info);
+	return info.start_ticks;
+}
+
+static void take_mark(struct content *content, const struct rp_reader_event *event,
+		      uint64_t time_ns, const struct rp_snapshot_info *info)
+{
+	const uint8_t *payload = event->payload;
+	uint64_t serial;
+	uint16_t size;
+
+	memcpy(&serial, payload, 8);
+	memcpy(&size, payload + 8, 2);
+	cr_assert_eq(event->payload_bytes, 10u + size);
+	cr_assert_arr_eq(payload + 10, blob, size, "a torn payload");
+	if (content->events)
+		cr_assert_gt(serial, content->last);
+	else
+		content->first = serial;
+	if (time_ns >= info->from_ns && time_ns <= info->to_ns) {
+		cr_assert(content->inside == 0 || serial == content->last + 1,
+			  "%lu follows %lu inside the window", serial, content->last);
+		content->inside++;
+	}
+	content->last = serial;
+	content->events++;
+	content->bytes += event->payload_bytes;
+}
+
+static struct content read_content(struct rp_reader *reader, const struct rp_snapshot_info *info)
+{
+	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_stats stats = { .size = sizeof(stats) };
+	struct content content = { 0 };
+	int ret;
+
+	while ((ret = rp_reader_next(reader, &event)) == 1) {
+		if (strcmp(event.type->provider, "Test-Flight") == 0) {
+			cr_assert_geq(event.time_ns, 0);
+			take_mark(&content, &event, start_of(reader) + (uint64_t)event.time_ns,
+				  info);
+		} else if (strcmp(event.type->name, "Snapshot") == 0) {
+			cr_assert_eq(event.payload_bytes, 16u);
+			memcpy(&content.from_ns, event.payload, 8);
+			memcpy(&content.to_ns, (const char *)event.payload + 8, 8);
+		}
+	}
+	cr_assert_eq(ret, 0, "%s", rp_reader_error(reader));
+	rp_reader_get_stats(reader, &stats);
+	cr_assert_eq(stats.ended, 1u);
+	cr_assert_eq(stats.unordered, 0u);
+	cr_assert_eq(stats.lost, 0u);
+	rp_reader_close(reader);
+	return content;
+}
+
+static struct content read_file(const struct rp_snapshot_info *info)
+{
+	struct rp_reader *reader;
+	struct content content;
+
+	cr_assert_eq(rp_reader_open(path, &reader), 0);
+	content = read_content(reader, info);
+	cr_assert_eq(content.from_ns, info->from_ns);
+	cr_assert_eq(content.to_ns, info->to_ns);
+	return content;
+}
+
+static void write_marks(uint64_t *serial, uint64_t count, size_t size)
+{
+	for (uint64_t i = 0; i < count; i++)
+		cr_assert_eq(flight_mark((*serial)++, blob, size), 0);
+}
+
+Test(core_snapshot, session_with_room_has_every_event_in_its_window)
+{
+	struct rp_session *session = record(NULL);
+	struct rp_snapshot_info info;
+	struct content content;
+	uint64_t serial = 0;
+
+	write_marks(&serial, 1000, 16);
+	info = snapshot_of(session);
+	content = read_file(&info);
+	cr_assert_eq(content.events, 1000u);
+	cr_assert_eq(content.inside, 1000u);
+	cr_assert_eq(info.events, 1000u);
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
+}
+
+Test(core_snapshot, oldest_events_make_room_for_the_newest)
+{
+	struct rp_session *session = record(NULL);
+	struct rp_snapshot_info info;
+	struct content content;
+	uint64_t serial = 0;
+
+	write_marks(&serial, 300000, 100);
+	info = snapshot_of(session);
+	content = read_file(&info);
+	cr_assert_eq(content.last, serial - 1);
+	cr_assert_gt(content.first, 0u);
+	cr_assert_eq(content.events, info.events);
+	/* One ring at least has seven eighths of a megabyte, and the window is this ring's. */
+	cr_assert_gt(content.inside, 1000u);
+	cr_assert_gt(content.bytes, 500000u);
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
+}
+
+/* Whatever is left of a chunk is filled up: each multiple of 8 has its turn. */
+Test(core_snapshot, records_of_all_sizes_meet_the_borders_of_chunks)
+{
+	struct rp_session *session = record(NULL);
+	struct rp_snapshot_info info;
+	struct content content;
+	uint64_t serial = 0;
+
+	for (size_t i = 0; i < 60000; i++) {
+		size_t size = i * 2654435761u % (i % 64 ? 600u : 8000u);
+
+		write_marks(&serial, 1, size);
+		if (i % 15000 == 0) {
+			info = snapshot_of(session);
+			content = read_file(&info);
+			cr_assert_eq(content.last, serial - 1);
+		}
+	}
+	info = snapshot_of(session);
+	content = read_file(&info);
+	cr_assert_eq(content.last, serial - 1);
+	cr_assert_gt(content.inside, 100u);
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
+}
+
+Test(core_snapshot, large_payloads_are_overwritten_as_well)
+{
+	struct rp_session *session = record(NULL);
+	struct rp_snapshot_info info;
+	struct content content;
+	uint64_t serial = 0;
+
+	write_marks(&serial, 1000, BLOB_MAX);
+	info = snapshot_of(session);
+	content = read_file(&info);
+	cr_assert_eq(content.last, serial - 1);
+	cr_assert_geq(content.inside, 10u);
+	cr_assert_lt(content.events, 200u);
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
+}
+
+Test(core_snapshot, session_goes_on_and_snapshots_overlap)
+{
+	struct rp_session *session = record(NULL);
+	struct rp_snapshot_info first, second;
+	struct content content;
+	uint64_t serial = 0;
+
+	write_marks(&serial, 100, 8);
+	first = snapshot_of(session);
+	write_marks(&serial, 100, 8);
+	second = snapshot_of(session);
+	content = read_file(&second);
+	cr_assert_eq(content.events, 200u);
+	cr_assert_eq(first.events, 100u);
+	cr_assert_eq(second.from_ns, first.from_ns);
+	cr_assert_gt(second.to_ns, first.to_ns);
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
+}
+
+Test(core_snapshot, output_gets_what_is_there_when_the_session_ends)
+{
+	struct rp_session *session = record(path);
+	struct rp_session_stats stats = empty_stats();
+	struct rp_snapshot_info all = { .to_ns = UINT64_MAX };
+	struct rp_reader *reader;
+	struct content content;
+	uint64_t serial = 0;
+
+	write_marks(&serial, 500, 8);
+	cr_assert_eq(rp_session_stop(session, &stats), 0);
+	cr_assert_eq(stats.delivered, 500u);
+	cr_assert_eq(stats.lost, 0u);
+	cr_assert_eq(rp_reader_open(path, &reader), 0);
+	content = read_content(reader, &all);
+	cr_assert_eq(content.events, 500u);
+	cr_assert_gt(content.from_ns, 0u);
+	cr_assert_gt(content.to_ns, content.from_ns);
+}
+
+Test(core_snapshot, overwritten_output_is_complete_within_the_window_it_tells)
+{
+	struct rp_session *session = record(path);
+	struct rp_snapshot_info info = { 0 };
+	struct rp_reader *reader;
+	struct content content;
+	uint64_t serial = 0;
+
+	write_marks(&serial, 100000, 200);
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
+	cr_assert_eq(rp_reader_open(path, &reader), 0);
+	content = read_content(reader, &info);
+	info.from_ns = content.from_ns;
+	info.to_ns = content.to_ns;
+	content = read_file(&info);
+	cr_assert_eq(content.last, serial - 1);
+	cr_assert_gt(content.inside, 1000u);
+	cr_assert_lt(content.events, 100000u);
+}
+
+Test(core_snapshot, socket_gets_a_whole_recording)
+{
+	struct rp_session *session = record(NULL);
+	struct rp_snapshot_info info = { .size = sizeof(info) };
+	struct rp_reader *reader;
+	uint64_t serial = 0;
+	int fds[2];
+
+	write_marks(&serial, 100, 8);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	cr_assert_eq(rp_session_snapshot(session, NULL, fds[0], &info), 0);
+	cr_assert_eq(close(fds[0]), 0, "the descriptor is the caller's");
+	cr_assert_eq(rp_reader_open_fd(fds[1], &reader), 0);
+	cr_assert_eq(read_content(reader, &info).events, 100u);
+	close(fds[1]);
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
+}
+
+Test(core_snapshot, peer_that_takes_nothing_is_given_up)
+{
+	struct rp_session *session = record(NULL);
+	uint64_t serial = 0;
+	int fds[2];
+
+	write_marks(&serial, 100000, 100);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	cr_assert_eq(rp_session_snapshot(session, NULL, fds[0], NULL), -ETIMEDOUT);
+	close(fds[0]);
+	close(fds[1]);
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
+}
+
+Test(core_snapshot, failed_snapshot_says_why_and_the_session_goes_on)
+{
+	struct rp_session *session = record(NULL);
+	struct rp_snapshot_info info = { .size = sizeof(info) };
+	char missing[96];
+	uint64_t serial = 0;
+
+	write_marks(&serial, 10, 8);
+	snprintf(missing, sizeof(missing), "%s/missing/trace", directory);
+	cr_assert_eq(rp_session_snapshot(session, missing, -1, &info), -ENOENT);
+	cr_assert_eq(rp_session_snapshot(session, directory, -1, &info), -EISDIR);
+	cr_assert_eq(rp_session_snapshot(session, "/dev/full", -1, &info), -ENOSPC);
+	cr_assert_eq(rp_session_snapshot(session, NULL, -1, &info), -EINVAL);
+	cr_assert_eq(info.events, 0u, "a failure left its mark in the result");
+	info = snapshot_of(session);
+	cr_assert_eq(info.events, 10u);
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
+}
+
+Test(core_snapshot, sessions_that_do_not_overwrite_have_none)
+{
+	struct rp_session_options options = options_for("Test-Flight");
+	struct rp_session *session;
+	struct rp_listener *listener;
+
+	cr_assert_eq(try_recording(NULL, RP_SESSION_BUFFER_MIN, &session), -EINVAL);
+	options.output_path = "/dev/null";
+	cr_assert_eq(rp_session_start(&options, &session), 0);
+	cr_assert_eq(rp_session_snapshot(session, path, -1, NULL), -EINVAL);
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
+	cr_assert_eq(rp_session_snapshot(NULL, path, -1, NULL), -EINVAL);
+	options.flags = RP_SESSION_OVERWRITE;
+	options.recover_path = directory;
+	cr_assert_eq(rp_session_start(&options, &session), -EINVAL, "too small for it");
+	options.buffer_bytes = RP_SESSION_OVERWRITE_MIN;
+	cr_assert_eq(rp_session_start(&options, &session), -EINVAL, "not both");
+	options.recover_path = NULL;
+	options.block_ms = 1;
+	cr_assert_eq(rp_session_start(&options, &session), -EINVAL, "nobody waits for room");
+	options.block_ms = 0;
+	cr_assert_eq(rp_listener_start(&options, NULL, NULL, &listener), -EINVAL);
+	free_options(&options);
+}
+
+Test(core_snapshot, output_that_a_session_writes_to_is_not_taken_away)
+{
+	struct rp_session *session = record(path);
+
+	cr_assert_eq(rp_session_snapshot(session, path, -1, NULL), -EBUSY);
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
+}
+
+Test(core_snapshot, definition_that_went_is_still_told)
+{
+	static const struct rp_field fields[] = {
+		{ "serial", NULL, 0, RP_TYPE_U64, 0, 0 },
+		{ "size", NULL, 0, RP_TYPE_U16, 0, 0 },
+	};
+	struct rp_event_decl decl = {
+		.size = sizeof(decl), .id = 7, .level = RP_LEVEL_INFORMATIONAL, .name = "gone",
+		.fields = fields, .field_count = 2,
+	};
+	struct rp_session *session = record(NULL), *other;
+	struct rp_session_options options = options_for("Test-Flight");
+	struct rp_provider *provider;
+	struct rp_event *event;
+	struct rp_snapshot_info info;
+	uint8_t payload[10] = { 5 };
+	struct rp_part part = { payload, sizeof(payload) };
+
+	cr_assert_eq(rp_provider_create("Test-Flight", NULL, NULL, &provider), 0);
+	cr_assert_eq(rp_event_create(provider, &decl, &event), 0);
+	cr_assert_eq(rp_event_write(event, &part, 1), 0);
+	rp_event_destroy(event);
+	rp_provider_destroy(provider);
+	/* Sessions that come and go have the drain thread clear away what is retired. */
+	options.output_path = "/dev/null";
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(rp_session_start(&options, &other), 0);
+		cr_assert_eq(rp_session_stop(other, NULL), 0);
+	}
+	free_options(&options);
+	info = snapshot_of(session);
+	cr_assert_eq(read_file(&info).first, 5u);
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* The paths through the writer that tests/unit/ring_aborts.c interrupts. */
+#ifndef RING_PATHS_H
+#define RING_PATHS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <ringpipe/types.h>
+
+#define RING_BYTES 8192u
+
+static uint8_t bytes[RP_PAYLOAD_MAX + 1];
+
+/* What a path is: what is written, and what the writer finds. */
+struct path {
+	const char *name;
+	struct rp_part parts[5];
+	unsigned int part_count;
+	unsigned int frames;		/* a prefix */
+	bool causal;
+	bool full;			/* no room in any ring */
+	bool full_but_fallback;		/* … but those of the fallback */
+	bool gone;			/* the slot is empty */
+	bool missing;			/* no ring for this concurrency id */
+	bool beyond;			/* the concurrency id is beyond the table */
+	bool held;			/* all fallback locks are */
+	bool too_big;
+	bool overwrites;		/* no room, but a chunk to give up */
+	unsigned int rest;		/* … and this much left of the one before */
+};
+
+#define BYTES(size) { bytes, size }
+
+static const struct path paths[] = {
+	{ .name = "no payload" },
+	{ .name = "8 bytes", .parts = { BYTES(8) }, .part_count = 1 },
+	{ .name = "15 bytes", .parts = { BYTES(15) }, .part_count = 1 },
+	{ .name = "64 bytes", .parts = { BYTES(64) }, .part_count = 1 },
+	{ .name = "parts of 1, 2, 0, 4 and 8 bytes", .part_count = 5,
+	  .parts = { BYTES(1), BYTES(2), BYTES(0), BYTES(4), BYTES(8) } },
+	{ .name = "small and a string of 95 bytes", .parts = { BYTES(12), BYTES(95) },
+	  .part_count = 2 },
+	{ .name = "a string of 513 bytes and small", .parts = { BYTES(513), BYTES(3) },
+	  .part_count = 2 },
+	{ .name = "4096 bytes", .parts = { BYTES(4096) }, .part_count = 1 },
+	{ .name = "a stack and 8 bytes", .parts = { BYTES(8) }, .part_count = 1, .frames = 5 },
+	{ .name = "a stack alone", .frames = 3 },
+	{ .name = "causal order", .parts = { BYTES(8) }, .part_count = 1, .causal = true },
+	{ .name = "no room", .parts = { BYTES(24) }, .part_count = 1, .full = true },
+	{ .name = "no room but in the fallback", .parts = { BYTES(24) }, .part_count = 1,
+	  .full = true, .full_but_fallback = true },
+	{ .name = "a chunk to give up", .parts = { BYTES(24) }, .part_count = 1,
+	  .overwrites = true },
+	{ .name = "the rest of a chunk to leave", .parts = { BYTES(24) }, .part_count = 1,
+	  .overwrites = true, .rest = 40 },
+	{ .name = "a chunk to give up in the fallback", .parts = { BYTES(24) }, .part_count = 1,
+	  .overwrites = true, .rest = 40, .missing = true },
+	{ .name = "session gone", .parts = { BYTES(8) }, .part_count = 1, .gone = true },
+	{ .name = "no ring here", .parts = { BYTES(8) }, .part_count = 1, .missing = true },
+	{ .name = "beyond the rings", .parts = { BYTES(8) }, .part_count = 1, .beyond = true },
+	{ .name = "no ring here, and no room", .parts = { BYTES(8) }, .part_count = 1,
+	  .missing = true, .full = true },
+	{ .name = "no ring here, and all locks held", .parts = { BYTES(8) }, .part_count = 1,
+	  .missing = true, .held = true },
+	{ .name = "too big", .parts = { BYTES(RP_PAYLOAD_MAX + 1) }, .part_count = 1,
+	  .too_big = true },
+	{ .name = "too big for the fallback's rings", .parts = { BYTES(RING_BYTES) },
+	  .part_count = 1, .too_big = true },
+};
+#define PATHS (sizeof(paths) / sizeof(*paths))
+
+#endif
