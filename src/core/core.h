@@ -303,6 +303,7 @@ void rp_drain_wake_if_asleep(void);	/* the writers' cheaper form */
 /* wait.c */
 struct rp_wait {
 	uint64_t until_ns;
+	uint32_t word;			/* as it was announced */
 	bool moved;			/* the drain thread got rid of something meanwhile */
 };
 

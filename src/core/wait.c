@@ -10,8 +10,11 @@
  *	writer					drain thread
  *	------					------------
  *	room |= WAITED_FOR  [WAIT-WORD] seq_cst	store tail		[RING-ROOM]
- *	try to write: load tail	   [RING-ROOM]	room = 0, wake	[WAIT-WORD] seq_cst
- *	futex_wait while `room` is WAITED_FOR
+ *	try to write: load tail	   [RING-ROOM]	room: next round, wake	[WAIT-WORD] seq_cst
+ *	futex_wait while `room` is the same
+ *
+ * The word counts rounds above its flags: else one writer would take another's later announcement
+ * for its own, and sleep through the wake-up in between.
  *
  * The end of a session, a sink that failed and an event that is not wanted any more take the place
  * of the tail: first the change that a try to write sees, then the word.
@@ -32,6 +35,7 @@
 
 #define WAITED_FOR 1u
 #define STALLED 2u
+#define ROUND 4u
 #define LOCK_NS 100000u		/* before held fallback locks are tried again */
 
 static __thread struct {
@@ -60,8 +64,10 @@ bool rp_wait_begin(struct rp_wait *wait, struct rp_slot *slot)
 	uint64_t now = rp_clock_monotonic_ns();
 
 	if (wait_ns == 0 || thread.refuses || rp_thread_is_ours || now < thread.until_ns ||
-	    on_alternate_stack() ||
-	    (rp_or_seq_cst(&slot->room, WAITED_FOR) & STALLED))	/* [WAIT-WORD] */
+	    on_alternate_stack())
+		return false;
+	wait->word = rp_or_seq_cst(&slot->room, WAITED_FOR) | WAITED_FOR;	/* [WAIT-WORD] */
+	if (wait->word & STALLED)
 		return false;
 	wait->until_ns = now + wait_ns;
 	wait->moved = false;
@@ -75,20 +81,21 @@ void rp_wait_end(void)
 }
 
 /* Not through libc, where a wait might be a point of cancellation. */
-static void futex_wait(uint32_t *word, uint64_t until_ns)
+static void futex_wait(uint32_t *word, uint32_t value, uint64_t until_ns)
 {
 	struct timespec until = {
 		.tv_sec = (time_t)(until_ns / 1000000000u),
 		.tv_nsec = (long)(until_ns % 1000000000u),
 	};
 
-	syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, WAITED_FOR, &until, NULL,
+	syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, &until, NULL,
 		FUTEX_BITSET_MATCH_ANY);
 }
 
 bool rp_wait_more(struct rp_wait *wait, struct rp_slot *slot, enum rp_write_result result)
 {
 	uint64_t now = rp_clock_monotonic_ns(), until = wait->until_ns;
+	uint32_t word;
 
 	if (now >= until) {
 		if (result == RP_WRITE_NO_ROOM && !wait->moved)
@@ -97,14 +104,19 @@ bool rp_wait_more(struct rp_wait *wait, struct rp_slot *slot, enum rp_write_resu
 	}
 	if (result == RP_WRITE_NO_LOCK && until > now + LOCK_NS)
 		until = now + LOCK_NS;
-	futex_wait(&slot->room, until);
-	if (rp_load_relaxed(&slot->room) == 0)
-		wait->moved = true;
-	return !(rp_or_seq_cst(&slot->room, WAITED_FOR) & STALLED);	/* [WAIT-WORD] */
+	futex_wait(&slot->room, wait->word, until);
+	word = rp_or_seq_cst(&slot->room, WAITED_FOR) | WAITED_FOR;	/* [WAIT-WORD] */
+	wait->moved |= word / ROUND != wait->word / ROUND;
+	wait->word = word;
+	return !(word & STALLED);
 }
 
 void rp_wait_wake(struct rp_slot *slot)
 {
-	if (rp_exchange_seq_cst(&slot->room, 0) & WAITED_FOR)	/* [WAIT-WORD] */
+	uint32_t word = rp_load_relaxed(&slot->room);
+
+	while (!rp_cas_seq_cst(&slot->room, &word, (word / ROUND + 1) * ROUND))	/* [WAIT-WORD] */
+		;
+	if (word & WAITED_FOR)
 		syscall(SYS_futex, &slot->room, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }

@@ -33,6 +33,8 @@ HOLDS = [
      [BOTH, 'CPUS=1', 'EVENTS=2', 'SWITCHES=1']),
     ('nothing stays behind while the drain thread sleeps', 'sleep', ['EVENTS=3']),
     ('nothing stays behind where there is no membarrier', 'sleep', ['EVENTS=3', 'NO_MEMBARRIER']),
+    ('writers that wait find the room', 'wait', []),
+    ('writers that wait find the end of their session', 'wait', ['STOP']),
 ]
 DEEP = [
     ('sections on two processors, threads migrating', 'ring',
@@ -70,6 +72,11 @@ CAUGHT = [
     ('falling asleep without a look at what was asked for', 'sleep', ['WRONG_WORK_NOT_SEEN']),
     ('a lock given back without a fence, where there is no membarrier', 'sleep',
      ['NO_MEMBARRIER', 'WRONG_PLAIN_UNLOCK']),
+    ('a wait without a second look', 'wait', ['WRONG_NO_SECOND_LOOK']),
+    ('a word without rounds', 'wait', ['STOP', 'WRONG_NO_ROUNDS']),
+    ('waking before there is room', 'wait', ['WRONG_WAKE_FIRST']),
+    ('a look for waiting writers without a fence', 'wait', ['WRONG_PLAIN_LOOK']),
+    ('the end of a session that wakes first', 'wait', ['STOP', 'WRONG_STOP_WAKES_FIRST']),
 ]
 
 

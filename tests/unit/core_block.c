@@ -219,7 +219,7 @@ Test(core_block, output_that_stands_still_is_waited_for_once)
 	cr_assert_eq(write_until_lost(), -ENOBUFS);
 	/* It moves again, and is waited for again. */
 	rp_store_relaxed(&gate.open, 1);
-	wait_until(rp_load_relaxed(&slot->room) == 0);
+	wait_until((rp_load_relaxed(&slot->room) & STALLED) == 0);
 	rp_store_relaxed(&gate.open, 0);
 	begin_writer(5000);
 	wait_until(writer_waits());
