@@ -9,11 +9,13 @@
 #include "unwind/cfi.h"
 
 /*
- * What was learnt, by address: 1 << CACHE_BITS entries. An entry is written and read word by word,
- * by any thread; `key` is the address mixed with the other words, so that an entry of two writers
- * is none.
+ * What was learnt, by address: 1 << CACHE_BITS sets of CACHE_WAYS entries, so that the instructions
+ * of one stack hardly ever take each other's place for good. An entry is written and read word by
+ * word, by any thread; `key` is the address mixed with the other words, so that an entry of two
+ * writers is none.
  */
-#define CACHE_BITS 12u
+#define CACHE_BITS 10u
+#define CACHE_WAYS 4u
 
 /* How far a lost frame pointer is searched for, and in what portions. */
 #define SEARCH_BYTES (64u << 10)
@@ -48,7 +50,7 @@ struct entry {
 
 _Static_assert(sizeof(struct plain) == sizeof(((struct entry *)0)->words), "a row fills an entry");
 
-static struct entry cache[1u << CACHE_BITS];
+static struct entry cache[1u << CACHE_BITS][CACHE_WAYS];
 
 /* What is needed from frame to frame. */
 struct walk {
@@ -62,9 +64,9 @@ struct walk {
 /* Instructions that someone should look up: rp_unwind_learn(). */
 static uint64_t asked[64];
 
-static struct entry *entry_of(uint64_t tag)
+static struct entry *set_of(uint64_t tag)
 {
-	return &cache[(tag * 0x9e3779b97f4a7c15ull) >> (64 - CACHE_BITS)];
+	return cache[(tag * 0x9e3779b97f4a7c15ull) >> (64 - CACHE_BITS)];
 }
 
 static uint64_t mix(uint64_t tag, const uint64_t words[3])
@@ -73,22 +75,50 @@ static uint64_t mix(uint64_t tag, const uint64_t words[3])
 	       (words[2] << 42 | words[2] >> 22);
 }
 
-static bool cache_get(uint64_t tag, struct plain *ret_plain)
+/* Whether the entry is the tag's, with what it says. */
+static bool read_entry(const struct entry *entry, uint64_t tag, uint64_t ret_words[3])
 {
-	const struct entry *entry = entry_of(tag);
-	uint64_t words[3], key = rp_load_relaxed(&entry->key);
+	uint64_t key = rp_load_relaxed(&entry->key);
 
 	for (int i = 0; i < 3; i++)
-		words[i] = rp_load_relaxed(&entry->words[i]);
-	if (key == 0 || key != mix(tag, words))
-		return false;
-	memcpy(ret_plain, words, sizeof(words));
-	return true;
+		ret_words[i] = rp_load_relaxed(&entry->words[i]);
+	return key != 0 && key == mix(tag, ret_words);
+}
+
+static bool cache_get(uint64_t tag, struct plain *ret_plain)
+{
+	const struct entry *set = set_of(tag);
+	uint64_t words[3];
+
+	for (unsigned int way = 0; way < CACHE_WAYS; way++) {
+		if (read_entry(&set[way], tag, words)) {
+			memcpy(ret_plain, words, sizeof(words));
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The tag's own entry, or an empty one, or one after the other. */
+static struct entry *entry_for(uint64_t tag)
+{
+	static uint32_t turn;
+	struct entry *set = set_of(tag);
+	uint64_t words[3];
+	uint32_t next;
+
+	for (unsigned int way = 0; way < CACHE_WAYS; way++) {
+		if (rp_load_relaxed(&set[way].key) == 0 || read_entry(&set[way], tag, words))
+			return &set[way];
+	}
+	next = rp_load_relaxed(&turn);
+	rp_store_relaxed(&turn, next + 1);
+	return &set[next % CACHE_WAYS];
 }
 
 static void cache_put(uint64_t tag, const struct plain *plain)
 {
-	struct entry *entry = entry_of(tag);
+	struct entry *entry = entry_for(tag);
 	uint64_t words[3];
 
 	memcpy(words, plain, sizeof(words));
