@@ -7,15 +7,7 @@
 #include "base/atomic.h"
 #include "base/thread.h"
 #include "unwind/cfi.h"
-
-/*
- * What was learnt, by address: 1 << CACHE_BITS sets of CACHE_WAYS entries, so that the instructions
- * of one stack hardly ever take each other's place for good. An entry is written and read word by
- * word, by any thread; `key` is the address mixed with the other words, so that an entry of two
- * writers is none.
- */
-#define CACHE_BITS 10u
-#define CACHE_WAYS 4u
+#include "unwind/learnt.h"
 
 /* How far a lost frame pointer is searched for, and in what portions. */
 #define SEARCH_BYTES (64u << 10)
@@ -23,34 +15,6 @@
 
 /* More than the library has between an event and here. */
 #define LEFT_OUT_MAX 16u
-
-enum kind {
-	KIND_NONE,		/* no rules: follow the frame pointer */
-	KIND_PLAIN,
-	KIND_SIGNAL,		/* the kernel's frame of a signal */
-	KIND_END,		/* the outermost function */
-	KIND_HARD,		/* find the rules each time */
-};
-
-/* The usual rules, small. Slots are words from the frame's address; 0: the register is kept. */
-struct plain {
-	int32_t frame_offset;
-	uint8_t frame_register;
-	uint8_t kind;
-	int16_t return_slot;
-	int16_t rbx_slot, rbp_slot;
-	int16_t r_slots[4];		/* r12 to r15 */
-	uint32_t spare;
-};
-
-struct entry {
-	uint64_t key;
-	uint64_t words[3];
-};
-
-_Static_assert(sizeof(struct plain) == sizeof(((struct entry *)0)->words), "a row fills an entry");
-
-static struct entry cache[1u << CACHE_BITS][CACHE_WAYS];
 
 /* What is needed from frame to frame. */
 struct walk {
@@ -63,69 +27,6 @@ struct walk {
 
 /* Instructions that someone should look up: rp_unwind_learn(). */
 static uint64_t asked[64];
-
-static struct entry *set_of(uint64_t tag)
-{
-	return cache[(tag * 0x9e3779b97f4a7c15ull) >> (64 - CACHE_BITS)];
-}
-
-static uint64_t mix(uint64_t tag, const uint64_t words[3])
-{
-	return tag ^ words[0] ^ (words[1] << 21 | words[1] >> 43) ^
-	       (words[2] << 42 | words[2] >> 22);
-}
-
-/* Whether the entry is the tag's, with what it says. */
-static bool read_entry(const struct entry *entry, uint64_t tag, uint64_t ret_words[3])
-{
-	uint64_t key = rp_load_relaxed(&entry->key);
-
-	for (int i = 0; i < 3; i++)
-		ret_words[i] = rp_load_relaxed(&entry->words[i]);
-	return key != 0 && key == mix(tag, ret_words);
-}
-
-static bool cache_get(uint64_t tag, struct plain *ret_plain)
-{
-	const struct entry *set = set_of(tag);
-	uint64_t words[3];
-
-	for (unsigned int way = 0; way < CACHE_WAYS; way++) {
-		if (read_entry(&set[way], tag, words)) {
-			memcpy(ret_plain, words, sizeof(words));
-			return true;
-		}
-	}
-	return false;
-}
-
-/* The tag's own entry, or an empty one, or one after the other. */
-static struct entry *entry_for(uint64_t tag)
-{
-	static uint32_t turn;
-	struct entry *set = set_of(tag);
-	uint64_t words[3];
-	uint32_t next;
-
-	for (unsigned int way = 0; way < CACHE_WAYS; way++) {
-		if (rp_load_relaxed(&set[way].key) == 0 || read_entry(&set[way], tag, words))
-			return &set[way];
-	}
-	next = rp_load_relaxed(&turn);
-	rp_store_relaxed(&turn, next + 1);
-	return &set[next % CACHE_WAYS];
-}
-
-static void cache_put(uint64_t tag, const struct plain *plain)
-{
-	struct entry *entry = entry_for(tag);
-	uint64_t words[3];
-
-	memcpy(words, plain, sizeof(words));
-	for (int i = 0; i < 3; i++)
-		rp_store_relaxed(&entry->words[i], words[i]);
-	rp_store_relaxed(&entry->key, mix(tag, words));
-}
 
 /* A stack is read directly where it is certain to be there. */
 __attribute__((no_sanitize("address", "thread")))
@@ -242,7 +143,7 @@ static bool search(struct walk *walk, uint64_t start, bool exact)
 	return false;
 }
 
-static bool search_frame_pointer(struct walk *walk, const struct plain *plain)
+static bool search_frame_pointer(struct walk *walk, const struct rp_plain *plain)
 {
 	uint64_t address = walk->registers->value[RP_REG_RIP] - 1;
 	const struct rp_object_text *object = rp_objects_find(&walk->objects, address);
@@ -255,7 +156,7 @@ static bool search_frame_pointer(struct walk *walk, const struct plain *plain)
 	return search(walk, row.start, true) || search(walk, row.start, false);
 }
 
-static bool step_plain(struct walk *walk, const struct plain *plain)
+static bool step_plain(struct walk *walk, const struct rp_plain *plain)
 {
 	struct rp_registers *registers = walk->registers;
 	const int16_t slots[6] = { plain->rbx_slot, plain->rbp_slot, plain->r_slots[0],
@@ -452,18 +353,18 @@ static bool slot_of(const struct rp_cfi_rule *rule, int16_t *ret_slot)
 	return true;
 }
 
-static void make_plain(const struct rp_cfi_row *row, struct plain *ret_plain)
+static void make_plain(const struct rp_cfi_row *row, struct rp_plain *ret_plain)
 {
 	const struct rp_cfi_rule *rules = row->rules;
 	bool fits = !row->frame_is_expression && rules[RP_REG_RSP].kind == RP_CFI_SAME;
 
 	memset(ret_plain, 0, sizeof(*ret_plain));
 	if (row->is_signal) {
-		ret_plain->kind = KIND_SIGNAL;
+		ret_plain->kind = RP_PLAIN_SIGNAL;
 		return;
 	}
 	if (rules[RP_REG_RIP].kind == RP_CFI_UNDEFINED) {
-		ret_plain->kind = KIND_END;
+		ret_plain->kind = RP_PLAIN_END;
 		return;
 	}
 	fits = fits && slot_of(&rules[RP_REG_RIP], &ret_plain->return_slot) &&
@@ -474,16 +375,16 @@ static void make_plain(const struct rp_cfi_row *row, struct plain *ret_plain)
 		fits = fits && slot_of(&rules[RP_REG_R12 + i], &ret_plain->r_slots[i]);
 	ret_plain->frame_register = row->frame_register;
 	ret_plain->frame_offset = row->frame_offset;
-	ret_plain->kind = fits ? KIND_PLAIN : KIND_HARD;
+	ret_plain->kind = fits ? RP_PLAIN_PLAIN : RP_PLAIN_HARD;
 }
 
 static void learn(const struct rp_object_text *object, uint64_t address, uint64_t tag,
-		  struct rp_cfi_row *ret_row, struct plain *ret_plain)
+		  struct rp_cfi_row *ret_row, struct rp_plain *ret_plain)
 {
 	memset(ret_plain, 0, sizeof(*ret_plain));
 	if (rp_cfi_find(object, address, ret_row))
 		make_plain(ret_row, ret_plain);
-	cache_put(tag, ret_plain);
+	rp_learnt_put(tag, ret_plain);
 }
 
 /* For the time being by the frame pointer, which the library's own frames may not have. */
@@ -494,7 +395,7 @@ static bool step_asking(struct walk *walk, uint64_t address, bool is_own)
 }
 
 /* By the tables, learning on the way. */
-static bool step_hard(struct walk *walk, uint64_t address, uint64_t tag, struct plain *ret_plain)
+static bool step_hard(struct walk *walk, uint64_t address, uint64_t tag, struct rp_plain *ret_plain)
 {
 	const struct rp_object_text *object = rp_objects_find(&walk->objects, address);
 	struct rp_cfi_row row;
@@ -504,13 +405,13 @@ static bool step_hard(struct walk *walk, uint64_t address, uint64_t tag, struct 
 		return step_frame_pointer(walk);
 	learn(object, address, tag, &row, ret_plain);
 	switch (ret_plain->kind) {
-	case KIND_NONE:
+	case RP_PLAIN_NONE:
 		return step_frame_pointer(walk);
-	case KIND_PLAIN:
+	case RP_PLAIN_PLAIN:
 		return step_plain(walk, ret_plain);
-	case KIND_SIGNAL:
+	case RP_PLAIN_SIGNAL:
 		return step_signal(walk);
-	case KIND_END:
+	case RP_PLAIN_END:
 		return false;
 	default:
 		return step_by_row(walk, object, &row);
@@ -526,22 +427,22 @@ static uint64_t tag_of(const struct rp_objects *objects, uint64_t address)
 static bool step(struct walk *walk, uint64_t address, bool is_own, bool *ret_signal)
 {
 	uint64_t tag = tag_of(&walk->objects, address);
-	struct plain plain = { .kind = KIND_NONE };
-	bool ret, known = cache_get(tag, &plain);
+	struct rp_plain plain = { .kind = RP_PLAIN_NONE };
+	bool ret, known = rp_learnt_get(tag, &plain);
 
 	if (walk->asks && !known)
 		ret = step_asking(walk, address, is_own);
-	else if (walk->asks && plain.kind == KIND_HARD)
+	else if (walk->asks && plain.kind == RP_PLAIN_HARD)
 		ret = step_frame_pointer(walk);
-	else if (!known || plain.kind == KIND_HARD)
+	else if (!known || plain.kind == RP_PLAIN_HARD)
 		ret = step_hard(walk, address, tag, &plain);
-	else if (plain.kind == KIND_PLAIN)
+	else if (plain.kind == RP_PLAIN_PLAIN)
 		ret = step_plain(walk, &plain);
-	else if (plain.kind == KIND_SIGNAL)
+	else if (plain.kind == RP_PLAIN_SIGNAL)
 		ret = step_signal(walk);
 	else
-		ret = plain.kind == KIND_NONE && step_frame_pointer(walk);
-	*ret_signal = plain.kind == KIND_SIGNAL;
+		ret = plain.kind == RP_PLAIN_NONE && step_frame_pointer(walk);
+	*ret_signal = plain.kind == RP_PLAIN_SIGNAL;
 	return ret;
 }
 
@@ -617,7 +518,7 @@ void rp_unwind_learn(void)
 		uint64_t address = rp_load_relaxed(&asked[i]);
 		const struct rp_object_text *object;
 		struct rp_cfi_row row;
-		struct plain plain;
+		struct rp_plain plain;
 
 		if (address == 0)
 			continue;

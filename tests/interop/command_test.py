@@ -113,16 +113,17 @@ class Refusals(WithHost):
     def test_unsupported_commands_say_so(self):
         host = self.start()
         for request in (message(0x03, 0x01), message(0x03, 0x02),
-                        message(0x04, 0x07, string("/hook.dll")),
-                        collect5(0x07, 0, struct.pack("<I", 1))):
+                        message(0x04, 0x07, string("/hook.dll"))):
             self.assertEqual(host.ask(request)[0], NOT_SUPPORTED, request)
         self.assertEqual(host.ask(collect5(0x07, 0))[0], BAD_ENCODING)
+        self.assertEqual(host.ask(collect5(0x07, 0, struct.pack("<I", 2)))[0], INVALID_ARGUMENT)
 
-    def test_collect_6_without_blocking_streams(self):
+    def test_collect_6_streams_whether_writers_wait_or_not(self):
         host = self.start()
-        with host.send(collect5(0x07, 0, bytes(4))) as stream:
-            self.assertEqual(reply_of(stream)[0], OK)
-            self.assertEqual(receive(stream, 8), b"Nettrace")
+        for waits in (0, 1):
+            with host.send(collect5(0x07, 0, struct.pack("<I", waits))) as stream:
+                self.assertEqual(reply_of(stream)[0], OK)
+                self.assertEqual(receive(stream, 8), b"Nettrace")
 
     def test_descriptors_sent_along_are_not_kept(self):
         host = self.start()

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A host that knows nothing of sessions: it writes 100 events and says how it was loaded; told
- * `socket`, once the diagnostics socket is there. Or, told `count FILE` or `stacks FILE`, it counts
- * what such a host wrote.
+ * `socket`, once the diagnostics socket is there; told `flood`, after more than any ring holds. Or,
+ * told `count FILE` or `stacks FILE`, it counts what such a host wrote.
  */
 #include "check.h"
 
 #include <dirent.h>
 #include <inttypes.h>
+
+#define FLOOD 500000u
 
 RP_PROVIDER(host, "Test-Host");
 RP_EVENT(host, plain, 1, RP_LEVEL_INFORMATIONAL, 1, RP_U32(number));
@@ -89,6 +91,8 @@ int main(int argc, char **argv)
 	}
 	if (argc == 2 && strcmp(argv[1], "socket") == 0)
 		wait_until(count_entries(getenv("TMPDIR")) == 1);
+	for (uint32_t i = 0; i < FLOOD && argc == 2 && strcmp(argv[1], "flood") == 0; i++)
+		(void)host_plain(i);
 	for (uint32_t i = 0; i < 50; i++) {
 		check(host_plain(i) == 0);
 		check(host_fine(i) == 0);

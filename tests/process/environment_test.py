@@ -77,6 +77,22 @@ class Environment(unittest.TestCase):
         self.assertEqual(self.files(), [f't-{said["pid"]}.x'])
         self.assertEqual(self.count(f't-{said["pid"]}.x'), (100, 0))
 
+    def test_writers_wait_rather_than_lose_where_that_is_asked_for(self):
+        # Only a minute without any room would end the first wait; two seconds, the other.
+        for name, settings in (('ours', {'RINGPIPE_CONFIG': 'Test-Host', 'RINGPIPE_BUFFER_MB': '1',
+                                         'RINGPIPE_OUTPUT': 'ours', 'RINGPIPE_BLOCK_MS': '60000'}),
+                               ('dotnet', {'DOTNET_EnableEventPipe': '1',
+                                           'DOTNET_EventPipeConfig': 'Test-Host',
+                                           'DOTNET_EventPipeOutputPath': 'dotnet',
+                                           'DOTNET_EventPipeCircularMB': '1',
+                                           'DOTNET_EventPipeBufferingMode': '1'})):
+            with self.subTest(name):
+                self.run_host('flood', **settings)
+                events, lost = self.count(name)
+                self.assertEqual(events + lost, 500100)
+                if name == 'ours':
+                    self.assertEqual(lost, 0)
+
     def test_output_has_a_default(self):
         said, _ = self.run_host(RINGPIPE_CONFIG='*')
         self.assertEqual(self.files(), [f'trace-{said["pid"]}.nettrace'])

@@ -40,8 +40,8 @@ static PLACE(sites) unsigned int descend(unsigned int site, unsigned int left);
 		__asm__ volatile(".skip %c0, 0x90" : : "i"(1 + (n) * (n) % 13) : "memory"); \
 		break;
 #define TEN(n) \
-	SITE(n) SITE(n + 1) SITE(n + 2) SITE(n + 3) SITE(n + 4) SITE(n + 5) SITE(n + 6) SITE(n + 7) \
-	SITE(n + 8) SITE(n + 9)
+	SITE(n) SITE(n + 1) SITE(n + 2) SITE(n + 3) SITE(n + 4) \
+	SITE(n + 5) SITE(n + 6) SITE(n + 7) SITE(n + 8) SITE(n + 9)
 #define HUNDRED(n) \
 	TEN(n) TEN(n + 10) TEN(n + 20) TEN(n + 30) TEN(n + 40) TEN(n + 50) TEN(n + 60) TEN(n + 70) \
 	TEN(n + 80) TEN(n + 90)
