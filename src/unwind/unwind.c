@@ -387,10 +387,16 @@ static void learn(const struct rp_object_text *object, uint64_t address, uint64_
 	rp_learnt_put(tag, ret_plain);
 }
 
-/* For the time being by the frame pointer, which the library's own frames may not have. */
+/*
+ * For the time being by the frame pointer, which the library's own frames may not have. Where that
+ * leads to nonsense, it is asked for after what made sense, and does not take its place.
+ */
 static bool step_asking(struct walk *walk, uint64_t address, bool is_own)
 {
-	rp_store_relaxed(&asked[(address * 0x9e3779b97f4a7c15ull) >> 58], address);
+	uint64_t *question = &asked[(address * 0x9e3779b97f4a7c15ull) >> 58];
+
+	if (rp_load_relaxed(question) == 0)
+		rp_store_relaxed(question, address);
 	return !is_own && step_frame_pointer(walk);
 }
 

@@ -181,7 +181,7 @@ static uint64_t sum_done(const struct writer *writers, size_t count)
 
 static void windows_are_complete(size_t count, size_t megabytes, bool large)
 {
-	unsigned int snapshots = (STRESS_WATCHED ? 2 : 10) * stress_rounds(), useful = 0;
+	unsigned int snapshots = (STRESS_WATCHED ? 2 : 3) * stress_rounds(), useful = 0;
 	struct rp_session *session = stress_start("Stress-Flight", NULL, -1, megabytes << 20,
 						  RP_SESSION_OVERWRITE);
 	struct writer writers[WRITERS_MAX] = { 0 };

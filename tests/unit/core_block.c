@@ -184,7 +184,7 @@ Test(core_block, writer_waits_for_room_and_loses_nothing)
 	start(HOUR_MS);
 	begin_writer(5000);
 	wait_until(writer_waits());
-	cr_assert_lt(writer.taken, 5000u);
+	cr_assert_lt(rp_load_relaxed(&writer.taken), 5000u);
 	rp_store_relaxed(&gate.open, 1);
 	end_writer();
 	stop(&stats);
@@ -307,7 +307,7 @@ static struct { uint32_t runs; int ret; } handler;
 static void on_signal(int number)
 {
 	(void)number;
-	handler.ret = write_until_lost();
+	rp_store_relaxed(&handler.ret, write_until_lost());
 	__atomic_fetch_add(&handler.runs, 1, __ATOMIC_RELEASE);
 }
 
@@ -330,7 +330,7 @@ Test(core_block, handler_that_interrupts_a_wait_does_not_wait)
 		wait_until(writer_waits());
 		cr_assert_eq(pthread_kill(writer.thread, SIGUSR1), 0);
 		wait_until(rp_load_acquire(&handler.runs) == i);
-		cr_assert_eq(handler.ret, -ENOBUFS);
+		cr_assert_eq(rp_load_relaxed(&handler.ret), -ENOBUFS);
 	}
 	wait_until(writer_waits());
 	rp_store_relaxed(&gate.open, 1);
@@ -351,7 +351,7 @@ Test(core_block, alternate_stack_is_not_waited_on)
 	handle(SIGUSR1, on_signal, SA_ONSTACK);
 	cr_assert_eq(sigaltstack(&stack, NULL), 0);
 	raise(SIGUSR1);
-	cr_assert_eq(handler.ret, -ENOBUFS);
+	cr_assert_eq(rp_load_relaxed(&handler.ret), -ENOBUFS);
 	sigaltstack(&none, NULL);
 	free(stack.ss_sp);
 	stop(&stats);
@@ -397,7 +397,7 @@ Test(core_block, wait_left_by_siglongjmp_comes_to_its_end)
 		memset(&leaver, 0, sizeof(leaver));
 		writer.most = UINT64_MAX;
 		cr_assert_eq(pthread_create(&writer.thread, NULL, leave_and_write, NULL), 0);
-		wait_until(writer_waits() || (slot->room & STALLED));
+		wait_until(writer_waits() || (rp_load_relaxed(&slot->room) & STALLED));
 		cr_assert_eq(pthread_kill(writer.thread, SIGUSR1), 0);
 		wait_until(rp_load_acquire(&leaver.left));
 		inside = leaver.inside;
@@ -567,7 +567,7 @@ Test(core_block, sessions_that_do_not_wait_have_the_event_first)
 	begin_writer(5000);
 	wait_until(writer_waits());
 	/* Also the one that is waited with. */
-	for (; heard <= writer.taken; heard++)
+	for (; heard <= rp_load_relaxed(&writer.taken); heard++)
 		expect_event(listener, &event);
 	rp_store_relaxed(&gate.open, 1);
 	end_writer();

@@ -4,10 +4,13 @@
  * every stack is whole, whichever instructions are on it. Compiled without frame pointers.
  */
 #include <criterion/criterion.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/thread.h"
 #include "unwind/unwind.h"
 
@@ -74,12 +77,17 @@ static bool is_whole(unsigned int count)
 	return true;
 }
 
+static uint32_t is_created;
+
 /* Returns the chain that never was whole, or NULL. */
 static void *learn_chains(void *data)
 {
 	static unsigned int chain;
 
 	(void)data;
+	/* Until then its stack is not known. */
+	while (!rp_load_acquire(&is_created))
+		sched_yield();
 	for (chain = 0; chain < CHAINS; chain++) {
 		unsigned int round = 0;
 
@@ -101,6 +109,7 @@ Test(unwind_learnt, every_stack_is_whole_in_the_end, .timeout = 120)
 	if (preloaded && strstr(preloaded, "vgpreload"))
 		cr_skip_test("valgrind runs code of its own");
 	cr_assert_eq(rp_thread_create(&thread, "learner", learn_chains, NULL), 0);
+	rp_store_release(&is_created, 1);
 	cr_assert_eq(pthread_join(thread, &missing), 0);
 	cr_assert_null(missing, "chain %u", *(unsigned int *)missing);
 }
