@@ -35,6 +35,7 @@ HOLDS = [
     ('nothing stays behind where there is no membarrier', 'sleep', ['EVENTS=3', 'NO_MEMBARRIER']),
     ('writers that wait find the room', 'wait', []),
     ('writers that wait find the end of their session', 'wait', ['STOP']),
+    ('a copy of a ring that overwrites has what was written', 'overwrite', []),
 ]
 DEEP = [
     ('sections on two processors, threads migrating', 'ring',
@@ -77,6 +78,11 @@ CAUGHT = [
     ('waking before there is room', 'wait', ['WRONG_WAKE_FIRST']),
     ('a look for waiting writers without a fence', 'wait', ['WRONG_PLAIN_LOOK']),
     ('the end of a session that wakes first', 'wait', ['STOP', 'WRONG_STOP_WAKES_FIRST']),
+    ('a copy that does not look whether the chunk was given up', 'overwrite', ['WRONG_NO_LOOK']),
+    ('a copy that looks first', 'overwrite', ['WRONG_LOOK_FIRST']),
+    ('a chunk written before it is given up', 'overwrite', ['WRONG_CELL_FIRST']),
+    ('a head stored before its record, in a ring that overwrites', 'overwrite',
+     ['WRONG_HEAD_FIRST']),
 ]
 
 

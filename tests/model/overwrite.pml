@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A ring that overwrites, copied while it is written, checked exhaustively: rp_ring_copy() in
+ * src/ring/ring.c beside the sections. What the copy has must be what was written there at that
+ * position, whole, and nothing in between may be missing. A chunk is one cell here. The writer's
+ * stores go through its processor's store buffer, in their order.
+ */
+#ifndef EVENTS
+#define EVENTS 5
+#endif
+#ifndef SIZE
+#define SIZE 2
+#endif
+#define BUFFER 4
+
+mtype = { HEAD, TAIL, CELL }
+
+byte head, tail;		/* as others see them: positions */
+byte cell[SIZE];		/* the position written there, counted from 1 */
+chan buffer = [BUFFER] of { mtype, byte };
+
+proctype processor()
+{
+	byte value;
+
+end:	do
+	:: atomic { buffer?HEAD(value) -> head = value }
+	:: atomic { buffer?TAIL(value) -> tail = value }
+	:: atomic { buffer?CELL(value) -> cell[(value - 1) % SIZE] = value }
+	od
+}
+
+proctype writer()
+{
+	byte at;
+
+	do
+	:: at == EVENTS -> break
+	:: else ->
+#ifdef WRONG_CELL_FIRST
+		buffer!CELL(at + 1);
+		if
+		:: at >= SIZE -> buffer!TAIL(at - SIZE + 1)
+		:: else
+		fi;
+#else
+		if
+		:: at >= SIZE -> buffer!TAIL(at - SIZE + 1)
+		:: else
+		fi;
+#ifdef WRONG_HEAD_FIRST
+		buffer!HEAD(at + 1);
+		buffer!CELL(at + 1);
+#else
+		buffer!CELL(at + 1);
+#endif
+#endif
+		buffer!HEAD(at + 1);
+		at++
+	od
+}
+
+proctype reader()
+{
+	byte at, first, limit, oldest, copy[EVENTS];
+
+	limit = head;
+	first = tail;
+	at = first;
+	do
+	:: at >= limit -> break
+	:: else ->
+#ifdef WRONG_LOOK_FIRST
+		oldest = tail;
+		copy[at] = cell[at % SIZE];
+#else
+		copy[at] = cell[at % SIZE];
+#ifndef WRONG_NO_LOOK
+		oldest = tail;
+#endif
+#endif
+		if
+		:: oldest > at -> first = oldest; at = oldest
+		:: else -> at++
+		fi
+	od;
+	at = first;
+	do
+	:: at >= limit -> break
+	:: else ->
+		assert(copy[at] == at + 1);
+		at++
+	od
+}
+
+init
+{
+	atomic {
+		run processor();
+		run writer();
+		run reader()
+	}
+}
