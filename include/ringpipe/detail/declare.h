@@ -17,11 +17,12 @@
 #ifdef __cplusplus
 #include <uchar.h>
 typedef char16_t rp_char16;
-static_assert(sizeof(void *) == 8, "ringpipe knows 64-bit machines only");
+#define RP_ASSERT_ static_assert
 #else
 typedef uint_least16_t rp_char16;
-_Static_assert(sizeof(void *) == 8, "ringpipe knows 64-bit machines only");
+#define RP_ASSERT_ _Static_assert
 #endif
+RP_ASSERT_(sizeof(void *) == 8, "ringpipe knows 64-bit machines only");
 
 #define RP_FIELDS_MAX 128u	/* of an event made at run time; a declared one has up to 32 */
 
@@ -349,6 +350,7 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 	(provider, event, id, version, level, opcode, message, __VA_ARGS__)
 
 #define RP_PROVIDER_EMIT_(ident, provider_name) \
+	RP_ASSERT_(sizeof(provider_name) <= RP_NAME_MAX + 1, "a provider's name is too long"); \
 	RP_BEGIN_DECLS \
 	__attribute__((weak, visibility("hidden"))) struct rp_provider_decl ident##_provider_ = { \
 		sizeof(struct rp_provider_decl), 0, provider_name, NULL }; \
@@ -371,6 +373,7 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 
 /* `used`: the probe's note means the word, which the compiler cannot know. */
 #define RP_EVENT_SITE_(provider, event, id, version, level, opcode, message, keywords, fields, n) \
+	RP_ASSERT_(sizeof(#event) <= RP_NAME_MAX + 1, "an event's name is too long"); \
 	static const struct rp_event_decl provider##_##event##_decl_ = { \
 		sizeof(struct rp_event_decl), id, &provider##_provider_, #event, message, fields, \
 		keywords, n, version, level, opcode, 0, 0 }; \
