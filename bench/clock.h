@@ -35,4 +35,16 @@ static inline void figure(const char *name, double value, const char *unit)
 	printf("%s\t%.6g\t%s\n", name, value, unit);
 }
 
+/* Sorts the rounds of a row, and prints its best and its median. */
+static inline void figure_rounds(const char *row, double *rounds, unsigned int count)
+{
+	char name[64];
+
+	sort_rounds(rounds, count);
+	snprintf(name, sizeof(name), "%s, best", row);
+	figure(name, rounds[0], "ns");
+	snprintf(name, sizeof(name), "%s, median", row);
+	figure(name, rounds[count / 2], "ns");
+}
+
 #endif

@@ -73,14 +73,7 @@ int main(void)
 			ns[i][round] = (now_ns() - begun) / EVENTS;
 		}
 	}
-	for (unsigned int i = 0; i < ROWS; i++) {
-		char name[64];
-
-		sort_rounds(ns[i], ROUNDS);
-		snprintf(name, sizeof(name), "%s, best", rows[i].name);
-		figure(name, ns[i][0], "ns");
-		snprintf(name, sizeof(name), "%s, median", rows[i].name);
-		figure(name, ns[i][ROUNDS / 2], "ns");
-	}
+	for (unsigned int i = 0; i < ROWS; i++)
+		figure_rounds(rows[i].name, ns[i], ROUNDS);
 	return 0;
 }

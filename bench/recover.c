@@ -93,15 +93,8 @@ int main(int argc, char **argv)
 		rp_session_stop(sessions[i], &stats);
 		lost += stats.lost;
 	}
-	for (unsigned int i = 0; i < ROWS; i++) {
-		char name[64];
-
-		sort_rounds(ns[i], ROUNDS);
-		snprintf(name, sizeof(name), "%s, best", rows[i].name);
-		figure(name, ns[i][0], "ns");
-		snprintf(name, sizeof(name), "%s, median", rows[i].name);
-		figure(name, ns[i][ROUNDS / 2], "ns");
-	}
+	for (unsigned int i = 0; i < ROWS; i++)
+		figure_rounds(rows[i].name, ns[i], ROUNDS);
 	figure("lost", (double)lost, "events");
 	return 0;
 }

@@ -101,17 +101,7 @@ bool rp_config_wants(const struct rp_config *config, const struct rp_event_def *
 /* Before the event is on: what is recovered must be understood. */
 static void keep_definition(const struct rp_session *session, const struct rp_event_def *def)
 {
-	const struct rp_encoder_definition definition = {
-		.provider = def->provider,
-		.name = def->name,
-		.id = def->id,
-		.version = def->version,
-		.level = def->level,
-		.opcode = def->opcode,
-		.keywords = def->keywords,
-		.fields = def->fields,
-		.field_count = def->field_count,
-	};
+	const struct rp_encoder_definition definition = rp_event_def_encoded(def);
 
 	if (session->keep)
 		rp_keep_define(session->keep, def->index, def->serial, &definition);

@@ -14,6 +14,7 @@
 #include <ringpipe/types.h>
 
 #include "base/file.h"
+#include "nettrace/encoder.h"
 
 struct rp_record;
 struct rp_sink;
@@ -35,6 +36,22 @@ struct rp_event_def {
 	uint8_t flags;
 	uint64_t fields_hash;
 };
+
+/* As a stream tells it. */
+static inline struct rp_encoder_definition rp_event_def_encoded(const struct rp_event_def *def)
+{
+	return (struct rp_encoder_definition){
+		.provider = def->provider,
+		.name = def->name,
+		.id = def->id,
+		.version = def->version,
+		.level = def->level,
+		.opcode = def->opcode,
+		.keywords = def->keywords,
+		.fields = def->fields,
+		.field_count = def->field_count,
+	};
+}
 
 /* One event on its way to a sink. Pointers are valid during the call. */
 struct rp_record_view {

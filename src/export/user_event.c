@@ -28,17 +28,7 @@ struct head {
 
 static int make_metadata(const struct rp_event_def *def, struct rp_user_event *event)
 {
-	const struct rp_encoder_definition definition = {
-		.provider = def->provider,
-		.name = def->name,
-		.id = def->id,
-		.version = def->version,
-		.level = def->level,
-		.opcode = def->opcode,
-		.keywords = def->keywords,
-		.fields = def->fields,
-		.field_count = def->field_count,
-	};
+	const struct rp_encoder_definition definition = rp_event_def_encoded(def);
 	struct rp_outbuf out = { 0 };
 	uint32_t bytes;
 

@@ -154,17 +154,7 @@ static int grow_known(struct nettrace_sink *sink, size_t index)
 
 static int define(struct nettrace_sink *sink, const struct rp_event_def *def)
 {
-	struct rp_encoder_definition definition = {
-		.provider = def->provider,
-		.name = def->name,
-		.id = def->id,
-		.version = def->version,
-		.level = def->level,
-		.opcode = def->opcode,
-		.keywords = def->keywords,
-		.fields = def->fields,
-		.field_count = def->field_count,
-	};
+	struct rp_encoder_definition definition = rp_event_def_encoded(def);
 	struct rp_encoder_event_type *type = NULL;
 	int ret = 0;
 

@@ -52,18 +52,6 @@ static const struct rp_field *take_fields(struct fuzz_input *input, struct table
 	return &table->fields[first];
 }
 
-static void walk(struct rp_fields fields)
-{
-	struct rp_value value;
-	char text[8];
-
-	while (rp_fields_next(&fields, &value) == 1) {
-		if (rp_value_get_text(&value, text, sizeof(text)) > 3 * value.size_bytes)
-			__builtin_trap();
-		walk(value.inner);
-	}
-}
-
 static void start(void)
 {
 	const struct rp_session_provider wanted = {
@@ -96,7 +84,7 @@ static void write_and_listen(struct rp_event *event, const struct rp_event_decl 
 	    (rp_listener_next(listener, &told, PATIENCE_MS) != 1 || told.payload_bytes != size))
 		__builtin_trap();
 	rp_listener_get_fields(&told, &fields);
-	walk(fields);
+	fuzz_walk(fields);
 }
 
 static void read_all(const void *bytes, size_t size)
@@ -110,7 +98,7 @@ static void read_all(const void *bytes, size_t size)
 		__builtin_trap();
 	for (; rp_reader_next(reader, &event) == 1; events++) {
 		rp_reader_get_fields(&event, &fields);
-		walk(fields);
+		fuzz_walk(fields);
 	}
 	if (events != 1)
 		__builtin_trap();

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <ringpipe/field.h>
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 struct fuzz_input {
@@ -30,6 +32,19 @@ static inline uint8_t fuzz_take_byte(struct fuzz_input *input)
 
 	fuzz_take(input, &byte, sizeof(byte));
 	return byte;
+}
+
+/* All values, to the innermost. */
+static inline void fuzz_walk(struct rp_fields fields)
+{
+	struct rp_value value;
+	char text[8];
+
+	while (rp_fields_next(&fields, &value) == 1) {
+		if (rp_value_get_text(&value, text, sizeof(text)) > 3 * value.size_bytes)
+			__builtin_trap();
+		fuzz_walk(value.inner);
+	}
 }
 
 #endif

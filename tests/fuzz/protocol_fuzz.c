@@ -7,7 +7,6 @@
  * Left out are the commands that write files where the client says.
  */
 #include <errno.h>
-#include <glob.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,23 +34,38 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static const uint8_t process_info[HEADER_BYTES] = MAGIC "\0\x14\0\x04\0\0";
 
+/* Field 22 of /proc/self/stat: a socket of this process id may be left from another process. */
+static unsigned long long start_ticks(void)
+{
+	FILE *file = fopen("/proc/self/stat", "r");
+	unsigned long long ticks = 0;
+	char text[1024] = "", *at;
+
+	if (!file || !fgets(text, sizeof(text), file))
+		abort();
+	fclose(file);
+	at = strrchr(text, ')');
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	if (!at || sscanf(at, "%llu", &ticks) != 1)
+		abort();
+	return ticks;
+}
+
 /* Ours, made as the library was loaded or a moment later. */
 static const struct sockaddr_un *server_address(void)
 {
 	static struct sockaddr_un address;
 	const char *directory = getenv("TMPDIR");
-	char pattern[256];
-	glob_t found;
 
 	if (address.sun_family)
 		return &address;
-	snprintf(pattern, sizeof(pattern), "%s/dotnet-diagnostic-%d-*-socket",
-		 directory && *directory ? directory : "/tmp", (int)getpid());
-	while (glob(pattern, 0, NULL, &found) != 0)
+	snprintf(address.sun_path, sizeof(address.sun_path),
+		 "%s/dotnet-diagnostic-%d-%llu-socket", directory && *directory ? directory : "/tmp",
+		 (int)getpid(), start_ticks());
+	while (access(address.sun_path, F_OK) != 0)
 		usleep(1000);
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s", found.gl_pathv[0]);
 	address.sun_family = AF_UNIX;
-	globfree(&found);
 	return &address;
 }
 

@@ -8,24 +8,11 @@
  *
  * With replay.c in libFuzzer's place it is a test over the corpus.
  */
-#include <stdint.h>
 #include <stdio.h>
 
 #include <ringpipe/reader.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
-static void walk(struct rp_fields fields)
-{
-	struct rp_value value;
-	char text[8];
-
-	while (rp_fields_next(&fields, &value) == 1) {
-		if (rp_value_get_text(&value, text, sizeof(text)) > 3 * value.size_bytes)
-			__builtin_trap();
-		walk(value.inner);
-	}
-}
+#include "input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
@@ -42,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	while (rp_reader_next(reader, &event) == 1) {
 		rp_reader_print_json(&event, nowhere);
 		rp_reader_get_fields(&event, &fields);
-		walk(fields);
+		fuzz_walk(fields);
 	}
 	rp_reader_get_stats(reader, &stats);
 	/* More events than bytes could hold would be a reader going round in circles. */

@@ -22,7 +22,7 @@ ROOMS = {
     'src/host/': ['src/base/'],
     'src/symbols/': ['src/host/'],
     'src/recover/': ['src/nettrace/', 'src/ring/', 'src/base/'],
-    'src/core/': ['src/recover/', 'src/ring/', 'src/unwind/', 'src/base/'],
+    'src/core/': ['src/recover/', 'src/nettrace/', 'src/ring/', 'src/unwind/', 'src/base/'],
     'src/export/': ['src/nettrace/', 'src/core/', 'src/base/'],
     'src/lttng/': ['src/export/', 'src/core/', 'src/base/'],
     'src/unwind/': ['src/base/'],
