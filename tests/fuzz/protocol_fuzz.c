@@ -60,9 +60,10 @@ static const struct sockaddr_un *server_address(void)
 
 	if (address.sun_family)
 		return &address;
+	if (!directory || !*directory)
+		directory = "/tmp";
 	snprintf(address.sun_path, sizeof(address.sun_path),
-		 "%s/dotnet-diagnostic-%d-%llu-socket", directory && *directory ? directory : "/tmp",
-		 (int)getpid(), start_ticks());
+		 "%s/dotnet-diagnostic-%d-%llu-socket", directory, (int)getpid(), start_ticks());
 	while (access(address.sun_path, F_OK) != 0)
 		usleep(1000);
 	address.sun_family = AF_UNIX;
