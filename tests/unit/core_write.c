@@ -5,78 +5,34 @@
  */
 #include "core_support.h"
 
-#include <signal.h>
 #include <stdint.h>
-#include <sys/mman.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include "core/core.h"
 #include "ring/rseq.h"
+#include "traps.h"
 
 #define ABORTS_MAX 8u		/* of one write: the contract of the write path */
-#define ABORTS_ENOUGH 1000u	/* a writer that never gives up is let go */
-
-#define TRAP 0xcc
 
 RP_PROVIDER(aborted, "Test-Aborted");
 RP_EVENT(aborted, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(serial));
 
-/* As the kernel has it; the linker gathers them in a section, whose ends it names. */
-struct section {
-	uint32_t version, flags;
-	uint64_t start, commit_offset, abort;
-};
+static struct trap_place place;
 
-extern const struct section __start___rseq_cs[] __attribute__((weak));
-extern const struct section __stop___rseq_cs[] __attribute__((weak));
-
-static struct {
-	uint8_t *at;
-	uint8_t byte;		/* that was there */
-	unsigned int hits, most;
-	bool again;		/* the byte's instruction has to run yet: no section restarts it */
-} trap;
-
-static void take_out(void)
+static void plant(uint8_t *at, unsigned int most, bool aborts)
 {
-	*(volatile uint8_t *)trap.at = trap.byte;
-}
-
-static void on_trap(int number, siginfo_t *info, void *context)
-{
-	(void)number, (void)info, (void)context;
-	if (++trap.hits == trap.most)
-		take_out();
-#if defined(__x86_64__)
-	if (trap.again)
-		((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP]--;
-#endif
-}
-
-static void plant(uint8_t *at, unsigned int most, bool again)
-{
-	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t start = (uintptr_t)at & ~(page - 1);
-
-	trap.at = at;
-	trap.byte = *at;
-	trap.hits = 0;
-	trap.most = most;
-	trap.again = again;
-	cr_assert_eq(sigaction(SIGTRAP, &action, NULL), 0);
-	if (mprotect((void *)start, page, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
+	place = (struct trap_place){ .at = at, .aborts = aborts };
+	if (traps_allow(&place, 1) != 0)
 		cr_skip_test("no program may change its code here");
-	*(volatile uint8_t *)at = TRAP;
+	traps_plant(&place, most, NULL);
 }
 
 /* The section that writes is the one that reads the clock. */
-static const struct section *writing_section(uint8_t **ret_clock)
+static const struct trap_section *writing_section(uint8_t **ret_clock)
 {
 	static const uint8_t rdtsc_shl[] = { 0x0f, 0x31, 0x48, 0xc1, 0xe2, 0x20 };
 
-	for (const struct section *section = __start___rseq_cs; section < __stop___rseq_cs;
+	for (const struct trap_section *section = __start___rseq_cs; section < __stop___rseq_cs;
 	     section++) {
 		uint8_t *found = memmem((void *)(uintptr_t)section->start, section->commit_offset,
 					rdtsc_shl, sizeof(rdtsc_shl));
@@ -91,7 +47,7 @@ static const struct section *writing_section(uint8_t **ret_clock)
 }
 
 /* The last instruction, which stores r9 where r8 says. */
-static uint8_t *commit_of(const struct section *section)
+static uint8_t *commit_of(const struct trap_section *section)
 {
 	static const uint8_t by_distance[] = { 0x4d, 0x89, 0x48 }, direct[] = { 0x4d, 0x89, 0x08 };
 	uint8_t *end = (uint8_t *)(uintptr_t)section->start + section->commit_offset;
@@ -139,7 +95,7 @@ static bool expect_written_once(void)
 
 	cr_assert_eq(aborted_mark(1), 0);
 	ret = fallback_bytes() != before;
-	take_out();
+	traps_take_out();
 	cr_assert_eq(aborted_mark(2), 0);
 	expect_payload(listener, &(uint64_t){ 1 }, sizeof(uint64_t));
 	expect_payload(listener, &(uint64_t){ 2 }, sizeof(uint64_t));
@@ -152,39 +108,40 @@ Test(core_write, write_that_is_always_aborted_takes_the_fallback)
 	uint8_t *clock;
 
 	(void)writing_section(&clock);
-	plant(clock, ABORTS_ENOUGH, false);
+	plant(clock, TRAP_HITS_MAX, true);
 	cr_expect(expect_written_once());
-	cr_expect_geq(trap.hits, 1u);
-	cr_expect_leq(trap.hits, ABORTS_MAX, "it gave up after %u", trap.hits);
+	cr_expect_geq(place.hits, 1u);
+	cr_expect_leq(place.hits, ABORTS_MAX, "it gave up after %llu",
+		      (unsigned long long)place.hits);
 }
 
 Test(core_write, write_aborted_at_its_very_commit_is_written_once)
 {
 	uint8_t *clock;
 
-	plant(commit_of(writing_section(&clock)), ABORTS_ENOUGH, false);
+	plant(commit_of(writing_section(&clock)), TRAP_HITS_MAX, true);
 	cr_expect(expect_written_once());
-	cr_expect_geq(trap.hits, 1u);
+	cr_expect_geq(place.hits, 1u);
 }
 
 Test(core_write, write_aborted_now_and_then_is_tried_again)
 {
 	uint8_t *clock;
 
-	plant(commit_of(writing_section(&clock)), ABORTS_MAX / 2, false);
+	plant(commit_of(writing_section(&clock)), ABORTS_MAX / 2, true);
 	(void)expect_written_once();
-	cr_expect_eq(trap.hits, ABORTS_MAX / 2);
+	cr_expect_eq(place.hits, ABORTS_MAX / 2);
 }
 
 Test(core_write, write_stopped_right_after_its_commit_is_not_written_again)
 {
-	const struct section *section;
+	const struct trap_section *section;
 	uint8_t *clock;
 
 	section = writing_section(&clock);
-	plant((uint8_t *)(uintptr_t)section->start + section->commit_offset, 1, true);
+	plant((uint8_t *)(uintptr_t)section->start + section->commit_offset, 1, false);
 	cr_expect_not(expect_written_once());
-	cr_expect_eq(trap.hits, 1u);
+	cr_expect_eq(place.hits, 1u);
 }
 
 /* By hand, in a slot of its own: nobody but these lines looks at the ring. */

@@ -79,7 +79,7 @@ static void interrupt(struct trap_place *place, const char *how, bool stays, voi
 {
 	unsigned int hits;
 
-	traps_plant(place, stays, then);
+	traps_plant(place, stays ? TRAP_HITS_MAX : 1, then);
 	count();
 	hits = traps_take_out();
 	check(place, how);
@@ -119,8 +119,7 @@ int main(void)
 	printf("TAP version 13\n");
 	ret = rp_rseq_usable ? traps_find(functions, &places) : -ENOSYS;
 	if (ret != 0) {
-		printf("1..0 # SKIP %s\n", ret == -ENOSYS ? "no restartable sequences here" :
-		       ret == -ENOENT ? "no objdump" : "no program may change its code here");
+		printf("1..0 # SKIP %s\n", traps_explain(ret));
 		return 0;
 	}
 	for (size_t i = 0; i < places.count; i++) {

@@ -371,7 +371,7 @@ static unsigned int interrupt(const struct path *path, const struct mode *mode,
 	reset(path);
 	has_nested = has_stopped = has_room = false;
 	current = path;
-	traps_plant(place, mode->stays, mode->then);
+	traps_plant(place, mode->stays ? TRAP_HITS_MAX : 1, mode->then);
 	ret = write_path(&event, path);
 	hits = traps_take_out();
 	check(path, mode, hits, ret, place);
@@ -546,8 +546,7 @@ int main(void)
 	printf("TAP version 13\n");
 	ret = rp_rseq_usable ? traps_find(functions, &places) : -ENOSYS;
 	if (ret != 0) {
-		printf("1..0 # SKIP %s\n", ret == -ENOSYS ? "no restartable sequences here" :
-		       ret == -ENOENT ? "no objdump" : "no program may change its code here");
+		printf("1..0 # SKIP %s\n", traps_explain(ret));
 		return 0;
 	}
 	make_rings();

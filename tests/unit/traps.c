@@ -13,23 +13,13 @@
 
 #define TRAP 0xcc
 #define PLACES_MAX 2000u
-#define HITS_MAX 1000u		/* a writer that never gives up is let go */
-
-/* As the kernel has it; the linker gathers them in a section, whose ends it names. */
-struct section {
-	uint32_t version, flags;
-	uint64_t start, commit_offset, abort;
-};
-
-extern const struct section __start___rseq_cs[] __attribute__((weak));
-extern const struct section __stop___rseq_cs[] __attribute__((weak));
 
 static struct {
 	struct trap_place *place;
 	void (*then)(void);
-	unsigned int hits;
+	unsigned int hits, most;
 	uint8_t byte;		/* that was there */
-	bool stays, planted;
+	bool planted;
 } trap;
 
 static void take_out(void)
@@ -42,7 +32,7 @@ static void take_out(void)
 static void on_trap(int number, siginfo_t *info, void *context)
 {
 	(void)number, (void)info, (void)context;
-	if (++trap.hits == HITS_MAX || !trap.stays)
+	if (++trap.hits == trap.most)
 		take_out();
 #if defined(__x86_64__)
 	/* No section restarts the byte's instruction: it has to run yet. */
@@ -53,13 +43,13 @@ static void on_trap(int number, siginfo_t *info, void *context)
 		trap.then();
 }
 
-void traps_plant(struct trap_place *place, bool stays, void (*then)(void))
+void traps_plant(struct trap_place *place, unsigned int most, void (*then)(void))
 {
 	trap.place = place;
 	trap.then = then;
 	trap.hits = 0;
 	trap.byte = *place->at;
-	trap.stays = stays && place->aborts;
+	trap.most = place->aborts ? most : 1;
 	trap.planted = true;
 	*(volatile uint8_t *)place->at = TRAP;
 }
@@ -126,7 +116,7 @@ static int disassemble_function(const char *name, struct trap_places *places)
 	return disassemble(arguments, false, places);
 }
 
-static int disassemble_section(const struct section *section, struct trap_places *places)
+static int disassemble_section(const struct trap_section *section, struct trap_places *places)
 {
 	char arguments[100];
 	uintptr_t base = 0;
@@ -143,7 +133,7 @@ static int find_sections(const struct trap_places *all, struct trap_places *plac
 {
 	int ret = 0;
 
-	for (const struct section *section = __start___rseq_cs;
+	for (const struct trap_section *section = __start___rseq_cs;
 	     section < __stop___rseq_cs && ret == 0; section++) {
 		if (is_known(all, (const uint8_t *)(uintptr_t)section->start))
 			ret = disassemble_section(section, places);
@@ -151,22 +141,22 @@ static int find_sections(const struct trap_places *all, struct trap_places *plac
 	return ret;
 }
 
-static int make_writable(const struct trap_places *places)
+int traps_allow(const struct trap_place *places, size_t count)
 {
+	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 
-	for (size_t i = 0; i < places->count; i++) {
-		uintptr_t start = (uintptr_t)places->list[i].at & ~(page - 1);
+	for (size_t i = 0; i < count; i++) {
+		uintptr_t start = (uintptr_t)places[i].at & ~(page - 1);
 
 		if (mprotect((void *)start, page, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
 			return -EPERM;
 	}
-	return 0;
+	return sigaction(SIGTRAP, &action, NULL) == 0 ? 0 : -errno;
 }
 
 int traps_find(const char *const *functions, struct trap_places *ret_places)
 {
-	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
 	struct trap_places all = { 0 }, places = { 0 };
 	int ret = 0;
 
@@ -182,8 +172,8 @@ int traps_find(const char *const *functions, struct trap_places *ret_places)
 			places.list[places.count++] = all.list[i];
 	}
 	free(all.list);
-	ret = ret ? ret : make_writable(&places);
-	if (ret == 0 && sigaction(SIGTRAP, &action, NULL) == 0)
+	ret = ret ? ret : traps_allow(places.list, places.count);
+	if (ret == 0)
 		*ret_places = places;
 	else
 		free(places.list);
@@ -193,4 +183,10 @@ int traps_find(const char *const *functions, struct trap_places *ret_places)
 void traps_free(struct trap_places *places)
 {
 	free(places->list);
+}
+
+const char *traps_explain(int error)
+{
+	return error == -ENOSYS ? "no restartable sequences here" :
+	       error == -ENOENT ? "no objdump" : "no program may change its code here";
 }
