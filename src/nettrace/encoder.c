@@ -9,6 +9,7 @@
 #include "nettrace/metadata.h"
 #include "nettrace/objects.h"
 #include "nettrace/outbuf.h"
+#include "nettrace/repeat.h"
 #include "nettrace/stacks.h"
 #include "nettrace/threads.h"
 
@@ -48,6 +49,7 @@ struct header_state {
 };
 
 struct rp_encoder {
+	struct rp_encoder_repeat repeat;
 	uint8_t *block;			/* content of the open event block */
 	size_t block_used;		/* its header included */
 	uint64_t block_events;
@@ -215,16 +217,35 @@ static int tell_type(struct rp_encoder *encoder, struct rp_encoder_event_type *t
 	return 0;
 }
 
+/* Events that went the short way come into the accounts. */
+static void settle(struct rp_encoder *encoder)
+{
+	struct rp_encoder_repeat *repeat = &encoder->repeat;
+
+	if (!repeat->count)
+		return;
+	encoder->block_used = repeat->at - encoder->block;
+	encoder->block_events += repeat->count;
+	encoder->thread->sequence += repeat->count;
+	encoder->state.sequence += repeat->count;
+	encoder->state.time = repeat->time_ns;
+	encoder->last_ns = repeat->time_ns;
+	repeat->count = 0;
+}
+
 /* Metadata before stacks before the events that refer to them. */
 static int close_block(struct rp_encoder *encoder)
 {
 	struct rp_object_stream *stream = &encoder->stream;
-	int ret = rp_object_stream_reserve(stream, encoder->metadata.size +
-					   encoder->stacks.content.size + encoder->block_used +
-					   3 * RP_OBJECT_BYTES);
+	int ret;
 
+	settle(encoder);
+	ret = rp_object_stream_reserve(stream, encoder->metadata.size +
+				       encoder->stacks.content.size + encoder->block_used +
+				       3 * RP_OBJECT_BYTES);
 	if (ret < 0)
 		return ret;
+	encoder->repeat.type = NULL;
 	if (encoder->metadata.size)
 		rp_object_stream_put_block(stream, "MetadataBlock", encoder->metadata.bytes,
 					   encoder->metadata.size);
@@ -332,6 +353,30 @@ static int prepare(struct rp_encoder *encoder, const struct rp_encoder_event *ev
 					    ret_stack) : 0;
 }
 
+/* The short way copies payloads and knows no ids. */
+static void begin_repeat(struct rp_encoder *encoder, const struct rp_encoder_event *event,
+			 const struct header_state *now)
+{
+	const struct rp_plan *plan = &event->type->plan;
+	bool plain = plan->kind != RP_PLAN_CONVERT && event->payload_bytes == now->payload_bytes &&
+		     !now->stack && !event->activity && !event->related_activity;
+
+	encoder->repeat = (struct rp_encoder_repeat){
+		.type = plain ? event->type : NULL,
+		.thread = event->thread,
+		.processor = event->processor,
+		.time_ns = event->time_ns,
+		.payload_bytes = now->payload_bytes,
+		.at = encoder->block + encoder->block_used,
+		.end = encoder->block + BLOCK_BYTES,
+	};
+}
+
+struct rp_encoder_repeat *rp_encoder_repeat(struct rp_encoder *encoder)
+{
+	return &encoder->repeat;
+}
+
 int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *event)
 {
 	const struct rp_plan *plan = &event->type->plan;
@@ -341,6 +386,8 @@ int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *
 	bool cut;
 	int ret;
 
+	settle(encoder);
+	encoder->repeat.type = NULL;
 	ret = prepare(encoder, event, bound, &now.stack);
 	if (ret < 0)
 		return ret;
@@ -370,6 +417,7 @@ int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *
 		encoder->block_first_ns = event->time_ns;
 	encoder->last_ns = event->time_ns;
 	encoder->block_used = payload + now.payload_bytes - encoder->block;
+	begin_repeat(encoder, event, &now);
 	return 0;
 }
 

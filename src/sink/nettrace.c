@@ -19,6 +19,7 @@
 #include "base/memory.h"
 #include "core/run.h"
 #include "nettrace/encoder.h"
+#include "nettrace/repeat.h"
 #include "sink/sink.h"
 #include "sink/tell.h"
 
@@ -33,6 +34,8 @@ struct known {
 struct nettrace_sink {
 	struct rp_sink base;
 	struct rp_encoder *encoder;
+	struct rp_encoder_repeat *repeat;
+	struct known last;		/* of the event before */
 	struct rp_tell tell;
 	struct known *known;
 	size_t known_count;
@@ -168,11 +171,9 @@ static int define(struct nettrace_sink *sink, const struct rp_event_def *def)
 	return 0;
 }
 
-static int nettrace_event(struct rp_sink *base, const struct rp_record_view *view)
+static inline struct rp_encoder_event encoded(const struct rp_record_view *view)
 {
-	struct nettrace_sink *sink = of(base);
-	const struct rp_event_def *def = view->def;
-	struct rp_encoder_event event = {
+	return (struct rp_encoder_event){
 		.time_ns = view->time_ns,
 		.thread = view->thread,
 		.processor = view->processor,
@@ -183,6 +184,14 @@ static int nettrace_event(struct rp_sink *base, const struct rp_record_view *vie
 		.payload = view->payload,
 		.payload_bytes = view->payload_bytes,
 	};
+}
+
+static __attribute__((noinline)) int put_event(struct nettrace_sink *sink,
+					       const struct rp_record_view *view)
+{
+	struct rp_encoder_event event = encoded(view);
+	const struct rp_event_def *def = view->def;
+	struct rp_sink *base = &sink->base;
 	size_t waiting;
 	int ret;
 
@@ -208,10 +217,27 @@ static int nettrace_event(struct rp_sink *base, const struct rp_record_view *vie
 			return ret;
 	}
 	ret = rp_encoder_event(sink->encoder, &event);
-	if (ret == 0 && def->index >= RP_DEF_OWN_COUNT)
+	if (ret == 0 && def->index >= RP_DEF_OWN_COUNT) {
 		base->pending++;
+		sink->last = sink->known[def->index];
+	}
 	base->shortened = rp_encoder_shortened(sink->encoder);
 	return ret;
+}
+
+/* An event that repeats the one before is done with here; no block ends meanwhile. */
+static inline int nettrace_event(struct rp_sink *base, const struct rp_record_view *view)
+{
+	struct nettrace_sink *sink = of(base);
+	struct rp_encoder_event event = encoded(view);
+
+	event.type = sink->last.type;
+	if (__builtin_expect(view->def->serial == sink->last.serial &&
+			     rp_encoder_repeats(sink->repeat, &event), 1)) {
+		base->pending++;
+		return 0;
+	}
+	return put_event(sink, view);
 }
 
 static int nettrace_run(struct rp_sink *sink, struct rp_run *run)
@@ -316,6 +342,7 @@ static int make_encoder(struct nettrace_sink *sink, const struct rp_sink_content
 	ret = rp_encoder_create(&info, &sink->encoder);
 	if (ret != 0)
 		return ret;
+	sink->repeat = rp_encoder_repeat(sink->encoder);
 	/* The base that later losses are counted from. */
 	ret = rp_encoder_sequence_point(sink->encoder, info.start_ns, 0);
 	return ret != 0 ? ret : rp_encoder_flush(sink->encoder);
