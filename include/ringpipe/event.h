@@ -38,11 +38,21 @@
  *	RP_STRUCT_ARRAY(tag, n)		const struct tag *n, size_t n_count
  */
 #define RP_EVENT(provider, event, id, level, ...) \
-	RP_EVENT_EMIT_(provider, event, id, 0, level, RP_OPCODE_INFO, NULL, __VA_ARGS__)
+	RP_EVENT_EMIT_(provider, event, id, 0, level, RP_OPCODE_INFO, 0, NULL, __VA_ARGS__)
 
 /* The same with a version, an opcode and a message ("{0} paid {1}", or NULL). */
 #define RP_EVENT_EX(provider, event, id, version, level, opcode, message, ...) \
-	RP_EVENT_EMIT_(provider, event, id, version, level, opcode, message, __VA_ARGS__)
+	RP_EVENT_EMIT_(provider, event, id, version, level, opcode, 0, message, __VA_ARGS__)
+
+/*
+ * As RP_EVENT, for what has to be known to understand the rest: how the program was started, which
+ * configuration it took. A session that overwrites (RP_SESSION_OVERWRITE) keeps it, so that each
+ * snapshot begins with all of it, and in all other sessions it is an event as any. One made at run
+ * time has RP_EVENT_STATE in its flags.
+ */
+#define RP_STATE_EVENT(provider, event, id, level, ...) \
+	RP_EVENT_EMIT_(provider, event, id, 0, level, RP_OPCODE_INFO, RP_EVENT_STATE, NULL, \
+		       __VA_ARGS__)
 
 /*
  * Declares `struct tag` for use in events: packed, of fixed-size members (numbers, RP_GUID,

@@ -49,6 +49,10 @@ enum rp_session_flags {
 	 * when the session ends; output_fd -1 and no path: nobody does. What is overwritten is not
 	 * counted as lost: a snapshot tells from when on it is complete. The buffer is at least
 	 * RP_SESSION_OVERWRITE_MIN, without recover_path and block_ms. Not for listeners.
+	 *
+	 * Events marked as state (RP_STATE_EVENT) are kept: an eighth of the buffer is theirs, and
+	 * nothing overwrites it. When a ring there is full, what comes is lost and counted as such.
+	 * A session that overwrites counts as two of RP_SESSIONS_MAX.
 	 */
 	RP_SESSION_OVERWRITE = 8,
 };

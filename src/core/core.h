@@ -145,6 +145,13 @@ struct rp_session {
 	uint32_t snapshots;		/* being made: it does not end meanwhile */
 	struct rp_clock_map *map;	/* overwriting: the last pass's; NULL before the first */
 	uint64_t begun_ns;		/* since then all it wants is on */
+	uint64_t slots;			/* bit mask: its slot and that of `kept` */
+	/*
+	 * Overwriting: rings of state events, which nobody empties. On no list; it has a slot of
+	 * its own. NULL once its rings are the session's, at the end.
+	 */
+	struct rp_session *kept;
+	bool keeps_state;		/* it is such a one */
 	uint32_t sample_interval_ns;
 
 	/* The drain thread's. */

@@ -125,7 +125,7 @@ static void end_session(struct rp_session *session)
 	pthread_mutex_lock(&rp_core.lock);
 	session->state = RP_SESSION_ENDED;
 	session->stats.memory_bytes = 0;
-	rp_core.slots_used &= ~(1ull << session->slot);
+	rp_core.slots_used &= ~session->slots;
 	rp_core.session_count--;
 	pthread_cond_broadcast(&rp_core.changed);
 	pthread_mutex_unlock(&rp_core.lock);

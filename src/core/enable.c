@@ -107,6 +107,14 @@ static void keep_definition(const struct rp_session *session, const struct rp_ev
 		rp_keep_define(session->keep, def->index, def->serial, &definition);
 }
 
+/* The bit by which the session gets it: what is state has rings that nothing overwrites. */
+static uint64_t bit_for(const struct rp_session *session, const struct rp_event_def *def)
+{
+	bool kept = session->kept && (def->flags & RP_EVENT_STATE);
+
+	return 1ull << (kept ? session->kept->slot : session->slot);
+}
+
 uint64_t rp_site_session_bits(const struct rp_site *site)
 {
 	struct rp_session *session;
@@ -119,14 +127,13 @@ uint64_t rp_site_session_bits(const struct rp_site *site)
 		    !rp_config_wants(config, &site->def->public))
 			continue;
 		keep_definition(session, &site->def->public);
-		bits |= 1ull << session->slot;
+		bits |= bit_for(session, &site->def->public);
 	}
 	return bits;
 }
 
 void rp_session_switch(struct rp_session *session, bool on)
 {
-	uint64_t bit = 1ull << session->slot;
 	struct rp_provider *provider;
 	struct rp_site *site;
 
@@ -135,6 +142,7 @@ void rp_session_switch(struct rp_session *session, bool on)
 
 		cds_list_for_each_entry(site, &provider->sites, node) {
 			uint64_t *enable = &site->event->enable;
+			uint64_t bit = bit_for(session, &site->def->public);
 
 			if (config && rp_config_wants(config, &site->def->public)) {
 				keep_definition(session, &site->def->public);
@@ -148,11 +156,9 @@ void rp_session_switch(struct rp_session *session, bool on)
 	rp_wait_wake(&rp_slots[session->slot]);
 }
 
-/* Fills the slot, then lets writers see it; the order of slot.h. */
-void rp_session_put_on(struct rp_session *session)
+static void fill_slot(struct rp_session *session)
 {
 	struct rp_slot *slot = &rp_slots[session->slot];
-	uint64_t bit = 1ull << session->slot;
 
 	rp_core.generation++;
 	rp_store_relaxed(&slot->ring_count, session->ring_count);
@@ -169,36 +175,54 @@ void rp_session_put_on(struct rp_session *session)
 			rp_store_release(&fallback->ring, session->sources[i].ring);
 	}
 	rp_store_release(&slot->rings, session->rings);
+}
+
+/* Fills the slots, then lets writers see them; the order of slot.h. */
+void rp_session_put_on(struct rp_session *session)
+{
+	uint64_t bits = session->slots;
+
+	fill_slot(session);
+	if (session->kept)
+		fill_slot(session->kept);
 	if (session->flags & RP_SESSION_STACKS)
-		rp_or_seq_cst(&rp_core.stack_slots, bit);
+		rp_or_seq_cst(&rp_core.stack_slots, bits);
 	if (session->flags & RP_SESSION_CAUSAL)
-		rp_or_seq_cst(&rp_core.causal_slots, bit);
+		rp_or_seq_cst(&rp_core.causal_slots, bits);
 	if (session->sink->pushes)
-		rp_or_seq_cst(&rp_core.push_slots, bit);
+		rp_or_seq_cst(&rp_core.push_slots, bits);
 	if (session->flags & (RP_SESSION_STACKS | RP_SESSION_CAUSAL) || session->sink->pushes)
-		rp_or_seq_cst(&rp_special_slots, bit);
+		rp_or_seq_cst(&rp_special_slots, bits);
 	rp_fence_heavy();
 	rp_session_switch(session, true);
 	if (rp_core.watcher)
 		rp_core.watcher();
 }
 
-void rp_session_take_off(struct rp_session *session)
+static void empty_slot(const struct rp_session *session)
 {
 	struct rp_slot *slot = &rp_slots[session->slot];
-	uint64_t bit = 1ull << session->slot;
+
+	rp_store_release(&slot->rings, NULL);
+	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
+		rp_store_release(&slot->fallback[i].ring, NULL);
+}
+
+void rp_session_take_off(struct rp_session *session)
+{
+	uint64_t bits = session->slots;
 
 	session->state = RP_SESSION_FINISHING;
 	session->deadline_ns = rp_clock_monotonic_ns() + RP_FINISH_NS;
 	session->until_ns = rp_clock_monotonic_ns() + RP_SLOW_NS;
 	rp_session_switch(session, false);
-	rp_and_seq_cst(&rp_core.stack_slots, ~bit);
-	rp_and_seq_cst(&rp_core.causal_slots, ~bit);
-	rp_and_seq_cst(&rp_core.push_slots, ~bit);
-	rp_and_seq_cst(&rp_special_slots, ~bit);
-	rp_store_release(&slot->rings, NULL);
-	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
-		rp_store_release(&slot->fallback[i].ring, NULL);
+	rp_and_seq_cst(&rp_core.stack_slots, ~bits);
+	rp_and_seq_cst(&rp_core.causal_slots, ~bits);
+	rp_and_seq_cst(&rp_core.push_slots, ~bits);
+	rp_and_seq_cst(&rp_special_slots, ~bits);
+	empty_slot(session);
+	if (session->kept)
+		empty_slot(session->kept);
 	rp_fence_heavy();
 	if (rp_core.watcher)
 		rp_core.watcher();

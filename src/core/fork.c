@@ -10,6 +10,13 @@
 #include "core/core.h"
 #include "recover/keep.h"
 
+/* They are not inherited. */
+static void forget_rings(struct rp_session *session)
+{
+	for (uint32_t i = 0; i < session->source_count; i++)
+		session->sources[i].ring = NULL;
+}
+
 static void forget_session(struct rp_session *session)
 {
 	/*
@@ -20,9 +27,9 @@ static void forget_session(struct rp_session *session)
 	session->sink = NULL;
 	rp_keep_forget(session->keep);
 	session->keep = NULL;
-	/* Rings are not inherited. */
-	for (uint32_t i = 0; i < session->source_count; i++)
-		session->sources[i].ring = NULL;
+	forget_rings(session);
+	if (session->kept)
+		forget_rings(session->kept);
 	session->state = RP_SESSION_ENDED;
 	CDS_INIT_LIST_HEAD(&session->node);
 }

@@ -10,7 +10,7 @@
 
 #define NO_RING_ID UINT32_MAX		/* of losses that no ring counted */
 
-uint64_t rp_session_lost_by(const struct rp_session *session, enum rp_loss_reason reason)
+static uint64_t lost_by(const struct rp_session *session, enum rp_loss_reason reason)
 {
 	const struct rp_slot *slot = &rp_slots[session->slot];
 	uint64_t sum = 0;
@@ -37,6 +37,11 @@ uint64_t rp_session_lost_by(const struct rp_session *session, enum rp_loss_reaso
 		break;
 	}
 	return 0;
+}
+
+uint64_t rp_session_lost_by(const struct rp_session *session, enum rp_loss_reason reason)
+{
+	return lost_by(session, reason) + (session->kept ? lost_by(session->kept, reason) : 0);
 }
 
 uint64_t rp_session_lost(const struct rp_session *session)

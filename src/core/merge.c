@@ -23,6 +23,7 @@
 #define FALLBACK_MIN (128u << 10)
 #define RINGS_AT_START 8u
 #define FALLBACK_IDS (1u << 16)		/* ids of fallback rings begin here */
+#define STATE_IDS (1u << 17)		/* … of rings for state events */
 #define PUBLISH_BYTES (64u << 10)
 #define HOLDER_NS 10000000u		/* a running session waits this long for a lock's holder */
 #define LEAVER_NS 1000000000u		/* a finishing one this long, before it gives the ring up */
@@ -42,13 +43,17 @@ static size_t power_of_two_below(size_t value)
 static int add_source(struct rp_session *session, size_t bytes, uint32_t id)
 {
 	struct rp_source *source = &session->sources[session->source_count];
-	int ret = session->keep ? rp_keep_make_ring(session->keep, bytes, id, &source->ring) :
-		  rp_ring_create(bytes, id, &source->ring);
+	int ret;
 
+	id += session->keeps_state ? STATE_IDS : 0;
+	ret = session->keep ? rp_keep_make_ring(session->keep, bytes, id, &source->ring) :
+	      rp_ring_create(bytes, id, &source->ring);
 	if (ret != 0)
 		return ret;
 	if (session->flags & RP_SESSION_OVERWRITE)
 		rp_ring_set_overwrite(source->ring);
+	if (session->keeps_state)
+		source->ring->watermark = UINT64_MAX;
 	session->used_bytes += bytes;
 	rp_store_release(&session->source_count, session->source_count + 1);
 	return 0;
@@ -75,13 +80,16 @@ static int make_rings(struct rp_session *session, uint64_t wanted)
 int rp_session_make_fallbacks(struct rp_session *session)
 {
 	unsigned int count = rp_rseq_usable ? RP_FALLBACKS / 2 : RP_FALLBACKS;
-	size_t bytes = power_of_two_below(session->budget_bytes / RP_FALLBACKS);
+	size_t bytes = power_of_two_below(session->budget_bytes / RP_FALLBACKS), sources;
 	int ret = 0;
 
+	/* Rings of state events take the place of one. */
+	count -= session->kept != NULL;
 	session->ring_count = rp_slot_ring_count();
 	session->rings = calloc(session->ring_count ? session->ring_count : 1,
 				sizeof(*session->rings));
-	session->sources = calloc(session->ring_count + RP_FALLBACKS, sizeof(*session->sources));
+	sources = session->ring_count + RP_FALLBACKS;
+	session->sources = calloc(session->kept ? 2 * sources : sources, sizeof(*session->sources));
 	if (!session->rings || !session->sources)
 		return -ENOMEM;
 	for (unsigned int i = 0; ret == 0 && i < count; i++)
@@ -92,6 +100,8 @@ int rp_session_make_fallbacks(struct rp_session *session)
 							 session->ring_count);
 	if (session->ring_bytes < RING_MIN)
 		session->ring_bytes = RING_MIN;
+	if (session->kept)
+		session->budget_bytes -= session->kept->budget_bytes;
 	/*
 	 * The ids every process uses have theirs before the first event: on the fallback, many
 	 * threads that begin at once lose to each other. Pages nobody wrote to cost nothing.
@@ -204,6 +214,26 @@ static void close_accounts(struct rp_session *session)
 	session->account_too_big = rp_exchange_seq_cst(&slot->too_big, 0) & RP_ACCOUNT_COUNT;
 	session->account_blocked = rp_exchange_seq_cst(&slot->blocked, 0) & RP_ACCOUNT_COUNT;
 	session->handshaken = true;
+}
+
+/* At the end: what was kept is merged with the rest. */
+static void take_kept(struct rp_session *session)
+{
+	struct rp_session *kept = session->kept;
+
+	if (!kept)
+		return;
+	wait_for_holders(kept, true);
+	close_accounts(kept);
+	for (uint32_t i = 0; i < kept->source_count; i++)
+		session->sources[session->source_count++] = kept->sources[i];
+	kept->source_count = 0;
+	session->account_busy += kept->account_busy;
+	session->account_too_big += kept->account_too_big;
+	session->lost_damaged += kept->lost_damaged;
+	session->used_bytes += kept->used_bytes;
+	session->kept = NULL;
+	rp_session_free(kept);
 }
 
 /*
@@ -464,6 +494,7 @@ static enum rp_pass finish_pass(struct rp_session *session, struct rp_clock_map 
 	if (!session->handshaken) {
 		wait_for_holders(session, true);
 		close_accounts(session);
+		take_kept(session);
 		if (session->flags & RP_SESSION_OVERWRITE)
 			rp_session_begin_at_oldest(session, map);
 	}
@@ -494,6 +525,7 @@ static enum rp_pass finish_pass(struct rp_session *session, struct rp_clock_map 
 enum rp_pass rp_session_pass(struct rp_session *session, bool finishing, uint64_t now_ticks,
 			     struct rp_clock_map *map)
 {
+	const struct rp_slot *slot = &rp_slots[session->slot];
 	int ret, flushed;
 
 	if (session->ended)
@@ -502,8 +534,10 @@ enum rp_pass rp_session_pass(struct rp_session *session, bool finishing, uint64_
 		return finish_pass(session, map);
 	if (session->failed)
 		return RP_PASS_QUIET;
-	(void)make_rings(session, rp_load_relaxed(&rp_slots[session->slot].wanted));
-	if (session->flags & RP_SESSION_OVERWRITE) {
+	(void)make_rings(session, rp_load_relaxed(&slot->wanted));
+	if (session->kept) {
+		slot = &rp_slots[session->kept->slot];
+		(void)make_rings(session->kept, rp_load_relaxed(&slot->wanted));
 		rp_session_keep_map(session, map);
 		return RP_PASS_QUIET;
 	}
@@ -530,6 +564,7 @@ enum rp_pass rp_session_pass(struct rp_session *session, bool finishing, uint64_
 void rp_session_fill_stats(struct rp_session *session)
 {
 	struct rp_session_stats *stats = &session->stats;
+	const struct rp_session *kept = session->kept;
 
 	if (session->ended)
 		return;
@@ -546,4 +581,8 @@ void rp_session_fill_stats(struct rp_session *session)
 	stats->clamped = session->clamped;
 	stats->shortened = session->sink->shortened;
 	stats->rings = session->source_count;
+	if (kept) {
+		stats->memory_bytes += kept->used_bytes;
+		stats->rings += kept->source_count;
+	}
 }

@@ -112,9 +112,26 @@ void rp_session_free(struct rp_session *session)
 		return;
 	rp_session_free_rings(session);
 	rp_configs_free(session->configs, session->config_count);
+	rp_session_free(session->kept);
 	free(session->name);
 	free(session->map);
 	free(session);
+}
+
+/* Rings for state events, out of the session's buffer. */
+static int make_kept(struct rp_session *session)
+{
+	struct rp_session *kept;
+
+	if (!(session->flags & RP_SESSION_OVERWRITE))
+		return 0;
+	kept = calloc(1, sizeof(*kept));
+	if (!kept)
+		return -ENOMEM;
+	kept->keeps_state = true;
+	kept->budget_bytes = session->budget_bytes / 8;
+	session->kept = kept;
+	return rp_session_make_fallbacks(kept);
 }
 
 static int make_session(const struct rp_session_setup *setup, struct rp_session **ret_session)
@@ -130,6 +147,8 @@ static int make_session(const struct rp_session_setup *setup, struct rp_session 
 	ret = copy_options(session, setup->options);
 	if (ret == 0)
 		ret = make_keep(session, setup);
+	if (ret == 0)
+		ret = make_kept(session);
 	if (ret == 0)
 		ret = rp_session_make_fallbacks(session);
 	if (ret != 0) {
@@ -170,13 +189,18 @@ static int admit(struct rp_session *session)
 	uint64_t free_slots = ~rp_core.slots_used & RP_SESSION_BITS;
 	int ret;
 
-	if (!free_slots)
+	if (__builtin_popcountll(free_slots) < (session->kept ? 2 : 1))
 		return -ENOSPC;
 	ret = rp_drain_start();
 	if (ret != 0)
 		return ret;
 	session->slot = choose_slot(free_slots);
-	rp_core.slots_used |= 1ull << session->slot;
+	session->slots = 1ull << session->slot;
+	if (session->kept) {
+		session->kept->slot = choose_slot(free_slots & ~session->slots);
+		session->slots |= 1ull << session->kept->slot;
+	}
+	rp_core.slots_used |= session->slots;
 	rp_core.session_count++;
 	cds_list_add_tail(&session->node, &rp_core.sessions);
 	rp_session_put_on(session);

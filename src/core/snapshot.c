@@ -8,7 +8,7 @@
  *
  * The window: a ring that has given something up is complete from the first record it still has,
  * one that has not since the session began. So all of them are complete from the latest of these
- * times up to T.
+ * times up to T. Rings of state events give nothing up; they are copied last.
  */
 #include "core/snapshot.h"
 
@@ -205,12 +205,34 @@ static int copy_rings(struct rp_snapshot *snapshot, uint64_t *ret_from)
 	return 0;
 }
 
+/* What is state, of T or before: it was written by then, and stays. */
+static int copy_kept(struct rp_snapshot *snapshot)
+{
+	const struct rp_session *kept = snapshot->session->kept;
+	struct rp_session *copy = &snapshot->copy;
+	uint32_t count = rp_load_acquire(&kept->source_count);
+	int ret = 0;
+
+	copy->lost_damaged += rp_session_await_holders(kept, rp_clock_monotonic_ns() + HOLDER_NS);
+	for (uint32_t i = 0; ret == 0 && i < count; i++) {
+		const struct rp_ring *ring = kept->sources[i].ring;
+		struct rp_ring **to = &copy->sources[copy->source_count].ring;
+
+		ret = rp_ring_create(ring->size, ring->id, to);
+		if (ret == 0) {
+			rp_ring_copy(*to, ring);
+			copy->source_count++;
+		}
+	}
+	return ret;
+}
+
 static int init_copy(struct rp_session *copy, const struct rp_session *session)
 {
 	copy->id = session->id;
 	copy->slot = session->slot;
 	copy->begun_ns = session->begun_ns;
-	copy->sources = calloc(session->ring_count + RP_FALLBACKS, sizeof(*copy->sources));
+	copy->sources = calloc(2 * (session->ring_count + RP_FALLBACKS), sizeof(*copy->sources));
 	return copy->sources ? 0 : -ENOMEM;
 }
 
@@ -261,6 +283,8 @@ int rp_snapshot_take(struct rp_session *session, struct rp_snapshot **ret_snapsh
 	ret = init_copy(&snapshot->copy, session);
 	for (unsigned int i = 0; ret == 0 && i < TRIES && from > snapshot->until; i++)
 		ret = copy_rings(snapshot, &from);
+	if (ret == 0)
+		ret = copy_kept(snapshot);
 	if (ret != 0) {
 		rp_snapshot_free(snapshot);
 		return ret;

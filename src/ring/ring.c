@@ -50,11 +50,12 @@ void rp_ring_copy(struct rp_ring *to, const struct rp_ring *from)
 {
 	uint64_t head = rp_load_acquire(&from->head);	/* [RING-PUB] */
 	uint64_t at = rp_ring_oldest(from), first = at;
+	uint64_t step = from->chunk ? from->chunk : from->size;
 
 	while (at < head) {
-		uint64_t end = at + from->chunk < head ? at + from->chunk : head;
+		uint64_t end = at + step < head ? at + step : head;
 		uint64_t place = at & (from->size - 1), oldest;
-		uint64_t chunk = at / from->chunk % RP_RING_CHUNKS;
+		uint64_t chunk = at / step % RP_RING_CHUNKS;
 
 		copy_words(to->data + place, from->data + place, end - at);
 		to->ends[chunk] = rp_load_relaxed(&from->ends[chunk]);
@@ -68,6 +69,7 @@ void rp_ring_copy(struct rp_ring *to, const struct rp_ring *from)
 	to->chunk = from->chunk;
 	to->head = head;
 	to->tail = first < head ? first : head;
+	to->lost_full = rp_load_relaxed(&from->lost_full);
 }
 
 void rp_ring_destroy(struct rp_ring *ring)

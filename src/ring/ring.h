@@ -113,9 +113,10 @@ void rp_ring_destroy(struct rp_ring *ring);
 void rp_ring_set_overwrite(struct rp_ring *ring);
 
 /*
- * Copies what a ring that overwrites holds, while writers go on, into one of the same size that
- * nobody writes to. Afterwards `to` is as if written by the same writers, without what they gave up
- * before it was copied: its tail tells how much that is, and is its head if nothing is left.
+ * Copies what a ring that overwrites, or one that nobody empties, holds, while writers go on, into
+ * one of the same size that nobody writes to. Afterwards `to` is as if written by the same writers,
+ * without what they gave up before it was copied: its tail tells how much that is, and is its head
+ * if nothing is left.
  */
 void rp_ring_copy(struct rp_ring *to, const struct rp_ring *from);
 

@@ -23,6 +23,8 @@ RP_EVENT(sample, structs, 6, RP_LEVEL_CRITICAL, 0x8, RP_STRUCT_FIELD(sample_line
 	 RP_STRUCT_ARRAY(sample_point, corners));
 RP_EVENT_EX(sample, paid, 7, 2, RP_LEVEL_INFORMATIONAL, RP_OPCODE_START, "{0} paid {1}", 0x1,
 	    RP_STRING(who), RP_F64(total));
+RP_STATE_EVENT(sample, loaded, 9, RP_LEVEL_INFORMATIONAL, 0, RP_STRING(path));
+RP_STATE_EVENT(sample, begun, 10, RP_LEVEL_INFORMATIONAL, 0);
 RP_EVENT(sample, widest, 8, RP_LEVEL_INFORMATIONAL, 0x1, RP_U8(a01), RP_U8(a02), RP_U8(a03),
 	 RP_U8(a04), RP_U8(a05), RP_U8(a06), RP_U8(a07), RP_U8(a08), RP_U8(a09), RP_U8(a10),
 	 RP_U8(a11), RP_U8(a12), RP_U8(a13), RP_U8(a14), RP_U8(a15), RP_U8(a16), RP_U8(a17),
@@ -86,6 +88,8 @@ int fire_everything(void)
 	ret |= sample_arrays("bytes", 5, numbers, 3, reals, 1, &id, 1, flags, 2);
 	ret |= sample_structs(&edge, corners, 2);
 	ret |= sample_paid("someone", 9.5);
+	ret |= sample_loaded("/etc/shop.conf");
+	ret |= sample_begun();
 	ret |= sample_widest(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
 			     21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32);
 	return ret | (sample_provider() == NULL) | count_everything();

@@ -55,6 +55,7 @@ struct rp_event_decl {
 
 enum rp_event_flags {
 	RP_EVENT_NO_STACK = 1,		/* never capture a stack for this one */
+	RP_EVENT_STATE = 2,		/* sessions that overwrite keep it: RP_STATE_EVENT */
 };
 
 /*
@@ -345,9 +346,9 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 #define RP_ARITY_(...) \
 	RP_COUNT_I_(__VA_ARGS__, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, \
 		    N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, 0_, 0_)
-#define RP_EVENT_EMIT_(provider, event, id, version, level, opcode, message, ...) \
+#define RP_EVENT_EMIT_(provider, event, id, version, level, opcode, flags, message, ...) \
 	RP_CAT_(RP_EVENT_EMIT_, RP_ARITY_(__VA_ARGS__)) \
-	(provider, event, id, version, level, opcode, message, __VA_ARGS__)
+	(provider, event, id, version, level, opcode, flags, message, __VA_ARGS__)
 
 #define RP_PROVIDER_EMIT_(ident, provider_name) \
 	RP_ASSERT_(sizeof(provider_name) <= RP_NAME_MAX + 1, "a provider's name is too long"); \
@@ -372,11 +373,12 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 	struct rp_provider
 
 /* `used`: the probe's note means the word, which the compiler cannot know. */
-#define RP_EVENT_SITE_(provider, event, id, version, level, opcode, message, keywords, fields, n) \
+#define RP_EVENT_SITE_(provider, event, id, version, level, opcode, flags, message, keywords, \
+		       fields, n) \
 	RP_ASSERT_(sizeof(#event) <= RP_NAME_MAX + 1, "an event's name is too long"); \
 	static const struct rp_event_decl provider##_##event##_decl_ = { \
 		sizeof(struct rp_event_decl), id, &provider##_provider_, #event, message, fields, \
-		keywords, n, version, level, opcode, 0, 0 }; \
+		keywords, n, version, level, opcode, flags, 0 }; \
 	RP_BEGIN_DECLS \
 	__attribute__((weak, used, visibility("hidden"), section(".probes"), aligned(32))) \
 	struct rp_event provider##_##event##_event_ = { \
@@ -400,8 +402,9 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 		return name##_write_ args; \
 	}
 
-#define RP_EVENT_EMIT_0_(provider, event, id, version, level, opcode, message, keywords) \
-	RP_EVENT_SITE_(provider, event, id, version, level, opcode, message, keywords, NULL, 0) \
+#define RP_EVENT_EMIT_0_(provider, event, id, version, level, opcode, flags, message, keywords) \
+	RP_EVENT_SITE_(provider, event, id, version, level, opcode, flags, message, keywords, \
+		       NULL, 0) \
 	RP_PROBE_EMIT_(provider, event) \
 	static __attribute__((noinline, unused)) int provider##_##event##_write_(void) \
 	{ \
@@ -411,10 +414,11 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 	RP_EVENT_CALL_(provider##_##event, (void), ()) \
 	struct rp_provider
 
-#define RP_EVENT_EMIT_N_(provider, event, id, version, level, opcode, message, keywords, ...) \
+#define RP_EVENT_EMIT_N_(provider, event, id, version, level, opcode, flags, message, keywords, \
+			 ...) \
 	static const struct rp_field provider##_##event##_fields_[] = { \
 		RP_MAP_(RP_DESC_, RP_COMMA_, __VA_ARGS__) }; \
-	RP_EVENT_SITE_(provider, event, id, version, level, opcode, message, keywords, \
+	RP_EVENT_SITE_(provider, event, id, version, level, opcode, flags, message, keywords, \
 		       provider##_##event##_fields_, RP_COUNT_(__VA_ARGS__)) \
 	RP_PROBE_EMIT_(provider, event) \
 	static __attribute__((noinline, unused)) int provider##_##event##_write_( \
