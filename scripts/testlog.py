@@ -4,8 +4,9 @@
 
 usage: scripts/testlog.py [--failures] TESTLOG.json
 
-Prints `PASSED FAILED SKIPPED`, then a line for each failed and each skipped test. A program that
-speaks TAP, or is a unittest of Python's, counts as its sub-tests, any other as one test.
+Prints `PASSED FAILED SKIPPED`, then a line for each failed and each skipped test, then the figures
+that tests told, each in a line `# figure: TEXT`. A program that speaks TAP, or is a unittest of
+Python's, counts as its sub-tests, any other as one test.
 
 With --failures: the names of what failed, each program's with the end of what it said.
 """
@@ -16,6 +17,7 @@ import sys
 LINES_OF_A_FAILURE = 30
 TAP_LINE = re.compile(r'^(?P<no>not )?ok\b\s*-?\s*(?P<name>.*?)\s*'
                       r'(?:# *SKIP\b\s*(?P<why>.*))?$', re.I)
+FIGURE_LINE = re.compile(r'^# figure: (.*)$', re.M)
 
 
 def tap_results(text):
@@ -81,6 +83,13 @@ def print_failures(entries):
                 print(f'    {line}')
 
 
+def print_figures(entries):
+    for entry in entries:
+        name = entry['name'].rpartition(' / ')[2]
+        for figure in FIGURE_LINE.findall(entry.get('stdout') or ''):
+            print(f'figure: {name}: {figure}')
+
+
 def main():
     failures = '--failures' in sys.argv
     names = [name for name in sys.argv[1:] if name != '--failures']
@@ -98,6 +107,7 @@ def main():
     for name, verdict, why in results:
         if verdict != 'passed':
             print(f'{verdict}: {name}' + (f' ({why})' if why else ''))
+    print_figures(entries)
 
 
 if __name__ == '__main__':

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stands in for libFuzzer: gives each file of a folder to the fuzz target, whole, and cut at each
- * of its bytes.
+ * Stands in for libFuzzer: gives each file of a folder to the fuzz target, whole, cut at each of
+ * its bytes, and with each of them changed.
  *
  * usage: NAME FOLDER
  */
@@ -10,20 +10,36 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-/* Each beginning lies in memory of its own size, so that a sanitizer sees what is read past it. */
-static void replay(const uint8_t *bytes, size_t size)
-{
-	for (size_t cut = 0; cut <= size; cut++) {
-		uint8_t *copy = malloc(cut ? cut : 1);
+static unsigned long executions;
 
-		if (!copy)
-			abort();
-		memcpy(copy, bytes, cut);
-		LLVMFuzzerTestOneInput(copy, cut);
-		free(copy);
+/* In memory of its own size, so that a sanitizer sees what is read past it. */
+static void run(const uint8_t *bytes, size_t size)
+{
+	uint8_t *copy = malloc(size ? size : 1);
+
+	if (!copy)
+		abort();
+	memcpy(copy, bytes, size);
+	LLVMFuzzerTestOneInput(copy, size);
+	free(copy);
+	executions++;
+}
+
+static void replay(uint8_t *bytes, size_t size)
+{
+	run(bytes, size);
+	for (size_t at = 0; at < size; at++) {
+		uint8_t byte = bytes[at];
+
+		run(bytes, at);
+		/* All bits of every other byte, or one of them. */
+		bytes[at] ^= at % 2 ? 0xff : (uint8_t)(1u << at / 2 % 8);
+		run(bytes, size);
+		bytes[at] = byte;
 	}
 }
 
@@ -48,11 +64,11 @@ static int replay_file(const char *folder, const char *name)
 
 int main(int argc, char **argv)
 {
+	int files = 0, out = dup(STDOUT_FILENO);	/* a target may do away with its own */
 	struct dirent *entry;
-	int files = 0;
 	DIR *folder;
 
-	if (argc != 2)
+	if (argc != 2 || out < 0)
 		return EXIT_FAILURE;
 	folder = opendir(argv[1]);
 	if (!folder) {
@@ -67,6 +83,7 @@ int main(int argc, char **argv)
 		files++;
 	}
 	closedir(folder);
-	printf("%d files\n", files);
+	dprintf(out, "# figure: %lu executions of %d inputs, cut and changed at each byte\n",
+		executions, files);
 	return files ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -180,7 +180,7 @@ static bool run_failing(const struct scenario *scenario, enum inject_kind kind, 
 	return failed;
 }
 
-static void fail_each(const struct scenario *scenario, enum inject_kind kind)
+static unsigned int fail_each(const struct scenario *scenario, enum inject_kind kind)
 {
 	struct held before = count_held();
 	unsigned int nth = 1;
@@ -195,10 +195,13 @@ static void fail_each(const struct scenario *scenario, enum inject_kind kind)
 		nth++;
 	} while (failed && nth < NTH_MAX);
 	check(nth < NTH_MAX);
+	return nth - 2;
 }
 
 int main(void)
 {
+	unsigned int failures = 0;
+
 	alarm(5 * PATIENCE_S);
 	check(mkdtemp(directory));
 	snprintf(trace, sizeof(trace), "%s/trace", directory);
@@ -207,10 +210,11 @@ int main(void)
 		run_whole(&scenarios[i]);
 		for (unsigned int kind = 0; kind < INJECT_KIND_COUNT; kind++) {
 			if (kind != INJECT_memory || !scenarios[i].needs_memory)
-				fail_each(&scenarios[i], kind);
+				failures += fail_each(&scenarios[i], kind);
 		}
 	}
 	check(unlink(trace) == 0);
 	check(rmdir(directory) == 0);
+	printf("# figure: %u failures of %u kinds of call\n", failures, INJECT_KIND_COUNT);
 	return 0;
 }

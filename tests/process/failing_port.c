@@ -168,7 +168,7 @@ static bool collect(void)
 	return whole;
 }
 
-static void fail_each(enum inject_kind kind, struct held *before)
+static unsigned int fail_each(enum inject_kind kind, struct held *before)
 {
 	unsigned int nth = 1;
 	bool failed;
@@ -183,6 +183,7 @@ static void fail_each(enum inject_kind kind, struct held *before)
 		wait_until(!failing_mark_enabled() && holds_no_more(before));
 	} while (failed && nth < NTH_MAX);
 	check(nth < NTH_MAX);
+	return nth - 2;
 }
 
 /* The directory of sockets is read when the library is loaded: this program again, with one set. */
@@ -200,6 +201,7 @@ static void run_again(char **argv)
 
 int main(int argc, char **argv)
 {
+	unsigned int failures = 0;
 	struct held before;
 
 	alarm(5 * PATIENCE_S);
@@ -212,9 +214,10 @@ int main(int argc, char **argv)
 	for (unsigned int kind = 0; kind < INJECT_KIND_COUNT; kind++) {
 		/* Sockets can always be looked at. */
 		if (kind != INJECT_fstat && (kind != INJECT_memory || !INJECT_THREADS_NEED_MEMORY))
-			fail_each(kind, &before);
+			failures += fail_each(kind, &before);
 	}
 	check(unlink(port.sun_path) == 0);
 	check(rmdir(directory) == 0);
+	printf("# figure: %u failures of %u kinds of call\n", failures, INJECT_KIND_COUNT);
 	return 0;
 }

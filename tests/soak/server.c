@@ -28,6 +28,7 @@
 #define WRITERS 3u
 #define BURST 300u
 #define SESSION_NS 30000000
+#define SNAPSHOTS 3u
 #define BURST_NS 2000000
 
 RP_PROVIDER(soak, "Soak-Server");
@@ -43,7 +44,23 @@ static const char *directory, *rings;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool may_go, is_resting;
-static uint64_t sessions, disk_full, failed, delivered, lost, heard;
+static uint64_t sessions, snapshots, disk_full, failed, delivered, lost, heard;
+
+/* Sessions with an output. */
+static const struct kind {
+	uint32_t flags;
+	uint32_t block_ms;
+	bool is_kept;
+} kinds[] = {
+	{ 0, 0, false },
+	{ RP_SESSION_STACKS | RP_SESSION_NO_RUNDOWN, 0, false },
+	{ RP_SESSION_CAUSAL, 0, false },
+	{ 0, 0, true },
+	{ 0, 5, false },
+	{ RP_SESSION_OVERWRITE, 0, false },
+};
+
+#define KINDS (sizeof(kinds) / sizeof(*kinds))
 
 static void pause_for(long ns)
 {
@@ -82,41 +99,70 @@ static struct rp_session_provider everything(void)
 	};
 }
 
+/* With the lock held. */
+static void add_error(int error)
+{
+	disk_full += error == -ENOSPC;
+	failed += error != 0 && error != -ENOSPC;
+}
+
 static void add(const struct rp_session_stats *stats)
 {
 	pthread_mutex_lock(&lock);
 	sessions++;
 	delivered += stats->delivered;
 	lost += stats->lost;
-	disk_full += stats->error == -ENOSPC;
-	failed += stats->error != 0 && stats->error != -ENOSPC;
+	add_error(stats->error);
 	pthread_mutex_unlock(&lock);
 }
 
-static void record(uint32_t flags, const char *recover_path)
+static void take_snapshots(struct rp_session *session)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/snapshot.nettrace", directory);
+	for (unsigned int i = 0; i < SNAPSHOTS; i++) {
+		int ret;
+
+		pause_for(SESSION_NS / SNAPSHOTS);
+		ret = rp_session_snapshot(session, path, -1, NULL);
+		pthread_mutex_lock(&lock);
+		snapshots += ret == 0;
+		add_error(ret);
+		pthread_mutex_unlock(&lock);
+	}
+	remove(path);
+}
+
+static void record(const struct kind *kind)
 {
 	struct rp_session_provider provider = everything();
 	struct rp_session_stats stats = { .size = sizeof(stats) };
 	char path[300];
 	struct rp_session_options options = {
 		.size = sizeof(options),
-		.flags = flags,
-		.buffer_bytes = 1u << 20,
+		.flags = kind->flags,
+		.buffer_bytes = kind->flags & RP_SESSION_OVERWRITE ? RP_SESSION_OVERWRITE_MIN :
+				1u << 20,
 		.providers = &provider,
 		.provider_count = 1,
 		.output_path = path,
-		.recover_path = recover_path,
+		.recover_path = kind->is_kept ? rings : NULL,
+		.block_ms = kind->block_ms,
 	};
 	struct rp_session *session;
 	int ret;
 
-	snprintf(path, sizeof(path), "%s/own-%u.nettrace", directory, flags);
+	snprintf(path, sizeof(path), "%s/own.nettrace", directory);
 	ret = rp_session_start(&options, &session);
 	if (ret != 0) {
 		stats.error = ret;	/* full already */
 		pause_for(SESSION_NS);
 	} else {
-		pause_for(SESSION_NS);
+		if (kind->flags & RP_SESSION_OVERWRITE)
+			take_snapshots(session);
+		else
+			pause_for(SESSION_NS);
 		(void)rp_session_stop(session, &stats);
 	}
 	add(&stats);
@@ -169,22 +215,11 @@ static void *run_sessions(void *data)
 		pthread_mutex_unlock(&lock);
 		if (__atomic_load_n(&is_over, __ATOMIC_RELAXED))
 			return NULL;
-		switch (kind++ % 6) {
-		case 0:
-			record(0, NULL);
-			break;
-		case 1:
-			record(RP_SESSION_STACKS | RP_SESSION_NO_RUNDOWN, NULL);
-			break;
-		case 2:
-			record(RP_SESSION_CAUSAL, NULL);
-			break;
-		case 3:
-			record(0, rings);
-			break;
-		default:
-			listen_to(kind % 6 == 5);
-		}
+		if (kind < KINDS)
+			record(&kinds[kind]);
+		else
+			listen_to(kind == KINDS);
+		kind = (kind + 1) % (KINDS + 2);
 	}
 }
 
@@ -196,10 +231,11 @@ static void answer(const char *line)
 	while (!may_go && !is_resting)
 		pthread_cond_wait(&changed, &lock);
 	printf("allocated %zu written %" PRIu64 " refused %" PRIu64 " sessions %" PRIu64
-	       " disk_full %" PRIu64 " failed %" PRIu64 " delivered %" PRIu64 " lost %" PRIu64 "\n",
-	       mallinfo2().uordblks, __atomic_load_n(&written, __ATOMIC_RELAXED),
-	       __atomic_load_n(&refused, __ATOMIC_RELAXED), sessions, disk_full, failed,
-	       delivered, lost);
+	       " snapshots %" PRIu64 " disk_full %" PRIu64 " failed %" PRIu64 " delivered %" PRIu64
+	       " lost %" PRIu64 "\n", mallinfo2().uordblks,
+	       __atomic_load_n(&written, __ATOMIC_RELAXED),
+	       __atomic_load_n(&refused, __ATOMIC_RELAXED), sessions, snapshots, disk_full,
+	       failed, delivered, lost);
 	fflush(stdout);
 	pthread_mutex_unlock(&lock);
 }

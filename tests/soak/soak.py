@@ -283,8 +283,8 @@ def run(options, folder):
         bad.append('sessions of the server that failed for another reason than a full disk')
     if left:
         bad.append('left behind: ' + ' '.join(left))
-    print(f'# {len(states)} rounds; {soak.figures}')
-    print(f'# the server: {tell(done)}' + ('' if soak.is_small else '; no small disk here'))
+    print(f'# figure: {len(states)} rounds, at the end {tell(states[-1])}; {soak.figures}')
+    print(f'# figure: the server: {tell(done)}' + ('' if soak.is_small else '; no small disk here'))
     for line in bad:
         print('# ' + line)
     print(f'{"not ok" if bad else "ok"} 1 - server_is_as_it_was_after_rounds_of_all_its_clients')

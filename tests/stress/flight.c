@@ -217,7 +217,7 @@ static void windows_are_complete(size_t count, size_t megabytes, bool large)
 	stress_check(rp_session_stop(session, NULL) == 0, "the session ended with an error");
 	for (size_t i = 0; i < count; i++)
 		free(writers[i].before_ns);
-	stress_note("%u of %u windows had events, %llu on average; %llu written", useful,
+	stress_note("figure: %u of %u windows had events, %llu on average; %llu written", useful,
 		    snapshots + 1, (unsigned long long)(inside / (useful ? useful : 1)),
 		    (unsigned long long)written);
 	stress_end();

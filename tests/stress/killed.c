@@ -279,8 +279,8 @@ int main(int argc, char **argv)
 	for (unsigned int i = 0; i < kills; i++)
 		with_trace += kill_once(&random, i, &events);
 	stress_check(with_trace > 0, "no kill left a trace");
-	stress_note("%u kills survived, %u left a trace, %" PRIu64 " events recovered", kills,
-		    with_trace, events);
+	stress_note("figure: %u kills survived, %u left a trace, %" PRIu64 " events recovered",
+		    kills, with_trace, events);
 	stress_end();
 	return stress_exit();
 }

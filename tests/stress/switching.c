@@ -297,6 +297,21 @@ static void *control(void *data)
 	return NULL;
 }
 
+static void tell_figures(void)
+{
+	uint64_t sessions = 0, offered = 0, delivered = 0, lost = 0;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		sessions += controllers[i].rounds;
+		offered += controllers[i].offered;
+		delivered += controllers[i].delivered;
+		lost += controllers[i].told;
+	}
+	stress_note("figure: %" PRIu64 " sessions started and stopped: %" PRIu64 " delivered + %"
+		    PRIu64 " lost, by serials; %" PRIu64 " offered for sure", sessions, delivered,
+		    lost, offered);
+}
+
 static void count_the_rest(struct controller *controller)
 {
 	for (size_t i = 0; i < WRITERS; i++)
@@ -339,6 +354,7 @@ int main(void)
 		count_the_rest(&controllers[i]);
 		stress_books_fini(&controllers[i].books);
 	}
+	tell_figures();
 	stress_end();
 	return stress_exit();
 }

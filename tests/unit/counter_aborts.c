@@ -101,7 +101,7 @@ static void tell(const struct trap_places *places)
 			printf("# nobody came to \"%s\"\n", place->text);
 	}
 	complaints += sections == 0;
-	printf("# %llu aborts at %u instructions of sections, %llu signals elsewhere\n",
+	printf("# figure: %llu aborts at %u instructions of sections, %llu signals elsewhere\n",
 	       (unsigned long long)aborts, sections, (unsigned long long)signals);
 	printf("%s 1 - counting_interrupted_at_each_instruction_is_exact\n1..1\n",
 	       complaints ? "not ok" : "ok");

@@ -383,7 +383,8 @@ int main(void)
 	if (ret == 77)
 		return skip("this process may not trace another");
 	puts("TAP version 13");
-	printf("# %" PRIu64 " steps, recovered after %" PRIu64 " of them\n", steps, checks);
+	printf("# figure: killed after any of %" PRIu64 " instructions, recovered after %" PRIu64
+	       "\n", steps, checks);
 	printf("%sok 1 - a process killed at any instruction leaves all that was committed\n1..1\n",
 	       ret || complaints ? "not " : "");
 	return 0;

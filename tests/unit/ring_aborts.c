@@ -420,6 +420,7 @@ static void run_path(const struct path *path, struct trap_places *places)
 
 static void sections_are_aborted_everywhere(const struct trap_places *places)
 {
+	uint64_t least = UINT64_MAX;
 	unsigned int count = 0;
 
 	doing = "all paths";
@@ -429,10 +430,13 @@ static void sections_are_aborted_everywhere(const struct trap_places *places)
 		printf("# %4" PRIu64 " aborts at %s\n", place->hits, place->text);
 		if (!place->hits)
 			complain(place, "no path came here");
+		if (place->hits < least)
+			least = place->hits;
 		count++;
 	}
-	printf("# %" PRIu64 " aborts at %u instructions of sections, %" PRIu64
-	       " signals elsewhere\n", all_aborts, count, all_signals);
+	printf("# figure: %" PRIu64 " aborts at all %u instructions of the sections, %" PRIu64
+	       " or more at each; %" PRIu64 " signals elsewhere\n", all_aborts, count, least,
+	       all_signals);
 	if (count < 20)
 		complain(NULL, "%u instructions", count);
 	tell("each_instruction_of_the_sections_was_aborted");
