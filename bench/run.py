@@ -13,8 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-INCLUDE = os.path.join(os.path.dirname(HERE), 'include')
+import disassembly
 
 
 def figures(command, **kwargs):
@@ -57,32 +56,6 @@ def callgrind_instructions(program):
     return round((totals['with'] - totals['without']) / count, 1)
 
 
-def straight_path(compiler, language, options):
-    """Instructions that a disabled event adds to a function, read from its object file."""
-    with tempfile.TemporaryDirectory() as folder:
-        target = os.path.join(folder, 'site.o')
-        subprocess.run([compiler, '-x', language, '-D_GNU_SOURCE', '-I' + INCLUDE, *options, '-c',
-                        os.path.join(HERE, 'site.c'), '-o', target], check=True)
-        text = subprocess.run(['objdump', '-d', '--no-show-raw-insn', target], check=True,
-                              stdout=subprocess.PIPE, text=True).stdout
-    return max(count(text, 'with_event') - count(text, 'without_event'),
-               count(text, 'with_text') - count(text, 'without_text'))
-
-
-def count(text, function):
-    """Instructions from the function's entry to its first return, no branch taken."""
-    body = re.search(rf'<{function}>:\n(.*?)(\n\n|\Z)', text, re.S).group(1)
-    seen = 0
-    for line in body.splitlines():
-        instruction = line.split('\t', 1)[1].strip()
-        if instruction.startswith(('nop', 'endbr64', 'data16', 'cs nop', 'xchg   %ax,%ax')):
-            continue
-        seen += 1
-        if instruction.startswith('ret'):
-            return seen
-    raise ValueError(f'no return in {function}')
-
-
 def suite_disabled(build):
     ok = True
     program = os.path.join(build, 'bench', 'bench-disabled')
@@ -91,14 +64,20 @@ def suite_disabled(build):
         row('disabled event, by callgrind', 'cannot run')
     else:
         ok &= row('disabled event, by callgrind', instructions, 'instr', '<= 2', instructions <= 2)
-    for compiler, language in (('gcc', 'c'), ('g++', 'c++'), ('clang', 'c'), ('clang++', 'c++')):
-        if not shutil.which(compiler):
+    for compiler, language in disassembly.COMPILERS:
+        version = disassembly.version(compiler)
+        if not version:
             row(f'disabled event, {compiler}', 'not here')
             continue
-        for options in (['-O2'], ['-O2', '-fPIC'], ['-O3'], ['-O2', '-fno-pie', '-fno-pic']):
-            added = straight_path(compiler, language, options)
-            ok &= row(f'disabled event, {compiler} {" ".join(options)}', added, 'instr', '<= 2',
-                      added <= 2)
+        for options in disassembly.OPTIONS:
+            what = f'disabled event, {version} {" ".join(options)}'
+            added = disassembly.added(compiler, language, options)
+            if added is None:
+                row(what, 'cannot link')
+                continue
+            ok &= row(what, added[0], 'instr', '<= 2', added[0] <= 2)
+            row('  code at the site', added[1], 'B')
+            row('  code out of the way', added[2], 'B')
     times = figures([program])
     with_event = times['a call with a disabled event, best'][0]
     without = times['a call without an event, best'][0]

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""What a disabled event adds to the code around it, read from object files."""
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+INCLUDE = os.path.join(os.path.dirname(HERE), 'include')
+
+COMPILERS = (('gcc', 'c'), ('g++', 'c++'), ('clang', 'c'), ('clang++', 'c++'))
+OPTIONS = (('-O2',), ('-O2', '-fPIC'), ('-O2', '-fno-pie', '-fno-pic'), ('-O2', '-flto'), ('-O3',),
+           ('-O3', '-fPIC'), ('-O3', '-flto'))
+PADDING = ('nop', 'endbr64', 'data16', 'cs nop', 'xchg   %ax,%ax')
+
+
+def missing():
+    """Why nothing can be read here, or None."""
+    return None if shutil.which('objdump') else 'no objdump'
+
+
+@functools.lru_cache(maxsize=None)
+def version(compiler):
+    """As `gcc 12.2.0`, or None where there is no such compiler."""
+    if not shutil.which(compiler):
+        return None
+    text = subprocess.run([compiler, '-dumpfullversion', '-dumpversion'], check=True,
+                          stdout=subprocess.PIPE, text=True).stdout
+    return f'{compiler} {text.split()[0]}'
+
+
+def build(folder, compiler, language, options):
+    """
+    Text of objdump: of the object, or of a library where the linker compiles. None where the linker
+    has no plugin for the compiler.
+    """
+    sources = [os.path.join(HERE, 'site.c')]
+    target = os.path.join(folder, 'site')
+    what = ['-c']
+    if '-flto' in options:
+        with open(os.path.join(folder, 'work.c'), 'w', encoding='utf-8') as file:
+            file.write('#include "site.h"\nuint64_t (*volatile hidden)(uint64_t);\n'
+                       '__attribute__((noinline)) uint64_t work(uint64_t value)\n'
+                       '{ return hidden(value); }\n')
+        sources.append(file.name)
+        # What is not defined is the library's, which need not be built for the compiler.
+        what = ['-shared', '-fPIC', '-Wl,-Bsymbolic']
+    result = subprocess.run([compiler, '-x', language, '-D_GNU_SOURCE', '-I' + INCLUDE,
+                             '-I' + HERE, *options, *what, *sources, '-o', target],
+                            stderr=subprocess.PIPE, text=True, check=False)
+    if result.returncode and '-flto' in options and 'plugin' in result.stderr:
+        return None
+    if result.returncode:
+        raise RuntimeError(result.stderr)
+    return subprocess.run(['objdump', '-d', '-w', target], check=True, stdout=subprocess.PIPE,
+                          text=True).stdout
+
+
+def instructions(text, function):
+    """(bytes, instruction) of each instruction of a function, and of its part out of the way."""
+    parts = re.findall(rf'<{function}(\.cold)?>:\n(.*?)(?:\n\n|\Z)', text, re.S)
+    if not parts:
+        raise ValueError(f'no {function}')
+    found = {'': [], '.cold': []}
+    for suffix, body in parts:
+        for line in body.splitlines():
+            fields = line.split('\t')
+            if len(fields) > 2:
+                found[suffix].append((len(fields[1].split()), fields[2].strip()))
+    return found[''] + found['.cold']
+
+
+def straight(code):
+    """(instructions, bytes) from the entry to the first return, no branch taken."""
+    seen = size = 0
+    for length, instruction in code:
+        if instruction.startswith(PADDING):
+            continue
+        seen += 1
+        size += length
+        if instruction.startswith('ret'):
+            return seen, size
+    raise ValueError('no return')
+
+
+def whole(code):
+    return sum(length for length, instruction in code if not instruction.startswith(PADDING))
+
+
+def added(compiler, language, options):
+    """
+    What an event adds to a function: instructions and bytes where nobody listens, and bytes out of
+    the way. The worse of two events, of four numbers and of a string. None: build() says why.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        text = build(folder, compiler, language, options)
+    if text is None:
+        return None
+    worst = (0, 0, 0)
+    for kind in ('event', 'text'):
+        with_it, without = (instructions(text, f'{which}_{kind}') for which in ('with', 'without'))
+        count, size = (a - b for a, b in zip(straight(with_it), straight(without)))
+        worst = max(worst, (count, size, whole(with_it) - whole(without) - size))
+    return worst

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What the tools of the benchmarks promise, without a clock."""
+
+import contextlib
+import io
+import unittest
+
+import disassembly
+import exact
+
+KEPT = {'any machine': {'calls': 0}, 'gcc 12.2.0': {'instructions': 2}}
+
+
+def compare(found):
+    """(as kept, figures compared, what was printed)"""
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        same, compared = exact.compare(found, KEPT)
+    return same, compared, output.getvalue()
+
+
+class Gate(unittest.TestCase):
+    def test_what_is_as_kept_passes(self):
+        self.assertEqual(compare(KEPT)[:2], (True, 2))
+
+    def test_what_got_worse_fails_and_prints_both(self):
+        same, _, output = compare({'gcc 12.2.0': {'instructions': 3}})
+        self.assertFalse(same)
+        self.assertIn('WORSE   gcc 12.2.0: instructions: 3, kept is 2', output)
+
+    def test_what_got_better_fails_until_it_is_accepted(self):
+        same, _, output = compare({'gcc 12.2.0': {'instructions': 1}})
+        self.assertFalse(same)
+        self.assertIn('BETTER', output)
+
+    def test_figure_nobody_kept_fails(self):
+        self.assertFalse(compare({'any machine': {'calls': 0, 'allocations': 0}})[0])
+
+    def test_unknown_compiler_is_skipped_with_the_reason(self):
+        same, compared, output = compare({'gcc 99': {'instructions': 9}})
+        self.assertEqual((same, compared), (True, 0))
+        self.assertIn('skipped: nothing is kept for gcc 99', output)
+
+
+class Disassembly(unittest.TestCase):
+    TEXT = ('0000 <f>:\n'
+            '   0:\tf3 0f 1e fa          \tendbr64\n'
+            '   4:\t48 83 3d 00 00 00 00 00 \tcmpq   $0x0,0x0(%rip)\n'
+            '   c:\t75 02                \tjne    10 <f+0x10>\n'
+            '   e:\tc3                   \tret\n'
+            '   f:\t90                   \tnop\n'
+            '\n'
+            '0020 <f.cold>:\n'
+            '  20:\te8 00 00 00 00       \tcall   25 <g>\n')
+
+    def test_straight_path_ends_with_the_first_return(self):
+        self.assertEqual(disassembly.straight(disassembly.instructions(self.TEXT, 'f')), (3, 11))
+
+    def test_whole_function_has_its_part_out_of_the_way_and_no_padding(self):
+        self.assertEqual(disassembly.whole(disassembly.instructions(self.TEXT, 'f')), 16)
+
+    def test_function_that_is_not_there_is_no_zero(self):
+        self.assertRaises(ValueError, disassembly.instructions, self.TEXT, 'g')
+
+
+class File(unittest.TestCase):
+    def test_times_of_events_are_left_out(self):
+        # Metadata id 1, capture thread 2, thread 7, a time of two bytes, three bytes of payload;
+        # then one that repeats all but the time.
+        block = (b'\x14\0\0\0' + bytes(16) + b'\x87\1\0\2\0\7\x80\1\3abc' + b'\0\5def')
+        self.assertEqual(exact.time_bytes(block), (2, 3))
+
+
+if __name__ == '__main__':
+    unittest.main()
