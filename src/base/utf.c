@@ -84,13 +84,20 @@ static void put_unit(uint8_t *out, size_t index, uint32_t unit)
 	out[2 * index + 1] = unit >> 8 & 0xff;
 }
 
+/* Four ASCII characters as four units. */
+static uint64_t widen(uint64_t four)
+{
+	four = (four | four << 16) & 0x0000ffff0000ffffull;
+	return (four | four << 8) & 0x00ff00ff00ff00ffull;
+}
+
 size_t rp_utf16_from_utf8(const uint8_t *in, size_t in_bytes, uint8_t *out, size_t max_units)
 {
 	const uint8_t *end = in + in_bytes;
 	size_t units = 0;
 
 	while (in < end && units < max_units) {
-		uint64_t eight;
+		uint64_t eight, low, high;
 		uint32_t character;
 
 		/* Eight ASCII characters at once: most of all text there is. */
@@ -98,8 +105,10 @@ size_t rp_utf16_from_utf8(const uint8_t *in, size_t in_bytes, uint8_t *out, size
 			memcpy(&eight, in, sizeof(eight));
 			if (eight & 0x8080808080808080ull)
 				break;
-			for (int i = 0; i < 8; i++)
-				put_unit(out, units + i, in[i]);
+			low = widen(eight & UINT32_MAX);
+			high = widen(eight >> 32);
+			memcpy(out + 2 * units, &low, sizeof(low));
+			memcpy(out + 2 * units + 8, &high, sizeof(high));
 			in += 8;
 			units += 8;
 		}

@@ -28,9 +28,9 @@
 #define LOST_STEP 0x7fffffffull
 
 struct rp_encoder_event_type {
+	struct rp_encoder_plain plain;	/* before the stream has told the type, nothing is */
 	struct rp_plan plan;
 	struct rp_outbuf blob;		/* until the stream has it */
-	uint32_t metadata_id;
 	bool told;
 };
 
@@ -179,8 +179,9 @@ int rp_encoder_define(struct rp_encoder *encoder, const struct rp_encoder_defini
 		return -ENOMEM;
 	ret = rp_plan_make(&type->plan, definition->fields, definition->field_count);
 	if (!ret) {
-		type->metadata_id = encoder->used_ids + encoder->type_count + 1;
-		rp_metadata_write(&type->blob, type->metadata_id, definition);
+		type->plain.metadata_id = encoder->used_ids + encoder->type_count + 1;
+		type->plain.bytes = UINT32_MAX;
+		rp_metadata_write(&type->blob, type->plain.metadata_id, definition);
 		if (type->blob.failed)
 			ret = -ENOMEM;
 	}
@@ -214,22 +215,28 @@ static int tell_type(struct rp_encoder *encoder, struct rp_encoder_event_type *t
 	rp_outbuf_put(metadata, type->blob.bytes, type->blob.size);
 	rp_outbuf_fini(&type->blob);
 	type->told = true;
+	if (type->plan.kind != RP_PLAN_CONVERT)
+		type->plain.bytes = type->plan.min_bytes;
 	return 0;
 }
 
-/* Events that went the short way come into the accounts. */
+/* Events that went the short way come into the accounts; the next one goes the long way. */
 static void settle(struct rp_encoder *encoder)
 {
 	struct rp_encoder_repeat *repeat = &encoder->repeat;
+	struct header_state *state = &encoder->state;
 
+	repeat->end = repeat->at;
 	if (!repeat->count)
 		return;
 	encoder->block_used = repeat->at - encoder->block;
 	encoder->block_events += repeat->count;
 	encoder->thread->sequence += repeat->count;
-	encoder->state.sequence += repeat->count;
-	encoder->state.time = repeat->time_ns;
 	encoder->last_ns = repeat->time_ns;
+	state->sequence += repeat->count;
+	state->time = repeat->time_ns;
+	state->metadata_id = repeat->metadata_id;
+	state->payload_bytes = repeat->payload_bytes;
 	repeat->count = 0;
 }
 
@@ -245,7 +252,6 @@ static int close_block(struct rp_encoder *encoder)
 				       3 * RP_OBJECT_BYTES);
 	if (ret < 0)
 		return ret;
-	encoder->repeat.type = NULL;
 	if (encoder->metadata.size)
 		rp_object_stream_put_block(stream, "MetadataBlock", encoder->metadata.bytes,
 					   encoder->metadata.size);
@@ -339,7 +345,7 @@ static int prepare(struct rp_encoder *encoder, const struct rp_encoder_event *ev
 			return ret;
 	}
 	if (!type->told) {
-		ret = tell_type(encoder, encoder->types[type->metadata_id - encoder->used_ids - 1]);
+		ret = tell_type(encoder, encoder->types[type->plain.metadata_id - encoder->used_ids - 1]);
 		if (ret < 0)
 			return ret;
 	}
@@ -353,28 +359,44 @@ static int prepare(struct rp_encoder *encoder, const struct rp_encoder_event *ev
 					    ret_stack) : 0;
 }
 
-/* The short way copies payloads and knows no ids. */
+/* After an event with no stack and no ids, the short way is open. */
 static void begin_repeat(struct rp_encoder *encoder, const struct rp_encoder_event *event,
 			 const struct header_state *now)
 {
-	const struct rp_plan *plan = &event->type->plan;
-	bool plain = plan->kind != RP_PLAN_CONVERT && event->payload_bytes == now->payload_bytes &&
-		     !now->stack && !event->activity && !event->related_activity;
+	uint8_t *at = encoder->block + encoder->block_used;
+	bool open = !now->stack && !event->activity && !event->related_activity;
 
 	encoder->repeat = (struct rp_encoder_repeat){
-		.type = plain ? event->type : NULL,
+		.at = at,
+		.end = open ? encoder->block + BLOCK_BYTES : at,
 		.thread = event->thread,
-		.processor = event->processor,
 		.time_ns = event->time_ns,
+		.processor = event->processor,
+		.metadata_id = now->metadata_id,
 		.payload_bytes = now->payload_bytes,
-		.at = encoder->block + encoder->block_used,
-		.end = encoder->block + BLOCK_BYTES,
 	};
 }
 
 struct rp_encoder_repeat *rp_encoder_repeat(struct rp_encoder *encoder)
 {
 	return &encoder->repeat;
+}
+
+/* A payload that is converted, on the short way: its size stands before it, so it moves up. */
+static bool repeat_converted(struct rp_encoder *encoder, const struct rp_encoder_event *event,
+			     size_t bound)
+{
+	struct rp_encoder_repeat *repeat = &encoder->repeat;
+	uint8_t *late = repeat->at + EVENT_HEADER_MAX;
+	size_t bytes;
+	bool cut;
+
+	if (!event->type->told || !rp_encoder_may_repeat(repeat, event, bound))
+		return false;
+	bytes = rp_plan_run(&event->type->plan, event->payload, event->payload_bytes, late, &cut);
+	memmove(rp_encoder_repeat_header(repeat, event, bytes), late, bytes);
+	encoder->shortened += cut;
+	return true;
 }
 
 int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *event)
@@ -386,13 +408,14 @@ int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *
 	bool cut;
 	int ret;
 
+	if (plan->kind == RP_PLAN_CONVERT && repeat_converted(encoder, event, bound))
+		return 0;
 	settle(encoder);
-	encoder->repeat.type = NULL;
 	ret = prepare(encoder, event, bound, &now.stack);
 	if (ret < 0)
 		return ret;
 	start = encoder->block + encoder->block_used;
-	now.metadata_id = event->type->metadata_id;
+	now.metadata_id = event->type->plain.metadata_id;
 	now.capture_thread = event->thread;
 	now.sequence = encoder->thread->sequence + 1;
 	now.processor = event->processor;

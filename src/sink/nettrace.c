@@ -35,7 +35,6 @@ struct nettrace_sink {
 	struct rp_sink base;
 	struct rp_encoder *encoder;
 	struct rp_encoder_repeat *repeat;
-	struct known last;		/* of the event before */
 	struct rp_tell tell;
 	struct known *known;
 	size_t known_count;
@@ -217,25 +216,26 @@ static __attribute__((noinline)) int put_event(struct nettrace_sink *sink,
 			return ret;
 	}
 	ret = rp_encoder_event(sink->encoder, &event);
-	if (ret == 0 && def->index >= RP_DEF_OWN_COUNT) {
+	if (ret == 0 && def->index >= RP_DEF_OWN_COUNT)
 		base->pending++;
-		sink->last = sink->known[def->index];
-	}
 	base->shortened = rp_encoder_shortened(sink->encoder);
 	return ret;
 }
 
-/* An event that repeats the one before is done with here; no block ends meanwhile. */
+/* The short way does not end a block: nothing but the event is to be thought of. */
 static inline int nettrace_event(struct rp_sink *base, const struct rp_record_view *view)
 {
 	struct nettrace_sink *sink = of(base);
 	struct rp_encoder_event event = encoded(view);
+	uint32_t index = view->def->index;
 
-	event.type = sink->last.type;
-	if (__builtin_expect(view->def->serial == sink->last.serial &&
-			     rp_encoder_repeats(sink->repeat, &event), 1)) {
-		base->pending++;
-		return 0;
+	if (__builtin_expect(index < sink->known_count && index >= RP_DEF_OWN_COUNT &&
+			     sink->known[index].serial == view->def->serial, 1)) {
+		event.type = sink->known[index].type;
+		if (__builtin_expect(event.type && rp_encoder_repeats(sink->repeat, &event), 1)) {
+			base->pending++;
+			return 0;
+		}
 	}
 	return put_event(sink, view);
 }

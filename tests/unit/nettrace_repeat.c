@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The short way of events that repeat the one before, against the long one. */
+/* The short way of events like the one before, against the long one. */
 #include "nettrace_trace.h"
 
 #include "nettrace/repeat.h"
@@ -41,7 +41,7 @@ static uint32_t next(uint64_t *seed)
 static void step(struct stream *stream, struct rp_encoder_event *event, uint32_t *type,
 		 uint64_t *seed, const uint64_t *frames, const struct rp_guid *ids)
 {
-	static const uint8_t sizes[TYPES][2] = { { 16, 8 }, { 5, 16 }, { 1, 0 }, { 3, 0 } };
+	static const uint8_t sizes[TYPES][2] = { { 16, 8 }, { 5, 16 }, { 1, 0 }, { 0, 3 } };
 	uint32_t chance = next(seed) % 1000;
 
 	if (chance < 20)
