@@ -36,6 +36,11 @@
  *	RP_ARRAY(U32, n)		const uint32_t *n, size_t n_count
  *	RP_STRUCT_FIELD(tag, n)		const struct tag *n, of an RP_STRUCT(tag, …)
  *	RP_STRUCT_ARRAY(tag, n)		const struct tag *n, size_t n_count
+ *
+ * RP_SECRET(RP_STRING(n)), and so for any of them: a field whose value nobody gets to see, neither
+ * a file nor a client, another tracer or a listener, since the event's function forgets it before
+ * it does anything else. A text is "***" then, a number, GUID or struct zero; a blob or array is
+ * empty.
  */
 #define RP_EVENT(provider, event, id, level, ...) \
 	RP_EVENT_EMIT_(provider, event, id, 0, level, RP_OPCODE_INFO, 0, NULL, __VA_ARGS__)
@@ -64,15 +69,17 @@ RP_BEGIN_DECLS
 
 /*
  * Writes one event whose payload is the parts, one after another, laid out as the event's fields
- * say (types.h). Generated functions call it; call it yourself for events made at run time.
+ * say (types.h). Generated functions call it; call it yourself for events made at run time. Where
+ * those have fields marked RP_FIELD_SECRET, their values are replaced on the way, and what comes
+ * after the last field is left out.
  *
  * Context: any thread, any signal handler, also one that interrupted malloc or this function. Does
  * not allocate, wait or enter the kernel, but for one futex wake-up when a sleeping drain thread
  * has a ring half full; and for room, where a session asks for that (block_ms in session.h) and
  * all others have the event. That is no cancellation point. Not in a vfork child.
  * Return: 0 when every session that wanted the event has it, or none did; -ENOBUFS when at least
- * one lost it for want of room, -EMSGSIZE when the payload exceeds RP_PAYLOAD_MAX. What is lost is
- * counted, in the session and in its stream.
+ * one lost it for want of room, -EMSGSIZE when the payload exceeds RP_PAYLOAD_MAX, or 256 parts
+ * where secrets are replaced. What is lost is counted, in the session and in its stream.
  */
 RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts,
 			     unsigned int part_count);
@@ -90,9 +97,8 @@ static inline int rp_event_enabled(const struct rp_event *event)
  *
  * Context: any thread, not a signal handler; may allocate.
  * Return: 0; -EINVAL for an empty or over-long name, an id above 65,535, a level above 5, a field
- * whose type cannot be,
- * or more than RP_FIELDS_MAX fields; -EEXIST when the provider has another event of this id;
- * -ENOMEM.
+ * whose type cannot be, a secret inside a struct, or more than RP_FIELDS_MAX fields; -EEXIST when
+ * the provider has another event of this id; -ENOMEM.
  */
 RP_PUBLIC int rp_event_create(struct rp_provider *provider, const struct rp_event_decl *decl,
 			      struct rp_event **ret_event);

@@ -91,7 +91,12 @@ struct rp_field {
 	uint16_t member_count;
 	uint8_t type;
 	uint8_t element;
-	uint32_t reserved;	/* 0 */
+	uint32_t flags;		/* enum rp_field_flags */
+};
+
+enum rp_field_flags {
+	/* Of an event's field: nobody is given its value, but "***", zero, or no elements. */
+	RP_FIELD_SECRET = 1,
 };
 
 /* One piece of a payload: scatter on the writer's side, gathered in the ring. */

@@ -203,6 +203,7 @@ struct rp_core {
 	size_t free_count, free_room;
 	uint64_t next_serial;
 	struct cds_list_head retired;
+	uint32_t secret_events;		/* made at run time, with secrets */
 
 	uint64_t past_delivered, past_lost;	/* by sessions that are gone */
 	void (*watcher)(void);		/* see rp_core_watch() */
@@ -245,6 +246,7 @@ void rp_core_fork_child(void);
 int rp_def_get(const char *provider, const struct rp_event_decl *decl, struct rp_def **ret_def);
 void rp_def_put(struct rp_def *def);
 struct rp_def *rp_def_by_index(uint32_t index);		/* any thread */
+size_t rp_type_bytes(uint8_t type);			/* any thread; 0: no fixed size */
 void rp_defs_reap(uint64_t passed);			/* frees what was retired before */
 int rp_site_add(struct rp_provider *provider, struct rp_event *event, struct rp_def *def,
 		bool heap);

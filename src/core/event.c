@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "core/core.h"
 #include "core/run.h"
+#include "core/secret.h"
 
 _Static_assert(offsetof(struct rp_def, public) == 0, "a definition is found from its public part");
 
@@ -25,16 +26,16 @@ static const uint8_t fixed_bytes[] = {
 	[RP_TYPE_STRUCT] = 0,
 };
 
-static bool is_fixed(uint8_t type)
+size_t rp_type_bytes(uint8_t type)
 {
-	return type < sizeof(fixed_bytes) && fixed_bytes[type] != 0;
+	return type < sizeof(fixed_bytes) ? fixed_bytes[type] : 0;
 }
 
 #define DEPTH_MAX 8u
 
 /*
  * Fields must be nameable, but for a struct, and of a type that can be; the elements of an array
- * are fixed in size; a struct alone has members.
+ * are fixed in size; a struct alone has members. A secret is a field of the event itself.
  */
 static bool fields_are_valid(const struct rp_field *fields, size_t count, unsigned int depth,
 			     bool in_array)
@@ -46,7 +47,7 @@ static bool fields_are_valid(const struct rp_field *fields, size_t count, unsign
 		bool is_array = field->type == RP_TYPE_ARRAY && depth == 0;
 		uint8_t type = is_array ? field->element : field->type;
 
-		if (!field->name || field->reserved != 0 ||
+		if (!field->name || (field->flags & ~(depth ? 0u : RP_FIELD_SECRET)) ||
 		    (!rp_text_is_name(field->name) && (type != RP_TYPE_STRUCT || *field->name)) ||
 		    (type != RP_TYPE_STRUCT && field->member_count))
 			return false;
@@ -57,7 +58,7 @@ static bool fields_are_valid(const struct rp_field *fields, size_t count, unsign
 			    !fields_are_valid(field->members, field->member_count, depth + 1,
 					      is_array || in_array))
 				return false;
-		} else if (!is_fixed(type)) {
+		} else if (!rp_type_bytes(type)) {
 			return false;
 		}
 	}
@@ -85,6 +86,7 @@ static uint64_t hash_fields(uint64_t hash, const struct rp_field *fields, size_t
 
 		hash = hash_text(hash, fields[i].name);
 		hash = hash_bytes(hash, types, sizeof(types));
+		hash = hash_bytes(hash, &fields[i].flags, sizeof(fields[i].flags));
 		hash = hash_fields(hash, fields[i].members, fields[i].member_count);
 	}
 	return hash;
@@ -99,7 +101,8 @@ static bool same_fields(const struct rp_field *a, const struct rp_field *b, size
 {
 	for (size_t i = 0; i < count; i++) {
 		if (a[i].type != b[i].type || a[i].element != b[i].element ||
-		    a[i].member_count != b[i].member_count || !same_text(a[i].name, b[i].name) ||
+		    a[i].flags != b[i].flags || a[i].member_count != b[i].member_count ||
+		    !same_text(a[i].name, b[i].name) ||
 		    !same_fields(a[i].members, b[i].members, a[i].member_count))
 			return false;
 	}
@@ -366,6 +369,11 @@ int rp_site_add(struct rp_provider *provider, struct rp_event *event, struct rp_
 	event->core = site;
 	event->index = def->public.index;
 	event->flags = def->public.flags;
+	if (heap && rp_secret_is_in(&def->public)) {
+		event->flags |= RP_EVENT_SECRETS;
+		if (rp_core.secret_events++ == 0)
+			rp_or_seq_cst(&rp_special_slots, RP_SECRET_BIT);
+	}
 	rp_or_seq_cst(&event->enable, rp_site_session_bits(site));
 	return 0;
 }
@@ -374,6 +382,8 @@ void rp_site_remove(struct rp_site *site)
 {
 	/* The word's top bits are the kernel's for as long as the word is mapped. */
 	rp_and_seq_cst(&site->event->enable, ~RP_OWN_BITS);
+	if ((site->event->flags & RP_EVENT_SECRETS) && --rp_core.secret_events == 0)
+		rp_and_seq_cst(&rp_special_slots, ~RP_SECRET_BIT);
 	site->event->core = NULL;
 	cds_list_del(&site->node);
 	cds_hlist_del(&site->by_id);

@@ -18,7 +18,7 @@
 
 #include "core/sink.h"
 
-#define RP_EXPORTERS_MAX 8u
+#define RP_EXPORTERS_MAX 7u
 #define RP_EXPORTER_BIT 40u		/* of the first */
 #define RP_EXPORTER_BITS (((1ull << RP_EXPORTERS_MAX) - 1) << RP_EXPORTER_BIT)
 

@@ -13,8 +13,9 @@
 
 /*
  * Slots that each writer looks at in any case, since their events take another way: of sessions
- * that want stacks, causal order, or belong to push listeners; of exporters. Above them the kernel
- * counts the tracers of `ringpipe:event`: no writer pays for a second look.
+ * that want stacks, causal order, or belong to push listeners; of exporters. Above them is
+ * RP_SECRET_BIT, and there the kernel counts the tracers of `ringpipe:event`: no writer pays for a
+ * second look.
  */
 extern uint64_t rp_special_slots;
 

@@ -15,6 +15,7 @@
 #include "core/activity.h"
 #include "core/core.h"
 #include "core/own.h"
+#include "core/secret.h"
 #include "ring/rseq.h"
 #include "unwind/unwind.h"
 
@@ -231,17 +232,17 @@ write_later(struct rp_write *write, const struct rp_event *event, uint64_t slots
 	return ret;
 }
 
-RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts,
-			     unsigned int part_count)
+/* A stack begins with the caller of `frame`, or of the function this is compiled into. */
+static inline __attribute__((always_inline)) int
+write_all(struct rp_event *event, const struct rp_part *parts, unsigned int part_count,
+	  uint64_t special, const void *frame)
 {
-	uint64_t slots = rp_load_relaxed(&event->enable) & RP_OWN_BITS;
-	uint64_t special = rp_load_relaxed(&rp_special_slots), later = 0, payload_bytes;
+	uint64_t slots = rp_load_relaxed(&event->enable) & (RP_SECRET_BIT - 1);
+	uint64_t later = 0, payload_bytes;
 	struct rp_guid ids[2];
 	struct rp_write write;
 	int ret = 0;
 
-	if (__builtin_expect(special > RP_OWN_BITS, 0))
-		rp_probe_fire(event, parts, part_count);
 	if (!slots)
 		return 0;
 	payload_bytes = sum_sizes(parts, part_count);
@@ -256,16 +257,49 @@ RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts
 
 		write.bit = slots & -slots;
 		result = write_one(&write, event, special, payload_bytes,
-				   __builtin_frame_address(0));
+				   frame ? frame : __builtin_frame_address(0));
 		if (__builtin_expect(result >= RP_WRITE_NO_ROOM, 0))
 			later |= write.bit;
 		ret = after_write(&write, result, ret);
 		slots &= slots - 1;
 	} while (slots);
 	if (__builtin_expect(later != 0, 0))
-		ret = write_later(&write, event, later, payload_bytes, __builtin_frame_address(0),
-				  ret);
+		ret = write_later(&write, event, later, payload_bytes,
+				  frame ? frame : __builtin_frame_address(0), ret);
 	return ret;
+}
+
+/* While tracers look at `ringpipe:event`, or an event made at run time has secrets. */
+static __attribute__((noinline, cold)) int
+write_watched(struct rp_event *event, const struct rp_part *parts, unsigned int part_count,
+	      uint64_t special, const void *frame)
+{
+	static const struct rp_part too_big = { NULL, RP_PAYLOAD_MAX + 1 };
+	struct rp_part others[RP_SECRET_PARTS];
+
+	if (event->flags & RP_EVENT_SECRETS) {
+		const struct rp_site *site = event->core;
+		int count = rp_secret_replace(&site->def->public, parts, part_count, others);
+
+		if (count < 0)
+			return write_all(event, &too_big, 1, special, frame);
+		parts = others;
+		part_count = (unsigned int)count;
+	}
+	if (special > RP_OWN_BITS)
+		rp_probe_fire(event, parts, part_count);
+	return write_all(event, parts, part_count, special, frame);
+}
+
+RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts,
+			     unsigned int part_count)
+{
+	uint64_t special = rp_load_relaxed(&rp_special_slots);
+
+	if (__builtin_expect(special > RP_SECRET_BIT - 1, 0))
+		return write_watched(event, parts, part_count, special,
+				     __builtin_frame_address(0));
+	return write_all(event, parts, part_count, special, NULL);
 }
 
 int rp_event_write_for(struct rp_event *event, const struct rp_part *parts,

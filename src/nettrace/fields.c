@@ -3,7 +3,7 @@
  * Walks over payloads, in the layout of types.h (a listener's) and in nettrace V4's (a reader's).
  *
  * The two descriptions of a field agree in what both have, so the walk reads either as the
- * reader's; only there are wire_bytes other than 0.
+ * reader's, and does not look at wire_bytes for a listener.
  */
 #include "nettrace/fields.h"
 

@@ -21,6 +21,11 @@ RP_EVENT(sample, arrays, 5, RP_LEVEL_ERROR, 0x4, RP_BLOB(bytes), RP_ARRAY(U32, n
 	 RP_ARRAY(F64, reals), RP_ARRAY(GUID, ids), RP_ARRAY(BOOL, flags));
 RP_EVENT(sample, structs, 6, RP_LEVEL_CRITICAL, 0x8, RP_STRUCT_FIELD(sample_line, edge),
 	 RP_STRUCT_ARRAY(sample_point, corners));
+RP_EVENT(sample, secrets, 9, RP_LEVEL_CRITICAL, 0x8, RP_SECRET(RP_STRING(password)),
+	 RP_SECRET(RP_F32(f32)), RP_SECRET(RP_BOOL(b)), RP_SECRET(RP_POINTER(p)),
+	 RP_SECRET(RP_GUID(id)), RP_SECRET(RP_STRING16(utf16)), RP_SECRET(RP_BLOB(bytes)),
+	 RP_SECRET(RP_ARRAY(U32, numbers)), RP_SECRET(RP_STRUCT_FIELD(sample_line, edge)),
+	 RP_SECRET(RP_STRUCT_ARRAY(sample_point, corners)));
 RP_EVENT_EX(sample, paid, 7, 2, RP_LEVEL_INFORMATIONAL, RP_OPCODE_START, "{0} paid {1}", 0x1,
 	    RP_STRING(who), RP_F64(total));
 RP_STATE_EVENT(sample, loaded, 9, RP_LEVEL_INFORMATIONAL, 0, RP_STRING(path));
@@ -87,6 +92,8 @@ int fire_everything(void)
 	ret |= sample_texts(NULL, NULL, NULL);
 	ret |= sample_arrays("bytes", 5, numbers, 3, reals, 1, &id, 1, flags, 2);
 	ret |= sample_structs(&edge, corners, 2);
+	ret |= sample_secrets("text", 0.5f, true, &id, &id, wide, "bytes", 5, numbers, 3, &edge,
+			      corners, 2);
 	ret |= sample_paid("someone", 9.5);
 	ret |= sample_loaded("/etc/shop.conf");
 	ret |= sample_begun();

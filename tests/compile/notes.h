@@ -20,6 +20,8 @@ RP_EVENT(notes, twelve, 5, RP_LEVEL_INFORMATIONAL, 0, RP_I32(a), RP_I32(b), RP_I
 RP_EVENT(notes, thirteen, 6, RP_LEVEL_INFORMATIONAL, 0, RP_I32(a), RP_I32(b), RP_I32(c), RP_I32(d),
 	 RP_I32(e), RP_I32(f), RP_I32(g), RP_I32(h), RP_I32(i), RP_I32(j), RP_I32(k), RP_U8(l),
 	 RP_U8(m));
+RP_EVENT(notes, secrets, 8, RP_LEVEL_INFORMATIONAL, 0, RP_SECRET(RP_I16(a)),
+	 RP_SECRET(RP_STRING(b)), RP_SECRET(RP_BLOB(c)), RP_U8(d));
 RP_EVENT(notes, idle, 7, RP_LEVEL_INFORMATIONAL, 0, RP_U8(a));
 
 static inline int fire_all(const void *address, size_t count)
@@ -27,6 +29,7 @@ static inline int fire_all(const void *address, size_t count)
 	return notes_bare() + notes_integers(-1, 2, -3, 4, -5, 6, -7, count) +
 	       notes_others(true, 'b', 1.5f, 2.5, address, 3, NULL, "text", NULL) +
 	       notes_pairs(address, count, NULL, 0, NULL, NULL, 0) +
+	       notes_secrets(-1, "text", address, count, 1) +
 	       notes_twelve(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12) +
 	       notes_thirteen(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13);
 }

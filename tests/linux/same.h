@@ -18,5 +18,7 @@ RP_EVENT(same, texts, 3, RP_LEVEL_ERROR, 0x2, RP_U32(writer), RP_U64(serial), RP
 RP_EVENT(same, lists, 4, RP_LEVEL_VERBOSE, 0x2, RP_U32(writer), RP_U64(serial), RP_BLOB(blob),
 	 RP_ARRAY(U32, list), RP_STRUCT_FIELD(same_point, point),
 	 RP_STRUCT_ARRAY(same_point, points));
+RP_EVENT(same, secrets, 5, RP_LEVEL_ERROR, 0x2, RP_U32(writer), RP_U64(serial),
+	 RP_SECRET(RP_STRING(password)), RP_SECRET(RP_U64(pin)));
 
 #endif

@@ -180,15 +180,29 @@ static void write_lists(struct writer *writer, uint64_t serial)
 		   points);
 }
 
+/* The account has what everybody may see of it. */
+static void write_secrets(struct writer *writer, uint64_t serial)
+{
+	char password[32];
+
+	snprintf(password, sizeof(password), "hunter2-%016" PRIx64, next_random(writer));
+	fprintf(writer->stream, "secrets writer=%u serial=%" PRIu64 " password=", writer->number,
+		serial);
+	tell_hex(writer->stream, "***", 3);
+	fputs(" pin=0\n", writer->stream);
+	same_secrets(writer->number, serial, password, next_random(writer) | 1);
+}
+
 static void *write_share(void *data)
 {
 	struct writer *writer = data;
 
 	for (uint64_t serial = 1; serial <= writer->events; serial++) {
-		switch (next_random(writer) % 4) {
+		switch (next_random(writer) % 5) {
 		case 0: write_integers(writer, serial); break;
 		case 1: write_reals(writer, serial); break;
 		case 2: write_texts(writer, serial); break;
+		case 3: write_secrets(writer, serial); break;
 		default: write_lists(writer, serial); break;
 		}
 	}
@@ -327,9 +341,9 @@ static void write_all(const char *directory, uint64_t events, uint32_t threads, 
 
 static void tell_enabled(void)
 {
-	printf("%s%s%s%s.\n", same_integers_enabled() ? "integers " : "",
+	printf("%s%s%s%s%s.\n", same_integers_enabled() ? "integers " : "",
 	       same_reals_enabled() ? "reals " : "", same_texts_enabled() ? "texts " : "",
-	       same_lists_enabled() ? "lists " : "");
+	       same_lists_enabled() ? "lists " : "", same_secrets_enabled() ? "secrets " : "");
 }
 
 static int run(char **argv)

@@ -29,7 +29,7 @@ HOST, RINGPIPE, LTTNG_MODULE, BPF_PROGRAM = sys.argv[1:5]
 EVENTS, THREADS = 4000, 4
 PATIENCE_S = 120
 TRACEFS = "/sys/kernel/tracing"
-ALL = {"integers", "reals", "texts", "lists"}
+ALL = {"integers", "reals", "texts", "lists", "secrets"}
 UTC_1970 = re.compile(r"(\d+)-(\d+)-(\d+)T(\d+):(\d+):(\d+)(?:\.(\d+))?Z")
 
 Event = collections.namedtuple("Event", "name fields")
@@ -188,6 +188,9 @@ class Lttng:
             for field in ("text", "text16"):
                 fields[field] = str(payload[field]).encode().hex()
             fields["guid"] = bytes(int(byte) for byte in payload["guid"]).hex()
+        elif name == "secrets":
+            fields.update(password=str(payload["password"]).encode().hex(),
+                          pin=str(int(payload["pin"])))
         else:
             fields["blob"] = bytes(int(byte) for byte in payload["blob"]).hex()
             fields["list"] = f"[{' '.join(str(int(n)) for n in payload['list'])}]"
@@ -222,6 +225,7 @@ class Bpftrace:
             "lists": [line("lists", [word(3), *at(2, *range(5))]),
                       line("list", [word(5), *at(4, *range(3))]),
                       line("points", [*at(6, 0), word(8), *at(7, *range(5))])],
+            "secrets": [line("secrets", [word(3)], " %s", ["str(arg2)"])],
         }
         script = 'BEGIN { printf("ready\\n"); }\n' + "".join(
             f"usdt:{HOST}:same:{event} {{ {' '.join(lines)} }}\n"
@@ -255,7 +259,7 @@ class Bpftrace:
         for _, kind, rest in lines:
             numbers = rest.split(" ", 4 if kind == "texts" else -1)
             key = tuple(numbers[:2])
-            words = [int(n) for n in numbers[2:4 if kind == "texts" else None]]
+            words = [int(n) for n in numbers[2:{"texts": 4, "secrets": 3}.get(kind)]]
             fields = dict(zip(("writer", "serial"), key))
             if kind == "integers":
                 for (name, bits), word in zip((("i8", 8), ("u8", 0), ("i16", 16), ("u16", 0),
@@ -270,6 +274,9 @@ class Bpftrace:
                               f64=f"{words[3] & (1 << 64) - 1:016x}", pointer=str(words[4]),
                               time=str(words[5]))
                 yield Event(kind, fields)
+            elif kind == "secrets":
+                pin, password = rest.split(" ")[2:]
+                yield Event(kind, dict(fields, pin=pin, password=password.encode().hex()))
             elif kind in ("texts", "lists"):
                 parts[key] = [words, numbers[4] if kind == "texts" else None]
             elif kind == "list":
@@ -301,6 +308,7 @@ class Perf:
         "reals": ("writer", "serial", "truth", "letter", "f32", "f64", "pointer", "time"),
         "texts": ("writer", "serial"),
         "lists": ("writer", "serial", "", "blob", "", "list", "", "", "points"),
+        "secrets": ("writer", "serial", "", "pin"),
     }
 
     def __init__(self, folder, pid):
@@ -413,7 +421,7 @@ class Bridge:
                 match = UTC_1970.fullmatch(value)
                 day = time.strptime("-".join(match.groups()[:6]), "%Y-%m-%d-%H-%M-%S")
                 value = calendar.timegm(day) * 10**9 + int((match[7] or "").ljust(9, "0"))
-            elif name in ("text", "text16"):
+            elif name in ("text", "text16", "password"):
                 value = value.encode().hex()
             elif name == "guid":
                 value = value.replace("-", "")

@@ -181,7 +181,7 @@ static const struct {
 	{ { NULL, NULL, 0, RP_TYPE_U8, 0, 0 }, "no name" },
 	{ { "", NULL, 0, RP_TYPE_U8, 0, 0 }, "an empty name" },
 	{ { "\xc0\x80", NULL, 0, RP_TYPE_U8, 0, 0 }, "a name that is not UTF-8" },
-	{ { "f", NULL, 0, RP_TYPE_U8, 0, 1 }, "a reserved word that is not zero" },
+	{ { "f", NULL, 0, RP_TYPE_U8, 0, 2 }, "a flag that is none" },
 	{ { "f", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_NONE, 0 }, "an array of nothing" },
 	{ { "f", member_string, 1, RP_TYPE_U8, 0, 0 }, "members of a number" },
 	{ { "f", NULL, 1, RP_TYPE_U8, 0, 0 }, "members of a number that are not there" },

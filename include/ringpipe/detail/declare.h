@@ -60,7 +60,7 @@ enum rp_event_flags {
 
 /*
  * An event in one object. `enable` is the whole question "does anyone want this": bits 0-39
- * sessions, 40-47 exporters, 48-63 the kernel's USDT semaphore, which only the kernel writes.
+ * sessions, 40-46 exporters, 48-63 the kernel's USDT semaphore, which only the kernel writes.
  */
 struct rp_event {
 	uint64_t enable;
@@ -196,6 +196,12 @@ __attribute__((destructor)) static void rp_object_destructor_(void)
 #define RP_ARRAY(type, n) (ARRAY, type, n)		/* const T *, size_t n_count */
 #define RP_STRUCT_FIELD(tag, n) (STRUCT, tag, n)	/* const struct tag * */
 #define RP_STRUCT_ARRAY(tag, n) (STRUCTS, tag, n)	/* const struct tag *, size_t n_count */
+#define RP_SECRET(field) (SECRET, field)		/* any of these */
+
+/* What a table says of the field that is secret. */
+#define RP_WITHIN_(table, ...) RP_WITHIN_I_(table, __VA_ARGS__)
+#define RP_WITHIN_I_(table, kind, ...) table##kind(__VA_ARGS__)
+#define RP_BARE_(...) __VA_ARGS__
 
 #define RP_CTYPE_BOOL bool
 #define RP_CTYPE_CHAR char
@@ -224,6 +230,7 @@ __attribute__((destructor)) static void rp_object_destructor_(void)
 #define RP_PARAM_ARRAY(T, n) const RP_CTYPE_##T *n, size_t n##_count
 #define RP_PARAM_STRUCT(tag, n) const struct tag *n
 #define RP_PARAM_STRUCTS(tag, n) const struct tag *n, size_t n##_count
+#define RP_PARAM_SECRET(t) RP_WITHIN_(RP_PARAM_, RP_BARE_ t)
 
 /* As arguments handed on. */
 #define RP_ARG_(t) RP_ARG_I_ t
@@ -236,6 +243,28 @@ __attribute__((destructor)) static void rp_object_destructor_(void)
 #define RP_ARG_ARRAY(T, n) n, n##_count
 #define RP_ARG_STRUCT(tag, n) n
 #define RP_ARG_STRUCTS(tag, n) n, n##_count
+#define RP_ARG_SECRET(t) RP_WITHIN_(RP_ARG_, RP_BARE_ t)
+
+/* As values to forget, first of all: only secrets are. */
+#define RP_FORGET_(t) RP_FORGET_I_ t
+#define RP_FORGET_I_(kind, ...) RP_FORGET_##kind(__VA_ARGS__)
+#define RP_FORGET_SCALAR(T, n)
+#define RP_FORGET_GUID(n)
+#define RP_FORGET_STRING(n)
+#define RP_FORGET_STRING16(n)
+#define RP_FORGET_BLOB(n)
+#define RP_FORGET_ARRAY(T, n)
+#define RP_FORGET_STRUCT(tag, n)
+#define RP_FORGET_STRUCTS(tag, n)
+#define RP_FORGET_SECRET(t) RP_WITHIN_(RP_REDACT_, RP_BARE_ t)
+#define RP_REDACT_SCALAR(T, n) memset(&n, 0, sizeof(n));
+#define RP_REDACT_GUID(n) n = NULL;
+#define RP_REDACT_STRING(n) n = "***";
+#define RP_REDACT_STRING16(n) n = rp_redacted16_;
+#define RP_REDACT_BLOB(n) n = NULL, n##_bytes = 0;
+#define RP_REDACT_ARRAY(T, n) n = NULL, n##_count = 0;
+#define RP_REDACT_STRUCT(tag, n) n = NULL;
+#define RP_REDACT_STRUCTS(tag, n) n = NULL, n##_count = 0;
 
 /* As bytes of the buffer that gathers the small ones. */
 #define RP_ROOM_(t) RP_ROOM_I_ t
@@ -248,6 +277,7 @@ __attribute__((destructor)) static void rp_object_destructor_(void)
 #define RP_ROOM_ARRAY(T, n) + 2
 #define RP_ROOM_STRUCT(tag, n) + sizeof(struct tag)
 #define RP_ROOM_STRUCTS(tag, n) + 2
+#define RP_ROOM_SECRET(t) RP_WITHIN_(RP_ROOM_, RP_BARE_ t)
 
 /* As calls that lay the payload out. */
 #define RP_PUT_(t) RP_PUT_I_ t
@@ -262,29 +292,34 @@ __attribute__((destructor)) static void rp_object_destructor_(void)
 #define RP_PUT_ARRAY(T, n) rp_pack_array_(&pack_, n, n##_count, sizeof(*n));
 #define RP_PUT_STRUCT(tag, n) rp_pack_copy_(&pack_, n, sizeof(*n));
 #define RP_PUT_STRUCTS(tag, n) rp_pack_array_(&pack_, n, n##_count, sizeof(*n));
+#define RP_PUT_SECRET(t) RP_WITHIN_(RP_PUT_, RP_BARE_ t)
 
-/* As descriptions. */
+/* As descriptions, with flags. */
 #define RP_DESC_(t) RP_DESC_I_ t
-#define RP_DESC_I_(kind, ...) RP_DESC_##kind(__VA_ARGS__)
-#define RP_DESC_SCALAR(T, n) { #n, NULL, 0, RP_TYPE_##T, 0, 0 }
-#define RP_DESC_GUID(n) { #n, NULL, 0, RP_TYPE_GUID, 0, 0 }
-#define RP_DESC_STRING(n) { #n, NULL, 0, RP_TYPE_STRING, 0, 0 }
-#define RP_DESC_STRING16(n) { #n, NULL, 0, RP_TYPE_STRING16, 0, 0 }
-#define RP_DESC_BLOB(n) { #n, NULL, 0, RP_TYPE_ARRAY, RP_TYPE_U8, 0 }
-#define RP_DESC_ARRAY(T, n) { #n, NULL, 0, RP_TYPE_ARRAY, RP_TYPE_##T, 0 }
-#define RP_DESC_STRUCT(tag, n) \
+#define RP_DESC_I_(kind, ...) RP_DESC_##kind(0, __VA_ARGS__)
+#define RP_DESC_SCALAR(f, T, n) { #n, NULL, 0, RP_TYPE_##T, 0, f }
+#define RP_DESC_GUID(f, n) { #n, NULL, 0, RP_TYPE_GUID, 0, f }
+#define RP_DESC_STRING(f, n) { #n, NULL, 0, RP_TYPE_STRING, 0, f }
+#define RP_DESC_STRING16(f, n) { #n, NULL, 0, RP_TYPE_STRING16, 0, f }
+#define RP_DESC_BLOB(f, n) { #n, NULL, 0, RP_TYPE_ARRAY, RP_TYPE_U8, f }
+#define RP_DESC_ARRAY(f, T, n) { #n, NULL, 0, RP_TYPE_ARRAY, RP_TYPE_##T, f }
+#define RP_DESC_STRUCT(f, tag, n) \
 	{ #n, tag##_fields_, sizeof(tag##_fields_) / sizeof(tag##_fields_[0]), RP_TYPE_STRUCT, 0, \
-	  0 }
-#define RP_DESC_STRUCTS(tag, n) \
+	  f }
+#define RP_DESC_STRUCTS(f, tag, n) \
 	{ #n, tag##_fields_, sizeof(tag##_fields_) / sizeof(tag##_fields_[0]), RP_TYPE_ARRAY, \
-	  RP_TYPE_STRUCT, 0 }
+	  RP_TYPE_STRUCT, f }
+#define RP_DESC_SECRET(f, t) RP_DESC_SECRET_I_ t
+#define RP_DESC_SECRET_I_(kind, ...) RP_DESC_##kind(RP_FIELD_SECRET, __VA_ARGS__)
 
-/* As members of a struct: fixed-size types only. */
+/* As members of a struct: fixed-size types only; a secret is a whole field. */
 #define RP_MEMBER_(t) RP_MEMBER_I_ t
 #define RP_MEMBER_I_(kind, ...) RP_MEMBER_##kind(__VA_ARGS__)
 #define RP_MEMBER_SCALAR(T, n) RP_CTYPE_##T n;
 #define RP_MEMBER_GUID(n) struct rp_guid n;
 #define RP_MEMBER_STRUCT(tag, n) struct tag n;
+
+static const rp_char16 rp_redacted16_[] __attribute__((unused)) = { '*', '*', '*', 0 };
 
 struct rp_pack_ {
 	unsigned char *room;
@@ -427,6 +462,7 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 		unsigned char room_[8 RP_MAP_(RP_ROOM_, RP_NOTHING_, __VA_ARGS__)]; \
 		struct rp_part parts_[2 * RP_COUNT_(__VA_ARGS__) + 1]; \
 		struct rp_pack_ pack_ = { room_, parts_, 0, 0, 0 }; \
+		RP_MAP_(RP_FORGET_, RP_NOTHING_, __VA_ARGS__) \
 		RP_PROBE_FIRE_(provider, event, \
 			       RP_ARGUMENTS_(RP_MAP_(RP_SIZES_, RP_COMMA_, __VA_ARGS__)), \
 			       RP_MAP_(RP_WORDS_, RP_COMMA_, __VA_ARGS__)) \
