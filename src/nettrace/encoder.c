@@ -16,7 +16,6 @@
 /* A block holds one event of the largest size and is closed when the next might not fit. */
 #define BLOCK_BYTES (96u << 10)
 #define EVENT_HEADER_MAX 96u
-
 /* A larger output buffer than this is given back once it is empty. */
 #define OUTPUT_KEEP_BYTES (8u << 20)
 
@@ -195,8 +194,9 @@ int rp_encoder_define(struct rp_encoder *encoder, const struct rp_encoder_defini
 }
 
 /* A definition no event of the stream had yet goes into the MetadataBlock being gathered. */
-static int tell_type(struct rp_encoder *encoder, struct rp_encoder_event_type *type)
+static int tell_type(struct rp_encoder *encoder, uint32_t metadata_id)
 {
+	struct rp_encoder_event_type *type = encoder->types[metadata_id - encoder->used_ids - 1];
 	uint8_t header[32] = { RP_EVENT_SORTED | RP_EVENT_SIZE }, *p = header + 1;
 	struct rp_outbuf *metadata = &encoder->metadata;
 
@@ -336,24 +336,17 @@ static int prepare(struct rp_encoder *encoder, const struct rp_encoder_event *ev
 {
 	const struct rp_encoder_event_type *type = event->type;
 	uint32_t frames = event->frame_count < RP_STACK_MAX ? event->frame_count : RP_STACK_MAX;
-	int ret;
+	int ret = 0;
 
 	if (encoder->block_used + EVENT_HEADER_MAX + bound > BLOCK_BYTES ||
-	    (frames && rp_stack_set_full(&encoder->stacks))) {
+	    (frames && rp_stack_set_full(&encoder->stacks)))
 		ret = close_block(encoder);
-		if (ret < 0)
-			return ret;
-	}
-	if (!type->told) {
-		ret = tell_type(encoder, encoder->types[type->plain.metadata_id - encoder->used_ids - 1]);
-		if (ret < 0)
-			return ret;
-	}
-	if (!encoder->thread || encoder->thread->thread != event->thread) {
+	if (ret == 0 && !type->told)
+		ret = tell_type(encoder, type->plain.metadata_id);
+	if (ret == 0 && (!encoder->thread || encoder->thread->thread != event->thread))
 		ret = rp_thread_table_add(&encoder->threads, event->thread, &encoder->thread);
-		if (ret < 0)
-			return ret;
-	}
+	if (ret < 0)
+		return ret;
 	*ret_stack = 0;
 	return frames ? rp_stack_set_intern(&encoder->stacks, event->frames, frames, event->time_ns,
 					    ret_stack) : 0;

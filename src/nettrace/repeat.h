@@ -21,7 +21,7 @@ struct rp_encoder_plain {
 };
 
 struct rp_encoder_repeat {
-	uint8_t *at, *end;	/* of the open block, and of its memory; the same: nothing repeats */
+	uint8_t *at, *end;	/* of the open block, its memory; the same: nothing repeats */
 	uint64_t thread;
 	uint64_t time_ns;
 	uint32_t processor;
