@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* What the program and its library agree on. */
+#ifndef PROCESS_WAITING_H
+#define PROCESS_WAITING_H
+
+#include <ringpipe/ringpipe.h>
+
+#define WRITERS 4u
+#define MAIN_STREAM WRITERS		/* of the thread that ends the process */
+#define PLUGIN_STREAM (WRITERS + 1)
+#define STREAMS (WRITERS + 2)
+
+#define FILLING_BYTES 2000u
+#define WRITER_EVENTS 2000u		/* 16 MB of all; rings, sink and socket hold three */
+#define PLUGIN_EVENTS 2500u
+
+#endif
