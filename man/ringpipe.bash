@@ -25,8 +25,8 @@ _ringpipe()
 		COMPREPLY=($(compgen -W "mini heap full" -- "$cur"))
 		return
 		;;
-	-n | --name | --providers | -d | --duration | --buffer | --top | --counters | --refresh | \
-		--port | --event | --field | --step)
+	-n | --name | --providers | -d | --duration | --buffer | --block | --top | --counters | \
+		--refresh | --port | --event | --field | --step)
 		return
 		;;
 	esac
@@ -40,7 +40,7 @@ _ringpipe()
 	ps) words="--json --help" ;;
 	collect)
 		words="--process-id --name --output --force --providers --duration --buffer
-			--stacks --kernel --quiet --json --help"
+			--block --stacks --kernel --quiet --json --help"
 		;;
 	report)
 		words="--events --top --json --help"

@@ -12,6 +12,8 @@
  *	0x52 0x04 dump		see diag/dump.h
  *	0x52 0x05 batches	as CollectTracing4 -> u64 session id, u64 address of the probe
  *				`ringpipe:batch`; then the frames of sink/batch.c
+ *	0x52 0x09 patient	u32 milliseconds that writers wait for room, then as
+ *				CollectTracing4, which also says what follows
  */
 #include "diag/commands.h"
 
@@ -88,6 +90,23 @@ static enum rp_hresult collect_batches(struct rp_command *command, uint8_t id,
 		return hr;
 	collect->batch = true;
 	collect->session_flags = 0;
+	return open_trace(command, collect);
+}
+
+static enum rp_hresult collect_patiently(struct rp_command *command, uint8_t id,
+					 struct rp_cursor *payload)
+{
+	struct rp_collect *collect;
+	enum rp_hresult hr;
+	uint32_t block_ms;
+
+	(void)id;
+	if (rp_cursor_u32(payload, &block_ms) < 0)
+		return RP_HRESULT_BAD_ENCODING;
+	hr = rp_collect_parse(RP_COLLECT_4, payload, &collect);
+	if (hr != RP_HRESULT_OK)
+		return hr;
+	collect->block_ms = block_ms;
 	return open_trace(command, collect);
 }
 
@@ -340,6 +359,7 @@ static const struct {
 	{ RP_MESSAGE_RINGPIPE, 0x01, session_stats },
 	{ RP_MESSAGE_RINGPIPE, RP_DUMP_FRAMES, write_dump },
 	{ RP_MESSAGE_RINGPIPE, 0x05, collect_batches },
+	{ RP_MESSAGE_RINGPIPE, 0x09, collect_patiently },
 };
 
 static handler find_handler(uint8_t set, uint8_t id)

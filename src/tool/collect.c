@@ -35,6 +35,39 @@ static int parse_providers(const char *text, struct rp_session_provider **ret_pr
 	return ret;
 }
 
+static bool is_told(const struct rp_summary *summary, size_t index)
+{
+	for (size_t i = 0; i < index; i++) {
+		if (!strcmp(summary->losses[i]->reason, summary->losses[index]->reason))
+			return true;
+	}
+	return false;
+}
+
+/* " (5 full, 2 blocked)", each reason over all rings; nothing where nothing was lost. */
+static void print_reasons(const struct rp_summary *summary)
+{
+	const char *before = " (";
+
+	for (size_t i = 0; i < summary->loss_count; i++) {
+		char text[RP_TEXT_MAX], *reason;
+		uint64_t count = 0;
+
+		if (is_told(summary, i))
+			continue;
+		for (size_t k = i; k < summary->loss_count; k++) {
+			if (!strcmp(summary->losses[k]->reason, summary->losses[i]->reason))
+				count += summary->losses[k]->count;
+		}
+		reason = rp_text_clean(summary->losses[i]->reason, true);
+		fprintf(stderr, "%s%s %s", before, rp_text_count(count, text),
+			reason ? reason : "?");
+		free(reason);
+		before = ", ";
+	}
+	fputs(*before == ',' ? ")" : "", stderr);
+}
+
 static void print_result(const struct rp_summary *summary, const struct rp_summary_view *view,
 			 const struct rp_tool_options *options)
 {
@@ -48,10 +81,11 @@ static void print_result(const struct rp_summary *summary, const struct rp_summa
 	if (options->given & RP_OPTION_QUIET)
 		return;
 	/* Standard output belongs to a command after "--". */
-	fprintf(stderr, "%s: %s events in %s, %s lost, %s\n", view->path,
+	fprintf(stderr, "%s: %s events in %s, %s lost", view->path,
 		rp_text_count(summary->stats.events, events), rp_text_duration(ns, time),
-		rp_text_count(summary->stats.lost, lost),
-		rp_text_bytes(summary->stats.bytes, bytes));
+		rp_text_count(summary->stats.lost, lost));
+	print_reasons(summary);
+	fprintf(stderr, ", %s\n", rp_text_bytes(summary->stats.bytes, bytes));
 }
 
 /*
@@ -174,6 +208,7 @@ static int plan_recording(const struct rp_tool_options *options, struct rp_recor
 		return -EINVAL;
 	plan->providers = providers;
 	plan->buffer_mb = options->buffer_mb;
+	plan->block_ms = options->block_ms;
 	plan->stacks = options->given & RP_OPTION_STACKS;
 	plan->rundown = plan->stacks || has_sampler(providers, plan->provider_count);
 	plan->duration_ms = options->duration_ms;

@@ -31,7 +31,7 @@ static const struct rp_tool_command commands[] = {
 			 "status is the command's.\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_OUTPUT | RP_OPTION_FORCE |
 			   RP_OPTION_PROVIDERS | RP_OPTION_DURATION | RP_OPTION_BUFFER |
-			   RP_OPTION_STACKS | RP_OPTION_KERNEL | RP_OPTION_QUIET |
+			   RP_OPTION_BLOCK | RP_OPTION_STACKS | RP_OPTION_KERNEL | RP_OPTION_QUIET |
 			   RP_OPTION_JSON | RP_OPTION_HELP,
 		.operands_max = -1,
 		.takes_child = true,

@@ -114,6 +114,16 @@ static int take_buffer(struct rp_tool_options *options, const char *value)
 	return 0;
 }
 
+static int take_block(struct rp_tool_options *options, const char *value)
+{
+	uint64_t ms;
+
+	if (rp_number_parse(value, UINT32_MAX, &ms) || ms == 0)
+		return -EINVAL;
+	options->block_ms = (uint32_t)ms;
+	return 0;
+}
+
 static int take_type(struct rp_tool_options *options, const char *value)
 {
 	static const struct {
@@ -221,6 +231,9 @@ static const struct rp_option options_table[] = {
 	  take_duration },
 	{ RP_OPTION_BUFFER, 0, "buffer", "MB",
 	  "the ceiling of the session's memory in the traced process (64)", take_buffer },
+	{ RP_OPTION_BLOCK, 0, "block", "MS",
+	  "writers that find no room wait for some, so many milliseconds at\n"
+	  "most; not .NET's", take_block },
 	{ RP_OPTION_STACKS, 0, "stacks", NULL, "record the writer's stack with each event", NULL },
 	{ RP_OPTION_KERNEL, 0, "kernel", "LIST",
 	  "put in what the kernel did for the process: sched, faults, block,\n"

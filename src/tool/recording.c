@@ -70,13 +70,22 @@ static const struct {
 };
 #define COLLECT_VERSIONS (sizeof(collect_versions) / sizeof(collect_versions[0]))
 
-/* The layout is that of ipc-protocol.md, see wire.h. Format 1 is nettrace. */
+/*
+ * The layout is that of ipc-protocol.md, see wire.h. Format 1 is nettrace. How long writers wait is
+ * said by ringpipe's own command alone, which then goes on as CollectTracing4 does.
+ */
 static int build_collect(struct recording *recording)
 {
 	const struct rp_recording_plan *plan = recording->plan;
 	struct rp_wire_message *request = &recording->collect.request;
 
-	rp_wire_begin(request, RP_SET_EVENTPIPE, collect_versions[recording->version].id);
+	if (plan->block_ms) {
+		rp_wire_begin(request, RP_SET_RINGPIPE, 0x09);
+		rp_wire_put_u32(request, plan->block_ms);
+	} else {
+		rp_wire_begin(request, RP_SET_EVENTPIPE,
+			      collect_versions[recording->version].id);
+	}
 	rp_wire_put_u32(request, plan->buffer_mb);
 	rp_wire_put_u32(request, 1);
 	if (collect_versions[recording->version].has_keyword)
@@ -218,8 +227,13 @@ static void step_start(struct recording *recording)
 		return;
 	}
 	recording->collect.running = false;
-	if (rp_exchange_unknown_command(exchange, ret) &&
-	    recording->version + 1 < COLLECT_VERSIONS) {
+	if (rp_exchange_unknown_command(exchange, ret) && recording->plan->block_ms) {
+		rp_tool_error("cannot trace process %d with --block: its writers do not wait (it "
+			      "has .NET's runtime, or an older libringpipe)",
+			      recording->plan->target->pid);
+		end(recording, RP_RECORDING_FAILED);
+	} else if (rp_exchange_unknown_command(exchange, ret) &&
+		   recording->version + 1 < COLLECT_VERSIONS) {
 		rp_exchange_end(exchange);
 		recording->version++;
 		start(recording);

@@ -16,6 +16,7 @@ struct rp_recording_plan {
 	const struct rp_session_provider *providers;
 	size_t provider_count;
 	uint32_t buffer_mb;
+	uint32_t block_ms;		/* writers wait for room; 0: they do not */
 	bool stacks;
 	bool rundown;			/* names of what stacks hold, at the end */
 	bool live;			/* show a line that counts */

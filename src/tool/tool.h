@@ -42,6 +42,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_FIELD = 1 << 18,
 	RP_OPTION_STEP = 1 << 19,
 	RP_OPTION_KERNEL = 1 << 20,
+	RP_OPTION_BLOCK = 1 << 21,
 	RP_OPTION_LIST = 1 << 22,
 	RP_OPTION_PRUNE = 1 << 23,
 };
@@ -55,6 +56,7 @@ struct rp_tool_options {
 	const char *providers;
 	uint64_t duration_ms;
 	uint32_t buffer_mb;
+	uint32_t block_ms;
 	uint64_t top;
 	uint32_t dump_type;		/* as the protocol numbers them */
 	const char *counters;

@@ -19,7 +19,7 @@ enum rp_wire_set {
 	RP_SET_DUMP = 0x01,
 	RP_SET_EVENTPIPE = 0x02,
 	RP_SET_PROCESS = 0x04,
-	RP_SET_RINGPIPE = 0x52,		/* ringpipe's own: 00 list, 01 session figures, 04 dump */
+	RP_SET_RINGPIPE = 0x52,		/* ringpipe's own: see src/diag/commands.c */
 	RP_SET_SERVER = 0xff,
 };
 

@@ -11,6 +11,7 @@ import unittest
 from tool import PATIENCE, ToolTest
 
 HOST = os.environ.get("HOST", "")
+FLOOD = os.environ.get("FLOOD", "")
 
 
 class Live(ToolTest):
@@ -96,6 +97,15 @@ class Live(ToolTest):
         numbers = [number for number in numbers if number is not None]
         self.assertGreater(len(numbers), 10)
         self.assertEqual(numbers, list(range(len(numbers))))
+
+    def test_writers_that_wait_lose_nothing_though_there_is_little_room(self):
+        """Half a million events, the session's megabyte many times over."""
+        process = self.start("collect", "--block", "60000", "--buffer", "1", "-o", "t.nettrace",
+                             "--providers", "Test-Host", "--json", "--", FLOOD, "flood")
+        out, _ = self.finish(process, 0)
+        summary = json.loads(out[out.index("{"):])
+        events = {row["name"]: row["events"] for row in summary["providers"]}
+        self.assertEqual((events["Test-Host"], summary["lost"]), (500100, 0))
 
     def stderr_so_far(self, process):
         os.set_blocking(process.stderr.fileno(), False)
