@@ -106,6 +106,7 @@ struct environment {
 	const char *config;
 	const char *output;
 	const char *megabytes;		/* or NULL */
+	const char *roll_megabytes;	/* or NULL */
 	const char *recover;		/* or NULL */
 	int base;			/* that they are written in */
 	const char *block_ms;		/* or NULL */
@@ -123,6 +124,7 @@ struct environment {
 static bool read_environment(struct environment *ret_environment)
 {
 	ret_environment->megabytes = setting("RINGPIPE_BUFFER_MB");
+	ret_environment->roll_megabytes = setting("RINGPIPE_ROLL_MB");
 	ret_environment->base = 10;
 	ret_environment->block_ms = setting("RINGPIPE_BLOCK_MS");
 	ret_environment->config = setting("RINGPIPE_CONFIG");
@@ -141,6 +143,7 @@ static bool read_environment(struct environment *ret_environment)
 		ret_environment->stacks = is_one(dotnet_setting("DOTNET_EventPipeEnableStackwalk"));
 		ret_environment->rundown = !is_zero(dotnet_setting("DOTNET_EventPipeRundown"));
 		ret_environment->recover = NULL;
+		ret_environment->roll_megabytes = NULL;
 		ret_environment->block_ms = NULL;
 		ret_environment->blocks = is_one(dotnet_setting("DOTNET_EventPipeBufferingMode"));
 		ret_environment->base = 16;	/* CoreCLR reads its numbers in hex */
@@ -212,6 +215,12 @@ static int start_from(const struct environment *environment, const char *path)
 
 	if (ret != 0) {
 		complain("cannot read the megabytes of the buffer", environment->megabytes, -ret);
+		return ret;
+	}
+	ret = parse_megabytes(environment->roll_megabytes, 10, &options.roll_bytes);
+	if (ret != 0) {
+		complain("cannot read the megabytes of rolling files", environment->roll_megabytes,
+			 -ret);
 		return ret;
 	}
 	if (environment->block_ms)

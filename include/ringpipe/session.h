@@ -14,6 +14,7 @@ struct rp_session;
 #define RP_SESSIONS_MAX 40u
 #define RP_SESSION_BUFFER_MIN (1u << 20)
 #define RP_SESSION_OVERWRITE_MIN (8u << 20)
+#define RP_SESSION_ROLL_MIN (8u << 20)
 
 /* Which event ids of a provider a session takes; none given: all. */
 struct rp_event_filter {
@@ -78,6 +79,19 @@ struct rp_session_options {
 	 * rings are memory. Made if it is missing. The output has to be a regular file.
 	 */
 	const char *recover_path;
+	/*
+	 * For a session that is always on, a quota in bytes, at least RP_SESSION_ROLL_MIN; 0: one
+	 * file without bound. The output goes into one file after the other, each a whole nettrace
+	 * of about an eighth of the quota, numbered before its extension: "trace.nettrace" is
+	 * trace.000001.nettrace and so on. An event is in one of them, in the next where another
+	 * ends. The oldest go, also those of earlier processes with that output_path, so that all
+	 * together stay below the quota; names of functions, with stacks, may come on top.
+	 *
+	 * A file that somebody deletes while it is written is followed by the next one. A full disk
+	 * costs the oldest file; it ends the session when that is the only one. Not with
+	 * recover_path, RP_SESSION_OVERWRITE, or a listener.
+	 */
+	uint64_t roll_bytes;
 };
 
 /* Why events were lost. One list gives the enum, the names and the texts. */
@@ -124,8 +138,8 @@ struct rp_session_stats {
  * unknown byte in an option struct, a name that is too long, or recover_path where the output is no
  * regular file; -EPERM: the directory for recovery is another user's, or others may write to it;
  * -ENOSPC, -EFBIG: no room for the rings there; -ENOSPC with RP_SESSIONS_MAX
- * sessions running; -EBUSY: another session writes to the file; -ENOMEM; or what open(2) said of
- * the path.
+ * sessions running; -EBUSY: another session writes to the file, or rolls these files; -ENOMEM; or
+ * what open(2) said of the path.
  */
 RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
 			       struct rp_session **ret_session);

@@ -424,7 +424,7 @@ RP_PUBLIC int rp_listener_start(const struct rp_session_options *options,
 	int ret;
 
 	if (!options || options->size < sizeof(*options) || !ret_listener ||
-	    (options->flags & RP_SESSION_OVERWRITE))
+	    (options->flags & RP_SESSION_OVERWRITE) || options->roll_bytes)
 		return -EINVAL;
 	listener = make_listener(callback, data);
 	if (!listener)

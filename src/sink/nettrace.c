@@ -382,11 +382,20 @@ int rp_sink_file_create(int fd, bool replace, const struct rp_sink_content *cont
 	if (ret != 0)
 		return ret;
 	sink->replaces = replace;
-	sink->has_name = fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_nlink > 0;
+	sink->has_name = !content->rolls && fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) &&
+			 stat.st_nlink > 0;
 	if (!sink->has_name)
 		sink->base.start_ns = 0;
 	*ret_sink = &sink->base;
 	return 0;
+}
+
+uint64_t rp_sink_file_bytes(const struct rp_sink *sink)
+{
+	size_t waiting;
+
+	(void)rp_encoder_output(((const struct nettrace_sink *)sink)->encoder, &waiting, NULL);
+	return sink->bytes + waiting;
 }
 
 int rp_sink_stream_create(int fd, const void *preamble, size_t preamble_bytes,

@@ -14,6 +14,7 @@ struct rp_sink_content {
 	bool rundown;			/* with stacks: what is mapped, and names in the end */
 	uint32_t sample_interval_ns;	/* rp_sample_interval_of() the session's providers */
 	uint64_t start_ns;		/* before the first event; 0: now */
+	bool rolls;			/* a file may be deleted while it is written */
 };
 
 /*
@@ -23,6 +24,19 @@ struct rp_sink_content {
  */
 int rp_sink_file_create(int fd, bool replace, const struct rp_sink_content *content,
 			struct rp_sink **ret_sink);
+
+/* What a sink of rp_sink_file_create() has written, and what waits to be. */
+uint64_t rp_sink_file_bytes(const struct rp_sink *sink);
+
+/*
+ * A sink that writes one nettrace file after the other, all within the quota: the oldest go. They
+ * are numbered as sink/series.h says, on from those that are there. When one that is written is
+ * deleted, or the disk is full and an older one can go, the sink goes on.
+ *
+ * Return: 0; -EBUSY: another sink writes the newest of these files; -ENOMEM; what open(2) said.
+ */
+int rp_sink_roll_create(const char *path, uint64_t quota_bytes,
+			const struct rp_sink_content *content, struct rp_sink **ret_sink);
 
 /*
  * The output at a path, locked against other sessions. Return: a descriptor, or -errno as

@@ -44,16 +44,22 @@ int rp_sink_create(int fd, bool replace, const struct rp_sink_content *content,
 	return rp_sink_file_create(fd, replace, content, ret_sink);
 }
 
-static int start_without_output(struct rp_session_setup *setup, struct rp_session **ret_session)
+/* On a sink of our own, if it could be made. */
+static int start_on(struct rp_session_setup *setup, int ret, struct rp_session **ret_session)
 {
-	int ret = rp_sink_none_create(&setup->sink);
-
 	if (ret != 0)
 		return ret;
 	ret = rp_session_open(setup, ret_session);
 	if (ret != 0)
 		setup->sink->ops->destroy(setup->sink);
 	return ret;
+}
+
+static bool can_roll(const struct rp_session_options *options)
+{
+	return options->roll_bytes == 0 ||
+	       (options->roll_bytes >= RP_SESSION_ROLL_MIN && options->output_path &&
+		!options->recover_path && !(options->flags & RP_SESSION_OVERWRITE));
 }
 
 RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
@@ -66,7 +72,7 @@ RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
 
 	if (!options || options->size < sizeof(*options) || !ret_session ||
 	    (options->provider_count && !options->providers) ||
-	    options->provider_count > RP_SESSION_PROVIDERS_MAX)
+	    options->provider_count > RP_SESSION_PROVIDERS_MAX || !can_roll(options))
 		return -EINVAL;
 	content.rundown = !(options->flags & RP_SESSION_NO_RUNDOWN);
 	content.sample_interval_ns = rp_sample_interval_of(options->providers,
@@ -74,7 +80,11 @@ RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
 	setup.sample_interval_ns = content.sample_interval_ns;
 	if ((options->flags & RP_SESSION_OVERWRITE) && !options->output_path &&
 	    options->output_fd == -1)
-		return start_without_output(&setup, ret_session);
+		return start_on(&setup, rp_sink_none_create(&setup.sink), ret_session);
+	if (options->roll_bytes)
+		return start_on(&setup, rp_sink_roll_create(options->output_path,
+							    options->roll_bytes, &content,
+							    &setup.sink), ret_session);
 	fd = options->output_path ? rp_sink_open_path(options->output_path) : options->output_fd;
 	if (fd < 0)
 		return options->output_path ? fd : -EINVAL;

@@ -180,6 +180,22 @@ class Environment(unittest.TestCase):
         self.assertEqual(errors, '')
         self.assertEqual(self.count('trace'), (100, 0))
 
+    def test_output_rolls_where_that_is_asked_for(self):
+        for number in ('000001', '000002'):
+            _, errors = self.run_host(RINGPIPE_CONFIG='Test-Host', RINGPIPE_OUTPUT='trace.nettrace',
+                                      RINGPIPE_ROLL_MB='8')
+            self.assertEqual(errors, '')
+            self.assertEqual(self.count(f'trace.{number}.nettrace'), (100, 0))
+        self.assertEqual(self.files(), ['trace.000001.nettrace', 'trace.000002.nettrace'])
+
+    def test_quota_that_cannot_be_is_one_line(self):
+        for value in ('0', '-8', 'x', '8x', '18446744073709551615'):
+            self.expect_complaint(f'"{value}"', 'rolling', RINGPIPE_CONFIG='*',
+                                  RINGPIPE_OUTPUT='trace', RINGPIPE_ROLL_MB=value)
+        self.expect_complaint('Invalid argument', RINGPIPE_CONFIG='*', RINGPIPE_OUTPUT='trace',
+                              RINGPIPE_ROLL_MB='7')
+        self.assertEqual(self.files(), [])
+
     def test_diagnostics_can_be_switched_off(self):
         for name in ('RINGPIPE_DIAGNOSTICS', 'DOTNET_EnableDiagnostics',
                      'DOTNET_EnableDiagnostics_IPC'):

@@ -103,6 +103,39 @@ static void run(const char *size, size_t buffer_bytes, bool takes_some)
 	check(umount(directory) == 0);
 }
 
+/* Rolling files make room for each other where the disk is smaller than the quota. */
+static void run_rolling(void)
+{
+	struct rp_session_provider wanted = {
+		.size = sizeof(wanted), .name = "Test-Disk", .keywords = UINT64_MAX, .level = 5,
+	};
+	struct rp_session_options options = {
+		.size = sizeof(options), .providers = &wanted, .provider_count = 1,
+		.output_path = trace, .buffer_bytes = RP_SESSION_BUFFER_MIN,
+		.roll_bytes = RP_SESSION_ROLL_MIN, .block_ms = 60000,
+	};
+	struct rp_session_stats stats = { .size = sizeof(stats) };
+	static const char bytes[1000];
+	struct rp_session *session;
+	uint64_t events, lost;
+
+	check(mount("none", directory, "tmpfs", 0, "size=5m") == 0);
+	check(rp_session_start(&options, &session) == 0);
+	for (uint64_t serial = 0; serial < 20000; serial++)
+		check(disk_mark(serial, bytes, sizeof(bytes)) == 0);
+	check(rp_session_stop(session, &stats) == 0);
+	check(stats.delivered == 20000 && stats.lost == 0);
+	/* The newest is whole. */
+	for (unsigned int i = 1; i < 100; i++) {
+		snprintf(trace, sizeof(trace), "%s/trace.%06u", directory, i);
+		if (access(trace, F_OK) == 0)
+			read_trace(&events, &lost);
+	}
+	check(events > 0 && lost == 0);
+	check(umount(directory) == 0);
+	snprintf(trace, sizeof(trace), "%s/trace", directory);
+}
+
 /* A disk that is full before the session starts takes not even a head: an error, no harm. */
 static void run_full(void)
 {
@@ -141,6 +174,7 @@ int main(void)
 	run("size=64k", 64 << 20, false);
 	run("size=8k", 8 << 20, false);
 	run_full();
+	run_rolling();
 	check(rmdir(directory) == 0);
 	return 0;
 }

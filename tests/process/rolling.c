@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process that rolls is killed in the midst of it, and another one goes on where it was: each
+ * file is readable, and no event is in two or missing between two. Two processes share a directory
+ * by two names, not by one.
+ */
+#include "check.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+RP_PROVIDER(rolling, "Test-Rolling");
+RP_EVENT(rolling, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(life), RP_U64(serial), RP_BLOB(bytes));
+
+#define LIVES 12u
+#define FILES_MAX 64u
+#define WAIT_MS 60000u
+
+static char directory[] = "/tmp/rp-rolling-XXXXXX";
+static char names[FILES_MAX][300];
+
+static int start(const char *name, struct rp_session **ret_session)
+{
+	struct rp_session_provider wanted = {
+		.size = sizeof(wanted), .name = "Test-Rolling", .keywords = UINT64_MAX, .level = 5,
+	};
+	char path[64];
+	struct rp_session_options options = {
+		.size = sizeof(options), .providers = &wanted, .provider_count = 1,
+		.output_path = path, .buffer_bytes = RP_SESSION_BUFFER_MIN,
+		.roll_bytes = RP_SESSION_ROLL_MIN, .block_ms = WAIT_MS,
+	};
+
+	snprintf(path, sizeof(path), "%s/%s.nettrace", directory, name);
+	return rp_session_start(&options, ret_session);
+}
+
+/* In a child. */
+static void live(const char *name, uint64_t life)
+{
+	static const char bytes[500];
+	struct rp_session *session;
+
+	check(start(name, &session) == 0);
+	for (uint64_t serial = 0;; serial++)
+		check(rolling_mark(life, serial, bytes, serial % sizeof(bytes)) == 0);
+}
+
+static pid_t begin_life(const char *name, uint64_t life)
+{
+	pid_t child = fork();
+
+	check(child >= 0);
+	if (child == 0)
+		live(name, life);
+	return child;
+}
+
+static void end_life(pid_t child)
+{
+	int status;
+
+	check(kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child);
+	check(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+static unsigned int list_files(const char *name)
+{
+	DIR *list = opendir(directory);
+	unsigned int count = 0;
+	struct dirent *entry;
+
+	check(list);
+	while ((entry = readdir(list))) {
+		if (strncmp(entry->d_name, name, strlen(name)) != 0)
+			continue;
+		check(count < FILES_MAX);
+		snprintf(names[count++], sizeof(names[0]), "%s/%s", directory, entry->d_name);
+	}
+	closedir(list);
+	qsort(names, count, sizeof(names[0]), compare_names);
+	return count;
+}
+
+static uint64_t newest_bytes(const char *name)
+{
+	unsigned int count = list_files(name);
+	struct stat stat;
+
+	return count && lstat(names[count - 1], &stat) == 0 ? (uint64_t)stat.st_size : 0;
+}
+
+struct last {
+	uint64_t life, serial;
+	bool seen;
+};
+
+/* Return: whether the file has its end. */
+static bool read_file(const char *path, struct last *last)
+{
+	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader *reader;
+	uint64_t numbers[2];
+	int ret;
+
+	check(rp_reader_open(path, &reader) == 0);
+	while ((ret = rp_reader_next(reader, &event)) == 1) {
+		if (strcmp(event.type->provider, "Test-Rolling") != 0)
+			continue;
+		memcpy(numbers, event.payload, sizeof(numbers));
+		if (last->seen && numbers[0] == last->life)
+			check(numbers[1] == last->serial + 1);
+		else if (last->seen)
+			check(numbers[0] > last->life && numbers[1] == 0);
+		*last = (struct last){ numbers[0], numbers[1], true };
+	}
+	if (ret != 0 && ret != -ENODATA)
+		fprintf(stderr, "%s: %s\n", path, rp_reader_error(reader));
+	check(ret == 0 || ret == -ENODATA);
+	rp_reader_close(reader);
+	return ret == 0;
+}
+
+static void survive_kills(void)
+{
+	struct last last = { 0 };
+	unsigned int count, whole = 0;
+	uint64_t bytes = 0;
+	struct stat stat;
+
+	for (uint64_t life = 0; life < LIVES; life++) {
+		unsigned int before = list_files("killed");
+		char newest[300] = "";
+		pid_t child;
+
+		if (before)
+			memcpy(newest, names[before - 1], sizeof(newest));
+		child = begin_life("killed", life);
+		/* Some events are in a file of its own; then at any point of its first ones. */
+		wait_until((before = list_files("killed")) > 0 &&
+			   strcmp(names[before - 1], newest) > 0 && newest_bytes("killed") > 4096);
+		for (uint64_t i = 0; i < life * 1000; i++)
+			(void)newest_bytes("killed");
+		end_life(child);
+	}
+	count = list_files("killed");
+	for (unsigned int i = 0; i < count; i++) {
+		whole += read_file(names[i], &last);
+		check(lstat(names[i], &stat) == 0);
+		bytes += (uint64_t)stat.st_size;
+	}
+	printf("%u files, %u whole, %lu bytes\n", count, whole, (unsigned long)bytes);
+	check(last.seen && last.life == LIVES - 1);
+	check(bytes <= RP_SESSION_ROLL_MIN);
+	/* A life leaves at most two without an end: the last one, and one that was ending. */
+	check(count - whole <= 2 * LIVES);
+}
+
+static void share_a_directory(void)
+{
+	pid_t one = begin_life("one", 0), two = begin_life("two", 0);
+	struct rp_session *session;
+	struct last last = { 0 };
+	unsigned int count;
+
+	wait_until(newest_bytes("one") > 4096 && newest_bytes("two") > 4096);
+	check(start("one", &session) == -EBUSY);
+	end_life(one);
+	check(start("one", &session) == 0 && rp_session_stop(session, NULL) == 0);
+	end_life(two);
+	count = list_files("two");
+	for (unsigned int i = 0; i < count; i++)
+		(void)read_file(names[i], &last);
+	check(last.seen);
+}
+
+int main(void)
+{
+	unsigned int count;
+
+	check(mkdtemp(directory));
+	survive_kills();
+	share_a_directory();
+	count = list_files("");
+	for (unsigned int i = 0; i < count; i++)
+		(void)unlink(names[i]);
+	check(rmdir(directory) == 0);
+	return 0;
+}
