@@ -35,16 +35,28 @@ static inline void figure(const char *name, double value, const char *unit)
 	printf("%s\t%.6g\t%s\n", name, value, unit);
 }
 
-/* Sorts the rounds of a row, and prints its best and its median. */
-static inline void figure_rounds(const char *row, double *rounds, unsigned int count)
+/* All rounds of a row, in their order: rounds of the same number in two rows are a pair. */
+static inline void figure_rounds(const char *row, const double *rounds, unsigned int count)
 {
-	char name[64];
+	printf("%s\t", row);
+	for (unsigned int i = 0; i < count; i++)
+		printf("%s%.6g", i ? "," : "", rounds[i]);
+	printf("\tns\n");
+}
 
-	sort_rounds(rounds, count);
-	snprintf(name, sizeof(name), "%s, best", row);
-	figure(name, rounds[0], "ns");
-	snprintf(name, sizeof(name), "%s, median", row);
-	figure(name, rounds[count / 2], "ns");
+/* One point of a curve. */
+static inline void figure_point(const char *curve, double x, double y, const char *unit)
+{
+	printf("%s\t%.6g:%.6g\t%s\n", curve, x, y, unit);
+}
+
+/* As many as usual, or fewer where BENCH_ROUNDS says so: 3 just show that the benchmark works. */
+static inline unsigned int bench_rounds(unsigned int usual)
+{
+	const char *text = getenv("BENCH_ROUNDS");
+	unsigned int most = text ? (unsigned int)atoi(text) : usual;
+
+	return most < usual ? most : usual;
 }
 
 #endif

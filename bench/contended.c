@@ -85,18 +85,15 @@ int main(void)
 	double one[ROUNDS], many[ROUNDS];
 	uint64_t written = 0;
 
-	for (unsigned int i = 0; i < ROUNDS; i++) {
+	for (unsigned int i = 0; i < bench_rounds(ROUNDS); i++) {
 		one[i] = round_of(1);
 		bench_settle(session, written += EVENTS);
 		many[i] = round_of(THREADS);
 		bench_settle(session, written += EVENTS);
 	}
 	rp_session_stop(session, &stats);
-	sort_rounds(one, ROUNDS);
-	sort_rounds(many, ROUNDS);
-	figure("1 thread on one CPU, best", one[0], "ns");
-	figure("8 threads on one CPU, best", many[0], "ns");
-	figure("8 threads on one CPU, median", many[ROUNDS / 2], "ns");
+	figure_rounds("1 thread on one CPU", one, bench_rounds(ROUNDS));
+	figure_rounds("8 threads on one CPU", many, bench_rounds(ROUNDS));
 	figure("lost", (double)stats.lost, "events");
 	return 0;
 }

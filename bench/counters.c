@@ -121,13 +121,11 @@ int main(void)
 
 	if (rp_counter_series(bench_added_counter(), &tag, 1, &series) != 0)
 		return 1;
-	for (unsigned int i = 0; i < ROUNDS; i++) {
+	for (unsigned int i = 0; i < bench_rounds(ROUNDS); i++) {
 		for (unsigned int row = 0; row < COUNT; row++)
 			ns[row][i] = round_of(rows[row].work, rows[row].threads);
 	}
-	for (unsigned int row = 0; row < COUNT; row++) {
-		sort_rounds(ns[row], ROUNDS);
-		figure(rows[row].name, ns[row][0], "ns");
-	}
+	for (unsigned int row = 0; row < COUNT; row++)
+		figure_rounds(rows[row].name, ns[row], bench_rounds(ROUNDS));
 	return 0;
 }

@@ -42,13 +42,11 @@ int main(int argc, char **argv)
 			 strtoull(argv[2], NULL, 10));
 		return sum == 42;
 	}
-	for (unsigned int i = 0; i < ROUNDS; i++) {
+	for (unsigned int i = 0; i < bench_rounds(ROUNDS); i++) {
 		without[i] = round_of(without_event, CALLS);
 		with[i] = round_of(with_event, CALLS);
 	}
-	sort_rounds(with, ROUNDS);
-	sort_rounds(without, ROUNDS);
-	figure("a call without an event, best", without[0], "ns");
-	figure("a call with a disabled event, best", with[0], "ns");
+	figure_rounds("a call without an event", without, bench_rounds(ROUNDS));
+	figure_rounds("a call with a disabled event", with, bench_rounds(ROUNDS));
 	return sum == 42;
 }

@@ -13,7 +13,7 @@
 #include "clock.h"
 #include "session.h"
 
-#define ROUNDS 200u
+#define ROUNDS 100u
 #define EVENTS 20000u
 
 RP_PROVIDER(bench, "Bench-Enabled");
@@ -114,7 +114,7 @@ int main(void)
 	uint64_t written = 0;
 
 	rp_activity_create(&activity.id);
-	for (unsigned int round = 0; round < ROUNDS; round++) {
+	for (unsigned int round = 0; round < bench_rounds(ROUNDS); round++) {
 		for (unsigned int i = 0; i < ROWS; i++) {
 			double begun = now_ns();
 
@@ -129,7 +129,7 @@ int main(void)
 	rp_session_stop(recorder, NULL);
 	rp_session_stop(session, &stats);
 	for (unsigned int i = 0; i < ROWS; i++)
-		figure_rounds(rows[i].name, ns[i], ROUNDS);
+		figure_rounds(rows[i].name, ns[i], bench_rounds(ROUNDS));
 	figure("lost", (double)stats.lost, "events");
 	return sum == 42;
 }

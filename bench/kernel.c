@@ -95,12 +95,11 @@ int main(int argc, char **argv)
 
 	if (argc != 2)
 		fail("usage: kernel RINGPIPE", 2);
-	for (int round = 0; round < ROUNDS; round++)
+	for (int round = 0; round < (int)bench_rounds(ROUNDS); round++)
 		for (int way = 0; way < 4; way++)
 			rounds[way][round] = measure(argv[1], ways[way]);
-	for (int way = 0; way < 4; way++) {
-		sort_rounds(rounds[way], ROUNDS);
-		figure(ways[way] ? ways[way] : "session alone", rounds[way][0], "ns");
-	}
+	for (int way = 0; way < 4; way++)
+		figure_rounds(ways[way] ? ways[way] : "session alone", rounds[way],
+			      bench_rounds(ROUNDS));
 	return 0;
 }

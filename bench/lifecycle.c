@@ -47,7 +47,7 @@ static void start_and_stop(void)
 {
 	double start[ROUNDS], stop[ROUNDS];
 
-	for (unsigned int i = 0; i < ROUNDS; i++) {
+	for (unsigned int i = 0; i < bench_rounds(ROUNDS); i++) {
 		double begun = now_ns(), started;
 		struct rp_session *session = bench_start("Bench-Many", "/dev/null", 0, 0);
 
@@ -56,12 +56,12 @@ static void start_and_stop(void)
 		start[i] = (started - begun) / 1e6;
 		stop[i] = (now_ns() - started) / 1e6;
 	}
-	sort_rounds(start, ROUNDS);
-	sort_rounds(stop, ROUNDS);
+	sort_rounds(start, bench_rounds(ROUNDS));
+	sort_rounds(stop, bench_rounds(ROUNDS));
 	figure("start, 10,000 events, best", start[0], "ms");
-	figure("start, 10,000 events, median", start[ROUNDS / 2], "ms");
+	figure("start, 10,000 events, median", start[bench_rounds(ROUNDS) / 2], "ms");
 	figure("stop, 10,000 events, best", stop[0], "ms");
-	figure("stop, 10,000 events, median", stop[ROUNDS / 2], "ms");
+	figure("stop, 10,000 events, median", stop[bench_rounds(ROUNDS) / 2], "ms");
 }
 
 static double resident_kb(void)
@@ -130,7 +130,7 @@ static void lone_events(void)
 
 	if (rp_listener_start(&options, hear, NULL, &listener) != 0)
 		exit(1);
-	for (unsigned int i = 0; i < LONE_EVENTS; i++) {
+	for (unsigned int i = 0; i < bench_rounds(LONE_EVENTS); i++) {
 		double begun = now_ns(), at;
 
 		bench_once(i);
@@ -141,9 +141,10 @@ static void lone_events(void)
 		took[i] = (at - begun) / 1e6;
 	}
 	rp_listener_stop(listener, NULL);
-	sort_rounds(took, LONE_EVENTS);
+	sort_rounds(took, bench_rounds(LONE_EVENTS));
 	figure("a lone event reaches its listener, best", took[0], "ms");
-	figure("a lone event reaches its listener, worst of 50", took[LONE_EVENTS - 1], "ms");
+	figure("a lone event reaches its listener, worst of 50",
+	       took[bench_rounds(LONE_EVENTS) - 1], "ms");
 }
 
 static void threads(void)

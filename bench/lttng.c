@@ -48,10 +48,10 @@ static const struct row {
 	const char *name;
 	void (*run)(unsigned int count);
 } rows[] = {
-	{ "four", run_four },
-	{ "four by hand", hand_four },
-	{ "text", run_text },
-	{ "text by hand", hand_text },
+	{ "event 32 B, only LTTng on", run_four },
+	{ "event 32 B, LTTng tracepoint by hand", hand_four },
+	{ "event with a string, only LTTng on", run_text },
+	{ "event with a string, LTTng tracepoint by hand", hand_text },
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
@@ -65,7 +65,7 @@ int main(void)
 		fputs("no session of LTTng has the events\n", stderr);
 		return 1;
 	}
-	for (unsigned int round = 0; round < ROUNDS; round++) {
+	for (unsigned int round = 0; round < bench_rounds(ROUNDS); round++) {
 		for (unsigned int i = 0; i < ROWS; i++) {
 			double begun = now_ns();
 
@@ -74,6 +74,6 @@ int main(void)
 		}
 	}
 	for (unsigned int i = 0; i < ROWS; i++)
-		figure_rounds(rows[i].name, ns[i], ROUNDS);
+		figure_rounds(rows[i].name, ns[i], bench_rounds(ROUNDS));
 	return 0;
 }

@@ -78,7 +78,7 @@ int main(int argc, char **argv)
 		sessions[i] = bench_start_in(i ? "Bench-File" : "Bench-Memory", path[i],
 					     BUFFER_BYTES, 0, i ? argv[1] : NULL);
 	}
-	for (unsigned int round = 0; round < ROUNDS; round++) {
+	for (unsigned int round = 0; round < bench_rounds(ROUNDS); round++) {
 		for (unsigned int i = 0; i < ROWS; i++) {
 			const struct row *row = &rows[i];
 			double begun = now_ns();
@@ -94,7 +94,7 @@ int main(int argc, char **argv)
 		lost += stats.lost;
 	}
 	for (unsigned int i = 0; i < ROWS; i++)
-		figure_rounds(rows[i].name, ns[i], ROUNDS);
+		figure_rounds(rows[i].name, ns[i], bench_rounds(ROUNDS));
 	figure("lost", (double)lost, "events");
 	return 0;
 }

@@ -5,7 +5,6 @@
 import argparse
 import contextlib
 import os
-import platform
 import re
 import shutil
 import signal
@@ -14,24 +13,13 @@ import sys
 import tempfile
 
 import disassembly
+import measure
+import report
+from measure import figures, ratio, row
 
 
-def figures(command, **kwargs):
-    """What a benchmark printed: name -> (value, unit)."""
-    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **kwargs).stdout
-    found = {}
-    for line in output.splitlines():
-        name, value, unit = line.split('\t')
-        found[name] = (float(value), unit)
-    return found
-
-
-def row(name, value, unit='', target='', ok=None):
-    verdict = '' if ok is None else 'ok' if ok else 'MISSED'
-    digits = 0 if isinstance(value, str) or value >= 100 else 3 if 0 < value < 0.1 else 2
-    text = value if isinstance(value, str) else f'{value:,.{digits}f}'
-    print(f'{name:58} {text:>12} {unit:8} {target:24} {verdict}')
-    return ok is not False
+def no_rseq():
+    return {'BENCH_ROUNDS': '20', **os.environ, 'GLIBC_TUNABLES': 'glibc.pthread.rseq=0'}
 
 
 def callgrind_instructions(program):
@@ -88,27 +76,18 @@ def suite_disabled(build):
 def suite_enabled(build):
     ok = True
     found = figures([os.path.join(build, 'bench', 'bench-enabled')])
-    floor = found['rdtsc, best'][0]
-    for name, (value, unit) in found.items():
-        if not name.endswith(', best'):
-            continue
-        base = name[:-len(', best')]
-        row(base, value, unit)
-        if base == 'event 32 B':
-            ok &= row('event 32 B / bare rdtsc', value / floor, 'x', '<= 1.6', value / floor <= 1.6)
-            row('event 32 B / clock_gettime', value / found['clock_gettime, best'][0], 'x')
-        elif base.startswith('event'):
-            row(f'{base} / bare rdtsc', value / floor, 'x')
-    ratio = found['event 32 B, overwriting, best'][0] / found['event 32 B, best'][0]
-    ok &= row('event 32 B, overwriting / dropping', ratio, 'x', '<= 1.1', ratio <= 1.1)
-    fallback = figures([os.path.join(build, 'bench', 'bench-enabled')],
-                       env={**os.environ, 'GLIBC_TUNABLES': 'glibc.pthread.rseq=0'})
-    row('event 32 B without rseq / bare rdtsc',
-        fallback['event 32 B, best'][0] / fallback['rdtsc, best'][0], 'x')
+    measure.rows_of(found)
+    for name in found.rounds:
+        if name == 'event 32 B':
+            ok &= ratio(found, name, 'rdtsc', limit=1.6)
+            ratio(found, name, 'clock_gettime')
+        elif name.startswith('event'):
+            ratio(found, name, 'rdtsc')
+    ok &= ratio(found, 'event 32 B, overwriting', 'event 32 B', limit=1.1)
+    fallback = figures([os.path.join(build, 'bench', 'bench-enabled')], env=no_rseq())
+    ratio(fallback, 'event 32 B', 'rdtsc', 'event 32 B without rseq / rdtsc')
     found = figures([os.path.join(build, 'bench', 'bench-contended')])
-    ratio = found['8 threads on one CPU, best'][0] / found['1 thread on one CPU, best'][0]
-    ok &= row('8 threads on one CPU / 1 thread there', ratio, 'x', '<= 1.3', ratio <= 1.3)
-    return ok
+    return ok & ratio(found, '8 threads on one CPU', '1 thread on one CPU', limit=1.3)
 
 
 def output_folder():
@@ -118,7 +97,8 @@ def output_folder():
 def suite_throughput(build):
     program = os.path.join(build, 'bench', 'bench-throughput')
     target = os.path.join(output_folder(), f'ringpipe-bench-{os.getpid()}.nettrace')
-    runs = [figures([program, target, '10', '2', '64']) for _ in range(5)]
+    seconds = '0.1' if measure.QUICK else '2'
+    runs = [figures([program, target, '10', seconds, '64']) for _ in range(5)]
     best = min(runs, key=lambda run: run['lost'][0])
     ok = row('10 M/s offered to a file on tmpfs, 64 MB: lost, best of 5', best['lost'][0], 'events',
              '0', best['lost'][0] == 0)
@@ -126,7 +106,7 @@ def suite_throughput(build):
     row('  offered', best['offered'][0], 'M/s')
     row('  bytes per event in the file', best['bytes per event'][0], 'B')
     row('  drain thread per event', best['drain thread per event'][0], 'ns')
-    full = figures([program, target, '0', '2', '64'])
+    full = figures([program, target, '0', seconds, '64'])
     row('full throttle: offered', full['offered'][0], 'M/s')
     row('full throttle: delivered', full['delivered'][0], 'M/s')
     return ok
@@ -134,19 +114,13 @@ def suite_throughput(build):
 
 def suite_counters(build):
     found = figures([os.path.join(build, 'bench', 'bench-counters')])
-    floor, one = (found[name][0] for name in ('relaxed atomic add', 'counter'))
-    for name, (value, unit) in found.items():
-        row(name, value, unit)
-    ok = row('counter / relaxed atomic add', one / floor, 'x', '<= 2', one / floor <= 2)
+    measure.rows_of(found)
+    ok = ratio(found, 'counter', 'relaxed atomic add', limit=2)
     for threads in (2, 4, 8):
-        ratio = found[f'counter, {threads} threads'][0] / one
-        ok &= row(f'{threads} threads / 1 thread', ratio, 'x', '<= 1.3', ratio <= 1.3)
-    ok &= row('series with tags / counter', found['series with tags'][0] / one, 'x', '<= 1.3',
-              found['series with tags'][0] / one <= 1.3)
-    fallback = figures([os.path.join(build, 'bench', 'bench-counters')],
-                       env={**os.environ, 'GLIBC_TUNABLES': 'glibc.pthread.rseq=0'})
-    row('counter without rseq / relaxed atomic add',
-        fallback['counter'][0] / fallback['relaxed atomic add'][0], 'x')
+        ok &= ratio(found, f'counter, {threads} threads', 'counter', limit=1.3)
+    ok &= ratio(found, 'series with tags', 'counter', limit=1.3)
+    fallback = figures([os.path.join(build, 'bench', 'bench-counters')], env=no_rseq())
+    ratio(fallback, 'counter', 'relaxed atomic add', 'counter without rseq / relaxed atomic add')
     return ok
 
 
@@ -169,13 +143,10 @@ def suite_lifecycle(build):
 def suite_stacks(build):
     found = figures([os.path.join(build, 'bench', 'bench-stacks')])
     ok = True
-    for name, (value, unit) in found.items():
-        row(name, value, unit)
-    for depth in (int(name.split()[-2]) for name in found if name.startswith('backtrace')):
-        ratio = (found[f'event with a stack of {depth} frames'][0] /
-                 found[f'backtrace() of {depth} frames'][0])
-        ok &= row(f'event with a stack / backtrace(), {depth} frames', ratio, 'x', '<= 0.5',
-                  ratio <= 0.5)
+    measure.rows_of(found)
+    for depth in (int(name.split()[-2]) for name in found.rounds if name.startswith('backtrace')):
+        ok &= ratio(found, f'event with a stack of {depth} frames',
+                    f'backtrace() of {depth} frames', limit=0.5)
     return ok
 
 
@@ -234,11 +205,10 @@ def suite_kernel(build):
                                 ('tool', 'ringpipe'), ('kernel', 'ringpipe-kernel'))
     if not found:
         return True
-    alone = found.pop('session alone')[0]
-    row('getppid(2) with a session alone', alone, 'ns')
-    for groups, (cost, _) in found.items():
-        row(f'  with --kernel {groups}', cost, 'ns')
-        row(f'  with --kernel {groups} / alone', cost / alone, 'x')
+    row('getppid(2) with a session alone', found['session alone'][0], 'ns')
+    for groups in ('sched', 'syscalls', 'all'):
+        row(f'  with --kernel {groups}', found[groups][0], 'ns')
+        ratio(found, groups, 'session alone', f'  with --kernel {groups} / alone')
     return True
 
 
@@ -282,12 +252,10 @@ def suite_lttng(build):
     ok = True
     with lttng_session('bench_hand:*', 'Bench-LTTng:*') as environment:
         found = figures([program], env=environment, cwd='/', **lttng_user())
-    for name, text in (('four', '32 B'), ('text', 'with a string')):
-        value, by_hand = (found[f'{row_name}, best'][0] for row_name in (name, f'{name} by hand'))
-        row(f'event {text}, only LTTng on', value, 'ns')
-        row(f'event {text}, LTTng tracepoint by hand', by_hand, 'ns')
-        ok &= row(f'event {text}, only LTTng on / by hand', value / by_hand, 'x', '<= 1.15',
-                  value / by_hand <= 1.15)
+    measure.rows_of(found)
+    for name in ('event 32 B, only LTTng on', 'event with a string, only LTTng on'):
+        ok &= ratio(found, name, name.replace('only LTTng on', 'LTTng tracepoint by hand'),
+                    f'{name} / by hand', limit=1.15)
     return ok
 
 
@@ -295,24 +263,19 @@ def suite_traced(build):
     found = figures_if_possible('event with a tracer of the kernel', build, 'bench-traced')
     if not found:
         return True
-    bare, event = (found[f'{name}, best'][0] for name in ('bare uprobe', 'traced event'))
-    row('uprobe on a nop, empty BPF program', bare, 'ns')
-    row('event with such a tracer', event, 'ns')
-    return row('event with a tracer / bare uprobe', event / bare, 'x', '<= 1.1',
-               event / bare <= 1.1)
+    measure.rows_of(found)
+    return ratio(found, 'event with such a tracer', 'uprobe on a nop, empty BPF program',
+                 'event with a tracer / bare uprobe', limit=1.1)
 
 
 def suite_recover(build):
     with tempfile.TemporaryDirectory(dir=output_folder()) as folder:
         found = figures([os.path.join(build, 'bench', 'bench-recover'), folder])
     ok = True
+    measure.rows_of(found)
     for size in ('32 B', '512 B'):
-        memory, file = (found[f'event {size}, ring in {place}, best'][0]
-                        for place in ('memory', 'a file'))
-        row(f'event {size}, ring in memory', memory, 'ns')
-        row(f'event {size}, ring in a file', file, 'ns')
-        ok &= row(f'event {size}, ring in a file / in memory', file / memory, 'x', '<= 1.05',
-                  file / memory <= 1.05)
+        ok &= ratio(found, f'event {size}, ring in a file', f'event {size}, ring in memory',
+                    f'event {size}, ring in a file / in memory', limit=1.05)
     return ok
 
 
@@ -332,19 +295,13 @@ SUITES = {
 }
 
 
-def machine():
-    model = 'unknown processor'
-    with open('/proc/cpuinfo', encoding='utf-8') as file:
-        for line in file:
-            if line.startswith('model name'):
-                model = line.split(':', 1)[1].strip()
-                break
-    return (f'{model}, {os.cpu_count()} CPUs, Linux {platform.release()}, '
-            f'{" ".join(platform.libc_ver())}')
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--output', metavar='FOLDER',
+                        help='write results.json, results.md and plots there; KIND in it is '
+                             'replaced by the kind of machine')
+    parser.add_argument('--quick', action='store_true',
+                        help='a few rounds of each, whose figures mean nothing: does it work?')
     parser.add_argument('build', help='a release build configured with -Dbench=true')
     parser.add_argument('suites', nargs='*', metavar='suite',
                         help=f'{", ".join(SUITES)} (default: all)')
@@ -352,11 +309,18 @@ def main():
     unknown = [name for name in options.suites if name not in SUITES]
     if unknown:
         parser.error(f'no suite {unknown[0]}; there are {", ".join(SUITES)}')
-    print(machine())
-    print(f'{"":58} {"value":>12} {"unit":8} {"target":24}')
-    ok = True
+    if options.quick:
+        measure.be_quick()
+    about = report.machine()
+    print(f"{about['processor']}, {about['cpus']} CPUs, Linux {about['versions']['kernel']}, "
+          f"{about['versions']['libc']}")
+    print(f'{"":58} {"value":>12} {"unit":8} {"quartiles":>16} target')
+    ok, done = True, []
     for name in options.suites or SUITES:
+        done.append(measure.begin(name))
         ok &= SUITES[name](options.build)
+    if options.output:
+        report.write(options.output.replace('KIND', report.kind(about)), about, done)
     return 0 if ok else 1
 
 

@@ -4,10 +4,14 @@
 
 import contextlib
 import io
+import os
+import tempfile
 import unittest
 
 import disassembly
 import exact
+import measure
+import report
 
 KEPT = {'any machine': {'calls': 0}, 'gcc 12.2.0': {'instructions': 2}}
 
@@ -69,6 +73,67 @@ class File(unittest.TestCase):
         # then one that repeats all but the time.
         block = (b'\x14\0\0\0' + bytes(16) + b'\x87\1\0\2\0\7\x80\1\3abc' + b'\0\5def')
         self.assertEqual(exact.time_bytes(block), (2, 3))
+
+
+class Rounds(unittest.TestCase):
+    def setUp(self):
+        self.found = measure.Figures()
+        for line in ('a\t4,2,6,8\tns', 'b\t2,2,2,2\tns', 'lost\t0\tevents', 'c\t10:5\tns',
+                     'c\t20:10\tns'):
+            self.found.add(line)
+
+    def test_best_and_median_are_those_of_the_rounds(self):
+        self.assertEqual(self.found['a, best'], (2, 'ns'))
+        self.assertEqual(self.found['a, median'], (5, 'ns'))
+
+    def test_ratio_is_that_of_the_best_with_quartiles_of_the_pairs(self):
+        value, (low, middle, high) = self.found.ratio('a', 'b')
+        self.assertEqual((value, middle), (1, 2.5))
+        self.assertTrue(1 <= low < middle < high <= 4)
+
+    def test_one_figure_is_no_round(self):
+        self.assertEqual(self.found['lost'], (0, 'events'))
+        self.assertNotIn('lost', self.found.rounds)
+
+    def test_points_make_a_curve(self):
+        self.assertEqual(self.found.curves, {'c': [(10, 5), (20, 10)]})
+
+    def test_growth_is_told_from_the_curve(self):
+        self.assertEqual(measure.growth([(1, 3), (10, 30), (100, 300)]), 'linear')
+        self.assertEqual(measure.growth([(1, 3), (10, 3.1), (100, 2.9)]), 'constant')
+        self.assertEqual(measure.growth([(1, 1), (10, 100), (100, 10000)]), 'x^2.00')
+
+    def test_missed_target_is_told(self):
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            measure.begin('x')
+            self.assertFalse(measure.ratio(self.found, 'a', 'b', limit=0.5))
+            self.assertTrue(measure.ratio(self.found, 'a', 'b', limit=1))
+        self.assertIn('MISSED', output.getvalue())
+
+
+class Report(unittest.TestCase):
+    ABOUT = {'processor': 'P', 'cpus': 2, 'memory GiB': 4, 'versions': {}}
+
+    @staticmethod
+    def suite(name, value):
+        suite = measure.Suite(name)
+        suite.rows = [{'name': 'figure', 'value': value, 'unit': 'ns', 'target': '', 'verdict': '',
+                       'spread': []}]
+        return suite
+
+    def test_run_of_one_suite_keeps_what_was_known_of_others(self):
+        with tempfile.TemporaryDirectory() as folder:
+            report.write(folder, self.ABOUT, [self.suite('one', 1.0), self.suite('two', 2.0)])
+            report.write(folder, self.ABOUT, [self.suite('two', 'not here')])
+            with open(os.path.join(folder, 'results.md'), encoding='utf-8') as file:
+                page = file.read()
+        self.assertIn('| figure | 1.00 | ns |', page)
+        self.assertIn('| figure | not here | ns |', page)
+        self.assertNotIn('2.00', page)
+
+    def test_kind_of_machine_is_the_name_of_a_folder(self):
+        self.assertEqual(report.kind({'processor': 'AMD EPYC (9R14)', 'cpus': 2}),
+                         'amd-epyc-9r14-2-cpus')
 
 
 if __name__ == '__main__':

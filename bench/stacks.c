@@ -55,23 +55,21 @@ static void measure(struct rp_session *session, unsigned int depth)
 	char name[64];
 
 	/* The drain thread learns a stack that is new to it frame by frame. */
-	for (unsigned int i = 0; i < LEARNING; i++) {
+	for (unsigned int i = 0; i < bench_rounds(LEARNING); i++) {
 		(void)descend(depth, write_event);
 		written += EVENTS;
 		usleep(60000);
 	}
-	for (unsigned int i = 0; i < ROUNDS; i++) {
+	for (unsigned int i = 0; i < bench_rounds(ROUNDS); i++) {
 		for (unsigned int j = 0; j < 2; j++)
 			rounds[j][i] = descend(depth, calls[j]);
 		written += EVENTS;
 		bench_settle(session, written);
 	}
-	for (unsigned int j = 0; j < 2; j++)
-		sort_rounds(rounds[j], ROUNDS);
 	snprintf(name, sizeof(name), "event with a stack of %d frames", frame_count);
-	figure(name, rounds[0][0], "ns");
+	figure_rounds(name, rounds[0], bench_rounds(ROUNDS));
 	snprintf(name, sizeof(name), "backtrace() of %d frames", frame_count);
-	figure(name, rounds[1][0], "ns");
+	figure_rounds(name, rounds[1], bench_rounds(ROUNDS));
 }
 
 int main(void)

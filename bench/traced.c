@@ -132,14 +132,12 @@ int main(void)
 	}
 	if (!bench_traced_enabled())
 		return 1;
-	for (unsigned int i = 0; i < ROUNDS; i++) {
+	for (unsigned int i = 0; i < bench_rounds(ROUNDS); i++) {
 		bare[i] = run_bare();
 		event[i] = run_event();
 	}
-	sort_rounds(bare, ROUNDS);
-	sort_rounds(event, ROUNDS);
-	figure("bare uprobe, best", bare[0], "ns");
-	figure("traced event, best", event[0], "ns");
+	figure_rounds("uprobe on a nop, empty BPF program", bare, bench_rounds(ROUNDS));
+	figure_rounds("event with such a tracer", event, bench_rounds(ROUNDS));
 	return 0;
 }
 #else

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: MIT
+"""What benchmarks print, what is made of it, and the rows and curves of a run."""
+
+import math
+import os
+import statistics
+import subprocess
+
+QUICK = False
+
+
+def be_quick():
+    """No figure of this run means anything, and no target is missed."""
+    global QUICK
+    QUICK = True
+    os.environ['BENCH_ROUNDS'] = '3'
+
+
+class Figures(dict):
+    """
+    name -> (value, unit). A name that came with its rounds has them in `rounds`, and `NAME, best`
+    and `NAME, median` here; curves are label -> [(x, y)] in `curves`.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.rounds = {}
+        self.curves = {}
+
+    def add(self, line):
+        name, value, unit = line.split('\t')
+        if ':' in value:
+            x, y = value.split(':')
+            self.curves.setdefault(name, []).append((float(x), float(y)))
+            return
+        rounds = [float(part) for part in value.split(',')]
+        self[name] = (min(rounds), unit)
+        if len(rounds) > 1:
+            self.rounds[name] = rounds
+            self[f'{name}, best'] = (min(rounds), unit)
+            self[f'{name}, median'] = (statistics.median(rounds), unit)
+
+    def ratio(self, name, base):
+        """(best / best, [lower quartile, median, upper quartile] of the pairs round by round)"""
+        pairs = [a / b for a, b in zip(self.rounds[name], self.rounds[base])]
+        return min(self.rounds[name]) / min(self.rounds[base]), statistics.quantiles(pairs, n=4)
+
+
+def figures(command, **kwargs):
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **kwargs).stdout
+    found = Figures()
+    for line in output.splitlines():
+        found.add(line)
+    return found
+
+
+def rows_of(found):
+    """A row for each that came with its rounds: the best, and quartiles."""
+    for name, rounds in found.rounds.items():
+        row(name, min(rounds), found[name][1], spread=statistics.quantiles(rounds, n=4))
+
+
+class Suite:
+    """What one suite found."""
+
+    def __init__(self, name):
+        self.name = name
+        self.rows = []
+        self.plots = []
+
+
+SUITE = Suite('')
+
+
+def begin(name):
+    """What is told from now on belongs to this suite."""
+    global SUITE
+    SUITE = Suite(name)
+    return SUITE
+
+
+def number(value):
+    digits = 0 if value >= 100 else 3 if 0 < value < 0.1 else 2
+    return f'{value:,.{digits}f}'
+
+
+def row(name, value, unit='', target='', ok=None, spread=()):
+    """
+    One figure. `spread` is the quartiles around it; a value of text says why there is none.
+    Return: False where a target is missed.
+    """
+    verdict = '' if ok is None or QUICK else 'ok' if ok else 'MISSED'
+    text = value if isinstance(value, str) else number(value)
+    around = f'{number(spread[0])}-{number(spread[-1])}' if spread else ''
+    print(f'{name:58} {text:>12} {unit:8} {around:>16} {target:16} {verdict}', flush=True)
+    SUITE.rows.append({'name': name.strip(), 'value': value, 'unit': unit, 'target': target,
+                       'verdict': verdict, 'spread': list(spread)})
+    return ok is not False or QUICK
+
+
+def ratio(found, name, base, text=None, limit=None, least=None):
+    """A row: name / base, in pairs of rounds; the value is that of the best rounds."""
+    value, spread = found.ratio(name, base)
+    target = f'<= {limit}' if limit else f'>= {least}' if least else ''
+    ok = value <= limit if limit else value >= least if least else None
+    return row(text or f'{name} / {base}', value, 'x', target, ok, spread)
+
+
+def exponent(points):
+    """By which power of x it grows: the slope of log y by log x."""
+    logs = [(math.log(x), math.log(y)) for x, y in points if x > 0 and y > 0]
+    return statistics.linear_regression(*zip(*logs)).slope if len(logs) > 1 else 0.0
+
+
+def growth(points):
+    """How it grows, in words."""
+    power = exponent(points)
+    if abs(power) < 0.15:
+        return 'constant'
+    return 'linear' if 0.85 < power < 1.15 else f'x^{power:.2f}'
+
+
+def curve(title, x_label, y_label, curves):
+    """
+    A plot of `curves`, {label: [(x, y)]}, and a row for each: first, last, how it grows between.
+    """
+    SUITE.plots.append({'title': title, 'x': x_label, 'y': y_label, 'curves': curves})
+    for label, points in curves.items():
+        first, last = points[0], points[-1]
+        row(f'{label}, {number(first[0])} {x_label}'.replace('.00', ''), first[1], y_label)
+        row(f'  {number(last[0])} {x_label}'.replace('.00', ''), last[1], y_label,
+            f'grows: {growth(points)}')
