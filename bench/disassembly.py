@@ -12,8 +12,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 INCLUDE = os.path.join(os.path.dirname(HERE), 'include')
 
 COMPILERS = (('gcc', 'c'), ('g++', 'c++'), ('clang', 'c'), ('clang++', 'c++'))
+KEYS = '-DRP_STATIC_KEYS=1'
 OPTIONS = (('-O2',), ('-O2', '-fPIC'), ('-O2', '-fno-pie', '-fno-pic'), ('-O2', '-flto'), ('-O3',),
-           ('-O3', '-fPIC'), ('-O3', '-flto'))
+           ('-O3', '-fPIC'), ('-O3', '-flto'), ('-O2', KEYS), ('-O2', '-fPIC', KEYS),
+           ('-O2', '-fno-pie', '-fno-pic', KEYS), ('-O2', '-flto', KEYS), ('-O3', KEYS))
 PADDING = ('nop', 'endbr64', 'data16', 'cs nop', 'xchg   %ax,%ax')
 
 

@@ -16,6 +16,7 @@
 #include "base/thread.h"
 #include "core/activity.h"
 #include "core/core.h"
+#include "core/keys.h"
 #include "core/session.h"
 #include "counter/counters.h"
 #include "diag/diag.h"
@@ -462,6 +463,7 @@ static void fork_child(void)
 	rp_symbols_fork_child();
 	rp_mappings_fork_child();
 	rp_core_fork_child();
+	rp_keys_fork_child();
 	rp_exporters_fork_child();
 	rp_counters_fork_child();
 	rp_sample_fork_child();
@@ -545,6 +547,8 @@ RP_PUBLIC void rp_object_register(struct rp_object *object)
 	/* In a static build a program's constructor may come before ours. */
 	open_door();
 	rp_core_register(object);
+	if (!is_zero(setting("RINGPIPE_STATIC_KEYS")))
+		rp_keys_register(object);
 	rp_counters_register(object);
 }
 
@@ -555,5 +559,6 @@ RP_PUBLIC void rp_object_unregister(struct rp_object *object)
 	/* Its code is about to go, and may still be in stacks that nobody has named. */
 	rp_mappings_refresh();
 	rp_counters_unregister(object);
+	rp_keys_unregister(object);
 	rp_core_unregister(object);
 }

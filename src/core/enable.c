@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "core/core.h"
+#include "core/keys.h"
 #include "recover/keep.h"
 
 /* Bytes past what this library knows must be zero: a newer caller asks for something it lacks. */
@@ -152,6 +153,8 @@ void rp_session_switch(struct rp_session *session, bool on)
 			}
 		}
 	}
+	if (on)
+		rp_keys_settle();
 	/* Who waits to write what is not wanted any more. */
 	rp_wait_wake(&rp_slots[session->slot]);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "core/keys.h"
 
 static struct {
 	pthread_mutex_t lock;
@@ -203,6 +204,7 @@ void rp_exporters_announce(void)
 	struct rp_provider *provider;
 
 	pthread_mutex_lock(&rp_core.lock);
+	rp_keys_settle();
 	cds_list_for_each_entry(provider, &rp_core.providers, node) {
 		if (!provider->callback || provider->leaving)
 			continue;

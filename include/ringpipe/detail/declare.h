@@ -98,6 +98,15 @@ struct rp_counter {
 	void *core;
 };
 
+/*
+ * A site with a static key: where it is and whose enable word it stands for, each as the distance
+ * from here. The loader has nothing to do for it.
+ */
+struct rp_key {
+	int32_t site;
+	int32_t event;
+};
+
 /* Everything declared in one executable or shared object. */
 struct rp_object {
 	uint32_t size;
@@ -105,6 +114,7 @@ struct rp_object {
 	struct rp_event **events, **events_end;
 	struct rp_provider_decl **providers, **providers_end;
 	struct rp_counter **counters, **counters_end;
+	const struct rp_key *keys, *keys_end;
 };
 
 RP_BEGIN_DECLS
@@ -120,9 +130,11 @@ extern struct rp_provider_decl *__start_rp_providers[] __attribute__((weak, visi
 extern struct rp_provider_decl *__stop_rp_providers[] __attribute__((weak, visibility("hidden")));
 extern struct rp_counter *__start_rp_counters[] __attribute__((weak, visibility("hidden")));
 extern struct rp_counter *__stop_rp_counters[] __attribute__((weak, visibility("hidden")));
+extern const struct rp_key __start_rp_keys[] __attribute__((weak, visibility("hidden")));
+extern const struct rp_key __stop_rp_keys[] __attribute__((weak, visibility("hidden")));
 
 __attribute__((weak, visibility("hidden"))) struct rp_object rp_object_ = {
-	sizeof(struct rp_object), 0, NULL, NULL, NULL, NULL, NULL, NULL,
+	sizeof(struct rp_object), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
 };
 RP_END_DECLS
 
@@ -135,6 +147,8 @@ __attribute__((constructor)) static void rp_object_constructor_(void)
 	rp_object_.providers_end = __stop_rp_providers;
 	rp_object_.counters = __start_rp_counters;
 	rp_object_.counters_end = __stop_rp_counters;
+	rp_object_.keys = __start_rp_keys;
+	rp_object_.keys_end = __stop_rp_keys;
 	rp_object_register(&rp_object_);
 }
 
@@ -158,15 +172,51 @@ __attribute__((destructor)) static void rp_object_destructor_(void)
  * load into three instructions and would hoist a plain one out of a loop.
  */
 #if defined(__x86_64__)
-#define RP_GATE_(word, label) \
+#define RP_GATE_0(word, label) \
 	__asm__ goto("cmpq $0, %0\n\tjne %l[" #label "]" : : "m"(word) : "cc" : label)
 #else
-#define RP_GATE_(word, label) \
+#define RP_GATE_0(word, label) \
 	do { \
 		if (__builtin_expect(__atomic_load_n(&(word), __ATOMIC_RELAXED) != 0, 0)) \
 			goto label; \
 	} while (0)
 #endif
+
+/*
+ * With a static key: a jump of five bytes to where the word is looked at, whose first byte the
+ * library changes to that of `test $imm32, %eax` while nobody listens. The table's entry belongs to
+ * the section of the code ("o") and to its group ("?"), and goes where that goes.
+ */
+#if defined(__x86_64__)
+#if defined(__clang__) || __GNUC__ < 9
+#define RP_KEY_ASM_ __asm__ goto
+#else
+#define RP_KEY_ASM_ __asm__ __inline__ goto	/* or each line counts when gcc inlines */
+#endif
+#define RP_GATE_1(word, label) \
+	RP_KEY_ASM_(".Lrp_key%=: .byte 0xe9\n\t" \
+		".long %l[" #label "] - . - 4\n\t" \
+		".pushsection rp_keys,\"ao?\",@progbits,.Lrp_key%=\n\t" \
+		".balign 4\n\t" \
+		".long .Lrp_key%= - .\n\t" \
+		".long %c0 - .\n\t" \
+		".popsection" : : "i"(&(word)) : "cc" : label)
+#define RP_GATE_AGAIN_1(word) \
+	if (__atomic_load_n(&(word), __ATOMIC_RELAXED) == 0) \
+		return 0;
+#else
+#define RP_GATE_1(word, label) RP_GATE_0(word, label)
+#define RP_GATE_AGAIN_1(word)
+#endif
+#define RP_GATE_AGAIN_0(word)
+
+#define RP_ENABLED_0(word) \
+	return __atomic_load_n(&(word), __ATOMIC_RELAXED) != 0;
+#define RP_ENABLED_1(word) \
+	RP_GATE_1(word, wanted); \
+	return 0; \
+wanted: RP_COLD_LABEL_; \
+	return __atomic_load_n(&(word), __ATOMIC_RELAXED) != 0;
 
 #if defined(__GNUC__) && !defined(__clang__)
 #define RP_COLD_LABEL_ __attribute__((cold))
@@ -423,17 +473,17 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 		&provider##_##event##_event_; \
 	static inline __attribute__((unused)) int provider##_##event##_enabled(void) \
 	{ \
-		return __atomic_load_n(&provider##_##event##_event_.enable, __ATOMIC_RELAXED) != \
-		       0; \
+		RP_CAT_(RP_ENABLED_, RP_STATIC_KEYS)(provider##_##event##_event_.enable) \
 	}
 
 /* The gate stays at the site; everything else goes out of line. */
 #define RP_EVENT_CALL_(name, params, args) \
 	static inline __attribute__((always_inline, unused)) int name params \
 	{ \
-		RP_GATE_(name##_event_.enable, wanted); \
+		RP_CAT_(RP_GATE_, RP_STATIC_KEYS)(name##_event_.enable, wanted); \
 		return 0; \
 	wanted: RP_COLD_LABEL_; \
+		RP_CAT_(RP_GATE_AGAIN_, RP_STATIC_KEYS)(name##_event_.enable) \
 		return name##_write_ args; \
 	}
 

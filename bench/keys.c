@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * 100,000 sites with static keys, in 6 MB of code: a session's start that turns them all on,
+ * beside one that finds them on, and what the thread that looks after them costs.
+ */
+#undef RP_STATIC_KEYS
+#define RP_STATIC_KEYS 1
+
+#include <unistd.h>
+
+#include <ringpipe/ringpipe.h>
+
+#include "clock.h"
+#include "session.h"
+
+#define ROUNDS 10u
+#define SITES 100000u
+#define PATIENCE_NS 60e9
+
+RP_PROVIDER(bench, "Bench-Keys");
+RP_EVENT(bench, keyed, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a));
+
+#if defined(__x86_64__)
+/* As the compiler's, without the functions around them: nothing runs through. */
+__asm__(".pushsection .text\n"
+	"many_sites:\n"
+	".rept 100000\n"
+	".balign 64\n"
+	"771: .byte 0xe9\n"
+	".long 772f - . - 4\n"
+	"772: ret\n"
+	".pushsection rp_keys,\"ao\",@progbits,many_sites\n"
+	".balign 4\n"
+	".long 771b - .\n"
+	".long bench_keyed_event_ - .\n"
+	".popsection\n"
+	".endr\n"
+	".popsection\n");
+#endif
+
+/* Whether all sites are a jump, or none is; or a minute has passed. */
+static int become(int jumps)
+{
+	double begun = now_ns();
+
+	for (;;) {
+		unsigned int found = 0;
+
+		for (const struct rp_key *key = __start_rp_keys; key < __stop_rp_keys; key++)
+			found += *((const volatile unsigned char *)&key->site + key->site) == 0xe9;
+		if (found == (jumps ? SITES : 0))
+			return 1;
+		if (now_ns() - begun > PATIENCE_NS)
+			return 0;
+		usleep(1000);
+	}
+}
+
+static double start(void)
+{
+	double begun = now_ns(), took;
+	struct rp_session *session = bench_start("Bench-Keys", "/dev/null", 0, 0);
+
+	took = (now_ns() - begun) / 1e6;
+	rp_session_stop(session, NULL);
+	return took;
+}
+
+static double process_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+int main(void)
+{
+	double on[ROUNDS], again[ROUNDS], begun = now_ns(), cpu;
+	unsigned int rounds = bench_rounds(ROUNDS);
+
+	if (!become(0))
+		return 77;	/* code cannot be changed here */
+	figure("all off after the start of the process", (now_ns() - begun) / 1e6, "ms");
+	for (unsigned int i = 0; i < rounds; i++) {
+		on[i] = start();
+		again[i] = start();
+		if (!become(0))
+			return 1;
+	}
+	sort_rounds(on, rounds);
+	sort_rounds(again, rounds);
+	figure("start, 100,000 sites off, best", on[0], "ms");
+	figure("start, 100,000 sites off, worst", on[rounds - 1], "ms");
+	figure("start, all on, best", again[0], "ms");
+	cpu = process_ns();
+	begun = now_ns();
+	sleep(2);
+	figure("looking after them", (process_ns() - cpu) / (now_ns() - begun) * 100, "% of a CPU");
+	return 0;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/keys.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/code.h"
+#include "base/thread.h"
+#include "core/core.h"
+
+#define LOOK_NS 100000000
+
+/* The sites of one object. All under rp_core.lock. */
+struct table {
+	struct cds_list_head node;
+	const struct rp_object *object;
+	const struct rp_key *keys;
+	size_t count;
+	struct rp_code code;
+	bool *passed;		/* by key: the site is no jump */
+};
+
+static struct {
+	struct cds_list_head tables;
+	bool watched;		/* a thread was started */
+	bool usable;		/* it found that code can be changed */
+	bool refused;		/* it found that it cannot, and ended */
+} keys = { .tables = CDS_LIST_HEAD_INIT(keys.tables) };
+
+static unsigned char *site_of(const struct rp_key *key)
+{
+	return (unsigned char *)((uintptr_t)&key->site + (uintptr_t)(intptr_t)key->site);
+}
+
+static bool is_wanted(const struct rp_key *key)
+{
+	uintptr_t event = (uintptr_t)&key->event + (uintptr_t)(intptr_t)key->event;
+
+	return rp_load_relaxed((const uint64_t *)event) != 0;
+}
+
+/* What is neither of the two, as a debugger's breakpoint, stays until the next time. */
+static void switch_site(struct table *table, size_t i, struct rp_code_change *change)
+{
+	unsigned char *site = site_of(&table->keys[i]), byte = rp_code_read(site);
+	bool pass = !table->passed[i];
+	unsigned char now = pass ? RP_CODE_PASS : RP_CODE_JUMP;
+
+	if ((uintptr_t)site < table->code.begin || (uintptr_t)site >= table->code.end)
+		return;		/* a second segment of code, which no linker makes by itself */
+	if (byte != now && byte != (pass ? RP_CODE_JUMP : RP_CODE_PASS))
+		return;
+	if (byte != now && rp_code_write(change, &table->code, site, now) != 0) {
+		/* Back to jumps for good; and those that cannot be are tried again. */
+		keys.usable = false;
+		return;
+	}
+	table->passed[i] = pass;
+}
+
+void rp_keys_settle(void)
+{
+	struct rp_code_change change = { .memory = -1 };
+	struct table *table;
+
+	cds_list_for_each_entry(table, &keys.tables, node) {
+		for (size_t i = 0; i < table->count; i++) {
+			bool wanted = !keys.usable || is_wanted(&table->keys[i]);
+
+			if (wanted == table->passed[i])
+				switch_site(table, i, &change);
+		}
+		(void)rp_code_close(&table->code);
+	}
+	rp_code_end(&change);
+}
+
+static void *watch(void *data)
+{
+	const struct timespec pause = { .tv_nsec = LOOK_NS };
+	bool ready = rp_code_prepare();
+
+	(void)data;
+	pthread_mutex_lock(&rp_core.lock);
+	if (!keys.usable)
+		keys.usable = ready && rp_code_can_change();
+	keys.refused = !keys.usable;
+	for (;;) {
+		rp_keys_settle();
+		if (keys.refused)
+			break;
+		pthread_mutex_unlock(&rp_core.lock);
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+		pthread_mutex_lock(&rp_core.lock);
+	}
+	pthread_mutex_unlock(&rp_core.lock);
+	return NULL;
+}
+
+static bool start_thread(void)
+{
+	pthread_t thread;
+
+	if (rp_thread_start(&thread, "ringpipe-keys", watch, NULL) != 0)
+		return false;
+	pthread_detach(thread);
+	return true;
+}
+
+void rp_keys_register(const struct rp_object *object)
+{
+	struct table *table;
+
+	if (object->size < sizeof(*object) || object->keys >= object->keys_end)
+		return;
+	table = calloc(1, sizeof(*table));
+	if (!table)
+		return;
+	table->object = object;
+	table->keys = object->keys;
+	table->count = (size_t)(object->keys_end - object->keys);
+	table->passed = calloc(table->count, sizeof(*table->passed));
+	if (!table->passed || rp_code_find(site_of(table->keys), &table->code) != 0) {
+		free(table->passed);
+		free(table);
+		return;
+	}
+	pthread_mutex_lock(&rp_core.lock);
+	cds_list_add_tail(&table->node, &keys.tables);
+	if (!keys.watched)
+		keys.watched = start_thread();
+	pthread_mutex_unlock(&rp_core.lock);
+}
+
+void rp_keys_unregister(const struct rp_object *object)
+{
+	struct table *table, *next;
+
+	pthread_mutex_lock(&rp_core.lock);
+	cds_list_for_each_entry_safe(table, next, &keys.tables, node) {
+		if (table->object != object)
+			continue;
+		cds_list_del(&table->node);
+		free(table->passed);
+		free(table);
+	}
+	pthread_mutex_unlock(&rp_core.lock);
+}
+
+void rp_keys_fork_child(void)
+{
+	pthread_mutex_lock(&rp_core.lock);
+	if (keys.watched && !keys.refused && !start_thread()) {
+		keys.usable = false;
+		keys.refused = true;
+		rp_keys_settle();
+	}
+	pthread_mutex_unlock(&rp_core.lock);
+}
