@@ -32,7 +32,8 @@ _ringpipe()
 	esac
 
 	if [[ $COMP_CWORD -eq 1 ]]; then
-		words="ps collect report counters dump stacks bpf list recover --help --version"
+		words="ps collect record snapshot report counters dump stacks bpf list recover
+			--help --version"
 		COMPREPLY=($(compgen -W "$words" -- "$cur"))
 		return
 	fi
@@ -41,6 +42,12 @@ _ringpipe()
 	collect)
 		words="--process-id --name --output --force --providers --duration --buffer
 			--block --stacks --kernel --quiet --json --help"
+		;;
+	record)
+		words="--process-id --name --providers --buffer --stacks --stop --help"
+		;;
+	snapshot)
+		words="--process-id --name --output --force --quiet --json --help"
 		;;
 	report)
 		words="--events --top --json --help"

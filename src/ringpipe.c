@@ -112,6 +112,7 @@ struct environment {
 	int base;			/* that they are written in */
 	const char *block_ms;		/* or NULL */
 	bool is_ours;			/* by RINGPIPE_CONFIG */
+	bool overwrites;		/* without an output unless it is named */
 	bool blocks;			/* … as long as others wait */
 	bool stacks;
 	bool rundown;
@@ -132,6 +133,7 @@ static bool read_environment(struct environment *ret_environment)
 	ret_environment->output = setting("RINGPIPE_OUTPUT");
 	ret_environment->stacks = is_one(setting("RINGPIPE_STACKS"));
 	ret_environment->recover = setting("RINGPIPE_RECOVER");
+	ret_environment->overwrites = is_one(setting("RINGPIPE_RECORDER"));
 	ret_environment->blocks = false;
 	ret_environment->rundown = true;
 	ret_environment->is_ours = ret_environment->config != NULL;
@@ -145,13 +147,14 @@ static bool read_environment(struct environment *ret_environment)
 		ret_environment->rundown = !is_zero(dotnet_setting("DOTNET_EventPipeRundown"));
 		ret_environment->recover = NULL;
 		ret_environment->roll_megabytes = NULL;
+		ret_environment->overwrites = false;
 		ret_environment->block_ms = NULL;
 		ret_environment->blocks = is_one(dotnet_setting("DOTNET_EventPipeBufferingMode"));
 		ret_environment->base = 16;	/* CoreCLR reads its numbers in hex */
 	}
 	if (!ret_environment->config)
 		ret_environment->config = "*";
-	if (!ret_environment->output)
+	if (!ret_environment->output && !ret_environment->overwrites)
 		ret_environment->output = ret_environment->is_ours ? "trace-{pid}.nettrace" :
 					  "trace.nettrace";
 	return true;
@@ -204,8 +207,10 @@ static int start_from(const struct environment *environment, const char *path)
 		.size = sizeof(options),
 		.name = "environment",
 		.flags = (environment->stacks ? RP_SESSION_STACKS : 0u) |
-			 (environment->rundown ? 0u : RP_SESSION_NO_RUNDOWN),
+			 (environment->rundown ? 0u : RP_SESSION_NO_RUNDOWN) |
+			 (environment->overwrites ? RP_SESSION_OVERWRITE : 0u),
 		.output_path = path,
+		.output_fd = -1,
 		.recover_path = is_zero(environment->recover) ? NULL :
 				is_one(environment->recover) ? "" : environment->recover,
 		.block_ms = environment->blocks ? RP_BLOCK_MS : 0,
@@ -241,7 +246,9 @@ static int start_from(const struct environment *environment, const char *path)
 	options.provider_count = count;
 	ret = rp_session_start(&options, &environment_session);
 	free(providers);
-	if (ret != 0)
+	if (ret != 0 && !path)
+		complain("cannot start a flight recorder of", environment->config, -ret);
+	else if (ret != 0)
 		complain(ret == -EBUSY ? "somebody else writes to" : "cannot start a session to",
 			 path, -ret);
 	return ret;
@@ -254,14 +261,14 @@ static void start_environment_session(void)
 
 	if (!read_environment(&environment))
 		return;
-	path = expand_path(environment.output);
-	if (path)
+	path = environment.output ? expand_path(environment.output) : NULL;
+	if (path || !environment.output)
 		(void)start_from(&environment, path);
 	else
 		complain("cannot start a session to", environment.output, ENOMEM);
 	free(path);
 	/* What this process starts in turn would write over its file. */
-	if (environment.is_ours && !strstr(environment.output, "{pid}"))
+	if (environment.is_ours && environment.output && !strstr(environment.output, "{pid}"))
 		unsetenv("RINGPIPE_CONFIG");
 }
 

@@ -199,7 +199,8 @@ struct rp_snapshot_info {
  *
  * Context: any thread, not a signal handler, not a callback on the drain thread (-EDEADLK); not
  * after rp_session_stop() was called. Blocks while the output is written; takes as much memory as
- * the session's rings hold meanwhile. rp_session_stop() waits for it.
+ * the session's rings hold meanwhile. rp_session_stop() waits for it; where a pipe or socket is
+ * read slowly, for ten seconds at most.
  * Return: 0; -EINVAL for a session that does not overwrite; -EPIPE: the session has ended; -ENOMEM;
  * -EBUSY: a session writes to the file; what open(2) or write(2) said; -ETIMEDOUT: the reader of a
  * pipe or socket takes nothing.

@@ -229,6 +229,8 @@ void rp_session_take_off(struct rp_session *session)
 	rp_fence_heavy();
 	if (rp_core.watcher)
 		rp_core.watcher();
+	/* For snapshots that wait for its first pass. */
+	pthread_cond_broadcast(&rp_core.changed);
 }
 
 void rp_export_state_get(const struct rp_provider *provider, const struct rp_exporter *exporter,

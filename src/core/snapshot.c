@@ -144,19 +144,35 @@ void rp_session_begin_at_oldest(struct rp_session *session, struct rp_clock_map 
 	set_window(session, all_complete_from(session), rp_clock_ticks_ordered(), map);
 }
 
-static int begin(struct rp_session *session)
+/* With the lock. From here on the session does not end; a request that it does is seen. */
+static int hold(struct rp_session *session)
 {
-	int ret = 0;
-
-	pthread_mutex_lock(&rp_core.lock);
+	session->snapshots++;
 	while (session->state == RP_SESSION_RUNNING && !session->map)
 		pthread_cond_wait(&rp_core.changed, &rp_core.lock);
-	if (session->state != RP_SESSION_RUNNING)
-		ret = -EPIPE;
-	else
-		session->snapshots++;
-	pthread_mutex_unlock(&rp_core.lock);
-	return ret;
+	if (session->state == RP_SESSION_RUNNING)
+		return 0;
+	session->snapshots--;
+	return -EPIPE;
+}
+
+/* With the lock. 0: the only one. */
+static int find(uint64_t id, struct rp_session **ret_session)
+{
+	struct rp_session *session, *found = NULL;
+
+	cds_list_for_each_entry(session, &rp_core.sessions, node) {
+		if (!(session->flags & RP_SESSION_OVERWRITE) ||
+		    session->state != RP_SESSION_RUNNING || (id && session->id != id))
+			continue;
+		if (found)
+			return -ENOTUNIQ;
+		found = session;
+	}
+	if (!found)
+		return -EINVAL;
+	*ret_session = found;
+	return 0;
 }
 
 void rp_snapshot_free(struct rp_snapshot *snapshot)
@@ -261,42 +277,66 @@ static void settle(struct rp_snapshot *snapshot, uint64_t from)
 	}
 }
 
-int rp_snapshot_take(struct rp_session *session, struct rp_snapshot **ret_snapshot)
+/* Of a session that is held. */
+static int copy_all(struct rp_snapshot *snapshot)
+{
+	uint64_t from = UINT64_MAX;
+	int ret = init_copy(&snapshot->copy, snapshot->session);
+
+	for (unsigned int i = 0; ret == 0 && i < TRIES && from > snapshot->until; i++)
+		ret = copy_rings(snapshot, &from);
+	if (ret == 0)
+		ret = copy_kept(snapshot);
+	if (ret == 0)
+		settle(snapshot, from);
+	return ret;
+}
+
+/* Of the session, or of that with the id. */
+static int take(struct rp_session *session, uint64_t id, struct rp_snapshot **ret_snapshot)
 {
 	struct rp_snapshot *snapshot;
-	uint64_t from = UINT64_MAX;
-	int ret;
+	int ret = 0;
 
-	if (!(session->flags & RP_SESSION_OVERWRITE))
-		return -EINVAL;
 	if (rp_drain_is_self())
 		return -EDEADLK;
 	snapshot = calloc(1, sizeof(*snapshot));
 	if (!snapshot)
 		return -ENOMEM;
-	ret = begin(session);
+	pthread_mutex_lock(&rp_core.lock);
+	if (!session)
+		ret = find(id, &session);
+	if (ret == 0)
+		ret = hold(session);
+	pthread_mutex_unlock(&rp_core.lock);
 	if (ret != 0) {
 		free(snapshot);
 		return ret;
 	}
 	snapshot->session = session;
-	ret = init_copy(&snapshot->copy, session);
-	for (unsigned int i = 0; ret == 0 && i < TRIES && from > snapshot->until; i++)
-		ret = copy_rings(snapshot, &from);
-	if (ret == 0)
-		ret = copy_kept(snapshot);
+	ret = copy_all(snapshot);
 	if (ret != 0) {
 		rp_snapshot_free(snapshot);
 		return ret;
 	}
-	settle(snapshot, from);
 	*ret_snapshot = snapshot;
 	return 0;
+}
+
+int rp_snapshot_take(struct rp_session *session, struct rp_snapshot **ret_snapshot)
+{
+	return session->flags & RP_SESSION_OVERWRITE ? take(session, 0, ret_snapshot) : -EINVAL;
+}
+
+int rp_snapshot_take_by_id(uint64_t session_id, struct rp_snapshot **ret_snapshot)
+{
+	return take(NULL, session_id, ret_snapshot);
 }
 
 void rp_snapshot_get_about(const struct rp_snapshot *snapshot, struct rp_snapshot_about *ret_about)
 {
 	*ret_about = (struct rp_snapshot_about){
+		.session_id = snapshot->session->id,
 		.start_ns = snapshot->start_ns,
 		.session_flags = snapshot->session->flags,
 		.sample_interval_ns = snapshot->session->sample_interval_ns,
@@ -320,12 +360,26 @@ static int give_all(struct rp_snapshot *snapshot)
 	return ret;
 }
 
-static bool wait_for_sink(struct rp_session *copy)
+static bool is_ending(const struct rp_session *session)
 {
+	bool ending;
+
+	pthread_mutex_lock(&rp_core.lock);
+	ending = session->state != RP_SESSION_RUNNING;
+	pthread_mutex_unlock(&rp_core.lock);
+	return ending;
+}
+
+/* Who reads slowly has as long as he likes, until somebody waits for the session's end. */
+static bool wait_for_sink(struct rp_snapshot *snapshot)
+{
+	struct rp_session *copy = &snapshot->copy;
 	struct pollfd peer = { .fd = copy->sink->busy ? -1 : copy->sink->fd, .events = POLLOUT };
 
 	(void)copy->sink->ops->flush(copy->sink);
 	(void)poll(&peer, 1, copy->sink->busy ? PAUSE_MS : 50 * PAUSE_MS);
+	if (copy->until_ns == UINT64_MAX && is_ending(snapshot->session))
+		copy->until_ns = rp_clock_monotonic_ns() + RP_SLOW_NS;
 	return rp_session_may_wait(copy);
 }
 
@@ -342,7 +396,7 @@ int rp_snapshot_write(struct rp_snapshot *snapshot, struct rp_sink *sink,
 	copy->until_ns = UINT64_MAX;
 	do {
 		ret = give_all(snapshot);
-	} while (ret == -EAGAIN && wait_for_sink(copy));
+	} while (ret == -EAGAIN && wait_for_sink(snapshot));
 	if (ret != 0) {
 		sink->ops->abandon(sink, copy->last_ns, rp_session_lost(copy));
 		return ret == -EAGAIN ? -ETIMEDOUT : ret;

@@ -14,9 +14,15 @@ struct rp_snapshot;
  * Return: 0; -EINVAL, -EPIPE, -EDEADLK, -ENOMEM as rp_session_snapshot().
  */
 int rp_snapshot_take(struct rp_session *session, struct rp_snapshot **ret_snapshot);
+/*
+ * The same of the session with this id, which may end meanwhile. 0: the only one that overwrites.
+ * Return: as above; -EINVAL: no such session overwrites; -ENOTUNIQ: 0, and there is more than one.
+ */
+int rp_snapshot_take_by_id(uint64_t session_id, struct rp_snapshot **ret_snapshot);
 void rp_snapshot_free(struct rp_snapshot *snapshot);
 
 struct rp_snapshot_about {
+	uint64_t session_id;
 	uint64_t start_ns;		/* before its first event; CLOCK_MONOTONIC */
 	uint32_t session_flags;
 	uint32_t sample_interval_ns;

@@ -12,11 +12,17 @@
  *	0x52 0x04 dump		see diag/dump.h
  *	0x52 0x05 batches	as CollectTracing4 -> u64 session id, u64 address of the probe
  *				`ringpipe:batch`; then the frames of sink/batch.c
+ *	0x52 0x06 record	as CollectTracing4 -> u64 id of a session that overwrites, which
+ *				goes on when this connection ends
+ *	0x52 0x07 end recording	nothing -> u64 its id, when it has ended
+ *	0x52 0x08 snapshot	u64 id of a session that overwrites, 0: the only one -> u64 its id;
+ *				then nettrace to the end of the connection
  *	0x52 0x09 patient	u32 milliseconds that writers wait for room, then as
  *				CollectTracing4, which also says what follows
  */
 #include "diag/commands.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <ringpipe/provider.h>
@@ -308,6 +314,64 @@ static enum rp_hresult session_stats(struct rp_command *command, uint8_t id,
 	return RP_HRESULT_OK;
 }
 
+static enum rp_hresult record(struct rp_command *command, uint8_t id, struct rp_cursor *payload)
+{
+	struct rp_collect *collect;
+	enum rp_hresult hr = rp_collect_parse(RP_COLLECT_4, payload, &collect);
+
+	(void)id;
+	if (hr != RP_HRESULT_OK)
+		return hr;
+	if (collect->buffer_bytes < RP_SESSION_OVERWRITE_MIN) {
+		snprintf(command->refusal, sizeof(command->refusal),
+			 "a flight recorder takes %u MB at least", RP_SESSION_OVERWRITE_MIN >> 20);
+		hr = RP_HRESULT_INVALID_ARGUMENT;
+	} else {
+		hr = rp_trace_open_recorder(command->traces, collect, &command->trace);
+	}
+	free(collect);
+	if (hr == RP_HRESULT_OK)
+		rp_reply_u64(command->reply, command->trace->id);
+	else if (hr == RP_HRESULT_INVALID_OPERATION)
+		snprintf(command->refusal, sizeof(command->refusal),
+			 "a flight recorder runs already");
+	return hr;
+}
+
+static enum rp_hresult end_recording(struct rp_command *command, uint8_t id,
+				     struct rp_cursor *payload)
+{
+	(void)id;
+	if (rp_cursor_end(payload) < 0)
+		return RP_HRESULT_BAD_ENCODING;
+	command->trace = rp_trace_find_recorder(command->traces);
+	if (!command->trace) {
+		snprintf(command->refusal, sizeof(command->refusal), "no flight recorder runs");
+		return RP_HRESULT_INVALID_OPERATION;
+	}
+	rp_reply_u64(command->reply, command->trace->id);
+	rp_trace_finish(command->trace);
+	command->outcome = RP_COMMAND_WAIT;
+	return RP_HRESULT_OK;
+}
+
+static enum rp_hresult send_snapshot(struct rp_command *command, uint8_t id,
+				     struct rp_cursor *payload)
+{
+	uint64_t session;
+	enum rp_hresult hr = session_id(payload, &session);
+
+	(void)id;
+	if (hr == RP_HRESULT_OK)
+		hr = rp_sending_open(command->sendings, session, command->fd);
+	if (hr == RP_HRESULT_OK)
+		command->outcome = RP_COMMAND_SEND;
+	else if (hr == RP_HRESULT_FAIL)
+		snprintf(command->refusal, sizeof(command->refusal),
+			 "too many snapshots are under way");
+	return hr;
+}
+
 static enum rp_hresult write_dump(struct rp_command *command, uint8_t id,
 				  struct rp_cursor *payload)
 {
@@ -359,6 +423,9 @@ static const struct {
 	{ RP_MESSAGE_RINGPIPE, 0x01, session_stats },
 	{ RP_MESSAGE_RINGPIPE, RP_DUMP_FRAMES, write_dump },
 	{ RP_MESSAGE_RINGPIPE, 0x05, collect_batches },
+	{ RP_MESSAGE_RINGPIPE, 0x06, record },
+	{ RP_MESSAGE_RINGPIPE, 0x07, end_recording },
+	{ RP_MESSAGE_RINGPIPE, 0x08, send_snapshot },
 	{ RP_MESSAGE_RINGPIPE, 0x09, collect_patiently },
 };
 

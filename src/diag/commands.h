@@ -8,6 +8,7 @@
 
 #include "diag/dump.h"
 #include "diag/message.h"
+#include "diag/sending.h"
 #include "diag/trace.h"
 
 /* What becomes of the connection a command came on. */
@@ -17,6 +18,7 @@ enum rp_command_outcome {
 	RP_COMMAND_HOLD,	/* the same, when the reply that is ready was sent */
 	RP_COMMAND_PASS,	/* nothing yet: to be run again with `passed_fd` */
 	RP_COMMAND_WAIT,	/* the reply is ready, to be sent when `trace` has ended */
+	RP_COMMAND_SEND,	/* the connection belongs to one of `sendings` now */
 	RP_COMMAND_DUMP,	/* the reply is what `dump` says when it has ended */
 	RP_COMMAND_RESUME,	/* as RP_COMMAND_REPLY; its port is satisfied when that is sent */
 };
@@ -24,6 +26,7 @@ enum rp_command_outcome {
 struct rp_command {
 	/* in */
 	struct rp_trace_table *traces;
+	struct rp_sending *sendings;	/* RP_SENDINGS_MAX of them */
 	struct rp_dump *dump;
 	const uint8_t *cookie;
 	int fd;

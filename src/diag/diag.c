@@ -129,6 +129,8 @@ static void init(void)
 	rp_trace_table_init(&rp_server.traces);
 	rp_server.accept_after_ns = 0;
 	read_directory();
+	for (size_t i = 0; i < RP_SENDINGS_MAX; i++)
+		rp_server.sendings[i] = (struct rp_sending){ .fd = -1 };
 	for (size_t i = 0; i < RP_CLIENTS_MAX; i++)
 		rp_server.clients[i] = (struct rp_client){ .fd = -1 };
 }
@@ -342,6 +344,10 @@ static void close_inherited(void)
 	rp_server_take_out(&rp_server.dump.fd);
 	for (size_t i = 0; i < RP_CLIENTS_MAX; i++)
 		rp_server_take_out(&rp_server.clients[i].fd);
+	for (size_t i = 0; i < RP_SENDINGS_MAX; i++) {
+		if (rp_server.sendings[i].taken)
+			rp_server_take_out(&rp_server.sendings[i].fd);
+	}
 	for (size_t i = 0; i < RP_SESSIONS_MAX; i++)
 		rp_server_take_out(&rp_server.traces.slots[i].fd);
 }

@@ -188,6 +188,13 @@ static void forget_connections(void)
 		if (trace->fd >= 0 && !rp_file_is(trace->fd, &trace->file))
 			trace->fd = -1;
 	}
+	for (size_t i = 0; i < RP_SENDINGS_MAX; i++) {
+		struct rp_sending *sending = &rp_server.sendings[i];
+
+		if (sending->taken && sending->fd >= 0 &&
+		    !rp_file_is(sending->fd, &sending->file))
+			sending->fd = -1;
+	}
 	if (rp_server.dump.fd >= 0 && !rp_file_is(rp_server.dump.fd, &rp_server.dump.file))
 		rp_server.dump.fd = -1;
 }

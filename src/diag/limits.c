@@ -39,7 +39,10 @@ static size_t clients_max(void)
 	size_t most = descriptors_left(), taken = 0;
 
 	for (size_t i = 0; i < RP_SESSIONS_MAX; i++)
-		taken += rp_server.traces.slots[i].id ? 2 : 0;
+		taken += rp_server.traces.slots[i].id && !rp_server.traces.slots[i].recorder ?
+			 2 : 0;
+	for (size_t i = 0; i < RP_SENDINGS_MAX; i++)
+		taken += rp_server.sendings[i].taken;
 	most = most > taken + CLIENTS_MIN ? most - taken : CLIENTS_MIN;
 	return most < RP_CLIENTS_MAX ? most : RP_CLIENTS_MAX;
 }

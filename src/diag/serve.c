@@ -112,6 +112,13 @@ static void hold(struct rp_client *client, struct rp_trace *trace)
 	hand_over(client, trace);
 }
 
+/* The thread that sends hears of a client that goes away by what it writes. */
+static void hand_to_thread(struct rp_client *client)
+{
+	rp_server_unwatch(client->fd);
+	rp_client_release(client);
+}
+
 static void take_descriptor(struct rp_client *client);
 
 static void wait_for(struct rp_client *client, uint64_t id)
@@ -128,6 +135,7 @@ static void run_request(struct rp_client *client, int passed_fd)
 {
 	struct rp_command command = {
 		.traces = &rp_server.traces,
+		.sendings = rp_server.sendings,
 		.dump = &rp_server.dump,
 		.cookie = rp_server.cookie,
 		.fd = client->fd,
@@ -152,6 +160,9 @@ static void run_request(struct rp_client *client, int passed_fd)
 		break;
 	case RP_COMMAND_HOLD:
 		hold(client, command.trace);
+		break;
+	case RP_COMMAND_SEND:
+		hand_to_thread(client);
 		break;
 	case RP_COMMAND_PASS:
 		rp_reply_fini(&client->reply);
@@ -247,6 +258,30 @@ void rp_serve_close_trace(struct rp_trace *trace)
 
 		if (waits_for(client, id))
 			send_reply(client);
+	}
+}
+
+static void close_sending(struct rp_sending *sending)
+{
+	rp_sending_join(sending);
+	pthread_mutex_lock(&rp_server.fd_lock);
+	rp_sending_close(sending);
+	pthread_mutex_unlock(&rp_server.fd_lock);
+}
+
+void rp_serve_close_sent(void)
+{
+	struct rp_sending *sending;
+
+	while ((sending = rp_sending_next_ended(rp_server.sendings)))
+		close_sending(sending);
+}
+
+void rp_serve_close_sendings(void)
+{
+	for (size_t i = 0; i < RP_SENDINGS_MAX; i++) {
+		if (rp_server.sendings[i].taken)
+			close_sending(&rp_server.sendings[i]);
 	}
 }
 

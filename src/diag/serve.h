@@ -21,6 +21,10 @@ void rp_serve_trace(struct rp_trace *trace);
 void rp_serve_close_trace(struct rp_trace *trace);
 void rp_serve_close_ended(void);	/* all of those */
 
+/* Ends the connections of snapshots: those that were sent, or all, waiting for their threads. */
+void rp_serve_close_sent(void);
+void rp_serve_close_sendings(void);
+
 /* The helper said something, or ended. */
 void rp_serve_dump(void);
 void rp_serve_close_dump(void);

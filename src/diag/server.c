@@ -247,6 +247,7 @@ int rp_server_turn(int most_ms)
 	for (int i = 0; i < n; i++)
 		serve(&events[i], &accepts);
 	rp_serve_close_ended();
+	rp_serve_close_sent();
 	/* Last, so that no slot changes hands while events for its old owner are left. */
 	for (; accepts; accepts &= accepts - 1)
 		accept_clients(&rp_server.ports.slots[__builtin_ctz(accepts)]);
@@ -265,6 +266,7 @@ void rp_server_close(void)
 		rp_server_take_out(&rp_server.ports.slots[i].fd);
 	}
 	pthread_mutex_unlock(&rp_server.fd_lock);
+	rp_serve_close_sendings();
 	/* All are asked first: their last flushes go side by side. */
 	for (size_t i = 0; i < RP_SESSIONS_MAX; i++) {
 		if (rp_server.traces.slots[i].id)

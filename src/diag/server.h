@@ -10,6 +10,7 @@
 #include "diag/client.h"
 #include "diag/dump.h"
 #include "diag/ports.h"
+#include "diag/sending.h"
 #include "diag/trace.h"
 
 #define RP_CLIENTS_MAX 64u
@@ -34,6 +35,7 @@ struct rp_server {
 	uint64_t accept_after_ns;	/* 0: the listening sockets are in the epoll set */
 	struct rp_ports ports;
 	struct rp_trace_table traces;
+	struct rp_sending sendings[RP_SENDINGS_MAX];
 	struct rp_dump dump;
 	struct rp_client clients[RP_CLIENTS_MAX];
 };

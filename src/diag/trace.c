@@ -195,6 +195,69 @@ enum rp_hresult rp_trace_open_user_events(struct rp_trace_table *table,
 	return RP_HRESULT_OK;
 }
 
+struct rp_trace *rp_trace_find_recorder(struct rp_trace_table *table)
+{
+	for (size_t i = 0; i < RP_SESSIONS_MAX; i++) {
+		if (table->slots[i].id && table->slots[i].recorder)
+			return &table->slots[i];
+	}
+	return NULL;
+}
+
+static int open_recorder(struct rp_trace *trace, const struct rp_collect *collect,
+			 struct rp_sink *sink)
+{
+	const struct rp_session_options options = {
+		.size = sizeof(options),
+		.flags = collect->session_flags | RP_SESSION_OVERWRITE |
+			 (collect->rundown_keywords ? 0u : RP_SESSION_NO_RUNDOWN),
+		.name = "recorder",
+		.buffer_bytes = collect->buffer_bytes,
+		.providers = collect->providers,
+		.provider_count = collect->provider_count,
+		.output_fd = -1,
+	};
+	const struct rp_session_setup setup = {
+		.options = &options,
+		.sink = sink,
+		.id = trace->id,
+		.sample_interval_ns = rp_sample_interval_of(collect->providers,
+							    collect->provider_count),
+		.callbacks_aside = true,
+		.on_end = on_end,
+		.data = trace,
+	};
+
+	return rp_session_open(&setup, &trace->session);
+}
+
+enum rp_hresult rp_trace_open_recorder(struct rp_trace_table *table,
+				       const struct rp_collect *collect,
+				       struct rp_trace **ret_trace)
+{
+	struct rp_trace *trace = find_free(table);
+	struct rp_sink *sink;
+	int r;
+
+	if (rp_trace_find_recorder(table))
+		return RP_HRESULT_INVALID_OPERATION;
+	if (!trace || rp_sink_none_create(&sink) < 0)
+		return RP_HRESULT_FAIL;
+	*trace = (struct rp_trace){
+		.id = rp_session_next_id(),
+		.fd = -1,
+		.recorder = true,
+	};
+	r = open_recorder(trace, collect, sink);
+	if (r < 0) {
+		sink->ops->destroy(sink);
+		*trace = (struct rp_trace){ .fd = -1 };
+		return r == -EINVAL ? RP_HRESULT_INVALID_ARGUMENT : RP_HRESULT_FAIL;
+	}
+	*ret_trace = trace;
+	return RP_HRESULT_OK;
+}
+
 int rp_trace_stats(struct rp_trace *trace, struct rp_session_stats *ret_stats)
 {
 	if (!trace->user_events)

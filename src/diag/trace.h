@@ -15,7 +15,7 @@
 
 /*
  * One session and the connection its stream goes to, or that says how long to write to the kernel's
- * user_events. A slot is free when id is 0.
+ * user_events; or a flight recorder, which has none. A slot is free when id is 0.
  */
 struct rp_trace {
 	uint64_t id;
@@ -23,6 +23,7 @@ struct rp_trace {
 	struct rp_user_events *user_events;
 	int fd;			/* the server's own descriptor of the connection; -1: none */
 	struct rp_file_id file;	/* what fd stands for */
+	bool recorder;		/* overwrites, and outlives the client that began it */
 	bool ended;		/* set by the drain thread */
 };
 
@@ -54,6 +55,19 @@ enum rp_hresult rp_trace_open(struct rp_trace_table *table, const struct rp_coll
 enum rp_hresult rp_trace_open_user_events(struct rp_trace_table *table,
 					  const struct rp_collect *collect, int fd, int events_fd,
 					  struct rp_trace **ret_trace);
+
+/*
+ * Starts a flight recorder: a session without a connection, which runs until a client or the
+ * process ends it. There is one at a time.
+ *
+ * Return: as above; INVALID_OPERATION: there is one.
+ */
+enum rp_hresult rp_trace_open_recorder(struct rp_trace_table *table,
+				       const struct rp_collect *collect,
+				       struct rp_trace **ret_trace);
+
+/* The one that runs, or NULL. */
+struct rp_trace *rp_trace_find_recorder(struct rp_trace_table *table);
 
 /* The session's figures so far. Return: 0 or -errno. */
 int rp_trace_stats(struct rp_trace *trace, struct rp_session_stats *ret_stats);

@@ -58,6 +58,15 @@ int rp_sink_none_create(struct rp_sink **ret_sink);
 int rp_sink_stream_create(int fd, const void *preamble, size_t preamble_bytes,
 			  const struct rp_sink_content *content, struct rp_sink **ret_sink);
 
+struct rp_snapshot;
+
+/*
+ * Sends a snapshot over a connected socket, which stays the caller's, behind the preamble. Waits
+ * for a peer that reads. Return: 0; -ETIMEDOUT: it takes nothing; what send(2) says; -ENOMEM.
+ */
+int rp_sink_send_snapshot(struct rp_snapshot *snapshot, int fd, const void *preamble,
+			  size_t preamble_bytes);
+
 /*
  * A sink that packs events into batches and fires the probe `ringpipe:batch` for each; see
  * sink/batch.c for what goes over the connected socket and what has to come back. Owns fd on

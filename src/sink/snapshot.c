@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "core/run.h"
 #include "core/snapshot.h"
 #include "sink/sink.h"
@@ -67,20 +68,26 @@ int rp_sink_none_create(struct rp_sink **ret_sink)
 	return 0;
 }
 
+static struct rp_sink_content content_of(const struct rp_snapshot *snapshot)
+{
+	struct rp_snapshot_about about;
+
+	rp_snapshot_get_about(snapshot, &about);
+	return (struct rp_sink_content){
+		.start_ns = about.start_ns,
+		.rundown = !(about.session_flags & RP_SESSION_NO_RUNDOWN),
+		.sample_interval_ns = about.sample_interval_ns,
+	};
+}
+
 /* Into a descriptor, which is closed in the end, or stays the caller's. */
 static int write_to(struct rp_snapshot *snapshot, int fd, bool is_ours,
 		    struct rp_snapshot_info *ret_info)
 {
-	struct rp_snapshot_about about;
-	struct rp_sink_content content = { 0 };
+	const struct rp_sink_content content = content_of(snapshot);
 	struct rp_sink *sink;
-	int ret;
+	int ret = rp_sink_create(fd, is_ours, &content, &sink);
 
-	rp_snapshot_get_about(snapshot, &about);
-	content.start_ns = about.start_ns;
-	content.rundown = !(about.session_flags & RP_SESSION_NO_RUNDOWN);
-	content.sample_interval_ns = about.sample_interval_ns;
-	ret = rp_sink_create(fd, is_ours, &content, &sink);
 	if (ret != 0) {
 		if (is_ours)
 			close(fd);
@@ -92,9 +99,26 @@ static int write_to(struct rp_snapshot *snapshot, int fd, bool is_ours,
 	return ret;
 }
 
+int rp_sink_send_snapshot(struct rp_snapshot *snapshot, int fd, const void *preamble,
+			  size_t preamble_bytes)
+{
+	const struct rp_sink_content content = content_of(snapshot);
+	struct rp_snapshot_info info;
+	struct rp_sink *sink;
+	int ret = rp_sink_stream_create(fd, preamble, preamble_bytes, &content, &sink);
+
+	if (ret != 0)
+		return ret;
+	ret = rp_snapshot_write(snapshot, sink, &info);
+	sink->keep_fd = true;
+	sink->ops->destroy(sink);
+	return ret;
+}
+
 RP_PUBLIC int rp_session_snapshot(struct rp_session *session, const char *path, int fd,
 				  struct rp_snapshot_info *ret_info)
 {
+	RP_UNTIL_RETURN int cancel = rp_thread_hold();
 	struct rp_snapshot_info info;
 	struct rp_snapshot *snapshot;
 	int ret;

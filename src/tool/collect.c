@@ -18,23 +18,6 @@
 #include "tool/text.h"
 #include "tool/tool.h"
 
-/* Every provider, all keywords, every level. */
-#define DEFAULT_PROVIDERS "*"
-
-static int parse_providers(const char *text, struct rp_session_provider **ret_providers,
-			   size_t *ret_count)
-{
-	size_t at = 0;
-	int ret = rp_providers_parse(text, ret_providers, ret_count, &at);
-
-	if (ret == -EINVAL)
-		rp_tool_error("collect: --providers: cannot read '%s' from '%s' on; see ringpipe "
-			      "collect --help", text, text + at);
-	else if (ret)
-		rp_tool_error("collect: --providers: %s", strerror(-ret));
-	return ret;
-}
-
 static bool is_told(const struct rp_summary *summary, size_t index)
 {
 	for (size_t i = 0; i < index; i++) {
@@ -203,8 +186,7 @@ static int plan_recording(const struct rp_tool_options *options, struct rp_recor
 {
 	struct rp_session_provider *providers;
 
-	if (parse_providers(options->providers ? options->providers : DEFAULT_PROVIDERS, &providers,
-			    &plan->provider_count))
+	if (rp_recording_providers(options, "collect", &providers, &plan->provider_count))
 		return -EINVAL;
 	plan->providers = providers;
 	plan->buffer_mb = options->buffer_mb;

@@ -144,19 +144,6 @@ static int follow(struct dump *dump, int fd)
 	return -EREMOTEIO;
 }
 
-/* An error reply to dump commands may say why behind its HRESULT. */
-static void explain_refusal(const struct dump *dump, const struct rp_exchange *exchange, int error)
-{
-	struct rp_wire_cursor cursor = { exchange->payload, exchange->payload_bytes, false };
-
-	if (error != -EREMOTEIO || exchange->payload_bytes <= 4) {
-		rp_exchange_explain(exchange, "dump", error);
-		return;
-	}
-	rp_wire_skip(&cursor, 4);
-	explain(dump, &cursor);
-}
-
 /* Return: 0; -EAGAIN: not known there, try the next one; other -errno after having said why. */
 static int try_command(struct dump *dump, size_t command)
 {
@@ -176,7 +163,7 @@ static int try_command(struct dump *dump, size_t command)
 	if (rp_exchange_unknown_command(&exchange, ret) && command + 1 < DUMP_COMMANDS) {
 		ret = -EAGAIN;
 	} else if (ret) {
-		explain_refusal(dump, &exchange, ret);
+		rp_exchange_explain(&exchange, "dump", ret);
 	} else if (follows) {
 		ret = follow(dump, exchange.fd);
 		if (ret && ret != -EREMOTEIO)

@@ -266,11 +266,27 @@ static const char *refusal_text(uint32_t hresult)
 	return "it refused";
 }
 
+/* Behind the HRESULT there may be a string that says more. Return: whether there was. */
+static bool explain_by_reason(const struct rp_exchange *exchange, const char *what)
+{
+	struct rp_wire_cursor cursor = { exchange->payload, exchange->payload_bytes, false };
+	char *reason;
+
+	rp_wire_skip(&cursor, 4);
+	reason = cursor.left ? rp_wire_get_string(&cursor) : NULL;
+	if (reason)
+		rp_tool_error("cannot %s process %d: %s", what, exchange->target->pid, reason);
+	free(reason);
+	return reason != NULL;
+}
+
 void rp_exchange_explain(const struct rp_exchange *exchange, const char *what, int error)
 {
 	const struct rp_target *target = exchange->target;
 	pid_t pid = target->pid;
 
+	if (error == -EREMOTEIO && explain_by_reason(exchange, what))
+		return;
 	switch (error) {
 	case -EREMOTEIO:
 		rp_tool_error("cannot %s process %d: %s (0x%08x)", what, pid,

@@ -38,6 +38,30 @@ static const struct rp_tool_command commands[] = {
 		.run = rp_command_collect,
 	},
 	{
+		.name = "record",
+		.arguments = "(-p PID | -n NAME)",
+		.help = "switch a flight recorder on in a process, or off",
+		.notes = "The process keeps the newest events in --buffer of its memory, which\n"
+			 "overwrite the oldest, until --stop or its end. ringpipe snapshot shows\n"
+			 "them. There is one such recorder in a process.\n",
+		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_PROVIDERS |
+			   RP_OPTION_BUFFER | RP_OPTION_STACKS | RP_OPTION_STOP |
+			   RP_OPTION_HELP,
+		.run = rp_command_record,
+	},
+	{
+		.name = "snapshot",
+		.arguments = "(-p PID | -n NAME) [SESSION]",
+		.help = "write what a flight recorder holds into a file",
+		.notes = "The recorder goes on. SESSION is its id, as ringpipe list shows it; it\n"
+			 "may be left out where there is just one. Ctrl-C gives up and leaves no\n"
+			 "file.\n",
+		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_OUTPUT | RP_OPTION_FORCE |
+			   RP_OPTION_QUIET | RP_OPTION_JSON | RP_OPTION_HELP,
+		.operands_max = 1,
+		.run = rp_command_snapshot,
+	},
+	{
 		.name = "report",
 		.arguments = "FILE",
 		.help = "summarise a trace, or print its events",

@@ -70,6 +70,35 @@ static const struct {
 };
 #define COLLECT_VERSIONS (sizeof(collect_versions) / sizeof(collect_versions[0]))
 
+int rp_recording_providers(const struct rp_tool_options *options, const char *command,
+			   struct rp_session_provider **ret_providers, size_t *ret_count)
+{
+	/* Every provider, all keywords, every level. */
+	const char *text = options->providers ? options->providers : "*";
+	size_t at = 0;
+	int ret = rp_providers_parse(text, ret_providers, ret_count, &at);
+
+	if (ret == -EINVAL)
+		rp_tool_error("%s: --providers: cannot read '%s' from '%s' on; see ringpipe %s "
+			      "--help", command, text, text + at, command);
+	else if (ret)
+		rp_tool_error("%s: --providers: %s", command, strerror(-ret));
+	return ret;
+}
+
+void rp_recording_put_providers(struct rp_wire_message *request,
+				const struct rp_session_provider *providers, size_t count)
+{
+	rp_wire_put_u32(request, (uint32_t)count);
+	for (size_t i = 0; i < count; i++) {
+		rp_wire_put_u64(request, providers[i].keywords);
+		rp_wire_put_u32(request, providers[i].level);
+		rp_wire_put_string(request, providers[i].name);
+		rp_wire_put_string(request,
+				   providers[i].filter_data ? providers[i].filter_data : "");
+	}
+}
+
 /*
  * The layout is that of ipc-protocol.md, see wire.h. Format 1 is nettrace. How long writers wait is
  * said by ringpipe's own command alone, which then goes on as CollectTracing4 does.
@@ -94,15 +123,7 @@ static int build_collect(struct recording *recording)
 		rp_wire_put_u8(request, plan->rundown);
 	if (collect_versions[recording->version].has_stackwalk)
 		rp_wire_put_u8(request, plan->stacks);
-	rp_wire_put_u32(request, (uint32_t)plan->provider_count);
-	for (size_t i = 0; i < plan->provider_count; i++) {
-		const struct rp_session_provider *provider = &plan->providers[i];
-
-		rp_wire_put_u64(request, provider->keywords);
-		rp_wire_put_u32(request, provider->level);
-		rp_wire_put_string(request, provider->name);
-		rp_wire_put_string(request, provider->filter_data ? provider->filter_data : "");
-	}
+	rp_recording_put_providers(request, plan->providers, plan->provider_count);
 	return rp_wire_end(request);
 }
 

@@ -8,6 +8,18 @@
 #include "tool/child.h"
 #include "tool/output.h"
 #include "tool/target.h"
+#include "tool/wire.h"
+
+/*
+ * The providers that the options name, or all; for free(). Return: 0; -errno, told as the command's
+ * wrong usage.
+ */
+int rp_recording_providers(const struct rp_tool_options *options, const char *command,
+			   struct rp_session_provider **ret_providers, size_t *ret_count);
+
+/* As they stand in requests: u32 count, then {u64 keywords, u32 level, string name, arguments}. */
+void rp_recording_put_providers(struct rp_wire_message *request,
+				const struct rp_session_provider *providers, size_t count);
 
 struct rp_recording_plan {
 	const struct rp_target *target;

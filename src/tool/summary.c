@@ -138,6 +138,31 @@ static int read_loss(struct rp_summary *summary, const struct rp_reader_event *e
 	return ret;
 }
 
+/* Payload of Snapshot: u64 from, u64 to, on the clock that the trace's start is told by. */
+static void read_window(struct rp_summary *summary, const struct rp_reader_event *event)
+{
+	const struct rp_reader_field *fields = event->type->fields;
+
+	if (event->type->field_count != 2 || fields[0].type != RP_TYPE_U64 ||
+	    fields[1].type != RP_TYPE_U64 || event->payload_bytes != 16)
+		return;
+	memcpy(&summary->window_from, event->payload, 8);
+	memcpy(&summary->window_to, (const char *)event->payload + 8, 8);
+}
+
+bool rp_summary_get_window(const struct rp_summary *summary, struct rp_summary_window *ret_window)
+{
+	uint64_t start = summary->info.start_ticks;
+
+	if (!summary->window_to || summary->window_from < start ||
+	    summary->window_to < summary->window_from || summary->window_to - start > INT64_MAX / 2)
+		return false;
+	ret_window->from_utc_ns = summary->info.start_utc_ns +
+				  (int64_t)(summary->window_from - start);
+	ret_window->to_utc_ns = summary->info.start_utc_ns + (int64_t)(summary->window_to - start);
+	return true;
+}
+
 static int count_event(struct rp_summary *summary, const struct rp_reader_event *event)
 {
 	static const struct rp_guid none;
@@ -155,6 +180,8 @@ static int count_event(struct rp_summary *summary, const struct rp_reader_event 
 	summary->activities += memcmp(&event->activity, &none, sizeof(none)) != 0;
 	if (event->time_ns > summary->last_ns)
 		summary->last_ns = event->time_ns;
+	if (!strcmp(kind->name, "Snapshot") && !strcmp(kind->provider, "ringpipe"))
+		read_window(summary, event);
 	if (!strcmp(kind->name, "EventsLost") && !strcmp(kind->provider, "ringpipe"))
 		return read_loss(summary, event);
 	return 0;

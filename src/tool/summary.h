@@ -3,6 +3,7 @@
 #ifndef RP_TOOL_SUMMARY_H
 #define RP_TOOL_SUMMARY_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include <ringpipe/reader.h>
@@ -41,6 +42,7 @@ struct rp_summary {
 	uint64_t stacks;		/* events that carry one */
 	uint64_t activities;		/* events that carry an activity id */
 	int64_t last_ns;		/* the latest event, since the start */
+	uint64_t window_from, window_to;	/* as event Snapshot tells them; 0: it is none */
 	struct rp_kind **kinds;		/* by provider, most events first */
 	size_t kind_count;
 	struct rp_provider_sum *providers;	/* most events first */
@@ -63,6 +65,14 @@ typedef int (*rp_summary_visit)(const struct rp_reader_event *event, void *data)
 int rp_summary_read(struct rp_reader *reader, rp_summary_visit visit, void *data,
 		    struct rp_summary *ret_summary);
 void rp_summary_fini(struct rp_summary *summary);
+
+/* When a snapshot of a flight recorder is complete; at no time where both are the same. */
+struct rp_summary_window {
+	int64_t from_utc_ns, to_utc_ns;
+};
+
+/* Return: false where none is told. */
+bool rp_summary_get_window(const struct rp_summary *summary, struct rp_summary_window *ret_window);
 
 /* The summary as text on `stream` or as JSON on stdout. `path` and `error` (or NULL) are shown. */
 struct rp_summary_view {

@@ -29,6 +29,17 @@ static void print_losses(const struct rp_summary *summary)
 	}
 }
 
+static void print_window(const struct rp_summary *summary)
+{
+	char from[RP_TEXT_MAX], to[RP_TEXT_MAX], time[RP_TEXT_MAX];
+	struct rp_summary_window window;
+
+	if (rp_summary_get_window(summary, &window))
+		printf("Window     %s to %s UTC, %s\n", rp_text_utc(window.from_utc_ns, from),
+		       rp_text_utc(window.to_utc_ns, to),
+		       rp_text_duration((uint64_t)(window.to_utc_ns - window.from_utc_ns), time));
+}
+
 static void print_head(const struct rp_summary *summary, const struct rp_summary_view *view)
 {
 	char text[RP_TEXT_MAX], more[RP_TEXT_MAX];
@@ -41,6 +52,7 @@ static void print_head(const struct rp_summary *summary, const struct rp_summary
 	       summary->info.processors);
 	printf("Started    %s UTC\n", rp_text_utc(summary->info.start_utc_ns, text));
 	printf("Duration   %s\n", rp_text_duration(duration_ns(summary), text));
+	print_window(summary);
 	printf("Events     %s, %s a second\n", rp_text_count(summary->stats.events, text),
 	       rp_text_rate(summary->stats.events, duration_ns(summary), more));
 	print_losses(summary);
@@ -187,6 +199,22 @@ static struct json_object *losses_to_json(const struct rp_summary *summary)
 	return rows;
 }
 
+/* Nanoseconds since the trace's start, as its events' times are. */
+static struct json_object *window_to_json(const struct rp_summary *summary)
+{
+	struct rp_summary_window window;
+	struct json_object *out;
+
+	if (!rp_summary_get_window(summary, &window))
+		return NULL;
+	out = json_object_new_object();
+	json_object_object_add(out, "from_ns", json_object_new_int64(window.from_utc_ns -
+							summary->info.start_utc_ns));
+	json_object_object_add(out, "to_ns", json_object_new_int64(window.to_utc_ns -
+						      summary->info.start_utc_ns));
+	return out;
+}
+
 struct json_object *rp_summary_to_json(const struct rp_summary *summary,
 				       const struct rp_summary_view *view)
 {
@@ -202,6 +230,7 @@ struct json_object *rp_summary_to_json(const struct rp_summary *summary,
 	json_object_object_add(out, "processors", json_object_new_int64(summary->info.processors));
 	json_object_object_add(out, "start_utc", rp_json_string(text));
 	json_object_object_add(out, "duration_ns", json_object_new_uint64(ns));
+	json_object_object_add(out, "window", window_to_json(summary));
 	json_object_object_add(out, "complete",
 			       json_object_new_boolean(stats->ended && !view->error));
 	json_object_object_add(out, "error", rp_json_string(view->error));

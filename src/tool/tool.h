@@ -45,6 +45,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_BLOCK = 1 << 21,
 	RP_OPTION_LIST = 1 << 22,
 	RP_OPTION_PRUNE = 1 << 23,
+	RP_OPTION_STOP = 1 << 24,
 };
 
 struct rp_tool_options {
@@ -106,6 +107,8 @@ int rp_command_counters(const struct rp_tool_options *options);
 int rp_command_report(const struct rp_tool_options *options);
 int rp_command_bpf(const struct rp_tool_options *options);
 int rp_command_recover(const struct rp_tool_options *options);
+int rp_command_record(const struct rp_tool_options *options);
+int rp_command_snapshot(const struct rp_tool_options *options);
 int rp_command_stacks(const struct rp_tool_options *options);
 
 #endif

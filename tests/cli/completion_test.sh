@@ -43,10 +43,13 @@ offers()
 
 echo "TAP version 13"
 offers "commands come first" \
-	"ps collect report counters dump stacks bpf list recover --help --version" ringpipe ""
+	"ps collect record snapshot report counters dump stacks bpf list recover --help --version" \
+	ringpipe ""
 offers "a command is completed" "collect" ringpipe col
 offers "an unknown command gets nothing" "" ringpipe xyz ""
 offers "collect has its options" "--process-id --providers" ringpipe collect --p
+offers "record can stop" "--stop" ringpipe record --sto
+offers "snapshot has an output" "--output" ringpipe snapshot --o
 offers "report has its own" "--events" ringpipe report --e
 offers "report takes traces" "one.nettrace" ringpipe report on
 offers "report takes nothing but traces" "" ringpipe report tw

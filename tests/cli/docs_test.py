@@ -342,6 +342,19 @@ def looked_at(reader, page, command, cwd):
         reader.run(command.replace("PID", str(shop.pid)), cwd)
 
 
+def flown(reader, page, command, cwd):
+    """On a shop that runs, whose recorder is on and has some orders."""
+    with drive.shop(os.environ["SHOP"], env=reader.environment) as shop:
+        def run(text):
+            text = re.sub(r"-n shop\b", "-p PID", text)  # others may run one, too
+            reader.run(text.replace("PID", str(shop.pid)), cwd)
+        if not re.match(r"ringpipe record (?!.*--stop)", command):
+            run("ringpipe record -p PID")
+            place_orders(shop.url)
+        run(command)
+        check_trace(reader, command, cwd)
+
+
 def started(reader, page, command, cwd):
     """The shop as a child of the command."""
     def shop_url(log):
@@ -379,6 +392,7 @@ RULES = (
     (r"(ringpipe|dotnet-trace) collect .*-- \./shop", started),
     (r"(ringpipe|dotnet-trace) collect .*-(p PID|n shop)\b", attached),
     (r"ringpipe bpf ", bridged),
+    (r"ringpipe (record|snapshot) ", flown),
     (r"perf |.*/uprobe_events", profiled),
     (r"RINGPIPE_USER_EVENTS=|.*/sys/kernel/tracing/", in_kernel),
     (r"bpftrace ", traced),

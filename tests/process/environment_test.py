@@ -93,6 +93,16 @@ class Environment(unittest.TestCase):
                 if name == 'ours':
                     self.assertEqual(lost, 0)
 
+    def test_a_recorder_has_an_output_only_where_one_is_named(self):
+        settings = {'RINGPIPE_CONFIG': 'Test-Host', 'RINGPIPE_RECORDER': '1'}
+        said, errors = self.run_host(**settings)
+        self.assertEqual(errors, '')
+        self.assertTrue(said['row'].startswith('environment '), said)
+        self.assertEqual(self.files(), [])
+        self.run_host(RINGPIPE_OUTPUT='trace', **settings)
+        self.assertEqual(self.count('trace'), (100, 0))
+        self.expect_complaint('flight recorder', 'Test-Host', RINGPIPE_BUFFER_MB='7', **settings)
+
     def test_output_has_a_default(self):
         said, _ = self.run_host(RINGPIPE_CONFIG='*')
         self.assertEqual(self.files(), [f'trace-{said["pid"]}.nettrace'])

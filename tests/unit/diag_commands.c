@@ -18,11 +18,14 @@ static const uint8_t cookie[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 1
 static enum rp_command_outcome run(const uint8_t *bytes, size_t size, struct rp_reply *reply)
 {
 	static struct rp_trace_table traces;
+	static struct rp_sending sendings[RP_SENDINGS_MAX] = {
+		{ .taken = true }, { .taken = true }, { .taken = true }, { .taken = true },
+	};
 	/* One is under way, so that no request begins one. */
 	static struct rp_dump dump = { .id = 1, .fd = -1 };
 	struct rp_command command = {
-		.traces = &traces, .dump = &dump, .cookie = cookie, .fd = -1, .passed_fd = -1,
-		.reply = reply,
+		.traces = &traces, .sendings = sendings, .dump = &dump, .cookie = cookie,
+		.fd = -1, .passed_fd = -1, .reply = reply,
 	};
 
 	rp_trace_table_init(&traces);
@@ -125,6 +128,12 @@ static const struct {
 	{ 0x52, 0x01, 8, RP_HRESULT_INVALID_ARGUMENT },	/* no such session */
 	{ 0x52, 0x01, 4, RP_HRESULT_BAD_ENCODING },
 	{ 0x52, 0x02, 0, RP_HRESULT_UNKNOWN_COMMAND },
+	{ 0x52, 0x06, 0, RP_HRESULT_BAD_ENCODING },
+	{ 0x52, 0x07, 0, RP_HRESULT_INVALID_OPERATION },	/* no recorder */
+	{ 0x52, 0x07, 1, RP_HRESULT_BAD_ENCODING },
+	{ 0x52, 0x08, 0, RP_HRESULT_BAD_ENCODING },
+	{ 0x52, 0x08, 8, RP_HRESULT_FAIL },		/* as many as may be are under way */
+	{ 0x52, 0x08, 9, RP_HRESULT_BAD_ENCODING },
 	{ 0x52, 0x09, 3, RP_HRESULT_BAD_ENCODING },
 	{ 0x52, 0x09, 4, RP_HRESULT_BAD_ENCODING },
 	{ 0x00, 0x00, 0, RP_HRESULT_UNKNOWN_COMMAND },

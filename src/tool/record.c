@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ringpipe record: a flight recorder in another process, switched on and off. ringpipe's own
+ * commands 0x52/0x06, with the payload of CollectTracing4, and 0x52/0x07, without one; the reply to
+ * both is u64 session id.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool/exchange.h"
+#include "tool/recording.h"
+#include "tool/tool.h"
+
+/* To stop takes as long as a snapshot on its way to a slow reader may. */
+#define REPLY_TIMEOUT_MS 30000
+
+static int build_start(const struct rp_tool_options *options, struct rp_wire_message *request)
+{
+	const bool stacks = options->given & RP_OPTION_STACKS;
+	struct rp_session_provider *providers;
+	size_t count;
+
+	if (rp_recording_providers(options, "record", &providers, &count))
+		return -EINVAL;
+	rp_wire_begin(request, RP_SET_RINGPIPE, 0x06);
+	rp_wire_put_u32(request, options->buffer_mb);
+	rp_wire_put_u32(request, 1);
+	rp_wire_put_u64(request, stacks);
+	rp_wire_put_u8(request, stacks);
+	rp_recording_put_providers(request, providers, count);
+	free(providers);
+	if (rp_wire_end(request) == 0)
+		return 0;
+	rp_tool_error("the provider list is too long for one request (64 KB)");
+	return -E2BIG;
+}
+
+static void tell(const struct rp_exchange *exchange, bool stop)
+{
+	struct rp_wire_cursor cursor = { exchange->payload, exchange->payload_bytes, false };
+	const struct rp_target *target = exchange->target;
+	uint64_t id = rp_wire_get_u64(&cursor);
+
+	if (stop)
+		printf("Process %d (%s) records no more; session %" PRIu64 " has ended.\n",
+		       target->pid, target->name, id);
+	else
+		printf("Process %d (%s) records, session %" PRIu64 "; see ringpipe snapshot -p "
+		       "%d\n", target->pid, target->name, id, target->pid);
+}
+
+static int ask(const struct rp_target *target, const struct rp_wire_message *request, bool stop)
+{
+	struct rp_exchange exchange;
+	int ret = rp_exchange_begin(&exchange, target, request);
+
+	if (!ret)
+		ret = rp_exchange_run(&exchange, REPLY_TIMEOUT_MS);
+	if (!ret)
+		tell(&exchange, stop);
+	else
+		rp_exchange_explain(&exchange, stop ? "stop recording in" : "record", ret);
+	rp_exchange_end(&exchange);
+	return ret ? RP_EXIT_FAILURE : RP_EXIT_OK;
+}
+
+int rp_command_record(const struct rp_tool_options *options)
+{
+	static struct rp_wire_message request;
+	const bool stop = options->given & RP_OPTION_STOP;
+	struct rp_target target;
+	int status;
+
+	if (!(options->given & RP_OPTION_PID) == !(options->given & RP_OPTION_NAME)) {
+		rp_tool_error("record: give one of -p PID and -n NAME");
+		return RP_EXIT_USAGE;
+	}
+	if (stop && (options->given &
+		     (RP_OPTION_PROVIDERS | RP_OPTION_BUFFER | RP_OPTION_STACKS))) {
+		rp_tool_error("record: --stop goes without --providers, --buffer and --stacks");
+		return RP_EXIT_USAGE;
+	}
+	rp_wire_begin(&request, RP_SET_RINGPIPE, 0x07);
+	rp_wire_end(&request);
+	if (!stop && build_start(options, &request))
+		return RP_EXIT_USAGE;
+	if (rp_target_find(options->pid, options->name, &target))
+		return RP_EXIT_FAILURE;
+	status = ask(&target, &request, stop);
+	rp_target_fini(&target);
+	return status;
+}

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`ringpipe record` and `ringpipe snapshot`, on a real process and on servers that behave badly."""
+import json
+import os
+import signal
+import struct
+import subprocess
+import unittest
+
+import nettrace
+import server
+from server import UNKNOWN_COMMAND, error, message, ok, string
+from tool import PATIENCE, ToolTest
+
+HOST = os.environ["HOST"]
+RECORD, END, SNAPSHOT = (0x52, 6), (0x52, 7), (0x52, 8)
+SESSION = struct.pack("<Q", 77)
+
+
+class Recorder(ToolTest):
+    def start_host(self, **environment):
+        host = subprocess.Popen([HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                env=dict(self.environment, **environment), cwd=self.directory)
+        self.addCleanup(self.reap, host)
+        self.assertEqual(int(host.stdout.readline()), host.pid)
+        self.wait_until(lambda: any(name.startswith(f"dotnet-diagnostic-{host.pid}-")
+                                    for name in os.listdir(self.directory)))
+        return host
+
+    def snapshot(self, host, *arguments):
+        return self.run_tool("snapshot", "-p", host.pid, *arguments)
+
+    def ticks(self, path):
+        """(time, serial) of each, and the window; whole, and without a gap inside it."""
+        summary = json.loads(self.run_tool("report", path, "--json")[0])
+        self.assertTrue(summary["complete"])
+        self.assertEqual(summary["lost"], 0)
+        events = [json.loads(line)
+                  for line in self.run_tool("report", path, "--events")[0].splitlines()]
+        own = [event["event"] for event in events if event["provider"] == "ringpipe"]
+        self.assertEqual(own[-1], "Snapshot")
+        ticks = [event["fields"]["serial"] for event in events if event["event"] == "tick"]
+        self.assertEqual(ticks, list(range(ticks[0], ticks[0] + len(ticks))) if ticks else [])
+        return ticks, summary["window"]
+
+    def test_a_recorder_is_switched_on_asked_and_switched_off(self):
+        host = self.start_host()
+        out, _ = self.run_tool("record", "-p", host.pid, "--providers", "Ipc-Host")
+        self.assertRegex(out, rf"^Process {host.pid} \(\S+\) records, session \d+")
+
+        def has_ticks():
+            self.snapshot(host, "-o", "s.nettrace", "-f", "-q")
+            return len(self.ticks("s.nettrace")[0]) > 5
+
+        self.wait_until(has_ticks)
+        first, window = self.ticks("s.nettrace")
+        self.assertGreater(window["to_ns"], window["from_ns"])
+        _, err = self.snapshot(host, "-o", "again.nettrace")
+        self.assertRegex(err, r"^again.nettrace: \d+ events, 0 lost, .*; complete from \d{4}-.* to "
+                              r".* UTC, [0-9.]+ s\n$")
+        again, _ = self.ticks("again.nettrace")
+        self.assertEqual(again[0], first[0])
+        self.assertGreaterEqual(again[-1], first[-1])
+        self.assertIn("Window ", self.run_tool("report", "again.nettrace")[0])
+        out, _ = self.run_tool("record", "-p", host.pid, "--stop")
+        self.assertIn("records no more", out)
+        for arguments in (["snapshot", "-p", host.pid], ["record", "-p", host.pid, "--stop"]):
+            self.assertIn("no flight recorder runs", self.run_tool(*arguments, status=1)[1])
+
+    def test_a_recorder_of_the_environment_is_asked_the_same_way(self):
+        host = self.start_host(RINGPIPE_CONFIG="Ipc-Host", RINGPIPE_RECORDER="1")
+        self.snapshot(host, "-o", "s.nettrace")
+        self.ticks("s.nettrace")
+        self.run_tool("record", "-p", host.pid, "--providers", "Ipc-Host")
+        err = self.run_tool("snapshot", "-p", host.pid, status=1)[1]
+        self.assertIn("several sessions overwrite: name one by its id", err)
+
+    def test_a_second_recorder_is_refused(self):
+        host = self.start_host()
+        self.run_tool("record", "-p", host.pid)
+        err = self.run_tool("record", "-p", host.pid, status=1)[1]
+        self.assertIn("a flight recorder runs already", err)
+
+    def test_a_recorder_of_less_than_it_takes_is_refused(self):
+        err = self.run_tool("record", "-p", self.start_host().pid, "--buffer", "7", status=1)[1]
+        self.assertIn("takes 8 MB at least", err)
+
+    def test_json_tells_the_window(self):
+        host = self.start_host()
+        self.run_tool("record", "-p", host.pid)
+        out, err = self.snapshot(host, "-o", "s.nettrace", "--json")
+        summary = json.loads(out)
+        self.assertLessEqual(summary["window"]["from_ns"], summary["window"]["to_ns"])
+        self.assertEqual((summary["process_id"], err), (host.pid, ""))
+
+    def test_a_session_is_named_by_its_id(self):
+        host = self.start_host()
+        session = self.run_tool("record", "-p", host.pid)[0].split("session ")[1].split(";")[0]
+        self.snapshot(host, "-o", "s.nettrace", session)
+        err = self.run_tool("snapshot", "-p", host.pid, "-o", "t", "4711", status=1)[1]
+        self.assertIn("no session of this id overwrites", err)
+
+    def test_a_file_that_is_there_stays_without_force(self):
+        host = self.start_host()
+        self.run_tool("record", "-p", host.pid)
+        self.write("s.nettrace", b"mine")
+        err = self.run_tool("snapshot", "-p", host.pid, "-o", "s.nettrace", status=1)[1]
+        self.assertIn("exists already", err)
+        self.assertEqual(self.read("s.nettrace"), b"mine")
+
+    def test_a_pipe_takes_it(self):
+        host = self.start_host()
+        self.run_tool("record", "-p", host.pid)
+        process = self.start("snapshot", "-p", host.pid, "-f", "-o", "/dev/stdout")
+        out, _ = process.communicate(timeout=PATIENCE)
+        self.assertEqual((process.returncode, out[:8]), (0, b"Nettrace"))
+
+    def fake(self, reply, hold=False):
+        """A server that answers a snapshot so; with `hold`, goes on without a word."""
+        def handle(connection, request):
+            self.assertEqual((request.command, len(request.payload)), (SNAPSHOT, 8))
+            connection.sendall(reply)
+            if hold:
+                fake.stopped.wait(PATIENCE)
+        fake = self.serve(handle)
+        return fake
+
+    def leaves_nothing(self, reply, said):
+        self.fake(reply)
+        err = self.run_tool("snapshot", "-p", os.getpid(), "-o", "s.nettrace", status=1)[1]
+        self.assertIn(said, err)
+        self.assertFalse(os.path.exists(self.path("s.nettrace")))
+
+    def test_a_trace_that_stops_in_the_middle_leaves_no_file(self):
+        self.leaves_nothing(ok(SESSION) + nettrace.sample()[:-1], "stopped in the middle")
+
+    def test_what_is_no_trace_leaves_no_file(self):
+        self.leaves_nothing(ok(SESSION) + b"x" * 5000, "is not a sound trace")
+
+    def test_nothing_at_all_leaves_no_file(self):
+        self.leaves_nothing(b"", "closed the connection")
+
+    def test_a_dotnet_runtime_is_told_apart(self):
+        self.leaves_nothing(error(UNKNOWN_COMMAND), "its runtime does not know this command")
+
+    def test_reasons_steer_no_terminal(self):
+        reason = struct.pack("<I", server.FAIL) + string("no\x1b[2J")
+        self.leaves_nothing(message(server.ERROR, reason), ": no")
+        self.assertNotIn("\x1b", self.run_tool("snapshot", "-p", os.getpid(), status=1)[1])
+
+    def test_ctrl_c_leaves_no_file(self):
+        fake = self.fake(ok(SESSION) + nettrace.sample()[:-1], hold=True)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = self.start("snapshot", "-p", os.getpid(), "-o", "s.nettrace")
+            self.wait_until(lambda: os.path.exists(self.path("s.nettrace")) and
+                            os.path.getsize(self.path("s.nettrace")) > 0)
+            process.send_signal(number)
+            self.assertIn("gave up", self.finish(process, 130)[1])
+            self.assertFalse(os.path.exists(self.path("s.nettrace")))
+        self.assertEqual(len(fake.requests), 2)
+
+    def test_the_request_says_what_was_asked_for(self):
+        fake = self.serve(lambda connection, request: connection.sendall(ok(SESSION)))
+        self.run_tool("record", "-p", os.getpid(), "--providers", "Shop:f0:4:a=b", "--buffer",
+                      "17", "--stacks")
+        self.run_tool("record", "-p", os.getpid(), "--stop")
+        record, end = fake.requests
+        self.assertEqual((record.command, end.command, end.payload), (RECORD, END, b""))
+        self.assertEqual(record.payload, struct.pack("<IIQB", 17, 1, 1, 1) +
+                         struct.pack("<IQI", 1, 0xf0, 4) + string("Shop") + string("a=b"))
+
+    def test_wrong_usage_is_told(self):
+        for arguments in (["record"], ["record", "-p", "1", "-n", "x"], ["snapshot"],
+                          ["snapshot", "-p", "1", "x"], ["snapshot", "-p", "1", "0"],
+                          ["record", "-p", "1", "--stop", "--buffer", "9"],
+                          ["record", "-p", "1", "--providers", "a:xyz"]):
+            with self.subTest(arguments=arguments):
+                self.assertIn(arguments[0], self.run_tool(*arguments, status=2)[1])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests that start a DiagnosticServer in a directory of their own, and talk to it. */
+#ifndef DIAG_TALK_H
+#define DIAG_TALK_H
+
+#include <criterion/criterion.h>
+
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "diag/diag.h"
+#include "diag/listen.h"
+#include "diag/process.h"
+#include "diag_request.h"
+
+#define PATIENCE_SECONDS 60
+
+static char directory[] = "/tmp/rp-diag-XXXXXX";
+
+/*
+ * Loading the library has started a server; the tests start theirs, in a directory of their own. In
+ * a forked child the library's fork handler has run: rp_diag_forget(), then rp_diag_start().
+ */
+static inline void set_up(void)
+{
+	rp_diag_stop();
+	cr_assert_not_null(mkdtemp(directory));
+	cr_assert_eq(setenv("TMPDIR", directory, 1), 0);
+}
+
+static inline void tear_down(void)
+{
+	rp_diag_stop();
+	cr_assert_eq(rmdir(directory), 0, "something was left behind in %s", directory);
+}
+
+/* Connects to this process's own socket, waiting for it to appear. -1: it never did. */
+static inline int connect_to(pid_t pid)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const struct timeval patience = { .tv_sec = PATIENCE_SECONDS };
+	time_t limit = time(NULL) + PATIENCE_SECONDS;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	rp_listen_path(directory, "dotnet", pid, rp_process_start_ticks(), address.sun_path);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	while (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+		if (time(NULL) > limit) {
+			close(fd);
+			return -1;
+		}
+		poll(NULL, 0, 1);
+	}
+	return fd;
+}
+
+static inline bool send_request(int fd, uint8_t set, uint8_t id)
+{
+	struct rp_reply request = begin(set, id);
+	ssize_t n;
+
+	rp_reply_end(&request);
+	n = send(fd, request.bytes, request.size, MSG_NOSIGNAL);
+	rp_reply_fini(&request);
+	return n == RP_MESSAGE_HEADER_BYTES;
+}
+
+/* Everything up to the end of the connection. */
+static inline size_t receive_all(int fd, uint8_t *bytes, size_t room)
+{
+	size_t size = 0;
+	ssize_t n;
+
+	while (size < room && (n = recv(fd, bytes + size, room - size, 0)) > 0)
+		size += (size_t)n;
+	return size;
+}
+
+/* The pid that the server of this process says it has; 0: it does not answer. */
+static inline uint64_t ask_pid(void)
+{
+	static uint8_t reply[RP_MESSAGE_BYTES_MAX];
+	struct rp_message message;
+	uint64_t pid = 0;
+	size_t size;
+	int fd = connect_to(getpid());
+
+	if (fd < 0)
+		return 0;
+	send_request(fd, RP_MESSAGE_PROCESS, 0x00);
+	size = receive_all(fd, reply, sizeof(reply));
+	close(fd);
+	if (size < RP_MESSAGE_HEADER_BYTES)
+		return 0;
+	rp_message_open(reply, size, &message);
+	rp_cursor_u64(&message.payload, &pid);
+	return pid;
+}
+
+#endif
