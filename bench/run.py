@@ -3,23 +3,23 @@
 """Runs the benchmarks of a build and prints a table: ratios inside one run, floors named."""
 
 import argparse
-import contextlib
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 
 import disassembly
 import measure
+import peers
 import report
 from measure import figures, ratio, row
+from peers import lttng_session, lttng_user
 
 
 def no_rseq():
-    return {'BENCH_ROUNDS': '20', **os.environ, 'GLIBC_TUNABLES': 'glibc.pthread.rseq=0'}
+    return {**os.environ, 'GLIBC_TUNABLES': 'glibc.pthread.rseq=0'}
 
 
 def callgrind_instructions(program):
@@ -91,13 +91,9 @@ def suite_enabled(build):
     return ok & ratio(found, '8 threads on one CPU', '1 thread on one CPU', limit=1.3)
 
 
-def output_folder():
-    return '/dev/shm' if os.access('/dev/shm', os.W_OK) else tempfile.gettempdir()
-
-
 def suite_throughput(build):
     program = os.path.join(build, 'bench', 'bench-throughput')
-    target = os.path.join(output_folder(), f'ringpipe-bench-{os.getpid()}.nettrace')
+    target = os.path.join(measure.output_folder(), f'ringpipe-bench-{os.getpid()}.nettrace')
     seconds = '0.1' if measure.QUICK else '2'
     runs = [figures([program, target, '10', seconds, '64']) for _ in range(5)]
     best = min(runs, key=lambda run: run['lost'][0])
@@ -213,38 +209,6 @@ def suite_kernel(build):
     return True
 
 
-def lttng_user():
-    """LTTng's daemons of root have one place for all of the machine: not as root."""
-    return {'user': 65534, 'group': 65534, 'extra_groups': []} if os.getuid() == 0 else {}
-
-
-@contextlib.contextmanager
-def lttng_session(*events):
-    """A session daemon of its own, with a session that overwrites; its environment."""
-    with tempfile.TemporaryDirectory() as home:
-        if os.getuid() == 0:
-            os.chown(home, 65534, 65534)
-        environment = {**os.environ, 'LTTNG_HOME': home, 'HOME': home}
-        quiet = {'env': environment, 'stdout': subprocess.DEVNULL, **lttng_user()}
-        daemon = subprocess.Popen(['lttng-sessiond', '--no-kernel'], start_new_session=True,
-                                  stderr=subprocess.DEVNULL, **quiet)
-        try:
-            lttng = ['lttng', '--no-sessiond', '--quiet']
-            while subprocess.run([*lttng, 'list'], stderr=subprocess.DEVNULL, check=False,
-                                 **quiet).returncode != 0:
-                daemon.poll()
-                if daemon.returncode is not None:
-                    raise RuntimeError('lttng-sessiond does not run')
-            subprocess.run([*lttng, 'create', '--snapshot', 'bench'], check=True, **quiet)
-            for event in events:
-                subprocess.run([*lttng, 'enable-event', '--userspace', event], check=True, **quiet)
-            subprocess.run([*lttng, 'start'], check=True, **quiet)
-            yield environment
-        finally:
-            os.killpg(daemon.pid, signal.SIGKILL)
-            daemon.wait()
-
-
 def suite_keys(build):
     found = figures_if_possible('static keys', build, 'bench-keys')
     if not found:
@@ -284,7 +248,7 @@ def suite_traced(build):
 
 
 def suite_recover(build):
-    with tempfile.TemporaryDirectory(dir=output_folder()) as folder:
+    with tempfile.TemporaryDirectory(dir=measure.output_folder()) as folder:
         found = figures([os.path.join(build, 'bench', 'bench-recover'), folder])
     ok = True
     measure.rows_of(found)
@@ -297,6 +261,7 @@ def suite_recover(build):
 SUITES = {
     'disabled': suite_disabled,
     'enabled': suite_enabled,
+    'peers': peers.suite_peers,
     'counters': suite_counters,
     'throughput': suite_throughput,
     'keys': suite_keys,

@@ -15,7 +15,7 @@ import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SUITES = ['enabled', 'counters', 'throughput', 'lifecycle', 'recover', 'stacks']
+SUITES = ['enabled', 'peers', 'counters', 'throughput', 'lifecycle', 'recover', 'stacks']
 BUILD = sys.argv.pop(1)
 
 

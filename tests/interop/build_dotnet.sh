@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# usage: build_dotnet.sh DIR [PROJECT]
-# Builds PROJECT, TraceRead by default, into DIR/PROJECT and prints the path of its .dll.
+# usage: build_dotnet.sh DIR [PROJECT [SOURCE]]
+# Builds PROJECT, TraceRead by default, of the folder SOURCE, into DIR/PROJECT and prints the path
+# of its .dll.
 # Exit: 77 when the .NET SDK is missing; 1 when the build fails.
 set -euo pipefail
 
 project=${2-TraceRead}
-source=$(dirname "$(readlink -f "$0")")/$project
+source=${3-$(dirname "$(readlink -f "$0")")/$project}
 out=$1/$project
 dll=$out/$project.dll
 
