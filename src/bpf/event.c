@@ -187,7 +187,8 @@ static void print_json(const struct rp_bpf_definition *definition,
 	json_object_object_add(line, "id", json_object_new_uint64(definition->id));
 	add_activities(line, event);
 	json_object_object_add(line, "fields", fields_to_json(definition, event));
-	puts(json_object_to_json_string_ext(line, JSON_C_TO_STRING_NOSLASHESCAPE));
+	rp_json_put(stdout, line, JSON_C_TO_STRING_NOSLASHESCAPE);
+	putchar('\n');
 	json_object_put(line);
 }
 
@@ -198,10 +199,11 @@ static void print_text(const struct rp_bpf_definition *definition,
 	char *provider = rp_text_clean(definition->provider, true);
 	char *name = rp_text_clean(definition->name, true);
 
-	printf("%" PRIu64 ".%09" PRIu64 " %" PRIu32 " %s:%s %s\n", event->time_ns / 1000000000,
+	printf("%" PRIu64 ".%09" PRIu64 " %" PRIu32 " %s:%s ", event->time_ns / 1000000000,
 	       event->time_ns % 1000000000, event->thread, provider ? provider : "?",
-	       name ? name : "?",
-	       json_object_to_json_string_ext(fields, JSON_C_TO_STRING_NOSLASHESCAPE));
+	       name ? name : "?");
+	rp_json_put(stdout, fields, JSON_C_TO_STRING_NOSLASHESCAPE);
+	putchar('\n');
 	free(name);
 	free(provider);
 	json_object_put(fields);

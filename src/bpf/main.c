@@ -267,8 +267,7 @@ static int run_session(struct run *run, const struct rp_target *target)
 					    run->session.id);
 	if (ret != 0)
 		return RP_EXIT_FAILURE;
-	fprintf(stderr, "Attached to process %d (%s); Ctrl-C stops\n", target->pid,
-		target->name);
+	rp_tool_say(stderr, "Attached to process %d (%s); Ctrl-C stops", target->pid, target->name);
 	run->end_ms = run->options->duration_ms ?
 		      rp_now_ms() + (int64_t)run->options->duration_ms : INT64_MAX;
 	run->refresh_ms = run->options->given & RP_OPTION_REFRESH ?

@@ -370,7 +370,8 @@ int rp_bpf_show_json(const struct rp_bpf_view *view)
 	if (view->mode != RP_BPF_FORWARD)
 		return rp_json_print(out);
 	/* One line behind those of the events. */
-	puts(json_object_to_json_string_ext(out, JSON_C_TO_STRING_NOSLASHESCAPE));
+	rp_json_put(stdout, out, JSON_C_TO_STRING_NOSLASHESCAPE);
+	putchar('\n');
 	json_object_put(out);
 	return RP_EXIT_OK;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "diag/dump.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/module.h"
 #include "core/session.h"
 #include "diag/stranger.h"
 
@@ -54,25 +54,6 @@ enum rp_hresult rp_dump_parse(struct rp_cursor *payload, struct rp_dump_request 
 	return RP_HRESULT_OK;
 }
 
-/* The folder of the library; of the program that it is part of in a static build. */
-static int own_folder(char folder[PATH_MAX])
-{
-	Dl_info info;
-	ssize_t n;
-
-	if (dladdr((void *)(uintptr_t)rp_dump_open, &info) && info.dli_fname &&
-	    info.dli_fname[0] == '/') {
-		snprintf(folder, PATH_MAX, "%s", info.dli_fname);
-	} else {
-		n = readlink("/proc/self/exe", folder, PATH_MAX - 1);
-		if (n < 0)
-			return -errno;
-		folder[n] = '\0';
-	}
-	*strrchr(folder, '/') = '\0';
-	return 0;
-}
-
 /*
  * Beside the library; where an installation puts it, seen from the library, so that a copied tree
  * works; where this build would have been installed.
@@ -82,7 +63,7 @@ static int find_helper(char path[2 * PATH_MAX])
 	static const char *const places[] = { "/" HELPER, "/" RP_HELPER_FROM_LIBRARY };
 	char folder[PATH_MAX];
 
-	if (own_folder(folder) == 0) {
+	if (rp_module_folder(folder) == 0) {
 		for (size_t i = 0; i < 2; i++) {
 			snprintf(path, 2 * PATH_MAX, "%s%s", folder, places[i]);
 			if (access(path, X_OK) == 0)

@@ -2,8 +2,12 @@
 #include "diag/listen.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -73,7 +77,8 @@ static int bind_private(int fd, const struct sockaddr_un *address)
 	    bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
 		return -errno;
 	if (lstat(address->sun_path, &file) == 0 &&
-	    ((file.st_mode & 07777) == 0600 || chmod(address->sun_path, 0600) == 0))
+	    ((file.st_mode & 07777) == 0600 ||
+	     fchmodat(AT_FDCWD, address->sun_path, 0600, AT_SYMLINK_NOFOLLOW) == 0))
 		return 0;
 	r = -errno;
 	unlink(address->sun_path);
@@ -99,13 +104,32 @@ int rp_listen_at(int fd, const char *path)
 	return r;
 }
 
+/*
+ * A program that was started with more rights than its user has (a set-user-ID bit, capabilities of
+ * its file), or that has ids of more than one, is for root alone: what a client may ask for is what
+ * a debugger may do, and that one is kept out, too. A program of another security domain (AppArmor,
+ * SELinux) that a debugger may look at is its user's.
+ */
+static bool is_its_users(uid_t uid)
+{
+	uid_t user, effective_user, saved_user;
+	gid_t group, effective_group, saved_group;
+
+	if (getauxval(AT_SECURE) && prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 1)
+		return false;
+	return getresuid(&user, &effective_user, &saved_user) == 0 &&
+	       getresgid(&group, &effective_group, &saved_group) == 0 &&
+	       uid == user && uid == effective_user && uid == saved_user &&
+	       group == effective_group && group == saved_group;
+}
+
 int rp_listen_check_peer(int fd, pid_t *ret_peer)
 {
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
-	    (peer.uid != 0 && peer.uid != geteuid()))
+	    (peer.uid != 0 && !is_its_users(peer.uid)))
 		return -EACCES;
 	*ret_peer = peer.pid;
 	return 0;

@@ -29,7 +29,7 @@ int rp_listen_at(int fd, const char *path);
 
 /*
  * Who is at the other end of a connection. Return: 0; -EACCES: neither root nor this process's own
- * user.
+ * user; of a process with more rights than its user's, not root.
  */
 int rp_listen_check_peer(int fd, pid_t *ret_peer);
 

@@ -24,7 +24,7 @@ static void print_char(struct printer *p, uint32_t character)
 
 	if (character == '"' || character == '\\')
 		fprintf(p->stream, "\\%c", (int)character);
-	else if (character < 0x20 || character == 0x7f)
+	else if (character < 0x20 || (character >= 0x7f && character < 0xa0))
 		fprintf(p->stream, "\\u%04x", character);
 	else
 		fwrite(utf8, 1, rp_utf8_put(character, utf8), p->stream);
@@ -38,6 +38,8 @@ static void print_name(struct printer *p, const char *name)
 	for (; *name; name++) {
 		if ((uint8_t)*name < 0x80)
 			print_char(p, *name);
+		else if ((uint8_t)*name == 0xc2 && (uint8_t)name[1] < 0xa0)
+			print_char(p, (uint8_t)*++name);
 		else
 			putc(*name, p->stream);
 	}
@@ -52,7 +54,7 @@ static void print_text16(struct printer *p, const uint8_t *text, size_t units)
 	while (units) {
 		size_t step = rp_utf16_step(text, units);
 
-		if (text[0] < 0x80 && !text[1])
+		if (text[0] < 0xa0 && !text[1])
 			print_char(p, text[0]);
 		else
 			fwrite(utf8, 1, rp_utf8_from_utf16(text, step, utf8), p->stream);

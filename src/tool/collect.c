@@ -154,8 +154,8 @@ static int record(const struct rp_recording_plan *plan, const struct rp_tool_opt
 		rp_kernel_start(&output, plan->target->pid, options->kernel, options->buffer_mb);
 	}
 	if (plan->live)
-		fprintf(stderr, "Tracing process %d (%s) into %s\n", plan->target->pid,
-			plan->target->name, path);
+		rp_tool_say(stderr, "Tracing process %d (%s) into %s", plan->target->pid,
+			    plan->target->name, path);
 	rp_recording_run(plan, &output, &result);
 	if (result.end != RP_RECORDING_FAILED && result.bytes > 0) {
 		status = finish_recording(plan, &output, &result, options);

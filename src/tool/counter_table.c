@@ -134,8 +134,8 @@ static void draw(const struct rp_counter_table *table)
 		drawing.lines_left = screen_lines() - 3;
 		fputs("\033[H\033[J", stdout);
 	}
-	printf("Process %d (%s)%s\n", table->target->pid, table->target->name,
-	       table->on_terminal ? "    Ctrl-C ends" : "");
+	rp_tool_say(stdout, "Process %d (%s)%s", table->target->pid, table->target->name,
+		    table->on_terminal ? "    Ctrl-C ends" : "");
 	rp_counter_board_walk(table->board, draw_row, &drawing);
 	if (drawing.hidden > 0)
 		printf("    … and %zu more; a taller window shows them\n", drawing.hidden);

@@ -92,8 +92,8 @@ static void write_json(struct rp_counter_writer *writer, const struct rp_counter
 									       "Metric"));
 	json_object_object_add(row, "value",
 			       isfinite(value) ? json_object_new_double(value) : NULL);
-	fprintf(writer->stream, "%s\n    %s", writer->rows ? "," : "",
-		json_object_to_json_string_ext(row, JSON_C_TO_STRING_NOSLASHESCAPE));
+	fprintf(writer->stream, "%s\n    ", writer->rows ? "," : "");
+	rp_json_put(writer->stream, row, JSON_C_TO_STRING_NOSLASHESCAPE);
 	json_object_put(row);
 }
 
@@ -109,9 +109,9 @@ void rp_counter_writer_begin(struct rp_counter_writer *writer, const struct rp_t
 	}
 	name = rp_json_string(target->name);
 	format_time(writer->start_utc_ns, 0, when, sizeof(when));
-	fprintf(writer->stream,
-		"{\n  \"TargetProcess\": %s,\n  \"StartTime\": \"%s\",\n  \"Events\": [",
-		json_object_to_json_string_ext(name, JSON_C_TO_STRING_NOSLASHESCAPE), when);
+	fputs("{\n  \"TargetProcess\": ", writer->stream);
+	rp_json_put(writer->stream, name, JSON_C_TO_STRING_NOSLASHESCAPE);
+	fprintf(writer->stream, ",\n  \"StartTime\": \"%s\",\n  \"Events\": [", when);
 	json_object_put(name);
 }
 

@@ -365,7 +365,7 @@ static int open_view(struct counters *counters)
 	if (counters->view == COLLECT && options->output) {
 		int flags = O_WRONLY | O_CREAT | O_CLOEXEC |
 			    (options->given & RP_OPTION_FORCE ? O_TRUNC : O_EXCL);
-		int fd = open(options->output, flags, 0644);
+		int fd = open(options->output, flags, 0600);
 
 		counters->writer.stream = fd < 0 ? NULL : fdopen(fd, "w");
 		if (!counters->writer.stream) {

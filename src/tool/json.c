@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdio.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "tool/json.h"
@@ -15,16 +15,33 @@ struct json_object *rp_json_string(const char *text)
 	return value;
 }
 
+void rp_json_put(FILE *stream, struct json_object *value, int style)
+{
+	const char *text = json_object_to_json_string_ext(value, style);
+
+	/* json-c escapes what is below a blank. */
+	for (; *text; text++) {
+		if (*text == 0x7f)
+			fputs("\\u007f", stream);
+		else if ((uint8_t)*text == 0xc2 && (uint8_t)text[1] < 0xa0)
+			fprintf(stream, "\\u%04x", (uint8_t)*++text);
+		else
+			putc(*text, stream);
+	}
+}
+
 int rp_json_print(struct json_object *value)
 {
 	const int style = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
 			  JSON_C_TO_STRING_NOSLASHESCAPE;
-	const char *text = value ? json_object_to_json_string_ext(value, style) : NULL;
+	const int status = value ? RP_EXIT_OK : RP_EXIT_FAILURE;
 
-	if (text)
-		puts(text);
-	else
+	if (value) {
+		rp_json_put(stdout, value, style);
+		putchar('\n');
+	} else {
 		rp_tool_error("out of memory");
+	}
 	json_object_put(value);
-	return text ? RP_EXIT_OK : RP_EXIT_FAILURE;
+	return status;
 }

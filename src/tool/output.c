@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tool/output.h"
+#include "tool/text.h"
 #include "tool/tool.h"
 
 char *rp_output_expand(const char *pattern, pid_t pid)
@@ -25,16 +26,20 @@ char *rp_output_expand(const char *pattern, pid_t pid)
 
 char *rp_output_pattern(const char *given, const char *name, const char *suffix)
 {
-	char when[32], safe[64], *pattern = NULL;
+	char when[32], safe[64], *pattern = NULL, *clean;
 	time_t now = time(NULL);
 	struct tm parts;
 	size_t i;
 
 	if (given)
 		return strdup(given);
-	for (i = 0; name[i] && i < sizeof(safe) - 1; i++)
-		safe[i] = strchr("/ {}", name[i]) || (unsigned char)name[i] < 0x20 ? '_' : name[i];
+	clean = rp_text_clean(name, true);
+	if (!clean)
+		return NULL;
+	for (i = 0; clean[i] && i < sizeof(safe) - 1; i++)
+		safe[i] = strchr("/ {}", clean[i]) ? '_' : clean[i];
 	safe[i] = '\0';
+	free(clean);
 	/* A name that begins with a dash would read as an option later. */
 	if (safe[0] == '-' || safe[0] == '.')
 		safe[0] = '_';

@@ -87,9 +87,11 @@ static int print_event(const struct rp_reader_event *event, void *data)
 		fputs(",\"processor\":null", stdout);
 	else
 		printf(",\"processor\":%" PRIu32, event->processor);
-	printf(",\"provider\":%s", json_object_to_json_string_ext(printer->provider, 0));
-	printf(",\"event\":%s,\"id\":%" PRIu32, json_object_to_json_string_ext(printer->name, 0),
-	       event->type->id);
+	fputs(",\"provider\":", stdout);
+	rp_json_put(stdout, printer->provider, 0);
+	fputs(",\"event\":", stdout);
+	rp_json_put(stdout, printer->name, 0);
+	printf(",\"id\":%" PRIu32, event->type->id);
 	print_guid("activity", &event->activity);
 	print_guid("related_activity", &event->related_activity);
 	print_frames(printer, event);
@@ -123,10 +125,14 @@ static int read_functions(const char *file, struct rp_names *names)
 
 	for (size_t i = 0; ret == 0 && i < functions->count; i++) {
 		struct json_object *string = rp_json_string(functions->rows[i].name);
-		char *json = string ? strdup(json_object_to_json_string_ext(string, 0)) : NULL;
+		char *json = NULL;
+		size_t size;
+		FILE *text = string ? open_memstream(&json, &size) : NULL;
 
+		if (text)
+			rp_json_put(text, string, 0);
 		json_object_put(string);
-		if (!json)
+		if (!text || fclose(text) != 0)
 			return -ENOMEM;
 		free(functions->rows[i].name);
 		functions->rows[i].name = json;

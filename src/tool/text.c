@@ -9,19 +9,34 @@
 #include "tool/text.h"
 #include "tool/tool.h"
 
-void rp_tool_error(const char *format, ...)
+static void say(FILE *stream, const char *prefix, const char *format, va_list arguments)
 {
 	char *raw = NULL, *clean;
+
+	if (vasprintf(&raw, format, arguments) < 0)
+		raw = NULL;
+	clean = raw ? rp_text_clean(raw, true) : NULL;
+	fprintf(stream, "%s%s\n", prefix, clean ? clean : "out of memory");
+	free(clean);
+	free(raw);
+}
+
+void rp_tool_error(const char *format, ...)
+{
 	va_list arguments;
 
 	va_start(arguments, format);
-	if (vasprintf(&raw, format, arguments) < 0)
-		raw = NULL;
+	say(stderr, "ringpipe: ", format, arguments);
 	va_end(arguments);
-	clean = raw ? rp_text_clean(raw, true) : NULL;
-	fprintf(stderr, "ringpipe: %s\n", clean ? clean : "out of memory");
-	free(clean);
-	free(raw);
+}
+
+void rp_tool_say(FILE *stream, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	say(stream, "", format, arguments);
+	va_end(arguments);
 }
 
 uint32_t rp_text_next(const char **text)

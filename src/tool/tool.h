@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 enum rp_tool_exit {
@@ -85,6 +86,9 @@ struct rp_tool_command {
 
 /* Prints `ringpipe: …` and a newline on stderr, control characters made harmless. */
 void rp_tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Prints the line and a newline, control characters made harmless. */
+void rp_tool_say(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
  * Reads a command's arguments (argv[0] is the first after the command's name).

@@ -246,7 +246,7 @@ wanted: RP_COLD_LABEL_; \
 #define RP_ARRAY(type, n) (ARRAY, type, n)		/* const T *, size_t n_count */
 #define RP_STRUCT_FIELD(tag, n) (STRUCT, tag, n)	/* const struct tag * */
 #define RP_STRUCT_ARRAY(tag, n) (STRUCTS, tag, n)	/* const struct tag *, size_t n_count */
-#define RP_SECRET(field) (SECRET, field)		/* any of these */
+#define RP_SECRET(field) (SECRET_, field)		/* any of these */
 
 /* What a table says of the field that is secret. */
 #define RP_WITHIN_(table, ...) RP_WITHIN_I_(table, __VA_ARGS__)
@@ -280,7 +280,7 @@ wanted: RP_COLD_LABEL_; \
 #define RP_PARAM_ARRAY(T, n) const RP_CTYPE_##T *n, size_t n##_count
 #define RP_PARAM_STRUCT(tag, n) const struct tag *n
 #define RP_PARAM_STRUCTS(tag, n) const struct tag *n, size_t n##_count
-#define RP_PARAM_SECRET(t) RP_WITHIN_(RP_PARAM_, RP_BARE_ t)
+#define RP_PARAM_SECRET_(t) RP_WITHIN_(RP_PARAM_, RP_BARE_ t)
 
 /* As arguments handed on. */
 #define RP_ARG_(t) RP_ARG_I_ t
@@ -293,7 +293,7 @@ wanted: RP_COLD_LABEL_; \
 #define RP_ARG_ARRAY(T, n) n, n##_count
 #define RP_ARG_STRUCT(tag, n) n
 #define RP_ARG_STRUCTS(tag, n) n, n##_count
-#define RP_ARG_SECRET(t) RP_WITHIN_(RP_ARG_, RP_BARE_ t)
+#define RP_ARG_SECRET_(t) RP_WITHIN_(RP_ARG_, RP_BARE_ t)
 
 /* As values to forget, first of all: only secrets are. */
 #define RP_FORGET_(t) RP_FORGET_I_ t
@@ -306,7 +306,7 @@ wanted: RP_COLD_LABEL_; \
 #define RP_FORGET_ARRAY(T, n)
 #define RP_FORGET_STRUCT(tag, n)
 #define RP_FORGET_STRUCTS(tag, n)
-#define RP_FORGET_SECRET(t) RP_WITHIN_(RP_REDACT_, RP_BARE_ t)
+#define RP_FORGET_SECRET_(t) RP_WITHIN_(RP_REDACT_, RP_BARE_ t)
 #define RP_REDACT_SCALAR(T, n) memset(&n, 0, sizeof(n));
 #define RP_REDACT_GUID(n) n = NULL;
 #define RP_REDACT_STRING(n) n = "***";
@@ -327,7 +327,7 @@ wanted: RP_COLD_LABEL_; \
 #define RP_ROOM_ARRAY(T, n) + 2
 #define RP_ROOM_STRUCT(tag, n) + sizeof(struct tag)
 #define RP_ROOM_STRUCTS(tag, n) + 2
-#define RP_ROOM_SECRET(t) RP_WITHIN_(RP_ROOM_, RP_BARE_ t)
+#define RP_ROOM_SECRET_(t) RP_WITHIN_(RP_ROOM_, RP_BARE_ t)
 
 /* As calls that lay the payload out. */
 #define RP_PUT_(t) RP_PUT_I_ t
@@ -342,7 +342,7 @@ wanted: RP_COLD_LABEL_; \
 #define RP_PUT_ARRAY(T, n) rp_pack_array_(&pack_, n, n##_count, sizeof(*n));
 #define RP_PUT_STRUCT(tag, n) rp_pack_copy_(&pack_, n, sizeof(*n));
 #define RP_PUT_STRUCTS(tag, n) rp_pack_array_(&pack_, n, n##_count, sizeof(*n));
-#define RP_PUT_SECRET(t) RP_WITHIN_(RP_PUT_, RP_BARE_ t)
+#define RP_PUT_SECRET_(t) RP_WITHIN_(RP_PUT_, RP_BARE_ t)
 
 /* As descriptions, with flags. */
 #define RP_DESC_(t) RP_DESC_I_ t
@@ -359,7 +359,7 @@ wanted: RP_COLD_LABEL_; \
 #define RP_DESC_STRUCTS(f, tag, n) \
 	{ #n, tag##_fields_, sizeof(tag##_fields_) / sizeof(tag##_fields_[0]), RP_TYPE_ARRAY, \
 	  RP_TYPE_STRUCT, f }
-#define RP_DESC_SECRET(f, t) RP_DESC_SECRET_I_ t
+#define RP_DESC_SECRET_(f, t) RP_DESC_SECRET_I_ t
 #define RP_DESC_SECRET_I_(kind, ...) RP_DESC_##kind(RP_FIELD_SECRET, __VA_ARGS__)
 
 /* As members of a struct: fixed-size types only; a secret is a whole field. */

@@ -1,0 +1,431 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What doc/security.md promises and no other test shows: each test's name is a promise.
+
+usage: security_test.py HOST STATIC_HOST RINGPIPE MODULE [unittest arguments]
+
+Run as root it plays several users; an ordinary one skips what needs another. HOST and STATIC_HOST
+are security_host.c with the library shared and linked in; MODULE is a shared object that the
+loader takes, whatever is in it.
+"""
+import concurrent.futures
+import contextlib
+import glob
+import os
+import re
+import shutil
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HOST = STATIC = RINGPIPE = MODULE = None
+PATIENCE = 60
+OWNER, STRANGER = 65534, 1	# users that every system has and nobody is
+IS_ROOT = os.geteuid() == 0
+SANITIZED = bool(os.environ.get("SANITIZERS", "").replace("none", ""))
+PYTHON = "/usr/bin/python3"
+PROCESS_INFO = b"DOTNET_IPC_V1\0" + struct.pack("<HBBH", 20, 4, 0, 0)
+SECRET = b"hunter2"
+WIDE = "hunter2".encode("utf-16-le")
+
+needs_root = unittest.skipUnless(IS_ROOT, "only root can be two users")
+needs_plain = unittest.skipIf(SANITIZED, "a sanitizer does not go with set-user-ID programs")
+
+# Connects to a socket, asks who is there, prints how many bytes came.
+ASK = """
+import socket, sys
+connection = socket.socket(socket.AF_UNIX)
+connection.settimeout(60)
+connection.connect(sys.argv[1])
+try:
+    connection.sendall(bytes.fromhex(sys.argv[2]))
+    print(len(connection.recv(1000)))
+except (BrokenPipeError, ConnectionResetError):
+    print(0)
+"""
+
+# Puts something under the name that this very process's socket will have, then becomes the host.
+SQUAT = """
+import os, socket, sys
+kind, user, folder, host = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+with open("/proc/self/stat") as stat:
+    started = stat.read().rpartition(")")[2].split()[19]
+path = f"{folder}/dotnet-diagnostic-{os.getpid()}-{started}-socket"
+if kind == "link":
+    os.symlink(f"{folder}/victim", path)
+elif kind == "file":
+    open(path, "x").close()
+else:
+    squatter = socket.socket(socket.AF_UNIX)
+    squatter.bind(path)
+if user:
+    os.lchown(path, user, user)
+os.execv(host, [host])
+"""
+
+
+def eventually(condition, what):
+    end = time.monotonic() + PATIENCE
+    while True:
+        result = condition()
+        if result:
+            return result
+        assert time.monotonic() < end, "never came: " + what
+        time.sleep(0.01)
+
+
+def user(uid, gid=None):
+    return ("setpriv", f"--reuid={uid}", f"--regid={uid if gid is None else gid}",
+            "--clear-groups")
+
+
+def mode(path):
+    return stat.S_IMODE(os.lstat(path).st_mode)
+
+
+class Security(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="rp-security-")
+        self.addCleanup(shutil.rmtree, self.directory)
+        # As /tmp is.
+        os.chmod(self.directory, 0o1777)
+        self.log = open(self.path("log"), "w+b")
+        self.addCleanup(self.log.close)
+
+    def path(self, *names):
+        return os.path.join(self.directory, *names)
+
+    def folder(self, name, owner=None):
+        os.mkdir(self.path(name))
+        if owner is not None:
+            os.chown(self.path(name), owner, owner)
+        return self.path(name)
+
+    def environment(self, **variables):
+        kept = {name: value for name, value in os.environ.items()
+                if not name.startswith(("RINGPIPE_", "DOTNET_", "COMPlus_"))}
+        kept.update({"TMPDIR": self.directory, "RINGPIPE_LTTNG": "0", "LC_ALL": "C.UTF-8"},
+                    **variables)
+        return kept
+
+    def start(self, *command, prefix=(), executable=None, umask=-1, cwd="/", **variables):
+        """A host, once it has said its pid."""
+        process = subprocess.Popen([*prefix, *(command or (HOST,))], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=self.log, cwd=cwd, umask=umask,
+                                   executable=executable, env=self.environment(**variables))
+        self.addCleanup(self.end, process)
+        line = process.stdout.readline()
+        self.assertTrue(line, self.said())
+        self.assertEqual(int(line), process.pid)
+        return process
+
+    @staticmethod
+    def end(process):
+        if process.stdout.closed:
+            return
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+        process.stdout.read()
+        process.stdout.close()
+        process.wait(PATIENCE)
+
+    def said(self):
+        with open(self.path("log"), encoding="utf-8", errors="replace") as log:
+            return log.read()
+
+    def socket_of(self, process, folder=None):
+        return eventually(lambda: glob.glob(f"{folder or self.directory}/dotnet-diagnostic-"
+                                            f"{process.pid}-*-socket"), "a socket")[0]
+
+    def ask_as(self, uid, path):
+        """How many bytes the process answers to a client of that user."""
+        prefix = user(uid) if uid else ()
+        done = subprocess.run([*prefix, PYTHON, "-c", ASK, path, PROCESS_INFO.hex()], check=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=PATIENCE)
+        return int(done.stdout)
+
+    def tool(self, *arguments, prefix=(), **options):
+        return subprocess.run([*prefix, RINGPIPE, *map(str, arguments)], check=False,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, env=self.environment(), timeout=2 * PATIENCE,
+                              cwd=self.directory, **options)
+
+    @staticmethod
+    def at_once(function, values):
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            return list(pool.map(function, values))
+
+    def copy(self, program, owner, group, bits):
+        with open("/proc/self/status", encoding="ascii") as status:
+            if re.search(r"NoNewPrivs:\s*1", status.read()) or \
+                    os.statvfs(self.directory).f_flag & os.ST_NOSUID:
+                self.skipTest("programs get no rights of their files here")
+        path = shutil.copy(program, self.path("program"))
+        os.chown(path, owner, group)
+        os.chmod(path, bits)
+        return path
+
+    def skip_unless_it_runs(self, *command):
+        if subprocess.run(command, stdin=subprocess.DEVNULL, check=False,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
+            self.skipTest(f"{command[-1]} cannot be run by others")
+
+
+class Clients(Security):
+    """Who may ask."""
+
+    @needs_root
+    @needs_plain
+    def test_program_with_more_rights_than_its_user_is_for_root_alone(self):
+        # Set-group-ID: the user is the same, so the socket's mode lets it through.
+        program = self.copy(STATIC, OWNER, 0, 0o2755)
+        process = self.start(program, prefix=user(OWNER))
+        # TMPDIR is not believed.
+        path = self.socket_of(process, "/tmp")
+        self.assertEqual(self.ask_as(OWNER, path), 0)
+        self.assertGreater(self.ask_as(0, path), 0)
+
+    @needs_root
+    @needs_plain
+    def test_set_user_id_program_answers_neither_of_its_users(self):
+        program = self.copy(STATIC, OWNER, OWNER, 0o4755)
+        process = self.start(program, prefix=user(STRANGER))
+        path = self.socket_of(process, "/tmp")
+        self.assertEqual((os.stat(path).st_uid, mode(path)), (OWNER, 0o600))
+        os.chmod(path, 0o666)
+        self.assertEqual(self.ask_as(OWNER, path), 0)
+        self.assertEqual(self.ask_as(STRANGER, path), 0)
+        self.assertGreater(self.ask_as(0, path), 0)
+
+    @needs_root
+    def test_process_that_plays_another_user_for_a_while_is_for_root_alone(self):
+        process = self.start(HOST, "ids", str(OWNER))
+        path = self.socket_of(process)
+        os.chmod(path, 0o666)
+        self.assertEqual(self.ask_as(OWNER, path), 0)
+        self.assertGreater(self.ask_as(0, path), 0)
+
+    @needs_root
+    def test_own_user_is_served_and_another_is_not(self):
+        self.skip_unless_it_runs(*user(OWNER), "test", "-x", HOST)
+        process = self.start(prefix=user(OWNER))
+        path = self.socket_of(process)
+        self.assertGreater(self.ask_as(OWNER, path), 0)
+        self.assertGreater(self.ask_as(0, path), 0)
+        os.chmod(path, 0o666)
+        self.assertEqual(self.ask_as(STRANGER, path), 0)
+
+    @needs_root
+    @needs_plain
+    def test_environment_says_nothing_to_a_set_user_id_program(self):
+        program = self.copy(STATIC, OWNER, OWNER, 0o4755)
+        folder = self.folder("others", OWNER)
+        settings = {"RINGPIPE_CONFIG": "*", "RINGPIPE_OUTPUT": folder + "/ours",
+                    "RINGPIPE_PORTS": folder + "/port,listen,nosuspend", "TMPDIR": folder,
+                    "RINGPIPE_RECOVER": folder + "/recover", "RINGPIPE_LTTNG": "1",
+                    "RINGPIPE_DIAGNOSTICS": "0", "DOTNET_EnableEventPipe": "1",
+                    "DOTNET_EventPipeOutputPath": folder + "/theirs",
+                    "COMPlus_DiagnosticPorts": folder + "/old,listen,nosuspend",
+                    "DOTNET_DefaultDiagnosticPortSuspend": "1"}
+        process = self.start(program, prefix=user(STRANGER), **settings)
+        self.socket_of(process, "/tmp")
+        self.assertEqual(os.listdir(folder), [])
+        self.assertEqual(self.said(), "")
+
+
+class Files(Security):
+    """What is made, and for whom."""
+
+    def test_socket_is_the_owners_whatever_the_umask(self):
+        for umask in (0, 0o777):
+            with self.subTest(umask=oct(umask)):
+                path = self.socket_of(self.start(umask=umask))
+                self.assertEqual((mode(path), os.stat(path).st_uid), (0o600, os.geteuid()))
+
+    def squat(self, kind, owner):
+        self.log.truncate(0)
+        process = self.start(PYTHON, "-c", SQUAT, kind, str(owner), self.directory, HOST,
+                             prefix=user(OWNER, OWNER) if owner == 0 and IS_ROOT else (),
+                             RINGPIPE_DIAGNOSTICS="1")
+        return process, glob.glob(f"{self.directory}/dotnet-diagnostic-{process.pid}-*")
+
+    def test_name_of_the_socket_that_somebody_took_before_is_left_alone(self):
+        for kind in ("link", "file"):
+            with self.subTest(kind):
+                process, found = self.squat(kind, STRANGER if IS_ROOT else 0)
+                before = os.lstat(found[0])
+                self.assertIn("diagnostic port", self.said())
+                self.end(process)
+                after = os.lstat(found[0])
+                self.assertEqual((after.st_ino, after.st_mode, after.st_uid),
+                                 (before.st_ino, before.st_mode, before.st_uid))
+                self.assertFalse(os.path.lexists(self.path("victim")))
+
+    @needs_root
+    def test_socket_of_a_stranger_under_our_name_is_not_taken_for_ours(self):
+        self.skip_unless_it_runs(*user(OWNER), "test", "-x", HOST)
+        # Made by the process itself, then given away: in a sticky folder it cannot take it back.
+        done = subprocess.Popen([PYTHON, "-c", SQUAT.replace("os.execv", """
+os.setresgid(65534, 65534, 65534)
+os.setresuid(65534, 65534, 65534)
+os.execv"""), "socket", str(STRANGER), self.directory, HOST], stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, stderr=self.log, cwd="/",
+                                env=self.environment(RINGPIPE_DIAGNOSTICS="1"))
+        self.addCleanup(self.end, done)
+        pid = int(done.stdout.readline())
+        found, = glob.glob(f"{self.directory}/dotnet-diagnostic-{pid}-*")
+        self.assertEqual(os.stat(found).st_uid, STRANGER)
+        self.assertIn("diagnostic port", self.said())
+        listed = self.tool("list", pid)
+        self.assertNotEqual(listed.returncode, 0)
+        self.assertNotIn(b"Till", listed.stdout)
+
+    def test_traces_are_the_owners_whatever_the_umask(self):
+        process = self.start(umask=0, RINGPIPE_CONFIG="Till", RINGPIPE_OUTPUT=self.path("trace"))
+        commands = (("collect", "-p", process.pid, "--duration", "1", "-o", self.path("collected")),
+                    ("counters", "collect", "-p", process.pid, "--counters", "Evil-Counters",
+                     "--duration", "2", "-o", self.path("counted")))
+        for done in self.at_once(lambda command: self.tool(*command, umask=0), commands):
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.end(process)
+        for name in ("trace", "collected", "counted"):
+            self.assertEqual((name, mode(self.path(name))), (name, 0o600))
+
+    def test_descriptors_are_not_for_programs_that_it_starts(self):
+        process = self.start(RINGPIPE_CONFIG="Till", RINGPIPE_OUTPUT=self.path("trace"),
+                             RINGPIPE_RECOVER=self.path("rings"))
+        self.socket_of(process)
+        for fd in os.listdir(f"/proc/{process.pid}/fd"):
+            if int(fd) > 2:
+                with open(f"/proc/{process.pid}/fdinfo/{fd}", encoding="ascii") as info:
+                    flags = int(re.search(r"flags:\s*(\d+)", info.read())[1], 8)
+                self.assertTrue(flags & os.O_CLOEXEC,
+                                os.readlink(f"/proc/{process.pid}/fd/{fd}"))
+
+    def test_secrets_are_in_no_file(self):
+        """Neither of the session nor of its rings, when the process is killed in the middle."""
+        process = self.start(RINGPIPE_CONFIG="Till,Till-Made", RINGPIPE_OUTPUT=self.path("trace"),
+                             RINGPIPE_RECOVER=self.path("rings"))
+        eventually(lambda: os.path.getsize(self.path("trace")) > 4000, "a longer trace")
+        process.send_signal(signal.SIGKILL)
+        process.wait(PATIENCE)
+        folder, = glob.glob(self.path("rings", "*"))
+        done = self.tool("recover", folder, "-o", self.path("recovered"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        files = [self.path("trace"), self.path("recovered"), *glob.glob(folder + "/*")]
+        self.assertGreater(len(files), 5)
+        for name in files:
+            with open(name, "rb") as file:
+                content = file.read()
+            self.assertFalse(SECRET in content or WIDE in content, name)
+        report = self.tool("report", self.path("recovered"), "--events").stdout
+        self.assertTrue(b'"card":"***","wide":"***","code":""' in report, report[:1000])
+        self.assertTrue(b'"event":"made","id":1,"fields":{"card":"***"}' in report, report[:1000])
+
+
+class Seen(Security):
+    """What another user can see."""
+
+    @needs_root
+    def test_another_user_sees_the_sockets_name_and_nothing_in_the_process(self):
+        self.skip_unless_it_runs(*user(STRANGER), "test", "-x", RINGPIPE)
+        process = self.start(RINGPIPE_CONFIG="Till", RINGPIPE_OUTPUT=self.path("trace"))
+        path = self.socket_of(process)
+        with open("/proc/net/unix", encoding="utf-8") as sockets:
+            self.assertIn(path, sockets.read())
+        for name in (f"/proc/{process.pid}/{file}" for file in
+                     ("fd", "maps", "environ", "map_files")):
+            done = subprocess.run([*user(STRANGER), "cat" if "fd" not in name else "ls", name],
+                                  check=False, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.assertNotEqual((name, done.returncode), (name, 0))
+        done = subprocess.run([*user(STRANGER), "cat", self.path("trace")], check=False,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE)
+        self.assertNotEqual(done.returncode, 0)
+        listed = self.tool("list", process.pid, prefix=user(STRANGER))
+        self.assertNotEqual(listed.returncode, 0)
+        self.assertNotIn(b"Till", listed.stdout)
+
+
+class Terminal(Security):
+    """Names, texts and values of a hostile process do not steer who looks at them."""
+
+    def check(self, arguments):
+        done = self.tool(*arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for output in (done.stdout, done.stderr):
+            text = output.decode()
+            steering = {hex(ord(c)) for c in text
+                        if c != "\n" and (ord(c) < 32 or 127 <= ord(c) < 160)}
+            self.assertEqual((arguments, steering), (arguments, set()), text[:2000])
+            # A line of its own would look like one of ours.
+            self.assertFalse("\nringpipe: all is well" in text, text[:2000])
+        return done.stdout
+
+    def test_no_command_prints_control_characters_of_a_process(self):
+        name = "evil\033[2J\u009b2J\a\r\nringpipe: all is well\177"
+        process = self.start(name, executable=HOST)
+        self.socket_of(process)
+        pid = process.pid
+        self.check(("stacks", pid))
+        counters = (("collect",), ("collect", "--json"), ("monitor",))
+        live = [("ps",), ("ps", "--json"), ("list", pid), ("list", pid, "--json"),
+                ("collect", "-p", pid, "--duration", "1", "--providers", "*"),
+                *(("counters", how, "-p", pid, "--counters", "Evil-Counters", "--duration", "2",
+                   *more) for how, *more in counters)]
+        for command, output in zip(live, self.at_once(self.check, live)):
+            self.assertTrue(command[0] == "collect" or b"evil" in output, command)
+        trace, = glob.glob(self.path("*.nettrace"))
+        for more in ((), ("--json",), ("--events",)):
+            self.assertTrue(b"evil" in self.check(("report", trace, *more)), more)
+
+
+class Code(Security):
+    """Which code is loaded and run."""
+
+    def mapped(self, process):
+        with open(f"/proc/{process.pid}/maps", encoding="utf-8") as maps:
+            return maps.read()
+
+    def lay_out(self):
+        """A folder with modules and a helper of somebody's."""
+        folder = self.folder("theirs")
+        for name in ("libringpipe-lttng.so", "libringpipe-symbols.so"):
+            shutil.copy(MODULE, os.path.join(folder, name))
+        with open(os.path.join(folder, "ringpipe-dump"), "w", encoding="ascii") as helper:
+            helper.write(f"#!/bin/sh\necho >{folder}/was-run\n")
+        os.chmod(os.path.join(folder, "ringpipe-dump"), 0o755)
+        return folder
+
+    def test_neither_working_directory_nor_first_argument_choose_modules(self):
+        folder = self.lay_out()
+        for name, cwd in (("./host", folder), (folder + "/host", "/")):
+            with self.subTest(name):
+                process = self.start(name, executable=STATIC, cwd=cwd, RINGPIPE_LTTNG="1")
+                self.assertFalse(folder in self.mapped(process))
+                self.end(process)
+
+    def test_neither_working_directory_nor_first_argument_choose_the_dump_helper(self):
+        folder = self.lay_out()
+        for name, cwd in (("./host", folder), (folder + "/host", "/")):
+            with self.subTest(name):
+                process = self.start(name, executable=STATIC, cwd=cwd)
+                self.socket_of(process)
+                # It finds the one of an installation, or none.
+                self.tool("dump", process.pid, "-o", self.path("core"), "--force")
+                self.assertFalse(os.path.exists(folder + "/was-run"))
+                self.end(process)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 5:
+        sys.exit("usage: security_test.py HOST STATIC_HOST RINGPIPE MODULE [unittest arguments]")
+    HOST, STATIC, RINGPIPE, MODULE = (os.path.abspath(sys.argv.pop(1)) for _ in range(4))
+    unittest.main(verbosity=2)
