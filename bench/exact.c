@@ -388,6 +388,24 @@ static int write_file(const char *path, unsigned int events)
 	return stats.delivered == events ? 0 : 1;
 }
 
+/*
+ * Without sections a thread looks for a ring from the one its number says, and a session may have
+ * fewer: a process whose number leads to one that is always there.
+ */
+static pid_t fork_countable(void)
+{
+	pid_t child;
+
+	for (;;) {
+		child = fork();
+		if (child == 0 && getpid() % 8 != 0)
+			_exit(0);
+		if (child <= 0 || child % 8 == 0)
+			return child;
+		waitpid(child, NULL, 0);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	cpu_set_t here;
@@ -397,7 +415,7 @@ int main(int argc, char **argv)
 	if (argc == 3)
 		return write_file(argv[1], (unsigned int)atoi(argv[2]));
 	dl_iterate_phdr(find_own, NULL);
-	child = fork();
+	child = fork_countable();
 	if (child == 0) {
 		CPU_ZERO(&here);
 		CPU_SET(sched_getcpu(), &here);

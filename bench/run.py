@@ -80,7 +80,7 @@ def suite_enabled(build):
     measure.rows_of(found)
     for name in found.rounds:
         if name == 'event 32 B':
-            ok &= ratio(found, name, 'rdtsc', limit=1.6)
+            ok &= ratio(found, name, 'rdtsc', limit=1.35)
             ratio(found, name, 'clock_gettime')
         elif name.startswith('event'):
             ratio(found, name, 'rdtsc')
@@ -88,7 +88,7 @@ def suite_enabled(build):
     fallback = figures([os.path.join(build, 'bench', 'bench-enabled')], env=no_rseq())
     ratio(fallback, 'event 32 B', 'rdtsc', 'event 32 B without rseq / rdtsc')
     found = figures([os.path.join(build, 'bench', 'bench-contended')])
-    return ok & ratio(found, '8 threads on one CPU', '1 thread on one CPU', limit=1.3)
+    return ok & ratio(found, '8 threads on one CPU', '1 thread on one CPU', limit=1.2)
 
 
 def suite_throughput(build):
@@ -114,8 +114,8 @@ def suite_counters(build):
     measure.rows_of(found)
     ok = ratio(found, 'counter', 'relaxed atomic add', limit=2)
     for threads in (2, 4, 8):
-        ok &= ratio(found, f'counter, {threads} threads', 'counter', limit=1.3)
-    ok &= ratio(found, 'series with tags', 'counter', limit=1.3)
+        ok &= ratio(found, f'counter, {threads} threads', 'counter', limit=1.2)
+    ok &= ratio(found, 'series with tags', 'counter', limit=1.2)
     fallback = figures([os.path.join(build, 'bench', 'bench-counters')], env=no_rseq())
     ratio(fallback, 'counter', 'relaxed atomic add', 'counter without rseq / relaxed atomic add')
     return ok

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* Offset of the thread id in the descriptor, or 0 when it is not known. Set by rp_thread_init(). */
-extern uint32_t rp_thread_id_offset;
+extern uint32_t rp_thread_id_offset __attribute__((visibility("hidden")));
 
 /*
  * Offset of {stack base, stack size} in the descriptor, or 0. Set by the first rp_thread_create();

@@ -192,7 +192,6 @@ struct rp_core {
 	uint64_t generation;		/* of session slots */
 	uint64_t next_session_id;
 	uint64_t stack_slots;		/* slots whose session wants stacks */
-	uint64_t causal_slots;		/* … causal order */
 	uint64_t push_slots;		/* … belongs to a push listener */
 
 	struct cds_hlist_head definitions[RP_DEF_BUCKETS];

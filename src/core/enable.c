@@ -159,7 +159,7 @@ void rp_session_switch(struct rp_session *session, bool on)
 	rp_wait_wake(&rp_slots[session->slot]);
 }
 
-static void fill_slot(struct rp_session *session)
+static void fill_slot(const struct rp_session *session, uint32_t flags)
 {
 	struct rp_slot *slot = &rp_slots[session->slot];
 
@@ -170,6 +170,8 @@ static void fill_slot(struct rp_session *session)
 	rp_store_relaxed(&slot->too_big, rp_core.generation << 40);
 	rp_store_relaxed(&slot->blocked, rp_core.generation << 40);
 	rp_store_relaxed(&slot->wait_ns, session->wait_ns);
+	rp_store_relaxed(&slot->clock, flags & RP_SESSION_CAUSAL ?
+			 RP_SLOT_CLOCK_CAUSAL : RP_SLOT_CLOCK_TICKS);
 	for (uint32_t i = 0; i < session->fallback_count; i++) {
 		struct rp_fallback *fallback = &slot->fallback[i];
 
@@ -185,16 +187,14 @@ void rp_session_put_on(struct rp_session *session)
 {
 	uint64_t bits = session->slots;
 
-	fill_slot(session);
+	fill_slot(session, session->flags);
 	if (session->kept)
-		fill_slot(session->kept);
+		fill_slot(session->kept, session->flags);
 	if (session->flags & RP_SESSION_STACKS)
 		rp_or_seq_cst(&rp_core.stack_slots, bits);
-	if (session->flags & RP_SESSION_CAUSAL)
-		rp_or_seq_cst(&rp_core.causal_slots, bits);
 	if (session->sink->pushes)
 		rp_or_seq_cst(&rp_core.push_slots, bits);
-	if (session->flags & (RP_SESSION_STACKS | RP_SESSION_CAUSAL) || session->sink->pushes)
+	if ((session->flags & RP_SESSION_STACKS) || session->sink->pushes)
 		rp_or_seq_cst(&rp_special_slots, bits);
 	rp_fence_heavy();
 	rp_session_switch(session, true);
@@ -220,7 +220,6 @@ void rp_session_take_off(struct rp_session *session)
 	session->until_ns = rp_clock_monotonic_ns() + RP_SLOW_NS;
 	rp_session_switch(session, false);
 	rp_and_seq_cst(&rp_core.stack_slots, ~bits);
-	rp_and_seq_cst(&rp_core.causal_slots, ~bits);
 	rp_and_seq_cst(&rp_core.push_slots, ~bits);
 	rp_and_seq_cst(&rp_special_slots, ~bits);
 	empty_slot(session);

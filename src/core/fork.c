@@ -67,7 +67,6 @@ void rp_core_fork_child(void)
 	rp_core.session_count = 0;
 	rp_core.slots_used = 0;
 	rp_core.stack_slots = 0;
-	rp_core.causal_slots = 0;
 	rp_core.push_slots = 0;
 	rp_and_seq_cst(&rp_special_slots, ~RP_SESSION_BITS);
 	rp_thread_listens = false;

@@ -13,11 +13,10 @@
 
 /*
  * Slots that each writer looks at in any case, since their events take another way: of sessions
- * that want stacks, causal order, or belong to push listeners; of exporters. Above them is
- * RP_SECRET_BIT, and there the kernel counts the tracers of `ringpipe:event`: no writer pays for a
- * second look.
+ * that want stacks, or belong to push listeners; of exporters. Above them is RP_SECRET_BIT, and
+ * there the kernel counts the tracers of `ringpipe:event`: no writer pays for a second look.
  */
-extern uint64_t rp_special_slots;
+extern uint64_t rp_special_slots __attribute__((visibility("hidden")));
 
 /* How many tracers the kernel counts for an event. */
 uint32_t rp_event_tracers(const struct rp_event *event);

@@ -21,7 +21,7 @@
 
 /* Above this a copy is long enough to be aborted again and again by our own membarriers. */
 #define RSEQ_PAYLOAD_MAX 4096u
-#define ABORTS_MAX 8
+#define ABORTS_MAX 7	/* besides the first */
 
 __thread bool rp_thread_listens __attribute__((tls_model("initial-exec")));
 
@@ -119,17 +119,15 @@ write_with_stack(struct rp_write *write, uint64_t payload_bytes, const void *fra
 }
 
 /*
- * For an exporter; for a session that asked for more than the event: a stack, causal order, or
- * both; and for push listeners, which would keep themselves and each other busy for ever with what
- * their own callbacks write. Out of line, so that the usual event does not pay for the room of a
- * stack.
+ * For an exporter; for a session that asked for a stack with each event; and for push listeners,
+ * which would keep themselves and each other busy for ever with what their own callbacks write. Out
+ * of line, so that the usual event does not pay for the room of a stack.
  */
 static __attribute__((noinline)) enum rp_write_result
 write_special(struct rp_write *write, const struct rp_event *event, uint64_t payload_bytes,
 	      const void *frame)
 {
 	bool stack = (rp_load_relaxed(&rp_core.stack_slots) & write->bit) != 0;
-	enum rp_write_result result;
 
 	if (write->bit & RP_EXPORTER_BITS) {
 		rp_export_write(event, write->bit, write->parts, write->part_count, payload_bytes);
@@ -138,13 +136,9 @@ write_special(struct rp_write *write, const struct rp_event *event, uint64_t pay
 	write->slot = &rp_slots[__builtin_ctzll(write->bit)];
 	if (rp_thread_listens && (rp_load_relaxed(&rp_core.push_slots) & write->bit))
 		return RP_WRITE_GONE;
-	write->causal = (rp_load_relaxed(&rp_core.causal_slots) & write->bit) != 0;
 	if (stack && !(event->flags & RP_EVENT_NO_STACK))
-		result = write_with_stack(write, payload_bytes, frame);
-	else
-		result = write_slot(write, payload_bytes);
-	write->causal = 0;
-	return result;
+		return write_with_stack(write, payload_bytes, frame);
+	return write_slot(write, payload_bytes);
 }
 
 /* Saturates above the limit: sizes are the caller's and may be anything. */
@@ -152,6 +146,9 @@ static inline uint64_t sum_sizes(const struct rp_part *parts, unsigned int part_
 {
 	uint64_t payload_bytes = 0;
 
+	if (__builtin_expect(part_count == 1, 1))
+		return parts[0].size_bytes <= RP_PAYLOAD_MAX ? parts[0].size_bytes :
+		       RP_PAYLOAD_MAX + 1;
 	for (unsigned int i = 0; i < part_count; i++) {
 		if (parts[i].size_bytes > RP_PAYLOAD_MAX)
 			payload_bytes = RP_PAYLOAD_MAX + 1;
@@ -168,9 +165,7 @@ static inline void begin_write(struct rp_write *write, const struct rp_event *ev
 	write->prefix_bytes = 0;
 	write->parts = parts;
 	write->part_count = part_count;
-	write->index_offset = rp_rseq_index_offset;
 	write->above = 0;
-	write->causal = 0;
 }
 
 /* Wakes who has to know, and keeps the first bad news. */
@@ -232,16 +227,34 @@ write_later(struct rp_write *write, const struct rp_event *event, uint64_t slots
 	return ret;
 }
 
+/* Each slot by its own way, for what is not usual in some of them. */
+static __attribute__((noinline)) int
+write_slots(struct rp_write *write, const struct rp_event *event, uint64_t slots,
+	    uint64_t payload_bytes, const void *frame)
+{
+	uint64_t special = rp_load_relaxed(&rp_special_slots), later = 0;
+	int ret = 0;
+
+	for (; slots; slots &= slots - 1) {
+		enum rp_write_result result;
+
+		write->bit = slots & -slots;
+		result = write_one(write, event, special, payload_bytes, frame);
+		if (result >= RP_WRITE_NO_ROOM)
+			later |= write->bit;
+		ret = after_write(write, result, ret);
+	}
+	return later ? write_later(write, event, later, payload_bytes, frame, ret) : ret;
+}
+
 /* A stack begins with the caller of `frame`, or of the function this is compiled into. */
 static inline __attribute__((always_inline)) int
 write_all(struct rp_event *event, const struct rp_part *parts, unsigned int part_count,
 	  uint64_t special, const void *frame)
 {
-	uint64_t slots = rp_load_relaxed(&event->enable) & (RP_SECRET_BIT - 1);
-	uint64_t later = 0, payload_bytes;
+	uint64_t slots = rp_load_relaxed(&event->enable) & (RP_SECRET_BIT - 1), payload_bytes;
 	struct rp_guid ids[2];
 	struct rp_write write;
-	int ret = 0;
 
 	if (!slots)
 		return 0;
@@ -252,21 +265,23 @@ write_all(struct rp_event *event, const struct rp_part *parts, unsigned int part
 	if (__builtin_expect(rp_activity_slots.any, 0))
 		write.prefix_bytes = put_ids(&write, ids);
 	set_length(&write, event->index, payload_bytes);
-	do {
-		enum rp_write_result result;
-
-		write.bit = slots & -slots;
-		result = write_one(&write, event, special, payload_bytes,
+	if (__builtin_expect((slots & special) || !rp_rseq_usable ||
+			     payload_bytes > RSEQ_PAYLOAD_MAX, 0))
+		return write_slots(&write, event, slots, payload_bytes,
 				   frame ? frame : __builtin_frame_address(0));
-		if (__builtin_expect(result >= RP_WRITE_NO_ROOM, 0))
-			later |= write.bit;
-		ret = after_write(&write, result, ret);
+	do {
+		write.bit = slots & -slots;
+		write.slot = &rp_slots[__builtin_ctzll(slots)];
+		if (__builtin_expect(rp_slot_try_rseq(&write) != RP_WRITE_OK, 0))
+			return write_slots(&write, event, slots, payload_bytes,
+					   frame ? frame : __builtin_frame_address(0));
+		if (__builtin_expect(write.above, 0)) {
+			write.above = 0;
+			rp_drain_wake_if_asleep();
+		}
 		slots &= slots - 1;
 	} while (slots);
-	if (__builtin_expect(later != 0, 0))
-		ret = write_later(&write, event, later, payload_bytes,
-				  frame ? frame : __builtin_frame_address(0), ret);
-	return ret;
+	return 0;
 }
 
 /* While tracers look at `ringpipe:event`, or an event made at run time has secrets. */

@@ -23,6 +23,7 @@
 struct rp_slot *rp_slots;
 bool rp_rseq_usable;
 uint64_t rp_rseq_index_offset;
+ptrdiff_t rp_rseq_offset;
 
 static bool heavy_is_membarrier;
 static uint32_t ring_count;
@@ -90,6 +91,7 @@ int rp_slots_init(void)
 	if (!rseq_registered())
 		return 0;
 	choose_index();
+	rp_rseq_offset = __rseq_offset;
 	/* The clock must be readable inside a section: a vDSO call is not covered by its abort. */
 	if (!rp_clock_is_tsc)
 		return 0;

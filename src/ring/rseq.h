@@ -20,7 +20,10 @@ extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
 /* Offset in the area of the number rings are indexed by; 0: threads have no area. */
-extern uint64_t rp_rseq_index_offset;
+extern uint64_t rp_rseq_index_offset __attribute__((visibility("hidden")));
+
+/* __rseq_offset, where one load finds it; set by rp_slots_init(). */
+extern ptrdiff_t rp_rseq_offset __attribute__((visibility("hidden")));
 
 static inline struct rp_rseq_area *rp_rseq_area(void)
 {

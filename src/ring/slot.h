@@ -42,6 +42,12 @@ struct rp_fallback {
 	uint32_t left;		/* the value whose holder was given up, with its ring */
 } __attribute__((aligned(64)));
 
+/* What a session's events are stamped with. */
+enum rp_slot_clock {
+	RP_SLOT_CLOCK_TICKS = 0,
+	RP_SLOT_CLOCK_CAUSAL = 1,	/* … behind a fence: order between threads is causal */
+};
+
 struct rp_slot {
 	struct rp_ring **rings;		/* by concurrency id; NULL: no session here */
 	uint64_t ring_count;
@@ -51,11 +57,12 @@ struct rp_slot {
 	uint64_t blocked;
 	uint64_t wait_ns;		/* writers without room wait this long; 0: they lose */
 	uint32_t room;			/* the futex of those that wait: src/core/wait.c */
+	uint32_t clock;			/* enum rp_slot_clock */
 	struct rp_fallback fallback[RP_FALLBACKS];
 } __attribute__((aligned(64)));
 
 /* The table: RP_SLOTS of them, wiped in a forked child before any handler runs. */
-extern struct rp_slot *rp_slots;
+extern struct rp_slot *rp_slots __attribute__((visibility("hidden")));
 
 /*
  * What one write puts into a ring; built once, used for each session that wants the event. The
@@ -73,9 +80,7 @@ struct rp_write {
 	uint64_t prefix_bytes;
 	const struct rp_part *parts;
 	uint64_t part_count;
-	uint64_t index_offset;		/* of the concurrency id in the rseq area */
 	uint8_t above;			/* result: the ring is above its watermark */
-	uint8_t causal;			/* fence before the clock */
 };
 
 enum rp_write_result {
@@ -93,12 +98,15 @@ enum rp_write_result {
 };
 
 /* Whether this machine and process can use rseq sections; set by rp_rseq_init(). */
-extern bool rp_rseq_usable;
+extern bool rp_rseq_usable __attribute__((visibility("hidden")));
 
 /* Makes the slot table and finds out about rseq and membarrier. Return: 0 or -ENOMEM. */
 int rp_slots_init(void);
 
-/* One try to write by rseq; RP_WRITE_ABORTED and RP_WRITE_NO_RING have changed nothing. */
+/* One try to write by rseq: what is not RP_WRITE_OK has changed nothing. */
+enum rp_write_result rp_slot_try_rseq(struct rp_write *write);
+
+/* The same, and a loss is counted; RP_WRITE_ABORTED and RP_WRITE_NO_RING have changed nothing. */
 enum rp_write_result rp_slot_write_rseq(struct rp_write *write);
 
 /* Writes under a fallback lock. Never RP_WRITE_ABORTED or RP_WRITE_NO_RING. */

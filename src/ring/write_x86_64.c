@@ -6,14 +6,14 @@
  *	write:
  *		if (!(*enable & bit))			-> GONE
  *		rings = slot->rings; if (!rings)	-> GONE
- *		cid = area->mm_cid
- *		if (area->cpu_id < 0 || cid >= slot->ring_count) -> NO_RING
+ *		cid = area->mm_cid, processor = area->cpu_id
+ *		if (processor < 0 || cid >= slot->ring_count) -> NO_RING
  *		ring = rings[cid]; if (!ring)		-> NO_RING
  *		used = ring->head - ring->tail + step		[RING-ROOM]
  *		if (used > ring->size)			-> FULL
  *		above = used > ring->watermark
  *		to = ring->data + (ring->head & (ring->size - 1))
- *		to->ticks = rdtsc
+ *		to->ticks = rdtsc, or by another clock
  *		to->head, prefix, parts
  *		ring->head += step			commit	[RING-PUB]
  *
@@ -42,7 +42,7 @@
 
 #define OFFSET(name, type, member) [name] "i"(offsetof(struct type, member))
 
-/* Describes section 1..2 with abort handler 4, and enters it. rax is scratch. */
+/* Describes section 1..2 with abort handler 4, and enters it. rcx is where the area is. */
 #define SECTION_BEGIN \
 	".pushsection __rseq_cs, \"aw\"\n\t" \
 	".balign 32\n" \
@@ -50,11 +50,15 @@
 	".long 0, 0\n\t" \
 	".quad 1f, 2f - 1f, 4f\n\t" \
 	".popsection\n\t" \
+	"movq %[area], %%rcx\n\t" \
 	"leaq 3b(%%rip), %%rax\n\t" \
-	"movq %%rax, %c[area_cs](%[area])\n" \
+	"movq %%rax, %%fs:%c[area_cs](%%rcx)\n" \
 	"1:\n\t"
 
-/* The four tests every section begins with; r8 is the ring afterwards, r9 its head. */
+/*
+ * The four tests every section begins with. Afterwards r8 is the ring, rdx its head, r10 the slot,
+ * r11d the processor, rax what the ring would hold with the record, compared to its size.
+ */
 #define SECTION_FIND_RING \
 	"movq %c[w_enable](%[write]), %%rax\n\t" \
 	"movq (%%rax), %%rax\n\t" \
@@ -64,22 +68,26 @@
 	"movq %c[s_rings](%%r10), %%r8\n\t" \
 	"testq %%r8, %%r8\n\t" \
 	"jz 5f\n\t" \
-	"movq %c[w_index](%[write]), %%rax\n\t" \
-	"movl (%[area], %%rax), %%eax\n\t" \
-	"cmpl $0, %c[area_cpu](%[area])\n\t" \
+	"movl %%fs:%c[area_cpu](%%rcx), %%r11d\n\t" \
+	"addq %[index], %%rcx\n\t" \
+	"movl %%fs:(%%rcx), %%eax\n\t" \
+	"testl %%r11d, %%r11d\n\t" \
 	"js 6f\n\t" \
 	"cmpq %c[s_count](%%r10), %%rax\n\t" \
 	"jae 6f\n\t" \
 	"movq (%%r8, %%rax, 8), %%r8\n\t" \
 	"testq %%r8, %%r8\n\t" \
 	"jz 6f\n\t" \
-	"movq %c[r_head](%%r8), %%r9\n\t" \
-	"movq %%r9, %%rax\n\t" \
+	"movq %c[r_head](%%r8), %%rdx\n\t" \
+	"movq %%rdx, %%rax\n\t" \
 	"subq %c[r_tail](%%r8), %%rax\n\t" \
 	"addq %c[w_step](%[write]), %%rax\n\t" \
 	"cmpq %c[r_size](%%r8), %%rax\n\t"
 
-/* Ways out. rseq_cs is cleared so that no thread points here when a static copy is unloaded. */
+/*
+ * Ways out; rcx is scratch. rseq_cs is cleared so that no thread points here when a static copy is
+ * unloaded.
+ */
 #define SECTION_END \
 	"xorl %%eax, %%eax\n\t" \
 	"jmp 9f\n" \
@@ -98,21 +106,24 @@
 	"4:\n\t" \
 	"movl $4, %%eax\n" \
 	"9:\n\t" \
-	"movq $0, %c[area_cs](%[area])\n\t"
+	"movq %[area], %%rcx\n\t" \
+	"movq $0, %%fs:%c[area_cs](%%rcx)\n\t"
 
 _Static_assert(RP_WRITE_OK == 0 && RP_WRITE_GONE == 1 && RP_WRITE_NO_RING == 2 &&
 	       RP_WRITE_FULL == 3 && RP_WRITE_ABORTED == 4, "the numbers SECTION_END loads");
 _Static_assert(sizeof(struct rp_part) == 16 && offsetof(struct rp_part, size_bytes) == 8, "");
 
 #define OPERANDS \
+	[area] "m"(rp_rseq_offset), [index] "m"(rp_rseq_index_offset), \
 	OFFSET(area_cs, rp_rseq_area, rseq_cs), OFFSET(area_cpu, rp_rseq_area, cpu_id), \
 	OFFSET(w_enable, rp_write, enable), OFFSET(w_bit, rp_write, bit), \
 	OFFSET(w_slot, rp_write, slot), OFFSET(w_step, rp_write, step), \
-	OFFSET(w_index, rp_write, index_offset), OFFSET(s_rings, rp_slot, rings), \
+	OFFSET(s_rings, rp_slot, rings), \
 	OFFSET(s_count, rp_slot, ring_count), OFFSET(r_head, rp_ring, head), \
 	OFFSET(r_tail, rp_ring, tail), OFFSET(r_size, rp_ring, size)
 
-static inline int section_write(struct rp_write *write, struct rp_rseq_area *area)
+/* One copy: each instruction of it is aborted by a test. */
+__attribute__((noinline)) enum rp_write_result rp_slot_try_rseq(struct rp_write *write)
 {
 	int result;
 
@@ -125,57 +136,67 @@ static inline int section_write(struct rp_write *write, struct rp_rseq_area *are
 		/* to */
 		"movq %c[r_size](%%r8), %%rdi\n\t"
 		"decq %%rdi\n\t"
-		"andq %%r9, %%rdi\n\t"
+		"andq %%rdx, %%rdi\n\t"
 		"addq %c[r_data](%%r8), %%rdi\n\t"
-		/* head of the record */
-		"movq %c[w_length_event](%[write]), %%rax\n\t"
-		"movq %%rax, (%%rdi)\n\t"
-		"movq %c[w_thread_flags](%[write]), %%rax\n\t"
-		"movq %%rax, 16(%%rdi)\n\t"
-		"movl %c[area_cpu](%[area]), %%eax\n\t"
-		"movw %%ax, 20(%%rdi)\n\t"
-		"cmpb $0, %c[w_causal](%[write])\n\t"
-		"je 10f\n\t"
-		"lfence\n"
-		"10:\n\t"
+		"cmpl $0, %c[s_clock](%%r10)\n\t"
+		"jne 30f\n"
+		"31:\n\t"
 		"rdtsc\n\t"
 		"shlq $32, %%rdx\n\t"
-		"orq %%rdx, %%rax\n\t"
+		"orq %%rdx, %%rax\n"
+		"32:\n\t"
 		"movq %%rax, 8(%%rdi)\n\t"
+		/* head of the record */
+		"movq %c[w_length_event](%[write]), %%rax\n\t"
+		"movq %c[w_thread_flags](%[write]), %%rdx\n\t"
+		"movq %%rax, (%%rdi)\n\t"
+		"movq %%rdx, 16(%%rdi)\n\t"
+		"movw %%r11w, 20(%%rdi)\n\t"
 		"addq $24, %%rdi\n\t"
-		/*
-		 * prefix, then parts: r10 runs over pairs of pointer and size, rdx holds what
-		 * follows
-		 */
+		/* r10 runs over pairs of pointer and size, r11 counts them; 0 for the prefix */
 		"movq %c[w_parts](%[write]), %%r10\n\t"
 		"movq %c[w_part_count](%[write]), %%r11\n\t"
-		"xorl %%edx, %%edx\n\t"
 		"cmpq $0, %c[w_prefix_bytes](%[write])\n\t"
-		"je 11f\n\t"
-		"movq %%r10, %%rdx\n\t"
-		"leaq %c[w_prefix](%[write]), %%r10\n\t"
-		"movl $1, %%r11d\n"
+		"jne 33f\n"
 		"11:\n\t"
 		"testq %%r11, %%r11\n\t"
 		"jz 19f\n"
 		"12:\n\t"
-		"movq (%%r10), %%rsi\n\t"
 		"movq 8(%%r10), %%rcx\n\t"
+		"movq (%%r10), %%rsi\n\t"
 		"cmpq $64, %%rcx\n\t"
 		"ja 21f\n\t"
 		/*
 		 * A small part was stored a moment ago, field by field: a load wider than the
 		 * store it takes its bytes from would wait for the cache.
 		 */
-		"subq $8, %%rcx\n\t"
-		"jb 15f\n"
+		"subq $32, %%rcx\n\t"
+		"jb 22f\n"
+		"24:\n\t"
+		"movq (%%rsi), %%rax\n\t"
+		"movq 8(%%rsi), %%rdx\n\t"
+		"movq %%rax, (%%rdi)\n\t"
+		"movq %%rdx, 8(%%rdi)\n\t"
+		"movq 16(%%rsi), %%rax\n\t"
+		"movq 24(%%rsi), %%rdx\n\t"
+		"movq %%rax, 16(%%rdi)\n\t"
+		"movq %%rdx, 24(%%rdi)\n\t"
+		"addq $32, %%rsi\n\t"
+		"addq $32, %%rdi\n\t"
+		"subq $32, %%rcx\n\t"
+		"jae 24b\n"
 		"22:\n\t"
+		"addl $32, %%ecx\n\t"
+		"jz 18f\n\t"
+		"subl $8, %%ecx\n\t"
+		"jb 15f\n"
+		"23:\n\t"
 		"movq (%%rsi), %%rax\n\t"
 		"movq %%rax, (%%rdi)\n\t"
 		"addq $8, %%rsi\n\t"
 		"addq $8, %%rdi\n\t"
-		"subq $8, %%rcx\n\t"
-		"jae 22b\n\t"
+		"subl $8, %%ecx\n\t"
+		"jae 23b\n\t"
 		"testb $7, %%cl\n\t"
 		"jz 18f\n\t"
 		"jmp 15f\n"
@@ -222,37 +243,45 @@ static inline int section_write(struct rp_write *write, struct rp_rseq_area *are
 		"incq %%rdi\n\t"
 		"jmp 18f\n"
 		"17:\n\t"
-		"rep movsb\n"
+		"rep movsb\n\t"
+		"jmp 18f\n"
+		/* A clock that is not the usual one. */
+		"30:\n\t"
+		"lfence\n\t"
+		"jmp 31b\n"
+		/* The prefix is a part of its own, before the others. */
+		"33:\n\t"
+		"leaq %c[w_prefix](%[write]), %%r10\n\t"
+		"xorl %%r11d, %%r11d\n\t"
+		"jmp 12b\n"
+		"34:\n\t"
+		"movq %c[w_parts](%[write]), %%r10\n\t"
+		"movq %c[w_part_count](%[write]), %%r11\n\t"
+		"jmp 11b\n"
 		"18:\n\t"
 		"addq $16, %%r10\n\t"
 		"decq %%r11\n\t"
-		"jnz 12b\n\t"
-		"testq %%rdx, %%rdx\n\t"
-		"jz 19f\n\t"
-		"movq %%rdx, %%r10\n\t"
-		"xorl %%edx, %%edx\n\t"
-		"movq %c[w_part_count](%[write]), %%r11\n\t"
-		"jmp 11b\n"
+		"jg 12b\n\t"
+		"jl 34b\n"
 		"19:\n\t"
-		"addq %c[w_step](%[write]), %%r9\n\t"
-		"movq %%r9, %c[r_head](%%r8)\n"
+		"movq %c[w_step](%[write]), %%rax\n\t"
+		"addq %%rax, %c[r_head](%%r8)\n"
 		"2:\n\t"
 		SECTION_END
 		: "=&a"(result)
-		: [write] "r"(write), [area] "r"(area), OPERANDS,
+		: [write] "r"(write), OPERANDS,
 		  OFFSET(r_data, rp_ring, data), OFFSET(r_watermark, rp_ring, watermark),
-		  OFFSET(w_above, rp_write, above),
+		  OFFSET(w_above, rp_write, above), OFFSET(s_clock, rp_slot, clock),
 		  OFFSET(w_length_event, rp_write, length_event),
 		  OFFSET(w_thread_flags, rp_write, thread_flags),
 		  OFFSET(w_prefix, rp_write, prefix),
 		  OFFSET(w_prefix_bytes, rp_write, prefix_bytes),
-		  OFFSET(w_parts, rp_write, parts), OFFSET(w_part_count, rp_write, part_count),
-		  OFFSET(w_causal, rp_write, causal)
-		: "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "xmm0", "memory", "cc");
-	return result;
+		  OFFSET(w_parts, rp_write, parts), OFFSET(w_part_count, rp_write, part_count)
+		: "rcx", "rdx", "rsi", "rdi", "r8", "r10", "r11", "xmm0", "memory", "cc");
+	return (enum rp_write_result)result;
 }
 
-static int section_lose_or_turn(struct rp_write *write, struct rp_rseq_area *area)
+static int section_lose_or_turn(struct rp_write *write)
 {
 	int result;
 
@@ -264,29 +293,29 @@ static int section_lose_or_turn(struct rp_write *write, struct rp_rseq_area *are
 		"movq %c[r_chunk](%%r8), %%rax\n\t"
 		"testq %%rax, %%rax\n\t"
 		"jz 11f\n\t"
-		/* turn: rdx is the border */
+		/* turn: rsi is the border */
 		"movq %c[r_tail](%%r8), %%r10\n\t"
-		"movq %c[r_size](%%r8), %%rdx\n\t"
-		"addq %%r10, %%rdx\n\t"
-		"cmpq %%rdx, %%r9\n\t"
+		"movq %c[r_size](%%r8), %%rsi\n\t"
+		"addq %%r10, %%rsi\n\t"
+		"cmpq %%rsi, %%rdx\n\t"
 		"jne 10f\n\t"
-		"leaq (%%r10, %%rax), %%rdx\n\t"
+		"leaq (%%r10, %%rax), %%rsi\n\t"
 		"leaq %c[r_tail](%%r8), %%rdi\n\t"
 		"jmp 12f\n"
 		"10:\n\t"
 		"bsfq %%rax, %%rcx\n\t"
-		"movq %%r9, %%r10\n\t"
+		"movq %%rdx, %%r10\n\t"
 		"shrq %%cl, %%r10\n\t"
 		"andl %[last_chunk], %%r10d\n\t"
-		"movq %%r9, %c[r_ends](%%r8, %%r10, 8)\n\t"
+		"movq %%rdx, %c[r_ends](%%r8, %%r10, 8)\n\t"
 		"leaq %c[r_head](%%r8), %%rdi\n\t"
 		"jmp 12f\n"
 		"11:\n\t"
-		"movq %c[r_lost](%%r8), %%rdx\n\t"
-		"incq %%rdx\n\t"
+		"movq %c[r_lost](%%r8), %%rsi\n\t"
+		"incq %%rsi\n\t"
 		"leaq %c[r_lost](%%r8), %%rdi\n"
 		"12:\n\t"
-		"movq %%rdx, (%%rdi)\n"
+		"movq %%rsi, (%%rdi)\n"
 		"2:\n\t"
 		"testq %%rax, %%rax\n\t"
 		"jnz 4f\n\t"
@@ -295,25 +324,30 @@ static int section_lose_or_turn(struct rp_write *write, struct rp_rseq_area *are
 		"jmp 4f\n\t"
 		SECTION_END
 		: "=&a"(result)
-		: [write] "r"(write), [area] "r"(area), OPERANDS,
+		: [write] "r"(write), OPERANDS,
 		  OFFSET(r_lost, rp_ring, lost_full), OFFSET(r_chunk, rp_ring, chunk),
 		  OFFSET(r_ends, rp_ring, ends), [last_chunk] "i"(RP_RING_CHUNKS - 1)
-		: "rcx", "rdx", "rdi", "r8", "r9", "r10", "memory", "cc");
+		: "rcx", "rdx", "rsi", "rdi", "r8", "r10", "r11", "memory", "cc");
 	return result;
 }
 
 enum rp_write_result rp_slot_write_rseq(struct rp_write *write)
 {
-	struct rp_rseq_area *area = rp_rseq_area();
-	int result = section_write(write, area);
+	enum rp_write_result result = rp_slot_try_rseq(write);
 
 	if (__builtin_expect(result == RP_WRITE_FULL, 0))
 		result = rp_load_relaxed(&write->slot->wait_ns) ? RP_WRITE_NO_ROOM :
-			 section_lose_or_turn(write, area);
-	return (enum rp_write_result)result;
+			 (enum rp_write_result)section_lose_or_turn(write);
+	return result;
 }
 
 #else
+
+enum rp_write_result rp_slot_try_rseq(struct rp_write *write)
+{
+	(void)write;
+	return RP_WRITE_NO_RING;
+}
 
 enum rp_write_result rp_slot_write_rseq(struct rp_write *write)
 {

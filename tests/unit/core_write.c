@@ -46,10 +46,10 @@ static const struct trap_section *writing_section(uint8_t **ret_clock)
 	return NULL;
 }
 
-/* The last instruction, which stores r9 where r8 says. */
+/* The last instruction, which adds rax where r8 says. */
 static uint8_t *commit_of(const struct trap_section *section)
 {
-	static const uint8_t by_distance[] = { 0x4d, 0x89, 0x48 }, direct[] = { 0x4d, 0x89, 0x08 };
+	static const uint8_t by_distance[] = { 0x49, 0x01, 0x40 }, direct[] = { 0x49, 0x01, 0x00 };
 	uint8_t *end = (uint8_t *)(uintptr_t)section->start + section->commit_offset;
 
 	if (memcmp(end - 4, by_distance, 3) == 0)
@@ -156,7 +156,6 @@ static enum rp_write_result write_to(struct rp_ring *ring, bool by_fallback, uin
 		.slot = slot,
 		.step = 64,
 		.length_event = 64,
-		.index_offset = rp_rseq_index_offset,
 	};
 	enum rp_write_result result = RP_WRITE_ABORTED;
 

@@ -121,7 +121,7 @@ static void reset(const struct path *path)
 	slot->busy = slot->too_big = GENERATION;
 	slot->rings = path->gone ? NULL : path->missing ? no_rings : rings;
 	closed_losses = 0;
-	rp_core.causal_slots = rp_special_slots = path->causal ? BIT : 0;
+	slot->clock = path->causal ? RP_SLOT_CLOCK_CAUSAL : RP_SLOT_CLOCK_TICKS;
 	event.enable = nested_event.enable = BIT;
 }
 
@@ -539,7 +539,8 @@ static void settle_down(void)
 int main(void)
 {
 	static const char *const functions[] = {
-		"rp_slot_write_rseq", "rp_slot_write_fallback", "rp_slot_refuse", "rp_event_write",
+		"rp_slot_try_rseq", "rp_slot_write_rseq", "rp_slot_write_fallback",
+		"rp_slot_refuse", "rp_event_write", "write_slots",
 		"rp_event_write_for", /* where the compiler made them functions: */ "append",
 		"account", "account.part.0", "account.isra.0", "section_lose_or_turn", "turn",
 		NULL,

@@ -37,6 +37,7 @@ static const struct path paths[] = {
 	{ .name = "no payload" },
 	{ .name = "8 bytes", .parts = { BYTES(8) }, .part_count = 1 },
 	{ .name = "15 bytes", .parts = { BYTES(15) }, .part_count = 1 },
+	{ .name = "44 bytes", .parts = { BYTES(44) }, .part_count = 1 },
 	{ .name = "64 bytes", .parts = { BYTES(64) }, .part_count = 1 },
 	{ .name = "parts of 1, 2, 0, 4 and 8 bytes", .part_count = 5,
 	  .parts = { BYTES(1), BYTES(2), BYTES(0), BYTES(4), BYTES(8) } },
