@@ -225,7 +225,6 @@ void rp_session_take_off(struct rp_session *session)
 	empty_slot(session);
 	if (session->kept)
 		empty_slot(session->kept);
-	rp_fence_heavy();
 	if (rp_core.watcher)
 		rp_core.watcher();
 	/* For snapshots that wait for its first pass. */

@@ -121,6 +121,14 @@ static uint64_t connect_ports(uint64_t now)
 	return next;
 }
 
+/* It may be us who are late: a host that polls may have been away, and the request is there. */
+static void give_up(struct rp_client *client, uint64_t now)
+{
+	rp_serve_client(client, 0);
+	if (client->fd >= 0 && client->deadline_ns <= now)
+		rp_serve_drop(client);
+}
+
 /* Does what is due, and tells when something else will be; UINT64_MAX: never. */
 static uint64_t expire(void)
 {
@@ -130,8 +138,8 @@ static uint64_t expire(void)
 		struct rp_client *client = &rp_server.clients[i];
 
 		if (client->fd >= 0 && client->deadline_ns <= now)
-			rp_serve_drop(client);
-		else if (client->fd >= 0 && client->deadline_ns < next)
+			give_up(client, now);
+		if (client->fd >= 0 && client->deadline_ns < next)
 			next = client->deadline_ns;
 	}
 	if (rp_server.accept_after_ns && rp_server.accept_after_ns <= now)

@@ -75,11 +75,15 @@ void rp_object_stream_put_block(struct rp_object_stream *stream, const char *nam
 
 static void put_utc(struct rp_object_stream *stream, int64_t utc_ns)
 {
-	time_t seconds = utc_ns / 1000000000 - (utc_ns % 1000000000 < 0);
-	int64_t ns = utc_ns - (int64_t)seconds * 1000000000;
+	time_t seconds = utc_ns / 1000000000;
+	int64_t ns = utc_ns % 1000000000;
 	struct tm tm;
 	uint16_t fields[8] = { 0 };
 
+	if (ns < 0) {
+		ns += 1000000000;
+		seconds--;
+	}
 	if (gmtime_r(&seconds, &tm)) {
 		fields[0] = tm.tm_year + 1900;
 		fields[1] = tm.tm_mon + 1;

@@ -7,6 +7,9 @@
  *	start	fill the slot; membarrier; set bits in enable words
  *	stop	clear the bits; NULL the rings; membarrier; wait for each held fallback lock; free
  *
+ * The membarrier at the end is that of the drain thread's first pass that finds the session
+ * finishing: nobody counts on the writers being out before.
+ *
  * ORDERING of the fallback: a Dekker pair. Either the writer sees the bit cleared, or the stopper
  * sees its lock held and waits.
  *

@@ -362,6 +362,19 @@ class Polled(Ports):
         self.assertEqual(receive(silent, 1), b"")
         self.assertEqual(self.ask(self.default(process), INFO)[0], OK)
 
+    def test_what_came_while_the_host_was_away_is_answered(self):
+        away, here = self.start_polled(None), self.start_polled(None)
+        self.assert_resumed(away)
+        self.assert_resumed(here)
+        late = self.default(away)
+        self.assertEqual(self.ask(self.default(away), INFO)[0], OK)  # so `late` is accepted
+        away.send_signal(signal.SIGSTOP)
+        late.sendall(INFO)
+        silent = self.default(here)
+        self.assertEqual(receive(silent, 1), b"")  # given up, and `late` came before
+        away.send_signal(signal.SIGCONT)
+        self.assertEqual(reply_of(late)[0], OK)
+
     def test_tool_is_found_again_while_the_host_polls(self):
         process = self.start_polled(self.path("port") + ",nosuspend")
         self.assert_resumed(process)

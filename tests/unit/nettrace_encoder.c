@@ -79,6 +79,33 @@ Test(encoder, defines_between_events_and_only_what_is_used)
 	free(bytes);
 }
 
+Test(encoder, tells_any_time_of_day_at_the_start)
+{
+	static const struct {
+		int64_t utc_ns;
+		uint16_t told[8];
+	} rows[] = {
+		{ INT64_MIN, { 1677, 9, 2, 21, 0, 12, 43, 145 } },
+		{ INT64_MAX, { 2262, 4, 5, 11, 23, 47, 16, 854 } },
+		{ -1, { 1969, 12, 3, 31, 23, 59, 59, 999 } },
+		{ 0, { 1970, 1, 4, 1, 0, 0, 0, 0 } },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const struct rp_encoder_info info = { .start_utc_ns = rows[i].utc_ns };
+		struct rp_encoder *encoder;
+		uint8_t *bytes, *at;
+		size_t size;
+
+		cr_assert_eq(rp_encoder_create(&info, &encoder), 0);
+		bytes = trace_end(encoder, &size);
+		at = memmem(bytes, size, "Trace\6", 6);
+		cr_assert(at);
+		cr_expect_arr_eq(at + 6, rows[i].told, sizeof(rows[i].told));
+		free(bytes);
+	}
+}
+
 Test(encoder, numbers_the_events_of_each_thread)
 {
 	static const struct rp_field field = { .name = "n", .type = RP_TYPE_U32 };
