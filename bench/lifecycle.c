@@ -31,7 +31,9 @@ static void make_events(void)
 	if (rp_provider_create("Bench-Many", NULL, NULL, &provider) != 0)
 		exit(1);
 	for (uint32_t i = 1; i <= EVENTS; i++) {
-		static const struct rp_field fields[] = { { "a", NULL, 0, RP_TYPE_U64, 0, 0 } };
+		static const struct rp_field fields[] = {
+			{ .name = "a", .type = RP_TYPE_U64 },
+		};
 		struct rp_event_decl decl = {
 			.size = sizeof(decl), .id = i, .name = name, .fields = fields,
 			.field_count = 1, .level = RP_LEVEL_INFORMATIONAL,

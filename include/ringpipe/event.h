@@ -46,6 +46,7 @@
  *	RP_ARRAY(U32, n)		const uint32_t *n, size_t n_count
  *	RP_STRUCT_FIELD(tag, n)		const struct tag *n, of an RP_STRUCT(tag, …)
  *	RP_STRUCT_ARRAY(tag, n)		const struct tag *n, size_t n_count
+ *	RP_ENUM_FIELD(tag, n)		int32_t, of an RP_ENUM(tag, …)
  *
  * RP_SECRET(RP_STRING(n)), and so for any of them: a field whose value nobody gets to see, neither
  * a file nor a client, another tracer or a listener, since the event's function forgets it before
@@ -71,9 +72,15 @@
 
 /*
  * Declares `struct tag` for use in events: packed, of fixed-size members (numbers, RP_GUID,
- * RP_TIME, RP_POINTER, RP_STRUCT_FIELD of another).
+ * RP_TIME, RP_POINTER, RP_STRUCT_FIELD of another, RP_ENUM_FIELD).
  */
 #define RP_STRUCT(tag, ...) RP_STRUCT_EMIT_(tag, __VA_ARGS__)
+
+/*
+ * Gives up to 32 constants of an enum of the program's their names, for RP_ENUM_FIELD. LTTng's
+ * traces have them beside the value, which may be any; everywhere else the field is an RP_I32.
+ */
+#define RP_ENUM(tag, ...) RP_ENUM_EMIT_(tag, __VA_ARGS__)
 
 RP_BEGIN_DECLS
 

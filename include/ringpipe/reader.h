@@ -45,6 +45,7 @@ struct rp_reader_field {
 	uint8_t element;		/* of an ARRAY */
 	uint8_t wire_bytes;		/* of a fixed-size value or element, else 0 */
 	uint8_t reserved[3];
+	const void *reserved2;		/* NULL */
 };
 
 /* A kind of event, as the file describes it. Lives as long as the reader. */

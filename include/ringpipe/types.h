@@ -79,11 +79,26 @@ enum rp_type {
 	RP_TYPE_STRUCT = 19,	/* the members, one after another */
 };
 
+/* A value that has a name. */
+struct rp_enumerator {
+	const char *name;
+	int64_t value;
+};
+
+/* Names of an integer's values; of one value it may have several, of most none. */
+struct rp_enumeration {
+	const char *name;
+	const struct rp_enumerator *enumerators;
+	size_t count;			/* 1 to RP_ENUMERATORS_MAX */
+};
+
+#define RP_ENUMERATORS_MAX 1024u
+
 /*
  * One field of an event or member of a struct. `element` is the type of an ARRAY's elements: a
  * fixed-size type or STRUCT. `members` are those of a STRUCT: fixed-size types, strings, or STRUCTs
  * of such; of an array's STRUCT, no strings. The name of a STRUCT may be empty. A byte blob is an
- * ARRAY of U8.
+ * ARRAY of U8. I8 to U64 may have an enumeration, for tracers that show one.
  */
 struct rp_field {
 	const char *name;
@@ -92,6 +107,7 @@ struct rp_field {
 	uint8_t type;
 	uint8_t element;
 	uint32_t flags;		/* enum rp_field_flags */
+	const struct rp_enumeration *enumeration;	/* or NULL */
 };
 
 enum rp_field_flags {

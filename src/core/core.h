@@ -245,7 +245,6 @@ void rp_core_fork_child(void);
 int rp_def_get(const char *provider, const struct rp_event_decl *decl, struct rp_def **ret_def);
 void rp_def_put(struct rp_def *def);
 struct rp_def *rp_def_by_index(uint32_t index);		/* any thread */
-size_t rp_type_bytes(uint8_t type);			/* any thread; 0: no fixed size */
 void rp_defs_reap(uint64_t passed);			/* frees what was retired before */
 int rp_site_add(struct rp_provider *provider, struct rp_event *event, struct rp_def *def,
 		bool heap);

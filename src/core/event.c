@@ -10,103 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "core/core.h"
+#include "core/fields.h"
 #include "core/run.h"
 #include "core/secret.h"
 
 _Static_assert(offsetof(struct rp_def, public) == 0, "a definition is found from its public part");
 
-static const uint8_t fixed_bytes[] = {
-	[RP_TYPE_BOOL] = 1, [RP_TYPE_CHAR] = 1, [RP_TYPE_I8] = 1, [RP_TYPE_U8] = 1,
-	[RP_TYPE_I16] = 2, [RP_TYPE_U16] = 2, [RP_TYPE_I32] = 4, [RP_TYPE_U32] = 4,
-	[RP_TYPE_I64] = 8, [RP_TYPE_U64] = 8, [RP_TYPE_F32] = 4, [RP_TYPE_F64] = 8,
-	[RP_TYPE_POINTER] = 8, [RP_TYPE_GUID] = 16, [RP_TYPE_TIME] = 8,
-	[RP_TYPE_STRUCT] = 0,
-};
-
-size_t rp_type_bytes(uint8_t type)
-{
-	return type < sizeof(fixed_bytes) ? fixed_bytes[type] : 0;
-}
-
-#define DEPTH_MAX 8u
-
-/*
- * Fields must be nameable, but for a struct, and of a type that can be; the elements of an array
- * are fixed in size; a struct alone has members. A secret is a field of the event itself.
- */
-static bool fields_are_valid(const struct rp_field *fields, size_t count, unsigned int depth,
-			     bool in_array)
-{
-	if (count > RP_FIELDS_MAX || (count && !fields) || depth > DEPTH_MAX)
-		return false;
-	for (size_t i = 0; i < count; i++) {
-		const struct rp_field *field = &fields[i];
-		bool is_array = field->type == RP_TYPE_ARRAY && depth == 0;
-		uint8_t type = is_array ? field->element : field->type;
-
-		if (!field->name || (field->flags & ~(depth ? 0u : RP_FIELD_SECRET)) ||
-		    (!rp_text_is_name(field->name) && (type != RP_TYPE_STRUCT || *field->name)) ||
-		    (type != RP_TYPE_STRUCT && field->member_count))
-			return false;
-		if ((type == RP_TYPE_STRING || type == RP_TYPE_STRING16) && !is_array && !in_array)
-			continue;
-		if (type == RP_TYPE_STRUCT) {
-			if (!field->member_count ||
-			    !fields_are_valid(field->members, field->member_count, depth + 1,
-					      is_array || in_array))
-				return false;
-		} else if (!rp_type_bytes(type)) {
-			return false;
-		}
-	}
-	return true;
-}
-
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
-{
-	const uint8_t *at = bytes;
-
-	while (size--)	/* FNV-1a */
-		hash = (hash ^ *at++) * 0x100000001b3ull;
-	return hash;
-}
-
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-	return hash_bytes(hash, text ? text : "", text ? strlen(text) + 1 : 1);
-}
-
-static uint64_t hash_fields(uint64_t hash, const struct rp_field *fields, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		uint8_t types[2] = { fields[i].type, fields[i].element };
-
-		hash = hash_text(hash, fields[i].name);
-		hash = hash_bytes(hash, types, sizeof(types));
-		hash = hash_bytes(hash, &fields[i].flags, sizeof(fields[i].flags));
-		hash = hash_fields(hash, fields[i].members, fields[i].member_count);
-	}
-	return hash;
-}
-
 static bool same_text(const char *a, const char *b)
 {
 	return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-static bool same_fields(const struct rp_field *a, const struct rp_field *b, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (a[i].type != b[i].type || a[i].element != b[i].element ||
-		    a[i].flags != b[i].flags || a[i].member_count != b[i].member_count ||
-		    !same_text(a[i].name, b[i].name) ||
-		    !same_fields(a[i].members, b[i].members, a[i].member_count))
-			return false;
-	}
-	return true;
 }
 
 static bool same_definition(const struct rp_event_def *def, const char *provider,
@@ -117,37 +33,7 @@ static bool same_definition(const struct rp_event_def *def, const char *provider
 	       def->keywords == decl->keywords && def->field_count == decl->field_count &&
 	       same_text(def->provider, provider) && same_text(def->name, decl->name) &&
 	       same_text(def->message, decl->message) &&
-	       same_fields(def->fields, decl->fields, def->field_count);
-}
-
-static void free_fields(struct rp_field *fields, size_t count)
-{
-	for (size_t i = 0; fields && i < count; i++) {
-		free((char *)fields[i].name);
-		free_fields((struct rp_field *)fields[i].members, fields[i].member_count);
-	}
-	free(fields);
-}
-
-static struct rp_field *copy_fields(const struct rp_field *fields, size_t count)
-{
-	struct rp_field *copy = calloc(count ? count : 1, sizeof(*copy));
-
-	for (size_t i = 0; copy && i < count; i++) {
-		bool nested = fields[i].member_count != 0;
-
-		copy[i] = fields[i];
-		copy[i].name = rp_text_copy(fields[i].name);
-		copy[i].members = nested ? copy_fields(fields[i].members, fields[i].member_count) :
-				  NULL;
-		if (!copy[i].name || (nested && !copy[i].members)) {
-			if (!copy[i].members)
-				copy[i].member_count = 0;
-			free_fields(copy, i + 1);
-			return NULL;
-		}
-	}
-	return copy;
+	       rp_fields_are_same(def->fields, decl->fields, def->field_count);
 }
 
 static void free_def(struct rp_def *def)
@@ -157,7 +43,7 @@ static void free_def(struct rp_def *def)
 	free((char *)def->public.provider);
 	free((char *)def->public.name);
 	free((char *)def->public.message);
-	free_fields((struct rp_field *)def->public.fields, def->public.field_count);
+	rp_fields_free((struct rp_field *)def->public.fields, def->public.field_count);
 	free(def);
 }
 
@@ -178,7 +64,7 @@ static struct rp_def *copy_def(const char *provider, const struct rp_event_decl 
 	public->provider = rp_text_copy(provider);
 	public->name = rp_text_copy(decl->name);
 	public->message = rp_text_copy(decl->message);
-	public->fields = copy_fields(decl->fields, decl->field_count);
+	public->fields = rp_fields_copy(decl->fields, decl->field_count);
 	public->field_count = public->fields ? decl->field_count : 0;
 	if (!public->provider || !public->name || !public->fields ||
 	    (decl->message && !public->message)) {
@@ -234,7 +120,7 @@ const struct rp_event_def *rp_event_def_by_index(uint32_t index)
 
 int rp_def_get(const char *provider, const struct rp_event_decl *decl, struct rp_def **ret_def)
 {
-	uint64_t hash = hash_text(0xcbf29ce484222325ull, provider);
+	uint64_t hash = rp_hash_text(RP_HASH_BEGIN, provider);
 	struct cds_hlist_head *bucket;
 	struct rp_def *def;
 	int ret;
@@ -242,10 +128,10 @@ int rp_def_get(const char *provider, const struct rp_event_decl *decl, struct rp
 	/* TraceEvent and ETW know 16 bits of an id. */
 	if (decl->id > UINT16_MAX || decl->level > RP_LEVEL_VERBOSE ||
 	    !rp_text_is_name(decl->name) ||
-	    !fields_are_valid(decl->fields, decl->field_count, 0, false))
+	    !rp_fields_are_valid(decl->fields, decl->field_count))
 		return -EINVAL;
-	hash = hash_text(hash_bytes(hash, &decl->id, sizeof(decl->id)), decl->name);
-	hash = hash_fields(hash, decl->fields, decl->field_count);
+	hash = rp_hash_text(rp_hash_bytes(hash, &decl->id, sizeof(decl->id)), decl->name);
+	hash = rp_fields_hash(hash, decl->fields, decl->field_count);
 	bucket = &rp_core.definitions[hash % RP_DEF_BUCKETS];
 	cds_hlist_for_each_entry_2(def, bucket, node) {
 		if (def->hash == hash && same_definition(&def->public, provider, decl)) {
@@ -336,7 +222,7 @@ void rp_def_unpin(const struct rp_event_def *def)
 
 static struct cds_hlist_head *site_bucket(const struct rp_provider *provider, uint32_t id)
 {
-	uint64_t hash = hash_bytes(hash_bytes(0xcbf29ce484222325ull, &provider, sizeof(provider)),
+	uint64_t hash = rp_hash_bytes(rp_hash_bytes(RP_HASH_BEGIN, &provider, sizeof(provider)),
 				   &id, sizeof(id));
 
 	return &rp_core.sites[hash % RP_DEF_BUCKETS];

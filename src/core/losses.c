@@ -54,9 +54,9 @@ uint64_t rp_session_lost(const struct rp_session *session)
 }
 
 static const struct rp_field lost_fields[] = {
-	{ "ring", NULL, 0, RP_TYPE_U32, 0, 0 },
-	{ "reason", NULL, 0, RP_TYPE_STRING, 0, 0 },
-	{ "count", NULL, 0, RP_TYPE_U64, 0, 0 },
+	{ "ring", NULL, 0, RP_TYPE_U32, 0, 0, NULL },
+	{ "reason", NULL, 0, RP_TYPE_STRING, 0, 0, NULL },
+	{ "count", NULL, 0, RP_TYPE_U64, 0, 0, NULL },
 };
 
 static const struct rp_event_def lost_def = {
@@ -72,7 +72,7 @@ static const struct rp_event_def lost_def = {
 };
 
 static const struct rp_field cut_fields[] = {
-	{ "count", NULL, 0, RP_TYPE_U64, 0, 0 },
+	{ "count", NULL, 0, RP_TYPE_U64, 0, 0, NULL },
 };
 
 static const struct rp_event_def cut_def = {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "core/fields.h"
 
 struct walk {
 	const struct rp_part *part, *end;

@@ -59,8 +59,8 @@ bool rp_session_is_copied(struct rp_session *session)
 }
 
 static const struct rp_field window_fields[] = {
-	{ "from", NULL, 0, RP_TYPE_U64, 0, 0 },
-	{ "to", NULL, 0, RP_TYPE_U64, 0, 0 },
+	{ "from", NULL, 0, RP_TYPE_U64, 0, 0, NULL },
+	{ "to", NULL, 0, RP_TYPE_U64, 0, 0, NULL },
 };
 
 static const struct rp_event_def window_def = {

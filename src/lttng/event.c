@@ -227,12 +227,60 @@ static void join_names(const char *prefix, const char *name, char *ret_joined)
 		 both ? 120 : (int)NAME_ROOM - 1, name);
 }
 
-static void add_scalar(struct rp_lttng_event *event, const char *name, uint8_t type)
+static void fill_enum(struct rp_lttng_enum *made, struct rp_lttng_event *event,
+		      const struct rp_enumeration *from, const struct shape *shape)
 {
-	const struct shape *shape = &shapes[type];
-	const struct lttng_ust_type_common *as = &shape->integer.parent;
+	for (size_t i = 0; i < from->count; i++) {
+		struct lttng_ust_enum_value value = {
+			(unsigned long long)from->enumerators[i].value,
+			shape->integer.signedness,
+		};
 
-	if (type == RP_TYPE_GUID)
+		made->entries[i] = (struct lttng_ust_enum_entry){
+			.struct_size = sizeof(made->entries[i]), .start = value, .end = value,
+			.string = from->enumerators[i].name,
+		};
+		made->pointers[i] = &made->entries[i];
+	}
+	made->desc = (struct lttng_ust_enum_desc){
+		.struct_size = sizeof(made->desc), .name = from->name,
+		.entries = made->pointers, .nr_entries = (unsigned int)from->count,
+		.probe_desc = &event->probe,
+	};
+	made->type = (struct lttng_ust_type_enum){
+		.parent = { .type = lttng_ust_type_enum }, .struct_size = sizeof(made->type),
+		.desc = &made->desc, .container_type = &shape->integer.parent,
+	};
+}
+
+/* NULL, and the event incomplete, without memory. */
+static const struct lttng_ust_type_common *make_enum(struct rp_lttng_event *event,
+						     const struct rp_enumeration *from,
+						     const struct shape *shape)
+{
+	size_t pointers = from->count * sizeof(const struct lttng_ust_enum_entry *);
+	struct rp_lttng_enum *made = calloc(1, sizeof(*made) + pointers +
+					    from->count * sizeof(*made->entries));
+
+	if (!made) {
+		event->incomplete = true;
+		return NULL;
+	}
+	made->entries = (struct lttng_ust_enum_entry *)(made->pointers + from->count);
+	fill_enum(made, event, from, shape);
+	cds_list_add(&made->node, &event->enums);
+	return &made->type.parent;
+}
+
+static void add_scalar(struct rp_lttng_event *event, const char *name, const struct rp_field *of)
+{
+	const struct shape *shape = &shapes[of->type];
+	const struct lttng_ust_type_common *as = &shape->integer.parent;
+	uint8_t type = of->type;
+
+	if (of->enumeration)
+		as = make_enum(event, of->enumeration, shape);
+	else if (type == RP_TYPE_GUID)
 		as = &guid_type.parent;
 	else if (shape->kind == RP_LEAF_FLOAT)
 		as = type == RP_TYPE_F32 ? &f32_type.parent : &f64_type.parent;
@@ -318,7 +366,7 @@ static void add_fields(struct rp_lttng_event *event, const char *prefix,
 		else if (field->type == RP_TYPE_STRING16)
 			add_text(event, name, RP_LEAF_STRING16);
 		else
-			add_scalar(event, name, field->type);
+			add_scalar(event, name, field);
 	}
 }
 
@@ -389,6 +437,7 @@ struct rp_lttng_event *rp_lttng_event_create(const struct rp_event_def *def,
 
 	if (!event)
 		return NULL;
+	CDS_INIT_LIST_HEAD(&event->enums);
 	event->def = def;
 	event->keywords = def->keywords;
 	event->id = def->id;
@@ -410,6 +459,10 @@ struct rp_lttng_event *rp_lttng_event_create(const struct rp_event_def *def,
 
 void rp_lttng_event_destroy(struct rp_lttng_event *event)
 {
+	struct rp_lttng_enum *each, *next;
+
+	cds_list_for_each_entry_safe(each, next, &event->enums, node)
+		free(each);
 	free(event->leaves);
 	free(event->steps);
 	for (size_t i = 0; i < event->field_count; i++)

@@ -7,6 +7,7 @@
  * NUL, arrays behind a count of 16 bits. So as a rule the parts of a payload go out as they are.
  * What differs:
  *
+ *	an enumeration		an enumeration, of the integer
  *	GUID			an array of 16 bytes
  *	STRING16		a string, as UTF-8
  *	STRUCT			a field for each member, named struct_member
@@ -64,6 +65,15 @@ struct rp_step {
 	uint32_t element_bytes;	/* of an ARRAY of any kind */
 };
 
+/* An enumeration; its entries are in the same memory. */
+struct rp_lttng_enum {
+	struct cds_list_head node;
+	struct lttng_ust_type_enum type;
+	struct lttng_ust_enum_desc desc;
+	struct lttng_ust_enum_entry *entries;
+	const struct lttng_ust_enum_entry *pointers[];
+};
+
 struct rp_lttng_event {
 	struct cds_hlist_node by_def;
 	struct cds_hlist_node by_name;
@@ -99,6 +109,7 @@ struct rp_lttng_event {
 	char **field_names;
 	struct lttng_ust_type_sequence *sequences;
 	size_t field_count, sequence_count;
+	struct cds_list_head enums;	/* struct rp_lttng_enum, of the event's own */
 	bool incomplete;		/* for want of memory */
 };
 

@@ -361,11 +361,11 @@ int rp_sample_init(void)
 {
 	/* Type: enum rp_sample_type. */
 	static const struct rp_field sample_fields[] = {
-		{ "Type", NULL, 0, RP_TYPE_I32, 0, 0 },
+		{ "Type", NULL, 0, RP_TYPE_I32, 0, 0, NULL },
 	};
 	static const struct rp_field name_fields[] = {
-		{ "Thread", NULL, 0, RP_TYPE_U32, 0, 0 },
-		{ "Name", NULL, 0, RP_TYPE_STRING, 0, 0 },
+		{ "Thread", NULL, 0, RP_TYPE_U32, 0, 0, NULL },
+		{ "Name", NULL, 0, RP_TYPE_STRING, 0, 0, NULL },
 	};
 	static const struct rp_event_decl sample = {
 		.size = sizeof(sample), .id = 0, .name = "ThreadSample", .fields = sample_fields,

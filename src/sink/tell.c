@@ -11,7 +11,7 @@
 #define WAITING_BYTES (1u << 20)	/* in the encoder, before the output takes some */
 #define RECORDS_AT_ONCE 4096u		/* so that other sessions have their turn */
 
-#define STRING(field) { field, NULL, 0, RP_TYPE_STRING, 0, 0 }
+#define STRING(field) { field, NULL, 0, RP_TYPE_STRING, 0, 0, NULL }
 
 static const struct rp_field info_fields[] = {
 	STRING("CommandLine"), STRING("OSInformation"), STRING("ArchInformation"),
@@ -28,11 +28,11 @@ static const struct rp_encoder_definition info = {
 };
 
 static const struct rp_field done_fields[] = {
-	{ "time_ms", NULL, 0, RP_TYPE_U32, 0, 0 },
-	{ "symbols", NULL, 0, RP_TYPE_U32, 0, 0 },
-	{ "addresses", NULL, 0, RP_TYPE_U32, 0, 0 },
-	{ "left_out", NULL, 0, RP_TYPE_U32, 0, 0 },
-	{ "bytes", NULL, 0, RP_TYPE_U64, 0, 0 },
+	{ "time_ms", NULL, 0, RP_TYPE_U32, 0, 0, NULL },
+	{ "symbols", NULL, 0, RP_TYPE_U32, 0, 0, NULL },
+	{ "addresses", NULL, 0, RP_TYPE_U32, 0, 0, NULL },
+	{ "left_out", NULL, 0, RP_TYPE_U32, 0, 0, NULL },
+	{ "bytes", NULL, 0, RP_TYPE_U64, 0, 0, NULL },
 	STRING("note"),
 };
 

@@ -19,6 +19,10 @@
 RP_STRUCT(inner, RP_I16(deep), RP_GUID(mark));
 RP_STRUCT(place, RP_U32(aisle), RP_F32(height), RP_STRUCT_FIELD(inner, box));
 
+enum phase { PHASE_BEFORE = -2, PHASE_IN = 0, PHASE_AFTER = 0x7fffffff };
+RP_ENUM(phase, PHASE_BEFORE, PHASE_IN, PHASE_AFTER);
+RP_STRUCT(step, RP_ENUM_FIELD(phase, phase), RP_U8(number));
+
 RP_PROVIDER(host, "Lttng-Host");
 RP_EVENT(host, tick, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U32(serial), RP_STRING(text), RP_F64(ratio),
 	 RP_STRING16(wide), RP_I16(change));
@@ -31,6 +35,9 @@ RP_EVENT(host, every, 5, RP_LEVEL_INFORMATIONAL, 0x8, RP_BOOL(yes), RP_CHAR(lett
 	 RP_STRING(text), RP_STRING16(wide), RP_BLOB(blob), RP_ARRAY(I16, shorts),
 	 RP_ARRAY(U64, longs), RP_ARRAY(F64, reals), RP_ARRAY(GUID, guids),
 	 RP_STRUCT_FIELD(place, at), RP_STRUCT_ARRAY(place, places), RP_U32(last));
+
+RP_EVENT(host, moved, 6, RP_LEVEL_INFORMATIONAL, 0x10, RP_ENUM_FIELD(phase, from),
+	 RP_STRUCT_FIELD(step, to));
 
 static uint64_t state;
 
@@ -165,6 +172,31 @@ static void write_ticks(uint32_t first, uint32_t count, const char *text)
 {
 	for (uint32_t i = first; i < first + count; i++)
 		host_tick(i, text, i * 0.5, i % 2 ? u"\u00f6dd" : u"even", (int16_t)-i);
+}
+
+/* Values with a name and without; at run time too, of another width and with odd names. */
+static void write_moves(void)
+{
+	static const struct rp_enumerator colours[] = {
+		{ "the \"red\" one", 0 }, { "gr\u00fcn", 1 }, { "the last", -1 },
+	};
+	static const struct rp_enumeration colour = { "colour", colours, 3 };
+	static const struct rp_field field = { .name = "colour", .type = RP_TYPE_U64,
+					       .enumeration = &colour };
+	struct rp_event_decl decl = { .size = sizeof(decl), .id = 1, .name = "painted",
+				      .fields = &field, .field_count = 1,
+				      .level = RP_LEVEL_INFORMATIONAL };
+	const uint64_t values[] = { 0, 1, UINT64_MAX, 2 };
+	struct rp_provider *provider;
+	struct rp_event *painted;
+
+	host_moved(PHASE_BEFORE, &(struct step){ PHASE_AFTER, 1 });
+	host_moved(PHASE_IN, &(struct step){ 5, 2 });
+	rp_provider_create("Lttng-Enums", NULL, NULL, &provider);
+	rp_event_create(provider, &decl, &painted);
+	for (int i = 0; i < 4; i++)
+		rp_event_write(painted, &(struct rp_part){ &values[i], sizeof(values[i]) }, 1);
+	rp_provider_destroy(provider);
 }
 
 static struct rp_provider *maker;
@@ -349,6 +381,8 @@ static void obey(const char *command, uint32_t a, uint32_t b, const char *text)
 		state = a;
 		for (uint32_t i = 0; i < b; i++)
 			write_every();
+	} else if (strcmp(command, "moves") == 0) {
+		write_moves();
 	} else if (strcmp(command, "tick") == 0) {
 		write_ticks(a, b, text);
 	} else if (strcmp(command, "invalid") == 0) {

@@ -15,6 +15,7 @@ import threading
 import unittest
 
 from lttng_daemon import Daemon, PATIENCE, user
+from lttng_host import Host, LttngTest, ours
 from lttng_trace import bt2, read
 
 HOST = os.environ['HOST']
@@ -27,96 +28,6 @@ TOOL = os.environ['RINGPIPE']
 HELLO = os.environ['HELLO']
 LISTENER = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'lttng_listener.py')
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
-
-class Host:
-    """The program that writes."""
-
-    def __init__(self, daemon, environment=None, program=HOST):
-        self.process = subprocess.Popen([program, PLUGIN], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        cwd=daemon.home,
-                                        env={**daemon.environment, **(environment or {})}, **user())
-        self.pid = int(self.process.stdout.readline() or 0)
-
-    def tell(self, *words):
-        """The lines that it answers."""
-        self.process.stdin.write((' '.join(map(str, words)) + '\n').encode())
-        self.process.stdin.flush()
-        lines = []
-        while True:
-            line = self.process.stdout.readline().decode()
-            if line in ('done\n', ''):
-                break
-            lines.append(line.rstrip('\n'))
-        if line == '':
-            raise AssertionError(f'the host is gone: {self.process.stderr.read().decode()}')
-        return lines
-
-    def expect(self, *words):
-        """Nothing that it has to say."""
-        lines = self.tell(*words)
-        if lines:
-            raise AssertionError(f'{words}: {lines}')
-
-    def end(self):
-        _, errors = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, errors.decode()
-
-
-def ours(events):
-    return [event for event in events if event.name.startswith('Lttng-')]
-
-
-class LttngTest(unittest.TestCase):
-    def setUp(self):
-        self.daemon = Daemon()
-        self.addCleanup(self.daemon.stop)
-        self.daemon.start()
-        self.traces = 0
-
-    def host(self, environment=None):
-        host = Host(self.daemon, environment)
-        self.addCleanup(self.reap, host)
-        return host
-
-    @staticmethod
-    def reap(host):
-        if host.process.poll() is None:
-            host.process.kill()
-            host.process.wait(PATIENCE)
-        for pipe in (host.process.stdin, host.process.stdout, host.process.stderr):
-            pipe.close()
-
-    def end(self, host):
-        status, errors = host.end()
-        self.assertEqual((status, errors), (0, ''))
-
-    def session(self, *options):
-        """Makes a session that is to be started."""
-        self.traces += 1
-        path = os.path.join(self.daemon.home, f'trace{self.traces}')
-        self.daemon.run('create', f's{self.traces}', f'--output={path}', *options)
-        return path
-
-    def enable(self, *options):
-        self.daemon.run('enable-event', '--userspace', *options)
-
-    def start(self):
-        self.daemon.run('start')
-
-    def stop(self):
-        self.daemon.run('destroy')
-
-    def snapshots(self, session):
-        """Those that were begun."""
-        return glob.glob(os.path.join(self.daemon.home, session, 'snapshot-*'))
-
-    def names(self, path):
-        return [event.name for event in ours(read(path))]
-
-    def serials(self, path, name='Lttng-Host:tick'):
-        return [event.fields['serial'] for event in read(path) if event.name == name]
 
 
 class TypesTest(LttngTest):
@@ -152,6 +63,26 @@ class TypesTest(LttngTest):
         self.assertEqual(invalid.fields['text'], '\ufffda\ufffdb\u00e9\ufffd\ufffd\ufffd')
         self.assertEqual(invalid.fields['ratio'], 4)
         self.assertEqual(invalid.uri, 'ringpipe:id=1;version=0;level=4;opcode=0;keywords=0x1')
+
+    def test_enumerations_have_the_names_of_their_values(self):
+        path = self.session()
+        self.enable('Lttng-Host:moved', '--filter', 'from < 1')
+        self.enable('Lttng-Enums:*')
+        self.start()
+        host = self.host()
+        host.expect('moves')
+        self.end(host)
+        self.stop()
+        told = [({name: event.fields[name] for name in event.labels}, event.labels)
+                for event in ours(read(path))]
+        self.assertEqual(told, [
+            ({'from': -2, 'to_phase': 0x7fffffff},
+             {'from': ['PHASE_BEFORE'], 'to_phase': ['PHASE_AFTER']}),
+            ({'from': 0, 'to_phase': 5}, {'from': ['PHASE_IN'], 'to_phase': []}),
+            ({'colour': 0}, {'colour': ['the "red" one']}),
+            ({'colour': 1}, {'colour': ['gr\u00fcn']}),
+            ({'colour': (1 << 64) - 1}, {'colour': ['the last']}),
+            ({'colour': 2}, {'colour': []})])
 
     def test_listed_with_level_and_fields(self):
         host = self.host()

@@ -20,10 +20,17 @@ def plain(value):
     return int(value)
 
 
+def labels(value):
+    """Of each enumeration in a value: the names of what it has."""
+    return {name: sorted(field.labels) for name, field in (value or {}).items()
+            if isinstance(field, bt2._EnumerationFieldConst)}
+
+
 class Event:
     def __init__(self, event):
         self.name = event.name
         self.fields = {name: plain(value) for name, value in (event.payload_field or {}).items()}
+        self.labels = labels(event.payload_field)
         context = event.common_context_field
         self.context = {} if context is None else {name: plain(value)
                                                    for name, value in context.items()}

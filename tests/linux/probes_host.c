@@ -136,7 +136,8 @@ static void stop_session(char *answer)
 static int make_event(void)
 {
 	static const struct rp_field fields[] = {
-		{ "number", NULL, 0, RP_TYPE_U32, 0, 0 }, { "text", NULL, 0, RP_TYPE_STRING, 0, 0 },
+		{ .name = "number", .type = RP_TYPE_U32 },
+		{ .name = "text", .type = RP_TYPE_STRING },
 	};
 	struct rp_event_decl decl = {
 		.size = sizeof(decl), .id = 1, .name = "made", .fields = fields, .field_count = 2,

@@ -85,6 +85,7 @@ static void write_reals(struct writer *writer, uint64_t serial)
 	int64_t time = (int64_t)(next_random(writer) % 4000000000000000000ull) / 100 * 100;
 	float f32 = (float)(int64_t)any_bits(writer) / 3;
 	double f64 = (double)(int64_t)any_bits(writer) / 7;
+	int32_t state = a & 1 ? SAME_BUSY : (int32_t)any_bits(writer);
 	uint32_t bits32;
 	uint64_t bits64;
 
@@ -92,10 +93,10 @@ static void write_reals(struct writer *writer, uint64_t serial)
 	memcpy(&bits64, &f64, sizeof(bits64));
 	fprintf(writer->stream,
 		"reals writer=%u serial=%" PRIu64 " truth=%d letter=%u f32=%08x f64=%016" PRIx64
-		" pointer=%" PRIu64 " time=%" PRId64 "\n", writer->number, serial, (int)(a & 1),
-		(uint8_t)(a >> 8), bits32, bits64, pointer, time);
+		" pointer=%" PRIu64 " time=%" PRId64 " state=%d\n", writer->number, serial,
+		(int)(a & 1), (uint8_t)(a >> 8), bits32, bits64, pointer, time, state);
 	same_reals(writer->number, serial, a & 1, (char)(a >> 8), f32, f64,
-		   (const void *)(uintptr_t)pointer, time);
+		   (const void *)(uintptr_t)pointer, time, state);
 }
 
 /* Characters of one to four bytes of UTF-8; returns the count of UTF-16 units. */

@@ -180,7 +180,7 @@ class Lttng:
             for field in ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"):
                 fields[field] = str(int(payload[field]))
         elif name == "reals":
-            for field in ("truth", "letter", "pointer", "time"):
+            for field in ("truth", "letter", "pointer", "time", "state"):
                 fields[field] = str(int(payload[field]))
             fields["f32"] = struct.pack(">f", float(payload["f32"])).hex()
             fields["f64"] = struct.pack(">d", float(payload["f64"])).hex()
@@ -219,7 +219,7 @@ class Bpftrace:
 
         actions = {
             "integers": [line("integers", [word(i) for i in range(2, 10)])],
-            "reals": [line("reals", [word(i) for i in range(2, 8)])],
+            "reals": [line("reals", [word(i) for i in range(2, 9)])],
             "texts": [line("texts", at(4, 0, 1), " %s", ["str(arg2)"]),
                       line("text16", at(3, *range(6))), line("text16", at(3, *range(6, 12)))],
             "lists": [line("lists", [word(3), *at(2, *range(5))]),
@@ -272,7 +272,7 @@ class Bpftrace:
                 fields.update(truth=str(words[0]), letter=str(words[1] & 0xff),
                               f32=f"{words[2] & 0xffffffff:08x}",
                               f64=f"{words[3] & (1 << 64) - 1:016x}", pointer=str(words[4]),
-                              time=str(words[5]))
+                              time=str(words[5]), state=str(signed(words[6], 32)))
                 yield Event(kind, fields)
             elif kind == "secrets":
                 pin, password = rest.split(" ")[2:]
@@ -305,7 +305,8 @@ class Perf:
 
     NAMES = {
         "integers": ("writer", "serial", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"),
-        "reals": ("writer", "serial", "truth", "letter", "f32", "f64", "pointer", "time"),
+        "reals": ("writer", "serial", "truth", "letter", "f32", "f64", "pointer", "time",
+                  "state"),
         "texts": ("writer", "serial"),
         "lists": ("writer", "serial", "", "blob", "", "list", "", "", "points"),
         "secrets": ("writer", "serial", "", "pin"),
@@ -363,6 +364,8 @@ class Perf:
                     fields[name] = f"{value & (1 << 64) - 1:016x}"
                 elif match[1] == "integers" and name[0] == "i":
                     fields[name] = str(signed(value, int(name[1:])))	# perf leaves signs out
+                elif name == "state":
+                    fields[name] = str(signed(value, 32))
                 elif name:
                     fields[name] = str(value)
             found.append(Event(match[1], fields))

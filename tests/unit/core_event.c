@@ -7,6 +7,10 @@
 
 RP_PROVIDER(kinds, "Test-Kinds");
 
+enum phase { PHASE_BEFORE = -1, PHASE_AFTER = 7 };
+RP_ENUM(phase, PHASE_BEFORE, PHASE_AFTER);
+RP_STRUCT(phased, RP_U8(small), RP_ENUM_FIELD(phase, phase));
+
 RP_STRUCT(inner, RP_U8(small), RP_I32(large));
 RP_STRUCT(outer, RP_U16(before), RP_STRUCT_FIELD(inner, middle), RP_GUID(id));
 
@@ -25,6 +29,9 @@ RP_EVENT(kinds, nothing, 7, RP_LEVEL_INFORMATIONAL, 0);
 RP_EVENT(kinds, longs, 8, RP_LEVEL_INFORMATIONAL, 0, RP_ARRAY(U64, values));
 RP_EVENT_EX(kinds, told, 9, 3, RP_LEVEL_WARNING, RP_OPCODE_STOP, "{0} is told", 0x10,
 	    RP_STRING(what), RP_STRUCT_ARRAY(inner, parts));
+
+RP_EVENT(kinds, phases, 10, RP_LEVEL_INFORMATIONAL, 0,
+	 RP_ENUM_FIELD(phase, phase), RP_STRUCT_FIELD(phased, both));
 
 /* Gathers expected bytes. */
 struct expected {
@@ -304,6 +311,34 @@ Test(core_event, listener_is_told_what_the_declaration_says)
 	cr_assert_eq(event.fields[1].member_count, 2u);
 	cr_assert_str_eq(event.fields[1].members[1].name, "large");
 	cr_assert_eq(event.thread, (uint32_t)gettid());
+	expect_end(listener);
+}
+
+Test(core_event, enumeration_is_an_integer_with_names)
+{
+	struct rp_listener *listener = listen_to("Test-Kinds");
+	const struct phased both = { 1, PHASE_BEFORE };
+	struct expected expected = { .size = 0 };
+	struct rp_listener_event event;
+	const struct rp_enumeration *names;
+
+	cr_assert_eq(kinds_phases(PHASE_AFTER, &both), 0);
+	expect_event(listener, &event);
+	ADD(&expected, int32_t, 7);
+	ADD(&expected, uint8_t, 1);
+	ADD(&expected, int32_t, -1);
+	cr_assert_eq(event.payload_bytes, expected.size);
+	cr_assert_arr_eq(event.payload, expected.bytes, expected.size);
+	cr_assert_eq(event.fields[0].type, RP_TYPE_I32);
+	names = event.fields[0].enumeration;
+	cr_assert_str_eq(names->name, "phase");
+	cr_assert_eq(names->count, 2);
+	cr_assert_str_eq(names->enumerators[0].name, "PHASE_BEFORE");
+	cr_assert_eq(names->enumerators[0].value, -1);
+	cr_assert_str_eq(names->enumerators[1].name, "PHASE_AFTER");
+	cr_assert_eq(names->enumerators[1].value, 7);
+	cr_assert_null(event.fields[1].enumeration);
+	cr_assert_str_eq(event.fields[1].members[1].enumeration->name, "phase");
 	expect_end(listener);
 }
 

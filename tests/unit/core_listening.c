@@ -250,7 +250,7 @@ Test(core_listening, two_that_end_each_other_do_not_wait_for_ever)
 
 static struct rp_event *make_event(struct rp_provider *provider, uint32_t id)
 {
-	static const struct rp_field field = { "serial", NULL, 0, RP_TYPE_U64, 0, 0 };
+	static const struct rp_field field = { "serial", NULL, 0, RP_TYPE_U64, 0, 0, NULL };
 	struct rp_event_decl decl = { .size = sizeof(decl), .id = id % 60000, .fields = &field,
 				      .field_count = 1, .level = RP_LEVEL_INFORMATIONAL };
 	struct rp_event *event;

@@ -219,7 +219,7 @@ static uint64_t count_cuts(const char *file, const char *provider, uint64_t *ret
 Test(core_output, payload_a_file_cannot_hold_is_cut_and_told)
 {
 	static const size_t lengths[] = { 0, 100, 32698, 32699, 32700, 40000, 65535 };
-	static const struct rp_field fields[] = { { "s", NULL, 0, RP_TYPE_STRING, 0, 0 } };
+	static const struct rp_field fields[] = { { "s", NULL, 0, RP_TYPE_STRING, 0, 0, NULL } };
 	static char text[65536];
 	struct rp_session_options options = options_for("Test-Long");
 	struct rp_event_decl decl = {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static const struct rp_field one_field[] = { { "value", NULL, 0, RP_TYPE_U32, 0, 0 } };
+static const struct rp_field one_field[] = { { "value", NULL, 0, RP_TYPE_U32, 0, 0, NULL } };
 
 static struct rp_event_decl declaration(uint32_t id, const char *name)
 {
@@ -40,7 +40,7 @@ Test(core_runtime, event_made_at_run_time_is_delivered_with_its_description)
 	struct rp_provider *provider = make_provider("Test-Runtime");
 	struct rp_listener *listener = listen_to("Test-Runtime");
 	char name[] = "made", field_name[] = "value";
-	struct rp_field field = { field_name, NULL, 0, RP_TYPE_U32, 0, 0 };
+	struct rp_field field = { field_name, NULL, 0, RP_TYPE_U32, 0, 0, NULL };
 	struct rp_event_decl decl = declaration(5, name);
 	struct rp_listener_event told;
 	struct rp_event *event;
@@ -165,40 +165,67 @@ Test(core_runtime, wrong_names_and_levels_are_refused)
 	cr_assert_eq(rp_provider_destroy(provider), 0);
 }
 
-static const struct rp_field member_string[] = { { "s", NULL, 0, RP_TYPE_STRING, 0, 0 } };
-static const struct rp_field member_array[] = { { "a", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_U8, 0 } };
-static const struct rp_field member_wrong[] = { { "x", NULL, 0, 20, 0, 0 } };
-static const struct rp_field member_unnamed[] = { { "", NULL, 0, RP_TYPE_U8, 0, 0 } };
-static const struct rp_field deep_wrong[] = { { "d", member_string, 1, RP_TYPE_STRUCT, 0, 0 } };
+static const struct rp_field member_string[] = { { "s", NULL, 0, RP_TYPE_STRING, 0, 0, NULL } };
+static const struct rp_field member_array[] = {
+	{ "a", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_U8, 0, NULL },
+};
+static const struct rp_field member_wrong[] = { { "x", NULL, 0, 20, 0, 0, NULL } };
+static const struct rp_field member_unnamed[] = { { "", NULL, 0, RP_TYPE_U8, 0, 0, NULL } };
+static const struct rp_field deep_wrong[] = {
+	{ "d", member_string, 1, RP_TYPE_STRUCT, 0, 0, NULL },
+};
+
+static const struct rp_enumerator one_name[] = { { "n", 127 } }, no_name[] = { { NULL, 1 } },
+				  large[] = { { "a", 0 }, { "b", 128 } }, below[] = { { "a", -1 } };
+static const struct rp_enumeration named = { "e", one_name, 1 }, nameless = { NULL, one_name, 1 },
+				   missing = { "e", no_name, 1 }, nothing = { "e", one_name, 0 },
+				   nowhere = { "e", NULL, 1 }, too_large = { "e", large, 2 },
+				   negative = { "e", below, 1 },
+				   many = { "e", one_name, RP_ENUMERATORS_MAX + 1 };
 
 static const struct {
 	struct rp_field field;
 	const char *why;
 } refused[] = {
-	{ { "f", NULL, 0, RP_TYPE_NONE, 0, 0 }, "no type" },
-	{ { "f", NULL, 0, 20, 0, 0 }, "a type above the last" },
-	{ { "f", NULL, 0, 255, 0, 0 }, "a type far above the last" },
-	{ { NULL, NULL, 0, RP_TYPE_U8, 0, 0 }, "no name" },
-	{ { "", NULL, 0, RP_TYPE_U8, 0, 0 }, "an empty name" },
-	{ { "\xc0\x80", NULL, 0, RP_TYPE_U8, 0, 0 }, "a name that is not UTF-8" },
-	{ { "f", NULL, 0, RP_TYPE_U8, 0, 2 }, "a flag that is none" },
-	{ { "f", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_NONE, 0 }, "an array of nothing" },
-	{ { "f", member_string, 1, RP_TYPE_U8, 0, 0 }, "members of a number" },
-	{ { "f", NULL, 1, RP_TYPE_U8, 0, 0 }, "members of a number that are not there" },
-	{ { "f", NULL, 1, RP_TYPE_STRING, 0, 0 }, "members of a string that are not there" },
-	{ { "f", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_STRING, 0 }, "an array of strings" },
-	{ { "f", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_STRING16, 0 }, "an array of UTF-16 strings" },
-	{ { "f", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_ARRAY, 0 }, "an array of arrays" },
-	{ { "f", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_STRUCT, 0 }, "an array of empty structs" },
-	{ { "f", NULL, 0, RP_TYPE_ARRAY, 99, 0 }, "an array of an unknown type" },
-	{ { "f", NULL, 0, RP_TYPE_STRUCT, 0, 0 }, "a struct without members" },
-	{ { "f", NULL, 1, RP_TYPE_STRUCT, 0, 0 }, "a struct whose members are missing" },
-	{ { "f", member_array, 1, RP_TYPE_STRUCT, 0, 0 }, "a struct with an array" },
-	{ { "f", member_wrong, 1, RP_TYPE_STRUCT, 0, 0 }, "a struct with an unknown type" },
-	{ { "f", member_unnamed, 1, RP_TYPE_STRUCT, 0, 0 }, "a struct with a nameless member" },
-	{ { "f", deep_wrong, 1, RP_TYPE_ARRAY, RP_TYPE_STRUCT, 0 }, "a string deep in structs" },
-	{ { "f", member_string, 1, RP_TYPE_ARRAY, RP_TYPE_STRUCT, 0 }, "structs with a string" },
-	{ { "f", member_unnamed, RP_FIELDS_MAX + 1, RP_TYPE_STRUCT, 0, 0 }, "129 members" },
+	{ { "f", NULL, 0, RP_TYPE_NONE, 0, 0, NULL }, "no type" },
+	{ { "f", NULL, 0, 20, 0, 0, NULL }, "a type above the last" },
+	{ { "f", NULL, 0, 255, 0, 0, NULL }, "a type far above the last" },
+	{ { NULL, NULL, 0, RP_TYPE_U8, 0, 0, NULL }, "no name" },
+	{ { "", NULL, 0, RP_TYPE_U8, 0, 0, NULL }, "an empty name" },
+	{ { "\xc0\x80", NULL, 0, RP_TYPE_U8, 0, 0, NULL }, "a name that is not UTF-8" },
+	{ { "f", NULL, 0, RP_TYPE_U8, 0, 2, NULL }, "a flag that is none" },
+	{ { "f", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_NONE, 0, NULL }, "an array of nothing" },
+	{ { "f", member_string, 1, RP_TYPE_U8, 0, 0, NULL }, "members of a number" },
+	{ { "f", NULL, 1, RP_TYPE_U8, 0, 0, NULL }, "members of a number that are not there" },
+	{ { "f", NULL, 1, RP_TYPE_STRING, 0, 0, NULL }, "members of a string that are not there" },
+	{ { "f", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_STRING, 0, NULL }, "an array of strings" },
+	{ { "f", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_STRING16, 0, NULL },
+	  "an array of UTF-16 strings" },
+	{ { "f", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_ARRAY, 0, NULL }, "an array of arrays" },
+	{ { "f", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_STRUCT, 0, NULL }, "an array of empty structs" },
+	{ { "f", NULL, 0, RP_TYPE_ARRAY, 99, 0, NULL }, "an array of an unknown type" },
+	{ { "f", NULL, 0, RP_TYPE_F32, 0, 0, &named }, "an enumeration of reals" },
+	{ { "f", NULL, 0, RP_TYPE_BOOL, 0, 0, &named }, "an enumeration of truths" },
+	{ { "f", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_U8, 0, &named }, "an enumeration of an array" },
+	{ { "f", NULL, 0, RP_TYPE_U8, 0, 0, &nameless }, "an enumeration without a name" },
+	{ { "f", NULL, 0, RP_TYPE_U8, 0, 0, &missing }, "an enumerator without a name" },
+	{ { "f", NULL, 0, RP_TYPE_U8, 0, 0, &nothing }, "an enumeration of nothing" },
+	{ { "f", NULL, 0, RP_TYPE_U8, 0, 0, &nowhere }, "enumerators that are not there" },
+	{ { "f", NULL, 0, RP_TYPE_U8, 0, 0, &many }, "1,025 enumerators" },
+	{ { "f", NULL, 0, RP_TYPE_I8, 0, 0, &too_large }, "an enumerator above its type" },
+	{ { "f", NULL, 0, RP_TYPE_U64, 0, 1u << 31, &negative }, "a flag besides" },
+	{ { "f", NULL, 0, RP_TYPE_U16, 0, 0, &negative }, "an enumerator below its type" },
+	{ { "f", NULL, 0, RP_TYPE_STRUCT, 0, 0, NULL }, "a struct without members" },
+	{ { "f", NULL, 1, RP_TYPE_STRUCT, 0, 0, NULL }, "a struct whose members are missing" },
+	{ { "f", member_array, 1, RP_TYPE_STRUCT, 0, 0, NULL }, "a struct with an array" },
+	{ { "f", member_wrong, 1, RP_TYPE_STRUCT, 0, 0, NULL }, "a struct with an unknown type" },
+	{ { "f", member_unnamed, 1, RP_TYPE_STRUCT, 0, 0, NULL },
+	  "a struct with a nameless member" },
+	{ { "f", deep_wrong, 1, RP_TYPE_ARRAY, RP_TYPE_STRUCT, 0, NULL },
+	  "a string deep in structs" },
+	{ { "f", member_string, 1, RP_TYPE_ARRAY, RP_TYPE_STRUCT, 0, NULL },
+	  "structs with a string" },
+	{ { "f", member_unnamed, RP_FIELDS_MAX + 1, RP_TYPE_STRUCT, 0, 0, NULL }, "129 members" },
 };
 
 Test(core_runtime, every_wrong_field_is_refused)
@@ -220,7 +247,7 @@ Test(core_runtime, structs_that_contain_themselves_are_refused)
 {
 	struct rp_provider *provider = make_provider("Test-Runtime");
 	struct rp_event_decl decl = declaration(1, "endless");
-	struct rp_field endless = { "again", NULL, 1, RP_TYPE_STRUCT, 0, 0 };
+	struct rp_field endless = { "again", NULL, 1, RP_TYPE_STRUCT, 0, 0, NULL };
 
 	endless.members = &endless;
 	decl.fields = &endless;
@@ -242,7 +269,7 @@ Test(core_runtime, event_may_have_128_fields)
 
 	for (unsigned int i = 0; i < RP_FIELDS_MAX; i++) {
 		snprintf(names[i], sizeof(names[i]), "f%u", i);
-		fields[i] = (struct rp_field){ names[i], NULL, 0, RP_TYPE_U8, 0, 0 };
+		fields[i] = (struct rp_field){ names[i], NULL, 0, RP_TYPE_U8, 0, 0, NULL };
 		bytes[i] = (uint8_t)(i + 1);
 	}
 	decl.fields = fields;
@@ -267,9 +294,9 @@ static struct rp_event *make_monster(struct rp_provider *provider)
 
 	for (unsigned int i = 0; i < RP_FIELDS_MAX; i++) {
 		snprintf(names[i], sizeof(names[i]), "f%u", i);
-		members[i] = (struct rp_field){ names[i], NULL, 0, RP_TYPE_GUID, 0, 0 };
+		members[i] = (struct rp_field){ names[i], NULL, 0, RP_TYPE_GUID, 0, 0, NULL };
 		fields[i] = (struct rp_field){ names[i], members, RP_FIELDS_MAX, RP_TYPE_STRUCT,
-					       0, 0 };
+					       0, 0, NULL };
 	}
 	decl.fields = fields;
 	decl.field_count = RP_FIELDS_MAX;

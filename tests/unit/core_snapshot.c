@@ -374,8 +374,8 @@ Test(core_snapshot, output_that_a_session_writes_to_is_not_taken_away)
 Test(core_snapshot, definition_that_went_is_still_told)
 {
 	static const struct rp_field fields[] = {
-		{ "serial", NULL, 0, RP_TYPE_U64, 0, 0 },
-		{ "size", NULL, 0, RP_TYPE_U16, 0, 0 },
+		{ "serial", NULL, 0, RP_TYPE_U64, 0, 0, NULL },
+		{ "size", NULL, 0, RP_TYPE_U16, 0, 0, NULL },
 	};
 	struct rp_event_decl decl = {
 		.size = sizeof(decl), .id = 7, .level = RP_LEVEL_INFORMATIONAL, .name = "gone",

@@ -334,7 +334,7 @@ Test(core_stack, session_without_the_flag_gets_no_frames)
 
 Test(core_stack, event_may_refuse_stacks)
 {
-	static const struct rp_field field[] = { { "number", NULL, 0, RP_TYPE_U32, 0, 0 } };
+	static const struct rp_field field[] = { { "number", NULL, 0, RP_TYPE_U32, 0, 0, NULL } };
 	struct rp_event_decl decl = {
 		.size = sizeof(decl), .id = 1, .name = "bare", .fields = field, .field_count = 1,
 		.flags = RP_EVENT_NO_STACK,

@@ -165,8 +165,8 @@ Test(core_state, later_state_has_its_place_in_the_order_of_time)
 Test(core_state, event_made_at_run_time_is_kept_as_well)
 {
 	static const struct rp_field fields[] = {
-		{ "serial", NULL, 0, RP_TYPE_U64, 0, 0 },
-		{ "thread", NULL, 0, RP_TYPE_U64, 0, 0 },
+		{ "serial", NULL, 0, RP_TYPE_U64, 0, 0, NULL },
+		{ "thread", NULL, 0, RP_TYPE_U64, 0, 0, NULL },
 	};
 	const struct rp_event_decl decl = {
 		.size = sizeof(decl), .id = 7, .level = RP_LEVEL_INFORMATIONAL, .name = "made",

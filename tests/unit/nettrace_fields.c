@@ -253,7 +253,7 @@ Test(fields, any_bytes_are_walked_within_their_bounds)
 /* An array that the payload's end cuts is given with what is there, then the error. */
 Test(fields, cut_array_is_given_as_far_as_it_goes)
 {
-	static const struct rp_field array = { "a", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_U16, 0 };
+	static const struct rp_field array = { "a", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_U16, 0, NULL };
 	static const uint8_t payload[] = { 3, 0, 0x34, 0x12, 0x78 };
 	struct rp_listener_event event = {
 		.size = sizeof(event),

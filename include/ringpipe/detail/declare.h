@@ -246,6 +246,7 @@ wanted: RP_COLD_LABEL_; \
 #define RP_ARRAY(type, n) (ARRAY, type, n)		/* const T *, size_t n_count */
 #define RP_STRUCT_FIELD(tag, n) (STRUCT, tag, n)	/* const struct tag * */
 #define RP_STRUCT_ARRAY(tag, n) (STRUCTS, tag, n)	/* const struct tag *, size_t n_count */
+#define RP_ENUM_FIELD(tag, n) (ENUM_, tag, n)		/* int32_t, of an RP_ENUM(tag, …) */
 #define RP_SECRET(field) (SECRET_, field)		/* any of these */
 
 /* What a table says of the field that is secret. */
@@ -280,6 +281,7 @@ wanted: RP_COLD_LABEL_; \
 #define RP_PARAM_ARRAY(T, n) const RP_CTYPE_##T *n, size_t n##_count
 #define RP_PARAM_STRUCT(tag, n) const struct tag *n
 #define RP_PARAM_STRUCTS(tag, n) const struct tag *n, size_t n##_count
+#define RP_PARAM_ENUM_(tag, n) int32_t n
 #define RP_PARAM_SECRET_(t) RP_WITHIN_(RP_PARAM_, RP_BARE_ t)
 
 /* As arguments handed on. */
@@ -293,6 +295,7 @@ wanted: RP_COLD_LABEL_; \
 #define RP_ARG_ARRAY(T, n) n, n##_count
 #define RP_ARG_STRUCT(tag, n) n
 #define RP_ARG_STRUCTS(tag, n) n, n##_count
+#define RP_ARG_ENUM_(tag, n) n
 #define RP_ARG_SECRET_(t) RP_WITHIN_(RP_ARG_, RP_BARE_ t)
 
 /* As values to forget, first of all: only secrets are. */
@@ -306,6 +309,7 @@ wanted: RP_COLD_LABEL_; \
 #define RP_FORGET_ARRAY(T, n)
 #define RP_FORGET_STRUCT(tag, n)
 #define RP_FORGET_STRUCTS(tag, n)
+#define RP_FORGET_ENUM_(tag, n)
 #define RP_FORGET_SECRET_(t) RP_WITHIN_(RP_REDACT_, RP_BARE_ t)
 #define RP_REDACT_SCALAR(T, n) memset(&n, 0, sizeof(n));
 #define RP_REDACT_GUID(n) n = NULL;
@@ -315,6 +319,7 @@ wanted: RP_COLD_LABEL_; \
 #define RP_REDACT_ARRAY(T, n) n = NULL, n##_count = 0;
 #define RP_REDACT_STRUCT(tag, n) n = NULL;
 #define RP_REDACT_STRUCTS(tag, n) n = NULL, n##_count = 0;
+#define RP_REDACT_ENUM_(tag, n) n = 0;
 
 /* As bytes of the buffer that gathers the small ones. */
 #define RP_ROOM_(t) RP_ROOM_I_ t
@@ -327,6 +332,7 @@ wanted: RP_COLD_LABEL_; \
 #define RP_ROOM_ARRAY(T, n) + 2
 #define RP_ROOM_STRUCT(tag, n) + sizeof(struct tag)
 #define RP_ROOM_STRUCTS(tag, n) + 2
+#define RP_ROOM_ENUM_(tag, n) + sizeof(int32_t)
 #define RP_ROOM_SECRET_(t) RP_WITHIN_(RP_ROOM_, RP_BARE_ t)
 
 /* As calls that lay the payload out. */
@@ -342,23 +348,25 @@ wanted: RP_COLD_LABEL_; \
 #define RP_PUT_ARRAY(T, n) rp_pack_array_(&pack_, n, n##_count, sizeof(*n));
 #define RP_PUT_STRUCT(tag, n) rp_pack_copy_(&pack_, n, sizeof(*n));
 #define RP_PUT_STRUCTS(tag, n) rp_pack_array_(&pack_, n, n##_count, sizeof(*n));
+#define RP_PUT_ENUM_(tag, n) rp_pack_copy_(&pack_, &n, sizeof(n));
 #define RP_PUT_SECRET_(t) RP_WITHIN_(RP_PUT_, RP_BARE_ t)
 
 /* As descriptions, with flags. */
 #define RP_DESC_(t) RP_DESC_I_ t
 #define RP_DESC_I_(kind, ...) RP_DESC_##kind(0, __VA_ARGS__)
-#define RP_DESC_SCALAR(f, T, n) { #n, NULL, 0, RP_TYPE_##T, 0, f }
-#define RP_DESC_GUID(f, n) { #n, NULL, 0, RP_TYPE_GUID, 0, f }
-#define RP_DESC_STRING(f, n) { #n, NULL, 0, RP_TYPE_STRING, 0, f }
-#define RP_DESC_STRING16(f, n) { #n, NULL, 0, RP_TYPE_STRING16, 0, f }
-#define RP_DESC_BLOB(f, n) { #n, NULL, 0, RP_TYPE_ARRAY, RP_TYPE_U8, f }
-#define RP_DESC_ARRAY(f, T, n) { #n, NULL, 0, RP_TYPE_ARRAY, RP_TYPE_##T, f }
+#define RP_DESC_SCALAR(f, T, n) { #n, NULL, 0, RP_TYPE_##T, 0, f, NULL }
+#define RP_DESC_GUID(f, n) { #n, NULL, 0, RP_TYPE_GUID, 0, f, NULL }
+#define RP_DESC_STRING(f, n) { #n, NULL, 0, RP_TYPE_STRING, 0, f, NULL }
+#define RP_DESC_STRING16(f, n) { #n, NULL, 0, RP_TYPE_STRING16, 0, f, NULL }
+#define RP_DESC_BLOB(f, n) { #n, NULL, 0, RP_TYPE_ARRAY, RP_TYPE_U8, f, NULL }
+#define RP_DESC_ARRAY(f, T, n) { #n, NULL, 0, RP_TYPE_ARRAY, RP_TYPE_##T, f, NULL }
 #define RP_DESC_STRUCT(f, tag, n) \
 	{ #n, tag##_fields_, sizeof(tag##_fields_) / sizeof(tag##_fields_[0]), RP_TYPE_STRUCT, 0, \
-	  f }
+	  f, NULL }
 #define RP_DESC_STRUCTS(f, tag, n) \
 	{ #n, tag##_fields_, sizeof(tag##_fields_) / sizeof(tag##_fields_[0]), RP_TYPE_ARRAY, \
-	  RP_TYPE_STRUCT, f }
+	  RP_TYPE_STRUCT, f, NULL }
+#define RP_DESC_ENUM_(f, tag, n) { #n, NULL, 0, RP_TYPE_I32, 0, f, &tag##_enumeration_ }
 #define RP_DESC_SECRET_(f, t) RP_DESC_SECRET_I_ t
 #define RP_DESC_SECRET_I_(kind, ...) RP_DESC_##kind(RP_FIELD_SECRET, __VA_ARGS__)
 
@@ -368,6 +376,7 @@ wanted: RP_COLD_LABEL_; \
 #define RP_MEMBER_SCALAR(T, n) RP_CTYPE_##T n;
 #define RP_MEMBER_GUID(n) struct rp_guid n;
 #define RP_MEMBER_STRUCT(tag, n) struct tag n;
+#define RP_MEMBER_ENUM_(tag, n) int32_t n;
 
 static const rp_char16 rp_redacted16_[] __attribute__((unused)) = { '*', '*', '*', 0 };
 
@@ -455,6 +464,14 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 	} __attribute__((packed)); \
 	static const struct rp_field tag##_fields_[] __attribute__((unused)) = { \
 		RP_MAP_(RP_DESC_, RP_COMMA_, __VA_ARGS__) }; \
+	struct rp_provider
+
+#define RP_ENUMERATOR_(c) { #c, (int64_t)(c) }
+#define RP_ENUM_EMIT_(tag, ...) \
+	static const struct rp_enumerator tag##_enumerators_[] = { \
+		RP_MAP_(RP_ENUMERATOR_, RP_COMMA_, __VA_ARGS__) }; \
+	static const struct rp_enumeration tag##_enumeration_ __attribute__((unused)) = { \
+		#tag, tag##_enumerators_, RP_COUNT_(__VA_ARGS__) }; \
 	struct rp_provider
 
 /* `used`: the probe's note means the word, which the compiler cannot know. */

@@ -108,6 +108,7 @@
 #define RP_SIZES_ARRAY(T, n) U8, U8
 #define RP_SIZES_STRUCT(tag, n) U8
 #define RP_SIZES_STRUCTS(tag, n) U8, U8
+#define RP_SIZES_ENUM_(tag, n) RP_SIZE_I32
 #define RP_SIZES_SECRET_(t) RP_WITHIN_(RP_SIZES_, RP_BARE_ t)
 
 #define RP_SIZE_BOOL U1
@@ -136,6 +137,7 @@
 #define RP_WORDS_ARRAY(T, n) RP_WORD_POINTER(n), (uint64_t)n##_count
 #define RP_WORDS_STRUCT(tag, n) RP_WORD_POINTER(n)
 #define RP_WORDS_STRUCTS(tag, n) RP_WORD_POINTER(n), (uint64_t)n##_count
+#define RP_WORDS_ENUM_(tag, n) RP_WORD_I32(n)
 #define RP_WORDS_SECRET_(t) RP_WITHIN_(RP_WORDS_, RP_BARE_ t)
 
 #define RP_WORD_BOOL(n) (uint64_t)n

@@ -41,7 +41,8 @@ static void write_reals(uint32_t writer, uint64_t serial)
 	memcpy(&f32, &low, sizeof(f32));
 	/* A float that is no number may change on its way through a register. */
 	same_reals(writer, serial, some() & 1, (char)some(), f32 == f32 ? f32 : 0,
-		   f64 == f64 ? f64 : 0, (void *)(uintptr_t)some(), (int64_t)(some() >> 2));
+		   f64 == f64 ? f64 : 0, (void *)(uintptr_t)some(), (int64_t)(some() >> 2),
+		   (int32_t)some());
 }
 
 static void write_texts(uint32_t writer, uint64_t serial)
