@@ -1,0 +1,79 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Checks the tables of sites with static keys, in programs made by all compilers in many ways.
+
+usage: keys_test.py ROOT
+
+The program looks at its own table, changes the sites in it, and sees that no other was left. TAP.
+"""
+import concurrent.futures
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+
+WAYS = [
+    (["gcc", "-x", "c", "-std=c11"], [
+        ["-O0"], ["-O2", "-fno-pie", "-no-pie"], ["-O2", "-static"], ["-O2", "-static-pie"],
+        ["-O3", "-flto"], ["-O2", "-flto", "-flto-partition=max"], ["-O2", "-fuse-ld=gold"],
+        ["-Os", "-ffunction-sections", "-Wl,--gc-sections"]]),
+    (["g++", "-x", "c++", "-std=c++17"], [
+        ["-O0"], ["-O2"], ["-O2", "-flto"], ["-O2", "-fuse-ld=gold"],
+        ["-O2", "-ffunction-sections", "-Wl,--gc-sections"]]),
+    (["clang", "-x", "c", "-std=c11"], [["-O0"], ["-O2"], ["-O2", "-flto"], ["-O2", "-static"]]),
+    (["clang++", "-x", "c++", "-std=c++17"], [
+        ["-O0"], ["-O2"], ["-O2", "-flto"],
+        ["-O2", "-ffunction-sections", "-Wl,--gc-sections"]]),
+]
+
+
+def run(command):
+    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False)
+
+
+def verdict(folder, number, compiler, options):
+    """What is wrong, '' for nothing, None where there is no such compiler or linker."""
+    if not shutil.which(compiler[0]):
+        return None
+    program = os.path.join(folder, str(number))
+    built = run([*compiler, *options, "-D_GNU_SOURCE", "-Iinclude", "-Itests/compile",
+                 "tests/compile/keys_one.c", "tests/compile/keys_two.c", "-o", program])
+    if built.returncode and any(word in built.stdout for word in ("plugin", "cannot find")):
+        return None
+    if built.returncode:
+        return built.stdout
+    done = run([program])
+    if done.returncode == 77:
+        return None
+    return done.stdout + f"exit {done.returncode}" if done.returncode else ""
+
+
+def main():
+    if platform.machine() != "x86_64":
+        print("static keys are x86-64's")
+        sys.exit(77)
+    os.chdir(sys.argv[1])
+    jobs = [(compiler, options) for compiler, ways in WAYS for options in ways]
+    failed = False
+    print(f"TAP version 13\n1..{len(jobs)}")
+    with tempfile.TemporaryDirectory() as folder, \
+            concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        verdicts = list(pool.map(lambda job: verdict(folder, job[0], *job[1]), enumerate(jobs)))
+    for number, ((compiler, options), wrong) in enumerate(zip(jobs, verdicts), 1):
+        name = f"{number} - program of {compiler[0]} {' '.join(options)} has all its sites"
+        if wrong is None:
+            print(f"ok {name} # SKIP no {compiler[0]}, or it cannot")
+        elif wrong:
+            failed = True
+            print(f"not ok {name}\n  ---\n  message: |")
+            print("".join(f"    {line}\n" for line in wrong.splitlines()) + "  ...")
+        else:
+            print(f"ok {name}")
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Static keys where code must not be changed, from the start or from some moment on. Without
+ * arguments: starts itself once for each case.
+ */
+#undef RP_STATIC_KEYS
+#define RP_STATIC_KEYS 1
+
+#include "check.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define JUMP 0xe9
+#define PASS 0xa9
+#define EVENTS 100u
+#define NOBODY 65534
+#define SET_MDWE 65		/* PR_SET_MDWE of Linux 6.3 */
+
+RP_PROVIDER(keyed, "Test-Keyed");
+RP_EVENT(keyed, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial));
+RP_EVENT(keyed, other, 2, RP_LEVEL_INFORMATIONAL, 0);
+
+static __attribute__((noinline)) int mark(uint64_t serial)
+{
+	return keyed_mark(serial);
+}
+
+/* Of the event, which has one. */
+static unsigned char site_of(const struct rp_event *event)
+{
+	for (const struct rp_key *key = __start_rp_keys; key < __stop_rp_keys; key++) {
+		if ((const char *)&key->event + key->event == (const char *)&event->enable)
+			return *(const volatile unsigned char *)((const char *)&key->site +
+								 key->site);
+	}
+	check(!"the event has a site");
+	return 0;
+}
+
+static bool all_sites_are(unsigned char byte)
+{
+	return site_of(&keyed_mark_event_) == byte && site_of(&keyed_other_event_) == byte;
+}
+
+/* What is written while a session runs is in it, whatever the sites are. */
+static void expect_events(void)
+{
+	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_listener *listener = listen_to("Test-Keyed");
+
+	check(all_sites_are(JUMP));
+	for (uint64_t serial = 0; serial < EVENTS; serial++)
+		check(mark(serial) == 0);
+	check(rp_listener_stop(listener, &stats) == 0);
+	check(stats.delivered + stats.lost == EVENTS);
+}
+
+static bool is_code_writable(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	bool found = false;
+	char line[512];
+
+	check(maps);
+	while (fgets(line, sizeof(line), maps))
+		found |= strstr(line, " rwxp ") != NULL;
+	fclose(maps);
+	return found;
+}
+
+/* The library's thread that looks after sites, by its name. */
+static bool has_thread(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *task;
+	bool found = false;
+
+	check(tasks);
+	while ((task = readdir(tasks))) {
+		char path[300], name[32] = "";
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", task->d_name);
+		file = fopen(path, "r");
+		if (!file)
+			continue;
+		found |= fgets(name, sizeof(name), file) && strcmp(name, "ringpipe-keys\n") == 0;
+		fclose(file);
+	}
+	closedir(tasks);
+	return found;
+}
+
+/* As SELinux without execmod has it: no memory that is writable and executable. */
+static bool refuse_mprotect(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_mprotect, 0, 4),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, PROT_WRITE | PROT_EXEC),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PROT_WRITE | PROT_EXEC, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
+
+	/* For all threads. */
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC,
+		       &program) == 0;
+}
+
+/* The file in /proc becomes root's, as in a server that started as root. */
+static bool refuse_proc(void)
+{
+	int fd;
+
+	if (getuid() == 0 ? setuid(NOBODY) != 0 : prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
+		return false;
+	fd = open("/proc/thread-self/mem", O_WRONLY | O_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0;
+}
+
+static void code_is_changed(void)
+{
+	wait_until(all_sites_are(PASS));
+	expect_events();
+	wait_until(all_sites_are(PASS));
+	check(!is_code_writable());
+}
+
+static void code_is_left_alone(void)
+{
+	wait_until(!has_thread());
+	check(all_sites_are(JUMP));
+	expect_events();
+	check(all_sites_are(JUMP));
+	check(!is_code_writable());
+}
+
+static void after_a_change_of_user(void)
+{
+	wait_until(all_sites_are(PASS));
+	if (!refuse_proc())
+		_exit(SKIPPED);
+	expect_events();
+	wait_until(all_sites_are(PASS));
+	expect_events();
+}
+
+/* One of the two ways is enough for the way back. */
+static void after_mprotect_is_refused(void)
+{
+	wait_until(all_sites_are(PASS));
+	if (!refuse_mprotect())
+		_exit(SKIPPED);
+	expect_events();
+	wait_until(all_sites_are(PASS));
+	expect_events();
+}
+
+/* Nothing can be changed any more: what is a jump then, stays one. */
+static void after_both_are_refused(void)
+{
+	struct rp_listener *listener = listen_to("Test-Keyed");
+
+	wait_until(all_sites_are(JUMP));
+	if (!refuse_mprotect() || !refuse_proc())
+		_exit(SKIPPED);
+	check(rp_listener_stop(listener, NULL) == 0);
+	expect_events();
+	check(all_sites_are(JUMP));
+}
+
+/* keyed_gdb_test.py has a breakpoint in mark(), and takes it away when that was called twice. */
+static void under_a_debugger(void)
+{
+	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_listener *listener;
+
+	wait_until(site_of(&keyed_other_event_) == PASS);
+	check(mark(1) == 0);
+	listener = listen_to("Test-Keyed");
+	check(site_of(&keyed_other_event_) == JUMP);
+	check(keyed_other() == 0);
+	check(mark(2) == 0);
+	wait_until(all_sites_are(JUMP));
+	check(mark(3) == 0);
+	check(rp_listener_stop(listener, &stats) == 0);
+	check(stats.delivered + stats.lost >= 2);
+	code_is_changed();
+}
+
+static bool nothing(void)
+{
+	return true;
+}
+
+static bool turn_off(void)
+{
+	return setenv("RINGPIPE_STATIC_KEYS", "0", 1) == 0;
+}
+
+/* No memory that gets executable, for this process and what it becomes. */
+static bool deny_write_execute(void)
+{
+	return prctl(SET_MDWE, 1, 0, 0, 0) == 0;
+}
+
+static const struct scenario {
+	const char *name;
+	bool (*before)(void);	/* the program is loaded */
+	void (*run)(void);
+} scenarios[] = {
+	{ "code_is_changed", nothing, code_is_changed },
+	{ "variable_turns_it_off", turn_off, code_is_left_alone },
+	{ "mprotect_is_refused", refuse_mprotect, code_is_left_alone },
+	{ "memory_that_is_written_is_not_executed", deny_write_execute, code_is_left_alone },
+	{ "process_changes_its_user", nothing, after_a_change_of_user },
+	{ "mprotect_is_refused_later", nothing, after_mprotect_is_refused },
+	{ "both_are_refused_later", nothing, after_both_are_refused },
+};
+
+#define SCENARIOS (sizeof(scenarios) / sizeof(scenarios[0]))
+
+static void start(const char *program, unsigned int i)
+{
+	const char *name = scenarios[i].name;
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		if (!scenarios[i].before())
+			_exit(SKIPPED);
+		execl(program, program, name, (char *)NULL);
+		_exit(126);
+	}
+	check(child > 0 && waitpid(child, &status, 0) == child);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED)
+		printf("ok %u - %s # SKIP not possible here\n", i + 1, name);
+	else
+		printf("%sok %u - %s\n", status == 0 ? "" : "not ", i + 1, name);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2)
+		printf("1..%zu\n", SCENARIOS);
+	fflush(stdout);
+	if (argc == 2 && strcmp(argv[1], "under_a_debugger") == 0) {
+		under_a_debugger();
+		_exit(0);
+	}
+	for (unsigned int i = 0; i < SCENARIOS; i++) {
+		if (argc < 2) {
+			start("/proc/self/exe", i);
+			fflush(stdout);
+		} else if (strcmp(argv[1], scenarios[i].name) == 0) {
+			scenarios[i].run();
+			_exit(0);
+		}
+	}
+	return argc < 2 ? 0 : 2;
+}
