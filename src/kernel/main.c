@@ -12,9 +12,11 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "kernel/probe.h"
@@ -167,6 +169,19 @@ static int64_t clock_offset(pid_t pid)
 	return offset;
 }
 
+/*
+ * Given capabilities of its own, this program would show everybody what any process does. What it
+ * tells is for root and the process's user, as all else that ringpipe tells.
+ */
+static bool may_look_at(pid_t pid)
+{
+	struct stat process;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	return getuid() == 0 || (stat(path, &process) == 0 && process.st_uid == getuid());
+}
+
 int main(int argc, char **argv)
 {
 	/* Ctrl-C is for the command, which then ends the stream. */
@@ -183,6 +198,12 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
 		signal(ignored[i], SIG_IGN);
 	pid = atoi(argv[1]);
+	if (!may_look_at(pid)) {
+		fprintf(stderr, "ringpipe: --kernel: process %d is another user's; the trace does "
+			"without\n", pid);
+		free(filter.chunk);
+		return 1;
+	}
 	ret = filter.chunk ? rp_tell_kernel_init(&filter.tell, clock_offset(pid)) : -ENOMEM;
 	if (!ret)
 		ret = rp_probe_start(pid, (unsigned int)atoi(argv[2]), strtoul(argv[3], NULL, 10),

@@ -110,11 +110,11 @@ static int end_file(struct roll_sink *roll)
 static int open_file(struct roll_sink *roll, const char *path, bool *ret_named)
 {
 	int flags = O_WRONLY | O_CLOEXEC;
-	int fd = open(roll->series.directory, flags | O_TMPFILE, 0644);
+	int fd = open(roll->series.directory, flags | O_TMPFILE, 0600);
 
 	*ret_named = fd < 0;
 	if (fd < 0)
-		fd = open(path, flags | O_CREAT | O_EXCL, 0644);
+		fd = open(path, flags | O_CREAT | O_EXCL, 0600);
 	if (fd < 0)
 		return errno == EEXIST ? -EBUSY : -errno;
 	(void)flock(fd, LOCK_EX | LOCK_NB);

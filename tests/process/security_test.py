@@ -6,7 +6,7 @@ usage: security_test.py HOST STATIC_HOST RINGPIPE MODULE [unittest arguments]
 
 Run as root it plays several users; an ordinary one skips what needs another. HOST and STATIC_HOST
 are security_host.c with the library shared and linked in; MODULE is a shared object that the
-loader takes, whatever is in it.
+loader takes, whatever is in it. The environment's KERNEL is ringpipe-kernel, where it was built.
 """
 import concurrent.futures
 import contextlib
@@ -24,7 +24,7 @@ import tempfile
 import time
 import unittest
 
-HOST = STATIC = RINGPIPE = MODULE = None
+HOST = STATIC = RINGPIPE = MODULE = KERNEL = None
 PATIENCE = 60
 OWNER, STRANGER = 65534, 1	# users that every system has and nobody is
 IS_ROOT = os.geteuid() == 0
@@ -294,7 +294,9 @@ os.execv"""), "socket", str(STRANGER), self.directory, HOST], stdin=subprocess.P
         for done in self.at_once(lambda command: self.tool(*command, umask=0), commands):
             self.assertEqual(done.returncode, 0, done.stderr)
         self.end(process)
-        for name in ("trace", "collected", "counted"):
+        self.end(self.start(umask=0, RINGPIPE_CONFIG="Till", RINGPIPE_ROLL_MB="8",
+                            RINGPIPE_OUTPUT=self.path("rolled")))
+        for name in ("trace", "rolled.000001", "collected", "counted"):
             self.assertEqual((name, mode(self.path(name))), (name, 0o600))
 
     def test_descriptors_are_not_for_programs_that_it_starts(self):
@@ -352,6 +354,20 @@ class Seen(Security):
         listed = self.tool("list", process.pid, prefix=user(STRANGER))
         self.assertNotEqual(listed.returncode, 0)
         self.assertNotIn(b"Till", listed.stdout)
+
+
+    @needs_root
+    def test_kernel_events_of_a_process_are_for_its_user(self):
+        """Also where the program has capabilities that its caller has not."""
+        if not KERNEL:
+            self.skipTest("built without ringpipe-kernel")
+        program = self.copy(KERNEL, 0, 0, 0o755)
+        process = self.start()
+        for uid, is_refused in ((STRANGER, True), (0, False)):
+            done = subprocess.run([*user(uid), program, str(process.pid), "0", "1048576"],
+                                  check=False, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                  stdout=subprocess.DEVNULL, timeout=PATIENCE)
+            self.assertEqual(b"another user's" in done.stderr, is_refused, done.stderr)
 
 
 class Terminal(Security):
@@ -427,5 +443,6 @@ class Code(Security):
 if __name__ == "__main__":
     if len(sys.argv) < 5:
         sys.exit("usage: security_test.py HOST STATIC_HOST RINGPIPE MODULE [unittest arguments]")
+    KERNEL = os.environ.get("KERNEL")
     HOST, STATIC, RINGPIPE, MODULE = (os.path.abspath(sys.argv.pop(1)) for _ in range(4))
     unittest.main(verbosity=2)
