@@ -401,7 +401,7 @@ void stress_figures(const struct stress_books *books, const struct rp_session_st
 	for (size_t i = 0; i < books->count; i++)
 		offered += books->streams[i].next;
 	stress_note("%s: offered %llu, delivered %llu, lost %llu (full %llu, too big %llu, "
-		    "busy %llu, sink %llu, damaged %llu), clamped %llu, rings %u", test_name,
+		    "busy %llu, sink %llu, damaged %llu, blocked %llu), clamped %llu, rings %u", test_name,
 		    (unsigned long long)offered, (unsigned long long)stats->delivered,
 		    (unsigned long long)stats->lost,
 		    (unsigned long long)stats->lost_by[RP_LOSS_FULL],
@@ -409,6 +409,7 @@ void stress_figures(const struct stress_books *books, const struct rp_session_st
 		    (unsigned long long)stats->lost_by[RP_LOSS_BUSY],
 		    (unsigned long long)stats->lost_by[RP_LOSS_SINK],
 		    (unsigned long long)stats->lost_by[RP_LOSS_DAMAGED],
+		    (unsigned long long)stats->lost_by[RP_LOSS_BLOCKED],
 		    (unsigned long long)stats->clamped, stats->rings);
 }
 
