@@ -40,7 +40,7 @@ _ringpipe()
 	case "$command" in
 	ps) words="--json --help" ;;
 	collect)
-		words="--process-id --name --output --force --providers --duration --buffer
+		words="--process-id --name --tree --output --force --providers --duration --buffer
 			--block --stacks --kernel --quiet --json --help"
 		;;
 	record)

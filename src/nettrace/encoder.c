@@ -15,7 +15,6 @@
 
 /* A block holds one event of the largest size and is closed when the next might not fit. */
 #define BLOCK_BYTES (96u << 10)
-#define EVENT_HEADER_MAX 96u
 /* A larger output buffer than this is given back once it is empty. */
 #define OUTPUT_KEEP_BYTES (8u << 20)
 
@@ -176,7 +175,8 @@ int rp_encoder_define(struct rp_encoder *encoder, const struct rp_encoder_defini
 	type = calloc(1, sizeof(*type));
 	if (!type)
 		return -ENOMEM;
-	ret = rp_plan_make(&type->plan, definition->fields, definition->field_count);
+	ret = rp_plan_make(&type->plan, definition->fields,
+			   definition->is_wire ? 0 : definition->field_count);
 	if (!ret) {
 		type->plain.metadata_id = encoder->used_ids + encoder->type_count + 1;
 		type->plain.bytes = UINT32_MAX;
@@ -338,7 +338,7 @@ static int prepare(struct rp_encoder *encoder, const struct rp_encoder_event *ev
 	uint32_t frames = event->frame_count < RP_STACK_MAX ? event->frame_count : RP_STACK_MAX;
 	int ret = 0;
 
-	if (encoder->block_used + EVENT_HEADER_MAX + bound > BLOCK_BYTES ||
+	if (encoder->block_used + RP_WIRE_HEADER_MAX + bound > BLOCK_BYTES ||
 	    (frames && rp_stack_set_full(&encoder->stacks)))
 		ret = close_block(encoder);
 	if (ret == 0 && !type->told)
@@ -380,7 +380,7 @@ static bool repeat_converted(struct rp_encoder *encoder, const struct rp_encoder
 			     size_t bound)
 {
 	struct rp_encoder_repeat *repeat = &encoder->repeat;
-	uint8_t *late = repeat->at + EVENT_HEADER_MAX;
+	uint8_t *late = repeat->at + RP_WIRE_HEADER_MAX;
 	size_t bytes;
 	bool cut;
 
@@ -415,7 +415,7 @@ int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *
 	now.time = event->time_ns;
 	if (plan->kind == RP_PLAN_CONVERT) {
 		/* Its size stands before it: converted at a distance, then moved up. */
-		late = start + EVENT_HEADER_MAX;
+		late = start + RP_WIRE_HEADER_MAX;
 		now.payload_bytes = rp_plan_run(plan, event->payload, event->payload_bytes, late,
 						&cut);
 		payload = put_event_header(&encoder->state, event, &now, start);

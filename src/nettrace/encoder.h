@@ -6,6 +6,8 @@
 #ifndef RP_NETTRACE_ENCODER_H
 #define RP_NETTRACE_ENCODER_H
 
+#include <stdbool.h>
+
 #include <ringpipe/types.h>
 
 #include "base/addresses.h"
@@ -32,6 +34,7 @@ struct rp_encoder_definition {
 	uint64_t keywords;
 	const struct rp_field *fields;
 	size_t field_count;
+	bool is_wire;			/* payloads come as the stream has them */
 };
 
 struct rp_encoder_event {

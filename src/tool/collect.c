@@ -17,6 +17,7 @@
 #include "tool/summary.h"
 #include "tool/text.h"
 #include "tool/tool.h"
+#include "tool/tree.h"
 
 static bool is_told(const struct rp_summary *summary, size_t index)
 {
@@ -114,7 +115,7 @@ static int finish_recording(const struct rp_recording_plan *plan, struct rp_outp
 	    !(options->given & RP_OPTION_QUIET))
 		fprintf(stderr, "Process %d ended the session.\n", plan->target->pid);
 	if (ret == 0)
-		return status;
+		return result->cut ? RP_EXIT_FAILURE : status;
 	if (ret == -ENODATA && result->end == RP_RECORDING_PEER_ENDED && plan->child)
 		rp_tool_error("%s: the trace stops before its end: %s did not end by exit() or by "
 			      "returning from main()", output->path, options->operands[0]);
@@ -154,9 +155,13 @@ static int record(const struct rp_recording_plan *plan, const struct rp_tool_opt
 		rp_kernel_start(&output, plan->target->pid, options->kernel, options->buffer_mb);
 	}
 	if (plan->live)
-		rp_tool_say(stderr, "Tracing process %d (%s) into %s", plan->target->pid,
-			    plan->target->name, path);
-	rp_recording_run(plan, &output, &result);
+		rp_tool_say(stderr, "Tracing process %d (%s)%s into %s", plan->target->pid,
+			    plan->target->name,
+			    plan->tree ? " and all that descend from it" : "", path);
+	if (plan->tree)
+		rp_tree_run(plan, &output, &result);
+	else
+		rp_recording_run(plan, &output, &result);
 	if (result.end != RP_RECORDING_FAILED && result.bytes > 0) {
 		status = finish_recording(plan, &output, &result, options);
 	} else {
@@ -194,6 +199,7 @@ static int plan_recording(const struct rp_tool_options *options, struct rp_recor
 	plan->stacks = options->given & RP_OPTION_STACKS;
 	plan->rundown = plan->stacks || has_sampler(providers, plan->provider_count);
 	plan->duration_ms = options->duration_ms;
+	plan->tree = options->given & RP_OPTION_TREE;
 	return 0;
 }
 
@@ -271,6 +277,10 @@ int rp_command_collect(const struct rp_tool_options *options)
 
 	if (ways != 1) {
 		rp_tool_error("collect: give one of -p PID, -n NAME and -- COMMAND");
+		return RP_EXIT_USAGE;
+	}
+	if ((options->given & RP_OPTION_TREE) && options->kernel) {
+		rp_tool_error("collect: --kernel is of one process, without --tree");
 		return RP_EXIT_USAGE;
 	}
 	if (plan_recording(options, &plan))

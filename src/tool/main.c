@@ -29,10 +29,10 @@ static const struct rp_tool_command commands[] = {
 			 "file can be read up to there. A command after -- is traced from its\n"
 			 "start to its end, or for the duration, and gets the signals; ringpipe's\n"
 			 "status is the command's.\n",
-		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_OUTPUT | RP_OPTION_FORCE |
-			   RP_OPTION_PROVIDERS | RP_OPTION_DURATION | RP_OPTION_BUFFER |
-			   RP_OPTION_BLOCK | RP_OPTION_STACKS | RP_OPTION_KERNEL | RP_OPTION_QUIET |
-			   RP_OPTION_JSON | RP_OPTION_HELP,
+		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_TREE | RP_OPTION_OUTPUT |
+			   RP_OPTION_FORCE | RP_OPTION_PROVIDERS | RP_OPTION_DURATION |
+			   RP_OPTION_BUFFER | RP_OPTION_BLOCK | RP_OPTION_STACKS |
+			   RP_OPTION_KERNEL | RP_OPTION_QUIET | RP_OPTION_JSON | RP_OPTION_HELP,
 		.operands_max = -1,
 		.takes_child = true,
 		.run = rp_command_collect,

@@ -218,6 +218,9 @@ static const struct rp_option options_table[] = {
 	{ RP_OPTION_PID, 'p', "process-id", "PID", "the process to trace", take_pid },
 	{ RP_OPTION_NAME, 'n', "name", "NAME",
 	  "the process of this name (as ps shows it), if there is just one", take_name },
+	{ RP_OPTION_TREE, 0, "tree", NULL,
+	  "and every process that descends from it, now or later, in one\n"
+	  "file", NULL },
 	{ RP_OPTION_OUTPUT, 'o', "output", "FILE",
 	  "where the trace or core goes ({pid} stands for the process id);\n"
 	  "default: NAME_PID_YYYYMMDD_HHMMSS.nettrace or .core", take_output },

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tool/proc.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -70,6 +71,40 @@ int rp_proc_read(pid_t pid, struct rp_proc *ret_proc)
 	}
 	*ret_proc = process;
 	return 0;
+}
+
+/* The children that one thread made: "PID PID …". */
+static int thread_children(const char *path, int (*child)(pid_t pid, void *data), void *data)
+{
+	FILE *file = fopen(path, "re");
+	int ret = 0, pid;
+
+	if (!file)
+		return 0;
+	while (ret == 0 && fscanf(file, "%d", &pid) == 1)
+		ret = child(pid, data);
+	fclose(file);
+	return ret;
+}
+
+int rp_proc_children(pid_t pid, int (*child)(pid_t pid, void *data), void *data)
+{
+	const struct dirent *entry;
+	char path[300];
+	int ret = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && ret == 0 && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/children", pid, entry->d_name);
+		ret = thread_children(path, child, data);
+	}
+	if (dir)
+		closedir(dir);
+	return ret;
 }
 
 int rp_proc_parent(pid_t pid, pid_t *ret_parent)

@@ -18,6 +18,8 @@ struct rp_proc {
 int rp_proc_read(pid_t pid, struct rp_proc *ret_proc);
 /* The same; 0: it has none in our pid namespace. */
 int rp_proc_parent(pid_t pid, pid_t *ret_parent);
+/* Calls with each child of the process; returns what a call returned, if not 0. */
+int rp_proc_children(pid_t pid, int (*child)(pid_t pid, void *data), void *data);
 
 /*
  * Whether it may name files, and itself, in another way than we do: it has another root, another

@@ -169,8 +169,12 @@ static void end(struct recording *recording, enum rp_recording_end how)
 /* Ends a recording that never began, having said why. */
 static void fail_start(struct recording *recording, int error)
 {
+	bool is_gone = error == -ECONNRESET || error == -EPIPE;
+
 	rp_exchange_explain(&recording->collect.exchange, "trace", error);
-	end(recording, RP_RECORDING_FAILED);
+	/* It may have had the session, and what was written into it. */
+	end(recording, recording->plan->begun_fd && is_gone ? RP_RECORDING_PEER_ENDED :
+	    RP_RECORDING_FAILED);
 }
 
 static void start(struct recording *recording)
@@ -228,6 +232,8 @@ static void begin_session(struct recording *recording)
 	}
 	if (recording->plan->child)
 		rp_child_resume(recording->plan->child, recording->plan->target);
+	if (recording->plan->begun_fd && write(recording->plan->begun_fd, "b", 1) != 1)
+		recording->stop_wanted = true;
 	recording->phase = RUNNING;
 	recording->start_ms = recording->tick_ms = rp_now_ms();
 	rp_wire_begin(&recording->figures.request, RP_SET_RINGPIPE, 0x01);

@@ -32,6 +32,8 @@ struct rp_recording_plan {
 	bool stacks;
 	bool rundown;			/* names of what stacks hold, at the end */
 	bool live;			/* show a line that counts */
+	bool tree;			/* for rp_tree_run() */
+	int begun_fd;			/* gets a 'b' when the session has begun; 0: none */
 	uint64_t duration_ms;		/* 0: until a signal */
 };
 
@@ -49,6 +51,7 @@ struct rp_recording_result {
 	enum rp_recording_end end;
 	uint64_t bytes;
 	int64_t elapsed_ms;
+	bool cut;			/* of a tree: a part stops before its end, which was said */
 };
 
 /*

@@ -19,6 +19,7 @@ struct printer {
 	const struct rp_reader_type *type;
 	struct json_object *provider;
 	struct json_object *name;
+	const struct rp_summary *summary;	/* in the making */
 	struct rp_names names;		/* of functions, as JSON strings */
 	uint32_t pointer_bytes;
 };
@@ -81,7 +82,11 @@ static int print_event(const struct rp_reader_event *event, void *data)
 		printer->provider = rp_json_string(event->type->provider);
 		printer->name = rp_json_string(event->type->name);
 	}
-	printf("{\"time_ns\":%" PRId64 ",\"thread\":%" PRIu64, event->time_ns, event->thread);
+	printf("{\"time_ns\":%" PRId64, event->time_ns);
+	if (printer->summary->process != SIZE_MAX)
+		printf(",\"process\":%" PRIu32,
+		       printer->summary->processes.rows[printer->summary->process].pid);
+	printf(",\"thread\":%" PRIu64, event->thread);
 	/* The .NET runtime writes -1 where it does not know. */
 	if (event->processor == UINT32_MAX)
 		fputs(",\"processor\":null", stdout);
@@ -144,7 +149,7 @@ static int read_functions(const char *file, struct rp_names *names)
 static int report_events(struct rp_reader *reader, const char *path, const char *file)
 {
 	struct rp_summary summary;
-	struct printer printer = { 0 };
+	struct printer printer = { .summary = &summary };
 	struct rp_reader_info info = { .size = sizeof(info) };
 	char buffer[512];
 	const char *error;

@@ -167,7 +167,10 @@ static int count_event(struct rp_summary *summary, const struct rp_reader_event 
 {
 	static const struct rp_guid none;
 	struct rp_kind *kind = event->type->user;
+	int ret = rp_processes_follow(&summary->processes, event, &summary->process);
 
+	if (ret)
+		return ret;
 	if (!kind) {
 		kind = add_kind(summary, event->type);
 		if (!kind)
@@ -270,4 +273,5 @@ void rp_summary_fini(struct rp_summary *summary)
 	free(summary->kinds);
 	free(summary->losses);
 	free(summary->providers);
+	rp_processes_fini(&summary->processes);
 }

@@ -8,6 +8,8 @@
 
 #include <ringpipe/reader.h>
 
+#include "tool/processes.h"
+
 /* A kind of event: all that agree in these names and numbers. */
 struct rp_kind {
 	char *provider;
@@ -49,6 +51,8 @@ struct rp_summary {
 	size_t provider_count;
 	struct rp_loss **losses;
 	size_t loss_count;
+	struct rp_processes processes;
+	size_t process;			/* whose the event is that is visited; or SIZE_MAX */
 	void *kind_tree;
 	void *loss_tree;
 };

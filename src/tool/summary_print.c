@@ -40,6 +40,23 @@ static void print_window(const struct rp_summary *summary)
 		       rp_text_duration((uint64_t)(window.to_utc_ns - window.from_utc_ns), time));
 }
 
+static void print_processes(const struct rp_processes *processes)
+{
+	char events[RP_TEXT_MAX], lost[RP_TEXT_MAX];
+
+	printf("Processes  %zu\n", processes->count);
+	for (size_t i = 0; i < processes->count; i++) {
+		const struct rp_process *process = &processes->rows[i];
+		char *name = rp_text_clean(process->name, true);
+
+		printf("           %" PRIu32 " %s (of %" PRIu32 "): %s events, %s lost%s\n",
+		       process->pid, name ? name : "?", process->parent,
+		       rp_text_count(process->events, events), rp_text_count(process->lost, lost),
+		       process->complete ? "" : ", stops before its end");
+		free(name);
+	}
+}
+
 static void print_head(const struct rp_summary *summary, const struct rp_summary_view *view)
 {
 	char text[RP_TEXT_MAX], more[RP_TEXT_MAX];
@@ -50,6 +67,8 @@ static void print_head(const struct rp_summary *summary, const struct rp_summary
 	free(path);
 	printf("Process    %" PRIu32 " on %" PRIu32 " processors\n", summary->info.process_id,
 	       summary->info.processors);
+	if (summary->processes.count)
+		print_processes(&summary->processes);
 	printf("Started    %s UTC\n", rp_text_utc(summary->info.start_utc_ns, text));
 	printf("Duration   %s\n", rp_text_duration(duration_ns(summary), text));
 	print_window(summary);
@@ -215,6 +234,27 @@ static struct json_object *window_to_json(const struct rp_summary *summary)
 	return out;
 }
 
+static struct json_object *processes_to_json(const struct rp_processes *processes)
+{
+	struct json_object *rows = json_object_new_array();
+
+	for (size_t i = 0; i < processes->count; i++) {
+		const struct rp_process *process = &processes->rows[i];
+		struct json_object *row = json_object_new_object();
+
+		json_object_object_add(row, "process_id", json_object_new_int64(process->pid));
+		json_object_object_add(row, "parent_id", json_object_new_int64(process->parent));
+		json_object_object_add(row, "name", rp_json_string(process->name));
+		json_object_object_add(row, "command", rp_json_string(process->command_line));
+		json_object_object_add(row, "events", json_object_new_uint64(process->events));
+		json_object_object_add(row, "lost", json_object_new_uint64(process->lost));
+		json_object_object_add(row, "complete",
+				       json_object_new_boolean(process->complete));
+		json_object_array_add(rows, row);
+	}
+	return rows;
+}
+
 struct json_object *rp_summary_to_json(const struct rp_summary *summary,
 				       const struct rp_summary_view *view)
 {
@@ -238,6 +278,8 @@ struct json_object *rp_summary_to_json(const struct rp_summary *summary,
 	json_object_object_add(out, "events_per_second", rate_to_json(stats->events, ns));
 	json_object_object_add(out, "lost", json_object_new_uint64(stats->lost));
 	json_object_object_add(out, "lost_by", losses_to_json(summary));
+	if (summary->processes.count)
+		json_object_object_add(out, "processes", processes_to_json(&summary->processes));
 	json_object_object_add(out, "threads", json_object_new_uint64(stats->threads));
 	json_object_object_add(out, "stacks", json_object_new_uint64(summary->stacks));
 	json_object_object_add(out, "activities", json_object_new_uint64(summary->activities));

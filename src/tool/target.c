@@ -346,6 +346,25 @@ static void explain_missing(const struct rp_proc *process)
 	free(directory);
 }
 
+int rp_target_look(pid_t pid, struct rp_target *ret_target)
+{
+	static const char *const whose[] = { "ringpipe", "dotnet" };
+	struct rp_proc process;
+	char name[96];
+	int ret = 0;
+
+	if (rp_proc_read(pid, &process))
+		return 0;
+	for (size_t i = 0; ret == 0 && i < 2; i++) {
+		snprintf(name, sizeof(name), "%s-diagnostic-%d-%llu-socket", whose[i], pid,
+			 (unsigned long long)process.start_time);
+		ret = examine(rp_target_directory(), name, ret_target);
+	}
+	for (int aside = 1; ret == 0 && aside >= 0; aside--)
+		ret = examine_inside(&process, aside, ret_target);
+	return ret;
+}
+
 /* Of a process that is named by its pid, we look into the folder it names, too. */
 static int find_pid(pid_t pid, struct rp_target *ret_target)
 {

@@ -47,6 +47,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_LIST = 1 << 22,
 	RP_OPTION_PRUNE = 1 << 23,
 	RP_OPTION_STOP = 1 << 24,
+	RP_OPTION_TREE = 1 << 25,
 };
 
 struct rp_tool_options {

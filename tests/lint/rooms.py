@@ -39,7 +39,7 @@ ROOMS = {
                        'src/export/'],
     'bpf/': [],
     'src/kernel/': ['src/nettrace/', 'src/base/', 'bpf/'],
-    'src/tool/': ['src/recover/'],
+    'src/tool/': ['src/recover/', 'src/nettrace/'],
     'src/bpf/': ['bpf/', 'src/tool/'],
     'examples/': [],
     'bench/': [],

@@ -401,7 +401,8 @@ void stress_figures(const struct stress_books *books, const struct rp_session_st
 	for (size_t i = 0; i < books->count; i++)
 		offered += books->streams[i].next;
 	stress_note("%s: offered %llu, delivered %llu, lost %llu (full %llu, too big %llu, "
-		    "busy %llu, sink %llu, damaged %llu, blocked %llu), clamped %llu, rings %u", test_name,
+		    "busy %llu, sink %llu, damaged %llu, blocked %llu), clamped %llu, rings %u",
+		    test_name,
 		    (unsigned long long)offered, (unsigned long long)stats->delivered,
 		    (unsigned long long)stats->lost,
 		    (unsigned long long)stats->lost_by[RP_LOSS_FULL],

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * usage: forks HOW WORKERS EVENTS. A server that forks workers, each of which forks another; each
+ * process writes so many events with serial numbers once somebody listens, says so, and ends:
+ *
+ *	exit	by exit()
+ *	kill	so, but for the last worker's worker, which is killed when it has written
+ *	stay	when standard input does
+ *	exec	so, but the last worker's worker becomes `forks exit 0 EVENTS` then
+ *	daemon	by exit(); and what forks is a daemon, whose parent and grandparent have gone
+ */
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <ringpipe/ringpipe.h>
+
+RP_PROVIDER(forks, "Test-Forks");
+RP_EVENT(forks, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U32(process), RP_U32(serial),
+	 RP_STRING(text));
+RP_EVENT(forks, other, 2, RP_LEVEL_INFORMATIONAL, 0, RP_U32(process));
+
+static const char *how;
+static int events;
+
+#if defined(__SANITIZE_ADDRESS__)
+/* A child keeps the memory of its parent's sessions. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "detect_leaks=0";
+}
+#endif
+
+static void write_events(void)
+{
+	char line[32];
+	int length;
+
+	while (!forks_mark_enabled())
+		poll(NULL, 0, 1);
+	/* Processes have definitions of different numbers. */
+	if (getpid() % 2)
+		forks_other((uint32_t)getpid());
+	for (int i = 0; i < events; i++)
+		forks_mark((uint32_t)getpid(), (uint32_t)i, "text");
+	length = snprintf(line, sizeof(line), "%d\n", (int)getpid());
+	if (write(STDOUT_FILENO, line, (size_t)length) != length)
+		_exit(1);
+}
+
+static int end(char **argv)
+{
+	char nothing[] = "0", exits[] = "exit", byte;
+
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	if (!strcmp(how, "last-kill"))
+		raise(SIGKILL);
+	if (!strcmp(how, "last-exec")) {
+		char *arguments[] = { argv[0], exits, nothing, argv[3], NULL };
+
+		execv(argv[0], arguments);
+		return 1;
+	}
+	while (!strcmp(how, "stay") && read(STDIN_FILENO, &byte, 1) > 0)
+		;
+	return 0;
+}
+
+/* Return: in the one that goes on. */
+static void become_daemon(void)
+{
+	for (int i = 0; i < 2; i++) {
+		pid_t child = fork();
+
+		if (child < 0)
+			_exit(1);
+		if (child > 0)
+			_exit(0);
+		setsid();
+	}
+}
+
+int main(int argc, char **argv)
+{
+	int workers;
+
+	if (argc != 4)
+		return 2;
+	how = argv[1];
+	workers = atoi(argv[2]);
+	events = atoi(argv[3]);
+	if (!strcmp(how, "daemon")) {
+		write_events();
+		become_daemon();
+	}
+	for (int i = 0; i < workers; i++) {
+		if (fork() == 0) {
+			if (fork() == 0 && i == workers - 1)
+				how = !strcmp(how, "kill") ? "last-kill" :
+				      !strcmp(how, "exec") ? "last-exec" : how;
+			break;
+		}
+	}
+	write_events();
+	return end(argv);
+}

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`ringpipe collect --tree`: a server, its workers and theirs in one file; HOST is the server."""
+import collections
+import json
+import os
+import signal
+import subprocess
+import unittest
+
+from tool import PATIENCE, ToolTest
+
+HOST = os.environ.get("HOST", "")
+WORKERS, EVENTS = 4, 500
+
+
+class Tree(ToolTest):
+    def summary(self, status=0):
+        return json.loads(self.run_tool("report", "t.nettrace", "--json", status=status)[0])
+
+    def check(self, processes):
+        """Each process wrote 0 to EVENTS - 1, and all of it is there once, in order, as its own."""
+        serials = collections.defaultdict(list)
+        before = 0
+        for line in self.run_tool("report", "t.nettrace", "--events")[0].splitlines():
+            event = json.loads(line)
+            self.assertGreaterEqual(event["time_ns"], before)
+            before = event["time_ns"]
+            if event["provider"] != "Test-Forks":
+                continue
+            self.assertEqual(event["process"], event["fields"]["process"])
+            if event["event"] == "mark":
+                self.assertEqual(event["fields"]["text"], "text")
+                serials[event["process"]].append(event["fields"]["serial"])
+        self.assertEqual(len(serials), processes)
+        for pid, numbers in serials.items():
+            self.assertEqual(numbers, list(range(EVENTS)), pid)
+        return serials
+
+    def start_host(self, how):
+        host = subprocess.Popen([HOST, how, str(WORKERS), str(EVENTS)], env=self.environment,
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=self.directory)
+        self.addCleanup(self.reap, host)
+        self.wait_until(lambda: any(name.startswith(f"dotnet-diagnostic-{host.pid}-")
+                                    for name in os.listdir(self.directory)))
+        return host
+
+    def test_command_its_workers_and_theirs_are_one_file(self):
+        process = self.start("collect", "--tree", "-o", "t.nettrace", "--", HOST, "exit", WORKERS,
+                             EVENTS)
+        _, err = self.finish(process, 0)
+        self.assertIn("t.nettrace: ", err)
+        serials = self.check(1 + 2 * WORKERS)
+        summary = self.summary()
+        rows = {row["process_id"]: row for row in summary["processes"]}
+        self.assertEqual(set(rows), set(serials))
+        self.assertTrue(summary["complete"])
+        for row in rows.values():
+            self.assertEqual((row["complete"], row["lost"]), (True, 0))
+            self.assertGreaterEqual(row["events"], EVENTS)
+            self.assertEqual(row["name"], os.path.basename(HOST)[:15])
+        root = summary["process_id"]
+        self.assertEqual(sum(row["parent_id"] == root for row in rows.values()), WORKERS)
+        text = self.run_tool("report", "t.nettrace")[0]
+        self.assertIn(f"Processes  {1 + 2 * WORKERS}\n", text)
+
+    def test_server_that_runs_is_recorded_with_what_descends_from_it(self):
+        host = self.start_host("exit")
+        process = self.start("collect", "--tree", "-p", host.pid, "-o", "t.nettrace")
+        self.finish(process, 0)
+        self.assertEqual(host.wait(PATIENCE), 0)
+        self.check(1 + 2 * WORKERS)
+
+    def test_ctrl_c_leaves_a_whole_file(self):
+        host = self.start_host("stay")
+        process = self.start("collect", "--tree", "-p", host.pid, "-o", "t.nettrace")
+        for _ in range(1 + 2 * WORKERS):
+            self.assertTrue(host.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        self.finish(process, 0)
+        self.check(1 + 2 * WORKERS)
+        host.stdin.close()
+        self.assertEqual(host.wait(PATIENCE), 0)
+        # No part of it is left over.
+        self.assertEqual(os.listdir(self.directory), ["t.nettrace"])
+
+    def test_killed_worker_loses_no_more_than_its_own_end(self):
+        process = self.start("collect", "--tree", "-o", "t.nettrace", "--", HOST, "kill", WORKERS,
+                             EVENTS)
+        _, err = self.finish(process, 1)
+        rows = self.summary()["processes"]
+        cut = [row for row in rows if not row["complete"]]
+        self.assertEqual(len(cut), 1)
+        self.assertIn(f"process {cut[0]['process_id']} went away", err)
+        numbers = []
+        for line in self.run_tool("report", "t.nettrace", "--events")[0].splitlines():
+            event = json.loads(line)
+            if event.get("process") == cut[0]["process_id"] and event["event"] == "mark":
+                numbers.append(event["fields"]["serial"])
+        self.assertEqual(numbers, list(range(len(numbers))))
+        self.assertEqual(len(rows), 1 + 2 * WORKERS)
+
+    def test_kernels_events_are_of_one_process(self):
+        err = self.run_tool("collect", "--tree", "--kernel", "all", "-p", os.getpid(), status=2)[1]
+        self.assertIn("--kernel is of one process", err)
+
+
+if __name__ == "__main__":
+    unittest.main()
