@@ -119,8 +119,8 @@ def exponent(points):
 
 
 def growth(points):
-    """How it grows, in words."""
-    power = exponent(points)
+    """How it grows, in words: where there are many, not where what is done once still counts."""
+    power = exponent(points[-max(3, len(points) // 2):])
     if abs(power) < 0.15:
         return 'constant'
     return 'linear' if 0.85 < power < 1.15 else f'x^{power:.2f}'
@@ -136,3 +136,11 @@ def curve(title, x_label, y_label, curves):
         row(f'{label}, {number(first[0])} {x_label}'.replace('.00', ''), first[1], y_label)
         row(f'  {number(last[0])} {x_label}'.replace('.00', ''), last[1], y_label,
             f'grows: {growth(points)}')
+
+
+def each_more(what, points, unit):
+    """A row: what one more costs, from the first to the last. Return: that."""
+    (x, y), (last_x, last_y) = points[0], points[-1]
+    more = (last_y - y) / (last_x - x)
+    row(f'  each more {what}', more, unit)
+    return more

@@ -192,7 +192,7 @@ def suite_peers(build):
             row(name, min(rounds), 'ns', spread=statistics.quantiles(rounds, n=4))
         else:
             row(name, rounds[0])
-    ok = ratio(found, 'ringpipe', 'rdtsc', limit=1.6)
+    ok = ratio(found, 'ringpipe', 'rdtsc', limit=1.35)
     ratio(found, 'ringpipe', 'clock_gettime')
     for name in peers:
         if name in found.rounds:

@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 import disassembly
+import growth
 import measure
 import peers
 import report
@@ -89,24 +90,6 @@ def suite_enabled(build):
     ratio(fallback, 'event 32 B', 'rdtsc', 'event 32 B without rseq / rdtsc')
     found = figures([os.path.join(build, 'bench', 'bench-contended')])
     return ok & ratio(found, '8 threads on one CPU', '1 thread on one CPU', limit=1.2)
-
-
-def suite_throughput(build):
-    program = os.path.join(build, 'bench', 'bench-throughput')
-    target = os.path.join(measure.output_folder(), f'ringpipe-bench-{os.getpid()}.nettrace')
-    seconds = '0.1' if measure.QUICK else '2'
-    runs = [figures([program, target, '10', seconds, '64']) for _ in range(5)]
-    best = min(runs, key=lambda run: run['lost'][0])
-    ok = row('10 M/s offered to a file on tmpfs, 64 MB: lost, best of 5', best['lost'][0], 'events',
-             '0', best['lost'][0] == 0)
-    row('  runs without a loss', f"{sum(run['lost'][0] == 0 for run in runs)} of 5")
-    row('  offered', best['offered'][0], 'M/s')
-    row('  bytes per event in the file', best['bytes per event'][0], 'B')
-    row('  drain thread per event', best['drain thread per event'][0], 'ns')
-    full = figures([program, target, '0', seconds, '64'])
-    row('full throttle: offered', full['offered'][0], 'M/s')
-    row('full throttle: delivered', full['delivered'][0], 'M/s')
-    return ok
 
 
 def suite_counters(build):
@@ -262,8 +245,8 @@ SUITES = {
     'disabled': suite_disabled,
     'enabled': suite_enabled,
     'peers': peers.suite_peers,
+    **growth.SUITES,
     'counters': suite_counters,
-    'throughput': suite_throughput,
     'keys': suite_keys,
     'lifecycle': suite_lifecycle,
     'recover': suite_recover,

@@ -3,6 +3,7 @@
 #ifndef BENCH_SESSION_H
 #define BENCH_SESSION_H
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,47 @@ static inline struct rp_session *bench_start(const char *provider_name, const ch
 					     size_t buffer_bytes, uint32_t flags)
 {
 	return bench_start_in(provider_name, path, buffer_bytes, flags, NULL);
+}
+
+/* To a descriptor, which is the session's from then on. */
+static inline struct rp_session *bench_start_to(int fd, const char *provider_name,
+						size_t buffer_bytes)
+{
+	struct rp_session_provider provider = {
+		.size = sizeof(provider), .name = provider_name, .level = RP_LEVEL_VERBOSE,
+		.keywords = UINT64_MAX,
+	};
+	struct rp_session_options options = {
+		.size = sizeof(options), .providers = &provider, .provider_count = 1,
+		.buffer_bytes = buffer_bytes, .output_fd = fd,
+	};
+	struct rp_session *session;
+	int ret = rp_session_start(&options, &session);
+
+	if (ret != 0) {
+		fprintf(stderr, "cannot start a session: %s\n", strerror(-ret));
+		exit(1);
+	}
+	return session;
+}
+
+/* From now on this thread has one processor, and so the same ring. */
+static inline void bench_stay(void)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(sched_getcpu(), &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* Any processor again. */
+static inline void bench_stray(void)
+{
+	cpu_set_t set;
+
+	memset(&set, 0xff, sizeof(set));
+	sched_setaffinity(0, sizeof(set), &set);
 }
 
 /*

@@ -15,7 +15,8 @@ import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SUITES = ['enabled', 'peers', 'counters', 'throughput', 'lifecycle', 'recover', 'stacks']
+SUITES = ['enabled', 'peers', 'sizes', 'many', 'latency', 'delivery', 'counters',
+          'lifecycle', 'recover', 'stacks']
 BUILD = sys.argv.pop(1)
 
 

@@ -4,9 +4,11 @@
  *
  *	throughput FILE RATE-IN-MILLIONS SECONDS [MEGABYTES]
  *
- * A rate of 0 offers as fast as it goes.
+ * The file `socket` is one, to a process that reads. A rate of 0 offers as fast as it goes.
  */
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <ringpipe/ringpipe.h>
@@ -49,12 +51,31 @@ static uint64_t offer(double per_second, double seconds)
 	}
 }
 
+/* Its other end is read by a child, which ends with the stream. */
+static struct rp_session *start_to_socket(size_t bytes)
+{
+	static char buffer[1 << 20];
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
+		exit(1);
+	if (fork() == 0) {
+		close(ends[0]);
+		while (read(ends[1], buffer, sizeof(buffer)) > 0)
+			;
+		_exit(0);
+	}
+	close(ends[1]);
+	return bench_start_to(ends[0], "Bench-Throughput", bytes);
+}
+
 int main(int argc, char **argv)
 {
 	struct rp_session_stats stats = { .size = sizeof(stats) };
 	struct rp_session *session;
 	double rate, seconds, begun, took, drain;
 	uint64_t offered;
+	size_t bytes;
 
 	if (argc < 4) {
 		fprintf(stderr, "usage: throughput FILE RATE-IN-MILLIONS SECONDS [MEGABYTES]\n");
@@ -62,8 +83,9 @@ int main(int argc, char **argv)
 	}
 	rate = atof(argv[2]) * 1e6;
 	seconds = atof(argv[3]);
-	session = bench_start("Bench-Throughput", argv[1],
-			      (size_t)(argc > 4 ? atoi(argv[4]) : 64) << 20, 0);
+	bytes = (size_t)(argc > 4 ? atoi(argv[4]) : 64) << 20;
+	session = strcmp(argv[1], "socket") == 0 ? start_to_socket(bytes) :
+		  bench_start("Bench-Throughput", argv[1], bytes, 0);
 	drain = cpu_ns(RUSAGE_SELF) - cpu_ns(RUSAGE_THREAD);
 	begun = now_ns();
 	offered = offer(rate, seconds);
@@ -71,6 +93,8 @@ int main(int argc, char **argv)
 	rp_session_stop(session, &stats);
 	drain = cpu_ns(RUSAGE_SELF) - cpu_ns(RUSAGE_THREAD) - drain;
 	unlink(argv[1]);
+	while (wait(NULL) > 0)
+		;
 	figure("offered", (double)offered / took * 1e3, "M/s");
 	figure("delivered", (double)stats.delivered / took * 1e3, "M/s");
 	figure("lost", (double)stats.lost, "events");

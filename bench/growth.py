@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""Suites whose figures are curves: what a cost depends on, and how it grows."""
+
+import os
+import tempfile
+
+import measure
+from measure import curve, each_more, figures, output_folder, row
+
+
+def program(build, name):
+    return os.path.join(build, 'bench', f'bench-{name}')
+
+
+def suite_sizes(build):
+    found = figures([program(build, 'sizes')])
+    row('event without a payload', found['event without a payload'][0], 'ns')
+    curve('Enabled event by bytes', 'bytes', 'ns',
+          {name: found.curves[name] for name in ('event', 'memcpy')})
+    curve('Enabled event by integers', 'fields', 'ns', {'integers': found.curves['integers']})
+    each_more('integer', found.curves['integers'], 'ns')
+    curve('Enabled event by strings', 'strings', 'ns',
+          {'strings of 16 bytes': found.curves['strings of 16 bytes']})
+    each_more('string of 16 bytes', found.curves['strings of 16 bytes'], 'ns')
+    return True
+
+
+def suite_many(build):
+    found = figures([program(build, 'many'), *(['100'] if measure.QUICK else [])])
+    curves = found.curves
+    curve('Enabled event by sessions', 'sessions', 'ns', {'sessions': curves['sessions']})
+    first, more = curves['sessions'][0][1], each_more('session', curves['sessions'], 'ns')
+    ok = row('each more session / the first', more / first, 'x', '<= 1', more <= first)
+    curve('Enabled event by threads that write at once', 'threads', 'ns',
+          {'threads at once': curves['threads at once']})
+    curve('A thread in all by threads', 'threads', 'us',
+          {name: curves[name] for name in ('thread that writes once', 'thread that does not')})
+    curve('Memory by threads', 'threads', 'kB',
+          {'session and threads': curves['session and threads']})
+    for what in ('events', 'providers'):
+        making = 'making an event' if what == 'events' else 'making a provider with an event'
+        curve(f'Making {what}', what, 'us', {making: curves[making]})
+        curve(f'Start and stop by {what}', what, 'us',
+              {f'{which} of a session': curves[f'{which} of a session, by {what}']
+               for which in ('start', 'stop')})
+    curve('Memory by events', 'events', 'kB', {'memory of events': curves['memory of events']})
+    each_more('event', curves['memory of events'], 'kB')
+    return ok
+
+
+def suite_latency(build):
+    found = figures([program(build, 'latency')])
+    for name, (value, unit) in found.items():
+        row(name, value, unit)
+    ok = True
+    for beside in ('a thread that computes', 'a thread that writes'):
+        value = found[f'beside {beside}, p99.9'][0] / found[f'beside {beside}, p50'][0]
+        ok &= row(f'beside {beside}, p99.9 / p50', value, 'x', '<= 20', value <= 20)
+    return ok
+
+
+def offer(build, target, rate):
+    """Figures of the best of some runs: the machine may be another's meanwhile."""
+    seconds, runs = ('0.1', 1) if measure.QUICK else ('1', 5)
+    found = [figures([program(build, 'throughput'), target, str(rate), seconds, '64'])
+             for _ in range(runs)]
+    return min(found, key=lambda run: run['lost'][0] / run['delivered'][0])
+
+
+def deliver(build, target, name):
+    """
+    Rows for each rate, and points (rate, the drain thread's time). Return: points, and the highest
+    rate in M/s that was delivered whole.
+    """
+    points, most = [], 0
+    for rate in (1, 2, 5, 10, 20):
+        found = offer(build, target, rate)
+        lost, whole = found['lost'][0], found['offered'][0] >= 0.95 * rate
+        row(f'{name}, {rate} M/s: lost, best of 5' + ('' if whole else ', and offered less'), lost,
+            'events')
+        points.append((found['offered'][0], found['drain thread per event'][0]))
+        most = rate if lost == 0 and whole else most
+    found = offer(build, target, 0)
+    row(f'{name}, as fast as it goes: offered', found['offered'][0], 'M/s')
+    row(f'{name}, as fast as it goes: delivered', found['delivered'][0], 'M/s')
+    row(f'{name}: bytes per event of 32 B', found['bytes per event'][0], 'B')
+    return points, most
+
+
+def suite_delivery(build):
+    """From the event to where it goes: a file on tmpfs, a file on a disk, a socket."""
+    curves, most = {}, {}
+    with tempfile.TemporaryDirectory(dir=output_folder()) as memory, \
+            tempfile.TemporaryDirectory(dir='/var/tmp') as disk:
+        for name, target in (('file on tmpfs', os.path.join(memory, 'bench.nettrace')),
+                             ('file on a disk', os.path.join(disk, 'bench.nettrace')),
+                             ('socket', 'socket')):
+            curves[name], most[name] = deliver(build, target, name)
+    for name in ('file on a disk', 'socket'):
+        row(f'{name}: most without a loss', most[name], 'M/s')
+    ok = row('file on tmpfs: most without a loss', most['file on tmpfs'], 'M/s', '>= 20',
+             most['file on tmpfs'] >= 20)
+    curve('Drain thread by rate', 'M/s', 'ns', curves)
+    return ok
+
+
+SUITES = {
+    'sizes': suite_sizes,
+    'many': suite_many,
+    'latency': suite_latency,
+    'delivery': suite_delivery,
+}
