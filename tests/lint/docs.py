@@ -7,7 +7,8 @@ usage: docs.py ROOT
 Every fenced block says its language. A block of `c` compiles as it stands, as C11 and C++17,
 without a warning; one of `c fragment` is a piece for a function's body and compiles inside one; a
 `.Bd -literal` of a manual page is C and compiles behind the public headers. Blocks of `sh` are run
-by tests/cli/docs_test.py. `text` is not looked at. Links to files of the tree lead to files.
+by tests/cli/docs_test.py. `text` is not looked at. Links to files of the tree lead to files. Each
+promise of doc/security.md, an item of a list, names tests that are there.
 """
 import os
 import re
@@ -18,6 +19,9 @@ import tree
 
 FENCE = re.compile(r'^```(.*)$')
 LINK = re.compile(r'\]\(([^)#:]+)(?:#[^)]*)?\)')
+PROMISES = 'doc/security.md'
+ITEM = re.compile(r'^\* .*(?:\n  .*)*', re.M)
+TEST = re.compile(r'`([\w/]+\.(?:c|py)): (\w+)`')
 LITERAL = re.compile(r'^\.Bd -literal.*\n(.*?)^\.Ed$', re.M | re.S)
 HEADERS = '#include <ringpipe/ringpipe.h>\n#include <ringpipe/reader.h>\n'
 ELSEWHERE = {'sh', 'text'}
@@ -70,9 +74,26 @@ def check_links(root, path, text):
     return complaints
 
 
+def check_promises(root, path, text):
+    complaints = []
+    for item in ITEM.finditer(text):
+        where = f'{path}:{text.count(chr(10), 0, item.start()) + 1}'
+        tests = TEST.findall(item.group())
+        if not tests:
+            complaints.append(f'{where}: no test is named that shows this')
+        for file, name in tests:
+            full = os.path.join(root, 'tests', file)
+            if not os.path.exists(full) or \
+                    not re.search(rf'(?:\b|_){name}\b', tree.read(root, 'tests/' + file)):
+                complaints.append(f'{where}: there is no {name} in tests/{file}')
+    return complaints
+
+
 def check_page(root, path):
     text = tree.read(root, path)
     complaints = check_links(root, path, text)
+    if path == PROMISES:
+        complaints += check_promises(root, path, text)
     for line, language, code in blocks(text):
         where = f'{path}:{line}'
         if not language:

@@ -117,6 +117,11 @@ CASES = (
      {'man/x.3': '.Bd -literal -offset indent\nint f(void) { return x; }\n.Ed\n'},
      'man/x.3:1: does not compile'),
     ('docs', 'a block without a language', {'README.md': '```\nx\n```\n'}, 'language'),
+    ('docs', 'a promise without a test', {'doc/security.md': '* Nobody sees it.\n'},
+     'doc/security.md:1: no test is named'),
+    ('docs', 'a promise whose test is gone',
+     {'doc/security.md': '* Nobody sees it.\n  `unit/a.c: nobody_sees_it`\n'},
+     'there is no nobody_sees_it in tests/unit/a.c'),
     ('docs', 'a link to nowhere', {'README.md': '[x](doc/gone.md)\n'}, 'there is no doc/gone.md'),
 )
 

@@ -440,6 +440,23 @@ class Code(Security):
                 self.end(process)
 
 
+    def test_dump_helper_beside_the_program_gets_no_environment(self):
+        folder = self.folder("own")
+        program = shutil.copy(STATIC, folder)
+        helper = os.path.join(folder, "ringpipe-dump")
+        with open(helper, "w", encoding="ascii") as file:
+            file.write(f"#!/bin/sh\n/usr/bin/env >{folder}/part\nmv {folder}/part {folder}/seen\n")
+        os.chmod(helper, 0o755)
+        process = self.start(program)
+        self.socket_of(process)
+        self.tool("dump", process.pid, "-o", self.path("core"))
+        eventually(lambda: os.path.exists(folder + "/seen"), "the helper")
+        with open(folder + "/seen", encoding="utf-8") as seen:
+            names = {line.partition("=")[0] for line in seen}
+        # What the shell makes itself.
+        self.assertLessEqual(names, {"PWD", "OLDPWD", "SHLVL", "_"})
+
+
 if __name__ == "__main__":
     if len(sys.argv) < 5:
         sys.exit("usage: security_test.py HOST STATIC_HOST RINGPIPE MODULE [unittest arguments]")
