@@ -165,6 +165,8 @@ static void write_in_child_of_clone(void)
 static void become_nobody(void)
 {
 	check(chown(directory, NOBODY, NOBODY) == 0);
+	/* Nobody else may read it. */
+	check(chown(trace, NOBODY, NOBODY) == 0);
 	check(setgroups(0, NULL) == 0 && setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
 }
 
