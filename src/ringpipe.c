@@ -35,6 +35,7 @@
 #define TELL_AFTER_MS 5000u
 
 static struct rp_session *environment_session;
+static struct rp_triggers *environment_triggers;
 static bool has_server;
 /* Whose all this is. Where our fork handlers do not run, as those of a dlmopen() copy, not ours. */
 static pid_t owner;
@@ -272,6 +273,26 @@ static void start_environment_session(void)
 		unsetenv("RINGPIPE_CONFIG");
 }
 
+/* Snapshots that the environment's session takes by itself. */
+static void start_environment_triggers(void)
+{
+	const char *list = setting("RINGPIPE_TRIGGERS"), *output = setting("RINGPIPE_SNAPSHOTS");
+	char *path = expand_path(output ? output : "snapshot-{pid}.nettrace");
+	const struct rp_trigger_options options = {
+		.size = sizeof(options),
+		.triggers = list,
+		.path = path,
+	};
+	int ret;
+
+	if (list && environment_session) {
+		ret = rp_triggers_start(environment_session, &options, &environment_triggers);
+		if (ret != 0)
+			complain("a flight recorder cannot watch for", list, -ret);
+	}
+	free(path);
+}
+
 static const char *port_problem(int error)
 {
 	switch (error) {
@@ -477,6 +498,7 @@ static void fork_child(void)
 	rp_activity_init();
 	owner = getpid();
 	environment_session = NULL;
+	environment_triggers = NULL;
 	if (!has_server)
 		return;
 	rp_diag_forget();
@@ -514,6 +536,7 @@ static void open_door(void)
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 	(void)rp_sample_init();
 	start_environment_session();
+	start_environment_triggers();
 	start_lttng();
 	start_tracers();
 	start_user_events();
@@ -536,6 +559,7 @@ __attribute__((destructor)) static void on_exit_of_process(void)
 
 	if (getpid() != owner)
 		return;
+	(void)rp_triggers_stop(environment_triggers, NULL);
 	if (environment_session) {
 		ret = rp_session_stop(environment_session, NULL);
 		if (ret != 0)

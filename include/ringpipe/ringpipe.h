@@ -18,6 +18,7 @@
 #include <ringpipe/listener.h>
 #include <ringpipe/provider.h>
 #include <ringpipe/session.h>
+#include <ringpipe/trigger.h>
 #include <ringpipe/types.h>
 
 #endif

@@ -19,6 +19,7 @@
 #include <ringpipe/session.h>
 
 #include "base/utf.h"
+#include "core/config.h"
 
 #define PROVIDERS_MAX 1000u
 
@@ -79,29 +80,37 @@ static int parse_keywords(struct scan *scan, uint64_t *ret_keywords)
 	return 0;
 }
 
-static int parse_level(struct scan *scan, uint8_t *ret_level)
+int rp_level_parse(const char *text, size_t length, uint8_t *ret_level)
 {
 	static const char *const names[] = {
 		"LogAlways", "Critical", "Error", "Warning", "Informational", "Verbose",
 	};
-	size_t length = run_length(scan->at, ":,");
 
-	*ret_level = RP_LEVEL_VERBOSE;
-	if (length == 0)
-		return 0;
-	if (length == 1 && scan->at[0] >= '0' && scan->at[0] <= '5') {
-		*ret_level = (uint8_t)(scan->at[0] - '0');
-		scan->at++;
+	if (length == 1 && text[0] >= '0' && text[0] <= '5') {
+		*ret_level = (uint8_t)(text[0] - '0');
 		return 0;
 	}
 	for (uint8_t i = 0; i < 6; i++) {
-		if (strlen(names[i]) == length && strncasecmp(names[i], scan->at, length) == 0) {
+		if (strlen(names[i]) == length && strncasecmp(names[i], text, length) == 0) {
 			*ret_level = i;
-			scan->at += length;
 			return 0;
 		}
 	}
 	return -EINVAL;
+}
+
+static int parse_level(struct scan *scan, uint8_t *ret_level)
+{
+	size_t length = run_length(scan->at, ":,");
+	int ret;
+
+	*ret_level = RP_LEVEL_VERBOSE;
+	if (length == 0)
+		return 0;
+	ret = rp_level_parse(scan->at, length, ret_level);
+	if (ret == 0)
+		scan->at += length;
+	return ret;
 }
 
 static bool is_name(const char *text, size_t length)

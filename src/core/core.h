@@ -103,6 +103,8 @@ struct rp_config {
 	bool has_filter;
 	bool filter_enable;
 	uint8_t level;
+	bool (*wants)(const struct rp_event_def *def, const void *data);	/* or NULL */
+	const void *wants_data;
 };
 
 enum rp_session_state {

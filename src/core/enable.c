@@ -92,6 +92,8 @@ bool rp_config_wants(const struct rp_config *config, const struct rp_event_def *
 		return false;
 	if (def->level != 0 && config->level != 0 && config->level < def->level)
 		return false;
+	if (config->wants && !config->wants(def, config->wants_data))
+		return false;
 	if (!config->has_filter)
 		return true;
 	return config->filter_enable ==

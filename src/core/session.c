@@ -159,6 +159,10 @@ static int make_session(const struct rp_session_setup *setup, struct rp_session 
 	session->sink = setup->sink;
 	session->patient = setup->sink->patient;
 	session->callbacks_aside = setup->callbacks_aside;
+	for (size_t i = 0; i < session->config_count; i++) {
+		session->configs[i].wants = setup->wants;
+		session->configs[i].wants_data = setup->wants_data;
+	}
 	session->sample_interval_ns = setup->sample_interval_ns;
 	session->on_end = setup->on_end;
 	session->last_ns = rp_clock_monotonic_ns();
@@ -184,9 +188,15 @@ static uint32_t choose_slot(uint64_t free_slots)
 	return (uint32_t)__builtin_ctzll(free_slots);
 }
 
-static int admit(struct rp_session *session)
+/* Writers go through the slots from the lowest up. */
+static uint64_t slots_behind(const struct rp_session *session)
 {
-	uint64_t free_slots = ~rp_core.slots_used & RP_SESSION_BITS;
+	return session ? ~0ull << (64 - __builtin_clzll(session->slots)) : ~0ull;
+}
+
+static int admit(struct rp_session *session, const struct rp_session *behind)
+{
+	uint64_t free_slots = ~rp_core.slots_used & RP_SESSION_BITS & slots_behind(behind);
 	int ret;
 
 	if (__builtin_popcountll(free_slots) < (session->kept ? 2 : 1))
@@ -219,7 +229,7 @@ int rp_session_open(const struct rp_session_setup *setup, struct rp_session **re
 	if (ret != 0)
 		return ret;
 	pthread_mutex_lock(&rp_core.lock);
-	ret = admit(session);
+	ret = admit(session, setup->behind);
 	pthread_mutex_unlock(&rp_core.lock);
 	if (ret != 0) {
 		rp_session_free(session);

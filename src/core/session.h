@@ -27,6 +27,14 @@ struct rp_session_setup {
 	uint64_t id;			/* from rp_session_next_id(), or 0 */
 	uint32_t sample_interval_ns;	/* as streams tell it */
 	bool callbacks_aside;		/* providers are told on a thread of their own */
+	/*
+	 * Which of the providers' events it takes, or NULL: all that the options mean. With the
+	 * engine's lock held.
+	 */
+	bool (*wants)(const struct rp_event_def *def, const void *data);
+	const void *wants_data;		/* as long as the session */
+	/* An event that both get is in this one's rings first; or NULL. */
+	const struct rp_session *behind;
 	/* Runs once on the drain thread when the session has ended, by request or by itself. Must
 	 * not block; the session still has to be given to rp_session_stop(). May be NULL. */
 	void (*on_end)(struct rp_session *session, void *data);

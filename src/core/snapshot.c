@@ -32,6 +32,7 @@ struct rp_snapshot {
 	struct rp_clock_map map;
 	uint64_t until;			/* T, in ticks */
 	uint64_t start_ns, end_ns;
+	const struct rp_record_view *note;	/* still to tell, or NULL */
 };
 
 void rp_session_keep_map(struct rp_session *session, const struct rp_clock_map *map)
@@ -343,6 +344,22 @@ void rp_snapshot_get_about(const struct rp_snapshot *snapshot, struct rp_snapsho
 	};
 }
 
+static int tell_note(struct rp_snapshot *snapshot)
+{
+	struct rp_sink *sink = snapshot->copy.sink;
+	struct rp_record_view note;
+	int ret;
+
+	if (!snapshot->note)
+		return 0;
+	note = *snapshot->note;
+	note.time_ns = snapshot->end_ns;
+	ret = sink->ops->event(sink, &note);
+	if (ret == 0)
+		snapshot->note = NULL;
+	return ret;
+}
+
 /* All of it, or on from where the sink said -EAGAIN. */
 static int give_all(struct rp_snapshot *snapshot)
 {
@@ -352,7 +369,9 @@ static int give_all(struct rp_snapshot *snapshot)
 	if (ret != 0)
 		return ret;
 	copy->last_ns = snapshot->end_ns;
-	ret = rp_session_tell_window(copy);
+	ret = tell_note(snapshot);
+	if (ret == 0)
+		ret = rp_session_tell_window(copy);
 	if (ret == 0)
 		ret = rp_session_tell_losses(copy);
 	if (ret == 0)
@@ -381,6 +400,11 @@ static bool wait_for_sink(struct rp_snapshot *snapshot)
 	if (copy->until_ns == UINT64_MAX && is_ending(snapshot->session))
 		copy->until_ns = rp_clock_monotonic_ns() + RP_SLOW_NS;
 	return rp_session_may_wait(copy);
+}
+
+void rp_snapshot_note(struct rp_snapshot *snapshot, const struct rp_record_view *note)
+{
+	snapshot->note = note;
 }
 
 int rp_snapshot_write(struct rp_snapshot *snapshot, struct rp_sink *sink,

@@ -30,6 +30,9 @@ struct rp_snapshot_about {
 
 void rp_snapshot_get_about(const struct rp_snapshot *snapshot, struct rp_snapshot_about *ret_about);
 
+/* An event of our own that it tells behind its events; pointers are valid until it is written. */
+void rp_snapshot_note(struct rp_snapshot *snapshot, const struct rp_record_view *note);
+
 /*
  * Gives all of it to a sink, once, and waits for that to finish. Return: 0, or what the sink said;
  * -ETIMEDOUT: it took nothing.

@@ -12,6 +12,13 @@ void rp_counters_init(void);
 void rp_counters_register(struct rp_object *object);
 void rp_counters_unregister(struct rp_object *object);
 
+/*
+ * As rp_counter_read(), by names; the counter may go meanwhile. With observed ones their callback
+ * runs. Return: also -ENOENT: there is none of these names.
+ */
+int rp_counter_read_named(const char *provider, const char *name,
+			  struct rp_counter_reading *ret_reading);
+
 /* Around those of the engine. A child keeps what was counted. */
 void rp_counters_fork_prepare(void);
 void rp_counters_fork_parent(void);

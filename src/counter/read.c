@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "counter/counters.h"
 #include "counter/state.h"
 
 struct rp_observation {
@@ -168,6 +169,41 @@ RP_PUBLIC int rp_counter_read(struct rp_counter *counter, struct rp_counter_read
 		return -EINVAL;
 	pthread_mutex_lock(&rp_counters.lock);
 	ret = open_window(&window, counter, true);
+	if (ret == 0) {
+		ret = take(&window, ret_reading);
+		rp_view_fini(&window.view);
+	}
+	pthread_mutex_unlock(&rp_counters.lock);
+	return ret;
+}
+
+/* The series without tags, which stands for the counter. With the lock held. */
+static struct rp_counter *find_counter(const char *provider, const char *name)
+{
+	struct rp_group *group = rp_group_find(provider);
+	struct rp_instrument *instrument;
+
+	if (!group)
+		return NULL;
+	cds_list_for_each_entry(instrument, &group->instruments, node) {
+		if (!instrument->going && strcmp(instrument->name, name) == 0)
+			return &cds_list_first_entry(&instrument->series, struct rp_series,
+						     node)->public;
+	}
+	return NULL;
+}
+
+int rp_counter_read_named(const char *provider, const char *name,
+			  struct rp_counter_reading *ret_reading)
+{
+	struct rp_counter_window window = { .since_ns = 0 };
+	struct rp_counter *counter;
+	int ret = -ENOENT;
+
+	pthread_mutex_lock(&rp_counters.lock);
+	counter = find_counter(provider, name);
+	if (counter)
+		ret = open_window(&window, counter, true);
 	if (ret == 0) {
 		ret = take(&window, ret_reading);
 		rp_view_fini(&window.view);

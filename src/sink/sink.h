@@ -48,6 +48,13 @@ int rp_sink_open_path(const char *path);
 int rp_sink_create(int fd, bool replace, const struct rp_sink_content *content,
 		   struct rp_sink **ret_sink);
 
+/*
+ * As rp_session_snapshot() to a path; `note`, unless NULL, is told behind its events. Its time is
+ * not looked at.
+ */
+int rp_sink_snapshot(struct rp_session *session, const char *path,
+		     const struct rp_record_view *note);
+
 /* A sink that takes nothing, for a session that is only ever asked for snapshots. 0 or -ENOMEM. */
 int rp_sink_none_create(struct rp_sink **ret_sink);
 

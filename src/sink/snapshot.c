@@ -115,23 +115,40 @@ int rp_sink_send_snapshot(struct rp_snapshot *snapshot, int fd, const void *prea
 	return ret;
 }
 
+static int take(struct rp_session *session, const char *path, int fd,
+		const struct rp_record_view *note, struct rp_snapshot_info *ret_info)
+{
+	struct rp_snapshot *snapshot;
+	int ret = rp_snapshot_take(session, &snapshot);
+
+	if (ret != 0)
+		return ret;
+	rp_snapshot_note(snapshot, note);
+	if (path)
+		fd = rp_sink_open_path(path);
+	ret = fd < 0 ? fd : write_to(snapshot, fd, path != NULL, ret_info);
+	rp_snapshot_free(snapshot);
+	return ret;
+}
+
+int rp_sink_snapshot(struct rp_session *session, const char *path,
+		     const struct rp_record_view *note)
+{
+	struct rp_snapshot_info info;
+
+	return take(session, path, -1, note, &info);
+}
+
 RP_PUBLIC int rp_session_snapshot(struct rp_session *session, const char *path, int fd,
 				  struct rp_snapshot_info *ret_info)
 {
 	RP_UNTIL_RETURN int cancel = rp_thread_hold();
 	struct rp_snapshot_info info;
-	struct rp_snapshot *snapshot;
 	int ret;
 
 	if (!session || (!path && fd < 0) || (ret_info && ret_info->size < sizeof(uint32_t)))
 		return -EINVAL;
-	ret = rp_snapshot_take(session, &snapshot);
-	if (ret != 0)
-		return ret;
-	if (path)
-		fd = rp_sink_open_path(path);
-	ret = fd < 0 ? fd : write_to(snapshot, fd, path != NULL, &info);
-	rp_snapshot_free(snapshot);
+	ret = take(session, path, fd, NULL, &info);
 	if (ret == 0 && ret_info) {
 		info.size = ret_info->size < sizeof(info) ? ret_info->size : (uint32_t)sizeof(info);
 		memcpy(ret_info, &info, info.size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any text as a provider list: rp_providers_parse() takes it or says where it goes wrong. To be run
- * as reader_fuzz.c says.
+ * Any text as a provider list and as a list of triggers, which are taken, or it is said where they
+ * go wrong. To be run as reader_fuzz.c says.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include <ringpipe/session.h>
+
+#include "trigger/parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -20,6 +22,29 @@ static void check_provider(const struct rp_session_provider *provider)
 	/* Reads all of it, for a sanitizer to see. */
 	if (provider->filter_data && strlen(provider->filter_data) > SIZE_MAX / 2)
 		__builtin_trap();
+}
+
+static void check_trigger(const struct rp_trigger *trigger)
+{
+	if (!*trigger->provider || !*trigger->name || trigger->level > 5 ||
+	    strlen(trigger->text) < strlen(trigger->provider) + strlen(trigger->name) + 1 ||
+	    (trigger->kind == RP_TRIGGER_LATENCY) != (trigger->stop != NULL))
+		__builtin_trap();
+}
+
+static void parse_triggers(const char *text)
+{
+	struct rp_trigger *triggers = NULL;
+	size_t count = 0, at = SIZE_MAX;
+	int ret = rp_triggers_parse(text, &triggers, &count, &at);
+
+	if (ret == 0 && (count == 0 || count > RP_TRIGGERS_MAX))
+		__builtin_trap();
+	if (ret == -EINVAL && (triggers || count || at > strlen(text)))
+		__builtin_trap();
+	for (size_t i = 0; i < count; i++)
+		check_trigger(&triggers[i]);
+	free(triggers);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
@@ -42,6 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		__builtin_trap();
 	}
 	free(providers);
+	parse_triggers(text);
 	free(text);
 	return 0;
 }

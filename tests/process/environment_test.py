@@ -198,6 +198,34 @@ class Environment(unittest.TestCase):
             self.assertEqual(self.count(f'trace.{number}.nettrace'), (100, 0))
         self.assertEqual(self.files(), ['trace.000001.nettrace', 'trace.000002.nettrace'])
 
+    def test_trigger_takes_a_snapshot_of_the_recorder(self):
+        said, errors = self.run_host(RINGPIPE_CONFIG='Test-Host', RINGPIPE_RECORDER='1',
+                                     RINGPIPE_TRIGGERS='Test-Host:plain,Other:load>5')
+        self.assertEqual(errors, '')
+        name = f'snapshot-{said["pid"]}.000001.nettrace'
+        self.assertIn(name, self.files())
+        events, lost = self.count(name)
+        self.assertGreaterEqual(events, 1)
+        self.assertEqual(lost, 0)
+
+    def test_snapshots_go_where_they_are_told_to(self):
+        for number in ('000001', '000002'):
+            self.run_host(RINGPIPE_CONFIG='Test-Host', RINGPIPE_RECORDER='1',
+                          RINGPIPE_TRIGGERS='Test-Host:*:Informational', RINGPIPE_SNAPSHOTS='s.x')
+            self.assertIn(f's.{number}.x', self.files())
+
+    def test_triggers_that_cannot_be_watched_are_one_line(self):
+        for settings in ({'RINGPIPE_RECORDER': '1', 'RINGPIPE_TRIGGERS': 'nonsense'},
+                         {'RINGPIPE_RECORDER': '0', 'RINGPIPE_TRIGGERS': 'Test-Host:plain',
+                          'RINGPIPE_OUTPUT': '/dev/null'},
+                         {'RINGPIPE_RECORDER': '1', 'RINGPIPE_TRIGGERS': 'Test-Host:plain',
+                          'RINGPIPE_SNAPSHOTS': 'missing/s.x'}):
+            said, errors = self.run_host(RINGPIPE_CONFIG='Test-Host', **settings)
+            self.assertEqual(errors.count('\n'), 1, errors)
+            self.assertIn(settings['RINGPIPE_TRIGGERS'], errors)
+            self.assertTrue(said['row'].startswith('environment '), said)
+        self.assertEqual(self.files(), [])
+
     def test_quota_that_cannot_be_is_one_line(self):
         for value in ('0', '-8', 'x', '8x', '18446744073709551615'):
             self.expect_complaint(f'"{value}"', 'rolling', RINGPIPE_CONFIG='*',
