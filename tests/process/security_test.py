@@ -356,6 +356,28 @@ class Seen(Security):
         self.assertNotIn(b"Till", listed.stdout)
 
 
+    def test_counters_are_served_on_this_machine_alone(self):
+        process = self.start()
+        self.socket_of(process)
+        server = subprocess.Popen([RINGPIPE, "counters", "serve", "-p", str(process.pid),
+                                   "--counters", "Evil-Counters", "--port", "0"],
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=self.log, env=self.environment())
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.wait, PATIENCE)
+        self.addCleanup(server.terminate)
+        said = server.stdout.readline()
+        if not said and "built without" in self.said():
+            self.skipTest("built without libmicrohttpd")
+        port = int(re.fullmatch(rb"http://127\.0\.0\.1:(\d+)/metrics\n", said)[1])
+        listens = []
+        for family in ("tcp", "tcp6"):
+            with contextlib.suppress(FileNotFoundError), \
+                    open("/proc/net/" + family, encoding="ascii") as sockets:
+                listens += [row.split()[1] for row in sockets if f":{port:04X} " in row and
+                            row.split()[3] == "0A"]
+        self.assertEqual(listens, [f"0100007F:{port:04X}"])
+
     @needs_root
     def test_kernel_events_of_a_process_are_for_its_user(self):
         """Also where the program has capabilities that its caller has not."""
