@@ -65,8 +65,8 @@ bool rp_code_prepare(void);
 /*
  * Tries it all on code of the library's own: whether the system lets mprotect(2) make code
  * writable, and whoever forbids that means what is written through /proc as well; and whether what
- * is written is what is executed, unlike under valgrind. The
- * library's own segment is opened: no other change at the same time.
+ * is written is what is executed, not what an emulator made of it before. The library's own segment
+ * is opened: no other change at the same time.
  */
 bool rp_code_can_change(void);
 

@@ -101,7 +101,7 @@ static bool start_thread(void)
 {
 	pthread_t thread;
 
-	if (rp_thread_start(&thread, "ringpipe-keys", watch, NULL) != 0)
+	if (rp_thread_create(&thread, "ringpipe-keys", watch, NULL) != 0)
 		return false;
 	pthread_detach(thread);
 	return true;

@@ -72,15 +72,14 @@ static unsigned char *first_site(const struct rp_event *event)
 	return NULL;
 }
 
-/* Valgrind runs code of its own, and some systems forbid to change it. */
+/* Some systems forbid to change code. */
 static bool code_is_fixed(void)
 {
-	const char *preloaded = getenv("LD_PRELOAD");
 	uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE), page = (uintptr_t)mark & ~(size - 1);
-	bool fixed = preloaded && strstr(preloaded, "vgpreload");
+	bool fixed;
 
 	pthread_mutex_lock(&rp_core.lock);
-	fixed |= mprotect((void *)page, size, PROT_READ | PROT_WRITE | PROT_EXEC) != 0;
+	fixed = mprotect((void *)page, size, PROT_READ | PROT_WRITE | PROT_EXEC) != 0;
 	cr_assert_eq(mprotect((void *)page, size, PROT_READ | PROT_EXEC), 0);
 	pthread_mutex_unlock(&rp_core.lock);
 	return fixed;
@@ -143,7 +142,7 @@ static bool is_code_writable(void)
 
 	cr_assert(maps);
 	while (fgets(line, sizeof(line), maps))
-		found |= strstr(line, " rwxp ") != NULL;
+		found |= strstr(line, " rwxp ") && strchr(line, '/');	/* not valgrind's own */
 	fclose(maps);
 	return found;
 }
@@ -237,7 +236,7 @@ static int child_of_a_traced_process(void)
 
 Test(core_keys, forked_child_has_sites_of_its_own)
 {
-	struct rp_listener *listener;
+	static struct rp_listener *listener;	/* the child does not leak it */
 	int status;
 	pid_t child;
 
