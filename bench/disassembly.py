@@ -88,22 +88,35 @@ def straight(code):
     raise ValueError('no return')
 
 
+def lines_of_data(code):
+    """Places in memory, other than the stack's, that the straight path looks at."""
+    seen = set()
+    for _, instruction in code:
+        if instruction.startswith('ret'):
+            break
+        for place in re.findall(r'(?:0x[0-9a-f]+)?\(%rip\)|(?<=,)0x[0-9a-f]+(?=\s|$)', instruction):
+            seen.add(instruction + place)
+    return len(seen)
+
+
 def whole(code):
     return sum(length for length, instruction in code if not instruction.startswith(PADDING))
 
 
 def added(compiler, language, options):
     """
-    What an event adds to a function: instructions and bytes where nobody listens, and bytes out of
-    the way. The worse of two events, of four numbers and of a string. None: build() says why.
+    What an event adds to a function: instructions and bytes where nobody listens, bytes out of the
+    way, and places in memory it looks at. The worse of two events, of four numbers and of a string.
+    None: build() says why.
     """
     with tempfile.TemporaryDirectory() as folder:
         text = build(folder, compiler, language, options)
     if text is None:
         return None
-    worst = (0, 0, 0)
+    worst = (0, 0, 0, 0)
     for kind in ('event', 'text'):
         with_it, without = (instructions(text, f'{which}_{kind}') for which in ('with', 'without'))
         count, size = (a - b for a, b in zip(straight(with_it), straight(without)))
-        worst = max(worst, (count, size, whole(with_it) - whole(without) - size))
+        worst = max(worst, (count, size, whole(with_it) - whole(without) - size,
+                            lines_of_data(with_it) - lines_of_data(without)))
     return worst

@@ -104,9 +104,17 @@ def suite_delivery(build):
     return ok
 
 
+def suite_memory(build):
+    found = figures([program(build, 'memory')])
+    for name, (value, unit) in found.items():
+        row(name, value, unit)
+    return True
+
+
 SUITES = {
     'sizes': suite_sizes,
     'many': suite_many,
     'latency': suite_latency,
     'delivery': suite_delivery,
+    'memory': suite_memory,
 }

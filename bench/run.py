@@ -45,6 +45,27 @@ def callgrind_instructions(program):
     return round((totals['with'] - totals['without']) / count, 1)
 
 
+def processor_counts(program):
+    """
+    {what: of one call with a disabled event, less one without}, from the processor's own counters;
+    empty where there is no perf or the machine has none, as many a virtual one.
+    """
+    if not shutil.which('perf'):
+        return {}
+    count, totals = 10_000_000, {}
+    for kind, sign in (('with', 1), ('without', -1)):
+        result = subprocess.run(
+            ['perf', 'stat', '-x,', '-e', 'instructions:u,cycles:u,L1-dcache-loads:u', program,
+             kind, str(count)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            check=False, env={**os.environ, 'RINGPIPE_DIAGNOSTICS': '0'})
+        for line in result.stderr.splitlines():
+            fields = line.split(',')
+            if len(fields) > 2 and fields[0].isdigit():
+                what = fields[2].split(':')[0]
+                totals[what] = totals.get(what, 0) + sign * int(fields[0]) / count
+    return totals
+
+
 def suite_disabled(build):
     ok = True
     program = os.path.join(build, 'bench', 'bench-disabled')
@@ -53,6 +74,11 @@ def suite_disabled(build):
         row('disabled event, by callgrind', 'cannot run')
     else:
         ok &= row('disabled event, by callgrind', instructions, 'instr', '<= 2', instructions <= 2)
+    counts = processor_counts(program)
+    for what, value in counts.items():
+        row(f"disabled event, by the processor's counters: {what}", value)
+    if not counts:
+        row("disabled event, by the processor's counters", 'none here')
     for compiler, language in disassembly.COMPILERS:
         version = disassembly.version(compiler)
         if not version:
@@ -68,6 +94,7 @@ def suite_disabled(build):
             ok &= row(what, added[0], 'instr', f'<= {most}', added[0] <= most)
             row('  code at the site', added[1], 'B')
             row('  code out of the way', added[2], 'B')
+            row('  cache lines of data', added[3], 'lines')
     times = figures([program])
     with_event = times['a call with a disabled event, best'][0]
     without = times['a call without an event, best'][0]

@@ -63,6 +63,9 @@ class Disassembly(unittest.TestCase):
     def test_whole_function_has_its_part_out_of_the_way_and_no_padding(self):
         self.assertEqual(disassembly.whole(disassembly.instructions(self.TEXT, 'f')), 16)
 
+    def test_word_of_the_gate_is_one_place_in_memory(self):
+        self.assertEqual(disassembly.lines_of_data(disassembly.instructions(self.TEXT, 'f')), 1)
+
     def test_function_that_is_not_there_is_no_zero(self):
         self.assertRaises(ValueError, disassembly.instructions, self.TEXT, 'g')
 

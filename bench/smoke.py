@@ -15,7 +15,7 @@ import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SUITES = ['enabled', 'peers', 'sizes', 'many', 'latency', 'delivery', 'counters',
+SUITES = ['enabled', 'peers', 'sizes', 'many', 'latency', 'delivery', 'memory', 'counters',
           'lifecycle', 'recover', 'stacks']
 BUILD = sys.argv.pop(1)
 
