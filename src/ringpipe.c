@@ -27,6 +27,7 @@
 #include "host/runtime.h"
 #include "host/symbols.h"
 #include "sample/sample.h"
+#include "sink/signal.h"
 
 /* A child that execs within this time leaves no socket behind. */
 #define CHILD_DELAY_MS 100u
@@ -273,10 +274,16 @@ static void start_environment_session(void)
 		unsetenv("RINGPIPE_CONFIG");
 }
 
-/* Snapshots that the environment's session takes by itself. */
-static void start_environment_triggers(void)
+static void tell_of_snapshot(const char *path, int error)
+{
+	complain("cannot write a snapshot to", path, -error);
+}
+
+/* Snapshots that are taken at a signal, or that the environment's session takes by itself. */
+static void start_environment_snapshots(void)
 {
 	const char *list = setting("RINGPIPE_TRIGGERS"), *output = setting("RINGPIPE_SNAPSHOTS");
+	const char *name = setting("RINGPIPE_SNAPSHOT_SIGNAL");
 	char *path = expand_path(output ? output : "snapshot-{pid}.nettrace");
 	const struct rp_trigger_options options = {
 		.size = sizeof(options),
@@ -290,6 +297,9 @@ static void start_environment_triggers(void)
 		if (ret != 0)
 			complain("a flight recorder cannot watch for", list, -ret);
 	}
+	ret = name ? rp_snapshot_signal_start_named(name, path, tell_of_snapshot) : 0;
+	if (ret != 0)
+		complain("cannot take snapshots at the signal", name, -ret);
 	free(path);
 }
 
@@ -495,6 +505,7 @@ static void fork_child(void)
 	rp_exporters_fork_child();
 	rp_counters_fork_child();
 	rp_sample_fork_child();
+	rp_snapshot_signal_forget();
 	rp_activity_init();
 	owner = getpid();
 	environment_session = NULL;
@@ -536,7 +547,7 @@ static void open_door(void)
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 	(void)rp_sample_init();
 	start_environment_session();
-	start_environment_triggers();
+	start_environment_snapshots();
 	start_lttng();
 	start_tracers();
 	start_user_events();

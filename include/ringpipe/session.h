@@ -209,6 +209,25 @@ RP_PUBLIC int rp_session_snapshot(struct rp_session *session, const char *path, 
 				  struct rp_snapshot_info *ret_info);
 
 /*
+ * From now on the signal takes a snapshot of each session that overwrites then, whoever started it:
+ * into a new file of mode 0600, named as `path` with a number before its extension, behind the last
+ * that is there ("flight.nettrace" makes flight.000001.nettrace and so on). A relative path is one
+ * from the working directory of now. What cannot be written is not there. Signals that come while
+ * a snapshot is written lead to one more.
+ *
+ * The handler posts a semaphore and then calls the one that the program had, whose flags and mask
+ * it takes over; where the signal was ignored, or had its default effect, that is all. A handler
+ * that the program installs later takes its place, and may call it. In a forked child the signal is
+ * as it was before, and the child may ask anew; there is one such signal in a process, for good.
+ *
+ * Context: any thread, not a signal handler; starts a thread.
+ * Return: 0; -EINVAL: no path, no signal, or one that cannot be caught or comes of a fault
+ * (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS); -EBUSY: there is one already, or the
+ * program's handler is for one time (SA_RESETHAND); -ENOMEM; or what pthread_create(3) said.
+ */
+RP_PUBLIC int rp_snapshot_on_signal(int signal_number, const char *path);
+
+/*
  * Reads a provider list as in RINGPIPE_CONFIG: name[:keywords[:level[:arguments]]],… with keywords
  * in hex (missing: 0 after a bare name is all ones, as is an empty field), level 0-5 or a name
  * (missing: 5), arguments k=v;k2=v2, quoted where they hold a comma.

@@ -157,6 +157,21 @@ static int hold(struct rp_session *session)
 	return -EPIPE;
 }
 
+size_t rp_snapshot_sessions(uint64_t ret_ids[RP_SESSIONS_MAX])
+{
+	struct rp_session *session;
+	size_t count = 0;
+
+	pthread_mutex_lock(&rp_core.lock);
+	cds_list_for_each_entry(session, &rp_core.sessions, node) {
+		if ((session->flags & RP_SESSION_OVERWRITE) &&
+		    session->state == RP_SESSION_RUNNING && count < RP_SESSIONS_MAX)
+			ret_ids[count++] = session->id;
+	}
+	pthread_mutex_unlock(&rp_core.lock);
+	return count;
+}
+
 /* With the lock. 0: the only one. */
 static int find(uint64_t id, struct rp_session **ret_session)
 {

@@ -21,6 +21,9 @@ int rp_snapshot_take(struct rp_session *session, struct rp_snapshot **ret_snapsh
 int rp_snapshot_take_by_id(uint64_t session_id, struct rp_snapshot **ret_snapshot);
 void rp_snapshot_free(struct rp_snapshot *snapshot);
 
+/* The ids of all that overwrite now. Return: how many. */
+size_t rp_snapshot_sessions(uint64_t ret_ids[RP_SESSIONS_MAX]);
+
 struct rp_snapshot_about {
 	uint64_t session_id;
 	uint64_t start_ns;		/* before its first event; CLOCK_MONOTONIC */

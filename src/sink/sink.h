@@ -67,6 +67,9 @@ int rp_sink_stream_create(int fd, const void *preamble, size_t preamble_bytes,
 
 struct rp_snapshot;
 
+/* Writes a snapshot to a file, which is closed. Return: as rp_session_snapshot(). */
+int rp_sink_write_snapshot(struct rp_snapshot *snapshot, int fd, struct rp_snapshot_info *ret_info);
+
 /*
  * Sends a snapshot over a connected socket, which stays the caller's, behind the preamble. Waits
  * for a peer that reads. Return: 0; -ETIMEDOUT: it takes nothing; what send(2) says; -ENOMEM.

@@ -99,6 +99,11 @@ static int write_to(struct rp_snapshot *snapshot, int fd, bool is_ours,
 	return ret;
 }
 
+int rp_sink_write_snapshot(struct rp_snapshot *snapshot, int fd, struct rp_snapshot_info *ret_info)
+{
+	return write_to(snapshot, fd, true, ret_info);
+}
+
 int rp_sink_send_snapshot(struct rp_snapshot *snapshot, int fd, const void *preamble,
 			  size_t preamble_bytes)
 {

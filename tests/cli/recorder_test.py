@@ -19,9 +19,10 @@ SESSION = struct.pack("<Q", 77)
 
 
 class Recorder(ToolTest):
-    def start_host(self, **environment):
+    def start_host(self, stderr=None, **environment):
         host = subprocess.Popen([HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                env=dict(self.environment, **environment), cwd=self.directory)
+                                stderr=stderr, env=dict(self.environment, **environment),
+                                cwd=self.directory)
         self.addCleanup(self.reap, host)
         self.assertEqual(int(host.stdout.readline()), host.pid)
         self.wait_until(lambda: any(name.startswith(f"dotnet-diagnostic-{host.pid}-")
@@ -75,6 +76,30 @@ class Recorder(ToolTest):
         self.run_tool("record", "-p", host.pid, "--providers", "Ipc-Host")
         err = self.run_tool("snapshot", "-p", host.pid, status=1)[1]
         self.assertIn("several sessions overwrite: name one by its id", err)
+
+    def test_a_signal_writes_a_snapshot(self):
+        host = self.start_host(RINGPIPE_CONFIG="Ipc-Host", RINGPIPE_RECORDER="1",
+                               RINGPIPE_SNAPSHOT_SIGNAL="USR2")
+        for number in (1, 2):
+            name = f"snapshot-{host.pid}.{number:06}.nettrace"
+            host.send_signal(signal.SIGUSR2)
+
+            def is_whole(name=name):
+                process = self.start("report", name, "--json")
+                return b'"complete": true' in process.communicate(timeout=PATIENCE)[0]
+
+            self.wait_until(is_whole)
+            self.ticks(name)
+        self.run_tool("record", "-p", host.pid)  # it goes on
+
+    def test_a_snapshot_that_cannot_be_written_is_told(self):
+        with open(self.path("err"), "wb") as err:
+            host = self.start_host(RINGPIPE_CONFIG="Ipc-Host", RINGPIPE_RECORDER="1",
+                                   RINGPIPE_SNAPSHOT_SIGNAL="SIGHUP",
+                                   RINGPIPE_SNAPSHOTS="gone/s.nettrace", stderr=err)
+        host.send_signal(signal.SIGHUP)
+        self.wait_until(lambda: b"No such file" in self.read("err"))
+        self.assertIn(b"cannot write a snapshot to", self.read("err"))
 
     def test_a_second_recorder_is_refused(self):
         host = self.start_host()

@@ -103,6 +103,12 @@ class Environment(unittest.TestCase):
         self.assertEqual(self.count('trace'), (100, 0))
         self.expect_complaint('flight recorder', 'Test-Host', RINGPIPE_BUFFER_MB='7', **settings)
 
+    def test_signal_that_is_none_is_one_line(self):
+        for name in ('USR9', 'SEGV', '0', '99', 'KILL'):
+            _, errors = self.run_host(RINGPIPE_SNAPSHOT_SIGNAL=name)
+            self.assertEqual(errors.count('\n'), 1, errors)
+            self.assertIn(f'the signal "{name}"', errors)
+
     def test_output_has_a_default(self):
         said, _ = self.run_host(RINGPIPE_CONFIG='*')
         self.assertEqual(self.files(), [f'trace-{said["pid"]}.nettrace'])
