@@ -274,11 +274,6 @@ static void start_environment_session(void)
 		unsetenv("RINGPIPE_CONFIG");
 }
 
-static void tell_of_snapshot(const char *path, int error)
-{
-	complain("cannot write a snapshot to", path, -error);
-}
-
 /* Snapshots that are taken at a signal, or that the environment's session takes by itself. */
 static void start_environment_snapshots(void)
 {
@@ -286,9 +281,7 @@ static void start_environment_snapshots(void)
 	const char *name = setting("RINGPIPE_SNAPSHOT_SIGNAL");
 	char *path = expand_path(output ? output : "snapshot-{pid}.nettrace");
 	const struct rp_trigger_options options = {
-		.size = sizeof(options),
-		.triggers = list,
-		.path = path,
+		.size = sizeof(options), .triggers = list, .path = path,
 	};
 	int ret;
 
@@ -297,7 +290,7 @@ static void start_environment_snapshots(void)
 		if (ret != 0)
 			complain("a flight recorder cannot watch for", list, -ret);
 	}
-	ret = name ? rp_snapshot_signal_start_named(name, path, tell_of_snapshot) : 0;
+	ret = name ? rp_snapshot_signal_start_named(name, path, complain) : 0;
 	if (ret != 0)
 		complain("cannot take snapshots at the signal", name, -ret);
 	free(path);

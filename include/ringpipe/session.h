@@ -49,7 +49,7 @@ enum rp_session_flags {
 	 * rp_session_snapshot() asks for what is there. With an output, that gets what is there
 	 * when the session ends; output_fd -1 and no path: nobody does. What is overwritten is not
 	 * counted as lost: a snapshot tells from when on it is complete. The buffer is at least
-	 * RP_SESSION_OVERWRITE_MIN, without recover_path and block_ms. Not for listeners.
+	 * RP_SESSION_OVERWRITE_MIN, without block_ms. Not for listeners.
 	 *
 	 * Events marked as state (RP_STATE_EVENT) are kept: an eighth of the buffer is theirs, and
 	 * nothing overwrites it. When a ring there is full, what comes is lost and counted as such.
@@ -76,7 +76,8 @@ struct rp_session_options {
 	/*
 	 * The directory in which the session makes one for its rings, so that `ringpipe recover`
 	 * can complete the output when the process was killed; "": /dev/shm/ringpipe-UID; NULL:
-	 * rings are memory. Made if it is missing. The output has to be a regular file.
+	 * rings are memory. Made if it is missing. The output has to be a regular file; a session
+	 * that overwrites may have none, and its recovered trace is what a snapshot would have had.
 	 */
 	const char *recover_path;
 	/*

@@ -120,6 +120,7 @@ struct rp_source {
 	uint64_t limit;		/* a head seen after the sequence point's membarrier */
 	uint64_t ticks;		/* of the record at `position` */
 	uint64_t lost_told;
+	uint32_t file;		/* its number in the session's directory, if it is a file */
 	bool given_up;		/* its lock is held by a writer that left */
 };
 
@@ -324,6 +325,9 @@ void rp_wait_end(void);
 void rp_wait_wake(struct rp_slot *slot);	/* there is room, or nothing to wait for */
 
 /* session.c */
+/* What the output has and rings need not keep, for recovery. The drain thread, or before it. */
+void rp_session_record(struct rp_session *session, const struct rp_clock_map *map,
+		       uint64_t lost_besides);
 void rp_session_free(struct rp_session *session);
 
 /* losses.c, on the drain thread */
@@ -337,6 +341,7 @@ void rp_session_keep_map(struct rp_session *session, const struct rp_clock_map *
 bool rp_session_is_copied(struct rp_session *session);
 void rp_session_begin_at_oldest(struct rp_session *session, struct rp_clock_map *map);
 int rp_session_tell_window(struct rp_session *session);
+void rp_session_keep_window(struct rp_session *session);	/* that event, for recovery */
 
 /* merge.c, on the drain thread */
 enum rp_pass {
@@ -356,9 +361,6 @@ unsigned int rp_session_await_holders(const struct rp_session *session, uint64_t
 bool rp_session_may_wait(struct rp_session *session);
 int rp_session_make_fallbacks(struct rp_session *session);	/* at start, on any thread */
 void rp_session_free_rings(struct rp_session *session);
-/* What the output has and rings need not keep, for recovery. */
-void rp_session_record(struct rp_session *session, const struct rp_clock_map *map,
-		       uint64_t lost_besides);
 bool rp_session_above(const struct rp_session *session, unsigned int divisor);
 void rp_session_fill_stats(struct rp_session *session);
 

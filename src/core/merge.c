@@ -46,7 +46,8 @@ static int add_source(struct rp_session *session, size_t bytes, uint32_t id)
 	int ret;
 
 	id += session->keeps_state ? STATE_IDS : 0;
-	ret = session->keep ? rp_keep_make_ring(session->keep, bytes, id, &source->ring) :
+	ret = session->keep ?
+	      rp_keep_make_ring(session->keep, bytes, id, &source->ring, &source->file) :
 	      rp_ring_create(bytes, id, &source->ring);
 	if (ret != 0)
 		return ret;
@@ -111,7 +112,8 @@ int rp_session_make_fallbacks(struct rp_session *session)
 
 void rp_session_free_rings(struct rp_session *session)
 {
-	rp_keep_destroy(session->keep);
+	if (!session->keeps_state)
+		rp_keep_destroy(session->keep);
 	session->keep = NULL;
 	for (uint32_t i = 0; session->sources && i < session->source_count; i++)
 		rp_ring_destroy(session->sources[i].ring);
@@ -276,29 +278,15 @@ static void publish_tails(struct rp_session *session)
 		publish_tail(session, &session->sources[i]);
 }
 
-void rp_session_record(struct rp_session *session, const struct rp_clock_map *map,
-		       uint64_t lost_besides)
+static void record_figures(struct rp_session *session, const struct rp_clock_map *map)
 {
-	struct rp_recover_record *record = rp_keep_next_record(session->keep);
-	const struct rp_clock_point *point = rp_clock_map_newest(map);
-
-	record->output_bytes = session->sink->bytes;
-	record->last_ns = session->last_ns;
-	record->lost_told = session->lost_in_stream;
-	record->lost_besides = lost_besides;
-	record->clock_ticks = point->ticks;
-	record->clock_ns = point->ns;
-	record->clock_ns_per_tick = point->ns_per_tick;
-	record->ring_count = session->source_count;
-	for (uint32_t i = 0; i < session->source_count; i++)
-		record->tails[i] = session->sources[i].position;
-	rp_keep_commit(session->keep);
+	rp_session_record(session, map, rp_session_lost(session) -
+			  rp_session_lost_by(session, RP_LOSS_FULL));
 }
 
 static void record_now(struct rp_session *session, const struct rp_clock_map *map)
 {
-	rp_session_record(session, map, rp_session_lost(session) -
-			  rp_session_lost_by(session, RP_LOSS_FULL));
+	record_figures(session, map);
 	publish_tails(session);
 }
 
@@ -539,6 +527,8 @@ enum rp_pass rp_session_pass(struct rp_session *session, bool finishing, uint64_
 		slot = &rp_slots[session->kept->slot];
 		(void)make_rings(session->kept, rp_load_relaxed(&slot->wanted));
 		rp_session_keep_map(session, map);
+		if (session->keep)
+			record_figures(session, map);
 		return RP_PASS_QUIET;
 	}
 	wait_for_holders(session, false);

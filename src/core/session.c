@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/text.h"
 #include "base/thread.h"
@@ -65,8 +66,7 @@ static int copy_options(struct rp_session *session, const struct rp_session_opti
 	session->budget_bytes = options->buffer_bytes ? options->buffer_bytes : BUFFER_DEFAULT;
 	if (session->budget_bytes < RP_SESSION_BUFFER_MIN ||
 	    ((options->flags & RP_SESSION_OVERWRITE) &&
-	     (session->budget_bytes < RP_SESSION_OVERWRITE_MIN || options->recover_path ||
-	      options->block_ms)))
+	     (session->budget_bytes < RP_SESSION_OVERWRITE_MIN || options->block_ms)))
 		return -EINVAL;
 	session->name = rp_text_copy(name);
 	if (!session->name)
@@ -77,21 +77,59 @@ static int copy_options(struct rp_session *session, const struct rp_session_opti
 	return ret;
 }
 
-/* The rings of this session will be files, so that what is in them outlives the process. */
+/*
+ * The rings of this session will be files, so that what is in them outlives the process. One that
+ * overwrites needs no output for that, and has rings of two kinds.
+ */
 static int make_keep(struct rp_session *session, const struct rp_session_setup *setup)
 {
-	const struct rp_keep_setup keep = {
+	const bool overwrites = session->flags & RP_SESSION_OVERWRITE;
+	struct rp_keep_setup keep = {
 		.parent = setup->options->recover_path,
 		.name = session->name,
-		.ring_room = rp_slot_ring_count() + RP_FALLBACKS,
+		.ring_room = (rp_slot_ring_count() + RP_FALLBACKS) * (overwrites ? 2 : 1),
 		.output_fd = setup->sink->fd,
 		.start_ns = setup->sink->start_ns,
 		.start_utc_ns = setup->sink->start_utc_ns,
 	};
+	struct timespec utc;
 
 	if (!keep.parent)
 		return 0;
+	if (overwrites && keep.output_fd < 0) {
+		clock_gettime(CLOCK_REALTIME, &utc);
+		keep.start_utc_ns = (int64_t)utc.tv_sec * 1000000000 + utc.tv_nsec;
+		keep.start_ns = rp_clock_monotonic_ns();
+	}
 	return keep.start_ns ? rp_keep_create(&keep, &session->keep) : -EINVAL;
+}
+
+static void record_tails(const struct rp_session *session, struct rp_recover_record *record)
+{
+	record->ring_count += session->source_count;
+	for (uint32_t i = 0; i < session->source_count; i++)
+		record->tails[session->sources[i].file] = session->sources[i].position;
+}
+
+void rp_session_record(struct rp_session *session, const struct rp_clock_map *map,
+		       uint64_t lost_besides)
+{
+	struct rp_recover_record *record = rp_keep_next_record(session->keep);
+	const struct rp_clock_point *point = rp_clock_map_newest(map);
+
+	record->output_bytes = session->sink->bytes;
+	record->last_ns = session->last_ns;
+	record->lost_told = session->lost_in_stream;
+	record->lost_besides = lost_besides;
+	record->clock_ticks = point->ticks;
+	record->clock_ns = point->ns;
+	record->clock_ns_per_tick = point->ns_per_tick;
+	record->from_ns = session->window_from_ns ? session->window_from_ns : session->begun_ns;
+	record->ring_count = 0;
+	record_tails(session, record);
+	if (session->kept)
+		record_tails(session->kept, record);
+	rp_keep_commit(session->keep);
 }
 
 /* The first record, then all of it counts. */
@@ -101,6 +139,8 @@ static void begin_keep(struct rp_session *session)
 
 	if (!session->keep)
 		return;
+	if (session->kept)
+		rp_session_keep_window(session);
 	rp_clock_map_init(&map);
 	rp_session_record(session, &map, 0);
 	rp_keep_begin(session->keep);
@@ -129,6 +169,7 @@ static int make_kept(struct rp_session *session)
 	if (!kept)
 		return -ENOMEM;
 	kept->keeps_state = true;
+	kept->keep = session->keep;
 	kept->budget_bytes = session->budget_bytes / 8;
 	session->kept = kept;
 	return rp_session_make_fallbacks(kept);

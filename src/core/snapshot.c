@@ -21,6 +21,7 @@
 #include "base/thread.h"
 #include "core/core.h"
 #include "core/session.h"
+#include "recover/keep.h"
 
 #define TRIES 8u			/* to copy a ring before all of it is overwritten */
 #define HOLDER_NS 1000000000u		/* a fallback lock's holder is waited for this long */
@@ -75,6 +76,14 @@ static const struct rp_event_def window_def = {
 	.field_count = 2,
 	.level = RP_LEVEL_INFORMATIONAL,
 };
+
+void rp_session_keep_window(struct rp_session *session)
+{
+	const struct rp_encoder_definition definition = rp_event_def_encoded(&window_def);
+
+	_Static_assert(RP_DEF_SNAPSHOT_INDEX == RP_RECOVER_WINDOW_INDEX, "recovery knows it by it");
+	rp_keep_define(session->keep, window_def.index, window_def.serial, &definition);
+}
 
 int rp_session_tell_window(struct rp_session *session)
 {

@@ -33,7 +33,9 @@
 #include <stdint.h>
 
 /* With the version of all of this, struct rp_ring and struct rp_record included. */
-#define RP_RECOVER_MAGIC "RPRECOV1"
+#define RP_RECOVER_MAGIC "RPRECOV2"
+/* The definition of this index, where it is there, is of the event that tells a window. */
+#define RP_RECOVER_WINDOW_INDEX 2u
 #define RP_RECOVER_NAME_BYTES 128u
 #define RP_RECOVER_PATH_BYTES 4096u
 #define RP_RECOVER_RINGS_MAX 16384u
@@ -50,18 +52,20 @@ struct rp_recover_head {
 	uint64_t start_ns;		/* as in the head of the output */
 	int64_t start_utc_ns;
 	char name[RP_RECOVER_NAME_BYTES];	/* of the session */
-	char output[RP_RECOVER_PATH_BYTES];	/* absolute */
+	char output[RP_RECOVER_PATH_BYTES];	/* absolute; "": none */
 };
 
 struct rp_recover_record {
 	uint64_t output_bytes;		/* up to here the output counts */
 	uint64_t last_ns;		/* no event is earlier than this */
+	uint64_t from_ns;		/* overwriting: complete since then; 0: it did not begin */
 	uint64_t lost_told;		/* losses that the output tells up to there */
 	uint64_t lost_besides;		/* losses that rings do not count themselves */
 	uint64_t clock_ticks, clock_ns;	/* a moment, and the rate around it */
 	double clock_ns_per_tick;
 	uint64_t ring_count;
-	uint64_t tails[];		/* by N: what is before them is in the output */
+	/* By N: what is before them is in the output; what a ring gave up beyond is not. */
+	uint64_t tails[];
 };
 
 static inline uint64_t rp_recover_record_bytes(uint32_t ring_room)

@@ -118,7 +118,8 @@ static void name_ring(char name[32], uint32_t number)
 	snprintf(name, 32, "ring-%u", number);
 }
 
-int rp_keep_make_ring(struct rp_keep *keep, size_t size, uint32_t id, struct rp_ring **ret_ring)
+int rp_keep_make_ring(struct rp_keep *keep, size_t size, uint32_t id, struct rp_ring **ret_ring,
+		      uint32_t *ret_number)
 {
 	char name[32];
 	int fd, ret;
@@ -132,7 +133,7 @@ int rp_keep_make_ring(struct rp_keep *keep, size_t size, uint32_t id, struct rp_
 	ret = rp_ring_create_in(fd, size, id, ret_ring);
 	close(fd);
 	if (ret == 0)
-		keep->ring_count++;
+		*ret_number = keep->ring_count++;
 	else
 		(void)unlinkat(keep->fd, name, 0);
 	return ret;
@@ -163,7 +164,7 @@ static int map_head(struct rp_keep *keep, uint32_t ring_room)
 static int fill_head(struct rp_keep *keep, const struct rp_keep_setup *setup)
 {
 	struct rp_recover_head *head = keep->head;
-	char *output = path_of(setup->output_fd);
+	char *output = setup->output_fd < 0 ? strdup("") : path_of(setup->output_fd);
 
 	if (!output)
 		return -EBADF;

@@ -16,7 +16,7 @@ struct rp_keep_setup {
 	const char *parent;		/* a directory, made if it is not there; "": the default */
 	const char *name;		/* of the session */
 	uint32_t ring_room;		/* rings there will be at most */
-	int output_fd;			/* a regular file */
+	int output_fd;			/* a regular file; -1: there is no output */
 	uint64_t start_ns;		/* as in its head */
 	int64_t start_utc_ns;
 };
@@ -36,9 +36,9 @@ int rp_keep_open_parent(const char *path);
 /* Makes the directory. Return: 0; -EFBIG: RLIMIT_FSIZE; -ENOSPC; -ENOMEM; as open_parent. */
 int rp_keep_create(const struct rp_keep_setup *setup, struct rp_keep **ret_keep);
 
-/* The next ring, all of its memory there. Return: 0; as rp_keep_create(). */
-int rp_keep_make_ring(struct rp_keep *keep, size_t size, uint32_t id,
-		       struct rp_ring **ret_ring);
+/* The next ring, all of its memory there, and its number. Return: 0; as rp_keep_create(). */
+int rp_keep_make_ring(struct rp_keep *keep, size_t size, uint32_t id, struct rp_ring **ret_ring,
+		      uint32_t *ret_number);
 
 /* From here on there is something to recover. */
 void rp_keep_begin(struct rp_keep *keep);

@@ -2,7 +2,8 @@
 /*
  * A trace out of what was left: the session's output up to the last record, as it is, and behind it
  * what the rings still hold, encoded as the session would have done it. So each event that was
- * committed is there once: what was written after the record is cut off, and still in a ring.
+ * committed is there once: what was written after the record is cut off, and still in a ring. Of a
+ * session that overwrites it is told from when on that is all, as a snapshot tells it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #define INDEX_MAX (1u << 20)
 #define LOST_MAX (1ull << 40)	/* more is damage, and would take pages to tell */
 #define OUTPUT_BYTES (1u << 20)
+#define AGE_MAX_NS (1ull << 60)	/* of a session: 36 years */
 
 struct known {
 	struct rp_encoder_definition definition;
@@ -47,6 +49,7 @@ struct rebuild {
 	uint32_t metadata_id;		/* the highest there */
 	struct rp_encoder *encoder;
 	uint64_t last_ns;
+	uint64_t from_ns;		/* complete since then; 0: it does not overwrite */
 	int fd;
 	struct rp_recovery_result result;
 };
@@ -68,6 +71,9 @@ static int find_record(struct rebuild *rebuild, const struct rp_recovery_file *s
 	rebuild->record = (const void *)(session->bytes + sizeof(*head) +
 					 (head->generation & 1) * step);
 	rebuild->last_ns = rebuild->record->last_ns;
+	rebuild->from_ns = rebuild->record->from_ns;
+	rebuild->result.start_ns = head->start_ns;
+	rebuild->result.start_utc_ns = head->start_utc_ns;
 	return rebuild->record->ring_count > head->ring_room ||
 	       rebuild->record->lost_told > LOST_MAX ? -EBADMSG : 0;
 }
@@ -113,12 +119,63 @@ static void look(struct rebuild *rebuild, struct queue *queue)
 	queue->record = record;
 }
 
+static uint64_t time_of(const struct rebuild *rebuild, uint64_t ticks)
+{
+	const struct rp_recover_record *record = rebuild->record;
+	double step;
+
+	if (!rebuild->head->clock_is_tsc)
+		return ticks;
+	step = (double)(int64_t)(ticks - record->clock_ticks) * record->clock_ns_per_tick;
+	/* Also for what is no number. */
+	if (!(step > -9e18 && step < 9e18))
+		step = 0;
+	return record->clock_ns + (uint64_t)(int64_t)step;
+}
+
+/* Whether the numbers of a ring can be those of one that was in use. */
+static bool is_sound(const struct rp_ring *ring, uint64_t from, size_t data_bytes)
+{
+	return ring->size == data_bytes && !(ring->size & (ring->size - 1)) &&
+	       (!ring->chunk || (ring->size >= RP_RING_CHUNKS * 8 &&
+				 ring->chunk == ring->size / RP_RING_CHUNKS)) &&
+	       ring->head - from <= ring->size && (from | ring->head) % 8 == 0;
+}
+
+/* Copies the records in [from, head), rows one behind the other. The bytes have room for all. */
+static void copy_records(struct rebuild *rebuild, struct queue *queue, const struct rp_ring *ring,
+			 uint64_t from)
+{
+	while (from < ring->head) {
+		uint64_t end = rp_ring_row_end(ring, from, ring->head), place, first;
+
+		if (end < from || end > ring->head || end % 8) {
+			rebuild->result.damaged++;
+			end = from;
+		}
+		place = from & (ring->size - 1);
+		first = ring->size - place < end - from ? ring->size - place : end - from;
+		memcpy(queue->bytes + queue->end, ring->data + place, first);
+		memcpy(queue->bytes + queue->end + first, ring->data, end - from - first);
+		queue->end += end - from;
+		from = !ring->chunk ? ring->head : (from | (ring->chunk - 1)) + 1;
+	}
+}
+
+/* What the ring gave up was not in the output: nothing before what it has is complete. */
+static void begin_window(struct rebuild *rebuild, const struct queue *queue)
+{
+	uint64_t from = queue->record ? time_of(rebuild, queue->record->ticks) + 1 : UINT64_MAX;
+
+	if (rebuild->from_ns < from)
+		rebuild->from_ns = from;
+}
+
 /* Return: 0, also for a ring that makes no sense; -ENOMEM. */
 static int open_queue(struct rebuild *rebuild, size_t number, const struct rp_recovery_file *file)
 {
 	struct queue *queue = &rebuild->queues[number];
-	const uint8_t *data = file->bytes + RP_RING_CONTROL_BYTES;
-	uint64_t tail = 0, used, first;
+	uint64_t from = 0, oldest;
 	struct rp_ring ring;
 
 	if (file->size < RP_RING_CONTROL_BYTES) {
@@ -128,24 +185,22 @@ static int open_queue(struct rebuild *rebuild, size_t number, const struct rp_re
 	memcpy(&ring, file->bytes, sizeof(ring));
 	if (ring.size == 0)
 		return 0;	/* killed while it was made */
+	ring.data = file->bytes + RP_RING_CONTROL_BYTES;
 	if (number < rebuild->record->ring_count)
-		tail = rebuild->record->tails[number];
-	used = ring.head - tail;
-	if ((ring.size & (ring.size - 1)) || ring.size != file->size - RP_RING_CONTROL_BYTES ||
-	    used > ring.size || (tail | used) % 8) {
+		from = rebuild->record->tails[number];
+	oldest = ring.chunk ? rp_ring_oldest(&ring) : 0;
+	if (!is_sound(&ring, oldest > from ? oldest : from, file->size - RP_RING_CONTROL_BYTES)) {
 		rebuild->result.damaged++;
 		return 0;
 	}
 	rebuild->result.lost += ring.lost_full;
-	queue->bytes = malloc(used ? used : 1);
+	queue->bytes = malloc(ring.size);
 	if (!queue->bytes)
 		return -ENOMEM;
-	tail &= ring.size - 1;
-	first = ring.size - tail < used ? ring.size - tail : used;
-	memcpy(queue->bytes, data + tail, first);
-	memcpy(queue->bytes + first, data, used - first);
-	queue->end = used;
+	copy_records(rebuild, queue, &ring, oldest > from ? oldest : from);
 	look(rebuild, queue);
+	if (oldest > from)
+		begin_window(rebuild, queue);
 	return 0;
 }
 
@@ -264,13 +319,40 @@ static int take_output(struct rebuild *rebuild, int output_fd)
 	return 0;
 }
 
+static bool overwrites(const struct rebuild *rebuild)
+{
+	return rebuild->known_count > RP_RECOVER_WINDOW_INDEX &&
+	       rebuild->known[RP_RECOVER_WINDOW_INDEX].there;
+}
+
+/*
+ * A flight recorder may be days old, and what it has is of the last minute. Return: the time of
+ * the oldest record, or the session's start where that makes no sense.
+ */
+static uint64_t oldest_time(const struct rebuild *rebuild)
+{
+	const struct rp_recover_head *head = rebuild->head;
+	uint64_t oldest = UINT64_MAX;
+
+	for (size_t i = 0; i < rebuild->queue_count; i++) {
+		const struct rp_record *record = rebuild->queues[i].record;
+		uint64_t ns = record ? time_of(rebuild, record->ticks) : UINT64_MAX;
+
+		oldest = ns < oldest ? ns : oldest;
+	}
+	return oldest > head->start_ns && oldest - head->start_ns < AGE_MAX_NS &&
+	       head->start_utc_ns < (int64_t)AGE_MAX_NS * 4 ? oldest : head->start_ns;
+}
+
 static int begin_anew(struct rebuild *rebuild)
 {
+	const struct rp_recover_head *head = rebuild->head;
+	uint64_t later = overwrites(rebuild) ? oldest_time(rebuild) - head->start_ns : 0;
 	const struct rp_encoder_info info = {
-		.start_ns = rebuild->head->start_ns,
-		.start_utc_ns = rebuild->head->start_utc_ns,
-		.process_id = rebuild->head->process_id,
-		.processors = rebuild->head->processors,
+		.start_ns = head->start_ns + later,
+		.start_utc_ns = head->start_utc_ns + (int64_t)later,
+		.process_id = head->process_id,
+		.processors = head->processors,
 	};
 	int ret = rp_encoder_create(&info, &rebuild->encoder);
 
@@ -309,20 +391,6 @@ static int put_output(struct rebuild *rebuild, size_t at_least)
 	if (ret == 0)
 		rp_encoder_consume(rebuild->encoder, size);
 	return ret;
-}
-
-static uint64_t time_of(const struct rebuild *rebuild, uint64_t ticks)
-{
-	const struct rp_recover_record *record = rebuild->record;
-	double step;
-
-	if (!rebuild->head->clock_is_tsc)
-		return ticks;
-	step = (double)(int64_t)(ticks - record->clock_ticks) * record->clock_ns_per_tick;
-	/* Also for what is no number. */
-	if (!(step > -9e18 && step < 9e18))
-		step = 0;
-	return record->clock_ns + (uint64_t)(int64_t)step;
 }
 
 /* Return: the type, NULL where it is not known or no trace can hold it; or -ENOMEM. */
@@ -403,6 +471,29 @@ static int merge(struct rebuild *rebuild)
 	return ret;
 }
 
+/* As a snapshot says it: until the last that is known of the process, which ended later. */
+static int tell_window(struct rebuild *rebuild)
+{
+	const struct rp_recover_record *record = rebuild->record;
+	uint64_t to = rebuild->last_ns > record->clock_ns ? rebuild->last_ns : record->clock_ns;
+	uint64_t payload[2] = { rebuild->from_ns && rebuild->from_ns < to ? rebuild->from_ns : to,
+				to };
+	struct rp_encoder_event event = {
+		.time_ns = rebuild->last_ns,
+		.payload = payload,
+		.payload_bytes = sizeof(payload),
+	};
+	struct rp_encoder_event_type *type = NULL;
+	int ret = overwrites(rebuild) ? type_of(rebuild, RP_RECOVER_WINDOW_INDEX, &type) : 0;
+
+	if (ret != 0 || !type)
+		return ret;
+	event.type = type;
+	rebuild->result.from_ns = payload[0];
+	rebuild->result.to_ns = to;
+	return rp_encoder_event(rebuild->encoder, &event);
+}
+
 static int write_trace(struct rebuild *rebuild, const struct rp_recovery *recovery, int output_fd)
 {
 	int ret = read_definitions(rebuild, &recovery->events);
@@ -415,6 +506,8 @@ static int write_trace(struct rebuild *rebuild, const struct rp_recovery *recove
 		ret = rebuild->result.copied_bytes ? go_on(rebuild) : begin_anew(rebuild);
 	if (ret == 0)
 		ret = merge(rebuild);
+	if (ret == 0)
+		ret = tell_window(rebuild);
 	if (ret == 0)
 		ret = rp_encoder_sequence_point(rebuild->encoder, rebuild->last_ns,
 						rebuild->result.lost);

@@ -52,6 +52,9 @@ struct rp_recovery_result {
 	uint64_t unknown;		/* left out: their definition is missing */
 	uint64_t damaged;		/* places where a ring made no sense up to its head */
 	uint64_t lost;			/* as the session counted */
+	uint64_t from_ns, to_ns;	/* of a flight recorder, when it is complete; else 0 */
+	uint64_t start_ns;		/* a moment on their clock, CLOCK_MONOTONIC, … */
+	int64_t start_utc_ns;		/* and in UTC */
 	bool has_output;		/* what the process had written by itself is in the trace */
 };
 

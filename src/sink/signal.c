@@ -31,7 +31,7 @@ static struct {
 	sem_t wake;
 	char *path;			/* absolute: the program may go elsewhere */
 	struct rp_series series;
-	void (*failed)(const char *path, int error);
+	rp_complain *complain;
 } watch;
 
 static void on_signal(int number, siginfo_t *info, void *context)
@@ -72,8 +72,8 @@ static int make_file(char **ret_path)
 
 static void complain(const char *path, int error)
 {
-	if (error != 0 && watch.failed)
-		watch.failed(path, error);
+	if (error != 0 && watch.complain)
+		watch.complain("cannot write a snapshot to", path, -error);
 }
 
 static void write_snapshot(struct rp_snapshot *snapshot)
@@ -206,7 +206,7 @@ static int begin(int number)
 	return ret;
 }
 
-static int start(int number, const char *path, void (*failed)(const char *path, int error))
+static int start(int number, const char *path, rp_complain *complain_by)
 {
 	struct sigaction before;
 	int ret;
@@ -218,7 +218,7 @@ static int start(int number, const char *path, void (*failed)(const char *path, 
 								       __ATOMIC_ACQ_REL))
 		return -EBUSY;
 	watch.before = before;
-	watch.failed = failed;
+	watch.complain = complain_by;
 	ret = set_path(path);
 	if (ret == 0) {
 		sem_init(&watch.wake, 0, 0);
@@ -254,12 +254,11 @@ static int parse(const char *text, int *ret_number)
 	return -EINVAL;
 }
 
-int rp_snapshot_signal_start_named(const char *name, const char *path,
-				   void (*failed)(const char *path, int error))
+int rp_snapshot_signal_start_named(const char *name, const char *path, rp_complain *complain_by)
 {
 	int number, ret = path ? parse(name, &number) : -ENOMEM;
 
-	return ret == 0 ? start(number, path, failed) : ret;
+	return ret == 0 ? start(number, path, complain_by) : ret;
 }
 
 void rp_snapshot_signal_forget(void)

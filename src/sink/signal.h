@@ -3,12 +3,14 @@
 #ifndef RP_SINK_SIGNAL_H
 #define RP_SINK_SIGNAL_H
 
+/* "cannot do", what, errno. */
+typedef void rp_complain(const char *what, const char *value, int error);
+
 /*
- * As rp_snapshot_on_signal(), of "USR2", "SIGUSR2" or a number. `failed` is told, on a thread of
- * ours, of each snapshot that could not be written, with -errno.
+ * As rp_snapshot_on_signal(), of "USR2", "SIGUSR2" or a number. Of each snapshot that could not be
+ * written `complain_by` is told, on a thread of ours.
  */
-int rp_snapshot_signal_start_named(const char *name, const char *path,
-				   void (*failed)(const char *path, int error));
+int rp_snapshot_signal_start_named(const char *name, const char *path, rp_complain *complain_by);
 
 /* In a forked child: the signal is the program's again. */
 void rp_snapshot_signal_forget(void);

@@ -164,6 +164,25 @@ static bool is_same_file(int a, int b)
 	       one.st_dev == two.st_dev && one.st_ino == two.st_ino;
 }
 
+static int64_t utc_of(const struct rp_recovery_result *result, uint64_t ns)
+{
+	return (int64_t)((uint64_t)result->start_utc_ns + ns - result->start_ns);
+}
+
+static void tell_window(const struct rp_recovery_result *result)
+{
+	char from[RP_TEXT_MAX], to[RP_TEXT_MAX];
+
+	if (!result->to_ns)
+		return;
+	if (result->from_ns == result->to_ns)
+		printf("; at no time complete");
+	else
+		printf("; complete from %s to %s UTC",
+		       rp_text_utc(utc_of(result, result->from_ns), from),
+		       rp_text_utc(utc_of(result, result->to_ns), to));
+}
+
 static void tell(const struct rp_recovery_result *result, const struct rp_recover_head *head,
 		 const char *path)
 {
@@ -171,7 +190,9 @@ static void tell(const struct rp_recovery_result *result, const struct rp_recove
 
 	printf("%s: %s events", path, rp_text_count(result->before + result->recovered, number));
 	printf(", %s of them from the rings", rp_text_count(result->recovered, number));
-	printf("; %s lost\n", rp_text_count(result->lost, number));
+	printf("; %s lost", rp_text_count(result->lost, number));
+	tell_window(result);
+	putchar('\n');
 	fflush(stdout);
 	if (!result->has_output)
 		rp_tool_error("%s is not there any more, or is not what the session wrote: the "

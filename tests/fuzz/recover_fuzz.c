@@ -4,8 +4,8 @@
  * run as reader_fuzz.c says, with all of src/ linked in.
  *
  * In this order: the head up to its texts, a record and two tails, u16 bytes of definitions and
- * these; of each of two rings u64 head, u64 size, u64 lost and u16 bytes at the beginning of its
- * data; the rest is the output.
+ * these; of each of two rings u64 head, size, lost, tail, chunk, the ends of its chunks, and u16
+ * bytes at the beginning of its data; the rest is the output.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -43,6 +43,9 @@ static void take_ring(struct fuzz_input *input, uint8_t *bytes)
 	fuzz_take(input, &ring.head, sizeof(ring.head));
 	fuzz_take(input, &ring.size, sizeof(ring.size));
 	fuzz_take(input, &ring.lost_full, sizeof(ring.lost_full));
+	fuzz_take(input, &ring.tail, sizeof(ring.tail));
+	fuzz_take(input, &ring.chunk, sizeof(ring.chunk));
+	fuzz_take(input, ring.ends, sizeof(ring.ends));
 	fuzz_take(input, &used, sizeof(used));
 	memset(bytes, 0, RP_RING_CONTROL_BYTES + RING_BYTES);
 	memcpy(bytes, &ring, sizeof(ring));
@@ -72,7 +75,8 @@ static void check_trace(int fd, const struct rp_recovery_result *result)
 	while ((ret = rp_reader_next(reader, &event)) == 1)
 		;
 	rp_reader_get_stats(reader, &stats);
-	if (!result->copied_bytes && (ret != 0 || stats.events != result->recovered))
+	if (!result->copied_bytes && (ret != 0 || stats.events != result->recovered +
+				       (result->to_ns != 0)))
 		__builtin_trap();
 	rp_reader_close(reader);
 }

@@ -2,17 +2,26 @@
 /* Sessions that overwrite: what a snapshot holds, and from when on it is complete. */
 #include "core_support.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <ringpipe/reader.h>
 
+#include "core/core.h"
+#include "core/snapshot.h"
+#include "traps.h"
+
 RP_PROVIDER(flight, "Test-Flight");
 RP_EVENT(flight, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial), RP_BLOB(bytes));
 
+#define PATIENCE_SECONDS 60
 #define BLOB_MAX 60000u
 
 static char directory[] = "/tmp/rp-snapshot-XXXXXX";
@@ -287,6 +296,63 @@ Test(core_snapshot, overwritten_output_is_complete_within_the_window_it_tells)
 	cr_assert_lt(content.events, 100000u);
 }
 
+#ifdef __x86_64__
+static _Atomic uint64_t written;
+static _Atomic bool quiet, starved;
+
+static void *write_on(void *data)
+{
+	uint64_t serial = 0;
+
+	while (!quiet) {
+		write_marks(&serial, 1, 8);
+		written++;
+	}
+	return data;
+}
+
+/* On the thread that makes the snapshot, which goes on when another one wrote a lot. */
+static void await_writer(void)
+{
+	const uint64_t enough = written + 10000;
+	const time_t limit = time(NULL) + PATIENCE_SECONDS;
+
+	while (written < enough && time(NULL) < limit)
+		sched_yield();
+	starved |= written < enough;
+}
+
+/* Wherever a snapshot is, writers write: it stands still in the midst of its work for them. */
+Test(core_snapshot, writers_go_on_whatever_a_snapshot_is_doing)
+{
+	static void *const steps[] = {
+		rp_snapshot_take, rp_session_await_holders, rp_ring_create, rp_ring_copy,
+		rp_snapshot_write, rp_session_merge, rp_session_tell_window, rp_snapshot_free,
+	};
+	const char *preloaded = getenv("LD_PRELOAD");
+	struct rp_session *session;
+	pthread_t writer;
+
+	if (preloaded && strstr(preloaded, "vgpreload"))
+		cr_skip_test("valgrind runs code of its own");
+	session = record(NULL);
+	cr_assert_eq(pthread_create(&writer, NULL, write_on, NULL), 0);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		struct trap_place place = { .at = steps[i] };
+
+		if (traps_allow(&place, 1) != 0)
+			cr_skip_test("no program may change its own code here");
+		traps_plant(&place, 1, await_writer);
+		(void)snapshot_of(session);
+		cr_assert_eq(traps_take_out(), 1u, "step %zu was not taken", i);
+		cr_assert_not(starved, "writers stood still in step %zu", i);
+	}
+	quiet = true;
+	cr_assert_eq(pthread_join(writer, NULL), 0);
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
+}
+#endif
+
 Test(core_snapshot, socket_gets_a_whole_recording)
 {
 	struct rp_session *session = record(NULL);
@@ -354,7 +420,8 @@ Test(core_snapshot, sessions_that_do_not_overwrite_have_none)
 	options.recover_path = directory;
 	cr_assert_eq(rp_session_start(&options, &session), -EINVAL, "too small for it");
 	options.buffer_bytes = RP_SESSION_OVERWRITE_MIN;
-	cr_assert_eq(rp_session_start(&options, &session), -EINVAL, "not both");
+	options.output_path = "/dev/null";
+	cr_assert_eq(rp_session_start(&options, &session), -EINVAL, "an output has to be a file");
 	options.recover_path = NULL;
 	options.block_ms = 1;
 	cr_assert_eq(rp_session_start(&options, &session), -EINVAL, "nobody waits for room");
