@@ -44,7 +44,8 @@ _ringpipe()
 			--block --stacks --kernel --quiet --json --help"
 		;;
 	record)
-		words="--process-id --name --providers --buffer --stacks --stop --help"
+		words="--process-id --name --providers --buffer --stacks --recover --stop
+			--help"
 		;;
 	snapshot)
 		words="--process-id --name --output --force --quiet --json --help"

@@ -12,8 +12,9 @@
  *	0x52 0x04 dump		see diag/dump.h
  *	0x52 0x05 batches	as CollectTracing4 -> u64 session id, u64 address of the probe
  *				`ringpipe:batch`; then the frames of sink/batch.c
- *	0x52 0x06 record	as CollectTracing4 -> u64 id of a session that overwrites, which
- *				goes on when this connection ends
+ *	0x52 0x06 record	u32 1: its rings are files, for recovery, 0: memory; then as
+ *				CollectTracing4 -> u64 id of a session that overwrites, which goes
+ *				on when this connection ends
  *	0x52 0x07 end recording	nothing -> u64 its id, when it has ended
  *	0x52 0x08 snapshot	u64 id of a session that overwrites, 0: the only one -> u64 its id;
  *				then nettrace to the end of the connection
@@ -24,6 +25,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <ringpipe/provider.h>
 #include <ringpipe/session.h>
@@ -314,28 +316,43 @@ static enum rp_hresult session_stats(struct rp_command *command, uint8_t id,
 	return RP_HRESULT_OK;
 }
 
+static enum rp_hresult refuse_recorder(struct rp_command *command, enum rp_hresult hr, int error)
+{
+	if (hr == RP_HRESULT_INVALID_OPERATION)
+		snprintf(command->refusal, sizeof(command->refusal),
+			 "a flight recorder runs already");
+	else
+		snprintf(command->refusal, sizeof(command->refusal), "%s", strerror(-error));
+	return hr;
+}
+
 static enum rp_hresult record(struct rp_command *command, uint8_t id, struct rp_cursor *payload)
 {
 	struct rp_collect *collect;
-	enum rp_hresult hr = rp_collect_parse(RP_COLLECT_4, payload, &collect);
+	uint32_t recoverable;
+	enum rp_hresult hr;
+	int error = 0;
 
 	(void)id;
+	if (rp_cursor_u32(payload, &recoverable) < 0)
+		return RP_HRESULT_BAD_ENCODING;
+	if (recoverable > 1)
+		return RP_HRESULT_INVALID_ARGUMENT;
+	hr = rp_collect_parse(RP_COLLECT_4, payload, &collect);
 	if (hr != RP_HRESULT_OK)
 		return hr;
 	if (collect->buffer_bytes < RP_SESSION_OVERWRITE_MIN) {
 		snprintf(command->refusal, sizeof(command->refusal),
 			 "a flight recorder takes %u MB at least", RP_SESSION_OVERWRITE_MIN >> 20);
-		hr = RP_HRESULT_INVALID_ARGUMENT;
-	} else {
-		hr = rp_trace_open_recorder(command->traces, collect, &command->trace);
+		free(collect);
+		return RP_HRESULT_INVALID_ARGUMENT;
 	}
+	hr = rp_trace_open_recorder(command->traces, collect, recoverable, &command->trace, &error);
 	free(collect);
-	if (hr == RP_HRESULT_OK)
-		rp_reply_u64(command->reply, command->trace->id);
-	else if (hr == RP_HRESULT_INVALID_OPERATION)
-		snprintf(command->refusal, sizeof(command->refusal),
-			 "a flight recorder runs already");
-	return hr;
+	if (hr != RP_HRESULT_OK)
+		return refuse_recorder(command, hr, error);
+	rp_reply_u64(command->reply, command->trace->id);
+	return RP_HRESULT_OK;
 }
 
 static enum rp_hresult end_recording(struct rp_command *command, uint8_t id,

@@ -205,7 +205,7 @@ struct rp_trace *rp_trace_find_recorder(struct rp_trace_table *table)
 }
 
 static int open_recorder(struct rp_trace *trace, const struct rp_collect *collect,
-			 struct rp_sink *sink)
+			 bool recoverable, struct rp_sink *sink)
 {
 	const struct rp_session_options options = {
 		.size = sizeof(options),
@@ -216,6 +216,7 @@ static int open_recorder(struct rp_trace *trace, const struct rp_collect *collec
 		.providers = collect->providers,
 		.provider_count = collect->provider_count,
 		.output_fd = -1,
+		.recover_path = recoverable ? "" : NULL,
 	};
 	const struct rp_session_setup setup = {
 		.options = &options,
@@ -232,8 +233,8 @@ static int open_recorder(struct rp_trace *trace, const struct rp_collect *collec
 }
 
 enum rp_hresult rp_trace_open_recorder(struct rp_trace_table *table,
-				       const struct rp_collect *collect,
-				       struct rp_trace **ret_trace)
+				       const struct rp_collect *collect, bool recoverable,
+				       struct rp_trace **ret_trace, int *ret_error)
 {
 	struct rp_trace *trace = find_free(table);
 	struct rp_sink *sink;
@@ -241,15 +242,17 @@ enum rp_hresult rp_trace_open_recorder(struct rp_trace_table *table,
 
 	if (rp_trace_find_recorder(table))
 		return RP_HRESULT_INVALID_OPERATION;
-	if (!trace || rp_sink_none_create(&sink) < 0)
+	*ret_error = trace ? rp_sink_none_create(&sink) : -ENOSPC;
+	if (*ret_error < 0)
 		return RP_HRESULT_FAIL;
 	*trace = (struct rp_trace){
 		.id = rp_session_next_id(),
 		.fd = -1,
 		.recorder = true,
 	};
-	r = open_recorder(trace, collect, sink);
+	r = open_recorder(trace, collect, recoverable, sink);
 	if (r < 0) {
+		*ret_error = r;
 		sink->ops->destroy(sink);
 		*trace = (struct rp_trace){ .fd = -1 };
 		return r == -EINVAL ? RP_HRESULT_INVALID_ARGUMENT : RP_HRESULT_FAIL;

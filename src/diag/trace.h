@@ -58,13 +58,14 @@ enum rp_hresult rp_trace_open_user_events(struct rp_trace_table *table,
 
 /*
  * Starts a flight recorder: a session without a connection, which runs until a client or the
- * process ends it. There is one at a time.
+ * process ends it. There is one at a time. With `recoverable` its rings are files, in the
+ * directory that is usual.
  *
- * Return: as above; INVALID_OPERATION: there is one.
+ * Return: as above, `ret_error` then is -errno; INVALID_OPERATION: there is one.
  */
 enum rp_hresult rp_trace_open_recorder(struct rp_trace_table *table,
-				       const struct rp_collect *collect,
-				       struct rp_trace **ret_trace);
+				       const struct rp_collect *collect, bool recoverable,
+				       struct rp_trace **ret_trace, int *ret_error);
 
 /* The one that runs, or NULL. */
 struct rp_trace *rp_trace_find_recorder(struct rp_trace_table *table);

@@ -45,8 +45,8 @@ static const struct rp_tool_command commands[] = {
 			 "overwrite the oldest, until --stop or its end. ringpipe snapshot shows\n"
 			 "them. There is one such recorder in a process.\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_PROVIDERS |
-			   RP_OPTION_BUFFER | RP_OPTION_STACKS | RP_OPTION_STOP |
-			   RP_OPTION_HELP,
+			   RP_OPTION_BUFFER | RP_OPTION_STACKS | RP_OPTION_RECOVER |
+			   RP_OPTION_STOP | RP_OPTION_HELP,
 		.run = rp_command_record,
 	},
 	{

@@ -261,6 +261,8 @@ static const struct rp_option options_table[] = {
 	  "a histogram in steps of N from 0 on; default: powers of two", take_step },
 	{ RP_OPTION_PORT, 0, "port", "PORT", "where to serve, on this machine only (9464)",
 	  take_port },
+	{ RP_OPTION_RECOVER, 0, "recover", NULL,
+	  "in files in memory, for ringpipe recover when the process crashed", NULL },
 	{ RP_OPTION_STOP, 0, "stop", NULL, "switch the recorder off", NULL },
 	{ RP_OPTION_LIST, 0, "list", NULL, "list what sessions have left, or have now", NULL },
 	{ RP_OPTION_PRUNE, 0, "prune", NULL,

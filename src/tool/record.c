@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ringpipe record: a flight recorder in another process, switched on and off. ringpipe's own
- * commands 0x52/0x06, with the payload of CollectTracing4, and 0x52/0x07, without one; the reply to
- * both is u64 session id.
+ * commands 0x52/0x06, u32 1 for rings in files and then the payload of CollectTracing4, and
+ * 0x52/0x07, without a payload; the reply to both is u64 session id.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -26,6 +26,7 @@ static int build_start(const struct rp_tool_options *options, struct rp_wire_mes
 	if (rp_recording_providers(options, "record", &providers, &count))
 		return -EINVAL;
 	rp_wire_begin(request, RP_SET_RINGPIPE, 0x06);
+	rp_wire_put_u32(request, options->given & RP_OPTION_RECOVER ? 1 : 0);
 	rp_wire_put_u32(request, options->buffer_mb);
 	rp_wire_put_u32(request, 1);
 	rp_wire_put_u64(request, stacks);
@@ -79,8 +80,9 @@ int rp_command_record(const struct rp_tool_options *options)
 		return RP_EXIT_USAGE;
 	}
 	if (stop && (options->given &
-		     (RP_OPTION_PROVIDERS | RP_OPTION_BUFFER | RP_OPTION_STACKS))) {
-		rp_tool_error("record: --stop goes without --providers, --buffer and --stacks");
+		     (RP_OPTION_PROVIDERS | RP_OPTION_BUFFER | RP_OPTION_STACKS |
+		      RP_OPTION_RECOVER))) {
+		rp_tool_error("record: --stop takes no option but -p or -n");
 		return RP_EXIT_USAGE;
 	}
 	rp_wire_begin(&request, RP_SET_RINGPIPE, 0x07);

@@ -48,6 +48,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_PRUNE = 1 << 23,
 	RP_OPTION_STOP = 1 << 24,
 	RP_OPTION_TREE = 1 << 25,
+	RP_OPTION_RECOVER = 1 << 26,
 };
 
 struct rp_tool_options {

@@ -3,6 +3,7 @@
 """`ringpipe record` and `ringpipe snapshot`, on a real process and on servers that behave badly."""
 import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -101,6 +102,27 @@ class Recorder(ToolTest):
         self.wait_until(lambda: b"No such file" in self.read("err"))
         self.assertIn(b"cannot write a snapshot to", self.read("err"))
 
+    def test_a_recorder_in_files_outlives_a_kill(self):
+        host = self.start_host()
+        session = f"/dev/shm/ringpipe-{os.geteuid()}"
+        self.run_tool("record", "-p", host.pid, "--providers", "Ipc-Host", "--buffer", "8",
+                      "--recover")
+
+        def has_ticks():
+            self.snapshot(host, "-o", "s.nettrace", "-f", "-q")
+            return len(self.ticks("s.nettrace")[0]) > 5
+
+        self.wait_until(has_ticks)
+        before, _ = self.ticks("s.nettrace")
+        host.kill()
+        host.wait(PATIENCE)
+        kept, = [name for name in os.listdir(session) if name.startswith(f"{host.pid}-")]
+        self.addCleanup(shutil.rmtree, os.path.join(session, kept))
+        out, _ = self.run_tool("recover", os.path.join(session, kept), "-o", "r.nettrace")
+        self.assertIn("; complete from ", out)
+        after, _ = self.ticks("r.nettrace")
+        self.assertEqual(after[:len(before)], before)
+
     def test_a_second_recorder_is_refused(self):
         host = self.start_host()
         self.run_tool("record", "-p", host.pid)
@@ -192,7 +214,7 @@ class Recorder(ToolTest):
         self.run_tool("record", "-p", os.getpid(), "--stop")
         record, end = fake.requests
         self.assertEqual((record.command, end.command, end.payload), (RECORD, END, b""))
-        self.assertEqual(record.payload, struct.pack("<IIQB", 17, 1, 1, 1) +
+        self.assertEqual(record.payload, struct.pack("<IIIQB", 0, 17, 1, 1, 1) +
                          struct.pack("<IQI", 1, 0xf0, 4) + string("Shop") + string("a=b"))
 
     def test_wrong_usage_is_told(self):

@@ -40,6 +40,7 @@ static int ask_for_recorder(const char *provider, uint32_t mb)
 	struct rp_reply request = begin(RP_MESSAGE_RINGPIPE, RECORD);
 	int fd = connect_to(getpid());
 
+	rp_reply_u32(&request, 0);
 	rp_reply_u32(&request, mb);
 	rp_reply_u32(&request, 1);
 	rp_reply_u64(&request, 0);
