@@ -84,8 +84,12 @@ static bool write_by_proc(struct rp_code_change *change, unsigned char *at, unsi
 	if (!change->asked) {
 		/* Opened anew each time: a descriptor means the memory of who opened it. */
 		change->memory = open("/proc/thread-self/mem", O_WRONLY | O_CLOEXEC);
-		(void)rp_file_identify(change->memory, &change->file);
 		change->asked = true;
+		if (change->memory >= 0 &&
+		    rp_file_identify(change->memory, &change->file) != 0) {
+			close(change->memory);
+			change->memory = -1;
+		}
 	}
 	return is_memory(change, (uintptr_t)at / PAGE) &&
 	       pwrite(change->memory, &byte, 1, (off_t)(uintptr_t)at) == 1;
@@ -164,7 +168,7 @@ bool rp_code_can_change(void)
 {
 	struct rp_code_change change = { .memory = -1, .asked = true };	/* not by /proc */
 	struct rp_code code;
-	bool passes;
+	bool passes, restored;
 
 	if (rp_code_find(rp_code_trial_site, &code) != 0 || rp_code_trial() != 1)
 		return false;
@@ -172,11 +176,10 @@ bool rp_code_can_change(void)
 		return false;
 	rp_code_end(&change);
 	passes = rp_code_trial() == 0;
-	if (!rp_code_close(&code) ||
-	    rp_code_write(&change, &code, rp_code_trial_site, RP_CODE_JUMP) != 0)
-		return false;
+	(void)rp_code_close(&code);
+	restored = rp_code_write(&change, &code, rp_code_trial_site, RP_CODE_JUMP) == 0;
 	rp_code_end(&change);
-	return rp_code_close(&code) && passes && rp_code_trial() == 1;
+	return rp_code_close(&code) && restored && passes && rp_code_trial() == 1;
 }
 #else
 bool rp_code_prepare(void)
