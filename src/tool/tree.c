@@ -25,6 +25,7 @@
 
 #define SCAN_MS 50
 #define EXECS_MAX 100u			/* parts of one process */
+#define TRIES_MAX 100u			/* its socket may be there before it listens */
 #define NO_END '?'			/* a recorder that did not say how it ended */
 
 /* A process of the tree; or, after execve(2) in it, what it was before. */
@@ -33,6 +34,7 @@ struct member {
 	pid_t parent;
 	uint64_t start_time;
 	unsigned int execs;
+	unsigned int tries;
 	bool gone;
 	struct rp_target target;	/* of the part that is recorded */
 	bool has_target;
@@ -99,14 +101,21 @@ static int on_child(pid_t pid, void *data)
 	return 0;
 }
 
+static bool has_pid(const struct member *member)
+{
+	struct rp_proc process;
+
+	return rp_proc_read(member->pid, &process) == 0 &&
+	       process.start_time == member->start_time;
+}
+
 /* Also a zombie is gone: it has no program any more. */
 static bool is_gone(const struct member *member)
 {
-	struct rp_proc process;
 	char path[64], program[8];
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", member->pid);
-	return rp_proc_read(member->pid, &process) || process.start_time != member->start_time ||
+	return !has_pid(member) ||
 	       (readlink(path, program, sizeof(program)) < 0 && errno == ENOENT);
 }
 
@@ -202,21 +211,24 @@ static void look_at(struct tree *tree, struct member *member)
 	tree->failed |= ret < 0 && member == tree->members[0];
 }
 
-/* Who is there, by the kernel's lists of children: those of known ones, and what comes to us. */
+/*
+ * Who is there, by the kernel's lists of children. One that is gone may still have some, which come
+ * to us later: so ours are looked at after its own.
+ */
 static void scan(struct tree *tree)
 {
-	if (tree->plan->child)
-		(void)rp_proc_children(getpid(), on_child, tree);
 	for (size_t i = 0; i < tree->count; i++) {
 		struct member *member = tree->members[i];
 
-		member->gone |= !member->gone && is_gone(member);
-		if (member->gone)
+		if (member->gone && !has_pid(member))
 			continue;
+		member->gone |= is_gone(member);
 		(void)rp_proc_children(member->pid, on_child, tree);
-		if (!member->has_target && !tree->stops)
+		if (!member->gone && !member->has_target && !tree->stops)
 			look_at(tree, member);
 	}
+	if (tree->plan->child)
+		(void)rp_proc_children(getpid(), on_child, tree);
 }
 
 /* A program that took the place of the one that was recorded is another part. */
@@ -232,6 +244,18 @@ static void expect_next_program(struct tree *tree, struct member *member)
 	next = add_member(tree, &process);
 	if (next)
 		next->execs = member->execs + 1;
+}
+
+static void try_again(const struct tree *tree, struct member *member)
+{
+	if (member->end != '0' + RP_RECORDING_FAILED || member == tree->members[0] ||
+	    ++member->tries >= TRIES_MAX || tree->stops || is_gone(member))
+		return;
+	close(member->spool_fd);
+	member->spool_fd = -1;
+	rp_target_fini(&member->target);
+	member->has_target = false;
+	member->end = NO_END;
 }
 
 static void hear(struct tree *tree, struct member *member)
@@ -254,6 +278,7 @@ static void hear(struct tree *tree, struct member *member)
 	if (tree->plan->child && !tree->plan->child->resumed && member == tree->members[0])
 		rp_child_resume(tree->plan->child, tree->plan->target);
 	expect_next_program(tree, member);
+	try_again(tree, member);
 }
 
 static void stop(struct tree *tree)

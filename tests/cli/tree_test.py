@@ -37,6 +37,11 @@ class Tree(ToolTest):
             self.assertEqual(numbers, list(range(EVENTS)), pid)
         return serials
 
+    def serials_of(self, process, path="t.nettrace"):
+        events = map(json.loads, self.run_tool("report", path, "--events")[0].splitlines())
+        return [event["fields"]["serial"] for event in events
+                if event["event"] == "mark" and event["fields"]["process"] == process]
+
     def start_host(self, how):
         host = subprocess.Popen([HOST, how, str(WORKERS), str(EVENTS)], env=self.environment,
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=self.directory)
@@ -92,13 +97,36 @@ class Tree(ToolTest):
         cut = [row for row in rows if not row["complete"]]
         self.assertEqual(len(cut), 1)
         self.assertIn(f"process {cut[0]['process_id']} went away", err)
-        numbers = []
-        for line in self.run_tool("report", "t.nettrace", "--events")[0].splitlines():
-            event = json.loads(line)
-            if event.get("process") == cut[0]["process_id"] and event["event"] == "mark":
-                numbers.append(event["fields"]["serial"])
+        numbers = self.serials_of(cut[0]["process_id"])
         self.assertEqual(numbers, list(range(len(numbers))))
         self.assertEqual(len(rows), 1 + 2 * WORKERS)
+
+    def test_program_that_takes_anothers_place_is_another_part(self):
+        process = self.start("collect", "--tree", "-o", "t.nettrace", "--", HOST, "exec", WORKERS,
+                             EVENTS)
+        _, err = self.finish(process, 1)
+        rows = self.summary()["processes"]
+        self.assertEqual(len(rows), 2 + 2 * WORKERS)
+        cut, = [row for row in rows if not row["complete"]]
+        self.assertIn(f"process {cut['process_id']} went away", err)
+        serials = self.serials_of(cut["process_id"])
+        # The second program's are whole, behind what the first one had sent.
+        self.assertEqual(serials[-EVENTS:], list(range(EVENTS)))
+        self.assertEqual(serials[:-EVENTS], list(range(len(serials) - EVENTS)))
+
+    def test_daemon_of_a_command_is_recorded_with_its_workers(self):
+        process = self.start("collect", "--tree", "-o", "t.nettrace", "--", HOST, "daemon", 2,
+                             EVENTS)
+        self.finish(process, 1)
+        summary = self.summary()
+        before, = [row for row in summary["processes"] if not row["complete"]]
+        self.assertEqual(before["process_id"], summary["process_id"])
+        serials = self.serials_of(before["process_id"])
+        self.assertEqual(serials, list(range(len(serials))))
+        after = [row for row in summary["processes"] if row["complete"]]
+        self.assertEqual(len(after), 1 + 2 * 2)
+        for row in after:
+            self.assertEqual(self.serials_of(row["process_id"]), list(range(EVENTS)))
 
     def test_kernels_events_are_of_one_process(self):
         err = self.run_tool("collect", "--tree", "--kernel", "all", "-p", os.getpid(), status=2)[1]

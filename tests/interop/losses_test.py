@@ -70,6 +70,13 @@ class Losses(clients.Scratch):
         self.assertEqual(host.returncode, 0)
         self.check(trace, books["writers"])
 
+    def test_losses_of_a_tree_are_told_exactly(self):
+        trace = self.path("tree.nettrace")
+        done = subprocess.run([os.environ["RINGPIPE"], "collect", "--tree", "--buffer", "1", "-o",
+                               trace, "--", HOST, str(EVENTS)], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, check=True, timeout=300)
+        self.check(trace, json.loads(done.stdout.splitlines()[1])["writers"])
+
     def test_a_client_that_reads_nothing_loses_alone(self):
         """Both are there before the first event is."""
         host = Host(str(EVENTS), prefix=[HOST], waits=True,

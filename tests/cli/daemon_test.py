@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Programs that become daemons by two forks, as daemon(3) and servers do: HOST writes before, ends
+its first process by _exit(), and writes again in the one that stays."""
+import json
+import os
+import subprocess
+import unittest
+
+from tool import PATIENCE, ToolTest
+
+HOST = os.environ.get("HOST", "")
+EVENTS = 500
+
+
+class Daemon(ToolTest):
+    def setUp(self):
+        super().setUp()
+        os.mkdir(self.path("rings"))
+
+    def start_host(self, **settings):
+        host = subprocess.Popen([HOST, "daemon", "0", str(EVENTS)], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, env=dict(self.environment, **settings),
+                                cwd=self.directory)
+        self.addCleanup(self.reap, host)
+        return host
+
+    def wait_for_daemon(self, host):
+        """Its pid, by its socket: those who end by _exit() leave theirs."""
+        found = []
+
+        def is_there():
+            pids = [int(name.split("-")[2]) for name in os.listdir(self.directory)
+                    if name.startswith("dotnet-diagnostic-")]
+            found[:] = [pid for pid in pids if pid != host.pid and os.path.exists(f"/proc/{pid}")]
+            return host.poll() is not None and len(found) == 1
+
+        self.wait_until(is_there)
+        return found[0]
+
+    def processes(self, path, status=0):
+        """The pids that wrote, and the serials of each."""
+        serials = {}
+        for line in self.run_tool("report", path, "--events", status=status)[0].splitlines():
+            event = json.loads(line)
+            if event["event"] == "mark":
+                serials.setdefault(event["fields"]["process"], []).append(
+                    event["fields"]["serial"])
+        return serials
+
+    def check_daemon(self, host):
+        """The daemon has no session until somebody comes; then it is one like any other."""
+        daemon = self.wait_for_daemon(host)
+        rows = json.loads(self.run_tool("list", daemon, "--json")[0])
+        self.assertEqual([row["enabled"] for row in rows if row["provider"] == "Test-Forks"],
+                         [False])
+        self.run_tool("collect", "-p", daemon, "-o", "after.nettrace")
+        self.assertEqual(self.processes("after.nettrace"), {daemon: list(range(EVENTS))})
+        # First it said who wrote before, then itself; and both have gone.
+        self.assertEqual(host.stdout.read().split(), [b"%d" % host.pid, b"%d" % daemon])
+
+    def test_session_by_environment_is_of_the_process_that_was_started(self):
+        host = self.start_host(RINGPIPE_CONFIG="Test-Forks", RINGPIPE_OUTPUT="before.nettrace")
+        self.check_daemon(host)
+        # _exit() cuts it off, wherever the drain thread was.
+        size = os.path.getsize(self.path("before.nettrace"))
+        serials = self.processes("before.nettrace", status=1) if size else {}
+        for pid, numbers in serials.items():
+            self.assertEqual((pid, numbers), (host.pid, list(range(len(numbers)))))
+
+    def test_all_before_is_recovered_where_rings_are_files(self):
+        host = self.start_host(RINGPIPE_CONFIG="Test-Forks", RINGPIPE_OUTPUT="before.nettrace",
+                               RINGPIPE_RECOVER=self.path("rings"))
+        self.check_daemon(host)
+        left, = os.listdir(self.path("rings"))
+        self.run_tool("recover", os.path.join("rings", left), "-o", "recovered.nettrace")
+        self.assertEqual(self.processes("recovered.nettrace"), {host.pid: list(range(EVENTS))})
+
+    def test_session_by_socket_ends_with_the_process_that_had_it(self):
+        host = self.start_host()
+        self.wait_until(lambda: any(name.startswith(f"dotnet-diagnostic-{host.pid}-")
+                                    for name in os.listdir(self.directory)))
+        process = self.start("collect", "-p", host.pid, "-o", "before.nettrace")
+        _, err = process.communicate(timeout=PATIENCE)
+        if os.path.exists(self.path("before.nettrace")):
+            self.assertIn(b"went away", err)
+            numbers = self.processes("before.nettrace", status=1).get(host.pid, [])
+            self.assertEqual(numbers, list(range(len(numbers))))
+        self.check_daemon(host)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What TraceEvent finds in a trace of several processes: each event once, its fields, no loss.
+
+Environment: INTEROP_BUILD, FORKS (a server that forks), RINGPIPE.
+"""
+
+import collections
+import os
+import subprocess
+import unittest
+
+import clients
+
+WORKERS, EVENTS = 4, 500
+
+
+class Tree(clients.Scratch):
+    def test_traceevent_reads_all_processes(self):
+        trace = self.path("tree.nettrace")
+        subprocess.run([os.environ["RINGPIPE"], "collect", "--tree", "-o", trace, "--stacks", "--",
+                        os.environ["FORKS"], "exit", str(WORKERS), str(EVENTS)], check=True,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=300)
+        rows, summary = clients.TraceRead().events(trace)
+        serials, told, process_of = collections.defaultdict(list), {}, {}
+        for row in rows:
+            fields = row["fields"]
+            if row["provider"] == "Test-Forks" and "serial" in fields:
+                serials[fields["process"]].append(fields["serial"])
+                self.assertEqual(process_of[row["thread"]], fields["process"])
+            elif row["provider"] == "ringpipe" and "command_line" in fields:
+                told[fields["process_id"]] = fields
+            elif row["provider"] == "ringpipe" and "thread" in fields:
+                process_of[fields["thread"]] = fields["process_id"]
+        self.assertEqual(set(told), set(serials))
+        self.assertEqual(list(serials.values()), [list(range(EVENTS))] * (1 + 2 * WORKERS))
+        self.assertEqual(summary["events_lost"], 0)
+
+
+if __name__ == "__main__":
+    clients.main(clients.trace_read_command)
