@@ -64,7 +64,8 @@ def offer(build, target, rate):
     seconds, runs = ('0.1', 1) if measure.QUICK else ('1', 5)
     found = [figures([program(build, 'throughput'), target, str(rate), seconds, '64'])
              for _ in range(runs)]
-    return min(found, key=lambda run: run['lost'][0] / run['delivered'][0])
+    return min(found, key=lambda run: (run['offered'][0] < 0.95 * rate,
+                                       run['lost'][0] / run['delivered'][0]))
 
 
 def deliver(build, target, name):

@@ -16,7 +16,7 @@
 
 #define ROUNDS 30u
 #define EVENTS 1000u
-#define SESSION_BYTES (8u << 20)
+#define SESSION_BYTES (1u << 20)	/* forty of them in a cache */
 #define RECORD_BYTES 56u
 #define PROVIDERS 4u
 #define PROVIDER_EVENTS 50000u	/* ids have 16 bits */
