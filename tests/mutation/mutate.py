@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Puts mistakes into the lock-free core, one at a time, and sees that the tests find each.
 
-usage: mutate.py BUILD [--quick | --all] [--only WORD]
+usage: mutate.py BUILD [--quick | --all | --races] [--only WORD]
 
 BUILD is a build directory in which the unit and stress tests are built; nothing in it is changed.
 A mistake is one edit of one file under src/: the file is compiled as the build compiles it, the
 library and the test are linked with it, and the tests named for it must fail. A survivor is a
 failure. --quick: a few of them, some seconds. --all: also those that only show by chance, under
-load, which takes minutes.
+load, which takes minutes. --races: those of the fallback that ThreadSanitizer sees; BUILD has it.
 
 What x86 cannot show (an acquire made relaxed is the same code there) is left to the models: such an
 edit must leave the object's fences and LOCKed instructions as they are, and the models must know
@@ -39,9 +39,13 @@ MERGE = 'src/core/merge.c'
 ENABLE = 'src/core/enable.c'
 LOSSES = 'src/core/losses.c'
 DRAIN = 'src/core/drain.c'
-RSEQ = 'src/ring/rseq.c'
+WAIT = 'src/core/wait.c'
+SNAPSHOT = 'src/core/snapshot.c'
+RUN = 'src/core/run.h'
+RING = 'src/ring/ring.c'
 
 ABORTS = ['ring_aborts']
+BLOCK = ['core_block']
 
 # What a test finds every time.
 CERTAIN = [
@@ -123,9 +127,25 @@ CERTAIN = [
              r'"seta %c[w_above](%[write])\n\t"', r'""', ['core_write']),
     Mutation('a ring given up is not told', MERGE, 'session->lost_damaged += rp_load_relaxed(',
              'session->lost_damaged += 0 & rp_load_relaxed(', ['stress-leaving']),
+
+    Mutation('a window begins before what was overwritten', SNAPSHOT,
+             'from = ticks > from ? ticks : from;', 'from = 0 & ticks;', ['core_snapshot']),
+    Mutation('a window does not end before the sequence point', SNAPSHOT,
+             'end = rp_clock_map_ns(map, until) - 1;', 'end = rp_clock_map_ns(map, until) + '
+             '10000000000;', ['core_snapshot']),
+    Mutation('a snapshot does not tell its window', SNAPSHOT,
+             'payload[1] ? session->sink->ops->event(session->sink, &view) : 0;',
+             '0; (void)view;', ['core_snapshot']),
+    Mutation('a snapshot does not begin with what is oldest', SNAPSHOT,
+             'source->position = rp_ring_oldest(source->ring);', ';', ['core_snapshot']),
+    Mutation('a record is taken to be as long as the one before', RUN,
+             '\t\t\tlength = record->length;', '\t\t\tlength = guess ? guess : record->length;',
+             ['core_snapshot']),
+    Mutation('an event is taken to be of the kind before', RUN,
+             'if (record->event != index) {', 'if (index == UINT32_MAX) {', ['core_enable']),
 ]
 
-# What shows under load, in the first run or in one of the next.
+# What shows under load, in the first run or in one of the next, or by waiting in vain.
 LIKELY = [
     Mutation('a session ends and waits for no lock', MERGE, 'wait_for_holders(session, true);',
              '', ['stress-switching@fallback']),
@@ -151,16 +171,41 @@ LIKELY = [
              ['process-small_disk']),
     Mutation('nobody wakes the drain thread', DRAIN, '\t\tfutex_wake();\n\terrno', '\t\t;\n\terrno',
              ['stress-times']),
+    Mutation('a run goes on past the next ring\'s time', RUN,
+             'if (record->ticks > run->until_ticks)', 'if (0)', ['stress-accounting']),
+    Mutation('room wakes nobody', MERGE, 'if (freed && session->wait_ns)', 'if (0)', BLOCK),
+    Mutation('the end of a session wakes nobody', ENABLE,
+             '\trp_wait_wake(&rp_slots[session->slot]);\n}', '}', BLOCK),
+    Mutation('an output that stands still is waited for by each event', WAIT,
+             'rp_or_seq_cst(&slot->room, STALLED);', ';', BLOCK),
+    Mutation('a thread that asked not to waits', WAIT, 'thread.refuses || ', '', BLOCK),
+    Mutation('the drain thread waits', WAIT, 'rp_thread_is_ours || ', '', BLOCK),
+    Mutation('a handler waits in the wait that it interrupted', WAIT,
+             'now < thread.until_ns ||', '', BLOCK),
+    Mutation('the alternate stack is waited on', WAIT, 'on_alternate_stack())', 'false)', BLOCK),
+    Mutation('a wait has no bound', WAIT, 'if (now >= until) {', 'if (0) {', BLOCK),
+    Mutation('what was given up is not counted', FALLBACK,
+             'return account(write, &write->slot->blocked) ? RP_WRITE_BLOCKED : RP_WRITE_GONE;',
+             'return RP_WRITE_BLOCKED;', BLOCK),
     Mutation('causal order without a fence', SECTION, r'"lfence\n\t"', r'"nop\n\t"',
              ['stress-times']),
 ]
 
+# What ThreadSanitizer sees besides.
+RACES = [
+    Mutation('a lock is given back relaxed', FALLBACK,
+             '(void)rp_exchange_seq_cst(&fallback->lock, lock + 2);',
+             'rp_store_relaxed(&fallback->lock, lock + 2);', ['stress-accounting']),
+    Mutation('a lock is taken by a plain look', FALLBACK,
+             'if (!rp_cas_seq_cst(&fallback->lock, &lock, lock + 1))',
+             'rp_store_relaxed(&fallback->lock, lock + 1);\n\t\tif (0)', ['stress-accounting']),
+]
+
 Same = collections.namedtuple('Same', 'name file old new model')
 
-# The same code on x86-64; what would come of it elsewhere, the models say.
-SAME = [
-    Same('the fallback publishes its head relaxed', FALLBACK,
-         'rp_store_release(&ring->head,', 'rp_store_relaxed(&ring->head,', 'WRONG_HEAD_FIRST'),
+# The same code on x86-64; what would come of it elsewhere, the models say, and of some
+# ThreadSanitizer: for it, what a lock's giving back orders is ordered.
+VISIBLE = [
     Same('the fallback loads the tail relaxed', FALLBACK, 'rp_load_acquire(&ring->tail)',
          'rp_load_relaxed(&ring->tail)', 'WRONG_TAIL_FIRST'),
     Same('the drain thread loads heads relaxed', MERGE,
@@ -169,6 +214,10 @@ SAME = [
     Same('the drain thread publishes tails relaxed', MERGE,
          'rp_store_release(&source->ring->tail,', 'rp_store_relaxed(&source->ring->tail,',
          'WRONG_TAIL_FIRST'),
+]
+SAME = VISIBLE + [
+    Same('the fallback publishes its head relaxed', FALLBACK,
+         'rp_store_release(&ring->head,', 'rp_store_relaxed(&ring->head,', 'WRONG_HEAD_FIRST'),
     Same('the bit is loaded relaxed under the lock', FALLBACK,
          'rp_load_seq_cst(write->enable)', 'rp_load_relaxed(write->enable)',
          'WRONG_NO_TEST_UNDER_LOCK'),
@@ -194,6 +243,12 @@ RARE = [
 ]
 
 
+def users_of(header, sources):
+    line = f'#include "{os.path.relpath(header, "src")}"'
+    return [source for source in sources
+            if line in open(os.path.join(ROOT, source), encoding='utf-8').read()]
+
+
 class Build:
     """How the build directory compiles and links, with other objects in place of its own."""
 
@@ -217,13 +272,20 @@ class Build:
         subprocess.run(command, cwd=self.directory, check=True, stdout=subprocess.PIPE,
                        stderr=subprocess.STDOUT, text=True)
 
-    def compile(self, folder, source, text):
-        """The object of a changed source, and the one whose place it takes."""
+    def compile(self, folder, file, text):
+        """Objects with a changed source or header, and those whose places they take."""
+        sources = [file] if file in self.compiles else users_of(file, self.compiles)
+        changed = os.path.join(folder, os.path.relpath(file, 'src'))
+        os.makedirs(os.path.dirname(changed))
+        with open(changed, 'w', encoding='utf-8') as stream:
+            stream.write(text)
+        pairs = [self.compile_one(folder, source, changed if source == file else None)
+                 for source in sources]
+        return [made for made, _ in pairs], [replaced for _, replaced in pairs]
+
+    def compile_one(self, folder, source, changed):
         command, entry = self.compiles[source]
-        changed = os.path.join(folder, os.path.basename(source))
-        made = changed + '.o'
-        with open(changed, 'w', encoding='utf-8') as file:
-            file.write(text)
+        made = os.path.join(folder, source.replace('/', '_') + '.o')
         words = []
         skip = False
         for word in command:
@@ -231,13 +293,15 @@ class Build:
                 skip = word in ('-MQ', '-MF', '-o')
                 continue
             words.append(word)
-        self.run(words + ['-w', '-o', made, '-c', changed])
+        first = next(i for i, word in enumerate(words) if word.startswith('-I'))
+        words.insert(first, '-I' + folder)
+        self.run(words + ['-w', '-o', made, '-c', changed or os.path.join(ROOT, source)])
         return made, entry['output']
 
     def link_test(self, folder, name, made, replaced):
         """The command that runs a test with the objects."""
         suite, _, program = name.partition('-')
-        if name in ('ring_aborts', 'core_write'):
+        if not program:
             words = []
             # In front of the archive, whose own object is not needed then.
             for word in self.link_command(f'tests/unit/unit-{name}'):
@@ -246,7 +310,7 @@ class Build:
                 words.append(word)
             words[words.index('-o') + 1] = os.path.join(folder, 'unit')
             self.run(words)
-            return [os.path.join(folder, 'unit'), *(['--tap=-'] if name == 'core_write' else [])]
+            return [os.path.join(folder, 'unit'), *([] if name == 'ring_aborts' else ['--tap=-'])]
         words = [made[replaced.index(word)] if word in replaced else word
                  for word in self.link_command(self.library)]
         words[words.index('-o') + 1] = os.path.join(folder, 'libringpipe.so.0')
@@ -258,7 +322,8 @@ class Build:
         """What a test says that fails with these objects in place of those; None: it passes."""
         name, _, way = test.partition('@')
         environment = dict(os.environ, LD_LIBRARY_PATH=folder, RINGPIPE_DIAGNOSTICS='0',
-                           RINGPIPE_LTTNG='0')
+                           RINGPIPE_LTTNG='0',
+                           TSAN_OPTIONS=f'halt_on_error=1:suppressions={ROOT}/tests/tsan.supp')
         if way == 'fallback':
             environment['GLIBC_TUNABLES'] = 'glibc.pthread.rseq=0'
         command = self.link_test(folder, name, made, replaced)
@@ -320,7 +385,7 @@ def find(build, mutation, rounds):
         made, replaced = build.compile(folder, mutation.file, changed_text(mutation))
         for number in range(1, rounds + 1):
             for test in mutation.tests:
-                why = build.fails(folder, test, [made], [replaced])
+                why = build.fails(folder, test, made, replaced)
                 if why:
                     return test, number, why
     return None
@@ -337,26 +402,26 @@ def is_same(build, same):
     with open(os.path.join(ROOT, same.file), encoding='utf-8') as file:
         before = file.read()
     with tempfile.TemporaryDirectory() as folder:
-        orderings = orderings_of(build.compile(folder, same.file, before)[0])
+        orderings = orderings_of(build.compile(os.path.join(folder, 'before'), same.file,
+                                               before)[0][0])
         return is_modelled(same) and orderings == orderings_of(
-            build.compile(folder, same.file, changed_text(same))[0])
+            build.compile(folder, same.file, changed_text(same))[0][0])
 
 
-def main():
-    parser = argparse.ArgumentParser(usage=__doc__.split('usage: ')[1].splitlines()[0])
-    parser.add_argument('build')
-    parser.add_argument('--quick', action='store_true')
-    parser.add_argument('--all', action='store_true')
-    parser.add_argument('--only', default='')
-    options = parser.parse_args()
+def main_races(build, report):
+    """Without a mistake the same build's tests are run anyway."""
+    races = RACES + [Mutation(*same[:4], ['stress-accounting']) for same in VISIBLE]
+    for race in races:
+        report.tell_mutation(race, find(build, race, ROUNDS))
+    print(f'# figure: {report.made} races made, {report.caught} caught by ThreadSanitizer')
+
+
+def main_mistakes(build, report, options):
     certain = [mutation for mutation in (CERTAIN[::QUICK_STEP] if options.quick else CERTAIN)
                if options.only in mutation.name]
     likely = [mutation for mutation in LIKELY if options.only in mutation.name and options.all]
     same = [change for change in SAME if options.only in change.name and not options.quick]
     rare = [change for change in RARE if options.only in change.name and not options.quick]
-    build = Build(options.build)
-    report = Report()
-    print('TAP version 13')
     for test in sorted({test for mutation in certain + likely for test in mutation.tests}):
         with tempfile.TemporaryDirectory() as folder:
             why = build.fails(folder, test, [], [])
@@ -376,6 +441,23 @@ def main():
     left = f'; left to the models: {len(same)} that make no difference on this machine, ' \
            f'{len(rare)} that are too rare'
     print(f'# figure: {report.made} mutations made, {report.caught} caught{left if same else ""}')
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__.split('usage: ')[1].splitlines()[0])
+    parser.add_argument('build')
+    parser.add_argument('--quick', action='store_true')
+    parser.add_argument('--all', action='store_true')
+    parser.add_argument('--races', action='store_true')
+    parser.add_argument('--only', default='')
+    options = parser.parse_args()
+    build = Build(options.build)
+    report = Report()
+    print('TAP version 13')
+    if options.races:
+        main_races(build, report)
+    else:
+        main_mistakes(build, report, options)
     print(f'1..{report.number}')
     sys.exit(report.failed != 0)
 

@@ -14,6 +14,7 @@
 
 #include <ringpipe/reader.h>
 
+#include "base/clock.h"
 #include "core/core.h"
 #include "core/snapshot.h"
 #include "traps.h"
@@ -23,6 +24,7 @@ RP_EVENT(flight, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial), RP_BLOB(byt
 
 #define PATIENCE_SECONDS 60
 #define BLOB_MAX 60000u
+#define CLOCKS_APART_NS 1000000000u	/* ticks against nanoseconds, on a machine that jumps */
 
 static char directory[] = "/tmp/rp-snapshot-XXXXXX";
 static char path[64];
@@ -68,8 +70,11 @@ static struct rp_session *record(const char *output)
 static struct rp_snapshot_info snapshot_of(struct rp_session *session)
 {
 	struct rp_snapshot_info info = { .size = sizeof(info) };
+	uint64_t before = rp_clock_monotonic_ns();
 
 	cr_assert_eq(rp_session_snapshot(session, path, -1, &info), 0);
+	cr_assert_geq(info.to_ns + CLOCKS_APART_NS, before);
+	cr_assert_leq(info.to_ns, rp_clock_monotonic_ns() + CLOCKS_APART_NS);
 	cr_assert_eq(info.lost, 0u);
 	cr_assert_leq(info.from_ns, info.to_ns);
 	return info;
