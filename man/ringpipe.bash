@@ -44,8 +44,8 @@ _ringpipe()
 			--block --stacks --kernel --quiet --json --help"
 		;;
 	record)
-		words="--process-id --name --providers --buffer --stacks --recover --stop
-			--help"
+		words="--process-id --name --output --providers --buffer --stacks --recover --roll
+			--stop --help"
 		;;
 	snapshot)
 		words="--process-id --name --output --force --quiet --json --help"

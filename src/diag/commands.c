@@ -15,11 +15,13 @@
  *	0x52 0x06 record	u32 1: its rings are files, for recovery, 0: memory; then as
  *				CollectTracing4 -> u64 id of a session that overwrites, which goes
  *				on when this connection ends
- *	0x52 0x07 end recording	nothing -> u64 its id, when it has ended
+ *	0x52 0x07 end recording	nothing -> u64 its id, when it has ended; of 0x0a as well
  *	0x52 0x08 snapshot	u64 id of a session that overwrites, 0: the only one -> u64 its id;
  *				then nettrace to the end of the connection
  *	0x52 0x09 patient	u32 milliseconds that writers wait for room, then as
  *				CollectTracing4, which also says what follows
+ *	0x52 0x0a roll		string absolute path, u64 quota in bytes, then as CollectTracing4
+ *				-> u64 id of a session whose files roll, which goes on as above
  */
 #include "diag/commands.h"
 
@@ -355,6 +357,49 @@ static enum rp_hresult record(struct rp_command *command, uint8_t id, struct rp_
 	return RP_HRESULT_OK;
 }
 
+static enum rp_hresult open_rolling(struct rp_command *command, const char *path,
+				    struct rp_cursor *payload)
+{
+	struct rp_collect *collect;
+	enum rp_hresult hr;
+	uint64_t quota;
+	int error;
+
+	if (rp_cursor_u64(payload, &quota) < 0)
+		return RP_HRESULT_BAD_ENCODING;
+	hr = rp_collect_parse(RP_COLLECT_4, payload, &collect);
+	if (hr != RP_HRESULT_OK)
+		return hr;
+	if (*path != '/' || quota < RP_SESSION_ROLL_MIN)
+		hr = RP_HRESULT_INVALID_ARGUMENT;
+	else
+		hr = rp_trace_open_rolling(command->traces, collect, path, quota, &command->trace,
+					   &error);
+	free(collect);
+	if (hr == RP_HRESULT_OK)
+		rp_reply_u64(command->reply, command->trace->id);
+	else if (hr == RP_HRESULT_INVALID_OPERATION)
+		snprintf(command->refusal, sizeof(command->refusal), "a recorder runs already");
+	else if (hr == RP_HRESULT_FAIL && error)
+		snprintf(command->refusal, sizeof(command->refusal),
+			 "it cannot roll files there: %s", strerror(-error));
+	return hr;
+}
+
+static enum rp_hresult roll(struct rp_command *command, uint8_t id, struct rp_cursor *payload)
+{
+	char *path = malloc(2 * (size_t)(payload->end - payload->at) + 1);
+	enum rp_hresult hr = RP_HRESULT_BAD_ENCODING;
+
+	(void)id;
+	if (!path)
+		return RP_HRESULT_FAIL;
+	if (rp_cursor_string(payload, path) >= 0)
+		hr = open_rolling(command, path, payload);
+	free(path);
+	return hr;
+}
+
 static enum rp_hresult end_recording(struct rp_command *command, uint8_t id,
 				     struct rp_cursor *payload)
 {
@@ -444,6 +489,7 @@ static const struct {
 	{ RP_MESSAGE_RINGPIPE, 0x07, end_recording },
 	{ RP_MESSAGE_RINGPIPE, 0x08, send_snapshot },
 	{ RP_MESSAGE_RINGPIPE, 0x09, collect_patiently },
+	{ RP_MESSAGE_RINGPIPE, 0x0a, roll },
 };
 
 static handler find_handler(uint8_t set, uint8_t id)

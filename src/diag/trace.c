@@ -205,11 +205,12 @@ struct rp_trace *rp_trace_find_recorder(struct rp_trace_table *table)
 }
 
 static int open_recorder(struct rp_trace *trace, const struct rp_collect *collect,
-			 bool recoverable, struct rp_sink *sink)
+			 uint32_t flags, bool recoverable, struct rp_sink *sink)
 {
+	const uint64_t id = rp_session_next_id();
 	const struct rp_session_options options = {
 		.size = sizeof(options),
-		.flags = collect->session_flags | RP_SESSION_OVERWRITE |
+		.flags = collect->session_flags | flags |
 			 (collect->rundown_keywords ? 0u : RP_SESSION_NO_RUNDOWN),
 		.name = "recorder",
 		.buffer_bytes = collect->buffer_bytes,
@@ -221,15 +222,26 @@ static int open_recorder(struct rp_trace *trace, const struct rp_collect *collec
 	const struct rp_session_setup setup = {
 		.options = &options,
 		.sink = sink,
-		.id = trace->id,
+		.id = id,
 		.sample_interval_ns = rp_sample_interval_of(collect->providers,
 							    collect->provider_count),
 		.callbacks_aside = true,
 		.on_end = on_end,
 		.data = trace,
 	};
+	int r;
 
-	return rp_session_open(&setup, &trace->session);
+	*trace = (struct rp_trace){
+		.id = id,
+		.fd = -1,
+		.recorder = true,
+	};
+	r = rp_session_open(&setup, &trace->session);
+	if (r < 0) {
+		sink->ops->destroy(sink);
+		*trace = (struct rp_trace){ .fd = -1 };
+	}
+	return r;
 }
 
 enum rp_hresult rp_trace_open_recorder(struct rp_trace_table *table,
@@ -245,17 +257,39 @@ enum rp_hresult rp_trace_open_recorder(struct rp_trace_table *table,
 	*ret_error = trace ? rp_sink_none_create(&sink) : -ENOSPC;
 	if (*ret_error < 0)
 		return RP_HRESULT_FAIL;
-	*trace = (struct rp_trace){
-		.id = rp_session_next_id(),
-		.fd = -1,
-		.recorder = true,
+	r = open_recorder(trace, collect, RP_SESSION_OVERWRITE, recoverable, sink);
+	*ret_error = r;
+	if (r < 0)
+		return r == -EINVAL ? RP_HRESULT_INVALID_ARGUMENT : RP_HRESULT_FAIL;
+	*ret_trace = trace;
+	return RP_HRESULT_OK;
+}
+
+enum rp_hresult rp_trace_open_rolling(struct rp_trace_table *table,
+				      const struct rp_collect *collect, const char *path,
+				      uint64_t quota_bytes, struct rp_trace **ret_trace,
+				      int *ret_error)
+{
+	const struct rp_sink_content content = {
+		.rundown = collect->rundown_keywords != 0,
+		.sample_interval_ns = rp_sample_interval_of(collect->providers,
+							    collect->provider_count),
 	};
-	r = open_recorder(trace, collect, recoverable, sink);
+	struct rp_trace *trace = find_free(table);
+	struct rp_sink *sink;
+	int r;
+
+	*ret_error = 0;
+	if (rp_trace_find_recorder(table))
+		return RP_HRESULT_INVALID_OPERATION;
+	if (!trace)
+		return RP_HRESULT_FAIL;
+	r = rp_sink_roll_create(path, quota_bytes, &content, &sink);
+	if (r == 0)
+		r = open_recorder(trace, collect, 0, false, sink);
 	if (r < 0) {
 		*ret_error = r;
-		sink->ops->destroy(sink);
-		*trace = (struct rp_trace){ .fd = -1 };
-		return r == -EINVAL ? RP_HRESULT_INVALID_ARGUMENT : RP_HRESULT_FAIL;
+		return RP_HRESULT_FAIL;
 	}
 	*ret_trace = trace;
 	return RP_HRESULT_OK;

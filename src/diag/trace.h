@@ -67,6 +67,15 @@ enum rp_hresult rp_trace_open_recorder(struct rp_trace_table *table,
 				       const struct rp_collect *collect, bool recoverable,
 				       struct rp_trace **ret_trace, int *ret_error);
 
+/*
+ * The same with a session whose output rolls at the path. Return: also FAIL, with -errno of what is
+ * wrong there, or 0.
+ */
+enum rp_hresult rp_trace_open_rolling(struct rp_trace_table *table,
+				      const struct rp_collect *collect, const char *path,
+				      uint64_t quota_bytes, struct rp_trace **ret_trace,
+				      int *ret_error);
+
 /* The one that runs, or NULL. */
 struct rp_trace *rp_trace_find_recorder(struct rp_trace_table *table);
 

@@ -43,10 +43,12 @@ static const struct rp_tool_command commands[] = {
 		.help = "switch a flight recorder on in a process, or off",
 		.notes = "The process keeps the newest events in --buffer of its memory, which\n"
 			 "overwrite the oldest, until --stop or its end. ringpipe snapshot shows\n"
-			 "them. There is one such recorder in a process.\n",
-		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_PROVIDERS |
-			   RP_OPTION_BUFFER | RP_OPTION_STACKS | RP_OPTION_RECOVER |
-			   RP_OPTION_STOP | RP_OPTION_HELP,
+			 "them. With --roll it writes them to files itself, with its own rights.\n"
+			 "There is one such recorder in a process.\n",
+		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_OUTPUT |
+			   RP_OPTION_PROVIDERS | RP_OPTION_BUFFER | RP_OPTION_STACKS |
+			   RP_OPTION_RECOVER | RP_OPTION_ROLL | RP_OPTION_STOP |
+			   RP_OPTION_HELP,
 		.run = rp_command_record,
 	},
 	{

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <ringpipe/session.h>
+
 #include "tool/tool.h"
 
 struct rp_option {
@@ -111,6 +113,16 @@ static int take_buffer(struct rp_tool_options *options, const char *value)
 	if (rp_number_parse(value, 1 << 20, &megabytes) || megabytes == 0)
 		return -EINVAL;
 	options->buffer_mb = (uint32_t)megabytes;
+	return 0;
+}
+
+static int take_roll(struct rp_tool_options *options, const char *value)
+{
+	uint64_t megabytes;
+
+	if (rp_number_parse(value, 1 << 30, &megabytes) || megabytes << 20 < RP_SESSION_ROLL_MIN)
+		return -EINVAL;
+	options->roll_mb = (uint32_t)megabytes;
 	return 0;
 }
 
@@ -263,6 +275,9 @@ static const struct rp_option options_table[] = {
 	  take_port },
 	{ RP_OPTION_RECOVER, 0, "recover", NULL,
 	  "in files in memory, for ringpipe recover when the process crashed", NULL },
+	{ RP_OPTION_ROLL, 0, "roll", "MB",
+	  "the process writes all of it, into files named like -o with numbers,\n"
+	  "so many megabytes in all, at least 8; the oldest are deleted", take_roll },
 	{ RP_OPTION_STOP, 0, "stop", NULL, "switch the recorder off", NULL },
 	{ RP_OPTION_LIST, 0, "list", NULL, "list what sessions have left, or have now", NULL },
 	{ RP_OPTION_PRUNE, 0, "prune", NULL,

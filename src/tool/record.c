@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ringpipe record: a flight recorder in another process, switched on and off. ringpipe's own
- * commands 0x52/0x06, u32 1 for rings in files and then the payload of CollectTracing4, and
- * 0x52/0x07, without a payload; the reply to both is u64 session id.
+ * commands 0x52/0x06, u32 1 for rings in files and then the payload of CollectTracing4, 0x52/0x0a,
+ * with a path and a quota in front of that payload, and 0x52/0x07, without one; the reply to all is
+ * u64 session id.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tool/exchange.h"
 #include "tool/recording.h"
@@ -16,6 +18,24 @@
 
 /* To stop takes as long as a snapshot on its way to a slow reader may. */
 #define REPLY_TIMEOUT_MS 30000
+
+/* The process may stand in another directory. */
+static int put_output(const struct rp_tool_options *options, struct rp_wire_message *request)
+{
+	char *here = *options->output == '/' ? NULL : getcwd(NULL, 0), *path;
+
+	if (asprintf(&path, "%s%s%s", here ? here : "", here ? "/" : "", options->output) < 0)
+		path = NULL;
+	free(here);
+	if (!path) {
+		rp_tool_error("out of memory");
+		return -ENOMEM;
+	}
+	rp_wire_put_string(request, path);
+	rp_wire_put_u64(request, (uint64_t)options->roll_mb << 20);
+	free(path);
+	return 0;
+}
 
 static int build_start(const struct rp_tool_options *options, struct rp_wire_message *request)
 {
@@ -25,8 +45,13 @@ static int build_start(const struct rp_tool_options *options, struct rp_wire_mes
 
 	if (rp_recording_providers(options, "record", &providers, &count))
 		return -EINVAL;
-	rp_wire_begin(request, RP_SET_RINGPIPE, 0x06);
-	rp_wire_put_u32(request, options->given & RP_OPTION_RECOVER ? 1 : 0);
+	rp_wire_begin(request, RP_SET_RINGPIPE, options->roll_mb ? 0x0a : 0x06);
+	if (!options->roll_mb) {
+		rp_wire_put_u32(request, options->given & RP_OPTION_RECOVER ? 1 : 0);
+	} else if (put_output(options, request)) {
+		free(providers);
+		return -ENOMEM;
+	}
 	rp_wire_put_u32(request, options->buffer_mb);
 	rp_wire_put_u32(request, 1);
 	rp_wire_put_u64(request, stacks);
@@ -39,29 +64,34 @@ static int build_start(const struct rp_tool_options *options, struct rp_wire_mes
 	return -E2BIG;
 }
 
-static void tell(const struct rp_exchange *exchange, bool stop)
+static void tell(const struct rp_exchange *exchange, const struct rp_tool_options *options)
 {
 	struct rp_wire_cursor cursor = { exchange->payload, exchange->payload_bytes, false };
 	const struct rp_target *target = exchange->target;
 	uint64_t id = rp_wire_get_u64(&cursor);
 
-	if (stop)
+	if (options->given & RP_OPTION_STOP)
 		printf("Process %d (%s) records no more; session %" PRIu64 " has ended.\n",
 		       target->pid, target->name, id);
+	else if (options->roll_mb)
+		printf("Process %d (%s) writes files named like %s, session %" PRIu64 "\n",
+		       target->pid, target->name, options->output, id);
 	else
 		printf("Process %d (%s) records, session %" PRIu64 "; see ringpipe snapshot -p "
 		       "%d\n", target->pid, target->name, id, target->pid);
 }
 
-static int ask(const struct rp_target *target, const struct rp_wire_message *request, bool stop)
+static int ask(const struct rp_target *target, const struct rp_wire_message *request,
+	       const struct rp_tool_options *options)
 {
+	const bool stop = options->given & RP_OPTION_STOP;
 	struct rp_exchange exchange;
 	int ret = rp_exchange_begin(&exchange, target, request);
 
 	if (!ret)
 		ret = rp_exchange_run(&exchange, REPLY_TIMEOUT_MS);
 	if (!ret)
-		tell(&exchange, stop);
+		tell(&exchange, options);
 	else
 		rp_exchange_explain(&exchange, stop ? "stop recording in" : "record", ret);
 	rp_exchange_end(&exchange);
@@ -81,8 +111,16 @@ int rp_command_record(const struct rp_tool_options *options)
 	}
 	if (stop && (options->given &
 		     (RP_OPTION_PROVIDERS | RP_OPTION_BUFFER | RP_OPTION_STACKS |
-		      RP_OPTION_RECOVER))) {
+		      RP_OPTION_RECOVER | RP_OPTION_OUTPUT | RP_OPTION_ROLL))) {
 		rp_tool_error("record: --stop takes no option but -p or -n");
+		return RP_EXIT_USAGE;
+	}
+	if (!(options->given & RP_OPTION_ROLL) != !(options->given & RP_OPTION_OUTPUT)) {
+		rp_tool_error("record: --roll and -o go together");
+		return RP_EXIT_USAGE;
+	}
+	if ((options->given & RP_OPTION_ROLL) && (options->given & RP_OPTION_RECOVER)) {
+		rp_tool_error("record: give one of --roll and --recover");
 		return RP_EXIT_USAGE;
 	}
 	rp_wire_begin(&request, RP_SET_RINGPIPE, 0x07);
@@ -91,7 +129,7 @@ int rp_command_record(const struct rp_tool_options *options)
 		return RP_EXIT_USAGE;
 	if (rp_target_find(options->pid, options->name, &target))
 		return RP_EXIT_FAILURE;
-	status = ask(&target, &request, stop);
+	status = ask(&target, &request, options);
 	rp_target_fini(&target);
 	return status;
 }

@@ -49,6 +49,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_STOP = 1 << 24,
 	RP_OPTION_TREE = 1 << 25,
 	RP_OPTION_RECOVER = 1 << 26,
+	RP_OPTION_ROLL = 1 << 27,
 };
 
 struct rp_tool_options {
@@ -61,6 +62,7 @@ struct rp_tool_options {
 	uint64_t duration_ms;
 	uint32_t buffer_mb;
 	uint32_t block_ms;
+	uint32_t roll_mb;
 	uint64_t top;
 	uint32_t dump_type;		/* as the protocol numbers them */
 	const char *counters;

@@ -255,10 +255,10 @@ static void look_at(struct rp_triggers *triggers, size_t i)
 }
 
 static const struct rp_field note_fields[] = {
-	{ "trigger", NULL, 0, RP_TYPE_STRING, 0, 0 },
-	{ "time", NULL, 0, RP_TYPE_U64, 0, 0 },
-	{ "skipped", NULL, 0, RP_TYPE_U64, 0, 0 },
-	{ "missed", NULL, 0, RP_TYPE_U64, 0, 0 },
+	{ "trigger", NULL, 0, RP_TYPE_STRING, 0, 0, NULL },
+	{ "time", NULL, 0, RP_TYPE_U64, 0, 0, NULL },
+	{ "skipped", NULL, 0, RP_TYPE_U64, 0, 0, NULL },
+	{ "missed", NULL, 0, RP_TYPE_U64, 0, 0, NULL },
 };
 
 static const struct rp_event_def note_def = {

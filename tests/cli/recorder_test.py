@@ -3,6 +3,7 @@
 """`ringpipe record` and `ringpipe snapshot`, on a real process and on servers that behave badly."""
 import json
 import os
+import re
 import shutil
 import signal
 import struct
@@ -123,6 +124,31 @@ class Recorder(ToolTest):
         after, _ = self.ticks("r.nettrace")
         self.assertEqual(after[:len(before)], before)
 
+    def test_files_roll_where_the_command_stood(self):
+        host = self.start_host()
+        out, _ = self.run_tool("record", "-p", host.pid, "--providers", "Ipc-Host", "--roll", "8",
+                               "-o", "r.nettrace")
+        self.assertRegex(out, rf"^Process {host.pid} \(\S+\) writes files named like r.nettrace, ")
+        self.assertIn("a recorder runs already",
+                      self.run_tool("record", "-p", host.pid, "--roll", "8", "-o", "x",
+                                    status=1)[1])
+        session = re.search(r"session (\d+)", out)[1]
+        self.assertIn("recorder", self.run_tool("list", host.pid)[0])
+        self.wait_until(lambda: os.path.getsize(self.path("r.000001.nettrace")) > 4096)
+        self.assertIn(session, self.run_tool("record", "-p", host.pid, "--stop")[0])
+        events = [json.loads(line) for line in
+                  self.run_tool("report", "r.000001.nettrace", "--events")[0].splitlines()]
+        ticks = [event["fields"]["serial"] for event in events if event["event"] == "tick"]
+        self.assertEqual(ticks, list(range(ticks[0], ticks[0] + len(ticks))))
+
+    def test_files_that_cannot_be_made_are_told(self):
+        host = self.start_host()
+        self.assertIn("No such file",
+                      self.run_tool("record", "-p", host.pid, "--roll", "8", "-o",
+                                    "missing/r.nettrace", status=1)[1])
+        self.assertIn("no flight recorder runs",
+                      self.run_tool("record", "-p", host.pid, "--stop", status=1)[1])
+
     def test_a_second_recorder_is_refused(self):
         host = self.start_host()
         self.run_tool("record", "-p", host.pid)
@@ -221,6 +247,11 @@ class Recorder(ToolTest):
         for arguments in (["record"], ["record", "-p", "1", "-n", "x"], ["snapshot"],
                           ["snapshot", "-p", "1", "x"], ["snapshot", "-p", "1", "0"],
                           ["record", "-p", "1", "--stop", "--buffer", "9"],
+                          ["record", "-p", "1", "--roll", "8"],
+                          ["record", "-p", "1", "--roll", "8", "-o", "x", "--recover"],
+                          ["record", "-p", "1", "-o", "x"],
+                          ["record", "-p", "1", "--roll", "7", "-o", "x"],
+                          ["record", "-p", "1", "--stop", "--roll", "8", "-o", "x"],
                           ["record", "-p", "1", "--providers", "a:xyz"]):
             with self.subTest(arguments=arguments):
                 self.assertIn(arguments[0], self.run_tool(*arguments, status=2)[1])
