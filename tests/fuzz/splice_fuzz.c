@@ -9,7 +9,7 @@
 #include <ringpipe/reader.h>
 
 #include "input.h"
-#include "kernel/splice.h"
+#include "../unit/splice_output.h"
 
 static const struct rp_field fields[] = { { .name = "value", .type = RP_TYPE_U64 } };
 
@@ -17,26 +17,7 @@ static const struct rp_encoder_definition definition = {
 	.provider = "Kernel", .name = "Event", .id = 1, .fields = fields, .field_count = 1,
 };
 
-struct output {
-	uint8_t *bytes;
-	size_t size;
-};
-
-static void gather(struct rp_splice *splice, struct output *output)
-{
-	size_t size;
-	const void *bytes = rp_splice_output(splice, &size);
-
-	output->bytes = realloc(output->bytes, output->size + size + 1);
-	if (!output->bytes)
-		abort();
-	if (size)
-		memcpy(output->bytes + output->size, bytes, size);
-	output->size += size;
-	rp_splice_consume(splice, size);
-}
-
-static void read_all(const struct output *output)
+static void read_all(const struct splice_output *output)
 {
 	struct rp_reader_event event = { .size = sizeof(event) };
 	struct rp_reader *reader;
@@ -54,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	struct fuzz_input input = { bytes, size };
 	size_t piece = fuzz_take_byte(&input) + 1u;
 	unsigned int every = fuzz_take_byte(&input) + 1u, pieces = 0;
-	struct output output = { NULL, 0 };
+	struct splice_output output = { NULL, 0 };
 	struct rp_splice *splice;
 	uint64_t payload = 1;
 
@@ -72,10 +53,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		if (pieces++ % every == 0 && rp_splice_put(splice, &event) != 0)
 			abort();
 		(void)rp_splice_feed(splice, fed, now);
-		gather(splice, &output);
+		splice_gather(splice, &output);
 	}
 	(void)rp_splice_finish(splice);
-	gather(splice, &output);
+	splice_gather(splice, &output);
 	read_all(&output);
 	rp_splice_destroy(splice);
 	free(output.bytes);

@@ -3,7 +3,7 @@
 
 #include "nettrace_trace.h"
 
-#include "kernel/splice.h"
+#include "splice_output.h"
 
 static const struct rp_field fields[] = {
 	{ .name = "value", .type = RP_TYPE_U64 }, { .name = "text", .type = RP_TYPE_STRING },
@@ -40,26 +40,8 @@ static void put(struct rp_splice *splice, uint32_t definition, uint64_t time_ns,
 	cr_assert_eq(rp_splice_put(splice, &event), 0);
 }
 
-/* Takes what came out so far away from the splice, to the end of `all`. */
-struct all {
-	uint8_t *bytes;
-	size_t size;
-};
-
-static void gather(struct rp_splice *splice, struct all *all)
-{
-	size_t size;
-	const void *bytes = rp_splice_output(splice, &size);
-
-	all->bytes = realloc(all->bytes, all->size + size + 1);
-	if (size)
-		memcpy(all->bytes + all->size, bytes, size);
-	all->size += size;
-	rp_splice_consume(splice, size);
-}
-
 /* "name@time/thread " of each event, and the account of the whole. */
-static struct rp_reader_stats tell(const struct all *all, int end, char text[4096])
+static struct rp_reader_stats tell(const struct splice_output *all, int end, char text[4096])
 {
 	struct rp_reader_event event = { .size = sizeof(event) };
 	struct rp_reader_stats stats = { .size = sizeof(stats) };
@@ -92,7 +74,7 @@ static uint8_t *process_trace(size_t *ret_size)
 	return trace_end(encoder, ret_size);
 }
 
-static void splice_all(size_t piece, struct all *ret_all)
+static void splice_all(size_t piece, struct splice_output *ret_all)
 {
 	struct rp_splice *splice = make();
 	size_t size, done = 0;
@@ -109,17 +91,17 @@ static void splice_all(size_t piece, struct all *ret_all)
 
 		cr_assert_eq(rp_splice_feed(splice, trace + done, next), 0);
 		done += next;
-		gather(splice, ret_all);
+		splice_gather(splice, ret_all);
 	}
 	cr_assert_eq(rp_splice_finish(splice), 0);
-	gather(splice, ret_all);
+	splice_gather(splice, ret_all);
 	rp_splice_destroy(splice);
 	free(trace);
 }
 
 Test(kernel_splice, events_stand_at_their_time_and_losses_of_both_are_told)
 {
-	struct all all = { 0 };
+	struct splice_output all = { 0 };
 	struct rp_reader_stats stats;
 	char text[4096];
 
@@ -134,11 +116,11 @@ Test(kernel_splice, events_stand_at_their_time_and_losses_of_both_are_told)
 
 Test(kernel_splice, pieces_of_any_size_give_the_same_stream)
 {
-	struct all whole = { 0 };
+	struct splice_output whole = { 0 };
 
 	splice_all(SIZE_MAX, &whole);
 	for (size_t piece = 1; piece < 100; piece += 3) {
-		struct all all = { 0 };
+		struct splice_output all = { 0 };
 
 		splice_all(piece, &all);
 		cr_expect(all.size == whole.size && !memcmp(all.bytes, whole.bytes, whole.size),
@@ -151,7 +133,7 @@ Test(kernel_splice, pieces_of_any_size_give_the_same_stream)
 Test(kernel_splice, stream_that_stops_early_stops_early_behind_it)
 {
 	struct rp_splice *splice = make();
-	struct all all = { 0 };
+	struct splice_output all = { 0 };
 	char text[4096];
 	size_t size;
 	uint8_t *trace = process_trace(&size);
@@ -159,7 +141,7 @@ Test(kernel_splice, stream_that_stops_early_stops_early_behind_it)
 	put(splice, 1, 600, 8, 5, 0);
 	cr_assert_eq(rp_splice_feed(splice, trace, size - 1), 0);
 	cr_assert_eq(rp_splice_finish(splice), 0);
-	gather(splice, &all);
+	splice_gather(splice, &all);
 	tell(&all, -ENODATA, text);
 	cr_expect_str_eq(text, "Theirs@100/7 Theirs@300/8 Theirs@500/7 Second@600/8 ");
 	rp_splice_destroy(splice);
@@ -170,7 +152,7 @@ Test(kernel_splice, stream_that_stops_early_stops_early_behind_it)
 Test(kernel_splice, what_was_before_the_session_is_left_out)
 {
 	struct rp_splice *splice = make();
-	struct all all = { 0 };
+	struct splice_output all = { 0 };
 	char text[4096];
 	size_t size;
 	uint8_t *trace = process_trace(&size);
@@ -178,7 +160,7 @@ Test(kernel_splice, what_was_before_the_session_is_left_out)
 	put(splice, 1, (uint64_t)-10, 8, 5, 0);
 	cr_assert_eq(rp_splice_feed(splice, trace, size), 0);
 	cr_assert_eq(rp_splice_finish(splice), 0);
-	gather(splice, &all);
+	splice_gather(splice, &all);
 	tell(&all, 0, text);
 	cr_expect_str_eq(text, "Theirs@100/7 Theirs@300/8 Theirs@500/7 ");
 	rp_splice_destroy(splice);
@@ -194,7 +176,7 @@ Test(kernel_splice, damaged_stream_is_passed_on)
 
 	for (size_t at = 0; at < size; at++) {
 		struct rp_splice *splice = make();
-		struct all all = { 0 };
+		struct splice_output all = { 0 };
 		uint8_t good = trace[at];
 		int ret;
 
@@ -206,7 +188,7 @@ Test(kernel_splice, damaged_stream_is_passed_on)
 		if (ret) {
 			cr_expect_eq(rp_splice_feed(splice, "the rest", 8), 0);
 			cr_expect_eq(rp_splice_finish(splice), 0);
-			gather(splice, &all);
+			splice_gather(splice, &all);
 			cr_expect(all.size > 8 && !memcmp(all.bytes + all.size - 8, "the rest", 8));
 			cr_expect_eq(all.bytes[all.size - 9], trace[size - 1]);
 		}
@@ -220,13 +202,13 @@ Test(kernel_splice, damaged_stream_is_passed_on)
 Test(kernel_splice, idle_process_holds_up_only_so_many)
 {
 	struct rp_splice *splice = make();
-	struct all all = { 0 };
+	struct splice_output all = { 0 };
 	size_t size, waiting;
 	uint8_t *trace = process_trace(&size);
 
 	/* Up to the third event's block. */
 	cr_assert_eq(rp_splice_feed(splice, trace, size / 2), 0);
-	gather(splice, &all);
+	splice_gather(splice, &all);
 	for (uint64_t i = 0; i < 1u << 18; i++)
 		put(splice, 1, 1000 + i, 7, i, 0);
 	cr_assert_eq(rp_splice_relieve(splice, TRACE_START_NS + (1u << 20)), 0);
