@@ -54,7 +54,7 @@ class Crash(ToolTest):
                 inside += 1
             numbers.append(number)
         self.assertEqual(numbers[-1], last)
-        self.assertGreater(inside, 1000)
+        self.assertGreater(inside, 100)  # rings are small where processors are many
         self.assertLess(len(numbers), EVENTS)
         self.assertEqual([json.loads(event)["fields"] for event in events
                           if '"began"' in event], [{"answer": 42}])
