@@ -26,6 +26,10 @@ RP_EVENT(bench, blob, 4, RP_LEVEL_INFORMATIONAL, 0, RP_BLOB(b));
 RP_PROVIDER(flight, "Bench-Flight");
 RP_EVENT(flight, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
 
+/* For the session with coarse times. */
+RP_PROVIDER(coarse, "Bench-Coarse");
+RP_EVENT(coarse, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
+
 static uint64_t sum;
 static char room[4096];
 static struct rp_activity activity;
@@ -68,6 +72,12 @@ static void run_overwriting(unsigned int count)
 		flight_bytes32(i, i, i, i);
 }
 
+static void run_coarse(unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		coarse_bytes32(i, i, i, i);
+}
+
 static void run_text(unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++)
@@ -97,6 +107,7 @@ static const struct row {
 	{ "event 8 B", run_bytes8, 1 },
 	{ "event 32 B", run_bytes32, 1 },
 	{ "event 32 B, overwriting", run_overwriting, 0 },
+	{ "event 32 B, coarse time", run_coarse, 0 },
 	{ "event with a string", run_text, 1 },
 	{ "event 512 B", run_blob512, 1 },
 	{ "event 32 B with activity id", run_activity, 1 },
@@ -110,6 +121,8 @@ int main(void)
 	struct rp_session *session = bench_start("Bench-Enabled", "/dev/null", 256u << 20, 0);
 	struct rp_session *recorder = bench_start("Bench-Flight", NULL, 32u << 20,
 						  RP_SESSION_OVERWRITE);
+	struct rp_session *roughly = bench_start("Bench-Coarse", NULL, 256u << 20,
+						 RP_SESSION_OVERWRITE | RP_SESSION_COARSE);
 	struct rp_session_stats stats = { .size = sizeof(stats) };
 	uint64_t written = 0;
 
@@ -126,6 +139,7 @@ int main(void)
 			}
 		}
 	}
+	rp_session_stop(roughly, NULL);
 	rp_session_stop(recorder, NULL);
 	rp_session_stop(session, &stats);
 	for (unsigned int i = 0; i < ROWS; i++)

@@ -116,7 +116,7 @@ struct environment {
 	bool is_ours;			/* by RINGPIPE_CONFIG */
 	bool overwrites;		/* without an output unless it is named */
 	bool blocks;			/* … as long as others wait */
-	bool stacks;
+	bool stacks, coarse;
 	bool rundown;
 };
 
@@ -134,6 +134,7 @@ static bool read_environment(struct environment *ret_environment)
 	ret_environment->config = setting("RINGPIPE_CONFIG");
 	ret_environment->output = setting("RINGPIPE_OUTPUT");
 	ret_environment->stacks = is_one(setting("RINGPIPE_STACKS"));
+	ret_environment->coarse = is_one(setting("RINGPIPE_COARSE"));
 	ret_environment->recover = setting("RINGPIPE_RECOVER");
 	ret_environment->overwrites = is_one(setting("RINGPIPE_RECORDER"));
 	ret_environment->blocks = false;
@@ -147,9 +148,8 @@ static bool read_environment(struct environment *ret_environment)
 		ret_environment->megabytes = dotnet_setting("DOTNET_EventPipeCircularMB");
 		ret_environment->stacks = is_one(dotnet_setting("DOTNET_EventPipeEnableStackwalk"));
 		ret_environment->rundown = !is_zero(dotnet_setting("DOTNET_EventPipeRundown"));
-		ret_environment->recover = NULL;
-		ret_environment->roll_megabytes = NULL;
-		ret_environment->overwrites = false;
+		ret_environment->recover = ret_environment->roll_megabytes = NULL;
+		ret_environment->overwrites = ret_environment->coarse = false;
 		ret_environment->block_ms = NULL;
 		ret_environment->blocks = is_one(dotnet_setting("DOTNET_EventPipeBufferingMode"));
 		ret_environment->base = 16;	/* CoreCLR reads its numbers in hex */
@@ -209,6 +209,7 @@ static int start_from(const struct environment *environment, const char *path)
 		.size = sizeof(options),
 		.name = "environment",
 		.flags = (environment->stacks ? RP_SESSION_STACKS : 0u) |
+			 (environment->coarse ? RP_SESSION_COARSE : 0u) |
 			 (environment->rundown ? 0u : RP_SESSION_NO_RUNDOWN) |
 			 (environment->overwrites ? RP_SESSION_OVERWRITE : 0u),
 		.output_path = path,

@@ -56,6 +56,15 @@ enum rp_session_flags {
 	 * A session that overwrites counts as two of RP_SESSIONS_MAX.
 	 */
 	RP_SESSION_OVERWRITE = 8,
+	/*
+	 * Times from a clock that the drain thread moves on each millisecond, unless its output
+	 * stands still or it gets no processor: an event is cheaper. Each thread's events keep
+	 * their order, and so do those on one processor; what threads on different processors wrote
+	 * within a step may come in another order. A writer without restartable sequences reads the
+	 * clock all the same. The stream says so first, by event `CoarseTime` of provider
+	 * `ringpipe`. Not with RP_SESSION_CAUSAL, recover_path or roll_bytes.
+	 */
+	RP_SESSION_COARSE = 16,
 };
 
 struct rp_session_options {

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "base/atomic.h"
 #include "base/file.h"
 
 #if defined(__x86_64__)
@@ -11,6 +12,7 @@
 #endif
 
 bool rp_clock_is_tsc;
+uint64_t rp_clock_coarse __attribute__((aligned(64)));	/* every writer reads it */
 
 #if defined(__x86_64__)
 static bool tsc_is_invariant(void)
@@ -49,6 +51,14 @@ void rp_clock_init(const char *wanted)
 #else
 	(void)wanted;
 #endif
+}
+
+void rp_clock_coarse_move(uint64_t ticks)
+{
+	uint64_t before = rp_load_relaxed(&rp_clock_coarse);
+
+	while (ticks > before && !rp_cas_seq_cst(&rp_clock_coarse, &before, ticks))
+		;
 }
 
 /* The tightest of several (ticks, ns, ticks) triples: a preemption between the reads spoils one. */

@@ -39,6 +39,25 @@ static inline uint64_t rp_clock_ticks_ordered(void)
 	return rp_clock_monotonic_ns();
 }
 
+/*
+ * The coarse clock: ticks that somebody read a while ago. 0 until the first session that is stamped
+ * with it; then the drain thread moves it, each millisecond if nothing keeps it from running.
+ */
+extern uint64_t rp_clock_coarse __attribute__((visibility("hidden")));
+
+/* Between two events of a thread or a ring while the clock stands: a nanosecond, up to 4 GHz. */
+#define RP_CLOCK_STEP 4
+
+/* Moves it on to `ticks`, never back. */
+void rp_clock_coarse_move(uint64_t ticks);
+
+/* What reads it after the next heavy fence is stamped later than `ticks`, which are of before. */
+static inline void rp_clock_coarse_pass(uint64_t ticks)
+{
+	if (__atomic_load_n(&rp_clock_coarse, __ATOMIC_RELAXED))
+		rp_clock_coarse_move(ticks + 1);
+}
+
 #define RP_CLOCK_POINTS 128u
 
 /* A stretch of time that is straight: `span` ticks, from `from` on. */

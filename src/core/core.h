@@ -178,6 +178,7 @@ struct rp_session {
 	uint64_t cuts_told;
 	uint64_t lost_in_stream;	/* at the last sequence point of the stream */
 	uint64_t last_point_ns;
+	bool coarse_told;	/* CoarseTime */
 	uint64_t window_from_ns, window_to_ns;	/* overwriting, at the end: what is still to tell */
 };
 
@@ -307,6 +308,7 @@ void rp_exporters_fork_child(void);
 /* drain.c */
 int rp_drain_start(void);		/* with the lock held; nothing if it runs */
 void rp_drain_forget(void);		/* in a forked child */
+void rp_drain_move_coarse(void);	/* now and then, if a session was ever stamped by it */
 void rp_drain_wake(void);		/* any thread, signal handlers included */
 void rp_drain_wake_if_asleep(void);	/* the writers' cheaper form */
 
@@ -335,6 +337,10 @@ uint64_t rp_session_lost_by(const struct rp_session *session, enum rp_loss_reaso
 uint64_t rp_session_lost(const struct rp_session *session);
 int rp_session_tell_losses(struct rp_session *session);		/* what is new; as a sink's event */
 uint64_t rp_session_told(const struct rp_session *session);
+int rp_session_tell_coarse(struct rp_session *session);	/* once, if its times are */
+
+/* drain.c: how far the coarse clock moves at a time */
+#define RP_COARSE_NS 1000000u
 
 /* snapshot.c */
 void rp_session_keep_map(struct rp_session *session, const struct rp_clock_map *map);

@@ -72,6 +72,7 @@ struct pass {
 	enum rp_pass result[RP_SLOTS];
 	unsigned int count;
 	uint64_t number;
+	bool coarse;		/* a session's times are */
 };
 
 static void begin_pass(struct pass *pass)
@@ -79,6 +80,7 @@ static void begin_pass(struct pass *pass)
 	struct rp_session *session;
 
 	pass->count = 0;
+	pass->coarse = false;
 	pthread_mutex_lock(&rp_core.lock);
 	pass->number = rp_core.pass + 1;
 	rp_store_relaxed(&rp_core.pass, pass->number);
@@ -86,6 +88,7 @@ static void begin_pass(struct pass *pass)
 		if (session->state == RP_SESSION_ENDED)
 			continue;
 		pass->sessions[pass->count] = session;
+		pass->coarse |= (session->flags & RP_SESSION_COARSE) != 0;
 		if (session->discard)
 			session->failed = true;
 		pass->finishing[pass->count++] = session->state == RP_SESSION_FINISHING;
@@ -177,6 +180,7 @@ static enum rp_pass run_pass(struct pass *pass, struct rp_clock_map *map)
 		rp_unwind_learn();
 	/* The sequence point: every event stamped up to `now` is in its ring after the fence. */
 	now = rp_clock_ticks_ordered();
+	rp_clock_coarse_pass(now);
 	rp_fence_heavy();
 	for (unsigned int i = 0; i < pass->count; i++) {
 		pass->result[i] = rp_session_pass(pass->sessions[i], pass->finishing[i], now, map);
@@ -208,15 +212,32 @@ static void pause_until(uint64_t until_ns)
 		;
 }
 
-/* 0: for ever. */
-static void sleep_for(const struct pass *pass, uint64_t ns)
+void rp_drain_move_coarse(void)
+{
+	if (rp_load_relaxed(&rp_clock_coarse))
+		rp_clock_coarse_move(rp_clock_ticks_ordered());
+}
+
+/* False: somebody woke us. 0: for ever. */
+static bool futex_wait(uint64_t ns)
 {
 	struct timespec timeout = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
 
+	return syscall(SYS_futex, &asleep, FUTEX_WAIT_PRIVATE, 1, ns ? &timeout : NULL, NULL,
+		       0) != 0 && errno == ETIMEDOUT;
+}
+
+/* 0: for ever. A coarse clock goes on meanwhile. */
+static void sleep_for(const struct pass *pass, uint64_t ns)
+{
+	uint64_t step = pass->coarse ? RP_COARSE_NS : ns;
+
 	rp_store_seq_cst(&asleep, 1);	/* [DRAIN-ASLEEP] */
 	rp_fence_heavy();
-	if (!rp_exchange_seq_cst(&rp_core.work, 0) && !rings_above_watermark(pass))
-		syscall(SYS_futex, &asleep, FUTEX_WAIT_PRIVATE, 1, ns ? &timeout : NULL, NULL, 0);
+	if (!rp_exchange_seq_cst(&rp_core.work, 0) && !rings_above_watermark(pass)) {
+		for (uint64_t slept = step; futex_wait(step) && slept < ns; slept += step)
+			rp_drain_move_coarse();
+	}
 	rp_store_seq_cst(&asleep, 0);
 	rp_store_relaxed(&rp_core.work, 0);
 }

@@ -172,8 +172,10 @@ static void fill_slot(const struct rp_session *session, uint32_t flags)
 	rp_store_relaxed(&slot->too_big, rp_core.generation << 40);
 	rp_store_relaxed(&slot->blocked, rp_core.generation << 40);
 	rp_store_relaxed(&slot->wait_ns, session->wait_ns);
-	rp_store_relaxed(&slot->clock, flags & RP_SESSION_CAUSAL ?
-			 RP_SLOT_CLOCK_CAUSAL : RP_SLOT_CLOCK_TICKS);
+	rp_store_relaxed(&slot->clock, flags & RP_SESSION_COARSE ? RP_SLOT_CLOCK_COARSE :
+			 flags & RP_SESSION_CAUSAL ? RP_SLOT_CLOCK_CAUSAL : RP_SLOT_CLOCK_TICKS);
+	if (flags & RP_SESSION_COARSE)
+		rp_clock_coarse_move(rp_clock_ticks_ordered());
 	for (uint32_t i = 0; i < session->fallback_count; i++) {
 		struct rp_fallback *fallback = &slot->fallback[i];
 

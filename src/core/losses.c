@@ -105,6 +105,41 @@ static int tell_cuts(struct rp_session *session)
 	return ret;
 }
 
+static const struct rp_field coarse_fields[] = {
+	{ "step_ns", NULL, 0, RP_TYPE_U64, 0, 0, NULL },
+};
+
+static const struct rp_event_def coarse_def = {
+	.index = RP_DEF_COARSE_INDEX,
+	.id = 6,
+	.serial = 1,
+	.provider = "ringpipe",
+	.name = "CoarseTime",
+	.message = "times are of a clock that moves each {0} ns",
+	.fields = coarse_fields,
+	.field_count = 1,
+	.level = RP_LEVEL_INFORMATIONAL,
+};
+
+int rp_session_tell_coarse(struct rp_session *session)
+{
+	uint64_t step_ns = RP_COARSE_NS;
+	struct rp_record_view view = {
+		.def = &coarse_def,
+		.time_ns = session->last_ns,
+		.thread = rp_thread_id(),
+		.payload = &step_ns,
+		.payload_bytes = sizeof(step_ns),
+	};
+	int ret = 0;
+
+	if ((session->flags & RP_SESSION_COARSE) && !session->coarse_told)
+		ret = session->sink->ops->event(session->sink, &view);
+	if (ret == 0)
+		session->coarse_told = true;
+	return ret;
+}
+
 /* One EventsLost event: `count` more than were told before. */
 static int tell_loss(struct rp_session *session, uint32_t ring, enum rp_loss_reason reason,
 		     uint64_t count)

@@ -351,6 +351,7 @@ static int give_run(struct rp_session *session, struct rp_source *source, struct
 			run->pause = run->limit;
 		ret = session->sink->ops->run(session->sink, run);
 		source->position = run->position;
+		rp_drain_move_coarse();
 		if (run->position < run->pause)
 			break;
 		if (!session->keep)
@@ -368,7 +369,7 @@ int rp_session_merge(struct rp_session *session, uint64_t bound, struct rp_clock
 {
 	struct rp_run run = { .map = map, .last_ns = session->last_ns };
 	struct rp_source *source;
-	int ret = 0;
+	int ret;
 
 	for (uint32_t i = 0; i < session->source_count; i++) {
 		const struct rp_record *record;
@@ -380,6 +381,7 @@ int rp_session_merge(struct rp_session *session, uint64_t bound, struct rp_clock
 		if (record)
 			source->ticks = record->ticks;
 	}
+	ret = rp_session_tell_coarse(session);
 	while (ret == 0 && (source = earliest(session, bound, &run.until_ticks)) != NULL)
 		ret = give_run(session, source, &run);
 	take_figures(session, &run);

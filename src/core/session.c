@@ -59,7 +59,10 @@ static int copy_options(struct rp_session *session, const struct rp_session_opti
 
 	if (!rp_text_is_name(name) || options->provider_count == 0 ||
 	    (options->flags & ~(RP_SESSION_STACKS | RP_SESSION_CAUSAL | RP_SESSION_NO_RUNDOWN |
-				RP_SESSION_OVERWRITE)))
+				RP_SESSION_OVERWRITE | RP_SESSION_COARSE)) ||
+	    ((options->flags & RP_SESSION_COARSE) &&
+	     ((options->flags & RP_SESSION_CAUSAL) || options->recover_path ||
+	      options->roll_bytes)))
 		return -EINVAL;
 	session->flags = options->flags;
 	session->wait_ns = options->block_ms * 1000000ull;

@@ -119,13 +119,14 @@ void rp_def_pin(const struct rp_event_def *def);
 void rp_def_unpin(const struct rp_event_def *def);
 
 /*
- * ringpipe's own definitions: EventsLost, PayloadsCut, Snapshot, Triggered. Sinks pass them on, not
- * counted.
+ * ringpipe's own definitions: EventsLost, PayloadsCut, Snapshot, Triggered, CoarseTime. Sinks pass
+ * them on, not counted.
  */
 #define RP_DEF_LOST_INDEX 0u
 #define RP_DEF_CUT_INDEX 1u
 #define RP_DEF_SNAPSHOT_INDEX 2u
 #define RP_DEF_TRIGGERED_INDEX 3u
-#define RP_DEF_OWN_COUNT 4u
+#define RP_DEF_COARSE_INDEX 4u
+#define RP_DEF_OWN_COUNT 5u
 
 #endif

@@ -234,6 +234,7 @@ static int copy_rings(struct rp_snapshot *snapshot, uint64_t *ret_from)
 	int ret;
 
 	snapshot->until = rp_clock_ticks_ordered();
+	rp_clock_coarse_pass(snapshot->until);
 	rp_fence_heavy();
 	copy->lost_damaged = rp_session_await_holders(snapshot->session, rp_clock_monotonic_ns() +
 						      HOLDER_NS);
@@ -271,6 +272,7 @@ static int copy_kept(struct rp_snapshot *snapshot)
 static int init_copy(struct rp_session *copy, const struct rp_session *session)
 {
 	copy->id = session->id;
+	copy->flags = session->flags & RP_SESSION_COARSE;
 	copy->slot = session->slot;
 	copy->begun_ns = session->begun_ns;
 	copy->sources = calloc(2 * (session->ring_count + RP_FALLBACKS), sizeof(*copy->sources));

@@ -103,7 +103,8 @@ write_with_stack(struct rp_write *write, uint64_t payload_bytes, const void *fra
 	enum rp_write_result result;
 	unsigned int count;
 
-	memcpy(&prefix, ids, id_bytes);
+	if (id_bytes)
+		memcpy(&prefix, ids, id_bytes);
 	count = take_stack(frame, prefix.frames);
 	memmove((char *)&prefix + id_bytes, prefix.frames, count * sizeof(uint64_t));
 	write->thread_flags |= (uint64_t)count << 56;
@@ -146,9 +147,6 @@ static inline uint64_t sum_sizes(const struct rp_part *parts, unsigned int part_
 {
 	uint64_t payload_bytes = 0;
 
-	if (__builtin_expect(part_count == 1, 1))
-		return parts[0].size_bytes <= RP_PAYLOAD_MAX ? parts[0].size_bytes :
-		       RP_PAYLOAD_MAX + 1;
 	for (unsigned int i = 0; i < part_count; i++) {
 		if (parts[i].size_bytes > RP_PAYLOAD_MAX)
 			payload_bytes = RP_PAYLOAD_MAX + 1;
@@ -162,6 +160,7 @@ static inline void begin_write(struct rp_write *write, const struct rp_event *ev
 			       const struct rp_part *parts, unsigned int part_count)
 {
 	write->enable = &event->enable;
+	write->prefix = NULL;
 	write->prefix_bytes = 0;
 	write->parts = parts;
 	write->part_count = part_count;
@@ -227,11 +226,15 @@ write_later(struct rp_write *write, const struct rp_event *event, uint64_t slots
 	return ret;
 }
 
-/* Each slot by its own way, for what is not usual in some of them. */
+/*
+ * Each slot by its own way, for what is not usual in some of them. Little is handed over: what a
+ * caller keeps for this costs each event.
+ */
 static __attribute__((noinline)) int
-write_slots(struct rp_write *write, const struct rp_event *event, uint64_t slots,
-	    uint64_t payload_bytes, const void *frame)
+write_slots(struct rp_write *write, uint64_t slots, const void *frame)
 {
+	const struct rp_event *event = (const struct rp_event *)(const void *)write->enable;
+	uint64_t payload_bytes = sum_sizes(write->parts, (unsigned int)write->part_count);
 	uint64_t special = rp_load_relaxed(&rp_special_slots), later = 0;
 	int ret = 0;
 
@@ -258,22 +261,22 @@ write_all(struct rp_event *event, const struct rp_part *parts, unsigned int part
 
 	if (!slots)
 		return 0;
-	payload_bytes = sum_sizes(parts, part_count);
+	payload_bytes = part_count == 1 ? parts[0].size_bytes : sum_sizes(parts, part_count);
 	begin_write(&write, event, parts, part_count);
 	write.thread_flags = rp_thread_id();
-	write.prefix = ids;
-	if (__builtin_expect(rp_activity_slots.any, 0))
+	if (__builtin_expect(rp_activity_slots.any, 0)) {
+		write.prefix = ids;
 		write.prefix_bytes = put_ids(&write, ids);
+	}
 	set_length(&write, event->index, payload_bytes);
 	if (__builtin_expect((slots & special) || !rp_rseq_usable ||
 			     payload_bytes > RSEQ_PAYLOAD_MAX, 0))
-		return write_slots(&write, event, slots, payload_bytes,
-				   frame ? frame : __builtin_frame_address(0));
+		return write_slots(&write, slots, frame ? frame : __builtin_frame_address(0));
 	do {
 		write.bit = slots & -slots;
-		write.slot = &rp_slots[__builtin_ctzll(slots)];
+		write.slot = &rp_slots[(unsigned int)__builtin_ctzll(slots)];
 		if (__builtin_expect(rp_slot_try_rseq(&write) != RP_WRITE_OK, 0))
-			return write_slots(&write, event, slots, payload_bytes,
+			return write_slots(&write, slots,
 					   frame ? frame : __builtin_frame_address(0));
 		if (__builtin_expect(write.above, 0)) {
 			write.above = 0;

@@ -9,6 +9,8 @@
 #include "base/clock.h"
 #include "ring/slot.h"
 
+__thread uint64_t rp_thread_stamp;
+
 /* The session's bit, after the lock was taken. [SLOT-BIT] */
 static bool wanted(const struct rp_write *write)
 {
@@ -41,10 +43,29 @@ enum rp_write_result rp_slot_give_up(struct rp_write *write)
 	return account(write, &write->slot->blocked) ? RP_WRITE_BLOCKED : RP_WRITE_GONE;
 }
 
-static void copy_record(const struct rp_write *write, uint8_t *to)
+/* Later than what the ring, whose lock is held, and the thread have; a handler may be between. */
+static uint64_t stamp_after(struct rp_ring *ring, uint64_t ticks)
+{
+	uint64_t last = rp_load_relaxed(&rp_thread_stamp);
+
+	do {
+		if (ticks < last + RP_CLOCK_STEP)
+			ticks = last + RP_CLOCK_STEP;
+		if (ticks < ring->stamp + RP_CLOCK_STEP)
+			ticks = ring->stamp + RP_CLOCK_STEP;
+	} while (!rp_cas_seq_cst(&rp_thread_stamp, &last, ticks));
+	ring->stamp = ticks;
+	return ticks;
+}
+
+/* The clock is read for coarse times too: here it is not what costs. */
+static void copy_record(const struct rp_write *write, struct rp_ring *ring, uint8_t *to)
 {
 	struct rp_record *record = (struct rp_record *)to;
 	uint64_t ticks = rp_clock_ticks_ordered();
+
+	if (rp_load_relaxed(&write->slot->clock) == RP_SLOT_CLOCK_COARSE)
+		ticks = stamp_after(ring, ticks);
 
 	memcpy(to, &write->length_event, 8);
 	memcpy(to + 8, &ticks, 8);
@@ -95,7 +116,7 @@ static enum rp_write_result append(struct rp_write *write, struct rp_ring *ring)
 	/* A handler may leave from here by siglongjmp: then the event was offered and is lost. */
 	rp_store_relaxed(&ring->intent, head + write->step);
 	rp_compiler_barrier();
-	copy_record(write, ring->data + (head & (ring->size - 1)));
+	copy_record(write, ring, ring->data + (head & (ring->size - 1)));
 	rp_store_release(&ring->head, head + write->step);	/* [RING-PUB] */
 	write->above = used > ring->watermark;
 	return RP_WRITE_OK;

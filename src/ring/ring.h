@@ -93,6 +93,7 @@ struct rp_ring {
 	uint64_t watermark;	/* this much in it wakes the drain thread */
 	uint64_t intent;	/* fallback rings: the head after the last write begun */
 	uint64_t chunk;		/* bytes given up at a time; 0: nothing is overwritten */
+	uint64_t stamp;		/* the latest by the coarse clock */
 	/* The reader's line. */
 	uint64_t tail __attribute__((aligned(64)));
 	uint32_t id;		/* in its session, as EventsLost tells it */

@@ -49,6 +49,12 @@ struct rp_fallback {
 enum rp_slot_clock {
 	RP_SLOT_CLOCK_TICKS = 0,
 	RP_SLOT_CLOCK_CAUSAL = 1,	/* … behind a fence: order between threads is causal */
+	/*
+	 * The coarse clock; but later than all that the thread and the ring were stamped with, as
+	 * in Lamport's clocks: a thread that goes from one ring to another in the meantime keeps
+	 * its order in the merge.
+	 */
+	RP_SLOT_CLOCK_COARSE = 2,
 };
 
 struct rp_slot {
@@ -63,6 +69,10 @@ struct rp_slot {
 	uint32_t clock;			/* enum rp_slot_clock */
 	struct rp_fallback fallback[RP_FALLBACKS];
 } __attribute__((aligned(64)));
+
+/* The calling thread's latest by the coarse clock. initial-exec: signal handlers write. */
+extern __thread uint64_t rp_thread_stamp
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* The table: RP_SLOTS of them, wiped in a forked child before any handler runs. */
 extern struct rp_slot *rp_slots __attribute__((visibility("hidden")));

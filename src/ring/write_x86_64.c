@@ -31,6 +31,9 @@
  * have stopped and another started since. A preemption, migration or signal anywhere before the
  * commit goes to the abort handler, and nothing was written that anyone can see.
  *
+ * By the coarse clock, ring->stamp and the thread's are raised before the commit: an abort in
+ * between leaves them later than need be, which is as good.
+ *
  * The commit is a section's last instruction: what follows it must not be in the section, or an
  * abort there would write twice. Hence a loss is a section of its own.
  */
@@ -38,6 +41,7 @@
 
 #if defined(RP_HAVE_RSEQ) && defined(__x86_64__)
 
+#include "base/clock.h"
 #include "ring/rseq.h"
 
 #define OFFSET(name, type, member) [name] "i"(offsetof(struct type, member))
@@ -245,10 +249,30 @@ __attribute__((noinline)) enum rp_write_result rp_slot_try_rseq(struct rp_write 
 		"17:\n\t"
 		"rep movsb\n\t"
 		"jmp 18f\n"
-		/* A clock that is not the usual one. */
+		/* A clock that is not the usual one: what slot.h says of it. */
 		"30:\n\t"
+		"cmpl %[coarse], %c[s_clock](%%r10)\n\t"
+		"je 35f\n\t"
 		"lfence\n\t"
 		"jmp 31b\n"
+		"35:\n\t"
+		"movq rp_thread_stamp@gottpoff(%%rip), %%rcx\n\t"
+		"movq %%fs:(%%rcx), %%rax\n\t"
+		"movq %c[r_stamp](%%r8), %%rdx\n\t"
+		"cmpq %%rdx, %%rax\n\t"
+		"cmovb %%rdx, %%rax\n\t"
+		"addq %[step], %%rax\n\t"
+		"movq %[coarse_clock], %%rdx\n\t"
+		"cmpq %%rdx, %%rax\n\t"
+		"cmovb %%rdx, %%rax\n\t"
+		"movq %%rax, %%fs:(%%rcx)\n\t"
+		"movq %%rax, %c[r_stamp](%%r8)\n\t"
+		"jmp 32b\n"
+		/* On to the next part, or from the prefix to the first. */
+		"25:\n\t"
+		"jl 34f\n\t"
+		"addq $16, %%r10\n\t"
+		"jmp 12b\n"
 		/* The prefix is a part of its own, before the others. */
 		"33:\n\t"
 		"leaq %c[w_prefix](%[write]), %%r10\n\t"
@@ -259,10 +283,8 @@ __attribute__((noinline)) enum rp_write_result rp_slot_try_rseq(struct rp_write 
 		"movq %c[w_part_count](%[write]), %%r11\n\t"
 		"jmp 11b\n"
 		"18:\n\t"
-		"addq $16, %%r10\n\t"
 		"decq %%r11\n\t"
-		"jg 12b\n\t"
-		"jl 34b\n"
+		"jnz 25b\n"
 		"19:\n\t"
 		"movq %c[w_step](%[write]), %%rax\n\t"
 		"addq %%rax, %c[r_head](%%r8)\n"
@@ -272,6 +294,8 @@ __attribute__((noinline)) enum rp_write_result rp_slot_try_rseq(struct rp_write 
 		: [write] "r"(write), OPERANDS,
 		  OFFSET(r_data, rp_ring, data), OFFSET(r_watermark, rp_ring, watermark),
 		  OFFSET(w_above, rp_write, above), OFFSET(s_clock, rp_slot, clock),
+		  OFFSET(r_stamp, rp_ring, stamp), [coarse_clock] "m"(rp_clock_coarse),
+		  [coarse] "i"(RP_SLOT_CLOCK_COARSE), [step] "i"(RP_CLOCK_STEP),
 		  OFFSET(w_length_event, rp_write, length_event),
 		  OFFSET(w_thread_flags, rp_write, thread_flags),
 		  OFFSET(w_prefix, rp_write, prefix),

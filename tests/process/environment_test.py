@@ -139,6 +139,15 @@ class Environment(unittest.TestCase):
                       DOTNET_EventPipeEnableStackwalk='1')
         self.assertEqual(self.count_stacks('trace.nettrace'), 100)
 
+    def test_coarse_times_are_told_when_asked_for(self):
+        for settings, told in (({}, False), ({'RINGPIPE_COARSE': '1'}, True)):
+            self.run_host(RINGPIPE_CONFIG='Test-Host', RINGPIPE_OUTPUT='ours', **settings)
+            with open(os.path.join(self.directory, 'ours'), 'rb') as file:
+                self.assertEqual('CoarseTime'.encode('utf-16-le') in file.read(), told)
+        self.assertEqual(self.count('ours'), (100, 0))
+        self.expect_complaint('trace-', 'Invalid argument', RINGPIPE_CONFIG='Test-Host',
+                              RINGPIPE_COARSE='1', RINGPIPE_RECOVER='1')
+
     def test_dotnet_names_have_dotnets_default_output(self):
         self.run_host(DOTNET_EnableEventPipe='1', DOTNET_EventPipeConfig='Test-Host')
         self.assertEqual(self.count('trace.nettrace'), (100, 0))

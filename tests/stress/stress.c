@@ -160,7 +160,10 @@ static void take_lost(struct stress_tally *tally, const void *payload, size_t by
 void stress_take_from(struct stress_books *books, struct stress_tally *tally, const char *provider,
 		      const void *payload, size_t bytes, bool wide)
 {
-	if (!strcmp(provider, "ringpipe"))
+	/* CoarseTime has one number. */
+	if (!strcmp(provider, "ringpipe") && bytes == sizeof(uint64_t))
+		tally->coarse_told++;
+	else if (!strcmp(provider, "ringpipe"))
 		take_lost(tally, payload, bytes, wide);
 	else
 		stress_take(books, tally, payload, bytes);

@@ -73,6 +73,7 @@ struct stress_tally {
 	uint64_t told_by[RP_LOSS_REASON_COUNT];
 	uint64_t reader_lost;		/* by the numbers of threads and sequence points */
 	uint64_t unordered;
+	uint64_t coarse_told;		/* CoarseTime events */
 	bool has_reader;		/* false for a listener */
 	uint64_t last_seen[STRESS_STREAMS_MAX];	/* serial + 1 */
 };

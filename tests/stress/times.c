@@ -198,6 +198,84 @@ static void causes_come_first(void)
 	stress_end();
 }
 
+/* Goes from processor to processor, as fast as the kernel moves it. */
+struct wanderer {
+	pthread_t thread;
+	struct stress_stream *stream;
+	uint64_t serials;
+	int cpus[2];
+};
+
+static void *wander(void *data)
+{
+	struct wanderer *wanderer = data;
+
+	for (uint64_t i = 0; i < wanderer->serials; i++) {
+		if (i % 16 == 0) {
+			cpu_set_t set;
+
+			CPU_ZERO(&set);
+			CPU_SET(wanderer->cpus[i / 16 % 2], &set);
+			(void)sched_setaffinity(0, sizeof(set), &set);
+		}
+		stress_write(wanderer->stream);
+	}
+	return NULL;
+}
+
+static unsigned int find_two_cpus(int ret_cpus[2])
+{
+	unsigned int count = 0;
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) != 0)
+		return 0;
+	for (int i = 0; i < CPU_SETSIZE && count < 2; i++) {
+		if (CPU_ISSET(i, &set))
+			ret_cpus[count++] = i;
+	}
+	return count;
+}
+
+#define WANDERERS 3u
+
+/* Each thread in two rings by turns, many events at the same step of the clock. */
+static void coarse_times_keep_the_order(void)
+{
+	const char *path = stress_path("coarse.nettrace");
+	struct wanderer wanderers[WANDERERS] = { 0 };
+	struct stress_tally tally = { 0 };
+	struct rp_session_stats stats;
+	struct stress_books books;
+	struct rp_session *session;
+
+	stress_begin("a_thread_that_changes_processors_keeps_its_order_in_a_coarse_session");
+	if (find_two_cpus(wanderers[0].cpus) < 2) {
+		stress_skip("one processor");
+		return;
+	}
+	stress_books_init(&books, WANDERERS, stress_amount(40000) * stress_rounds(), stress_mark);
+	session = stress_start(PROVIDER, path, -1, 64u << 20, RP_SESSION_COARSE);
+	for (unsigned int i = 0; i < WANDERERS; i++) {
+		memcpy(wanderers[i].cpus, wanderers[0].cpus, sizeof(wanderers[i].cpus));
+		wanderers[i].stream = &books.streams[i];
+		wanderers[i].serials = stress_amount(40000) * stress_rounds();
+		stress_spawn(&wanderers[i].thread, wander, &wanderers[i]);
+	}
+	for (unsigned int i = 0; i < WANDERERS; i++)
+		pthread_join(wanderers[i].thread, NULL);
+	stress_stop(session, &stats);
+	stress_read_file(path, &books, &tally);
+	stress_settle(&books, &tally, &stats);
+	stress_check(tally.coarse_told == 1, "CoarseTime came %" PRIu64 " times",
+		     tally.coarse_told);
+	stress_check(stats.clamped == 0, "%" PRIu64 " events came late", stats.clamped);
+	stress_figures(&books, &stats);
+	unlink(path);
+	stress_books_fini(&books);
+	stress_end();
+}
+
 /* Nothing else happens in the process: no full ring, no stop, no other event. */
 static void lone_events_arrive(void)
 {
@@ -304,6 +382,7 @@ int main(void)
 {
 	times_are_the_clocks();
 	causes_come_first();
+	coarse_times_keep_the_order();
 	lone_events_arrive();
 	nothing_wakes_while_nobody_traces();
 	return stress_exit();

@@ -118,6 +118,15 @@ Test(core_session, wrong_options_are_refused)
 	options = good;
 	options.flags = 1u << 31;
 	cr_assert_eq(try(&options), -EINVAL);
+	options.flags = RP_SESSION_COARSE | RP_SESSION_CAUSAL;
+	cr_assert_eq(try(&options), -EINVAL);
+	options.flags = RP_SESSION_COARSE;
+	cr_assert_eq(try(&options), 0);
+	options.recover_path = "";
+	cr_assert_eq(try(&options), -EINVAL);
+	options.recover_path = NULL;
+	options.roll_bytes = RP_SESSION_ROLL_MIN;
+	cr_assert_eq(try(&options), -EINVAL);
 	options = good;
 	options.buffer_bytes = RP_SESSION_BUFFER_MIN - 1;
 	cr_assert_eq(try(&options), -EINVAL);

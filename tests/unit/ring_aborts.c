@@ -121,7 +121,8 @@ static void reset(const struct path *path)
 	slot->busy = slot->too_big = GENERATION;
 	slot->rings = path->gone ? NULL : path->missing ? no_rings : rings;
 	closed_losses = 0;
-	slot->clock = path->causal ? RP_SLOT_CLOCK_CAUSAL : RP_SLOT_CLOCK_TICKS;
+	slot->clock = path->clock;
+	rp_clock_coarse = 1;
 	event.enable = nested_event.enable = BIT;
 }
 

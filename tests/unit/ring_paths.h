@@ -9,6 +9,8 @@
 
 #include <ringpipe/types.h>
 
+#include "ring/slot.h"
+
 #define RING_BYTES 8192u
 
 static uint8_t bytes[RP_PAYLOAD_MAX + 1];
@@ -19,7 +21,7 @@ struct path {
 	struct rp_part parts[5];
 	unsigned int part_count;
 	unsigned int frames;		/* a prefix */
-	bool causal;
+	enum rp_slot_clock clock;
 	bool full;			/* no room in any ring */
 	bool full_but_fallback;		/* … but those of the fallback */
 	bool gone;			/* the slot is empty */
@@ -48,7 +50,12 @@ static const struct path paths[] = {
 	{ .name = "4096 bytes", .parts = { BYTES(4096) }, .part_count = 1 },
 	{ .name = "a stack and 8 bytes", .parts = { BYTES(8) }, .part_count = 1, .frames = 5 },
 	{ .name = "a stack alone", .frames = 3 },
-	{ .name = "causal order", .parts = { BYTES(8) }, .part_count = 1, .causal = true },
+	{ .name = "causal order", .parts = { BYTES(8) }, .part_count = 1,
+	  .clock = RP_SLOT_CLOCK_CAUSAL },
+	{ .name = "coarse time", .parts = { BYTES(8) }, .part_count = 1,
+	  .clock = RP_SLOT_CLOCK_COARSE },
+	{ .name = "coarse time in the fallback", .parts = { BYTES(8) }, .part_count = 1,
+	  .clock = RP_SLOT_CLOCK_COARSE, .missing = true },
 	{ .name = "no room", .parts = { BYTES(24) }, .part_count = 1, .full = true },
 	{ .name = "no room but in the fallback", .parts = { BYTES(24) }, .part_count = 1,
 	  .full = true, .full_but_fallback = true },
