@@ -13,7 +13,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <urcu/hlist.h>
 #include <urcu/list.h>
 
 #include <ringpipe/event.h>
@@ -21,6 +20,7 @@
 #include <ringpipe/session.h>
 
 #include "base/atomic.h"
+#include "base/chains.h"
 #include "base/clock.h"
 #include "core/exporter.h"
 #include "core/probe.h"
@@ -35,10 +35,9 @@
 /* A definition: shared by all sites that say the same. Kept until no ring can hold its index. */
 struct rp_def {
 	struct rp_event_def public;
-	struct cds_hlist_node node;	/* in core.definitions */
+	struct rp_chain_node chain;	/* in core.definitions */
 	struct cds_list_head retired;	/* in core.retired, once refs is 0 */
 	uint64_t retired_pass;
-	uint64_t hash;
 	uint32_t refs;			/* sites */
 	uint32_t pins;			/* sinks that hold on to it */
 };
@@ -46,7 +45,7 @@ struct rp_def {
 /* A registered struct rp_event: one enable word. */
 struct rp_site {
 	struct cds_list_head node;	/* in provider->sites */
-	struct cds_hlist_node by_id;	/* in core.sites */
+	struct rp_chain_node by_id;	/* in core.sites */
 	struct rp_provider *provider;
 	struct rp_event *event;
 	struct rp_def *def;
@@ -184,7 +183,6 @@ struct rp_session {
 
 #define RP_DEF_CHUNK 1024u
 #define RP_DEF_CHUNKS 1024u
-#define RP_DEF_BUCKETS 4096u
 
 struct rp_core {
 	pthread_mutex_t lock;
@@ -198,8 +196,8 @@ struct rp_core {
 	uint64_t stack_slots;		/* slots whose session wants stacks */
 	uint64_t push_slots;		/* … belongs to a push listener */
 
-	struct cds_hlist_head definitions[RP_DEF_BUCKETS];
-	struct cds_hlist_head sites[RP_DEF_BUCKETS];	/* by provider and event id */
+	struct rp_chains definitions;
+	struct rp_chains sites;		/* by provider and event id */
 	struct rp_def **chunks[RP_DEF_CHUNKS];	/* by index; the drain thread reads without lock */
 	uint32_t next_index;
 	uint32_t *free_indexes;

@@ -121,7 +121,6 @@ const struct rp_event_def *rp_event_def_by_index(uint32_t index)
 int rp_def_get(const char *provider, const struct rp_event_decl *decl, struct rp_def **ret_def)
 {
 	uint64_t hash = rp_hash_text(RP_HASH_BEGIN, provider);
-	struct cds_hlist_head *bucket;
 	struct rp_def *def;
 	int ret;
 
@@ -132,9 +131,8 @@ int rp_def_get(const char *provider, const struct rp_event_decl *decl, struct rp
 		return -EINVAL;
 	hash = rp_hash_text(rp_hash_bytes(hash, &decl->id, sizeof(decl->id)), decl->name);
 	hash = rp_fields_hash(hash, decl->fields, decl->field_count);
-	bucket = &rp_core.definitions[hash % RP_DEF_BUCKETS];
-	cds_hlist_for_each_entry_2(def, bucket, node) {
-		if (def->hash == hash && same_definition(&def->public, provider, decl)) {
+	cds_hlist_for_each_entry_2(def, rp_chains_at(&rp_core.definitions, hash), chain.node) {
+		if (def->chain.hash == hash && same_definition(&def->public, provider, decl)) {
 			def->refs++;
 			*ret_def = def;
 			return 0;
@@ -148,9 +146,8 @@ int rp_def_get(const char *provider, const struct rp_event_decl *decl, struct rp
 		free_def(def);
 		return ret;
 	}
-	def->hash = hash;
 	def->refs = 1;
-	cds_hlist_add_head(&def->node, bucket);
+	rp_chains_add(&rp_core.definitions, &def->chain, hash);
 	*ret_def = def;
 	return 0;
 }
@@ -159,7 +156,7 @@ void rp_def_put(struct rp_def *def)
 {
 	if (--def->refs > 0)
 		return;
-	cds_hlist_del(&def->node);
+	rp_chains_remove(&rp_core.definitions, &def->chain);
 	/*
 	 * A record may hold the index until every pass that has begun by now, and one more, is
 	 * over.
@@ -220,19 +217,19 @@ void rp_def_unpin(const struct rp_event_def *def)
 	change_pins(def, UINT32_MAX);
 }
 
-static struct cds_hlist_head *site_bucket(const struct rp_provider *provider, uint32_t id)
+static uint64_t site_hash(const struct rp_provider *provider, uint32_t id)
 {
-	uint64_t hash = rp_hash_bytes(rp_hash_bytes(RP_HASH_BEGIN, &provider, sizeof(provider)),
-				   &id, sizeof(id));
+	uint64_t hash = rp_hash_bytes(RP_HASH_BEGIN, &provider, sizeof(provider));
 
-	return &rp_core.sites[hash % RP_DEF_BUCKETS];
+	return rp_hash_bytes(hash, &id, sizeof(id));
 }
 
 static bool has_event(const struct rp_provider *provider, uint32_t id)
 {
+	uint64_t hash = site_hash(provider, id);
 	struct rp_site *site;
 
-	cds_hlist_for_each_entry_2(site, site_bucket(provider, id), by_id) {
+	cds_hlist_for_each_entry_2(site, rp_chains_at(&rp_core.sites, hash), by_id.node) {
 		if (site->provider == provider && site->def->public.id == id)
 			return true;
 	}
@@ -250,7 +247,7 @@ int rp_site_add(struct rp_provider *provider, struct rp_event *event, struct rp_
 	site->def = def;
 	site->heap = heap;
 	cds_list_add_tail(&site->node, &provider->sites);
-	cds_hlist_add_head(&site->by_id, site_bucket(provider, def->public.id));
+	rp_chains_add(&rp_core.sites, &site->by_id, site_hash(provider, def->public.id));
 	cds_list_add_tail(&site->untold, &rp_core.untold);
 	event->core = site;
 	event->index = def->public.index;
@@ -272,7 +269,7 @@ void rp_site_remove(struct rp_site *site)
 		rp_and_seq_cst(&rp_special_slots, ~RP_SECRET_BIT);
 	site->event->core = NULL;
 	cds_list_del(&site->node);
-	cds_hlist_del(&site->by_id);
+	rp_chains_remove(&rp_core.sites, &site->by_id);
 	cds_list_del(&site->untold);
 	rp_def_put(site->def);
 	if (site->heap)
