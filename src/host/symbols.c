@@ -46,5 +46,8 @@ void rp_symbols_fork_parent(void)
 
 void rp_symbols_fork_child(void)
 {
-	pthread_mutex_init(&module.lock, NULL);
+	if (module.held)
+		pthread_mutex_unlock(&module.lock);
+	else
+		pthread_mutex_init(&module.lock, NULL);
 }
