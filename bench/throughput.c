@@ -6,6 +6,7 @@
  *
  * The file `socket` is one, to a process that reads. A rate of 0 offers as fast as it goes.
  */
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -69,6 +70,26 @@ static struct rp_session *start_to_socket(size_t bytes)
 	return bench_start_to(ends[0], "Bench-Throughput", bytes);
 }
 
+/* The floor: what the kernel takes for so many bytes of a file, in CPU time. */
+static double write_alone(const char *path, double bytes)
+{
+	static char buffer[1 << 20];
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	double begun = cpu_ns(RUSAGE_THREAD), written = 0;
+
+	while (written < 256 * sizeof(buffer)) {
+		ssize_t done = write(fd, buffer, sizeof(buffer));
+
+		if (done <= 0)
+			exit(1);
+		written += (double)done;
+	}
+	begun = cpu_ns(RUSAGE_THREAD) - begun;
+	close(fd);
+	unlink(path);
+	return begun / written * bytes;
+}
+
 int main(int argc, char **argv)
 {
 	struct rp_session_stats stats = { .size = sizeof(stats) };
@@ -100,6 +121,9 @@ int main(int argc, char **argv)
 	figure("lost", (double)stats.lost, "events");
 	figure("bytes per event", (double)stats.bytes / (double)stats.delivered, "B");
 	figure("drain thread per event", drain / (double)stats.delivered, "ns");
+	if (strcmp(argv[1], "socket") != 0)
+		figure("write(2) of an event's bytes alone",
+		       write_alone(argv[1], (double)stats.bytes / (double)stats.delivered), "ns");
 	if (stats.delivered + stats.lost != offered) {
 		fprintf(stderr, "throughput: %lu offered, %lu accounted for\n", offered,
 			stats.delivered + stats.lost);
