@@ -59,7 +59,8 @@ static bool can_roll(const struct rp_session_options *options)
 {
 	return options->roll_bytes == 0 ||
 	       (options->roll_bytes >= RP_SESSION_ROLL_MIN && options->output_path &&
-		!options->recover_path && !(options->flags & RP_SESSION_OVERWRITE));
+		!options->recover_path &&
+		!(options->flags & (RP_SESSION_OVERWRITE | RP_SESSION_COARSE)));
 }
 
 RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
