@@ -179,6 +179,7 @@ int main(void)
 	uint64_t toggles;
 
 	printf("TAP version 13\n");
+	fflush(stdout);	/* or children say it again */
 	if (!becomes_ready()) {
 		printf("1..0 # SKIP code cannot be changed here\n");
 		return 0;
