@@ -233,8 +233,8 @@ SAME = VISIBLE + [
 # Orders that take two processors at the same nanosecond to go wrong: seen after hours, if ever.
 RARE = [
     Same('a sequence point without a membarrier', DRAIN,
-         'now = rp_clock_ticks_ordered();\n\trp_fence_heavy();',
-         'now = rp_clock_ticks_ordered();', 'WRONG_NO_FENCE_AT_POINT'),
+         'rp_clock_coarse_pass(now);\n\trp_fence_heavy();',
+         'rp_clock_coarse_pass(now);', 'WRONG_NO_FENCE_AT_POINT'),
     Same('a sequence point that waits for no lock', MERGE, 'wait_for_holders(session, false);',
          '', 'WRONG_NO_WAIT_AT_POINT'),
     Same('events given out up to the heads', MERGE, 'merge(session, now_ticks, map)',
@@ -455,6 +455,8 @@ def main():
     parser.add_argument('--races', action='store_true')
     parser.add_argument('--only', default='')
     options = parser.parse_args()
+    for mutation in CERTAIN + LIKELY + RACES + SAME + RARE:
+        changed_text(mutation)
     build = Build(options.build)
     report = Report()
     print('TAP version 13')
