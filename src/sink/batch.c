@@ -242,17 +242,16 @@ static __attribute__((noinline)) int wait_for(struct batch_sink *sink,
 static inline int number_of(struct batch_sink *sink, const struct rp_event_def *def,
 			    uint32_t *ret_number)
 {
-	const struct known *known = sink->known + def->index;
-	int ret = 0;
+	int ret;
 
-	if (__builtin_expect(def->index >= sink->known_count || known->serial != def->serial ||
-			     known->number >= sink->answered, 0)) {
+	if (__builtin_expect(def->index >= sink->known_count ||
+			     sink->known[def->index].serial != def->serial ||
+			     sink->known[def->index].number >= sink->answered, 0)) {
 		ret = wait_for(sink, def);
 		if (ret != 0)
 			return ret;
-		known = sink->known + def->index;
 	}
-	*ret_number = known->number;
+	*ret_number = sink->known[def->index].number;
 	return 0;
 }
 
