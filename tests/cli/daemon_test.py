@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Programs that become daemons by two forks, as daemon(3) and servers do: HOST writes before, ends
-its first process by _exit(), and writes again in the one that stays."""
+"""Programs that become daemons by two forks, the second one daemon(3)'s: HOST writes before, ends
+its first processes by _exit(), and writes again in the one that stays."""
 import json
 import os
 import subprocess

@@ -77,15 +77,12 @@ static int end(char **argv)
 /* Return: in the one that goes on. */
 static void become_daemon(void)
 {
-	for (int i = 0; i < 2; i++) {
-		pid_t child = fork();
+	pid_t child = fork();
 
-		if (child < 0)
-			_exit(1);
-		if (child > 0)
-			_exit(0);
-		setsid();
-	}
+	if (child != 0)
+		_exit(child < 0);
+	if (daemon(1, 1) != 0)
+		_exit(1);
 }
 
 int main(int argc, char **argv)
