@@ -380,12 +380,13 @@ static bool repeat_converted(struct rp_encoder *encoder, const struct rp_encoder
 			     size_t bound)
 {
 	struct rp_encoder_repeat *repeat = &encoder->repeat;
-	uint8_t *late = repeat->at + RP_WIRE_HEADER_MAX;
+	uint8_t *late;
 	size_t bytes;
 	bool cut;
 
 	if (!event->type->told || !rp_encoder_may_repeat(repeat, event, bound))
 		return false;
+	late = repeat->at + RP_WIRE_HEADER_MAX;
 	bytes = rp_plan_run(&event->type->plan, event->payload, event->payload_bytes, late, &cut);
 	memmove(rp_encoder_repeat_header(repeat, event, bytes), late, bytes);
 	encoder->shortened += cut;
