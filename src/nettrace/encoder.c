@@ -594,8 +594,7 @@ size_t rp_encoder_memory(const struct rp_encoder *encoder)
 	for (uint32_t i = 0; i < encoder->type_count; i++) {
 		const struct rp_encoder_event_type *type = encoder->types[i];
 
-		bytes += sizeof(*type) + type->blob.capacity +
-			rp_plan_memory(&type->plan);
+		bytes += sizeof(*type) + type->blob.capacity + rp_plan_memory(&type->plan);
 	}
 	return bytes;
 }
