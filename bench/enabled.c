@@ -121,7 +121,7 @@ int main(void)
 	struct rp_session *session = bench_start("Bench-Enabled", "/dev/null", 256u << 20, 0);
 	struct rp_session *recorder = bench_start("Bench-Flight", NULL, 32u << 20,
 						  RP_SESSION_OVERWRITE);
-	struct rp_session *roughly = bench_start("Bench-Coarse", NULL, 256u << 20,
+	struct rp_session *roughly = bench_start("Bench-Coarse", NULL, 32u << 20,
 						 RP_SESSION_OVERWRITE | RP_SESSION_COARSE);
 	struct rp_session_stats stats = { .size = sizeof(stats) };
 	uint64_t written = 0;
