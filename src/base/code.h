@@ -27,7 +27,7 @@
 struct rp_code {
 	uintptr_t begin, end;	/* whole pages */
 	int protection;
-	bool open;		/* writable, until the next rp_code_end() */
+	bool open;		/* writable, until rp_code_close() */
 };
 
 /* The segment that has this address. Return: 0; -ENOENT: none, or none that can be read. */

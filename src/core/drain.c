@@ -35,6 +35,9 @@
 /* Outlives all sessions; a writer may look at it at any time. */
 static uint32_t asleep;
 
+/* A session of the pass has coarse times: the clock is to be moved. Also for snapshots' threads. */
+static uint32_t coarse;
+
 static void futex_wake(void)
 {
 	syscall(SYS_futex, &asleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
@@ -72,15 +75,14 @@ struct pass {
 	enum rp_pass result[RP_SLOTS];
 	unsigned int count;
 	uint64_t number;
-	bool coarse;		/* a session's times are */
 };
 
 static void begin_pass(struct pass *pass)
 {
 	struct rp_session *session;
+	uint32_t with_coarse_times = 0;
 
 	pass->count = 0;
-	pass->coarse = false;
 	pthread_mutex_lock(&rp_core.lock);
 	pass->number = rp_core.pass + 1;
 	rp_store_relaxed(&rp_core.pass, pass->number);
@@ -88,12 +90,13 @@ static void begin_pass(struct pass *pass)
 		if (session->state == RP_SESSION_ENDED)
 			continue;
 		pass->sessions[pass->count] = session;
-		pass->coarse |= (session->flags & RP_SESSION_COARSE) != 0;
+		with_coarse_times |= session->flags & RP_SESSION_COARSE;
 		if (session->discard)
 			session->failed = true;
 		pass->finishing[pass->count++] = session->state == RP_SESSION_FINISHING;
 	}
 	pthread_mutex_unlock(&rp_core.lock);
+	rp_store_relaxed(&coarse, with_coarse_times);
 }
 
 /* A session that failed by itself is taken off here, by nobody's request. */
@@ -214,7 +217,7 @@ static void pause_until(uint64_t until_ns)
 
 void rp_drain_move_coarse(void)
 {
-	if (rp_load_relaxed(&rp_clock_coarse))
+	if (rp_load_relaxed(&coarse))
 		rp_clock_coarse_move(rp_clock_ticks_ordered());
 }
 
@@ -230,7 +233,7 @@ static bool futex_wait(uint64_t ns)
 /* 0: for ever. A coarse clock goes on meanwhile. */
 static void sleep_for(const struct pass *pass, uint64_t ns)
 {
-	uint64_t step = pass->coarse ? RP_COARSE_NS : ns;
+	uint64_t step = rp_load_relaxed(&coarse) ? RP_COARSE_NS : ns;
 
 	rp_store_seq_cst(&asleep, 1);	/* [DRAIN-ASLEEP] */
 	rp_fence_heavy();
