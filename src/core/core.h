@@ -306,7 +306,7 @@ void rp_exporters_fork_child(void);
 /* drain.c */
 int rp_drain_start(void);		/* with the lock held; nothing if it runs */
 void rp_drain_forget(void);		/* in a forked child */
-void rp_drain_move_coarse(void);	/* now and then, if a session was ever stamped by it */
+void rp_drain_move_coarse(void);	/* now and then, while a session is stamped by it */
 void rp_drain_wake(void);		/* any thread, signal handlers included */
 void rp_drain_wake_if_asleep(void);	/* the writers' cheaper form */
 
@@ -335,6 +335,9 @@ uint64_t rp_session_lost_by(const struct rp_session *session, enum rp_loss_reaso
 uint64_t rp_session_lost(const struct rp_session *session);
 int rp_session_tell_losses(struct rp_session *session);		/* what is new; as a sink's event */
 uint64_t rp_session_told(const struct rp_session *session);
+/* An event of ringpipe's own, at the time of the last one given out. As a sink's event(). */
+int rp_session_tell(struct rp_session *session, const struct rp_event_def *def,
+		    const void *payload, uint32_t payload_bytes);
 int rp_session_tell_coarse(struct rp_session *session);	/* once, if its times are */
 
 /* drain.c: how far the coarse clock moves at a time */

@@ -87,18 +87,25 @@ static const struct rp_event_def cut_def = {
 	.level = RP_LEVEL_WARNING,
 };
 
+int rp_session_tell(struct rp_session *session, const struct rp_event_def *def, const void *payload,
+		    uint32_t payload_bytes)
+{
+	const struct rp_record_view view = {
+		.def = def,
+		.time_ns = session->last_ns,
+		.thread = rp_thread_id(),
+		.payload = payload,
+		.payload_bytes = payload_bytes,
+	};
+
+	return session->sink->ops->event(session->sink, &view);
+}
+
 /* Tells how many payloads the sink has cut since the last time: such an event is not lost. */
 static int tell_cuts(struct rp_session *session)
 {
 	uint64_t now = session->sink->shortened, count = now - session->cuts_told;
-	struct rp_record_view view = {
-		.def = &cut_def,
-		.time_ns = session->last_ns,
-		.thread = rp_thread_id(),
-		.payload = &count,
-		.payload_bytes = sizeof(count),
-	};
-	int ret = count ? session->sink->ops->event(session->sink, &view) : 0;
+	int ret = count ? rp_session_tell(session, &cut_def, &count, sizeof(count)) : 0;
 
 	if (ret == 0)
 		session->cuts_told = now;
@@ -124,17 +131,10 @@ static const struct rp_event_def coarse_def = {
 int rp_session_tell_coarse(struct rp_session *session)
 {
 	uint64_t step_ns = RP_COARSE_NS;
-	struct rp_record_view view = {
-		.def = &coarse_def,
-		.time_ns = session->last_ns,
-		.thread = rp_thread_id(),
-		.payload = &step_ns,
-		.payload_bytes = sizeof(step_ns),
-	};
 	int ret = 0;
 
 	if ((session->flags & RP_SESSION_COARSE) && !session->coarse_told)
-		ret = session->sink->ops->event(session->sink, &view);
+		ret = rp_session_tell(session, &coarse_def, &step_ns, sizeof(step_ns));
 	if (ret == 0)
 		session->coarse_told = true;
 	return ret;
@@ -147,18 +147,11 @@ static int tell_loss(struct rp_session *session, uint32_t ring, enum rp_loss_rea
 	const char *name = rp_loss_reason_name(reason);
 	size_t name_bytes = strlen(name) + 1;
 	uint8_t payload[64];
-	struct rp_record_view view = {
-		.def = &lost_def,
-		.time_ns = session->last_ns,
-		.thread = (uint32_t)rp_thread_id(),
-		.payload = payload,
-		.payload_bytes = (uint32_t)(4 + name_bytes + 8),
-	};
 
 	memcpy(payload, &ring, 4);
 	memcpy(payload + 4, name, name_bytes);
 	memcpy(payload + 4 + name_bytes, &count, 8);
-	return session->sink->ops->event(session->sink, &view);
+	return rp_session_tell(session, &lost_def, payload, (uint32_t)(4 + name_bytes + 8));
 }
 
 /* Tells what was lost since the last time, by ring and reason. */

@@ -88,14 +88,7 @@ void rp_session_keep_window(struct rp_session *session)
 int rp_session_tell_window(struct rp_session *session)
 {
 	uint64_t payload[2] = { session->window_from_ns, session->window_to_ns };
-	struct rp_record_view view = {
-		.def = &window_def,
-		.time_ns = session->last_ns,
-		.thread = rp_thread_id(),
-		.payload = payload,
-		.payload_bytes = sizeof(payload),
-	};
-	int ret = payload[1] ? session->sink->ops->event(session->sink, &view) : 0;
+	int ret = payload[1] ? rp_session_tell(session, &window_def, payload, sizeof(payload)) : 0;
 
 	if (ret == 0)
 		session->window_to_ns = 0;

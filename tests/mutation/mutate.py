@@ -134,8 +134,8 @@ CERTAIN = [
              'end = rp_clock_map_ns(map, until) - 1;', 'end = rp_clock_map_ns(map, until) + '
              '10000000000;', ['core_snapshot']),
     Mutation('a snapshot does not tell its window', SNAPSHOT,
-             'payload[1] ? session->sink->ops->event(session->sink, &view) : 0;',
-             '0; (void)view;', ['core_snapshot']),
+             'payload[1] ? rp_session_tell(session, &window_def, payload, sizeof(payload)) : 0;',
+             '0; (void)payload, (void)window_def;', ['core_snapshot']),
     Mutation('a snapshot does not begin with what is oldest', SNAPSHOT,
              'source->position = rp_ring_oldest(source->ring);', ';', ['core_snapshot']),
     Mutation('a record is taken to be as long as the one before', RUN,
