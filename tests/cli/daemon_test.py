@@ -78,8 +78,7 @@ class Daemon(ToolTest):
 
     def test_session_by_socket_ends_with_the_process_that_had_it(self):
         host = self.start_host()
-        self.wait_until(lambda: any(name.startswith(f"dotnet-diagnostic-{host.pid}-")
-                                    for name in os.listdir(self.directory)))
+        self.wait_for_port(host.pid)
         process = self.start("collect", "-p", host.pid, "-o", "before.nettrace")
         _, err = process.communicate(timeout=PATIENCE)
         if os.path.exists(self.path("before.nettrace")):

@@ -104,7 +104,7 @@ class Live(ToolTest):
                                      stdout=subprocess.PIPE, env=self.environment)
         self.addCleanup(self.reap, self.host)
         self.pid = int(self.host.stdout.readline())
-        self.wait_until(lambda: os.path.exists(server.socket_path(self.directory, self.pid)))
+        self.wait_for_port(self.pid)
 
     def test_core_is_written_where_we_stand(self):
         _, err = self.run_tool("dump", self.pid, "-o", "{pid}.core", "--type", "mini")

@@ -68,11 +68,11 @@ class Ps(ToolTest):
         ended = subprocess.Popen(["true"])
         ended.wait()
         for name in [server.socket_path("", ended.pid, 1),
-                     server.socket_path("", pid, server.start_time(pid) + 1),
+                     server.socket_path("", pid, server.start_ticks(pid) + 1),
                      server.socket_path("", pid) + "x",
                      "x" + server.socket_path("", pid),
                      f"dotnet-diagnostic-{pid}-socket",
-                     f"dotnet-diagnostic--{server.start_time(pid)}-socket",
+                     f"dotnet-diagnostic--{server.start_ticks(pid)}-socket",
                      "dotnet-diagnostic-99999999999999999999-1-socket"]:
             with socket.socket(socket.AF_UNIX) as stale:
                 stale.bind(self.path(name.lstrip("/")))

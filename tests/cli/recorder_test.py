@@ -27,8 +27,7 @@ class Recorder(ToolTest):
                                 cwd=self.directory)
         self.addCleanup(self.reap, host)
         self.assertEqual(int(host.stdout.readline()), host.pid)
-        self.wait_until(lambda: any(name.startswith(f"dotnet-diagnostic-{host.pid}-")
-                                    for name in os.listdir(self.directory)))
+        self.wait_for_port(host.pid)
         return host
 
     def snapshot(self, host, *arguments):

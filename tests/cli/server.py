@@ -3,21 +3,15 @@
 import os
 import socket
 import struct
+import sys
 import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from port import socket_path, start_ticks
 
 MAGIC = b"DOTNET_IPC_V1\0"
 OK, ERROR = 0x00, 0xFF
 UNKNOWN_COMMAND, FAIL, INVALID = 0x80131385, 0x80004005, 0x80070057
-
-
-def start_time(pid):
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
-        return int(stat.read().rpartition(")")[2].split()[19])
-
-
-def socket_path(directory, pid, key=None):
-    key = start_time(pid) if key is None else key
-    return os.path.join(directory, f"dotnet-diagnostic-{pid}-{key}-socket")
 
 
 def message(kind, payload=b"", command_set=0xFF):

@@ -20,8 +20,7 @@ class Stacks(ToolTest):
                                    env={**self.environment, **variables}, cwd=self.directory)
         self.addCleanup(self.reap, process)
         process.stdout.readline()
-        self.wait_until(lambda: any(name.startswith(f"dotnet-diagnostic-{process.pid}-")
-                                    for name in os.listdir(self.directory)))
+        self.wait_for_port(process.pid)
         return process
 
     def main_thread(self, process):

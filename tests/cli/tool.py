@@ -8,7 +8,7 @@ import tempfile
 import time
 import unittest
 
-from server import Server
+from server import Server, socket_path
 
 TOOL = os.environ.get("RINGPIPE", "ringpipe")
 PATIENCE = 60  # seconds until a thing that must happen is given up
@@ -71,3 +71,6 @@ class ToolTest(unittest.TestCase):
         while not condition():
             self.assertLess(time.monotonic(), deadline, "it did not happen")
             select.select([], [], [], 0.01)
+
+    def wait_for_port(self, pid):
+        self.wait_until(lambda: os.path.exists(socket_path(self.directory, pid)))

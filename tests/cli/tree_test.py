@@ -46,8 +46,7 @@ class Tree(ToolTest):
         host = subprocess.Popen([HOST, how, str(WORKERS), str(EVENTS)], env=self.environment,
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=self.directory)
         self.addCleanup(self.reap, host)
-        self.wait_until(lambda: any(name.startswith(f"dotnet-diagnostic-{host.pid}-")
-                                    for name in os.listdir(self.directory)))
+        self.wait_for_port(host.pid)
         return host
 
     def test_command_its_workers_and_theirs_are_one_file(self):

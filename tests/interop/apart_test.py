@@ -14,7 +14,7 @@ import sys
 import tempfile
 import unittest
 
-from ipc_host import PATIENCE, eventually, start_ticks
+from ipc_host import PATIENCE, eventually, socket_path, start_ticks
 
 HOST = RINGPIPE = None
 DOTNET_TRACE = None
@@ -112,7 +112,7 @@ class Apart(unittest.TestCase):
             return ",ringpipe,threads" in file.read()
 
     def name(self, pid, inner):
-        return f"dotnet-diagnostic-{inner}-{start_ticks(pid)}-socket"
+        return socket_path("", inner, start_ticks(pid))
 
     def test_own_tmp_as_systemd_makes_it(self):
         pid, inner = self.hide(folder="/tmp", TMPDIR=None)

@@ -15,7 +15,8 @@ import sys
 import unittest
 
 import clients
-from ipc_host import OK, PATIENCE, Reader, Tool, eventually, message, reply_of, start_ticks
+from ipc_host import (OK, PATIENCE, Reader, Tool, eventually, message, reply_of, socket_path,
+                      start_ticks)
 
 RINGPIPE = os.environ["RINGPIPE"]
 LIBRARY = None
@@ -112,8 +113,8 @@ class Beside(clients.Scratch):
                                    env=self.environment(LD_PRELOAD=LIBRARY))
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
-        name = f"dotnet-diagnostic-{process.pid}-*"
-        eventually(lambda: glob.glob(self.path(name)), "the socket")
+        path = socket_path(self.directory, process.pid)
+        eventually(lambda: os.path.exists(path), "the socket")
 
     def test_its_ports_and_ours_have_names_of_their_own(self):
         theirs, ours = Tool(self.path("theirs")), Tool(self.path("ours"))

@@ -7,8 +7,12 @@ import shutil
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from port import socket_path, start_ticks
 
 MAGIC = b"DOTNET_IPC_V1\0"
 PATIENCE = 60  # seconds until a thing that should have happened counts as not happening
@@ -264,11 +268,6 @@ class Host:
         self.process.stdin.close()
         self.process.stdout.close()
         shutil.rmtree(self.directory)
-
-
-def start_ticks(pid):
-    with open("/proc/%s/stat" % pid) as stat:
-        return stat.read().rpartition(")")[2].split()[19]
 
 
 def is_open(connection):

@@ -19,7 +19,7 @@ import unittest
 
 from ipc_host import (BAD_ENCODING, FAIL, Host, INVALID_ARGUMENT, NOT_SUPPORTED, OK, Reader,
                       UNKNOWN_COMMAND, UNKNOWN_MAGIC, collect, eventually, is_open, message,
-                      provider, receive, reply_of, start_ticks, stop)
+                      provider, receive, reply_of, socket_path, stop)
 
 CLIENTS_MAX = 64
 
@@ -439,8 +439,7 @@ class Socket(unittest.TestCase):
 
     def test_name_is_the_one_clients_look_for(self):
         host = self.start()
-        expected = "dotnet-diagnostic-%d-%s-socket" % (host.pid, start_ticks(host.pid))
-        self.assertEqual(os.path.basename(host.path()), expected)
+        self.assertEqual(host.path(), socket_path(host.directory, host.pid))
 
     def test_mode_is_0600_whatever_the_umask(self):
         for umask in (0o000, 0o022, 0o077, 0o777):
@@ -465,8 +464,7 @@ class Socket(unittest.TestCase):
         directory = tempfile.mkdtemp(prefix="rp-ipc-")
 
         def take_name():
-            name = "%s/dotnet-diagnostic-%d-%s-socket" % (directory, os.getpid(),
-                                                          start_ticks("self"))
+            name = socket_path(directory, os.getpid())
             old = socket.socket(socket.AF_UNIX)
             old.bind(name)
             if listening:

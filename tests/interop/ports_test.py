@@ -16,7 +16,7 @@ import tempfile
 import unittest
 
 from ipc_host import (OK, PATIENCE, Tool, collect, eventually, is_open, message, provider,
-                      receive, reply_of, stop)
+                      receive, reply_of, socket_path, stop)
 
 HOST = os.environ["HOST"]
 POLL_HOST = os.environ["POLL_HOST"]
@@ -84,11 +84,13 @@ class Ports(unittest.TestCase):
 
     def default(self, process):
         """A connection to the default port."""
-        name = "dotnet-diagnostic-%d-" % process.pid
-        return self.connect(eventually(lambda: self.sockets(name), "the default port")[0])
+        path = socket_path(self.directory, process.pid)
+        eventually(lambda: os.path.exists(path), "the default port")
+        return self.connect(path)
 
-    def sockets(self, prefix="dotnet-diagnostic-"):
-        return [entry for entry in os.listdir(self.directory) if entry.startswith(prefix)]
+    def sockets(self):
+        return [entry for entry in os.listdir(self.directory)
+                if entry.startswith("dotnet-diagnostic-")]
 
     def connect(self, name):
         connection = socket.socket(socket.AF_UNIX)

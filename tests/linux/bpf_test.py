@@ -11,6 +11,7 @@ import subprocess
 import sys
 import unittest
 
+from server import socket_path
 from tool import PATIENCE, ToolTest
 
 HOST = os.environ["HOST"]
@@ -377,11 +378,9 @@ class Foreign(BpfTest):
 
     def connect(self):
         import socket
-        name, = [name for name in os.listdir(self.directory)
-                 if name.startswith(f"dotnet-diagnostic-{self.pid}-")]
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(PATIENCE)
-        connection.connect(self.path(name))
+        connection.connect(socket_path(self.directory, self.pid))
         self.addCleanup(connection.close)
         return connection
 

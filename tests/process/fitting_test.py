@@ -19,6 +19,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from port import socket_path
+
 LIBRARY = RINGPIPE = HOST = None
 PATIENCE = 60
 NOBODY = 65534
@@ -34,12 +37,6 @@ def fork():
 print(os.getpid(), flush=True)
 sys.stdin.read()
 """
-
-
-def started(pid):
-    """When, in clock ticks since boot: the second number in a socket's name."""
-    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
-        return stat.read().rpartition(")")[2].split()[19]
 
 
 def eventually(condition):
@@ -99,9 +96,8 @@ class Fitting(unittest.TestCase):
         with open(self.path("log"), encoding="utf-8") as log:
             return log.read()
 
-    @staticmethod
-    def sockets(directory, pid):
-        return glob.glob(f"{directory}/dotnet-diagnostic-{pid}-*-socket")
+    def sockets(self):
+        return glob.glob(self.path("dotnet-diagnostic-*"))
 
     def tool(self, *arguments, prefix=()):
         return subprocess.run([*prefix, RINGPIPE, *map(str, arguments)], check=False, text=True,
@@ -123,8 +119,7 @@ class Folder(Fitting):
                              self.directory), ("", "/tmp"), (None, "/tmp")):
             with self.subTest(value=value):
                 process = self.cat(TMPDIR=value)
-                # Others of this pid may have left theirs in /tmp.
-                path = f"{where}/dotnet-diagnostic-{process.pid}-{started(process.pid)}-socket"
+                path = socket_path(where, process.pid)
                 self.assertTrue(os.path.exists(path))
                 self.assert_reached(process.pid)
                 process.stdin.close()
@@ -136,7 +131,7 @@ class Folder(Fitting):
         process = self.start(PYTHON, "-c", STEPS % "sys.stdin.readline(); os.chdir('/')",
                              prefix=("sh", "-c", 'cd "$0" && exec "$@"', self.directory),
                              TMPDIR="folder")
-        eventually(lambda: self.sockets(self.path("folder"), process.pid))
+        eventually(lambda: os.path.exists(socket_path(self.path("folder"), process.pid)))
         self.assert_reached(process.pid)
         process.stdin.write("go\n")
         process.stdin.flush()
@@ -211,7 +206,7 @@ class Programs(Fitting):
     def test_after_setuid_its_port_is_for_root(self):
         pid = self.python(f"os.setuid({NOBODY})")
         self.assert_reached(pid)
-        path, = self.sockets(self.directory, pid)
+        path = socket_path(self.directory, pid)
         self.assertEqual((os.stat(path).st_uid, os.stat(path).st_mode & 0o777), (0, 0o600))
         told = self.tool("list", pid, prefix=("setpriv", f"--reuid={NOBODY}", "--clear-groups"))
         self.assertEqual(told.returncode, 1)
@@ -321,19 +316,19 @@ class Copies(Fitting):
             self.assertIn("/second.so", maps.read())
         self.assertRegex(self.said(), r"\Aringpipe: somebody else has the diagnostic port "
                          r"[^\n]*\n\Z")
-        self.assertEqual(len(self.sockets(self.directory, process.pid)), 1)
+        self.assertEqual(self.sockets(), [socket_path(self.directory, process.pid)])
         self.assert_reached(process.pid)
         process.stdin.close()
         self.assertEqual(process.wait(PATIENCE), 0)
-        self.assertEqual(self.sockets(self.directory, process.pid), [])
+        self.assertEqual(self.sockets(), [])
 
     def assert_one_of_two(self, process):
         """One port, one file that is whole, and one complaint: of the second, for the file."""
-        self.assertEqual(len(self.sockets(self.directory, process.pid)), 1)
+        self.assertEqual(self.sockets(), [socket_path(self.directory, process.pid)])
         self.assert_reached(process.pid)
         process.stdin.close()
         self.assertEqual(process.wait(PATIENCE), 0)
-        self.assertEqual(self.sockets(self.directory, process.pid), [])
+        self.assertEqual(self.sockets(), [])
         trace = self.path(f"trace-{process.pid}")
         self.assertRegex(self.said(), rf'\Aringpipe: somebody else writes to "{trace}": '
                          r'[^\n]*\n\Z')
@@ -392,17 +387,17 @@ class Copies(Fitting):
                    "os.set_inheritable(own.fileno(), True)\n"
                    "os.execvp(sys.argv[2], sys.argv[2:])\n")
         process = self.cat(prefix=(PYTHON, "-c", listens, self.directory))
-        before = self.sockets(self.directory, process.pid)
-        self.assertEqual(len(before), 1)
+        before = [socket_path(self.directory, process.pid)]
+        self.assertEqual(self.sockets(), before)
         self.assertEqual(self.said(), "")
         process.stdin.close()
         self.assertEqual(process.wait(PATIENCE), 0)
-        self.assertEqual(self.sockets(self.directory, process.pid), before)
+        self.assertEqual(self.sockets(), before)
         os.unlink(before[0])
 
     def test_who_took_our_place_keeps_it(self):
         process = self.cat()
-        path, = self.sockets(self.directory, process.pid)
+        path = socket_path(self.directory, process.pid)
         os.unlink(path)
         with open(path, "w", encoding="ascii") as file:
             file.write("another's")

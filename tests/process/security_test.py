@@ -24,6 +24,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from port import socket_path
+
 HOST = STATIC = RINGPIPE = MODULE = KERNEL = None
 PATIENCE = 60
 OWNER, STRANGER = 65534, 1	# users that every system has and nobody is
@@ -143,8 +146,9 @@ class Security(unittest.TestCase):
             return log.read()
 
     def socket_of(self, process, folder=None):
-        return eventually(lambda: glob.glob(f"{folder or self.directory}/dotnet-diagnostic-"
-                                            f"{process.pid}-*-socket"), "a socket")[0]
+        path = socket_path(folder or self.directory, process.pid)
+        eventually(lambda: os.path.exists(path), "a socket")
+        return path
 
     def ask_as(self, uid, path):
         """How many bytes the process answers to a client of that user."""
@@ -256,16 +260,16 @@ class Files(Security):
         process = self.start(PYTHON, "-c", SQUAT, kind, str(owner), self.directory, HOST,
                              prefix=user(OWNER, OWNER) if owner == 0 and IS_ROOT else (),
                              RINGPIPE_DIAGNOSTICS="1")
-        return process, glob.glob(f"{self.directory}/dotnet-diagnostic-{process.pid}-*")
+        return process, socket_path(self.directory, process.pid)
 
     def test_name_of_the_socket_that_somebody_took_before_is_left_alone(self):
         for kind in ("link", "file"):
             with self.subTest(kind):
                 process, found = self.squat(kind, STRANGER if IS_ROOT else 0)
-                before = os.lstat(found[0])
+                before = os.lstat(found)
                 self.assertIn("diagnostic port", self.said())
                 self.end(process)
-                after = os.lstat(found[0])
+                after = os.lstat(found)
                 self.assertEqual((after.st_ino, after.st_mode, after.st_uid),
                                  (before.st_ino, before.st_mode, before.st_uid))
                 self.assertFalse(os.path.lexists(self.path("victim")))
@@ -282,7 +286,7 @@ os.execv"""), "socket", str(STRANGER), self.directory, HOST], stdin=subprocess.P
                                 env=self.environment(RINGPIPE_DIAGNOSTICS="1"))
         self.addCleanup(self.end, done)
         pid = int(done.stdout.readline())
-        found, = glob.glob(f"{self.directory}/dotnet-diagnostic-{pid}-*")
+        found = socket_path(self.directory, pid)
         self.assertEqual(os.stat(found).st_uid, STRANGER)
         self.assertIn("diagnostic port", self.said())
         listed = self.tool("list", pid)
