@@ -41,11 +41,11 @@ _ringpipe()
 	ps) words="--json --help" ;;
 	collect)
 		words="--process-id --name --tree --output --force --providers --duration --buffer
-			--block --stacks --kernel --quiet --json --help"
+			--block --coarse --stacks --kernel --quiet --json --help"
 		;;
 	record)
-		words="--process-id --name --output --providers --buffer --stacks --recover --roll
-			--stop --help"
+		words="--process-id --name --output --providers --buffer --coarse --stacks --recover
+			--roll --stop --help"
 		;;
 	snapshot)
 		words="--process-id --name --output --force --quiet --json --help"

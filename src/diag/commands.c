@@ -12,16 +12,17 @@
  *	0x52 0x04 dump		see diag/dump.h
  *	0x52 0x05 batches	as CollectTracing4 -> u64 session id, u64 address of the probe
  *				`ringpipe:batch`; then the frames of sink/batch.c
- *	0x52 0x06 record	u32 1: its rings are files, for recovery, 0: memory; then as
- *				CollectTracing4 -> u64 id of a session that overwrites, which goes
- *				on when this connection ends
+ *	0x52 0x06 record	u32 1: its rings are files, for recovery, 2: its times are coarse,
+ *				0: neither; then as CollectTracing4 -> u64 id of a session that
+ *				overwrites, which goes on when this connection ends
  *	0x52 0x07 end recording	nothing -> u64 its id, when it has ended; of 0x0a as well
  *	0x52 0x08 snapshot	u64 id of a session that overwrites, 0: the only one -> u64 its id;
  *				then nettrace to the end of the connection
- *	0x52 0x09 patient	u32 milliseconds that writers wait for room, then as
- *				CollectTracing4, which also says what follows
  *	0x52 0x0a roll		string absolute path, u64 quota in bytes, then as CollectTracing4
  *				-> u64 id of a session whose files roll, which goes on as above
+ *	0x52 0x0b collect	u32 milliseconds that writers wait for room, or 0; u32 1: its times
+ *				are coarse, 0: not; then as CollectTracing4, which also says what
+ *				follows
  */
 #include "diag/commands.h"
 
@@ -103,20 +104,24 @@ static enum rp_hresult collect_batches(struct rp_command *command, uint8_t id,
 	return open_trace(command, collect);
 }
 
-static enum rp_hresult collect_patiently(struct rp_command *command, uint8_t id,
-					 struct rp_cursor *payload)
+/* What .NET's commands have no word for. */
+static enum rp_hresult collect_with_options(struct rp_command *command, uint8_t id,
+					    struct rp_cursor *payload)
 {
 	struct rp_collect *collect;
+	uint32_t block_ms, coarse;
 	enum rp_hresult hr;
-	uint32_t block_ms;
 
 	(void)id;
-	if (rp_cursor_u32(payload, &block_ms) < 0)
+	if (rp_cursor_u32(payload, &block_ms) < 0 || rp_cursor_u32(payload, &coarse) < 0)
 		return RP_HRESULT_BAD_ENCODING;
+	if (coarse > 1)
+		return RP_HRESULT_INVALID_ARGUMENT;
 	hr = rp_collect_parse(RP_COLLECT_4, payload, &collect);
 	if (hr != RP_HRESULT_OK)
 		return hr;
 	collect->block_ms = block_ms;
+	collect->session_flags |= coarse ? RP_SESSION_COARSE : 0u;
 	return open_trace(command, collect);
 }
 
@@ -328,17 +333,19 @@ static enum rp_hresult refuse_recorder(struct rp_command *command, enum rp_hresu
 	return hr;
 }
 
+enum { RECORD_IN_FILES = 1, RECORD_COARSE = 2 };
+
 static enum rp_hresult record(struct rp_command *command, uint8_t id, struct rp_cursor *payload)
 {
 	struct rp_collect *collect;
-	uint32_t recoverable;
 	enum rp_hresult hr;
+	uint32_t kind;
 	int error = 0;
 
 	(void)id;
-	if (rp_cursor_u32(payload, &recoverable) < 0)
+	if (rp_cursor_u32(payload, &kind) < 0)
 		return RP_HRESULT_BAD_ENCODING;
-	if (recoverable > 1)
+	if (kind > RECORD_COARSE)
 		return RP_HRESULT_INVALID_ARGUMENT;
 	hr = rp_collect_parse(RP_COLLECT_4, payload, &collect);
 	if (hr != RP_HRESULT_OK)
@@ -349,7 +356,9 @@ static enum rp_hresult record(struct rp_command *command, uint8_t id, struct rp_
 		free(collect);
 		return RP_HRESULT_INVALID_ARGUMENT;
 	}
-	hr = rp_trace_open_recorder(command->traces, collect, recoverable, &command->trace, &error);
+	collect->session_flags |= kind == RECORD_COARSE ? RP_SESSION_COARSE : 0u;
+	hr = rp_trace_open_recorder(command->traces, collect, kind == RECORD_IN_FILES,
+				    &command->trace, &error);
 	free(collect);
 	if (hr != RP_HRESULT_OK)
 		return refuse_recorder(command, hr, error);
@@ -488,8 +497,8 @@ static const struct {
 	{ RP_MESSAGE_RINGPIPE, 0x06, record },
 	{ RP_MESSAGE_RINGPIPE, 0x07, end_recording },
 	{ RP_MESSAGE_RINGPIPE, 0x08, send_snapshot },
-	{ RP_MESSAGE_RINGPIPE, 0x09, collect_patiently },
 	{ RP_MESSAGE_RINGPIPE, 0x0a, roll },
+	{ RP_MESSAGE_RINGPIPE, 0x0b, collect_with_options },
 };
 
 static handler find_handler(uint8_t set, uint8_t id)

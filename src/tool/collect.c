@@ -196,6 +196,7 @@ static int plan_recording(const struct rp_tool_options *options, struct rp_recor
 	plan->providers = providers;
 	plan->buffer_mb = options->buffer_mb;
 	plan->block_ms = options->block_ms;
+	plan->coarse = options->given & RP_OPTION_COARSE;
 	plan->stacks = options->given & RP_OPTION_STACKS;
 	plan->rundown = plan->stacks || has_sampler(providers, plan->provider_count);
 	plan->duration_ms = options->duration_ms;

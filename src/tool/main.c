@@ -31,8 +31,9 @@ static const struct rp_tool_command commands[] = {
 			 "status is the command's.\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_TREE | RP_OPTION_OUTPUT |
 			   RP_OPTION_FORCE | RP_OPTION_PROVIDERS | RP_OPTION_DURATION |
-			   RP_OPTION_BUFFER | RP_OPTION_BLOCK | RP_OPTION_STACKS |
-			   RP_OPTION_KERNEL | RP_OPTION_QUIET | RP_OPTION_JSON | RP_OPTION_HELP,
+			   RP_OPTION_BUFFER | RP_OPTION_BLOCK | RP_OPTION_COARSE |
+			   RP_OPTION_STACKS | RP_OPTION_KERNEL | RP_OPTION_QUIET |
+			   RP_OPTION_JSON | RP_OPTION_HELP,
 		.operands_max = -1,
 		.takes_child = true,
 		.run = rp_command_collect,
@@ -46,9 +47,9 @@ static const struct rp_tool_command commands[] = {
 			 "them. With --roll it writes them to files itself, with its own rights.\n"
 			 "There is one such recorder in a process.\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_OUTPUT |
-			   RP_OPTION_PROVIDERS | RP_OPTION_BUFFER | RP_OPTION_STACKS |
-			   RP_OPTION_RECOVER | RP_OPTION_ROLL | RP_OPTION_STOP |
-			   RP_OPTION_HELP,
+			   RP_OPTION_PROVIDERS | RP_OPTION_BUFFER | RP_OPTION_COARSE |
+			   RP_OPTION_STACKS | RP_OPTION_RECOVER | RP_OPTION_ROLL |
+			   RP_OPTION_STOP | RP_OPTION_HELP,
 		.run = rp_command_record,
 	},
 	{

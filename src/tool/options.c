@@ -249,6 +249,9 @@ static const struct rp_option options_table[] = {
 	{ RP_OPTION_BLOCK, 0, "block", "MS",
 	  "writers that find no room wait for some, so many milliseconds at\n"
 	  "most; not .NET's", take_block },
+	{ RP_OPTION_COARSE, 0, "coarse", NULL,
+	  "cheaper events: times of a clock that moves each millisecond; not\n"
+	  ".NET's", NULL },
 	{ RP_OPTION_STACKS, 0, "stacks", NULL, "record the writer's stack with each event", NULL },
 	{ RP_OPTION_KERNEL, 0, "kernel", "LIST",
 	  "put in what the kernel did for the process: sched, faults, block,\n"

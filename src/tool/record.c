@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ringpipe record: a flight recorder in another process, switched on and off. ringpipe's own
- * commands 0x52/0x06, u32 1 for rings in files and then the payload of CollectTracing4, 0x52/0x0a,
- * with a path and a quota in front of that payload, and 0x52/0x07, without one; the reply to all is
- * u64 session id.
+ * commands 0x52/0x06, u32 1 for rings in files or 2 for coarse times and then the payload of
+ * CollectTracing4, 0x52/0x0a, with a path and a quota in front of that payload, and 0x52/0x07,
+ * without one; the reply to all is u64 session id.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -47,7 +47,8 @@ static int build_start(const struct rp_tool_options *options, struct rp_wire_mes
 		return -EINVAL;
 	rp_wire_begin(request, RP_SET_RINGPIPE, options->roll_mb ? 0x0a : 0x06);
 	if (!options->roll_mb) {
-		rp_wire_put_u32(request, options->given & RP_OPTION_RECOVER ? 1 : 0);
+		rp_wire_put_u32(request, options->given & RP_OPTION_RECOVER ? 1 :
+				options->given & RP_OPTION_COARSE ? 2 : 0);
 	} else if (put_output(options, request)) {
 		free(providers);
 		return -ENOMEM;
@@ -84,7 +85,8 @@ static void tell(const struct rp_exchange *exchange, const struct rp_tool_option
 static int ask(const struct rp_target *target, const struct rp_wire_message *request,
 	       const struct rp_tool_options *options)
 {
-	const bool stop = options->given & RP_OPTION_STOP;
+	const char *what = options->given & RP_OPTION_STOP ? "stop recording in" :
+			   options->given & RP_OPTION_COARSE ? "record with --coarse in" : "record";
 	struct rp_exchange exchange;
 	int ret = rp_exchange_begin(&exchange, target, request);
 
@@ -93,7 +95,7 @@ static int ask(const struct rp_target *target, const struct rp_wire_message *req
 	if (!ret)
 		tell(&exchange, options);
 	else
-		rp_exchange_explain(&exchange, stop ? "stop recording in" : "record", ret);
+		rp_exchange_explain(&exchange, what, ret);
 	rp_exchange_end(&exchange);
 	return ret ? RP_EXIT_FAILURE : RP_EXIT_OK;
 }
@@ -110,8 +112,9 @@ int rp_command_record(const struct rp_tool_options *options)
 		return RP_EXIT_USAGE;
 	}
 	if (stop && (options->given &
-		     (RP_OPTION_PROVIDERS | RP_OPTION_BUFFER | RP_OPTION_STACKS |
-		      RP_OPTION_RECOVER | RP_OPTION_OUTPUT | RP_OPTION_ROLL))) {
+		     (RP_OPTION_PROVIDERS | RP_OPTION_BUFFER | RP_OPTION_COARSE |
+		      RP_OPTION_STACKS | RP_OPTION_RECOVER | RP_OPTION_OUTPUT |
+		      RP_OPTION_ROLL))) {
 		rp_tool_error("record: --stop takes no option but -p or -n");
 		return RP_EXIT_USAGE;
 	}
@@ -121,6 +124,11 @@ int rp_command_record(const struct rp_tool_options *options)
 	}
 	if ((options->given & RP_OPTION_ROLL) && (options->given & RP_OPTION_RECOVER)) {
 		rp_tool_error("record: give one of --roll and --recover");
+		return RP_EXIT_USAGE;
+	}
+	if ((options->given & RP_OPTION_COARSE) &&
+	    (options->given & (RP_OPTION_ROLL | RP_OPTION_RECOVER))) {
+		rp_tool_error("record: --coarse goes with neither --roll nor --recover");
 		return RP_EXIT_USAGE;
 	}
 	rp_wire_begin(&request, RP_SET_RINGPIPE, 0x07);

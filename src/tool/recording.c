@@ -99,18 +99,25 @@ void rp_recording_put_providers(struct rp_wire_message *request,
 	}
 }
 
+static bool is_our_own(const struct rp_recording_plan *plan)
+{
+	return plan->block_ms || plan->coarse;
+}
+
 /*
- * The layout is that of ipc-protocol.md, see wire.h. Format 1 is nettrace. How long writers wait is
- * said by ringpipe's own command alone, which then goes on as CollectTracing4 does.
+ * The layout is that of ipc-protocol.md, see wire.h. Format 1 is nettrace. How long writers wait,
+ * and that times are coarse, ringpipe's own command alone can say, which then goes on as
+ * CollectTracing4 does.
  */
 static int build_collect(struct recording *recording)
 {
 	const struct rp_recording_plan *plan = recording->plan;
 	struct rp_wire_message *request = &recording->collect.request;
 
-	if (plan->block_ms) {
-		rp_wire_begin(request, RP_SET_RINGPIPE, 0x09);
+	if (is_our_own(plan)) {
+		rp_wire_begin(request, RP_SET_RINGPIPE, 0x0b);
 		rp_wire_put_u32(request, plan->block_ms);
+		rp_wire_put_u32(request, plan->coarse);
 	} else {
 		rp_wire_begin(request, RP_SET_EVENTPIPE,
 			      collect_versions[recording->version].id);
@@ -254,10 +261,11 @@ static void step_start(struct recording *recording)
 		return;
 	}
 	recording->collect.running = false;
-	if (rp_exchange_unknown_command(exchange, ret) && recording->plan->block_ms) {
-		rp_tool_error("cannot trace process %d with --block: its writers do not wait (it "
-			      "has .NET's runtime, or an older libringpipe)",
-			      recording->plan->target->pid);
+	if (rp_exchange_unknown_command(exchange, ret) && is_our_own(recording->plan)) {
+		rp_tool_error("cannot trace process %d with %s: it does not know how (it has "
+			      ".NET's runtime, or an older libringpipe)",
+			      recording->plan->target->pid,
+			      recording->plan->coarse ? "--coarse" : "--block");
 		end(recording, RP_RECORDING_FAILED);
 	} else if (rp_exchange_unknown_command(exchange, ret) &&
 		   recording->version + 1 < COLLECT_VERSIONS) {

@@ -29,6 +29,7 @@ struct rp_recording_plan {
 	size_t provider_count;
 	uint32_t buffer_mb;
 	uint32_t block_ms;		/* writers wait for room; 0: they do not */
+	bool coarse;			/* times of a clock that moves now and then */
 	bool stacks;
 	bool rundown;			/* names of what stacks hold, at the end */
 	bool live;			/* show a line that counts */

@@ -150,6 +150,14 @@ static void read_window(struct rp_summary *summary, const struct rp_reader_event
 	memcpy(&summary->window_to, (const char *)event->payload + 8, 8);
 }
 
+/* Payload of CoarseTime: u64 step. */
+static void read_step(struct rp_summary *summary, const struct rp_reader_event *event)
+{
+	if (event->type->field_count == 1 && event->type->fields[0].type == RP_TYPE_U64 &&
+	    event->payload_bytes == 8)
+		memcpy(&summary->step_ns, event->payload, 8);
+}
+
 bool rp_summary_get_window(const struct rp_summary *summary, struct rp_summary_window *ret_window)
 {
 	uint64_t start = summary->info.start_ticks;
@@ -185,6 +193,8 @@ static int count_event(struct rp_summary *summary, const struct rp_reader_event 
 		summary->last_ns = event->time_ns;
 	if (!strcmp(kind->name, "Snapshot") && !strcmp(kind->provider, "ringpipe"))
 		read_window(summary, event);
+	if (!strcmp(kind->name, "CoarseTime") && !strcmp(kind->provider, "ringpipe"))
+		read_step(summary, event);
 	if (!strcmp(kind->name, "EventsLost") && !strcmp(kind->provider, "ringpipe"))
 		return read_loss(summary, event);
 	return 0;

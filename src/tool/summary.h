@@ -45,6 +45,7 @@ struct rp_summary {
 	uint64_t activities;		/* events that carry an activity id */
 	int64_t last_ns;		/* the latest event, since the start */
 	uint64_t window_from, window_to;	/* as event Snapshot tells them; 0: it is none */
+	uint64_t step_ns;		/* times are coarse, as event CoarseTime tells; 0: exact */
 	struct rp_kind **kinds;		/* by provider, most events first */
 	size_t kind_count;
 	struct rp_provider_sum *providers;	/* most events first */

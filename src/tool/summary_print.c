@@ -72,6 +72,9 @@ static void print_head(const struct rp_summary *summary, const struct rp_summary
 	printf("Started    %s UTC\n", rp_text_utc(summary->info.start_utc_ns, text));
 	printf("Duration   %s\n", rp_text_duration(duration_ns(summary), text));
 	print_window(summary);
+	if (summary->step_ns)
+		printf("Times      coarse: of a clock that moves each %s\n",
+		       rp_text_duration(summary->step_ns, text));
 	printf("Events     %s, %s a second\n", rp_text_count(summary->stats.events, text),
 	       rp_text_rate(summary->stats.events, duration_ns(summary), more));
 	print_losses(summary);
@@ -271,6 +274,8 @@ struct json_object *rp_summary_to_json(const struct rp_summary *summary,
 	json_object_object_add(out, "start_utc", rp_json_string(text));
 	json_object_object_add(out, "duration_ns", json_object_new_uint64(ns));
 	json_object_object_add(out, "window", window_to_json(summary));
+	json_object_object_add(out, "time_step_ns", summary->step_ns ?
+			       json_object_new_uint64(summary->step_ns) : NULL);
 	json_object_object_add(out, "complete",
 			       json_object_new_boolean(stats->ended && !view->error));
 	json_object_object_add(out, "error", rp_json_string(view->error));

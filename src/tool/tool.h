@@ -50,6 +50,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_TREE = 1 << 25,
 	RP_OPTION_RECOVER = 1 << 26,
 	RP_OPTION_ROLL = 1 << 27,
+	RP_OPTION_COARSE = 1 << 28,
 };
 
 struct rp_tool_options {

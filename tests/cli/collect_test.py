@@ -17,7 +17,7 @@ from tool import PATIENCE, TOOL, ToolTest
 
 COLLECT4, COLLECT3, COLLECT2, STOP = (2, 5), (2, 4), (2, 3), (2, 1)
 RUNDOWN = 0x80020139  # the .NET runtime's own keywords for it
-FIGURES, PATIENT = (0x52, 1), (0x52, 9)
+FIGURES, OWN = (0x52, 1), (0x52, 11)
 SESSION = 0x1122334455667788
 
 
@@ -86,19 +86,29 @@ class Collect(ToolTest):
         self.assertEqual(fake.requests[0].command, COLLECT4)
         self.assertEqual(fake.requests[0].payload, expected)
 
-    def test_writers_that_shall_wait_are_asked_to_by_our_own_command(self):
-        fake = self.serve(Runtime(*self.whole(losses=True), versions=(PATIENT,)))
-        _, err = self.finish(self.collect("--block", "250", "-d", "1"), 0)
-        self.assertEqual(fake.requests[0].command, PATIENT)
-        self.assertEqual(fake.requests[0].payload, struct.pack("<IIIQBI", 250, 64, 1, 0, 0, 1) +
-                         struct.pack("<QI", 0xffffffffffffffff, 5) + string("*") + string(""))
-        self.assertIn("12 lost (10 full, 2 busy), ", err)
+    def test_waiting_writers_and_coarse_times_are_asked_for_by_our_own_command(self):
+        for arguments, block, coarse in [(["--block", "250"], 250, 0), (["--coarse"], 0, 1),
+                                         (["--coarse", "--block", "9"], 9, 1)]:
+            with self.subTest(arguments=arguments):
+                runtime = Runtime(*self.whole(losses=True), versions=(OWN,))
+                runtime.stop.set()
+                fake = Server(self.directory, runtime)
+                _, err = self.finish(self.collect("--force", *arguments), 0)
+                fake.close()
+                self.assertEqual(fake.requests[0].command, OWN)
+                self.assertEqual(fake.requests[0].payload,
+                                 struct.pack("<IIIIQBI", block, coarse, 64, 1, 0, 0, 1) +
+                                 struct.pack("<QI", 0xffffffffffffffff, 5) + string("*") +
+                                 string(""))
+                self.assertIn("12 lost (10 full, 2 busy), ", err)
 
-    def test_runtime_whose_writers_do_not_wait_is_not_traced_with_block(self):
+    def test_runtime_that_has_neither_is_not_traced_without_what_was_asked_for(self):
         self.serve(Runtime(*self.whole(), versions=(COLLECT4, COLLECT3)))
-        _, err = self.finish(self.collect("--block", "250"), 1)
-        self.assertIn("--block: its writers do not wait", err)
-        self.assertFalse(os.path.exists(self.path("out.nettrace")))
+        for arguments in (["--block", "250"], ["--coarse"]):
+            with self.subTest(arguments=arguments):
+                _, err = self.finish(self.collect(*arguments), 1)
+                self.assertIn(f"with {arguments[0]}: it does not know how", err)
+                self.assertFalse(os.path.exists(self.path("out.nettrace")))
 
     def test_samples_bring_stacks_and_so_want_names(self):
         fake = self.serve(Runtime(*self.whole()))

@@ -106,6 +106,23 @@ class Live(ToolTest):
         events = {row["name"]: row["events"] for row in summary["providers"]}
         self.assertEqual((events["Test-Host"], summary["lost"]), (500100, 0))
 
+    def test_coarse_times_are_told_and_keep_the_order(self):
+        host = self.start_host()
+        process = self.collect(host, "--coarse")
+        self.wait_until(lambda: os.path.getsize(self.path("t.nettrace")) > 10000)
+        process.send_signal(signal.SIGINT)
+        self.finish(process, 0)
+        self.check_serials("t.nettrace")
+        events = self.events("t.nettrace")
+        self.assertEqual((events[0]["provider"], events[0]["event"], events[0]["fields"]),
+                         ("ringpipe", "CoarseTime", {"step_ns": 1000000}))
+        times = [event["time_ns"] for event in events]
+        self.assertEqual(times, sorted(times))
+        self.assertIn("Times      coarse: of a clock that moves each 0.001 s\n",
+                      self.run_tool("report", "t.nettrace")[0])
+        summary = json.loads(self.run_tool("report", "t.nettrace", "--json")[0])
+        self.assertEqual(summary["time_step_ns"], 1000000)
+
     def stderr_so_far(self, process):
         os.set_blocking(process.stderr.fileno(), False)
         self.heard = getattr(self, "heard", "") + (process.stderr.read() or b"").decode()
@@ -138,6 +155,7 @@ class Live(ToolTest):
         summary = json.loads(self.run_tool("report", "t.nettrace", "--json")[0])
         self.assertEqual((summary["process_id"], summary["lost"], summary["complete"]),
                          (host.pid, 0, True))
+        self.assertIsNone(summary["time_step_ns"])
         sums = {each["name"]: each["events"] for each in summary["providers"]}
         self.assertEqual(sums["Ipc-Host"], len(serials))
 

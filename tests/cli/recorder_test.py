@@ -166,6 +166,23 @@ class Recorder(ToolTest):
         self.assertLessEqual(summary["window"]["from_ns"], summary["window"]["to_ns"])
         self.assertEqual((summary["process_id"], err), (host.pid, ""))
 
+    def test_a_snapshot_of_coarse_times_says_so(self):
+        host = self.start_host()
+        self.run_tool("record", "-p", host.pid, "--providers", "Ipc-Host", "--coarse")
+
+        def has_ticks():
+            self.snapshot(host, "-o", "s.nettrace", "-f", "-q")
+            return len(self.ticks("s.nettrace")[0]) > 5
+
+        self.wait_until(has_ticks)
+        summary = json.loads(self.run_tool("report", "s.nettrace", "--json")[0])
+        self.assertEqual(summary["time_step_ns"], 1000000)
+
+    def test_a_server_without_coarse_times_is_told(self):
+        self.serve(lambda connection, request: connection.sendall(error(server.INVALID)))
+        err = self.run_tool("record", "-p", os.getpid(), "--coarse", status=1)[1]
+        self.assertIn("cannot record with --coarse in process", err)
+
     def test_a_session_is_named_by_its_id(self):
         host = self.start_host()
         session = self.run_tool("record", "-p", host.pid)[0].split("session ")[1].split(";")[0]
@@ -237,7 +254,9 @@ class Recorder(ToolTest):
         self.run_tool("record", "-p", os.getpid(), "--providers", "Shop:f0:4:a=b", "--buffer",
                       "17", "--stacks")
         self.run_tool("record", "-p", os.getpid(), "--stop")
-        record, end = fake.requests
+        self.run_tool("record", "-p", os.getpid(), "--coarse")
+        record, end, coarse = fake.requests
+        self.assertEqual((coarse.command, coarse.payload[:4]), (RECORD, struct.pack("<I", 2)))
         self.assertEqual((record.command, end.command, end.payload), (RECORD, END, b""))
         self.assertEqual(record.payload, struct.pack("<IIIQB", 0, 17, 1, 1, 1) +
                          struct.pack("<IQI", 1, 0xf0, 4) + string("Shop") + string("a=b"))
@@ -249,6 +268,9 @@ class Recorder(ToolTest):
                           ["record", "-p", "1", "--roll", "8"],
                           ["record", "-p", "1", "--roll", "8", "-o", "x", "--recover"],
                           ["record", "-p", "1", "-o", "x"],
+                          ["record", "-p", "1", "--stop", "--coarse"],
+                          ["record", "-p", "1", "--coarse", "--recover"],
+                          ["record", "-p", "1", "--coarse", "--roll", "8", "-o", "x"],
                           ["record", "-p", "1", "--roll", "7", "-o", "x"],
                           ["record", "-p", "1", "--stop", "--roll", "8", "-o", "x"],
                           ["record", "-p", "1", "--providers", "a:xyz"]):

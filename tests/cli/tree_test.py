@@ -68,6 +68,16 @@ class Tree(ToolTest):
         text = self.run_tool("report", "t.nettrace")[0]
         self.assertIn(f"Processes  {1 + 2 * WORKERS}\n", text)
 
+    def test_coarse_times_of_a_tree_are_told_by_each_process(self):
+        process = self.start("collect", "--tree", "--coarse", "-o", "t.nettrace", "--", HOST,
+                             "exit", 1, EVENTS)
+        self.finish(process, 0)
+        self.check(3)
+        events = map(json.loads, self.run_tool("report", "t.nettrace", "--events")[0].splitlines())
+        told = [event["process"] for event in events if event["event"] == "CoarseTime"]
+        self.assertEqual(len(set(told)), 3)
+        self.assertEqual(self.summary()["time_step_ns"], 1000000)
+
     def test_server_that_runs_is_recorded_with_what_descends_from_it(self):
         host = self.start_host("exit")
         process = self.start("collect", "--tree", "-p", host.pid, "-o", "t.nettrace")

@@ -129,14 +129,14 @@ static const struct {
 	{ 0x52, 0x01, 4, RP_HRESULT_BAD_ENCODING },
 	{ 0x52, 0x02, 0, RP_HRESULT_UNKNOWN_COMMAND },
 	{ 0x52, 0x06, 0, RP_HRESULT_BAD_ENCODING },
-	{ 0x52, 0x06, 4, RP_HRESULT_INVALID_ARGUMENT },	/* more than 1 */
+	{ 0x52, 0x06, 4, RP_HRESULT_INVALID_ARGUMENT },	/* more than 2 */
 	{ 0x52, 0x07, 0, RP_HRESULT_INVALID_OPERATION },	/* no recorder */
 	{ 0x52, 0x07, 1, RP_HRESULT_BAD_ENCODING },
 	{ 0x52, 0x08, 0, RP_HRESULT_BAD_ENCODING },
 	{ 0x52, 0x08, 8, RP_HRESULT_FAIL },		/* as many as may be are under way */
 	{ 0x52, 0x08, 9, RP_HRESULT_BAD_ENCODING },
-	{ 0x52, 0x09, 3, RP_HRESULT_BAD_ENCODING },
-	{ 0x52, 0x09, 4, RP_HRESULT_BAD_ENCODING },
+	{ 0x52, 0x0b, 7, RP_HRESULT_BAD_ENCODING },
+	{ 0x52, 0x0b, 8, RP_HRESULT_INVALID_ARGUMENT },	/* coarse, more than 1 */
 	{ 0x00, 0x00, 0, RP_HRESULT_UNKNOWN_COMMAND },
 	{ 0xff, 0x00, 0, RP_HRESULT_UNKNOWN_COMMAND },
 };
