@@ -16,12 +16,14 @@ def suite_sizes(build):
     found = figures([program(build, 'sizes')])
     row('event without a payload', found['event without a payload'][0], 'ns')
     curve('Enabled event by bytes', 'bytes', 'ns',
-          {name: found.curves[name] for name in ('event', 'memcpy')})
+          {name: found.curves[name] for name in ('event', 'event with an activity id', 'memcpy')})
     curve('Enabled event by integers', 'fields', 'ns', {'integers': found.curves['integers']})
     each_more('integer', found.curves['integers'], 'ns')
     curve('Enabled event by strings', 'strings', 'ns',
           {'strings of 16 bytes': found.curves['strings of 16 bytes']})
     each_more('string of 16 bytes', found.curves['strings of 16 bytes'], 'ns')
+    curve("Enabled event by a string's bytes", 'bytes', 'ns', {'string': found.curves['string']})
+    each_more('byte of a string', found.curves['string'], 'ns')
     return True
 
 

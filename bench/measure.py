@@ -6,6 +6,7 @@ import os
 import statistics
 import subprocess
 import tempfile
+import time
 
 QUICK = False
 
@@ -67,12 +68,20 @@ def rows_of(found):
 
 
 class Suite:
-    """What one suite found."""
+    """What one suite found, when, and how busy the machine was before it."""
 
     def __init__(self, name):
         self.name = name
         self.rows = []
         self.plots = []
+        self.load = os.getloadavg()[0]
+        self.taken = time.strftime('%Y-%m-%d', time.gmtime())
+        self.begun = time.monotonic()
+        self.seconds = 0.0
+
+    def end(self):
+        self.seconds = time.monotonic() - self.begun
+        return self
 
 
 SUITE = Suite('')
@@ -90,17 +99,17 @@ def number(value):
     return f'{value:,.{digits}f}'
 
 
-def row(name, value, unit='', target='', ok=None, spread=()):
+def row(name, value, unit='', target='', ok=None, spread=(), growth=''):
     """
     One figure. `spread` is the quartiles around it; a value of text says why there is none.
     Return: False where a target is missed.
     """
-    verdict = '' if ok is None or QUICK else 'ok' if ok else 'MISSED'
+    verdict = '' if ok is None or QUICK else 'reached' if ok else 'MISSED'
     text = value if isinstance(value, str) else number(value)
     around = f'{number(spread[0])}-{number(spread[-1])}' if spread else ''
-    print(f'{name:58} {text:>12} {unit:8} {around:>16} {target:16} {verdict}', flush=True)
+    print(f'{name:58} {text:>12} {unit:8} {around:>16} {target or growth:16} {verdict}', flush=True)
     SUITE.rows.append({'name': name.strip(), 'value': value, 'unit': unit, 'target': target,
-                       'verdict': verdict, 'spread': list(spread)})
+                       'verdict': verdict, 'spread': list(spread), 'growth': growth})
     return ok is not False or QUICK
 
 
@@ -123,19 +132,21 @@ def growth(points):
     power = exponent(points[-max(3, len(points) // 2):])
     if abs(power) < 0.15:
         return 'constant'
-    return 'linear' if 0.85 < power < 1.15 else f'x^{power:.2f}'
+    return f'linear, x^{power:.2f}' if 0.85 < power < 1.15 else f'x^{power:.2f}'
 
 
 def curve(title, x_label, y_label, curves):
     """
     A plot of `curves`, {label: [(x, y)]}, and a row for each: first, last, how it grows between.
     """
-    SUITE.plots.append({'title': title, 'x': x_label, 'y': y_label, 'curves': curves})
+    # On logarithmic scales there is no zero.
+    if any(x > 0 and y > 0 for points in curves.values() for x, y in points):
+        SUITE.plots.append({'title': title, 'x': x_label, 'y': y_label, 'curves': curves})
     for label, points in curves.items():
         first, last = points[0], points[-1]
         row(f'{label}, {number(first[0])} {x_label}'.replace('.00', ''), first[1], y_label)
-        row(f'  {number(last[0])} {x_label}'.replace('.00', ''), last[1], y_label,
-            f'grows: {growth(points)}')
+        row(f'  {label}, {number(last[0])} {x_label}'.replace('.00', ''), last[1], y_label,
+            growth=f'grows: {growth(points)}')
 
 
 def each_more(what, points, unit):

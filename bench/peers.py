@@ -136,9 +136,9 @@ def dotnet_session(folder, pid, stacks):
 
 def dotnet(build):
     """{what: rounds} of EventPipe in .NET's own runtime, or None without an SDK."""
-    result = subprocess.run([BUILD_DOTNET, os.path.join(build, 'dotnet'), 'EventPipe',
-                             os.path.join(HERE, 'EventPipe')], stdout=subprocess.PIPE, text=True,
-                            check=False)
+    folder = os.path.abspath(os.path.join(build, 'dotnet'))
+    result = subprocess.run([BUILD_DOTNET, folder, 'EventPipe', os.path.join(HERE, 'EventPipe')],
+                            stdout=subprocess.PIPE, text=True, check=False)
     if result.returncode:
         return None
     rounds = 40

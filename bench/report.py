@@ -10,6 +10,8 @@ import subprocess
 
 from measure import number
 
+FORMAT = 1	# of results.json, described in doc/performance.md
+
 
 def first_line(*command):
     """What a program says about itself, or None where it is missing."""
@@ -59,17 +61,17 @@ def draw(plot, target):
     """Return: False without gnuplot."""
     if not shutil.which('gnuplot'):
         return False
-    lines = [f'set terminal svg size 720,420 font "sans,12" background "white"',
+    lines = ['set terminal svg size 760,420 font "sans,12" background "white" linewidth 1.5',
              f'set output "{target}"', f'set title "{plot["title"]}"',
              f'set xlabel "{plot["x"]}"', f'set ylabel "{plot["y"]}"', 'set grid',
-             'set key left top', 'set logscale xy']
-    for index, points in enumerate(plot['curves'].values()):
-        # On a logarithmic scale there is no zero.
-        drawn = [f'{x} {y}' for x, y in points if x > 0 and y > 0]
+             'set key outside right top', 'set logscale xy', 'set offsets graph 0,0,0.1,0.1']
+    curves = {label: [f'{x} {y}' for x, y in points if x > 0 and y > 0]
+              for label, points in plot['curves'].items()}
+    curves = {label: drawn for label, drawn in curves.items() if drawn}
+    for index, drawn in enumerate(curves.values()):
         lines += [f'$data{index} << END', *drawn, 'END']
-    lines.append('plot ' + ', '.join(
-        f'$data{index} with linespoints title "{label}"'
-        for index, label in enumerate(plot['curves'])))
+    lines.append('plot ' + ', '.join(f'$data{index} with linespoints title "{label}"'
+                                     for index, label in enumerate(curves)))
     subprocess.run(['gnuplot'], input='\n'.join(lines) + '\n', text=True, check=True)
     return True
 
@@ -81,9 +83,14 @@ def table(rows):
         value = row['value'] if isinstance(row['value'], str) else number(row['value'])
         spread = row['spread']
         around = f"{number(spread[0])} to {number(spread[-1])}" if spread else ''
-        lines.append(f"| {row['name']} | {value} | {row['unit']} | {around} | {row['target']} | "
-                     f"{row['verdict']} |")
+        lines.append(f"| {row['name']} | {value} | {row['unit']} | {around} | "
+                     f"{row['target'] or row['growth']} | {row['verdict']} |")
     return lines
+
+
+def targets(results):
+    """The rows of all suites that are to reach something."""
+    return [row for suite in results['suites'].values() for row in suite['rows'] if row['verdict']]
 
 
 def markdown(results):
@@ -92,27 +99,46 @@ def markdown(results):
              'Written by `scripts/bench`; [performance.md](../../../doc/performance.md) says what',
              'each figure means and how it was taken.', '']
     lines += [f'- {name}: {text}' for name, text in about['versions'].items()]
+    lines += ['', '## What was to be reached', '', *table(targets(results))]
     for name, suite in results['suites'].items():
-        lines += ['', f'## {name}', '', *table(suite['rows'])]
+        lines += ['', f'## {name}', '',
+                  f"Taken on {suite['taken']} in {suite['seconds']:.0f} s; "
+                  f"load average before it {suite['load']:.1f}.", '', *table(suite['rows'])]
         for plot in suite['plots']:
             lines += ['', f"![{plot['title']}]({plot_name(plot)})"]
     return '\n'.join(lines) + '\n'
 
 
-def write(folder, about, suites):
-    """Puts the suites in the place of what an earlier run said about them."""
-    path = os.path.join(folder, 'results.json')
-    results = {'suites': {}}
-    os.makedirs(folder, exist_ok=True)
+def read(path):
+    """What an earlier run wrote there, if it wrote it in this form; without suites otherwise."""
     if os.path.exists(path):
         with open(path, encoding='utf-8') as file:
             results = json.load(file)
+        if results.get('format') == FORMAT:
+            return results
+    return {'format': FORMAT, 'machine': {}, 'suites': {}}
+
+
+def write(folder, about, suite, order):
+    """Puts a suite in the place of what an earlier run said about it; suites keep their order."""
+    path = os.path.join(folder, 'results.json')
+    os.makedirs(folder, exist_ok=True)
+    results = read(path)
     results['machine'] = about
-    for suite in suites:
-        results['suites'][suite.name] = {'rows': suite.rows, 'plots': suite.plots}
-        for plot in suite.plots:
-            if not draw(plot, os.path.join(folder, plot_name(plot))):
-                print('no plots: gnuplot is missing')
+    results['suites'][suite.name] = {
+        'taken': suite.taken, 'seconds': round(suite.seconds, 1), 'load': round(suite.load, 2),
+        'rows': suite.rows, 'plots': suite.plots,
+    }
+    results['suites'] = {name: results['suites'][name] for name in order
+                         if name in results['suites']}
+    for plot in suite.plots:
+        if not draw(plot, os.path.join(folder, plot_name(plot))):
+            print('no plots: gnuplot is missing')
+            break
+    used = {plot_name(plot) for known in results['suites'].values() for plot in known['plots']}
+    for name in os.listdir(folder):
+        if name.endswith('.svg') and name not in used:
+            os.unlink(os.path.join(folder, name))
     with open(path, 'w', encoding='utf-8') as file:
         json.dump(results, file, indent=1)
         file.write('\n')

@@ -6,9 +6,12 @@ import argparse
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
+import traceback
 
 import disassembly
 import growth
@@ -151,10 +154,14 @@ def suite_lifecycle(build):
 def suite_stacks(build):
     found = figures([os.path.join(build, 'bench', 'bench-stacks')])
     ok = True
-    measure.rows_of(found)
+    curves = {'event with a stack': [], 'backtrace()': []}
     for depth in (int(name.split()[-2]) for name in found.rounds if name.startswith('backtrace')):
+        for name, points in curves.items():
+            points.append((depth, min(found.rounds[f'{name} of {depth} frames'])))
         ok &= ratio(found, f'event with a stack of {depth} frames',
                     f'backtrace() of {depth} frames', limit=0.5)
+    measure.curve('Event with its stack by frames', 'frames', 'ns', curves)
+    measure.each_more('frame', curves['event with a stack'], 'ns')
     return ok
 
 
@@ -287,8 +294,46 @@ SUITES = {
 }
 
 
+def run_suite(name, build):
+    """
+    One suite, and what it found; one that breaks says so in a row, and others go on.
+    Return: (suite, False where a target is missed or it broke)
+    """
+    suite = measure.begin(name)
+    try:
+        ok = SUITES[name](build)
+    except Exception as error:	# whatever it is: the other suites are worth having
+        traceback.print_exc()
+        row('the suite broke off', str(error).replace('|', '/'), ok=False)
+        ok = False
+    return suite.end(), ok
+
+
+def run_all(options, about):
+    """Return: the exit status."""
+    names = options.suites or list(SUITES)
+    begun, ok = time.monotonic(), True
+    missed, reached = [], 0
+    for number, name in enumerate(names, 1):
+        minutes, seconds = divmod(int(time.monotonic() - begun), 60)
+        print(f'-- {name}, {number} of {len(names)}, after {minutes}:{seconds:02}', flush=True)
+        suite, suite_ok = run_suite(name, options.build)
+        ok &= suite_ok
+        reached += sum(row['verdict'] == 'reached' for row in suite.rows)
+        missed += [f"{name}: {row['name']}" for row in suite.rows if row['verdict'] == 'MISSED']
+        if options.output:
+            report.write(options.output.replace('KIND', report.kind(about)), about, suite, SUITES)
+    print(f'-- {reached} targets reached, {len(missed)} missed, '
+          f'{(time.monotonic() - begun) / 60:.1f} minutes')
+    for what in missed:
+        print(f'   missed: {what}')
+    return 0 if ok else 1
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog='Ends with 0; with 1 where a target is missed or a suite broke '
+        'off; with 130 when it is interrupted: the suites that ended by then are written.')
     parser.add_argument('--output', metavar='FOLDER',
                         help='write results.json, results.md and plots there; KIND in it is '
                              'replaced by the kind of machine')
@@ -307,13 +352,12 @@ def main():
     print(f"{about['processor']}, {about['cpus']} CPUs, Linux {about['versions']['kernel']}, "
           f"{about['versions']['libc']}")
     print(f'{"":58} {"value":>12} {"unit":8} {"quartiles":>16} target')
-    ok, done = True, []
-    for name in options.suites or SUITES:
-        done.append(measure.begin(name))
-        ok &= SUITES[name](options.build)
-    if options.output:
-        report.write(options.output.replace('KIND', report.kind(about)), about, done)
-    return 0 if ok else 1
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return run_all(options, about)
+    except KeyboardInterrupt:
+        print(f'interrupted in {measure.SUITE.name}', file=sys.stderr)
+        return 130
 
 
 if __name__ == '__main__':

@@ -102,7 +102,7 @@ class Rounds(unittest.TestCase):
         self.assertEqual(self.found.curves, {'c': [(10, 5), (20, 10)]})
 
     def test_growth_is_told_from_the_curve(self):
-        self.assertEqual(measure.growth([(1, 3), (10, 30), (100, 300)]), 'linear')
+        self.assertEqual(measure.growth([(1, 3), (10, 30), (100, 300)]), 'linear, x^1.00')
         self.assertEqual(measure.growth([(1, 3), (10, 3.1), (100, 2.9)]), 'constant')
         self.assertEqual(measure.growth([(1, 1), (10, 100), (100, 10000)]), 'x^2.00')
 
@@ -121,13 +121,14 @@ class Report(unittest.TestCase):
     def suite(name, value):
         suite = measure.Suite(name)
         suite.rows = [{'name': 'figure', 'value': value, 'unit': 'ns', 'target': '', 'verdict': '',
-                       'spread': []}]
+                       'spread': [], 'growth': ''}]
         return suite
 
     def test_run_of_one_suite_keeps_what_was_known_of_others(self):
         with tempfile.TemporaryDirectory() as folder:
-            report.write(folder, self.ABOUT, [self.suite('one', 1.0), self.suite('two', 2.0)])
-            report.write(folder, self.ABOUT, [self.suite('two', 'not here')])
+            for suite in (self.suite('two', 2.0), self.suite('one', 1.0),
+                          self.suite('two', 'not here')):
+                report.write(folder, self.ABOUT, suite, ('one', 'two'))
             with open(os.path.join(folder, 'results.md'), encoding='utf-8') as file:
                 page = file.read()
         self.assertIn('| figure | 1.00 | ns |', page)

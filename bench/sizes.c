@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How an enabled event's cost grows with what is in it: bytes, fields, strings. Beside the bytes, a
- * memcpy of as many, which is what no event can do without.
+ * How an enabled event's cost grows with what is in it: bytes, with and without an activity id,
+ * fields, strings. Beside the bytes, a memcpy of as many, which is what no event can do without.
+ * All points take turns, so that a busy moment falls on each of them.
  */
 #include <unistd.h>
 
@@ -14,7 +15,9 @@
 #define SESSION_BYTES (32u << 20)
 #define ROUND_BYTES (256u << 10)
 #define ROUND_EVENTS 2000u
+#define POINTS_AT_ONCE 4u	/* a ring has room for what they write */
 #define SIZE_MAX_BYTES 65500u
+#define LONGEST_STRING 8192u
 
 #define TWO(p) RP_U64(p##0), RP_U64(p##1)
 #define EIGHT(p) TWO(p##0), TWO(p##1), TWO(p##2), TWO(p##3)
@@ -40,6 +43,7 @@ static struct rp_session *session;
 static uint64_t written;
 static char from[SIZE_MAX_BYTES], to[8u << 20];
 static const char *volatile string = "a customer's nam";
+static char text[LONGEST_STRING + 1];
 
 /* Each writes one event; `n` is its size, where it has one. */
 static void write_empty(size_t n)
@@ -93,6 +97,11 @@ static void write_fields32(size_t n)
 	bench_fields32(ZEROS(n), ZEROS(n), ZEROS(n), ZEROS(n));
 }
 
+static void write_string(size_t n)
+{
+	bench_strings1(text + LONGEST_STRING - n);
+}
+
 static void write_strings1(size_t n)
 {
 	(void)n;
@@ -129,63 +138,109 @@ static void warm(void)
 	bench_settle(session, written);
 }
 
-/* The best round of `count` calls, in ns for each. */
-static double best_of(void (*call)(size_t n), size_t n, unsigned int count, int writes)
+/* A point of a curve: `count` calls a round, and the best of all rounds, in ns for each call. */
+struct point {
+	const char *curve;
+	size_t x;
+	void (*call)(size_t n);
+	int writes, active;
+	unsigned int count;
+	double best;
+};
+
+#define POINTS_MAX 96u
+static struct point points[POINTS_MAX];
+static unsigned int point_count;
+
+static void plan(const char *curve, size_t x, size_t bytes, void (*call)(size_t n))
 {
-	double best = 1e18;
+	struct point *point = &points[point_count++];
 
-	for (unsigned int round = 0; round < bench_rounds(ROUNDS); round++) {
-		double begun = now_ns(), took;
-
-		for (unsigned int i = 0; i < count; i++)
-			call(n);
-		took = (now_ns() - begun) / count;
-		best = took < best ? took : best;
-		if (writes)
-			bench_settle(session, written += count);
-	}
-	return best;
+	point->curve = curve;
+	point->x = x;
+	point->call = call;
+	point->writes = call != copy;
+	point->count = bytes * ROUND_EVENTS < ROUND_BYTES ? ROUND_EVENTS :
+		       (unsigned int)(ROUND_BYTES / bytes);
+	point->best = 1e18;
 }
 
-static void sizes(void)
+static void plan_sizes(void)
 {
 	static const size_t list[] = { 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4000, 8192, 16384,
 				       32768, SIZE_MAX_BYTES };
 
-	figure("event without a payload", best_of(write_empty, 0, ROUND_EVENTS, 1), "ns");
+	plan("event without a payload", 0, 0, write_empty);
 	for (unsigned int i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
-		unsigned int count = (unsigned int)(ROUND_BYTES / list[i]);
-
-		count = count < ROUND_EVENTS ? count : ROUND_EVENTS;
-		figure_point("event", (double)list[i], best_of(write_blob, list[i], count, 1),
-			     "ns");
-		figure_point("memcpy", (double)list[i], best_of(copy, list[i], count, 0), "ns");
+		plan("event", list[i], list[i], write_blob);
+		plan("event with an activity id", list[i], list[i], write_blob);
+		points[point_count - 1].active = 1;
+		plan("memcpy", list[i], list[i], copy);
 	}
+	for (size_t n = 8; n <= LONGEST_STRING; n *= 4)
+		plan("string", n, n, write_string);
+}
+
+static void plan_fields(void)
+{
+	static const struct {
+		unsigned int count;
+		void (*call)(size_t n);
+	} integers[] = {
+		{ 1, write_fields1 }, { 2, write_fields2 }, { 4, write_fields4 },
+		{ 8, write_fields8 }, { 16, write_fields16 }, { 32, write_fields32 },
+	}, strings[] = {
+		{ 1, write_strings1 }, { 2, write_strings2 }, { 4, write_strings4 },
+		{ 8, write_strings8 },
+	};
+
+	for (unsigned int i = 0; i < sizeof(integers) / sizeof(integers[0]); i++)
+		plan("integers", integers[i].count, 8 * integers[i].count, integers[i].call);
+	for (unsigned int i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
+		plan("strings of 16 bytes", strings[i].count, 17 * strings[i].count,
+		     strings[i].call);
+}
+
+static void take(struct point *point, const struct rp_activity *activity)
+{
+	double begun, took;
+
+	if (point->active)
+		rp_activity_set(activity);
+	begun = now_ns();
+	for (unsigned int i = 0; i < point->count; i++)
+		point->call(point->x);
+	took = (now_ns() - begun) / point->count;
+	rp_activity_set(&(struct rp_activity){ 0 });
+	point->best = took < point->best ? took : point->best;
+	written += point->writes ? point->count : 0;
 }
 
 int main(void)
 {
-	static const struct {
-		const char *curve;
-		unsigned int x;
-		void (*call)(size_t n);
-	} rows[] = {
-		{ "integers", 1, write_fields1 }, { "integers", 2, write_fields2 },
-		{ "integers", 4, write_fields4 }, { "integers", 8, write_fields8 },
-		{ "integers", 16, write_fields16 }, { "integers", 32, write_fields32 },
-		{ "strings of 16 bytes", 1, write_strings1 },
-		{ "strings of 16 bytes", 2, write_strings2 },
-		{ "strings of 16 bytes", 4, write_strings4 },
-		{ "strings of 16 bytes", 8, write_strings8 },
-	};
+	struct rp_activity activity = { 0 };
+
+	rp_activity_create(&activity.id);
+	memset(text, 'x', LONGEST_STRING);
 	session = bench_start("Bench-Sizes", "/dev/null", SESSION_BYTES, 0);
 	/* Its threads may go where they like. */
 	bench_stay();
 	warm();
-	sizes();
-	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		figure_point(rows[i].curve, rows[i].x,
-			     best_of(rows[i].call, 1, ROUND_EVENTS / 2, 1), "ns");
+	plan_sizes();
+	plan_fields();
+	for (unsigned int round = 0; round < bench_rounds(ROUNDS); round++) {
+		for (unsigned int i = 0; i < point_count; i++) {
+			take(&points[i], &activity);
+			if (i % POINTS_AT_ONCE == 0)
+				bench_settle(session, written);
+		}
+	}
+	for (unsigned int i = 0; i < point_count; i++) {
+		if (points[i].x)
+			figure_point(points[i].curve, (double)points[i].x, points[i].best, "ns");
+		else
+			figure(points[i].curve, points[i].best, "ns");
+	}
 	rp_session_stop(session, NULL);
 	return 0;
 }

@@ -11,9 +11,9 @@
 #include "clock.h"
 #include "session.h"
 
-#define ROUNDS 100u
+#define ROUNDS 60u
 #define EVENTS 200u
-#define LEARNING 20u
+#define LEARNING 12u
 
 RP_PROVIDER(bench, "Bench-Stacks");
 RP_EVENT(bench, here, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a));
@@ -74,13 +74,13 @@ static void measure(struct rp_session *session, unsigned int depth)
 
 int main(void)
 {
+	static const unsigned int depths[] = { 0, 5, 10, 20, 40, 80 };
 	struct rp_session *session = bench_start("Bench-Stacks", "/dev/null", 64u << 20,
 						 RP_SESSION_STACKS);
 
 	(void)backtrace(frames, 1);	/* loads libgcc */
-	measure(session, 5);
-	measure(session, 20);
-	measure(session, 60);
+	for (unsigned int i = 0; i < sizeof(depths) / sizeof(depths[0]); i++)
+		measure(session, depths[i]);
 	rp_session_stop(session, NULL);
 	return 0;
 }
