@@ -64,7 +64,8 @@ def draw(plot, target):
     lines = ['set terminal svg size 760,420 font "sans,12" background "white" linewidth 1.5',
              f'set output "{target}"', f'set title "{plot["title"]}"',
              f'set xlabel "{plot["x"]}"', f'set ylabel "{plot["y"]}"', 'set grid',
-             'set key outside right top', 'set logscale xy', 'set offsets graph 0,0,0.1,0.1']
+             'set key outside right top', 'set logscale xy',
+             'set offsets graph 0, graph 0, graph 0.1, graph 0.1']
     curves = {label: [f'{x} {y}' for x, y in points if x > 0 and y > 0]
               for label, points in plot['curves'].items()}
     curves = {label: drawn for label, drawn in curves.items() if drawn}
