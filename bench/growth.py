@@ -112,6 +112,43 @@ def suite_delivery(build):
     return ok
 
 
+def suite_stall(build):
+    """A disk that stands still while events come: what is lost, and whether the file says so."""
+    curves, untold = {}, 0
+    with tempfile.TemporaryDirectory(dir=output_folder()) as folder:
+        target = os.path.join(folder, 'bench.nettrace')
+        for rate in (1, 5):
+            points = curves[f'{rate} M/s'] = []
+            for ms in (10, 30) if measure.QUICK else (10, 30, 100, 300, 1000, 2000):
+                found = figures([program(build, 'stall'), target, str(rate), str(ms)])
+                lost = found['missing in the file'][0]
+                points.append((ms, lost))
+                untold += abs(lost - found['told in the file'][0])
+                untold += abs(lost - found['lost'][0])
+            bridged = max((ms for ms, lost in points if lost == 0), default=0)
+            row(f'longest stall without a loss, 64 MB, {rate} M/s', bridged, 'ms')
+        curve('Events lost by a stall of the disk', 'ms', 'events', curves)
+        found = figures([program(build, 'stall'), target, '1',
+                         *(('30', '100') if measure.QUICK else ('1000', '3000'))])
+        row('1 M/s, stall of 1,000 ms, block mode: lost', found['lost'][0], 'events')
+        row('  writer held up, longest', found['longest batch'][0], 'ms')
+    return row('lost in stalls, and not told in the file', untold, 'events', '0', untold == 0)
+
+
+def suite_listener(build):
+    found = figures([program(build, 'listener')])
+    curve('CPU of an event heard by listeners', 'listeners', 'ns',
+          {'listeners': found.curves['listeners']})
+    curve('CPU of an event heard by bytes', 'bytes', 'ns',
+          {name: found.curves[name] for name in ('listener', 'session to nowhere')})
+    row('heard, the least of all of these',
+        min(share for _, share in found.curves['heard by listeners']), '%')
+    curve('Memory by listeners', 'listeners', 'kB',
+          {'memory of listeners': found.curves['memory of listeners']})
+    each_more('listener', found.curves['memory of listeners'], 'kB')
+    return True
+
+
 def suite_memory(build):
     found = figures([program(build, 'memory')])
     for name, (value, unit) in found.items():
@@ -124,5 +161,7 @@ SUITES = {
     'many': suite_many,
     'latency': suite_latency,
     'delivery': suite_delivery,
+    'stall': suite_stall,
+    'listener': suite_listener,
     'memory': suite_memory,
 }

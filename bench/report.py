@@ -64,11 +64,14 @@ def draw(plot, target):
     lines = ['set terminal svg size 760,420 font "sans,12" background "white" linewidth 1.5',
              f'set output "{target}"', f'set title "{plot["title"]}"',
              f'set xlabel "{plot["x"]}"', f'set ylabel "{plot["y"]}"', 'set grid',
-             'set key outside right top', 'set logscale xy',
-             'set offsets graph 0, graph 0, graph 0.1, graph 0.1']
+             'set key below', 'set logscale xy', 'set format "%g"']
     curves = {label: [f'{x} {y}' for x, y in points if x > 0 and y > 0]
               for label, points in plot['curves'].items()}
     curves = {label: drawn for label, drawn in curves.items() if drawn}
+    for axis, place in (('x', 0), ('y', 1)):
+        values = [float(point.split()[place]) for drawn in curves.values() for point in drawn]
+        # Room around, so that no point lies on the frame.
+        lines.append(f'set {axis}range [{min(values) / 1.5}:{max(values) * 1.5}]')
     for index, drawn in enumerate(curves.values()):
         lines += [f'$data{index} << END', *drawn, 'END']
     lines.append('plot ' + ', '.join(f'$data{index} with linespoints title "{label}"'
