@@ -383,5 +383,6 @@ bool rp_cfi_find(const struct rp_object_text *object, uint64_t address, struct r
 	run.location = start;
 	ret_row->is_signal = common.is_signal;
 	ret_row->start = start;
+	ret_row->end = start + bytes;
 	return run_program(&run, cursor.at, cursor.end);
 }

@@ -32,7 +32,7 @@ struct rp_cfi_row {
 	uint8_t frame_register;
 	bool frame_is_expression;	/* … or what the expression at frame_offset says */
 	bool is_signal;			/* the kernel called it */
-	uint64_t start;			/* of the function */
+	uint64_t start, end;		/* of the function */
 };
 
 /*

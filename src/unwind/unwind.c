@@ -122,8 +122,17 @@ static bool is_after_call(const struct walk *walk, uint64_t from, uint64_t start
 	       (code[1] == 0xff && ((code[2] & 0xf8) == 0x90 || code[2] == 0x15));
 }
 
+/*
+ * Calls that the function itself made before have left their return addresses where its own calls
+ * now pass arguments.
+ */
+static bool is_own_call(const struct rp_cfi_row *row, uint64_t from)
+{
+	return from > row->start && from <= row->end;
+}
+
 /* A place above the stack pointer with {a frame pointer, a return address} of this function. */
-static bool search(struct walk *walk, uint64_t start, bool exact)
+static bool search(struct walk *walk, const struct rp_cfi_row *row, bool exact)
 {
 	struct rp_registers *registers = walk->registers;
 	uint64_t words[SEARCH_WORDS + 1];
@@ -133,8 +142,10 @@ static bool search(struct walk *walk, uint64_t start, bool exact)
 		if (!rp_memory_peek(at, words, sizeof(words)))
 			return false;
 		for (unsigned int i = 0; i < SEARCH_WORDS; i++) {
-			if (!is_after_call(walk, words[i + 1], start, exact) ||
-			    (!exact && words[i] != 0 && words[i] <= at + i * 8))
+			if (!exact && ((words[i] != 0 && words[i] <= at + i * 8) ||
+				       is_own_call(row, words[i + 1])))
+				continue;
+			if (!is_after_call(walk, words[i + 1], row->start, exact))
 				continue;
 			set_register(registers, RP_REG_RBP, at + i * 8);
 			return true;
@@ -153,7 +164,7 @@ static bool search_frame_pointer(struct walk *walk, const struct rp_plain *plain
 	if (plain->frame_register != RP_REG_RBP || plain->frame_offset != 16 || !object ||
 	    !rp_cfi_find(object, address, &row))
 		return false;
-	return search(walk, row.start, true) || search(walk, row.start, false);
+	return search(walk, &row, true) || search(walk, &row, false);
 }
 
 static bool step_plain(struct walk *walk, const struct rp_plain *plain)

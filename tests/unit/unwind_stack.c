@@ -152,6 +152,37 @@ Test(unwind_stack, broken_frame_pointer_leaves_the_calls_before_it)
 	spoil_with_all(0);
 }
 
+static void (*volatile taker_called)(void) = call_taker;
+
+/* By a pointer, so that the call does not say whom it calls. */
+static PLACE(outer) void call_by_pointer(void)
+{
+	taker_called();
+	NO_TAIL_CALL();
+}
+
+/*
+ * A call with arguments on the stack leaves the return address of an earlier one between them, and
+ * a zero before it looks like the first frame of a thread.
+ */
+Test(unwind_stack, sleeper_did_not_come_from_calls_that_its_function_made_before)
+{
+	static uint64_t stack[16 * PAGE / 8];
+	uint64_t frames[FRAMES_MAX];
+	unsigned int count;
+
+	call_by_pointer();
+	expect_known_calls();
+	stack[0] = 0;
+	stack[1] = seen.frames[1];
+	stack[8] = (uint64_t)(uintptr_t)&stack[16];
+	stack[9] = seen.frames[2];
+	count = rp_unwind_sleeper((uint64_t)(uintptr_t)stack, seen.frames[1], frames, FRAMES_MAX);
+	cr_assert_geq(count, 2u);
+	cr_expect_eq(frames[0], seen.frames[1]);
+	cr_expect_eq(frames[1], seen.frames[2]);
+}
+
 static uint64_t next_random(uint64_t *state)
 {
 	*state ^= *state << 13;
