@@ -13,6 +13,11 @@ _ringpipe()
 		COMPREPLY=($(compgen -W "$words" -- "$cur"))
 		return
 		;;
+	-n | --name)
+		words=$(ringpipe ps --json 2>/dev/null | sed -n 's/^ *"name": *"\(.*\)",$/\1/p')
+		COMPREPLY=($(compgen -W "$words" -- "$cur"))
+		return
+		;;
 	-o | --output)
 		COMPREPLY=($(compgen -f -- "$cur"))
 		return
@@ -25,7 +30,7 @@ _ringpipe()
 		COMPREPLY=($(compgen -W "mini heap full" -- "$cur"))
 		return
 		;;
-	-n | --name | --providers | -d | --duration | --buffer | --block | --top | --counters | \
+	--providers | -d | --duration | --buffer | --block | --top | --counters | \
 		--refresh | --port | --event | --field | --step)
 		return
 		;;
@@ -59,7 +64,7 @@ _ringpipe()
 			--output --force --json --port --help"
 		;;
 	dump)
-		words="--output --force --type --quiet --json --help"
+		words="--process-id --name --output --force --type --quiet --json --help"
 		[[ $cur != -* ]] && words+=" $(ringpipe ps 2>/dev/null |
 			sed -n 's/^ *\([0-9][0-9]*\) .*/\1/p')"
 		;;
@@ -68,7 +73,7 @@ _ringpipe()
 			--duration --buffer --refresh --top --json --help"
 		;;
 	stacks)
-		words="--duration --json --help"
+		words="--process-id --name --duration --json --help"
 		[[ $cur != -* ]] && words+=" $(ringpipe ps 2>/dev/null |
 			sed -n 's/^ *\([0-9][0-9]*\) .*/\1/p')"
 		;;
@@ -77,7 +82,7 @@ _ringpipe()
 		[[ $cur != -* ]] && COMPREPLY=($(compgen -d -- "$cur"))
 		;;
 	list)
-		words="--json --help"
+		words="--process-id --name --json --help"
 		[[ $cur != -* ]] && words+=" $(ringpipe ps 2>/dev/null |
 			sed -n 's/^ *\([0-9][0-9]*\) .*/\1/p')"
 		;;

@@ -390,9 +390,7 @@ int main(int argc, char **argv)
 	if (rp_options_parse(&command, argc - 1, argv + 1, &options))
 		return RP_EXIT_USAGE;
 	run.options = &options;
-	if (!(options.given & RP_OPTION_PID) == !(options.given & RP_OPTION_NAME))
-		rp_tool_error("bpf: give one of -p PID and -n NAME");
-	else if (take_mode(&run) == 0 && take_event(&run) == 0 && take_providers(&run) == 0)
+	if (take_mode(&run) == 0 && take_event(&run) == 0 && take_providers(&run) == 0)
 		status = run_program(&run);
 	if (run.providers != &run.only)
 		free(run.providers);

@@ -109,10 +109,10 @@ void rp_child_resume(struct rp_child *child, const struct rp_target *target)
 	ret = rp_exchange_begin(&exchange, target, &request);
 	if (ret == 0)
 		ret = rp_exchange_run(&exchange, RESUME_MS);
-	rp_exchange_end(&exchange);
 	/* One that is gone is told of by its status. */
 	if (ret == -ETIMEDOUT || ret == -EREMOTEIO)
 		rp_exchange_explain(&exchange, "resume", ret);
+	rp_exchange_end(&exchange);
 }
 
 int rp_child_start(struct rp_child *child, char *const *arguments)

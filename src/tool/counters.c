@@ -508,10 +508,6 @@ int rp_command_counters(const struct rp_tool_options *options)
 
 	if (find_view(options, &counters.view) != 0)
 		return RP_EXIT_USAGE;
-	if (!(options->given & RP_OPTION_PID) == !(options->given & RP_OPTION_NAME)) {
-		rp_tool_error("counters: give one of -p PID and -n NAME");
-		return RP_EXIT_USAGE;
-	}
 	ret = options->counters ? parse_wanted(&counters, options->counters) : 0;
 	if (ret != 0) {
 		rp_tool_error("counters: cannot read '%s'; it goes Provider[counter,counter],"

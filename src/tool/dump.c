@@ -268,13 +268,8 @@ int rp_command_dump(const struct rp_tool_options *options)
 {
 	struct dump dump = { .options = options };
 	int status = RP_EXIT_FAILURE;
-	uint64_t pid;
 
-	if (rp_number_parse(options->operands[0], INT_MAX, &pid) || pid == 0) {
-		rp_tool_error("dump: wants a process id, not '%s'", options->operands[0]);
-		return RP_EXIT_USAGE;
-	}
-	if (rp_target_find((pid_t)pid, NULL, &dump.target))
+	if (rp_target_find(options->pid, options->name, &dump.target))
 		return RP_EXIT_FAILURE;
 	dump.live = isatty(STDERR_FILENO) && !(options->given & RP_OPTION_QUIET);
 	dump.path = absolute_path(options, &dump.target);

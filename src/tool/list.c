@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,13 +195,8 @@ int rp_command_list(const struct rp_tool_options *options)
 	struct rp_exchange exchange;
 	struct rp_target target;
 	int ret, status = RP_EXIT_FAILURE;
-	uint64_t pid;
 
-	if (rp_number_parse(options->operands[0], INT_MAX, &pid) || pid == 0) {
-		rp_tool_error("list: wants a process id, not '%s'", options->operands[0]);
-		return RP_EXIT_USAGE;
-	}
-	if (rp_target_find((pid_t)pid, NULL, &target))
+	if (rp_target_find(options->pid, options->name, &target))
 		return RP_EXIT_FAILURE;
 	rp_wire_begin(&request, RP_SET_RINGPIPE, 0x00);
 	rp_wire_end(&request);

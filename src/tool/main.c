@@ -28,7 +28,8 @@ static const struct rp_tool_command commands[] = {
 			 "is then complete. A second Ctrl-C gives up at once (status 130); the\n"
 			 "file can be read up to there. A command after -- is traced from its\n"
 			 "start to its end, or for the duration, and gets the signals; ringpipe's\n"
-			 "status is the command's.\n",
+			 "status is the command's. Without -o the file is\n"
+			 "NAME_PID_YYYYMMDD_HHMMSS.nettrace.\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_TREE | RP_OPTION_OUTPUT |
 			   RP_OPTION_FORCE | RP_OPTION_PROVIDERS | RP_OPTION_DURATION |
 			   RP_OPTION_BUFFER | RP_OPTION_BLOCK | RP_OPTION_COARSE |
@@ -58,7 +59,7 @@ static const struct rp_tool_command commands[] = {
 		.help = "write what a flight recorder holds into a file",
 		.notes = "The recorder goes on. SESSION is its id, as ringpipe list shows it; it\n"
 			 "may be left out where there is just one. Ctrl-C gives up and leaves no\n"
-			 "file.\n",
+			 "file. Without -o it is NAME_PID_YYYYMMDD_HHMMSS.nettrace.\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_OUTPUT | RP_OPTION_FORCE |
 			   RP_OPTION_QUIET | RP_OPTION_JSON | RP_OPTION_HELP,
 		.operands_max = 1,
@@ -77,15 +78,15 @@ static const struct rp_tool_command commands[] = {
 	},
 	{
 		.name = "dump",
-		.arguments = "PID",
+		.arguments = "(PID | -p PID | -n NAME)",
 		.help = "write a core of a process, for a debugger",
 		.notes = "The process writes the file itself, with its own rights, and stands\n"
 			 "still meanwhile; for how long is told. Ctrl-C gives up and leaves no\n"
-			 "file.\n",
-		.options = RP_OPTION_OUTPUT | RP_OPTION_FORCE | RP_OPTION_TYPE | RP_OPTION_QUIET |
-			   RP_OPTION_JSON | RP_OPTION_HELP,
-		.operands_min = 1,
+			 "file. Without -o it is NAME_PID_YYYYMMDD_HHMMSS.core.\n",
+		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_OUTPUT | RP_OPTION_FORCE |
+			   RP_OPTION_TYPE | RP_OPTION_QUIET | RP_OPTION_JSON | RP_OPTION_HELP,
 		.operands_max = 1,
+		.takes_pid = true,
 		.run = rp_command_dump,
 	},
 	{
@@ -105,14 +106,15 @@ static const struct rp_tool_command commands[] = {
 	},
 	{
 		.name = "stacks",
-		.arguments = "PID",
+		.arguments = "(PID | -p PID | -n NAME)",
 		.help = "show where each thread of a process is",
 		.notes = "Sleeping threads are not woken. One that runs is seen when it has used\n"
 			 "up a tick of the processor, or when it sleeps; the session lasts half a\n"
 			 "second unless --duration says otherwise.\n",
-		.options = RP_OPTION_DURATION | RP_OPTION_JSON | RP_OPTION_HELP,
-		.operands_min = 1,
+		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_DURATION | RP_OPTION_JSON |
+			   RP_OPTION_HELP,
 		.operands_max = 1,
+		.takes_pid = true,
 		.run = rp_command_stacks,
 	},
 	{
@@ -136,7 +138,8 @@ static const struct rp_tool_command commands[] = {
 		.help = "make a trace of what a killed process left",
 		.notes = "A process started with RINGPIPE_RECOVER=1 leaves a directory when it is\n"
 			 "killed. The trace has what the session had written, and what was still\n"
-			 "in its rings. PARENT is /dev/shm/ringpipe-UID unless it is given.\n",
+			 "in its rings. Without -o it is NAME_PID_YYYYMMDD_HHMMSS.nettrace.\n"
+			 "PARENT is /dev/shm/ringpipe-UID unless it is given.\n",
 		.options = RP_OPTION_OUTPUT | RP_OPTION_FORCE | RP_OPTION_LIST |
 			   RP_OPTION_PRUNE | RP_OPTION_HELP,
 		.operands_max = 1,
@@ -144,11 +147,11 @@ static const struct rp_tool_command commands[] = {
 	},
 	{
 		.name = "list",
-		.arguments = "PID",
+		.arguments = "(PID | -p PID | -n NAME)",
 		.help = "show a process's providers and who enabled them",
-		.options = RP_OPTION_JSON | RP_OPTION_HELP,
-		.operands_min = 1,
+		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_JSON | RP_OPTION_HELP,
 		.operands_max = 1,
+		.takes_pid = true,
 		.run = rp_command_list,
 	},
 };

@@ -234,8 +234,7 @@ static const struct rp_option options_table[] = {
 	  "and every process that descends from it, now or later, in one\n"
 	  "file", NULL },
 	{ RP_OPTION_OUTPUT, 'o', "output", "FILE",
-	  "where the trace or core goes ({pid} stands for the process id);\n"
-	  "default: NAME_PID_YYYYMMDD_HHMMSS.nettrace or .core", take_output },
+	  "where it goes; {pid} stands for the process id", take_output },
 	{ RP_OPTION_FORCE, 'f', "force", NULL, "overwrite the file if it exists", NULL },
 	{ RP_OPTION_PROVIDERS, 0, "providers", "LIST",
 	  "NAME[:KEYWORDS[:LEVEL[:ARGUMENTS]]],…\n"
@@ -399,6 +398,29 @@ static int check_operands(const struct rp_tool_command *command,
 	return 0;
 }
 
+/* A process is named in just one way; a command that starts one looks itself. */
+static int check_process(const struct rp_tool_command *command, struct rp_tool_options *options)
+{
+	int ways = !!(options->given & RP_OPTION_PID) + !!(options->given & RP_OPTION_NAME);
+
+	if (!(command->options & RP_OPTION_PID) || command->takes_child)
+		return 0;
+	if (command->takes_pid && options->operand_count) {
+		ways++;
+		if (take_pid(options, options->operands[0])) {
+			rp_tool_error("%s: wants a process id, not '%s'", command->name,
+				      options->operands[0]);
+			return -EINVAL;
+		}
+	}
+	if (ways != 1) {
+		rp_tool_error("%s: give one of %s-p PID and -n NAME", command->name,
+			      command->takes_pid ? "PID, " : "");
+		return -EINVAL;
+	}
+	return 0;
+}
+
 int rp_options_parse(const struct rp_tool_command *command, int argc, char **argv,
 		     struct rp_tool_options *ret_options)
 {
@@ -437,6 +459,8 @@ int rp_options_parse(const struct rp_tool_command *command, int argc, char **arg
 	if (!(options.given & RP_OPTION_HELP)) {
 		int ret = check_operands(command, &options);
 
+		if (!ret)
+			ret = check_process(command, &options);
 		if (ret)
 			return ret;
 	}

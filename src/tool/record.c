@@ -107,10 +107,6 @@ int rp_command_record(const struct rp_tool_options *options)
 	struct rp_target target;
 	int status;
 
-	if (!(options->given & RP_OPTION_PID) == !(options->given & RP_OPTION_NAME)) {
-		rp_tool_error("record: give one of -p PID and -n NAME");
-		return RP_EXIT_USAGE;
-	}
 	if (stop && (options->given &
 		     (RP_OPTION_PROVIDERS | RP_OPTION_BUFFER | RP_OPTION_COARSE |
 		      RP_OPTION_STACKS | RP_OPTION_RECOVER | RP_OPTION_OUTPUT |

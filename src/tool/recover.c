@@ -311,6 +311,11 @@ int rp_command_recover(const struct rp_tool_options *options)
 			      "--help");
 		return RP_EXIT_USAGE;
 	}
+	/* The default one is made by the first session; with --prune, nothing to remove is well. */
+	if (mode == RP_OPTION_LIST && path && access(path, F_OK) != 0) {
+		rp_tool_error("cannot read %s: %s", path, strerror(errno));
+		return RP_EXIT_FAILURE;
+	}
 	rp_keep_default_parent(standard);
 	if (!path)
 		path = standard;

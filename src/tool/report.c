@@ -101,9 +101,8 @@ static int print_event(const struct rp_reader_event *event, void *data)
 	print_guid("related_activity", &event->related_activity);
 	print_frames(printer, event);
 	fputs(",\"fields\":", stdout);
-	if (rp_reader_print_json(event, stdout))
-		return -EIO;
-	return puts("}") < 0 ? -EIO : 0;
+	errno = EIO;
+	return rp_reader_print_json(event, stdout) || puts("}") < 0 ? -errno : 0;
 }
 
 /* NULL when all is well, else a sentence for the user; the buffer may hold it. */
@@ -167,7 +166,7 @@ static int report_events(struct rp_reader *reader, const char *path, const char 
 	rp_names_fini(&printer.names);
 	error = explain(reader, ret, buffer, sizeof(buffer));
 	if (ferror(stdout))
-		rp_tool_error("cannot write the output");
+		rp_tool_error("cannot write the output: %s", strerror(-ret));
 	else if (error)
 		rp_tool_error("%s: %s", path, error);
 	return error ? RP_EXIT_FAILURE : RP_EXIT_OK;

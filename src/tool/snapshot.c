@@ -232,10 +232,6 @@ int rp_command_snapshot(const struct rp_tool_options *options)
 	uint64_t session = 0;
 	int status;
 
-	if (!(options->given & RP_OPTION_PID) == !(options->given & RP_OPTION_NAME)) {
-		rp_tool_error("snapshot: give one of -p PID and -n NAME");
-		return RP_EXIT_USAGE;
-	}
 	if (options->operand_count &&
 	    (rp_number_parse(options->operands[0], UINT64_MAX, &session) || session == 0)) {
 		rp_tool_error("snapshot: wants a session id, not '%s'; see ringpipe list",

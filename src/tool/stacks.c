@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -307,13 +306,8 @@ int rp_command_stacks(const struct rp_tool_options *options)
 {
 	struct rp_target target;
 	int fd, status;
-	uint64_t pid;
 
-	if (rp_number_parse(options->operands[0], INT_MAX, &pid) || pid == 0) {
-		rp_tool_error("stacks: wants a process id, not '%s'", options->operands[0]);
-		return RP_EXIT_USAGE;
-	}
-	if (rp_target_find((pid_t)pid, NULL, &target))
+	if (rp_target_find(options->pid, options->name, &target))
 		return RP_EXIT_FAILURE;
 	fd = memfd_create("ringpipe-stacks", MFD_CLOEXEC);
 	if (fd < 0) {

@@ -86,6 +86,7 @@ struct rp_tool_command {
 	int operands_min;
 	int operands_max;		/* -1: any number */
 	bool takes_child;		/* operands come after "--" only */
+	bool takes_pid;			/* the operand is a process, as -p names it */
 	int (*run)(const struct rp_tool_options *options);
 };
 

@@ -69,6 +69,12 @@ class Child(ToolTest):
         self.assertIn("cannot write", err)
         self.assertTrue(os.path.exists(self.path("ran")))
 
+    def test_a_command_that_refuses_to_be_resumed_says_why(self):
+        err = self.run_tool("collect", "-o", "t", "--", *self.command("exit 3", "refusing"),
+                            status=3)[1]
+        self.assertRegex(err, r"cannot resume process \d+: not now")
+        self.assertEqual(self.read("t"), self.read("sample"))
+
     def test_the_duration_ends_the_trace_and_not_the_command(self):
         os.mkfifo(self.path("fifo"))
         process = self.start("collect", "-d", "1s", "-o", "t", "--",

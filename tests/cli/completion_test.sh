@@ -15,6 +15,10 @@ source "$1/man/ringpipe.bash"
 
 ringpipe()
 {
+	if [[ ${2-} == --json ]]; then
+		printf '%s\n' '    "pid": 42,' '    "name": "shop",' '    "name": "other",'
+		return
+	fi
 	printf '%s\n' '    PID NAME RUNTIME' '     42 shop ringpipe' '   4711 other .NET'
 }
 
@@ -55,6 +59,8 @@ offers "report takes traces" "one.nettrace" ringpipe report on
 offers "report takes nothing but traces" "" ringpipe report tw
 offers "a process id is one of those that ps shows" "42 4711" ringpipe collect -p ""
 offers "a process id is completed" "4711" ringpipe collect --process-id 47
+offers "a name is one of those that ps shows" "shop other" ringpipe collect -n ""
+offers "list takes a name" "--name" ringpipe list --n
 offers "list takes a process id" "42" ringpipe list 42
 offers "stacks takes a process id" "42" ringpipe stacks 42
 offers "dump takes a process id" "42" ringpipe dump 42

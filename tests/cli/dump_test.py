@@ -94,7 +94,7 @@ class Fake(ToolTest):
 
     def test_operand_must_be_a_process_id(self):
         self.assertIn("process id", self.run_tool("dump", "shop", status=2)[1])
-        self.assertIn("wants PID", self.run_tool("dump", status=2)[1])
+        self.assertIn("give one of PID", self.run_tool("dump", status=2)[1])
 
 
 class Live(ToolTest):

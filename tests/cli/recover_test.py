@@ -89,8 +89,14 @@ class Recover(ToolTest):
         self.assertEqual(os.listdir(self.path("keep")), ["other"])
 
     def test_nothing_is_listed_where_nothing_is(self):
-        self.assertEqual(len(self.run_tool("recover", "--list", "none")[0].splitlines()), 1)
         self.assertEqual(self.run_tool("recover", "--prune", "none"), ("", ""))
+        os.mkdir(self.path("none"))
+        self.assertEqual(len(self.run_tool("recover", "--list", "none")[0].splitlines()), 1)
+
+    def test_a_folder_that_is_to_be_listed_and_is_not_there_is_told(self):
+        out, err = self.run_tool("recover", "--list", "none", status=1)
+        self.assertEqual(out, "")
+        self.assertIn("cannot read none: No such file", err)
 
     def test_without_its_output_the_rings_are_recovered(self):
         kept = self.leave()

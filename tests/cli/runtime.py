@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Stands for a program that uses the library: runtime.py SAMPLE [SCRIPT [cut]]
+"""Stands for a program that uses the library: runtime.py SAMPLE [SCRIPT [cut|refusing]]
 
 Connects to the port of its environment, is traced into a stream that carries the file SAMPLE, waits
 to be resumed, then becomes the shell script, to whose end the trace goes; with `cut` without its
-last byte. What it was asked for is written to the file `request`, its port to the file `port`. With
-RUNTIME_UID it becomes that user first.
+last byte; with `refusing` it says no to being resumed, and why, and goes on. What it was asked for
+is written to the file `request`, its port to the file `port`. With RUNTIME_UID it becomes that user
+first.
 """
 import os
 import signal
@@ -15,15 +16,15 @@ import subprocess
 import sys
 import threading
 
-from server import Request, UNKNOWN_COMMAND, error, ok
+from server import FAIL, Request, UNKNOWN_COMMAND, error, ok
 
 SESSION = struct.pack("<Q", 0x1122334455667788)
 COLLECT, STOP, RESUME = (2, 5), (2, 1), (4, 1)
 
 
 class Runtime:
-    def __init__(self, path, sample, cut):
-        self.path, self.sample, self.cut = path, sample, cut
+    def __init__(self, path, sample, manner):
+        self.path, self.sample, self.manner = path, sample, manner
         self.resumed = threading.Event()
         self.ended = threading.Event()
         self.stream = None
@@ -38,7 +39,7 @@ class Runtime:
     def end_stream(self):
         with self.lock:
             if self.stream:
-                self.stream.sendall(b"" if self.cut else self.sample[-1:])
+                self.stream.sendall(b"" if self.manner == "cut" else self.sample[-1:])
                 self.stream.close()
             self.stream = None
         self.ended.set()
@@ -56,7 +57,10 @@ class Runtime:
             if request.command == STOP:
                 self.end_stream()
             known = request.command in (STOP, RESUME)
-            connection.sendall(ok(request.payload) if known else error(UNKNOWN_COMMAND))
+            if request.command == RESUME and self.manner == "refusing":
+                connection.sendall(error(FAIL, "not now"))
+            else:
+                connection.sendall(ok(request.payload) if known else error(UNKNOWN_COMMAND))
             connection.close()
             if request.command == RESUME:
                 self.resumed.set()
@@ -76,7 +80,7 @@ def main():
     path = os.environ["DOTNET_DiagnosticPorts"]
     with open("port", "w", encoding="utf-8") as file:
         file.write(path)
-    runtime = Runtime(path, sample, len(sys.argv) > 3)
+    runtime = Runtime(path, sample, sys.argv[3] if len(sys.argv) > 3 else None)
     threading.Thread(target=runtime.run, daemon=True).start()
     runtime.resumed.wait()
     status = 0

@@ -24,8 +24,8 @@ def ok(payload=b""):
     return message(OK, payload)
 
 
-def error(hresult):
-    return message(ERROR, struct.pack("<I", hresult))
+def error(hresult, reason=None):
+    return message(ERROR, struct.pack("<I", hresult) + (string(reason) if reason else b""))
 
 
 def string(text):

@@ -5,6 +5,7 @@ import os
 import subprocess
 import unittest
 
+import nettrace
 from tool import TOOL, ToolTest
 
 
@@ -18,7 +19,12 @@ class Usage(ToolTest):
                 (["ps", "--js"], "unknown option --js"),
                 (["ps", "--json=1"], "--json takes no value"),
                 (["ps", "extra"], "unexpected 'extra'"),
-                (["list"], "wants PID"),
+                (["list"], "give one of PID, -p PID and -n NAME"),
+                (["stacks", "1", "-p", "1"], "give one of PID, -p PID and -n NAME"),
+                (["dump", "-p", "1", "-n", "x"], "give one of PID, -p PID and -n NAME"),
+                (["counters", "monitor"], "counters: give one of -p PID and -n NAME"),
+                (["record"], "record: give one of -p PID and -n NAME"),
+                (["snapshot", "-p", "1", "-n", "x"], "give one of -p PID and -n NAME"),
                 (["list", "12x"], "wants a process id, not '12x'"),
                 (["list", "0"], "wants a process id, not '0'"),
                 (["report"], "wants FILE"),
@@ -59,6 +65,9 @@ class Usage(ToolTest):
                        "--stacks", "-q, --quiet", "--json", "-f, --force", "-h, --help"]:
             self.assertIn(option, out)
         self.assertNotIn("--events", out)
+        self.assertIn("NAME_PID_YYYYMMDD_HHMMSS.nettrace", out)
+        # Its output goes elsewhere when -o names no file.
+        self.assertNotIn("YYYYMMDD", self.run_tool("counters", "--help")[0])
         self.assertTrue(all(len(line) <= 100 for line in out.splitlines()), out)
 
     def test_it_opens_no_diagnostics_socket_of_its_own(self):
@@ -78,11 +87,14 @@ class Usage(ToolTest):
         self.assertRegex(self.run_tool("--version")[0], r"^ringpipe \d+\.\d+\.\d+\n$")
 
     def test_output_that_cannot_be_written_is_a_failure(self):
-        with open("/dev/full", "wb") as full:
-            process = subprocess.run([TOOL, "--help"], stdout=full, stderr=subprocess.PIPE,
-                                     check=False)
-        self.assertEqual(process.returncode, 1)
-        self.assertIn(b"cannot write the output", process.stderr)
+        trace = self.write("t", nettrace.sample())
+        for arguments in [["--help"], ["report", trace], ["report", "--events", trace],
+                          ["report", "--json", trace], ["recover", "--list"]]:
+            with self.subTest(arguments=arguments), open("/dev/full", "wb") as full:
+                process = subprocess.run([TOOL, *arguments], stdout=full, check=False,
+                                         stderr=subprocess.PIPE)
+                self.assertEqual(process.returncode, 1)
+                self.assertIn(b"cannot write the output: No space left", process.stderr)
 
 
 if __name__ == "__main__":

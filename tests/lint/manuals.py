@@ -4,9 +4,9 @@
 
 usage: manuals.py ROOT
 
-groff reads each page without a warning; ringpipe(1) and the completion know every command and
-option of src/tool and no other option; libringpipe(7) names the environment variables that the
-library reads and no other.
+groff reads each page without a warning; ringpipe(1), its synopsis and the completion know every
+command and option of src/tool and no other option; libringpipe(7) names the environment variables
+that the library reads and no other.
 """
 import re
 import shutil
@@ -47,6 +47,9 @@ def check_command(root):
     complaints += compare('--', tagged, 'man/ringpipe.1', options, 'src/tool')
     complaints += compare('command', set(re.findall(r'^\.It Cm (\w+)', page, re.M)),
                           'man/ringpipe.1', commands, 'src/tool')
+    synopsis = page.partition('.Sh SYNOPSIS')[2].partition('.Sh ')[0]
+    complaints += compare('command', set(re.findall(r'^\.Cm (\w+)', synopsis, re.M)),
+                          "man/ringpipe.1's synopsis", commands, 'src/tool')
     offered = set(re.findall(r'--([a-z][a-z-]*)', completion)) - {'version'}
     complaints += compare('--', offered, 'man/ringpipe.bash', options, 'src/tool')
     cases = set(re.findall(r'^\t(\w+)\)', completion, re.M))
