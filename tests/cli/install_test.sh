@@ -124,7 +124,8 @@ shared_library_is_not_needed()
 echo "TAP version 13"
 check "meson installs" install_all
 library=$(dirname "$(find "$root" -name 'libringpipe.so' | head -n 1)")
-export PKG_CONFIG_PATH=$library/pkgconfig
+# Nothing else is there: who uses the library needs no package that builds it.
+export PKG_CONFIG_LIBDIR=$library/pkgconfig
 export LD_LIBRARY_PATH=$library
 PATH=$(dirname "$(find "$root" -path '*/bin/ringpipe' | head -n 1)"):$PATH
 
