@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * 100,000 sites with static keys, in 6 MB of code: a session's start that turns them all on,
- * beside one that finds them on, and what the thread that looks after them costs.
+ * beside one that finds them on, and what the thread that looks after them costs. And an event that
+ * is wanted: its site is a jump out of line, its twin's a load and a branch.
  */
 #undef RP_STATIC_KEYS
 #define RP_STATIC_KEYS 1
@@ -11,14 +12,20 @@
 #include <ringpipe/ringpipe.h>
 
 #include "clock.h"
+#include "keys.h"
 #include "session.h"
 
 #define ROUNDS 10u
 #define SITES 100000u
 #define PATIENCE_NS 60e9
+#define ON_ROUNDS 40u
+#define ON_EVENTS 1000u
 
 RP_PROVIDER(bench, "Bench-Keys");
 RP_EVENT(bench, keyed, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a));
+
+RP_PROVIDER(jump, "Bench-Jump");
+RP_EVENT(jump, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
 
 #if defined(__x86_64__)
 /* As the compiler's, without the functions around them: nothing runs through. */
@@ -74,6 +81,39 @@ static double process_ns(void)
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
+static void write_keyed(unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		jump_bytes32(i, i, i, i);
+}
+
+static void events_on(void)
+{
+	static double ns[2][ON_ROUNDS];
+	void (*volatile writers[])(unsigned int count) = { write_keyed, write_plain };
+	struct rp_session *sessions[2];
+	uint64_t written = 0;
+
+	/* As small as takes a round: their pages are there soon. */
+	sessions[0] = bench_start("Bench-Jump", "/dev/null", RP_SESSION_BUFFER_MIN, 0);
+	sessions[1] = bench_start("Bench-Plain", "/dev/null", RP_SESSION_BUFFER_MIN, 0);
+	bench_stay();
+	for (unsigned int i = 0; i < bench_rounds(ON_ROUNDS); i++) {
+		written += ON_EVENTS;
+		for (unsigned int j = 0; j < 2; j++) {
+			double begun = now_ns();
+
+			writers[j](ON_EVENTS);
+			ns[j][i] = (now_ns() - begun) / ON_EVENTS;
+			bench_settle(sessions[j], written);
+		}
+	}
+	rp_session_stop(sessions[0], NULL);
+	rp_session_stop(sessions[1], NULL);
+	figure_rounds("event 32 B, static key on", ns[0], bench_rounds(ON_ROUNDS));
+	figure_rounds("event 32 B, load and branch on", ns[1], bench_rounds(ON_ROUNDS));
+}
+
 int main(void)
 {
 	double on[ROUNDS], again[ROUNDS], begun = now_ns(), cpu;
@@ -97,5 +137,6 @@ int main(void)
 	begun = now_ns();
 	sleep(2);
 	figure("looking after them", (process_ns() - cpu) / (now_ns() - begun) * 100, "% of a CPU");
+	events_on();
 	return 0;
 }
