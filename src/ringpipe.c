@@ -3,7 +3,6 @@
  * The front door: what happens when the library is loaded, when the process forks, and when it
  * ends. The only file that knows all rooms.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,36 +161,14 @@ static bool read_environment(struct environment *ret_environment)
 	return true;
 }
 
-/* 0 bytes, the default, for no text. -EINVAL for what is no number, none, or too many. */
+/* 0 bytes, the default, for no text; 0 megabytes are no wish. */
 static int parse_megabytes(const char *text, int base, size_t *ret_bytes)
 {
-	unsigned long megabytes;
-	char *end;
+	uint64_t megabytes = 0;
+	int ret = text ? rp_text_number(text, base, SIZE_MAX >> 20, &megabytes) : 0;
 
-	*ret_bytes = 0;
-	if (!text)
-		return 0;
-	if (!isxdigit((unsigned char)*text))
-		return -EINVAL;
-	megabytes = strtoul(text, &end, base);
-	if (*end || megabytes == 0 || megabytes > SIZE_MAX >> 20)
-		return -EINVAL;
-	*ret_bytes = megabytes << 20;
-	return 0;
-}
-
-/* -EINVAL as above; 0 is fine. */
-static int parse_milliseconds(const char *text, uint32_t *ret_ms)
-{
-	unsigned long ms;
-	char *end;
-
-	errno = 0;
-	ms = strtoul(text, &end, 10);
-	if (!isdigit((unsigned char)*text) || *end || errno || ms > UINT32_MAX)
-		return -EINVAL;
-	*ret_ms = (uint32_t)ms;
-	return 0;
+	*ret_bytes = (size_t)megabytes << 20;
+	return ret == 0 && text && megabytes == 0 ? -EINVAL : ret;
 }
 
 /*
@@ -220,6 +197,7 @@ static int start_from(const struct environment *environment, const char *path)
 	};
 	struct rp_session_provider *providers;
 	size_t count, at;
+	uint64_t block_ms = options.block_ms;
 	int ret = parse_megabytes(environment->megabytes, environment->base, &options.buffer_bytes);
 
 	if (ret != 0) {
@@ -233,7 +211,8 @@ static int start_from(const struct environment *environment, const char *path)
 		return ret;
 	}
 	if (environment->block_ms)
-		ret = parse_milliseconds(environment->block_ms, &options.block_ms);
+		ret = rp_text_number(environment->block_ms, 10, UINT32_MAX, &block_ms);
+	options.block_ms = (uint32_t)block_ms;
 	if (ret != 0) {
 		complain("cannot read the milliseconds that writers wait", environment->block_ms,
 			 -ret);
@@ -255,6 +234,22 @@ static int start_from(const struct environment *environment, const char *path)
 		complain(ret == -EBUSY ? "somebody else writes to" : "cannot start a session to",
 			 path, -ret);
 	return ret;
+}
+
+/* Who writes "yes" means something, and would get nothing. */
+static void check_switches(void)
+{
+	static const char *const names[] = {
+		"RINGPIPE_STACKS", "RINGPIPE_COARSE", "RINGPIPE_RECORDER", "RINGPIPE_LTTNG",
+		"RINGPIPE_STATIC_KEYS", "RINGPIPE_USER_EVENTS", "RINGPIPE_DIAGNOSTICS",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *value = setting(names[i]);
+
+		if (value && !is_one(value) && !is_zero(value))
+			fprintf(stderr, "ringpipe: %s is 0 or 1, not \"%s\"\n", names[i], value);
+	}
 }
 
 static void start_environment_session(void)
@@ -449,14 +444,14 @@ RP_PUBLIC int rp_tracers_watch(uint32_t interval_ms)
 static void start_tracers(void)
 {
 	const char *text = setting("RINGPIPE_TRACERS_MS");
-	uint32_t interval_ms;
+	uint64_t interval_ms;
 	int ret;
 
 	if (!text)
 		return;
-	ret = parse_milliseconds(text, &interval_ms);
+	ret = rp_text_number(text, 10, UINT32_MAX, &interval_ms);
 	if (ret == 0)
-		ret = rp_tracers_start(interval_ms);
+		ret = rp_tracers_start((uint32_t)interval_ms);
 	if (ret != 0)
 		complain("cannot watch tracers every so many milliseconds:", text, -ret);
 }
@@ -532,6 +527,7 @@ static void open_door(void)
 		return;
 	open = true;
 	owner = getpid();
+	check_switches();
 	beside_dotnet = rp_runtime_is_dotnet();
 	if (rp_core_init() != 0) {
 		start_environment_session();	/* says that there is none */

@@ -27,7 +27,7 @@ struct rp_event_filter {
 
 /* One provider that a session wants. */
 struct rp_session_provider {
-	uint32_t size;
+	uint32_t size;			/* of several, the same in each */
 	uint8_t level;			/* 0 to 5; 0 takes events of every level */
 	uint8_t reserved[3];
 	const char *name;		/* "*": every provider, those to come included */

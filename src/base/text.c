@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/text.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,4 +20,17 @@ bool rp_text_is_name(const char *name)
 char *rp_text_copy(const char *text)
 {
 	return text ? strdup(text) : NULL;
+}
+
+int rp_text_number(const char *text, int base, uint64_t max, uint64_t *ret_number)
+{
+	unsigned long number;
+	char *end;
+
+	errno = 0;
+	number = strtoul(text, &end, base);
+	if (!isxdigit((unsigned char)*text) || *end || errno || number > max)
+		return -EINVAL;
+	*ret_number = number;
+	return 0;
 }

@@ -4,11 +4,15 @@
 #define RP_BASE_TEXT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Whether `name` may name a provider, event or field: UTF-8, 1 to RP_NAME_MAX bytes. */
 bool rp_text_is_name(const char *name);
 
 /* strdup that takes NULL. */
 char *rp_text_copy(const char *text);
+
+/* A whole number up to `max`, without sign or blanks. Return: 0 or -EINVAL. */
+int rp_text_number(const char *text, int base, uint64_t max, uint64_t *ret_number);
 
 #endif

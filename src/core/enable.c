@@ -41,7 +41,10 @@ static int compare_ids(const void *a, const void *b)
 
 static int copy_filter(struct rp_config *config, const struct rp_event_filter *filter)
 {
+	static const uint8_t none[sizeof(filter->reserved)];
+
 	if (!rp_options_tail_is_zero(filter, filter->size, sizeof(*filter)) ||
+	    memcmp(filter->reserved, none, sizeof(none)) != 0 ||
 	    (filter->id_count && !filter->ids))
 		return -EINVAL;
 	config->ids = calloc(filter->id_count ? filter->id_count : 1, sizeof(*config->ids));
@@ -58,7 +61,10 @@ static int copy_filter(struct rp_config *config, const struct rp_event_filter *f
 
 int rp_config_copy(struct rp_config *config, const struct rp_session_provider *provider)
 {
+	static const uint8_t none[sizeof(provider->reserved)];
+
 	if (!rp_options_tail_is_zero(provider, provider->size, sizeof(*provider)) ||
+	    memcmp(provider->reserved, none, sizeof(none)) != 0 ||
 	    !rp_text_is_name(provider->name) || provider->level > RP_LEVEL_VERBOSE)
 		return -EINVAL;
 	config->name = rp_text_copy(provider->name);

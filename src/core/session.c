@@ -42,8 +42,12 @@ static int copy_configs(const struct rp_session_provider *providers, size_t coun
 	configs = calloc(count ? count : 1, sizeof(*configs));
 	if (!configs)
 		return -ENOMEM;
-	for (size_t i = 0; ret == 0 && i < count; i++)
-		ret = rp_config_copy(&configs[i], &providers[i]);
+	for (size_t i = 0; ret == 0 && i < count; i++) {
+		const struct rp_session_provider *provider = rp_session_provider_at(providers, i);
+
+		ret = provider->size == providers->size ? rp_config_copy(&configs[i], provider) :
+		      -EINVAL;
+	}
 	if (ret != 0) {
 		rp_configs_free(configs, count);
 		return ret;

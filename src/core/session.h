@@ -41,6 +41,16 @@ struct rp_session_setup {
 	void *data;
 };
 
+/*
+ * One of the providers that a caller names, whose size is the same for all: a newer caller's are
+ * longer than ours.
+ */
+static inline const struct rp_session_provider *
+rp_session_provider_at(const struct rp_session_provider *providers, size_t index)
+{
+	return (const void *)((const char *)providers + index * providers->size);
+}
+
 /* An id no other session of this process has; never 0. */
 uint64_t rp_session_next_id(void);
 

@@ -18,6 +18,7 @@
 #include "base/thread.h"
 #include "core/core.h"
 #include "core/own.h"
+#include "core/session.h"
 #include "sample/sample.h"
 #include "sample/signal.h"
 
@@ -75,9 +76,12 @@ uint32_t rp_sample_interval_ns(const char *filter_data)
 
 uint32_t rp_sample_interval_of(const struct rp_session_provider *providers, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (providers[i].name && strcmp(providers[i].name, RP_SAMPLE_PROVIDER) == 0)
-			return rp_sample_interval_ns(providers[i].filter_data);
+	/* A wrong size is refused later. */
+	for (size_t i = 0; i < count && providers->size >= sizeof(*providers); i++) {
+		const struct rp_session_provider *provider = rp_session_provider_at(providers, i);
+
+		if (provider->name && strcmp(provider->name, RP_SAMPLE_PROVIDER) == 0)
+			return rp_sample_interval_ns(provider->filter_data);
 	}
 	return 0;
 }

@@ -109,6 +109,15 @@ class Environment(unittest.TestCase):
             self.assertEqual(errors.count('\n'), 1, errors)
             self.assertIn(f'the signal "{name}"', errors)
 
+    def test_a_switch_that_is_neither_is_one_line(self):
+        for name in ('STACKS', 'COARSE', 'RECORDER', 'LTTNG', 'STATIC_KEYS', 'USER_EVENTS',
+                     'DIAGNOSTICS'):
+            for value, wrong in (('yes', 1), ('true', 1), ('2', 1), ('0', 0), ('', 0)):
+                _, errors = self.run_host(**{f'RINGPIPE_{name}': value})
+                self.assertEqual(errors.count('\n'), wrong, errors)
+                if wrong:
+                    self.assertIn(f'RINGPIPE_{name} is 0 or 1, not "{value}"', errors)
+
     def test_output_has_a_default(self):
         said, _ = self.run_host(RINGPIPE_CONFIG='*')
         self.assertEqual(self.files(), [f'trace-{said["pid"]}.nettrace'])

@@ -93,6 +93,48 @@ Test(core_session, unknown_options_must_be_zero)
 	cr_assert_eq(try(&longer.known), -EINVAL, "a count of ids and none");
 }
 
+Test(core_session, each_of_several_longer_providers_is_found)
+{
+	struct longer_provider providers[2] = {
+		{ .known = { .size = sizeof(providers[0]), .name = "Test-Others" } },
+		{ .known = { .size = sizeof(providers[0]), .name = "Test-Sessions", .keywords = 1,
+			     .level = RP_LEVEL_VERBOSE } },
+	};
+	struct rp_session_options options = {
+		.size = sizeof(options), .providers = &providers[0].known, .provider_count = 2,
+		.output_path = "/dev/null",
+	};
+	struct rp_session *session;
+
+	cr_assert_eq(rp_session_start(&options, &session), 0);
+	cr_assert(sessions_mark_enabled());
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
+	providers[1].unknown = 1;
+	cr_assert_eq(try(&options), -EINVAL);
+	providers[1].unknown = 0;
+	providers[1].known.size = sizeof(providers[1].known);
+	cr_assert_eq(try(&options), -EINVAL, "two sizes");
+}
+
+Test(core_session, reserved_bytes_must_be_zero)
+{
+	struct rp_event_filter filter = { .size = sizeof(filter) };
+	struct rp_session_provider provider = {
+		.size = sizeof(provider), .name = "Test-Sessions", .filter = &filter,
+	};
+	const struct rp_session_options options = {
+		.size = sizeof(options), .providers = &provider, .provider_count = 1,
+		.output_path = "/dev/null",
+	};
+
+	cr_assert_eq(try(&options), 0);
+	provider.reserved[2] = 1;
+	cr_assert_eq(try(&options), -EINVAL);
+	provider.reserved[2] = 0;
+	filter.reserved[0] = 1;
+	cr_assert_eq(try(&options), -EINVAL);
+}
+
 Test(core_session, wrong_options_are_refused)
 {
 	struct rp_session_provider provider = { .size = sizeof(provider), .name = "Test-Sessions" };
