@@ -12,7 +12,7 @@
 #include "clock.h"
 
 #define ROUNDS 15u
-#define COUNTS 200000u
+#define COUNTS 200u	/* thousands */
 #define THREADS 64u
 
 RP_PROVIDER(bench, "Bench-Counters");
@@ -25,6 +25,7 @@ struct word {
 
 static struct rp_counter *series;
 static struct word shared;
+static unsigned int counts;	/* of each thread in a round */
 
 static double thread_ns(void)
 {
@@ -36,7 +37,7 @@ static double thread_ns(void)
 
 static void add_atomic(struct word *word)
 {
-	for (unsigned int i = 0; i < COUNTS; i++)
+	for (unsigned int i = 0; i < counts; i++)
 		__atomic_fetch_add(&word->value, 1, __ATOMIC_RELAXED);
 }
 
@@ -49,21 +50,21 @@ static void add_shared(struct word *word)
 static void add_counter(struct word *word)
 {
 	(void)word;
-	for (unsigned int i = 0; i < COUNTS; i++)
+	for (unsigned int i = 0; i < counts; i++)
 		bench_added_add(1);
 }
 
 static void add_series(struct word *word)
 {
 	(void)word;
-	for (unsigned int i = 0; i < COUNTS; i++)
+	for (unsigned int i = 0; i < counts; i++)
 		rp_counter_add(series, 1);
 }
 
 static void record(struct word *word)
 {
 	(void)word;
-	for (unsigned int i = 0; i < COUNTS; i++)
+	for (unsigned int i = 0; i < counts; i++)
 		bench_recorded_record((double)(i & 1023));
 }
 
@@ -83,7 +84,7 @@ static void *run(void *data)
 	pthread_barrier_wait(job->start);
 	begun = thread_ns();
 	job->work(&job->word);
-	job->ns = (thread_ns() - begun) / COUNTS;
+	job->ns = (thread_ns() - begun) / counts;
 	return NULL;
 }
 
@@ -137,6 +138,7 @@ int main(void)
 
 	if (rp_counter_series(bench_added_counter(), &tag, 1, &series) != 0)
 		return 1;
+	counts = bench_rounds(COUNTS) * 1000;
 	plan("relaxed atomic add", add_atomic, 1);
 	for (unsigned int threads = 1; threads <= THREADS; threads *= 2) {
 		plan("counter", add_counter, threads);

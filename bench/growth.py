@@ -117,7 +117,7 @@ def suite_stall(build):
     curves, untold = {}, 0
     with tempfile.TemporaryDirectory(dir=output_folder()) as folder:
         target = os.path.join(folder, 'bench.nettrace')
-        for rate in (1, 5):
+        for rate in (1,) if measure.QUICK else (1, 5):
             points = curves[f'{rate} M/s'] = []
             for ms in (10, 30) if measure.QUICK else (10, 30, 100, 300, 1000, 2000):
                 found = figures([program(build, 'stall'), target, str(rate), str(ms)])
@@ -149,6 +149,37 @@ def suite_listener(build):
     return True
 
 
+def suite_bytes(build):
+    with tempfile.TemporaryDirectory(dir=output_folder()) as folder:
+        curves = figures([program(build, 'bytes'), folder]).curves
+    curve("Bytes of an event beyond its payload, by the payload's", 'bytes', 'B',
+          {'one thread': curves['one thread']})
+    curve('Bytes of an event beyond its payload, by threads', 'threads', 'B',
+          {'threads in turn': curves['threads in turn']})
+    most = max(more for bytes, more in curves['one thread'] if bytes <= 512)
+              {name: curves[name] for name in (f'start, by {what}', f'stop, by {what}')})
+
+
+def suite_starts(build):
+    found = figures([program(build, 'starts'), *(['100'] if measure.QUICK else [])])
+    curves = found.curves
+    for what, label in (('sessions', 'sessions, its own one too'), ('MB', 'MB of rings'),
+                        ('writers', 'threads that write meanwhile'),
+                        ('threads', 'threads that are there')):
+        curve(f'Start and stop by {label}', what, 'us',
+              {name: curves[name] for name in (f'start, by {what}', f'stop, by {what}')})
+    curve('First event of each thread', 'threads', 'us',
+          {'first event of each thread': curves['first event of each thread']})
+    memory = curves['session and threads alive']
+    curve('Memory by threads that are there', 'threads', 'kB', {'session and threads': memory})
+    threads, kilobytes = memory[-1]
+    if threads < 10000:
+        row('10,000 threads alive, each wrote once, session of 1 MB', 'cannot run')
+        return True
+    return row('10,000 threads alive, each wrote once, session of 1 MB', kilobytes, 'kB',
+               'ring + 1 MB', kilobytes <= 2048)
+
+
 def suite_memory(build):
     found = figures([program(build, 'memory')])
     for name, (value, unit) in found.items():
@@ -162,6 +193,8 @@ SUITES = {
     'latency': suite_latency,
     'delivery': suite_delivery,
     'stall': suite_stall,
+    'bytes': suite_bytes,
     'listener': suite_listener,
+    'starts': suite_starts,
     'memory': suite_memory,
 }

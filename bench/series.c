@@ -107,7 +107,7 @@ static void tell(unsigned int count)
 {
 	struct rp_session_provider provider = {
 		.size = sizeof(provider), .name = "Bench-Told", .level = RP_LEVEL_VERBOSE,
-		.filter_data = "EventCounterIntervalSec=0.1",
+		.filter_data = "EventCounterIntervalSec=0.05",
 	};
 	struct rp_session_options options = {
 		.size = sizeof(options), .providers = &provider, .provider_count = 1,

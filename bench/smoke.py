@@ -16,7 +16,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SUITES = ['enabled', 'peers', 'sizes', 'many', 'latency', 'delivery', 'memory', 'counters',
-          'lifecycle', 'recover', 'stacks', 'stall', 'listener']
+          'lifecycle', 'recover', 'stacks', 'stall', 'listener', 'bytes', 'starts']
 BUILD = sys.argv.pop(1)
 
 

@@ -42,12 +42,13 @@ ssize_t write(int fd, const void *bytes, size_t size)
  */
 static uint64_t offer(double per_second, unsigned int ms, double *ret_longest_ns)
 {
-	double begun = now_ns(), end = begun + BEFORE_NS + ms * 1e6 + AFTER_NS, longest = 0, now;
+	double share = bench_rounds(100) / 100.0, begun = now_ns(), longest = 0, now;
+	double from = begun + share * BEFORE_NS, end = from + ms * 1e6 + share * AFTER_NS;
 	uint64_t offered = 0;
 	int stalled = 0;
 
 	for (now = begun; now < end; now = now_ns()) {
-		if (!stalled && now > begun + BEFORE_NS) {
+		if (!stalled && now > from) {
 			__atomic_store_n(&stall_ms, ms, __ATOMIC_RELAXED);
 			stalled = 1;
 		}
