@@ -36,7 +36,8 @@ GOOD = {
     'src/core/e.c': LICENCE + 'const char *e = "RINGPIPE_X";\n',
     'src/tool/t.c': LICENCE + '#include <ringpipe/a.h>\nx = { .name = "list" };\n'
                     'y = { { RP_OPTION_JSON, 0, "json" } };\n',
-    'man/ringpipe.1': '.Dd $Mdocdate$\n.Dt X 1\n.Os\n.Sh NAME\n.Nm x\n.Nd y\n.Bl -tag\n'
+    'man/ringpipe.1': '.Dd $Mdocdate$\n.Dt X 1\n.Os\n.Sh NAME\n.Nm x\n.Nd y\n'
+                      '.Sh SYNOPSIS\n.Nm\n.Cm list\n.Sh OPTIONS\n.Bl -tag\n'
                       '.It Cm list\nz\n.It Fl -json\nz\n.El\n',
     'man/libringpipe.7': '.Dd $Mdocdate$\n.Dt X 7\n.Os\n.Sh NAME\n.Nm x\n.Nd y\n'
                          '.Ev RINGPIPE_X\n',
@@ -106,6 +107,11 @@ CASES = (
     ('manuals', 'a command without a word',
      {'src/tool/u.c': LICENCE + 'x = { .name = "fly" };\n'},
      'command fly: in src/tool, not in man/ringpipe.bash'),
+    ('manuals', 'a command that the synopsis forgot',
+     {'man/ringpipe.1': '.Dd $Mdocdate$\n.Dt X 1\n.Os\n.Sh NAME\n.Nm x\n.Nd y\n'
+                        '.Sh SYNOPSIS\n.Nm\n.Sh OPTIONS\n.Bl -tag\n'
+                        '.It Cm list\nz\n.It Fl -json\nz\n.El\n'},
+     "command list: in src/tool, not in man/ringpipe.1's synopsis"),
     ('manuals', 'a variable without a word',
      {'src/core/e.c': LICENCE + 'const char *e[] = { "RINGPIPE_X", "DOTNET_Y" };\n'},
      'variable DOTNET_Y: in src,'),
