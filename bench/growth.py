@@ -157,7 +157,8 @@ def suite_bytes(build):
     curve('Bytes of an event beyond its payload, by threads', 'threads', 'B',
           {'threads in turn': curves['threads in turn']})
     most = max(more for bytes, more in curves['one thread'] if bytes <= 512)
-              {name: curves[name] for name in (f'start, by {what}', f'stop, by {what}')})
+    return row('bytes beyond the payload, one busy thread, up to 512 B', most, 'B', '<= 6',
+               most <= 6)
 
 
 def suite_starts(build):
