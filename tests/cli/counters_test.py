@@ -139,8 +139,10 @@ class Counters(ToolTest):
 
     def test_only_what_was_asked_for_is_shown(self):
         host = self.start_host()
-        out, _ = self.run_tool("counters", "collect", "-p", host.pid, "-d", 3, "--counters",
-                               "Mill-Works[water]")
+        process = self.start("counters", "collect", "-p", host.pid, "--counters",
+                             "Mill-Works[water]")
+        out = self.read_until(process, "water") + self.read_until(process, "water")
+        self.stop(process)
         names = {row[2] for row in list(csv.reader(io.StringIO(out)))[1:]}
         self.assertEqual(names, {"water (m)"})
 

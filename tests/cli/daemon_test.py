@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Programs that become daemons by two forks, the second one daemon(3)'s: HOST writes before, ends
 its first processes by _exit(), and writes again in the one that stays."""
+import contextlib
 import json
 import os
 import subprocess
 import unittest
 
+from server import start_ticks
 from tool import PATIENCE, ToolTest
 
 HOST = os.environ.get("HOST", "")
@@ -30,9 +32,13 @@ class Daemon(ToolTest):
         found = []
 
         def is_there():
-            pids = [int(name.split("-")[2]) for name in os.listdir(self.directory)
-                    if name.startswith("dotnet-diagnostic-")]
-            found[:] = [pid for pid in pids if pid != host.pid and os.path.exists(f"/proc/{pid}")]
+            found.clear()
+            for name in os.listdir(self.directory):
+                if name.startswith("dotnet-diagnostic-"):
+                    pid, key = map(int, name.split("-")[2:4])
+                    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                        if pid != host.pid and start_ticks(pid) == key:
+                            found.append(pid)
             return host.poll() is not None and len(found) == 1
 
         self.wait_until(is_there)

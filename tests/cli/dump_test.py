@@ -122,7 +122,7 @@ class Live(ToolTest):
                                                     status=1)[1])
 
     def test_process_that_does_not_answer_is_told(self):
-        self.host.send_signal(signal.SIGSTOP)
+        self.freeze(self.host)
         self.addCleanup(self.host.send_signal, signal.SIGCONT)
         self.assertIn("does not answer", self.run_tool("dump", self.pid, status=1)[1])
 

@@ -27,6 +27,14 @@ class Live(ToolTest):
         out, _ = self.run_tool("report", path, "--events", status=status)
         return [json.loads(line) for line in out.splitlines()]
 
+    def collect_for_a_second(self, host, path, *arguments):
+        """A file with events of the host's, which a loaded machine may have held up for longer."""
+        def has_events():
+            self.run_tool("collect", "-p", host.pid, "-d", "1s", "-f", "-o", path, *arguments)
+            return any(event["provider"] == "Ipc-Host" for event in self.events(path))
+
+        self.wait_until(has_events)
+
     def check_serials(self, path, status=0):
         """Nothing is missing between the first tick and the last, and nothing comes twice."""
         serials = [event["fields"]["serial"] for event in self.events(path, status)
@@ -77,25 +85,29 @@ class Live(ToolTest):
 
     def test_a_stopped_process_does_not_hang_ps(self):
         host = self.start_host()
-        host.send_signal(signal.SIGSTOP)
+        self.freeze(host)
         row, = self.processes()
         self.assertEqual((row["pid"], row["runtime"]), (host.pid, None))
         host.send_signal(signal.SIGCONT)
 
     def test_a_command_is_traced_from_its_first_event_for_the_duration(self):
-        process = self.start("collect", "-d", "1s", "-o", "t.nettrace", "--providers", "Ipc-Host",
-                             "--", HOST, stdin=subprocess.PIPE)
-        self.assertGreater(int(process.stdout.readline()), 0)
-        self.wait_until(lambda: "events in" in self.stderr_so_far(process))
-        self.assertIsNone(process.poll())
-        process.stdin.close()
-        process.stdin = None
-        self.finish(process, 0)
-        events = self.run_tool("report", "--events", "t.nettrace")[0].splitlines()
-        numbers = [json.loads(line)["fields"].get("serial") for line in events]
-        numbers = [number for number in numbers if number is not None]
-        self.assertGreater(len(numbers), 10)
-        self.assertEqual(numbers, list(range(len(numbers))))
+        def is_traced():
+            self.heard = ""
+            process = self.start("collect", "-d", "1s", "-f", "-o", "t.nettrace", "--providers",
+                                 "Ipc-Host", "--", HOST, stdin=subprocess.PIPE)
+            self.assertGreater(int(process.stdout.readline()), 0)
+            self.wait_until(lambda: "events in" in self.stderr_so_far(process))
+            self.assertIsNone(process.poll())
+            process.stdin.close()
+            process.stdin = None
+            self.finish(process, 0)
+            numbers = [event["fields"]["serial"] for event in self.events("t.nettrace")
+                       if event["event"] == "tick"]
+            self.assertEqual(numbers, list(range(len(numbers))))
+            return len(numbers) > 10
+
+        # A loaded machine may have let it write less within a second.
+        self.wait_until(is_traced)
 
     def test_writers_that_wait_lose_nothing_though_there_is_little_room(self):
         """Half a million events, the session's megabyte many times over."""
@@ -125,7 +137,7 @@ class Live(ToolTest):
 
     def stderr_so_far(self, process):
         os.set_blocking(process.stderr.fileno(), False)
-        self.heard = getattr(self, "heard", "") + (process.stderr.read() or b"").decode()
+        self.heard += (process.stderr.read() or b"").decode()
         return self.heard
 
     def test_list_shows_the_session_while_it_runs(self):
@@ -150,7 +162,7 @@ class Live(ToolTest):
 
     def test_report_agrees_with_the_events(self):
         host = self.start_host()
-        self.run_tool("collect", "-p", host.pid, "-d", "1s", "-o", "t.nettrace")
+        self.collect_for_a_second(host, "t.nettrace")
         serials = self.check_serials("t.nettrace")
         summary = json.loads(self.run_tool("report", "t.nettrace", "--json")[0])
         self.assertEqual((summary["process_id"], summary["lost"], summary["complete"]),
@@ -162,14 +174,15 @@ class Live(ToolTest):
     def test_stacks_are_recorded_when_asked_for(self):
         host = self.start_host()
         for arguments, expected in [((), False), (("--stacks",), True)]:
-            self.run_tool("collect", "-p", host.pid, "-d", "1s", "-o", "s", "-f", *arguments)
+            self.collect_for_a_second(host, "s", *arguments)
             ticks = [event for event in self.events("s") if event["event"] == "tick"]
             self.assertEqual({"stack" in tick for tick in ticks}, {expected})
 
     def test_two_at_once_do_not_disturb_each_other(self):
         host = self.start_host()
         process = self.collect(host)
-        self.run_tool("collect", "-p", host.pid, "-d", "1s", "-o", "other")
+        self.collect_for_a_second(host, "other")
+        self.wait_for_bytes()
         process.send_signal(signal.SIGTERM)
         self.finish(process, 0)
         self.check_serials("t.nettrace")
@@ -200,7 +213,7 @@ class Live(ToolTest):
         process.kill()
         process.wait(PATIENCE)
         self.wait_until(lambda: not self.rows(host)[0]["enabled"])
-        self.run_tool("collect", "-p", host.pid, "-d", "1s", "-o", "after")
+        self.collect_for_a_second(host, "after")
         self.check_serials("after")
 
     def test_the_live_line_counts(self):

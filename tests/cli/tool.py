@@ -3,6 +3,7 @@
 import os
 import select
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -71,6 +72,18 @@ class ToolTest(unittest.TestCase):
         while not condition():
             self.assertLess(time.monotonic(), deadline, "it did not happen")
             select.select([], [], [], 0.01)
+
+    def freeze(self, process):
+        """Until SIGCONT none of its threads does anything."""
+        def is_stopped():
+            for task in os.listdir(f"/proc/{process.pid}/task"):
+                with open(f"/proc/{process.pid}/task/{task}/stat", encoding="utf-8") as stat:
+                    if stat.read().rpartition(")")[2].split()[0] != "T":
+                        return False
+            return True
+
+        process.send_signal(signal.SIGSTOP)
+        self.wait_until(is_stopped)
 
     def wait_for_port(self, pid):
         self.wait_until(lambda: os.path.exists(socket_path(self.directory, pid)))

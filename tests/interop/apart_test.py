@@ -101,9 +101,14 @@ class Apart(unittest.TestCase):
         self.assertEqual(os.path.basename(row["socket"]), name)
         self.assertIn("Ipc-Host", self.tool("list", pid).stdout)
         trace = self.path(f"trace-{pid}")
-        self.tool("collect", "-p", pid, "--providers", "Ipc-Host", "--duration", 1, "-o", trace)
-        events = self.tool("report", "--events", trace).stdout.splitlines()
-        self.assertIn("tick", {json.loads(event)["event"] for event in events})
+
+        def collected():
+            self.tool("collect", "-p", pid, "--providers", "Ipc-Host", "--duration", 1, "--force",
+                      "-o", trace)
+            events = self.tool("report", "--events", trace).stdout.splitlines()
+            return "tick" in {json.loads(event)["event"] for event in events}
+
+        eventually(collected, "an event in a second")
 
     def counted(self, pid):
         self.tool("counters", "collect", "-p", pid, "--duration", 2, "--force", "--counters",
@@ -176,14 +181,17 @@ class Apart(unittest.TestCase):
     def test_dotnet_trace_finds_it(self):
         pid, inner = self.hide("--pid", "--fork", "--mount-proc", TMPDIR=self.path("inner"))
         self.assertNotEqual(pid, inner)
-        done = subprocess.run([DOTNET_TRACE, "collect", "-p", str(pid), "--providers",
-                               "Ipc-Host:1:5", "--duration", "00:00:01", "-o", self.path("n")],
-                              env=self.environment, stdin=subprocess.DEVNULL, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-                              timeout=PATIENCE)
-        self.assertEqual(done.returncode, 0, done.stdout)
-        events = self.tool("report", "--events", self.path("n")).stdout
-        self.assertIn('"tick"', events)
+
+        def collected():
+            done = subprocess.run([DOTNET_TRACE, "collect", "-p", str(pid), "--providers",
+                                   "Ipc-Host:1:5", "--duration", "00:00:01", "-o",
+                                   self.path("n")], env=self.environment, check=False, text=True,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, timeout=PATIENCE)
+            self.assertEqual(done.returncode, 0, done.stdout)
+            return '"tick"' in self.tool("report", "--events", self.path("n")).stdout
+
+        eventually(collected, "an event in a second")
 
 
 def namespaces():

@@ -16,7 +16,7 @@ import unittest
 
 from command_test import CommandHost
 from ipc_host import (BAD_ENCODING, FAIL, INVALID_ARGUMENT, NOT_SUPPORTED, OK, Reader, eventually,
-                      message, receive, reply_of, string)
+                      is_open, message, receive, reply_of, string)
 
 HOST = None
 MINI, HEAP, TRIAGE, FULL = 1, 2, 3, 4
@@ -287,9 +287,22 @@ class BadLuck(WithHost):
             tracer.terminate()
         self.assert_nothing_is_left()
 
-    def helper_of(self, host):
-        """The helper at work; it has a while to wait for a thread that does not stop."""
+    def asked_helper(self, host):
+        """A request for a dump, and the helper at work; it has a while to wait for a thread that
+        does not stop. Another one is asked for where that was over before we saw it."""
+        while True:
+            connection = host.send(request(self.path()))
+            helper = self.helper_of(host, connection)
+            if helper:
+                return connection, helper
+            connection.close()
+            os.unlink(self.path())
+
+    @staticmethod
+    def helper_of(host, connection):
         def found():
+            if not is_open(connection):
+                return -1
             for cmdline in glob.glob("/proc/[0-9]*/cmdline"):
                 try:
                     with open(cmdline, "rb") as file:
@@ -300,7 +313,8 @@ class BadLuck(WithHost):
                     return int(cmdline.split("/")[2])
             return None
 
-        return eventually(found, "the helper")
+        helper = eventually(found, "the helper")
+        return helper if helper > 0 else None
 
     def vfork_host(self):
         host = self.start("vfork")
@@ -324,8 +338,9 @@ class BadLuck(WithHost):
 
     def test_helper_that_is_killed_leaves_nothing_and_the_host_runs(self):
         host = self.vfork_host()
-        with host.send(request(self.path())) as connection:
-            os.kill(self.helper_of(host), signal.SIGKILL)
+        connection, helper = self.asked_helper(host)
+        with connection:
+            os.kill(helper, signal.SIGKILL)
             header = receive(connection, 20)
             self.assertEqual(header[16:18], b"\xff\xff")
             reader = Reader(receive(connection, struct.unpack("<H", header[14:16])[0] - 20))
@@ -346,9 +361,7 @@ class BadLuck(WithHost):
 
     def test_dump_that_nobody_waits_for_is_given_up(self):
         host = self.vfork_host()
-        connection = host.send(request(self.path()))
-        self.helper_of(host)
-        connection.close()
+        self.asked_helper(host)[0].close()
         self.assertEqual(host.ask(message(0x04, 0x01)), (OK, bytes(4)))
         self.assertEqual(host.say("get NOTHING"), "(none)")
 

@@ -4,6 +4,7 @@ import glob
 import os
 import select
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -254,6 +255,15 @@ class Host:
                     return task
         raise AssertionError("no thread ringpipe-diag")
 
+    def freeze(self):
+        """Until go_on(), none of its threads does anything."""
+        self.process.send_signal(signal.SIGSTOP)
+        eventually(lambda: all(state_of(task) == "T"
+                               for task in glob.glob("/proc/%d/task/*" % self.pid)), "a stop")
+
+    def go_on(self):
+        self.process.send_signal(signal.SIGCONT)
+
     def descriptors(self):
         return len(os.listdir("/proc/%d/fd" % self.pid))
 
@@ -268,6 +278,12 @@ class Host:
         self.process.stdin.close()
         self.process.stdout.close()
         shutil.rmtree(self.directory)
+
+
+def state_of(task):
+    """The letter that tells what a thread does."""
+    with open(task + "/stat") as stat:
+        return stat.read().rpartition(")")[2].split()[0]
 
 
 def is_open(connection):

@@ -164,13 +164,16 @@ class Arguments(WithHost):
 
 class Clients(WithHost):
     def test_silent_clients_delay_nobody_and_are_given_up(self):
-        silent = [self.kept(self.host.connect()) for _ in range(10)]
-        half = [self.kept(self.host.send(message(0x04, 0x00)[:at])) for at in (1, 13, 14, 19)]
-        long = [self.kept(self.host.send(message(0x02, 0x03, bytes(100), size=65535)))]
-        self.assert_serves()
-        for connection in silent + half + long:
-            self.assertTrue(is_open(connection), "an answer came only after the silent ones left")
-        for connection in silent + half + long:
+        def are_there_still():
+            silent = [self.kept(self.host.connect()) for _ in range(10)]
+            silent += [self.kept(self.host.send(message(0x04, 0x00)[:at]))
+                       for at in (1, 13, 14, 19)]
+            silent.append(self.kept(self.host.send(message(0x02, 0x03, bytes(100), size=65535))))
+            self.assert_serves()
+            # A loaded machine may have kept us from asking until their five seconds were over.
+            return silent if all(map(is_open, silent)) else None
+
+        for connection in eventually(are_there_still, "an answer before the silent ones left"):
             self.assertEqual(receive(connection, 1), b"")
         self.assert_serves()
 
@@ -187,18 +190,12 @@ class Clients(WithHost):
         self.assertEqual(reply_of(connection), (OK, bytes(4)))
 
     def test_hundred_clients_at_once_are_all_served(self):
-        replies, barrier = [], threading.Barrier(100)
-
-        def client():
-            barrier.wait()
-            replies.append(self.host.ask(message(0x04, 0x01)))
-
-        threads = [threading.Thread(target=client) for _ in range(100)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(replies, [(OK, bytes(4))] * 100)
+        # They have asked before it sees the first one, so none of them is silent.
+        self.assert_serves()
+        self.host.freeze()
+        clients = [self.kept(self.host.send(message(0x04, 0x01))) for _ in range(100)]
+        self.host.go_on()
+        self.assertEqual([reply_of(client) for client in clients], [(OK, bytes(4))] * 100)
 
     def test_newcomer_displaces_the_oldest_silent_client(self):
         silent = [self.kept(self.host.connect()) for _ in range(100)]
@@ -215,9 +212,14 @@ class Clients(WithHost):
         before = self.host.descriptors()
         for _ in range(1000):
             self.kept(self.host.connect())
-        self.assert_serves()
+
+        def is_there_still():
+            last = self.kept(self.host.connect())
+            self.assert_serves()
+            return is_open(last)
+
+        eventually(is_there_still, "an answer before the last one had gone")
         self.assertLessEqual(self.host.descriptors(), before + CLIENTS_MAX)
-        self.assertTrue(is_open(self.connections[-1]), "served only after the last had gone")
 
     def test_two_commands_in_one_connection_are_one_command_and_an_end(self):
         connection = self.kept(self.host.send(message(0x04, 0x01) + message(0x04, 0x00)))

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Code that a host makes at run time, as perf sees it: perfmap_test.py HOST [unittest arguments]"""
+import contextlib
 import glob
 import os
 import platform
@@ -24,11 +25,19 @@ class WithHost(unittest.TestCase):
     def setUp(self):
         if platform.machine() != "x86_64":
             self.skipTest("the host makes code for x86-64 only")
+        while not self.starts_clean():
+            pass
+        self.addCleanup(self.remove_files)
+
+    def starts_clean(self):
+        """Whether the host found its names free. Others of its pid may have left files."""
         self.host = CommandHost(HOST)
         self.addCleanup(self.host.close)
         self.map = "/tmp/perf-%d.map" % self.host.pid
         self.jit = "/tmp/jit-%d.dump" % self.host.pid
-        self.addCleanup(self.remove_files)
+        with contextlib.suppress(PermissionError):
+            self.remove_files()
+        return not (os.path.lexists(self.map) or os.path.lexists(self.jit))
 
     def remove_files(self):
         for path in [self.map, self.jit, *glob.glob("/tmp/jitted-%d-*.so" % self.host.pid)]:
@@ -170,7 +179,7 @@ class Perf(WithHost):
                               env=dict(os.environ, HOME=self.folder), check=False)
 
     def record(self):
-        """Samples until there are some."""
+        """Samples for a while."""
         # Small buffers and many samples, so that the file soon grows.
         command = ["perf", "record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "9999", "-m",
                    "1", "-p", str(self.host.pid), "-o", self.data]
@@ -193,18 +202,26 @@ class Perf(WithHost):
     def test_perf_names_code_by_the_map(self):
         self.code("jitted_loop")
         self.enable(MAP)
-        self.record()
-        self.assertIn("jitted_loop", self.symbols(self.data))
+
+        def is_named():
+            self.record()
+            return "jitted_loop" in self.symbols(self.data)
+
+        eventually(is_named, "a sample of the code")
 
     def test_perf_names_code_by_the_dump(self):
         self.code("jitted_loop")
-        self.enable(JITDUMP)
-        self.record()
-        self.disable()
         jitted = os.path.join(self.folder, "jitted")
-        done = self.perf("inject", "-f", "--jit", "-i", self.data, "-o", jitted)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("jitted_loop", self.symbols(jitted))
+
+        def is_named():
+            self.enable(JITDUMP)
+            self.record()
+            self.disable()
+            done = self.perf("inject", "-f", "--jit", "-i", self.data, "-o", jitted)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return "jitted_loop" in self.symbols(jitted)
+
+        eventually(is_named, "a sample of the code")
 
 
 if __name__ == "__main__":

@@ -155,7 +155,11 @@ def sockets(type, listens):
     for fd, link in ours().items():
         if not link.startswith("socket:"):
             continue
-        with socket.socket(fileno=os.dup(fd)) as one:
+        try:
+            copy = os.dup(fd)
+        except OSError:
+            continue  # a connection, whose end the server has come to
+        with socket.socket(fileno=copy) as one:
             if one.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE) == type and \
                one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == listens:
                 found.append(fd)
