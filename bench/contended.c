@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Eight threads on one CPU beside one thread there: what preemption and shared rings cost an event.
- * The threads take turns by the scheduler; time is the CPU's, events are all threads'.
+ * Up to 64 threads on one CPU beside one thread there: what preemption and shared rings cost an
+ * event. The threads take turns by the scheduler; time is the CPU's, events are all threads'.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -12,9 +12,9 @@
 #include "clock.h"
 #include "session.h"
 
-#define ROUNDS 40u
+#define ROUNDS 20u
 #define EVENTS 80000u
-#define THREADS 8u
+#define THREADS 64u
 
 RP_PROVIDER(bench, "Bench-Contended");
 RP_EVENT(bench, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
@@ -80,20 +80,26 @@ static double round_of(unsigned int threads)
 
 int main(void)
 {
+	static const unsigned int counts[] = { 1, 2, 4, 8, 16, 32, THREADS };
+	enum { COUNTS = sizeof(counts) / sizeof(counts[0]) };
 	struct rp_session *session = bench_start("Bench-Contended", "/dev/null", 256u << 20, 0);
 	struct rp_session_stats stats = { .size = sizeof(stats) };
-	double one[ROUNDS], many[ROUNDS];
+	static double ns[COUNTS][ROUNDS];
 	uint64_t written = 0;
+	char name[64];
 
 	for (unsigned int i = 0; i < bench_rounds(ROUNDS); i++) {
-		one[i] = round_of(1);
-		bench_settle(session, written += EVENTS);
-		many[i] = round_of(THREADS);
-		bench_settle(session, written += EVENTS);
+		for (unsigned int j = 0; j < COUNTS; j++) {
+			ns[j][i] = round_of(counts[j]);
+			bench_settle(session, written += EVENTS);
+		}
 	}
 	rp_session_stop(session, &stats);
-	figure_rounds("1 thread on one CPU", one, bench_rounds(ROUNDS));
-	figure_rounds("8 threads on one CPU", many, bench_rounds(ROUNDS));
+	for (unsigned int j = 0; j < COUNTS; j++) {
+		snprintf(name, sizeof(name), "%u thread%s on one CPU", counts[j],
+			 counts[j] > 1 ? "s" : "");
+		figure_rounds(name, ns[j], bench_rounds(ROUNDS));
+	}
 	figure("lost", (double)stats.lost, "events");
 	return 0;
 }

@@ -54,6 +54,7 @@ def suite_latency(build):
     found = figures([program(build, 'latency')])
     for name, (value, unit) in found.items():
         row(name, value, unit)
+    curve('Longest of so many events', 'events', 'ns', found.curves)
     ok = True
     for beside in ('a thread that computes', 'a thread that writes'):
         value = found[f'beside {beside}, p99.9'][0] / found[f'beside {beside}, p50'][0]
@@ -183,6 +184,16 @@ def suite_starts(build):
 
 def suite_memory(build):
     found = figures([program(build, 'memory')])
+    curves = found.curves
+    curve('Memory by providers and series', 'providers or series', 'kB', {
+        name: curves[name] for name in
+        ('providers', 'series of a counter', 'series of a histogram, a value in each')})
+    each_more('provider', curves['providers'], 'kB')
+    each_more('series of a counter', curves['series of a counter'], 'kB')
+    each_more('series of a histogram', curves['series of a histogram, a value in each'], 'kB')
+    curve('Memory by sessions', 'sessions', 'kB',
+          {'sessions nobody wrote to': curves['sessions nobody wrote to']})
+    each_more('session nobody wrote to', curves['sessions nobody wrote to'], 'kB')
     for name, (value, unit) in found.items():
         row(name, value, unit)
     return True

@@ -90,18 +90,22 @@ static void *write_too(void *data)
 
 static void tell(const char *beside, const uint64_t *histogram, uint64_t most)
 {
-	static const double shares[] = { 0.5, 0.99, 0.999, 0.9999 };
+	static const double shares[] = { 0.5, 0.9, 0.99, 0.999, 0.9999 };
+	enum { SHARES = sizeof(shares) / sizeof(shares[0]) };
 	uint64_t count = 0, seen = 0;
 	unsigned int share = 0;
 	char name[64];
 
 	for (unsigned int i = 0; i < BUCKETS; i++)
 		count += histogram[i];
-	for (unsigned int i = 0; i < BUCKETS && share < 4; i++) {
+	for (unsigned int i = 0; i < BUCKETS && share < SHARES; i++) {
 		seen += histogram[i];
-		while (share < 4 && (double)seen >= shares[share] * (double)count) {
-			snprintf(name, sizeof(name), "%s, p%g", beside, shares[share++] * 100);
+		while (share < SHARES && (double)seen >= shares[share] * (double)count) {
+			snprintf(name, sizeof(name), "%s, p%g", beside, shares[share] * 100);
 			figure(name, value_of(i) / ticks_per_ns, "ns");
+			figure_point(beside, 1 / (1 - shares[share]), value_of(i) / ticks_per_ns,
+				     "ns");
+			share++;
 		}
 	}
 	snprintf(name, sizeof(name), "%s, longest", beside);

@@ -2,6 +2,7 @@
 /*
  * What each thing takes of memory, as the growth of what is resident by many of them.
  */
+#include <malloc.h>
 #include <unistd.h>
 
 #include <ringpipe/ringpipe.h>
@@ -9,8 +10,7 @@
 #include "clock.h"
 #include "session.h"
 
-#define MANY 1000u
-#define SESSIONS 10u
+#define SESSION_BYTES (1u << 20)
 
 RP_PROVIDER(bench, "Bench-Memory");
 RP_EVENT(bench, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
@@ -28,64 +28,78 @@ static double resident_bytes(void)
 	return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
+static const unsigned int counts[] = { 1, 10, 100, 1000, 0 };
+
 static void providers(void)
 {
 	double before = resident_bytes();
 	struct rp_provider *provider;
+	unsigned int have = 0;
 	char name[32];
 
-	for (unsigned int i = 0; i < MANY; i++) {
-		snprintf(name, sizeof(name), "Bench-Provider-%u", i);
-		if (rp_provider_create(name, NULL, NULL, &provider) != 0)
-			exit(1);
+	for (const unsigned int *count = counts; *count; count++) {
+		for (; have < *count; have++) {
+			snprintf(name, sizeof(name), "Bench-Provider-%u", have);
+			if (rp_provider_create(name, NULL, NULL, &provider) != 0)
+				exit(1);
+		}
+		figure_point("providers", have, (resident_bytes() - before) / 1024, "kB");
 	}
-	figure("a provider", (resident_bytes() - before) / MANY, "B");
 }
 
 /* Series of a counter, or of a histogram that each record something. */
-static void series(const char *name, struct rp_counter *counter, int is_histogram)
+static void series(const char *curve, struct rp_counter *counter, int is_histogram)
 {
 	double before = resident_bytes();
 	struct rp_counter *one;
+	unsigned int have = 0;
 	char value[32];
 
-	for (unsigned int i = 0; i < MANY; i++) {
-		struct rp_counter_tag tag = { "key", value };
+	for (const unsigned int *count = counts; *count; count++) {
+		for (; have < *count; have++) {
+			struct rp_counter_tag tag = { "key", value };
 
-		snprintf(value, sizeof(value), "%u", i);
-		if (rp_counter_series(counter, &tag, 1, &one) != 0)
-			exit(1);
-		if (is_histogram)
-			rp_counter_record(one, i);
-		else
-			rp_counter_add(one, 1);
+			snprintf(value, sizeof(value), "%u", have);
+			if (rp_counter_series(counter, &tag, 1, &one) != 0)
+				exit(1);
+			if (is_histogram)
+				rp_counter_record(one, have);
+			else
+				rp_counter_add(one, 1);
+		}
+		figure_point(curve, have, (resident_bytes() - before) / 1024, "kB");
 	}
-	figure(name, (resident_bytes() - before) / MANY, "B");
 }
 
 static void sessions(void)
 {
-	double before = resident_bytes();
-	struct rp_session *list[SESSIONS];
+	static const unsigned int session_counts[] = { 1, 2, 4, 8, 16, 32, RP_SESSIONS_MAX, 0 };
+	struct rp_session *list[RP_SESSIONS_MAX];
+	double before = resident_bytes(), idle;
+	unsigned int have = 0;
 
-	for (unsigned int i = 0; i < SESSIONS; i++)
-		list[i] = bench_start("Bench-Memory", "/dev/null", 4u << 20, 0);
-	figure("a session of 4 MB nobody wrote to", (resident_bytes() - before) / SESSIONS / 1024,
-	       "kB");
-	for (unsigned int i = 0; i < 1000000; i++)
+	for (const unsigned int *count = session_counts; *count; count++) {
+		while (have < *count)
+			list[have++] = bench_start("Bench-Memory", "/dev/null", SESSION_BYTES, 0);
+		figure_point("sessions nobody wrote to", have,
+			     (resident_bytes() - before) / 1024, "kB");
+	}
+	idle = resident_bytes();
+	for (unsigned int i = 0; i < SESSION_BYTES / 8; i++)
 		bench_bytes32(i, i, i, i);
-	figure("a session of 4 MB, written full", (resident_bytes() - before) / SESSIONS / 1024,
-	       "kB");
-	for (unsigned int i = 0; i < SESSIONS; i++)
-		rp_session_stop(list[i], NULL);
-	figure("left after ten sessions", (resident_bytes() - before) / 1024, "kB");
+	figure("a session of 1 MB, written full, more than that",
+	       (resident_bytes() - idle) / RP_SESSIONS_MAX / 1024, "kB");
+	while (have > 0)
+		rp_session_stop(list[--have], NULL);
+	malloc_trim(0);
+	figure("left after 40 sessions", (resident_bytes() - before) / 1024, "kB");
 }
 
 int main(void)
 {
 	providers();
-	series("a series of a counter", bench_counted_counter(), 0);
-	series("a series of a histogram, one value in it", bench_recorded_counter(), 1);
+	series("series of a counter", bench_counted_counter(), 0);
+	series("series of a histogram, a value in each", bench_recorded_counter(), 1);
 	sessions();
 	return 0;
 }

@@ -83,22 +83,28 @@ def suite_disabled(build):
         row(f"disabled event, by the processor's counters: {what}", value)
     if not counts:
         row("disabled event, by the processor's counters", 'none here')
+    worst = {False: [], True: []}
     for compiler, language in disassembly.COMPILERS:
         version = disassembly.version(compiler)
         if not version:
             row(f'disabled event, {compiler}', 'not here')
             continue
         for options in disassembly.OPTIONS:
-            most = 1 if disassembly.KEYS in options else 2
             what = f'disabled event, {version} {" ".join(options)}'
             added = disassembly.added(compiler, language, options)
             if added is None:
                 row(what, 'cannot link')
                 continue
-            ok &= row(what, added[0], 'instr', f'<= {most}', added[0] <= most)
+            worst[disassembly.KEYS in options].append(added[0])
+            row(what, added[0], 'instr')
             row('  code at the site', added[1], 'B')
             row('  code out of the way', added[2], 'B')
             row('  cache lines of data', added[3], 'lines')
+    for with_keys, what, most in ((False, 'disabled event, the worst of these', 2),
+                                  (True, 'disabled event with static keys, the worst', 1)):
+        if worst[with_keys]:
+            found = max(worst[with_keys])
+            ok &= row(what, found, 'instr', f'<= {most}', found <= most)
     times = figures([program])
     with_event = times['a call with a disabled event, best'][0]
     without = times['a call without an event, best'][0]
@@ -118,9 +124,13 @@ def suite_enabled(build):
             ratio(found, name, 'rdtsc')
     ok &= ratio(found, 'event 32 B, coarse time', 'rdtsc', limit=0.5)
     ok &= ratio(found, 'event 32 B, overwriting', 'event 32 B', limit=1.1)
-    fallback = figures([os.path.join(build, 'bench', 'bench-enabled')], env=no_rseq())
+    rounds = {} if measure.QUICK else {'BENCH_ROUNDS': '30'}
+    fallback = figures([os.path.join(build, 'bench', 'bench-enabled')],
+                       env={**no_rseq(), **rounds})
     ratio(fallback, 'event 32 B', 'rdtsc', 'event 32 B without rseq / rdtsc')
     found = figures([os.path.join(build, 'bench', 'bench-contended')])
+    measure.curve('Enabled event by threads on one CPU', 'threads', 'ns', {'threads on one CPU': [
+        (int(name.split()[0]), min(rounds)) for name, rounds in found.rounds.items()]})
     return ok & ratio(found, '8 threads on one CPU', '1 thread on one CPU', limit=1.2)
 
 
