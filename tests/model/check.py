@@ -20,23 +20,33 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 SECTIONS, FALLBACK, BOTH = 'WAYS=1', 'WAYS=2', 'WAYS=3'
 SMALL = ['CPUS=1', 'EVENTS=1', 'SWITCHES=1']
+MIGRATING = ['CPUS=2', 'EVENTS=2', 'SWITCHES=1']
 FULL_RING = ['CPUS=1', 'EVENTS=2', 'SWITCHES=1', 'SIZE=1']
 
-# What holds, and with what sizes.
+# What holds, and with what sizes: in a second or two, longer, and longest.
 HOLDS = [
-    ('sections on one processor deliver or count each event', 'ring',
-     [SECTIONS, 'CPUS=1', 'EVENTS=1', 'SWITCHES=2']),
-    ('sections with a full ring deliver or count each event', 'ring', [SECTIONS] + FULL_RING),
-    ('sections on two processors deliver or count each event', 'ring',
-     [SECTIONS, 'CPUS=2', 'EVENTS=1', 'SWITCHES=1']),
     ('the fallback delivers or counts each event', 'ring', [FALLBACK] + FULL_RING),
-    ('sections and fallback side by side deliver or count each event', 'ring',
-     [BOTH, 'CPUS=1', 'EVENTS=2', 'SWITCHES=1']),
     ('nothing stays behind while the drain thread sleeps', 'sleep', ['EVENTS=3']),
     ('nothing stays behind where there is no membarrier', 'sleep', ['EVENTS=3', 'NO_MEMBARRIER']),
     ('writers that wait find the room', 'wait', []),
     ('writers that wait find the end of their session', 'wait', ['STOP']),
     ('a copy of a ring that overwrites has what was written', 'overwrite', []),
+    ('coarse times of sections and fallback keep the order', 'coarse',
+     [BOTH, 'CPUS=1', 'EVENTS=2', 'SWITCHES=1']),
+]
+LONG = [
+    ('sections on one processor deliver or count each event', 'ring',
+     [SECTIONS, 'CPUS=1', 'EVENTS=1', 'SWITCHES=2']),
+    ('sections with a full ring deliver or count each event', 'ring', [SECTIONS] + FULL_RING),
+    ('sections on two processors deliver or count each event', 'ring',
+     [SECTIONS, 'CPUS=2', 'EVENTS=1', 'SWITCHES=1']),
+    ('sections and fallback side by side deliver or count each event', 'ring',
+     [BOTH, 'CPUS=1', 'EVENTS=2', 'SWITCHES=1']),
+    ('coarse times of threads that migrate keep the order', 'coarse', [SECTIONS] + MIGRATING),
+    ('coarse times of handlers keep the order', 'coarse',
+     [BOTH, 'CPUS=1', 'EVENTS=3', 'SWITCHES=1']),
+    ('coarse times keep the order while others move the clock', 'coarse',
+     [BOTH, 'MOVER', 'CPUS=1', 'EVENTS=2', 'SWITCHES=1']),
 ]
 DEEP = [
     ('sections on two processors, threads migrating', 'ring',
@@ -44,6 +54,11 @@ DEEP = [
     ('sections on one processor, two events and two passes', 'ring',
      [SECTIONS, 'CPUS=1', 'EVENTS=2', 'SWITCHES=2', 'PASSES=2']),
     ('the fallback on two processors', 'ring', [FALLBACK, 'CPUS=2', 'EVENTS=2', 'SWITCHES=1']),
+    ('coarse times of threads that migrate twice', 'coarse',
+     [SECTIONS, 'CPUS=2', 'EVENTS=2', 'SWITCHES=2']),
+    ('coarse times of both ways on two processors', 'coarse', [BOTH] + MIGRATING),
+    ('coarse times between two sequence points', 'coarse',
+     [BOTH, 'CPUS=1', 'EVENTS=2', 'SWITCHES=1', 'PASSES=2']),
 ]
 
 # What is wrong, and with what sizes it shows.
@@ -84,12 +99,29 @@ CAUGHT = [
     ('a chunk written before it is given up', 'overwrite', ['WRONG_CELL_FIRST']),
     ('a head stored before its record, in a ring that overwrites', 'overwrite',
      ['WRONG_HEAD_FIRST']),
+    ('a sequence point that does not move the coarse clock', 'coarse',
+     [SECTIONS, 'WRONG_NO_PASS'] + SMALL),
+    ('a sequence point that moves the coarse clock to itself', 'coarse',
+     [SECTIONS, 'WRONG_NOT_BEHIND'] + SMALL),
+    ('a coarse clock moved behind the membarrier', 'coarse',
+     [SECTIONS, 'WRONG_FENCE_FIRST'] + SMALL),
+    ('a coarse clock moved without a membarrier', 'coarse',
+     [SECTIONS, 'WRONG_NO_FENCE'] + SMALL),
+    ('a coarse clock that goes back', 'coarse', [SECTIONS, 'MOVER', 'WRONG_BACK'] + SMALL),
+    ('a coarse time as late as the one before', 'coarse', [SECTIONS, 'WRONG_NO_STEP'] + SMALL),
+    ("a coarse time that is not later than its ring's", 'coarse',
+     [SECTIONS, 'WRONG_RING'] + SMALL),
+    ('a ring told its coarse time behind the commit', 'coarse',
+     [SECTIONS, 'WRONG_RING_LATE'] + MIGRATING),
+    ("a coarse time that is not later than its thread's", 'coarse',
+     [SECTIONS, 'WRONG_THREAD'] + MIGRATING),
+    ("a fallback that looks at the clock alone", 'coarse',
+     [BOTH, 'CPUS=1', 'EVENTS=2', 'SWITCHES=1', 'WRONG_CLOCK_ALONE']),
+    ('a fallback that does not tell the thread its coarse time', 'coarse',
+     [BOTH, 'CPUS=1', 'EVENTS=2', 'SWITCHES=1', 'WRONG_FALLBACK_SILENT']),
+    ("a fallback that takes a handler's coarse time back", 'coarse',
+     [BOTH, 'CPUS=1', 'EVENTS=3', 'SWITCHES=1', 'WRONG_PLAIN_STAMP']),
 ]
-
-
-def small(cases):
-    """What --quick looks at."""
-    return [case for case in cases if case[1] != 'ring' or FALLBACK in case[2]]
 
 
 def one_of_each(cases):
@@ -122,9 +154,9 @@ def main():
     parser.add_argument('--quick', action='store_true')
     parser.add_argument('--deep', action='store_true')
     options = parser.parse_args()
-    right, wrong = HOLDS + (DEEP if options.deep else []), CAUGHT
+    right, wrong = HOLDS + LONG + (DEEP if options.deep else []), CAUGHT
     if options.quick:
-        right, wrong = small(right), one_of_each(wrong)
+        right, wrong = HOLDS, one_of_each(wrong)
     if not shutil.which('spin'):
         print('spin is missing')
         sys.exit(77)

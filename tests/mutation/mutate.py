@@ -46,6 +46,7 @@ RING = 'src/ring/ring.c'
 
 ABORTS = ['ring_aborts']
 BLOCK = ['core_block']
+COARSE = ['core_write']
 
 # What a test finds every time.
 CERTAIN = [
@@ -143,6 +144,14 @@ CERTAIN = [
              ['core_snapshot']),
     Mutation('an event is taken to be of the kind before', RUN,
              'if (record->event != index) {', 'if (index == UINT32_MAX) {', ['core_enable']),
+    Mutation("a coarse time that is not later than its ring's", SECTION,
+             r'"movq %c[r_stamp](%%r8), %%rdx\n\t"', r'"xorl %%edx, %%edx\n\t"', COARSE),
+    Mutation('a thread is not told its coarse time', SECTION,
+             r'"movq %%rax, %%fs:(%%rcx)\n\t"', r'""', COARSE),
+    Mutation('a ring is not told its coarse time', SECTION,
+             r'"movq %%rax, %c[r_stamp](%%r8)\n\t"', r'""', COARSE),
+    Mutation("a fallback's coarse time that is not later than its thread's", FALLBACK,
+             'if (ticks < last + RP_CLOCK_STEP)', 'if (0)', COARSE),
 ]
 
 # What shows under load, in the first run or in one of the next, or by waiting in vain.
@@ -239,6 +248,11 @@ RARE = [
          '', 'WRONG_NO_WAIT_AT_POINT'),
     Same('events given out up to the heads', MERGE, 'merge(session, now_ticks, map)',
          'merge(session, UINT64_MAX, map)', 'WRONG_NO_BOUND'),
+    Same('a sequence point that moves the coarse clock to itself', 'src/base/clock.h',
+         'rp_clock_coarse_move(ticks + 1)', 'rp_clock_coarse_move(ticks)', 'WRONG_NOT_BEHIND'),
+    Same("a handler's coarse time is taken back", FALLBACK,
+         'while (!rp_cas_seq_cst(&rp_thread_stamp, &last, ticks));',
+         'while (0);\n\trp_store_relaxed(&rp_thread_stamp, ticks);', 'WRONG_PLAIN_STAMP'),
     Same('the drain thread asleep without a fence', DRAIN,
          'rp_store_seq_cst(&asleep, 1);\t/* [DRAIN-ASLEEP] */\n\trp_fence_heavy();',
          'rp_store_seq_cst(&asleep, 1);', 'WRONG_NO_FENCE'),

@@ -185,3 +185,59 @@ Test(core_write, writer_says_that_its_ring_is_above_its_watermark)
 		rp_ring_destroy(ring);
 	}
 }
+
+/* Writes one; `most` is the latest before it, of thread, ring or clock. Return: its time. */
+static uint64_t expect_later(struct rp_ring *ring, bool by_fallback, uint64_t most)
+{
+	const struct rp_record *record;
+	uint64_t at = ring->head;
+	uint8_t above;
+
+	cr_assert_eq(write_to(ring, by_fallback, &above), RP_WRITE_OK);
+	record = rp_ring_record(ring, at, ring->head);
+	cr_assert_not_null(record);
+	cr_expect_gt(record->ticks, most);
+	cr_expect_eq(ring->stamp, record->ticks);
+	cr_expect_eq(rp_thread_stamp, record->ticks);
+	return record->ticks;
+}
+
+/* The fallback is everywhere. */
+Test(core_times, coarse_time_is_later_than_the_threads_and_the_rings_before)
+{
+	const uint64_t far = rp_clock_ticks_ordered() + (1ull << 60);
+
+	rp_slots[RP_SLOTS - 1].clock = RP_SLOT_CLOCK_COARSE;
+	for (int by_fallback = !rp_rseq_usable; by_fallback < 2; by_fallback++) {
+		struct rp_ring *ring;
+		uint64_t last;
+
+		cr_assert_eq(rp_ring_create(4096, 0, &ring), 0);
+		rp_clock_coarse = rp_thread_stamp = 1;
+		last = expect_later(ring, by_fallback, 1);
+		last = expect_later(ring, by_fallback, last);
+		/* Another thread has written there. */
+		ring->stamp = far;
+		last = expect_later(ring, by_fallback, far);
+		/* This one has written in other rings. */
+		rp_thread_stamp = last + far;
+		last = expect_later(ring, by_fallback, last + far);
+		rp_thread_stamp = 1;
+		last = expect_later(ring, by_fallback, last);
+		rp_ring_destroy(ring);
+	}
+}
+
+Test(core_times, coarse_time_is_the_clocks_where_that_has_moved_on)
+{
+	const uint64_t far = rp_clock_ticks_ordered() + (1ull << 60);
+	struct rp_ring *ring;
+
+	if (!rp_rseq_usable)
+		cr_skip_test("no restartable sequences here");
+	rp_slots[RP_SLOTS - 1].clock = RP_SLOT_CLOCK_COARSE;
+	cr_assert_eq(rp_ring_create(4096, 0, &ring), 0);
+	rp_clock_coarse = far;
+	cr_expect_eq(expect_later(ring, false, far - 1), far);
+	rp_ring_destroy(ring);
+}
