@@ -7,8 +7,10 @@
 #define RP_CORE_RUN_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "core/sink.h"
@@ -60,7 +62,35 @@ static inline int rp_record_view(const struct rp_record *record, uint32_t length
 }
 
 /*
- * Gives the run's records to the sink, by `event`, which is the sink's operation of that name.
+ * What the records of a row have in common, which differ in time and payload alone: length and
+ * event; thread, processor and what stands before the payload.
+ */
+struct rp_run_row {
+	uint64_t kind, writer;
+};
+
+static inline struct rp_run_row rp_run_row_of(const struct rp_record *record)
+{
+	struct rp_run_row row;
+
+	memcpy(&row.kind, record, sizeof(row.kind));
+	memcpy(&row.writer, &record->thread, sizeof(row.writer));
+	return row;
+}
+
+static inline bool rp_run_is_in(const struct rp_run_row *row, const struct rp_record *record)
+{
+	struct rp_run_row its = rp_run_row_of(record);
+
+	return its.kind == row->kind && its.writer == row->writer;
+}
+
+/*
+ * Gives the run's records to the sink, by `event`, which is the sink's operation of that name. A
+ * sink may have a short way for rows: `begins` is shown a record, after each that went by `event`
+ * and each that is not like the one before, and says whether it and those like it go by `again`,
+ * which takes one or leaves it to `event`. NULL, NULL: there is none.
+ *
  * Return: 0, or what the sink said, its event being the one at the run's position.
  *
  * Where the next record lies is guessed to be as far as the last time: the processor, which would
@@ -68,53 +98,67 @@ static inline int rp_record_view(const struct rp_record *record, uint32_t length
  */
 static inline __attribute__((always_inline)) int
 rp_run_give(struct rp_run *run, struct rp_sink *sink,
-	    int (*event)(struct rp_sink *sink, const struct rp_record_view *view))
+	    int (*event)(struct rp_sink *sink, const struct rp_record_view *view),
+	    bool (*begins)(struct rp_sink *sink, const struct rp_event_def *def,
+			   const struct rp_record *record, uint32_t payload_bytes),
+	    bool (*again)(struct rp_sink *sink, uint64_t time_ns, const void *payload,
+			  uint32_t payload_bytes))
 {
 	const struct rp_ring ring = { .data = run->ring->data, .size = run->ring->size };
 	uint64_t position = run->position, limit = run->limit, last_ns = run->last_ns;
 	struct rp_record_view view = { 0 };
+	struct rp_run_row row = { 0, 0 };
 	uint32_t length = 0, index = UINT32_MAX, guess;
+	bool in_row = false;
 	int ret = 0;
 
 	while (position < run->pause) {
-		const struct rp_record *record = rp_ring_record(&ring, position, limit);
+		const struct rp_record *record = rp_ring_at(&ring, position);
 
-		if (!record) {
-			run->damaged++;
-			position = limit;
-			break;
-		}
 		__builtin_prefetch((const uint8_t *)record + RP_RUN_AHEAD_BYTES);
+		if (!in_row || limit - position < length || !rp_run_is_in(&row, record)) {
+			record = rp_ring_record(&ring, position, limit);
+			if (!record) {
+				run->damaged++;
+				position = limit;
+				break;
+			}
+			guess = length;
+			__asm__("" : "+r"(guess));	/* or the compiler finds one load */
+			if (record->length != guess) {
+				length = record->length;
+				__asm__ volatile("");	/* a branch, not a conditional move */
+			}
+			if (record->event != index) {
+				index = record->event;
+				view.def = rp_event_def_by_index(index);
+			}
+			row = rp_run_row_of(record);
+			in_row = begins && view.def &&
+				 begins(sink, view.def, record, length - RP_RECORD_HEAD);
+		}
 		if (record->ticks > run->until_ticks)
 			break;
-		guess = length;
-		__asm__("" : "+r"(guess));	/* or the compiler finds that it is one load */
-		if (record->length != guess) {
-			length = record->length;
-			__asm__ volatile("");	/* a branch, not a conditional move */
-		}
-		if (record->event != index) {
-			index = record->event;
-			view.def = rp_event_def_by_index(index);
-		}
-		if (__builtin_expect(!view.def || rp_record_view(record, length, &view) != 0, 0)) {
-			run->damaged++;
-			position += rp_record_step(length);
-			continue;
-		}
 		view.time_ns = rp_clock_map_ns(run->map, record->ticks);
 		if (view.time_ns < last_ns) {
 			view.time_ns = last_ns;
 			run->clamped++;
 		}
-		ret = event(sink, &view);
-		if (__builtin_expect(ret != 0, 0)) {
-			if (ret != -EMSGSIZE)
-				break;
-			run->refused++;
-			ret = 0;
-		} else {
+		if (in_row && again(sink, view.time_ns, record->body, length - RP_RECORD_HEAD)) {
 			last_ns = view.time_ns;
+		} else if (__builtin_expect(!view.def ||
+					    rp_record_view(record, length, &view) != 0, 0)) {
+			run->damaged++;
+		} else {
+			in_row = false;
+			ret = event(sink, &view);
+			if (ret == 0)
+				last_ns = view.time_ns;
+			else if (ret != -EMSGSIZE)
+				break;
+			else
+				run->refused++;
+			ret = 0;
 		}
 		position += rp_record_step(length);
 	}

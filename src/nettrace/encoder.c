@@ -388,7 +388,7 @@ static bool repeat_converted(struct rp_encoder *encoder, const struct rp_encoder
 		return false;
 	late = repeat->at + RP_WIRE_HEADER_MAX;
 	bytes = rp_plan_run(&event->type->plan, event->payload, event->payload_bytes, late, &cut);
-	memmove(rp_encoder_repeat_header(repeat, event, bytes), late, bytes);
+	memmove(rp_encoder_repeat_header(repeat, event->type, event->time_ns, bytes), late, bytes);
 	encoder->shortened += cut;
 	return true;
 }

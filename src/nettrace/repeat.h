@@ -42,12 +42,23 @@ static inline bool rp_encoder_may_repeat(const struct rp_encoder_repeat *repeat,
 	       (size_t)(repeat->end - repeat->at) >= RP_WIRE_HEADER_MAX + bound;
 }
 
-/* Writes its header, of what is not as before. Returns where the payload begins. */
-static inline uint8_t *rp_encoder_repeat_header(struct rp_encoder_repeat *repeat,
-						const struct rp_encoder_event *event,
-						uint32_t payload_bytes)
+/* Whether rp_encoder_again() is the way of events as this one, which has no stack and no ids. */
+static inline bool rp_encoder_repeats(const struct rp_encoder_repeat *repeat,
+				      const struct rp_encoder_event_type *type, uint64_t thread,
+				      uint32_t processor, uint32_t payload_bytes)
 {
-	const struct rp_encoder_plain *plain = (const void *)event->type;
+	const struct rp_encoder_plain *plain = (const void *)type;
+
+	return payload_bytes == plain->bytes && thread == repeat->thread &&
+	       processor == repeat->processor;
+}
+
+/* Writes a header, of what is not as before. Returns where the payload begins. */
+static inline uint8_t *rp_encoder_repeat_header(struct rp_encoder_repeat *repeat,
+						const struct rp_encoder_event_type *type,
+						uint64_t time_ns, uint32_t payload_bytes)
+{
+	const struct rp_encoder_plain *plain = (const void *)type;
 	uint8_t *start = repeat->at, *p = start + 1, flags = RP_EVENT_SORTED;
 
 	if (plain->metadata_id != repeat->metadata_id) {
@@ -55,7 +66,7 @@ static inline uint8_t *rp_encoder_repeat_header(struct rp_encoder_repeat *repeat
 		p = rp_wire_varint_put(p, plain->metadata_id);
 		repeat->metadata_id = plain->metadata_id;
 	}
-	p = rp_wire_varint_put(p, event->time_ns - repeat->time_ns);
+	p = rp_wire_varint_put(p, time_ns - repeat->time_ns);
 	if (payload_bytes != repeat->payload_bytes) {
 		flags |= RP_EVENT_SIZE;
 		p = rp_wire_varint_put(p, payload_bytes);
@@ -63,25 +74,34 @@ static inline uint8_t *rp_encoder_repeat_header(struct rp_encoder_repeat *repeat
 	}
 	*start = flags;
 	repeat->at = p + payload_bytes;
-	repeat->time_ns = event->time_ns;
+	repeat->time_ns = time_ns;
 	repeat->count++;
 	return p;
 }
 
-/*
- * As rp_encoder_event(), with a payload that is not NULL. Return: false: nothing was done, the
- * event goes the long way.
- */
-static inline bool rp_encoder_repeats(struct rp_encoder_repeat *repeat,
-				      const struct rp_encoder_event *event)
+/* memcpy(3), without a call for the most common sizes. */
+static inline void rp_encoder_copy(uint8_t *to, const uint8_t *from, uint32_t bytes)
 {
-	const struct rp_encoder_plain *plain = (const void *)event->type;
+	if (bytes < 16 || bytes > 32) {
+		memcpy(to, from, bytes);
+		return;
+	}
+	memcpy(to, from, 16);
+	memcpy(to + bytes - 16, from + bytes - 16, 16);
+}
 
-	if (event->payload_bytes != plain->bytes ||
-	    !rp_encoder_may_repeat(repeat, event, event->payload_bytes))
+/*
+ * As rp_encoder_event(), for an event of this type, not NULL, with a payload of the type's size and
+ * all else as before. Return: false: nothing was done, it goes the long way.
+ */
+static inline bool rp_encoder_again(struct rp_encoder_repeat *repeat,
+				    const struct rp_encoder_event_type *type, uint64_t time_ns,
+				    const void *payload, uint32_t payload_bytes)
+{
+	if ((size_t)(repeat->end - repeat->at) < RP_WIRE_HEADER_MAX + payload_bytes)
 		return false;
-	memcpy(rp_encoder_repeat_header(repeat, event, plain->bytes), event->payload,
-	       event->payload_bytes);
+	rp_encoder_copy(rp_encoder_repeat_header(repeat, type, time_ns, payload_bytes), payload,
+			payload_bytes);
 	return true;
 }
 

@@ -155,6 +155,11 @@ static inline uint64_t rp_ring_next_row(const struct rp_ring *ring, uint64_t row
 	return ring->chunk ? (row_end + ring->chunk - 1) & ~(ring->chunk - 1) : row_end;
 }
 
+static inline const struct rp_record *rp_ring_at(const struct rp_ring *ring, uint64_t position)
+{
+	return (const void *)(ring->data + (position & (ring->size - 1)));
+}
+
 /*
  * The record at `position`, which is below `limit`, a head seen before. NULL when its length cannot
  * be: the ring was damaged by a stray write.
@@ -162,8 +167,7 @@ static inline uint64_t rp_ring_next_row(const struct rp_ring *ring, uint64_t row
 static inline const struct rp_record *rp_ring_record(const struct rp_ring *ring, uint64_t position,
 						     uint64_t limit)
 {
-	const struct rp_record *record =
-		(const void *)(ring->data + (position & (ring->size - 1)));
+	const struct rp_record *record = rp_ring_at(ring, position);
 	uint64_t room = limit - position;
 
 	if (room < RP_RECORD_HEAD || record->length < RP_RECORD_HEAD || record->length > room)

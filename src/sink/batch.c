@@ -310,7 +310,7 @@ static inline __attribute__((always_inline)) int batch_event(struct rp_sink *bas
 
 static int batch_run(struct rp_sink *sink, struct rp_run *run)
 {
-	return rp_run_give(run, sink, batch_event);
+	return rp_run_give(run, sink, batch_event, NULL, NULL);
 }
 
 static int batch_sequence_point(struct rp_sink *base, uint64_t time_ns, uint64_t lost)

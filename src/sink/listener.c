@@ -193,7 +193,7 @@ static int listener_event(struct rp_sink *sink, const struct rp_record_view *vie
 
 static int listener_run(struct rp_sink *sink, struct rp_run *run)
 {
-	return rp_run_give(run, sink, listener_event);
+	return rp_run_give(run, sink, listener_event, NULL, NULL);
 }
 
 static int listener_sequence_point(struct rp_sink *sink, uint64_t time_ns, uint64_t lost)

@@ -35,6 +35,7 @@ struct nettrace_sink {
 	struct rp_sink base;
 	struct rp_encoder *encoder;
 	struct rp_encoder_repeat *repeat;
+	const struct rp_encoder_event_type *row;	/* of the records that follow each other */
 	struct rp_tell tell;
 	struct known *known;
 	size_t known_count;
@@ -170,9 +171,10 @@ static int define(struct nettrace_sink *sink, const struct rp_event_def *def)
 	return 0;
 }
 
-static inline struct rp_encoder_event encoded(const struct rp_record_view *view)
+static __attribute__((noinline)) int nettrace_event(struct rp_sink *base,
+						    const struct rp_record_view *view)
 {
-	return (struct rp_encoder_event){
+	struct rp_encoder_event event = {
 		.time_ns = view->time_ns,
 		.thread = view->thread,
 		.processor = view->processor,
@@ -183,14 +185,8 @@ static inline struct rp_encoder_event encoded(const struct rp_record_view *view)
 		.payload = view->payload,
 		.payload_bytes = view->payload_bytes,
 	};
-}
-
-static __attribute__((noinline)) int put_event(struct nettrace_sink *sink,
-					       const struct rp_record_view *view)
-{
-	struct rp_encoder_event event = encoded(view);
+	struct nettrace_sink *sink = of(base);
 	const struct rp_event_def *def = view->def;
-	struct rp_sink *base = &sink->base;
 	size_t waiting;
 	int ret;
 
@@ -222,27 +218,35 @@ static __attribute__((noinline)) int put_event(struct nettrace_sink *sink,
 	return ret;
 }
 
-/* The short way does not end a block: nothing but the event is to be thought of. */
-static inline int nettrace_event(struct rp_sink *base, const struct rp_record_view *view)
+static inline bool nettrace_begins(struct rp_sink *base, const struct rp_event_def *def,
+				   const struct rp_record *record, uint32_t payload_bytes)
 {
 	struct nettrace_sink *sink = of(base);
-	struct rp_encoder_event event = encoded(view);
-	uint32_t index = view->def->index;
+	uint32_t index = def->index;
 
-	if (__builtin_expect(index < sink->known_count && index >= RP_DEF_OWN_COUNT &&
-			     sink->known[index].serial == view->def->serial, 1)) {
-		event.type = sink->known[index].type;
-		if (__builtin_expect(event.type && rp_encoder_repeats(sink->repeat, &event), 1)) {
-			base->pending++;
-			return 0;
-		}
-	}
-	return put_event(sink, view);
+	if (index >= sink->known_count || index < RP_DEF_OWN_COUNT ||
+	    sink->known[index].serial != def->serial || record->flags || record->frames)
+		return false;
+	sink->row = sink->known[index].type;
+	return sink->row && rp_encoder_repeats(sink->repeat, sink->row, record->thread,
+					       record->processor, payload_bytes);
+}
+
+/* Does not end a block: nothing but the event is to be thought of. */
+static inline bool nettrace_again(struct rp_sink *base, uint64_t time_ns, const void *payload,
+				  uint32_t payload_bytes)
+{
+	struct nettrace_sink *sink = of(base);
+
+	if (!rp_encoder_again(sink->repeat, sink->row, time_ns, payload, payload_bytes))
+		return false;
+	base->pending++;
+	return true;
 }
 
 static int nettrace_run(struct rp_sink *sink, struct rp_run *run)
 {
-	return rp_run_give(run, sink, nettrace_event);
+	return rp_run_give(run, sink, nettrace_event, nettrace_begins, nettrace_again);
 }
 
 static int nettrace_sequence_point(struct rp_sink *base, uint64_t time_ns, uint64_t lost)

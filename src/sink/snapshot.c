@@ -19,7 +19,7 @@ static int none_event(struct rp_sink *sink, const struct rp_record_view *record)
 
 static int none_run(struct rp_sink *sink, struct rp_run *run)
 {
-	return rp_run_give(run, sink, none_event);
+	return rp_run_give(run, sink, none_event, NULL, NULL);
 }
 
 static int none_point(struct rp_sink *sink, uint64_t time_ns, uint64_t lost)

@@ -167,7 +167,7 @@ static int watch_event(struct rp_sink *base, const struct rp_record_view *view)
 
 static int watch_run(struct rp_sink *base, struct rp_run *run)
 {
-	return rp_run_give(run, base, watch_event);
+	return rp_run_give(run, base, watch_event, NULL, NULL);
 }
 
 static int watch_point(struct rp_sink *base, uint64_t time_ns, uint64_t lost)

@@ -152,6 +152,12 @@ CERTAIN = [
              r'"movq %%rax, %c[r_stamp](%%r8)\n\t"', r'""', COARSE),
     Mutation("a fallback's coarse time that is not later than its thread's", FALLBACK,
              'if (ticks < last + RP_CLOCK_STEP)', 'if (0)', COARSE),
+    Mutation('a row goes on with what another thread wrote', RUN,
+             ' && its.writer == row->writer;', ';', ['sink_rows']),
+    Mutation('a row goes on with events of another kind', RUN,
+             'its.kind == row->kind && ', '', ['sink_rows']),
+    Mutation('a row goes on past what may be read', RUN, 'limit - position < length ||', '',
+             ['sink_rows']),
 ]
 
 # What shows under load, in the first run or in one of the next, or by waiting in vain.

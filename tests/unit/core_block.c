@@ -44,7 +44,7 @@ static int gate_event(struct rp_sink *sink, const struct rp_record_view *record)
 
 static int gate_run(struct rp_sink *sink, struct rp_run *run)
 {
-	return rp_run_give(run, sink, gate_event);
+	return rp_run_give(run, sink, gate_event, NULL, NULL);
 }
 
 static int gate_point(struct rp_sink *sink, uint64_t time_ns, uint64_t lost)
