@@ -95,6 +95,8 @@ static void times_are_the_clocks(void)
 	stress_end();
 }
 
+#define ROUNDS_MIN 128u
+
 /* A writes, then says so; B sees it, then writes; and the other way round. */
 struct handshake {
 	struct stress_books books;
@@ -120,7 +122,7 @@ static void *play_a(void *data)
 	struct handshake *shake = data;
 
 	for (uint64_t i = 0; i < shake->rounds; i++) {
-		if (i % 64 == 0 && stress_seconds() > shake->until)
+		if (i >= ROUNDS_MIN && i % 64 == 0 && stress_seconds() > shake->until)
 			break;
 		stress_write(&shake->books.streams[0]);
 		__atomic_store_n(&shake->turn, 2 * i + 1, __ATOMIC_RELEASE);
@@ -189,7 +191,6 @@ static void causes_come_first(void)
 	stress_stop(session, &stats);
 	stress_read_file(path, &shake.books, &tally);
 	stress_settle(&shake.books, &tally, &stats);
-	stress_check(shake.books.streams[0].next > 100, "hardly a round");
 	breaks = count_breaks(path);
 	stress_check(breaks == 0, "%" PRIu64 " events before their cause", breaks);
 	stress_figures(&shake.books, &stats);
