@@ -93,8 +93,8 @@ def table(rows):
 
 
 def targets(results):
-    """The rows of all suites that are to reach something."""
-    return [row for suite in results['suites'].values() for row in suite['rows'] if row['verdict']]
+    """The rows of all suites that are to reach something, or would if they could be taken."""
+    return [row for suite in results['suites'].values() for row in suite['rows'] if row['target']]
 
 
 def markdown(results):

@@ -4,14 +4,17 @@
 
 import contextlib
 import io
+import json
 import os
 import tempfile
 import unittest
+from unittest import mock
 
 import disassembly
 import exact
 import measure
 import report
+import run
 
 KEPT = {'any machine': {'calls': 0}, 'gcc 12.2.0': {'instructions': 2}}
 
@@ -138,6 +141,62 @@ class Report(unittest.TestCase):
     def test_kind_of_machine_is_the_name_of_a_folder(self):
         self.assertEqual(report.kind({'processor': 'AMD EPYC (9R14)', 'cpus': 2}),
                          'amd-epyc-9r14-2-cpus')
+
+
+def one_figure(_build):
+    return measure.row('figure', 1.0, 'ns')
+
+
+def missed_target(_build):
+    return measure.row('figure', 2.0, 'ns', '<= 1', False)
+
+
+def broken(_build):
+    raise RuntimeError('no such daemon')
+
+
+def interrupted(_build):
+    raise KeyboardInterrupt
+
+
+class Runner(unittest.TestCase):
+    @staticmethod
+    def run_suites(**suites):
+        """(exit status, names of the suites that were written, the page)"""
+        with tempfile.TemporaryDirectory() as folder, \
+                mock.patch.dict(run.SUITES, suites, clear=True), \
+                contextlib.redirect_stdout(io.StringIO()), \
+                contextlib.redirect_stderr(io.StringIO()):
+            status = run.main(['--output', folder, 'no-build'])
+            with open(os.path.join(folder, 'results.json'), encoding='utf-8') as file:
+                written = list(json.load(file)['suites'])
+            with open(os.path.join(folder, 'results.md'), encoding='utf-8') as file:
+                return status, written, file.read()
+
+    def test_all_is_well_where_every_target_is_reached(self):
+        self.assertEqual(self.run_suites(one=one_figure, two=one_figure)[:2], (0, ['one', 'two']))
+
+    def test_missed_target_is_in_the_first_table_and_the_status(self):
+        status, _, page = self.run_suites(one=one_figure, two=missed_target)
+        self.assertEqual(status, 1)
+        first = page.split('## ')[1]
+        self.assertIn('| figure | 2.00 | ns |  | <= 1 | MISSED |', first)
+        self.assertNotIn('1.00', first)
+
+    def test_suite_that_breaks_off_says_so_and_others_go_on(self):
+        status, written, page = self.run_suites(one=broken, two=one_figure)
+        self.assertEqual((status, written), (1, ['one', 'two']))
+        self.assertIn('| the suite broke off | no such daemon |', page)
+
+    def test_what_ended_before_an_interruption_is_written(self):
+        status, written, _ = self.run_suites(one=one_figure, two=interrupted, three=one_figure)
+        self.assertEqual((status, written), (130, ['one']))
+
+    def test_help_names_every_suite(self):
+        script = os.path.join(os.path.dirname(run.__file__), '..', 'scripts', 'bench')
+        with open(script, encoding='utf-8') as file:
+            words = file.read().split('Suites:')[1].split('\n\n')[0].split()
+        self.assertEqual(words, list(run.SUITES))
 
 
 if __name__ == '__main__':
