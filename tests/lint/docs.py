@@ -8,7 +8,8 @@ Every fenced block says its language. A block of `c` compiles as it stands, as C
 without a warning; one of `c fragment` is a piece for a function's body and compiles inside one; a
 `.Bd -literal` of a manual page is C and compiles behind the public headers. Blocks of `sh` are run
 by tests/cli/docs_test.py. `text` is not looked at. Links to files of the tree lead to files. Each
-promise of doc/security.md, an item of a list, names tests that are there.
+promise of doc/security.md, an item of a list, names tests that are there. doc/architecture.md has
+each thread of the library by the name that ps(1) shows.
 """
 import os
 import re
@@ -22,6 +23,9 @@ LINK = re.compile(r'\]\(([^)#:]+)(?:#[^)]*)?\)')
 PROMISES = 'doc/security.md'
 ITEM = re.compile(r'^\* .*(?:\n  .*)*', re.M)
 TEST = re.compile(r'`([\w/]+\.(?:c|cpp|py)): (\w+)`')
+ARCHITECTURE = 'doc/architecture.md'
+THREAD = re.compile(r'thread_(?:start|create)\([^;]*?"(ringpipe-\w+)"')
+THREAD_ROW = re.compile(r'^\| `(ringpipe-\w+)` \|', re.M)
 LITERAL = re.compile(r'^\.Bd -literal.*\n(.*?)^\.Ed$', re.M | re.S)
 HEADERS = '#include <ringpipe/ringpipe.h>\n#include <ringpipe/reader.h>\n'
 ELSEWHERE = {'sh', 'text'}
@@ -89,6 +93,14 @@ def check_promises(root, path, text):
     return complaints
 
 
+def check_threads(root):
+    started = {name for path in tree.files(root, 'src') if path.endswith('.c')
+               for name in THREAD.findall(tree.read(root, path))}
+    told = set(THREAD_ROW.findall(tree.read(root, ARCHITECTURE)))
+    return [f'{ARCHITECTURE}: no row for the thread {name}' for name in sorted(started - told)] + \
+           [f'{ARCHITECTURE}: there is no thread {name}' for name in sorted(told - started)]
+
+
 def check_page(root, path):
     text = tree.read(root, path)
     complaints = check_links(root, path, text)
@@ -123,6 +135,7 @@ def main():
     complaints = [] if 'README.md' in pages else ['README.md: missing']
     for page in pages:
         complaints += check_page(root, page)
+    complaints += check_threads(root)
     for page in tree.files(root, 'man'):
         if re.search(r'\.[1-8]$', page):
             complaints += check_manual(root, page)

@@ -128,6 +128,9 @@ CASES = (
     ('docs', 'a promise whose test is gone',
      {'doc/security.md': '* Nobody sees it.\n  `unit/a.c: nobody_sees_it`\n'},
      'there is no nobody_sees_it in tests/unit/a.c'),
+    ('docs', 'a thread that nobody tells of',
+     {'src/core/u.c': LICENCE + 'x = rp_thread_start(&t, "ringpipe-x", run, 0);\n'},
+     'no row for the thread ringpipe-x'),
     ('docs', 'a link to nowhere', {'README.md': '[x](doc/gone.md)\n'}, 'there is no doc/gone.md'),
 )
 
