@@ -224,7 +224,7 @@ static int check_free(const struct rp_tool_options *options)
 	const char *path = options->output;
 
 	if (!path || options->given & RP_OPTION_FORCE || strstr(path, "{pid}") ||
-	    access(path, F_OK))
+	    !rp_output_is_taken(path))
 		return 0;
 	rp_tool_error("%s exists already; choose another file by -o, or give --force", path);
 	return -EEXIST;

@@ -14,6 +14,7 @@
 
 #include "tool/counter_views.h"
 #include "tool/exchange.h"
+#include "tool/output.h"
 #include "tool/recording.h"
 #include "tool/signals.h"
 #include "tool/tool.h"
@@ -34,6 +35,7 @@ struct wanted {
 };
 
 struct counters {
+	char *path;			/* of the file that collect writes, or NULL */
 	const struct rp_tool_options *options;
 	enum view view;
 	struct rp_target target;
@@ -354,6 +356,25 @@ static void *read_stream(void *data)
 	return NULL;
 }
 
+/* Said why not. */
+static int open_file(struct counters *counters)
+{
+	const struct rp_tool_options *options = counters->options;
+	struct rp_output output;
+	int ret;
+
+	counters->path = rp_output_expand(options->output, counters->target.pid);
+	if (!counters->path) {
+		rp_tool_error("out of memory");
+		return -ENOMEM;
+	}
+	ret = rp_output_open(&output, counters->path, options->given & RP_OPTION_FORCE);
+	if (ret == 0)
+		ret = rp_output_begin(&output);
+	counters->writer.stream = ret == 0 ? fdopen(output.fd, "w") : NULL;
+	return ret;
+}
+
 static int open_view(struct counters *counters)
 {
 	const struct rp_tool_options *options = counters->options;
@@ -363,16 +384,7 @@ static int open_view(struct counters *counters)
 	counters->writer.stream = stdout;
 	counters->writer.is_json = options->given & RP_OPTION_JSON;
 	if (counters->view == COLLECT && options->output) {
-		int flags = O_WRONLY | O_CREAT | O_CLOEXEC |
-			    (options->given & RP_OPTION_FORCE ? O_TRUNC : O_EXCL);
-		int fd = open(options->output, flags, 0600);
-
-		counters->writer.stream = fd < 0 ? NULL : fdopen(fd, "w");
-		if (!counters->writer.stream) {
-			ret = -errno;
-			rp_tool_error("cannot write %s: %s%s", options->output, strerror(errno),
-				      errno == EEXIST ? "; give --force to overwrite it" : "");
-		}
+		ret = open_file(counters);
 	} else if (counters->view == MONITOR) {
 		ret = rp_counter_table_start(&counters->board, &counters->target,
 					     &counters->table);
@@ -395,7 +407,6 @@ static int open_view(struct counters *counters)
 
 static int close_view(struct counters *counters)
 {
-	const char *path = counters->options->output;
 	int ret = counters->writer.error;
 
 	rp_counter_table_stop(counters->table);
@@ -404,7 +415,9 @@ static int close_view(struct counters *counters)
 	    fclose(counters->writer.stream) != 0 && ret == 0)
 		ret = -errno;
 	if (ret != 0)
-		rp_tool_error("cannot write %s: %s", path ? path : "the output", strerror(-ret));
+		rp_tool_error("cannot write %s: %s", counters->path ? counters->path : "the output",
+			      strerror(-ret));
+	free(counters->path);
 	return ret;
 }
 

@@ -29,7 +29,7 @@ static const struct rp_tool_command commands[] = {
 			 "file can be read up to there. A command after -- is traced from its\n"
 			 "start to its end, or for the duration, and gets the signals; ringpipe's\n"
 			 "status is the command's. Without -o the file is\n"
-			 "NAME_PID_YYYYMMDD_HHMMSS.nettrace.\n",
+			 "NAME_PID_YYYYMMDD_HHMMSS.nettrace; -o - is standard output.\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_TREE | RP_OPTION_OUTPUT |
 			   RP_OPTION_FORCE | RP_OPTION_PROVIDERS | RP_OPTION_DURATION |
 			   RP_OPTION_BUFFER | RP_OPTION_BLOCK | RP_OPTION_COARSE |
@@ -59,7 +59,8 @@ static const struct rp_tool_command commands[] = {
 		.help = "write what a flight recorder holds into a file",
 		.notes = "The recorder goes on. SESSION is its id, as ringpipe list shows it; it\n"
 			 "may be left out where there is just one. Ctrl-C gives up and leaves no\n"
-			 "file. Without -o it is NAME_PID_YYYYMMDD_HHMMSS.nettrace.\n",
+			 "file. Without -o it is NAME_PID_YYYYMMDD_HHMMSS.nettrace; -o - is\n"
+			 "standard output.\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_OUTPUT | RP_OPTION_FORCE |
 			   RP_OPTION_QUIET | RP_OPTION_JSON | RP_OPTION_HELP,
 		.operands_max = 1,

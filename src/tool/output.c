@@ -48,22 +48,33 @@ char *rp_output_pattern(const char *given, const char *name, const char *suffix)
 	return asprintf(&pattern, "%s_{pid}_%s.%s", safe, when, suffix) < 0 ? NULL : pattern;
 }
 
+bool rp_output_is_taken(const char *path)
+{
+	struct stat file;
+
+	if (!strcmp(path, "-") || lstat(path, &file))
+		return false;
+	return stat(path, &file) || !(S_ISFIFO(file.st_mode) || S_ISCHR(file.st_mode));
+}
+
 int rp_output_open(struct rp_output *output, char *path, bool force)
 {
-	int flags = O_WRONLY | O_CREAT | O_CLOEXEC;
-	int fd = open(path, flags | O_EXCL, 0600);
+	const int flags = O_WRONLY | O_CREAT | O_CLOEXEC;
+	bool is_stdout = !strcmp(path, "-");
+	int fd = is_stdout ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) :
+		 open(path, flags | O_EXCL, 0600);
 	int error = errno;
 	struct stat stat;
 
 	output->path = path;
 	output->filter_fd = output->status_fd = -1;
-	output->made = fd >= 0;
-	if (fd < 0 && error == EEXIST && force) {
+	output->made = fd >= 0 && !is_stdout;
+	if (fd < 0 && error == EEXIST && (force || !rp_output_is_taken(path))) {
 		fd = open(path, flags, 0600);
 		error = errno;
 	}
 	output->fd = fd;
-	output->regular = fd >= 0 && !fstat(fd, &stat) && S_ISREG(stat.st_mode);
+	output->regular = fd >= 0 && !is_stdout && !fstat(fd, &stat) && S_ISREG(stat.st_mode);
 	if (fd >= 0)
 		return 0;
 	if (error == EEXIST)

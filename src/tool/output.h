@@ -29,9 +29,12 @@ char *rp_output_pattern(const char *given, const char *name, const char *suffix)
  */
 char *rp_output_expand(const char *pattern, pid_t pid);
 
+/* Whether there is a file that would be overwritten: not so of pipes, devices, and "-". */
+bool rp_output_is_taken(const char *path);
+
 /*
- * Opens the file for writing; with `force` it may exist, and keeps its content until
- * rp_output_begin(). Says on stderr why it cannot. Return: 0 or -errno.
+ * Opens the file for writing, "-" for standard output; with `force` it may exist, and keeps its
+ * content until rp_output_begin(). Says on stderr why it cannot. Return: 0 or -errno.
  */
 int rp_output_open(struct rp_output *output, char *path, bool force);
 /* Empties what was there. Return: 0 or -errno. */

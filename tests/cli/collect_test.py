@@ -248,6 +248,25 @@ class Collect(ToolTest):
         err = self.run_tool("collect", "-p", os.getpid(), "-o", "none/out", status=1)[1]
         self.assertIn("cannot write none/out: No such file", err)
 
+    def test_standard_output_and_pipes_take_it_without_force(self):
+        os.mkfifo(self.path("fifo"))
+        reader = os.open(self.path("fifo"), os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        for path in ("-", "/dev/stdout", "fifo"):
+            with self.subTest(path):
+                before, after = self.whole()
+                runtime = Runtime(before, after)
+                runtime.stop.set()
+                fake = Server(self.directory, runtime)
+                process = self.start("collect", "-p", os.getpid(), "-o", path)
+                out, err = process.communicate(timeout=PATIENCE)
+                fake.close()
+                fake.check()
+                self.assertEqual(process.returncode, 0, err)
+                read = os.read(reader, 1 << 16) if path == "fifo" else out
+                self.assertEqual(read, before + after)
+        self.assertFalse(os.path.exists(self.path("-")))
+
     def test_the_default_name_tells_process_and_time(self):
         self.serve(Runtime(*self.whole()))
         self.run_tool("collect", "-p", os.getpid(), "-d", "1", "-q")

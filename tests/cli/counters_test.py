@@ -239,6 +239,14 @@ class Counters(ToolTest):
         self.assertIn("--force", err)
         self.assertEqual(self.read("c.csv"), b"precious")
 
+    def test_the_process_id_is_in_the_name_of_the_file(self):
+        host = self.start_host()
+        name = f"c-{host.pid}.csv"
+        process = self.start("counters", "collect", "-p", host.pid, "-o", "c-{pid}.csv")
+        self.wait_until(lambda: os.path.exists(self.path(name)) and self.read(name))
+        self.stop(process)
+        self.assertTrue(self.read(name).startswith(b"Timestamp,Provider,"))
+
     def test_a_full_disk_is_an_error(self):
         host = self.start_host()
         process = self.start("counters", "collect", "-p", host.pid, "-o", "/dev/full", "-f",

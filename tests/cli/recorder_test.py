@@ -142,6 +142,13 @@ class Recorder(ToolTest):
         ticks = [event["fields"]["serial"] for event in events if event["event"] == "tick"]
         self.assertEqual(ticks, list(range(ticks[0], ticks[0] + len(ticks))))
 
+    def test_the_process_id_is_in_the_name_of_files_that_roll(self):
+        host = self.start_host()
+        out, _ = self.run_tool("record", "-p", host.pid, "--roll", "8", "-o", "r-{pid}.nettrace")
+        self.assertIn(f"files named like r-{host.pid}.nettrace, ", out)
+        self.run_tool("record", "-p", host.pid, "--stop")
+        self.assertTrue(os.path.exists(self.path(f"r-{host.pid}.000001.nettrace")))
+
     def test_files_that_cannot_be_made_are_told(self):
         host = self.start_host()
         self.assertIn("No such file",
@@ -203,7 +210,7 @@ class Recorder(ToolTest):
     def test_a_pipe_takes_it(self):
         host = self.start_host()
         self.run_tool("record", "-p", host.pid)
-        process = self.start("snapshot", "-p", host.pid, "-f", "-o", "/dev/stdout")
+        process = self.start("snapshot", "-p", host.pid, "-o", "-")
         out, _ = process.communicate(timeout=PATIENCE)
         self.assertEqual((process.returncode, out[:8]), (0, b"Nettrace"))
 
