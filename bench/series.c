@@ -122,10 +122,10 @@ static void tell(unsigned int count)
 		exit(1);
 	/* The first time also makes what is kept for the client. */
 	bench_settle(session, count);
-	rp_session_stats(session, &before);
+	rp_session_get_stats(session, &before);
 	cpu = others_cpu_ns();
 	bench_settle(session, (bench_rounds(TOLD_TIMES) + 1) * (uint64_t)count);
-	rp_session_stats(session, &stats);
+	rp_session_get_stats(session, &stats);
 	cpu = others_cpu_ns() - cpu;
 	rp_session_stop(session, NULL);
 	figure_point("telling a counter", count,

@@ -92,7 +92,7 @@ static inline void bench_settle(struct rp_session *session, uint64_t written)
 
 	do {
 		usleep(1000);
-		rp_session_stats(session, &stats);
+		rp_session_get_stats(session, &stats);
 	} while (stats.delivered + stats.lost < written);
 }
 

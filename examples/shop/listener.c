@@ -42,7 +42,7 @@ void shop_listener_print(FILE *stream)
 {
 	struct rp_session_stats stats = { .size = sizeof(stats) };
 
-	if (!listener || rp_listener_stats(listener, &stats) < 0) {
+	if (!listener || rp_listener_get_stats(listener, &stats) < 0) {
 		fputs("\"listener\":null", stream);
 		return;
 	}

@@ -96,8 +96,9 @@ RP_PUBLIC int rp_listener_close(struct rp_listener *listener);
  */
 RP_PUBLIC int rp_listener_stop(struct rp_listener *listener, struct rp_session_stats *ret_stats);
 
-/* As rp_session_stats(). `lost` counts what never reached the listener. */
-RP_PUBLIC int rp_listener_stats(struct rp_listener *listener, struct rp_session_stats *ret_stats);
+/* As rp_session_get_stats(). `lost` counts what never reached the listener. */
+RP_PUBLIC int rp_listener_get_stats(struct rp_listener *listener,
+				       struct rp_session_stats *ret_stats);
 
 RP_END_DECLS
 

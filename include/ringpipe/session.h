@@ -185,7 +185,7 @@ RP_PUBLIC int rp_thread_set_blocking(int blocking);
  * The session's figures now. Set ret_stats->size before the call; it is filled up to that.
  * Context: any thread, not a signal handler.
  */
-RP_PUBLIC int rp_session_stats(struct rp_session *session, struct rp_session_stats *ret_stats);
+RP_PUBLIC int rp_session_get_stats(struct rp_session *session, struct rp_session_stats *ret_stats);
 
 struct rp_snapshot_info {
 	uint32_t size;

@@ -352,7 +352,7 @@ static void copy_stats(struct rp_session_stats *to, const struct rp_session_stat
 	to->size = size;
 }
 
-RP_PUBLIC int rp_session_stats(struct rp_session *session, struct rp_session_stats *ret_stats)
+RP_PUBLIC int rp_session_get_stats(struct rp_session *session, struct rp_session_stats *ret_stats)
 {
 	if (!session || ret_stats->size < sizeof(uint32_t))
 		return -EINVAL;

@@ -298,7 +298,7 @@ enum rp_hresult rp_trace_open_rolling(struct rp_trace_table *table,
 int rp_trace_stats(struct rp_trace *trace, struct rp_session_stats *ret_stats)
 {
 	if (!trace->user_events)
-		return rp_session_stats(trace->session, ret_stats);
+		return rp_session_get_stats(trace->session, ret_stats);
 	rp_user_events_stats(trace->user_events, ret_stats);
 	return 0;
 }

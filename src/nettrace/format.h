@@ -18,6 +18,10 @@
 #ifndef RP_NETTRACE_FORMAT_H
 #define RP_NETTRACE_FORMAT_H
 
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "numbers go into files and out of them as they are in memory"
+#endif
+
 #include <stdint.h>
 
 #define RP_NETTRACE_MAGIC "Nettrace"

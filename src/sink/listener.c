@@ -549,7 +549,8 @@ RP_PUBLIC void rp_listener_get_fields(const struct rp_listener_event *event,
 	};
 }
 
-RP_PUBLIC int rp_listener_stats(struct rp_listener *listener, struct rp_session_stats *ret_stats)
+RP_PUBLIC int rp_listener_get_stats(struct rp_listener *listener,
+				       struct rp_session_stats *ret_stats)
 {
-	return rp_session_stats(listener->session, ret_stats);
+	return rp_session_get_stats(listener->session, ret_stats);
 }

@@ -524,7 +524,8 @@ RP_PUBLIC int rp_triggers_start(struct rp_session *session,
 	return 0;
 }
 
-RP_PUBLIC int rp_triggers_stats(struct rp_triggers *triggers, struct rp_trigger_stats *ret_stats)
+RP_PUBLIC int rp_triggers_get_stats(struct rp_triggers *triggers,
+				       struct rp_trigger_stats *ret_stats)
 {
 	struct rp_trigger_stats stats;
 
@@ -558,7 +559,7 @@ RP_PUBLIC int rp_triggers_stop(struct rp_triggers *triggers, struct rp_trigger_s
 		pthread_join(triggers->thread, NULL);
 	}
 	if (ret_stats && has_thread)
-		(void)rp_triggers_stats(triggers, ret_stats);
+		(void)rp_triggers_get_stats(triggers, ret_stats);
 	free_triggers(triggers);
 	return 0;
 }

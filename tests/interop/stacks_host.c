@@ -63,7 +63,7 @@ static void wait_for(struct rp_session *session, uint64_t delivered)
 	struct rp_session_stats stats = { .size = sizeof(stats) };
 	struct timespec pause = { 0, 1000000 };
 
-	while (rp_session_stats(session, &stats) == 0 && stats.delivered < delivered)
+	while (rp_session_get_stats(session, &stats) == 0 && stats.delivered < delivered)
 		nanosleep(&pause, NULL);
 }
 

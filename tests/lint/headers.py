@@ -4,8 +4,8 @@
 
 usage: headers.py ROOT
 
-With gcc and clang, whichever are there, as C11 and C++17, without a warning. Each header comes
-twice, so that its guard is tried, too.
+With gcc and clang, whichever are there, as C11, C++11 and C++17, without a warning of those that
+servers ask for. Each header comes twice, so that its guard is tried, too.
 """
 import os
 import shutil
@@ -14,8 +14,9 @@ import sys
 
 import tree
 
-FLAGS = ['-Wall', '-Wextra', '-Wpedantic', '-Werror', '-fsyntax-only']
-COMPILERS = (('gcc', 'c', 'c11'), ('g++', 'c++', 'c++17'), ('clang', 'c', 'c11'),
+FLAGS = ['-Wall', '-Wextra', '-Wpedantic', '-Wconversion', '-Wshadow', '-Wundef', '-Wcast-qual',
+         '-Werror', '-fsyntax-only']
+COMPILERS = (('gcc', 'c', 'c11'), ('g++', 'c++', 'c++11'), ('clang', 'c', 'c11'),
              ('clang++', 'c++', 'c++17'))
 
 

@@ -143,7 +143,7 @@ static uint64_t delivered(struct rp_session *session)
 {
 	struct rp_session_stats stats = { .size = sizeof(stats) };
 
-	check(rp_session_stats(session, &stats) == 0);
+	check(rp_session_get_stats(session, &stats) == 0);
 	return stats.delivered;
 }
 

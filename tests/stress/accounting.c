@@ -34,7 +34,7 @@ static uint64_t undelivered(const struct writer *writer)
 
 	for (size_t i = 0; i < writer->books->count; i++)
 		written += __atomic_load_n(&writer->books->streams[i].done, __ATOMIC_RELAXED);
-	rp_session_stats(writer->patient_with, &stats);
+	rp_session_get_stats(writer->patient_with, &stats);
 	/* The session goes on meanwhile. */
 	return written > stats.delivered + stats.lost ? written - stats.delivered - stats.lost : 0;
 }

@@ -119,7 +119,7 @@ static void a_session_keeps_its_ceiling(size_t megabytes)
 		write_with_threads(&books, count);
 		rings = ring_bytes();
 		most = rings > most ? rings : most;
-		stress_check(rp_session_stats(session, &stats) == 0, "no stats");
+		stress_check(rp_session_get_stats(session, &stats) == 0, "no stats");
 		stress_check(stats.memory_bytes <= (megabytes << 20) + SINK_BYTES,
 			     "memory_bytes %" PRIu64, stats.memory_bytes);
 	}

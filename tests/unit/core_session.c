@@ -302,7 +302,7 @@ Test(core_session, rings_stay_below_the_ceiling)
 	free_options(&options);
 	for (int i = 0; i < 1000; i++)
 		(void)sessions_mark(1);
-	wait_until(rp_listener_stats(listener, &stats) == 0 && stats.rings > 0);
+	wait_until(rp_listener_get_stats(listener, &stats) == 0 && stats.rings > 0);
 	/* The listener's own chunks are a megabyte. */
 	cr_assert_leq(stats.memory_bytes, (3u << 20) + (2u << 20));
 	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
@@ -315,15 +315,15 @@ Test(core_session, stats_fill_no_more_than_the_caller_has)
 
 	memset(&stats, 0xee, sizeof(stats));
 	stats.size = offsetof(struct rp_session_stats, delivered);
-	cr_assert_eq(rp_session_stats(session, &stats), 0);
+	cr_assert_eq(rp_session_get_stats(session, &stats), 0);
 	cr_assert_eq(stats.size, offsetof(struct rp_session_stats, delivered));
 	cr_assert_eq(stats.error, 0);
 	cr_assert_eq(stats.delivered, 0xeeeeeeeeeeeeeeeeu);
 	stats.size = 3;
-	cr_assert_eq(rp_session_stats(session, &stats), -EINVAL);
-	cr_assert_eq(rp_session_stats(NULL, &stats), -EINVAL);
+	cr_assert_eq(rp_session_get_stats(session, &stats), -EINVAL);
+	cr_assert_eq(rp_session_get_stats(NULL, &stats), -EINVAL);
 	stats = empty_stats();
-	wait_until(rp_session_stats(session, &stats) == 0 && stats.delivered == 1);
+	wait_until(rp_session_get_stats(session, &stats) == 0 && stats.delivered == 1);
 	cr_assert_gt(stats.bytes, 0u);
 	cr_assert_eq(rp_session_stop(session, NULL), 0);
 }

@@ -254,7 +254,7 @@ Test(core_state, memory_stays_below_what_was_asked_for)
 	struct rp_session_stats stats = empty_stats();
 
 	cr_assert_eq(shop_configured(0, 0), 0);
-	wait_until(rp_session_stats(session, &stats) == 0 && stats.memory_bytes > 0);
+	wait_until(rp_session_get_stats(session, &stats) == 0 && stats.memory_bytes > 0);
 	cr_assert_leq(stats.memory_bytes, RP_SESSION_OVERWRITE_MIN);
 	cr_assert_eq(rp_session_stop(session, NULL), 0);
 }

@@ -86,7 +86,7 @@ static void live(void)
 		if (test_step(i, filling, size_of(i)) == 0)
 			account->confirmed = i + 1;
 		/* Half of them are delivered, then more come. */
-		while (i == EVENTS / 2 && rp_session_stats(session, &stats) == 0 &&
+		while (i == EVENTS / 2 && rp_session_get_stats(session, &stats) == 0 &&
 		       stats.delivered < i)
 			poll(NULL, 0, 1);
 	}

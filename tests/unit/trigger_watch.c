@@ -79,7 +79,7 @@ static struct rp_trigger_stats stats_of(struct rp_triggers *triggers)
 {
 	struct rp_trigger_stats stats = { .size = sizeof(stats) };
 
-	cr_assert_eq(rp_triggers_stats(triggers, &stats), 0);
+	cr_assert_eq(rp_triggers_get_stats(triggers, &stats), 0);
 	return stats;
 }
 
