@@ -254,6 +254,8 @@ def suite_kernel(build):
 
 
 def suite_keys(build):
+    # Whatever the processor's maker promises.
+    os.environ['RINGPIPE_STATIC_KEYS'] = '1'
     found = figures_if_possible('static keys', '< 1,000', build, 'bench-keys')
     if not found:
         return True

@@ -574,13 +574,14 @@ __attribute__((destructor)) static void on_exit_of_process(void)
 
 RP_PUBLIC void rp_object_register(struct rp_object *object)
 {
+	const char *keys = setting("RINGPIPE_STATIC_KEYS");
 	RP_UNTIL_RETURN int cancel = rp_thread_hold();
 
 	/* In a static build a program's constructor may come before ours. */
 	open_door();
 	rp_core_register(object);
-	if (!is_zero(setting("RINGPIPE_STATIC_KEYS")))
-		rp_keys_register(object);
+	if (!is_zero(keys))
+		rp_keys_register(object, is_one(keys) ? complain : NULL);
 	rp_counters_register(object);
 }
 

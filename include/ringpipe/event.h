@@ -23,8 +23,9 @@
 /*
  * 1: the sites of events declared from here on have static keys: one instruction while nobody
  * listens, and a jump, a load and a branch in its place while somebody does. A thread of the
- * library's changes them, see libringpipe(7). On other machines than x86-64 it is as 0. Define it
- * before this header is included; or again, between declarations, for some events.
+ * library's changes them, see libringpipe(7): unasked on AMD's processors alone. On other machines
+ * than x86-64 it is as 0. Define it before this header is included; or again, between declarations,
+ * for some events.
  */
 #ifndef RP_STATIC_KEYS
 #define RP_STATIC_KEYS 0

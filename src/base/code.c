@@ -5,9 +5,14 @@
 #include <fcntl.h>
 #include <link.h>
 #include <linux/membarrier.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #define PAGE 4096u		/* of x86-64, where alone code is changed */
 
@@ -124,9 +129,15 @@ int rp_code_write(struct rp_code_change *change, struct rp_code *code, unsigned 
 	return ret;
 }
 
-static bool membarrier(int command)
+static int membarrier(int command)
 {
-	return syscall(__NR_membarrier, command, 0, 0) == 0;
+	return syscall(__NR_membarrier, command, 0, 0) == 0 ? 0 : -errno;
+}
+
+/* Those whose manual is AMD's; Hygon's processors are made after it. */
+bool rp_code_is_promised_by(const char maker[12])
+{
+	return memcmp(maker, "AuthenticAMD", 12) == 0 || memcmp(maker, "HygonGenuine", 12) == 0;
 }
 
 void rp_code_end(struct rp_code_change *change)
@@ -159,36 +170,53 @@ __asm__(".pushsection .text\n"
 __attribute__((visibility("hidden"))) int rp_code_trial(void);
 extern __attribute__((visibility("hidden"))) unsigned char rp_code_trial_site[];
 
-bool rp_code_prepare(void)
+bool rp_code_is_promised(void)
+{
+	unsigned int most, maker[3];
+
+	return __get_cpuid(0, &most, &maker[0], &maker[2], &maker[1]) &&
+	       rp_code_is_promised_by((const char *)maker);
+}
+
+int rp_code_prepare(void)
 {
 	return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE);
 }
 
-bool rp_code_can_change(void)
+int rp_code_try(void)
 {
 	struct rp_code_change change = { .memory = -1, .asked = true };	/* not by /proc */
 	struct rp_code code;
-	bool passes, restored;
+	bool passes;
+	int ret;
 
 	if (rp_code_find(rp_code_trial_site, &code) != 0 || rp_code_trial() != 1)
-		return false;
-	if (rp_code_write(&change, &code, rp_code_trial_site, RP_CODE_PASS) != 0)
-		return false;
+		return -EOPNOTSUPP;
+	ret = rp_code_write(&change, &code, rp_code_trial_site, RP_CODE_PASS);
+	if (ret != 0)
+		return ret;
 	rp_code_end(&change);
 	passes = rp_code_trial() == 0;
 	(void)rp_code_close(&code);
-	restored = rp_code_write(&change, &code, rp_code_trial_site, RP_CODE_JUMP) == 0;
+	ret = rp_code_write(&change, &code, rp_code_trial_site, RP_CODE_JUMP);
 	rp_code_end(&change);
-	return rp_code_close(&code) && restored && passes && rp_code_trial() == 1;
+	if (!rp_code_close(&code) && ret == 0)
+		ret = -EACCES;
+	return ret != 0 || (passes && rp_code_trial() == 1) ? ret : -EOPNOTSUPP;
 }
 #else
-bool rp_code_prepare(void)
+bool rp_code_is_promised(void)
 {
 	return false;
 }
 
-bool rp_code_can_change(void)
+int rp_code_prepare(void)
 {
-	return false;
+	return -EOPNOTSUPP;
+}
+
+int rp_code_try(void)
+{
+	return -EOPNOTSUPP;
 }
 #endif

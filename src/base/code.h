@@ -5,12 +5,19 @@
  * The byte is the first of an instruction of five, and both values make five of it: a jump, and a
  * test of a register with a number, which does nothing but spoil the flags. So a processor that
  * fetches the instruction meanwhile gets one or the other, and wherever a thread stands, it stands
- * at the border of an instruction. AMD's manual (24593, 7.6.1) allows this; Intel's (volume 3,
- * "Handling Self- and Cross-Modifying Code") wants the other processors to execute a serializing
- * instruction in between, which no thread can be made to do. The usual way there, a breakpoint
- * first, begins with the same store of one byte into running code, and needs a handler for SIGTRAP:
- * a thread that blocks the signal would be killed, and a debugger stopped. So no breakpoints.
- * After the store membarrier makes every thread fetch anew.
+ * at the border of an instruction. After the store membarrier makes every thread fetch anew.
+ *
+ * That the other processors get one or the other, whole, is what AMD promises of a store inside an
+ * aligned quadword (manual 24593, 7.6.1, asynchronous modification). Intel does not: its manual
+ * (volume 3, "Handling Self- and Cross-Modifying Code") wants a serializing instruction between the
+ * store and the execution, on the processor that executes, and the errata of many models tell of
+ * faults without ("Unsynchronized Cross-Modifying Code Operations Can Cause Unexpected Instruction
+ * Execution Results"). What Intel excepted when asked, for Linux (R. J. Moore, linux-kernel,
+ * 20 September 2006), is a breakpoint in place of an instruction's first byte. LLVM's XRay stores
+ * two bytes as we store one; but that is practice, not a promise. A breakpoint takes a handler for
+ * SIGTRAP, and a thread that blocks the signal is killed at it, while a debugger stops there and
+ * goes on in the middle of the instruction. So there are none, and code is changed without being
+ * told to only where that is promised.
  */
 #ifndef RP_BASE_CODE_H
 #define RP_BASE_CODE_H
@@ -59,15 +66,24 @@ bool rp_code_close(struct rp_code *code);
 /* After it each thread executes what was written, and descriptors are closed. */
 void rp_code_end(struct rp_code_change *change);
 
-/* Once in each process, on a thread that has some milliseconds. False: no membarrier for code. */
-bool rp_code_prepare(void);
+/* Whether the processor's maker promises what rp_code_write() needs of it. */
+bool rp_code_is_promised(void);
+
+/* The same of a maker, as the processor's twelve characters name it. */
+bool rp_code_is_promised_by(const char maker[12]);
+
+/* Once in each process, on a thread that has some time. Return: 0; -errno: no membarrier. */
+int rp_code_prepare(void);
 
 /*
  * Tries it all on code of the library's own: whether the system lets mprotect(2) make code
  * writable, and whoever forbids that means what is written through /proc as well; and whether what
  * is written is what is executed, not what an emulator made of it before. The library's own segment
  * is opened: no other change at the same time.
+ *
+ * Return: 0; what mprotect(2) said; -EOPNOTSUPP: another machine, or an emulator that does not see
+ * what is written.
  */
-bool rp_code_can_change(void);
+int rp_code_try(void);
 
 #endif

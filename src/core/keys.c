@@ -25,6 +25,7 @@ static struct {
 	bool watched;		/* a thread was started */
 	bool usable;		/* it found that code can be changed */
 	bool refused;		/* it found that it cannot, and ended */
+	rp_keys_complain *complain;
 } keys = { .tables = CDS_LIST_HEAD_INIT(keys.tables) };
 
 static unsigned char *site_of(const struct rp_key *key)
@@ -78,12 +79,13 @@ void rp_keys_settle(void)
 static void *watch(void *data)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_NS };
-	bool ready = rp_code_prepare();
+	int ret = rp_code_prepare();
 
 	(void)data;
 	pthread_mutex_lock(&rp_core.lock);
-	if (!keys.usable)
-		keys.usable = ready && rp_code_can_change();
+	if (!keys.usable && ret == 0)
+		ret = rp_code_try();
+	keys.usable = keys.usable || ret == 0;
 	keys.refused = !keys.usable;
 	for (;;) {
 		rp_keys_settle();
@@ -94,6 +96,8 @@ static void *watch(void *data)
 		pthread_mutex_lock(&rp_core.lock);
 	}
 	pthread_mutex_unlock(&rp_core.lock);
+	if (keys.complain)
+		keys.complain("cannot change code, with RINGPIPE_STATIC_KEYS", "1", -ret);
 	return NULL;
 }
 
@@ -107,11 +111,12 @@ static bool start_thread(void)
 	return true;
 }
 
-void rp_keys_register(const struct rp_object *object)
+void rp_keys_register(const struct rp_object *object, rp_keys_complain *complain_by)
 {
 	struct table *table;
 
-	if (object->size < sizeof(*object) || object->keys >= object->keys_end)
+	if (object->size < sizeof(*object) || object->keys >= object->keys_end ||
+	    (!complain_by && !rp_code_is_promised()))
 		return;
 	table = calloc(1, sizeof(*table));
 	if (!table)
@@ -127,6 +132,7 @@ void rp_keys_register(const struct rp_object *object)
 	}
 	pthread_mutex_lock(&rp_core.lock);
 	cds_list_add_tail(&table->node, &keys.tables);
+	keys.complain = complain_by;
 	if (!keys.watched)
 		keys.watched = start_thread();
 	pthread_mutex_unlock(&rp_core.lock);

@@ -14,8 +14,14 @@
 
 struct rp_object;
 
-/* An object's sites. Without memory, or where code cannot be changed, they stay jumps. */
-void rp_keys_register(const struct rp_object *object);
+typedef void rp_keys_complain(const char *what, const char *value, int error);
+
+/*
+ * An object's sites. Without memory, or where code cannot be changed, they stay jumps. With
+ * `complain_by` somebody has asked for it by RINGPIPE_STATIC_KEYS=1: he answers for the processor
+ * (see rp_code_is_promised()), and is told what else stands in the way, once, on a thread of ours.
+ */
+void rp_keys_register(const struct rp_object *object, rp_keys_complain *complain_by);
 void rp_keys_unregister(const struct rp_object *object);
 
 /* With rp_core.lock held: makes each site what its event's word says. */

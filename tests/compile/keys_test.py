@@ -14,18 +14,26 @@ import subprocess
 import sys
 import tempfile
 
+SECTIONS = ["-ffunction-sections", "-Wl,--gc-sections", "-Wl,-z,separate-code"]
+MOLD = "/usr/libexec/mold"  # as `ld`, since not every gcc knows it by -fuse-ld
 WAYS = [
     (["gcc", "-x", "c", "-std=c11"], [
         ["-O0"], ["-O2", "-fno-pie", "-no-pie"], ["-O2", "-static"], ["-O2", "-static-pie"],
         ["-O3", "-flto"], ["-O2", "-flto", "-flto-partition=max"], ["-O2", "-fuse-ld=gold"],
-        ["-Os", "-ffunction-sections", "-Wl,--gc-sections"]]),
+        ["-Os", "-ffunction-sections", "-Wl,--gc-sections"],
+        ["-O2", "-Wl,-z,noseparate-code"], ["-O2", "-Wl,-z,separate-code", *SECTIONS],
+        ["-O2", "-fuse-ld=lld", *SECTIONS], ["-O2", "-fuse-ld=lld", "-static"],
+        ["-O2", "-B" + MOLD, *SECTIONS], ["-O2", "-B" + MOLD, "-static-pie"]]),
     (["g++", "-x", "c++", "-std=c++17"], [
         ["-O0"], ["-O2"], ["-O2", "-flto"], ["-O2", "-fuse-ld=gold"],
         ["-O2", "-ffunction-sections", "-Wl,--gc-sections"]]),
-    (["clang", "-x", "c", "-std=c11"], [["-O0"], ["-O2"], ["-O2", "-flto"], ["-O2", "-static"]]),
+    (["clang", "-x", "c", "-std=c11"], [
+        ["-O0"], ["-O2"], ["-O2", "-flto"], ["-O2", "-static"], ["-O2", "-static-pie"],
+        ["-O2", "-flto=thin", "-fuse-ld=lld", *SECTIONS]]),
     (["clang++", "-x", "c++", "-std=c++17"], [
         ["-O0"], ["-O2"], ["-O2", "-flto"],
-        ["-O2", "-ffunction-sections", "-Wl,--gc-sections"]]),
+        ["-O2", "-ffunction-sections", "-Wl,--gc-sections"],
+        ["-O2", "-flto", "-fuse-ld=lld", *SECTIONS], ["-O2", "-fuse-ld=mold", *SECTIONS]]),
 ]
 
 
@@ -36,12 +44,14 @@ def run(command):
 
 def verdict(folder, number, compiler, options):
     """What is wrong, '' for nothing, None where there is no such compiler or linker."""
-    if not shutil.which(compiler[0]):
+    if not shutil.which(compiler[0]) or \
+            "-B" + MOLD in options and not os.access(MOLD + "/ld", os.X_OK):
         return None
     program = os.path.join(folder, str(number))
     built = run([*compiler, *options, "-D_GNU_SOURCE", "-Iinclude", "-Itests/compile",
                  "tests/compile/keys_one.c", "tests/compile/keys_two.c", "-o", program])
-    if built.returncode and any(word in built.stdout for word in ("plugin", "cannot find")):
+    if built.returncode and any(word in built.stdout for word in
+                                ("plugin", "cannot find", "invalid linker name")):
         return None
     if built.returncode:
         return built.stdout

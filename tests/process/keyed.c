@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Static keys where code must not be changed, from the start or from some moment on. Without
- * arguments: starts itself once for each case.
+ * arguments: starts itself once for each case, with RINGPIPE_STATIC_KEYS=1, so that why it is not
+ * changed is said on standard error.
  */
 #undef RP_STATIC_KEYS
 #define RP_STATIC_KEYS 1
@@ -11,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stdbool.h>
@@ -25,6 +27,9 @@
 #define EVENTS 100u
 #define NOBODY 65534
 #define SET_MDWE 65		/* PR_SET_MDWE of Linux 6.3 */
+#define SYS_MSEAL 462		/* of Linux 6.10 */
+#define SEAL "KEYED_SEAL"	/* in the environment: before anything else is done */
+#define PAGE 4096u
 
 RP_PROVIDER(keyed, "Test-Keyed");
 RP_EVENT(keyed, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial));
@@ -123,6 +128,37 @@ static bool refuse_mprotect(void)
 		       &program) == 0;
 }
 
+static int seal_object(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)size;
+	for (unsigned int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+		uintptr_t begin = (info->dlpi_addr + segment->p_vaddr) / PAGE * PAGE;
+		uintptr_t end = info->dlpi_addr + segment->p_vaddr + segment->p_memsz;
+
+		if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X) &&
+		    syscall(SYS_MSEAL, begin, (end - begin + PAGE - 1) / PAGE * PAGE, 0) != 0)
+			*(bool *)data = false;
+	}
+	return 0;
+}
+
+/* No mprotect(2) of code any more, for good: as a loader may do with all objects. */
+static bool seal_code(void)
+{
+	bool sealed = true;
+
+	dl_iterate_phdr(seal_object, &sealed);
+	return sealed;
+}
+
+/* Before the object is registered, which is a constructor, too. */
+__attribute__((constructor(101))) static void seal_at_start(void)
+{
+	if (getenv(SEAL) && !seal_code())
+		_exit(SKIPPED);
+}
+
 /* The file in /proc becomes root's, as in a server that started as root. */
 static bool refuse_proc(void)
 {
@@ -174,12 +210,24 @@ static void after_mprotect_is_refused(void)
 	expect_events();
 }
 
+static void after_code_is_sealed(void)
+{
+	wait_until(all_sites_are(PASS));
+	if (!seal_code())
+		_exit(SKIPPED);
+	expect_events();
+	wait_until(all_sites_are(PASS));
+	expect_events();
+}
+
 /* Nothing can be changed any more: what is a jump then, stays one. */
 static void after_both_are_refused(void)
 {
-	struct rp_listener *listener = listen_to("Test-Keyed");
+	struct rp_listener *listener;
 
-	wait_until(all_sites_are(JUMP));
+	wait_until(all_sites_are(PASS));
+	listener = listen_to("Test-Keyed");
+	check(all_sites_are(JUMP));
 	if (!refuse_mprotect() || !refuse_proc())
 		_exit(SKIPPED);
 	check(rp_listener_stop(listener, NULL) == 0);
@@ -222,39 +270,72 @@ static bool deny_write_execute(void)
 	return prctl(SET_MDWE, 1, 0, 0, 0) == 0;
 }
 
+static bool seal_program(void)
+{
+	return setenv(SEAL, "1", 1) == 0;
+}
+
 static const struct scenario {
 	const char *name;
 	bool (*before)(void);	/* the program is loaded */
 	void (*run)(void);
+	int refusal;		/* what is said on standard error; 0: nothing */
 } scenarios[] = {
-	{ "code_is_changed", nothing, code_is_changed },
-	{ "variable_turns_it_off", turn_off, code_is_left_alone },
-	{ "mprotect_is_refused", refuse_mprotect, code_is_left_alone },
-	{ "memory_that_is_written_is_not_executed", deny_write_execute, code_is_left_alone },
-	{ "process_changes_its_user", nothing, after_a_change_of_user },
-	{ "mprotect_is_refused_later", nothing, after_mprotect_is_refused },
-	{ "both_are_refused_later", nothing, after_both_are_refused },
+	{ "code_is_changed", nothing, code_is_changed, 0 },
+	{ "variable_turns_it_off", turn_off, code_is_left_alone, 0 },
+	{ "mprotect_is_refused", refuse_mprotect, code_is_left_alone, EACCES },
+	{ "memory_that_is_written_is_not_executed", deny_write_execute, code_is_left_alone,
+	  EACCES },
+	{ "code_is_sealed", seal_program, code_is_left_alone, EPERM },
+	{ "code_is_sealed_later", nothing, after_code_is_sealed, 0 },
+	{ "process_changes_its_user", nothing, after_a_change_of_user, 0 },
+	{ "mprotect_is_refused_later", nothing, after_mprotect_is_refused, 0 },
+	{ "both_are_refused_later", nothing, after_both_are_refused, 0 },
 };
 
 #define SCENARIOS (sizeof(scenarios) / sizeof(scenarios[0]))
 
+/* What was said, once and no more; all of it is kept in what a failure shows. */
+static bool is_said(FILE *said, int refusal)
+{
+	char line[512], expected[256];
+	unsigned int count = 0;
+
+	snprintf(expected, sizeof(expected), "RINGPIPE_STATIC_KEYS \"1\": %s\n",
+		 strerror(refusal));
+	rewind(said);
+	while (fgets(line, sizeof(line), said)) {
+		fputs(line, stderr);
+		if (strstr(line, "RINGPIPE_STATIC_KEYS"))
+			count += refusal && strstr(line, expected) ? 1 : 2;
+	}
+	return count == (refusal ? 1 : 0);
+}
+
 static void start(const char *program, unsigned int i)
 {
-	const char *name = scenarios[i].name;
+	const struct scenario *scenario = &scenarios[i];
+	FILE *said = tmpfile();
 	int status;
-	pid_t child = fork();
+	pid_t child;
 
+	check(said);
+	child = fork();
 	if (child == 0) {
-		if (!scenarios[i].before())
+		dup2(fileno(said), STDERR_FILENO);
+		setenv("RINGPIPE_STATIC_KEYS", "1", 1);
+		if (!scenario->before())
 			_exit(SKIPPED);
-		execl(program, program, name, (char *)NULL);
+		execl(program, program, scenario->name, (char *)NULL);
 		_exit(126);
 	}
 	check(child > 0 && waitpid(child, &status, 0) == child);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED)
-		printf("ok %u - %s # SKIP not possible here\n", i + 1, name);
+		printf("ok %u - %s # SKIP not possible here\n", i + 1, scenario->name);
 	else
-		printf("%sok %u - %s\n", status == 0 ? "" : "not ", i + 1, name);
+		printf("%sok %u - %s\n", is_said(said, scenario->refusal) && status == 0 ? "" :
+		       "not ", i + 1, scenario->name);
+	fclose(said);
 }
 
 int main(int argc, char **argv)

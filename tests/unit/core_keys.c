@@ -318,3 +318,11 @@ Test(core_keys, threads_see_the_jump_when_the_session_has_started)
 	for (unsigned int i = 0; i < THREADS; i++)
 		pthread_join(runners[i].thread, NULL);
 }
+
+Test(core_keys, running_code_is_changed_unasked_only_where_the_maker_promises_it)
+{
+	cr_assert(rp_code_is_promised_by("AuthenticAMD"));
+	cr_assert(rp_code_is_promised_by("HygonGenuine"));
+	cr_assert_not(rp_code_is_promised_by("GenuineIntel"));
+	cr_assert_not(rp_code_is_promised_by("  Shanghai  "));
+}

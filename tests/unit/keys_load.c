@@ -144,7 +144,7 @@ static bool becomes_ready(void)
 	bool can;
 
 	pthread_mutex_lock(&rp_core.lock);
-	can = rp_code_can_change();
+	can = rp_code_try() == 0;
 	pthread_mutex_unlock(&rp_core.lock);
 	while (can && count(RP_CODE_PASS) == 0) {
 		if (time(NULL) > limit)
