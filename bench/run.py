@@ -17,6 +17,7 @@ import traceback
 import disassembly
 import growth
 import measure
+import page
 import peers
 import report
 from measure import figures, ratio, row
@@ -353,7 +354,10 @@ def run_all(options, about):
         reached += sum(row['verdict'] == 'reached' for row in suite.rows)
         missed += [f"{name}: {row['name']}" for row in suite.rows if row['verdict'] == 'MISSED']
         if options.output:
-            report.write(options.output.replace('KIND', report.kind(about)), about, suite, SUITES)
+            folder = options.output.replace('KIND', report.kind(about))
+            report.write(folder, about, suite, SUITES)
+            if options.page:
+                page.update(options.page, folder)
     print(f'-- {reached} targets reached, {len(missed)} missed, '
           f'{(time.monotonic() - begun) / 60:.1f} minutes')
     for what in missed:
@@ -368,6 +372,8 @@ def main(arguments=None):
     parser.add_argument('--output', metavar='FOLDER',
                         help='write results.json, results.md and plots there; KIND in it is '
                              'replaced by the kind of machine')
+    parser.add_argument('--page', metavar='FILE',
+                        help="rewrite the table of the output's figures in it, if it has one")
     parser.add_argument('--quick', action='store_true',
                         help='a few rounds of each, whose figures mean nothing: does it work?')
     parser.add_argument('build', help='a release build configured with -Dbench=true')

@@ -13,6 +13,7 @@ from unittest import mock
 import disassembly
 import exact
 import measure
+import page
 import report
 import run
 
@@ -197,6 +198,46 @@ class Runner(unittest.TestCase):
         with open(script, encoding='utf-8') as file:
             words = file.read().split('Suites:')[1].split('\n\n')[0].split()
         self.assertEqual(words, list(run.SUITES))
+
+
+class Counters(unittest.TestCase):
+    # As perf stat -x, prints; the second run, without the event, counts less.
+    PERF = ('#!/bin/sh\n'
+            'for word; do last=$kind kind=$word; done\n'
+            '[ "$last" = with ] && count=30000000 || count=10000000\n'
+            'echo "$count,,instructions:u,1,100.00,," >&2\n'
+            'echo "<not supported>,,cycles:u,0,100.00,," >&2\n')
+
+    def test_processor_counts_are_of_one_call_and_those_it_lacks_are_left_out(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, 'perf')
+            with open(path, 'w', encoding='utf-8') as file:
+                file.write(self.PERF)
+            os.chmod(path, 0o755)
+            with mock.patch.dict(os.environ, PATH=f'{folder}:{os.environ["PATH"]}'):
+                self.assertEqual(run.processor_counts('program'), {'instructions': 2})
+
+
+class Page(unittest.TestCase):
+    ROOT = os.path.join(os.path.dirname(os.path.abspath(run.__file__)), '..')
+    PAGE = 'x\n<!-- figures of results/kind, by scripts/bench -->\n<!-- end -->\ny\n'
+
+    def test_figures_of_the_page_are_those_of_the_results(self):
+        with open(os.path.join(self.ROOT, 'doc', 'performance.md'), encoding='utf-8') as file:
+            text = file.read()
+        folders = [match.group(2) for match in page.MARKED.finditer(text)]
+        self.assertTrue(folders)
+        for folder in folders:
+            results = report.read(os.path.join(self.ROOT, folder, 'results.json'))
+            self.assertNotIn('not taken', page.table(results))
+            self.assertEqual(page.with_table(text, folder, results), text,
+                             'scripts/bench writes both')
+
+    def test_table_of_another_machine_stays(self):
+        results = {'suites': {}}
+        self.assertEqual(page.with_table(self.PAGE, 'results/other', results), self.PAGE)
+        self.assertIn('| 64 threads at once on two CPUs | not taken ns | one: not taken ns |',
+                      page.with_table(self.PAGE, 'results/kind', results))
 
 
 if __name__ == '__main__':

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""
+The table of figures in a page, made from results.json: between a line that names the folder and
+one that ends it. `[suite: row]` stands for a row's value.
+"""
+
+import os
+import re
+
+import report
+from measure import number
+
+LINES = (
+    ('disabled event', '[disabled: disabled event, the worst of these] instructions, '
+     '[disabled: code at the site] bytes, [disabled: cache lines of data] cache line of data',
+     '[disabled: disabled event with static keys, the worst] instruction with a static key'),
+    ('enabled event, 32 bytes', '[enabled: event 32 B] ns', '[enabled: event 32 B / rdtsc] × '
+     '`rdtsc`, [enabled: event 32 B / clock_gettime] × `clock_gettime`'),
+    ('… with coarse time', '[enabled: event 32 B, coarse time] ns',
+     '[enabled: event 32 B, coarse time / rdtsc] × `rdtsc`'),
+    ('… a string; 512 bytes; an activity id', '[enabled: event with a string]; '
+     '[enabled: event 512 B]; [enabled: event 32 B with activity id] ns',
+     '[enabled: event with a string / rdtsc]; [enabled: event 512 B / rdtsc]; '
+     '[enabled: event 32 B with activity id / rdtsc] × `rdtsc`'),
+    ('… without restartable sequences', '',
+     '[enabled: event 32 B without rseq / rdtsc] × `rdtsc`'),
+    ('… behind a static key that is on', '[keys: event 32 B, static key on] ns',
+     '[keys: event 32 B, static key on / event 32 B, load and branch on] × behind a load and a '
+     'branch'),
+    ('each more integer; string of 16 bytes; frame of a stack', '[sizes: each more integer]; '
+     '[sizes: each more string of 16 bytes]; [stacks: each more frame] ns', ''),
+    ('payload of 64 KB', '[sizes: event, 65,500 bytes] ns',
+     'memcpy of as much: [sizes: memcpy, 65,500 bytes] ns'),
+    ('LTTng-UST tracepoint', '[peers: LTTng-UST tracepoint] ns',
+     "[peers: LTTng-UST tracepoint / ringpipe] × ringpipe's event"),
+    ('fprintf to a file', '[peers: fprintf to a file] ns',
+     '[peers: fprintf to a file / ringpipe] ×'),
+    ('spdlog, asynchronous', '[peers: spdlog, asynchronous] ns',
+     '[peers: spdlog, asynchronous / ringpipe] ×'),
+    ('USDT with bpftrace', '[peers: USDT with bpftrace] ns',
+     '[peers: USDT with bpftrace / ringpipe] ×'),
+    (".NET's EventPipe without stacks", '[peers: .NET EventPipe, without stacks] ns at best',
+     '[peers: .NET EventPipe, without stacks / ringpipe, medians] × of medians'),
+    (".NET's EventPipe with stacks", '[peers: .NET EventPipe, with stacks] ns at best',
+     '[peers: .NET EventPipe, with stacks / ringpipe, medians] × of medians'),
+    ('64 threads at once on two CPUs', '[many: threads at once, 64 threads] ns',
+     'one: [many: threads at once, 1 threads] ns'),
+    ('8 threads on one CPU', '',
+     '[enabled: 8 threads on one CPU / 1 thread on one CPU] × one thread there'),
+    ('40 sessions', '[many: each more session] ns for each more',
+     'the first: [many: sessions, 1 sessions] ns'),
+    ('the thousandth event beside a busy thread of its CPU',
+     '[latency: beside a thread that computes, p99.9] ns',
+     '[latency: beside a thread that computes, p99.9 / p50] × the median'),
+    ('counter; histogram', '[counters: counter]; [counters: histogram] ns',
+     '[counters: counter / relaxed atomic add] × a relaxed atomic add'),
+    ('event with a stack of 27 frames', '',
+     '[stacks: event with a stack of 27 frames / backtrace() of 27 frames] × `backtrace()`'),
+    ('events of 32 bytes without a loss', 'tmpfs: [delivery: file on tmpfs: most without a loss], '
+     'disk: [delivery: file on a disk: most without a loss], '
+     'socket: [delivery: socket: most without a loss] M/s', ''),
+    ('drain thread, event of 32 bytes to tmpfs, 10 M/s',
+     '[delivery: file on tmpfs: drain thread / writer] × the writer',
+     'write(2) of its bytes alone: [delivery: file on tmpfs: write(2) alone / writer] ×'),
+    ('… to tmpfs of large pages',
+     '[delivery: file on tmpfs of large pages: drain thread / writer] × the writer',
+     'write(2): [delivery: file on tmpfs of large pages: write(2) alone / writer] ×'),
+    ('event of 32 bytes in a file', '[delivery: file on tmpfs: bytes per event of 32 B] bytes', ''),
+    ('a disk that stalls, 1 M/s; 5 M/s', 'nothing lost in '
+     '[stall: longest stall without a loss, 64 MB, 1 M/s]; '
+     '[stall: longest stall without a loss, 64 MB, 5 M/s] ms', 'what is lost then and not told: '
+     '[stall: lost in stalls, and not told in the file]'),
+    ('event heard by a listener', '[listener: listeners, 1 listeners] ns',
+     'by each of 40: [listener: listeners, 40 listeners] ns'),
+    ('start; stop beside 39 sessions', '[starts: start, by sessions, 40 sessions]; '
+     '[starts: stop, by sessions, 40 sessions] us', ''),
+    ('start with 100,000 events; providers', '[many: start of a session, 100,000 events]; '
+     '[many: start of a session, 100,000 providers] us', ''),
+    ('memory of an event; a provider; a series; a histogram', '[many: each more event]; '
+     '[memory: each more provider]; [memory: each more series of a counter]; '
+     '[memory: each more series of a histogram] kB', ''),
+    ('memory of a session nobody wrote to; a listener',
+     '[memory: each more session nobody wrote to]; [listener: each more listener] kB', ''),
+    ('10,000 threads alive that each wrote once',
+     '[starts: 10,000 threads alive, each wrote once, session of 1 MB] kB',
+     'session of 1 MB, its rings included'),
+)
+MARKED = re.compile(r'(<!-- figures of (\S+), by scripts/bench -->\n).*?(<!-- end -->\n)', re.S)
+
+
+def value(results, suite, name):
+    for row in results['suites'].get(suite, {'rows': ()})['rows']:
+        if row['name'] == name:
+            what = row['value']
+            return what if isinstance(what, str) else re.sub(r'\.00$', '', number(what))
+    return 'not taken'
+
+
+def table(results):
+    lines = ['| | | |', '| --- | --- | --- |']
+    for line in LINES:
+        cells = [re.sub(r'\[(\w+): ([^\]]+)\]', lambda match: value(results, *match.groups()), cell)
+                 for cell in line]
+        lines.append('| ' + ' | '.join(cells).rstrip() + ' |')
+    return '\n'.join(lines) + '\n'
+
+
+def with_table(text, folder, results):
+    """The page with the table of that folder's results, if it has one of those."""
+    def replaced(match):
+        if os.path.basename(match.group(2)) != os.path.basename(folder):
+            return match.group()
+        return match.group(1) + table(results) + match.group(3)
+
+    return MARKED.sub(replaced, text)
+
+
+def update(page, folder):
+    with open(page, encoding='utf-8') as file:
+        text = file.read()
+    new = with_table(text, folder, report.read(os.path.join(folder, 'results.json')))
+    if new != text:
+        with open(page, 'w', encoding='utf-8') as file:
+            file.write(new)
