@@ -208,6 +208,6 @@ RP_END_DECLS
 	{ \
 		return rp_counter_##verb(&provider##_##counter##_counter_, value); \
 	} \
-	struct rp_provider
+	RP_SEMICOLON_
 
 #endif

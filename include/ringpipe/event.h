@@ -11,7 +11,9 @@
  *
  * The lines may stand in a header that many files and libraries include. Each executable or shared
  * object that includes them gets an enable word of its own (hidden, so neither a GOT nor a COPY
- * relocation stands between the site and its word); the library knows them all as one event.
+ * relocation stands between the site and its word); the library knows them all as one event. In C++
+ * they may stand in a namespace that has a name; the symbols do not: `shop` is one provider in all
+ * of the program.
  */
 #ifndef RINGPIPE_EVENT_H
 #define RINGPIPE_EVENT_H

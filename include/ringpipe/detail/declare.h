@@ -22,6 +22,9 @@ typedef char16_t rp_char16;
 typedef uint_least16_t rp_char16;
 #define RP_ASSERT_ _Static_assert
 #endif
+/* Takes the semicolon behind a macro, and declares nothing, in whichever namespace it stands. */
+#define RP_SEMICOLON_ RP_ASSERT_(1, "")
+
 RP_ASSERT_(sizeof(void *) == 8, "ringpipe knows 64-bit machines only");
 
 #define RP_FIELDS_MAX 128u	/* of an event made at run time; a declared one has up to 32 */
@@ -456,7 +459,7 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 	{ \
 		return ident##_provider_.core; \
 	} \
-	struct rp_provider
+	RP_SEMICOLON_
 
 #define RP_STRUCT_EMIT_(tag, ...) \
 	struct tag { \
@@ -464,7 +467,7 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 	} __attribute__((packed)); \
 	static const struct rp_field tag##_fields_[] __attribute__((unused)) = { \
 		RP_MAP_(RP_DESC_, RP_COMMA_, __VA_ARGS__) }; \
-	struct rp_provider
+	RP_SEMICOLON_
 
 #define RP_ENUMERATOR_(c) { #c, (int64_t)(c) }
 #define RP_ENUM_EMIT_(tag, ...) \
@@ -472,7 +475,7 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 		RP_MAP_(RP_ENUMERATOR_, RP_COMMA_, __VA_ARGS__) }; \
 	static const struct rp_enumeration tag##_enumeration_ __attribute__((unused)) = { \
 		#tag, tag##_enumerators_, RP_COUNT_(__VA_ARGS__) }; \
-	struct rp_provider
+	RP_SEMICOLON_
 
 /* `used`: the probe's note means the word, which the compiler cannot know. */
 #define RP_EVENT_SITE_(provider, event, id, version, level, opcode, flags, message, keywords, \
@@ -514,7 +517,7 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 		return rp_event_write(&provider##_##event##_event_, NULL, 0); \
 	} \
 	RP_EVENT_CALL_(provider##_##event, (void), ()) \
-	struct rp_provider
+	RP_SEMICOLON_
 
 #define RP_EVENT_EMIT_N_(provider, event, id, version, level, opcode, flags, message, keywords, \
 			 ...) \
@@ -539,6 +542,6 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 	} \
 	RP_EVENT_CALL_(provider##_##event, (RP_MAP_(RP_PARAM_, RP_COMMA_, __VA_ARGS__)), \
 		       (RP_MAP_(RP_ARG_, RP_COMMA_, __VA_ARGS__))) \
-	struct rp_provider
+	RP_SEMICOLON_
 
 #endif
