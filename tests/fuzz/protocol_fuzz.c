@@ -7,6 +7,7 @@
  * Left out are the commands that write files where the client says.
  */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +53,27 @@ static unsigned long long start_ticks(void)
 	return ticks;
 }
 
+/* What the server made for perf, should somebody have asked for it. */
+static void remove_maps(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	(void)unlink(path);
+	snprintf(path, sizeof(path), "/tmp/jit-%d.dump", (int)getpid());
+	(void)unlink(path);
+}
+
+/* It may be there, and about to listen. */
+static bool is_reached(const struct sockaddr_un *address)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool reached = connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0;
+
+	close(fd);
+	return reached;
+}
+
 /* Ours, made as the library was loaded or a moment later. */
 static const struct sockaddr_un *server_address(void)
 {
@@ -64,9 +86,10 @@ static const struct sockaddr_un *server_address(void)
 		directory = "/tmp";
 	snprintf(address.sun_path, sizeof(address.sun_path),
 		 "%s/dotnet-diagnostic-%d-%llu-socket", directory, (int)getpid(), start_ticks());
-	while (access(address.sun_path, F_OK) != 0)
-		usleep(1000);
 	address.sun_family = AF_UNIX;
+	while (!is_reached(&address))
+		usleep(1000);
+	atexit(remove_maps);
 	return &address;
 }
 

@@ -67,6 +67,7 @@ class ClientCalls(clients.Scratch):
 
     def test_every_call_is_answered_by_a_running_server(self):
         with drive.shop(SHOP, env=dict(os.environ, TMPDIR=self.directory)) as shop:
+            self.remove_maps(shop.pid)	# of an earlier process
             self.addCleanup(self.remove_maps, shop.pid)
             calls, told = self.run_calls(shop.pid, self.directory, "Shop-Http")
             # It still serves.

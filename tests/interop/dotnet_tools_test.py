@@ -55,26 +55,28 @@ class DotnetTools(clients.Scratch):
             for thread in asking:
                 thread.join()
 
-    def profile(self):
+    def profile(self, trace):
         """A trace of the busy shop, of some seconds, as `collect --profile` takes it."""
-        trace = self.path("shop.nettrace")
         with drive.shop(SHOP) as shop, self.busy(shop):
             said = self.run_tool("collect", "-p", shop.pid, "--profile", PROFILE, "--duration",
                                  "00:00:00:03", "-o", trace)
         self.assertIn("Trace completed", said)
-        return trace
 
     @unittest.skipUnless(os.environ["RINGPIPE_SYMBOLS"], "built without the symbols module")
     def test_profile_of_the_shop_names_its_functions(self):
-        trace = self.profile()
-        top = self.run_tool("report", trace, "topN", "-n", 400, "--inclusive")
-        rows = re.findall(r"^\d+\.\s+(\S+)\s+([\d.]+)%", top, re.M)
-        names = {name for name, _ in rows}
         # Static functions of the shop, and what it calls.
-        self.assertIn("shop!on_request", names, top)
-        self.assertTrue(any(name.startswith("libmicrohttpd.so") for name in names), top)
-        self.assertTrue(any(name.startswith("libc.so.6!") for name in names), top)
+        libraries = ("libmicrohttpd.so", "libc.so.6!")
+        trace = self.path("shop.nettrace")
 
+        def is_profiled():
+            """On a loaded machine some seconds may have no sample of one of them."""
+            self.profile(trace)
+            top = self.run_tool("report", trace, "topN", "-n", 400, "--inclusive")
+            names = [name for name, _ in re.findall(r"^\d+\.\s+(\S+)\s+([\d.]+)%", top, re.M)]
+            return "shop!on_request" in names and \
+                all(any(name.startswith(library) for name in names) for library in libraries)
+
+        drive.wait_for(is_profiled, "the functions of the shop")
         self.run_tool("convert", trace, "--format", "Speedscope")
         with open(self.path("shop.speedscope.json"), encoding="utf-8") as file:
             speedscope = json.load(file)

@@ -272,7 +272,7 @@ class Volume(BpfTest):
 
     def test_what_a_stopped_client_loses_is_told(self):
         tool = self.attach("count", "--json", "--buffer", "1")
-        tool.send_signal(signal.SIGSTOP)
+        self.freeze(tool)
         self.tell("rate 100000 100000000")
         tool.send_signal(signal.SIGCONT)
         result = json.loads(self.stop(tool)[0])

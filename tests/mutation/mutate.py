@@ -21,6 +21,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -351,11 +352,13 @@ class Build:
         if way == 'fallback':
             environment['GLIBC_TUNABLES'] = 'glibc.pthread.rseq=0'
         command = self.link_test(folder, name, made, replaced)
-        try:
-            ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                 env=environment, timeout=PATIENCE, check=False)
-        except subprocess.TimeoutExpired:
-            return 'hangs'
+        # Where stress tests keep their files, which those that are killed leave.
+        with tempfile.TemporaryDirectory(dir=memory()) as environment['TMPDIR']:
+            try:
+                ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                     env=environment, timeout=PATIENCE, check=False)
+            except subprocess.TimeoutExpired:
+                return 'hangs'
         said = ran.stdout.decode(errors='replace')
         if '1..0 # SKIP' in said:
             print(said)
@@ -381,6 +384,12 @@ def orderings_of(path):
     said = subprocess.run(['objdump', '-d', '--no-show-raw-insn', path], check=True,
                           stdout=subprocess.PIPE, text=True).stdout
     return re.findall(r'\t(lock \S+|xchg\b.*\(|[mls]fence)', said)
+
+
+def memory():
+    """A file system in memory that has room for them, or None."""
+    path = '/dev/shm'
+    return path if os.access(path, os.W_OK) and shutil.disk_usage(path).free >= 1 << 30 else None
 
 
 class Report:

@@ -4,13 +4,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/rseq.h>
 #include <sys/socket.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -465,16 +466,24 @@ static void remove_folder(void)
 	rmdir(folder);
 }
 
+static bool is_in_memory(const char *parent)
+{
+	struct statfs space;
+
+	return access(parent, W_OK) == 0 && statfs(parent, &space) == 0 &&
+	       space.f_type == TMPFS_MAGIC &&
+	       (uint64_t)space.f_bavail * (uint64_t)space.f_bsize >= 1u << 30;
+}
+
 /* On tmpfs, where losses are the ring's and not the disk's, when it has a gigabyte left. */
 static void make_folder(void)
 {
 	const char *parent = getenv("TMPDIR");
-	struct statvfs space;
 
-	if (access("/dev/shm", W_OK) == 0 && statvfs("/dev/shm", &space) == 0 &&
-	    (uint64_t)space.f_bavail * space.f_frsize >= 1u << 30)
+	parent = parent ? parent : "/tmp";
+	if (!is_in_memory(parent) && is_in_memory("/dev/shm"))
 		parent = "/dev/shm";
-	snprintf(folder, sizeof(folder), "%s/ringpipe-XXXXXX", parent ? parent : "/tmp");
+	snprintf(folder, sizeof(folder), "%s/ringpipe-XXXXXX", parent);
 	if (!mkdtemp(folder)) {
 		perror("mkdtemp");
 		exit(1);
