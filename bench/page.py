@@ -10,27 +10,24 @@ import re
 import report
 from measure import number
 
-LINES = (
-    ('disabled event', '[disabled: disabled event, the worst of these] instructions, '
-     '[disabled: code at the site] bytes, [disabled: cache lines of data] cache line of data',
+# In README.md, and first in doc/performance.md.
+SHORT = (
+    ('disabled event',
+     '[disabled: disabled event, the worst of these] instructions, [disabled: code at the '
+     'site] bytes, [disabled: cache lines of data] cache line of data',
      '[disabled: disabled event with static keys, the worst] instruction with a static key'),
-    ('enabled event, 32 bytes', '[enabled: event 32 B] ns', '[enabled: event 32 B / rdtsc] × '
-     '`rdtsc`, [enabled: event 32 B / clock_gettime] × `clock_gettime`'),
+    ('enabled event, 32 bytes', '[enabled: event 32 B] ns',
+     '[enabled: event 32 B / rdtsc] × `rdtsc`, [enabled: event 32 B / clock_gettime] × '
+     '`clock_gettime`'),
     ('… with coarse time', '[enabled: event 32 B, coarse time] ns',
      '[enabled: event 32 B, coarse time / rdtsc] × `rdtsc`'),
-    ('… a string; 512 bytes; an activity id', '[enabled: event with a string]; '
-     '[enabled: event 512 B]; [enabled: event 32 B with activity id] ns',
-     '[enabled: event with a string / rdtsc]; [enabled: event 512 B / rdtsc]; '
-     '[enabled: event 32 B with activity id / rdtsc] × `rdtsc`'),
-    ('… without restartable sequences', '',
-     '[enabled: event 32 B without rseq / rdtsc] × `rdtsc`'),
-    ('… behind a static key that is on', '[keys: event 32 B, static key on] ns',
-     '[keys: event 32 B, static key on / event 32 B, load and branch on] × behind a load and a '
-     'branch'),
-    ('each more integer; string of 16 bytes; frame of a stack', '[sizes: each more integer]; '
-     '[sizes: each more string of 16 bytes]; [stacks: each more frame] ns', ''),
-    ('payload of 64 KB', '[sizes: event, 65,500 bytes] ns',
-     'memcpy of as much: [sizes: memcpy, 65,500 bytes] ns'),
+    ('… a string; 512 bytes; an activity id',
+     '[enabled: event with a string]; [enabled: event 512 B]; [enabled: event 32 B with '
+     'activity id] ns',
+     '[enabled: event with a string / rdtsc]; [enabled: event 512 B / rdtsc]; [enabled: '
+     'event 32 B with activity id / rdtsc] × `rdtsc`'),
+    ('… into a session that overwrites', '',
+     '[enabled: event 32 B, overwriting / event 32 B] × one that does not'),
     ('LTTng-UST tracepoint', '[peers: LTTng-UST tracepoint] ns',
      "[peers: LTTng-UST tracepoint / ringpipe] × ringpipe's event"),
     ('fprintf to a file', '[peers: fprintf to a file] ns',
@@ -41,10 +38,14 @@ LINES = (
      '[peers: USDT with bpftrace / ringpipe] ×'),
     (".NET's EventPipe without stacks", '[peers: .NET EventPipe, without stacks] ns at best',
      '[peers: .NET EventPipe, without stacks / ringpipe, medians] × of medians'),
-    (".NET's EventPipe with stacks", '[peers: .NET EventPipe, with stacks] ns at best',
-     '[peers: .NET EventPipe, with stacks / ringpipe, medians] × of medians'),
-    ('64 threads at once on two CPUs', '[many: threads at once, 64 threads] ns',
-     'one: [many: threads at once, 1 threads] ns'),
+    ('event with a stack of 27 frames', '',
+     '[stacks: event with a stack of 27 frames / backtrace() of 27 frames] × `backtrace()`'),
+    ('event of 32 bytes whose ring is a file, for recovery', '',
+     '[recover: event 32 B, ring in a file / in memory] × one in memory'),
+    ('event with only LTTng on, 32 bytes; with a string',
+     '[lttng: event 32 B, only LTTng on]; [lttng: event with a string, only LTTng on] ns',
+     '[lttng: event 32 B, only LTTng on / by hand]; [lttng: event with a string, only '
+     'LTTng on / by hand] × the tracepoint by hand'),
     ('8 threads on one CPU', '',
      '[enabled: 8 threads on one CPU / 1 thread on one CPU] × one thread there'),
     ('40 sessions', '[many: each more session] ns for each more',
@@ -52,40 +53,59 @@ LINES = (
     ('the thousandth event beside a busy thread of its CPU',
      '[latency: beside a thread that computes, p99.9] ns',
      '[latency: beside a thread that computes, p99.9 / p50] × the median'),
-    ('counter; histogram', '[counters: counter]; [counters: histogram] ns',
-     '[counters: counter / relaxed atomic add] × a relaxed atomic add'),
-    ('event with a stack of 27 frames', '',
-     '[stacks: event with a stack of 27 frames / backtrace() of 27 frames] × `backtrace()`'),
-    ('events of 32 bytes without a loss', 'tmpfs: [delivery: file on tmpfs: most without a loss], '
-     'disk: [delivery: file on a disk: most without a loss], '
-     'socket: [delivery: socket: most without a loss] M/s', ''),
+    ('events of 32 bytes without a loss',
+     'tmpfs: [delivery: file on tmpfs: most without a loss], disk: [delivery: file on a '
+     'disk: most without a loss], socket: [delivery: socket: most without a loss] M/s', ''),
+    ('event of 32 bytes in a file', '[delivery: file on tmpfs: bytes per event of 32 B] bytes', ''),
     ('drain thread, event of 32 bytes to tmpfs, 10 M/s',
      '[delivery: file on tmpfs: drain thread / writer] × the writer',
      'write(2) of its bytes alone: [delivery: file on tmpfs: write(2) alone / writer] ×'),
-    ('… to tmpfs of large pages',
-     '[delivery: file on tmpfs of large pages: drain thread / writer] × the writer',
-     'write(2): [delivery: file on tmpfs of large pages: write(2) alone / writer] ×'),
-    ('event of 32 bytes in a file', '[delivery: file on tmpfs: bytes per event of 32 B] bytes', ''),
-    ('a disk that stalls, 1 M/s; 5 M/s', 'nothing lost in '
-     '[stall: longest stall without a loss, 64 MB, 1 M/s]; '
-     '[stall: longest stall without a loss, 64 MB, 5 M/s] ms', 'what is lost then and not told: '
-     '[stall: lost in stalls, and not told in the file]'),
-    ('event heard by a listener', '[listener: listeners, 1 listeners] ns',
-     'by each of 40: [listener: listeners, 40 listeners] ns'),
-    ('start; stop beside 39 sessions', '[starts: start, by sessions, 40 sessions]; '
-     '[starts: stop, by sessions, 40 sessions] us', ''),
-    ('start with 100,000 events; providers', '[many: start of a session, 100,000 events]; '
-     '[many: start of a session, 100,000 providers] us', ''),
-    ('memory of an event; a provider; a series; a histogram', '[many: each more event]; '
-     '[memory: each more provider]; [memory: each more series of a counter]; '
-     '[memory: each more series of a histogram] kB', ''),
-    ('memory of a session nobody wrote to; a listener',
-     '[memory: each more session nobody wrote to]; [listener: each more listener] kB', ''),
+    ('a disk that stalls, 1 M/s; 5 M/s',
+     'nothing lost in [stall: longest stall without a loss, 64 MB, 1 M/s]; [stall: '
+     'longest stall without a loss, 64 MB, 5 M/s] ms',
+     'what is lost then and not told: [stall: lost in stalls, and not told in the file]'),
+    ('start; stop of a session, 10,000 events registered',
+     '[lifecycle: start, 10,000 events, best]; [lifecycle: stop, 10,000 events, best] ms', ''),
     ('10,000 threads alive that each wrote once',
      '[starts: 10,000 threads alive, each wrote once, session of 1 MB] kB',
      'session of 1 MB, its rings included'),
 )
-MARKED = re.compile(r'(<!-- figures of (\S+), by scripts/bench -->\n).*?(<!-- end -->\n)', re.S)
+MORE = (
+    ('event of 32 bytes without restartable sequences', '',
+     '[enabled: event 32 B without rseq / rdtsc] × `rdtsc`'),
+    ('event of 32 bytes behind a static key that is on', '[keys: event 32 B, static key on] ns',
+     '[keys: event 32 B, static key on / event 32 B, load and branch on] × behind a load '
+     'and a branch'),
+    ('each more integer; string of 16 bytes; frame of a stack',
+     '[sizes: each more integer]; [sizes: each more string of 16 bytes]; [stacks: each '
+     'more frame] ns', ''),
+    ('payload of 64 KB', '[sizes: event, 65,500 bytes] ns',
+     'memcpy of as much: [sizes: memcpy, 65,500 bytes] ns'),
+    (".NET's EventPipe with stacks", '[peers: .NET EventPipe, with stacks] ns at best',
+     '[peers: .NET EventPipe, with stacks / ringpipe, medians] × of medians'),
+    ('64 threads at once on two CPUs', '[many: threads at once, 64 threads] ns',
+     'one: [many: threads at once, 1 threads] ns'),
+    ('counter; histogram', '[counters: counter]; [counters: histogram] ns',
+     '[counters: counter / relaxed atomic add] × a relaxed atomic add'),
+    ('drain thread, the same to tmpfs of large pages',
+     '[delivery: file on tmpfs of large pages: drain thread / writer] × the writer',
+     'write(2): [delivery: file on tmpfs of large pages: write(2) alone / writer] ×'),
+    ('event heard by a listener', '[listener: listeners, 1 listeners] ns',
+     'by each of 40: [listener: listeners, 40 listeners] ns'),
+    ('start; stop beside 39 sessions',
+     '[starts: start, by sessions, 40 sessions]; '
+     '[starts: stop, by sessions, 40 sessions] us', ''),
+    ('start with 100,000 events; providers',
+     '[many: start of a session, 100,000 events]; [many: start of a session, 100,000 '
+     'providers] us', ''),
+    ('memory of an event; a provider; a series; a histogram',
+     '[many: each more event]; [memory: each more provider]; [memory: each more series of '
+     'a counter]; [memory: each more series of a histogram] kB', ''),
+    ('memory of a session nobody wrote to; a listener',
+     '[memory: each more session nobody wrote to]; [listener: each more listener] kB', ''),
+)
+MARKED = re.compile(r'(<!-- (short )?figures of (\S+), by scripts/bench -->\n).*?(<!-- end -->\n)',
+                    re.S)
 
 
 def value(results, suite, name):
@@ -96,9 +116,9 @@ def value(results, suite, name):
     return 'not taken'
 
 
-def table(results):
-    lines = ['| | | |', '| --- | --- | --- |']
-    for line in LINES:
+def table(results, short=False):
+    lines = ['| | | beside, in the same run |', '| --- | --- | --- |']
+    for line in SHORT if short else SHORT + MORE:
         cells = [re.sub(r'\[(\w+): ([^\]]+)\]', lambda match: value(results, *match.groups()), cell)
                  for cell in line]
         lines.append('| ' + ' | '.join(cells).rstrip() + ' |')
@@ -108,9 +128,10 @@ def table(results):
 def with_table(text, folder, results):
     """The page with the table of that folder's results, if it has one of those."""
     def replaced(match):
-        if os.path.basename(match.group(2)) != os.path.basename(folder):
+        begin, short, name, end = match.groups()
+        if os.path.basename(name) != os.path.basename(folder):
             return match.group()
-        return match.group(1) + table(results) + match.group(3)
+        return begin + table(results, short) + end
 
     return MARKED.sub(replaced, text)
 

@@ -356,8 +356,8 @@ def run_all(options, about):
         if options.output:
             folder = options.output.replace('KIND', report.kind(about))
             report.write(folder, about, suite, SUITES)
-            if options.page:
-                page.update(options.page, folder)
+            for path in options.page:
+                page.update(path, folder)
     print(f'-- {reached} targets reached, {len(missed)} missed, '
           f'{(time.monotonic() - begun) / 60:.1f} minutes')
     for what in missed:
@@ -372,7 +372,7 @@ def main(arguments=None):
     parser.add_argument('--output', metavar='FOLDER',
                         help='write results.json, results.md and plots there; KIND in it is '
                              'replaced by the kind of machine')
-    parser.add_argument('--page', metavar='FILE',
+    parser.add_argument('--page', metavar='FILE', action='append', default=[],
                         help="rewrite the table of the output's figures in it, if it has one")
     parser.add_argument('--quick', action='store_true',
                         help='a few rounds of each, whose figures mean nothing: does it work?')

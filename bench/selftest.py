@@ -222,16 +222,17 @@ class Page(unittest.TestCase):
     ROOT = os.path.join(os.path.dirname(os.path.abspath(run.__file__)), '..')
     PAGE = 'x\n<!-- figures of results/kind, by scripts/bench -->\n<!-- end -->\ny\n'
 
-    def test_figures_of_the_page_are_those_of_the_results(self):
-        with open(os.path.join(self.ROOT, 'doc', 'performance.md'), encoding='utf-8') as file:
-            text = file.read()
-        folders = [match.group(2) for match in page.MARKED.finditer(text)]
-        self.assertTrue(folders)
-        for folder in folders:
-            results = report.read(os.path.join(self.ROOT, folder, 'results.json'))
-            self.assertNotIn('not taken', page.table(results))
-            self.assertEqual(page.with_table(text, folder, results), text,
-                             'scripts/bench writes both')
+    def test_figures_of_the_pages_are_those_of_the_results(self):
+        for name in ('README.md', 'doc/performance.md'):
+            with open(os.path.join(self.ROOT, name), encoding='utf-8') as file:
+                text = file.read()
+            folders = [match.group(3) for match in page.MARKED.finditer(text)]
+            self.assertTrue(folders)
+            for folder in folders:
+                results = report.read(os.path.join(self.ROOT, folder, 'results.json'))
+                self.assertNotIn('not taken', page.table(results))
+                self.assertEqual(page.with_table(text, folder, results), text,
+                                 'scripts/bench writes both')
 
     def test_table_of_another_machine_stays(self):
         results = {'suites': {}}
