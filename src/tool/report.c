@@ -108,13 +108,12 @@ static int print_event(const struct rp_reader_event *event, void *data)
 /* NULL when all is well, else a sentence for the user; the buffer may hold it. */
 static const char *explain(const struct rp_reader *reader, int error, char *buffer, size_t size)
 {
-	const char *said = rp_reader_error(reader);
+	const char *said = rp_reader_error(reader), *offset = strstr(said, " at offset ");
 
 	if (error == 0)
 		return NULL;
 	if (error == -ENODATA)
-		snprintf(buffer, size, "the trace stops before its end%s%s", *said ? ": " : "",
-			 said);
+		snprintf(buffer, size, "the trace stops before its end%s", offset ? offset : "");
 	else if (error == -EBADMSG)
 		snprintf(buffer, size, "the trace is damaged%s%s", *said ? ": " : "", said);
 	else

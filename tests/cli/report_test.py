@@ -79,7 +79,7 @@ class Report(ToolTest):
                 out, err = self.run_tool("report", "-", status=1, data=data[:size])
                 if out:
                     self.assertIn("Complete   no: the trace stops before its end", out)
-                    self.assertIn("stops before its end", err)
+                    self.assertRegex(err, r": the trace stops before its end at offset \d+; what")
                 else:
                     self.assertIn("not a nettrace file", err)
 
