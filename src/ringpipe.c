@@ -161,16 +161,6 @@ static bool read_environment(struct environment *ret_environment)
 	return true;
 }
 
-/* 0 bytes, the default, for no text; 0 megabytes are no wish. */
-static int parse_megabytes(const char *text, int base, size_t *ret_bytes)
-{
-	uint64_t megabytes = 0;
-	int ret = text ? rp_text_number(text, base, SIZE_MAX >> 20, &megabytes) : 0;
-
-	*ret_bytes = (size_t)megabytes << 20;
-	return ret == 0 && text && megabytes == 0 ? -EINVAL : ret;
-}
-
 /*
  * The one place where the library speaks: somebody set a variable for this process, and nobody else
  * could tell them that it did not work.
@@ -178,6 +168,39 @@ static int parse_megabytes(const char *text, int base, size_t *ret_bytes)
 static void complain(const char *what, const char *value, int error)
 {
 	fprintf(stderr, "ringpipe: %s \"%s\": %s\n", what, value, strerror(error));
+}
+
+/* 0 bytes, the default, for no text; 0 megabytes are no wish. */
+static int read_megabytes(const char *what, const char *text, int base, size_t *ret_bytes)
+{
+	uint64_t megabytes = 0;
+	int ret = text ? rp_text_number(text, base, SIZE_MAX >> 20, &megabytes) : 0;
+
+	if (text && megabytes == 0)
+		ret = -EINVAL;
+	if (ret != 0)
+		complain(what, text, -ret);
+	*ret_bytes = (size_t)megabytes << 20;
+	return ret;
+}
+
+static int read_numbers(const struct environment *environment, struct rp_session_options *options)
+{
+	uint64_t block_ms = options->block_ms;
+	int ret = read_megabytes("cannot read the megabytes of the buffer", environment->megabytes,
+				 environment->base, &options->buffer_bytes);
+
+	if (ret == 0)
+		ret = read_megabytes("cannot read the megabytes of rolling files",
+				     environment->roll_megabytes, 10, &options->roll_bytes);
+	if (ret != 0 || !environment->block_ms)
+		return ret;
+	ret = rp_text_number(environment->block_ms, 10, UINT32_MAX, &block_ms);
+	if (ret != 0)
+		complain("cannot read the milliseconds that writers wait", environment->block_ms,
+			 -ret);
+	options->block_ms = (uint32_t)block_ms;
+	return ret;
 }
 
 static int start_from(const struct environment *environment, const char *path)
@@ -197,27 +220,10 @@ static int start_from(const struct environment *environment, const char *path)
 	};
 	struct rp_session_provider *providers;
 	size_t count, at;
-	uint64_t block_ms = options.block_ms;
-	int ret = parse_megabytes(environment->megabytes, environment->base, &options.buffer_bytes);
+	int ret = read_numbers(environment, &options);
 
-	if (ret != 0) {
-		complain("cannot read the megabytes of the buffer", environment->megabytes, -ret);
+	if (ret != 0)
 		return ret;
-	}
-	ret = parse_megabytes(environment->roll_megabytes, 10, &options.roll_bytes);
-	if (ret != 0) {
-		complain("cannot read the megabytes of rolling files", environment->roll_megabytes,
-			 -ret);
-		return ret;
-	}
-	if (environment->block_ms)
-		ret = rp_text_number(environment->block_ms, 10, UINT32_MAX, &block_ms);
-	options.block_ms = (uint32_t)block_ms;
-	if (ret != 0) {
-		complain("cannot read the milliseconds that writers wait", environment->block_ms,
-			 -ret);
-		return ret;
-	}
 	ret = rp_providers_parse(environment->config, &providers, &count, &at);
 	if (ret != 0) {
 		complain("cannot read the provider list from here on",
@@ -444,13 +450,10 @@ RP_PUBLIC int rp_tracers_watch(uint32_t interval_ms)
 static void start_tracers(void)
 {
 	const char *text = setting("RINGPIPE_TRACERS_MS");
-	uint64_t interval_ms;
-	int ret;
+	uint64_t interval_ms = 0;
+	int ret = text ? rp_text_number(text, 10, UINT32_MAX, &interval_ms) : 0;
 
-	if (!text)
-		return;
-	ret = rp_text_number(text, 10, UINT32_MAX, &interval_ms);
-	if (ret == 0)
+	if (text && ret == 0)
 		ret = rp_tracers_start((uint32_t)interval_ms);
 	if (ret != 0)
 		complain("cannot watch tracers every so many milliseconds:", text, -ret);
