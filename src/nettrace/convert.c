@@ -243,10 +243,11 @@ static void copy_or_zero(struct input *in, size_t size, uint8_t *out)
 {
 	size_t there = in->end - in->at;
 
-	if (there > size)
+	if (there >= size)
 		there = size;
+	else
+		memset(out + there, 0, size - there);
 	memcpy(out, in->at, there);
-	memset(out + there, 0, size - there);
 	in->at += there;
 }
 

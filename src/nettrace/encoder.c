@@ -47,7 +47,7 @@ struct header_state {
 };
 
 struct rp_encoder {
-	struct rp_encoder_repeat repeat;
+	struct rp_encoder_repeat repeat;	/* first: found from it */
 	uint8_t *block;			/* content of the open event block */
 	size_t block_used;		/* its header included */
 	uint64_t block_events;
@@ -215,7 +215,8 @@ static int tell_type(struct rp_encoder *encoder, uint32_t metadata_id)
 	rp_outbuf_put(metadata, type->blob.bytes, type->blob.size);
 	rp_outbuf_fini(&type->blob);
 	type->told = true;
-	if (type->plan.kind != RP_PLAN_CONVERT)
+	type->plain.converts = type->plan.kind == RP_PLAN_CONVERT;
+	if (!type->plain.converts)
 		type->plain.bytes = type->plan.min_bytes;
 	return 0;
 }
@@ -375,20 +376,21 @@ struct rp_encoder_repeat *rp_encoder_repeat(struct rp_encoder *encoder)
 	return &encoder->repeat;
 }
 
-/* A payload that is converted, on the short way: its size stands before it, so it moves up. */
-static bool repeat_converted(struct rp_encoder *encoder, const struct rp_encoder_event *event,
-			     size_t bound)
+/* Its size stands before the payload, so it is converted at a distance and moves up. */
+bool rp_encoder_again_converted(struct rp_encoder_repeat *repeat,
+				const struct rp_encoder_event_type *type, uint64_t time_ns,
+				const void *payload, uint32_t payload_bytes)
 {
-	struct rp_encoder_repeat *repeat = &encoder->repeat;
-	uint8_t *late;
+	struct rp_encoder *encoder = (void *)repeat;
+	uint8_t *late = repeat->at + RP_WIRE_HEADER_MAX;
 	size_t bytes;
 	bool cut;
 
-	if (!event->type->told || !rp_encoder_may_repeat(repeat, event, bound))
+	if ((size_t)(repeat->end - repeat->at) <
+	    RP_WIRE_HEADER_MAX + rp_plan_bound(&type->plan, payload_bytes))
 		return false;
-	late = repeat->at + RP_WIRE_HEADER_MAX;
-	bytes = rp_plan_run(&event->type->plan, event->payload, event->payload_bytes, late, &cut);
-	memmove(rp_encoder_repeat_header(repeat, event->type, event->time_ns, bytes), late, bytes);
+	bytes = rp_plan_run(&type->plan, payload, payload_bytes, late, &cut);
+	memmove(rp_encoder_repeat_header(repeat, type, time_ns, bytes), late, bytes);
 	encoder->shortened += cut;
 	return true;
 }
@@ -402,8 +404,6 @@ int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *
 	bool cut;
 	int ret;
 
-	if (plan->kind == RP_PLAN_CONVERT && repeat_converted(encoder, event, bound))
-		return 0;
 	settle(encoder);
 	ret = prepare(encoder, event, bound, &now.stack);
 	if (ret < 0)

@@ -17,7 +17,8 @@
 /* How an event type begins. */
 struct rp_encoder_plain {
 	uint32_t metadata_id;
-	uint32_t bytes;		/* of each payload; UINT32_MAX: it goes the long way */
+	uint32_t bytes;		/* of each payload; UINT32_MAX: it is converted, or not told yet */
+	bool converts;
 };
 
 struct rp_encoder_repeat {
@@ -33,15 +34,6 @@ struct rp_encoder_repeat {
 /* Lives as long as the encoder. */
 struct rp_encoder_repeat *rp_encoder_repeat(struct rp_encoder *encoder);
 
-/* Whether the short way is open to the event; on the wire its payload has up to `bound` bytes. */
-static inline bool rp_encoder_may_repeat(const struct rp_encoder_repeat *repeat,
-					 const struct rp_encoder_event *event, size_t bound)
-{
-	return event->thread == repeat->thread && event->processor == repeat->processor &&
-	       !event->frame_count && !event->activity && !event->related_activity &&
-	       (size_t)(repeat->end - repeat->at) >= RP_WIRE_HEADER_MAX + bound;
-}
-
 /* Whether rp_encoder_again() is the way of events as this one, which has no stack and no ids. */
 static inline bool rp_encoder_repeats(const struct rp_encoder_repeat *repeat,
 				      const struct rp_encoder_event_type *type, uint64_t thread,
@@ -49,7 +41,7 @@ static inline bool rp_encoder_repeats(const struct rp_encoder_repeat *repeat,
 {
 	const struct rp_encoder_plain *plain = (const void *)type;
 
-	return payload_bytes == plain->bytes && thread == repeat->thread &&
+	return (payload_bytes == plain->bytes || plain->converts) && thread == repeat->thread &&
 	       processor == repeat->processor;
 }
 
@@ -90,14 +82,23 @@ static inline void rp_encoder_copy(uint8_t *to, const uint8_t *from, uint32_t by
 	memcpy(to + bytes - 16, from + bytes - 16, 16);
 }
 
+/* rp_encoder_again() where a payload has strings or the like. */
+bool rp_encoder_again_converted(struct rp_encoder_repeat *repeat,
+				const struct rp_encoder_event_type *type, uint64_t time_ns,
+				const void *payload, uint32_t payload_bytes);
+
 /*
- * As rp_encoder_event(), for an event of this type, not NULL, with a payload of the type's size and
- * all else as before. Return: false: nothing was done, it goes the long way.
+ * As rp_encoder_event(), for an event that rp_encoder_repeats(), whose payload is not NULL. Return:
+ * false: there is no room in the block, nothing was done, it goes the long way.
  */
 static inline bool rp_encoder_again(struct rp_encoder_repeat *repeat,
 				    const struct rp_encoder_event_type *type, uint64_t time_ns,
 				    const void *payload, uint32_t payload_bytes)
 {
+	const struct rp_encoder_plain *plain = (const void *)type;
+
+	if (plain->converts)
+		return rp_encoder_again_converted(repeat, type, time_ns, payload, payload_bytes);
 	if ((size_t)(repeat->end - repeat->at) < RP_WIRE_HEADER_MAX + payload_bytes)
 		return false;
 	rp_encoder_copy(rp_encoder_repeat_header(repeat, type, time_ns, payload_bytes), payload,

@@ -244,9 +244,12 @@ static inline bool nettrace_again(struct rp_sink *base, uint64_t time_ns, const 
 	return true;
 }
 
-static int nettrace_run(struct rp_sink *sink, struct rp_run *run)
+static int nettrace_run(struct rp_sink *base, struct rp_run *run)
 {
-	return rp_run_give(run, sink, nettrace_event, nettrace_begins, nettrace_again);
+	int ret = rp_run_give(run, base, nettrace_event, nettrace_begins, nettrace_again);
+
+	base->shortened = rp_encoder_shortened(of(base)->encoder);
+	return ret;
 }
 
 static int nettrace_sequence_point(struct rp_sink *base, uint64_t time_ns, uint64_t lost)
