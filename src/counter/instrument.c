@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "counter/buckets.h"
@@ -97,6 +98,8 @@ static void free_series(struct rp_series *series)
 {
 	rp_series_forget(series);
 	cds_list_del(&series->node);
+	if (*series->tags)
+		rp_chains_remove(&rp_counters.by_tags, &series->by_tags);
 	if (series->public.cells && series->instrument->kind == RP_COUNTER_HISTOGRAM)
 		rp_chunk_put(series->public.cells);
 	else if (series->public.cells)
@@ -339,7 +342,9 @@ RP_PUBLIC int rp_counter_destroy(struct rp_counter *counter)
 int rp_series_find(struct rp_instrument *instrument, const struct rp_counter_tag *tags,
 		   size_t tag_count, struct rp_series **ret_series)
 {
+	struct cds_hlist_head *chain;
 	struct rp_series *series;
+	uint64_t hash;
 	char *text;
 	int ret;
 
@@ -350,8 +355,12 @@ int rp_series_find(struct rp_instrument *instrument, const struct rp_counter_tag
 	ret = rp_tags_join(tags, tag_count, &text);
 	if (ret != 0)
 		return ret;
-	cds_list_for_each_entry(series, &instrument->series, node) {
-		if (strcmp(series->tags, text) == 0) {
+	hash = rp_hash_text(rp_hash_bytes(RP_HASH_BEGIN, &instrument->id, sizeof(instrument->id)),
+			    text);
+	chain = rp_chains_at(&rp_counters.by_tags, hash);
+	cds_hlist_for_each_entry_2(series, chain, by_tags.node) {
+		if (series->by_tags.hash == hash && series->instrument == instrument &&
+		    strcmp(series->tags, text) == 0) {
 			free(text);
 			*ret_series = series;
 			return 0;
@@ -359,10 +368,14 @@ int rp_series_find(struct rp_instrument *instrument, const struct rp_counter_tag
 	}
 	ret = instrument->series_count < RP_COUNTER_SERIES_MAX ? 0 : -ENOSPC;
 	if (ret == 0)
-		ret = make_series(instrument, text, ret_series);
-	if (ret != 0)
+		ret = make_series(instrument, text, &series);
+	if (ret != 0) {
 		free(text);
-	return ret;
+		return ret;
+	}
+	rp_chains_add(&rp_counters.by_tags, &series->by_tags, hash);
+	*ret_series = series;
+	return 0;
 }
 
 RP_PUBLIC int rp_counter_series(struct rp_counter *counter, const struct rp_counter_tag *tags,

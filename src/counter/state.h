@@ -23,6 +23,8 @@
 #include <ringpipe/event.h>
 #include <ringpipe/provider.h>
 
+#include "base/chains.h"
+
 #define RP_EVENT_COUNTER_SHAPES 2u
 
 /* All counters of providers of one name; never goes. */
@@ -64,6 +66,7 @@ enum rp_views {
 struct rp_series {
 	struct rp_counter public;	/* first: a series is a struct rp_counter, too */
 	struct cds_list_head node;	/* in instrument->series */
+	struct rp_chain_node by_tags;	/* in rp_counters.by_tags, but for the one without tags */
 	struct rp_instrument *instrument;
 	struct cds_list_head marks;
 	char *tags;			/* "key=value,key2=value2" in the order of keys, or "" */
@@ -111,6 +114,7 @@ struct rp_counters {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;		/* a callback returned */
 	struct cds_list_head groups;
+	struct rp_chains by_tags;	/* series of all instruments */
 	uint32_t next_id;
 	uint64_t poll;			/* collections begun */
 	uint32_t work;			/* the thread has to look at the sessions; its futex */

@@ -273,6 +273,36 @@ Test(counter, series_are_limited)
 	cr_assert_eq(rp_counter_add_tagged(unit_total_counter(), 1, &tag, 1), 0);
 }
 
+/* All series are in one table: those of a counter that goes have to leave it. */
+Test(counter, series_of_the_same_tags_are_each_counters_own)
+{
+	const struct rp_counter_decl decl = {
+		.size = sizeof(decl), .kind = RP_COUNTER_SUM, .name = "comes-and-goes",
+	};
+	const struct rp_counter_tag tag = { "room", "attic" };
+	struct rp_counter_reading reading = { .size = sizeof(reading) };
+	struct rp_counter *kept, *series, *counter;
+	struct rp_provider *provider;
+
+	cr_assert_eq(rp_provider_create("Unit-Same-Tags", NULL, NULL, &provider), 0);
+	cr_assert_eq(rp_counter_series(unit_total_counter(), &tag, 1, &kept), 0);
+	for (int time = 0; time < 3; time++) {
+		cr_assert_eq(rp_counter_create(provider, &decl, &counter), 0);
+		cr_assert_eq(rp_counter_series(counter, &tag, 1, &series), 0);
+		cr_assert_neq(series, kept);
+		rp_counter_add(series, 5);
+		cr_assert_eq(rp_counter_add_tagged(counter, 2, &tag, 1), 0);
+		cr_assert_eq(rp_counter_read(series, &reading), 0);
+		cr_expect_float_eq(reading.value, 7, 0);
+		cr_assert_eq(rp_counter_destroy(counter), 0);
+	}
+	cr_assert_eq(rp_counter_series(unit_total_counter(), &tag, 1, &series), 0);
+	cr_expect_eq(series, kept);
+	cr_assert_eq(rp_counter_read(kept, &reading), 0);
+	cr_expect_float_eq(reading.value, 0, 0);
+	rp_provider_destroy(provider);
+}
+
 static int see(struct rp_observation *observation, void *data)
 {
 	const struct rp_counter_tag tag = { "room", "cellar" };
