@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <linux/membarrier.h>
+#include <sched.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 
 #define MM_CID_OFFSET 24u
 #define CPU_ID_OFFSET 4u
+#define PROCESSORS_MAX 8192u	/* of x86-64 kernels */
 
 struct rp_slot *rp_slots;
 bool rp_rseq_usable;
@@ -33,14 +35,38 @@ static int membarrier(int command)
 	return (int)syscall(__NR_membarrier, command, 0, 0);
 }
 
+static uint32_t cpu_count(void)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+
+	return cpus > 0 ? (uint32_t)cpus : 1;
+}
+
+/*
+ * Who is moved to a processor runs there, and who ran there before does not: so each section that
+ * was under way is started anew.
+ */
+static void visit_processors(void)
+{
+	unsigned long before[PROCESSORS_MAX / 64], one[PROCESSORS_MAX / 64] = { 0 };
+	uint32_t count = cpu_count();
+
+	if (sched_getaffinity(0, sizeof(before), (cpu_set_t *)(void *)before) != 0)
+		return;
+	for (uint32_t cpu = 0; cpu < count && cpu < PROCESSORS_MAX; cpu++) {
+		one[cpu / 64] = 1ul << cpu % 64;
+		(void)sched_setaffinity(0, sizeof(one), (cpu_set_t *)(void *)one);
+		one[cpu / 64] = 0;
+	}
+	(void)sched_setaffinity(0, sizeof(before), (cpu_set_t *)(void *)before);
+}
+
 void rp_fence_heavy(void)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	/*
-	 * Cannot fail once registered; a lost registration would show as lost events in every test.
-	 */
-	if (heavy_is_membarrier)
-		(void)membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ);
+	/* Once registered, it fails only where the program has forbidden itself the call since. */
+	if (heavy_is_membarrier && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ) != 0)
+		visit_processors();
 }
 
 uint32_t rp_slot_ring_count(void)
@@ -56,13 +82,6 @@ static bool rseq_registered(void)
 	 */
 	return &__rseq_size && &__rseq_offset && __rseq_size > 0 &&
 	       (int32_t)rp_rseq_area()->cpu_id >= 0;
-}
-
-static uint32_t cpu_count(void)
-{
-	long cpus = sysconf(_SC_NPROCESSORS_CONF);
-
-	return cpus > 0 ? (uint32_t)cpus : 1;
 }
 
 static void choose_index(void)
