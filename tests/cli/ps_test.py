@@ -81,11 +81,13 @@ class Ps(ToolTest):
         self.assertEqual(self.rows(), [])
 
     def test_a_socket_served_by_another_process_is_not_believed(self):
+        other = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+        self.addCleanup(self.reap, other)
         with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(server.socket_path(self.directory, os.getppid()))
+            listener.bind(server.socket_path(self.directory, other.pid))
             listener.listen()
             self.assertEqual([row["runtime"] for row in self.rows()], [None])
-            self.assertEqual(self.start("list", os.getppid()).wait(PATIENCE), 1)
+            self.assertEqual(self.start("list", other.pid).wait(PATIENCE), 1)
 
     def test_a_silent_server_does_not_hang_it(self):
         self.serve(lambda connection, request: connection.recv(1))
