@@ -206,6 +206,7 @@ void rp_session_put_on(struct rp_session *session)
 		rp_or_seq_cst(&rp_core.push_slots, bits);
 	if ((session->flags & RP_SESSION_STACKS) || session->sink->pushes)
 		rp_or_seq_cst(&rp_special_slots, bits);
+	rp_special_changed();
 	rp_fence_heavy();
 	rp_session_switch(session, true);
 	if (rp_core.watcher)
@@ -232,6 +233,7 @@ void rp_session_take_off(struct rp_session *session)
 	rp_and_seq_cst(&rp_core.stack_slots, ~bits);
 	rp_and_seq_cst(&rp_core.push_slots, ~bits);
 	rp_and_seq_cst(&rp_special_slots, ~bits);
+	rp_special_changed();
 	empty_slot(session);
 	if (session->kept)
 		empty_slot(session->kept);

@@ -69,6 +69,7 @@ void rp_core_fork_child(void)
 	rp_core.stack_slots = 0;
 	rp_core.push_slots = 0;
 	rp_and_seq_cst(&rp_special_slots, ~RP_SESSION_BITS);
+	rp_special_changed();
 	rp_thread_listens = false;
 	rp_thread_is_ours = false;
 	rp_drain_forget();

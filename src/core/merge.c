@@ -54,7 +54,7 @@ static int add_source(struct rp_session *session, size_t bytes, uint32_t id)
 	if (session->flags & RP_SESSION_OVERWRITE)
 		rp_ring_set_overwrite(source->ring);
 	if (session->keeps_state)
-		source->ring->watermark = UINT64_MAX;
+		source->ring->watermark = source->ring->size;
 	session->used_bytes += bytes;
 	rp_store_release(&session->source_count, session->source_count + 1);
 	return 0;

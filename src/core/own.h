@@ -12,6 +12,10 @@
 int rp_provider_create_by_name(const char *name, rp_provider_callback callback, void *data,
 			       struct rp_provider **ret_provider);
 
+/* rp_event_write_words() where its short way does not lead: all ways, and what it lost counted. */
+int rp_event_write_slowly(uint64_t a, uint64_t b, uint64_t c, uint64_t d, struct rp_event *event,
+			  size_t bytes) __attribute__((visibility("hidden")));
+
 /* In whose name an event is written, and where that thread was. */
 struct rp_origin {
 	uint32_t thread;

@@ -3,11 +3,21 @@
 
 #include <string.h>
 
+#include "base/thread.h"
 #include "core/core.h"
 
 /* In .probes, where bpftrace and perf look for what they have to count in. */
 __attribute__((used, section(".probes"), visibility("hidden"), aligned(8)))
 uint64_t rp_special_slots = RP_EXPORTER_BITS;
+uint64_t rp_unusual_slots = UINT64_MAX;
+
+void rp_special_changed(void)
+{
+	uint64_t unusual = rp_load_relaxed(&rp_special_slots) | ~RP_SESSION_BITS;
+
+	rp_store_relaxed(&rp_unusual_slots,
+			 rp_rseq_usable && rp_thread_id_offset ? unusual : UINT64_MAX);
+}
 
 #if defined(RP_PLACE_0_)
 __attribute__((visibility("hidden")))

@@ -18,6 +18,14 @@
  */
 extern uint64_t rp_special_slots __attribute__((visibility("hidden")));
 
+/*
+ * The same and all bits that are no session's, for rp_event_write_words(); all ones where there is
+ * no such way. Follows rp_special_slots by rp_special_changed(), with the core's lock held.
+ */
+extern uint64_t rp_unusual_slots __attribute__((visibility("hidden")));
+
+void rp_special_changed(void);
+
 /* How many tracers the kernel counts for an event. */
 uint32_t rp_event_tracers(const struct rp_event *event);
 

@@ -29,7 +29,7 @@ void rp_ring_set_overwrite(struct rp_ring *ring)
 {
 	ring->chunk = ring->size / RP_RING_CHUNKS;
 	ring->tail = ring->chunk - ring->size;
-	ring->watermark = UINT64_MAX;
+	ring->watermark = ring->size;
 }
 
 /*

@@ -90,7 +90,7 @@ struct rp_ring {
 	uint64_t lost_full;
 	uint8_t *data;
 	uint64_t size;
-	uint64_t watermark;	/* this much in it wakes the drain thread */
+	uint64_t watermark;	/* more in it, up to `size`, wakes the drain thread */
 	uint64_t intent;	/* fallback rings: the head after the last write begun */
 	uint64_t chunk;		/* bytes given up at a time; 0: nothing is overwritten */
 	uint64_t stamp;		/* the latest by the coarse clock */

@@ -35,6 +35,13 @@ int rp_event_write(struct rp_event *event, const struct rp_part *parts, unsigned
 	return 1;
 }
 
+int rp_event_write_words(uint64_t a, uint64_t b, uint64_t c, uint64_t d, struct rp_event *event,
+			 size_t bytes)
+{
+	(void)a, (void)b, (void)c, (void)d, (void)bytes;
+	return rp_event_write(event, NULL, 0);
+}
+
 int fire_here(uint64_t number)
 {
 	return fire_both(number) + fire_template_3(number);

@@ -34,6 +34,7 @@ PATIENCE = 120      # seconds; a test that hangs has found the mistake
 Mutation = collections.namedtuple('Mutation', 'name file old new tests')
 
 SECTION = 'src/ring/write_x86_64.c'
+WORDS = 'src/core/words_x86_64.c'
 FALLBACK = 'src/ring/fallback.c'
 WRITE = 'src/core/write.c'
 MERGE = 'src/core/merge.c'
@@ -89,6 +90,34 @@ CERTAIN = [
              r'"addq $32, %%r10\n\t"', ABORTS),
     Mutation('the parts behind a prefix are left out', SECTION, r'"jl 34f\n\t"',
              r'"jl 19f\n\t"', ABORTS),
+    Mutation('a coarse time that is not later than the thread\'s', SECTION,
+             r'"movq %%fs:(%%rcx), %%rax\n\t"', r'"xorl %%eax, %%eax\n\t"', ABORTS),
+    Mutation('the section of words does not test the bit', WORDS,
+             r'"testq %%rax, %c[e_enable](%%r8)\n\t"' + '\n\t\t' + r'"jz 5f\n\t"', r'""', ABORTS),
+    Mutation('the section of words does not see that the slot is empty', WORDS,
+             r'"testq %%r11, %%r11\n\t"' + '\n\t\t' + r'"jz 5f\n\t"', r'""', ABORTS),
+    Mutation('the section of words takes any concurrency id', WORDS, r'"jae 5f\n\t"', r'""',
+             ABORTS),
+    Mutation('the section of words goes on without a ring', WORDS,
+             r'"movq (%%r11, %%rax, 8), %%r11\n\t"' + '\n\t\t' +
+             r'"testq %%r11, %%r11\n\t"' + '\n\t\t' + r'"jz 5f\n\t"',
+             r'"movq (%%r11, %%rax, 8), %%r11\n\t"', ABORTS),
+    Mutation('words are written where there is no room', WORDS, r'"ja 5f\n\t"', r'""', ABORTS),
+    Mutation('the commit of words is not the last instruction', WORDS,
+             r'"addq %%rax, %c[r_head](%%r11)\n"', r'"addq %%rax, %c[r_head](%%r11)\n\tnop\n"',
+             ABORTS),
+    Mutation('the head is stored before the words', WORDS,
+             r'"movq %%rdi, 24(%%rdx)\n\t"',
+             r'"addq $56, %c[r_head](%%r11)\n\t" "movq %%rdi, 24(%%rdx)\n\t"', ABORTS),
+    Mutation('the place of words does not wrap', WORDS, r'"andq %%rax, %%rdx\n\t"',
+             r'"movq %%rax, %%rdx\n\t"', ABORTS),
+    Mutation('the thread keeps pointing into the section of words', WORDS,
+             r'"movq $0, %%fs:%c[area_cs](%%rdx)\n\t"', r'""', ABORTS),
+    Mutation('the third word is lost where words go another way', WORDS,
+             r'"movq %%xmm0, %%rdx\n"', r'""', ABORTS),
+    Mutation('words are stamped behind their ring', WORDS, r'"jbe 35b\n"', r'"\n"', ABORTS),
+    Mutation('words do not see that the coarse clock moved', WORDS, r'"jb 36b\n"', r'"\n"',
+             ABORTS),
     Mutation('the fallback does not test the bit', FALLBACK, 'if (!wanted(write))\n\t\t\tresult',
              'if (0)\n\t\t\tresult', ABORTS),
     Mutation('the fallback keeps its lock', FALLBACK,
@@ -203,8 +232,12 @@ LIKELY = [
     Mutation('what was given up is not counted', FALLBACK,
              'return account(write, &write->slot->blocked) ? RP_WRITE_BLOCKED : RP_WRITE_GONE;',
              'return RP_WRITE_BLOCKED;', BLOCK),
-    Mutation('a coarse time that is not later than the one before', SECTION,
-             r'"movq %%fs:(%%rcx), %%rax\n\t"', r'"xorl %%eax, %%eax\n\t"', ['stress-times']),
+    Mutation('a coarse time that is not later than the one before', WORDS,
+             r'"movq %%fs:(%%r10), %%rax\n\t"', r'"xorl %%eax, %%eax\n\t"', ['stress-times']),
+    Mutation('a thread that is not registered writes words as others do', WORDS,
+             r'"js 5f\n\t"', r'""', ['stress-interrupted']),
+    Mutation('causal order of words without a fence', WORDS, r'"lfence\n"', r'"nop\n"',
+             ['stress-times']),
     Mutation('a sequence point does not move the coarse clock', DRAIN,
              'rp_clock_coarse_pass(now);', '', ['stress-times']),
     Mutation('causal order without a fence', SECTION, r'"lfence\n\t"', r'"nop\n\t"',

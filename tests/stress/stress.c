@@ -36,7 +36,9 @@ static size_t blob_bytes(const struct stress_stream *stream, uint64_t hash)
 	if (stream->least_bytes)
 		return stream->least_bytes +
 		       (hash >> 16) % (STRESS_BLOB_MAX - stream->least_bytes);
-	return hash % 1000 == 0 ? (hash >> 16) % STRESS_BLOB_MAX : (hash >> 16) % 48;
+	if (hash % 1000 == 0)
+		return (hash >> 16) % STRESS_BLOB_MAX;
+	return hash & 1 ? 0 : (hash >> 16) % 48;
 }
 
 __attribute__((constructor)) static void fill(void)

@@ -31,6 +31,8 @@ struct path {
 	bool too_big;
 	bool overwrites;		/* no room, but a chunk to give up */
 	unsigned int rest;		/* … and this much left of the one before */
+	bool words;			/* the one part goes by rp_event_write_words() */
+	bool clock_went_on, ring_is_ahead;	/* of the thread, by the coarse clock */
 };
 
 #define BYTES(size) { bytes, size }
@@ -56,6 +58,10 @@ static const struct path paths[] = {
 	  .clock = RP_SLOT_CLOCK_COARSE },
 	{ .name = "coarse time in the fallback", .parts = { BYTES(8) }, .part_count = 1,
 	  .clock = RP_SLOT_CLOCK_COARSE, .missing = true },
+	{ .name = "coarse time, a millisecond later", .parts = { BYTES(8) }, .part_count = 1,
+	  .clock = RP_SLOT_CLOCK_COARSE, .clock_went_on = true },
+	{ .name = "coarse time, behind another thread", .parts = { BYTES(8) }, .part_count = 1,
+	  .clock = RP_SLOT_CLOCK_COARSE, .ring_is_ahead = true },
 	{ .name = "no room", .parts = { BYTES(24) }, .part_count = 1, .full = true },
 	{ .name = "no room but in the fallback", .parts = { BYTES(24) }, .part_count = 1,
 	  .full = true, .full_but_fallback = true },
@@ -76,6 +82,29 @@ static const struct path paths[] = {
 	  .too_big = true },
 	{ .name = "too big for the fallback's rings", .parts = { BYTES(RING_BYTES) },
 	  .part_count = 1, .too_big = true },
+	{ .name = "words: none", .words = true },
+	{ .name = "words: 15 bytes", .words = true, .parts = { BYTES(15) }, .part_count = 1 },
+	{ .name = "words: 32 bytes", .words = true, .parts = { BYTES(32) }, .part_count = 1 },
+	{ .name = "words: causal order", .words = true, .parts = { BYTES(32) }, .part_count = 1,
+	  .clock = RP_SLOT_CLOCK_CAUSAL },
+	{ .name = "words: coarse time", .words = true, .parts = { BYTES(32) }, .part_count = 1,
+	  .clock = RP_SLOT_CLOCK_COARSE },
+	{ .name = "words: coarse time, a millisecond later", .words = true,
+	  .parts = { BYTES(32) }, .part_count = 1, .clock = RP_SLOT_CLOCK_COARSE,
+	  .clock_went_on = true },
+	{ .name = "words: coarse time, behind another thread", .words = true,
+	  .parts = { BYTES(32) }, .part_count = 1, .clock = RP_SLOT_CLOCK_COARSE,
+	  .ring_is_ahead = true },
+	{ .name = "words: no room", .words = true, .parts = { BYTES(32) }, .part_count = 1,
+	  .full = true },
+	{ .name = "words: a chunk to give up", .words = true, .parts = { BYTES(24) },
+	  .part_count = 1, .overwrites = true },
+	{ .name = "words: session gone", .words = true, .parts = { BYTES(32) }, .part_count = 1,
+	  .gone = true },
+	{ .name = "words: no ring here", .words = true, .parts = { BYTES(32) }, .part_count = 1,
+	  .missing = true },
+	{ .name = "words: beyond the rings", .words = true, .parts = { BYTES(32) },
+	  .part_count = 1, .beyond = true },
 };
 #define PATHS (sizeof(paths) / sizeof(*paths))
 

@@ -125,6 +125,12 @@ RP_PUBLIC void rp_object_register(struct rp_object *object);
 RP_PUBLIC void rp_object_unregister(struct rp_object *object);
 RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts,
 			     unsigned int part_count);
+/*
+ * The same for a payload of up to 32 bytes, in words as memory has them; what is behind it in the
+ * last is zero.
+ */
+RP_PUBLIC int rp_event_write_words(uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+				   struct rp_event *event, size_t bytes);
 
 /* The linker makes these at the ends of each object's own tables. */
 extern struct rp_event *__start_rp_events[] __attribute__((weak, visibility("hidden")));
@@ -338,6 +344,26 @@ wanted: RP_COLD_LABEL_; \
 #define RP_ROOM_ENUM_(tag, n) + sizeof(int32_t)
 #define RP_ROOM_SECRET_(t) RP_WITHIN_(RP_ROOM_, RP_BARE_ t)
 
+/* As whether its bytes are elsewhere, and how many they are. */
+#define RP_VARIES_(t) RP_VARIES_I_ t
+#define RP_VARIES_I_(kind, ...) RP_VARIES_##kind(__VA_ARGS__)
+#define RP_VARIES_SCALAR(T, n)
+#define RP_VARIES_GUID(n)
+#define RP_VARIES_STRING(n) + 1
+#define RP_VARIES_STRING16(n) + 1
+#define RP_VARIES_BLOB(n) + 1
+#define RP_VARIES_ARRAY(T, n) + 1
+#define RP_VARIES_STRUCT(tag, n)
+#define RP_VARIES_STRUCTS(tag, n) + 1
+#define RP_VARIES_ENUM_(tag, n)
+#define RP_VARIES_SECRET_(t) RP_WITHIN_(RP_VARIES_, RP_BARE_ t)
+
+/* Whether the payload fits into the registers that arguments are passed in. */
+#define RP_WORDS_BYTES_ 32
+#define RP_IS_WORDS_(...) \
+	((0 RP_MAP_(RP_VARIES_, RP_NOTHING_, __VA_ARGS__)) == 0 && \
+	 (0 RP_MAP_(RP_ROOM_, RP_NOTHING_, __VA_ARGS__)) <= RP_WORDS_BYTES_)
+
 /* As calls that lay the payload out. */
 #define RP_PUT_(t) RP_PUT_I_ t
 #define RP_PUT_I_(kind, ...) RP_PUT_##kind(__VA_ARGS__)
@@ -430,6 +456,15 @@ rp_pack_array_(struct rp_pack_ *pack, const void *from, size_t count, size_t ele
 		rp_pack_refer_(pack, from, bytes);
 }
 
+static inline __attribute__((always_inline)) int rp_pack_write_words_(const struct rp_pack_ *pack,
+								      struct rp_event *event)
+{
+	uint64_t words[RP_WORDS_BYTES_ / 8];
+
+	memcpy(words, pack->room, sizeof(words));
+	return rp_event_write_words(words[0], words[1], words[2], words[3], event, pack->at);
+}
+
 static inline size_t rp_string16_bytes_(const rp_char16 *string)
 {
 	size_t units = 0;
@@ -514,10 +549,20 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 	static __attribute__((noinline, unused)) int provider##_##event##_write_(void) \
 	{ \
 		RP_PROBE_FIRE_(provider, event, "", 0) \
-		return rp_event_write(&provider##_##event##_event_, NULL, 0); \
+		return rp_event_write_words(0, 0, 0, 0, &provider##_##event##_event_, 0); \
 	} \
 	RP_EVENT_CALL_(provider##_##event, (void), ()) \
 	RP_SEMICOLON_
+
+/* The payload as parts; one that fits into words is one part, and zeros behind it. */
+#define RP_PACK_(name, ...) \
+	unsigned char room_[RP_WORDS_BYTES_ RP_MAP_(RP_ROOM_, RP_NOTHING_, __VA_ARGS__)]; \
+	struct rp_part parts_[2 * RP_COUNT_(__VA_ARGS__) + 1]; \
+	struct rp_pack_ pack_ = { room_, parts_, 0, 0, 0 }; \
+	if (RP_IS_WORDS_(__VA_ARGS__)) \
+		memset(room_, 0, RP_WORDS_BYTES_); \
+	RP_MAP_(RP_PUT_, RP_NOTHING_, __VA_ARGS__) \
+	rp_pack_flush_(&pack_);
 
 #define RP_EVENT_EMIT_N_(provider, event, id, version, level, opcode, flags, message, keywords, \
 			 ...) \
@@ -526,18 +571,25 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 	RP_EVENT_SITE_(provider, event, id, version, level, opcode, flags, message, keywords, \
 		       provider##_##event##_fields_, RP_COUNT_(__VA_ARGS__)) \
 	RP_PROBE_EMIT_(provider, event) \
-	static __attribute__((noinline, unused)) int provider##_##event##_write_( \
+	static __attribute__((noinline, cold, unused)) int provider##_##event##_traced_( \
 		RP_MAP_(RP_PARAM_, RP_COMMA_, __VA_ARGS__)) \
 	{ \
-		unsigned char room_[8 RP_MAP_(RP_ROOM_, RP_NOTHING_, __VA_ARGS__)]; \
-		struct rp_part parts_[2 * RP_COUNT_(__VA_ARGS__) + 1]; \
-		struct rp_pack_ pack_ = { room_, parts_, 0, 0, 0 }; \
-		RP_MAP_(RP_FORGET_, RP_NOTHING_, __VA_ARGS__) \
 		RP_PROBE_FIRE_(provider, event, \
 			       RP_ARGUMENTS_(RP_MAP_(RP_SIZES_, RP_COMMA_, __VA_ARGS__)), \
 			       RP_MAP_(RP_WORDS_, RP_COMMA_, __VA_ARGS__)) \
-		RP_MAP_(RP_PUT_, RP_NOTHING_, __VA_ARGS__) \
-		rp_pack_flush_(&pack_); \
+		RP_PACK_(provider##_##event, __VA_ARGS__) \
+		return rp_event_write(&provider##_##event##_event_, parts_, pack_.count); \
+	} \
+	static __attribute__((noinline, unused)) int provider##_##event##_write_( \
+		RP_MAP_(RP_PARAM_, RP_COMMA_, __VA_ARGS__)) \
+	{ \
+		RP_MAP_(RP_FORGET_, RP_NOTHING_, __VA_ARGS__) \
+		if (__builtin_expect(rp_is_traced_(&provider##_##event##_event_.enable), 0)) \
+			return provider##_##event##_traced_( \
+				RP_MAP_(RP_ARG_, RP_COMMA_, __VA_ARGS__)); \
+		RP_PACK_(provider##_##event, __VA_ARGS__) \
+		if (RP_IS_WORDS_(__VA_ARGS__)) \
+			return rp_pack_write_words_(&pack_, &provider##_##event##_event_); \
 		return rp_event_write(&provider##_##event##_event_, parts_, pack_.count); \
 	} \
 	RP_EVENT_CALL_(provider##_##event, (RP_MAP_(RP_PARAM_, RP_COMMA_, __VA_ARGS__)), \

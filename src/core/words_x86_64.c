@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The usual event: one session wants it, and its payload is some words in registers. The section
+ * does what the one of ring/write_x86_64.c does, which see for what it may and may not; that one
+ * takes any payload, from a struct in memory, and storing and loading it costs as much as all that
+ * is here.
+ *
+ *	if (*enable & unusual, or has two bits, or the thread has ids)	-> any other way
+ *	write:
+ *		if (!(*enable & bit))			-> …
+ *		rings = slot->rings; if (!rings)	-> …
+ *		if (area->cpu_id < 0)			-> …
+ *		cid = area->mm_cid; if (cid >= slot->ring_count) -> …
+ *		ring = rings[cid]; if (!ring)		-> …
+ *		if (ring->head + all the words - ring->tail > ring->watermark) -> …	[RING-ROOM]
+ *		to = ring->data + (ring->head & (ring->size - 1))
+ *		all the words, head
+ *		to->ticks = by the coarse clock, or rdtsc
+ *		ring->head += step			commit	[RING-PUB]
+ *
+ * What goes another way, an abort too, has changed nothing that anyone sees, and is then written by
+ * rp_event_write_slowly(), which tests all of it again, and counts what is lost.
+ *
+ * Naked, so that it is the same with each compiler, keeps to the registers that a caller expects to
+ * lose, and leaves by jumps: a stack begins with the event's caller. A compiler's own code for it
+ * saves five registers, a tenth of the whole.
+ */
+#include "core/activity.h"
+#include "core/core.h"
+#include "core/own.h"
+#include "core/probe.h"
+#include "ring/rseq.h"
+#include "ring/slot.h"
+
+#if defined(RP_HAVE_RSEQ) && defined(__x86_64__)
+
+#include "base/clock.h"
+#include "base/thread.h"
+
+#define OFFSET(name, type, member) [name] "i"(offsetof(struct type, member))
+
+_Static_assert(RP_SLOT_CLOCK_TICKS < RP_SLOT_CLOCK_CAUSAL &&
+	       RP_SLOT_CLOCK_CAUSAL < RP_SLOT_CLOCK_COARSE, "as the jumps have them");
+
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+/* a, b, c, d, event, bytes are rdi, rsi, rdx, rcx, r8, r9. */
+__attribute__((naked)) RP_PUBLIC int rp_event_write_words(uint64_t a, uint64_t b, uint64_t c,
+							  uint64_t d, struct rp_event *event,
+							  size_t bytes)
+{
+	__asm__ volatile(
+		"movq %c[e_enable](%%r8), %%rax\n\t"
+		"leaq -1(%%rax), %%r10\n\t"
+		"orq %[unusual], %%r10\n\t"
+		"testq %%rax, %%r10\n\t"
+		"jnz 9f\n\t"
+		"movq rp_activity_slots@gottpoff(%%rip), %%r10\n\t"
+		"cmpl $0, %%fs:%c[any](%%r10)\n\t"
+		"jne 9f\n\t"
+		"rep bsfq %%rax, %%r10\n\t"
+		"imulq %[slot_bytes], %%r10, %%r10\n\t"
+		"addq %[slots], %%r10\n\t"
+		/* Describes section 1..2 with abort handler 4, and enters it. */
+		".pushsection __rseq_cs, \"aw\"\n\t"
+		".balign 32\n"
+		"3:\n\t"
+		".long 0, 0\n\t"
+		".quad 1f, 2f - 1f, 4f\n\t"
+		".popsection\n\t"
+		"leaq 3b(%%rip), %%r11\n\t"
+		"movq %%rdx, %%xmm0\n\t"
+		"movq %[area], %%rdx\n\t"
+		"movq %%r11, %%fs:%c[area_cs](%%rdx)\n"
+		"1:\n\t"
+		"testq %%rax, %c[e_enable](%%r8)\n\t"
+		"jz 5f\n\t"
+		"movq %c[s_rings](%%r10), %%r11\n\t"
+		"testq %%r11, %%r11\n\t"
+		"jz 5f\n\t"
+		/* Who is not registered is not aborted either. */
+		"cmpl $0, %%fs:%c[area_cpu](%%rdx)\n\t"
+		"js 5f\n\t"
+		"movq %[index], %%rax\n\t"
+		"movl %%fs:(%%rdx, %%rax), %%eax\n\t"
+		"cmpq %c[s_count](%%r10), %%rax\n\t"
+		"jae 5f\n\t"
+		"movq (%%r11, %%rax, 8), %%r11\n\t"
+		"testq %%r11, %%r11\n\t"
+		"jz 5f\n\t"
+		/* r11 is the ring, r10 the slot; rax its head, rdx what it would hold */
+		"movq %c[r_head](%%r11), %%rax\n\t"
+		"leaq %c[whole](%%rax), %%rdx\n\t"
+		"subq %c[r_tail](%%r11), %%rdx\n\t"
+		"cmpq %c[r_watermark](%%r11), %%rdx\n\t"
+		"ja 5f\n\t"
+		/* to */
+		"movq %c[r_size](%%r11), %%rdx\n\t"
+		"decq %%rdx\n\t"
+		"andq %%rax, %%rdx\n\t"
+		"addq %c[r_data](%%r11), %%rdx\n\t"
+		"movq %%rdi, 24(%%rdx)\n\t"
+		"movq %%rsi, 32(%%rdx)\n\t"
+		"movq %%xmm0, 40(%%rdx)\n\t"
+		"movq %%rcx, 48(%%rdx)\n\t"
+		/* head of the record; no processor's number takes more than 16 bits */
+		"leal 24(%%r9), %%eax\n\t"
+		"movl %%eax, (%%rdx)\n\t"
+		"movl %c[e_index](%%r8), %%eax\n\t"
+		"movl %%eax, 4(%%rdx)\n\t"
+		"movl %[thread], %%eax\n\t"
+		"movl %%fs:(%%rax), %%eax\n\t"
+		"movl %%eax, 16(%%rdx)\n\t"
+		"movq %[area], %%rax\n\t"
+		"movl %%fs:%c[area_cpu](%%rax), %%eax\n\t"
+		"movl %%eax, 20(%%rdx)\n\t"
+		"cmpl %[causal], %c[s_clock](%%r10)\n\t"
+		"ja 31f\n\t"
+		"jne 30f\n\t"
+		"lfence\n"
+		"30:\n\t"
+		"movq %%rdx, %%r10\n\t"
+		"rdtsc\n\t"
+		"shlq $32, %%rdx\n\t"
+		"orq %%rdx, %%rax\n\t"
+		"movq %%rax, 8(%%r10)\n\t"
+		"jmp 32f\n"
+		/* Another thread's ring, or its turn; a millisecond went by. */
+		"35:\n\t"
+		"movq %c[r_stamp](%%r11), %%rax\n\t"
+		"addq %[step], %%rax\n\t"
+		"jmp 33f\n"
+		"36:\n\t"
+		"movq %[coarse_clock], %%rax\n\t"
+		"jmp 34f\n"
+		"31:\n\t"
+		"movq rp_thread_stamp@gottpoff(%%rip), %%r10\n\t"
+		"movq %%fs:(%%r10), %%rax\n\t"
+		"addq %[step], %%rax\n\t"
+		"cmpq %c[r_stamp](%%r11), %%rax\n\t"
+		"jbe 35b\n"
+		"33:\n\t"
+		"cmpq %[coarse_clock], %%rax\n\t"
+		"jb 36b\n"
+		"34:\n\t"
+		"movq %%rax, %%fs:(%%r10)\n\t"
+		"movq %%rax, %c[r_stamp](%%r11)\n\t"
+		"movq %%rax, 8(%%rdx)\n"
+		"32:\n\t"
+		"leaq 31(%%r9), %%rax\n\t"
+		"andq $-8, %%rax\n\t"
+		"addq %%rax, %c[r_head](%%r11)\n"
+		"2:\n\t"
+		"movq %[area], %%rdx\n\t"
+		"movq $0, %%fs:%c[area_cs](%%rdx)\n\t"
+		"xorl %%eax, %%eax\n\t"
+		"ret\n\t"
+		/* The signature glibc registered, as the operand of an undefined instruction. */
+		".byte 0x0f, 0xb9, 0x3d\n\t"
+		".long 0x53053053\n"
+		"4:\n"
+		"5:\n\t"
+		"movq %[area], %%rdx\n\t"
+		"movq $0, %%fs:%c[area_cs](%%rdx)\n\t"
+		"movq %%xmm0, %%rdx\n"
+		"9:\n\t"
+		"jmp %P[slowly]\n\t"
+		:
+		: [unusual] "m"(rp_unusual_slots), [slots] "m"(rp_slots),
+		  [area] "m"(rp_rseq_offset), [index] "m"(rp_rseq_index_offset),
+		  [thread] "m"(rp_thread_id_offset), [coarse_clock] "m"(rp_clock_coarse),
+		  [slowly] "i"(rp_event_write_slowly), [whole] "i"(RP_RECORD_HEAD + 32),
+		  [causal] "i"(RP_SLOT_CLOCK_CAUSAL), [step] "i"(RP_CLOCK_STEP),
+		  [slot_bytes] "i"(sizeof(struct rp_slot)),
+		  OFFSET(any, rp_activity_slots, any),
+		  OFFSET(e_enable, rp_event, enable), OFFSET(e_index, rp_event, index),
+		  OFFSET(area_cs, rp_rseq_area, rseq_cs), OFFSET(area_cpu, rp_rseq_area, cpu_id),
+		  OFFSET(s_rings, rp_slot, rings), OFFSET(s_count, rp_slot, ring_count),
+		  OFFSET(s_clock, rp_slot, clock), OFFSET(r_head, rp_ring, head),
+		  OFFSET(r_tail, rp_ring, tail), OFFSET(r_size, rp_ring, size),
+		  OFFSET(r_data, rp_ring, data), OFFSET(r_watermark, rp_ring, watermark),
+		  OFFSET(r_stamp, rp_ring, stamp)
+		: "memory", "cc");
+}
+
+#endif
