@@ -126,7 +126,7 @@ static void reset(const struct path *path)
 	stamp_before = rp_thread_stamp + (path->ring_is_ahead ? 1000 : 0);
 	rp_clock_coarse = path->clock_went_on ? stamp_before + 1000 : 1;
 	for (uint32_t i = 0; i < ring_count; i++)
-		rings[i]->stamp = stamp_before;
+		rings[i]->stamp = path->ring_is_ahead ? stamp_before : 0;
 	event.enable = nested_event.enable = BIT;
 	rp_unusual_slots = ~RP_SESSION_BITS;
 }
