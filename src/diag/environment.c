@@ -29,12 +29,35 @@ static pthread_mutex_t callback_lock = PTHREAD_MUTEX_INITIALIZER;
 static rp_host_environment_callback set_callback;
 static void *set_callback_data;
 
-RP_PUBLIC void rp_host_set_environment_callback(rp_host_environment_callback callback, void *data)
+static void hold_callback(void)
 {
 	pthread_mutex_lock(&callback_lock);
+}
+
+static void release_callback(void)
+{
+	pthread_mutex_unlock(&callback_lock);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(hold_callback, release_callback, release_callback);
+}
+
+static void lock_callback(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, watch_forks);
+	hold_callback();
+}
+
+RP_PUBLIC void rp_host_set_environment_callback(rp_host_environment_callback callback, void *data)
+{
+	lock_callback();
 	set_callback = callback;
 	set_callback_data = data;
-	pthread_mutex_unlock(&callback_lock);
+	release_callback();
 }
 
 static struct change *find_change(const char *name, size_t length)
@@ -186,10 +209,10 @@ static enum rp_hresult change(const char *name, const char *value, bool suspende
 	char *copy;
 	void *data;
 
-	pthread_mutex_lock(&callback_lock);
+	lock_callback();
 	set = set_callback;
 	data = set_callback_data;
-	pthread_mutex_unlock(&callback_lock);
+	release_callback();
 	if (!set && suspended)
 		set = set_suspended;
 	if (!set)

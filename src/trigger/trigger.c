@@ -528,12 +528,17 @@ RP_PUBLIC int rp_triggers_get_stats(struct rp_triggers *triggers,
 				       struct rp_trigger_stats *ret_stats)
 {
 	struct rp_trigger_stats stats;
+	bool is_forked;
 
 	if (!triggers || !ret_stats || ret_stats->size < sizeof(uint32_t))
 		return -EINVAL;
-	pthread_mutex_lock(&triggers->lock);
+	/* In a child nothing moves, and the lock may be held by a thread that is not there. */
+	is_forked = triggers->process != getpid();
+	if (!is_forked)
+		pthread_mutex_lock(&triggers->lock);
 	stats = triggers->stats;
-	pthread_mutex_unlock(&triggers->lock);
+	if (!is_forked)
+		pthread_mutex_unlock(&triggers->lock);
 	stats.missed += forgotten(triggers);
 	stats.size = ret_stats->size < sizeof(stats) ? ret_stats->size : (uint32_t)sizeof(stats);
 	memcpy(ret_stats, &stats, stats.size);

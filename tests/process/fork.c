@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <sys/wait.h>
 
+#include <ringpipe/host.h>
+#include <ringpipe/trigger.h>
+
 RP_PROVIDER(forked, "Test-Forked");
 RP_EVENT(forked, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial));
 RP_PROVIDER(counted, "Test-Counted");
@@ -255,6 +258,58 @@ static void forks_while_all_is_busy_do_not_hang(void)
 	check(read == stats.delivered && lost == stats.lost);
 }
 
+/* All that takes a lock of its own for a moment. */
+static void *keep_asking(void *data)
+{
+	while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
+		struct rp_trigger_stats stats = { .size = sizeof(stats) };
+
+		rp_host_set_environment_callback(NULL, NULL);
+		check(rp_triggers_get_stats(data, &stats) == 0);
+	}
+	return NULL;
+}
+
+static void child_waits_for_no_lock_of_a_thread_it_has_not(void)
+{
+	const struct rp_session_provider provider = {
+		.size = sizeof(provider), .name = "Test-Forked",
+	};
+	const struct rp_session_options options = {
+		.size = sizeof(options), .flags = RP_SESSION_OVERWRITE, .providers = &provider,
+		.provider_count = 1, .buffer_bytes = RP_SESSION_OVERWRITE_MIN,
+		.output_fd = -1,
+	};
+	const struct rp_trigger_options wanted = {
+		.size = sizeof(wanted), .triggers = "Test-Forked:mark", .path = "/dev/null",
+	};
+	struct rp_trigger_stats stats = { .size = sizeof(stats) };
+	struct rp_session *session;
+	struct rp_triggers *triggers;
+	pthread_t thread;
+
+	check(rp_session_start(&options, &session) == 0);
+	check(rp_triggers_start(session, &wanted, &triggers) == 0);
+	__atomic_store_n(&over, false, __ATOMIC_RELAXED);
+	check(pthread_create(&thread, NULL, keep_asking, triggers) == 0);
+	for (int i = 0; i < FORKS; i++) {
+		pid_t child = fork();
+
+		if (child == 0) {
+			alarm(PATIENCE_S);
+			rp_host_set_environment_callback(NULL, NULL);
+			check(rp_triggers_get_stats(triggers, &stats) == 0);
+			check(rp_triggers_stop(triggers, NULL) == 0);
+			_exit(0);
+		}
+		expect_child(child);
+	}
+	__atomic_store_n(&over, true, __ATOMIC_RELAXED);
+	check(pthread_join(thread, NULL) == 0);
+	check(rp_triggers_stop(triggers, NULL) == 0);
+	check(rp_session_stop(session, NULL) == 0);
+}
+
 static struct rp_listener *listen_to_counters(void)
 {
 	struct rp_session_provider wanted = {
@@ -416,6 +471,7 @@ int main(int argc, char **argv)
 	wait_until(has_socket(getpid()));
 	child_is_clean_and_parent_complete();
 	forks_while_all_is_busy_do_not_hang();
+	child_waits_for_no_lock_of_a_thread_it_has_not();
 	grandchildren_are_clean_too();
 	counters_go_on_in_the_child_apart_from_the_parents();
 	child_that_execs_leaves_no_socket();
