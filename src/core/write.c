@@ -320,22 +320,19 @@ RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts
 	return write_all(event, parts, part_count, special, NULL);
 }
 
-int rp_event_write_slowly(uint64_t a, uint64_t b, uint64_t c, uint64_t d, struct rp_event *event,
-			  size_t bytes)
+/* Where there is no short way, this is rp_event_write_words(): a stack begins at its caller, too. */
+#if defined(RP_HAVE_RSEQ) && defined(__x86_64__)
+int rp_event_write_slowly(
+#else
+RP_PUBLIC int rp_event_write_words(
+#endif
+	uint64_t a, uint64_t b, uint64_t c, uint64_t d, struct rp_event *event, size_t bytes)
 {
 	const uint64_t words[] = { a, b, c, d };
 	const struct rp_part part = { words, bytes };
 
 	return write_all(event, &part, bytes != 0, rp_load_relaxed(&rp_special_slots), NULL);
 }
-
-#if !defined(RP_HAVE_RSEQ) || !defined(__x86_64__)
-RP_PUBLIC int rp_event_write_words(uint64_t a, uint64_t b, uint64_t c, uint64_t d,
-				   struct rp_event *event, size_t bytes)
-{
-	return rp_event_write_slowly(a, b, c, d, event, bytes);
-}
-#endif
 
 int rp_event_write_for(struct rp_event *event, const struct rp_part *parts,
 		       unsigned int part_count, const struct rp_origin *origin)
