@@ -320,19 +320,28 @@ RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts
 	return write_all(event, parts, part_count, special, NULL);
 }
 
-/* Where there is no short way, this is rp_event_write_words(): a stack begins at its caller, too. */
-#if defined(RP_HAVE_RSEQ) && defined(__x86_64__)
-int rp_event_write_slowly(
-#else
-RP_PUBLIC int rp_event_write_words(
-#endif
-	uint64_t a, uint64_t b, uint64_t c, uint64_t d, struct rp_event *event, size_t bytes)
+/* Compiled into what is called: a stack begins at the caller of that. */
+static inline __attribute__((always_inline)) int
+write_words(const uint64_t words[4], size_t bytes, struct rp_event *event)
 {
-	const uint64_t words[] = { a, b, c, d };
 	const struct rp_part part = { words, bytes };
 
 	return write_all(event, &part, bytes != 0, rp_load_relaxed(&rp_special_slots), NULL);
 }
+
+#if defined(RP_HAVE_RSEQ) && defined(__x86_64__)
+int rp_event_write_slowly(uint64_t a, uint64_t b, uint64_t c, uint64_t d, struct rp_event *event,
+			  size_t bytes)
+{
+	return write_words((const uint64_t[]){ a, b, c, d }, bytes, event);
+}
+#else
+RP_PUBLIC int rp_event_write_words(uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+				   struct rp_event *event, size_t bytes)
+{
+	return write_words((const uint64_t[]){ a, b, c, d }, bytes, event);
+}
+#endif
 
 int rp_event_write_for(struct rp_event *event, const struct rp_part *parts,
 		       unsigned int part_count, const struct rp_origin *origin)
