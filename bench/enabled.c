@@ -11,6 +11,7 @@
 #include <ringpipe/ringpipe.h>
 
 #include "clock.h"
+#include "floor.h"
 #include "session.h"
 
 #define ROUNDS 100u
@@ -97,6 +98,22 @@ static void run_activity(unsigned int count)
 	rp_activity_set(&(struct rp_activity){ 0 });
 }
 
+#ifdef BENCH_HAS_FLOOR
+static void run_floor(unsigned int count)
+{
+	static unsigned int processors;
+
+	if (!processors) {
+		processors = (unsigned int)sysconf(_SC_NPROCESSORS_CONF);
+		if (!floor_begin(processors))
+			exit(1);
+	}
+	floor_empty(processors);
+	for (unsigned int i = 0; i < count; i++)
+		sum += (uint64_t)floor_write(i, i, i, i);
+}
+#endif
+
 static const struct row {
 	const char *name;
 	void (*run)(unsigned int count);
@@ -108,6 +125,9 @@ static const struct row {
 	{ "event 32 B", run_bytes32, 1 },
 	{ "event 32 B, overwriting", run_overwriting, 0 },
 	{ "event 32 B, coarse time", run_coarse, 0 },
+#ifdef BENCH_HAS_FLOOR
+	{ "floor: 32 B by a restartable section, time from memory", run_floor, 0 },
+#endif
 	{ "event with a string", run_text, 1 },
 	{ "event 512 B", run_blob512, 1 },
 	{ "event 32 B with activity id", run_activity, 1 },
