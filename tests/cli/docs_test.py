@@ -370,6 +370,12 @@ def elsewhere(reader, page, command, cwd):
             raise drive.Failure(".ci/run does not run it")
 
 
+def by_root(reader, page, command, cwd):
+    if os.geteuid() != 0:
+        raise Skipped("needs root")
+    reader.run(command, cwd)
+
+
 def in_kernel(reader, page, command, cwd):
     """With the kernel's user_events; tests/linux/qemu has a kernel that has them."""
     if not os.access("/sys/kernel/tracing/user_events_data", os.W_OK):
@@ -395,6 +401,7 @@ RULES = (
     (r"ringpipe (record|snapshot) ", flown),
     (r"perf |.*/uprobe_events", profiled),
     (r"RINGPIPE_USER_EVENTS=|.*/sys/kernel/tracing/", in_kernel),
+    (r"ldconfig", by_root),
     (r"bpftrace ", traced),
     (r".*(\bPID|-n shop)\b", looked_at),
     (r"", plain),
