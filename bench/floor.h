@@ -15,6 +15,7 @@
 
 #ifdef BENCH_HAS_FLOOR
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static struct floor_ring *floor_rings[FLOOR_PROCESSORS];
 static uint64_t floor_wanted = 1, floor_time;
 static ptrdiff_t floor_area;
 
-/* Return: whether it was written. */
+/* Return: 1; 0: aborted, or no room. */
 __attribute__((noinline)) static int floor_write(uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
 	int ret = 0;
@@ -93,24 +94,24 @@ __attribute__((noinline)) static int floor_write(uint64_t a, uint64_t b, uint64_
 }
 
 /* Return: whether there is one here. */
-static int floor_begin(unsigned int processors)
+static bool floor_begin(unsigned int processors)
 {
 	if (!__rseq_size || processors > FLOOR_PROCESSORS)
-		return 0;
+		return false;
 	floor_area = __rseq_offset;
 	for (unsigned int i = 0; i < processors; i++) {
 		struct floor_ring *ring = calloc(1, 4096);
 
 		if (!ring)
-			return 0;
+			return false;
 		ring->size = FLOOR_BYTES;
 		ring->data = malloc(FLOOR_BYTES + 64);
 		if (!ring->data)
-			return 0;
+			return false;
 		memset(ring->data, 1, FLOOR_BYTES + 64);
 		floor_rings[i] = ring;
 	}
-	return 1;
+	return true;
 }
 
 /* The rings are empty again. */
