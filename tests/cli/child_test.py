@@ -178,8 +178,10 @@ class Child(ToolTest):
                             len(self.read("ints").split()) >= count)
         self.write("end", b"")
         os.write(terminal, b"\x04")  # end of input
-        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        said = os.read(terminal, 4096)
         os.close(terminal)
+        self.assertEqual(status, 0, said)
         self.assertEqual(self.read("ints"), b"int\n" * 2)
 
     def test_its_output_is_left_alone(self):

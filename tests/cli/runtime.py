@@ -85,11 +85,21 @@ def main():
     runtime.resumed.wait()
     status = 0
     if len(sys.argv) > 2:
-        # Signals are the script's, as if it were this process.
-        script = subprocess.Popen(["sh", "-c", sys.argv[2]])
+        # Signals are the script's, as if it were this process, also while it begins. By handlers:
+        # what is ignored stays so in a child.
+        script, early = None, []
+        keeps = os.environ.get("RUNTIME_KEEPS_SIGNALS")
+
+        def pass_on(number, _frame):
+            if not keeps and script:
+                script.send_signal(number)
+            elif not keeps:
+                early.append(number)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN if os.environ.get("RUNTIME_KEEPS_SIGNALS") else
-                          lambda n, _: script.send_signal(n))
+            signal.signal(number, pass_on)
+        script = subprocess.Popen(["sh", "-c", sys.argv[2]])
+        for number in early:
+            script.send_signal(number)
         status = script.wait()
     runtime.end_stream()
     sys.stdout.flush()
