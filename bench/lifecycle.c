@@ -68,13 +68,7 @@ static void start_and_stop(void)
 
 static double resident_kb(void)
 {
-	unsigned long pages = 0;
-	FILE *file = fopen("/proc/self/statm", "r");
-
-	if (!file || fscanf(file, "%*u %lu", &pages) != 1)
-		exit(1);
-	fclose(file);
-	return (double)pages * (double)sysconf(_SC_PAGESIZE) / 1024;
+	return bench_resident_bytes() / 1024;
 }
 
 static int writes;

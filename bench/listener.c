@@ -32,17 +32,6 @@ static void hear(const struct rp_listener_event *event, void *data)
 	__atomic_fetch_add(&heard, 1, __ATOMIC_RELAXED);
 }
 
-static double resident_bytes(void)
-{
-	unsigned long pages = 0;
-	FILE *file = fopen("/proc/self/statm", "r");
-
-	if (!file || fscanf(file, "%*u %lu", &pages) != 1)
-		exit(1);
-	fclose(file);
-	return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
-
 static double others_cpu_ns(void)
 {
 	struct rusage all, own;
@@ -130,13 +119,14 @@ static double to_nowhere(size_t bytes)
 static void memory(const unsigned int *counts)
 {
 	struct rp_listener *list[RP_SESSIONS_MAX];
-	double before = resident_bytes();
+	double before = bench_resident_bytes();
 	unsigned int have = 0;
 
 	for (; *counts; counts++) {
 		while (have < *counts)
 			list[have++] = listen_to_all(RP_SESSION_BUFFER_MIN);
-		figure_point("memory of listeners", have, (resident_bytes() - before) / 1024, "kB");
+		figure_point("memory of listeners", have,
+			     (bench_resident_bytes() - before) / 1024, "kB");
 	}
 	while (have > 0)
 		rp_listener_stop(list[--have], NULL);

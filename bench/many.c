@@ -34,17 +34,6 @@ static double clock_ns(clockid_t clock)
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-static double resident_bytes(void)
-{
-	unsigned long pages = 0;
-	FILE *file = fopen("/proc/self/statm", "r");
-
-	if (!file || fscanf(file, "%*u %lu", &pages) != 1)
-		exit(1);
-	fclose(file);
-	return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
-
 static void write_events(unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++)
@@ -153,13 +142,13 @@ static double run_threads(unsigned int count, void *writes)
 
 static void threads_in_all(unsigned int count)
 {
-	double idle = run_threads(count, NULL), before = resident_bytes(), writing;
+	double idle = run_threads(count, NULL), before = bench_resident_bytes(), writing;
 	struct rp_session *session = bench_start("Bench-Many", "/dev/null", 1u << 20, 0);
 
 	writing = run_threads(count, &idle);
 	figure_point("thread that writes once", count, writing, "us");
 	figure_point("thread that does not", count, idle, "us");
-	figure_point("session and threads", count, (resident_bytes() - before) / 1024, "kB");
+	figure_point("session and threads", count, (bench_resident_bytes() - before) / 1024, "kB");
 	rp_session_stop(session, NULL);
 	malloc_trim(0);
 }
@@ -207,7 +196,7 @@ static void start_and_stop(const char *provider, const char *what, unsigned int 
 static void events(unsigned int count)
 {
 	struct rp_provider *list[PROVIDERS];
-	double begun, before = resident_bytes();
+	double begun, before = bench_resident_bytes();
 	unsigned int used = 0;
 	char name[32];
 
@@ -222,7 +211,7 @@ static void events(unsigned int count)
 		left -= some;
 	}
 	figure_point("making an event", count, (now_ns() - begun) / count / 1e3, "us");
-	figure_point("memory of events", count, (resident_bytes() - before) / 1024, "kB");
+	figure_point("memory of events", count, (bench_resident_bytes() - before) / 1024, "kB");
 	start_and_stop("*", "by events", count);
 	for (unsigned int i = 0; i < used; i++)
 		rp_provider_destroy(list[i]);

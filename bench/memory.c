@@ -17,22 +17,11 @@ RP_EVENT(bench, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_
 RP_COUNTER(bench, counted, NULL, NULL);
 RP_HISTOGRAM(bench, recorded, NULL, NULL);
 
-static double resident_bytes(void)
-{
-	unsigned long pages = 0;
-	FILE *file = fopen("/proc/self/statm", "r");
-
-	if (!file || fscanf(file, "%*u %lu", &pages) != 1)
-		exit(1);
-	fclose(file);
-	return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
-
 static const unsigned int counts[] = { 1, 10, 100, 1000, 0 };
 
 static void providers(void)
 {
-	double before = resident_bytes();
+	double before = bench_resident_bytes();
 	struct rp_provider *provider;
 	unsigned int have = 0;
 	char name[32];
@@ -43,14 +32,14 @@ static void providers(void)
 			if (rp_provider_create(name, NULL, NULL, &provider) != 0)
 				exit(1);
 		}
-		figure_point("providers", have, (resident_bytes() - before) / 1024, "kB");
+		figure_point("providers", have, (bench_resident_bytes() - before) / 1024, "kB");
 	}
 }
 
 /* Series of a counter, or of a histogram that each record something. */
 static void series(const char *curve, struct rp_counter *counter, int is_histogram)
 {
-	double before = resident_bytes();
+	double before = bench_resident_bytes();
 	struct rp_counter *one;
 	unsigned int have = 0;
 	char value[32];
@@ -67,7 +56,7 @@ static void series(const char *curve, struct rp_counter *counter, int is_histogr
 			else
 				rp_counter_add(one, 1);
 		}
-		figure_point(curve, have, (resident_bytes() - before) / 1024, "kB");
+		figure_point(curve, have, (bench_resident_bytes() - before) / 1024, "kB");
 	}
 }
 
@@ -75,24 +64,24 @@ static void sessions(void)
 {
 	static const unsigned int session_counts[] = { 1, 2, 4, 8, 16, 32, RP_SESSIONS_MAX, 0 };
 	struct rp_session *list[RP_SESSIONS_MAX];
-	double before = resident_bytes(), idle;
+	double before = bench_resident_bytes(), idle;
 	unsigned int have = 0;
 
 	for (const unsigned int *count = session_counts; *count; count++) {
 		while (have < *count)
 			list[have++] = bench_start("Bench-Memory", "/dev/null", SESSION_BYTES, 0);
 		figure_point("sessions nobody wrote to", have,
-			     (resident_bytes() - before) / 1024, "kB");
+			     (bench_resident_bytes() - before) / 1024, "kB");
 	}
-	idle = resident_bytes();
+	idle = bench_resident_bytes();
 	for (unsigned int i = 0; i < SESSION_BYTES / 8; i++)
 		bench_bytes32(i, i, i, i);
 	figure("a session of 1 MB, written full, more than that",
-	       (resident_bytes() - idle) / RP_SESSIONS_MAX / 1024, "kB");
+	       (bench_resident_bytes() - idle) / RP_SESSIONS_MAX / 1024, "kB");
 	while (have > 0)
 		rp_session_stop(list[--have], NULL);
 	malloc_trim(0);
-	figure("left after 40 sessions", (resident_bytes() - before) / 1024, "kB");
+	figure("left after 40 sessions", (bench_resident_bytes() - before) / 1024, "kB");
 }
 
 int main(void)

@@ -96,4 +96,16 @@ static inline void bench_settle(struct rp_session *session, uint64_t written)
 	} while (stats.delivered + stats.lost < written);
 }
 
+/* Of this process. */
+static inline double bench_resident_bytes(void)
+{
+	unsigned long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "r");
+
+	if (!file || fscanf(file, "%*u %lu", &pages) != 1)
+		exit(1);
+	fclose(file);
+	return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
 #endif

@@ -28,17 +28,6 @@ RP_EVENT(bench, once, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a));
 RP_PROVIDER(other, "Bench-Other");
 RP_EVENT(other, often, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a));
 
-static double resident_bytes(void)
-{
-	unsigned long pages = 0;
-	FILE *file = fopen("/proc/self/statm", "r");
-
-	if (!file || fscanf(file, "%*u %lu", &pages) != 1)
-		exit(1);
-	fclose(file);
-	return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
-
 static void start_and_stop(const char *what, unsigned int x, size_t buffer_bytes)
 {
 	double start = 1e18, stop = 1e18, begun, started, stopped;
@@ -159,13 +148,13 @@ static void beside_threads(unsigned int count)
 			exit(0);
 	}
 	wait_for(&ready, count);
-	resident = resident_bytes();
+	resident = bench_resident_bytes();
 	session = bench_start("Bench-Starts", "/dev/null", 1u << 20, 0);
 	begun = now_ns();
 	pthread_barrier_wait(&write_now);
 	wait_for(&wrote, count);
 	figure_point("first event of each thread", count, (now_ns() - begun) / count / 1e3, "us");
-	figure_point("session and threads alive", count, (resident_bytes() - resident) / 1024,
+	figure_point("session and threads alive", count, (bench_resident_bytes() - resident) / 1024,
 		     "kB");
 	rp_session_stop(session, NULL);
 	start_and_stop("threads", count, 1u << 20);
