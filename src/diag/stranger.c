@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,7 +34,10 @@ extern __typeof__(clone) plain_clone __asm__("__clone");
 #define clone plain_clone
 #endif
 
-/* Never returns, which ThreadSanitizer's record of our thread would not survive. */
+/*
+ * Never returns, which ThreadSanitizer's record of our thread would not survive; nor does its
+ * _exit(3) do, which flushes streams whose locks the host's threads may hold.
+ */
 __attribute__((no_sanitize("thread", "address")))
 static int run_errand(void *data)
 {
@@ -42,7 +46,8 @@ static int run_errand(void *data)
 
 	errand->error = posix_spawn(&errand->pid, errand->path, errand->actions,
 				    errand->attributes, errand->argv, environment);
-	_exit(0);
+	syscall(SYS_exit, 0);
+	__builtin_unreachable();
 }
 
 static int send_between(struct errand *errand)
