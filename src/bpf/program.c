@@ -46,7 +46,7 @@ static void explain_load(int error, char *log)
 			      strerror(-error), end_of_log(log));
 	else if (error == -EPERM || error == -EACCES)
 		rp_tool_error("no permission to load BPF programs: be root, or have the "
-			      "capabilities CAP_BPF and CAP_PERFMON");
+			      "capability CAP_SYS_ADMIN");
 	else if (error == -ENOSYS)
 		rp_tool_error("this kernel has no BPF (it wants CONFIG_BPF_SYSCALL)");
 	else
@@ -159,8 +159,9 @@ int rp_bpf_program_attach(struct rp_bpf_program *program, pid_t pid, uint64_t ad
 		ret = program->link ? 0 : -errno;
 	}
 	if (ret == -EPERM || ret == -EACCES)
+		/* CAP_BPF and CAP_PERFMON do for the program, but for uprobes Linux wants more. */
 		rp_tool_error("no permission to attach to process %d: be root, or have the "
-			      "capabilities CAP_BPF and CAP_PERFMON", pid);
+			      "capability CAP_SYS_ADMIN", pid);
 	else if (ret == -ENOENT)
 		rp_tool_error("cannot attach to process %d: no file is mapped where it says that "
 			      "its probe is, or the kernel has no uprobes (CONFIG_UPROBE_EVENTS)",

@@ -123,7 +123,7 @@ static const struct rp_tool_command commands[] = {
 		.arguments = RP_BPF_ARGUMENTS,
 		.help = "count, sort and print events in the kernel, by BPF",
 		.notes = "The process fires a probe for each batch of its events, at which a BPF\n"
-			 "program looks through them. Needs root, or CAP_BPF and CAP_PERFMON.\n"
+			 "program looks through them. Needs root, or CAP_SYS_ADMIN.\n"
 			 "count counts by event, or by the values of a field. histogram sorts\n"
 			 "the values of a field, floats without their fraction. print prints a\n"
 			 "line for each event. All end by Ctrl-C, SIGTERM, the end of the\n"

@@ -254,8 +254,8 @@ def bridged(reader, page, command, cwd):
     try:
         attached(reader, page, command, cwd)
     except drive.Failure as failure:
-        for reason in ("no permission to load BPF programs", "this kernel has no BPF",
-                       "ringpipe was built without libbpf"):
+        for reason in ("no permission to load BPF programs", "no permission to attach",
+                       "this kernel has no BPF", "ringpipe was built without libbpf"):
             if reason in str(failure):
                 raise Skipped(reason) from None
         raise

@@ -5,6 +5,8 @@ import collections
 import json
 import math
 import os
+import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -12,12 +14,14 @@ import sys
 import unittest
 
 from server import socket_path
-from tool import PATIENCE, ToolTest
+from tool import PATIENCE, TOOL, ToolTest
 
 HOST = os.environ["HOST"]
 SHIM = os.environ["SHIM"]
 SANITIZED = os.environ["SANITIZERS"] != "none"
 NOBODY = 65534
+# CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF
+TO_GIVE = 1 << 6 | 1 << 7 | 1 << 21 | 1 << 38 | 1 << 39
 PROVIDER = "Bpf-Host"
 
 
@@ -292,15 +296,48 @@ class Volume(BpfTest):
                              {"numbers": 500, "texts": 500, **({"trip": 1} if trips else {})})
 
 
-class Refusals(BpfTest):
-    def test_nobody_is_told_what_is_missing(self):
+class Permission(BpfTest):
+    """Of a user who is nobody, with no capability but some."""
+
+    def setUp(self):
+        super().setUp()
         if os.getuid() == 0 and subprocess.run(["test", "-x", HOST], check=False, user=NOBODY,
                                                group=NOBODY, extra_groups=[]).returncode != 0:
             self.skipTest("the build is closed to the user nobody")
-        _, pid = self.start_host(user=NOBODY, group=NOBODY, extra_groups=[])
-        error = self.refuse("count", "-p", pid, user=NOBODY, group=NOBODY, extra_groups=[])
-        self.assertIn("no permission to load BPF programs", error)
-        self.assertIn("CAP_BPF", error)
+        self.own = self.start_host(user=NOBODY, group=NOBODY, extra_groups=[])
+
+    def with_capabilities(self, *capabilities):
+        """Exit status and what was said, of a look at nobody's own process."""
+        names = ",".join(["-all", *(f"+{name}" for name in capabilities)])
+        done = subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}",
+                               "--clear-groups", f"--inh-caps={names}", f"--ambient-caps={names}",
+                               TOOL, "bpf", "count", "-p", str(self.own[1]), "-d", "1"],
+                              env=self.environment, check=False, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, timeout=PATIENCE)
+        return done.returncode, done.stderr.decode()
+
+    def test_nobody_is_told_what_is_missing(self):
+        error = self.refuse("count", "-p", self.own[1], user=NOBODY, group=NOBODY, extra_groups=[])
+        self.assertIn("no permission to load BPF programs: be root, or have the capability "
+                      "CAP_SYS_ADMIN\n", error)
+
+    def test_the_capability_that_is_told_is_enough_and_less_is_told(self):
+        with open("/proc/self/status", encoding="utf-8") as status:
+            held = int(re.search(r"CapEff:\s(\w+)", status.read())[1], 16)
+        if held & TO_GIVE != TO_GIVE or not shutil.which("setpriv"):
+            self.skipTest("no capabilities to give")
+        for fewer in ((), ("bpf",), ("perfmon",), ("bpf", "perfmon")):
+            status, error = self.with_capabilities(*fewer)
+            # There were kernels to which the last of these was enough.
+            if status != 0 or fewer != ("bpf", "perfmon"):
+                self.assertEqual(status, 1, error)
+                self.assertIn("be root, or have the capability CAP_SYS_ADMIN\n", error)
+        status, error = self.with_capabilities("sys_admin")
+        self.assertEqual(status, 0, error)
+        self.assertIn("0 lost", error)
+
+
+class Refusals(BpfTest):
 
     @unittest.skipIf(SANITIZED, "a sanitizer wants to be preloaded first")
     def test_the_verifier_is_quoted(self):

@@ -26,13 +26,13 @@ SANITIZED = os.environ["SANITIZERS"] != "none"
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 PATIENCE = 60
 KERNEL = "Ringpipe-Kernel"
-CAP_PERFMON, CAP_BPF = 38, 39
+CAP_SETGID, CAP_SETUID, CAP_PERFMON, CAP_BPF = 6, 7, 38, 39
 
 
-def may_use_bpf():
+def has(*capabilities):
     with open("/proc/self/status", encoding="utf-8") as status:
         held = int(next(line for line in status if line.startswith("CapEff:")).split()[1], 16)
-    return held >> CAP_BPF & 1 and held >> CAP_PERFMON & 1
+    return all(held >> capability & 1 for capability in capabilities)
 
 
 def children(pid):
@@ -80,13 +80,13 @@ class KernelTest(unittest.TestCase):
         self.addCleanup(host.end)
         return host
 
-    def collect(self, host, *arguments, shim=None, **options):
+    def collect(self, host, *arguments, prefix=(), shim=None, **options):
         environment = dict(self.environment)
         if shim:
             environment.update(LD_PRELOAD=SHIM, BPF_SHIM=shim)
-        tool = subprocess.Popen([TOOL, "collect", "-p", str(host.pid), "-o", self.path("trace"),
-                                 *arguments], env=environment, stderr=subprocess.PIPE, text=True,
-                                **options)
+        tool = subprocess.Popen([*prefix, TOOL, "collect", "-p", str(host.pid), "-o",
+                                 self.path("trace"), *arguments], env=environment,
+                                stderr=subprocess.PIPE, text=True, **options)
         self.addCleanup(self.reap, tool)
         host.await_session()
         return tool
@@ -351,6 +351,19 @@ class Refused(KernelTest):
             self.skipTest("the build is closed to the user nobody")
         self.check("--kernel: no permission: it takes root, or CAP_BPF and CAP_PERFMON", **NOBODY)
 
+    def test_the_capabilities_that_are_told_are_enough(self):
+        if not has(CAP_SETGID, CAP_SETUID) or not shutil.which("setpriv") or \
+                subprocess.run(["test", "-x", HOST], check=False, **NOBODY).returncode != 0:
+            self.skipTest("no capabilities to give, or nobody may not run the build")
+        host = self.host(**NOBODY)
+        tool = self.collect(host, "--kernel", "all", prefix=[
+            "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+            "--inh-caps=-all,+bpf,+perfmon", "--ambient-caps=-all,+bpf,+perfmon"])
+        thread = host.do("syscalls", 20)
+        self.assertNotIn("--kernel", self.stop(tool))
+        mine, _ = self.request(self.events(), thread)
+        self.assertEqual(sum(row["fields"].get("name") == "getppid" for row in mine), 40)
+
     @unittest.skipIf(SANITIZED, "a sanitizer wants to be preloaded first")
     def test_a_kernel_without_bpf(self):
         self.check("--kernel: this kernel has no BPF", shim="none")
@@ -382,7 +395,7 @@ if __name__ == "__main__":
     if not os.environ["RINGPIPE_KERNEL"]:
         print("SKIP: ringpipe-kernel is not built: no libbpf, clang, bpftool or libseccomp")
         sys.exit(77)
-    if not may_use_bpf():
+    if not has(CAP_BPF, CAP_PERFMON):
         print("SKIP: no CAP_BPF and CAP_PERFMON")
         sys.exit(77)
     if not os.path.exists("/sys/kernel/btf/vmlinux"):
