@@ -157,7 +157,7 @@ static int record(const struct rp_recording_plan *plan, const struct rp_tool_opt
 	if (plan->live)
 		rp_tool_say(stderr, "Tracing process %d (%s)%s into %s", plan->target->pid,
 			    plan->target->name,
-			    plan->tree ? " and all that descend from it" : "", path);
+			    plan->tree ? " and all that descend from it" : "", output.path);
 	if (plan->tree)
 		rp_tree_run(plan, &output, &result);
 	else

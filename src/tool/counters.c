@@ -449,7 +449,7 @@ static int run_session(struct counters *counters)
 	};
 	struct rp_recording_result result = { .end = RP_RECORDING_FAILED };
 	struct rp_output output = {
-		.path = (char *)"the pipe to the reader",
+		.path = "the pipe to the reader",
 		.filter_fd = -1,
 		.status_fd = -1,
 	};

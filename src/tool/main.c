@@ -9,6 +9,8 @@
 #include "tool/bpf_options.h"
 #include "tool/tool.h"
 
+static const char by_itself[] = "the process writes it itself";
+
 static const struct rp_tool_command commands[] = {
 	{
 		.name = "ps",
@@ -37,6 +39,7 @@ static const struct rp_tool_command commands[] = {
 			   RP_OPTION_JSON | RP_OPTION_HELP,
 		.operands_max = -1,
 		.takes_child = true,
+		.is_binary = true,
 		.run = rp_command_collect,
 	},
 	{
@@ -51,6 +54,7 @@ static const struct rp_tool_command commands[] = {
 			   RP_OPTION_PROVIDERS | RP_OPTION_BUFFER | RP_OPTION_COARSE |
 			   RP_OPTION_STACKS | RP_OPTION_RECOVER | RP_OPTION_ROLL |
 			   RP_OPTION_STOP | RP_OPTION_HELP,
+		.needs_file = by_itself,
 		.run = rp_command_record,
 	},
 	{
@@ -64,6 +68,7 @@ static const struct rp_tool_command commands[] = {
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_OUTPUT | RP_OPTION_FORCE |
 			   RP_OPTION_QUIET | RP_OPTION_JSON | RP_OPTION_HELP,
 		.operands_max = 1,
+		.is_binary = true,
 		.run = rp_command_snapshot,
 	},
 	{
@@ -83,11 +88,12 @@ static const struct rp_tool_command commands[] = {
 		.help = "write a core of a process, for a debugger",
 		.notes = "The process writes the file itself, with its own rights, and stands\n"
 			 "still meanwhile; for how long is told. Ctrl-C gives up and leaves no\n"
-			 "file. Without -o it is NAME_PID_YYYYMMDD_HHMMSS.core.\n",
+			 "file. Without -o it is NAME_PID_YYYYMMDD_HHMMSS.core; -o - is refused.\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_OUTPUT | RP_OPTION_FORCE |
 			   RP_OPTION_TYPE | RP_OPTION_QUIET | RP_OPTION_JSON | RP_OPTION_HELP,
 		.operands_max = 1,
 		.takes_pid = true,
+		.needs_file = by_itself,
 		.run = rp_command_dump,
 	},
 	{
@@ -144,6 +150,7 @@ static const struct rp_tool_command commands[] = {
 		.options = RP_OPTION_OUTPUT | RP_OPTION_FORCE | RP_OPTION_LIST |
 			   RP_OPTION_PRUNE | RP_OPTION_HELP,
 		.operands_max = 1,
+		.needs_file = "the trace is read again while it is made",
 		.run = rp_command_recover,
 	},
 	{

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <ringpipe/session.h>
 
@@ -421,6 +422,25 @@ static int check_process(const struct rp_tool_command *command, struct rp_tool_o
 	return 0;
 }
 
+/* "-" is standard output, where a command can use that. */
+static int check_output(const struct rp_tool_command *command,
+			const struct rp_tool_options *options)
+{
+	if (!options->output || strcmp(options->output, "-"))
+		return 0;
+	if (command->needs_file) {
+		rp_tool_error("%s: -o - cannot be, for %s; give the name of a file", command->name,
+			      command->needs_file);
+		return -EINVAL;
+	}
+	if (command->is_binary && isatty(STDOUT_FILENO)) {
+		rp_tool_error("%s: a trace is nothing for a terminal; give -o the name of a file, "
+			      "or send standard output elsewhere", command->name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 int rp_options_parse(const struct rp_tool_command *command, int argc, char **argv,
 		     struct rp_tool_options *ret_options)
 {
@@ -461,6 +481,8 @@ int rp_options_parse(const struct rp_tool_command *command, int argc, char **arg
 
 		if (!ret)
 			ret = check_process(command, &options);
+		if (!ret)
+			ret = check_output(command, &options);
 		if (ret)
 			return ret;
 	}

@@ -57,7 +57,7 @@ bool rp_output_is_taken(const char *path)
 	return stat(path, &file) || !(S_ISFIFO(file.st_mode) || S_ISCHR(file.st_mode));
 }
 
-int rp_output_open(struct rp_output *output, char *path, bool force)
+int rp_output_open(struct rp_output *output, const char *path, bool force)
 {
 	const int flags = O_WRONLY | O_CREAT | O_CLOEXEC;
 	bool is_stdout = !strcmp(path, "-");
@@ -66,7 +66,7 @@ int rp_output_open(struct rp_output *output, char *path, bool force)
 	int error = errno;
 	struct stat stat;
 
-	output->path = path;
+	output->path = is_stdout ? "standard output" : path;
 	output->filter_fd = output->status_fd = -1;
 	output->made = fd >= 0 && !is_stdout;
 	if (fd < 0 && error == EEXIST && (force || !rp_output_is_taken(path))) {

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 struct rp_output {
-	char *path;
+	const char *path;		/* or what messages call it */
 	int fd;				/* or -1 */
 	int filter_fd;			/* to a program that writes to fd what it gets; or -1 */
 	int status_fd;			/* that program's word; or -1 */
@@ -36,7 +36,7 @@ bool rp_output_is_taken(const char *path);
  * Opens the file for writing, "-" for standard output; with `force` it may exist, and keeps its
  * content until rp_output_begin(). Says on stderr why it cannot. Return: 0 or -errno.
  */
-int rp_output_open(struct rp_output *output, char *path, bool force);
+int rp_output_open(struct rp_output *output, const char *path, bool force);
 /* Empties what was there. Return: 0 or -errno. */
 int rp_output_begin(struct rp_output *output);
 /* Return: 0; -errno, when the disk is full for one: the file holds what went in before. */

@@ -212,7 +212,7 @@ static int reopen(const struct rp_output *output)
 	int fd;
 
 	if (!output->regular)
-		return -EINVAL;
+		return -ESPIPE;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", output->fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
@@ -245,7 +245,8 @@ static int write_trace(int directory_fd, const struct rp_recover_head *head,
 			      output->path);
 	else
 		rp_tool_error("cannot recover into %s: %s", output->path,
-			      ret == -EBADMSG ? "the session's files are damaged" : strerror(-ret));
+			      ret == -EBADMSG ? "the session's files are damaged" :
+			      ret == -ESPIPE ? "it is not a regular file" : strerror(-ret));
 	return ret;
 }
 

@@ -87,6 +87,8 @@ struct rp_tool_command {
 	int operands_max;		/* -1: any number */
 	bool takes_child;		/* operands come after "--" only */
 	bool takes_pid;			/* the operand is a process, as -p names it */
+	bool is_binary;			/* what goes to -o is nothing for a terminal */
+	const char *needs_file;		/* why -o cannot be "-", standard output; or NULL */
 	int (*run)(const struct rp_tool_options *options);
 };
 

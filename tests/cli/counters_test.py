@@ -247,6 +247,13 @@ class Counters(ToolTest):
         self.stop(process)
         self.assertTrue(self.read(name).startswith(b"Timestamp,Provider,"))
 
+    def test_a_dash_is_standard_output(self):
+        host = self.start_host()
+        process = self.start("counters", "collect", "-p", host.pid, "-o", "-")
+        self.assertTrue(self.read_until(process, "water").startswith("Timestamp,Provider,"))
+        self.stop(process)
+        self.assertNotIn("-", os.listdir(self.directory))
+
     def test_a_full_disk_is_an_error(self):
         host = self.start_host()
         process = self.start("counters", "collect", "-p", host.pid, "-o", "/dev/full", "-f",

@@ -114,6 +114,12 @@ class Recover(ToolTest):
         self.assertIn("is what the session wrote itself", err)
         self.assertEqual(self.read("t.nettrace"), before)
 
+    def test_what_is_no_regular_file_is_told_and_not_written_to(self):
+        kept = self.leave()
+        out, err = self.run_tool("recover", kept, "-o", "/dev/stdout", status=1)
+        self.assertIn("cannot recover into /dev/stdout: it is not a regular file", err)
+        self.assertEqual(out, "")
+
     def test_files_cut_anywhere_never_kill_it(self):
         kept = self.leave()
         for name in sorted(os.listdir(kept)):

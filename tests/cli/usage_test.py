@@ -41,12 +41,33 @@ class Usage(ToolTest):
                 (["collect", "-p", "1", "--buffer", "0"], "--buffer wants MB, not '0'"),
                 (["collect", "-p", "1", "-o", ""], "--output wants FILE, not ''"),
                 (["collect", "-p", "1", "--providers", "a:xyz"], "cannot read 'a:xyz'"),
+                (["dump", "1", "-o", "-"], "dump: -o - cannot be, for the process writes it"),
+                (["record", "-p", "1", "--roll", "8", "-o-"], "record: -o - cannot be, for the"),
+                (["recover", "left", "--output=-"], "recover: -o - cannot be, for the trace is"),
         ]:
             with self.subTest(arguments=arguments):
                 out, err = self.run_tool(*arguments, status=2)
                 self.assertIn(said, err)
                 self.assertTrue(err.startswith("ringpipe: "), err)
                 self.assertEqual(out, "")
+
+    def test_a_trace_is_not_written_to_a_terminal(self):
+        try:
+            ends = os.openpty()
+        except OSError as error:
+            self.skipTest(f"no terminal: {error.strerror}")
+        for end in ends:
+            self.addCleanup(os.close, end)
+        for arguments in [["collect", "-p", "1"], ["collect", "-p", "1", "--force"],
+                          ["collect", "--", "touch", self.path("ran")], ["snapshot", "-p", "1"]]:
+            arguments[1:1] = ["-o", "-"]
+            with self.subTest(arguments=arguments):
+                process = subprocess.run([TOOL, *arguments], stdout=ends[1], check=False,
+                                         stderr=subprocess.PIPE, env=self.environment)
+                self.assertEqual(process.returncode, 2)
+                self.assertIn(f"{arguments[0]}: a trace is nothing for a terminal".encode(),
+                              process.stderr)
+        self.assertEqual(os.listdir(self.directory), [])
 
     def test_durations_that_are_none_are_refused(self):
         for text in ["0", "m", "1x", "1s1m", "1m30s5", "-1", "1.5", "", "1m 30s", "9999999999"]:
