@@ -12,7 +12,10 @@ RP_BEGIN_DECLS
 
 struct rp_listener;
 
-/* An event as a listener sees it. Pointers are valid until the callback or the next call ends. */
+/*
+ * An event as a listener sees it. Pointers are valid until the callback or the next call ends.
+ * Later versions add members at the end: `size` tells how far the library has filled it.
+ */
 struct rp_listener_event {
 	uint32_t size;
 	uint32_t id;
@@ -57,11 +60,13 @@ RP_PUBLIC int rp_listener_start(const struct rp_session_options *options,
 				struct rp_listener **ret_listener);
 
 /*
- * Waits up to timeout_ms (-1: for ever) for the next event.
+ * Waits up to timeout_ms (-1: for ever) for the next event. Set ret_event->size before the call;
+ * it is filled up to that, and no event is taken where that is too small.
  *
  * Context: one thread at a time, not a signal handler.
  * Return: 1 with an event; 0 when none came in time; -EPIPE when the listener was closed and all is
- * read; -EINVAL for a push listener.
+ * read; -EINVAL for a push listener, or a size below that of the first version, which ends with
+ * payload_bytes.
  */
 RP_PUBLIC int rp_listener_next(struct rp_listener *listener, struct rp_listener_event *ret_event,
 			       int timeout_ms);

@@ -25,6 +25,8 @@
 
 #define CHUNK_BYTES (256u << 10)
 #define CHUNKS 4u
+#define EVENT_BYTES_MIN \
+	(offsetof(struct rp_listener_event, payload_bytes) + sizeof(size_t))
 
 /* One event in a chunk; ids, frames and payload follow. */
 struct entry {
@@ -291,12 +293,14 @@ static bool wait_ready(struct rp_listener *listener, const struct timespec *unti
 	return listener->queued && !listener->discard;
 }
 
+/* Up to ret_event->size. */
 static void fill_event(const struct entry *entry, struct rp_listener_event *ret_event)
 {
 	const struct rp_event_def *def = entry->def;
-
-	*ret_event = (struct rp_listener_event){
-		.size = sizeof(*ret_event),
+	const uint32_t size = ret_event->size < sizeof(*ret_event) ? ret_event->size :
+			      (uint32_t)sizeof(*ret_event);
+	const struct rp_listener_event event = {
+		.size = size,
 		.id = def->id,
 		.provider = def->provider,
 		.name = def->name,
@@ -316,6 +320,8 @@ static void fill_event(const struct entry *entry, struct rp_listener_event *ret_
 		.payload = (const uint8_t *)(entry + 1) + entry->frame_count * 8u,
 		.payload_bytes = entry->payload_bytes,
 	};
+
+	memcpy(ret_event, &event, size);
 }
 
 static int take(struct rp_listener *listener, struct rp_listener_event *ret_event,
@@ -347,7 +353,7 @@ RP_PUBLIC int rp_listener_next(struct rp_listener *listener, struct rp_listener_
 	RP_UNTIL_RETURN int cancel = rp_thread_hold();
 	struct timespec until;
 
-	if (listener->callback)
+	if (listener->callback || ret_event->size < EVENT_BYTES_MIN)
 		return -EINVAL;
 	if (timeout_ms < 0)
 		return take(listener, ret_event, NULL);
@@ -364,7 +370,7 @@ RP_PUBLIC int rp_listener_next(struct rp_listener *listener, struct rp_listener_
 static void *push_run(void *data)
 {
 	struct rp_listener *listener = data;
-	struct rp_listener_event event;
+	struct rp_listener_event event = { .size = sizeof(event) };
 
 	own = listener;
 	rp_session_begin_listening();

@@ -75,6 +75,7 @@ static void write_and_listen(struct rp_event *event, const struct rp_event_decl 
 		{ payload, size / 2 }, { (const char *)payload + size / 2, size - size / 2 },
 	};
 	struct rp_listener_event told = {
+		.size = sizeof(told),
 		.fields = decl->fields, .field_count = decl->field_count,
 		.payload = payload, .payload_bytes = size,
 	};

@@ -65,7 +65,7 @@ static void write_in_handler(void *data)
 static void expect_serials(struct rp_listener *listener)
 {
 	struct rp_session_stats stats = { .size = sizeof(stats) };
-	struct rp_listener_event event;
+	struct rp_listener_event event = { .size = sizeof(event) };
 
 	check(rp_listener_close(listener) == 0);
 	for (uint64_t i = 0; i < serial; i++) {
@@ -173,7 +173,7 @@ static void use_sessions(void)
 	struct rp_session_provider wanted = {
 		.size = sizeof(wanted), .name = "Test-Ending", .level = 5,
 	};
-	struct rp_listener_event event;
+	struct rp_listener_event event = { .size = sizeof(event) };
 	struct rp_listener *listener;
 	unsigned int heard = 0;
 

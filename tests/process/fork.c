@@ -332,7 +332,7 @@ static struct rp_listener *listen_to_counters(void)
  */
 static void expect_increments(struct rp_listener *listener, double expected)
 {
-	struct rp_listener_event event;
+	struct rp_listener_event event = { .size = sizeof(event) };
 	time_t limit = time(NULL) + PATIENCE_S;
 	double sum = 0, increment;
 

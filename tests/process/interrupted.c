@@ -111,7 +111,7 @@ int main(int argc, char **argv)
 {
 	struct sigaction action = { .sa_handler = on_signal };
 	struct rp_session_stats stats = { .size = sizeof(stats) };
-	struct rp_listener_event event;
+	struct rp_listener_event event = { .size = sizeof(event) };
 	struct rp_listener *listener;
 	pthread_t thread;
 	void *handle;

@@ -109,7 +109,7 @@ static void without_a_descriptor(void)
 {
 	int fd = open(trace, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), taken[1024];
 	struct rp_listener *listener;
-	struct rp_listener_event event;
+	struct rp_listener_event event = { .size = sizeof(event) };
 	struct rp_session *session = NULL;
 	unsigned int count = 0;
 

@@ -60,7 +60,7 @@ static struct rows plugin_rows(void)
 static void expect_next(struct rp_listener *listener, const char *provider, const char *name,
 			uint32_t number)
 {
-	struct rp_listener_event event;
+	struct rp_listener_event event = { .size = sizeof(event) };
 	uint32_t told;
 
 	check(rp_listener_next(listener, &event, PATIENCE_S * 1000) == 1);
@@ -74,7 +74,7 @@ static void expect_next(struct rp_listener *listener, const char *provider, cons
 static void expect_end(struct rp_listener *listener)
 {
 	struct rp_session_stats stats = { .size = sizeof(stats) };
-	struct rp_listener_event event;
+	struct rp_listener_event event = { .size = sizeof(event) };
 
 	check(rp_listener_close(listener) == 0);
 	check(rp_listener_next(listener, &event, -1) == -EPIPE);
@@ -286,7 +286,7 @@ static void counters_of_a_library_come_and_go_with_it(void)
 		.size = sizeof(options), .providers = &wanted, .provider_count = 1,
 		.buffer_bytes = RP_SESSION_BUFFER_MIN,
 	};
-	struct rp_listener_event event;
+	struct rp_listener_event event = { .size = sizeof(event) };
 	struct rp_listener *listener;
 
 	check(rp_listener_start(&options, NULL, NULL, &listener) == 0);

@@ -29,8 +29,9 @@ int main()
 	rp_session_provider provider = {};
 	rp_session_options options = {};
 	rp_listener *listener;
-	rp_listener_event event;
+	rp_listener_event event = {};
 
+	event.size = sizeof(event);
 	provider.size = sizeof(provider);
 	provider.level = RP_LEVEL_VERBOSE;
 	provider.name = "Keys-Of-Cxx";

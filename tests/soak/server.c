@@ -185,7 +185,7 @@ static void listen_to(bool push)
 		.providers = &provider,
 		.provider_count = 1,
 	};
-	struct rp_listener_event event;
+	struct rp_listener_event event = { .size = sizeof(event) };
 	struct rp_listener *listener;
 
 	if (rp_listener_start(&options, push ? hear : NULL, NULL, &listener) != 0)

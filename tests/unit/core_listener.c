@@ -28,13 +28,47 @@ static uint64_t serial_of(const struct rp_listener_event *event)
 Test(core_listener, next_waits_no_longer_than_told)
 {
 	struct rp_listener *listener = listen_to("Test-Heard");
-	struct rp_listener_event event;
+	struct rp_listener_event event = { .size = sizeof(event) };
 
 	cr_assert_eq(rp_listener_next(listener, &event, 0), 0);
 	cr_assert_eq(rp_listener_next(listener, &event, 20), 0);
 	cr_assert_eq(heard_mark(1), 0);
 	cr_assert_eq(rp_listener_next(listener, &event, -1), 1);
 	cr_assert_eq(serial_of(&event), 1u);
+	expect_end(listener);
+}
+
+/* As of a program that was built with an earlier version, or with a later one. */
+Test(core_listener, next_fills_no_more_than_the_caller_has_room_for)
+{
+	struct rp_listener *listener = listen_to("Test-Heard");
+	struct {
+		struct rp_listener_event event;
+		uint8_t after[64];
+	} room;
+	const size_t first_version = offsetof(struct rp_listener_event, payload_bytes) +
+				     sizeof(room.event.payload_bytes);
+	uint8_t untouched[sizeof(room)];
+
+	memset(untouched, 0xa5, sizeof(untouched));
+	cr_assert_eq(heard_mark(1), 0);
+	cr_assert_eq(heard_mark(2), 0);
+	for (uint32_t size = 0; size < first_version; size++) {
+		memset(&room, 0xa5, sizeof(room));
+		room.event.size = size;
+		cr_assert_eq(rp_listener_next(listener, &room.event, -1), -EINVAL);
+		cr_assert_eq(room.event.size, size);
+		cr_assert_arr_eq((uint8_t *)&room + sizeof(size), untouched,
+				 sizeof(room) - sizeof(size));
+	}
+	for (uint64_t serial = 1; serial <= 2; serial++) {
+		memset(&room, 0xa5, sizeof(room));
+		room.event.size = serial == 1 ? sizeof(room.event) : sizeof(room);
+		cr_assert_eq(rp_listener_next(listener, &room.event, -1), 1);
+		cr_assert_eq(room.event.size, sizeof(room.event));
+		cr_assert_eq(serial_of(&room.event), serial);
+		cr_assert_arr_eq(room.after, untouched, sizeof(room.after));
+	}
 	expect_end(listener);
 }
 
@@ -87,6 +121,7 @@ static void hear(const struct rp_listener_event *event, void *data)
 	struct heard *heard = data;
 	uint64_t serial;
 
+	cr_assert_eq(event->size, sizeof(*event));
 	if (!is_own(event)) {
 		cr_assert_str_eq(event->provider, "ringpipe");
 		cr_assert_str_eq(event->name, "EventsLost");
@@ -111,7 +146,7 @@ Test(core_listener, push_listener_has_seen_everything_when_close_returns)
 	struct rp_session_stats stats = empty_stats();
 	struct heard heard = { .events = 0 };
 	struct rp_listener *listener = push_to(hear, &heard, "Test-Heard", 0);
-	struct rp_listener_event event;
+	struct rp_listener_event event = { .size = sizeof(event) };
 
 	for (uint64_t serial = 1; serial <= 3000; serial++)
 		cr_assert_eq(heard_mark(serial), 0);
@@ -131,7 +166,7 @@ Test(core_listener, pull_listener_reads_on_after_close)
 {
 	struct rp_session_stats stats = empty_stats();
 	struct rp_listener *listener = listen_to("Test-Heard");
-	struct rp_listener_event event;
+	struct rp_listener_event event = { .size = sizeof(event) };
 
 	for (uint64_t serial = 1; serial <= 1000; serial++)
 		cr_assert_eq(heard_mark(serial), 0);

@@ -87,6 +87,7 @@ static inline struct rp_session *stream_to(int fd, const char *list)
 
 static inline void expect_event(struct rp_listener *listener, struct rp_listener_event *ret_event)
 {
+	ret_event->size = sizeof(*ret_event);
 	cr_assert_eq(rp_listener_next(listener, ret_event, PATIENCE_MS), 1, "no event came");
 }
 
@@ -103,7 +104,7 @@ static inline void expect_payload(struct rp_listener *listener, const void *byte
 static inline void expect_end(struct rp_listener *listener)
 {
 	struct rp_session_stats stats = empty_stats();
-	struct rp_listener_event event;
+	struct rp_listener_event event = { .size = sizeof(event) };
 
 	cr_assert_eq(rp_listener_close(listener), 0);
 	cr_assert_eq(rp_listener_next(listener, &event, PATIENCE_MS), -EPIPE);

@@ -73,7 +73,7 @@ static void take_apart(const struct rp_listener_event *event, struct told *told)
 static struct told next_of(struct rp_listener *listener, const char *name, const char *series)
 {
 	time_t limit = time(NULL) + PATIENCE_S;
-	struct rp_listener_event event;
+	struct rp_listener_event event = { .size = sizeof(event) };
 	struct told told;
 
 	while (time(NULL) <= limit) {
@@ -230,7 +230,7 @@ Test(counter_events, wrong_intervals_tell_nothing)
 Test(counter_events, observed_counter_that_fails_is_left_out_and_asked_again)
 {
 	struct rp_listener *listener;
-	struct rp_listener_event event;
+	struct rp_listener_event event = { .size = sizeof(event) };
 	struct rp_counter *counter;
 	int asked = 0;
 
@@ -299,7 +299,7 @@ Test(counter_events, counters_made_during_a_session_are_told)
 	struct rp_listener *listener = listen_to("Test-Told,Test-Late:0:4:"
 						 "EventCounterIntervalSec=0.02");
 	struct rp_provider *provider;
-	struct rp_listener_event event;
+	struct rp_listener_event event = { .size = sizeof(event) };
 	struct rp_counter *counter;
 	struct told told;
 

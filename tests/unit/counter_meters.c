@@ -64,7 +64,7 @@ static void take_apart(const struct rp_listener_event *event, struct word *word)
 static struct word next_of(struct rp_listener *listener, const char *event, const char *first)
 {
 	time_t limit = time(NULL) + PATIENCE_S;
-	struct rp_listener_event got;
+	struct rp_listener_event got = { .size = sizeof(got) };
 	struct word word;
 
 	while (time(NULL) <= limit) {

@@ -418,7 +418,7 @@ Test(sample_threads, star_does_not_mean_samples)
 {
 	struct rp_listener *all = listen_to("*");
 	struct rp_listener *listener = listen_to(RP_SAMPLE_PROVIDER);
-	struct rp_listener_event event;
+	struct rp_listener_event event = { .size = sizeof(event) };
 	pthread_t thread;
 
 	start_burning(&thread, NULL);

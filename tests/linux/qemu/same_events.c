@@ -145,7 +145,7 @@ static struct rp_session_provider same_wanted = {
 static void compare_typed(struct rp_listener *listener, struct perf perfs[KINDS])
 {
 	uint8_t fields[BYTES_MAX], payload[BYTES_MAX];
-	struct rp_listener_event event;
+	struct rp_listener_event event = { .size = sizeof(event) };
 
 	for (uint64_t serial = 0; serial < WRITTEN; serial++) {
 		size_t n;
