@@ -6,7 +6,8 @@ usage: refused.py ROOT [CASES]
 
 Each file of tests/compile/refused has one line that ends in the comment `refused`. gcc and clang,
 as C11 and as C++17, must give an error that names that line, and must take the file with
--DREPAIRED, which leaves the line out. Speaks TAP.
+-DREPAIRED, which leaves the line out. What the comment says behind a colon must be in the one error
+that there is. Speaks TAP.
 """
 import os
 import re
@@ -30,7 +31,8 @@ def compile_case(root, path, compiler, *more):
 def verdict(root, path, compiler):
     """'' or what is wrong."""
     with open(os.path.join(root, path), encoding='utf-8') as file:
-        marked = [number for number, line in enumerate(file, 1) if '/* refused */' in line]
+        marked = [(number, *found.groups()) for number, line in enumerate(file, 1)
+                  for found in [re.search(r'/\* refused(?:: (.*))? \*/', line)] if found]
     if len(marked) != 1:
         return f'{len(marked)} lines are marked, not 1'
     repaired = compile_case(root, path, compiler, '-DREPAIRED')
@@ -39,8 +41,12 @@ def verdict(root, path, compiler):
     broken = compile_case(root, path, compiler)
     if broken.returncode == 0:
         return 'accepted'
-    if not re.search(rf'^{re.escape(path)}:{marked[0]}:', broken.stdout, re.M):
-        return f'no message names line {marked[0]}:\n' + broken.stdout
+    number, message = marked[0]
+    if not re.search(rf'^{re.escape(path)}:{number}:', broken.stdout, re.M):
+        return f'no message names line {number}:\n' + broken.stdout
+    errors = re.findall(r'error: .*', broken.stdout)
+    if message and (len(errors) != 1 or message not in errors[0]):
+        return f'not the one error "{message}":\n' + broken.stdout
     return ''
 
 

@@ -474,10 +474,7 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 	return (units + 1) * 2;
 }
 
-/* Chooses EMIT_0_ for keywords alone, EMIT_N_ for keywords and fields. */
-#define RP_ARITY_(...) \
-	RP_COUNT_I_(__VA_ARGS__, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, \
-		    N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, 0_, 0_)
+/* EMIT_0_ for keywords alone, EMIT_N_ for keywords and fields; map.h has those for too many. */
 #define RP_EVENT_EMIT_(provider, event, id, version, level, opcode, flags, message, ...) \
 	RP_CAT_(RP_EVENT_EMIT_, RP_ARITY_(__VA_ARGS__)) \
 	(provider, event, id, version, level, opcode, flags, message, __VA_ARGS__)
@@ -497,6 +494,8 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 	RP_SEMICOLON_
 
 #define RP_STRUCT_EMIT_(tag, ...) \
+	RP_CAT_(RP_STRUCT_EMIT_, RP_WHICH_(__VA_ARGS__))(tag, __VA_ARGS__)
+#define RP_STRUCT_EMIT_FEW_(tag, ...) \
 	struct tag { \
 		RP_MAP_(RP_MEMBER_, RP_NOTHING_, __VA_ARGS__) \
 	} __attribute__((packed)); \
@@ -506,6 +505,8 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 
 #define RP_ENUMERATOR_(c) { #c, (int64_t)(c) }
 #define RP_ENUM_EMIT_(tag, ...) \
+	RP_CAT_(RP_ENUM_EMIT_, RP_WHICH_NAMES_(__VA_ARGS__))(tag, __VA_ARGS__)
+#define RP_ENUM_EMIT_FEW_(tag, ...) \
 	static const struct rp_enumerator tag##_enumerators_[] = { \
 		RP_MAP_(RP_ENUMERATOR_, RP_COMMA_, __VA_ARGS__) }; \
 	static const struct rp_enumeration tag##_enumeration_ __attribute__((unused)) = { \

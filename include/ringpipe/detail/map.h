@@ -17,6 +17,37 @@
 	a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, \
 	a33, n, ...) n
 
+/*
+ * The end of the name of a declaration's body: which one is for so many arguments. MANY_ is for too
+ * many: then one of them stands where the rest have that end. Fields have parentheses, names have
+ * none.
+ */
+#define RP_ARITY_(...) RP_UNLESS_TUPLE_(RP_COUNT_I_(__VA_ARGS__, N_, N_, N_, N_, N_, N_, N_, N_, \
+	N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, \
+	N_, N_, 0_, 0_))
+#define RP_WHICH_(...) RP_UNLESS_TUPLE_(RP_COUNT_I_(__VA_ARGS__, MANY_, FEW_, FEW_, FEW_, FEW_, \
+	FEW_, FEW_, FEW_, FEW_, FEW_, FEW_, FEW_, FEW_, FEW_, FEW_, FEW_, FEW_, FEW_, FEW_, FEW_, \
+	FEW_, FEW_, FEW_, FEW_, FEW_, FEW_, FEW_, FEW_, FEW_, FEW_, FEW_, FEW_, FEW_, ~))
+#define RP_WHICH_NAMES_(...) RP_IF_TUPLE_(RP_COUNT_I_(__VA_ARGS__, (MANY_), (FEW_), (FEW_), \
+	(FEW_), (FEW_), (FEW_), (FEW_), (FEW_), (FEW_), (FEW_), (FEW_), (FEW_), (FEW_), (FEW_), \
+	(FEW_), (FEW_), (FEW_), (FEW_), (FEW_), (FEW_), (FEW_), (FEW_), (FEW_), (FEW_), (FEW_), \
+	(FEW_), (FEW_), (FEW_), (FEW_), (FEW_), (FEW_), (FEW_), (FEW_), ~))
+#define RP_UNLESS_TUPLE_(n) RP_SECOND_(RP_MANY_ n, n, ~)
+#define RP_IF_TUPLE_(n) RP_SECOND_(RP_INSIDE_ n, MANY_, ~)
+#define RP_MANY_(...) ~, MANY_
+#define RP_INSIDE_(x) ~, x
+#define RP_SECOND_(...) RP_SECOND_I_(__VA_ARGS__)
+#define RP_SECOND_I_(a, b, ...) b
+
+#define RP_TOO_MANY_(what, most) RP_ASSERT_(0, what " is declared with too many " most)
+#define RP_EVENT_EMIT_MANY_(provider, event, ...) \
+	RP_TOO_MANY_("event " #provider "_" #event, \
+		     "fields: there may be up to 32, and 128 in one made at run time")
+#define RP_STRUCT_EMIT_MANY_(tag, ...) \
+	RP_TOO_MANY_("struct " #tag, "members: there may be up to 32")
+#define RP_ENUM_EMIT_MANY_(tag, ...) \
+	RP_TOO_MANY_("enum " #tag, "names: there may be up to 32")
+
 #define RP_MAP_(m, sep, ...) RP_CAT_(RP_MAP_, RP_COUNT_(__VA_ARGS__))(m, sep, __VA_ARGS__)
 
 #define RP_MAP_1(m, s, x) m(x)
