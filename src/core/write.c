@@ -120,9 +120,9 @@ write_with_stack(struct rp_write *write, uint64_t payload_bytes, const void *fra
 }
 
 /*
- * For an exporter; for a session that asked for a stack with each event; and for push listeners,
- * which would keep themselves and each other busy for ever with what their own callbacks write. Out
- * of line, so that the usual event does not pay for the room of a stack.
+ * For a session that asked for a stack with each event; and for push listeners, which would keep
+ * themselves and each other busy for ever with what their own callbacks write. Out of line, so that
+ * the usual event does not pay for the room of a stack.
  */
 static __attribute__((noinline)) enum rp_write_result
 write_special(struct rp_write *write, const struct rp_event *event, uint64_t payload_bytes,
@@ -130,10 +130,6 @@ write_special(struct rp_write *write, const struct rp_event *event, uint64_t pay
 {
 	bool stack = (rp_load_relaxed(&rp_core.stack_slots) & write->bit) != 0;
 
-	if (write->bit & RP_EXPORTER_BITS) {
-		rp_export_write(event, write->bit, write->parts, write->part_count, payload_bytes);
-		return RP_WRITE_OK;
-	}
 	write->slot = &rp_slots[__builtin_ctzll(write->bit)];
 	if (rp_thread_listens && (rp_load_relaxed(&rp_core.push_slots) & write->bit))
 		return RP_WRITE_GONE;
@@ -250,6 +246,41 @@ write_slots(struct rp_write *write, uint64_t slots, const void *frame)
 	return later ? write_later(write, event, later, payload_bytes, frame, ret) : ret;
 }
 
+static inline __attribute__((always_inline)) void
+begin_records(struct rp_write *write, const struct rp_event *event, const struct rp_part *parts,
+	      unsigned int part_count, uint64_t payload_bytes, struct rp_guid ids[2])
+{
+	begin_write(write, event, parts, part_count);
+	write->thread_flags = rp_thread_id();
+	if (__builtin_expect(rp_activity_slots.any, 0)) {
+		write->prefix = ids;
+		write->prefix_bytes = put_ids(write, ids);
+	}
+	set_length(write, event->index, payload_bytes);
+}
+
+static __attribute__((noinline)) int
+write_sessions(struct rp_event *event, const struct rp_part *parts, unsigned int part_count,
+	       uint64_t payload_bytes, uint64_t slots, const void *frame)
+{
+	struct rp_guid ids[2];
+	struct rp_write write;
+
+	begin_records(&write, event, parts, part_count, payload_bytes, ids);
+	return write_slots(&write, slots, frame);
+}
+
+/* Exporters have it at once: nothing that a record of ours takes is made for them. */
+static __attribute__((noinline)) int
+write_exports(struct rp_event *event, const struct rp_part *parts, unsigned int part_count,
+	      uint64_t payload_bytes, uint64_t slots, const void *frame)
+{
+	for (uint64_t left = slots & RP_EXPORTER_BITS; left; left &= left - 1)
+		rp_export_write(event, left & -left, parts, part_count, payload_bytes);
+	slots &= RP_SESSION_BITS;
+	return slots ? write_sessions(event, parts, part_count, payload_bytes, slots, frame) : 0;
+}
+
 /* A stack begins with the caller of `frame`, or of the function this is compiled into. */
 static inline __attribute__((always_inline)) int
 write_all(struct rp_event *event, const struct rp_part *parts, unsigned int part_count,
@@ -262,15 +293,11 @@ write_all(struct rp_event *event, const struct rp_part *parts, unsigned int part
 	if (!slots)
 		return 0;
 	payload_bytes = part_count == 1 ? parts[0].size_bytes : sum_sizes(parts, part_count);
-	begin_write(&write, event, parts, part_count);
-	write.thread_flags = rp_thread_id();
-	if (__builtin_expect(rp_activity_slots.any, 0)) {
-		write.prefix = ids;
-		write.prefix_bytes = put_ids(&write, ids);
-	}
-	set_length(&write, event->index, payload_bytes);
-	if (__builtin_expect((slots & special) || !rp_rseq_usable ||
-			     payload_bytes > RSEQ_PAYLOAD_MAX, 0))
+	if (__builtin_expect((slots & special) != 0, 0))
+		return write_exports(event, parts, part_count, payload_bytes, slots,
+				     frame ? frame : __builtin_frame_address(0));
+	begin_records(&write, event, parts, part_count, payload_bytes, ids);
+	if (__builtin_expect(!rp_rseq_usable || payload_bytes > RSEQ_PAYLOAD_MAX, 0))
 		return write_slots(&write, slots, frame ? frame : __builtin_frame_address(0));
 	do {
 		write.bit = slots & -slots;
