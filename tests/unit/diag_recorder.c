@@ -3,7 +3,6 @@
 #include "diag_talk.h"
 
 #include <string.h>
-#include <sys/wait.h>
 
 #include <ringpipe/reader.h>
 #include <ringpipe/ringpipe.h>
@@ -321,26 +320,21 @@ Test(diag_recorder, server_that_ends_ends_them)
 Test(diag_recorder, forked_child_does_not_hold_the_connection)
 {
 	uint64_t serial = 0;
-	int fd, hold[2], status;
+	int fd, child_fd;
 	pid_t child;
 
 	begin_recorder();
 	write_marks(&serial, 50, 8);
-	cr_assert_eq(pipe(hold), 0);
 	fd = ask_for_snapshot(0);
-	child = fork();
+	child = fork_child(&child_fd);
 	if (child == 0) {
-		char byte;
-
 		close(fd);
-		close(hold[1]);
-		_exit(read(hold[0], &byte, 1) != 0);
+		/* The child's own server, and its socket. */
+		rp_diag_stop();
+		tell_parent(child_fd, true);
 	}
 	cr_assert_eq(take_reply(fd, NULL), RP_HRESULT_OK);
 	cr_assert_eq(read_snapshot(fd, serial), 50u);
-	close(hold[0]);
-	close(hold[1]);
-	cr_assert_eq(waitpid(child, &status, 0), child);
-	cr_assert_eq(status, 0);
+	cr_assert(child_did_well(child, child_fd));
 	cr_assert_eq(reply_and_close(ask_for_end(), NULL), RP_HRESULT_OK);
 }

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <ringpipe/provider.h>
@@ -45,15 +44,6 @@ static void list_fds(bool ret_open[FDS_MAX])
 			ret_open[fd] = true;
 	}
 	closedir(folder);
-}
-
-static int status_of(pid_t child)
-{
-	int status;
-
-	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
-		return -1;
-	return WEXITSTATUS(status);
 }
 
 Test(diag_server, serves_again_after_stop_and_start)
@@ -105,17 +95,18 @@ Test(diag_server, forked_child_closes_what_it_inherited_and_the_parent_serves_on
 	client = connect_to(getpid());
 	for (int i = 0; i < 100; i++) {
 		pid_t child;
+		int fd;
 
 		/* So the silent one was accepted; and the server may be closing this one now. */
 		cr_assert_eq(ask_pid(), (uint64_t)getpid());
-		child = fork();
+		child = fork_child(&fd);
 		if (child == 0) {
 			rp_diag_stop();
 			list_fds(after);
-			after[client] = false;
-			_exit(memcmp(before, after, sizeof(before)) != 0);
+			after[client] = after[fd] = false;
+			tell_parent(fd, memcmp(before, after, sizeof(before)) == 0);
 		}
-		cr_assert_eq(status_of(child), 0, "child %d", i);
+		cr_assert(child_did_well(child, fd), "child %d", i);
 	}
 	cr_assert_eq(ask_pid(), (uint64_t)getpid());
 	close(client);
@@ -124,18 +115,19 @@ Test(diag_server, forked_child_closes_what_it_inherited_and_the_parent_serves_on
 Test(diag_server, forked_child_has_a_socket_of_its_own)
 {
 	pid_t child;
+	int fd;
 
 	cr_assert_eq(rp_diag_start(0), 0);
 	cr_assert_eq(ask_pid(), (uint64_t)getpid());
-	child = fork();
+	child = fork_child(&fd);
 	if (child == 0) {
 		bool serves;
 
 		serves = ask_pid() == (uint64_t)getpid();
 		rp_diag_stop();
-		_exit(!serves);
+		tell_parent(fd, serves);
 	}
-	cr_assert_eq(status_of(child), 0);
+	cr_assert(child_did_well(child, fd));
 	cr_assert_eq(ask_pid(), (uint64_t)getpid());
 }
 

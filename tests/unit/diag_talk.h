@@ -6,9 +6,11 @@
 #include <criterion/criterion.h>
 
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -99,6 +101,42 @@ static inline uint64_t ask_pid(void)
 	rp_message_open(reply, size, &message);
 	rp_cursor_u64(&message.payload, &pid);
 	return pid;
+}
+
+/*
+ * A child that says how it went by tell_parent() and then waits to be killed: the server's thread,
+ * which may be in the middle of an answer, is not in the child, and after an exit of the child's
+ * own valgrind would call the answer's memory lost. Return: as fork(); `ret_fd` is the other's.
+ */
+static inline pid_t fork_child(int *ret_fd)
+{
+	int ends[2];
+	pid_t child;
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	child = fork();
+	cr_assert_geq(child, 0);
+	close(ends[child != 0]);
+	*ret_fd = ends[child == 0];
+	return child;
+}
+
+/* In the child, which ends by itself only where its parent is gone. */
+static inline void tell_parent(int fd, bool well)
+{
+	if (send(fd, &well, 1, MSG_NOSIGNAL) == 1)
+		(void)!recv(fd, &well, 1, 0);
+	_exit(EXIT_FAILURE);
+}
+
+static inline bool child_did_well(pid_t child, int fd)
+{
+	bool well = false, told = recv(fd, &well, 1, 0) == 1;
+	int status;
+
+	kill(child, SIGKILL);
+	close(fd);
+	return waitpid(child, &status, 0) == child && told && well;
 }
 
 #endif
