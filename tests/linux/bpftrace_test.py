@@ -299,9 +299,10 @@ class Command(WithHost):
 
 def main():
     global HOST, LIBRARY, RINGPIPE, TOOL
-    HOST, LIBRARY, RINGPIPE, TOOL = sys.argv[1:5]
-    del sys.argv[1:5]
     probes.need("bpftrace")
+    HOST, LIBRARY, RINGPIPE = probes.copies(*sys.argv[1:4])
+    TOOL = sys.argv[4]
+    del sys.argv[1:5]
     done = subprocess.run(["bpftrace", "-e", "BEGIN { exit(); }"], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, check=False)
     if done.returncode != 0:

@@ -3,11 +3,13 @@
 import atexit
 import os
 import random
+import re
 import shutil
 import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -45,6 +47,25 @@ def need(*commands):
                               stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if done.returncode != 0 or not os.path.exists(TRACEFS + "/uprobe_events"):
             skip("no tracefs with uprobes: " + done.stderr.strip())
+
+
+def copies(host, *libraries):
+    """Of this test alone, side by side: a probe in a file is in each process that has it, and what
+    is traced there is on in all of them."""
+    folder = tempfile.mkdtemp(prefix="rp-probes-")
+    atexit.register(shutil.rmtree, folder)
+    # Before what the program itself says, and before what Meson does.
+    ENVIRONMENT["LD_LIBRARY_PATH"] = f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")
+    made = [shutil.copy(host, folder)]
+    for library in libraries:
+        made.append(shutil.copy(library, os.path.join(folder, soname(library))))
+    return made
+
+
+def soname(library):
+    said = subprocess.run(["readelf", "-d", library], check=True, capture_output=True,
+                          text=True).stdout
+    return re.search(r"\(SONAME\).*\[(.*)\]", said).group(1)
 
 
 def eventually(what, condition):
