@@ -191,11 +191,12 @@ RP_END_DECLS
 #define RP_COUNTER_EMIT_(provider, counter, kind, verb, type, unit, display_name) \
 	static const struct rp_counter_decl provider##_##counter##_decl_ = { \
 		sizeof(struct rp_counter_decl), kind, { 0, 0, 0 }, &provider##_provider_, \
-		#counter, unit, display_name, NULL, NULL, NULL, 0, 0 }; \
+		#counter, unit, display_name, RP_NULL_, RP_NULL_, RP_NULL_, 0, 0 }; \
 	RP_BEGIN_DECLS \
+	extern struct rp_counter provider##_##counter##_counter_; \
 	__attribute__((weak, visibility("hidden"))) \
 	struct rp_counter provider##_##counter##_counter_ = { \
-		NULL, kind, 0, 0, &provider##_##counter##_decl_, NULL }; \
+		RP_NULL_, kind, 0, 0, &provider##_##counter##_decl_, RP_NULL_ }; \
 	RP_END_DECLS \
 	static struct rp_counter *provider##_##counter##_entry_ RP_TABLE_ENTRY_("rp_counters") = \
 		&provider##_##counter##_counter_; \

@@ -57,7 +57,7 @@
  * empty.
  */
 #define RP_EVENT(provider, event, id, level, ...) \
-	RP_EVENT_EMIT_(provider, event, id, 0, level, RP_OPCODE_INFO, 0, NULL, __VA_ARGS__)
+	RP_EVENT_EMIT_(provider, event, id, 0, level, RP_OPCODE_INFO, 0, RP_NULL_, __VA_ARGS__)
 
 /* The same with a version, an opcode and a message ("{0} paid {1}", or NULL). */
 #define RP_EVENT_EX(provider, event, id, version, level, opcode, message, ...) \
@@ -70,7 +70,7 @@
  * time has RP_EVENT_STATE in its flags.
  */
 #define RP_STATE_EVENT(provider, event, id, level, ...) \
-	RP_EVENT_EMIT_(provider, event, id, 0, level, RP_OPCODE_INFO, RP_EVENT_STATE, NULL, \
+	RP_EVENT_EMIT_(provider, event, id, 0, level, RP_OPCODE_INFO, RP_EVENT_STATE, RP_NULL_, \
 		       __VA_ARGS__)
 
 /*

@@ -103,7 +103,7 @@ RP_PUBLIC int rp_listener_stop(struct rp_listener *listener, struct rp_session_s
 
 /* As rp_session_get_stats(). `lost` counts what never reached the listener. */
 RP_PUBLIC int rp_listener_get_stats(struct rp_listener *listener,
-				       struct rp_session_stats *ret_stats);
+				    struct rp_session_stats *ret_stats);
 
 RP_END_DECLS
 

@@ -66,7 +66,7 @@ RP_PUBLIC int rp_triggers_start(struct rp_session *session,
 
 /* The figures now. Set ret_stats->size before the call. Context: any thread, no signal handler. */
 RP_PUBLIC int rp_triggers_get_stats(struct rp_triggers *triggers,
-				       struct rp_trigger_stats *ret_stats);
+				    struct rp_trigger_stats *ret_stats);
 
 /*
  * Ends it; before the session is stopped. What was written before is still looked at, and a

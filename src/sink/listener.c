@@ -556,7 +556,7 @@ RP_PUBLIC void rp_listener_get_fields(const struct rp_listener_event *event,
 }
 
 RP_PUBLIC int rp_listener_get_stats(struct rp_listener *listener,
-				       struct rp_session_stats *ret_stats)
+				    struct rp_session_stats *ret_stats)
 {
 	return rp_session_get_stats(listener->session, ret_stats);
 }

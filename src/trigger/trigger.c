@@ -525,7 +525,7 @@ RP_PUBLIC int rp_triggers_start(struct rp_session *session,
 }
 
 RP_PUBLIC int rp_triggers_get_stats(struct rp_triggers *triggers,
-				       struct rp_trigger_stats *ret_stats)
+				    struct rp_trigger_stats *ret_stats)
 {
 	struct rp_trigger_stats stats;
 	bool is_forked;

@@ -5,6 +5,12 @@
  */
 #include <ringpipe/ringpipe.h>
 
+#ifdef __cplusplus
+#define NONE nullptr
+#else
+#define NONE NULL
+#endif
+
 RP_PROVIDER(sample, "Sample-Fields");
 
 RP_STRUCT(sample_point, RP_I32(x), RP_I32(y));
@@ -38,24 +44,24 @@ RP_EVENT(sample, widest, 8, RP_LEVEL_INFORMATIONAL, 0x1, RP_U8(a01), RP_U8(a02),
 	 RP_U8(a32));
 
 RP_COUNTER(sample, counted, "things", "Things counted");
-RP_UPDOWN_COUNTER(sample, pending, NULL, NULL);
-RP_GAUGE(sample, heat, "C", NULL);
-RP_HISTOGRAM(sample, spread, NULL, "How things are spread");
+RP_UPDOWN_COUNTER(sample, pending, NONE, NONE);
+RP_GAUGE(sample, heat, "C", NONE);
+RP_HISTOGRAM(sample, spread, NONE, "How things are spread");
 
 int fire_everything(void);
 
 static int observe(struct rp_observation *observation, void *data)
 {
 	(void)data;
-	return rp_observe(observation, 0.5, NULL, 0);
+	return rp_observe(observation, 0.5, NONE, 0);
 }
 
 static int count_everything(void)
 {
 	const struct rp_counter_tag tags[] = { { "key", "value" }, { "other", "thing" } };
 	struct rp_counter_reading reading;
-	struct rp_counter_decl decl = { sizeof(decl), RP_COUNTER_OBSERVED_GAUGE, { 0, 0, 0 }, NULL,
-					"observed", NULL, NULL, NULL, observe, NULL, 0, 0 };
+	struct rp_counter_decl decl = { sizeof(decl), RP_COUNTER_OBSERVED_GAUGE, { 0, 0, 0 }, NONE,
+					"observed", NONE, NONE, NONE, observe, NONE, 0, 0 };
 	struct rp_counter *series, *observed;
 	int ret = 0;
 
@@ -81,7 +87,7 @@ int fire_everything(void)
 	static const bool flags[] = { true, false };
 	struct rp_guid id = { { 0 } };
 	struct sample_point corners[2] = { { 0, 0 }, { 3, 4 } };
-	struct sample_line edge = { { 0, 0 }, { 3, 4 }, 1, true, { { 0 } }, 0, NULL };
+	struct sample_line edge = { { 0, 0 }, { 3, 4 }, 1, true, { { 0 } }, 0, NONE };
 	int ret = 0;
 
 	ret |= sample_nothing();
@@ -89,7 +95,7 @@ int fire_everything(void)
 		ret |= sample_one(7);
 	ret |= sample_numbers(true, 'x', -1, 1, -2, 2, -3, 3, -4, 4, 0.5f, 0.25, &id, 1000000000);
 	ret |= sample_texts("text", wide, &id);
-	ret |= sample_texts(NULL, NULL, NULL);
+	ret |= sample_texts(NONE, NONE, NONE);
 	ret |= sample_arrays("bytes", 5, numbers, 3, reals, 1, &id, 1, flags, 2);
 	ret |= sample_structs(&edge, corners, 2);
 	ret |= sample_secrets("text", 0.5f, true, &id, &id, wide, "bytes", 5, numbers, 3, &edge,
@@ -99,5 +105,5 @@ int fire_everything(void)
 	ret |= sample_begun();
 	ret |= sample_widest(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
 			     21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32);
-	return ret | (sample_provider() == NULL) | count_everything();
+	return ret | (sample_provider() == NONE) | count_everything();
 }

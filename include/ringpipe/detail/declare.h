@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include <ringpipe/detail/gate.h>
 #include <ringpipe/detail/map.h>
 #include <ringpipe/detail/probe.h>
 #include <ringpipe/types.h>
@@ -18,9 +19,13 @@
 #include <uchar.h>
 typedef char16_t rp_char16;
 #define RP_ASSERT_ static_assert
+#define RP_NULL_ nullptr
+#define RP_CAST_(type, value) static_cast<type>(value)
 #else
 typedef uint_least16_t rp_char16;
 #define RP_ASSERT_ _Static_assert
+#define RP_NULL_ NULL
+#define RP_CAST_(type, value) ((type)(value))
 #endif
 /* Takes the semicolon behind a macro, and declares nothing, in whichever namespace it stands. */
 #define RP_SEMICOLON_ RP_ASSERT_(1, "")
@@ -123,11 +128,9 @@ struct rp_object {
 RP_BEGIN_DECLS
 RP_PUBLIC void rp_object_register(struct rp_object *object);
 RP_PUBLIC void rp_object_unregister(struct rp_object *object);
-RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts,
-			     unsigned int part_count);
 /*
- * The same for a payload of up to 32 bytes, in words as memory has them; what is behind it in the
- * last is zero.
+ * As rp_event_write(), of a payload of up to 32 bytes, in words as memory has them; what is behind
+ * it in the last is zero.
  */
 RP_PUBLIC int rp_event_write_words(uint64_t a, uint64_t b, uint64_t c, uint64_t d,
 				   struct rp_event *event, size_t bytes);
@@ -142,8 +145,10 @@ extern struct rp_counter *__stop_rp_counters[] __attribute__((weak, visibility("
 extern const struct rp_key __start_rp_keys[] __attribute__((weak, visibility("hidden")));
 extern const struct rp_key __stop_rp_keys[] __attribute__((weak, visibility("hidden")));
 
+extern struct rp_object rp_object_;
 __attribute__((weak, visibility("hidden"))) struct rp_object rp_object_ = {
-	sizeof(struct rp_object), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+	sizeof(struct rp_object), 0, RP_NULL_, RP_NULL_, RP_NULL_, RP_NULL_, RP_NULL_, RP_NULL_,
+	RP_NULL_, RP_NULL_,
 };
 RP_END_DECLS
 
@@ -174,63 +179,6 @@ __attribute__((destructor)) static void rp_object_destructor_(void)
 #endif
 #ifndef RP_TABLE_ENTRY_
 #define RP_TABLE_ENTRY_(table) __attribute__((used, section(table)))
-#endif
-
-/*
- * The gate: a compare with memory, fused with its branch. asm, because a compiler turns an atomic
- * load into three instructions and would hoist a plain one out of a loop.
- */
-#if defined(__x86_64__)
-#define RP_GATE_0(word, label) \
-	__asm__ goto("cmpq $0, %0\n\tjne %l[" #label "]" : : "m"(word) : "cc" : label)
-#else
-#define RP_GATE_0(word, label) \
-	do { \
-		if (__builtin_expect(__atomic_load_n(&(word), __ATOMIC_RELAXED) != 0, 0)) \
-			goto label; \
-	} while (0)
-#endif
-
-/*
- * With a static key: a jump of five bytes to where the word is looked at, whose first byte the
- * library changes to that of `test $imm32, %eax` while nobody listens. The table's entry belongs to
- * the section of the code ("o") and to its group ("?"), and goes where that goes.
- */
-#if defined(__x86_64__)
-#if defined(__clang__) || __GNUC__ < 9
-#define RP_KEY_ASM_ __asm__ goto
-#else
-#define RP_KEY_ASM_ __asm__ __inline__ goto	/* or each line counts when gcc inlines */
-#endif
-#define RP_GATE_1(word, label) \
-	RP_KEY_ASM_(".Lrp_key%=: .byte 0xe9\n\t" \
-		".long %l[" #label "] - . - 4\n\t" \
-		".pushsection rp_keys,\"ao?\",@progbits,.Lrp_key%=\n\t" \
-		".balign 4\n\t" \
-		".long .Lrp_key%= - .\n\t" \
-		".long %c0 - .\n\t" \
-		".popsection" : : "i"(&(word)) : "cc" : label)
-#define RP_GATE_AGAIN_1(word) \
-	if (__atomic_load_n(&(word), __ATOMIC_RELAXED) == 0) \
-		return 0;
-#else
-#define RP_GATE_1(word, label) RP_GATE_0(word, label)
-#define RP_GATE_AGAIN_1(word)
-#endif
-#define RP_GATE_AGAIN_0(word)
-
-#define RP_ENABLED_0(word) \
-	return __atomic_load_n(&(word), __ATOMIC_RELAXED) != 0;
-#define RP_ENABLED_1(word) \
-	RP_GATE_1(word, wanted); \
-	return 0; \
-wanted: RP_COLD_LABEL_; \
-	return __atomic_load_n(&(word), __ATOMIC_RELAXED) != 0;
-
-#if defined(__GNUC__) && !defined(__clang__)
-#define RP_COLD_LABEL_ __attribute__((cold))
-#else
-#define RP_COLD_LABEL_
 #endif
 
 /* Fields: each is a tuple (kind, …) that the macros below take apart by its kind. */
@@ -321,13 +269,13 @@ wanted: RP_COLD_LABEL_; \
 #define RP_FORGET_ENUM_(tag, n)
 #define RP_FORGET_SECRET_(t) RP_WITHIN_(RP_REDACT_, RP_BARE_ t)
 #define RP_REDACT_SCALAR(T, n) memset(&n, 0, sizeof(n));
-#define RP_REDACT_GUID(n) n = NULL;
+#define RP_REDACT_GUID(n) n = RP_NULL_;
 #define RP_REDACT_STRING(n) n = "***";
 #define RP_REDACT_STRING16(n) n = rp_redacted16_;
-#define RP_REDACT_BLOB(n) n = NULL, n##_bytes = 0;
-#define RP_REDACT_ARRAY(T, n) n = NULL, n##_count = 0;
-#define RP_REDACT_STRUCT(tag, n) n = NULL;
-#define RP_REDACT_STRUCTS(tag, n) n = NULL, n##_count = 0;
+#define RP_REDACT_BLOB(n) n = RP_NULL_, n##_bytes = 0;
+#define RP_REDACT_ARRAY(T, n) n = RP_NULL_, n##_count = 0;
+#define RP_REDACT_STRUCT(tag, n) n = RP_NULL_;
+#define RP_REDACT_STRUCTS(tag, n) n = RP_NULL_, n##_count = 0;
 #define RP_REDACT_ENUM_(tag, n) n = 0;
 
 /* As bytes of the buffer that gathers the small ones. */
@@ -372,7 +320,7 @@ wanted: RP_COLD_LABEL_; \
 #define RP_PUT_STRING(n) \
 	rp_pack_refer_(&pack_, n ? n : "", n ? strlen(n) + 1 : 1);
 #define RP_PUT_STRING16(n) \
-	rp_pack_refer_(&pack_, n ? (const void *)n : "\0", n ? rp_string16_bytes_(n) : 2);
+	rp_pack_refer_(&pack_, n ? n : rp_empty16_, n ? rp_string16_bytes_(n) : 2);
 #define RP_PUT_BLOB(n) rp_pack_array_(&pack_, n, n##_bytes, 1);
 #define RP_PUT_ARRAY(T, n) rp_pack_array_(&pack_, n, n##_count, sizeof(*n));
 #define RP_PUT_STRUCT(tag, n) rp_pack_copy_(&pack_, n, sizeof(*n));
@@ -383,19 +331,19 @@ wanted: RP_COLD_LABEL_; \
 /* As descriptions, with flags. */
 #define RP_DESC_(t) RP_DESC_I_ t
 #define RP_DESC_I_(kind, ...) RP_DESC_##kind(0, __VA_ARGS__)
-#define RP_DESC_SCALAR(f, T, n) { #n, NULL, 0, RP_TYPE_##T, 0, f, NULL }
-#define RP_DESC_GUID(f, n) { #n, NULL, 0, RP_TYPE_GUID, 0, f, NULL }
-#define RP_DESC_STRING(f, n) { #n, NULL, 0, RP_TYPE_STRING, 0, f, NULL }
-#define RP_DESC_STRING16(f, n) { #n, NULL, 0, RP_TYPE_STRING16, 0, f, NULL }
-#define RP_DESC_BLOB(f, n) { #n, NULL, 0, RP_TYPE_ARRAY, RP_TYPE_U8, f, NULL }
-#define RP_DESC_ARRAY(f, T, n) { #n, NULL, 0, RP_TYPE_ARRAY, RP_TYPE_##T, f, NULL }
+#define RP_DESC_SCALAR(f, T, n) { #n, RP_NULL_, 0, RP_TYPE_##T, 0, f, RP_NULL_ }
+#define RP_DESC_GUID(f, n) { #n, RP_NULL_, 0, RP_TYPE_GUID, 0, f, RP_NULL_ }
+#define RP_DESC_STRING(f, n) { #n, RP_NULL_, 0, RP_TYPE_STRING, 0, f, RP_NULL_ }
+#define RP_DESC_STRING16(f, n) { #n, RP_NULL_, 0, RP_TYPE_STRING16, 0, f, RP_NULL_ }
+#define RP_DESC_BLOB(f, n) { #n, RP_NULL_, 0, RP_TYPE_ARRAY, RP_TYPE_U8, f, RP_NULL_ }
+#define RP_DESC_ARRAY(f, T, n) { #n, RP_NULL_, 0, RP_TYPE_ARRAY, RP_TYPE_##T, f, RP_NULL_ }
 #define RP_DESC_STRUCT(f, tag, n) \
 	{ #n, tag##_fields_, sizeof(tag##_fields_) / sizeof(tag##_fields_[0]), RP_TYPE_STRUCT, 0, \
-	  f, NULL }
+	  f, RP_NULL_ }
 #define RP_DESC_STRUCTS(f, tag, n) \
 	{ #n, tag##_fields_, sizeof(tag##_fields_) / sizeof(tag##_fields_[0]), RP_TYPE_ARRAY, \
-	  RP_TYPE_STRUCT, f, NULL }
-#define RP_DESC_ENUM_(f, tag, n) { #n, NULL, 0, RP_TYPE_I32, 0, f, &tag##_enumeration_ }
+	  RP_TYPE_STRUCT, f, RP_NULL_ }
+#define RP_DESC_ENUM_(f, tag, n) { #n, RP_NULL_, 0, RP_TYPE_I32, 0, f, &tag##_enumeration_ }
 #define RP_DESC_SECRET_(f, t) RP_DESC_SECRET_I_ t
 #define RP_DESC_SECRET_I_(kind, ...) RP_DESC_##kind(RP_FIELD_SECRET, __VA_ARGS__)
 
@@ -408,11 +356,13 @@ wanted: RP_COLD_LABEL_; \
 #define RP_MEMBER_ENUM_(tag, n) int32_t n;
 
 static const rp_char16 rp_redacted16_[] __attribute__((unused)) = { '*', '*', '*', 0 };
+static const rp_char16 rp_empty16_[] __attribute__((unused)) = { 0 };
 
 struct rp_pack_ {
 	unsigned char *room;
 	struct rp_part *parts;
-	unsigned int at, from, count;
+	size_t at, from;
+	unsigned int count;
 };
 
 static inline __attribute__((always_inline)) void rp_pack_flush_(struct rp_pack_ *pack)
@@ -431,7 +381,7 @@ static inline __attribute__((always_inline)) void rp_pack_copy_(struct rp_pack_ 
 		memcpy(pack->room + pack->at, from, size);
 	else
 		memset(pack->room + pack->at, 0, size);
-	pack->at += (unsigned int)size;
+	pack->at += size;
 }
 
 static inline __attribute__((always_inline)) void rp_pack_refer_(struct rp_pack_ *pack,
@@ -445,13 +395,12 @@ static inline __attribute__((always_inline)) void rp_pack_refer_(struct rp_pack_
 static inline __attribute__((always_inline)) void
 rp_pack_array_(struct rp_pack_ *pack, const void *from, size_t count, size_t element_size)
 {
-	/* A count that does not fit makes a payload that does not fit: refused as too large. */
-	uint16_t count16 = (uint16_t)count;
 	size_t bytes;
 
 	if (__builtin_mul_overflow(count, element_size, &bytes))
 		bytes = SIZE_MAX;
-	rp_pack_copy_(pack, &count16, sizeof(count16));
+	/* A count that does not fit makes a payload that does not fit: refused as too large. */
+	rp_pack_copy_(pack, &count, sizeof(uint16_t));
 	if (count)
 		rp_pack_refer_(pack, from, bytes);
 }
@@ -482,8 +431,9 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 #define RP_PROVIDER_EMIT_(ident, provider_name) \
 	RP_ASSERT_(sizeof(provider_name) <= RP_NAME_MAX + 1, "a provider's name is too long"); \
 	RP_BEGIN_DECLS \
+	extern struct rp_provider_decl ident##_provider_; \
 	__attribute__((weak, visibility("hidden"))) struct rp_provider_decl ident##_provider_ = { \
-		sizeof(struct rp_provider_decl), 0, provider_name, NULL }; \
+		sizeof(struct rp_provider_decl), 0, provider_name, RP_NULL_ }; \
 	RP_END_DECLS \
 	static struct rp_provider_decl *ident##_provider_entry_ RP_TABLE_ENTRY_("rp_providers") = \
 		&ident##_provider_; \
@@ -503,7 +453,7 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 		RP_MAP_(RP_DESC_, RP_COMMA_, __VA_ARGS__) }; \
 	RP_SEMICOLON_
 
-#define RP_ENUMERATOR_(c) { #c, (int64_t)(c) }
+#define RP_ENUMERATOR_(c) { #c, RP_CAST_(int64_t, c) }
 #define RP_ENUM_EMIT_(tag, ...) \
 	RP_CAT_(RP_ENUM_EMIT_, RP_WHICH_NAMES_(__VA_ARGS__))(tag, __VA_ARGS__)
 #define RP_ENUM_EMIT_FEW_(tag, ...) \
@@ -521,9 +471,10 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 		sizeof(struct rp_event_decl), id, &provider##_provider_, #event, message, fields, \
 		keywords, n, version, level, opcode, flags, 0 }; \
 	RP_BEGIN_DECLS \
+	extern struct rp_event provider##_##event##_event_; \
 	__attribute__((weak, used, visibility("hidden"), section(".probes"), aligned(32))) \
 	struct rp_event provider##_##event##_event_ = { \
-		0, 0, 0, &provider##_##event##_decl_, NULL }; \
+		0, 0, 0, &provider##_##event##_decl_, RP_NULL_ }; \
 	RP_END_DECLS \
 	static struct rp_event *provider##_##event##_entry_ RP_TABLE_ENTRY_("rp_events") = \
 		&provider##_##event##_event_; \
@@ -545,7 +496,7 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 
 #define RP_EVENT_EMIT_0_(provider, event, id, version, level, opcode, flags, message, keywords) \
 	RP_EVENT_SITE_(provider, event, id, version, level, opcode, flags, message, keywords, \
-		       NULL, 0) \
+		       RP_NULL_, 0) \
 	RP_PROBE_EMIT_(provider, event) \
 	static __attribute__((noinline, unused)) int provider##_##event##_write_(void) \
 	{ \
@@ -556,7 +507,7 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 	RP_SEMICOLON_
 
 /* The payload as parts; one that fits into words is one part, and zeros behind it. */
-#define RP_PACK_(name, ...) \
+#define RP_PACK_(...) \
 	unsigned char room_[RP_WORDS_BYTES_ RP_MAP_(RP_ROOM_, RP_NOTHING_, __VA_ARGS__)]; \
 	struct rp_part parts_[2 * RP_COUNT_(__VA_ARGS__) + 1]; \
 	struct rp_pack_ pack_ = { room_, parts_, 0, 0, 0 }; \
@@ -578,8 +529,10 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 		RP_PROBE_FIRE_(provider, event, \
 			       RP_ARGUMENTS_(RP_MAP_(RP_SIZES_, RP_COMMA_, __VA_ARGS__)), \
 			       RP_MAP_(RP_WORDS_, RP_COMMA_, __VA_ARGS__)) \
-		RP_PACK_(provider##_##event, __VA_ARGS__) \
-		return rp_event_write(&provider##_##event##_event_, parts_, pack_.count); \
+		{ \
+			RP_PACK_(__VA_ARGS__) \
+			return rp_event_write(&provider##_##event##_event_, parts_, pack_.count); \
+		} \
 	} \
 	static __attribute__((noinline, unused)) int provider##_##event##_write_( \
 		RP_MAP_(RP_PARAM_, RP_COMMA_, __VA_ARGS__)) \
@@ -588,10 +541,12 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 		if (__builtin_expect(rp_is_traced_(&provider##_##event##_event_.enable), 0)) \
 			return provider##_##event##_traced_( \
 				RP_MAP_(RP_ARG_, RP_COMMA_, __VA_ARGS__)); \
-		RP_PACK_(provider##_##event, __VA_ARGS__) \
-		if (RP_IS_WORDS_(__VA_ARGS__)) \
-			return rp_pack_write_words_(&pack_, &provider##_##event##_event_); \
-		return rp_event_write(&provider##_##event##_event_, parts_, pack_.count); \
+		{ \
+			RP_PACK_(__VA_ARGS__) \
+			if (RP_IS_WORDS_(__VA_ARGS__)) \
+				return rp_pack_write_words_(&pack_, &provider##_##event##_event_); \
+			return rp_event_write(&provider##_##event##_event_, parts_, pack_.count); \
+		} \
 	} \
 	RP_EVENT_CALL_(provider##_##event, (RP_MAP_(RP_PARAM_, RP_COMMA_, __VA_ARGS__)), \
 		       (RP_MAP_(RP_ARG_, RP_COMMA_, __VA_ARGS__))) \

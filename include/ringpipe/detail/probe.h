@@ -132,28 +132,28 @@
 #define RP_WORDS_SCALAR(T, n) RP_WORD_##T(n)
 #define RP_WORDS_GUID(n) RP_WORD_POINTER(n)
 #define RP_WORDS_STRING(n) RP_WORD_POINTER(n ? n : "")
-#define RP_WORDS_STRING16(n) RP_WORD_POINTER(n ? (const void *)n : "\0")
-#define RP_WORDS_BLOB(n) RP_WORD_POINTER(n), (uint64_t)n##_bytes
-#define RP_WORDS_ARRAY(T, n) RP_WORD_POINTER(n), (uint64_t)n##_count
+#define RP_WORDS_STRING16(n) RP_WORD_POINTER(n ? n : rp_empty16_)
+#define RP_WORDS_BLOB(n) RP_WORD_POINTER(n), n##_bytes
+#define RP_WORDS_ARRAY(T, n) RP_WORD_POINTER(n), n##_count
 #define RP_WORDS_STRUCT(tag, n) RP_WORD_POINTER(n)
-#define RP_WORDS_STRUCTS(tag, n) RP_WORD_POINTER(n), (uint64_t)n##_count
+#define RP_WORDS_STRUCTS(tag, n) RP_WORD_POINTER(n), n##_count
 #define RP_WORDS_ENUM_(tag, n) RP_WORD_I32(n)
 #define RP_WORDS_SECRET_(t) RP_WITHIN_(RP_WORDS_, RP_BARE_ t)
 
-#define RP_WORD_BOOL(n) (uint64_t)n
-#define RP_WORD_CHAR(n) (uint64_t)(uint8_t)n
-#define RP_WORD_I8(n) (uint64_t)(int64_t)n
-#define RP_WORD_U8(n) (uint64_t)n
-#define RP_WORD_I16(n) (uint64_t)(int64_t)n
-#define RP_WORD_U16(n) (uint64_t)n
-#define RP_WORD_I32(n) (uint64_t)(int64_t)n
-#define RP_WORD_U32(n) (uint64_t)n
-#define RP_WORD_I64(n) (uint64_t)n
-#define RP_WORD_U64(n) (uint64_t)n
+#define RP_WORD_BOOL(n) n
+#define RP_WORD_CHAR(n) rp_bits_(&n, sizeof(n))
+#define RP_WORD_I8(n) rp_signed_(n)
+#define RP_WORD_U8(n) n
+#define RP_WORD_I16(n) rp_signed_(n)
+#define RP_WORD_U16(n) n
+#define RP_WORD_I32(n) rp_signed_(n)
+#define RP_WORD_U32(n) n
+#define RP_WORD_I64(n) rp_signed_(n)
+#define RP_WORD_U64(n) n
 #define RP_WORD_F32(n) rp_bits_(&n, sizeof(n))
 #define RP_WORD_F64(n) rp_bits_(&n, sizeof(n))
-#define RP_WORD_POINTER(n) (uint64_t)(uintptr_t)(n)
-#define RP_WORD_TIME(n) (uint64_t)n
+#define RP_WORD_POINTER(n) rp_address_(n)
+#define RP_WORD_TIME(n) rp_signed_(n)
 
 static inline __attribute__((always_inline)) uint64_t rp_bits_(const void *number, size_t size)
 {
@@ -161,6 +161,16 @@ static inline __attribute__((always_inline)) uint64_t rp_bits_(const void *numbe
 
 	memcpy(&bits, number, size);
 	return bits;
+}
+
+static inline __attribute__((always_inline)) uint64_t rp_signed_(int64_t number)
+{
+	return rp_bits_(&number, sizeof(number));
+}
+
+static inline __attribute__((always_inline)) uint64_t rp_address_(const void *pointer)
+{
+	return rp_bits_(&pointer, sizeof(pointer));
 }
 
 /* The text of up to twelve arguments. END fills the list up to those, and one more. */

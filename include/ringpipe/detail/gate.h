@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* The question at each site, "does anyone want this event", without a static key and with one. */
+#ifndef RINGPIPE_DETAIL_GATE_H
+#define RINGPIPE_DETAIL_GATE_H
+
+/*
+ * The gate: a compare with memory, fused with its branch. asm, because a compiler turns an atomic
+ * load into three instructions and would hoist a plain one out of a loop.
+ */
+#if defined(__x86_64__)
+#define RP_GATE_0(word, label) \
+	__asm__ goto("cmpq $0, %0\n\tjne %l[" #label "]" : : "m"(word) : "cc" : label)
+#else
+#define RP_GATE_0(word, label) \
+	do { \
+		if (__builtin_expect(__atomic_load_n(&(word), __ATOMIC_RELAXED) != 0, 0)) \
+			goto label; \
+	} while (0)
+#endif
+
+/*
+ * With a static key: a jump of five bytes to where the word is looked at, whose first byte the
+ * library changes to that of `test $imm32, %eax` while nobody listens. The table's entry belongs to
+ * the section of the code ("o") and to its group ("?"), and goes where that goes.
+ */
+#if defined(__x86_64__)
+#if defined(__clang__) || __GNUC__ < 9
+#define RP_KEY_ASM_ __asm__ goto
+#else
+#define RP_KEY_ASM_ __asm__ __inline__ goto	/* or each line counts when gcc inlines */
+#endif
+#define RP_GATE_1(word, label) \
+	RP_KEY_ASM_(".Lrp_key%=: .byte 0xe9\n\t" \
+		".long %l[" #label "] - . - 4\n\t" \
+		".pushsection rp_keys,\"ao?\",@progbits,.Lrp_key%=\n\t" \
+		".balign 4\n\t" \
+		".long .Lrp_key%= - .\n\t" \
+		".long %c0 - .\n\t" \
+		".popsection" : : "i"(&(word)) : "cc" : label)
+#define RP_GATE_AGAIN_1(word) \
+	if (__atomic_load_n(&(word), __ATOMIC_RELAXED) == 0) \
+		return 0;
+#else
+#define RP_GATE_1(word, label) RP_GATE_0(word, label)
+#define RP_GATE_AGAIN_1(word)
+#endif
+#define RP_GATE_AGAIN_0(word)
+
+#if defined(__GNUC__) && !defined(__clang__)
+#define RP_COLD_LABEL_ __attribute__((cold))
+#else
+#define RP_COLD_LABEL_
+#endif
+
+#define RP_ENABLED_0(word) \
+	return __atomic_load_n(&(word), __ATOMIC_RELAXED) != 0;
+#define RP_ENABLED_1(word) \
+	RP_GATE_1(word, wanted); \
+	return 0; \
+wanted: RP_COLD_LABEL_; \
+	return __atomic_load_n(&(word), __ATOMIC_RELAXED) != 0;
+
+#endif
