@@ -183,8 +183,6 @@ static inline __attribute__((always_inline)) uint64_t rp_address_(const void *po
 	RP_TEXT_##g(" ", RP_PLACE_6_) RP_TEXT_##h(" ", RP_PLACE_7_) RP_TEXT_##i(" ", RP_PLACE_8_) \
 	RP_TEXT_##j(" ", RP_PLACE_9_) RP_TEXT_##k(" ", RP_PLACE_10_) \
 	RP_CAT_(RP_TWELFTH_, RP_SECOND_(RP_ENDS_##m, MANY, ~))(l)
-#define RP_SECOND_(...) RP_SECOND_I_(__VA_ARGS__)
-#define RP_SECOND_I_(a, b, ...) b
 #define RP_ENDS_END ~, FEW
 #define RP_TWELFTH_FEW(l) RP_TEXT_##l(" ", RP_PLACE_11_)
 #define RP_TWELFTH_MANY(l) " 8@" RP_PLACE_ALL_
