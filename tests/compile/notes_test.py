@@ -5,8 +5,9 @@
 usage: notes_test.py ROOT
 
 Two files that fire the same events become one shared library, which has to hold one note for each
-event that is fired, with the event's words where the page says, and its semaphore in the upper half
-of the last quarter of its enable word, in .probes. Speaks TAP.
+event that is fired, with the event's words where the page says, its semaphore in the upper half of
+the last quarter of its enable word, in .probes, and its place at a nop of one byte: a longer one
+under a probe costs what lies below the stack pointer. Speaks TAP.
 """
 import concurrent.futures
 import os
@@ -88,6 +89,16 @@ def check_words(path):
     return ""
 
 
+def check_sites(path):
+    for name, place in re.findall(r"Provider: notes\s+Name: (\w+)\s+Location: (0x\w+)",
+                                  run(["readelf", "--wide", "--notes", path]).stdout):
+        shown = run(["objdump", "--disassemble", f"--start-address={place}",
+                     f"--stop-address={int(place, 16) + 2:#x}", path]).stdout
+        if not re.search(rf"^ *{int(place, 16):x}:\t90 +\tnop$", shown, re.M):
+            return f"the probe of {name} is not at a nop of one byte: {shown}"
+    return ""
+
+
 def verdict(folder, number, compiler, options, linked):
     """'' or what is wrong; None without that compiler."""
     if not shutil.which(compiler[0]):
@@ -112,7 +123,7 @@ def verdict(folder, number, compiler, options, linked):
     names = [name for name, _, _ in notes_of(library)]
     if "idle" in names and options != ["-O0"]:
         return "a note for an event that nobody fires"
-    return check_arguments(library, False) or check_words(library)
+    return check_arguments(library, False) or check_words(library) or check_sites(library)
 
 
 def main():

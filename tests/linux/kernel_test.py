@@ -210,6 +210,25 @@ class Told(KernelTest):
         asked = collections.Counter(tuple(fields[name] for name in key) for fields in requests)
         self.assertEqual(ended - asked, collections.Counter())
 
+    def test_one_trace_has_all_that_the_kernel_did_for_each_request(self):
+        host = self.host()
+        tool = self.collect(host, "--kernel", "all")
+        expected = {("sleeps", 20): {"SwitchOut", "SwitchIn", "SyscallEnter", "SyscallExit"},
+                    ("faults", 300): {"PageFault"},
+                    ("syscalls", 100): {"SyscallEnter", "SyscallExit"}}
+        if os.major(os.stat(self.directory).st_dev) != 0:
+            expected["disk", self.path("written"), 1 << 20] = {
+                "BlockRequest", "BlockComplete", "SyscallEnter", "SyscallExit"}
+        threads = {host.do(*work): kinds for work, kinds in expected.items()}
+        self.stop(tool)
+        rows = self.events()
+        for thread, kinds in threads.items():
+            _, inside = self.request(rows, thread)
+            self.assertLessEqual(kinds, {row["event"] for row in inside
+                                         if row["provider"] == KERNEL})
+        self.check_users(rows, threads)
+        self.assertEqual(self.report()["lost"], 0)
+
 
 class Lost(KernelTest):
     def test_losses_are_told_exactly(self):
