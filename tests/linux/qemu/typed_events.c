@@ -67,6 +67,56 @@ static unsigned int trace_lines(const char *first, const char *second)
 	return lines;
 }
 
+static uint64_t monotonic_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* The time of the first line of the event, which ftrace rounds. */
+static uint64_t traced_us(const char *event)
+{
+	FILE *trace = fopen(TRACING "/trace", "re");
+	unsigned long long seconds, microseconds;
+	char line[4096];
+
+	check(trace);
+	while (fgets(line, sizeof(line), trace)) {
+		char *at = strstr(line, event);
+
+		if (!at)
+			continue;
+		while (at > line && at[-1] != ' ')
+			at--;
+		check(sscanf(at, "%llu.%llu:", &seconds, &microseconds) == 2);
+		fclose(trace);
+		return seconds * 1000000 + microseconds;
+	}
+	check(!"the event is in the trace");
+	return 0;
+}
+
+static void ftrace_has_the_clock_of_a_nettrace_file_where_it_is_asked_to(void)
+{
+	uint64_t before, after, traced;
+
+	put_file(TRACING "/trace_clock", "mono");
+	clear_trace();
+	switch_tracepoint("Guest_Events_mark", true);
+	before = monotonic_us();
+	guest_mark(1, "now", 0, 0);
+	after = monotonic_us();
+	switch_tracepoint("Guest_Events_mark", false);
+	traced = traced_us(": Guest_Events_mark: ");
+	if (traced < before || traced > after + 1)
+		printf("# %llu, not %llu to %llu\n", (unsigned long long)traced,
+		       (unsigned long long)before, (unsigned long long)after);
+	check(traced >= before && traced <= after + 1);
+	put_file(TRACING "/trace_clock", "local");
+}
+
 static void child_goes_on_with_typed_events(void)
 {
 	pid_t child;
@@ -161,6 +211,7 @@ static void events_of_one_name_share_a_tracepoint_where_their_fields_are_the_sam
 const struct test typed_tests[] = {
 	TEST(event_has_a_tracepoint_with_its_fields),
 	TEST(typed_values_are_what_was_written),
+	TEST(ftrace_has_the_clock_of_a_nettrace_file_where_it_is_asked_to),
 	TEST(child_goes_on_with_typed_events),
 	TEST(library_comes_again_to_its_tracepoint),
 	TEST(clients_have_sessions_beside_it),

@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# In the machine that boot.py starts: runs what doc/linux-tools.md says of the kernel's user_events,
+# line by line as it stands. A reader takes his time; here a command that needs what the one before
+# has begun waits for that.
+#
+# usage: sh page.sh PAGE SERVER CAT SED SLEEP
+set -eu
+PATH=/lib
+page=$1
+cd /lib	# where ./server is
+trace=/sys/kernel/tracing/trace
+
+sed -n '/^## .*user_events/,/^## /{/^```sh$/,/^```$/{/^```/!p}}' "$page" >/tmp/commands
+set --
+while read -r command; do
+	echo "\$ $command"
+	case $command in
+	*/enable)
+		until test -e "${command##*> }"; do sleep 0.1; done
+		;;
+	"cat $trace")
+		while sed -n '/ Shop_Orders_order_placed: /q1' $trace; do sleep 0.1; done
+		set -- shown
+		;;
+	esac
+	eval "$command" >/tmp/shown
+done </tmp/commands
+sed -n '1,20p' /tmp/shown
+test "$*" = shown || { echo "the page does not show the trace any more"; exit 1; }
+# As the page has it, up to its dots.
+line='^ *server-[0-9]* *\[[0-9]*\] [^ ]* *[0-9.]*: Shop_Orders_order_placed: '
+line=$line'order_id=0x[0-9a-f]* ([0-9]*) customer=Ada '
+sed -n "/$line/q1" /tmp/shown || exit 0
+echo "no order in the trace"
+exit 1
