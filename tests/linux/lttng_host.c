@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -225,6 +226,23 @@ static void make_event(unsigned int id, unsigned int count, const char *name)
 		printf("%s\n", strerror(-ret));
 }
 
+/* An event for each level, of a provider whose name is longer than LTTng's may be. */
+static void make_levels(void)
+{
+	static const struct rp_field field = { .name = "text", .type = RP_TYPE_STRING };
+	struct rp_event_decl decl = { .size = sizeof(decl), .fields = &field, .field_count = 1 };
+	char provider[141] = "Lttng-", name[] = "level0";
+	int ret;
+
+	memset(provider + 6, 'p', sizeof(provider) - 7);
+	ret = rp_provider_create(provider, NULL, NULL, &maker);
+	decl.name = name;
+	for (; ret == 0 && decl.level <= RP_LEVEL_VERBOSE; decl.level++, decl.id++, name[5]++)
+		ret = rp_event_create(maker, &decl, &made[decl.level]);
+	if (ret != 0)
+		printf("%s\n", strerror(-ret));
+}
+
 static void fire(unsigned int id, const char *bytes, size_t size)
 {
 	struct rp_part part = { bytes, size };
@@ -364,6 +382,14 @@ static void write_activity(uint32_t serial)
 	rp_activity_set(&(struct rp_activity){ { { 0 } }, { { 0 } } });
 }
 
+/* By a thread of its own, whose number is told. */
+static void *write_aside(void *serial)
+{
+	printf("%ld\n", (long)syscall(SYS_gettid));
+	write_ticks(*(uint32_t *)serial, 1, "aside");
+	return NULL;
+}
+
 static int list_row(const struct rp_enabled *row, void *data)
 {
 	(void)data;
@@ -377,6 +403,8 @@ static int list_row(const struct rp_enabled *row, void *data)
 
 static void obey(const char *command, uint32_t a, uint32_t b, const char *text)
 {
+	pthread_t thread;
+
 	if (strcmp(command, "every") == 0) {
 		state = a;
 		for (uint32_t i = 0; i < b; i++)
@@ -422,6 +450,11 @@ static void obey(const char *command, uint32_t a, uint32_t b, const char *text)
 		say_heard(a);
 	} else if (strcmp(command, "activity") == 0) {
 		write_activity(a);
+	} else if (strcmp(command, "aside") == 0) {
+		pthread_create(&thread, NULL, write_aside, &a);
+		pthread_join(thread, NULL);
+	} else if (strcmp(command, "graded") == 0) {
+		make_levels();
 	} else if (strcmp(command, "list") == 0) {
 		rp_enabled_list(list_row, NULL);
 	} else if (strcmp(command, "start") == 0) {

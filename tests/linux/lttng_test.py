@@ -96,6 +96,28 @@ class TypesTest(LttngTest):
             self.assertIn(line, listed)
         self.end(host)
 
+    def test_each_level_is_one_of_lttng_s_and_a_long_provider_is_cut(self):
+        path = self.session()
+        self.enable('Lttng-p*', '--loglevel=TRACE_WARNING')
+        self.start()
+        host = self.host()
+        host.expect('graded')
+        listed = re.findall(r'^ *(Lttng-p+~[0-9a-f]{8}):(level\d) \(loglevel: (TRACE_\w+) ',
+                            self.daemon.run('list', '--userspace'), re.M)
+        self.assertEqual([(event, level) for _, event, level in sorted(listed)],
+                         list(zip((f'level{level}' for level in range(6)),
+                                  ('TRACE_EMERG', 'TRACE_CRIT', 'TRACE_ERR', 'TRACE_WARNING',
+                                   'TRACE_INFO', 'TRACE_DEBUG'))))
+        provider, = {provider for provider, _, _ in listed}
+        self.assertEqual(len(provider), 127)
+        for level in range(6):
+            host.expect('await', int(level < 4), 0, level)
+            host.expect('fire', level, 0, f'text {level}')
+        self.end(host)
+        self.stop()
+        self.assertEqual([(event.name, event.fields['text']) for event in ours(read(path))],
+                         [(f'{provider}:level{level}', f'text {level}') for level in range(4)])
+
     def test_names_and_sizes_at_their_limits(self):
         host = self.host()
         long_one = 'e' * 254 + 'A'
@@ -233,10 +255,13 @@ class ChoiceTest(LttngTest):
                         '--type=procname')
         self.start()
         host = self.host()
+        aside, = host.tell('aside', 1)
+        self.assertNotEqual(int(aside), host.pid)
         self.end(host)
         self.stop()
-        event, = ours(read(path))
+        event, other = ours(read(path))
         self.assertEqual((event.context['vpid'], event.context['vtid']), (host.pid, host.pid))
+        self.assertEqual((other.context['vpid'], other.context['vtid']), (host.pid, int(aside)))
         self.assertIn('lttng_host', ''.join(event.context['procname'])
                       if isinstance(event.context['procname'], str) else
                       bytes(filter(None, event.context['procname'])).decode())
@@ -489,6 +514,23 @@ class WithoutTest(unittest.TestCase):
         self.daemon.start()
         self.assertTrue(self.maps())
         self.assertFalse(self.maps(RINGPIPE_LTTNG='0'))
+
+    def test_a_call_is_enough_and_the_daemon_may_come_later(self):
+        if glob.glob('/var/run/lttng/lttng-ust-sock-*'):
+            self.skipTest('a session daemon of root is there')
+        host = Host(self.daemon)
+        self.addCleanup(LttngTest.reap, host)
+        self.assertEqual(host.tell('start'), ['Success'])
+        self.daemon.start()
+        path = os.path.join(self.daemon.home, 'trace')
+        self.daemon.run('create', 'later', f'--output={path}')
+        self.daemon.run('enable-event', '--userspace', 'Lttng-Host:tick')
+        self.daemon.run('start')
+        host.expect('await', 1, 0, 'tick')
+        host.expect('tick', 1, 3, 'later')
+        self.assertEqual(host.end(), (0, ''))
+        self.daemon.run('destroy')
+        self.assertEqual([event.fields['serial'] for event in ours(read(path))], [1, 2, 3])
 
     def test_missing_module_is_told_to_who_asked_for_it(self):
         folder = os.path.join(self.daemon.home, 'alone')
