@@ -13,12 +13,15 @@
  *
  * A line is an event: its name, then name=value for each field. Numbers are decimal, pointers
  * too; floating point is hex of its bits, text and bytes are hex, [] holds elements and members.
+ * `at` is its time, in nanoseconds of CLOCK_MONOTONIC. In the account a line `when` follows, with
+ * what that clock said before and after.
  */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <ringpipe/reader.h>
 
@@ -194,11 +197,21 @@ static void write_secrets(struct writer *writer, uint64_t serial)
 	same_secrets(writer->number, serial, password, next_random(writer) | 1);
 }
 
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 static void *write_share(void *data)
 {
 	struct writer *writer = data;
 
 	for (uint64_t serial = 1; serial <= writer->events; serial++) {
+		const uint64_t before = monotonic_ns();
+
 		switch (next_random(writer) % 5) {
 		case 0: write_integers(writer, serial); break;
 		case 1: write_reals(writer, serial); break;
@@ -206,6 +219,8 @@ static void *write_share(void *data)
 		case 3: write_secrets(writer, serial); break;
 		default: write_lists(writer, serial); break;
 		}
+		fprintf(writer->stream, "when writer=%u serial=%" PRIu64 " before=%" PRIu64
+			" after=%" PRIu64 "\n", writer->number, serial, before, monotonic_ns());
 	}
 	fclose(writer->stream);
 	return NULL;
@@ -275,7 +290,7 @@ static void on_event(const struct rp_listener_event *event, void *data)
 {
 	struct rp_fields fields;
 
-	fprintf(data, "%s ", event->name);
+	fprintf(data, "%s at=%" PRIu64 " ", event->name, event->time_ns);
 	rp_listener_get_fields(event, &fields);
 	tell_fields(data, &fields, true);
 	fputc('\n', data);
@@ -284,15 +299,20 @@ static void on_event(const struct rp_listener_event *event, void *data)
 static int read_trace(const char *path)
 {
 	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_info info = { .size = sizeof(info) };
 	struct rp_reader *reader;
 	struct rp_fields fields;
 	int ret = rp_reader_open(path, &reader);
 
+	if (ret == 0)
+		rp_reader_get_info(reader, &info);
 	while (ret == 0 && (ret = rp_reader_next(reader, &event)) == 1) {
 		ret = 0;
 		if (strcmp(event.type->provider, "Same") != 0)
 			continue;
-		printf("%s ", event.type->name);
+		/* Its ticks are nanoseconds. */
+		printf("%s at=%" PRIu64 " ", event.type->name,
+		       info.start_ticks + (uint64_t)event.time_ns);
 		rp_reader_get_fields(&event, &fields);
 		tell_fields(stdout, &fields, true);
 		putchar('\n');

@@ -9,132 +9,30 @@ for the same names, values, number, and order within a thread; what one leaves o
 stands beside it. Consumers that cannot run here are told and skipped.
 """
 import calendar
-import collections
 import importlib
 import json
 import os
 import re
 import secrets
 import shutil
-import signal
 import struct
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unittest
 
+from same_tools import (Event, Program, by_writer, eventually, parse, points, run, signed,
+                        text16_hex, words_bytes)
+
 HOST, RINGPIPE, LTTNG_MODULE, BPF_PROGRAM = sys.argv[1:5]
 EVENTS, THREADS = 4000, 4
-PATIENCE_S = 120
+# How far a time may be from what CLOCK_MONOTONIC said: one that was read from it, and one that was
+# made of the processor's counter.
+READ_NS, MADE_NS = 100_000, 1_000_000
 TRACEFS = "/sys/kernel/tracing"
 ALL = {"integers", "reals", "texts", "lists", "secrets"}
 UTC_1970 = re.compile(r"(\d+)-(\d+)-(\d+)T(\d+):(\d+):(\d+)(?:\.(\d+))?Z")
-
-Event = collections.namedtuple("Event", "name fields")
-
-
-def parse(line):
-    """An event as the host tells it: values are text, [] holds others."""
-    name, rest = line.rstrip("\n").split(" ", 1)
-    fields, depth, start = {}, 0, 0
-    for place, letter in enumerate(rest + " "):
-        depth += (letter == "[") - (letter == "]")
-        if letter == " " and depth == 0:
-            field, value = rest[start:place].split("=", 1)
-            fields[field] = value
-            start = place + 1
-    return Event(name, fields)
-
-
-def by_writer(events):
-    writers = collections.defaultdict(list)
-    for event in events:
-        writers[int(event.fields["writer"])].append(event)
-    return dict(writers)
-
-
-def points(pairs):
-    return " ".join(f"[x={x} y={y}]" for x, y in pairs)
-
-
-def signed(value, bits):
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if value >> bits - 1 else value
-
-
-def words_bytes(words, size):
-    """The first bytes of what was read as words of 64 bits."""
-    return b"".join(struct.pack("<Q", word & (1 << 64) - 1) for word in words)[:size]
-
-
-def text16_hex(data):
-    """UTF-16 up to its NUL, as UTF-8 in hex."""
-    end = next(i for i in range(0, len(data), 2) if data[i:i + 2] == b"\0\0")
-    return data[:end].decode("utf-16-le").encode().hex()
-
-
-def eventually(what, condition):
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.01)
-    raise AssertionError(f"not within {PATIENCE_S} s: {what}")
-
-
-def run(*command, **options):
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=PATIENCE_S, check=False, **options)
-    if done.returncode != 0:
-        raise AssertionError(f"{command}: {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
-class Program:
-    """A tracer that prints until it is interrupted."""
-
-    def __init__(self, command, **options):
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, **options)
-        self.out, self.err = [], []
-        self.threads = [threading.Thread(target=lambda f=f, to=to: to.extend(iter(f.readline, b"")),
-                                         daemon=True)
-                        for f, to in ((self.process.stdout, self.out),
-                                      (self.process.stderr, self.err))]
-        for thread in self.threads:
-            thread.start()
-
-    def said(self, text):
-        if self.process.poll() is not None:
-            raise AssertionError(f"{self.process.args} ended: {b''.join(self.out + self.err)}")
-        return any(text in line for line in self.out + self.err)
-
-    def interrupt(self):
-        """Again, but not soon: bpftrace 0.17 forgets a signal that comes outside its epoll_wait(),
-        and leaves what it has not read yet when there comes one more."""
-        for _ in range(6):
-            if self.process.poll() is None:
-                self.process.send_signal(signal.SIGINT)
-            try:
-                self.process.wait(PATIENCE_S / 6)
-                return
-            except subprocess.TimeoutExpired:
-                pass
-        raise AssertionError(f"{self.process.args} does not end")
-
-    def stop(self):
-        try:
-            self.interrupt()
-        finally:
-            self.process.kill()
-            for thread in self.threads:
-                thread.join()
-            self.process.stdout.close()
-            self.process.stderr.close()
-        return b"".join(self.out)
 
 
 class Lttng:
@@ -175,7 +73,9 @@ class Lttng:
             if isinstance(message, bt2._EventMessageConst):
                 provider, name = message.event.name.split(":")
                 assert provider == "Same"
-                found.append(Event(name, self.fields(name, message.event.payload_field)))
+                fields = self.fields(name, message.event.payload_field)
+                fields["at"] = str(message.default_clock_snapshot.value)
+                found.append(Event(name, fields))
         return found
 
     @staticmethod
@@ -267,11 +167,11 @@ class Bpftrace:
     @staticmethod
     def take(lines):
         parts = {}	# of an event that takes several lines
-        for _, kind, rest in lines:
+        for at, kind, rest in lines:
             numbers = rest.split(" ", 4 if kind == "texts" else -1)
             key = tuple(numbers[:2])
             words = [int(n) for n in numbers[2:{"texts": 4, "secrets": 3}.get(kind)]]
-            fields = dict(zip(("writer", "serial"), key))
+            fields = dict(zip(("writer", "serial"), key), at=str(at))
             if kind == "integers":
                 for (name, bits), word in zip((("i8", 8), ("u8", 0), ("i16", 16), ("u16", 0),
                                                ("i32", 32), ("u32", 0), ("i64", 64), ("u64", 0)),
@@ -337,7 +237,8 @@ class Perf:
         self.acknowledge = open(acknowledge, "r+b", buffering=0)
         os.set_blocking(self.acknowledge.fileno(), False)
         self.program = Program(["perf", "record", "-m", "1024", "-o", self.data, "-p", str(pid),
-                                "-e", "sdt_same:*", f"--control=fifo:{control},{acknowledge}"],
+                                "-k", "CLOCK_MONOTONIC", "-e", "sdt_same:*",
+                                f"--control=fifo:{control},{acknowledge}"],
                                env=self.env)
         self.control.write(b"ping\n")
 
@@ -361,25 +262,27 @@ class Perf:
         said = b"".join(self.program.err)
         assert b"lost" not in said.lower(), said
         found = []
-        for line in run("perf", "script", "-i", self.data, "-F", "event,trace",
+        for line in run("perf", "script", "-i", self.data, "--ns", "-F", "time,event,trace",
                         env=self.env).splitlines():
-            match = re.match(r"\s*sdt_same:(\w+): +\([0-9a-f]+\) ?(.*)", line)
+            match = re.match(r"\s*(\d+)\.(\d{9}): +sdt_same:(\w+): +\([0-9a-f]+\) ?(.*)",
+                             line)
             if not match:
                 continue
-            values = [int(value.split("=")[1], 0) for value in match[2].split()]
-            fields = {}
-            for name, value in zip(self.NAMES[match[1]], values):
+            seconds, nanoseconds, event, arguments = match.groups()
+            values = [int(value.split("=")[1], 0) for value in arguments.split()]
+            fields = {"at": seconds + nanoseconds}
+            for name, value in zip(self.NAMES[event], values):
                 if name == "f32":
                     fields[name] = f"{value & 0xffffffff:08x}"
                 elif name == "f64":
                     fields[name] = f"{value & (1 << 64) - 1:016x}"
-                elif match[1] == "integers" and name[0] == "i":
+                elif event == "integers" and name[0] == "i":
                     fields[name] = str(signed(value, int(name[1:])))	# perf leaves signs out
                 elif name == "state":
                     fields[name] = str(signed(value, 32))
                 elif name:
                     fields[name] = str(value)
-            found.append(Event(match[1], fields))
+            found.append(Event(event, fields))
         return found
 
     @staticmethod
@@ -416,7 +319,8 @@ class Bridge:
                 assert not event.get("lost"), line
                 continue
             assert event["provider"] == "Same"
-            found.append(Event(event["event"], self.fields(event["fields"])))
+            found.append(Event(event["event"], dict(self.fields(event["fields"]),
+                                                    at=str(event["time_ns"]))))
         return found
 
     @staticmethod
@@ -542,13 +446,18 @@ class SameTest(unittest.TestCase):
         assert cls.say("write") == "written"
         cls.lost = cls.say("stop")
         with open(os.path.join(cls.folder, "account"), encoding="ascii") as account:
-            cls.account = by_writer(parse(line) for line in account)
+            lines = [parse(line) for line in account]
+        cls.account = by_writer(event for event in lines if event.name != "when")
+        cls.when = {(event.fields["writer"], event.fields["serial"]):
+                    (int(event.fields["before"]), int(event.fields["after"]))
+                    for event in lines if event.name == "when"}
         for consumer in cls.consumers.values():
             consumer.stop()
 
-    def check(self, events, leave=lambda event: event):
+    def check(self, events, leave=lambda event: event, within_ns=MADE_NS):
         """The same, thread by thread; the values of one event at a time, to be readable."""
         told = by_writer(events)
+        self.check_times(told, within_ns)
         self.assertEqual({writer: len(events) for writer, events in told.items()},
                          {writer: len(events) for writer, events in self.account.items()})
         for writer, wrote in self.account.items():
@@ -558,6 +467,14 @@ class SameTest(unittest.TestCase):
                          if name in expected.fields}
                 self.assertEqual((seen.name, sorted(known.items())),
                                  (expected.name, sorted(expected.fields.items())))
+
+    def check_times(self, told, within_ns):
+        """All by one clock: between what it said before the event was written and after."""
+        for event in sum(told.values(), []):
+            at = int(event.fields["at"])
+            before, after = self.when[event.fields["writer"], event.fields["serial"]]
+            self.assertGreaterEqual(at, before - within_ns, event)
+            self.assertLessEqual(at, after + within_ns, event)
 
     def check_consumer(self, name, **options):
         if name in self.missing:
@@ -583,13 +500,13 @@ class SameTest(unittest.TestCase):
             self.check([parse(line) for line in told])
 
     def test_babeltrace2_shows_what_was_written_by_way_of_lttng(self):
-        self.check_consumer("lttng", leave=Lttng.leave)
+        self.check_consumer("lttng", leave=Lttng.leave, within_ns=READ_NS)
 
     def test_bpftrace_sees_what_was_written(self):
-        self.check_consumer("bpftrace")
+        self.check_consumer("bpftrace", within_ns=READ_NS)
 
     def test_perf_script_shows_the_numbers_that_were_written(self):
-        self.check_consumer("perf", leave=Perf.leave)
+        self.check_consumer("perf", leave=Perf.leave, within_ns=READ_NS)
 
     def test_batch_probe_gives_a_bpf_program_what_was_written(self):
         self.check_consumer("bridge")
