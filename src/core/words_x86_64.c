@@ -41,6 +41,7 @@
 
 _Static_assert(RP_SLOT_CLOCK_TICKS < RP_SLOT_CLOCK_CAUSAL &&
 	       RP_SLOT_CLOCK_CAUSAL < RP_SLOT_CLOCK_COARSE, "as the jumps have them");
+_Static_assert(RP_RECORD_HEAD == 24, "as the places of words, 24 to 48, and the length have it");
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
