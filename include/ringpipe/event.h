@@ -28,6 +28,9 @@
  * library's changes them, see libringpipe(7): unasked on AMD's processors alone. On other machines
  * than x86-64 it is as 0. Define it before this header is included; or again, between declarations,
  * for some events.
+ *
+ * They are changed one after the other: until the start of a session returns, one that asks
+ * `_enabled()` may say yes while the one that writes the event still passes by. Then all are on.
  */
 #ifndef RP_STATIC_KEYS
 #define RP_STATIC_KEYS 0
