@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * allowed NUMBER,… PROGRAM [ARGUMENT…]: runs a program which any other system call kills, as
+ * filters of services have it. `allowed run`: is that program. It writes traces into its working
+ * directory, says "ready", and writes on until its standard input ends; `allowed other` makes a
+ * call that is on no list.
+ */
+#include "check.h"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#define CALLS_MAX 400
+#define TICK_MS 5
+
+RP_PROVIDER(allowed, "Test-Allowed");
+RP_EVENT(allowed, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial), RP_STRING(text));
+RP_COUNTER(allowed, marks, NULL, NULL);
+RP_HISTOGRAM(allowed, spread, NULL, NULL);
+
+static int allow(const char *list)
+{
+	static struct sock_filter filter[2 * CALLS_MAX + 2] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	};
+	static const struct sock_filter yes = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	static const struct sock_filter no = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	struct sock_fprog program = { 1, filter };
+	struct rlimit no_core = { 0, 0 };
+
+	for (char *end; *list; list = *end ? end + 1 : end) {
+		struct sock_filter next = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+						   (uint32_t)strtoul(list, &end, 10), 0, 1);
+
+		check(end != list && program.len < 2 * CALLS_MAX);
+		filter[program.len++] = next;
+		filter[program.len++] = yes;
+	}
+	filter[program.len++] = no;
+	check(setrlimit(RLIMIT_CORE, &no_core) == 0);
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER,
+							       &program, 0, 0) ? -1 : 0;
+}
+
+static void write_some(void)
+{
+	for (uint64_t serial = 0; serial < 1000; serial++) {
+		(void)allowed_mark(serial, "text");
+		allowed_marks_add(1);
+		allowed_spread_record((double)serial);
+	}
+}
+
+static void *in_thread(void *data)
+{
+	(void)data;
+	write_some();
+	return NULL;
+}
+
+static void with_a_file(const char *path, uint32_t flags)
+{
+	struct rp_session_provider wanted = {
+		.size = sizeof(wanted), .name = "*", .keywords = UINT64_MAX, .level = 5,
+	};
+	struct rp_session_options options = {
+		.size = sizeof(options), .flags = flags, .providers = &wanted, .provider_count = 1,
+		.output_path = path, .buffer_bytes = RP_SESSION_OVERWRITE_MIN,
+	};
+	struct rp_session *session;
+	pthread_t thread;
+
+	check(rp_session_start(&options, &session) == 0);
+	check(pthread_create(&thread, NULL, in_thread, NULL) == 0);
+	write_some();
+	check(pthread_join(thread, NULL) == 0);
+	if (flags & RP_SESSION_OVERWRITE)
+		check(rp_session_snapshot(session, "snapshot.nettrace", -1, NULL) == 0);
+	check(rp_session_stop(session, NULL) == 0);
+}
+
+static void count_event(const struct rp_listener_event *event, void *data)
+{
+	(void)event;
+	__atomic_fetch_add((unsigned int *)data, 1, __ATOMIC_RELAXED);
+}
+
+static void with_listeners(void)
+{
+	struct rp_session_provider wanted = {
+		.size = sizeof(wanted), .name = "Test-Allowed", .level = 5,
+	};
+	struct rp_session_options options = {
+		.size = sizeof(options), .providers = &wanted, .provider_count = 1,
+	};
+	struct rp_listener *listener = listen_to("Test-Allowed"), *push;
+	struct rp_listener_event event = { .size = sizeof(event) };
+	unsigned int heard = 0;
+
+	check(rp_listener_start(&options, count_event, &heard, &push) == 0);
+	/* What one session loses for want of room is no matter here. */
+	wait_until(((void)allowed_mark(1, "heard"), rp_listener_next(listener, &event, 1) == 1));
+	check(rp_listener_stop(listener, NULL) == 0);
+	wait_until(((void)allowed_mark(2, "heard"), __atomic_load_n(&heard, __ATOMIC_RELAXED)));
+	check(rp_listener_close(push) == 0);
+	check(rp_listener_stop(push, NULL) == 0);
+}
+
+static void with_counters(void)
+{
+	struct rp_counter_reading reading = { .size = sizeof(reading) };
+
+	allowed_marks_add(1);
+	check(rp_counter_read(allowed_marks_counter(), &reading) == 0 && reading.value >= 1);
+}
+
+static void with_a_child(void)
+{
+	pid_t child = fork();
+	int status;
+
+	check(child >= 0);
+	if (child == 0) {
+		with_a_file("child.nettrace", 0);
+		_exit(0);
+	}
+	check(waitpid(child, &status, 0) == child && status == 0);
+}
+
+int main(int argc, char **argv)
+{
+	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+	uint64_t serial = 0;
+	char bytes[64];
+
+	check(argc >= 2);
+	if (argc > 2) {
+		if (allow(argv[1]) != 0)
+			return SKIPPED;
+		execv(argv[2], argv + 2);
+		return 126;
+	}
+	if (strcmp(argv[1], "other") == 0)
+		return (int)getpgid(0) < 0;
+	with_a_file("file.nettrace", 0);
+	with_a_file("stacks.nettrace", RP_SESSION_STACKS | RP_SESSION_CAUSAL);
+	with_a_file("coarse.nettrace", RP_SESSION_COARSE);
+	with_a_file("recorder.nettrace", RP_SESSION_OVERWRITE);
+	with_listeners();
+	with_counters();
+	with_a_child();
+	puts("ready");
+	fflush(stdout);
+	while (poll(&input, 1, TICK_MS) == 0 || read(STDIN_FILENO, bytes, sizeof(bytes)) > 0) {
+		(void)allowed_mark(serial++, "tick");
+		allowed_marks_add(1);
+		allowed_spread_record(1);
+	}
+	return 0;
+}
