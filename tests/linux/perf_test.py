@@ -95,6 +95,20 @@ class Perf(WithHost):
             [[narrow(word, size) for word, size in zip(words, sizes)] for words in fired])
         return lines
 
+    def test_stacks_by_dwarf_lead_from_the_event_to_where_the_program_began(self):
+        with open(HOST, "rb") as file:
+            if b"clang version" in file.read():
+                self.skipTest("clang's assembler tells unwinders nothing of probes")
+        name, data = self.define("bare"), os.path.join(self.folder, "data")
+        host = Host("perf", "record", "-q", "--call-graph", "dwarf", "-o", data, "-e", name, "--",
+                    HOST)
+        host.fire("bare")
+        host.close()
+        shown = self.perf("script", "-i", data, "--no-inline", "-F", "ip,sym")
+        frames = re.findall(r"^\s+[0-9a-f]+ (\S+)", shown, re.M)
+        self.assertEqual(frames[:2], ["probes_bare_probe_", "probes_bare_write_"], shown)
+        self.assertEqual(frames[-1], "_start", shown)
+
     def test_six_arguments_are_what_was_written(self):
         for line in self.compare("few", FEW):
             self.assertEqual(len(self.arguments(line)), len(FEW))

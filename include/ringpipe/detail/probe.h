@@ -58,6 +58,16 @@
 #endif
 
 /*
+ * How to get from the stub to its caller, for who looks at stacks. It stands in the middle of a
+ * function that says that for itself, though of another section: clang's assembler minds.
+ */
+#if defined(__clang__)
+#define RP_CFI_(directive)
+#else
+#define RP_CFI_(directive) ".cfi_" directive "\n"
+#endif
+
+/*
  * The stub and its note; layout of the note: sys/sdt.h's, version 3. A file may have it more than
  * once, when the compiler copies the function: the first counts.
  */
@@ -69,8 +79,10 @@
 		".hidden " symbol "\n" \
 		".type " symbol ",\"function\"\n" \
 		symbol ":\n" \
+		RP_CFI_("startproc") \
 		"990: nop\n" \
 		"ret\n" \
+		RP_CFI_("endproc") \
 		".size " symbol ", . - " symbol "\n" \
 		".pushsection .note.stapsdt,\"?\",\"note\"\n" \
 		".balign 4\n" \
