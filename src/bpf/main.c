@@ -313,6 +313,10 @@ static int take_event(struct run *run)
 		rp_tool_error("bpf: --event wants PROVIDER:EVENT, not '%s'", run->options->event);
 		return -EINVAL;
 	}
+	if (colon - run->options->event > RP_NAME_MAX || strlen(colon + 1) > RP_NAME_MAX) {
+		rp_tool_error("bpf: --event: a name has up to %u bytes", RP_NAME_MAX);
+		return -EINVAL;
+	}
 	run->provider = strndup(run->options->event, (size_t)(colon - run->options->event));
 	run->event = colon + 1;
 	return run->provider ? 0 : -ENOMEM;
@@ -369,8 +373,7 @@ static int take_providers(struct run *run)
 	}
 	ret = rp_providers_parse(text, &run->providers, &run->provider_count, &at);
 	if (ret)
-		rp_tool_error("bpf: --providers: cannot read '%s' from '%s' on; see ringpipe bpf "
-			      "--help", text, text + at);
+		rp_options_explain_providers("bpf", text, at);
 	return ret;
 }
 

@@ -441,6 +441,18 @@ static int check_output(const struct rp_tool_command *command,
 	return 0;
 }
 
+void rp_options_explain_providers(const char *command, const char *text, size_t at)
+{
+	const size_t length = strcspn(text + at, ":,");
+
+	if (length > RP_NAME_MAX)
+		rp_tool_error("%s: --providers: a name has up to %u bytes, and '%.20s…' has %zu",
+			      command, RP_NAME_MAX, text + at, length);
+	else
+		rp_tool_error("%s: --providers: cannot read '%s' from '%s' on; see ringpipe %s "
+			      "--help", command, text, text + at, command);
+}
+
 int rp_options_parse(const struct rp_tool_command *command, int argc, char **argv,
 		     struct rp_tool_options *ret_options)
 {

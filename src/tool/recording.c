@@ -79,8 +79,7 @@ int rp_recording_providers(const struct rp_tool_options *options, const char *co
 	int ret = rp_providers_parse(text, ret_providers, ret_count, &at);
 
 	if (ret == -EINVAL)
-		rp_tool_error("%s: --providers: cannot read '%s' from '%s' on; see ringpipe %s "
-			      "--help", command, text, text + at, command);
+		rp_options_explain_providers(command, text, at);
 	else if (ret)
 		rp_tool_error("%s: --providers: %s", command, strerror(-ret));
 	return ret;

@@ -41,25 +41,22 @@ void rp_tool_say(FILE *stream, const char *format, ...)
 
 uint32_t rp_text_next(const char **text)
 {
-	/* The lowest code point of each length, so that over-long forms are refused. */
-	static const uint32_t lowest[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	const unsigned char *at = (const unsigned char *)*text;
-	unsigned int length = at[0] < 0x80 ? 1 : (at[0] & 0xe0) == 0xc0 ? 2 :
-			      (at[0] & 0xf0) == 0xe0 ? 3 : (at[0] & 0xf8) == 0xf0 ? 4 : 0;
-	uint32_t code = length == 1 ? at[0] : at[0] & (0x7fu >> length);
+	const unsigned char lead = *at++;
+	/* Which second byte goes with it: no over-long forms, no surrogates, nothing above. */
+	unsigned char low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
+	unsigned char high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
+	unsigned int more = lead < 0x80 ? 0 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
+	uint32_t code = more ? lead & (0x3fu >> more) : lead;
 
-	(*text)++;
-	if (length == 0)
-		return 0xfffd;
-	for (unsigned int i = 1; i < length; i++) {
-		if ((at[i] & 0xc0) != 0x80)
-			return 0xfffd;
-		code = code << 6 | (at[i] & 0x3fu);
+	if ((lead >= 0x80 && lead < 0xc2) || lead > 0xf4) {
+		more = 0;
+		code = 0xfffd;
 	}
-	if (code < lowest[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
-		return 0xfffd;
-	*text += length - 1;
-	return code;
+	for (; more && *at >= low && *at <= high; more--, low = 0x80, high = 0xbf)
+		code = code << 6 | (*at++ & 0x3fu);
+	*text = (const char *)at;
+	return more ? 0xfffd : code;
 }
 
 static char *append_utf8(char *out, uint32_t code)

@@ -24,8 +24,9 @@ char *rp_text_clean(const char *text, bool terminal);
 char *rp_text_from_utf16(const void *units, size_t unit_count);
 
 /*
- * Reads the next character of UTF-8 text that ends with a NUL: its code point, or 0xFFFD for a byte
- * that begins none. `*text` moves behind it; not to be called at the NUL.
+ * Reads the next character of UTF-8 text that ends with a NUL: its code point, or 0xFFFD, once for
+ * the longest beginning of one, as the library and .NET do. `*text` moves behind it; not to be
+ * called at the NUL.
  */
 uint32_t rp_text_next(const char **text);
 

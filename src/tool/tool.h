@@ -105,6 +105,9 @@ void rp_tool_say(FILE *stream, const char *format, ...) __attribute__((format(pr
 int rp_options_parse(const struct rp_tool_command *command, int argc, char **argv,
 		     struct rp_tool_options *ret_options);
 
+/* Says what is wrong with the --providers of a command, which rp_providers_parse() refused. */
+void rp_options_explain_providers(const char *command, const char *text, size_t at);
+
 /* Prints the rows of the options in `mask` on stdout. */
 void rp_options_print(uint32_t mask);
 

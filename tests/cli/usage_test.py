@@ -41,6 +41,8 @@ class Usage(ToolTest):
                 (["collect", "-p", "1", "--buffer", "0"], "--buffer wants MB, not '0'"),
                 (["collect", "-p", "1", "-o", ""], "--output wants FILE, not ''"),
                 (["collect", "-p", "1", "--providers", "a:xyz"], "cannot read 'a:xyz'"),
+                (["collect", "-p", "1", "--providers", "a," + 300 * "n" + ":1"],
+                 "--providers: a name has up to 255 bytes, and 'nnnnnnnnnnnnnnnnnnnn…' has 300"),
                 (["dump", "1", "-o", "-"], "dump: -o - cannot be, for the process writes it"),
                 (["record", "-p", "1", "--roll", "8", "-o-"], "record: -o - cannot be, for the"),
                 (["recover", "left", "--output=-"], "recover: -o - cannot be, for the trace is"),

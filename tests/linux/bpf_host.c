@@ -7,6 +7,8 @@
  *	rate N M	so many of `numbers`, M a second
  *	large		the largest payload there is, and one that has a field behind it
  *	trip		an event with activity ids
+ *	broken		text that is neither UTF-8 nor UTF-16
+ *	await		waits until a session wants `texts`
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,6 +76,15 @@ static void write_large(void)
 	host_large(blob, 100, 2);
 }
 
+static void write_broken(void)
+{
+	static const rp_char16 wide[] = { 0xd800, 'a', 0 };
+	const struct point at = { 0, 0 };
+
+	host_texts("\xff" "a\xe2\x82" "b\xc3\xa9\xed\xa0\x80\xc0\xf5", wide, "", 0, NULL, 0, &at,
+		   NULL, 0, 0);
+}
+
 static void make_trip(void)
 {
 	const struct rp_activity here = {
@@ -107,6 +118,11 @@ int main(void)
 			write_large();
 		} else if (strcmp(line, "trip\n") == 0) {
 			make_trip();
+		} else if (strcmp(line, "broken\n") == 0) {
+			write_broken();
+		} else if (strcmp(line, "await\n") == 0) {
+			while (!host_texts_enabled())
+				usleep(1000);
 		}
 		puts("done");
 		fflush(stdout);

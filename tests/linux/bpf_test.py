@@ -244,6 +244,23 @@ class Printing(BpfTest):
         self.assertEqual(event["activity"], "01020304-0506-0708-090a-0b0c0d0e0f10")
         self.assertEqual(event["related_activity"], "100f0e0d-0c0b-0a09-0807-060504030201")
 
+    def test_invalid_text_is_replaced_as_everywhere(self):
+        # As .NET and Unicode have it: one U+FFFD for the longest beginning of a character.
+        replaced = "\ufffda\ufffdb\u00e9\ufffd\ufffd\ufffd\ufffd\ufffd"
+        event, = self.lines(["broken"], "--event", f"{PROVIDER}:texts")
+        self.assertEqual((event["fields"]["name"], event["fields"]["wide"]),
+                         (replaced, "\ufffda"))
+        result = self.watch(["broken"], "count", "--event", f"{PROVIDER}:texts", "--field", "name")
+        self.assertEqual([row["value"] for row in result["values"]], [replaced])
+        trace = self.path("trace")
+        tool = self.start("collect", "-p", self.pid, "--providers", PROVIDER, "-o", trace)
+        self.tell("await")
+        self.tell("broken")
+        self.stop(tool)
+        rows = self.run_tool("report", "--events", trace)[0].splitlines()
+        told = [json.loads(row) for row in rows if '"texts"' in row]
+        self.assertEqual([event["fields"]["name"] for event in told], [replaced])
+
     def test_text_is_for_people(self):
         tool = self.attach("print", "--event", f"{PROVIDER}:trip")
         self.tell("trip")
@@ -388,7 +405,13 @@ class Refusals(BpfTest):
                 (["count", "-p", self.pid, "--field", "x"], "--field goes with --event"),
                 (["print", "-p", self.pid, "--event", event, "--field", "x"], "neither --field"),
                 (["count", "-p", self.pid, "--step", "5"], "--step goes with histogram"),
-                (["count", "-p", self.pid, "--event", "x"], "wants PROVIDER:EVENT")):
+                (["count", "-p", self.pid, "--event", "x"], "wants PROVIDER:EVENT"),
+                (["count", "-p", self.pid, "--event", 300 * "n" + ":x"],
+                 "--event: a name has up to 255 bytes"),
+                (["count", "-p", self.pid, "--event", "x:" + 300 * "n"],
+                 "--event: a name has up to 255 bytes"),
+                (["count", "-p", self.pid, "--providers", 300 * "n"],
+                 "--providers: a name has up to 255 bytes")):
             self.assertIn(said, self.refuse(*arguments, status=2))
 
     def test_a_process_that_dies_is_told_with_what_was_seen(self):
