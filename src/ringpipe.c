@@ -226,7 +226,7 @@ static int start_from(const struct environment *environment, const char *path)
 		return ret;
 	ret = rp_providers_parse(environment->config, &providers, &count, &at);
 	if (ret != 0) {
-		complain("cannot read the provider list from here on",
+		complain("cannot read the providers (a name has up to 255 bytes) from here on",
 			 environment->config + (ret == -EINVAL ? at : 0), -ret);
 		return ret;
 	}

@@ -369,6 +369,23 @@ class Refusals(BpfTest):
         self.environment.update(LD_PRELOAD=SHIM, BPF_SHIM="none")
         self.assertIn("this kernel has no BPF", self.refuse("count", "-p", self.pid))
 
+    @unittest.skipIf(SANITIZED, "a sanitizer wants to be preloaded first")
+    def test_others_trace_on_while_it_is_refused(self):
+        trace = self.path("trace")
+        beside = self.start("collect", "-p", self.pid, "--providers", PROVIDER, "-o", trace)
+        self.tell("await")
+        for wish in ("refuse", "none"):
+            self.environment.update(LD_PRELOAD=SHIM, BPF_SHIM=wish)
+            self.refuse("count", "-p", self.pid)
+        del self.environment["LD_PRELOAD"]
+        self.tell("write 50")
+        self.stop(beside)
+        report = json.loads(self.run_tool("report", "--json", trace)[0])
+        provider, = [one for one in report["providers"] if one["name"] == PROVIDER]
+        self.assertEqual({kind["name"]: kind["events"] for kind in provider["kinds"]},
+                         {"numbers": 50, "texts": 50})
+        self.assertEqual(report["lost"], 0)
+
     def test_tracing_goes_on_after_a_refusal(self):
         self.refuse("count", "-p", self.pid, "--event", "nonsense", status=2)
         self.check_account(self.watch(["write 5"], "count")["account"], 10)

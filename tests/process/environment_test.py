@@ -178,6 +178,8 @@ class Environment(unittest.TestCase):
     def test_wrong_provider_list_is_one_line_that_says_where(self):
         self.expect_complaint('":wrong"', RINGPIPE_CONFIG='Test-Host,:wrong')
         self.expect_complaint('"9:x"', RINGPIPE_CONFIG='Test-Host:1:9:x')
+        self.expect_complaint('a name has up to 255 bytes', f'"{300 * "n"}:1"',
+                              RINGPIPE_CONFIG=f'Test-Host,{300 * "n"}:1')
         self.expect_complaint('"zz"', DOTNET_EnableEventPipe='1',
                               DOTNET_EventPipeConfig='Test-Host:zz')
         self.assertEqual(self.files(), [])

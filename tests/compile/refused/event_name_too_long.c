@@ -9,7 +9,7 @@
 
 RP_PROVIDER(shop, "Shop");
 #ifndef REPAIRED
-DECLARE(TWICE(TWICE(TWICE(SIXTY(s)))));	/* refused */
+DECLARE(TWICE(TWICE(TWICE(SIXTY(s)))));	/* refused: name is too long */
 #else
 DECLARE(TWICE(SIXTY(s)));
 #endif
