@@ -149,6 +149,7 @@ class Child(ToolTest):
     def test_a_command_that_becomes_another_user_is_traced(self):
         os.chmod(self.directory, 0o777)
         command = self.command()
+        os.chmod(self.path("sample"), 0o644)  # whatever the umask
         self.environment["RUNTIME_UID"] = "65534"
         self.run_tool("collect", "-o", "t", "--", *command)
         self.assertEqual(os.stat(self.path("request")).st_uid, 65534)
