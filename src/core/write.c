@@ -281,6 +281,33 @@ write_exports(struct rp_event *event, const struct rp_part *parts, unsigned int 
 	return slots ? write_sessions(event, parts, part_count, payload_bytes, slots, frame) : 0;
 }
 
+/*
+ * By one reading of the clock as far as it goes. What has another result by the section goes the
+ * way of what is not usual, when all others are through.
+ */
+static __attribute__((noinline)) int
+write_in_turn(struct rp_write *write, uint64_t slots, const void *frame)
+{
+	uint64_t others = 0;
+
+	write->ticks = 0;
+	for (; slots; slots &= slots - 1) {
+		write->bit = slots & -slots;
+		write->slot = &rp_slots[(unsigned int)__builtin_ctzll(slots)];
+		if (__builtin_expect(rp_slot_try_rseq_in_turn(write) != RP_WRITE_OK, 0)) {
+			others |= write->bit;
+			write->ticks = 0;
+		}
+		if (__builtin_expect(write->above, 0)) {
+			write->above = 0;
+			write->ticks = 0;	/* there may be a system call */
+			rp_drain_wake_if_asleep();
+		}
+	}
+	rp_rseq_leave();
+	return others ? write_slots(write, others, frame) : 0;
+}
+
 /* A stack begins with the caller of `frame`, or of the function this is compiled into. */
 static inline __attribute__((always_inline)) int
 write_all(struct rp_event *event, const struct rp_part *parts, unsigned int part_count,
@@ -299,18 +326,14 @@ write_all(struct rp_event *event, const struct rp_part *parts, unsigned int part
 	begin_records(&write, event, parts, part_count, payload_bytes, ids);
 	if (__builtin_expect(!rp_rseq_usable || payload_bytes > RSEQ_PAYLOAD_MAX, 0))
 		return write_slots(&write, slots, frame ? frame : __builtin_frame_address(0));
-	do {
-		write.bit = slots & -slots;
-		write.slot = &rp_slots[(unsigned int)__builtin_ctzll(slots)];
-		if (__builtin_expect(rp_slot_try_rseq(&write) != RP_WRITE_OK, 0))
-			return write_slots(&write, slots,
-					   frame ? frame : __builtin_frame_address(0));
-		if (__builtin_expect(write.above, 0)) {
-			write.above = 0;
-			rp_drain_wake_if_asleep();
-		}
-		slots &= slots - 1;
-	} while (slots);
+	if (slots & (slots - 1))
+		return write_in_turn(&write, slots, frame ? frame : __builtin_frame_address(0));
+	write.bit = slots;
+	write.slot = &rp_slots[(unsigned int)__builtin_ctzll(slots)];
+	if (__builtin_expect(rp_slot_try_rseq(&write) != RP_WRITE_OK, 0))
+		return write_slots(&write, slots, frame ? frame : __builtin_frame_address(0));
+	if (__builtin_expect(write.above, 0))
+		rp_drain_wake_if_asleep();
 	return 0;
 }
 

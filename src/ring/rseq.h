@@ -30,4 +30,10 @@ static inline struct rp_rseq_area *rp_rseq_area(void)
 	return (struct rp_rseq_area *)((char *)__builtin_thread_pointer() + __rseq_offset);
 }
 
+/* Points into no section any more: a static copy of this library may be unloaded. */
+static inline void rp_rseq_leave(void)
+{
+	*(volatile uint64_t *)&rp_rseq_area()->rseq_cs = 0;
+}
+
 #endif

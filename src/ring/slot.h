@@ -93,6 +93,7 @@ struct rp_write {
 	uint64_t prefix_bytes;
 	const struct rp_part *parts;
 	uint64_t part_count;
+	uint64_t ticks;			/* in turn: what the sessions before were stamped with, or 0 */
 	uint8_t above;			/* result: the ring is above its watermark */
 };
 
@@ -119,7 +120,15 @@ int rp_slots_init(void);
 /* One try to write by rseq: what is not RP_WRITE_OK has changed nothing. */
 enum rp_write_result rp_slot_try_rseq(struct rp_write *write);
 
-/* The same, and a loss is counted; RP_WRITE_ABORTED and RP_WRITE_NO_RING have changed nothing. */
+/*
+ * The same for one session after another: what is stamped by the usual clock keeps its time in
+ * `ticks`, and the next takes it, or is RP_WRITE_ABORTED if anything came between. After
+ * RP_WRITE_OK the thread still points into the section: rp_rseq_leave() when all are through. Who
+ * makes a system call in between, or had another result, begins anew with a `ticks` of 0.
+ */
+enum rp_write_result rp_slot_try_rseq_in_turn(struct rp_write *write);
+
+/* Writes by rseq, and a loss is counted; RP_WRITE_ABORTED and RP_WRITE_NO_RING have changed nothing. */
 enum rp_write_result rp_slot_write_rseq(struct rp_write *write);
 
 /* Writes under a fallback lock. Never RP_WRITE_ABORTED or RP_WRITE_NO_RING. */
