@@ -93,7 +93,7 @@ struct rp_write {
 	uint64_t prefix_bytes;
 	const struct rp_part *parts;
 	uint64_t part_count;
-	uint64_t ticks;			/* in turn: what the sessions before were stamped with, or 0 */
+	uint64_t ticks;			/* in turn: the time that the session before has, or 0 */
 	uint8_t above;			/* result: the ring is above its watermark */
 };
 
@@ -128,7 +128,7 @@ enum rp_write_result rp_slot_try_rseq(struct rp_write *write);
  */
 enum rp_write_result rp_slot_try_rseq_in_turn(struct rp_write *write);
 
-/* Writes by rseq, and a loss is counted; RP_WRITE_ABORTED and RP_WRITE_NO_RING have changed nothing. */
+/* One session's, and a loss is counted; RP_WRITE_ABORTED and RP_WRITE_NO_RING changed nothing. */
 enum rp_write_result rp_slot_write_rseq(struct rp_write *write);
 
 /* Writes under a fallback lock. Never RP_WRITE_ABORTED or RP_WRITE_NO_RING. */

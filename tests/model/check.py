@@ -33,6 +33,7 @@ HOLDS = [
     ('a copy of a ring that overwrites has what was written', 'overwrite', []),
     ('coarse times of sections and fallback keep the order', 'coarse',
      [BOTH, 'CPUS=1', 'EVENTS=2', 'SWITCHES=1']),
+    ('one reading of the clock for two sessions is passed by no sequence point', 'clock', SMALL),
 ]
 LONG = [
     ('sections on one processor deliver or count each event', 'ring',
@@ -47,6 +48,12 @@ LONG = [
      [BOTH, 'CPUS=1', 'EVENTS=3', 'SWITCHES=1']),
     ('coarse times keep the order while others move the clock', 'coarse',
      [BOTH, 'MOVER', 'CPUS=1', 'EVENTS=2', 'SWITCHES=1']),
+    ('one reading of the clock, two events one after another', 'clock',
+     ['CPUS=1', 'EVENTS=2', 'SWITCHES=1']),
+    ('one reading of the clock for three sessions', 'clock',
+     ['CPUS=1', 'EVENTS=1', 'SWITCHES=1', 'SESSIONS=3']),
+    ('one reading of the clock in threads that migrate', 'clock',
+     ['CPUS=2', 'EVENTS=1', 'SWITCHES=1']),
 ]
 DEEP = [
     ('sections on two processors, threads migrating', 'ring',
@@ -59,6 +66,10 @@ DEEP = [
     ('coarse times of both ways on two processors', 'coarse', [BOTH] + MIGRATING),
     ('coarse times between two sequence points', 'coarse',
      [BOTH, 'CPUS=1', 'EVENTS=2', 'SWITCHES=1', 'PASSES=2']),
+    ('one reading of the clock, interrupted twice', 'clock',
+     ['CPUS=1', 'EVENTS=2', 'SWITCHES=2']),
+    ('one reading of the clock in threads that migrate twice', 'clock',
+     ['CPUS=2', 'EVENTS=1', 'SWITCHES=2']),
 ]
 
 # What is wrong, and with what sizes it shows.
@@ -121,6 +132,14 @@ CAUGHT = [
      [BOTH, 'CPUS=1', 'EVENTS=2', 'SWITCHES=1', 'WRONG_FALLBACK_SILENT']),
     ("a fallback that takes a handler's coarse time back", 'coarse',
      [BOTH, 'CPUS=1', 'EVENTS=3', 'SWITCHES=1', 'WRONG_PLAIN_STAMP']),
+    ('a clock read before without a look at what came between', 'clock',
+     ['WRONG_NO_LOOK'] + SMALL),
+    ('a look at what came between outside of the section', 'clock',
+     ['WRONG_LOOK_OUTSIDE'] + SMALL),
+    ('a section entered anew with a clock read before', 'clock',
+     ['WRONG_POINTS_ANEW'] + SMALL),
+    ('one reading of the clock and a sequence point without a membarrier', 'clock',
+     ['WRONG_NO_FENCE'] + SMALL),
 ]
 
 

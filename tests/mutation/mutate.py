@@ -49,6 +49,7 @@ RING = 'src/ring/ring.c'
 ABORTS = ['ring_aborts']
 BLOCK = ['core_block']
 COARSE = ['core_write']
+CLOCK = ['core_clock']
 
 # What a test finds every time.
 CERTAIN = [
@@ -84,6 +85,19 @@ CERTAIN = [
              'tail + ring->chunk);', 'tail);', ABORTS),
     Mutation('the thread keeps pointing into the section', SECTION,
              r'"movq $0, %%fs:%c[area_cs](%%rcx)\n\t"', r'""', ABORTS),
+    Mutation('the thread keeps pointing into the section of several sessions', WRITE,
+             '\trp_rseq_leave();', '\t;', ABORTS),
+    Mutation('a time is used again without a look at what came between', SECTION,
+             r'"cmpq %%rax, %%fs:%c[area_cs](%%rcx)\n\t" ' '\\\n\t' r'"jne 4f\n\t"', r'""', CLOCK),
+    Mutation('the section is entered anew with a time of before', SECTION,
+             r'"jne 1f\n\t"', r'"nop\n\t"', CLOCK),
+    Mutation('no time is used again', SECTION, r'"movq %%rax, %c[w_ticks](%[write])\n"', r'"\n"',
+             CLOCK),
+    Mutation('a time is used again that is of no session', WRITE,
+             '\twrite->ticks = 0;\n\tfor', '\twrite->ticks = 1;\n\tfor', CLOCK),
+    Mutation('a causal session takes the time of others', SECTION,
+             r'"lfence\n\t" ' '\\\n\t' r'"jmp 31b\n"',
+             r'"movq %c[w_ticks](%[write]), %%rax\n\t" "jmp 32b\n"', CLOCK),
     Mutation('the processor is left out', SECTION, r'"movw %%r11w, 20(%%rdi)\n\t"', r'""', ABORTS),
     Mutation('the last byte is left out', SECTION, r'"movb %%al, (%%rdi)\n\t"', r'""', ABORTS),
     Mutation('a part in two is left out', SECTION, r'"addq $16, %%r10\n\t"',

@@ -7,6 +7,9 @@
  * counted as lost once, or, when the session ended at that instruction, neither. Behind the commit
  * and in the fallback, the same must hold with a handler in between that writes.
  *
+ * Each path is gone alone, and in turn: behind another session that wants the same, and that must
+ * have each event whatever becomes of it in this one.
+ *
  * A trap hits the first time round a loop only. Payloads whose end cannot be read yet abort the
  * copy at each of their bytes: the page fault is a signal.
  */
@@ -28,26 +31,12 @@
 #include "core/probe.h"
 #include "ring/rseq.h"
 #include "ring/slot.h"
-#include "ring_paths.h"
+#include "ring_setup.h"
 #include "traps.h"
 
-#define RINGS_MAX 4096u
 #define ABORTS_MAX 8u		/* of one write: the contract of the write path */
 #define COMPLAINTS_MAX 20u
-#define SLOT 3u
-#define BIT (1ull << SLOT)
 
-/* Where each ring begins, so that every record wraps. */
-#define BEGIN (3u * RING_BYTES - 16u)
-
-enum { MAIN = 7, NESTED = 8 };	/* indexes of the events, as records have them */
-
-static struct rp_event event = { .index = MAIN }, nested_event = { .index = NESTED };
-static struct rp_ring *rings[RINGS_MAX], *later_rings[RINGS_MAX];
-static struct rp_ring *fallbacks[RP_FALLBACKS], *later_fallbacks[RP_FALLBACKS];
-static struct rp_ring *no_rings[RINGS_MAX];	/* not one there yet */
-static uint32_t ring_count;
-static uint16_t processor;		/* that this runs on */
 static unsigned int complaints;
 static const char *doing = "";
 
@@ -64,71 +53,19 @@ static void complain(const struct trap_place *place, const char *format, ...)
 	va_end(arguments);
 }
 
-static uint64_t payload_bytes(const struct path *path)
+static const struct rp_activity no_ids, ids = {
+	.id.bytes = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 },
+	.related.bytes = { 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1 },
+};
+
+/* With what stands before it. */
+static uint64_t body_bytes(const struct path *path)
 {
-	uint64_t sum = path->frames * sizeof(uint64_t);
+	uint64_t sum = path->frames * sizeof(uint64_t) + (path->ids ? sizeof(ids) : 0);
 
 	for (unsigned int i = 0; i < path->part_count; i++)
 		sum += path->parts[i].size_bytes;
 	return sum;
-}
-
-static void reset_ring(struct rp_ring *ring, bool full)
-{
-	ring->head = BEGIN;
-	ring->tail = full ? BEGIN - RING_BYTES : BEGIN;
-	ring->lost_full = 0;
-	ring->intent = 0;
-	ring->chunk = 0;
-	memset(ring->data, 0xee, RING_BYTES);
-}
-
-/* The head at the border up to which there is room, or before it. */
-static void reset_overwriting(struct rp_ring *ring, uint64_t rest)
-{
-	memset(ring->ends, 0xee, sizeof(ring->ends));
-	ring->chunk = RING_BYTES / RP_RING_CHUNKS;
-	ring->tail = BEGIN + rest - RING_BYTES;
-}
-
-/* What the accounts say when a session has just started, and the next in its slot. */
-#define GENERATION (5ull << 40)
-#define LATER_GENERATION (6ull << 40)
-
-static uint64_t stamp_before;		/* the latest that thread or rings have */
-static uint64_t closed_losses;		/* in the accounts of the session that ended */
-
-/* As a session that has just started. */
-static void reset(const struct path *path)
-{
-	struct rp_slot *slot = &rp_slots[SLOT];
-
-	for (uint32_t i = 0; i < ring_count; i++) {
-		reset_ring(rings[i], path->full);
-		reset_ring(later_rings[i], false);
-	}
-	for (unsigned int i = 0; i < RP_FALLBACKS; i++) {
-		reset_ring(fallbacks[i], path->full && !path->full_but_fallback);
-		slot->fallback[i].ring = path->gone ? NULL : fallbacks[i];
-		reset_ring(later_fallbacks[i], false);
-		slot->fallback[i].lock = path->held;
-	}
-	for (uint32_t i = 0; i < ring_count && path->overwrites; i++)
-		reset_overwriting(rings[i], path->rest);
-	for (unsigned int i = 0; i < RP_FALLBACKS && path->overwrites; i++)
-		reset_overwriting(fallbacks[i], path->rest);
-	slot->ring_count = path->beyond ? 0 : ring_count;
-	slot->wanted = 0;
-	slot->busy = slot->too_big = GENERATION;
-	slot->rings = path->gone ? NULL : path->missing ? no_rings : rings;
-	closed_losses = 0;
-	slot->clock = path->clock;
-	stamp_before = rp_thread_stamp + (path->ring_is_ahead ? 1000 : 0);
-	rp_clock_coarse = path->clock_went_on ? stamp_before + 1000 : 1;
-	for (uint32_t i = 0; i < ring_count; i++)
-		rings[i]->stamp = path->ring_is_ahead ? stamp_before : 0;
-	event.enable = nested_event.enable = BIT;
-	rp_unusual_slots = ~RP_SESSION_BITS;
 }
 
 static int write_path(struct rp_event *which, const struct path *path)
@@ -137,6 +74,7 @@ static int write_path(struct rp_event *which, const struct path *path)
 	struct rp_origin origin = { .thread = (uint32_t)getpid(), .frame_count = path->frames,
 				    .frames = frames };
 
+	rp_activity_set(path->ids ? &ids : &no_ids);
 	if (path->words) {
 		uint64_t words[4] = { 0 };
 
@@ -163,16 +101,20 @@ struct found {
 static bool is_whole(const struct path *path, const struct rp_record *record)
 {
 	const uint8_t *at = record->body + path->frames * sizeof(uint64_t);
+	unsigned int flags = path->ids ? RP_RECORD_ACTIVITY | RP_RECORD_RELATED : 0;
 	uint64_t frame;
 
 	if (path->clock == RP_SLOT_CLOCK_COARSE && record->ticks <= stamp_before)
 		return false;
 	if (path->clock_went_on && record->ticks < rp_clock_coarse)
 		return false;
-	if (record->length != RP_RECORD_HEAD + payload_bytes(path) || !record->ticks ||
+	if (record->length != RP_RECORD_HEAD + body_bytes(path) || !record->ticks ||
 	    record->thread != (uint32_t)getpid() || record->frames != path->frames ||
-	    record->processor != processor)
+	    record->processor != processor || record->flags != flags)
 		return false;
+	if (path->ids && memcmp(record->body, &ids, sizeof(ids)) != 0)
+		return false;
+	at += path->ids ? sizeof(ids) : 0;
 	for (unsigned int i = 0; i < path->frames; i++) {
 		memcpy(&frame, record->body + i * sizeof(frame), sizeof(frame));
 		if (frame != 11u * (i + 1))
@@ -235,6 +177,24 @@ static struct found find(const struct path *path, uint32_t index, const struct t
 	return found;
 }
 
+/* What the session before has of both events, or was told it has not. */
+static uint64_t count_before(const struct path *path, const struct trap_place *place)
+{
+	const struct rp_slot *slot = &rp_slots[BEFORE];
+	uint64_t count = slot->too_big & RP_ACCOUNT_COUNT;
+
+	for (uint32_t i = 0; i < ring_count; i++)
+		count += look(path, before_rings[i], MAIN, place) +
+			 look(path, before_rings[i], NESTED, place);
+	for (unsigned int i = 0; i < RP_FALLBACKS; i++) {
+		count += look(path, before_fallbacks[i], MAIN, place) +
+			 look(path, before_fallbacks[i], NESTED, place);
+		if (slot->fallback[i].lock % 2)
+			complain(place, "a lock of the session before is held");
+	}
+	return count;
+}
+
 /* What happens at the instruction. */
 static void write_nested(void)
 {
@@ -270,7 +230,7 @@ static void stop_session(void)
 
 	if (is_locked() && !current->held)
 		return;
-	event.enable = 0;
+	event.enable &= BEFORE_BIT;
 	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
 		slot->fallback[i].ring = later_fallbacks[i];
 	closed_losses = (slot->busy + slot->too_big) & RP_ACCOUNT_COUNT;
@@ -352,6 +312,9 @@ static void check(const struct path *path, const struct mode *mode, unsigned int
 	nested = find(path, NESTED, place);
 	records = found.in_rings + found.in_fallbacks;
 	others = nested.in_rings + nested.in_fallbacks;
+	if (in_turn && count_before(path, place) != 1u + has_nested)
+		complain(place, "%s: %" PRIu64 " times in the session before", mode->name,
+			 count_before(path, place));
 	if (found.later || nested.later || found.later_lost)
 		complain(place, "%s: the later session got it", mode->name);
 	if (records + others + found.lost != offered(path, place, &found))
@@ -363,7 +326,8 @@ static void check(const struct path *path, const struct mode *mode, unsigned int
 	if (has_nested && !path->gone && (others == 1) != (nested_ret == 0))
 		complain(place, "the handler's call returned %d, %u records", nested_ret, others);
 	/* The section of words is tried once, and the other then from its beginning. */
-	if (mode->stays && (hits > ABORTS_MAX || (hits > 1 && found.in_rings)))
+	if (mode->stays && (hits > (in_turn ? 2 : 1) * ABORTS_MAX ||
+			    (!in_turn && hits > 1 && found.in_rings)))
 		complain(place, "it gave up after %u aborts", hits);
 	if (!mode->then && !mode->stays && found.lost != must_lose(path))
 		complain(place, "%s: lost %" PRIu64, mode->name, found.lost);
@@ -412,9 +376,12 @@ static void run_path(const struct path *path, struct trap_places *places)
 {
 	uint64_t aborts = 0, signals = 0;
 	unsigned int reached = 0;
-	char promise[100];
+	char promise[160];
 
-	doing = path->name;
+	static char name[80];
+
+	snprintf(name, sizeof(name), "%s%s", in_turn ? "in turn: " : "", path->name);
+	doing = name;
 	for (size_t i = 0; i < places->count; i++) {
 		struct trap_place *place = &places->list[i];
 		unsigned int sum = 0;
@@ -429,11 +396,11 @@ static void run_path(const struct path *path, struct trap_places *places)
 		reached += place->aborts && sum;
 	}
 	printf("# %s: %u instructions of sections, aborted %" PRIu64 " times; %" PRIu64
-	       " signals elsewhere\n", path->name, reached, aborts, signals);
+	       " signals elsewhere\n", name, reached, aborts, signals);
 	all_aborts += aborts;
 	all_signals += signals;
 	snprintf(promise, sizeof(promise), "write_interrupted_at_each_instruction_is_exact: %s",
-		 path->name);
+		 name);
 	tell(promise);
 }
 
@@ -516,51 +483,16 @@ static void copies_are_aborted_at_each_byte(void)
 	printf("# %u aborts in copies, one at each byte\n", faults);
 	signal(SIGSEGV, SIG_DFL);
 	munmap(pages, 8192);
-	tell("copy_aborted_at_each_byte_is_written_once");
-}
-
-static void make_rings(void)
-{
-	int ret = 0;
-
-	ring_count = rp_slot_ring_count() < RINGS_MAX ? rp_slot_ring_count() : RINGS_MAX;
-	for (uint32_t i = 0; i < ring_count && ret == 0; i++) {
-		ret = rp_ring_create(RING_BYTES, i, &rings[i]);
-		ret = ret ? ret : rp_ring_create(RING_BYTES, i, &later_rings[i]);
-	}
-	for (unsigned int i = 0; i < RP_FALLBACKS && ret == 0; i++) {
-		ret = rp_ring_create(RING_BYTES, i, &fallbacks[i]);
-		ret = ret ? ret : rp_ring_create(RING_BYTES, i, &later_fallbacks[i]);
-	}
-	if (ret != 0) {
-		printf("Bail out! no rings: %s\n", strerror(-ret));
-		exit(1);
-	}
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (uint8_t)(i * 7 + (i >> 8) + 1);
-}
-
-/* To one processor, the last: its number is not what a record has by itself. */
-static void settle_down(void)
-{
-	cpu_set_t set;
-
-	if (sched_getaffinity(0, sizeof(set), &set) == 0) {
-		for (unsigned int i = 0; i < CPU_SETSIZE; i++)
-			processor = CPU_ISSET(i, &set) ? (uint16_t)i : processor;
-	}
-	CPU_ZERO(&set);
-	CPU_SET(processor, &set);
-	if (sched_setaffinity(0, sizeof(set), &set) != 0)
-		processor = (uint16_t)sched_getcpu();
+	tell(in_turn ? "copy_aborted_at_each_byte_in_turn_is_written_once_in_each_session" :
+		       "copy_aborted_at_each_byte_is_written_once");
 }
 
 int main(void)
 {
 	static const char *const functions[] = {
-		"rp_slot_try_rseq", "rp_slot_write_rseq", "rp_slot_write_fallback",
-		"rp_slot_refuse", "rp_event_write", "rp_event_write_words",
-		"rp_event_write_slowly", "write_slots",
+		"rp_slot_try_rseq", "rp_slot_try_rseq_in_turn", "rp_slot_write_rseq",
+		"rp_slot_write_fallback", "rp_slot_refuse", "rp_event_write",
+		"rp_event_write_words", "rp_event_write_slowly", "write_slots", "write_in_turn",
 		"rp_event_write_for", /* where the compiler made them functions: */ "append",
 		"account", "account.part.0", "account.isra.0", "section_lose_or_turn", "turn",
 		NULL,
@@ -576,9 +508,14 @@ int main(void)
 	}
 	make_rings();
 	settle_down();
-	for (size_t i = 0; i < PATHS; i++)
-		run_path(&paths[i], &places);
+	for (size_t i = 0; i < 2 * PATHS; i++) {
+		in_turn = i >= PATHS;
+		run_path(&paths[i % PATHS], &places);
+	}
 	sections_are_aborted_everywhere(&places);
+	in_turn = false;
+	copies_are_aborted_at_each_byte();
+	in_turn = true;
 	copies_are_aborted_at_each_byte();
 	traps_free(&places);
 	printf("1..%u\n", tests);

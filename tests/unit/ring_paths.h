@@ -21,6 +21,7 @@ struct path {
 	struct rp_part parts[5];
 	unsigned int part_count;
 	unsigned int frames;		/* a prefix */
+	bool ids;			/* the thread has them: a prefix as well */
 	enum rp_slot_clock clock;
 	bool full;			/* no room in any ring */
 	bool full_but_fallback;		/* … but those of the fallback */
@@ -52,6 +53,8 @@ static const struct path paths[] = {
 	{ .name = "4096 bytes", .parts = { BYTES(4096) }, .part_count = 1 },
 	{ .name = "a stack and 8 bytes", .parts = { BYTES(8) }, .part_count = 1, .frames = 5 },
 	{ .name = "a stack alone", .frames = 3 },
+	{ .name = "activity ids and 8 bytes", .parts = { BYTES(8) }, .part_count = 1, .ids = true },
+	{ .name = "activity ids alone", .ids = true },
 	{ .name = "causal order", .parts = { BYTES(8) }, .part_count = 1,
 	  .clock = RP_SLOT_CLOCK_CAUSAL },
 	{ .name = "coarse time", .parts = { BYTES(8) }, .part_count = 1,
@@ -85,6 +88,8 @@ static const struct path paths[] = {
 	{ .name = "words: none", .words = true },
 	{ .name = "words: 15 bytes", .words = true, .parts = { BYTES(15) }, .part_count = 1 },
 	{ .name = "words: 32 bytes", .words = true, .parts = { BYTES(32) }, .part_count = 1 },
+	{ .name = "words: activity ids and 32 bytes", .words = true, .ids = true,
+	  .parts = { BYTES(32) }, .part_count = 1 },
 	{ .name = "words: causal order", .words = true, .parts = { BYTES(32) }, .part_count = 1,
 	  .clock = RP_SLOT_CLOCK_CAUSAL },
 	{ .name = "words: coarse time", .words = true, .parts = { BYTES(32) }, .part_count = 1,

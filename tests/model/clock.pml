@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One reading of the clock for all sessions that want an event, checked exhaustively for small
+ * sizes: rp_slot_try_rseq_in_turn() in src/ring/write_x86_64.c, write_in_turn() in
+ * src/core/write.c, and the kernel's part, which NULLs rseq_cs when it interrupts a thread outside
+ * of the section that rseq_cs points to, and restarts a section only if rseq_cs points to it.
+ * Promised, and looked at here, in the rings of each session:
+ *
+ *  - times rise in each ring, so that the merge finds the earliest in front;
+ *  - what a sequence point does not find in the rings gets a time behind it.
+ *
+ * Only times are modelled: rings have room, sessions do not end (ring.pml). The clock goes on when
+ * an event is committed and when the drain thread reads it. A commit is record and head in one:
+ * they leave the processor's store buffer in order.
+ */
+#define THREADS 2
+#ifndef EVENTS
+#define EVENTS 2	/* of each thread */
+#endif
+#ifndef CPUS
+#define CPUS 2
+#endif
+#ifndef SESSIONS
+#define SESSIONS 2
+#endif
+#ifndef SWITCHES
+#define SWITCHES 2	/* preemptions, migrations and signals */
+#endif
+#ifndef PASSES
+#define PASSES 1	/* before the end, which finds what is left */
+#endif
+
+#define DEPTH 2
+#define RINGS (SESSIONS * CPUS)
+#define SIZE (THREADS * EVENTS)
+#define NOWHERE 7
+
+byte clock = 1;
+byte head[RINGS], time[RINGS * SIZE];
+
+byte where[THREADS];
+bool points[THREADS];		/* rseq_cs, to the section */
+bool in_section[THREADS], aborted[THREADS], done[THREADS];
+byte switches;
+
+/* Store buffers of commits, the oldest first. */
+byte buffered[CPUS], kept_ring[CPUS * DEPTH], kept_time[CPUS * DEPTH];
+
+/* What really happened. */
+byte newest[RINGS], committed;
+
+inline flush_one(p)
+{
+	d_step {
+		time[kept_ring[(p) * DEPTH] * SIZE + head[kept_ring[(p) * DEPTH]]] =
+			kept_time[(p) * DEPTH];
+		head[kept_ring[(p) * DEPTH]]++;
+		kept_ring[(p) * DEPTH] = kept_ring[(p) * DEPTH + 1];
+		kept_time[(p) * DEPTH] = kept_time[(p) * DEPTH + 1];
+		kept_ring[(p) * DEPTH + 1] = 0;
+		kept_time[(p) * DEPTH + 1] = 0;
+		buffered[p]--
+	}
+}
+
+inline flush_all(p)
+{
+	do
+	:: buffered[p] > 0 -> flush_one(p)
+	:: else -> break
+	od
+}
+
+#define RUNS (where[me] != NOWHERE)
+#define ROOM (where[me] != NOWHERE && buffered[where[me]] < DEPTH)
+
+inline commit(ring, ticks)
+{
+	d_step {
+		assert((ticks) >= newest[ring]);
+		newest[ring] = ticks;
+		kept_ring[where[me] * DEPTH + buffered[where[me]]] = ring;
+		kept_time[where[me] * DEPTH + buffered[where[me]]] = ticks;
+		buffered[where[me]]++;
+		committed++;
+		clock++
+	}
+}
+
+proctype writer(byte me)
+{
+	byte left = EVENTS, session, c, ticks, now;
+
+next_event:
+	if
+	:: atomic { RUNS && left == 0 -> goto over }
+	:: atomic { RUNS && left > 0 -> left--; session = 0; ticks = 0 }
+	fi;
+
+in_turn:
+	if
+	:: atomic { RUNS && ticks == 0 -> points[me] = true }
+#ifdef WRONG_POINTS_ANEW	/* entered anew, as if nothing could have come between */
+	:: atomic { RUNS && ticks != 0 -> points[me] = true }
+#else
+	:: atomic { RUNS && ticks != 0 -> skip }
+#endif
+	fi;
+#ifdef WRONG_LOOK_OUTSIDE
+	if
+	:: atomic { RUNS && !points[me] -> goto failed }
+	:: atomic { RUNS && points[me] -> skip }
+	fi;
+#endif
+	atomic { RUNS -> in_section[me] = true; aborted[me] = false };
+#if !defined(WRONG_LOOK_OUTSIDE) && !defined(WRONG_NO_LOOK)
+	if
+	:: atomic { aborted[me] -> goto failed }
+	:: atomic { RUNS && !aborted[me] && !points[me] -> goto failed }
+	:: atomic { RUNS && !aborted[me] && points[me] -> skip }
+	fi;
+#endif
+	if
+	:: atomic { aborted[me] -> goto failed }
+	:: atomic { RUNS && !aborted[me] -> c = where[me];
+		    now = (ticks -> ticks : clock); ticks = now }
+	fi;
+	if
+	:: atomic { aborted[me] -> now = 0; goto failed }
+	:: atomic { ROOM && !aborted[me] ->
+		    commit(session * CPUS + c, now);
+		    in_section[me] = false; now = 0; c = 0; session++ }
+	fi;
+	if
+	:: atomic { session < SESSIONS -> goto in_turn }
+	:: atomic { RUNS && session == SESSIONS ->
+		    session = 0; ticks = 0; points[me] = false; goto next_event }
+	fi;
+
+failed:	/* the abort handler; by the other section it would be the same again, for this session */
+	atomic { RUNS -> in_section[me] = false; aborted[me] = false; c = 0 };
+	atomic { RUNS -> points[me] = false; ticks = 0; goto in_turn };
+
+over:
+	done[me] = true
+}
+
+/* What an interruption does to a thread, of whatever kind it is. */
+inline interrupt(t)
+{
+	if
+	:: points[t] && in_section[t] -> aborted[t] = true; points[t] = false
+	:: points[t] && !in_section[t] -> points[t] = false
+	:: else -> skip
+	fi
+}
+
+/* membarrier(PRIVATE_EXPEDITED_RSEQ): every processor that runs a thread of ours is interrupted. */
+inline fence_heavy()
+{
+	atomic {
+		i = 0;
+		do
+		:: i < CPUS -> flush_all(i); i++
+		:: else -> break
+		od;
+		i = 0;
+		do
+		:: i < THREADS -> interrupt(i); i++
+		:: else -> break
+		od;
+		i = 0
+	}
+}
+
+proctype drain()
+{
+	byte position[RINGS];
+	byte pass, bound, cut, i, limit;
+
+	do
+	:: pass < PASSES ->
+		atomic { bound = clock; clock++ };
+#ifndef WRONG_NO_FENCE
+		fence_heavy();
+#endif
+		do	/* each ring's head, then what the merge takes of it */
+		:: atomic {
+			i < RINGS ->
+			limit = head[i];
+			do
+			:: position[i] < limit && time[i * SIZE + position[i]] <= bound ->
+				assert(time[i * SIZE + position[i]] > cut);
+				position[i]++
+			:: else -> break
+			od;
+			limit = 0;
+			i++ }
+		:: else -> break
+		od;
+		i = 0;
+		cut = bound;
+		pass++
+	:: else -> break
+	od;
+
+	/* The end: what is left is behind the last point, and all of it is there. */
+	atomic { done[0] && done[1] -> fence_heavy() };
+	d_step {
+		do
+		:: i < RINGS ->
+			do
+			:: position[i] < head[i] ->
+				assert(time[i * SIZE + position[i]] > cut);
+				position[i]++
+			:: else -> break
+			od;
+			limit = limit + head[i];
+			i++
+		:: else -> break
+		od;
+		assert(limit == committed)
+	}
+}
+
+proctype kernel()
+{
+	byte t, p;
+
+	do
+	:: atomic { switches < SWITCHES ->
+		    select(t : 0 .. THREADS - 1);
+		    if
+		    :: where[t] != NOWHERE && !done[t] ->	/* preempted, perhaps to migrate */
+			    flush_all(where[t]);
+			    interrupt(t);
+			    where[t] = NOWHERE;
+			    switches++
+		    :: where[t] != NOWHERE && points[t] ->	/* a signal */
+			    interrupt(t);
+			    switches++
+		    :: else -> skip
+		    fi;
+		    t = 0 }
+	:: atomic { where[0] == NOWHERE ->
+		    select(p : 0 .. CPUS - 1);
+		    if
+		    :: where[1] != p || done[1] -> where[0] = p
+		    :: else -> skip
+		    fi;
+		    p = 0 }
+	:: atomic { where[1] == NOWHERE ->
+		    select(p : 0 .. CPUS - 1);
+		    if
+		    :: where[0] != p || done[0] -> where[1] = p
+		    :: else -> skip
+		    fi;
+		    p = 0 }
+	:: atomic { buffered[0] > 0 -> flush_one(0) }
+#if CPUS > 1
+	:: atomic { buffered[1] > 0 -> flush_one(1) }
+#endif
+	:: atomic { done[0] && done[1] -> break }
+	od
+}
+
+init
+{
+	atomic {
+		where[0] = NOWHERE;
+		where[1] = NOWHERE;
+		run writer(0);
+		run writer(1);
+		run drain();
+		run kernel()
+	}
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One reading of the clock for all sessions that want an event: it is used again, and never where
+ * something came between. The slots and the rings are made here, as in ring_aborts.c: an event that
+ * was not in its ring at an interruption must have a time behind it, or the sequence point that the
+ * interruption was would be passed by it.
+ */
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <ringpipe/ringpipe.h>
+
+#include "base/clock.h"
+#include "core/core.h"
+#include "core/own.h"
+#include "ring/rseq.h"
+#include "ring/slot.h"
+#include "traps.h"
+
+#define RINGS_MAX 4096u
+#define RING_BYTES (1u << 16)
+#define SESSIONS 3u
+#define FIRST_SLOT 2u
+#define BITS (((1ull << SESSIONS) - 1) << FIRST_SLOT)
+#define TRIES 100000u	/* until nothing comes between by chance */
+
+static struct rp_event event = { .index = 7 };
+static struct rp_ring *rings[SESSIONS][RINGS_MAX], *fallbacks[SESSIONS][RP_FALLBACKS];
+static uint32_t ring_count;
+static uint8_t *page;		/* one that a test may take away */
+
+static struct rp_slot *slot_of(unsigned int session)
+{
+	return &rp_slots[FIRST_SLOT + session];
+}
+
+static void reset(void)
+{
+	for (unsigned int s = 0; s < SESSIONS; s++) {
+		for (uint32_t i = 0; i < ring_count; i++)
+			rings[s][i]->head = rings[s][i]->tail = 0;
+		for (unsigned int i = 0; i < RP_FALLBACKS; i++)
+			fallbacks[s][i]->head = fallbacks[s][i]->tail = 0;
+	}
+}
+
+static void set_up(void)
+{
+	ring_count = rp_slot_ring_count() < RINGS_MAX ? rp_slot_ring_count() : RINGS_MAX;
+	for (unsigned int s = 0; s < SESSIONS; s++) {
+		struct rp_slot *slot = slot_of(s);
+
+		for (uint32_t i = 0; i < ring_count; i++)
+			cr_assert_eq(rp_ring_create(RING_BYTES, i, &rings[s][i]), 0);
+		for (unsigned int i = 0; i < RP_FALLBACKS; i++) {
+			cr_assert_eq(rp_ring_create(RING_BYTES, i, &fallbacks[s][i]), 0);
+			slot->fallback[i].ring = fallbacks[s][i];
+		}
+		slot->ring_count = ring_count;
+		slot->rings = rings[s];
+		slot->clock = RP_SLOT_CLOCK_TICKS;
+	}
+	event.enable = BITS;
+	rp_unusual_slots = ~RP_SESSION_BITS;
+	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(page, MAP_FAILED);
+	reset();
+}
+
+/* The only record of a session, or NULL. */
+static const struct rp_record *record_of(unsigned int session)
+{
+	for (uint32_t i = 0; i < ring_count; i++) {
+		if (rings[session][i]->head)
+			return rp_ring_record(rings[session][i], 0, rings[session][i]->head);
+	}
+	for (unsigned int i = 0; i < RP_FALLBACKS; i++) {
+		const struct rp_ring *ring = fallbacks[session][i];
+
+		if (ring->head)
+			return rp_ring_record(ring, 0, ring->head);
+	}
+	return NULL;
+}
+
+static uint64_t time_of(unsigned int session)
+{
+	const struct rp_record *record = record_of(session);
+
+	cr_assert_not_null(record, "session %u has no event", session);
+	return record->ticks;
+}
+
+static void write_event(void)
+{
+	const struct rp_part part = { page, 40 };
+
+	cr_assert_eq(rp_event_write(&event, &part, 1), 0);
+}
+
+/* What was there when something came between. */
+static volatile uint64_t interrupted;
+static volatile bool was_there[SESSIONS];
+
+static void note(void)
+{
+	for (unsigned int s = 0; s < SESSIONS; s++)
+		was_there[s] = record_of(s) != NULL;
+	interrupted = rp_clock_ticks_ordered();
+}
+
+static void check_times(const char *where)
+{
+	cr_assert_null((void *)(uintptr_t)rp_rseq_area()->rseq_cs, "%s: it points there yet",
+		       where);
+	for (unsigned int s = 0; s < SESSIONS; s++) {
+		uint64_t time = time_of(s);
+
+		cr_assert(was_there[s] ? time < interrupted : time > interrupted,
+			  "%s: session %u, %s there, is stamped %lld ticks behind", where, s,
+			  was_there[s] ? "was" : "was not", (long long)(time - interrupted));
+	}
+}
+
+static bool has_sections(void)
+{
+	if (!rp_rseq_usable)
+		cr_skip_test("no restartable sequences here");
+	return rp_rseq_usable;
+}
+
+Test(core_clock, an_event_has_one_time_in_all_sessions)
+{
+	unsigned int tries = 0;
+
+	if (!has_sections())
+		return;
+	set_up();
+	do {
+		reset();
+		write_event();
+	} while ((time_of(0) != time_of(1) || time_of(1) != time_of(2)) && ++tries < TRIES);
+	cr_assert_lt(tries, TRIES);
+	cr_assert_eq(rp_rseq_area()->rseq_cs, 0);
+}
+
+/* Its own is fenced: what others read may be earlier than what caused the event. */
+Test(core_clock, a_causal_session_reads_the_clock_itself)
+{
+	unsigned int tries = 0;
+
+	if (!has_sections())
+		return;
+	set_up();
+	slot_of(1)->clock = RP_SLOT_CLOCK_CAUSAL;
+	do {
+		reset();
+		write_event();
+		cr_assert_gt(time_of(1), time_of(0));
+	} while (time_of(2) != time_of(1) && ++tries < TRIES);
+	cr_assert_lt(tries, TRIES);
+}
+
+Test(core_clock, a_coarse_session_between_others_keeps_its_own_time)
+{
+	unsigned int tries = 0;
+
+	if (!has_sections())
+		return;
+	set_up();
+	slot_of(1)->clock = RP_SLOT_CLOCK_COARSE;
+	rp_clock_coarse = 1;
+	do {
+		reset();
+		write_event();
+		cr_assert_lt(time_of(1), time_of(0));
+	} while (time_of(2) != time_of(0) && ++tries < TRIES);
+	cr_assert_lt(tries, TRIES);
+}
+
+Test(core_clock, what_an_interruption_does_not_find_is_stamped_behind_it)
+{
+	static const char *const functions[] = {
+		"rp_slot_try_rseq_in_turn", "write_in_turn", "write_slots", "rp_event_write", NULL,
+	};
+	struct trap_places places;
+	unsigned int between = 0;
+	int ret;
+
+	if (!has_sections())
+		return;
+	ret = traps_find(functions, &places);
+	if (ret != 0) {
+		cr_skip_test("%s", traps_explain(ret));
+		return;
+	}
+	set_up();
+	for (size_t i = 0; i < places.count; i++) {
+		struct trap_place *place = &places.list[i];
+
+		reset();
+		traps_plant(place, 1, note);
+		write_event();
+		if (!traps_take_out())
+			continue;
+		between += was_there[0] && !was_there[1];
+		check_times(place->text);
+	}
+	cr_assert_gt(between, 5, "%u instructions between two sessions", between);
+	traps_free(&places);
+}
+
+static void *taken;
+static size_t taken_bytes;
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+	(void)context;
+	if ((uintptr_t)info->si_addr - (uintptr_t)taken >= taken_bytes)
+		signal(number, SIG_DFL);
+	mprotect(taken, taken_bytes, PROT_READ | PROT_WRITE);
+	note();
+}
+
+static void fault_at(void *what, size_t bytes, const char *where)
+{
+	interrupted = 0;
+	taken = (void *)((uintptr_t)what & ~(uintptr_t)4095);
+	taken_bytes = bytes;
+	reset();
+	cr_assert_eq(mprotect(taken, taken_bytes, PROT_NONE), 0);
+	write_event();
+	cr_assert_neq(interrupted, 0, "no fault");
+	check_times(where);
+	cr_assert(was_there[0]);
+}
+
+/* In the second session's turn, and in the third's. */
+Test(core_clock, what_a_fault_does_not_find_is_stamped_behind_it)
+{
+	struct sigaction action = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
+
+	if (!has_sections())
+		return;
+	set_up();
+	cr_assert_eq(sigaction(SIGSEGV, &action, NULL), 0);
+	for (unsigned int s = 1; s < SESSIONS; s++) {
+		struct rp_ring **table = mmap(NULL, sizeof(rings[s]), PROT_READ | PROT_WRITE,
+					      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		cr_assert_neq((void *)table, MAP_FAILED);
+		memcpy(table, rings[s], sizeof(rings[s]));
+		slot_of(s)->rings = table;
+		fault_at(table, sizeof(rings[s]), "where the rings are found");
+		slot_of(s)->rings = rings[s];
+		munmap(table, sizeof(rings[s]));
+	}
+	signal(SIGSEGV, SIG_DFL);
+}
+
+/* The kernel's part by itself, of which the rest is made. */
+
+static const struct trap_section *in_turn_section(void)
+{
+	cr_assert_neq((void *)__start___rseq_cs, (void *)__stop___rseq_cs);
+	return __start___rseq_cs;
+}
+
+static void point_there(void)
+{
+	*(volatile uint64_t *)&rp_rseq_area()->rseq_cs = (uintptr_t)in_turn_section();
+}
+
+static uint64_t points(void)
+{
+	return *(volatile uint64_t *)&rp_rseq_area()->rseq_cs;
+}
+
+static volatile uint64_t pointed;
+
+static void on_breakpoint(int number)
+{
+	(void)number;
+	pointed = points();
+}
+
+Test(core_clock, kernel_tells_of_a_signal_outside_of_the_section)
+{
+	if (!has_sections())
+		return;
+	signal(SIGTRAP, on_breakpoint);
+	pointed = 1;
+	point_there();
+	__asm__ volatile("int3");
+	cr_assert_eq(pointed, 0);
+	cr_assert_eq(points(), 0);
+}
+
+static bool over;
+
+static void *run_on_it(void *data)
+{
+	(void)data;
+	while (!__atomic_load_n(&over, __ATOMIC_RELAXED))
+		;
+	return NULL;
+}
+
+/* Waits for it: the other thread wants the same processor. */
+Test(core_clock, kernel_tells_of_a_preemption_outside_of_the_section)
+{
+	pthread_t thread;
+	cpu_set_t set;
+
+	if (!has_sections())
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(sched_getcpu(), &set);
+	cr_assert_eq(sched_setaffinity(0, sizeof(set), &set), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, run_on_it, NULL), 0);
+	point_there();
+	while (points())
+		;
+	__atomic_store_n(&over, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+}
+
+static void *fence(void *data)
+{
+	(void)data;
+	while (!__atomic_load_n(&over, __ATOMIC_RELAXED))
+		rp_fence_heavy();
+	return NULL;
+}
+
+Test(core_clock, kernel_tells_of_a_fence_outside_of_the_section)
+{
+	pthread_t thread;
+
+	if (!has_sections())
+		return;
+	cr_assert_eq(pthread_create(&thread, NULL, fence, NULL), 0);
+	point_there();
+	while (points())
+		;
+	__atomic_store_n(&over, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+}

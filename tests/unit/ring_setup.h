@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* The slots and the rings that tests/unit/ring_aborts.c writes to. */
+#ifndef RING_SETUP_H
+#define RING_SETUP_H
+
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <ringpipe/ringpipe.h>
+
+#include "core/core.h"
+#include "core/own.h"
+#include "ring/slot.h"
+#include "ring_paths.h"
+
+#define RINGS_MAX 4096u
+#define SLOT 3u
+#define BIT (1ull << SLOT)
+#define BEFORE (SLOT - 1)	/* where the session is whose turn is first */
+#define BEFORE_BIT (1ull << BEFORE)
+
+/* Where each ring begins, so that every record wraps. */
+#define BEGIN (3u * RING_BYTES - 16u)
+
+enum { MAIN = 7, NESTED = 8 };	/* indexes of the events, as records have them */
+
+static struct rp_event event = { .index = MAIN }, nested_event = { .index = NESTED };
+static struct rp_ring *rings[RINGS_MAX], *later_rings[RINGS_MAX];
+static struct rp_ring *fallbacks[RP_FALLBACKS], *later_fallbacks[RP_FALLBACKS];
+static struct rp_ring *no_rings[RINGS_MAX];	/* not one there yet */
+/* With room for all that comes. */
+static struct rp_ring *before_rings[RINGS_MAX], *before_fallbacks[RP_FALLBACKS];
+static bool in_turn;
+static uint32_t ring_count;
+static uint16_t processor;		/* that this runs on */
+
+static void reset_ring(struct rp_ring *ring, bool full)
+{
+	ring->head = BEGIN;
+	ring->tail = full ? BEGIN - RING_BYTES : BEGIN;
+	ring->lost_full = 0;
+	ring->intent = 0;
+	ring->chunk = 0;
+	memset(ring->data, 0xee, RING_BYTES);
+}
+
+/* The head at the border up to which there is room, or before it. */
+static void reset_overwriting(struct rp_ring *ring, uint64_t rest)
+{
+	memset(ring->ends, 0xee, sizeof(ring->ends));
+	ring->chunk = RING_BYTES / RP_RING_CHUNKS;
+	ring->tail = BEGIN + rest - RING_BYTES;
+}
+
+/* What the accounts say when a session has just started, and the next in its slot. */
+#define GENERATION (5ull << 40)
+#define LATER_GENERATION (6ull << 40)
+
+static void reset_before(void)
+{
+	struct rp_slot *slot = &rp_slots[BEFORE];
+
+	for (uint32_t i = 0; i < ring_count; i++)
+		reset_ring(before_rings[i], false);
+	for (unsigned int i = 0; i < RP_FALLBACKS; i++) {
+		reset_ring(before_fallbacks[i], false);
+		slot->fallback[i].ring = before_fallbacks[i];
+	}
+	slot->ring_count = ring_count;
+	slot->rings = before_rings;
+	slot->busy = slot->too_big = GENERATION;
+}
+
+static uint64_t stamp_before;		/* the latest that thread or rings have */
+static uint64_t closed_losses;		/* in the accounts of the session that ended */
+
+/* As a session that has just started. */
+static void reset(const struct path *path)
+{
+	struct rp_slot *slot = &rp_slots[SLOT];
+
+	for (uint32_t i = 0; i < ring_count; i++) {
+		reset_ring(rings[i], path->full);
+		reset_ring(later_rings[i], false);
+	}
+	for (unsigned int i = 0; i < RP_FALLBACKS; i++) {
+		reset_ring(fallbacks[i], path->full && !path->full_but_fallback);
+		slot->fallback[i].ring = path->gone ? NULL : fallbacks[i];
+		reset_ring(later_fallbacks[i], false);
+		slot->fallback[i].lock = path->held;
+	}
+	for (uint32_t i = 0; i < ring_count && path->overwrites; i++)
+		reset_overwriting(rings[i], path->rest);
+	for (unsigned int i = 0; i < RP_FALLBACKS && path->overwrites; i++)
+		reset_overwriting(fallbacks[i], path->rest);
+	slot->ring_count = path->beyond ? 0 : ring_count;
+	slot->wanted = 0;
+	slot->busy = slot->too_big = GENERATION;
+	slot->rings = path->gone ? NULL : path->missing ? no_rings : rings;
+	closed_losses = 0;
+	slot->clock = path->clock;
+	stamp_before = rp_thread_stamp + (path->ring_is_ahead ? 1000 : 0);
+	rp_clock_coarse = path->clock_went_on ? stamp_before + 1000 : 1;
+	for (uint32_t i = 0; i < ring_count; i++)
+		rings[i]->stamp = path->ring_is_ahead ? stamp_before : 0;
+	reset_before();
+	event.enable = nested_event.enable = in_turn ? BIT | BEFORE_BIT : BIT;
+	rp_unusual_slots = ~RP_SESSION_BITS;
+}
+
+static void make_rings(void)
+{
+	int ret = 0;
+
+	ring_count = rp_slot_ring_count() < RINGS_MAX ? rp_slot_ring_count() : RINGS_MAX;
+	for (uint32_t i = 0; i < ring_count && ret == 0; i++) {
+		ret = rp_ring_create(RING_BYTES, i, &rings[i]);
+		ret = ret ? ret : rp_ring_create(RING_BYTES, i, &later_rings[i]);
+		ret = ret ? ret : rp_ring_create(4 * RING_BYTES, i, &before_rings[i]);
+	}
+	for (unsigned int i = 0; i < RP_FALLBACKS && ret == 0; i++) {
+		ret = rp_ring_create(RING_BYTES, i, &fallbacks[i]);
+		ret = ret ? ret : rp_ring_create(RING_BYTES, i, &later_fallbacks[i]);
+		ret = ret ? ret : rp_ring_create(4 * RING_BYTES, i, &before_fallbacks[i]);
+	}
+	if (ret != 0) {
+		printf("Bail out! no rings: %s\n", strerror(-ret));
+		exit(1);
+	}
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * 7 + (i >> 8) + 1);
+}
+
+/* To one processor, the last: its number is not what a record has by itself. */
+static void settle_down(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) == 0) {
+		for (unsigned int i = 0; i < CPU_SETSIZE; i++)
+			processor = CPU_ISSET(i, &set) ? (uint16_t)i : processor;
+	}
+	CPU_ZERO(&set);
+	CPU_SET(processor, &set);
+	if (sched_setaffinity(0, sizeof(set), &set) != 0)
+		processor = (uint16_t)sched_getcpu();
+}
+
+#endif
