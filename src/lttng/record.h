@@ -8,7 +8,7 @@
 #include "lttng/event.h"
 
 #define RP_GUID_TEXT 37u	/* with the NUL */
-#define RP_PACKED_ROOM 256u
+#define RP_COPIED_MAX 256u	/* of a payload */
 
 /* Where in a payload one is: a part, and bytes of it. */
 struct rp_cursor {
@@ -18,15 +18,16 @@ struct rp_cursor {
 
 struct rp_lttng_record {
 	const struct rp_lttng_event *event;
-	const struct rp_part *parts;
+	const struct rp_part *parts;	/* of the copy, where there is one */
 	unsigned int part_count;
+	bool is_copied;
 	bool convert;
 	size_t bytes;			/* as LTTng gets it, all in all */
-	char activity[2 * RP_GUID_TEXT];	/* two texts */
+	const char *activity, *related;	/* texts, in `room` one behind the other */
 	size_t activity_bytes;		/* with both NULs */
-	const char *related;
-	bool is_packed;
-	uint8_t packed[RP_PACKED_ROOM];
+	struct rp_part copy;
+	/* The copy of a payload, if it is small, and the ids behind it. */
+	uint8_t room[RP_COPIED_MAX + 2 * RP_GUID_TEXT];
 };
 
 static inline void rp_cursor_begin(struct rp_cursor *cursor, const struct rp_lttng_record *record)

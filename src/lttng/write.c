@@ -4,9 +4,10 @@
  * signal handler.
  *
  * The payload is looked at once, since a reader of LTTng's trace cannot find the next event behind
- * one that does not have its fields. Then its parts go out as they are, unless a text has to be
- * converted or LTTng has another layout for it; these go out piece by piece, after the pieces were
- * counted.
+ * one that does not have its fields. A small one is copied first, and what was looked at is what
+ * goes out, whatever another thread makes of a text meanwhile. Then its parts go out as they are,
+ * unless a text has to be converted or LTTng has another layout for it; these go out piece by
+ * piece, after the pieces were counted.
  */
 #include <string.h>
 
@@ -28,37 +29,12 @@ struct out {
 
 bool (*rp_lttng_activity_get)(struct rp_activity *ret_activity);
 
-/* Whether there is nothing but ASCII, and no NUL. */
-static inline bool is_plain(const uint8_t *text, size_t bytes)
-{
-	const uint64_t ones = 0x0101010101010101ull, tops = 0x8080808080808080ull;
-	uint64_t eight;
-
-	for (; bytes >= 8; text += 8, bytes -= 8) {
-		memcpy(&eight, text, sizeof(eight));
-		if (((eight - ones) | eight) & tops)
-			return false;
-	}
-	for (; bytes; text++, bytes--) {
-		if (*text == 0 || *text & 0x80)
-			return false;
-	}
-	return true;
-}
-
 /* Whether there is a text; finds out whether it is no UTF-8. */
-static inline bool check_text(struct rp_lttng_record *record, struct rp_cursor *cursor,
-			      uint8_t kind)
+static bool check_text(struct rp_lttng_record *record, struct rp_cursor *cursor, uint8_t kind)
 {
 	const uint8_t *text;
-	size_t units, bytes = rp_cursor_together(cursor, &text);
+	size_t units;
 
-	/* Most of all texts: plain, and a part by itself. */
-	if (kind == RP_LEAF_STRING && bytes && text[bytes - 1] == 0 &&
-	    is_plain(text, bytes - 1)) {
-		cursor->at += bytes;
-		return true;
-	}
 	text = rp_cursor_take_text(cursor, kind == RP_LEAF_STRING ? 1 : 2, &units);
 	if (text && kind == RP_LEAF_STRING && !rp_utf8_is_valid(text, units))
 		record->convert = true;
@@ -89,6 +65,111 @@ static bool check(struct rp_lttng_record *record)
 		}
 	}
 	return rp_cursor_together(&cursor, &end) == 0;
+}
+
+/* Without a call where it is short, as most pieces are. */
+static inline void copy_piece(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+	if (bytes > 32 || bytes < 4) {
+		memcpy(to, from, bytes);
+	} else if (bytes > 16) {
+		memcpy(to, from, 16);
+		memcpy(to + bytes - 16, from + bytes - 16, 16);
+	} else if (bytes >= 8) {
+		memcpy(to, from, 8);
+		memcpy(to + bytes - 8, from + bytes - 8, 8);
+	} else {
+		memcpy(to, from, 4);
+		memcpy(to + bytes - 4, from + bytes - 4, 4);
+	}
+}
+
+/*
+ * From here on the payload is the copy. Eight NULs are behind it, where the ids will be: a search
+ * for the end of a text ends there.
+ */
+static inline void copy_payload(struct rp_lttng_record *record)
+{
+	const struct rp_part *part = record->parts, *end = part + record->part_count;
+	uint8_t *at = record->room;
+
+	for (; part < end; part++) {
+		size_t bytes = part->size_bytes;
+
+		copy_piece(at, part->base, bytes);
+		at += bytes;
+	}
+	memset(at, 0, 8);
+	record->copy = (struct rp_part){ record->room, (size_t)(at - record->room) };
+	record->parts = &record->copy;
+	record->part_count = 1;
+	record->is_copied = true;
+	/* What is looked at is the copy, also in a compiler's eyes. */
+	rp_compiler_barrier();
+}
+
+/* Behind the text's NUL, which may be one of those behind the copy. */
+static inline const uint8_t *skip_text(struct rp_lttng_record *record, const uint8_t *text)
+{
+	const uint64_t ones = 0x0101010101010101ull, tops = 0x8080808080808080ull;
+	const uint8_t *end = text;
+	uint64_t eight;
+
+	/* The lowest bit that is left is of the first byte that is NUL or not ASCII. */
+	for (;; end += 8) {
+		memcpy(&eight, end, sizeof(eight));
+		eight = ((eight - ones) | eight) & tops;
+		if (eight)
+			break;
+	}
+	end += __builtin_ctzll(eight) / 8;
+	if (*end) {
+		end += strlen((const char *)end);
+		if (!rp_utf8_is_valid(text, (size_t)(end - text)))
+			record->convert = true;
+	}
+	return end + 1;
+}
+
+static const uint8_t *skip_units(const uint8_t *text)
+{
+	while (text[0] || text[1])
+		text += 2;
+	return text + 2;
+}
+
+/* The bytes of an array, whose count may lie behind the copy. */
+static inline size_t array_bytes(const uint8_t *at, uint32_t element_bytes)
+{
+	uint16_t count;
+
+	memcpy(&count, at, sizeof(count));
+	return sizeof(count) + (size_t)count * element_bytes;
+}
+
+/* As check(), of the copy. */
+static inline bool check_copy(struct rp_lttng_record *record)
+{
+	const struct rp_step *step = record->event->steps, *last;
+	const uint8_t *at = record->room, *end = at + record->copy.size_bytes;
+	size_t bytes;
+
+	for (last = step + record->event->step_count - 1;; step++) {
+		if ((size_t)(end - at) < step->fixed_bytes)
+			return false;
+		at += step->fixed_bytes;
+		if (step == last)
+			return at == end;
+		if (step->kind == RP_LEAF_STRING)
+			bytes = (size_t)(skip_text(record, at) - at);
+		else if (step->kind == RP_LEAF_STRING16)
+			bytes = (size_t)(skip_units(at) - at);
+		else
+			bytes = array_bytes(at, step->element_bytes);
+		if ((size_t)(end - at) < bytes)
+			return false;
+		at += bytes;
+	}
 }
 
 /* What does not fit any more was changed by another thread after it was counted. */
@@ -234,14 +315,16 @@ static void put_guid(const struct rp_guid *guid, char *text)
 	*text = '\0';
 }
 
+/* Behind the payload's copy. */
 static void set_activity(struct rp_lttng_record *record)
 {
 	static const struct rp_guid none;
 	static const char neither[] = RP_LTTNG_NO_ACTIVITY "\0" RP_LTTNG_NO_ACTIVITY;
 	struct rp_activity activity;
 	const struct rp_guid *ids[2] = { &activity.id, &activity.related };
-	char *at = record->activity;
+	char *at = (char *)record->room + record->copy.size_bytes;
 
+	record->activity = at;
 	if (!rp_lttng_activity_get(&activity)) {
 		memcpy(at, neither, sizeof(neither));
 		record->activity_bytes = sizeof(neither);
@@ -271,8 +354,9 @@ static void write_record(const struct rp_lttng_record *record,
 	lttng_ust_ring_buffer_ctx_init(&context, recorder, record->bytes, 1, probe);
 	if (ops->event_reserve(&context) < 0)
 		return;	/* LTTng has counted it */
-	if (record->is_packed) {
-		ops->event_write(&context, record->packed, record->bytes, 1);
+	/* A call of LTTng's for each piece would cost more than the copy. */
+	if (record->is_copied && !record->convert) {
+		ops->event_write(&context, record->room, record->bytes, 1);
 		ops->event_commit(&context);
 		return;
 	}
@@ -343,59 +427,26 @@ void rp_lttng_probe(void *data, const void *argument)
 		probe_with_stack(event, argument, &probe);
 }
 
-/* Without a call where it is short, as most pieces are. */
-static inline void copy(uint8_t *to, const uint8_t *from, size_t bytes)
-{
-	if (bytes > 32 || bytes < 8) {
-		memcpy(to, from, bytes);
-	} else if (bytes > 16) {
-		memcpy(to, from, 16);
-		memcpy(to + bytes - 16, from + bytes - 16, 16);
-	} else {
-		memcpy(to, from, 8);
-		memcpy(to + bytes - 8, from + bytes - 8, 8);
-	}
-}
-
-/* A call of LTTng's for each piece costs more than to gather the small ones. */
-static void pack(struct rp_lttng_record *record)
-{
-	uint8_t *at = record->packed;
-
-	for (unsigned int i = 0; i < record->part_count; i++) {
-		copy(at, record->parts[i].base, record->parts[i].size_bytes);
-		at += record->parts[i].size_bytes;
-	}
-	if (record->activity_bytes == 4)
-		memcpy(at, record->activity, 4);
-	else
-		memcpy(at, record->activity, record->activity_bytes);
-	record->is_packed = true;
-}
-
 /* Whether the payload can go to LTTng; sets what it will take there. */
 static bool prepare(struct rp_lttng_record *record, uint64_t payload_bytes)
 {
 	struct out out = { 0 };
 
 	record->convert = record->event->convert;
+	record->is_copied = false;
+	record->copy.size_bytes = 0;
 	if (payload_bytes > RP_PAYLOAD_MAX)
 		return false;
-	if (record->event->step_count == 1) {	/* nothing but fixed bytes */
-		if (payload_bytes != record->event->steps[0].fixed_bytes)
-			return false;
-	} else if (!check(record)) {
+	if (payload_bytes <= RP_COPIED_MAX)
+		copy_payload(record);
+	if (!(record->is_copied ? check_copy(record) : check(record)))
 		return false;
-	}
 	if (record->convert) {
 		put_payload(&out, record);
 		payload_bytes = out.bytes;
 	}
 	set_activity(record);
 	record->bytes = payload_bytes + record->activity_bytes;
-	record->is_packed = false;
-	if (!record->convert && record->bytes <= RP_PACKED_ROOM)
-		pack(record);
 	return true;
 }
 

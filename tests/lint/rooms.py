@@ -46,7 +46,7 @@ ROOMS = {
     'bench/': [],
     'tests/unit/': ['src/base/', 'src/ring/', 'src/host/', 'src/symbols/', 'src/core/',
                     'src/nettrace/', 'src/sink/', 'src/counter/', 'src/diag/', 'src/unwind/',
-                    'src/sample/', 'src/export/', 'src/tool/',
+                    'src/sample/', 'src/export/', 'src/lttng/', 'src/tool/',
                     'src/dump/', 'src/kernel/', 'src/recover/', 'src/trigger/'],
     'tests/fuzz/': ['src/host/', 'src/ring/', 'src/nettrace/', 'src/diag/', 'src/unwind/',
                     'src/tool/', 'src/dump/', 'src/kernel/', 'src/recover/', 'src/trigger/'],
@@ -65,7 +65,7 @@ FOREIGN = {
     'seccomp.h': ('src/kernel/',),
     'gelf.h': ('src/symbols/',),
     'elfutils': ('src/symbols/',),
-    'lttng': ('src/lttng/', 'bench/'),
+    'lttng': ('src/lttng/', 'tests/unit/', 'bench/'),
 }
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
