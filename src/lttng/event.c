@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_ROOM 256u		/* of a field, with the NUL: LTTng's limit */
+#define NAME_ROOM 256u		/* of a field of ours, with the NUL */
+#define FIELD_MAX 254u		/* with one of 255 "lttng list --fields" shows no process at all */
 #define PROVIDER_MAX 127u
 #define FULL_NAME_MAX 250u	/* "provider:event"; LTTng takes 254 */
 #define FIELDS_LIMIT 512u	/* LTTng's, of one event: writers have room for them on the stack */
@@ -163,7 +164,7 @@ static struct lttng_ust_event_field *add_field(struct rp_lttng_event *event, con
 	char own[NAME_ROOM], suffix[16] = "";
 
 	for (unsigned int twin = 2;; twin++) {
-		map_name(name, "_", NAME_ROOM - 1 - strlen(suffix), own);
+		map_name(name, "_", FIELD_MAX - strlen(suffix), own);
 		strcat(own, suffix);
 		if (!has_field(event, own))
 			break;

@@ -243,6 +243,33 @@ static void make_levels(void)
 		printf("%s\n", strerror(-ret));
 }
 
+/* An event whose fields have the longest names there are, two the same but for their end. */
+static void make_names(unsigned int id)
+{
+	static char names[5][RP_NAME_MAX + 1];
+	static const struct rp_field member = { .name = names[3], .type = RP_TYPE_U32 };
+	static const struct rp_field fields[] = {
+		{ .name = names[0], .type = RP_TYPE_U32 },
+		{ .name = names[1], .type = RP_TYPE_U32 },
+		{ .name = names[2], .type = RP_TYPE_STRUCT, .members = &member, .member_count = 1 },
+		{ .name = names[4], .type = RP_TYPE_ARRAY, .element = RP_TYPE_U16 },
+	};
+	const struct rp_event_decl decl = { .size = sizeof(decl), .id = id, .name = "names",
+					    .fields = fields, .field_count = 4,
+					    .level = RP_LEVEL_INFORMATIONAL };
+	const uint16_t words[] = { 1, 0, 2, 0, 3, 0, 2, 4, 5 };	/* two in the array */
+	struct rp_part part = { words, sizeof(words) };
+
+	for (int i = 0; i < 5; i++)
+		memset(names[i], "nnsml"[i], RP_NAME_MAX);
+	names[1][RP_NAME_MAX - 1] = 'N';
+	if (rp_provider_create("Lttng-Names", NULL, NULL, &maker) != 0 ||
+	    rp_event_create(maker, &decl, &made[id]) != 0)
+		printf("no event\n");
+	else
+		rp_event_write(made[id], &part, 1);
+}
+
 static void fire(unsigned int id, const char *bytes, size_t size)
 {
 	struct rp_part part = { bytes, size };
@@ -424,6 +451,8 @@ static void obey(const char *command, uint32_t a, uint32_t b, const char *text)
 		await(text, a != 0);
 	} else if (strcmp(command, "make") == 0) {
 		make_event(a, b, text);
+	} else if (strcmp(command, "names") == 0) {
+		make_names(a);
 	} else if (strcmp(command, "fire") == 0) {
 		fire(a, text, b ? b : strlen(text) + 1);
 	} else if (strcmp(command, "numbers") == 0) {

@@ -162,6 +162,24 @@ class TypesTest(LttngTest):
         self.assertEqual([event.fields['text'] for event in events[2:]],
                          ['text 1', 'text 2', 'text 3', 'text 4', 'the end'])
 
+    def test_longest_names_of_fields_are_listed_and_recorded(self):
+        path = self.session()
+        self.enable('Lttng-Names:*')
+        self.start()
+        host = self.host()
+        host.expect('names', 1)
+        listed = self.daemon.run('list', '--userspace', '--fields')
+        self.end(host)
+        self.stop()
+        event, = ours(read(path))
+        self.assertEqual(len(event.fields), 5 + 2)
+        for (name, value), (pattern, expected) in zip(event.fields.items(), (
+                ('n{245}_[0-9a-f]{8}', 1), ('n{245}_[0-9a-f]{8}', 2), ('s{120}_m{120}', 3),
+                ('_l{231}_[0-9a-f]{8}_length', 2), ('l{231}_[0-9a-f]{8}', [4, 5]))):
+            self.assertRegex(name, f'^{pattern}$')
+            self.assertEqual(value, expected)
+            self.assertIn(f'field: {name} ', listed)
+
 
 class ChoiceTest(LttngTest):
     @staticmethod
