@@ -22,6 +22,7 @@ HOST = os.environ['HOST']
 PLUGIN = os.environ['PLUGIN']
 SHIM = os.environ['SHIM']
 SANITIZERS = os.environ['SANITIZERS']
+NO_FORK = "a child may wait for ASan's allocator, if a thread of LTTng-UST's had it at the fork"
 MODULE = os.environ['MODULE']
 LIBRARY = os.environ['LIBRARY']
 TOOL = os.environ['RINGPIPE']
@@ -325,6 +326,7 @@ class LifeTest(LttngTest):
         self.stop()
         self.assertEqual(self.serials(path), [60, 61, 62])
 
+    @unittest.skipIf('address' in SANITIZERS, NO_FORK)
     def test_forked_child_is_traced_as_itself(self):
         path = self.session()
         self.enable('Lttng-Host:tick')
@@ -507,10 +509,11 @@ class WithoutTest(unittest.TestCase):
         return (*host.end(), answers, host.pid)
 
     def test_without_a_daemon_events_go_on_as_ever(self):
+        forks = [] if 'address' in SANITIZERS else [('fork', 0, 0)]     # NO_FORK
         status, errors, answers, _ = self.run_host(
-            ('tick', 1, 10, 'nobody'), ('fork', 0, 0), ('start',), ('list',), RINGPIPE_LTTNG='1',
+            ('tick', 1, 10, 'nobody'), *forks, ('start',), ('list',), RINGPIPE_LTTNG='1',
             RINGPIPE_CONFIG='Lttng-Host', RINGPIPE_OUTPUT=f'{self.daemon.home}/out.nettrace')
-        self.assertEqual((status, errors, answers[2]), (0, '', ['Success']))
+        self.assertEqual((status, errors, answers[-2]), (0, '', ['Success']))
         counted = subprocess.run([TOOL, 'report', f'{self.daemon.home}/out.nettrace'],
                                  env=self.daemon.plain, stdout=subprocess.PIPE, check=True,
                                  **user()).stdout.decode()
