@@ -32,6 +32,7 @@ __extension__ unsigned short bench_four_semaphore __attribute__((section(".probe
 #define EVENTS 5000u
 #define SLOW_EVENTS 500u	/* of what enters the kernel for each */
 #define TRACER_SECONDS 30
+#define TEXT_BYTES (1u << 20)
 
 RP_PROVIDER(bench, "Bench-Peers");
 RP_EVENT(bench, four, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
@@ -76,11 +77,13 @@ static void run_fprintf(unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++)
 		fprintf(text, "order %u %u %u %u\n", i, i, i, i);
+	/* Who writes has to write it out, too: no other thread does. */
+	fflush(text);
 }
 
 static void settle_fprintf(void)
 {
-	if (fflush(text) != 0 || ftruncate(fileno(text), 0) != 0)
+	if (ferror(text) || ftruncate(fileno(text), 0) != 0)
 		exit(1);
 	rewind(text);
 }
@@ -158,7 +161,8 @@ static void open_peers(const char *folder)
 
 	snprintf(path, sizeof(path), "%s/fprintf.txt", folder);
 	text = fopen(path, "w");
-	if (!text) {
+	/* More than a round, so that the file is written in one go. */
+	if (!text || setvbuf(text, NULL, _IOFBF, TEXT_BYTES) != 0) {
 		perror(path);
 		exit(1);
 	}
