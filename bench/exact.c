@@ -1,35 +1,40 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What of the cost can be counted and is the same each time: instructions of an event, stepped
- * through one by one by a parent; its system calls; what the process allocates while events come.
+ * through one by one by a parent; its system calls, and the drain thread's for a pass; what the
+ * process allocates while events come.
  *
- *	exact			prints the figures
- *	exact FILE COUNT	writes so many events of 32 bytes to a file, for exact.py
+ *	exact FILE			prints the figures; the file is for the drain thread
+ *	exact FILE KIND COUNT		writes so many events of a kind there, for exact.py
  *
  * Exit: 77 with a reason where they cannot be counted.
  */
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/ptrace.h>
 #include <sys/rseq.h>
+#include <sys/syscall.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 
-#include <ringpipe/ringpipe.h>
-
 #include "clock.h"
+#include "exact.h"
 #include "session.h"
 
-#define WARM 100u
-#define STEPPED 15u		/* events of each row; the median is the figure */
-#define CALLS 2000u		/* of each row, looking for system calls */
-#define BURST 20000u
-#define RING (256u << 20)
+#define WARM 50u
+#define STEPPED 4u		/* events of each way, in a row; the figure is their mean */
+#define STEPPED_MANY 64u	/* … where what comes once in so many would be told apart */
+#define CALLS 1000u		/* of each way, looking for system calls */
+#define BURSTS 3u
+#define TRIES 3u		/* a pass may have more to do by chance: the least counts */
 
 #if defined(__x86_64__)
 
@@ -42,183 +47,97 @@
 #define COMPILER "gcc " __VERSION__
 #endif
 
-RP_PROVIDER(nobody, "Bench-Nobody");
-RP_EVENT(nobody, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
-
-RP_PROVIDER(bench, "Bench-Exact");
-RP_EVENT(bench, empty, 1, RP_LEVEL_INFORMATIONAL, 0);
-RP_EVENT(bench, bytes8, 2, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a));
-RP_EVENT(bench, bytes32, 3, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
-RP_EVENT(bench, text, 4, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_STRING(s));
-RP_EVENT(bench, blob, 5, RP_LEVEL_INFORMATIONAL, 0, RP_BLOB(b));
-RP_COUNTER(bench, added, NULL, NULL);
-
-RP_PROVIDER(flight, "Bench-Flight");
-RP_EVENT(flight, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
-
-RP_PROVIDER(both, "Bench-Both");
-RP_EVENT(both, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
-
-static char room[4096];
-static const char *volatile customer = "a customer's name";
-static struct rp_activity activity;
-
-static void nothing(void)
+/* The parent looks at what happens between two breakpoints. */
+static __attribute__((noinline)) void stop_for_parent(void)
 {
+	__asm__ volatile("int3" : : : "memory");
 }
 
-static void disabled(void)
-{
-	nobody_bytes32(1, 2, 3, 4);
-}
-
-static void empty(void)
-{
-	bench_empty();
-}
-
-static void bytes8(void)
-{
-	bench_bytes8(1);
-}
-
-static void bytes32(void)
-{
-	bench_bytes32(1, 2, 3, 4);
-}
-
-static void text(void)
-{
-	bench_text(1, customer);
-}
-
-static void blob512(void)
-{
-	bench_blob(room, 512);
-}
-
-static void overwriting(void)
-{
-	flight_bytes32(1, 2, 3, 4);
-}
-
-static void two_sessions(void)
-{
-	both_bytes32(1, 2, 3, 4);
-}
-
-static void count(void)
-{
-	bench_added_add(1);
-}
-
-static const struct row {
-	const char *name;
-	void (*run)(void);
-	bool writes;		/* into the session that is waited for */
-} rows[] = {
-	{ "nothing", nothing, false },
-	{ "disabled event", disabled, false },
-	{ "event 0 B", empty, true },
-	{ "event 8 B", bytes8, true },
-	{ "event 32 B", bytes32, true },
-	{ "event with a string", text, true },
-	{ "event 512 B", blob512, true },
-	{ "event 32 B, overwriting", overwriting, false },
-	{ "event 32 B, two sessions", two_sessions, false },
-	{ "counter", count, false },
-	/* The last: it is the thread's from then on. */
-	{ "event 32 B with activity id", bytes32, true },
-};
-
-#define ROWS (sizeof(rows) / sizeof(rows[0]))
-
-/* Allocations of this process: the linker has the library and libc call these. */
-static bool counting;
-static unsigned int by_writer, by_others;
-static __thread bool is_writer __attribute__((tls_model("initial-exec")));
-
-extern void *__libc_malloc(size_t size);
-extern void *__libc_calloc(size_t count, size_t size);
-extern void *__libc_realloc(void *old, size_t size);
-
-static void allocates(void)
-{
-	if (__atomic_load_n(&counting, __ATOMIC_RELAXED))
-		__atomic_fetch_add(is_writer ? &by_writer : &by_others, 1, __ATOMIC_RELAXED);
-}
-
-void *malloc(size_t size)
-{
-	allocates();
-	return __libc_malloc(size);
-}
-
-void *calloc(size_t count, size_t size)
-{
-	allocates();
-	return __libc_calloc(count, size);
-}
-
-void *realloc(void *old, size_t size)
-{
-	allocates();
-	return __libc_realloc(old, size);
-}
-
-/* The parent looks at what happens between the two breakpoints. */
-static __attribute__((noinline)) void measure(const struct row *row, unsigned int times)
+static __attribute__((noinline)) void measure(const struct exact_way *way, unsigned int times)
 {
 	__asm__ volatile("int3" : : : "memory");
 	for (unsigned int i = 0; i < times; i++)
-		row->run();
+		way->run();
 	__asm__ volatile("int3" : : : "memory");
 }
 
-static void write_bursts(struct rp_session *session, uint64_t written)
+static unsigned int steps_of(const struct exact_way *way)
 {
-	/* The first burst may make the drain thread's buffers as large as they get. */
-	for (unsigned int burst = 0; burst < 4; burst++) {
-		for (unsigned int row = 0; row < ROWS; row++) {
-			for (unsigned int i = 0; i < BURST / 10; i++)
-				rows[row].run();
-			written += rows[row].writes ? BURST / 10 : 0;
-		}
-		bench_settle(session, written);
-		__atomic_store_n(&counting, true, __ATOMIC_RELAXED);
-	}
-	__atomic_store_n(&counting, false, __ATOMIC_RELAXED);
+	return way->first ? 1 : way->many ? STEPPED_MANY : STEPPED;
 }
 
-/* The process that is looked at. */
-static int run_traced(void)
+/* Return: how many events went to the session that is waited for. */
+static uint64_t run_way(const struct exact_way *way)
 {
-	struct rp_session *session = bench_start("Bench-Exact", "/dev/null", RING, 0);
-	struct rp_session *recorder = bench_start("Bench-Flight", NULL, RING, RP_SESSION_OVERWRITE);
-	struct rp_session *one = bench_start("Bench-Both", "/dev/null", RING, 0);
-	struct rp_session *two = bench_start("Bench-Both", "/dev/null", RING, 0);
-	uint64_t written = 0;
+	unsigned int warm = way->first ? 0 : WARM;
 
-	is_writer = true;
-	rp_activity_create(&activity.id);
-	for (unsigned int row = 0; row < ROWS; row++) {
-		if (row == ROWS - 1)
-			rp_activity_set(&activity);
-		for (unsigned int i = 0; i < WARM; i++)
-			rows[row].run();
-		for (unsigned int i = 0; i < STEPPED; i++)
-			measure(&rows[row], 1);
-		measure(&rows[row], CALLS);
-		written += rows[row].writes ? WARM + STEPPED + CALLS : 0;
-		bench_settle(session, written);
+	if (way->begin)
+		way->begin();
+	exact_count_allocations(EXACT_WRITER, !way->allocates);
+	for (unsigned int i = 0; i < warm; i++)
+		way->run();
+	measure(way, steps_of(way));
+	measure(way, CALLS);
+	exact_count_allocations(EXACT_WRITER, false);
+	if (way->end)
+		way->end();
+	return way->writes ? warm + steps_of(way) + CALLS : 0;
+}
+
+/*
+ * The first burst, a pass of its own, makes the drain thread's buffers as large as they get: others
+ * are of the same size or come in parts.
+ */
+static void write_bursts(uint64_t written)
+{
+	for (unsigned int burst = 0; burst < BURSTS; burst++) {
+		for (unsigned int i = 0; i < exact_way_count; i++) {
+			const struct exact_way *way = &exact_ways[i];
+
+			if (way->once)
+				continue;
+			if (way->begin)
+				way->begin();
+			exact_count_allocations(EXACT_WRITER, !way->allocates);
+			for (unsigned int j = 0; j < CALLS; j++)
+				way->run();
+			exact_count_allocations(EXACT_WRITER, false);
+			if (way->end)
+				way->end();
+			written += way->writes ? CALLS : 0;
+		}
+		if (burst == 0)
+			exact_let_go();
+		exact_settle(written);
+		exact_count_allocations(EXACT_OTHERS, true);
 	}
-	write_bursts(session, written);
-	rp_session_stop(two, NULL);
-	rp_session_stop(one, NULL);
-	rp_session_stop(recorder, NULL);
-	rp_session_stop(session, NULL);
-	figure("allocations after start, writer", by_writer, "calls");
-	figure("allocations after start, other threads", by_others, "calls");
+	exact_count_allocations(EXACT_OTHERS, false);
+}
+
+static const unsigned int passes[] = { 1, 100000 };
+
+#define PASSES (sizeof(passes) / sizeof(passes[0]))
+
+/* The process that is looked at. */
+static int run_traced(const char *path)
+{
+	uint64_t written = 1;
+
+	exact_start();
+	/* What the loop takes by itself. */
+	measure(&exact_ways[0], 1);
+	measure(&exact_ways[0], 2);
+	for (unsigned int i = 1; i < exact_way_count; i++)
+		written += run_way(&exact_ways[i]);
+	write_bursts(written);
+	exact_stop();
+	for (unsigned int i = 0; i < PASSES; i++) {
+		for (unsigned int j = 0; j < TRIES; j++)
+			exact_pass(path, passes[i], stop_for_parent);
+	}
+	printf("any machine\n");
+	figure("allocations after start, writer", exact_allocations(EXACT_WRITER), "calls");
+	figure("allocations after start, other threads", exact_allocations(EXACT_OTHERS), "calls");
 	return 0;
 }
 
@@ -290,11 +209,14 @@ static void leave_section(pid_t child)
  * word that leave_section() took away; without us nothing came between, so that is its answer.
  * Return: whether it was that.
  */
-static bool look_for_it(pid_t child, uint64_t at, long code)
+static bool look_for_it(pid_t child, uint64_t at)
 {
 	void *flags = (void *)offsetof(struct user, regs.eflags);
 	const long zero_flag = 0x40;
+	uint64_t code;
 
+	/* The child was forked: its code is here, too. */
+	memcpy(&code, (const void *)(uintptr_t)at, sizeof(code));
 	if ((code & 0xffffffffff) != 0x0841394864)
 		return false;
 	ptrace(PTRACE_POKEUSER, child, flags,
@@ -309,6 +231,7 @@ static double step_through(pid_t child)
 	void *rip = (void *)offsetof(struct user, regs.rip);
 	uint64_t last = 0, at;
 	unsigned int seen = 0;
+	const uint8_t *code;
 	int status;
 
 	for (;;) {
@@ -318,14 +241,14 @@ static double step_through(pid_t child)
 			return -1;
 		/* A string instruction stops after each of its rounds. */
 		if (at != last && is_own(at)) {
-			long code = ptrace(PTRACE_PEEKTEXT, child, at, NULL);
-
-			if ((code & 0xff) == 0xcc)
+			/* The child was forked: its code is here, too. */
+			code = (const uint8_t *)(uintptr_t)at;
+			if (*code == 0xcc)
 				return seen;
 			seen++;
-			saw_rdtsc |= (code & 0xffff) == 0x310f;
+			saw_rdtsc |= code[0] == 0x0f && code[1] == 0x31;
 			last = at;
-			if (look_for_it(child, at, code))
+			if (look_for_it(child, at))
 				continue;
 		}
 		last = at;
@@ -349,64 +272,177 @@ static double watch_calls(pid_t child)
 	return -1;
 }
 
-static int watch_row(pid_t child, double *ret_instructions, double *ret_calls)
+/* From one breakpoint to the next, the child being in front of the first. */
+static int go_to_breakpoint(pid_t child)
 {
-	double rounds[STEPPED];
 	int status;
 
-	for (unsigned int i = 0; i < STEPPED; i++) {
-		if (!go_on(child, PTRACE_CONT, &status))
+	return go_on(child, PTRACE_CONT, &status) ? 0 : -ECHILD;
+}
+
+static int step_measured(pid_t child, double *ret_instructions)
+{
+	if (go_to_breakpoint(child) != 0)
+		return -ECHILD;
+	*ret_instructions = step_through(child);
+	return *ret_instructions < 0 ? -ECHILD : go_to_breakpoint(child);
+}
+
+/* `alone` and `each`: what measuring takes, without events, and with each. */
+static int watch_way(pid_t child, const struct exact_way *way, double alone, double each)
+{
+	unsigned int steps = steps_of(way);
+	double instructions, calls;
+	char name[96];
+
+	if (step_measured(child, &instructions) != 0 || go_to_breakpoint(child) != 0)
+		return -ECHILD;
+	calls = watch_calls(child);
+	if (calls < 0)
+		return -ECHILD;
+	figure(way->name, (instructions - alone) / steps - each, "instructions");
+	snprintf(name, sizeof(name), "%s, %u times", way->name, CALLS);
+	figure(name, calls, "system calls");
+	return 0;
+}
+
+static pid_t find_drain_thread(pid_t child)
+{
+	char path[64], name[32];
+	struct dirent *entry;
+	pid_t found = 0;
+	DIR *threads;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", child);
+	threads = opendir(path);
+	while (threads && !found && (entry = readdir(threads))) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%.10s/comm", child, entry->d_name);
+		file = fopen(path, "r");
+		if (file && fgets(name, sizeof(name), file) &&
+		    strcmp(name, "ringpipe-drain\n") == 0)
+			found = atoi(entry->d_name);
+		if (file)
+			fclose(file);
+	}
+	if (threads)
+		closedir(threads);
+	return found;
+}
+
+/* What the drain thread called from when it was let go to when it slept behind its last write. */
+struct drained {
+	unsigned int calls, before_sleep;
+	bool writes, writer_done, sleeps;
+};
+
+static void note_call(pid_t drain, struct drained *drained)
+{
+	struct __ptrace_syscall_info info;
+
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, drain, sizeof(info), &info) <= 0 ||
+	    info.op != PTRACE_SYSCALL_INFO_ENTRY)
+		return;
+	drained->sleeps = info.entry.nr == SYS_futex &&
+			  (info.entry.args[1] & 0x7f) == FUTEX_WAIT;
+	if (drained->sleeps && drained->writes) {
+		drained->calls = drained->before_sleep;
+		drained->writes = false;
+	} else if (!drained->sleeps && info.entry.nr != SYS_clock_nanosleep) {
+		drained->before_sleep++;
+	}
+	drained->writes |= info.entry.nr == SYS_write;
+}
+
+static int watch_pass(pid_t child, pid_t drain, double *ret_calls)
+{
+	struct drained drained = { 0 };
+	int status;
+	pid_t pid;
+
+	if (go_to_breakpoint(child) != 0 ||
+	    ptrace(PTRACE_SEIZE, drain, NULL, PTRACE_O_TRACESYSGOOD) != 0 ||
+	    ptrace(PTRACE_INTERRUPT, drain, NULL, NULL) != 0 ||
+	    waitpid(drain, &status, __WALL) != drain ||
+	    ptrace(PTRACE_SYSCALL, drain, NULL, NULL) != 0 ||
+	    ptrace(PTRACE_CONT, child, NULL, NULL) != 0)
+		return -ECHILD;
+	while (!drained.writer_done || !drained.sleeps) {
+		pid = waitpid(-1, &status, __WALL);
+		if (pid < 0 || !WIFSTOPPED(status))
 			return -ECHILD;
-		rounds[i] = step_through(child);
-		if (rounds[i] < 0 || !go_on(child, PTRACE_CONT, &status))
+		if (pid == child) {
+			drained.writer_done = true;
+			continue;
+		}
+		if (WSTOPSIG(status) == (SIGTRAP | 0x80))
+			note_call(drain, &drained);
+		if (ptrace(PTRACE_SYSCALL, drain, NULL, NULL) != 0)
 			return -ECHILD;
 	}
-	sort_rounds(rounds, STEPPED);
-	*ret_instructions = rounds[STEPPED / 2];
-	if (!go_on(child, PTRACE_CONT, &status))
+	ptrace(PTRACE_INTERRUPT, drain, NULL, NULL);
+	if (waitpid(drain, &status, __WALL) != drain)
 		return -ECHILD;
-	*ret_calls = watch_calls(child);
-	return *ret_calls < 0 ? -ECHILD : 0;
+	ptrace(PTRACE_DETACH, drain, NULL, NULL);
+	*ret_calls = drained.calls;
+	return 0;
+}
+
+static int watch_passes(pid_t child)
+{
+	pid_t drain = find_drain_thread(child);
+	double tries[TRIES];
+	char name[96];
+
+	for (unsigned int i = 0; i < PASSES; i++) {
+		for (unsigned int j = 0; j < TRIES; j++) {
+			if (watch_pass(child, drain, &tries[j]) != 0)
+				return -ECHILD;
+		}
+		sort_rounds(tries, TRIES);
+		snprintf(name, sizeof(name), "drain thread, a pass over %u event%s to a file",
+			 passes[i], passes[i] == 1 ? "" : "s");
+		figure(name, tries[0], "system calls");
+	}
+	return 0;
+}
+
+/* Whether restartable sequences can be had here, whatever the library makes of it. */
+static bool expects_sections(void)
+{
+	long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+
+	return BENCH_RSEQ && __rseq_size > 0 && commands > 0 &&
+	       (commands & MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ);
 }
 
 static int watch(pid_t child)
 {
-	double instructions[ROWS], calls[ROWS];
+	double once, twice;
 	int status;
 
-	for (unsigned int row = 0; row < ROWS; row++) {
-		if (watch_row(child, &instructions[row], &calls[row]) != 0)
+	if (step_measured(child, &once) != 0 || step_measured(child, &twice) != 0)
+		return 1;
+	/* Which compiler's instructions these are, and of which path. */
+	printf("%s, library %s, %s\n", COMPILER, BENCH_LIBRARY,
+	       expects_sections() ? "sections" : "fallback");
+	for (unsigned int i = 1; i < exact_way_count; i++) {
+		if (watch_way(child, &exact_ways[i], 2 * once - twice, twice - once) != 0)
 			return 1;
 	}
 	if (!saw_rdtsc) {
 		fputs("exact: the processor's clock is not the kernel's here\n", stderr);
 		return 77;
 	}
-	ptrace(PTRACE_DETACH, child, NULL, NULL);
-	if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+	if (saw_section != expects_sections()) {
+		fputs("exact: there are restartable sequences, and nothing uses them\n", stderr);
 		return 1;
-	/* Which compiler's instructions these are, and of which path. */
-	printf("%s, library %s, %s\n", COMPILER, BENCH_LIBRARY,
-	       saw_section ? "sections" : "fallback");
-	for (unsigned int row = 1; row < ROWS; row++) {
-		char name[64];
-
-		figure(rows[row].name, instructions[row] - instructions[0], "instructions");
-		snprintf(name, sizeof(name), "%s, %u times", rows[row].name, CALLS);
-		figure(name, calls[row], "system calls");
 	}
-	return 0;
-}
-
-static int write_file(const char *path, unsigned int events)
-{
-	struct rp_session_stats stats = { .size = sizeof(stats) };
-	struct rp_session *session = bench_start("Bench-Exact", path, RING, 0);
-
-	for (unsigned int i = 0; i < events; i++)
-		bench_bytes32(i, i, i, i);
-	rp_session_stop(session, &stats);
-	return stats.delivered == events ? 0 : 1;
+	if (watch_passes(child) != 0)
+		return 1;
+	fflush(stdout);
+	ptrace(PTRACE_DETACH, child, NULL, NULL);
+	return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
 /*
@@ -429,22 +465,29 @@ static pid_t fork_countable(void)
 
 int main(int argc, char **argv)
 {
-	cpu_set_t here;
 	pid_t child;
 	int status;
 
-	if (argc == 3)
-		return write_file(argv[1], (unsigned int)atoi(argv[2]));
+	if (argc == 4 && !expects_sections()) {
+		fputs("without restartable sequences no time is coarse, the same each time\n",
+		      stderr);
+		return 77;
+	}
+	if (argc == 4)
+		return exact_write_file(argv[1], argv[2], (unsigned int)atoi(argv[3]));
+	if (argc != 2) {
+		fputs("usage: exact FILE [KIND COUNT]\n", stderr);
+		return 2;
+	}
 	dl_iterate_phdr(find_own, NULL);
+	/* Parent and child take turns: on one processor that is quicker. */
+	bench_stay();
 	child = fork_countable();
 	if (child == 0) {
-		CPU_ZERO(&here);
-		CPU_SET(sched_getcpu(), &here);
-		sched_setaffinity(0, sizeof(here), &here);
 		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
 			_exit(77);
 		raise(SIGSTOP);
-		exit(run_traced());
+		exit(run_traced(argv[1]));
 	}
 	if (child < 0 || waitpid(child, &status, 0) != child)
 		return 1;

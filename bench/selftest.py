@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import tempfile
 import unittest
 from unittest import mock
@@ -17,10 +18,11 @@ import page
 import report
 import run
 
-KEPT = {'any machine': {'calls': 0}, 'gcc 12.2.0': {'instructions': 2}}
+KEPT = {'steps': {'any machine': {'calls': 0}, 'gcc 12.2.0': {'instructions': 2}},
+        'file': {'any machine': {'bytes': 33}}}
 
 
-def compare(found):
+def compare(**found):
     """(as kept, figures compared, what was printed)"""
     with contextlib.redirect_stdout(io.StringIO()) as output:
         same, compared = exact.compare(found, KEPT)
@@ -29,25 +31,48 @@ def compare(found):
 
 class Gate(unittest.TestCase):
     def test_what_is_as_kept_passes(self):
-        self.assertEqual(compare(KEPT)[:2], (True, 2))
+        self.assertEqual(compare(**KEPT)[:2], (True, 3))
 
     def test_what_got_worse_fails_and_prints_both(self):
-        same, _, output = compare({'gcc 12.2.0': {'instructions': 3}})
+        same, _, output = compare(steps={'gcc 12.2.0': {'instructions': 3}})
         self.assertFalse(same)
         self.assertIn('WORSE   gcc 12.2.0: instructions: 3, kept is 2', output)
 
     def test_what_got_better_fails_until_it_is_accepted(self):
-        same, _, output = compare({'gcc 12.2.0': {'instructions': 1}})
+        same, _, output = compare(steps={'gcc 12.2.0': {'instructions': 1}})
         self.assertFalse(same)
         self.assertIn('BETTER', output)
 
     def test_figure_nobody_kept_fails(self):
-        self.assertFalse(compare({'any machine': {'calls': 0, 'allocations': 0}})[0])
+        self.assertFalse(compare(steps={'any machine': {'calls': 0, 'allocations': 0}})[0])
+
+    def test_figure_that_is_not_there_any_more_fails(self):
+        same, _, output = compare(steps={'gcc 12.2.0': {}})
+        self.assertFalse(same)
+        self.assertIn('GONE    gcc 12.2.0: instructions: not found any more, kept is 2', output)
+
+    def test_figure_that_cannot_be_had_here_is_passed_over(self):
+        self.assertEqual(compare(steps={'gcc 12.2.0': {'instructions': None}})[:2], (True, 0))
+
+    def test_what_another_part_counts_is_not_missed(self):
+        self.assertEqual(compare(file={'any machine': {'bytes': 33}})[:2], (True, 1))
 
     def test_unknown_compiler_is_skipped_with_the_reason(self):
-        same, compared, output = compare({'gcc 99': {'instructions': 9}})
+        same, compared, output = compare(steps={'gcc 99': {'instructions': 9}})
         self.assertEqual((same, compared), (True, 0))
         self.assertIn('skipped: nothing is kept for gcc 99', output)
+
+    def test_figures_of_every_way_are_kept(self):
+        """A way that nobody has accepted would be told by the test alone that takes it."""
+        with open(exact.KEPT, encoding='utf-8') as opened:
+            kept = json.load(opened)['steps']
+        with open(os.path.join(exact.HERE, 'exact_ways.c'), encoding='utf-8') as opened:
+            ways = re.findall(r'\tWAY\("([^"]+)"', opened.read())
+        self.assertGreater(len(ways), 30)
+        for key, figures in kept.items():
+            for way in ways if 'library' in key else ():
+                if way != 'nothing':
+                    self.assertIn(f'{way}: instructions', figures, key)
 
 
 class Disassembly(unittest.TestCase):
@@ -75,11 +100,20 @@ class Disassembly(unittest.TestCase):
 
 
 class File(unittest.TestCase):
-    def test_times_of_events_are_left_out(self):
-        # Metadata id 1, capture thread 2, thread 7, a time of two bytes, three bytes of payload;
-        # then one that repeats all but the time.
-        block = (b'\x14\0\0\0' + bytes(16) + b'\x87\1\0\2\0\7\x80\1\3abc' + b'\0\5def')
-        self.assertEqual(exact.time_bytes(block), (2, 3))
+    # Metadata id 1, capture thread 300, thread 7, a time of two bytes, three bytes of payload; then
+    # one that repeats all but the time.
+    BLOCK = (b'\x14\0\0\0' + bytes(16) + b'\x87\1\0\xac\2\0\7\x80\1\3abc' + b'\0\5def')
+    NAME = b'\5\5\1\2\0\0\0\2\0\0\0\x0a\0\0\0EventBlock\6'
+
+    def test_times_and_threads_of_events_are_a_byte_each(self):
+        self.assertEqual(exact.chance_bytes(self.BLOCK), (2, 2))
+
+    def test_all_else_of_a_file_counts_but_for_what_aligns_it(self):
+        size = len(self.BLOCK).to_bytes(4, 'little')
+        for head in range(4):
+            start = bytes(head) + self.NAME + size
+            data = start + bytes(-len(start) % 4) + self.BLOCK + b'end'
+            self.assertEqual(exact.file_size(data), (2, len(start) + len(self.BLOCK) + 3 - 2))
 
 
 class Rounds(unittest.TestCase):
