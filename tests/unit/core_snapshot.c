@@ -193,7 +193,8 @@ Test(core_snapshot, oldest_events_make_room_for_the_newest)
 	info = snapshot_of(session);
 	content = read_file(&info);
 	cr_assert_eq(content.last, serial - 1);
-	cr_assert_gt(content.first, 0u);
+	/* The first may be there yet, in a ring that got no more since the thread moved on. */
+	cr_assert_lt(content.events, serial / 2);
 	cr_assert_eq(content.events, info.events);
 	/* One ring at least has seven eighths of a megabyte, and the window is this ring's. */
 	cr_assert_gt(content.inside, 1000u);
