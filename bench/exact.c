@@ -205,8 +205,8 @@ static void leave_section(pid_t child)
 }
 
 /*
- * `cmpq %rax, %fs:8(%rcx)`, the look whether anything came between two sessions. It would find the
- * word that leave_section() took away; without us nothing came between, so that is its answer.
+ * `cmpq %rax, %fs:8(%rcx)` or (%rdx), the look whether anything came between two sessions. It would
+ * find the word that leave_section() took away; without us nothing came between: the answer.
  * Return: whether it was that.
  */
 static bool look_for_it(pid_t child, uint64_t at)
@@ -217,7 +217,7 @@ static bool look_for_it(pid_t child, uint64_t at)
 
 	/* The child was forked: its code is here, too. */
 	memcpy(&code, (const void *)(uintptr_t)at, sizeof(code));
-	if ((code & 0xffffffffff) != 0x0841394864)
+	if ((code & 0xffffffffff) != 0x0841394864 && (code & 0xffffffffff) != 0x0842394864)
 		return false;
 	ptrace(PTRACE_POKEUSER, child, flags,
 	       (void *)(ptrace(PTRACE_PEEKUSER, child, flags, NULL) | zero_flag));

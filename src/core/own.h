@@ -16,6 +16,18 @@ int rp_provider_create_by_name(const char *name, rp_provider_callback callback, 
 int rp_event_write_slowly(uint64_t a, uint64_t b, uint64_t c, uint64_t d, struct rp_event *event,
 			  size_t bytes) __attribute__((visibility("hidden")));
 
+/*
+ * The same for some of the slots that want the event: `rest` has their bits, and above them, from
+ * RP_REST_BYTES_AT on, the bytes.
+ */
+#define RP_REST_BYTES_AT 48
+int rp_event_write_rest(uint64_t a, uint64_t b, uint64_t c, uint64_t d, struct rp_event *event,
+			uint64_t rest) __attribute__((visibility("hidden")));
+
+/* As rp_event_write_words(), for several sessions. */
+int rp_event_write_in_turn(uint64_t a, uint64_t b, uint64_t c, uint64_t d, struct rp_event *event,
+			   size_t bytes) __attribute__((visibility("hidden")));
+
 /* In whose name an event is written, and where that thread was. */
 struct rp_origin {
 	uint32_t thread;

@@ -5,7 +5,8 @@
  * takes any payload, from a struct in memory, and storing and loading it costs as much as all that
  * is here.
  *
- *	if (*enable & unusual, or has two bits, or the thread has ids)	-> any other way
+ *	if (*enable & unusual, or the thread has ids)	-> any other way
+ *	if (*enable has two bits)			-> turns_x86_64.c
  *	write:
  *		if (!(*enable & bit))			-> …
  *		rings = slot->rings; if (!rings)	-> …
@@ -58,7 +59,7 @@ __attribute__((naked)) RP_PUBLIC int rp_event_write_words(uint64_t a, uint64_t b
 		"jnz 9f\n\t"
 		"movq rp_activity_slots@gottpoff(%%rip), %%r10\n\t"
 		"cmpl $0, %%fs:%c[any](%%r10)\n\t"
-		"jne 9f\n\t"
+		"jne 8f\n\t"
 		"rep bsfq %%rax, %%r10\n\t"
 		"imulq %[slot_bytes], %%r10, %%r10\n\t"
 		"addq %[slots], %%r10\n\t"
@@ -164,13 +165,18 @@ __attribute__((naked)) RP_PUBLIC int rp_event_write_words(uint64_t a, uint64_t b
 		"movq %[area], %%rdx\n\t"
 		"movq $0, %%fs:%c[area_cs](%%rdx)\n\t"
 		"movq %%xmm0, %%rdx\n"
+		"8:\n\t"
+		"jmp %P[slowly]\n"
 		"9:\n\t"
+		"testq %[unusual], %%rax\n\t"
+		"jz %P[in_turn]\n\t"
 		"jmp %P[slowly]\n\t"
 		:
 		: [unusual] "m"(rp_unusual_slots), [slots] "m"(rp_slots),
 		  [area] "m"(rp_rseq_offset), [index] "m"(rp_rseq_index_offset),
 		  [thread] "m"(rp_thread_id_offset), [coarse_clock] "m"(rp_clock_coarse),
-		  [slowly] "i"(rp_event_write_slowly), [whole] "i"(RP_RECORD_HEAD + 32),
+		  [slowly] "i"(rp_event_write_slowly),
+		  [in_turn] "i"(rp_event_write_in_turn), [whole] "i"(RP_RECORD_HEAD + 32),
 		  [causal] "i"(RP_SLOT_CLOCK_CAUSAL), [step] "i"(RP_CLOCK_STEP),
 		  [slot_bytes] "i"(sizeof(struct rp_slot)),
 		  OFFSET(any, rp_activity_slots, any),

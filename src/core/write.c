@@ -310,10 +310,10 @@ write_in_turn(struct rp_write *write, uint64_t slots, const void *frame)
 
 /* A stack begins with the caller of `frame`, or of the function this is compiled into. */
 static inline __attribute__((always_inline)) int
-write_all(struct rp_event *event, const struct rp_part *parts, unsigned int part_count,
-	  uint64_t special, const void *frame)
+write_some(struct rp_event *event, const struct rp_part *parts, unsigned int part_count,
+	   uint64_t slots, uint64_t special, const void *frame)
 {
-	uint64_t slots = rp_load_relaxed(&event->enable) & (RP_SECRET_BIT - 1), payload_bytes;
+	uint64_t payload_bytes;
 	struct rp_guid ids[2];
 	struct rp_write write;
 
@@ -335,6 +335,14 @@ write_all(struct rp_event *event, const struct rp_part *parts, unsigned int part
 	if (__builtin_expect(write.above, 0))
 		rp_drain_wake_if_asleep();
 	return 0;
+}
+
+static inline __attribute__((always_inline)) int
+write_all(struct rp_event *event, const struct rp_part *parts, unsigned int part_count,
+	  uint64_t special, const void *frame)
+{
+	return write_some(event, parts, part_count,
+			  rp_load_relaxed(&event->enable) & (RP_SECRET_BIT - 1), special, frame);
 }
 
 /* While tracers look at `ringpipe:event`, or an event made at run time has secrets. */
@@ -384,6 +392,17 @@ int rp_event_write_slowly(uint64_t a, uint64_t b, uint64_t c, uint64_t d, struct
 			  size_t bytes)
 {
 	return write_words((const uint64_t[]){ a, b, c, d }, bytes, event);
+}
+
+int rp_event_write_rest(uint64_t a, uint64_t b, uint64_t c, uint64_t d, struct rp_event *event,
+			uint64_t rest)
+{
+	const uint64_t words[] = { a, b, c, d };
+	const struct rp_part part = { words, rest >> RP_REST_BYTES_AT };
+
+	return write_some(event, &part, part.size_bytes != 0,
+			  rest & rp_load_relaxed(&event->enable) & RP_SESSION_BITS,
+			  rp_load_relaxed(&rp_special_slots), NULL);
 }
 #else
 RP_PUBLIC int rp_event_write_words(uint64_t a, uint64_t b, uint64_t c, uint64_t d,

@@ -35,6 +35,7 @@ Mutation = collections.namedtuple('Mutation', 'name file old new tests')
 
 SECTION = 'src/ring/write_x86_64.c'
 WORDS = 'src/core/words_x86_64.c'
+TURNS = 'src/core/turns_x86_64.c'
 FALLBACK = 'src/ring/fallback.c'
 WRITE = 'src/core/write.c'
 MERGE = 'src/core/merge.c'
@@ -128,10 +129,35 @@ CERTAIN = [
     Mutation('the thread keeps pointing into the section of words', WORDS,
              r'"movq $0, %%fs:%c[area_cs](%%rdx)\n\t"', r'""', ABORTS),
     Mutation('the third word is lost where words go another way', WORDS,
-             r'"movq %%xmm0, %%rdx\n"', r'""', ABORTS),
+             r'"movq %%xmm0, %%rdx\n"', r'"\n"', ABORTS),
     Mutation('words are stamped behind their ring', WORDS, r'"jbe 35b\n"', r'"\n"', ABORTS),
     Mutation('words do not see that the coarse clock moved', WORDS, r'"jb 36b\n"', r'"\n"',
              ABORTS),
+    Mutation('the section of words in turn does not test the bit', TURNS,
+             r'"testq %%rax, %c[e_enable](%%r8)\n\t"' + '\n\t\t' + r'"jz 5f\n\t"', r'""', ABORTS),
+    Mutation('the section of words in turn goes on without rings', TURNS,
+             r'"testq %%rdx, %%rdx\n\t"' + '\n\t\t' + r'"jz 5f\n\t"' + '\n\t\t' +
+             r'"cmpq %c[s_count]', r'"cmpq %c[s_count]', ABORTS),
+    Mutation('the section of words in turn takes any concurrency id', TURNS, r'"jae 5f\n\t"',
+             r'""', ABORTS),
+    Mutation('words are written in turn where there is no room', TURNS, r'"ja 5f\n\t"', r'""',
+             ABORTS),
+    Mutation('the commit of words in turn is not the last instruction', TURNS,
+             r'"addq %%r9, %c[r_head](%%rdx)\n"', r'"addq %%r9, %c[r_head](%%rdx)\n\tnop\n"',
+             ABORTS),
+    Mutation('a session behind another is forgotten', TURNS, r'"jnz 20b\n\t"', r'"nop\n\t"',
+             ABORTS),
+    Mutation('the rest is all of them', TURNS, r'"orq %%r10, %%r9\n\t"',
+             r'"orq %c[e_enable](%%r8), %%r9\n\t"', ABORTS),
+    Mutation('words of the rest are lost', TURNS, r'"punpckhqdq %%xmm0, %%xmm0\n\t"', r'""',
+             ABORTS),
+    Mutation('words keep a thread pointing into the section of several sessions', TURNS,
+             r'"movq $0, %%fs:%c[area_cs](%%rdx)\n\t"', r'""', ABORTS),
+    Mutation("words' time is used again without a look at what came between", TURNS,
+             r'"cmpq %%rax, %%fs:%c[area_cs](%%rdx)\n\t"' + '\n\t\t' + r'"jne 5f\n\t"', r'""',
+             CLOCK),
+    Mutation("words' time is used in a causal session", TURNS,
+             r'"cmpl $0, %c[s_clock](%%r11)\n\t"' + '\n\t\t' + r'"jne 5f\n\t"', r'""', CLOCK),
     Mutation('the fallback does not test the bit', FALLBACK, 'if (!wanted(write))\n\t\t\tresult',
              'if (0)\n\t\t\tresult', ABORTS),
     Mutation('the fallback keeps its lock', FALLBACK,

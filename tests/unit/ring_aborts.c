@@ -493,6 +493,7 @@ int main(void)
 		"rp_slot_try_rseq", "rp_slot_try_rseq_in_turn", "rp_slot_write_rseq",
 		"rp_slot_write_fallback", "rp_slot_refuse", "rp_event_write",
 		"rp_event_write_words", "rp_event_write_slowly", "write_slots", "write_in_turn",
+		"rp_event_write_in_turn", "rp_event_write_rest",
 		"rp_event_write_for", /* where the compiler made them functions: */ "append",
 		"account", "account.part.0", "account.isra.0", "section_lose_or_turn", "turn",
 		NULL,
