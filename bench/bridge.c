@@ -23,7 +23,7 @@
 
 #include "clock.h"
 
-#define ROUNDS 5
+#define ROUNDS 9u
 #define PER_MS 1000u
 #define WARM_UP_MS 100u
 
@@ -245,11 +245,11 @@ static struct cost offer_bridged(const char *tool, unsigned int seconds, double 
 }
 
 /* The round that was the cheapest for the process. */
-static struct cost best(const struct cost *rounds)
+static struct cost best(const struct cost *rounds, unsigned int count)
 {
 	struct cost least = rounds[0];
 
-	for (unsigned int i = 1; i < ROUNDS; i++) {
+	for (unsigned int i = 1; i < count; i++) {
 		if (rounds[i].process < least.process)
 			least = rounds[i];
 	}
@@ -259,6 +259,7 @@ static struct cost best(const struct cost *rounds)
 int main(int argc, char **argv)
 {
 	unsigned int seconds = argc > 2 ? (unsigned int)atoi(argv[2]) : 1;
+	unsigned int count = bench_rounds(ROUNDS);
 	struct cost rounds[3][ROUNDS], alone, bridged, probed;
 	double lost = 0;
 
@@ -266,14 +267,14 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: bridge RINGPIPE [SECONDS]\n");
 		return 2;
 	}
-	for (unsigned int i = 0; i < ROUNDS; i++) {
+	for (unsigned int i = 0; i < count; i++) {
 		rounds[0][i] = offer(seconds);
 		rounds[1][i] = offer_bridged(argv[1], seconds, &lost);
 		rounds[2][i] = offer_probed(seconds);
 	}
-	alone = best(rounds[0]);
-	bridged = best(rounds[1]);
-	probed = best(rounds[2]);
+	alone = best(rounds[0], count);
+	bridged = best(rounds[1], count);
+	probed = best(rounds[2], count);
 	figure("nobody attached", alone.process, "ns");
 	figure("by batches", bridged.process - alone.process, "ns");
 	figure("by batches: writing", bridged.writer - alone.writer, "ns");

@@ -27,14 +27,21 @@ def debian(package):
     return version if version and 'no packages' not in version else None
 
 
+def processor(lines):
+    """
+    Of /proc/cpuinfo. With its family: a virtual machine may call all of a maker's by one name, and
+    what a clock read takes beside the rest differs most between families.
+    """
+    about = {}
+    for line in lines:
+        name, _, text = line.partition(':')
+        about.setdefault(name.strip(), text.strip())
+    model = about.get('model name', 'unknown processor')
+    return f"{model} (family {about['cpu family']})" if about.get('cpu family') else model
+
+
 def machine():
     """The machine, and the versions of what takes part."""
-    model = 'unknown processor'
-    with open('/proc/cpuinfo', encoding='utf-8') as file:
-        for line in file:
-            if line.startswith('model name'):
-                model = line.split(':', 1)[1].strip()
-                break
     memory = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30
     versions = {
         'kernel': platform.release(), 'libc': ' '.join(platform.libc_ver()),
@@ -43,6 +50,8 @@ def machine():
         'bpftrace': first_line('bpftrace', '--version'),
         '.NET SDK': first_line('dotnet', '--version'),
     }
+    with open('/proc/cpuinfo', encoding='utf-8') as file:
+        model = processor(file)
     return {'processor': model, 'cpus': os.cpu_count(), 'memory GiB': round(memory),
             'versions': {name: text for name, text in versions.items() if text}}
 

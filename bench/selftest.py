@@ -173,6 +173,15 @@ class Report(unittest.TestCase):
         self.assertIn('| figure | not here | ns |', page)
         self.assertNotIn('2.00', page)
 
+    def test_processors_of_one_name_are_told_apart_by_their_family(self):
+        cpuinfo = 'processor\t: 0\ncpu family\t: {}\nmodel name\t: AMD EPYC\n\nprocessor\t: 1\n'
+        self.assertEqual(report.processor(cpuinfo.format(25).splitlines()),
+                         'AMD EPYC (family 25)')
+        self.assertEqual(report.processor(cpuinfo.format(26).splitlines()),
+                         'AMD EPYC (family 26)')
+        self.assertEqual(report.processor(['model name\t: Cortex-A72']), 'Cortex-A72')
+        self.assertEqual(report.processor([]), 'unknown processor')
+
     def test_kind_of_machine_is_the_name_of_a_folder(self):
         self.assertEqual(report.kind({'processor': 'AMD EPYC (9R14)', 'cpus': 2}),
                          'amd-epyc-9r14-2-cpus')

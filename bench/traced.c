@@ -15,8 +15,8 @@
 
 #include "clock.h"
 
-#define ROUNDS 100u
-#define EVENTS 2000u
+#define ROUNDS 500u
+#define EVENTS 1000u
 #define CANNOT 77
 
 RP_PROVIDER(bench, "Bench-Traced");

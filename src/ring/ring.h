@@ -101,7 +101,7 @@ struct rp_ring {
 	uint64_t ends[RP_RING_CHUNKS] __attribute__((aligned(64)));
 };
 
-/* A ring's memory begins with its struct, then comes the data. */
+/* What its data lies behind. The struct is in there; in a file, at its beginning. */
 #define RP_RING_CONTROL_BYTES 4096u
 
 /* `size` is a power of two, at least a page. Return: 0 or -errno of mmap. */
