@@ -20,20 +20,11 @@
  *
  * Naked, as words_x86_64.c is; what it needs lives in registers alone.
  */
-#include "core/activity.h"
-#include "core/core.h"
-#include "core/own.h"
-#include "core/probe.h"
-#include "ring/rseq.h"
-#include "ring/slot.h"
+#include "core/words.h"
 
 #if defined(RP_HAVE_RSEQ) && defined(__x86_64__)
 
-#include "base/thread.h"
 
-#define OFFSET(name, type, member) [name] "i"(offsetof(struct type, member))
-
-_Static_assert(RP_RECORD_HEAD == 24, "as the places of words and the length have it");
 _Static_assert(RP_SLOT_CLOCK_TICKS == 0, "as it is compared");
 _Static_assert(RP_SLOTS <= RP_REST_BYTES_AT, "bytes lie above the slots");
 
@@ -68,13 +59,8 @@ __attribute__((naked)) int rp_event_write_in_turn(uint64_t a, uint64_t b, uint64
 		"addq $31, %%r9\n\t"
 		"andq $-8, %%r9\n\t"
 		"movq $-1, %%rcx\n\t"
-		/* Describes section 1..2 with abort handler 4, and enters it. */
-		".pushsection __rseq_cs, \"aw\"\n\t"
-		".balign 32\n"
-		"3:\n\t"
-		".long 0, 0\n\t"
-		".quad 1f, 2f - 1f, 4f\n\t"
-		".popsection\n\t"
+		/* Enters it. */
+		RP_SECTION_DESCRIPTOR
 		"leaq 3b(%%rip), %%rax\n\t"
 		"movq %[area], %%rdx\n\t"
 		"movq %%rax, %%fs:%c[area_cs](%%rdx)\n"
@@ -148,9 +134,7 @@ __attribute__((naked)) int rp_event_write_in_turn(uint64_t a, uint64_t b, uint64
 		"ret\n"
 		"9:\n\t"
 		"jmp %P[slowly]\n\t"
-		/* The signature glibc registered, as the operand of an undefined instruction. */
-		".byte 0x0f, 0xb9, 0x3d\n\t"
-		".long 0x53053053\n"
+		RP_SECTION_SIGNATURE
 		"4:\n"
 		"5:\n\t"
 		"movq %[area], %%rdx\n\t"
@@ -167,18 +151,8 @@ __attribute__((naked)) int rp_event_write_in_turn(uint64_t a, uint64_t b, uint64
 		"movq %%xmm0, %%rcx\n\t"
 		"jmp %P[rest]\n\t"
 		:
-		: [unusual] "m"(rp_unusual_slots), [slots] "m"(rp_slots),
-		  [area] "m"(rp_rseq_offset), [index] "m"(rp_rseq_index_offset),
-		  [thread] "m"(rp_thread_id_offset), [slowly] "i"(rp_event_write_slowly),
-		  [rest] "i"(rp_event_write_rest), [bytes_at] "i"(RP_REST_BYTES_AT),
-		  [whole] "i"(RP_RECORD_HEAD + 32), [slot_bytes] "i"(sizeof(struct rp_slot)),
-		  OFFSET(any, rp_activity_slots, any),
-		  OFFSET(e_enable, rp_event, enable), OFFSET(e_index, rp_event, index),
-		  OFFSET(area_cs, rp_rseq_area, rseq_cs), OFFSET(area_cpu, rp_rseq_area, cpu_id),
-		  OFFSET(s_rings, rp_slot, rings), OFFSET(s_count, rp_slot, ring_count),
-		  OFFSET(s_clock, rp_slot, clock), OFFSET(r_head, rp_ring, head),
-		  OFFSET(r_tail, rp_ring, tail), OFFSET(r_size, rp_ring, size),
-		  OFFSET(r_data, rp_ring, data), OFFSET(r_watermark, rp_ring, watermark)
+		: WORDS_OPERANDS, [rest] "i"(rp_event_write_rest),
+		  [bytes_at] "i"(RP_REST_BYTES_AT)
 		: "memory", "cc");
 }
 

@@ -26,23 +26,14 @@
  * lose, and leaves by jumps: a stack begins with the event's caller. A compiler's own code for it
  * saves five registers, a tenth of the whole.
  */
-#include "core/activity.h"
-#include "core/core.h"
-#include "core/own.h"
-#include "core/probe.h"
-#include "ring/rseq.h"
-#include "ring/slot.h"
+#include "core/words.h"
 
 #if defined(RP_HAVE_RSEQ) && defined(__x86_64__)
 
 #include "base/clock.h"
-#include "base/thread.h"
-
-#define OFFSET(name, type, member) [name] "i"(offsetof(struct type, member))
 
 _Static_assert(RP_SLOT_CLOCK_TICKS < RP_SLOT_CLOCK_CAUSAL &&
 	       RP_SLOT_CLOCK_CAUSAL < RP_SLOT_CLOCK_COARSE, "as the jumps have them");
-_Static_assert(RP_RECORD_HEAD == 24, "as the places of words, 24 to 48, and the length have it");
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
@@ -63,13 +54,8 @@ __attribute__((naked)) RP_PUBLIC int rp_event_write_words(uint64_t a, uint64_t b
 		"rep bsfq %%rax, %%r10\n\t"
 		"imulq %[slot_bytes], %%r10, %%r10\n\t"
 		"addq %[slots], %%r10\n\t"
-		/* Describes section 1..2 with abort handler 4, and enters it. */
-		".pushsection __rseq_cs, \"aw\"\n\t"
-		".balign 32\n"
-		"3:\n\t"
-		".long 0, 0\n\t"
-		".quad 1f, 2f - 1f, 4f\n\t"
-		".popsection\n\t"
+		/* Enters it. */
+		RP_SECTION_DESCRIPTOR
 		"leaq 3b(%%rip), %%r11\n\t"
 		"movq %%rdx, %%xmm0\n\t"
 		"movq %[area], %%rdx\n\t"
@@ -157,9 +143,7 @@ __attribute__((naked)) RP_PUBLIC int rp_event_write_words(uint64_t a, uint64_t b
 		"movq $0, %%fs:%c[area_cs](%%rdx)\n\t"
 		"xorl %%eax, %%eax\n\t"
 		"ret\n\t"
-		/* The signature glibc registered, as the operand of an undefined instruction. */
-		".byte 0x0f, 0xb9, 0x3d\n\t"
-		".long 0x53053053\n"
+		RP_SECTION_SIGNATURE
 		"4:\n"
 		"5:\n\t"
 		"movq %[area], %%rdx\n\t"
@@ -172,21 +156,9 @@ __attribute__((naked)) RP_PUBLIC int rp_event_write_words(uint64_t a, uint64_t b
 		"jz %P[in_turn]\n\t"
 		"jmp %P[slowly]\n\t"
 		:
-		: [unusual] "m"(rp_unusual_slots), [slots] "m"(rp_slots),
-		  [area] "m"(rp_rseq_offset), [index] "m"(rp_rseq_index_offset),
-		  [thread] "m"(rp_thread_id_offset), [coarse_clock] "m"(rp_clock_coarse),
-		  [slowly] "i"(rp_event_write_slowly),
-		  [in_turn] "i"(rp_event_write_in_turn), [whole] "i"(RP_RECORD_HEAD + 32),
-		  [causal] "i"(RP_SLOT_CLOCK_CAUSAL), [step] "i"(RP_CLOCK_STEP),
-		  [slot_bytes] "i"(sizeof(struct rp_slot)),
-		  OFFSET(any, rp_activity_slots, any),
-		  OFFSET(e_enable, rp_event, enable), OFFSET(e_index, rp_event, index),
-		  OFFSET(area_cs, rp_rseq_area, rseq_cs), OFFSET(area_cpu, rp_rseq_area, cpu_id),
-		  OFFSET(s_rings, rp_slot, rings), OFFSET(s_count, rp_slot, ring_count),
-		  OFFSET(s_clock, rp_slot, clock), OFFSET(r_head, rp_ring, head),
-		  OFFSET(r_tail, rp_ring, tail), OFFSET(r_size, rp_ring, size),
-		  OFFSET(r_data, rp_ring, data), OFFSET(r_watermark, rp_ring, watermark),
-		  OFFSET(r_stamp, rp_ring, stamp)
+		: WORDS_OPERANDS, [coarse_clock] "m"(rp_clock_coarse),
+		  [in_turn] "i"(rp_event_write_in_turn), [causal] "i"(RP_SLOT_CLOCK_CAUSAL),
+		  [step] "i"(RP_CLOCK_STEP), OFFSET(r_stamp, rp_ring, stamp)
 		: "memory", "cc");
 }
 

@@ -22,6 +22,7 @@
 #include "counter/buckets.h"
 #include "counter/cells.h"
 #include "ring/rseq.h"
+#include "ring/section.h"
 
 #define ABORTS_MAX 8
 
@@ -35,16 +36,10 @@ enum outcome {
 
 /* Enters section 1..2; rax is the cell's address in this row afterwards. */
 #define SECTION_BEGIN \
-	".pushsection __rseq_cs, \"aw\"\n\t" \
-	".balign 32\n" \
-	"3:\n\t" \
-	".long 0, 0\n\t" \
-	".quad 1f, 2f - 1f, 4f\n\t" \
-	".popsection\n\t" \
+	RP_SECTION_DESCRIPTOR \
 	/* The abort handler, behind the signature that glibc registered. */ \
 	".pushsection __rseq_failure, \"ax\"\n\t" \
-	".byte 0x0f, 0xb9, 0x3d\n\t" \
-	".long 0x53053053\n" \
+	RP_SECTION_SIGNATURE \
 	"4:\n\t" \
 	"jmp %l[aborted]\n\t" \
 	".popsection\n\t" \

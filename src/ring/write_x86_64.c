@@ -71,17 +71,11 @@
 
 #include "base/clock.h"
 #include "ring/rseq.h"
+#include "ring/section.h"
 
-#define OFFSET(name, type, member) [name] "i"(offsetof(struct type, member))
-
-/* Describes section 1..2 with abort handler 4: rax. rcx is where the area is. */
+/* rax is the descriptor, rcx where the area is. */
 #define SECTION_DESCRIBE \
-	".pushsection __rseq_cs, \"aw\"\n\t" \
-	".balign 32\n" \
-	"3:\n\t" \
-	".long 0, 0\n\t" \
-	".quad 1f, 2f - 1f, 4f\n\t" \
-	".popsection\n\t" \
+	RP_SECTION_DESCRIPTOR \
 	"movq %[area], %%rcx\n\t" \
 	"leaq 3b(%%rip), %%rax\n\t"
 
@@ -141,9 +135,7 @@
 	"7:\n\t" \
 	"movl $3, %%eax\n\t" \
 	"jmp 9f\n\t" \
-	/* The signature glibc registered, as the operand of an undefined instruction. */ \
-	".byte 0x0f, 0xb9, 0x3d\n\t" \
-	".long 0x53053053\n" \
+	RP_SECTION_SIGNATURE \
 	"4:\n\t" \
 	"movl $4, %%eax\n" \
 	"9:\n\t" \
