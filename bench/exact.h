@@ -18,7 +18,6 @@ struct exact_way {
 	bool first;			/* by a thread that has done nothing of the kind yet */
 	bool many;			/* stepped through for longer */
 	bool once;			/* begins with what allocates */
-	bool allocates;			/* as its contract says */
 };
 
 extern const struct exact_way exact_ways[];

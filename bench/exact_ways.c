@@ -353,7 +353,7 @@ const struct exact_way exact_ways[] = {
 	WAY("gauge", set),
 	WAY("histogram", record),
 	WAY("series of a counter", count_series),
-	WAY("counter with a tag", count_tagged, .allocates = true),
+	WAY("counter with a tag", count_tagged),
 	/* The last: others would be slower behind them. */
 	WAY("event 32 B with activity id", bench_run, .begin = begin_activity, .writes = true),
 	WAY("event 32 B with two ids", bench_run, .begin = begin_related, .writes = true),

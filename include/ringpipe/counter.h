@@ -124,7 +124,8 @@ RP_PUBLIC int rp_counter_destroy(struct rp_counter *counter);
  * The counter's series of these tags, made if there is none; the order of tags is of no account. It
  * is counted on like the counter itself and lives as long: keep it, and tags cost nothing.
  *
- * Context: any thread, not a signal handler; may allocate.
+ * Context: any thread, not a signal handler; allocates where it makes one, or where the tags have
+ * more than 250 characters.
  * Return: 0; -EINVAL for an observed counter, a series, no tags, an empty key or one twice;
  * -ENOSPC beyond RP_COUNTER_SERIES_MAX; -ENOMEM.
  */

@@ -70,17 +70,20 @@ static int get_cells(struct rp_series *series)
 	return ret;
 }
 
-static int make_series(struct rp_instrument *instrument, char *tags, struct rp_series **ret_series)
+static int make_series(struct rp_instrument *instrument, const char *tags,
+		       struct rp_series **ret_series)
 {
 	struct rp_series *series = calloc(1, sizeof(*series));
-	int ret;
+	int ret = -ENOMEM;
 
 	if (!series)
 		return -ENOMEM;
 	series->instrument = instrument;
-	series->tags = tags;
-	ret = get_cells(series);
+	series->tags = strdup(tags);
+	if (series->tags)
+		ret = get_cells(series);
 	if (ret != 0) {
+		free(series->tags);
 		free(series);
 		return ret;
 	}
@@ -151,14 +154,10 @@ static int make_instrument(struct rp_group *group, const struct rp_counter_decl 
 {
 	struct rp_instrument *instrument = calloc(1, sizeof(*instrument));
 	struct rp_series *series;
-	char *tags = strdup("");
 	int ret = -ENOMEM;
 
-	if (!instrument || !tags) {
-		free(instrument);
-		free(tags);
+	if (!instrument)
 		return -ENOMEM;
-	}
 	CDS_INIT_LIST_HEAD(&instrument->series);
 	instrument->group = group;
 	instrument->kind = decl->kind;
@@ -171,9 +170,8 @@ static int make_instrument(struct rp_group *group, const struct rp_counter_decl 
 	instrument->metadata = rp_text_copy(decl->metadata ? decl->metadata : "");
 	if (instrument->name && instrument->unit && instrument->display_name &&
 	    instrument->metadata)
-		ret = make_series(instrument, tags, &series);
+		ret = make_series(instrument, "", &series);
 	if (ret != 0) {
-		free(tags);
 		free_instrument(instrument);
 		return ret;
 	}
@@ -339,29 +337,20 @@ RP_PUBLIC int rp_counter_destroy(struct rp_counter *counter)
 	return ret;
 }
 
-int rp_series_find(struct rp_instrument *instrument, const struct rp_counter_tag *tags,
-		   size_t tag_count, struct rp_series **ret_series)
+static int find_tagged(struct rp_instrument *instrument, const char *text,
+		       struct rp_series **ret_series)
 {
 	struct cds_hlist_head *chain;
 	struct rp_series *series;
 	uint64_t hash;
-	char *text;
 	int ret;
 
-	if (tag_count == 0) {
-		*ret_series = first_series(instrument);
-		return 0;
-	}
-	ret = rp_tags_join(tags, tag_count, &text);
-	if (ret != 0)
-		return ret;
 	hash = rp_hash_text(rp_hash_bytes(RP_HASH_BEGIN, &instrument->id, sizeof(instrument->id)),
 			    text);
 	chain = rp_chains_at(&rp_counters.by_tags, hash);
 	cds_hlist_for_each_entry_2(series, chain, by_tags.node) {
 		if (series->by_tags.hash == hash && series->instrument == instrument &&
 		    strcmp(series->tags, text) == 0) {
-			free(text);
 			*ret_series = series;
 			return 0;
 		}
@@ -369,13 +358,30 @@ int rp_series_find(struct rp_instrument *instrument, const struct rp_counter_tag
 	ret = instrument->series_count < RP_COUNTER_SERIES_MAX ? 0 : -ENOSPC;
 	if (ret == 0)
 		ret = make_series(instrument, text, &series);
-	if (ret != 0) {
-		free(text);
+	if (ret != 0)
 		return ret;
-	}
 	rp_chains_add(&rp_counters.by_tags, &series->by_tags, hash);
 	*ret_series = series;
 	return 0;
+}
+
+int rp_series_find(struct rp_instrument *instrument, const struct rp_counter_tag *tags,
+		   size_t tag_count, struct rp_series **ret_series)
+{
+	char room[RP_TAGS_ROOM], *text;
+	int ret;
+
+	if (tag_count == 0) {
+		*ret_series = first_series(instrument);
+		return 0;
+	}
+	ret = rp_tags_join(tags, tag_count, room, &text);
+	if (ret != 0)
+		return ret;
+	ret = find_tagged(instrument, text, ret_series);
+	if (text != room)
+		free(text);
+	return ret;
 }
 
 RP_PUBLIC int rp_counter_series(struct rp_counter *counter, const struct rp_counter_tag *tags,

@@ -151,8 +151,13 @@ void rp_instrument_observe(struct rp_instrument *instrument, uint64_t poll);
 /* The same with all of the group's. */
 void rp_group_observe(struct rp_group *group, uint64_t poll);
 
-/* tags.c: "key=value,…" in the order of keys; malloced. 0, -EINVAL or -ENOMEM. */
-int rp_tags_join(const struct rp_counter_tag *tags, size_t tag_count, char **ret_text);
+#define RP_TAGS_ROOM 256u
+
+/*
+ * tags.c: "key=value,…" in the order of keys; in `room`, of RP_TAGS_ROOM bytes, where it fits, so
+ * that counting by tags takes no memory, else malloced. Return: 0, -EINVAL or -ENOMEM.
+ */
+int rp_tags_join(const struct rp_counter_tag *tags, size_t tag_count, char *room, char **ret_text);
 
 /* view.c, with the lock held */
 void rp_view_init(struct rp_view *view);

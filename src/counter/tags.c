@@ -37,7 +37,7 @@ static int sort_tags(const struct rp_counter_tag *tags, size_t count,
 	return 0;
 }
 
-int rp_tags_join(const struct rp_counter_tag *tags, size_t tag_count, char **ret_text)
+int rp_tags_join(const struct rp_counter_tag *tags, size_t tag_count, char *room, char **ret_text)
 {
 	struct rp_counter_tag sorted[TAGS_MAX];
 	size_t bytes;
@@ -46,7 +46,7 @@ int rp_tags_join(const struct rp_counter_tag *tags, size_t tag_count, char **ret
 
 	if (ret != 0)
 		return ret;
-	text = malloc(bytes);
+	text = bytes <= RP_TAGS_ROOM ? room : malloc(bytes);
 	if (!text)
 		return -ENOMEM;
 	at = text;

@@ -257,6 +257,28 @@ Test(counter, bad_tags_are_refused)
 	cr_assert_eq(rp_counter_series(series, twice + 1, 1, &series), -EINVAL);
 }
 
+/* Around the length that is compared without memory of its own. */
+Test(counter, tags_of_any_length_find_their_series_again)
+{
+	char text[1000], again[1000];
+	struct rp_counter_tag tag = { "key", text }, same = { "key", again };
+	struct rp_counter *before = NULL, *series, *found;
+
+	for (size_t length = 230; length < sizeof(text); length += length < 270 ? 1 : 91) {
+		memset(text, 'x', length);
+		text[length] = '\0';
+		memcpy(again, text, sizeof(again));
+		cr_assert_eq(rp_counter_series(unit_total_counter(), &tag, 1, &series), 0);
+		cr_assert_neq(series, before);
+		memset(text, 'y', length);
+		cr_assert_eq(rp_counter_add_tagged(unit_total_counter(), 1, &same, 1), 0);
+		cr_assert_eq(rp_counter_series(unit_total_counter(), &same, 1, &found), 0);
+		cr_expect_eq(found, series, "%zu characters", length);
+		cr_expect_float_eq(read_counter(series).value, 1, 0);
+		before = series;
+	}
+}
+
 Test(counter, series_are_limited)
 {
 	struct rp_counter *series;
