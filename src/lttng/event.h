@@ -4,8 +4,8 @@
  * macros of LTTng make at compile time.
  *
  * A payload of ours is what LTTng would have packed: integers without alignment, strings ended by a
- * NUL, arrays behind a count of 16 bits. So as a rule the parts of a payload go out as they are.
- * What differs:
+ * NUL, arrays behind a count of 16 bits. So as a rule its bytes go out as they are: from where the
+ * program has them, or, if they are few, in one piece from a copy. What differs:
  *
  *	an enumeration		an enumeration, of the integer
  *	GUID			an array of 16 bytes

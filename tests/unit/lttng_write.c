@@ -20,6 +20,8 @@
 
 static uint8_t given[ROOM];
 static size_t given_bytes, reserved_bytes;
+static struct rp_part pieces[8];	/* the first of them, where LTTng was to take them from */
+static unsigned int piece_count;
 static unsigned int events, locks;
 static char *asked_text, *handed_text;	/* are changed then */
 static char changed;
@@ -46,6 +48,9 @@ static void give(struct lttng_ust_ring_buffer_ctx *context, const void *from, si
 {
 	(void)context, (void)alignment;
 	cr_assert_leq(given_bytes + bytes, ROOM);
+	if (piece_count < sizeof(pieces) / sizeof(pieces[0]))
+		pieces[piece_count] = (struct rp_part){ from, bytes };
+	piece_count++;
 	memcpy(given + given_bytes, from, bytes);
 	given_bytes += bytes;
 }
@@ -87,7 +92,8 @@ static void hand_over(void *data, const void *record)
 }
 
 static struct lttng_ust_tracepoint_probe probes[] = {
-	{ .func = (void (*)(void))hand_over, .data = &recording }, { .func = NULL },
+	{ .func = (void (*)(void))hand_over, .data = &recording },
+	{ .func = NULL }, { .func = NULL },
 };
 
 static bool is_taken(const char *provider, const char *event)
@@ -129,6 +135,7 @@ static bool write_parts(const struct rp_part *parts, unsigned int count)
 	unsigned int before = events;
 
 	given_bytes = reserved_bytes = 0;
+	piece_count = 0;
 	for (unsigned int i = 0; i < count; i++)
 		bytes += parts[i].size_bytes;
 	rp_lttng_write(&export, parts, count, bytes);
@@ -355,6 +362,45 @@ Test(lttng_write, ids_of_the_activity_are_behind_a_payload_of_any_size)
 		memcpy(expected + bytes + sizeof(id), related, sizeof(related));
 		assert_given(expected, bytes + sizeof(id) + sizeof(related));
 	}
+	end();
+}
+
+static bool lies_in(const struct rp_part *piece, const struct rp_part *part)
+{
+	uintptr_t offset = (uintptr_t)piece->base - (uintptr_t)part->base;
+
+	return offset < part->size_bytes;
+}
+
+Test(lttng_write, up_to_256_bytes_are_copied_once_before_and_more_go_out_from_where_they_lie)
+{
+	char text[320];
+	struct rp_part parts[3] = { { "12345678", 8 }, { text, 0 }, { "87654321", 8 } };
+
+	begin(order_fields, 3);
+	probes[1] = probes[0];	/* two sessions */
+	memset(text, 'x', sizeof(text));
+	for (size_t bytes = 1; bytes <= sizeof(text); bytes++) {
+		bool is_small = 8 + bytes + 8 <= RP_COPIED_MAX;
+		unsigned int each = is_small ? 1 : 4;
+
+		text[bytes - 1] = '\0';
+		parts[1].size_bytes = bytes;
+		given_bytes = reserved_bytes = piece_count = 0;
+		rp_lttng_write(&export, parts, 3, 8 + bytes + 8);
+		cr_assert_eq(piece_count, 2 * each, "%u pieces", piece_count);
+		for (unsigned int i = 0; i < piece_count; i++) {
+			/* The same copy for both, and never the program's; or nothing else. */
+			cr_assert_eq(pieces[i].base, pieces[i % each].base);
+			for (int part = 0; part < 3; part++)
+				cr_assert_eq(lies_in(&pieces[i], &parts[part]),
+					     !is_small && (int)(i % each) == part);
+		}
+		cr_assert_eq(pieces[0].size_bytes, is_small ? 8 + bytes + 8 + 4 : 8);
+		cr_assert(is_small || pieces[1].size_bytes == bytes);
+		text[bytes - 1] = 'x';
+	}
+	probes[1] = (struct lttng_ust_tracepoint_probe){ .func = NULL };
 	end();
 }
 
