@@ -270,6 +270,30 @@ static void make_names(unsigned int id)
 		rp_event_write(made[id], &part, 1);
 }
 
+/* An event with an enumeration whose names are the longest there are. */
+static void make_labels(unsigned int id)
+{
+	static char names[6][RP_NAME_MAX + 1];
+	static const struct rp_enumerator values[] = {
+		{ names[0], 0 }, { names[1], 1 }, { names[2], 2 }, { names[3], 3 }, { names[4], 4 },
+	};
+	static const struct rp_enumeration enumeration = { names[5], values, 5 };
+	static const struct rp_field field = { .name = "label", .type = RP_TYPE_U8,
+					       .enumeration = &enumeration };
+	const struct rp_event_decl decl = { .size = sizeof(decl), .id = id, .name = "labelled",
+					    .fields = &field, .field_count = 1,
+					    .level = RP_LEVEL_INFORMATIONAL };
+
+	for (int i = 0; i < 6; i++)
+		memset(names[i], "aa\"\\\ne"[i], RP_NAME_MAX);
+	names[1][RP_NAME_MAX - 1] = 'A';
+	if (rp_provider_create("Lttng-Labels", NULL, NULL, &maker) != 0 ||
+	    rp_event_create(maker, &decl, &made[id]) != 0)
+		printf("no event\n");
+	for (uint8_t value = 0; made[id] && value < 5; value++)
+		rp_event_write(made[id], &(struct rp_part){ &value, 1 }, 1);
+}
+
 static void fire(unsigned int id, const char *bytes, size_t size)
 {
 	struct rp_part part = { bytes, size };
@@ -453,6 +477,8 @@ static void obey(const char *command, uint32_t a, uint32_t b, const char *text)
 		make_event(a, b, text);
 	} else if (strcmp(command, "names") == 0) {
 		make_names(a);
+	} else if (strcmp(command, "labels") == 0) {
+		make_labels(a);
 	} else if (strcmp(command, "fire") == 0) {
 		fire(a, text, b ? b : strlen(text) + 1);
 	} else if (strcmp(command, "numbers") == 0) {

@@ -163,16 +163,21 @@ class TypesTest(LttngTest):
         self.assertEqual([event.fields['text'] for event in events[2:]],
                          ['text 1', 'text 2', 'text 3', 'text 4', 'the end'])
 
-    def test_longest_names_of_fields_are_listed_and_recorded(self):
+    def test_longest_names_of_fields_and_values_are_listed_and_recorded(self):
         path = self.session()
         self.enable('Lttng-Names:*')
+        self.enable('Lttng-Labels:*')
         self.start()
         host = self.host()
         host.expect('names', 1)
+        host.expect('labels', 2)
         listed = self.daemon.run('list', '--userspace', '--fields')
         self.end(host)
         self.stop()
-        event, = ours(read(path))
+        event, *labelled = ours(read(path))
+        self.assertIn('field: label (enum)', listed)
+        self.assertEqual([event.labels['label'] for event in labelled],
+                         [['a' * 255], ['a' * 254 + 'A'], ['"' * 255], ['\\' * 255], ['\n' * 255]])
         self.assertEqual(len(event.fields), 5 + 2)
         for (name, value), (pattern, expected) in zip(event.fields.items(), (
                 ('n{245}_[0-9a-f]{8}', 1), ('n{245}_[0-9a-f]{8}', 2), ('s{120}_m{120}', 3),
