@@ -344,11 +344,14 @@ def begin_probes(reader):
 def profiled(reader, page, command, cwd):
     """By perf, of a shop that runs and sells while it records."""
     begin_probes(reader)
+    if re.search(r"perf archive|\.bz2", command) and not shutil.which("bzip2"):
+        raise Skipped("no bzip2, which perf archive packs with")
     ready, done = os.path.join(cwd, "ready"), os.path.join(cwd, "done")
     command = f'export HOME="$PWD"; {command}'  # where perf keeps what it knows of programs
     if " PID " not in command:
         output = reader.run(command, cwd)
-        if "perf script" in command and len(re.findall(r"\) arg1=\d+ .*arg4=", output)) != ORDERS:
+        if re.search(r"perf (--\S+ \S+ )?script", command) and \
+                len(re.findall(r"\) arg1=\d+ .*arg4=", output)) != ORDERS:
             raise drive.Failure(f"{ORDERS} orders were placed:\n{output}")
         return
     with drive.shop(os.path.join(cwd, "shop"), env=reader.environment) as shop, \
@@ -429,7 +432,7 @@ RULES = (
     (r"(ringpipe|dotnet-trace) collect .*-(p PID|n shop)\b", attached),
     (r"ringpipe bpf ", bridged),
     (r"ringpipe (record|snapshot) ", flown),
-    (r"perf |.*/uprobe_events", profiled),
+    (r"(.*&& )?perf |.*\bperf\.data\b|.*/uprobe_events", profiled),
     (r"RINGPIPE_USER_EVENTS=|.*/sys/kernel/tracing/", in_kernel),
     (r"ldconfig", by_root),
     (r"bpftrace .*:ringpipe:batch ", batched),

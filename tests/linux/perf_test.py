@@ -13,7 +13,7 @@ import probes
 from probes import (FEW, NUMBERS, PATIENCE_S, REALS, TRACEFS, Host, References, Tracer, eventually,
                     narrow, random_words)
 
-HOST = None
+HOST = LIBRARY = None
 EVENTS = 10
 
 
@@ -25,8 +25,8 @@ class WithHost(unittest.TestCase):
         self.addCleanup(self.take_back)
         self.perf("buildid-cache", "--add", HOST)
 
-    def perf(self, *arguments):
-        command = ["perf", "--buildid-dir", os.path.join(self.folder, "cache"), *arguments]
+    def perf(self, *arguments, files="cache"):
+        command = ["perf", "--buildid-dir", os.path.join(self.folder, files), *arguments]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=PATIENCE_S, check=False)
         self.assertEqual(done.returncode, 0, f"{command}: {done.stdout}{done.stderr}")
@@ -145,11 +145,81 @@ class Perf(WithHost):
                          [one.text for one in some])
 
 
+class Travel(WithHost):
+    """A trace where the programs are not that it was made of."""
+
+    def setUp(self):
+        super().setUp()
+        self.data = os.path.join(self.folder, "data")
+        self.perf("buildid-cache", "--add", LIBRARY)
+
+    def record_library(self, *options, files="cache"):
+        """Of an event in a library, whose caller is in the program."""
+        name = self.define("shared")
+        host = Host("perf", "--buildid-dir", os.path.join(self.folder, files), "record", "-q",
+                    *options, "-o", self.data, "-e", name, "--", HOST)
+        host.fire("library", 1)
+        host.close()
+
+    def elsewhere(self, files):
+        """Names of functions by the program's files that came along."""
+        there, away = os.path.dirname(HOST), os.path.dirname(HOST) + ".away"
+        os.rename(there, away)
+        try:
+            shown = self.perf("script", "-i", self.data, "--no-inline", "-F", "ip,sym",
+                              files=files)
+        finally:
+            os.rename(away, there)
+        return re.findall(r"^\s+[0-9a-f]+ (\S+)", shown, re.M)
+
+    def unpack(self, files):
+        """What `perf archive` packs."""
+        programs = subprocess.run(["perf", "--exec-path"], check=True, stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True).stdout.strip()
+        if not os.path.exists(os.path.join(programs, "perf-archive")):
+            self.skipTest("no perf archive")
+        if not shutil.which("bzip2"):
+            self.skipTest("no bzip2, which perf archive packs with")
+        self.perf("archive", self.data)
+        os.mkdir(os.path.join(self.folder, files))
+        subprocess.run(["tar", "xf", self.data + ".tar.bz2", "-C",
+                        os.path.join(self.folder, files)], check=True, stdin=subprocess.DEVNULL)
+
+    def need_stacks(self):
+        with open(LIBRARY, "rb") as file:
+            if b"clang version" in file.read():
+                self.skipTest("clang's assembler tells unwinders nothing of probes")
+
+    def test_archive_has_the_files_where_the_events_are(self):
+        self.record_library()
+        self.unpack("archive")
+        self.assertEqual(self.elsewhere("nothing"), ["[unknown]"])
+        self.assertEqual(self.elsewhere("archive"), ["probes_shared_probe_"])
+
+    def test_archive_has_not_the_files_of_callers(self):
+        self.need_stacks()
+        if " 6.1." not in self.perf("--version"):
+            self.skipTest("the page says it of perf 6.1")
+        self.record_library("--call-graph", "dwarf")
+        self.unpack("archive")
+        frames = self.elsewhere("archive")
+        self.assertEqual(frames[0], "probes_shared_probe_")
+        self.assertEqual(frames[-1], "[unknown]", frames)
+
+    def test_folder_with_all_files_has_those_of_callers(self):
+        self.need_stacks()
+        self.record_library("--buildid-all", "--call-graph", "dwarf", files="all")
+        frames = self.elsewhere("all")
+        self.assertEqual(frames[0], "probes_shared_probe_")
+        self.assertEqual(frames[-1], "_start", frames)
+        self.assertNotIn("[unknown]", frames)
+
+
 def main():
-    global HOST
-    HOST = sys.argv[1]
-    del sys.argv[1:5]
+    global HOST, LIBRARY
     probes.need("perf")
+    HOST, LIBRARY, _ = probes.copies(*sys.argv[1:4])
+    del sys.argv[1:5]
     unittest.main()
 
 
