@@ -7,6 +7,7 @@ usage: bpftrace_test.py HOST LIBRARY LIBRINGPIPE TOOL [unittest arguments]
 import json
 import platform
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -120,6 +121,19 @@ class Values(WithHost):
             self.host.fire("wide", first)
         self.compare(tracer, ["".join(f"{first + place:x} " for place in range(30))
                               for first in fired])
+
+
+class Stacks(WithHost):
+    @NUMBERED
+    def test_stack_begins_at_the_probe_and_leads_to_the_event_s_caller(self):
+        tracer = self.attach("bare", 'printf("%s\\n= told\\n", ustack)')
+        self.host.fire("bare")
+        tracer.told("= told", 1)
+        frames = re.findall(r"^ +(\w\S*)\+\d+$", "".join(tracer.lines), re.M)
+        # Without optimization the event's own function is one of the stack.
+        frames = [name for name in frames if name != "probes_bare"]
+        self.assertEqual(frames[:2], ["probes_bare_probe_", "fire_bare"], tracer.lines)
+        self.assertIn("serve", frames)
 
 
 class Semaphores(WithHost):

@@ -99,15 +99,22 @@ class Perf(WithHost):
         with open(HOST, "rb") as file:
             if b"clang version" in file.read():
                 self.skipTest("clang's assembler tells unwinders nothing of probes")
+        frames = self.stack_of_bare("--call-graph", "dwarf")
+        self.assertEqual(frames[:2], ["probes_bare_probe_", "probes_bare_write_"], frames)
+        self.assertEqual(frames[-1], "_start", frames)
+
+    def test_stacks_by_frame_pointers_begin_at_the_probe_and_lead_to_the_caller(self):
+        # Without optimization the event's own function is one of the stack.
+        frames = [name for name in self.stack_of_bare("-g") if name != "probes_bare"]
+        self.assertEqual(frames[:2], ["probes_bare_probe_", "fire_bare"])
+
+    def stack_of_bare(self, *options):
         name, data = self.define("bare"), os.path.join(self.folder, "data")
-        host = Host("perf", "record", "-q", "--call-graph", "dwarf", "-o", data, "-e", name, "--",
-                    HOST)
+        host = Host("perf", "record", "-q", *options, "-o", data, "-e", name, "--", HOST)
         host.fire("bare")
         host.close()
         shown = self.perf("script", "-i", data, "--no-inline", "-F", "ip,sym")
-        frames = re.findall(r"^\s+[0-9a-f]+ (\S+)", shown, re.M)
-        self.assertEqual(frames[:2], ["probes_bare_probe_", "probes_bare_write_"], shown)
-        self.assertEqual(frames[-1], "_start", shown)
+        return re.findall(r"^\s+[0-9a-f]+ (\S+)", shown, re.M)
 
     def test_six_arguments_are_what_was_written(self):
         for line in self.compare("few", FEW):

@@ -70,6 +70,15 @@ static int fire_references(char *const *texts)
 				 points.size / sizeof(struct probes_point));
 }
 
+/* Who looks for the caller of an event finds this one, not whoever jumped from here. */
+static __attribute__((noinline)) int fire_bare(void)
+{
+	int ret = probes_bare();
+
+	__asm__ volatile("" : "+r" (ret));
+	return ret;
+}
+
 static int fire(const char *event, const uint64_t *w)
 {
 	if (strcmp(event, "few") == 0)
@@ -85,7 +94,7 @@ static int fire(const char *event, const uint64_t *w)
 				    (const void *)w[4], (int64_t)w[5], (int64_t)w[6], w[7],
 				    (int8_t)w[8], (int16_t)w[9], (int32_t)w[10], (uint8_t)w[11]);
 	if (strcmp(event, "bare") == 0)
-		return probes_bare();
+		return fire_bare();
 	if (strcmp(event, "wide") == 0)
 		return probes_wide(w[0], w[0] + 1, w[0] + 2, w[0] + 3, w[0] + 4, w[0] + 5, w[0] + 6,
 				   w[0] + 7, w[0] + 8, w[0] + 9, w[0] + 10, w[0] + 11, w[0] + 12,
