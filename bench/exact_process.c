@@ -11,6 +11,7 @@
 #include <ringpipe/ringpipe.h>
 
 #include "exact.h"
+#include "instead.h"
 #include "session.h"
 
 #define BIG_RING (256u << 20)
@@ -31,6 +32,17 @@ extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *old, size_t size);
 extern void *__libc_memalign(size_t alignment, size_t size);
 
+void *counted_malloc(size_t size) BENCH_INSTEAD_OF(malloc);
+void *counted_calloc(size_t count, size_t size) BENCH_INSTEAD_OF(calloc);
+void *counted_realloc(void *old, size_t size) BENCH_INSTEAD_OF(realloc);
+void *counted_memalign(size_t alignment, size_t size) BENCH_INSTEAD_OF(memalign);
+void *counted_aligned_alloc(size_t alignment, size_t size) BENCH_INSTEAD_OF(aligned_alloc);
+int counted_posix_memalign(void **ret_memory, size_t alignment, size_t size)
+	BENCH_INSTEAD_OF(posix_memalign);
+void *counted_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
+	BENCH_INSTEAD_OF(mmap64);
+ssize_t held_write(int fd, const void *bytes, size_t size) BENCH_INSTEAD_OF(write);
+
 void exact_count_allocations(enum exact_thread thread, bool counts)
 {
 	is_writer |= thread == EXACT_WRITER;
@@ -50,42 +62,42 @@ static void allocates(void)
 		__atomic_fetch_add(&allocations[thread], 1, __ATOMIC_RELAXED);
 }
 
-void *malloc(size_t size)
+void *counted_malloc(size_t size)
 {
 	allocates();
 	return __libc_malloc(size);
 }
 
-void *calloc(size_t count, size_t size)
+void *counted_calloc(size_t count, size_t size)
 {
 	allocates();
 	return __libc_calloc(count, size);
 }
 
-void *realloc(void *old, size_t size)
+void *counted_realloc(void *old, size_t size)
 {
 	allocates();
 	return __libc_realloc(old, size);
 }
 
-void *memalign(size_t alignment, size_t size)
+void *counted_memalign(size_t alignment, size_t size)
 {
 	allocates();
 	return __libc_memalign(alignment, size);
 }
 
-void *aligned_alloc(size_t alignment, size_t size)
+void *counted_aligned_alloc(size_t alignment, size_t size)
 {
-	return memalign(alignment, size);
+	return counted_memalign(alignment, size);
 }
 
-int posix_memalign(void **ret_memory, size_t alignment, size_t size)
+int counted_posix_memalign(void **ret_memory, size_t alignment, size_t size)
 {
-	*ret_memory = memalign(alignment, size);
+	*ret_memory = counted_memalign(alignment, size);
 	return *ret_memory ? 0 : ENOMEM;
 }
 
-void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
+void *counted_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
 {
 	allocates();
 	return (void *)syscall(SYS_mmap, at, size, protection, flags, fd, offset);
@@ -106,7 +118,7 @@ static void await_held(uint32_t other_than)
 		syscall(SYS_futex, &held, FUTEX_WAIT_PRIVATE, other_than, NULL, NULL, 0);
 }
 
-ssize_t write(int fd, const void *bytes, size_t size)
+ssize_t held_write(int fd, const void *bytes, size_t size)
 {
 	if (!is_writer && __atomic_load_n(&held, __ATOMIC_SEQ_CST) == 1) {
 		change_held(2);

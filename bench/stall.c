@@ -15,6 +15,7 @@
 #include <ringpipe/ringpipe.h>
 
 #include "clock.h"
+#include "instead.h"
 #include "session.h"
 
 #define BATCH 100u
@@ -27,7 +28,9 @@ RP_EVENT(bench, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_
 
 static unsigned int stall_ms;	/* of the next write, which takes it */
 
-ssize_t write(int fd, const void *bytes, size_t size)
+ssize_t stalled_write(int fd, const void *bytes, size_t size) BENCH_INSTEAD_OF(write);
+
+ssize_t stalled_write(int fd, const void *bytes, size_t size)
 {
 	unsigned int ms = __atomic_exchange_n(&stall_ms, 0, __ATOMIC_RELAXED);
 
