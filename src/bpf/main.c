@@ -262,9 +262,6 @@ static int run_session(struct run *run, const struct rp_target *target)
 	int ret = rp_bpf_session_begin(&run->session, target, run->providers, run->provider_count,
 				       run->options->buffer_mb);
 
-	/* Until there is something to tell, a signal just ends it. */
-	if (ret == 0)
-		run->signal_fd = rp_signals_open();
 	if (ret == 0)
 		ret = rp_bpf_program_attach(&run->program, target->pid, run->session.probe,
 					    run->session.id);
@@ -285,6 +282,7 @@ static int run_program(struct run *run)
 
 	if (rp_target_find(run->options->pid, run->options->name, &target))
 		return RP_EXIT_FAILURE;
+	run->signal_fd = rp_signals_open();
 	if (rp_bpf_program_load(run->mode, run->options->step, &run->program) != 0) {
 		rp_target_fini(&target);
 		return RP_EXIT_FAILURE;

@@ -449,20 +449,6 @@ class Refusals(BpfTest):
         self.assertEqual(self.host.wait(PATIENCE), 0)
         self.check_account(json.loads(self.finish(tool, 0)[0])["account"], 200)
 
-    def test_ctrl_c_ends_the_wait_for_a_process_that_is_stopped(self):
-        def sockets():
-            with open("/proc/net/unix", encoding="utf-8") as table:
-                return sum(f"dotnet-diagnostic-{self.pid}-" in line for line in table)
-
-        self.freeze(self.host)
-        idle = sockets()
-        tool = self.start("bpf", "count", "-p", self.pid)
-        self.wait_until(lambda: sockets() > idle)
-        tool.send_signal(signal.SIGINT)
-        self.assertEqual(self.finish(tool, -signal.SIGINT), ("", ""))
-        self.host.send_signal(signal.SIGCONT)
-        self.tell("write 1")
-
 
 class Foreign(BpfTest):
     """A client that is no client of ours."""
