@@ -59,7 +59,7 @@ __attribute__((naked)) int rp_event_write_in_turn(uint64_t a, uint64_t b, uint64
 		"addq $31, %%r9\n\t"
 		"andq $-8, %%r9\n\t"
 		"movq $-1, %%rcx\n\t"
-		/* Enters it. */
+		/* Enters section 1..2; aborted, it goes on at 4. */
 		RP_SECTION_DESCRIPTOR
 		"leaq 3b(%%rip), %%rax\n\t"
 		"movq %[area], %%rdx\n\t"

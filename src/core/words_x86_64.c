@@ -54,7 +54,7 @@ __attribute__((naked)) RP_PUBLIC int rp_event_write_words(uint64_t a, uint64_t b
 		"rep bsfq %%rax, %%r10\n\t"
 		"imulq %[slot_bytes], %%r10, %%r10\n\t"
 		"addq %[slots], %%r10\n\t"
-		/* Enters it. */
+		/* Enters section 1..2; aborted, it goes on at 4. */
 		RP_SECTION_DESCRIPTOR
 		"leaq 3b(%%rip), %%r11\n\t"
 		"movq %%rdx, %%xmm0\n\t"
