@@ -82,12 +82,15 @@ def drain_beside_writer(name, found, limit=True):
     """
     writer, drain = found['writer per event'][0], found['drain thread per event'][0]
     floor = found["write(2) of an event's bytes alone"][0]
+    lines = found['copy of an event from the other CPU alone'][0]
     row(f'{name}, 10 M/s: writer per event', writer, 'ns')
     row('  drain thread per event', drain, 'ns')
     row("  write(2) of an event's bytes alone", floor, 'ns')
+    row('  copy of an event from the other CPU alone', lines, 'ns')
     ok = row(f'{name}: drain thread / writer', drain / writer, 'x', '<= 1' if limit else '',
              drain <= writer if limit else None)
     row(f'{name}: write(2) alone / writer', floor / writer, 'x')
+    row(f'{name}: write(2) and that copy alone / writer', (floor + lines) / writer, 'x')
     return ok
 
 

@@ -89,7 +89,8 @@ MORE = (
      '[counters: counter / relaxed atomic add] × a relaxed atomic add'),
     ('drain thread, the same to tmpfs of large pages',
      '[delivery: file on tmpfs of large pages: drain thread / writer] × the writer',
-     'write(2): [delivery: file on tmpfs of large pages: write(2) alone / writer] ×'),
+     'write(2) and a copy from the other CPU alone: '
+     '[delivery: file on tmpfs of large pages: write(2) and that copy alone / writer] ×'),
     ('event heard by a listener', '[listener: listeners, 1 listeners] ns',
      'by each of 40: [listener: listeners, 40 listeners] ns'),
     ('start; stop beside 39 sessions',

@@ -7,6 +7,9 @@
  * The file `socket` is one, to a process that reads. A rate of 0 offers as fast as it goes.
  */
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -19,6 +22,8 @@
 
 #define BATCH 500u
 #define BATCHES (1u << 16)
+#define RECORD_WORDS 7u			/* of an event of 32 bytes, in a ring */
+#define LINES_BYTES (16u << 20)		/* as the ring of a session of 64 MB */
 
 RP_PROVIDER(bench, "Bench-Throughput");
 RP_EVENT(bench, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
@@ -114,6 +119,64 @@ static double write_alone(const char *path, double bytes)
 	return begun / written * bytes;
 }
 
+/* Records in memory, and how many: written by one thread, taken by another. */
+static uint64_t lines[LINES_BYTES / sizeof(uint64_t)];
+static atomic_ulong lines_written, lines_taken;
+#define LINES_RECORDS (LINES_BYTES / sizeof(uint64_t) / RECORD_WORDS)
+
+static void *write_lines(void *data)
+{
+	const double *rate = data;
+	double begun = now_ns();
+
+	for (uint64_t at = 0; at < (uint64_t)*rate; at++) {
+		uint64_t *record = &lines[at % LINES_RECORDS * RECORD_WORDS];
+
+		if (at % BATCH == 0) {
+			atomic_store_explicit(&lines_written, at, memory_order_release);
+			while (now_ns() - begun < (double)at / *rate * 1e9 ||
+			       at - atomic_load_explicit(&lines_taken, memory_order_acquire) >
+				       LINES_RECORDS / 2)
+				;
+		}
+		for (unsigned int i = 0; i < RECORD_WORDS; i++)
+			record[i] = at + i;
+	}
+	atomic_store_explicit(&lines_written, (uint64_t)*rate, memory_order_release);
+	return NULL;
+}
+
+/*
+ * The other floor: what it takes to copy an event's words that another CPU has written, with
+ * nothing else done about them. For a second, at that rate, a quarter of a ring at a time.
+ */
+static double lines_alone(double rate)
+{
+	static uint64_t buffer[LINES_BYTES / 4 / sizeof(uint64_t)];
+	uint64_t taken = 0, count = (uint64_t)rate;
+	double spent = 0;
+	pthread_t writer;
+
+	memset(lines, 1, sizeof(lines));
+	memset(buffer, 1, sizeof(buffer));
+	if (pthread_create(&writer, NULL, write_lines, &rate) != 0)
+		exit(1);
+	while (taken < count) {
+		uint64_t end = atomic_load_explicit(&lines_written, memory_order_acquire);
+		double begun;
+
+		if (end < count && end - taken < LINES_RECORDS / 4)
+			continue;
+		begun = now_ns();
+		for (uint64_t i = 0; taken < end && i < LINES_RECORDS / 4; i++, taken++)
+			memcpy(&buffer[i * 4], &lines[taken % LINES_RECORDS * RECORD_WORDS], 32);
+		spent += now_ns() - begun;
+		atomic_store_explicit(&lines_taken, taken, memory_order_release);
+	}
+	pthread_join(writer, NULL);
+	return spent / (double)count;
+}
+
 int main(int argc, char **argv)
 {
 	struct rp_session_stats stats = { .size = sizeof(stats) };
@@ -149,6 +212,8 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "socket") != 0)
 		figure("write(2) of an event's bytes alone",
 		       write_alone(argv[1], (double)stats.bytes / (double)stats.delivered), "ns");
+	if (rate > 0)
+		figure("copy of an event from the other CPU alone", lines_alone(rate), "ns");
 	if (stats.delivered + stats.lost != offered) {
 		fprintf(stderr, "throughput: %lu offered, %lu accounted for\n", offered,
 			stats.delivered + stats.lost);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "ring/slot.h"
 
 __thread struct rp_activity_slots rp_activity_slots __attribute__((tls_model("initial-exec")));
 
@@ -87,6 +88,9 @@ RP_PUBLIC void rp_activity_set(const struct rp_activity *activity)
 	/* A handler since the store above: what it set is current, and `any` was ours. */
 	if (is_none && *now != state)
 		*any = 1;
+	/* What the thread found, it found without ids; while there are some it finds nothing. */
+	if (*any)
+		*(volatile uint64_t *)&rp_thread_ring.bit = RP_NO_BIT;
 }
 
 /* The end of Steele's SplitMix64: one to one, so numbers stay different. */

@@ -190,6 +190,7 @@ static void fill_slot(const struct rp_session *session, uint32_t flags)
 			rp_store_release(&fallback->ring, session->sources[i].ring);
 	}
 	rp_store_release(&slot->rings, session->rings);
+	rp_store_relaxed(rp_slots_generation(), rp_core.generation);	/* [SLOT-AGE] */
 }
 
 /* Fills the slots, then lets writers see them; the order of slot.h. */

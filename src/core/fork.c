@@ -63,7 +63,7 @@ void rp_core_fork_child(void)
 		cds_list_for_each_entry(site, &provider->sites, node)
 			rp_and_seq_cst(&site->event->enable, ~gone);
 	}
-	memset(rp_slots, 0, RP_SLOTS * sizeof(*rp_slots));
+	memset(rp_slots, 0, RP_SLOTS_GENERATION_AT + sizeof(uint64_t));
 	rp_core.session_count = 0;
 	rp_core.slots_used = 0;
 	rp_core.stack_slots = 0;

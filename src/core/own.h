@@ -24,6 +24,10 @@ int rp_event_write_slowly(uint64_t a, uint64_t b, uint64_t c, uint64_t d, struct
 int rp_event_write_rest(uint64_t a, uint64_t b, uint64_t c, uint64_t d, struct rp_event *event,
 			uint64_t rest) __attribute__((visibility("hidden")));
 
+/* As rp_event_write_words(), where the thread does not know its ring. */
+int rp_event_write_anew(uint64_t a, uint64_t b, uint64_t c, uint64_t d, struct rp_event *event,
+			size_t bytes) __attribute__((visibility("hidden")));
+
 /* As rp_event_write_words(), for several sessions. */
 int rp_event_write_in_turn(uint64_t a, uint64_t b, uint64_t c, uint64_t d, struct rp_event *event,
 			   size_t bytes) __attribute__((visibility("hidden")));

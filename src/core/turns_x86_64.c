@@ -151,8 +151,19 @@ __attribute__((naked)) int rp_event_write_in_turn(uint64_t a, uint64_t b, uint64
 		"movq %%xmm0, %%rcx\n\t"
 		"jmp %P[rest]\n\t"
 		:
-		: WORDS_OPERANDS, [rest] "i"(rp_event_write_rest),
-		  [bytes_at] "i"(RP_REST_BYTES_AT)
+		/* `whole` is the room that is asked for, whatever of it the event takes. */
+		: [unusual] "m"(rp_unusual_slots), [slots] "m"(rp_slots),
+		  [slot_bytes] "i"(sizeof(struct rp_slot)), [area] "m"(rp_rseq_offset),
+		  [index] "m"(rp_rseq_index_offset), [thread] "m"(rp_thread_id_offset),
+		  [slowly] "i"(rp_event_write_slowly), [whole] "i"(RP_RECORD_HEAD + 32),
+		  OFFSET(any, rp_activity_slots, any), OFFSET(e_enable, rp_event, enable),
+		  OFFSET(e_index, rp_event, index), OFFSET(area_cs, rp_rseq_area, rseq_cs),
+		  OFFSET(area_cpu, rp_rseq_area, cpu_id), OFFSET(s_rings, rp_slot, rings),
+		  OFFSET(s_count, rp_slot, ring_count), OFFSET(s_clock, rp_slot, clock),
+		  OFFSET(r_head, rp_ring, head), OFFSET(r_tail, rp_ring, tail),
+		  OFFSET(r_size, rp_ring, size), OFFSET(r_data, rp_ring, data),
+		  OFFSET(r_watermark, rp_ring, watermark),
+		  [rest] "i"(rp_event_write_rest), [bytes_at] "i"(RP_REST_BYTES_AT)
 		: "memory", "cc");
 }
 

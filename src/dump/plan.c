@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "dump/loader.h"
@@ -24,6 +25,18 @@
 #define STACK_BYTES_MAX (8ull << 20)
 /* What a leaf function may use below its stack pointer. */
 #define RED_ZONE_BYTES 128u
+
+/* PAGEMAP_SCAN (same page of the manual), which the headers of older kernels do not have. */
+struct scan {
+	uint64_t size, flags, start, end, walk_end, regions, region_count, pages_max;
+	uint64_t inverted, all_of, any_of, told;
+};
+struct scan_region {
+	uint64_t start, end, kinds;
+};
+#define SCAN _IOWR('f', 16, struct scan)
+#define SCAN_PRESENT (1u << 3)
+#define SCAN_SWAPPED (1u << 4)
 
 enum page_kind {
 	PAGE_NOT_WANTED,
@@ -66,7 +79,8 @@ enum rp_dump_choice rp_dump_choose(const struct rp_dump_mapping *mapping, enum r
 	return mapping->shared ? RP_DUMP_NOTHING : RP_DUMP_CHANGED;
 }
 
-static bool is_in_ranges(const struct rp_dump_plan *plan, uint64_t page)
+/* The range that `page` is in or comes before; NULL: it is behind all. */
+static const struct rp_dump_range *next_range(const struct rp_dump_plan *plan, uint64_t page)
 {
 	size_t low = 0, high = plan->range_count;
 
@@ -78,7 +92,14 @@ static bool is_in_ranges(const struct rp_dump_plan *plan, uint64_t page)
 		else
 			high = middle;
 	}
-	return low < plan->range_count && plan->ranges[low].start <= page;
+	return low < plan->range_count ? &plan->ranges[low] : NULL;
+}
+
+static bool is_in_ranges(const struct rp_dump_plan *plan, uint64_t page)
+{
+	const struct rp_dump_range *range = next_range(plan, page);
+
+	return range && range->start <= page;
 }
 
 static enum page_kind classify(const struct rp_dump_plan *plan,
@@ -114,6 +135,37 @@ static void read_entries(const struct rp_dump_plan *plan, uint64_t start, size_t
 	size_t got = n < 0 ? 0 : (size_t)n / sizeof(*ret_entries);
 
 	memset(ret_entries + got, 0, (count - got) * sizeof(*ret_entries));
+}
+
+/* The first page from `start` on that is there; `end`; `start` if the kernel does not tell. */
+static uint64_t next_existing(const struct rp_dump_plan *plan, uint64_t start, uint64_t end)
+{
+	struct scan_region region = { 0 };	/* valgrind does not see the kernel write it */
+	struct scan scan = {
+		.size = sizeof(scan), .start = start, .end = end,
+		.regions = (uint64_t)(uintptr_t)&region, .region_count = 1, .pages_max = 1,
+		.any_of = SCAN_PRESENT | SCAN_SWAPPED, .told = SCAN_PRESENT | SCAN_SWAPPED,
+	};
+	int n = ioctl(plan->pagemap_fd, SCAN, &scan);
+
+	return n < 0 ? start : n > 0 ? region.start : end;
+}
+
+/*
+ * Up to where all pages from `at` on are as one that is not there, without a look at each: who
+ * reserves terabytes would stand still for as long as that takes.
+ */
+static uint64_t end_of_hole(const struct rp_dump_plan *plan, const struct rp_dump_mapping *mapping,
+			    enum rp_dump_choice choice, uint64_t at)
+{
+	const struct rp_dump_range *range = next_range(plan, at);
+	uint64_t end = range && range->start < mapping->end ? range->start : mapping->end;
+
+	if (at == mapping->start || end <= at)
+		return at;
+	if (choice == RP_DUMP_NOTHING || choice == RP_DUMP_ALL)
+		return end;
+	return next_existing(plan, at, end);
 }
 
 static int append(struct rp_dump_plan *plan, const struct rp_dump_segment *segment)
@@ -168,6 +220,21 @@ static int append_run(struct rp_dump_plan *plan, const struct run *run)
 	return append(plan, &segment);
 }
 
+/* Adds pages to the run, or begins another with them. */
+static int extend(struct rp_dump_plan *plan, struct run *run, enum page_kind kind, uint64_t start,
+		  uint64_t end)
+{
+	int r = 0;
+
+	if (kind != run->kind) {
+		r = append_run(plan, run);
+		run->kind = kind;
+		run->start = start;
+	}
+	run->end = end;
+	return r;
+}
+
 static int divide(struct rp_dump_plan *plan, const struct rp_dump_mapping *mapping,
 		  enum rp_dump_choice choice)
 {
@@ -176,20 +243,19 @@ static int divide(struct rp_dump_plan *plan, const struct rp_dump_mapping *mappi
 	int r = 0;
 
 	for (uint64_t at = mapping->start; at < mapping->end && r == 0;) {
+		uint64_t end = end_of_hole(plan, mapping, choice, at);
 		size_t count = (mapping->end - at) / plan->page_bytes;
 
+		if (end > at) {
+			r = extend(plan, &run, classify(plan, mapping, choice, at, 0), at, end);
+			at = end;
+			continue;
+		}
 		count = count < PAGES_AT_ONCE ? count : PAGES_AT_ONCE;
 		read_entries(plan, at, count, entries);
-		for (size_t i = 0; i < count && r == 0; i++, at += plan->page_bytes) {
-			enum page_kind kind = classify(plan, mapping, choice, at, entries[i]);
-
-			if (kind != run.kind) {
-				r = append_run(plan, &run);
-				run.kind = kind;
-				run.start = at;
-			}
-			run.end = at + plan->page_bytes;
-		}
+		for (size_t i = 0; i < count && r == 0; i++, at += plan->page_bytes)
+			r = extend(plan, &run, classify(plan, mapping, choice, at, entries[i]),
+				   at, at + plan->page_bytes);
 	}
 	return r < 0 ? r : append_run(plan, &run);
 }

@@ -9,8 +9,6 @@
 #include "base/clock.h"
 #include "ring/slot.h"
 
-__thread uint64_t rp_thread_stamp;
-
 /* The session's bit, after the lock was taken. [SLOT-BIT] */
 static bool wanted(const struct rp_write *write)
 {
@@ -46,14 +44,14 @@ enum rp_write_result rp_slot_give_up(struct rp_write *write)
 /* Later than what the ring, whose lock is held, and the thread have; a handler may be between. */
 static uint64_t stamp_after(struct rp_ring *ring, uint64_t ticks)
 {
-	uint64_t last = rp_load_relaxed(&rp_thread_stamp);
+	uint64_t last = rp_load_relaxed(&rp_thread_ring.stamp);
 
 	do {
 		if (ticks < last + RP_CLOCK_STEP)
 			ticks = last + RP_CLOCK_STEP;
 		if (ticks < ring->stamp + RP_CLOCK_STEP)
 			ticks = ring->stamp + RP_CLOCK_STEP;
-	} while (!rp_cas_seq_cst(&rp_thread_stamp, &last, ticks));
+	} while (!rp_cas_seq_cst(&rp_thread_ring.stamp, &last, ticks));
 	ring->stamp = ticks;
 	return ticks;
 }

@@ -22,10 +22,14 @@
 #define CPU_ID_OFFSET 4u
 #define PROCESSORS_MAX 8192u	/* of x86-64 kernels */
 
+__thread struct rp_thread_ring rp_thread_ring = { .bit = RP_NO_BIT };
 struct rp_slot *rp_slots;
 bool rp_rseq_usable;
 uint64_t rp_rseq_index_offset;
 ptrdiff_t rp_rseq_offset;
+
+/* For threads without an area: what points to a section is stored before anything is known. */
+static __thread struct rp_rseq_area no_area __attribute__((tls_model("initial-exec")));
 
 static bool heavy_is_membarrier;
 static uint32_t ring_count;
@@ -98,11 +102,12 @@ static void choose_index(void)
 int rp_slots_init(void)
 {
 	void *memory;
-	int ret = rp_memory_map_wiped(RP_SLOTS * sizeof(struct rp_slot), &memory);
+	int ret = rp_memory_map_wiped(RP_SLOTS_GENERATION_AT + sizeof(uint64_t), &memory);
 
 	if (ret != 0)
 		return ret;
 	rp_slots = memory;
+	rp_rseq_offset = (char *)&no_area - (char *)__builtin_thread_pointer();
 	ring_count = 0;
 	rp_rseq_usable = false;
 	rp_rseq_index_offset = 0;

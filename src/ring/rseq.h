@@ -22,7 +22,10 @@ extern const unsigned int __rseq_size __attribute__((weak));
 /* Offset in the area of the number rings are indexed by; 0: threads have no area. */
 extern uint64_t rp_rseq_index_offset __attribute__((visibility("hidden")));
 
-/* __rseq_offset, where one load finds it; set by rp_slots_init(). */
+/*
+ * __rseq_offset, where one load finds it; set by rp_slots_init(). Where threads have no area, that
+ * of one that nobody looks at.
+ */
 extern ptrdiff_t rp_rseq_offset __attribute__((visibility("hidden")));
 
 static inline struct rp_rseq_area *rp_rseq_area(void)

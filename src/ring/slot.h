@@ -70,12 +70,58 @@ struct rp_slot {
 	struct rp_fallback fallback[RP_FALLBACKS];
 } __attribute__((aligned(64)));
 
-/* The calling thread's latest by the coarse clock. initial-exec: signal handlers write. */
-extern __thread uint64_t rp_thread_stamp
+/*
+ * What a thread found when it last looked for a ring, so that it need not look again: true as long
+ * as an event is wanted by that session alone, none has started since, and the concurrency id is
+ * the same. Written in sections, where an interruption is an abort: `bit` is RP_NO_BIT until all is
+ * there. One line of the cache.
+ *
+ *	who starts a session			a thread's section
+ *	--------------------			------------------
+ *	fill the slot				load the enable word: is it `bit`?  [SLOT-BIT]
+ *	generation++		[SLOT-AGE]	load the generation: is it `generation`?  [SLOT-AGE]
+ *	a heavy fence				load the concurrency id: is it `cid`?
+ *	set bits in enable words [SLOT-BIT]	write to `ring`
+ *
+ * A session that ends needs no more than before: its bits are gone before its rings, a heavy fence
+ * in between, and whoever gets the same bit afterwards has another generation. All of this is
+ * checked by tests/model/known.pml.
+ */
+struct rp_thread_ring {
+	uint64_t stamp;			/* the thread's latest by the coarse clock, in any ring */
+	uint64_t bit;
+	uint64_t generation;
+	struct rp_ring *ring;
+	/*
+	 * Heads below `limit` lie so far behind `base`, and have room for all the words: tails only
+	 * go forward, so what was room when the thread looked is room now, and the reader's line is
+	 * left alone. That is less than once round the ring, whose data is mapped twice.
+	 */
+	uint64_t limit;
+	uint8_t *base;
+	uint32_t cid;
+	uint32_t clock;			/* enum rp_slot_clock */
+	uint32_t thread;
+} __attribute__((aligned(64)));
+
+#define RP_NO_BIT UINT64_MAX
+
+/* The calling thread's. initial-exec: signal handlers write. */
+extern __thread struct rp_thread_ring rp_thread_ring
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* The table: RP_SLOTS of them, wiped in a forked child before any handler runs. */
+/*
+ * The table: RP_SLOTS of them, wiped in a forked child before any handler runs; and behind them the
+ * generation of the session that started last, which a child begins without.
+ */
 extern struct rp_slot *rp_slots __attribute__((visibility("hidden")));
+
+#define RP_SLOTS_GENERATION_AT (RP_SLOTS * sizeof(struct rp_slot))
+
+static inline uint64_t *rp_slots_generation(void)
+{
+	return (uint64_t *)(void *)(rp_slots + RP_SLOTS);
+}
 
 /*
  * What one write puts into a ring; built once, used for each session that wants the event. The

@@ -144,6 +144,7 @@
 
 _Static_assert(RP_WRITE_OK == 0 && RP_WRITE_GONE == 1 && RP_WRITE_NO_RING == 2 &&
 	       RP_WRITE_FULL == 3 && RP_WRITE_ABORTED == 4, "the numbers SECTION_END loads");
+_Static_assert(offsetof(struct rp_thread_ring, stamp) == 0, "as what is at label 35 has it");
 _Static_assert(sizeof(struct rp_part) == 16 && offsetof(struct rp_part, size_bytes) == 8, "");
 
 #define OPERANDS \
@@ -278,7 +279,7 @@ _Static_assert(sizeof(struct rp_part) == 16 && offsetof(struct rp_part, size_byt
 	"lfence\n\t" \
 	"jmp 31b\n" \
 	"35:\n\t" \
-	"movq rp_thread_stamp@gottpoff(%%rip), %%rcx\n\t" \
+	"movq rp_thread_ring@gottpoff(%%rip), %%rcx\n\t" \
 	"movq %%fs:(%%rcx), %%rax\n\t" \
 	"movq %c[r_stamp](%%r8), %%rdx\n\t" \
 	"cmpq %%rdx, %%rax\n\t" \

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include <ringpipe/types.h>
+
 #include "base/atomic.h"
 #include "base/thread.h"
 #include "unwind/cfi.h"
@@ -27,6 +29,8 @@ struct walk {
 
 /* Instructions that someone should look up: rp_unwind_learn(). */
 static uint64_t asked[64];
+
+static bool step_on_trial(struct walk *walk, enum rp_plain_kind *ret_kind);
 
 /* A stack is read directly where it is certain to be there. */
 __attribute__((no_sanitize("address", "thread")))
@@ -131,27 +135,53 @@ static bool is_own_call(const struct rp_cfi_row *row, uint64_t from)
 	return from > row->start && from <= row->end;
 }
 
-/* A place above the stack pointer with {a frame pointer, a return address} of this function. */
+/* Whether from a frame pointer at this place the walk comes to the first frame of a thread. */
+static bool leads_out(const struct walk *walk, uint64_t place)
+{
+	struct rp_registers registers = *walk->registers;
+	struct walk trial = *walk;
+	enum rp_plain_kind kind = RP_PLAIN_NONE;
+	unsigned int count = 0;
+
+	trial.registers = &registers;
+	trial.is_sleeper = false;
+	set_register(&registers, RP_REG_RBP, place);
+	while (count++ < RP_STACK_MAX && step_on_trial(&trial, &kind))
+		continue;
+	return kind == RP_PLAIN_END;
+}
+
+/*
+ * A place above the stack pointer with {a frame pointer, a return address} of this function. What
+ * is there may be left of calls that are over: if it does not say itself whose it is, it has to
+ * lead out, or else the first that may be one is taken.
+ */
 static bool search(struct walk *walk, const struct rp_cfi_row *row, bool exact)
 {
 	struct rp_registers *registers = walk->registers;
-	uint64_t words[SEARCH_WORDS + 1];
+	uint64_t words[SEARCH_WORDS + 1], first = 0;
 
 	for (uint64_t at = registers->value[RP_REG_RSP], end = at + SEARCH_BYTES; at < end;
 	     at += SEARCH_WORDS * 8) {
 		if (!rp_memory_peek(at, words, sizeof(words)))
-			return false;
+			break;
 		for (unsigned int i = 0; i < SEARCH_WORDS; i++) {
-			if (!exact && ((words[i] != 0 && words[i] <= at + i * 8) ||
-				       is_own_call(row, words[i + 1])))
+			uint64_t place = at + i * 8;
+
+			if ((!exact && is_own_call(row, words[i + 1])) ||
+			    !is_after_call(walk, words[i + 1], row->start, exact))
 				continue;
-			if (!is_after_call(walk, words[i + 1], row->start, exact))
-				continue;
-			set_register(registers, RP_REG_RBP, at + i * 8);
-			return true;
+			if (exact || leads_out(walk, place)) {
+				set_register(registers, RP_REG_RBP, place);
+				return true;
+			}
+			if (!first && (words[i] == 0 || words[i] > place))
+				first = place;
 		}
 	}
-	return false;
+	if (first)
+		set_register(registers, RP_REG_RBP, first);
+	return first != 0;
 }
 
 static bool search_frame_pointer(struct walk *walk, const struct rp_plain *plain)
@@ -441,7 +471,8 @@ static uint64_t tag_of(const struct rp_objects *objects, uint64_t address)
 	return address ^ (uint64_t)objects->generation << 48;
 }
 
-static bool step(struct walk *walk, uint64_t address, bool is_own, bool *ret_signal)
+static inline __attribute__((always_inline)) bool
+step(struct walk *walk, uint64_t address, bool is_own, enum rp_plain_kind *ret_kind)
 {
 	uint64_t tag = tag_of(&walk->objects, address);
 	struct rp_plain plain = { .kind = RP_PLAIN_NONE };
@@ -459,8 +490,15 @@ static bool step(struct walk *walk, uint64_t address, bool is_own, bool *ret_sig
 		ret = step_signal(walk);
 	else
 		ret = plain.kind == RP_PLAIN_NONE && step_frame_pointer(walk);
-	*ret_signal = plain.kind == RP_PLAIN_SIGNAL;
+	*ret_kind = plain.kind;
 	return ret;
+}
+
+static __attribute__((noinline)) bool step_on_trial(struct walk *walk, enum rp_plain_kind *ret_kind)
+{
+	uint64_t from = walk->registers->value[RP_REG_RIP];
+
+	return step(walk, from - (*ret_kind != RP_PLAIN_SIGNAL), false, ret_kind);
 }
 
 /* Frames whose stack pointer lies below `inner` are not told. */
@@ -469,7 +507,8 @@ static unsigned int walk_out(struct walk *walk, uint64_t inner, uint64_t *ret_fr
 {
 	struct rp_registers *registers = walk->registers;
 	unsigned int count = 0, left_out = 0;
-	bool exact = true;	/* the address is the next instruction, not the one after a call */
+	/* Behind a signal the address is the next instruction, not the one after a call. */
+	enum rp_plain_kind kind = RP_PLAIN_SIGNAL;
 
 	if (max == 0)
 		return 0;
@@ -483,7 +522,8 @@ static unsigned int walk_out(struct walk *walk, uint64_t inner, uint64_t *ret_fr
 		else if (++left_out > LEFT_OUT_MAX)
 			break;
 	} while (count < max &&
-		 step(walk, registers->value[RP_REG_RIP] - !exact, count == 0, &exact));
+		 step(walk, registers->value[RP_REG_RIP] - (kind != RP_PLAIN_SIGNAL), count == 0,
+		      &kind));
 	if (!walk->asks)
 		rp_objects_close(&walk->objects);
 	return count;

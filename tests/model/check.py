@@ -34,6 +34,7 @@ HOLDS = [
     ('coarse times of sections and fallback keep the order', 'coarse',
      [BOTH, 'CPUS=1', 'EVENTS=2', 'SWITCHES=1']),
     ('one reading of the clock for two sessions is passed by no sequence point', 'clock', SMALL),
+    ('what a thread knows of its ring ends with what it is true of', 'known', []),
 ]
 LONG = [
     ('sections on one processor deliver or count each event', 'ring',
@@ -70,6 +71,8 @@ DEEP = [
      ['CPUS=1', 'EVENTS=2', 'SWITCHES=2']),
     ('one reading of the clock in threads that migrate twice', 'clock',
      ['CPUS=2', 'EVENTS=1', 'SWITCHES=2']),
+    ('what a thread knows through more events, sessions and migrations', 'known',
+     ['EVENTS=4', 'STARTS=4', 'SWITCHES=3']),
 ]
 
 # What is wrong, and with what sizes it shows.
@@ -140,6 +143,14 @@ CAUGHT = [
      ['WRONG_POINTS_ANEW'] + SMALL),
     ('one reading of the clock and a sequence point without a membarrier', 'clock',
      ['WRONG_NO_FENCE'] + SMALL),
+    ('a known ring without a look whose it is', 'known', ['WRONG_NO_BIT']),
+    ('a known ring without a look at the generation', 'known', ['WRONG_NO_GENERATION']),
+    ('a known ring without a look at the concurrency id', 'known', ['WRONG_NO_CID']),
+    ('a generation that goes on behind the bits', 'known', ['WRONG_LATE']),
+    ('a look for a ring that leaves it half known', 'known', ['WRONG_HALF']),
+    ('the end of a session with threads that know its rings, without a membarrier', 'known',
+     ['WRONG_NO_FENCE']),
+    ('a section that knows its ring and is not restarted', 'known', ['WRONG_NO_ABORT']),
 ]
 
 

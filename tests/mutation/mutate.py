@@ -15,336 +15,25 @@ edit must leave the object's fences and LOCKed instructions as they are, and the
 the mistake, as they must those that would take hours to show.
 """
 import argparse
-import collections
 import concurrent.futures
+import contextlib
 import json
 import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
+
+from mistakes import CERTAIN, LIKELY, RACES, RARE, SAME, VISIBLE, Mutation
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ROUNDS = 20         # of a test that needs luck
 QUICK_STEP = 9      # one in so many
 PATIENCE = 120      # seconds; a test that hangs has found the mistake
-
-Mutation = collections.namedtuple('Mutation', 'name file old new tests')
-
-SECTION = 'src/ring/write_x86_64.c'
-WORDS = 'src/core/words_x86_64.c'
-TURNS = 'src/core/turns_x86_64.c'
-FALLBACK = 'src/ring/fallback.c'
-WRITE = 'src/core/write.c'
-MERGE = 'src/core/merge.c'
-ENABLE = 'src/core/enable.c'
-LOSSES = 'src/core/losses.c'
-DRAIN = 'src/core/drain.c'
-WAIT = 'src/core/wait.c'
-SNAPSHOT = 'src/core/snapshot.c'
-RUN = 'src/core/run.h'
-RING = 'src/ring/ring.c'
-
-ABORTS = ['ring_aborts']
-BLOCK = ['core_block']
-COARSE = ['core_write']
-CLOCK = ['core_clock']
-
-# What a test finds every time.
-CERTAIN = [
-    Mutation('the section does not test the bit', SECTION,
-             r'"testq %%rax, %c[w_bit](%[write])\n\t" ' '\\\n\t' r'"jz 5f\n\t"',
-             r'"testq %%rax, %c[w_bit](%[write])\n\t"', ABORTS),
-    Mutation('the section does not see that the slot is empty', SECTION,
-             r'"testq %%r8, %%r8\n\t" ' '\\\n\t' r'"jz 5f\n\t"', r'""', ABORTS),
-    Mutation('the section takes any concurrency id', SECTION, r'"jae 6f\n\t"', r'""', ABORTS),
-    Mutation('the section goes on without a ring', SECTION, r'"jz 6f\n\t"', r'""', ABORTS),
-    Mutation('room for one record too many', SECTION,
-             r'"addq %c[w_step](%[write]), %%rax\n\t"', r'""', ABORTS),
-    Mutation('the commit is not the last instruction', SECTION,
-             r'"addq %%rax, %c[r_head](%%r8)\n"' + '\n',
-             r'"addq %%rax, %c[r_head](%%r8)\n\tnop\n"' + '\n', ABORTS),
-    Mutation('the head is stored before the record', SECTION,
-             r'"addq %c[r_data](%%r8), %%rdi\n\t"',
-             r'"addq %c[r_data](%%r8), %%rdi\n\t" "movq %c[w_step](%[write]), %%rax\n\t"'
-             r' "addq %%rax, %c[r_head](%%r8)\n\t" "movq $0, %c[w_step](%[write])\n\t"', ABORTS),
-    Mutation('the place in the ring does not wrap', SECTION, r'"andq %%rdx, %%rdi\n\t"',
-             r'"movq %%rdx, %%rdi\n\t"', ABORTS),
-    Mutation('an abort is taken for success', SECTION, r'"movl $4, %%eax\n"',
-             r'"xorl %%eax, %%eax\n"', ABORTS),
-    Mutation('a loss is counted outside of its section', SECTION,
-             r'"movq %%rsi, (%%rdi)\n"' + '\n\t\t' + r'"2:\n\t"',
-             r'"2:\n\t" "movq %%rsi, (%%rdi)\n\t"', ABORTS),
-    Mutation('a loss is not counted', SECTION, r'"incq %%rsi\n\t"', r'"nop\n\t"', ABORTS),
-    Mutation('a turn does not note where the chunk ends', SECTION,
-             r'"movq %%rdx, %c[r_ends](%%r8, %%r10, 8)\n\t"', r'""', ABORTS),
-    Mutation('a turn gives nothing up', SECTION,
-             r'"leaq (%%r10, %%rax), %%rsi\n\t"', r'"movq %%r10, %%rsi\n\t"', ABORTS),
-    Mutation('a turn in the fallback gives nothing up', FALLBACK,
-             'tail + ring->chunk);', 'tail);', ABORTS),
-    Mutation('the thread keeps pointing into the section', SECTION,
-             r'"movq $0, %%fs:%c[area_cs](%%rcx)\n\t"', r'""', ABORTS),
-    Mutation('the thread keeps pointing into the section of several sessions', WRITE,
-             '\trp_rseq_leave();', '\t;', ABORTS),
-    Mutation('a time is used again without a look at what came between', SECTION,
-             r'"cmpq %%rax, %%fs:%c[area_cs](%%rcx)\n\t" ' '\\\n\t' r'"jne 4f\n\t"', r'""', CLOCK),
-    Mutation('the section is entered anew with a time of before', SECTION,
-             r'"jne 1f\n\t"', r'"nop\n\t"', CLOCK),
-    Mutation('no time is used again', SECTION, r'"movq %%rax, %c[w_ticks](%[write])\n"', r'"\n"',
-             CLOCK),
-    Mutation('a time is used again that is of no session', WRITE,
-             '\twrite->ticks = 0;\n\tfor', '\twrite->ticks = 1;\n\tfor', CLOCK),
-    Mutation('a causal session takes the time of others', SECTION,
-             r'"lfence\n\t" ' '\\\n\t' r'"jmp 31b\n"',
-             r'"movq %c[w_ticks](%[write]), %%rax\n\t" "jmp 32b\n"', CLOCK),
-    Mutation('the processor is left out', SECTION, r'"movw %%r11w, 20(%%rdi)\n\t"', r'""', ABORTS),
-    Mutation('the last byte is left out', SECTION, r'"movb %%al, (%%rdi)\n\t"', r'""', ABORTS),
-    Mutation('a part in two is left out', SECTION, r'"addq $16, %%r10\n\t"',
-             r'"addq $32, %%r10\n\t"', ABORTS),
-    Mutation('the parts behind a prefix are left out', SECTION, r'"jl 34f\n\t"',
-             r'"jl 19f\n\t"', ABORTS),
-    Mutation('a coarse time that is not later than the thread\'s', SECTION,
-             r'"movq %%fs:(%%rcx), %%rax\n\t"', r'"xorl %%eax, %%eax\n\t"', ABORTS),
-    Mutation('the section of words does not test the bit', WORDS,
-             r'"testq %%rax, %c[e_enable](%%r8)\n\t"' + '\n\t\t' + r'"jz 5f\n\t"', r'""', ABORTS),
-    Mutation('the section of words does not see that the slot is empty', WORDS,
-             r'"testq %%r11, %%r11\n\t"' + '\n\t\t' + r'"jz 5f\n\t"', r'""', ABORTS),
-    Mutation('the section of words takes any concurrency id', WORDS, r'"jae 5f\n\t"', r'""',
-             ABORTS),
-    Mutation('the section of words goes on without a ring', WORDS,
-             r'"movq (%%r11, %%rax, 8), %%r11\n\t"' + '\n\t\t' +
-             r'"testq %%r11, %%r11\n\t"' + '\n\t\t' + r'"jz 5f\n\t"',
-             r'"movq (%%r11, %%rax, 8), %%r11\n\t"', ABORTS),
-    Mutation('words are written where there is no room', WORDS, r'"ja 5f\n\t"', r'""', ABORTS),
-    Mutation('the commit of words is not the last instruction', WORDS,
-             r'"addq %%rax, %c[r_head](%%r11)\n"', r'"addq %%rax, %c[r_head](%%r11)\n\tnop\n"',
-             ABORTS),
-    Mutation('the head is stored before the words', WORDS,
-             r'"movq %%rdi, 24(%%rdx)\n\t"',
-             r'"addq $56, %c[r_head](%%r11)\n\t" "movq %%rdi, 24(%%rdx)\n\t"', ABORTS),
-    Mutation('the place of words does not wrap', WORDS, r'"andq %%rax, %%rdx\n\t"',
-             r'"movq %%rax, %%rdx\n\t"', ABORTS),
-    Mutation('the thread keeps pointing into the section of words', WORDS,
-             r'"movq $0, %%fs:%c[area_cs](%%rdx)\n\t"', r'""', ABORTS),
-    Mutation('the third word is lost where words go another way', WORDS,
-             r'"movq %%xmm0, %%rdx\n"', r'"\n"', ABORTS),
-    Mutation('words are stamped behind their ring', WORDS, r'"jbe 35b\n"', r'"\n"', ABORTS),
-    Mutation('words do not see that the coarse clock moved', WORDS, r'"jb 36b\n"', r'"\n"',
-             ABORTS),
-    Mutation('the section of words in turn does not test the bit', TURNS,
-             r'"testq %%rax, %c[e_enable](%%r8)\n\t"' + '\n\t\t' + r'"jz 5f\n\t"', r'""', ABORTS),
-    Mutation('the section of words in turn goes on without rings', TURNS,
-             r'"testq %%rdx, %%rdx\n\t"' + '\n\t\t' + r'"jz 5f\n\t"' + '\n\t\t' +
-             r'"cmpq %c[s_count]', r'"cmpq %c[s_count]', ABORTS),
-    Mutation('the section of words in turn takes any concurrency id', TURNS, r'"jae 5f\n\t"',
-             r'""', ABORTS),
-    Mutation('words are written in turn where there is no room', TURNS, r'"ja 5f\n\t"', r'""',
-             ABORTS),
-    Mutation('the commit of words in turn is not the last instruction', TURNS,
-             r'"addq %%r9, %c[r_head](%%rdx)\n"',
-             r'"addq %%r9, %c[r_head](%%rdx)\n\txchgw %%ax, %%ax\n"', ABORTS),
-    Mutation('a session behind another is forgotten', TURNS, r'"jnz 20b\n\t"', r'"nop\n\t"',
-             ABORTS),
-    Mutation('the rest is all of them', TURNS, r'"orq %%r10, %%r9\n\t"',
-             r'"orq %c[e_enable](%%r8), %%r9\n\t"', ABORTS),
-    Mutation('words of the rest are lost', TURNS, r'"punpckhqdq %%xmm0, %%xmm0\n\t"', r'""',
-             ABORTS),
-    Mutation('words keep a thread pointing into the section of several sessions', TURNS,
-             r'"movq $0, %%fs:%c[area_cs](%%rdx)\n\t"', r'""', ABORTS),
-    Mutation("words' time is used again without a look at what came between", TURNS,
-             r'"cmpq %%rax, %%fs:%c[area_cs](%%rdx)\n\t"' + '\n\t\t' + r'"jne 5f\n\t"', r'""',
-             CLOCK),
-    Mutation("words' time is used in a causal session", TURNS,
-             r'"cmpl $0, %c[s_clock](%%r11)\n\t"' + '\n\t\t' + r'"jne 5f\n\t"', r'""', CLOCK),
-    Mutation('the fallback does not test the bit', FALLBACK, 'if (!wanted(write))\n\t\t\tresult',
-             'if (0)\n\t\t\tresult', ABORTS),
-    Mutation('the fallback keeps its lock', FALLBACK,
-             '(void)rp_exchange_seq_cst(&fallback->lock, lock + 2);', '', ABORTS),
-    Mutation('the fallback stores its head before the record', FALLBACK,
-             '\tcopy_record(write,', '\trp_store_release(&ring->head, head + write->step);\n'
-             '\tcopy_record(write,', ABORTS),
-    Mutation('the fallback does not say that it writes', FALLBACK,
-             'rp_store_relaxed(&ring->intent, head + write->step);', '', ABORTS),
-    Mutation('the fallback counts no loss', FALLBACK,
-             'rp_store_relaxed(&ring->lost_full, ring->lost_full + 1);', '', ABORTS),
-    Mutation('the fallback counts a loss twice', FALLBACK, 'ring->lost_full + 1);',
-             'ring->lost_full + 2);', ABORTS),
-    Mutation('the fallback has room for one record too many', FALLBACK,
-             'rp_load_acquire(&ring->tail) + write->step;', 'rp_load_acquire(&ring->tail);',
-             ABORTS),
-    Mutation('a lock is taken without a look', FALLBACK,
-             'if (!rp_cas_seq_cst(&fallback->lock, &lock, lock + 1))',
-             'rp_store_seq_cst(&fallback->lock, lock + 1);\n\t\tif (0)',
-             ABORTS),
-    Mutation('an account is raised by a plain store', FALLBACK,
-             'rp_cas_seq_cst(word, &old, old + 1)',
-             '({ rp_store_seq_cst(word, old + 1); true; })', ABORTS),
-    Mutation('an account does not look whose it is', FALLBACK, 'if (!wanted(write) || ',
-             'if (', ABORTS),
-    Mutation('a writer whose rings are all held is not counted', FALLBACK,
-             'return account(write, &slot->busy) ? RP_WRITE_BUSY : RP_WRITE_GONE;',
-             'return RP_WRITE_BUSY;', ABORTS),
-    Mutation('a writer is aborted for ever', WRITE, 'i < ABORTS_MAX', 'i < 100000', ABORTS),
-    Mutation('what is full goes to the fallback too', WRITE,
-             'if (result != RP_WRITE_NO_RING && ',
-             'if (result != RP_WRITE_FULL && result != RP_WRITE_NO_RING && ', ABORTS),
-    Mutation('a payload too big is not counted', WRITE, 'return rp_slot_refuse(write);',
-             'return RP_WRITE_TOO_BIG;', ABORTS),
-    Mutation('nobody is told of a missing ring', WRITE,
-             'rp_store_relaxed(&write->slot->wanted, cid + 1);', '', ABORTS),
-    Mutation('a writer does not say that its ring fills', SECTION,
-             r'"seta %c[w_above](%[write])\n\t"', r'""', ['core_write']),
-    Mutation('a ring given up is not told', MERGE, 'session->lost_damaged += rp_load_relaxed(',
-             'session->lost_damaged += 0 & rp_load_relaxed(', ['stress-leaving']),
-
-    Mutation('a window begins before what was overwritten', SNAPSHOT,
-             'from = ticks > from ? ticks : from;', 'from = 0 & ticks;', ['core_snapshot']),
-    Mutation('a window does not end before the sequence point', SNAPSHOT,
-             'end = rp_clock_map_ns(map, until) - 1;', 'end = rp_clock_map_ns(map, until) + '
-             '10000000000;', ['core_snapshot']),
-    Mutation('a snapshot does not tell its window', SNAPSHOT,
-             'payload[1] ? rp_session_tell(session, &window_def, payload, sizeof(payload)) : 0;',
-             '0; (void)payload, (void)window_def;', ['core_snapshot']),
-    Mutation('a snapshot does not begin with what is oldest', SNAPSHOT,
-             'source->position = rp_ring_oldest(source->ring);', ';', ['core_snapshot']),
-    Mutation('a record is taken to be as long as the one before', RUN,
-             '\t\t\tlength = record->length;', '\t\t\tlength = guess ? guess : record->length;',
-             ['core_snapshot']),
-    Mutation('an event is taken to be of the kind before', RUN,
-             'if (record->event != index) {', 'if (index == UINT32_MAX) {', ['core_enable']),
-    Mutation("a coarse time that is not later than its ring's", SECTION,
-             r'"movq %c[r_stamp](%%r8), %%rdx\n\t"', r'"xorl %%edx, %%edx\n\t"', COARSE),
-    Mutation('a thread is not told its coarse time', SECTION,
-             r'"movq %%rax, %%fs:(%%rcx)\n\t"', r'""', COARSE),
-    Mutation('a ring is not told its coarse time', SECTION,
-             r'"movq %%rax, %c[r_stamp](%%r8)\n\t"', r'""', COARSE),
-    Mutation("a fallback's coarse time that is not later than its thread's", FALLBACK,
-             'if (ticks < last + RP_CLOCK_STEP)', 'if (0)', COARSE),
-    Mutation('all rings begin at one place of their pages', RING,
-             'rp_add_relaxed(&rings, 1) * 3', 'rp_add_relaxed(&rings, 1) * 0', ['ring_memory']),
-    Mutation('a ring in a file does not begin with it', RING, 'fd < 0 ? next_place() : 0',
-             'next_place()', ['ring_memory']),
-    Mutation('a ring is unmapped from its struct on', RING, 'ring->data - RP_RING_CONTROL_BYTES,',
-             'ring,', ['ring_memory']),
-    Mutation('a row goes on with what another thread wrote', RUN,
-             ' && its.writer == row->writer;', ';', ['sink_rows']),
-    Mutation('a row goes on with events of another kind', RUN,
-             'its.kind == row->kind && ', '', ['sink_rows']),
-    Mutation('a row goes on past what may be read', RUN, 'limit - position < length ||', '',
-             ['sink_rows']),
-]
-
-# What shows under load, in the first run or in one of the next, or by waiting in vain.
-LIKELY = [
-    Mutation('a session ends and waits for no lock', MERGE, 'wait_for_holders(session, true);',
-             '', ['stress-switching@fallback']),
-    Mutation('bits stay when a session ends', ENABLE, 'rp_session_switch(session, false);', '',
-             ['stress-switching']),
-    Mutation('a tail is published before its records are read', MERGE,
-             'rp_store_release(&source->ring->tail, source->position);',
-             'rp_store_release(&source->ring->tail, source->limit);', ['stress-accounting']),
-    Mutation('a tail is never published', MERGE,
-             'rp_store_release(&source->ring->tail, source->position);', '',
-             ['stress-accounting']),
-    Mutation('the account of what was too big is left out', MERGE,
-             'rp_exchange_seq_cst(&slot->too_big, 0) & RP_ACCOUNT_COUNT;',
-             '0 & rp_exchange_seq_cst(&slot->too_big, 0);', ['stress-accounting']),
-    Mutation('losses are told twice', LOSSES, 'source->lost_told = now;', '',
-             ['stress-accounting']),
-    Mutation('the losses of one ring are left out', LOSSES,
-             'for (uint32_t i = 0; i < session->source_count; i++)\n\t\t\tsum +=',
-             'for (uint32_t i = 0; i + 1 < session->source_count; i++)\n\t\t\tsum +=',
-             ['stress-accounting@fallback', 'stress-accounting']),
-    Mutation('what a failed sink leaves behind is left out', MERGE,
-             'session->lost_sink += records_left(session);', '(void)records_left(session);',
-             ['process-small_disk']),
-    Mutation('nobody wakes the drain thread', DRAIN, '\t\tfutex_wake();\n\terrno', '\t\t;\n\terrno',
-             ['stress-times']),
-    Mutation('a run goes on past the next ring\'s time', RUN,
-             'if (record->ticks > run->until_ticks)', 'if (0)', ['stress-accounting']),
-    Mutation('room wakes nobody', MERGE, 'if (freed && session->wait_ns)', 'if (0)', BLOCK),
-    Mutation('the end of a session wakes nobody', ENABLE,
-             '\trp_wait_wake(&rp_slots[session->slot]);\n}', '}', BLOCK),
-    Mutation('an output that stands still is waited for by each event', WAIT,
-             'rp_or_seq_cst(&slot->room, STALLED);', ';', BLOCK),
-    Mutation('a thread that asked not to waits', WAIT, 'thread.refuses || ', '', BLOCK),
-    Mutation('the drain thread waits', WAIT, 'rp_thread_is_ours || ', '', BLOCK),
-    Mutation('a handler waits in the wait that it interrupted', WAIT,
-             'now < thread.until_ns ||', '', BLOCK),
-    Mutation('the alternate stack is waited on', WAIT, 'on_alternate_stack())', 'false)', BLOCK),
-    Mutation('a wait has no bound', WAIT, 'if (now >= until) {', 'if (0) {', BLOCK),
-    Mutation('what was given up is not counted', FALLBACK,
-             'return account(write, &write->slot->blocked) ? RP_WRITE_BLOCKED : RP_WRITE_GONE;',
-             'return RP_WRITE_BLOCKED;', BLOCK),
-    Mutation('a coarse time that is not later than the one before', WORDS,
-             r'"movq %%fs:(%%r10), %%rax\n\t"', r'"xorl %%eax, %%eax\n\t"', ['stress-times']),
-    Mutation('a thread that is not registered writes words as others do', WORDS,
-             r'"js 5f\n\t"', r'""', ['stress-interrupted']),
-    Mutation('causal order of words without a fence', WORDS, r'"lfence\n"', r'"nop\n"',
-             ['stress-times']),
-    Mutation('a sequence point does not move the coarse clock', DRAIN,
-             'rp_clock_coarse_pass(now);', '', ['stress-times']),
-    Mutation('causal order without a fence', SECTION, r'"lfence\n\t"', r'"nop\n\t"',
-             ['stress-times']),
-]
-
-# What ThreadSanitizer sees besides.
-RACES = [
-    Mutation('a lock is given back relaxed', FALLBACK,
-             '(void)rp_exchange_seq_cst(&fallback->lock, lock + 2);',
-             'rp_store_relaxed(&fallback->lock, lock + 2);', ['stress-accounting']),
-    Mutation('a lock is taken by a plain look', FALLBACK,
-             'if (!rp_cas_seq_cst(&fallback->lock, &lock, lock + 1))',
-             'rp_store_relaxed(&fallback->lock, lock + 1);\n\t\tif (0)', ['stress-accounting']),
-]
-
-Same = collections.namedtuple('Same', 'name file old new model')
-
-# The same code on x86-64; what would come of it elsewhere, the models say, and of some
-# ThreadSanitizer: for it, what a lock's giving back orders is ordered.
-VISIBLE = [
-    Same('the fallback loads the tail relaxed', FALLBACK, 'rp_load_acquire(&ring->tail)',
-         'rp_load_relaxed(&ring->tail)', 'WRONG_TAIL_FIRST'),
-    Same('the drain thread loads heads relaxed', MERGE,
-         'source->limit = rp_load_acquire(&source->ring->head);\t/*',
-         'source->limit = rp_load_relaxed(&source->ring->head);\t/*', 'WRONG_HEAD_FIRST'),
-    Same('the drain thread publishes tails relaxed', MERGE,
-         'rp_store_release(&source->ring->tail,', 'rp_store_relaxed(&source->ring->tail,',
-         'WRONG_TAIL_FIRST'),
-]
-SAME = VISIBLE + [
-    Same('the fallback publishes its head relaxed', FALLBACK,
-         'rp_store_release(&ring->head,', 'rp_store_relaxed(&ring->head,', 'WRONG_HEAD_FIRST'),
-    Same('the bit is loaded relaxed under the lock', FALLBACK,
-         'rp_load_seq_cst(write->enable)', 'rp_load_relaxed(write->enable)',
-         'WRONG_NO_TEST_UNDER_LOCK'),
-    Same('the lock is loaded relaxed by who stops', MERGE,
-         'rp_load_seq_cst(&fallback->lock)', 'rp_load_relaxed(&fallback->lock)',
-         'WRONG_NO_WAIT_AT_END'),
-]
-
-# Orders that take two processors at the same nanosecond to go wrong: seen after hours, if ever.
-RARE = [
-    Same('a sequence point without a membarrier', DRAIN,
-         'rp_clock_coarse_pass(now);\n\trp_fence_heavy();',
-         'rp_clock_coarse_pass(now);', 'WRONG_NO_FENCE_AT_POINT'),
-    Same('a sequence point that waits for no lock', MERGE, 'wait_for_holders(session, false);',
-         '', 'WRONG_NO_WAIT_AT_POINT'),
-    Same('events given out up to the heads', MERGE, 'merge(session, now_ticks, map)',
-         'merge(session, UINT64_MAX, map)', 'WRONG_NO_BOUND'),
-    Same('a sequence point that moves the coarse clock to itself', 'src/base/clock.h',
-         'rp_clock_coarse_move(ticks + 1)', 'rp_clock_coarse_move(ticks)', 'WRONG_NOT_BEHIND'),
-    Same("a handler's coarse time is taken back", FALLBACK,
-         'while (!rp_cas_seq_cst(&rp_thread_stamp, &last, ticks));',
-         'while (0);\n\trp_store_relaxed(&rp_thread_stamp, ticks);', 'WRONG_PLAIN_STAMP'),
-    Same('the drain thread asleep without a fence', DRAIN,
-         'rp_store_seq_cst(&asleep, 1);\t/* [DRAIN-ASLEEP] */\n\trp_fence_heavy();',
-         'rp_store_seq_cst(&asleep, 1);', 'WRONG_NO_FENCE'),
-    Same('the drain thread asleep whatever was asked for', DRAIN,
-         '!rp_exchange_seq_cst(&rp_core.work, 0) && ', '', 'WRONG_WORK_NOT_SEEN'),
-]
 
 
 def users_of(header, sources):
@@ -365,7 +54,9 @@ class Build:
             source = os.path.relpath(os.path.join(entry['directory'], entry['file']), ROOT)
             if entry['output'].startswith('src/libringpipe.so'):
                 self.library = entry['output'].partition('.p/')[0]
-                self.compiles[source] = shlex.split(entry['command']), entry
+            elif not entry['output'].startswith('src/libringpipe.a.p'):
+                continue
+            self.compiles[source] = shlex.split(entry['command']), entry
 
     def link_command(self, target):
         said = subprocess.run(['ninja', '-C', self.directory, '-t', 'commands', target],
@@ -400,7 +91,8 @@ class Build:
         first = next(i for i, word in enumerate(words) if word.startswith('-I'))
         words.insert(first, '-I' + folder)
         self.run(words + ['-w', '-o', made, '-c', changed or os.path.join(ROOT, source)])
-        return made, entry['output']
+        # The shared library has its own of what the static one is compiled for.
+        return made, entry['output'] if '.so' in entry['output'] else 'src/libringpipe-words.a'
 
     def link_test(self, folder, name, made, replaced):
         """The command that runs a test with the objects."""
@@ -432,22 +124,33 @@ class Build:
             environment['GLIBC_TUNABLES'] = 'glibc.pthread.rseq=0'
         command = self.link_test(folder, name, made, replaced)
         # Where stress tests keep their files, which those that are killed leave.
-        with tempfile.TemporaryDirectory(dir=memory()) as environment['TMPDIR']:
+        with tempfile.TemporaryDirectory(dir=memory()) as environment['TMPDIR'], \
+             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              env=environment, errors='replace', start_new_session=True) as ran:
+            hangs = threading.Timer(PATIENCE, os.killpg, (ran.pid, signal.SIGKILL))
+            hangs.start()
             try:
-                ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                     env=environment, timeout=PATIENCE, check=False)
-            except subprocess.TimeoutExpired:
-                return 'hangs'
-        said = ran.stdout.decode(errors='replace')
-        if '1..0 # SKIP' in said:
-            print(said)
+                return outcome(ran)
+            finally:
+                hangs.cancel()
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(ran.pid, signal.SIGKILL)
+
+
+def outcome(ran):
+    """What a test says first that fails; None: it passes."""
+    for line in ran.stdout:
+        if line.startswith('not ok'):
+            return line.rstrip()
+        if line.startswith('1..0 # SKIP'):
+            print(line)
             sys.exit(77)
-        if ran.returncode < 0:
-            return f'killed by signal {-ran.returncode}'
-        if ran.returncode:
-            bad = [line for line in said.splitlines() if line.startswith('not ok')]
-            return bad[0] if bad else f'ended with {ran.returncode}'
-        return None
+    if ran.wait() == -signal.SIGKILL:
+        return 'hangs, or was killed'
+    if ran.returncode:
+        return f'killed by signal {-ran.returncode}' if ran.returncode < 0 else \
+               f'ended with {ran.returncode}'
+    return None
 
 
 def changed_text(mutation):

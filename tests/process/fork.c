@@ -17,11 +17,7 @@ RP_EVENT(forked, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial));
 RP_PROVIDER(counted, "Test-Counted");
 RP_COUNTER(counted, sum, NULL, NULL);
 
-#if defined(__SANITIZE_THREAD__)
-#define FORKS 40	/* each takes its time */
-#else
 #define FORKS 200
-#endif
 
 #define CHILD_DELAY_MS 100	/* as in ringpipe.c */
 

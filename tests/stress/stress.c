@@ -452,7 +452,7 @@ unsigned int stress_rounds(void)
 	const char *form = getenv("RINGPIPE_STRESS");
 	int rounds = form ? atoi(form) : 0;
 
-	return form && !strcmp(form, "long") ? 10 : rounds > 0 ? (unsigned int)rounds : 1;
+	return form && !strcmp(form, "long") ? 5 : rounds > 0 ? (unsigned int)rounds : 1;
 }
 
 /* A test that gave up may have left its recordings. */

@@ -142,7 +142,7 @@ int stress_exit(void);		/* the program's exit status */
 /* `usual`, or a fifth where accesses are watched. */
 uint64_t stress_amount(uint64_t usual);
 
-/* How often: 1; 10 in the long form (RINGPIPE_STRESS=long), or RINGPIPE_STRESS=N times. */
+/* How often: 1; 5 in the long form (RINGPIPE_STRESS=long), or RINGPIPE_STRESS=N times. */
 unsigned int stress_rounds(void);
 
 /* A file name in a folder of this process, removed when it exits; on tmpfs where there is room. */

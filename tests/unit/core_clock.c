@@ -235,7 +235,7 @@ Test(core_clock, what_an_interruption_does_not_find_is_stamped_behind_it)
 {
 	static const char *const functions[] = {
 		"rp_slot_try_rseq_in_turn", "write_in_turn", "write_slots", "rp_event_write",
-		"rp_event_write_words", "rp_event_write_in_turn", NULL,
+		"rp_event_write_words", "rp_event_write_anew", "rp_event_write_in_turn", NULL,
 	};
 	int ret;
 

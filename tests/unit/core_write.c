@@ -169,7 +169,7 @@ static enum rp_write_result write_to(struct rp_ring *ring, bool by_fallback, uin
 		.length_event = 64,
 	};
 	enum rp_write_result result = RP_WRITE_ABORTED;
-	uint64_t of_thread = rp_thread_stamp, of_ring = ring->stamp;
+	uint64_t of_thread = rp_thread_ring.stamp, of_ring = ring->stamp;
 
 	for (size_t i = 0; i < sizeof(rings) / sizeof(*rings); i++)
 		rings[i] = ring;
@@ -177,7 +177,7 @@ static enum rp_write_result write_to(struct rp_ring *ring, bool by_fallback, uin
 	slot->ring_count = sizeof(rings) / sizeof(*rings);
 	slot->fallback[0].ring = ring;
 	while (result == RP_WRITE_ABORTED) {
-		rp_thread_stamp = of_thread;
+		rp_thread_ring.stamp = of_thread;
 		ring->stamp = of_ring;
 		result = by_fallback ? rp_slot_write_fallback(&write) : rp_slot_write_rseq(&write);
 	}
@@ -213,7 +213,7 @@ static uint64_t expect_later(struct rp_ring *ring, bool by_fallback, uint64_t mo
 	cr_assert_not_null(record);
 	cr_expect_gt(record->ticks, most);
 	cr_expect_eq(ring->stamp, record->ticks);
-	cr_expect_eq(rp_thread_stamp, record->ticks);
+	cr_expect_eq(rp_thread_ring.stamp, record->ticks);
 	return record->ticks;
 }
 
@@ -228,16 +228,16 @@ Test(core_times, coarse_time_is_later_than_the_threads_and_the_rings_before)
 		uint64_t last;
 
 		cr_assert_eq(rp_ring_create(4096, 0, &ring), 0);
-		rp_clock_coarse = rp_thread_stamp = 1;
+		rp_clock_coarse = rp_thread_ring.stamp = 1;
 		last = expect_later(ring, by_fallback, 1);
 		last = expect_later(ring, by_fallback, last);
 		/* Another thread has written there. */
 		ring->stamp = far;
 		last = expect_later(ring, by_fallback, far);
 		/* This one has written in other rings. */
-		rp_thread_stamp = last + far;
+		rp_thread_ring.stamp = last + far;
 		last = expect_later(ring, by_fallback, last + far);
-		rp_thread_stamp = 1;
+		rp_thread_ring.stamp = 1;
 		last = expect_later(ring, by_fallback, last);
 		rp_ring_destroy(ring);
 	}

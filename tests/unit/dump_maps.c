@@ -2,13 +2,18 @@
 /* What the writer of dumps makes of a process's mappings. */
 #include <criterion/criterion.h>
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "dump/maps.h"
 #include "dump/plan.h"
+#include "refuse.h"
 
 static const char text[] =
 	"55d000000000-55d000001000 r--p 00000000 08:01 4711    /usr/bin/a program\n"
@@ -138,6 +143,68 @@ Test(dump_maps, plan_covers_everything_mapped_and_leaves_out_what_was_never_touc
 	}
 	cr_assert_eq(at, plan.count);
 	cr_assert_eq(data, page);
+	rp_dump_plan_fini(&plan);
+	rp_dump_maps_fini(&maps);
+	munmap(memory, reserved);
+}
+
+static uint64_t read_bytes(void)
+{
+	FILE *file = fopen("/proc/self/io", "r");
+	uint64_t bytes = 0;
+
+	cr_assert_not_null(file);
+	cr_assert_eq(fscanf(file, "rchar: %" SCNu64, &bytes), 1);
+	fclose(file);
+	return bytes;
+}
+
+static bool kernel_looks_for_pages(void)
+{
+	unsigned int major = 0, minor = 0;
+	struct utsname name;
+
+	cr_assert_eq(uname(&name), 0);
+	cr_assert_eq(sscanf(name.release, "%u.%u", &major, &minor), 2);
+	return major > 6 || (major == 6 && minor >= 7);
+}
+
+Test(dump_maps, reserved_memory_is_passed_over_and_divided_as_if_each_page_were_looked_at)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), reserved = (size_t)8 << 30;
+	const struct rp_tracee tracee = { .pid = getpid() };
+	struct rp_dump_maps maps = { 0 }, only = { .count = 1 };
+	struct rp_dump_plan plan, by_pages;
+	uint64_t before, passing, looking;
+	char *memory = mmap(NULL, reserved, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	cr_assert(memory != MAP_FAILED);
+	madvise(memory, reserved, MADV_NOHUGEPAGE);
+	memory[0] = memory[3 * page] = memory[reserved / 3 & -page] = 1;
+	memory[(reserved / 3 & -page) + page] = memory[reserved - page] = 1;
+	cr_assert_eq(rp_dump_maps_read(&maps, getpid()), 0);
+	for (only.rows = maps.rows; only.rows->end <= (uintptr_t)memory; only.rows++)
+		;
+	before = read_bytes();
+	cr_assert_eq(rp_dump_plan_make(&plan, &only, &tracee, RP_DUMP_HEAP), 0);
+	passing = read_bytes() - before;
+	refuse_call(SYS_ioctl, ENOTTY);
+	before = read_bytes();
+	cr_assert_eq(rp_dump_plan_make(&by_pages, &only, &tracee, RP_DUMP_HEAP), 0);
+	looking = read_bytes() - before;
+	cr_expect_geq(looking, reserved / page * sizeof(uint64_t));
+	if (kernel_looks_for_pages())
+		cr_expect_lt(passing, looking / 10, "%" PRIu64 " of %" PRIu64, passing, looking);
+
+	cr_assert_eq(plan.count, by_pages.count);
+	for (size_t i = 0; i < plan.count; i++) {
+		cr_expect_eq(plan.segments[i].start, by_pages.segments[i].start);
+		cr_expect_eq(plan.segments[i].end, by_pages.segments[i].end);
+		cr_expect_eq(plan.segments[i].has_data, by_pages.segments[i].has_data);
+	}
+	cr_expect_geq(plan.count, 5u);
+	rp_dump_plan_fini(&by_pages);
 	rp_dump_plan_fini(&plan);
 	rp_dump_maps_fini(&maps);
 	munmap(memory, reserved);

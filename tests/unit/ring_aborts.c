@@ -236,6 +236,7 @@ static void stop_session(void)
 	closed_losses = (slot->busy + slot->too_big) & RP_ACCOUNT_COUNT;
 	slot->busy = slot->too_big = LATER_GENERATION;
 	slot->rings = later_rings;
+	(*rp_slots_generation())++;
 	slot->ring_count = ring_count;
 	protect(PROT_NONE);
 	has_stopped = true;
@@ -492,7 +493,8 @@ int main(void)
 	static const char *const functions[] = {
 		"rp_slot_try_rseq", "rp_slot_try_rseq_in_turn", "rp_slot_write_rseq",
 		"rp_slot_write_fallback", "rp_slot_refuse", "rp_event_write",
-		"rp_event_write_words", "rp_event_write_slowly", "write_slots", "write_in_turn",
+		"rp_event_write_words", "rp_event_write_anew", "rp_event_write_slowly",
+		"write_slots", "write_in_turn",
 		"rp_event_write_in_turn", "rp_event_write_rest",
 		"rp_event_write_for", /* where the compiler made them functions: */ "append",
 		"account", "account.part.0", "account.isra.0", "section_lose_or_turn", "turn",

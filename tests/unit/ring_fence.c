@@ -5,13 +5,10 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include <ringpipe/ringpipe.h>
@@ -19,6 +16,7 @@
 #include "base/atomic.h"
 #include "ring/rseq.h"
 #include "ring/slot.h"
+#include "refuse.h"
 
 #define ROUNDS 100u
 
@@ -99,22 +97,6 @@ static void expect_fence(void)
 	cr_expect_eq(violations, 0u, "%u of %u", violations, ROUNDS);
 }
 
-/* As a program does that needs few system calls once it runs: for this thread alone. */
-static void refuse_membarrier(void)
-{
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
-
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0)
-		cr_skip_test("no filter may be set here");
-}
-
 static void init(void)
 {
 	if (!rp_rseq_usable)
@@ -133,7 +115,8 @@ Test(ring_fence, nobody_is_where_the_program_has_forbidden_itself_membarrier)
 	cpu_set_t before, after;
 
 	cr_assert_eq(sched_getaffinity(0, sizeof(before), &before), 0);
-	refuse_membarrier();
+	/* As a program does that needs few system calls once it runs. */
+	refuse_call(SYS_membarrier, EPERM);
 	expect_fence();
 	cr_assert_eq(sched_getaffinity(0, sizeof(after), &after), 0);
 	cr_expect(CPU_EQUAL(&before, &after));

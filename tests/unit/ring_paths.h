@@ -34,6 +34,8 @@ struct path {
 	unsigned int rest;		/* … and this much left of the one before */
 	bool words;			/* the one part goes by rp_event_write_words() */
 	bool clock_went_on, ring_is_ahead;	/* of the thread, by the coarse clock */
+	bool known;			/* the thread has written words there before */
+	bool room_was_made;		/* … when there was none yet */
 };
 
 #define BYTES(size) { bytes, size }
@@ -110,6 +112,31 @@ static const struct path paths[] = {
 	  .missing = true },
 	{ .name = "words: beyond the rings", .words = true, .parts = { BYTES(32) },
 	  .part_count = 1, .beyond = true },
+	{ .name = "words, known: none", .words = true, .known = true },
+	{ .name = "words, known: 15 bytes", .words = true, .known = true,
+	  .parts = { BYTES(15) }, .part_count = 1 },
+	{ .name = "words, known: 32 bytes", .words = true, .known = true,
+	  .parts = { BYTES(32) }, .part_count = 1 },
+	{ .name = "words, known: room that was made since", .words = true, .known = true,
+	  .parts = { BYTES(32) }, .part_count = 1, .room_was_made = true },
+	{ .name = "words, known: activity ids and 32 bytes", .words = true, .known = true,
+	  .ids = true, .parts = { BYTES(32) }, .part_count = 1 },
+	{ .name = "words, known: causal order", .words = true, .known = true,
+	  .parts = { BYTES(32) }, .part_count = 1, .clock = RP_SLOT_CLOCK_CAUSAL },
+	{ .name = "words, known: coarse time", .words = true, .known = true,
+	  .parts = { BYTES(32) }, .part_count = 1, .clock = RP_SLOT_CLOCK_COARSE },
+	{ .name = "words, known: coarse time, a millisecond later", .words = true, .known = true,
+	  .parts = { BYTES(32) }, .part_count = 1, .clock = RP_SLOT_CLOCK_COARSE,
+	  .clock_went_on = true },
+	{ .name = "words, known: coarse time, behind another thread", .words = true,
+	  .known = true, .parts = { BYTES(32) }, .part_count = 1,
+	  .clock = RP_SLOT_CLOCK_COARSE, .ring_is_ahead = true },
+	{ .name = "words, known: no room", .words = true, .known = true,
+	  .parts = { BYTES(32) }, .part_count = 1, .full = true },
+	{ .name = "words, known: room for all but one", .words = true, .known = true,
+	  .parts = { BYTES(32) }, .part_count = 1, .overwrites = true, .rest = 48 },
+	{ .name = "words, known: a chunk to give up", .words = true, .known = true,
+	  .parts = { BYTES(24) }, .part_count = 1, .overwrites = true },
 };
 #define PATHS (sizeof(paths) / sizeof(*paths))
 

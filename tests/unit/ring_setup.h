@@ -37,14 +37,28 @@ static bool in_turn;
 static uint32_t ring_count;
 static uint16_t processor;		/* that this runs on */
 
-static void reset_ring(struct rp_ring *ring, bool full)
+/* What a path writes, a handler's event in between included, is not there before. */
+static void poison(struct rp_ring *ring, const struct path *path)
+{
+	size_t size = 1024 + path->frames * 8, rest = RING_BYTES - BEGIN % RING_BYTES;
+
+	for (unsigned int i = 0; i < path->part_count; i++)
+		size += 2 * path->parts[i].size_bytes;
+	if (size > RING_BYTES)
+		size = RING_BYTES;
+	memset(ring->data + BEGIN % RING_BYTES, 0xee, rest);
+	memset(ring->data, 0xee, size - rest);
+}
+
+static void reset_ring(struct rp_ring *ring, bool full, const struct path *path)
 {
 	ring->head = BEGIN;
 	ring->tail = full ? BEGIN - RING_BYTES : BEGIN;
+	ring->watermark = RING_BYTES / 4;
 	ring->lost_full = 0;
 	ring->intent = 0;
 	ring->chunk = 0;
-	memset(ring->data, 0xee, RING_BYTES);
+	poison(ring, path);
 }
 
 /* The head at the border up to which there is room, or before it. */
@@ -53,20 +67,21 @@ static void reset_overwriting(struct rp_ring *ring, uint64_t rest)
 	memset(ring->ends, 0xee, sizeof(ring->ends));
 	ring->chunk = RING_BYTES / RP_RING_CHUNKS;
 	ring->tail = BEGIN + rest - RING_BYTES;
+	ring->watermark = RING_BYTES;
 }
 
 /* What the accounts say when a session has just started, and the next in its slot. */
 #define GENERATION (5ull << 40)
 #define LATER_GENERATION (6ull << 40)
 
-static void reset_before(void)
+static void reset_before(const struct path *path)
 {
 	struct rp_slot *slot = &rp_slots[BEFORE];
 
 	for (uint32_t i = 0; i < ring_count; i++)
-		reset_ring(before_rings[i], false);
+		reset_ring(before_rings[i], false, path);
 	for (unsigned int i = 0; i < RP_FALLBACKS; i++) {
-		reset_ring(before_fallbacks[i], false);
+		reset_ring(before_fallbacks[i], false, path);
 		slot->fallback[i].ring = before_fallbacks[i];
 	}
 	slot->ring_count = ring_count;
@@ -77,19 +92,18 @@ static void reset_before(void)
 static uint64_t stamp_before;		/* the latest that thread or rings have */
 static uint64_t closed_losses;		/* in the accounts of the session that ended */
 
-/* As a session that has just started. */
-static void reset(const struct path *path)
+static void reset_slot(const struct path *path)
 {
 	struct rp_slot *slot = &rp_slots[SLOT];
 
 	for (uint32_t i = 0; i < ring_count; i++) {
-		reset_ring(rings[i], path->full);
-		reset_ring(later_rings[i], false);
+		reset_ring(rings[i], path->full, path);
+		reset_ring(later_rings[i], false, path);
 	}
 	for (unsigned int i = 0; i < RP_FALLBACKS; i++) {
-		reset_ring(fallbacks[i], path->full && !path->full_but_fallback);
+		reset_ring(fallbacks[i], path->full && !path->full_but_fallback, path);
 		slot->fallback[i].ring = path->gone ? NULL : fallbacks[i];
-		reset_ring(later_fallbacks[i], false);
+		reset_ring(later_fallbacks[i], false, path);
 		slot->fallback[i].lock = path->held;
 	}
 	for (uint32_t i = 0; i < ring_count && path->overwrites; i++)
@@ -102,13 +116,33 @@ static void reset(const struct path *path)
 	slot->rings = path->gone ? NULL : path->missing ? no_rings : rings;
 	closed_losses = 0;
 	slot->clock = path->clock;
-	stamp_before = rp_thread_stamp + (path->ring_is_ahead ? 1000 : 0);
+	stamp_before = rp_thread_ring.stamp + (path->ring_is_ahead ? 1000 : 0);
 	rp_clock_coarse = path->clock_went_on ? stamp_before + 1000 : 1;
 	for (uint32_t i = 0; i < ring_count; i++)
 		rings[i]->stamp = path->ring_is_ahead ? stamp_before : 0;
-	reset_before();
+	reset_before(path);
 	event.enable = nested_event.enable = in_turn ? BIT | BEFORE_BIT : BIT;
 	rp_unusual_slots = ~RP_SESSION_BITS;
+}
+
+/* As a session that has just started; what a thread knows is of one before. */
+static void reset(const struct path *path)
+{
+	(*rp_slots_generation())++;
+	if (path->known) {
+		const struct path before = { .clock = path->clock };
+
+		reset_slot(&before);
+		(void)rp_event_write_words(0, 0, 0, 0, &nested_event, 0);
+	}
+	reset_slot(path);
+	if (path->known) {
+		const struct rp_ring *ring = rp_thread_ring.ring;
+
+		/* As if what there is now had been looked at, since no tail goes back. */
+		rp_thread_ring.limit = path->room_was_made ? 0 :
+				       ring->tail + ring->watermark - (RP_RECORD_HEAD + 32) + 1;
+	}
 }
 
 static void make_rings(void)

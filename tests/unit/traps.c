@@ -78,6 +78,12 @@ static bool is_known(const struct trap_places *places, const uint8_t *at)
 	return false;
 }
 
+/* Nobody comes to what fills the room before a place that is aligned. */
+static bool is_filling(const char *text)
+{
+	return strstr(text, "nopw") || strstr(text, "nopl");
+}
+
 /* What objdump says with these arguments: "  401136:<tab>mov    %rax,(%rdi)". */
 static int disassemble(const char *arguments, bool aborts, struct trap_places *places)
 {
@@ -102,6 +108,8 @@ static int disassemble(const char *arguments, bool aborts, struct trap_places *p
 			break;
 		*place = (struct trap_place){ .at = (void *)(base + address), .aborts = aborts };
 		text[strcspn(text, "\n#")] = '\0';
+		if (is_filling(text + 2))
+			continue;
 		snprintf(place->text, sizeof(place->text), "%s", text + 2);
 		places->count++;
 	}

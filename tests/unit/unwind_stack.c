@@ -162,25 +162,47 @@ static PLACE(outer) void call_by_pointer(void)
 }
 
 /*
- * A call with arguments on the stack leaves the return address of an earlier one between them, and
- * a zero before it looks like the first frame of a thread.
+ * Two places where a sleeper's frame pointer and return address may be. The second is the true one;
+ * if it leads out, it goes on with this function's frame, and so to the first of the thread.
  */
-Test(unwind_stack, sleeper_did_not_come_from_calls_that_its_function_made_before)
+static void expect_the_second(bool is_own_call, bool leads_out)
 {
-	static uint64_t stack[16 * PAGE / 8];
+	static volatile uint64_t elsewhere[(64 << 10) / 8 + 64];
+	volatile uint64_t here[16] = { 0 }, *stack = leads_out ? here : elsewhere;
 	uint64_t frames[FRAMES_MAX];
 	unsigned int count;
 
 	call_by_pointer();
 	expect_known_calls();
-	stack[0] = 0;
-	stack[1] = seen.frames[1];
-	stack[8] = (uint64_t)(uintptr_t)&stack[16];
+	stack[0] = is_own_call ? 0 : (uint64_t)(uintptr_t)&stack[14];
+	stack[1] = seen.frames[is_own_call ? 1 : 3];
+	stack[8] = (uint64_t)(uintptr_t)(leads_out ? __builtin_frame_address(0) :
+						      (const void *)&stack[14]);
 	stack[9] = seen.frames[2];
 	count = rp_unwind_sleeper((uint64_t)(uintptr_t)stack, seen.frames[1], frames, FRAMES_MAX);
-	cr_assert_geq(count, 2u);
+	cr_assert_geq(count, leads_out ? 3u : 2u);
 	cr_expect_eq(frames[0], seen.frames[1]);
 	cr_expect_eq(frames[1], seen.frames[2]);
+}
+
+/*
+ * A call with arguments on the stack leaves the return address of an earlier one between them, and
+ * a zero before it looks like the first frame of a thread.
+ */
+Test(unwind_stack, sleeper_did_not_come_from_calls_that_its_function_made_before)
+{
+	expect_the_second(true, true);
+}
+
+Test(unwind_stack, sleeper_did_not_come_from_such_a_call_where_nothing_leads_out)
+{
+	expect_the_second(true, false);
+}
+
+/* Calls that are over have left a frame whose caller is no longer there. */
+Test(unwind_stack, sleeper_did_not_come_from_what_leads_nowhere)
+{
+	expect_the_second(false, true);
 }
 
 static uint64_t next_random(uint64_t *state)
