@@ -73,6 +73,7 @@ def memory_of_its_own(size):
     is measured. Return: what keeps it so.
     """
     page, block = mmap.PAGESIZE, 1 << 20
+    size = min(size, os.sysconf('SC_AVPHYS_PAGES') * page // 2 // block * block)
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     memory.madvise(mmap.MADV_NOHUGEPAGE)
     for at in range(0, size, page):
@@ -150,7 +151,7 @@ def suite_delivery(build):
     curves, most, ok = {}, {}, True
     with tempfile.TemporaryDirectory(dir=output_folder()) as memory, \
             tempfile.TemporaryDirectory(dir='/var/tmp') as disk, \
-            memory_of_its_own((64 if measure.QUICK else 3072) << 20):
+            memory_of_its_own(64 << 20 if measure.QUICK else 3 << 30):
         for name, target in (('file on tmpfs', os.path.join(memory, 'bench.nettrace')),
                              ('file on a disk', os.path.join(disk, 'bench.nettrace')),
                              ('socket', 'socket')):
