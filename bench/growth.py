@@ -93,7 +93,7 @@ def offer(build, target, rate, around=()):
                                        run['drain thread per event'][0]))
 
 
-def drain_beside_writer(name, found, limit):
+def drain_beside_writer(name, found, limit=True):
     """
     The CPU time of an event in the drain thread beside the writer's, and the floor of that. Return:
     whether it is no more, where that is the target.
@@ -121,7 +121,7 @@ def large_pages(build, folder):
         row(f'{name}: drain thread / writer', 'cannot run')
         return True
     return drain_beside_writer(name, offer(build, os.path.join(folder, 'bench.nettrace'), 10,
-                                           mount), False)
+                                           mount))
 
 
 def deliver(build, target, name):

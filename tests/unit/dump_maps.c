@@ -189,7 +189,8 @@ Test(dump_maps, reserved_memory_is_passed_over_and_divided_as_if_each_page_were_
 	before = read_bytes();
 	cr_assert_eq(rp_dump_plan_make(&plan, &only, &tracee, RP_DUMP_HEAP), 0);
 	passing = read_bytes() - before;
-	refuse_call(SYS_ioctl, ENOTTY);
+	if (!refuse_call(SYS_ioctl, ENOTTY))
+		cr_skip_test("no filter may be set here");
 	before = read_bytes();
 	cr_assert_eq(rp_dump_plan_make(&by_pages, &only, &tracee, RP_DUMP_HEAP), 0);
 	looking = read_bytes() - before;

@@ -116,7 +116,8 @@ Test(ring_fence, nobody_is_where_the_program_has_forbidden_itself_membarrier)
 
 	cr_assert_eq(sched_getaffinity(0, sizeof(before), &before), 0);
 	/* As a program does that needs few system calls once it runs. */
-	refuse_call(SYS_membarrier, EPERM);
+	if (!refuse_call(SYS_membarrier, EPERM))
+		cr_skip_test("no filter may be set here");
 	expect_fence();
 	cr_assert_eq(sched_getaffinity(0, sizeof(after), &after), 0);
 	cr_expect(CPU_EQUAL(&before, &after));
