@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What it costs a process that BPF sees its events, at a million a second: by batches, with
- * `ringpipe bpf count` attached, and by a uprobe on each, with a BPF program that counts. CPU time
- * of the whole process, and of it that of the thread that writes, less that of the same loop with
- * nobody attached; rounds take turns. What happens once is not measured: a tenth of a second goes
- * before, in which a ring is gone through and gets its pages.
+ * Measures the cost of BPF consumers for a process that writes a million events per second: by
+ * batches, with `ringpipe bpf count` attached, and by a uprobe on each event, with a BPF program
+ * that counts. The figures are CPU time of the process and of its writing thread, less that of the
+ * loop with no consumer. Rounds alternate. A tenth of a second before each measurement writes
+ * through a whole ring once, so that its pages exist.
  *
  *	bridge RINGPIPE [SECONDS]
  */
@@ -200,7 +200,7 @@ static void read_text(int fd, char *text, size_t room, bool line)
 /* Runs `ringpipe bpf count` meanwhile; fails unless that saw every event that was not lost. */
 static struct cost offer_bridged(const char *tool, unsigned int seconds, double *ret_lost)
 {
-	int said[2], told[2];
+	int said[2], reported[2];
 	char pid[16], text[4096];
 	unsigned long delivered, lost, seen;
 	const char *account;
@@ -208,18 +208,18 @@ static struct cost offer_bridged(const char *tool, unsigned int seconds, double 
 	struct cost cost;
 
 	snprintf(pid, sizeof(pid), "%d", getpid());
-	if (pipe(said) != 0 || pipe(told) != 0)
+	if (pipe(said) != 0 || pipe(reported) != 0)
 		fail("pipe");
 	child = fork();
 	if (child == 0) {
 		dup2(said[1], STDERR_FILENO);
-		dup2(told[1], STDOUT_FILENO);
+		dup2(reported[1], STDOUT_FILENO);
 		execlp(tool, tool, "bpf", "count", "-p", pid, "--providers", "Bench-Bridge",
-		       "--buffer", "16", "--json", (char *)NULL);
+		       "--buffer", "16", "--format", "json", (char *)NULL);
 		_exit(127);
 	}
 	close(said[1]);
-	close(told[1]);
+	close(reported[1]);
 	read_text(said[0], text, sizeof(text), true);
 	if (strncmp(text, "Attached", 8) != 0) {
 		fprintf(stderr, "bridge: %s", text);
@@ -227,10 +227,10 @@ static struct cost offer_bridged(const char *tool, unsigned int seconds, double 
 	}
 	cost = offer(seconds);
 	kill(child, SIGINT);
-	read_text(told[0], text, sizeof(text), false);
+	read_text(reported[0], text, sizeof(text), false);
 	waitpid(child, NULL, 0);
 	close(said[0]);
-	close(told[0]);
+	close(reported[0]);
 	account = strstr(text, "\"delivered\"");
 	if (!account ||
 	    sscanf(account, "\"delivered\": %lu, \"lost\": %lu", &delivered, &lost) != 2 ||

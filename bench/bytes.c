@@ -27,10 +27,10 @@ RP_EVENT(bench, blob, 2, RP_LEVEL_INFORMATIONAL, 0, RP_BLOB(b));
 
 static char path[4096], from[8192];
 
-/* What the file has for each event, with its head and its end. */
+/* Bytes of the file per event, header and end included. */
 static double stop(struct rp_session *session, uint64_t written)
 {
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 
 	rp_session_stop(session, &stats);
 	unlink(path);
@@ -65,7 +65,7 @@ struct writer {
 };
 
 /* Each event is another thread's than the one before it. */
-static void *write_in_turn(void *data)
+static void *write_multi(void *data)
 {
 	struct writer *writer = data;
 
@@ -88,13 +88,13 @@ static void by_threads(unsigned int count)
 		writers[i].next = &writers[(i + 1) % count];
 		writers[i].turns = turns;
 		sem_init(&writers[i].turn, 0, 0);
-		if (pthread_create(&writers[i].thread, NULL, write_in_turn, &writers[i]) != 0)
+		if (pthread_create(&writers[i].thread, NULL, write_multi, &writers[i]) != 0)
 			exit(1);
 	}
 	sem_post(&writers[0].turn);
 	for (unsigned int i = 0; i < count; i++)
 		pthread_join(writers[i].thread, NULL);
-	figure_point("threads in turn", count,
+	figure_point("alternating threads", count,
 		     stop(session, (uint64_t)turns * count) - PAYLOAD_BYTES, "B");
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a crowd costs: clients of the diagnostics socket that are connected and say nothing. How
- * long another client's ProcessInfo takes, and what an enabled event costs its writer, with them
- * and without them in turn.
+ * Measures the cost of many idle clients of the diagnostics socket: the time of another client's
+ * ProcessInfo, and the cost of an enabled event, alternately with and without them.
  */
 #include <errno.h>
 #include <glob.h>
@@ -138,7 +137,7 @@ static void raise_limit(void)
 		fail("setrlimit");
 }
 
-static void tell(double *us, unsigned int count, const char *whose)
+static void report(double *us, unsigned int count, const char *whose)
 {
 	char name[64];
 
@@ -153,7 +152,7 @@ int main(void)
 {
 	static struct half with, without;
 	struct rp_session *session = bench_start("Bench-Clients", "/dev/null", 64u << 20, 0);
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	unsigned int there = 0;
 	double ratios[PAIRS];
 	uint64_t written = 0;
@@ -169,9 +168,9 @@ int main(void)
 	}
 	rp_session_stop(session, &stats);
 	figure("1,000 silent clients: the server keeps", there, "");
-	tell(without.asked_us, PAIRS * ASKS, "without them");
-	tell(with.asked_us, PAIRS * ASKS, "beside them");
-	tell(behind_us, PAIRS, "right behind their connects");
+	report(without.asked_us, PAIRS * ASKS, "without them");
+	report(with.asked_us, PAIRS * ASKS, "with them");
+	report(behind_us, PAIRS, "right behind their connects");
 	sort_rounds(ratios, PAIRS);
 	figure("event 32 B, with them / without, median of pairs", ratios[PAIRS / 2], "x");
 	figure("lost", (double)stats.lost, "events");

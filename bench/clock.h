@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What every benchmark needs: a clock, and the best and the median of many rounds. */
+/* Common to all benchmarks: a clock, and the best and the median of many rounds. */
 #ifndef BENCH_CLOCK_H
 #define BENCH_CLOCK_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Up to 64 threads on one CPU beside one thread there: what preemption and shared rings cost an
- * event. The threads take turns by the scheduler; time is the CPU's, events are all threads'.
+ * Measures the cost of preemption and shared rings: up to 64 threads on one CPU compared with one
+ * thread there. The time is the CPU's, divided by the events of all threads.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -83,7 +83,7 @@ int main(void)
 	static const unsigned int counts[] = { 1, 2, 4, 8, 16, 32, THREADS };
 	enum { COUNTS = sizeof(counts) / sizeof(counts[0]) };
 	struct rp_session *session = bench_start("Bench-Contended", "/dev/null", 256u << 20, 0);
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	static double ns[COUNTS][ROUNDS];
 	uint64_t written = 0;
 	char name[64];

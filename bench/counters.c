@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counting, beside a relaxed atomic add on a word that nobody else touches: alone, and with up to
- * 64 threads at once, beside as many that add to one word. Time is the threads' own, so that it
- * says the same on few processors.
+ * Measures counting, compared with a relaxed atomic add to a private word: in one thread, and in up
+ * to 64 threads, compared with as many threads that add to one word. The time is CPU time, so the
+ * result does not depend on the number of processors.
  */
 #include <pthread.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls a function with a disabled event, or its twin without, as often as told: under callgrind
- * the difference of two runs is the event's instructions; without it, its time.
+ * Calls a function with a disabled event, or the same function without it, a given number of times.
+ * The difference of two runs is the event's instructions under callgrind, and its time without.
  *
  *	disabled with|without COUNT	for callgrind
  *	disabled			for the clock: interleaved rounds

@@ -48,7 +48,7 @@ def build(folder, compiler, language, options):
                        '__attribute__((noinline)) uint64_t work(uint64_t value)\n'
                        '{ return hidden(value); }\n')
         sources.append(file.name)
-        # What is not defined is the library's, which need not be built for the compiler.
+        # Undefined symbols are the library's, which need not be built with this compiler.
         what = ['-shared', '-fPIC', '-Wl,-Bsymbolic']
     result = subprocess.run([compiler, '-x', language, '-D_GNU_SOURCE', '-I' + INCLUDE,
                              '-I' + HERE, *options, *what, *sources, '-o', target],

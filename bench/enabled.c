@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an enabled event costs, beside the floors it stands on: a bare rdtsc and clock_gettime, in
- * the same run, interleaved round by round.
+ * Measures enabled events, compared with their floors, a bare rdtsc and clock_gettime, in the same
+ * run, interleaved round by round.
  *
- * A round is a burst, short enough that in many of them nothing comes between; now and then all
- * wait until the drain thread has emptied the rings: the writer is measured, not the drain. What a
- * long row of events takes besides, whose rings come from memory all the way, is measured then.
+ * A round is a burst, short enough that many bursts are not interrupted. Between bursts, all wait
+ * until the drain thread has emptied the rings, so that only the writer is measured. Long rows of
+ * events, for which the rings come from memory, are measured separately.
  */
 #include <stdbool.h>
 #include <unistd.h>
@@ -171,10 +171,10 @@ int main(void)
 						  RP_SESSION_OVERWRITE);
 	struct rp_session *roughly = bench_start("Bench-Coarse", NULL, 32u << 20,
 						 RP_SESSION_OVERWRITE | RP_SESSION_COARSE);
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	uint64_t written = 0;
 
-	rp_activity_create(&activity.id);
+	rp_activity_generate(&activity.id);
 	find_floor();
 	for (unsigned int round = 0; round < bench_rounds(ROUNDS); round++) {
 		for (unsigned int i = 0; i < ROWS; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What of the cost can be counted and is the same each time: instructions of an event, stepped
- * through one by one by a parent; its system calls, and the drain thread's for a pass; what the
- * process allocates while events come.
+ * Counts reproducible costs: the instructions of an event, single-stepped by a parent process; its
+ * system calls, and those of the drain thread for a pass; and the allocations of the process while
+ * events are written.
  *
  *	exact FILE			prints the figures; the file is for the drain thread
  *	exact FILE KIND COUNT		writes so many events of a kind there, for exact.py
@@ -30,8 +30,8 @@
 #include "session.h"
 
 #define WARM 50u
-#define STEPPED 4u		/* events of each way, in a row; the figure is their mean */
-#define STEPPED_MANY 64u	/* … where what comes once in so many would be told apart */
+#define STEPPED 4u		/* successive events of each way; the figure is their mean */
+#define STEPPED_MANY 64u	/* … for ways whose cost varies within this many events */
 #define CALLS 1000u		/* of each way, looking for system calls */
 #define BURSTS 3u
 #define TRIES 3u		/* a pass may have more to do by chance: the least counts */
@@ -124,7 +124,7 @@ static int run_traced(const char *path)
 	uint64_t written = 1;
 
 	exact_start();
-	/* What the loop takes by itself. */
+	/* The cost of the loop itself. */
 	measure(&exact_ways[0], 1);
 	measure(&exact_ways[0], 2);
 	for (unsigned int i = 1; i < exact_way_count; i++)
@@ -330,7 +330,7 @@ static pid_t find_drain_thread(pid_t child)
 	return found;
 }
 
-/* What the drain thread called from when it was let go to when it slept behind its last write. */
+/* The drain thread's calls, from its release until it sleeps after its last write. */
 struct drained {
 	unsigned int calls, before_sleep;
 	bool writes, writer_done, sleeps;
@@ -446,8 +446,8 @@ static int watch(pid_t child)
 }
 
 /*
- * Without sections a thread looks for a ring from the one its number says, and a session may have
- * fewer: a process whose number leads to one that is always there.
+ * Without sections, the thread id selects the first ring to try, and a session may have fewer
+ * rings. Forks until the process has an id whose ring always exists.
  */
 static pid_t fork_countable(void)
 {

@@ -252,7 +252,7 @@ void exact_settle(uint64_t written)
 /* One pass of the drain thread over so many events, to a file; `watch` is called around it. */
 void exact_pass(const char *path, unsigned int count, void (*watch)(void))
 {
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	struct rp_session *session;
 
 	exact_hold();
@@ -270,7 +270,7 @@ void exact_pass(const char *path, unsigned int count, void (*watch)(void))
 
 int exact_write_file(const char *path, const char *kind, unsigned int count)
 {
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	struct rp_session *session;
 
 	bench_stay();
@@ -280,7 +280,7 @@ int exact_write_file(const char *path, const char *kind, unsigned int count)
 	exact_await_held();
 	exact_write_kind(kind, count);
 	exact_let_go();
-	/* What the end of a session says would be in the same pass, or in another. */
+	/* Otherwise the events of the session's end would be in this pass or in another. */
 	bench_settle(session, count);
 	rp_session_stop(session, &stats);
 	return stats.delivered == count ? 0 : 1;

@@ -185,7 +185,7 @@ static void traced(void)
 	bench_traced(1, 2, 3, 4);
 }
 
-/* The last of seven exporters, which nobody registers: all that is ours until it is called. */
+/* The last of seven exporters, which is not registered: the cost up to its call. */
 static void begin_exported(void)
 {
 	__atomic_fetch_or(&nobody_exported_event_.enable, 1ull << 46, __ATOMIC_RELAXED);
@@ -277,14 +277,14 @@ static void count_tagged(void)
 static void begin_activity(void)
 {
 	memset(&activity, 0, sizeof(activity));
-	rp_activity_create(&activity.id);
+	rp_activity_generate(&activity.id);
 	rp_activity_set(&activity);
 }
 
 static void begin_related(void)
 {
 	begin_activity();
-	rp_activity_create(&activity.related);
+	rp_activity_generate(&activity.related);
 	rp_activity_set(&activity);
 }
 

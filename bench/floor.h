@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What no event of 32 bytes in a ring of its processor can do without: a call, a look whether it is
- * wanted, a restartable section that finds the ring and its room, stores 56 bytes with a time that
- * lies in memory, and commits. No thread's id, no session that may end, no order beyond one ring,
- * nobody to wake, no loss to count.
+ * The minimum for an event of 32 bytes in a per-CPU ring: a call, a test whether the event is
+ * enabled, a restartable section that finds the ring and its space, stores 56 bytes with a time
+ * from memory, and commits. It has no thread id, no end of a session, no order beyond one ring, no
+ * wake-up, and no loss accounting.
  */
 #ifndef BENCH_FLOOR_H
 #define BENCH_FLOOR_H

@@ -60,9 +60,9 @@ def suite_latency(build):
         row(name, value, unit)
     curve('Longest of so many events', 'events', 'ns', found.curves)
     ok = True
-    for beside in ('a thread that computes', 'a thread that writes'):
-        value = found[f'beside {beside}, p99.9'][0] / found[f'beside {beside}, p50'][0]
-        ok &= row(f'beside {beside}, p99.9 / p50', value, 'x', '<= 20', value <= 20)
+    for other in ('a computing thread', 'a writing thread'):
+        value = found[f'with {other}, p99.9'][0] / found[f'with {other}, p50'][0]
+        ok &= row(f'with {other}, p99.9 / p50', value, 'x', '<= 20', value <= 20)
     return ok
 
 
@@ -186,7 +186,7 @@ def suite_stall(build):
                          *(('30', '100') if measure.QUICK else ('1000', '3000'))])
         row('1 M/s, stall of 1,000 ms, block mode: lost', found['lost'][0], 'events')
         row('  writer held up, longest', found['longest batch'][0], 'ms')
-    return row('lost in stalls, and not told in the file', untold, 'events', '0', untold == 0)
+    return row('lost in stalls, missing in the file', untold, 'events', '0', untold == 0)
 
 
 def suite_listener(build):
@@ -209,7 +209,7 @@ def suite_bytes(build):
     curve("Bytes of an event beyond its payload, by the payload's", 'bytes', 'B',
           {'one thread': curves['one thread']})
     curve('Bytes of an event beyond its payload, by threads', 'threads', 'B',
-          {'threads in turn': curves['threads in turn']})
+          {'alternating threads': curves['alternating threads']})
     most = max(more for bytes, more in curves['one thread'] if bytes <= 512)
     return row('bytes beyond the payload, one busy thread, up to 512 B', most, 'B', '<= 6',
                most <= 6)
@@ -246,8 +246,8 @@ def suite_memory(build):
     each_more('series of a counter', curves['series of a counter'], 'kB')
     each_more('series of a histogram', curves['series of a histogram, a value in each'], 'kB')
     curve('Memory by sessions', 'sessions', 'kB',
-          {'sessions nobody wrote to': curves['sessions nobody wrote to']})
-    each_more('session nobody wrote to', curves['sessions nobody wrote to'], 'kB')
+          {'sessions without events': curves['sessions without events']})
+    each_more('session without events', curves['sessions without events'], 'kB')
     for name, (value, unit) in found.items():
         row(name, value, unit)
     return True

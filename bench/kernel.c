@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a system call costs a process whose trace has the kernel's events in, beside one with a
- * session alone: CPU time of the thread that calls getppid(2). Rounds take turns.
+ * Measures the cost of kernel events in a trace: CPU time of a thread that calls getppid(2),
+ * compared with a session without them. Rounds alternate.
  *
  *	kernel RINGPIPE
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 100,000 sites with static keys, in 6 MB of code: a session's start that turns them all on,
- * beside one that finds them on, and what the thread that looks after them costs. And an event that
- * is wanted: its site is a jump out of line, its twin's a load and a branch.
+ * Measures 100,000 sites with static keys in 6 MB of code: the start of a session that enables all
+ * of them, compared with a start that finds them enabled, and the thread that maintains them. Also
+ * measures an enabled event behind a patched jump, compared with one behind a load and a branch.
  */
 #undef RP_STATIC_KEYS
 #define RP_STATIC_KEYS 1
@@ -119,6 +119,7 @@ int main(void)
 	double on[ROUNDS], again[ROUNDS], begun = now_ns(), cpu;
 	unsigned int rounds = bench_rounds(ROUNDS);
 
+	bench_keyed_data_();	/* the sites above are not the compiler's */
 	if (!become(0))
 		return 77;	/* code cannot be changed here */
 	figure("all off after the start of the process", (now_ns() - begun) / 1e6, "ms");

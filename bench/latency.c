@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long one event takes, as a distribution, with its thread alone on a CPU and beside others
- * that are always runnable there: who is preempted in the middle of a write waits for its turn.
+ * Measures the distribution of an event's latency, with its thread alone on a CPU and with other
+ * runnable threads there, which may preempt a write.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -88,7 +88,7 @@ static void *write_too(void *data)
 	return NULL;
 }
 
-static void tell(const char *beside, const uint64_t *histogram, uint64_t most)
+static void report(const char *beside, const uint64_t *histogram, uint64_t most)
 {
 	static const double shares[] = { 0.5, 0.9, 0.99, 0.999, 0.9999 };
 	enum { SHARES = sizeof(shares) / sizeof(shares[0]) };
@@ -135,12 +135,12 @@ static void measure(const char *beside, void *(*competitor)(void *data), unsigne
 	__atomic_store_n(&stopping, true, __ATOMIC_RELAXED);
 	if (competitor)
 		pthread_join(thread, NULL);
-	tell(beside, histogram, most);
+	report(beside, histogram, most);
 }
 
 int main(void)
 {
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	unsigned int samples = bench_rounds(100) * (SAMPLES / 100);
 	struct rp_session *session;
 
@@ -148,8 +148,8 @@ int main(void)
 	session = bench_start("Bench-Latency", "/dev/null", 64u << 20, 0);
 	stay_on(0);
 	measure("alone", NULL, samples);
-	measure("beside a thread that computes", compute, samples);
-	measure("beside a thread that writes", write_too, samples);
+	measure("with a computing thread", compute, samples);
+	measure("with a writing thread", write_too, samples);
 	rp_session_stop(session, &stats);
 	figure("lost", (double)stats.lost, "events");
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Start and stop of a session with 10,000 events registered, how soon an event is on its way, the
- * memory of a session, and that of threads: 10,000 that each wrote once, beside 10,000 that did
- * nothing.
+ * Measures start and stop of a session with 10,000 registered events, the delay of a lone event,
+ * the memory of a session, and the memory of threads: 10,000 that each wrote once, compared with
+ * 10,000 idle ones.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -98,7 +98,7 @@ static void idle_session(void)
 	double before = resident_kb();
 	struct rp_session *session = bench_start("Bench-Threads", "/dev/null", 64u << 20, 0);
 
-	figure("a session with 64 MB of rings nobody wrote to", resident_kb() - before, "kB");
+	figure("a session with 64 MB of unwritten rings", resident_kb() - before, "kB");
 	rp_session_stop(session, NULL);
 }
 
@@ -145,7 +145,7 @@ static void lone_events(void)
 
 static void threads(void)
 {
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	struct rp_session *session;
 	double idle, before;
 
@@ -166,7 +166,7 @@ int main(void)
 	double before = resident_kb();
 
 	make_events();
-	figure("an event made at run time", (resident_kb() - before) * 1024 / EVENTS, "B");
+	figure("a dynamic event", (resident_kb() - before) * 1024 / EVENTS, "B");
 	start_and_stop();
 	idle_session();
 	lone_events();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What listeners take: CPU time of all threads but the writer's for each event that one hears, by
- * how many there are and by the event's bytes, beside a session that writes the same to nowhere;
+ * Measures listeners: CPU time of all threads except the writer's per delivered event, by the
+ * number of listeners and by the event's bytes, compared with a session that writes to /dev/null;
  * and memory.
  *
  * The writer keeps a pace at which nothing is lost.
@@ -96,7 +96,7 @@ static double measure(unsigned int count, size_t bytes)
 	before = others_cpu_ns();
 	written = write_paced(bytes, pace_of(bytes, count));
 	for (unsigned int i = 0; i < count; i++)
-		rp_listener_close(list[i]);
+		rp_listener_drain(list[i]);
 	cpu = others_cpu_ns() - before;
 	for (unsigned int i = 0; i < count; i++)
 		rp_listener_stop(list[i], NULL);
@@ -108,7 +108,7 @@ static double measure(unsigned int count, size_t bytes)
 static double to_nowhere(size_t bytes)
 {
 	struct rp_session *session = bench_start("Bench-Listener", "/dev/null", BUFFER_BYTES, 0);
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	double before = others_cpu_ns();
 
 	write_paced(bytes, pace_of(bytes, 1));

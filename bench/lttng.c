@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An event with only LTTng listening, beside the tracepoint that does the same by hand, interleaved
- * round by round. run.py has a session of LTTng that overwrites, for both.
+ * Measures an event that only LTTng records, compared with the same tracepoint written by hand,
+ * interleaved round by round. run.py has an overwriting LTTng session for both.
  */
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What each thing takes of memory, as the growth of what is resident by many of them.
+ * Measures memory per object, as the growth of resident memory with many objects.
  */
 #include <malloc.h>
 #include <unistd.h>
@@ -70,7 +70,7 @@ static void sessions(void)
 	for (const unsigned int *count = session_counts; *count; count++) {
 		while (have < *count)
 			list[have++] = bench_start("Bench-Memory", "/dev/null", SESSION_BYTES, 0);
-		figure_point("sessions nobody wrote to", have,
+		figure_point("sessions without events", have,
 			     (bench_resident_bytes() - before) / 1024, "kB");
 	}
 	idle = bench_resident_bytes();

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """
-The table of figures in a page, made from results.json: between a line that names the folder and
+The table of figures in a page, made from results.md: between a line that names the folder and
 one that ends it. `[suite: row]` stands for a row's value.
 """
 
@@ -8,7 +8,6 @@ import os
 import re
 
 import report
-from measure import number
 
 # In README.md, and first in doc/performance.md.
 SHORT = (
@@ -19,15 +18,23 @@ SHORT = (
     ('enabled event, 32 bytes', '[enabled: event 32 B] ns',
      '[enabled: event 32 B / rdtsc] × `rdtsc`, [enabled: event 32 B / clock_gettime] × '
      '`clock_gettime`'),
-    ('… with coarse time', '[enabled: event 32 B, coarse time] ns',
+    ('enabled event, 32 bytes, with coarse time', '[enabled: event 32 B, coarse time] ns',
      '[enabled: event 32 B, coarse time / rdtsc] × `rdtsc`'),
-    ('… a string; 512 bytes; an activity id',
+    ('events of 32 bytes without a loss',
+     'tmpfs: [delivery: file on tmpfs: most without a loss], disk: [delivery: file on a '
+     'disk: most without a loss], socket: [delivery: socket: most without a loss] M/s', ''),
+    ('10,000 threads alive that each wrote once',
+     '[starts: 10,000 threads alive, each wrote once, session of 1 MB] kB',
+     'session of 1 MB, its rings included'),
+)
+MORE = (
+    ('enabled event with a string; 512 bytes; an activity id',
      '[enabled: event with a string]; [enabled: event 512 B]; [enabled: event 32 B with '
      'activity id] ns',
      '[enabled: event with a string / rdtsc]; [enabled: event 512 B / rdtsc]; [enabled: '
      'event 32 B with activity id / rdtsc] × `rdtsc`'),
-    ('… into a session that overwrites', '',
-     '[enabled: event 32 B, overwriting / event 32 B] × one that does not'),
+    ('enabled event into an overwriting session', '',
+     '[enabled: event 32 B, overwriting / event 32 B] × into another session'),
     ('LTTng-UST tracepoint', '[peers: LTTng-UST tracepoint] ns',
      "[peers: LTTng-UST tracepoint / ringpipe] × ringpipe's event"),
     ('fprintf to a file', '[peers: fprintf to a file] ns',
@@ -50,27 +57,20 @@ SHORT = (
      '[enabled: 8 threads on one CPU / 1 thread on one CPU] × one thread there'),
     ('40 sessions', '[many: each more session] ns for each more',
      'the first: [many: sessions, 1 sessions] ns'),
-    ('the thousandth event beside a busy thread of its CPU',
-     '[latency: beside a thread that computes, p99.9] ns',
-     '[latency: beside a thread that computes, p99.9 / p50] × the median'),
-    ('events of 32 bytes without a loss',
-     'tmpfs: [delivery: file on tmpfs: most without a loss], disk: [delivery: file on a '
-     'disk: most without a loss], socket: [delivery: socket: most without a loss] M/s', ''),
+    ('99.9th percentile of events on a CPU with a busy thread',
+     '[latency: with a computing thread, p99.9] ns',
+     '[latency: with a computing thread, p99.9 / p50] × the median'),
     ('event of 32 bytes in a file', '[delivery: file on tmpfs: bytes per event of 32 B] bytes', ''),
     ('drain thread, event of 32 bytes to tmpfs, 10 M/s',
      '[delivery: file on tmpfs: drain thread / writer] × the writer',
      'write(2) of its bytes alone: [delivery: file on tmpfs: write(2) alone / writer] ×'),
-    ('a disk that stalls, 1 M/s; 5 M/s',
-     'nothing lost in [stall: longest stall without a loss, 64 MB, 1 M/s]; [stall: '
+    ('longest stall of the disk without a loss, 1 M/s; 5 M/s',
+     '[stall: longest stall without a loss, 64 MB, 1 M/s]; [stall: '
      'longest stall without a loss, 64 MB, 5 M/s] ms',
-     'what is lost then and not told: [stall: lost in stalls, and not told in the file]'),
+     'losses in longer stalls that the trace misses: [stall: lost in stalls, missing '
+     'in the file]'),
     ('start; stop of a session, 10,000 events registered',
      '[lifecycle: start, 10,000 events, best]; [lifecycle: stop, 10,000 events, best] ms', ''),
-    ('10,000 threads alive that each wrote once',
-     '[starts: 10,000 threads alive, each wrote once, session of 1 MB] kB',
-     'session of 1 MB, its rings included'),
-)
-MORE = (
     ('event of 32 bytes without restartable sequences', '',
      '[enabled: event 32 B without rseq / rdtsc] × `rdtsc`'),
     ('event of 32 bytes behind a static key that is on', '[keys: event 32 B, static key on] ns',
@@ -93,7 +93,7 @@ MORE = (
      '[delivery: file on tmpfs of large pages: write(2) and that copy alone / writer] ×'),
     ('event heard by a listener', '[listener: listeners, 1 listeners] ns',
      'by each of 40: [listener: listeners, 40 listeners] ns'),
-    ('start; stop beside 39 sessions',
+    ('start; stop with 39 other sessions',
      '[starts: start, by sessions, 40 sessions]; '
      '[starts: stop, by sessions, 40 sessions] us', ''),
     ('start with 100,000 events; providers',
@@ -102,37 +102,36 @@ MORE = (
     ('memory of an event; a provider; a series; a histogram',
      '[many: each more event]; [memory: each more provider]; [memory: each more series of '
      'a counter]; [memory: each more series of a histogram] kB', ''),
-    ('memory of a session nobody wrote to; a listener',
-     '[memory: each more session nobody wrote to]; [listener: each more listener] kB', ''),
+    ('memory of a session without events; a listener',
+     '[memory: each more session without events]; [listener: each more listener] kB', ''),
 )
 MARKED = re.compile(r'(<!-- (short )?figures of (\S+), by scripts/bench -->\n).*?(<!-- end -->\n)',
                     re.S)
 
 
-def value(results, suite, name):
-    for row in results['suites'].get(suite, {'rows': ()})['rows']:
+def value(suites, suite, name):
+    for row in suites.get(suite, {'rows': ()})['rows']:
         if row['name'] == name:
-            what = row['value']
-            return what if isinstance(what, str) else re.sub(r'\.00$', '', number(what))
+            return re.sub(r'\.00$', '', row['value'])
     return 'not taken'
 
 
-def table(results, short=False):
-    lines = ['| | | beside, in the same run |', '| --- | --- | --- |']
+def table(suites, short=False):
+    lines = ['| | | compared with, in the same run |', '| --- | --- | --- |']
     for line in SHORT if short else SHORT + MORE:
-        cells = [re.sub(r'\[(\w+): ([^\]]+)\]', lambda match: value(results, *match.groups()), cell)
+        cells = [re.sub(r'\[(\w+): ([^\]]+)\]', lambda match: value(suites, *match.groups()), cell)
                  for cell in line]
         lines.append('| ' + ' | '.join(cells).rstrip() + ' |')
     return '\n'.join(lines) + '\n'
 
 
-def with_table(text, folder, results):
+def with_table(text, folder, suites):
     """The page with the table of that folder's results, if it has one of those."""
     def replaced(match):
         begin, short, name, end = match.groups()
         if os.path.basename(name) != os.path.basename(folder):
             return match.group()
-        return begin + table(results, short) + end
+        return begin + table(suites, short) + end
 
     return MARKED.sub(replaced, text)
 
@@ -140,7 +139,7 @@ def with_table(text, folder, results):
 def update(page, folder):
     with open(page, encoding='utf-8') as file:
         text = file.read()
-    new = with_table(text, folder, report.read(os.path.join(folder, 'results.json')))
+    new = with_table(text, folder, report.read(os.path.join(folder, 'results.md')))
     if new != text:
         with open(page, 'w', encoding='utf-8') as file:
             file.write(new)

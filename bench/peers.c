@@ -77,7 +77,7 @@ static void run_fprintf(unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++)
 		fprintf(text, "order %u %u %u %u\n", i, i, i, i);
-	/* Who writes has to write it out, too: no other thread does. */
+	/* The writer also flushes, because no other thread does. */
 	fflush(text);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an event costs whose ring is a file, beside one whose ring is memory: two sessions in one
- * process, interleaved round by round. Each round writes into empty rings.
+ * Measures events with rings in files, compared with rings in memory: two sessions in one process,
+ * interleaved round by round. Each round writes into empty rings.
  *
  * usage: bench-recover DIRECTORY
  */
@@ -66,7 +66,7 @@ static const struct row {
 int main(int argc, char **argv)
 {
 	static double ns[ROWS][ROUNDS];
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	struct rp_session *sessions[2];
 	uint64_t written[2] = { 0 }, lost = 0;
 	char path[2][256];

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A run's outputs: results.json, results.md, and a plot in SVG for each curve."""
+"""A run's outputs: results.md, and a plot in SVG for each curve."""
 
-import json
 import os
 import platform
 import re
@@ -10,7 +9,7 @@ import subprocess
 
 from measure import number
 
-FORMAT = 1	# of results.json, described in doc/performance.md
+TARGETS = '## What was to be reached'
 
 
 def first_line(*command):
@@ -89,71 +88,78 @@ def draw(plot, target):
     return True
 
 
+def text_of(value):
+    return value if isinstance(value, str) else number(value)
+
+
 def table(rows):
     lines = ['| figure | value | unit | quartiles | target | |',
              '| --- | ---: | --- | --- | --- | --- |']
     for row in rows:
-        value = row['value'] if isinstance(row['value'], str) else number(row['value'])
         spread = row['spread']
-        around = f"{number(spread[0])} to {number(spread[-1])}" if spread else ''
-        lines.append(f"| {row['name']} | {value} | {row['unit']} | {around} | "
+        around = f'{text_of(spread[0])} to {text_of(spread[-1])}' if spread else ''
+        lines.append(f"| {row['name']} | {text_of(row['value'])} | {row['unit']} | {around} | "
                      f"{row['target'] or row['growth']} | {row['verdict']} |")
     return lines
 
 
-def targets(results):
+def targets(suites):
     """The rows of all suites that are to reach something, or would if they could be taken."""
-    return [row for suite in results['suites'].values() for row in suite['rows'] if row['target']]
+    return [row for suite in suites.values() for row in suite['rows'] if row['target']]
 
 
-def markdown(results):
-    about = results['machine']
+def markdown(about, suites):
     lines = [f"# {about['processor']}, {about['cpus']} CPUs, {about['memory GiB']} GiB", '',
              'Written by `scripts/bench`; [performance.md](../../../doc/performance.md) says what',
              'each figure means and how it was taken.', '']
     lines += [f'- {name}: {text}' for name, text in about['versions'].items()]
-    lines += ['', '## What was to be reached', '', *table(targets(results))]
-    for name, suite in results['suites'].items():
-        lines += ['', f'## {name}', '',
-                  f"Taken on {suite['taken']} in {suite['seconds']:.0f} s; "
-                  f"load average before it {suite['load']:.1f}.", '', *table(suite['rows'])]
-        for plot in suite['plots']:
-            lines += ['', f"![{plot['title']}]({plot_name(plot)})"]
+    lines += ['', TARGETS, '', *table(targets(suites))]
+    for name, suite in suites.items():
+        lines += ['', f'## {name}', '', suite['taken'], '', *table(suite['rows'])]
     return '\n'.join(lines) + '\n'
 
 
+def row_of(line):
+    """Of a line of a table, as table() writes it."""
+    name, value, unit, around, target, verdict = (cell.strip() for cell in
+                                                  line.strip('|').split('|'))
+    grows = target.startswith('grows')
+    spread = around.split(' to ') if around else []
+    return {'name': name, 'value': value, 'unit': unit, 'spread': spread,
+            'target': '' if grows else target, 'growth': target if grows else '',
+            'verdict': verdict}
+
+
 def read(path):
-    """What an earlier run wrote there, if it wrote it in this form; without suites otherwise."""
-    if os.path.exists(path):
-        with open(path, encoding='utf-8') as file:
-            results = json.load(file)
-        if results.get('format') == FORMAT:
-            return results
-    return {'format': FORMAT, 'machine': {}, 'suites': {}}
+    """The suites of a results.md, values as text: {name: {'taken': …, 'rows': […]}}."""
+    suites = {}
+    if not os.path.exists(path):
+        return suites
+    with open(path, encoding='utf-8') as file:
+        sections = re.split(r'^## ', file.read(), flags=re.M)
+    for section in sections[2:]:
+        name, _, taken, _, _, _, *lines = section.rstrip('\n').split('\n')
+        suites[name] = {'taken': taken, 'rows': [row_of(line) for line in lines if line]}
+    return suites
 
 
 def write(folder, about, suite, order):
     """Puts a suite in the place of what an earlier run said about it; suites keep their order."""
-    path = os.path.join(folder, 'results.json')
+    path = os.path.join(folder, 'results.md')
     os.makedirs(folder, exist_ok=True)
-    results = read(path)
-    results['machine'] = about
-    results['suites'][suite.name] = {
-        'taken': suite.taken, 'seconds': round(suite.seconds, 1), 'load': round(suite.load, 2),
-        'rows': suite.rows, 'plots': suite.plots,
+    suites = read(path)
+    suites[suite.name] = {
+        'taken': f'Taken on {suite.taken} in {suite.seconds:.0f} s; load average before it '
+                 f'{suite.load:.1f}.', 'rows': suite.rows,
     }
-    results['suites'] = {name: results['suites'][name] for name in order
-                         if name in results['suites']}
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(markdown(about, {name: suites[name] for name in order if name in suites}))
+
+
+def write_plots(folder, suite):
+    """One SVG for each curve, named after its title."""
+    os.makedirs(folder, exist_ok=True)
     for plot in suite.plots:
         if not draw(plot, os.path.join(folder, plot_name(plot))):
             print('no plots: gnuplot is missing')
-            break
-    used = {plot_name(plot) for known in results['suites'].values() for plot in known['plots']}
-    for name in os.listdir(folder):
-        if name.endswith('.svg') and name not in used:
-            os.unlink(os.path.join(folder, name))
-    with open(path, 'w', encoding='utf-8') as file:
-        json.dump(results, file, indent=1)
-        file.write('\n')
-    with open(os.path.join(folder, 'results.md'), 'w', encoding='utf-8') as file:
-        file.write(markdown(results))
+            return

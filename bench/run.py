@@ -197,7 +197,7 @@ def suite_stacks(build):
 
 def suite_clients(build):
     found = figures([os.path.join(build, 'bench', 'bench-clients')])
-    limits = {'ProcessInfo beside them, worst': 100000,
+    limits = {'ProcessInfo with them, worst': 100000,
               'ProcessInfo right behind their connects, median': 100000,
               'event 32 B, with them / without, median of pairs': 1.1}
     ok = True
@@ -207,15 +207,15 @@ def suite_clients(build):
         else:
             row(name, value, unit)
     for which in ('median', 'worst'):
-        row(f'ProcessInfo beside them / without them, {which}',
-            found[f'ProcessInfo beside them, {which}'][0] /
+        row(f'ProcessInfo with them / without them, {which}',
+            found[f'ProcessInfo with them, {which}'][0] /
             found[f'ProcessInfo without them, {which}'][0], 'x')
     return ok
 
 
 def figures_if_possible(what, target, build, program, *needs):
     """Its figures, or None where a program that it needs is not built or it may not run: told."""
-    programs = [os.path.join(build, 'src', *path) for path in needs]
+    programs = [os.path.join(build, 'src', 'tools', name, name) for name in needs]
     if not all(os.access(path, os.X_OK) for path in programs):
         row(what, 'not built', target=target)
         return None
@@ -230,7 +230,7 @@ def figures_if_possible(what, target, build, program, *needs):
 
 def suite_bridge(build):
     found = figures_if_possible('BPF bridge', '<= 0.05', build, 'bench-bridge',
-                                ('tool', 'ringpipe'), ('bpf', 'ringpipe-bpf'))
+                                'ringpipe', 'ringpipe-bpf')
     if not found:
         return True
     batches, probed = found['by batches'][0], found['by a uprobe on each'][0]
@@ -247,7 +247,7 @@ def suite_bridge(build):
 
 def suite_kernel(build):
     found = figures_if_possible("the kernel's events in a trace", '', build, 'bench-kernel',
-                                ('tool', 'ringpipe'), ('kernel', 'ringpipe-kernel'))
+                                'ringpipe', 'ringpipe-kernel')
     if not found:
         return True
     row('getppid(2) with a session alone', found['session alone'][0], 'ns')
@@ -258,7 +258,7 @@ def suite_kernel(build):
 
 
 def suite_keys(build):
-    # Whatever the processor's maker promises.
+    # On processors of any maker.
     os.environ['RINGPIPE_STATIC_KEYS'] = '1'
     found = figures_if_possible('static keys', '< 1,000', build, 'bench-keys')
     if not found:
@@ -361,6 +361,8 @@ def run_all(options, about):
             report.write(folder, about, suite, SUITES)
             for path in options.page:
                 page.update(path, folder)
+        if options.plots:
+            report.write_plots(options.plots, suite)
     print(f'-- {reached} targets reached, {len(missed)} missed, '
           f'{(time.monotonic() - begun) / 60:.1f} minutes')
     for what in missed:
@@ -373,8 +375,10 @@ def main(arguments=None):
         description=__doc__, epilog='Ends with 0; with 1 where a target is missed or a suite broke '
         'off; with 130 when it is interrupted: the suites that ended by then are written.')
     parser.add_argument('--output', metavar='FOLDER',
-                        help='write results.json, results.md and plots there; KIND in it is '
-                             'replaced by the kind of machine')
+                        help='write results.md there; KIND in it is replaced by the kind of '
+                             'machine')
+    parser.add_argument('--plots', metavar='FOLDER',
+                        help='draw the curves there, each as an SVG; takes gnuplot')
     parser.add_argument('--page', metavar='FILE', action='append', default=[],
                         help="rewrite the table of the output's figures in it, if it has one")
     parser.add_argument('--quick', action='store_true',

@@ -101,7 +101,7 @@ class Disassembly(unittest.TestCase):
 
 class File(unittest.TestCase):
     # Metadata id 1, capture thread 300, thread 7, a time of two bytes, three bytes of payload; then
-    # one that repeats all but the time.
+    # another run that repeats everything except the time.
     BLOCK = (b'\x14\0\0\0' + bytes(16) + b'\x87\1\0\xac\2\0\7\x80\1\3abc' + b'\0\5def')
     NAME = b'\5\5\1\2\0\0\0\2\0\0\0\x0a\0\0\0EventBlock\6'
 
@@ -139,12 +139,12 @@ class Rounds(unittest.TestCase):
     def test_points_make_a_curve(self):
         self.assertEqual(self.found.curves, {'c': [(10, 5), (20, 10)]})
 
-    def test_growth_is_told_from_the_curve(self):
+    def test_growth_is_reported_from_the_curve(self):
         self.assertEqual(measure.growth([(1, 3), (10, 30), (100, 300)]), 'linear, x^1.00')
         self.assertEqual(measure.growth([(1, 3), (10, 3.1), (100, 2.9)]), 'constant')
         self.assertEqual(measure.growth([(1, 1), (10, 100), (100, 10000)]), 'x^2.00')
 
-    def test_missed_target_is_told(self):
+    def test_missed_target_is_reported(self):
         with contextlib.redirect_stdout(io.StringIO()) as output:
             measure.begin('x')
             self.assertFalse(measure.ratio(self.found, 'a', 'b', limit=0.5))
@@ -173,7 +173,7 @@ class Report(unittest.TestCase):
         self.assertIn('| figure | not here | ns |', page)
         self.assertNotIn('2.00', page)
 
-    def test_processors_of_one_name_are_told_apart_by_their_family(self):
+    def test_processors_of_one_name_are_reported_apart_by_their_family(self):
         cpuinfo = 'processor\t: 0\ncpu family\t: {}\nmodel name\t: AMD EPYC\n\nprocessor\t: 1\n'
         self.assertEqual(report.processor(cpuinfo.format(25).splitlines()),
                          'AMD EPYC (family 25)')
@@ -212,8 +212,7 @@ class Runner(unittest.TestCase):
                 contextlib.redirect_stdout(io.StringIO()), \
                 contextlib.redirect_stderr(io.StringIO()):
             status = run.main(['--output', folder, 'no-build'])
-            with open(os.path.join(folder, 'results.json'), encoding='utf-8') as file:
-                written = list(json.load(file)['suites'])
+            written = list(report.read(os.path.join(folder, 'results.md')))
             with open(os.path.join(folder, 'results.md'), encoding='utf-8') as file:
                 return status, written, file.read()
 
@@ -272,13 +271,13 @@ class Page(unittest.TestCase):
             folders = [match.group(3) for match in page.MARKED.finditer(text)]
             self.assertTrue(folders)
             for folder in folders:
-                results = report.read(os.path.join(self.ROOT, folder, 'results.json'))
+                results = report.read(os.path.join(self.ROOT, folder, 'results.md'))
                 self.assertNotIn('not taken', page.table(results))
                 self.assertEqual(page.with_table(text, folder, results), text,
                                  'scripts/bench writes both')
 
     def test_table_of_another_machine_stays(self):
-        results = {'suites': {}}
+        results = {}
         self.assertEqual(page.with_table(self.PAGE, 'results/other', results), self.PAGE)
         self.assertIn('| 64 threads at once on two CPUs | not taken ns | one: not taken ns |',
                       page.with_table(self.PAGE, 'results/kind', results))

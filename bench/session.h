@@ -88,7 +88,7 @@ static inline void bench_stray(void)
  */
 static inline void bench_settle(struct rp_session *session, uint64_t written)
 {
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 
 	do {
 		usleep(1000);
@@ -96,7 +96,7 @@ static inline void bench_settle(struct rp_session *session, uint64_t written)
 	} while (stats.delivered + stats.lost < written);
 }
 
-/* Of this process. */
+/* Resident memory of this process. */
 static inline double bench_resident_bytes(void)
 {
 	unsigned long pages = 0;

@@ -2,8 +2,8 @@
 /*
  * Compiled as C and as C++, with and without PIC, by run.py.
  *
- * The functions call another, as those worth an event do. In one that calls nothing, a compiler
- * also saves a register for the sake of the call it never makes.
+ * The functions call another function, as functions with events usually do. In a leaf function, the
+ * compiler would also save a register for the event's call.
  */
 #include "site.h"
 

@@ -220,7 +220,7 @@ int main(void)
 {
 	struct rp_activity activity = { 0 };
 
-	rp_activity_create(&activity.id);
+	rp_activity_generate(&activity.id);
 	memset(text, 'x', LONGEST_STRING);
 	session = bench_start("Bench-Sizes", "/dev/null", SESSION_BYTES, 0);
 	/* Its threads may go where they like. */

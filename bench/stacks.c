@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an event with its stack costs, by depth, beside backtrace() from the same place in the same
- * run: that is libgcc's unwinder, by the same tables. The sampler's stacks are taken the same way.
+ * Measures events with stacks, by depth, compared with backtrace() at the same place in the same
+ * run, which is libgcc's unwinder with the same tables. The sampler takes its stacks in the same
+ * way.
  */
 #include <execinfo.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a disk that stalls makes of a session: one thread offers events of 32 bytes at a rate, and a
- * write(2) to the file stands still once, as on a disk that is busy. What is lost, and whether the
- * file says so: the sum of its events EventsLost, beside the events that are missing in it.
+ * Measures the effect of a stalled disk: one thread writes events of 32 bytes at a given rate, and
+ * one write(2) to the file blocks for a while. Compares the losses that the file reports, the sum
+ * of its events EventsLost, with the events that it lacks.
  *
  *	stall FILE RATE-IN-MILLIONS STALL-IN-MS [BLOCK-MS]
  *
@@ -66,18 +66,18 @@ static uint64_t offer(double per_second, unsigned int ms, double *ret_longest_ns
 	return offered;
 }
 
-/* What the file has of ours, and what it says was lost: the last field of its events EventsLost. */
-static void read_back(const char *path, uint64_t *ret_seen, uint64_t *ret_told)
+/* Counts the file's events, and the losses in the last field of its events EventsLost. */
+static void read_back(const char *path, uint64_t *ret_seen, uint64_t *ret_reported)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_reader *reader;
-	uint64_t seen = 0, told = 0, count;
+	uint64_t seen = 0, reported = 0, count;
 	int ret = rp_reader_open(path, &reader);
 
 	while (ret >= 0 && (ret = rp_reader_next(reader, &event)) == 1) {
 		if (strcmp(event.type->name, "EventsLost") == 0 && event.payload_bytes > 8) {
 			memcpy(&count, (const char *)event.payload + event.payload_bytes - 8, 8);
-			told += count;
+			reported += count;
 		} else if (strcmp(event.type->provider, "Bench-Stall") == 0) {
 			seen++;
 		}
@@ -88,7 +88,7 @@ static void read_back(const char *path, uint64_t *ret_seen, uint64_t *ret_told)
 	}
 	rp_reader_close(reader);
 	*ret_seen = seen;
-	*ret_told = told;
+	*ret_reported = reported;
 }
 
 int main(int argc, char **argv)
@@ -100,8 +100,8 @@ int main(int argc, char **argv)
 		.size = sizeof(options), .providers = &provider, .provider_count = 1,
 		.buffer_bytes = BUFFER_BYTES, .output_fd = -1,
 	};
-	struct rp_session_stats stats = { .size = sizeof(stats) };
-	uint64_t offered, seen, told;
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
+	uint64_t offered, seen, reported;
 	struct rp_session *session;
 	double longest;
 
@@ -115,12 +115,12 @@ int main(int argc, char **argv)
 		return 1;
 	offered = offer(atof(argv[2]) * 1e6, (unsigned int)atoi(argv[3]), &longest);
 	rp_session_stop(session, &stats);
-	read_back(argv[1], &seen, &told);
+	read_back(argv[1], &seen, &reported);
 	unlink(argv[1]);
 	figure("offered", (double)offered, "events");
 	figure("lost", (double)stats.lost, "events");
 	figure("missing in the file", (double)(offered - seen), "events");
-	figure("told in the file", (double)told, "events");
+	figure("told in the file", (double)reported, "events");
 	figure("longest batch", longest / 1e6, "ms");
 	return 0;
 }

@@ -24,7 +24,7 @@
 RP_PROVIDER(bench, "Bench-Starts");
 RP_EVENT(bench, once, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a));
 
-/* What is written while a session of Bench-Starts comes and goes. */
+/* Written while sessions of Bench-Starts start and stop. */
 RP_PROVIDER(other, "Bench-Other");
 RP_EVENT(other, often, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a));
 

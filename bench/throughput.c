@@ -37,7 +37,7 @@ static double cpu_ns(int who)
 	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e3;
 }
 
-/* What batches took the writer; those of a long run come round. */
+/* Times of the writer's batches; a long run overwrites the oldest. */
 static double batches[BATCHES];
 
 /*
@@ -178,7 +178,7 @@ static double lines_alone(double rate)
 
 int main(int argc, char **argv)
 {
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	struct rp_session *session;
 	double rate, seconds, begun, took, drain;
 	uint64_t offered;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an event costs that the kernel's tracers see and nobody else, beside a bare uprobe on an
- * instruction that does nothing, in the same run, interleaved round by round. Each has a BPF
- * program of two instructions. Exits with 77 where the kernel does not let it.
+ * Measures an event that only kernel tracers see, compared with a bare uprobe on a nop instruction,
+ * in the same run, interleaved round by round. Each has a BPF program of two instructions. Exits
+ * with 77 where the kernel does not let it.
  */
 #include <linux/bpf.h>
 #include <linux/perf_event.h>

@@ -14,7 +14,7 @@
 
 #include <ringpipe/batch.h>
 
-#include "batch.h"
+#include "aggregate.h"
 
 #define OFFSET_MASK (RP_BATCH_BYTES_MAX - 1)
 #define EVENT_BYTES sizeof(struct rp_batch_event)
@@ -36,7 +36,7 @@ struct rp_bpf_path paths[RP_BPF_PATHS];
 uint64_t counts[RP_BPF_EVENTS + 1];	/* the last one: of all other definitions */
 uint64_t slots[RP_BPF_SLOTS];
 uint64_t below, above;			/* values that a linear histogram has no slot for */
-struct rp_bpf_account account;
+struct rp_bpf_stats stats;
 
 /* Twice as long as a batch: an event that begins inside ends inside. */
 static uint8_t batch[2 * RP_BATCH_BYTES_MAX];
@@ -205,7 +205,7 @@ static void add_to_keys(const struct rp_bpf_path *path, uint32_t at, uint32_t en
 	if (path->value_kind == RP_BPF_VALUE_STRING) {
 		bytes = text_bytes(at, end);
 		if (bytes == 0) {
-			account.missing++;
+			stats.missing++;
 			return;
 		}
 		bytes--;
@@ -218,10 +218,10 @@ static void add_to_keys(const struct rp_bpf_path *path, uint32_t at, uint32_t en
 	if (count)
 		(*count)++;
 	else if (bpf_map_update_elem(&keys, &key, &one, BPF_NOEXIST) != 0)
-		account.dropped++;
+		stats.dropped++;
 }
 
-/* What stands between the event's head and its payload. */
+/* Bytes between the event's header and its payload. */
 static uint32_t prefix_bytes(const struct rp_batch_event *event)
 {
 	return (event->flags & RP_BATCH_ACTIVITY ? 16 : 0) +
@@ -234,7 +234,7 @@ static void take_field(const struct rp_bpf_path *path, uint32_t at, uint32_t end
 
 	bpf_loop(path->step_count, step_over, &walk, 0);
 	if (walk.missing || walk.at + path->value_bytes > walk.end)
-		account.missing++;
+		stats.missing++;
 	else if (mode == RP_BPF_HISTOGRAM)
 		add_to_histogram(path, walk.at);
 	else
@@ -247,12 +247,12 @@ static void take_event(const struct rp_batch_event *event, uint32_t at)
 
 	if (number >= RP_BPF_EVENTS || !wanted[number])
 		return;
-	account.matched++;
+	stats.matched++;
 	path = wanted[number] - 1;
 	if (mode == RP_BPF_FORWARD) {
 		if (bytes > RP_BATCH_BYTES_MAX ||
 		    bpf_ringbuf_output(&forwarded, &batch[at & OFFSET_MASK], bytes, 0) != 0)
-			account.dropped++;
+			stats.dropped++;
 	} else if (path < RP_BPF_PATHS) {
 		take_field(&paths[path], at + EVENT_BYTES + prefix_bytes(event), at + bytes);
 	}
@@ -269,7 +269,7 @@ struct rest {
 static __always_inline void add_counts(uint32_t number, uint64_t events)
 {
 	counts[number < RP_BPF_EVENTS ? number : RP_BPF_EVENTS] += events;
-	account.seen += events;
+	stats.seen += events;
 }
 
 /*
@@ -336,13 +336,13 @@ static void read_batch(uint32_t bytes)
 SEC("uprobe")
 int BPF_KPROBE(take_batch, const void *events, uint64_t bytes, uint64_t count, uint64_t id)
 {
-	uint64_t before = account.seen;
+	uint64_t before = stats.seen;
 
 	if (id != session_id)
 		return 0;
-	account.batches++;
+	stats.batches++;
 	if (bytes <= RP_BATCH_BYTES_MAX && bpf_probe_read_user(batch, bytes, events) == 0)
 		read_batch((uint32_t)bytes);
-	account.unread += count - (account.seen - before);
+	stats.unread += count - (stats.seen - before);
 	return 0;
 }

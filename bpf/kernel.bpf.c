@@ -82,8 +82,8 @@ struct bpf_iter__task {
 } RELOCATED;
 
 struct thread_state {
-	__u64 left_ns;			/* its processor; 0: it runs, or nobody saw */
-	__u64 entered_ns;		/* the system call; 0: none, or nobody saw */
+	__u64 left_ns;			/* when it left its processor; 0: it runs, or unknown */
+	__u64 entered_ns;		/* when it entered the system call; 0: none, or unknown */
 	__s32 number;			/* of the system call */
 	__u32 reason;
 };
@@ -279,7 +279,7 @@ int BPF_PROG(block_bio_queue, struct bio *bio)
 	record = reserve(RP_KERNEL_BLOCK_REQUEST, request.thread);
 	request.time_ns = record ? record->time_ns : bpf_ktime_get_ns();
 	request.processor = bpf_get_smp_processor_id();
-	/* Of a request that is not remembered the end will be missing. */
+	/* Without an entry, the end of the request is not reported. */
 	if (bpf_map_update_elem(&requests, &key, &request, BPF_ANY))
 		__sync_fetch_and_add(&lost, 1);
 	if (!record)
@@ -309,7 +309,7 @@ static void complete(struct bio *bio, __u8 status)
 	bpf_map_delete_elem(&requests, &key);
 }
 
-/* Of a device that works by requests: what this part of one is the end of. */
+/* Request-based devices: the end of a request or of a part of it. */
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(block_rq_complete, struct request *request, __u8 status, unsigned int bytes)
 {
@@ -327,7 +327,7 @@ int BPF_PROG(block_rq_complete, struct request *request, __u8 status, unsigned i
 	return 0;
 }
 
-/* Of all others, such as those of device mapper. */
+/* All other devices, such as those of device mapper. */
 SEC("tp_btf/block_bio_complete")
 int BPF_PROG(block_bio_complete, struct request_queue *queue, struct bio *bio)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What the BPF programs tell ringpipe-kernel: one record for each event. */
+/* Records of the BPF programs for ringpipe-kernel, one per event. */
 #ifndef RP_BPF_KERNEL_H
 #define RP_BPF_KERNEL_H
 
 #include <linux/types.h>
 
 enum rp_kernel_kind {
-	RP_KERNEL_MARK,			/* what was before time_ns was told; values[0]: lost */
+	RP_KERNEL_MARK,			/* all earlier events were sent; values[0]: lost */
 	RP_KERNEL_SWITCH_OUT,
 	RP_KERNEL_SWITCH_IN,		/* off the processor for ns */
 	RP_KERNEL_PAGE_FAULT,		/* address, instruction */

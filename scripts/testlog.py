@@ -3,13 +3,19 @@
 """Counts the tests of one `meson test` run.
 
 usage: scripts/testlog.py [--failures] TESTLOG.json
+       scripts/testlog.py --required LIST RUN [TESTLOG.json]
 
 Prints `PASSED FAILED SKIPPED`, then a line for each failed and each skipped test, then the figures
 that tests told, each in a line `# figure: TEXT`. A program that speaks TAP, or is a unittest of
 Python's, counts as its sub-tests, any other as one test.
 
 With --failures: the names of what failed, each program's with the end of what it said.
+
+With --required: a line for each test that LIST does not allow RUN to skip, and that was skipped, in
+whole or in part, or did not run. Without a log the whole run was skipped. LIST has sections `[RUN]`
+with lines `SUITE/NAME`, patterns as of fnmatch(3), and `except SUITE/NAME SUB-TEST # REASON`.
 """
+import fnmatch
 import json
 import re
 import sys
@@ -17,7 +23,7 @@ import sys
 LINES_OF_A_FAILURE = 30
 TAP_LINE = re.compile(r'^(?P<no>not )?ok\b\s*-?\s*(?P<name>.*?)\s*'
                       r'(?:# *SKIP\b\s*(?P<why>.*))?$', re.I)
-FIGURE_LINE = re.compile(r'^# figure: (.*)$', re.M)
+STAT_LINE = re.compile(r'^# figure: (.*)$', re.M)
 
 
 def tap_results(text):
@@ -43,11 +49,11 @@ def unittest_results(text):
     end = re.search(r'^(?:OK|FAILED)(?: \(([^)]*)\))?$', text, re.M)
     if not count or not end:
         return []
-    told = dict(part.split('=') for part in (end[1] or '').split(', ') if '=' in part)
+    reported = dict(part.split('=') for part in (end[1] or '').split(', ') if '=' in part)
     skipped = re.findall(r'^(test_\w+) \(.*\.\.\. skipped (.*)$', text, re.M)
     bad = dict.fromkeys(re.findall(r'^(?:FAIL|ERROR): (\w+)', text, re.M))
     results = [(name, 'failed', '') for name in bad]
-    results += [('a test', 'skipped', '')] * max(0, int(told.get('skipped', 0)) - len(skipped))
+    results += [('a test', 'skipped', '')] * max(0, int(reported.get('skipped', 0)) - len(skipped))
     results += [(name, 'skipped', why) for name, why in skipped]
     return results + [('', 'passed', '')] * max(0, int(count[1]) - len(results))
 
@@ -83,20 +89,78 @@ def print_failures(entries):
                 print(f'    {line}')
 
 
-def print_figures(entries):
+def read_required(path, run):
+    """(patterns, (test, sub-test) pairs that may be skipped); None without a section."""
+    section, required = None, None
+    with open(path, encoding='utf-8') as file:
+        lines = [line.partition('#')[0].split() for line in file]
+    for words in filter(None, lines):
+        if len(words) == 1 and words[0].startswith('['):
+            section = words[0].strip('[]')
+            if section == run:
+                required = ([], [])
+        elif section == run and words[0] == 'except' and len(words) > 2:
+            required[1].append((words[1], ' '.join(words[2:])))
+        elif section == run and len(words) == 1:
+            required[0].append(words[0])
+        elif section == run:
+            sys.exit(f'{path}: cannot read: {" ".join(words)}')
+    return required
+
+
+def test_of(entry):
+    """`SUITE/NAME` of a program of the log; of several suites the first."""
+    suites, _, name = entry['name'].split(':', 1)[-1].partition(' / ')
+    return suites.split('+')[0] + '/' + name
+
+
+def may_skip(exceptions, test, name):
+    return any(fnmatch.fnmatchcase(test, where) and fnmatch.fnmatchcase(name, what)
+               for where, what in exceptions)
+
+
+def print_required(path, run, log):
+    required = read_required(path, run)
+    if required is None:
+        return
+    if log is None:
+        print(f'required: {run}: the whole run was skipped')
+        return
+    patterns, exceptions = required
+    tests = [(test_of(entry), entry) for entry in read_log(log)]
+    for pattern in patterns:
+        if not any(fnmatch.fnmatchcase(test, pattern) for test, _ in tests):
+            print(f'required: {pattern} did not run')
+    for test, entry in tests:
+        if not any(fnmatch.fnmatchcase(test, pattern) for pattern in patterns):
+            continue
+        for name, verdict, why in program_results(entry):
+            part = name.rpartition(': ')[2]
+            if verdict == 'skipped' and not may_skip(exceptions, test, part):
+                print(f'required: {test} was skipped: {name} ({why})')
+
+
+def read_log(path):
+    with open(path, encoding='utf-8', errors='replace') as log:
+        return [json.loads(line) for line in log if line.strip()]
+
+
+def print_stats(entries):
     for entry in entries:
         name = entry['name'].rpartition(' / ')[2]
-        for figure in FIGURE_LINE.findall(entry.get('stdout') or ''):
+        for figure in STAT_LINE.findall(entry.get('stdout') or ''):
             print(f'figure: {name}: {figure}')
 
 
 def main():
+    if len(sys.argv) in (4, 5) and sys.argv[1] == '--required':
+        print_required(sys.argv[2], sys.argv[3], sys.argv[4] if len(sys.argv) == 5 else None)
+        return
     failures = '--failures' in sys.argv
     names = [name for name in sys.argv[1:] if name != '--failures']
     if len(names) != 1:
         sys.exit(__doc__)
-    with open(names[0], encoding='utf-8', errors='replace') as log:
-        entries = [json.loads(line) for line in log if line.strip()]
+    entries = read_log(names[0])
     if failures:
         print_failures(entries)
         return
@@ -107,7 +171,7 @@ def main():
     for name, verdict, why in results:
         if verdict != 'passed':
             print(f'{verdict}: {name}' + (f' ({why})' if why else ''))
-    print_figures(entries)
+    print_stats(entries)
 
 
 if __name__ == '__main__':

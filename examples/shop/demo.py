@@ -2,6 +2,7 @@
 """demo.sh BUILD OUT: traces the shop of BUILD under load into OUT/shop.nettrace, and reads its
 counters."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -11,18 +12,31 @@ import drive
 SECONDS = 5
 
 
+@contextlib.contextmanager
+def log_of_failures(path):
+    """A failure inside says what the program wrote to its log."""
+    try:
+        yield
+    except drive.Failure as failure:
+        with open(path, encoding="utf-8", errors="replace") as log:
+            said = log.read().strip()
+        raise drive.Failure(f"{failure}\n{path}:\n{said or '(empty)'}") from failure
+
+
 def collect(build, out, shop):
     """Load strictly inside a collection. Returns requests a second, what was offered, refused."""
-    command = [os.path.join(build, "src/tool/ringpipe"), "collect", "-p", str(shop.pid), "--force",
-               "--providers", ",".join(drive.PROVIDERS), "-o", os.path.join(out, "shop.nettrace")]
-    with open(os.path.join(out, "collect.log"), "wb") as log, \
+    command = [os.path.join(build, "src/tools/ringpipe/ringpipe"), "collect", "-p", str(shop.pid),
+               "--force", "--providers", ",".join(drive.PROVIDERS),
+               "-o", os.path.join(out, "shop.nettrace")]
+    path = os.path.join(out, "collect.log")
+    with log_of_failures(path), open(path, "wb") as log, \
             drive.running(command, stdout=log, stderr=log) as collector:
         shop.wait_for_sessions(1, [collector])
         before = shop.stats()
         rate = drive.load(shop.url, SECONDS)
         after = shop.wait_until_quiet()
         if drive.interrupt(collector) != 0:
-            raise drive.Failure(f"ringpipe collect failed, see {log.name}")
+            raise drive.Failure("ringpipe collect failed")
     shop.wait_for_sessions(0)
     if drive.books(shop.stats()) != drive.books(after):
         raise drive.Failure("the shop was not quiet when the collection ended")
@@ -65,11 +79,11 @@ def demo(build, out):
     with drive.shop(os.path.join(build, "examples/shop/shop"), "--db", database) as shop:
         rate, (offered, refused), names = collect(build, out, shop)
         expected = drive.expected_counters(shop.stats())
-        told = drive.read_counters(os.path.join(build, "src/tool/ringpipe"), shop)
+        told = drive.read_counters(os.path.join(build, "src/tools/ringpipe/ringpipe"), shop)
         if drive.interrupt(shop.process) != 0:
             raise drive.Failure(f"the shop ended with {shop.process.returncode}")
     trace = os.path.join(out, "shop.nettrace")
-    summary = drive.report(os.path.join(build, "src/tool/ringpipe"), trace)
+    summary = drive.report(os.path.join(build, "src/tools/ringpipe/ringpipe"), trace)
     print(f"\n{rate:,.0f} requests a second; {summary['events']:,} events in "
           f"{summary['bytes'] / 1e6:.1f} MB, {summary['lost']:,} lost\n")
     if not print_table(offered, refused, drive.report_counts(summary), names, summary["lost"]):
@@ -78,7 +92,7 @@ def demo(build, out):
         raise drive.Failure("the counters and the shop's books disagree")
     if not sum(offered.values()):
         raise drive.Failure("the shop offered nothing")
-    print(f"\nLook closer:  {build}/src/tool/ringpipe report {trace}\n{trace}")
+    print(f"\nLook closer:  {build}/src/tools/ringpipe/ringpipe report {trace}\n{trace}")
 
 
 def main():

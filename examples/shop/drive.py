@@ -169,8 +169,8 @@ def read_counters(ringpipe, shop):
 
 
 def report(ringpipe, path, *options):
-    """`ringpipe report --json`, read."""
-    done = subprocess.run([ringpipe, "report", "--json", *options, path], check=False,
+    """`ringpipe report --format json`, read."""
+    done = subprocess.run([ringpipe, "report", "--format=json", *options, path], check=False,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=600)
     if done.returncode != 0:
         raise Failure(f"ringpipe report ended with {done.returncode}")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the shop tells about itself: three providers, declared once and written from several files.
+ * The shop's events: three providers, declared once and written from several files.
  *
  * The first field of every event is its serial number: 0, 1, 2, … among the events of that kind,
  * drawn whether anyone listens or not. A reader of a trace sees by the gaps what is missing in it.
@@ -19,22 +19,23 @@
 #define SHOP_KW_FAILURES 0x4u
 
 RP_PROVIDER(shop_http, "Shop-Http");
-RP_EVENT_EX(shop_http, request_start, 1, 0, RP_LEVEL_INFORMATIONAL, RP_OPCODE_START, "{1} {2}",
-	    SHOP_KW_REQUESTS, RP_U64(serial), RP_STRING(method), RP_STRING(path));
-RP_EVENT_EX(shop_http, request_stop, 2, 0, RP_LEVEL_INFORMATIONAL, RP_OPCODE_STOP,
-	    "{1} {2}: {3}, {4} bytes in {5} ns", SHOP_KW_REQUESTS, RP_U64(serial),
-	    RP_STRING(method), RP_STRING(path), RP_U16(status), RP_U64(bytes),
+RP_EVENT_EX(shop_http, request_start, (RP_ID(1), RP_KEYWORDS(SHOP_KW_REQUESTS),
+	    RP_OPCODE(RP_OPCODE_START), RP_MESSAGE("{1} {2}")), RP_U64(serial), RP_STRING(method),
+	    RP_STRING(path));
+RP_EVENT_EX(shop_http, request_stop, (RP_ID(2), RP_KEYWORDS(SHOP_KW_REQUESTS),
+	    RP_OPCODE(RP_OPCODE_STOP), RP_MESSAGE("{1} {2}: {3}, {4} bytes in {5} ns")),
+	    RP_U64(serial), RP_STRING(method), RP_STRING(path), RP_U16(status), RP_U64(bytes),
 	    RP_U64(duration_ns));
 RP_COUNTER(shop_http, requests, "requests", "Requests served");
 RP_HISTOGRAM(shop_http, request_time, "ms", "Time to serve a request");
 
 RP_PROVIDER(shop_orders, "Shop-Orders");
-RP_EVENT_EX(shop_orders, order_placed, 1, 0, RP_LEVEL_INFORMATIONAL, RP_OPCODE_INFO,
-	    "order {1} of {2}: {3}", SHOP_KW_ORDERS, RP_U64(serial), RP_U64(order_id),
+RP_EVENT_EX(shop_orders, order_placed, (RP_ID(1), RP_KEYWORDS(SHOP_KW_ORDERS),
+	    RP_MESSAGE("order {1} of {2}: {3}")), RP_U64(serial), RP_U64(order_id),
 	    RP_STRING(customer), RP_F64(total));
-RP_EVENT_EX(shop_orders, order_rejected, 2, 0, RP_LEVEL_WARNING, RP_OPCODE_INFO,
-	    "no order of {1}: {2}", SHOP_KW_REJECTIONS, RP_U64(serial), RP_STRING(customer),
-	    RP_STRING(reason));
+RP_EVENT_EX(shop_orders, order_rejected, (RP_ID(2), RP_LEVEL(RP_LEVEL_WARNING),
+	    RP_KEYWORDS(SHOP_KW_REJECTIONS), RP_MESSAGE("no order of {1}: {2}")), RP_U64(serial),
+	    RP_STRING(customer), RP_STRING(reason));
 RP_COUNTER(shop_orders, orders, "orders", "Orders by what became of them");
 
 RP_PROVIDER(shop_storage, "Shop-Storage");

@@ -211,7 +211,7 @@ static unsigned int count_connections(void)
 	return info ? info->num_connections : 0;
 }
 
-/* Runs while somebody looks at the counters. */
+/* Runs while a client observes the counters. */
 static int observe_connections(struct rp_observation *observation, void *data)
 {
 	(void)data;
@@ -248,7 +248,7 @@ static void join_trace(struct MHD_Connection *connection, struct request *reques
 
 	if (!header ||
 	    rp_traceparent_parse(header, strlen(header), &request->activity, &flags) < 0)
-		rp_traceparent_create(&request->activity, &flags);
+		rp_traceparent_generate(&request->activity, &flags);
 	rp_traceparent_print(&request->activity, flags, request->traceparent);
 }
 

@@ -40,7 +40,7 @@ void shop_listener_stop(void)
 
 void shop_listener_print(FILE *stream)
 {
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 
 	if (!listener || rp_listener_get_stats(listener, &stats) < 0) {
 		fputs("\"listener\":null", stream);

@@ -25,7 +25,7 @@ int shop_orders_start(void)
 	return ret;
 }
 
-/* What is wrong with an order, or NULL. */
+/* The error in an order, or NULL. */
 static const char *find_fault(const char *customer, const char *total, double *ret_total)
 {
 	char *end;

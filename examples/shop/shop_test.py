@@ -140,7 +140,8 @@ class Shop(unittest.TestCase):
 
     def traced(self, path):
         """(activity, related activity) of the events in a trace."""
-        done = subprocess.run([RINGPIPE, "report", "--events", path], stdin=subprocess.DEVNULL,
+        done = subprocess.run([RINGPIPE, "report", "--events", "--format=json", path],
+                              stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, text=True, check=True, timeout=60)
         events = [json.loads(line) for line in done.stdout.splitlines()]
         return [(event["event"], event.get("activity", "").replace("-", ""),
@@ -170,16 +171,28 @@ class Shop(unittest.TestCase):
         self.assertNotEqual(span, caller)
         ours = [event for event in events if event[1] == trace]
         self.assertEqual(sorted(name for name, _, _ in ours),
-                         ["commit", "order_placed", "query", "query", "request_start",
-                          "request_stop"])
+                         ["commit", "order_placed", "query", "query", "requestStart",
+                          "requestStop"])
         self.assertEqual({related for _, _, related in ours}, {caller + span})
-        # Without a header, or with one that is not valid, it begins a trace.
+        # Without a header, or with an invalid one, it begins a trace.
         for _, begun, span, _ in answers[1:]:
             self.assertNotIn(begun, (trace, "0" * 32))
             self.assertEqual({(name, related) for name, activity, related in events
                               if activity == begun},
                              {(name, "0" * 16 + span) for name, _, _ in ours})
         self.assertEqual(len({begun for _, begun, _, _ in answers}), 4)
+
+    def test_a_demo_that_fails_says_what_collect_said(self):
+        build = self.directory
+        with drive.shop(SHOP, "--db", self.database) as shop:
+            os.makedirs(os.path.join(build, "src/tools/ringpipe"))
+            fake = os.path.join(build, "src/tools/ringpipe/ringpipe")
+            with open(fake, "w", encoding="utf-8") as script:
+                script.write("#!/bin/sh\necho 'ringpipe: no room for a trace' >&2\nexit 1\n")
+            os.chmod(fake, 0o755)
+            with self.assertRaisesRegex(drive.Failure, "ended with 1 before[^\n]*\n[^\n]*"
+                                        "collect.log:\nringpipe: no room for a trace$"):
+                demo.collect(build, build, shop)
 
     def test_its_counters_seen_from_outside_are_its_books(self):
         with drive.shop(SHOP, "--db", self.database) as shop:
@@ -201,9 +214,9 @@ class Shop(unittest.TestCase):
                            "three connections", [shop.process])
             ask(shop, "/buy")
             told = drive.wait_for(
-                lambda: (page := read()).get("shop_http_request_time_count") and page,
+                lambda: (page := read()).get("shop_http_request_time_milliseconds_count") and page,
                 "the time of a request", [shop.process])
-            self.assertGreater(told["shop_http_request_time_sum"], 0)
+            self.assertGreater(told["shop_http_request_time_milliseconds_sum"], 0)
 
     def test_signals_end_it_cleanly_and_orders_stay(self):
         for order, number in enumerate((signal.SIGTERM, signal.SIGINT), start=1):

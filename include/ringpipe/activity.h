@@ -24,30 +24,37 @@ struct rp_activity {
 	struct rp_guid related;
 };
 
-/* Copies the calling thread's ids. Context: any, signal handlers included. */
+/* Copy the calling thread's ids. Context: any, signal handlers included. */
 RP_PUBLIC void rp_activity_get(struct rp_activity *ret_activity);
 
-/* Sets both. Context: any, signal handlers included; a write interrupted has the old or the new. */
+/*
+ * Set the calling thread's ids. A write that the call interrupts has the old ids or the new ones.
+ *
+ * Context: any, signal handlers included.
+ */
 RP_PUBLIC void rp_activity_set(const struct rp_activity *activity);
 
 /*
- * Makes an id that no other call in this process returns, without a lock or a system call.
+ * Make an id that no other call in this process returns, without a lock or a system call.
  * Context: any, signal handlers included.
  */
-RP_PUBLIC void rp_activity_create(struct rp_guid *ret_id);
+RP_PUBLIC void rp_activity_generate(struct rp_guid *ret_id);
 
 /*
- * Begins a new activity as the child of the current one: the current id becomes the related id, and
- * a fresh one current. Give `ret_outer` to rp_activity_end() to go back.
+ * Begin a new activity as the child of the current one: the current id becomes the related id, and
+ * a fresh one current. Give `ret_outer` to rp_activity_end(). Context: any, signal handlers
+ * included.
  */
 RP_PUBLIC void rp_activity_begin(struct rp_activity *ret_outer);
+
+/* End an activity: the ids of `outer` are current again. Context: any, signal handlers included. */
 RP_PUBLIC void rp_activity_end(const struct rp_activity *outer);
 
 /*
  * Distributed traces, by the header `traceparent` of the W3C's Trace Context:
  *
  *	if (!header || rp_traceparent_parse(header, strlen(header), &activity, &flags) < 0)
- *		rp_traceparent_create(&activity, &flags);
+ *		rp_traceparent_generate(&activity, &flags);
  *	rp_activity_set(&activity);
  *	...
  *	rp_traceparent_print(&activity, flags, text);	for the requests that this one makes
@@ -65,21 +72,22 @@ enum rp_trace_flags {
 };
 
 /*
- * Takes a traceparent apart and makes a span of our own. `text` need not end with NUL. Of a version
- * after 00 it reads what 00 has. Unknown flags are left out, as the W3C asks.
+ * Parse a traceparent and create a new span in its trace. `text` need not end with NUL. For
+ * versions after 00, it reads the fields of version 00. It drops unknown flags, as the W3C
+ * requires.
  *
  * Context: any, signal handlers included.
- * Return: 0; -EINVAL for what is no valid traceparent: upper-case digits, blanks around it, ids
- * that are all zeros, version ff or bytes behind version 00.
+ * Return: 0; -EINVAL: not a valid traceparent: it has upper-case digits, surrounding blanks, an id
+ * of zeros, version ff, or bytes after a traceparent of version 00.
  */
 RP_PUBLIC int rp_traceparent_parse(const char *text, size_t size,
 				   struct rp_activity *ret_activity, uint8_t *ret_flags);
 
-/* Begins a trace, with a span of our own and no caller's; not sampled. Context: any. */
-RP_PUBLIC void rp_traceparent_create(struct rp_activity *ret_activity, uint8_t *ret_flags);
+/* Begin a new trace with a new span; not sampled. Context: any. */
+RP_PUBLIC void rp_traceparent_generate(struct rp_activity *ret_activity, uint8_t *ret_flags);
 
 /*
- * Prints the traceparent, of version 00, that goes out with requests. The activity is one made by
+ * Print the traceparent, of version 00, that goes out with requests. The activity is one made by
  * the two calls above.
  *
  * Context: any, signal handlers included.

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a BPF program finds at the probe `ringpipe:batch` of libringpipe: events by the thousand for
- * one trap. The probe's arguments are a pointer to the events, their bytes, their number, and the
- * id of the session; the events lie one behind the other, in the order of time, each a struct
- * rp_batch_event.
+ * Events for BPF programs at libringpipe's probe `ringpipe:batch`, which fires once for up to
+ * thousands of events. Its arguments are a pointer to the events, their bytes, their number, and
+ * the session's id. Each event is a struct rp_batch_event; they follow each other in order of time.
  *
- * The probe is fired while a batch session runs, which a client of the diagnostics socket starts;
- * `ringpipe bpf` is one. Compiles for BPF, too.
+ * The probe fires while a batch session runs. A client of the diagnostics socket, such as
+ * `ringpipe bpf`, starts that session. This header also compiles for BPF.
  */
 #ifndef RINGPIPE_BATCH_H
 #define RINGPIPE_BATCH_H
 
 #include <stdint.h>
 
-/* The most bytes of one batch; an event that takes more than all of it is cut. */
+/* The largest batch, in bytes. A larger event is cut. */
 #define RP_BATCH_BYTES_MAX 65536u
 
 enum rp_batch_flags {
@@ -23,12 +22,12 @@ enum rp_batch_flags {
 };
 
 /*
- * Aligned to 8 bytes. Behind it, without gaps: 16 bytes for each activity id that `flags` tells, 8
- * for each frame of a stack, and the payload, laid out as <ringpipe/types.h> says of enum rp_type.
- * The next event begins at the next multiple of 8.
+ * Aligned to 8 bytes, and followed, without gaps, by 16 bytes for each activity id in `flags`, 8
+ * bytes for each stack frame, and the payload, laid out as <ringpipe/types.h> describes at enum
+ * rp_type. The next event begins at the next multiple of 8.
  */
 struct rp_batch_event {
-	uint32_t bytes;			/* of all that, to the end of the payload */
+	uint32_t bytes;			/* up to the end of the payload */
 	uint32_t event;			/* its definition's number in this session, from 0 */
 	uint64_t time_ns;		/* CLOCK_MONOTONIC */
 	uint32_t thread;

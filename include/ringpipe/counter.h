@@ -33,24 +33,27 @@
 #include <ringpipe/types.h>
 
 enum rp_counter_kind {
-	RP_COUNTER_SUM = 1,		/* of whole numbers; only ever goes up */
-	RP_COUNTER_UPDOWN = 2,		/* of whole numbers; goes up and down */
-	RP_COUNTER_GAUGE = 3,		/* what was set last */
-	RP_COUNTER_HISTOGRAM = 4,	/* how values are spread */
-	RP_COUNTER_OBSERVED_SUM = 5,	/* asked for when somebody looks: what only goes up */
-	RP_COUNTER_OBSERVED_UPDOWN = 6,	/* … what goes up and down */
-	RP_COUNTER_OBSERVED_GAUGE = 7,	/* … what is so now */
+	RP_COUNTER_SUM = 1,		/* an integer that only grows */
+	RP_COUNTER_UPDOWN = 2,		/* an integer that grows and shrinks */
+	RP_COUNTER_GAUGE = 3,		/* the last value set */
+	RP_COUNTER_HISTOGRAM = 4,	/* a distribution of values */
+	RP_COUNTER_OBSERVED_SUM = 5,	/* a total that only grows; read by a callback */
+	RP_COUNTER_OBSERVED_UPDOWN = 6,	/* … a total that grows and shrinks */
+	RP_COUNTER_OBSERVED_GAUGE = 7,	/* … a current value */
 };
 
 /* The most series of one counter, the one without tags included. */
 #define RP_COUNTER_SERIES_MAX 2000u
 
-/* Quantiles and deviation of a histogram: values may be taken for others by this part of them. */
+/* Maximum relative error of a histogram's quantiles and deviation. */
 #define RP_HISTOGRAM_ERROR (1.0 / 128)
 
 /*
- * Declare a counter of a provider, in a file or in a header, registered when the object is loaded,
- * taken back by dlclose. `unit` and `display_name` are strings or NULL. They make
+ * Declare a counter of a provider, in a file or in a header. An executable or shared object that
+ * calls one of its functions registers the counter when it is loaded; dlclose unregisters it. A
+ * file that calls none has no code and no data of it. `unit` and `display_name` are string literals
+ * or NULL; a counter without a display name has its name as one in EventCounters. The
+ * declarations make
  *	int <provider>_<counter>_add(int64_t by)	for RP_COUNTER (SUM), RP_UPDOWN_COUNTER
  *	int <provider>_<counter>_set(double value)	for RP_GAUGE
  *	int <provider>_<counter>_record(double value)	for RP_HISTOGRAM
@@ -75,7 +78,7 @@ struct rp_counter_tag {
 };
 
 /*
- * Adds to a SUM (by 0 or more) or an UPDOWN.
+ * Add to a SUM (by 0 or more) or an UPDOWN.
  *
  * Context: any thread, any signal handler. Does not wait, allocate or enter the kernel. No cache
  * line is shared with other processors that count.
@@ -83,11 +86,11 @@ struct rp_counter_tag {
  */
 RP_PUBLIC int rp_counter_add(struct rp_counter *counter, int64_t by);
 
-/* Sets a GAUGE. Context: as rp_counter_add(). Return: 0; -EINVAL for another kind or no number. */
+/* Set a GAUGE. Context: as rp_counter_add(). Return: 0; -EINVAL for another kind or no number. */
 RP_PUBLIC int rp_counter_set(struct rp_counter *counter, double value);
 
 /*
- * Takes one value into a HISTOGRAM.
+ * Take one value into a HISTOGRAM.
  *
  * Context: as rp_counter_add().
  * Return: 0; -EINVAL for a counter of another kind, and a value that is negative or no number.
@@ -95,13 +98,14 @@ RP_PUBLIC int rp_counter_set(struct rp_counter *counter, double value);
 RP_PUBLIC int rp_counter_record(struct rp_counter *counter, double value);
 
 /*
- * Makes a counter at run time. The strings of `decl` are copied; decl->provider is not looked at.
- * An observed kind needs decl->observe, which is run while somebody looks, and only then:
+ * Create a dynamic counter. The strings of `decl` are copied, and decl->provider is ignored. An
+ * observed kind needs decl->observe, which runs only while a client or a reader observes the
+ * counter:
  *	Context: ringpipe's counter thread, or the one that reads; no lock of ringpipe is held. One
- *	call at a time for each counter. May do anything but destroy its own counter; as long as it
- *	does not return, no counter is published.
- *	Return: 0, or -errno, which clients are told.
- * In each call it tells what it sees, with rp_observe().
+ *	call at a time for each counter. It may do anything but destroy its own counter. No counter
+ *	is published until it returns.
+ *	Return: 0, or -errno, which clients get as an error.
+ * In each call it reports its values with rp_observe().
  *
  * Context: any thread, not a signal handler; allocates.
  * Return: 0; -EINVAL for an empty or over-long name, an unknown kind, a callback where there must
@@ -112,8 +116,8 @@ RP_PUBLIC int rp_counter_create(struct rp_provider *provider, const struct rp_co
 				struct rp_counter **ret_counter);
 
 /*
- * Takes a counter made by rp_counter_create() back, and its series. No thread may use them any
- * more. Waits for its callback in another thread. NULL is fine.
+ * Destroy a counter made by rp_counter_create(), and its series. No thread may use them any more.
+ * Waits for the counter's callback in another thread. NULL is allowed.
  *
  * Context: any thread, not a signal handler.
  * Return: 0; -EDEADLK in its own callback, -EINVAL for a declared counter or a series.
@@ -121,8 +125,9 @@ RP_PUBLIC int rp_counter_create(struct rp_provider *provider, const struct rp_co
 RP_PUBLIC int rp_counter_destroy(struct rp_counter *counter);
 
 /*
- * The counter's series of these tags, made if there is none; the order of tags is of no account. It
- * is counted on like the counter itself and lives as long: keep it, and tags cost nothing.
+ * Return the counter's series with these tags, and create it if there is none. The order of tags
+ * does not matter. A series is used like the counter itself and lives as long. A program that keeps
+ * the pointer pays nothing for tags.
  *
  * Context: any thread, not a signal handler; allocates where it makes one, or where the tags have
  * more than 250 characters.
@@ -132,22 +137,32 @@ RP_PUBLIC int rp_counter_destroy(struct rp_counter *counter);
 RP_PUBLIC int rp_counter_series(struct rp_counter *counter, const struct rp_counter_tag *tags,
 				size_t tag_count, struct rp_counter **ret_series);
 
-/* Finds or makes the series, then counts there. Context, Return: as both calls. */
+/*
+ * Add to the series with these tags, which the call creates if there is none.
+ *
+ * Context, Return: as rp_counter_series() and rp_counter_add().
+ */
 RP_PUBLIC int rp_counter_add_tagged(struct rp_counter *counter, int64_t by,
 				    const struct rp_counter_tag *tags, size_t tag_count);
+
+/*
+ * Take a value into the series with these tags, which the call creates if there is none.
+ *
+ * Context, Return: as rp_counter_series() and rp_counter_record().
+ */
 RP_PUBLIC int rp_counter_record_tagged(struct rp_counter *counter, double value,
 				       const struct rp_counter_tag *tags, size_t tag_count);
 
 /*
- * What a callback sees: one value for each series, without tags when tag_count is 0. For
- * OBSERVED_SUM the total so far, not what was added.
+ * Report one value of a series in a callback; the series without tags if tag_count is 0. The value
+ * of an OBSERVED_SUM is the total so far, not the increment.
  *
  * Context: in the callback. Return: 0; -EINVAL for tags as above or no number; -ENOSPC; -ENOMEM.
  */
 RP_PUBLIC int rp_observe(struct rp_observation *observation, double value,
 			 const struct rp_counter_tag *tags, size_t tag_count);
 
-/* What a counter did in an interval. What its kind does not know is 0. */
+/* The values of a counter in an interval. Members that its kind does not have are 0. */
 struct rp_counter_reading {
 	uint32_t size;
 	uint32_t kind;			/* enum rp_counter_kind */
@@ -162,53 +177,64 @@ struct rp_counter_reading {
 	double p50, p95, p99;
 };
 
+#define RP_COUNTER_READING_SIZE_V1 RP_SIZE_THROUGH_(struct rp_counter_reading, p99)
+#define RP_COUNTER_READING_INIT RP_INIT_(struct rp_counter_reading)
+
 /*
- * Everything since the counter was made: of all series, or of the one given.
+ * Read the values since the counter was created: of all series, or of the given one.
  *
- * Set ret_reading->size before the call; it is filled up to that.
  * Context: any thread, not a signal handler; allocates; runs an observed counter's callback.
  * Return: 0; -EINVAL; -ENOMEM; or what the callback returned.
  */
 RP_PUBLIC int rp_counter_read(struct rp_counter *counter, struct rp_counter_reading *ret_reading);
 
 /*
- * A window on a counter or a series: each reading is what happened since the last one, and the
- * first since the window was opened. Any number of windows, and sessions beside them, do not
- * disturb each other. Close it before the counter goes.
- *
- * Context: any thread, not a signal handler; allocates.
- * Return: 0; -EINVAL; -ENOMEM; reading also what the callback returned.
+ * A window on a counter or a series, which has the changes in an interval. Windows are independent
+ * of each other and of sessions.
  */
 struct rp_counter_window;
+
+/*
+ * Open a window: its first reading has the changes since this call. Close it before the counter is
+ * destroyed.
+ *
+ * Context: any thread, not a signal handler; allocates.
+ * Return: 0; -EINVAL: NULL; -ENOMEM.
+ */
 RP_PUBLIC int rp_counter_window_open(struct rp_counter *counter,
 				     struct rp_counter_window **ret_window);
+
+/*
+ * Read the changes since the previous reading of the window.
+ *
+ * Context: any thread, not a signal handler; allocates; runs an observed counter's callback.
+ * Return: 0; -EINVAL: NULL, or the size of `ret_reading` is too small; -ENOMEM; or what the
+ * callback returned.
+ */
 RP_PUBLIC int rp_counter_window_read(struct rp_counter_window *window,
 				     struct rp_counter_reading *ret_reading);
+
+/* Close a window. NULL is allowed. Context: any thread, not a signal handler. */
 RP_PUBLIC void rp_counter_window_close(struct rp_counter_window *window);
 
 RP_END_DECLS
 
-/* One hidden struct for each object that includes the line; the library adds them up. */
+/* One hidden struct for each object that uses the counter; the library adds them up. */
 #define RP_COUNTER_EMIT_(provider, counter, kind, verb, type, unit, display_name) \
-	static const struct rp_counter_decl provider##_##counter##_decl_ = { \
-		sizeof(struct rp_counter_decl), kind, { 0, 0, 0 }, &provider##_provider_, \
-		#counter, unit, display_name, RP_NULL_, RP_NULL_, RP_NULL_, 0, 0 }; \
 	RP_BEGIN_DECLS \
-	extern struct rp_counter provider##_##counter##_counter_; \
-	__attribute__((weak, visibility("hidden"))) \
-	struct rp_counter provider##_##counter##_counter_ = { \
-		RP_NULL_, kind, 0, 0, &provider##_##counter##_decl_, RP_NULL_ }; \
+	extern struct rp_counter provider##_##counter##_counter_ \
+		__attribute__((visibility("hidden"))); \
 	RP_END_DECLS \
-	static struct rp_counter *provider##_##counter##_entry_ RP_TABLE_ENTRY_("rp_counters") = \
-		&provider##_##counter##_counter_; \
-	static inline __attribute__((unused)) struct rp_counter * \
-	provider##_##counter##_counter(void) \
+	RP_INLINE_ struct rp_counter *provider##_##counter##_counter(void) \
 	{ \
+		provider##_provider_data_(); \
+		RP_COUNTER_DATA_(#provider "_" #counter "_counter_", kind, provider##_provider_, \
+				 #counter, unit, display_name); \
 		return &provider##_##counter##_counter_; \
 	} \
-	static inline __attribute__((unused)) int provider##_##counter##_##verb(type value) \
+	RP_INLINE_ int provider##_##counter##_##verb(type value) \
 	{ \
-		return rp_counter_##verb(&provider##_##counter##_counter_, value); \
+		return rp_counter_##verb(provider##_##counter##_counter(), value); \
 	} \
 	RP_SEMICOLON_
 

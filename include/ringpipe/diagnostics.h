@@ -28,7 +28,7 @@ RP_BEGIN_DECLS
 extern RP_PUBLIC const uint32_t rp_diagnostics_flags;
 
 /*
- * Waits until every diagnostic port that suspends the program's start was resumed; returns at once
+ * Wait until every diagnostic port that suspends the program's start was resumed; returns at once
  * where none does. With RP_DIAGNOSTICS_POLL it serves the clients meanwhile.
  *
  * Context: any thread but one in a callback of ringpipe. Signal handlers run; it waits on after.
@@ -36,10 +36,10 @@ extern RP_PUBLIC const uint32_t rp_diagnostics_flags;
 RP_PUBLIC void rp_diagnostics_wait(void);
 
 /*
- * The descriptor to poll for input, with RP_DIAGNOSTICS_POLL: when it is readable, call
- * rp_diagnostics_dispatch(). It stays the library's. Ask before each wait: it is another one after
- * the program closed descriptors that it did not open. A forked child has another one, and no port
- * until it asks for that.
+ * Return the descriptor to poll for input, with RP_DIAGNOSTICS_POLL. When it is readable, call
+ * rp_diagnostics_dispatch(). The library owns the descriptor. Call this function before each wait:
+ * it returns another descriptor after the program closed descriptors that it did not open. A forked
+ * child has another one too, and no port until it calls this function.
  *
  * Context: any thread, not a signal handler.
  * Return: the descriptor; -ENOTSUP: not a program with RP_DIAGNOSTICS_POLL; -ENOTCONN: diagnostics
@@ -48,8 +48,8 @@ RP_PUBLIC void rp_diagnostics_wait(void);
 RP_PUBLIC int rp_diagnostics_fd(void);
 
 /*
- * Does what is to be done for clients, without waiting for them: accepts, answers, starts and ends
- * sessions. The stream of a session needs no dispatch; that is the drain thread's.
+ * Serve the clients, without waiting for them: accept them, answer, start and end sessions. The
+ * stream of a session needs no dispatch, because the drain thread writes it.
  *
  * Context: any thread, one at a time (others wait), not a signal handler; allocates.
  * Return: 0; -ENOTSUP and -ENOTCONN as rp_diagnostics_fd(); -EDEADLK: called by a callback of a

@@ -10,7 +10,7 @@
 RP_BEGIN_DECLS
 
 /*
- * Hands events to LTTng-UST from now on: each event of the process is one of `lttng list -u`, and
+ * Hand events to LTTng-UST from now on: each event of the process is one of `lttng list -u`, and
  * is on while a session of LTTng wants it. Needs libringpipe-lttng.so and liblttng-ust. This is
  * what RINGPIPE_LTTNG=1 does, and what the library does by itself when it is loaded while a session
  * daemon of LTTng runs. There is no way back.

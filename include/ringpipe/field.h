@@ -2,6 +2,8 @@
 /*
  * Payloads taken apart by their fields, whether a listener or a reader gave them:
  *
+ *	struct rp_value value = RP_VALUE_INIT;
+ *
  *	rp_listener_get_fields(event, &fields);
  *	while (rp_fields_next(&fields, &value) == 1) ...
  *
@@ -30,17 +32,17 @@ struct rp_fields {
 
 /* One value. Pointers are valid as long as the event is. */
 struct rp_value {
+	uint32_t size;
+	uint16_t count;			/* elements that an ARRAY declares */
+	uint8_t type;			/* enum rp_type; NONE: nothing but bytes */
+	uint8_t element;		/* of an ARRAY */
 	const char *name;		/* the field's; elements have their array's */
 	/*
-	 * What the value takes up, as the payload has it: of a STRING the text without its NUL, of
-	 * an ARRAY the elements, of a STRUCT the members. Unaligned.
+	 * The value's bytes in the payload: the text of a STRING without its NUL, the elements of
+	 * an ARRAY, the members of a STRUCT. Unaligned.
 	 */
 	const void *bytes;
 	size_t size_bytes;
-	uint16_t count;			/* elements that an ARRAY says it has */
-	uint8_t type;			/* enum rp_type; NONE: nothing but bytes */
-	uint8_t element;		/* of an ARRAY */
-	uint32_t reserved;
 	union {
 		uint64_t u64;		/* BOOL (0 or 1), CHAR, U8 to U64, POINTER */
 		int64_t i64;		/* I8 to I64; TIME: as written, from 1677 to 2262 */
@@ -50,40 +52,48 @@ struct rp_value {
 	struct rp_fields inner;		/* the elements or members; empty for other types */
 };
 
-/* Begins a walk over an event's fields. Context: any. */
+#define RP_VALUE_SIZE_V1 RP_SIZE_THROUGH_(struct rp_value, inner)
+#define RP_VALUE_INIT RP_INIT_(struct rp_value)
+
+/* Begin a walk over the fields of a listener's event. Context: any. */
 RP_PUBLIC void rp_listener_get_fields(const struct rp_listener_event *event,
 				      struct rp_fields *ret_fields);
+
+/* Begin a walk over the fields of a reader's event. Context: any. */
 RP_PUBLIC void rp_reader_get_fields(const struct rp_reader_event *event,
 				    struct rp_fields *ret_fields);
 
 /*
- * The next value. An ARRAY or STRUCT that the payload's end cuts short is given with what is there,
- * the error comes after it. A walk over `value.inner` goes on inside.
+ * Return the next value. If the payload ends inside an ARRAY or STRUCT, the call returns the part
+ * that exists, and the next call returns the error. Iterate over `value.inner` for elements or
+ * members.
  *
  * Context: any; nothing is allocated.
- * Return: 1 with a value; 0 after the last; -EBADMSG, then and for ever: the payload ends before
- * its description does.
+ * Return: 1 with a value; 0 after the last; -EBADMSG, also from all later calls: the payload is
+ * shorter than its fields; -EINVAL: the size of `ret_value` is too small.
  */
 RP_PUBLIC int rp_fields_next(struct rp_fields *fields, struct rp_value *ret_value);
 
 /*
- * The first of the values still to come that has this name; the walk itself stays where it is.
+ * Find the next value with this name, without moving the iteration.
  *
  * Context: any.
- * Return: 0; -ENOENT; -EBADMSG when the payload ends before it.
+ * Return: 0; -ENOENT; -EBADMSG when the payload ends before it; -EINVAL: the size of `ret_value` is
+ * too small.
  */
 RP_PUBLIC int rp_fields_find(const struct rp_fields *fields, const char *name,
 			     struct rp_value *ret_value);
 
 /*
- * Copies the text of a STRING, STRING16 or CHAR as UTF-8, cut at the end of a character where it
- * has to be, and a NUL if `room` is above 0. What is no valid UTF-16 becomes U+FFFD; a STRING is
- * copied as written. Other types have the text "".
+ * Copy the text of a STRING, STRING16 or CHAR as UTF-8. It is cut after a whole character if
+ * necessary, and ends with a NUL if `space` is above 0. Invalid UTF-16 becomes U+FFFD; a STRING is
+ * copied unchanged. The text of other types is "".
  *
  * Context: any.
- * Return: the bytes of the whole text, without the NUL; cut when that is not below `room`.
+ * Return: the bytes of the whole text, without the NUL. The copy is cut if this is not below
+ * `space`.
  */
-RP_PUBLIC size_t rp_value_get_text(const struct rp_value *value, char *text, size_t room);
+RP_PUBLIC size_t rp_value_get_text(const struct rp_value *value, char *text, size_t space);
 
 RP_END_DECLS
 

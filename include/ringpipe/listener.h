@@ -14,7 +14,6 @@ struct rp_listener;
 
 /*
  * An event as a listener sees it. Pointers are valid until the callback or the next call ends.
- * Later versions add members at the end: `size` tells how far the library has filled it.
  */
 struct rp_listener_event {
 	uint32_t size;
@@ -39,18 +38,22 @@ struct rp_listener_event {
 	size_t payload_bytes;
 };
 
+#define RP_LISTENER_EVENT_SIZE_V1 RP_SIZE_THROUGH_(struct rp_listener_event, payload_bytes)
+#define RP_LISTENER_EVENT_INIT RP_INIT_(struct rp_listener_event)
+
 typedef void (*rp_listener_callback)(const struct rp_listener_event *event, void *data);
 
 /*
- * Starts a listener. With a callback (push) a thread of its own calls it; without (pull) call
- * rp_listener_next(). output_path and output_fd of the options are not looked at. A slow listener
- * fills its own rings and loses events, counted; nobody else is slowed down.
+ * Start a listener. A callback (push) is called on the listener's own thread; without one (pull),
+ * call rp_listener_next(). output_path and output_fd of the options are ignored. A slow listener
+ * fills its own rings and loses events, which are counted. It slows down neither writers nor other
+ * sessions.
  *
- * What the thread of a push listener writes itself goes to files, streams and pull listeners, but
- * is not offered to push listeners, its own or another: they would keep themselves busy for ever.
- * No figure counts it there.
+ * Events written by a push listener's thread go to files, streams and pull listeners. They do not
+ * go to push listeners, which would otherwise keep each other busy for ever, and are not counted
+ * there.
  *
- * A callback may start and stop sessions and other listeners, and change what its own hears by
+ * A callback may start and stop sessions and other listeners, and change its own providers with
  * rp_listener_set_providers().
  *
  * Context, Return: as rp_session_start().
@@ -60,20 +63,19 @@ RP_PUBLIC int rp_listener_start(const struct rp_session_options *options,
 				struct rp_listener **ret_listener);
 
 /*
- * Waits up to timeout_ms (-1: for ever) for the next event. Set ret_event->size before the call;
- * it is filled up to that, and no event is taken where that is too small.
+ * Wait for the next event, up to `timeout_ms` (-1: for ever).
  *
  * Context: one thread at a time, not a signal handler.
- * Return: 1 with an event; 0 when none came in time; -EPIPE when the listener was closed and all is
- * read; -EINVAL for a push listener, or a size below that of the first version, which ends with
- * payload_bytes.
+ * Return: 1 with an event; 0 when none came in time; -EPIPE when the listener was drained and all
+ * events were read; -EINVAL, without taking an event, for a push listener or a size that is too
+ * small.
  */
 RP_PUBLIC int rp_listener_next(struct rp_listener *listener, struct rp_listener_event *ret_event,
 			       int timeout_ms);
 
 /*
- * What the listener hears from now on, in place of what it heard; with a count of 0 nothing, until
- * the next call. Events written before are still delivered. Everything given is copied.
+ * Replace the listener's providers. With a count of 0, it gets no events until the next call.
+ * Events written before are still delivered. The arguments are copied.
  *
  * Context: any thread, not a signal handler; a listener's callback, its own too, and a provider's
  * callback are fine. Allocates; runs callbacks of providers.
@@ -85,23 +87,41 @@ RP_PUBLIC int rp_listener_set_providers(struct rp_listener *listener,
 					size_t provider_count);
 
 /*
- * Turns the events off and delivers what was written: a push listener has seen all of it when this
- * returns; a pull listener reads on until -EPIPE. Call rp_listener_stop() afterwards in any case.
+ * Disable the listener's events and deliver those already written. A push listener has seen all of
+ * them when this returns; a pull listener reads on until -EPIPE. Call rp_listener_stop() afterwards
+ * in any case.
  *
  * Return: 0; -EDEADLK in the listener's own callback, in that of a listener whose end it waits for
  * itself, or in a provider's on the drain thread.
  */
-RP_PUBLIC int rp_listener_close(struct rp_listener *listener);
+RP_PUBLIC int rp_listener_drain(struct rp_listener *listener);
 
 /*
- * Closes if that was not done, discards and counts what was not read, gives everything back. The
+ * Disable the listener's events and drop those not delivered yet. They count as lost
+ * (RP_LOSS_SINK). The callback may still get the events that are on their way to it; after
+ * rp_listener_stop() it gets none. Without this call, rp_listener_stop() of a push listener waits
+ * until the callback has seen every event.
+ *
+ * Context: any thread, not a signal handler; a listener's callback, its own too, and a provider's
+ * callback are fine. Does not wait for the listener's callback; runs callbacks of providers.
+ */
+RP_PUBLIC void rp_listener_discard(struct rp_listener *listener);
+
+/*
+ * Stop and free a listener. A push listener's callback first gets every event that was written,
+ * as by rp_listener_drain(), unless rp_listener_discard() was called. Events that were not read
+ * from a pull listener are dropped and counted: call rp_listener_drain() and read them first. The
  * only call for a listener that a forked child inherited.
  *
- * Return: 0, also for NULL; -EDEADLK as rp_listener_close(), the listener unchanged.
+ * Return: 0, also for NULL; -EDEADLK as rp_listener_drain(), the listener unchanged.
  */
 RP_PUBLIC int rp_listener_stop(struct rp_listener *listener, struct rp_session_stats *ret_stats);
 
-/* As rp_session_get_stats(). `lost` counts what never reached the listener. */
+/*
+ * Return the listener's current stats. `lost` counts the events that never reached the listener.
+ *
+ * Context, Return: as rp_session_get_stats().
+ */
 RP_PUBLIC int rp_listener_get_stats(struct rp_listener *listener,
 				    struct rp_session_stats *ret_stats);
 

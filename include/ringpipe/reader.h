@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * Provisional: this header may still change in ways that need programs to be rebuilt.
+ *
  * Reads .nettrace files, ours and the .NET runtime's (V4). Everything is checked before it is
  * believed: a damaged or hostile file gives an error, never a crash or unbounded memory.
  *
@@ -19,7 +21,7 @@ RP_BEGIN_DECLS
 
 struct rp_reader;
 
-/* About the recording as a whole. Set size first (0: this version's). */
+/* About the recording as a whole. */
 struct rp_reader_info {
 	uint32_t size;
 	uint32_t process_id;
@@ -29,6 +31,9 @@ struct rp_reader_info {
 	uint32_t processors;
 	uint32_t pointer_bytes;
 };
+
+#define RP_READER_INFO_SIZE_V1 RP_SIZE_THROUGH_(struct rp_reader_info, pointer_bytes)
+#define RP_READER_INFO_INIT RP_INIT_(struct rp_reader_info)
 
 /*
  * A field as the file describes it. `type` is one of RP_TYPE_*; the payload has it as nettrace V4
@@ -63,7 +68,7 @@ struct rp_reader_type {
 	void *user;			/* the caller's, NULL at first */
 };
 
-/* One event. Set size first (0: this version's). Pointers are valid until the next call. */
+/* One event. Pointers are valid until the next call. */
 struct rp_reader_event {
 	uint32_t size;
 	uint32_t sequence;		/* the thread's number for it */
@@ -80,7 +85,10 @@ struct rp_reader_event {
 	size_t payload_bytes;
 };
 
-/* What was read so far. Set size first (0: this version's). */
+#define RP_READER_EVENT_SIZE_V1 RP_SIZE_THROUGH_(struct rp_reader_event, payload_bytes)
+#define RP_READER_EVENT_INIT RP_INIT_(struct rp_reader_event)
+
+/* Stats of the events read so far. */
 struct rp_reader_stats {
 	uint32_t size;
 	uint32_t ended;			/* 1: the end of the stream was seen */
@@ -92,8 +100,11 @@ struct rp_reader_stats {
 	uint64_t unordered;		/* events earlier than the one before them in the stream */
 };
 
+#define RP_READER_STATS_SIZE_V1 RP_SIZE_THROUGH_(struct rp_reader_stats, unordered)
+#define RP_READER_STATS_INIT RP_INIT_(struct rp_reader_stats)
+
 /*
- * Opens a file and reads its head.
+ * Open a file and read its head.
  *
  * Context: any thread; allocates.
  * Return: 0; what open(2) said; -EBADMSG: not a nettrace file, or its head is damaged;
@@ -101,37 +112,77 @@ struct rp_reader_stats {
  */
 RP_PUBLIC int rp_reader_open(const char *path, struct rp_reader **ret_reader);
 
-/* The same from a descriptor, which may be a pipe or a socket; the reader does not close it. */
+/*
+ * Open a descriptor, which may be a pipe or a socket. The reader does not close it.
+ *
+ * Context, Return: as rp_reader_open().
+ */
 RP_PUBLIC int rp_reader_open_fd(int fd, struct rp_reader **ret_reader);
 
-/* The same from memory, which the caller keeps until rp_reader_close(). */
+/*
+ * Open a descriptor as rp_reader_open_fd() does, and explain a failure.
+ * @ret_message: a sentence with the offset in the file, such as which version the file has and
+ *	which the reader reads; "" when there is none. Up to message_bytes with its NUL.
+ *
+ * Context and return: as rp_reader_open(); also what read(2) says.
+ */
+RP_PUBLIC int rp_reader_open_explained(int fd, struct rp_reader **ret_reader, char *ret_message,
+				       size_t message_bytes);
+
+/*
+ * Open a recording in memory, which the caller keeps until rp_reader_close().
+ *
+ * Context, Return: as rp_reader_open().
+ */
 RP_PUBLIC int rp_reader_open_memory(const void *bytes, size_t size, struct rp_reader **ret_reader);
 
-/* NULL is fine. */
+/*
+ * Close the reader and free its memory. Its types are invalid afterwards. NULL is allowed.
+ *
+ * Context: any thread.
+ */
 RP_PUBLIC void rp_reader_close(struct rp_reader *reader);
 
 /*
- * The next event in the order of the stream.
+ * Read the next event in the order of the stream.
  *
  * Return: 1 with an event; 0 at the end of the stream; -ENODATA: the file stops before its end (all
  * whole events before that were given); -EBADMSG: damaged, rp_reader_error() says how and where;
- * -EIO and what else read(2) says; -ENOMEM. After an error every further call returns it again.
+ * -EPROTONOSUPPORT: blocks of a later version; -EINVAL: the size of `ret_event` is too small; -EIO
+ * and what else read(2) says; -ENOMEM. After an error of the stream every further call returns it
+ * again.
  */
 RP_PUBLIC int rp_reader_next(struct rp_reader *reader, struct rp_reader_event *ret_event);
 
-RP_PUBLIC void rp_reader_get_info(const struct rp_reader *reader, struct rp_reader_info *ret_info);
-RP_PUBLIC void rp_reader_get_stats(const struct rp_reader *reader,
-				   struct rp_reader_stats *ret_stats);
+/*
+ * Return what the head of the stream contains.
+ *
+ * Return: 0; -EINVAL: NULL, or the size of `ret_info` is too small.
+ */
+RP_PUBLIC int rp_reader_get_info(const struct rp_reader *reader, struct rp_reader_info *ret_info);
 
-/* A sentence about the last error with its offset in the file, or "". */
+/*
+ * Return the stats of the events read so far.
+ *
+ * Return: 0; -EINVAL: NULL, or the size of `ret_stats` is too small.
+ */
+RP_PUBLIC int rp_reader_get_stats(const struct rp_reader *reader,
+				  struct rp_reader_stats *ret_stats);
+
+/*
+ * Return a sentence about the last error, with its offset in the file; "" without an error.
+ *
+ * Context: any thread, while no other uses the reader.
+ */
 RP_PUBLIC const char *rp_reader_error(const struct rp_reader *reader);
 
 /*
- * Prints an event's fields as the members of one JSON object, `{"order_id":1,"customer":"x"}`,
- * values by their type (64-bit integers as numbers, blobs as hex, GUIDs and times as strings, NaN
- * and infinities as null).
- * A payload shorter than its description ends the object early with "…truncated":true.
+ * Print an event's fields as the members of one JSON object: `{"order_id":1,"customer":"x"}`.
+ * 64-bit integers are numbers, blobs are hexadecimal, GUIDs and times are strings, NaN and
+ * infinities are null. A payload shorter than its description ends the object early with
+ * "…truncated":true.
  *
+ * Context: any thread. The stream is the caller's, and so are the signals of writing to it.
  * Return: 0; -EIO when the stream refused.
  */
 RP_PUBLIC int rp_reader_print_json(const struct rp_reader_event *event, FILE *stream);

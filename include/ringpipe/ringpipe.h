@@ -16,8 +16,11 @@
 #include <ringpipe/field.h>
 #include <ringpipe/host.h>
 #include <ringpipe/listener.h>
+#include <ringpipe/log.h>
+#include <ringpipe/prepare.h>
 #include <ringpipe/provider.h>
 #include <ringpipe/session.h>
+#include <ringpipe/span.h>
 #include <ringpipe/trigger.h>
 #include <ringpipe/types.h>
 

@@ -25,44 +25,59 @@ struct rp_event_filter {
 	size_t id_count;
 };
 
-/* One provider that a session wants. */
+#define RP_EVENT_FILTER_SIZE_V1 RP_SIZE_THROUGH_(struct rp_event_filter, id_count)
+#define RP_EVENT_FILTER_INIT RP_INIT_(struct rp_event_filter)
+
+/*
+ * One provider that a session wants. Level 0 and keywords 0 mean every event, as in a struct that
+ * was only initialised. In RINGPIPE_CONFIG and in .NET's protocol, keywords 0 mean the events
+ * without keywords; RP_SESSION_PROVIDER_EXACT asks for that meaning here.
+ */
 struct rp_session_provider {
 	uint32_t size;			/* of several, the same in each */
-	uint8_t level;			/* 0 to 5; 0 takes events of every level */
-	uint8_t reserved[3];
+	uint8_t level;			/* events of level 0 and of 1 to this; 0: of every level */
+	uint8_t flags;			/* enum rp_session_provider_flags */
+	uint8_t reserved[2];
 	const char *name;		/* "*": every provider, those to come included */
-	uint64_t keywords;		/* 0: only events without keywords */
+	uint64_t keywords;		/* events with one of these or with none; 0: every event */
 	const char *filter_data;	/* arguments for the provider's callback, or NULL */
 	const struct rp_event_filter *filter;	/* or NULL */
+};
+
+#define RP_SESSION_PROVIDER_SIZE_V1 RP_SIZE_THROUGH_(struct rp_session_provider, filter)
+#define RP_SESSION_PROVIDER_INIT RP_INIT_(struct rp_session_provider)
+
+enum rp_session_provider_flags {
+	RP_SESSION_PROVIDER_EXACT = 1,	/* keywords 0: only events without keywords */
 };
 
 enum rp_session_flags {
 	RP_SESSION_STACKS = 1,		/* capture the writer's stack with each event */
 	RP_SESSION_CAUSAL = 2,		/* fence each timestamp: order between threads is causal */
 	/*
-	 * Stacks without the rundown, which tells what is mapped and, when the session ends, reads
-	 * the names of the functions that stacks led through.
+	 * Leaves out the rundown, which records the mappings and, at the end of the session, the
+	 * names of the functions in the stacks.
 	 */
 	RP_SESSION_NO_RUNDOWN = 4,
 	/*
-	 * A flight recorder: the newest events overwrite the oldest, and nothing goes out until
-	 * rp_session_snapshot() asks for what is there. With an output, that gets what is there
-	 * when the session ends; output_fd -1 and no path: nobody does. What is overwritten is not
-	 * counted as lost: a snapshot tells from when on it is complete. The buffer is at least
-	 * RP_SESSION_OVERWRITE_MIN, without block_ms. Not for listeners.
+	 * A flight recorder: new events overwrite the oldest, and rp_session_snapshot() writes the
+	 * recorded events. If the session has an output, the events at its end are written there;
+	 * without one, they are discarded. Overwritten events do not count as
+	 * lost: a snapshot has the time from which on it is complete. The buffer has at least
+	 * RP_SESSION_OVERWRITE_MIN bytes, and block_ms is 0. Not for listeners.
 	 *
-	 * Events marked as state (RP_STATE_EVENT) are kept: an eighth of the buffer is theirs, and
-	 * nothing overwrites it. When a ring there is full, what comes is lost and counted as such.
-	 * A session that overwrites counts as two of RP_SESSIONS_MAX.
+	 * State events (RP_STATE_EVENT) have an eighth of the buffer and are never overwritten.
+	 * When a ring of theirs is full, further state events are lost and counted. An overwriting
+	 * session counts as two of RP_SESSIONS_MAX.
 	 */
 	RP_SESSION_OVERWRITE = 8,
 	/*
-	 * Times from a clock that the drain thread moves on each millisecond, unless its output
-	 * stands still or it gets no processor: an event is cheaper. Each thread's events keep
-	 * their order, and so do those on one processor; what threads on different processors wrote
-	 * within a step may come in another order. A writer without restartable sequences reads the
-	 * clock all the same. The stream says so first, by event `CoarseTime` of provider
-	 * `ringpipe`. Not with RP_SESSION_CAUSAL, recover_path or roll_bytes.
+	 * Timestamps events with a clock that the drain thread advances every millisecond, unless
+	 * its output stalls or it gets no CPU. This makes events cheaper. The events of a thread
+	 * keep their order, and so do those on one processor. Events of different processors within
+	 * one step may be in another order. Writers without restartable sequences read the exact
+	 * clock nevertheless. The stream begins with an event `CoarseTime` of provider `ringpipe`.
+	 * Not with RP_SESSION_CAUSAL, recover_path or roll_bytes.
 	 */
 	RP_SESSION_COARSE = 16,
 };
@@ -71,22 +86,32 @@ struct rp_session_options {
 	uint32_t size;
 	uint32_t flags;			/* enum rp_session_flags */
 	const char *name;		/* for listings; NULL: "session" */
-	size_t buffer_bytes;		/* the ceiling of all rings; 0: 64 MB */
+	/*
+	 * The limit for all rings, and from 16 MB on for the sink's memory, too; 0: 64 MB. From
+	 * 16 MB on, any mix of writers and sizes fills four fifths of it before the first loss
+	 * (doc/architecture.md, "Memory").
+	 */
+	size_t buffer_bytes;
 	const struct rp_session_provider *providers;
 	size_t provider_count;
 	const char *output_path;	/* a file to make or overwrite, or NULL */
-	int output_fd;			/* with no path: a socket, pipe or file */
 	/*
-	 * How long a writer that finds no room waits for some, in milliseconds; 0: not at all. What
-	 * has waited that long in vain is lost, and so is what comes until the drain thread gets
-	 * something rid again: an output that stands still holds each thread up once.
+	 * With no path: a socket, pipe or file, open for writing. 0 or less: none. Give a copy of
+	 * descriptor 0, by dup(2), to write there.
+	 */
+	int output_fd;
+	/*
+	 * The longest time that a writer waits for space, in milliseconds; 0: it does not wait. If
+	 * the wait times out, the event is lost, and so are further events without a wait, until
+	 * the drain thread frees space: a stalled output delays each thread once.
 	 */
 	uint32_t block_ms;
 	/*
-	 * The directory in which the session makes one for its rings, so that `ringpipe recover`
-	 * can complete the output when the process was killed; "": /dev/shm/ringpipe-UID; NULL:
-	 * rings are memory. Made if it is missing. The output has to be a regular file; a session
-	 * that overwrites may have none, and its recovered trace is what a snapshot would have had.
+	 * The directory in which the session creates another one for its rings, so that
+	 * `ringpipe recover` can complete the output after the process was killed or the output
+	 * failed (then the directory stays). "": /dev/shm/ringpipe-UID; NULL: rings are in memory.
+	 * Created if it is missing. The output must be a regular file. An overwriting session may
+	 * have none; its recovered trace is the same as a snapshot.
 	 */
 	const char *recover_path;
 	/*
@@ -97,21 +122,25 @@ struct rp_session_options {
 	 * ends. The oldest go, also those of earlier processes with that output_path, so that all
 	 * together stay below the quota; names of functions, with stacks, may come on top.
 	 *
-	 * A file that somebody deletes while it is written is followed by the next one. A full disk
-	 * costs the oldest file; it ends the session when that is the only one. Not with
+	 * If the current file is deleted, the session continues with the next one. If the disk is
+	 * full, the oldest file is removed; if there is only one, the session ends. Not with
 	 * recover_path, RP_SESSION_OVERWRITE, or a listener.
 	 */
 	uint64_t roll_bytes;
 };
 
+#define RP_SESSION_OPTIONS_SIZE_V1 RP_SIZE_THROUGH_(struct rp_session_options, roll_bytes)
+#define RP_SESSION_OPTIONS_INIT RP_INIT_(struct rp_session_options)
+
 /* Why events were lost. One list gives the enum, the names and the texts. */
 #define RP_LOSS_REASONS(X) \
-	X(FULL, "full", "the ring had no room") \
+	X(FULL, "full", "no buffer had space for the processor's events") \
 	X(TOO_BIG, "too-big", "the payload exceeded 64 KB or the ring") \
 	X(BUSY, "busy", "every fallback ring was held by another writer") \
 	X(SINK, "sink", "the file, socket or listener failed") \
 	X(DAMAGED, "damaged", "a writer left while holding a ring") \
-	X(BLOCKED, "blocked", "no room came while the writer waited, or it could not wait")
+	X(BLOCKED, "blocked", "no room came while the writer waited, or it could not wait") \
+	X(FULL_FALLBACK, "full-fallback", "no buffer had space for the fallback's events")
 
 enum rp_loss_reason {
 #define X(name, text, why) RP_LOSS_##name,
@@ -120,70 +149,106 @@ enum rp_loss_reason {
 	RP_LOSS_REASON_COUNT,
 };
 
-/* The reason's name, as in EventsLost events; NULL for an unknown one. */
+/* Later versions have further reasons, up to this number. */
+#define RP_LOSS_REASONS_MAX 24u
+
+/* Return a reason's name, as in EventsLost events; NULL for an unknown one. Context: any. */
 RP_PUBLIC const char *rp_loss_reason_name(enum rp_loss_reason reason);
 
 struct rp_session_stats {
 	uint32_t size;
 	int32_t error;			/* 0, or -errno of what ended the session */
-	uint64_t delivered;		/* events handed to the sink and accepted */
+	uint64_t delivered;		/* events that the kernel, or a listener's reader, took */
 	uint64_t lost;			/* the sum of lost_by */
-	uint64_t lost_by[RP_LOSS_REASON_COUNT];
 	uint64_t bytes;			/* written to the output */
 	uint64_t memory_bytes;		/* held by rings and buffers now */
 	uint64_t clamped;		/* events whose time was moved to keep the order */
 	uint32_t rings;
 	uint32_t reserved;
 	uint64_t shortened;		/* delivered, the payload cut to what a file holds */
+	uint64_t lost_by[RP_LOSS_REASONS_MAX];	/* by enum rp_loss_reason */
+	uint64_t skipped;		/* events that their limit left out: RP_EVENT_EX */
 };
 
+#define RP_SESSION_STATS_SIZE_V1 RP_SIZE_THROUGH_(struct rp_session_stats, lost_by)
+#define RP_SESSION_STATS_INIT RP_INIT_(struct rp_session_stats)
+
 /*
- * Starts a session that streams nettrace to a file, pipe or socket. Everything in `options` is
+ * Start a session that streams nettrace to a file, pipe or socket. Everything in `options` is
  * copied. When this returns, every event the session wants is on, and provider callbacks have run
  * (called in a callback: but for those that another thread is about to run). After success the
  * session owns output_fd; on failure the caller still does.
  *
  * Context: any thread, not a signal handler; allocates, maps memory, opens the output.
- * Return: 0; -EINVAL for a provider without a name, a level above 5, no provider, a non-zero
- * unknown byte in an option struct, a name that is too long, or recover_path where the output is no
- * regular file; -EPERM: the directory for recovery is another user's, or others may write to it;
- * -ENOSPC, -EFBIG: no room for the rings there; -ENOSPC with RP_SESSIONS_MAX
- * sessions running; -EBUSY: another session writes to the file, or rolls these files; -ENOMEM; or
- * what open(2) said of the path.
+ * Return: 0; -EINVAL for a provider without a name, a level above 5, no provider, no output, a
+ * struct that types.h does not permit, a name that is too long, or recover_path where the output is
+ * no regular file; -EBADF: output_fd is closed, or not open for writing; -EPERM: the directory for
+ * recovery is another user's, or others may write to it; -ENOSPC, -EFBIG: no room for the rings
+ * there; -ENOSPC with RP_SESSIONS_MAX sessions running; -EBUSY: another session writes to the file,
+ * or rolls these files; -ENOMEM; -EPERM, -ENOSYS: a filter refuses the system call that
+ * rp_error_call() names; or what open(2) said of the path.
  */
 RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
 			       struct rp_session **ret_session);
 
 /*
- * Ends the session: events off, everything written so far delivered, the output complete and
- * closed, all memory given back. The pointer is dead after this, whatever is returned.
+ * End the session. This disables its events, delivers all that were written, completes and closes
+ * the output, and frees all memory. The pointer is invalid afterwards, unless the result is
+ * -EDEADLK or -EINVAL.
  *
  * Context: any thread, not a signal handler, not a listener's or provider's callback on the drain
- * thread (-EDEADLK, session unchanged). Waits for the drain thread; a peer that takes nothing for
- * two seconds is given up, and one that reads slowly after ten. A rundown may take six seconds to
- * read symbols, which do not count.
- * Return: 0, also for NULL; or -errno of what ended the session early (-ENOSPC: disk full, -ENOENT:
- * file deleted, -EPIPE: peer gone, -ETIMEDOUT: peer does not read, -EBADF: the host closed the
- * session's descriptor). `ret_stats` may be NULL; set its size first.
+ * thread (-EDEADLK, session unchanged). Waits for the drain thread: two
+ * seconds for a peer that reads nothing, ten for a slow one. A rundown may take another six seconds
+ * to read symbols.
+ * Return: 0, also for NULL; or -errno of the failure that ended the session early (-ENOSPC: disk
+ * full, -ENOENT: file deleted, -ESTALE: file cut from outside, -EPIPE: peer closed, -ETIMEDOUT:
+ * peer does not read, -EBADF: the host closed the session's descriptor); -EINVAL: the size of
+ * `ret_stats`, which may be NULL, is too small, and the session is unchanged.
  */
 RP_PUBLIC int rp_session_stop(struct rp_session *session, struct rp_session_stats *ret_stats);
 
 /*
- * Whether the calling thread waits for room in sessions that ask for it (block_ms). It does from
- * its start on. Where it must not be held up, turn that off: what then finds no room is lost.
- * Without being asked to, nobody waits
- *  - in a signal handler that interrupted a wait, or one that runs on the alternate signal stack
- *    (but not one with SS_AUTODISARM, which the kernel does not tell);
- *  - on a thread of the library's, such as that of a push listener.
+ * Hand every event written before this call to the kernel: in every session of this process,
+ * whoever started it, write(2) or send(2) has taken the event when the function returns 0. Call it
+ * before _exit(2), before execve(2), or in the handler of a fatal signal; exit(3) and
+ * rp_session_stop() do it by themselves.
  *
- * Context: any thread, any signal handler. A forked child's thread keeps what its parent's had.
- * Return: what it was before, 0 or 1.
+ * `timeout_ms`: how long to wait at most; -1: without a limit.
+ *
+ * The events of other threads count if the caller knows that they were written, by a join, a lock
+ * or a message. A file then holds whole events, but no end: readers report that it was cut. These
+ * sessions have no part in it:
+ *  - a listener: its callback may still have to see the events;
+ *  - a session with RP_SESSION_OVERWRITE: its events stay in memory until a snapshot, or in files
+ *    with recover_path;
+ *  - a session whose output has failed: its events are lost and counted.
+ *
+ * Context: any thread, any callback, any signal handler: takes no lock, allocates nothing, leaves
+ * errno alone. The drain thread does the work, so the function cannot succeed while that thread
+ * waits for the caller: a handler that interrupted another call of this library times out.
+ * Return: 0, also where no session was started, and in a forked child, which has none; -ETIMEDOUT:
+ * a pipe, socket or disk takes nothing, or the drain thread cannot run: what was possible has been
+ * delivered; -EDEADLK: called on the drain thread, by a provider's callback there.
+ */
+RP_PUBLIC int rp_sessions_flush(int timeout_ms);
+
+/*
+ * Set whether the calling thread waits for space in sessions with block_ms. By default it does. If
+ * it does not, events without space are lost. A writer never waits
+ *  - in a signal handler that interrupted a wait, or that runs on the alternate signal stack
+ *    (except with SS_AUTODISARM, which the library cannot see);
+ *  - on a thread of the library, such as that of a push listener.
+ *
+ * Context: any thread, any signal handler. The thread of a forked child inherits the setting.
+ * Return: the previous setting, 0 or 1.
  */
 RP_PUBLIC int rp_thread_set_blocking(int blocking);
 
 /*
- * The session's figures now. Set ret_stats->size before the call; it is filled up to that.
+ * Return the session's current stats.
+ *
  * Context: any thread, not a signal handler.
+ * Return: 0; -EINVAL: NULL, or the size of `ret_stats` is too small.
  */
 RP_PUBLIC int rp_session_get_stats(struct rp_session *session, struct rp_session_stats *ret_stats);
 
@@ -196,53 +261,64 @@ struct rp_snapshot_info {
 	uint64_t bytes;
 };
 
+#define RP_SNAPSHOT_INFO_SIZE_V1 RP_SIZE_THROUGH_(struct rp_snapshot_info, bytes)
+#define RP_SNAPSHOT_INFO_INIT RP_INIT_(struct rp_snapshot_info)
+
 /*
- * Writes what a session with RP_SESSION_OVERWRITE has recorded as one complete nettrace, to a file
- * (made or overwritten), or with no path to a descriptor, which stays the caller's. Writers go on
- * meanwhile; the session does too. Every event written from `from_ns` to `to_ns`, which is a moment
- * in this call, is in it, but for what `lost` counts; older ones are where they were not
- * overwritten yet. The last event of provider `ringpipe` in it, `Snapshot`, tells the same two
- * times. If writers overwrite all of a ring faster than it can be copied, time and again, then both
- * times are the same.
+ * Write what a session with RP_SESSION_OVERWRITE has recorded as one complete nettrace. It goes to
+ * a file (created or overwritten), or with no path to a descriptor, which the caller still owns.
+ * Writers go on meanwhile; the session does too. Every event written from `from_ns` to `to_ns`,
+ * which is a moment during this call, is in it, except those that `lost` counts. Older events are
+ * in it if they were not overwritten yet. Its last event of provider `ringpipe`, `Snapshot`, has
+ * the same two times. Both times are equal if writers repeatedly overwrite a whole ring faster than
+ * it can be copied.
  *
- * `ret_info` may be NULL; set its size first.
+ * `ret_info` may be NULL.
  *
  * Context: any thread, not a signal handler, not a callback on the drain thread (-EDEADLK); not
- * after rp_session_stop() was called. Blocks while the output is written; takes as much memory as
- * the session's rings hold meanwhile. rp_session_stop() waits for it; where a pipe or socket is
- * read slowly, for ten seconds at most.
- * Return: 0; -EINVAL for a session that does not overwrite; -EPIPE: the session has ended; -ENOMEM;
- * -EBUSY: a session writes to the file; what open(2) or write(2) said; -ETIMEDOUT: the reader of a
- * pipe or socket takes nothing.
+ * after rp_session_stop() was called. Raises neither SIGPIPE nor SIGXFSZ: a reader that is gone is
+ * -EPIPE, a file beyond RLIMIT_FSIZE is -EFBIG. Blocks while the output is written; takes as much
+ * memory as the session's rings hold meanwhile. rp_session_stop() waits for it, but at most ten
+ * seconds for a slow pipe or socket.
+ * Return: 0; -EINVAL for a session that does not overwrite, or the size of `ret_info` is too small;
+ * -EPIPE: the session has ended; -ENOMEM;
+ * -EBADF: the descriptor is closed, or not open for writing; -EBUSY: a session writes to the file;
+ * errors of open(2) and write(2); -ETIMEDOUT: the reader of a pipe or socket reads nothing.
  */
 RP_PUBLIC int rp_session_snapshot(struct rp_session *session, const char *path, int fd,
 				  struct rp_snapshot_info *ret_info);
 
 /*
- * From now on the signal takes a snapshot of each session that overwrites then, whoever started it:
- * into a new file of mode 0600, named as `path` with a number before its extension, behind the last
- * that is there ("flight.nettrace" makes flight.000001.nettrace and so on). A relative path is one
- * from the working directory of now. What cannot be written is not there. Signals that come while
- * a snapshot is written lead to one more.
+ * Make a signal take a snapshot of each overwriting session of the process. Each snapshot is a new
+ * file of mode 0600. Its name is `path` with the next free number before the extension
+ * ("flight.nettrace" becomes flight.000001.nettrace and so on). A relative path is relative to the
+ * current working directory. A snapshot that cannot be written leaves no file. Signals during a
+ * snapshot cause one more.
  *
- * The handler posts a semaphore and then calls the one that the program had, whose flags and mask
- * it takes over; where the signal was ignored, or had its default effect, that is all. A handler
- * that the program installs later takes its place, and may call it. In a forked child the signal is
- * as it was before, and the child may ask anew; there is one such signal in a process, for good.
+ * The handler posts a semaphore and then calls the program's previous handler, whose flags and mask
+ * it keeps. If the signal was ignored or had its default action, it does nothing else. A handler
+ * that the program installs later replaces it, and may call it. In a forked child the signal has
+ * its previous action, and the child may call this function again. A process has one such signal
+ * and cannot change it.
  *
  * Context: any thread, not a signal handler; starts a thread.
- * Return: 0; -EINVAL: no path, no signal, or one that cannot be caught or comes of a fault
+ * Return: 0; -EINVAL: no path, no signal, or one that cannot be caught or reports a fault
  * (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS); -EBUSY: there is one already, or the
- * program's handler is for one time (SA_RESETHAND); -ENOMEM; or what pthread_create(3) said.
+ * program's handler has SA_RESETHAND; -ENOMEM; errors of pthread_create(3).
  */
 RP_PUBLIC int rp_snapshot_on_signal(int signal_number, const char *path);
 
 /*
- * Reads a provider list as in RINGPIPE_CONFIG: name[:keywords[:level[:arguments]]],… with keywords
- * in hex (missing: 0 after a bare name is all ones, as is an empty field), level 0-5 or a name
- * (missing: 5), arguments k=v;k2=v2, quoted where they hold a comma.
+ * Parse a provider list as in RINGPIPE_CONFIG. Its entries are separated by commas:
  *
- * `ret_providers` is one allocation, strings included: free() it.
+ *	name[:keywords[:level[:arguments]]]
+ *
+ *  - keywords in hexadecimal; missing or empty: all;
+ *  - a level from 0 to 5, or its name; missing or empty: 5;
+ *  - arguments k=v;k2=v2, in double quotes where they contain a comma.
+ *
+ * The providers have the flag RP_SESSION_PROVIDER_EXACT. `ret_providers` is one allocation, strings
+ * included: free() it.
  *
  * Context: any thread; allocates.
  * Return: 0; -EINVAL, with `*ret_at` (unless NULL) the offset of the offending byte; -ENOMEM.
@@ -251,12 +327,11 @@ RP_PUBLIC int rp_providers_parse(const char *text, struct rp_session_provider **
 				 size_t *ret_count, size_t *ret_at);
 
 /*
- * Reads one value out of a session's arguments: `key=value` pairs with ';' between them. What
- * stands in double quotes is taken as it is, the quotes left out. Of several pairs with that key
- * the last counts; the first '=' of a pair ends its key. `filter_data` may be NULL: no pairs.
- * `*ret_value` is for free().
+ * Read one value from a session's arguments: `key=value` pairs separated by ';'. Text in double
+ * quotes is taken literally, without the quotes. If a key occurs more than once, the last counts.
+ * The first '=' of a pair ends its key. `filter_data` may be NULL. Free `*ret_value` with free(3).
  *
- * Context: any thread, not a signal handler; provider callbacks are fine.
+ * Context: any thread, not a signal handler; also in provider callbacks.
  * Return: 0; -ENOENT without that key; -ENOMEM.
  */
 RP_PUBLIC int rp_filter_data_get(const char *filter_data, const char *key, char **ret_value);

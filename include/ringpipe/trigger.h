@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Triggers: what makes a flight recorder (RP_SESSION_OVERWRITE in session.h) take a snapshot by
- * itself. A list with commas, of
+ * Triggers: conditions under which a flight recorder (RP_SESSION_OVERWRITE in session.h) takes a
+ * snapshot automatically. A comma-separated list of
  *
  *	Shop-Orders:failed		an event, by provider and name
  *	Shop-Orders:*:Error		any event of the provider, of that level or a worse one
@@ -9,13 +9,13 @@
  *	Shop-Orders:queue-length>1000	a counter that rises above a bound,
  *	Shop-Orders:orders<0.5		or falls below it
  *
- * Two events belong together by their activity id, without one by their thread; a second begin
- * takes the place of the first. Of a counter that only grows the rate in a second counts, of a
- * histogram the mean of what came since the last look, of others the value. Counters are looked at
- * once a second.
+ * Two events are matched by their activity id, or by their thread if they have none. A second begin
+ * replaces the first. Triggers compare the rate per second of a counter that only grows, the mean
+ * of a histogram's values since the last check, and the value of other counters. They check
+ * counters once a second.
  *
- * The events of triggers are written once more, into a buffer of 1 MB that the drain thread empties
- * and looks through. No other event knows of it.
+ * The triggers' events are also written into a separate buffer of 1 MB, which the drain thread
+ * empties and checks. Other events cost the same as without triggers.
  */
 #ifndef RINGPIPE_TRIGGER_H
 #define RINGPIPE_TRIGGER_H
@@ -28,52 +28,64 @@ struct rp_triggers;
 
 struct rp_trigger_options {
 	uint32_t size;
-	uint32_t distance_ms;		/* from one snapshot to the next, at least; 0: 10,000 */
+	uint32_t distance_ms;		/* minimum time between snapshots; 0: 10,000 */
 	const char *triggers;		/* the list */
 	/* Snapshots are numbered before the extension: flight.000001.nettrace and so on. */
 	const char *path;
-	uint32_t files;			/* so many are kept, the newest; 0: 10 */
+	uint32_t files;			/* number of files to keep; 0: 10 */
 	uint32_t reserved;		/* 0 */
 };
 
+#define RP_TRIGGER_OPTIONS_SIZE_V1 RP_SIZE_THROUGH_(struct rp_trigger_options, reserved)
+#define RP_TRIGGER_OPTIONS_INIT RP_INIT_(struct rp_trigger_options)
+
 struct rp_trigger_stats {
 	uint32_t size;
-	int32_t error;			/* -errno of the last that could not be taken, or 0 */
+	int32_t error;			/* -errno of the last failed snapshot, or 0 */
 	uint64_t snapshots;
 	uint64_t skipped;		/* triggers too soon after a snapshot, or during one */
 	uint64_t failed;		/* snapshots that could not be taken */
 	/*
-	 * Events of triggers that were lost before anybody looked, and beginnings that were
-	 * forgotten, of which 4,096 wait at a time.
+	 * Triggers' events that were lost before they were checked, and begin events that were
+	 * dropped because 4,096 others were waiting for their end.
 	 */
 	uint64_t missed;
 };
 
+#define RP_TRIGGER_STATS_SIZE_V1 RP_SIZE_THROUGH_(struct rp_trigger_stats, missed)
+#define RP_TRIGGER_STATS_INIT RP_INIT_(struct rp_trigger_stats)
+
 /*
- * Watches for triggers, and has snapshots of the session taken on a thread made for that. An event
- * `Triggered` of provider `ringpipe` in each tells which trigger it was, when, and how many were
- * skipped and missed so far. Everything in `options` is copied.
+ * Check triggers and take snapshots of the session, on a separate thread. Each snapshot has an
+ * event `Triggered` of provider `ringpipe` with the trigger, its time, and the numbers of skipped
+ * and missed ones so far. Everything in `options` is copied.
  *
- * Context: any thread, not a signal handler; allocates. Provider callbacks run: the events of
- * triggers are on when this returns.
- * Return: 0; -EINVAL: the list cannot be read, the session does not overwrite, no path; -ENOENT and
- * what else opendir(3) says of the path's directory; -ENOSPC with RP_SESSIONS_MAX sessions running;
- * -ENOMEM, -EAGAIN.
+ * Context: any thread, not a signal handler; allocates. Runs provider callbacks: the triggers'
+ * events are enabled when it returns.
+ * Return: 0; -EINVAL: the list is invalid, the session does not overwrite, no path; errors of
+ * opendir(3) for the path's directory; -ENOSPC with RP_SESSIONS_MAX sessions running; -ENOMEM,
+ * -EAGAIN.
  */
 RP_PUBLIC int rp_triggers_start(struct rp_session *session,
 				const struct rp_trigger_options *options,
 				struct rp_triggers **ret_triggers);
 
-/* The figures now. Set ret_stats->size before the call. Context: any thread, no signal handler. */
+/*
+ * Return the current stats.
+ *
+ * Context: any thread, not a signal handler.
+ * Return: 0; -EINVAL: NULL, or the size of `ret_stats` is too small.
+ */
 RP_PUBLIC int rp_triggers_get_stats(struct rp_triggers *triggers,
 				    struct rp_trigger_stats *ret_stats);
 
 /*
- * Ends it; before the session is stopped. What was written before is still looked at, and a
- * snapshot that is due is taken. NULL is fine.
+ * Stop the triggers. Call it before the session is stopped. Events written before are still
+ * checked, and a pending snapshot is taken. NULL is allowed.
  *
  * Context: any thread, not a signal handler, not a callback of ringpipe's (-EDEADLK on the drain
- * thread). Blocks while a snapshot is written. Return: 0.
+ * thread). Blocks while a snapshot is written.
+ * Return: 0; -EINVAL: the size of `ret_stats`, which may be NULL, is too small; nothing is stopped.
  */
 RP_PUBLIC int rp_triggers_stop(struct rp_triggers *triggers, struct rp_trigger_stats *ret_stats);
 

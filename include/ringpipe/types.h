@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every other header shares: levels, opcodes, GUIDs, and the description of an event's
+ * Definitions for all headers: levels, opcodes, GUIDs, and the description of an event's
  * fields. Nothing here has behaviour.
  */
 #ifndef RINGPIPE_TYPES_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RP_VERSION "0.1.0"
+#define RP_VERSION_STRING "0.1.0"
 
 #ifdef __cplusplus
 #define RP_BEGIN_DECLS extern "C" {
@@ -21,14 +21,68 @@
 
 #define RP_PUBLIC __attribute__((visibility("default")))
 
+/*
+ * Structs that grow. A struct that a caller fills, or that a call fills, begins with its `size`. A
+ * later version of the library adds members at its end, and none of them moves.
+ *
+ * - Before a call, set the caller's struct to its ..._INIT, which sets `size` and makes all other
+ *   members zero: the defaults of options. -EINVAL: `size` is below ..._SIZE_V1, the size in the
+ *   first version.
+ * - Options may be shorter or longer than the library's own: members that an older program does not
+ *   have are zero; members that an older library does not have must be zero (-EINVAL).
+ * - A result is filled up to the caller's `size`, with zero in members that an older library does
+ *   not have.
+ * - A struct that the library passes to a callback has the library's own `size`. Look at it before
+ *   reading a member that came after the first version.
+ *
+ * These never grow: rp_guid, rp_part, rp_field, rp_enumerator, rp_enumeration, rp_counter_tag,
+ * rp_activity and rp_fields.
+ */
+#ifdef __cplusplus
+#define RP_INIT_(type) (rp_init_<type>())
+extern "C++" {
+template<typename T> inline T rp_init_()
+{
+	T value = T();
+
+	value.size = sizeof(T);
+	return value;
+}
+}
+#else
+#define RP_INIT_(type) { .size = sizeof(type) }
+#endif
+
+/* The bytes of a struct up to the end of a member. */
+#ifdef __cplusplus
+#define RP_SIZE_THROUGH_(type, member) \
+	(offsetof(type, member) + sizeof(static_cast<type *>(nullptr)->member))
+#else
+#define RP_SIZE_THROUGH_(type, member) \
+	(offsetof(type, member) + sizeof(((type *)0)->member))
+#endif
+
 /* The largest payload of one event, in bytes, as written: the sum of its parts. */
 #define RP_PAYLOAD_MAX 65536u
 
 /* The longest name of a provider, event, field or struct, in bytes without the NUL. */
 #define RP_NAME_MAX 255u
 
+/* Largest id of an event. TraceEvent drops events of id 65535, which it calls illegal. */
+#define RP_EVENT_ID_MAX 65534u
+
+/* An id that follows from the event's name, above 32767: the same in every build and process. */
+#define RP_EVENT_ID_AUTO 0xffffffffu
+
 /* The most frames of a stack that an event carries. */
 #define RP_STACK_MAX 100u
+
+/*
+ * The last frame of a stack that was cut: it leads through a function whose unwind rules were not
+ * cached yet, and not to the outermost function. Frames before it are as they were, but some may be
+ * missing between them. No code lies at this address.
+ */
+#define RP_FRAME_CUT 0xc07u
 
 /* Levels, EventPipe's. A session of level L takes events of level 0 and of 1 to L. */
 enum rp_level {
@@ -111,7 +165,7 @@ struct rp_field {
 };
 
 enum rp_field_flags {
-	/* Of an event's field: nobody is given its value, but "***", zero, or no elements. */
+	/* A redacted field: its value is replaced by "***", zero, or no elements. */
 	RP_FIELD_SECRET = 1,
 };
 

@@ -13,8 +13,8 @@ import nettrace
 from tool import PATIENCE, TOOL, ToolTest
 
 RUNTIME = os.path.join(os.path.dirname(os.path.abspath(__file__)), "runtime.py")
-# Writes a line for each SIGINT, up to the end of input. Not a shell: one that is interrupted right
-# before its read waits for a line first.
+# Writes a line for each SIGINT, up to the end of input. A shell does not fit: if it is interrupted
+# right before its read, it waits for a line first.
 INTERRUPTED = """
 import os, select, signal
 signals, to = os.pipe()
@@ -69,7 +69,7 @@ class Child(ToolTest):
         err = self.run_tool("collect", "-o", "t", "--", *self.command("true", "cut"), status=1)[1]
         self.assertIn("stops before its end", err)
 
-    def test_a_command_that_is_not_there_is_told(self):
+    def test_a_command_that_is_not_there_is_reported(self):
         err = self.run_tool("collect", "-o", "t", "--", "./not-there", status=1)[1]
         self.assertIn("cannot start ./not-there: No such file", err)
         self.assertEqual(os.listdir(self.directory), [])

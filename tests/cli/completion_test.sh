@@ -1,39 +1,29 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Completion offers what fits, and nothing else. The command itself is a stand-in.
+# The shells complete ringpipe's commands, options and values, and nothing else.
 #
-# usage: completion_test.sh SOURCE
+# usage: completion_test.sh SOURCE TOOL HOST, where HOST runs until its input ends
 set -uo pipefail
 
+source=$(realpath "$1") tool=$(realpath "$2") host=$(realpath "$3")
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
+mkdir "$work/bin" "$work/here" "$work/here/left"
+ln -s "$tool" "$work/bin/ringpipe"
+export PATH=$work/bin:$PATH TMPDIR=$work HOME=$work
+cd "$work/here" || exit 1
 touch one.nettrace two.txt
-mkdir left
-# shellcheck disable=SC1091
-source "$1/man/ringpipe.bash"
 
-ringpipe()
-{
-	if [[ ${2-} == --json ]]; then
-		printf '%s\n' '    "pid": 42,' '    "name": "shop",' '    "name": "other",'
-		return
-	fi
-	printf '%s\n' '    PID NAME RUNTIME' '     42 shop ringpipe' '   4711 other .NET'
-}
+coproc HOST { exec "$host"; }
+host_pid=$HOST_PID
+trap 'kill "$host_pid" 2>/dev/null; rm -rf "$work"' EXIT
+read -r _ <&"${HOST[0]}"
 
 number=0
 failed=0
 
-# offers WHAT WANTED WORD…: completes the last word.
-offers()
+report()
 {
-	local what=$1 wanted=$2 got
-	shift 2
-	COMP_WORDS=("$@")
-	COMP_CWORD=$(($# - 1))
-	_ringpipe
-	got=${COMPREPLY[*]-}
+	local what=$1 wanted=$2 got=$3
 	number=$((number + 1))
 	if [[ $got == "$wanted" ]]; then
 		echo "ok $number - $what"
@@ -45,28 +35,96 @@ offers()
 	fi
 }
 
+# Each prints what a shell offers for the last of the words after `ringpipe`.
+bash_offers()
+{
+	COMP_WORDS=(ringpipe "$@")
+	COMP_CWORD=$#
+	_ringpipe
+	echo "${COMPREPLY[*]-}"
+}
+
+# zsh's own functions need a terminal: here they print what they are asked to complete.
+zsh_offers()
+{
+	zsh -f -c '
+		compadd() { [[ $1 == -a ]] && print -r -- "${(@P)2}" }
+		_files() {
+			case "$*" in
+			"") print -r -- ${~words[CURRENT]}*(N) ;;
+			-/) print -r -- ${~words[CURRENT]}*(N/) ;;
+			"-g *.nettrace") print -r -- ${~words[CURRENT]}*.nettrace(N) ;;
+			esac
+		}
+		words=(ringpipe "$@")
+		CURRENT=$#words
+		source "$COMPLETION"
+	' zsh "$@" | xargs echo
+}
+
+fish_offers()
+{
+	fish --no-config -c 'source $COMPLETION; complete --do-complete="ringpipe $argv[1]"' "$*" |
+		cut -f 1 | xargs echo
+}
+
+# offers WHAT WANTED WORD…: in every shell that is installed.
+offers()
+{
+	local what=$1 wanted=$2
+	shift 2
+	report "$what: bash" "$wanted" "$(bash_offers "$@")"
+	if command -v zsh >/dev/null; then
+		report "$what: zsh" "$wanted" \
+			"$(COMPLETION=$source/man/ringpipe.zsh zsh_offers "$@")"
+	fi
+	if command -v fish >/dev/null; then
+		report "$what: fish" "$(sorted "$wanted")" \
+			"$(sorted "$(COMPLETION=$source/man/ringpipe.fish fish_offers "$@")")"
+	fi
+}
+
+# includes WHAT WANTED WORD…: among what bash offers; other processes may come and go.
+includes()
+{
+	local what=$1 wanted=$2 got
+	shift 2
+	got=$(bash_offers "$@" | tr ' ' '\n' | grep -F -x -m 1 -- "$wanted")
+	report "$what: bash" "$wanted" "$got"
+}
+
+# fish sorts what it offers, and marks folders.
+sorted()
+{
+	tr ' ' '\n' <<<"${1//\//}" | sort | xargs echo
+}
+
+# shellcheck disable=SC1091
+source "$source/man/ringpipe.bash"
+name=$(basename "$host")
+commands="ps list counters stacks dump collect report flight bpf recover help"
+
 echo "TAP version 13"
-offers "commands come first" \
-	"ps collect record snapshot report counters dump stacks bpf list recover --help --version" \
-	ringpipe ""
-offers "a command is completed" "collect" ringpipe col
-offers "an unknown command gets nothing" "" ringpipe xyz ""
-offers "collect has its options" "--process-id --providers" ringpipe collect --p
-offers "record can stop" "--stop" ringpipe record --sto
-offers "snapshot has an output" "--output" ringpipe snapshot --o
-offers "report has its own" "--events" ringpipe report --e
-offers "report takes traces" "one.nettrace" ringpipe report on
-offers "report takes nothing but traces" "" ringpipe report tw
-offers "a process id is one of those that ps shows" "42 4711" ringpipe collect -p ""
-offers "a process id is completed" "4711" ringpipe collect --process-id 47
-offers "a name is one of those that ps shows" "shop other" ringpipe collect -n ""
-offers "list takes a name" "--name" ringpipe list --n
-offers "list takes a process id" "42" ringpipe list 42
-offers "stacks takes a process id" "42" ringpipe stacks 42
-offers "dump takes a process id" "42" ringpipe dump 42
-offers "dump has kinds of cores" "mini heap full" ringpipe dump --type ""
-offers "recover takes a directory" "left" ringpipe recover le
-offers "an output is any file" "two.txt" ringpipe collect -o tw
-offers "a number is not guessed" "" ringpipe collect --buffer ""
+offers "commands come first" "$commands --help --version" ""
+offers "a command is completed" "collect" col
+offers "help takes a command" "report" help rep
+offers "flight has its commands" "start snapshot stop" flight ""
+offers "help knows them" "start stop" help flight st
+offers "an option of a command of two words" "--buffer" flight start --bu
+offers "collect has its options" "--process-id --providers" collect --p
+offers "report has its own" "--events" report --e
+offers "report takes traces" "one.nettrace" report on
+offers "recover takes a directory" "left" recover le
+offers "an output is any file" "two.txt" collect -o tw
+offers "counters has its commands" "collect" counters col
+offers "bpf has its commands" "histogram" bpf h
+offers "dump has kinds of cores" "mini heap full" dump --type ""
+offers "the kernel's events have groups" "sched syscalls" collect --kernel s
+includes "a process id is one that ps shows" "$host_pid" collect -p ""
+includes "a process id is completed" "$host_pid" collect --process-id "${host_pid:0:2}"
+includes "a command takes a process id" "$host_pid" stacks ""
+includes "a name is one that ps shows" "$name" collect -n "${name:0:2}"
+report "a number is not guessed: bash" "" "$(bash_offers collect --buffer "")"
+report "an unknown command gets nothing: bash" "" "$(bash_offers xyz "")"
 echo "1..$number"
 exit "$failed"

@@ -61,7 +61,8 @@ class Hostile(ToolTest):
         self.stopped = fake.stopped
 
     def collect(self, *arguments, status=0):
-        return self.run_tool("counters", "collect", "-p", os.getpid(), *arguments, status=status)
+        return self.run_tool("counters", "collect", "--format=csv", "-p", os.getpid(), *arguments,
+                             status=status)
 
     def page(self, wanted):
         process = self.start("counters", "serve", "-p", os.getpid(), "--port", 0)
@@ -103,11 +104,11 @@ class Hostile(ToolTest):
             series.add(key)
         self.assertEqual(len(set(families)), len(families), families)
 
-    def test_damage_right_before_the_end_is_told_and_kills_nobody(self):
+    def test_damage_right_before_the_end_is_reported_and_kills_nobody(self):
         stream = trace().events(GAUGE, [word("M", "a", "1")]).bytes + b"\7damage"
         self.say(stream, stays=False)
         for _ in range(20):
-            out, err = self.collect("--json", status=1)
+            out, err = self.collect("--format=json", status=1)
             self.assertIn("is not sound", err)
             self.assertEqual(len(json.loads(out)["Events"]), 1)
 

@@ -42,12 +42,19 @@ class Counters(ToolTest):
         host.stdin.write(b"\n" * sacks)
         host.stdin.flush()
 
-    def start_serve(self, host, *arguments):
+    def weighed(self, host):
+        """How many weights the host says that it recorded, and their sum."""
+        host.stdin.write(b"?\n")
+        host.stdin.flush()
+        count, total = host.stdout.readline().split()
+        return int(count), int(total)
+
+    def start_serve(self, host, *arguments, address=r"127\.0\.0\.1"):
         process = self.start("counters", "serve", "-p", host.pid, "--port", 0, *arguments)
         line = process.stdout.readline().decode()
         if not line and b"libmicrohttpd" in process.stderr.read():
             self.skipTest("built without libmicrohttpd")
-        self.assertRegex(line, r"^http://127\.0\.0\.1:\d+/metrics\n$")
+        self.assertRegex(line, rf"^http://{address}:\d+/metrics\n$")
         return process, line.strip()
 
     def page(self, url):
@@ -109,7 +116,7 @@ class Counters(ToolTest):
 
     def test_collect_counts_every_sack_once(self):
         host = self.start_host()
-        process = self.start("counters", "collect", "-p", host.pid)
+        process = self.start("counters", "collect", "--format=csv", "-p", host.pid)
         self.read_until(process, "water")
         self.feed(host, 100)
         seen = 0
@@ -127,19 +134,19 @@ class Counters(ToolTest):
 
     def test_collect_writes_json_that_is_whole_after_ctrl_c(self):
         host = self.start_host()
-        process = self.start("counters", "collect", "-p", host.pid, "--json", "-o", "c.json")
+        process = self.start("counters", "collect", "-p", host.pid, "--format=json", "-o", "c.json")
         self.wait_until(lambda: os.path.exists(self.path("c.json")) and
                         b"water" in self.read("c.json"))
         self.stop(process)
-        told = json.loads(self.read("c.json"))
-        self.assertEqual(told["TargetProcess"], os.path.basename(HOST))
-        row = next(row for row in told["Events"] if row["name"] == "water (m)")
+        reported = json.loads(self.read("c.json"))
+        self.assertEqual(reported["TargetProcess"], os.path.basename(HOST))
+        row = next(row for row in reported["Events"] if row["name"] == "water (m)")
         self.assertEqual((row["provider"], row["counterType"], row["value"], row["tags"]),
                          ("Mill-Works", "Metric", 2.5, ""))
 
     def test_only_what_was_asked_for_is_shown(self):
         host = self.start_host()
-        process = self.start("counters", "collect", "-p", host.pid, "--counters",
+        process = self.start("counters", "collect", "--format=csv", "-p", host.pid, "--counters",
                              "Mill-Works[water]")
         out = self.read_until(process, "water") + self.read_until(process, "water")
         self.stop(process)
@@ -148,7 +155,7 @@ class Counters(ToolTest):
 
     def test_the_end_of_the_process_ends_the_file_too(self):
         host = self.start_host()
-        process = self.start("counters", "collect", "-p", host.pid, "--json")
+        process = self.start("counters", "collect", "-p", host.pid, "--format=json")
         self.read_until(process, "water")
         host.stdin.close()
         host.wait(PATIENCE)
@@ -159,24 +166,139 @@ class Counters(ToolTest):
     def test_serve_shows_totals_that_go_up(self):
         host = self.start_host()
         process, url = self.start_serve(host)
-        text = self.page_with(url, r"^mill_works_weight_count ")
+        text = self.page_with(url, r"^mill_works_weight_kilograms_count ")
         self.assertRegex(text, r"(?m)^# TYPE mill_works_sacks_total counter$")
-        self.assertRegex(text, r"(?m)^mill_works_water 2\.5$")
-        self.assertRegex(text, r"(?m)^# TYPE mill_works_weight summary$")
+        self.assertRegex(text, r"(?m)^mill_works_water_meters 2\.5$")
+        self.assertRegex(text, r"(?m)^# TYPE mill_works_weight_kilograms summary$")
         self.assertRegex(text, r'(?m)^mill_works_sacks_total\{stone="upper \\"left\\""\} 30$')
         self.assertRegex(text, r"(?m)^mill_works_sacks_total 12$")
         self.feed(host, 5)
         self.page_with(url, r"^mill_works_sacks_total 17$")
         self.stop(process)
 
+    def scrape(self, url):
+        """Count and sum of the weights, or None while the page has no weights."""
+        found = re.search(r"^mill_works_weight_kilograms_sum (\S+)\n"
+                          r"mill_works_weight_kilograms_count (\d+)$", self.page(url), re.M)
+        return found and (int(found[2]), float(found[1]))
+
+    def scrape_up_to(self, url, reported, goal):
+        """Scrape as fast as pages come until one has the goal; no page may fall back."""
+        def has_it():
+            page = self.scrape(url)
+            if page:
+                self.assertGreaterEqual(page, reported[-1])
+                self.assertLessEqual(page, goal)
+                reported.append(page)
+            return page == goal
+
+        self.wait_until(has_it)
+
+    def test_serve_counts_values_from_before_anybody_looked(self):
+        host = self.start_host()
+        before = self.weighed(host)
+        self.assertEqual(before, (100, 5050))
+        process, url = self.start_serve(host)
+        reported = []
+        self.wait_until(lambda: reported.append(self.scrape(url)) or reported[-1])
+        # The first page that has the weights has all of them.
+        self.assertEqual(reported[-1], before)
+        self.stop(process)
+
+    def test_serve_counts_what_was_recorded_by_scrapes_faster_than_the_interval(self):
+        host = self.start_host()
+        process, url = self.start_serve(host)
+        reported = [(0, 0)]
+        for sacks in (1, 10, 1000):
+            self.feed(host, sacks)
+            self.scrape_up_to(url, reported, self.weighed(host))
+        self.assertEqual(reported[-1], (100 + 1011, 5050 + 50 * 1011))
+        # Several pages of one interval say the same.
+        self.assertGreater(len(reported), len(set(reported)))
+        self.stop(process)
+
+    def test_serve_counts_what_was_recorded_by_scrapes_slower_than_the_interval(self):
+        host = self.start_host()
+        process, url = self.start_serve(host)
+        other = self.start("counters", "collect", "--format=csv", "-p", host.pid)
+        reported = [(0, 0)]
+        for sacks in (3, 40, 500):
+            # Some intervals have values and some have none; each of them is one line of water.
+            for _ in range(3):
+                self.feed(host, sacks)
+                self.read_until(other, "water")
+                self.read_until(other, "water")
+            self.scrape_up_to(url, reported, self.weighed(host))
+        self.assertEqual(reported[-1], (100 + 3 * 543, 5050 + 50 * 3 * 543))
+        self.stop(other)
+        self.stop(process)
+
+    def test_serve_that_is_started_again_goes_on_where_the_program_is(self):
+        host = self.start_host()
+        process, url = self.start_serve(host)
+        reported = [(0, 0)]
+        self.scrape_up_to(url, reported, self.weighed(host))
+        self.stop(process)
+        # Nobody looks while these are recorded.
+        self.feed(host, 7)
+        self.assertEqual(self.weighed(host), (107, 5400))
+        process, url = self.start_serve(host)
+        second, second_url = self.start_serve(host)
+        self.feed(host, 5)
+        self.scrape_up_to(url, reported, self.weighed(host))
+        self.scrape_up_to(second_url, [(107, 5400)], self.weighed(host))
+        self.stop(second)
+        self.stop(process)
+
+    def test_serve_names_units_and_helps_by_the_display_name(self):
+        host = self.start_host()
+        process, url = self.start_serve(host)
+        text = self.page_with(url, r"^mill_works_water_meters 2")
+        self.assertIn("# HELP mill_works_water_meters Level of the water\n", text)
+        self.assertIn("# HELP mill_works_sacks_total Sacks ground\n", text)
+        self.assertIn("# HELP mill_works_weight_kilograms Weight of a sack\n", text)
+        self.assertRegex(text, "(?m)^ringpipe_session_memory_bytes ")
+        self.assertRegex(text, "(?m)^ringpipe_drain_lag_milliseconds ")
+        self.assertRegex(text, "(?m)^ringpipe_threads ")
+        self.stop(process)
+
+    def test_serve_listens_where_it_is_reported_to(self):
+        host = self.start_host()
+        for address, shown in (("127.0.0.2", r"127\.0\.0\.2"), ("::1", r"\[::1\]")):
+            try:
+                with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as probe:
+                    probe.bind((address, 0))
+            except OSError:
+                continue  # no IPv6 here
+            process, url = self.start_serve(host, "--listen", address, address=shown)
+            self.page(url)
+            self.stop(process)
+        _, err = self.run_tool("counters", "serve", "-p", host.pid, "--listen", "x", status=1)
+        self.assertRegex(err, "--listen wants an address in numbers, not 'x'|libmicrohttpd")
+
+    def test_collect_repeats_no_row_in_its_first_interval(self):
+        """A counter is reported as an EventCounter and as an instrument: one of them counts."""
+        host = self.start_host()
+        process = self.start("counters", "collect", "--format=csv", "-p", host.pid, "--counters",
+                             "Mill-Works")
+        out = self.read_until(process, "water") + self.read_until(process, "water")
+        self.stop(process)
+        rows = [tuple(row[:3]) for row in list(csv.reader(io.StringIO(out)))[1:]]
+        self.assertEqual(len(rows), len(set(rows)), out)
+        self.assertNotIn("weight (kg)", {row[2] for row in rows})
+
     def test_promtool_has_no_complaint(self):
         promtool = self.prometheus_command("promtool")
         host = self.start_host()
         process, url = self.start_serve(host)
-        text = self.page_with(url, r"^mill_works_weight_count ")
+        text = self.page_with(url, r"^mill_works_weight_kilograms_count ")
         checked = subprocess.run([promtool, "check", "metrics"], input=text, text=True,
                                  capture_output=True, timeout=PATIENCE, check=False)
-        self.assertEqual(checked.returncode, 0, text + checked.stdout + checked.stderr)
+        # Values go out in the units of the program, as OpenTelemetry's exporters send them.
+        complaints = [line for line in (checked.stdout + checked.stderr).splitlines()
+                      if "use base unit" not in line]
+        self.assertEqual(complaints, [], text)
+        self.assertIn(checked.returncode, (0, 3), checked.stderr)
         self.stop(process)
 
     def test_a_real_prometheus_scrapes_it(self):
@@ -235,35 +357,38 @@ class Counters(ToolTest):
     def test_a_file_that_exists_is_kept(self):
         host = self.start_host()
         self.write("c.csv", b"precious")
-        _, err = self.run_tool("counters", "collect", "-p", host.pid, "-o", "c.csv", status=1)
+        _, err = self.run_tool("counters", "collect", "--format=csv", "-p", host.pid, "-o",
+                               "c.csv", status=1)
         self.assertIn("--force", err)
         self.assertEqual(self.read("c.csv"), b"precious")
 
     def test_the_process_id_is_in_the_name_of_the_file(self):
         host = self.start_host()
         name = f"c-{host.pid}.csv"
-        process = self.start("counters", "collect", "-p", host.pid, "-o", "c-{pid}.csv")
+        process = self.start("counters", "collect", "--format=csv", "-p", host.pid, "-o",
+                             "c-{pid}.csv")
         self.wait_until(lambda: os.path.exists(self.path(name)) and self.read(name))
         self.stop(process)
         self.assertTrue(self.read(name).startswith(b"Timestamp,Provider,"))
 
     def test_a_dash_is_standard_output(self):
         host = self.start_host()
-        process = self.start("counters", "collect", "-p", host.pid, "-o", "-")
+        process = self.start("counters", "collect", "--format=csv", "-p", host.pid, "-o", "-")
         self.assertTrue(self.read_until(process, "water").startswith("Timestamp,Provider,"))
         self.stop(process)
         self.assertNotIn("-", os.listdir(self.directory))
 
     def test_a_full_disk_is_an_error(self):
         host = self.start_host()
-        process = self.start("counters", "collect", "-p", host.pid, "-o", "/dev/full", "-f",
-                             "-d", 3)
+        process = self.start("counters", "collect", "--format=csv", "-p", host.pid, "-o",
+                             "/dev/full", "-f", "-d", 3)
         _, err = self.finish(process, 1)
         self.assertIn("No space left", err)
 
     def test_wrong_usage_is_refused(self):
-        for arguments in (["look", "-p", 1], ["monitor"], ["monitor", "-p", 1, "--json"],
-                          ["serve", "-p", 1, "-o", "x"], ["collect", "-p", 1, "--port", 1],
+        for arguments in (["look", "-p", 1], ["monitor"], ["monitor", "-p", 1, "-o", "x"],
+                          ["serve", "-p", 1, "-o", "x"], ["monitor", "-p", 1, "--listen", "::"],
+                          ["collect", "-p", 1, "--port", 1],
                           ["monitor", "-p", 1, "--counters", "A["],
                           ["monitor", "-p", 1, "--counters", "A[b],,C"],
                           ["monitor", "-p", 1, "--counters", "A[b]c"],

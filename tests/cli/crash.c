@@ -21,7 +21,7 @@ RP_EVENT(host, mark, 1, RP_LEVEL_INFORMATIONAL, 1, RP_U32(number), RP_STRING(tex
 RP_STATE_EVENT(host, began, 2, RP_LEVEL_INFORMATIONAL, 1, RP_U32(answer));
 
 static pthread_barrier_t barrier;
-static volatile int *nowhere;		/* a page that nobody may touch */
+static volatile int *nowhere;		/* an inaccessible page */
 
 static void fault(void)
 {
@@ -45,7 +45,7 @@ static void fault_everywhere(void)
 	fault_with_others(NULL);
 }
 
-/* What malloc(3) knows of its memory, and what stands in it, is nonsense. */
+/* Overwrites malloc's metadata and the memory that it manages. */
 __attribute__((no_sanitize("address"))) static void destroy_heap(void)
 {
 	char *end = sbrk(0);

@@ -38,13 +38,16 @@ class Crash(ToolTest):
 
     def check(self, last, name="r.nettrace"):
         """No event is missing inside the window, nor behind it to the last that was written."""
-        summary = json.loads(self.run_tool("report", name, "--json")[0])
+        summary = json.loads(self.run_tool("report", name, "--format=json")[0])
         self.assertTrue(summary["complete"])
         self.assertEqual(summary["unordered"], 0)
+        found = self.strict(name, "--recovered", "--serials", "Test-Host/mark:number")
+        self.assertEqual(found["kinds"]["Test-Host/began"], 1)
+        self.assertEqual([writer["last"] for writer in found["writers"].values()], [last])
         window = summary["window"]
         self.assertLess(window["from_ns"], window["to_ns"])
         numbers, inside = [], 0
-        events = self.run_tool("report", name, "--events")[0].splitlines()
+        events = self.run_tool("report", name, "--events", "--format=json")[0].splitlines()
         for event in map(json.loads, events):
             if event["event"] != "mark":
                 continue

@@ -47,7 +47,8 @@ class Daemon(ToolTest):
     def processes(self, path, status=0):
         """The pids that wrote, and the serials of each."""
         serials = {}
-        for line in self.run_tool("report", path, "--events", status=status)[0].splitlines():
+        for line in self.run_tool("report", path, "--events", "--format=json",
+                                  status=status)[0].splitlines():
             event = json.loads(line)
             if event["event"] == "mark":
                 serials.setdefault(event["fields"]["process"], []).append(
@@ -57,7 +58,7 @@ class Daemon(ToolTest):
     def check_daemon(self, host):
         """The daemon has no session until somebody comes; then it is one like any other."""
         daemon = self.wait_for_daemon(host)
-        rows = json.loads(self.run_tool("list", daemon, "--json")[0])
+        rows = json.loads(self.run_tool("list", daemon, "--format=json")[0])
         self.assertEqual([row["enabled"] for row in rows if row["provider"] == "Test-Forks"],
                          [False])
         self.run_tool("collect", "-p", daemon, "-o", "after.nettrace")
@@ -81,6 +82,7 @@ class Daemon(ToolTest):
         left, = os.listdir(self.path("rings"))
         self.run_tool("recover", os.path.join("rings", left), "-o", "recovered.nettrace")
         self.assertEqual(self.processes("recovered.nettrace"), {host.pid: list(range(EVENTS))})
+        self.strict("recovered.nettrace", "--recovered")
 
     def test_session_by_socket_ends_with_the_process_that_had_it(self):
         host = self.start_host()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs every command of README.md, doc/*.md and the manual pages, as a reader would.
+"""Runs every command of README.md, doc/*.md, other pages and the manual pages, as a reader would.
 
 usage: docs_test.py [--long] SOURCE BUILD MESON
 
@@ -89,7 +89,9 @@ def pages_of(root):
     def read(path):
         with open(path, encoding="utf-8") as file:
             return os.path.relpath(path, root), file.read()
-    marked = [os.path.join(root, "README.md"), *sorted(glob.glob(os.path.join(root, "doc/*.md")))]
+    marked = [os.path.join(root, name) for name in
+              ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "tests/README.md")]
+    marked += sorted(glob.glob(os.path.join(root, "doc/*.md")))
     return [markdown_page(*read(path)) for path in marked] + \
            [manual_page(*read(path)) for path in sorted(glob.glob(root + "/man/*.[1-8]"))]
 
@@ -305,7 +307,7 @@ def batched(reader, page, command, cwd):
             in_session(reader.popen(command.replace("PID", str(shop.pid)), cwd, stdout=log,
                                     stderr=log)) as tracer:
         drive.wait_for(lambda: "ready" in said(log), "bpftrace at work", [tracer])
-        bridge = f"exec ringpipe bpf count -p {shop.pid} --json"
+        bridge = f"exec ringpipe bpf count -p {shop.pid} --format json"
         with in_session(reader.popen(bridge, cwd, stdout=account,
                                      stderr=subprocess.DEVNULL)) as process:
             drive.wait_for(lambda: any(shop.stats()["sessions"].values()), "a session", [process])
@@ -313,7 +315,7 @@ def batched(reader, page, command, cwd):
             os.killpg(process.pid, signal.SIGINT)
             finish(process, account)
         end_bpftrace(tracer)
-        seen = json.loads(said(account))["account"]["seen"]
+        seen = json.loads(said(account))["stats"]["seen"]
         found = re.search(r"(?m)^@events: (\d+)$", said(log))
         if not found or int(found[1]) != seen or seen < ORDERS:
             raise drive.Failure(f"{seen} events were seen, not:\n{said(log)}")
@@ -381,8 +383,8 @@ def flown(reader, page, command, cwd):
         def run(text):
             text = re.sub(r"-n shop\b", "-p PID", text)  # others may run one, too
             reader.run(text.replace("PID", str(shop.pid)), cwd)
-        if not re.match(r"ringpipe record (?!.*--stop)", command):
-            run("ringpipe record -p PID")
+        if not re.match(r"ringpipe flight start ", command):
+            run("ringpipe flight start -p PID")
             place_orders(shop.url)
         run(command)
         check_trace(reader, command, cwd)
@@ -431,7 +433,7 @@ RULES = (
     (r"(ringpipe|dotnet-trace) collect .*-- \./shop", started),
     (r"(ringpipe|dotnet-trace) collect .*-(p PID|n shop)\b", attached),
     (r"ringpipe bpf ", bridged),
-    (r"ringpipe (record|snapshot) ", flown),
+    (r"ringpipe flight ", flown),
     (r"(.*&& )?perf |.*\bperf\.data\b|.*/uprobe_events", profiled),
     (r"RINGPIPE_USER_EVENTS=|.*/sys/kernel/tracing/", in_kernel),
     (r"ldconfig", by_root),
@@ -444,7 +446,7 @@ RULES = (
 BUILDING = (
     (r"\./scripts/bench$", "./scripts/bench disabled"),  # the others take an idle machine
     (r"\./scripts/demo$", "./scripts/demo && test -s build/demo/shop.nettrace"),
-    (r"(meson .*)", r"\1"),
+    (r"(meson .*|\./scripts/setup build)", r"\1"),
 )
 
 

@@ -24,7 +24,7 @@ class Fake(ToolTest):
     def dump(self, *arguments, status=0):
         return self.run_tool("dump", os.getpid(), *arguments, status=status)
 
-    def test_size_threads_and_pause_are_told(self):
+    def test_size_threads_and_pause_are_reported(self):
         def handler(connection, request):
             self.assertEqual(request.command, FRAMES)
             self.assertEqual(request.payload, server.string(self.path("x.core")) +
@@ -36,12 +36,12 @@ class Fake(ToolTest):
         out, err = self.dump("-o", "x.core")
         self.assertEqual(out, "")
         self.assertIn("3 threads; the process stood still for 2.5 ms", err)
-        out, err = self.dump("-o", "x.core", "--json")
+        out, err = self.dump("-o", "x.core", "--format=json")
         self.assertEqual(json.loads(out), {"path": self.path("x.core"), "bytes": 4096,
                                            "threads": 3, "threads_not_stopped": 0,
                                            "pause_ns": 2500000})
 
-    def test_threads_that_did_not_stop_are_told(self):
+    def test_threads_that_did_not_stop_are_reported(self):
         self.serve(lambda connection, _: connection.sendall(
             server.ok() + frame(2, running=1, size=4096, pause=1)))
         self.assertIn("1 of the threads could not be stopped", self.dump()[1])
@@ -59,12 +59,12 @@ class Fake(ToolTest):
         self.assertEqual(kinds, [1, 2, 4])
         self.assertIn("--type wants", self.dump("--type", "small", status=2)[1])
 
-    def test_reason_of_a_failure_is_told(self):
+    def test_reason_of_a_failure_is_reported(self):
         self.serve(lambda connection, _: connection.sendall(
             server.ok() + frame(1) + frame(3, server.FAIL, text=DISK_FULL)))
         self.assertIn(DISK_FULL, self.dump(status=1)[1])
 
-    def test_reason_of_a_refusal_is_told(self):
+    def test_reason_of_a_refusal_is_reported(self):
         reply = struct.pack("<I", server.FAIL) + server.string("another dump is being written")
         self.serve(lambda connection, _: connection.sendall(server.message(server.ERROR, reply)))
         self.assertIn("another dump is being written", self.dump(status=1)[1])
@@ -111,17 +111,17 @@ class Live(ToolTest):
         self.assertIn("the process stood still for", err)
         self.assertEqual(self.read("%d.core" % self.pid)[:4], b"\x7fELF")
 
-    def test_default_name_tells_the_process(self):
+    def test_default_name_reports_the_process(self):
         self.run_tool("dump", self.pid, "-q")
         cores = [name for name in os.listdir(self.directory) if name.endswith(".core")]
         self.assertEqual(len(cores), 1)
         self.assertIn("_%d_" % self.pid, cores[0])
 
-    def test_folder_that_is_not_there_is_told(self):
+    def test_folder_that_is_not_there_is_reported(self):
         self.assertIn("No such file", self.run_tool("dump", self.pid, "-o", "none/x.core",
                                                     status=1)[1])
 
-    def test_process_that_does_not_answer_is_told(self):
+    def test_process_that_does_not_answer_is_reported(self):
         self.freeze(self.host)
         self.addCleanup(self.host.send_signal, signal.SIGCONT)
         self.assertIn("does not answer", self.run_tool("dump", self.pid, status=1)[1])

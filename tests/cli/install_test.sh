@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Installs into a folder of its own and uses what is there, by pkg-config alone, as a stranger
-# would: README's example, as C and C++, against the shared library and the static one.
+# Installs into a folder of its own and uses what is there, by pkg-config alone and by CMake alone,
+# as a stranger would: README's example, as C and C++, against the shared library and the static
+# one.
 #
 # usage: install_test.sh SOURCE BUILD MESON CC CXX SANITIZERS. The last three are what the library
 # was built with; SANITIZERS may be `none`, and with others there is no program without libraries.
@@ -55,16 +56,19 @@ nothing_else_is_installed()
 {
 	local library='lib.*/libringpipe(-(symbols|lttng)\.so|\.a|\.so\.[0-9.]+)'
 	library+='|lib.*/pkgconfig/ringpipe\.pc'
-	local rest='bin/ringpipe|include/ringpipe/.*\.h|man/man[137]/[A-Za-z_]+\.[137]'
+	library+='|lib.*/cmake/ringpipe/ringpipeConfig(Version)?\.cmake'
+	local rest='bin/ringpipe|include/ringpipe/.*\.h(pp)?|man/man[137]/[A-Za-z_]+\.[137]'
 	rest+='|libexec/ringpipe-(dump|bpf|kernel)'
+	local completions='bash-completion/completions/ringpipe|zsh/site-functions/_ringpipe'
+	completions+='|fish/vendor_completions.d/ringpipe.fish'
 	! find "$root" -type f | grep -v -E \
-		"/($library|$rest|bash-completion/completions/ringpipe)\$"
+		"/($library|$rest|$completions)\$"
 }
 
 headers_are_all_there()
 {
-	(cd "$source/include" && find ringpipe -name '*.h' | sort) >"$work/wanted"
-	(cd "$root$(pkg-config --variable=includedir ringpipe)" && find ringpipe -name '*.h' |
+	(cd "$source/include" && find ringpipe -name '*.h*' | sort) >"$work/wanted"
+	(cd "$root$(pkg-config --variable=includedir ringpipe)" && find ringpipe -name '*.h*' |
 		sort) >"$work/got"
 	diff "$work/wanted" "$work/got"
 }
@@ -95,12 +99,54 @@ build_example()
 		"${static[@]}" $flags
 }
 
+# A plugin carries the static library, hidden, and leaves no symbol to anybody else.
+build_plugin()
+{
+	local flags
+	flags=$(PKG_CONFIG_SYSROOT_DIR=$root pkg-config --static --cflags --libs ringpipe) || return
+	# shellcheck disable=SC2086
+	"$1" -Wall -Wextra -Werror -shared -fPIC "$work/example.$2" -o "$work/plugin-$2.so" \
+		-Wl,-z,defs -Wl,--exclude-libs,ALL ${flags/-lringpipe/-l:libringpipe.a} &&
+		! nm -D --defined-only "$work/plugin-$2.so" | grep -w rp_event_write
+}
+
+# cmake_configure FOLDER [VERSION]: finds the package where it was installed, and nowhere else.
+cmake_configure()
+{
+	local sanitized=
+	[[ $sanitizers == none ]] || sanitized=-fsanitize=$sanitizers
+	mkdir -p "$work/cmake" && cp "$work"/example.c* "$work/cmake" &&
+		cat >"$work/cmake/CMakeLists.txt" <<-END
+		cmake_minimum_required(VERSION 3.16)
+		project(host C CXX)
+		add_executable(server example.c)
+		$(sed -n '/^```cmake$/,/^```$/{/^```/!p}' "$source/README.md")
+		find_package(ringpipe ${2-0.1} CONFIG REQUIRED)
+		add_executable(cmake-shared-c example.c)
+		target_link_libraries(cmake-shared-c ringpipe::ringpipe)
+		add_executable(cmake-shared-cpp example.cpp)
+		target_link_libraries(cmake-shared-cpp ringpipe::ringpipe)
+		add_executable(cmake-static-c example.c)
+		target_link_libraries(cmake-static-c ringpipe::static)
+		add_library(cmake-plugin MODULE example.c)
+		target_link_libraries(cmake-plugin ringpipe::static)
+		END
+	cmake -S "$work/cmake" -B "$work/$1" -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" \
+		-DCMAKE_C_FLAGS="$sanitized" -DCMAKE_CXX_FLAGS="$sanitized" \
+		-DCMAKE_PREFIX_PATH="$prefix"
+}
+
+cmake_build()
+{
+	cmake --build "$work/cmake-build" && cp "$work"/cmake-build/cmake-* "$work"
+}
+
 # The example places 1000 orders; the report has to say so.
 trace_example()
 {
 	local trace=$work/$1.nettrace
 	RINGPIPE_CONFIG=Shop-Orders RINGPIPE_OUTPUT=$trace RINGPIPE_DIAGNOSTICS=0 "$work/$1" &&
-		ringpipe report --json "$trace" >"$work/report.json" &&
+		ringpipe report --format json "$trace" >"$work/report.json" &&
 		python3 - "$work/report.json" <<-'END'
 		import json, sys
 		report = json.load(open(sys.argv[1]))
@@ -113,7 +159,7 @@ trace_example()
 
 shared_library_is_used()
 {
-	ldd "$work/$1" | grep "libringpipe.so.0 => $root"
+	ldd "$work/$1" | grep "libringpipe.so.1 => $root"
 }
 
 shared_library_is_not_needed()
@@ -130,10 +176,11 @@ export LD_LIBRARY_PATH=$library
 PATH=$(dirname "$(find "$root" -path '*/bin/ringpipe' | head -n 1)"):$PATH
 
 check "library, command, pages and completion are installed" installed \
-	'libringpipe.so' 'libringpipe.so.0' 'libringpipe.a' 'pkgconfig/ringpipe.pc' \
+	'libringpipe.so' 'libringpipe.so.1' 'libringpipe.a' 'pkgconfig/ringpipe.pc' \
 	'bin/ringpipe' 'libexec/ringpipe-dump' 'man1/ringpipe.1' \
-	'man3/RP_EVENT.3' 'man7/libringpipe.7' \
-	'bash-completion/completions/ringpipe'
+	'man3/RP_EVENT.3' 'man3/rp_session_start.3' 'man7/libringpipe.7' \
+	'bash-completion/completions/ringpipe' 'zsh/site-functions/_ringpipe' \
+	'fish/vendor_completions.d/ringpipe.fish'
 check "nothing else is installed" nothing_else_is_installed
 check "every public header is installed" headers_are_all_there
 check "pkg-config knows the version" pkg-config --exact-version=0.1.0 ringpipe
@@ -148,8 +195,29 @@ done
 check "the shared library is the installed one" shared_library_is_used shared-c
 if [[ $sanitizers == none ]]; then
 	check "the static program needs no library" shared_library_is_not_needed static-c
+	check "a plugin with the static library links with -z defs (C)" build_plugin "$cc" c
+	check "a plugin with the static library links with -z defs (C++)" build_plugin "$cxx" cpp
 else
 	skip "the static program needs no library" "the runtime of a sanitizer cannot be linked so"
+fi
+prefix=$(dirname "$(dirname "$(find "$root" -path '*/bin/ringpipe' | head -n 1)")")
+if command -v cmake >/dev/null; then
+	check "CMake finds the package" cmake_configure cmake-build
+	check "programs and a plugin are built by CMake" cmake_build
+	check "CMake's program is the installed library's" shared_library_is_used cmake-shared-c
+	for program in cmake-shared-c cmake-shared-cpp cmake-static-c; do
+		check "1000 events are in the trace of $program" trace_example "$program"
+	done
+	check "the program of CMake's static target does without the shared library" \
+		eval '! shared_library_is_used cmake-static-c'
+	check "CMake refuses a version that is not there" eval '! cmake_configure newer 0.2'
+	check "CMake refuses another major version" eval '! cmake_configure major 1.0'
+	mv "$prefix" "$work/moved"
+	prefix=$work/moved
+	check "the package may be moved, and asked for without a version" \
+		cmake_configure moved-build ''
+else
+	skip "CMake finds the package" "no cmake"
 fi
 echo "1..$number"
 exit "$failed"

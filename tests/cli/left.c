@@ -1,19 +1,169 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes a hundred events, says so, and waits to be killed, or to be told to end. */
+/*
+ * The host writes a hundred events, prints "written", and waits for a signal or a line.
+ *
+ * `left too-big`: three more are too large, and lost. `left busy`: three more find every fallback
+ * lock held. `left damaged`: three more are left in the middle by threads that end. `left define`:
+ * two more kinds are defined, the first while no file may grow, and seven events written of each.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <ringpipe/ringpipe.h>
 
 RP_PROVIDER(host, "Test-Host");
 RP_EVENT(host, mark, 1, RP_LEVEL_INFORMATIONAL, 1, RP_U32(number), RP_STRING(text));
+RP_EVENT(host, bulk, 2, RP_LEVEL_INFORMATIONAL, 1, RP_BLOB(bytes));
 
-int main(void)
+static void write_too_big(void)
+{
+	static const char bytes[70000];
+
+	for (int i = 0; i < 3; i++) {
+		if (host_bulk(bytes, sizeof(bytes)) == 0)
+			abort();
+	}
+}
+
+/* A payload whose last page cannot be read: a write of it stops in the middle, in a handler. */
+#define PAGE 4096u
+#define PAGES 5u
+
+static char *unreadable;
+static bool is_held;
+static __thread sigjmp_buf way_out;
+
+static void hold(int signal)
+{
+	(void)signal;
+	__atomic_store_n(&is_held, true, __ATOMIC_RELEASE);
+	for (;;)
+		poll(NULL, 0, -1);
+}
+
+static void leave(int signal)
+{
+	(void)signal;
+	siglongjmp(way_out, 1);
+}
+
+static void handle_faults(void (*handler)(int))
+{
+	struct sigaction action = { .sa_handler = handler };
+
+	unreadable = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+	if (unreadable == MAP_FAILED ||
+	    mprotect(unreadable + (PAGES - 1) * PAGE, PAGE, PROT_NONE) != 0 ||
+	    sigaction(SIGSEGV, &action, NULL) != 0)
+		abort();
+}
+
+/* Return: only when every lock is held. */
+static void *write_held(void *data)
+{
+	if (host_bulk(unreadable, PAGES * PAGE) == 0)
+		abort();
+	__atomic_store_n((bool *)data, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void write_busy(void)
+{
+	bool is_lost = false;
+	pthread_t thread;
+
+	handle_faults(hold);
+	while (!is_lost) {
+		__atomic_store_n(&is_held, false, __ATOMIC_RELAXED);
+		if (pthread_create(&thread, NULL, write_held, &is_lost) != 0)
+			abort();
+		while (!__atomic_load_n(&is_held, __ATOMIC_ACQUIRE) &&
+		       !__atomic_load_n(&is_lost, __ATOMIC_ACQUIRE))
+			poll(NULL, 0, 1);
+	}
+	for (int i = 0; i < 2; i++) {
+		if (host_bulk(unreadable, (PAGES - 1) * PAGE) == 0)
+			abort();
+	}
+}
+
+static void *write_and_leave(void *data)
+{
+	if (sigsetjmp(way_out, 1) == 0)
+		(void)host_bulk(unreadable, PAGES * PAGE);
+	return data;
+}
+
+static void write_damaged(void)
+{
+	pthread_t thread;
+
+	handle_faults(leave);
+	for (int i = 0; i < 3; i++) {
+		if (pthread_create(&thread, NULL, write_and_leave, NULL) != 0 ||
+		    pthread_join(thread, NULL) != 0)
+			abort();
+	}
+}
+
+static void define(struct rp_provider *provider, const char *name, uint32_t id)
+{
+	static const struct rp_field fields[] = { { .name = "number", .type = RP_TYPE_U32 } };
+	const struct rp_event_decl decl = {
+		.size = sizeof(decl), .id = id, .name = name, .fields = fields, .field_count = 1,
+		.level = RP_LEVEL_INFORMATIONAL, .keywords = 1,
+	};
+	struct rp_event *event;
+
+	if (rp_event_create(provider, &decl, &event) != 0)
+		abort();
+	for (uint32_t i = 0; i < 7; i++) {
+		const struct rp_part part = { &i, sizeof(i) };
+
+		if (rp_event_write(event, &part, 1) != 0)
+			abort();
+	}
+}
+
+static void define_with_limit(void)
+{
+	struct rlimit usual, none;
+	struct rp_provider *provider;
+
+	if (rp_provider_create("Test-Dynamic", NULL, NULL, &provider) != 0 ||
+	    getrlimit(RLIMIT_FSIZE, &usual) != 0)
+		abort();
+	none = usual;
+	none.rlim_cur = 0;
+	setrlimit(RLIMIT_FSIZE, &none);
+	define(provider, "undefined", 1);
+	setrlimit(RLIMIT_FSIZE, &usual);
+	define(provider, "defined", 2);
+}
+
+int main(int argc, char **argv)
 {
 	for (uint32_t i = 0; i < 100; i++) {
 		if (host_mark(i, "one of a hundred") != 0)
 			abort();
 	}
+	if (argc > 1 && strcmp(argv[1], "too-big") == 0)
+		write_too_big();
+	if (argc > 1 && strcmp(argv[1], "busy") == 0)
+		write_busy();
+	if (argc > 1 && strcmp(argv[1], "damaged") == 0)
+		write_damaged();
+	if (argc > 1 && strcmp(argv[1], "define") == 0)
+		define_with_limit();
 	puts("written");
 	fflush(stdout);
 	return getchar() == EOF;

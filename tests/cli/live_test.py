@@ -15,8 +15,8 @@ FLOOD = os.environ.get("FLOOD", "")
 
 
 class Live(ToolTest):
-    def start_host(self):
-        host = subprocess.Popen([HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    def start_host(self, program=HOST):
+        host = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                 env=self.environment, cwd=self.directory)
         self.addCleanup(self.reap, host)
         self.assertEqual(int(host.stdout.readline()), host.pid)
@@ -24,7 +24,7 @@ class Live(ToolTest):
         return host
 
     def events(self, path, status=0):
-        out, _ = self.run_tool("report", path, "--events", status=status)
+        out, _ = self.run_tool("report", path, "--events", "--format=json", status=status)
         return [json.loads(line) for line in out.splitlines()]
 
     def collect_for_a_second(self, host, path, *arguments):
@@ -41,10 +41,13 @@ class Live(ToolTest):
                    if event["provider"] == "Ipc-Host"]
         self.assertGreater(len(serials), 0)
         self.assertEqual(serials, list(range(serials[0], serials[0] + len(serials))))
+        found = self.strict(path, *(["--cut"] if status else []),
+                            "--serials", "Ipc-Host/tick:serial")
+        self.assertEqual((found["missing"], found["complete"]), (0, status == 0))
         return serials
 
     def rows(self, host):
-        return [row for row in json.loads(self.run_tool("list", host.pid, "--json")[0])
+        return [row for row in json.loads(self.run_tool("list", host.pid, "--format=json")[0])
                 if row["provider"] == "Ipc-Host"]
 
     def collect(self, host, *arguments, **options):
@@ -55,7 +58,7 @@ class Live(ToolTest):
 
     def processes(self):
         """Those of our folder: other tests may run processes in namespaces of their own."""
-        return [row for row in json.loads(self.run_tool("ps", "--json")[0])
+        return [row for row in json.loads(self.run_tool("ps", "--format=json")[0])
                 if row["socket"].startswith(self.directory)]
 
     def wait_for_bytes(self):
@@ -77,9 +80,11 @@ class Live(ToolTest):
         self.assertRegex(row["runtime"], r"^ringpipe \d+\.\d+\.\d+$")
 
     def test_a_name_that_two_have_is_refused(self):
-        name = os.path.basename(HOST)[:15]
-        self.start_host()
-        self.start_host()
+        # Other tests, and those of another build, may run processes of the same name.
+        name = f"two-{os.getpid()}"
+        os.symlink(HOST, self.path(name))
+        self.start_host(self.path(name))
+        self.start_host(self.path(name))
         err = self.run_tool("collect", "-n", name, status=1)[1]
         self.assertIn(f"2 processes are named {name}; choose one by -p", err)
 
@@ -112,13 +117,13 @@ class Live(ToolTest):
     def test_writers_that_wait_lose_nothing_though_there_is_little_room(self):
         """Half a million events, the session's megabyte many times over."""
         process = self.start("collect", "--block", "60000", "--buffer", "1", "-o", "t.nettrace",
-                             "--providers", "Test-Host", "--json", "--", FLOOD, "flood")
+                             "--providers", "Test-Host", "--format=json", "--", FLOOD, "flood")
         out, _ = self.finish(process, 0)
         summary = json.loads(out[out.index("{"):])
         events = {row["name"]: row["events"] for row in summary["providers"]}
         self.assertEqual((events["Test-Host"], summary["lost"]), (500100, 0))
 
-    def test_coarse_times_are_told_and_keep_the_order(self):
+    def test_coarse_times_are_reported_and_keep_the_order(self):
         host = self.start_host()
         process = self.collect(host, "--coarse")
         self.wait_until(lambda: os.path.getsize(self.path("t.nettrace")) > 10000)
@@ -132,7 +137,7 @@ class Live(ToolTest):
         self.assertEqual(times, sorted(times))
         self.assertIn("Times      coarse: of a clock that moves each 0.001 s\n",
                       self.run_tool("report", "t.nettrace")[0])
-        summary = json.loads(self.run_tool("report", "t.nettrace", "--json")[0])
+        summary = json.loads(self.run_tool("report", "t.nettrace", "--format=json")[0])
         self.assertEqual(summary["time_step_ns"], 1000000)
 
     def stderr_so_far(self, process):
@@ -153,6 +158,38 @@ class Live(ToolTest):
         row, = self.rows(host)
         self.assertFalse(row["enabled"])
 
+    def test_list_shows_the_events_and_their_fields(self):
+        host = self.start_host()
+        rows = [row for row in json.loads(self.run_tool("list", host.pid, "--events", "--fields",
+                                                        "--format=json")[0])
+                if row["provider"] == "Ipc-Host"]
+        self.assertEqual([(row["event"], row["id"], row["level"], row["keywords"],
+                           [(field["name"], field["type"]) for field in row["fields"]])
+                          for row in rows],
+                         [("tick", 1, 4, 1, [("serial", "u64"), ("text", "string")]),
+                          ("reported", 2, 4, 2, [("arguments", "string")])])
+
+    def test_a_provider_that_the_process_lacks_is_an_error_at_the_start(self):
+        host = self.start_host()
+        err = self.run_tool("collect", "-p", host.pid, "--providers", "Ipc-Hoast", status=1)[1]
+        self.assertIn("has no provider 'Ipc-Hoast'; it has: Ipc-Host, Micro", err)
+
+    def test_a_provider_missing_from_the_environment_is_reported_while_the_process_runs(self):
+        self.environment["RINGPIPE_CONFIG"] = "Ipc-Hoast"
+        self.environment["RINGPIPE_OUTPUT"] = self.path("trace")
+        self.start_host()
+        del self.environment["RINGPIPE_CONFIG"]
+        found = []
+
+        def is_reported():
+            found[:] = [event["fields"] for event in self.events("trace", status=1)
+                        if event["event"] == "ProviderMissing"]
+            return found
+
+        self.wait_until(is_reported)
+        self.assertEqual(found[0]["provider"], "Ipc-Hoast")
+        self.assertIn("Ipc-Host", found[0]["existing"].split(", "))
+
     def test_ctrl_c_gives_a_whole_trace(self):
         process = self.collect(self.start_host())
         self.wait_for_bytes()
@@ -164,7 +201,7 @@ class Live(ToolTest):
         host = self.start_host()
         self.collect_for_a_second(host, "t.nettrace")
         serials = self.check_serials("t.nettrace")
-        summary = json.loads(self.run_tool("report", "t.nettrace", "--json")[0])
+        summary = json.loads(self.run_tool("report", "t.nettrace", "--format=json")[0])
         self.assertEqual((summary["process_id"], summary["lost"], summary["complete"]),
                          (host.pid, 0, True))
         self.assertIsNone(summary["time_step_ns"])
@@ -227,6 +264,21 @@ class Live(ToolTest):
         process.send_signal(signal.SIGINT)
         self.finish(process, 0)
         self.assertRegex(seen.decode(), r"\d+ events  [0-9.]+ k?B  0 lost")
+
+    def test_there_is_no_live_line_among_the_data_of_standard_output(self):
+        master, slave = pty.openpty()
+        self.addCleanup(os.close, master)
+        host = self.start_host()
+        process = self.start("collect", "-p", host.pid, "-o", "-", "-d", "3s", stderr=slave)
+        os.close(slave)
+        self.assertTrue(process.communicate(timeout=PATIENCE)[0].startswith(b"Nettrace"))
+        self.assertEqual(process.returncode, 0)
+        os.set_blocking(master, False)
+        try:
+            said = os.read(master, 4096)
+        except OSError:
+            said = b""  # the other end is closed, and nothing was said
+        self.assertEqual(said, b"")
 
     def test_a_command_is_traced_from_its_first_event(self):
         process = self.start("collect", "-o", "t.nettrace", "--", HOST, stdin=subprocess.PIPE)

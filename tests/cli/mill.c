@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program with counters, whose totals never change once it has said "ready": it ends with its
- * standard input.
+ * A program with counters, whose totals change after "ready" only by what it reads: a line is a
+ * sack more, and a line "?" is answered by how many weights it recorded and what they sum up to,
+ * in its own arithmetic. It ends with its standard input.
  */
 #include <stdio.h>
 
@@ -12,6 +13,15 @@ RP_COUNTER(mill, sacks, "sacks", "Sacks ground");
 RP_GAUGE(mill, water, "m", "Level of the water");
 RP_HISTOGRAM(mill, weight, "kg", "Weight of a sack");
 
+static unsigned long recorded, sum;
+
+static void weigh(int kg)
+{
+	mill_weight_record(kg);
+	recorded++;
+	sum += (unsigned long)kg;
+}
+
 int main(void)
 {
 	const struct rp_counter_tag stone = { "stone", "upper \"left\"" };
@@ -21,13 +31,18 @@ int main(void)
 	rp_counter_add_tagged(mill_sacks_counter(), 30, &stone, 1);
 	mill_sacks_add(12);
 	for (int kg = 1; kg <= 100; kg++)
-		mill_weight_record(kg);
+		weigh(kg);
 	puts("ready");
 	fflush(stdout);
-	/* Each line is a sack more, so that an interval has something to tell. */
 	while ((key = getchar()) != EOF) {
+		if (key == '?') {
+			printf("%lu %lu\n", recorded, sum);
+			fflush(stdout);
+			(void)getchar();	/* the end of its line */
+			continue;
+		}
 		mill_sacks_add(1);
-		mill_weight_record(50);
+		weigh(50);
 	}
 	return 0;
 }

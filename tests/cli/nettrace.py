@@ -16,6 +16,7 @@ class Trace:
         self.bytes = b"Nettrace" + self._text("!FastSerialization.1")
         self.start_ticks = start_ticks
         self.sequence = {}
+        self.activity = bytes(16)	# of the events to come
         time = struct.pack("<8H", 2026, 11, 6, 21, 1, 2, 3, 4)
         payload = time + struct.pack("<qqIIII", start_ticks, ticks_per_second, 8, pid, 2, 0)
         self._object("Trace", 4, payload, block=False)
@@ -31,9 +32,10 @@ class Trace:
             self.bytes += b"\0" * (-len(self.bytes) % 4)
         self.bytes += payload + b"\6"
 
-    def _blob(self, metadata_id, sequence, thread, processor, ticks, payload):
-        body = struct.pack("<IIqqIIq", metadata_id, sequence, thread, thread, processor, 0, ticks)
-        body += b"\0" * 32 + struct.pack("<I", len(payload)) + payload
+    def _blob(self, metadata_id, sequence, thread, processor, ticks, payload, stack=0):
+        body = struct.pack("<IIqqIIq", metadata_id, sequence, thread, thread, processor, stack,
+                           ticks)
+        body += self.activity + bytes(16) + struct.pack("<I", len(payload)) + payload
         body += b"\0" * (-len(body) % 4)
         return struct.pack("<I", len(body)) + body
 
@@ -41,22 +43,31 @@ class Trace:
         header = struct.pack("<HHqq", 20, 0, first, last)
         self._object(name, 2, header + b"".join(blobs))
 
-    def define(self, metadata_id, provider, name, event_id, fields, level=4, keywords=1):
+    def define(self, metadata_id, provider, name, event_id, fields, level=4, keywords=1,
+               version=0):
         """`fields`: (name, type code) pairs."""
         blob = struct.pack("<I", metadata_id) + utf16z(provider) + struct.pack("<I", event_id)
-        blob += utf16z(name) + struct.pack("<qIII", keywords, 0, level, len(fields))
+        blob += utf16z(name) + struct.pack("<qIII", keywords, version, level, len(fields))
         for field, code in fields:
             blob += struct.pack("<I", code) + utf16z(field)
         self._block("MetadataBlock", [self._blob(0, 0, 0, 0, self.start_ticks, blob)])
         return self
 
-    def events(self, metadata_id, payloads, thread=7, ns=1_000_000):
+    def stacks(self, first, stacks):
+        """Stacks, lists of addresses, that get the ids from `first` on."""
+        payload = struct.pack("<II", first, len(stacks))
+        for frames in stacks:
+            payload += struct.pack(f"<I{len(frames)}Q", 8 * len(frames), *frames)
+        self._object("StackBlock", 2, payload)
+        return self
+
+    def events(self, metadata_id, payloads, thread=7, ns=1_000_000, stack=0):
         """One block with an event per payload, the first at `ns`, then each 1 us later."""
         blobs = []
         for i, payload in enumerate(payloads):
             self.sequence[thread] = self.sequence.get(thread, 0) + 1
             blobs.append(self._blob(metadata_id, self.sequence[thread], thread, 1,
-                                    self.start_ticks + ns + i * 1000, payload))
+                                    self.start_ticks + ns + i * 1000, payload, stack))
         self._block("EventBlock", blobs, self.start_ticks + ns,
                     self.start_ticks + ns + len(payloads) * 1000)
         return self

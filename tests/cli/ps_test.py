@@ -8,6 +8,8 @@ import select
 import socket
 import struct
 import subprocess
+import sys
+import tempfile
 import termios
 import time
 import unittest
@@ -26,10 +28,30 @@ def wait_until_read(connection):
         select.select([], [], [], 0.001)
 
 
+# A row of `list --format json` that reports nothing.
+NOTHING = {key: None for key in ("provider", "enabled", "session", "session_id", "keywords",
+                                 "level", "events", "filter", "event", "tracers", "exporter",
+                                 "lost")}
+RP_TYPE_U8, RP_TYPE_U16, RP_TYPE_I32, RP_TYPE_U64, RP_TYPE_STRING = 4, 6, 7, 10, 16
+RP_TYPE_ARRAY, RP_TYPE_STRUCT = 18, 19
+SERVER_IN_TMPDIR = """
+import os, struct, sys
+sys.path.insert(0, sys.argv[1])
+from server import Server, ok, process_info
+os.chdir(os.environ["TMPDIR"])
+with open("/proc/self/comm", "w") as comm:
+    comm.write(f"ps-test-{os.getpid()}"[:15])
+Server("", lambda connection, request: connection.sendall(
+    ok(process_info("10.0.0") if request.set == 4 else struct.pack("<I", 0))))
+print(flush=True)
+sys.stdin.read()
+"""
+
+
 class Ps(ToolTest):
     def rows(self):
         """Those of our folder: other tests may run processes in namespaces of their own."""
-        return [row for row in json.loads(self.run_tool("ps", "--json")[0])
+        return [row for row in json.loads(self.run_tool("ps", "--format=json")[0])
                 if row["socket"].startswith(self.directory)]
 
     def answered(self):
@@ -46,7 +68,8 @@ class Ps(ToolTest):
 
     def test_a_process_is_listed_with_its_runtime(self):
         for version, runtime in [("10.0.1", ".NET 10.0.1"),
-                                 ("9.0.0-ringpipe.0.1.0", "ringpipe 0.1.0")]:
+                                 ("9.0.0-ringpipe.0.1.0", "ringpipe 0.1.0"),
+                                 ("10.0.0+ringpipe.0.2.0", "ringpipe 0.2.0")]:
             with self.subTest(version=version):
                 fake = Server(self.directory, lambda connection, request: connection.sendall(
                     ok(process_info(version))))
@@ -56,6 +79,31 @@ class Ps(ToolTest):
                 self.assertEqual(row["pid"], os.getpid())
                 self.assertEqual(row["runtime"], runtime)
                 self.assertIn("ps_test.py", row["command"])
+
+    def test_a_socket_is_found_wherever_it_lies(self):
+        """By /proc/net/unix: this process's environment does not say."""
+        elsewhere = tempfile.mkdtemp(prefix="ringpipe elsewhere ", dir=self.directory)
+        fake = Server(elsewhere, lambda connection, request: connection.sendall(
+            ok(process_info("9.0.0-ringpipe.0.1.0")) if request.set == 4 else
+            ok(struct.pack("<I", 0))))
+        self.addCleanup(fake.close)
+        self.assertEqual(self.answered()["socket"], fake.path)
+        self.run_tool("list", os.getpid())
+
+    def test_a_socket_is_found_where_the_environment_of_its_process_says(self):
+        """Which the kernel does not: it was bound by a relative name."""
+        elsewhere = os.path.join(self.directory, "elsewhere")
+        os.mkdir(elsewhere)
+        process = subprocess.Popen(
+            [sys.executable, "-c", SERVER_IN_TMPDIR, os.path.dirname(server.__file__)],
+            env=dict(self.environment, TMPDIR=elsewhere), stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE)
+        self.addCleanup(self.reap, process)
+        process.stdout.readline()
+        self.wait_until(lambda: self.rows() and self.rows()[0]["runtime"])
+        row, = self.rows()
+        self.assertEqual((row["pid"], os.path.dirname(row["socket"])), (process.pid, elsewhere))
+        self.run_tool("list", "-n", row["name"])
 
     def test_older_runtimes_are_asked_by_older_commands(self):
         fake = self.serve(lambda connection, request: connection.sendall(
@@ -176,11 +224,100 @@ class List(ToolTest):
             "Shop-Orders  file      7  ffffffffffffffff      5      12  a=b",
             "Zoë-😀        -         -                 -      -       -  ",
         ])
-        enabled, free = json.loads(self.run_tool("list", os.getpid(), "--json")[0])
-        self.assertEqual(enabled, {
-            "provider": "Shop-Orders", "enabled": True, "session": "file", "session_id": 7,
-            "keywords": 0xffffffffffffffff, "level": 5, "events": 12, "filter": "a=b"})
-        self.assertEqual(free, {"provider": "Zoë-😀", "enabled": False})
+        enabled, free = json.loads(self.run_tool("list", os.getpid(), "--format=json")[0])
+        self.assertEqual(enabled, dict(
+            NOTHING, provider="Shop-Orders", enabled=True, session="file", session_id=7,
+            keywords=0xffffffffffffffff, level=5, events=12, filter="a=b"))
+        self.assertEqual(free, dict(NOTHING, provider="Zoë-😀", enabled=False))
+
+    def test_json_rows_of_all_tables_have_one_shape(self):
+        rows = struct.pack("<I", 1) + self.row("Shop", "", 0, 0, 0, 0, "") + \
+            struct.pack("<I", 1) + string("Shop") + string("order") + struct.pack("<I", 2) + \
+            struct.pack("<I", 1) + string("Shop") + string("lttng") + struct.pack("<Q", 5)
+        self.serve(lambda connection, request: connection.sendall(ok(rows)))
+        self.assertEqual(json.loads(self.run_tool("list", os.getpid(), "--format=json")[0]), [
+            dict(NOTHING, provider="Shop", enabled=False),
+            dict(NOTHING, provider="Shop", enabled=True, event="order", tracers=2),
+            dict(NOTHING, provider="Shop", enabled=True, exporter="lttng", lost=5)])
+        out, _ = self.run_tool("list", os.getpid())
+        self.assertEqual([line.split() for line in out.splitlines() if line], [
+            "PROVIDER SESSION ID KEYWORDS LEVEL EVENTS FILTER".split(), ["Shop"] + 5 * ["-"],
+            "PROVIDER EVENT TRACERS".split(), ["Shop", "order", "2"],
+            "PROVIDER SESSION LOST".split(), ["Shop", "lttng", "5"]])
+
+    @staticmethod
+    def field(name, kind, element=0, secret=0, members=b"", count=0):
+        return string(name) + struct.pack("<BBBI", kind, element, secret, count) + members
+
+    def event_rows(self):
+        def event(provider, name, number, fields, count):
+            return string(provider) + string(name) + \
+                struct.pack("<IIIQI", number, 0, 4, 0xf0, count) + fields
+        point = self.field("x", RP_TYPE_I32)
+        order = self.field("id", RP_TYPE_U64) + self.field("password", RP_TYPE_STRING, secret=1) + \
+            self.field("marks", RP_TYPE_ARRAY, RP_TYPE_U16) + \
+            self.field("path", RP_TYPE_ARRAY, RP_TYPE_STRUCT, members=point, count=1)
+        return struct.pack("<I", 4) + event("Shop", "order", 5, order, 4) + \
+            event("Shop", "order", 5, order, 4) + event("Shop", "EventCounters", 65533, b"", 0) + \
+            event("Bank", "open", 1, b"", 0)
+
+    def test_events_are_listed_with_their_fields_on_request(self):
+        fake = self.serve(lambda connection, request: connection.sendall(ok(self.event_rows())))
+        out, _ = self.run_tool("list", os.getpid(), "--events")
+        self.assertEqual(out.splitlines(), ["PROVIDER  EVENT  ID  LEVEL  KEYWORDS",
+                                            "Bank      open    1      4        f0",
+                                            "Shop      order   5      4        f0"])
+        self.assertEqual(fake.requests[0].command, (0x52, 0x0c))
+        out, _ = self.run_tool("list", os.getpid(), "--events", "--fields", "--all")
+        self.assertIn("u64 id, secret string password, u16[] marks, struct[] {i32 x} path\n", out)
+        self.assertIn("EventCounters", out)
+        rows = json.loads(self.run_tool("list", os.getpid(), "--events", "--fields", "--all",
+                                        "--format=json")[0])
+        self.assertEqual([row["event"] for row in rows], ["open", "order", "EventCounters"])
+        self.assertEqual(rows[1]["fields"][1], {"name": "password", "type": "string",
+                                                "secret": True, "members": []})
+        self.assertEqual(rows[1]["fields"][3]["members"][0]["type"], "i32")
+
+    def test_a_list_of_events_that_is_not_sound_is_refused(self):
+        whole = self.event_rows()
+        deep = self.field("end", RP_TYPE_U8)
+        for _ in range(10000 // 20):
+            deep = self.field("", RP_TYPE_STRUCT, members=deep, count=1)
+        deep = struct.pack("<I", 1) + string("P") + string("e") + \
+            struct.pack("<IIIQI", 1, 0, 4, 0, 1) + deep
+        answers = [whole[:size] for size in range(0, len(whole), 7)] + [
+            deep, whole.replace(struct.pack("<IIIQI", 5, 0, 4, 0xf0, 4),
+                                struct.pack("<IIIQI", 5, 0, 4, 0xf0, 0xffffffff))]
+        self.serve(lambda connection, request: connection.sendall(ok(answers.pop())))
+        while answers:
+            out, err = self.run_tool("list", os.getpid(), "--events", status=1)
+            self.assertEqual(out, "")
+            self.assertIn("not of the diagnostics protocol", err)
+
+    def test_a_runtime_that_does_not_report_its_events_is_reported(self):
+        self.serve(lambda connection, request: connection.sendall(error(UNKNOWN_COMMAND)))
+        self.assertIn("does not report its events",
+                      self.run_tool("list", os.getpid(), "--events", status=1)[1])
+
+    def test_a_provider_that_matches_nothing_is_reported_with_those_that_exist(self):
+        rows = ok(struct.pack("<I", 3) + self.row("Shop", "a", 7, 1, 1, 1, "") +
+                  self.row("Shop", "b", 8, 1, 1, 1, "") + self.row("Bank", "", 0, 0, 0, 0, ""))
+        fake = self.serve(lambda connection, request: connection.sendall(
+            rows if request.command == (0x52, 0) else error(server.FAIL)))
+        for command in (["collect", "--providers", "Shop,Shap:1:4,*"],
+                        ["flight", "start", "--providers", "ringpipe,Shap"],
+                        ["counters", "collect", "--format=csv", "--counters",
+                         "Bank,System.Runtime,Shap[a,b]"]):
+            out, err = self.run_tool(*command, "-p", os.getpid(), status=1)
+            self.assertEqual((out, err), ("", f"ringpipe: process {os.getpid()} has no provider "
+                                          "'Shap'; it has: Bank, Shop (--allow-missing is for "
+                                          "one that comes later)\n"))
+            self.assertEqual({request.command for request in fake.requests}, {(0x52, 0)})
+        self.assertEqual([name for name in os.listdir(self.directory) if "nettrace" in name], [])
+        for command in (["collect", "--providers", "Shap", "--allow-missing"],
+                        ["collect", "--providers", "Shop,*,System.Diagnostics.Metrics"]):
+            self.assertNotIn("has no provider", self.run_tool(*command, "-p", os.getpid(),
+                                                              status=1)[1])
 
     def test_an_answer_longer_than_its_size_can_say_is_read_to_its_end(self):
         count = 5000
@@ -197,7 +334,7 @@ class List(ToolTest):
 
         sent = [0]
         self.serve(in_pieces)
-        listed = json.loads(self.run_tool("list", os.getpid(), "--json")[0])
+        listed = json.loads(self.run_tool("list", os.getpid(), "--format=json")[0])
         self.assertEqual([row["provider"] for row in listed],
                          [f"Provider-{n}" for n in range(count)])
 
@@ -235,12 +372,14 @@ class List(ToolTest):
         self.serve(lambda connection, request: connection.recv(1))
         self.assertIn("does not answer", self.run_tool("list", os.getpid(), status=1)[1])
 
-    def test_why_a_process_cannot_be_reached_is_told(self):
+    def test_why_a_process_cannot_be_reached_is_reported(self):
         with open("/proc/sys/kernel/pid_max", encoding="ascii") as file:
             nobody = int(file.read())	# they are all below
         self.assertIn("there is no process", self.run_tool("list", nobody, status=1)[1])
         self.assertIn("has no diagnostics socket",
                       self.run_tool("list", os.getpid(), status=1)[1])
+        self.assertRegex(self.run_tool("collect", "-p", 2, status=1)[1],
+                         "kernel thread|environ: Permission denied|neither libringpipe|there is no")
         with socket.socket(socket.AF_UNIX) as dead:
             dead.bind(server.socket_path(self.directory, os.getpid()))
             self.assertIn("nobody listens", self.run_tool("list", os.getpid(), status=1)[1])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`ringpipe record` and `ringpipe snapshot`, on a real process and on servers that behave badly."""
+"""`ringpipe flight`, on a real process and on servers that behave badly."""
 import json
 import os
 import re
@@ -8,6 +8,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import threading
 import unittest
 
 import nettrace
@@ -16,13 +17,14 @@ from server import UNKNOWN_COMMAND, error, message, ok, string
 from tool import PATIENCE, ToolTest
 
 HOST = os.environ["HOST"]
+PACED = os.environ["PACED"]
 RECORD, END, SNAPSHOT = (0x52, 6), (0x52, 7), (0x52, 8)
 SESSION = struct.pack("<Q", 77)
 
 
 class Recorder(ToolTest):
-    def start_host(self, stderr=None, **environment):
-        host = subprocess.Popen([HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    def start_host(self, stderr=None, program=HOST, **environment):
+        host = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                 stderr=stderr, env=dict(self.environment, **environment),
                                 cwd=self.directory)
         self.addCleanup(self.reap, host)
@@ -31,24 +33,30 @@ class Recorder(ToolTest):
         return host
 
     def snapshot(self, host, *arguments):
-        return self.run_tool("snapshot", "-p", host.pid, *arguments)
+        return self.run_tool("flight", "snapshot", "-p", host.pid, *arguments)
 
     def ticks(self, path):
         """(time, serial) of each, and the window; whole, and without a gap inside it."""
-        summary = json.loads(self.run_tool("report", path, "--json")[0])
+        summary = json.loads(self.run_tool("report", path, "--format=json")[0])
         self.assertTrue(summary["complete"])
         self.assertEqual(summary["lost"], 0)
         events = [json.loads(line)
-                  for line in self.run_tool("report", path, "--events")[0].splitlines()]
+                  for line in self.run_tool("report", path, "--events",
+                                            "--format=json")[0].splitlines()]
         own = [event["event"] for event in events if event["provider"] == "ringpipe"]
         self.assertEqual(own[-1], "Snapshot")
         ticks = [event["fields"]["serial"] for event in events if event["event"] == "tick"]
         self.assertEqual(ticks, list(range(ticks[0], ticks[0] + len(ticks))) if ticks else [])
+        found = self.strict(path, *(["--recovered"] if path == "r.nettrace" else []),
+                            "--serials", "Ipc-Host/tick:serial")
+        self.assertEqual((found["missing"], found["lost_in_points"]), (0, 0))
+        self.assertEqual(found["window"][1] - found["window"][0],
+                         summary["window"]["to_ns"] - summary["window"]["from_ns"])
         return ticks, summary["window"]
 
     def test_a_recorder_is_switched_on_asked_and_switched_off(self):
         host = self.start_host()
-        out, _ = self.run_tool("record", "-p", host.pid, "--providers", "Ipc-Host")
+        out, _ = self.run_tool("flight", "start", "-p", host.pid, "--providers", "Ipc-Host")
         self.assertRegex(out, rf"^Process {host.pid} \(\S+\) records, session \d+")
 
         def has_ticks():
@@ -65,17 +73,77 @@ class Recorder(ToolTest):
         self.assertEqual(again[0], first[0])
         self.assertGreaterEqual(again[-1], first[-1])
         self.assertIn("Window ", self.run_tool("report", "again.nettrace")[0])
-        out, _ = self.run_tool("record", "-p", host.pid, "--stop")
+        out, _ = self.run_tool("flight", "stop", "-p", host.pid)
         self.assertIn("records no more", out)
-        for arguments in (["snapshot", "-p", host.pid], ["record", "-p", host.pid, "--stop"]):
+        for arguments in (["flight", "snapshot", "-p", host.pid],
+                          ["flight", "stop", "-p", host.pid]):
             self.assertIn("no flight recorder runs", self.run_tool(*arguments, status=1)[1])
+
+    def window_ns(self, host):
+        self.snapshot(host, "-o", "s.nettrace", "-f", "-q")
+        window = json.loads(self.run_tool("report", "s.nettrace", "--format=json")[0])["window"]
+        return window["to_ns"] - window["from_ns"]
+
+    def test_a_window_of_seconds_is_reached(self):
+        host = self.start_host(program=PACED)
+        out, _ = self.run_tool("flight", "start", "-p", host.pid, "--providers", "Test-Paced",
+                               "--last", "3s")
+        megabytes, seconds = re.search(r"^In (\d+) MB, it holds the last ([0-9.]+) s at the "
+                                       r"present rate\.$", out, re.MULTILINE).groups()
+        self.assertGreaterEqual(float(seconds), 3)
+        self.assertGreater(int(megabytes), 8)
+        self.wait_until(lambda: self.window_ns(host) >= 3e9)
+        self.assertIn("records no more", self.run_tool("flight", "stop", "-p", host.pid)[0])
+
+    def test_a_small_buffer_that_holds_the_window_goes_on_as_the_recorder(self):
+        host = self.start_host()
+        out, _ = self.run_tool("flight", "start", "-p", host.pid, "--providers", "Ipc-Host",
+                               "--last", "1")
+        self.assertRegex(out, r"(?m)^In 8 MB, it holds the last [1-9][0-9.]* s at the present rate")
+        self.assertGreaterEqual(self.window_ns(host), 1e9)
+
+    def test_a_measurement_that_is_given_up_leaves_no_recorder(self):
+        host = self.start_host()
+        process = self.start("flight", "start", "-p", host.pid, "--last", "1h")
+
+        self.wait_until(lambda: len(json.loads(
+            self.run_tool("list", host.pid, "--format=json")[0])) > 0)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 130)
+        self.assertIn(b"gave up; no recorder runs", err)
+        self.assertIn("no flight recorder runs",
+                      self.run_tool("flight", "stop", "-p", host.pid, status=1)[1])
+
+    def test_a_signal_before_the_first_answer_leaves_no_recorder(self):
+        started = threading.Event()
+
+        def handle(connection, request):
+            if request.command == RECORD:
+                self.assertTrue(started.wait(PATIENCE))
+                process.send_signal(signal.SIGINT)
+            connection.sendall(ok(SESSION))
+        fake = self.serve(handle)
+        process = self.start("flight", "start", "-p", os.getpid(), "--allow-missing",
+                             "--last", "1h")
+        started.set()
+        _, err = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertEqual([request.command for request in fake.requests][-2:], [RECORD, END])
+
+    def test_options_that_size_the_buffer_exclude_each_other(self):
+        for more in (["--buffer", "8"], ["--roll", "8", "-o", "x"]):
+            err = self.run_tool("flight", "start", "-p", "1", "--last", "3", *more, status=2)[1]
+            self.assertIn("--last goes with neither --roll nor --buffer", err)
+        for wrong in ("0", "3x", "", "-1"):
+            self.run_tool("flight", "start", "-p", "1", "--last=" + wrong, status=2)
 
     def test_a_recorder_of_the_environment_is_asked_the_same_way(self):
         host = self.start_host(RINGPIPE_CONFIG="Ipc-Host", RINGPIPE_RECORDER="1")
         self.snapshot(host, "-o", "s.nettrace")
         self.ticks("s.nettrace")
-        self.run_tool("record", "-p", host.pid, "--providers", "Ipc-Host")
-        err = self.run_tool("snapshot", "-p", host.pid, status=1)[1]
+        self.run_tool("flight", "start", "-p", host.pid, "--providers", "Ipc-Host")
+        err = self.run_tool("flight", "snapshot", "-p", host.pid, status=1)[1]
         self.assertIn("several sessions overwrite: name one by its id", err)
 
     def test_a_signal_writes_a_snapshot(self):
@@ -86,14 +154,14 @@ class Recorder(ToolTest):
             host.send_signal(signal.SIGUSR2)
 
             def is_whole(name=name):
-                process = self.start("report", name, "--json")
+                process = self.start("report", name, "--format=json")
                 return b'"complete": true' in process.communicate(timeout=PATIENCE)[0]
 
             self.wait_until(is_whole)
             self.ticks(name)
-        self.run_tool("record", "-p", host.pid)  # it goes on
+        self.run_tool("flight", "start", "-p", host.pid)  # it goes on
 
-    def test_a_snapshot_that_cannot_be_written_is_told(self):
+    def test_a_snapshot_that_cannot_be_written_is_reported(self):
         with open(self.path("err"), "wb") as err:
             host = self.start_host(RINGPIPE_CONFIG="Ipc-Host", RINGPIPE_RECORDER="1",
                                    RINGPIPE_SNAPSHOT_SIGNAL="SIGHUP",
@@ -106,7 +174,7 @@ class Recorder(ToolTest):
         host = self.start_host()
         session = f"/dev/shm/ringpipe-{os.geteuid()}"
         others = os.listdir(session) if os.path.exists(session) else []
-        self.run_tool("record", "-p", host.pid, "--providers", "Ipc-Host", "--buffer", "8",
+        self.run_tool("flight", "start", "-p", host.pid, "--providers", "Ipc-Host", "--buffer", "8",
                       "--recover")
 
         def has_ticks():
@@ -127,90 +195,95 @@ class Recorder(ToolTest):
 
     def test_files_roll_where_the_command_stood(self):
         host = self.start_host()
-        out, _ = self.run_tool("record", "-p", host.pid, "--providers", "Ipc-Host", "--roll", "8",
+        out, _ = self.run_tool("flight", "start", "-p", host.pid, "--providers", "Ipc-Host",
+                               "--roll", "8",
                                "-o", "r.nettrace")
         self.assertRegex(out, rf"^Process {host.pid} \(\S+\) writes files named like r.nettrace, ")
         self.assertIn("a recorder runs already",
-                      self.run_tool("record", "-p", host.pid, "--roll", "8", "-o", "x",
+                      self.run_tool("flight", "start", "-p", host.pid, "--roll", "8", "-o", "x",
                                     status=1)[1])
         session = re.search(r"session (\d+)", out)[1]
         self.assertIn("recorder", self.run_tool("list", host.pid)[0])
         self.wait_until(lambda: os.path.getsize(self.path("r.000001.nettrace")) > 4096)
-        self.assertIn(session, self.run_tool("record", "-p", host.pid, "--stop")[0])
+        self.assertIn(session, self.run_tool("flight", "stop", "-p", host.pid)[0])
         events = [json.loads(line) for line in
-                  self.run_tool("report", "r.000001.nettrace", "--events")[0].splitlines()]
+                  self.run_tool("report", "r.000001.nettrace", "--events",
+                                "--format=json")[0].splitlines()]
         ticks = [event["fields"]["serial"] for event in events if event["event"] == "tick"]
         self.assertEqual(ticks, list(range(ticks[0], ticks[0] + len(ticks))))
 
     def test_the_process_id_is_in_the_name_of_files_that_roll(self):
         host = self.start_host()
-        out, _ = self.run_tool("record", "-p", host.pid, "--roll", "8", "-o", "r-{pid}.nettrace")
+        out, _ = self.run_tool("flight", "start", "-p", host.pid, "--roll", "8",
+                               "-o", "r-{pid}.nettrace")
         self.assertIn(f"files named like r-{host.pid}.nettrace, ", out)
-        self.run_tool("record", "-p", host.pid, "--stop")
+        self.run_tool("flight", "stop", "-p", host.pid)
         self.assertTrue(os.path.exists(self.path(f"r-{host.pid}.000001.nettrace")))
 
-    def test_files_that_cannot_be_made_are_told(self):
+    def test_files_that_cannot_be_made_are_reported(self):
         host = self.start_host()
         self.assertIn("No such file",
-                      self.run_tool("record", "-p", host.pid, "--roll", "8", "-o",
+                      self.run_tool("flight", "start", "-p", host.pid, "--roll", "8", "-o",
                                     "missing/r.nettrace", status=1)[1])
         self.assertIn("no flight recorder runs",
-                      self.run_tool("record", "-p", host.pid, "--stop", status=1)[1])
+                      self.run_tool("flight", "stop", "-p", host.pid, status=1)[1])
 
     def test_a_second_recorder_is_refused(self):
         host = self.start_host()
-        self.run_tool("record", "-p", host.pid)
-        err = self.run_tool("record", "-p", host.pid, status=1)[1]
+        self.run_tool("flight", "start", "-p", host.pid)
+        err = self.run_tool("flight", "start", "-p", host.pid, status=1)[1]
         self.assertIn("a flight recorder runs already", err)
 
     def test_a_recorder_of_less_than_it_takes_is_refused(self):
-        err = self.run_tool("record", "-p", self.start_host().pid, "--buffer", "7", status=1)[1]
+        err = self.run_tool("flight", "start", "-p", self.start_host().pid, "--buffer", "7",
+                            status=1)[1]
         self.assertIn("takes 8 MB at least", err)
 
-    def test_json_tells_the_window(self):
+    def test_json_reports_the_window(self):
         host = self.start_host()
-        self.run_tool("record", "-p", host.pid)
-        out, err = self.snapshot(host, "-o", "s.nettrace", "--json")
+        self.run_tool("flight", "start", "-p", host.pid)
+        out, err = self.snapshot(host, "-o", "s.nettrace", "--format=json")
         summary = json.loads(out)
         self.assertLessEqual(summary["window"]["from_ns"], summary["window"]["to_ns"])
         self.assertEqual((summary["process_id"], err), (host.pid, ""))
 
     def test_a_snapshot_of_coarse_times_says_so(self):
         host = self.start_host()
-        self.run_tool("record", "-p", host.pid, "--providers", "Ipc-Host", "--coarse")
+        self.run_tool("flight", "start", "-p", host.pid, "--providers", "Ipc-Host", "--coarse")
 
         def has_ticks():
             self.snapshot(host, "-o", "s.nettrace", "-f", "-q")
             return len(self.ticks("s.nettrace")[0]) > 5
 
         self.wait_until(has_ticks)
-        summary = json.loads(self.run_tool("report", "s.nettrace", "--json")[0])
+        summary = json.loads(self.run_tool("report", "s.nettrace", "--format=json")[0])
         self.assertEqual(summary["time_step_ns"], 1000000)
 
-    def test_a_server_without_coarse_times_is_told(self):
+    def test_a_server_without_coarse_times_is_reported(self):
         self.serve(lambda connection, request: connection.sendall(error(server.INVALID)))
-        err = self.run_tool("record", "-p", os.getpid(), "--coarse", status=1)[1]
+        err = self.run_tool("flight", "start", "-p", os.getpid(), "--coarse", status=1)[1]
         self.assertIn("cannot record with --coarse in process", err)
 
     def test_a_session_is_named_by_its_id(self):
         host = self.start_host()
-        session = self.run_tool("record", "-p", host.pid)[0].split("session ")[1].split(";")[0]
+        out, _ = self.run_tool("flight", "start", "-p", host.pid)
+        session = out.split("session ")[1].split(";")[0]
         self.snapshot(host, "-o", "s.nettrace", session)
-        err = self.run_tool("snapshot", "-p", host.pid, "-o", "t", "4711", status=1)[1]
+        err = self.run_tool("flight", "snapshot", "-p", host.pid, "-o", "t", "4711", status=1)[1]
         self.assertIn("no session of this id overwrites", err)
 
     def test_a_file_that_is_there_stays_without_force(self):
         host = self.start_host()
-        self.run_tool("record", "-p", host.pid)
+        self.run_tool("flight", "start", "-p", host.pid)
         self.write("s.nettrace", b"mine")
-        err = self.run_tool("snapshot", "-p", host.pid, "-o", "s.nettrace", status=1)[1]
+        err = self.run_tool("flight", "snapshot", "-p", host.pid, "-o", "s.nettrace", status=1)[1]
         self.assertIn("exists already", err)
         self.assertEqual(self.read("s.nettrace"), b"mine")
 
     def test_a_pipe_takes_it(self):
         host = self.start_host()
-        self.run_tool("record", "-p", host.pid)
-        process = self.start("snapshot", "-p", host.pid, "-o", "-")
+        self.run_tool("flight", "start", "-p", host.pid)
+        process = self.start("flight", "snapshot", "-p", host.pid, "-o", "-")
         out, _ = process.communicate(timeout=PATIENCE)
         self.assertEqual((process.returncode, out[:8]), (0, b"Nettrace"))
 
@@ -226,7 +299,8 @@ class Recorder(ToolTest):
 
     def leaves_nothing(self, reply, said):
         self.fake(reply)
-        err = self.run_tool("snapshot", "-p", os.getpid(), "-o", "s.nettrace", status=1)[1]
+        err = self.run_tool("flight", "snapshot", "-p", os.getpid(), "-o", "s.nettrace",
+                            status=1)[1]
         self.assertIn(said, err)
         self.assertFalse(os.path.exists(self.path("s.nettrace")))
 
@@ -239,18 +313,19 @@ class Recorder(ToolTest):
     def test_nothing_at_all_leaves_no_file(self):
         self.leaves_nothing(b"", "closed the connection")
 
-    def test_a_dotnet_runtime_is_told_apart(self):
+    def test_a_dotnet_runtime_is_reported_apart(self):
         self.leaves_nothing(error(UNKNOWN_COMMAND), "its runtime does not know this command")
 
     def test_reasons_steer_no_terminal(self):
         reason = struct.pack("<I", server.FAIL) + string("no\x1b[2J")
         self.leaves_nothing(message(server.ERROR, reason), ": no")
-        self.assertNotIn("\x1b", self.run_tool("snapshot", "-p", os.getpid(), status=1)[1])
+        err = self.run_tool("flight", "snapshot", "-p", os.getpid(), status=1)[1]
+        self.assertNotIn("\x1b", err)
 
     def test_ctrl_c_leaves_no_file(self):
         fake = self.fake(ok(SESSION) + nettrace.sample()[:-1], hold=True)
         for number in (signal.SIGINT, signal.SIGTERM):
-            process = self.start("snapshot", "-p", os.getpid(), "-o", "s.nettrace")
+            process = self.start("flight", "snapshot", "-p", os.getpid(), "-o", "s.nettrace")
             self.wait_until(lambda: os.path.exists(self.path("s.nettrace")) and
                             os.path.getsize(self.path("s.nettrace")) > 0)
             process.send_signal(number)
@@ -260,29 +335,31 @@ class Recorder(ToolTest):
 
     def test_the_request_says_what_was_asked_for(self):
         fake = self.serve(lambda connection, request: connection.sendall(ok(SESSION)))
-        self.run_tool("record", "-p", os.getpid(), "--providers", "Shop:f0:4:a=b", "--buffer",
-                      "17", "--stacks")
-        self.run_tool("record", "-p", os.getpid(), "--stop")
-        self.run_tool("record", "-p", os.getpid(), "--coarse")
+        self.run_tool("flight", "start", "-p", os.getpid(), "--providers", "Shop:f0:4:a=b",
+                      "--allow-missing", "--buffer", "17", "--stacks")
+        self.run_tool("flight", "stop", "-p", os.getpid())
+        self.run_tool("flight", "start", "-p", os.getpid(), "--coarse")
         record, end, coarse = fake.requests
         self.assertEqual((coarse.command, coarse.payload[:4]), (RECORD, struct.pack("<I", 2)))
         self.assertEqual((record.command, end.command, end.payload), (RECORD, END, b""))
         self.assertEqual(record.payload, struct.pack("<IIIQB", 0, 17, 1, 1, 1) +
                          struct.pack("<IQI", 1, 0xf0, 4) + string("Shop") + string("a=b"))
 
-    def test_wrong_usage_is_told(self):
-        for arguments in (["record"], ["record", "-p", "1", "-n", "x"], ["snapshot"],
-                          ["snapshot", "-p", "1", "x"], ["snapshot", "-p", "1", "0"],
-                          ["record", "-p", "1", "--stop", "--buffer", "9"],
-                          ["record", "-p", "1", "--roll", "8"],
-                          ["record", "-p", "1", "--roll", "8", "-o", "x", "--recover"],
-                          ["record", "-p", "1", "-o", "x"],
-                          ["record", "-p", "1", "--stop", "--coarse"],
-                          ["record", "-p", "1", "--coarse", "--recover"],
-                          ["record", "-p", "1", "--coarse", "--roll", "8", "-o", "x"],
-                          ["record", "-p", "1", "--roll", "7", "-o", "x"],
-                          ["record", "-p", "1", "--stop", "--roll", "8", "-o", "x"],
-                          ["record", "-p", "1", "--providers", "a:xyz"]):
+    def test_wrong_usage_is_reported(self):
+        for arguments in (
+                ["flight", "start"], ["flight", "start", "-p", "1", "-n", "x"],
+                ["flight", "snapshot"], ["flight", "snapshot", "-p", "1", "x"],
+                ["flight", "snapshot", "-p", "1", "0"],
+                ["flight", "stop", "-p", "1", "--buffer", "9"],
+                ["flight", "start", "-p", "1", "--roll", "8"],
+                ["flight", "start", "-p", "1", "--roll", "8", "-o", "x", "--recover"],
+                ["flight", "start", "-p", "1", "-o", "x"],
+                ["flight", "stop", "-p", "1", "--coarse"],
+                ["flight", "start", "-p", "1", "--coarse", "--recover"],
+                ["flight", "start", "-p", "1", "--coarse", "--roll", "8", "-o", "x"],
+                ["flight", "start", "-p", "1", "--roll", "7", "-o", "x"],
+                ["flight", "stop", "-p", "1", "--roll", "8", "-o", "x"],
+                ["flight", "start", "-p", "1", "--providers", "a:xyz"]):
             with self.subTest(arguments=arguments):
                 self.assertIn(arguments[0], self.run_tool(*arguments, status=2)[1])
 

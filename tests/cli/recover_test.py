@@ -3,11 +3,14 @@
 """`ringpipe recover` on what processes left: whole, damaged, hostile. HOST writes and is killed."""
 import json
 import os
+import resource
+import shutil
 import signal
+import struct
 import subprocess
 import unittest
 
-from tool import PATIENCE, ToolTest
+from tool import PATIENCE, TOOL, ToolTest
 
 HOST = os.environ["HOST"]
 EVENTS = 100
@@ -20,12 +23,17 @@ class Recover(ToolTest):
                                 RINGPIPE_OUTPUT=self.path("t.nettrace"), RINGPIPE_BUFFER_MB="1",
                                 RINGPIPE_DIAGNOSTICS="0")
 
-    def start_host(self):
+    def start_host(self, *arguments):
         """A host that has written its events and waits."""
-        host = subprocess.Popen([HOST], stdout=subprocess.PIPE, stdin=subprocess.PIPE,
+        host = subprocess.Popen([HOST, *arguments], stdout=subprocess.PIPE, stdin=subprocess.PIPE,
                                 env=self.environment, cwd=self.directory)
         self.addCleanup(self.reap, host)
         return host
+
+    def record(self):
+        """A flight recorder without an output instead."""
+        del self.environment["RINGPIPE_OUTPUT"]
+        self.environment.update(RINGPIPE_RECORDER="1", RINGPIPE_BUFFER_MB="8")
 
     def wait_for_host(self, host):
         self.assertEqual(host.stdout.readline(), b"written\n")
@@ -36,15 +44,18 @@ class Recover(ToolTest):
         self.assertEqual(len(names), 1, names)
         return os.path.join(self.path("keep"), names[0])
 
-    def leave(self):
-        host = self.wait_for_host(self.start_host())
+    def leave(self, *arguments):
+        host = self.wait_for_host(self.start_host(*arguments))
         host.kill()
         host.wait(PATIENCE)
         return self.kept()
 
     def count(self, trace):
-        summary = json.loads(self.run_tool("report", trace, "--json")[0])
+        summary = json.loads(self.run_tool("report", trace, "--format=json")[0])
         self.assertTrue(summary["complete"])
+        found = self.strict(trace, "--recovered", "--serials", "Test-Host/mark:number")
+        self.assertEqual(found["missing"], 0)
+        self.assertEqual(found["lost_in_points"], summary["lost"])
         return sum(kind["events"] for provider in summary["providers"]
                    for kind in provider["kinds"] if provider["name"] == "Test-Host")
 
@@ -77,7 +88,7 @@ class Recover(ToolTest):
         self.assertEqual(os.listdir(self.path("keep")), [])
         self.assertEqual(self.count("t.nettrace"), EVENTS)
 
-    def test_list_tells_and_prune_removes(self):
+    def test_list_reports_and_prune_removes(self):
         name = os.path.basename(self.leave())
         out, _ = self.run_tool("recover", "--list", "keep")
         self.assertRegex(out, rf"{name} +{name.split('-')[0]}  environment  killed  20")
@@ -88,12 +99,79 @@ class Recover(ToolTest):
                          sorted([f"removed {name} (killed)", "removed 123-abc (empty)"]))
         self.assertEqual(os.listdir(self.path("keep")), ["other"])
 
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"),
+                         "only root can drop the capability to take leases")
+    def test_prune_leaves_alone_what_it_cannot_ask_the_kernel_about(self):
+        kept = self.leave()
+        os.chown(os.path.join(kept, "session"), 65534, 65534)
+        for action in ("--list", "--prune"):
+            done = subprocess.run(["setpriv", "--bounding-set=-lease", TOOL, "recover", action,
+                                   "keep"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  env=self.environment, cwd=self.directory, check=False,
+                                  timeout=PATIENCE)
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            self.assertEqual(b"Permission denied" in done.stdout, action == "--list")
+        self.assertEqual(self.kept(), kept)
+        self.assertIn("ring-0", os.listdir(kept))
+        self.assertIn("removed", self.run_tool("recover", "--prune", "keep")[0])
+
+    def test_rings_beyond_the_file_size_limit_are_refused_and_the_host_lives(self):
+        host = subprocess.run([HOST], input=b"\n", stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              env=self.environment, cwd=self.directory, check=False,
+                              timeout=PATIENCE, preexec_fn=lambda: resource.setrlimit(
+                                  resource.RLIMIT_FSIZE, (60000, 60000)))
+        self.assertEqual((host.returncode, host.stdout), (0, b"written\n"), host.stderr)
+        self.assertIn(b"cannot start a session", host.stderr)
+        self.assertIn(b"File too large", host.stderr)
+        self.assertEqual(os.listdir(self.path("keep")), [])
+
+    def test_a_definition_that_could_not_be_kept_spoils_no_other(self):
+        self.record()
+        self.environment["RINGPIPE_CONFIG"] = "*"
+        out, _ = self.run_tool("recover", self.leave("define"), "-o", "r.nettrace")
+        kinds = self.strict("r.nettrace", "--recovered")["kinds"]
+        self.assertEqual(kinds["Test-Host/mark"], EVENTS)
+        self.assertEqual(kinds["Test-Dynamic/defined"], 7)
+        self.assertNotIn("Test-Dynamic/undefined", kinds)
+        self.assertTrue(out.startswith(f"r.nettrace: {EVENTS + 7} events, "), out)
+
+    def record_of_losses(self):
+        """How many records the session has committed, and the losses that no ring counts in the
+        last (src/lib/recover/recovery_format.h)."""
+        head = self.read(os.path.join(self.kept(), "session"))
+        generation, tails = struct.unpack_from("<QI", head, 8)
+        record = 4272 + (generation & 1) * (72 + 8 * tails)
+        return generation, struct.unpack_from("<Q", head, record + 32)[0]
+
+    def test_losses_that_no_ring_counts_are_recovered(self):
+        for reason in ("too-big", "busy", "damaged"):
+            for recorder in (False, True):
+                with self.subTest(reason=reason, recorder=recorder):
+                    self.setUp()
+                    # A buffer for each fallback lock, or the reason would be full-fallback.
+                    self.environment["RINGPIPE_BUFFER_MB"] = "64"
+                    if recorder:
+                        self.record()
+                    host = self.wait_for_host(self.start_host(reason))
+                    self.wait_until(lambda: self.record_of_losses()[1] == 3)
+                    # The output states them in the pass after that.
+                    last, _ = self.record_of_losses()
+                    self.wait_until(lambda: self.record_of_losses()[0] >= last + 2)
+                    host.kill()
+                    host.wait(PATIENCE)
+                    out, _ = self.run_tool("recover", self.kept(), "-o", "r.nettrace")
+                    self.assertIn("; 3 lost", out)
+                    found = self.strict("r.nettrace", "--recovered")
+                    self.assertEqual(found["kinds"]["Test-Host/mark"], EVENTS)
+                    self.assertEqual(found["lost_in_points"], 3)
+                    self.assertEqual(found["lost_by"][reason], 0 if recorder else 3)
+
     def test_nothing_is_listed_where_nothing_is(self):
         self.assertEqual(self.run_tool("recover", "--prune", "none"), ("", ""))
         os.mkdir(self.path("none"))
         self.assertEqual(len(self.run_tool("recover", "--list", "none")[0].splitlines()), 1)
 
-    def test_a_folder_that_is_to_be_listed_and_is_not_there_is_told(self):
+    def test_a_folder_that_is_to_be_listed_and_is_not_there_is_reported(self):
         out, err = self.run_tool("recover", "--list", "none", status=1)
         self.assertEqual(out, "")
         self.assertIn("cannot read none: No such file", err)
@@ -114,7 +192,7 @@ class Recover(ToolTest):
         self.assertIn("is what the session wrote itself", err)
         self.assertEqual(self.read("t.nettrace"), before)
 
-    def test_what_is_no_regular_file_is_told_and_not_written_to(self):
+    def test_what_is_no_regular_file_is_reported_and_not_written_to(self):
         kept = self.leave()
         os.mkfifo(self.path("fifo"))
         reader = os.open(self.path("fifo"), os.O_RDONLY | os.O_NONBLOCK)
@@ -153,7 +231,8 @@ class Recover(ToolTest):
         self.assertNotIn("1-1 ", self.run_tool("recover", "--list", "keep")[0])
 
     def test_a_directory_of_others_is_refused(self):
-        for make in (lambda path: (os.mkdir(path), os.chmod(path, 0o777)),
+        for make in (lambda path: (os.mkdir(path), os.chmod(path, 0o720)),
+                     lambda path: (os.mkdir(path), os.chmod(path, 0o702)),
                      lambda path: os.symlink(self.directory, path),
                      lambda path: os.close(os.open(path, os.O_CREAT, 0o600))):
             make(self.path("keep"))
@@ -184,7 +263,7 @@ class Recover(ToolTest):
                               timeout=PATIENCE)
         self.assertIn(b"Invalid argument", done.stderr)
 
-    def test_wrong_usage_is_told(self):
+    def test_wrong_usage_is_reported(self):
         for arguments in ((), ("--list", "--prune"), ("--list", "-o", "x")):
             self.assertIn("recover: ", self.run_tool("recover", *arguments, status=2)[1])
 

@@ -1,13 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """`ringpipe report`, on traces made by hand, whole, cut and damaged."""
+import csv
+import io
 import json
 import os
+import re
+import select
+import struct
 import subprocess
 import unittest
 
 import nettrace
 from tool import PATIENCE, TOOL, ToolTest
+
+
+CUSTOMER = 'a "b", c\x1b'
+CUT = 0xc07  # the last frame of a stack that was cut
 
 
 class Report(ToolTest):
@@ -25,7 +34,7 @@ class Report(ToolTest):
             "Lost       12",
             "           10 in ring 0: full",
             "           2 in ring 3: busy",
-            "Threads    2",
+            "Threads    1",
             "Stacks     0",
             "Complete   yes",
             "",
@@ -38,13 +47,13 @@ class Report(ToolTest):
 
     def test_json_has_the_same_figures(self):
         path = self.write("t", nettrace.sample(losses=True))
-        summary = json.loads(self.run_tool("report", path, "--json")[0])
+        summary = json.loads(self.run_tool("report", path, "--format=json")[0])
         self.assertEqual(summary["lost_by"], [{"ring": 0, "reason": "full", "count": 10},
                                               {"ring": 3, "reason": "busy", "count": 2}])
         self.assertEqual([summary[key] for key in
                           ["events", "lost", "threads", "complete", "error", "process_id",
                            "start_utc", "bytes", "stacks", "unordered"]],
-                         [6, 12, 2, True, None, 4242, "2026-11-21 01:02:03.004",
+                         [6, 12, 1, True, None, 4242, "2026-11-21 01:02:03.004",
                           os.path.getsize(path), 0, 0])
         shop = [each for each in summary["providers"] if each["name"] == "Shop"][0]
         self.assertEqual(shop["events"], 3)
@@ -54,11 +63,111 @@ class Report(ToolTest):
     def test_events_are_lines_of_json(self):
         path = self.write("t", nettrace.sample(orders=2))
         lines = [json.loads(line) for line in
-                 self.run_tool("report", path, "--events")[0].splitlines()]
+                 self.run_tool("report", path, "--events", "--format=json")[0].splitlines()]
         self.assertEqual(lines, [
-            {"time_ns": 1000000 + i * 1000, "thread": 7, "processor": 1, "provider": "Shop",
-             "event": "OrderPlaced", "id": 5, "fields": {"order_id": i, "customer": "Zoë"}}
+            {"time_ns": 1000000 + i * 1000,
+             "time_utc": f"2026-11-21T01:02:03.00500{i}000Z", "thread": 7,
+             "processor": 1, "provider": "Shop", "event": "OrderPlaced", "id": 5,
+             "fields": {"order_id": i, "customer": "Zoë"}}
             for i in range(2)])
+
+    def test_threads_are_those_of_the_program(self):
+        """Not the drain thread, which writes about the session, and each of them once."""
+        trace = nettrace.Trace().define(1, "Shop", "tick", 1, [])
+        trace.define(2, "ringpipe", "RundownDone", 3, [])
+        trace.define(3, "Universal.System", "ExistingProcess", 0, [])
+        for thread in (7, 9, 7, 8, 7):
+            trace.events(1, [b""], thread=thread)
+        path = self.write("t", trace.events(2, [b""], thread=10).events(3, [b""], 11).end())
+        self.assertIn("Threads    3\n", self.run_tool("report", path)[0])
+        self.assertEqual(json.loads(self.run_tool("report", path, "--format=json")[0])["threads"],
+                         3)
+
+    def test_events_of_a_live_stream_are_printed_before_its_end(self):
+        process = self.start("report", "--events", "--format=json", "-", stdin=subprocess.PIPE)
+        process.stdin.write(nettrace.sample(orders=1)[:-1])
+        process.stdin.flush()
+        # Nothing more comes until then.
+        ready, _, _ = select.select([process.stdout], [], [], PATIENCE)
+        self.assertTrue(ready, "the event waits for the next ones")
+        self.assertEqual(json.loads(process.stdout.readline())["fields"]["order_id"], 0)
+        process.stdin.write(b"\1")
+        process.stdin.close()
+        process.stdin = None
+        self.finish(process, 0)
+
+    def test_cut_stacks_are_counted(self):
+        trace = nettrace.Trace().define(1, "ringpipe", "StacksCut", 8, [("rules", nettrace.U64)])
+        trace.define(2, "Shop", "tick", 1, []).stacks(1, [[4096]])
+        trace.events(2, [b"", b"", b"", b""], stack=1)
+        path = self.write("t", trace.events(1, [struct.pack("<Q", 1), struct.pack("<Q", 2)]).end())
+        self.assertIn("Stacks     4, some may be cut: 3 unwind rules were not cached yet\n",
+                      self.run_tool("report", path)[0])
+        summary = json.loads(self.run_tool("report", path, "--format=json")[0])
+        self.assertEqual(summary["unwind_rules_missing"], 3)
+
+    def test_what_limits_skip_is_counted(self):
+        fields = [("provider", nettrace.STRING), ("event", nettrace.STRING)]
+        fields.append(("count", nettrace.U64))
+        trace = nettrace.Trace().define(1, "ringpipe", "EventsSkipped", 9, fields)
+        names = "Shop\0tick\0".encode("utf-16-le")
+        trace.events(1, [names + struct.pack("<Q", 1000), names + struct.pack("<Q", 234)])
+        path = self.write("t", trace.end())
+        self.assertIn("Skipped    1,234, by the events' limits\n", self.run_tool("report", path)[0])
+        summary = json.loads(self.run_tool("report", path, "--format=json")[0])
+        self.assertEqual(summary["skipped"], 1234)
+
+    def test_stacks_that_end_by_the_mark_are_counted(self):
+        trace = nettrace.Trace().define(1, "ringpipe", "StacksCut", 8, [("rules", nettrace.U64)])
+        trace.define(2, "Shop", "tick", 1, []).stacks(1, [[4096], [4096, CUT], [CUT, 4096]])
+        trace.events(2, [b"", b""], stack=1).events(2, [b"", b"", b""], stack=2)
+        trace.events(2, [b""], stack=3)
+        path = self.write("t", trace.events(1, [struct.pack("<Q", 7)]).end())
+        self.assertIn("Stacks     6, 3 of them cut: 7 unwind rules were not cached yet\n",
+                      self.run_tool("report", path)[0])
+        summary = json.loads(self.run_tool("report", path, "--format=json")[0])
+        self.assertEqual((summary["stacks"], summary["stacks_cut"]), (6, 3))
+
+    def trace_with_dotnets_names(self):
+        fields = [("order_id", nettrace.U64), ("customer", nettrace.STRING)]
+        trace = nettrace.Trace().define(1, "Shop", "OrderPlaced", 5, fields)
+        trace.define(2, "Shop", "EventCounters", 65533, [])
+        trace.define(3, "Microsoft-DotNETCore-EventPipe", "ProcessInfo", 1, [])
+        trace.events(1, [nettrace.order(0, CUSTOMER)])
+        return self.write("t", trace.events(2, [b"", b""]).events(3, [b""]).end())
+
+    def test_what_only_dotnets_tools_read_appears_on_request(self):
+        path = self.trace_with_dotnets_names()
+        for arguments in ([], ["--events", "--format", "text"], ["--events", "--format=csv"]):
+            out = self.run_tool("report", path, *arguments)[0]
+            self.assertIn("OrderPlaced", out)
+            self.assertNotIn("EventCounters", out)
+            self.assertNotIn("EventPipe", out)
+            out = self.run_tool("report", path, "--all", *arguments)[0]
+            self.assertIn("EventCounters", out)
+            self.assertIn("Microsoft-DotNETCore-EventPipe", out)
+        out = self.run_tool("report", path)[0]
+        self.assertIn("Events     4", out)
+        self.assertRegex(out, r"\n +1 +[0-9,.]+ +[0-9]+ B  Shop\n")
+        self.assertTrue(out.endswith("\n3 events for .NET's tools are not shown; "
+                                     "--all shows them.\n"), out)
+
+    def test_events_are_lines_of_text(self):
+        path = self.write("t", nettrace.sample(orders=2))
+        self.assertEqual(
+            self.run_tool("report", path, "--events", "--format", "text")[0].splitlines(),
+            [f"2026-11-21T01:02:03.00500{i}000Z  7  Shop/OrderPlaced  "
+             f'{{"order_id":{i},"customer":"Zoë"}}' for i in range(2)])
+
+    def test_events_are_rows_of_csv(self):
+        path = self.trace_with_dotnets_names()
+        out = self.run_tool("report", path, "--events", "--format=csv")[0]
+        row, = csv.DictReader(io.StringIO(out))
+        self.assertEqual(json.loads(row.pop("fields")), {"order_id": 0, "customer": CUSTOMER})
+        self.assertEqual(row, {
+            "time_utc": "2026-11-21T01:02:03.005000000Z", "time_ns": "1000000", "process": "4242",
+            "thread": "7", "processor": "1", "provider": "Shop", "event": "OrderPlaced", "id": "5",
+            "activity": "", "related_activity": "", "stack": ""})
 
     def test_top_leaves_the_rare_ones_out(self):
         path = self.write("t", nettrace.sample(orders=5, losses=True))
@@ -72,7 +181,7 @@ class Report(ToolTest):
         self.assertIn("File       standard input", out)
         self.assertIn("Complete   yes", out)
 
-    def test_a_trace_cut_anywhere_is_told_and_summed_up(self):
+    def test_a_trace_cut_anywhere_is_reported_and_summed_up(self):
         data = nettrace.sample(losses=True)
         for size in range(0, len(data), 7):
             with self.subTest(size=size):
@@ -86,12 +195,64 @@ class Report(ToolTest):
     def test_a_cut_trace_gives_its_whole_events(self):
         data = nettrace.sample()[:-1]
         path = self.write("t", data)
-        summary = json.loads(self.run_tool("report", path, "--json", status=1)[0])
+        summary = json.loads(self.run_tool("report", path, "--format=json", status=1)[0])
         self.assertEqual((summary["events"], summary["complete"]), (3, False))
         self.assertIn("stops before its end", summary["error"])
-        out, err = self.run_tool("report", path, "--events", status=1)
+        out, err = self.run_tool("report", path, "--events", "--format=json", status=1)
         self.assertEqual(len(out.splitlines()), 3)
         self.assertIn("stops before its end", err)
+
+    def test_each_activity_is_counted_once(self):
+        trace = nettrace.Trace().define(1, "Shop", "step", 1, [])
+        for activity in (1, 1, 0, 2, 1):
+            trace.activity = activity.to_bytes(16, "big")
+            trace.events(1, [b"", b""])
+        path = self.write("t", trace.end())
+        self.assertEqual(json.loads(self.run_tool("report", path,
+                                                  "--format=json")[0])["activities"], 2)
+        self.assertIn("\nActivities 2\n", self.run_tool("report", path)[0])
+
+    def test_two_versions_of_an_id_are_shown_apart(self):
+        trace = nettrace.Trace()
+        trace.define(1, "Shop", "sold", 7, []).define(2, "Shop", "sold", 7, [], version=2)
+        trace.define(3, "Shop", "returned", 8, [], version=2)
+        path = self.write("t", trace.events(1, [b""]).events(2, [b""]).events(3, [b""]).end())
+        out, _ = self.run_tool("report", path)
+        for name in ("sold (7, version 0)", "sold (7, version 2)", "returned (8)"):
+            self.assertRegex(out, rf"(?m) {re.escape(name)}$")
+
+    def test_events_of_the_dotnet_runtime_have_their_names(self):
+        runtime, trace = "Microsoft-Windows-DotNETRuntime", nettrace.Trace()
+        trace.define(1, runtime, "", 1, [], version=2).define(2, runtime, "", 81, [])
+        trace.define(3, runtime, "", 81, [], version=1).define(4, runtime, "Given", 2, [])
+        trace.define(5, runtime, "", 65000, []).define(6, "Shop", "", 1, [])
+        for kind in range(1, 7):
+            trace.events(kind, [b""], ns=kind * 10000)
+        path = self.write("t", trace.end())
+        out, _ = self.run_tool("report", path)
+        for name in ("GCStart (1)", "Contention (81, version 0)", "ContentionStart (81, version 1)",
+                     "Given (2)", " (65000)", " (1)"):
+            self.assertRegex(out, rf"(?m) {re.escape(name)}$")
+        rows = map(json.loads, self.run_tool("report", path, "--events",
+                                             "--format=json")[0].splitlines())
+        self.assertEqual([row["event"] for row in rows],
+                         ["GCStart", "Contention", "ContentionStart", "Given", "", ""])
+
+    def test_versions_that_cannot_be_read_are_reported(self):
+        later = b"Nettrace" + struct.pack("<3I", 0, 6, 0) + bytes(100)
+        trace, block = bytearray(nettrace.sample()), bytearray(nettrace.sample())
+        at = trace.index(b"\5\5\1") + 3
+        trace[at] = 5
+        block_at = block.index(b"\5\5\1", at) + 3
+        block[block_at] = 3
+        for data, said in ((later, "nettrace version 6, while version 4 alone can be read, at "
+                                   "offset 12"),
+                           (trace, "nettrace version 5, while version 4 alone can be read, at "
+                                   f"offset {at}"),
+                           (block, "a block of version 3, while versions up to 2 can be read, at "
+                                   f"offset {block_at}")):
+            with self.subTest(said=said):
+                self.assertIn(said, self.run_tool("report", self.write("t", data), status=1)[1])
 
     def test_other_files_are_refused(self):
         for data in [b"", b"Nettrace", b"Nettrice" + b"\0" * 100, bytes(range(256)) * 40]:
@@ -107,7 +268,8 @@ class Report(ToolTest):
             for value in [0, 0x7f, 0xff]:
                 damaged = bytearray(data)
                 damaged[at] = value
-                process = subprocess.run([TOOL, "report", "--json", "-"], input=bytes(damaged),
+                process = subprocess.run([TOOL, "report", "--format=json", "-"],
+                                         input=bytes(damaged),
                                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                          check=False, timeout=PATIENCE)
                 self.assertIn(process.returncode, (0, 1), (at, value, process.stderr))

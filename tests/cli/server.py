@@ -62,6 +62,24 @@ class Request:
         self.command = (self.set, self.id)
 
 
+def peer_of(connection):
+    return struct.unpack("iII", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED,
+                                                      12))[0]
+
+
+def is_ours(pid):
+    """Whether that process belongs to this test, which has a session of its own, or is gone."""
+    try:
+        if os.getsid(pid) == os.getsid(0):
+            return True
+        while pid > 1 and pid != os.getpid():
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                pid = int(file.read().rsplit(")", 1)[1].split()[1])
+    except OSError:
+        return True
+    return pid > 1
+
+
 class Server:
     """Listens in `directory` as this process; `handler(connection, request)` runs in a thread for
     each connection, which is closed behind it. Requests seen are in `requests`."""
@@ -87,13 +105,16 @@ class Server:
 
     def _serve(self, connection):
         with connection:
+            # Commands of other tests look for processes everywhere.
+            if not is_ours(peer_of(connection)):
+                return
             try:
                 request = Request(connection)
                 self.requests.append(request)
                 self.handler(connection, request)
             except OSError:
                 pass
-            except Exception as failure:  # told to the test by check()
+            except Exception as failure:  # reported to the test by check()
                 self.failures.append(failure)
 
     def check(self):

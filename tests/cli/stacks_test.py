@@ -4,14 +4,19 @@
 import json
 import os
 import re
+import struct
 import subprocess
+import threading
 import unittest
 
-from server import INVALID, Server, error
+import nettrace
+from server import INVALID, UNKNOWN_COMMAND, Server, error, ok
 from tool import ToolTest
 
 HOST = os.environ.get("HOST", "")
 LIBRARY = os.environ.get("LIBRARY", "")
+SAMPLER = "Microsoft-DotNETCore-SampleProfiler"
+ENDED = 1 << 31  # no thread has such an id
 
 
 class Stacks(ToolTest):
@@ -28,7 +33,8 @@ class Stacks(ToolTest):
         rows = []
 
         def is_seen():
-            rows[:] = [row for row in json.loads(self.run_tool("stacks", process.pid, "--json")[0])
+            rows[:] = [row for row in json.loads(self.run_tool("stacks", process.pid,
+                                                               "--format=json")[0])
                        if row["thread"] == process.pid and row["state"]]
             return rows
 
@@ -62,6 +68,49 @@ class Stacks(ToolTest):
         self.assertRegex(files[0], r"^libc\.so")
         self.assertRegex(files[-1], r"^python3")
         self.assertGreater(len(files), 8)
+
+    def serve_trace(self, trace):
+        """A process, this one, whose session is this trace."""
+        def answer(connection, request):
+            if request.command == (2, 5):
+                connection.sendall(ok(struct.pack("<Q", 7)) + trace)
+            else:
+                connection.sendall(error(UNKNOWN_COMMAND))
+        self.serve(answer)
+
+    def trace_of_two_threads(self):
+        """This thread, inside a generated function, and one that has ended."""
+        def symbol(start, end, name):
+            def number(value):
+                return bytes([value & 0x7f | 0x80, value >> 7])
+            return b"\1\1" + number(start) + number(end) + \
+                struct.pack("<H", len(name)) + name.encode()
+        trace = nettrace.Trace().define(1, SAMPLER, "ThreadSample", 0, [])
+        trace.define(2, "Universal.System", "ProcessSymbol", 4, [])
+        trace.stacks(1, [[0x110, 0x210, 0x310, 0x410, 0x510]])
+        for thread in (threading.get_native_id(), ENDED):
+            trace.events(1, [struct.pack("<I", 1)], thread=thread, stack=1)
+        names = ("shop_order_placed_write_.isra.0", "place", "_ZL15bank_pay_write_mPKc", "pay",
+                 "rewrite_")
+        return trace.events(2, [symbol(256 * i + 256, 256 * i + 511, name)
+                                for i, name in enumerate(names)]).end()
+
+    def test_threads_that_have_ended_are_left_out(self):
+        self.serve_trace(self.trace_of_two_threads())
+        rows = json.loads(self.run_tool("stacks", os.getpid(), "--format=json")[0])
+        self.assertEqual([row["thread"] for row in rows], [threading.get_native_id()])
+
+    def test_generated_frames_are_not_shown(self):
+        self.serve_trace(self.trace_of_two_threads())
+        row, = json.loads(self.run_tool("stacks", os.getpid(), "--format=json")[0])
+        self.assertEqual([frame["function"] for frame in row["frames"]],
+                         ["place", "pay", "rewrite_"])
+        self.assertNotIn("_write_", self.run_tool("stacks", os.getpid())[0])
+        path = self.write("t", self.trace_of_two_threads())
+        for form, name in (("text", "  place\n"), ("csv", ",place;pay;rewrite_\n")):
+            out = self.run_tool("report", path, "--events", "--format", form)[0]
+            self.assertIn(name, out)
+            self.assertNotIn("_write_", out.replace("rewrite_", ""))
 
     def test_what_is_no_process_id_is_wrong_usage(self):
         _, err = self.run_tool("stacks", "shop", status=2)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Runs the `ringpipe` command, which RINGPIPE names, in a directory of its own."""
+import json
 import os
 import select
 import shutil
@@ -12,6 +13,7 @@ import unittest
 from server import Server, socket_path
 
 TOOL = os.environ.get("RINGPIPE", "ringpipe")
+STRICT = os.environ.get("STRICT", "strict")
 PATIENCE = 60  # seconds until a thing that must happen is given up
 
 
@@ -66,6 +68,13 @@ class ToolTest(unittest.TestCase):
         out, err = process.communicate(data, timeout=PATIENCE)
         self.assertEqual(process.returncode, status, err.decode())
         return out.decode(), err.decode()
+
+    def strict(self, path, *options):
+        """What the strict reader, which knows nothing of ours, finds in a trace without a fault."""
+        done = subprocess.run([STRICT, *options, self.path(path)], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, check=False, timeout=PATIENCE)
+        self.assertEqual((done.returncode, done.stderr.decode()), (0, ""))
+        return json.loads(done.stdout)
 
     def wait_until(self, condition):
         deadline = time.monotonic() + PATIENCE

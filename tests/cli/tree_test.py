@@ -16,13 +16,14 @@ WORKERS, EVENTS = 4, 500
 
 class Tree(ToolTest):
     def summary(self, status=0):
-        return json.loads(self.run_tool("report", "t.nettrace", "--json", status=status)[0])
+        return json.loads(self.run_tool("report", "t.nettrace", "--format=json", status=status)[0])
 
     def check(self, processes):
         """Each process wrote 0 to EVENTS - 1, and all of it is there once, in order, as its own."""
         serials = collections.defaultdict(list)
         before = 0
-        for line in self.run_tool("report", "t.nettrace", "--events")[0].splitlines():
+        for line in self.run_tool("report", "t.nettrace", "--events",
+                                  "--format=json")[0].splitlines():
             event = json.loads(line)
             self.assertGreaterEqual(event["time_ns"], before)
             before = event["time_ns"]
@@ -35,10 +36,16 @@ class Tree(ToolTest):
         self.assertEqual(len(serials), processes)
         for pid, numbers in serials.items():
             self.assertEqual(numbers, list(range(EVENTS)), pid)
+        found = self.strict("t.nettrace", "--merged", "--serials", "Test-Forks/mark:process:serial")
+        self.assertEqual({int(pid): writer for pid, writer in found["writers"].items()},
+                         {pid: {"first": 0, "last": EVENTS - 1, "count": EVENTS}
+                          for pid in serials})
+        self.assertEqual(found["lost_in_points"], 0)
         return serials
 
     def serials_of(self, process, path="t.nettrace"):
-        events = map(json.loads, self.run_tool("report", path, "--events")[0].splitlines())
+        events = map(json.loads, self.run_tool("report", path, "--events",
+                                               "--format=json")[0].splitlines())
         return [event["fields"]["serial"] for event in events
                 if event["event"] == "mark" and event["fields"]["process"] == process]
 
@@ -68,14 +75,15 @@ class Tree(ToolTest):
         text = self.run_tool("report", "t.nettrace")[0]
         self.assertIn(f"Processes  {1 + 2 * WORKERS}\n", text)
 
-    def test_coarse_times_of_a_tree_are_told_by_each_process(self):
+    def test_coarse_times_of_a_tree_are_reported_by_each_process(self):
         process = self.start("collect", "--tree", "--coarse", "-o", "t.nettrace", "--", HOST,
                              "exit", 1, EVENTS)
         self.finish(process, 0)
         self.check(3)
-        events = map(json.loads, self.run_tool("report", "t.nettrace", "--events")[0].splitlines())
-        told = [event["process"] for event in events if event["event"] == "CoarseTime"]
-        self.assertEqual(len(set(told)), 3)
+        events = map(json.loads, self.run_tool("report", "t.nettrace", "--events",
+                                               "--format=json")[0].splitlines())
+        reported = [event["process"] for event in events if event["event"] == "CoarseTime"]
+        self.assertEqual(len(set(reported)), 3)
         self.assertEqual(self.summary()["time_step_ns"], 1000000)
 
     def test_server_that_runs_is_recorded_with_what_descends_from_it(self):

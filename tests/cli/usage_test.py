@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Options, help and exit statuses of the `ringpipe` command."""
 import os
+import re
 import subprocess
 import unittest
 
@@ -10,27 +11,34 @@ from tool import TOOL, ToolTest
 
 
 class Usage(ToolTest):
-    def test_wrong_usage_is_told_with_status_2(self):
+    def test_wrong_usage_is_reported_with_status_2(self):
         for arguments, said in [
                 ([], "no command given"),
                 (["shout"], "unknown command 'shout'"),
                 (["p"], "unknown command 'p'"),
+                (["help", "shout"], "unknown command 'shout'"),
+                (["help", "ps", "list"], "help: unexpected 'list'"),
                 (["ps", "--events"], "unknown option --events"),
                 (["ps", "--js"], "unknown option --js"),
-                (["ps", "--json=1"], "--json takes no value"),
+                (["list", "1", "--events=1"], "--events takes no value"),
                 (["ps", "extra"], "unexpected 'extra'"),
                 (["list"], "give one of PID, -p PID and -n NAME"),
                 (["stacks", "1", "-p", "1"], "give one of PID, -p PID and -n NAME"),
                 (["dump", "-p", "1", "-n", "x"], "give one of PID, -p PID and -n NAME"),
                 (["counters", "monitor"], "counters: give one of -p PID and -n NAME"),
-                (["record"], "record: give one of -p PID and -n NAME"),
-                (["snapshot", "-p", "1", "-n", "x"], "give one of -p PID and -n NAME"),
+                (["flight", "start"], "flight start: give one of -p PID and -n NAME"),
+                (["flight", "snapshot", "-p", "1", "-n", "x"], "give one of -p PID and -n NAME"),
                 (["list", "12x"], "wants a process id, not '12x'"),
                 (["list", "0"], "wants a process id, not '0'"),
                 (["report"], "wants FILE"),
                 (["report", "a", "b"], "unexpected 'b'"),
                 (["report", "a", "--top", "0"], "--top wants N, not '0'"),
                 (["report", "a", "--top", "1", "--events"], "--top goes with the summary"),
+                (["ps", "--json"], "unknown option --json"),
+                (["ps", "--format"], "--format wants text|json|csv after it"),
+                (["flight", "start", "-p", "1", "--format", "csv"], "unknown option --format"),
+                (["recover", "left", "--format", "csv"], "--format goes with --list"),
+                (["counters", "serve", "-p", "1", "--format", "csv"], "takes none of"),
                 (["collect"], "one of -p PID, -n NAME and -- COMMAND"),
                 (["collect", "-p"], "--process-id wants PID after it"),
                 (["collect", "-p", "-5"], "not '-5'"),
@@ -44,7 +52,8 @@ class Usage(ToolTest):
                 (["collect", "-p", "1", "--providers", "a," + 300 * "n" + ":1"],
                  "--providers: a name has up to 255 bytes, and 'nnnnnnnnnnnnnnnnnnnn…' has 300"),
                 (["dump", "1", "-o", "-"], "dump: -o - cannot be, for the process writes it"),
-                (["record", "-p", "1", "--roll", "8", "-o-"], "record: -o - cannot be, for the"),
+                (["flight", "start", "-p", "1", "--roll", "8", "-o-"],
+                 "flight start: -o - cannot be, for the"),
                 (["recover", "left", "--output=-"], "recover: -o - cannot be, for the trace is"),
         ]:
             with self.subTest(arguments=arguments):
@@ -60,14 +69,15 @@ class Usage(ToolTest):
             self.skipTest(f"no terminal: {error.strerror}")
         for end in ends:
             self.addCleanup(os.close, end)
-        for arguments in [["collect", "-p", "1"], ["collect", "-p", "1", "--force"],
-                          ["collect", "--", "touch", self.path("ran")], ["snapshot", "-p", "1"]]:
-            arguments[1:1] = ["-o", "-"]
-            with self.subTest(arguments=arguments):
-                process = subprocess.run([TOOL, *arguments], stdout=ends[1], check=False,
-                                         stderr=subprocess.PIPE, env=self.environment)
+        for command, arguments in [("collect", ["-p", "1"]), ("collect", ["-p", "1", "--force"]),
+                                   ("collect", ["--", "touch", self.path("ran")]),
+                                   ("flight snapshot", ["-p", "1"])]:
+            with self.subTest(command=command, arguments=arguments):
+                process = subprocess.run([TOOL, *command.split(), "-o", "-", *arguments],
+                                         stdout=ends[1], check=False, stderr=subprocess.PIPE,
+                                         env=self.environment)
                 self.assertEqual(process.returncode, 2)
-                self.assertIn(f"{arguments[0]}: a trace is nothing for a terminal".encode(),
+                self.assertIn(f"{command}: a trace is nothing for a terminal".encode(),
                               process.stderr)
         self.assertEqual(os.listdir(self.directory), [])
 
@@ -79,13 +89,18 @@ class Usage(ToolTest):
 
     def test_help_is_on_stdout_and_names_every_command_and_option(self):
         out, err = self.run_tool("--help")
-        for command in ["ps", "collect", "report", "dump", "list"]:
+        for command in ["ps", "collect", "report", "dump", "list", "flight stop"]:
             self.assertIn(f"  {command} ", out)
         self.assertEqual(err, "")
+        examples = re.findall(r"^  ringpipe (.*)$", out, re.MULTILINE)
+        self.assertGreater(len(examples), 3)
+        for example in examples:
+            self.assertIn("Usage:", self.run_tool(*example.split(), "--help")[0])
         out, _ = self.run_tool("collect", "--help")
         for option in ["-p, --process-id PID", "-n, --name NAME", "-o, --output FILE",
                        "--providers LIST", "-d, --duration SECONDS|1m30s", "--buffer MB",
-                       "--stacks", "-q, --quiet", "--json", "-f, --force", "-h, --help"]:
+                       "--stacks", "-q, --quiet", "--format text|json|csv", "-f, --force",
+                       "-h, --help"]:
             self.assertIn(option, out)
         self.assertNotIn("--events", out)
         self.assertIn("NAME_PID_YYYYMMDD_HHMMSS.nettrace", out)
@@ -107,12 +122,26 @@ class Usage(ToolTest):
         self.assertEqual(os.listdir(self.directory), [])
 
     def test_version_is_printed(self):
-        self.assertRegex(self.run_tool("--version")[0], r"^ringpipe \d+\.\d+\.\d+\n$")
+        for option in ["--version", "-V"]:
+            self.assertRegex(self.run_tool(option)[0], r"^ringpipe \d+\.\d+\.\d+\n$")
+
+    def test_help_is_a_command_that_prints_the_help_of_commands(self):
+        self.assertEqual(self.run_tool("help"), self.run_tool("--help"))
+        for command in ["ps", "collect", "list", "bpf", "help", "flight", "flight start"]:
+            self.assertEqual(self.run_tool("help", *command.split()),
+                             self.run_tool(*command.split(), "--help"))
+        self.assertIn("  flight stop ", self.run_tool("flight", "-h")[0])
+        for words in (["flight"], ["flight", "fly"], ["help", "flight", "stop", "now"]):
+            self.assertIn("--help", self.run_tool(*words, status=2)[1])
+        for said in ["  help ", "-h, --help", "-V, --version"]:
+            self.assertIn(said, self.run_tool("--help")[0])
 
     def test_output_that_cannot_be_written_is_a_failure(self):
         trace = self.write("t", nettrace.sample())
         for arguments in [["--help"], ["report", trace], ["report", "--events", trace],
-                          ["report", "--json", trace], ["recover", "--list"]]:
+                          ["report", "--events", "--format=csv", trace],
+                          ["report", "--events", "--format", "text", trace],
+                          ["report", "--format=json", trace], ["recover", "--list"]]:
             with self.subTest(arguments=arguments), open("/dev/full", "wb") as full:
                 process = subprocess.run([TOOL, *arguments], stdout=full, check=False,
                                          stderr=subprocess.PIPE)

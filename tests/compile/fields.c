@@ -23,6 +23,8 @@ RP_EVENT(sample, numbers, 3, RP_LEVEL_INFORMATIONAL, 0x1, RP_BOOL(b), RP_CHAR(c)
 	 RP_U8(u8), RP_I16(i16), RP_U16(u16), RP_I32(i32), RP_U32(u32), RP_I64(i64), RP_U64(u64),
 	 RP_F32(f32), RP_F64(f64), RP_POINTER(p), RP_TIME(t));
 RP_EVENT(sample, texts, 4, RP_LEVEL_WARNING, 0x2, RP_STRING(utf8), RP_STRING16(utf16), RP_GUID(id));
+RP_EVENT(sample, lengths, 11, RP_LEVEL_WARNING, 0x2, RP_STRING_N(utf8),
+	 RP_SECRET(RP_STRING_N(password)));
 RP_EVENT(sample, arrays, 5, RP_LEVEL_ERROR, 0x4, RP_BLOB(bytes), RP_ARRAY(U32, numbers),
 	 RP_ARRAY(F64, reals), RP_ARRAY(GUID, ids), RP_ARRAY(BOOL, flags));
 RP_EVENT(sample, structs, 6, RP_LEVEL_CRITICAL, 0x8, RP_STRUCT_FIELD(sample_line, edge),
@@ -32,9 +34,15 @@ RP_EVENT(sample, secrets, 9, RP_LEVEL_CRITICAL, 0x8, RP_SECRET(RP_STRING(passwor
 	 RP_SECRET(RP_GUID(id)), RP_SECRET(RP_STRING16(utf16)), RP_SECRET(RP_BLOB(bytes)),
 	 RP_SECRET(RP_ARRAY(U32, numbers)), RP_SECRET(RP_STRUCT_FIELD(sample_line, edge)),
 	 RP_SECRET(RP_STRUCT_ARRAY(sample_point, corners)));
-RP_EVENT_EX(sample, paid, 7, 2, RP_LEVEL_INFORMATIONAL, RP_OPCODE_START, "{0} paid {1}", 0x1,
-	    RP_STRING(who), RP_F64(total));
-RP_STATE_EVENT(sample, loaded, 9, RP_LEVEL_INFORMATIONAL, 0, RP_STRING(path));
+RP_EVENT_EX(sample, paid, (RP_ID(7), RP_VERSION(2), RP_KEYWORDS(0x1), RP_OPCODE(RP_OPCODE_START),
+	    RP_MESSAGE("{0} paid {1}")), RP_STRING(who), RP_F64(total));
+RP_EVENT_EX(sample, rare, (RP_ONE_IN(100), RP_FLAGS(RP_EVENT_NO_STACK)));
+RP_EVENT_EX(sample, calm, (RP_PER_SECOND(10), RP_ID(13)), RP_U64(n));
+RP_SPAN(sample, walk, RP_STRING(where), RP_ARRAY(U32, steps));
+RP_SPAN(sample, rest);
+RP_SPAN_EX(sample, swim, (RP_ID(14), RP_KEYWORDS(0x10), RP_MESSAGE("{0} m")), RP_U32(metres));
+RP_LOG_EVENTS(sample);
+RP_STATE_EVENT(sample, loaded, 12, RP_LEVEL_INFORMATIONAL, 0, RP_STRING(path));
 RP_STATE_EVENT(sample, begun, 10, RP_LEVEL_INFORMATIONAL, 0);
 RP_EVENT(sample, widest, 8, RP_LEVEL_INFORMATIONAL, 0x1, RP_U8(a01), RP_U8(a02), RP_U8(a03),
 	 RP_U8(a04), RP_U8(a05), RP_U8(a06), RP_U8(a07), RP_U8(a08), RP_U8(a09), RP_U8(a10),
@@ -54,6 +62,23 @@ static int observe(struct rp_observation *observation, void *data)
 {
 	(void)data;
 	return rp_observe(observation, 0.5, NONE, 0);
+}
+
+static int span_everything(void)
+{
+	static const uint32_t steps[] = { 1, 2, 3 };
+	struct rp_span span;
+
+	RP_SPAN_SCOPE(sample, rest);
+	RP_SPAN_SCOPE(sample, walk, "there", steps, 3);
+	sample_swim_begin(&span, 50);
+	RP_LOG(sample, RP_LEVEL_CRITICAL, "nothing");
+	RP_LOG(sample, RP_LEVEL_ERROR, "%d", -1);
+	RP_LOG(sample, RP_LEVEL_WARNING, "%s", "text");
+	RP_LOG(sample, RP_LEVEL_INFORMATIONAL, "%u%%", 5u);
+	RP_LOG(sample, RP_LEVEL_VERBOSE, "%g", 0.5);
+	sample_swim_end(&span);
+	return sample_rare() | sample_calm(1);
 }
 
 static int count_everything(void)
@@ -96,6 +121,7 @@ int fire_everything(void)
 	ret |= sample_numbers(true, 'x', -1, 1, -2, 2, -3, 3, -4, 4, 0.5f, 0.25, &id, 1000000000);
 	ret |= sample_texts("text", wide, &id);
 	ret |= sample_texts(NONE, NONE, NONE);
+	ret |= sample_lengths("text", 4, NONE, 0);
 	ret |= sample_arrays("bytes", 5, numbers, 3, reals, 1, &id, 1, flags, 2);
 	ret |= sample_structs(&edge, corners, 2);
 	ret |= sample_secrets("text", 0.5f, true, &id, &id, wide, "bytes", 5, numbers, 3, &edge,
@@ -105,5 +131,5 @@ int fire_everything(void)
 	ret |= sample_begun();
 	ret |= sample_widest(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
 			     21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32);
-	return ret | (sample_provider() == NONE) | count_everything();
+	return ret | (sample_provider() == NONE) | count_everything() | span_everything();
 }

@@ -8,7 +8,7 @@
 
 RP_PROVIDER(keys, "Test-Keys");
 RP_EVENT(keys, one, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(number), RP_STRING(text));
-RP_EVENT_EX(keys, two, 2, 1, RP_LEVEL_INFORMATIONAL, RP_OPCODE_START, "two", 0);
+RP_EVENT_EX(keys, two, (RP_ID(2), RP_VERSION(1), RP_OPCODE(RP_OPCODE_START), RP_MESSAGE("two")));
 #undef RP_STATIC_KEYS
 #define RP_STATIC_KEYS 0
 RP_EVENT(keys, plain, 3, RP_LEVEL_INFORMATIONAL, 0, RP_U64(number));

@@ -35,8 +35,8 @@ int rp_event_write(struct rp_event *event, const struct rp_part *parts, unsigned
 	return 1;
 }
 
-int rp_event_write_words(uint64_t a, uint64_t b, uint64_t c, uint64_t d, struct rp_event *event,
-			 size_t bytes)
+int rp_event_write_regs(uint64_t a, uint64_t b, uint64_t c, uint64_t d, struct rp_event *event,
+			size_t bytes)
 {
 	(void)a, (void)b, (void)c, (void)d, (void)bytes;
 	return rp_event_write(event, NULL, 0);
@@ -85,7 +85,7 @@ static int change(unsigned char byte)
 	return 0;
 }
 
-/* What firing everything returns, and how many were written. */
+/* Fires all events, and checks the sum of the results and the number of writes. */
 static int check(const char *when, int expected, unsigned int expected_written)
 {
 	int result;

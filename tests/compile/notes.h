@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Declared once, for all files of notes_test.py. `notes_idle` is fired by nobody. */
+/* Declared once, for all files of notes_test.py. No file fires `notes_idle`. */
 #ifndef NOTES_H
 #define NOTES_H
 
@@ -22,6 +22,8 @@ RP_EVENT(notes, thirteen, 6, RP_LEVEL_INFORMATIONAL, 0, RP_I32(a), RP_I32(b), RP
 	 RP_U8(m));
 RP_EVENT(notes, secrets, 8, RP_LEVEL_INFORMATIONAL, 0, RP_SECRET(RP_I16(a)),
 	 RP_SECRET(RP_STRING(b)), RP_SECRET(RP_BLOB(c)), RP_U8(d));
+RP_EVENT(notes, lengths, 9, RP_LEVEL_INFORMATIONAL, 0, RP_STRING_N(a), RP_SECRET(RP_STRING_N(b)),
+	 RP_U8(c));
 RP_EVENT(notes, idle, 7, RP_LEVEL_INFORMATIONAL, 0, RP_U8(a));
 
 static inline int fire_all(const void *address, size_t count)
@@ -30,6 +32,7 @@ static inline int fire_all(const void *address, size_t count)
 	       notes_others(true, 'b', 1.5f, 2.5, address, 3, NULL, "text", NULL) +
 	       notes_pairs(address, count, NULL, 0, NULL, NULL, 0) +
 	       notes_secrets(-1, "text", address, count, 1) +
+	       notes_lengths("text", count, NULL, 0, 1) +
 	       notes_twelve(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12) +
 	       notes_thirteen(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13);
 }

@@ -21,16 +21,17 @@ GCC_C = GCC + ["-Wdeclaration-after-statement", "-Wmissing-prototypes", "-Wstric
 GCC_CXX = GCC + ["-Wold-style-cast", "-Wuseless-cast", "-Wzero-as-null-pointer-constant",
                  "-Wextra-semi"]
 # Not meant: other languages than the one asked for, holes in structs, functions of a header that a
-# program may leave alone, and the names that the linker gives the ends of a section.
+# program may leave alone, the names that the linker gives the ends of a section, and pointers that
+# are indexed.
 CLANG = ["-Weverything", "-Wno-unknown-warning-option", "-Wno-c++98-compat",
-         "-Wno-c++98-compat-pedantic", "-Wno-padded", "-Wno-used-but-marked-unused",
-         "-Wno-reserved-identifier"]
+         "-Wno-c++98-compat-pedantic", "-Wno-pre-c11-compat", "-Wno-padded",
+         "-Wno-used-but-marked-unused", "-Wno-reserved-identifier", "-Wno-unsafe-buffer-usage"]
 COMPILERS = [
     ("gcc", "c", "c11", GCC_C), ("gcc", "c", "gnu11", GCC_C), ("g++", "c++", "c++11", GCC_CXX),
     ("g++", "c++", "c++20", GCC_CXX), ("clang", "c", "c11", CLANG),
     ("clang++", "c++", "c++11", CLANG), ("clang++", "c++", "c++20", CLANG),
 ]
-SAMPLES = ["tests/compile/fields.c", "tests/compile/namespaces.cpp"]
+SAMPLES = ["tests/compile/fields.c", "tests/compile/namespaces.cpp", "tests/compile/facade.cpp"]
 
 
 def compiled(root, command, text=None):
@@ -57,7 +58,7 @@ def cases(root):
 def main():
     root = sys.argv[1]
     rows = [(*case, compiler) for case in cases(root) for compiler in COMPILERS
-            if compiler[1] in case[1]]
+            if compiler[1] in case[1] and not (compiler[2] == "c++11" and "facade" in case[0])]
     print(f"TAP version 13\n1..{len(rows)}")
     failed = False
     for number, (name, _, arguments, text, compiler) in enumerate(rows, 1):

@@ -22,7 +22,7 @@ COMPILERS = (('gcc', 'c', 'c11'), ('g++', 'c++', 'c++17'), ('clang', 'c', 'c11')
 def compile_case(root, path, compiler, *more):
     name, language, standard = compiler
     command = [name, '-x', language, f'-std={standard}', '-Iinclude', '-Wall', '-pedantic-errors',
-               '-Werror=implicit-function-declaration',
+               '-Werror=implicit-function-declaration', '-Werror=format',
                '-fsyntax-only', *more, path]
     return subprocess.run(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, check=False)

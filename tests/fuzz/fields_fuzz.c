@@ -28,7 +28,7 @@ struct table {
 static struct rp_provider *provider;
 static struct rp_listener *listener;
 
-/* `count` fields in a row, and their members behind them. NULL: there is no room. */
+/* `count` contiguous fields, followed by their members. NULL: the table has no space. */
 static const struct rp_field *take_fields(struct fuzz_input *input, struct table *table,
 					  size_t count)
 {
@@ -74,23 +74,24 @@ static void write_and_listen(struct rp_event *event, const struct rp_event_decl 
 	const struct rp_part parts[] = {
 		{ payload, size / 2 }, { (const char *)payload + size / 2, size - size / 2 },
 	};
-	struct rp_listener_event told = {
-		.size = sizeof(told),
+	struct rp_listener_event reported = {
+		.size = sizeof(reported),
 		.fields = decl->fields, .field_count = decl->field_count,
 		.payload = payload, .payload_bytes = size,
 	};
 	struct rp_fields fields;
 
 	if (serial++ % REALLY_EVERY == 0 && rp_event_write(event, parts, 2) == 0 &&
-	    (rp_listener_next(listener, &told, PATIENCE_MS) != 1 || told.payload_bytes != size))
+	    (rp_listener_next(listener, &reported, PATIENCE_MS) != 1 ||
+	     reported.payload_bytes != size))
 		__builtin_trap();
-	rp_listener_get_fields(&told, &fields);
+	rp_listener_get_fields(&reported, &fields);
 	fuzz_walk(fields);
 }
 
 static void read_all(const void *bytes, size_t size)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_fields fields;
 	struct rp_reader *reader;
 	size_t events = 0;
@@ -110,7 +111,7 @@ static void read_all(const void *bytes, size_t size)
 static int encode_and_read(const struct rp_event_decl *decl, const void *payload, size_t size)
 {
 	const struct rp_encoder_info info = { .process_id = 1, .processors = 1 };
-	const struct rp_encoder_definition definition = {
+	const struct rp_definition definition = {
 		.provider = PROVIDER, .name = decl->name, .id = decl->id, .level = decl->level,
 		.fields = decl->fields, .field_count = decl->field_count,
 	};
@@ -127,7 +128,7 @@ static int encode_and_read(const struct rp_event_decl *decl, const void *payload
 		event.type = type;
 		if (rp_encoder_event(encoder, &event) != 0 || rp_encoder_end(encoder) != 0)
 			__builtin_trap();
-		bytes = rp_encoder_output(encoder, &size, NULL);
+		bytes = rp_encoder_output(encoder, &size);
 		read_all(bytes, size);
 	}
 	rp_encoder_destroy(encoder);

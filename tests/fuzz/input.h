@@ -37,7 +37,7 @@ static inline uint8_t fuzz_take_byte(struct fuzz_input *input)
 /* All values, to the innermost. */
 static inline void fuzz_walk(struct rp_fields fields)
 {
-	struct rp_value value;
+	struct rp_value value = RP_VALUE_INIT;
 	char text[8];
 
 	while (rp_fields_next(&fields, &value) == 1) {

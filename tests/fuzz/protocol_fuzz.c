@@ -53,7 +53,7 @@ static unsigned long long start_ticks(void)
 	return ticks;
 }
 
-/* What the server made for perf, should somebody have asked for it. */
+/* Removes the map that the server writes for perf when a request asks for it. */
 static void remove_maps(void)
 {
 	char path[64];

@@ -3,7 +3,7 @@
  * Any bytes as a recording: the reader says yes or no, it does not crash. With libFuzzer:
  *
  *	clang -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iinclude -Isrc
- *		tests/fuzz/reader_fuzz.c src/nettrace/?*.c -o reader_fuzz
+ *		tests/fuzz/reader_fuzz.c src/lib/nettrace/?*.c -o reader_fuzz
  *	./reader_fuzz -max_len=4096 NEW_CORPUS tests/fuzz/corpus/reader
  *
  * With replay.c in libFuzzer's place it is a test over the corpus.
@@ -16,8 +16,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
-	struct rp_reader_stats stats = { .size = sizeof(stats) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_reader_stats stats = RP_READER_STATS_INIT;
 	struct rp_fields fields;
 	static FILE *nowhere;
 	struct rp_reader *reader;

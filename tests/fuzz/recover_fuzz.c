@@ -19,16 +19,16 @@
 
 #define RINGS 2u
 #define RING_BYTES 4096u
-#define HEAD_BYTES offsetof(struct rp_recover_head, name)
+#define HEAD_BYTES offsetof(struct rp_recover_header, name)
 #define RECORD_BYTES (sizeof(struct rp_recover_record) + RINGS * 8u)
 
-static uint8_t session[sizeof(struct rp_recover_head) + 2 * RECORD_BYTES];
+static uint8_t session[sizeof(struct rp_recover_header) + 2 * RECORD_BYTES];
 static uint8_t ring_bytes[RINGS][RP_RING_CONTROL_BYTES + RING_BYTES];
 static uint8_t events[65536];
 
 static void take_session(struct fuzz_input *input)
 {
-	uint8_t *records = session + sizeof(struct rp_recover_head);
+	uint8_t *records = session + sizeof(struct rp_recover_header);
 
 	fuzz_take(input, session, HEAD_BYTES);
 	fuzz_take(input, records, RECORD_BYTES);
@@ -44,7 +44,7 @@ static void take_ring(struct fuzz_input *input, uint8_t *bytes)
 	fuzz_take(input, &ring.size, sizeof(ring.size));
 	fuzz_take(input, &ring.lost_full, sizeof(ring.lost_full));
 	fuzz_take(input, &ring.tail, sizeof(ring.tail));
-	fuzz_take(input, &ring.chunk, sizeof(ring.chunk));
+	fuzz_take(input, &ring.subbuf, sizeof(ring.subbuf));
 	fuzz_take(input, ring.ends, sizeof(ring.ends));
 	fuzz_take(input, &used, sizeof(used));
 	memset(bytes, 0, RP_RING_CONTROL_BYTES + RING_BYTES);
@@ -65,8 +65,8 @@ static int make_file(const void *bytes, size_t size)
 /* Behind an output that only looks like one of ours, ids may meet again. */
 static void check_trace(int fd, const struct rp_recovery_result *result)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
-	struct rp_reader_stats stats = { .size = sizeof(stats) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_reader_stats stats = RP_READER_STATS_INIT;
 	struct rp_reader *reader;
 	int ret;
 

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "input.h"
-#include "tool/proc.h"
-#include "tool/tool.h"
+#include "tools/ringpipe/proc.h"
+#include "tools/ringpipe/tool.h"
 
 static struct {
 	int listen_fd;
@@ -97,10 +97,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		return 0;
 	server.bytes = bytes + 1;
 	server.size = size - 1;
-	options.given = bytes[0] & 1 ? RP_OPTION_JSON : 0;
+	options.format = bytes[0] & 1 ? RP_FORMAT_JSON :
+			 bytes[0] & 8 ? RP_FORMAT_CSV : RP_FORMAT_TEXT;
 	if (bytes[0] & 6)
 		(void)rp_command_list(&options);
 	else
-		(void)rp_command_ps(&(struct rp_tool_options){ .given = options.given });
+		(void)rp_command_ps(&(struct rp_tool_options){ .format = options.format });
 	return 0;
 }

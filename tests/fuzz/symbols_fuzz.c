@@ -2,7 +2,7 @@
 /*
  * Any bytes as an ELF image in this process's memory: names come back that are text of a bounded
  * length, for functions that hold an address asked for. To be run as reader_fuzz.c says, with the
- * files of src/symbols/ and elfutils linked in.
+ * files of src/modules/symbols/ and elfutils linked in.
  */
 #include <stdlib.h>
 

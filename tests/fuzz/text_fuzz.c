@@ -11,7 +11,7 @@
 #include <ringpipe/activity.h>
 
 #include "diag/ports.h"
-#include "dump/maps.h"
+#include "tools/ringpipe-dump/maps.h"
 #include "input.h"
 
 static void parse_port(const char *text, size_t size)
@@ -26,7 +26,7 @@ static void parse_port(const char *text, size_t size)
 		__builtin_trap();
 }
 
-/* What is taken is printed as it was, but for the caller's span, which is ours now. */
+/* A parsed value prints as it was, except for the caller's span, which is now this span. */
 static void parse_traceparent(const char *text, size_t size)
 {
 	char printed[RP_TRACEPARENT_SIZE];

@@ -19,8 +19,7 @@ from ipc_host import PATIENCE, eventually, socket_path, start_ticks
 HOST = RINGPIPE = None
 DOTNET_TRACE = None
 
-# What the program sees at $FOLDER is nobody else's; the tree and the build in it, should they lie
-# there, are still there.
+# The program has a private $FOLDER. The tree and the build remain visible if they lie in it.
 HIDE = """
 set -e
 mount --make-rprivate /
@@ -90,7 +89,8 @@ class Apart(unittest.TestCase):
         return done
 
     def row(self, pid):
-        rows = [row for row in json.loads(self.tool("ps", "--json").stdout) if row["pid"] == pid]
+        rows = [row for row in json.loads(self.tool("ps", "--format=json").stdout)
+                if row["pid"] == pid]
         return rows[0] if rows and rows[0]["runtime"] else None
 
     def assert_traced(self, pid, name):
@@ -105,14 +105,14 @@ class Apart(unittest.TestCase):
         def collected():
             self.tool("collect", "-p", pid, "--providers", "Ipc-Host", "--duration", 1, "--force",
                       "-o", trace)
-            events = self.tool("report", "--events", trace).stdout.splitlines()
+            events = self.tool("report", "--events", "--format=json", trace).stdout.splitlines()
             return "tick" in {json.loads(event)["event"] for event in events}
 
         eventually(collected, "an event in a second")
 
     def counted(self, pid):
-        self.tool("counters", "collect", "-p", pid, "--duration", 2, "--force", "--counters",
-                  "ringpipe[threads]", "-o", self.path("counters"))
+        self.tool("counters", "collect", "--format=csv", "-p", pid, "--duration", 2, "--force",
+                  "--counters", "ringpipe[threads]", "-o", self.path("counters"))
         with open(self.path("counters"), encoding="utf-8") as file:
             return ",ringpipe,threads" in file.read()
 
@@ -141,7 +141,7 @@ class Apart(unittest.TestCase):
                                 "--mount-proc", HOST)
         name, = os.listdir(self.path("outer"))
         self.assertNotEqual(name, self.name(pid, inner))
-        # Of those with its pid, the newest.
+        # The client takes the newest socket of that pid.
         stale = os.path.join(self.path("outer"), f"dotnet-diagnostic-{inner}-1-socket")
         os.mknod(stale, 0o140600)
         os.utime(stale, (1, 1))
@@ -189,7 +189,8 @@ class Apart(unittest.TestCase):
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, timeout=PATIENCE)
             self.assertEqual(done.returncode, 0, done.stdout)
-            return '"tick"' in self.tool("report", "--events", self.path("n")).stdout
+            return '"tick"' in self.tool("report", "--events", "--format=json",
+                                         self.path("n")).stdout
 
         eventually(collected, "an event in a second")
 

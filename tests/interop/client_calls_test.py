@@ -18,7 +18,7 @@ SHOP = os.environ["SHOP"]
 HOST = os.environ["HOST"]
 RINGPIPE = os.environ["RINGPIPE"]
 PATIENCE_S = 300
-# What a native process cannot do, and says so.
+# Calls that a native process does not support; it reports this.
 UNSUPPORTED = {"AttachProfiler", "SetStartupProfiler", "ApplyStartupHook", "ApplyStartupHookAsync"}
 DUMPS = ("normal", "heap", "triage", "full")
 
@@ -31,15 +31,15 @@ class ClientCalls(clients.Scratch):
                               timeout=PATIENCE_S, env=dict(os.environ, TMPDIR=self.directory),
                               check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        calls, told = {}, {}
+        calls, reported = {}, {}
         for line in done.stdout.splitlines():
             row = json.loads(line)
             if "call" not in row:
-                told.update(row)
+                reported.update(row)
                 continue
             name = row["call"].split("(")[0].split(" ")[-1]
             calls.setdefault(name, []).append(row)
-        return calls, told
+        return calls, reported
 
     @staticmethod
     def remove_maps(pid):
@@ -69,10 +69,10 @@ class ClientCalls(clients.Scratch):
         with drive.shop(SHOP, env=dict(os.environ, TMPDIR=self.directory)) as shop:
             self.remove_maps(shop.pid)	# of an earlier process
             self.addCleanup(self.remove_maps, shop.pid)
-            calls, told = self.run_calls(shop.pid, self.directory, "Shop-Http")
+            calls, reported = self.run_calls(shop.pid, self.directory, "Shop-Http")
             # It still serves.
             self.assertEqual(shop.stats()["connections"], 1)
-        self.assertEqual(told["missing"], [])
+        self.assertEqual(reported["missing"], [])
         self.check_refusals(calls)
         # The environment of a running server is its own.
         self.assertEqual(calls["SetEnvironmentVariable"][0]["error"], "ServerErrorException")
@@ -93,15 +93,16 @@ class ClientCalls(clients.Scratch):
         self.check_dumps()
 
     def test_a_start_is_prepared_and_traced_from_its_first_event(self):
-        calls, told = self.run_calls("--start", self.directory, "Ipc-Host", HOST)
-        self.assertEqual(told["exit"], 0)
+        calls, reported = self.run_calls("--start", self.directory, "Ipc-Host", HOST)
+        self.assertEqual(reported["exit"], 0)
         self.check_refusals(calls)
-        # While the start is suspended nobody else looks at the environment.
+        # While the start is suspended no other client looks at the environment.
         for name in ("SetEnvironmentVariable", "ResumeRuntime"):
             self.assertNotIn("error", calls[name][0])
         environment = calls["GetProcessEnvironment"][0]["result"]
         self.assertEqual(environment["RP_CALLED"], "yes")
-        rows = subprocess.run([RINGPIPE, "report", "--events", self.path("started.nettrace")],
+        rows = subprocess.run([RINGPIPE, "report", "--events", "--format=json",
+                               self.path("started.nettrace")],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=PATIENCE_S, check=True).stdout
         serials = [row["fields"]["serial"] for row in map(json.loads, rows.splitlines())

@@ -145,7 +145,7 @@ def counts(summary, providers):
             if kind["provider"] in providers}
 
 
-def told_losses(rows):
+def reported_losses(rows):
     """What the EventsLost events of provider `ringpipe` sum up to."""
     return sum(row["fields"]["count"] for row in rows
                if row["provider"] == "ringpipe" and row["event"] == "EventsLost")

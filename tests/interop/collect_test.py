@@ -47,8 +47,8 @@ class Collect(unittest.TestCase):
                 self.assertIn("tick".encode("utf-16-le"), self.recorded(session, stream))
 
     def test_filter_of_event_ids_chooses_the_events(self):
-        for enable, ids, wanted, unwanted in ((1, (2, 77), "told", "tick"),
-                                              (0, (2,), "tick", "told")):
+        for enable, ids, wanted, unwanted in ((1, (2, 77), "reported", "tick"),
+                                              (0, (2,), "tick", "reported")):
             request = struct.pack("<IIIQBI", 0, 16, 1, 0, 0, 1) + \
                 provider("Ipc-Host", arguments="k=v") + \
                 struct.pack(f"<BI{len(ids)}I", enable, len(ids), *ids)

@@ -31,7 +31,7 @@ static int set_variable(const char *name, const char *value, void *data)
 	return (value ? setenv(name, value, 1) : unsetenv(name)) < 0 ? -errno : 0;
 }
 
-/* What a host sees that reaps whatever there is. */
+/* Reaps as a host does that waits for any child, and prints the result. */
 static void print_children(void)
 {
 	pid_t pid = waitpid(-1, NULL, WNOHANG);
@@ -101,7 +101,7 @@ static void *run_code(void *data)
 	return data;
 }
 
-/* Code made at run time: a loop that goes on until its argument is not zero. */
+/* Code generated at run time: a loop that goes on until its argument is not zero. */
 static void make_code(const char *name)
 {
 #if defined(__x86_64__)

@@ -45,13 +45,13 @@ def environment_of(host):
 
 
 class Environment(WithHost):
-    def test_environment_is_told_as_it_was_at_start(self):
+    def test_environment_is_reported_as_it_was_at_start(self):
         os.environ["RP_TEST_NAME"] = "value=with=marks"
         self.addCleanup(os.environ.pop, "RP_TEST_NAME")
         host = self.start()
-        told = environment_of(host)
-        self.assertEqual(told["RP_TEST_NAME"], "value=with=marks")
-        self.assertEqual(told["TMPDIR"], host.directory)
+        reported = environment_of(host)
+        self.assertEqual(reported["RP_TEST_NAME"], "value=with=marks")
+        self.assertEqual(reported["TMPDIR"], host.directory)
 
     def test_half_a_megabyte_of_environment_delays_nobody(self):
         names = ["RP_TEST_BIG%d" % number for number in range(5)]
@@ -62,10 +62,10 @@ class Environment(WithHost):
         with host.send(message(0x04, 0x02)) as slow:
             # It fills the connection and is not read; others are served all the same.
             self.assertEqual(host.ask(message(0x04, 0x01)), (OK, bytes(4)))
-            told = environment_of(host)
+            reported = environment_of(host)
             self.assertEqual(reply_of(slow)[0], OK)
         for name in names:
-            self.assertEqual(told[name], "v" * 100000)
+            self.assertEqual(reported[name], "v" * 100000)
 
     def test_change_needs_the_host_to_allow_it(self):
         host = self.start()

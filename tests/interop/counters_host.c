@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts with a counter of each kind, from several threads, then waits until all of it was told to
- * whoever listens and prints what it reads itself, as JSON. RINGPIPE_CONFIG says who listens.
+ * Counts with a counter of each kind, from several threads, waits until the sessions have all
+ * values, and prints its own readings as JSON. RINGPIPE_CONFIG starts the sessions.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -67,7 +67,7 @@ static struct rp_counter *create(const char *name, uint8_t kind,
 
 static void print(const char *name, struct rp_counter *counter, const char *end)
 {
-	struct rp_counter_reading reading = { .size = sizeof(reading) };
+	struct rp_counter_reading reading = RP_COUNTER_READING_INIT;
 
 	if (rp_counter_read(counter, &reading) != 0)
 		exit(1);
@@ -97,7 +97,7 @@ int main(void)
 		if (rp_counter_series(host_tagged_counter(), &tags[i], 1, &series[i]) != 0)
 			return 1;
 	}
-	/* Who listens has begun to. */
+	/* The sessions read the counters by now. */
 	wait_for(3);
 	rp_counter_destroy(gone);
 	host_heat_set(36.6);
@@ -107,7 +107,7 @@ int main(void)
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	__atomic_store_n(&finished, 1, __ATOMIC_SEQ_CST);
-	/* Both ways of telling have had their turn after that, whichever came first. */
+	/* Both kinds of session have read the counters after that, in either order. */
 	wait_for(6);
 	printf("{");
 	print("done", host_done_counter(), ",");

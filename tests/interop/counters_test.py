@@ -22,8 +22,8 @@ PREFIX = ["sessionId", "meterName", "meterVersion", "instrumentName"]
 INSTRUMENT = PREFIX + ["instrumentType", "unit", "description", "instrumentTags", "meterTags",
                        "meterScopeHash", "instrumentId", "meterTelemetrySchemaUrl"]
 RATE = PREFIX + ["unit", "tags", "rate", "value", "instrumentId"]
-# A value that is recorded while somebody looks may have told its extreme to another interval: then
-# the middle of its bucket stands for it, so far from it at most.
+# A value recorded during a reading may be in one interval and its extreme in another. The middle of
+# its bucket then replaces the extreme, with this error at most.
 HALF_BUCKET = 1 / 128
 
 
@@ -64,19 +64,21 @@ class Recorded(clients.Scratch):
 
 class Told(Recorded):
     def test_increments_add_up_to_the_sum(self):
-        told = self.counters("done")
-        self.assertEqual(sum(payload["Increment"] for payload in told), self.own["done"]["value"])
+        reported = self.counters("done")
+        self.assertEqual(sum(payload["Increment"] for payload in reported),
+                         self.own["done"]["value"])
         self.assertEqual(self.own["done"]["value"], 4 * 20000)
-        self.assertEqual(list(told[0]), [
+        self.assertEqual(list(reported[0]), [
             "Name", "DisplayName", "DisplayRateTimeScale", "Increment", "IntervalSec", "Metadata",
             "Series", "CounterType", "DisplayUnits"])
-        self.assertEqual((told[0]["DisplayName"], told[0]["DisplayRateTimeScale"],
-                          told[0]["Series"], told[0]["CounterType"], told[0]["DisplayUnits"]),
+        self.assertEqual((reported[0]["DisplayName"], reported[0]["DisplayRateTimeScale"],
+                          reported[0]["Series"], reported[0]["CounterType"],
+                          reported[0]["DisplayUnits"]),
                          ("Things done", "", "Interval=100", "Sum", "things"))
-        told = self.counters("observed")
+        reported = self.counters("observed")
         # It was 7 when it was made, which may have been before anybody looked.
-        self.assertIn(sum(payload["Increment"] for payload in told), (70, 77))
-        self.assertEqual((told[0]["Metadata"], told[0]["DisplayRateTimeScale"]),
+        self.assertIn(sum(payload["Increment"] for payload in reported), (70, 77))
+        self.assertEqual((reported[0]["Metadata"], reported[0]["DisplayRateTimeScale"]),
                          ("k:v,k2:v2", "00:01:00"))
 
     def test_levels_and_gauges_end_at_their_value(self):
@@ -85,45 +87,45 @@ class Told(Recorded):
         self.assertEqual(self.counters("level")[-1]["CounterType"], "Mean")
 
     def test_means_and_counts_of_the_histogram_add_up(self):
-        told = self.counters("spread")
-        self.assertEqual(list(told[0]), [
+        reported = self.counters("spread")
+        self.assertEqual(list(reported[0]), [
             "Name", "DisplayName", "Mean", "StandardDeviation", "Count", "Min", "Max",
             "IntervalSec", "Series", "CounterType", "Metadata", "DisplayUnits"])
         own = self.own["spread"]
-        self.assertEqual(sum(payload["Count"] for payload in told), own["count"])
-        self.assertAlmostEqual(sum(payload["Count"] * payload["Mean"] for payload in told),
+        self.assertEqual(sum(payload["Count"] for payload in reported), own["count"])
+        self.assertAlmostEqual(sum(payload["Count"] * payload["Mean"] for payload in reported),
                                own["sum"], delta=own["sum"] * 1e-9)
-        filled = [payload for payload in told if payload["Count"]]
-        for told, extreme in ((min(payload["Min"] for payload in filled), own["min"]),
+        filled = [payload for payload in reported if payload["Count"]]
+        for reported, extreme in ((min(payload["Min"] for payload in filled), own["min"]),
                               (max(payload["Max"] for payload in filled), own["max"])):
-            self.assertAlmostEqual(told, extreme, delta=extreme * HALF_BUCKET)
+            self.assertAlmostEqual(reported, extreme, delta=extreme * HALF_BUCKET)
 
     def test_rates_of_instruments_add_up_and_values_are_totals(self):
         for name, tags, own in (("done", "", "done"), ("tagged", "side=left", "left"),
                                 ("tagged", "side=Grüße", "right")):
-            told = self.meters("CounterRateValuePublished", instrumentName=name, tags=tags)
-            self.assertEqual(list(told[0]), RATE)
-            self.assertEqual(sum(float(row["rate"]) for row in told), self.own[own]["value"])
-            self.assertEqual(float(told[-1]["value"]), self.own[own]["value"])
+            reported = self.meters("CounterRateValuePublished", instrumentName=name, tags=tags)
+            self.assertEqual(list(reported[0]), RATE)
+            self.assertEqual(sum(float(row["rate"]) for row in reported), self.own[own]["value"])
+            self.assertEqual(float(reported[-1]["value"]), self.own[own]["value"])
         self.assertEqual(self.meters("CounterRateValuePublished", instrumentName="tagged",
                                      tags=""), [])
-        told = self.meters("CounterRateValuePublished", instrumentName="observed")
-        self.assertEqual((told[-1]["value"], self.own["observed"]["value"]), ("77", 77))
-        told = self.meters("UpDownCounterRateValuePublished", instrumentName="level")
-        self.assertEqual(float(told[-1]["value"]), self.own["level"]["value"])
-        told = self.meters("GaugeValuePublished", instrumentName="heat")
-        self.assertEqual(list(told[-1]), PREFIX + ["unit", "tags", "lastValue", "instrumentId"])
-        self.assertEqual((told[-1]["lastValue"], told[-1]["unit"]), ("36.6", "C"))
+        reported = self.meters("CounterRateValuePublished", instrumentName="observed")
+        self.assertEqual((reported[-1]["value"], self.own["observed"]["value"]), ("77", 77))
+        reported = self.meters("UpDownCounterRateValuePublished", instrumentName="level")
+        self.assertEqual(float(reported[-1]["value"]), self.own["level"]["value"])
+        reported = self.meters("GaugeValuePublished", instrumentName="heat")
+        self.assertEqual(list(reported[-1]), PREFIX + ["unit", "tags", "lastValue", "instrumentId"])
+        self.assertEqual((reported[-1]["lastValue"], reported[-1]["unit"]), ("36.6", "C"))
 
-    def test_histograms_are_told_by_quantiles(self):
-        told = self.meters("HistogramValuePublished", instrumentName="spread")
-        self.assertEqual(list(told[0]), PREFIX + ["unit", "tags", "quantiles", "count", "sum",
+    def test_histograms_are_reported_by_quantiles(self):
+        reported = self.meters("HistogramValuePublished", instrumentName="spread")
+        self.assertEqual(list(reported[0]), PREFIX + ["unit", "tags", "quantiles", "count", "sum",
                                                   "instrumentId"])
         own = self.own["spread"]
-        self.assertEqual(sum(row["count"] for row in told), own["count"])
-        self.assertAlmostEqual(sum(row["sum"] for row in told), own["sum"],
+        self.assertEqual(sum(row["count"] for row in reported), own["count"])
+        self.assertAlmostEqual(sum(row["sum"] for row in reported), own["sum"],
                                delta=own["sum"] * 1e-9)
-        for row in told:
+        for row in reported:
             if not row["count"]:
                 self.assertEqual(row["quantiles"], "")
                 continue
@@ -153,10 +155,10 @@ class Told(Recorded):
         self.assertEqual(self.meters("Version"), [{"Major": 9, "Minor": 0, "Patch": 0}])
         self.assertGreater(len(self.meters("InstrumentPublished")), len(begun))
 
-    def test_a_callback_that_fails_is_told(self):
-        told = self.meters("ObservableInstrumentCallbackError")
-        self.assertTrue(told)
-        self.assertEqual(told[0]["errorMessage"],
+    def test_a_callback_that_fails_is_reported(self):
+        reported = self.meters("ObservableInstrumentCallbackError")
+        self.assertTrue(reported)
+        self.assertEqual(reported[0]["errorMessage"],
                          PROVIDER + "\\failing: Input/output error")
         self.assertEqual(self.meters("GaugeValuePublished", instrumentName="failing"), [])
         self.assertEqual(self.counters("failing"), [])
@@ -180,16 +182,16 @@ class Told(Recorded):
                  for kind in self.summary["kinds"] if kind["event"] == "EventCounters"}
         self.assertEqual(heads, {(0, 0, 0, 0)})
 
-    def test_the_built_in_counters_are_told(self):
+    def test_the_built_in_counters_are_reported(self):
         resident = self.counters("working-set", "System.Runtime")[-1]
         self.assertTrue(0.5 < resident["Mean"] < 500, resident)
         self.assertEqual(resident["DisplayUnits"], "MB")
         self.assertTrue(0 <= self.counters("cpu-usage", "System.Runtime")[-1]["Mean"] <= 100)
         self.assertEqual(self.counters("dotnet.process.cpu.time", "System.Runtime"), [])
         self.assertEqual(self.meters("GaugeValuePublished", instrumentName="working-set"), [])
-        told = self.meters("UpDownCounterRateValuePublished",
+        reported = self.meters("UpDownCounterRateValuePublished",
                            instrumentName="dotnet.process.memory.working_set")
-        self.assertTrue(5e5 < float(told[-1]["value"]) < 5e8, told[-1])
+        self.assertTrue(5e5 < float(reported[-1]["value"]) < 5e8, reported[-1])
         modes = {row["tags"] for row in self.meters("CounterRateValuePublished",
                                                     instrumentName="dotnet.process.cpu.time")}
         self.assertEqual(modes, {"cpu.mode=user", "cpu.mode=system"})
@@ -207,7 +209,7 @@ class Told(Recorded):
 class Limited(Recorded):
     series, histograms = 10, 1
 
-    def test_limits_are_kept_and_told_once(self):
+    def test_limits_are_kept_and_reported_once(self):
         self.assertEqual(self.meters("TimeSeriesLimitReached"), [{"sessionId": "SHARED"}])
         self.assertEqual(self.meters("HistogramLimitReached"), [{"sessionId": "SHARED"}])
         series = {(row["fields"]["meterName"], row["fields"]["instrumentName"],

@@ -89,6 +89,24 @@ class DotnetTools(clients.Scratch):
             chromium = json.load(file)
         self.assertIn("on_request", {event["name"] for event in chromium["traceEvents"]})
 
+    @unittest.skipUnless(os.environ["RINGPIPE_SYMBOLS"], "built without the symbols module")
+    def test_stack_report_shows_each_thread_of_an_idle_shop(self):
+        """What `dotnet-stack report` does by its defaults."""
+        with drive.shop(SHOP) as shop:
+            shop.wait_until_quiet()
+            threads = set(os.listdir(f"/proc/{shop.pid}/task"))
+            rows = clients.TraceRead().lines(str(shop.pid), "--threads")
+            stacks = {row["thread"]: row["frames"] for row in rows}
+        self.assertLessEqual(threads, set(stacks))
+        self.assertIn("shop!main", stacks[str(shop.pid)])
+        for thread in threads:
+            self.assertGreater(len(stacks[thread]), 1, stacks)
+
+    def test_collect_linux_takes_the_process(self):
+        with drive.shop(SHOP) as shop:
+            said = self.run_tool("collect-linux", "--probe", "-p", shop.pid, "-o", "stdout")
+            self.assertIn(f"\n{shop.pid},shop,true\n", said)
+
     def test_child_is_traced_from_its_first_event_to_its_last(self):
         trace = self.path("child.nettrace")
         self.run_tool("collect", "--providers", "Ipc-Host:ffff:5", "--show-child-io", "-o", trace,
@@ -96,7 +114,8 @@ class DotnetTools(clients.Scratch):
         self.assertEqual(self.serials(trace), list(range(1000)))
 
     def serials(self, trace):
-        out = subprocess.run([RINGPIPE, "report", "--events", trace], capture_output=True,
+        out = subprocess.run([RINGPIPE, "report", "--events", "--format=json", trace],
+                             capture_output=True,
                              stdin=subprocess.DEVNULL, text=True, timeout=PATIENCE_S, check=True)
         return [row["fields"]["serial"] for row in map(json.loads, out.stdout.splitlines())
                 if row["provider"] == "Ipc-Host"]
@@ -136,4 +155,4 @@ class DotnetTools(clients.Scratch):
 
 
 if __name__ == "__main__":
-    clients.main(clients.dotnet_trace_command)
+    clients.main(clients.dotnet_trace_command, clients.trace_read_command)

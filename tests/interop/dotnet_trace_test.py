@@ -83,8 +83,8 @@ class DotnetTrace(clients.Scratch):
         missing = self.check_serials(rows, offered)
         counted = clients.counts(summary, drive.PROVIDERS)
         report = drive.report(RINGPIPE, trace)
-        told = {key: offered[key] - missing[key] for key in offered if offered[key]}
-        self.assertEqual(counted, told, "TraceEvent and the shop")
+        reported = {key: offered[key] - missing[key] for key in offered if offered[key]}
+        self.assertEqual(counted, reported, "TraceEvent and the shop")
         self.assertEqual(drive.report_counts(report), counted, "ringpipe report and TraceEvent")
         self.assertEqual(summary["events_lost"], sum(missing.values()), "losses TraceEvent tells")
         self.assertEqual(report["lost"], sum(missing.values()), "losses ringpipe report tells")
@@ -122,7 +122,8 @@ class DotnetTrace(clients.Scratch):
                 shop.process.kill()
                 shop.process.wait()
                 collection.process.wait(drive.DEADLINE_S)
-        done = subprocess.run([RINGPIPE, "report", "--json", trace], stdin=subprocess.DEVNULL,
+        done = subprocess.run([RINGPIPE, "report", "--format=json", trace],
+                              stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn(b"stops before its end", done.stderr)

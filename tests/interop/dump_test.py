@@ -194,7 +194,7 @@ class Manners(WithHost):
         self.dump(host, MINI)
         self.assertEqual(sorted(os.listdir(self.folder)), ["core", "victim"])
 
-    def test_frames_tell_size_and_pause(self):
+    def test_frames_report_size_and_pause(self):
         host = self.start("threads")
         names = self.sleepers(host)
         with host.send(request(self.path(), HEAP, command_set=0x52, command=0x04)) as connection:
@@ -235,7 +235,7 @@ class BadLuck(WithHost):
         self.assertEqual(host.ask(message(0x01, 0x03, string("/x")))[0], BAD_ENCODING)
         self.assert_nothing_is_left()
 
-    def test_folder_without_permission_is_told(self):
+    def test_folder_without_permission_is_reported(self):
         if os.getuid() == 0:
             self.skipTest("root may write anywhere")
         host = self.start()
@@ -349,7 +349,7 @@ class BadLuck(WithHost):
         self.assert_nothing_is_left()
         self.assertEqual(host.say("get NOTHING"), "(none)")
 
-    def test_thread_that_does_not_stop_is_told(self):
+    def test_thread_that_does_not_stop_is_reported(self):
         host = self.vfork_host()
         with host.send(request(self.path(), MINI, command_set=0x52, command=0x04)) as connection:
             self.assertEqual(reply_of(connection), (OK, b""))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A program to trace: prints its pid, then writes an event every few milliseconds until its
- * standard input ends. `tick` carries a serial number, `told` the arguments that the provider's
- * callback was given, which never comes back from "hang".
+ * standard input ends. `tick` carries a serial number, `reported` the arguments of the provider's
+ * callback, which never returns from "hang".
  *
  * `exec PROGRAM`: becomes that one first; `fork`: does all that in two processes; `count N`: writes
  * so many events and ends.
@@ -37,14 +37,14 @@ static void child_is_forked(void)
 
 RP_PROVIDER(host, "Ipc-Host");
 RP_EVENT(host, tick, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(serial), RP_STRING(text));
-RP_EVENT(host, told, 2, RP_LEVEL_INFORMATIONAL, 0x2, RP_STRING(arguments));
+RP_EVENT(host, reported, 2, RP_LEVEL_INFORMATIONAL, 0x2, RP_STRING(arguments));
 
-static void tell(struct rp_provider *provider, const struct rp_provider_state *state, void *data)
+static void report(struct rp_provider *provider, const struct rp_provider_state *state, void *data)
 {
 	(void)provider, (void)data;
 	if (!state->source_enabled || !state->filter_data)
 		return;
-	host_told(state->filter_data);
+	host_reported(state->filter_data);
 	if (strcmp(state->filter_data, "hang") == 0)
 		pause();
 }
@@ -62,7 +62,7 @@ int main(int argc, char **argv)
 		return execl(argv[2], argv[2], (char *)NULL);
 	if (argc > 1 && strcmp(argv[1], "fork") == 0 && fork() < 0)
 		return 1;
-	if (rp_provider_set_callback(host_provider(), tell, NULL) != 0)
+	if (rp_provider_set_callback(host_provider(), report, NULL) != 0)
 		return 1;
 	if (argc > 2 && strcmp(argv[1], "count") == 0) {
 		uint64_t count = strtoull(argv[2], NULL, 10);

@@ -230,7 +230,7 @@ class Host:
         # Tracers of the kernel's, which others on this machine may have attached to the library.
         for _ in range(reader.number("I")):
             reader.string(), reader.string(), reader.number("I")
-        # What exporters could not take.
+        # Events that exporters could not take.
         for _ in range(reader.number("I")):
             reader.string(), reader.string(), reader.number("Q")
         assert reader.payload == b"", "bytes behind the last row"

@@ -36,13 +36,13 @@ class Losses(clients.Scratch):
             missing += writer["offered"] - len(serials)
         self.assertGreater(missing, 0, "nothing was lost: no overload")
         self.assertEqual(summary["events_lost"], missing, "TraceEvent")
-        self.assertEqual(clients.told_losses(rows), missing, "EventsLost events")
+        self.assertEqual(clients.reported_losses(rows), missing, "EventsLost events")
         report = drive.report(os.environ["RINGPIPE"], trace)
         self.assertEqual(report["lost"], missing, "ringpipe report")
         self.assertEqual(sum(row["count"] for row in report["lost_by"]), missing)
         return missing
 
-    def test_losses_of_an_own_session_are_told_exactly(self):
+    def test_losses_of_an_own_session_are_reported_exactly(self):
         trace = self.path("own.nettrace")
         done = subprocess.run([HOST, str(EVENTS), trace], stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, check=True, timeout=300)
@@ -52,7 +52,7 @@ class Losses(clients.Scratch):
         self.assertEqual(books["delivered"] + missing,
                          sum(writer["offered"] for writer in books["writers"]))
 
-    def test_losses_of_dotnet_trace_are_told_exactly(self):
+    def test_losses_of_dotnet_trace_are_reported_exactly(self):
         trace = self.path("attached.nettrace")
         with subprocess.Popen([HOST, str(EVENTS)], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE) as host:
@@ -70,7 +70,7 @@ class Losses(clients.Scratch):
         self.assertEqual(host.returncode, 0)
         self.check(trace, books["writers"])
 
-    def test_losses_of_a_tree_are_told_exactly(self):
+    def test_losses_of_a_tree_are_reported_exactly(self):
         trace = self.path("tree.nettrace")
         done = subprocess.run([os.environ["RINGPIPE"], "collect", "--tree", "--buffer", "1", "-o",
                                trace, "--", HOST, str(EVENTS)], stdin=subprocess.DEVNULL,

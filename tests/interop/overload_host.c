@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Overloads a session: threads that write as fast as they can. Every event carries its thread's
- * index and a serial number of that thread, and is told to the books whatever became of it.
+ * index and a serial number of that thread, and the books record it whatever its result.
  *
  *	overload_host EVENTS FILE	into a session of its own of 1 MB
- *	overload_host EVENTS		once a session of somebody else is on
+ *	overload_host EVENTS		once another process's session is on
  *
  * EVENTS is how many each thread writes at least: it stops at the first loss of its own after that,
  * so that there are losses, or at a hundred times as many. Then prints the books as JSON and waits
@@ -97,7 +97,7 @@ static int overload_own(struct writer *writers, uint64_t least, const char *path
 		.size = sizeof(options), .providers = &provider, .provider_count = 1,
 		.buffer_bytes = RP_SESSION_BUFFER_MIN, .output_path = path,
 	};
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	struct rp_session *session;
 	int ret;
 

@@ -4,7 +4,7 @@
  * tools, prints "resumed", then writes an event every few milliseconds until its standard input
  * ends. `fork`: in two processes, from after the wait. `close`: without what it did not open.
  * `replace KIND`: with a ripe timer of its own under the number of the library's epoll set or
- * timer, `[eventpoll]` or `[timerfd]`; ends with 1 if somebody touched it.
+ * timer, `[eventpoll]` or `[timerfd]`; ends with 1 if the library touched it.
  */
 #include <poll.h>
 #include <stdio.h>

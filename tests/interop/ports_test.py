@@ -108,7 +108,8 @@ class Ports(unittest.TestCase):
         with open(self.path("trace"), "wb") as trace:
             while piece := stream.recv(65536):
                 trace.write(piece)
-        done = subprocess.run([RINGPIPE, "report", "--events", self.path("trace")], check=True,
+        done = subprocess.run([RINGPIPE, "report", "--events", "--format=json",
+                               self.path("trace")], check=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         events = [json.loads(line) for line in done.stdout.splitlines()]
         return [event["fields"]["serial"] for event in events if event["event"] == "tick"]
@@ -398,7 +399,7 @@ class Polled(Ports):
                     return None  # the old socket, or between the two
             self.assertEqual(eventually(answer, "an answer")[0], OK)
             if "[timerfd]" in arguments:
-                # Whom only a timer gives up.
+                # Only a timer gives up this client, which sends nothing.
                 self.assertEqual(receive(self.default(process), 1), b"")
             process.stdin.close()
             self.assertEqual(process.wait(PATIENCE), 0)
@@ -434,7 +435,7 @@ class Wrong(Ports):
         for word in words:
             self.assertIn(word, said)
 
-    def test_wrong_ports_are_told_once_and_not_waited_for(self):
+    def test_wrong_ports_are_reported_once_and_not_waited_for(self):
         with open(self.path("file"), "w") as file:
             file.write("precious")
         for ports, word in (
@@ -466,7 +467,7 @@ class Wrong(Ports):
         self.assert_runs(process)
         self.assertEqual(self.said().count("\n"), 1)
 
-    def test_more_ports_than_there_is_room_for_are_told(self):
+    def test_more_ports_than_there_is_room_for_are_reported(self):
         self.expect(";".join(self.path("p%d" % i) + ",nosuspend" for i in range(8)), "p7")
 
 
@@ -476,7 +477,7 @@ class Strangers(Ports):
         tool = self.tool("port")
         os.chmod(self.directory, 0o777)
         os.chmod(self.path("port"), 0o777)
-        # What counts is who called listen().
+        # The caller of listen() determines the socket's credentials.
         become = os.fork()
         if become == 0:
             os.setresuid(65534, 65534, 65534)

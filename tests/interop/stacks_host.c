@@ -52,7 +52,7 @@ FRAME int outer(uint32_t depth)
 
 int linked_entry(int (*callback)(uint32_t depth), uint32_t depth);
 
-static int tell(uint32_t depth)
+static int report(uint32_t depth)
 {
 	return stacks_deep(depth);
 }
@@ -60,7 +60,7 @@ static int tell(uint32_t depth)
 /* Until the drain thread has seen so many events. */
 static void wait_for(struct rp_session *session, uint64_t delivered)
 {
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	struct timespec pause = { 0, 1000000 };
 
 	while (rp_session_get_stats(session, &stats) == 0 && stats.delivered < delivered)
@@ -77,7 +77,7 @@ static int through_plugin(const char *path, uint32_t depth, struct rp_session *w
 		return -1;
 	}
 	*(void **)&entry = dlsym(plugin, "plugin_entry");
-	entry(tell, depth);
+	entry(report, depth);
 	if (wait_for_session)
 		wait_for(wait_for_session, depth + 1);
 	dlclose(plugin);
@@ -102,7 +102,7 @@ FRAME static int trace(char **argv)
 
 	if (ret == 0) {
 		stacks_deep(0);
-		linked_entry(tell, 1);
+		linked_entry(report, 1);
 		if (through_plugin(argv[2], 2, NULL) != 0)
 			return -1;
 		outer(3);
@@ -123,7 +123,7 @@ int main(int argc, char **argv)
 	}
 	if (trace(argv) < 0)
 		return 1;
-	/* What the declaration of the event makes stands between it and the library. */
+	/* The function that the event's declaration makes is between the event and the library. */
 	printf("{\"write\":%llu,\"inner\":%llu,\"middle\":%llu,\"outer\":%llu,\"trace\":%llu,"
 	       "\"main\":%llu}\n",
 	       (unsigned long long)(uintptr_t)stacks_deep_write_,

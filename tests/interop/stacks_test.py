@@ -13,6 +13,7 @@ import unittest
 
 import clients
 
+CUT = 0xc07	# the last frame of a stack whose unwind rules were not cached yet
 NEAR = 4096	# a function of the host is shorter
 
 
@@ -71,15 +72,26 @@ class Stacks(clients.Scratch):
         self.assertEqual(methods[at:at + 2], [check_out, entry], methods)
         return at
 
+    def test_a_stack_that_was_cut_says_so_where_it_ends(self):
+        """The first of a process is, for its rules are asked for by it; none goes on after."""
+        for depth, stack in self.stacks.items():
+            marked = [at for at, frame in enumerate(stack) if frame["address"] == CUT]
+            self.assertIn(marked, ([], [len(stack) - 1]), depth)
+        last = self.stacks[0][-1]
+        self.assertEqual((last["address"], last["method"]),
+                         (CUT, "[cut: unwind rules not cached yet]"))
+        # The frames before the cut are there, with their names.
+        self.assertGreaterEqual(len(self.stacks[0]), 3)
+
     def test_the_process_is_named(self):
         self.assertEqual({row["process_name"] for row in self.rows
                           if row["provider"] == "Stacks-Host"}, {"stacks_host"})
 
-    def test_the_command_line_is_told(self):
-        told = [row["fields"] for row in self.rows
+    def test_the_command_line_is_reported(self):
+        reported = [row["fields"] for row in self.rows
                 if row["provider"] == "Microsoft-DotNETCore-EventPipe"]
-        self.assertEqual(len(told), 1)
-        self.assertIn(os.environ["STACKS_PLAIN"], told[0]["CommandLine"])
+        self.assertEqual(len(reported), 1)
+        self.assertIn(os.environ["STACKS_PLAIN"], reported[0]["CommandLine"])
 
 
 def function_at(address, functions):

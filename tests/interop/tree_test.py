@@ -22,17 +22,17 @@ class Tree(clients.Scratch):
                         os.environ["FORKS"], "exit", str(WORKERS), str(EVENTS)], check=True,
                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=300)
         rows, summary = clients.TraceRead().events(trace)
-        serials, told, process_of = collections.defaultdict(list), {}, {}
+        serials, reported, process_of = collections.defaultdict(list), {}, {}
         for row in rows:
             fields = row["fields"]
             if row["provider"] == "Test-Forks" and "serial" in fields:
                 serials[fields["process"]].append(fields["serial"])
                 self.assertEqual(process_of[row["thread"]], fields["process"])
             elif row["provider"] == "ringpipe" and "command_line" in fields:
-                told[fields["process_id"]] = fields
+                reported[fields["process_id"]] = fields
             elif row["provider"] == "ringpipe" and "thread" in fields:
                 process_of[fields["thread"]] = fields["process_id"]
-        self.assertEqual(set(told), set(serials))
+        self.assertEqual(set(reported), set(serials))
         self.assertEqual(list(serials.values()), [list(range(EVENTS))] * (1 + 2 * WORKERS))
         self.assertEqual(summary["events_lost"], 0)
 

@@ -33,15 +33,17 @@ RP_EVENT(types, structs, 6, RP_LEVEL_INFORMATIONAL, 0x1, RP_STRUCT_FIELD(box, bo
 RP_EVENT(types, struct_array, 7, RP_LEVEL_INFORMATIONAL, 0x1, RP_STRUCT_ARRAY(point, points),
 	 RP_U8(mark));
 RP_EVENT(types, traveller, 8, RP_LEVEL_INFORMATIONAL, 0x1, RP_U8(mark));
-RP_EVENT_EX(types, decorated, 9, 7, RP_LEVEL_CRITICAL, 42, "number {0}", 0x8000000000000001ull,
+RP_EVENT_EX(types, decorated, (RP_ID(9), RP_VERSION(7), RP_LEVEL(RP_LEVEL_CRITICAL),
+	    RP_KEYWORDS(0x8000000000000001ull), RP_OPCODE(42), RP_MESSAGE("number {0}")),
 	    RP_I32(number));
 RP_EVENT(types, bare, 10, RP_LEVEL_VERBOSE, 0);
 RP_EVENT(types, large, 11, RP_LEVEL_INFORMATIONAL, 0x1, RP_BLOB(blob));
-RP_EVENT_EX(types, trip_start, 12, 0, RP_LEVEL_INFORMATIONAL, RP_OPCODE_START, NULL, 0x1,
+RP_EVENT_EX(types, trip_start, (RP_ID(12), RP_KEYWORDS(0x1), RP_OPCODE(RP_OPCODE_START)),
 	    RP_U8(mark));
-RP_EVENT_EX(types, trip_stop, 13, 0, RP_LEVEL_INFORMATIONAL, RP_OPCODE_STOP, NULL, 0x1,
+RP_EVENT_EX(types, trip_stop, (RP_ID(13), RP_KEYWORDS(0x1), RP_OPCODE(RP_OPCODE_STOP)),
 	    RP_U8(mark));
 RP_EVENT(types, carried, 14, RP_LEVEL_INFORMATIONAL, 0x1, RP_U8(mark));
+RP_EVENT(types, walk_start, 15, RP_LEVEL_INFORMATIONAL, 0x1, RP_U8(mark));
 
 static const struct rp_guid guid = {
 	{ 0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
@@ -107,6 +109,7 @@ static void write_activities(void)
 	rp_activity_begin(&outer);
 	types_trip_start(3);
 	types_trip_stop(4);
+	types_walk_start(5);
 	rp_activity_end(&outer);
 	types_traveller(5);
 	rp_activity_set(&before);
@@ -175,7 +178,7 @@ int main(int argc, char **argv)
 	struct rp_session_options options = {
 		.size = sizeof(options), .providers = &provider, .provider_count = 1,
 	};
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	struct rp_session *session;
 	char sent[RP_TRACEPARENT_SIZE] = "";
 	int ret, large = 0;

@@ -57,7 +57,7 @@ class Types(clients.Scratch):
 
     def test_every_event_but_the_refused_one_arrives(self):
         written = {1: 3, 2: 4, 3: 3, 4: 6, 5: 2, 6: 2, 7: 2, 8: 4, 9: 1, 10: 1, 11: 1, 12: 1, 13: 1,
-                   14: 6}
+                   14: 6, 15: 1}
         arrived = {number: len(self.events(number)) for number in written}
         self.assertEqual(arrived, written)
         books = {name: self.books[name] for name in ("delivered", "lost", "too_big")}
@@ -163,9 +163,9 @@ class Types(clients.Scratch):
         self.assertTrue(kind["event"].startswith("decorated"), kind["event"])
         self.assertEqual(self.fields(9), [[-7]])
         self.assertEqual([self.kind(12)["opcode"], self.kind(13)["opcode"]], [1, 2])
-        # TraceEvent takes "start" and "stop" from the end of a name and puts the opcode there.
-        self.assertEqual(self.kind(12)["event"], "trip_/Start")
-        self.assertEqual(self.kind(13)["event"], "trip_/Stop")
+        self.assertEqual([self.kind(id)["event"] for id in (12, 13)], ["trip/Start", "trip/Stop"])
+        # Without an opcode, TraceEvent takes it from the name.
+        self.assertEqual([self.kind(15)["event"], self.kind(15)["opcode"]], ["walk/Start", 1])
 
     def test_an_event_without_fields_arrives(self):
         kind = self.kind(10)
@@ -184,14 +184,15 @@ class Types(clients.Scratch):
         self.assertEqual(len(guids), 1)
         self.assertEqual(guids, {eventsource_guid("Types-Host")})
 
-    def test_times_rise_and_threads_are_told(self):
+    def test_times_rise_and_threads_are_reported(self):
         times = [row["time_ms"] for row in self.rows]
         self.assertEqual(times, sorted(times))
         self.assertEqual(len({row["thread"] for row in self.rows
                               if row["provider"] == "Types-Host"}), 2)
 
     def test_ringpipe_reads_the_same(self):
-        done = subprocess.run([os.environ["RINGPIPE"], "report", "--events", self.trace],
+        done = subprocess.run([os.environ["RINGPIPE"], "report", "--events", "--all",
+                               "--format=json", self.trace],
                               stdout=subprocess.PIPE, check=True, timeout=60)
         rows = [json.loads(line) for line in done.stdout.decode().splitlines()]
         self.assertEqual(len(rows), len(self.rows))

@@ -5,11 +5,12 @@
 usage: docs.py ROOT
 
 Every fenced block says its language. A block of `c` compiles as it stands, as C11 and C++17,
-without a warning; one of `c fragment` is a piece for a function's body and compiles inside one; a
-`.Bd -literal` of a manual page is C and compiles behind the public headers. Blocks of `sh` are run
-by tests/cli/docs_test.py. `text` is not looked at. Links to files of the tree lead to files. Each
-promise of doc/security.md, an item of a list, names tests that are there. doc/architecture.md has
-each thread of the library by the name that ps(1) shows.
+without a warning, and one of `cpp` as C++17. One of `c fragment` is a piece for a function's body
+and compiles inside one. A `.Bd -literal` of a manual page is C and compiles behind the public
+headers. Blocks of `sh` are run by tests/cli/docs_test.py, those of `cmake` and `meson` by
+install_test.sh and dependency_test.sh there. `text` is not looked at. Links to files of the tree
+lead to files. Each promise of doc/security.md, an item of a list, names tests that are there.
+doc/architecture.md has each thread of the library by the name that ps(1) shows.
 """
 import os
 import re
@@ -24,11 +25,11 @@ PROMISES = 'doc/security.md'
 ITEM = re.compile(r'^\* .*(?:\n  .*)*', re.M)
 TEST = re.compile(r'`([\w/]+\.(?:c|cpp|py)): (\w+)`')
 ARCHITECTURE = 'doc/architecture.md'
-THREAD = re.compile(r'thread_(?:start|create)\([^;]*?"(ringpipe-\w+)"')
+THREAD = re.compile(r'thread_(?:start|create|create_once)\([^;]*?"(ringpipe-\w+)"')
 THREAD_ROW = re.compile(r'^\| `(ringpipe-\w+)` \|', re.M)
 LITERAL = re.compile(r'^\.Bd -literal.*\n(.*?)^\.Ed$', re.M | re.S)
 HEADERS = '#include <ringpipe/ringpipe.h>\n#include <ringpipe/reader.h>\n'
-ELSEWHERE = {'sh', 'text'}
+ELSEWHERE = {'sh', 'cmake', 'meson', 'text'}
 
 
 def blocks(text):
@@ -55,9 +56,13 @@ def roff_text(text):
     return text
 
 
-def check_c(root, where, code):
+C = ('gcc', 'c', 'c11')
+CPP = ('g++', 'c++', 'c++17')
+
+
+def check_code(root, where, code, *languages):
     complaints = []
-    for compiler, name, standard in (('gcc', 'c', 'c11'), ('g++', 'c++', 'c++17')):
+    for compiler, name, standard in languages:
         result = subprocess.run(
             [compiler, '-x', name, f'-std={standard}', '-Iinclude', '-Wall', '-Wextra', '-Werror',
              '-fsyntax-only', '-'],
@@ -96,9 +101,10 @@ def check_promises(root, path, text):
 def check_threads(root):
     started = {name for path in tree.files(root, 'src') if path.endswith('.c')
                for name in THREAD.findall(tree.read(root, path))}
-    told = set(THREAD_ROW.findall(tree.read(root, ARCHITECTURE)))
-    return [f'{ARCHITECTURE}: no row for the thread {name}' for name in sorted(started - told)] + \
-           [f'{ARCHITECTURE}: there is no thread {name}' for name in sorted(told - started)]
+    reported = set(THREAD_ROW.findall(tree.read(root, ARCHITECTURE)))
+    return [f'{ARCHITECTURE}: no row for the thread {name}'
+            for name in sorted(started - reported)] + \
+           [f'{ARCHITECTURE}: there is no thread {name}' for name in sorted(reported - started)]
 
 
 def check_page(root, path):
@@ -113,7 +119,9 @@ def check_page(root, path):
         elif language[0] == 'c':
             if 'fragment' in language:
                 code = f'{HEADERS}void fragment(void);\nvoid fragment(void)\n{{\n{code}}}\n'
-            complaints += check_c(root, where, code)
+            complaints += check_code(root, where, code, C, CPP)
+        elif language[0] == 'cpp':
+            complaints += check_code(root, where, code, CPP)
         elif language[0] not in ELSEWHERE:
             complaints.append(f'{where}: blocks of {language[0]} are not checked by anything')
     return complaints
@@ -124,18 +132,29 @@ def check_manual(root, path):
     complaints = []
     for match in LITERAL.finditer(text):
         line = text.count('\n', 0, match.start()) + 1
-        complaints += check_c(root, f'{path}:{line}', HEADERS + roff_text(match.group(1)))
+        code = HEADERS + roff_text(match.group(1))
+        complaints += check_code(root, f'{path}:{line}', code, C, CPP)
     return complaints
+
+
+def check_packages(root):
+    """README.md lists the packages that scripts/setup installs for a build."""
+    build = re.search(r'^build=\((.*?)\)', tree.read(root, 'scripts/setup'), re.M | re.S)
+    listed = set(re.findall(r'[\w+-]+', ' '.join(re.findall(
+        r'^\|[^|\n]*\|([^|\n]*)\|$', tree.read(root, 'README.md'), re.M))))
+    return [f'README.md: no package {package}, which scripts/setup installs'
+            for package in build[1].split() if package not in listed]
 
 
 def main():
     root = sys.argv[1]
     pages = [path for path in tree.files(root)
-             if path == 'README.md' or re.fullmatch(r'doc/[^/]+\.md', path)]
+             if re.fullmatch(r'(doc/[^/]+|tests/README|README|CONTRIBUTING|CHANGELOG)\.md', path)]
     complaints = [] if 'README.md' in pages else ['README.md: missing']
     for page in pages:
         complaints += check_page(root, page)
     complaints += check_threads(root)
+    complaints += check_packages(root)
     for page in tree.files(root, 'man'):
         if re.search(r'\.[1-8]$', page):
             complaints += check_manual(root, page)

@@ -4,19 +4,26 @@
 
 usage: manuals.py ROOT
 
-groff reads each page without a warning; ringpipe(1), its synopsis and the completion know every
-command and option of src/tool and no other option; libringpipe(7) names the environment variables
+groff reads each page without a warning, those that man/pages.py makes of the headers included; each
+exported function has such a page; ringpipe(1), its synopsis and the completion know every command
+and option of src/tools/ringpipe and no other option; libringpipe(7) names the environment variables
 that the library reads and no other.
 """
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import tree
 
+TOOL = 'src/tools/ringpipe'
+PAGES = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../man/pages.py')
+# The macros of declarations call these.
+INTERNAL = {'rp_event_write_regs', 'rp_object_register', 'rp_object_unregister'}
 OPTION_ROW = re.compile(r"\{\s*RP_OPTION_\w+,\s*(?:0|'.'),\s*\"([\w-]+)\"")
-COMMAND_ROW = re.compile(r'\.name = "(\w+)"')
+COMMAND_ROW = re.compile(r'\.name = "([\w ]+)"')
 # The magic of the diagnostics protocol looks like a variable.
 VARIABLE = re.compile(r'"((?:RINGPIPE|DOTNET)_(?!IPC_V\d)\w+)"')
 
@@ -35,40 +42,67 @@ def check_groff(root, page):
     return [f'{page}: groff: {line}' for line in result.stdout.splitlines()]
 
 
+def check_functions(root):
+    """A page for each function that the library exports, with a text of its own."""
+    exported = re.findall(r'^\t(rp_\w+\*?);', tree.read(root, 'src/lib/libringpipe.map'), re.M)
+    declared = set()
+    complaints = []
+    with tempfile.TemporaryDirectory() as directory:
+        done = subprocess.run([sys.executable, PAGES, os.path.join(root, 'include/ringpipe'),
+                               directory], stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode != 0:
+            return done.stderr.strip().split('\n')[-1:]
+        for page in sorted(os.listdir(directory)):
+            declared.add(page.removesuffix('.3'))
+            with open(os.path.join(directory, page), encoding='utf-8') as file:
+                text = file.read()
+            if shutil.which('groff'):
+                complaints += check_groff(root, os.path.join(directory, page))
+            summary = re.search(r'^\.Nd (.*)$', text, re.M)[1]
+            if len(summary) > 90:
+                complaints.append(f'{page}: a summary of {len(summary)} characters: {summary}')
+            if not re.search(r'^\.Sh (CONTEXT|RETURN)', text, re.M):
+                complaints.append(f'{page}: neither a context nor a return value')
+    for name in exported:
+        if name in INTERNAL:
+            continue
+        found = [page for page in declared if page == name or
+                 (name.endswith('*') and page.startswith(name[:-1]))]
+        if not found:
+            complaints.append(f'{name} is exported and has no page')
+    return complaints
+
+
 def check_command(root):
     code = ''.join(tree.without_comments(tree.read(root, path))
-                   for path in tree.files(root, 'src/tool') if path.endswith('.c'))
+                   for path in tree.files(root, TOOL) if path.endswith('.c'))
     options = set(OPTION_ROW.findall(code))
     commands = set(COMMAND_ROW.findall(code))
     page = tree.read(root, 'man/ringpipe.1')
-    completion = tree.read(root, 'man/ringpipe.bash')
     tagged = set(re.findall(r'^\.It .*Fl -([a-z-]+)', page, re.M)) - {'version'}
-    complaints = [] if options and commands else ['src/tool: no options or commands found']
-    complaints += compare('--', tagged, 'man/ringpipe.1', options, 'src/tool')
-    complaints += compare('command', set(re.findall(r'^\.It Cm (\w+)', page, re.M)),
-                          'man/ringpipe.1', commands, 'src/tool')
+    complaints = [] if options and commands else [f'{TOOL}: no options or commands found']
+    complaints += compare('--', tagged, 'man/ringpipe.1', options, TOOL)
+    complaints += compare('command', set(re.findall(r'^\.It Cm ([\w ]+)$', page, re.M)),
+                          'man/ringpipe.1', commands, TOOL)
     synopsis = page.partition('.Sh SYNOPSIS')[2].partition('.Sh ')[0]
-    complaints += compare('command', set(re.findall(r'^\.Cm (\w+)', synopsis, re.M)),
-                          "man/ringpipe.1's synopsis", commands, 'src/tool')
-    offered = set(re.findall(r'--([a-z][a-z-]*)', completion)) - {'version'}
-    complaints += compare('--', offered, 'man/ringpipe.bash', options, 'src/tool')
-    cases = set(re.findall(r'^\t(\w+)\)', completion, re.M))
-    return complaints + compare('command', cases, 'man/ringpipe.bash', commands, 'src/tool')
+    complaints += compare('command', set(re.findall(r'^\.Cm ([\w ]+)$', synopsis, re.M)),
+                          "man/ringpipe.1's synopsis", commands, TOOL)
+    return complaints
 
 
 def check_environment(root):
     read = set()
     for path in tree.files(root, 'src'):
-        if path.endswith('.c') and not path.startswith('src/tool/'):
+        if path.endswith('.c') and not path.startswith('src/tools/ringpipe/'):
             read.update(VARIABLE.findall(tree.without_comments(tree.read(root, path))))
     page = tree.read(root, 'man/libringpipe.7')
-    told = set(re.findall(r'\b((?:RINGPIPE|DOTNET)_\w+)', page))
-    return compare('variable', told, 'man/libringpipe.7', read, 'src')
+    reported = set(re.findall(r'\b((?:RINGPIPE|DOTNET)_\w+)', page))
+    return compare('variable', reported, 'man/libringpipe.7', read, 'src')
 
 
 def main():
     root = sys.argv[1]
-    complaints = check_command(root) + check_environment(root)
+    complaints = check_command(root) + check_environment(root) + check_functions(root)
     if not shutil.which('groff'):
         print('groff is missing: the pages were not formatted')
         tree.report(complaints)

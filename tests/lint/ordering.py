@@ -4,15 +4,15 @@
 
 usage: ordering.py ROOT
 
-A comment in src/ring or src/core that says [RING-PUB] names an ordering; it takes two sides, so a
-tag that appears once has lost its partner.
+A comment in src/lib/ring or src/lib/core that says [RING-PUB] names an ordering; it takes two
+sides, so a tag that appears once has lost its partner.
 """
 import re
 import sys
 
 import tree
 
-ROOMS = ('src/ring', 'src/core')
+ROOMS = ('src/lib/ring', 'src/lib/core')
 TAG = re.compile(r'\[[A-Z]+-[A-Z]+\]')
 NEARLY = re.compile(r'\[[A-Z][A-Za-z0-9]*(?:[-_][A-Za-z0-9]+)+\]')
 

@@ -5,7 +5,8 @@
 usage: rooms.py ROOT
 
 Complains about an #include against the arrows, one that names no file, files that include each
-other in a circle, and a table in doc/architecture.md that says something else.
+other in a circle, two files or types of the product with one name, and a table in
+doc/architecture.md that says something else.
 """
 import os
 import re
@@ -13,60 +14,72 @@ import sys
 
 import tree
 
-# Room -> rooms whose headers it may include besides its own and the public ones. This is the only
-# place that knows; the table in doc/architecture.md is compared with it.
-ROOMS = {
-    'include/ringpipe/': [],
-    'src/base/': [],
-    'src/ring/': ['src/base/'],
-    'src/host/': ['src/base/'],
-    'src/symbols/': ['src/host/'],
-    'src/recover/': ['src/nettrace/', 'src/ring/', 'src/base/'],
-    'src/core/': ['src/recover/', 'src/nettrace/', 'src/ring/', 'src/unwind/', 'src/base/'],
-    'src/export/': ['src/nettrace/', 'src/core/', 'src/base/'],
-    'src/lttng/': ['src/export/', 'src/core/', 'src/base/'],
-    'src/unwind/': ['src/base/'],
-    'src/sample/': ['src/unwind/', 'src/core/', 'src/base/'],
-    'src/nettrace/': ['src/base/'],
-    'src/sink/': ['src/nettrace/', 'src/core/', 'src/sample/',
-                  'src/host/', 'src/base/'],
-    'src/counter/': ['src/core/', 'src/ring/', 'src/base/'],
-    'src/trigger/': ['src/core/', 'src/sink/', 'src/counter/', 'src/base/'],
-    'src/dump/': ['src/base/'],
-    'src/diag/': ['src/core/', 'src/sample/', 'src/sink/', 'src/export/', 'src/host/', 'src/base/',
-                  'src/dump/'],
-    'src/ringpipe.c': ['src/base/', 'src/ring/', 'src/host/', 'src/core/', 'src/nettrace/',
-                       'src/sink/', 'src/counter/', 'src/diag/', 'src/sample/',
-                       'src/export/', 'src/trigger/'],
-    'bpf/': [],
-    'src/kernel/': ['src/nettrace/', 'src/base/', 'bpf/'],
-    'src/tool/': ['src/recover/', 'src/nettrace/'],
-    'src/bpf/': ['bpf/', 'src/tool/'],
-    'examples/': [],
-    'bench/': [],
-    'tests/unit/': ['src/base/', 'src/ring/', 'src/host/', 'src/symbols/', 'src/core/',
-                    'src/nettrace/', 'src/sink/', 'src/counter/', 'src/diag/', 'src/unwind/',
-                    'src/sample/', 'src/export/', 'src/lttng/', 'src/tool/',
-                    'src/dump/', 'src/kernel/', 'src/recover/', 'src/trigger/'],
-    'tests/fuzz/': ['src/host/', 'src/ring/', 'src/nettrace/', 'src/diag/', 'src/unwind/',
-                    'src/tool/', 'src/dump/', 'src/kernel/', 'src/recover/', 'src/trigger/'],
-    'tests/': [],
+# Folder -> folders whose headers it may include besides its own and the public ones, from the
+# lowest layer to the highest: a folder uses those above its row. `core` stands for src/lib/core/,
+# src/modules/core/ or src/tools/core/. The table in doc/architecture.md is compared with this one.
+ROWS = {
+    'include/ringpipe/': '',
+    'src/lib/base/': '',
+    'src/lib/ring/': 'base',
+    'src/lib/ipc/': 'base',
+    'src/lib/unwind/': 'base',
+    'src/lib/host/': 'base',
+    'src/lib/nettrace/': 'base',
+    'src/lib/recover/': 'nettrace ring base',
+    'src/lib/core/': 'recover ring unwind base',
+    'src/lib/sample/': 'unwind core base',
+    'src/lib/export/': 'nettrace core base',
+    'src/lib/sink/': 'nettrace core sample host base',
+    'src/lib/counter/': 'core ring base',
+    'src/lib/trigger/': 'core sink counter base',
+    'src/lib/diag/': 'core sample sink export host ipc base',
+    'src/lib/prepare.c': 'base host core counter sample',
+    'src/lib/ringpipe.c': 'base ring host core nettrace sink counter diag sample export trigger',
+    'src/modules/symbols/': 'host',
+    'src/modules/lttng/': 'export core base',
+    'bpf/': '',
+    'src/tools/ringpipe-dump/': 'diag base',
+    'src/tools/ringpipe-kernel/': 'nettrace base bpf/',
+    'src/tools/ringpipe/': 'recover nettrace ipc base',
+    'src/tools/ringpipe-bpf/': 'bpf/ ringpipe ipc base',
+    'examples/': '',
+    'bench/': '',
+    'tests/unit/': 'base ring ipc host symbols core nettrace sink counter diag unwind sample '
+                   'export lttng ringpipe ringpipe-dump ringpipe-kernel recover trigger',
+    'tests/fuzz/': 'host ring ipc nettrace diag unwind ringpipe ringpipe-dump ringpipe-kernel '
+                   'recover trigger',
+    'tests/': '',
 }
+
+
+def full(name):
+    """The folder that a row's word stands for."""
+    for parent in ('', 'src/lib/', 'src/modules/', 'src/tools/'):
+        for form in (parent + name, parent + name + '/'):
+            if form in ROWS:
+                return form
+    raise KeyError(name)
+
+
+ROOMS = {room: [full(name) for name in names.split()] for room, names in ROWS.items()}
 
 # Headers of other projects, and the rooms that may include them.
 FOREIGN = {
     'urcu': ('src/', 'tests/'),
     'criterion': ('tests/',),
-    'microhttpd.h': ('examples/', 'src/tool/'),
+    'microhttpd.h': ('examples/', 'src/tools/ringpipe/'),
     'sqlite3.h': ('examples/',),
-    'json.h': ('src/tool/',),
-    'json-c': ('src/tool/',),
-    'bpf': ('bpf/', 'src/bpf/', 'src/kernel/', 'tests/linux/'),
-    'seccomp.h': ('src/kernel/',),
-    'gelf.h': ('src/symbols/',),
-    'elfutils': ('src/symbols/',),
-    'lttng': ('src/lttng/', 'tests/unit/', 'bench/'),
+    'json.h': ('src/tools/ringpipe/',),
+    'json-c': ('src/tools/ringpipe/',),
+    'bpf': ('bpf/', 'src/tools/ringpipe-bpf/', 'src/tools/ringpipe-kernel/', 'tests/linux/'),
+    'seccomp.h': ('src/tools/ringpipe-kernel/',),
+    'gelf.h': ('src/modules/symbols/',),
+    'elfutils': ('src/modules/symbols/',),
+    'lttng': ('src/modules/lttng/', 'tests/unit/', 'bench/'),
 }
+
+# Headers that the build makes, and what it makes them from.
+GENERATED = {'src/lib/ring/asm_offsets.h': 'src/lib/ring/asm_offsets.c'}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
 DOCUMENT = 'doc/architecture.md'
@@ -80,9 +93,10 @@ def room_of(path):
 
 def resolve(paths, path, quote, name):
     """The file of the tree that an #include in `path` means, or None."""
-    bases = (os.path.dirname(path), 'src', 'include') if quote == '"' else ('include',)
+    bases = (os.path.dirname(path), 'src/lib', 'src', 'include') if quote == '"' else ('include',)
     for base in bases:
         candidate = os.path.normpath(os.path.join(base, name))
+        candidate = GENERATED.get(candidate, candidate)
         if candidate in paths:
             return candidate
     return None
@@ -106,7 +120,7 @@ def check_include(paths, path, line, quote, name):
         return target, f'{where}: "{name}" lies in no room'
     if target_room in (room, 'include/ringpipe/') or target_room in ROOMS[room]:
         return target, None
-    # What lies beside each other below tests/ or examples/ may share.
+    # Files of one folder below tests/ or examples/ may share.
     if not target_room.startswith('src/') and target_room.split('/')[0] == room.split('/')[0]:
         return target, None
     return target, f'{where}: {room} may not include {target_room} ("{name}")'
@@ -134,6 +148,14 @@ def circles(edges):
     return complaints
 
 
+def check_layers(rooms):
+    """Complaints about folders that use one of a higher layer, which no circle goes without."""
+    order = list(rooms)
+    return [f'{room} may not use {used}, which is higher' for room in order
+            for used in rooms[room]
+            if order.index(used) >= order.index(room)]
+
+
 def document_table(text):
     """Room -> rooms, from the rows | `room` | what | `room` `room` | of the document."""
     table = {}
@@ -147,6 +169,8 @@ def check_document(root):
         return [f'{DOCUMENT}: missing']
     table = document_table(tree.read(root, DOCUMENT))
     complaints = []
+    if [room for room in table if room in ROOMS] != list(ROOMS):
+        complaints.append(f'{DOCUMENT}: the rows are in another order than here')
     for room, allowed in ROOMS.items():
         if room not in table:
             complaints.append(f'{DOCUMENT}: has no row for `{room}`')
@@ -155,10 +179,37 @@ def check_document(root):
     return complaints
 
 
+def same_names(paths):
+    """Two files of the product with one name: a search or a message would mean either."""
+    complaints, seen = [], {'main.c': None}
+    for path in sorted(paths):
+        name = os.path.basename(path)
+        if not path.startswith(('src/', 'include/', 'bpf/')):
+            continue
+        if seen.get(name):
+            complaints.append(f'{path}: {seen[name]} has the same name')
+        seen.setdefault(name, path)
+    return complaints
+
+
+def same_structs(root, paths):
+    """The same for structs, unions and enums, those inside of one file included."""
+    complaints, seen = [], {}
+    for path in sorted(paths):
+        if not path.startswith(('src/', 'include/', 'bpf/')):
+            continue
+        for kind in re.findall(r'^(?:static |const )*((?:struct|union|enum) \w+) \{',
+                               tree.read(root, path), re.M):
+            if seen.get(kind, path) != path:
+                complaints.append(f'{path}: {kind} is also in {seen[kind]}')
+            seen.setdefault(kind, path)
+    return complaints
+
+
 def main():
     root = sys.argv[1]
     paths = set(path for path in tree.files(root) if tree.is_c(path))
-    complaints, edges = check_document(root), {}
+    complaints, edges = check_layers(ROOMS) + check_document(root), {}
     for path in sorted(paths):
         if room_of(path) is None:
             complaints.append(f'{path}: lies in no room')
@@ -171,7 +222,7 @@ def main():
                 complaints.append(complaint)
             if target:
                 edges.setdefault(path, []).append(target)
-    tree.report(complaints + circles(edges))
+    tree.report(complaints + same_names(paths) + same_structs(root, paths) + circles(edges))
 
 
 if __name__ == '__main__':

@@ -5,7 +5,8 @@
 usage: symbols.py ROOT LIBRARY COMMAND
 
 Every exported symbol begins with rp_ and is declared RP_PUBLIC; every declaration is exported; the
-library needs libc and liburcu, nothing else. The command, which is linked to the static library,
+library needs libc and liburcu, nothing else, and calls no function of libc with a lock that fork(2)
+leaves locked in a child. The command, which is linked to the static library,
 does not carry the front door, which would make it a host with a socket of its own.
 """
 import re
@@ -17,6 +18,14 @@ import tree
 FRONT_DOOR = 'rp_object_register'    # lies in the same object file as the constructor
 DECLARATION = re.compile(r'\bRP_PUBLIC\b([^;{]*?)\b(\w+)\s*\(', re.S)
 ALLOWED = re.compile(r'^(libc\.so|libpthread\.so|liburcu[\w-]*\.so|ld-linux[\w-]*\.so)')
+
+# Functions of libc that take a lock of their own which a forked child inherits locked: that of time
+# zones, of translations, of databases, of random(3). The child would wait for ever. setenv(3) and
+# newlocale(3) have one, too, and are called where a library is loaded or a client asks for it.
+LOCKED_IN_CHILDREN = re.compile(
+    r'^(gmtime|localtime|mktime|timelocal|timegm|strftime|tzset|ctime|strerror|perror|'
+    r'd?c?n?gettext|setlocale|random|srandom|rand|srand|get(pw|gr|host|serv)\w+|getaddrinfo|syslog|'
+    r'iconv_open|backtrace|atexit|on_exit|popen|tmpfile|psignal|strsignal)(_r|_l)?$')
 
 
 def declared(root):
@@ -52,6 +61,14 @@ def needed(library):
     return re.findall(r'\(NEEDED\).*\[([^\]]+)\]', output)
 
 
+def check_forked(library):
+    output = subprocess.run(['nm', '-D', '--undefined-only', library], check=True,
+                            stdout=subprocess.PIPE, text=True).stdout
+    names = sorted({line.split()[-1].split('@')[0] for line in output.splitlines()})
+    return [f'{name}: has a lock that a forked child may find locked' for name in names
+            if LOCKED_IN_CHILDREN.match(name.strip('_'))]
+
+
 def main():
     root, library, command = sys.argv[1:]
     promised, given = declared(root), defined(library, '-D')
@@ -64,6 +81,7 @@ def main():
     complaints += [f'{name}: declared RP_PUBLIC, not exported' for name in sorted(promised - given)]
     complaints += [f'{name}: the library may not need it' for name in needed(library)
                    if not ALLOWED.match(name)]
+    complaints += check_forked(library)
     complaints += check_command(command)
     tree.report(complaints)
 

@@ -27,7 +27,7 @@ def read(root, path):
 
 
 def is_c(path):
-    return path.endswith(('.c', '.h', '.S', '.cpp', '.cc'))
+    return path.endswith(('.c', '.h', '.S', '.cpp', '.hpp', '.cc'))
 
 
 def is_shell(root, path):

@@ -5,7 +5,7 @@
  *
  *	write N		so many of `numbers` and `texts` each
  *	rate N M	so many of `numbers`, M a second
- *	large		the largest payload there is, and one that has a field behind it
+ *	large		the largest payload there is, and the largest with a field after it
  *	trip		an event with activity ids
  *	broken		text that is neither UTF-8 nor UTF-16
  *	await		waits until a session wants `texts`

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 """ringpipe bpf against a real kernel: what BPF saw is what the process says it wrote."""
 import collections
+import csv
+import io
 import json
 import math
 import os
@@ -53,7 +55,7 @@ class BpfTest(ToolTest):
         self.addCleanup(self.reap, host)
         return host, int(host.stdout.readline())
 
-    def tell(self, line, host=None):
+    def send(self, line, host=None):
         host = host or self.host
         host.stdin.write(line.encode() + b"\n")
         host.stdin.flush()
@@ -71,10 +73,10 @@ class BpfTest(ToolTest):
         return self.finish(tool, status)
 
     def watch(self, commands, *arguments):
-        """What `ringpipe bpf … --json` says of what the host did meanwhile."""
-        tool = self.attach(*arguments, "--json")
+        """What `ringpipe bpf … --format json` says of what the host did meanwhile."""
+        tool = self.attach(*arguments, "--format=json")
         for command in commands:
-            self.tell(command)
+            self.send(command)
         return json.loads(self.stop(tool)[0])
 
     def check_account(self, account, offered):
@@ -99,12 +101,12 @@ class Counting(BpfTest):
         self.assertEqual(counts, {"numbers": 1234, "texts": 1234, "large": 2})
         self.assertEqual({event["provider"] for event in result["events"]}, {PROVIDER})
         self.assertEqual(result["others"], 0)
-        self.check_account(result["account"], 2470)
+        self.check_account(result["stats"], 2470)
 
     def test_only_providers_that_were_named_are_counted(self):
-        result = self.watch(["write 10"], "count", "--providers", "Some-Other")
+        result = self.watch(["write 10"], "count", "--allow-missing", "--providers", "Some-Other")
         self.assertEqual(result["events"], [])
-        self.check_account(result["account"], 0)
+        self.check_account(result["stats"], 0)
 
     def test_counts_by_the_values_of_a_text(self):
         result = self.watch(["write 103"], "count", "--event", f"{PROVIDER}:texts",
@@ -112,7 +114,7 @@ class Counting(BpfTest):
         wanted = collections.Counter(
             f"customer {i % 5}" if i % 5 < 4 else "x" * 64 + "…" for i in range(103))
         self.assertEqual({row["value"]: row["count"] for row in result["values"]}, wanted)
-        self.assertEqual(result["account"]["matched"], 103)
+        self.assertEqual(result["stats"]["matched"], 103)
 
     def test_counts_by_a_number_behind_texts_arrays_and_structs(self):
         for field, value_of in (("mark", lambda i: i - 50), ("at.y", lambda i: -i)):
@@ -120,7 +122,7 @@ class Counting(BpfTest):
                                 "--field", field)
             self.assertEqual({row["value"]: row["count"] for row in result["values"]},
                              {value_of(i): 1 for i in range(100)})
-            self.assertEqual(result["account"]["without_field"], 0)
+            self.assertEqual(result["stats"]["without_field"], 0)
 
     def test_counts_by_a_float_and_a_bool(self):
         for field, value_of in (("single", lambda i: -(i % 7) * 0.25), ("odd", lambda i: i % 2)):
@@ -129,15 +131,15 @@ class Counting(BpfTest):
             self.assertEqual({row["value"]: row["count"] for row in result["values"]},
                              collections.Counter(value_of(i) for i in range(100)))
 
-    def test_values_beyond_the_most_are_told(self):
+    def test_values_beyond_the_most_are_reported(self):
         result = self.watch(["write 11000"], "count", "--event", f"{PROVIDER}:numbers",
                             "--field", "serial", "--top", "20000")
         self.assertEqual(sum(row["count"] for row in result["values"]), 10240)
-        self.assertEqual(result["account"]["dropped"], 11000 - 10240)
+        self.assertEqual(result["stats"]["dropped"], 11000 - 10240)
 
     def test_a_table_is_for_people(self):
         tool = self.attach("count")
-        self.tell("write 1234")
+        self.send("write 1234")
         out, error = self.stop(tool)
         self.assertEqual([line.split() for line in out.splitlines()],
                          [["EVENTS", "PROVIDER", "EVENT"], ["1,234", PROVIDER, "numbers"],
@@ -145,16 +147,51 @@ class Counting(BpfTest):
         self.assertRegex(error, r"^2,468 events in [0-9,]+ batches, 0 lost\n$")
 
     def test_ends_after_the_duration(self):
-        tool = self.attach("count", "-d", "1", "--json")
-        self.check_account(json.loads(self.finish(tool, 0)[0])["account"], 0)
+        tool = self.attach("count", "-d", "1", "--format=json")
+        self.check_account(json.loads(self.finish(tool, 0)[0])["stats"], 0)
 
-    def test_a_figure_between_is_told_by_refresh(self):
+    def test_a_figure_between_is_reported_by_refresh(self):
         tool = self.attach("count", "--refresh", "1")
-        self.tell("write 5")
+        self.send("write 5")
         while b"numbers" not in tool.stdout.readline():
             pass
         self.assertIsNone(tool.poll())
         self.stop(tool)
+
+
+class Formats(BpfTest):
+    def watch_csv(self, command, *arguments):
+        """The rows of CSV and the object of JSON, of two clients at the same time."""
+        tools = [self.attach(*arguments, "--format", form) for form in ("csv", "json")]
+        self.send(command)
+        rows, reported = (self.stop(tool)[0] for tool in tools)
+        return list(csv.DictReader(io.StringIO(rows), strict=True)), reported
+
+    @staticmethod
+    def fields_of(rows):
+        return [{key: str(value) for key, value in row.items()} for row in rows]
+
+    def test_counts_are_the_same_in_each_format(self):
+        for key, more in (("events", ()),
+                          ("values", ("--event", f"{PROVIDER}:texts", "--field", "name"))):
+            rows, reported = self.watch_csv("write 1234", "count", *more)
+            self.assertEqual(rows, self.fields_of(json.loads(reported)[key]))
+            self.assertEqual(sum(int(row["count"]) for row in rows), 2468 if not more else 1234)
+
+    def test_histograms_have_the_same_buckets_in_each_format(self):
+        rows, reported = self.watch_csv("write 3000", "histogram", "--event", f"{PROVIDER}:numbers",
+                                    "--field", "serial", "--step", "2")
+        reported = json.loads(reported)
+        self.assertEqual(rows[:-1], self.fields_of(reported["buckets"]))
+        self.assertEqual(rows[-1], {"from": "2048", "to": "", "count": str(reported["above"])})
+
+    def test_events_are_the_same_in_each_format(self):
+        rows, reported = self.watch_csv("trip", "print", "--event", f"{PROVIDER}:trip")
+        reported = json.loads(reported.splitlines()[0])
+        self.assertEqual(json.loads(rows[0].pop("fields")), reported.pop("fields"))
+        # Each session has its own reading of the clock.
+        self.assertTrue(all(int(row.pop("time_ns")) for row in (rows[0], reported)))
+        self.assertEqual(rows, self.fields_of([reported]))
 
 
 class Histograms(BpfTest):
@@ -164,7 +201,7 @@ class Histograms(BpfTest):
         wanted = collections.Counter(bucket_of(math.trunc(value_of(i))) for i in range(3000))
         self.assertEqual({(row["from"], row["to"]): row["count"] for row in result["buckets"]},
                          wanted)
-        self.assertEqual(result["account"]["matched"], 3000)
+        self.assertEqual(result["stats"]["matched"], 3000)
 
     def test_powers_of_two_of_whole_numbers(self):
         self.check("level", level_of)
@@ -184,7 +221,7 @@ class Histograms(BpfTest):
         self.assertEqual(result["below"], sum(v < 0 for v in values))
         self.assertEqual(result["above"], 0)
 
-    def test_what_is_above_the_last_step_is_told(self):
+    def test_what_is_above_the_last_step_is_reported(self):
         result = self.watch(["write 3000"], "histogram", "--event", f"{PROVIDER}:numbers",
                             "--field", "serial", "--step", "2")
         self.assertEqual(sum(row["count"] for row in result["buckets"]), 2048)
@@ -192,7 +229,7 @@ class Histograms(BpfTest):
 
     def test_bars_are_for_people(self):
         tool = self.attach("histogram", "--event", f"{PROVIDER}:numbers", "--field", "serial")
-        self.tell("write 16")
+        self.send("write 16")
         out, _ = self.stop(tool)
         bars = [line.split("|") for line in out.splitlines()]
         self.assertEqual([bar[0].split() for bar in bars],
@@ -203,12 +240,12 @@ class Histograms(BpfTest):
 
 class Printing(BpfTest):
     def lines(self, commands, *arguments):
-        tool = self.attach("print", *arguments, "--json")
+        tool = self.attach("print", *arguments, "--format=json")
         for command in commands:
-            self.tell(command)
+            self.send(command)
         *events, last = [json.loads(line) for line in self.stop(tool)[0].splitlines()]
-        self.assertEqual(last["account"]["dropped"], 0)
-        self.assertEqual(len(events), last["account"]["matched"])
+        self.assertEqual(last["stats"]["dropped"], 0)
+        self.assertEqual(len(events), last["stats"]["matched"])
         return events
 
     def test_values_are_those_written(self):
@@ -239,6 +276,14 @@ class Printing(BpfTest):
         self.assertEqual([(event["event"], event["fields"]) for event in events],
                          [("trip", {"mark": 5})])
 
+    def test_the_session_has_only_the_event_that_was_named(self):
+        for providers in ([], ["--providers", f"*,{PROVIDER}:ffff:5"]):
+            result = self.watch(["write 10", "trip"], "count", "--event", f"{PROVIDER}:trip",
+                                "--field", "mark", *providers)
+            self.check_account(result["stats"], 1)
+        self.assertIn("--providers leaves out the provider of --event", self.refuse(
+            "print", "-p", self.pid, "--event", f"{PROVIDER}:trip", "--providers", "ringpipe"))
+
     def test_activity_ids_come_along(self):
         event, = self.lines(["trip"])
         self.assertEqual(event["activity"], "01020304-0506-0708-090a-0b0c0d0e0f10")
@@ -254,61 +299,61 @@ class Printing(BpfTest):
         self.assertEqual([row["value"] for row in result["values"]], [replaced])
         trace = self.path("trace")
         tool = self.start("collect", "-p", self.pid, "--providers", PROVIDER, "-o", trace)
-        self.tell("await")
-        self.tell("broken")
+        self.send("await")
+        self.send("broken")
         self.stop(tool)
-        rows = self.run_tool("report", "--events", trace)[0].splitlines()
-        told = [json.loads(row) for row in rows if '"texts"' in row]
-        self.assertEqual([event["fields"]["name"] for event in told], [replaced])
+        rows = self.run_tool("report", "--events", "--format=json", trace)[0].splitlines()
+        reported = [json.loads(row) for row in rows if '"texts"' in row]
+        self.assertEqual([event["fields"]["name"] for event in reported], [replaced])
 
     def test_text_is_for_people(self):
         tool = self.attach("print", "--event", f"{PROVIDER}:trip")
-        self.tell("trip")
+        self.send("trip")
         out, _ = self.stop(tool)
         self.assertRegex(out, rf'^\d+\.\d{{9}} {self.pid} {PROVIDER}:trip {{"mark":5}}\n$')
 
-    def test_a_payload_longer_than_a_batch_is_cut_and_told(self):
-        tool = self.attach("print", "--json")
-        self.tell("large")
+    def test_a_payload_longer_than_a_batch_is_cut_and_reported(self):
+        tool = self.attach("print", "--format=json")
+        self.send("large")
         long, short, last = [json.loads(line) for line in self.stop(tool)[0].splitlines()]
         self.assertEqual(short["fields"], {"blob": "00" * 100, "behind": 2})
         self.assertNotIn("behind", long["fields"])
         self.assertTrue(long["fields"]["…truncated"])
-        self.assertEqual(last["account"]["cut"], 1)
+        self.assertEqual(last["stats"]["cut"], 1)
 
-    def test_a_field_that_was_cut_off_is_told(self):
+    def test_a_field_that_was_cut_off_is_reported(self):
         result = self.watch(["large"], "count", "--event", f"{PROVIDER}:large",
                             "--field", "behind")
         self.assertEqual([row["value"] for row in result["values"]], [2])
-        self.assertEqual(result["account"]["without_field"], 1)
+        self.assertEqual(result["stats"]["without_field"], 1)
 
 
 class Volume(BpfTest):
-    def test_a_million_events_a_second_are_seen_or_told_lost(self):
+    def test_a_million_events_a_second_are_seen_or_reported_lost(self):
         count = 1000000
         result = self.watch([f"rate {count} {count}"], "count")
         self.assertEqual([event["count"] for event in result["events"]],
-                         [result["account"]["delivered"]])
-        self.check_account(result["account"], count)
+                         [result["stats"]["delivered"]])
+        self.check_account(result["stats"], count)
 
-    def test_what_a_stopped_client_loses_is_told(self):
-        tool = self.attach("count", "--json", "--buffer", "1")
+    def test_what_a_stopped_client_loses_is_reported(self):
+        tool = self.attach("count", "--format=json", "--buffer", "1")
         self.freeze(tool)
-        self.tell("rate 100000 100000000")
+        self.send("rate 100000 100000000")
         tool.send_signal(signal.SIGCONT)
         result = json.loads(self.stop(tool)[0])
-        self.check_account(result["account"], 100000)
-        self.assertGreater(result["account"]["lost"], 0)
-        self.assertGreater(result["account"]["seen"], 0)
+        self.check_account(result["stats"], 100000)
+        self.assertGreater(result["stats"]["lost"], 0)
+        self.assertGreater(result["stats"]["seen"], 0)
 
     def test_two_at_once_each_see_all(self):
-        one = self.attach("count", "--json")
-        self.tell("trip")
-        two = self.attach("count", "--json")
-        self.tell("write 500")
+        one = self.attach("count", "--format=json")
+        self.send("trip")
+        two = self.attach("count", "--format=json")
+        self.send("write 500")
         for tool, trips in ((one, 1), (two, 0)):
             result = json.loads(self.stop(tool)[0])
-            self.check_account(result["account"], 1000 + trips)
+            self.check_account(result["stats"], 1000 + trips)
             self.assertEqual({event["event"]: event["count"] for event in result["events"]},
                              {"numbers": 500, "texts": 500, **({"trip": 1} if trips else {})})
 
@@ -333,12 +378,12 @@ class Permission(BpfTest):
                               stderr=subprocess.PIPE, timeout=PATIENCE)
         return done.returncode, done.stderr.decode()
 
-    def test_nobody_is_told_what_is_missing(self):
+    def test_nobody_is_reported_what_is_missing(self):
         error = self.refuse("count", "-p", self.own[1], user=NOBODY, group=NOBODY, extra_groups=[])
         self.assertIn("no permission to load BPF programs: be root, or have the capability "
                       "CAP_SYS_ADMIN\n", error)
 
-    def test_the_capability_that_is_told_is_enough_and_less_is_told(self):
+    def test_the_capability_that_is_reported_is_enough_and_less_is_reported(self):
         with open("/proc/self/status", encoding="utf-8") as status:
             held = int(re.search(r"CapEff:\s(\w+)", status.read())[1], 16)
         if held & TO_GIVE != TO_GIVE or not shutil.which("setpriv"):
@@ -365,7 +410,7 @@ class Refusals(BpfTest):
         self.assertNotIn("processed ", error)
 
     @unittest.skipIf(SANITIZED, "a sanitizer wants to be preloaded first")
-    def test_a_kernel_without_bpf_is_told(self):
+    def test_a_kernel_without_bpf_is_reported(self):
         self.environment.update(LD_PRELOAD=SHIM, BPF_SHIM="none")
         self.assertIn("this kernel has no BPF", self.refuse("count", "-p", self.pid))
 
@@ -373,14 +418,14 @@ class Refusals(BpfTest):
     def test_others_trace_on_while_it_is_refused(self):
         trace = self.path("trace")
         beside = self.start("collect", "-p", self.pid, "--providers", PROVIDER, "-o", trace)
-        self.tell("await")
+        self.send("await")
         for wish in ("refuse", "none"):
             self.environment.update(LD_PRELOAD=SHIM, BPF_SHIM=wish)
             self.refuse("count", "-p", self.pid)
         del self.environment["LD_PRELOAD"]
-        self.tell("write 50")
+        self.send("write 50")
         self.stop(beside)
-        report = json.loads(self.run_tool("report", "--json", trace)[0])
+        report = json.loads(self.run_tool("report", "--format=json", trace)[0])
         provider, = [one for one in report["providers"] if one["name"] == PROVIDER]
         self.assertEqual({kind["name"]: kind["events"] for kind in provider["kinds"]},
                          {"numbers": 50, "texts": 50})
@@ -388,28 +433,34 @@ class Refusals(BpfTest):
 
     def test_tracing_goes_on_after_a_refusal(self):
         self.refuse("count", "-p", self.pid, "--event", "nonsense", status=2)
-        self.check_account(self.watch(["write 5"], "count")["account"], 10)
+        self.check_account(self.watch(["write 5"], "count")["stats"], 10)
 
     def test_a_process_that_is_not_there(self):
         self.reap(self.host)
         self.assertIn(f"{self.pid}", self.refuse("count", "-p", self.pid))
 
     def test_an_event_that_does_not_come(self):
-        tool = self.attach("count", "--event", f"{PROVIDER}:nothing", "--field", "x")
-        self.tell("write 5")
+        error = self.refuse("count", "-p", self.pid, "--event", f"{PROVIDER}:nothing")
+        self.assertIn(f"has no event {PROVIDER}:nothing; its provider has:\nringpipe:     numb",
+                      error)
+        error = self.refuse("print", "-p", self.pid, "--providers", "Bpf-Hoast")
+        self.assertIn(f"no provider 'Bpf-Hoast'; it has: {PROVIDER}, ", error)
+        tool = self.attach("count", "--event", f"{PROVIDER}:nothing", "--field", "x",
+                           "--allow-missing")
+        self.send("write 5")
         _, error = self.stop(tool, 1)
         self.assertIn(f"no event {PROVIDER}:nothing came", error)
 
     def test_a_field_that_is_not_there(self):
         tool = self.attach("histogram", "--event", f"{PROVIDER}:numbers", "--field", "weight")
-        self.tell("write 5")
+        self.send("write 5")
         _, error = self.finish(tool, 1)
         self.assertIn("has no field 'weight'", error)
         self.assertIn("serial", error)
 
     def test_a_field_that_is_no_number(self):
         tool = self.attach("histogram", "--event", f"{PROVIDER}:texts", "--field", "name")
-        self.tell("write 5")
+        self.send("write 5")
         _, error = self.finish(tool, 1)
         self.assertIn("'name' has a type that BPF cannot make a histogram of", error)
 
@@ -431,9 +482,9 @@ class Refusals(BpfTest):
                  "--providers: a name has up to 255 bytes")):
             self.assertIn(said, self.refuse(*arguments, status=2))
 
-    def test_a_process_that_dies_is_told_with_what_was_seen(self):
+    def test_a_process_that_dies_is_reported_with_what_was_seen(self):
         tool = self.attach("count", "--refresh", "1")
-        self.tell("write 1000")
+        self.send("write 1000")
         line = b"nothing seen yet"
         while line and b"numbers" not in line:
             line = tool.stdout.readline()
@@ -443,11 +494,11 @@ class Refusals(BpfTest):
         self.assertIn("numbers", out)
 
     def test_a_process_that_ends_is_seen_to_its_end(self):
-        tool = self.attach("count", "--json")
-        self.tell("write 100")
+        tool = self.attach("count", "--format=json")
+        self.send("write 100")
         self.host.stdin.close()
         self.assertEqual(self.host.wait(PATIENCE), 0)
-        self.check_account(json.loads(self.finish(tool, 0)[0])["account"], 200)
+        self.check_account(json.loads(self.finish(tool, 0)[0])["stats"], 200)
 
 
 class Foreign(BpfTest):
@@ -488,12 +539,12 @@ class Foreign(BpfTest):
 
     def test_events_wait_for_the_answer_and_nobody_else_does(self):
         connection = self.begin()
-        self.tell("write 10")
+        self.send("write 10")
         kind, size = struct.unpack("<II", self.read(connection, 8))
         self.assertEqual(kind, 1)
         definition = self.read(connection, size)
         self.assertEqual(struct.unpack_from("<II", definition), (0, 1))
-        self.check_account(self.watch(["write 10"], "count")["account"], 20)
+        self.check_account(self.watch(["write 10"], "count")["stats"], 20)
         connection.sendall(b"\1")
         kind, size = struct.unpack("<II", self.read(connection, 8))
         while kind == 2:
@@ -504,13 +555,13 @@ class Foreign(BpfTest):
     def test_more_answers_than_questions_end_the_session(self):
         connection = self.begin()
         connection.sendall(b"\1" * 100)
-        self.tell("write 10")
+        self.send("write 10")
         try:
             while connection.recv(4096):
                 pass
         except ConnectionResetError:
             pass
-        self.check_account(self.watch(["write 10"], "count")["account"], 20)
+        self.check_account(self.watch(["write 10"], "count")["stats"], 20)
 
 
 def skip_reason():

@@ -42,7 +42,7 @@ class WithHost(unittest.TestCase):
         tracer = Tracer(["bpftrace", "-B", "line", *options, "-e",
                          'BEGIN { printf("ready\\n"); } ' + program])
         self.addCleanup(tracer.stop)
-        tracer.told("ready", 1)
+        tracer.reported("ready", 1)
         return tracer
 
     def attach(self, event, action):
@@ -59,7 +59,7 @@ class WithHost(unittest.TestCase):
 class Values(WithHost):
     def compare(self, tracer, expected):
         """Lines may change places when the host moves to another processor."""
-        self.assertEqual(sorted(tracer.told("= ", len(expected))), sorted(expected))
+        self.assertEqual(sorted(tracer.reported("= ", len(expected))), sorted(expected))
 
     def test_arguments_have_their_signs_and_sizes(self):
         tracer = self.attach("few", 'printf("= %lld %lld %lld %lld %lld %lld\\n", '
@@ -101,7 +101,7 @@ class Values(WithHost):
                 f"{some.point[0]} {some.point[1]}|"
                 f"{len(some.points)} {some.points[0][0]} {some.points[0][1]}")
             # The host's buffers are its next event's.
-            tracer.told("= ", count)
+            tracer.reported("= ", count)
         self.compare(tracer, expected)
 
     def test_null_strings_are_empty_and_other_nulls_are_null(self):
@@ -128,12 +128,13 @@ class Stacks(WithHost):
     def test_stack_begins_at_the_probe_and_leads_to_the_event_s_caller(self):
         tracer = self.attach("bare", 'printf("%s\\n= told\\n", ustack)')
         self.host.fire("bare")
-        tracer.told("= told", 1)
+        tracer.reported("= told", 1)
         frames = re.findall(r"^ +(\w\S*)\+\d+$", "".join(tracer.lines), re.M)
         # Without optimization the event's own function is one of the stack.
         frames = [name for name in frames if name != "probes_bare"]
         self.assertEqual(frames[:2], ["probes_bare_probe_", "fire_bare"], tracer.lines)
-        self.assertIn("serve", frames)
+        # gcc 14 calls a variant of the function whose arguments it changed.
+        self.assertIn("serve", [name.partition(".")[0] for name in frames])
 
 
 class Semaphores(WithHost):
@@ -143,12 +144,12 @@ class Semaphores(WithHost):
         self.assertEqual(self.host.enabled(), {"bare"})
         second = self.attach("bare", 'printf("second\\n")')
         self.host.fire("bare")
-        first.told("first", 1)
-        second.told("second", 1)
+        first.reported("first", 1)
+        second.reported("second", 1)
         first.stop()
         self.assertEqual(self.host.enabled(), {"bare"})
         self.host.fire("bare")
-        second.told("second", 2)
+        second.reported("second", 2)
         second.stop()
         self.off("bare")
 
@@ -160,8 +161,8 @@ class Semaphores(WithHost):
         for number in range(EVENTS):
             self.host.fire("shared", number)
             self.host.fire("library", 100 + number)
-        self.assertEqual(sorted(own.told("own ", EVENTS)), [str(n) for n in range(EVENTS)])
-        self.assertEqual(sorted(library.told("library ", EVENTS)),
+        self.assertEqual(sorted(own.reported("own ", EVENTS)), [str(n) for n in range(EVENTS)])
+        self.assertEqual(sorted(library.reported("library ", EVENTS)),
                          [str(100 + n) for n in range(EVENTS)])
         library.stop()
         self.off("library")
@@ -179,7 +180,7 @@ class Semaphores(WithHost):
         self.host.say("few", 0, 0, 0, 0, 1)
         self.host.say("child", "few", 0, 0, 0, 0, 2)
         later.say("few", 0, 0, 0, 0, 3)
-        self.assertEqual(sorted(tracer.told("= ", 3)), sorted(
+        self.assertEqual(sorted(tracer.reported("= ", 3)), sorted(
             [f"{self.host.pid} 1", f"{child} 2", f"{later.pid} 3"]))
         tracer.stop()
         self.off("few")
@@ -187,7 +188,7 @@ class Semaphores(WithHost):
         again = self.trace(f'usdt:{HOST}:probes:few {{ printf("= %d %d\\n", pid, arg4) }}')
         eventually("the child's on", lambda: self.host.enabled("child") == {"few"})
         self.host.say("child", "few", 0, 0, 0, 0, 4)
-        self.assertEqual(again.told("= ", 1), [f"{child} 4"])
+        self.assertEqual(again.reported("= ", 1), [f"{child} 4"])
         self.assertEqual(self.host.say("wait"), "0")
 
     def test_session_and_tracer_both_get_all(self):
@@ -200,7 +201,7 @@ class Semaphores(WithHost):
         self.assertEqual(self.host.say("stop"), f"0 {2 * EVENTS} 0")
         self.assertEqual(self.host.enabled(), {"few"})
         self.host.fire("few", 0, 0, 0, 0, EVENTS)
-        self.assertEqual(sorted(tracer.told("few ", EVENTS + 1), key=int),
+        self.assertEqual(sorted(tracer.reported("few ", EVENTS + 1), key=int),
                          [str(number) for number in range(EVENTS + 1)])
         self.assertEqual(self.host.say("session", "/dev/null"), "0")
         tracer.stop()
@@ -234,7 +235,7 @@ class RunTime(WithHost):
         self.assertEqual(self.host.say("session", "/dev/null"), "0")
         self.assertEqual(self.host.say("made", payload[:9].hex(), payload[9:].hex()), "0")
         self.assertEqual(self.host.say("stop"), "0 0 0")
-        self.assertEqual(tracer.told("= ", 3), expected)
+        self.assertEqual(tracer.reported("= ", 3), expected)
         tracer.stop()
         self.assertEqual(self.host.say("made", payload.hex()), "0")
 
@@ -243,7 +244,7 @@ class RunTime(WithHost):
         tracer = self.attach_made()
         self.assertEqual(self.host.say("long", "8"), "0")
         self.assertEqual(self.host.say("long", "f"), "0")
-        self.assertEqual(tracer.told("= ", 2), ["Made-Up made 0 4096 4096 0",
+        self.assertEqual(tracer.reported("= ", 2), ["Made-Up made 0 4096 4096 0",
                                                 "Made-Up made 0 4096 7680 0"])
 
     def test_watcher_turns_events_made_at_run_time_on(self):
@@ -259,7 +260,7 @@ class RunTime(WithHost):
         eventually("the child's event off", lambda: self.host.say("child", "wanted") == "0")
         self.assertEqual(self.host.say("wait"), "0")
 
-    def test_callbacks_and_listing_tell_of_tracers(self):
+    def test_callbacks_and_listing_report_of_tracers(self):
         self.assertEqual(self.host.say("hear"), "0")
         first = self.attach("references", 'printf("first\\n")')
         self.assertEqual(self.host.say("list"), "Probes-Host:references=1 ")
@@ -285,7 +286,7 @@ class RunTime(WithHost):
         tracer.stop()
         eventually("more news", lambda: host.say("news") == "0 0 0 0")
 
-    def test_environment_that_makes_no_sense_is_told(self):
+    def test_environment_that_makes_no_sense_is_reported(self):
         for value in ("0", "often", "10ms", "-1", "99999999999"):
             done = subprocess.run([HOST], input="enabled\n", capture_output=True, text=True,
                                   env={**probes.ENVIRONMENT, "RINGPIPE_TRACERS_MS": value},
@@ -304,10 +305,14 @@ class Command(WithHost):
                                text=True).stdout
         self.assertRegex(shown, r"(?m)^PROVIDER +EVENT +TRACERS$")
         self.assertRegex(shown, r"(?m)^Probes-Host +few +1$")
-        told = json.loads(subprocess.run([TOOL, "list", "--json", str(host.pid)], check=True,
-                                         capture_output=True, text=True).stdout)
-        self.assertIn({"provider": "Probes-Host", "enabled": True, "event": "few", "tracers": 1},
-                      told)
+        command = [TOOL, "list", "--format=json", str(host.pid)]
+        listed = json.loads(subprocess.run(command, check=True, capture_output=True,
+                                           text=True).stdout)
+        rows = [(row["enabled"], row["event"], row["tracers"]) for row in listed
+                if row["provider"] == "Probes-Host"]
+        # A row for each object that declares the provider, and one for each traced event.
+        self.assertEqual(rows[-1], (True, "few", 1))
+        self.assertEqual(set(rows[:-1]), {(False, None, None)})
         tracer.stop()
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does what it is told on standard input, one line each, in a thread of its own named in the
- * answer; each piece of work is a request with an activity of its own:
+ * Runs one command for each line of standard input, in a thread of its own named in the answer.
+ * Each command is a request with an activity of its own:
  *
  *	syscalls N	N times getppid(2), in a tight loop
  *	sleeps N	N times 2 ms asleep
@@ -25,9 +25,9 @@
 #include <ringpipe/ringpipe.h>
 
 RP_PROVIDER(kernel_host, "Kernel-Host");
-RP_EVENT_EX(kernel_host, request_start, 1, 0, RP_LEVEL_INFORMATIONAL, RP_OPCODE_START, NULL, 1,
+RP_EVENT_EX(kernel_host, request_start, (RP_ID(1), RP_KEYWORDS(1), RP_OPCODE(RP_OPCODE_START)),
 	    RP_STRING(work));
-RP_EVENT_EX(kernel_host, request_stop, 2, 0, RP_LEVEL_INFORMATIONAL, RP_OPCODE_STOP, NULL, 1,
+RP_EVENT_EX(kernel_host, request_stop, (RP_ID(2), RP_KEYWORDS(1), RP_OPCODE(RP_OPCODE_STOP)),
 	    RP_STRING(work));
 
 struct work {
@@ -106,7 +106,7 @@ static void *run(void *argument)
 	return NULL;
 }
 
-static void tell(long number)
+static void report(long number)
 {
 	printf("%ld\n", number);
 	fflush(stdout);
@@ -117,10 +117,10 @@ int main(void)
 	const struct timespec nap = { .tv_nsec = 1000000 };
 	char line[512];
 
-	tell(getpid());
+	report(getpid());
 	while (!kernel_host_request_start_enabled())
 		nanosleep(&nap, NULL);
-	tell(getpid());
+	report(getpid());
 	while (fgets(line, sizeof(line), stdin)) {
 		struct work work = { .count = 0 };
 		pthread_t thread;
@@ -132,7 +132,7 @@ int main(void)
 		if (pthread_create(&thread, NULL, run, &work))
 			fail("pthread_create");
 		pthread_join(thread, NULL);
-		tell(work.thread);
+		report(work.thread);
 	}
 	return 0;
 }

@@ -25,13 +25,13 @@ class Attached(unittest.TestCase):
                          'BEGIN { printf("ready\\n"); } '
                          f'usdt:{HOST}:probes:few {{ printf("= %lld\\n", arg4); }}'])
         self.addCleanup(tracer.stop)
-        tracer.told("ready", 1)
+        tracer.reported("ready", 1)
         return tracer
 
     def expect(self, host, tracer):
         words = random_words(FEW)
         host.fire("few", *words)
-        self.assertEqual(tracer.told("= ", 1), [str(words[4])])
+        self.assertEqual(tracer.reported("= ", 1), [str(words[4])])
 
     @staticmethod
     def all_pass(host):

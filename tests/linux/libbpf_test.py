@@ -25,13 +25,13 @@ class Libbpf(unittest.TestCase):
     def attach(self, event):
         tracer = Tracer([ATTACH, OBJECT, str(self.host.pid), HOST, event])
         self.addCleanup(tracer.stop)
-        tracer.told("ready", 1)
+        tracer.reported("ready", 1)
         self.assertEqual(self.host.enabled(), {event})
         return tracer
 
     def seen(self, tracer, count):
         return [[int(word) for word in line.rstrip(" .").split()]
-                for line in tracer.told("= ", count)]
+                for line in tracer.reported("= ", count)]
 
     def compare(self, event, sizes, truths=()):
         tracer = self.attach(event)
@@ -83,10 +83,12 @@ def main():
     HOST, ATTACH, OBJECT = sys.argv[1:4]
     del sys.argv[1:4]
     probes.need()
+    with open(OBJECT, "rb"):    # its absence is a mistake of the build
+        pass
     host = Host(HOST)
     tracer = Tracer([ATTACH, OBJECT, str(host.pid), HOST, "bare"])
     try:
-        tracer.told("ready", 1)
+        tracer.reported("ready", 1)
     except AssertionError as error:
         skip(f"no BPF program can be attached here: {error}")
     finally:

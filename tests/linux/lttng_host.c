@@ -396,11 +396,11 @@ static void run_child(uint32_t first, uint32_t count)
 static pthread_mutex_t heard_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rp_provider_state heard;
 
-static void hear(struct rp_provider *provider, const struct rp_provider_state *told, void *data)
+static void hear(struct rp_provider *provider, const struct rp_provider_state *reported, void *data)
 {
 	(void)provider, (void)data;
 	pthread_mutex_lock(&heard_lock);
-	heard = *told;
+	heard = *reported;
 	pthread_mutex_unlock(&heard_lock);
 }
 
@@ -433,7 +433,7 @@ static void write_activity(uint32_t serial)
 	rp_activity_set(&(struct rp_activity){ { { 0 } }, { { 0 } } });
 }
 
-/* By a thread of its own, whose number is told. */
+/* Writes on a thread of its own and prints the thread's id. */
 static void *write_aside(void *serial)
 {
 	printf("%ld\n", (long)syscall(SYS_gettid));

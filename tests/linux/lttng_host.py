@@ -22,7 +22,7 @@ class Host:
                                         env={**daemon.environment, **(environment or {})}, **user())
         self.pid = int(self.process.stdout.readline() or 0)
 
-    def tell(self, *words):
+    def ask(self, *words):
         """The lines that it answers."""
         self.process.stdin.write((' '.join(map(str, words)) + '\n').encode())
         self.process.stdin.flush()
@@ -38,7 +38,7 @@ class Host:
 
     def expect(self, *words):
         """Nothing that it has to say."""
-        lines = self.tell(*words)
+        lines = self.ask(*words)
         if lines:
             raise AssertionError(f'{words}: {lines}')
 

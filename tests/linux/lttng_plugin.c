@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What lttng_host loads and unloads while LTTng looks on. */
+/* A library that lttng_host loads and unloads while an LTTng session runs. */
 #include <ringpipe/ringpipe.h>
 
 RP_PROVIDER(plugin, "Lttng-Plugin");

@@ -37,7 +37,7 @@ class TypesTest(LttngTest):
         self.enable('Lttng-Host:*')
         self.start()
         host = self.host()
-        written = [json.loads(line) for line in host.tell('every', 4711, 200)]
+        written = [json.loads(line) for line in host.ask('every', 4711, 200)]
         host.expect('activity', 7)
         host.expect('invalid', 8)
         self.end(host)
@@ -74,9 +74,9 @@ class TypesTest(LttngTest):
         host.expect('moves')
         self.end(host)
         self.stop()
-        told = [({name: event.fields[name] for name in event.labels}, event.labels)
+        reported = [({name: event.fields[name] for name in event.labels}, event.labels)
                 for event in ours(read(path))]
-        self.assertEqual(told, [
+        self.assertEqual(reported, [
             ({'from': -2, 'to_phase': 0x7fffffff},
              {'from': ['PHASE_BEFORE'], 'to_phase': ['PHASE_AFTER']}),
             ({'from': 0, 'to_phase': 5}, {'from': ['PHASE_IN'], 'to_phase': []}),
@@ -137,12 +137,12 @@ class TypesTest(LttngTest):
         host.expect('numbers', 5, 128)
         for made in (1, 2, 3, 4):
             host.expect('fire', made, 0, f'text {made}')
-        # What does not have the event's fields would spoil the trace behind it.
+        # A payload that lacks the event's fields would corrupt the rest of the trace.
         host.expect('fire', 0, 3, 'abc')
         host.expect('fire', 1, 4, 'abcdefg')
-        host.expect('long', 1, 1 << 16)     # with its NUL a byte more than there is room for
+        host.expect('long', 1, 1 << 16)     # with its NUL one byte longer than the limit
         host.expect('fire', 4, 0, 'the end')
-        self.assertIn('Lttng-Made: 3 lost', host.tell('list'))
+        self.assertIn('Lttng-Made: 3 lost', host.ask('list'))
         shown = subprocess.run([TOOL, 'list', str(host.pid)], env=self.daemon.environment,
                                stdout=subprocess.PIPE, check=True, **user()).stdout.decode()
         self.assertRegex(shown, r'(?m)^PROVIDER +SESSION +LOST\nLttng-Made +lttng +3$')
@@ -238,19 +238,19 @@ class ChoiceTest(LttngTest):
 
     def test_provider_and_listing_hear_of_it(self):
         host = self.host()
-        self.assertEqual(host.tell('list'), [])
+        self.assertEqual(host.ask('list'), [])
         self.session()
         self.enable('Lttng-Host:alarm')
         self.start()
-        self.assertEqual(host.tell('heard', 2), ['enabled 1 level 2'])
+        self.assertEqual(host.ask('heard', 2), ['enabled 1 level 2'])
         self.enable('Lttng-Host:detail')
-        self.assertEqual(host.tell('heard', 6), ['enabled 1 level 5'])
-        self.assertEqual(host.tell('list'), ['Lttng-Host: lttng 2 6 5'])
+        self.assertEqual(host.ask('heard', 6), ['enabled 1 level 5'])
+        self.assertEqual(host.ask('list'), ['Lttng-Host: lttng 2 6 5'])
         shown = subprocess.run([TOOL, 'list', str(host.pid)], env=self.daemon.environment,
                                stdout=subprocess.PIPE, check=True, **user()).stdout.decode()
         self.assertRegex(shown, r'Lttng-Host +lttng +\d+ +6 +5 +2 ')
         self.daemon.run('stop')
-        self.assertEqual(host.tell('heard', 0), ['enabled 0 level 0'])
+        self.assertEqual(host.ask('heard', 0), ['enabled 0 level 0'])
         self.end(host)
 
     def test_next_look_sees_it_and_the_pause_is_half_of_what_is_promised(self):
@@ -263,24 +263,24 @@ class ChoiceTest(LttngTest):
         self.session()
         self.enable('Lttng-Host:tick')
         self.start()    # which ends when the process knows it
-        self.assertEqual(host.tell('on', 0, 0, 'tick'), ['0'])
-        self.assertEqual(host.tell('look'), [f'{int(promised) // 2} ms'])
-        self.assertEqual(host.tell('on', 0, 0, 'tick'), ['1'])
+        self.assertEqual(host.ask('on', 0, 0, 'tick'), ['0'])
+        self.assertEqual(host.ask('look'), [f'{int(promised) // 2} ms'])
+        self.assertEqual(host.ask('on', 0, 0, 'tick'), ['1'])
         self.daemon.run('stop')
-        self.assertEqual(host.tell('on', 0, 0, 'tick'), ['1'])
+        self.assertEqual(host.ask('on', 0, 0, 'tick'), ['1'])
         host.expect('tick', 1, 1, 'it is not recorded any more')
-        host.tell('look')
-        self.assertEqual(host.tell('on', 0, 0, 'tick'), ['0'])
+        host.ask('look')
+        self.assertEqual(host.ask('on', 0, 0, 'tick'), ['0'])
         self.end(host)
 
-    def test_contexts_tell_process_and_thread(self):
+    def test_contexts_report_process_and_thread(self):
         path = self.session()
         self.enable('Lttng-Host:tick')
         self.daemon.run('add-context', '--userspace', '--type=vpid', '--type=vtid',
                         '--type=procname')
         self.start()
         host = self.host()
-        aside, = host.tell('aside', 1)
+        aside, = host.ask('aside', 1)
         self.assertNotEqual(int(aside), host.pid)
         self.end(host)
         self.stop()
@@ -339,8 +339,8 @@ class LifeTest(LttngTest):
         self.daemon.run('add-context', '--userspace', '--type=vpid')
         self.start()
         host = self.host()
-        first, = host.tell('fork', 10, 3)
-        second, = host.tell('fork', 20, 2)
+        first, = host.ask('fork', 10, 3)
+        second, = host.ask('fork', 20, 2)
         host.expect('tick', 30, 2, 'parent')
         self.end(host)
         self.stop()
@@ -396,7 +396,7 @@ class LifeTest(LttngTest):
         reader = threading.Thread(target=lambda: seen.extend(viewer.stdout), daemon=True)
         reader.start()
 
-        # What is written before it is attached a viewer does not get; nobody says when it is.
+        # A viewer misses events from before its attachment, which it does not report.
         def ticks_until_seen():
             host.expect('tick', 76, 1, 'to whom?')
             return seen
@@ -431,7 +431,7 @@ class TriggerTest(LttngTest):
         host = self.host()
         host.expect('await', 1, 0, 'alarm')
         host.expect('await', 1, 0, 'tick')
-        self.assertEqual(host.tell('list'), ['Lttng-Host: lttng 2 3 4'])
+        self.assertEqual(host.ask('list'), ['Lttng-Host: lttng 2 3 4'])
         for serial in (6, 7, 8, 9):
             host.expect('levels', serial)
         host.expect('tick', 20, 1, 'look here')
@@ -511,7 +511,7 @@ class WithoutTest(unittest.TestCase):
     def run_host(self, *commands, program=HOST, **environment):
         host = Host(self.daemon, environment, program)
         self.addCleanup(LttngTest.reap, host)
-        answers = [host.tell(*command) for command in commands]
+        answers = [host.ask(*command) for command in commands]
         return (*host.end(), answers, host.pid)
 
     def test_without_a_daemon_events_go_on_as_ever(self):
@@ -547,7 +547,7 @@ class WithoutTest(unittest.TestCase):
             self.skipTest('a session daemon of root is there')
         host = Host(self.daemon)
         self.addCleanup(LttngTest.reap, host)
-        self.assertEqual(host.tell('start'), ['Success'])
+        self.assertEqual(host.ask('start'), ['Success'])
         self.daemon.start()
         path = os.path.join(self.daemon.home, 'trace')
         self.daemon.run('create', 'later', f'--output={path}')
@@ -559,11 +559,11 @@ class WithoutTest(unittest.TestCase):
         self.daemon.run('destroy')
         self.assertEqual([event.fields['serial'] for event in ours(read(path))], [1, 2, 3])
 
-    def test_missing_module_is_told_to_who_asked_for_it(self):
+    def test_missing_module_is_reported_to_who_asked_for_it(self):
         folder = os.path.join(self.daemon.home, 'alone')
         os.mkdir(folder)
         os.chmod(folder, 0o755)
-        shutil.copy(LIBRARY, os.path.join(folder, 'libringpipe.so.0'))
+        shutil.copy(LIBRARY, os.path.join(folder, 'libringpipe.so.1'))
         alone = {'LD_LIBRARY_PATH': folder}
         status, errors, answers, _ = self.run_host(('tick', 1, 1, 'x'), ('start',),
                                                    RINGPIPE_LTTNG='1', **alone)

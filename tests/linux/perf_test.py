@@ -136,7 +136,7 @@ class Perf(WithHost):
             self.assertEqual([narrow(*one) for one in zip(shown[:11], NUMBERS)],
                              [narrow(*one) for one in zip(words[:11], NUMBERS)])
 
-    def test_string_is_shown_once_it_is_told_to_be_one(self):
+    def test_string_is_shown_once_it_is_reported_to_be_one(self):
         name = self.define("references").replace(":", "/")
         with open(TRACEFS + "/uprobe_events", encoding="utf-8") as file:
             made, = [line for line in file if line.startswith(f"p:{name} ")]

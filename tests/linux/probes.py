@@ -119,7 +119,7 @@ class Tracer:
             reader.start()
         atexit.register(self.stop)
 
-    def told(self, prefix, count):
+    def reported(self, prefix, count):
         """The rest of each line that begins with `prefix`, when there are so many."""
         def found():
             ended = self.process.poll() is not None

@@ -70,7 +70,7 @@ static int fire_references(char *const *texts)
 				 points.size / sizeof(struct probes_point));
 }
 
-/* Who looks for the caller of an event finds this one, not whoever jumped from here. */
+/* A stack walk finds this function as the caller, since the call below is not a tail call. */
 static __attribute__((noinline)) int fire_bare(void)
 {
 	int ret = probes_bare();
@@ -134,7 +134,7 @@ static int start_session(const char *path)
 
 static void stop_session(char *answer)
 {
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	int ret = rp_session_stop(session, &stats);
 
 	session = NULL;
@@ -192,14 +192,20 @@ static void hear(struct rp_provider *provider, const struct rp_provider_state *s
 		 state->enabled, state->level, (unsigned long long)state->keywords);
 }
 
+static int add_traced(const struct rp_traced *traced, void *data)
+{
+	char *answer = data;
+
+	sprintf(answer + strlen(answer), "%s:%s=%u ", traced->provider, traced->event,
+		traced->tracers);
+	return 0;
+}
+
 static int add_row(const struct rp_enabled *enabled, void *data)
 {
 	char *answer = data;
 
-	if (enabled->event)
-		sprintf(answer + strlen(answer), "%s:%s=%u ", enabled->provider, enabled->event,
-			enabled->tracers);
-	else if (enabled->session_id)
+	if (enabled->session_id)
 		sprintf(answer + strlen(answer), "%s=%u ", enabled->session_name,
 			enabled->event_count);
 	return 0;
@@ -299,7 +305,7 @@ static void obey(char *line, char *answer, size_t size)
 	else if (strcmp(words[0], "news") == 0)
 		strcpy(answer, last_news);
 	else if (strcmp(words[0], "list") == 0)
-		rp_enabled_list(add_row, answer);
+		(void)(rp_enabled_list(add_row, answer) || rp_traced_list(add_traced, answer));
 	else if (strcmp(words[0], "references") == 0)
 		sprintf(answer, "%d", fire_references(&words[1]));
 	else

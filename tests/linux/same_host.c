@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * same_host run DIRECTORY EVENTS THREADS SEED: writes events of every type of field with random
- * values, and on the way its own account of them, made from the values alone, to `account`. A
- * session writes them to `trace.nettrace`, a listener tells them to `listener`. Commands on stdin:
+ * values, and its own account of them, made from the values alone, to `account`. A session writes
+ * them to `trace.nettrace`, and a listener's events are printed to `listener`. Commands on stdin:
  *
  *	start		starts session and listener
  *	enabled		the names of the events that are on
  *	write		writes all of them, each thread its share
  *	stop		ends session and listener, prints what they lost
  *
- * same_host read FILE: tells a .nettrace file's events as the listener's are told.
+ * same_host read FILE: prints a .nettrace file's events in the same form as the listener's.
  *
  * A line is an event: its name, then name=value for each field. Numbers are decimal, pointers
  * too; floating point is hex of its bits, text and bytes are hex, [] holds elements and members.
@@ -127,7 +127,7 @@ static size_t any_text(struct writer *writer, char *text, rp_char16 *text16)
 
 static void write_texts(struct writer *writer, uint64_t serial)
 {
-	/* Padded: a tracer that is not told a length reads on. */
+	/* Padded: a tracer that gets no length reads on. */
 	char text[4 * TEXT_MAX + 1], text8[4 * TEXT_MAX + 1];
 	rp_char16 text16[128], unused[128];
 	struct rp_guid guid;
@@ -274,7 +274,7 @@ static void tell_value(FILE *stream, struct rp_value *value)
 
 static void tell_fields(FILE *stream, struct rp_fields *fields, bool named)
 {
-	struct rp_value value;
+	struct rp_value value = RP_VALUE_INIT;
 	const char *space = "";
 
 	while (rp_fields_next(fields, &value) == 1) {
@@ -298,8 +298,8 @@ static void on_event(const struct rp_listener_event *event, void *data)
 
 static int read_trace(const char *path)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
-	struct rp_reader_info info = { .size = sizeof(info) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_reader_info info = RP_READER_INFO_INIT;
 	struct rp_reader *reader;
 	struct rp_fields fields;
 	int ret = rp_reader_open(path, &reader);
@@ -375,11 +375,11 @@ static int run(char **argv)
 	struct rp_session_options options = {
 		.size = sizeof(options), .providers = &provider, .provider_count = 1,
 	};
-	struct rp_session_stats file = { .size = sizeof(file) }, heard = { .size = sizeof(heard) };
+	struct rp_session_stats file = RP_SESSION_STATS_INIT, heard = RP_SESSION_STATS_INIT;
 	struct rp_listener *listener;
 	struct rp_session *session;
 	char path[4096], line[64];
-	FILE *told = open_in(argv[2], "listener");
+	FILE *reported = open_in(argv[2], "listener");
 
 	snprintf(path, sizeof(path), "%s/trace.nettrace", argv[2]);
 	options.output_path = path;
@@ -387,7 +387,7 @@ static int run(char **argv)
 		line[strcspn(line, "\n")] = '\0';
 		if (strcmp(line, "start") == 0) {
 			if (rp_session_start(&options, &session) != 0 ||
-			    rp_listener_start(&options, on_event, told, &listener) != 0)
+			    rp_listener_start(&options, on_event, reported, &listener) != 0)
 				return 1;
 			puts("started");
 		} else if (strcmp(line, "enabled") == 0) {
@@ -398,11 +398,11 @@ static int run(char **argv)
 				  strtoull(argv[5], NULL, 10));
 			puts("written");
 		} else if (strcmp(line, "stop") == 0) {
-			if (rp_listener_close(listener) != 0 ||
+			if (rp_listener_drain(listener) != 0 ||
 			    rp_listener_stop(listener, &heard) != 0 ||
 			    rp_session_stop(session, &file) != 0)
 				return 1;
-			fclose(told);
+			fclose(reported);
 			printf("%" PRIu64 " %" PRIu64 "\n", file.lost, heard.lost);
 		}
 		fflush(stdout);

@@ -27,8 +27,8 @@ from same_tools import (Event, Program, by_writer, eventually, parse, points, ru
 
 HOST, RINGPIPE, LTTNG_MODULE, BPF_PROGRAM = sys.argv[1:5]
 EVENTS, THREADS = 4000, 4
-# How far a time may be from what CLOCK_MONOTONIC said: one that was read from it, and one that was
-# made of the processor's counter.
+# The greatest deviation from CLOCK_MONOTONIC: of a time that was read from that clock, and of one
+# that was computed from the processor's counter.
 READ_NS, MADE_NS = 100_000, 1_000_000
 TRACEFS = "/sys/kernel/tracing"
 ALL = {"integers", "reals", "texts", "lists", "secrets"}
@@ -301,7 +301,7 @@ class Bridge:
 
     def __init__(self, pid):
         self.program = Program([RINGPIPE, "bpf", "print", "-p", str(pid), "--providers", "Same",
-                                "--json"])
+                                "--format=json"])
 
     def attached(self):
         return self.program.said(b"Attached")
@@ -324,9 +324,9 @@ class Bridge:
         return found
 
     @staticmethod
-    def fields(told):
+    def fields(reported):
         fields = {}
-        for name, value in told.items():
+        for name, value in reported.items():
             if name == "f32":
                 value = struct.pack(">f", value).hex()
             elif name == "f64":
@@ -456,21 +456,21 @@ class SameTest(unittest.TestCase):
 
     def check(self, events, leave=lambda event: event, within_ns=MADE_NS):
         """The same, thread by thread; the values of one event at a time, to be readable."""
-        told = by_writer(events)
-        self.check_times(told, within_ns)
-        self.assertEqual({writer: len(events) for writer, events in told.items()},
+        reported = by_writer(events)
+        self.check_times(reported, within_ns)
+        self.assertEqual({writer: len(events) for writer, events in reported.items()},
                          {writer: len(events) for writer, events in self.account.items()})
         for writer, wrote in self.account.items():
-            for expected, seen in zip(wrote, told[writer]):
+            for expected, seen in zip(wrote, reported[writer]):
                 expected = leave(expected)
                 known = {name: value for name, value in seen.fields.items()
                          if name in expected.fields}
                 self.assertEqual((seen.name, sorted(known.items())),
                                  (expected.name, sorted(expected.fields.items())))
 
-    def check_times(self, told, within_ns):
+    def check_times(self, reported, within_ns):
         """All by one clock: between what it said before the event was written and after."""
-        for event in sum(told.values(), []):
+        for event in sum(reported.values(), []):
             at = int(event.fields["at"])
             before, after = self.when[event.fields["writer"], event.fields["serial"]]
             self.assertGreaterEqual(at, before - within_ns, event)
@@ -491,13 +491,13 @@ class SameTest(unittest.TestCase):
     def test_nothing_was_lost_in_file_and_listener(self):
         self.assertEqual(self.lost, "0 0")
 
-    def test_file_tells_what_was_written(self):
+    def test_file_reports_what_was_written(self):
         trace = os.path.join(self.folder, "trace.nettrace")
         self.check(parse(line) for line in run(HOST, "read", trace).splitlines())
 
     def test_listener_hears_what_was_written(self):
-        with open(os.path.join(self.folder, "listener"), encoding="ascii") as told:
-            self.check([parse(line) for line in told])
+        with open(os.path.join(self.folder, "listener"), encoding="ascii") as reported:
+            self.check([parse(line) for line in reported])
 
     def test_babeltrace2_shows_what_was_written_by_way_of_lttng(self):
         self.check_consumer("lttng", leave=Lttng.leave, within_ns=READ_NS)

@@ -21,9 +21,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SECTIONS, FALLBACK, BOTH = 'WAYS=1', 'WAYS=2', 'WAYS=3'
 SMALL = ['CPUS=1', 'EVENTS=1', 'SWITCHES=1']
 MIGRATING = ['CPUS=2', 'EVENTS=2', 'SWITCHES=1']
+POOL = ['CPUS=1', 'EVENTS=2', 'PASSES=3', 'SWITCHES=2']
 FULL_RING = ['CPUS=1', 'EVENTS=2', 'SWITCHES=1', 'SIZE=1']
 
-# What holds, and with what sizes: in a second or two, longer, and longest.
+# Promises that hold, with the sizes to check: in a second or two, longer, and longest.
 HOLDS = [
     ('the fallback delivers or counts each event', 'ring', [FALLBACK] + FULL_RING),
     ('nothing stays behind while the drain thread sleeps', 'sleep', ['EVENTS=3']),
@@ -34,7 +35,10 @@ HOLDS = [
     ('coarse times of sections and fallback keep the order', 'coarse',
      [BOTH, 'CPUS=1', 'EVENTS=2', 'SWITCHES=1']),
     ('one reading of the clock for two sessions is passed by no sequence point', 'clock', SMALL),
-    ('what a thread knows of its ring ends with what it is true of', 'known', []),
+    ('what a thread knows of its ring ends with what it is true of', 'ring_cache', []),
+    ('a buffer is one concurrency id\'s alone, and becomes free when no writer reaches it', 'pool',
+     ['CPUS=1', 'EVENTS=1', 'PASSES=2']),
+    ('a section that sees a session\'s bit finds its ring', 'start', []),
 ]
 LONG = [
     ('sections on one processor deliver or count each event', 'ring',
@@ -55,6 +59,9 @@ LONG = [
      ['CPUS=1', 'EVENTS=1', 'SWITCHES=1', 'SESSIONS=3']),
     ('one reading of the clock in threads that migrate', 'clock',
      ['CPUS=2', 'EVENTS=1', 'SWITCHES=1']),
+    ('buffers of threads that share a concurrency id', 'pool',
+     ['CPUS=1', 'EVENTS=2', 'PASSES=2']),
+    ('buffers of two concurrency ids', 'pool', ['EVENTS=2', 'PASSES=2', 'SWITCHES=0']),
 ]
 DEEP = [
     ('sections on two processors, threads migrating', 'ring',
@@ -71,11 +78,12 @@ DEEP = [
      ['CPUS=1', 'EVENTS=2', 'SWITCHES=2']),
     ('one reading of the clock in threads that migrate twice', 'clock',
      ['CPUS=2', 'EVENTS=1', 'SWITCHES=2']),
-    ('what a thread knows through more events, sessions and migrations', 'known',
+    ('buffers through three passes', 'pool', ['CPUS=1', 'EVENTS=2', 'PASSES=3']),
+    ('what a thread knows through more events, sessions and migrations', 'ring_cache',
      ['EVENTS=4', 'STARTS=4', 'SWITCHES=3']),
 ]
 
-# What is wrong, and with what sizes it shows.
+# Mistakes that a model must detect, with the sizes that show them.
 CAUGHT = [
     ('a sequence point without a membarrier', 'ring',
      [SECTIONS, 'WRONG_NO_FENCE_AT_POINT'] + SMALL),
@@ -143,14 +151,25 @@ CAUGHT = [
      ['WRONG_POINTS_ANEW'] + SMALL),
     ('one reading of the clock and a sequence point without a membarrier', 'clock',
      ['WRONG_NO_FENCE'] + SMALL),
-    ('a known ring without a look whose it is', 'known', ['WRONG_NO_BIT']),
-    ('a known ring without a look at the generation', 'known', ['WRONG_NO_GENERATION']),
-    ('a known ring without a look at the concurrency id', 'known', ['WRONG_NO_CID']),
-    ('a generation that goes on behind the bits', 'known', ['WRONG_LATE']),
-    ('a look for a ring that leaves it half known', 'known', ['WRONG_HALF']),
-    ('the end of a session with threads that know its rings, without a membarrier', 'known',
+    ('the start of a session without a membarrier', 'start', ['WRONG_NO_FENCE_AT_START']),
+    ('the start of a session that sets its bits first', 'start', ['WRONG_BIT_FIRST']),
+    ('the end of the session before without a membarrier', 'start', ['WRONG_NO_FENCE_AT_END']),
+    ('a session that starts beside a section that is not restarted', 'start',
+     ['WRONG_NO_ABORT']),
+    ('a known ring without a look whose it is', 'ring_cache', ['WRONG_NO_BIT']),
+    ('a known ring without a look at the generation', 'ring_cache', ['WRONG_NO_GENERATION']),
+    ('a known ring without a look at the concurrency id', 'ring_cache', ['WRONG_NO_CID']),
+    ('a generation that goes on behind the bits', 'ring_cache', ['WRONG_LATE']),
+    ('a look for a ring that leaves it half known', 'ring_cache', ['WRONG_HALF']),
+    ('the end of a session with threads that know its rings, without a membarrier', 'ring_cache',
      ['WRONG_NO_FENCE']),
-    ('a section that knows its ring and is not restarted', 'known', ['WRONG_NO_ABORT']),
+    ('a section that knows its ring and is not restarted', 'ring_cache', ['WRONG_NO_ABORT']),
+    ('a claimed buffer installed without a look whose it is', 'pool', ['WRONG_NO_TOKEN'] + POOL),
+    ('a buffer that becomes free without a membarrier', 'pool', ['WRONG_NO_FENCE'] + POOL),
+    ('a buffer that retires while threads remember it', 'pool', ['WRONG_NO_GENERATION'] + POOL),
+    ('a retired buffer that was a ring in between', 'pool', ['WRONG_NO_SECOND_LOOK'] + POOL),
+    ('a buffer that becomes free at once', 'pool', ['WRONG_AT_ONCE'] + POOL),
+    ('a section that installs a buffer and is not restarted', 'pool', ['WRONG_NO_ABORT'] + POOL),
 ]
 
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One reading of the clock for all sessions that want an event, checked exhaustively for small
- * sizes: rp_slot_try_rseq_in_turn() in src/ring/write_x86_64.c, write_in_turn() in
- * src/core/write.c, and the kernel's part, which NULLs rseq_cs when it interrupts a thread outside
+ * sizes: rp_slot_try_rseq_multi() in src/lib/ring/write_x86_64.S, write_multi() in
+ * src/lib/core/write.c, and the kernel's part, which NULLs rseq_cs when it interrupts a thread outside
  * of the section that rseq_cs points to, and restarts a section only if rseq_cs points to it.
  * Promised, and looked at here, in the rings of each session:
  *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Coarse times, checked exhaustively for small sizes: src/ring/write_x86_64.c behind its label 35,
- * stamp_after() in src/ring/fallback.c, the sequence points of src/core/drain.c and
- * src/core/snapshot.c, and whoever moves the clock besides. Promised, and looked at here:
+ * Coarse times, checked exhaustively for small sizes: the label `coarse` in
+ * src/lib/ring/write_x86_64.S, stamp_after() in src/lib/ring/fallback.c, the sequence points of
+ * src/lib/core/drain.c and src/lib/core/snapshot.c, and whoever moves the clock besides. Promised, and looked at here:
  *
  *  - times rise in each ring, so that the merge finds the earliest in front;
  *  - an event's time is later than those of all that its thread had written before, in whatever

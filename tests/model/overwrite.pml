@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A ring that overwrites, copied while it is written, checked exhaustively: rp_ring_copy() in
- * src/ring/ring.c beside the sections. What the copy has must be what was written there at that
+ * src/lib/ring/ring.c beside the sections. What the copy has must be what was written there at that
  * position, whole, and nothing in between may be missing. A chunk is one cell here. The writer's
  * stores go through its processor's store buffer, in their order.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the drain thread goes to sleep and is woken, checked exhaustively: src/core/drain.c. A writer
+ * How the drain thread goes to sleep and is woken, checked exhaustively: src/lib/core/drain_wake.c. A writer
  * stores its head and looks at `asleep` without a fence in between; the drain thread says that it
  * sleeps, has a membarrier, and looks at the heads again. Nothing written may stay behind while it
  * sleeps: here it sleeps without a timeout, so that would be a deadlock, which spin reports.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How writers wait for room and are woken, checked exhaustively: src/core/wait.c. No writer may
+ * How writers wait for room and are woken, checked exhaustively: src/lib/core/wait.c. No writer may
  * sleep on while there is room, or when its session has ended: here waits have no bound, so that
  * would be a deadlock, which spin reports. The drain thread's tail may lie in its processor's store
  * buffer; a LOCKed instruction empties that.

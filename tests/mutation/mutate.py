@@ -1,14 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Puts mistakes into the lock-free core, one at a time, and sees that the tests find each.
+"""Puts mistakes into the sources, one at a time, and sees that the tests find each.
 
 usage: mutate.py BUILD [--quick | --all | --races] [--only WORD]
 
 BUILD is a build directory in which the unit and stress tests are built; nothing in it is changed.
 A mistake is one edit of one file under src/: the file is compiled as the build compiles it, the
 library and the test are linked with it, and the tests named for it must fail. A survivor is a
-failure. --quick: a few of them, some seconds. --all: also those that only show by chance, under
-load, which takes minutes. --races: those of the fallback that ThreadSanitizer sees; BUILD has it.
+failure. --quick: a few of the lock-free core, some seconds. --all: also those that only show by
+chance, under load, or after a minute. --races: those of the fallback that ThreadSanitizer sees;
+BUILD has it.
 
 What x86 cannot show (an acquire made relaxed is the same code there) is left to the models: such an
 edit must leave the object's fences and LOCKed instructions as they are, and the models must know
@@ -28,7 +29,7 @@ import sys
 import tempfile
 import threading
 
-from mistakes import CERTAIN, LIKELY, RACES, RARE, SAME, VISIBLE, Mutation
+from mistakes import CERTAIN, LIKELY, OUTSIDE, RACES, RARE, SAME, VISIBLE, Mutation
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ROUNDS = 20         # of a test that needs luck
@@ -36,10 +37,16 @@ QUICK_STEP = 9      # one in so many
 PATIENCE = 120      # seconds; a test that hangs has found the mistake
 
 
+def included_as(path):
+    """The name that an #include has for a file."""
+    return re.sub(r'^src/(lib/)?', '', path)
+
+
 def users_of(header, sources):
-    line = f'#include "{os.path.relpath(header, "src")}"'
-    return [source for source in sources
-            if line in open(os.path.join(ROOT, source), encoding='utf-8').read()]
+    line = f'#include "{included_as(header)}"'
+    users = [source for source in sources
+             if line in open(os.path.join(ROOT, source), encoding='utf-8').read()]
+    return users or sys.exit(f'{header}: no file includes it')
 
 
 class Build:
@@ -54,7 +61,8 @@ class Build:
             source = os.path.relpath(os.path.join(entry['directory'], entry['file']), ROOT)
             if entry['output'].startswith('src/libringpipe.so'):
                 self.library = entry['output'].partition('.p/')[0]
-            elif not entry['output'].startswith('src/libringpipe.a.p'):
+            elif not entry['output'].startswith(('src/libringpipe.a.p',
+                                                 'src/tools/ringpipe/ringpipe.p')):
                 continue
             self.compiles[source] = shlex.split(entry['command']), entry
 
@@ -70,7 +78,7 @@ class Build:
     def compile(self, folder, file, text):
         """Objects with a changed source or header, and those whose places they take."""
         sources = [file] if file in self.compiles else users_of(file, self.compiles)
-        changed = os.path.join(folder, os.path.relpath(file, 'src'))
+        changed = os.path.join(folder, included_as(file))
         os.makedirs(os.path.dirname(changed))
         with open(changed, 'w', encoding='utf-8') as stream:
             stream.write(text)
@@ -92,41 +100,81 @@ class Build:
         words.insert(first, '-I' + folder)
         self.run(words + ['-w', '-o', made, '-c', changed or os.path.join(ROOT, source)])
         # The shared library has its own of what the static one is compiled for.
-        return made, entry['output'] if '.so' in entry['output'] else 'src/libringpipe-words.a'
+        own = not entry['output'].startswith('src/libringpipe.a.p')
+        return made, entry['output'] if own else 'src/libringpipe-words.a'
+
+    def link_library(self, folder, made, replaced):
+        words = [made[replaced.index(word)] if word in replaced else word
+                 for word in self.link_command(self.library)]
+        words[words.index('-o') + 1] = os.path.join(folder, 'libringpipe.so.1')
+        self.run(words)
+
+    def link_tool(self, folder, made, replaced):
+        """The command, with objects of its own or in front of the archive."""
+        words = []
+        for word in self.link_command('src/tools/ringpipe/ringpipe'):
+            if word == 'src/libringpipe.a':
+                words += [object for object, its in zip(made, replaced)
+                          if not its.startswith('src/tools/ringpipe/')]
+            words.append(made[replaced.index(word)] if word in replaced else word)
+        words[words.index('-o') + 1] = os.path.join(folder, 'ringpipe')
+        self.run(words)
+
+    def meson_test(self, folder, name, made, replaced, environment):
+        """A test as meson runs it, or one case of it: NAME:CASE."""
+        name, _, case = name.partition(':')
+        said = subprocess.run(['meson', 'introspect', self.directory, '--tests'], check=True,
+                              stdout=subprocess.PIPE, text=True).stdout
+        test = next(test for test in json.loads(said) if test['name'] == name)
+        self.link_library(folder, made, replaced)
+        self.link_tool(folder, made, replaced)
+        environment.update(test['env'])
+        environment['LD_LIBRARY_PATH'] = f'{folder}:{self.directory}/src'
+        places = {self.library: 'libringpipe.so.1', 'src/tools/ringpipe/ringpipe': 'ringpipe'}
+        places = {os.path.realpath(os.path.join(self.directory, built)): os.path.join(folder, its)
+                  for built, its in places.items()}
+        if 'RINGPIPE' in environment:
+            environment['RINGPIPE'] = os.path.join(folder, 'ringpipe')
+        # Arguments are relative to the build directory.
+        words = [places.get(os.path.realpath(os.path.join(self.directory, word)), word)
+                 for word in test['cmd']]
+        return words + ([case] if case else [])
 
     def link_test(self, folder, name, made, replaced):
         """The command that runs a test with the objects."""
         suite, _, program = name.partition('-')
         if not program:
-            words = []
-            # In front of the archive, whose own object is not needed then.
-            for word in self.link_command(f'tests/unit/unit-{name}'):
-                if word == '-Wl,--start-group':
-                    words += made
-                words.append(word)
+            words = self.link_command(f'tests/unit/unit-{name}')
+            # In front of the archive, whose own object is not needed then. Newer versions of meson
+            # make no group of a single archive.
+            groups = [word for word in words if word in ('-Wl,--start-group', 'src/libringpipe.a')]
+            place = words.index(groups[0])
+            words[place:place] = made
             words[words.index('-o') + 1] = os.path.join(folder, 'unit')
             self.run(words)
             return [os.path.join(folder, 'unit'), *([] if name == 'ring_aborts' else ['--tap=-'])]
-        words = [made[replaced.index(word)] if word in replaced else word
-                 for word in self.link_command(self.library)]
-        words[words.index('-o') + 1] = os.path.join(folder, 'libringpipe.so.0')
-        self.run(words)
+        self.link_library(folder, made, replaced)
         target = program if suite == 'process' else f'stress-{program}'
         return [os.path.join(self.directory, 'tests', suite, target)]
 
     def fails(self, folder, test, made, replaced):
         """What a test says that fails with these objects in place of those; None: it passes."""
         name, _, way = test.partition('@')
-        environment = dict(os.environ, LD_LIBRARY_PATH=folder, RINGPIPE_DIAGNOSTICS='0',
-                           RINGPIPE_LTTNG='0',
+        environment = dict(os.environ, LD_LIBRARY_PATH=folder, RINGPIPE_LTTNG='0',
                            TSAN_OPTIONS=f'halt_on_error=1:suppressions={ROOT}/tests/tsan.supp')
         if way == 'fallback':
             environment['GLIBC_TUNABLES'] = 'glibc.pthread.rseq=0'
-        command = self.link_test(folder, name, made, replaced)
+        if name.startswith('meson-'):
+            command = self.meson_test(folder, name[6:], made, replaced, environment)
+        else:
+            environment['RINGPIPE_DIAGNOSTICS'] = '1' if name.startswith('diag_') else '0'
+            command = self.link_test(folder, name, made, replaced)
         # Where stress tests keep their files, which those that are killed leave.
         with tempfile.TemporaryDirectory(dir=memory()) as environment['TMPDIR'], \
+             open_to_all(folder, environment['TMPDIR']), \
              subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              env=environment, errors='replace', start_new_session=True) as ran:
+                              cwd=self.directory, env=environment, errors='replace',
+                              start_new_session=True) as ran:
             hangs = threading.Timer(PATIENCE, os.killpg, (ran.pid, signal.SIGKILL))
             hangs.start()
             try:
@@ -135,6 +183,13 @@ class Build:
                 hangs.cancel()
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(ran.pid, signal.SIGKILL)
+
+
+def open_to_all(*folders):
+    """For tests that play other users."""
+    for folder in folders:
+        os.chmod(folder, 0o755)
+    return contextlib.nullcontext()
 
 
 def outcome(ran):
@@ -178,7 +233,7 @@ class Report:
     def __init__(self):
         self.number = self.made = self.caught = self.failed = 0
 
-    def tell(self, good, text):
+    def describe(self, good, text):
         self.number += 1
         self.failed += not good
         print(f'{"ok" if good else "not ok"} {self.number} - {text}', flush=True)
@@ -187,10 +242,10 @@ class Report:
         self.made += 1
         self.caught += bool(found)
         if not found:
-            self.tell(False, f'{mutation.name}: survives {" ".join(mutation.tests)}')
+            self.describe(False, f'{mutation.name}: survives {" ".join(mutation.tests)}')
             return
         test, number, why = found
-        self.tell(True, f'{mutation.name}: is caught by {test}')
+        self.describe(True, f'{mutation.name}: is caught by {test}')
         print(f'# in run {number}: {why}')
 
 
@@ -232,24 +287,24 @@ def main_races(build, report):
 
 
 def main_mistakes(build, report, options):
-    certain = [mutation for mutation in (CERTAIN[::QUICK_STEP] if options.quick else CERTAIN)
-               if options.only in mutation.name]
+    certain = [mutation for mutation in (CERTAIN[::QUICK_STEP] if options.quick else
+                                         CERTAIN + OUTSIDE) if options.only in mutation.name]
     likely = [mutation for mutation in LIKELY if options.only in mutation.name and options.all]
     same = [change for change in SAME if options.only in change.name and not options.quick]
     rare = [change for change in RARE if options.only in change.name and not options.quick]
     for test in sorted({test for mutation in certain + likely for test in mutation.tests}):
         with tempfile.TemporaryDirectory() as folder:
             why = build.fails(folder, test, [], [])
-        report.tell(not why, f'without a mistake, {test} passes' + (f': {why}' if why else ''))
+        report.describe(not why, f'without a mistake, {test} passes' + (f': {why}' if why else ''))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         found = pool.map(lambda mutation: find(build, mutation, 1), certain)
         for mutation, result in zip(certain, found):
             report.tell_mutation(mutation, result)
         for change, result in zip(same, pool.map(lambda change: is_same(build, change), same)):
-            report.tell(result, f'{change.name}: no other order on this machine, left to the '
+            report.describe(result, f'{change.name}: no other order on this machine, left to the '
                         f'model\'s {change.model}')
     for change in rare:
-        report.tell(is_modelled(change), f'{change.name}: too rare, left to the model\'s '
+        report.describe(is_modelled(change), f'{change.name}: too rare, left to the model\'s '
                     f'{change.model}')
     for mutation in likely:
         report.tell_mutation(mutation, find(build, mutation, ROUNDS))
@@ -266,7 +321,7 @@ def main():
     parser.add_argument('--races', action='store_true')
     parser.add_argument('--only', default='')
     options = parser.parse_args()
-    for mutation in CERTAIN + LIKELY + RACES + SAME + RARE:
+    for mutation in CERTAIN + OUTSIDE + LIKELY + RACES + SAME + RARE:
         changed_text(mutation)
     build = Build(options.build)
     report = Report()

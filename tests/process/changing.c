@@ -30,7 +30,7 @@ static const char *found = trace;	/* where it lies after a change */
 #if defined(__SANITIZE_ADDRESS__)
 const char *__asan_default_options(void);
 
-/* Who is another user than before cannot look for leaks, which takes ptrace(2). */
+/* LeakSanitizer uses ptrace(2), which a process that changed its user is denied. */
 const char *__asan_default_options(void)
 {
 	return "detect_leaks=0";
@@ -54,10 +54,10 @@ static void *keep_writing(void *data)
 	return NULL;
 }
 
-/* What another thread wrote meanwhile is delivered or counted, in a file that is whole. */
+/* Every event that another thread writes meanwhile is delivered or counted in a complete file. */
 static void while_writing(void (*change)(void))
 {
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	struct rp_session *session = session_to(trace, "Test-Changing", 0);
 	uint64_t read, lost;
 	pthread_t writer;
@@ -106,7 +106,7 @@ static unsigned int open_descriptors(void)
 
 static char inherited_text[16];
 
-/* What it becomes counts what it finds; see main(). */
+/* The new program counts the descriptors that it finds; see main(). */
 static void exec_counting(void)
 {
 	char name[] = "changing", count[] = "count";
@@ -181,7 +181,7 @@ static void change_nothing(void)
 {
 }
 
-/* A session that began before, one that begins after, and whoever is root no more. */
+/* Sessions that begin before and after the child gives up root. */
 static void change_in_child(void (*change)(void))
 {
 	pid_t child = fork();

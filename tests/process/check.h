@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the programs share: a check that ends the process, waiting, and reading a trace. */
+/* Shared parts of the programs: a check that ends the process, waiting, and reading a trace. */
 #ifndef PROCESS_CHECK_H
 #define PROCESS_CHECK_H
 
@@ -66,12 +66,12 @@ static inline struct rp_listener *listen_to(const char *provider)
 	return listener;
 }
 
-/* Events of one provider in a trace that is whole, and the losses it tells. */
+/* Counts the events of one provider in a complete trace, and the losses that it reports. */
 static inline void count_trace(const char *path, const char *provider, uint64_t *ret_events,
 			       uint64_t *ret_lost)
 {
-	struct rp_reader_stats stats = { .size = sizeof(stats) };
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_stats stats = RP_READER_STATS_INIT;
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_reader *reader;
 	int ret;
 

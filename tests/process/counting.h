@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a process holds, as the kernel tells it. */
+/* Resources that a process holds, as reported by the kernel. */
 #ifndef PROCESS_COUNTING_H
 #define PROCESS_COUNTING_H
 
@@ -48,8 +48,8 @@ static inline struct held count_held(void)
 }
 
 /*
- * Whether it is no more than before. What ends in its own time may have been counted then, a thread
- * that was joined too: `before` becomes the less of both.
+ * Whether the process holds no more than before. The first count may include resources that were
+ * about to be released, even a thread that was joined: `before` becomes the lower count.
  */
 static inline bool holds_no_more(struct held *before)
 {

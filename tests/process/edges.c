@@ -91,11 +91,11 @@ static void run_written(const char *trace)
 
 static void read_places(const char *trace)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
-	struct rp_reader_stats stats = { .size = sizeof(stats) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_reader_stats stats = RP_READER_STATS_INIT;
 	struct rp_reader *reader;
 	struct rp_fields fields;
-	struct rp_value place;
+	struct rp_value place = RP_VALUE_INIT;
 	char text[64];
 	size_t count = 0;
 

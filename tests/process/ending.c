@@ -20,7 +20,7 @@ static pthread_key_t key;
 #define ROUNDS PTHREAD_DESTRUCTOR_ITERATIONS
 #endif
 
-/* Of the one thread that writes. */
+/* Only one thread at a time writes and changes these. */
 static uint64_t serial;
 static unsigned int destroyed;
 static __thread unsigned int rounds;
@@ -64,10 +64,10 @@ static void write_in_handler(void *data)
 /* All that was written is there, once and in order; nothing else is. */
 static void expect_serials(struct rp_listener *listener)
 {
-	struct rp_session_stats stats = { .size = sizeof(stats) };
-	struct rp_listener_event event = { .size = sizeof(event) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
+	struct rp_listener_event event = RP_LISTENER_EVENT_INIT;
 
-	check(rp_listener_close(listener) == 0);
+	check(rp_listener_drain(listener) == 0);
 	for (uint64_t i = 0; i < serial; i++) {
 		check(rp_listener_next(listener, &event, PATIENCE_S * 1000) == 1);
 		check(memcmp(event.payload, &i, sizeof(i)) == 0);
@@ -169,11 +169,11 @@ static int row(const struct rp_enabled *enabled, void *data)
 
 static void use_sessions(void)
 {
-	struct rp_session_options options = { .size = sizeof(options) };
+	struct rp_session_options options = RP_SESSION_OPTIONS_INIT;
 	struct rp_session_provider wanted = {
 		.size = sizeof(wanted), .name = "Test-Ending", .level = 5,
 	};
-	struct rp_listener_event event = { .size = sizeof(event) };
+	struct rp_listener_event event = RP_LISTENER_EVENT_INIT;
 	struct rp_listener *listener;
 	unsigned int heard = 0;
 
@@ -188,7 +188,7 @@ static void use_sessions(void)
 	options.provider_count = 1;
 	check(rp_listener_start(&options, count_call, &heard, &listener) == 0);
 	check(ending_mark(0) == 0);
-	check(rp_listener_close(listener) == 0);
+	check(rp_listener_drain(listener) == 0);
 	check(rp_listener_stop(listener, NULL) == 0);
 	check(heard == 1);
 }
@@ -199,7 +199,7 @@ static void use_providers(void)
 	struct rp_session *session = session_to("/dev/null", "*", RP_SESSION_BUFFER_MIN);
 	struct rp_event_decl decl = { .size = sizeof(decl), .name = "made", .id = 1, .level = 4,
 				      .fields = &field, .field_count = 1 };
-	struct rp_counter_reading reading = { .size = sizeof(reading) };
+	struct rp_counter_reading reading = RP_COUNTER_READING_INIT;
 	unsigned int calls = 0;
 	struct rp_provider *provider;
 	struct rp_event *event;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A host that knows nothing of sessions: it writes 100 events and says how it was loaded; told
- * `socket`, once the diagnostics socket is there; told `flood`, after more than any ring holds. Or,
- * told `count FILE` or `stacks FILE`, it counts what such a host wrote.
+ * A host that does not start sessions: it writes 100 events and reports how it was loaded. With the
+ * argument `socket` it does so once the diagnostics socket exists, with `flood` after more events
+ * than any ring holds. With `count FILE` or `stacks FILE` it counts the events of such a host.
  */
 #include "check.h"
 
@@ -31,7 +31,7 @@ static unsigned int count_entries(const char *path)
 /* Events of the host that carry a stack. */
 static unsigned int count_stacks(const char *path)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_reader *reader;
 	unsigned int count = 0;
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Sessions and settings by environment: what a host does that was given nothing else."""
 import os
+import pty
 import subprocess
 import sys
 import tempfile
@@ -144,15 +145,54 @@ class Environment(unittest.TestCase):
         for settings, stacks in (({}, 0), ({'RINGPIPE_STACKS': '1'}, 100)):
             self.run_host(RINGPIPE_CONFIG='Test-Host', RINGPIPE_OUTPUT='ours', **settings)
             self.assertEqual(self.count_stacks('ours'), stacks)
+            # The first stack of a process, at least, is taken before any rule is cached.
+            with open(os.path.join(self.directory, 'ours'), 'rb') as file:
+                self.assertEqual('StacksCut'.encode('utf-16-le') in file.read(),
+                                 bool(stacks) and os.uname().machine == 'x86_64')
         self.run_host(DOTNET_EnableEventPipe='1', DOTNET_EventPipeConfig='Test-Host',
                       DOTNET_EventPipeEnableStackwalk='1')
         self.assertEqual(self.count_stacks('trace.nettrace'), 100)
 
-    def test_coarse_times_are_told_when_asked_for(self):
-        for settings, told in (({}, False), ({'RINGPIPE_COARSE': '1'}, True)):
+    def test_a_provider_that_matches_nothing_is_an_event_in_the_stream(self):
+        name, existing = ('ProviderMissing'.encode('utf-16-le'),
+                          'Test-Host'.encode('utf-16-le'))
+        for settings, missing in (({'RINGPIPE_CONFIG': 'Test-Host,Test-Hoast'}, ['Test-Hoast']),
+                                  ({'RINGPIPE_CONFIG': '*'}, []),
+                                  ({'RINGPIPE_CONFIG': 'Test-Host,ringpipe'}, []),
+                                  ({'DOTNET_EnableEventPipe': '1',
+                                    'DOTNET_EventPipeConfig': 'Test-Hoast'}, [])):
+            with self.subTest(settings):
+                _, errors = self.run_host(RINGPIPE_OUTPUT='trace',
+                                          DOTNET_EventPipeOutputPath='trace', **settings)
+                self.assertEqual(errors, '')
+                with open(os.path.join(self.directory, 'trace'), 'rb') as file:
+                    trace = file.read()
+                self.assertEqual(name in trace, bool(missing))
+                for each in missing:
+                    self.assertIn(each.encode('utf-16-le') + b'\0\0', trace)
+                    self.assertIn(existing, trace)
+                os.unlink(os.path.join(self.directory, 'trace'))
+
+    def test_a_provider_that_matches_nothing_is_a_line_on_a_terminal(self):
+        for recorder in ('0', '1'):
+            master, slave = pty.openpty()
+            self.addCleanup(os.close, master)
+            environment = dict(os.environ, TMPDIR=self.sockets, RINGPIPE_LTTNG='0',
+                               RINGPIPE_RECORDER=recorder,
+                               RINGPIPE_CONFIG='Test-Host,Test-Hoast', RINGPIPE_OUTPUT='trace')
+            with subprocess.Popen([HOST], cwd=self.directory, env=environment, stderr=slave,
+                                  stdout=subprocess.DEVNULL) as host:
+                os.close(slave)
+                self.assertEqual(host.wait(120), 0)
+            said = os.read(master, 4096).decode()
+            self.assertRegex(said, r'^ringpipe: this process has no provider "Test-Hoast"; '
+                                   r'it has [^\n]*Test-Host[^\n]*\r\n$')
+
+    def test_coarse_times_are_reported_when_asked_for(self):
+        for settings, reported in (({}, False), ({'RINGPIPE_COARSE': '1'}, True)):
             self.run_host(RINGPIPE_CONFIG='Test-Host', RINGPIPE_OUTPUT='ours', **settings)
             with open(os.path.join(self.directory, 'ours'), 'rb') as file:
-                self.assertEqual('CoarseTime'.encode('utf-16-le') in file.read(), told)
+                self.assertEqual('CoarseTime'.encode('utf-16-le') in file.read(), reported)
         self.assertEqual(self.count('ours'), (100, 0))
         self.expect_complaint('trace-', 'Invalid argument', RINGPIPE_CONFIG='Test-Host',
                               RINGPIPE_COARSE='1', RINGPIPE_RECOVER='1')
@@ -234,7 +274,7 @@ class Environment(unittest.TestCase):
         self.assertGreaterEqual(events, 1)
         self.assertEqual(lost, 0)
 
-    def test_snapshots_go_where_they_are_told_to(self):
+    def test_snapshots_go_where_they_are_reported_to(self):
         for number in ('000001', '000002'):
             self.run_host(RINGPIPE_CONFIG='Test-Host', RINGPIPE_RECORDER='1',
                           RINGPIPE_TRIGGERS='Test-Host:*:Informational', RINGPIPE_SNAPSHOTS='s.x')

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * usage: failing. Each call of libc that a session makes fails, one at a time, in the order they
- * are made, until a session runs to its end without having met the failure. Whatever fails: the
- * call of the API tells it or does without, offered = delivered + lost, the file is whole, nothing
- * is kept, and the next session has all of its events.
+ * are made, until a session runs to its end without having met the failure. Whichever call fails,
+ * the API reports the error or does without the call, offered = delivered + lost, the file is
+ * complete, no resource is kept, and the next session has all of its events.
  */
 #include "check.h"
 #include "counting.h"
@@ -95,7 +95,7 @@ static void run_listener(struct outcome *outcome)
 	if (!listener)
 		return;
 	write_while_enabled(outcome);
-	check(rp_listener_close(listener) == 0);
+	check(rp_listener_drain(listener) == 0);
 	outcome->end = rp_listener_stop(listener, &outcome->stats);
 }
 

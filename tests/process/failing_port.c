@@ -58,7 +58,7 @@ static int connect_port(void)
 	return -1;
 }
 
-/* Return: whether so many came; nobody is left waiting. */
+/* Return: whether so many bytes came before the end. A receive that times out fails the test. */
 static bool receive(int fd, void *bytes, size_t size)
 {
 	size_t done = 0;
@@ -122,8 +122,8 @@ static uint16_t build_request(uint8_t *payload)
 /* Return: whether the stream is whole, with all that was written. */
 static bool read_stream(int fd)
 {
-	struct rp_reader_stats stats = { .size = sizeof(stats) };
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_stats stats = RP_READER_STATS_INIT;
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_reader *reader;
 	uint64_t events = 0;
 

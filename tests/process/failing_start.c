@@ -25,10 +25,10 @@ RP_EVENT(failing, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial));
 static char directory[] = "/tmp/rp-failing-XXXXXX";
 static char trace[64], said[64];
 
-/* What is loaded, in all of its life but its end. */
+/* The part of a loaded library's life before its end. */
 static int run_once(void)
 {
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	struct rp_session_provider wanted = {
 		.size = sizeof(wanted), .name = "Test-Failing", .level = 5,
 	};
@@ -98,12 +98,12 @@ static bool run_failing(enum inject_kind kind, unsigned int nth)
 {
 	int status = run_program(kind, nth);
 	uint64_t events = 0, lost = 0;
-	bool is_told;
+	bool is_reported;
 
 	check(status == MET || status == NOT_MET);
-	is_told = was_said();
-	check(status == MET || !is_told);
-	if (!is_told) {
+	is_reported = was_said();
+	check(status == MET || !is_reported);
+	if (!is_reported) {
 		count_trace(trace, "Test-Failing", &events, &lost);
 		/* Without the memory for a provider its events are off. */
 		check(events == EVENTS || (status == MET && kind == INJECT_memory && events == 0));

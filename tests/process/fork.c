@@ -71,8 +71,8 @@ static int64_t now_ns(void)
 }
 
 /*
- * A child that did not get so far as to exec or _exit within CHILD_DELAY_MS has a socket by right:
- * one that ended sooner has none. Takes it away. Returns whether there was none.
+ * Removes the child's socket. A child that has not called exec or _exit within CHILD_DELAY_MS may
+ * have one; a child that ended sooner must not. Returns whether there was none.
  */
 static bool left_no_socket(pid_t child, int64_t forked_ns)
 {
@@ -121,7 +121,7 @@ static void run_own_session(uint64_t events)
 
 static void child_starts_clean(struct rp_session *inherited, struct rp_listener *listener)
 {
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 
 	alarm(PATIENCE_S);
 	check(!forked_mark_enabled());
@@ -174,7 +174,7 @@ static void child_is_clean_and_parent_complete(void)
 		check(!has_socket(child));
 		check(forked_mark_enabled());
 	}
-	check(rp_listener_close(listener) == 0);
+	check(rp_listener_drain(listener) == 0);
 	check(rp_listener_stop(listener, NULL) == 0);
 	check(heard == written);
 	check(rp_session_stop(session, NULL) == 0);
@@ -205,7 +205,7 @@ static void *keep_switching(void *data)
 {
 	(void)data;
 	while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
-		struct rp_session_stats stats = { .size = sizeof(stats) };
+		struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 		struct rp_session *session = session_to("/dev/null", "*", RP_SESSION_BUFFER_MIN);
 		struct rp_provider *provider;
 
@@ -218,7 +218,7 @@ static void *keep_switching(void *data)
 
 static void forks_while_all_is_busy_do_not_hang(void)
 {
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	struct rp_session *session = session_to(parents_trace, "Test-Forked", 0);
 	pthread_t threads[3];
 	uint64_t read, lost;
@@ -258,7 +258,7 @@ static void forks_while_all_is_busy_do_not_hang(void)
 static void *keep_asking(void *data)
 {
 	while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
-		struct rp_trigger_stats stats = { .size = sizeof(stats) };
+		struct rp_trigger_stats stats = RP_TRIGGER_STATS_INIT;
 
 		rp_host_set_environment_callback(NULL, NULL);
 		check(rp_triggers_get_stats(data, &stats) == 0);
@@ -279,7 +279,7 @@ static void child_waits_for_no_lock_of_a_thread_it_has_not(void)
 	const struct rp_trigger_options wanted = {
 		.size = sizeof(wanted), .triggers = "Test-Forked:mark", .path = "/dev/null",
 	};
-	struct rp_trigger_stats stats = { .size = sizeof(stats) };
+	struct rp_trigger_stats stats = RP_TRIGGER_STATS_INIT;
 	struct rp_session *session;
 	struct rp_triggers *triggers;
 	pthread_t thread;
@@ -323,12 +323,12 @@ static struct rp_listener *listen_to_counters(void)
 }
 
 /*
- * Reads what is told, once at least, until it has told so much. The increment stands behind the two
- * names and the scale.
+ * Reads counter events, at least one, until their sum is `expected`. The increment follows the
+ * name, the display name, which is the name, and the scale.
  */
 static void expect_increments(struct rp_listener *listener, double expected)
 {
-	struct rp_listener_event event = { .size = sizeof(event) };
+	struct rp_listener_event event = RP_LISTENER_EVENT_INIT;
 	time_t limit = time(NULL) + PATIENCE_S;
 	double sum = 0, increment;
 
@@ -336,7 +336,7 @@ static void expect_increments(struct rp_listener *listener, double expected)
 		check(time(NULL) <= limit);
 		check(rp_listener_next(listener, &event, PATIENCE_S * 1000) == 1);
 		check(strcmp(event.name, "EventCounters") == 0);
-		memcpy(&increment, (const char *)event.payload + sizeof("sum") + sizeof("") +
+		memcpy(&increment, (const char *)event.payload + 2 * sizeof("sum") +
 		       sizeof(""), sizeof(increment));
 		sum += increment;
 	} while (sum < expected);
@@ -345,13 +345,13 @@ static void expect_increments(struct rp_listener *listener, double expected)
 
 static double counted(void)
 {
-	struct rp_counter_reading reading = { .size = sizeof(reading) };
+	struct rp_counter_reading reading = RP_COUNTER_READING_INIT;
 
 	check(rp_counter_read(counted_sum_counter(), &reading) == 0);
 	return reading.value;
 }
 
-/* What was counted goes on in the child; who looks at the parent does not see it. */
+/* A child's counters start at the parent's values; the parent's readers do not see its changes. */
 static void counters_go_on_in_the_child_apart_from_the_parents(void)
 {
 	struct rp_listener *listener = listen_to_counters(), *own;

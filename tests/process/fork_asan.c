@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What glibc's malloc does by itself and AddressSanitizer's, up to that of LLVM 18, does not: a
- * fork waits until no other thread is in the allocator, or the child finds locks held for ever.
- * For the sake of the programs under test alone; the sanitizer still sees each call.
+ * Locks that glibc's malloc takes around fork and AddressSanitizer's, up to that of LLVM 18, does
+ * not: a fork waits until no other thread is in the allocator, or the child finds locks held for
+ * ever. Only the programs under test need this; the sanitizer still sees each call.
  */
 #include <pthread.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * usage: forks HOW WORKERS EVENTS. A server that forks workers, each of which forks another; each
- * process writes so many events with serial numbers once somebody listens, says so, and ends:
+ * process waits for a session, writes EVENTS events with serial numbers, prints its id, and ends:
  *
  *	exit	by exit()
  *	kill	so, but for the last worker's worker, which is killed when it has written
@@ -41,7 +41,7 @@ static void write_events(void)
 	char line[32];
 	int length;
 
-	/* Whoever waits for a session that nobody starts is not to be left behind. */
+	/* A process whose session never starts must not outlive the test. */
 	alarm(300);
 	while (!forks_mark_enabled())
 		poll(NULL, 0, 1);
@@ -74,7 +74,7 @@ static int end(char **argv)
 	return 0;
 }
 
-/* Return: in the one that goes on. */
+/* Returns only in the daemon. */
 static void become_daemon(void)
 {
 	pid_t child = fork();

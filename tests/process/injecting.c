@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Armed before main() where INJECT=NAME:NTH is set. Whatever is not armed is libc's, by the bare
- * system call where that does: some of these are called before anything can be looked up.
+ * Armed before main() where INJECT=NAME:NTH is set. A call that is not armed goes to libc, by the
+ * bare system call where libc makes one: some are called before any symbol can be looked up.
  */
 #include "injecting.h"
 
@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -237,11 +236,6 @@ int fcntl(int fd, int command, ...)
 int memfd_create(const char *name, unsigned int flags)
 {
 	return fails(INJECT_memfd_create) ? -1 : (int)syscall(SYS_memfd_create, name, flags);
-}
-
-int flock(int fd, int operation)
-{
-	return fails(INJECT_flock) ? -1 : (int)syscall(SYS_flock, fd, operation);
 }
 
 int fchmod(int fd, mode_t mode)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of libc that fail when they are told to: linked into a program, this file's functions come
+ * Calls of libc that fail on request: linked into a program, this file's functions come
  * before libc's for all libraries too.
  */
 #ifndef PROCESS_INJECTING_H
@@ -16,7 +16,7 @@
 	X(epoll_create1, EMFILE) X(epoll_ctl, ENOSPC) X(epoll_wait, EINTR) X(poll, ENOMEM) \
 	X(socket, EMFILE) X(socketpair, EMFILE) X(bind, EACCES) X(listen, EADDRINUSE) \
 	X(accept4, EMFILE) X(connect, EAGAIN) X(getsockopt, ENOBUFS) X(send, ENOBUFS) \
-	X(recv, ECONNRESET) X(fchmod, EPERM) X(flock, ENOLCK) X(timer_create, EAGAIN) \
+	X(recv, ECONNRESET) X(fchmod, EPERM) X(timer_create, EAGAIN) \
 	X(membarrier, EPERM)
 
 enum inject_kind {

@@ -110,8 +110,8 @@ static void *in_thread(void *data)
 int main(int argc, char **argv)
 {
 	struct sigaction action = { .sa_handler = on_signal };
-	struct rp_session_stats stats = { .size = sizeof(stats) };
-	struct rp_listener_event event = { .size = sizeof(event) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
+	struct rp_listener_event event = RP_LISTENER_EVENT_INIT;
 	struct rp_listener *listener;
 	pthread_t thread;
 	void *handle;
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
 	}
 	check(number == 200);
 	check(reentered == 0);
-	check(rp_listener_close(listener) == 0);
+	check(rp_listener_drain(listener) == 0);
 	for (uint32_t i = 0; i < number; i++) {
 		check(rp_listener_next(listener, &event, PATIENCE_S * 1000) == 1);
 		check(memcmp(event.payload, &i, sizeof(i)) == 0);
@@ -138,7 +138,7 @@ int main(int argc, char **argv)
 	}
 	check(rp_listener_stop(listener, &stats) == 0);
 	check(stats.lost == 0);
-	/* What is above is called by malloc and free: the test could not fail otherwise. */
+	/* Check that malloc and free call enter(): otherwise the test could not fail. */
 	inside = 1;
 	free(allocate(1));
 	inside = 0;

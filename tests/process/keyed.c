@@ -40,7 +40,7 @@ static __attribute__((noinline)) int mark(uint64_t serial)
 	return keyed_mark(serial);
 }
 
-/* Of the event, which has one. */
+/* The first byte of the event's only site. */
 static unsigned char site_of(const struct rp_event *event)
 {
 	for (const struct rp_key *key = __start_rp_keys; key < __stop_rp_keys; key++) {
@@ -57,10 +57,10 @@ static bool all_sites_are(unsigned char byte)
 	return site_of(&keyed_mark_event_) == byte && site_of(&keyed_other_event_) == byte;
 }
 
-/* What is written while a session runs is in it, whatever the sites are. */
+/* The events of a running session are delivered or counted, in whatever state the sites are. */
 static void expect_events(void)
 {
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	struct rp_listener *listener;
 
 	check(mark(0) == 0);
@@ -238,7 +238,7 @@ static void after_both_are_refused(void)
 /* keyed_gdb_test.py has a breakpoint in mark(), and takes it away at the fourth call. */
 static void under_a_debugger(void)
 {
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	struct rp_listener *listener;
 
 	for (uint64_t serial = 1; serial < 4; serial += 2) {
@@ -299,7 +299,7 @@ static const struct scenario {
 
 #define SCENARIOS (sizeof(scenarios) / sizeof(scenarios[0]))
 
-/* What was said, once and no more; all of it is kept in what a failure shows. */
+/* Whether the expected warning came exactly once. All output is copied for failure reports. */
 static bool is_said(FILE *said, int refusal)
 {
 	char line[512], expected[256];

@@ -27,7 +27,7 @@ def main():
     if "exited" not in debug("/bin/true", "run"):
         print("gdb cannot run programs here")
         return 77
-    # At the address of the site: the breakpoint's byte is the one that the library would change.
+    # The breakpoint is at the site: it replaces the byte that the library would change.
     found = re.search(r"(0x[0-9a-f]+) <[^>]*>:\s+(?:jmp|test) ",
                       debug(program, "break main", "run", "x/12i mark"))
     if not found:

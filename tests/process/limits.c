@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process without a descriptor, a thread or a page to spare: what cannot be had is told by the
- * call that needs it, what goes without goes on, and when there is room again everything does.
+ * A process without a descriptor, a thread or a page to spare: a call that needs a resource reports
+ * the error, all else continues, and everything works again when the resource is available.
  */
 #include "check.h"
 
@@ -26,7 +26,7 @@ static uint32_t flags = RP_SESSION_STACKS;
 #if defined(__SANITIZE_ADDRESS__)
 const char *__asan_default_options(void);
 
-/* Who is another user than before cannot look for leaks, which takes ptrace(2). */
+/* LeakSanitizer uses ptrace(2), which a process that changed its user is denied. */
 const char *__asan_default_options(void)
 {
 	return "detect_leaks=0";
@@ -59,7 +59,7 @@ static uint64_t write_some(void)
 /* From start to a whole file, whatever could not be had meanwhile. */
 static void finish(struct rp_session *session)
 {
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	uint64_t written = write_some(), read, lost;
 
 	check(rp_session_stop(session, &stats) == 0);
@@ -109,7 +109,7 @@ static void without_a_descriptor(void)
 {
 	int fd = open(trace, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), taken[1024];
 	struct rp_listener *listener;
-	struct rp_listener_event event = { .size = sizeof(event) };
+	struct rp_listener_event event = RP_LISTENER_EVENT_INIT;
 	struct rp_session *session = NULL;
 	unsigned int count = 0;
 
@@ -187,7 +187,7 @@ static void without_memory(void)
 	/* Names are looked up with libelf, which does not survive it. */
 	flags |= RP_SESSION_NO_RUNDOWN;
 	for (; !whole && more < (rlim_t)1 << 30; more += step) {
-		struct rp_session_stats stats = { .size = sizeof(stats) };
+		struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 		int ret;
 
 		before = set_limit(RLIMIT_AS, now + more);
@@ -197,7 +197,7 @@ static void without_memory(void)
 			(void)write_some();
 			ret = rp_session_stop(session, &stats);
 			check(ret == stats.error && (ret == 0 || ret == -ENOMEM));
-			/* What was written after its end was not offered. */
+			/* Events written after a session ended by itself were not offered to it. */
 			check(stats.delivered + stats.lost == EVENTS ||
 			      (ret != 0 && stats.delivered + stats.lost < EVENTS));
 			whole = ret == 0 && stats.lost == 0;

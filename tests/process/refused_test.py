@@ -22,7 +22,7 @@ PROGRAM = RINGPIPE = None
 EVENTS = 1000
 HEADER = "/usr/include/x86_64-linux-gnu/asm/unistd_64.h"
 
-# What the loader and every program need as well: without them nothing starts, with us or without.
+# Calls that the loader and every program need: without them no program starts, with us or without.
 NEEDED = {"execve", "exit", "exit_group", "arch_prctl", "brk", "close", "fstat", "futex", "getpid",
           "mmap", "mprotect", "munmap", "newfstatat", "open", "openat", "pread64", "read",
           "readlink", "rt_sigreturn", "set_tid_address", "write"}
@@ -59,7 +59,8 @@ class Refused(unittest.TestCase):
 
     def delivered(self):
         traces = glob.glob(self.directory + "/trace-*")
-        done = subprocess.run([RINGPIPE, "report", "--events", *traces], check=False, text=True,
+        done = subprocess.run([RINGPIPE, "report", "--events", "--format=json", *traces],
+                              check=False, text=True,
                               env=self.environment(), stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, timeout=60)
         rows = [json.loads(line) for line in done.stdout.splitlines()]
@@ -81,6 +82,9 @@ class Refused(unittest.TestCase):
         if lines:
             self.assertIn(call, MAY_FAIL, said)
             self.assertRegex(lines[0], "^ringpipe: (cannot start a|the) session ", said)
+            if lines[0].startswith("ringpipe: cannot"):
+                name = {"clone3": "pthread_create"}.get(call, call)
+                self.assertRegex(lines[0], f" from {name}$", said)
         else:
             self.assertEqual(self.delivered(), EVENTS, said)
 

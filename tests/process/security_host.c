@@ -4,7 +4,8 @@
  * input ends. Names and texts try to steer a terminal; `paid` has secrets, as an event made at run
  * time has, too.
  *
- * `ids UID`: its effective user is that one from then on.
+ * `ids UID`: its effective user is that one from then on. `saved UID OTHER`: all of its users are
+ * that one, but the saved one, to which it may go back.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -71,6 +72,9 @@ int main(int argc, char **argv)
 	make_counter();
 	prctl(PR_SET_NAME, EVIL);
 	if (argc > 2 && strcmp(argv[1], "ids") == 0 && seteuid((uid_t)atoi(argv[2])) != 0)
+		return 1;
+	if (argc > 3 && strcmp(argv[1], "saved") == 0 &&
+	    setresuid((uid_t)atoi(argv[2]), (uid_t)atoi(argv[2]), (uid_t)atoi(argv[3])) != 0)
 		return 1;
 	printf("%d\n", getpid());
 	fflush(stdout);

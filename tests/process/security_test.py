@@ -29,7 +29,7 @@ from port import socket_path
 
 HOST = STATIC = RINGPIPE = MODULE = KERNEL = None
 PATIENCE = 60
-OWNER, STRANGER = 65534, 1	# users that every system has and nobody is
+OWNER, STRANGER = 65534, 1	# users that exist on every system and run nothing
 IS_ROOT = os.geteuid() == 0
 SANITIZED = bool(os.environ.get("SANITIZERS", "").replace("none", ""))
 PYTHON = "/usr/bin/python3"
@@ -115,7 +115,7 @@ class Security(unittest.TestCase):
                 if not name.startswith(("RINGPIPE_", "DOTNET_", "COMPlus_"))}
         kept.update({"TMPDIR": self.directory, "RINGPIPE_LTTNG": "0", "LC_ALL": "C.UTF-8"},
                     **variables)
-        # Some of them may be looked into by nobody, not even by LeakSanitizer.
+        # Some of the processes refuse inspection, also by LeakSanitizer.
         if "ASAN_OPTIONS" in kept:
             kept["ASAN_OPTIONS"] += ":detect_leaks=0"
         return kept
@@ -219,6 +219,16 @@ class Clients(Security):
         self.assertGreater(self.ask_as(0, path), 0)
 
     @needs_root
+    def test_process_that_may_become_another_user_again_is_for_root_alone(self):
+        for saved, answers in (OWNER, True), (0, False), (STRANGER, False):
+            with self.subTest(saved=saved):
+                process = self.start(HOST, "saved", str(OWNER), str(saved))
+                path = self.socket_of(process)
+                os.chmod(path, 0o666)
+                self.assertEqual(self.ask_as(OWNER, path) > 0, answers)
+                self.assertGreater(self.ask_as(0, path), 0)
+
+    @needs_root
     def test_own_user_is_served_and_another_is_not(self):
         self.skip_unless_it_runs(*user(OWNER), "test", "-x", HOST)
         process = self.start(prefix=user(OWNER))
@@ -296,8 +306,8 @@ os.execv"""), "socket", str(STRANGER), self.directory, HOST], stdin=subprocess.P
     def test_traces_are_the_owners_whatever_the_umask(self):
         process = self.start(umask=0, RINGPIPE_CONFIG="Till", RINGPIPE_OUTPUT=self.path("trace"))
         commands = (("collect", "-p", process.pid, "--duration", "1", "-o", self.path("collected")),
-                    ("counters", "collect", "-p", process.pid, "--counters", "Evil-Counters",
-                     "--duration", "2", "-o", self.path("counted")))
+                    ("counters", "collect", "--format=csv", "-p", process.pid, "--counters",
+                     "Evil-Counters", "--duration", "2", "-o", self.path("counted")))
         for done in self.at_once(lambda command: self.tool(*command, umask=0), commands):
             self.assertEqual(done.returncode, 0, done.stderr)
         self.end(process)
@@ -333,7 +343,7 @@ os.execv"""), "socket", str(STRANGER), self.directory, HOST], stdin=subprocess.P
             with open(name, "rb") as file:
                 content = file.read()
             self.assertFalse(SECRET in content or WIDE in content, name)
-        report = self.tool("report", self.path("recovered"), "--events").stdout
+        report = self.tool("report", self.path("recovered"), "--events", "--format=json").stdout
         self.assertTrue(b'"card":"***","wide":"***","code":""' in report, report[:1000])
         self.assertTrue(b'"event":"made","id":1,"fields":{"card":"***"}' in report, report[:1000])
 
@@ -419,17 +429,19 @@ class Terminal(Security):
         process = self.start(name, executable=HOST)
         self.socket_of(process)
         pid = process.pid
-        self.check(("stacks", pid))
-        counters = (("collect",), ("collect", "--json"), ("monitor",))
-        live = [("ps",), ("ps", "--json"), ("list", pid), ("list", pid, "--json"),
+        forms = ((), ("--format=json",), ("--format=csv",))
+        counters = (*(("collect", *form) for form in forms), ("monitor",))
+        live = [*(("ps", *form) for form in forms), *(("list", pid, *form) for form in forms),
                 ("collect", "-p", pid, "--duration", "1", "--providers", "*"),
                 *(("counters", how, "-p", pid, "--counters", "Evil-Counters", "--duration", "2",
                    *more) for how, *more in counters)]
         for command, output in zip(live, self.at_once(self.check, live)):
             self.assertTrue(command[0] == "collect" or b"evil" in output, command)
         trace, = glob.glob(self.path("*.nettrace"))
-        for more in ((), ("--json",), ("--events",)):
-            self.assertTrue(b"evil" in self.check(("report", trace, *more)), more)
+        for form in forms:
+            self.check(("stacks", pid, *form))
+            for more in (form, ("--events", *form)):
+                self.assertTrue(b"evil" in self.check(("report", trace, *more)), more)
 
 
 class Code(Security):
@@ -482,7 +494,7 @@ class Code(Security):
         eventually(lambda: os.path.exists(folder + "/seen"), "the helper")
         with open(folder + "/seen", encoding="utf-8") as seen:
             names = {line.partition("=")[0] for line in seen}
-        # What the shell makes itself.
+        # The shell itself sets these variables.
         self.assertLessEqual(names, {"PWD", "OLDPWD", "SHLVL", "_"})
 
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * usage: waiting PLUGIN LIBRARY. Processes that end in every way they may, and things that come and
- * go, while writers wait for room that nobody makes: nothing hangs, and nothing is lost but what
- * that end takes. The bound is an hour, so a wait that should have ended is seen.
+ * usage: waiting PLUGIN LIBRARY. Processes end in every way, and libraries and threads come and go,
+ * while writers wait for space that no reader frees: nothing hangs, and only events that such an
+ * end takes are lost. The bound is an hour, so a wait that should have ended is seen.
  */
 #include "check.h"
 #include "waiting.h"
@@ -25,7 +25,7 @@ RP_PROVIDER(waiting, "Test-Waiting");
 RP_EVENT(waiting, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(stream), RP_U64(serial),
 	 RP_BLOB(filling));
 
-/* What the process that ends did, for the one that looks. */
+/* Results of the process that ends, for the process that checks them. */
 static struct {
 	uint64_t taken[STREAMS];	/* writes that returned 0 */
 	uint64_t before[STREAMS];	/* of these, when all waited */
@@ -75,7 +75,7 @@ static void write_after_its_end(void *data)
 		write_marks((uint64_t)(uintptr_t)data - 1, LAST_EVENTS);
 }
 
-/* Whether a thread sleeps on a futex, as the kernel tells; writers have no other. */
+/* Whether /proc shows the thread in futex(2). Writers sleep on no other futex. */
 static bool waits(const pid_t *tid)
 {
 	pid_t known = __atomic_load_n(tid, __ATOMIC_ACQUIRE);
@@ -272,7 +272,7 @@ static void write_at_exit(void)
 		write_marks(MAIN_STREAM, LAST_EVENTS);
 }
 
-/* Of the program, which comes before those of the libraries it needs. */
+/* The program's destructor runs before those of the libraries it needs. */
 __attribute__((destructor)) static void on_exit_of_program(void)
 {
 	if (session && writes_at_end)
@@ -335,7 +335,7 @@ enum fate {
 	STOPPED,		/* the trace is whole, but ends amid the writers' work */
 	COMPLETE,		/* it has all that they wrote */
 	CUT,			/* its end is missing */
-	UNREAD,			/* nobody took it */
+	UNREAD,			/* no reader took it */
 };
 
 static const struct {
@@ -362,8 +362,8 @@ static const struct {
 /* Each stream from 0 on, without a gap. */
 static void read_trace(int from, int expected, uint64_t ret_counts[STREAMS])
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
-	struct rp_reader_stats stats = { .size = sizeof(stats) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_reader_stats stats = RP_READER_STATS_INIT;
 	struct rp_reader *reader;
 	int ret;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the program and its library agree on. */
+/* Definitions shared by the program and its library. */
 #ifndef PROCESS_WAITING_H
 #define PROCESS_WAITING_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server to be traced for hours: threads that write in bursts, and, while it is told to go,
+ * A server to be traced for hours: threads that write in bursts, and, between `go` and `rest`,
  * sessions of its own of each kind, one after another, whose files lie in a directory that fills
  * up now and then. Prints its pid; answers each line on its standard input with one; ends with it.
  *
@@ -44,13 +44,14 @@ static const char *directory, *rings;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool may_go, is_resting;
-static uint64_t sessions, snapshots, disk_full, failed, delivered, lost, heard;
+/* unwritten: sessions whose output failed and whose rings can be recovered. */
+static uint64_t sessions, snapshots, disk_full, unwritten, failed, delivered, lost, heard;
 
 /* Sessions with an output. */
 static const struct kind {
 	uint32_t flags;
 	uint32_t block_ms;
-	bool is_kept;
+	bool has_state_rings;
 } kinds[] = {
 	{ 0, 0, false },
 	{ RP_SESSION_STACKS | RP_SESSION_NO_RUNDOWN, 0, false },
@@ -116,6 +117,13 @@ static void add(const struct rp_session_stats *stats)
 	pthread_mutex_unlock(&lock);
 }
 
+static void add_unwritten(bool is_unwritten)
+{
+	pthread_mutex_lock(&lock);
+	unwritten += is_unwritten;
+	pthread_mutex_unlock(&lock);
+}
+
 static void take_snapshots(struct rp_session *session)
 {
 	char path[300];
@@ -137,7 +145,7 @@ static void take_snapshots(struct rp_session *session)
 static void record(const struct kind *kind)
 {
 	struct rp_session_provider provider = everything();
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	char path[300];
 	struct rp_session_options options = {
 		.size = sizeof(options),
@@ -147,7 +155,7 @@ static void record(const struct kind *kind)
 		.providers = &provider,
 		.provider_count = 1,
 		.output_path = path,
-		.recover_path = kind->is_kept ? rings : NULL,
+		.recover_path = kind->has_state_rings ? rings : NULL,
 		.block_ms = kind->block_ms,
 	};
 	struct rp_session *session;
@@ -164,6 +172,7 @@ static void record(const struct kind *kind)
 		else
 			pause_for(SESSION_NS);
 		(void)rp_session_stop(session, &stats);
+		add_unwritten(kind->has_state_rings && stats.error != 0);
 	}
 	add(&stats);
 	remove(path);
@@ -178,14 +187,14 @@ static void hear(const struct rp_listener_event *event, void *data)
 static void listen_to(bool push)
 {
 	struct rp_session_provider provider = everything();
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	struct rp_session_options options = {
 		.size = sizeof(options),
 		.buffer_bytes = 1u << 20,
 		.providers = &provider,
 		.provider_count = 1,
 	};
-	struct rp_listener_event event = { .size = sizeof(event) };
+	struct rp_listener_event event = RP_LISTENER_EVENT_INIT;
 	struct rp_listener *listener;
 
 	if (rp_listener_start(&options, push ? hear : NULL, NULL, &listener) != 0)
@@ -194,7 +203,7 @@ static void listen_to(bool push)
 		heard += rp_listener_next(listener, &event, 10) == 1;
 	if (push)
 		pause_for(SESSION_NS);
-	rp_listener_close(listener);
+	rp_listener_drain(listener);
 	(void)rp_listener_stop(listener, &stats);
 	add(&stats);
 }
@@ -231,11 +240,11 @@ static void answer(const char *line)
 	while (!may_go && !is_resting)
 		pthread_cond_wait(&changed, &lock);
 	printf("allocated %zu written %" PRIu64 " refused %" PRIu64 " sessions %" PRIu64
-	       " snapshots %" PRIu64 " disk_full %" PRIu64 " failed %" PRIu64 " delivered %" PRIu64
-	       " lost %" PRIu64 "\n", mallinfo2().uordblks,
+	       " snapshots %" PRIu64 " disk_full %" PRIu64 " unwritten %" PRIu64 " failed %" PRIu64
+	       " delivered %" PRIu64 " lost %" PRIu64 "\n", mallinfo2().uordblks,
 	       __atomic_load_n(&written, __ATOMIC_RELAXED),
 	       __atomic_load_n(&refused, __ATOMIC_RELAXED), sessions, snapshots, disk_full,
-	       failed, delivered, lost);
+	       unwritten, failed, delivered, lost);
 	fflush(stdout);
 	pthread_mutex_unlock(&lock);
 }

@@ -82,13 +82,14 @@ class Soak:
         self.over = threading.Event()
         self.failures = []
         self.stacks = []
+        self.recovered = 0
         os.mkdir(self.disk)
         self.is_small = subprocess.run(
             ['mount', '-t', 'tmpfs', '-o', f'size={DISK_BYTES}', 'soak', self.disk],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
         settings = {'RINGPIPE_LTTNG': '0', 'MALLOC_ARENA_MAX': '1',
                     'DOTNET_DiagnosticPorts': self.port + ',nosuspend,connect',
-                    # What glibc keeps of threads that ended, and of memory given back.
+                    # Keep no memory of threads that ended, nor freed memory.
                     'GLIBC_TUNABLES': 'glibc.pthread.stack_cache_size=0:'
                                       'glibc.malloc.tcache_count=0:' +
                                       os.environ.get('GLIBC_TUNABLES', '')}
@@ -116,7 +117,7 @@ class Soak:
         assert ran.returncode == 0, 'what was collected cannot be read'
 
     def look(self):
-        self.run_tool('counters collect', '-d', '2', '-f', '-o',
+        self.run_tool('counters collect', '--format=csv', '-d', '2', '-f', '-o',
                       os.path.join(self.folder, 'counters'))
         self.server.sessions()
 
@@ -232,6 +233,22 @@ class Soak:
                 return state
             time.sleep(0.1)
 
+    def unwritten(self, expected):
+        """A full disk leaves the rings of each session that could not write, and all recover."""
+        left = glob.glob(self.rings + '/*')
+        self.recovered += len(left)
+        bad = [] if self.recovered == expected else [
+            f'{expected} sessions could not write, {self.recovered} left their rings']
+        trace = os.path.join(self.folder, 'recovered.nettrace')
+        for path in left:
+            ran = subprocess.run([self.ringpipe, 'recover', '-f', '-o', trace, path],
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+            if ran.returncode != 0:
+                bad.append(f'not recovered: {path}: {ran.stdout.decode()}')
+        subprocess.run([self.ringpipe, 'recover', '--prune', self.rings], check=True,
+                       stdout=subprocess.DEVNULL)
+        return bad
+
 
 def more(before, after):
     """What there is more of than before."""
@@ -255,7 +272,7 @@ def growth(states):
     return bad
 
 
-def tell(state):
+def describe(state):
     return ', '.join(f'{name} {count}' for name, count in state.items())
 
 
@@ -265,26 +282,28 @@ def run(options, folder):
     end = time.monotonic() + options.seconds
     states = []
     try:
-        # What is made once and kept, like the module that reads symbols.
+        # Make first the parts that stay, like the module that reads symbols.
         soak.collect()
         soak.look()
         while not soak.failures and (len(states) < 2 or time.monotonic() + seconds < end):
             soak.run_round(seconds)
             states.append(soak.settled(states[0] if states else None))
-            print(f'# round {len(states)}: {tell(states[-1])}', flush=True)
+            print(f'# round {len(states)}: {describe(states[-1])}', flush=True)
+            soak.failures += soak.unwritten(soak.server.say('figures')['unwritten'])
         done = soak.server.say('figures')
         assert soak.server.end() == 0, 'the server did not end well'
     finally:
         soak.server.process.kill()
+    bad = soak.failures + more(states[0], states[-1]) + growth(states)
     left = [os.path.basename(path) for folder in (soak.server.directory, soak.rings)
             for path in glob.glob(folder + '/*')]
-    bad = soak.failures + more(states[0], states[-1]) + growth(states)
     if done['failed']:
         bad.append('sessions of the server that failed for another reason than a full disk')
     if left:
         bad.append('left behind: ' + ' '.join(left))
-    print(f'# figure: {len(states)} rounds, at the end {tell(states[-1])}; {soak.figures}')
-    print(f'# figure: the server: {tell(done)}' + ('' if soak.is_small else '; no small disk here'))
+    print(f'# figure: {len(states)} rounds, at the end {describe(states[-1])}; {soak.figures}')
+    disk = '' if soak.is_small else '; no small disk here'
+    print(f'# figure: the server: {describe(done)}{disk}')
     for line in bad:
         print('# ' + line)
     print(f'{"not ok" if bad else "ok"} 1 - server_is_as_it_was_after_rounds_of_all_its_clients')

@@ -37,7 +37,7 @@ struct writer {
 
 static uint64_t undelivered(const struct writer *writer)
 {
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	uint64_t written = 0;
 
 	for (size_t i = 0; i < writer->books->count; i++)
@@ -165,7 +165,7 @@ static void unregistered_threads_are_exact(void)
 	stress_end();
 }
 
-/* What no ring takes is a loss like any other; the largest payload is none. */
+/* A payload that is too big for any ring counts as lost; the largest possible one does not. */
 static void too_big_is_counted(void)
 {
 	static uint8_t bytes[RP_PAYLOAD_MAX + 1];

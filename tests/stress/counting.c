@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Counters under fire: writers on several threads, whose signal handlers count in the middle of
- * counting, moved from processor to processor, while windows are read all the time. The account is
- * each writer's own; sums, counts and the histogram's sum (of whole numbers) are exact, and what a
- * window tells adds up to the same.
+ * counting, moved from processor to processor, while windows are read all the time. Each writer
+ * keeps its own account; sums, counts and the histogram's sum (of whole numbers) are exact, and
+ * the readings of a window add up to the same.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -106,44 +106,44 @@ static void *disturb(void *data)
 	return NULL;
 }
 
-/* What windows told so far. */
-struct told {
+/* Sums of the readings of the windows so far. */
+struct reported {
 	struct rp_counter_window *sum, *spread;
 	double change, last, recorded, min, max;
 	uint64_t records, readings;
 	bool went_back;
 };
 
-static void look(struct told *told)
+static void look(struct reported *reported)
 {
-	struct rp_counter_reading reading = { .size = sizeof(reading) };
+	struct rp_counter_reading reading = RP_COUNTER_READING_INIT;
 
-	if (rp_counter_window_read(told->sum, &reading) != 0)
+	if (rp_counter_window_read(reported->sum, &reading) != 0)
 		abort();
-	told->change += reading.change;
-	told->went_back |= reading.change < 0 || reading.value < told->last;
-	told->last = reading.value;
-	if (rp_counter_window_read(told->spread, &reading) != 0)
+	reported->change += reading.change;
+	reported->went_back |= reading.change < 0 || reading.value < reported->last;
+	reported->last = reading.value;
+	if (rp_counter_window_read(reported->spread, &reading) != 0)
 		abort();
-	told->records += reading.count;
-	told->recorded += reading.sum;
-	if (reading.count && reading.min < told->min)
-		told->min = reading.min;
-	if (reading.max > told->max)
-		told->max = reading.max;
-	told->readings++;
+	reported->records += reading.count;
+	reported->recorded += reading.sum;
+	if (reading.count && reading.min < reported->min)
+		reported->min = reading.min;
+	if (reading.max > reported->max)
+		reported->max = reading.max;
+	reported->readings++;
 }
 
 static struct rp_counter_reading read_counter(struct rp_counter *counter)
 {
-	struct rp_counter_reading reading = { .size = sizeof(reading) };
+	struct rp_counter_reading reading = RP_COUNTER_READING_INIT;
 
 	if (rp_counter_read(counter, &reading) != 0)
 		abort();
 	return reading;
 }
 
-static void settle(const struct writer *writers, const struct told *told)
+static void settle(const struct writer *writers, const struct reported *reported)
 {
 	uint64_t sum = 0, records = 0, recorded = 0;
 	int64_t level = 0;
@@ -155,10 +155,11 @@ static void settle(const struct writer *writers, const struct told *told)
 		records += writers[i].records + writers[i].handler_records;
 		recorded += writers[i].recorded + writers[i].handler_recorded;
 	}
-	stress_check(told->last == (double)sum, "sum %.0f, counted %" PRIu64, told->last, sum);
-	stress_check(told->change == (double)sum, "windows told %.0f of %" PRIu64, told->change,
+	stress_check(reported->last == (double)sum, "sum %.0f, counted %" PRIu64, reported->last,
 		     sum);
-	stress_check(!told->went_back, "the sum went back");
+	stress_check(reported->change == (double)sum, "windows reported %.0f of %" PRIu64,
+		     reported->change, sum);
+	stress_check(!reported->went_back, "the sum went back");
 	reading = read_counter(stress_level_counter());
 	stress_check(reading.value == (double)level, "level %.0f, counted %" PRId64, reading.value,
 		     level);
@@ -167,20 +168,20 @@ static void settle(const struct writer *writers, const struct told *told)
 		     reading.count, records);
 	stress_check(reading.sum == (double)recorded, "sum %.0f, recorded %" PRIu64, reading.sum,
 		     recorded);
-	stress_check(told->records == records, "windows told %" PRIu64 " of %" PRIu64,
-		     told->records, records);
-	stress_check(told->recorded == (double)recorded, "windows told %.0f of %" PRIu64,
-		     told->recorded, recorded);
+	stress_check(reported->records == records, "windows told %" PRIu64 " of %" PRIu64,
+		     reported->records, records);
+	stress_check(reported->recorded == (double)recorded, "windows told %.0f of %" PRIu64,
+		     reported->recorded, recorded);
 	/* A value may be recorded in the middle of a look, which then knows its bucket alone. */
-	stress_check(told->min >= 1 && told->min <= 1 + RP_HISTOGRAM_ERROR &&
-		     told->max >= VALUES && told->max <= VALUES * (1 + RP_HISTOGRAM_ERROR),
-		     "from %g to %g", told->min, told->max);
+	stress_check(reported->min >= 1 && reported->min <= 1 + RP_HISTOGRAM_ERROR &&
+		     reported->max >= VALUES && reported->max <= VALUES * (1 + RP_HISTOGRAM_ERROR),
+		     "from %g to %g", reported->min, reported->max);
 	stress_check(reading.min == 1 && reading.max == VALUES, "ever from %g to %g", reading.min,
 		     reading.max);
-	stress_note("%" PRIu64 " counted, %" PRIu64 " readings", sum, told->readings);
+	stress_note("%" PRIu64 " counted, %" PRIu64 " readings", sum, reported->readings);
 }
 
-static void run_writers(struct writer *writers, struct told *told)
+static void run_writers(struct writer *writers, struct reported *reported)
 {
 	pthread_t disturber;
 
@@ -190,11 +191,11 @@ static void run_writers(struct writer *writers, struct told *told)
 	}
 	stress_spawn(&disturber, disturb, writers);
 	while (!__atomic_load_n(&all_ended, __ATOMIC_ACQUIRE))
-		look(told);
+		look(reported);
 	pthread_join(disturber, NULL);
 	for (unsigned int i = 0; i < WRITERS; i++)
 		pthread_join(writers[i].thread, NULL);
-	look(told);
+	look(reported);
 }
 
 int main(void)
@@ -202,18 +203,18 @@ int main(void)
 	const struct rp_counter_tag tag = { "key", "value" };
 	struct sigaction action = { .sa_handler = on_usr1, .sa_flags = SA_RESTART };
 	struct writer *writers = stress_alloc(WRITERS, sizeof(*writers));
-	struct told told = { .min = 1e300 };
+	struct reported reported = { .min = 1e300 };
 
 	stress_begin("counters are exact under threads, signals, migration and readers");
 	sigaction(SIGUSR1, &action, NULL);
 	if (rp_counter_series(stress_sum_counter(), &tag, 1, &series) != 0 ||
-	    rp_counter_window_open(stress_sum_counter(), &told.sum) != 0 ||
-	    rp_counter_window_open(stress_spread_counter(), &told.spread) != 0)
+	    rp_counter_window_open(stress_sum_counter(), &reported.sum) != 0 ||
+	    rp_counter_window_open(stress_spread_counter(), &reported.spread) != 0)
 		abort();
-	run_writers(writers, &told);
-	settle(writers, &told);
-	rp_counter_window_close(told.sum);
-	rp_counter_window_close(told.spread);
+	run_writers(writers, &reported);
+	settle(writers, &reported);
+	rp_counter_window_close(reported.sum);
+	rp_counter_window_close(reported.spread);
 	free(writers);
 	stress_end();
 	return stress_exit();

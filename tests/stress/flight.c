@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session that overwrites, under fire: whatever a snapshot says of its window is held against
- * what the writers know. Of each writer, serials in the window have no gap; the one after the last
- * was not written when the snapshot began; and the one before the first was written before the
- * window. Events that the library said it lost may be missing, and no others.
+ * A session that overwrites, under fire: the test compares each snapshot's window with the writers'
+ * own records. Each writer's serials in the window have no gap; the one after the last was not
+ * written when the snapshot began; and the one before the first was written before the window.
+ * Events that the library reported as lost may be missing, and no others.
+ *
+ * Writers that nothing holds back may overwrite all of a ring while it is copied, and an empty
+ * window promises nothing. So during every other snapshot they write a small part of the buffer
+ * only: the window of each of these has events.
  */
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,9 +36,17 @@ struct writer {
 	uint64_t *before_ns;		/* each write began after that; 1: the event was lost */
 	bool large;			/* now and then */
 	bool *stop;
+	const unsigned int *limit;	/* the limited snapshot that is being taken; 0: none */
+	size_t limit_bytes;		/* of payload, during each */
 };
 
-/* What a snapshot says of a writer. */
+/* Bytes that a writer wrote during a limited snapshot. */
+struct limited {
+	unsigned int snapshot;
+	size_t bytes;
+};
+
+/* A writer's serials in a snapshot. */
 struct seen {
 	uint64_t first, next;		/* of the window; next 0: none seen */
 };
@@ -45,11 +59,26 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* Waits while a snapshot is taken during which the writer has written as much as it may. */
+static void keep_limit(const struct writer *writer, size_t size, struct limited *limited)
+{
+	unsigned int limit = __atomic_load_n(writer->limit, __ATOMIC_ACQUIRE);
+
+	if (limit != limited->snapshot)
+		*limited = (struct limited){ .snapshot = limit };
+	limited->bytes += size;
+	while (limit && limited->bytes > writer->limit_bytes &&
+	       __atomic_load_n(writer->limit, __ATOMIC_ACQUIRE) == limit &&
+	       !__atomic_load_n(writer->stop, __ATOMIC_RELAXED))
+		sched_yield();
+}
+
 static void *write_on(void *data)
 {
 	static const uint8_t filling[60000];
 	struct writer *writer = data;
 	uint64_t state = writer->id + 1;
+	struct limited limited = { 0 };
 
 	while (!__atomic_load_n(writer->stop, __ATOMIC_RELAXED)) {
 		uint64_t serial = writer->done, *before = &writer->before_ns[serial % LOG];
@@ -57,6 +86,7 @@ static void *write_on(void *data)
 
 		if (writer->large && serial % LARGE_EVERY == 0)
 			size = sizeof(filling) - size;
+		keep_limit(writer, size, &limited);
 		__atomic_store_n(before, now_ns(), __ATOMIC_RELAXED);
 		if (stress_mark(writer->id, serial, filling, size) != 0)
 			__atomic_store_n(before, 1, __ATOMIC_RELAXED);
@@ -99,14 +129,23 @@ static void take(const struct writer *writer, struct seen *seen, uint64_t serial
 static uint64_t read_window(const char *path, const struct writer *writers, size_t count,
 			    const struct rp_snapshot_info *info, struct seen *seen)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
-	struct rp_reader_info file = { .size = sizeof(file) };
+	static const struct strict_serials serials = {
+		"Stress-Flight", "mark", "writer", "serial",
+	};
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_reader_info file = RP_READER_INFO_INIT;
+	struct strict_result strictly;
 	struct rp_reader *reader;
 	uint64_t inside = 0, window[2] = { 0, 0 }, ids[2];
 	int ret;
 
-	if (!stress_check(rp_reader_open(path, &reader) == 0, "cannot open the snapshot"))
+	if (!stress_read_strictly(path, 0, &serials, &strictly) ||
+	    !stress_check(rp_reader_open(path, &reader) == 0, "cannot open the snapshot"))
 		return 0;
+	stress_check(strictly.window_from_ns == info->from_ns &&
+		     strictly.window_to_ns == info->to_ns && strictly.lost_reported == info->lost,
+		     "the strict reader finds another window or %llu lost, not %llu",
+		     (unsigned long long)strictly.lost_reported, (unsigned long long)info->lost);
 	rp_reader_get_info(reader, &file);
 	while ((ret = rp_reader_next(reader, &event)) == 1) {
 		uint64_t time_ns = file.start_ticks + (uint64_t)event.time_ns;
@@ -162,7 +201,7 @@ static uint64_t check_snapshot(struct rp_session *session, const struct writer *
 			       size_t count)
 {
 	const char *path = stress_path("flight.nettrace");
-	struct rp_snapshot_info info = { .size = sizeof(info) };
+	struct rp_snapshot_info info = RP_SNAPSHOT_INFO_INIT;
 	struct seen seen[WRITERS_MAX] = { 0 };
 	uint64_t done[WRITERS_MAX], inside;
 
@@ -189,11 +228,12 @@ static uint64_t sum_done(const struct writer *writers, size_t count)
 
 static void windows_are_complete(size_t count, size_t megabytes, bool large)
 {
-	unsigned int snapshots = (STRESS_WATCHED ? 2 : 3) * stress_rounds(), useful = 0;
+	unsigned int snapshots = (STRESS_WATCHED ? 2 : 4) * stress_rounds(), useful = 0;
 	struct rp_session *session = stress_start("Stress-Flight", NULL, -1, megabytes << 20,
 						  RP_SESSION_OVERWRITE);
 	struct writer writers[WRITERS_MAX] = { 0 };
-	uint64_t inside = 0, written;
+	uint64_t inside = 0, some, written;
+	unsigned int limit = 0;
 	bool stop = false;
 
 	stress_begin("snapshots_of_%zu_mb_are_complete_with_%zu_threads%s", megabytes, count,
@@ -202,6 +242,8 @@ static void windows_are_complete(size_t count, size_t megabytes, bool large)
 		writers[i].id = i;
 		writers[i].stop = &stop;
 		writers[i].large = large;
+		writers[i].limit = &limit;
+		writers[i].limit_bytes = (megabytes << 20) / 64 / count;
 		writers[i].before_ns = stress_alloc(LOG, sizeof(uint64_t));
 		stress_spawn(&writers[i].thread, write_on, &writers[i]);
 	}
@@ -210,18 +252,23 @@ static void windows_are_complete(size_t count, size_t megabytes, bool large)
 			sched_yield();
 	}
 	for (unsigned int i = 0; i < snapshots; i++) {
-		uint64_t some = check_snapshot(session, writers, count);
+		unsigned int number = i % 2 ? i : 0;
 
+		__atomic_store_n(&limit, number, __ATOMIC_RELEASE);
+		some = check_snapshot(session, writers, count);
 		inside += some;
 		useful += some > 0;
+		stress_check(!number || some > 0, "snapshot %u has no event in its window", i);
 	}
+	__atomic_store_n(&limit, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	for (size_t i = 0; i < count; i++)
 		pthread_join(writers[i].thread, NULL);
 	/* Nobody writes any more: now the window cannot be empty. */
-	useful += check_snapshot(session, writers, count) > 0;
+	some = check_snapshot(session, writers, count);
+	useful += some > 0;
+	stress_check(some > 0, "the last snapshot has no event in its window");
 	written = sum_done(writers, count);
-	stress_check(useful > 0, "no snapshot had an event in its window");
 	stress_check(rp_session_stop(session, NULL) == 0, "the session ended with an error");
 	for (size_t i = 0; i < count; i++)
 		free(writers[i].before_ns);
@@ -252,11 +299,13 @@ static void snapshots_at_once(void)
 						  RP_SESSION_OVERWRITE);
 	struct writer writer = { 0 };
 	struct taker takers[4] = { 0 };
+	unsigned int limit = 0;
 	bool stop = false;
 	size_t done = 0;
 
 	stress_begin("several_threads_take_snapshots_at_once");
 	writer.stop = &stop;
+	writer.limit = &limit;
 	writer.before_ns = stress_alloc(LOG, sizeof(uint64_t));
 	stress_spawn(&writer.thread, write_on, &writer);
 	for (size_t i = 0; i < 4; i++) {
@@ -280,11 +329,89 @@ static void snapshots_at_once(void)
 	stress_end();
 }
 
+/*
+ * A handler of the same thread, which interrupts a write with a fallback's lock held, and the next
+ * such one, until all are: what it writes then is lost, `busy`.
+ */
+static uint8_t *unreadable;
+static unsigned int depth, busy;
+
+#define DEPTH 8u		/* more than there are fallback rings */
+#define LARGE_BYTES 40960u
+
+static void on_fault(int number)
+{
+	uint8_t *page = unreadable + (++depth) * LARGE_BYTES - 4096;
+
+	(void)number;
+	if (depth < DEPTH)
+		busy += stress_mark(0, depth, unreadable + depth * LARGE_BYTES, LARGE_BYTES) ==
+			-ENOBUFS;
+	mprotect(page, 4096, PROT_READ);
+}
+
+static __attribute__((unused)) void write_until_busy(void)
+{
+	struct sigaction action = { .sa_handler = on_fault, .sa_flags = SA_NODEFER }, usual;
+
+	unreadable = mmap(NULL, DEPTH * LARGE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			  0);
+	stress_check(unreadable != MAP_FAILED, "no memory");
+	for (unsigned int i = 1; i <= DEPTH; i++)
+		mprotect(unreadable + i * LARGE_BYTES - 4096, 4096, PROT_NONE);
+	sigaction(SIGSEGV, &action, &usual);
+	stress_mark(0, 0, unreadable, LARGE_BYTES);
+	sigaction(SIGSEGV, &usual, NULL);
+	munmap(unreadable, DEPTH * LARGE_BYTES);
+}
+
+/* The losses of a snapshot, by reason, as the strict reader finds them. */
+static void check_losses(struct rp_session *session, uint64_t too_big)
+{
+	const char *path = stress_path("losses.nettrace");
+	struct rp_snapshot_info info = RP_SNAPSHOT_INFO_INIT;
+	struct strict_result result;
+
+	if (!stress_check(rp_session_snapshot(session, path, -1, &info) == 0, "no snapshot") ||
+	    !stress_read_strictly(path, 0, NULL, &result))
+		return;
+	stress_check(info.lost == too_big + busy && result.lost_reported == info.lost,
+		     "%llu lost, %llu told, not %llu", (unsigned long long)info.lost,
+		     (unsigned long long)result.lost_reported, (unsigned long long)too_big + busy);
+	stress_check(strict_lost(&result, "too-big") == too_big &&
+		     strict_lost(&result, "busy") == busy, "too big: %llu, busy: %llu",
+		     (unsigned long long)strict_lost(&result, "too-big"),
+		     (unsigned long long)strict_lost(&result, "busy"));
+	unlink(path);
+}
+
+static void losses_are_in_snapshots(void)
+{
+	static const uint8_t filling[RP_PAYLOAD_MAX];
+	struct rp_session *session = stress_start("Stress-Flight", NULL, -1, 8u << 20,
+						  RP_SESSION_OVERWRITE);
+
+	stress_begin("snapshots_state_losses_of_every_reason");
+	for (unsigned int i = 0; i < 3; i++)
+		stress_check(stress_mark(0, i, filling, sizeof(filling)) == -EMSGSIZE,
+			     "it was not too big");
+	check_losses(session, 3);
+	/* ThreadSanitizer blocks a handler's own faults. */
+#ifndef __SANITIZE_THREAD__
+	write_until_busy();
+	stress_check(busy > 0, "not all locks were held");
+	check_losses(session, 3);
+#endif
+	stress_check(rp_session_stop(session, NULL) == 0, "the session ended with an error");
+	stress_end();
+}
+
 int main(void)
 {
 	windows_are_complete(1, 8, true);
 	windows_are_complete(8, STRESS_WATCHED ? 16 : 64, false);
 	windows_are_complete(8, 8, true);
 	snapshots_at_once();
+	losses_are_in_snapshots();
 	return stress_exit();
 }

@@ -9,7 +9,7 @@
  *
  * where the one more is the event whose call had not returned yet.
  *
- * usage: stress-killed [KILLS], 25 of them if it is not told, or 100 in the long form.
+ * usage: stress-killed [KILLS]. The default is 25 kills, or 100 in the long form.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,6 +36,7 @@ RP_EVENT(stress, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U32(thread), RP_U64(se
 
 struct account {
 	uint64_t confirmed[THREADS];
+	uint64_t lost[THREADS];	/* calls that returned so */
 	uint32_t begun;		/* the session is about to start */
 	uint32_t stop;
 };
@@ -57,7 +58,7 @@ static const uint8_t *bytes_of(uint32_t thread, uint64_t serial)
 static void *write_for_ever(void *data)
 {
 	uint32_t thread = (uint32_t)(uintptr_t)data;
-	uint64_t *confirmed = &account->confirmed[thread];
+	uint64_t *confirmed = &account->confirmed[thread], *lost = &account->lost[thread];
 
 	while (!__atomic_load_n(&account->stop, __ATOMIC_ACQUIRE)) {
 		uint64_t serial = *confirmed;
@@ -65,6 +66,8 @@ static void *write_for_ever(void *data)
 		if (stress_mark(thread, serial, bytes_of(thread, serial),
 				size_of(thread, serial)) == 0)
 			__atomic_store_n(confirmed, serial + 1, __ATOMIC_RELEASE);
+		else
+			__atomic_store_n(lost, *lost + 1, __ATOMIC_RELEASE);
 	}
 	return NULL;
 }
@@ -163,10 +166,32 @@ static void check_event(const struct rp_reader_event *event, struct outcome *out
 	outcome->recovered[thread] = serial + 1;
 }
 
-static void read_trace(const char *path, struct outcome *outcome)
+/* Serials, event numbers and losses, by the reader that shares no code with recovery. */
+static void read_strictly(const char *path, unsigned int flags, const struct outcome *outcome)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
-	struct rp_reader_stats stats = { .size = sizeof(stats) };
+	static const struct strict_serials serials = { PROVIDER, "mark", "thread", "serial" };
+	struct strict_result result;
+	uint64_t lost = 0;
+
+	if (!stress_read_strictly(path, flags, &serials, &result))
+		return;
+	stress_check(strict_missing(&result) == 0, "serials are missing");
+	for (uint32_t i = 0; i < result.writer_count; i++)
+		stress_check(result.writers[i].first == 0 && result.writers[i].id < THREADS &&
+			     result.writers[i].count == outcome->recovered[result.writers[i].id],
+			     "thread %" PRIu64 ": %" PRIu64 " by the strict reader",
+			     result.writers[i].id, result.writers[i].count);
+	for (unsigned int i = 0; i < THREADS; i++)
+		lost += account->lost[i];
+	/* The call of each thread may have counted a loss and not returned. */
+	stress_check(result.lost_in_points <= lost + THREADS,
+		     "%" PRIu64 " told as lost, %" PRIu64 " were", result.lost_in_points, lost);
+}
+
+static void read_trace(const char *path, unsigned int flags, struct outcome *outcome)
+{
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_reader_stats stats = RP_READER_STATS_INIT;
 	struct rp_reader *reader;
 	int ret = rp_reader_open(path, &reader);
 
@@ -181,6 +206,7 @@ static void read_trace(const char *path, struct outcome *outcome)
 	rp_reader_get_stats(reader, &stats);
 	stress_check(stats.unordered == 0, "%" PRIu64 " events out of order", stats.unordered);
 	rp_reader_close(reader);
+	read_strictly(path, flags, outcome);
 }
 
 /* The one directory there, or what the session itself completed. */
@@ -203,14 +229,14 @@ static void recover(const char *keep, const char *output, struct outcome *outcom
 	if (!directory[0]) {
 		/* Not begun, or ended: then the output is whole. */
 		if (account->confirmed[0])
-			read_trace(output, outcome);
+			read_trace(output, 0, outcome);
 		return;
 	}
 	status = run_recover(arguments);
 	if (status == 0)
-		read_trace(trace, outcome);
+		read_trace(trace, STRICT_RECOVERED, outcome);
 	else if (account->confirmed[0] && stress_check(status == 1, "recover: status %d", status))
-		read_trace(output, outcome);
+		read_trace(output, 0, outcome);
 }
 
 static void settle(const struct outcome *outcome, uint64_t *events)

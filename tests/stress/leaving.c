@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A signal handler that leaves by siglongjmp, or a thread that is cancelled wherever it is, takes a
- * thread out of the middle of a write, perhaps with the lock of a fallback ring held. That ring is
- * out of use from then on, and its memory stays, since nobody knows that the thread will not come
- * back. The account: a call that never returned may be in the recording or not, and is told as lost
- * once at most, as "damaged" or for the reason it had found before it was left; all other calls are
- * exact. Sessions after that have nothing to do with it.
+ * thread out of the middle of a write, perhaps with the lock of a fallback ring held. The drain
+ * thread releases the lock when it finds the writer's frame or thread gone. The account: a call
+ * that never returned may be in the recording or not, and is counted as lost once at most, as
+ * "damaged" or for the reason it had found before it was left; all other calls are exact. Sessions
+ * after that have nothing to do with it.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -22,6 +22,7 @@
 #define PROVIDER "Stress-Leaving"
 #define SERIALS 4000u
 #define LEAVES 400u
+#define JUMPS 100u
 #define BURST 64u		/* of a writer that is to be cancelled */
 
 RP_PROVIDER(stress, PROVIDER);
@@ -54,7 +55,7 @@ static void step_through_write(struct stress_stream *stream, uint64_t until)
 }
 
 /*
- * At any instruction, until so many locks were left held that a call is lost for want of one. A
+ * At any instruction; perhaps with so many locks left held that a call is lost for want of one. A
  * serial whose call never returned keeps the fate STRESS_UNWRITTEN. Restartable sections end at the
  * first step, so these calls take the fallback.
  */
@@ -66,7 +67,7 @@ static void *write_and_leave(void *data)
 
 	step_through_write(stream, 0);
 	all = steps;
-	while (all && stream->next < SERIALS && stream->fate[stream->done - 1] == STRESS_OK) {
+	while (all && leaves < JUMPS && stream->next < SERIALS) {
 		if (sigsetjmp(way_out, 1) == 0) {
 			step_through_write(stream, 1 + stress_random(&random) % all);
 		} else {
@@ -161,7 +162,7 @@ static void writers_may_leave(void (*leave)(struct stress_stream *stream), const
 	struct stress_books books;
 	struct rp_session *session;
 
-	stress_begin("a_writer_that_leaves_a_write_by_%s_is_told_once", how);
+	stress_begin("a_writer_that_leaves_a_write_by_%s_is_reported_once", how);
 #if defined(__SANITIZE_THREAD__)
 	stress_skip("ThreadSanitizer is left with locks and signals of its own");
 	return;
@@ -220,7 +221,7 @@ static void on_fault(int signal)
 }
 
 /* The same, but sure: the lock held, and the record half copied. */
-static void writers_that_leave_in_the_middle_are_told(void)
+static void writers_that_leave_in_the_middle_are_reported(void)
 {
 	static const unsigned int leaving = 2;	/* of four rings */
 	struct sigaction action = { .sa_handler = on_fault }, usual;
@@ -229,7 +230,7 @@ static void writers_that_leave_in_the_middle_are_told(void)
 	struct rp_session_stats stats;
 	struct rp_session *session;
 
-	stress_begin("each_writer_that_leaves_its_copy_half_done_is_told_as_damaged");
+	stress_begin("each_writer_that_leaves_its_copy_half_done_is_reported_as_damaged");
 	unreadable = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	stress_check(unreadable != MAP_FAILED && sigaction(SIGSEGV, &action, &usual) == 0, "mmap");
 	session = stress_start(PROVIDER, path, -1, 64u << 20, 0);
@@ -252,9 +253,114 @@ static void writers_that_leave_in_the_middle_are_told(void)
 	stress_end();
 }
 
+static bool leave_by_exit;
+
+static void on_fault_leave(int signal)
+{
+	if (leave_by_exit)
+		pthread_exit(NULL);
+	on_fault(signal);
+}
+
+/* Leaves one write in the middle, as soon as a lock is free for it. */
+static void *leave_once(void *data)
+{
+	volatile uint64_t *left = data;
+
+	if (sigsetjmp(way_out, 1) == 0) {
+		(*left)++;
+		while (stress_mark(0, *left, unreadable, 8192) != 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+/* Overwrites the frames that were left, as a program's other calls do. */
+static __attribute__((noinline)) void use_stack(void)
+{
+	volatile uint8_t frame[16384];
+
+	for (size_t i = 0; i < sizeof(frame); i++)
+		frame[i] = (uint8_t)i;
+}
+
+static struct rp_session *start_blocking(const char *path, uint32_t block_ms)
+{
+	const struct rp_session_provider provider = {
+		.size = sizeof(provider),
+		.name = PROVIDER,
+		.keywords = UINT64_MAX,
+		.level = RP_LEVEL_VERBOSE,
+	};
+	const struct rp_session_options options = {
+		.size = sizeof(options),
+		.providers = &provider,
+		.provider_count = 1,
+		.output_path = path,
+		.output_fd = -1,
+		.block_ms = block_ms,
+	};
+	struct rp_session *session = NULL;
+
+	stress_check(rp_session_start(&options, &session) == 0, "no session");
+	return session;
+}
+
+/*
+ * More writers leave than there are locks, so each lock has to serve again; and the session says
+ * what they cost while it runs. One that waits for locks waits for those that left, and in the end
+ * gets one.
+ */
+static void locks_of_writers_that_left_serve_others(bool by_exit, uint32_t block_ms)
+{
+	static const uint64_t leaving = 20;
+	struct sigaction action = { .sa_handler = on_fault_leave }, usual;
+	const char *path = stress_path("leaving.nettrace");
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
+	static uint8_t large[8192];
+	struct rp_session *session;
+	uint64_t left = 0;
+	pthread_t writer;
+
+	stress_begin("locks_of_writers_that_%s_serve_others_while_the_session_%s",
+		     by_exit ? "ended" : "left", block_ms ? "blocks" : "runs");
+	leave_by_exit = by_exit;
+	unreadable = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stress_check(unreadable != MAP_FAILED && sigaction(SIGSEGV, &action, &usual) == 0, "mmap");
+	session = start_blocking(path, block_ms);
+	while (left < leaving) {
+		if (by_exit) {
+			stress_spawn(&writer, leave_once, &left);
+			pthread_join(writer, NULL);
+		} else {
+			leave_once(&left);
+		}
+	}
+	sigaction(SIGSEGV, &usual, NULL);
+	while (stress_mark(0, left, large, sizeof(large)) != 0)
+		sched_yield();
+	use_stack();
+	while (stats.lost_by[RP_LOSS_DAMAGED] < leaving)
+		stress_check(rp_session_get_stats(session, &stats) == 0, "no stats");
+	stress_stop(session, &stats);
+	stress_check(stats.lost_by[RP_LOSS_DAMAGED] == leaving && stats.delivered == 1 &&
+		     stats.lost_by[RP_LOSS_BLOCKED] == 0,
+		     "%" PRIu64 " delivered, %" PRIu64 " told as damaged, %" PRIu64 " as blocked",
+		     stats.delivered, stats.lost_by[RP_LOSS_DAMAGED],
+		     stats.lost_by[RP_LOSS_BLOCKED]);
+	munmap(unreadable, 8192);
+	unlink(path);
+	stress_end();
+}
+
 int main(void)
 {
-	writers_that_leave_in_the_middle_are_told();
+	writers_that_leave_in_the_middle_are_reported();
+#if !defined(__SANITIZE_THREAD__)
+	locks_of_writers_that_left_serve_others(false, 0);
+	locks_of_writers_that_left_serve_others(false, 3600000);
+	locks_of_writers_that_left_serve_others(true, 0);
+#endif
 #if defined(__x86_64__)
 	writers_may_leave(leave_by_jumps, "siglongjmp", 0);
 	later_sessions_do_not_suffer();

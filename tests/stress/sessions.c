@@ -71,6 +71,7 @@ static struct rp_session *start(unsigned int number, const char *path)
 	struct rp_session_provider provider = {
 		.size = sizeof(provider),
 		.name = PROVIDER,
+		.flags = RP_SESSION_PROVIDER_EXACT,
 		.keywords = wish.keywords,
 		.level = wish.level,
 		.filter = wish.filter ? &filter : NULL,
@@ -119,7 +120,7 @@ static void run_writers(struct stress_books *books, uint64_t count)
 		pthread_join(writers[i].thread, NULL);
 }
 
-/* What one session has and has not; adds to `arrived`, by stream and serial. */
+/* Checks one session's events and losses; adds to `arrived`, by stream and serial. */
 static void check_session(unsigned int number, struct stress_books *books,
 			  const struct stress_tally *tally, const struct rp_session_stats *stats,
 			  uint8_t **arrived)

@@ -150,10 +150,10 @@ static void take_lost(struct stress_tally *tally, const void *payload, size_t by
 		return;
 	memcpy(&count, at + bytes - 8, 8);
 	stress_check(count > 0, "EventsLost tells of none");
-	tally->told += count;
+	tally->reported += count;
 	for (int i = 0; i < RP_LOSS_REASON_COUNT; i++) {
 		if (!strcmp(reason, rp_loss_reason_name((enum rp_loss_reason)i))) {
-			tally->told_by[i] += count;
+			tally->reported_by[i] += count;
 			return;
 		}
 	}
@@ -165,7 +165,7 @@ void stress_take_from(struct stress_books *books, struct stress_tally *tally, co
 {
 	/* CoarseTime has one number. */
 	if (!strcmp(provider, "ringpipe") && bytes == sizeof(uint64_t))
-		tally->coarse_told++;
+		tally->coarse_reported++;
 	else if (!strcmp(provider, "ringpipe"))
 		take_lost(tally, payload, bytes, wide);
 	else
@@ -187,8 +187,8 @@ int stress_next(struct rp_reader *reader, struct rp_reader_event *ret_event)
 void stress_read(struct rp_reader *reader, struct stress_books *books,
 		 struct stress_tally *tally)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
-	struct rp_reader_stats stats = { .size = sizeof(stats) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_reader_stats stats = RP_READER_STATS_INIT;
 	int ret;
 
 	if (!tally->mark)
@@ -205,6 +205,34 @@ void stress_read(struct rp_reader *reader, struct stress_books *books,
 		     (unsigned long long)stats.unordered);
 }
 
+bool stress_read_strictly(const char *path, unsigned int flags,
+			  const struct strict_serials *serials, struct strict_result *ret_result)
+{
+	return stress_check(strict_read(path, flags, serials, NULL, NULL, ret_result), "%s",
+			    ret_result->fault);
+}
+
+/* Both readers of a file say the same. */
+static void compare_strictly(const char *path, const struct stress_tally *tally)
+{
+	struct strict_result result;
+
+	if (!stress_read_strictly(path, 0, NULL, &result))
+		return;
+	stress_check(result.lost_in_points == tally->reader_lost,
+		     "lost: %llu by the reader, %llu by the strict one",
+		     (unsigned long long)tally->reader_lost,
+		     (unsigned long long)result.lost_in_points);
+	for (int i = 0; i < RP_LOSS_REASON_COUNT; i++) {
+		const char *reason = rp_loss_reason_name((enum rp_loss_reason)i);
+		uint64_t lost = strict_lost(&result, reason);
+
+		stress_check(lost == tally->reported_by[i],
+			     "lost, %s: %llu by the reader, %llu by the strict one", reason,
+			     (unsigned long long)tally->reported_by[i], (unsigned long long)lost);
+	}
+}
+
 void stress_read_file(const char *path, struct stress_books *books, struct stress_tally *tally)
 {
 	struct rp_reader *reader;
@@ -214,6 +242,7 @@ void stress_read_file(const char *path, struct stress_books *books, struct stres
 		return;
 	stress_read(reader, books, tally);
 	rp_reader_close(reader);
+	compare_strictly(path, tally);
 }
 
 static void *far_side_run(void *data)
@@ -248,17 +277,17 @@ void stress_agree(const struct stress_tally *tally, const struct rp_session_stat
 {
 	stress_check(stats->delivered == tally->events, "delivered: %llu by stats, %llu recorded",
 		     (unsigned long long)stats->delivered, (unsigned long long)tally->events);
-	stress_check(stats->lost == tally->told, "lost: %llu by stats, %llu by EventsLost",
-		     (unsigned long long)stats->lost, (unsigned long long)tally->told);
+	stress_check(stats->lost == tally->reported, "lost: %llu by stats, %llu by EventsLost",
+		     (unsigned long long)stats->lost, (unsigned long long)tally->reported);
 	stress_check(!tally->has_reader || stats->lost == tally->reader_lost,
 		     "lost: %llu by stats, %llu by the stream's numbers",
 		     (unsigned long long)stats->lost, (unsigned long long)tally->reader_lost);
 	for (int i = 0; i < RP_LOSS_REASON_COUNT; i++)
-		stress_check(stats->lost_by[i] == tally->told_by[i],
+		stress_check(stats->lost_by[i] == tally->reported_by[i],
 			     "lost, %s: %llu by stats, %llu by EventsLost",
 			     rp_loss_reason_name((enum rp_loss_reason)i),
 			     (unsigned long long)stats->lost_by[i],
-			     (unsigned long long)tally->told_by[i]);
+			     (unsigned long long)tally->reported_by[i]);
 }
 
 /* Each serial's fate against the recording. Return: the gaps, which are the losses. */
@@ -495,10 +524,10 @@ static void make_folder(void)
 
 const char *stress_path(const char *name)
 {
-	static char path[256];
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	static _Thread_local char path[256];
 
-	if (!folder[0])
-		make_folder();
+	pthread_once(&once, make_folder);
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	return path;
 }

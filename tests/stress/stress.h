@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the stress tests share: streams of serial-numbered events, the books their writers keep, and
- * a reader that holds the recording against the books.
+ * Shared parts of the stress tests: streams of serial-numbered events, the books their writers
+ * keep, and a reader that compares the recording with the books.
  *
  * The account is kept outside of the library. A writer notes for each serial number what the call
  * returned; the recording says which serials arrived. Exact means, for every single serial:
  *
  *	the call returned 0	<=>	the serial is in the recording, once, whole, in order
- *	the call returned a loss	<=>	it is not, and it is one of those told as lost
+ *	the call returned a loss	<=>	it is not, and it is one of those reported as lost
  *
  * and the sum of losses is the same from five sides: the calls, the gaps in the recording, the
  * numbers in the stream (what TraceEvent shows), its EventsLost events, and the session's stats.
@@ -24,6 +24,8 @@
 #include <ringpipe/reader.h>
 #include <ringpipe/ringpipe.h>
 
+#include "../strict/strict.h"
+
 #define STRESS_BLOB_MAX 60000u
 #define STRESS_STREAMS_MAX 256u
 
@@ -34,7 +36,7 @@
 #define STRESS_WATCHED 0
 #endif
 
-/* What became of a serial, as its writer knows it. */
+/* The fate of a serial, as its writer knows it. */
 enum stress_fate {
 	STRESS_UNWRITTEN = 0,
 	STRESS_OK = 1,
@@ -65,15 +67,15 @@ struct stress_books {
 	size_t count;
 };
 
-/* What one recording says. */
+/* Counts of one recording. */
 struct stress_tally {
 	uint8_t mark;			/* put into `seen`; not 0 */
 	uint64_t events;		/* those of the books */
-	uint64_t told;			/* by EventsLost events */
-	uint64_t told_by[RP_LOSS_REASON_COUNT];
+	uint64_t reported;			/* by EventsLost events */
+	uint64_t reported_by[RP_LOSS_REASON_COUNT];
 	uint64_t reader_lost;		/* by the numbers of threads and sequence points */
 	uint64_t unordered;
-	uint64_t coarse_told;		/* CoarseTime events */
+	uint64_t coarse_reported;		/* CoarseTime events */
 	bool has_reader;		/* false for a listener */
 	uint64_t last_seen[STRESS_STREAMS_MAX];	/* serial + 1 */
 };
@@ -99,7 +101,14 @@ int stress_next(struct rp_reader *reader, struct rp_reader_event *ret_event);
 /* Reads a recording to its end; a provider's events other than ringpipe's must be of the books. */
 void stress_read(struct rp_reader *reader, struct stress_books *books,
 		 struct stress_tally *tally);
+
+/* The same, and strictly: the reader that shares no code with the library says the same. */
 void stress_read_file(const char *path, struct stress_books *books, struct stress_tally *tally);
+
+
+/* The strict reader's findings, which must have no fault. `serials` may be NULL. */
+bool stress_read_strictly(const char *path, unsigned int flags,
+			  const struct strict_serials *serials, struct strict_result *ret_result);
 
 /* The same in a thread of its own, from a descriptor, which it closes. */
 struct stress_far_side {
@@ -145,7 +154,7 @@ uint64_t stress_amount(uint64_t usual);
 /* How often: 1; 5 in the long form (RINGPIPE_STRESS=long), or RINGPIPE_STRESS=N times. */
 unsigned int stress_rounds(void);
 
-/* A file name in a folder of this process, removed when it exits; on tmpfs where there is room. */
+/* A file name in a folder of this process, removed at exit; on tmpfs if that has enough space. */
 const char *stress_path(const char *name);
 
 void *stress_alloc(size_t count, size_t size);
@@ -153,8 +162,8 @@ void stress_spawn(pthread_t *ret_thread, void *(*run)(void *), void *data);
 void stress_socketpair(int ret_fds[2]);
 
 /*
- * Makes the calling thread one that no C library registered for rseq: the kernel leaves its area
- * alone from then on. Nothing where it has none.
+ * Unregisters the calling thread's rseq area, as if no C library had registered one: from then on
+ * the kernel leaves it alone. Does nothing in a thread that has none.
  */
 void stress_leave_rseq(void);
 

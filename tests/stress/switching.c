@@ -4,9 +4,9 @@
  * another, each for an event of its own, so that a write is offered to one session at most; writers
  * write both events all the time.
  *
- * What is exact when nobody can say which write was the first that a session saw? Around each start
- * and stop the controller reads two counters of each stream: `done`, all serials below it are
- * written, and `next`, no serial from it on has been begun.
+ * The first write that a session sees is unknown, so the exact rules are about ranges. Around each
+ * start and stop the controller reads two counters of each stream: all serials below `done` are
+ * written, and no serial from `next` on has been begun.
  *
  *	        done   start()   next          done   stop()   next
  *	---------|----[-------]----|------------|----[------]----|---------> serials
@@ -19,11 +19,11 @@
  * So, by serial: inside the sure range the call returned 0 if and only if the session's recording
  * holds it; inside the rest of [first, end) what the recording holds returned 0; outside it holds
  * nothing, and where no session could be on, every call returned 0 (none wanted it). And in sums: a
- * call that returned a loss was counted by one session. The ranges of two sessions in a row overlap
- * by one serial of each stream at most, a call that was on its way during both. A session's told
- * losses are exactly the lost calls of its range, unless a lost call lies in an overlap: then at
- * least those outside and at most all; and the sum over all sessions is exactly the sum of all lost
- * calls.
+ * call that returned a loss was counted by one session. The ranges of two consecutive sessions
+ * overlap by one serial of each stream at most, a call that was on its way during both. The losses
+ * that a session reports are exactly the lost calls of its range, unless a lost call lies in an
+ * overlap: then at least those outside and at most all; and the sum over all sessions is exactly
+ * the sum of all lost calls.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -87,7 +87,7 @@ struct controller {
 	uint64_t rounds;
 	uint64_t random;
 	/* Figures. */
-	uint64_t offered, delivered, told, lost_calls, exact, overloaded, clamped;
+	uint64_t offered, delivered, reported, lost_calls, exact, overloaded, clamped;
 };
 
 static struct controller controllers[2];
@@ -159,7 +159,7 @@ static void stop_round(struct round *round)
 		stress_stop(round->session, &round->stats);
 		return;
 	}
-	rp_listener_close(round->listener);
+	rp_listener_drain(round->listener);
 	stress_check(rp_listener_stop(round->listener, &round->stats) == 0,
 		     "stopping a listener");
 }
@@ -276,7 +276,7 @@ static void verify(struct controller *controller, struct round *round, const uin
 	controller->exact += losses.own == losses.all;
 	controller->overloaded += losses.all != 0;
 	controller->delivered += round->stats.delivered;
-	controller->told += round->stats.lost;
+	controller->reported += round->stats.lost;
 	controller->clamped += round->stats.clamped;
 }
 
@@ -320,7 +320,7 @@ static void tell_figures(void)
 		sessions += controllers[i].rounds;
 		offered += controllers[i].offered;
 		delivered += controllers[i].delivered;
-		lost += controllers[i].told;
+		lost += controllers[i].reported;
 	}
 	stress_note("figure: %" PRIu64 " sessions started and stopped: %" PRIu64 " delivered + %"
 		    PRIu64 " lost, by serials; %" PRIu64 " offered for sure", sessions, delivered,
@@ -331,15 +331,15 @@ static void count_the_rest(struct controller *controller)
 {
 	for (size_t i = 0; i < WRITERS; i++)
 		drop(controller, i, controller->books.streams[i].next);
-	stress_check(controller->told == controller->lost_calls,
+	stress_check(controller->reported == controller->lost_calls,
 		     "%s: all sessions told %" PRIu64 " lost, %" PRIu64 " calls were",
-		     controller->provider, controller->told, controller->lost_calls);
+		     controller->provider, controller->reported, controller->lost_calls);
 	stress_note("%s: %" PRIu64 " sessions (%" PRIu64 " with losses, %" PRIu64
 		    " exact by themselves), offered for sure %" PRIu64 ", delivered %" PRIu64
 		    ", lost %" PRIu64 " told, %" PRIu64 " calls, clamped %" PRIu64,
 		    controller->provider, controller->rounds, controller->overloaded,
 		    controller->exact, controller->offered, controller->delivered,
-		    controller->told, controller->lost_calls, controller->clamped);
+		    controller->reported, controller->lost_calls, controller->clamped);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What times say: that they are CLOCK_MONOTONIC's, that they tell cause from effect where a session
- * asks for it; and when the drain thread runs: soon after an event, and never while nobody traces.
+ * Times are those of CLOCK_MONOTONIC, and they order cause before effect in sessions that ask for
+ * it. The drain thread runs soon after an event, and never while no session exists.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -63,8 +63,8 @@ static uint64_t distance(uint64_t time, uint64_t before, uint64_t after)
 static uint64_t time_some_events(void)
 {
 	struct rp_listener *listener = stress_listen(PROVIDER, 0, NULL, NULL);
-	struct rp_session_stats stats = { .size = sizeof(stats) };
-	struct rp_listener_event event = { .size = sizeof(event) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
+	struct rp_listener_event event = RP_LISTENER_EVENT_INIT;
 	uint64_t before[TIMED_EVENTS], after[TIMED_EVENTS], worst = 0;
 
 	for (unsigned int i = 0; i < TIMED_EVENTS; i++) {
@@ -154,7 +154,7 @@ static void *play_b(void *data)
 /* In the file, A's serial n lies between B's n - 1 and B's n: A has begun one more, or as many. */
 static uint64_t count_breaks(const char *path)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	uint64_t last[2] = { 0, 0 }, breaks = 0;
 	struct rp_reader *reader;
 
@@ -248,7 +248,7 @@ static unsigned int find_two_cpus(int ret_cpus[2])
 
 #define WANDERERS 3u
 
-/* Each thread in two rings by turns, many events at the same step of the clock. */
+/* Each thread alternates between two rings, with many events at one step of the clock. */
 static void coarse_times_keep_the_order(void)
 {
 	const char *path = stress_path("coarse.nettrace");
@@ -276,8 +276,8 @@ static void coarse_times_keep_the_order(void)
 	stress_stop(session, &stats);
 	stress_read_file(path, &books, &tally);
 	stress_settle(&books, &tally, &stats);
-	stress_check(tally.coarse_told == 1, "CoarseTime came %" PRIu64 " times",
-		     tally.coarse_told);
+	stress_check(tally.coarse_reported == 1, "CoarseTime came %" PRIu64 " times",
+		     tally.coarse_reported);
 	stress_check(stats.clamped == 0, "%" PRIu64 " events came late", stats.clamped);
 	stress_figures(&books, &stats);
 	unlink(path);
@@ -288,7 +288,7 @@ static void coarse_times_keep_the_order(void)
 /* Nothing else happens in the process: no full ring, no stop, no other event. */
 static void lone_events_arrive(void)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_session_stats stats;
 	struct rp_session *session;
 	struct rp_reader *reader;
@@ -299,7 +299,7 @@ static void lone_events_arrive(void)
 	session = stress_start(PROVIDER, NULL, fds[0], 64u << 20, 0);
 	if (!stress_check(rp_reader_open_fd(fds[1], &reader) == 0, "opening the socket"))
 		exit(1);
-	/* Should it never come, the reader waits for ever and the test's own time limit tells. */
+	/* If an event never comes, the reader waits until the test's own time limit. */
 	for (uint64_t i = 0; i < 20; i++) {
 		uint64_t serial = 0;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sets of addresses: each once, with its first time, and a ceiling that is told. */
+/* Sets of addresses: each is kept once, with its first time, up to a bound that is counted. */
 #include <criterion/criterion.h>
 
 #include "base/addresses.h"
@@ -34,7 +34,7 @@ Test(base_addresses, counts_what_is_above_the_ceiling)
 		rp_address_set_add(&set, &i, 1, 0);
 	cr_assert_eq(set.count, CEILING);
 	cr_assert_eq(set.left_out, 10);
-	/* What is in it is still known. */
+	/* Addresses that the set already holds do not count as left out. */
 	for (uint64_t i = 1; i <= CEILING; i++)
 		rp_address_set_add(&set, &i, 1, 0);
 	cr_assert_eq(set.left_out, 10);

@@ -8,6 +8,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/activity_slots.h"
 
 RP_PROVIDER(activities, "Test-Activity");
 RP_EVENT(activities, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U32(number));
@@ -138,6 +142,78 @@ Test(core_activity, work_handed_to_another_thread_takes_its_ids_along)
 	expect_end(listener);
 }
 
+static void *set_ids(void *data)
+{
+	struct rp_activity activity = filled(5, 6), now = filled(1, 1);
+
+	rp_activity_get(&now);
+	cr_assert_eq(memcmp(&now, &none, sizeof(now)), 0, "begins without ids");
+	rp_activity_set(&activity);
+	rp_activity_get(&now);
+	cr_assert_eq(memcmp(&now, &activity, sizeof(now)), 0);
+	(void)data;
+	return NULL;
+}
+
+#define LIVE 100u
+#define ROUNDS 20u
+
+/* 2,000 threads, 100 at a time: each finds no ids, and keeps its own. */
+Test(core_activity, memory_of_threads_that_ended_is_used_again)
+{
+	pthread_t threads[LIVE];
+
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		for (unsigned int i = 0; i < LIVE; i++)
+			cr_assert_eq(pthread_create(&threads[i], NULL, set_ids, NULL), 0);
+		for (unsigned int i = 0; i < LIVE; i++)
+			pthread_join(threads[i], NULL);
+	}
+	cr_assert_leq(rp_activity_block_count, 4 * LIVE, "%u blocks", rp_activity_block_count);
+}
+
+static void *do_nothing(void *data)
+{
+	struct rp_activity outer;
+
+	rp_activity_get(&outer);
+	rp_activity_set(&outer);
+	return data;
+}
+
+Test(core_activity, thread_without_ids_takes_no_memory)
+{
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, do_nothing, NULL), 0);
+	pthread_join(thread, NULL);
+	cr_assert_eq(rp_activity_block_count, 0u);
+}
+
+Test(core_activity, forked_child_keeps_the_ids_of_its_thread)
+{
+	struct rp_activity activity = filled(7, 8), now;
+	int status;
+	pid_t child;
+
+	rp_activity_set(&activity);
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (child == 0) {
+		pthread_t thread;
+
+		/* None of its threads takes the block over, which had the parent's number. */
+		for (int i = 0; i < 8; i++) {
+			pthread_create(&thread, NULL, set_ids, NULL);
+			pthread_join(thread, NULL);
+		}
+		rp_activity_get(&now);
+		_exit(memcmp(&now, &activity, sizeof(now)) == 0 ? 0 : 1);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0);
+}
+
 #define THREADS 4
 #define IDS 20000
 
@@ -148,7 +224,7 @@ static void *create_ids(void *data)
 	struct rp_guid *mine = data;
 
 	for (int i = 0; i < IDS; i++)
-		rp_activity_create(&mine[i]);
+		rp_activity_generate(&mine[i]);
 	return NULL;
 }
 
@@ -238,7 +314,7 @@ Test(core_activity, ids_set_by_a_signal_handler_are_never_torn)
 		rp_activity_get(&activity);
 		torn_gets += !is_whole(&activity.id, &activity.related);
 	}
-	cr_assert_eq(rp_listener_close(listener), 0);
+	cr_assert_eq(rp_listener_drain(listener), 0);
 	cr_assert_eq(rp_listener_stop(listener, &stats), 0);
 	cr_assert_gt(seen.events, 1000u);
 	cr_assert_eq(seen.torn, 0u, "%lu of %lu", seen.torn, seen.events);

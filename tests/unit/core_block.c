@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writers that wait for room: who does, what ends it, and who never does. The sink is a gate that
- * takes nothing until it is opened, and the bound an hour: who waits where he must not is noticed.
+ * Writers that wait for space: which ones wait, what ends the wait, and which ones never wait. The
+ * sink is a gate that refuses events until it is opened. The bound is an hour: a wrong wait hangs.
  */
 #include "core_support.h"
 
@@ -15,12 +15,13 @@
 #include <unistd.h>
 
 #include "core/core.h"
-#include "core/run.h"
-#include "core/session.h"
+#include "core/drain_wake.h"
+#include "core/event_batch.h"
+#include "core/session_setup.h"
+#include "core/wait.h"
 
 #define HOUR_MS 3600000u
-#define STALLED 2u		/* src/core/wait.c */
-
+#define STALLED 2u		/* src/lib/core/wait.c */
 RP_PROVIDER(blocked, "Test-Blocked");
 RP_EVENT(blocked, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_BLOB(filling));
 
@@ -28,7 +29,6 @@ static struct gate {
 	struct rp_sink sink;
 	uint32_t open, fails;
 } gate;
-
 static struct rp_session *session;
 static struct rp_slot *slot;
 
@@ -42,9 +42,9 @@ static int gate_event(struct rp_sink *sink, const struct rp_record_view *record)
 	return 0;
 }
 
-static int gate_run(struct rp_sink *sink, struct rp_run *run)
+static int gate_run(struct rp_sink *sink, struct rp_event_batch *run)
 {
-	return rp_run_give(run, sink, gate_event, NULL, NULL);
+	return rp_event_batch_deliver(run, sink, gate_event, NULL, NULL);
 }
 
 static int gate_point(struct rp_sink *sink, uint64_t time_ns, uint64_t lost)
@@ -145,7 +145,7 @@ static void end_writer(void)
 	cr_assert_eq(pthread_join(writer.thread, NULL), 0);
 }
 
-/* Whether the writer sleeps on the session's futex, as the kernel tells. */
+/* Whether the kernel shows the writer in a futex(2) call on the session's word. */
 static bool writer_waits(void)
 {
 	pid_t tid = rp_load_relaxed(&writer.tid);
@@ -161,7 +161,7 @@ static bool writer_waits(void)
 	if (fscanf(file, "%ld %p", &number, &word) != 2)
 		number = -1;
 	fclose(file);
-	return number == SYS_futex && word == &slot->room;
+	return number == SYS_futex && word == &slot->space;
 }
 
 /* With every ring full, whatever processor the caller is on. */
@@ -201,7 +201,7 @@ Test(core_block, wait_ends_at_its_bound_and_the_loss_is_counted)
 	start(1);
 	while (write_mark() == 0)
 		taken++;
-	cr_assert(slot->room & STALLED);
+	cr_assert(slot->space & STALLED);
 	stop(&stats);
 	cr_assert_eq(stats.delivered, taken);
 	cr_assert_eq(stats.lost, 1u);
@@ -214,12 +214,12 @@ Test(core_block, output_that_stands_still_is_waited_for_once)
 
 	start(1);
 	cr_assert_eq(write_until_lost(), -ENOBUFS);
-	/* Who waits now, waits for an hour. */
+	/* A writer that waited now would wait for an hour: the loss shows that it does not wait. */
 	rp_store_relaxed(&slot->wait_ns, HOUR_MS * 1000000ull);
 	cr_assert_eq(write_until_lost(), -ENOBUFS);
-	/* It moves again, and is waited for again. */
+	/* The sink takes events again, so the next writer waits again. */
 	rp_store_relaxed(&gate.open, 1);
-	wait_until((rp_load_relaxed(&slot->room) & STALLED) == 0);
+	wait_until((rp_load_relaxed(&slot->space) & STALLED) == 0);
 	rp_store_relaxed(&gate.open, 0);
 	begin_writer(5000);
 	wait_until(writer_waits());
@@ -259,7 +259,7 @@ Test(core_block, stop_ends_the_wait)
 	end_writer();
 	cr_assert_eq(rp_session_stop(session, &stats), 0);
 	cr_assert_eq(writer.lost, 0u);
-	/* What waited was not offered: one more came back as taken. */
+	/* The waiting event was not offered to the session, yet its call returned success. */
 	cr_assert_eq(stats.lost + 1, writer.taken);
 	cr_assert_eq(stats.lost_by[RP_LOSS_BLOCKED], 0u);
 }
@@ -397,7 +397,7 @@ Test(core_block, wait_left_by_siglongjmp_comes_to_its_end)
 		memset(&leaver, 0, sizeof(leaver));
 		writer.most = UINT64_MAX;
 		cr_assert_eq(pthread_create(&writer.thread, NULL, leave_and_write, NULL), 0);
-		wait_until(writer_waits() || (rp_load_relaxed(&slot->room) & STALLED));
+		wait_until(writer_waits() || (rp_load_relaxed(&slot->space) & STALLED));
 		cr_assert_eq(pthread_kill(writer.thread, SIGUSR1), 0);
 		wait_until(rp_load_acquire(&leaver.left));
 		inside = leaver.inside;
@@ -456,8 +456,8 @@ Test(core_block, listeners_thread_does_not_wait)
 	cr_assert_eq(stats.lost, stats.lost_by[RP_LOSS_BLOCKED]);
 }
 
-static struct rp_provider *told_provider;
-static uint32_t told;
+static struct rp_provider *reported_provider;
+static uint32_t reported;
 
 static void on_change(struct rp_provider *provider, const struct rp_provider_state *state,
 		      void *data)
@@ -466,16 +466,16 @@ static void on_change(struct rp_provider *provider, const struct rp_provider_sta
 	if (state->source_enabled)
 		return;
 	if (write_until_lost() == -ENOBUFS)
-		rp_store_release(&told, rp_drain_is_self() ? 2 : 1);
+		rp_store_release(&reported, rp_drain_is_self() ? 2 : 1);
 }
 
-static int broken_run(struct rp_sink *sink, struct rp_run *run)
+static int broken_run(struct rp_sink *sink, struct rp_event_batch *run)
 {
 	(void)sink, (void)run;
 	return -EIO;
 }
 
-/* Of a session that ends by itself its providers hear on the drain thread. */
+/* The drain thread informs the providers of a session that ends by itself. */
 Test(core_block, drain_thread_does_not_wait)
 {
 	static struct rp_sink_ops broken_ops;
@@ -490,15 +490,15 @@ Test(core_block, drain_thread_does_not_wait)
 	broken_ops = gate_ops;
 	broken_ops.run = broken_run;
 	start(HOUR_MS);
-	cr_assert_eq(rp_provider_create("Test-Told", on_change, NULL, &told_provider), 0);
-	cr_assert_eq(rp_event_create(told_provider, &decl, &event), 0);
+	cr_assert_eq(rp_provider_create("Test-Told", on_change, NULL, &reported_provider), 0);
+	cr_assert_eq(rp_event_create(reported_provider, &decl, &event), 0);
 	cr_assert_eq(rp_session_open(&setup, &other), 0);
 	free_options(&options);
 	cr_assert_eq(rp_event_write(event, NULL, 0), 0);
-	wait_until(rp_load_acquire(&told));
-	cr_assert_eq(told, 2u);
+	wait_until(rp_load_acquire(&reported));
+	cr_assert_eq(reported, 2u);
 	cr_assert_eq(rp_session_stop(other, NULL), -EIO);
-	cr_assert_eq(rp_provider_destroy(told_provider), 0);
+	cr_assert_eq(rp_provider_destroy(reported_provider), 0);
 	stop(&stats);
 	cr_assert_eq(stats.lost, 1u);
 }
@@ -524,11 +524,11 @@ static void on_start(struct rp_provider *provider, const struct rp_provider_stat
 static void *destroy_provider(void *data)
 {
 	cr_assert_eq(rp_provider_destroy(data), 0);
-	rp_store_release(&told, 1);
+	rp_store_release(&reported, 1);
 	return NULL;
 }
 
-/* Destroying a provider waits for its callback, which waits for room, which nobody holds up. */
+/* Destroying a provider waits for its callback, which waits for space until the gate opens. */
 Test(core_block, provider_whose_callback_waits_can_be_destroyed)
 {
 	struct rp_listener *listener;
@@ -543,11 +543,11 @@ Test(core_block, provider_whose_callback_waits_can_be_destroyed)
 	wait_until(writer_waits());
 	cr_assert_eq(pthread_create(&destroyer, NULL, destroy_provider, provider), 0);
 	/* Meanwhile others come and go. */
-	cr_assert_eq(rp_provider_create("Test-Other", NULL, NULL, &told_provider), 0);
-	cr_assert_eq(rp_provider_destroy(told_provider), 0);
+	cr_assert_eq(rp_provider_create("Test-Other", NULL, NULL, &reported_provider), 0);
+	cr_assert_eq(rp_provider_destroy(reported_provider), 0);
 	rp_store_relaxed(&gate.open, 1);
 	end_writer();
-	wait_until(rp_load_acquire(&told));
+	wait_until(rp_load_acquire(&reported));
 	pthread_join(destroyer, NULL);
 	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
 	stop(&stats);
@@ -566,7 +566,7 @@ Test(core_block, sessions_that_do_not_wait_have_the_event_first)
 	listener = listen_to("Test-Blocked");
 	begin_writer(5000);
 	wait_until(writer_waits());
-	/* Also the one that is waited with. */
+	/* The listener also gets the event whose writer waits. */
 	for (; heard <= rp_load_relaxed(&writer.taken); heard++)
 		expect_event(listener, &event);
 	rp_store_relaxed(&gate.open, 1);
@@ -588,7 +588,7 @@ Test(core_block, fork_beside_a_waiting_writer_leaves_both_alone)
 	child = fork();
 	cr_assert_geq(child, 0);
 	if (child == 0)
-		_exit(write_mark() == 0 && slot->room == 0 ? 0 : 1);
+		_exit(write_mark() == 0 && slot->space == 0 ? 0 : 1);
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	cr_assert(writer_waits());

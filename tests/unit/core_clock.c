@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "core/core.h"
 #include "core/own.h"
+#include "ring/regs.h"
 #include "ring/rseq.h"
 #include "ring/slot.h"
 #include "traps.h"
@@ -33,7 +34,7 @@
 static struct rp_event event = { .index = 7 };
 static struct rp_ring *rings[SESSIONS][RINGS_MAX], *fallbacks[SESSIONS][RP_FALLBACKS];
 static uint32_t ring_count;
-static uint8_t *page;		/* one that a test may take away */
+static uint8_t *page;		/* a test may make it inaccessible */
 
 static struct rp_slot *slot_of(unsigned int session)
 {
@@ -103,11 +104,11 @@ static void write_event(void)
 {
 	const struct rp_part part = { page, 40 };
 
-	cr_assert_eq(in_words ? rp_event_write_words(1, 2, 3, 4, &event, 32) :
+	cr_assert_eq(in_words ? rp_event_write_regs(1, 2, 3, 4, &event, 32) :
 				rp_event_write(&event, &part, 1), 0);
 }
 
-/* What was there when something came between. */
+/* The sessions that had the event at the time of the interruption, and that time. */
 static volatile uint64_t interrupted;
 static volatile bool was_there[SESSIONS];
 
@@ -234,8 +235,8 @@ static void check_interruptions(void)
 Test(core_clock, what_an_interruption_does_not_find_is_stamped_behind_it)
 {
 	static const char *const functions[] = {
-		"rp_slot_try_rseq_in_turn", "write_in_turn", "write_slots", "rp_event_write",
-		"rp_event_write_words", "rp_event_write_anew", "rp_event_write_in_turn", NULL,
+		"rp_slot_try_rseq_multi", "write_multi", "write_slots", "rp_event_write",
+		"rp_event_write_regs", "rp_event_write_miss", "rp_event_write_multi", NULL,
 	};
 	int ret;
 
@@ -326,7 +327,7 @@ static void on_breakpoint(int number)
 	pointed = points();
 }
 
-Test(core_clock, kernel_tells_of_a_signal_outside_of_the_section)
+Test(core_clock, kernel_reports_of_a_signal_outside_of_the_section)
 {
 	if (!has_sections())
 		return;
@@ -349,7 +350,7 @@ static void *run_on_it(void *data)
 }
 
 /* Waits for it: the other thread wants the same processor. */
-Test(core_clock, kernel_tells_of_a_preemption_outside_of_the_section)
+Test(core_clock, kernel_reports_of_a_preemption_outside_of_the_section)
 {
 	pthread_t thread;
 	cpu_set_t set;
@@ -375,7 +376,7 @@ static void *fence(void *data)
 	return NULL;
 }
 
-Test(core_clock, kernel_tells_of_a_fence_outside_of_the_section)
+Test(core_clock, kernel_reports_of_a_fence_outside_of_the_section)
 {
 	pthread_t thread;
 

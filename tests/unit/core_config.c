@@ -171,7 +171,7 @@ Test(core_config, list_of_a_thousand_is_the_longest)
 	cr_assert_eq(rp_providers_parse(text, &providers, &count, &at), -EINVAL);
 }
 
-/* Whatever the bytes: an answer, no byte read or written beyond the text. */
+/* The parser accepts or rejects any bytes, and stays within the text. */
 Test(core_config, random_text_is_answered)
 {
 	static const char letters[] = "A*:,\"0x5fg =;\xc3\xbc\xff";

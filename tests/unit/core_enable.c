@@ -79,19 +79,23 @@ static void expect_exactly(struct rp_listener *listener, const bool wanted[KEYWO
 
 Test(core_enable, keywords_and_level_choose_the_events)
 {
-	for (size_t s = 0; s < KEYWORDS; s++) {
+	for (size_t s = 0; s < 2 * KEYWORDS; s++) {
+		const uint64_t asked = keywords[s / 2];
+		const bool exact = s & 1;
+
 		for (unsigned int level = 0; level < LEVELS; level++) {
 			struct rp_session_provider session = {
-				.size = sizeof(session), .name = NAME,
-				.keywords = keywords[s], .level = (uint8_t)level,
+				.size = sizeof(session), .name = NAME, .keywords = asked,
+				.level = (uint8_t)level,
+				.flags = exact ? RP_SESSION_PROVIDER_EXACT : 0,
 			};
 			bool wanted[KEYWORDS * LEVELS];
 
 			for (size_t k = 0; k < KEYWORDS; k++) {
 				for (unsigned int l = 0; l < LEVELS; l++)
 					wanted[id_of(k, l)] =
-						(keywords[k] == 0 ||
-						 (keywords[k] & keywords[s]) != 0) &&
+						(keywords[k] == 0 || (asked == 0 && !exact) ||
+						 (keywords[k] & asked) != 0) &&
 						(l == 0 || level == 0 || level >= l);
 			}
 			expect_exactly(start(&session, 1), wanted);

@@ -27,9 +27,13 @@ RP_EVENT(kinds, structs, 6, RP_LEVEL_INFORMATIONAL, 0,
 	 RP_STRUCT_FIELD(outer, one), RP_STRUCT_ARRAY(inner, many), RP_U8(after));
 RP_EVENT(kinds, nothing, 7, RP_LEVEL_INFORMATIONAL, 0);
 RP_EVENT(kinds, longs, 8, RP_LEVEL_INFORMATIONAL, 0, RP_ARRAY(U64, values));
-RP_EVENT_EX(kinds, told, 9, 3, RP_LEVEL_WARNING, RP_OPCODE_STOP, "{0} is told", 0x10,
+RP_EVENT_EX(kinds, reported, (RP_ID(9), RP_VERSION(3), RP_LEVEL(RP_LEVEL_WARNING),
+	    RP_KEYWORDS(0x10), RP_OPCODE(RP_OPCODE_STOP), RP_MESSAGE("{0} is reported")),
 	    RP_STRING(what), RP_STRUCT_ARRAY(inner, parts));
 
+RP_EVENT(kinds, lengths, 11, RP_LEVEL_INFORMATIONAL, 0,
+	 RP_U8(first), RP_STRING_N(text), RP_U8(between), RP_SECRET(RP_STRING_N(secret)),
+	 RP_STRING_N(last));
 RP_EVENT(kinds, phases, 10, RP_LEVEL_INFORMATIONAL, 0,
 	 RP_ENUM_FIELD(phase, phase), RP_STRUCT_FIELD(phased, both));
 
@@ -108,6 +112,30 @@ Test(core_event, strings_end_with_one_nul_and_null_is_empty)
 	expect_payload(listener, "\1\0\2\0\0\3", 6);
 	cr_assert_eq(kinds_strings(1, "", 2, &wide[3], 3), 0);
 	expect_payload(listener, "\1\0\2\0\0\3", 6);
+	expect_end(listener);
+}
+
+Test(core_event, strings_of_a_given_length_end_there_or_at_a_nul)
+{
+	struct rp_listener *listener = listen_to("Test-Kinds");
+	struct rp_listener_event event;
+	char *text = strdup("text");
+
+	/* The byte after a text is not read: valgrind and the sanitizers would see it. */
+	cr_assert_eq(kinds_lengths(1, text, 4, 2, "password", 8, "", 0), 0);
+	expect_payload(listener, "\1text\0\2***\0\0", 12);
+	memset(text, 'x', 5);
+	cr_assert_eq(kinds_lengths(1, text, 5, 2, NULL, 0, NULL, 0), 0);
+	expect_payload(listener, "\1xxxxx\0\2***\0\0", 13);
+	cr_assert_eq(kinds_lengths(1, NULL, 0, 2, text, 5, "in\0side", 7), 0);
+	expect_payload(listener, "\1\0\2***\0in\0", 10);
+	cr_assert_eq(kinds_lengths(1, "\0", 1, 2, text, 5, text, 1), 0);
+	expect_event(listener, &event);
+	cr_assert_eq(event.field_count, 5);
+	cr_assert_eq(event.fields[1].type, RP_TYPE_STRING);
+	cr_assert_eq(event.payload_bytes, 9u);
+	cr_assert_arr_eq(event.payload, "\1\0\2***\0x\0", 9);
+	free(text);
 	expect_end(listener);
 }
 
@@ -287,16 +315,16 @@ Test(core_event, write_nobody_wants_returns_zero_even_if_too_large)
 	cr_assert_eq(kinds_blob(bytes, sizeof(bytes)), 0);
 }
 
-Test(core_event, listener_is_told_what_the_declaration_says)
+Test(core_event, listener_gets_what_the_declaration_says)
 {
 	struct rp_listener *listener = listen_to("Test-Kinds");
 	struct rp_listener_event event;
 
-	cr_assert(kinds_told_enabled());
-	cr_assert_eq(kinds_told("this", NULL, 0), 0);
+	cr_assert(kinds_reported_enabled());
+	cr_assert_eq(kinds_reported("this", NULL, 0), 0);
 	expect_event(listener, &event);
 	cr_assert_str_eq(event.provider, "Test-Kinds");
-	cr_assert_str_eq(event.name, "told");
+	cr_assert_str_eq(event.name, "reported");
 	cr_assert_eq(event.size, sizeof(event));
 	cr_assert_eq(event.id, 9u);
 	cr_assert_eq(event.version, 3);
@@ -342,10 +370,25 @@ Test(core_event, enumeration_is_an_integer_with_names)
 	expect_end(listener);
 }
 
+/* TraceEvent drops events of id 65535. */
+Test(core_event, id_above_the_largest_is_refused)
+{
+	struct rp_event_decl decl = { .size = sizeof(decl), .name = "Dynamic",
+				      .level = RP_LEVEL_INFORMATIONAL, .id = 65535 };
+	struct rp_event *event;
+
+	cr_assert_eq(rp_event_create(kinds_provider(), &decl, &event), -EINVAL);
+	decl.id = 65536;
+	cr_assert_eq(rp_event_create(kinds_provider(), &decl, &event), -EINVAL);
+	decl.id = RP_EVENT_ID_MAX;
+	cr_assert_eq(rp_event_create(kinds_provider(), &decl, &event), 0);
+	rp_event_destroy(event);
+}
+
 /* A definition as the engine holds it: the message goes to other consumers than listeners. */
 Test(core_event, message_is_part_of_the_definition)
 {
-	cr_assert_str_eq(kinds_told_event_.decl->message, "{0} is told");
+	cr_assert_str_eq(kinds_reported_event_.decl->message, "{0} is reported");
 	cr_assert_null(kinds_blob_event_.decl->message);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Exporters: what they are told, what they are handed, and who hears of them. */
+/* Exporters: the events announced and handed to them, and the callbacks that report them. */
 #include "core_support.h"
 
 #include <pthread.h>
@@ -16,11 +16,11 @@ RP_EVENT(declared, pair, 7, RP_LEVEL_WARNING, 0x10, RP_U32(number), RP_STRING(te
 
 #define EXPORTS_MAX 64u
 
-/* What the exporter under test knows and got. Its calls come one at a time. */
+/* Settings of the exporter under test, and the calls it received. They come one at a time. */
 static struct {
 	const struct rp_export *exports[EXPORTS_MAX];
 	unsigned int count, added, removed;
-	bool enable;			/* as soon as told */
+	bool enable;			/* each event as soon as it is announced */
 	char prefix[64];		/* of providers that count here */
 	pthread_t writer;
 	const struct rp_export *written;
@@ -131,7 +131,7 @@ static void turn(const struct rp_event *event, bool on)
 	rp_exporters_unlock();
 }
 
-Test(core_exporter, is_told_of_events_that_are_there_and_that_come_and_go)
+Test(core_exporter, is_reported_of_events_that_are_there_and_that_come_and_go)
 {
 	struct rp_provider *provider = make_provider("Test-Coming");
 	struct rp_event *early = make_event(provider, 1, 0, 0), *late;
@@ -150,7 +150,7 @@ Test(core_exporter, is_told_of_events_that_are_there_and_that_come_and_go)
 	cr_assert_eq(seen.count, 0u);
 }
 
-Test(core_exporter, event_enabled_when_told_is_on_at_once)
+Test(core_exporter, event_enabled_when_reported_is_on_at_once)
 {
 	struct rp_provider *provider = make_provider("Test-At-Once");
 	struct rp_event *event;
@@ -206,7 +206,7 @@ Test(core_exporter, session_and_exporter_have_the_event_each)
 	cr_assert_eq(rp_provider_destroy(provider), 0);
 }
 
-Test(core_exporter, payload_too_large_is_told_as_such)
+Test(core_exporter, payload_too_large_is_reported_as_such)
 {
 	static uint8_t bytes[RP_PAYLOAD_MAX];
 	struct rp_part parts[2] = { { bytes, sizeof(bytes) }, { bytes, 1 } };
@@ -221,31 +221,31 @@ Test(core_exporter, payload_too_large_is_told_as_such)
 	cr_assert_eq(rp_provider_destroy(provider), 0);
 }
 
-/* What the callback was last told; it runs on a thread of its own. */
+/* The state in the callback's last call, which comes on a thread of its own. */
 static struct {
 	pthread_mutex_t lock;
 	struct rp_provider_state state;
 	unsigned int calls;
-} told = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} reported = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void on_state(struct rp_provider *provider, const struct rp_provider_state *state,
 		     void *data)
 {
 	cr_assert_not_null(provider);
 	cr_assert_null(data);
-	pthread_mutex_lock(&told.lock);
-	told.state = *state;
-	told.calls++;
-	pthread_mutex_unlock(&told.lock);
+	pthread_mutex_lock(&reported.lock);
+	reported.state = *state;
+	reported.calls++;
+	pthread_mutex_unlock(&reported.lock);
 }
 
 static unsigned int calls_so_far(void)
 {
 	unsigned int calls;
 
-	pthread_mutex_lock(&told.lock);
-	calls = told.calls;
-	pthread_mutex_unlock(&told.lock);
+	pthread_mutex_lock(&reported.lock);
+	calls = reported.calls;
+	pthread_mutex_unlock(&reported.lock);
 	return calls;
 }
 
@@ -253,14 +253,14 @@ static void expect_call(unsigned int number, bool enabled, uint8_t level, uint64
 			bool source_enabled)
 {
 	wait_until(calls_so_far() >= number);
-	pthread_mutex_lock(&told.lock);
-	cr_assert_eq(told.calls, number);
-	cr_assert_eq(told.state.enabled, enabled);
-	cr_assert_eq(told.state.level, level);
-	cr_assert_eq(told.state.keywords, keywords);
-	cr_assert_eq(told.state.source_enabled, source_enabled);
-	cr_assert_null(told.state.filter_data);
-	pthread_mutex_unlock(&told.lock);
+	pthread_mutex_lock(&reported.lock);
+	cr_assert_eq(reported.calls, number);
+	cr_assert_eq(reported.state.enabled, enabled);
+	cr_assert_eq(reported.state.level, level);
+	cr_assert_eq(reported.state.keywords, keywords);
+	cr_assert_eq(reported.state.source_enabled, source_enabled);
+	cr_assert_null(reported.state.filter_data);
+	pthread_mutex_unlock(&reported.lock);
 }
 
 Test(core_exporter, provider_hears_of_it_as_of_a_session)
@@ -275,10 +275,10 @@ Test(core_exporter, provider_hears_of_it_as_of_a_session)
 	second = make_event(provider, 2, RP_LEVEL_INFORMATIONAL, 0x6);
 	turn(first, true);
 	expect_call(1, true, RP_LEVEL_ERROR, 0x1, true);
-	source = told.state.source;
+	source = reported.state.source;
 	turn(second, true);
 	expect_call(2, true, RP_LEVEL_INFORMATIONAL, 0x7, true);
-	cr_assert_arr_eq(source.bytes, told.state.source.bytes, sizeof(source.bytes));
+	cr_assert_arr_eq(source.bytes, reported.state.source.bytes, sizeof(source.bytes));
 	turn(first, false);
 	expect_call(3, true, RP_LEVEL_INFORMATIONAL, 0x6, true);
 	turn(second, false);
@@ -393,7 +393,7 @@ Test(core_exporter, listing_names_it)
 	cr_assert_eq(rp_provider_destroy(provider), 0);
 }
 
-Test(core_exporter, events_in_the_name_of_other_threads_are_not_told)
+Test(core_exporter, events_in_the_name_of_other_threads_are_not_reported)
 {
 	struct rp_provider *provider;
 

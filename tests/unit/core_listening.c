@@ -56,7 +56,7 @@ static void expect_stats(struct rp_listener *listener, uint64_t delivered)
 {
 	struct rp_session_stats stats = empty_stats();
 
-	cr_assert_eq(rp_listener_close(listener), 0);
+	cr_assert_eq(rp_listener_drain(listener), 0);
 	cr_assert_eq(rp_listener_stop(listener, &stats), 0);
 	cr_expect_eq(stats.delivered, delivered, "%lu, not %lu", stats.delivered, delivered);
 	cr_expect_eq(stats.lost, 0u);
@@ -120,7 +120,7 @@ static void begin_and_end(const struct rp_listener_event *event, void *data)
 	cr_assert_eq(calm_mark(1), 0);
 	cr_assert_eq(rp_listener_stop(heard->other, NULL), 0);
 	cr_assert_eq(rp_session_stop(session, NULL), 0);
-	cr_assert_eq(rp_listener_close(listener), 0);
+	cr_assert_eq(rp_listener_drain(listener), 0);
 	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
 	cr_assert_eq(inner.calm, 0u, "it was written in a callback");
 	cr_assert_not(calm_mark_enabled());
@@ -184,38 +184,38 @@ Test(core_listening, callback_changes_what_its_own_listener_hears)
 	cr_expect_eq(heard.calm, 1u);
 }
 
-struct told {
+struct reported {
 	char text[256];
 };
 
 static void note(struct rp_provider *provider, const struct rp_provider_state *state, void *data)
 {
-	struct told *told = data;
-	size_t length = strlen(told->text);
+	struct reported *reported = data;
+	size_t length = strlen(reported->text);
 
 	(void)provider;
-	snprintf(told->text + length, sizeof(told->text) - length, "%d%d%lx%s ",
+	snprintf(reported->text + length, sizeof(reported->text) - length, "%d%d%lx%s ",
 		 state->source_enabled, state->enabled, state->keywords,
 		 state->filter_data ? state->filter_data : "-");
 }
 
-Test(core_listening, providers_are_told_of_a_change)
+Test(core_listening, providers_are_reported_of_a_change)
 {
-	struct told told = { .text = "" };
+	struct reported reported = { .text = "" };
 	struct rp_listener *listener = listen_to("Test-Act:1:5:a=1");
-	struct rp_session_provider wrong = { .size = sizeof(wrong) };
+	struct rp_session_provider wrong = RP_SESSION_PROVIDER_INIT;
 
-	cr_assert_eq(rp_provider_set_callback(act_provider(), note, &told), 0);
+	cr_assert_eq(rp_provider_set_callback(act_provider(), note, &reported), 0);
 	cr_assert_eq(set_providers(listener, "Test-Act:3:5:a=2,Test-Calm"), 0);
 	cr_assert_eq(rp_listener_set_providers(listener, &wrong, 1), -EINVAL);
 	cr_assert_eq(rp_listener_set_providers(listener, NULL, 1), -EINVAL);
 	cr_assert_eq(set_providers(listener, "Test-Calm"), 0);
 	cr_assert_eq(set_providers(listener, "Test-Act"), 0);
-	cr_assert_eq(rp_listener_close(listener), 0);
+	cr_assert_eq(rp_listener_drain(listener), 0);
 	cr_assert_eq(set_providers(listener, "Test-Act"), -EPIPE);
 	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
 	cr_assert_eq(rp_provider_set_callback(act_provider(), NULL, NULL), 0);
-	cr_expect_str_eq(told.text, "111a=1 013a=1 113a=2 000a=2 11ffffffffffffffff- 000- ");
+	cr_expect_str_eq(reported.text, "111a=1 013a=1 113a=2 000a=2 11ffffffffffffffff- 000- ");
 }
 
 /* Ends the other one, when both are at it. */

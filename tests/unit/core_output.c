@@ -81,10 +81,69 @@ Test(core_output, fifo_without_a_reader_does_not_hang)
 	cr_assert_eq(try_path(path), -ENXIO);
 }
 
+static int try_fd(int fd, uint32_t flags)
+{
+	struct rp_session_options options = options_for("Test-Output");
+	struct rp_session *session = NULL;
+	int ret;
+
+	options.output_fd = fd;
+	options.flags = flags;
+	options.buffer_bytes = RP_SESSION_OVERWRITE_MIN;
+	ret = rp_session_start(&options, &session);
+	free_options(&options);
+	if (ret == 0)
+		(void)rp_session_stop(session, NULL);
+	return ret;
+}
+
+static int try_snapshot(int fd)
+{
+	struct rp_session_options options = options_for("Test-Output");
+	struct rp_session *session;
+	int ret;
+
+	options.output_fd = -1;
+	options.flags = RP_SESSION_OVERWRITE;
+	options.buffer_bytes = RP_SESSION_OVERWRITE_MIN;
+	cr_assert_eq(rp_session_start(&options, &session), 0);
+	free_options(&options);
+	ret = rp_session_snapshot(session, NULL, fd, NULL);
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
+	return ret;
+}
+
+Test(core_output, descriptor_that_is_not_open_for_writing_is_refused_at_the_start)
+{
+	int ends[2], written = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	int refused[4];
+
+	cr_assert_geq(written, 0);
+	cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
+	refused[0] = ends[0];
+	refused[1] = open(path, O_RDONLY | O_CLOEXEC);
+	refused[2] = open(path, O_PATH | O_CLOEXEC);
+	refused[3] = fcntl(refused[2], F_DUPFD_CLOEXEC, 500);
+	cr_assert_geq(refused[3], 500);
+	close(refused[3]);
+	for (int i = 0; i < 4; i++) {
+		cr_expect_eq(try_fd(refused[i], 0), -EBADF, "%d", i);
+		cr_expect_eq(try_fd(refused[i], RP_SESSION_OVERWRITE), -EBADF, "%d", i);
+		cr_expect_eq(try_snapshot(refused[i]), -EBADF, "%d", i);
+		cr_expect(i == 3 || fcntl(refused[i], F_GETFD) >= 0, "%d is the caller's", i);
+	}
+	cr_expect_eq(try_snapshot(written), 0);
+	cr_expect_eq(try_fd(written, 0), 0);
+	close(refused[2]);
+	close(refused[1]);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 static void count_file(const char *file, uint64_t *ret_events, uint64_t *ret_lost)
 {
-	struct rp_reader_stats stats = { .size = sizeof(stats) };
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_stats stats = RP_READER_STATS_INIT;
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_reader *reader;
 	int ret;
 
@@ -123,7 +182,7 @@ static void expect_sum(uint64_t sum, uint64_t offered, bool unsure)
 		  unsure ? " or one less" : "");
 }
 
-Test(core_output, file_holds_every_event_and_every_told_loss)
+Test(core_output, file_holds_every_event_and_every_reported_loss)
 {
 	struct rp_session *session = to_path(path, RP_SESSION_BUFFER_MIN);
 	struct rp_session_stats stats = empty_stats();
@@ -194,10 +253,10 @@ Test(core_output, full_device_ends_the_session_with_enospc)
 	}
 }
 
-/* What the events PayloadsCut of a file say, and how many events of the provider it holds. */
+/* Sums the counts in the PayloadsCut events of a file, and counts the provider's events. */
 static uint64_t count_cuts(const char *file, const char *provider, uint64_t *ret_events)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_reader *reader;
 	uint64_t cuts = 0, count;
 
@@ -216,7 +275,7 @@ static uint64_t count_cuts(const char *file, const char *provider, uint64_t *ret
 }
 
 /* A string takes two bytes a letter there, and the whole payload up to 65,400. */
-Test(core_output, payload_a_file_cannot_hold_is_cut_and_told)
+Test(core_output, payload_a_file_cannot_hold_is_cut_and_reported)
 {
 	static const size_t lengths[] = { 0, 100, 32698, 32699, 32700, 40000, 65535 };
 	static const struct rp_field fields[] = { { "s", NULL, 0, RP_TYPE_STRING, 0, 0, NULL } };
@@ -437,6 +496,18 @@ static void stop_in_callback(struct rp_provider *provider, const struct rp_provi
 	__atomic_store_n(&stop_result, rp_session_stop(to_be_stopped, NULL), __ATOMIC_SEQ_CST);
 }
 
+/* The session fails after its start, so the drain thread reports its end, not its starter. */
+static struct rp_session *to_nobody(void)
+{
+	struct rp_session *session;
+	int fds[2];
+
+	cr_assert_eq(pipe(fds), 0);
+	session = stream_to(fds[1], "Test-Output");
+	close(fds[0]);
+	return session;
+}
+
 Test(core_output, session_cannot_be_stopped_on_the_drain_thread)
 {
 	struct rp_session_stats stats = empty_stats();
@@ -444,15 +515,14 @@ Test(core_output, session_cannot_be_stopped_on_the_drain_thread)
 
 	to_be_stopped = to_path("/dev/null", RP_SESSION_BUFFER_MIN);
 	cr_assert_eq(rp_provider_set_callback(output_provider(), stop_in_callback, NULL), 0);
-	/* The failing one ends by itself, perhaps at once, told on the drain thread. */
-	failing = to_path("/dev/full", RP_SESSION_BUFFER_MIN);
+	failing = to_nobody();
 	wait_until(output_mark(1, "x", 1) <= 0 &&
 		   __atomic_load_n(&stop_result, __ATOMIC_SEQ_CST) != 1);
 	cr_assert_eq(stop_result, -EDEADLK);
 	cr_assert_not(pthread_equal(callback_thread, pthread_self()));
 	cr_assert(output_mark_enabled(), "the session is unchanged");
 	cr_assert_eq(rp_provider_set_callback(output_provider(), NULL, NULL), 0);
-	cr_assert_eq(rp_session_stop(failing, NULL), -ENOSPC);
+	cr_assert_eq(rp_session_stop(failing, NULL), -EPIPE);
 	cr_assert_eq(rp_session_stop(to_be_stopped, &stats), 0);
 	cr_assert_eq(stats.lost, 0u);
 }
@@ -476,7 +546,7 @@ static void close_in_callback(struct rp_provider *provider, const struct rp_prov
 	(void)provider, (void)data;
 	if (state->source_enabled || pthread_equal(pthread_self(), callback_thread))
 		return;
-	close_results[0] = rp_listener_close(to_be_closed);
+	close_results[0] = rp_listener_drain(to_be_closed);
 	__atomic_store_n(&close_results[1], rp_listener_stop(to_be_closed, NULL),
 			 __ATOMIC_SEQ_CST);
 }
@@ -490,20 +560,20 @@ Test(core_output, listener_cannot_be_ended_on_the_drain_thread, .timeout = 60)
 	cr_assert_eq(rp_listener_start(&options, ignore_event, NULL, &to_be_closed), 0);
 	free_options(&options);
 	cr_assert_eq(rp_provider_set_callback(output_provider(), close_in_callback, NULL), 0);
-	failing = to_path("/dev/full", RP_SESSION_BUFFER_MIN);
+	failing = to_nobody();
 	wait_until(output_mark(1, "x", 1) <= 0 &&
 		   __atomic_load_n(&close_results[1], __ATOMIC_SEQ_CST) != 1);
 	cr_assert_eq(close_results[0], -EDEADLK);
 	cr_assert_eq(close_results[1], -EDEADLK);
 	cr_assert(beside_mark_enabled(), "the listener is unchanged");
-	cr_assert_eq(rp_session_stop(failing, NULL), -ENOSPC);
+	cr_assert_eq(rp_session_stop(failing, NULL), -EPIPE);
 	cr_assert_eq(rp_listener_stop(to_be_closed, NULL), 0);
 }
 
 static struct rp_session *failing_session;
 static bool stopped_inside;
 
-/* Stops one session while another one fails: the drain thread wants to tell this very callback. */
+/* Stop one session while another one fails and the drain thread has to call this callback. */
 static void stop_while_failing(struct rp_provider *provider, const struct rp_provider_state *state,
 			       void *data)
 {
@@ -511,7 +581,7 @@ static void stop_while_failing(struct rp_provider *provider, const struct rp_pro
 	if (!state->source_enabled || stopped_inside)
 		return;
 	failing_session = to_path("/dev/full", RP_SESSION_BUFFER_MIN);
-	/* Both are on; one write, and the failing one is taken off by the drain thread. */
+	/* Both sessions are enabled. After one write the drain thread removes the failing one. */
 	wait_until(output_mark(1, "x", 1) <= 0 && __builtin_popcountll(own_bits()) == 1);
 	stopped_inside = rp_session_stop(to_be_stopped, NULL) == 0;
 }

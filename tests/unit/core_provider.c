@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Providers made at run time, and what their callbacks are told. */
+/* Dynamic providers, and the states that their callbacks receive. */
 #include "core_support.h"
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* What a callback saw, oldest first. */
+/* The calls that a callback received, oldest first. */
 struct calls {
 	struct rp_provider_state states[32];
 	char filters[32][64];
@@ -67,7 +67,7 @@ Test(core_provider, wrong_names_are_refused)
 	cr_assert_eq(rp_provider_destroy(NULL), 0);
 }
 
-Test(core_provider, callback_is_told_the_aggregate_of_all_sessions)
+Test(core_provider, callback_is_reported_the_aggregate_of_all_sessions)
 {
 	struct calls calls = { .count = 0 };
 	struct rp_provider *provider = make("Test-Aggregate", record, &calls);
@@ -105,7 +105,7 @@ Test(core_provider, level_zero_counts_as_all_levels)
 	cr_assert_eq(rp_provider_destroy(provider), 0);
 }
 
-Test(core_provider, session_for_another_provider_is_not_told)
+Test(core_provider, session_for_another_provider_is_not_reported)
 {
 	struct calls calls = { .count = 0 };
 	struct rp_provider *provider = make("Test-Aggregate", record, &calls);
@@ -129,15 +129,15 @@ Test(core_provider, all_providers_of_a_name_are_enabled)
 	for (uint32_t i = 0; i < 3; i++) {
 		struct rp_event_decl decl = { .size = sizeof(decl), .id = 1, .name = "one",
 					      .version = (uint8_t)i };
-		struct rp_listener_event told;
+		struct rp_listener_event reported;
 		struct rp_event *event;
 
 		expect_call(&calls[i], 0, true, 4, 2, true);
 		cr_assert_str_eq(calls[i].filters[0], "a=b");
 		cr_assert_eq(rp_event_create(providers[i], &decl, &event), 0);
 		cr_assert_eq(rp_event_write(event, NULL, 0), 0);
-		expect_event(listener, &told);
-		cr_assert_eq(told.version, i);
+		expect_event(listener, &reported);
+		cr_assert_eq(reported.version, i);
 	}
 	expect_end(listener);
 	for (int i = 0; i < 3; i++) {
@@ -161,7 +161,7 @@ Test(core_provider, catch_all_reaches_providers_created_later)
 	cr_assert_eq(rp_provider_destroy(provider), 0);
 }
 
-Test(core_provider, new_callback_is_told_of_every_running_session)
+Test(core_provider, new_callback_is_reported_of_every_running_session)
 {
 	struct calls first = { .count = 0 }, second = { .count = 0 };
 	struct rp_provider *provider = make("Test-Replay", record, &first);
@@ -313,7 +313,7 @@ struct nest {
 	int stop_result;
 };
 
-/* Starts a session when the first one starts, and stops it when that one is told. */
+/* The first call starts an inner session and stops it. */
 static void start_and_stop(struct rp_provider *provider, const struct rp_provider_state *state,
 			   void *data)
 {

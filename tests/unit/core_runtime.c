@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events made at run time: what is refused, what is copied, how long they live. */
+/* Dynamic events: which declarations are refused, what is copied, and how long events live. */
 #include "core_support.h"
 
 #include <stdint.h>
@@ -42,7 +42,7 @@ Test(core_runtime, event_made_at_run_time_is_delivered_with_its_description)
 	char name[] = "made", field_name[] = "value";
 	struct rp_field field = { field_name, NULL, 0, RP_TYPE_U32, 0, 0, NULL };
 	struct rp_event_decl decl = declaration(5, name);
-	struct rp_listener_event told;
+	struct rp_listener_event reported;
 	struct rp_event *event;
 
 	decl.fields = &field;
@@ -55,15 +55,15 @@ Test(core_runtime, event_made_at_run_time_is_delivered_with_its_description)
 	memset(field_name, 'x', 5);
 	field.type = RP_TYPE_GUID;
 	cr_assert_eq(write_u32(event, 77), 0);
-	expect_event(listener, &told);
-	cr_assert_str_eq(told.name, "made");
-	cr_assert_str_eq(told.fields[0].name, "value");
-	cr_assert_eq(told.fields[0].type, RP_TYPE_U32);
-	cr_assert_eq(told.id, 5u);
-	cr_assert_eq(told.version, 2);
-	cr_assert_eq(told.opcode, 11);
-	cr_assert_eq(told.keywords, 1ull << 63);
-	cr_assert_eq(*(const uint32_t *)told.payload, 77u);
+	expect_event(listener, &reported);
+	cr_assert_str_eq(reported.name, "made");
+	cr_assert_str_eq(reported.fields[0].name, "value");
+	cr_assert_eq(reported.fields[0].type, RP_TYPE_U32);
+	cr_assert_eq(reported.id, 5u);
+	cr_assert_eq(reported.version, 2);
+	cr_assert_eq(reported.opcode, 11);
+	cr_assert_eq(reported.keywords, 1ull << 63);
+	cr_assert_eq(*(const uint32_t *)reported.payload, 77u);
 	rp_event_destroy(event);
 	expect_end(listener);
 	cr_assert_eq(rp_provider_destroy(provider), 0);
@@ -87,15 +87,15 @@ Test(core_runtime, destroyed_event_is_still_delivered_with_its_name)
 	}
 	cr_assert_eq(rp_provider_destroy(provider), 0);
 	for (uint32_t i = 0; i < 500; i++) {
-		struct rp_listener_event told;
+		struct rp_listener_event reported;
 		char name[16];
 
 		snprintf(name, sizeof(name), "made-%u", i);
-		expect_event(listener, &told);
-		cr_assert_eq(*(const uint32_t *)told.payload, i);
-		cr_assert_str_eq(told.name, name);
-		cr_assert_str_eq(told.provider, "Test-Runtime");
-		cr_assert_eq(told.id, i);
+		expect_event(listener, &reported);
+		cr_assert_eq(*(const uint32_t *)reported.payload, i);
+		cr_assert_str_eq(reported.name, name);
+		cr_assert_str_eq(reported.provider, "Test-Runtime");
+		cr_assert_eq(reported.id, i);
 	}
 	expect_end(listener);
 }
@@ -148,7 +148,7 @@ Test(core_runtime, wrong_names_and_levels_are_refused)
 	decl.level = 6;
 	expect_refused(provider, &decl, "level 6");
 	decl = declaration(1, "short");
-	decl.size = sizeof(decl) - 1;
+	decl.size = RP_EVENT_DECL_SIZE_V1 - 1;
 	expect_refused(provider, &decl, "a struct too short");
 	decl = declaration(1, "many");
 	decl.field_count = RP_FIELDS_MAX + 1;
@@ -264,7 +264,7 @@ Test(core_runtime, event_may_have_128_fields)
 	char names[RP_FIELDS_MAX][8];
 	struct rp_event_decl decl = declaration(1, "wide");
 	struct rp_part part = { bytes, sizeof(bytes) };
-	struct rp_listener_event told;
+	struct rp_listener_event reported;
 	struct rp_event *event;
 
 	for (unsigned int i = 0; i < RP_FIELDS_MAX; i++) {
@@ -276,10 +276,10 @@ Test(core_runtime, event_may_have_128_fields)
 	decl.field_count = RP_FIELDS_MAX;
 	cr_assert_eq(rp_event_create(provider, &decl, &event), 0);
 	cr_assert_eq(rp_event_write(event, &part, 1), 0);
-	expect_event(listener, &told);
-	cr_assert_eq(told.field_count, RP_FIELDS_MAX);
-	cr_assert_str_eq(told.fields[127].name, "f127");
-	cr_assert_arr_eq(told.payload, bytes, sizeof(bytes));
+	expect_event(listener, &reported);
+	cr_assert_eq(reported.field_count, RP_FIELDS_MAX);
+	cr_assert_str_eq(reported.fields[127].name, "f127");
+	cr_assert_arr_eq(reported.payload, bytes, sizeof(bytes));
 	expect_end(listener);
 	cr_assert_eq(rp_provider_destroy(provider), 0);
 }

@@ -16,6 +16,8 @@
 
 #include "base/clock.h"
 #include "core/core.h"
+#include "core/holders.h"
+#include "core/merge.h"
 #include "core/snapshot.h"
 #include "traps.h"
 
@@ -69,7 +71,7 @@ static struct rp_session *record(const char *output)
 
 static struct rp_snapshot_info snapshot_of(struct rp_session *session)
 {
-	struct rp_snapshot_info info = { .size = sizeof(info) };
+	struct rp_snapshot_info info = RP_SNAPSHOT_INFO_INIT;
 	uint64_t before = rp_clock_monotonic_ns();
 
 	cr_assert_eq(rp_session_snapshot(session, path, -1, &info), 0);
@@ -80,7 +82,7 @@ static struct rp_snapshot_info snapshot_of(struct rp_session *session)
 	return info;
 }
 
-/* What a file says. */
+/* Contents of a snapshot file. */
 struct content {
 	uint64_t events, first, last;	/* serials */
 	uint64_t inside;		/* … of events inside the window: without a gap */
@@ -90,7 +92,7 @@ struct content {
 
 static uint64_t start_of(const struct rp_reader *reader)
 {
-	struct rp_reader_info info = { .size = sizeof(info) };
+	struct rp_reader_info info = RP_READER_INFO_INIT;
 
 	rp_reader_get_info(reader, &info);
 	return info.start_ticks;
@@ -123,8 +125,8 @@ static void take_mark(struct content *content, const struct rp_reader_event *eve
 
 static struct content read_content(struct rp_reader *reader, const struct rp_snapshot_info *info)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
-	struct rp_reader_stats stats = { .size = sizeof(stats) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_reader_stats stats = RP_READER_STATS_INIT;
 	struct content content = { 0 };
 	int ret;
 
@@ -202,7 +204,7 @@ Test(core_snapshot, oldest_events_make_room_for_the_newest)
 	cr_assert_eq(rp_session_stop(session, NULL), 0);
 }
 
-/* Whatever is left of a chunk is filled up: each multiple of 8 has its turn. */
+/* The writer pads the rest of each sub-buffer. The sizes produce every multiple of 8. */
 Test(core_snapshot, records_of_all_sizes_meet_the_borders_of_chunks)
 {
 	struct rp_session *session = record(NULL);
@@ -364,7 +366,7 @@ Test(core_snapshot, writers_go_on_whatever_a_snapshot_is_doing)
 Test(core_snapshot, socket_gets_a_whole_recording)
 {
 	struct rp_session *session = record(NULL);
-	struct rp_snapshot_info info = { .size = sizeof(info) };
+	struct rp_snapshot_info info = RP_SNAPSHOT_INFO_INIT;
 	struct rp_reader *reader;
 	uint64_t serial = 0;
 	int fds[2];
@@ -396,7 +398,7 @@ Test(core_snapshot, peer_that_takes_nothing_is_given_up)
 Test(core_snapshot, failed_snapshot_says_why_and_the_session_goes_on)
 {
 	struct rp_session *session = record(NULL);
-	struct rp_snapshot_info info = { .size = sizeof(info) };
+	struct rp_snapshot_info info = RP_SNAPSHOT_INFO_INIT;
 	char missing[96];
 	uint64_t serial = 0;
 
@@ -446,7 +448,7 @@ Test(core_snapshot, output_that_a_session_writes_to_is_not_taken_away)
 	cr_assert_eq(rp_session_stop(session, NULL), 0);
 }
 
-Test(core_snapshot, definition_that_went_is_still_told)
+Test(core_snapshot, definition_that_went_is_still_reported)
 {
 	static const struct rp_field fields[] = {
 		{ "serial", NULL, 0, RP_TYPE_U64, 0, 0, NULL },

@@ -149,6 +149,14 @@ Test(core_stack, deep_stack_is_cut_at_the_limit)
 	cr_assert(is_in(event.frames[RP_STACK_MAX - 1], recurse));
 }
 
+static void skip_under_valgrind(const char *why)
+{
+	const char *preloaded = getenv("LD_PRELOAD");
+
+	if (preloaded && strstr(preloaded, "vgpreload"))
+		cr_skip_test("%s", why);
+}
+
 static void on_signal(int signal)
 {
 	(void)signal;
@@ -162,6 +170,7 @@ Test(core_stack, handler_on_an_alternate_stack_writes_without_harm)
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
 	struct rp_listener_event event;
 
+	skip_under_valgrind("valgrind 3.19 loses track of a stack after a handler on another");
 	/* Nothing readable around it. */
 	cr_assert_neq(memory, MAP_FAILED);
 	cr_assert_eq(mprotect(alternate.ss_sp, alternate.ss_size, PROT_READ | PROT_WRITE), 0);
@@ -204,19 +213,11 @@ static bool shows_caller(void *code)
 	       is_in(event.frames[at + 1], call_by);
 }
 
-static void need_tables(void)
-{
-	const char *preloaded = getenv("LD_PRELOAD");
-
-	if (preloaded && strstr(preloaded, "vgpreload"))
-		cr_skip_test("valgrind runs code of its own");
-}
-
 Test(core_stack, callers_of_a_library_without_frame_pointers_are_shown)
 {
 	void *code = dlopen(PASSING_CODE, RTLD_NOW);
 
-	need_tables();
+	skip_under_valgrind("valgrind runs code of its own");
 	cr_assert_not_null(code, "%s", dlerror());
 	expect_end(listener);
 	listener = push_to(NULL, NULL, "Test-Stacks", RP_SESSION_STACKS);
@@ -228,7 +229,7 @@ Test(core_stack, library_loaded_during_a_session_is_known_soon)
 {
 	void *code;
 
-	need_tables();
+	skip_under_valgrind("valgrind runs code of its own");
 	code = dlopen(PASSING_CODE, RTLD_NOW);
 	cr_assert_not_null(code, "%s", dlerror());
 	wait_until(shows_caller(code));

@@ -125,7 +125,7 @@ Test(core_traceparent, new_traces_differ_and_can_be_joined)
 	uint8_t flags = 77;
 
 	for (int i = 0; i < 1000; i++) {
-		rp_traceparent_create(&made[i], &flags);
+		rp_traceparent_generate(&made[i], &flags);
 		cr_assert_eq(flags, 0);
 		cr_assert(memcmp(made[i].related.bytes, "\0\0\0\0\0\0\0", 8) == 0, "no caller");
 		for (int j = 0; j < i; j++) {

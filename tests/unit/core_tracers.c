@@ -10,7 +10,7 @@
 #include <ringpipe/ringpipe.h>
 
 #include "base/atomic.h"
-#include "core/probe.h"
+#include "core/kernel_probes.h"
 
 #define ONE (1ull << 48)
 #define PATIENCE_MS 60000
@@ -19,36 +19,47 @@ RP_PROVIDER(traced, "Traced-By-The-Kernel");
 RP_EVENT(traced, first, 1, RP_LEVEL_WARNING, 0x1, RP_U64(a));
 RP_EVENT(traced, second, 2, RP_LEVEL_VERBOSE, 0x2, RP_STRING(a));
 
-struct told {
+struct reported {
 	uint32_t tracers_of_first, tracers_of_second, rows;
 };
 
-static int take_row(const struct rp_enabled *enabled, void *data)
+static int take_row(const struct rp_traced *traced, void *data)
 {
-	struct told *told = data;
+	struct reported *reported = data;
 
-	if (strcmp(enabled->provider, "Traced-By-The-Kernel") != 0)
+	cr_assert_eq(traced->size, sizeof(*traced));
+	if (strcmp(traced->provider, "Traced-By-The-Kernel") != 0)
 		return 0;
-	told->rows++;
-	if (enabled->event && strcmp(enabled->event, "first") == 0)
-		told->tracers_of_first = enabled->tracers;
-	if (enabled->event && strcmp(enabled->event, "second") == 0)
-		told->tracers_of_second = enabled->tracers;
+	reported->rows++;
+	if (strcmp(traced->event, "first") == 0)
+		reported->tracers_of_first = traced->tracers;
+	if (strcmp(traced->event, "second") == 0)
+		reported->tracers_of_second = traced->tracers;
 	return 0;
+}
+
+static int refuse_row(const struct rp_traced *traced, void *data)
+{
+	(void)traced;
+	++*(unsigned int *)data;
+	return -ECANCELED;
 }
 
 Test(core_tracers, listing_has_a_row_for_each_traced_event)
 {
-	struct told none = { 0 }, both = { 0 };
+	struct reported none = { 0 }, both = { 0 };
+	unsigned int calls = 0;
 
-	cr_assert_eq(rp_enabled_list(take_row, &none), 0);
-	cr_assert_eq(none.rows, 1);
+	cr_assert_eq(rp_traced_list(take_row, &none), 0);
+	cr_assert_eq(none.rows, 0);
 	rp_or_seq_cst(&traced_first_event_.enable, ONE);
 	rp_or_seq_cst(&traced_second_event_.enable, 3 * ONE);
-	cr_assert_eq(rp_enabled_list(take_row, &both), 0);
+	cr_assert_eq(rp_traced_list(take_row, &both), 0);
 	cr_assert_eq(both.rows, 2);
 	cr_assert_eq(both.tracers_of_first, 1);
 	cr_assert_eq(both.tracers_of_second, 3);
+	cr_assert_eq(rp_traced_list(refuse_row, &calls), -ECANCELED);
+	cr_assert_eq(calls, 1u);
 	/* The stubs are called, and nothing comes of it. */
 	cr_assert_eq(traced_first(1), 0);
 	cr_assert_eq(traced_second(NULL), 0);
@@ -76,7 +87,7 @@ static bool becomes(const struct news *news, uint32_t enabled)
 	return rp_load_acquire(&news->enabled) == enabled;
 }
 
-Test(core_tracers, watcher_tells_callbacks_of_tracers)
+Test(core_tracers, watcher_reports_callbacks_of_tracers)
 {
 	static struct news news;
 
@@ -110,7 +121,7 @@ Test(core_tracers, event_made_at_run_time_has_the_tracers_of_the_one_probe)
 	const struct rp_part parts[] = { { bytes, 100 }, { NULL, 0 }, { bytes, 1 } };
 
 	cr_assert_eq(rp_event_tracers(event), 0);
-	rp_or_seq_cst(&rp_special_slots, 2 * ONE);
+	rp_or_seq_cst(&rp_slow_path_mask, 2 * ONE);
 	cr_assert_eq(rp_event_tracers(event), 2);
 	cr_assert_eq(rp_event_tracers(&traced_first_event_), 0);
 	cr_assert_not(rp_event_enabled(event));
@@ -127,11 +138,11 @@ Test(core_tracers, forked_child_keeps_the_kernels_counts)
 	int status;
 	pid_t child;
 
-	rp_or_seq_cst(&rp_special_slots, ONE);
+	rp_or_seq_cst(&rp_slow_path_mask, ONE);
 	rp_or_seq_cst(&traced_first_event_.enable, ONE);
 	child = fork();
 	if (child == 0)
-		_exit(rp_load_relaxed(&rp_special_slots) >> 48 == 1 &&
+		_exit(rp_load_relaxed(&rp_slow_path_mask) >> 48 == 1 &&
 		      rp_event_tracers(&traced_first_event_) == 1 ? 0 : 1);
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert_eq(status, 0);

@@ -27,7 +27,7 @@ static void plant(uint8_t *at, unsigned int most, bool aborts)
 	traps_plant(&place, most, NULL);
 }
 
-/* The section that writes is the one that reads the clock. */
+/* The section that writes the record also reads the clock. */
 static const struct trap_section *writing_section(uint8_t **ret_clock)
 {
 	static const uint8_t rdtsc_shl[] = { 0x0f, 0x31, 0x48, 0xc1, 0xe2, 0x20 };
@@ -78,6 +78,7 @@ static int mark(uint64_t number)
 {
 	const struct rp_part part = { &number, sizeof(number) };
 
+	aborted_mark_data_();	/* this file does not call the event's own functions */
 	return rp_event_write(&aborted_mark_event_, &part, 1);
 }
 
@@ -88,7 +89,7 @@ static void set_up(void)
 	if (!rp_rseq_usable)
 		cr_skip_test("no restartable sequences here");
 	listener = listen_to("Test-Aborted");
-	/* What the first event of a processor takes. */
+	/* The first event of a processor takes a buffer of the pool. */
 	cr_assert_eq(mark(0), 0);
 	expect_payload(listener, &(uint64_t){ 0 }, sizeof(uint64_t));
 }
@@ -153,8 +154,8 @@ Test(core_write, write_stopped_right_after_its_commit_is_not_written_again)
 }
 
 /*
- * By hand, in a slot of its own: nobody but these lines looks at the ring. What an aborted try left
- * of its time is taken back, so that the try that counts is the first one.
+ * The caller's ring is in a slot that no drain thread reads. The stamps that an aborted try leaves
+ * are restored, so that the try that succeeds counts as the first one.
  */
 static enum rp_write_result write_to(struct rp_ring *ring, bool by_fallback, uint8_t *ret_above)
 {

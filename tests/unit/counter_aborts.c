@@ -21,7 +21,7 @@ RP_COUNTER(unit, total, NULL, NULL);
 RP_UPDOWN_COUNTER(unit, level, NULL, NULL);
 RP_HISTOGRAM(unit, spread, NULL, NULL);
 
-/* What was counted; whole numbers, so that sums of doubles are exact. */
+/* The expected values; whole numbers, so that sums of doubles are exact. */
 static struct {
 	double total, level, sum, min, max;
 	uint64_t count;
@@ -47,7 +47,7 @@ static void count(void)
 
 static struct rp_counter_reading read_counter(struct rp_counter *counter)
 {
-	struct rp_counter_reading reading = { .size = sizeof(reading) };
+	struct rp_counter_reading reading = RP_COUNTER_READING_INIT;
 
 	rp_counter_read(counter, &reading);
 	return reading;
@@ -87,7 +87,7 @@ static void interrupt(struct trap_place *place, const char *how, bool stays, voi
 		printf("# at \"%s\": it gave up after %u aborts\n", place->text, hits);
 }
 
-static void tell(const struct trap_places *places)
+static void report(const struct trap_places *places)
 {
 	uint64_t aborts = 0, signals = 0;
 	unsigned int sections = 0;
@@ -128,7 +128,7 @@ int main(void)
 			interrupt(&places.list[i], "aborted always", true, NULL);
 		interrupt(&places.list[i], "a handler counts", false, count);
 	}
-	tell(&places);
+	report(&places);
 	traps_free(&places);
 	return complaints != 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sessions of System.Diagnostics.Metrics: who shares one, its limits, and what errors are told. */
+/* Sessions of System.Diagnostics.Metrics: sharing, limits, and the events that report errors. */
 #include "core_support.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ static const char *value_of(const struct word *word, const char *name)
 static void take_apart(const struct rp_listener_event *event, struct word *word)
 {
 	struct rp_fields fields;
-	struct rp_value value;
+	struct rp_value value = RP_VALUE_INIT;
 	int ret;
 
 	memset(word, 0, sizeof(*word));
@@ -64,7 +64,7 @@ static void take_apart(const struct rp_listener_event *event, struct word *word)
 static struct word next_of(struct rp_listener *listener, const char *event, const char *first)
 {
 	time_t limit = time(NULL) + PATIENCE_S;
-	struct rp_listener_event got = { .size = sizeof(got) };
+	struct rp_listener_event got = RP_LISTENER_EVENT_INIT;
 	struct word word;
 
 	while (time(NULL) <= limit) {
@@ -103,7 +103,7 @@ static struct rp_listener *ask_for(const char *arguments, ...)
 
 #define FAST ";RefreshInterval=0.1"
 
-/* What the second of two clients is told when they share a session but do not agree. */
+/* The error that the second of two clients gets when they share a session but disagree. */
 static struct word disagreement(const char *first, const char *second)
 {
 	struct rp_listener *there = ask_for("SessionId=SHARED;ClientId=one;%s", first), *newcomer;
@@ -118,7 +118,7 @@ static struct word disagreement(const char *first, const char *second)
 	return word;
 }
 
-Test(counter_meters, clients_that_disagree_are_told_what_was_expected)
+Test(counter_meters, clients_that_disagree_are_reported_what_was_expected)
 {
 	struct word word = disagreement("RefreshInterval=0.5;MaxTimeSeries=7;MaxHistograms=3",
 					"RefreshInterval=0.25;MaxTimeSeries=8;MaxHistograms=4");
@@ -132,7 +132,7 @@ Test(counter_meters, clients_that_disagree_are_told_what_was_expected)
 	cr_expect_str_eq(value_of(&word, "actualRefreshInterval"), "0.25");
 }
 
-/* One by one: each alone is enough. What is not said is as the session has it. */
+/* One differing limit is enough. A limit that a client leaves out is the session's. */
 Test(counter_meters, one_limit_that_differs_is_a_disagreement)
 {
 	static const char *const wrong[] = { "RefreshInterval=0.5", "MaxTimeSeries=8",
@@ -157,7 +157,7 @@ Test(counter_meters, one_limit_that_differs_is_a_disagreement)
 	}
 }
 
-/* The odd one out is silent, goes and comes; the first goes on being told. */
+/* A client that disagrees gets no values. The first client's values continue throughout. */
 Test(counter_meters, who_disagrees_gets_nothing_and_disturbs_nobody)
 {
 	struct rp_listener *first = ask_for("SessionId=SHARED;ClientId=one;Metrics=Test-Measured"
@@ -189,8 +189,8 @@ Test(counter_meters, who_disagrees_gets_nothing_and_disturbs_nobody)
 	stop_listening(first);
 }
 
-/* Without a ClientId there is nobody to tell. */
-Test(counter_meters, nameless_client_that_disagrees_is_not_told)
+/* The error names a client by its ClientId, so a client without one gets no error. */
+Test(counter_meters, nameless_client_that_disagrees_is_not_reported)
 {
 	struct rp_listener *first = ask_for("SessionId=SHARED;ClientId=one;Metrics=Test-Measured"
 					    FAST);
@@ -211,7 +211,7 @@ Test(counter_meters, nameless_client_that_disagrees_is_not_told)
 	stop_listening(first);
 }
 
-Test(counter_meters, later_client_of_a_shared_session_is_told_everything_again)
+Test(counter_meters, later_client_of_a_shared_session_is_reported_everything_again)
 {
 	struct rp_listener *first = ask_for("SessionId=SHARED;ClientId=one;Metrics=Test-Measured"
 					    FAST);
@@ -262,7 +262,7 @@ Test(counter_meters, sessions_of_their_own_run_side_by_side)
 	stop_listening(second);
 }
 
-/* What a session made of its arguments is what it expects of the next client. */
+/* The session compares the next client's arguments with its own effective limits. */
 Test(counter_meters, wrong_and_oversized_limits_are_the_default_or_the_bound)
 {
 	static const struct {
@@ -312,7 +312,7 @@ static int count_in(struct rp_listener *listener, const char *event, const char 
 	return count;
 }
 
-Test(counter_meters, series_above_the_limit_are_left_out_and_told_once)
+Test(counter_meters, series_above_the_limit_are_left_out_and_reported_once)
 {
 	struct rp_counter_decl decl = { .size = sizeof(decl), .name = "split",
 					.kind = RP_COUNTER_SUM };
@@ -333,16 +333,55 @@ Test(counter_meters, series_above_the_limit_are_left_out_and_told_once)
 	cr_assert_eq(rp_counter_destroy(counter), 0);
 }
 
-Test(counter_meters, histograms_above_the_limit_are_left_out_and_told_once)
+Test(counter_meters, histograms_above_the_limit_are_left_out_and_reported_once)
 {
 	struct rp_listener *listener = ask_for("SessionId=s;Metrics=Test-Measured;"
 					       "MaxHistograms=1" FAST);
 
+	/* Used, so that the program has both histograms. */
+	cr_assert_neq(measured_spread_counter(), measured_width_counter());
 	(void)next_of(listener, "HistogramLimitReached", "s");
 	cr_expect_eq(count_in(listener, "HistogramLimitReached", "s", 3), 0);
 	cr_expect_eq(count_in(listener, "HistogramValuePublished", "s", 3), 3);
 	cr_expect_eq(count_in(listener, "CounterRateValuePublished", "s", 3), 3);
 	stop_listening(listener);
+}
+
+/* The next total of the series without tags. */
+static void expect_total(struct rp_listener *listener, const char *session, const char *count,
+			 const char *sum)
+{
+	struct word word = next_about(listener, "HistogramTotalPublished", session, "since");
+
+	cr_expect_str_eq(value_of(&word, "count"), count);
+	cr_expect_str_eq(value_of(&word, "sum"), sum);
+}
+
+#define WITH_TOTALS "System.Diagnostics.Metrics:0x800000000007:4:Metrics=Test-Other\\since;"
+
+Test(counter_meters, totals_of_histograms_are_of_all_values_and_for_those_who_ask)
+{
+	struct rp_counter_decl decl = { .size = sizeof(decl), .name = "since",
+					.kind = RP_COUNTER_HISTOGRAM };
+	struct rp_listener *listener, *other, *second;
+	struct rp_counter *counter;
+
+	cr_assert_eq(rp_counter_create(other_provider(), &decl, &counter), 0);
+	cr_assert_eq(rp_counter_record(counter, 2.5), 0);
+	cr_assert_eq(rp_counter_record(counter, 4), 0);
+	other = ask_for("SessionId=o;Metrics=Test-Other\\since" FAST);
+	listener = listen_to(WITH_TOTALS "SessionId=s" FAST);
+	/* In each interval, whether it has a value or not. */
+	expect_total(listener, "s", "2", "6.5");
+	expect_total(listener, "s", "2", "6.5");
+	cr_assert_eq(rp_counter_record(counter, 1), 0);
+	second = listen_to(WITH_TOTALS "SessionId=t" FAST);
+	expect_total(second, "t", "3", "7.5");
+	cr_expect_eq(count_in(other, "HistogramTotalPublished", "o", 3), 0);
+	stop_listening(listener);
+	stop_listening(second);
+	stop_listening(other);
+	cr_assert_eq(rp_counter_destroy(counter), 0);
 }
 
 static int refuse(struct rp_observation *observation, void *data)
@@ -351,7 +390,7 @@ static int refuse(struct rp_observation *observation, void *data)
 	return __atomic_load_n((int *)data, __ATOMIC_SEQ_CST);
 }
 
-Test(counter_meters, callback_that_fails_is_told_in_each_collection)
+Test(counter_meters, callback_that_fails_is_reported_in_each_collection)
 {
 	int error = -EIO;
 	struct rp_counter_decl decl = { .size = sizeof(decl), .name = "asked", .observe = refuse,
@@ -377,7 +416,7 @@ Test(counter_meters, callback_that_fails_is_told_in_each_collection)
 	stop_listening(listener);
 }
 
-Test(counter_meters, instruments_that_come_and_go_are_told)
+Test(counter_meters, instruments_that_come_and_go_are_reported)
 {
 	struct rp_counter_decl decl = { .size = sizeof(decl), .name = "passing", .unit = "u",
 					.display_name = "It passes", .kind = RP_COUNTER_SUM };
@@ -466,7 +505,7 @@ static int hang(struct rp_observation *observation, void *data)
 	return rp_observe(observation, 1, NULL, 0);
 }
 
-/* Whoever was there before has gone, even if nobody had the time to notice. */
+/* The first client has left, although the thread that hangs in the callback cannot notice yet. */
 Test(counter_meters, client_that_comes_as_another_goes_has_the_session_to_itself)
 {
 	struct hold hold = { 0, 0 };

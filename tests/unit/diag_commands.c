@@ -7,15 +7,16 @@
 #include <unistd.h>
 
 #include "diag/commands.h"
-#include "diag/message.h"
+#include "ipc/message.h"
 #include "diag/process.h"
-#include "host/process.h"
+#include "host/identity.h"
 #include "diag_request.h"
 
 static const uint8_t cookie[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
 
 /* Gives a whole message to a server without any session. */
-static enum rp_command_outcome run(const uint8_t *bytes, size_t size, struct rp_reply *reply)
+static enum rp_command_outcome run(const uint8_t *bytes, size_t size,
+				   struct rp_message_buffer *reply)
 {
 	static struct rp_trace_table traces;
 	static struct rp_sending sendings[RP_SENDINGS_MAX] = {
@@ -33,15 +34,15 @@ static enum rp_command_outcome run(const uint8_t *bytes, size_t size, struct rp_
 	return command.outcome;
 }
 
-/* What it says. The caller frees the reply. */
-static struct rp_reply answer(const uint8_t *bytes, size_t size)
+/* The reply to the request, which the caller frees. */
+static struct rp_message_buffer answer(const uint8_t *bytes, size_t size)
 {
-	struct rp_reply reply = { 0 };
+	struct rp_message_buffer reply = { 0 };
 	size_t whole = 0;
 	enum rp_hresult hr = rp_message_frame(bytes, size, &whole);
 
 	if (hr != RP_HRESULT_OK)
-		rp_reply_refuse(&reply, hr);
+		rp_message_refuse(&reply, hr);
 	else if (whole == size)
 		run(bytes, size, &reply);
 	return reply;
@@ -53,7 +54,7 @@ static uint32_t u32_at(const uint8_t *at)
 }
 
 /* An answer's HRESULT; checks that it is a whole message of the server's, stream aside. */
-static enum rp_hresult hresult_of(const struct rp_reply *reply)
+static enum rp_hresult hresult_of(const struct rp_message_buffer *reply)
 {
 	size_t whole = 0;
 
@@ -69,16 +70,16 @@ static enum rp_hresult hresult_of(const struct rp_reply *reply)
 	return u32_at(reply->bytes + 20);
 }
 
-static enum rp_hresult ask(struct rp_reply *request)
+static enum rp_hresult ask(struct rp_message_buffer *request)
 {
-	struct rp_reply reply;
+	struct rp_message_buffer reply;
 	enum rp_hresult hr;
 
-	rp_reply_end(request);
+	rp_message_end(request);
 	reply = answer(request->bytes, request->size);
 	hr = hresult_of(&reply);
-	rp_reply_fini(&reply);
-	rp_reply_fini(request);
+	rp_message_fini(&reply);
+	rp_message_fini(request);
 	return hr;
 }
 
@@ -144,10 +145,10 @@ static const struct {
 Test(diag_commands, every_command_gets_its_answer)
 {
 	for (size_t i = 0; i < sizeof(conversations) / sizeof(conversations[0]); i++) {
-		struct rp_reply request = begin(conversations[i].set, conversations[i].id);
+		struct rp_message_buffer request = begin(conversations[i].set, conversations[i].id);
 
 		for (int n = 0; n < conversations[i].payload_bytes; n++)
-			rp_reply_u8(&request, 0x11);
+			rp_message_put_u8(&request, 0x11);
 		cr_assert_eq(ask(&request), conversations[i].expected, "set %02x id %02x",
 			     conversations[i].set, conversations[i].id);
 	}
@@ -156,14 +157,14 @@ Test(diag_commands, every_command_gets_its_answer)
 Test(diag_commands, any_flip_in_any_request_gets_one_whole_answer)
 {
 	for (size_t i = 0; i < sizeof(conversations) / sizeof(conversations[0]); i++) {
-		struct rp_reply request = begin(conversations[i].set, conversations[i].id);
+		struct rp_message_buffer request = begin(conversations[i].set, conversations[i].id);
 
 		for (int n = 0; n < conversations[i].payload_bytes; n++)
-			rp_reply_u8(&request, 0x11);
-		rp_reply_end(&request);
+			rp_message_put_u8(&request, 0x11);
+		rp_message_end(&request);
 		for (size_t bit = 0; bit < request.size * 8; bit++) {
 			struct fenced flipped = fence(request.bytes, request.size);
-			struct rp_reply reply;
+			struct rp_message_buffer reply;
 
 			flipped.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
 			reply = answer(flipped.bytes, flipped.size);
@@ -174,16 +175,16 @@ Test(diag_commands, any_flip_in_any_request_gets_one_whole_answer)
 				cr_assert(bit / 8 == 14 || bit / 8 == 15);
 			if (bit / 8 < 14)
 				cr_assert_eq(hresult_of(&reply), RP_HRESULT_UNKNOWN_MAGIC);
-			rp_reply_fini(&reply);
+			rp_message_fini(&reply);
 			unfence(&flipped);
 		}
-		rp_reply_fini(&request);
+		rp_message_fini(&request);
 	}
 }
 
 Test(diag_commands, reserved_bytes_of_the_header_are_not_looked_at)
 {
-	struct rp_reply request = begin(RP_MESSAGE_PROCESS, 0x01);
+	struct rp_message_buffer request = begin(RP_MESSAGE_PROCESS, 0x01);
 
 	request.bytes[18] = request.bytes[19] = 0xaa;
 	cr_assert_eq(ask(&request), RP_HRESULT_OK);
@@ -192,33 +193,33 @@ Test(diag_commands, reserved_bytes_of_the_header_are_not_looked_at)
 /* Before it is sent, the process may become another program. */
 Test(diag_commands, start_goes_on_when_the_reply_is_sent_and_only_for_a_right_request)
 {
-	struct rp_reply right = begin(RP_MESSAGE_PROCESS, 0x01);
-	struct rp_reply wrong = begin(RP_MESSAGE_PROCESS, 0x01), reply = { 0 };
+	struct rp_message_buffer right = begin(RP_MESSAGE_PROCESS, 0x01);
+	struct rp_message_buffer wrong = begin(RP_MESSAGE_PROCESS, 0x01), reply = { 0 };
 
-	rp_reply_end(&right);
+	rp_message_end(&right);
 	cr_assert_eq(run(right.bytes, right.size, &reply), RP_COMMAND_RESUME);
 	cr_assert_eq(hresult_of(&reply), RP_HRESULT_OK);
-	rp_reply_u8(&wrong, 0);
-	rp_reply_end(&wrong);
+	rp_message_put_u8(&wrong, 0);
+	rp_message_end(&wrong);
 	cr_assert_eq(run(wrong.bytes, wrong.size, &reply), RP_COMMAND_REPLY);
-	rp_reply_fini(&reply);
-	rp_reply_fini(&right);
-	rp_reply_fini(&wrong);
+	rp_message_fini(&reply);
+	rp_message_fini(&right);
+	rp_message_fini(&wrong);
 }
 
 Test(diag_commands, stop_tracing_answers_with_the_id_it_was_given)
 {
 	static const uint8_t id[8] = { 8, 7, 6, 5, 4, 3, 2, 1 };
-	struct rp_reply request = begin(RP_MESSAGE_EVENTPIPE, 0x01), reply;
+	struct rp_message_buffer request = begin(RP_MESSAGE_EVENTPIPE, 0x01), reply;
 
-	rp_reply_bytes(&request, id, 8);
-	rp_reply_end(&request);
+	rp_message_put_bytes(&request, id, 8);
+	rp_message_end(&request);
 	reply = answer(request.bytes, request.size);
 	cr_assert_eq(hresult_of(&reply), RP_HRESULT_OK);
 	cr_assert_eq(reply.size, 28);
 	cr_assert_arr_eq(reply.bytes + 20, id, 8);
-	rp_reply_fini(&reply);
-	rp_reply_fini(&request);
+	rp_message_fini(&reply);
+	rp_message_fini(&request);
 }
 
 /* Reads the fields all versions share, and leaves the cursor behind them. */
@@ -230,13 +231,13 @@ static void check_process_info(struct rp_cursor *payload)
 
 	cr_assert_eq(rp_cursor_u64(payload, &pid), 0);
 	cr_assert_eq(pid, (uint64_t)getpid());
-	cr_assert_eq(rp_cursor_bytes(payload, 16, &bytes), 0);
+	cr_assert_eq(rp_cursor_take(payload, 16, &bytes), 0);
 	cr_assert_arr_eq(bytes, cookie, 16);
-	cr_assert_gt(rp_cursor_string(payload, text), 1);
+	cr_assert_gt(rp_message_get_string(payload, text), 1);
 	cr_assert_not_null(strstr(text, program_invocation_short_name));
-	cr_assert_gt(rp_cursor_string(payload, text), 1);
+	cr_assert_gt(rp_message_get_string(payload, text), 1);
 	cr_assert_str_eq(text, "Linux");
-	cr_assert_gt(rp_cursor_string(payload, text), 1);
+	cr_assert_gt(rp_message_get_string(payload, text), 1);
 #ifdef __x86_64__
 	cr_assert_str_eq(text, "x64");
 #endif
@@ -247,23 +248,23 @@ static void check_runtime(struct rp_cursor *payload)
 	char text[1024], path[4096] = "";
 
 	cr_assert_gt(readlink("/proc/self/exe", path, sizeof(path) - 1), 0);
-	cr_assert_gt(rp_cursor_string(payload, text), 1);
+	cr_assert_gt(rp_message_get_string(payload, text), 1);
 	cr_assert_str_eq(text, strrchr(path, '/') + 1);
-	cr_assert_gt(rp_cursor_string(payload, text), 1);
-	cr_assert_eq(strncmp(text, "9.0.0-", 6), 0);
+	cr_assert_gt(rp_message_get_string(payload, text), 1);
+	cr_assert_eq(strncmp(text, "10.0.0+", 7), 0);
 }
 
-Test(diag_commands, process_info_tells_who_we_are_in_each_version)
+Test(diag_commands, process_info_reports_who_we_are_in_each_version)
 {
 	static const uint8_t ids[] = { 0x00, 0x04, 0x08 };
 
 	for (size_t i = 0; i < 3; i++) {
-		struct rp_reply request = begin(RP_MESSAGE_PROCESS, ids[i]), reply;
+		struct rp_message_buffer request = begin(RP_MESSAGE_PROCESS, ids[i]), reply;
 		struct rp_message message;
-		uint32_t version = 0;
+		uint32_t version = 0, copies = 0;
 		char text[64];
 
-		rp_reply_end(&request);
+		rp_message_end(&request);
 		reply = answer(request.bytes, request.size);
 		cr_assert_eq(hresult_of(&reply), RP_HRESULT_OK);
 		rp_message_open(reply.bytes, reply.size, &message);
@@ -275,32 +276,34 @@ Test(diag_commands, process_info_tells_who_we_are_in_each_version)
 		if (ids[i] != 0x00)
 			check_runtime(&message.payload);
 		if (ids[i] == 0x08) {
-			cr_assert_gt(rp_cursor_string(&message.payload, text), 1);
+			cr_assert_gt(rp_message_get_string(&message.payload, text), 1);
 			cr_assert_eq(strncmp(text, "linux-", 6), 0);
+			cr_assert_eq(rp_cursor_u32(&message.payload, &copies), 0);
+			cr_assert_eq(copies, 1);
 		}
 		cr_assert_eq(rp_cursor_end(&message.payload), 0);
-		rp_reply_fini(&reply);
-		rp_reply_fini(&request);
+		rp_message_fini(&reply);
+		rp_message_fini(&request);
 	}
 }
 
 Test(diag_commands, session_of_the_kernels_waits_for_its_file)
 {
-	struct rp_reply request = begin(RP_MESSAGE_EVENTPIPE, RP_COLLECT_5), reply = { 0 };
+	struct rp_message_buffer request = begin(RP_MESSAGE_EVENTPIPE, RP_COLLECT_5), reply = { 0 };
 
-	rp_reply_u32(&request, 1);
-	rp_reply_u64(&request, 0);
-	rp_reply_u32(&request, 1);
-	rp_reply_u64(&request, UINT64_MAX);
-	rp_reply_u32(&request, 5);
-	rp_reply_string(&request, "Shop");
-	rp_reply_string(&request, "");
-	rp_reply_u8(&request, 0);
-	rp_reply_u32(&request, 0);
-	rp_reply_string(&request, "shop_events");
-	rp_reply_u32(&request, 0);
-	rp_reply_end(&request);
+	rp_message_put_u32(&request, 1);
+	rp_message_put_u64(&request, 0);
+	rp_message_put_u32(&request, 1);
+	rp_message_put_u64(&request, UINT64_MAX);
+	rp_message_put_u32(&request, 5);
+	rp_message_put_string(&request, "Shop");
+	rp_message_put_string(&request, "");
+	rp_message_put_u8(&request, 0);
+	rp_message_put_u32(&request, 0);
+	rp_message_put_string(&request, "shop_events");
+	rp_message_put_u32(&request, 0);
+	rp_message_end(&request);
 	cr_assert_eq(run(request.bytes, request.size, &reply), RP_COMMAND_PASS);
-	rp_reply_fini(&request);
-	rp_reply_fini(&reply);
+	rp_message_fini(&request);
+	rp_message_fini(&reply);
 }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests for dumps, and what clients are told at the end. */
+/* Requests for dumps, and the replies that clients get at the end. */
 #include <criterion/criterion.h>
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "diag/dump.h"
+#include "diag/dump_command.h"
 #include "diag_request.h"
 
-static struct rp_reply dump_request(const char *path, uint32_t type, uint32_t flags)
+static struct rp_message_buffer dump_request(const char *path, uint32_t type, uint32_t flags)
 {
-	struct rp_reply request = begin(RP_MESSAGE_DUMP, RP_DUMP_3);
+	struct rp_message_buffer request = begin(RP_MESSAGE_DUMP, RP_DUMP_3);
 
-	rp_reply_string(&request, path);
-	rp_reply_u32(&request, type);
-	rp_reply_u32(&request, flags);
-	rp_reply_end(&request);
+	rp_message_put_string(&request, path);
+	rp_message_put_u32(&request, type);
+	rp_message_put_u32(&request, flags);
+	rp_message_end(&request);
 	return request;
 }
 
@@ -31,7 +31,8 @@ static enum rp_hresult parse(const uint8_t *bytes, size_t size, struct rp_dump_r
 
 Test(diag_dump, request_is_read)
 {
-	struct rp_reply request = dump_request("/tmp/gr\xc3\xbc\xc3\x9f" "e", RP_DUMP_HEAP, 3);
+	struct rp_message_buffer request = dump_request("/tmp/gr\xc3\xbc\xc3\x9f" "e",
+							RP_DUMP_HEAP, 3);
 	struct rp_dump_request parsed = { 0 };
 	char refusal[RP_DUMP_TEXT_BYTES];
 
@@ -39,7 +40,7 @@ Test(diag_dump, request_is_read)
 	cr_assert_eq(parsed.type, RP_DUMP_HEAP);
 	cr_assert_str_eq(parsed.path, "/tmp/gr\xc3\xbc\xc3\x9f" "e");
 	free(parsed.path);
-	rp_reply_fini(&request);
+	rp_message_fini(&request);
 }
 
 Test(diag_dump, values_that_cannot_be_served_are_refused_with_the_reason)
@@ -59,7 +60,8 @@ Test(diag_dump, values_that_cannot_be_served_are_refused_with_the_reason)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct rp_reply request = dump_request(rows[i].path, rows[i].type, rows[i].flags);
+		struct rp_message_buffer request = dump_request(rows[i].path, rows[i].type,
+								rows[i].flags);
 		struct rp_dump_request parsed = { 0 };
 		char refusal[RP_DUMP_TEXT_BYTES];
 
@@ -67,13 +69,13 @@ Test(diag_dump, values_that_cannot_be_served_are_refused_with_the_reason)
 			     rows[i].expected, "row %zu", i);
 		cr_assert_gt(strlen(refusal), 0);
 		cr_assert_null(parsed.path);
-		rp_reply_fini(&request);
+		rp_message_fini(&request);
 	}
 }
 
 Test(diag_dump, request_cut_at_any_byte_is_badly_encoded)
 {
-	struct rp_reply request = dump_request("/tmp/core", RP_DUMP_FULL, 0);
+	struct rp_message_buffer request = dump_request("/tmp/core", RP_DUMP_FULL, 0);
 
 	for (size_t size = RP_MESSAGE_HEADER_BYTES; size <= request.size + 1; size++) {
 		struct rp_dump_request parsed = { 0 };
@@ -82,7 +84,7 @@ Test(diag_dump, request_cut_at_any_byte_is_badly_encoded)
 
 		if (size == request.size)
 			continue;
-		rp_reply_u8(&request, 0);	/* one more, for the last turn */
+		rp_message_put_u8(&request, 0);	/* one more, for the last turn */
 		request.size--;
 		part = fence(request.bytes, size);
 		cr_assert_eq(parse(part.bytes, size, &parsed, refusal), RP_HRESULT_BAD_ENCODING,
@@ -90,13 +92,13 @@ Test(diag_dump, request_cut_at_any_byte_is_badly_encoded)
 		cr_assert_null(parsed.path);
 		unfence(&part);
 	}
-	rp_reply_fini(&request);
+	rp_message_fini(&request);
 }
 
 Test(diag_dump, lying_length_is_badly_encoded)
 {
 	static const uint32_t lies[] = { 0xffffffff, 0x80000000, 0x7fffffff, 11, 9, 1 };
-	struct rp_reply request = dump_request("/tmp/core", RP_DUMP_FULL, 0);
+	struct rp_message_buffer request = dump_request("/tmp/core", RP_DUMP_FULL, 0);
 
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		struct fenced lying = fence(request.bytes, request.size);
@@ -109,7 +111,7 @@ Test(diag_dump, lying_length_is_badly_encoded)
 			     RP_HRESULT_BAD_ENCODING, "%u", lies[i]);
 		unfence(&lying);
 	}
-	rp_reply_fini(&request);
+	rp_message_fini(&request);
 }
 
 Test(diag_dump, second_dump_is_refused_while_one_is_under_way)
@@ -126,7 +128,7 @@ Test(diag_dump, second_dump_is_refused_while_one_is_under_way)
 Test(diag_dump, helper_that_said_nothing_is_a_failure_in_each_kind_of_reply)
 {
 	struct rp_dump dump = { .id = 7, .fd = -1, .reply = RP_DUMP_REPLY_HRESULT };
-	struct rp_reply reply = { 0 };
+	struct rp_message_buffer reply = { 0 };
 
 	rp_dump_reply(&dump, &reply);
 	cr_assert_eq(reply.size, 24);
@@ -138,5 +140,5 @@ Test(diag_dump, helper_that_said_nothing_is_a_failure_in_each_kind_of_reply)
 	rp_dump_reply(&dump, &reply);
 	cr_assert_gt(reply.size, RP_DUMP_FRAME_BYTES + 4 + 2);
 	cr_assert_eq(reply.bytes[0], RP_DUMP_FAILED);
-	rp_reply_fini(&reply);
+	rp_message_fini(&reply);
 }

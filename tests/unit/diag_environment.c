@@ -11,16 +11,16 @@
 #include "diag/environment.h"
 #include "diag_request.h"
 
-static struct rp_reply set_request(const char *name, const char *value)
+static struct rp_message_buffer set_request(const char *name, const char *value)
 {
-	struct rp_reply request = begin(RP_MESSAGE_PROCESS, 0x03);
+	struct rp_message_buffer request = begin(RP_MESSAGE_PROCESS, 0x03);
 
-	rp_reply_string(&request, name);
+	rp_message_put_string(&request, name);
 	if (value)
-		rp_reply_string(&request, value);
+		rp_message_put_string(&request, value);
 	else
-		rp_reply_u32(&request, 0);
-	rp_reply_end(&request);
+		rp_message_put_u32(&request, 0);
+	rp_message_end(&request);
 	return request;
 }
 
@@ -34,36 +34,36 @@ static enum rp_hresult change_bytes(const uint8_t *bytes, size_t size, bool susp
 
 static enum rp_hresult change(const char *name, const char *value, bool suspended)
 {
-	struct rp_reply request = set_request(name, value);
+	struct rp_message_buffer request = set_request(name, value);
 	enum rp_hresult hr = change_bytes(request.bytes, request.size, suspended);
 
-	rp_reply_fini(&request);
+	rp_message_fini(&request);
 	return hr;
 }
 
 /* The value that a client reads, for free(), or NULL; checks the reply's shape on the way. */
-static char *told(const char *name)
+static char *reported(const char *name)
 {
-	struct rp_reply reply = { 0 };
+	struct rp_message_buffer reply = { 0 };
 	struct rp_cursor cursor;
 	const uint8_t *reserved;
 	uint32_t bytes, count;
 	char *text, *found = NULL;
 
-	rp_reply_begin(&reply);
+	rp_message_begin(&reply, RP_MESSAGE_SERVER, RP_MESSAGE_OK);
 	cr_assert_eq(rp_environment_reply(&reply), RP_HRESULT_OK);
-	rp_reply_end(&reply);
+	rp_message_end(&reply);
 	cr_assert_eq(reply.error, 0);
 	cr_assert_eq(reply.bytes[14] | reply.bytes[15] << 8, RP_MESSAGE_HEADER_BYTES + 6);
 	cursor = (struct rp_cursor){ reply.bytes + RP_MESSAGE_HEADER_BYTES,
 				     reply.bytes + reply.size };
 	cr_assert_eq(rp_cursor_u32(&cursor, &bytes), 0);
-	cr_assert_eq(rp_cursor_bytes(&cursor, 2, &reserved), 0);
+	cr_assert_eq(rp_cursor_take(&cursor, 2, &reserved), 0);
 	cr_assert_eq(bytes, (size_t)(cursor.end - cursor.at));
 	cr_assert_eq(rp_cursor_u32(&cursor, &count), 0);
 	text = malloc(2 * bytes);
 	for (uint32_t i = 0; i < count; i++) {
-		cr_assert_gt(rp_cursor_string(&cursor, text), 1);
+		cr_assert_gt(rp_message_get_string(&cursor, text), 1);
 		if (strncmp(text, name, strlen(name)) == 0 && text[strlen(name)] == '=') {
 			cr_assert_null(found, "%s is told twice", name);
 			found = strdup(text + strlen(name) + 1);
@@ -71,13 +71,13 @@ static char *told(const char *name)
 	}
 	cr_assert_eq(rp_cursor_end(&cursor), 0);
 	free(text);
-	rp_reply_fini(&reply);
+	rp_message_fini(&reply);
 	return found;
 }
 
-static void assert_told(const char *name, const char *value)
+static void assert_reported(const char *name, const char *value)
 {
-	char *found = told(name);
+	char *found = reported(name);
 
 	if (value)
 		cr_assert_str_eq(found ? found : "(not told)", value);
@@ -89,17 +89,17 @@ static void assert_told(const char *name, const char *value)
 Test(diag_environment, client_reads_what_the_process_was_started_with)
 {
 	cr_assert_not_null(getenv("PATH"));
-	assert_told("PATH", getenv("PATH"));
+	assert_reported("PATH", getenv("PATH"));
 }
 
 Test(diag_environment, change_is_refused_without_callback_unless_suspended)
 {
 	cr_assert_eq(change("RP_TEST_A", "1", false), RP_HRESULT_INVALID_OPERATION);
 	cr_assert_null(getenv("RP_TEST_A"));
-	assert_told("RP_TEST_A", NULL);
+	assert_reported("RP_TEST_A", NULL);
 	cr_assert_eq(change("RP_TEST_A", "1", true), RP_HRESULT_OK);
 	cr_assert_str_eq(getenv("RP_TEST_A"), "1");
-	assert_told("RP_TEST_A", "1");
+	assert_reported("RP_TEST_A", "1");
 }
 
 Test(diag_environment, later_change_of_a_name_counts)
@@ -108,13 +108,13 @@ Test(diag_environment, later_change_of_a_name_counts)
 	cr_assert_eq(change("RP_TEST_AB", "other", true), RP_HRESULT_OK);
 	cr_assert_eq(change("RP_TEST_A", "", true), RP_HRESULT_OK);
 	cr_assert_str_eq(getenv("RP_TEST_A"), "");
-	assert_told("RP_TEST_A", "");
-	assert_told("RP_TEST_AB", "other");
+	assert_reported("RP_TEST_A", "");
+	assert_reported("RP_TEST_AB", "other");
 	cr_assert_eq(change("RP_TEST_A", NULL, true), RP_HRESULT_OK);
 	cr_assert_null(getenv("RP_TEST_A"));
-	assert_told("RP_TEST_A", NULL);
+	assert_reported("RP_TEST_A", NULL);
 	cr_assert_eq(change("PATH", NULL, true), RP_HRESULT_OK);
-	assert_told("PATH", NULL);
+	assert_reported("PATH", NULL);
 }
 
 struct asked {
@@ -141,12 +141,12 @@ Test(diag_environment, callback_of_the_host_makes_the_change_and_may_refuse_it)
 	rp_host_set_environment_callback(on_set, &asked);
 	cr_assert_eq(change("RP_TEST_A", "1", false), RP_HRESULT_FAIL);
 	cr_assert_eq(asked.calls, 1);
-	assert_told("RP_TEST_A", NULL);
+	assert_reported("RP_TEST_A", NULL);
 	asked.answer = 0;
 	cr_assert_eq(change("RP_TEST_A", "gr\xc3\xbc\xc3\x9f", false), RP_HRESULT_OK);
 	cr_assert_str_eq(asked.name, "RP_TEST_A");
 	cr_assert_str_eq(asked.value, "gr\xc3\xbc\xc3\x9f");
-	assert_told("RP_TEST_A", "gr\xc3\xbc\xc3\x9f");
+	assert_reported("RP_TEST_A", "gr\xc3\xbc\xc3\x9f");
 	cr_assert_eq(change("RP_TEST_A", NULL, false), RP_HRESULT_OK);
 	cr_assert_str_eq(asked.value, "(none)");
 	rp_host_set_environment_callback(NULL, NULL);
@@ -162,7 +162,7 @@ Test(diag_environment, name_must_be_one_that_can_be_set)
 
 Test(diag_environment, change_cut_at_any_byte_is_badly_encoded)
 {
-	struct rp_reply request = set_request("RP_TEST_CUT", "value");
+	struct rp_message_buffer request = set_request("RP_TEST_CUT", "value");
 
 	for (size_t size = RP_MESSAGE_HEADER_BYTES; size < request.size; size++) {
 		struct fenced part = fence(request.bytes, size);
@@ -172,15 +172,15 @@ Test(diag_environment, change_cut_at_any_byte_is_badly_encoded)
 		unfence(&part);
 	}
 	cr_assert_null(getenv("RP_TEST_CUT"));
-	rp_reply_u8(&request, 0);
+	rp_message_put_u8(&request, 0);
 	cr_assert_eq(change_bytes(request.bytes, request.size, true), RP_HRESULT_BAD_ENCODING);
-	rp_reply_fini(&request);
+	rp_message_fini(&request);
 }
 
 Test(diag_environment, lying_lengths_are_badly_encoded)
 {
 	static const uint32_t lies[] = { 0xffffffff, 0x80000000, 0x7fffffff, 7, 1 };
-	struct rp_reply request = set_request("abcde", "value");
+	struct rp_message_buffer request = set_request("abcde", "value");
 
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		struct fenced lying = fence(request.bytes, request.size);
@@ -190,5 +190,5 @@ Test(diag_environment, lying_lengths_are_badly_encoded)
 		cr_assert_eq(change_bytes(lying.bytes, lying.size, true), RP_HRESULT_BAD_ENCODING);
 		unfence(&lying);
 	}
-	rp_reply_fini(&request);
+	rp_message_fini(&request);
 }

@@ -7,52 +7,52 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diag/collect.h"
-#include "diag/message.h"
+#include "diag/collect_command.h"
+#include "ipc/message.h"
 #include "diag_request.h"
 
-static void put_provider(struct rp_reply *request, uint64_t keywords, uint32_t level,
+static void put_provider(struct rp_message_buffer *request, uint64_t keywords, uint32_t level,
 			 const char *name, const char *arguments)
 {
-	rp_reply_u64(request, keywords);
-	rp_reply_u32(request, level);
-	rp_reply_string(request, name);
-	rp_reply_string(request, arguments);
+	rp_message_put_u64(request, keywords);
+	rp_message_put_u32(request, level);
+	rp_message_put_string(request, name);
+	rp_message_put_string(request, arguments);
 }
 
-static void put_filter(struct rp_reply *request, uint8_t enable, const uint32_t *ids,
+static void put_filter(struct rp_message_buffer *request, uint8_t enable, const uint32_t *ids,
 		       uint32_t count)
 {
-	rp_reply_u8(request, enable);
-	rp_reply_u32(request, count);
+	rp_message_put_u8(request, enable);
+	rp_message_put_u32(request, count);
 	for (uint32_t i = 0; i < count; i++)
-		rp_reply_u32(request, ids[i]);
+		rp_message_put_u32(request, ids[i]);
 }
 
 /* The fields before the providers, in each command's own shape. */
-static struct rp_reply begin_collect(uint8_t id, uint32_t mb, uint32_t format)
+static struct rp_message_buffer begin_collect(uint8_t id, uint32_t mb, uint32_t format)
 {
-	struct rp_reply request = begin(RP_MESSAGE_EVENTPIPE, id);
+	struct rp_message_buffer request = begin(RP_MESSAGE_EVENTPIPE, id);
 
 	if (id >= RP_COLLECT_5)
-		rp_reply_u32(&request, 0);
-	rp_reply_u32(&request, mb);
-	rp_reply_u32(&request, format);
+		rp_message_put_u32(&request, 0);
+	rp_message_put_u32(&request, mb);
+	rp_message_put_u32(&request, format);
 	if (id == RP_COLLECT_2 || id == RP_COLLECT_3)
-		rp_reply_u8(&request, 1);
+		rp_message_put_u8(&request, 1);
 	if (id >= RP_COLLECT_4)
-		rp_reply_u64(&request, 0x80020139);
+		rp_message_put_u64(&request, 0x80020139);
 	if (id >= RP_COLLECT_3)
-		rp_reply_u8(&request, 1);
+		rp_message_put_u8(&request, 1);
 	return request;
 }
 
-static struct rp_reply good_collect(uint8_t id)
+static struct rp_message_buffer good_collect(uint8_t id)
 {
 	static const uint32_t ids[] = { 1, 7, 70000 };
-	struct rp_reply request = begin_collect(id, 256, 1);
+	struct rp_message_buffer request = begin_collect(id, 256, 1);
 
-	rp_reply_u32(&request, 2);
+	rp_message_put_u32(&request, 2);
 	put_provider(&request, 0xf00000000000000fu, 5, "Shop-Orders", "k=v;k2=\xe2\x82\xac");
 	if (id >= RP_COLLECT_5)
 		put_filter(&request, 1, ids, 3);
@@ -60,8 +60,8 @@ static struct rp_reply good_collect(uint8_t id)
 	if (id >= RP_COLLECT_5)
 		put_filter(&request, 0, NULL, 0);
 	if (id == RP_COLLECT_6)
-		rp_reply_u32(&request, 0);
-	rp_reply_end(&request);
+		rp_message_put_u32(&request, 0);
+	rp_message_end(&request);
 	return request;
 }
 
@@ -79,22 +79,22 @@ static enum rp_hresult parse(const uint8_t *bytes, size_t size, struct rp_collec
 	return rp_collect_parse(message.id, &message.payload, ret_collect);
 }
 
-static enum rp_hresult parse_and_free(struct rp_reply *request)
+static enum rp_hresult parse_and_free(struct rp_message_buffer *request)
 {
 	struct rp_collect *collect = NULL;
 	enum rp_hresult hr;
 
-	rp_reply_end(request);
+	rp_message_end(request);
 	hr = parse(request->bytes, request->size, &collect);
 	cr_assert_eq(collect != NULL, hr == RP_HRESULT_OK);
 	free(collect);
-	rp_reply_fini(request);
+	rp_message_fini(request);
 	return hr;
 }
 
 Test(diag_message, frame_of_a_good_message_is_known_with_its_header)
 {
-	struct rp_reply request = good_collect(RP_COLLECT_2);
+	struct rp_message_buffer request = good_collect(RP_COLLECT_2);
 
 	for (size_t size = 0; size <= request.size; size++) {
 		struct fenced part = fence(request.bytes, size);
@@ -105,12 +105,12 @@ Test(diag_message, frame_of_a_good_message_is_known_with_its_header)
 								     request.size);
 		unfence(&part);
 	}
-	rp_reply_fini(&request);
+	rp_message_fini(&request);
 }
 
-Test(diag_message, wrong_magic_is_told_at_its_first_wrong_byte)
+Test(diag_message, wrong_magic_is_reported_at_its_first_wrong_byte)
 {
-	struct rp_reply request = good_collect(RP_COLLECT_2);
+	struct rp_message_buffer request = good_collect(RP_COLLECT_2);
 
 	for (size_t at = 0; at < 14; at++) {
 		size_t whole = 0;
@@ -121,12 +121,12 @@ Test(diag_message, wrong_magic_is_told_at_its_first_wrong_byte)
 			     RP_HRESULT_UNKNOWN_MAGIC);
 		request.bytes[at] ^= 0x20;
 	}
-	rp_reply_fini(&request);
+	rp_message_fini(&request);
 }
 
 Test(diag_message, size_below_the_header_is_refused)
 {
-	struct rp_reply request = begin(RP_MESSAGE_PROCESS, 0x00);
+	struct rp_message_buffer request = begin(RP_MESSAGE_PROCESS, 0x00);
 	size_t whole = 99;
 
 	for (size_t size = 0; size < RP_MESSAGE_HEADER_BYTES; size++) {
@@ -135,7 +135,7 @@ Test(diag_message, size_below_the_header_is_refused)
 			     RP_HRESULT_BAD_ENCODING);
 	}
 	cr_assert_eq(whole, 99);
-	rp_reply_fini(&request);
+	rp_message_fini(&request);
 }
 
 Test(diag_message, strings_survive_both_ways)
@@ -145,16 +145,21 @@ Test(diag_message, strings_survive_both_ways)
 	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		struct rp_reply message = { 0 };
+		struct rp_message_buffer message = { 0 };
 		struct rp_cursor cursor;
-		char text[64];
+		char text[64], *taken;
 
-		rp_reply_string(&message, texts[i]);
+		rp_message_put_string(&message, texts[i]);
 		cursor = (struct rp_cursor){ message.bytes, message.bytes + message.size };
-		cr_assert_eq(rp_cursor_string(&cursor, text), (int)strlen(texts[i]) + 1);
+		cr_assert_eq(rp_message_get_string(&cursor, text), (int)strlen(texts[i]) + 1);
 		cr_assert_str_eq(text, texts[i]);
 		cr_assert_eq(rp_cursor_end(&cursor), 0);
-		rp_reply_fini(&message);
+		cursor = rp_cursor_over(message.bytes, message.size);
+		taken = rp_message_take_string(&cursor);
+		cr_assert_str_eq(taken, texts[i]);
+		cr_assert_eq(rp_cursor_end(&cursor), 0);
+		free(taken);
+		rp_message_fini(&message);
 	}
 }
 
@@ -179,15 +184,15 @@ Test(diag_message, invalid_utf8_becomes_replacement_characters)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct rp_reply message = { 0 };
+		struct rp_message_buffer message = { 0 };
 
-		rp_reply_string(&message, rows[i].text);
+		rp_message_put_string(&message, rows[i].text);
 		cr_assert_eq(message.size, 4 + 2 * rows[i].count, "row %zu", i);
 		cr_assert_eq(message.bytes[0], rows[i].count, "row %zu", i);
 		for (size_t n = 0; n < rows[i].count; n++)
 			cr_assert_eq(message.bytes[4 + 2 * n] | message.bytes[5 + 2 * n] << 8,
 				     rows[i].units[n], "row %zu unit %zu", i, n);
-		rp_reply_fini(&message);
+		rp_message_fini(&message);
 	}
 }
 
@@ -213,21 +218,46 @@ Test(diag_message, string_is_refused_unless_its_only_nul_ends_it)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct fenced string = fence(rows[i].bytes, rows[i].size);
 		struct rp_cursor cursor = { string.bytes, string.bytes + string.size };
-		char text[32] = "untouched";
+		char text[32] = "untouched", *taken;
 
-		cr_assert_eq(rp_cursor_string(&cursor, text), rows[i].result, "row %zu", i);
+		cr_assert_eq(rp_message_get_string(&cursor, text), rows[i].result, "row %zu", i);
 		if (rows[i].result < 0) {
 			cr_assert_eq(cursor.at, string.bytes, "row %zu", i);
 			cr_assert_str_eq(text, "untouched", "row %zu", i);
 		}
+		cursor = rp_cursor_over(string.bytes, string.size);
+		taken = rp_message_take_string(&cursor);
+		cr_assert_eq(taken == NULL, rows[i].result < 0, "row %zu", i);
+		cr_assert_eq(rp_cursor_failed(&cursor), rows[i].result < 0, "row %zu", i);
+		free(taken);
 		unfence(&string);
 	}
+}
+
+Test(diag_message, cursor_that_has_failed_reads_zeros_to_the_end)
+{
+	static const uint8_t bytes[] = { 7, 0, 0, 0, 9, 1 };
+	struct rp_cursor cursor = rp_cursor_over(bytes, sizeof(bytes));
+
+	cr_assert_eq(rp_cursor_get_u32(&cursor), 7);
+	cr_assert(!rp_cursor_failed(&cursor));
+	cr_assert_eq(rp_cursor_get_u64(&cursor), 0);
+	cr_assert(rp_cursor_failed(&cursor));
+	/* Two bytes were left, and are not read any more. */
+	cr_assert_eq(rp_cursor_get_u8(&cursor), 0);
+	cr_assert_eq(rp_cursor_left(&cursor), 0);
+	cr_assert_null(rp_message_take_string(&cursor));
+	cursor = rp_cursor_over(bytes, sizeof(bytes));
+	rp_cursor_skip(&cursor, sizeof(bytes));
+	cr_assert(!rp_cursor_failed(&cursor));
+	rp_cursor_skip(&cursor, 1);
+	cr_assert(rp_cursor_failed(&cursor));
 }
 
 Test(diag_message, collect_gives_what_the_client_asked_for)
 {
 	for (uint8_t id = RP_COLLECT_1; id <= RP_COLLECT_6; id++) {
-		struct rp_reply request = good_collect(id);
+		struct rp_message_buffer request = good_collect(id);
 		const struct rp_session_provider *first, *second;
 		struct rp_collect *collect;
 
@@ -254,32 +284,32 @@ Test(diag_message, collect_gives_what_the_client_asked_for)
 			cr_assert_eq(second->filter->id_count, 0);
 		}
 		free(collect);
-		rp_reply_fini(&request);
+		rp_message_fini(&request);
 	}
 }
 
 Test(diag_message, stacks_are_off_when_the_client_says_so)
 {
-	struct rp_reply request = begin(RP_MESSAGE_EVENTPIPE, RP_COLLECT_3);
+	struct rp_message_buffer request = begin(RP_MESSAGE_EVENTPIPE, RP_COLLECT_3);
 	struct rp_collect *collect;
 
-	rp_reply_u32(&request, 1);
-	rp_reply_u32(&request, 1);
-	rp_reply_u8(&request, 0);
-	rp_reply_u8(&request, 0);
-	rp_reply_u32(&request, 1);
+	rp_message_put_u32(&request, 1);
+	rp_message_put_u32(&request, 1);
+	rp_message_put_u8(&request, 0);
+	rp_message_put_u8(&request, 0);
+	rp_message_put_u32(&request, 1);
 	put_provider(&request, 0, 5, "P", "");
 	cr_assert_eq(parse(request.bytes, request.size, &collect), RP_HRESULT_OK);
 	cr_assert_eq(collect->session_flags, 0);
 	cr_assert_eq(collect->rundown_keywords, 0);
 	free(collect);
-	rp_reply_fini(&request);
+	rp_message_fini(&request);
 }
 
 Test(diag_message, collect_cut_at_any_byte_is_badly_encoded)
 {
 	for (uint8_t id = RP_COLLECT_1; id <= RP_COLLECT_6; id++) {
-		struct rp_reply request = good_collect(id);
+		struct rp_message_buffer request = good_collect(id);
 
 		for (size_t size = RP_MESSAGE_HEADER_BYTES; size < request.size; size++) {
 			struct fenced part = fence(request.bytes, size);
@@ -291,7 +321,7 @@ Test(diag_message, collect_cut_at_any_byte_is_badly_encoded)
 			cr_assert_null(collect);
 			unfence(&part);
 		}
-		rp_reply_fini(&request);
+		rp_message_fini(&request);
 	}
 }
 
@@ -316,7 +346,7 @@ Test(diag_message, collect_with_any_bit_flipped_is_refused_or_still_sane)
 	size_t refused = 0, accepted = 0;
 
 	for (uint8_t id = RP_COLLECT_1; id <= RP_COLLECT_6; id++) {
-		struct rp_reply request = good_collect(id);
+		struct rp_message_buffer request = good_collect(id);
 		struct fenced whole = fence(request.bytes, request.size);
 
 		for (size_t bit = RP_MESSAGE_HEADER_BYTES * 8; bit < whole.size * 8; bit++) {
@@ -334,7 +364,7 @@ Test(diag_message, collect_with_any_bit_flipped_is_refused_or_still_sane)
 			whole.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		}
 		unfence(&whole);
-		rp_reply_fini(&request);
+		rp_message_fini(&request);
 	}
 	cr_assert_gt(refused, 100);
 	cr_assert_gt(accepted, 100);
@@ -343,9 +373,9 @@ Test(diag_message, collect_with_any_bit_flipped_is_refused_or_still_sane)
 Test(diag_message, bytes_behind_a_payload_are_refused)
 {
 	for (uint8_t id = RP_COLLECT_1; id <= RP_COLLECT_6; id++) {
-		struct rp_reply request = good_collect(id);
+		struct rp_message_buffer request = good_collect(id);
 
-		rp_reply_u8(&request, 0);
+		rp_message_put_u8(&request, 0);
 		cr_assert_eq(parse_and_free(&request), RP_HRESULT_BAD_ENCODING);
 	}
 }
@@ -373,9 +403,10 @@ Test(diag_message, collect_refuses_values_no_session_can_have)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct rp_reply request = begin_collect(RP_COLLECT_2, rows[i].mb, rows[i].format);
+		struct rp_message_buffer request = begin_collect(RP_COLLECT_2, rows[i].mb,
+								 rows[i].format);
 
-		rp_reply_u32(&request, rows[i].count);
+		rp_message_put_u32(&request, rows[i].count);
 		put_provider(&request, 0, rows[i].level, rows[i].name, "");
 		cr_assert_eq(parse_and_free(&request), rows[i].expected, "row %zu", i);
 	}
@@ -383,27 +414,27 @@ Test(diag_message, collect_refuses_values_no_session_can_have)
 
 Test(diag_message, collect_takes_a_thousand_providers)
 {
-	struct rp_reply request = begin_collect(RP_COLLECT_2, 1, 1);
+	struct rp_message_buffer request = begin_collect(RP_COLLECT_2, 1, 1);
 	struct rp_collect *collect;
 	char name[16];
 
-	rp_reply_u32(&request, 1000);
+	rp_message_put_u32(&request, 1000);
 	for (int i = 0; i < 1000; i++) {
 		snprintf(name, sizeof(name), "P%d", i);
 		put_provider(&request, (uint64_t)i, 4, name, "");
 	}
-	rp_reply_end(&request);
+	rp_message_end(&request);
 	cr_assert_eq(parse(request.bytes, request.size, &collect), RP_HRESULT_OK);
 	cr_assert_eq(collect->provider_count, 1000);
 	cr_assert_str_eq(collect->providers[999].name, "P999");
 	cr_assert_eq(collect->providers[999].keywords, 999);
 	free(collect);
-	rp_reply_fini(&request);
+	rp_message_fini(&request);
 }
 
 Test(diag_message, session_of_an_unknown_type_is_refused)
 {
-	struct rp_reply request = good_collect(RP_COLLECT_5);
+	struct rp_message_buffer request = good_collect(RP_COLLECT_5);
 
 	request.bytes[RP_MESSAGE_HEADER_BYTES] = 2;
 	cr_assert_eq(parse_and_free(&request), RP_HRESULT_INVALID_ARGUMENT);
@@ -415,37 +446,38 @@ struct tracepoint_set {
 };
 
 /* Two providers; the sets are the second's. */
-static struct rp_reply user_events_collect(const char *name, const struct tracepoint_set *sets,
-					   uint32_t count)
+static struct rp_message_buffer user_events_collect(const char *name,
+						    const struct tracepoint_set *sets,
+						    uint32_t count)
 {
 	static const uint32_t ids[] = { 5 };
-	struct rp_reply request = begin(RP_MESSAGE_EVENTPIPE, RP_COLLECT_5);
+	struct rp_message_buffer request = begin(RP_MESSAGE_EVENTPIPE, RP_COLLECT_5);
 
-	rp_reply_u32(&request, 1);
-	rp_reply_u64(&request, 0);
-	rp_reply_u32(&request, 2);
+	rp_message_put_u32(&request, 1);
+	rp_message_put_u64(&request, 0);
+	rp_message_put_u32(&request, 2);
 	put_provider(&request, 3, 4, "First", "k=v");
 	put_filter(&request, 1, ids, 1);
-	rp_reply_string(&request, "first_all");
-	rp_reply_u32(&request, 0);
+	rp_message_put_string(&request, "first_all");
+	rp_message_put_u32(&request, 0);
 	put_provider(&request, UINT64_MAX, 5, "Second", "");
 	put_filter(&request, 0, NULL, 0);
-	rp_reply_string(&request, name);
-	rp_reply_u32(&request, count);
+	rp_message_put_string(&request, name);
+	rp_message_put_u32(&request, count);
 	for (uint32_t i = 0; i < count; i++) {
-		rp_reply_string(&request, sets[i].name);
-		rp_reply_u32(&request, sets[i].count);
+		rp_message_put_string(&request, sets[i].name);
+		rp_message_put_u32(&request, sets[i].count);
 		for (uint32_t id = 1; id <= sets[i].count; id++)
-			rp_reply_u32(&request, id);
+			rp_message_put_u32(&request, id);
 	}
-	rp_reply_end(&request);
+	rp_message_end(&request);
 	return request;
 }
 
 Test(diag_message, user_events_session_names_tracepoints)
 {
 	static const struct tracepoint_set sets[] = { { "two", 2 }, { "three", 3 } };
-	struct rp_reply request = user_events_collect("", sets, 2);
+	struct rp_message_buffer request = user_events_collect("", sets, 2);
 	struct rp_collect *collect;
 
 	cr_assert_eq(parse(request.bytes, request.size, &collect), RP_HRESULT_OK);
@@ -463,13 +495,13 @@ Test(diag_message, user_events_session_names_tracepoints)
 	cr_assert_eq(collect->tracepoints[1].sets[1].id_count, 3);
 	cr_assert_eq(collect->tracepoints[1].sets[1].ids[2], 3);
 	free(collect);
-	rp_reply_fini(&request);
+	rp_message_fini(&request);
 }
 
 Test(diag_message, user_events_session_without_a_tracepoint_is_refused)
 {
 	static const struct tracepoint_set empty[] = { { "empty", 0 } }, unnamed[] = { { "", 1 } };
-	struct rp_reply requests[] = {
+	struct rp_message_buffer requests[] = {
 		user_events_collect("", NULL, 0),
 		user_events_collect("all", empty, 1),
 		user_events_collect("all", unnamed, 1),
@@ -482,7 +514,7 @@ Test(diag_message, user_events_session_without_a_tracepoint_is_refused)
 Test(diag_message, user_events_session_cut_anywhere_is_refused)
 {
 	static const struct tracepoint_set sets[] = { { "two", 2 }, { "three", 3 } };
-	struct rp_reply whole = user_events_collect("all", sets, 2);
+	struct rp_message_buffer whole = user_events_collect("all", sets, 2);
 
 	for (size_t size = RP_MESSAGE_HEADER_BYTES; size < whole.size; size++) {
 		struct rp_collect *collect;
@@ -493,7 +525,7 @@ Test(diag_message, user_events_session_cut_anywhere_is_refused)
 			     size);
 		unfence(&fenced);
 	}
-	rp_reply_fini(&whole);
+	rp_message_fini(&whole);
 }
 
 Test(diag_message, collect_may_ask_writers_to_wait)
@@ -508,7 +540,7 @@ Test(diag_message, collect_may_ask_writers_to_wait)
 	};
 
 	for (size_t i = 0; i < 3; i++) {
-		struct rp_reply request = good_collect(RP_COLLECT_6);
+		struct rp_message_buffer request = good_collect(RP_COLLECT_6);
 
 		request.bytes[request.size - 4] = rows[i].mode;
 		cr_assert_eq(parse_and_free(&request), rows[i].expected);
@@ -517,15 +549,22 @@ Test(diag_message, collect_may_ask_writers_to_wait)
 
 Test(diag_message, reply_longer_than_its_size_field_says_the_most_it_can)
 {
-	struct rp_reply reply = { 0 };
+	struct rp_message_buffer reply = { 0 };
 	size_t whole = 0;
 
-	rp_reply_begin(&reply);
+	rp_message_begin(&reply, RP_MESSAGE_SERVER, RP_MESSAGE_OK);
 	for (int i = 0; i < 20000; i++)
-		rp_reply_u64(&reply, 0);
-	rp_reply_end(&reply);
+		rp_message_put_u64(&reply, 0);
+	cr_assert_eq(rp_message_end(&reply), -E2BIG);
 	cr_assert_eq(reply.size, 160020);
 	cr_assert_eq(rp_message_frame(reply.bytes, reply.size, &whole), RP_HRESULT_OK);
 	cr_assert_eq(whole, RP_MESSAGE_BYTES_MAX);
-	rp_reply_fini(&reply);
+	/* The longest that the field holds, and the next message in the same buffer. */
+	rp_message_begin(&reply, RP_MESSAGE_SERVER, RP_MESSAGE_OK);
+	while (reply.size < RP_MESSAGE_BYTES_MAX)
+		rp_message_put_u8(&reply, 0);
+	cr_assert_eq(rp_message_end(&reply), 0);
+	cr_assert_eq(rp_message_frame(reply.bytes, reply.size, &whole), RP_HRESULT_OK);
+	cr_assert_eq(whole, reply.size);
+	rp_message_fini(&reply);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a variable says of ports, and which of them start-up waits for. */
+/* The variable that lists ports, and the ports that start-up waits for. */
 #include <criterion/criterion.h>
 
 #include <errno.h>
@@ -161,7 +161,7 @@ Test(diag_ports, attempts_come_ever_later_up_to_half_a_second)
 	cr_assert_eq(port->retry_ns, 10000000);
 }
 
-Test(diag_ports, what_stands_in_the_way_of_a_port_is_told_and_left_alone)
+Test(diag_ports, what_stands_in_the_way_of_a_port_is_reported_and_left_alone)
 {
 	char directory[] = "/tmp/rp-ports-XXXXXX", file[64], taken[64], text[80];
 	static const char *const kinds[] = { "listen", "connect" };

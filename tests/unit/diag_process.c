@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the DiagnosticServer finds out about its process, and the name of its socket. */
+/* The properties of its process that the DiagnosticServer finds, and the name of its socket. */
 #include <criterion/criterion.h>
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "diag/listen.h"
 #include "diag/process.h"
-#include "host/process.h"
+#include "host/identity.h"
 
 Test(diag_process, start_time_is_found_behind_any_program_name)
 {

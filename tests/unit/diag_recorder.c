@@ -3,6 +3,7 @@
 #include "diag_talk.h"
 
 #include <string.h>
+#include <sys/resource.h>
 
 #include <ringpipe/reader.h>
 #include <ringpipe/ringpipe.h>
@@ -13,6 +14,7 @@
 #define END_RECORDING 0x07
 #define SNAPSHOT 0x08
 #define BUFFER_MB 8u
+#define DESCRIPTORS 120		/* that the process may have */
 #define REPLY_BYTES (RP_MESSAGE_HEADER_BYTES + 8)
 
 RP_PROVIDER(flight, "Test-Recorder");
@@ -26,39 +28,39 @@ static void begin_server(void)
 
 TestSuite(diag_recorder, .init = begin_server, .fini = tear_down, .timeout = 240);
 
-static void send_message(int fd, struct rp_reply *request)
+static void send_message(int fd, struct rp_message_buffer *request)
 {
-	rp_reply_end(request);
+	rp_message_end(request);
 	cr_assert_eq(send(fd, request->bytes, request->size, MSG_NOSIGNAL),
 		     (ssize_t)request->size);
-	rp_reply_fini(request);
+	rp_message_fini(request);
 }
 
 static int ask_for_recorder(const char *provider, uint32_t mb)
 {
-	struct rp_reply request = begin(RP_MESSAGE_RINGPIPE, RECORD);
+	struct rp_message_buffer request = begin(RP_MESSAGE_RINGPIPE, RECORD);
 	int fd = connect_to(getpid());
 
-	rp_reply_u32(&request, 0);
-	rp_reply_u32(&request, mb);
-	rp_reply_u32(&request, 1);
-	rp_reply_u64(&request, 0);
-	rp_reply_u8(&request, 0);
-	rp_reply_u32(&request, 1);
-	rp_reply_u64(&request, UINT64_MAX);
-	rp_reply_u32(&request, 5);
-	rp_reply_string(&request, provider);
-	rp_reply_string(&request, "");
+	rp_message_put_u32(&request, 0);
+	rp_message_put_u32(&request, mb);
+	rp_message_put_u32(&request, 1);
+	rp_message_put_u64(&request, 0);
+	rp_message_put_u8(&request, 0);
+	rp_message_put_u32(&request, 1);
+	rp_message_put_u64(&request, UINT64_MAX);
+	rp_message_put_u32(&request, 5);
+	rp_message_put_string(&request, provider);
+	rp_message_put_string(&request, "");
 	send_message(fd, &request);
 	return fd;
 }
 
 static int ask_for_snapshot(uint64_t session)
 {
-	struct rp_reply request = begin(RP_MESSAGE_RINGPIPE, SNAPSHOT);
+	struct rp_message_buffer request = begin(RP_MESSAGE_RINGPIPE, SNAPSHOT);
 	int fd = connect_to(getpid());
 
-	rp_reply_u64(&request, session);
+	rp_message_put_u64(&request, session);
 	send_message(fd, &request);
 	return fd;
 }
@@ -116,8 +118,8 @@ static void write_marks(uint64_t *serial, uint64_t count, size_t size)
 /* Reads a stream behind its reply. Return: events, without a gap to the last one written. */
 static uint64_t read_snapshot(int fd, uint64_t next_serial)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
-	struct rp_reader_stats stats = { .size = sizeof(stats) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_reader_stats stats = RP_READER_STATS_INIT;
 	uint64_t serial = 0, count = 0, last = 0;
 	struct rp_reader *reader;
 	int ret;
@@ -183,10 +185,10 @@ Test(diag_recorder, there_is_one_and_then_another)
 /* The protocol's own StopTracing knows it, too. */
 Test(diag_recorder, its_id_stops_it)
 {
-	struct rp_reply request = begin(RP_MESSAGE_EVENTPIPE, 0x01);
+	struct rp_message_buffer request = begin(RP_MESSAGE_EVENTPIPE, 0x01);
 	int fd;
 
-	rp_reply_u64(&request, begin_recorder());
+	rp_message_put_u64(&request, begin_recorder());
 	fd = connect_to(getpid());
 	send_message(fd, &request);
 	cr_assert_eq(reply_and_close(fd, NULL), RP_HRESULT_OK);
@@ -260,6 +262,55 @@ Test(diag_recorder, clients_that_take_nothing_delay_nobody_and_are_bounded)
 			close(fds[i]);
 	}
 	cr_assert_gt(refused, 0u);
+	cr_assert_eq(reply_and_close(ask_for_end(), NULL), RP_HRESULT_OK);
+}
+
+/* Connections of the server's end; the listening socket is none. */
+static unsigned int count_connections(void)
+{
+	unsigned int count = 0;
+
+	for (int fd = 3; fd < DESCRIPTORS; fd++) {
+		struct sockaddr_un address = { .sun_family = AF_UNSPEC };
+		socklen_t size = sizeof(address), listens_size = sizeof(int);
+		int listens = 0;
+
+		if (getsockname(fd, (struct sockaddr *)&address, &size) == 0 &&
+		    strncmp(address.sun_path, directory, strlen(directory)) == 0 &&
+		    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &listens_size) == 0)
+			count += !listens;
+	}
+	return count;
+}
+
+/* With the listening socket, epoll and the pair that wakes it, a quarter of what there may be. */
+Test(diag_recorder, snapshots_on_their_way_are_of_the_servers_share_of_descriptors)
+{
+	enum { SILENT = 40 };
+	struct rlimit few;
+	int sendings[RP_SENDINGS_MAX], silent[SILENT];
+	uint64_t serial = 0;
+	char byte;
+
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &few), 0);
+	few.rlim_cur = DESCRIPTORS;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+	begin_recorder();
+	fill(&serial);
+	for (unsigned int i = 0; i < RP_SENDINGS_MAX; i++) {
+		sendings[i] = ask_for_snapshot(0);
+		cr_assert_eq(take_reply(sendings[i], NULL), RP_HRESULT_OK);
+	}
+	for (unsigned int i = 0; i < SILENT; i++)
+		silent[i] = connect_to(getpid());
+	/* The server drops the first client for the one above the share that it has accepted. */
+	cr_assert_eq(recv(silent[0], &byte, 1, 0), 0);
+	cr_assert_leq(count_connections(), DESCRIPTORS / 4 - 4 + 1);
+	cr_assert_eq(ask_pid(), (uint64_t)getpid());
+	for (unsigned int i = 0; i < RP_SENDINGS_MAX; i++)
+		close(sendings[i]);
+	for (unsigned int i = 0; i < SILENT; i++)
+		close(silent[i]);
 	cr_assert_eq(reply_and_close(ask_for_end(), NULL), RP_HRESULT_OK);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests for the tests of src/diag/, and memory that tells when one is read beyond its end. */
+/* Requests for the tests of diag/, in memory that faults on a read beyond their end. */
 #ifndef DIAG_REQUEST_H
 #define DIAG_REQUEST_H
 
@@ -10,16 +10,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "diag/message.h"
+#include "ipc/message.h"
 
-/* A request is built by the writer of replies: the framing is the same but for set and id. */
-static inline struct rp_reply begin(uint8_t set, uint8_t id)
+static inline struct rp_message_buffer begin(uint8_t set, uint8_t id)
 {
-	struct rp_reply request = { 0 };
+	struct rp_message_buffer request = { 0 };
 
-	rp_reply_begin(&request);
-	request.bytes[16] = set;
-	request.bytes[17] = id;
+	rp_message_begin(&request, set, id);
 	return request;
 }
 

@@ -158,16 +158,16 @@ static uint32_t count_rows(struct rp_cursor payload)
 
 	cr_assert_eq(rp_cursor_u32(&payload, &count), 0);
 	for (uint32_t i = 0; i < count; i++) {
-		cr_assert_gt(rp_cursor_string(&payload, text), 1);
-		cr_assert_gt(rp_cursor_string(&payload, text), 0);
-		cr_assert_eq(rp_cursor_bytes(&payload, 8 + 8 + 4 + 4, &bytes), 0);
-		cr_assert_gt(rp_cursor_string(&payload, text), 0);
+		cr_assert_gt(rp_message_get_string(&payload, text), 1);
+		cr_assert_gt(rp_message_get_string(&payload, text), 0);
+		cr_assert_eq(rp_cursor_take(&payload, 8 + 8 + 4 + 4, &bytes), 0);
+		cr_assert_gt(rp_message_get_string(&payload, text), 0);
 	}
 	cr_assert_eq(rp_cursor_u32(&payload, &traced), 0);
 	for (uint32_t i = 0; i < traced; i++) {
-		cr_assert_gt(rp_cursor_string(&payload, text), 1);
-		cr_assert_gt(rp_cursor_string(&payload, text), 1);
-		cr_assert_eq(rp_cursor_bytes(&payload, 4, &bytes), 0);
+		cr_assert_gt(rp_message_get_string(&payload, text), 1);
+		cr_assert_gt(rp_message_get_string(&payload, text), 1);
+		cr_assert_eq(rp_cursor_take(&payload, 4, &bytes), 0);
 	}
 	cr_assert_eq(rp_cursor_u32(&payload, &losing), 0);
 	cr_assert_eq(losing, 0u);
@@ -231,7 +231,7 @@ static void ask_for_listings(struct pollfd clients[SILENT])
 	poll(clients, SILENT, 0);
 }
 
-/* Replies, in all well above it, and nobody takes one: the oldest go, the newest stay. */
+/* The replies exceed the bound and no client reads: the oldest are dropped, the newest stay. */
 Test(diag_server, replies_that_nobody_takes_stay_below_their_bound)
 {
 	static struct rp_provider *providers[MANY_PROVIDERS];

@@ -62,12 +62,12 @@ static inline int connect_to(pid_t pid)
 
 static inline bool send_request(int fd, uint8_t set, uint8_t id)
 {
-	struct rp_reply request = begin(set, id);
+	struct rp_message_buffer request = begin(set, id);
 	ssize_t n;
 
-	rp_reply_end(&request);
+	rp_message_end(&request);
 	n = send(fd, request.bytes, request.size, MSG_NOSIGNAL);
-	rp_reply_fini(&request);
+	rp_message_fini(&request);
 	return n == RP_MESSAGE_HEADER_BYTES;
 }
 
@@ -131,12 +131,12 @@ static inline void tell_parent(int fd, bool well)
 
 static inline bool child_did_well(pid_t child, int fd)
 {
-	bool well = false, told = recv(fd, &well, 1, 0) == 1;
+	bool well = false, reported = recv(fd, &well, 1, 0) == 1;
 	int status;
 
 	kill(child, SIGKILL);
 	close(fd);
-	return waitpid(child, &status, 0) == child && told && well;
+	return waitpid(child, &status, 0) == child && reported && well;
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the writer of dumps makes of a process's mappings. */
+/* The choices that the writer of dumps makes for a process's mappings. */
 #include <criterion/criterion.h>
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "dump/maps.h"
-#include "dump/plan.h"
+#include "tools/ringpipe-dump/maps.h"
+#include "tools/ringpipe-dump/plan.h"
 #include "refuse.h"
 
 static const char text[] =
@@ -37,7 +37,7 @@ static const char text[] =
 	"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]\n"
 	"VmFlags: ex\n";
 
-/* What each mapping above gives in a dump of each kind. */
+/* The expected choice for each mapping above, by kind of dump. */
 static const struct {
 	enum rp_dump_choice mini, heap, full;
 } expected[] = {

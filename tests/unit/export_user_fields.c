@@ -55,7 +55,8 @@ Test(export_user_fields, every_type_has_a_name_the_kernel_knows)
 			 "struct double d 8; unsigned char[16] who; s64 when; "
 			 "__data_loc char[] text; __data_loc u16[] wide; __data_loc u32[] list; "
 			 "s32 at_x; __data_loc char[] at_label; __data_loc u8[] pairs; s64 last");
-	cr_assert_eq(fields.head_bytes, 1 + 1 + 1 + 2 + 4 + 8 + 16 + 8 + 4 + 4 + 4 + 4 + 4 + 4 + 8);
+	cr_assert_eq(fields.header_bytes,
+		     1 + 1 + 1 + 2 + 4 + 8 + 16 + 8 + 4 + 4 + 4 + 4 + 4 + 4 + 8);
 	rp_user_fields_fini(&fields);
 }
 
@@ -79,7 +80,7 @@ Test(export_user_fields, fixed_parts_come_first_and_dynamic_ones_in_order_behind
 	uint8_t out[512];
 	int64_t size = rp_user_fields_put(&fields, payload, sizeof(payload) - 1, out, sizeof(out));
 
-	cr_assert_eq(size, (int64_t)(fields.head_bytes + 6 + 4 + 8 + 5 + 3));
+	cr_assert_eq(size, (int64_t)(fields.header_bytes + 6 + 4 + 8 + 5 + 3));
 	cr_assert_eq(memcmp(out, payload, 41), 0);
 	expect_at(out, 41, "hello", 6);
 	expect_at(out, 45, "W\0i\0", 4);
@@ -99,7 +100,7 @@ Test(export_user_fields, what_is_missing_reads_as_zeros_and_nothing)
 
 	memset(out, 0xee, sizeof(out));
 	cr_assert_eq(rp_user_fields_put(&fields, zeros, 0, out, sizeof(out)),
-		     (int64_t)fields.head_bytes + 2);
+		     (int64_t)fields.header_bytes + 2);
 	cr_assert_eq(memcmp(out, zeros, 41), 0);
 	expect_at(out, 41, "", 1);
 	expect_at(out, 45, "", 0);
@@ -113,7 +114,7 @@ Test(export_user_fields, any_payload_stays_within_its_bounds)
 	unsigned int seed = 1;
 
 	for (int i = 0; i < 20000; i++) {
-		size_t size = (size_t)rand_r(&seed) % 120, room = fields.head_bytes;
+		size_t size = (size_t)rand_r(&seed) % 120, room = fields.header_bytes;
 		uint8_t *payload = malloc(size ? size : 1), *out;
 		int64_t n;
 
@@ -123,7 +124,7 @@ Test(export_user_fields, any_payload_stays_within_its_bounds)
 			payload[k] = rand_r(&seed) % 3 ? (uint8_t)(rand_r(&seed) % 5) : 0;
 		n = rp_user_fields_put(&fields, payload, size, out, room);
 		cr_assert(n == -EMSGSIZE ||
-			  (n >= (int64_t)fields.head_bytes && n <= (int64_t)room));
+			  (n >= (int64_t)fields.header_bytes && n <= (int64_t)room));
 		free(payload);
 		free(out);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rundown: what it tells and in which order, with the module and without. */
+/* The rundown: the records and their order, with the module and without. */
 #include <criterion/criterion.h>
 
 #include <dlfcn.h>
@@ -53,7 +53,7 @@ static struct payload payload_of(const struct rp_rundown_record *record)
 	return (struct payload){ bytes, bytes + record->payload_bytes };
 }
 
-/* Takes all mappings; the id of the one that holds the address. */
+/* Take all mappings. Return: the id of the mapping that holds the address. */
 static uint64_t take_mappings(struct rp_rundown *rundown, const void *address)
 {
 	uint64_t at = (uint64_t)(uintptr_t)address, metadata = 0, wanted = 0;
@@ -63,7 +63,7 @@ static uint64_t take_mappings(struct rp_rundown *rundown, const void *address)
 		struct payload payload = payload_of(&record);
 		uint64_t id = take_number(&payload), start, end;
 
-		rp_rundown_told(rundown);
+		rp_rundown_reported(rundown);
 		if (record.id == RP_RUNDOWN_METADATA)
 			metadata = id;
 		if (record.id != RP_RUNDOWN_MAPPING)
@@ -95,7 +95,7 @@ static struct rp_rundown *begin(void)
 	name = take_text(&payload);
 	cr_assert_str_eq(name, "unit-host_rundown");
 	free(name);
-	rp_rundown_told(rundown);
+	rp_rundown_reported(rundown);
 	return rundown;
 }
 
@@ -144,7 +144,7 @@ Test(host_rundown, names_functions_of_the_program)
 	cr_assert_str_eq(name, "a_function_to_find");
 	free(name);
 	cr_assert_eq(payload.at, payload.end);
-	rp_rundown_told(rundown);
+	rp_rundown_reported(rundown);
 	cr_assert_not(rp_rundown_next(rundown, &record));
 	cr_assert_eq(result.symbols, 1);
 	cr_assert_eq(result.left_out, 0);

@@ -121,7 +121,7 @@ static void toggle(uint64_t step, unsigned char byte)
 	pthread_mutex_unlock(&rp_core.lock);
 	if (count(byte) != (size_t)(__stop_rp_keys - __start_rp_keys))
 		fail("not all sites were changed");
-	/* What was settled is what is executed, on whichever processor this is by now. */
+	/* The processor on which this thread now runs must execute the settled instruction. */
 	if (load_asked_enabled() != (byte == RP_CODE_JUMP))
 		fail("a site is not what it was made");
 }

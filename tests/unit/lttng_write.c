@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What LTTng is given of an event, byte by byte, and what is refused. LTTng is not there: its
- * buffers are one of the test's own. What another thread does at the worst moment is done where the
+ * The bytes that LTTng gets of an event, and the events that are refused. LTTng is not loaded: the
+ * test provides its buffers. Another thread's actions at the worst moment are simulated where the
  * write path calls out: when it asks for the activity, and when it hands the event over.
  */
 #include <criterion/criterion.h>
@@ -13,7 +13,7 @@
 #include <lttng/ust-ringbuffer-context.h>
 #include <lttng/urcu/urcu-ust.h>
 
-#include "lttng/record.h"
+#include "modules/lttng/record.h"
 
 #define ROOM 1024u
 #define BOTH "-\0-"	/* no activity, with its NULs */
@@ -289,7 +289,7 @@ Test(lttng_write, what_is_no_utf_8_is_converted_wherever_it_stands)
 			memcpy(expected + length + 2, "\0" BOTH, 5);
 			cr_assert(write_bytes(text, length + 1));
 			assert_given(expected, length + 7);
-			/* What is one character stays what it is. */
+			/* A valid character of several bytes at this place is not changed. */
 			if (at + 1 == length)
 				continue;
 			memcpy(text + at, "\xc3\xa9", 2);

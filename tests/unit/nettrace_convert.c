@@ -68,7 +68,7 @@ Test(convert, writes_guids_in_the_byte_order_of_dotnet)
 	static const uint8_t out[] = { 3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15 };
 	const struct rp_field field = { .name = "g", .type = RP_TYPE_GUID };
 	struct rp_encoder *encoder = trace_begin();
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_encoder_event_type *type;
 	struct rp_reader *reader;
 	uint8_t *bytes;
@@ -191,7 +191,7 @@ Test(convert, believes_no_count)
 Test(convert, copies_a_payload_without_fields_as_it_is)
 {
 	struct rp_encoder *encoder = trace_begin();
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_encoder_event_type *type;
 	struct rp_reader *reader;
 	uint8_t *bytes;
@@ -312,7 +312,7 @@ Test(convert, structs_may_hold_strings_and_have_no_name)
 
 static int try_define(const struct rp_field *fields, size_t field_count)
 {
-	const struct rp_encoder_definition definition = {
+	const struct rp_definition definition = {
 		.provider = "P", .name = "E", .id = 1, .fields = fields, .field_count = field_count,
 	};
 	struct rp_encoder *encoder = trace_begin();

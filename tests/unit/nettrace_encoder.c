@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "nettrace_trace.h"
 
+#include <inttypes.h>
+#include <time.h>
+
+#include "nettrace/objects.h"
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 Test(encoder, tells_what_a_definition_says)
@@ -9,12 +14,12 @@ Test(encoder, tells_what_a_definition_says)
 		{ .name = "\xf0\x9f\x98\x80", .type = RP_TYPE_BOOL },
 		{ .name = "a", .type = RP_TYPE_ARRAY, .element = RP_TYPE_CHAR },
 	};
-	const struct rp_encoder_definition definition = {
+	const struct rp_definition definition = {
 		.provider = "Caf\xc3\xa9", .name = "Tea\xff", .id = 70000, .version = 3, .level = 5,
 		.opcode = 240, .keywords = 0x8000000000000001,
 		.fields = fields, .field_count = COUNT(fields),
 	};
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_encoder *encoder = trace_begin();
 	struct rp_encoder_event_type *type;
 	struct rp_reader *reader;
@@ -45,10 +50,57 @@ Test(encoder, tells_what_a_definition_says)
 	free(bytes);
 }
 
+/* TraceEvent makes job/Start of jobStart, and job_/Start of job_start. */
+Test(encoder, names_start_and_stop_events_as_dotnet_does)
+{
+	static const struct {
+		const char *name, *expected;
+		uint8_t opcode;
+	} rows[] = {
+		{ "job_start", "jobStart", RP_OPCODE_START },
+		{ "job_stop", "jobStop", RP_OPCODE_STOP },
+		{ "JOB_STOP", "JOBStop", RP_OPCODE_STOP },
+		{ "job_start", "jobStart", RP_OPCODE_INFO },
+		{ "job_stop", "jobStop", RP_OPCODE_INFO },
+		{ "job_start", "job_start", RP_OPCODE_STOP },
+		{ "job_start", "job_start", 11 },
+		{ "jobStart", "jobStart", RP_OPCODE_START },
+		{ "restart", "restart", RP_OPCODE_INFO },
+		{ "_start", "_start", RP_OPCODE_START },
+		{ "job", "job", RP_OPCODE_STOP },
+	};
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_encoder *encoder = trace_begin();
+	struct rp_encoder_event_type *type;
+	struct rp_reader *reader;
+	uint8_t *bytes;
+	size_t size;
+
+	for (uint32_t i = 0; i < COUNT(rows); i++) {
+		const struct rp_definition definition = {
+			.provider = "Jobs", .name = rows[i].name, .id = i, .level = 4,
+			.opcode = rows[i].opcode,
+		};
+
+		cr_assert_eq(rp_encoder_define(encoder, &definition, &type), 0);
+		trace_event(encoder, type, TRACE_START_NS + i, 1, "", 0);
+	}
+	bytes = trace_end(encoder, &size);
+	reader = trace_open(bytes, size);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		cr_assert_eq(rp_reader_next(reader, &event), 1);
+		cr_expect_str_eq(event.type->name, rows[i].expected);
+		cr_expect_eq(event.type->opcode, rows[i].opcode);
+	}
+	cr_expect_eq(rp_reader_next(reader, &event), 0);
+	rp_reader_close(reader);
+	free(bytes);
+}
+
 Test(encoder, defines_between_events_and_only_what_is_used)
 {
 	static const struct rp_field field = { .name = "n", .type = RP_TYPE_U8 };
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_encoder *encoder = trace_begin();
 	struct rp_encoder_event_type *types[3];
 	struct rp_reader *reader;
@@ -83,7 +135,7 @@ Test(encoder, tells_any_time_of_day_at_the_start)
 {
 	static const struct {
 		int64_t utc_ns;
-		uint16_t told[8];
+		uint16_t reported[8];
 	} rows[] = {
 		{ INT64_MIN, { 1677, 9, 2, 21, 0, 12, 43, 145 } },
 		{ INT64_MAX, { 2262, 4, 5, 11, 23, 47, 16, 854 } },
@@ -101,7 +153,7 @@ Test(encoder, tells_any_time_of_day_at_the_start)
 		bytes = trace_end(encoder, &size);
 		at = memmem(bytes, size, "Trace\6", 6);
 		cr_assert(at);
-		cr_expect_arr_eq(at + 6, rows[i].told, sizeof(rows[i].told));
+		cr_expect_arr_eq(at + 6, rows[i].reported, sizeof(rows[i].reported));
 		free(bytes);
 	}
 }
@@ -109,7 +161,7 @@ Test(encoder, tells_any_time_of_day_at_the_start)
 Test(encoder, numbers_the_events_of_each_thread)
 {
 	static const struct rp_field field = { .name = "n", .type = RP_TYPE_U32 };
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_encoder *encoder = trace_begin();
 	struct rp_encoder_event_type *type = trace_define(encoder, "N", 1, &field, 1);
 	uint32_t last[50] = { 0 }, events = 60000;
@@ -150,7 +202,7 @@ Test(encoder, tells_activities_of_their_events_only)
 		{ NULL, NULL }, { &one, &two }, { &one, NULL }, { NULL, &one }, { &two, &one },
 		{ NULL, NULL },
 	};
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_encoder *encoder = trace_begin();
 	struct rp_encoder_event_type *type = trace_define(encoder, "A", 1, NULL, 0);
 	struct rp_reader *reader;
@@ -194,7 +246,7 @@ static void stack_event(struct rp_encoder *encoder, const struct rp_encoder_even
 
 Test(encoder, keeps_stacks_apart_across_blocks_and_sequence_points)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_encoder *encoder = trace_begin();
 	struct rp_encoder_event_type *type = trace_define(encoder, "S", 1, NULL, 0);
 	uint32_t events = 9000;
@@ -272,11 +324,11 @@ Test(encoder, begins_the_ids_of_stacks_anew_after_a_sequence_point)
 
 static uint64_t read_lost(const uint64_t *lost, size_t count)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_encoder *encoder = trace_begin();
 	struct rp_encoder_event_type *type = trace_define(encoder, "L", 1, NULL, 0);
 	struct rp_reader *reader;
-	uint64_t told;
+	uint64_t reported;
 	uint8_t *bytes;
 	size_t size;
 
@@ -289,12 +341,12 @@ static uint64_t read_lost(const uint64_t *lost, size_t count)
 	reader = trace_open(bytes, size);
 	while (rp_reader_next(reader, &event) == 1)
 		;
-	told = trace_stats(reader).lost;
+	reported = trace_stats(reader).lost;
 	cr_expect_eq(trace_stats(reader).ended, 1);
 	cr_expect_eq(trace_stats(reader).events, count);
 	rp_reader_close(reader);
 	free(bytes);
-	return told;
+	return reported;
 }
 
 Test(encoder, tells_losses_exactly)
@@ -342,38 +394,105 @@ Test(encoder, makes_no_loss_step_that_traceevent_misreads)
 	free(bytes);
 }
 
-Test(encoder, gives_out_whole_blocks_and_counts_their_events_once)
+Test(encoder, gives_out_whole_blocks)
 {
 	struct rp_encoder *encoder = trace_begin();
 	struct rp_encoder_event_type *type = trace_define(encoder, "E", 1, NULL, 0);
-	uint64_t events, all = 0;
 	size_t head, size;
 
-	rp_encoder_output(encoder, &head, &events);
+	rp_encoder_output(encoder, &head);
 	cr_expect_gt(head, 0);
-	cr_expect_eq(events, 0);
 	rp_encoder_consume(encoder, head);
 	trace_event(encoder, type, TRACE_START_NS, 1, "abc", 3);
-	rp_encoder_output(encoder, &size, &events);
+	rp_encoder_output(encoder, &size);
 	cr_expect_eq(size, 0);
 	cr_assert_eq(rp_encoder_flush(encoder), 0);
-	rp_encoder_output(encoder, &size, &events);
+	rp_encoder_output(encoder, &size);
 	cr_expect_gt(size, 0);
-	cr_expect_eq(events, 1);
 	rp_encoder_consume(encoder, size / 2);
-	rp_encoder_output(encoder, &head, &events);
+	rp_encoder_output(encoder, &head);
 	cr_expect_eq(head, size - size / 2);
-	cr_expect_eq(events, 0);
-	for (int i = 0; i < 30000; i++) {
-		trace_event(encoder, type, TRACE_START_NS, 1, "0123456789", 10);
-		rp_encoder_output(encoder, &size, &events);
-		rp_encoder_consume(encoder, size / 3);
-		all += events;
-	}
-	cr_assert_eq(rp_encoder_flush(encoder), 0);
-	rp_encoder_output(encoder, &size, &events);
-	cr_expect_eq(all + events, 30000);
 	rp_encoder_destroy(encoder);
+}
+
+#define MARK "whole"	/* ends each payload, and is nowhere else */
+
+/* Bytes taken of an output, and how many marks are whole in them. */
+struct taken {
+	uint8_t *bytes;
+	size_t size, searched;
+	uint64_t marks;
+};
+
+static void count_marks(struct taken *taken)
+{
+	const uint8_t *at;
+
+	while ((at = memmem(taken->bytes + taken->searched, taken->size - taken->searched, MARK,
+			    strlen(MARK)))) {
+		taken->searched = (size_t)(at - taken->bytes) + strlen(MARK);
+		taken->marks++;
+	}
+	if (taken->size > taken->searched + strlen(MARK))
+		taken->searched = taken->size - strlen(MARK);
+}
+
+/* Events of several threads, sizes and types, one of which is internal and has no mark. */
+static void put_marked(struct rp_encoder *encoder, struct rp_encoder_event_type *types[3],
+		       unsigned int i)
+{
+	static char payload[5000];
+	size_t size = i % 3 == 2 ? i % 100 : i * 7919 % (i % 50 ? 90 : sizeof(payload) - 8);
+
+	memset(payload, 'x', size);
+	memcpy(payload + size, MARK, strlen(MARK));
+	trace_event(encoder, types[i % 3], TRACE_START_NS + i, i / 16 % 5, payload,
+		    i % 3 == 2 ? size : size + strlen(MARK));
+	if (i % 700 == 0)
+		cr_assert_eq(rp_encoder_sequence_point(encoder, TRACE_START_NS + i, 0), 0);
+	if (i % 90 == 0)
+		cr_assert_eq(rp_encoder_flush(encoder), 0);
+}
+
+static void take_some(struct rp_encoder *encoder, struct taken *taken, size_t most)
+{
+	size_t size;
+	const void *output = rp_encoder_output(encoder, &size);
+
+	if (size > most)
+		size = most;
+	memcpy(taken->bytes + taken->size, output, size);
+	rp_encoder_consume(encoder, size);
+	taken->size += size;
+	count_marks(taken);
+	cr_assert_eq(rp_encoder_consumed_events(encoder), taken->marks, "at byte %zu", taken->size);
+}
+
+Test(encoder, counts_the_events_that_are_whole_in_what_was_consumed)
+{
+	const struct rp_definition internal = {
+		.provider = "Test-Provider", .name = "Internal", .id = 9, .is_internal = true,
+	};
+	struct rp_encoder *encoder = trace_begin();
+	struct rp_encoder_event_type *types[3];
+	struct taken taken = { .bytes = malloc(1 << 20) };
+	size_t size = 1;
+
+	types[0] = trace_define(encoder, "One", 1, NULL, 0);
+	types[1] = trace_define(encoder, "Two", 2, NULL, 0);
+	cr_assert_eq(rp_encoder_define(encoder, &internal, &types[2]), 0);
+	for (unsigned int i = 0; i < 4000; i++) {
+		put_marked(encoder, types, i);
+		take_some(encoder, &taken, i % 1000 < 900 ? i * 31 % 97 : 20000);
+	}
+	cr_assert_eq(rp_encoder_end(encoder), 0);
+	while (size > 0) {
+		take_some(encoder, &taken, taken.size % 5000 + 1);
+		rp_encoder_output(encoder, &size);
+	}
+	cr_expect_eq(rp_encoder_consumed_events(encoder), 4000 - 4000 / 3);
+	rp_encoder_destroy(encoder);
+	free(taken.bytes);
 }
 
 Test(encoder, remembers_ten_thousand_threads_in_400_kb)
@@ -387,7 +506,7 @@ Test(encoder, remembers_ten_thousand_threads_in_400_kb)
 	for (uint64_t i = 0; i < 10000; i++) {
 		trace_event(encoder, type, TRACE_START_NS, 1000 + i, "", 0);
 		if (!(i % 100)) {
-			rp_encoder_output(encoder, &size, NULL);
+			rp_encoder_output(encoder, &size);
 			rp_encoder_consume(encoder, size);
 		}
 	}
@@ -397,7 +516,7 @@ Test(encoder, remembers_ten_thousand_threads_in_400_kb)
 
 Test(encoder, ends_a_cut_stream_with_the_truth)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_encoder *encoder = trace_begin();
 	struct rp_encoder_event_type *type = trace_define(encoder, "C", 1, NULL, 0);
 	struct rp_reader *reader;
@@ -408,7 +527,7 @@ Test(encoder, ends_a_cut_stream_with_the_truth)
 	cr_assert_eq(rp_encoder_sequence_point(encoder, TRACE_START_NS, 0), 0);
 	trace_event(encoder, type, TRACE_START_NS, 1, "kept!", 5);
 	cr_assert_eq(rp_encoder_sequence_point(encoder, TRACE_START_NS, 10), 0);
-	output = rp_encoder_output(encoder, &whole, NULL);
+	output = rp_encoder_output(encoder, &whole);
 	bytes = malloc(whole + 4096);
 	memcpy(bytes, output, whole);
 	rp_encoder_consume(encoder, whole);
@@ -416,7 +535,7 @@ Test(encoder, ends_a_cut_stream_with_the_truth)
 	cr_assert_eq(rp_encoder_sequence_point(encoder, TRACE_START_NS + 1, 12), 0);
 	trace_event(encoder, type, TRACE_START_NS + 2, 1, "dropped too", 11);
 	cr_assert_eq(rp_encoder_cut(encoder, whole, TRACE_START_NS + 2, 10, 14), 0);
-	output = rp_encoder_output(encoder, &size, NULL);
+	output = rp_encoder_output(encoder, &size);
 	cr_assert_leq(size, 4096);
 	memcpy(bytes + whole, output, size);
 	reader = trace_open(bytes, whole + size);
@@ -427,4 +546,40 @@ Test(encoder, ends_a_cut_stream_with_the_truth)
 	rp_reader_close(reader);
 	rp_encoder_destroy(encoder);
 	free(bytes);
+}
+
+/* In the head's words: year, month, weekday, day, hour, minute, second, millisecond. */
+static void expect_utc(struct rp_object_stream *stream, int64_t utc_ns)
+{
+	const struct rp_encoder_info info = { .start_ns = TRACE_START_NS, .start_utc_ns = utc_ns };
+	int64_t ms = utc_ns / 1000000 - (utc_ns % 1000000 < 0);
+	time_t seconds = ms / 1000 - (ms % 1000 < 0);
+	uint16_t words[8];
+	const uint8_t *ticks;
+	struct tm tm;
+
+	stream->output.size = 0;
+	cr_assert_eq(rp_object_stream_put_header(stream, &info), 0);
+	ticks = memmem(stream->output.bytes, stream->output.size, &info.start_ns,
+		       sizeof(info.start_ns));
+	cr_assert(ticks && gmtime_r(&seconds, &tm));
+	memcpy(words, ticks - sizeof(words), sizeof(words));
+	cr_assert(words[0] == tm.tm_year + 1900 && words[1] == tm.tm_mon + 1 &&
+		  words[2] == tm.tm_wday && words[3] == tm.tm_mday && words[4] == tm.tm_hour &&
+		  words[5] == tm.tm_min && words[6] == tm.tm_sec && words[7] == ms - seconds * 1000,
+		  "%" PRId64 " ns", utc_ns);
+}
+
+Test(encoder, dates_are_those_of_the_calendar)
+{
+	static const int64_t day_ns = 86400000000000;
+	struct rp_object_stream stream = { .output.size = 0 };
+
+	/* Each day from 1677 to 2262, its last and its first millisecond. */
+	for (int64_t day = INT64_MIN / day_ns; day < INT64_MAX / day_ns; day++) {
+		expect_utc(&stream, day * day_ns - 1);
+		expect_utc(&stream, day * day_ns + (day * 7919 % 86400000 + 86400000) % 86400000 *
+			   1000000);
+	}
+	rp_outbuf_fini(&stream.output);
 }

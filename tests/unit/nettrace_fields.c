@@ -41,7 +41,7 @@ static void write_all(void)
 
 static struct rp_value next_of(struct rp_fields *fields, const char *name, uint8_t type)
 {
-	struct rp_value value = { .name = NULL };
+	struct rp_value value = RP_VALUE_INIT;
 
 	cr_assert_eq(rp_fields_next(fields, &value), 1, "%s", name);
 	cr_assert_str_eq(value.name, name);
@@ -65,10 +65,10 @@ static void expect_pair(struct rp_fields *fields, uint8_t small, int32_t large)
 	cr_expect_eq(rp_fields_next(fields, NULL), 0);
 }
 
-/* Recordings tell a POINTER as U64. */
+/* Recordings give a POINTER as U64. */
 static void expect_scalars(struct rp_fields *fields, uint8_t pointer_type)
 {
-	struct rp_value value;
+	struct rp_value value = RP_VALUE_INIT;
 
 	cr_expect_eq(next_of(fields, "yes", RP_TYPE_BOOL).u64, 1u);
 	expect_text(fields, "letter", RP_TYPE_CHAR, "\xc3\xa9");
@@ -90,7 +90,7 @@ static void expect_scalars(struct rp_fields *fields, uint8_t pointer_type)
 
 static void expect_nested(struct rp_fields *fields)
 {
-	struct rp_value value = next_of(fields, "one", RP_TYPE_STRUCT), middle;
+	struct rp_value value = next_of(fields, "one", RP_TYPE_STRUCT), middle = RP_VALUE_INIT;
 
 	cr_expect_eq(next_of(&value.inner, "before", RP_TYPE_U16).u64, 7u);
 	middle = next_of(&value.inner, "middle", RP_TYPE_STRUCT);
@@ -110,7 +110,7 @@ static void expect_nested(struct rp_fields *fields)
 
 static void expect_all(struct rp_fields *fields)
 {
-	struct rp_value value;
+	struct rp_value value = RP_VALUE_INIT;
 
 	expect_scalars(fields, RP_TYPE_U64);
 	expect_text(fields, "text", RP_TYPE_STRING16, TEXT);
@@ -131,12 +131,12 @@ static void expect_all(struct rp_fields *fields)
 	cr_expect_eq(rp_fields_next(fields, NULL), 0, "the end stays the end");
 }
 
-/* A STRING of a listener is told as STRING16 where recordings have nothing else. */
+/* A listener's STRING is a STRING16 in recordings, which have no other type of string. */
 static void expect_listener(struct rp_listener *listener)
 {
 	struct rp_listener_event event;
 	struct rp_fields fields;
-	struct rp_value value;
+	struct rp_value value = RP_VALUE_INIT;
 	char text[64];
 
 	expect_event(listener, &event);
@@ -159,7 +159,7 @@ static void expect_listener(struct rp_listener *listener)
 
 Test(fields, are_the_same_in_a_listener_and_a_recording)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_listener *listener = listen_to("Test-Walked");
 	FILE *file = tmpfile();
 	struct rp_session *session = stream_to(dup(fileno(file)), "Test-Walked");
@@ -184,7 +184,7 @@ Test(fields, are_the_same_in_a_listener_and_a_recording)
 /* Walks everything, inner values too; returns how many there were, or the error. */
 static int walk(struct rp_fields fields)
 {
-	struct rp_value value;
+	struct rp_value value = RP_VALUE_INIT;
 	int count = 0, ret;
 	char text[8];
 
@@ -215,7 +215,7 @@ static int walk_exactly(struct rp_listener_event event, const void *payload, siz
 	return ret;
 }
 
-Test(fields, cut_payloads_are_told_at_every_length)
+Test(fields, cut_payloads_are_reported_at_every_length)
 {
 	struct rp_listener *listener = listen_to("Test-Walked");
 	struct rp_listener_event event;
@@ -262,7 +262,7 @@ Test(fields, cut_array_is_given_as_far_as_it_goes)
 		.payload = payload,
 		.payload_bytes = sizeof(payload),
 	};
-	struct rp_value value, element;
+	struct rp_value value = RP_VALUE_INIT, element = RP_VALUE_INIT;
 	struct rp_fields fields;
 
 	rp_listener_get_fields(&event, &fields);
@@ -294,7 +294,7 @@ Test(fields, text_is_cut_at_the_end_of_a_character)
 	static const char *const names[] = { "text", "wide" };
 	struct rp_listener_event event;
 	struct rp_fields fields;
-	struct rp_value value;
+	struct rp_value value = RP_VALUE_INIT;
 
 	write_all();
 	expect_event(listener, &event);

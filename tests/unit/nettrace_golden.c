@@ -34,7 +34,7 @@ static bool define(struct rp_encoder *encoder, struct rows *ret_rows)
 		  .members = item, .member_count = 2 },
 		{ .name = "grade", .type = RP_TYPE_CHAR },
 	};
-	const struct rp_encoder_definition definitions[] = {
+	const struct rp_definition definitions[] = {
 		{ .provider = "Shop-Orders", .name = "order_placed", .id = 1, .level = 4,
 		  .keywords = 1, .fields = order, .field_count = 3 },
 		{ .provider = "Shop-Http", .name = "RequestStart", .id = 2, .version = 1,
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
 	    !fill(encoder, &rows))
 		return EXIT_FAILURE;
 	if (getenv("RINGPIPE_REGENERATE")) {
-		const void *bytes = rp_encoder_output(encoder, &size, NULL);
+		const void *bytes = rp_encoder_output(encoder, &size);
 
 		out = fopen(argv[1], "w");
 		if (!out)
@@ -138,7 +138,7 @@ int main(int argc, char **argv)
 		print_hex(out, bytes, size);
 		good = !fclose(out);
 	} else {
-		const void *bytes = rp_encoder_output(encoder, &size, NULL);
+		const void *bytes = rp_encoder_output(encoder, &size);
 		size_t text_size;
 
 		out = open_memstream(&text, &text_size);

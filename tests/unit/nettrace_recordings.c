@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recordings of the .NET runtime, as zip files beside what TraceEvent makes of them:
+ * Recordings of the .NET runtime, as zip files next to the summaries that TraceEvent made of them:
  * NAME.nettrace.zip and NAME.nettrace.baseline.txt with lines `provider/event, count, first
  * event`. RINGPIPE_TEST_DATA names the folder that holds them in nettrace/; they are no part of
  * this project.
@@ -24,7 +24,7 @@ static int is_listed(const struct rp_reader_type *type)
 
 static struct totals read_recording(const char *name)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct totals totals = { 0 };
 	struct rp_reader *reader;
 	char command[1024];

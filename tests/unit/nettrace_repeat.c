@@ -45,8 +45,8 @@ static bool repeats(struct rp_encoder *encoder, const struct rp_encoder_event *e
 	return !event->frame_count && !event->activity && !event->related_activity &&
 	       rp_encoder_repeats(repeat, event->type, event->thread, event->processor,
 				  event->payload_bytes) &&
-	       rp_encoder_again(repeat, event->type, event->time_ns, event->payload,
-				event->payload_bytes);
+	       rp_encoder_repeat_run(repeat, event->type, event->time_ns, event->payload,
+				     event->payload_bytes);
 }
 
 /* One event after the other, most of them like the one before. */

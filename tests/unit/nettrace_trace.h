@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the nettrace tests share: short traces made in memory, and events as JSON text. */
+/* Shared parts of the nettrace tests: short traces made in memory, and events as JSON text. */
 #ifndef NETTRACE_TRACE_H
 #define NETTRACE_TRACE_H
 
@@ -35,7 +35,7 @@ static inline struct rp_encoder_event_type *trace_define(struct rp_encoder *enco
 							 const struct rp_field *fields,
 							 size_t field_count)
 {
-	const struct rp_encoder_definition definition = {
+	const struct rp_definition definition = {
 		.provider = "Test-Provider",
 		.name = name,
 		.id = id,
@@ -76,7 +76,7 @@ static inline uint8_t *trace_end(struct rp_encoder *encoder, size_t *ret_size)
 	uint8_t *bytes;
 
 	cr_assert_eq(rp_encoder_end(encoder), 0);
-	output = rp_encoder_output(encoder, ret_size, NULL);
+	output = rp_encoder_output(encoder, ret_size);
 	bytes = malloc(*ret_size);
 	memcpy(bytes, output, *ret_size);
 	rp_encoder_destroy(encoder);
@@ -104,7 +104,7 @@ static inline char *trace_json(const struct rp_reader_event *event)
 
 static inline struct rp_reader_stats trace_stats(const struct rp_reader *reader)
 {
-	struct rp_reader_stats stats = { .size = sizeof(stats) };
+	struct rp_reader_stats stats = RP_READER_STATS_INIT;
 
 	rp_reader_get_stats(reader, &stats);
 	return stats;
@@ -114,7 +114,7 @@ static inline struct rp_reader_stats trace_stats(const struct rp_reader *reader)
 static inline char *trace_round(const struct rp_field *fields, size_t field_count,
 				const void *payload, size_t payload_bytes, size_t *ret_wire_bytes)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_encoder *encoder = trace_begin();
 	struct rp_encoder_event_type *type = trace_define(encoder, "Round", 1, fields, field_count);
 	struct rp_reader *reader;

@@ -4,9 +4,9 @@
  * the drain thread does with them, stop. At each the files are what SIGKILL would leave, and what
  * is recovered from them must be what was confirmed, or one event more.
  *
- * The threads are single-stepped in turn. What recovery looks at is compared from step to step, and
- * where it changed, recovered; and so now and then where it did not. A step aborts the restartable
- * section that it is in, so writers end up in the fallback; ring_aborts.c is about the section.
+ * The threads are single-stepped one after the other. After each step the test compares everything
+ * that recovery reads, and recovers if it changed, and sometimes if it did not. A step aborts the
+ * restartable section that it is in, so writers use the fallback; ring_aborts.c tests the section.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -74,7 +74,7 @@ static void live(void)
 		.providers = &provider, .provider_count = 1,
 		.output_path = output, .recover_path = keep,
 	};
-	struct rp_session_stats stats = { .size = sizeof(stats) };
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	struct rp_session *session;
 
 	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
@@ -99,7 +99,7 @@ static void live(void)
 /* Return: the events in the trace, or UINT64_MAX. */
 static uint64_t count_events(int fd)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_reader *reader;
 	uint64_t count = 0;
 	int ret;
@@ -165,7 +165,7 @@ static uint64_t recover(int directory_fd)
 static void check_now(void)
 {
 	enum rp_recovery_state state;
-	struct rp_recover_head head = { 0 };
+	struct rp_recover_header head = { 0 };
 	int fd = open_keep();
 	bool has_session = fd >= 0 && rp_recovery_look(fd, &state, &head) == 0;
 	uint64_t count = 0;
@@ -185,7 +185,7 @@ static void check_now(void)
 	      "recovered, confirmed", count, account->confirmed);
 }
 
-/* What recovery sees, but for what lies in rings. */
+/* Everything that recovery reads, except the contents of rings. */
 struct view {
 	uint8_t *session;
 	size_t session_bytes;
@@ -235,11 +235,27 @@ static void open_view(struct view *view)
 	close(fd);
 }
 
+/* Writers get no room back that the record does not give: what was there is not in the output. */
+static void check_tails(const struct view *view)
+{
+	const struct rp_recover_header *head = (const void *)view->session;
+	const struct rp_recover_record *record;
+
+	if (!head || !head->magic[0] || head->ended)
+		return;
+	record = (const void *)(view->session + sizeof(*head) + (head->generation & 1) *
+				rp_recover_record_bytes(head->ring_space));
+	for (uint32_t i = 0; i < view->ring_count; i++)
+		check(view->rings[i]->tail <= (i < record->ring_count ? record->tails[i] : 0),
+		      "a tail is beyond the record's, ring", view->rings[i]->tail, i);
+}
+
 static bool has_changed(struct view *view)
 {
 	struct stat stat;
 	bool changed = view->confirmed != account->confirmed;
 
+	check_tails(view);
 	view->confirmed = account->confirmed;
 	if (view->session && memcmp(view->session, view->before, view->session_bytes) != 0) {
 		memcpy(view->before, view->session, view->session_bytes);
@@ -258,7 +274,7 @@ static bool has_changed(struct view *view)
 
 struct tracee {
 	pid_t tid;
-	bool moving;	/* told to step, and not back */
+	bool moving;	/* was stepped, and has not reported since */
 };
 
 static struct tracee tracees[THREADS_MAX];
@@ -288,7 +304,7 @@ static bool take_report(pid_t process, int flags, bool *ret_any, int *ret_status
 		find(tid)->moving = false;
 		return true;
 	}
-	find(tid)->moving = true;	/* gone: never told again */
+	find(tid)->moving = true;	/* gone: never stepped again */
 	return tid != process;
 }
 
@@ -337,7 +353,7 @@ static int look_at(pid_t process)
 			open_view(&view);
 		if (has_changed(&view) || round % CHECK_ANYWAY == 0)
 			check_now();
-		/* Nobody can be told anything before somebody is back. */
+		/* If all threads move, no thread can be stepped before one has reported. */
 		if (all_move() && !take_report(process, 0, &any, &status))
 			break;
 	}

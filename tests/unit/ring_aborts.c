@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The writer interrupted at every one of its instructions, on every path through it. The slot and
- * the rings are made here, and nobody else looks at them: what one call did is seen exactly.
+ * The writer is interrupted at each of its instructions, on every path through it. The test makes
+ * the slot and the rings, and no drain thread reads them, so it sees the exact effect of one call.
  *
  * In the section a trap is an abort, so for each instruction the event must be in the ring once, or
- * counted as lost once, or, when the session ended at that instruction, neither. Behind the commit
+ * counted as lost once, or, when the session ended at that instruction, neither. After the commit
  * and in the fallback, the same must hold with a handler in between that writes.
  *
- * Each path is gone alone, and in turn: behind another session that wants the same, and that must
- * have each event whatever becomes of it in this one.
+ * Each path runs for this session alone, and as a multi-session write after another session that
+ * wants the same event and must have each event whatever happens in this one.
  *
  * A trap hits the first time round a loop only. Payloads whose end cannot be read yet abort the
  * copy at each of their bytes: the page fault is a signal.
@@ -28,7 +28,7 @@
 
 #include "core/core.h"
 #include "core/own.h"
-#include "core/probe.h"
+#include "core/kernel_probes.h"
 #include "ring/rseq.h"
 #include "ring/slot.h"
 #include "ring_setup.h"
@@ -80,8 +80,8 @@ static int write_path(struct rp_event *which, const struct path *path)
 
 		if (path->part_count)
 			memcpy(words, path->parts[0].base, path->parts[0].size_bytes);
-		return rp_event_write_words(words[0], words[1], words[2], words[3], which,
-					    path->parts[0].size_bytes);
+		return rp_event_write_regs(words[0], words[1], words[2], words[3], which,
+					   path->parts[0].size_bytes);
 	}
 	return path->frames ?
 	       rp_event_write_for(which, path->parts, path->part_count, &origin) :
@@ -91,8 +91,9 @@ static int write_path(struct rp_event *which, const struct path *path)
 static const struct path *current;
 static int nested_ret;
 static bool has_nested, has_stopped, has_room;
+static uint64_t had_when_stopped;	/* the session, before the one before had the event */
 
-/* What the rings and the accounts hold of one event. */
+/* The records in the rings, and the losses counted, for one event. */
 struct found {
 	unsigned int in_rings, in_fallbacks, later;	/* records */
 	uint64_t lost, later_lost, locks;
@@ -108,7 +109,7 @@ static bool is_whole(const struct path *path, const struct rp_record *record)
 		return false;
 	if (path->clock_went_on && record->ticks < rp_clock_coarse)
 		return false;
-	if (record->length != RP_RECORD_HEAD + body_bytes(path) || !record->ticks ||
+	if (record->length != RP_RECORD_HEADER + body_bytes(path) || !record->ticks ||
 	    record->thread != (uint32_t)getpid() || record->frames != path->frames ||
 	    record->processor != processor || record->flags != flags)
 		return false;
@@ -135,10 +136,10 @@ static unsigned int look(const struct path *path, const struct rp_ring *ring, ui
 	unsigned int count = 0;
 	uint64_t ticks = 0;
 
-	if (path->rest && ring->chunk && ring->head > BEGIN &&
-	    ring->ends[BEGIN / ring->chunk % RP_RING_CHUNKS] != BEGIN)
+	if (path->rest && ring->subbuf && ring->head > BEGIN &&
+	    ring->ends[BEGIN / ring->subbuf % RP_RING_SUBBUFS] != BEGIN)
 		complain(place, "nobody knows where the chunk ends");
-	for (uint64_t at = BEGIN + (ring->chunk ? path->rest : 0); at < ring->head;) {
+	for (uint64_t at = BEGIN + (ring->subbuf ? path->rest : 0); at < ring->head;) {
 		const struct rp_record *record = rp_ring_record(ring, at, ring->head);
 
 		if (!record || !is_whole(path, record) || record->ticks < ticks) {
@@ -152,11 +153,37 @@ static unsigned int look(const struct path *path, const struct rp_ring *ring, ui
 	return count;
 }
 
+static bool is_of_fallback(const struct rp_ring *ring)
+{
+	const struct rp_slot *slot = &rp_slots[SLOT];
+	bool found = false;
+
+	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
+		found |= slot->fallback[i].ring == ring;
+	return found;
+}
+
+/* Each buffer has one owner, or none and no record. */
+static void find_pooled(const struct path *path, uint32_t index, const struct trap_place *place,
+			struct found *found)
+{
+	const struct rp_slot *slot = &rp_slots[SLOT];
+
+	for (unsigned int i = 0; i < POOL; i++) {
+		unsigned int count = look(path, pool[i], index, place);
+
+		*(is_of_fallback(pool[i]) ? &found->in_fallbacks : &found->in_rings) += count;
+		if (count && (slot->owners[i] & RP_OWNER_MASK) == RP_OWNER_FREE)
+			complain(place, "a record in a buffer that is free");
+		found->lost += pool[i]->lost_full + pool[i]->lost_fallback;
+	}
+}
+
 static struct found find(const struct path *path, uint32_t index, const struct trap_place *place)
 {
 	const struct rp_slot *slot = &rp_slots[SLOT];
 	struct found found = { .lost = closed_losses };
-	uint64_t accounts = (slot->busy + slot->too_big) & RP_ACCOUNT_COUNT;
+	uint64_t accounts = (slot->busy + slot->too_big) & RP_STATS_COUNT;
 
 	*(has_stopped ? &found.later_lost : &found.lost) += accounts;
 	for (uint32_t i = 0; i < ring_count; i++) {
@@ -165,23 +192,24 @@ static struct found find(const struct path *path, uint32_t index, const struct t
 		found.lost += rings[i]->lost_full;
 		found.later_lost += later_rings[i]->lost_full;
 	}
+	find_pooled(path, index, place, &found);
 	for (unsigned int i = 0; i < RP_FALLBACKS; i++) {
 		found.in_fallbacks += look(path, fallbacks[i], index, place);
 		found.later += look(path, later_fallbacks[i], index, place);
-		found.lost += fallbacks[i]->lost_full;
+		found.lost += fallbacks[i]->lost_fallback;
 		found.locks += slot->fallback[i].lock / 2;
-		found.later_lost += later_fallbacks[i]->lost_full;
+		found.later_lost += later_fallbacks[i]->lost_fallback;
 		if (slot->fallback[i].lock % 2 != path->held)
 			complain(place, "a lock that is held, or not any more");
 	}
 	return found;
 }
 
-/* What the session before has of both events, or was told it has not. */
+/* Counts both events in the session before, whether in its rings or as lost. */
 static uint64_t count_before(const struct path *path, const struct trap_place *place)
 {
 	const struct rp_slot *slot = &rp_slots[BEFORE];
-	uint64_t count = slot->too_big & RP_ACCOUNT_COUNT;
+	uint64_t count = slot->too_big & RP_STATS_COUNT;
 
 	for (uint32_t i = 0; i < ring_count; i++)
 		count += look(path, before_rings[i], MAIN, place) +
@@ -189,13 +217,13 @@ static uint64_t count_before(const struct path *path, const struct trap_place *p
 	for (unsigned int i = 0; i < RP_FALLBACKS; i++) {
 		count += look(path, before_fallbacks[i], MAIN, place) +
 			 look(path, before_fallbacks[i], NESTED, place);
-		if (slot->fallback[i].lock % 2)
+		if (slot->fallback[i].lock % 2 && place)
 			complain(place, "a lock of the session before is held");
 	}
 	return count;
 }
 
-/* What happens at the instruction. */
+/* A handler writes this event at the instruction. */
 static void write_nested(void)
 {
 	nested_ret = write_path(&nested_event, current);
@@ -208,6 +236,8 @@ static void protect(int access)
 		mprotect(rings[i], 4096 + 2 * RING_BYTES, access);
 	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
 		mprotect(fallbacks[i], 4096 + 2 * RING_BYTES, access);
+	for (unsigned int i = 0; i < POOL; i++)
+		mprotect((void *)((uintptr_t)pool[i] & -4096ul), 4096 + 2 * RING_BYTES, access);
 }
 
 static bool is_locked(void)
@@ -220,9 +250,27 @@ static bool is_locked(void)
 }
 
 /*
- * The session ends and its rings go; one that wants the other event comes at its place. A write
- * that goes on regardless is killed, or seen in that one's rings. With a lock held nothing of this
- * happens: who stops the session waits.
+ * In turn, a thread that is preempted in the section of the session before writes to that one last.
+ * An abort there comes when this session has the event already.
+ */
+static uint64_t had_first(void)
+{
+	const struct rp_slot *slot = &rp_slots[SLOT];
+	uint64_t count = (slot->busy + slot->too_big) & RP_STATS_COUNT;
+
+	if (!in_turn || count_before(current, NULL))
+		return 0;
+	for (uint32_t i = 0; i < ring_count; i++)
+		count += look(current, rings[i], MAIN, NULL) + rings[i]->lost_full;
+	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
+		count += look(current, fallbacks[i], MAIN, NULL) + fallbacks[i]->lost_full;
+	return count;
+}
+
+/*
+ * The session ends and its rings become inaccessible; a session with the other event gets its slot.
+ * A write that continues regardless faults, or shows in the new session's rings. While the writer
+ * holds a lock, nothing changes, because the thread that stops the session waits for the lock.
  */
 static void stop_session(void)
 {
@@ -230,12 +278,16 @@ static void stop_session(void)
 
 	if (is_locked() && !current->held)
 		return;
+	had_when_stopped = had_first();
 	event.enable &= BEFORE_BIT;
 	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
 		slot->fallback[i].ring = later_fallbacks[i];
-	closed_losses = (slot->busy + slot->too_big) & RP_ACCOUNT_COUNT;
+	closed_losses = (slot->busy + slot->too_big) & RP_STATS_COUNT;
 	slot->busy = slot->too_big = LATER_GENERATION;
 	slot->rings = later_rings;
+	slot->pool_count = 0;
+	for (unsigned int i = 0; i < POOL; i++)
+		slot->owners[i] = RP_OWNER_NONE;
 	(*rp_slots_generation())++;
 	slot->ring_count = ring_count;
 	protect(PROT_NONE);
@@ -259,7 +311,7 @@ static void read_rings(void)
 	}
 }
 
-static void make_room(void)
+static void make_space(void)
 {
 	for (uint32_t i = 0; i < ring_count; i++)
 		rings[i]->tail = BEGIN;
@@ -278,16 +330,16 @@ static const struct mode {
 	{ .name = "a handler writes", .then = write_nested },
 	{ .name = "the session ends and another starts", .then = stop_session },
 	{ .name = "the reader reads", .then = read_rings },
-	{ .name = "the reader makes room", .then = make_room, .only_full = true },
+	{ .name = "the reader makes room", .then = make_space, .only_full = true },
 };
 #define MODES (sizeof(modes) / sizeof(*modes))
 
 static unsigned int must_lose(const struct path *path)
 {
-	return path->full || path->held || path->too_big;
+	return (path->full && !path->pooled) || path->held || path->too_big;
 }
 
-/* What was offered, for a call that the end of the session may have overtaken. */
+/* The number of offers, for a call that the end of the session may have overtaken. */
 static unsigned int offered(const struct path *path, const struct trap_place *place,
 			    const struct found *found)
 {
@@ -295,11 +347,13 @@ static unsigned int offered(const struct path *path, const struct trap_place *pl
 		return 0;
 	if (!has_stopped)
 		return 1 + has_nested;
+	if (place->aborts)
+		return (unsigned int)had_when_stopped;
 	/* Outside of sections, the write may be through already. */
-	return place->aborts ? 0 : found->in_rings + found->in_fallbacks + found->lost > 0;
+	return found->in_rings + found->in_fallbacks + found->lost > 0;
 }
 
-/* What the calls returned against what the rings hold. */
+/* Compares what the calls returned with the contents of the rings. */
 static void check(const struct path *path, const struct mode *mode, unsigned int hits, int ret,
 		  const struct trap_place *place)
 {
@@ -339,7 +393,7 @@ static void check(const struct path *path, const struct mode *mode, unsigned int
 		complain(place, "%s: the chunk was not given up", mode->name);
 	if (has_room && place->aborts && records != 1)
 		complain(place, "there was room, and it was not used");
-	if ((path->missing || path->beyond) && !mode->stays && !has_stopped &&
+	if ((path->missing || path->beyond) && !path->pooled && !mode->stays && !has_stopped &&
 	    !rp_slots[SLOT].wanted)
 		complain(place, "nobody was told of the ring that is missing");
 	if (rp_rseq_area()->rseq_cs)
@@ -365,7 +419,7 @@ static unsigned int interrupt(const struct path *path, const struct mode *mode,
 static unsigned int tests, failures;
 static uint64_t all_aborts, all_signals;
 
-static void tell(const char *promise)
+static void report(const char *promise)
 {
 	failures += complaints != 0;
 	printf("%s %u - %s\n", complaints ? "not ok" : "ok", ++tests, promise);
@@ -402,7 +456,7 @@ static void run_path(const struct path *path, struct trap_places *places)
 	all_signals += signals;
 	snprintf(promise, sizeof(promise), "write_interrupted_at_each_instruction_is_exact: %s",
 		 name);
-	tell(promise);
+	report(promise);
 }
 
 static void sections_are_aborted_everywhere(const struct trap_places *places)
@@ -426,7 +480,7 @@ static void sections_are_aborted_everywhere(const struct trap_places *places)
 	       all_signals);
 	if (count < 20)
 		complain(NULL, "%u instructions", count);
-	tell("each_instruction_of_the_sections_was_aborted");
+	report("each_instruction_of_the_sections_was_aborted");
 }
 
 /* A page that cannot be read until it was tried. */
@@ -484,20 +538,23 @@ static void copies_are_aborted_at_each_byte(void)
 	printf("# %u aborts in copies, one at each byte\n", faults);
 	signal(SIGSEGV, SIG_DFL);
 	munmap(pages, 8192);
-	tell(in_turn ? "copy_aborted_at_each_byte_in_turn_is_written_once_in_each_session" :
+	report(in_turn ? "copy_aborted_at_each_byte_in_turn_is_written_once_in_each_session" :
 		       "copy_aborted_at_each_byte_is_written_once");
 }
 
 int main(void)
 {
 	static const char *const functions[] = {
-		"rp_slot_try_rseq", "rp_slot_try_rseq_in_turn", "rp_slot_write_rseq",
+		"rp_slot_try_rseq", "rp_slot_try_rseq_multi", "rp_slot_write_rseq",
+		"rp_slot_lose_or_switch", "rp_slot_install",
 		"rp_slot_write_fallback", "rp_slot_refuse", "rp_event_write",
-		"rp_event_write_words", "rp_event_write_anew", "rp_event_write_slowly",
-		"write_slots", "write_in_turn",
-		"rp_event_write_in_turn", "rp_event_write_rest",
+		"rp_event_write_regs", "rp_event_write_miss", "rp_event_write_slow",
+		"write_slots", "write_multi",
+		"rp_event_write_multi", "rp_event_write_multi_slow",
 		"rp_event_write_for", /* where the compiler made them functions: */ "append",
-		"account", "account.part.0", "account.isra.0", "section_lose_or_turn", "turn",
+		"count_loss", "count_loss.part.0", "count_loss.isra.0",
+		"switch_subbuf", "try_lock", "try_lock.cold", "try_locks", "refuse", "lose",
+		"lose_in_ring",
 		NULL,
 	};
 	struct trap_places places;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fence that sessions end with: after it, nobody is in a section that began before it. A thread
- * stays in one until it is aborted, or sees what was stored behind the fence, which it must not.
+ * The fence that ends sessions: after it, no thread is in a section that began before it. A thread
+ * stays in one until it is aborted, or sees a store made after the fence, which it must not see.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -15,6 +15,7 @@
 
 #include "base/atomic.h"
 #include "ring/rseq.h"
+#include "core/core.h"
 #include "ring/slot.h"
 #include "refuse.h"
 
@@ -99,6 +100,7 @@ static void expect_fence(void)
 
 static void init(void)
 {
+	cr_assert_eq(rp_core_init(), 0);
 	if (!rp_rseq_usable)
 		cr_skip_test("no restartable sequences here");
 }

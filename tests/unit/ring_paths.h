@@ -15,7 +15,7 @@
 
 static uint8_t bytes[RP_PAYLOAD_MAX + 1];
 
-/* What a path is: what is written, and what the writer finds. */
+/* A path: the payload that is written, and the state that the writer finds. */
 struct path {
 	const char *name;
 	struct rp_part parts[5];
@@ -28,14 +28,16 @@ struct path {
 	bool gone;			/* the slot is empty */
 	bool missing;			/* no ring for this concurrency id */
 	bool beyond;			/* the concurrency id is beyond the table */
+	bool pooled;			/* … but buffers of a pool are free */
 	bool held;			/* all fallback locks are */
 	bool too_big;
 	bool overwrites;		/* no room, but a chunk to give up */
 	unsigned int rest;		/* … and this much left of the one before */
-	bool words;			/* the one part goes by rp_event_write_words() */
+	bool words;			/* the one part goes by rp_event_write_regs() */
 	bool clock_went_on, ring_is_ahead;	/* of the thread, by the coarse clock */
 	bool known;			/* the thread has written words there before */
 	bool room_was_made;		/* … when there was none yet */
+	bool missing_before;		/* multi-session: the first session has no ring here */
 };
 
 #define BYTES(size) { bytes, size }
@@ -76,6 +78,13 @@ static const struct path paths[] = {
 	  .overwrites = true, .rest = 40 },
 	{ .name = "a chunk to give up in the fallback", .parts = { BYTES(24) }, .part_count = 1,
 	  .overwrites = true, .rest = 40, .missing = true },
+	{ .name = "no room, and a free buffer", .parts = { BYTES(24) }, .part_count = 1,
+	  .full = true, .pooled = true },
+	{ .name = "no room, coarse time, and a free buffer", .parts = { BYTES(24) },
+	  .part_count = 1, .clock = RP_SLOT_CLOCK_COARSE, .ring_is_ahead = true, .full = true,
+	  .pooled = true },
+	{ .name = "no ring here, and a free buffer", .parts = { BYTES(8) }, .part_count = 1,
+	  .missing = true, .full = true, .pooled = true },
 	{ .name = "session gone", .parts = { BYTES(8) }, .part_count = 1, .gone = true },
 	{ .name = "no ring here", .parts = { BYTES(8) }, .part_count = 1, .missing = true },
 	{ .name = "beyond the rings", .parts = { BYTES(8) }, .part_count = 1, .beyond = true },
@@ -87,6 +96,13 @@ static const struct path paths[] = {
 	  .too_big = true },
 	{ .name = "too big for the fallback's rings", .parts = { BYTES(RING_BYTES) },
 	  .part_count = 1, .too_big = true },
+	/* In turn, as if the thread was preempted: the session before is written last. */
+	{ .name = "8 bytes, last to the session before", .parts = { BYTES(8) }, .part_count = 1,
+	  .missing_before = true },
+	{ .name = "coarse time, last to the session before", .parts = { BYTES(8) },
+	  .part_count = 1, .clock = RP_SLOT_CLOCK_COARSE, .missing_before = true },
+	{ .name = "words: last to the session before", .words = true, .parts = { BYTES(32) },
+	  .part_count = 1, .missing_before = true },
 	{ .name = "words: none", .words = true },
 	{ .name = "words: 15 bytes", .words = true, .parts = { BYTES(15) }, .part_count = 1 },
 	{ .name = "words: 32 bytes", .words = true, .parts = { BYTES(32) }, .part_count = 1 },
@@ -104,6 +120,8 @@ static const struct path paths[] = {
 	  .ring_is_ahead = true },
 	{ .name = "words: no room", .words = true, .parts = { BYTES(32) }, .part_count = 1,
 	  .full = true },
+	{ .name = "words: no room, and a free buffer", .words = true, .parts = { BYTES(32) },
+	  .part_count = 1, .full = true, .pooled = true },
 	{ .name = "words: a chunk to give up", .words = true, .parts = { BYTES(24) },
 	  .part_count = 1, .overwrites = true },
 	{ .name = "words: session gone", .words = true, .parts = { BYTES(32) }, .part_count = 1,

@@ -13,6 +13,7 @@
 
 #include "core/core.h"
 #include "core/own.h"
+#include "ring/regs.h"
 #include "ring/slot.h"
 #include "ring_paths.h"
 
@@ -31,13 +32,17 @@ static struct rp_event event = { .index = MAIN }, nested_event = { .index = NEST
 static struct rp_ring *rings[RINGS_MAX], *later_rings[RINGS_MAX];
 static struct rp_ring *fallbacks[RP_FALLBACKS], *later_fallbacks[RP_FALLBACKS];
 static struct rp_ring *no_rings[RINGS_MAX];	/* not one there yet */
+/* The table that writers see, and change where there is a pool. */
+static struct rp_ring *table[RINGS_MAX];
+#define POOL 3u
+static struct rp_ring *pool[POOL];
 /* With room for all that comes. */
 static struct rp_ring *before_rings[RINGS_MAX], *before_fallbacks[RP_FALLBACKS];
 static bool in_turn;
 static uint32_t ring_count;
 static uint16_t processor;		/* that this runs on */
 
-/* What a path writes, a handler's event in between included, is not there before. */
+/* Overwrites the bytes that a path will write, including a handler's event in between. */
 static void poison(struct rp_ring *ring, const struct path *path)
 {
 	size_t size = 1024 + path->frames * 8, rest = RING_BYTES - BEGIN % RING_BYTES;
@@ -56,21 +61,22 @@ static void reset_ring(struct rp_ring *ring, bool full, const struct path *path)
 	ring->tail = full ? BEGIN - RING_BYTES : BEGIN;
 	ring->watermark = RING_BYTES / 4;
 	ring->lost_full = 0;
+	ring->lost_fallback = 0;
 	ring->intent = 0;
-	ring->chunk = 0;
+	ring->subbuf = 0;
 	poison(ring, path);
 }
 
-/* The head at the border up to which there is room, or before it. */
+/* Puts the head at the boundary up to which there is space, or before it. */
 static void reset_overwriting(struct rp_ring *ring, uint64_t rest)
 {
 	memset(ring->ends, 0xee, sizeof(ring->ends));
-	ring->chunk = RING_BYTES / RP_RING_CHUNKS;
+	ring->subbuf = RING_BYTES / RP_RING_SUBBUFS;
 	ring->tail = BEGIN + rest - RING_BYTES;
 	ring->watermark = RING_BYTES;
 }
 
-/* What the accounts say when a session has just started, and the next in its slot. */
+/* The stats words of a session that has just started, and of the next one in its slot. */
 #define GENERATION (5ull << 40)
 #define LATER_GENERATION (6ull << 40)
 
@@ -85,8 +91,20 @@ static void reset_before(const struct path *path)
 		slot->fallback[i].ring = before_fallbacks[i];
 	}
 	slot->ring_count = ring_count;
-	slot->rings = before_rings;
+	slot->rings = path->missing_before ? no_rings : before_rings;
 	slot->busy = slot->too_big = GENERATION;
+}
+
+static void reset_pool(struct rp_slot *slot, const struct path *path)
+{
+	slot->pool = pool;
+	slot->pool_count = path->pooled ? POOL : 0;
+	slot->pool_frees++;
+	for (unsigned int i = 0; i < POOL; i++) {
+		reset_ring(pool[i], false, path);
+		pool[i]->stamp = 0;
+		slot->owners[i] = rp_pool_next_epoch() | RP_OWNER_FREE;
+	}
 }
 
 static uint64_t stamp_before;		/* the latest that thread or rings have */
@@ -113,7 +131,10 @@ static void reset_slot(const struct path *path)
 	slot->ring_count = path->beyond ? 0 : ring_count;
 	slot->wanted = 0;
 	slot->busy = slot->too_big = GENERATION;
-	slot->rings = path->gone ? NULL : path->missing ? no_rings : rings;
+	for (uint32_t i = 0; i < ring_count; i++)
+		table[i] = path->missing ? NULL : rings[i];
+	slot->rings = path->gone ? NULL : table;
+	reset_pool(slot, path);
 	closed_losses = 0;
 	slot->clock = path->clock;
 	stamp_before = rp_thread_ring.stamp + (path->ring_is_ahead ? 1000 : 0);
@@ -133,15 +154,15 @@ static void reset(const struct path *path)
 		const struct path before = { .clock = path->clock };
 
 		reset_slot(&before);
-		(void)rp_event_write_words(0, 0, 0, 0, &nested_event, 0);
+		(void)rp_event_write_regs(0, 0, 0, 0, &nested_event, 0);
 	}
 	reset_slot(path);
 	if (path->known) {
 		const struct rp_ring *ring = rp_thread_ring.ring;
 
-		/* As if what there is now had been looked at, since no tail goes back. */
+		/* The limit that a read of the tail gives. Tails only move forward. */
 		rp_thread_ring.limit = path->room_was_made ? 0 :
-				       ring->tail + ring->watermark - (RP_RECORD_HEAD + 32) + 1;
+				       ring->tail + ring->watermark - (RP_RECORD_HEADER + 32) + 1;
 	}
 }
 
@@ -160,6 +181,8 @@ static void make_rings(void)
 		ret = ret ? ret : rp_ring_create(RING_BYTES, i, &later_fallbacks[i]);
 		ret = ret ? ret : rp_ring_create(4 * RING_BYTES, i, &before_fallbacks[i]);
 	}
+	for (unsigned int i = 0; i < POOL && ret == 0; i++)
+		ret = rp_ring_create(RING_BYTES, i, &pool[i]);
 	if (ret != 0) {
 		printf("Bail out! no rings: %s\n", strerror(-ret));
 		exit(1);

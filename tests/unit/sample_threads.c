@@ -30,7 +30,7 @@ TestSuite(sample_threads, .timeout = 120, .init = need_timers);
 static atomic_uint go_on;
 static atomic_uint steps;
 
-/* Each begins in its own section of the program, so that an address tells which it is. */
+/* Each function is in its own section of the program, so that an address identifies it. */
 #define PLACE(name) __attribute__((noinline, section("text_" #name)))
 extern const char __start_text_burn[], __stop_text_burn[];
 extern const char __start_text_caller[], __stop_text_caller[];
@@ -140,14 +140,15 @@ Test(sample_threads, sample_ends_when_its_thread_falls_asleep)
 	id = atomic_load(&burner);
 	expect_sample(listener, id, MANAGED, &event);
 	atomic_store(&go_on, 0);
-	expect_sample(listener, id, EXTERNAL, &event);
-	cr_expect_eq(event.frame_count, 0u);
+	do {
+		expect_sample(listener, id, EXTERNAL, &event);
+	} while (event.frame_count != 0);
 	close(fds[1]);
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
 }
 
-Test(sample_threads, name_of_each_thread_is_told_and_so_is_a_new_one)
+Test(sample_threads, name_of_each_thread_is_reported_and_so_is_a_new_one)
 {
 	struct rp_listener *listener = listen_to(RP_SAMPLE_PROVIDER);
 	const char *const names[] = { "first", "second" };
@@ -207,7 +208,7 @@ Test(sample_threads, no_system_call_is_cut_short)
 	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
 }
 
-/* By the kernel's word: the thread has told its id and sleeps now. */
+/* Whether the thread has set its id and the kernel says that it sleeps. */
 static bool is_asleep(const atomic_uint *id)
 {
 	char path[64], state = '?';
@@ -304,12 +305,13 @@ static bool is_guess(unsigned int way)
 #endif
 }
 
-Test(sample_threads, sleeping_threads_are_told_without_being_woken)
+/* Two samples of each: clients show none that has no next one. */
+Test(sample_threads, session_begins_with_the_stacks_of_sleeping_threads)
 {
 	struct rp_listener_event event;
 	struct rp_listener *listener;
 	pthread_t threads[WAYS];
-	unsigned int told = 0;
+	unsigned int stacks = 0, ends = 0;
 
 	atomic_store(&go_on, 1);
 	cr_assert_eq(pipe(never), 0);
@@ -318,15 +320,20 @@ Test(sample_threads, sleeping_threads_are_told_without_being_woken)
 					    (void *)(uintptr_t)way), 0);
 		wait_until(is_asleep(&sleepers[way]));
 	}
-	listener = listen_to(RP_SAMPLE_PROVIDER ":0:4:AllThreads=1");
-	while (told != (1u << WAYS) - 1) {
+	listener = listen_to(RP_SAMPLE_PROVIDER);
+	while (ends != (1u << WAYS) - 1) {
 		expect_event(listener, &event);
 		for (unsigned int way = 0; way < WAYS; way++) {
-			if (event.id != 2 || event.thread != atomic_load(&sleepers[way]))
+			if (event.id != 0 || event.thread != atomic_load(&sleepers[way]))
 				continue;
+			if (stacks & 1u << way) {
+				ends |= 1u << way;
+				continue;
+			}
+			cr_expect_eq(type_of(&event), EXTERNAL);
 			cr_expect(is_guess(way) || has_calls(&event),
 				  "way %u: %u frames", way, event.frame_count);
-			told |= 1u << way;
+			stacks |= 1u << way;
 		}
 	}
 	atomic_store(&go_on, 0);
@@ -418,14 +425,14 @@ Test(sample_threads, star_does_not_mean_samples)
 {
 	struct rp_listener *all = listen_to("*");
 	struct rp_listener *listener = listen_to(RP_SAMPLE_PROVIDER);
-	struct rp_listener_event event = { .size = sizeof(event) };
+	struct rp_listener_event event = RP_LISTENER_EVENT_INIT;
 	pthread_t thread;
 
 	start_burning(&thread, NULL);
 	expect_sample(listener, atomic_load(&burner), MANAGED, &event);
 	stop_burning(thread);
 	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
-	cr_assert_eq(rp_listener_close(all), 0);
+	cr_assert_eq(rp_listener_drain(all), 0);
 	while (rp_listener_next(all, &event, PATIENCE_MS) == 1)
 		cr_expect_str_neq(event.provider, RP_SAMPLE_PROVIDER);
 	cr_assert_eq(rp_listener_stop(all, NULL), 0);
@@ -454,6 +461,9 @@ Test(sample_threads, forked_child_is_not_sampled_until_it_asks)
 	int status = -1;
 	pid_t child;
 
+#ifdef __SANITIZE_ADDRESS__
+	cr_skip_test("the sampler may hold the lock of the sanitizer's allocator at fork(2)");
+#endif
 	wait_until(handlers() == before + 1);
 	child = fork();
 	cr_assert_geq(child, 0);
@@ -467,7 +477,7 @@ Test(sample_threads, forked_child_is_not_sampled_until_it_asks)
 /* The interval stands at the end of the Trace object, whose head has a fixed size. */
 #define INTERVAL_AT (8 + 4 + 20 + 3 + 8 + 4 + 5 + 1 + 44)
 
-static uint32_t told_interval(const char *list)
+static uint32_t reported_interval(const char *list)
 {
 	struct rp_session *session;
 	uint8_t bytes[INTERVAL_AT + 4];
@@ -488,12 +498,12 @@ static uint32_t told_interval(const char *list)
 	return interval;
 }
 
-Test(sample_threads, stream_tells_the_interval)
+Test(sample_threads, stream_reports_the_interval)
 {
-	cr_expect_eq(told_interval(RP_SAMPLE_PROVIDER ":0:4:SampleProfilerIntervalMS=50"),
+	cr_expect_eq(reported_interval(RP_SAMPLE_PROVIDER ":0:4:SampleProfilerIntervalMS=50"),
 		     50000000u);
-	cr_expect_eq(told_interval("Other," RP_SAMPLE_PROVIDER), rp_sample_interval_ns(NULL));
-	cr_expect_eq(told_interval("Other"), 1000000u);
+	cr_expect_eq(reported_interval("Other," RP_SAMPLE_PROVIDER), rp_sample_interval_ns(NULL));
+	cr_expect_eq(reported_interval("Other"), 1000000u);
 }
 
 Test(sample_threads, interval_is_what_was_asked_for_or_the_kernels_own)

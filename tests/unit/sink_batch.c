@@ -10,9 +10,9 @@
 
 #include <ringpipe/batch.h>
 
-#include "core/run.h"
+#include "core/event_batch.h"
 #include "sink/batch_probe.h"
-#include "sink/sink.h"
+#include "sink/sinks.h"
 
 #define SESSION 77u
 
@@ -63,15 +63,15 @@ static void stop(struct rp_sink *sink)
 	close(client);
 }
 
-/* A record as it lies in a ring, up to 72 KB; `flags` tell the ids that `body` begins with. */
+/* A record as it lies in a ring, up to 72 KB; `flags` say which ids `body` begins with. */
 static const struct rp_record *record_of(uint8_t flags, const void *body, size_t size)
 {
 	static _Alignas(8) uint8_t bytes[72 << 10];
 	struct rp_record *record = (struct rp_record *)bytes;
 
-	cr_assert_leq(RP_RECORD_HEAD + size, sizeof(bytes));
+	cr_assert_leq(RP_RECORD_HEADER + size, sizeof(bytes));
 	*record = (struct rp_record){
-		.length = (uint32_t)(RP_RECORD_HEAD + size), .event = 4711, .ticks = 1,
+		.length = (uint32_t)(RP_RECORD_HEADER + size), .event = 4711, .ticks = 1,
 		.thread = 12, .processor = 1, .flags = flags,
 	};
 	memcpy(record->body, body, size);
@@ -153,7 +153,7 @@ static void expect_field(const uint8_t **at, uint8_t type, uint16_t member_count
 	expect_text(at, name);
 }
 
-Test(sink_batch, a_definition_is_told_behind_the_preamble)
+Test(sink_batch, a_definition_is_reported_behind_the_preamble)
 {
 	struct rp_sink *sink = start();
 	uint8_t bytes[512];
@@ -317,7 +317,7 @@ Test(sink_batch, ringpipes_own_events_are_left_to_the_accounts)
 	stop(sink);
 }
 
-Test(sink_batch, the_end_is_told_once_with_what_was_lost)
+Test(sink_batch, the_end_is_reported_once_with_what_was_lost)
 {
 	struct rp_sink *sink = start_ready();
 	uint8_t bytes[512];

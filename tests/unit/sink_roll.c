@@ -110,11 +110,11 @@ static void write_marks(uint64_t bytes)
 		cr_assert_eq(roll_mark(serial++, blob, sizeof(blob)), 0);
 }
 
-/* What files say, one after the other. */
+/* Contents of successive files. */
 struct content {
 	uint64_t events, first, last;	/* serials */
 	uint64_t gaps;			/* serials left out between events */
-	uint64_t told_lost;		/* by sequence points */
+	uint64_t reported_lost;		/* by sequence points */
 	uint64_t infos, named;		/* files with a ProcessInfo, with names of functions */
 };
 
@@ -138,8 +138,8 @@ static void take_event(struct content *content, const struct rp_reader_event *ev
 
 static void read_file(const char *name, struct content *content)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
-	struct rp_reader_stats stats = { .size = sizeof(stats) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_reader_stats stats = RP_READER_STATS_INIT;
 	struct rp_reader *reader;
 	int ret;
 
@@ -150,7 +150,7 @@ static void read_file(const char *name, struct content *content)
 	rp_reader_get_stats(reader, &stats);
 	cr_assert_eq(stats.ended, 1u);
 	cr_assert_eq(stats.unordered, 0u);
-	content->told_lost += stats.lost;
+	content->reported_lost += stats.lost;
 	rp_reader_close(reader);
 }
 
@@ -179,7 +179,7 @@ Test(sink_roll, each_event_is_in_one_of_the_files)
 	cr_assert_eq(content.events, serial);
 	cr_assert_eq(content.first, 0u);
 	cr_assert_eq(content.gaps, 0u);
-	cr_assert_eq(content.told_lost, 0u);
+	cr_assert_eq(content.reported_lost, 0u);
 	cr_assert_geq(list_files().count, 4u);
 	cr_assert_str_eq(strrchr(list_files().names[1], '/'), "/trace.000002.nettrace");
 }
@@ -309,7 +309,7 @@ Test(sink_roll, directory_that_vanished_ends_the_session)
 	cr_assert_eq(stats.delivered + stats.lost, serial);
 }
 
-Test(sink_roll, losses_are_told_once)
+Test(sink_roll, losses_are_reported_once)
 {
 	static const uint8_t too_big[RP_PAYLOAD_MAX + 1];
 	struct rp_session *session = rolling(8 * MB);
@@ -328,7 +328,7 @@ Test(sink_roll, losses_are_told_once)
 	cr_assert_eq(content.first, 0u);
 	cr_assert_eq(content.events + lost, serial);
 	cr_assert_leq(content.gaps, lost);
-	cr_assert_eq(content.told_lost, lost);
+	cr_assert_eq(content.reported_lost, lost);
 }
 
 Test(sink_roll, each_file_has_the_names_of_its_stacks)

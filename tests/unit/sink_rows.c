@@ -9,8 +9,8 @@
 
 #include <ringpipe/ringpipe.h>
 
-#include "core/run.h"
-#include "sink/sink.h"
+#include "core/event_batch.h"
+#include "sink/sinks.h"
 
 #define RING_BYTES (1u << 20)
 #define HEAD_BYTES 80u		/* of a file, with the date in it */
@@ -41,7 +41,7 @@ static uint32_t next(uint64_t *seed)
 /* The index that the library gave to the event with this id. */
 static uint32_t index_of(uint32_t id)
 {
-	/* An event that nobody fires would not be there. */
+	/* Only an event that some code fires is in the tables. */
 	rows_words(0, 0, 0, 0), rows_other(0, 0, 0, 0), rows_small(0), rows_text("");
 	rows_large(0, 0, 0, 0, 0, 0);
 	for (uint32_t i = RP_DEF_OWN_COUNT; i < 1000; i++) {
@@ -60,7 +60,7 @@ static struct rp_record *put_record(struct rp_ring *ring, uint32_t event, uint64
 	struct rp_record *record = (void *)(ring->data + (ring->head & (ring->size - 1)));
 
 	*record = (struct rp_record){
-		.length = RP_RECORD_HEAD + prefix_bytes + payload_bytes, .event = event,
+		.length = RP_RECORD_HEADER + prefix_bytes + payload_bytes, .event = event,
 		.ticks = ticks, .thread = 7,
 	};
 	memset(record->body, 0, prefix_bytes + payload_bytes);
@@ -102,18 +102,18 @@ static struct rp_ring *fill(uint64_t seed)
 	return ring;
 }
 
-static int one_by_one(struct rp_sink *sink, struct rp_run *run)
+static int one_by_one(struct rp_sink *sink, struct rp_event_batch *run)
 {
-	return rp_run_give(run, sink, sink->ops->event, NULL, NULL);
+	return rp_event_batch_deliver(run, sink, sink->ops->event, NULL, NULL);
 }
 
 /* Gives the ring to a file, `piece` bytes at a time. */
 static struct output give(const struct rp_ring *ring, uint64_t piece,
-			  int (*give_run)(struct rp_sink *sink, struct rp_run *run))
+			  int (*give_run)(struct rp_sink *sink, struct rp_event_batch *run))
 {
 	static struct rp_clock_map map;
 	const struct rp_sink_content content = { .start_ns = 1000 };
-	struct rp_run run = {
+	struct rp_event_batch run = {
 		.ring = ring, .position = ring->tail, .limit = ring->head, .map = &map,
 		.until_ticks = UINT64_MAX,
 	};
@@ -200,7 +200,7 @@ Test(rows, row_ends_at_a_record_that_cannot_be)
 	rp_ring_destroy(ring);
 }
 
-/* What is of another kind, or from another thread, is not taken for the row's. */
+/* A record of another event, or from another thread, ends a repeat run. */
 Test(rows, row_ends_with_its_kind_and_its_writer)
 {
 	struct rp_ring *ring;

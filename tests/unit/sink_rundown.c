@@ -59,7 +59,7 @@ static void write_stacks(struct rp_event *event, const char *functions)
 	}
 }
 
-/* What RundownDone tells: milliseconds, symbols, addresses, left out; bytes; why they were. */
+/* RundownDone: milliseconds, symbols, addresses, addresses left out; bytes; the reason. */
 struct done {
 	unsigned int count;
 	uint32_t symbols;
@@ -81,7 +81,7 @@ static void read_done(const struct rp_reader_event *event, struct done *done)
 static void count_events(const struct reading *reading, unsigned int *ret_symbols,
 			 struct done *ret_done)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_reader *reader;
 	int ret;
 

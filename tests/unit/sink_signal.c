@@ -67,8 +67,8 @@ static const char *file_number(unsigned int number)
 /* Events of the test's provider in a whole trace; -1: it is not whole. */
 static int64_t count_events(const char *file)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
-	struct rp_reader_stats stats = { .size = sizeof(stats) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_reader_stats stats = RP_READER_STATS_INIT;
 	struct rp_reader *reader;
 	int64_t count = 0;
 	int ret;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Functions of every kind that a symbol table tells of.
+// Functions of every kind that a symbol table describes.
 #define FRAME __attribute__((noinline, used))
 
 namespace shop {

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define TRAP 0xcc
-#define PLACES_MAX 2000u
+#define PLACES_MAX 4000u
 
 static struct {
 	struct trap_place *place;
@@ -84,7 +84,7 @@ static bool is_filling(const char *text)
 	return strstr(text, "nopw") || strstr(text, "nopl");
 }
 
-/* What objdump says with these arguments: "  401136:<tab>mov    %rax,(%rdi)". */
+/* Reads objdump's output with these arguments: "  401136:<tab>mov    %rax,(%rdi)". */
 static int disassemble(const char *arguments, bool aborts, struct trap_places *places)
 {
 	uintptr_t base = 0;
@@ -104,8 +104,9 @@ static int disassemble(const char *arguments, bool aborts, struct trap_places *p
 
 		if (!text || end != text || is_known(places, (void *)(base + address)))
 			continue;
+		/* Not for want of objdump: the test would be skipped. */
 		if (places->count == PLACES_MAX)
-			break;
+			abort();
 		*place = (struct trap_place){ .at = (void *)(base + address), .aborts = aborts };
 		text[strcspn(text, "\n#")] = '\0';
 		if (is_filling(text + 2))

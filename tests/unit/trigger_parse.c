@@ -49,7 +49,7 @@ Test(trigger_parse, each_kind_is_read)
 	free(list);
 }
 
-Test(trigger_parse, what_cannot_be_read_is_told_with_its_place)
+Test(trigger_parse, what_cannot_be_read_is_reported_with_its_place)
 {
 	static const struct {
 		const char *text;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stacks that are not as compilers leave them: broken, unmapped, endless, on another stack, through
- * code that nobody described or that is gone. Each shows what can be known, and does no harm.
+ * Stacks that no compiler produces: broken, unmapped, endless, on another stack, through code that
+ * has no unwind table or is unmapped. Each gives the frames that can be known, and does no harm.
  */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
@@ -16,13 +16,13 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "unwind/objects.h"
+#include "unwind/loaded_objects.h"
 #include "unwind/unwind.h"
 
 #define FRAMES_MAX 100u
 #define PAGE 4096u
 
-/* Each begins in its own section of the program, so that an address tells which it is. */
+/* Each function is in its own section of the program, so that an address identifies it. */
 #define PLACE(name) __attribute__((noinline, section("text_" #name)))
 extern const char __start_text_taker[], __stop_text_taker[];
 extern const char __start_text_middle[], __stop_text_middle[];
@@ -236,7 +236,7 @@ static int add_text(struct dl_phdr_info *info, size_t size, void *data)
 
 #define GARBAGE_WORDS (16u * PAGE / 8)
 
-/* What words on a stack are: places on it, code, numbers, anything. */
+/* A word as found on stacks: an address on the stack, code, a number, anything. */
 static uint64_t random_word(uint64_t *state, const struct texts *texts, const uint64_t *garbage)
 {
 	uint64_t pick = next_random(state), what = next_random(state) % 8;
@@ -448,7 +448,7 @@ static PLACE(outer) void call_made(void (*made)(void (*)(void)))
 	NO_TAIL_CALL();
 }
 
-/* Code made at run time, in memory of its own; the caller's frame has a pointer. */
+/* Code generated at run time, in a mapping of its own; the caller's frame has a pointer. */
 static uint64_t run_made_code(const uint8_t *code, size_t bytes)
 {
 	void *memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -474,8 +474,8 @@ Test(unwind_stack, code_made_at_run_time_is_followed_by_its_frame_pointer)
 	cr_expect(is_in_outer(seen.frames[3]));
 }
 
-/* Who called it is skipped: only the frame pointer behind is known. */
-Test(unwind_stack, code_made_without_a_frame_pointer_is_told_and_hides_its_caller)
+/* The walk skips the code's caller: the frame pointer is the caller's own, one frame too far. */
+Test(unwind_stack, code_made_without_a_frame_pointer_is_reported_and_hides_its_caller)
 {
 	uint64_t made = run_made_code(without_pointer, sizeof(without_pointer));
 

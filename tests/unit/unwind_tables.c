@@ -148,7 +148,7 @@ Test(unwind_tables, tables_say_the_same_wherever_they_lie)
 	cr_assert_eq(count_true(), expected);
 }
 
-Test(unwind_tables, tables_cut_off_tell_the_truth_or_nothing)
+Test(unwind_tables, tables_cut_off_report_the_truth_or_nothing)
 {
 	uint8_t *end, *start;
 	unsigned int before, count;
@@ -428,7 +428,7 @@ static uint64_t value_of(const uint8_t *expression, size_t bytes)
 	return value;
 }
 
-Test(unwind_tables, expressions_tell_their_value_or_none)
+Test(unwind_tables, expressions_report_their_value_or_none)
 {
 	cr_expect_eq(VALUE_OF(2, 0x77, 8), 1008u);
 	cr_expect_eq(VALUE_OF(3, 0x77, 0, 0x06), 1001u);

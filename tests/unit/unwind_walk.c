@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stacks by .eh_frame. The witness is libgcc's unwinder, which throws C++ exceptions by the same
- * tables: stopped anywhere, both have to tell the same calls.
+ * tables: wherever the program is stopped, both must report the same calls.
  */
 #include <criterion/criterion.h>
 #include <dlfcn.h>

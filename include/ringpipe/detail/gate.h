@@ -19,9 +19,10 @@
 #endif
 
 /*
- * With a static key: a jump of five bytes to where the word is looked at, whose first byte the
- * library changes to that of `test $imm32, %eax` while nobody listens. The table's entry belongs to
- * the section of the code ("o") and to its group ("?"), and goes where that goes.
+ * With a static key: a jump of five bytes to the code that tests the word. While the event is
+ * disabled, the library changes the first byte to that of `test $imm32, %eax`. The table's entry
+ * belongs to the section of the code ("o") and to its group ("?"), so the linker keeps or drops
+ * both.
  */
 #if defined(__x86_64__)
 #if defined(__clang__) || __GNUC__ < 9

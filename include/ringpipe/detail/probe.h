@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The probe of a declared event, as SystemTap, bpftrace, perf and libbpf know them: an ELF note
- * that says where to look, at what, and where to count who looks.
+ * The probe of a declared event for SystemTap, bpftrace, perf and libbpf: an ELF note with the
+ * address of the site, its arguments, and the semaphore that counts tracers.
  *
- * The site is a stub that nothing but a traced event calls: assembly in a section group, so that
- * each executable or shared object has one, and has none where nothing fires the event. It is
- * written inside the event's function, since the compiler drops what nobody calls, but not in it: a
- * site there would be one for each file, with arguments wherever the compiler had them just then.
+ * The site is a stub that only a traced event calls: assembly in a section group, so that each
+ * executable or shared object has one, and none if it does not use the event. It is emitted inside
+ * the event's function, because the compiler drops unused functions, but into another section:
+ * otherwise there would be one site per file, with arguments in arbitrary places.
  *
  * Arguments are words of 64 bits. The stub gets the first five in registers, and in the sixth
  * register the address of all of them; so each has one place, which the note can name:
@@ -115,6 +115,7 @@
 #define RP_SIZES_SCALAR(T, n) RP_SIZE_##T
 #define RP_SIZES_GUID(n) U8
 #define RP_SIZES_STRING(n) U8
+#define RP_SIZES_STRING_N(n) U8, U8
 #define RP_SIZES_STRING16(n) U8
 #define RP_SIZES_BLOB(n) U8, U8
 #define RP_SIZES_ARRAY(T, n) U8, U8
@@ -139,18 +140,19 @@
 #define RP_SIZE_TIME S8
 
 /* … and what is in them. No tool reads a register of floating point: those go by their bits. */
-#define RP_WORDS_(t) RP_WORDS_I_ t
-#define RP_WORDS_I_(kind, ...) RP_WORDS_##kind(__VA_ARGS__)
-#define RP_WORDS_SCALAR(T, n) RP_WORD_##T(n)
-#define RP_WORDS_GUID(n) RP_WORD_POINTER(n)
-#define RP_WORDS_STRING(n) RP_WORD_POINTER(n ? n : "")
-#define RP_WORDS_STRING16(n) RP_WORD_POINTER(n ? n : rp_empty16_)
-#define RP_WORDS_BLOB(n) RP_WORD_POINTER(n), n##_bytes
-#define RP_WORDS_ARRAY(T, n) RP_WORD_POINTER(n), n##_count
-#define RP_WORDS_STRUCT(tag, n) RP_WORD_POINTER(n)
-#define RP_WORDS_STRUCTS(tag, n) RP_WORD_POINTER(n), n##_count
-#define RP_WORDS_ENUM_(tag, n) RP_WORD_I32(n)
-#define RP_WORDS_SECRET_(t) RP_WITHIN_(RP_WORDS_, RP_BARE_ t)
+#define RP_REGS_(t) RP_REGS_I_ t
+#define RP_REGS_I_(kind, ...) RP_REGS_##kind(__VA_ARGS__)
+#define RP_REGS_SCALAR(T, n) RP_WORD_##T(n)
+#define RP_REGS_GUID(n) RP_WORD_POINTER(n)
+#define RP_REGS_STRING(n) RP_WORD_POINTER(n ? n : "")
+#define RP_REGS_STRING_N(n) RP_WORD_POINTER(n ? n : ""), n ? n##_bytes : 0
+#define RP_REGS_STRING16(n) RP_WORD_POINTER(n ? n : rp_empty16_())
+#define RP_REGS_BLOB(n) RP_WORD_POINTER(n), n##_bytes
+#define RP_REGS_ARRAY(T, n) RP_WORD_POINTER(n), n##_count
+#define RP_REGS_STRUCT(tag, n) RP_WORD_POINTER(n)
+#define RP_REGS_STRUCTS(tag, n) RP_WORD_POINTER(n), n##_count
+#define RP_REGS_ENUM_(tag, n) RP_WORD_I32(n)
+#define RP_REGS_SECRET_(t) RP_WITHIN_(RP_REGS_, RP_BARE_ t)
 
 #define RP_WORD_BOOL(n) n
 #define RP_WORD_CHAR(n) rp_bits_(&n, sizeof(n))
@@ -210,8 +212,8 @@ static inline __attribute__((always_inline)) uint64_t rp_address_(const void *po
 #define RP_TEXT_END(separator, place)
 
 /*
- * What an event's declaration and its function say: a stub, and a call of it while a tracer counts
- * in the upper 16 bits of the enable word, which are the note's semaphore.
+ * The stub, and its call in the event's function. It is called if the upper 16 bits of the enable
+ * word, which are the note's semaphore, count a tracer.
  */
 #if defined(RP_PLACE_0_)
 #define RP_PROBE_EMIT_(provider, event) \

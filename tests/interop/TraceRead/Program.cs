@@ -5,14 +5,20 @@
 //	TraceRead FILE			one object: losses, threads, times, and each kind of event
 //	TraceRead --dump FILE		one line for each event, then the object
 //	TraceRead --stacks FILE		the same by way of TraceLog, with stacks
+//	TraceRead --threads PID		as `dotnet-stack report`: a line for each thread of the
+//					process, with its first stack, from a session of 10 ms
 //
 // Exit: 0; 1 when TraceEvent refuses the file, with its reason on standard error; 2 for bad usage.
 
+using System.Diagnostics.Tracing;
 using System.Text.Encodings.Web;
 using System.Text.Json;
 using System.Text.Json.Nodes;
+using Microsoft.Diagnostics.NETCore.Client;
+using Microsoft.Diagnostics.Symbols;
 using Microsoft.Diagnostics.Tracing;
 using Microsoft.Diagnostics.Tracing.Etlx;
+using Microsoft.Diagnostics.Tracing.Stacks;
 
 sealed class Kind
 {
@@ -42,14 +48,17 @@ static class Reader
 		var mode = args.Length == 2 ? args[0] : "";
 
 		if (args.Length is < 1 or > 2 || path.StartsWith('-') ||
-		    mode is not ("" or "--dump" or "--stacks"))
+		    mode is not ("" or "--dump" or "--stacks" or "--threads"))
 		{
-			Console.Error.WriteLine("usage: TraceRead [--dump|--stacks] FILE");
+			Console.Error.WriteLine("usage: TraceRead [--dump|--stacks] FILE\n" +
+						"       TraceRead --threads PID");
 			return 2;
 		}
 		try
 		{
-			if (mode == "--stacks")
+			if (mode == "--threads")
+				ReportThreads(int.Parse(path));
+			else if (mode == "--stacks")
 				ReadLog(path);
 			else
 				ReadStream(path, mode == "--dump");
@@ -108,6 +117,69 @@ static class Reader
 		{
 			scratch.Delete(recursive: true);
 		}
+	}
+
+	// Nothing but the process's delay between start and stop gives it time for samples.
+	static void Record(int pid, string path)
+	{
+		using var file = File.Create(path);
+		using var session = new DiagnosticsClient(pid).StartEventPipeSession(
+			[new("Microsoft-DotNETCore-SampleProfiler", EventLevel.Informational)]);
+		var copy = session.EventStream.CopyToAsync(file);
+
+		Thread.Sleep(10);
+		session.Stop();
+		copy.Wait();
+	}
+
+	static void ReportThreads(int pid)
+	{
+		var scratch = Directory.CreateTempSubdirectory("TraceRead");
+		var trace = Path.Combine(scratch.FullName, "trace.nettrace");
+		var etlx = Path.Combine(scratch.FullName, "log.etlx");
+
+		try
+		{
+			Record(pid, trace);
+			TraceLog.CreateFromEventPipeDataFile(trace, etlx);
+			using var log = new TraceLog(etlx);
+			using var symbols = new SymbolReader(TextWriter.Null, "");
+			var times = new SampleProfilerThreadTimeComputer(log, symbols);
+			var stacks = new MutableTraceEventStackSource(log);
+			var seen = new HashSet<string>();
+
+			stacks.OnlyManagedCodeStacks = true;
+			times.GenerateThreadTimeStacks(stacks);
+			stacks.ForEach(sample =>
+			{
+				var (thread, frames) = ThreadStack(stacks, sample.StackIndex);
+				if (seen.Add(thread))
+					Print(new JsonObject
+					{
+						["thread"] = thread,
+						["frames"] = frames,
+					});
+			});
+		}
+		finally
+		{
+			scratch.Delete(recursive: true);
+		}
+	}
+
+	// The frame that ends a thread's stack is named after the thread.
+	static (string, JsonArray) ThreadStack(StackSource stacks, StackSourceCallStackIndex at)
+	{
+		var frames = new JsonArray();
+
+		for (; at != StackSourceCallStackIndex.Invalid; at = stacks.GetCallerIndex(at))
+		{
+			var name = stacks.GetFrameName(stacks.GetFrameIndex(at), false);
+			if (name.StartsWith("Thread ("))
+				return (name["Thread (".Length..name.IndexOf(')')], frames);
+			frames.Add(name);
+		}
+		return ("", frames);
 	}
 
 	static void Print(JsonNode row) => Out.WriteLine(row.ToJsonString(Plain));

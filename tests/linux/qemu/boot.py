@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Runs a program in a machine of its own, on a kernel built for that.
 
-usage: tests/linux/qemu/boot.py INIT PROGRAM [ARGUMENT...]
+usage: tests/linux/qemu/boot.py [--cpus N] INIT PROGRAM [ARGUMENT...]
 
-INIT is init.c. What the program prints is printed, and its exit status is the script's. Libraries
-go along, and files named by arguments. Exit status 77: something is missing, told in the last line.
+The machine has N processors, or one. INIT is init.c. What the program prints is printed, and its
+exit status is the script's. Libraries go along, and files named by arguments. Exit status 77:
+something is missing, told in the last line.
 """
 import gzip
 import os
@@ -53,11 +54,15 @@ def initramfs(files):
     return gzip.compress(archive + entry("TRAILER!!!", 0), 1)
 
 
-def boot(kernel, archive, arguments):
+def boot(kernel, archive, cpus, arguments):
     """Gives what came out of the serial console, and how the machine ended."""
     command = ["timeout", "--kill-after=5", str(BOOT_S), "qemu-system-x86_64", "-nodefaults",
-               "-display", "none", "-no-reboot", "-accel", "tcg", "-cpu", "max", "-m",
-               "512", "-serial", "stdio", "-kernel", kernel, "-initrd", archive, "-append",
+               "-display", "none", "-no-reboot", "-cpu", "max",
+               # In turn on one thread: more processors than the host has only wait for each other.
+               "-accel", "tcg,thread=single",
+               # The table of processors that a small kernel reads has one for each socket.
+               "-smp", f"{cpus},sockets={cpus}", "-m", "512", "-serial", "stdio",
+               "-kernel", kernel, "-initrd", archive, "-append",
                " ".join(["console=ttyS0", "loglevel=3", "panic=-1", "reboot=t", "no_timer_check",
                          "--", *arguments])]
     run = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -65,7 +70,8 @@ def boot(kernel, archive, arguments):
     return run.stdout.decode(errors="replace").replace("\r", ""), run.returncode
 
 
-def main(init, program, *arguments):
+def run(init, program, *arguments, cpus=1):
+    """Gives what the program printed, and its exit status."""
     if not shutil.which("qemu-system-x86_64"):
         skip("no qemu-system-x86_64; scripts/setup long installs it")
     here = os.path.dirname(os.path.abspath(__file__))
@@ -86,14 +92,22 @@ def main(init, program, *arguments):
         archive.flush()
         # A host that has no time for it makes a kernel give up before the program begins.
         for _ in range(BOOTS):
-            output, status = boot(built.stdout.strip(), archive.name, inside)
+            output, status = boot(built.stdout.strip(), archive.name, cpus, inside)
             if "\nbegan\n" in output:
                 break
     said = re.search(r"^began\n(.*)^ended: (\d+)$", output, re.M | re.S)
     if not said:
         sys.exit(output + "the machine ended without a word (%d)" % status)
-    print(said[1].rstrip("\n"))
-    return int(said[2])
+    return said[1].rstrip("\n"), int(said[2])
+
+
+def main(*arguments):
+    cpus = 1
+    if arguments[:1] == ("--cpus",):
+        cpus, arguments = int(arguments[1]), arguments[2:]
+    printed, status = run(*arguments, cpus=cpus)
+    print(printed)
+    return status
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# In the machine that boot.py starts: runs what doc/linux-tools.md says of the kernel's user_events,
-# line by line as it stands. A reader takes his time; here a command that needs what the one before
-# has begun waits for that.
+# In the machine that boot.py starts: runs the commands of doc/linux-tools.md for the kernel's
+# user_events, line by line as it stands. A reader types slowly; here a command that needs the
+# result of the one before waits for it.
 #
 # usage: sh page.sh PAGE SERVER CAT SED SLEEP
 set -eu

@@ -94,7 +94,7 @@ static void write_event(uint64_t serial)
 	}
 }
 
-/* What is at a place of the record's, behind its count where the elements have a size. */
+/* Copies a variable-length field, preceded by its count if its elements have a fixed size. */
 static size_t put_place(uint8_t *out, const uint8_t *fields, size_t at, uint32_t element_bytes)
 {
 	uint32_t place = u32_at(fields + at), size = place >> 16;
@@ -145,7 +145,7 @@ static struct rp_session_provider same_wanted = {
 static void compare_typed(struct rp_listener *listener, struct perf perfs[KINDS])
 {
 	uint8_t fields[BYTES_MAX], payload[BYTES_MAX];
-	struct rp_listener_event event = { .size = sizeof(event) };
+	struct rp_listener_event event = RP_LISTENER_EVENT_INIT;
 
 	for (uint64_t serial = 0; serial < WRITTEN; serial++) {
 		size_t n;
@@ -164,7 +164,7 @@ static void compare_typed(struct rp_listener *listener, struct perf perfs[KINDS]
 
 static void compare_file(struct perf *perf)
 {
-	struct rp_reader_event event = { .size = sizeof(event) };
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_reader *reader;
 	uint8_t fields[BYTES_MAX];
 	uint64_t count = 0;

@@ -309,12 +309,12 @@ static void stop_tracing_ends_a_session(void)
 	close(stop);
 	check(read(session, &id, sizeof(id)) == 0);
 	close(session);
-	/* The kernel keeps what somebody has switched on. */
+	/* The kernel keeps a tracepoint that is switched on. */
 	switch_tracepoint("stopped", false);
 	wait_until(!has_tracepoint("stopped"));
 }
 
-/* What the session itself says: delivered, lost, and lost for size. */
+/* The session's own stats: delivered, lost, and lost as too big. */
 static void read_stats(uint64_t id, uint64_t *ret_delivered, uint64_t *ret_lost,
 		       uint64_t *ret_too_big)
 {
@@ -487,14 +487,14 @@ static void sessions_end_under_writers(void)
 		pthread_join(threads[i], NULL);
 }
 
-static uint32_t told_on, told_off;
+static uint32_t reported_on, reported_off;
 
 static void on_change(struct rp_provider *provider, const struct rp_provider_state *state,
 		      void *data)
 {
 	(void)provider;
 	(void)data;
-	__atomic_fetch_add(state->enabled ? &told_on : &told_off, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(state->enabled ? &reported_on : &reported_off, 1, __ATOMIC_RELAXED);
 }
 
 static void callbacks_hear_of_the_kernels_switch(void)
@@ -503,9 +503,9 @@ static void callbacks_hear_of_the_kernels_switch(void)
 
 	check(rp_provider_set_callback(guest_provider(), on_change, NULL) == 0);
 	switch_tracepoint("callbacks", true);
-	wait_until(__atomic_load_n(&told_on, __ATOMIC_RELAXED) == 1);
+	wait_until(__atomic_load_n(&reported_on, __ATOMIC_RELAXED) == 1);
 	switch_tracepoint("callbacks", false);
-	wait_until(__atomic_load_n(&told_off, __ATOMIC_RELAXED) == 1);
+	wait_until(__atomic_load_n(&reported_off, __ATOMIC_RELAXED) == 1);
 	end(session, "callbacks");
 }
 
@@ -538,7 +538,7 @@ static unsigned int run_tests(const struct test *tests, size_t count, unsigned i
 		pid_t child = fork();
 		int status = 0;
 
-		/* Each in a process of its own: one that fails leaves nothing behind. */
+		/* Each test runs in a process of its own, so a failure leaves nothing behind. */
 		if (child == 0) {
 			tests[i].run();
 			exit(0);

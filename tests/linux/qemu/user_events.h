@@ -48,7 +48,7 @@ static inline int events_file(void)
 	return fd;
 }
 
-/* What a client wants of one provider. */
+/* A client's options for one provider. */
 struct wish {
 	const char *provider;
 	uint64_t keywords;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A library with an event, loaded and taken back while somebody reads the tracepoint. */
+/* A library with an event, loaded and unloaded while a tracer reads the tracepoint. */
 #include <ringpipe/ringpipe.h>
 
 RP_PROVIDER(plugin, "Plugin-Events");
@@ -7,7 +7,7 @@ RP_EVENT(plugin, called, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial));
 
 __attribute__((visibility("default"))) int plugin_call(uint64_t serial);
 
-/* Return: whether somebody wants to know. */
+/* Return: whether a tracer or session wants the event. */
 int plugin_call(uint64_t serial)
 {
 	if (!plugin_called_enabled())

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/sized.h"
+
+#include <errno.h>
+#include <string.h>
+
+static uint32_t size_of(const void *sized)
+{
+	uint32_t size;
+
+	memcpy(&size, sized, sizeof(size));
+	return size;
+}
+
+int rp_sized_read(void *to, size_t known, size_t floor, const void *from)
+{
+	const uint32_t size = from ? size_of(from) : 0, own_size = (uint32_t)known;
+
+	if (size < floor)
+		return -EINVAL;
+	for (size_t i = known; i < size; i++) {
+		if (((const char *)from)[i] != 0)
+			return -EINVAL;
+	}
+	memset(to, 0, known);
+	memcpy(to, from, size < known ? size : known);
+	memcpy(to, &own_size, sizeof(own_size));
+	return 0;
+}
+
+bool rp_sized_fits(const void *result, size_t floor)
+{
+	return !result || size_of(result) >= floor;
+}
+
+void rp_sized_write(void *result, const void *from, size_t known)
+{
+	const uint32_t size = size_of(result);
+
+	memcpy(result, from, size < known ? size : known);
+	if (size > known)
+		memset((char *)result + known, 0, size - known);
+	memcpy(result, &size, sizeof(size));
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/thread.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/failure.h"
+
+#define STACK_BYTES (256u << 10)	/* besides what glibc needs */
+
+uint32_t rp_thread_id_offset;
+uint32_t rp_thread_stack_offset;
+
+/* How far the main thread's stack reaches down from the end its descriptor knows. */
+static uint64_t main_stack_bytes;
+
+/* __pthread_get_minstack(), which glibc shares with its debuggers only; or NULL. */
+static size_t (*minimum_stack)(const pthread_attr_t *);
+
+static __thread struct {
+	uint32_t id, process;
+} cached __attribute__((tls_model("initial-exec")));
+
+uint32_t rp_thread_id_slow(void)
+{
+	uint32_t process = (uint32_t)getpid();
+
+	if (cached.process != process) {
+		cached.id = (uint32_t)gettid();
+		cached.process = process;
+	}
+	return cached.id;
+}
+
+/* The calling thread's descriptor, which is what a pthread_t of glibc points at. */
+static const char *own_descriptor(void)
+{
+#if defined(__x86_64__)
+	return __builtin_thread_pointer();
+#else
+	/* Elsewhere the thread pointer may point behind it. */
+	return (const char *)pthread_self();
+#endif
+}
+
+void rp_thread_init(void)
+{
+	/*
+	 * The descriptor that libthread_db uses: {size in bits, count, offset} of pthread's tid.
+	 */
+	const uint32_t *where = dlvsym(RTLD_DEFAULT, "_thread_db_pthread_tid", "GLIBC_PRIVATE");
+	struct rlimit limit;
+
+	rp_thread_id_offset = 0;
+	if (where && where[0] == 32 && where[2] > 0 && where[2] < 4096 &&
+	    *(const uint32_t *)(own_descriptor() + where[2]) == (uint32_t)gettid())
+		rp_thread_id_offset = where[2];
+
+	*(void **)&minimum_stack = dlvsym(RTLD_DEFAULT, "__pthread_get_minstack", "GLIBC_PRIVATE");
+
+	/* The kernel keeps 128 MB between the main stack and other mappings, at least. */
+	main_stack_bytes = 128u << 20;
+	if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < main_stack_bytes)
+		main_stack_bytes = limit.rlim_cur;
+}
+
+/* glibc puts all static TLS of the host and its libraries on the stack, however much that is. */
+static size_t stack_bytes(void)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	size_t needed = PTHREAD_STACK_MIN;
+
+	if (minimum_stack)
+		needed = minimum_stack(NULL);
+	return (STACK_BYTES + needed + (size_t)page - 1) & ~((size_t)page - 1);
+}
+
+/*
+ * A thread whose stack we chose shows where its descriptor keeps the bounds. They are there before
+ * the thread runs; the words around them change while it does.
+ */
+__attribute__((no_sanitize("thread")))
+static void learn_stack(pthread_t thread, const void *stack, size_t bytes)
+{
+	const uint64_t *words = (const uint64_t *)thread;
+
+	if (rp_thread_stack_offset != 0)
+		return;
+	/* The descriptor is some 2.3 KB; the pair of values can hardly be there by chance. */
+	for (unsigned int i = 0; i + 1 < 2048 / sizeof(*words); i++) {
+		if (words[i] == (uint64_t)(uintptr_t)stack && words[i + 1] == bytes) {
+			rp_thread_stack_offset = i * sizeof(*words);
+			return;
+		}
+	}
+}
+
+__thread bool rp_thread_is_ours __attribute__((tls_model("initial-exec")));
+
+/* The library's threads that run, each on its thread's stack. */
+struct running {
+	struct running *next;
+	uint32_t id;
+};
+
+static pthread_mutex_t running_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t has_begun = PTHREAD_COND_INITIALIZER;
+static struct running *running;
+static unsigned int beginning;	/* created, and not among them yet */
+
+static void leave(void *data)
+{
+	struct running **at = &running;
+
+	pthread_mutex_lock(&running_lock);
+	while (*at && *at != data)
+		at = &(*at)->next;
+	if (*at)
+		*at = (*at)->next;
+	pthread_mutex_unlock(&running_lock);
+}
+
+bool rp_thread_is_running(uint32_t id)
+{
+	const struct running *at;
+
+	pthread_mutex_lock(&running_lock);
+	for (at = running; at && at->id != id; at = at->next)
+		;
+	pthread_mutex_unlock(&running_lock);
+	return at != NULL;
+}
+
+void rp_thread_forget_running(void)
+{
+	pthread_mutex_init(&running_lock, NULL);
+	pthread_cond_init(&has_begun, NULL);
+	running = NULL;
+	beginning = 0;
+}
+
+static void count_beginning(int change)
+{
+	pthread_mutex_lock(&running_lock);
+	beginning += (unsigned int)change;
+	pthread_mutex_unlock(&running_lock);
+}
+
+void rp_thread_wait_begun(void)
+{
+	pthread_mutex_lock(&running_lock);
+	while (beginning)
+		pthread_cond_wait(&has_begun, &running_lock);
+	pthread_mutex_unlock(&running_lock);
+}
+
+struct start {
+	void *(*run)(void *);
+	void *data;
+};
+
+static void *begin(void *data)
+{
+	struct start start = *(struct start *)data;
+	struct running self = { .id = (uint32_t)gettid() };
+	void *result;
+
+	free(data);
+	rp_thread_is_ours = true;
+	pthread_mutex_lock(&running_lock);
+	self.next = running;
+	running = &self;
+	beginning--;
+	pthread_cond_broadcast(&has_begun);
+	pthread_mutex_unlock(&running_lock);
+	/* A callback of the host's may end the thread. */
+	pthread_cleanup_push(leave, &self);
+	result = start.run(start.data);
+	pthread_cleanup_pop(1);
+	return result;
+}
+
+static int create_masked(pthread_t *ret_thread, const pthread_attr_t *attr, void *(*run)(void *),
+			 void *data)
+{
+	struct start *start = malloc(sizeof(*start));
+	sigset_t all, before;
+	int ret;
+
+	if (!start)
+		return -ENOMEM;
+	*start = (struct start){ run, data };
+	count_beginning(1);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = rp_failed_with("pthread_create", pthread_create(ret_thread, attr, begin, start));
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (ret != 0) {
+		count_beginning(-1);
+		free(start);
+	}
+	return ret;
+}
+
+int rp_thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *data)
+{
+	int ret = create_masked(ret_thread, NULL, run, data);
+
+	if (ret == 0)
+		pthread_setname_np(*ret_thread, name);
+	return ret;
+}
+
+int rp_thread_create(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *data)
+{
+	pthread_attr_t attr;
+	size_t bytes = stack_bytes();
+	void *stack;
+	int ret;
+
+	stack = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+	if (stack == MAP_FAILED)
+		return rp_failed("mmap");
+	pthread_attr_init(&attr);
+	pthread_attr_setstack(&attr, stack, bytes);
+	ret = create_masked(ret_thread, &attr, run, data);
+	pthread_attr_destroy(&attr);
+	if (ret != 0) {
+		munmap(stack, bytes);
+		return ret;
+	}
+	learn_stack(*ret_thread, stack, bytes);
+	pthread_setname_np(*ret_thread, name);
+	return 0;
+}
+
+int rp_thread_create_once(struct rp_thread_once *once, const char *name, void *(*run)(void *),
+			  void *data)
+{
+	pthread_t thread;
+	int ret = 0;
+
+	pthread_mutex_lock(&once->starting);
+	if (!once->started) {
+		ret = rp_thread_create(&thread, name, run, data);
+		if (ret == 0)
+			pthread_detach(thread);
+		once->started = ret == 0;
+	}
+	pthread_mutex_unlock(&once->starting);
+	return ret;
+}
+
+bool rp_thread_once_forget(struct rp_thread_once *once)
+{
+	bool started = once->started;
+
+	*once = (struct rp_thread_once)RP_THREAD_ONCE_INIT;
+	return started;
+}
+
+bool rp_thread_stack_bounds(uint64_t *ret_low, uint64_t *ret_high)
+{
+	const uint64_t *pair = (const uint64_t *)(own_descriptor() + rp_thread_stack_offset);
+
+	if (rp_thread_stack_offset == 0)
+		return false;
+	/*
+	 * The main thread's base is 0 and its size the end of the stack: the sum is right for all.
+	 */
+	*ret_high = pair[0] + pair[1];
+	*ret_low = pair[0] ? pair[0] : *ret_high - main_stack_bytes;
+	return true;
+}
+
+__attribute__((no_sanitize("address")))
+unsigned int rp_thread_stack(const void *frame, uint64_t *ret_frames, unsigned int max)
+{
+	uint64_t at = (uint64_t)(uintptr_t)frame, low, high;
+	unsigned int count = 0;
+
+	if (!rp_thread_stack_bounds(&low, &high))
+		return 0;
+	/* Everything between a live frame and the stack's end is mapped. */
+	while (count < max && at > low && at % 8 == 0 && at <= high - 16) {
+		const uint64_t *words = (const uint64_t *)(uintptr_t)at;
+
+		if (words[1] < 4096)
+			break;
+		ret_frames[count++] = words[1];
+		if (words[0] <= at)
+			break;
+		at = words[0];
+	}
+	return count;
+}

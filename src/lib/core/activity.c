@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Activity ids: one pair per thread, whole whoever sets them.
+ *
+ * A thread claims a block when it first sets ids, in a signal handler perhaps: so there is no lock
+ * and no malloc, and no destructor gives the block back. Whoever claims one looks at a few others
+ * first, and takes over that of a thread that has ended.
+ */
+#include "core/activity_slots.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <ringpipe/span.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include "ring/slot.h"
+
+#define BLOCKS_FIRST 32u	/* in the first chunk; each next one has twice as many */
+#define CHUNKS 17u		/* 4,194,272 blocks: the kernel has no more threads */
+#define BLOCKS_MAX (BLOCKS_FIRST * ((1u << CHUNKS) - 1))
+#define LOOKS 4u		/* at blocks that may be free, before there is one more */
+
+/*
+ * NULL: the thread has set no ids yet. The ids lie outside thread-local storage, of which a library
+ * that is loaded late gets little (see tests/process/copies.c). initial-exec: the first touch from
+ * a signal handler must not allocate.
+ */
+static __thread struct rp_activity_block *thread_block __attribute__((tls_model("initial-exec")));
+
+uint32_t rp_activity_block_count;
+
+static struct rp_activity_block first_chunk[BLOCKS_FIRST];
+static struct rp_activity_block *chunks[CHUNKS] = { first_chunk };
+static uint32_t next_look;
+
+/* Process-wide part of fresh ids; the rest is a counter. */
+static uint64_t seed;
+static uint64_t counter;
+
+void rp_activity_init(void)
+{
+	uint64_t random;
+
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+		random = (uint64_t)(uintptr_t)&seed ^ ((uint64_t)getpid() << 32);
+	rp_store_relaxed(&seed, random);
+	if (thread_block)
+		rp_store_relaxed(&thread_block->owner, rp_thread_id());
+}
+
+static struct rp_activity_block *map_chunk(uint32_t chunk)
+{
+	size_t bytes = ((size_t)BLOCKS_FIRST << chunk) * sizeof(struct rp_activity_block);
+	struct rp_activity_block *other = NULL, *blocks;
+
+	blocks = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (blocks == MAP_FAILED)
+		return NULL;
+	if (rp_cas_seq_cst(&chunks[chunk], &other, blocks))
+		return blocks;
+	munmap(blocks, bytes);
+	return other;
+}
+
+/* NULL: no memory. */
+static struct rp_activity_block *block_at(uint32_t index)
+{
+	uint32_t chunk = 31u - (uint32_t)__builtin_clz(index / BLOCKS_FIRST + 1);
+	struct rp_activity_block *blocks = rp_load_acquire(&chunks[chunk]);
+
+	if (!blocks)
+		blocks = map_chunk(chunk);
+	return blocks ? blocks + (index - BLOCKS_FIRST * ((1u << chunk) - 1)) : NULL;
+}
+
+static bool has_ended(uint32_t thread)
+{
+	return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
+}
+
+static bool take(struct rp_activity_block *block, uint32_t thread)
+{
+	uint32_t owner = rp_load_relaxed(&block->owner);
+
+	if (owner != 0 && !has_ended(owner))
+		return false;
+	if (!rp_cas_seq_cst(&block->owner, &owner, thread))	/* [ACTIVITY-OWNER] */
+		return false;
+	block->state = 0;
+	block->filling = 0;
+	memset(&block->slots[0], 0, sizeof(block->slots[0]));
+	return true;
+}
+
+static struct rp_activity_block *claim(uint32_t thread)
+{
+	uint32_t count = rp_load_relaxed(&rp_activity_block_count);
+	struct rp_activity_block *block;
+
+	for (uint32_t i = 0; i < LOOKS && i < count; i++) {
+		block = block_at(rp_add_relaxed(&next_look, 1) % count);
+		if (block && take(block, thread))
+			return block;
+	}
+	while (rp_load_relaxed(&rp_activity_block_count) < BLOCKS_MAX) {
+		block = block_at(rp_add_relaxed(&rp_activity_block_count, 1) % BLOCKS_MAX);
+		if (!block)
+			break;
+		if (take(block, thread))
+			return block;
+	}
+	return NULL;
+}
+
+/*
+ * The calling thread's block; NULL without memory. A handler in the middle may claim one, too: its
+ * ids are overruled, as if it had come before, and its block is taken over when the thread has
+ * ended.
+ */
+static struct rp_activity_block *own_block(void)
+{
+	struct rp_activity_block *volatile *own = &thread_block;
+	int saved = errno;
+
+	if (!*own)
+		*own = claim(rp_thread_id());
+	errno = saved;
+	return *own;
+}
+
+/*
+ * A signal handler may set the ids in the middle of this, any number of times; the state then
+ * differs and the copy is taken again. ThreadSanitizer does not see that a block's last thread has
+ * ended.
+ */
+__attribute__((no_sanitize("thread")))
+void rp_activity_read(struct rp_activity *ret_activity)
+{
+	const struct rp_activity_block *block = thread_block;
+	const volatile uint32_t *now = &block->state;
+	uint32_t state;
+
+	do {
+		state = *now;
+		rp_compiler_barrier();
+		*ret_activity = block->slots[state % RP_ACTIVITY_SLOTS];
+		rp_compiler_barrier();
+	} while (*now != state);
+}
+
+RP_PUBLIC void rp_activity_get(struct rp_activity *ret_activity)
+{
+	static const struct rp_activity none;
+
+	*ret_activity = none;
+	if (thread_block)
+		rp_activity_read(ret_activity);
+}
+
+/*
+ * Claims a slot that is neither current nor being filled by a call this one interrupted. A handler
+ * in the middle leaves the mask as it found it, but may have made the chosen slot current.
+ */
+static uint32_t claim_slot(struct rp_activity_block *block)
+{
+	const volatile uint32_t *now = &block->state;
+	volatile uint32_t *filling = &block->filling;
+
+	for (;;) {
+		uint32_t taken = *filling | 1u << *now % RP_ACTIVITY_SLOTS;
+		uint32_t slot;
+
+		/* Calls that never came back, by siglongjmp, left their bits. */
+		if (taken == (1u << RP_ACTIVITY_SLOTS) - 1) {
+			*filling = 0;
+			continue;
+		}
+		slot = (uint32_t)__builtin_ctz(~taken);
+		*filling |= 1u << slot;
+		if (*now % RP_ACTIVITY_SLOTS != slot)
+			return slot;
+		*filling &= ~(1u << slot);
+	}
+}
+
+/* A free slot is filled, then one store makes it current. */
+static void fill(struct rp_activity_block *block, const struct rp_activity *activity, bool is_none)
+{
+	volatile uint32_t *now = &block->state;
+	volatile uint32_t *has_ids = &rp_thread_ring.has_ids;
+	uint32_t slot = claim_slot(block);
+	uint32_t state;
+
+	rp_compiler_barrier();
+	block->slots[slot] = *activity;
+	rp_compiler_barrier();
+	/* A handler between the load and the store is overruled, as if it had come before. */
+	state = (*now & ~(RP_ACTIVITY_SLOTS - 1)) + RP_ACTIVITY_SLOTS + slot;
+	*now = state;
+	*(volatile uint32_t *)&block->filling &= ~(1u << slot);
+	*has_ids = !is_none;
+	/* A handler since the store above: what it set is current, and `has_ids` was ours. */
+	if (is_none && *now != state)
+		*has_ids = 1;
+	/* The ring cache is for events without ids, so a thread with ids does not use it. */
+	if (*has_ids)
+		*(volatile uint64_t *)&rp_thread_ring.bit = RP_NO_BIT;
+}
+
+RP_PUBLIC void rp_activity_set(const struct rp_activity *activity)
+{
+	static const struct rp_activity none;
+	bool is_none = memcmp(activity, &none, sizeof(none)) == 0;
+	struct rp_activity_block *block = thread_block;
+
+	if (!block && !is_none)
+		block = own_block();
+	if (!block)
+		return;
+	fill(block, activity, is_none);
+	/* For the thread that takes the block over.			   [ACTIVITY-OWNER] */
+	rp_store_release(&block->owner, rp_load_relaxed(&block->owner));
+}
+
+/* The end of Steele's SplitMix64: one to one, so numbers stay different. */
+uint64_t rp_activity_number(void)
+{
+	uint64_t z = rp_load_relaxed(&seed) +
+		     (rp_add_relaxed(&counter, 1) + 1) * 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+/* RFC 4122 version 4 in shape: 60 random bits of the process, then a counter. */
+RP_PUBLIC void rp_activity_generate(struct rp_guid *ret_id)
+{
+	uint64_t random = rp_load_relaxed(&seed);
+	uint64_t number = rp_add_relaxed(&counter, 1) + 1;
+
+	memcpy(ret_id->bytes, &random, 8);
+	ret_id->bytes[6] = (uint8_t)((ret_id->bytes[6] & 0x0f) | 0x40);
+	for (int i = 0; i < 8; i++)
+		ret_id->bytes[15 - i] = (uint8_t)(number >> (8 * i));
+	ret_id->bytes[8] = (uint8_t)((ret_id->bytes[8] & 0x3f) | 0x80);
+}
+
+RP_PUBLIC void rp_activity_begin(struct rp_activity *ret_outer)
+{
+	struct rp_activity inner;
+
+	rp_activity_get(ret_outer);
+	inner.related = ret_outer->id;
+	rp_activity_generate(&inner.id);
+	rp_activity_set(&inner);
+}
+
+RP_PUBLIC void rp_activity_end(const struct rp_activity *outer)
+{
+	rp_activity_set(outer);
+}
+
+RP_PUBLIC void rp_span_begin(struct rp_span *ret_span, struct rp_activity *ret_outer)
+{
+	rp_activity_begin(ret_outer);
+	rp_activity_get(&ret_span->activity);
+	ret_span->begun_ns = rp_clock_monotonic_ns();
+}
+
+RP_PUBLIC uint64_t rp_span_end(struct rp_span *span, struct rp_activity *ret_outer)
+{
+	uint64_t duration_ns = rp_clock_monotonic_ns() - span->begun_ns;
+
+	span->begun_ns = 0;
+	rp_activity_get(ret_outer);
+	rp_activity_set(&span->activity);
+	return duration_ns;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The drain thread's half of a session's pool: buffers that no writer can reach any more become
+ * free again. THE POOL in ring/slot.h has the order of it.
+ */
+#include "core/buffers.h"
+#include "core/core.h"
+#include "core/wait.h"
+
+static bool is_ring_of_fallback(const struct rp_slot *slot, const struct rp_source *source)
+{
+	unsigned int index = source->fallback - 1;
+
+	return rp_load_acquire(&slot->fallback[index].ring) == source->ring;	/* [POOL-RING] */
+}
+
+/* Finds out which buffers are rings of concurrency ids now. */
+static void note_rings(struct rp_session *session)
+{
+	for (uint32_t i = 0; i < session->source_count; i++)
+		session->sources[i].is_ring = false;
+	for (uint32_t cid = 0; cid < session->ring_count; cid++) {
+		/* [POOL-RING] */
+		const struct rp_ring *ring = rp_load_acquire(&session->rings[cid]);
+
+		if (ring)
+			session->sources[ring->id].is_ring = true;
+	}
+}
+
+/* Return: whether threads may remember the buffer. */
+static bool retire(struct rp_session *session, struct rp_source *source, uint64_t *owner,
+		   uint64_t word)
+{
+	/* It fails when the writer gives back what it claimed. [POOL-OWNER] */
+	if (!rp_cas_seq_cst(owner, &word, (word & ~RP_OWNER_MASK) | RP_OWNER_RETIRING))
+		return false;
+	source->retired = rp_core.pass;
+	source->retired_head = rp_load_acquire(&source->ring->head);	/* [RING-PUB] */
+	session->retiring++;
+	return true;
+}
+
+/*
+ * A holder makes what it claims the lock's ring before it releases the lock. So a buffer that is
+ * not that ring, with a lock that is free or was released since the last look, is not in use.
+ */
+static bool is_left_by_fallback(struct rp_slot *slot, struct rp_source *source)
+{
+	uint64_t lock = rp_load_seq_cst(&slot->fallback[source->fallback - 1].lock);
+	uint64_t seen = source->seen_lock;
+
+	if (is_ring_of_fallback(slot, source)) {
+		source->seen_lock = 0;
+		return false;
+	}
+	source->seen_lock = lock | 1;
+	return !(lock & 1) || (seen && seen != lock);
+}
+
+void rp_session_note_owners(struct rp_session *session)
+{
+	const struct rp_slot *slot = &rp_slots[session->slot];
+
+	for (uint32_t i = 0; i < session->pool_count; i++) {
+		unsigned int owner = rp_load_acquire(&slot->owners[i]) & RP_OWNER_MASK;
+
+		session->sources[i].fallback = owner < RP_OWNER_FALLBACK ? 0 :
+					       owner - RP_OWNER_FALLBACK + 1;
+	}
+}
+
+void rp_session_retire_buffers(struct rp_session *session)
+{
+	struct rp_slot *slot = &rp_slots[session->slot];
+	bool remembered = false;
+
+	note_rings(session);
+	rp_session_note_owners(session);
+	for (uint32_t i = 0; i < session->pool_count; i++) {
+		struct rp_source *source = &session->sources[i];
+		uint64_t word = rp_load_acquire(&slot->owners[i]);	/* [POOL-OWNER] */
+
+		if ((word & RP_OWNER_MASK) == RP_OWNER_TAKEN && !source->is_ring)
+			remembered |= retire(session, source, &slot->owners[i], word);
+		else if (source->fallback && is_left_by_fallback(slot, source))
+			(void)retire(session, source, &slot->owners[i], word);
+	}
+	if (remembered)
+		rp_add_seq_cst(rp_slots_generation(), 1);	/* [SLOT-AGE] */
+}
+
+/* A buffer that retired in an earlier pass: the fence of this one was in between. */
+static bool settle(struct rp_session *session, struct rp_source *source, uint64_t *owner)
+{
+	uint64_t word = rp_load_relaxed(owner), head;
+
+	if (source->is_ring) {
+		/* Its writer was in the section that made it one. */
+		rp_store_release(owner, (word & ~RP_OWNER_MASK) | RP_OWNER_TAKEN);
+		session->retiring--;
+		return false;
+	}
+	head = rp_load_acquire(&source->ring->head);	/* [RING-PUB] */
+	if (source->retired_head != head) {
+		/* It was a ring in between, was filled and left, and threads may remember it. */
+		source->retired = rp_core.pass;
+		source->retired_head = head;
+		rp_add_seq_cst(rp_slots_generation(), 1);	/* [SLOT-AGE] */
+		return false;
+	}
+	if (source->position != head)
+		return false;
+	rp_ring_recycle(source->ring);
+	source->position = source->limit = source->ring->head;
+	source->seen_lock = 0;
+	rp_store_release(owner, rp_pool_next_epoch() | RP_OWNER_FREE);	/* [POOL-OWNER] */
+	session->retiring--;
+	return true;
+}
+
+bool rp_session_free_buffers(struct rp_session *session)
+{
+	struct rp_slot *slot = &rp_slots[session->slot];
+	bool any = false;
+
+	for (uint32_t i = 0; session->retiring && i < session->pool_count; i++) {
+		struct rp_source *source = &session->sources[i];
+
+		if ((rp_load_relaxed(&slot->owners[i]) & RP_OWNER_MASK) == RP_OWNER_RETIRING &&
+		    source->retired != rp_core.pass)
+			any |= settle(session, source, &slot->owners[i]);
+	}
+	if (any) {
+		rp_add_seq_cst(&slot->pool_frees, 1);	/* [POOL-FREE] */
+		if (session->wait_ns)
+			rp_wait_wake(slot);
+	}
+	return session->retiring != 0;
+}
+
+void rp_session_open_pool(const struct rp_session *session)
+{
+	struct rp_slot *slot = &rp_slots[session->slot];
+
+	slot->pool = session->pool;
+	rp_store_relaxed(&slot->pool_wake, session->pool_wake);
+	rp_store_relaxed(&slot->pool_frees, rp_load_relaxed(&slot->pool_frees) + 1);
+	for (uint32_t i = 0; i < session->pool_count; i++)
+		rp_store_release(&slot->owners[i], rp_pool_next_epoch() | RP_OWNER_FREE);
+	rp_store_release(&slot->pool_count, (uint64_t)session->pool_count);
+}
+
+/* No writer has the session's bit any more; a late writer finds no buffer to claim. */
+void rp_session_close_pool(struct rp_session *session)
+{
+	struct rp_slot *slot = &rp_slots[session->slot];
+
+	rp_store_release(&slot->pool_count, 0);
+	for (uint32_t i = 0; i < session->pool_count; i++)
+		rp_store_release(&slot->owners[i], RP_OWNER_NONE);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The buffers of a session that does not overwrite. On the drain thread, but the first function;
+ * nothing happens where rings are fixed.
+ */
+#ifndef RP_CORE_BUFFERS_H
+#define RP_CORE_BUFFERS_H
+
+#include <stdbool.h>
+
+struct rp_session;
+
+void rp_session_open_pool(const struct rp_session *session);	/* with the lock held */
+void rp_session_note_owners(struct rp_session *session);	/* which locks have which */
+void rp_session_retire_buffers(struct rp_session *session);	/* after the pass's fence */
+bool rp_session_free_buffers(struct rp_session *session);	/* true: some still retire */
+void rp_session_close_pool(struct rp_session *session);
+
+#endif

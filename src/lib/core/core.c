@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* The one state of the engine, and how it is made ready. */
+#include "core/core.h"
+
+#include <stdlib.h>
+
+#include "base/ending.h"
+#include "base/thread.h"
+#include "core/activity_slots.h"
+
+struct rp_core rp_core = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.changed = PTHREAD_COND_INITIALIZER,
+	.providers = CDS_LIST_HEAD_INIT(rp_core.providers),
+	.sessions = CDS_LIST_HEAD_INIT(rp_core.sessions),
+	.retired = CDS_LIST_HEAD_INIT(rp_core.retired),
+	.limits = CDS_LIST_HEAD_INIT(rp_core.limits),
+	.unreported = CDS_LIST_HEAD_INIT(rp_core.unreported),
+	.next_index = RP_DEF_OWN_COUNT,
+	.next_serial = 1,
+};
+
+/*
+ * Every call of the API needs this file. In a static build this pointer makes the linker take the
+ * file with the library's constructor, too, for programs that use no declared event.
+ */
+static void (*const constructor_file)(struct rp_object *object) __attribute__((used)) =
+	rp_object_register;
+
+static int init_result;
+
+static void init_once(void)
+{
+	rp_clock_init(secure_getenv("RINGPIPE_CLOCK"));
+	rp_thread_init();
+	rp_ending_init();
+	rp_activity_init();
+	init_result = rp_slots_init();
+}
+
+int rp_core_init(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, init_once);
+	return init_result;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/cut_stacks.h"
+
+#include "base/atomic.h"
+#include "core/core.h"
+#include "core/session_emit.h"
+#include "unwind/unwind.h"
+
+/* Rules that were asked for, ever. */
+static uint64_t missing;
+
+static const struct rp_field cut_fields[] = {
+	{ "rules", NULL, 0, RP_TYPE_U64, 0, 0, NULL },
+};
+
+static const struct rp_event_def cut_def = {
+	.index = RP_DEF_STACKS_INDEX,
+	.id = 8,
+	.serial = 1,
+	.provider = "ringpipe",
+	.name = "StacksCut",
+	.message = "stacks may end too early: {0} unwind rules were not cached yet",
+	.fields = cut_fields,
+	.field_count = 1,
+	.level = RP_LEVEL_INFORMATIONAL,
+};
+
+void rp_stacks_cache_fill(void)
+{
+	rp_add_relaxed(&missing, rp_unwind_cache_fill());
+}
+
+void rp_stacks_begin(struct rp_session *session)
+{
+	session->stacks_reported = rp_load_relaxed(&missing);
+	session->counts_stacks = session->flags & RP_SESSION_STACKS;
+}
+
+int rp_stacks_emit(struct rp_session *session)
+{
+	const uint64_t now = rp_load_relaxed(&missing);
+	const uint64_t count = now - session->stacks_reported;
+	int ret;
+
+	if (!session->counts_stacks || count == 0)
+		return 0;
+	ret = rp_session_emit(session, &cut_def, &count, sizeof(count));
+	if (ret == 0)
+		session->stacks_reported = now;
+	return ret;
+}

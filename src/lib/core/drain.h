@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* The drain thread. */
+#ifndef RP_CORE_DRAIN_H
+#define RP_CORE_DRAIN_H
+
+int rp_drain_start(void);		/* without the lock; nothing if it runs */
+void rp_drain_forget(void);		/* in a forked child */
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Computes the bits of enable words from the sessions' providers. All functions need the lock,
+ * except those that copy options.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sized.h"
+#include "base/text.h"
+#include "core/buffers.h"
+#include "core/core.h"
+#include "core/cut_stacks.h"
+#include "core/keys.h"
+#include "core/limit.h"
+#include "core/missing.h"
+#include "core/wait.h"
+#include "recover/files.h"
+
+void rp_configs_free(struct rp_config *configs, size_t count)
+{
+	for (size_t i = 0; configs && i < count; i++) {
+		free(configs[i].name);
+		free(configs[i].filter_data);
+		free(configs[i].ids);
+	}
+	free(configs);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int copy_filter(struct rp_config *config, const struct rp_event_filter *given)
+{
+	static const uint8_t none[sizeof(given->reserved)];
+	struct rp_event_filter filter;
+
+	if (rp_sized_read(&filter, sizeof(filter), RP_EVENT_FILTER_SIZE_V1, given) != 0 ||
+	    memcmp(filter.reserved, none, sizeof(none)) != 0 || (filter.id_count && !filter.ids))
+		return -EINVAL;
+	config->ids = calloc(filter.id_count ? filter.id_count : 1, sizeof(*config->ids));
+	if (!config->ids)
+		return -ENOMEM;
+	if (filter.id_count)
+		memcpy(config->ids, filter.ids, filter.id_count * sizeof(*config->ids));
+	qsort(config->ids, filter.id_count, sizeof(*config->ids), compare_ids);
+	config->id_count = filter.id_count;
+	config->has_filter = true;
+	config->filter_enable = filter.enable;
+	return 0;
+}
+
+int rp_config_copy(struct rp_config *config, const struct rp_session_provider *provider)
+{
+	static const uint8_t none[sizeof(provider->reserved)];
+	const bool is_exact = provider->flags & RP_SESSION_PROVIDER_EXACT;
+
+	if ((provider->flags & ~RP_SESSION_PROVIDER_EXACT) ||
+	    memcmp(provider->reserved, none, sizeof(none)) != 0 ||
+	    !rp_text_is_name(provider->name) || provider->level > RP_LEVEL_VERBOSE)
+		return -EINVAL;
+	config->name = rp_text_copy(provider->name);
+	config->filter_data = rp_text_copy(provider->filter_data);
+	config->keywords = provider->keywords || is_exact ? provider->keywords : UINT64_MAX;
+	config->level = provider->level;
+	if (!config->name || (provider->filter_data && !config->filter_data))
+		return -ENOMEM;
+	return provider->filter ? copy_filter(config, provider->filter) : 0;
+}
+
+const struct rp_config *rp_session_config(const struct rp_session *session,
+					  const struct rp_provider *provider)
+{
+	const struct rp_config *catch_all = NULL;
+
+	rp_missing_note(session, provider);
+	for (size_t i = 0; i < session->config_count; i++) {
+		const struct rp_config *config = &session->configs[i];
+
+		if (strcmp(config->name, provider->name) == 0)
+			return config;
+		if (!catch_all && !provider->by_name && strcmp(config->name, "*") == 0)
+			catch_all = config;
+	}
+	return catch_all;
+}
+
+bool rp_config_wants(const struct rp_config *config, const struct rp_event_def *def)
+{
+	if (def->keywords != 0 && (def->keywords & config->keywords) == 0)
+		return false;
+	if (def->level != 0 && config->level != 0 && config->level < def->level)
+		return false;
+	if (config->wants && !config->wants(def, config->wants_data))
+		return false;
+	if (!config->has_filter)
+		return true;
+	return config->filter_enable ==
+	       (bsearch(&def->id, config->ids, config->id_count, sizeof(def->id), compare_ids) !=
+		NULL);
+}
+
+/* Before the event is on: what is recovered must be understood. */
+static void keep_definition(const struct rp_session *session, const struct rp_event_def *def)
+{
+	const struct rp_definition definition = rp_event_def_plain(def);
+
+	if (session->recovery)
+		rp_recovery_define(session->recovery, def->index, def->serial, &definition);
+}
+
+/* The bit by which the session gets it: what is state has rings that nothing overwrites. */
+static uint64_t bit_for(const struct rp_session *session, const struct rp_event_def *def)
+{
+	bool is_state = session->state_rings && (def->flags & RP_EVENT_STATE);
+
+	return 1ull << (is_state ? session->state_rings->slot : session->slot);
+}
+
+uint64_t rp_site_session_bits(const struct rp_site *site)
+{
+	struct rp_session *session;
+	uint64_t bits = 0;
+
+	cds_list_for_each_entry(session, &rp_core.sessions, node) {
+		const struct rp_config *config = rp_session_config(session, site->provider);
+
+		if (session->state != RP_SESSION_RUNNING || !config ||
+		    !rp_config_wants(config, &site->def->public))
+			continue;
+		keep_definition(session, &site->def->public);
+		rp_limit_switch(site->def->limit, session, true);
+		bits |= bit_for(session, &site->def->public);
+	}
+	return bits;
+}
+
+void rp_session_switch(struct rp_session *session, bool on)
+{
+	struct rp_provider *provider;
+	struct rp_site *site;
+
+	cds_list_for_each_entry(provider, &rp_core.providers, node) {
+		const struct rp_config *config = on ? rp_session_config(session, provider) : NULL;
+
+		cds_list_for_each_entry(site, &provider->sites, node) {
+			uint64_t *enable = &site->event->enable;
+			uint64_t bit = bit_for(session, &site->def->public);
+			bool wants = config && rp_config_wants(config, &site->def->public);
+
+			rp_limit_switch(site->def->limit, session, wants);
+			if (wants) {
+				keep_definition(session, &site->def->public);
+				rp_or_seq_cst(enable, bit);
+			} else if (rp_load_relaxed(enable) & bit) {
+				rp_and_seq_cst(enable, ~bit);	/* [SLOT-BIT] */
+			}
+		}
+	}
+	if (on)
+		rp_keys_settle();
+	/* Wake writers that wait to write events which the session no longer wants. */
+	rp_wait_wake(&rp_slots[session->slot]);
+}
+
+/*
+ * On to a generation that no thread of this process remembers, nor of the one it was forked from,
+ * where writers have moved it on since (ring/write_x86_64.S).
+ */
+static void move_generation(void)
+{
+	uint64_t *generation = rp_slots_generation(), before = rp_load_relaxed(generation), next;
+
+	do {
+		next = rp_core.generation << 32 > before ? rp_core.generation << 32 : before + 1;
+	} while (!rp_cas_seq_cst(generation, &before, next));	/* [SLOT-AGE] */
+}
+
+/*
+ * A holder may have claimed a buffer while its session ended: what it made the lock's ring goes.
+ * There is no ring where a holder was given up, for it may come back any time.
+ */
+static void fill_fallbacks(const struct rp_session *session, struct rp_slot *slot)
+{
+	for (uint32_t i = 0; i < RP_FALLBACKS; i++) {
+		struct rp_fallback *fallback = &slot->fallback[i];
+		uint64_t left = rp_load_relaxed(&fallback->left);
+		bool fixed = session->pool_count == 0 && i < session->fallback_count &&
+			     (left == 0 || rp_load_acquire(&fallback->lock) != left);
+
+		rp_store_release(&fallback->ring, fixed ? session->sources[i].ring : NULL);
+	}
+}
+
+static void fill_slot(const struct rp_session *session, uint32_t flags)
+{
+	struct rp_slot *slot = &rp_slots[session->slot];
+
+	rp_core.generation++;
+	rp_store_relaxed(&slot->ring_count, session->ring_count);
+	rp_store_relaxed(&slot->wanted, 0);
+	rp_store_relaxed(&slot->busy, rp_core.generation << 40);
+	rp_store_relaxed(&slot->too_big, rp_core.generation << 40);
+	rp_store_relaxed(&slot->blocked, rp_core.generation << 40);
+	rp_store_relaxed(&slot->full, rp_core.generation << 40);
+	rp_store_relaxed(&slot->wait_ns, session->wait_ns);
+	rp_store_relaxed(&slot->clock, flags & RP_SESSION_COARSE ? RP_SLOT_CLOCK_COARSE :
+			 flags & RP_SESSION_CAUSAL ? RP_SLOT_CLOCK_CAUSAL : RP_SLOT_CLOCK_TICKS);
+	if (flags & RP_SESSION_COARSE)
+		rp_clock_coarse_move(rp_clock_ticks_ordered());
+	fill_fallbacks(session, slot);
+	rp_session_open_pool(session);
+	rp_store_release(&slot->rings, session->rings);
+	move_generation();
+}
+
+/* Fills the slots, then lets writers see them; the order of slot.h. */
+void rp_session_put_on(struct rp_session *session)
+{
+	uint64_t bits = session->slots;
+
+	rp_stacks_begin(session);
+	fill_slot(session, session->flags);
+	if (session->state_rings)
+		fill_slot(session->state_rings, session->flags);
+	if (session->flags & RP_SESSION_STACKS)
+		rp_or_seq_cst(&rp_core.stack_slots, bits);
+	if (session->sink->pushes)
+		rp_or_seq_cst(&rp_core.push_slots, bits);
+	if ((session->flags & RP_SESSION_STACKS) || session->sink->pushes)
+		rp_or_seq_cst(&rp_slow_path_mask, bits);
+	rp_slow_path_changed();
+	rp_fence_heavy();
+	rp_limits_begin(session);
+	rp_session_switch(session, true);
+}
+
+static void empty_slot(const struct rp_session *session)
+{
+	struct rp_slot *slot = &rp_slots[session->slot];
+
+	rp_store_release(&slot->rings, NULL);
+	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
+		rp_store_release(&slot->fallback[i].ring, NULL);
+}
+
+void rp_session_take_off(struct rp_session *session)
+{
+	uint64_t bits = session->slots;
+
+	session->state = RP_SESSION_FINISHING;
+	session->deadline_ns = rp_clock_monotonic_ns() + RP_FINISH_NS;
+	session->until_ns = rp_clock_monotonic_ns() + RP_SLOW_NS;
+	rp_session_switch(session, false);
+	rp_and_seq_cst(&rp_core.stack_slots, ~bits);
+	rp_and_seq_cst(&rp_core.push_slots, ~bits);
+	rp_and_seq_cst(&rp_slow_path_mask, ~bits);
+	rp_slow_path_changed();
+	empty_slot(session);
+	if (session->state_rings)
+		empty_slot(session->state_rings);
+	/* For snapshots that wait for its first pass. */
+	pthread_cond_broadcast(&rp_core.changed);
+}
+
+void rp_export_state_get(const struct rp_provider *provider, const struct rp_exporter *exporter,
+			 struct rp_export_state *ret_state)
+{
+	struct rp_site *site;
+
+	*ret_state = (struct rp_export_state){ 0 };
+	cds_list_for_each_entry(site, &provider->sites, node) {
+		const struct rp_export *export = site->exports[exporter->slot];
+		const struct rp_event_def *def = &site->def->public;
+
+		if (export)
+			ret_state->lost += rp_load_relaxed(&export->lost);
+		if (!export || (rp_load_relaxed(&site->event->enable) & export->bit) == 0)
+			continue;
+		ret_state->events++;
+		ret_state->keywords |= def->keywords;
+		if (ret_state->level < def->level)
+			ret_state->level = def->level;
+	}
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A run: records of one ring that are next in time. Every sink takes runs by the loop below, with
+ * its own function for an event compiled into it.
+ */
+#ifndef RP_CORE_EVENT_BATCH_H
+#define RP_CORE_EVENT_BATCH_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "core/sink.h"
+#include "ring/ring.h"
+
+#define RP_RUN_AHEAD_BYTES 2048u	/* on their way from the writer's cache, measured best */
+
+struct rp_event_batch {
+	const struct rp_ring *ring;
+	uint64_t position;	/* of the first record; afterwards behind the last one taken */
+	uint64_t pause;		/* no record from here on is begun */
+	uint64_t limit;		/* of the ring's bytes that may be read */
+	uint64_t until_ticks;	/* no record later than this is taken */
+	struct rp_clock_map *map;
+	uint64_t last_ns;	/* of the last event taken */
+	/* Counted up. */
+	uint64_t clamped;	/* late events, moved to the time of the one before */
+	uint64_t damaged;
+	uint64_t refused;	/* events that the format cannot hold */
+};
+
+/* event.c: NULL for an index that no definition has. */
+const struct rp_event_def *rp_event_def_by_index(uint32_t index);
+
+/* Takes a record of `length` bytes apart. Return: 0, or -EBADMSG when its parts do not fit. */
+static inline int rp_record_view(const struct rp_record *record, uint32_t length,
+				 struct rp_record_view *ret_view)
+{
+	const uint8_t *at = record->body;
+	uint32_t frames_bytes = record->frames * 8u, ids = record->flags;
+	uint32_t prefix = frames_bytes + (ids & RP_RECORD_ACTIVITY ? 16u : 0u) +
+			  (ids & RP_RECORD_RELATED ? 16u : 0u);
+
+	if (prefix > length - RP_RECORD_HEADER)
+		return -EBADMSG;
+	ret_view->record = record;
+	ret_view->record_bytes = length;
+	ret_view->thread = record->thread;
+	ret_view->processor = record->processor;
+	ret_view->activity = ids & RP_RECORD_ACTIVITY ? (const void *)at : NULL;
+	at += ids & RP_RECORD_ACTIVITY ? 16 : 0;
+	ret_view->related_activity = ids & RP_RECORD_RELATED ? (const void *)at : NULL;
+	at += ids & RP_RECORD_RELATED ? 16 : 0;
+	ret_view->frames = at;
+	ret_view->frame_count = record->frames;
+	ret_view->payload = at + frames_bytes;
+	ret_view->payload_bytes = length - RP_RECORD_HEADER - prefix;
+	return 0;
+}
+
+/*
+ * The common part of a batch's records, which differ in time and payload only: length and event;
+ * thread, processor and prefix.
+ */
+struct rp_event_batch_key {
+	uint64_t kind, writer;
+};
+
+static inline struct rp_event_batch_key rp_event_batch_key_of(const struct rp_record *record)
+{
+	struct rp_event_batch_key row;
+
+	memcpy(&row.kind, record, sizeof(row.kind));
+	memcpy(&row.writer, &record->thread, sizeof(row.writer));
+	return row;
+}
+
+static inline bool rp_event_batch_has(const struct rp_event_batch_key *row,
+				      const struct rp_record *record)
+{
+	struct rp_event_batch_key its = rp_event_batch_key_of(record);
+
+	return its.kind == row->kind && its.writer == row->writer;
+}
+
+/*
+ * Gives the run's records to the sink, by `event`, which is the sink's operation of that name. A
+ * sink may have a short way for rows: `begins` is shown a record, after each that went by `event`
+ * and each that is not like the one before, and says whether it and those like it go by `again`,
+ * which takes one or leaves it to `event`. NULL, NULL: there is none.
+ *
+ * Return: 0, or what the sink said, its event being the one at the run's position.
+ *
+ * The prefetch assumes that the next record has the length of the previous one. The processor then
+ * loads several records simultaneously and does not wait for each length from another CPU's cache.
+ */
+static inline __attribute__((always_inline)) int
+rp_event_batch_deliver(struct rp_event_batch *run, struct rp_sink *sink,
+		       int (*event)(struct rp_sink *sink, const struct rp_record_view *view),
+		       bool (*begins)(struct rp_sink *sink, const struct rp_event_def *def,
+				      const struct rp_record *record, uint32_t payload_bytes),
+		       bool (*again)(struct rp_sink *sink, uint64_t time_ns, const void *payload,
+				     uint32_t payload_bytes))
+{
+	const struct rp_ring ring = { .data = run->ring->data, .size = run->ring->size };
+	uint64_t position = run->position, limit = run->limit, last_ns = run->last_ns;
+	struct rp_record_view view = { 0 };
+	struct rp_event_batch_key row = { 0, 0 };
+	uint32_t length = 0, index = UINT32_MAX, guess;
+	bool in_batch = false;
+	int ret = 0;
+
+	while (position < run->pause) {
+		const struct rp_record *record = rp_ring_at(&ring, position);
+
+		__builtin_prefetch((const uint8_t *)record + RP_RUN_AHEAD_BYTES);
+		if (!in_batch || limit - position < length || !rp_event_batch_has(&row, record)) {
+			record = rp_ring_record(&ring, position, limit);
+			if (!record) {
+				run->damaged++;
+				position = limit;
+				break;
+			}
+			guess = length;
+			__asm__("" : "+r"(guess));	/* or the compiler finds one load */
+			if (record->length != guess) {
+				length = record->length;
+				__asm__ volatile("");	/* a branch, not a conditional move */
+			}
+			if (record->event != index) {
+				index = record->event;
+				view.def = rp_event_def_by_index(index);
+			}
+			row = rp_event_batch_key_of(record);
+			in_batch = begins && view.def &&
+				 begins(sink, view.def, record, length - RP_RECORD_HEADER);
+		}
+		if (record->ticks > run->until_ticks)
+			break;
+		view.time_ns = rp_clock_map_ns(run->map, record->ticks);
+		if (view.time_ns < last_ns) {
+			view.time_ns = last_ns;
+			run->clamped++;
+		}
+		if (in_batch && again(sink, view.time_ns, record->body,
+				      length - RP_RECORD_HEADER)) {
+			last_ns = view.time_ns;
+		} else if (__builtin_expect(!view.def ||
+					    rp_record_view(record, length, &view) != 0, 0)) {
+			run->damaged++;
+		} else {
+			in_batch = false;
+			ret = event(sink, &view);
+			if (ret == 0)
+				last_ns = view.time_ns;
+			else if (ret != -EMSGSIZE)
+				break;
+			else
+				run->refused++;
+			ret = 0;
+		}
+		position += rp_record_step(length);
+	}
+	run->position = position;
+	run->last_ns = last_ns;
+	return ret;
+}
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writers that hold a fallback lock while the drain thread makes a sequence point. Most release it
+ * at once. A thread that left its write by siglongjmp, or ended in the middle of it, never does:
+ * then no thread can be in that write any more, and the drain thread releases the lock.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/buffers.h"
+#include "core/core.h"
+#include "core/holders.h"
+
+#define HOLDER_NS 10000000u	/* a running session waits this long for a lock's holder */
+#define LEAVER_NS 1000000000u	/* a finishing one this long, before it gives the ring up */
+
+static bool wait_for_lock(const struct rp_fallback *fallback, uint64_t lock, uint64_t until_ns)
+{
+	struct timespec pause = { 0, 20000 };
+
+	while (rp_load_acquire(&fallback->lock) == lock) {
+		if (rp_clock_monotonic_ns() > until_ns)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
+static bool thread_is_gone(uint64_t thread)
+{
+	char path[48];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%u", (unsigned int)thread);
+	fd = open(path, O_PATH | O_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 && errno == ENOENT;
+}
+
+static bool is_marked(const struct rp_holder *holder, const struct rp_fallback *fallback,
+		      uint64_t lock)
+{
+	return holder->lock == lock && holder->fallback == fallback && holder->not_lock == ~lock &&
+	       holder->not_thread == ~holder->thread;
+}
+
+/*
+ * Whether the holder can never come back: its stack is unmapped, its frame was overwritten, or its
+ * thread has ended. The frame is read by the kernel, since the stack may go at any time. Without
+ * /proc nothing is known, and the holder may come back.
+ */
+static bool holder_is_gone(const struct rp_fallback *fallback, uint64_t lock)
+{
+	const uint64_t address = lock >> RP_LOCK_COUNT_BITS;
+	struct rp_holder holder;
+	int fd, error;
+	ssize_t done;
+
+	if (address == 0)
+		return false;
+	fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	done = pread(fd, &holder, sizeof(holder), (off_t)address);
+	error = errno;
+	close(fd);
+	if (done < 0)
+		return error == EIO || error == EFAULT;
+	return done != sizeof(holder) || !is_marked(&holder, fallback, lock) ||
+	       thread_is_gone(holder.thread);
+}
+
+/* Whether a record was begun under the lock, and is not finished: it was offered, and is lost. */
+static bool left_unfinished(const struct rp_session *session, unsigned int index)
+{
+	for (uint32_t i = 0; i < session->source_count; i++) {
+		const struct rp_source *source = &session->sources[i];
+
+		if (source->fallback == index + 1 && rp_load_relaxed(&source->ring->intent) >
+						     rp_load_acquire(&source->ring->head))
+			return true;
+	}
+	return false;
+}
+
+static void release_for_holder(struct rp_session *session, unsigned int index, uint64_t lock)
+{
+	struct rp_fallback *fallback = &rp_slots[session->slot].fallback[index];
+	bool unfinished = left_unfinished(session, index);
+
+	rp_store_relaxed(&fallback->left, 0);
+	/* It fails when the holder has released the lock itself meanwhile. [SLOT-LOCK] */
+	if (rp_cas_seq_cst(&fallback->lock, &lock, rp_lock_released(lock)))
+		session->lost_damaged += unfinished;
+}
+
+/*
+ * The ring of a holder that may come back after the session's end: its memory stays, and its lock
+ * stays odd, so no other writer takes it.
+ */
+static void give_up_ring(struct rp_session *session, unsigned int index, uint64_t lock)
+{
+	rp_store_relaxed(&rp_slots[session->slot].fallback[index].left, lock);
+	session->lost_damaged += left_unfinished(session, index);
+	for (uint32_t i = 0; i < session->source_count; i++) {
+		struct rp_source *source = &session->sources[i];
+
+		if (source->fallback != index + 1)
+			continue;
+		source->limit = rp_load_acquire(&source->ring->head);
+		source->given_up = true;
+	}
+}
+
+/*
+ * A running session waits once for each holder: the event of a holder that is late is moved in
+ * time. In a finishing one, its ring is given up.
+ */
+void rp_session_wait_for_holders(struct rp_session *session, bool finishing)
+{
+	struct rp_slot *slot = &rp_slots[session->slot];
+	uint64_t until = rp_clock_monotonic_ns() + HOLDER_NS;
+
+	for (unsigned int i = 0; i < session->fallback_count; i++) {
+		struct rp_fallback *fallback = &slot->fallback[i];
+		uint64_t lock = rp_load_seq_cst(&fallback->lock);	/* [SLOT-LOCK] */
+
+		if (!(lock & 1) || (lock != fallback->late && wait_for_lock(fallback, lock, until)))
+			continue;
+		fallback->late = lock;
+		rp_session_note_owners(session);
+		if (holder_is_gone(fallback, lock))
+			release_for_holder(session, i, lock);
+		else if (finishing && lock != rp_load_relaxed(&fallback->left) &&
+			 !wait_for_lock(fallback, lock, until + LEAVER_NS))
+			give_up_ring(session, i, lock);
+	}
+}
+
+unsigned int rp_session_await_holders(const struct rp_session *session, uint64_t until_ns)
+{
+	const struct rp_slot *slot = &rp_slots[session->slot];
+	unsigned int late = 0;
+
+	for (unsigned int i = 0; i < session->fallback_count; i++) {
+		const struct rp_fallback *fallback = &slot->fallback[i];
+		uint64_t lock = rp_load_seq_cst(&fallback->lock);	/* [SLOT-LOCK] */
+
+		if ((lock & 1) && lock != rp_load_relaxed(&fallback->left))
+			late += !wait_for_lock(fallback, lock, until_ns);
+	}
+	return late;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a session's memory is divided.
+ *
+ * A session that does not overwrite has a pool of buffers of one size, a power of two, for all its
+ * writers: each concurrency id and each fallback lock claims one after the other (THE POOL in
+ * ring/slot.h). So one thread alone can fill all of the ceiling, and the space that is not used
+ * when the pool is exhausted is what is left in the buffers that others are writing to. For that
+ * there are many buffers, but not so small that the largest records leave much of each unused:
+ *
+ *	a 128th of the ceiling; of a small ceiling a 32nd, up to 512 KB; at least 128 KB, which
+ *	takes the largest record; less of a large one, where there are more than 8 processors
+ *
+ * From 16 MB on the ceiling includes the sink's memory, a 32nd and 256 KB, at most 2.25 MB. The
+ * sink of a smaller session takes some 500 KB on top.
+ *
+ * A session that overwrites has rings of fixed sizes, each in eight sub-buffers: half of its buffer
+ * for rings of concurrency ids, an eighth for each of three fallback locks, an eighth for rings of
+ * state events, which are divided the same way.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/core.h"
+#include "core/rings.h"
+#include "recover/files.h"
+
+#define RING_MIN (64u << 10)
+#define BUFFER_MIN (128u << 10)
+#define BUFFERS_WANTED 128u		/* more than half of RP_POOL_MAX would be too many */
+#define BUFFERS_LEAST 32u		/* before they become smaller than LARGE_BUFFER */
+#define LARGE_BUFFER (512u << 10)
+#define BUFFERS_PER_WRITER 16u
+#define FIXED_FALLBACKS 8u
+#define WAITING_MIN (128u << 10)		/* of output in a sink */
+#define WAITING_MAX (1u << 20)
+#define SINK_DIVISOR 64u
+#define SINK_BESIDES (256u << 10)	/* what a sink has besides the output that waits */
+#define SINK_COUNTS (16u << 20)		/* ceilings from here on include the sink's memory */
+#define WAKE_DIVISOR 16u		/* with this part in use the drain thread wakes */
+#define RINGS_AT_START 8u
+#define FALLBACK_IDS (1u << 16)		/* ids of fixed fallback rings begin here */
+#define STATE_IDS (1u << 17)		/* … of rings for state events */
+
+_Static_assert(BUFFER_MIN >= RP_RECORD_MAX, "a buffer takes the largest record");
+
+static size_t power_of_two_below(size_t value)
+{
+	size_t power = 1;
+
+	while (power * 2 <= value)
+		power *= 2;
+	return power;
+}
+
+/* `writers`: the threads that may write simultaneously, each to a buffer of its own. */
+static size_t buffer_size(size_t budget, size_t writers)
+{
+	size_t size = power_of_two_below(budget / BUFFERS_WANTED);
+	size_t least = power_of_two_below(budget / BUFFERS_LEAST);
+
+	if (least > LARGE_BUFFER)
+		least = LARGE_BUFFER;
+	if (size < least)
+		size = least;
+	while (size > BUFFER_MIN && budget / size < BUFFERS_PER_WRITER * writers &&
+	       budget / size * 2 <= RP_POOL_MAX)
+		size /= 2;
+	return size < BUFFER_MIN ? BUFFER_MIN : size;
+}
+
+static int add_source(struct rp_session *session, size_t bytes, uint32_t id)
+{
+	struct rp_source *source = &session->sources[session->source_count];
+	int ret;
+
+	id += session->keeps_state ? STATE_IDS : 0;
+	ret = session->recovery ?
+	      rp_recovery_make_ring(session->recovery, bytes, id, &source->ring, &source->file) :
+	      rp_ring_create(bytes, id, &source->ring);
+	if (ret != 0)
+		return ret;
+	if (session->flags & RP_SESSION_OVERWRITE)
+		rp_ring_set_overwrite(source->ring);
+	if (session->keeps_state)
+		source->ring->watermark = source->ring->size;
+	session->used_bytes += bytes;
+	rp_store_release(&session->source_count, session->source_count + 1);
+	return 0;
+}
+
+/* One mapping for all, or a file for each. */
+static int make_buffers(struct rp_session *session, size_t size, uint32_t count)
+{
+	int ret = session->recovery ? 0 : rp_ring_array_create(size, count, &session->array);
+
+	session->used_bytes += session->array.control_bytes;
+	for (uint32_t i = 0; ret == 0 && i < count; i++) {
+		if (session->recovery) {
+			ret = add_source(session, size, i);
+		} else {
+			session->sources[i].ring = rp_ring_array_at(&session->array, i);
+			session->source_count++;
+			session->used_bytes += size;
+		}
+		if (ret == 0) {
+			session->pool[i] = session->sources[i].ring;
+			rp_ring_set_pooled(session->pool[i]);
+		}
+	}
+	return ret;
+}
+
+/* Lets the sink have some output that waits. Return: how much of the ceiling that takes. */
+static size_t set_sink_share(struct rp_session *session)
+{
+	size_t waiting = session->budget_bytes / SINK_DIVISOR;
+
+	if (waiting > WAITING_MAX)
+		waiting = WAITING_MAX;
+	if (waiting < WAITING_MIN)
+		waiting = WAITING_MIN;
+	session->sink->waiting_bytes = waiting;
+	/* Its buffer grows by doubling. */
+	return session->budget_bytes < SINK_COUNTS ? 0 : 2 * waiting + SINK_BESIDES;
+}
+
+static int make_pool(struct rp_session *session)
+{
+	/* Without rseq there are no ids: then these are holders of fallback locks. */
+	size_t writers = session->ring_count ? session->ring_count :
+			 (size_t)sysconf(_SC_NPROCESSORS_CONF);
+	size_t size = buffer_size(session->budget_bytes, writers);
+	size_t count = (session->budget_bytes - set_sink_share(session)) / size;
+
+	if (count > RP_POOL_MAX)
+		count = RP_POOL_MAX;
+	session->pool = calloc(count, sizeof(*session->pool));
+	session->sources = calloc(count, sizeof(*session->sources));
+	session->active = calloc(count, sizeof(struct rp_source *));
+	if (!session->pool || !session->sources || !session->active)
+		return -ENOMEM;
+	session->pool_count = (uint32_t)count;
+	session->pool_wake = count / WAKE_DIVISOR;
+	/* Where there are few buffers, not every id may keep one; others use the fallback. */
+	if (session->ring_count > count / 2)
+		session->ring_count = (uint32_t)count / 2;
+	session->fallback_count = RP_FALLBACKS;
+	return make_buffers(session, size, (uint32_t)count);
+}
+
+/* Rings of state events take the place of one fallback ring. */
+static int make_fixed(struct rp_session *session)
+{
+	unsigned int count = (rp_rseq_usable ? FIXED_FALLBACKS / 2 : FIXED_FALLBACKS) -
+			     (session->state_rings != NULL);
+	size_t bytes = power_of_two_below(session->budget_bytes / FIXED_FALLBACKS);
+	size_t sources = session->ring_count + FIXED_FALLBACKS;
+	int ret = 0;
+
+	sources *= session->state_rings ? 2 : 1;
+	session->sources = calloc(sources, sizeof(*session->sources));
+	session->active = calloc(sources, sizeof(struct rp_source *));
+	if (!session->sources || !session->active)
+		return -ENOMEM;
+	for (unsigned int i = 0; ret == 0 && i < count; i++) {
+		session->sources[i].fallback = i + 1;
+		ret = add_source(session, bytes, FALLBACK_IDS + i);
+	}
+	session->fallback_count = session->source_count;
+	if (session->ring_count)
+		session->ring_bytes = power_of_two_below(session->budget_bytes / 2 /
+							 session->ring_count);
+	if (session->ring_bytes < RING_MIN)
+		session->ring_bytes = RING_MIN;
+	if (session->state_rings)
+		session->budget_bytes -= session->state_rings->budget_bytes;
+	/*
+	 * The ids every process uses have theirs before the first event: on the fallback, many
+	 * threads that begin at once lose to each other. Untouched pages cost nothing.
+	 */
+	return ret == 0 ? rp_session_make_rings(session, RINGS_AT_START) : ret;
+}
+
+int rp_session_make_memory(struct rp_session *session)
+{
+	session->ring_count = rp_slot_ring_count();
+	session->rings = calloc(session->ring_count ? session->ring_count : 1,
+				sizeof(*session->rings));
+	if (!session->rings)
+		return -ENOMEM;
+	if (!session->keeps_state && !(session->flags & RP_SESSION_OVERWRITE))
+		return make_pool(session);
+	return make_fixed(session);
+}
+
+int rp_session_make_rings(struct rp_session *session, uint64_t wanted)
+{
+	for (uint64_t cid = 0; cid < wanted && cid < session->ring_count; cid++) {
+		int ret;
+
+		if (session->rings[cid] ||
+		    session->used_bytes + session->ring_bytes > session->budget_bytes)
+			continue;
+		ret = add_source(session, session->ring_bytes, (uint32_t)cid);
+		if (ret != 0)
+			return ret;
+		rp_store_release(&session->rings[cid],
+				 session->sources[session->source_count - 1].ring);
+	}
+	return 0;
+}
+
+/* All buffers but those whose writers may come back. */
+static void free_array(struct rp_session *session)
+{
+	bool given_up = false;
+
+	for (uint32_t i = 0; i < session->source_count; i++)
+		given_up |= session->sources[i].given_up;
+	if (!given_up) {
+		rp_ring_array_destroy(&session->array);
+		return;
+	}
+	for (uint32_t i = 0; i < session->source_count; i++) {
+		if (!session->sources[i].given_up)
+			rp_ring_array_drop(&session->array, i);
+	}
+	session->array.memory = NULL;
+}
+
+static void free_rings(struct rp_session *session)
+{
+	for (uint32_t i = 0; session->sources && i < session->source_count; i++) {
+		if (!session->sources[i].given_up)
+			rp_ring_destroy(session->sources[i].ring);
+	}
+}
+
+void rp_session_free_rings(struct rp_session *session)
+{
+	if (!session->keeps_state)
+		rp_recovery_destroy(session->recovery);
+	session->recovery = NULL;
+	if (session->array.memory)
+		free_array(session);
+	else
+		free_rings(session);
+	free(session->sources);
+	free(session->active);
+	free(session->rings);
+	free(session->pool);
+	session->sources = NULL;
+	session->active = NULL;
+	session->rings = NULL;
+	session->pool = NULL;
+	session->pool_count = 0;
+	session->source_count = 0;
+	session->used_bytes = 0;
+}
+
+void rp_session_free_state_rings(struct rp_session *session)
+{
+	struct rp_session *state_rings = session->state_rings;
+
+	session->state_rings = NULL;
+	if (state_rings)
+		rp_session_free_rings(state_rings);
+	free(state_rings);
+}
+
+static uint64_t unread(const struct rp_source *source)
+{
+	return rp_load_acquire(&source->ring->head) - source->position;	/* [RING-PUB] */
+}
+
+bool rp_session_above(const struct rp_session *session, unsigned int divisor)
+{
+	uint64_t sum = 0;
+
+	if (session->flags & RP_SESSION_OVERWRITE)
+		return false;
+	for (uint32_t i = 0; i < session->source_count; i++)
+		sum += unread(&session->sources[i]);
+	return sum > session->used_bytes / divisor;
+}

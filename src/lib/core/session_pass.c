@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/* One session, one pass of the drain thread: what it merges and reports, and how a session ends. */
+#include "core/session_pass.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "core/buffers.h"
+#include "core/core.h"
+#include "core/holders.h"
+#include "core/losses.h"
+#include "core/merge.h"
+#include "core/rings.h"
+#include "core/session_recovery.h"
+#include "core/session_stats.h"
+#include "core/session_window.h"
+#include "core/wait.h"
+
+#define POINT_NS 1000000000u		/* between sequence points of a stream without losses */
+
+/* At the end: what was kept is merged with the rest. */
+static void take_state_rings(struct rp_session *session)
+{
+	struct rp_session *state_rings = session->state_rings;
+
+	if (!state_rings)
+		return;
+	rp_session_wait_for_holders(state_rings, true);
+	rp_session_close_stats(state_rings);
+	for (uint32_t i = 0; i < state_rings->source_count; i++)
+		session->sources[session->source_count++] = state_rings->sources[i];
+	state_rings->source_count = 0;
+	session->stats_busy += state_rings->stats_busy;
+	session->stats_too_big += state_rings->stats_too_big;
+	session->stats_full += state_rings->stats_full;
+	session->lost_damaged += state_rings->lost_damaged;
+	session->used_bytes += state_rings->used_bytes;
+	rp_session_free_state_rings(session);
+}
+
+/* A sequence point in the stream, when there is news or the last one is old. */
+static int mark_point(struct rp_session *session, uint64_t now_ns)
+{
+	uint64_t total;
+	int ret = rp_session_emit_losses(session);
+
+	if (ret != 0)
+		return ret;
+	total = rp_session_reported(session);
+	if (total == session->lost_in_stream && now_ns < session->last_point_ns + POINT_NS)
+		return 0;
+	ret = session->sink->ops->sequence_point(session->sink, session->last_ns, total);
+	if (ret != 0)
+		return ret;
+	session->lost_in_stream = total;
+	session->last_point_ns = now_ns;
+	return 0;
+}
+
+static void end_rings(struct rp_session *session)
+{
+	pthread_mutex_lock(&rp_core.lock);
+	rp_session_fill_stats(session);
+	session->ended = true;
+	pthread_mutex_unlock(&rp_core.lock);
+	/* The rings hold the events that a failed output does not: their files stay. */
+	if (session->error)
+		rp_session_leave_recovery(session);
+	rp_session_free_rings(session);
+}
+
+/*
+ * The sink is out of use: everything that is left is lost, and counted. Recovery finds it in the
+ * rings, and so its losses are those up to here.
+ */
+static enum rp_pass end_failed(struct rp_session *session)
+{
+	rp_session_record_lost(session);
+	session->lost_sink += rp_session_skip_rest(session);
+	session->sink->ops->abandon(session->sink, session->last_ns, rp_session_lost(session));
+	session->lost_sink += session->sink->pending;
+	end_rings(session);
+	return RP_PASS_DONE;
+}
+
+static void fail(struct rp_session *session, int error)
+{
+	struct rp_slot *slot = &rp_slots[session->slot];
+
+	session->failed = true;
+	session->error = error;
+	/* There will be no room any more. */
+	rp_store_relaxed(&slot->wait_ns, 0);
+	rp_wait_wake(slot);
+}
+
+/* Limits how long a peer that reads nothing is waited for, and, while stopping, a slow one. */
+bool rp_session_may_wait(struct rp_session *session)
+{
+	const struct rp_sink *sink = session->sink;
+	uint64_t now = rp_clock_monotonic_ns();
+
+	if (sink->busy)
+		session->until_ns = now + RP_SLOW_NS;
+	if (sink->busy || sink->bytes != session->finish_bytes)
+		session->deadline_ns = now + RP_FINISH_NS;
+	session->finish_bytes = sink->bytes;
+	return session->no_deadline || (now < session->deadline_ns && now < session->until_ns);
+}
+
+/* For snapshots. */
+static void keep_map(struct rp_session *session, const struct rp_clock_map *map)
+{
+	struct rp_clock_map *copy = session->map ? session->map : malloc(sizeof(*copy));
+
+	if (!copy)
+		return;
+	pthread_mutex_lock(&rp_core.lock);
+	*copy = *map;
+	if (!session->map)
+		pthread_cond_broadcast(&rp_core.changed);
+	session->map = copy;
+	pthread_mutex_unlock(&rp_core.lock);
+}
+
+/* A session does not end while a snapshot copies its rings. */
+static bool is_copied(struct rp_session *session)
+{
+	bool copied;
+
+	pthread_mutex_lock(&rp_core.lock);
+	copied = session->snapshots > 0;
+	pthread_mutex_unlock(&rp_core.lock);
+	return copied;
+}
+
+static enum rp_pass finish_pass(struct rp_session *session, struct rp_clock_map *map)
+{
+	int ret;
+
+	if (is_copied(session))
+		return RP_PASS_BLOCKED;
+	if (!session->quiesced) {
+		rp_session_wait_for_holders(session, true);
+		rp_session_close_pool(session);
+		rp_session_close_stats(session);
+		take_state_rings(session);
+		if (session->flags & RP_SESSION_OVERWRITE)
+			rp_session_begin_at_oldest(session, map);
+	}
+	if (session->failed)
+		return end_failed(session);
+	ret = rp_session_merge(session, UINT64_MAX, map);
+	if (ret == 0)
+		ret = rp_session_emit_window(session);
+	if (ret == 0)
+		ret = rp_session_emit_losses(session);
+	if (ret == 0)
+		ret = session->sink->ops->finish(session->sink, session->last_ns,
+						 rp_session_reported(session));
+	if (ret == 0) {
+		end_rings(session);
+		return RP_PASS_DONE;
+	}
+	if (ret == -EAGAIN) {
+		(void)session->sink->ops->flush(session->sink);
+		if (rp_session_may_wait(session))
+			return RP_PASS_BLOCKED;
+		ret = -ETIMEDOUT;
+	}
+	fail(session, ret);
+	return end_failed(session);
+}
+
+enum rp_pass rp_session_pass(struct rp_session *session, bool finishing, uint64_t now_ticks,
+			     struct rp_clock_map *map)
+{
+	const struct rp_slot *slot = &rp_slots[session->slot];
+	bool retiring = false;
+	int ret, flushed;
+
+	if (session->ended)
+		return RP_PASS_DONE;
+	if (finishing)
+		return finish_pass(session, map);
+	if (session->failed)
+		return RP_PASS_QUIET;
+	if (session->state_rings) {
+		(void)rp_session_make_rings(session, rp_load_relaxed(&slot->wanted));
+		slot = &rp_slots[session->state_rings->slot];
+		(void)rp_session_make_rings(session->state_rings, rp_load_relaxed(&slot->wanted));
+		rp_session_wait_for_holders(session, false);
+		rp_session_wait_for_holders(session->state_rings, false);
+		keep_map(session, map);
+		if (session->recovery)
+			rp_session_record(session, map);
+		return RP_PASS_QUIET;
+	}
+	rp_session_wait_for_holders(session, false);
+	rp_session_retire_buffers(session);
+	ret = rp_session_merge(session, now_ticks, map);
+	if (ret == 0)
+		ret = mark_point(session, rp_clock_monotonic_ns());
+	flushed = ret == 0 || ret == -EAGAIN ? session->sink->ops->flush(session->sink) : ret;
+	if (flushed == 0 && session->recovery)
+		rp_session_publish(session, map);
+	if (flushed == 0 || !session->recovery)
+		retiring = rp_session_free_buffers(session);
+	if (ret == 0)
+		ret = flushed;
+	if ((ret != 0 && ret != -EAGAIN) || (flushed != 0 && flushed != -EAGAIN)) {
+		fail(session, ret != -EAGAIN && ret != 0 ? ret : flushed);
+		return RP_PASS_QUIET;
+	}
+	if (ret == -EAGAIN)
+		return RP_PASS_BLOCKED;
+	if (rp_session_above(session, 2))
+		return RP_PASS_URGENT;
+	return retiring || rp_session_above(session, 4) ? RP_PASS_BUSY : RP_PASS_QUIET;
+}

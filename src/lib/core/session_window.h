@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* The time in which a session that overwrites has all events. */
+#ifndef RP_CORE_SESSION_WINDOW_H
+#define RP_CORE_SESSION_WINDOW_H
+
+#include <stdint.h>
+
+struct rp_clock_map;
+struct rp_session;
+
+/*
+ * Lets each source begin with its oldest record. Return: ticks from which on all of them are
+ * complete; 0: since the session's start.
+ */
+uint64_t rp_session_complete_from(struct rp_session *session);
+void rp_session_set_window(struct rp_session *session, uint64_t from, uint64_t until,
+			   struct rp_clock_map *map);
+
+/* Both, at the end of a session, up to now. */
+void rp_session_begin_at_oldest(struct rp_session *session, struct rp_clock_map *map);
+
+int rp_session_emit_window(struct rp_session *session);		/* as a sink's event */
+void rp_session_keep_window(struct rp_session *session);	/* that event, for recovery */
+
+#endif

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The write path: from the enable word to the rings of every session that wants the event.
+ *
+ * Async-signal-safe: no lock that a signal could find held (a fallback ring held by the interrupted
+ * thread is passed over), no allocation, no system call but the futex wake-up; and the wait for
+ * room of a session that asked for it, after all others have the event.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <ringpipe/event.h>
+
+#include "base/thread.h"
+#include "core/activity_slots.h"
+#include "core/core.h"
+#include "core/drain_wake.h"
+#include "core/own.h"
+#include "core/secret.h"
+#include "core/wait.h"
+#include "ring/regs.h"
+#include "ring/rseq.h"
+#include "unwind/unwind.h"
+
+/* Above this a copy is long enough to be aborted again and again by our own membarriers. */
+#define RSEQ_PAYLOAD_MAX 4096u
+#define ABORTS_MAX 7	/* besides the first */
+
+__thread bool rp_thread_listens __attribute__((tls_model("initial-exec")));
+
+struct prefix {
+	struct rp_activity activity;
+	uint64_t frames[RP_STACK_MAX];
+};
+
+/* Bytes of ids in front of the payload; those that are zero are left out. */
+static uint64_t put_ids(struct rp_write *write, struct rp_guid ids[2])
+{
+	static const struct rp_guid none;
+	struct rp_activity activity;
+	uint64_t bytes = 0;
+
+	rp_activity_read(&activity);
+	if (memcmp(&activity.id, &none, sizeof(none)) != 0) {
+		write->thread_flags |= (uint64_t)RP_RECORD_ACTIVITY << 48;
+		memcpy(&ids[0], &activity.id, sizeof(none));
+		bytes = sizeof(none);
+	}
+	if (memcmp(&activity.related, &none, sizeof(none)) != 0) {
+		write->thread_flags |= (uint64_t)RP_RECORD_RELATED << 48;
+		memcpy((char *)ids + bytes, &activity.related, sizeof(none));
+		bytes += sizeof(none);
+	}
+	return bytes;
+}
+
+static void set_length(struct rp_write *write, uint32_t event, uint64_t payload_bytes)
+{
+	uint32_t length = (uint32_t)(RP_RECORD_HEADER + write->prefix_bytes + payload_bytes);
+
+	write->length_event = length | (uint64_t)event << 32;
+	write->step = rp_record_step(length);
+}
+
+static enum rp_write_result write_slot(struct rp_write *write, uint64_t payload_bytes)
+{
+	enum rp_write_result result = RP_WRITE_NO_RING;
+	uint64_t cid;
+
+	if (payload_bytes > RP_PAYLOAD_MAX)
+		return rp_slot_refuse(write);
+	if (rp_rseq_usable && payload_bytes <= RSEQ_PAYLOAD_MAX) {
+		for (int i = 0; i < ABORTS_MAX; i++) {
+			result = rp_slot_write_rseq(write);
+			if (result != RP_WRITE_ABORTED)
+				break;
+		}
+		if (result == RP_WRITE_NO_RING) {
+			/* A hint: the drain thread makes what is missing. */
+			cid = *(uint32_t *)((char *)rp_rseq_area() + rp_rseq_index_offset);
+			if (rp_load_relaxed(&write->slot->wanted) <= cid) {
+				rp_store_relaxed(&write->slot->wanted, cid + 1);
+				write->above = 1;
+			}
+		}
+		if (result != RP_WRITE_NO_RING && result != RP_WRITE_ABORTED)
+			return result;
+	}
+	return rp_slot_write_fallback(write);
+}
+
+/* By frame pointers alone, which end where a function has none; `missing`: rules were, so far. */
+static __attribute__((noinline, cold)) unsigned int
+take_by_frame_pointers(const void *frame, uint64_t *ret_frames, bool missing)
+{
+	unsigned int count = rp_thread_stack(frame, ret_frames, RP_STACK_MAX);
+
+	if (missing && count > 0 && count < RP_STACK_MAX)
+		ret_frames[count++] = RP_FRAME_CUT;
+	return count;
+}
+
+/* By the tables as far as they are known. */
+static unsigned int take_stack(const void *frame, uint64_t *ret_frames)
+{
+	int count = rp_unwind_callers(frame, ret_frames, RP_STACK_MAX);
+
+	return count > 0 ? (unsigned int)count :
+	       take_by_frame_pointers(frame, ret_frames, count < 0);
+}
+
+static enum rp_write_result
+write_with_stack(struct rp_write *write, uint64_t payload_bytes, const void *frame)
+{
+	struct prefix prefix;
+	const void *ids = write->prefix;
+	uint64_t id_bytes = write->prefix_bytes;
+	enum rp_write_result result;
+	unsigned int count;
+
+	if (id_bytes)
+		memcpy(&prefix, ids, id_bytes);
+	count = take_stack(frame, prefix.frames);
+	memmove((char *)&prefix + id_bytes, prefix.frames, count * sizeof(uint64_t));
+	write->thread_flags |= (uint64_t)count << 56;
+	write->prefix = &prefix;
+	write->prefix_bytes = id_bytes + count * sizeof(uint64_t);
+	set_length(write, write->length_event >> 32, payload_bytes);
+	result = write_slot(write, payload_bytes);
+	write->thread_flags &= ~(0xffull << 56);
+	write->prefix = ids;
+	write->prefix_bytes = id_bytes;
+	set_length(write, write->length_event >> 32, payload_bytes);
+	return result;
+}
+
+/*
+ * For a session that asked for a stack with each event; and for push listeners, which would keep
+ * themselves and each other busy for ever with what their own callbacks write. Out of line, so that
+ * the usual event does not pay for the room of a stack.
+ */
+static __attribute__((noinline)) enum rp_write_result
+write_slow_path(struct rp_write *write, const struct rp_event *event, uint64_t payload_bytes,
+		const void *frame)
+{
+	bool stack = (rp_load_relaxed(&rp_core.stack_slots) & write->bit) != 0;
+
+	write->slot = &rp_slots[__builtin_ctzll(write->bit)];
+	if (rp_thread_listens && (rp_load_relaxed(&rp_core.push_slots) & write->bit))
+		return RP_WRITE_GONE;
+	if (stack && !(event->flags & RP_EVENT_NO_STACK))
+		return write_with_stack(write, payload_bytes, frame);
+	return write_slot(write, payload_bytes);
+}
+
+/* Saturates above the limit: sizes are the caller's and may be anything. */
+static inline uint64_t sum_sizes(const struct rp_part *parts, unsigned int part_count)
+{
+	uint64_t payload_bytes = 0;
+
+	for (unsigned int i = 0; i < part_count; i++) {
+		if (parts[i].size_bytes > RP_PAYLOAD_MAX)
+			payload_bytes = RP_PAYLOAD_MAX + 1;
+		else if (payload_bytes <= RP_PAYLOAD_MAX)
+			payload_bytes += parts[i].size_bytes;
+	}
+	return payload_bytes;
+}
+
+static inline void begin_write(struct rp_write *write, const struct rp_event *event,
+			       const struct rp_part *parts, unsigned int part_count)
+{
+	write->enable = &event->enable;
+	write->prefix = NULL;
+	write->prefix_bytes = 0;
+	write->parts = parts;
+	write->part_count = part_count;
+	write->above = 0;
+	write->claimed = 0;
+}
+
+/* Wakes who has to know, and keeps the first bad news. */
+static inline int after_write(struct rp_write *write, enum rp_write_result result, int ret)
+{
+	if (__builtin_expect(write->above | write->claimed, 0)) {
+		write->above = 0;
+		write->claimed = 0;
+		rp_drain_wake_if_asleep();
+	}
+	if (result == RP_WRITE_TOO_BIG)
+		ret = -EMSGSIZE;
+	else if (result == RP_WRITE_FULL || result == RP_WRITE_BUSY || result == RP_WRITE_BLOCKED)
+		ret = ret ? ret : -ENOBUFS;
+	return ret;
+}
+
+static inline enum rp_write_result
+write_one(struct rp_write *write, const struct rp_event *event, uint64_t special,
+	  uint64_t payload_bytes, const void *frame)
+{
+	if (__builtin_expect((special & write->bit) != 0, 0))
+		return write_slow_path(write, event, payload_bytes, frame);
+	write->slot = &rp_slots[__builtin_ctzll(write->bit)];
+	return write_slot(write, payload_bytes);
+}
+
+/* The wait has to lie in the real frame, not in AddressSanitizer's copy on the heap. */
+static __attribute__((no_sanitize("address"))) enum rp_write_result
+write_waiting(struct rp_write *write, const struct rp_event *event, uint64_t special,
+		uint64_t payload_bytes, const void *frame)
+{
+	struct rp_slot *slot = &rp_slots[__builtin_ctzll(write->bit)];
+	enum rp_write_result result = RP_WRITE_NO_SPACE;
+	struct rp_wait wait;
+
+	if (rp_wait_begin(&wait, slot)) {
+		do {
+			result = write_one(write, event, special, payload_bytes, frame);
+		} while (result >= RP_WRITE_NO_SPACE && rp_wait_more(&wait, slot, result));
+		rp_wait_end(&wait);
+	}
+	return result >= RP_WRITE_NO_SPACE ? rp_slot_give_up(write) : result;
+}
+
+/* For the slots that found no room and may be waited for. */
+static __attribute__((noinline)) int
+write_later(struct rp_write *write, const struct rp_event *event, uint64_t slots,
+	    uint64_t payload_bytes, const void *frame, int ret)
+{
+	uint64_t special = rp_load_relaxed(&rp_slow_path_mask);
+	int saved = errno;
+
+	for (; slots; slots &= slots - 1) {
+		write->bit = slots & -slots;
+		write->slot = &rp_slots[__builtin_ctzll(slots)];
+		ret = after_write(write, write_waiting(write, event, special, payload_bytes,
+							 frame), ret);
+	}
+	errno = saved;
+	return ret;
+}
+
+/*
+ * Each slot by its own way, for what is not usual in some of them. Little is handed over: what a
+ * caller keeps for this costs each event.
+ */
+static __attribute__((noinline)) int
+write_slots(struct rp_write *write, uint64_t slots, const void *frame)
+{
+	const struct rp_event *event = (const struct rp_event *)(const void *)write->enable;
+	uint64_t payload_bytes = sum_sizes(write->parts, (unsigned int)write->part_count);
+	uint64_t special = rp_load_relaxed(&rp_slow_path_mask), later = 0;
+	int ret = 0;
+
+	for (; slots; slots &= slots - 1) {
+		enum rp_write_result result;
+
+		write->bit = slots & -slots;
+		result = write_one(write, event, special, payload_bytes, frame);
+		if (result >= RP_WRITE_NO_SPACE)
+			later |= write->bit;
+		ret = after_write(write, result, ret);
+	}
+	return later ? write_later(write, event, later, payload_bytes, frame, ret) : ret;
+}
+
+static inline __attribute__((always_inline)) void
+begin_records(struct rp_write *write, const struct rp_event *event, const struct rp_part *parts,
+	      unsigned int part_count, uint64_t payload_bytes, struct rp_guid ids[2])
+{
+	begin_write(write, event, parts, part_count);
+	write->thread_flags = rp_thread_id();
+	if (__builtin_expect(rp_thread_ring.has_ids, 0)) {
+		write->prefix = ids;
+		write->prefix_bytes = put_ids(write, ids);
+	}
+	set_length(write, event->index, payload_bytes);
+}
+
+static __attribute__((noinline)) int
+write_sessions(struct rp_event *event, const struct rp_part *parts, unsigned int part_count,
+	       uint64_t payload_bytes, uint64_t slots, const void *frame)
+{
+	struct rp_guid ids[2];
+	struct rp_write write;
+
+	begin_records(&write, event, parts, part_count, payload_bytes, ids);
+	return write_slots(&write, slots, frame);
+}
+
+/* Exporters have it at once: nothing that a record of ours takes is made for them. */
+static __attribute__((noinline)) int
+write_exports(struct rp_event *event, const struct rp_part *parts, unsigned int part_count,
+	      uint64_t payload_bytes, uint64_t slots, const void *frame)
+{
+	for (uint64_t left = slots & RP_EXPORTER_BITS; left; left &= left - 1)
+		rp_export_write(event, left & -left, parts, part_count, payload_bytes);
+	slots &= RP_SESSION_BITS;
+	return slots ? write_sessions(event, parts, part_count, payload_bytes, slots, frame) : 0;
+}
+
+/*
+ * Uses one clock reading for as many sessions as possible. Sessions whose section had another
+ * result take the slow path after all others.
+ */
+static __attribute__((noinline)) int
+write_multi(struct rp_write *write, uint64_t slots, const void *frame)
+{
+	uint64_t others = 0;
+
+	write->ticks = 0;
+	for (; slots; slots &= slots - 1) {
+		write->bit = slots & -slots;
+		write->slot = &rp_slots[(unsigned int)__builtin_ctzll(slots)];
+		if (__builtin_expect(rp_slot_try_rseq_multi(write) != RP_WRITE_OK, 0)) {
+			others |= write->bit;
+			write->ticks = 0;
+		}
+		if (__builtin_expect(write->above, 0)) {
+			write->above = 0;
+			write->ticks = 0;	/* there may be a system call */
+			rp_drain_wake_if_asleep();
+		}
+	}
+	rp_rseq_leave();
+	return others ? write_slots(write, others, frame) : 0;
+}
+
+/* A stack begins with the caller of `frame`, or of the function this is compiled into. */
+static inline __attribute__((always_inline)) int
+write_some(struct rp_event *event, const struct rp_part *parts, unsigned int part_count,
+	   uint64_t slots, uint64_t special, const void *frame)
+{
+	uint64_t payload_bytes;
+	struct rp_guid ids[2];
+	struct rp_write write;
+
+	if (!slots)
+		return 0;
+	payload_bytes = part_count == 1 ? parts[0].size_bytes : sum_sizes(parts, part_count);
+	if (__builtin_expect((slots & special) != 0, 0))
+		return write_exports(event, parts, part_count, payload_bytes, slots,
+				     frame ? frame : __builtin_frame_address(0));
+	begin_records(&write, event, parts, part_count, payload_bytes, ids);
+	if (__builtin_expect(!rp_rseq_usable || payload_bytes > RSEQ_PAYLOAD_MAX, 0))
+		return write_slots(&write, slots, frame ? frame : __builtin_frame_address(0));
+	if (slots & (slots - 1))
+		return write_multi(&write, slots, frame ? frame : __builtin_frame_address(0));
+	write.bit = slots;
+	write.slot = &rp_slots[(unsigned int)__builtin_ctzll(slots)];
+	if (__builtin_expect(rp_slot_try_rseq(&write) != RP_WRITE_OK, 0))
+		return write_slots(&write, slots, frame ? frame : __builtin_frame_address(0));
+	if (__builtin_expect(write.above, 0))
+		rp_drain_wake_if_asleep();
+	return 0;
+}
+
+static inline __attribute__((always_inline)) int
+write_all(struct rp_event *event, const struct rp_part *parts, unsigned int part_count,
+	  uint64_t special, const void *frame)
+{
+	return write_some(event, parts, part_count,
+			  rp_load_relaxed(&event->enable) & (RP_SECRET_BIT - 1), special, frame);
+}
+
+/* For tracers on `ringpipe:event`, and for dynamic events with secrets. */
+static __attribute__((noinline, cold)) int
+write_watched(struct rp_event *event, const struct rp_part *parts, unsigned int part_count,
+	      uint64_t special, const void *frame)
+{
+	static const struct rp_part too_big = { NULL, RP_PAYLOAD_MAX + 1 };
+	struct rp_part others[RP_SECRET_PARTS];
+
+	if (event->flags & RP_EVENT_SECRETS) {
+		const struct rp_site *site = event->core;
+		int count = rp_secret_replace(&site->def->public, parts, part_count, others);
+
+		if (count < 0)
+			return write_all(event, &too_big, 1, special, frame);
+		parts = others;
+		part_count = (unsigned int)count;
+	}
+	if (special > RP_OWN_BITS)
+		rp_probe_fire(event, parts, part_count);
+	return write_all(event, parts, part_count, special, frame);
+}
+
+RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts,
+			     unsigned int part_count)
+{
+	uint64_t special = rp_load_relaxed(&rp_slow_path_mask);
+
+	if (__builtin_expect(special > RP_SECRET_BIT - 1, 0))
+		return write_watched(event, parts, part_count, special,
+				     __builtin_frame_address(0));
+	return write_all(event, parts, part_count, special, NULL);
+}
+
+/* Compiled into what is called: a stack begins at the caller of that. */
+static inline __attribute__((always_inline)) int
+write_words(const uint64_t words[4], size_t bytes, struct rp_event *event)
+{
+	const struct rp_part part = { words, bytes };
+
+	return write_all(event, &part, bytes != 0, rp_load_relaxed(&rp_slow_path_mask), NULL);
+}
+
+#if defined(RP_HAVE_RSEQ) && defined(__x86_64__)
+int rp_event_write_slow(uint64_t a, uint64_t b, uint64_t c, uint64_t d, struct rp_event *event,
+			size_t bytes)
+{
+	return write_words((const uint64_t[]){ a, b, c, d }, bytes, event);
+}
+
+int rp_event_write_multi_slow(uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+			      struct rp_event *event, uint64_t rest)
+{
+	const uint64_t words[] = { a, b, c, d };
+	const struct rp_part part = { words, rest >> RP_MULTI_SLOW_BYTES_AT };
+
+	return write_some(event, &part, part.size_bytes != 0,
+			  rest & rp_load_relaxed(&event->enable) & RP_SESSION_BITS,
+			  rp_load_relaxed(&rp_slow_path_mask), NULL);
+}
+#else
+RP_PUBLIC int rp_event_write_regs(uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+				  struct rp_event *event, size_t bytes)
+{
+	return write_words((const uint64_t[]){ a, b, c, d }, bytes, event);
+}
+#endif
+
+int rp_event_write_for(struct rp_event *event, const struct rp_part *parts,
+		       unsigned int part_count, const struct rp_origin *origin)
+{
+	uint64_t slots = rp_load_relaxed(&event->enable) & RP_SESSION_BITS;
+	uint64_t payload_bytes = sum_sizes(parts, part_count);
+	struct rp_write write;
+	int ret = 0;
+
+	begin_write(&write, event, parts, part_count);
+	write.thread_flags = origin->thread | (uint64_t)origin->frame_count << 56;
+	write.prefix = origin->frames;
+	write.prefix_bytes = origin->frame_count * sizeof(uint64_t);
+	set_length(&write, event->index, payload_bytes);
+	for (; slots; slots &= slots - 1) {
+		unsigned int slot = (unsigned int)__builtin_ctzll(slots);
+		enum rp_write_result result;
+
+		write.bit = 1ull << slot;
+		write.slot = &rp_slots[slot];
+		result = write_slot(&write, payload_bytes);
+		/* On a thread's behalf, which must not be held up for it. */
+		if (result >= RP_WRITE_NO_SPACE)
+			result = rp_slot_give_up(&write);
+		ret = after_write(&write, result, ret);
+	}
+	return ret;
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Start and end of the DiagnosticServer, and its state in a forked child. A thread of the library
+ * or the host runs its loop.
+ */
+#include "diag/diag.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <ringpipe/session.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include "diag/server.h"
+#include "diag/wake.h"
+
+#define JOIN_SECONDS 5
+#define PAUSE_MS 100
+#define ATTEMPTS_MAX (2 * RP_PORT_ATTEMPTS_MAX)	/* a port is given up before the server is */
+
+static struct {
+	pthread_t thread;
+	bool started;
+	bool stopping;			/* atomic */
+	bool polled;			/* by the host: no thread */
+	unsigned int delay_ms;
+	/* Polled: held for a turn of the loop. It knows its owner, who may be at exit() in one. */
+	pthread_mutex_t turn;
+} life = { .turn = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP };
+
+static bool is_stopping(void)
+{
+	return rp_load_acquire(&life.stopping);
+}
+
+/*
+ * Opens what the host closed, or may close right now: after a pause, in which it may close the
+ * rest, and once more where it was quicker.
+ */
+static int persist(int (*open)(void))
+{
+	int r = -ECANCELED;
+
+	for (unsigned int i = 0; i < ATTEMPTS_MAX && r < 0; i++) {
+		poll(NULL, 0, PAUSE_MS);
+		if (is_stopping())
+			return -ECANCELED;
+		r = open();
+	}
+	return r;
+}
+
+static int open_all(void)
+{
+	int r = rp_wake_mend();
+
+	if (r == 0)
+		r = rp_server_open();
+	if (r < 0)
+		rp_server_close();
+	return r;
+}
+
+/* A daemon closes all it inherited right after the fork, the socket it waits at here included. */
+static int open_late(void)
+{
+	struct pollfd woken = { .fd = rp_wake_fd(), .events = POLLIN };
+
+	poll(&woken, 1, (int)life.delay_ms);
+	if (is_stopping())
+		return -ECANCELED;
+	return woken.revents == 0 && open_all() == 0 ? 0 : persist(open_all);
+}
+
+static void *run(void *data)
+{
+	int r = life.delay_ms ? open_late() : 0;
+
+	(void)data;
+	while (r == 0 && !is_stopping()) {
+		r = rp_server_poll_once(-1);
+		if (r == 1)
+			r = persist(rp_server_mend);
+	}
+	rp_server_close();
+	return NULL;
+}
+
+/*
+ * Read by whoever starts us: the host may change its environment later, and its working directory,
+ * which a relative folder is taken from. A path that is too long stays as long as makes that of the
+ * socket too long.
+ */
+static void read_directory(void)
+{
+	const char *directory = secure_getenv("TMPDIR");
+	char *end = rp_server.directory;
+	size_t space = sizeof(rp_server.directory);
+
+	memset(rp_server.directory, 0, space);
+	if (!directory || !*directory)
+		return;
+	if (*directory != '/' && getcwd(end, space)) {
+		space -= strlen(end);
+		end += strlen(end);
+		snprintf(end, space, "/%s", directory);
+	} else {
+		snprintf(end, space, "%s", directory);
+	}
+}
+
+/* The ports stay. */
+static void init(void)
+{
+	rp_server.polled = life.polled;
+	rp_server.lost = false;
+	rp_server.epoll_fd = -1;
+	rp_server.timer_fd = -1;
+	rp_server.new_fd = -1;
+	rp_server.timer_ns = 0;
+	rp_trace_table_init(&rp_server.traces);
+	rp_server.accept_after_ns = 0;
+	read_directory();
+	for (size_t i = 0; i < RP_SENDINGS_MAX; i++)
+		rp_server.sendings[i] = (struct rp_sending){ .fd = -1 };
+	for (size_t i = 0; i < RP_CLIENTS_MAX; i++)
+		rp_server.clients[i] = (struct rp_client){ .fd = -1 };
+}
+
+static void lock_fds(void)
+{
+	pthread_mutex_lock(&rp_server.fd_lock);
+}
+
+static void unlock_fds(void)
+{
+	pthread_mutex_unlock(&rp_server.fd_lock);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(lock_fds, unlock_fds, unlock_fds);
+}
+
+int rp_diag_add_port(const struct rp_port *port)
+{
+	return rp_ports_add(&rp_server.ports, port);
+}
+
+void rp_diag_suspend_default(void)
+{
+	struct rp_ports *ports = &rp_server.ports;
+
+	ports->waiting += !ports->slots[0].suspends;
+	ports->slots[0].suspends = true;
+}
+
+void rp_diag_use_own_name(void)
+{
+	rp_server.own_name = true;
+}
+
+/*
+ * Opens everything in a forked child: late, so that a child which execs leaves no socket behind.
+ * Otherwise it reopens what the host closed, because the host asks for the descriptor before it
+ * polls.
+ */
+static void open_what_is_missing(void)
+{
+	bool lost;
+
+	if (rp_server.epoll_fd < 0 && !rp_server.lost) {
+		if (rp_wake_mend() < 0 || rp_server_open() < 0)
+			rp_server_close();
+		return;
+	}
+	lock_fds();
+	lost = rp_server_forget_lost();
+	unlock_fds();
+	if (lost)
+		(void)rp_server_mend();
+}
+
+/* The host's turn. Return: 0, or -errno without holding anything. */
+static int lock_loop(void)
+{
+	int r;
+
+	if (!life.polled)
+		return -ENOTSUP;
+	r = -pthread_mutex_lock(&life.turn);
+	if (r < 0)
+		return r;
+	if (life.started)
+		open_what_is_missing();
+	if (life.started && rp_server.epoll_fd >= 0)
+		return 0;
+	pthread_mutex_unlock(&life.turn);
+	return -ENOTCONN;
+}
+
+int rp_diag_fd(void)
+{
+	int r = lock_loop();
+
+	if (r < 0)
+		return r;
+	r = rp_server.epoll_fd;
+	pthread_mutex_unlock(&life.turn);
+	return r;
+}
+
+int rp_diag_dispatch(int most_ms)
+{
+	int r = lock_loop(), blocks;
+
+	if (r < 0)
+		return r;
+	/* Writers may be waiting for what this turn does. */
+	blocks = rp_thread_set_blocking(0);
+	(void)rp_server_poll_once(most_ms);
+	rp_thread_set_blocking(blocks);
+	pthread_mutex_unlock(&life.turn);
+	return 0;
+}
+
+static int dispatch_until_resumed(unsigned int timeout_ms)
+{
+	uint64_t now = rp_clock_monotonic_ns(), end = now + (uint64_t)timeout_ms * 1000000;
+
+	while (rp_ports_suspended(&rp_server.ports)) {
+		now = rp_clock_monotonic_ns();
+		if (now >= end)
+			return -ETIMEDOUT;
+		if (rp_diag_dispatch((int)((end - now) / 1000000 + 1)) < 0)
+			return 0;
+	}
+	return 0;
+}
+
+int rp_diag_wait(unsigned int timeout_ms)
+{
+	if (!life.started)
+		return 0;
+	return life.polled ? dispatch_until_resumed(timeout_ms) :
+	       rp_ports_wait(&rp_server.ports, timeout_ms);
+}
+
+const struct rp_ports *rp_diag_ports(void)
+{
+	return &rp_server.ports;
+}
+
+void rp_diag_poll(void)
+{
+	life.polled = true;
+}
+
+/* With a delay it takes no lock: in a forked child it may come before unlock_fds(). */
+int rp_diag_start(unsigned int delay_ms)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int r;
+
+	if (life.started)
+		return 0;
+	pthread_once(&once, watch_forks);
+	init();
+	life.delay_ms = delay_ms;
+	rp_store_release(&life.stopping, false);
+	r = rp_wake_open();
+	if (r < 0)
+		return r;
+	if (delay_ms == 0 && rp_server_open() < 0) {
+		rp_server_close();
+		rp_wake_close();
+		return 0;
+	}
+	r = life.polled ? 0 : rp_thread_create(&life.thread, "ringpipe-diag", run, NULL);
+	if (r < 0) {
+		if (delay_ms == 0)
+			rp_server_close();
+		rp_wake_close();
+		return r;
+	}
+	life.started = true;
+	return 0;
+}
+
+static bool end_thread(const struct timespec *limit)
+{
+	rp_store_release(&life.stopping, true);
+	/* When it cannot be called, it is about to hear that from the kernel. */
+	(void)rp_wake();
+	return !pthread_equal(life.thread, pthread_self()) &&
+	       pthread_timedjoin_np(life.thread, NULL, limit) == 0;
+}
+
+static bool end_polled(const struct timespec *limit)
+{
+	if (pthread_mutex_timedlock(&life.turn, limit) != 0)
+		return false;
+	rp_server_close();
+	pthread_mutex_unlock(&life.turn);
+	return true;
+}
+
+/*
+ * A callback of the host in the loop may wait for something the caller holds, or be the caller.
+ * Then the process ends all the same, and only the files are taken away.
+ */
+void rp_diag_stop(void)
+{
+	struct timespec limit;
+
+	if (!life.started)
+		return;
+	clock_gettime(CLOCK_REALTIME, &limit);
+	limit.tv_sec += JOIN_SECONDS;
+	if (!(life.polled ? end_polled(&limit) : end_thread(&limit))) {
+		rp_ports_unlink(&rp_server.ports);
+		return;
+	}
+	life.started = false;
+	rp_wake_close();
+}
+
+static void close_inherited(void)
+{
+	(void)rp_server_forget_lost();
+	for (size_t i = 0; i < rp_server.ports.count; i++)
+		rp_server_take_out(&rp_server.ports.slots[i].fd);
+	rp_server_take_out(&rp_server.epoll_fd);
+	rp_server_take_out(&rp_server.timer_fd);
+	rp_wake_close();
+	rp_server_take_out(&rp_server.new_fd);
+	rp_server_take_out(&rp_server.dump.fd);
+	for (size_t i = 0; i < RP_CLIENTS_MAX; i++)
+		rp_server_take_out(&rp_server.clients[i].fd);
+	for (size_t i = 0; i < RP_SENDINGS_MAX; i++) {
+		if (rp_server.sendings[i].taken)
+			rp_server_take_out(&rp_server.sendings[i].fd);
+	}
+	for (size_t i = 0; i < RP_SESSIONS_MAX; i++)
+		rp_server_take_out(&rp_server.traces.slots[i].fd);
+}
+
+void rp_diag_forget(void)
+{
+	if (!life.started)
+		return;
+	close_inherited();
+	rp_server.dump = (struct rp_dump){ .fd = -1 };
+	rp_ports_forget(&rp_server.ports);
+	life.turn = (pthread_mutex_t)PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+	life.started = false;
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * perf-PID.map has a line for each piece of code: start and size in hex, and the name.
+ *
+ * jit-PID.dump, numbers in the machine's order:
+ *
+ *	header		u32 magic "JiTD", u32 version 1, u32 header bytes, u32 ELF machine, u32 0,
+ *			u32 pid, u64 time, u64 flags 0
+ *	record		u32 type, u32 record bytes, u64 time
+ *	... type 0	load: u32 pid, u32 thread, u64 address, u64 address, u64 bytes, u64 index,
+ *			name with its NUL, the code
+ *	... type 3	close: nothing more
+ *
+ * Times are CLOCK_MONOTONIC, as with `perf record -k mono`. perf finds the file by the mapping of
+ * its first page, which has to be executable.
+ *
+ * Sources: tools/perf/Documentation/{jit-interface.txt,jitdump-specification.txt} of Linux.
+ */
+#include "diag/perfmap.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <ringpipe/host.h>
+
+#include "base/clock.h"
+#include "base/shield.h"
+#include "base/thread.h"
+
+#define PATH_BYTES 64u
+#define JIT_MAGIC 0x4a695444u
+#define JIT_VERSION 1u
+#define JIT_LOAD 0u
+#define JIT_CLOSE 3u
+
+#if defined(__x86_64__)
+#define MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define MACHINE EM_AARCH64
+#else
+#define MACHINE EM_NONE
+#endif
+
+struct code {
+	uint64_t address;
+	uint64_t bytes;
+	char *name;
+};
+
+struct jit_header {
+	uint32_t magic, version, total_size, machine, reserved, pid;
+	uint64_t time_ns, flags;
+};
+
+struct jit_record {
+	uint32_t id, total_size;
+	uint64_t time_ns;
+};
+
+struct jit_load {
+	struct jit_record record;
+	uint32_t pid, tid;
+	uint64_t address, code_address, bytes, index;
+};
+
+/* Held while files are written: lines must not mix, and code must not go away meanwhile. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct {
+	void *codes;			/* a tree of tsearch(3), by address */
+	int map_fd;
+	int dump_fd;
+	void *marker;			/* the mapping that perf finds the dump by */
+	uint64_t index;
+} state = { .map_fd = -1, .dump_fd = -1, .marker = MAP_FAILED };
+
+static int compare(const void *left, const void *right)
+{
+	const struct code *a = left, *b = right;
+
+	return a->address < b->address ? -1 : a->address > b->address;
+}
+
+static size_t marker_bytes(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void close_files(void)
+{
+	close_fd(&state.map_fd);
+	close_fd(&state.dump_fd);
+	if (state.marker != MAP_FAILED)
+		munmap(state.marker, marker_bytes());
+	state.marker = MAP_FAILED;
+}
+
+static void lock_state(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void unlock_state(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* The files belong to the parent; its code is the child's, too. */
+static void forget_files(void)
+{
+	close_files();
+	unlock_state();
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(lock_state, unlock_state, forget_files);
+}
+
+static void enter(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, watch_forks);
+	lock_state();
+}
+
+/*
+ * In /tmp, another user may have created a file of that name. It is never opened: a file of ours is
+ * removed first, and in a sticky folder other users cannot remove it.
+ */
+static int create(const char *path, int *ret_fd)
+{
+	const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_APPEND;
+	int fd = open(path, flags, 0600);
+	struct stat file;
+
+	if (fd < 0 && errno == EEXIST) {
+		if (lstat(path, &file) < 0)
+			return -errno;
+		if (file.st_uid != geteuid() || !(S_ISREG(file.st_mode) || S_ISLNK(file.st_mode)))
+			return -EEXIST;
+		if (unlink(path) < 0)
+			return -errno;
+		fd = open(path, flags, 0600);
+	}
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+/* All or nothing goes into a file of /tmp; what does not ends it. */
+static int write_whole(int fd, struct iovec *parts, int count)
+{
+	RP_SHIELDED struct rp_shield shield = rp_shield_raise();
+	size_t size = 0;
+	ssize_t n;
+
+	for (int i = 0; i < count; i++)
+		size += parts[i].iov_len;
+	do {
+		n = writev(fd, parts, count);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	return (size_t)n == size ? 0 : -ENOSPC;
+}
+
+static int write_line(const struct code *code)
+{
+	char numbers[64];
+	struct iovec parts[] = {
+		{ numbers, 0 }, { code->name, strlen(code->name) }, { (char[]){ '\n' }, 1 },
+	};
+
+	parts[0].iov_len = (size_t)snprintf(numbers, sizeof(numbers), "%llx %llx ",
+					    (unsigned long long)code->address,
+					    (unsigned long long)code->bytes);
+	return write_whole(state.map_fd, parts, 3);
+}
+
+static int write_load(const struct code *code)
+{
+	const size_t name_bytes = strlen(code->name) + 1;
+	struct jit_load load = {
+		.record = { JIT_LOAD, (uint32_t)(sizeof(load) + name_bytes + code->bytes),
+			    rp_clock_monotonic_ns() },
+		.pid = (uint32_t)getpid(),
+		.tid = (uint32_t)gettid(),
+		.address = code->address,
+		.code_address = code->address,
+		.bytes = code->bytes,
+		.index = state.index++,
+	};
+	struct iovec parts[] = {
+		{ &load, sizeof(load) }, { code->name, name_bytes },
+		{ (void *)(uintptr_t)code->address, code->bytes },
+	};
+
+	return write_whole(state.dump_fd, parts, 3);
+}
+
+/* Return: 0, or the first error; a file that has one is ended. */
+static int write_code(const struct code *code)
+{
+	int map = state.map_fd >= 0 ? write_line(code) : 0;
+	int dump = state.dump_fd >= 0 ? write_load(code) : 0;
+
+	if (map < 0)
+		close_fd(&state.map_fd);
+	if (dump < 0)
+		close_fd(&state.dump_fd);
+	return map < 0 ? map : dump;
+}
+
+static int open_map(void)
+{
+	char path[PATH_BYTES];
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	return create(path, &state.map_fd);
+}
+
+static int open_dump(void)
+{
+	struct jit_header header = {
+		.magic = JIT_MAGIC,
+		.version = JIT_VERSION,
+		.total_size = sizeof(header),
+		.machine = MACHINE,
+		.pid = (uint32_t)getpid(),
+		.time_ns = rp_clock_monotonic_ns(),
+	};
+	struct iovec part = { &header, sizeof(header) };
+	char path[PATH_BYTES];
+	int r;
+
+	snprintf(path, sizeof(path), "/tmp/jit-%d.dump", getpid());
+	r = create(path, &state.dump_fd);
+	if (r == 0)
+		r = write_whole(state.dump_fd, &part, 1);
+	if (r < 0)
+		return r;
+	state.marker = mmap(NULL, marker_bytes(), PROT_READ | PROT_EXEC, MAP_PRIVATE,
+			    state.dump_fd, 0);
+	return state.marker == MAP_FAILED ? -errno : 0;
+}
+
+static int first_error;
+
+static void write_known(const void *node, VISIT order, int depth)
+{
+	int r = 0;
+
+	(void)depth;
+	if (order == postorder || order == leaf)
+		r = write_code(*(const struct code *const *)node);
+	if (first_error == 0)
+		first_error = r;
+}
+
+static void end_files(void)
+{
+	struct jit_record record = { JIT_CLOSE, sizeof(record), rp_clock_monotonic_ns() };
+	struct iovec part = { &record, sizeof(record) };
+
+	if (state.dump_fd >= 0)
+		write_whole(state.dump_fd, &part, 1);
+	close_files();
+}
+
+int rp_perfmap_enable(uint32_t type)
+{
+	int r = 0;
+
+	if (type > RP_PERFMAP_MAP)
+		return -EINVAL;
+	enter();
+	end_files();
+	if (type == RP_PERFMAP_ALL || type == RP_PERFMAP_MAP)
+		r = open_map();
+	if (r == 0 && (type == RP_PERFMAP_ALL || type == RP_PERFMAP_JITDUMP))
+		r = open_dump();
+	if (r == 0) {
+		first_error = 0;
+		twalk(state.codes, write_known);
+		r = first_error;
+	}
+	if (r < 0)
+		close_files();
+	unlock_state();
+	return r;
+}
+
+void rp_perfmap_disable(void)
+{
+	enter();
+	end_files();
+	unlock_state();
+}
+
+enum rp_hresult rp_perfmap_command(struct rp_cursor *payload)
+{
+	uint32_t type;
+	int r;
+
+	if (rp_cursor_u32(payload, &type) < 0 || rp_cursor_end(payload) < 0)
+		return RP_HRESULT_BAD_ENCODING;
+	r = rp_perfmap_enable(type);
+	if (r == -EINVAL)
+		return RP_HRESULT_INVALID_ARGUMENT;
+	return r < 0 ? RP_HRESULT_FAIL : RP_HRESULT_OK;
+}
+
+static void free_code(struct code *code)
+{
+	free(code->name);
+	free(code);
+}
+
+/* Takes it out of the tree. Return: the code, for free_code(), or NULL. */
+static struct code *take(uint64_t address)
+{
+	const struct code key = { .address = address };
+	struct code **found = tfind(&key, &state.codes, compare);
+	struct code *code = found ? *found : NULL;
+
+	if (code)
+		tdelete(code, &state.codes, compare);
+	return code;
+}
+
+static struct code *make_code(const void *address, size_t bytes, const char *name)
+{
+	struct code *code = malloc(sizeof(*code));
+
+	if (!code)
+		return NULL;
+	*code = (struct code){ (uint64_t)(uintptr_t)address, bytes, strdup(name) };
+	if (!code->name) {
+		free(code);
+		return NULL;
+	}
+	for (char *at = code->name; *at; at++) {
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			*at = '?';
+	}
+	return code;
+}
+
+RP_PUBLIC int rp_code_add(const void *address, size_t bytes, const char *name)
+{
+	RP_NO_CANCEL int cancel = rp_cancel_disable();
+	struct code *code, *before;
+	int r = 0;
+
+	if (!name || !*name || !bytes)
+		return -EINVAL;
+	code = make_code(address, bytes, name);
+	if (!code)
+		return -ENOMEM;
+	enter();
+	before = take(code->address);
+	if (tsearch(code, &state.codes, compare))
+		(void)write_code(code);
+	else
+		r = -ENOMEM;
+	unlock_state();
+	if (before)
+		free_code(before);
+	if (r < 0)
+		free_code(code);
+	return r;
+}
+
+RP_PUBLIC int rp_code_remove(const void *address)
+{
+	RP_NO_CANCEL int cancel = rp_cancel_disable();
+	struct code *code;
+
+	enter();
+	code = take((uint64_t)(uintptr_t)address);
+	unlock_state();
+	if (!code)
+		return -ENOENT;
+	free_code(code);
+	return 0;
+}

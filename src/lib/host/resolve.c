@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+#include "host/resolve.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "base/thread.h"
+#include "host/mappings.h"
+#include "host/symbols.h"
+#include "host/uleb.h"
+
+#define READ_NS 4000000000u		/* then no further file or symbol */
+#define HANG_NS 6000000000u		/* then its thread is given up */
+#define BYTES_MAX (16u << 20)
+#define NOTE_BYTES 256u
+/* Four integers, the name's length. */
+#define RECORD_BYTES (4u * RP_ULEB_BYTES + 2u + RP_SYMBOL_NAME_MAX)
+
+enum state {
+	STATE_WORKING,
+	STATE_DONE,		/* by its thread: the owner may look */
+	STATE_LEFT,		/* by the owner: the thread frees it */
+};
+
+struct rp_resolve {
+	uint32_t state;
+	pthread_t thread;
+	uint64_t begun_ns, ended_ns;
+	struct rp_address *addresses;	/* ascending */
+	bool *taken;			/* the address has found its mapping */
+	size_t count;
+	uint32_t named;
+	const struct rp_mapping *mapping;	/* being worked on */
+	bool overlaps;			/* another mapping lies or lay there, too */
+	uint64_t *own;			/* its addresses, in the file's terms */
+	size_t own_count;
+	uint8_t *bytes;			/* u32 size and payload, again and again */
+	size_t size, capacity;
+	uint32_t symbols;
+	char note[NOTE_BYTES];
+};
+
+static void note(struct rp_resolve *resolve, const char *text)
+{
+	if (!*resolve->note)
+		snprintf(resolve->note, sizeof(resolve->note), "%s", text);
+}
+
+static bool is_over(void *data)
+{
+	struct rp_resolve *resolve = data;
+
+	if (rp_load_relaxed(&resolve->state) == STATE_WORKING &&
+	    rp_clock_monotonic_ns() < resolve->begun_ns + READ_NS)
+		return false;
+	note(resolve, "reading symbols took too long");
+	return true;
+}
+
+static bool make_space(struct rp_resolve *resolve)
+{
+	size_t capacity = resolve->capacity ? 2 * resolve->capacity : 64u << 10;
+	uint8_t *grown;
+
+	if (resolve->capacity - resolve->size >= sizeof(uint32_t) + RECORD_BYTES)
+		return true;
+	grown = capacity <= BYTES_MAX ? realloc(resolve->bytes, capacity) : NULL;
+	if (!grown) {
+		note(resolve, "the symbols took too much memory");
+		return false;
+	}
+	resolve->bytes = grown;
+	resolve->capacity = capacity;
+	return true;
+}
+
+static void put_symbol(struct rp_resolve *resolve, uint64_t start, uint64_t last, const char *name)
+{
+	size_t name_bytes = strnlen(name, RP_SYMBOL_NAME_MAX);
+	uint16_t length = (uint16_t)name_bytes;
+	uint8_t *payload = resolve->bytes + resolve->size + sizeof(uint32_t), *at = payload;
+	uint32_t size;
+
+	at += rp_uleb_put(at, ++resolve->symbols);
+	at += rp_uleb_put(at, resolve->mapping->id);
+	at += rp_uleb_put(at, start + resolve->mapping->bias);
+	at += rp_uleb_put(at, last + resolve->mapping->bias);
+	memcpy(at, &length, sizeof(length));
+	memcpy(at + sizeof(length), name, name_bytes);
+	size = (uint32_t)(at + sizeof(length) + name_bytes - payload);
+	memcpy(payload - sizeof(size), &size, sizeof(size));
+	resolve->size += sizeof(size) + size;
+}
+
+static size_t first_at(const struct rp_resolve *resolve, uint64_t address)
+{
+	size_t low = 0, high = resolve->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (resolve->addresses[middle].address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static size_t first_own_at(const struct rp_resolve *resolve, uint64_t own)
+{
+	size_t low = 0, high = resolve->own_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (resolve->own[middle] < own)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/*
+ * Readers disagree whether the end of a symbol belongs to it. Where it does not matter they get the
+ * byte after the last, which is right for both.
+ */
+static uint64_t reported_end(const struct rp_resolve *resolve, uint64_t end)
+{
+	uint64_t address = end + resolve->mapping->bias;
+	size_t at = first_at(resolve, address);
+
+	return at < resolve->count && resolve->addresses[at].address == address ? end - 1 : end;
+}
+
+/*
+ * Where other code was before or after, readers must not take the whole function's range for this
+ * one's: they do not know when.
+ */
+static void found(void *data, uint64_t start, uint64_t end, const char *name)
+{
+	struct rp_resolve *resolve = data;
+
+	if (!resolve->overlaps && !make_space(resolve))
+		return;
+	if (!resolve->overlaps)
+		put_symbol(resolve, start, reported_end(resolve, end), name);
+	for (size_t i = first_own_at(resolve, start);
+	     i < resolve->own_count && resolve->own[i] < end; i++) {
+		if (resolve->overlaps && !make_space(resolve))
+			return;
+		if (resolve->overlaps)
+			put_symbol(resolve, resolve->own[i],
+				   reported_end(resolve, resolve->own[i] + 1), name);
+		resolve->named++;
+	}
+}
+
+/* Takes the addresses that belong to the mapping; later ones have theirs already. */
+static void take_addresses(struct rp_resolve *resolve)
+{
+	const struct rp_mapping *mapping = resolve->mapping;
+
+	resolve->own_count = 0;
+	for (size_t i = first_at(resolve, mapping->start);
+	     i < resolve->count && resolve->addresses[i].address < mapping->end; i++) {
+		if (resolve->taken[i] || resolve->addresses[i].time_ns < mapping->after_ns)
+			continue;
+		resolve->taken[i] = true;
+		resolve->own[resolve->own_count++] = resolve->addresses[i].address - mapping->bias;
+	}
+}
+
+static bool overlaps_another(const struct rp_mapping *mapping, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct rp_mapping *other = rp_mappings_at(i);
+
+		if (other != mapping && other->start < mapping->end && mapping->start < other->end)
+			return true;
+	}
+	return false;
+}
+
+static void resolve_mapping(struct rp_resolve *resolve, rp_symbols_find_callback find)
+{
+	const struct rp_mapping *mapping = resolve->mapping;
+	char map_file[64];
+	const char *paths[2] = { mapping->path, map_file };
+	struct rp_symbols_query query = {
+		.size = sizeof(query),
+		.address_count = (uint32_t)resolve->own_count,
+		.addresses = resolve->own,
+		.paths = paths,
+		.path_count = 2,
+		.named = mapping->path,
+		.debug_directory = "/usr/lib/debug",
+		.build_id = mapping->build_id,
+		.build_id_bytes = mapping->build_id_bytes,
+		.found = found,
+		.is_over = is_over,
+		.data = resolve,
+	};
+	char text[NOTE_BYTES];
+	int ret;
+
+	/* For a file that was deleted or replaced; only root may, but for the program's own. */
+	snprintf(map_file, sizeof(map_file), "/proc/self/map_files/%llx-%llx",
+		 (unsigned long long)mapping->start, (unsigned long long)mapping->end);
+	if (mapping->kind == RP_MAPPING_PROGRAM)
+		paths[0] = "/proc/self/exe";
+	if (mapping->kind == RP_MAPPING_VDSO) {
+		query.image = (const void *)(uintptr_t)getauxval(AT_SYSINFO_EHDR);
+		query.image_bytes = mapping->end - (uint64_t)(uintptr_t)query.image;
+	}
+	ret = find(&query);
+	if (ret != 0) {
+		snprintf(text, sizeof(text), "%s: %s", mapping->path, rp_text_error(-ret));
+		note(resolve, text);
+	}
+}
+
+static void resolve_all(struct rp_resolve *resolve)
+{
+	char reason[NOTE_BYTES];
+	size_t count = 0;
+	rp_symbols_find_callback find = rp_symbols_load(reason, sizeof(reason));
+
+	if (!find) {
+		note(resolve, reason);
+		return;
+	}
+	while (rp_mappings_at(count))
+		count++;
+	for (size_t i = count; i-- > 0;) {
+		resolve->mapping = rp_mappings_at(i);
+		take_addresses(resolve);
+		if (!resolve->own_count)
+			continue;
+		if (is_over(resolve))
+			return;
+		resolve->overlaps = overlaps_another(resolve->mapping, count);
+		resolve_mapping(resolve, find);
+	}
+}
+
+static void free_resolve(struct rp_resolve *resolve)
+{
+	rp_mappings_release();
+	free(resolve->addresses);
+	free(resolve->own);
+	free(resolve->taken);
+	free(resolve->bytes);
+	free(resolve);
+}
+
+static void *run(void *data)
+{
+	struct rp_resolve *resolve = data;
+	uint32_t working = STATE_WORKING;
+
+	resolve_all(resolve);
+	resolve->ended_ns = rp_clock_monotonic_ns();
+	if (!rp_cas_seq_cst(&resolve->state, &working, STATE_DONE))
+		free_resolve(resolve);
+	return NULL;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct rp_address *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+int rp_resolve_start(const struct rp_address *addresses, size_t count,
+		     struct rp_resolve **ret_resolve)
+{
+	struct rp_resolve *resolve = calloc(1, sizeof(*resolve));
+	int ret = -ENOMEM;
+
+	if (!resolve)
+		return ret;
+	rp_mappings_hold();
+	resolve->addresses = malloc(count * sizeof(*addresses) + 1);
+	resolve->own = malloc(count * sizeof(*resolve->own) + 1);
+	resolve->taken = calloc(count + 1, sizeof(*resolve->taken));
+	if (resolve->addresses && resolve->own && resolve->taken) {
+		memcpy(resolve->addresses, addresses, count * sizeof(*addresses));
+		qsort(resolve->addresses, count, sizeof(*addresses), compare);
+		resolve->count = count;
+		resolve->begun_ns = rp_clock_monotonic_ns();
+		ret = rp_thread_start(&resolve->thread, "ringpipe-names", run, resolve);
+	}
+	if (ret != 0) {
+		free_resolve(resolve);
+		return ret;
+	}
+	*ret_resolve = resolve;
+	return 0;
+}
+
+bool rp_resolve_is_busy(const struct rp_resolve *resolve)
+{
+	return rp_load_acquire(&resolve->state) == STATE_WORKING &&
+	       rp_clock_monotonic_ns() < resolve->begun_ns + HANG_NS;
+}
+
+/* The thread's to free, if it is still at work. */
+static bool leave(struct rp_resolve *resolve)
+{
+	pthread_t thread = resolve->thread;
+	uint32_t working = STATE_WORKING;
+
+	if (rp_load_acquire(&resolve->state) == STATE_DONE ||
+	    !rp_cas_seq_cst(&resolve->state, &working, STATE_LEFT))
+		return false;
+	pthread_detach(thread);
+	return true;
+}
+
+int rp_resolve_end(struct rp_resolve *resolve, struct rp_resolve_result *ret_result)
+{
+	if (leave(resolve))
+		return -ETIMEDOUT;
+	*ret_result = (struct rp_resolve_result){
+		.time_ms = (uint32_t)((resolve->ended_ns - resolve->begun_ns) / 1000000),
+		.symbols = resolve->symbols,
+		.named = resolve->named,
+		.bytes = resolve->capacity + resolve->count *
+			 (sizeof(*resolve->addresses) + sizeof(*resolve->own) + 1),
+		.note = resolve->note,
+	};
+	return 0;
+}
+
+const void *rp_resolve_symbol(const struct rp_resolve *resolve, size_t offset, size_t *ret_size)
+{
+	uint32_t size;
+
+	if (offset >= resolve->size)
+		return NULL;
+	memcpy(&size, resolve->bytes + offset, sizeof(size));
+	*ret_size = size;
+	return resolve->bytes + offset + sizeof(size);
+}
+
+size_t rp_resolve_after(const struct rp_resolve *resolve, size_t offset)
+{
+	uint32_t size;
+
+	memcpy(&size, resolve->bytes + offset, sizeof(size));
+	return offset + sizeof(size) + size;
+}
+
+void rp_resolve_destroy(struct rp_resolve *resolve)
+{
+	if (!resolve || leave(resolve))
+		return;
+	pthread_join(resolve->thread, NULL);
+	free_resolve(resolve);
+}

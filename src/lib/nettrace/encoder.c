@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: MIT */
+#include "nettrace/encoder.h"
+
+#include <assert.h>
+
+#include "nettrace/convert.h"
+#include "nettrace/delivery.h"
+#include "nettrace/format.h"
+#include "nettrace/header.h"
+#include "nettrace/metadata.h"
+#include "nettrace/objects.h"
+#include "nettrace/outbuf.h"
+#include "nettrace/repeat.h"
+#include "nettrace/stack_block.h"
+#include "nettrace/thread_table.h"
+
+/* A block holds one event of the largest size and is closed when the next might not fit. */
+#define BLOCK_BYTES (96u << 10)
+/* A larger output buffer than this is given back once it is empty. */
+#define OUTPUT_KEEP_BYTES (8u << 20)
+
+/*
+ * Losses that belong to no thread are the numbers of made-up capture threads, each good for
+ * LOST_STEP of them: TraceEvent takes a step of 2^31 for a step back, and 0 for a new thread.
+ */
+#define LOST_THREAD (1ull << 63)
+#define LOST_STEP 0x7fffffffull
+
+struct rp_encoder_event_type {
+	struct rp_encoder_plain plain;	/* no payload is plain until the stream has the type */
+	struct rp_plan plan;
+	struct rp_outbuf blob;		/* until the stream has it */
+	bool reported;
+	bool is_internal;
+};
+
+struct rp_encoder {
+	struct rp_encoder_repeat repeat;	/* first: found from it */
+	uint8_t *block;			/* content of the open event block */
+	size_t block_used;		/* its header included */
+	uint64_t block_events;
+	uint64_t block_internal;	/* of these, events of the library's own types */
+	uint64_t block_first_ns;
+	struct rp_header_state state;
+	struct rp_thread_table threads;
+	struct rp_thread_slot *thread;	/* of the event before */
+	struct rp_stack_set stacks;
+	struct rp_outbuf metadata;	/* content of the MetadataBlock, or empty */
+	struct rp_object_stream stream;
+	struct rp_delivery delivery;
+	uint64_t shortened;		/* events whose payload was cut */
+	uint64_t last_ns;
+	uint64_t lost;			/* in the last sequence point */
+	struct rp_encoder_event_type **types;
+	uint32_t type_count;
+	uint32_t type_capacity;
+	uint32_t used_ids;		/* metadata ids of the stream that this one continues */
+};
+
+static struct rp_encoder *make_encoder(uint64_t last_ns)
+{
+	struct rp_encoder *encoder = calloc(1, sizeof(*encoder));
+
+	if (!encoder)
+		return NULL;
+	rp_stack_set_init(&encoder->stacks);
+	encoder->last_ns = last_ns;
+	encoder->block_used = RP_BLOCK_HEADER_BYTES;
+	encoder->block = malloc(BLOCK_BYTES);
+	if (!encoder->block) {
+		rp_encoder_destroy(encoder);
+		return NULL;
+	}
+	return encoder;
+}
+
+int rp_encoder_create(const struct rp_encoder_info *info, struct rp_encoder **ret_encoder)
+{
+	struct rp_encoder *encoder = make_encoder(info->start_ns);
+
+	if (!encoder || rp_object_stream_put_header(&encoder->stream, info) < 0) {
+		rp_encoder_destroy(encoder);
+		return -ENOMEM;
+	}
+	*ret_encoder = encoder;
+	return 0;
+}
+
+int rp_encoder_resume(const struct rp_encoder_point *point, struct rp_encoder **ret_encoder)
+{
+	struct rp_encoder *encoder = make_encoder(point->last_ns);
+
+	if (!encoder)
+		return -ENOMEM;
+	encoder->stream.offset = point->stream_offset;
+	rp_delivery_reset(&encoder->delivery, point->stream_offset);
+	encoder->lost = point->lost;
+	encoder->used_ids = point->metadata_id;
+	/* Stacks and threads of what came before mean nothing behind it. */
+	if (rp_encoder_sequence_point(encoder, point->last_ns, point->lost) < 0) {
+		rp_encoder_destroy(encoder);
+		return -ENOMEM;
+	}
+	*ret_encoder = encoder;
+	return 0;
+}
+
+int rp_encoder_resume_thread(struct rp_encoder *encoder, uint64_t thread, uint32_t sequence)
+{
+	struct rp_thread_slot *slot;
+	int ret = rp_thread_table_add(&encoder->threads, thread, &slot);
+
+	if (ret == 0)
+		slot->sequence = sequence;
+	return ret;
+}
+
+static void destroy_type(struct rp_encoder_event_type *type)
+{
+	if (!type)
+		return;
+	rp_plan_fini(&type->plan);
+	rp_outbuf_fini(&type->blob);
+	free(type);
+}
+
+void rp_encoder_destroy(struct rp_encoder *encoder)
+{
+	if (!encoder)
+		return;
+	for (uint32_t i = 0; i < encoder->type_count; i++)
+		destroy_type(encoder->types[i]);
+	free(encoder->types);
+	free(encoder->block);
+	rp_thread_table_fini(&encoder->threads);
+	rp_stack_set_fini(&encoder->stacks);
+	rp_outbuf_fini(&encoder->metadata);
+	rp_outbuf_fini(&encoder->stream.output);
+	rp_delivery_fini(&encoder->delivery);
+	free(encoder);
+}
+
+static int grow_types(struct rp_encoder *encoder)
+{
+	uint32_t capacity = encoder->type_capacity ? encoder->type_capacity * 2 : 16;
+	struct rp_encoder_event_type **types;
+
+	if (encoder->type_count < encoder->type_capacity)
+		return 0;
+	types = realloc(encoder->types, capacity * sizeof(*types));
+	if (!types)
+		return -ENOMEM;
+	encoder->types = types;
+	encoder->type_capacity = capacity;
+	return 0;
+}
+
+int rp_encoder_define(struct rp_encoder *encoder, const struct rp_definition *definition,
+		      struct rp_encoder_event_type **ret_type)
+{
+	struct rp_encoder_event_type *type;
+	int ret = grow_types(encoder);
+
+	if (ret < 0)
+		return ret;
+	type = calloc(1, sizeof(*type));
+	if (!type)
+		return -ENOMEM;
+	ret = rp_plan_make(&type->plan, definition->fields,
+			   definition->is_wire ? 0 : definition->field_count);
+	if (!ret) {
+		type->plain.metadata_id = encoder->used_ids + encoder->type_count + 1;
+		type->plain.bytes = UINT32_MAX;
+		type->is_internal = definition->is_internal;
+		rp_metadata_write(&type->blob, type->plain.metadata_id, definition);
+		if (type->blob.failed)
+			ret = -ENOMEM;
+	}
+	if (ret < 0) {
+		destroy_type(type);
+		return ret;
+	}
+	encoder->types[encoder->type_count++] = type;
+	*ret_type = type;
+	return 0;
+}
+
+/* A definition no event of the stream had yet goes into the MetadataBlock being gathered. */
+static int emit_type(struct rp_encoder *encoder, uint32_t metadata_id)
+{
+	struct rp_encoder_event_type *type = encoder->types[metadata_id - encoder->used_ids - 1];
+	uint8_t header[32] = { RP_EVENT_SORTED | RP_EVENT_SIZE }, *p = header + 1;
+	struct rp_outbuf *metadata = &encoder->metadata;
+
+	/* Each event's time is a step from the one before: absolute for the first, then none. */
+	p = rp_wire_varint_put(p, metadata->size ? 0 : encoder->last_ns);
+	/* A blob without flag RP_EVENT_METADATA has id 0, which is what makes it a definition. */
+	p = rp_wire_varint_put(p, type->blob.size);
+	if (rp_outbuf_reserve(metadata,
+			      RP_BLOCK_HEADER_BYTES + sizeof(header) + type->blob.size) < 0)
+		return -ENOMEM;
+	if (!metadata->size) {
+		rp_wire_block_header_put(metadata->bytes, encoder->last_ns, encoder->last_ns);
+		metadata->size = RP_BLOCK_HEADER_BYTES;
+	}
+	rp_outbuf_put(metadata, header, p - header);
+	rp_outbuf_put(metadata, type->blob.bytes, type->blob.size);
+	rp_outbuf_fini(&type->blob);
+	type->reported = true;
+	type->plain.converts = type->plan.kind == RP_PLAN_CONVERT;
+	if (!type->plain.converts)
+		type->plain.bytes = type->plan.min_bytes;
+	return 0;
+}
+
+/* Events that went the short way come into the accounts; the next one goes the long way. */
+static void settle(struct rp_encoder *encoder)
+{
+	struct rp_encoder_repeat *repeat = &encoder->repeat;
+	struct rp_header_state *state = &encoder->state;
+
+	repeat->end = repeat->at;
+	if (!repeat->count)
+		return;
+	encoder->block_used = repeat->at - encoder->block;
+	encoder->block_events += repeat->count;
+	encoder->thread->sequence += repeat->count;
+	encoder->last_ns = repeat->time_ns;
+	state->sequence += repeat->count;
+	state->time = repeat->time_ns;
+	state->metadata_id = repeat->metadata_id;
+	state->payload_bytes = repeat->payload_bytes;
+	repeat->count = 0;
+}
+
+/* The event block that is about to be put; space for it is reserved. */
+static void put_events(struct rp_encoder *encoder)
+{
+	struct rp_delivery_block block = {
+		.counted = encoder->block_events - encoder->block_internal,
+	};
+
+	rp_wire_block_header_put(encoder->block, encoder->block_first_ns, encoder->last_ns);
+	rp_object_stream_put_block(&encoder->stream, "EventBlock", encoder->block,
+				   encoder->block_used);
+	block.end = encoder->stream.offset - RP_OBJECT_END_BYTES;
+	block.begin = block.end - encoder->block_used + RP_BLOCK_HEADER_BYTES;
+	rp_delivery_add(&encoder->delivery, &block);
+}
+
+/* Metadata before stacks before the events that refer to them. */
+static int close_block(struct rp_encoder *encoder)
+{
+	struct rp_object_stream *stream = &encoder->stream;
+	int ret;
+
+	settle(encoder);
+	ret = rp_object_stream_reserve(stream, encoder->metadata.size +
+				       encoder->stacks.content.size + encoder->block_used +
+				       3 * RP_OBJECT_BYTES);
+	if (ret == 0)
+		ret = rp_delivery_reserve(&encoder->delivery);
+	if (ret < 0)
+		return ret;
+	if (encoder->metadata.size)
+		rp_object_stream_put_block(stream, "MetadataBlock", encoder->metadata.bytes,
+					   encoder->metadata.size);
+	encoder->metadata.size = 0;
+	if (encoder->stacks.count)
+		rp_object_stream_put_block(stream, "StackBlock", encoder->stacks.content.bytes,
+					   encoder->stacks.content.size);
+	rp_stack_set_next(&encoder->stacks, false);
+	if (encoder->block_events)
+		put_events(encoder);
+	encoder->block_events = 0;
+	encoder->block_internal = 0;
+	encoder->block_used = RP_BLOCK_HEADER_BYTES;
+	memset(&encoder->state, 0, sizeof(encoder->state));
+	return 0;
+}
+
+/* Everything about an event that may fail, before any of it is written. */
+static int prepare(struct rp_encoder *encoder, const struct rp_encoder_event *event, size_t bound,
+		   uint32_t *ret_stack)
+{
+	const struct rp_encoder_event_type *type = event->type;
+	uint32_t frames = event->frame_count < RP_STACK_MAX ? event->frame_count : RP_STACK_MAX;
+	int ret = 0;
+
+	if (encoder->block_used + RP_WIRE_HEADER_MAX + bound > BLOCK_BYTES ||
+	    (frames && rp_stack_set_full(&encoder->stacks)))
+		ret = close_block(encoder);
+	if (ret == 0 && !type->reported)
+		ret = emit_type(encoder, type->plain.metadata_id);
+	if (ret == 0 && (!encoder->thread || encoder->thread->thread != event->thread))
+		ret = rp_thread_table_add(&encoder->threads, event->thread, &encoder->thread);
+	if (ret < 0)
+		return ret;
+	*ret_stack = 0;
+	return frames ? rp_stack_set_intern(&encoder->stacks, event->frames, frames, event->time_ns,
+					    ret_stack) : 0;
+}
+
+/* After an event with no stack and no ids, the short way is open. */
+static void begin_repeat(struct rp_encoder *encoder, const struct rp_encoder_event *event,
+			 const struct rp_header_state *now)
+{
+	uint8_t *at = encoder->block + encoder->block_used;
+	bool open = !now->stack && !event->activity && !event->related_activity;
+
+	encoder->repeat = (struct rp_encoder_repeat){
+		.at = at,
+		.end = open ? encoder->block + BLOCK_BYTES : at,
+		.thread = event->thread,
+		.time_ns = event->time_ns,
+		.processor = event->processor,
+		.metadata_id = now->metadata_id,
+		.payload_bytes = now->payload_bytes,
+	};
+}
+
+struct rp_encoder_repeat *rp_encoder_repeat(struct rp_encoder *encoder)
+{
+	return &encoder->repeat;
+}
+
+/* Its size stands before the payload, so it is converted at a distance and moves up. */
+bool rp_encoder_repeat_run_converted(struct rp_encoder_repeat *repeat,
+				     const struct rp_encoder_event_type *type, uint64_t time_ns,
+				     const void *payload, uint32_t payload_bytes)
+{
+	struct rp_encoder *encoder = (void *)repeat;
+	uint8_t *late = repeat->at + RP_WIRE_HEADER_MAX;
+	size_t bytes;
+	bool cut;
+
+	if ((size_t)(repeat->end - repeat->at) <
+	    RP_WIRE_HEADER_MAX + rp_plan_bound(&type->plan, payload_bytes))
+		return false;
+	bytes = rp_plan_run(&type->plan, payload, payload_bytes, late, &cut);
+	memmove(rp_encoder_repeat_header(repeat, type, time_ns, bytes), late, bytes);
+	encoder->shortened += cut;
+	return true;
+}
+
+int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *event)
+{
+	const struct rp_plan *plan = &event->type->plan;
+	size_t bound = rp_plan_bound(plan, event->payload_bytes);
+	struct rp_header_state now;
+	uint8_t *start, *payload, *late;
+	bool cut;
+	int ret;
+
+	settle(encoder);
+	ret = prepare(encoder, event, bound, &now.stack);
+	if (ret < 0)
+		return ret;
+	start = encoder->block + encoder->block_used;
+	now.metadata_id = event->type->plain.metadata_id;
+	now.capture_thread = event->thread;
+	now.sequence = encoder->thread->sequence + 1;
+	now.processor = event->processor;
+	now.time = event->time_ns;
+	if (plan->kind == RP_PLAN_CONVERT) {
+		/* Its size stands before it: converted at a distance, then moved up. */
+		late = start + RP_WIRE_HEADER_MAX;
+		now.payload_bytes = rp_plan_run(plan, event->payload, event->payload_bytes, late,
+						&cut);
+		payload = rp_header_put(&encoder->state, event, &now, start);
+		memmove(payload, late, now.payload_bytes);
+	} else {
+		now.payload_bytes = bound;
+		payload = rp_header_put(&encoder->state, event, &now, start);
+		rp_plan_run(plan, event->payload, event->payload_bytes, payload, &cut);
+	}
+	encoder->shortened += cut;
+	encoder->thread->sequence = now.sequence;
+	encoder->threads.marked += !encoder->thread->marked;
+	encoder->thread->marked = 1;
+	if (!encoder->block_events++)
+		encoder->block_first_ns = event->time_ns;
+	encoder->block_internal += event->type->is_internal;
+	encoder->last_ns = event->time_ns;
+	encoder->block_used = payload + now.payload_bytes - encoder->block;
+	begin_repeat(encoder, event, &now);
+	return 0;
+}
+
+static void put_marked_threads(struct rp_encoder *encoder)
+{
+	struct rp_thread_table *threads = &encoder->threads;
+
+	for (size_t i = 0; threads->marked; i++) {
+		struct rp_thread_slot *slot = &threads->slots[i];
+
+		if (!slot->marked)
+			continue;
+		slot->marked = 0;
+		threads->marked--;
+		rp_object_stream_put_u64(&encoder->stream, slot->thread);
+		rp_object_stream_put_u32(&encoder->stream, slot->sequence);
+	}
+}
+
+/* How many entries put_lost() writes. */
+static uint64_t lost_entries(const struct rp_encoder *encoder, uint64_t lost)
+{
+	if (lost <= encoder->lost)
+		return 1;
+	return 2 * ((lost - 1) / LOST_STEP - encoder->lost / LOST_STEP + 1);
+}
+
+/*
+ * Each made-up thread is named with the number it had and then with the one it has. TraceEvent
+ * forgets threads once it knows 5,000, these first since they have no events; naming the old number
+ * again gives it the base that the step is counted from.
+ */
+static void put_lost(struct rp_encoder *encoder, uint64_t lost)
+{
+	do {
+		uint64_t thread = LOST_THREAD + encoder->lost / LOST_STEP;
+		uint64_t reported = encoder->lost % LOST_STEP;
+		uint64_t step = lost > encoder->lost ? lost - encoder->lost : 0;
+
+		rp_object_stream_put_u64(&encoder->stream, thread);
+		rp_object_stream_put_u32(&encoder->stream, 1 + reported);
+		if (!step)
+			break;
+		if (step > LOST_STEP - reported)
+			step = LOST_STEP - reported;
+		rp_object_stream_put_u64(&encoder->stream, thread);
+		rp_object_stream_put_u32(&encoder->stream, 1 + reported + step);
+		encoder->lost += step;
+	} while (encoder->lost < lost);
+}
+
+int rp_encoder_sequence_point(struct rp_encoder *encoder, uint64_t time_ns, uint64_t lost)
+{
+	uint64_t count = encoder->threads.marked + lost_entries(encoder, lost);
+	uint32_t size = 12 + 12 * count;
+	int ret;
+
+	if (count > UINT32_MAX / 16)
+		return -ENOMEM;
+	ret = close_block(encoder);
+	if (!ret)
+		ret = rp_object_stream_reserve(&encoder->stream, size + RP_OBJECT_BYTES);
+	if (ret < 0)
+		return ret;
+	rp_object_stream_begin_block(&encoder->stream, "SPBlock", size);
+	rp_object_stream_put_u64(&encoder->stream, time_ns);
+	rp_object_stream_put_u32(&encoder->stream, count);
+	put_marked_threads(encoder);
+	put_lost(encoder, lost);
+	rp_object_stream_end_block(&encoder->stream);
+	rp_stack_set_next(&encoder->stacks, true);
+	return 0;
+}
+
+uint64_t rp_encoder_shortened(const struct rp_encoder *encoder)
+{
+	return encoder->shortened;
+}
+
+const struct rp_address *rp_encoder_addresses(struct rp_encoder *encoder, size_t *ret_count,
+				     uint64_t *ret_more)
+{
+	struct rp_address_set *addresses = &encoder->stacks.addresses;
+
+	*ret_count = addresses->count;
+	*ret_more = addresses->left_out;
+	return rp_address_set_list(addresses);
+}
+
+int rp_encoder_flush(struct rp_encoder *encoder)
+{
+	return close_block(encoder);
+}
+
+int rp_encoder_end(struct rp_encoder *encoder)
+{
+	static const uint8_t end[] = { RP_TAG_NULL };
+	int ret = close_block(encoder);
+
+	if (!ret)
+		ret = rp_object_stream_reserve(&encoder->stream, sizeof(end));
+	if (ret < 0)
+		return ret;
+	rp_object_stream_put(&encoder->stream, end, sizeof(end));
+	return 0;
+}
+
+int rp_encoder_cut(struct rp_encoder *encoder, uint64_t stream_offset, uint64_t time_ns,
+		   uint64_t lost_before, uint64_t lost)
+{
+	int ret = close_block(encoder);
+
+	if (ret < 0)
+		return ret;
+	encoder->stream.output.size = 0;
+	encoder->stream.head = 0;
+	encoder->stream.offset = stream_offset;
+	rp_delivery_reset(&encoder->delivery, stream_offset);
+	/* Put no threads: their numbers include the events cut off, which `lost` counts. */
+	for (size_t i = 0; i < encoder->threads.capacity; i++)
+		encoder->threads.slots[i].marked = 0;
+	encoder->threads.marked = 0;
+	encoder->lost = lost_before;
+	ret = rp_encoder_sequence_point(encoder, time_ns, lost);
+	return ret < 0 ? ret : rp_encoder_end(encoder);
+}
+
+const void *rp_encoder_output(struct rp_encoder *encoder, size_t *ret_size)
+{
+	*ret_size = encoder->stream.output.size - encoder->stream.head;
+	return encoder->stream.output.bytes + encoder->stream.head;
+}
+
+static bool counts(const void *data, uint32_t metadata_id)
+{
+	const struct rp_encoder *encoder = data;
+
+	return !encoder->types[metadata_id - encoder->used_ids - 1]->is_internal;
+}
+
+void rp_encoder_consume(struct rp_encoder *encoder, size_t size)
+{
+	struct rp_object_stream *stream = &encoder->stream;
+
+	assert(size <= stream->output.size - stream->head);
+	rp_delivery_take(&encoder->delivery, stream->output.bytes + stream->head, size, counts,
+			 encoder);
+	stream->head += size;
+	if (stream->head < stream->output.size)
+		return;
+	stream->head = 0;
+	stream->output.size = 0;
+	if (stream->output.capacity > OUTPUT_KEEP_BYTES)
+		rp_outbuf_fini(&stream->output);
+}
+
+uint64_t rp_encoder_consumed_events(const struct rp_encoder *encoder)
+{
+	return encoder->delivery.events;
+}
+
+size_t rp_encoder_memory(const struct rp_encoder *encoder)
+{
+	size_t bytes = sizeof(*encoder) + BLOCK_BYTES + encoder->stream.output.capacity +
+		encoder->metadata.capacity + rp_stack_set_memory(&encoder->stacks) +
+		encoder->delivery.capacity * sizeof(*encoder->delivery.blocks) +
+		encoder->threads.capacity * sizeof(*encoder->threads.slots) +
+		encoder->type_capacity * sizeof(*encoder->types);
+
+	for (uint32_t i = 0; i < encoder->type_count; i++) {
+		const struct rp_encoder_event_type *type = encoder->types[i];
+
+		bytes += sizeof(*type) + type->blob.capacity + rp_plan_memory(&type->plan);
+	}
+	return bytes;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes nettrace V4. The encoder knows no file and no session: events in, bytes out. One thread at
+ * a time.
+ */
+#ifndef RP_NETTRACE_ENCODER_H
+#define RP_NETTRACE_ENCODER_H
+
+#include <stdbool.h>
+
+#include <ringpipe/types.h>
+
+#include "base/addresses.h"
+#include "base/event_definition.h"
+
+struct rp_encoder;
+struct rp_encoder_event_type;	/* a definition this stream knows, with its conversion plan */
+
+struct rp_encoder_info {
+	uint64_t start_ns;		/* the clock of all times below, at the start */
+	int64_t start_utc_ns;		/* the same moment, since 1970 */
+	uint32_t process_id;
+	uint32_t processors;
+	uint32_t sample_interval_ns;	/* between samples of a thread; 0: 1 ms, .NET's value */
+};
+
+struct rp_encoder_event {
+	const struct rp_encoder_event_type *type;
+	uint64_t time_ns;		/* not before the event encoded last */
+	uint64_t thread;
+	uint32_t processor;
+	uint32_t frame_count;		/* up to RP_STACK_MAX */
+	const uint64_t *frames;		/* unaligned is fine */
+	const struct rp_guid *activity;	/* or NULL */
+	const struct rp_guid *related_activity;
+	const void *payload;		/* as types.h lays it out; what is missing is zero */
+	size_t payload_bytes;
+};
+
+/* Makes an encoder; its output begins with the file header and the Trace object. */
+int rp_encoder_create(const struct rp_encoder_info *info, struct rp_encoder **ret_encoder);
+void rp_encoder_destroy(struct rp_encoder *encoder);
+
+/* Where another encoder's stream was cut, after a block. */
+struct rp_encoder_point {
+	uint64_t stream_offset;
+	uint64_t last_ns;		/* of its events, or before all that follow */
+	uint64_t lost;			/* in its last sequence point */
+	uint32_t metadata_id;		/* the highest that it used */
+};
+
+/* Make an encoder that continues there. Its output begins with a sequence point. 0; -ENOMEM. */
+int rp_encoder_resume(const struct rp_encoder_point *point, struct rp_encoder **ret_encoder);
+
+/* The number of a thread's last event in that stream; before the first event. 0; -ENOMEM. */
+int rp_encoder_resume_thread(struct rp_encoder *encoder, uint64_t thread, uint32_t sequence);
+
+/*
+ * Add a definition. The stream carries it before its first event, or never if it has no event. The
+ * type lives as long as the encoder.
+ *
+ * Return: 0; -EINVAL: a field's type is none, structs nest deeper than 16, an array's elements are
+ * empty or of variable size; -EMSGSIZE: even with all strings empty a payload would not fit;
+ * -ENOMEM.
+ */
+int rp_encoder_define(struct rp_encoder *encoder, const struct rp_definition *definition,
+		      struct rp_encoder_event_type **ret_type);
+
+/*
+ * Adds one event: converts strings to UTF-16, gives it its thread's next number. -ENOMEM only, and
+ * then the event is not in the stream. A payload of more than 65,400 bytes on the wire is cut: a
+ * string at a character, an array at an element.
+ */
+int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *event);
+
+/*
+ * Adds a sequence point: the numbers of all threads that wrote since the last one, and `lost`, the
+ * events lost in the whole session so far, as the numbers of made-up capture threads (ids from 2^63
+ * on, each good for 2^31 - 1 losses). The first one, before any event, sets the base.
+ */
+int rp_encoder_sequence_point(struct rp_encoder *encoder, uint64_t time_ns, uint64_t lost);
+
+/* How many events got a payload shorter than theirs. */
+uint64_t rp_encoder_shortened(const struct rp_encoder *encoder);
+
+/*
+ * The distinct addresses of all stacks, in no order: no event with a stack may follow. The encoder
+ * keeps 65,536 of them; `ret_more` counts how often there was another.
+ */
+const struct rp_address *rp_encoder_addresses(struct rp_encoder *encoder, size_t *ret_count,
+				     uint64_t *ret_more);
+
+/* Closes open blocks so that all events so far are in the output. */
+int rp_encoder_flush(struct rp_encoder *encoder);
+
+/* Flushes and writes the end of the stream. Nothing may follow. */
+int rp_encoder_end(struct rp_encoder *encoder);
+
+/*
+ * End a stream whose output could not be written past `stream_offset`, which is the end of a block.
+ * The encoder drops everything after that offset. Its output is then a sequence point and the end
+ * of the stream, to be written at that offset. `lost_before` is the number of losses in the last
+ * sequence point before the offset, `lost` the number now, dropped events included. Nothing may
+ * follow. -ENOMEM.
+ */
+int rp_encoder_cut(struct rp_encoder *encoder, uint64_t stream_offset, uint64_t time_ns,
+		   uint64_t lost_before, uint64_t lost);
+
+/* The finished bytes not yet consumed, whole blocks only. */
+const void *rp_encoder_output(struct rp_encoder *encoder, size_t *ret_size);
+void rp_encoder_consume(struct rp_encoder *encoder, size_t size);
+
+/*
+ * The number of events that are whole in the bytes consumed so far, those of internal definitions
+ * excepted. An event counts as soon as its last byte is consumed, wherever its block ends.
+ */
+uint64_t rp_encoder_consumed_events(const struct rp_encoder *encoder);
+
+/* Bytes of memory held. */
+size_t rp_encoder_memory(const struct rp_encoder *encoder);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* Event headers of V4: read both kinds from untrusted bytes, write the compressed kind. */
+#ifndef RP_NETTRACE_EVENT_HEADER_H
+#define RP_NETTRACE_EVENT_HEADER_H
+
+#include <stdbool.h>
+
+#include "base/cursor.h"
+
+/* An event's header. The next compressed header leaves out the fields that are the same. */
+struct rp_wire_event {
+	uint64_t time;
+	uint64_t thread;
+	uint64_t capture_thread;
+	uint32_t metadata_id;
+	uint32_t sequence;
+	uint32_t processor;
+	uint32_t stack;
+	uint32_t payload_bytes;
+	bool sorted;
+	uint8_t activity[16];	/* in the wire's byte order */
+	uint8_t related[16];
+};
+
+/* Take a block's header: u16 header size, u16 flags, and the rest of that size. -EBADMSG. */
+int rp_wire_block_header(struct rp_cursor *block, bool *ret_compressed);
+
+/*
+ * The next event of a block. `event` is zero for a block's first and holds the one before for all
+ * others. `block_start` is where padding counts from. -EBADMSG, and `event` is then no use any
+ * more.
+ */
+int rp_wire_event_take(struct rp_cursor *block, const uint8_t *block_start, bool compressed,
+		       struct rp_wire_event *event, struct rp_cursor *ret_payload);
+
+/* Seven bits a byte, the lowest first. Returns where it ends. */
+static inline uint8_t *rp_wire_varint_put(uint8_t *p, uint64_t value)
+{
+	while (value >= 0x80) {
+		*p++ = value | 0x80;
+		value >>= 7;
+	}
+	*p++ = value;
+	return p;
+}
+
+/* The header of a block with compressed event headers: RP_BLOCK_HEADER_BYTES. */
+void rp_wire_block_header_put(uint8_t *out, uint64_t first_time, uint64_t last_time);
+
+/* No compressed header is longer. */
+#define RP_WIRE_HEADER_MAX 96u
+
+/*
+ * Writes a compressed header, of what differs from the event before in this block (zero for the
+ * first), which `state` has and then holds. Returns its size.
+ */
+size_t rp_wire_event_put(struct rp_wire_event *state, const struct rp_wire_event *event,
+			 uint8_t *out);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ *	i32 metadata id, provider, i32 event id, name, i64 keywords, i32 version, i32 level,
+ *	i32 field count, V1 fields, then tags {i32 length, u8 kind, data}
+ *	V1 field: i32 type [struct: i32 count, fields], name
+ *	V2 field: i32 size with itself, name, i32 type [array: i32 element]
+ *		[struct: i32 count, fields]
+ *
+ * V1 cannot say array: an event that has one says all its fields in a V2 tag and has no V1 field.
+ */
+#include <string.h>
+#include <strings.h>
+
+#include "base/utf.h"
+#include "nettrace/metadata.h"
+
+#include "nettrace/format.h"
+
+static const uint8_t wire_types[] = {
+	[RP_TYPE_BOOL] = RP_WIRE_BOOL32,
+	[RP_TYPE_CHAR] = RP_WIRE_CHAR16,
+	[RP_TYPE_I8] = RP_WIRE_I8,
+	[RP_TYPE_U8] = RP_WIRE_U8,
+	[RP_TYPE_I16] = RP_WIRE_I16,
+	[RP_TYPE_U16] = RP_WIRE_U16,
+	[RP_TYPE_I32] = RP_WIRE_I32,
+	[RP_TYPE_U32] = RP_WIRE_U32,
+	[RP_TYPE_I64] = RP_WIRE_I64,
+	[RP_TYPE_U64] = RP_WIRE_U64,
+	[RP_TYPE_F32] = RP_WIRE_F32,
+	[RP_TYPE_F64] = RP_WIRE_F64,
+	[RP_TYPE_POINTER] = RP_WIRE_U64,
+	[RP_TYPE_GUID] = RP_WIRE_GUID,
+	[RP_TYPE_TIME] = RP_WIRE_TIME,
+	[RP_TYPE_STRING] = RP_WIRE_STRING16,
+	[RP_TYPE_STRING16] = RP_WIRE_STRING16,
+	[RP_TYPE_ARRAY] = RP_WIRE_ARRAY,
+	[RP_TYPE_STRUCT] = RP_WIRE_STRUCT,
+};
+
+static void put_text(struct rp_outbuf *out, const char *text, size_t bytes)
+{
+	/* One byte of UTF-8 is at most one unit of UTF-16. */
+	if (out->failed || rp_outbuf_reserve(out, 2 * bytes) < 0) {
+		out->failed = true;
+		return;
+	}
+	out->size += 2 * rp_utf16_from_utf8((const uint8_t *)text, bytes, out->bytes + out->size,
+					    bytes);
+}
+
+static void put_name(struct rp_outbuf *out, const char *name)
+{
+	put_text(out, name, name ? strlen(name) : 0);
+	rp_outbuf_put(out, "\0", 2);
+}
+
+/*
+ * The suffix that TraceEvent takes off the event's name, since it shows the opcode there: of
+ * jobStart it makes job/Start. NULL: none. Without an opcode, TraceEvent takes it from the suffix.
+ */
+static const char *start_stop_suffix(const struct rp_definition *definition,
+				     size_t *ret_prefix_bytes)
+{
+	static const struct {
+		const char *ending, *suffix;
+		uint8_t opcode;
+	} rows[] = { { "_start", "Start", RP_OPCODE_START }, { "_stop", "Stop", RP_OPCODE_STOP } };
+	size_t bytes = strlen(definition->name);
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		size_t ending_bytes = strlen(rows[i].ending);
+
+		if ((definition->opcode != RP_OPCODE_INFO &&
+		     definition->opcode != rows[i].opcode) ||
+		    bytes <= ending_bytes ||
+		    strcasecmp(definition->name + bytes - ending_bytes, rows[i].ending) != 0)
+			continue;
+		*ret_prefix_bytes = bytes - ending_bytes;
+		return rows[i].suffix;
+	}
+	return NULL;
+}
+
+/* job_start is written as jobStart: with the underscore, TraceEvent would show job_/Start. */
+static void put_event_name(struct rp_outbuf *out, const struct rp_definition *definition)
+{
+	size_t prefix_bytes;
+	const char *suffix = start_stop_suffix(definition, &prefix_bytes);
+
+	if (suffix)
+		put_text(out, definition->name, prefix_bytes);
+	put_name(out, suffix ? suffix : definition->name);
+}
+
+static void patch_u32(struct rp_outbuf *out, size_t at, uint32_t value)
+{
+	if (!out->failed)
+		memcpy(out->bytes + at, &value, sizeof(value));
+}
+
+static void put_fields_v1(struct rp_outbuf *out, const struct rp_field *fields, size_t count)
+{
+	rp_outbuf_put_u32(out, count);
+	for (size_t i = 0; i < count; i++) {
+		rp_outbuf_put_u32(out, wire_types[fields[i].type]);
+		if (fields[i].type == RP_TYPE_STRUCT)
+			put_fields_v1(out, fields[i].members, fields[i].member_count);
+		put_name(out, fields[i].name);
+	}
+}
+
+static void put_fields_v2(struct rp_outbuf *out, const struct rp_field *fields, size_t count)
+{
+	rp_outbuf_put_u32(out, count);
+	for (size_t i = 0; i < count; i++) {
+		const struct rp_field *field = &fields[i];
+		size_t start = out->size;
+
+		rp_outbuf_put_u32(out, 0);
+		put_name(out, field->name);
+		rp_outbuf_put_u32(out, wire_types[field->type]);
+		if (field->type == RP_TYPE_ARRAY)
+			rp_outbuf_put_u32(out, wire_types[field->element]);
+		if (field->type == RP_TYPE_STRUCT ||
+		    (field->type == RP_TYPE_ARRAY && field->element == RP_TYPE_STRUCT))
+			put_fields_v2(out, field->members, field->member_count);
+		patch_u32(out, start, out->size - start);
+	}
+}
+
+static bool has_array(const struct rp_definition *definition)
+{
+	for (size_t i = 0; i < definition->field_count; i++)
+		if (definition->fields[i].type == RP_TYPE_ARRAY)
+			return true;
+	return false;
+}
+
+void rp_metadata_write(struct rp_outbuf *out, uint32_t metadata_id,
+		       const struct rp_definition *definition)
+{
+	bool v2 = has_array(definition);
+	size_t tag;
+
+	rp_outbuf_put_u32(out, metadata_id);
+	put_name(out, definition->provider);
+	rp_outbuf_put_u32(out, definition->id);
+	put_event_name(out, definition);
+	rp_outbuf_put_u64(out, definition->keywords);
+	rp_outbuf_put_u32(out, definition->version);
+	rp_outbuf_put_u32(out, definition->level);
+	put_fields_v1(out, definition->fields, v2 ? 0 : definition->field_count);
+	/* First, since record-trace looks for the fields in no other tag. */
+	if (v2) {
+		tag = out->size;
+		rp_outbuf_put_u32(out, 0);
+		rp_outbuf_put_u8(out, RP_METADATA_FIELDS_V2);
+		put_fields_v2(out, definition->fields, definition->field_count);
+		patch_u32(out, tag, out->size - tag - 5);
+	}
+	if (definition->opcode) {
+		rp_outbuf_put_u32(out, 1);
+		rp_outbuf_put_u8(out, RP_METADATA_OPCODE);
+		rp_outbuf_put_u8(out, definition->opcode);
+	}
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* A definition as the payload of a metadata event. */
+#ifndef RP_NETTRACE_METADATA_H
+#define RP_NETTRACE_METADATA_H
+
+#include "base/event_definition.h"
+#include "nettrace/outbuf.h"
+
+/* Appends the blob; a failure is in out->failed. The definition has passed rp_plan_make(). */
+void rp_metadata_write(struct rp_outbuf *out, uint32_t metadata_id,
+		       const struct rp_definition *definition);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include "nettrace/source.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FIRST_BYTES (256u << 10)
+
+void rp_byte_source_init_fd(struct rp_byte_source *source, int fd)
+{
+	memset(source, 0, sizeof(*source));
+	source->fd = fd;
+}
+
+void rp_byte_source_init_memory(struct rp_byte_source *source, const void *bytes, size_t size)
+{
+	memset(source, 0, sizeof(*source));
+	source->fd = -1;
+	source->bytes = bytes;
+	source->end = size;
+}
+
+void rp_byte_source_fini(struct rp_byte_source *source)
+{
+	free(source->buffer);
+	source->buffer = NULL;
+}
+
+static int make_space(struct rp_byte_source *source)
+{
+	size_t capacity = source->capacity ? source->capacity * 2 : FIRST_BYTES;
+	uint8_t *buffer;
+
+	if (source->end < source->capacity)
+		return 0;
+	if (source->start) {
+		memmove(source->buffer, source->buffer + source->start,
+			source->end - source->start);
+		source->end -= source->start;
+		source->start = 0;
+		return 0;
+	}
+	buffer = realloc(source->buffer, capacity);
+	if (!buffer)
+		return -ENOMEM;
+	source->buffer = buffer;
+	source->bytes = buffer;
+	source->capacity = capacity;
+	return 0;
+}
+
+static int fill(struct rp_byte_source *source)
+{
+	struct pollfd pfd = { .fd = source->fd, .events = POLLIN };
+	ssize_t got;
+	int ret;
+
+	if (source->fd < 0)
+		return -ENODATA;
+	ret = make_space(source);
+	if (ret < 0)
+		return ret;
+	for (;;) {
+		got = read(source->fd, source->buffer + source->end,
+			   source->capacity - source->end);
+		if (got > 0) {
+			source->end += got;
+			return 0;
+		}
+		if (!got)
+			return -ENODATA;
+		if (errno == EAGAIN)
+			poll(&pfd, 1, -1);
+		else if (errno != EINTR)
+			return -errno;
+	}
+}
+
+int rp_byte_source_take(struct rp_byte_source *source, size_t size, const uint8_t **ret_bytes)
+{
+	int ret;
+
+	while (source->end - source->start < size) {
+		ret = fill(source);
+		if (ret < 0)
+			return ret;
+	}
+	*ret_bytes = source->bytes + source->start;
+	source->start += size;
+	source->offset += size;
+	return 0;
+}
+
+size_t rp_byte_source_take_rest(struct rp_byte_source *source, const uint8_t **ret_bytes)
+{
+	size_t size = source->end - source->start;
+
+	*ret_bytes = source->bytes + source->start;
+	source->start = source->end;
+	source->offset += size;
+	return size;
+}

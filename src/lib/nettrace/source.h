@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* Where a reader's bytes come from: a descriptor or memory. */
+#ifndef RP_NETTRACE_SOURCE_H
+#define RP_NETTRACE_SOURCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct rp_byte_source {
+	int fd;			/* -1: memory */
+	const uint8_t *bytes;	/* memory, or `buffer` */
+	uint8_t *buffer;
+	size_t start, end;	/* what is there and not yet taken */
+	size_t capacity;
+	uint64_t offset;	/* in the stream, of what comes next */
+};
+
+void rp_byte_source_init_fd(struct rp_byte_source *source, int fd);
+void rp_byte_source_init_memory(struct rp_byte_source *source, const void *bytes, size_t size);
+void rp_byte_source_fini(struct rp_byte_source *source);
+
+/*
+ * The next `size` bytes, valid until the next call. Allocates as bytes arrive, not as they are
+ * announced.
+ *
+ * Return: 0; -ENODATA: the stream ends before, and nothing was taken; -ENOMEM; what read(2) said.
+ */
+int rp_byte_source_take(struct rp_byte_source *source, size_t size, const uint8_t **ret_bytes);
+
+/* Takes whatever is there already; used after -ENODATA. */
+size_t rp_byte_source_take_rest(struct rp_byte_source *source, const uint8_t **ret_bytes);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Thread id -> the number of its last event. 16 bytes a slot, at most three quarters of them
+ * taken.
+ */
+#ifndef RP_NETTRACE_THREAD_TABLE_H
+#define RP_NETTRACE_THREAD_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct rp_thread_slot {
+	uint64_t thread;
+	uint32_t sequence;
+	uint16_t used;
+	uint16_t marked;	/* the owner's; counted in the table's `marked` by the owner */
+};
+
+struct rp_thread_table {
+	struct rp_thread_slot *slots;
+	size_t capacity;	/* a power of two, or 0 */
+	size_t count;
+	size_t marked;
+};
+
+/* NULL: not there. */
+struct rp_thread_slot *rp_thread_table_find(const struct rp_thread_table *table, uint64_t thread);
+
+/* Finds, or adds with number 0. -ENOMEM. Slots move: pointers live until the next add. */
+int rp_thread_table_add(struct rp_thread_table *table, uint64_t thread,
+			struct rp_thread_slot **ret_slot);
+
+void rp_thread_table_fini(struct rp_thread_table *table);
+
+#endif

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+#include "recover/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/failure.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/shield.h"
+#include "nettrace/outbuf.h"
+#include "recover/definitions.h"
+
+#define ATTEMPTS 3
+#define ALLOCATE_BYTES (1u << 20)	/* at once: a signal ends fallocate(2), undone */
+
+struct rp_recovery_files {
+	char *path;
+	int fd;			/* of the directory */
+	struct rp_file_id file;	/* what it stood for: a host may close and reuse numbers */
+	struct rp_recover_header *head;
+	size_t header_bytes;
+	uint32_t ring_count;
+	uint64_t events_bytes;
+	uint64_t *serials;	/* by index: the definition that is in the file; 0: none */
+	size_t serial_count;
+};
+
+void rp_recovery_default_parent(char parent[RP_RECOVERY_PARENT_BYTES])
+{
+	snprintf(parent, RP_RECOVERY_PARENT_BYTES, "/dev/shm/ringpipe-%u", (unsigned int)geteuid());
+}
+
+int rp_recovery_open_parent(const char *path)
+{
+	char standard[RP_RECOVERY_PARENT_BYTES];
+	struct stat stat;
+	int fd;
+
+	if (!*path) {
+		rp_recovery_default_parent(standard);
+		path = standard;
+	}
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return rp_failed("mkdir");
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return rp_failed("open");
+	/* Whoever may write there could put other directories in place of ours. */
+	if (fstat(fd, &stat) != 0 || stat.st_uid != geteuid() || (stat.st_mode & 022)) {
+		close(fd);
+		return -EPERM;
+	}
+	return fd;
+}
+
+/* Allocate the whole file, so that a full file system is an error now, not a SIGBUS later. */
+static int allocate(int fd, size_t size)
+{
+	RP_SHIELDED struct rp_shield shield = rp_shield_raise();
+
+	for (size_t at = 0; at < size; at += ALLOCATE_BYTES) {
+		size_t piece = size - at < ALLOCATE_BYTES ? size - at : ALLOCATE_BYTES;
+
+		while (fallocate(fd, 0, (off_t)at, (off_t)piece) != 0) {
+			if (errno != EINTR)
+				return rp_failed("fallocate");
+		}
+	}
+	return 0;
+}
+
+/* Return: the descriptor of a new file, or -errno. */
+static int make_file(const struct rp_recovery_files *recovery, const char *name, size_t size)
+{
+	int fd, ret;
+
+	if (!rp_file_is(recovery->fd, &recovery->file))
+		return -EBADF;
+	fd = openat(recovery->fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return rp_failed("openat");
+	ret = allocate(fd, size);
+	if (ret != 0) {
+		close(fd);
+		(void)unlinkat(recovery->fd, name, 0);
+		return ret;
+	}
+	return fd;
+}
+
+static void name_ring(char name[32], uint32_t number)
+{
+	snprintf(name, 32, "ring-%u", number);
+}
+
+int rp_recovery_make_ring(struct rp_recovery_files *recovery, size_t size, uint32_t id,
+			  struct rp_ring **ret_ring, uint32_t *ret_number)
+{
+	char name[32];
+	int fd, ret;
+
+	if (recovery->ring_count >= recovery->head->ring_space)
+		return -ENOSPC;
+	name_ring(name, recovery->ring_count);
+	fd = make_file(recovery, name, RP_RING_CONTROL_BYTES + size);
+	if (fd < 0)
+		return fd;
+	ret = rp_ring_create_in(fd, size, id, ret_ring);
+	close(fd);
+	if (ret == 0)
+		*ret_number = recovery->ring_count++;
+	else
+		(void)unlinkat(recovery->fd, name, 0);
+	return ret;
+}
+
+/* A forked child has none of it. */
+static int map_head(struct rp_recovery_files *recovery, uint32_t ring_space)
+{
+	size_t bytes = sizeof(*recovery->head) + 2 * rp_recover_record_bytes(ring_space);
+	int fd, ret = 0;
+	void *head;
+
+	fd = make_file(recovery, "session", bytes);
+	if (fd < 0)
+		return fd;
+	head = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (head == MAP_FAILED)
+		ret = rp_failed("mmap");
+	close(fd);
+	if (ret != 0)
+		return ret;
+	(void)madvise(head, bytes, MADV_DONTFORK);
+	recovery->head = head;
+	recovery->header_bytes = bytes;
+	return 0;
+}
+
+static int fill_head(struct rp_recovery_files *recovery, const struct rp_recovery_setup *setup)
+{
+	struct rp_recover_header *head = recovery->head;
+	char *output = setup->output_fd < 0 ? strdup("") : rp_file_path(setup->output_fd);
+
+	if (!output)
+		return rp_failed("readlink");
+	head->ring_space = setup->ring_space;
+	head->process_id = (uint32_t)getpid();
+	head->clock_is_tsc = rp_clock_is_tsc;
+	head->processors = (uint32_t)sysconf(_SC_NPROCESSORS_CONF);
+	head->start_ns = setup->start_ns;
+	head->start_utc_ns = setup->start_utc_ns;
+	snprintf(head->output, sizeof(head->output), "%s", output);
+	free(output);
+	snprintf(head->name, sizeof(head->name), "%s", setup->name);
+	return 0;
+}
+
+static void leave_directory(struct rp_recovery_files *recovery)
+{
+	if (rp_file_is(recovery->fd, &recovery->file))
+		close(recovery->fd);
+	recovery->fd = -1;
+	free(recovery->path);
+	recovery->path = NULL;
+}
+
+static int make_directory(struct rp_recovery_files *recovery, const struct rp_recovery_setup *setup)
+{
+	int parent = rp_recovery_open_parent(setup->parent), ret = 0;
+	char name[64];
+
+	if (parent < 0)
+		return parent;
+	snprintf(name, sizeof(name), "%d-%llx", (int)getpid(), (unsigned long long)setup->start_ns);
+	if (mkdirat(parent, name, 0700) != 0)
+		ret = rp_failed("mkdirat");
+	if (ret == 0) {
+		recovery->fd = openat(parent, name,
+				   O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (recovery->fd < 0)
+			ret = rp_failed("openat");
+	}
+	if (ret == 0) {
+		rp_file_identify(recovery->fd, &recovery->file);
+		recovery->path = rp_file_path(recovery->fd);
+		if (!recovery->path)
+			ret = rp_failed("readlink");
+	}
+	close(parent);
+	return ret;
+}
+
+static int make_files(struct rp_recovery_files *recovery, const struct rp_recovery_setup *setup)
+{
+	int fd, ret = -ENOENT;
+
+	/* `ringpipe recover --prune` may delete the directory while it is empty: retry. */
+	for (int i = 0; ret == -ENOENT && i < ATTEMPTS; i++) {
+		leave_directory(recovery);
+		ret = make_directory(recovery, setup);
+		if (ret == 0)
+			ret = map_head(recovery, setup->ring_space);
+	}
+	if (ret == 0)
+		ret = fill_head(recovery, setup);
+	fd = ret == 0 ? make_file(recovery, "events", 0) : ret;
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
+int rp_recovery_create(const struct rp_recovery_setup *setup,
+		       struct rp_recovery_files **ret_recovery)
+{
+	struct rp_recovery_files *recovery = calloc(1, sizeof(*recovery));
+	int ret;
+
+	if (!recovery)
+		return -ENOMEM;
+	recovery->fd = -1;
+	ret = setup->ring_space > RP_RECOVER_RINGS_MAX ? -EINVAL : make_files(recovery, setup);
+	if (ret != 0) {
+		rp_recovery_destroy(recovery);
+		return ret;
+	}
+	*ret_recovery = recovery;
+	return 0;
+}
+
+void rp_recovery_begin(struct rp_recovery_files *recovery)
+{
+	rp_compiler_barrier();
+	memcpy(recovery->head->magic, RP_RECOVER_MAGIC, sizeof(recovery->head->magic));
+	rp_compiler_barrier();
+}
+
+/* Return: whether all of it is in the file. */
+static bool append(const struct rp_recovery_files *recovery, const void *bytes, size_t size)
+{
+	RP_SHIELDED struct rp_shield shield = rp_shield_raise();
+	ssize_t done = -1;
+	int fd;
+
+	if (!rp_file_is(recovery->fd, &recovery->file))
+		return false;
+	fd = openat(recovery->fd, "events", O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	do
+		done = pwrite(fd, bytes, size, (off_t)recovery->events_bytes);
+	while (done < 0 && errno == EINTR);
+	close(fd);
+	return done == (ssize_t)size;
+}
+
+void rp_recovery_define(struct rp_recovery_files *recovery, uint32_t index, uint64_t serial,
+		     const struct rp_definition *definition)
+{
+	struct rp_outbuf bytes = { 0 };
+	uint64_t *grown;
+
+	if (index < recovery->serial_count && recovery->serials[index] == serial + 1)
+		return;
+	if (index >= recovery->serial_count) {
+		grown = rp_memory_grow(recovery->serials, &recovery->serial_count, index,
+				       sizeof(*grown));
+		if (!grown)
+			return;
+		recovery->serials = grown;
+	}
+	rp_definition_put(&bytes, index, definition);
+	if (!bytes.failed && append(recovery, bytes.bytes, bytes.size)) {
+		recovery->events_bytes += bytes.size;
+		recovery->serials[index] = serial + 1;
+	}
+	rp_outbuf_fini(&bytes);
+}
+
+static struct rp_recover_record *record_of(struct rp_recover_header *head, uint64_t generation)
+{
+	return (void *)((char *)(head + 1) + (generation & 1) *
+			rp_recover_record_bytes(head->ring_space));
+}
+
+struct rp_recover_record *rp_recovery_next_record(struct rp_recovery_files *recovery)
+{
+	return record_of(recovery->head, recovery->head->generation + 1);
+}
+
+void rp_recovery_set_lost(struct rp_recovery_files *recovery, uint64_t lost_besides)
+{
+	struct rp_recover_header *head = recovery->head;
+
+	rp_store_relaxed(&record_of(head, head->generation)->lost_besides, lost_besides);
+}
+
+void rp_recovery_commit(struct rp_recovery_files *recovery)
+{
+	/* [RECOVER-RECORD] */
+	rp_store_release(&recovery->head->generation, recovery->head->generation + 1);
+}
+
+static void remove_files(const struct rp_recovery_files *recovery)
+{
+	char name[32];
+
+	if (recovery->fd < 0 || !rp_file_is(recovery->fd, &recovery->file))
+		return;
+	for (uint32_t i = 0; i < recovery->ring_count; i++) {
+		name_ring(name, i);
+		(void)unlinkat(recovery->fd, name, 0);
+	}
+	(void)unlinkat(recovery->fd, "events", 0);
+	(void)unlinkat(recovery->fd, "session", 0);
+	if (recovery->path && rp_file_is_at(recovery->path, &recovery->file))
+		(void)rmdir(recovery->path);
+}
+
+void rp_recovery_destroy(struct rp_recovery_files *recovery)
+{
+	if (!recovery)
+		return;
+	if (recovery->head) {
+		recovery->head->ended = 1;
+		rp_compiler_barrier();
+	}
+	remove_files(recovery);
+	if (recovery->head)
+		munmap(recovery->head, recovery->header_bytes);
+	rp_recovery_forget(recovery);
+}
+
+void rp_recovery_leave(struct rp_recovery_files *recovery)
+{
+	recovery->head->failed = 1;
+	munmap(recovery->head, recovery->header_bytes);
+	rp_recovery_forget(recovery);
+}
+
+void rp_recovery_forget(struct rp_recovery_files *recovery)
+{
+	if (!recovery)
+		return;
+	leave_directory(recovery);
+	free(recovery->serials);
+	free(recovery);
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The writer in C11 atomics, for threads without rseq, large payloads, storms of aborts, and
+ * machines without rseq. See ORDERING in slot.h and ring.h.
+ */
+#include <sched.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "ring/slot.h"
+
+/* The session's bit, after the lock was taken. [SLOT-BIT] */
+static bool wanted(const struct rp_write *write)
+{
+	return (rp_load_seq_cst(write->enable) & write->bit) != 0;
+}
+
+/*
+ * Adds one to a count if the session whose generation stands there wants the event: the word is
+ * read first, the bit next, so a bit seen belongs to a session not older than the word, and the
+ * exchange fails if it is younger.
+ */
+static bool count_loss(struct rp_write *write, uint64_t *word)
+{
+	uint64_t old = rp_load_seq_cst(word);
+
+	do {
+		if (!wanted(write) || !rp_load_relaxed(&write->slot->rings))
+			return false;
+	} while (!rp_cas_seq_cst(word, &old, old + 1));
+	return true;
+}
+
+enum rp_write_result rp_slot_refuse(struct rp_write *write)
+{
+	return count_loss(write, &write->slot->too_big) ? RP_WRITE_TOO_BIG : RP_WRITE_GONE;
+}
+
+enum rp_write_result rp_slot_give_up(struct rp_write *write)
+{
+	return count_loss(write, &write->slot->blocked) ? RP_WRITE_BLOCKED : RP_WRITE_GONE;
+}
+
+/* Later than what the ring, whose lock is held, and the thread have; a handler may be between. */
+static uint64_t stamp_after(struct rp_ring *ring, uint64_t ticks)
+{
+	uint64_t last = rp_load_relaxed(&rp_thread_ring.stamp);
+
+	do {
+		if (ticks < last + RP_CLOCK_STEP)
+			ticks = last + RP_CLOCK_STEP;
+		if (ticks < ring->stamp + RP_CLOCK_STEP)
+			ticks = ring->stamp + RP_CLOCK_STEP;
+	} while (!rp_cas_seq_cst(&rp_thread_ring.stamp, &last, ticks));
+	ring->stamp = ticks;
+	return ticks;
+}
+
+/* The clock is read for coarse times too: here it is not what costs. */
+static void copy_record(const struct rp_write *write, struct rp_ring *ring, uint8_t *to)
+{
+	struct rp_record *record = (struct rp_record *)to;
+	uint64_t ticks = rp_clock_ticks_ordered();
+
+	if (rp_load_relaxed(&write->slot->clock) == RP_SLOT_CLOCK_COARSE)
+		ticks = stamp_after(ring, ticks);
+
+	memcpy(to, &write->length_event, 8);
+	memcpy(to + 8, &ticks, 8);
+	memcpy(to + 16, &write->thread_flags, 8);
+	record->processor = (uint16_t)sched_getcpu();	/* vDSO or rseq: no system call */
+	to += RP_RECORD_HEADER;
+	if (write->prefix_bytes)
+		memcpy(to, write->prefix, write->prefix_bytes);
+	to += write->prefix_bytes;
+	for (uint64_t i = 0; i < write->part_count; i++) {
+		if (write->parts[i].size_bytes)
+			memcpy(to, write->parts[i].base, write->parts[i].size_bytes);
+		to += write->parts[i].size_bytes;
+	}
+}
+
+/* Frees space in an overwriting ring, with its lock held, by discarding the oldest sub-buffer. */
+static void switch_subbuf(struct rp_ring *ring)
+{
+	uint64_t head = rp_load_relaxed(&ring->head), tail = rp_load_relaxed(&ring->tail);
+	uint64_t boundary = tail + ring->size;
+
+	if (head != boundary) {
+		rp_store_relaxed(&ring->ends[head / ring->subbuf % RP_RING_SUBBUFS], head);
+		rp_store_release(&ring->head, boundary);	/* [RING-PUB] */
+	}
+	rp_store_release(&ring->tail, tail + ring->subbuf);	/* [RING-SUBBUF] */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+/* Whether the record goes into the ring as it is, whose lock is held. */
+static bool has_space(const struct rp_write *write, const struct rp_ring *ring)
+{
+	uint64_t used = rp_load_relaxed(&ring->head) - rp_load_acquire(&ring->tail);
+
+	return used + write->step <= ring->size;	/* [RING-ROOM] */
+}
+
+/*
+ * With the lock held: the ring to write to, which is another buffer of the pool where the lock has
+ * none or a full one. NULL: there is none.
+ */
+static struct rp_ring *find_ring(struct rp_write *write, unsigned int index)
+{
+	struct rp_slot *slot = write->slot;
+	struct rp_fallback *fallback = &slot->fallback[index];
+	struct rp_ring *ring = rp_load_relaxed(&fallback->ring), *before = ring;
+	uint64_t token;
+	int buffer;
+
+	if (rp_load_relaxed(&slot->pool_count) == 0 || (ring && has_space(write, ring)))
+		return ring;
+	buffer = rp_pool_claim(slot, (enum rp_owner)(RP_OWNER_FALLBACK + index), &token);
+	if (buffer < 0)
+		return ring;
+	ring = slot->pool[buffer];
+	/* Coarse times go on from those of the ring before. */
+	if (before && ring->stamp < before->stamp)
+		ring->stamp = before->stamp;
+	rp_store_release(&fallback->ring, ring);	/* [POOL-RING] */
+	write->claimed |= (uint64_t)buffer >= rp_load_relaxed(&slot->pool_wake);
+	return ring;
+}
+
+#define STEP_BITS 24u
+
+/*
+ * Whether no lock's ring has space for the record, as another writer found: a buffer is filled
+ * once, so that stays true until one becomes free.
+ */
+static bool is_full(const struct rp_write *write)
+{
+	uint64_t frees = rp_load_acquire(&write->slot->pool_frees);	/* [POOL-FREE] */
+	uint64_t full = rp_load_relaxed(&write->slot->pool_full);
+
+	return full >> STEP_BITS == frees + 1 && write->step >= (full & ((1u << STEP_BITS) - 1));
+}
+
+/* How try_lock() handles a record for which the lock's ring has no space. */
+enum attempt {
+	ATTEMPT_RING,		/* return RP_WRITE_NO_RING: the caller tries another lock */
+	ATTEMPT_BUFFER,		/* claim a buffer of the pool, or else the same */
+	ATTEMPT_OR_LOSE,	/* lose the event if the pool is known to be full */
+	ATTEMPT_LOSE,		/* lose the event */
+};
+
+/*
+ * With the lock of a full ring held. Recovery after a crash finds losses that the ring counts, and
+ * not those that the slot counts.
+ */
+static __attribute__((noinline, cold)) enum rp_write_result
+refuse(struct rp_write *write, struct rp_ring *ring, enum attempt attempt)
+{
+	bool is_lost = attempt == ATTEMPT_LOSE || (attempt == ATTEMPT_OR_LOSE && is_full(write));
+
+	if (rp_load_relaxed(&write->slot->pool_count) != 0 && !is_lost)
+		return RP_WRITE_NO_RING;
+	if (rp_load_relaxed(&write->slot->wait_ns))
+		return RP_WRITE_NO_SPACE;
+	rp_store_relaxed(&ring->lost_fallback, ring->lost_fallback + 1);
+	return RP_WRITE_FULL;
+}
+
+/* With the ring's lock held. */
+static enum rp_write_result append(struct rp_write *write, struct rp_ring *ring,
+				   enum attempt attempt)
+{
+	uint64_t head = rp_load_relaxed(&ring->head);
+	uint64_t used = head - rp_load_acquire(&ring->tail) + write->step;	/* [RING-ROOM] */
+
+	if (used > ring->size && ring->subbuf) {
+		switch_subbuf(ring);
+		head = rp_load_relaxed(&ring->head);
+		used = head - rp_load_relaxed(&ring->tail) + write->step;
+	}
+	if (used > ring->size)
+		return refuse(write, ring, attempt);
+	/* A handler may leave from here by siglongjmp: then the event was offered and is lost. */
+	rp_store_relaxed(&ring->intent, head + write->step);
+	rp_compiler_barrier();
+	copy_record(write, ring, ring->data + (head & (ring->size - 1)));
+	rp_store_release(&ring->head, head + write->step);	/* [RING-PUB] */
+	write->above = used > ring->watermark;
+	return RP_WRITE_OK;
+}
+
+/* Before the lock is taken: what the drain thread finds out from whether its holder is there. */
+static void mark_holder(struct rp_holder *holder, const struct rp_fallback *fallback,
+			uint64_t held_lock)
+{
+	const uint64_t thread = rp_thread_id();
+
+	rp_store_relaxed(&holder->lock, held_lock);
+	rp_store_relaxed(&holder->fallback, fallback);
+	rp_store_relaxed(&holder->thread, thread);
+	rp_store_relaxed(&holder->not_lock, ~held_lock);
+	rp_store_relaxed(&holder->not_thread, ~thread);
+}
+
+/* With the lock held. RP_WRITE_NO_RING: the next one may have what this has not. */
+static enum rp_write_result write_locked(struct rp_write *write, unsigned int index,
+					 enum attempt attempt)
+{
+	struct rp_slot *slot = write->slot;
+	struct rp_ring *ring;
+
+	if (!wanted(write) || !rp_load_relaxed(&slot->rings))
+		return RP_WRITE_GONE;
+	ring = attempt == ATTEMPT_BUFFER ? find_ring(write, index) :
+					   rp_load_relaxed(&slot->fallback[index].ring);
+	if (!ring)
+		return RP_WRITE_NO_RING;
+	return write->step > ring->size ? RP_WRITE_TOO_BIG : append(write, ring, attempt);
+}
+
+/* Every lock was held, or what was not held had no ring that takes it. */
+static enum rp_write_result lose(struct rp_write *write, enum rp_write_result why)
+{
+	struct rp_slot *slot = write->slot;
+
+	if (why == RP_WRITE_TOO_BIG)
+		return rp_slot_refuse(write);
+	/* The drain thread should see whether the holders are still there. */
+	write->claimed |= why == RP_WRITE_BUSY;
+	if (rp_load_relaxed(&slot->wait_ns) && wanted(write))
+		return why == RP_WRITE_BUSY ? RP_WRITE_NO_LOCK : RP_WRITE_NO_SPACE;
+	return count_loss(write, why == RP_WRITE_BUSY ? &slot->busy : &slot->full) ? why :
+	       RP_WRITE_GONE;
+}
+
+/*
+ * One lock. The mark has to lie in the real frame, not in AddressSanitizer's copy on the heap.
+ * Return: also RP_WRITE_BUSY, _NO_RING and _TOO_BIG, of which nothing is counted yet.
+ */
+static __attribute__((noinline, no_sanitize("address"))) enum rp_write_result
+try_lock(struct rp_write *write, unsigned int index, enum attempt attempt)
+{
+	struct rp_fallback *fallback = &write->slot->fallback[index];
+	uint64_t lock = rp_load_relaxed(&fallback->lock), held;
+	enum rp_write_result result;
+	struct rp_holder holder;
+
+	/* An earlier call may have left its mark in the same place. */
+	rp_store_relaxed(&holder.lock, 0);
+	if (attempt != ATTEMPT_BUFFER && !rp_load_relaxed(&fallback->ring))
+		return RP_WRITE_NO_RING;
+	if (lock & 1)
+		return RP_WRITE_BUSY;
+	held = rp_lock_held_by(lock, &holder);
+	mark_holder(&holder, fallback, held);
+	if (!rp_cas_seq_cst(&fallback->lock, &lock, held))	/* [SLOT-LOCK] */
+		return RP_WRITE_BUSY;
+	result = write_locked(write, index, attempt);
+	/* An exchange, not a store: it orders the head before the load of `asleep`. */
+	(void)rp_exchange_seq_cst(&fallback->lock, rp_lock_released(held));
+	return result;
+}
+
+/* Few locks are enough for most, and leave fewer buffers partly filled. */
+static unsigned int first_lock(const struct rp_write *write)
+{
+	return (uint32_t)write->thread_flags % RP_FALLBACK_STARTS;
+}
+
+/* Whether another lock may return another result. */
+static bool is_for_next(enum rp_write_result result)
+{
+	return result == RP_WRITE_NO_RING || result == RP_WRITE_BUSY || result == RP_WRITE_TOO_BIG;
+}
+
+/*
+ * The end of a buffer is too short for the next large record, and smaller ones still go there: so
+ * all rings that are there come before a new buffer, but for the thread's first lock.
+ */
+static __attribute__((noinline)) enum rp_write_result try_locks(struct rp_write *write)
+{
+	struct rp_slot *slot = write->slot;
+	bool is_pooled = rp_load_relaxed(&slot->pool_count) != 0, is_held = false;
+	unsigned int attempts = is_pooled ? 2 * RP_FALLBACKS : RP_FALLBACKS;
+	unsigned int start = first_lock(write);
+	uint64_t frees = rp_load_acquire(&slot->pool_frees);	/* [POOL-FREE] */
+	enum rp_write_result why = RP_WRITE_BUSY;
+
+	for (unsigned int attempt = 0; attempt < attempts; attempt++) {
+		unsigned int index = (start + attempt) % RP_FALLBACKS;
+		bool has_ring = rp_load_relaxed(&slot->fallback[index].ring) != NULL;
+		bool claims = is_pooled && (attempt >= RP_FALLBACKS || (attempt == 0 &&
+									      !has_ring));
+		enum rp_write_result result;
+
+		if (!has_ring && !claims)
+			continue;
+		result = try_lock(write, index, claims ? ATTEMPT_BUFFER : ATTEMPT_RING);
+		if (result == RP_WRITE_BUSY) {
+			is_held = true;
+			continue;
+		}
+		if (!is_for_next(result))
+			return result;
+		why = result;
+	}
+	if (is_pooled && why == RP_WRITE_NO_RING && !is_held)
+		rp_store_relaxed(&slot->pool_full, (frees + 1) << STEP_BITS | write->step);
+	return why;
+}
+
+static enum rp_write_result find_space(struct rp_write *write)
+{
+	return is_full(write) ? RP_WRITE_NO_RING : try_locks(write);
+}
+
+/* The first lock that is free and has a ring. */
+static enum rp_write_result lose_in_ring(struct rp_write *write)
+{
+	unsigned int start = first_lock(write);
+	enum rp_write_result result = RP_WRITE_NO_RING;
+
+	for (unsigned int attempt = 0; attempt < RP_FALLBACKS && is_for_next(result); attempt++)
+		result = try_lock(write, (start + attempt) % RP_FALLBACKS, ATTEMPT_LOSE);
+	return is_for_next(result) ? lose(write, RP_WRITE_FULL) : result;
+}
+
+enum rp_write_result rp_slot_write_fallback(struct rp_write *write)
+{
+	enum rp_write_result result = try_lock(write, first_lock(write), ATTEMPT_OR_LOSE);
+
+	if (is_for_next(result))
+		result = find_space(write);
+	if (result == RP_WRITE_NO_RING)
+		return lose_in_ring(write);
+	return is_for_next(result) ? lose(write, result) : result;
+}
+
+enum rp_write_result rp_slot_write_elsewhere(struct rp_write *write)
+{
+	return find_space(write);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes of payloads in registers, a to d: regs_x86_64.S for one session, multi_x86_64.S for
+ * several. They lie below core/, which sets rp_unusual_slots and rp_thread_ring.has_ids and defines
+ * the two functions that write every other event.
+ */
+#ifndef RP_RING_REGS_H
+#define RP_RING_REGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <ringpipe/event.h>
+
+/*
+ * Slots and other bits of an enable word that need the slow path: all ones where payloads in
+ * registers always take it. core/kernel_probes.c sets it.
+ */
+extern uint64_t rp_unusual_slots __attribute__((visibility("hidden")));
+
+/* As rp_event_write_regs(), where the thread's ring cache does not fit the event. */
+int rp_event_write_miss(uint64_t a, uint64_t b, uint64_t c, uint64_t d, struct rp_event *event,
+			size_t bytes) __attribute__((visibility("hidden")));
+
+/* As rp_event_write_regs(), for several sessions. */
+int rp_event_write_multi(uint64_t a, uint64_t b, uint64_t c, uint64_t d, struct rp_event *event,
+			 size_t bytes) __attribute__((visibility("hidden")));
+
+/* As rp_event_write_regs(), for every event; counts losses. core/write.c defines it. */
+int rp_event_write_slow(uint64_t a, uint64_t b, uint64_t c, uint64_t d, struct rp_event *event,
+			size_t bytes) __attribute__((visibility("hidden")));
+
+/*
+ * The same for some of the slots that want the event: `rest` has their bits, and above them, from
+ * RP_MULTI_SLOW_BYTES_AT on, the bytes.
+ */
+#define RP_MULTI_SLOW_BYTES_AT 48
+int rp_event_write_multi_slow(uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+			      struct rp_event *event,
+			      uint64_t rest) __attribute__((visibility("hidden")));
+
+#endif

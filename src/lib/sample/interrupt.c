@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A timer on each thread's CPU clock interrupts that thread, and only while it runs: a sleeping one
+ * uses no CPU time. Since Linux 5.10 the kernel sends such a signal on the way back to the program,
+ * so that a system call that was begun is not cut short by it either.
+ */
+#include "sample/interrupt.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/atomic.h"
+#include "base/thread.h"
+#include "core/own.h"
+
+struct rp_event *rp_sample_event;
+
+static int number;			/* of the signal; 0: none taken */
+
+void rp_sample_write(uint32_t thread, enum rp_sample_type type, const uint64_t *frames,
+		     uint32_t frame_count)
+{
+	int32_t value = type;
+	struct rp_part part = { &value, sizeof(value) };
+	struct rp_origin origin = { thread, frame_count, frames };
+
+	(void)rp_event_write_for(rp_sample_event, &part, 1, &origin);
+}
+
+static void take_sample(struct rp_sampled *thread, const void *context)
+{
+	struct rp_window window = { 0, 0 };
+	struct rp_registers registers;
+	uint64_t frames[RP_STACK_MAX], low, high, stack;
+	unsigned int count;
+
+	if (!rp_registers_of_context(context, &registers))
+		return;
+	stack = registers.value[RP_REG_RSP];
+	/* From here to its end the stack is in use, so it is there. */
+	if (rp_thread_stack_bounds(&low, &high) && stack >= low && stack < high) {
+		window.low = stack;
+		window.high = high;
+	}
+	count = rp_unwind(&registers, &window, frames, RP_STACK_MAX);
+	rp_sample_write(rp_thread_id(), RP_SAMPLE_MANAGED, frames, count);
+	rp_store_relaxed(&thread->samples, thread->samples + 1);
+	rp_store_relaxed(&thread->awake, 1);
+}
+
+static void on_tick(int signal, siginfo_t *info, void *context)
+{
+	int saved = errno;
+	uint32_t place = (uint32_t)info->si_value.sival_int;
+	struct rp_sampled *threads = rp_load_acquire(&rp_threads);
+
+	(void)signal;
+	/* One that was on its way when its timer went may be for a thread whose place is taken. */
+	if (info->si_code == SI_TIMER && place < RP_THREADS_MAX &&
+	    rp_event_enabled(rp_sample_event) &&
+	    rp_load_relaxed(&threads[place].id) == rp_thread_id())
+		take_sample(&threads[place], context);
+	errno = saved;
+}
+
+int rp_sample_signal_take(void)
+{
+	struct sigaction action = { .sa_sigaction = on_tick }, old;
+
+	if (number)
+		return 0;
+	action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+	/* A handler of the program's that left ours by siglongjmp would keep the objects held. */
+	sigfillset(&action.sa_mask);
+	for (int candidate = SIGRTMAX; candidate >= SIGRTMIN; candidate--) {
+		if (sigaction(candidate, NULL, &old) != 0 || old.sa_flags & SA_SIGINFO ||
+		    old.sa_handler != SIG_DFL)
+			continue;
+		/* First: who forks must know what to give back. */
+		number = candidate;
+		if (sigaction(candidate, &action, NULL) == 0)
+			return 0;
+	}
+	number = 0;
+	return -EBUSY;
+}
+
+static bool is_ours(void)
+{
+	struct sigaction now;
+
+	return sigaction(number, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
+	       now.sa_sigaction == on_tick;
+}
+
+static void set_default(void)
+{
+	struct sigaction action = { .sa_handler = SIG_DFL };
+
+	/* The program may have taken it meanwhile. */
+	if (is_ours())
+		sigaction(number, &action, NULL);
+	number = 0;
+}
+
+static bool is_pending_anywhere(void)
+{
+	DIR *directory = opendir("/proc/self/task");
+	struct dirent *entry;
+	bool pending = !directory;
+
+	while (directory && !pending && (entry = readdir(directory)) != NULL) {
+		uint32_t id = (uint32_t)strtoul(entry->d_name, NULL, 10);
+		char text[8];
+
+		/* One that is gone has nothing pending. */
+		if (id && rp_thread_file(id, "comm", text, sizeof(text)) >= 0)
+			pending = rp_thread_signals(id, "SigPnd:") >> (number - 1) & 1;
+	}
+	if (directory)
+		closedir(directory);
+	return pending;
+}
+
+bool rp_sample_signal_give_back(void)
+{
+	if (number && !is_pending_anywhere())
+		set_default();
+	return number == 0;
+}
+
+void rp_sample_signal_forget(void)
+{
+	if (number)
+		set_default();
+}
+
+int rp_sample_timer_start(struct rp_sampled *thread, uint64_t interval_ns)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID };
+	/* The first sample comes at the kernel's next tick, if the thread runs then. */
+	const struct itimerspec when = {
+		.it_value = { .tv_nsec = 1 },
+		.it_interval = { (time_t)(interval_ns / 1000000000u),
+				 (long)(interval_ns % 1000000000u) },
+	};
+
+	/* It would stay pending, and the disposition ours. */
+	if (rp_thread_signals(thread->id, "SigBlk:") >> (number - 1) & 1)
+		return -EPERM;
+	event.sigev_signo = number;
+	event.sigev_value.sival_int = (int)(thread - rp_threads);
+	event._sigev_un._tid = (pid_t)thread->id;
+	if (timer_create(rp_thread_cpu_clock(thread->id), &event, &thread->timer) != 0)
+		return -errno;
+	thread->has_timer = true;
+	timer_settime(thread->timer, 0, &when, NULL);
+	return 0;
+}
+
+void rp_sample_timer_stop(struct rp_sampled *thread)
+{
+	if (thread->has_timer)
+		timer_delete(thread->timer);
+	thread->has_timer = false;
+}

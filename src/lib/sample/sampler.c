@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The sampler's thread, made with the first session that names the provider, asleep without a
+ * timeout while none does. It finds threads and gives them timers; the samples are taken by the
+ * threads themselves, in signal.c.
+ *
+ * Each session begins with two samples of every thread (beginning.h). Clients take a sample to last
+ * until the thread's next one. So a thread that went to sleep after its last sample gets one more,
+ * which says so and has no stack: its CPU clock stood still for a tick.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include "core/core.h"
+#include "core/own.h"
+#include "core/session_setup.h"
+#include "sample/beginning.h"
+#include "sample/sample.h"
+#include "sample/interrupt.h"
+
+#define SCAN_NS 50000000u	/* between looks for new threads, at least */
+#define SCAN_SHARE 50u		/* a look may take one part in so many of the time */
+#define NAMES_NS 1000000000u	/* between looks at names */
+#define INTERVAL_MAX_MS 4000u	/* what 32 bits of ns hold */
+
+/* The request of a session. */
+struct sample_request {
+	struct rp_guid source;
+	uint32_t interval_ns;
+	bool has_begun;			/* its first samples are written */
+};
+
+static struct {
+	pthread_mutex_t lock;		/* guards what follows; never held while working */
+	pthread_cond_t news;
+	struct sample_request requests[RP_SESSIONS_MAX];
+	unsigned int request_count;
+	uint64_t changes;		/* of the requests */
+	bool is_beginning;		/* a request was made since the sampler looked */
+} sampler = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static struct rp_thread_once sampler_thread = RP_THREAD_ONCE_INIT;
+
+static struct rp_event *name_event;
+
+/* The sampler thread's own. */
+static struct {
+	bool marks;			/* the next scan marks all threads for a beginning */
+	bool is_beginning;		/* not every thread has its first samples */
+	uint64_t changes;		/* of the requests that it follows */
+	uint32_t interval_ns;		/* 0: no request */
+	uint64_t scan_due_ns;
+	uint64_t names_due_ns;
+} own;
+
+uint32_t rp_sample_interval_ns(const char *filter_data)
+{
+	struct timespec tick = { 0, 0 };
+	unsigned long milliseconds = 0;
+	uint64_t interval;
+	char *text;
+
+	if (rp_filter_data_get(filter_data, "SampleProfilerIntervalMS", &text) == 0) {
+		milliseconds = strtoul(text, NULL, 10);
+		free(text);
+	}
+	if (milliseconds > INTERVAL_MAX_MS)
+		milliseconds = INTERVAL_MAX_MS;
+	interval = milliseconds * 1000000u;
+	/* The kernel looks at CPU timers when its own tick comes, which this clock goes by. */
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	return (uint32_t)(interval > (uint64_t)tick.tv_nsec ? interval : (uint64_t)tick.tv_nsec);
+}
+
+uint32_t rp_sample_interval_of(const struct rp_session_provider *providers, size_t count)
+{
+	struct rp_session_provider provider;
+
+	/* A wrong size is refused later. */
+	for (size_t i = 0; i < count && rp_session_provider_at(providers, i, &provider) == 0; i++) {
+		if (provider.name && strcmp(provider.name, RP_SAMPLE_PROVIDER) == 0)
+			return rp_sample_interval_ns(provider.filter_data);
+	}
+	return 0;
+}
+
+/* Tells a thread's name, when it is new. */
+static void report_name(struct rp_sampled *thread)
+{
+	char name[RP_THREAD_NAME_BYTES];
+	int length = rp_thread_file(thread->id, "comm", name, sizeof(name));
+	struct rp_origin origin = { rp_thread_id(), 0, NULL };
+	struct rp_part parts[] = { { &thread->id, sizeof(thread->id) }, { name, 0 } };
+
+	/* The sampler has no samples. */
+	if (length <= 0 || thread->id == origin.thread)
+		return;
+	if (name[length - 1] == '\n')
+		name[--length] = '\0';
+	if (thread->is_named && strcmp(name, thread->name) == 0)
+		return;
+	memcpy(thread->name, name, sizeof(name));
+	thread->is_named = true;
+	parts[1].size_bytes = (size_t)length + 1;
+	(void)rp_event_write_for(name_event, parts, 2, &origin);
+}
+
+static void thread_came(struct rp_sampled *thread)
+{
+	report_name(thread);
+}
+
+static void thread_went(struct rp_sampled *thread)
+{
+	rp_sample_timer_stop(thread);
+}
+
+static const struct rp_thread_visitor visitor = { thread_came, thread_went };
+
+/* One that blocks the signal may have changed its mind: new threads are born with all blocked. */
+static void give_timers(void)
+{
+	uint32_t self = rp_thread_id();
+
+	for (uint32_t i = 0; i < rp_threads_count; i++) {
+		struct rp_sampled *thread = &rp_threads[rp_threads_used[i]];
+
+		if (!thread->has_timer && thread->id != self)
+			(void)rp_sample_timer_start(thread, own.interval_ns);
+	}
+}
+
+static void report_names(uint64_t now)
+{
+	if (now < own.names_due_ns)
+		return;
+	for (uint32_t i = 0; i < rp_threads_count; i++)
+		report_name(&rp_threads[rp_threads_used[i]]);
+	own.names_due_ns = now + NAMES_NS;
+}
+
+static void scan(void)
+{
+	uint64_t now = rp_clock_monotonic_ns(), took;
+
+	if (now < own.scan_due_ns)
+		return;
+	rp_unwind_refresh();
+	if (rp_threads_scan(&visitor) == 0) {
+		give_timers();
+		report_names(now);
+	}
+	took = rp_clock_monotonic_ns() - now;
+	own.scan_due_ns = now + (took > SCAN_NS / SCAN_SHARE ? took * SCAN_SHARE : SCAN_NS);
+}
+
+/* Ends the samples of threads that fell asleep. */
+static void look_for_sleepers(void)
+{
+	for (uint32_t i = 0; i < rp_threads_count; i++) {
+		struct rp_sampled *thread = &rp_threads[rp_threads_used[i]];
+		uint64_t cpu_ns;
+
+		if (!rp_load_relaxed(&thread->awake) ||
+		    rp_thread_cpu_ns(thread->id, &cpu_ns) != 0)
+			continue;
+		if (cpu_ns == thread->cpu_ns) {
+			rp_store_relaxed(&thread->awake, 0);
+			rp_sample_write(thread->id, RP_SAMPLE_EXTERNAL, NULL, 0);
+		}
+		thread->cpu_ns = cpu_ns;
+	}
+}
+
+/* Applies new requests: restarts all timers and emits all names again. */
+static void begin(uint32_t interval_ns)
+{
+	for (uint32_t i = 0; i < rp_threads_count; i++) {
+		struct rp_sampled *thread = &rp_threads[rp_threads_used[i]];
+
+		thread->is_named = false;
+		rp_sample_timer_stop(thread);
+	}
+	own.interval_ns = interval_ns;
+	own.scan_due_ns = 0;
+	own.names_due_ns = 0;
+}
+
+static void end(void)
+{
+	rp_threads_clear(&visitor);
+	(void)rp_sample_signal_give_back();
+	own.interval_ns = 0;
+}
+
+/* With the lock held: the shortest interval that anyone asked for, 0 without requests. */
+static uint32_t wanted_interval(void)
+{
+	uint32_t interval = 0;
+
+	for (unsigned int i = 0; i < sampler.request_count; i++) {
+		if (interval == 0 || sampler.requests[i].interval_ns < interval)
+			interval = sampler.requests[i].interval_ns;
+	}
+	return interval;
+}
+
+/* Waits for news, or for the next tick. Return: the interval wanted now. */
+static uint32_t wait_for_work(bool *ret_changed)
+{
+	uint32_t interval;
+	struct timespec until;
+	uint64_t until_ns = rp_clock_monotonic_ns() + own.interval_ns;
+
+	until.tv_sec = (time_t)(until_ns / 1000000000u);
+	until.tv_nsec = (long)(until_ns % 1000000000u);
+	pthread_mutex_lock(&sampler.lock);
+	while (own.changes == sampler.changes) {
+		if (own.interval_ns == 0)
+			pthread_cond_wait(&sampler.news, &sampler.lock);
+		else if (pthread_cond_timedwait(&sampler.news, &sampler.lock, &until) == ETIMEDOUT)
+			break;
+	}
+	interval = wanted_interval();
+	own.marks |= sampler.is_beginning;
+	sampler.is_beginning = false;
+	*ret_changed = own.changes != sampler.changes;
+	own.changes = sampler.changes;
+	pthread_mutex_unlock(&sampler.lock);
+	return interval;
+}
+
+/* A request made meanwhile has a beginning of its own. */
+static void end_beginning(void)
+{
+	own.is_beginning = false;
+	pthread_mutex_lock(&sampler.lock);
+	for (unsigned int i = 0; i < sampler.request_count && !sampler.is_beginning; i++)
+		sampler.requests[i].has_begun = true;
+	pthread_mutex_unlock(&sampler.lock);
+}
+
+static void write_beginning(void)
+{
+	if (own.marks)
+		rp_beginning_mark();
+	own.is_beginning |= own.marks;
+	own.marks = false;
+	if (own.is_beginning)
+		rp_beginning_write();
+}
+
+static void *sampler_run(void *data)
+{
+	(void)data;
+	for (;;) {
+		bool changed;
+		uint32_t interval = wait_for_work(&changed);
+
+		if (changed && interval)
+			begin(interval);
+		else if (changed)
+			end();
+		if (!interval)
+			continue;
+		if (rp_sample_signal_take() != 0) {
+			end_beginning();
+			continue;
+		}
+		scan();
+		write_beginning();
+		look_for_sleepers();
+		if (own.is_beginning && rp_beginning_is_over())
+			end_beginning();
+	}
+	return NULL;
+}
+
+static void add_request(const struct rp_provider_state *state)
+{
+	struct sample_request *request;
+
+	if (sampler.request_count == RP_SESSIONS_MAX)
+		return;
+	request = &sampler.requests[sampler.request_count++];
+	request->source = state->source;
+	request->interval_ns = rp_sample_interval_ns(state->filter_data);
+	request->has_begun = false;
+	sampler.is_beginning = true;
+}
+
+static void remove_request(const struct rp_provider_state *state)
+{
+	for (unsigned int i = 0; i < sampler.request_count; i++) {
+		struct sample_request *request = &sampler.requests[i];
+
+		if (memcmp(&request->source, &state->source, sizeof(state->source)) != 0)
+			continue;
+		*request = sampler.requests[--sampler.request_count];
+		return;
+	}
+}
+
+int rp_sample_prepare(void)
+{
+	return rp_thread_create_once(&sampler_thread, "ringpipe-sample", sampler_run, NULL);
+}
+
+static void on_session(struct rp_provider *provider, const struct rp_provider_state *state,
+		       void *data)
+{
+	bool wanted;
+
+	(void)provider;
+	(void)data;
+	pthread_mutex_lock(&sampler.lock);
+	if (state->source_enabled)
+		add_request(state);
+	else
+		remove_request(state);
+	sampler.changes++;
+	wanted = sampler.request_count != 0;
+	pthread_cond_signal(&sampler.news);
+	pthread_mutex_unlock(&sampler.lock);
+	if (wanted)
+		(void)rp_sample_prepare();
+}
+
+bool rp_sample_has_begun(uint64_t session)
+{
+	struct rp_guid source;
+	bool has_begun = false;
+
+	rp_source_guid(session, &source);
+	pthread_mutex_lock(&sampler.lock);
+	for (unsigned int i = 0; i < sampler.request_count; i++) {
+		const struct sample_request *request = &sampler.requests[i];
+
+		has_begun |= request->has_begun &&
+			     memcmp(&request->source, &source, sizeof(source)) == 0;
+	}
+	pthread_mutex_unlock(&sampler.lock);
+	return has_begun;
+}
+
+static void make_condition(void)
+{
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&sampler.news, &attributes);
+	pthread_condattr_destroy(&attributes);
+}
+
+int rp_sample_init(void)
+{
+	/* Type: enum rp_sample_type. */
+	static const struct rp_field sample_fields[] = {
+		{ "Type", NULL, 0, RP_TYPE_I32, 0, 0, NULL },
+	};
+	static const struct rp_field name_fields[] = {
+		{ "Thread", NULL, 0, RP_TYPE_U32, 0, 0, NULL },
+		{ "Name", NULL, 0, RP_TYPE_STRING, 0, 0, NULL },
+	};
+	static const struct rp_event_decl sample = {
+		.size = sizeof(sample), .id = 0, .name = "ThreadSample", .fields = sample_fields,
+		.field_count = 1, .level = RP_LEVEL_INFORMATIONAL, .flags = RP_EVENT_NO_STACK,
+	};
+	static const struct rp_event_decl name = {
+		.size = sizeof(name), .id = 1, .name = "ThreadName", .fields = name_fields,
+		.field_count = 2, .level = RP_LEVEL_INFORMATIONAL, .flags = RP_EVENT_NO_STACK,
+	};
+	struct rp_provider *provider;
+	int ret;
+
+	make_condition();
+	ret = rp_provider_create_by_name(RP_SAMPLE_PROVIDER, on_session, NULL, &provider);
+	if (ret == 0)
+		ret = rp_event_create(provider, &sample, &rp_sample_event);
+	if (ret == 0)
+		ret = rp_event_create(provider, &name, &name_event);
+	return ret;
+}
+
+void rp_sample_fork_prepare(void)
+{
+	pthread_mutex_lock(&sampler.lock);
+	rp_unwind_fork_prepare();
+}
+
+void rp_sample_fork_parent(void)
+{
+	rp_unwind_fork_parent();
+	pthread_mutex_unlock(&sampler.lock);
+}
+
+void rp_sample_fork_child(void)
+{
+	pthread_mutex_unlock(&sampler.lock);
+	make_condition();
+	sampler.request_count = 0;
+	sampler.is_beginning = false;
+	(void)rp_thread_once_forget(&sampler_thread);
+	memset(&own, 0, sizeof(own));
+	rp_sample_signal_forget();
+	rp_threads_forget();
+	rp_unwind_fork_child();
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* rp_session_start(): the output an embedder names, and the session on it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/failure.h"
+#include "base/file.h"
+#include "base/sized.h"
+#include "base/thread.h"
+#include "core/session_setup.h"
+#include "sample/sample.h"
+#include "sink/sinks.h"
+
+/*
+ * O_NONBLOCK: a FIFO without a reader must not hang the host, and open(2) fails with ENXIO.
+ * O_APPEND: a write does not restore the length of a file that another program truncated. A file
+ * keeps its content until the session has started. The lock ensures a single writer, since another
+ * copy of this library in the process expands `{pid}` to the same name. On a file system without
+ * locks there is no such protection.
+ */
+int rp_sink_open_path(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+		      0600);
+	struct stat file;
+
+	if (fd < 0)
+		return rp_failed("open");
+	if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode) &&
+	    rp_file_lock(fd, F_WRLCK) != 0) {
+		close(fd);
+		return -EBUSY;
+	}
+	return fd;
+}
+
+/* A caller's descriptor may be open for reading alone (O_RDONLY, O_PATH). */
+static int check_is_writable(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	/* Where a filter refuses the question, the first write answers it. */
+	if (flags < 0)
+		return errno == EBADF ? -EBADF : 0;
+	return (flags & O_ACCMODE) == O_RDONLY ? -EBADF : 0;
+}
+
+int rp_sink_create(int fd, bool replace, const struct rp_sink_content *content,
+		   struct rp_sink **ret_sink)
+{
+	struct stat stat;
+	int ret = check_is_writable(fd);
+
+	if (ret != 0)
+		return ret;
+	if (fstat(fd, &stat) != 0)
+		return rp_failed("fstat");
+	if (S_ISSOCK(stat.st_mode) || S_ISFIFO(stat.st_mode))
+		return rp_sink_stream_create(fd, NULL, 0, content, ret_sink);
+	return rp_sink_file_create(fd, replace, content, ret_sink);
+}
+
+/* On a sink of our own, if it could be made. */
+static int start_on(struct rp_session_setup *setup, int ret, struct rp_session **ret_session)
+{
+	if (ret != 0)
+		return ret;
+	ret = rp_session_open(setup, ret_session);
+	if (ret != 0)
+		setup->sink->ops->destroy(setup->sink);
+	return ret;
+}
+
+static bool can_roll(const struct rp_session_options *options)
+{
+	return options->roll_bytes == 0 ||
+	       (options->roll_bytes >= RP_SESSION_ROLL_MIN && options->output_path &&
+		!options->recover_path &&
+		!(options->flags & (RP_SESSION_OVERWRITE | RP_SESSION_COARSE)));
+}
+
+static int start(const struct rp_session_options *options, struct rp_session **ret_session)
+{
+	struct rp_session_setup setup = { .options = options };
+	struct rp_sink_content content = { 0 };
+	int fd, ret;
+
+	if ((options->provider_count && !options->providers) ||
+	    options->provider_count > RP_SESSION_PROVIDERS_MAX || !can_roll(options))
+		return -EINVAL;
+	content.rundown = !(options->flags & RP_SESSION_NO_RUNDOWN);
+	content.sample_interval_ns = rp_sample_interval_of(options->providers,
+							   options->provider_count);
+	setup.sample_interval_ns = content.sample_interval_ns;
+	if ((options->flags & RP_SESSION_OVERWRITE) && !options->output_path &&
+	    options->output_fd <= 0)
+		return start_on(&setup, rp_sink_none_create(&setup.sink), ret_session);
+	if (options->roll_bytes)
+		return start_on(&setup, rp_sink_roll_create(options->output_path,
+							    options->roll_bytes, &content,
+							    &setup.sink), ret_session);
+	fd = options->output_path ? rp_sink_open_path(options->output_path) : options->output_fd;
+	if (options->output_path ? fd < 0 : fd <= 0)
+		return options->output_path ? fd : -EINVAL;
+	ret = rp_sink_create(fd, options->output_path != NULL, &content, &setup.sink);
+	if (ret == 0) {
+		ret = rp_session_open(&setup, ret_session);
+		if (ret == 0)
+			return 0;
+		if (!options->output_path)
+			setup.sink->keep_fd = true;	/* it is still the caller's */
+		setup.sink->ops->destroy(setup.sink);
+		return ret;
+	}
+	if (options->output_path)
+		close(fd);
+	return ret;
+}
+
+RP_PUBLIC int rp_session_start(const struct rp_session_options *options,
+			       struct rp_session **ret_session)
+{
+	RP_NO_CANCEL int cancel = rp_cancel_disable();
+	struct rp_session_options own;
+
+	rp_failed_call = NULL;
+	if (!ret_session ||
+	    rp_sized_read(&own, sizeof(own), RP_SESSION_OPTIONS_SIZE_V1, options) != 0)
+		return -EINVAL;
+	return start(&own, ret_session);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The cache of unwind rules by instruction: 1 << RP_UNWIND_CACHE_BITS sets of
+ * RP_UNWIND_CACHE_WAYS entries, so that the instructions of one stack rarely keep evicting each
+ * other. Any thread writes and reads entries word by word. `key` is the instruction's tag mixed
+ * with the other words, so an entry that two writers mixed up matches no tag.
+ */
+#ifndef RP_UNWIND_CACHE_H
+#define RP_UNWIND_CACHE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/atomic.h"
+
+#define RP_UNWIND_CACHE_BITS 10u
+#define RP_UNWIND_CACHE_WAYS 4u
+
+enum rp_plain_kind {
+	RP_PLAIN_NONE,		/* no rules: follow the frame pointer */
+	RP_PLAIN_PLAIN,
+	RP_PLAIN_SIGNAL,	/* the kernel's frame of a signal */
+	RP_PLAIN_END,		/* the outermost function */
+	RP_PLAIN_HARD,		/* find the rules each time */
+};
+
+/* The usual rules, small. Slots are words from the frame's address; 0: the register is kept. */
+struct rp_plain {
+	int32_t frame_offset;
+	uint8_t frame_register;
+	uint8_t kind;
+	int16_t return_slot;
+	int16_t rbx_slot, rbp_slot;
+	int16_t r_slots[4];		/* r12 to r15 */
+	uint32_t spare;
+};
+
+struct rp_unwind_cache {
+	uint64_t key;
+	uint64_t words[3];
+};
+
+_Static_assert(sizeof(struct rp_plain) == sizeof(((struct rp_unwind_cache *)0)->words),
+	       "a row fills an entry");
+
+extern struct rp_unwind_cache rp_unwind_cache[1u << RP_UNWIND_CACHE_BITS][RP_UNWIND_CACHE_WAYS];
+
+static inline struct rp_unwind_cache *rp_unwind_cache_set(uint64_t tag)
+{
+	return rp_unwind_cache[(tag * 0x9e3779b97f4a7c15ull) >> (64 - RP_UNWIND_CACHE_BITS)];
+}
+
+static inline uint64_t rp_unwind_cache_mix(uint64_t tag, const uint64_t words[3])
+{
+	return tag ^ words[0] ^ (words[1] << 21 | words[1] >> 43) ^
+	       (words[2] << 42 | words[2] >> 22);
+}
+
+/* Read an entry. Return: whether it is the tag's. */
+static inline bool rp_unwind_cache_read(const struct rp_unwind_cache *entry, uint64_t tag,
+					uint64_t ret_words[3])
+{
+	uint64_t key = rp_load_relaxed(&entry->key);
+
+	for (int i = 0; i < 3; i++)
+		ret_words[i] = rp_load_relaxed(&entry->words[i]);
+	return key != 0 && key == rp_unwind_cache_mix(tag, ret_words);
+}
+
+/* Context of both: any, signal handlers included. */
+static inline bool rp_unwind_cache_get(uint64_t tag, struct rp_plain *ret_plain)
+{
+	const struct rp_unwind_cache *set = rp_unwind_cache_set(tag);
+	uint64_t words[3];
+
+	for (unsigned int way = 0; way < RP_UNWIND_CACHE_WAYS; way++) {
+		if (rp_unwind_cache_read(&set[way], tag, words)) {
+			memcpy(ret_plain, words, sizeof(words));
+			return true;
+		}
+	}
+	return false;
+}
+
+void rp_unwind_cache_put(uint64_t tag, const struct rp_plain *plain);
+
+struct rp_cfi_row;
+
+/* The row made small; RP_PLAIN_HARD if that leaves something out. */
+void rp_plain_make(const struct rp_cfi_row *row, struct rp_plain *ret_plain);
+
+#endif

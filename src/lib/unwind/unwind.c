@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: MIT */
+#include "unwind/unwind.h"
+
+#include <errno.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include <ringpipe/types.h>
+
+#include "base/atomic.h"
+#include "base/thread.h"
+#include "unwind/cache.h"
+#include "unwind/cfi.h"
+
+/* How far a lost frame pointer is searched for, and in what portions. */
+#define SEARCH_BYTES (64u << 10)
+#define SEARCH_WORDS 63u
+
+/* More frames than the library has between an event and this code. */
+#define LEFT_OUT_MAX 16u
+
+/* The state of a walk from frame to frame. */
+struct frame_walk {
+	struct rp_registers *registers;
+	const struct rp_window *window;
+	struct rp_objects objects;
+	bool is_sleeper;
+	bool asks;		/* request unknown rules by ask(), do not look them up */
+};
+
+enum step {
+	STOP,
+	GO_ON,
+	UNKNOWN,		/* a walk that asks has no rule here yet; nothing was changed */
+};
+
+/* Instructions whose rules rp_unwind_cache_fill() looks up. */
+static uint64_t asked[64];
+
+static enum step step_out_of_line(struct frame_walk *walk, enum rp_plain_kind *ret_kind);
+
+/* A stack is read directly where it is certain to be there. */
+__attribute__((no_sanitize("address", "thread")))
+static bool read_word(const void *data, uint64_t address, uint64_t *ret_word)
+{
+	const struct frame_walk *walk = data;
+
+	if (address % 8 == 0 && address >= walk->window->low &&
+	    address < walk->window->high) {
+		*ret_word = *(const uint64_t *)(uintptr_t)address;
+		return true;
+	}
+	return !walk->asks && rp_memory_peek(address, ret_word, sizeof(*ret_word));
+}
+
+static bool is_known(const struct rp_registers *registers, unsigned int reg)
+{
+	return reg < RP_REG_COUNT && (registers->known & 1u << reg) != 0;
+}
+
+static void set_register(struct rp_registers *registers, unsigned int reg, uint64_t value)
+{
+	registers->value[reg] = value;
+	registers->known |= 1u << reg;
+}
+
+/* Callee-saved registers. The caller's values of the others are unknown. */
+#define KEPT_REGISTERS ((1u << RP_REG_RBX) | (1u << RP_REG_RBP) | (0xfu << RP_REG_R12))
+
+/* Stacks grow down: any other frame would be a loop or a broken stack. */
+static bool is_further_out(const struct rp_registers *registers, uint64_t frame)
+{
+	return frame > registers->value[RP_REG_RSP];
+}
+
+/* The caller's stack pointer is `frame`, and it goes on at `from`. */
+static bool enter_caller(struct rp_registers *registers, uint64_t frame, uint64_t from)
+{
+	registers->known &= KEPT_REGISTERS;
+	set_register(registers, RP_REG_RSP, frame);
+	set_register(registers, RP_REG_RIP, from);
+	return from != 0;
+}
+
+/* Where a call of `target` arrives: a linker's stub jumps on by a table. */
+static uint64_t follow_stub(uint64_t target)
+{
+	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	uint8_t code[16];
+	size_t at = 0;
+	int32_t distance;
+	uint64_t function;
+
+	if (!rp_memory_peek(target, code, sizeof(code)))
+		return target;
+	if (memcmp(code, endbr, sizeof(endbr)) == 0)
+		at += sizeof(endbr);
+	at += code[at] == 0xf2;		/* bnd */
+	if (code[at] != 0xff || code[at + 1] != 0x25)
+		return target;
+	memcpy(&distance, &code[at + 2], sizeof(distance));
+	target += at + 6;
+	return rp_memory_peek(target + (uint64_t)(int64_t)distance, &function, sizeof(function)) ?
+	       function : target;
+}
+
+/*
+ * Whether the instruction before `from`, where a function would return to, is a call: of the
+ * function at `start`, or, unless `exact`, any: it may have jumped on to that function, or only the
+ * running program knew where to.
+ */
+static bool is_after_call(const struct frame_walk *walk, uint64_t from, uint64_t start, bool exact)
+{
+	uint8_t code[7];
+	uint64_t target;
+	int32_t distance;
+
+	if (!rp_objects_find(&walk->objects, from - 1) ||
+	    !rp_memory_peek(from - sizeof(code), code, sizeof(code)))
+		return false;
+	memcpy(&distance, &code[3], sizeof(distance));
+	target = from + (uint64_t)(int64_t)distance;
+	if (code[2] == 0xe8 && (target == start || follow_stub(target) == start))
+		return true;
+	if (exact)
+		return false;
+	if (code[2] == 0xe8 && rp_objects_find(&walk->objects, target))
+		return true;
+	/* ff /2: by register, by memory with a distance of 1 or 4 bytes. */
+	return (code[5] == 0xff && (code[6] & 0xf8) == 0xd0) ||
+	       (code[5] == 0xff && (code[6] & 0xf8) == 0x10) ||
+	       (code[4] == 0xff && (code[5] & 0xf8) == 0x50) ||
+	       (code[1] == 0xff && ((code[2] & 0xf8) == 0x90 || code[2] == 0x15));
+}
+
+/*
+ * Calls that the function itself made before have left their return addresses where its own calls
+ * now pass arguments.
+ */
+static bool is_own_call(const struct rp_cfi_row *row, uint64_t from)
+{
+	return from > row->start && from <= row->end;
+}
+
+/* Whether from a frame pointer at this place the walk comes to the first frame of a thread. */
+static bool leads_out(const struct frame_walk *walk, uint64_t place)
+{
+	struct rp_registers registers = *walk->registers;
+	struct frame_walk trial = *walk;
+	enum rp_plain_kind kind = RP_PLAIN_NONE;
+	unsigned int count = 0;
+
+	trial.registers = &registers;
+	trial.is_sleeper = false;
+	set_register(&registers, RP_REG_RBP, place);
+	while (count++ < RP_STACK_MAX && step_out_of_line(&trial, &kind) == GO_ON)
+		continue;
+	return kind == RP_PLAIN_END;
+}
+
+/*
+ * A place above the stack pointer with {a frame pointer, a return address} of this function. What
+ * is there may be left of calls that are over: if it does not say itself whose it is, it has to
+ * lead out, or else the first that may be one is taken.
+ */
+static bool search(struct frame_walk *walk, const struct rp_cfi_row *row, bool exact)
+{
+	struct rp_registers *registers = walk->registers;
+	uint64_t words[SEARCH_WORDS + 1], first = 0;
+
+	for (uint64_t at = registers->value[RP_REG_RSP], end = at + SEARCH_BYTES; at < end;
+	     at += SEARCH_WORDS * 8) {
+		if (!rp_memory_peek(at, words, sizeof(words)))
+			break;
+		for (unsigned int i = 0; i < SEARCH_WORDS; i++) {
+			uint64_t place = at + i * 8;
+
+			if ((!exact && is_own_call(row, words[i + 1])) ||
+			    !is_after_call(walk, words[i + 1], row->start, exact))
+				continue;
+			if (exact || leads_out(walk, place)) {
+				set_register(registers, RP_REG_RBP, place);
+				return true;
+			}
+			if (!first && (words[i] == 0 || words[i] > place))
+				first = place;
+		}
+	}
+	if (first)
+		set_register(registers, RP_REG_RBP, first);
+	return first != 0;
+}
+
+static bool search_frame_pointer(struct frame_walk *walk, const struct rp_plain *plain)
+{
+	uint64_t address = walk->registers->value[RP_REG_RIP] - 1;
+	const struct rp_object_text *object = rp_objects_find(&walk->objects, address);
+	struct rp_cfi_row row;
+
+	/* The frame that `push %rbp; mov %rsp, %rbp` makes. */
+	if (plain->frame_register != RP_REG_RBP || plain->frame_offset != 16 || !object ||
+	    !rp_cfi_find(object, address, &row))
+		return false;
+	return search(walk, &row, true) || search(walk, &row, false);
+}
+
+static bool step_plain(struct frame_walk *walk, const struct rp_plain *plain)
+{
+	struct rp_registers *registers = walk->registers;
+	const int16_t slots[6] = { plain->rbx_slot, plain->rbp_slot, plain->r_slots[0],
+				   plain->r_slots[1], plain->r_slots[2], plain->r_slots[3] };
+	static const uint8_t kept[6] = { RP_REG_RBX, RP_REG_RBP, RP_REG_R12, RP_REG_R12 + 1,
+					 RP_REG_R12 + 2, RP_REG_R15 };
+	uint64_t frame, from, value;
+
+	if (!is_known(registers, plain->frame_register) &&
+	    !(walk->is_sleeper && search_frame_pointer(walk, plain)))
+		return false;
+	frame = registers->value[plain->frame_register] + (uint64_t)(int64_t)plain->frame_offset;
+	if (!is_further_out(registers, frame) ||
+	    !read_word(walk, frame + (uint64_t)(plain->return_slot * 8), &from))
+		return false;
+	for (int i = 0; i < 6; i++) {
+		if (slots[i] == 0)
+			continue;
+		registers->known &= ~(1u << kept[i]);
+		if (read_word(walk, frame + (uint64_t)(slots[i] * 8), &value))
+			set_register(registers, kept[i], value);
+	}
+	return enter_caller(registers, frame, from);
+}
+
+static bool register_by_rule(const struct frame_walk *walk, const struct rp_object_text *object,
+			     const struct rp_cfi_rule *rule, uint64_t frame, uint64_t *ret_value)
+{
+	uint64_t place = frame + (uint64_t)(int64_t)rule->value;
+
+	switch (rule->kind) {
+	case RP_CFI_IS:
+		*ret_value = place;
+		return true;
+	case RP_CFI_AT:
+		return read_word(walk, place, ret_value);
+	case RP_CFI_REGISTER:
+		if (!is_known(walk->registers, (unsigned int)rule->value))
+			return false;
+		*ret_value = walk->registers->value[rule->value];
+		return true;
+	case RP_CFI_AT_EXPRESSION:
+		return rp_cfi_evaluate(object, rule->value, walk->registers, &frame, read_word,
+				       walk, &place) && read_word(walk, place, ret_value);
+	case RP_CFI_IS_EXPRESSION:
+		return rp_cfi_evaluate(object, rule->value, walk->registers, &frame, read_word,
+				       walk, ret_value);
+	default:
+		return false;
+	}
+}
+
+static bool frame_by_rule(const struct frame_walk *walk, const struct rp_object_text *object,
+			  const struct rp_cfi_row *row, uint64_t *ret_frame)
+{
+	if (row->frame_is_expression)
+		return rp_cfi_evaluate(object, row->frame_offset, walk->registers, NULL, read_word,
+				       walk, ret_frame);
+	if (!is_known(walk->registers, row->frame_register))
+		return false;
+	*ret_frame = walk->registers->value[row->frame_register] +
+		     (uint64_t)(int64_t)row->frame_offset;
+	return true;
+}
+
+static bool step_by_row(struct frame_walk *walk, const struct rp_object_text *object,
+			const struct rp_cfi_row *row)
+{
+	struct rp_registers *registers = walk->registers, caller = *registers;
+	uint64_t frame, value;
+
+	if (!frame_by_rule(walk, object, row, &frame))
+		return false;
+	for (unsigned int reg = 0; reg < RP_REG_COUNT; reg++) {
+		if (row->rules[reg].kind == RP_CFI_SAME)
+			continue;
+		caller.known &= ~(1u << reg);
+		if (register_by_rule(walk, object, &row->rules[reg], frame, &value))
+			set_register(&caller, reg, value);
+	}
+	if (row->rules[RP_REG_RSP].kind == RP_CFI_SAME) {
+		if (!is_further_out(registers, frame))
+			return false;
+		set_register(&caller, RP_REG_RSP, frame);
+	}
+	/* In longjmp(), which is its own caller's frame already in the end. */
+	if (!is_known(&caller, RP_REG_RIP) || !is_known(&caller, RP_REG_RSP) ||
+	    caller.value[RP_REG_RSP] < registers->value[RP_REG_RSP])
+		return false;
+	*registers = caller;
+	return enter_caller(registers, caller.value[RP_REG_RSP], caller.value[RP_REG_RIP]);
+}
+
+/* Without tables: {caller's frame pointer, return address} where the frame pointer says. */
+static bool step_frame_pointer(struct frame_walk *walk)
+{
+	struct rp_registers *registers = walk->registers;
+	uint64_t at = registers->value[RP_REG_RBP], pair[2];
+
+	if (!is_known(registers, RP_REG_RBP) || at % 8 != 0 ||
+	    !is_further_out(registers, at + 16) || !read_word(walk, at, &pair[0]) ||
+	    !read_word(walk, at + 8, &pair[1]))
+		return false;
+	set_register(registers, RP_REG_RBP, pair[0]);
+	return enter_caller(registers, at + 16, pair[1]);
+}
+
+#if defined(__x86_64__)
+/* Where struct sigcontext, as in <ucontext.h>, has the registers 0 to 16 of DWARF. */
+static const uint8_t context_place[RP_REG_COUNT] = {
+	REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP,
+	REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
+};
+
+bool rp_registers_of_context(const void *context, struct rp_registers *ret_registers)
+{
+	const ucontext_t *user = context;
+
+	for (unsigned int reg = 0; reg < RP_REG_COUNT; reg++)
+		ret_registers->value[reg] = (uint64_t)user->uc_mcontext.gregs[context_place[reg]];
+	ret_registers->known = (1u << RP_REG_COUNT) - 1;
+	return true;
+}
+
+/* The registers as they are here, and this very instruction. */
+static inline __attribute__((always_inline))
+bool take_registers(struct rp_registers *ret_registers)
+{
+	__asm__ volatile(
+		"movq %%rbx, 24(%0)\n\t"
+		"movq %%rbp, 48(%0)\n\t"
+		"movq %%rsp, 56(%0)\n\t"
+		"movq %%r12, 96(%0)\n\tmovq %%r13, 104(%0)\n\t"
+		"movq %%r14, 112(%0)\n\tmovq %%r15, 120(%0)\n\t"
+		"leaq (%%rip), %%rax\n\t"
+		"movq %%rax, 128(%0)\n\t"
+		: : "r"(ret_registers->value) : "rax", "memory");
+	ret_registers->known = KEPT_REGISTERS | 1u << RP_REG_RSP | 1u << RP_REG_RIP;
+	return true;
+}
+
+/*
+ * In the function that a signal handler returns to, the stack pointer is at the ucontext that the
+ * kernel left there. The interrupted stack may be any other.
+ */
+static bool step_signal(struct frame_walk *walk)
+{
+	struct rp_registers *registers = walk->registers;
+	uint64_t at = registers->value[RP_REG_RSP] + offsetof(ucontext_t, uc_mcontext.gregs);
+	uint64_t saved[NGREG];
+
+	if (!walk->asks && !rp_memory_peek(at, saved, sizeof(saved)))
+		return false;
+	for (unsigned int i = 0; walk->asks && i < NGREG; i++) {
+		if (!read_word(walk, at + i * 8, &saved[i]))
+			return false;
+	}
+	for (unsigned int reg = 0; reg < RP_REG_COUNT; reg++)
+		registers->value[reg] = saved[context_place[reg]];
+	registers->known = (1u << RP_REG_COUNT) - 1;
+	return registers->value[RP_REG_RIP] != 0;
+}
+#else
+bool rp_registers_of_context(const void *context, struct rp_registers *ret_registers)
+{
+	(void)context;
+	(void)ret_registers;
+	return false;
+}
+
+static bool take_registers(struct rp_registers *ret_registers)
+{
+	(void)ret_registers;
+	return false;
+}
+
+static bool step_signal(struct frame_walk *walk)
+{
+	(void)walk;
+	return false;
+}
+#endif
+
+static void learn(const struct rp_object_text *object, uint64_t address, uint64_t tag,
+		  struct rp_cfi_row *ret_row, struct rp_plain *ret_plain)
+{
+	memset(ret_plain, 0, sizeof(*ret_plain));
+	if (rp_cfi_find(object, address, ret_row))
+		rp_plain_make(ret_row, ret_plain);
+	rp_unwind_cache_put(tag, ret_plain);
+}
+
+/* Does not replace an earlier request: after a wrong frame pointer, addresses may be garbage. */
+static void ask(uint64_t address)
+{
+	uint64_t *question = &asked[(address * 0x9e3779b97f4a7c15ull) >> 58];
+
+	if (rp_load_relaxed(question) == 0)
+		rp_store_relaxed(question, address);
+}
+
+/* Step by the tables, and cache the rule. */
+static bool step_hard(struct frame_walk *walk, uint64_t address, uint64_t tag,
+		      struct rp_plain *ret_plain)
+{
+	const struct rp_object_text *object = rp_objects_find(&walk->objects, address);
+	struct rp_cfi_row row;
+
+	memset(ret_plain, 0, sizeof(*ret_plain));
+	if (!object)
+		return step_frame_pointer(walk);
+	learn(object, address, tag, &row, ret_plain);
+	switch (ret_plain->kind) {
+	case RP_PLAIN_NONE:
+		return step_frame_pointer(walk);
+	case RP_PLAIN_PLAIN:
+		return step_plain(walk, ret_plain);
+	case RP_PLAIN_SIGNAL:
+		return step_signal(walk);
+	case RP_PLAIN_END:
+		return false;
+	default:
+		return step_by_row(walk, object, &row);
+	}
+}
+
+/* Addresses have 47 bits; those of a library that took another's place are not the same. */
+static uint64_t tag_of(const struct rp_objects *objects, uint64_t address)
+{
+	return address ^ (uint64_t)objects->generation << 48;
+}
+
+static inline __attribute__((always_inline)) enum step
+step(struct frame_walk *walk, uint64_t address, enum rp_plain_kind *ret_kind)
+{
+	uint64_t tag = tag_of(&walk->objects, address);
+	struct rp_plain plain = { .kind = RP_PLAIN_NONE };
+	bool ret, known = rp_unwind_cache_get(tag, &plain);
+
+	if (walk->asks && !known)
+		return UNKNOWN;
+	if (walk->asks && plain.kind == RP_PLAIN_HARD)
+		ret = step_frame_pointer(walk);
+	else if (!known || plain.kind == RP_PLAIN_HARD)
+		ret = step_hard(walk, address, tag, &plain);
+	else if (plain.kind == RP_PLAIN_PLAIN)
+		ret = step_plain(walk, &plain);
+	else if (plain.kind == RP_PLAIN_SIGNAL)
+		ret = step_signal(walk);
+	else
+		ret = plain.kind == RP_PLAIN_NONE && step_frame_pointer(walk);
+	*ret_kind = plain.kind;
+	return ret ? GO_ON : STOP;
+}
+
+static __attribute__((noinline)) enum step
+step_out_of_line(struct frame_walk *walk, enum rp_plain_kind *ret_kind)
+{
+	uint64_t from = walk->registers->value[RP_REG_RIP];
+
+	return step(walk, from - (*ret_kind != RP_PLAIN_SIGNAL), ret_kind);
+}
+
+/*
+ * The rest of a walk from a frame whose rule is not known, for the time being by frame pointers.
+ * Walks by known rules alone pay nothing for the mark. `count` frames are there; without one the
+ * frame is the library's own, which may have no frame pointer.
+ */
+static __attribute__((noinline, cold)) int
+walk_on_asking(struct frame_walk *walk, enum rp_plain_kind kind, uint64_t *ret_frames,
+	       unsigned int count, unsigned int max)
+{
+	const struct rp_registers *registers = walk->registers;
+	enum step next = UNKNOWN;
+
+	while (count < max && next != STOP) {
+		if (next == UNKNOWN) {
+			ask(registers->value[RP_REG_RIP] - (kind != RP_PLAIN_SIGNAL));
+			if (count == 0)
+				return -EAGAIN;
+			kind = RP_PLAIN_NONE;
+			if (!step_frame_pointer(walk))
+				break;
+		}
+		ret_frames[count++] = registers->value[RP_REG_RIP];
+		next = step_out_of_line(walk, &kind);
+	}
+	if (kind != RP_PLAIN_END && count < max)
+		ret_frames[count++] = RP_FRAME_CUT;
+	return (int)count;
+}
+
+/* Leaves out frames whose stack pointer is below `inner`. */
+static int walk_out(struct frame_walk *walk, uint64_t inner, uint64_t *ret_frames, unsigned int max)
+{
+	struct rp_registers *registers = walk->registers;
+	unsigned int count = 0, left_out = 0;
+	/* After a signal the address is the next instruction, not a return address. */
+	enum rp_plain_kind kind = RP_PLAIN_SIGNAL;
+	enum step next;
+
+	if (max == 0)
+		return 0;
+	if (walk->asks)
+		walk->objects.generation = rp_objects_generation();
+	else
+		rp_objects_open(&walk->objects);
+	do {
+		if (registers->value[RP_REG_RSP] >= inner)
+			ret_frames[count++] = registers->value[RP_REG_RIP];
+		else if (++left_out > LEFT_OUT_MAX)
+			break;
+		if (count >= max)
+			break;
+		next = step(walk, registers->value[RP_REG_RIP] - (kind != RP_PLAIN_SIGNAL), &kind);
+		if (next == UNKNOWN)
+			return walk_on_asking(walk, kind, ret_frames, count, max);
+	} while (next == GO_ON);
+	if (!walk->asks)
+		rp_objects_close(&walk->objects);
+	return (int)count;
+}
+
+unsigned int rp_unwind(struct rp_registers *registers, const struct rp_window *window,
+		       uint64_t *ret_frames, unsigned int max)
+{
+	struct frame_walk walk = { .registers = registers, .window = window };
+
+	return (unsigned int)walk_out(&walk, 0, ret_frames, max);
+}
+
+int rp_unwind_callers(const void *frame, uint64_t *ret_frames, unsigned int max)
+{
+	struct rp_window window = { 0, 0 };
+	struct rp_registers registers;
+	struct frame_walk walk = { .registers = &registers, .window = &window, .asks = true };
+	uint64_t low, high;
+
+	if (!take_registers(&registers))
+		return 0;
+	window.low = registers.value[RP_REG_RSP];
+	/* From here to its end the stack is in use, so it is there. */
+	if (rp_thread_stack_bounds(&low, &high) && window.low >= low && window.low < high)
+		window.high = high;
+	return walk_out(&walk, (uint64_t)(uintptr_t)frame + 16, ret_frames, max);
+}
+
+unsigned int rp_unwind_sleeper(uint64_t stack_pointer, uint64_t instruction, uint64_t *ret_frames,
+			       unsigned int max)
+{
+	static const struct rp_window nothing;
+	struct rp_registers registers = { .known = 0 };
+	struct frame_walk walk = {
+		.registers = &registers, .window = &nothing, .is_sleeper = true,
+	};
+
+	set_register(&registers, RP_REG_RSP, stack_pointer);
+	set_register(&registers, RP_REG_RIP, instruction);
+	return (unsigned int)walk_out(&walk, 0, ret_frames, max);
+}
+
+unsigned int rp_unwind_cache_fill(void)
+{
+	struct rp_objects objects;
+	unsigned int count = 0;
+
+	rp_unwind_refresh();
+	rp_objects_open(&objects);
+	for (unsigned int i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		uint64_t address = rp_load_relaxed(&asked[i]);
+		const struct rp_object_text *object;
+		struct rp_cfi_row row;
+		struct rp_plain plain;
+
+		if (address == 0)
+			continue;
+		count++;
+		rp_store_relaxed(&asked[i], 0);
+		object = rp_objects_find(&objects, address);
+		if (object)
+			learn(object, address, tag_of(&objects, address), &row, &plain);
+	}
+	rp_objects_close(&objects);
+	return count;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libringpipe-symbols.so: which functions hold these addresses.
+ *
+ * The tables of an object, in the order they are asked: its .symtab, or that of its debug file,
+ * found by build id or debug link; the small one packed in .gnu_debugdata; .dynsym. Each only for
+ * what those before it did not know.
+ */
+#include <elfutils/libdwelf.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <ringpipe/types.h>
+
+#include "host/symbols.h"
+#include "modules/symbols/object.h"
+#include "modules/symbols/symbol_table.h"
+
+RP_PUBLIC int rp_symbols_find(const struct rp_symbols_query *query);
+
+/* Opens the file if it has the build id of the query. */
+static int open_same(const struct rp_symbols_query *query, const char *path,
+		     struct rp_object_file *ret_object)
+{
+	int ret = rp_object_open(path, ret_object);
+
+	if (ret == 0 && query->build_id_bytes &&
+	    !rp_object_has_build_id(ret_object, query->build_id, query->build_id_bytes)) {
+		rp_object_close(ret_object);
+		return -ENOENT;
+	}
+	return ret;
+}
+
+static int open_by_build_id(const struct rp_symbols_query *query,
+			    struct rp_object_file *ret_object)
+{
+	char path[PATH_MAX], digits[2 * RP_BUILD_ID_MAX + 1];
+
+	if (query->build_id_bytes < 2 || query->build_id_bytes > RP_BUILD_ID_MAX)
+		return -ENOENT;
+	for (size_t i = 0; i < query->build_id_bytes; i++)
+		snprintf(digits + 2 * i, 3, "%02x", query->build_id[i]);
+	if ((size_t)snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug",
+			     query->debug_directory, digits, digits + 2) >= sizeof(path))
+		return -ENOENT;
+	return open_same(query, path, ret_object);
+}
+
+/* The checksum of a debug link: that of zlib and Ethernet, least significant bit first. */
+static bool has_checksum(const struct rp_symbols_query *query,
+			 const struct rp_object_file *object, uint32_t wanted)
+{
+	uint32_t table[256], sum = UINT32_MAX;
+	uint8_t buffer[32768];
+	uint64_t at = 0;
+	size_t got;
+
+	for (uint32_t i = 0; i < 256; i++) {
+		table[i] = i;
+		for (int bit = 0; bit < 8; bit++)
+			table[i] = table[i] >> 1 ^ (table[i] & 1 ? 0xedb88320u : 0);
+	}
+	while ((got = rp_object_read(object, at, buffer, sizeof(buffer))) > 0) {
+		if (query->is_over(query->data))
+			return false;
+		for (size_t i = 0; i < got; i++)
+			sum = table[(sum ^ buffer[i]) & 0xff] ^ sum >> 8;
+		at += got;
+	}
+	return ~sum == wanted;
+}
+
+/* The places in gdb's manual: the file's directory, its .debug, the global debug directory. */
+static int open_by_link(const struct rp_symbols_query *query, const struct rp_object_file *object,
+			struct rp_object_file *ret_object)
+{
+	const char *const places[][2] = {
+		{ "", "" }, { "", "/.debug" }, { query->debug_directory, "" },
+	};
+	GElf_Word sum;
+	const char *link = dwelf_elf_gnu_debuglink(object->elf, &sum);
+	const char *slash = query->named ? strrchr(query->named, '/') : NULL;
+	char path[PATH_MAX];
+
+	if (!link || !slash || strchr(link, '/'))
+		return -ENOENT;
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		if ((size_t)snprintf(path, sizeof(path), "%s%.*s%s/%s", places[i][0],
+				     (int)(slash - query->named), query->named, places[i][1],
+				     link) >= sizeof(path) ||
+		    open_same(query, path, ret_object) != 0)
+			continue;
+		if (query->build_id_bytes || has_checksum(query, ret_object, sum))
+			return 0;
+		rp_object_close(ret_object);
+	}
+	return -ENOENT;
+}
+
+static void ask_debug_file(struct rp_lookup *lookup, const struct rp_object_file *object)
+{
+	struct rp_object_file debug;
+
+	if (open_by_build_id(lookup->query, &debug) != 0 &&
+	    open_by_link(lookup->query, object, &debug) != 0)
+		return;
+	rp_lookup_table(lookup, &debug, SHT_SYMTAB);
+	rp_object_close(&debug);
+}
+
+static void ask(struct rp_lookup *lookup, const struct rp_object_file *object)
+{
+	struct rp_object_file packed;
+
+	if (!rp_lookup_table(lookup, object, SHT_SYMTAB) && !lookup->query->image)
+		ask_debug_file(lookup, object);
+	if (lookup->unnamed && rp_object_open_packed(object, &packed) == 0) {
+		rp_lookup_table(lookup, &packed, SHT_SYMTAB);
+		rp_object_close(&packed);
+	}
+	if (lookup->unnamed)
+		rp_lookup_table(lookup, object, SHT_DYNSYM);
+}
+
+static int open_any(const struct rp_symbols_query *query, struct rp_object_file *ret_object)
+{
+	int ret = -ENOENT;
+
+	if (query->image)
+		return rp_object_open_image(query->image, query->image_bytes, ret_object);
+	for (size_t i = 0; ret != 0 && i < query->path_count; i++)
+		ret = open_same(query, query->paths[i], ret_object);
+	/* The file is gone, its symbols may be here all the same. */
+	if (ret != 0 && open_by_build_id(query, ret_object) == 0)
+		ret = 0;
+	return ret;
+}
+
+int rp_symbols_find(const struct rp_symbols_query *query)
+{
+	struct rp_object_file object;
+	struct rp_lookup lookup;
+	int ret;
+
+	if (query->size != sizeof(*query))
+		return -EINVAL;
+	if (!query->address_count)
+		return 0;
+	ret = open_any(query, &object);
+	if (ret != 0)
+		return ret;
+	ret = rp_lookup_init(&lookup, query);
+	if (ret == 0)
+		ask(&lookup, &object);
+	rp_lookup_fini(&lookup);
+	rp_object_close(&object);
+	return ret;
+}

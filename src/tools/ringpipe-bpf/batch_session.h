@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* A batch session in a process: the command 0x52/0x05 and what follows it; see sink/batch.c. */
+#ifndef RP_BPF_BATCH_SESSION_H
+#define RP_BPF_BATCH_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <ringpipe/session.h>
+
+#include "tools/ringpipe-bpf/definition.h"
+#include "tools/ringpipe/exchange.h"
+
+struct rp_bpf_session {
+	struct rp_target target;
+	struct rp_exchange exchange;	/* its connection carries the frames */
+	struct rp_exchange stop;
+	struct rp_message_buffer request;
+	bool stopping;
+	uint64_t id;
+	uint64_t probe;			/* address of `ringpipe:batch` in the process */
+	struct rp_bpf_definition *definitions;	/* by number */
+	size_t definition_count;
+	uint8_t *input;			/* frames that are not whole yet */
+	size_t input_bytes;
+	size_t input_capacity;
+	uint64_t delivered;		/* by the last account */
+	uint64_t lost;
+	uint64_t cut;
+	bool ended;			/* that account is the last one */
+};
+
+/*
+ * Takes over the target. Either all providers have an event filter, or none. Return: 0; -errno,
+ * after an error line. End the session in any case.
+ */
+int rp_bpf_session_begin(struct rp_bpf_session *session, const struct rp_target *target,
+			 const struct rp_session_provider *providers, size_t provider_count,
+			 uint32_t buffer_mb);
+
+/*
+ * Reads the available frames. `define` is called for each definition; when it returns 0, the
+ * process may deliver the definition's events.
+ * Return: 1: go on; 0: the session is over; -errno, reported, or the result of `define`.
+ */
+int rp_bpf_session_read(struct rp_bpf_session *session,
+			int (*define)(const struct rp_bpf_definition *definition, void *data),
+			void *data);
+
+/* Asks the process to end the session: what is under way still comes. */
+void rp_bpf_session_stop(struct rp_bpf_session *session);
+
+/* The descriptor to poll while stopping, and the next step when it is ready. */
+struct pollfd rp_bpf_session_poll_stop(const struct rp_bpf_session *session);
+void rp_bpf_session_step_stop(struct rp_bpf_session *session);
+
+void rp_bpf_session_fini(struct rp_bpf_session *session);
+
+#endif

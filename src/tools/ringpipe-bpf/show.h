@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Prints counts and events on standard output: tables and bars, JSON or CSV. */
+#ifndef RP_BPF_SHOW_H
+#define RP_BPF_SHOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tools/ringpipe-bpf/program.h"
+#include "tools/ringpipe-bpf/batch_session.h"
+#include "tools/ringpipe/rows.h"
+
+/* Figures of a session and the program at its probe. */
+struct rp_bpf_view {
+	const struct rp_bpf_session *session;
+	const struct rp_bpf_program *program;
+	const uint8_t *wanted;		/* by definition's number: whether it is shown */
+	enum rp_bpf_mode mode;
+	uint64_t linear_step;
+	uint64_t top;			/* rows at most */
+};
+
+/* Return: the exit status. */
+int rp_bpf_show(const struct rp_bpf_view *view, enum rp_format format);
+
+/* On standard error: how many events there were, and what of them was not seen, and why. */
+void rp_bpf_show_stats(const struct rp_bpf_view *view);
+
+/* Prepare to print events, as rows of `format`. The heading of CSV is printed here. */
+void rp_bpf_event_rows_init(struct rp_rows *rows, enum rp_format format);
+/* Print one forwarded event as a line. Return: 0; -EIO. */
+int rp_bpf_show_event(const struct rp_bpf_session *session, const void *bytes, size_t size,
+		      struct rp_rows *rows);
+
+#endif

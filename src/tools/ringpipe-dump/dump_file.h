@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* The file of a dump: there whole, or not at all. */
+#ifndef RP_DUMP_DUMP_FILE_H
+#define RP_DUMP_DUMP_FILE_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+struct rp_dump_output {
+	const char *path;
+	char part[PATH_MAX];		/* its name while it is written, where it needs one */
+	bool has_name;
+	int fd;
+};
+
+/*
+ * Creates a file of mode 0600 in the folder of `path`. It has no name; where the file system does
+ * not support that, it has the name `part`. A file at `path` stays unchanged until
+ * rp_dump_output_publish().
+ *
+ * Return: 0; -EISDIR, -EEXIST: a folder or another non-regular file is there; -ENAMETOOLONG; errors
+ * of open(2).
+ */
+int rp_dump_output_open(struct rp_dump_output *output, const char *path);
+
+/* Gives it its name; a file that had it is replaced. Return: 0; what link and rename say. */
+int rp_dump_output_publish(struct rp_dump_output *output);
+
+/* Closes; what was not published is gone. */
+void rp_dump_output_close(struct rp_dump_output *output);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Source: <link.h>: struct r_debug and struct link_map, which DT_DEBUG of the program's dynamic
+ * section leads to. All of it is the process's own and may be anything.
+ */
+#include "tools/ringpipe-dump/loader.h"
+
+#include <elf.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/uio.h>
+
+#include "base/file.h"
+
+/* The fields that debuggers read. The loader's private fields follow. */
+#define NAME_BYTES 256u
+#define AUXV_MAX 64u
+#define HEADERS_MAX 64u
+#define DYNAMIC_MAX 128u
+
+static bool read_at(pid_t pid, uint64_t address, void *ret_bytes, size_t size)
+{
+	const struct iovec here = { ret_bytes, size };
+	const struct iovec there = { (void *)(uintptr_t)address, size };
+
+	return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)size;
+}
+
+static uint64_t auxiliary(pid_t pid, uint64_t type)
+{
+	Elf64_auxv_t entries[AUXV_MAX];
+	char path[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
+	n = rp_file_read(path, entries, sizeof(entries));
+	for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(entries[0]); i++) {
+		if (entries[i].a_type == type)
+			return entries[i].a_un.a_val;
+	}
+	return 0;
+}
+
+/* The program's dynamic section, or 0. */
+static uint64_t dynamic_section(pid_t pid)
+{
+	uint64_t headers = auxiliary(pid, AT_PHDR), count = auxiliary(pid, AT_PHNUM);
+	uint64_t bias = 0, dynamic = 0;
+
+	for (uint64_t i = 0; headers && i < count && i < HEADERS_MAX; i++) {
+		Elf64_Phdr header;
+
+		if (!read_at(pid, headers + i * sizeof(header), &header, sizeof(header)))
+			return 0;
+		if (header.p_type == PT_PHDR)
+			bias = headers - header.p_vaddr;
+		if (header.p_type == PT_DYNAMIC)
+			dynamic = header.p_vaddr;
+	}
+	return dynamic ? dynamic + bias : 0;
+}
+
+static uint64_t debug_address(pid_t pid)
+{
+	uint64_t dynamic = dynamic_section(pid);
+
+	for (unsigned int i = 0; dynamic && i < DYNAMIC_MAX; i++) {
+		Elf64_Dyn entry;
+
+		if (!read_at(pid, dynamic + i * sizeof(entry), &entry, sizeof(entry)) ||
+		    entry.d_tag == DT_NULL)
+			return 0;
+		if (entry.d_tag == DT_DEBUG)
+			return entry.d_un.d_ptr;
+	}
+	return 0;
+}
+
+void rp_dump_loader_find(pid_t pid, rp_dump_loader_found found, void *data)
+{
+	uint64_t address = debug_address(pid), at;
+	struct r_debug debug;
+	struct link_map map;
+
+	if (!address || !read_at(pid, address, &debug, sizeof(debug)))
+		return;
+	found(address, sizeof(debug), data);
+	at = (uint64_t)(uintptr_t)debug.r_map;
+	for (unsigned int i = 1; at && i + 3 <= RP_DUMP_LOADER_MAX; i += 3) {
+		if (!read_at(pid, at, &map, sizeof(map)))
+			return;
+		found(at, sizeof(map), data);
+		found((uint64_t)(uintptr_t)map.l_name, NAME_BYTES, data);
+		found((uint64_t)(uintptr_t)map.l_ld, DYNAMIC_MAX * sizeof(Elf64_Dyn), data);
+		at = (uint64_t)(uintptr_t)map.l_next;
+	}
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* The kernel's records as events of the provider Ringpipe-Kernel. */
+#ifndef RP_KERNEL_KERNEL_EVENTS_H
+#define RP_KERNEL_KERNEL_EVENTS_H
+
+#include "../../bpf/kernel.h"
+#include "tools/ringpipe-kernel/inject.h"
+
+struct rp_emit_kernel {
+	struct rp_kernel_inject *inject;
+	int64_t clock_offset_ns;	/* the process's CLOCK_MONOTONIC before the kernel's */
+	uint64_t lost;			/* of all, as emitted */
+	uint64_t mark_ns;		/* of the process's clock: the last mark */
+};
+
+/* Return: 0; -ENOMEM. */
+int rp_emit_kernel_init(struct rp_emit_kernel *emit, int64_t clock_offset_ns);
+void rp_emit_kernel_fini(struct rp_emit_kernel *emit);
+
+/* -ENOMEM. */
+int rp_emit_kernel_record(struct rp_emit_kernel *emit, const struct rp_kernel_record *record);
+
+#endif

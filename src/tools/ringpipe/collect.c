@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/* ringpipe collect: options into a plan, the recording, and what to say of it. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <ringpipe/reader.h>
+#include <ringpipe/session.h>
+
+#include "tools/ringpipe/child.h"
+#include "tools/ringpipe/kernel_program.h"
+#include "tools/ringpipe/recording.h"
+#include "tools/ringpipe/summary.h"
+#include "tools/ringpipe/display_text.h"
+#include "tools/ringpipe/tool.h"
+#include "tools/ringpipe/tree.h"
+
+static bool is_reported(const struct rp_summary *summary, size_t index)
+{
+	for (size_t i = 0; i < index; i++) {
+		if (!strcmp(summary->losses[i]->reason, summary->losses[index]->reason))
+			return true;
+	}
+	return false;
+}
+
+/* " (5 full, 2 blocked)", each reason over all rings; nothing where nothing was lost. */
+static void print_reasons(const struct rp_summary *summary)
+{
+	const char *before = " (";
+
+	for (size_t i = 0; i < summary->loss_count; i++) {
+		char text[RP_TEXT_MAX], *reason;
+		uint64_t count = 0;
+
+		if (is_reported(summary, i))
+			continue;
+		for (size_t k = i; k < summary->loss_count; k++) {
+			if (!strcmp(summary->losses[k]->reason, summary->losses[i]->reason))
+				count += summary->losses[k]->count;
+		}
+		reason = rp_text_clean(summary->losses[i]->reason, true);
+		fprintf(stderr, "%s%s %s", before, rp_text_count(count, text),
+			reason ? reason : "?");
+		free(reason);
+		before = ", ";
+	}
+	fputs(*before == ',' ? ")" : "", stderr);
+}
+
+static void print_result(const struct rp_summary *summary, const struct rp_summary_view *view,
+			 const struct rp_tool_options *options)
+{
+	char events[RP_TEXT_MAX], lost[RP_TEXT_MAX], bytes[RP_TEXT_MAX], time[RP_TEXT_MAX];
+	uint64_t ns = summary->last_ns > 0 ? (uint64_t)summary->last_ns : 0;
+
+	if (options->format != RP_FORMAT_TEXT)
+		rp_summary_print(summary, view, options->format);
+	if (options->format != RP_FORMAT_TEXT || options->given & RP_OPTION_QUIET)
+		return;
+	/* Standard output belongs to a command after "--". */
+	fprintf(stderr, "%s: %s events in %s, %s lost", view->path,
+		rp_text_count(summary->stats.events, events), rp_text_duration(ns, time),
+		rp_text_count(summary->stats.lost, lost));
+	print_reasons(summary);
+	fprintf(stderr, ", %s\n", rp_text_bytes(summary->stats.bytes, bytes));
+}
+
+/*
+ * Reads the file back, so that the summary is what a reader will find in it.
+ * Return: 0 when it is whole; -ENODATA when it stops before its end; other -errno.
+ */
+static int check_trace(const char *path, const struct rp_tool_options *options)
+{
+	struct rp_reader *reader;
+	struct rp_summary summary;
+	struct rp_summary_view view = { .path = path, .top = UINT64_MAX };
+	int ret = rp_reader_open(path, &reader);
+
+	if (ret)
+		return ret;
+	ret = rp_summary_read(reader, NULL, NULL, &summary);
+	if (ret == -ENODATA)
+		view.error = "stops before its end";
+	else if (ret)
+		view.error = rp_reader_error(reader);
+	print_result(&summary, &view, options);
+	rp_summary_fini(&summary);
+	rp_reader_close(reader);
+	return ret;
+}
+
+static int finish_recording(const struct rp_recording_plan *plan, struct rp_output *output,
+			    const struct rp_recording_result *result,
+			    const struct rp_tool_options *options)
+{
+	int ret = rp_output_close(output), status = RP_EXIT_OK;
+
+	if (ret) {
+		rp_tool_error("cannot write %s: %s", output->path, strerror(-ret));
+		status = RP_EXIT_FAILURE;
+	}
+	ret = output->regular ? check_trace(output->path, options) : 0;
+	if (result->end == RP_RECORDING_GAVE_UP)
+		return RP_EXIT_GAVE_UP;
+	if (result->end == RP_RECORDING_OUTPUT_FAILED || result->end == RP_RECORDING_STREAM_FAILED)
+		return RP_EXIT_FAILURE;
+	if (ret == 0 && result->end == RP_RECORDING_PEER_ENDED && !plan->child &&
+	    !(options->given & RP_OPTION_QUIET))
+		fprintf(stderr, "Process %d ended the session.\n", plan->target->pid);
+	if (ret == 0)
+		return result->cut ? RP_EXIT_FAILURE : status;
+	if (ret == -ENODATA && result->end == RP_RECORDING_PEER_ENDED && plan->child)
+		rp_tool_error("%s: the trace stops before its end: %s did not end by exit() or by "
+			      "returning from main()", output->path, options->operands[0]);
+	else if (ret == -ENODATA && result->end == RP_RECORDING_PEER_ENDED)
+		rp_tool_error("process %d went away in the middle of the trace; %s has what came "
+			      "until then", plan->target->pid, output->path);
+	else if (ret == -ENODATA)
+		rp_tool_error("process %d closed the trace before its end; %s has what came until "
+			      "then", plan->target->pid, output->path);
+	else
+		rp_tool_error("%s: what process %d sent is not a sound trace: %s", output->path,
+			      plan->target->pid, strerror(-ret));
+	return RP_EXIT_FAILURE;
+}
+
+static int record(const struct rp_recording_plan *plan, const struct rp_tool_options *options)
+{
+	struct rp_recording_result result;
+	struct rp_output output;
+	char *pattern = rp_output_pattern(options->output, plan->target->name, "nettrace");
+	char *path = pattern ? rp_output_expand(pattern, plan->target->pid) : NULL;
+	int status = RP_EXIT_FAILURE;
+
+	free(pattern);
+	if (!path) {
+		rp_tool_error("out of memory");
+		return RP_EXIT_FAILURE;
+	}
+	if (rp_output_open(&output, path, options->given & RP_OPTION_FORCE)) {
+		free(path);
+		return RP_EXIT_FAILURE;
+	}
+	/* A file at its limit is an error of write(2), not the end of this process. */
+	signal(SIGXFSZ, SIG_IGN);
+	if (options->kernel) {
+		signal(SIGPIPE, SIG_IGN);
+		rp_kernel_start(&output, plan->target->pid, options->kernel, options->buffer_mb);
+	}
+	if (plan->live)
+		rp_tool_say(stderr, "Tracing process %d (%s)%s into %s", plan->target->pid,
+			    plan->target->name,
+			    plan->tree ? " and all that descend from it" : "", output.path);
+	if (plan->tree)
+		rp_tree_run(plan, &output, &result);
+	else
+		rp_recording_run(plan, &output, &result);
+	if (result.end != RP_RECORDING_FAILED && result.bytes > 0) {
+		status = finish_recording(plan, &output, &result, options);
+	} else {
+		rp_output_discard(&output);
+		if (result.end == RP_RECORDING_GAVE_UP)
+			status = RP_EXIT_GAVE_UP;
+		else if (result.end == RP_RECORDING_STOPPED ||
+			 result.end == RP_RECORDING_PEER_ENDED)
+			rp_tool_error("process %d closed the trace without a byte of it",
+				      plan->target->pid);
+	}
+	free(path);
+	return status;
+}
+
+/* Whether stacks come without being asked for. */
+static bool has_sampler(const struct rp_session_provider *providers, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(providers[i].name, "Microsoft-DotNETCore-SampleProfiler") == 0)
+			return true;
+	}
+	return false;
+}
+
+static int plan_recording(const struct rp_tool_options *options, struct rp_recording_plan *plan)
+{
+	struct rp_session_provider *providers;
+
+	if (rp_recording_providers(options, "collect", &providers, &plan->provider_count))
+		return -EINVAL;
+	plan->providers = providers;
+	plan->buffer_mb = options->buffer_mb;
+	plan->block_ms = options->block_ms;
+	plan->coarse = options->given & RP_OPTION_COARSE;
+	plan->stacks = options->given & RP_OPTION_STACKS;
+	plan->rundown = plan->stacks || has_sampler(providers, plan->provider_count);
+	plan->duration_ms = options->duration_ms;
+	plan->tree = options->given & RP_OPTION_TREE;
+	return 0;
+}
+
+static int collect_process(const struct rp_tool_options *options, struct rp_recording_plan *plan)
+{
+	struct rp_target target;
+	int status;
+
+	if (rp_target_find(options->pid, options->name, &target))
+		return RP_EXIT_FAILURE;
+	plan->target = &target;
+	/* The reader of our standard output may show it on the same terminal. */
+	plan->live = isatty(STDERR_FILENO) && !(options->given & RP_OPTION_QUIET) &&
+		     !(options->output && !strcmp(options->output, "-"));
+	/* Any process of a tree may have them. */
+	if (!plan->tree && rp_recording_check_providers(options, &target, plan->providers,
+							plan->provider_count))
+		status = RP_EXIT_FAILURE;
+	else
+		status = record(plan, options);
+	rp_target_fini(&target);
+	return status;
+}
+
+/* Told before the command runs, if it can be. */
+static int check_free(const struct rp_tool_options *options)
+{
+	const char *path = options->output;
+
+	if (!path || options->given & RP_OPTION_FORCE || strstr(path, "{pid}") ||
+	    !rp_output_is_taken(path))
+		return 0;
+	rp_tool_error("%s exists already; choose another file by -o, or give --force", path);
+	return -EEXIST;
+}
+
+static int record_child(struct rp_recording_plan *plan, const struct rp_tool_options *options)
+{
+	const char *command = options->operands[0], *base = strrchr(command, '/');
+	struct rp_child *child = plan->child;
+	const struct rp_target target = {
+		.pid = child->port.pid,
+		.path = child->port.path,
+		.port = &child->port,
+		.name = (char *)(base ? base + 1 : command),
+	};
+	int status;
+
+	plan->target = &target;
+	status = record(plan, options);
+	/* The command runs even if the trace failed. */
+	rp_child_resume(child, &target);
+	rp_child_wait(child);
+	return status ? status : child->status;
+}
+
+static int collect_child(const struct rp_tool_options *options, struct rp_recording_plan *plan)
+{
+	struct rp_child child;
+	int status = RP_EXIT_FAILURE;
+
+	if (check_free(options))
+		return RP_EXIT_FAILURE;
+	plan->child = &child;
+	if (!rp_child_start(&child, options->operands)) {
+		if (!rp_child_await(&child))
+			status = record_child(plan, options);
+		else
+			rp_tool_error("%s was not traced: does it use libringpipe, and ran long "
+				      "enough to load it?", options->operands[0]);
+	}
+	rp_child_fini(&child);
+	return status;
+}
+
+int rp_command_collect(const struct rp_tool_options *options)
+{
+	int ways = !!(options->given & RP_OPTION_PID) + !!(options->given & RP_OPTION_NAME) +
+		   options->child;
+	struct rp_recording_plan plan = { 0 };
+	int status;
+
+	if (ways != 1) {
+		rp_tool_error("collect: give one of -p PID, -n NAME and -- COMMAND");
+		return RP_EXIT_USAGE;
+	}
+	if ((options->given & RP_OPTION_TREE) && options->kernel) {
+		rp_tool_error("collect: --kernel is of one process, without --tree");
+		return RP_EXIT_USAGE;
+	}
+	if (plan_recording(options, &plan))
+		return RP_EXIT_USAGE;
+	status = options->child ? collect_child(options, &plan) : collect_process(options, &plan);
+	free((void *)plan.providers);
+	return status;
+}

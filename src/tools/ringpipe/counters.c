@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ringpipe counters: a session that asks for counters only. Its stream goes through a pipe, from
+ * the recording on the main thread to a reader on another one, which shows what it says.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/ringpipe/counter_views.h"
+#include "tools/ringpipe/exchange.h"
+#include "tools/ringpipe/output.h"
+#include "tools/ringpipe/providers.h"
+#include "tools/ringpipe/recording.h"
+#include "tools/ringpipe/signals.h"
+#include "tools/ringpipe/tool.h"
+
+#define BUFFER_MB 16
+#define METRICS_KEYWORDS 0x2			/* TimeSeriesValues */
+#define HISTOGRAM_TOTALS 0x800000000000		/* ringpipe's own; .NET does not know it */
+#define SERIES_MAX 1000
+#define HISTOGRAMS_MAX 100
+
+enum view { MONITOR, COLLECT, SERVE };
+
+/* A provider that was asked for. */
+struct wanted {
+	char *name;
+	char **counters;	/* ended by NULL; empty: all */
+	size_t counter_count;
+};
+
+struct counters {
+	char *path;			/* of the file that collect writes, or NULL */
+	const struct rp_tool_options *options;
+	enum view view;
+	struct rp_target target;
+	struct wanted *wanted;		/* none: all there are */
+	size_t wanted_count;
+	bool is_dotnet;
+	char *interval;			/* the arguments of the providers */
+	char *metrics;
+	struct rp_session_provider *providers;
+	size_t provider_count;
+
+	int pipe_fd;			/* the reader's end */
+	struct rp_counter_board board;
+	struct rp_counter_table *table;
+	struct rp_counter_server *server;
+	struct rp_counter_writer writer;
+	int error;			/* of the reader */
+	bool reported_full;
+	pthread_mutex_t lock;
+	bool is_over;			/* the recording, and nothing waits for signals any more */
+};
+
+static void free_wanted(struct counters *counters)
+{
+	for (size_t i = 0; i < counters->wanted_count; i++) {
+		for (size_t j = 0; j < counters->wanted[i].counter_count; j++)
+			free(counters->wanted[i].counters[j]);
+		free(counters->wanted[i].counters);
+		free(counters->wanted[i].name);
+	}
+	free(counters->wanted);
+}
+
+static int add_wanted(struct counters *counters, const char *name, size_t length)
+{
+	struct wanted *grown = realloc(counters->wanted,
+				       (counters->wanted_count + 1) * sizeof(*grown));
+	char *copy = strndup(name, length);
+
+	if (grown)
+		counters->wanted = grown;
+	if (!grown || !copy) {
+		free(copy);
+		return -ENOMEM;
+	}
+	grown[counters->wanted_count++] = (struct wanted){ .name = copy };
+	return 0;
+}
+
+static int add_counter(struct wanted *wanted, const char *name, size_t length)
+{
+	char **grown = realloc(wanted->counters, (wanted->counter_count + 1) * sizeof(*grown));
+	char *copy = strndup(name, length);
+
+	if (grown)
+		wanted->counters = grown;
+	if (!grown || !copy) {
+		free(copy);
+		return -ENOMEM;
+	}
+	grown[wanted->counter_count++] = copy;
+	return 0;
+}
+
+/* "Provider[counter,counter],Provider2" */
+static int parse_wanted(struct counters *counters, const char *text)
+{
+	int ret = 0;
+
+	while (ret == 0) {
+		size_t length = strcspn(text, ",[");
+
+		if (length == 0 || memchr(text, ']', length))
+			return -EINVAL;
+		ret = add_wanted(counters, text, length);
+		text += length;
+		if (*text == '[') {
+			do {
+				text++;
+				length = strcspn(text, ",[]");
+				if (length == 0)
+					return -EINVAL;
+				if (ret == 0)
+					ret = add_counter(
+						&counters->wanted[counters->wanted_count - 1], text,
+						length);
+				text += length;
+			} while (*text == ',');
+			if (*text++ != ']')
+				return -EINVAL;
+		}
+		if (*text == '\0')
+			return ret;
+		if (*text++ != ',')
+			return -EINVAL;
+	}
+	return ret;
+}
+
+static bool is_wanted(const struct counters *counters, const struct rp_counter_sample *sample)
+{
+	for (size_t i = 0; i < counters->wanted_count; i++) {
+		const struct wanted *wanted = &counters->wanted[i];
+
+		if (strcmp(wanted->name, sample->provider) != 0)
+			continue;
+		for (size_t j = 0; j < wanted->counter_count; j++) {
+			if (strcmp(wanted->counters[j], sample->name) == 0)
+				return true;
+		}
+		return wanted->counter_count == 0;
+	}
+	return counters->wanted_count == 0;
+}
+
+/* Names of all providers that the process has, with commas between. */
+static int name_all(struct counters *counters, FILE *names)
+{
+	struct rp_provider_names there;
+	int ret = rp_provider_names_get(&counters->target, "ask", &there);
+	const char *comma = "";
+
+	counters->is_dotnet = ret == -EOPNOTSUPP;
+	if (ret)
+		return counters->is_dotnet ? 0 : ret;
+	for (size_t i = 0; i < there.count; i++) {
+		/* A comma would part the name in two. */
+		if (strpbrk(there.rows[i], ",;\\\""))
+			continue;
+		fprintf(names, "%s%s", comma, there.rows[i]);
+		comma = ",";
+	}
+	rp_provider_names_fini(&there);
+	return 0;
+}
+
+static int name_wanted(const struct counters *counters, FILE *names)
+{
+	const char *comma = "";
+
+	for (size_t i = 0; i < counters->wanted_count; i++) {
+		const struct wanted *wanted = &counters->wanted[i];
+
+		if (wanted->counter_count == 0)
+			fprintf(names, "%s%s", comma, wanted->name);
+		for (size_t j = 0; j < wanted->counter_count; j++)
+			fprintf(names, "%s%s\\%s", j ? "," : comma, wanted->name,
+				wanted->counters[j]);
+		comma = ",";
+	}
+	return 0;
+}
+
+/* The meters, as Metrics wants them: names, or name\instrument, with commas between. */
+static int name_meters(struct counters *counters, char **ret_names)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *names = open_memstream(&text, &size);
+	int ret;
+
+	if (!names)
+		return -ENOMEM;
+	ret = counters->wanted_count ? name_wanted(counters, names) : name_all(counters, names);
+	if (counters->is_dotnet)
+		fputs("System.Runtime", names);
+	if (fclose(names) != 0 && ret == 0)
+		ret = -ENOMEM;
+	if (ret != 0)
+		free(text);
+	else
+		*ret_names = text;
+	return ret;
+}
+
+static int format_arguments(struct counters *counters)
+{
+	double seconds = (double)counters->options->refresh_ms / 1000;
+	char *meters;
+	int ret = name_meters(counters, &meters);
+
+	if (ret != 0)
+		return ret;
+	if (asprintf(&counters->interval, "EventCounterIntervalSec=%g", seconds) < 0)
+		counters->interval = NULL;
+	if (asprintf(&counters->metrics,
+		     "SessionId=" RP_COUNTER_METRICS_SESSION ";Metrics=%s;RefreshInterval=%g;"
+		     "MaxTimeSeries=%d;MaxHistograms=%d;ClientId=ringpipe-%d-%" PRIx64,
+		     meters, seconds, SERIES_MAX, HISTOGRAMS_MAX, (int)getpid(),
+		     (uint64_t)rp_now_ms()) < 0)
+		counters->metrics = NULL;
+	free(meters);
+	return counters->interval && counters->metrics ? 0 : -ENOMEM;
+}
+
+/* Requests each provider's EventCounters, and the provider of all meters. */
+static int make_providers(struct counters *counters)
+{
+	size_t count = counters->wanted_count ? counters->wanted_count : 1;
+	struct rp_session_provider *providers = calloc(count + 1, sizeof(*providers));
+	int ret = format_arguments(counters);
+
+	counters->providers = providers;
+	if (!providers || ret == -ENOMEM)
+		rp_tool_error("out of memory");
+	if (!providers || ret != 0)
+		return providers ? ret : -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		providers[i].size = sizeof(*providers);
+		providers[i].level = 4;
+		providers[i].name = counters->wanted_count ? counters->wanted[i].name :
+				    counters->is_dotnet ? "System.Runtime" : "*";
+		providers[i].filter_data = counters->interval;
+	}
+	providers[count] = (struct rp_session_provider){
+		.size = sizeof(*providers),
+		.level = 4,
+		.name = RP_COUNTER_METRICS_PROVIDER,
+		.keywords = METRICS_KEYWORDS | (counters->view == SERVE ? HISTOGRAM_TOTALS : 0),
+		.filter_data = counters->metrics,
+	};
+	/* The first entry that fits a provider wins: "*" last. */
+	if (!counters->wanted_count) {
+		struct rp_session_provider first = providers[0];
+
+		providers[0] = providers[1];
+		providers[1] = first;
+	}
+	counters->provider_count = count + 1;
+	return 0;
+}
+
+static void show(struct counters *counters, const struct rp_counter_sample *sample)
+{
+	if (!is_wanted(counters, sample) || !rp_counter_board_take(&counters->board, sample))
+		return;
+	if (counters->view == MONITOR)
+		rp_counter_table_touch(counters->table);
+	else if (counters->view == COLLECT && counters->writer.error == 0)
+		rp_counter_writer_row(&counters->writer, sample);
+}
+
+static void read_all(struct counters *counters, struct rp_reader *reader)
+{
+	double interval_s = (double)counters->options->refresh_ms / 1000;
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_counter_sample sample;
+
+	while ((counters->error = rp_reader_next(reader, &event)) == 1) {
+		switch (rp_counter_decode(&event, interval_s, &sample)) {
+		case RP_COUNTER_SAMPLE:
+			show(counters, &sample);
+			if (counters->writer.error)
+				return;
+			break;
+		case RP_COUNTER_INSTRUMENT:
+			rp_counter_board_instrument(&counters->board, &sample);
+			break;
+		case RP_COUNTER_ENUMERATED:
+			rp_counter_board_enumerated(&counters->board);
+			break;
+		case RP_COUNTER_ERROR:
+			rp_tool_error("process %d: %s", counters->target.pid, sample.name);
+			break;
+		case RP_COUNTER_OTHER:
+			break;
+		}
+		if (counters->board.is_full && !counters->reported_full)
+			rp_tool_error("process %d has more than %u counters; the rest is not shown",
+				      counters->target.pid, RP_COUNTER_ROWS_MAX);
+		counters->reported_full |= counters->board.is_full;
+	}
+}
+
+/* The pipe is emptied in any case: the recording must come to its end. */
+static void *read_stream(void *data)
+{
+	struct rp_reader_info info = RP_READER_INFO_INIT;
+	struct counters *counters = data;
+	struct rp_reader *reader;
+	char rest[4096];
+
+	counters->error = rp_reader_open_fd(counters->pipe_fd, &reader);
+	if (counters->error == 0) {
+		rp_reader_get_info(reader, &info);
+		counters->writer.start_utc_ns = info.start_utc_ns;
+		if (counters->view == COLLECT)
+			rp_counter_writer_begin(&counters->writer, &counters->target);
+		read_all(counters, reader);
+		if (counters->view == COLLECT)
+			rp_counter_writer_end(&counters->writer);
+		if (counters->error == -EBADMSG)
+			rp_tool_error("what process %d sent is not sound: %s", counters->target.pid,
+				      rp_reader_error(reader));
+		rp_reader_close(reader);
+	}
+	/* Nobody listens any more: the recording is over. If it is already, that would kill us. */
+	pthread_mutex_lock(&counters->lock);
+	if (!counters->is_over &&
+	    ((counters->error < 0 && counters->error != -ENODATA) || counters->writer.error))
+		kill(getpid(), SIGTERM);
+	pthread_mutex_unlock(&counters->lock);
+	while (read(counters->pipe_fd, rest, sizeof(rest)) > 0)
+		;
+	return NULL;
+}
+
+/* Said why not. */
+static int open_file(struct counters *counters)
+{
+	const struct rp_tool_options *options = counters->options;
+	struct rp_output output;
+	int ret;
+
+	counters->path = rp_output_expand(options->output, counters->target.pid);
+	if (!counters->path) {
+		rp_tool_error("out of memory");
+		return -ENOMEM;
+	}
+	ret = rp_output_open(&output, counters->path, options->given & RP_OPTION_FORCE);
+	if (ret == 0)
+		ret = rp_output_begin(&output);
+	counters->writer.stream = ret == 0 ? fdopen(output.fd, "w") : NULL;
+	return ret;
+}
+
+/* Return: 0; -errno, after an error line. */
+static int serve(struct counters *counters)
+{
+	const struct rp_tool_options *options = counters->options;
+	const char *host = options->listen ? options->listen : "127.0.0.1";
+	const bool is_ipv6 = strchr(host, ':');
+	uint16_t port;
+	int ret = rp_counter_server_start(&counters->board, host, options->port, &counters->server,
+					  &port);
+
+	if (ret == -ENOSYS)
+		rp_tool_error("counters serve: built without libmicrohttpd");
+	else if (ret == -EINVAL)
+		rp_tool_error("counters serve: --listen wants an address in numbers, not '%s'",
+			      host);
+	else if (ret != 0)
+		rp_tool_error("cannot listen on %s, port %d: %s", host, options->port,
+			      strerror(-ret));
+	else
+		printf("http://%s%s%s:%d/metrics\n", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "",
+		       port);
+	fflush(stdout);
+	return ret;
+}
+
+static int open_view(struct counters *counters)
+{
+	const struct rp_tool_options *options = counters->options;
+	int ret = 0;
+
+	counters->writer.stream = stdout;
+	counters->writer.format = options->format;
+	if (counters->view == COLLECT && options->output) {
+		ret = open_file(counters);
+	} else if (counters->view == MONITOR) {
+		ret = rp_counter_table_start(&counters->board, &counters->target,
+					     &counters->table);
+		if (ret != 0)
+			rp_tool_error("cannot start a thread: %s", strerror(-ret));
+	} else if (counters->view == SERVE) {
+		ret = serve(counters);
+	}
+	return ret;
+}
+
+static int close_view(struct counters *counters)
+{
+	int ret = counters->writer.error;
+
+	rp_counter_table_stop(counters->table);
+	rp_counter_server_stop(counters->server);
+	if (counters->writer.stream && counters->writer.stream != stdout &&
+	    fclose(counters->writer.stream) != 0 && ret == 0)
+		ret = -errno;
+	if (ret != 0)
+		rp_tool_error("cannot write %s: %s", counters->path ? counters->path : "the output",
+			      strerror(-ret));
+	free(counters->path);
+	return ret;
+}
+
+/* Return: the exit status. */
+static int finish(const struct counters *counters, const struct rp_recording_result *result)
+{
+	if (result->end == RP_RECORDING_GAVE_UP)
+		return RP_EXIT_GAVE_UP;
+	if (result->end == RP_RECORDING_FAILED || result->end == RP_RECORDING_OUTPUT_FAILED ||
+	    result->end == RP_RECORDING_STREAM_FAILED)
+		return RP_EXIT_FAILURE;
+	if (counters->error < 0 && counters->error != -ENODATA)
+		return RP_EXIT_FAILURE;
+	if (result->end == RP_RECORDING_PEER_ENDED)
+		fprintf(stderr, "Process %d ended.\n", counters->target.pid);
+	else if (counters->board.row_count == 0)
+		fprintf(stderr, "Process %d told of no counter.\n", counters->target.pid);
+	return RP_EXIT_OK;
+}
+
+static int run_session(struct counters *counters)
+{
+	struct rp_recording_plan plan = {
+		.target = &counters->target,
+		.providers = counters->providers,
+		.provider_count = counters->provider_count,
+		.buffer_mb = BUFFER_MB,
+		.duration_ms = counters->options->duration_ms,
+	};
+	struct rp_recording_result result = { .end = RP_RECORDING_FAILED };
+	struct rp_output output = {
+		.path = "the pipe to the reader",
+		.filter_fd = -1,
+		.status_fd = -1,
+	};
+	int ends[2], error;
+	pthread_t reader;
+
+	if (pipe2(ends, O_CLOEXEC) < 0) {
+		rp_tool_error("cannot make a pipe: %s", strerror(errno));
+		return RP_EXIT_FAILURE;
+	}
+	output.fd = ends[1];
+	counters->pipe_fd = ends[0];
+	/* Before the threads, which must not take them. */
+	plan.signal_fd = rp_signals_open();
+	if (plan.signal_fd < 0)
+		rp_tool_error("cannot receive signals: %s", strerror(-plan.signal_fd));
+	error = plan.signal_fd < 0 || open_view(counters) ? EINVAL : 0;
+	if (error == 0) {
+		error = pthread_create(&reader, NULL, read_stream, counters);
+		if (error != 0)
+			rp_tool_error("cannot start a thread: %s", strerror(error));
+	}
+	if (error == 0)
+		rp_recording_run(&plan, &output, &result);
+	close(ends[1]);
+	pthread_mutex_lock(&counters->lock);
+	counters->is_over = true;
+	pthread_mutex_unlock(&counters->lock);
+	/* From here on a signal ends us, should a view wait for a terminal that waits. */
+	if (plan.signal_fd >= 0)
+		rp_signals_close(plan.signal_fd);
+	if (error == 0)
+		pthread_join(reader, NULL);
+	close(ends[0]);
+	if (close_view(counters) != 0 || error != 0)
+		return RP_EXIT_FAILURE;
+	return finish(counters, &result);
+}
+
+static int find_view(const struct rp_tool_options *options, enum view *ret_view)
+{
+	static const char *const names[] = { "monitor", "collect", "serve" };
+	static const uint64_t unfit[] = {
+		RP_OPTION_OUTPUT | RP_OPTION_FORCE | RP_OPTION_PORT | RP_OPTION_LISTEN,
+		RP_OPTION_PORT | RP_OPTION_LISTEN,
+		RP_OPTION_OUTPUT | RP_OPTION_FORCE | RP_OPTION_FORMAT,
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(options->operands[0], names[i]) != 0)
+			continue;
+		if (options->given & unfit[i]) {
+			rp_tool_error("counters %s takes none of --output, --force, --format, "
+				      "--port and --listen that is not its own; see ringpipe "
+				      "counters --help", names[i]);
+			return -EINVAL;
+		}
+		/* Only text is drawn as a table. */
+		*ret_view = i == MONITOR && options->format != RP_FORMAT_TEXT ? COLLECT :
+										(enum view)i;
+		return 0;
+	}
+	rp_tool_error("counters: wants monitor, collect or serve, not '%s'", options->operands[0]);
+	return -EINVAL;
+}
+
+static const char *wanted_name(size_t i, void *data)
+{
+	return ((const struct wanted *)data)[i].name;
+}
+
+static int check_wanted(const struct counters *counters)
+{
+	if (counters->options->given & RP_OPTION_MISSING)
+		return 0;
+	return rp_providers_check(&counters->target, wanted_name, counters->wanted_count,
+				  counters->wanted);
+}
+
+int rp_command_counters(const struct rp_tool_options *options)
+{
+	struct counters counters = { .options = options, .lock = PTHREAD_MUTEX_INITIALIZER };
+	int status = RP_EXIT_USAGE, ret;
+
+	if (find_view(options, &counters.view) != 0)
+		return RP_EXIT_USAGE;
+	ret = options->counters ? parse_wanted(&counters, options->counters) : 0;
+	if (ret != 0) {
+		rp_tool_error("counters: cannot read '%s'; it goes Provider[counter,counter],"
+			      "Provider", options->counters);
+	} else if (rp_target_find(options->pid, options->name, &counters.target) != 0) {
+		status = RP_EXIT_FAILURE;
+	} else {
+		status = RP_EXIT_FAILURE;
+		rp_counter_board_init(&counters.board);
+		if (check_wanted(&counters) == 0 && make_providers(&counters) == 0)
+			status = run_session(&counters);
+		rp_counter_board_fini(&counters.board);
+		rp_target_fini(&counters.target);
+	}
+	free(counters.providers);
+	free(counters.interval);
+	free(counters.metrics);
+	free_wanted(&counters);
+	return status;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* Text for people: what strangers wrote made harmless, and figures made readable. */
+#ifndef RP_TOOL_DISPLAY_TEXT_H
+#define RP_TOOL_DISPLAY_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The room that rp_text_count() and its like want. */
+#define RP_TEXT_MAX 32
+
+/*
+ * A copy that is valid UTF-8: what is not becomes U+FFFD; with `terminal`, control characters too
+ * (names of processes and providers must not steer the terminal). NULL reads as "".
+ * Return: the copy, for free(), or NULL without memory.
+ */
+char *rp_text_clean(const char *text, bool terminal);
+
+/*
+ * UTF-16, little endian and unaligned, to UTF-8; a lone surrogate becomes U+FFFD, a NUL ends it.
+ * Return: the text, for free(), or NULL without memory.
+ */
+char *rp_text_from_utf16(const void *units, size_t unit_count);
+
+/* Each returns `buffer`, of RP_TEXT_MAX bytes. */
+/* 1,234,567 */
+const char *rp_text_count(uint64_t count, char *buffer);
+/* 45.3 MB */
+const char *rp_text_bytes(uint64_t bytes, char *buffer);
+/* 12.345 s; 1 h 02 min 03 s */
+const char *rp_text_duration(uint64_t ns, char *buffer);
+/* 2026-11-21 01:02:03.004 */
+const char *rp_text_utc(int64_t utc_ns, char *buffer);
+/* 2026-11-21T01:02:03.004005006Z */
+const char *rp_text_utc_ns(int64_t utc_ns, char *buffer);
+/* How many a second; "-" for no time. */
+const char *rp_text_rate(uint64_t count, uint64_t ns, char *buffer);
+
+/* Columns that the text takes on a terminal, one for each character. */
+size_t rp_text_width(const char *text);
+
+#endif

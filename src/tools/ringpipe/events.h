@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* The events that a process has, with their fields. */
+#ifndef RP_TOOL_EVENTS_H
+#define RP_TOOL_EVENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/ringpipe/target.h"
+#include "tools/ringpipe/tool.h"
+
+struct rp_event_field {
+	char *name;
+	uint8_t type;			/* enum rp_type */
+	uint8_t element;		/* of an ARRAY */
+	bool is_secret;
+	struct rp_event_field *members;
+	uint32_t member_count;
+};
+
+/* The order of events in lists: by provider, id, version and name. */
+struct rp_event_key {
+	const char *provider, *name;
+	uint32_t id, version;
+};
+
+int rp_event_key_compare(const struct rp_event_key *a, const struct rp_event_key *b);
+
+struct rp_event_row {
+	char *provider;
+	char *name;
+	uint32_t id;
+	uint32_t version;
+	uint32_t level;
+	uint64_t keywords;
+	struct rp_event_field *fields;
+	uint32_t field_count;
+};
+
+struct rp_event_rows {
+	struct rp_event_row *rows;	/* by provider, id and version, each once */
+	size_t count;
+};
+
+/*
+ * Ask a process for its events. Return: 0; -EOPNOTSUPP: a .NET runtime, or an older libringpipe,
+ * which does not report them. For both no line is printed, for all others: -errno, explained.
+ */
+int rp_event_rows_get(const struct rp_target *target, struct rp_event_rows *ret_rows);
+void rp_event_rows_fini(struct rp_event_rows *rows);
+
+/* Print them, with their fields on request; `all` with those that only .NET's tools read. */
+int rp_event_rows_print(const struct rp_event_rows *rows, bool with_fields, bool all,
+			enum rp_format format);
+
+/*
+ * Whether only tools read events of this kind: those of the provider
+ * Microsoft-DotNETCore-EventPipe, and EventCounters, which `ringpipe counters` shows.
+ */
+bool rp_event_is_internal(const char *provider, const char *name);
+
+#endif

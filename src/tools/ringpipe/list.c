@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ringpipe list: the enabled events of a process. Reply of ringpipe's own command 0x52/0x00: u32
+ * rows, each {string provider, string session name, u64 session id (0: not enabled),
+ * u64 keywords, u32 level, u32 events, string filter data}; then, from newer libraries, u32 rows,
+ * each {string provider, string event, u32 tracers that the kernel counts}; then u32 rows, each
+ * {string provider, string exporter, u64 events that it could not take}.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ipc/command_ids.h"
+#include "tools/ringpipe/events.h"
+#include "tools/ringpipe/exchange.h"
+#include "tools/ringpipe/json.h"
+#include "tools/ringpipe/rows.h"
+#include "tools/ringpipe/target.h"
+#include "tools/ringpipe/tool.h"
+
+#define REPLY_TIMEOUT_MS 5000
+
+struct list_row {
+	char *provider;
+	char *session;
+	uint64_t session_id;
+	uint64_t keywords;
+	uint32_t level;
+	uint32_t events;
+	char *filter;
+};
+
+static void get_row(struct rp_cursor *cursor, struct list_row *row)
+{
+	row->provider = rp_message_take_string(cursor);
+	row->session = rp_message_take_string(cursor);
+	row->session_id = rp_cursor_get_u64(cursor);
+	row->keywords = rp_cursor_get_u64(cursor);
+	row->level = rp_cursor_get_u32(cursor);
+	row->events = rp_cursor_get_u32(cursor);
+	row->filter = rp_message_take_string(cursor);
+}
+
+static void free_row(struct list_row *row)
+{
+	free(row->provider);
+	free(row->session);
+	free(row->filter);
+}
+
+/* A row of any table, in one shape: what the row does not report is null. */
+struct any_row {
+	const char *provider;
+	const struct list_row *session;	/* or NULL, as the rest */
+	const char *event;
+	const char *exporter;
+	const uint64_t *count;		/* tracers of the event, or losses of the exporter */
+	bool is_enabled;
+};
+
+/* Text has a table of each kind of rows; JSON and CSV have the first one only. */
+enum { SESSIONS, TRACERS, LOSSES, TABLES };
+#define COLUMNS 12
+
+struct tables {
+	struct rp_column columns[TABLES][COLUMNS];
+	struct rp_rows rows[TABLES];
+	enum rp_format format;
+};
+
+static struct json_object *number_or_null(const uint64_t *number)
+{
+	return number ? json_object_new_uint64(*number) : NULL;
+}
+
+static void add_session(struct rp_rows *rows, const struct list_row *row)
+{
+	const uint64_t level = row ? row->level : 0, events = row ? row->events : 0;
+
+	rp_rows_add_string(rows, row ? row->session : NULL);
+	rp_rows_add(rows, number_or_null(row ? &row->session_id : NULL), NULL);
+	if (row)
+		rp_rows_addf(rows, json_object_new_uint64(row->keywords), "%" PRIx64,
+			     row->keywords);
+	else
+		rp_rows_add(rows, NULL, NULL);
+	rp_rows_add(rows, number_or_null(row ? &level : NULL), NULL);
+	rp_rows_add(rows, number_or_null(row ? &events : NULL), NULL);
+	rp_rows_add(rows, rp_json_string(row ? row->filter : NULL), row ? NULL : "");
+}
+
+static void add_row(struct tables *tables, int table, const struct any_row *row)
+{
+	struct rp_rows *rows = &tables->rows[tables->format == RP_FORMAT_TEXT ? table : SESSIONS];
+
+	rp_rows_add_string(rows, row->provider);
+	rp_rows_add(rows, json_object_new_boolean(row->is_enabled), NULL);
+	add_session(rows, row->session);
+	rp_rows_add_string(rows, row->event);
+	rp_rows_add(rows, row->event ? number_or_null(row->count) : NULL, NULL);
+	rp_rows_add_string(rows, row->exporter);
+	rp_rows_add(rows, row->exporter ? number_or_null(row->count) : NULL, NULL);
+}
+
+/*
+ * Rows {string provider, string event or exporter, number}: a table that an older library does not
+ * have.
+ */
+static void read_counts(struct rp_cursor *cursor, struct tables *tables, int table)
+{
+	uint32_t count = rp_cursor_left(cursor) ? rp_cursor_get_u32(cursor) : 0;
+
+	for (uint32_t i = 0; i < count && !rp_cursor_failed(cursor); i++) {
+		char *provider = rp_message_take_string(cursor);
+		char *text = rp_message_take_string(cursor);
+		uint64_t number = table == LOSSES ? rp_cursor_get_u64(cursor) :
+				  rp_cursor_get_u32(cursor);
+
+		if (!rp_cursor_failed(cursor))
+			add_row(tables, table, &(struct any_row){
+				.provider = provider,
+				.event = table == TRACERS ? text : NULL,
+				.exporter = table == LOSSES ? text : NULL,
+				.count = &number,
+				.is_enabled = true,
+			});
+		free(provider);
+		free(text);
+	}
+}
+
+/* Return: 0, or -EPROTO. */
+static int read_rows(const struct rp_exchange *exchange, struct tables *tables)
+{
+	struct rp_cursor cursor = rp_exchange_payload(exchange);
+	uint32_t count = rp_cursor_get_u32(&cursor);
+
+	for (uint32_t i = 0; i < count && !rp_cursor_failed(&cursor); i++) {
+		struct list_row row;
+
+		get_row(&cursor, &row);
+		if (!rp_cursor_failed(&cursor))
+			add_row(tables, SESSIONS, &(struct any_row){
+				.provider = row.provider,
+				.session = row.session_id ? &row : NULL,
+				.is_enabled = row.session_id != 0,
+			});
+		free_row(&row);
+	}
+	if (!rp_cursor_failed(&cursor))
+		read_counts(&cursor, tables, TRACERS);
+	if (!rp_cursor_failed(&cursor))
+		read_counts(&cursor, tables, LOSSES);
+	return rp_cursor_failed(&cursor) ? -EPROTO : 0;
+}
+
+static void init_tables(struct tables *tables, enum rp_format format)
+{
+	static const struct {
+		const char *key, *titles[TABLES];
+		bool is_right;
+	} columns[COLUMNS] = {
+		{ "provider", { "PROVIDER", "PROVIDER", "PROVIDER" }, false },
+		{ .key = "enabled" },
+		{ "session", { "SESSION" }, false },
+		{ "session_id", { "ID" }, true },
+		{ "keywords", { "KEYWORDS" }, true },
+		{ "level", { "LEVEL" }, true },
+		{ "events", { "EVENTS" }, true },
+		{ "filter", { "FILTER" }, false },
+		{ "event", { [TRACERS] = "EVENT" }, false },
+		{ "tracers", { [TRACERS] = "TRACERS" }, true },
+		{ "exporter", { [LOSSES] = "SESSION" }, false },
+		{ "lost", { [LOSSES] = "LOST" }, true },
+	};
+
+	tables->format = format;
+	for (int table = 0; table < TABLES; table++) {
+		for (size_t i = 0; i < COLUMNS; i++)
+			tables->columns[table][i] = (struct rp_column){
+				.key = columns[i].key,
+				.title = columns[i].titles[table],
+				.is_right = columns[i].is_right,
+			};
+		rp_rows_init(&tables->rows[table], format, tables->columns[table], COLUMNS);
+	}
+}
+
+static int print_tables(struct tables *tables)
+{
+	int status = rp_rows_print(&tables->rows[SESSIONS]);
+
+	for (int table = TRACERS; table < TABLES && status == RP_EXIT_OK; table++) {
+		if (tables->rows[table].cell_count == 0)
+			continue;
+		putchar('\n');
+		status = rp_rows_print(&tables->rows[table]);
+	}
+	return status;
+}
+
+static int print_rows(const struct rp_exchange *exchange, enum rp_format format)
+{
+	int status = RP_EXIT_FAILURE, ret;
+	struct tables tables;
+
+	init_tables(&tables, format);
+	ret = read_rows(exchange, &tables);
+	if (ret)
+		rp_exchange_explain(exchange, "list", ret);
+	else
+		status = print_tables(&tables);
+	for (int table = 0; table < TABLES; table++)
+		rp_rows_fini(&tables.rows[table]);
+	return status;
+}
+
+static int list_events(const struct rp_target *target, const struct rp_tool_options *options)
+{
+	struct rp_event_rows rows;
+	int ret = rp_event_rows_get(target, &rows), status;
+
+	if (ret == -EOPNOTSUPP)
+		rp_tool_error("process %d does not report its events: it has .NET's runtime, or an "
+			      "older libringpipe", target->pid);
+	if (ret)
+		return RP_EXIT_FAILURE;
+	status = rp_event_rows_print(&rows, options->given & RP_OPTION_FIELDS,
+				     options->given & RP_OPTION_ALL, options->format);
+	rp_event_rows_fini(&rows);
+	return status;
+}
+
+static int list_providers(const struct rp_target *target, const struct rp_tool_options *options)
+{
+	static struct rp_message_buffer request;
+	struct rp_exchange exchange;
+	int ret, status = RP_EXIT_FAILURE;
+
+	rp_message_begin(&request, RP_MESSAGE_RINGPIPE, RP_OWN_LIST_ENABLED);
+	rp_message_end(&request);
+	ret = rp_exchange_begin(&exchange, target, &request);
+	if (!ret)
+		ret = rp_exchange_run(&exchange, REPLY_TIMEOUT_MS);
+	if (rp_exchange_unknown_command(&exchange, ret))
+		rp_tool_error("process %d is traceable, but only libringpipe can tell who enabled "
+			      "what; this is a .NET runtime", target->pid);
+	else if (ret)
+		rp_exchange_explain(&exchange, "list", ret);
+	else
+		status = print_rows(&exchange, options->format);
+	rp_exchange_end(&exchange);
+	return status;
+}
+
+int rp_command_list(const struct rp_tool_options *options)
+{
+	struct rp_target target;
+	int status;
+
+	if ((options->given & (RP_OPTION_FIELDS | RP_OPTION_ALL)) &&
+	    !(options->given & RP_OPTION_EVENTS)) {
+		rp_tool_error("list: --fields and --all go with --events");
+		return RP_EXIT_USAGE;
+	}
+	if (rp_target_find(options->pid, options->name, &target))
+		return RP_EXIT_FAILURE;
+	status = options->given & RP_OPTION_EVENTS ? list_events(&target, options) :
+		 list_providers(&target, options);
+	rp_target_fini(&target);
+	return status;
+}

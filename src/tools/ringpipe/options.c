@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Options: one row each, for all commands. getopt_long() is not used because it takes
+ * abbreviations, which break scripts when a second option of the same beginning is added.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <ringpipe/session.h>
+
+#include "tools/ringpipe/tool.h"
+
+struct rp_option {
+	uint64_t flag;			/* enum rp_tool_option_flag */
+	char letter;			/* or 0 */
+	const char *name;
+	const char *argument;		/* what it wants, or NULL */
+	const char *help;
+	int (*take)(struct rp_tool_options *options, const char *value);
+};
+
+int rp_number_parse(const char *text, uint64_t max, uint64_t *ret_number)
+{
+	uint64_t number = 0;
+
+	if (*text == '\0')
+		return -EINVAL;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9')
+			return -EINVAL;
+		if (__builtin_mul_overflow(number, 10, &number) ||
+		    __builtin_add_overflow(number, (uint64_t)(*text - '0'), &number))
+			return -ERANGE;
+	}
+	if (number > max)
+		return -ERANGE;
+	*ret_number = number;
+	return 0;
+}
+
+static int take_pid(struct rp_tool_options *options, const char *value)
+{
+	uint64_t pid;
+	int ret = rp_number_parse(value, INT_MAX, &pid);
+
+	if (ret || pid == 0)
+		return -EINVAL;
+	options->pid = (pid_t)pid;
+	return 0;
+}
+
+static int take_name(struct rp_tool_options *options, const char *value)
+{
+	options->name = value;
+	return *value ? 0 : -EINVAL;
+}
+
+static int take_output(struct rp_tool_options *options, const char *value)
+{
+	options->output = value;
+	return *value ? 0 : -EINVAL;
+}
+
+static int take_providers(struct rp_tool_options *options, const char *value)
+{
+	options->providers = value;
+	return *value ? 0 : -EINVAL;
+}
+
+/* "90", "90s", "1m30s", "2h": units at most once each, from large to small; a bare number last. */
+static int parse_duration(const char *value, uint64_t *ret_ms)
+{
+	static const struct {
+		char letter;
+		uint64_t ms;
+	} units[] = { { 'h', 3600000 }, { 'm', 60000 }, { 's', 1000 } };
+	uint64_t total = 0;
+	size_t unit = 0;
+
+	while (*value) {
+		char digits[10];
+		size_t length = strspn(value, "0123456789");
+		uint64_t number;
+
+		if (length == 0 || length >= sizeof(digits))
+			return -EINVAL;
+		memcpy(digits, value, length);
+		digits[length] = '\0';
+		value += length;
+		if (rp_number_parse(digits, UINT32_MAX, &number))
+			return -EINVAL;
+		while (unit < 3 && *value && units[unit].letter != *value)
+			unit++;
+		if (unit == 3)
+			return -EINVAL;
+		if (*value)
+			total += number * units[unit++].ms, value++;
+		else
+			total += number * 1000;
+	}
+	if (total == 0)
+		return -EINVAL;
+	*ret_ms = total;
+	return 0;
+}
+
+static int take_duration(struct rp_tool_options *options, const char *value)
+{
+	return parse_duration(value, &options->duration_ms);
+}
+
+static int take_last(struct rp_tool_options *options, const char *value)
+{
+	return parse_duration(value, &options->last_ms);
+}
+
+static int take_buffer(struct rp_tool_options *options, const char *value)
+{
+	uint64_t megabytes;
+
+	if (rp_number_parse(value, 1 << 20, &megabytes) || megabytes == 0)
+		return -EINVAL;
+	options->buffer_mb = (uint32_t)megabytes;
+	return 0;
+}
+
+static int take_roll(struct rp_tool_options *options, const char *value)
+{
+	uint64_t megabytes;
+
+	if (rp_number_parse(value, 1 << 30, &megabytes) || megabytes << 20 < RP_SESSION_ROLL_MIN)
+		return -EINVAL;
+	options->roll_mb = (uint32_t)megabytes;
+	return 0;
+}
+
+static int take_block(struct rp_tool_options *options, const char *value)
+{
+	uint64_t ms;
+
+	if (rp_number_parse(value, UINT32_MAX, &ms) || ms == 0)
+		return -EINVAL;
+	options->block_ms = (uint32_t)ms;
+	return 0;
+}
+
+static int take_type(struct rp_tool_options *options, const char *value)
+{
+	static const struct {
+		const char *name;
+		uint32_t type;
+	} types[] = { { "mini", 1 }, { "heap", 2 }, { "full", 4 } };
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		if (!strcmp(value, types[i].name)) {
+			options->dump_type = types[i].type;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int take_format(struct rp_tool_options *options, const char *value)
+{
+	static const char *const names[] = {
+		[RP_FORMAT_TEXT] = "text", [RP_FORMAT_JSON] = "json", [RP_FORMAT_CSV] = "csv",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strcmp(value, names[i])) {
+			options->format = (enum rp_format)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int take_top(struct rp_tool_options *options, const char *value)
+{
+	return rp_number_parse(value, UINT64_MAX, &options->top) || options->top == 0 ? -EINVAL : 0;
+}
+
+static int take_counters(struct rp_tool_options *options, const char *value)
+{
+	options->counters = value;
+	return *value ? 0 : -EINVAL;
+}
+
+static int take_refresh(struct rp_tool_options *options, const char *value)
+{
+	uint64_t seconds;
+
+	if (rp_number_parse(value, 86400, &seconds) || seconds == 0)
+		return -EINVAL;
+	options->refresh_ms = seconds * 1000;
+	return 0;
+}
+
+static int take_event(struct rp_tool_options *options, const char *value)
+{
+	options->event = value;
+	return *value ? 0 : -EINVAL;
+}
+
+static int take_field(struct rp_tool_options *options, const char *value)
+{
+	options->field = value;
+	return *value ? 0 : -EINVAL;
+}
+
+static int take_step(struct rp_tool_options *options, const char *value)
+{
+	return rp_number_parse(value, INT64_MAX, &options->step) || options->step == 0 ?
+	       -EINVAL : 0;
+}
+
+static int take_listen(struct rp_tool_options *options, const char *value)
+{
+	options->listen = value;
+	return *value ? 0 : -EINVAL;
+}
+
+static int take_port(struct rp_tool_options *options, const char *value)
+{
+	uint64_t port;
+
+	if (rp_number_parse(value, UINT16_MAX, &port))
+		return -EINVAL;
+	options->port = (uint16_t)port;
+	return 0;
+}
+
+/* Bits as ringpipe-kernel knows them. */
+static int take_kernel(struct rp_tool_options *options, const char *value)
+{
+	static const struct {
+		const char *name;
+		unsigned int bits;
+	} groups[] = {
+		{ "sched", 1 }, { "faults", 2 }, { "block", 4 }, { "syscalls", 8 }, { "all", 15 },
+	};
+
+	for (;;) {
+		size_t length = strcspn(value, ","), i = 0;
+
+		while (i < 5 && (strlen(groups[i].name) != length ||
+				 strncmp(groups[i].name, value, length)))
+			i++;
+		if (i == 5)
+			return -EINVAL;
+		options->kernel |= groups[i].bits;
+		if (!value[length])
+			return 0;
+		value += length + 1;
+	}
+}
+
+static const struct rp_option options_table[] = {
+	{ RP_OPTION_PID, 'p', "process-id", "PID", "the process to trace", take_pid },
+	{ RP_OPTION_NAME, 'n', "name", "NAME",
+	  "the process of this name (as ps shows it), if there is just one", take_name },
+	{ RP_OPTION_TREE, 0, "tree", NULL,
+	  "and every process that descends from it, now or later, in one\n"
+	  "file", NULL },
+	{ RP_OPTION_OUTPUT, 'o', "output", "FILE",
+	  "where it goes; {pid} stands for the process id", take_output },
+	{ RP_OPTION_FORCE, 'f', "force", NULL, "overwrite the file if it exists", NULL },
+	{ RP_OPTION_PROVIDERS, 0, "providers", "LIST",
+	  "NAME[:KEYWORDS[:LEVEL[:ARGUMENTS]]],…\n"
+	  "keywords in hex (all), level 0-5 or its name (5), arguments\n"
+	  "k=v;k2=v2; default: *, which is every provider with all\n"
+	  "keywords at level 5", take_providers },
+	{ RP_OPTION_MISSING, 0, "allow-missing", NULL,
+	  "begin though the process has no provider of a name that is asked\n"
+	  "for: it may come later, by dlopen", NULL },
+	{ RP_OPTION_DURATION, 'd', "duration", "SECONDS|1m30s", "stop after this time",
+	  take_duration },
+	{ RP_OPTION_BUFFER, 0, "buffer", "MB",
+	  "the ceiling of the session's memory in the traced process (64)", take_buffer },
+	{ RP_OPTION_LAST, 0, "last", "SECONDS|1m30s",
+	  "hold the events of this time: measure for that time at most how\n"
+	  "fast they come, and choose --buffer by it", take_last },
+	{ RP_OPTION_BLOCK, 0, "block", "MS",
+	  "writers that find no room wait for some, so many milliseconds at\n"
+	  "most; not .NET's", take_block },
+	{ RP_OPTION_COARSE, 0, "coarse", NULL,
+	  "cheaper events: times of a clock that moves each millisecond; not\n"
+	  ".NET's", NULL },
+	{ RP_OPTION_STACKS, 0, "stacks", NULL, "record the writer's stack with each event", NULL },
+	{ RP_OPTION_KERNEL, 0, "kernel", "GROUPS",
+	  "put in what the kernel did for the process: sched, faults, block,\n"
+	  "syscalls, or all; needs root, or CAP_BPF and CAP_PERFMON", take_kernel },
+	{ RP_OPTION_QUIET, 'q', "quiet", NULL, "no progress, no summary", NULL },
+	{ RP_OPTION_EVENTS, 0, "events", NULL,
+	  "of report: print each event instead of a summary; of list: the\n"
+	  "events of the process", NULL },
+	{ RP_OPTION_FIELDS, 0, "fields", NULL, "with the fields of each event", NULL },
+	{ RP_OPTION_ALL, 0, "all", NULL,
+	  "show what only .NET's tools read, too: the events EventCounters\n"
+	  "and the provider Microsoft-DotNETCore-EventPipe", NULL },
+	{ RP_OPTION_TYPE, 0, "type", "mini|heap|full",
+	  "what the core holds: stacks and what registers point to; all\n"
+	  "that no file holds (default); all that is mapped", take_type },
+	{ RP_OPTION_TOP, 0, "top", "N", "only the N kinds, or values, that came most often",
+	  take_top },
+	{ RP_OPTION_COUNTERS, 0, "counters", "LIST",
+	  "PROVIDER[COUNTER,…],…; default: all of the process's", take_counters },
+	{ RP_OPTION_REFRESH, 0, "refresh", "SECONDS", "how often figures are told (1)",
+	  take_refresh },
+	{ RP_OPTION_EVENT, 0, "event", "PROVIDER:EVENT", "the event that is looked at",
+	  take_event },
+	{ RP_OPTION_FIELD, 0, "field", "FIELD",
+	  "the field that is looked at; STRUCT.MEMBER for one inside", take_field },
+	{ RP_OPTION_STEP, 0, "step", "N",
+	  "a histogram in steps of N from 0 on; default: powers of two", take_step },
+	{ RP_OPTION_PORT, 0, "port", "PORT", "where to serve (9464)", take_port },
+	{ RP_OPTION_LISTEN, 0, "listen", "ADDRESS",
+	  "of which interface, in numbers; 0.0.0.0 or :: for all, to whoever\n"
+	  "reaches them (127.0.0.1, this machine only)", take_listen },
+	{ RP_OPTION_RECOVER, 0, "recover", NULL,
+	  "in files in memory, for ringpipe recover when the process crashed", NULL },
+	{ RP_OPTION_ROLL, 0, "roll", "MB",
+	  "the process writes all of it, into files named like -o with numbers,\n"
+	  "so many megabytes in all, at least 8; the oldest are deleted", take_roll },
+	{ RP_OPTION_LIST, 0, "list", NULL, "list what sessions have left, or have now", NULL },
+	{ RP_OPTION_PRUNE, 0, "prune", NULL,
+	  "remove what processes left that are gone, recovered or not", NULL },
+	{ RP_OPTION_FORMAT, 0, "format", "text|json|csv",
+	  "print the rows as text (default), JSON or CSV", take_format },
+	{ RP_OPTION_HELP, 'h', "help", NULL, "print this help", NULL },
+};
+
+#define OPTION_COUNT (sizeof(options_table) / sizeof(options_table[0]))
+
+void rp_options_offer(uint64_t mask, const char *begin)
+{
+	char text[64];
+
+	for (size_t i = 0; i < OPTION_COUNT; i++) {
+		snprintf(text, sizeof(text), "--%s", options_table[i].name);
+		if ((options_table[i].flag & mask) && !strncmp(text, begin, strlen(begin)))
+			puts(text);
+	}
+}
+
+const char *rp_options_argument(uint64_t mask, const char *word)
+{
+	for (size_t i = 0; i < OPTION_COUNT; i++) {
+		const struct rp_option *row = &options_table[i];
+
+		if ((row->flag & mask) && word[0] == '-' &&
+		    (word[1] == '-' ? !strcmp(word + 2, row->name) :
+				      row->letter && word[1] == row->letter && !word[2]))
+			return row->argument;
+	}
+	return NULL;
+}
+
+void rp_options_print(uint64_t mask)
+{
+	for (size_t i = 0; i < OPTION_COUNT; i++) {
+		const struct rp_option *row = &options_table[i];
+		char left[64], letter[8] = "    ";
+		const char *line = row->help;
+
+		if (!(row->flag & mask))
+			continue;
+		if (row->letter)
+			snprintf(letter, sizeof(letter), "-%c, ", row->letter);
+		snprintf(left, sizeof(left), "%s--%s%s%s", letter, row->name,
+			 row->argument ? " " : "", row->argument ? row->argument : "");
+		while (line) {
+			const char *end = strchr(line, '\n');
+
+			printf("  %-30s%.*s\n", left, end ? (int)(end - line) : (int)strlen(line),
+			       line);
+			left[0] = '\0';
+			line = end ? end + 1 : NULL;
+		}
+	}
+}
+
+/*
+ * The row that `argument` names; `ret_value` is what stands in the same word (--name=value,
+ * -nvalue), or NULL.
+ */
+static const struct rp_option *find_option(const char *argument, const char **ret_value)
+{
+	bool is_long = argument[1] == '-';
+	const char *name = argument + (is_long ? 2 : 1);
+	size_t length = is_long ? strcspn(name, "=") : 1;
+
+	for (size_t i = 0; i < OPTION_COUNT; i++) {
+		const struct rp_option *row = &options_table[i];
+
+		if (is_long ? strncmp(row->name, name, length) || row->name[length] :
+			      row->letter != *name)
+			continue;
+		*ret_value = name[length] ? name + length + is_long : NULL;
+		return row;
+	}
+	return NULL;
+}
+
+/* Reads one option; `next` is the following word or NULL. Return: words used, or -EINVAL. */
+static int parse_option(const struct rp_tool_command *command, const char *argument,
+			const char *next, struct rp_tool_options *options)
+{
+	const char *value = NULL;
+	const struct rp_option *row = find_option(argument, &value);
+	int used = 1;
+
+	if (!row || !(row->flag & command->options)) {
+		rp_tool_error("%s: unknown option %s; see ringpipe %s --help", command->name,
+			      argument, command->name);
+		return -EINVAL;
+	}
+	if (!row->argument && value) {
+		rp_tool_error("%s: --%s takes no value", command->name, row->name);
+		return -EINVAL;
+	}
+	if (row->argument && !value) {
+		value = next;
+		used = 2;
+	}
+	if (row->argument && !value) {
+		rp_tool_error("%s: --%s wants %s after it", command->name, row->name,
+			      row->argument);
+		return -EINVAL;
+	}
+	if (row->take && row->take(options, value)) {
+		rp_tool_error("%s: --%s wants %s, not '%s'", command->name, row->name,
+			      row->argument, value);
+		return -EINVAL;
+	}
+	options->given |= row->flag;
+	return used;
+}
+
+static int check_operands(const struct rp_tool_command *command,
+			  const struct rp_tool_options *options)
+{
+	int count = options->operand_count;
+
+	if (command->takes_child && count > 0 && !options->child) {
+		rp_tool_error("%s: unexpected '%s'; a command to run comes after --",
+			      command->name, options->operands[0]);
+		return -EINVAL;
+	}
+	if (command->takes_child && options->child && count == 0) {
+		rp_tool_error("%s: no command after --", command->name);
+		return -EINVAL;
+	}
+	if (count < command->operands_min) {
+		rp_tool_error("%s: wants %s; see ringpipe %s --help", command->name,
+			      command->arguments, command->name);
+		return -EINVAL;
+	}
+	if (command->operands_max >= 0 && count > command->operands_max) {
+		rp_tool_error("%s: unexpected '%s'; see ringpipe %s --help", command->name,
+			      options->operands[command->operands_max], command->name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* A process is named in just one way; a command that starts one looks itself. */
+static int check_process(const struct rp_tool_command *command, struct rp_tool_options *options)
+{
+	int ways = !!(options->given & RP_OPTION_PID) + !!(options->given & RP_OPTION_NAME);
+
+	if (!(command->options & RP_OPTION_PID) || command->takes_child)
+		return 0;
+	if (command->takes_pid && options->operand_count) {
+		ways++;
+		if (take_pid(options, options->operands[0])) {
+			rp_tool_error("%s: wants a process id, not '%s'", command->name,
+				      options->operands[0]);
+			return -EINVAL;
+		}
+	}
+	if (ways != 1) {
+		rp_tool_error("%s: give one of %s-p PID and -n NAME", command->name,
+			      command->takes_pid ? "PID, " : "");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* "-" is standard output, where a command can use that. */
+static int check_output(const struct rp_tool_command *command,
+			const struct rp_tool_options *options)
+{
+	if (!options->output || strcmp(options->output, "-"))
+		return 0;
+	if (command->needs_file) {
+		rp_tool_error("%s: -o - cannot be, for %s; give the name of a file", command->name,
+			      command->needs_file);
+		return -EINVAL;
+	}
+	if (command->is_binary && isatty(STDOUT_FILENO)) {
+		rp_tool_error("%s: a trace is nothing for a terminal; give -o the name of a file, "
+			      "or send standard output elsewhere", command->name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+void rp_options_explain_providers(const char *command, const char *text, size_t at)
+{
+	const size_t length = strcspn(text + at, ":,");
+
+	if (length > RP_NAME_MAX)
+		rp_tool_error("%s: --providers: a name has up to %u bytes, and '%.20s…' has %zu",
+			      command, RP_NAME_MAX, text + at, length);
+	else
+		rp_tool_error("%s: --providers: cannot read '%s' from '%s' on; see ringpipe %s "
+			      "--help", command, text, text + at, command);
+}
+
+int rp_options_parse(const struct rp_tool_command *command, int argc, char **argv,
+		     struct rp_tool_options *ret_options)
+{
+	struct rp_tool_options options = {
+		.buffer_mb = 64, .top = UINT64_MAX, .dump_type = 2, .refresh_ms = 1000,
+		.port = 9464,
+	};
+	int kept = 0, i = 0;
+
+	while (i < argc) {
+		int used;
+
+		if (!strcmp(argv[i], "--")) {
+			options.child = command->takes_child;
+			i++;
+			break;
+		}
+		if (argv[i][0] != '-' || argv[i][1] == '\0') {
+			argv[kept++] = argv[i++];
+			continue;
+		}
+		used = parse_option(command, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &options);
+		if (used < 0)
+			return used;
+		i += used;
+	}
+	if (options.child && kept > 0) {
+		rp_tool_error("%s: unexpected '%s' before --", command->name, argv[0]);
+		return -EINVAL;
+	}
+	while (i < argc)
+		argv[kept++] = argv[i++];
+	argv[kept] = NULL;
+	options.operands = argv;
+	options.operand_count = kept;
+	if (!(options.given & RP_OPTION_HELP)) {
+		int ret = check_operands(command, &options);
+
+		if (!ret)
+			ret = check_process(command, &options);
+		if (!ret)
+			ret = check_output(command, &options);
+		if (ret)
+			return ret;
+	}
+	*ret_options = options;
+	return 0;
+}

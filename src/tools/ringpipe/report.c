@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* ringpipe report: the summary of a trace; the events one by one are in report_events.c. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/ringpipe/report.h"
+#include "tools/ringpipe/summary.h"
+#include "tools/ringpipe/display_text.h"
+#include "tools/ringpipe/tool.h"
+
+const char *rp_report_explain(const struct rp_reader *reader, int error, char *buffer,
+			      size_t size)
+{
+	const char *said = rp_reader_error(reader), *offset = strstr(said, " at offset ");
+
+	if (error == 0)
+		return NULL;
+	if (error == -ENODATA)
+		snprintf(buffer, size, "the trace stops before its end%s", offset ? offset : "");
+	else if (error == -EBADMSG)
+		snprintf(buffer, size, "the trace is damaged%s%s", *said ? ": " : "", said);
+	else if (error == -EPROTONOSUPPORT)
+		snprintf(buffer, size, "%s", said);
+	else
+		snprintf(buffer, size, "%s", strerror(-error));
+	return buffer;
+}
+
+static int report_summary(struct rp_reader *reader, const char *path,
+			  const struct rp_tool_options *options)
+{
+	struct rp_summary summary;
+	char buffer[512];
+	int ret = rp_summary_read(reader, NULL, NULL, &summary), status;
+	struct rp_summary_view view = {
+		.path = path,
+		.error = rp_report_explain(reader, ret, buffer, sizeof(buffer)),
+		.top = options->top,
+		.all = options->given & RP_OPTION_ALL,
+	};
+
+	status = rp_summary_print(&summary, &view, options->format);
+	rp_summary_fini(&summary);
+	if (view.error) {
+		fflush(stdout);
+		rp_tool_error("%s: %s; what came before is in the summary", path, view.error);
+		status = RP_EXIT_FAILURE;
+	}
+	return status;
+}
+
+static bool is_regular(const char *path)
+{
+	struct stat stat_;
+
+	return stat(path, &stat_) == 0 && S_ISREG(stat_.st_mode);
+}
+
+static int check_usage(const struct rp_tool_options *options)
+{
+	const uint64_t given = options->given;
+
+	if ((given & RP_OPTION_EVENTS) && (given & RP_OPTION_TOP)) {
+		rp_tool_error("report: --top goes with the summary, not with --events");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int rp_command_report(const struct rp_tool_options *options)
+{
+	const char *path = options->operands[0];
+	bool is_stdin = !strcmp(path, "-");
+	int fd = STDIN_FILENO, ret, status;
+	struct rp_reader *reader;
+	char message[256];
+
+	if (check_usage(options))
+		return RP_EXIT_USAGE;
+	if (is_stdin)
+		path = "standard input";
+	else
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	ret = fd < 0 ? -errno : rp_reader_open_explained(fd, &reader, message, sizeof(message));
+	if (ret == -EBADMSG)
+		rp_tool_error("%s: not a nettrace file, or its beginning is damaged", path);
+	else if (ret == -EPROTONOSUPPORT)
+		rp_tool_error("%s: %s", path, message);
+	else if (ret)
+		rp_tool_error("%s: %s", path, strerror(-ret));
+	if (ret)
+		return RP_EXIT_FAILURE;
+	if (options->given & RP_OPTION_EVENTS)
+		status = rp_report_events(reader, path, !is_stdin && is_regular(path) ? path : NULL,
+					  options);
+	else
+		status = report_summary(reader, path, options);
+	rp_reader_close(reader);
+	if (!is_stdin)
+		close(fd);
+	return status;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by the parts of `ringpipe report`. */
+#ifndef RP_TOOL_REPORT_H
+#define RP_TOOL_REPORT_H
+
+#include <stddef.h>
+
+#include <ringpipe/reader.h>
+
+#include "tools/ringpipe/tool.h"
+
+/* NULL when all is well, else a sentence for the user; the buffer may hold it. */
+const char *rp_report_explain(const struct rp_reader *reader, int error, char *buffer, size_t size);
+
+/*
+ * Print each event on standard output. `path` names the trace in messages; `file`, or NULL, is read
+ * before for the names of functions, which stand at its end. Return: the exit status.
+ */
+int rp_report_events(struct rp_reader *reader, const char *path, const char *file,
+		     const struct rp_tool_options *options);
+
+#endif

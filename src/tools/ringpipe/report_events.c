@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ringpipe report --events: as text, with the stack below each event; as JSON, one line for each;
+ * as CSV with a header, the fields of an event in one column as JSON. A trace has millions of
+ * events, so this file writes them directly, and not by struct rp_rows.
+ */
+#include "tools/ringpipe/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/ringpipe/address_ranges.h"
+#include "tools/ringpipe/events.h"
+#include "tools/ringpipe/json.h"
+#include "tools/ringpipe/rows.h"
+#include "tools/ringpipe/summary.h"
+#include "tools/ringpipe/display_text.h"
+
+struct event_printer {
+	enum rp_format format;
+	bool all;
+	/* Names as the format writes them, kept while events of one kind follow each other. */
+	const struct rp_reader_type *type;
+	char *provider;
+	char *name;
+	const struct rp_summary *summary;	/* in the making */
+	struct rp_names names;		/* of functions, as the format writes them */
+	struct rp_reader_info info;
+};
+
+/* A name as the format writes it: for free(), or NULL without memory. */
+static char *render_name(enum rp_format format, const char *name)
+{
+	struct json_object *string;
+	char *text = NULL;
+	size_t size;
+	FILE *stream;
+
+	if (format != RP_FORMAT_JSON)
+		return rp_text_clean(name, true);
+	string = rp_json_string(name);
+	stream = string ? open_memstream(&text, &size) : NULL;
+	if (stream)
+		rp_json_put(stream, string, 0);
+	json_object_put(string);
+	if (!stream || fclose(stream) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+static void forget_type(struct event_printer *printer)
+{
+	free(printer->provider);
+	free(printer->name);
+}
+
+static int take_type(struct event_printer *printer, const struct rp_reader_type *type)
+{
+	if (printer->type == type)
+		return 0;
+	forget_type(printer);
+	printer->type = NULL;
+	printer->provider = render_name(printer->format, type->provider);
+	printer->name = render_name(printer->format, type->name);
+	if (!printer->provider || !printer->name)
+		return -ENOMEM;
+	printer->type = type;
+	return 0;
+}
+
+static const char *utc_of(const struct event_printer *printer, const struct rp_reader_event *event,
+			  char *buffer)
+{
+	/* A damaged trace may have any time. */
+	uint64_t utc_ns = (uint64_t)printer->info.start_utc_ns + (uint64_t)event->time_ns;
+
+	return rp_text_utc_ns((int64_t)utc_ns, buffer);
+}
+
+static uint64_t frame_of(const struct event_printer *printer, const struct rp_reader_event *event,
+			 uint32_t index)
+{
+	/* A reader lets only 4 and 8 pass; a wider one would not fit the address. */
+	const size_t bytes = printer->info.pointer_bytes > 8 ? 8 : printer->info.pointer_bytes;
+	uint64_t address = 0;
+
+	memcpy(&address, (const char *)event->frames + index * bytes, bytes);
+	return address;
+}
+
+/* NULL where the trace does not name it. */
+static const char *function_of(const struct event_printer *printer,
+			       const struct rp_reader_event *event, uint32_t index)
+{
+	const struct rp_address_range *place = rp_address_range_find(&printer->names.functions,
+								     frame_of(printer, event,
+									      index));
+
+	return place ? place->name : NULL;
+}
+
+#define GUID_TEXT 37
+
+/* The GUID as text, or "" for none. */
+static const char *guid_text(const struct rp_guid *guid, char *buffer)
+{
+	static const struct rp_guid none;
+	size_t at = 0;
+
+	buffer[0] = '\0';
+	if (!memcmp(guid, &none, sizeof(none)))
+		return buffer;
+	for (int i = 0; i < 16; i++)
+		at += (size_t)snprintf(buffer + at, GUID_TEXT - at,
+				       i >= 4 && i <= 10 && !(i & 1) ? "-%02x" : "%02x",
+				       guid->bytes[i]);
+	return buffer;
+}
+
+static void print_json_guid(const char *key, const struct rp_guid *guid)
+{
+	char text[GUID_TEXT];
+
+	if (*guid_text(guid, text))
+		printf(",\"%s\":\"%s\"", key, text);
+}
+
+static void print_json_frames(const struct event_printer *printer,
+			      const struct rp_reader_event *event)
+{
+	if (!event->frame_count)
+		return;
+	fputs(",\"stack\":[", stdout);
+	for (uint32_t i = 0; i < event->frame_count; i++)
+		printf("%s\"0x%" PRIx64 "\"", i ? "," : "", frame_of(printer, event, i));
+	putchar(']');
+	if (!printer->names.functions.count)
+		return;
+	fputs(",\"functions\":[", stdout);
+	for (uint32_t i = 0; i < event->frame_count; i++) {
+		const char *function = function_of(printer, event, i);
+
+		printf("%s%s", i ? "," : "", function ? function : "null");
+	}
+	putchar(']');
+}
+
+static int print_json(const struct event_printer *printer, const struct rp_reader_event *event)
+{
+	char utc[RP_TEXT_MAX];
+
+	printf("{\"time_ns\":%" PRId64 ",\"time_utc\":\"%s\"", event->time_ns,
+	       utc_of(printer, event, utc));
+	if (printer->summary->process != SIZE_MAX)
+		printf(",\"process\":%" PRIu32,
+		       printer->summary->processes.rows[printer->summary->process].pid);
+	printf(",\"thread\":%" PRIu64, event->thread);
+	/* The .NET runtime writes -1 where it does not know. */
+	if (event->processor == UINT32_MAX)
+		fputs(",\"processor\":null", stdout);
+	else
+		printf(",\"processor\":%" PRIu32, event->processor);
+	printf(",\"provider\":%s,\"event\":%s,\"id\":%" PRIu32, printer->provider,
+	       printer->name, event->type->id);
+	print_json_guid("activity", &event->activity);
+	print_json_guid("related_activity", &event->related_activity);
+	print_json_frames(printer, event);
+	fputs(",\"fields\":", stdout);
+	errno = EIO;
+	return rp_reader_print_json(event, stdout) || puts("}") < 0 ? -errno : 0;
+}
+
+static uint32_t process_of(const struct event_printer *printer)
+{
+	const struct rp_summary *summary = printer->summary;
+
+	return summary->process == SIZE_MAX ? printer->info.process_id :
+	       summary->processes.rows[summary->process].pid;
+}
+
+static int print_text(const struct event_printer *printer, const struct rp_reader_event *event)
+{
+	char utc[RP_TEXT_MAX], activity[GUID_TEXT];
+
+	printf("%s  ", utc_of(printer, event, utc));
+	if (printer->summary->process != SIZE_MAX)
+		printf("%" PRIu32 "/", process_of(printer));
+	printf("%" PRIu64 "  %s/%s  ", event->thread, printer->provider, printer->name);
+	errno = EIO;
+	if (rp_reader_print_json(event, stdout))
+		return -errno;
+	if (*guid_text(&event->activity, activity))
+		printf("  activity %s", activity);
+	putchar('\n');
+	for (uint32_t i = 0; i < event->frame_count; i++) {
+		const char *function = function_of(printer, event, i);
+
+		if (function && rp_address_range_is_generated(function))
+			continue;
+		printf("    0x%012" PRIx64 "%s%s\n", frame_of(printer, event, i),
+		       function ? "  " : "", function ? function : "");
+	}
+	return ferror(stdout) ? -errno : 0;
+}
+
+static int print_csv_fields(const struct rp_reader_event *event)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+	int ret;
+
+	if (!stream)
+		return -ENOMEM;
+	ret = rp_reader_print_json(event, stream);
+	if (fclose(stream) != 0 || ret)
+		ret = -ENOMEM;
+	else
+		rp_csv_put(stdout, text);
+	free(text);
+	return ret;
+}
+
+/* Functions, or addresses where the trace names none, innermost first, with semicolons between. */
+static int print_csv_stack(const struct event_printer *printer, const struct rp_reader_event *event)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+	const char *semicolon = "";
+
+	if (!stream)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < event->frame_count; i++) {
+		const char *function = function_of(printer, event, i);
+
+		if (function && rp_address_range_is_generated(function))
+			continue;
+		fputs(semicolon, stream);
+		semicolon = ";";
+		if (function)
+			fputs(function, stream);
+		else
+			fprintf(stream, "0x%" PRIx64, frame_of(printer, event, i));
+	}
+	if (fclose(stream) != 0) {
+		free(text);
+		return -ENOMEM;
+	}
+	rp_csv_put(stdout, text);
+	free(text);
+	return 0;
+}
+
+static int print_csv(const struct event_printer *printer, const struct rp_reader_event *event)
+{
+	char utc[RP_TEXT_MAX], activity[GUID_TEXT], related[GUID_TEXT];
+	int ret;
+
+	printf("%s,%" PRId64 ",%" PRIu32 ",%" PRIu64 ",", utc_of(printer, event, utc),
+	       event->time_ns, process_of(printer), event->thread);
+	if (event->processor != UINT32_MAX)
+		printf("%" PRIu32, event->processor);
+	putchar(',');
+	rp_csv_put(stdout, printer->provider);
+	putchar(',');
+	rp_csv_put(stdout, printer->name);
+	printf(",%" PRIu32 ",%s,%s,", event->type->id, guid_text(&event->activity, activity),
+	       guid_text(&event->related_activity, related));
+	ret = print_csv_fields(event);
+	putchar(',');
+	if (ret == 0 && event->frame_count)
+		ret = print_csv_stack(printer, event);
+	errno = EIO;
+	return puts("") < 0 ? -errno : ret;
+}
+
+static int print_event(const struct rp_reader_event *event, void *data)
+{
+	struct event_printer *printer = data;
+	int ret;
+
+	if (!printer->all &&
+	    rp_event_is_internal(event->type->provider, event->type->name))
+		return 0;
+	ret = take_type(printer, event->type);
+	if (ret)
+		return ret;
+	return printer->format == RP_FORMAT_JSON ? print_json(printer, event) :
+	       printer->format == RP_FORMAT_TEXT ? print_text(printer, event) :
+						   print_csv(printer, event);
+}
+
+static int read_functions(const char *file, struct event_printer *printer)
+{
+	struct rp_address_ranges *functions = &printer->names.functions;
+	int ret = rp_names_read(&printer->names, file);
+
+	for (size_t i = 0; ret == 0 && i < functions->count; i++) {
+		char *name = render_name(printer->format, functions->rows[i].name);
+
+		if (!name)
+			return -ENOMEM;
+		free(functions->rows[i].name);
+		functions->rows[i].name = name;
+	}
+	return ret;
+}
+
+int rp_report_events(struct rp_reader *reader, const char *path, const char *file,
+		     const struct rp_tool_options *options)
+{
+	struct rp_summary summary;
+	struct event_printer printer = {
+		.format = options->format,
+		.all = options->given & RP_OPTION_ALL,
+		.summary = &summary,
+		.info.size = sizeof(printer.info),
+	};
+	char buffer[512];
+	const char *error;
+	int ret;
+
+	rp_reader_get_info(reader, &printer.info);
+	/* A pipe may be a live session: an event must not wait for the next ones. */
+	if (!file)
+		setvbuf(stdout, NULL, _IOLBF, 0);
+	if (printer.format == RP_FORMAT_CSV)
+		puts("time_utc,time_ns,process,thread,processor,provider,event,id,activity,"
+		     "related_activity,fields,stack");
+	ret = file ? read_functions(file, &printer) : 0;
+	if (ret == 0) {
+		ret = rp_summary_read(reader, print_event, &printer, &summary);
+		rp_summary_fini(&summary);
+	}
+	forget_type(&printer);
+	rp_names_fini(&printer.names);
+	error = rp_report_explain(reader, ret, buffer, sizeof(buffer));
+	if (ferror(stdout))
+		rp_tool_error("cannot write the output: %s", strerror(-ret));
+	else if (error)
+		rp_tool_error("%s: %s", path, error);
+	return error ? RP_EXIT_FAILURE : RP_EXIT_OK;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* The summary of a trace, from one pass of the reader. */
+#ifndef RP_TOOL_SUMMARY_H
+#define RP_TOOL_SUMMARY_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include <ringpipe/reader.h>
+
+#include "tools/ringpipe/guids.h"
+#include "tools/ringpipe/processes.h"
+#include "tools/ringpipe/tool.h"
+
+/* A kind of event: all that agree in these names and numbers. */
+struct rp_kind {
+	char *provider;
+	char *name;
+	uint32_t id;
+	uint32_t version;
+	uint32_t level;
+	uint32_t opcode;
+	uint64_t keywords;
+	bool is_internal;		/* see rp_event_is_internal() */
+	bool is_own;			/* written by libringpipe's threads about the session */
+	uint64_t events;
+	uint64_t payload_bytes;
+};
+
+/* Losses from the EventsLost events of provider `ringpipe`. */
+struct rp_loss {
+	uint32_t ring;
+	char *reason;
+	uint64_t count;
+};
+
+struct rp_provider_sum {
+	const char *name;
+	struct rp_kind **kinds;		/* most events first; part of summary.kinds */
+	size_t kind_count;
+	uint64_t events;
+	uint64_t payload_bytes;
+};
+
+struct rp_summary {
+	struct rp_reader_info info;
+	struct rp_reader_stats stats;
+	uint64_t stacks;		/* events that carry one */
+	struct rp_guids activities;	/* that events carry */
+	uint64_t stacks_cut;		/* that end with RP_FRAME_CUT */
+	uint64_t skipped;		/* by EventsSkipped: left out by the events' limits */
+	uint64_t rules_missing;		/* by StacksCut: some stacks lack them and may be cut */
+	uint64_t threads;		/* that events of the program name */
+	uint64_t last_thread;
+	int64_t last_ns;		/* the latest event, since the start */
+	uint64_t window_from, window_to;	/* from event Snapshot; 0: no snapshot */
+	uint64_t step_ns;		/* resolution from event CoarseTime; 0: exact times */
+	struct rp_kind **kinds;		/* by provider, most events first */
+	size_t kind_count;
+	struct rp_provider_sum *providers;	/* most events first */
+	size_t provider_count;
+	struct rp_loss **losses;
+	size_t loss_count;
+	struct rp_processes processes;
+	size_t process;			/* whose the event is that is visited; or SIZE_MAX */
+	void *kind_tree;
+	void *loss_tree;
+	void *thread_tree;		/* ids, as pointers */
+};
+
+/* Called for each event; returns 0, or -errno to stop. */
+typedef int (*rp_summary_visit)(const struct rp_reader_event *event, void *data);
+
+/*
+ * Reads to the end, or to the first damage. The summary holds what came until then, whatever is
+ * returned; call rp_summary_fini() in any case. `visit` may be NULL.
+ *
+ * Return: 0; what rp_reader_next() or `visit` returned; -ENOMEM.
+ */
+int rp_summary_read(struct rp_reader *reader, rp_summary_visit visit, void *data,
+		    struct rp_summary *ret_summary);
+void rp_summary_fini(struct rp_summary *summary);
+
+/* When a snapshot of a flight recorder is complete; at no time where both are the same. */
+struct rp_summary_window {
+	int64_t from_utc_ns, to_utc_ns;
+};
+
+/* Return: false if the trace has none. */
+bool rp_summary_get_window(const struct rp_summary *summary, struct rp_summary_window *ret_window);
+
+/* How a summary is printed. */
+struct rp_summary_view {
+	const char *path;
+	const char *error;		/* or NULL */
+	uint64_t top;			/* how many kinds of events */
+	bool all;			/* internal kinds, too */
+};
+
+/*
+ * Print the summary on standard output: text and JSON with the totals of the trace, CSV with a row
+ * for each kind of event. Return: the exit status.
+ */
+int rp_summary_print(const struct rp_summary *summary, const struct rp_summary_view *view,
+		     enum rp_format format);
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The `ringpipe` command, from inside: what its files share.
+ *
+ * Handlers return the exit status. The function that finds an error prints it, once, and returns.
+ * Only main() ends the process.
+ */
+#ifndef RP_TOOL_TOOL_H
+#define RP_TOOL_TOOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+enum rp_tool_exit {
+	RP_EXIT_OK = 0,
+	RP_EXIT_FAILURE = 1,
+	RP_EXIT_USAGE = 2,
+	RP_EXIT_GAVE_UP = 130,		/* 128 + SIGINT, as shells count */
+};
+
+/* Which options a command takes; the rows are in options.c. */
+enum rp_tool_option_flag {
+	RP_OPTION_HELP = 1ull << 0,
+	RP_OPTION_PID = 1ull << 2,
+	RP_OPTION_NAME = 1ull << 3,
+	RP_OPTION_OUTPUT = 1ull << 4,
+	RP_OPTION_FORCE = 1ull << 5,
+	RP_OPTION_PROVIDERS = 1ull << 6,
+	RP_OPTION_DURATION = 1ull << 7,
+	RP_OPTION_BUFFER = 1ull << 8,
+	RP_OPTION_STACKS = 1ull << 9,
+	RP_OPTION_QUIET = 1ull << 10,
+	RP_OPTION_EVENTS = 1ull << 11,
+	RP_OPTION_TOP = 1ull << 12,
+	RP_OPTION_TYPE = 1ull << 13,
+	RP_OPTION_COUNTERS = 1ull << 14,
+	RP_OPTION_REFRESH = 1ull << 15,
+	RP_OPTION_PORT = 1ull << 16,
+	RP_OPTION_EVENT = 1ull << 17,
+	RP_OPTION_FIELD = 1ull << 18,
+	RP_OPTION_STEP = 1ull << 19,
+	RP_OPTION_KERNEL = 1ull << 20,
+	RP_OPTION_BLOCK = 1ull << 21,
+	RP_OPTION_LIST = 1ull << 22,
+	RP_OPTION_PRUNE = 1ull << 23,
+	RP_OPTION_TREE = 1ull << 25,
+	RP_OPTION_RECOVER = 1ull << 26,
+	RP_OPTION_ROLL = 1ull << 27,
+	RP_OPTION_COARSE = 1ull << 28,
+	RP_OPTION_FORMAT = 1ull << 29,
+	RP_OPTION_ALL = 1ull << 30,
+	RP_OPTION_FIELDS = 1ull << 31,
+	RP_OPTION_MISSING = 1ull << 32,
+	RP_OPTION_LISTEN = 1ull << 33,
+	RP_OPTION_LAST = 1ull << 34,
+};
+
+/* How a command prints its rows. */
+enum rp_format {
+	RP_FORMAT_TEXT,			/* for people */
+	RP_FORMAT_JSON,
+	RP_FORMAT_CSV,
+};
+
+struct rp_tool_options {
+	uint64_t given;			/* enum rp_tool_option_flag of those seen */
+	bool child;			/* a "--" was seen: the operands are a command line */
+	pid_t pid;
+	const char *name;
+	const char *output;
+	const char *providers;
+	uint64_t duration_ms;
+	uint64_t last_ms;
+	uint32_t buffer_mb;
+	uint32_t block_ms;
+	uint32_t roll_mb;
+	enum rp_format format;
+	uint64_t top;
+	uint32_t dump_type;		/* as the protocol numbers them */
+	const char *counters;
+	uint64_t refresh_ms;
+	uint16_t port;
+	const char *listen;
+	const char *event;
+	const char *field;
+	uint64_t step;
+	unsigned int kernel;		/* groups of the kernel's events, bits */
+	char **operands;		/* ended by NULL, as argv is */
+	int operand_count;
+};
+
+struct rp_tool_command {
+	const char *name;
+	const char *task;		/* the heading in the list of commands */
+	const char *arguments;		/* as the usage line shows them */
+	const char *help;
+	const char *notes;		/* paragraphs under the options, or NULL */
+	uint64_t options;		/* enum rp_tool_option_flag */
+	int operands_min;
+	int operands_max;		/* -1: any number */
+	bool takes_child;		/* operands come after "--" only */
+	bool takes_pid;			/* the operand is a process, as -p names it */
+	bool is_binary;			/* what goes to -o is nothing for a terminal */
+	const char *needs_file;		/* why -o cannot be "-", standard output; or NULL */
+	int (*run)(const struct rp_tool_options *options);
+};
+
+/* Prints `ringpipe: …` and a newline on stderr, control characters made harmless. */
+void rp_tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Prints the line and a newline, control characters made harmless. */
+void rp_tool_say(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * Reads a command's arguments (argv[0] is the first after the command's name).
+ * Return: 0, or -EINVAL after having said what is wrong.
+ */
+int rp_options_parse(const struct rp_tool_command *command, int argc, char **argv,
+		     struct rp_tool_options *ret_options);
+
+/* Says what is wrong with the --providers of a command, which rp_providers_parse() refused. */
+void rp_options_explain_providers(const char *command, const char *text, size_t at);
+
+/* Prints the rows of the options in `mask` on stdout. */
+void rp_options_print(uint64_t mask);
+
+/* Prints the long names of the options in `mask` that begin so, one in a line. */
+void rp_options_offer(uint64_t mask, const char *begin);
+
+/* The argument of the option `word` of `mask`, as the help shows it; NULL: it takes none. */
+const char *rp_options_argument(uint64_t mask, const char *word);
+
+/* A decimal number without sign or blanks. Return: 0; -EINVAL for all else; -ERANGE above max. */
+int rp_number_parse(const char *text, uint64_t max, uint64_t *ret_number);
+
+int rp_command_ps(const struct rp_tool_options *options);
+int rp_command_list(const struct rp_tool_options *options);
+int rp_command_collect(const struct rp_tool_options *options);
+int rp_command_dump(const struct rp_tool_options *options);
+int rp_command_counters(const struct rp_tool_options *options);
+int rp_command_report(const struct rp_tool_options *options);
+int rp_command_bpf(const struct rp_tool_options *options);
+int rp_command_recover(const struct rp_tool_options *options);
+int rp_command_flight_start(const struct rp_tool_options *options);
+int rp_command_flight_stop(const struct rp_tool_options *options);
+int rp_command_flight_snapshot(const struct rp_tool_options *options);
+int rp_command_stacks(const struct rp_tool_options *options);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Merges the traces of several processes into one, by time. A nettrace file names one process, so
+ * events of provider `ringpipe` describe the others (fields in trace_merge.c): ProcessTraced before
+ * a process's events; ThreadOfProcess before the first event of a thread, and again when another
+ * process reuses its id; and ProcessEnd after the process's events, with the numbers of its events
+ * and losses and whether its trace is complete.
+ */
+#ifndef RP_TOOL_TRACE_MERGE_H
+#define RP_TOOL_TRACE_MERGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "tools/ringpipe/output.h"
+
+#define RP_TRACE_MERGE_PROVIDER "ringpipe"
+
+enum rp_trace_merge_event {
+	RP_TRACE_MERGE_PROCESS = 64,		/* ids; the library's own are below */
+	RP_TRACE_MERGE_THREAD,
+	RP_TRACE_MERGE_END,
+};
+
+struct rp_trace_merge_source {
+	int fd;				/* of a trace, at its beginning */
+	pid_t pid;
+	pid_t parent;			/* 0: not known */
+	const char *name;
+	const char *command_line;
+	uint64_t events;		/* set by rp_trace_merge() */
+	uint64_t lost;
+	bool whole;			/* it did not stop before its end */
+};
+
+/*
+ * Reads all sources and writes one trace, `process_id`'s. It has each source's events up to the
+ * end, or up to the place where the source is cut or damaged: each event once, with its payload,
+ * time, stack and activity unchanged. Losses are summed.
+ *
+ * Return: 0; -ENODATA: there is no source with a head; -ENOMEM; what write(2) said.
+ */
+int rp_trace_merge(struct rp_trace_merge_source *sources, size_t count, pid_t process_id,
+		   struct rp_output *output);
+
+#endif

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each process has its own recorder, a process of ours that writes an unnamed file. The files are
+ * merged when all recorders have ended. They cannot be merged earlier, because the stream of an
+ * idle process does not show its current time.
+ */
+#include "tools/ringpipe/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/ringpipe/proc.h"
+#include "tools/ringpipe/signals.h"
+#include "tools/ringpipe/trace_merge.h"
+
+#define SCAN_MS 50
+#define EXECS_MAX 100u			/* parts of one process */
+#define TRIES_MAX 100u			/* its socket may be there before it listens */
+#define NO_END '?'			/* a recorder that did not say how it ended */
+
+/* A process of the tree; or, after execve(2) in it, what it was before. */
+struct tree_member {
+	pid_t pid;
+	pid_t parent;
+	uint64_t start_time;
+	unsigned int execs;
+	unsigned int tries;
+	bool gone;
+	struct rp_target target;	/* of the part that is recorded */
+	bool has_target;
+	pid_t recorder;
+	int status_fd;			/* 'b' when the session has begun, then its end; or -1 */
+	int spool_fd;			/* or -1 */
+	bool begun;
+	bool is_part;			/* of the file */
+	char end;			/* '0' + enum rp_recording_end */
+};
+
+struct tree {
+	const struct rp_recording_plan *plan;
+	const struct rp_output *output;
+	struct tree_member **members;
+	size_t count;
+	int signal_fd;
+	int64_t start_ms;
+	unsigned int stops;		/* number of requests to stop */
+	bool failed;			/* the root cannot be recorded; reported */
+	bool no_memory;
+};
+
+static bool is_known(const struct tree *tree, pid_t pid)
+{
+	for (size_t i = 0; i < tree->count; i++) {
+		const struct tree_member *member = tree->members[i];
+
+		if ((member->pid == pid && !member->gone) ||
+		    (member->recorder == pid && member->status_fd >= 0))
+			return true;
+	}
+	return false;
+}
+
+static struct tree_member *add_member(struct tree *tree, const struct rp_proc *process)
+{
+	struct tree_member *member = calloc(1, sizeof(*member));
+	struct tree_member **grown = realloc(tree->members, (tree->count + 1) * sizeof(*grown));
+
+	if (grown)
+		tree->members = grown;
+	if (!member || !grown) {
+		free(member);
+		tree->no_memory = true;
+		return NULL;
+	}
+	*member = (struct tree_member){
+		.pid = process->pid, .start_time = process->start_time,
+		.status_fd = -1, .spool_fd = -1, .end = NO_END,
+	};
+	(void)rp_proc_parent(member->pid, &member->parent);
+	tree->members[tree->count++] = member;
+	return member;
+}
+
+static int on_child(pid_t pid, void *data)
+{
+	struct tree *tree = data;
+	struct rp_proc process;
+
+	if (!is_known(tree, pid) && rp_proc_read(pid, &process) == 0)
+		(void)add_member(tree, &process);
+	return 0;
+}
+
+static bool has_pid(const struct tree_member *member)
+{
+	struct rp_proc process;
+
+	return rp_proc_read(member->pid, &process) == 0 &&
+	       process.start_time == member->start_time;
+}
+
+/* Also a zombie is gone: it has no program any more. */
+static bool is_gone(const struct tree_member *member)
+{
+	char path[64], program[8];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", member->pid);
+	return !has_pid(member) ||
+	       (readlink(path, program, sizeof(program)) < 0 && errno == ENOENT);
+}
+
+/* Without a name, where the trace will be, or where it is sure to be possible. */
+static int open_spool(const struct rp_output *output)
+{
+	const char *slash = output->regular ? strrchr(output->path, '/') : NULL;
+	char *path = NULL;
+	int fd;
+
+	if (!output->regular)
+		path = strdup(rp_target_directory());
+	else
+		path = slash ? strndup(output->path, (size_t)(slash - output->path) + 1) :
+		       strdup(".");
+	if (!path)
+		return -ENOMEM;
+	fd = open(path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	free(path);
+	/* Some file systems cannot. */
+	if (fd < 0 && asprintf(&path, "%s/ringpipe-XXXXXX", rp_target_directory()) > 0) {
+		fd = mkostemp(path, O_CLOEXEC);
+		if (fd >= 0)
+			unlink(path);
+		free(path);
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+/* The recorder. Ctrl-C on a terminal is for the one process that counts them. */
+static void record(const struct tree *tree, const struct tree_member *member, int status_fd)
+{
+	struct rp_recording_plan plan = *tree->plan;
+	struct rp_recording_result result = { .end = RP_RECORDING_FAILED };
+	struct rp_output output;
+	char path[32], end;
+	int nowhere;
+
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	plan.target = &member->target;
+	plan.child = NULL;
+	plan.signal_fd = 0;
+	plan.live = false;
+	plan.duration_ms = 0;
+	plan.begun_fd = status_fd;
+	/* There may be many; their results are reported at the end. */
+	nowhere = member == tree->members[0] ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
+	if (nowhere >= 0)
+		dup2(nowhere, STDERR_FILENO);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", member->spool_fd);
+	if (rp_output_open(&output, path, true) == 0) {
+		rp_recording_run(&plan, &output, &result);
+		if (rp_output_close(&output))
+			result.end = RP_RECORDING_OUTPUT_FAILED;
+	}
+	end = (char)('0' + result.end);
+	_exit(write(status_fd, &end, 1) != 1);
+}
+
+static int start_recorder(struct tree *tree, struct tree_member *member)
+{
+	int status[2];
+
+	member->spool_fd = open_spool(tree->output);
+	if (member->spool_fd < 0)
+		return member->spool_fd;
+	if (pipe2(status, O_CLOEXEC | O_NONBLOCK))
+		return -errno;
+	fflush(NULL);
+	member->recorder = fork();
+	if (member->recorder == 0)
+		record(tree, member, status[1]);
+	close(status[1]);
+	if (member->recorder < 0) {
+		close(status[0]);
+		return -errno;
+	}
+	member->status_fd = status[0];
+	return 0;
+}
+
+static void look_at(struct tree *tree, struct tree_member *member)
+{
+	int ret = rp_target_look(member->pid, &member->target);
+
+	if (ret == 1) {
+		member->has_target = true;
+		ret = start_recorder(tree, member);
+		if (ret)
+			rp_tool_error("cannot record process %d: %s", member->pid, strerror(-ret));
+	}
+	tree->failed |= ret < 0 && member == tree->members[0];
+}
+
+/*
+ * Finds descendants by the kernel's lists of children. Children of a process that ended become our
+ * children, so our own list is read last.
+ */
+static void scan(struct tree *tree)
+{
+	for (size_t i = 0; i < tree->count; i++) {
+		struct tree_member *member = tree->members[i];
+
+		if (member->gone && !has_pid(member))
+			continue;
+		member->gone |= is_gone(member);
+		(void)rp_proc_children(member->pid, on_child, tree);
+		if (!member->gone && !member->has_target && !tree->stops)
+			look_at(tree, member);
+	}
+	if (tree->plan->child)
+		(void)rp_proc_children(getpid(), on_child, tree);
+}
+
+/* After an exec, the new program is recorded as another part. */
+static void expect_next_program(struct tree *tree, struct tree_member *member)
+{
+	const struct rp_proc process = { .pid = member->pid, .start_time = member->start_time };
+	struct tree_member *next;
+
+	if (member->end != '0' + RP_RECORDING_PEER_ENDED || member->execs >= EXECS_MAX ||
+	    is_gone(member))
+		return;
+	member->gone = true;
+	next = add_member(tree, &process);
+	if (next)
+		next->execs = member->execs + 1;
+}
+
+static void try_again(const struct tree *tree, struct tree_member *member)
+{
+	if (member->end != '0' + RP_RECORDING_FAILED || member == tree->members[0] ||
+	    ++member->tries >= TRIES_MAX || tree->stops || is_gone(member))
+		return;
+	close(member->spool_fd);
+	member->spool_fd = -1;
+	rp_target_fini(&member->target);
+	member->has_target = false;
+	member->end = NO_END;
+}
+
+static void hear(struct tree *tree, struct tree_member *member)
+{
+	char word;
+	ssize_t got;
+
+	while ((got = read(member->status_fd, &word, 1)) == 1) {
+		if (word == 'b')
+			member->begun = true;
+		else
+			member->end = word;
+	}
+	if (got < 0)
+		return;
+	close(member->status_fd);
+	member->status_fd = -1;
+	(void)waitpid(member->recorder, NULL, 0);
+	tree->failed |= member == tree->members[0] && !member->begun;
+	if (tree->plan->child && !tree->plan->child->resumed && member == tree->members[0])
+		rp_child_resume(tree->plan->child, tree->plan->target);
+	expect_next_program(tree, member);
+	try_again(tree, member);
+}
+
+static void stop(struct tree *tree)
+{
+	tree->stops++;
+	for (size_t i = 0; i < tree->count; i++) {
+		if (tree->members[i]->status_fd >= 0)
+			kill(tree->members[i]->recorder, SIGINT);
+	}
+}
+
+static unsigned int count_signals(struct tree *tree)
+{
+	struct signalfd_siginfo info;
+	unsigned int count = 0;
+
+	if (tree->plan->child)
+		return rp_child_signals(tree->plan->child);
+	while (read(tree->signal_fd, &info, sizeof(info)) == sizeof(info))
+		count += info.ssi_signo != SIGCHLD;
+	return count;
+}
+
+static bool is_over(const struct tree *tree)
+{
+	bool alive = false;
+
+	for (size_t i = 0; i < tree->count; i++) {
+		if (tree->members[i]->status_fd >= 0)
+			return false;
+		alive |= !tree->members[i]->gone;
+	}
+	return !alive || tree->stops || tree->failed;
+}
+
+/* Return: 0 or -ENOMEM. */
+static int turn(struct tree *tree)
+{
+	struct rp_child *child = tree->plan->child;
+	struct pollfd *waits = calloc(tree->count + 2, sizeof(*waits));
+	const size_t count = tree->count;
+
+	if (!waits)
+		return -ENOMEM;
+	waits[0] = (struct pollfd){ .fd = tree->signal_fd, .events = POLLIN };
+	waits[1] = (struct pollfd){ .fd = child ? child->port.fd : -1, .events = POLLIN };
+	for (size_t i = 0; i < count; i++)
+		waits[i + 2] = (struct pollfd){ .fd = tree->members[i]->status_fd,
+						.events = POLLIN };
+	if (poll(waits, count + 2, SCAN_MS) > 0) {
+		for (size_t i = 0; i < count; i++) {
+			if (waits[i + 2].revents)
+				hear(tree, tree->members[i]);
+		}
+		if (waits[1].revents)
+			rp_tool_port_accept(&child->port);
+		for (unsigned int n = waits[0].revents ? count_signals(tree) : 0; n; n--)
+			stop(tree);
+	}
+	free(waits);
+	if (child && !child->resumed && tree->members[0]->begun)
+		rp_child_resume(child, tree->plan->target);
+	if (!tree->stops && tree->plan->duration_ms &&
+	    rp_now_ms() - tree->start_ms >= (int64_t)tree->plan->duration_ms)
+		stop(tree);
+	scan(tree);
+	return tree->no_memory ? -ENOMEM : 0;
+}
+
+/* Return: whether the part is listed. */
+static bool report_part(const struct tree_member *member, bool whole)
+{
+	if (whole && member->end != '0' + RP_RECORDING_OUTPUT_FAILED)
+		return false;
+	switch (member->end - '0') {
+	case RP_RECORDING_PEER_ENDED:
+		rp_tool_error("process %d went away %s", member->pid, member->begun ?
+			      "in the middle of its part; what came until then is there" :
+			      "before anything came from it");
+		break;
+	case RP_RECORDING_FAILED:
+		rp_tool_error("process %d could not be traced", member->pid);
+		break;
+	case RP_RECORDING_OUTPUT_FAILED:
+		rp_tool_error("no room to record process %d; its part ends there", member->pid);
+		break;
+	default:
+		rp_tool_error("process %d did not end its part; what came until then is there",
+			      member->pid);
+	}
+	return true;
+}
+
+/* One that has ended before it could be asked is none. */
+static bool is_part(const struct tree_member *member)
+{
+	return member->spool_fd >= 0 &&
+	       (member->end != '0' + RP_RECORDING_FAILED || !is_gone(member));
+}
+
+static int merge(const struct tree *tree, struct rp_output *output,
+		 struct rp_recording_result *result)
+{
+	struct rp_trace_merge_source *sources = calloc(tree->count, sizeof(*sources));
+	size_t count = 0;
+	int ret;
+
+	if (!sources)
+		return -ENOMEM;
+	for (size_t i = 0; i < tree->count; i++) {
+		struct tree_member *member = tree->members[i];
+
+		member->is_part = is_part(member);
+		if (member->is_part)
+			sources[count++] = (struct rp_trace_merge_source){
+				.fd = member->spool_fd, .pid = member->pid,
+				.parent = member->parent, .name = member->target.name,
+				.command_line = member->target.command_line,
+			};
+	}
+	ret = rp_trace_merge(sources, count, tree->members[0]->pid, output);
+	count = 0;
+	for (size_t i = 0; ret == 0 && i < tree->count; i++) {
+		if (tree->members[i]->is_part)
+			result->cut |= report_part(tree->members[i], sources[count++].whole);
+	}
+	free(sources);
+	return ret;
+}
+
+static void finish(struct tree *tree, struct rp_output *output, struct rp_recording_result *result)
+{
+	struct stat stat;
+	int ret = rp_output_begin(output);
+
+	if (!ret)
+		ret = merge(tree, output, result);
+	result->bytes = fstat(output->fd, &stat) || !S_ISREG(stat.st_mode) ? 1 :
+			(uint64_t)stat.st_size;
+	result->end = tree->stops > 1 ? RP_RECORDING_GAVE_UP : RP_RECORDING_STOPPED;
+	if (ret == -ENODATA)
+		result->bytes = 0;
+	else if (ret)
+		result->end = RP_RECORDING_OUTPUT_FAILED;
+	if (ret && ret != -ENODATA)
+		rp_tool_error("cannot write %s: %s", output->path, strerror(-ret));
+}
+
+static void fini(struct tree *tree)
+{
+	for (size_t i = 0; i < tree->count; i++) {
+		struct tree_member *member = tree->members[i];
+
+		if (member->spool_fd >= 0)
+			close(member->spool_fd);
+		if (member->status_fd >= 0)
+			close(member->status_fd);
+		if (member->has_target)
+			rp_target_fini(&member->target);
+		free(member);
+	}
+	free(tree->members);
+	if (!tree->plan->child && tree->signal_fd >= 0)
+		rp_signals_close(tree->signal_fd);
+}
+
+void rp_tree_run(const struct rp_recording_plan *plan, struct rp_output *output,
+		 struct rp_recording_result *ret_result)
+{
+	struct tree tree = { .plan = plan, .output = output, .start_ms = rp_now_ms() };
+	struct rp_proc process;
+
+	*ret_result = (struct rp_recording_result){ .end = RP_RECORDING_FAILED };
+	tree.signal_fd = plan->child ? plan->child->signal_fd : rp_signals_open();
+	if (tree.signal_fd < 0) {
+		rp_tool_error("cannot receive signals: %s", strerror(-tree.signal_fd));
+		return;
+	}
+	if (rp_proc_read(plan->target->pid, &process) == 0 && add_member(&tree, &process))
+		scan(&tree);
+	else
+		tree.failed = true;
+	while (!is_over(&tree)) {
+		if (turn(&tree)) {
+			rp_tool_error("out of memory");
+			break;
+		}
+	}
+	if (!tree.failed && tree.count > 0)
+		finish(&tree, output, ret_result);
+	fini(&tree);
+}

@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# ringpipe as a subproject of another meson project: dependency('ringpipe') is the library, shared
+# or static, and nothing but the library, its command and pages comes along.
+#
+# usage: dependency_test.sh SOURCE MESON CC CXX SANITIZERS
+set -uo pipefail
+
+source=$1 meson=$2 cc=$3 cxx=$4 sanitizers=$5
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+number=0
+failed=0
+
+# check WHAT COMMAND…: one line of TAP.
+check()
+{
+	local what=$1
+	shift
+	number=$((number + 1))
+	if "$@" >"$work/output" 2>&1; then
+		echo "ok $number - $what"
+	else
+		echo "not ok $number - $what"
+		sed 's/^/# /' "$work/output" | tail -n 40
+		failed=1
+	fi
+}
+
+# block LANGUAGE: README's first one.
+block()
+{
+	sed -n '/^```'"$1"'$/,/^```$/{/^```/!p}' "$source/README.md"
+}
+
+# README's program, and its line for meson. clang leaves a sanitizer's functions undefined.
+make_project()
+{
+	local complete="'-Wl,-z,defs', "
+	[[ $sanitizers == none ]] || complete=
+	mkdir -p "$work/host/subprojects" &&
+		ln -s "$source" "$work/host/subprojects/ringpipe" &&
+		block c >"$work/host/shop.c" && [[ -s $work/host/shop.c ]] &&
+		cat >"$work/host/meson.build" <<-END
+		project('host', 'c')
+		$(block meson)
+		static = dependency('ringpipe', static: true)
+		executable('with-shared', 'shop.c', dependencies: ringpipe)
+		executable('with-static', 'shop.c', dependencies: static)
+		shared_module('plugin', 'shop.c', dependencies: static,
+			link_args: [$complete'-Wl,--exclude-libs,ALL'])
+		END
+}
+
+# Without optimization and debug information, for the time that takes; all features are asked for.
+set_up()
+{
+	CC=$cc CXX=$cxx "$meson" setup "$work/build" "$work/host" --buildtype=plain \
+		--force-fallback-for=ringpipe -Dauto_features=enabled -Db_lundef=false \
+		-Db_sanitize="$sanitizers"
+}
+
+# Targets by the folder that defines them.
+only_the_library_is_built()
+{
+	"$meson" introspect "$work/build" --targets >"$work/targets.json" &&
+		python3 - "$work/targets.json" <<-'END'
+		import json, sys
+		inside = [target["defined_in"].partition("/subprojects/ringpipe/")[2]
+		          for target in json.load(open(sys.argv[1]))]
+		folders = {path.partition("/")[0] for path in inside} - {""}
+		print(folders)
+		sys.exit(not ("src" in folders and folders <= {"src", "bpf", "cmake", "man"}))
+		END
+}
+
+there_is_no_test()
+{
+	"$meson" introspect "$work/build" --tests >"$work/tests.json" && cat "$work/tests.json" &&
+		[[ $(cat "$work/tests.json") == '[]' ]]
+}
+
+build_programs()
+{
+	"$meson" compile -C "$work/build" with-shared with-static plugin
+}
+
+# The example places 1000 orders.
+trace_example()
+{
+	RINGPIPE_CONFIG=Shop-Orders RINGPIPE_OUTPUT=$work/$1.nettrace RINGPIPE_DIAGNOSTICS=0 \
+		"$work/build/$1" && [[ $(wc -c <"$work/$1.nettrace") -gt 20000 ]]
+}
+
+uses_shared_library()
+{
+	readelf -d "$work/build/$1" | grep -F '[libringpipe.so.1]'
+}
+
+echo "TAP version 13"
+check "a project with ringpipe as a subproject" make_project
+check "meson configures it" set_up
+check "tests, benchmarks and examples are left out" only_the_library_is_built
+check "no test comes along" there_is_no_test
+check "programs and a plugin link with -z defs" build_programs
+check "the shared library is used where it was asked for" uses_shared_library with-shared
+check "the static library is used where it was asked for" \
+	eval '! uses_shared_library with-static && ! uses_shared_library libplugin.so'
+check "the program with the shared library is traced" trace_example with-shared
+check "the program with the static library is traced" trace_example with-static
+echo "1..$number"
+exit "$failed"

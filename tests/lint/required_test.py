@@ -1,0 +1,147 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""CI fails when a test that tests/required lists was skipped or did not run.
+
+usage: required_test.py ROOT [unittest arguments]
+
+scripts/test runs in a tree of its own, with commands in place of meson and scripts/setup.
+"""
+import glob
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = None
+LIST = """# a comment
+[quick]
+*/*
+except unit/a * needs a cross compiler	# the reason
+
+[long]
+linux/kernel
+
+[clang]
+"""
+MESON = """#!/bin/sh
+while [ $# -gt 0 ]; do
+	case "$1" in
+	-C) dir=$2 ;;
+	--logbase) base=$2 ;;
+	--list) echo "x:linux / kernel" ;;
+	esac
+	shift
+done
+[ -n "$base" ] || exit 0
+mkdir -p "$dir/meson-logs"
+cp "$FAKE_LOG" "$dir/meson-logs/$base.json"
+"""
+SETUP = """#!/bin/sh
+[ "$1" != "$FAKE_FAILURE" ]
+"""
+
+
+def entry(test, result="OK", stdout=""):
+    suite, name = test.split("/")
+    return {"name": f"x:{suite} / {name}", "result": result, "stdout": stdout}
+
+
+class Required(unittest.TestCase):
+    def setUp(self):
+        self.tree = tempfile.mkdtemp(prefix="rp-required-")
+        self.addCleanup(shutil.rmtree, self.tree)
+        for folder in ("scripts", "tests", "bin"):
+            os.mkdir(os.path.join(self.tree, folder))
+        for script in ("test", "testlog.py"):
+            shutil.copy(os.path.join(ROOT, "scripts", script), self.tree + "/scripts")
+        self.write("tests/required", LIST)
+        self.write("bin/meson", MESON)
+        self.write("scripts/setup", SETUP)
+        for tool in ("bash", "sh", "python3", "grep", "find", "head", "tail", "wc", "mktemp", "rm",
+                     "mkdir", "cp", "dirname", "nproc", "chmod", "cat", "env"):
+            os.symlink(shutil.which(tool), os.path.join(self.tree, "bin", tool))
+
+    def write(self, name, text):
+        path = os.path.join(self.tree, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, 0o755)
+
+    def run_tests(self, entries, *arguments, ci="true", failing=""):
+        """(exit status, output) of scripts/test."""
+        self.write("log", "".join(json.dumps(one) + "\n" for one in entries))
+        done = subprocess.run(
+            [self.tree + "/bin/bash", self.tree + "/scripts/test", *arguments], text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+            env={"PATH": self.tree + "/bin", "CI": ci, "FAKE_LOG": self.tree + "/log",
+                 "FAKE_FAILURE": failing, "TMPDIR": self.tree})
+        return done.returncode, done.stdout
+
+    def test_run_in_which_nothing_was_skipped_passes(self):
+        status, said = self.run_tests([entry("unit/a"), entry("unit/b")])
+        self.assertEqual((status, said.splitlines()[-1]), (0, "2 passed, 0 failed, 0 skipped"))
+
+    def test_skipped_test_fails_ci_and_nobody_else(self):
+        entries = [entry("unit/a"), entry("unit/b", "SKIP", "no tool")]
+        status, said = self.run_tests(entries)
+        self.assertEqual((status, said.splitlines()[-1]), (1, "1 passed, 1 failed, 1 skipped"))
+        self.assertIn("required: unit/b was skipped: unit / b (no tool)", said)
+        self.assertEqual(self.run_tests(entries, ci="")[0], 0)
+
+    def test_skipped_part_fails_unless_the_list_excepts_it(self):
+        part = "TAP version 13\nok 1 - x\nok 2 - {} # SKIP why\n1..2\n"
+        status, said = self.run_tests([entry("unit/a", "OK", part.format("one part"))])
+        self.assertEqual(status, 1)
+        self.assertIn("required: unit/a was skipped: unit / a: 2 - one part (why)", said)
+        status, _ = self.run_tests([entry("unit/a", "OK", part.format("needs a cross compiler"))])
+        self.assertEqual(status, 0)
+
+    def test_test_that_is_not_there_fails(self):
+        status, said = self.run_tests([entry("linux/other")], "--only", "long")
+        self.assertEqual(status, 1)
+        self.assertIn("required: linux/kernel did not run", said)
+        self.assertEqual(self.run_tests([entry("linux/kernel")], "--only", "long")[0], 0)
+
+    def test_failed_setup_of_the_long_run_fails_ci(self):
+        log = [entry("linux/kernel")]
+        self.assertEqual(self.run_tests(log, "--only", "long", failing="long")[0], 1)
+        self.assertEqual(self.run_tests(log, "--only", "long", failing="long", ci="")[0], 0)
+
+    def test_run_that_is_skipped_as_a_whole_fails(self):
+        status, said = self.run_tests([], "--only", "clang")
+        self.assertEqual(status, 1, said)
+        self.assertIn("required: clang: the whole run was skipped", said)
+        self.assertEqual(self.run_tests([], "--only", "clang", ci="")[0], 0)
+
+    def test_list_that_cannot_be_read_fails(self):
+        self.write("tests/required", "[quick]\nsome words here\n")
+        self.assertEqual(self.run_tests([entry("unit/a")])[0], 1)
+
+    def test_list_of_this_tree_names_runs_that_there_are(self):
+        usage = subprocess.run([ROOT + "/scripts/test", "--help"], check=True, text=True,
+                               stdout=subprocess.PIPE).stdout
+        with open(ROOT + "/tests/required", encoding="utf-8") as file:
+            sections = [line.strip("[]\n") for line in file if line.startswith("[")]
+        self.assertIn("long", sections)
+        for section in sections:
+            self.assertIn(f"\n  {section} ", usage)
+
+    def test_exceptions_of_this_tree_name_tests_that_there_are(self):
+        with open(ROOT + "/tests/required", encoding="utf-8") as file:
+            exceptions = [line.split()[1:3] for line in file if line.startswith("except ")]
+        names = [(test.partition("/")[0], name) for test, name in exceptions
+                 if name.startswith("test_")]
+        self.assertTrue(names)
+        for suite, name in names:
+            texts = [pathlib.Path(path).read_text(encoding="utf-8")
+                     for path in glob.glob(f"{ROOT}/tests/{suite}/*.py")]
+            self.assertTrue(any(f"def {name}(" in text for text in texts), name)
+
+
+if __name__ == "__main__":
+    ROOT = os.path.abspath(sys.argv.pop(1))
+    unittest.main()

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a thread knows of its ring, checked exhaustively for small sizes: both sections of
+ * src/lib/ring/regs_x86_64.S against sessions that start, end and start anew in two slots
+ * (src/lib/core/enable.c), each of which wants an event of its own. Promised, and looked at here: what
+ * is committed goes to a ring that is there yet, of the session whose bit was seen, and of the
+ * processor the thread runs on.
+ *
+ * Only the way to the ring is modelled. Whoever starts a session stores in order and sets bits by
+ * LOCKed instructions, and x86 loads in order: so memory is sequentially consistent here, and what
+ * may come between two instructions is all there is. One thread, since what is known is its own.
+ */
+#ifndef EVENTS
+#define EVENTS 3
+#endif
+#ifndef STARTS
+#define STARTS 3	/* of sessions, in both slots together */
+#endif
+#ifndef SWITCHES
+#define SWITCHES 2	/* migrations and signals */
+#endif
+
+#define CPUS 2
+#define SLOTS 2
+#define NONE 7
+
+/* A session is told by its number, from 1; a ring by its session and its processor. */
+#define RING(session, c) ((session) * CPUS + (c))
+
+bool enable[SLOTS];		/* of the event that the slot's session wants */
+byte slot[SLOTS];		/* whose rings are named there; 0: none */
+byte generation;
+bool freed[STARTS + 1];
+
+byte where;			/* the processor, and its concurrency id */
+bool in_section, aborted, done;
+byte switches;
+
+byte known_bit = NONE, known_generation, known_ring, known_cid;
+
+#ifdef WRONG_NO_ABORT
+#define RESTARTED false
+#else
+#define RESTARTED aborted
+#endif
+
+/* One instruction of a section: nothing, if something came between, but to begin anew. */
+#define STEP(what) if \
+	:: atomic { RESTARTED -> in_section = false; goto again } \
+	:: atomic { !RESTARTED -> what } \
+	fi
+
+inline commit(ring)
+{
+	assert(!freed[(ring) / CPUS]);
+	assert(seen[event] == (ring) / CPUS);
+	assert((ring) % CPUS == where);
+	in_section = false
+}
+
+/* Whose bit it was that is seen there now. */
+byte owner[SLOTS];
+
+proctype writer()
+{
+	byte left = EVENTS, event, ring, c, seen[SLOTS];
+
+next_event:
+	if
+	:: left == 0 -> goto over
+	:: atomic { left > 0 -> left--; event = 0 }
+	:: atomic { left > 0 -> left--; event = 1 }
+	fi;
+	/* The gate outside is a hint; so this goes on as if it had been open. */
+
+	atomic { in_section = true; aborted = false };
+#ifndef WRONG_NO_BIT
+	STEP(if
+	     :: !enable[event] || known_bit != event -> goto anew
+	     :: else -> seen[event] = owner[event]
+	     fi);
+#else
+	STEP(if
+	     :: !enable[event] || known_bit == NONE -> goto anew
+	     :: else -> seen[event] = owner[event]
+	     fi);
+#endif
+#ifndef WRONG_NO_GENERATION
+	STEP(if
+	     :: known_generation != generation -> goto anew
+	     :: else -> skip
+	     fi);
+#endif
+#ifndef WRONG_NO_CID
+	STEP(if
+	     :: known_cid != where -> goto anew
+	     :: else -> skip
+	     fi);
+#endif
+	STEP(ring = known_ring);
+	STEP(commit(ring));
+	goto written;
+
+anew:
+	atomic { in_section = true; aborted = false };
+	STEP(if
+	     :: !enable[event] -> in_section = false; goto written
+	     :: else -> seen[event] = owner[event]
+	     fi);
+	STEP(if
+	     :: slot[event] == 0 -> in_section = false; goto written
+	     :: else -> ring = slot[event]
+	     fi);
+	STEP(c = where; ring = RING(ring, c));
+#ifndef WRONG_HALF
+	STEP(known_bit = NONE);
+#endif
+	STEP(known_cid = c);
+	STEP(known_ring = ring);
+	STEP(known_generation = generation);
+	STEP(known_bit = event);
+	STEP(commit(ring));
+	goto written;
+
+again:	/* the general section, which knows nothing: ring.pml */
+	skip;
+written:
+	atomic { ring = 0; c = 0; seen[0] = 0; seen[1] = 0; event = 0; goto next_event };
+over:
+	done = true
+}
+
+/* Starts and ends sessions, in either slot. */
+proctype starter()
+{
+	byte started, s;
+
+	do
+	:: started < STARTS ->
+		if
+		:: s = 0
+		:: s = 1
+		fi;
+		if	/* one that is there yet ends first */
+		:: slot[s] != 0 ->
+			enable[s] = false;
+			slot[s] = 0;
+#ifndef WRONG_NO_FENCE
+			atomic { aborted = aborted || in_section };
+#endif
+			freed[owner[s]] = true
+		:: else -> skip
+		fi;
+		started++;
+		slot[s] = started;
+#ifdef WRONG_LATE
+		atomic { aborted = aborted || in_section };
+		atomic { owner[s] = started; enable[s] = true };
+		generation++
+#else
+		generation++;
+		atomic { aborted = aborted || in_section };
+		atomic { owner[s] = started; enable[s] = true }
+#endif
+	:: else -> break
+	od
+}
+
+proctype kernel()
+{
+	do
+	:: atomic { switches < SWITCHES && !done ->
+		    switches++; aborted = in_section; where = 1 - where }
+	:: atomic { switches < SWITCHES && !done ->
+		    switches++; aborted = in_section }
+	:: done -> break
+	od
+}
+
+init
+{
+	atomic { run writer(); run starter(); run kernel() }
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared by the test of the loader and its kinds of work: threads load and unload libraries with
+ * events and counters while everything of ringpipe starts and stops.
+ */
+#ifndef TESTS_LOADER_H
+#define TESTS_LOADER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LOADER_PROVIDERS "Loader-Library"	/* the libraries' names begin with it */
+
+/* Providers of sessions, as in RINGPIPE_CONFIG. */
+#define LOADER_ALL "*"
+#define LOADER_COUNTERS LOADER_PROVIDERS "-1::5:EventCounterIntervalSec=1," LOADER_ALL
+#define LOADER_METERS "System.Diagnostics.Metrics:2:4:SessionId=loader;Metrics=" LOADER_PROVIDERS \
+	"-1;RefreshInterval=1;MaxTimeSeries=100;MaxHistograms=10;ClientId=loader," LOADER_ALL
+#define LOADER_SAMPLES "Microsoft-DotNETCore-SampleProfiler," LOADER_ALL
+#define LOADER_THREADS "Microsoft-DotNETCore-SampleProfiler::4:AllThreads=1," LOADER_ALL
+
+#define LOADER_VARIABLES 4
+
+/* Start, use and stop one thing. */
+struct loader_kind {
+	const char *name;
+	void (*run)(const struct loader_kind *kind);
+	uint32_t flags;			/* of a session */
+	const char *providers;		/* as in RINGPIPE_CONFIG */
+	const char *environment;	/* "NAME=VALUE", for the process in which it comes first */
+};
+
+extern const struct loader_kind loader_kinds[];
+extern const size_t loader_kind_count;
+
+/* A process whose environment makes the library's constructor start a session or a server. */
+struct loader_environment {
+	const char *name;
+	const char *variables[LOADER_VARIABLES];	/* "NAME=VALUE" */
+	bool writes;			/* a file with the libraries' events */
+};
+
+extern const struct loader_environment loader_environments[];
+extern const size_t loader_environment_count;
+
+/* In the process that is about to be executed. */
+void loader_environment_set(const struct loader_environment *environment);
+
+/* Remove what the process left. Return: whether it is what it had to leave. */
+bool loader_environment_check(const struct loader_environment *environment);
+
+/* From the diagnostics socket: a client's streams. */
+void loader_collect(const struct loader_kind *kind);
+
+/* Return: a path in the test's directory for this thread's use of the kind. */
+const char *loader_path(const struct loader_kind *kind, char path[256]);
+
+/* Wait until the libraries were loaded and unloaded `count` times more. */
+void loader_wait(uint64_t count);
+
+/* A promise of the kind that does not hold: the process ends. */
+void loader_check(bool holds, const struct loader_kind *kind, const char *what, int error);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* Sessions and servers that the library's constructor starts, and the files that they leave. */
+#include "loader.h"
+
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uchar.h>
+#include <unistd.h>
+
+#include "stress.h"
+
+#define CONFIG "RINGPIPE_CONFIG="
+#define PIECE_BYTES (64u << 10)
+
+/* In the order in which it is put into the environment. */
+const struct loader_environment loader_environments[] = {
+	{ "file", { CONFIG LOADER_ALL }, true },
+	{ "roll", { CONFIG LOADER_ALL, "RINGPIPE_ROLL_MB=8" }, true },
+	{ "recorder", { CONFIG LOADER_ALL, "RINGPIPE_RECORDER=1", "RINGPIPE_BUFFER_MB=8" }, true },
+	{ "triggers", { CONFIG LOADER_ALL, "RINGPIPE_RECORDER=1", "RINGPIPE_BUFFER_MB=8",
+			"RINGPIPE_TRIGGERS=" LOADER_PROVIDERS "-1:called" }, true },
+	{ "snapshot-signal", { CONFIG LOADER_ALL, "RINGPIPE_RECORDER=1", "RINGPIPE_BUFFER_MB=8",
+			       "RINGPIPE_SNAPSHOT_SIGNAL=SIGUSR2" }, true },
+	{ "block", { CONFIG LOADER_ALL, "RINGPIPE_BLOCK_MS=100" }, true },
+	{ "recovery", { CONFIG LOADER_ALL, "RINGPIPE_RECOVER=1", "RINGPIPE_BUFFER_MB=2" }, true },
+	{ "coarse", { CONFIG LOADER_ALL, "RINGPIPE_COARSE=1" }, true },
+	{ "stacks", { CONFIG LOADER_ALL, "RINGPIPE_STACKS=1" }, true },
+	{ "counters", { CONFIG LOADER_COUNTERS }, true },
+	{ "meters", { CONFIG LOADER_METERS }, true },
+	{ "samples", { CONFIG LOADER_SAMPLES, "RINGPIPE_STACKS=1" }, true },
+	{ "threads", { CONFIG LOADER_THREADS, "RINGPIPE_STACKS=1" }, true },
+	{ "dotnet", { "DOTNET_EnableEventPipe=1", "DOTNET_EventPipeConfig=" LOADER_ALL }, true },
+	{ "static-keys", { CONFIG LOADER_ALL, "RINGPIPE_STATIC_KEYS=1" }, true },
+	{ "tracers", { "RINGPIPE_TRACERS_MS=10" }, false },
+	/* Where these cannot be had, the library says so and goes on. */
+	{ "lttng", { "RINGPIPE_LTTNG=1" }, false },
+	{ "user-events", { "RINGPIPE_USER_EVENTS=1" }, false },
+};
+
+const size_t loader_environment_count =
+	sizeof(loader_environments) / sizeof(loader_environments[0]);
+
+void loader_environment_set(const struct loader_environment *environment)
+{
+	for (size_t i = 0; i < LOADER_VARIABLES && environment->variables[i]; i++)
+		putenv((char *)environment->variables[i]);
+	setenv("RINGPIPE_OUTPUT", stress_path("environment-{pid}.nettrace"), 1);
+	setenv("DOTNET_EventPipeOutputPath", stress_path("environment-{pid}.nettrace"), 1);
+	setenv("RINGPIPE_SNAPSHOTS", stress_path("snapshot-{pid}.nettrace"), 1);
+}
+
+/* Whether the file names a provider of the libraries, in UTF-16 as nettrace has it. */
+static bool has_provider(const char *path)
+{
+	static char piece[PIECE_BYTES];
+	static const char16_t name[] = u"" LOADER_PROVIDERS;
+	const size_t size = sizeof(name) - sizeof(name[0]);
+	FILE *file = fopen(path, "r");
+	size_t kept = 0, got;
+	bool found = false;
+
+	while (file && !found && (got = fread(piece + kept, 1, PIECE_BYTES - kept, file)) > 0) {
+		found = memmem(piece, kept + got, name, size) != NULL;
+		got += kept;
+		kept = got < size ? got : size;
+		memmove(piece, piece + got - kept, kept);
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
+bool loader_environment_check(const struct loader_environment *environment)
+{
+	static const char *const patterns[] = { "environment-*", "snapshot-*" };
+	bool found = false;
+
+	for (size_t i = 0; i < 2; i++) {
+		glob_t paths = { 0 };
+
+		(void)glob(stress_path(patterns[i]), 0, NULL, &paths);
+		for (size_t j = 0; j < paths.gl_pathc; j++) {
+			found |= i == 0 && has_provider(paths.gl_pathv[j]);
+			unlink(paths.gl_pathv[j]);
+		}
+		globfree(&paths);
+	}
+	return stress_check(found == environment->writes, "%s: events of the libraries %s",
+			    environment->name, found ? "in a file" : "in no file");
+}

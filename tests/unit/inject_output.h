@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* The output of an injection, collected for the test and the fuzz target that check it whole. */
+#ifndef SPLICE_OUTPUT_H
+#define SPLICE_OUTPUT_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/ringpipe-kernel/inject.h"
+
+struct splice_output {
+	uint8_t *bytes;
+	size_t size;
+};
+
+/* Takes what came out so far away from the splice. */
+static inline void splice_gather(struct rp_kernel_inject *inject, struct splice_output *output)
+{
+	size_t size;
+	const void *bytes = rp_kernel_inject_output(inject, &size);
+
+	output->bytes = realloc(output->bytes, output->size + size + 1);
+	if (!output->bytes)
+		abort();
+	if (size)
+		memcpy(output->bytes + output->size, bytes, size);
+	output->size += size;
+	rp_kernel_inject_consume(inject, size);
+}
+
+#endif

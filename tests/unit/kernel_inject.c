@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+
+#include "nettrace_trace.h"
+
+#include "inject_output.h"
+
+static const struct rp_field fields[] = {
+	{ .name = "value", .type = RP_TYPE_U64 }, { .name = "text", .type = RP_TYPE_STRING },
+};
+
+static const struct rp_definition definitions[] = {
+	{ .provider = "Ours", .name = "First", .id = 1, .fields = fields, .field_count = 2 },
+	{ .provider = "Ours", .name = "Second", .id = 2, .fields = fields, .field_count = 1 },
+};
+
+static struct rp_kernel_inject *make(void)
+{
+	struct rp_kernel_inject *inject = NULL;
+
+	cr_assert_eq(rp_kernel_inject_create(definitions, 2, &inject), 0);
+	return inject;
+}
+
+static void put(struct rp_kernel_inject *inject, uint32_t definition, uint64_t time_ns,
+		uint64_t thread, uint64_t value, uint32_t lost)
+{
+	uint8_t payload[16] = { 0 };
+	const struct rp_kernel_inject_event event = {
+		.definition = definition,
+		.lost = lost,
+		.time_ns = TRACE_START_NS + time_ns,
+		.thread = thread,
+		.payload = payload,
+		.payload_bytes = definition ? 8 : 11,
+	};
+
+	memcpy(payload, &value, sizeof(value));
+	memcpy(payload + 8, "hi", 3);
+	cr_assert_eq(rp_kernel_inject_put(inject, &event), 0);
+}
+
+/* "name@time/thread " of each event, and the account of the whole. */
+static struct rp_reader_stats report(const struct splice_output *all, int end, char text[4096])
+{
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_reader_stats stats = RP_READER_STATS_INIT;
+	struct rp_reader *reader;
+	int ret;
+
+	*text = '\0';
+	cr_assert_eq(rp_reader_open_memory(all->bytes, all->size, &reader), 0);
+	while ((ret = rp_reader_next(reader, &event)) == 1)
+		sprintf(text + strlen(text), "%s@%lld/%llu ", event.type->name,
+			(long long)event.time_ns, (unsigned long long)event.thread);
+	cr_expect_eq(ret, end, "%s", rp_reader_error(reader));
+	rp_reader_get_stats(reader, &stats);
+	rp_reader_close(reader);
+	return stats;
+}
+
+/* Three events of a process at 100, 300 and 500 ns, two losses reported before the last. */
+static uint8_t *process_trace(size_t *ret_size)
+{
+	struct rp_encoder *encoder = trace_begin();
+	struct rp_encoder_event_type *type = trace_define(encoder, "Theirs", 1, fields, 2);
+	uint8_t payload[11] = { 1, 0, 0, 0, 0, 0, 0, 0, 'h', 'i' };
+
+	cr_assert_eq(rp_encoder_sequence_point(encoder, TRACE_START_NS, 0), 0);
+	trace_event(encoder, type, TRACE_START_NS + 100, 7, payload, 11);
+	trace_event(encoder, type, TRACE_START_NS + 300, 8, payload, 11);
+	cr_assert_eq(rp_encoder_sequence_point(encoder, TRACE_START_NS + 400, 2), 0);
+	trace_event(encoder, type, TRACE_START_NS + 500, 7, payload, 11);
+	return trace_end(encoder, ret_size);
+}
+
+static void splice_all(size_t piece, struct splice_output *ret_all)
+{
+	struct rp_kernel_inject *inject = make();
+	size_t size, done = 0;
+	uint8_t *trace = process_trace(&size);
+
+	/* Processors reach the ring a little out of order. */
+	put(inject, 0, 200, 7, 1, 0);
+	put(inject, 1, 50, 9, 2, 0);
+	put(inject, 1, 450, 7, 3, 5);
+	put(inject, 0, 400, 8, 4, 0);
+	put(inject, 1, 600, 8, 5, 1);
+	while (done < size) {
+		size_t next = size - done < piece ? size - done : piece;
+
+		cr_assert_eq(rp_kernel_inject_feed(inject, trace + done, next), 0);
+		done += next;
+		splice_gather(inject, ret_all);
+	}
+	cr_assert_eq(rp_kernel_inject_finish(inject), 0);
+	splice_gather(inject, ret_all);
+	rp_kernel_inject_destroy(inject);
+	free(trace);
+}
+
+Test(kernel_splice, events_stand_at_their_time_and_losses_of_both_are_reported)
+{
+	struct splice_output all = { 0 };
+	struct rp_reader_stats stats;
+	char text[4096];
+
+	splice_all(SIZE_MAX, &all);
+	stats = report(&all, 0, text);
+	cr_expect_str_eq(text, "Second@50/9 Theirs@100/7 First@200/7 Theirs@300/8 First@400/8 "
+			 "Second@450/7 Theirs@500/7 Second@600/8 ");
+	cr_expect_eq(stats.lost, 2 + 5 + 1);
+	cr_expect_eq(stats.unordered, 0);
+	free(all.bytes);
+}
+
+Test(kernel_splice, pieces_of_any_size_give_the_same_stream)
+{
+	struct splice_output whole = { 0 };
+
+	splice_all(SIZE_MAX, &whole);
+	for (size_t piece = 1; piece < 100; piece += 3) {
+		struct splice_output all = { 0 };
+
+		splice_all(piece, &all);
+		cr_expect(all.size == whole.size && !memcmp(all.bytes, whole.bytes, whole.size),
+			  "pieces of %zu", piece);
+		free(all.bytes);
+	}
+	free(whole.bytes);
+}
+
+Test(kernel_splice, stream_that_stops_early_stops_early_behind_it)
+{
+	struct rp_kernel_inject *inject = make();
+	struct splice_output all = { 0 };
+	char text[4096];
+	size_t size;
+	uint8_t *trace = process_trace(&size);
+
+	put(inject, 1, 600, 8, 5, 0);
+	cr_assert_eq(rp_kernel_inject_feed(inject, trace, size - 1), 0);
+	cr_assert_eq(rp_kernel_inject_finish(inject), 0);
+	splice_gather(inject, &all);
+	report(&all, -ENODATA, text);
+	cr_expect_str_eq(text, "Theirs@100/7 Theirs@300/8 Theirs@500/7 Second@600/8 ");
+	rp_kernel_inject_destroy(inject);
+	free(all.bytes);
+	free(trace);
+}
+
+Test(kernel_splice, what_was_before_the_session_is_left_out)
+{
+	struct rp_kernel_inject *inject = make();
+	struct splice_output all = { 0 };
+	char text[4096];
+	size_t size;
+	uint8_t *trace = process_trace(&size);
+
+	put(inject, 1, (uint64_t)-10, 8, 5, 0);
+	cr_assert_eq(rp_kernel_inject_feed(inject, trace, size), 0);
+	cr_assert_eq(rp_kernel_inject_finish(inject), 0);
+	splice_gather(inject, &all);
+	report(&all, 0, text);
+	cr_expect_str_eq(text, "Theirs@100/7 Theirs@300/8 Theirs@500/7 ");
+	rp_kernel_inject_destroy(inject);
+	free(all.bytes);
+	free(trace);
+}
+
+/* In a damaged stream no byte after the place where the damage is detected is changed. */
+Test(kernel_splice, damaged_stream_is_passed_on)
+{
+	size_t size;
+	uint8_t *trace = process_trace(&size);
+
+	for (size_t at = 0; at < size; at++) {
+		struct rp_kernel_inject *inject = make();
+		struct splice_output all = { 0 };
+		uint8_t good = trace[at];
+		int ret;
+
+		put(inject, 0, 200, 7, 1, 0);
+		trace[at] ^= 0xff;
+		ret = rp_kernel_inject_feed(inject, trace, size);
+		cr_expect(ret == 0 || ret == -EBADMSG || ret == -EPROTONOSUPPORT, "%zu: %d", at,
+			  ret);
+		if (ret) {
+			cr_expect_eq(rp_kernel_inject_feed(inject, "the rest", 8), 0);
+			cr_expect_eq(rp_kernel_inject_finish(inject), 0);
+			splice_gather(inject, &all);
+			cr_expect(all.size > 8 && !memcmp(all.bytes + all.size - 8, "the rest", 8));
+			cr_expect_eq(all.bytes[all.size - 9], trace[size - 1]);
+		}
+		trace[at] = good;
+		rp_kernel_inject_destroy(inject);
+		free(all.bytes);
+	}
+	free(trace);
+}
+
+Test(kernel_splice, idle_process_holds_up_only_so_many)
+{
+	struct rp_kernel_inject *inject = make();
+	struct splice_output all = { 0 };
+	size_t size, waiting;
+	uint8_t *trace = process_trace(&size);
+
+	/* Up to the third event's block. */
+	cr_assert_eq(rp_kernel_inject_feed(inject, trace, size / 2), 0);
+	splice_gather(inject, &all);
+	for (uint64_t i = 0; i < 1u << 18; i++)
+		put(inject, 1, 1000 + i, 7, i, 0);
+	cr_assert_eq(rp_kernel_inject_relieve(inject, TRACE_START_NS + (1u << 20)), 0);
+	rp_kernel_inject_output(inject, &waiting);
+	cr_expect_gt(waiting, 1u << 20);
+	rp_kernel_inject_destroy(inject);
+	free(all.bytes);
+	free(trace);
+}
+
+Test(kernel_splice, payload_that_is_too_long_is_refused)
+{
+	struct rp_kernel_inject *inject = make();
+	uint8_t payload[80] = { 0 };
+	const struct rp_kernel_inject_event event = {
+		.definition = 0, .payload = payload, .payload_bytes = sizeof(payload),
+	};
+
+	memset(payload + 8, 'x', sizeof(payload) - 9);
+	cr_expect_eq(rp_kernel_inject_put(inject, &event), -EMSGSIZE);
+	rp_kernel_inject_destroy(inject);
+}

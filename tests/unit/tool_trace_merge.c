@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "nettrace_trace.h"
+
+#include "tools/ringpipe/processes.h"
+#include "tools/ringpipe/trace_merge.h"
+
+static const struct rp_field members[] = {
+	{ .name = "x", .type = RP_TYPE_I16 }, { .name = "name", .type = RP_TYPE_STRING },
+};
+
+static const struct rp_field fields[] = {
+	{ .name = "text", .type = RP_TYPE_STRING },
+	{ .name = "flag", .type = RP_TYPE_BOOL },
+	{ .name = "real", .type = RP_TYPE_F64 },
+	{ .name = "time", .type = RP_TYPE_TIME },
+	{ .name = "id", .type = RP_TYPE_GUID },
+	{ .name = "inner", .type = RP_TYPE_STRUCT, .members = members, .member_count = 2 },
+	{ .name = "bytes", .type = RP_TYPE_ARRAY, .element = RP_TYPE_U8 },
+};
+
+static const uint8_t payload[] =
+	"Zo\xc3\xab\0"			/* the text */
+	"\x01" "\0\0\0\0\0\0\xf0\x3f"	/* true, 1.0 */
+	"\x00\x00\x5d\x3f\x1e\x9a\x97\x17"
+	"0123456789abcdef"
+	"\xfe\xff" "in\0"
+	"\x02\x00" "\x07\x08";
+
+/* In memory, at its beginning; without its last bytes. */
+static int file_of(struct rp_encoder *encoder, size_t cut)
+{
+	int fd = memfd_create("weave", MFD_CLOEXEC);
+	size_t size;
+	uint8_t *bytes = trace_end(encoder, &size);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(pwrite(fd, bytes, size - cut, 0), (ssize_t)(size - cut));
+	free(bytes);
+	return fd;
+}
+
+static void put(struct rp_encoder *encoder, const struct rp_encoder_event_type *type,
+		uint64_t time_ns, uint64_t thread)
+{
+	trace_event(encoder, type, TRACE_START_NS + time_ns, thread, payload, sizeof(payload) - 1);
+}
+
+static int merge(struct rp_trace_merge_source *sources, size_t count)
+{
+	struct rp_output output = {
+		.fd = memfd_create("woven", MFD_CLOEXEC), .filter_fd = -1, .status_fd = -1,
+	};
+
+	cr_assert_geq(output.fd, 0);
+	for (size_t i = 0; i < count; i++) {
+		sources[i].name = "name";
+		sources[i].command_line = "name --option";
+	}
+	cr_assert_eq(rp_trace_merge(sources, count, sources[0].pid, &output), 0);
+	cr_assert_eq(lseek(output.fd, 0, SEEK_SET), 0);
+	return output.fd;
+}
+
+/* "name@time/thread:pid " of each event that the sources had. */
+static struct rp_reader_stats report(int fd, struct rp_processes *processes, char text[4096])
+{
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_reader_stats stats;
+	struct rp_reader *reader;
+	size_t index;
+	int ret;
+
+	*text = '\0';
+	memset(processes, 0, sizeof(*processes));
+	cr_assert_eq(rp_reader_open_fd(fd, &reader), 0);
+	while ((ret = rp_reader_next(reader, &event)) == 1) {
+		cr_assert_eq(rp_processes_follow(processes, &event, &index), 0);
+		if (strcmp(event.type->provider, RP_TRACE_MERGE_PROVIDER) != 0)
+			sprintf(text + strlen(text), "%s@%lld/%llu:%u ", event.type->name,
+				(long long)event.time_ns, (unsigned long long)event.thread,
+				index < processes->count ? processes->rows[index].pid : 0);
+	}
+	cr_expect_eq(ret, 0, "%s", rp_reader_error(reader));
+	stats = trace_stats(reader);
+	rp_reader_close(reader);
+	return stats;
+}
+
+Test(tool_trace_merge, events_of_all_are_in_the_order_of_time_as_their_own)
+{
+	struct rp_encoder *one = trace_begin(), *two = trace_begin();
+	struct rp_encoder_event_type *first = trace_define(one, "First", 1, fields, 7);
+	struct rp_encoder_event_type *second = trace_define(two, "Second", 1, fields, 7);
+	struct rp_trace_merge_source sources[2] = { { .pid = 10 }, { .pid = 11, .parent = 10 } };
+	struct rp_processes processes;
+	struct rp_reader_stats stats;
+	char text[4096];
+	int fd;
+
+	/* Thread 7 ends in one process, and its number comes back in the other. */
+	put(one, first, 100, 7);
+	put(one, first, 200, 7);
+	put(one, first, 500, 6);
+	put(two, second, 150, 8);
+	put(two, second, 300, 7);
+	put(two, second, 501, 7);
+	sources[0].fd = file_of(one, 0);
+	sources[1].fd = file_of(two, 0);
+	fd = merge(sources, 2);
+	stats = report(fd, &processes, text);
+	cr_expect_str_eq(text, "First@100/7:10 Second@150/8:11 First@200/7:10 Second@300/7:11 "
+			 "First@500/6:10 Second@501/7:11 ");
+	cr_expect_eq(stats.lost, 0);
+	cr_expect_eq(stats.unordered, 0);
+	cr_assert_eq(processes.count, 2);
+	cr_expect_eq(processes.rows[0].events, 3);
+	cr_expect_eq(processes.rows[1].parent, 10);
+	cr_expect_str_eq(processes.rows[1].command_line, "name --option");
+	cr_expect(processes.rows[0].complete && processes.rows[1].complete);
+	rp_processes_fini(&processes);
+	close(sources[0].fd);
+	close(sources[1].fd);
+	close(fd);
+}
+
+Test(tool_trace_merge, losses_are_summed_and_reported_for_each)
+{
+	struct rp_trace_merge_source sources[2] = { { .pid = 10 }, { .pid = 11 } };
+	struct rp_processes processes;
+	struct rp_reader_stats stats;
+	char text[4096];
+	int fd;
+
+	for (uint64_t i = 0; i < 2; i++) {
+		struct rp_encoder *encoder = trace_begin();
+		struct rp_encoder_event_type *type = trace_define(encoder, "Some", 1, fields, 7);
+
+		cr_assert_eq(rp_encoder_sequence_point(encoder, TRACE_START_NS, 0), 0);
+		put(encoder, type, 100 + i, 20 + i);
+		cr_assert_eq(rp_encoder_sequence_point(encoder, TRACE_START_NS + 200, 2 + i), 0);
+		put(encoder, type, 300 + i, 20 + i);
+		cr_assert_eq(rp_encoder_sequence_point(encoder, TRACE_START_NS + 400, 7 + i), 0);
+		sources[i].fd = file_of(encoder, 0);
+	}
+	fd = merge(sources, 2);
+	stats = report(fd, &processes, text);
+	cr_expect_eq(stats.lost, 7 + 8);
+	cr_expect_eq(stats.events, 4 + 2 + 2 + 2);
+	cr_expect_eq(processes.rows[0].lost, 7);
+	cr_expect_eq(processes.rows[1].lost, 8);
+	rp_processes_fini(&processes);
+	close(sources[0].fd);
+	close(sources[1].fd);
+	close(fd);
+}
+
+Test(tool_trace_merge, part_that_is_cut_is_there_up_to_its_end_and_reported)
+{
+	struct rp_trace_merge_source sources[3] = { { .pid = 10 }, { .pid = 11 }, { .pid = 12 } };
+	struct rp_processes processes;
+	char text[4096];
+	int fd;
+
+	for (size_t i = 0; i < 2; i++) {
+		struct rp_encoder *encoder = trace_begin();
+
+		put(encoder, trace_define(encoder, "Some", 1, fields, 7), 100 + i, 20 + i);
+		sources[i].fd = file_of(encoder, i);
+	}
+	/* One of which nothing came. */
+	sources[2].fd = memfd_create("nothing", MFD_CLOEXEC);
+	fd = merge(sources, 3);
+	report(fd, &processes, text);
+	cr_expect_str_eq(text, "Some@100/20:10 Some@101/21:11 ");
+	cr_expect(sources[0].whole && !sources[1].whole && !sources[2].whole);
+	cr_assert_eq(processes.count, 3);
+	for (size_t i = 0; i < 3; i++) {
+		const struct rp_process *process = &processes.rows[i];
+
+		cr_expect_eq(process->complete, process->pid == 10);
+		cr_expect_eq(process->events, process->pid == 12 ? 0 : 1);
+		close(sources[i].fd);
+	}
+	rp_processes_fini(&processes);
+	close(fd);
+}
+
+/* Fields, stack and activities of the first event that a source had. */
+static char *tell_all(int fd)
+{
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_reader *reader;
+	char *json, *text = NULL;
+
+	cr_assert_eq(lseek(fd, 0, SEEK_SET), 0);
+	cr_assert_eq(rp_reader_open_fd(fd, &reader), 0);
+	do
+		cr_assert_eq(rp_reader_next(reader, &event), 1);
+	while (!strcmp(event.type->provider, RP_TRACE_MERGE_PROVIDER));
+	json = trace_json(&event);
+	cr_assert_eq(event.frame_count, 2);
+	cr_assert_gt(asprintf(&text, "%s %s %u %u %u %u %u %llx %.16s %.16s %.16s", json,
+			      event.type->name, event.type->id, event.type->version,
+			      event.type->level, event.type->opcode, event.processor,
+			      (unsigned long long)event.type->keywords,
+			      (const char *)event.frames, event.activity.bytes,
+			      event.related_activity.bytes), 0);
+	free(json);
+	rp_reader_close(reader);
+	return text;
+}
+
+Test(tool_trace_merge, nothing_of_an_event_is_changed)
+{
+	const struct rp_definition definition = {
+		.provider = "Test-Provider", .name = "Whole", .id = 77, .version = 3, .level = 2,
+		.opcode = 9, .keywords = 0xf00000000000000full, .fields = fields, .field_count = 7,
+	};
+	const uint64_t frames[2] = { 0x6867666564636261, 0x7877767574737271 };
+	const struct rp_guid ids[2] = { { "ABCDEFGHIJKLMNO" }, { "PQRSTUVWXYZabcd" } };
+	struct rp_trace_merge_source source = { .pid = 10 };
+	struct rp_encoder *encoder = trace_begin();
+	struct rp_encoder_event event = {
+		.time_ns = TRACE_START_NS + 5, .thread = 7, .processor = 2, .frame_count = 2,
+		.frames = frames, .activity = &ids[0], .related_activity = &ids[1],
+		.payload = payload, .payload_bytes = sizeof(payload) - 1,
+	};
+	struct rp_encoder_event_type *type;
+	char *before, *after;
+	int fd;
+
+	cr_assert_eq(rp_encoder_define(encoder, &definition, &type), 0);
+	event.type = type;
+	cr_assert_eq(rp_encoder_event(encoder, &event), 0);
+	source.fd = file_of(encoder, 0);
+	before = tell_all(source.fd);
+	cr_assert_eq(lseek(source.fd, 0, SEEK_SET), 0);
+	fd = merge(&source, 1);
+	after = tell_all(fd);
+	cr_expect_str_eq(after, before);
+	cr_expect(strstr(after, "\"inner\":{\"x\":-2,\"name\":\"in\"},\"bytes\":\"0708\""), "%s",
+		  after);
+	free(before);
+	free(after);
+	close(source.fd);
+	close(fd);
+}
+
+Test(tool_trace_merge, nothing_at_all_is_no_trace)
+{
+	struct rp_trace_merge_source source = { .fd = memfd_create("nothing", MFD_CLOEXEC),
+						.name = "", .command_line = "" };
+	struct rp_output output = { .fd = -1, .filter_fd = -1, .status_fd = -1 };
+
+	cr_expect_eq(rp_trace_merge(&source, 1, 10, &output), -ENODATA);
+	close(source.fd);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stacks of events whose writers use unwind rules that another thread looked up. Eventually every
+ * stack is complete, whichever instructions are on it. Until then a stack ends with the mark of a
+ * truncated one, or is empty. Compiled without frame pointers.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <ringpipe/types.h>
+
+#include "base/atomic.h"
+#include "base/thread.h"
+#include "unwind/unwind.h"
+
+#define SITES 2000u
+#define DEPTH 90u
+#define CHAINS 40u
+#define ROUNDS 1000u	/* in each, one more frame is learnt at least */
+#define FRAMES_MAX 100u
+
+/* The sites have their own section, so that an address identifies them. */
+#define PLACE(name) __attribute__((noinline, section("text_" #name)))
+extern const char __start_text_sites[], __stop_text_sites[];
+
+static uint64_t frames[FRAMES_MAX];
+
+static __attribute__((noinline)) int take(void)
+{
+	int count = rp_unwind_callers(__builtin_frame_address(0), frames, FRAMES_MAX);
+
+	__asm__ volatile("" ::: "memory");
+	return count;
+}
+
+static PLACE(sites) int descend(unsigned int site, unsigned int left);
+
+/* Two thousand places to call from, in no regular distance. */
+#define SITE(n) \
+	case n: \
+		count = descend((site * 1103 + 17) % SITES, left - 1); \
+		__asm__ volatile(".skip %c0, 0x90" : : "i"(1 + (n) * (n) % 13) : "memory"); \
+		break;
+#define TEN(n) \
+	SITE(n) SITE(n + 1) SITE(n + 2) SITE(n + 3) SITE(n + 4) \
+	SITE(n + 5) SITE(n + 6) SITE(n + 7) SITE(n + 8) SITE(n + 9)
+#define HUNDRED(n) \
+	TEN(n) TEN(n + 10) TEN(n + 20) TEN(n + 30) TEN(n + 40) TEN(n + 50) TEN(n + 60) TEN(n + 70) \
+	TEN(n + 80) TEN(n + 90)
+#define THOUSAND(n) \
+	HUNDRED(n) HUNDRED(n + 100) HUNDRED(n + 200) HUNDRED(n + 300) HUNDRED(n + 400) \
+	HUNDRED(n + 500) HUNDRED(n + 600) HUNDRED(n + 700) HUNDRED(n + 800) HUNDRED(n + 900)
+
+static PLACE(sites) int descend(unsigned int site, unsigned int left)
+{
+	int count = 0;
+
+	if (left == 0)
+		return take();
+	switch (site) {
+	THOUSAND(0)
+	THOUSAND(1000)
+	}
+	return count;
+}
+
+static bool is_whole(int count)
+{
+	if (count < (int)DEPTH)
+		return false;
+	for (unsigned int i = 1; i < DEPTH; i++) {
+		if (frames[i] < (uint64_t)(uintptr_t)__start_text_sites ||
+		    frames[i] >= (uint64_t)(uintptr_t)__stop_text_sites)
+			return false;
+	}
+	return true;
+}
+
+static bool is_marked(int count)
+{
+	return count == -EAGAIN || (count > 0 && frames[count - 1] == RP_FRAME_CUT);
+}
+
+static uint32_t is_created;
+static unsigned int cut, cut_unmarked, marked_though_known;
+
+/* Returns the chain that never was whole, or NULL. */
+static void *learn_chains(void *data)
+{
+	static unsigned int chain;
+
+	(void)data;
+	/* Until then its stack is not known. */
+	while (!rp_load_acquire(&is_created))
+		sched_yield();
+	for (chain = 0; chain < CHAINS; chain++) {
+		unsigned int round = 0;
+
+		for (; round < ROUNDS; round++) {
+			int count = descend(chain * 47, DEPTH);
+			bool whole = is_whole(count), asked = rp_unwind_cache_fill() > 0;
+
+			cut += !whole;
+			cut_unmarked += !whole && !is_marked(count);
+			marked_though_known += !asked && is_marked(count);
+			if (whole)
+				break;
+		}
+		if (round == ROUNDS)
+			return &chain;
+	}
+	return NULL;
+}
+
+/* In a thread whose stack's bounds the library knows. */
+Test(unwind_learnt, every_stack_is_whole_in_the_end, .timeout = 120)
+{
+	const char *preloaded = getenv("LD_PRELOAD");
+	pthread_t thread;
+	void *missing;
+
+	if (preloaded && strstr(preloaded, "vgpreload"))
+		cr_skip_test("valgrind runs code of its own");
+	rp_thread_init();
+	cr_assert_eq(rp_thread_create(&thread, "learner", learn_chains, NULL), 0);
+	rp_store_release(&is_created, 1);
+	cr_assert_eq(pthread_join(thread, &missing), 0);
+	cr_assert_null(missing, "chain %u", *(unsigned int *)missing);
+	cr_expect_gt(cut, 0u);
+	cr_expect_eq(cut_unmarked, 0u, "%u of %u", cut_unmarked, cut);
+	cr_expect_eq(marked_though_known, 0u);
+}
