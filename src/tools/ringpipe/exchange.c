@@ -15,6 +15,12 @@
 /* No reply of ours is longer; a hostile peer may not fill our memory. */
 #define REPLY_MAX (64u << 20)
 
+/*
+ * A server's socket exists from bind(2) on and refuses connections until listen(2). The command
+ * retries this often, RP_EXCHANGE_RETRY_MS apart: 200 ms for two system calls.
+ */
+#define REFUSALS_MAX 20
+
 static const struct {
 	uint32_t hresult;
 	const char *text;
@@ -104,6 +110,8 @@ static int step_connect(struct rp_exchange *exchange)
 	if (exchange->target->port)
 		return step_await(exchange);
 	ret = connect_to(exchange->fd, exchange->target->path);
+	if (ret == -ECONNREFUSED && exchange->refusals++ < REFUSALS_MAX)
+		return 1;
 	if (ret)
 		return ret == -EAGAIN || ret == -EINTR ? 1 : ret;
 	ret = check_peer(exchange);

@@ -16,6 +16,7 @@ struct rp_exchange {
 	const struct rp_message_buffer *request;	/* the caller's, until the end */
 	int fd;				/* open after success, for a stream that follows; or -1 */
 	bool connected;
+	unsigned int refusals;		/* of connect(2), so far */
 	size_t sent;
 	size_t received;
 	uint8_t header[RP_MESSAGE_HEADER_BYTES];
@@ -43,7 +44,8 @@ int rp_exchange_step(struct rp_exchange *exchange);
 
 /*
  * The descriptor to poll; negative if there is nothing to poll, because the queue of the peer's
- * socket is full, or it has not come to our port again: step again after RP_EXCHANGE_RETRY_MS.
+ * socket is full, the peer does not listen yet, or it has not come to our port again: step again
+ * after RP_EXCHANGE_RETRY_MS.
  */
 #define RP_EXCHANGE_RETRY_MS 10
 struct pollfd rp_exchange_poll(const struct rp_exchange *exchange);
