@@ -43,7 +43,8 @@ struct rp_span_scope {
  * an event. Where no session wants the span, `begin` is two loads and a branch, and `end` a branch.
  *
  * RP_SPAN_EX takes the attributes of RP_EVENT_EX, but neither RP_ONE_IN nor RP_PER_SECOND. RP_ID is
- * the id of the start event, and the stop event has the next one. RP_MESSAGE is for the start event.
+ * the id of the start event, and the stop event has the next one. RP_MESSAGE is the message of the
+ * start event.
  */
 #define RP_SPAN(provider, ...) \
 	RP_CAT_(RP_SPAN_EMIT_, RP_ARITY_(__VA_ARGS__))(provider, __VA_ARGS__)

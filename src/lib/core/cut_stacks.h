@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stacks that may end too early: the unwind rules of one of their functions were not cached yet. A
- * writer ends such a stack with RP_FRAME_CUT and asks for the rules; whoever reads the trace counts
- * those frames. In its next pass the drain thread caches the rules that were asked for, and writes
- * the number of rules in an event StacksCut of provider `ringpipe`. Some of the stacks since its
- * pass before may be cut.
+ * writer ends such a stack with RP_FRAME_CUT and asks for the rules; readers of the trace count
+ * these frames. In its next pass the drain thread caches the rules that were asked for, and writes
+ * the number of rules in an event StacksCut of provider `ringpipe`. Some of the stacks since
+ * its previous pass may be cut.
  */
 #ifndef RP_CORE_CUT_STACKS_H
 #define RP_CORE_CUT_STACKS_H

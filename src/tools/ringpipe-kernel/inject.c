@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The events of the stream are encoded again, one after another, so that ours can stand between
- * them. An event marked as sorted says that no earlier one follows: ours with an earlier time are
- * inserted before it. A .NET process marks few events. There, ours wait for the next marked event or
- * sequence point and are inserted before it, in order of time; readers of such a stream have to sort
- * in any case.
+ * The stream's events are encoded again, one after another, so that kernel events can be inserted
+ * between them. An event marked as sorted promises that no earlier event follows it: kernel events
+ * with an earlier time are inserted before it. A .NET process marks few events. There, kernel events
+ * wait for the next marked event or sequence point and are inserted before it, ordered by time;
+ * readers of such a stream have to sort in any case.
  */
 #include "tools/ringpipe-kernel/inject.h"
 

@@ -64,10 +64,10 @@ struct rp_recording_result {
 };
 
 /*
- * Runs a session to its end. The first SIGINT, SIGTERM or SIGHUP stops it; after a second one the
- * function returns at once, and the trace may stop before its end. With a command (plan->child), the
- * function lets the command start when the session has begun. As long as the command runs, signals
- * are passed on to it and do not stop the session.
+ * Runs a session to its end. The first SIGINT, SIGTERM or SIGHUP stops it. After a second one the
+ * function returns immediately, and the trace may be incomplete. With a command (plan->child), the
+ * function lets the command start when the session has begun; while the command runs, signals are
+ * passed on to it and do not stop the session.
  */
 void rp_recording_run(const struct rp_recording_plan *plan, struct rp_output *output,
 		      struct rp_recording_result *ret_result);
