@@ -2,9 +2,9 @@
 /*
  * The stream's events are encoded again, one after another, so that kernel events can be inserted
  * between them. An event marked as sorted promises that no earlier event follows it: kernel events
- * with an earlier time are inserted before it. A .NET process marks few events. There, kernel events
- * wait for the next marked event or sequence point and are inserted before it, ordered by time;
- * readers of such a stream have to sort in any case.
+ * with an earlier time are inserted before it. A .NET process marks few events. There, kernel
+ * events wait for the next marked event or sequence point and are inserted before it, ordered by
+ * time. Readers of such a stream have to sort in any case.
  */
 #include "tools/ringpipe-kernel/inject.h"
 
