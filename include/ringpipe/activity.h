@@ -3,8 +3,8 @@
  * Activity ids: which request, of all those under way, an event belongs to. Each thread has a
  * current id and a related one; every event it writes carries those that are not zero.
  *
- * Work that goes on in another thread takes its ids along: copy them with rp_activity_get() where
- * it is handed over, and there
+ * Work that continues in another thread takes its ids along: the thread that hands the work over
+ * copies them with rp_activity_get(), and the thread that takes it over calls
  *
  *	rp_activity_get(&before);
  *	rp_activity_set(&job->activity);

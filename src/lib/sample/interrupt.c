@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A timer on each thread's CPU clock interrupts that thread, and only while it runs: a sleeping one
- * uses no CPU time. Since Linux 5.10 the kernel sends such a signal on the way back to the program,
- * so that a system call that was begun is not cut short by it either.
+ * A timer on each thread's CPU clock interrupts that thread, and only while it runs: a sleeping
+ * thread uses no CPU time. Since Linux 5.10 the kernel sends such a signal when the thread returns
+ * to user space, so the signal does not cut a system call short.
  */
 #include "sample/interrupt.h"
 

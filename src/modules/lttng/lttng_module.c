@@ -4,8 +4,8 @@
  * of those that LTTng enables.
  *
  * LTTng enables a tracepoint by setting its `state`, without notice. So a thread polls all
- * tracepoints twenty times a second. Registration and fork check them immediately. Every call here
- * runs under the exporters' lock, except the write.
+ * tracepoints twenty times a second. When an event is registered, and in a child after fork, it
+ * checks them immediately. Every call here runs under the exporters' lock, except the write.
  */
 #include <dlfcn.h>
 #include <errno.h>
