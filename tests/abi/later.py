@@ -11,7 +11,7 @@ import os
 import re
 import sys
 
-WRITTEN = {"rp_event_decl", "rp_counter_decl", "rp_object"}
+WRITTEN = {"rp_provider_decl", "rp_event_decl", "rp_counter_decl", "rp_object"}
 MEMBER = "\tuint64_t added_later[5];\n"
 
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * clashing: events whose ids follow from their names, events with one id, and an object of headers
- * from before version 1. Run without arguments it starts itself again, and reads what the library
- * reports on standard error.
+ * clashing: events whose ids follow from their names, events with one id, and objects of headers
+ * from before version 1 and of a later version. Run without arguments it starts itself again, and
+ * reads what the library reports on standard error.
  */
 #include "check.h"
 
@@ -50,6 +50,85 @@ static void register_older_object(void)
 	rp_object_unregister(&older);
 }
 
+/* Declarations as in the headers of a later version, which added a member to each. */
+struct later_provider {
+	struct rp_provider_decl decl;
+	uint64_t added;
+};
+
+struct later_event {
+	struct rp_event_decl decl;
+	uint64_t added;
+};
+
+struct later_counter {
+	struct rp_counter_decl decl;
+	uint64_t added;
+};
+
+#define LATER_PROVIDER(title, member) \
+	{ .decl = { .size = sizeof(struct later_provider), .name = title }, .added = member }
+#define LATER_EVENT(owner, title, number, member) \
+	{ .decl = { .size = sizeof(struct later_event), .id = number, .provider = &(owner).decl, \
+		    .name = title, .level = RP_LEVEL_INFORMATIONAL }, .added = member }
+#define LATER_COUNTER(owner, title, sort, member) \
+	{ .decl = { .size = sizeof(struct later_counter), .kind = sort, \
+		    .provider = &(owner).decl, .name = title }, .added = member }
+
+static struct later_provider zero_provider = LATER_PROVIDER("Test-Clash-Zero", 0);
+static struct later_provider set_provider = LATER_PROVIDER("Test-Clash-Set", 1);
+static struct later_event event_decls[] = {
+	LATER_EVENT(zero_provider, "zero", 1, 0),
+	LATER_EVENT(zero_provider, "set", 2, 1),
+	LATER_EVENT(zero_provider, "short", 3, 0),
+	LATER_EVENT(zero_provider, "", 4, 0),
+	LATER_EVENT(set_provider, "orphan", 5, 0),
+};
+static struct later_counter counter_decls[] = {
+	LATER_COUNTER(zero_provider, "zero", RP_COUNTER_SUM, 0),
+	LATER_COUNTER(zero_provider, "set", RP_COUNTER_SUM, 1),
+	LATER_COUNTER(zero_provider, "short", RP_COUNTER_SUM, 0),
+	LATER_COUNTER(zero_provider, "kindless", 0, 0),
+	LATER_COUNTER(zero_provider, "zero", RP_COUNTER_UPDOWN, 0),
+	LATER_COUNTER(set_provider, "orphan", RP_COUNTER_SUM, 0),
+};
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Only declarations whose new members are zero are registered. */
+static void register_later_object(void)
+{
+	static struct rp_event events[COUNT(event_decls)], *event_table[COUNT(event_decls)];
+	static struct rp_counter counters[COUNT(counter_decls)],
+		*counter_table[COUNT(counter_decls)];
+	static struct rp_provider_decl *providers[] = { &zero_provider.decl, &set_provider.decl };
+	static struct rp_object later = {
+		.size = sizeof(later), .events = event_table,
+		.events_end = event_table + COUNT(event_table), .providers = providers,
+		.providers_end = providers + COUNT(providers), .counters = counter_table,
+		.counters_end = counter_table + COUNT(counter_table),
+	};
+
+	event_decls[2].decl.size = RP_EVENT_DECL_SIZE_V1 - 1;
+	counter_decls[2].decl.size = RP_COUNTER_DECL_SIZE_V1 - 1;
+	for (size_t i = 0; i < COUNT(events); i++) {
+		events[i].decl = &event_decls[i].decl;
+		event_table[i] = &events[i];
+	}
+	for (size_t i = 0; i < COUNT(counters); i++) {
+		counters[i].kind = counter_decls[i].decl.kind;
+		counters[i].decl = &counter_decls[i].decl;
+		counter_table[i] = &counters[i];
+	}
+	rp_object_register(&later);
+	check(zero_provider.decl.core && !set_provider.decl.core);
+	for (size_t i = 0; i < COUNT(events); i++)
+		check(!events[i].core == (i > 0));
+	for (size_t i = 0; i < COUNT(counters); i++)
+		check(!counters[i].core == (i > 0));
+	rp_object_unregister(&later);
+	check(!zero_provider.decl.core && !events[0].core && !counters[0].core);
+}
+
 static int be_loaded(void)
 {
 	struct rp_listener *listener = listen_to("Test-Clash");
@@ -67,6 +146,7 @@ static int be_loaded(void)
 	expect(listener, explicit, 7);
 	check(rp_listener_stop(listener, NULL) == 0);
 	register_older_object();
+	register_later_object();
 	return 0;
 }
 
@@ -94,6 +174,22 @@ static void create_dynamic(void)
 	check(rp_provider_destroy(provider) == 0);
 }
 
+/* The lines about the later object, in this order. */
+static const char *const later_reports[] = {
+	"ringpipe: provider Test-Clash-Set is left out, with its events and counters: "
+	"it needs a later version of the library\n",
+	"ringpipe: event set of Test-Clash-Zero is left out: "
+	"it needs a later version of the library\n",
+	"ringpipe: an event is left out: it has headers from before version 1\n",
+	"ringpipe: event ? of Test-Clash-Zero is left out: its declaration is invalid\n",
+	"ringpipe: counter set of Test-Clash-Zero is left out: "
+	"it needs a later version of the library\n",
+	"ringpipe: a counter is left out: it has headers from before version 1\n",
+	"ringpipe: counter kindless of Test-Clash-Zero is left out: its declaration is invalid\n",
+	"ringpipe: counter zero of Test-Clash-Zero is left out: there is one of this name already, "
+	"of another kind or dynamic\n",
+};
+
 static bool both_are_in(const char *line, const char *one, const char *other)
 {
 	return strstr(line, one) && strstr(line, other) && strstr(line, "Test-Clash");
@@ -101,7 +197,7 @@ static bool both_are_in(const char *line, const char *one, const char *other)
 
 int main(int argc, char **argv)
 {
-	unsigned int automatic = 0, explicit = 0, older = 0;
+	unsigned int automatic = 0, explicit = 0, older = 0, later = 0, lines = 0;
 	char command[4200], line[500];
 	FILE *reports;
 
@@ -114,9 +210,12 @@ int main(int argc, char **argv)
 	while (fgets(line, sizeof(line), reports)) {
 		automatic += both_are_in(line, "event81", "event538");
 		explicit += both_are_in(line, "first", "second");
-		older += strstr(line, "from before version 1") != NULL;
+		older += strstr(line, "an object has headers from before version 1") != NULL;
+		later += later < COUNT(later_reports) && strcmp(line, later_reports[later]) == 0;
+		lines++;
 	}
 	check(pclose(reports) == 0);
 	check(automatic == 1 && explicit == 1 && older == 1);
+	check(later == COUNT(later_reports) && lines == later + 3);
 	return 0;
 }

@@ -42,6 +42,8 @@ struct rp_provider_decl {
 	struct rp_provider *core;
 };
 
+#define RP_PROVIDER_DECL_SIZE_V1 RP_SIZE_THROUGH_(struct rp_provider_decl, core)
+
 /* The constant part of an event. */
 struct rp_event_decl {
 	uint32_t size;

@@ -12,16 +12,27 @@ static uint32_t size_of(const void *sized)
 	return size;
 }
 
-int rp_sized_read(void *to, size_t known, size_t floor, const void *from)
+const char *rp_sized_refusal(const void *from, size_t known, size_t floor)
 {
-	const uint32_t size = from ? size_of(from) : 0, own_size = (uint32_t)known;
+	const uint32_t size = size_of(from);
 
 	if (size < floor)
-		return -EINVAL;
+		return "it has headers from before version 1";
 	for (size_t i = known; i < size; i++) {
 		if (((const char *)from)[i] != 0)
-			return -EINVAL;
+			return "it needs a later version of the library";
 	}
+	return NULL;
+}
+
+int rp_sized_read(void *to, size_t known, size_t floor, const void *from)
+{
+	const uint32_t own_size = (uint32_t)known;
+	uint32_t size;
+
+	if (!from || rp_sized_refusal(from, known, floor))
+		return -EINVAL;
+	size = size_of(from);
 	memset(to, 0, known);
 	memcpy(to, from, size < known ? size : known);
 	memcpy(to, &own_size, sizeof(own_size));

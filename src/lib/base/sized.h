@@ -18,6 +18,12 @@
  */
 int rp_sized_read(void *to, size_t known, size_t floor, const void *from);
 
+/*
+ * Return why rp_sized_read() refuses a struct that is not NULL, as a clause for a report. Return
+ * NULL if it does not refuse it.
+ */
+const char *rp_sized_refusal(const void *from, size_t known, size_t floor);
+
 /* Whether a caller's struct for results, which may be NULL, has at least its first version. */
 bool rp_sized_fits(const void *result, size_t floor);
 

@@ -264,12 +264,10 @@ void rp_core_fork_prepare(void);
 void rp_core_fork_parent(void);
 void rp_core_fork_child(void);
 
-/* The id of a declaration, which may follow from its name. Context: any. */
-uint32_t rp_event_id(const struct rp_event_decl *decl);
-
 /* event.c, with the lock held */
 /* A provider's event with this id, or NULL. */
 const struct rp_event_def *rp_provider_event(const struct rp_provider *provider, uint32_t id);
+/* `decl` is from rp_event_decl_read(). */
 int rp_def_get(const char *provider, const struct rp_event_decl *decl, struct rp_def **ret_def);
 void rp_def_put(struct rp_def *def);
 struct rp_def *rp_def_by_index(uint32_t index);		/* any thread */
@@ -278,7 +276,12 @@ int rp_site_add(struct rp_provider *provider, struct rp_event *event, struct rp_
 		bool heap);
 void rp_site_remove(struct rp_site *site);
 
+/* event.c: copy a declaration, its id resolved. Return: 0; -EINVAL: no event can be made of it. */
+int rp_event_decl_read(struct rp_event_decl *ret_decl, const struct rp_event_decl *decl);
+
 /* provider.c: an object's tables, without the lock */
+/* Copy a provider's declaration. Return: 0; -EINVAL: no provider can be made of it. */
+int rp_provider_decl_read(struct rp_provider_decl *ret_decl, const struct rp_provider_decl *decl);
 void rp_core_register(struct rp_object *object);
 void rp_core_unregister(struct rp_object *object);
 

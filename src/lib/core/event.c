@@ -124,7 +124,8 @@ const struct rp_event_def *rp_event_def_by_index(uint32_t index)
 	return def ? &def->public : NULL;
 }
 
-uint32_t rp_event_id(const struct rp_event_decl *decl)
+/* The id of a declaration, which may follow from its name. */
+static uint32_t event_id(const struct rp_event_decl *decl)
 {
 	const uint32_t first = 32768, count = RP_EVENT_ID_MAX - first + 1;
 
@@ -133,21 +134,27 @@ uint32_t rp_event_id(const struct rp_event_decl *decl)
 	return first + (uint32_t)(rp_hash_text(RP_HASH_BEGIN, decl->name) % count);
 }
 
-int rp_def_get(const char *provider, const struct rp_event_decl *given, struct rp_def **ret_def)
+int rp_event_decl_read(struct rp_event_decl *ret_decl, const struct rp_event_decl *decl)
+{
+	struct rp_event_decl own;
+
+	if (rp_sized_read(&own, sizeof(own), RP_EVENT_DECL_SIZE_V1, decl) != 0 ||
+	    !rp_text_is_name(own.name))
+		return -EINVAL;
+	own.id = event_id(&own);
+	if (own.id > RP_EVENT_ID_MAX || own.level > RP_LEVEL_VERBOSE ||
+	    !rp_fields_are_valid(own.fields, own.field_count))
+		return -EINVAL;
+	*ret_decl = own;
+	return 0;
+}
+
+int rp_def_get(const char *provider, const struct rp_event_decl *decl, struct rp_def **ret_def)
 {
 	uint64_t hash = rp_hash_text(RP_HASH_BEGIN, provider);
-	struct rp_event_decl resolved;
-	const struct rp_event_decl *decl = &resolved;
 	struct rp_def *def;
 	int ret;
 
-	if (rp_sized_read(&resolved, sizeof(resolved), RP_EVENT_DECL_SIZE_V1, given) != 0)
-		return -EINVAL;
-	resolved.id = rp_event_id(given);
-	if (decl->id > RP_EVENT_ID_MAX || decl->level > RP_LEVEL_VERBOSE ||
-	    !rp_text_is_name(decl->name) ||
-	    !rp_fields_are_valid(decl->fields, decl->field_count))
-		return -EINVAL;
 	hash = rp_hash_text(rp_hash_bytes(hash, &decl->id, sizeof(decl->id)), decl->name);
 	hash = rp_fields_hash(hash, decl->fields, decl->field_count);
 	cds_hlist_for_each_entry_2(def, rp_chains_at(&rp_core.definitions, hash), chain.node) {
@@ -310,7 +317,7 @@ RP_PUBLIC int rp_event_create(struct rp_provider *provider, const struct rp_even
 	struct rp_def *def;
 	int ret;
 
-	if (!provider || rp_sized_read(&own, sizeof(own), RP_EVENT_DECL_SIZE_V1, decl) != 0)
+	if (!provider || rp_event_decl_read(&own, decl) != 0)
 		return -EINVAL;
 	event = aligned_alloc(_Alignof(max_align_t), sizeof(*event));
 	if (!event)
@@ -318,7 +325,7 @@ RP_PUBLIC int rp_event_create(struct rp_provider *provider, const struct rp_even
 	memset(event, 0, sizeof(*event));
 	rp_exporters_lock();
 	pthread_mutex_lock(&rp_core.lock);
-	ret = rp_provider_event(provider, rp_event_id(&own)) ? -EEXIST : 0;
+	ret = rp_provider_event(provider, own.id) ? -EEXIST : 0;
 	if (ret == 0)
 		ret = rp_def_get(provider->name, &own, &def);
 	if (ret == 0) {

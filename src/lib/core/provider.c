@@ -153,11 +153,44 @@ RP_PUBLIC const char *rp_provider_name(const struct rp_provider *provider)
 	return provider->name;
 }
 
-/* The event that has this one's id already, or NULL: a record could be either of the two. */
-static const struct rp_event_def *find_clash(const struct rp_event_decl *decl)
+int rp_provider_decl_read(struct rp_provider_decl *ret_decl, const struct rp_provider_decl *decl)
 {
-	const struct rp_event_def *other = rp_provider_event(decl->provider->core,
-							     rp_event_id(decl));
+	struct rp_provider_decl own;
+
+	if (rp_sized_read(&own, sizeof(own), RP_PROVIDER_DECL_SIZE_V1, decl) != 0 ||
+	    !rp_text_is_name(own.name))
+		return -EINVAL;
+	*ret_decl = own;
+	return 0;
+}
+
+/* The provider that a declaration has registered, or NULL. */
+static struct rp_provider *registered_provider(const struct rp_provider_decl *decl)
+{
+	return decl && rp_sized_fits(decl, RP_PROVIDER_DECL_SIZE_V1) ? decl->core : NULL;
+}
+
+static void register_providers(struct rp_object *object)
+{
+	for (struct rp_provider_decl **entry = object->providers; entry < object->providers_end;
+	     entry++) {
+		struct rp_provider_decl *decl = *entry, own;
+
+		if (!decl || registered_provider(decl) || rp_provider_decl_read(&own, decl) != 0)
+			continue;
+		decl->core = make_provider(own.name, NULL, NULL);
+		if (!decl->core)
+			continue;
+		decl->core->declared = true;
+		cds_list_add_tail(&decl->core->node, &rp_core.providers);
+	}
+}
+
+/* The event that has this one's id already, or NULL: a record could be either of the two. */
+static const struct rp_event_def *find_clash(const struct rp_provider *provider,
+					     const struct rp_event_decl *decl)
+{
+	const struct rp_event_def *other = rp_provider_event(provider, decl->id);
 
 	return other && strcmp(other->name, decl->name) != 0 ? other : NULL;
 }
@@ -167,35 +200,84 @@ static void register_events(struct rp_object *object)
 {
 	for (struct rp_event **entry = object->events; entry < object->events_end; entry++) {
 		struct rp_event *event = *entry;
+		struct rp_provider *provider;
+		struct rp_event_decl own;
 		struct rp_def *def;
 
-		if (!event || event->core || !event->decl->provider->core ||
-		    find_clash(event->decl))
+		if (!event || event->core || rp_event_decl_read(&own, event->decl) != 0)
 			continue;
-		if (rp_def_get(event->decl->provider->name, event->decl, &def) != 0)
+		provider = registered_provider(own.provider);
+		if (!provider || find_clash(provider, &own))
 			continue;
-		if (rp_site_add(event->decl->provider->core, event, def, false) != 0)
+		if (rp_def_get(provider->name, &own, &def) != 0)
+			continue;
+		if (rp_site_add(provider, event, def, false) != 0)
 			rp_def_put(def);
 	}
 }
 
-/* Without the lock, for standard error may be a pipe that is full. */
-static void report_clashes(const struct rp_object *object)
+static void report_provider(const struct rp_provider_decl *decl)
 {
-	for (struct rp_event **entry = object->events; entry < object->events_end; entry++) {
-		const struct rp_event_decl *decl = *entry ? (*entry)->decl : NULL;
-		char name[RP_NAME_MAX + 1] = "";
+	const char *reason = rp_sized_refusal(decl, sizeof(*decl), RP_PROVIDER_DECL_SIZE_V1);
+	const bool named = rp_sized_fits(decl, RP_PROVIDER_DECL_SIZE_V1) &&
+			   rp_text_is_name(decl->name);
 
-		if (!decl || (*entry)->core || !decl->provider->core)
-			continue;
-		pthread_mutex_lock(&rp_core.lock);
-		if (find_clash(decl))
-			snprintf(name, sizeof(name), "%s", find_clash(decl)->name);
-		pthread_mutex_unlock(&rp_core.lock);
-		if (*name)
-			rp_warn("ringpipe: events %s and %s of %s both have the id %u: %s is left "
-				"out\n", name, decl->name, decl->provider->name,
-				rp_event_id(decl), decl->name);
+	if (!reason)
+		reason = named ? "memory is short" : "its name is invalid";
+	rp_warn("ringpipe: provider %s is left out, with its events and counters: %s\n",
+		named ? decl->name : "?", reason);
+}
+
+/* Whether the event is left out because another one has its id. */
+static bool report_clash(struct rp_provider *provider, const struct rp_event_decl *decl)
+{
+	char name[RP_NAME_MAX + 1] = "";
+
+	pthread_mutex_lock(&rp_core.lock);
+	if (find_clash(provider, decl))
+		snprintf(name, sizeof(name), "%s", find_clash(provider, decl)->name);
+	pthread_mutex_unlock(&rp_core.lock);
+	if (*name)
+		rp_warn("ringpipe: events %s and %s of %s both have the id %u: %s is left out\n",
+			name, decl->name, decl->provider->name, decl->id, decl->name);
+	return *name;
+}
+
+static void report_event(const struct rp_event_decl *decl)
+{
+	const char *reason = rp_sized_refusal(decl, sizeof(*decl), RP_EVENT_DECL_SIZE_V1);
+	struct rp_provider *provider;
+	struct rp_event_decl own;
+
+	if (!rp_sized_fits(decl, RP_EVENT_DECL_SIZE_V1)) {
+		rp_warn("ringpipe: an event is left out: %s\n", reason);
+		return;
+	}
+	provider = registered_provider(decl->provider);
+	if (!provider)
+		return;		/* the report of its provider mentions it */
+	if (rp_event_decl_read(&own, decl) == 0) {
+		if (report_clash(provider, &own))
+			return;
+		reason = "memory is short";
+	} else if (!reason) {
+		reason = "its declaration is invalid";
+	}
+	rp_warn("ringpipe: event %s of %s is left out: %s\n",
+		rp_text_is_name(decl->name) ? decl->name : "?", decl->provider->name, reason);
+}
+
+/* Without the lock, for standard error may be a pipe that is full. */
+static void report_refusals(const struct rp_object *object)
+{
+	for (struct rp_provider_decl **entry = object->providers; entry < object->providers_end;
+	     entry++) {
+		if (*entry && !registered_provider(*entry))
+			report_provider(*entry);
+	}
+	for (struct rp_event **entry = object->events; entry < object->events_end; entry++) {
+		if (*entry && !(*entry)->core)
+			report_event((*entry)->decl);
 	}
 }
 
@@ -209,24 +291,13 @@ void rp_core_register(struct rp_object *object)
 	pthread_mutex_lock(&rp_core.lock);
 	if (!object->registered) {
 		object->registered = 1;
-		for (struct rp_provider_decl **entry = object->providers;
-		     entry < object->providers_end; entry++) {
-			struct rp_provider_decl *decl = *entry;
-
-			if (!decl || decl->core || !rp_text_is_name(decl->name))
-				continue;
-			decl->core = make_provider(decl->name, NULL, NULL);
-			if (!decl->core)
-				continue;
-			decl->core->declared = true;
-			cds_list_add_tail(&decl->core->node, &rp_core.providers);
-		}
+		register_providers(object);
 		register_events(object);
 	}
 	pthread_mutex_unlock(&rp_core.lock);
 	rp_exporters_settle();
 	rp_exporters_unlock();
-	report_clashes(object);
+	report_refusals(object);
 }
 
 /* Removes the object from the exporters before it is unmapped. */
@@ -234,7 +305,7 @@ static void withdraw_object(const struct rp_object *object)
 {
 	for (struct rp_provider_decl **entry = object->providers; entry < object->providers_end;
 	     entry++) {
-		if (*entry && (*entry)->core)
+		if (registered_provider(*entry))
 			withdraw((*entry)->core);
 	}
 }
@@ -248,7 +319,7 @@ void rp_core_unregister(struct rp_object *object)
 		object->registered = 0;
 		for (struct rp_provider_decl **entry = object->providers;
 		     entry < object->providers_end; entry++) {
-			if (!*entry || !(*entry)->core)
+			if (!registered_provider(*entry))
 				continue;
 			remove_provider((*entry)->core);
 			(*entry)->core = NULL;

@@ -9,6 +9,8 @@
 #include "base/sized.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "base/warn.h"
+#include "core/core.h"
 #include "counter/buckets.h"
 #include "counter/counters.h"
 #include "counter/state.h"
@@ -187,29 +189,43 @@ static struct rp_series *first_series(const struct rp_instrument *instrument)
 	return cds_list_first_entry(&instrument->series, struct rp_series, node);
 }
 
-/* One declared counter of one object: joins those of other objects. -EEXIST: of another kind. */
-static int register_counter(struct rp_counter *counter)
+/* The instrument of a declared counter, which those of other objects share. */
+static int get_instrument(const struct rp_counter_decl *given,
+			  struct rp_instrument **ret_instrument)
 {
-	const struct rp_counter_decl *decl = counter->decl;
-	struct rp_counter_site *site;
+	struct rp_provider_decl provider;
 	struct rp_instrument *instrument;
-	struct rp_series *series;
+	struct rp_counter_decl decl;
 	struct rp_group *group;
 	int ret;
 
-	if (!rp_text_is_name(decl->provider->name) || !decl_is_valid(decl))
+	if (rp_sized_read(&decl, sizeof(decl), RP_COUNTER_DECL_SIZE_V1, given) != 0 ||
+	    !decl_is_valid(&decl) || rp_provider_decl_read(&provider, decl.provider) != 0)
 		return -EINVAL;
-	ret = get_group(decl->provider->name, &group);
+	ret = get_group(provider.name, &group);
 	if (ret != 0)
 		return ret;
+	instrument = find_instrument(group, decl.name);
+	if (!instrument)
+		return make_instrument(group, &decl, ret_instrument);
+	if (instrument->sites == 0 || instrument->kind != decl.kind)
+		return -EEXIST;
+	*ret_instrument = instrument;
+	return 0;
+}
+
+/* One declared counter of one object: joins those of other objects. -EEXIST: of another kind. */
+static int register_counter(struct rp_counter *counter)
+{
+	struct rp_counter_site *site;
+	struct rp_instrument *instrument;
+	struct rp_series *series;
+	int ret;
+
 	site = calloc(1, sizeof(*site));
 	if (!site)
 		return -ENOMEM;
-	instrument = find_instrument(group, decl->name);
-	if (instrument && (instrument->sites == 0 || instrument->kind != decl->kind))
-		ret = -EEXIST;
-	else if (!instrument)
-		ret = make_instrument(group, decl, &instrument);
+	ret = get_instrument(counter->decl, &instrument);
 	if (ret != 0) {
 		free(site);
 		return ret;
@@ -251,14 +267,39 @@ static void unregister_counter(struct rp_counter *counter)
 		remove_instrument(series->instrument);
 }
 
+static void report_counter(const struct rp_counter_decl *decl, int error)
+{
+	const char *reason = rp_sized_refusal(decl, sizeof(*decl), RP_COUNTER_DECL_SIZE_V1);
+	struct rp_provider_decl provider;
+
+	if (!rp_sized_fits(decl, RP_COUNTER_DECL_SIZE_V1)) {
+		rp_warn("ringpipe: a counter is left out: %s\n", reason);
+		return;
+	}
+	if (rp_provider_decl_read(&provider, decl->provider) != 0)
+		return;		/* the report of its provider mentions it */
+	if (!reason && error == -EEXIST)
+		reason = "there is one of this name already, of another kind or dynamic";
+	else if (!reason)
+		reason = error == -ENOMEM ? "memory is short" : "its declaration is invalid";
+	rp_warn("ringpipe: counter %s of %s is left out: %s\n",
+		rp_text_is_name(decl->name) ? decl->name : "?", provider.name, reason);
+}
+
 void rp_counters_register(struct rp_object *object)
 {
 	if (!rp_sized_fits(object, RP_OBJECT_SIZE_V1))
 		return;
 	pthread_mutex_lock(&rp_counters.lock);
 	for (struct rp_counter **entry = object->counters; entry < object->counters_end; entry++) {
-		if (*entry && !(*entry)->core)
-			(void)register_counter(*entry);
+		int ret = *entry && !(*entry)->core ? register_counter(*entry) : 0;
+
+		if (ret == 0)
+			continue;
+		/* Without the lock, for standard error may be a pipe that is full. */
+		pthread_mutex_unlock(&rp_counters.lock);
+		report_counter((*entry)->decl, ret);
+		pthread_mutex_lock(&rp_counters.lock);
 	}
 	pthread_mutex_unlock(&rp_counters.lock);
 }
