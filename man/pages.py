@@ -14,8 +14,9 @@ import re
 import sys
 import textwrap
 
-FUNCTION = re.compile(r"^RP_PUBLIC ([^;{(]*?)(\w+)\(((?:[^()]|\([^()]*\))*)\)"
-                      r"(?:\s*__attribute__\(\(.*\)\))?;", re.MULTILINE)
+FUNCTION = re.compile(r"^(?:RP_PUBLIC|static inline) ([^;{(]*?)(\w+)\(((?:[^()]|\([^()]*\))*)\)"
+                      r"(?:\s*__attribute__\(\([^\n]*\)\))?(?:;|\n\{.*?^\}$)",
+                      re.MULTILINE | re.DOTALL)
 
 
 class Function:

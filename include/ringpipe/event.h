@@ -147,7 +147,12 @@ RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts
  */
 RP_PUBLIC bool rp_event_admit(struct rp_event *event);
 
-/* Whether a session, or a tracer in the kernel, wants the event. Context: any. */
+/*
+ * Return whether a session, or a tracer in the kernel, wants the event.
+ *
+ * Context: any thread, any signal handler; one load.
+ * Return: 1 or 0.
+ */
 static inline int rp_event_enabled(const struct rp_event *event)
 {
 	return __atomic_load_n(&event->enable, __ATOMIC_RELAXED) != 0;

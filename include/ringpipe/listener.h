@@ -113,7 +113,9 @@ RP_PUBLIC void rp_listener_discard(struct rp_listener *listener);
  * from a pull listener are dropped and counted: call rp_listener_drain() and read them first. The
  * only call for a listener that a forked child inherited.
  *
- * Return: 0, also for NULL; -EDEADLK as rp_listener_drain(), the listener unchanged.
+ * Context: any thread, not a signal handler. Waits as rp_listener_drain().
+ * Return: 0, also for NULL; -EDEADLK as rp_listener_drain(); -EINVAL: the size of `ret_stats`,
+ * which may be NULL, is too small. Unless 0 the listener is unchanged.
  */
 RP_PUBLIC int rp_listener_stop(struct rp_listener *listener, struct rp_session_stats *ret_stats);
 

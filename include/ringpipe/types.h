@@ -36,7 +36,9 @@
  *   reading a member that came after the first version.
  *
  * These never grow: rp_guid, rp_part, rp_field, rp_enumerator, rp_enumeration, rp_counter_tag,
- * rp_activity and rp_fields.
+ * rp_activity, rp_span, rp_span_scope, rp_fields and rp_batch_event, and of what declarations make,
+ * rp_event, rp_counter and rp_key. rp_reader_field and rp_reader_type may change as long as
+ * <ringpipe/reader.h> is provisional.
  */
 #ifdef __cplusplus
 #define RP_INIT_(type) (rp_init_<type>())

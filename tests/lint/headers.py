@@ -4,16 +4,22 @@
 
 usage: headers.py ROOT
 
+Every struct of the API has the size of its first version, which tests/unit/api_sizes.c repeats as a
+number, or <ringpipe/types.h> lists it among those that never grow.
+
 With gcc and clang, whichever are there, as C11, C++11 and C++17, without a warning of those that
 servers ask for. Each header comes twice, so that its guard is tried, too.
 """
 import os
+import re
 import shutil
 import subprocess
 import sys
 
 import tree
 
+TYPES = 'include/ringpipe/types.h'
+SIZES = 'tests/unit/api_sizes.c'
 FLAGS = ['-Wall', '-Wextra', '-Wpedantic', '-Wconversion', '-Wshadow', '-Wundef', '-Wcast-qual',
          '-Werror', '-fsyntax-only']
 COMPILERS = (('gcc', 'c', 'c11'), ('g++', 'c++', 'c++11'), ('clang', 'c', 'c11'),
@@ -28,6 +34,22 @@ def complaint(root, command, text, what):
     return [f'{what}: {command[0]} refuses:\n' + result.stdout.strip()]
 
 
+def check_structs(root):
+    headers = {path: tree.read(root, path) for path in tree.files(root, 'include')
+               if path.endswith('.h')}
+    growing = dict(re.findall(r'(\w+_SIZE_V1) (?:\\\n\s*)?RP_SIZE_THROUGH_\(struct (\w+),',
+                              '\n'.join(headers.values())))
+    promise = re.search(r'These never grow:.*?\*/', headers.get(TYPES, ''), re.S)
+    fixed = set(re.findall(r'\brp_\w+', promise[0])) if promise else set()
+    pinned = tree.read(root, SIZES) if growing else ''
+    complaints = [f'{path}: struct {name} has no _SIZE_V1, and {TYPES} does not list it'
+                  for path, text in headers.items()
+                  for name in re.findall(r'^struct (rp_\w*[^\W_]) \{', text, re.M)
+                  if name not in fixed and name not in growing.values()]
+    return complaints + [f'{SIZES}: no static assertion of {constant}' for constant in growing
+                         if not re.search(rf'_Static_assert\({constant} == \d+', pinned)]
+
+
 def main():
     root = sys.argv[1]
     headers = [os.path.relpath(path, 'include') for path in tree.files(root, 'include')
@@ -35,7 +57,7 @@ def main():
     samples = [path for path in ('tests/compile/fields.c', 'tests/compile/namespaces.cpp')
                if os.path.exists(os.path.join(root, path))]
     present = [row for row in COMPILERS if shutil.which(row[0])]
-    complaints = [] if headers else ['there are no public headers']
+    complaints = check_structs(root) if headers else ['there are no public headers']
     if not present:
         print('no compiler found')
         sys.exit(77)

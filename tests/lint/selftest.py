@@ -121,6 +121,12 @@ CASES = (
     ('headers', 'a header that warns',
      {'include/ringpipe/n.h': LICENCE + 'static int unused_one;\n'
                               'static inline int n(int x) { return 0; }\n'}, 'refuses'),
+    ('headers', 'a struct that may grow or not',
+     {'include/ringpipe/n.h': LICENCE + '#ifndef N_H\n#define N_H\nstruct rp_n {\n\tint x;\n};\n'
+                              '#endif\n'}, 'struct rp_n has no _SIZE_V1'),
+    ('headers', 'a first size that is no number',
+     {'include/ringpipe/n.h': LICENCE + '#define RP_N_SIZE_V1 RP_SIZE_THROUGH_(struct rp_n, x)\n',
+      'tests/unit/api_sizes.c': LICENCE}, 'no static assertion of RP_N_SIZE_V1'),
     ('manuals', 'an option without a word',
      {'src/tools/ringpipe/u.c': LICENCE + "y = { { RP_OPTION_TOP, 't', \"top\" } };\n"},
      '-- top: in src/tools/ringpipe, not in man/ringpipe.1'),

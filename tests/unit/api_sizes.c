@@ -6,11 +6,53 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <ringpipe/batch.h>
+#include <ringpipe/host.h>
 #include <ringpipe/reader.h>
 
 #include "core_support.h"
 
 #define LONGER 64u		/* bytes that later versions may have added */
+
+/* The sizes of version 1, which no later version changes. */
+_Static_assert(RP_EVENT_FILTER_SIZE_V1 == 24, "frozen");
+_Static_assert(RP_SESSION_PROVIDER_SIZE_V1 == 40, "frozen");
+_Static_assert(RP_SESSION_OPTIONS_SIZE_V1 == 72, "frozen");
+_Static_assert(RP_SESSION_STATS_SIZE_V1 == 256, "frozen");
+_Static_assert(RP_SNAPSHOT_INFO_SIZE_V1 == 48, "frozen");
+_Static_assert(RP_LISTENER_EVENT_SIZE_V1 == 120, "frozen");
+_Static_assert(RP_TRIGGER_OPTIONS_SIZE_V1 == 32, "frozen");
+_Static_assert(RP_TRIGGER_STATS_SIZE_V1 == 40, "frozen");
+_Static_assert(RP_PROVIDER_STATE_SIZE_V1 == 48, "frozen");
+_Static_assert(RP_ENABLED_SIZE_V1 == 64, "frozen");
+_Static_assert(RP_TRACED_SIZE_V1 == 24, "frozen");
+_Static_assert(RP_COUNTER_READING_SIZE_V1 == 112, "frozen");
+_Static_assert(RP_VALUE_SIZE_V1 == 80, "frozen");
+_Static_assert(RP_HOST_COPY_SIZE_V1 == 24, "frozen");
+_Static_assert(RP_PREPARE_OPTIONS_SIZE_V1 == 8, "frozen");
+_Static_assert(RP_READER_INFO_SIZE_V1 == 40, "frozen");
+_Static_assert(RP_READER_EVENT_SIZE_V1 == 104, "frozen");
+_Static_assert(RP_READER_STATS_SIZE_V1 == 56, "frozen");
+_Static_assert(RP_EVENT_DECL_SIZE_V1 == 56, "frozen");
+_Static_assert(RP_COUNTER_DECL_SIZE_V1 == 72, "frozen");
+_Static_assert(RP_OBJECT_SIZE_V1 == 72, "frozen");
+_Static_assert(RP_PROVIDER_DECL_SIZE_V1 == 24, "frozen");
+
+/* Structs that never grow. */
+_Static_assert(sizeof(struct rp_guid) == 16, "frozen");
+_Static_assert(sizeof(struct rp_part) == 16, "frozen");
+_Static_assert(sizeof(struct rp_field) == 32, "frozen");
+_Static_assert(sizeof(struct rp_enumerator) == 16, "frozen");
+_Static_assert(sizeof(struct rp_enumeration) == 24, "frozen");
+_Static_assert(sizeof(struct rp_counter_tag) == 16, "frozen");
+_Static_assert(sizeof(struct rp_activity) == 32, "frozen");
+_Static_assert(sizeof(struct rp_span) == 40, "frozen");
+_Static_assert(sizeof(struct rp_span_scope) == 72, "frozen");
+_Static_assert(sizeof(struct rp_fields) == 32, "frozen");
+_Static_assert(sizeof(struct rp_batch_event) == 24, "frozen");
+_Static_assert(sizeof(struct rp_event) == 32, "frozen");
+_Static_assert(sizeof(struct rp_counter) == 40, "frozen");
+_Static_assert(sizeof(struct rp_key) == 8, "frozen");
 
 RP_PROVIDER(sizes, "Test-Sizes");
 RP_EVENT(sizes, mark, 1, RP_LEVEL_VERBOSE, 0x10, RP_U64(serial));
