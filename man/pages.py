@@ -5,9 +5,10 @@
 usage: pages.py --list HEADERS
        pages.py HEADERS OUTPUT
 
-The comment before a declaration is the page's source. Its first sentence is the summary. The parts
-`Context:` and `Return:` become sections, lines after a tab literal text, and lines after a dash a
-list. A comment before several declarations describes all of them.
+The comment before a declaration is the page's source. Its first sentence is the summary. Lines
+`@parameter: text`, which a tab continues, and the parts `Context:` and `Return:` become sections.
+Other lines after a tab are literal text, and lines after a dash a list. A comment before several
+declarations describes all of them.
 """
 import os
 import re
@@ -26,6 +27,11 @@ class Function:
         self.parameters = [" ".join(parameter.split())
                            for parameter in re.split(r",(?![^(]*\))", parameters)]
         self.comment = comment
+
+    def names(self):
+        """The names of the parameters, that of a callback's type included."""
+        found = [re.search(r"\(\*(\w+)\)|(\w+)(?:\[\w*\])?$", text) for text in self.parameters]
+        return [match[1] or match[2] for match in found if match[2] != "void"]
 
 
 def comment_lines(comment):
@@ -134,47 +140,93 @@ def render(lines):
     return out
 
 
-VALUE = re.compile(r"((?:-E\w+|\d)(?:, -E\w+| and -E\w+)*)(?:[:,]? +(.*)|([.]?))$", re.DOTALL)
+def capitalized(lines):
+    """A section's lines, beginning as a sentence unless a name comes first."""
+    name = lines and re.match(r"`|\w*_|\w+\(", lines[0])
+    return [lines[0][:1].upper() + lines[0][1:], *lines[1:]] if lines and not name else lines
 
 
-def render_returns(lines):
-    """Values that are separated by semicolons as a list of them; what follows as text."""
-    items = re.split(r"; (?=-E[A-Z]|\d[;:,.]|\d with |\d when |\d at |\d after )",
-                     " ".join(line.strip() for line in lines if line))
-    if len(items) < 2 or not all(VALUE.match(item) for item in items):
-        return render(lines)
-    out = [".Bl -tag -width Er"]
-    for item in items:
-        values, text, _ = VALUE.match(item).groups()
-        text = (text or "").rstrip(";")
-        out += [f".It {escape(values)}", *inline(text[:1].upper() + text[1:])]
+def render_parameters(parameters):
+    out = [".Bl -tag -width Ds"]
+    for names, text in parameters:
+        out += [".It " + " , ".join(f"Fa {name}" for name in names), *inline(text)]
     return out + [".El"]
 
 
-def split_sections(lines):
-    """{"": description, "Context": …, "Return": …}"""
-    sections, current = {"": []}, ""
-    for line in lines:
+VALUE = re.compile(r"((?:-E\w+|\d)(?:, -E\w+| and -E\w+)*)(?:[:,]? +(.*))?$", re.DOTALL)
+NEXT_VALUE = re.compile(r"; (?=-E[A-Z]|\d[;:,.]|\d (?:with|when|at|after) |or |what |errors )")
+# Values that mean the same everywhere, where a header has nothing to add.
+MEANINGS = {"0": "success", "-ENOMEM": "there is not enough memory",
+            "-EAGAIN": "a thread cannot be created"}
+
+
+def render_value(item):
+    """One item of a list of results: its values and their cause."""
+    match = VALUE.match(item)
+    if not match:
+        return [".It other", *inline(re.sub(r"^or ", "", item))]
+    values, text = match.groups()
+    if text:
+        return [f".It {escape(values)}", *inline(text)]
+    return [line for value in re.split(", | and ", values)
+            for line in (f".It {escape(value)}", MEANINGS.get(value)) if line]
+
+
+def render_returns(lines):
+    """Values that are separated by semicolons as a list of them; sentences after it as text."""
+    text = " ".join(line.strip() for line in lines if line)
+    items = NEXT_VALUE.split(text)
+    if len(items) < 2:
+        return render(capitalized(lines))
+    items[-1], after = re.match(r"(.*?)(?:\.(?: (?=[A-Z])|$)|$)(.*)", items[-1], re.DOTALL).groups()
+    out = []
+    if not VALUE.match(items[0]):
+        out += [*inline(capitalized(items[:1])[0] + ". On failure:")]
+        del items[0]
+    out.append(".Bl -tag -width Er")
+    for item in items:
+        out += render_value(item)
+    return out + [".El", *([".Pp", *inline(after)] if after else [])]
+
+
+def split_sections(function):
+    """{"": description, "Parameters": [(names, text)], "Context": …, "Return": …}"""
+    sections, current = {"": [], "Parameters": []}, [""]
+    for line in comment_lines(function.comment):
+        parameter = re.match(r"(@\w+(?:, @\w+)*):\s*(.*)", line)
+        if parameter:
+            names = re.findall(r"\w+", parameter[1])
+            unknown = set(names) - set(function.names())
+            if unknown:
+                raise SystemExit(f"{function.name} has no parameter {min(unknown)}")
+            sections["Parameters"].append((names, parameter[2]))
+            current = ["Parameters"]
+            continue
+        if current == ["Parameters"] and line.startswith("\t"):
+            names, text = sections["Parameters"].pop()
+            sections["Parameters"].append((names, f"{text} {line.strip()}"))
+            continue
+        if current == ["Parameters"]:
+            current = [""]
         for piece in re.split(r"(?<=[.;]) (?=(?:Return|Context|Context, Return): )", line):
             match = re.match(r"(Context, Return|Context and return|Context|Return):\s*(.*)", piece)
             if match:
-                current = match[1]
-                sections.setdefault(current, [])
+                current = [name.capitalize() for name in re.split(", | and ", match[1])]
                 piece = match[2]
-                piece = piece[:1].upper() + piece[1:]
-            sections[current].append(piece)
+            for name in current:
+                sections.setdefault(name, []).append(piece)
     return sections
 
 
 def summary_of(text):
-    text = re.sub(r" \([^()]*: [^()]*\)", "", text)
+    text = re.sub(r" \([^()]*: [^()]*\)", "", text).replace("`", "")
     first = re.split(r"(?<=[\w)])[.:;](?:\s|$)", text, maxsplit=1)[0]
-    first = re.sub(r"\s+", " ", first.replace("`", "")).strip()
+    first = re.sub(r"\s+", " ", first).strip()
     return first[:1].lower() + first[1:]
 
 
 def page(function, names, date):
-    sections = split_sections(comment_lines(function.comment))
+    sections = split_sections(function)
     description = " ".join(line.strip() for line in sections[""] if line)
     out = [".\\\" SPDX-License-Identifier: MIT", f".\\\" Made by pages.py from {function.header}.",
            f".Dd {date}", f".Dt {function.name.upper()} 3", ".Os Linux", ".Sh NAME",
@@ -186,12 +238,14 @@ def page(function, names, date):
     # groff puts a comma after each; a callback's own parameters are thus parts that it may break.
     out += [f'.Fa "{part}"' for parameter in function.parameters for part in parameter.split(", ")]
     out += [".Fc", ".ad", ".Sh DESCRIPTION", *render(sections[""])]
-    for key, title in (("Context", "CONTEXT"), ("Return", "RETURN VALUES"),
-                       ("Context, Return", "CONTEXT AND RETURN VALUES"),
-                       ("Context and return", "CONTEXT AND RETURN VALUES")):
-        if key in sections:
-            out += [f".Sh {title}",
-                    *(render if key == "Context" else render_returns)(sections[key])]
+    if sections["Parameters"]:
+        out += [".Sh PARAMETERS", *render_parameters(sections["Parameters"])]
+    if "Context" in sections:
+        out += [".Sh CONTEXT", *render(capitalized(sections["Context"]))]
+    if "Return" in sections:
+        out += [".Sh RETURN VALUES", *render_returns(sections["Return"])]
+    elif function.result == "void":
+        out += [".Sh RETURN VALUES", "The function returns nothing."]
     mentioned = set(re.findall(r"(\w+)\(\)", function.comment)) & names - {function.name}
     out += [".Sh SEE ALSO", *(f".Xr {name} 3 ," for name in sorted(mentioned)),
             ".Xr libringpipe 7"]

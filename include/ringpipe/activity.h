@@ -75,6 +75,8 @@ enum rp_trace_flags {
  * Parse a traceparent and create a new span in its trace. `text` need not end with NUL. For
  * versions after 00, it reads the fields of version 00. It drops unknown flags, as the W3C
  * requires.
+ * @size: bytes of `text`, without a NUL.
+ * @ret_flags: enum rp_trace_flags.
  *
  * Context: any, signal handlers included.
  * Return: 0; -EINVAL: not a valid traceparent: it has upper-case digits, surrounding blanks, an id
@@ -83,12 +85,19 @@ enum rp_trace_flags {
 RP_PUBLIC int rp_traceparent_parse(const char *text, size_t size,
 				   struct rp_activity *ret_activity, uint8_t *ret_flags);
 
-/* Begin a new trace with a new span; not sampled. Context: any. */
+/*
+ * Begin a new trace with a new span; not sampled.
+ * @ret_flags: enum rp_trace_flags.
+ *
+ * Context: any.
+ */
 RP_PUBLIC void rp_traceparent_generate(struct rp_activity *ret_activity, uint8_t *ret_flags);
 
 /*
  * Print the traceparent, of version 00, that goes out with requests. The activity is one made by
  * the two calls above.
+ * @flags: enum rp_trace_flags.
+ * @text: space for the traceparent and its NUL.
  *
  * Context: any, signal handlers included.
  */

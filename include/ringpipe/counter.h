@@ -79,6 +79,7 @@ struct rp_counter_tag {
 
 /*
  * Add to a SUM (by 0 or more) or an UPDOWN.
+ * @by: the increment.
  *
  * Context: any thread, any signal handler. Does not wait, allocate or enter the kernel. No cache
  * line is shared with other processors that count.
@@ -86,11 +87,18 @@ struct rp_counter_tag {
  */
 RP_PUBLIC int rp_counter_add(struct rp_counter *counter, int64_t by);
 
-/* Set a GAUGE. Context: as rp_counter_add(). Return: 0; -EINVAL for another kind or no number. */
+/*
+ * Set a GAUGE.
+ * @value: the new value.
+ *
+ * Context: as rp_counter_add().
+ * Return: 0; -EINVAL for another kind or no number.
+ */
 RP_PUBLIC int rp_counter_set(struct rp_counter *counter, double value);
 
 /*
  * Take one value into a HISTOGRAM.
+ * @value: the value, in the unit of the counter.
  *
  * Context: as rp_counter_add().
  * Return: 0; -EINVAL for a counter of another kind, and a value that is negative or no number.
@@ -120,7 +128,7 @@ RP_PUBLIC int rp_counter_create(struct rp_provider *provider, const struct rp_co
  * Waits for the counter's callback in another thread. NULL is allowed.
  *
  * Context: any thread, not a signal handler.
- * Return: 0; -EDEADLK in its own callback, -EINVAL for a declared counter or a series.
+ * Return: 0; -EDEADLK in its own callback; -EINVAL for a declared counter or a series.
  */
 RP_PUBLIC int rp_counter_destroy(struct rp_counter *counter);
 
@@ -128,6 +136,7 @@ RP_PUBLIC int rp_counter_destroy(struct rp_counter *counter);
  * Return the counter's series with these tags, and create it if there is none. The order of tags
  * does not matter. A series is used like the counter itself and lives as long. A program that keeps
  * the pointer pays nothing for tags.
+ * @tags, @tag_count: the tags of the series, whose strings are copied.
  *
  * Context: any thread, not a signal handler; allocates where it makes one, or where the tags have
  * more than 250 characters.
@@ -139,6 +148,8 @@ RP_PUBLIC int rp_counter_series(struct rp_counter *counter, const struct rp_coun
 
 /*
  * Add to the series with these tags, which the call creates if there is none.
+ * @by: the increment.
+ * @tags, @tag_count: the tags of the series, whose strings are copied.
  *
  * Context, Return: as rp_counter_series() and rp_counter_add().
  */
@@ -147,6 +158,8 @@ RP_PUBLIC int rp_counter_add_tagged(struct rp_counter *counter, int64_t by,
 
 /*
  * Take a value into the series with these tags, which the call creates if there is none.
+ * @value: the value, in the unit of the counter.
+ * @tags, @tag_count: the tags of the series, whose strings are copied.
  *
  * Context, Return: as rp_counter_series() and rp_counter_record().
  */
@@ -156,8 +169,12 @@ RP_PUBLIC int rp_counter_record_tagged(struct rp_counter *counter, double value,
 /*
  * Report one value of a series in a callback; the series without tags if tag_count is 0. The value
  * of an OBSERVED_SUM is the total so far, not the increment.
+ * @value: the total or current value, in the unit of the counter.
+ * @tags, @tag_count: the tags of the series, whose strings are copied.
  *
- * Context: in the callback. Return: 0; -EINVAL for tags as above or no number; -ENOSPC; -ENOMEM.
+ * Context: in the callback.
+ * Return: 0; -EINVAL for tags as of rp_counter_series() or no number; -ENOSPC beyond
+ * RP_COUNTER_SERIES_MAX; -ENOMEM.
  */
 RP_PUBLIC int rp_observe(struct rp_observation *observation, double value,
 			 const struct rp_counter_tag *tags, size_t tag_count);
@@ -184,7 +201,8 @@ struct rp_counter_reading {
  * Read the values since the counter was created: of all series, or of the given one.
  *
  * Context: any thread, not a signal handler; allocates; runs an observed counter's callback.
- * Return: 0; -EINVAL; -ENOMEM; or what the callback returned.
+ * Return: 0; -EINVAL: NULL, or the size of `ret_reading` is too small; -ENOMEM; or what the
+ * callback returned.
  */
 RP_PUBLIC int rp_counter_read(struct rp_counter *counter, struct rp_counter_reading *ret_reading);
 

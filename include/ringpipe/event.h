@@ -122,6 +122,7 @@ RP_BEGIN_DECLS
  * require (types.h). Generated functions call this; call it yourself for dynamic events. If those
  * have fields with RP_FIELD_SECRET, their values are replaced, and bytes after the last field are
  * left out.
+ * @parts, @part_count: the pieces of the payload, which the call copies.
  *
  * Context: any thread, any signal handler, also one that interrupted malloc or this function. Does
  * not allocate, wait or enter the kernel, with two exceptions: one futex wake-up if the drain

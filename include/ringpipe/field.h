@@ -76,10 +76,11 @@ RP_PUBLIC int rp_fields_next(struct rp_fields *fields, struct rp_value *ret_valu
 
 /*
  * Find the next value with this name, without moving the iteration.
+ * @name: the field's name.
  *
  * Context: any.
- * Return: 0; -ENOENT; -EBADMSG when the payload ends before it; -EINVAL: the size of `ret_value` is
- * too small.
+ * Return: 0; -ENOENT: there is none; -EBADMSG when the payload ends before it; -EINVAL: the size of
+ * `ret_value` is too small.
  */
 RP_PUBLIC int rp_fields_find(const struct rp_fields *fields, const char *name,
 			     struct rp_value *ret_value);
@@ -88,6 +89,7 @@ RP_PUBLIC int rp_fields_find(const struct rp_fields *fields, const char *name,
  * Copy the text of a STRING, STRING16 or CHAR as UTF-8. It is cut after a whole character if
  * necessary, and ends with a NUL if `space` is above 0. Invalid UTF-16 becomes U+FFFD; a STRING is
  * copied unchanged. The text of other types is "".
+ * @text: `space` bytes for the copy.
  *
  * Context: any.
  * Return: the bytes of the whole text, without the NUL. The copy is cut if this is not below

@@ -26,6 +26,8 @@ typedef int (*rp_host_environment_callback)(const char *name, const char *value,
  * thread calls getenv(3), and only the program knows when no thread does. Without a callback, the
  * library therefore refuses, except while the program's start-up is suspended. NULL removes the
  * callback; a call of it that has begun may end after this function returns.
+ * @callback: the callback, or NULL.
+ * @data: an argument for each call of it.
  *
  * Context: any thread; not a signal handler; in the callback, too.
  */
@@ -36,6 +38,7 @@ RP_PUBLIC void rp_host_set_environment_callback(rp_host_environment_callback cal
  * perf maps enabled, now or later. The code must stay readable until rp_code_remove(). It
  * replaces an earlier registration of the address. The name is copied; control characters in it
  * become '?'.
+ * @name: the name of the function, for a line of the map.
  *
  * Context: any thread; not a signal handler. Allocates, and writes files in /tmp while perf maps
  * are on.
@@ -44,7 +47,10 @@ RP_PUBLIC void rp_host_set_environment_callback(rp_host_environment_callback cal
 RP_PUBLIC int rp_code_add(const void *address, size_t bytes, const char *name);
 
 /*
- * Forget the code at an address, before its memory is used otherwise. Context: as rp_code_add().
+ * Forget the code at an address, before its memory is used otherwise.
+ * @address: the address that rp_code_add() got.
+ *
+ * Context: as rp_code_add().
  * Return: 0; -ENOENT: there is none.
  */
 RP_PUBLIC int rp_code_remove(const void *address);
@@ -69,6 +75,8 @@ typedef int (*rp_host_copy_callback)(const struct rp_host_copy *copy, void *data
  * another copy has to be started from the object that carries that copy.
  *
  * Call it from a plugin to learn whether it is a second copy: `is_caller` with an order above 1.
+ * @callback: the function to call for each copy.
+ * @data: an argument for each call of it.
  *
  * Context: any thread, not a signal handler. Takes the loader's lock; the callback runs under it
  * and must not load or unload libraries. A copy in another namespace of dlmopen(3) is not listed.

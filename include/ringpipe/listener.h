@@ -55,6 +55,8 @@ typedef void (*rp_listener_callback)(const struct rp_listener_event *event, void
  *
  * A callback may start and stop sessions and other listeners, and change its own providers with
  * rp_listener_set_providers().
+ * @callback: the function to call for each event; NULL: the listener is a pull listener.
+ * @data: an argument for each call of it.
  *
  * Context, Return: as rp_session_start().
  */
@@ -76,6 +78,7 @@ RP_PUBLIC int rp_listener_next(struct rp_listener *listener, struct rp_listener_
 /*
  * Replace the listener's providers. With a count of 0, it gets no events until the next call.
  * Events written before are still delivered. The arguments are copied.
+ * @providers, @provider_count: as in struct rp_session_options.
  *
  * Context: any thread, not a signal handler; a listener's callback, its own too, and a provider's
  * callback are fine. Allocates; runs callbacks of providers.
@@ -91,6 +94,8 @@ RP_PUBLIC int rp_listener_set_providers(struct rp_listener *listener,
  * them when this returns; a pull listener reads on until -EPIPE. Call rp_listener_stop() afterwards
  * in any case.
  *
+ * Context: any thread, not a signal handler. Waits for the drain thread and, with a callback, for
+ * the listener's thread.
  * Return: 0; -EDEADLK in the listener's own callback, in that of a listener whose end it waits for
  * itself, or in a provider's on the drain thread.
  */
@@ -115,7 +120,7 @@ RP_PUBLIC void rp_listener_discard(struct rp_listener *listener);
  *
  * Context: any thread, not a signal handler. Waits as rp_listener_drain().
  * Return: 0, also for NULL; -EDEADLK as rp_listener_drain(); -EINVAL: the size of `ret_stats`,
- * which may be NULL, is too small. Unless 0 the listener is unchanged.
+ * which may be NULL, is too small. The listener is unchanged after an error.
  */
 RP_PUBLIC int rp_listener_stop(struct rp_listener *listener, struct rp_session_stats *ret_stats);
 

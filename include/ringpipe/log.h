@@ -49,6 +49,7 @@ RP_BEGIN_DECLS
 
 /*
  * Format a line's text into `text`, of RP_LOG_TEXT_MAX + 1 bytes. RP_LOG calls this.
+ * @format, @arguments: as of vprintf(3).
  *
  * Context: as RP_LOG.
  */

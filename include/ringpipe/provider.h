@@ -51,6 +51,8 @@ typedef void (*rp_provider_callback)(struct rp_provider *provider,
  * Create a provider. The name is copied; several providers may share one, and a session
  * that names it gets them all. Sessions that already want it enable it before this returns.
  * `callback` may be NULL.
+ * @name: the name that sessions use.
+ * @data: an argument for each call of `callback`.
  *
  * Context: any thread, not a signal handler; allocates; runs the callback when already wanted.
  * Return: 0; -EINVAL for a name that is empty, longer than RP_NAME_MAX or not UTF-8; -ENOMEM.
@@ -63,7 +65,7 @@ RP_PUBLIC int rp_provider_create(const char *name, rp_provider_callback callback
  * more. The call waits for a callback that runs in another thread.
  *
  * Context: any thread, not a signal handler.
- * Return: 0, also for NULL; -EDEADLK inside the provider's own callback, -EINVAL for a declared
+ * Return: 0, also for NULL; -EDEADLK inside the provider's own callback; -EINVAL for a declared
  * provider; the provider is then unchanged.
  */
 RP_PUBLIC int rp_provider_destroy(struct rp_provider *provider);
@@ -71,17 +73,28 @@ RP_PUBLIC int rp_provider_destroy(struct rp_provider *provider);
 /*
  * Set or replace the callback of a declared provider. If the provider is enabled already, the
  * callback runs once for each session before this function returns.
+ * @callback: the new callback; NULL: none.
+ * @data: an argument for each call of it.
  *
- * Context: any thread, not a signal handler, not the provider's own callback (-EDEADLK).
+ * Context: any thread, not a signal handler, not the provider's own callback.
+ * Return: 0; -EINVAL: NULL; -EDEADLK in the provider's own callback.
  */
 RP_PUBLIC int rp_provider_set_callback(struct rp_provider *provider, rp_provider_callback callback,
 				       void *data);
 
-/* Return the name of a provider, which owns the string. Context: any. */
+/*
+ * Return the name of a provider.
+ *
+ * Context: any.
+ * Return: the name, which the provider owns.
+ */
 RP_PUBLIC const char *rp_provider_name(const struct rp_provider *provider);
 
 /*
- * Compute the GUID by which tools know a provider, from its name as EventSource does. Context: any.
+ * Compute the GUID by which tools know a provider, from its name as EventSource does.
+ * @name: the provider's name.
+ *
+ * Context: any.
  */
 RP_PUBLIC void rp_guid_from_name(const char *name, struct rp_guid *ret_guid);
 
@@ -109,9 +122,10 @@ struct rp_enabled {
  * List the providers and the sessions that enabled them: `row` is called for each pair of them, and
  * once for each provider that no session enabled. The list ends early when `row` returns other than
  * 0.
+ * @data: an argument for each call of `row`.
  *
  * Context: any thread, not a signal handler; the rows are a snapshot, `row` runs without a lock.
- * Return: 0, what `row` returned, or -ENOMEM.
+ * Return: 0; what `row` returned, unless 0; -ENOMEM.
  */
 RP_PUBLIC int rp_enabled_list(int (*row)(const struct rp_enabled *enabled, void *data), void *data);
 
@@ -127,6 +141,8 @@ struct rp_traced {
 
 /*
  * List the events with tracers of the kernel.
+ * @row: the function to call for each event; the list ends early if it returns other than 0.
+ * @data: an argument for each call of it.
  *
  * Context, Return: as rp_enabled_list().
  */

@@ -105,15 +105,17 @@ struct rp_reader_stats {
 
 /*
  * Open a file and read its head.
+ * @path: the file.
  *
  * Context: any thread; allocates.
- * Return: 0; what open(2) said; -EBADMSG: not a nettrace file, or its head is damaged;
+ * Return: 0; errors of open(2) and read(2); -EBADMSG: not a nettrace file, or its head is damaged;
  * -EPROTONOSUPPORT: a version this reader does not know; -ENOMEM.
  */
 RP_PUBLIC int rp_reader_open(const char *path, struct rp_reader **ret_reader);
 
 /*
  * Open a descriptor, which may be a pipe or a socket. The reader does not close it.
+ * @fd: the descriptor, open for reading.
  *
  * Context, Return: as rp_reader_open().
  */
@@ -121,16 +123,19 @@ RP_PUBLIC int rp_reader_open_fd(int fd, struct rp_reader **ret_reader);
 
 /*
  * Open a descriptor as rp_reader_open_fd() does, and explain a failure.
+ * @fd: the descriptor, open for reading.
  * @ret_message: a sentence with the offset in the file, such as which version the file has and
  *	which the reader reads; "" when there is none. Up to message_bytes with its NUL.
+ * @message_bytes: space at `ret_message`.
  *
- * Context and return: as rp_reader_open(); also what read(2) says.
+ * Context, Return: as rp_reader_open().
  */
 RP_PUBLIC int rp_reader_open_explained(int fd, struct rp_reader **ret_reader, char *ret_message,
 				       size_t message_bytes);
 
 /*
  * Open a recording in memory, which the caller keeps until rp_reader_close().
+ * @bytes, @size: the recording.
  *
  * Context, Return: as rp_reader_open().
  */
@@ -146,10 +151,11 @@ RP_PUBLIC void rp_reader_close(struct rp_reader *reader);
 /*
  * Read the next event in the order of the stream.
  *
+ * Context: any thread, one at a time for each reader; allocates; blocks as read(2) does.
  * Return: 1 with an event; 0 at the end of the stream; -ENODATA: the file stops before its end (all
  * whole events before that were given); -EBADMSG: damaged, rp_reader_error() says how and where;
- * -EPROTONOSUPPORT: blocks of a later version; -EINVAL: the size of `ret_event` is too small; -EIO
- * and what else read(2) says; -ENOMEM. After an error of the stream every further call returns it
+ * -EPROTONOSUPPORT: blocks of a later version; -EINVAL: the size of `ret_event` is too small;
+ * errors of read(2); -ENOMEM. After an error of the stream every further call returns it
  * again.
  */
 RP_PUBLIC int rp_reader_next(struct rp_reader *reader, struct rp_reader_event *ret_event);
@@ -157,6 +163,7 @@ RP_PUBLIC int rp_reader_next(struct rp_reader *reader, struct rp_reader_event *r
 /*
  * Return what the head of the stream contains.
  *
+ * Context: any thread, while no other uses the reader.
  * Return: 0; -EINVAL: NULL, or the size of `ret_info` is too small.
  */
 RP_PUBLIC int rp_reader_get_info(const struct rp_reader *reader, struct rp_reader_info *ret_info);
@@ -164,15 +171,18 @@ RP_PUBLIC int rp_reader_get_info(const struct rp_reader *reader, struct rp_reade
 /*
  * Return the stats of the events read so far.
  *
+ * Context: any thread, while no other uses the reader.
  * Return: 0; -EINVAL: NULL, or the size of `ret_stats` is too small.
  */
 RP_PUBLIC int rp_reader_get_stats(const struct rp_reader *reader,
 				  struct rp_reader_stats *ret_stats);
 
 /*
- * Return a sentence about the last error, with its offset in the file; "" without an error.
+ * Return a sentence about the last error.
  *
  * Context: any thread, while no other uses the reader.
+ * Return: the sentence, with the error's offset in the file; "" without an error. It is valid until
+ * the next call.
  */
 RP_PUBLIC const char *rp_reader_error(const struct rp_reader *reader);
 
@@ -181,6 +191,7 @@ RP_PUBLIC const char *rp_reader_error(const struct rp_reader *reader);
  * 64-bit integers are numbers, blobs are hexadecimal, GUIDs and times are strings, NaN and
  * infinities are null. A payload shorter than its description ends the object early with
  * "…truncated":true.
+ * @stream: the stream to print to.
  *
  * Context: any thread. The stream is the caller's, and so are the signals of writing to it.
  * Return: 0; -EIO when the stream refused.

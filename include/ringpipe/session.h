@@ -152,7 +152,13 @@ enum rp_loss_reason {
 /* Later versions have further reasons, up to this number. */
 #define RP_LOSS_REASONS_MAX 24u
 
-/* Return a reason's name, as in EventsLost events; NULL for an unknown one. Context: any. */
+/*
+ * Return a reason's name, as in EventsLost events.
+ * @reason: an index of `lost_by`.
+ *
+ * Context: any.
+ * Return: the name, a constant; NULL for an unknown reason.
+ */
 RP_PUBLIC const char *rp_loss_reason_name(enum rp_loss_reason reason);
 
 struct rp_session_stats {
@@ -238,6 +244,7 @@ RP_PUBLIC int rp_sessions_flush(int timeout_ms);
  *  - in a signal handler that interrupted a wait, or that runs on the alternate signal stack
  *    (except with SS_AUTODISARM, which the library cannot see);
  *  - on a thread of the library, such as that of a push listener.
+ * @blocking: 1: the thread waits; 0: it does not.
  *
  * Context: any thread, any signal handler. The thread of a forked child inherits the setting.
  * Return: the previous setting, 0 or 1.
@@ -274,6 +281,8 @@ struct rp_snapshot_info {
  * it can be copied.
  *
  * `ret_info` may be NULL.
+ * @path: the file, or NULL.
+ * @fd: with no path, a descriptor that is open for writing.
  *
  * Context: any thread, not a signal handler, not a callback on the drain thread (-EDEADLK); not
  * after rp_session_stop() was called. Raises neither SIGPIPE nor SIGXFSZ: a reader that is gone is
@@ -300,6 +309,7 @@ RP_PUBLIC int rp_session_snapshot(struct rp_session *session, const char *path, 
  * that the program installs later replaces it, and may call it. In a forked child the signal has
  * its previous action, and the child may call this function again. A process has one such signal
  * and cannot change it.
+ * @signal_number: the signal, such as SIGUSR2.
  *
  * Context: any thread, not a signal handler; starts a thread.
  * Return: 0; -EINVAL: no path, no signal, or one that cannot be caught or reports a fault
@@ -319,6 +329,8 @@ RP_PUBLIC int rp_snapshot_on_signal(int signal_number, const char *path);
  *
  * The providers have the flag RP_SESSION_PROVIDER_EXACT. `ret_providers` is one allocation, strings
  * included: free() it.
+ * @text: the list, which ends with a NUL.
+ * @ret_count: the number of providers.
  *
  * Context: any thread; allocates.
  * Return: 0; -EINVAL, with `*ret_at` (unless NULL) the offset of the offending byte; -ENOMEM.

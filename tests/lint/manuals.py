@@ -5,9 +5,10 @@
 usage: manuals.py ROOT
 
 groff reads each page without a warning, those that man/pages.py makes of the headers included; each
-exported function has such a page; ringpipe(1), its synopsis and the completion know every command
-and option of src/tools/ringpipe and no other option; libringpipe(7) names the environment variables
-that the library reads and no other.
+exported function has such a page, with its context, its results and the cause of each error, and
+each parameter that is no object of the library is described; ringpipe(1), its synopsis and the
+completion know every command and option of src/tools/ringpipe and no other option; libringpipe(7)
+names the environment variables that the library reads and no other.
 """
 import os
 import re
@@ -18,8 +19,13 @@ import tempfile
 
 import tree
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../man'))
+import pages  # pylint: disable=wrong-import-position
+
 TOOL = 'src/tools/ringpipe'
 PAGES = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../man/pages.py')
+# The type of a parameter that describes it.
+OBJECT = re.compile(r'(?:const )?struct rp_\w+ \*\*?\w+$')
 # The macros of declarations call these.
 INTERNAL = {'rp_event_write_regs', 'rp_object_register', 'rp_object_unregister'}
 OPTION_ROW = re.compile(r"\{\s*RP_OPTION_\w+,\s*(?:0|'.'),\s*\"([\w-]+)\"")
@@ -42,6 +48,16 @@ def check_groff(root, page):
     return [f'{page}: groff: {line}' for line in result.stdout.splitlines()]
 
 
+def check_parameters(root):
+    complaints = []
+    for function in pages.all_functions(os.path.join(root, 'include/ringpipe')):
+        complaints += [f'{function.name}.3: the parameter {name} is not described'
+                       for name, declared in zip(function.names(), function.parameters)
+                       if not OBJECT.match(declared) and
+                       not re.search(rf'[`@*]{name}\b', function.comment)]
+    return complaints
+
+
 def check_functions(root):
     """A page for each function that the library exports, with a text of its own."""
     exported = re.findall(r'^\t(rp_\w+\*?);', tree.read(root, 'src/lib/libringpipe.map'), re.M)
@@ -61,8 +77,12 @@ def check_functions(root):
             summary = re.search(r'^\.Nd (.*)$', text, re.M)[1]
             if len(summary) > 90:
                 complaints.append(f'{page}: a summary of {len(summary)} characters: {summary}')
-            if not re.search(r'^\.Sh (CONTEXT|RETURN)', text, re.M):
-                complaints.append(f'{page}: neither a context nor a return value')
+            for section in ('CONTEXT', 'RETURN VALUES'):
+                if f'\n.Sh {section}\n' not in text:
+                    complaints.append(f'{page}: no section {section}')
+            complaints += [f'{page}: {values} without a cause'
+                           for values in re.findall(r'^\.It (-E.*)\n\.(?:It|El)', text, re.M)]
+    complaints += check_parameters(root)
     for name in exported:
         if name in INTERNAL:
             continue

@@ -147,8 +147,27 @@ CASES = (
      'rp_b has no comment'),
     ('manuals', 'a function without a contract',
      {'include/ringpipe/b.h': LICENCE + '#ifndef B_H\n#define B_H\n#include <ringpipe/a.h>\n\n'
-                              '/* Do it. */\nRP_PUBLIC int rp_b(void);\n#endif\n'},
-     'rp_b.3: neither a context nor a return value'),
+                              '/* Do it. Return: 0. */\nRP_PUBLIC int rp_b(void);\n#endif\n'},
+     'rp_b.3: no section CONTEXT'),
+    ('manuals', 'a function without a result',
+     {'include/ringpipe/b.h': LICENCE + '#ifndef B_H\n#define B_H\n#include <ringpipe/a.h>\n\n'
+                              '/* Do it. Context: any. */\nRP_PUBLIC int rp_b(void);\n#endif\n'},
+     'rp_b.3: no section RETURN VALUES'),
+    ('manuals', 'an error without a cause',
+     {'include/ringpipe/b.h': LICENCE + '#ifndef B_H\n#define B_H\n#include <ringpipe/a.h>\n\n'
+                              '/* Do it. Context: any. Return: 0; -EINVAL; -ENOMEM. */\n'
+                              'RP_PUBLIC int rp_b(void);\n#endif\n'},
+     'rp_b.3: -EINVAL without a cause'),
+    ('manuals', 'a parameter without a word',
+     {'include/ringpipe/b.h': LICENCE + '#ifndef B_H\n#define B_H\n#include <ringpipe/a.h>\n\n'
+                              '/* Do it. Context: any. Return: 0. */\n'
+                              'RP_PUBLIC int rp_b(int x);\n#endif\n'},
+     'rp_b.3: the parameter x is not described'),
+    ('manuals', 'a word about no parameter',
+     {'include/ringpipe/b.h': LICENCE + '#ifndef B_H\n#define B_H\n#include <ringpipe/a.h>\n\n'
+                              '/*\n * Do it.\n * @y: none.\n *\n * Context: any.\n'
+                              ' * Return: 0.\n */\nRP_PUBLIC int rp_b(void);\n#endif\n'},
+     'rp_b has no parameter y'),
     ('manuals', 'a variable without a word',
      {'src/lib/core/e.c': LICENCE + 'const char *e[] = { "RINGPIPE_X", "DOTNET_Y" };\n'},
      'variable DOTNET_Y: in src,'),
