@@ -9,8 +9,10 @@ without a warning, and one of `cpp` as C++17. One of `c fragment` is a piece for
 and compiles inside one. A `.Bd -literal` of a manual page is C and compiles behind the public
 headers. Blocks of `sh` are run by tests/cli/docs_test.py, those of `cmake` and `meson` by
 install_test.sh and dependency_test.sh there. `text` is not looked at. Links to files of the tree
-lead to files. Each promise of doc/security.md, an item of a list, names tests that are there.
-doc/architecture.md has each thread of the library by the name that ps(1) shows.
+lead to files, and paths in backticks are those of files: a name without a folder is in the folder
+of the path before it in its paragraph, if there is one. Each promise of doc/security.md, an item of
+a list, names tests that are there. doc/architecture.md has each thread of the library by the name
+that ps(1) shows.
 """
 import os
 import re
@@ -21,6 +23,12 @@ import tree
 
 FENCE = re.compile(r'^```(.*)$')
 LINK = re.compile(r'\]\(([^)#:]+)(?:#[^)]*)?\)')
+CODE = re.compile(r'`(?:\./)?([\w.-][\w./-]*)(?:[: ][^`\n]*)?`')
+SOURCE = re.compile(r'\.(?:c|h|S|cpp|hpp|py|map|pml|md)$')
+FENCED = re.compile(r'^```.*?^```$', re.M | re.S)
+# A paragraph, an item of a list, a row of a table.
+PARAGRAPH = re.compile(r'\n(?=\s*\n|\s*(?:[*-]|\d+\.) |\|)')
+NOT_OURS = {'sys/sdt.h'}
 PROMISES = 'doc/security.md'
 ITEM = re.compile(r'^\* .*(?:\n  .*)*', re.M)
 TEST = re.compile(r'`([\w/]+\.(?:c|cpp|py)): (\w+)`')
@@ -83,6 +91,29 @@ def check_links(root, path, text):
     return complaints
 
 
+def check_paths(root, path, text):
+    complaints = []
+    files = ['/' + name for name in tree.files(root)]
+    # Programs are named without what their sources end in.
+    files += [os.path.splitext(file)[0] for file in files]
+    tops = {name.split('/')[1] for name in files if name.count('/') > 1}
+    for paragraph in PARAGRAPH.split(FENCED.sub('', text)):
+        if path == ARCHITECTURE and paragraph.startswith('|'):
+            continue  # rooms.py checks that table
+        folder = '/'
+        for name in CODE.findall(paragraph):
+            top, slash, _ = name.partition('/')
+            if name in NOT_OURS or 'NAME' in name or \
+                    not (SOURCE.search(name) or slash and top in tops):
+                continue
+            if slash:
+                folder = f'/{name.rpartition("/")[0]}/'
+            wanted = '/' + name.rstrip('/') if slash else folder + name
+            if not any(wanted + '/' in file + '/' for file in files):
+                complaints.append(f'{path}: there is no {wanted.strip("/")}')
+    return complaints
+
+
 def check_promises(root, path, text):
     complaints = []
     for item in ITEM.finditer(text):
@@ -109,7 +140,7 @@ def check_threads(root):
 
 def check_page(root, path):
     text = tree.read(root, path)
-    complaints = check_links(root, path, text)
+    complaints = check_links(root, path, text) + check_paths(root, path, text)
     if path == PROMISES:
         complaints += check_promises(root, path, text)
     for line, language, code in blocks(text):

@@ -189,6 +189,11 @@ CASES = (
      'no row for the thread ringpipe-x'),
     ('docs', 'a package that the README does not list', {'scripts/setup': 'build=(gcc libx-dev)\n'},
      'no package libx-dev'),
+    ('docs', 'a path to nowhere', {'README.md': 'See `src/lib/base/gone.h`.\n'},
+     'README.md: there is no src/lib/base/gone.h'),
+    ('docs', 'a name that is in another folder',
+     {'README.md': '- It is in `src/lib/base/b.h` and\n  `r.c`.\n'},
+     'README.md: there is no src/lib/base/r.c'),
     ('docs', 'a link to nowhere', {'README.md': '[x](doc/gone.md)\n'}, 'there is no doc/gone.md'),
 )
 
