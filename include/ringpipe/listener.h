@@ -119,8 +119,9 @@ RP_PUBLIC void rp_listener_discard(struct rp_listener *listener);
  * only call for a listener that a forked child inherited.
  *
  * Context: any thread, not a signal handler. Waits as rp_listener_drain().
- * Return: 0, also for NULL; -EDEADLK as rp_listener_drain(); -EINVAL: the size of `ret_stats`,
- * which may be NULL, is too small. The listener is unchanged after an error.
+ * Return: 0, also for NULL; -ENOMEM: the listener ended early, and is freed; -EDEADLK as
+ * rp_listener_drain(); -EINVAL: the size of `ret_stats`, which may be NULL, is too small. After
+ * -EDEADLK and -EINVAL the listener is unchanged.
  */
 RP_PUBLIC int rp_listener_stop(struct rp_listener *listener, struct rp_session_stats *ret_stats);
 
