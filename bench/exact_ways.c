@@ -226,17 +226,7 @@ static void end_stalled(void)
 }
 
 #if defined(__x86_64__)
-/* The outermost frame, so that no other library's tables are in what a stack costs. */
-__attribute__((naked, noinline)) static void from_nowhere(__attribute__((unused)) void (*run)(void))
-{
-	__asm__ volatile(".cfi_undefined rip\n\t"
-			 "subq $8, %rsp\n\t"
-			 ".cfi_adjust_cfa_offset 8\n\t"
-			 "call *%rdi\n\t"
-			 "addq $8, %rsp\n\t"
-			 ".cfi_adjust_cfa_offset -8\n\t"
-			 "ret");
-}
+void from_nowhere(void (*run)(void));	/* from_nowhere_x86_64.S */
 #else
 static void from_nowhere(void (*run)(void))
 {
