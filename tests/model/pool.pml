@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pool of a session's buffers, checked exhaustively for small sizes: THE POOL of src/lib/ring/slot.h.
- * Writers on two processors claim buffers (src/lib/ring/pool.c), make them the rings of their
- * concurrency ids in sections (src/lib/ring/write_x86_64.S), remember them, and perhaps leave after a
- * claim; the drain thread retires and frees (src/lib/core/buffers.c). Promised, and looked at here: a
- * section commits to a buffer that is its processor's alone, and that has not become free.
+ * The pool of a session's buffers, checked exhaustively for small sizes: THE POOL of
+ * src/lib/ring/slot.h. Writers on two processors claim buffers (src/lib/ring/pool.c), make them the
+ * rings of their concurrency ids in sections (src/lib/ring/write_x86_64.S), remember them, and perhaps
+ * leave after a claim; the drain thread retires and frees (src/lib/core/buffers.c), and with -DTAKES
+ * takes rings back. Promised, and looked at here: a section commits to a buffer that is its
+ * processor's alone, and that has not become free.
  *
  * Owner words change by LOCKed instructions, and x86 loads and stores in order, so memory is
  * sequentially consistent here. A buffer holds one record.
@@ -163,6 +164,22 @@ inline fence()
 	}
 }
 
+#ifdef WRONG_TAKE_RETIRING
+#define MAY_TAKE(cid) (ring[cid] != NONE)
+#else
+#define MAY_TAKE(cid) (ring[cid] != NONE && owner[ring[cid]] == TAKEN)
+#endif
+
+/* Takes a ring back from its concurrency id, read or not. */
+inline take()
+{
+	if
+	:: atomic { MAY_TAKE(0) -> ring[0] = NONE }
+	:: atomic { MAY_TAKE(LAST) -> ring[LAST] = NONE }
+	:: true
+	fi
+}
+
 proctype drain()
 {
 	byte pass = 1, b;
@@ -171,6 +188,9 @@ proctype drain()
 	:: pass <= PASSES ->
 #ifndef WRONG_NO_FENCE
 		fence();
+#endif
+#ifdef WRONG_TAKE_FIRST
+		take();
 #endif
 		b = 0;
 		do
@@ -215,6 +235,9 @@ proctype drain()
 			b++
 		:: else -> break
 		od;
+#ifdef TAKES
+		take();
+#endif
 		pass++
 	:: else -> break
 	od

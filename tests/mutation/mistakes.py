@@ -340,6 +340,19 @@ LIKELY = [
              ['stress-accounting', 'core_block']),
     Mutation('a buffer becomes free before it was read', BUFFERS,
              'if (source->position != head)\n\t\treturn false;', '', ['stress-accounting']),
+    Mutation('buffers that were read stay with their locks', BUFFERS,
+             'any |= take_from_locks(session, is_short);', '(void)take_from_locks;',
+             ['core_buffers']),
+    Mutation('buffers that were read stay with ids that are idle', BUFFERS,
+             'retires_next = !any && take_from_ids(session, is_short);',
+             'retires_next = false;\n\t\t(void)take_from_ids;', ['core_buffers']),
+    Mutation('a buffer is taken from a lock that is held', BUFFERS,
+             'if ((lock & 1) || !rp_cas_seq_cst(&fallback->lock, &lock, held))',
+             'if (0)', ['core_buffers']),
+    Mutation('a buffer is taken from its lock before it was read', BUFFERS,
+             'return source->position == head &&', 'return head &&', ['stress-accounting']),
+    Mutation('a writer that finds no buffer says nothing', POOL,
+             'write->claimed |= count != 0;', '', ['core_buffers']),
     Mutation("the sink's memory is not in the ceiling", RINGS,
              'return session->budget_bytes < SINK_COUNTS ? 0 : 2 * waiting + SINK_BESIDES;',
              'return 0;', ['stress-bursting']),
@@ -387,9 +400,11 @@ LIKELY = [
 RACES = [
     # The count of free buffers orders the bytes too.
     Mutation('a buffer becomes free by relaxed stores', BUFFERS,
-             'rp_store_release(owner, rp_pool_next_epoch() | RP_OWNER_FREE);\t/* [POOL-OWNER] */\n'
-             '\tsession->retiring--;\n\treturn true;',
-             'rp_store_relaxed(owner, rp_pool_next_epoch() | RP_OWNER_FREE);\n'
+             'make_free(source, owner);\n\tsession->retiring--;\n\treturn true;',
+             'rp_ring_recycle(source->ring);\n'
+             '\tsource->position = source->limit = source->ring->head;\n'
+             '\tsource->seen_lock = 0;\n'
+             '\trp_store_relaxed(owner, rp_pool_next_epoch() | RP_OWNER_FREE);\n'
              '\trp_add_relaxed(&rp_slots[session->slot].pool_frees, 1);\n'
              '\tsession->retiring--;\n\treturn false;', ['stress-accounting']),
     Mutation('a lock is given back relaxed', FALLBACK,

@@ -13,7 +13,7 @@ struct rp_session;
 void rp_session_open_pool(const struct rp_session *session);	/* with the lock held */
 void rp_session_note_owners(struct rp_session *session);	/* which locks have which */
 void rp_session_retire_buffers(struct rp_session *session);	/* after the pass's fence */
-bool rp_session_free_buffers(struct rp_session *session);	/* true: some still retire */
+bool rp_session_free_buffers(struct rp_session *session);	/* true: more retire */
 void rp_session_close_pool(struct rp_session *session);
 
 #endif

@@ -117,7 +117,7 @@ static struct rp_ring *find_ring(struct rp_write *write, unsigned int index)
 
 	if (rp_load_relaxed(&slot->pool_count) == 0 || (ring && has_space(write, ring)))
 		return ring;
-	buffer = rp_pool_claim(slot, (enum rp_owner)(RP_OWNER_FALLBACK + index), &token);
+	buffer = rp_pool_claim(write, (enum rp_owner)(RP_OWNER_FALLBACK + index), &token);
 	if (buffer < 0)
 		return ring;
 	ring = slot->pool[buffer];
@@ -125,11 +125,8 @@ static struct rp_ring *find_ring(struct rp_write *write, unsigned int index)
 	if (before && ring->stamp < before->stamp)
 		ring->stamp = before->stamp;
 	rp_store_release(&fallback->ring, ring);	/* [POOL-RING] */
-	write->claimed |= (uint64_t)buffer >= rp_load_relaxed(&slot->pool_wake);
 	return ring;
 }
-
-#define STEP_BITS 24u
 
 /*
  * Whether no lock's ring has space for the record, as another writer found: a buffer is filled
@@ -140,7 +137,8 @@ static bool is_full(const struct rp_write *write)
 	uint64_t frees = rp_load_acquire(&write->slot->pool_frees);	/* [POOL-FREE] */
 	uint64_t full = rp_load_relaxed(&write->slot->pool_full);
 
-	return full >> STEP_BITS == frees + 1 && write->step >= (full & ((1u << STEP_BITS) - 1));
+	return full >> RP_POOL_STEP_BITS == frees + 1 &&
+	       write->step >= (full & ((1u << RP_POOL_STEP_BITS) - 1));
 }
 
 /* How try_lock() handles a record for which the lock's ring has no space. */
@@ -307,7 +305,8 @@ static __attribute__((noinline)) enum rp_write_result try_locks(struct rp_write 
 		why = result;
 	}
 	if (is_pooled && why == RP_WRITE_NO_RING && !is_held)
-		rp_store_relaxed(&slot->pool_full, (frees + 1) << STEP_BITS | write->step);
+		rp_store_relaxed(&slot->pool_full, (frees + 1) << RP_POOL_STEP_BITS |
+						  write->step);
 	return why;
 }
 

@@ -9,8 +9,9 @@ uint64_t rp_pool_next_epoch(void)
 	return (rp_add_relaxed(&epochs, 1) + 1) * RP_OWNER_EPOCH;
 }
 
-int rp_pool_claim(struct rp_slot *slot, enum rp_owner owner, uint64_t *ret_token)
+int rp_pool_claim(struct rp_write *write, enum rp_owner owner, uint64_t *ret_token)
 {
+	struct rp_slot *slot = write->slot;
 	uint64_t count = rp_load_relaxed(&slot->pool_count);
 	uint64_t frees = rp_load_acquire(&slot->pool_frees);	/* [POOL-FREE] */
 
@@ -24,11 +25,21 @@ int rp_pool_claim(struct rp_slot *slot, enum rp_owner owner, uint64_t *ret_token
 		    !rp_cas_seq_cst(&slot->owners[i], &word, token))	/* [POOL-OWNER] */
 			continue;
 		*ret_token = token;
+		write->claimed |= i >= rp_load_relaxed(&slot->pool_wake);
 		return (int)i;
 	}
 	/* Writers do not look again until a buffer becomes free. */
 	rp_store_relaxed(&slot->pool_empty, frees + 1);
+	write->claimed |= count != 0;
 	return -1;
+}
+
+bool rp_pool_is_short(const struct rp_slot *slot)
+{
+	uint64_t word = rp_load_relaxed(&slot->pool_frees) + 1;
+
+	return rp_load_relaxed(&slot->pool_empty) == word ||
+	       rp_load_relaxed(&slot->pool_full) >> RP_POOL_STEP_BITS == word;
 }
 
 void rp_pool_release(struct rp_slot *slot, int index, uint64_t token)

@@ -149,6 +149,8 @@ static inline void rp_ring_recycle(struct rp_ring *ring)
 	/* In this order, so that recovery finds an empty ring in between. */
 	rp_store_release(&ring->tail, begin);	/* [RING-ROOM] */
 	rp_store_release(&ring->head, begin);	/* [RING-PUB] */
+	/* A holder that left the lock in the middle of a record may have left this. */
+	rp_store_relaxed(&ring->intent, begin);
 }
 
 /* Makes the ring overwrite. Call it before the first write. Writers then wake no reader. */

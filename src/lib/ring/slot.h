@@ -44,6 +44,22 @@
  * treats it as a buffer that was used and left, with the same result. A buffer of a fallback
  * lock is written under the lock alone: it retires when it is not the lock's ring and the holder
  * that may have claimed it has released the lock. tests/model/pool.pml checks the table.
+ *
+ * When no buffer is free, the drain thread takes rings back of which all has been read. One of a
+ * lock is free as soon as the drain thread has held that lock. One of a concurrency id retires
+ * after the next fence, like any that is no id's ring. Retiring it in the same pass would be wrong:
+ * a section that found the ring before may note it together with the generation after, and be
+ * aborted before its commit. Then the thread would remember a buffer that becomes free unwritten.
+ * An exchange on rings[cid] against the writers' plain store needs no more: only the drain thread
+ * changes the owner of a ring, so the same pointer is the same ring. For the same reason a buffer
+ * that is RETIRING, and was made a ring meanwhile, is not taken before it is TAKEN again.
+ *
+ *	writer						drain thread
+ *	------						-----------
+ *	a section: ring = rings[cid]			pass 1: rings[cid]: ring -> NULL [POOL-RING]
+ *	rings[cid] = another buffer	[POOL-RING]	pass 2: membarrier; TAKEN -> RETIRING ...
+ *
+ * tests/model/pool_progress.pml checks that a writer that retries gets a buffer in the end.
  */
 #ifndef RP_RING_SLOT_H
 #define RP_RING_SLOT_H
@@ -56,6 +72,7 @@
 #define RP_FALLBACKS 32u		/* so many may write without a sequence simultaneously */
 #define RP_FALLBACK_STARTS 4u	/* where threads begin to look for a free lock */
 #define RP_POOL_MAX 512u		/* buffers of one session */
+#define RP_POOL_STEP_BITS 24u
 
 /*
  * A loss no ring can count: session generation and count in one word, so that a loss lands in the
@@ -144,7 +161,7 @@ struct rp_slot {
 	uint64_t pool_frees;		/* buffers that became free, counted */
 	uint64_t pool_empty;		/* pool_frees + 1, as it was when none was free; or 0 */
 	/* The same, above the step of a record that no lock's ring had space for then. */
-	uint64_t pool_full;
+	uint64_t pool_full;		/* RP_POOL_STEP_BITS for the step */
 	uint64_t owners[RP_POOL_MAX];
 } __attribute__((aligned(64)));
 
@@ -220,7 +237,7 @@ struct rp_write {
 	uint64_t part_count;
 	uint64_t ticks;			/* multi-session: the previous session's time, or 0 */
 	uint8_t above;			/* result: the ring is above its watermark */
-	uint8_t claimed;		/* result: many buffers or all locks are in use */
+	uint8_t claimed;		/* result: many or all buffers, or all locks, are in use */
 };
 
 enum rp_write_result {
@@ -288,10 +305,14 @@ enum rp_write_result rp_slot_give_up(struct rp_write *write);
 uint64_t rp_pool_next_epoch(void);
 
 /*
- * Claims the lowest free buffer of the slot's pool for `owner`. Context: any, signal handlers
- * included. Return: its index, *ret_token its owner word; -1: none is free, or there is no pool.
+ * Claims the lowest free buffer of the slot's pool for `owner`, and sets `claimed` where the drain
+ * thread should see to it. Context: any, signal handlers included. Return: its index, *ret_token
+ * its owner word; -1: none is free, or there is no pool.
  */
-int rp_pool_claim(struct rp_slot *slot, enum rp_owner owner, uint64_t *ret_token);
+int rp_pool_claim(struct rp_write *write, enum rp_owner owner, uint64_t *ret_token);
+
+/* Whether a writer found no free buffer, or no lock's ring with space, since one became free. */
+bool rp_pool_is_short(const struct rp_slot *slot);
 
 /* Releases a claimed buffer that is still empty; does nothing if it was taken back already. */
 void rp_pool_release(struct rp_slot *slot, int index, uint64_t token);

@@ -24,7 +24,7 @@ take_buffer(struct rp_write *write, enum rp_write_result result)
 
 	if (rp_load_relaxed(cid) >= rp_load_relaxed(&slot->ring_count))
 		return result;
-	index = rp_pool_claim(slot, RP_OWNER_TAKEN, &token);
+	index = rp_pool_claim(write, RP_OWNER_TAKEN, &token);
 	if (index < 0)
 		return result;
 	installed = rp_slot_install(write, (uint64_t)index, token);
@@ -34,7 +34,6 @@ take_buffer(struct rp_write *write, enum rp_write_result result)
 	}
 	/* Threads that remember the ring before have to look again. */
 	rp_add_seq_cst(rp_slots_generation(), 1);	/* [SLOT-AGE] */
-	write->claimed |= (uint64_t)index >= rp_load_relaxed(&slot->pool_wake);
 	return RP_WRITE_ABORTED;
 }
 
