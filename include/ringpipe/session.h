@@ -87,9 +87,10 @@ struct rp_session_options {
 	uint32_t flags;			/* enum rp_session_flags */
 	const char *name;		/* for listings; NULL: "session" */
 	/*
-	 * The limit for all rings, and from 16 MB on for the sink's memory, too; 0: 64 MB. From
-	 * 16 MB on, any mix of writers and sizes fills four fifths of it before the first loss
-	 * (doc/architecture.md, "Memory").
+	 * The limit for all rings and the sink's memory, at least RP_SESSION_BUFFER_MIN; 0: 64 MB.
+	 * From 16 MB on (64 MB with 16 processors), any mix of sizes fills four fifths of it before
+	 * the first loss. At 4, 2 and 1 MB, a mix of events of up to 64 KB fills at least 65, 50
+	 * and 25 % of it, events of similar sizes 75, 65 and 50 % (doc/architecture.md, "Memory").
 	 */
 	size_t buffer_bytes;
 	const struct rp_session_provider *providers;

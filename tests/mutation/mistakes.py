@@ -354,7 +354,7 @@ LIKELY = [
     Mutation('a writer that finds no buffer says nothing', POOL,
              'write->claimed |= count != 0;', '', ['core_buffers']),
     Mutation("the sink's memory is not in the ceiling", RINGS,
-             'return session->budget_bytes < SINK_COUNTS ? 0 : 2 * waiting + SINK_BESIDES;',
+             'return session->budget_bytes < SMALL ? SINK_BESIDES : 2 * waiting + SINK_BESIDES;',
              'return 0;', ['stress-bursting']),
     Mutation('losses are told twice', LOSSES, '*reported = now;', '(void)now;',
              ['stress-accounting']),

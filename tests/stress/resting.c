@@ -8,7 +8,7 @@
 #include "stress.h"
 
 #define PROVIDER "Stress-Resting"
-#define LOST_MIN 1000u		/* events of each thread, in each burst */
+#define LOST 100000u		/* events of each thread, in each burst */
 #define AFTERWARDS 20u
 
 RP_PROVIDER(stress, PROVIDER);
@@ -33,16 +33,24 @@ static uint8_t filling[60000];
 static void *write_burst(void *data)
 {
 	const struct burst *burst = data;
+	const uint64_t enough = stress_amount(LOST);
 
-	for (unsigned int lost = 0; lost < LOST_MIN;)
+	for (uint64_t lost = 0; lost < enough;)
 		lost += stress_blob(filling, burst->bytes) != 0;
 	return NULL;
+}
+
+/* A buffer that is taken from a concurrency id is free three passes of the drain thread later. */
+static void rest(void)
+{
+	for (unsigned int pass = 0; pass < 3; pass++)
+		stress_check(rp_sessions_flush(-1) == 0, "no flush");
 }
 
 static void events_are_stored_after(const struct burst *burst, unsigned int round)
 {
 	for (unsigned int i = 0; i < AFTERWARDS; i++) {
-		stress_check(rp_sessions_flush(-1) == 0, "no flush");
+		rest();
 		stress_check(stress_blob(filling, sizeof(filling)) == 0,
 			     "round %u: large event %u is lost", round, i);
 		stress_check(stress_blob(filling, burst->bytes) == 0, "round %u: event %u is lost",

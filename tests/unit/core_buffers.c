@@ -260,7 +260,7 @@ Test(core_buffers, buffer_of_an_idle_processor_serves_others_when_none_is_free)
 		write.claimed = 0;
 	while (rp_pool_claim(&write, (enum rp_owner)(RP_OWNER_FALLBACK + RP_FALLBACKS - 1),
 			     &token) >= 0);
-	/* Whoever finds none wakes the drain thread. */
+	/* A writer that finds none wakes the drain thread. */
 	cr_assert(write.claimed);
 	wait_until(owner_of(slot, buffer) == RP_OWNER_FREE);
 	cr_assert_null(slot->rings[slot->ring_count - 1]);

@@ -8,11 +8,11 @@
  * when the pool is exhausted is what is left in the buffers that others are writing to. For that
  * there are many buffers, but not so small that the largest records leave much of each unused:
  *
- *	a 128th of the ceiling; of a small ceiling a 32nd, up to 512 KB; at least 128 KB, which
+ *	a 128th of the ceiling; of a small ceiling a 64th, up to 512 KB; at least 128 KB, which
  *	takes the largest record; less of a large one, where there are more than 8 processors
  *
- * From 16 MB on the ceiling includes the sink's memory, a 32nd and 256 KB, at most 2.25 MB. The
- * sink of a smaller session takes some 500 KB on top.
+ * The ceiling includes the sink's memory: a 32nd and 256 KB, at most 2.25 MB; below 8 MB 256 KB,
+ * which are one block of events and the output that consists of little more than one.
  *
  * A session that overwrites has rings of fixed sizes, each in eight sub-buffers: half of its buffer
  * for rings of concurrency ids, an eighth for each of three fallback locks, an eighth for rings of
@@ -29,15 +29,15 @@
 #define RING_MIN (64u << 10)
 #define BUFFER_MIN (128u << 10)
 #define BUFFERS_WANTED 128u		/* more than half of RP_POOL_MAX would be too many */
-#define BUFFERS_LEAST 32u		/* before they become smaller than LARGE_BUFFER */
+#define BUFFERS_LEAST 64u		/* before they become smaller than LARGE_BUFFER */
 #define LARGE_BUFFER (512u << 10)
 #define BUFFERS_PER_WRITER 16u
 #define FIXED_FALLBACKS 8u
-#define WAITING_MIN (128u << 10)		/* of output in a sink */
+#define WAITING_MIN (8u << 10)		/* of output in a sink */
 #define WAITING_MAX (1u << 20)
 #define SINK_DIVISOR 64u
 #define SINK_BESIDES (256u << 10)	/* what a sink has besides the output that waits */
-#define SINK_COUNTS (16u << 20)		/* ceilings from here on include the sink's memory */
+#define SMALL (8u << 20)		/* ceilings below this leave the sink only that */
 #define WAKE_DIVISOR 16u		/* with this part in use the drain thread wakes */
 #define RINGS_AT_START 8u
 #define FALLBACK_IDS (1u << 16)		/* ids of fixed fallback rings begin here */
@@ -119,11 +119,11 @@ static size_t set_sink_share(struct rp_session *session)
 
 	if (waiting > WAITING_MAX)
 		waiting = WAITING_MAX;
-	if (waiting < WAITING_MIN)
+	if (session->budget_bytes < SMALL)
 		waiting = WAITING_MIN;
 	session->sink->waiting_bytes = waiting;
 	/* Its buffer grows by doubling. */
-	return session->budget_bytes < SINK_COUNTS ? 0 : 2 * waiting + SINK_BESIDES;
+	return session->budget_bytes < SMALL ? SINK_BESIDES : 2 * waiting + SINK_BESIDES;
 }
 
 static int make_pool(struct rp_session *session)

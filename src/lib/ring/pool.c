@@ -9,14 +9,12 @@ uint64_t rp_pool_next_epoch(void)
 	return (rp_add_relaxed(&epochs, 1) + 1) * RP_OWNER_EPOCH;
 }
 
-int rp_pool_claim(struct rp_write *write, enum rp_owner owner, uint64_t *ret_token)
+static __attribute__((noinline)) int claim_lowest(struct rp_write *write, enum rp_owner owner,
+						  uint64_t *ret_token, uint64_t frees)
 {
 	struct rp_slot *slot = write->slot;
 	uint64_t count = rp_load_relaxed(&slot->pool_count);
-	uint64_t frees = rp_load_acquire(&slot->pool_frees);	/* [POOL-FREE] */
 
-	if (rp_load_relaxed(&slot->pool_empty) == frees + 1)
-		return -1;
 	for (uint64_t i = 0; i < count && i < RP_POOL_MAX; i++) {
 		uint64_t word = rp_load_relaxed(&slot->owners[i]);
 		uint64_t token = (word & ~RP_OWNER_MASK) | owner;
@@ -32,6 +30,16 @@ int rp_pool_claim(struct rp_write *write, enum rp_owner owner, uint64_t *ret_tok
 	rp_store_relaxed(&slot->pool_empty, frees + 1);
 	write->claimed |= count != 0;
 	return -1;
+}
+
+/* A writer that finds the pool empty again saves no registers for the search. */
+int rp_pool_claim(struct rp_write *write, enum rp_owner owner, uint64_t *ret_token)
+{
+	uint64_t frees = rp_load_acquire(&write->slot->pool_frees);	/* [POOL-FREE] */
+
+	if (rp_load_relaxed(&write->slot->pool_empty) == frees + 1)
+		return -1;
+	return claim_lowest(write, owner, ret_token, frees);
 }
 
 bool rp_pool_is_short(const struct rp_slot *slot)
