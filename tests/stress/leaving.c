@@ -284,8 +284,19 @@ static __attribute__((noinline)) void use_stack(void)
 		frame[i] = (uint8_t)i;
 }
 
-static struct rp_session *start_blocking(const char *path, uint32_t block_ms)
+/* How the session of a test records. */
+enum form {
+	FORM_RUNS,
+	FORM_BLOCKS,
+	FORM_OVERWRITES,
+	FORM_RECOVERABLE,
+};
+
+static const char *const form_names[] = { "runs", "blocks", "overwrites", "is_recoverable" };
+
+static struct rp_session *start_form(enum form form)
 {
+	char output[256], parent[256];
 	const struct rp_session_provider provider = {
 		.size = sizeof(provider),
 		.name = PROVIDER,
@@ -296,12 +307,16 @@ static struct rp_session *start_blocking(const char *path, uint32_t block_ms)
 		.size = sizeof(options),
 		.providers = &provider,
 		.provider_count = 1,
-		.output_path = path,
+		.output_path = output,
 		.output_fd = -1,
-		.block_ms = block_ms,
+		.flags = form == FORM_OVERWRITES ? RP_SESSION_OVERWRITE : 0,
+		.block_ms = form == FORM_BLOCKS ? 3600000 : 0,
+		.recover_path = form == FORM_RECOVERABLE ? parent : NULL,
 	};
 	struct rp_session *session = NULL;
 
+	snprintf(output, sizeof(output), "%s", stress_path("leaving.nettrace"));
+	snprintf(parent, sizeof(parent), "%s", stress_path("."));
 	stress_check(rp_session_start(&options, &session) == 0, "no session");
 	return session;
 }
@@ -311,11 +326,10 @@ static struct rp_session *start_blocking(const char *path, uint32_t block_ms)
  * what they cost while it runs. One that waits for locks waits for those that left, and in the end
  * gets one.
  */
-static void locks_of_writers_that_left_serve_others(bool by_exit, uint32_t block_ms)
+static void locks_of_writers_that_left_serve_others(bool by_exit, enum form form)
 {
 	static const uint64_t leaving = 20;
 	struct sigaction action = { .sa_handler = on_fault_leave }, usual;
-	const char *path = stress_path("leaving.nettrace");
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	static uint8_t large[8192];
 	struct rp_session *session;
@@ -323,11 +337,11 @@ static void locks_of_writers_that_left_serve_others(bool by_exit, uint32_t block
 	pthread_t writer;
 
 	stress_begin("locks_of_writers_that_%s_serve_others_while_the_session_%s",
-		     by_exit ? "ended" : "left", block_ms ? "blocks" : "runs");
+		     by_exit ? "ended" : "left", form_names[form]);
 	leave_by_exit = by_exit;
 	unreadable = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	stress_check(unreadable != MAP_FAILED && sigaction(SIGSEGV, &action, &usual) == 0, "mmap");
-	session = start_blocking(path, block_ms);
+	session = start_form(form);
 	while (left < leaving) {
 		if (by_exit) {
 			stress_spawn(&writer, leave_once, &left);
@@ -349,7 +363,7 @@ static void locks_of_writers_that_left_serve_others(bool by_exit, uint32_t block
 		     stats.delivered, stats.lost_by[RP_LOSS_DAMAGED],
 		     stats.lost_by[RP_LOSS_BLOCKED]);
 	munmap(unreadable, 8192);
-	unlink(path);
+	unlink(stress_path("leaving.nettrace"));
 	stress_end();
 }
 
@@ -357,9 +371,10 @@ int main(void)
 {
 	writers_that_leave_in_the_middle_are_reported();
 #if !defined(__SANITIZE_THREAD__)
-	locks_of_writers_that_left_serve_others(false, 0);
-	locks_of_writers_that_left_serve_others(false, 3600000);
-	locks_of_writers_that_left_serve_others(true, 0);
+	for (enum form form = FORM_RUNS; form <= FORM_RECOVERABLE; form++) {
+		locks_of_writers_that_left_serve_others(false, form);
+		locks_of_writers_that_left_serve_others(true, form);
+	}
 #endif
 #if defined(__x86_64__)
 	writers_may_leave(leave_by_jumps, "siglongjmp", 0);
