@@ -117,6 +117,7 @@ struct environment {
 	const char *recover;		/* or NULL */
 	int base;			/* that they are written in */
 	const char *block_ms;		/* or NULL */
+	const char *format;		/* or NULL */
 	bool is_ours;			/* by RINGPIPE_CONFIG */
 	bool overwrites;		/* without an output unless it is named */
 	bool blocks;			/* … as long as others wait */
@@ -134,6 +135,7 @@ static bool read_environment(struct environment *ret_environment)
 	ret_environment->roll_megabytes = setting("RINGPIPE_ROLL_MB");
 	ret_environment->base = 10;
 	ret_environment->block_ms = setting("RINGPIPE_BLOCK_MS");
+	ret_environment->format = setting("RINGPIPE_FORMAT");
 	ret_environment->config = setting("RINGPIPE_CONFIG");
 	ret_environment->output = setting("RINGPIPE_OUTPUT");
 	ret_environment->stacks = is_one(setting("RINGPIPE_STACKS"));
@@ -153,7 +155,7 @@ static bool read_environment(struct environment *ret_environment)
 		ret_environment->rundown = !is_zero(dotnet_setting("DOTNET_EventPipeRundown"));
 		ret_environment->recover = ret_environment->roll_megabytes = NULL;
 		ret_environment->overwrites = ret_environment->coarse = false;
-		ret_environment->block_ms = NULL;
+		ret_environment->block_ms = ret_environment->format = NULL;
 		ret_environment->blocks = is_one(dotnet_setting("DOTNET_EventPipeBufferingMode"));
 		ret_environment->base = 16;	/* CoreCLR reads its numbers in hex */
 	}
@@ -188,6 +190,20 @@ static int read_megabytes(const char *what, const char *text, int base, size_t *
 	return ret;
 }
 
+/* The version of nettrace: no text is 0, the default. */
+static int read_format(const char *text, uint32_t *ret_format)
+{
+	uint64_t format = 0;
+	int ret = text ? rp_text_number(text, 10, 6, &format) : 0;
+
+	if (text && format != 4 && format != 6)
+		ret = -EINVAL;
+	if (ret != 0)
+		warn_about("RINGPIPE_FORMAT is neither 4 nor 6 but", text, -ret);
+	*ret_format = (uint32_t)format;
+	return ret;
+}
+
 static int read_numbers(const struct environment *environment, struct rp_session_options *options)
 {
 	uint64_t block_ms = options->block_ms;
@@ -197,6 +213,8 @@ static int read_numbers(const struct environment *environment, struct rp_session
 	if (ret == 0)
 		ret = read_megabytes("cannot read the megabytes of rolling files",
 				     environment->roll_megabytes, 10, &options->roll_bytes);
+	if (ret == 0)
+		ret = read_format(environment->format, &options->format);
 	if (ret != 0 || !environment->block_ms)
 		return ret;
 	ret = rp_text_number(environment->block_ms, 10, UINT32_MAX, &block_ms);

@@ -239,15 +239,15 @@ class Report(ToolTest):
                          ["GCStart", "Contention", "ContentionStart", "Given", "", ""])
 
     def test_versions_that_cannot_be_read_are_reported(self):
-        later = b"Nettrace" + struct.pack("<3I", 0, 6, 0) + bytes(100)
+        later = b"Nettrace" + struct.pack("<3I", 0, 7, 0) + bytes(100)
         trace, block = bytearray(nettrace.sample()), bytearray(nettrace.sample())
         at = trace.index(b"\5\5\1") + 3
         trace[at] = 5
         block_at = block.index(b"\5\5\1", at) + 3
         block[block_at] = 3
-        for data, said in ((later, "nettrace version 6, while version 4 alone can be read, at "
+        for data, said in ((later, "nettrace version 7, while versions 4 and 6 alone can be read, at "
                                    "offset 12"),
-                           (trace, "nettrace version 5, while version 4 alone can be read, at "
+                           (trace, "nettrace version 5, while versions 4 and 6 alone can be read, at "
                                    f"offset {at}"),
                            (block, "a block of version 3, while versions up to 2 can be read, at "
                                    f"offset {block_at}")):

@@ -256,7 +256,7 @@ Test(reader, refuses_what_is_no_nettrace)
 	cr_expect_eq(read_all("", 0, &got), -EBADMSG);
 	cr_expect_eq(read_all("Nettrac", 7, &got), -EBADMSG);
 	cr_expect_eq(read_all("#!/bin/sh\nexit 0\n........................", 40, &got), -EBADMSG);
-	cr_expect_eq(read_all("Nettrace\0\0\0\0\6\0\0\0\0\0\0\0", 20, &got), -EPROTONOSUPPORT);
+	cr_expect_eq(read_all("Nettrace\0\0\0\0\7\0\0\0\0\0\0\0", 20, &got), -EPROTONOSUPPORT);
 	put_head(&out, 5, 8);
 	cr_expect_eq(read_all(out.bytes, out.size, &got), -EPROTONOSUPPORT);
 	out.size = 0;

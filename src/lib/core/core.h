@@ -164,6 +164,7 @@ struct rp_session {
 	struct rp_session *state_rings;
 	bool keeps_state;		/* it is such a one */
 	uint32_t sample_interval_ns;
+	uint32_t format;	/* of its snapshots */
 
 	/* The drain thread's. */
 	bool failed;		/* the sink is out of use */

@@ -348,6 +348,8 @@ static int make_encoder(struct nettrace_sink *sink, const struct rp_sink_content
 		.process_id = (uint32_t)getpid(),
 		.processors = (uint32_t)sysconf(_SC_NPROCESSORS_CONF),
 		.sample_interval_ns = content->sample_interval_ns,
+		.version = content->format,
+		.page_bytes = (uint32_t)sysconf(_SC_PAGESIZE),
 	};
 	uint64_t now;
 	int ret;

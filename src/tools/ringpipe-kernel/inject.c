@@ -61,12 +61,12 @@ struct stream_object {
 	struct rp_cursor content;
 };
 
-static int put_object(struct rp_kernel_inject *inject, const char *name, const void *content,
-		      size_t size)
+static int put_object(struct rp_kernel_inject *inject, enum rp_block_kind kind,
+		      const void *content, size_t size)
 {
 	if (rp_object_stream_reserve(&inject->output, size + RP_OBJECT_BYTES) < 0)
 		return -ENOMEM;
-	rp_object_stream_put_block(&inject->output, name, content, size);
+	rp_object_stream_put_block(&inject->output, kind, content, size);
 	return 0;
 }
 
@@ -78,7 +78,7 @@ static int close_block(struct rp_kernel_inject *inject)
 	if (!block->size)
 		return 0;
 	rp_wire_block_header_put(block->bytes, inject->block_first, inject->last);
-	ret = put_object(inject, "EventBlock", block->bytes, block->size);
+	ret = put_object(inject, RP_BLOCK_EVENT, block->bytes, block->size);
 	block->size = 0;
 	return ret;
 }
@@ -223,7 +223,7 @@ static int put_sequence_point(struct rp_kernel_inject *inject, uint64_t time, ui
 
 	if (rp_object_stream_reserve(output, size + RP_OBJECT_BYTES) < 0)
 		return -ENOMEM;
-	rp_object_stream_begin_block(output, "SPBlock", (uint32_t)size);
+	rp_object_stream_begin_block(output, RP_BLOCK_SEQUENCE_POINT, (uint32_t)size);
 	rp_object_stream_put_u64(output, time);
 	rp_object_stream_put_u32(output, count + 1);
 	if (count)
@@ -255,41 +255,40 @@ static int pass_metadata(struct rp_kernel_inject *inject, struct rp_cursor conte
 	const uint8_t *start = content.at;
 	const size_t size = rp_cursor_left(&content);
 	struct rp_wire_event event = { 0 };
+	struct rp_wire_layout layout = { .has_labels = false };
 	struct rp_cursor blob;
 	uint8_t *copy = malloc(size ? size : 1);
-	bool compressed;
 	uint32_t id;
-	int ret = copy ? rp_wire_block_header(&content, &compressed) : -ENOMEM;
+	int ret = copy ? rp_wire_block_header(&content, &layout) : -ENOMEM;
 
 	if (copy)
 		memcpy(copy, start, size);
 	while (!ret && content.at < content.end) {
-		ret = rp_wire_event_take(&content, start, compressed, &event, &blob);
+		ret = rp_wire_event_take(&content, &layout, &event, &blob);
 		if (!ret)
-			ret = rp_type_table_add(&inject->types, blob);
+			ret = rp_describe(&inject->types, blob);
 		if (!ret && rp_cursor_u32(&blob, &id) == 0) {
 			id += (uint32_t)inject->definition_count;
 			memcpy(copy + (blob.at - start) - sizeof(id), &id, sizeof(id));
 		}
 	}
 	if (!ret)
-		ret = put_object(inject, "MetadataBlock", copy, size);
+		ret = put_object(inject, RP_BLOCK_METADATA, copy, size);
 	free(copy);
 	return ret == -EEXIST ? -EBADMSG : ret;
 }
 
 static int pass_events(struct rp_kernel_inject *inject, struct rp_cursor content)
 {
-	const uint8_t *start = content.at;
+	struct rp_wire_layout layout = { .has_labels = false };
 	struct rp_wire_event event = { 0 }, moved;
 	struct rp_cursor payload;
-	bool compressed;
-	int ret = rp_wire_block_header(&content, &compressed);
+	int ret = rp_wire_block_header(&content, &layout);
 
 	while (!ret && content.at < content.end) {
 		const struct rp_reader_type *type;
 
-		ret = rp_wire_event_take(&content, start, compressed, &event, &payload);
+		ret = rp_wire_event_take(&content, &layout, &event, &payload);
 		if (ret)
 			break;
 		type = rp_type_table_find(&inject->types, event.metadata_id);
@@ -325,7 +324,7 @@ static int pass_header(struct rp_kernel_inject *inject, struct rp_cursor head, c
 	inject->has_header = true;
 	inject->last = inject->start;
 	rp_wire_block_header_put(inject->metadata.bytes, inject->start, inject->start);
-	if (put_object(inject, "MetadataBlock", inject->metadata.bytes, inject->metadata.size) < 0)
+	if (put_object(inject, RP_BLOCK_METADATA, inject->metadata.bytes, inject->metadata.size) < 0)
 		return -ENOMEM;
 	return put_sequence_point(inject, inject->start, 0, head);
 }
@@ -428,9 +427,11 @@ static int step(struct rp_kernel_inject *inject, struct rp_cursor *c)
 		ret = pass_metadata(inject, object.content);
 	else if (!strcmp(object.name, "SPBlock"))
 		ret = pass_sequence_point(inject, object.content);
-	else
-		ret = put_object(inject, object.name, object.content.at,
+	else if (!strcmp(object.name, "StackBlock"))
+		ret = put_object(inject, RP_BLOCK_STACK, object.content.at,
 				 rp_cursor_left(&object.content));
+	else
+		ret = -EBADMSG;
 	return ret < 0 ? ret : 1;
 }
 

@@ -192,6 +192,7 @@ static int plan_recording(const struct rp_tool_options *options, struct rp_recor
 		return -EINVAL;
 	plan->providers = providers;
 	plan->buffer_mb = options->buffer_mb;
+	plan->format = options->nettrace;
 	plan->block_ms = options->block_ms;
 	plan->coarse = options->given & RP_OPTION_COARSE;
 	plan->stacks = options->given & RP_OPTION_STACKS;

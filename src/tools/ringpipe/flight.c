@@ -69,7 +69,8 @@ static int build_start(const struct plan *plan, struct rp_message_buffer *reques
 		return -ENOMEM;
 	}
 	rp_message_put_u32(request, plan->buffer_mb);
-	rp_message_put_u32(request, 1);
+	rp_message_put_u32(request, options->nettrace == 6 ? RP_FORMAT_NETTRACE_V6 :
+			   RP_FORMAT_NETTRACE_V4);
 	rp_message_put_u64(request, stacks);
 	rp_message_put_u8(request, stacks);
 	rp_recording_put_providers(request, plan->providers, plan->provider_count);
@@ -139,6 +140,10 @@ static int ask(const struct rp_target *target, const struct rp_message_buffer *r
 /* Reports options that exclude each other. */
 static int check_usage(const struct rp_tool_options *options)
 {
+	if ((options->given & RP_OPTION_FORMAT) && !options->nettrace) {
+		rp_tool_error("flight start: --format takes 4 or 6");
+		return -EINVAL;
+	}
 	if (!(options->given & RP_OPTION_ROLL) != !(options->given & RP_OPTION_OUTPUT)) {
 		rp_tool_error("flight start: --roll and -o go together");
 		return -EINVAL;

@@ -175,7 +175,10 @@ static int take_format(struct rp_tool_options *options, const char *value)
 			return 0;
 		}
 	}
-	return -EINVAL;
+	if (strcmp(value, "4") != 0 && strcmp(value, "6") != 0)
+		return -EINVAL;
+	options->nettrace = (uint32_t)(*value - '0');
+	return 0;
 }
 
 static int take_top(struct rp_tool_options *options, const char *value)
@@ -563,6 +566,10 @@ int rp_options_parse(const struct rp_tool_command *command, int argc, char **arg
 			ret = check_process(command, &options);
 		if (!ret)
 			ret = check_output(command, &options);
+		if (!ret && options.nettrace && !(command->options & RP_OPTION_NETTRACE)) {
+			rp_tool_error("%s: --format takes text, json or csv", command->name);
+			ret = -EINVAL;
+		}
 		if (ret)
 			return ret;
 	}

@@ -120,7 +120,7 @@ static bool is_our_own(const struct rp_recording_plan *plan)
 }
 
 /*
- * The layout is that of ipc-protocol.md, see wire.h. Format 1 is nettrace. How long writers wait,
+ * The layout is that of ipc-protocol.md, see wire.h. How long writers wait,
  * and that times are coarse, ringpipe's own command alone can say, which then goes on as
  * CollectTracing4 does.
  */
@@ -138,7 +138,8 @@ static int build_collect(struct recording *recording)
 			      collect_versions[recording->version].id);
 	}
 	rp_message_put_u32(request, plan->buffer_mb);
-	rp_message_put_u32(request, 1);
+	rp_message_put_u32(request, plan->format == 6 ? RP_FORMAT_NETTRACE_V6 :
+			   RP_FORMAT_NETTRACE_V4);
 	if (collect_versions[recording->version].has_keyword)
 		rp_message_put_u64(request, plan->rundown ? RUNDOWN_KEYWORDS : 0);
 	else

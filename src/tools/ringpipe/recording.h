@@ -36,6 +36,7 @@ struct rp_recording_plan {
 	const struct rp_session_provider *providers;
 	size_t provider_count;
 	uint32_t buffer_mb;
+	uint32_t format;		/* version of nettrace: 6; otherwise 4 */
 	uint32_t block_ms;		/* writers wait for room; 0: they do not */
 	bool coarse;			/* times of a clock that moves now and then */
 	bool stacks;

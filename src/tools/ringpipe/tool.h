@@ -55,6 +55,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_MISSING = 1ull << 32,
 	RP_OPTION_LISTEN = 1ull << 33,
 	RP_OPTION_LAST = 1ull << 34,
+	RP_OPTION_NETTRACE = 1ull << 35, /* --format takes a version of nettrace, too */
 };
 
 /* How a command prints its rows. */
@@ -77,6 +78,7 @@ struct rp_tool_options {
 	uint32_t block_ms;
 	uint32_t roll_mb;
 	enum rp_format format;
+	uint32_t nettrace;		/* the version in --format, or 0 */
 	uint64_t top;
 	uint32_t dump_type;		/* as the protocol numbers them */
 	const char *counters;
