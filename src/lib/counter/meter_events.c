@@ -162,8 +162,7 @@ void rp_meter_put_instrument(struct rp_outbox *out, enum rp_meter_event which, c
 	rp_outbox_text(out, instrument->unit);
 	rp_outbox_text(out, instrument->display_name);
 	for (int i = 0; i < 3; i++)
-		rp_outbox_text(out, "");	/* tags of the instrument, tags of the meter,
-						   scope */
+		rp_outbox_text(out, "");	/* tags, the meter's tags, scope */
 	rp_outbox_u32(out, instrument->id);
 	rp_outbox_text(out, "");
 }

@@ -228,9 +228,7 @@ static int remember_reported(struct meters *meters, uint32_t id)
 	return 0;
 }
 
-/*
- * Find or create the mark of a series. NULL: a limit is reached, which is reported once; no memory.
- */
+/* Find or create the mark of a series. NULL: a limit (reported once) or no memory. */
 static struct rp_mark *mark_within(struct meters *meters, struct rp_series *series,
 				   bool from_start, struct rp_outbox *out)
 {

@@ -147,10 +147,7 @@ void rp_client_close(struct rp_client *client)
 		if (recv(fd, rest, sizeof(rest), MSG_DONTWAIT) <= 0)
 			break;
 	}
-	/*
-	 * A child forked earlier may hold the connection too: shut down, so that the peer sees the
-	 * end.
-	 */
+	/* A forked child may hold the connection too: shut down, so that the peer sees the end. */
 	shutdown(fd, SHUT_RDWR);
 	close(fd);
 	rp_client_release(client);

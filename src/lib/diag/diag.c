@@ -32,10 +32,7 @@ static struct {
 	bool stopping;			/* atomic */
 	bool polled;			/* the host runs the loop: no thread */
 	unsigned int delay_ms;
-	/*
-	 * Locked during one iteration of a polled loop. It detects its owner, who may call exit()
-	 * there.
-	 */
+	/* Held for one iteration when the host polls. Detects a relock by its owner in exit(). */
 	pthread_mutex_t turn;
 } life = { .turn = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP };
 
@@ -72,9 +69,7 @@ static int open_all(void)
 	return r;
 }
 
-/*
- * A daemon closes all inherited descriptors after the fork, which includes the socket polled here.
- */
+/* A daemon closes all inherited descriptors after the fork, the one polled here included. */
 static int open_late(void)
 {
 	struct pollfd woken = { .fd = rp_wake_fd(), .events = POLLIN };

@@ -216,10 +216,7 @@ void rp_dump_reply(const struct rp_dump *dump, struct rp_message_buffer *reply)
 void rp_dump_close(struct rp_dump *dump)
 {
 	if (dump->fd >= 0) {
-		/*
-		 * A child forked earlier may hold this too: shut down, so that the helper sees the
-		 * end.
-		 */
+		/* A forked child may hold it too: shut down, so that the helper sees the end. */
 		shutdown(dump->fd, SHUT_RDWR);
 		close(dump->fd);
 	}

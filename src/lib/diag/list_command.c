@@ -26,10 +26,7 @@ static int enabled_row(const struct rp_enabled *enabled, void *data)
 	return rows->reply->error;
 }
 
-/*
- * A row for each event with tracers of the kernel. The table is separate because older tools ignore
- * it.
- */
+/* A row per event with tracers of the kernel; in a separate table, which older tools ignore. */
 static int traced_row(const struct rp_traced *traced, void *data)
 {
 	struct list_rows *rows = data;

@@ -89,9 +89,7 @@ enum rp_hresult rp_sending_open(struct rp_sending sendings[RP_SENDINGS_MAX], uin
 
 void rp_sending_join(struct rp_sending *sending)
 {
-	/*
-	 * Shut down, but do not close yet: the number must not be reused while the thread writes.
-	 */
+	/* Shut down, but do not close: the number must not be reused while the thread writes. */
 	if (sending->fd >= 0)
 		shutdown(sending->fd, SHUT_RDWR);
 	pthread_join(sending->thread, NULL);

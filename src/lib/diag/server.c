@@ -65,9 +65,7 @@ static void begin_client(struct rp_client *client, struct rp_port *port, pid_t p
 	};
 	rp_server.new_fd = -1;
 	port->connected = !port->listens;
-	/*
-	 * Without fstat(2), the connection could not be distinguished from a later one of the host.
-	 */
+	/* Without fstat(2), the server could not detect that the host reused the number. */
 	if (rp_file_identify(client->fd, &client->file) != 0 ||
 	    rp_server_watch_client(EPOLL_CTL_ADD, client) < 0)
 		rp_serve_drop(client);

@@ -14,9 +14,7 @@
 #include "diag/trace.h"
 
 #define RP_CLIENTS_MAX 64u
-/*
- * While the host has no free descriptor, accept4() returns EMFILE; the server retries after this.
- */
+/* accept4() returns EMFILE while the host has no free descriptor; the server then retries. */
 #define RP_STARVED_NS (250ull * 1000000u)
 
 /*

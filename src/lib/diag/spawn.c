@@ -61,9 +61,7 @@ static int send_between(struct errand *errand)
 
 	if (stack == MAP_FAILED)
 		return -errno;
-	/*
-	 * A handler of the host must not run in the intermediate process, which shares its memory.
-	 */
+	/* A handler of the host must not run in the other process, which shares its memory. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	between = clone(run_errand, (char *)stack + STACK_BYTES, CLONE_VM | CLONE_VFORK, errand);

@@ -364,10 +364,7 @@ void rp_trace_join(struct rp_trace *trace)
 
 void rp_trace_close(struct rp_trace *trace)
 {
-	/*
-	 * A child forked earlier may hold the connection too: shut down, so that the peer sees the
-	 * end.
-	 */
+	/* A forked child may hold the connection too: shut down, so that the peer sees the end. */
 	if (trace->fd >= 0) {
 		shutdown(trace->fd, SHUT_RDWR);
 		close(trace->fd);
