@@ -126,8 +126,8 @@ static inline uint32_t rp_thread_id(void)
 bool rp_thread_stack_bounds(uint64_t *ret_low, uint64_t *ret_high);
 
 /*
- * Follow frame pointers from `frame` up, within the calling thread's stack. Whatever the frame
- * pointers are, the function reads nothing outside that stack. `ret_frames` receives up to `max`
+ * Follow frame pointers from `frame` up, within the calling thread's stack. The function reads
+ * nothing outside that stack, even if a frame pointer is invalid. `ret_frames` receives up to `max`
  * return addresses, innermost first.
  * Return: the number of addresses; 0 on an alternate signal stack or an unknown stack.
  */
