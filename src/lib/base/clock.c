@@ -12,8 +12,7 @@
 #endif
 
 bool rp_clock_is_tsc;
-uint64_t rp_clock_coarse __attribute__((aligned(64)));	/* alone in its line: every writer reads
-							   it */
+uint64_t rp_clock_coarse __attribute__((aligned(64)));	/* every writer reads this line */
 
 #if defined(__x86_64__)
 static bool tsc_is_invariant(void)

@@ -13,7 +13,7 @@
  * (volume 3, "Handling Self- and Cross-Modifying Code") does not: it requires a serializing
  * instruction between the store and the execution, on the executing processor. The errata of many
  * models describe faults without one ("Unsynchronized Cross-Modifying Code Operations Can Cause
- * Unexpected Instruction Execution Results"). Asked for Linux, Intel made one exception (R. J.
+ * Unexpected Instruction Execution Results"). For Linux, Intel named one exception (R. J.
  * Moore, linux-kernel, 20 September 2006): a breakpoint in place of an instruction's first byte.
  * LLVM's XRay stores two bytes as this module stores one; but that is practice, not a guarantee. A
  * breakpoint needs a handler for SIGTRAP. It kills a thread that blocks the signal, and a debugger
@@ -53,7 +53,7 @@ struct rp_code_change {
 	bool written;
 };
 
-/* The first byte of a site. */
+/* Return: the first byte of a site. */
 unsigned char rp_code_read(const unsigned char *at);
 
 /*

@@ -71,8 +71,7 @@ struct rp_series {
 	struct rp_instrument *instrument;
 	struct cds_list_head marks;
 	char *tags;			/* "key=value,key2=value2", sorted by key, or "" */
-	uint64_t early;			/* counts from before the cells existed, of unloaded
-					   objects */
+	uint64_t early;			/* counts before the cells existed, of unloaded objects */
 	struct cds_list_head sites;	/* list of struct rp_counter_site; only without tags */
 	bool is_seen, was_seen;		/* observed: in the last call; in any call */
 	double seen;

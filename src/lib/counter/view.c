@@ -85,7 +85,8 @@ static void hand_out_extremes(struct rp_series *series)
 
 /*
  * The range of buckets that may be non-zero in any row. The range covers all rows, because a thread
- * may move to another row between updating the range and counting. If empty, `first` is past `end`.
+ * may move to another row between updating the range and counting. If the range is empty, `first`
+ * is greater than `end`.
  */
 static void range_of(char *chunk, uint32_t *ret_first, uint32_t *ret_end)
 {

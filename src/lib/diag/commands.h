@@ -14,14 +14,13 @@
 /* The further use of a command's connection. */
 enum rp_command_outcome {
 	RP_COMMAND_REPLY,	/* the reply is ready; close the connection after sending it */
-	RP_COMMAND_STREAM,	/* the connection belongs to `trace` now, whose stream begins with
-				   OK */
+	RP_COMMAND_STREAM,	/* the connection is `trace`'s now; its stream begins with OK */
 	RP_COMMAND_HOLD,	/* as STREAM, after the server has sent the ready reply */
 	RP_COMMAND_PASS,	/* no reply yet: run the command again with `passed_fd` */
 	RP_COMMAND_WAIT,	/* the reply is ready; send it when `trace` has ended */
 	RP_COMMAND_SEND,	/* the connection belongs to one of `sendings` now */
 	RP_COMMAND_DUMP,	/* the reply is the result of `dump` when it has ended */
-	RP_COMMAND_RESUME,	/* as RP_COMMAND_REPLY; sending it resumes start-up at its port */
+	RP_COMMAND_RESUME,	/* as RP_COMMAND_REPLY; then start-up resumes at its port */
 };
 
 struct rp_command {

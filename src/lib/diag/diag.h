@@ -43,7 +43,7 @@ void rp_diag_poll(void);
 int rp_diag_fd(void);
 int rp_diag_dispatch(int most_ms);
 
-/* The ports, for messages. */
+/* Return: the ports, for messages about them. */
 const struct rp_ports *rp_diag_ports(void);
 
 /* End the thread and the sessions, and remove the socket. Call at exit, or never. */

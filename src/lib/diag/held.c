@@ -175,7 +175,7 @@ static bool is_our_set(void)
 	return false;
 }
 
-/* Drops clients whose connection is gone. A session's stream has its own descriptor. */
+/* Release clients whose connection the host has closed. Streams have their own descriptors. */
 static void forget_connections(void)
 {
 	for (size_t i = 0; i < RP_CLIENTS_MAX; i++) {

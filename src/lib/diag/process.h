@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Information about this process for clients. */
+/* Information about this process for its clients. */
 #ifndef RP_DIAG_PROCESS_H
 #define RP_DIAG_PROCESS_H
 
@@ -22,10 +22,12 @@ enum rp_process_info_version {
 	RP_PROCESS_INFO_3,
 };
 
-/* Creates 16 random bytes that identify this process. */
+/* Create 16 random bytes that identify this process. */
 void rp_process_make_cookie(uint8_t ret_cookie[16]);
 
-/* The start time of this process in clock ticks since boot, as in its stat file; 0 when unknown. */
+/*
+ * Get the start time of this process in clock ticks since boot, from its stat file; 0 if unknown.
+ */
 uint64_t rp_process_start_ticks(void);
 
 /* The same from the text of a stat file. The name in that text may contain any characters. */

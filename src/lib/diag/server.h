@@ -24,11 +24,9 @@
 struct rp_server {
 	pthread_mutex_t fd_lock;	/* never held during a wait */
 	bool polled;			/* by the host: the epoll set contains a timer */
-	bool lost;			/* the host closed a descriptor that more than one client
-					   needs */
+	bool lost;			/* the host closed a descriptor that several clients need */
 	int epoll_fd;
-	int timer_fd;			/* expires when an iteration is due; -1: the loop has a
-					   timeout */
+	int timer_fd;			/* expires when an iteration is due; -1: none */
 	uint64_t timer_ns;		/* expiry by CLOCK_MONOTONIC; 0: not set */
 	int new_fd;			/* a new connection that has no client slot yet */
 	char directory[RP_PORT_PATH_BYTES];

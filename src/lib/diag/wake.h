@@ -15,7 +15,7 @@
 /* Create the pair, with non-blocking ends. Return: 0 or -errno. */
 int rp_wake_open(void);
 
-/* The end to wait on; -1: none. */
+/* Return: the end to wait on; -1: none. */
 int rp_wake_fd(void);
 
 /* Return: whether both numbers still refer to the pair. */

@@ -263,7 +263,7 @@ static int ask(struct rp_user_events *session, struct trace_request request)
 	return request.result;
 }
 
-/* The exporter's operations. */
+/* The operations of the exporter (core/exporters.h). */
 
 static void add(struct rp_export *const *exports, size_t count)
 {

@@ -23,8 +23,8 @@ struct rp_mapping {
 	uint64_t start, end;		/* end is exclusive */
 	uint64_t file_offset;
 	uint64_t after_ns;		/* CLOCK_MONOTONIC time at which it was not mapped yet */
-	uint64_t bias;			/* address in memory minus address in the file */
-	uint64_t vaddr, offset;		/* the segment's values in the file */
+	uint64_t bias;			/* address in memory minus ELF virtual address */
+	uint64_t vaddr, offset;		/* from the segment's program header */
 	enum rp_mapping_kind kind;
 	uint8_t build_id[RP_BUILD_ID_MAX];
 	uint32_t build_id_bytes;	/* 0: it has none */

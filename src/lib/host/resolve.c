@@ -39,7 +39,7 @@ struct rp_resolve {
 	uint32_t named;
 	const struct rp_mapping *mapping;	/* the current one */
 	bool overlaps;			/* another mapping has had some of its addresses */
-	uint64_t *own;			/* its addresses, as addresses in the file */
+	uint64_t *own;			/* its addresses, as virtual addresses of the ELF file */
 	size_t own_count;
 	uint8_t *bytes;			/* repeated: u32 size, payload */
 	size_t size, capacity;

@@ -22,7 +22,7 @@
 struct rp_symbols_query {
 	uint32_t size;			/* of this struct: both must be from the same build */
 	uint32_t address_count;
-	const uint64_t *addresses;	/* sorted, as addresses in the file */
+	const uint64_t *addresses;	/* sorted, as virtual addresses of the ELF file */
 	/*
 	 * Files to try until one has the build id, or until the first if the id is unknown; then
 	 * its debug files. Or an image in memory.

@@ -20,8 +20,7 @@
 #include "recover/definitions.h"
 
 #define ATTEMPTS 3
-#define ALLOCATE_BYTES (1u << 20)	/* step of fallocate(2): a signal interrupts and undoes a
-					   call */
+#define ALLOCATE_BYTES (1u << 20)	/* a signal undoes a whole fallocate(2) */
 
 struct rp_recovery_files {
 	char *path;

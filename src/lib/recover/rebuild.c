@@ -50,8 +50,7 @@ struct rebuild {
 	uint32_t metadata_id;		/* the highest id in the output */
 	struct rp_encoder *encoder;
 	uint64_t last_ns;
-	uint64_t from_ns;		/* time from which the trace is complete; 0: it does not
-					   overwrite */
+	uint64_t from_ns;		/* complete since then; 0: it does not overwrite */
 	int fd;
 	struct rp_recovery_result result;
 };

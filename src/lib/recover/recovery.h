@@ -15,8 +15,7 @@
 enum rp_recovery_state {
 	RP_RECOVERY_RUNNING,		/* a process maps the session */
 	RP_RECOVERY_LEFT,		/* no process maps it: recovery can rebuild its trace */
-	RP_RECOVERY_EMPTY,		/* no process maps it; the session did not begin, or has
-					   ended */
+	RP_RECOVERY_EMPTY,		/* not mapped; the session did not begin, or has ended */
 };
 
 /* The bytes of a file, on the heap. */
@@ -59,12 +58,10 @@ struct rp_recovery_result {
 	uint64_t unknown;		/* left out because their definition is missing */
 	uint64_t damaged;		/* number of inconsistent places in the rings */
 	uint64_t lost;			/* losses that the session counted */
-	uint64_t from_ns, to_ns;	/* time range in which a flight recorder's trace is
-					   complete; else 0 */
+	uint64_t from_ns, to_ns;	/* when a flight recorder is complete; else 0 */
 	uint64_t start_ns;		/* the session's start by CLOCK_MONOTONIC, … */
 	int64_t start_utc_ns;		/* … and in UTC */
-	bool has_output;		/* the trace contains the output that the process wrote
-					   itself */
+	bool has_output;		/* the trace has the output that the process wrote */
 };
 
 /*

@@ -14,8 +14,7 @@
 /* Payload of a ThreadSample event: the state of the thread, in the terms of the .NET runtime. */
 enum rp_sample_type {
 	RP_SAMPLE_EXTERNAL = 1,	/* outside the program's code: asleep */
-	RP_SAMPLE_MANAGED = 2,	/* running; also in native code, which clients would hide if it had
-				   its own type */
+	RP_SAMPLE_MANAGED = 2,	/* running; native code too, or clients would hide it */
 };
 
 /* The event of all samples; set before the first timer starts. */

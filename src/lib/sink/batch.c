@@ -63,8 +63,7 @@ struct batch_sink {
 	size_t sent_bytes;		/* bytes of `output` already sent */
 	struct sent_definition *known;
 	size_t known_count;
-	uint32_t defined;		/* definitions sent; also the number of the next
-					   definition */
+	uint32_t defined;		/* definitions sent; the number of the next one */
 	uint32_t answered;		/* definitions that the client has answered */
 	uint64_t cut;
 	bool ended;
@@ -239,7 +238,7 @@ static __attribute__((noinline)) int wait_for(struct batch_sink *sink,
 	return ret;
 }
 
-/* The number of the event's definition once the client is ready for it; else -EAGAIN. */
+/* Get the number of the event's definition. Return: 0; -EAGAIN: the client is not ready yet. */
 static inline int number_of(struct batch_sink *sink, const struct rp_event_def *def,
 			    uint32_t *ret_number)
 {

@@ -55,8 +55,7 @@ struct rp_listener {
 	pthread_t thread;		/* thread of a push listener */
 	pid_t process;
 	bool joined;
-	struct rp_listener *waits_for;	/* this listener's callback waits for it; guarded by
-					   `waits` */
+	struct rp_listener *waits_for;	/* its callback ends that listener; under `waits` */
 
 	/* Only the drain thread uses these. */
 	struct chunk *filling;

@@ -64,8 +64,7 @@ struct nettrace_sink {
 	bool is_ours;		/* the library opened it by a path */
 	bool is_changed;	/* another program cut the file: it lacks some of our bytes */
 	uint64_t file_begin;	/* offset of our first byte; a caller's file may hold more */
-	char *path;		/* path of a file to delete if its header cannot be written; or
-				   NULL */
+	char *path;		/* of a file to delete if its header cannot be written; or NULL */
 	struct rp_sink_content content;
 	bool ended;
 };

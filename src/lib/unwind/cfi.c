@@ -66,7 +66,7 @@ static bool find_description(const struct rp_object_text *object, uint64_t addre
 	frame = rp_eh_cursor_byte(&cursor);
 	counted = rp_eh_cursor_byte(&cursor);
 	table = rp_eh_cursor_byte(&cursor);
-	/* Every linker writes pairs of sdata4 relative to the header. */
+	/* Every linker writes a table of sdata4 pairs, relative to the header. */
 	if (counted == RP_POINTER_OMIT || table != (RP_POINTER_DATAREL | 0x0b))
 		return false;
 	if (frame != RP_POINTER_OMIT)

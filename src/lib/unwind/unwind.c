@@ -64,7 +64,7 @@ static void set_register(struct rp_registers *registers, unsigned int reg, uint6
 	registers->known |= 1u << reg;
 }
 
-/* Callee-saved registers. The caller's values of the others are unknown. */
+/* The callee-saved registers. The caller's values of all other registers are unknown. */
 #define KEPT_REGISTERS ((1u << RP_REG_RBX) | (1u << RP_REG_RBP) | (0xfu << RP_REG_R12))
 
 /* A caller's frame is at a higher address. Any other result is a loop or a broken stack. */
