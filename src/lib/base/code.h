@@ -13,9 +13,9 @@
  * (volume 3, "Handling Self- and Cross-Modifying Code") does not: it requires a serializing
  * instruction between the store and the execution, on the executing processor. The errata of many
  * models describe faults without one ("Unsynchronized Cross-Modifying Code Operations Can Cause
- * Unexpected Instruction Execution Results"). For Linux, Intel named one exception (R. J.
- * Moore, linux-kernel, 20 September 2006): a breakpoint in place of an instruction's first byte.
- * LLVM's XRay stores two bytes as this module stores one; but that is practice, not a guarantee. A
+ * Unexpected Instruction Execution Results"). For Linux, Intel named one exception (R. J. Moore,
+ * linux-kernel, 20 September 2006): a breakpoint in place of an instruction's first byte. LLVM's
+ * XRay stores two bytes as this module stores one; but that is practice, not a guarantee. A
  * breakpoint needs a handler for SIGTRAP. It kills a thread that blocks the signal, and a debugger
  * stops there and continues in the middle of the instruction. So this module uses no breakpoints.
  * Without an explicit request, it changes code only on processors whose manual allows it.

@@ -28,9 +28,9 @@ void rp_beginning_mark(void)
 /*
  * Write the first two samples of a sleeping thread without waking it: a signal would interrupt a
  * system call that cannot be restarted. The kernel reports the thread's instruction and stack
- * pointer in /proc, and this function reads the stack in place. The result is correct only if the
- * thread sleeps the whole time. If the kernel reports nothing, the thread gets no sample.
- * Return: false if the thread was running.
+ * pointer in /proc, and this function reads the stack in place. If the kernel reports nothing, the
+ * thread gets no sample.
+ * Return: false, with nothing written, if the thread did not sleep the whole time.
  */
 static bool write_sleeper(uint32_t id)
 {
