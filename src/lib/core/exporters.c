@@ -120,7 +120,7 @@ int rp_exporter_register(const struct rp_exporter_ops *ops, struct rp_exporter *
 	return exporter ? 0 : -ENOSPC;
 }
 
-/* With the engine's lock. */
+/* Clear the bits of a site and remove its exports. With the engine's lock. */
 static void take_exports(struct rp_site *site, struct batch batches[RP_EXPORTERS_MAX])
 {
 	for (uint32_t i = 0; i < rp_core.exporter_count; i++) {
@@ -190,7 +190,7 @@ void rp_export_switch(const struct rp_export *export, bool on)
 	exporters.switched = true;
 }
 
-/* With the engine's lock. */
+/* Queue a notice for the provider if the exporter's state has changed. With the engine's lock. */
 static void queue_news(struct rp_provider *provider, const struct rp_exporter *exporter)
 {
 	struct rp_export_state *reported = &provider->reported[exporter->slot], now;

@@ -65,7 +65,7 @@ int rp_session_open(const struct rp_session_setup *setup, struct rp_session **re
 int rp_session_set_providers(struct rp_session *session,
 			     const struct rp_session_provider *providers, size_t count);
 
-/* Mark the calling thread as one that runs a listener's callback from now on. */
+/* Mark the calling thread: from now on it runs a listener's callback. */
 void rp_session_begin_listening(void);
 
 /*

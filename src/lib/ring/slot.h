@@ -42,10 +42,9 @@
  *							  recycle, owner: FREE [POOL-OWNER]
  *
  * A writer may disappear after its claim and leave a buffer that is no id's ring. The drain thread
- * treats such a buffer as one that was used and left, with the same result. The buffer of a
- * fallback lock is written only under that lock. It retires when it is no longer the lock's ring,
- * and the holder that may have claimed it has released the lock. tests/model/pool.pml checks the
- * table.
+ * then retires the buffer like any buffer that writers have left. The buffer of a fallback lock is
+ * written only under that lock. It retires when it is no longer the lock's ring, and the holder
+ * that may have claimed it has released the lock. tests/model/pool.pml checks the table.
  */
 #ifndef RP_RING_SLOT_H
 #define RP_RING_SLOT_H
