@@ -6,8 +6,8 @@
  * same size, a power of two. Each concurrency id and each fallback lock claims one buffer after the
  * other (THE POOL in ring/slot.h). One thread alone can therefore fill all of the memory. When the
  * pool is exhausted, the unused space is the rest of the buffers that other writers are filling.
- * Many small buffers keep that rest small, but buffers must not be so small that the largest
- * records leave much of each unused. The size of a buffer is:
+ * Many small buffers limit that waste. But if buffers are too small, the largest records leave much
+ * of each unused. The size of a buffer is:
  *
  *	a 128th of the limit; for a small limit a 32nd, up to 512 KB; at least 128 KB, which holds
  *	the largest record; smaller for a large limit with more than 8 processors
@@ -16,8 +16,8 @@
  * MB. The sink of a smaller session takes some 500 KB in addition.
  *
  * An overwriting session has rings of fixed sizes, each with eight sub-buffers: half of its memory
- * for the rings of concurrency ids, an eighth for each of three fallback locks, and an eighth for
- * the rings of state events, which are divided the same way.
+ * for the rings of concurrency ids, an eighth for each of three fallback locks (seven without
+ * rseq), and an eighth for the rings of state events, which are divided the same way.
  */
 #include <errno.h>
 #include <stdlib.h>

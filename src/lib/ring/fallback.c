@@ -126,7 +126,7 @@ static struct rp_ring *find_ring(struct rp_write *write, unsigned int index)
 	if (buffer < 0)
 		return ring;
 	ring = slot->pool[buffer];
-	/* Coarse times must not go back behind the stamps of the previous ring. */
+	/* The new ring must not have an earlier stamp than the previous one (coarse clock). */
 	if (before && ring->stamp < before->stamp)
 		ring->stamp = before->stamp;
 	rp_store_release(&fallback->ring, ring);	/* [POOL-RING] */
@@ -157,8 +157,9 @@ enum attempt {
 };
 
 /*
- * The record does not fit into the ring, whose lock is held. Recovery after a crash finds losses
- * that the ring counts, but not losses that the slot counts.
+ * Handle a record that does not fit into the ring, whose lock is held. If possible, the ring counts
+ * the loss: recovery after a crash finds losses that the ring counts, but not losses that the slot
+ * counts.
  */
 static __attribute__((noinline, cold)) enum rp_write_result
 refuse(struct rp_write *write, struct rp_ring *ring, enum attempt attempt)
@@ -262,7 +263,7 @@ try_lock(struct rp_write *write, unsigned int index, enum attempt attempt)
 	enum rp_write_result result;
 	struct rp_holder holder;
 
-	/* An earlier call may have left its mark at the same address. */
+	/* Clear the mark that an earlier call may have left at the same address. */
 	rp_store_relaxed(&holder.lock, 0);
 	if (attempt != ATTEMPT_BUFFER && !rp_load_relaxed(&fallback->ring))
 		return RP_WRITE_NO_RING;

@@ -2,7 +2,7 @@
 /*
  * Write an event in the usual case: one session wants it, and its payload is in registers. The
  * sections do the same as the section in write_x86_64.S, which explains their rules. That section
- * writes any payload, from a struct in memory; storing that struct and loading it again would cost
+ * writes any payload, from a struct in memory. Storing that struct and loading it again would cost
  * as much as everything here.
  *
  * The first section uses the per-thread ring cache (struct rp_thread_ring in ring/slot.h). Without
@@ -41,7 +41,8 @@
  * the bit, and a signal handler may have set ids.
  *
  * A section that exits before the commit, by an abort or otherwise, has changed nothing visible.
- * rp_event_write_slow() then repeats all tests, writes the event, and counts losses.
+ * After a miss, the second section follows. After any other exit, rp_event_write_slow() repeats all
+ * tests, writes the event, and counts losses.
  *
  * These functions are not written in C because a compiler's code for them saves five registers,
  * which takes a tenth of the total time. They use only caller-saved registers, have no stack frame,

@@ -429,7 +429,7 @@ function rp_slot_install
 	jne	.Linstall_abort
 	movq	SLOT_POOL(%r10), %rax
 	movq	(%rax, %rsi, 8), %rax
-	/* Coarse times must not go back behind the stamps of the previous ring. */
+	/* The new ring must not have an earlier stamp than the previous one (coarse clock). */
 	testq	%r8, %r8
 	jz	.Linstall_commit
 	movq	RING_STAMP(%r8), %rdx
