@@ -237,7 +237,7 @@ static void *call_cancelled(void *data)
 	return NULL;
 }
 
-/* If cancellation ended a function in the middle, it would keep its locks and the next would hang. */
+/* If cancellation ended a function in the middle, its locks would remain and the next call hang. */
 static void no_function_is_left_by_a_cancelled_thread(void)
 {
 	void (*uses[])(void) = { use_sessions, use_providers, use_library };

@@ -152,7 +152,7 @@ static bool seal_code(void)
 	return sealed;
 }
 
-/* This constructor runs before the one that registers the object. */
+/* Runs before the constructor that registers the object. */
 __attribute__((constructor(101))) static void seal_at_start(void)
 {
 	if (getenv(SEAL) && !seal_code())
