@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Events. One macro declares an event, the compiler checks the types of its fields, and a disabled
- * event costs next to nothing.
+ * event costs two instructions.
  *
  *	RP_PROVIDER(shop, "Shop-Orders");
  *	RP_EVENT(shop, order_placed, 1, RP_LEVEL_INFORMATIONAL, 0x1,

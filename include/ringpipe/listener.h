@@ -111,10 +111,10 @@ RP_PUBLIC void rp_listener_discard(struct rp_listener *listener);
  * every event that was written, unless rp_listener_discard() was called. Events that were not read
  * from a pull listener are dropped and counted: to keep them, call rp_listener_drain() and read
  * them first. In a forked child, this is the only function that may be called for an inherited
- * listener.
+ * listener. On failure the listener is unchanged.
  *
- * Return: 0, also for NULL; -EDEADLK as rp_listener_drain(), and -EINVAL if the size of
- * `ret_stats`, which may be NULL, is too small: the listener is then unchanged.
+ * Return: 0, also for NULL; -EDEADLK as rp_listener_drain(); -EINVAL if the size of `ret_stats`,
+ * which may be NULL, is too small.
  */
 RP_PUBLIC int rp_listener_stop(struct rp_listener *listener, struct rp_session_stats *ret_stats);
 
