@@ -4,8 +4,8 @@
  * separately.
  *
  * No function declared here is a cancellation point, and callbacks run with cancellation disabled.
- * If another thread calls pthread_cancel(3) during such a function, the thread is cancelled after
- * the function.
+ * A request of pthread_cancel(3) that arrives during such a function takes effect after the
+ * function.
  */
 #ifndef RINGPIPE_RINGPIPE_H
 #define RINGPIPE_RINGPIPE_H

@@ -14,7 +14,7 @@ struct rp_session;
 #define RP_SESSION_OVERWRITE_MIN (8u << 20)
 #define RP_SESSION_ROLL_MIN (8u << 20)
 
-/* Selects events of a provider by id. A filter without ids selects all events. */
+/* Selects events of a provider by id. Without a filter, a session wants all ids. */
 struct rp_event_filter {
 	uint32_t size;
 	uint8_t enable;			/* 1: only these ids; 0: all but these */
