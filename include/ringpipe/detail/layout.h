@@ -108,7 +108,7 @@ struct rp_counter {
 	char *cells;			/* address in the first processor's row; NULL: none yet */
 	uint32_t kind;
 	uint32_t reserved;
-	uint64_t early;			/* the sum counted while `cells` is NULL */
+	uint64_t early;			/* the value counted while `cells` is NULL */
 	const struct rp_counter_decl *decl;
 	void *core;
 };
