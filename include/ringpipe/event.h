@@ -129,11 +129,11 @@ RP_BEGIN_DECLS
  * for dynamic events. If a dynamic event has fields with RP_FIELD_SECRET, the function replaces
  * their values and drops bytes after the last field.
  *
- * Context: any thread, any signal handler, also one that interrupted malloc or this function; not a
- * vfork child. Does not allocate, wait or enter the kernel, with two exceptions. If the drain
- * thread sleeps and a ring is half full, the function makes one futex wake-up. If a session has
- * block_ms (session.h) and no space, the function waits for space after all other sessions have the
- * event. The wait is not a cancellation point.
+ * Context: any thread, any signal handler, including a handler that interrupted malloc or this
+ * function; not a vfork child. Does not allocate, wait or enter the kernel, with two exceptions. If
+ * the drain thread sleeps and a ring is half full, the function makes one futex wake-up. If a
+ * session has block_ms (session.h) and no space, the function waits for space after all other
+ * sessions have the event. The wait is not a cancellation point.
  * Return: 0 if every session that wanted the event received it, or no session wanted it; -ENOBUFS
  * if at least one session lost the event for lack of space; -EMSGSIZE if the payload exceeds
  * RP_PAYLOAD_MAX, or secrets have to be replaced in more than 256 parts. The session and its stream
