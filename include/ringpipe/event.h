@@ -101,8 +101,8 @@
 
 /*
  * Like RP_EVENT, for state that a reader needs in order to understand other events, such as the
- * configuration of the program. An overwriting session (RP_SESSION_OVERWRITE) never discards state
- * events, and each of its snapshots begins with all of them. In other sessions, state events are
+ * configuration of the program. An overwriting session (RP_SESSION_OVERWRITE) never overwrites
+ * state events, and each of its snapshots begins with them. In other sessions, state events are
  * ordinary events. A dynamic state event has RP_EVENT_STATE in its flags.
  */
 #define RP_STATE_EVENT(provider, event, id, level, ...) \

@@ -55,10 +55,9 @@ struct rp_prepare_options {
 RP_PUBLIC int rp_prepare(const struct rp_prepare_options *options);
 
 /*
- * Name the system call that made the last start function fail. This covers the calling thread's
- * last call of rp_session_start(), rp_session_snapshot(), rp_listener_start(), rp_triggers_start()
- * or rp_prepare(). If that function returned -EPERM or -ENOSYS, a filter refuses the named system
- * call.
+ * Name the failed system call. This system call made the calling thread's last rp_session_start(),
+ * rp_session_snapshot(), rp_listener_start(), rp_triggers_start() or rp_prepare() fail. If that
+ * function returned -EPERM or -ENOSYS, a filter refuses the system call.
  *
  * Context: any thread, not a signal handler.
  * Return: the name of the system call's function in libc, which the caller must not free; NULL if

@@ -139,7 +139,7 @@ struct rp_traced {
 #define RP_TRACED_SIZE_V1 RP_SIZE_THROUGH_(struct rp_traced, event)
 
 /*
- * List the events with tracers of the kernel.
+ * List the events to which tracers of the kernel are attached.
  *
  * Context, Return: as rp_enabled_list().
  */
@@ -148,10 +148,10 @@ RP_PUBLIC int rp_traced_list(int (*row)(const struct rp_traced *traced, void *da
 /*
  * Watch for tracers of the kernel. For the lifetime of the process, a separate thread checks every
  * `interval_ms` milliseconds whether the kernel attached or detached a tracer. Tracers receive
- * declared events without this function, because the kernel enables them itself. With it, callbacks
- * of providers also report tracers, as one session called "tracers", and rp_event_enabled()
- * includes tracers of dynamic events, which are at the probe ringpipe:event. Another call changes
- * the interval.
+ * events without this function, because the kernel enables the events itself. With it, callbacks of
+ * providers also report tracers, as one session called "tracers", and rp_event_enabled() includes
+ * tracers of dynamic events, which are at the probe ringpipe:event. Another call changes the
+ * interval.
  *
  * Context: any thread, not a signal handler or a callback.
  * Return: 0; -EINVAL if the interval is 0; -ENOSPC if there is no space for another exporter;

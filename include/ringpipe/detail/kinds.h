@@ -33,7 +33,7 @@
 #define RP_STRUCT_FIELD(tag, n) (STRUCT, tag, n)	/* const struct tag * */
 #define RP_STRUCT_ARRAY(tag, n) (STRUCTS, tag, n)	/* const struct tag *, size_t n_count */
 #define RP_ENUM_FIELD(tag, n) (ENUM_, tag, n)		/* int32_t, of an RP_ENUM(tag, …) */
-#define RP_SECRET(field) (SECRET_, field)		/* any of these */
+#define RP_SECRET(field) (SECRET_, field)		/* any of these fields */
 
 /* Applies a table to the field inside RP_SECRET. */
 #define RP_WITHIN_(table, ...) RP_WITHIN_I_(table, __VA_ARGS__)

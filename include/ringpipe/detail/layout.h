@@ -30,7 +30,7 @@ typedef uint_least16_t rp_char16;
 
 RP_ASSERT_(sizeof(void *) == 8, "ringpipe knows 64-bit machines only");
 
-#define RP_FIELDS_MAX 128u	/* of a dynamic event; a declared one has up to 32 */
+#define RP_FIELDS_MAX 128u	/* of a dynamic event; a declared event has up to 32 */
 
 struct rp_provider;
 
