@@ -14,7 +14,7 @@
  * once a second. It compares the limit with the rate per second of a counter that only grows, with
  * the mean of a histogram's values since the last check, and with the value of other counters.
  *
- * Writers also write the triggers' events into a separate buffer of 1 MB, which the drain thread
+ * Writers also copy the triggers' events into a separate buffer of 1 MB, which the drain thread
  * empties and checks. Other events cost the same as without triggers.
  */
 #ifndef RINGPIPE_TRIGGER_H

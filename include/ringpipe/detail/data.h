@@ -32,7 +32,7 @@
 #if defined(__clang__) || __GNUC__ < 9
 #define RP_DATA_ASM_ __asm__ volatile
 #else
-#define RP_DATA_ASM_ __asm__ __inline__ volatile	/* inline: gcc else estimates the size by lines */
+#define RP_DATA_ASM_ __asm__ __inline__ volatile	/* gcc assumes minimum size, not lines */
 #endif
 
 #define RP_SECTION_(name, type, symbol) \

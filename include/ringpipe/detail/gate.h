@@ -32,7 +32,7 @@
 #if defined(__clang__) || __GNUC__ < 9
 #define RP_KEY_ASM_ __asm__ goto
 #else
-#define RP_KEY_ASM_ __asm__ __inline__ goto	/* inline: gcc else estimates the size by lines */
+#define RP_KEY_ASM_ __asm__ __inline__ goto	/* gcc assumes minimum size, not lines */
 #endif
 #define RP_GATE_1(word, label) \
 	RP_KEY_ASM_(".Lrp_key%=: .byte 0xe9\n\t" \
