@@ -221,9 +221,9 @@ RP_PUBLIC int rp_session_stop(struct rp_session *session, struct rp_session_stat
  *
  * `timeout_ms` is the longest time to wait, in milliseconds; -1: without a limit.
  *
- * Events of other threads are included if the caller knows that they were written, through a join,
- * a lock or a message. The file then contains complete events but no end mark: readers report that
- * it was cut. The function does not cover these sessions:
+ * The function covers events of other threads if a join, a lock or a message orders them before
+ * this call. The file then contains complete events but no end mark: readers report that it was
+ * cut. The function does not cover these sessions:
  *  - a listener: its callback may still have to receive the events;
  *  - a session with RP_SESSION_OVERWRITE: its events stay in memory until a snapshot, or in files
  *    with recover_path;
@@ -233,8 +233,8 @@ RP_PUBLIC int rp_session_stop(struct rp_session *session, struct rp_session_stat
  * preserves errno. The drain thread does the work, so the function cannot succeed while that thread
  * waits for the caller: it times out in a handler that interrupted another call of this library.
  * Return: 0, also if no session was started, and in a forked child, which has no session;
- * -ETIMEDOUT if a pipe, socket or disk accepts nothing, or the drain thread cannot run, and then as
- * many events as possible were delivered; -EDEADLK if called on the drain thread, by a provider's
+ * -ETIMEDOUT if a pipe, socket or disk accepts nothing, or the drain thread cannot run (as many
+ * events as possible were then delivered); -EDEADLK if called on the drain thread, by a provider's
  * callback.
  */
 RP_PUBLIC int rp_sessions_flush(int timeout_ms);
