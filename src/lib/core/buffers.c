@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The drain thread's half of a session's pool: buffers that no writer can reach any more become
- * free again. THE POOL in ring/slot.h has the order of it.
+ * The drain thread's part of a session's pool: it frees buffers that no writer can reach any more.
+ * THE POOL in ring/slot.h shows the order of the steps.
  */
 #include "core/buffers.h"
 #include "core/core.h"
@@ -14,7 +14,7 @@ static bool is_ring_of_fallback(const struct rp_slot *slot, const struct rp_sour
 	return rp_load_acquire(&slot->fallback[index].ring) == source->ring;	/* [POOL-RING] */
 }
 
-/* Finds out which buffers are rings of concurrency ids now. */
+/* Note which buffers are currently rings of concurrency ids. */
 static void note_rings(struct rp_session *session)
 {
 	for (uint32_t i = 0; i < session->source_count; i++)
@@ -28,11 +28,11 @@ static void note_rings(struct rp_session *session)
 	}
 }
 
-/* Return: whether threads may remember the buffer. */
+/* Start to retire a buffer. Return: whether ring caches of threads may contain it. */
 static bool retire(struct rp_session *session, struct rp_source *source, uint64_t *owner,
 		   uint64_t word)
 {
-	/* It fails when the writer gives back what it claimed. [POOL-OWNER] */
+	/* The exchange fails if the writer released the buffer that it claimed. [POOL-OWNER] */
 	if (!rp_cas_seq_cst(owner, &word, (word & ~RP_OWNER_MASK) | RP_OWNER_RETIRING))
 		return false;
 	source->retired = rp_core.pass;
@@ -42,8 +42,8 @@ static bool retire(struct rp_session *session, struct rp_source *source, uint64_
 }
 
 /*
- * A holder makes what it claims the lock's ring before it releases the lock. So a buffer that is
- * not that ring, with a lock that is free or was released since the last look, is not in use.
+ * A holder makes a claimed buffer the lock's ring before it releases the lock. So the buffer is
+ * unused if it is not that ring and the lock is free or was released since the last check.
  */
 static bool is_left_by_fallback(struct rp_slot *slot, struct rp_source *source)
 {
@@ -90,20 +90,20 @@ void rp_session_retire_buffers(struct rp_session *session)
 		rp_add_seq_cst(rp_slots_generation(), 1);	/* [SLOT-AGE] */
 }
 
-/* A buffer that retired in an earlier pass: the fence of this one was in between. */
+/* Handle a buffer that retired in an earlier pass. The fence of this pass came after that. */
 static bool settle(struct rp_session *session, struct rp_source *source, uint64_t *owner)
 {
 	uint64_t word = rp_load_relaxed(owner), head;
 
 	if (source->is_ring) {
-		/* Its writer was in the section that made it one. */
+		/* Its writer was still in the section that makes the buffer a ring. */
 		rp_store_release(owner, (word & ~RP_OWNER_MASK) | RP_OWNER_TAKEN);
 		session->retiring--;
 		return false;
 	}
 	head = rp_load_acquire(&source->ring->head);	/* [RING-PUB] */
 	if (source->retired_head != head) {
-		/* It was a ring in between, was filled and left, and threads may remember it. */
+		/* The buffer was a ring in between, and ring caches of threads may contain it. */
 		source->retired = rp_core.pass;
 		source->retired_head = head;
 		rp_add_seq_cst(rp_slots_generation(), 1);	/* [SLOT-AGE] */
@@ -151,7 +151,7 @@ void rp_session_open_pool(const struct rp_session *session)
 	rp_store_release(&slot->pool_count, (uint64_t)session->pool_count);
 }
 
-/* No writer has the session's bit any more; a late writer finds no buffer to claim. */
+/* No writer sees the session's bit any more. A late writer finds no buffer to claim. */
 void rp_session_close_pool(struct rp_session *session)
 {
 	struct rp_slot *slot = &rp_slots[session->slot];

@@ -18,10 +18,11 @@
  * Source: Microsoft.Diagnostics.NETCore.Client, EventPipeSessionConfiguration; for type 1 the
  * client in helpers/dotnet/os/linux.rs of microsoft/one-collect.
  *
- * Stacks are captured where the client says so (3 and later). 1 and 2 cannot say it: the .NET
- * runtime then captures them, for it has a managed stack to name. Here a stack is bare addresses
- * which those clients cannot name, and costs several times the event itself, in a server that did
- * not ask for it; so no. `dotnet-trace collect` uses 2 and shows its events without stacks.
+ * The library captures stacks if the client requests them (3 and later). The commands 1 and 2
+ * cannot express that; the .NET runtime then captures stacks, since it can name its managed frames.
+ * This library does not: its stacks are bare addresses, which those clients cannot name, and a
+ * stack costs several times as much as its event. `dotnet-trace collect` uses 2 and shows the
+ * events without stacks.
  */
 #include "diag/collect_command.h"
 
@@ -39,9 +40,9 @@
 #define LEVEL_MAX 5u
 /* keywords, level, two empty strings */
 #define PROVIDER_BYTES_MIN 20u
-/* a name and the count of its ids, both empty */
+/* an empty name and an empty list of ids */
 #define SET_BYTES_MIN 8u
-/* More than this no client means; the rest of a u32 of megabytes is a mistake, not a wish. */
+/* A larger number of megabytes is treated as a mistake and reduced to this. */
 #define BUFFER_MB_MAX 4096u
 /* The .NET runtime's keywords for "rundown: yes" in commands without rundown keywords. */
 #define RUNDOWN_KEYWORDS 0x80020139u
@@ -67,10 +68,10 @@ static const struct collect_shape shapes[] = {
 			   .filters = true, .mode = true },
 };
 
-/* Where the pieces of the one allocation are filled next. */
+/* The next free places in the single allocation. */
 struct spaces {
 	struct rp_event_filter *filter;
-	struct rp_tracepoints *tracepoints;	/* NULL: the command has none */
+	struct rp_tracepoints *tracepoints;	/* NULL: the command has no tracepoints */
 	struct rp_tracepoint_set *set;
 	uint32_t *id;
 	char *text;
@@ -130,7 +131,7 @@ static enum rp_hresult parse_options(const struct collect_shape *shape, struct r
 	return RP_HRESULT_OK;
 }
 
-/* Return: the ids read, or -EBADMSG. */
+/* Return: the number of ids read, or -EBADMSG. */
 static int64_t parse_ids(struct rp_cursor *payload, struct spaces *spaces)
 {
 	uint32_t count;
@@ -162,7 +163,7 @@ static enum rp_hresult parse_filter(struct rp_cursor *payload, struct spaces *sp
 	return RP_HRESULT_OK;
 }
 
-/* A name, or NULL where it is empty. Return: 0 or -EBADMSG. */
+/* Parse a name; NULL if it is empty. Return: 0 or -EBADMSG. */
 static int parse_name(struct rp_cursor *payload, struct spaces *spaces, const char **ret_name)
 {
 	int bytes = rp_message_get_string(payload, spaces->text);
@@ -235,9 +236,9 @@ static enum rp_hresult parse_provider(const struct collect_shape *shape, struct 
 }
 
 /*
- * Room for everything a payload of this size can hold: an id takes as many bytes there as here, a
- * string never more than twice as many (two bytes become at most three, and its count of four
- * pays for the NUL).
+ * Allocate enough memory for everything that a payload of this size can contain. An id needs the
+ * same number of bytes in both. A string needs at most twice as many: two bytes become at most
+ * three, and the four bytes of its count include space for the NUL.
  */
 static struct rp_collect *allocate(uint32_t provider_count, size_t payload_bytes, bool user_events,
 				   struct spaces *ret_spaces)
@@ -267,7 +268,7 @@ static struct rp_collect *allocate(uint32_t provider_count, size_t payload_bytes
 	return collect;
 }
 
-/* The part after the providers. The protocol has no limit for waiting writers. */
+/* Parse the part after the providers. The protocol has no time limit for blocked writers. */
 static enum rp_hresult parse_rest(const struct collect_shape *shape, struct rp_cursor *payload,
 				  struct rp_collect *collect)
 {

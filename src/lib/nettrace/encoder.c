@@ -35,6 +35,7 @@ int rp_encoder_create(const struct rp_encoder_info *info, struct rp_encoder **re
 
 	if (ret == 0 && encoder->stream.is_v6) {
 		encoder->process_id = info->process_id;
+		encoder->labels.own_ids = info->own_ids;
 		encoder->delivery.has_labels = true;
 		ret = rp_encoder_begin_rows(encoder);
 	}

@@ -68,28 +68,40 @@ static void put_guid(struct rp_outbuf *out, uint8_t kind, const struct rp_guid *
 }
 
 /*
- * The second half of a related id is this request's span. A span's bytes have the order of the
- * header `traceparent`, so its number has its first byte highest.
+ * The second half of the related id is this request's span. Its bytes have the order of the header
+ * `traceparent`, so its number has the first byte highest.
  */
-static void put_list(struct rp_outbuf *out, const struct rp_guid *activity,
+static size_t put_trace(struct rp_outbuf *out, const struct rp_guid *activity,
+			const struct rp_guid *related)
+{
+	size_t last = out->size;
+	uint64_t span;
+
+	rp_outbuf_put_u8(out, RP_LABEL_TRACE_ID);
+	rp_outbuf_put(out, activity, sizeof(*activity));
+	memcpy(&span, related->bytes + 8, sizeof(span));
+	if (!span)
+		return last;
+	last = out->size;
+	rp_outbuf_put_u8(out, RP_LABEL_SPAN_ID);
+	rp_outbuf_put_u64(out, __builtin_bswap64(span));
+	return last;
+}
+
+static void put_list(struct rp_label_set *set, const struct rp_guid *activity,
 		     const struct rp_guid *related)
 {
-	uint64_t span;
+	struct rp_outbuf *out = &set->content;
 	size_t last = out->size;
 
-	if (!is_none(related)) {
-		put_guid(out, RP_LABEL_RELATED, related);
-		memcpy(&span, related->bytes + 8, sizeof(span));
-		last = out->size;
-		rp_outbuf_put_u8(out, RP_LABEL_SPAN_ID);
-		rp_outbuf_put_u64(out, __builtin_bswap64(span));
-	}
-	if (!is_none(activity)) {
+	if (!is_none(activity))
 		put_guid(out, RP_LABEL_ACTIVITY, activity);
+	if (!is_none(related)) {
 		last = out->size;
-		rp_outbuf_put_u8(out, RP_LABEL_TRACE_ID);
-		rp_outbuf_put(out, activity, sizeof(*activity));
+		put_guid(out, RP_LABEL_RELATED, related);
 	}
+	if (set->own_ids && !is_none(activity) && memcmp(activity, &set->own_ids, 8) != 0)
+		last = put_trace(out, activity, related);
 	out->bytes[last] |= RP_LABEL_LAST;
 }
 
@@ -119,7 +131,7 @@ int rp_label_set_intern(struct rp_label_set *set, const struct rp_guid *activity
 	set->entries[at] = (struct rp_label_entry){
 		.activity = *activity, .related = *related, .id = set->first_id + set->count++,
 	};
-	put_list(&set->content, activity, related);
+	put_list(set, activity, related);
 	memcpy(set->content.bytes + 4, &set->count, 4);
 	*ret_id = set->entries[at].id;
 	return 0;

@@ -16,6 +16,7 @@ struct rp_label_set {
 	struct rp_label_entry *entries;	/* made with the first list */
 	uint32_t first_id;
 	uint32_t count;
+	uint64_t own_ids;		/* as in struct rp_encoder_info */
 };
 
 void rp_label_set_init(struct rp_label_set *set);
@@ -23,7 +24,8 @@ void rp_label_set_fini(struct rp_label_set *set);
 
 /*
  * Find or make the list of an event with these ids, of which each may be NULL or zero. The list has
- * them as activity ids, and as the trace id and span id that rp_traceparent_parse() puts there.
+ * them as activity ids. If the process did not make the activity id, the list has the trace id and
+ * the span id that rp_traceparent_parse() put there, too.
  *
  * Return: 0, with id 0 for no ids; -ENOMEM.
  */

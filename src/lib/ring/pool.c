@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims of buffers: THE POOL in slot.h. */
+/* Claim and release buffers of a pool: see THE POOL in slot.h. */
 #include "ring/slot.h"
 
 uint64_t rp_pool_next_epoch(void)
@@ -26,7 +26,7 @@ int rp_pool_claim(struct rp_slot *slot, enum rp_owner owner, uint64_t *ret_token
 		*ret_token = token;
 		return (int)i;
 	}
-	/* Writers do not look again until a buffer becomes free. */
+	/* Until a buffer becomes free, writers skip this search. */
 	rp_store_relaxed(&slot->pool_empty, frees + 1);
 	return -1;
 }
