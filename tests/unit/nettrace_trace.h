@@ -16,6 +16,14 @@
 #define TRACE_START_NS 1000000ull
 #define TRACE_START_UTC_NS 1700000000123000000ll
 
+/* The version of the format that the encoder writes: the tests run with each. */
+static inline uint32_t trace_version(void)
+{
+	const char *text = getenv("TEST_NETTRACE_VERSION");
+
+	return text ? (uint32_t)atoi(text) : 4;
+}
+
 static inline struct rp_encoder *trace_begin(void)
 {
 	const struct rp_encoder_info info = {
@@ -23,6 +31,7 @@ static inline struct rp_encoder *trace_begin(void)
 		.start_utc_ns = TRACE_START_UTC_NS,
 		.process_id = 4242,
 		.processors = 3,
+		.version = trace_version(),
 	};
 	struct rp_encoder *encoder = NULL;
 

@@ -283,24 +283,6 @@ static int count_event_v4(struct rp_reader *reader, uint64_t at)
 	return 0;
 }
 
-/* In V6, all numbers start at 0, and the rows say which thread of the system an index is. */
-static int count_event_v6(struct rp_reader *reader, uint64_t at,
-			  const struct rp_thread_row **ret_thread)
-{
-	const struct rp_wire_event *wire = &reader->event;
-	struct rp_thread_row *thread = rp_thread_rows_find(&reader->thread_rows, wire->thread);
-	struct rp_thread_row *capture = thread;
-
-	if (wire->capture_thread != wire->thread)
-		capture = rp_thread_rows_find(&reader->thread_rows, wire->capture_thread);
-	if (!thread || !capture)
-		return rp_reader_fail(reader, -EBADMSG, at, "an event of an unknown thread");
-	count_event(reader, capture->sequence, false, &thread->wrote);
-	capture->sequence = wire->sequence;
-	*ret_thread = thread;
-	return 0;
-}
-
 static int apply_labels(struct rp_reader *reader, uint64_t at, struct rp_reader_event *event)
 {
 	const struct rp_labels *labels;
@@ -326,29 +308,43 @@ static int apply_labels(struct rp_reader *reader, uint64_t at, struct rp_reader_
 	return 0;
 }
 
-/* The thread, its process and the ids of an event, which the versions have in different places. */
-static int identify(struct rp_reader *reader, uint64_t at, struct rp_reader_event *event)
+/* In V6, all numbers start at 0, and the rows say which thread of the system an index is. */
+static int identify_v6(struct rp_reader *reader, uint64_t at, struct rp_reader_event *event)
 {
 	const struct rp_wire_event *wire = &reader->event;
-	const struct rp_thread_row *thread = NULL;
+	struct rp_thread_row *thread = rp_thread_rows_find(&reader->thread_rows, wire->thread);
+	struct rp_thread_row *capture = thread;
 	int ret;
 
-	event->process = reader->info.process_id;
-	if (!reader->layout.has_labels) {
-		event->thread = wire->thread;
-		rp_guid_swap(wire->activity, event->activity.bytes);
-		rp_guid_swap(wire->related, event->related_activity.bytes);
-		return count_event_v4(reader, at);
-	}
-	ret = count_event_v6(reader, at, &thread);
-	if (ret < 0)
-		return ret;
+	if (wire->capture_thread != wire->thread)
+		capture = rp_thread_rows_find(&reader->thread_rows, wire->capture_thread);
+	if (!thread || !capture)
+		return rp_reader_fail(reader, -EBADMSG, at, "an event of an unknown thread");
 	event->thread = thread->thread;
 	if (thread->process != RP_THREAD_NO_PROCESS)
 		event->process = thread->process;
 	if (thread->name)
 		event->thread_name = thread->name;
-	return apply_labels(reader, at, event);
+	ret = apply_labels(reader, at, event);
+	if (ret < 0)
+		return ret;
+	count_event(reader, capture->sequence, false, &thread->wrote);
+	capture->sequence = wire->sequence;
+	return 0;
+}
+
+/* The thread, its process and the ids of an event, which the versions have in different places. */
+static int identify(struct rp_reader *reader, uint64_t at, struct rp_reader_event *event)
+{
+	const struct rp_wire_event *wire = &reader->event;
+
+	event->process = reader->info.process_id;
+	if (reader->layout.has_labels)
+		return identify_v6(reader, at, event);
+	event->thread = wire->thread;
+	rp_guid_swap(wire->activity, event->activity.bytes);
+	rp_guid_swap(wire->related, event->related_activity.bytes);
+	return count_event_v4(reader, at);
 }
 
 static int give(struct rp_reader *reader, uint64_t at, struct rp_reader_type *type,
