@@ -18,6 +18,8 @@
 
 #include <ringpipe/ringpipe.h>
 
+#include "nettrace_version.h"
+
 #define THREADS 4
 
 RP_PROVIDER(overload, "Overload-Host");
@@ -96,6 +98,7 @@ static int overload_own(struct writer *writers, uint64_t least, const char *path
 	struct rp_session_options options = {
 		.size = sizeof(options), .providers = &provider, .provider_count = 1,
 		.buffer_bytes = RP_SESSION_BUFFER_MIN, .output_path = path,
+		.format = nettrace_version(),
 	};
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	struct rp_session *session;

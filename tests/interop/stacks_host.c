@@ -12,6 +12,8 @@
 
 #include <ringpipe/ringpipe.h>
 
+#include "nettrace_version.h"
+
 RP_PROVIDER(stacks, "Stacks-Host");
 RP_EVENT(stacks, deep, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U32(depth));
 
@@ -95,7 +97,7 @@ FRAME static int trace(char **argv)
 	};
 	struct rp_session_options options = {
 		.size = sizeof(options), .flags = RP_SESSION_STACKS, .providers = &provider,
-		.provider_count = 1, .output_path = argv[1],
+		.provider_count = 1, .output_path = argv[1], .format = nettrace_version(),
 	};
 	struct rp_session *session;
 	int ret = rp_session_start(&options, &session);

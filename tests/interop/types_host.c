@@ -12,6 +12,8 @@
 
 #include <ringpipe/ringpipe.h>
 
+#include "nettrace_version.h"
+
 #define TIME_NS 1700000000123456700ll		/* 2023-11-14T22:13:20.1234567Z */
 #define LONG_BYTES 16000
 
@@ -188,6 +190,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	options.output_path = argv[1];
+	options.format = nettrace_version();
 	ret = rp_session_start(&options, &session);
 	if (ret == 0) {
 		write_scalars();

@@ -149,15 +149,75 @@ static void print_json_frames(const struct event_printer *printer,
 	putchar(']');
 }
 
+/* W3C trace context: hexadecimal digits, as in the header `traceparent`. */
+static void print_json_trace(const struct rp_reader_event *event)
+{
+	static const uint8_t none[sizeof(event->trace_id)];
+
+	if (!memcmp(event->trace_id, none, sizeof(none)))
+		return;
+	fputs(",\"trace_id\":\"", stdout);
+	for (size_t i = 0; i < sizeof(event->trace_id); i++)
+		printf("%02x", event->trace_id[i]);
+	putchar('"');
+	if (event->span_id)
+		printf(",\"span_id\":\"%016" PRIx64 "\"", event->span_id);
+}
+
+static void print_json_text(const char *text)
+{
+	struct json_object *string = rp_json_string(text);
+
+	rp_json_put(stdout, string, 0);
+	json_object_put(string);
+}
+
+static void print_json_labels(const struct rp_reader_event *event)
+{
+	const char *comma = "";
+
+	if (!event->label_count)
+		return;
+	fputs(",\"labels\":{", stdout);
+	for (uint32_t i = 0; i < event->label_count; i++) {
+		const struct rp_reader_label *label = &event->labels[i];
+
+		fputs(comma, stdout);
+		print_json_text(label->key);
+		putchar(':');
+		if (label->text)
+			print_json_text(label->text);
+		else
+			printf("%" PRId64, label->number);
+		comma = ",";
+	}
+	putchar('}');
+}
+
+/* Whether a row names the process: the trace has events of several. */
+static bool has_process(const struct event_printer *printer, const struct rp_reader_event *event)
+{
+	return printer->summary->process != SIZE_MAX ||
+	       event->process != printer->info.process_id;
+}
+
+static uint64_t process_of(const struct event_printer *printer,
+			   const struct rp_reader_event *event)
+{
+	const struct rp_summary *summary = printer->summary;
+
+	return summary->process == SIZE_MAX ? event->process :
+	       summary->processes.rows[summary->process].pid;
+}
+
 static int print_json(const struct event_printer *printer, const struct rp_reader_event *event)
 {
 	char utc[RP_TEXT_MAX];
 
 	printf("{\"time_ns\":%" PRId64 ",\"time_utc\":\"%s\"", event->time_ns,
 	       utc_of(printer, event, utc));
-	if (printer->summary->process != SIZE_MAX)
-		printf(",\"process\":%" PRIu32,
-		       printer->summary->processes.rows[printer->summary->process].pid);
+	if (has_process(printer, event))
+		printf(",\"process\":%" PRIu64, process_of(printer, event));
 	printf(",\"thread\":%" PRIu64, event->thread);
 	/* The .NET runtime writes -1 where it does not know. */
 	if (event->processor == UINT32_MAX)
@@ -168,18 +228,12 @@ static int print_json(const struct event_printer *printer, const struct rp_reade
 	       printer->name, event->type->id);
 	print_json_guid("activity", &event->activity);
 	print_json_guid("related_activity", &event->related_activity);
+	print_json_trace(event);
+	print_json_labels(event);
 	print_json_frames(printer, event);
 	fputs(",\"fields\":", stdout);
 	errno = EIO;
 	return rp_reader_print_json(event, stdout) || puts("}") < 0 ? -errno : 0;
-}
-
-static uint32_t process_of(const struct event_printer *printer)
-{
-	const struct rp_summary *summary = printer->summary;
-
-	return summary->process == SIZE_MAX ? printer->info.process_id :
-	       summary->processes.rows[summary->process].pid;
 }
 
 static int print_text(const struct event_printer *printer, const struct rp_reader_event *event)
@@ -187,8 +241,8 @@ static int print_text(const struct event_printer *printer, const struct rp_reade
 	char utc[RP_TEXT_MAX], activity[GUID_TEXT];
 
 	printf("%s  ", utc_of(printer, event, utc));
-	if (printer->summary->process != SIZE_MAX)
-		printf("%" PRIu32 "/", process_of(printer));
+	if (has_process(printer, event))
+		printf("%" PRIu64 "/", process_of(printer, event));
 	printf("%" PRIu64 "  %s/%s  ", event->thread, printer->provider, printer->name);
 	errno = EIO;
 	if (rp_reader_print_json(event, stdout))
@@ -261,8 +315,8 @@ static int print_csv(const struct event_printer *printer, const struct rp_reader
 	char utc[RP_TEXT_MAX], activity[GUID_TEXT], related[GUID_TEXT];
 	int ret;
 
-	printf("%s,%" PRId64 ",%" PRIu32 ",%" PRIu64 ",", utc_of(printer, event, utc),
-	       event->time_ns, process_of(printer), event->thread);
+	printf("%s,%" PRId64 ",%" PRIu64 ",%" PRIu64 ",", utc_of(printer, event, utc),
+	       event->time_ns, process_of(printer, event), event->thread);
 	if (event->processor != UINT32_MAX)
 		printf("%" PRIu32, event->processor);
 	putchar(',');
