@@ -87,7 +87,7 @@ int rp_bpf_definition_read(const uint8_t *bytes, size_t size,
 	definition.fields = get_fields(&cursor, count, 0);
 	definition.field_count = definition.fields ? count : 0;
 	if (rp_cursor_failed(&cursor)) {
-		/* Of the functions called above, only malloc(3) and calloc(3) set errno. */
+		/* Only malloc(3) and calloc(3), among the functions called above, set errno. */
 		const int error = errno == ENOMEM ? -ENOMEM : -EBADMSG;
 
 		rp_bpf_definition_fini(&definition);
