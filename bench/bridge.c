@@ -6,7 +6,7 @@
  * loop without a consumer. Rounds alternate. For a tenth of a second before each measurement, the
  * writer fills a whole ring once, so that its pages exist.
  *
- * *	bridge RINGPIPE [SECONDS]
+ *	bridge RINGPIPE [SECONDS]
  */
 #include <errno.h>
 #include <linux/bpf.h>

@@ -4,8 +4,8 @@
  * The difference of two runs is the number of the event's instructions under callgrind, or its time
  * without callgrind.
  *
- * *	disabled with|without COUNT	for callgrind
- * *	disabled			for the clock: interleaved rounds
+ *	disabled with|without COUNT	for callgrind
+ *	disabled			for the clock: interleaved rounds
  */
 #include <string.h>
 

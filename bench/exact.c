@@ -4,8 +4,8 @@
  * system calls, and those of the drain thread for a pass; and the allocations of the process while
  * events are written.
  *
- * * exact FILE prints the figures; the file is for the drain thread * exact FILE KIND COUNT writes
- * COUNT events of a kind to the file, for exact.py
+ *	exact FILE			prints the figures; the file is for the drain thread
+ *	exact FILE KIND COUNT		writes COUNT events of a kind to the file, for exact.py
  *
  * Exit: 77, after printing the reason, if the costs cannot be counted here.
  */

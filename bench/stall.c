@@ -4,7 +4,7 @@
  * one write(2) to the file blocks for a while. Compares the losses that the file reports, the sum
  * of its events EventsLost, with the events that it lacks.
  *
- * *	stall FILE RATE-IN-MILLIONS STALL-IN-MS [BLOCK-MS]
+ *	stall FILE RATE-IN-MILLIONS STALL-IN-MS [BLOCK-MS]
  *
  * This program defines write(2), which the library calls, so the stall needs no slow disk.
  */

@@ -2,7 +2,7 @@
 /*
  * Measures the whole path to a file: one thread offers events of 32 bytes at a fixed rate.
  *
- * *	throughput FILE RATE-IN-MILLIONS SECONDS [MEGABYTES]
+ *	throughput FILE RATE-IN-MILLIONS SECONDS [MEGABYTES]
  *
  * If FILE is `socket`, the session writes to a socket that another process reads. A rate of 0
  * offers as fast as possible.

@@ -2,9 +2,11 @@
 /*
  * A small shop: an HTTP server with a database behind it, instrumented with ringpipe.
  *
- * * GET / the newest order's number * GET /order/N an order * POST /order places one; a form with
- * customer and total * GET /buy the same by GET, for load generators * GET /stats the shop's own
- * counts of its events
+ *	GET /			the newest order's number
+ *	GET /order/N		an order
+ *	POST /order		places one; a form with customer and total
+ *	GET /buy		the same by GET, for load generators
+ *	GET /stats		the shop's own counts of its events
  */
 #include <errno.h>
 #include <getopt.h>

@@ -6,13 +6,13 @@
  * ended by a NUL, arrays after a count of 16 bits. So most payloads are written unchanged: from the
  * program's memory or, if they are small, in one piece from a copy. The exceptions:
  *
- * *	an enumeration		an enumeration, of the integer
- * *	GUID			an array of 16 bytes
- * *	STRING16		a string, as UTF-8
- * *	STRUCT			a field for each member, named struct_member
- * *	ARRAY of F32, F64	a sequence of the bits, in hex: LTTng's are of integers alone
- * *	ARRAY of GUID		a sequence of bytes, 16 for each
- * *	ARRAY of STRUCT		a sequence for each member
+ *	an enumeration		an enumeration, of the integer
+ *	GUID			an array of 16 bytes
+ *	STRING16		a string, as UTF-8
+ *	STRUCT			a field for each member, named struct_member
+ *	ARRAY of F32, F64	a sequence of the bits, in hex: LTTng's are of integers alone
+ *	ARRAY of GUID		a sequence of bytes, 16 for each
+ *	ARRAY of STRUCT		a sequence for each member
  *
  * The activity ids follow the fields as text. Filters also see the keywords, id and opcode of the
  * event.

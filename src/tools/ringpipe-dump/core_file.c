@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * * Elf64_Ehdr * Elf64_Phdr of the notes, then one for each segment * Elf64_Shdr only with more
- * than 65,534 program headers: its sh_info has their number * notes * memory from the next page on,
- * segments with data in order
+ *	Elf64_Ehdr
+ *	Elf64_Phdr	of the notes, then one for each segment
+ *	Elf64_Shdr	only with more than 65,534 program headers: its sh_info has their number
+ *	notes
+ *	memory		from the next page on, segments with data in order
  *
  * Source: elf(5), "Extended numbering" in the System V gABI for PN_XNUM.
  */

@@ -3,8 +3,8 @@
  * Payload layouts of Universal.System: an integer is a ULEB128, a string is its size in bytes as a
  * u16 and then UTF-8.
  *
- * *	3  ProcessMapping	id, start, end (exclusive), file offset, file, id of the metadata
- * *	4  ProcessSymbol	id, id of the mapping, start, end (inclusive), name
+ *	3  ProcessMapping	id, start, end (exclusive), file offset, file, id of the metadata
+ *	4  ProcessSymbol	id, id of the mapping, start, end (inclusive), name
  */
 #include "tools/ringpipe/address_ranges.h"
 
