@@ -3,7 +3,7 @@
  * Measures the bytes of an event in a file beyond its payload: by the size of the payload with one
  * busy thread, and by the number of threads that alternate after each event.
  *
- * 	bytes FOLDER
+ *	bytes FOLDER
  */
 #include <pthread.h>
 #include <semaphore.h>

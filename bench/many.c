@@ -3,7 +3,7 @@
  * Measures how costs grow with the number of sessions that want an event, of threads that write
  * simultaneously, of all threads, and of events and providers to register and enable.
  *
- * 	many [MOST]	no more than MOST of anything
+ *	many [MOST]	no more than MOST of anything
  */
 #include <malloc.h>
 #include <pthread.h>

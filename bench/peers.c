@@ -4,7 +4,7 @@
  * one thread, interleaved round by round. peers.py starts the other processes (LTTng's daemon,
  * bpftrace).
  *
- * 	peers FOLDER		writes files of text there; BENCH_USDT: waits for a tracer
+ *	peers FOLDER		writes files of text there; BENCH_USDT: waits for a tracer
  */
 #include <unistd.h>
 

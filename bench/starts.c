@@ -4,7 +4,7 @@
  * threads, with threads that write at the time, and by the size of its rings. Also measures the
  * time and memory of the first events of many live threads.
  *
- * 	starts [MOST]	no more than MOST threads
+ *	starts [MOST]	no more than MOST threads
  */
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A filter that kills at every system call but those of the table in doc/security.md.
+"""Runs the library under a filter that kills at every system call except those in the table of
+doc/security.md.
 
 usage: allowed_test.py PROGRAM RINGPIPE PAGE [unittest arguments]
 
-PROGRAM, which starts under it with a session from its environment, makes sessions, snapshots,
+PROGRAM starts under the filter with a session from its environment. It uses sessions, snapshots,
 listeners, counters and a child, and is traced from outside.
 """
 import os
@@ -22,7 +23,7 @@ HEADER = "/usr/include/x86_64-linux-gnu/asm/unistd_64.h"
 
 
 def allowed(page):
-    """The names in the table."""
+    """Return the names in the table."""
     with open(page, encoding="utf-8") as file:
         section = file.read().split("\n## System calls\n")[1].split("\n## ")[0]
     rows = [line for line in section.splitlines() if line.startswith("| ")][2:]
@@ -32,7 +33,7 @@ def allowed(page):
 def numbers(names):
     with open(HEADER, encoding="ascii") as file:
         known = dict(re.findall(r"#define __NR_(\w+) (\d+)", file.read()))
-    # Older headers lack newer calls, and nothing on such a system makes them.
+    # Older headers lack newer calls, which no program makes on such a system.
     return ",".join(known[name] for name in names if name in known)
 
 
@@ -40,7 +41,7 @@ class Allowed(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.mkdtemp(prefix="rp-allowed-")
         self.addCleanup(shutil.rmtree, self.directory)
-        # LTTng's library makes calls of its own, where a daemon runs.
+        # LTTng's library makes other calls if its daemon runs.
         self.environment = dict(os.environ, TMPDIR=self.directory, RINGPIPE_LTTNG="0")
 
     def start(self, mode, **more):
@@ -68,7 +69,7 @@ class Allowed(unittest.TestCase):
         self.assertEqual(done.returncode, 0, f"{arguments}: {done.stderr}")
 
     def test_all_that_ringpipe_does_in_a_program_is_done_by_the_calls_of_the_table(self):
-        # With {pid} the variables outlive the start of what PROGRAM then becomes.
+        # {pid} keeps the variables for the program that PROGRAM executes.
         host = self.start("run", RINGPIPE_CONFIG="*", RINGPIPE_OUTPUT="environment-{pid}.nettrace")
         if host.stdout.readline() != b"ready\n":
             self.expect(host, 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes events between two system calls that stand out: write() to descriptors 98 and 99, which
- * are not open. calls_test.py looks at what lies between them. Told `control`, it makes one call
- * too many.
+ * Writes events between two recognisable system calls: write() to descriptors 98 and 99, which are
+ * not open. calls_test.py inspects the calls between them. With the argument `control`, the program
+ * makes one additional call.
  */
 #include "check.h"
 
@@ -21,7 +21,7 @@ static void write_events(void)
 {
 	struct rp_activity outer;
 
-	/* The thread's first ids may take a system call; its first event is among the rest. */
+	/* The thread's first ids may need a system call; its first event is part of the test. */
 	rp_activity_begin(&outer);
 	rp_activity_end(&outer);
 	check(write(98, "begin", 5) == -1);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * usage: copies PLUGIN COPIES COMMAND. As many copies of the plugin, each of which carries the
- * library: they load, trace, and know of each other; `ringpipe ps` shows how many there are.
+ * usage: copies PLUGIN COPIES COMMAND. Loads COPIES copies of the plugin, each with its own copy of
+ * the library. They trace independently and list each other, and `ringpipe ps` shows their number.
  *
- * A library that is loaded late gets its thread-local storage from what the loader keeps in reserve
- * (1,664 bytes with glibc 2.36). A copy of the library may take TLS_BYTES of that.
+ * A library that is loaded late gets its thread-local storage from the loader's reserve (1,664 bytes
+ * with glibc 2.36). A copy of the library may use TLS_BYTES of that.
  */
 #include "check.h"
 
@@ -24,7 +24,7 @@
 static const char *plugin_path, *command_path;
 static char folder[] = "/tmp/rp-copies-XXXXXX";
 
-/* The loader takes one inode for one library. */
+/* The loader treats files with one inode as one library. */
 static void copy_plugin(const char *to)
 {
 	static char bytes[1 << 16];
@@ -66,7 +66,7 @@ static size_t tls_bytes(const char *path)
 }
 
 struct seen {
-	uint32_t copies, own_order, orders;	/* the orders as bits */
+	uint32_t copies, own_order, orders;	/* the orders seen, as bits */
 	const char *own_path;
 };
 
@@ -84,7 +84,7 @@ static int see(const struct rp_host_copy *copy, void *data)
 	return 0;
 }
 
-/* The program has the copy that was loaded first. */
+/* The program's copy was loaded first. */
 static void expect_copies(uint32_t copies)
 {
 	struct seen seen = { .copies = 0 };
@@ -119,7 +119,7 @@ static void expect_in_ps(const char *text)
 	check(found);
 }
 
-/* Each copy has sessions of its own, and its events are in its trace alone. */
+/* Each copy has separate sessions, and its events are only in its own trace. */
 static void load_and_trace(unsigned int number)
 {
 	int (*trace)(const char *path, uint64_t from, uint64_t count);

@@ -24,7 +24,7 @@ static inline unsigned int count_entries(const char *path)
 	return count;
 }
 
-/* Shared memory without a file's name is that of rings. */
+/* Shared memory without a file name belongs to rings. */
 static inline unsigned int count_rings(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -49,7 +49,7 @@ static inline struct held count_held(void)
 
 /*
  * Whether the process holds no more than before. The first count may include resources that were
- * about to be released, even a thread that was joined: `before` becomes the lower count.
+ * about to be released, even a joined thread: `before` becomes the lower count.
  */
 static inline bool holds_no_more(struct held *before)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events from before main() and from after it are in the session that the environment asks for. The
- * program starts itself with such a one, as `written`, and reads what it wrote.
+ * Events written before main() and after it are in the session that the environment requests. The
+ * program starts itself with such an environment, as `written`, and reads the trace.
  */
 #include "check.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* usage: ending PLUGIN. Threads that end in every way they may, and what they wrote to the last. */
+/*
+ * usage: ending PLUGIN. Threads that end in every possible way, and the events that they write
+ * until their end.
+ */
 #include "check.h"
 
 #include <dlfcn.h>
@@ -15,7 +18,7 @@ RP_COUNTER(observed, sum, NULL, NULL);
 
 static pthread_key_t key;
 #if defined(__SANITIZE_THREAD__)
-#define ROUNDS (PTHREAD_DESTRUCTOR_ITERATIONS - 1)	/* gone from the thread in the last */
+#define ROUNDS (PTHREAD_DESTRUCTOR_ITERATIONS - 1)	/* the value is removed in the last round */
 #else
 #define ROUNDS PTHREAD_DESTRUCTOR_ITERATIONS
 #endif
@@ -25,7 +28,7 @@ static uint64_t serial;
 static unsigned int destroyed;
 static __thread unsigned int rounds;
 
-/* With room for all that is written before it is read. */
+/* With space for all events, which are read later. */
 static struct rp_listener *listen_long(void)
 {
 	struct rp_session_provider wanted = {
@@ -46,7 +49,7 @@ static void write_some(unsigned int count)
 		check(ending_mark(serial++) == 0);
 }
 
-/* Destructors are called anew as long as one sets a value, PTHREAD_DESTRUCTOR_ITERATIONS times. */
+/* Destructors run again while one sets a value, up to PTHREAD_DESTRUCTOR_ITERATIONS times. */
 static void write_at_end(void *data)
 {
 	destroyed++;
@@ -61,7 +64,7 @@ static void write_in_handler(void *data)
 	write_some(10);
 }
 
-/* All that was written is there, once and in order; nothing else is. */
+/* All written events arrive, once and in order, and no others. */
 static void expect_serials(struct rp_listener *listener)
 {
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
@@ -88,7 +91,7 @@ static void run_thread(void *(*run)(void *), void *expected)
 	check(result == expected);
 }
 
-/* Its first event is written when it has ended already. */
+/* Its first event is written when it is already ending. */
 static void *end_at_once(void *data)
 {
 	(void)data;
@@ -151,7 +154,7 @@ static void count_call(const struct rp_listener_event *event, void *data)
 	*(unsigned int *)data += strcmp(event->name, "mark") == 0;
 }
 
-/* A point where the thread would end, below a function of the library's. */
+/* A cancellation point, called by a function of the library. */
 static void stop_here(struct rp_provider *provider, const struct rp_provider_state *state,
 		      void *data)
 {
@@ -237,7 +240,7 @@ static void *call_cancelled(void *data)
 	return NULL;
 }
 
-/* Each would be left in the middle, with what it holds: the next would wait for ever. */
+/* Each function would otherwise be abandoned with its locks held, and the next call would hang. */
 static void no_function_is_left_by_a_cancelled_thread(void)
 {
 	void (*uses[])(void) = { use_sessions, use_providers, use_library };

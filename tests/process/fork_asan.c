@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Locks that glibc's malloc takes around fork and AddressSanitizer's, up to that of LLVM 18, does
- * not: a fork waits until no other thread is in the allocator, or the child finds locks held for
- * ever. Only the programs under test need this; the sanitizer still sees each call.
+ * Takes the locks of AddressSanitizer's allocator around fork, as glibc does for malloc.
+ * AddressSanitizer itself does not, up to LLVM 18: without this, a child may find the locks held
+ * forever. Only the tested programs need this; the sanitizer still checks each call.
  */
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 
-/* The sanitizer's own, by the names it gives them for such a purpose. */
+/* The sanitizer's own functions, under the names that it provides for such wrappers. */
 void *__interceptor_malloc(size_t size);
 void *__interceptor_calloc(size_t count, size_t size);
 void *__interceptor_realloc(void *memory, size_t size);
 int __interceptor_posix_memalign(void **ret_memory, size_t alignment, size_t size);
 void __interceptor_free(void *memory);
 
-/* No mutex: these functions run before the sanitizer is there to watch one. */
+/* Not a mutex: these functions run before the sanitizer can observe one. */
 static int held;
 static __thread unsigned int depth __attribute__((tls_model("initial-exec")));
 
@@ -83,9 +83,9 @@ UNWATCHED void free(void *memory)
 }
 
 /*
- * Handlers run before a fork in the reverse order of their registration. The allocator comes last,
- * after those that wait for locks whose holders may be allocating: so it is registered before the
- * constructors of any library.
+ * Fork handlers run before a fork in the reverse order of registration. The allocator must come
+ * last, after handlers that wait for locks whose holders may be allocating, so this registers
+ * before the constructors of any library.
  */
 UNWATCHED static void register_first(int argc, char **argv, char **environment)
 {

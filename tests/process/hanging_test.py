@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A symbol file that never answers delays the end of a session, and does not prevent it.
+"""A symbol file that never answers delays the end of a session, but does not prevent it.
 
-usage: hanging_test.py HOST LIBRARY MODULE STRICT: the module stands beside the library in a folder.
+usage: hanging_test.py HOST LIBRARY MODULE STRICT. The test puts the module next to the library.
 """
 import json
 import os

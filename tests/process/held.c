@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that is held up in the middle of a large write until its session has ended, and then
- * goes on: it returns alive, and what it writes late is in no other session.
+ * A thread is blocked in the middle of a large write until its session has ended, and then
+ * continues: its call returns, and its late event is in no other session.
  *
- * The payload ends in a page that cannot be read yet; the handler of that fault holds the thread
- * up.
+ * The payload ends in a page that is unreadable at first; the handler of that fault blocks the
+ * thread.
  */
 #include "check.h"
 #include "../strict/strict.h"
@@ -47,7 +47,7 @@ static void *write_bulk(void *data)
 	int ret = held_bulk(payload, BYTES);
 
 	(void)data;
-	/* Or -ENOBUFS: the library may know that it came too late. */
+	/* -ENOBUFS if the library noticed that the session had ended. */
 	check(ret == 0 || ret == -ENOBUFS);
 	return NULL;
 }
@@ -58,7 +58,7 @@ static void write_marks(uint64_t count)
 		check(held_mark(serial) == 0);
 }
 
-/* The marks are all there, and at most so many losses. */
+/* All marks arrived, with at most `lost` losses. */
 static void read_marks(const char *path, uint64_t count, uint64_t lost)
 {
 	static const struct strict_serials serials = { PROVIDER, "mark", NULL, "serial" };

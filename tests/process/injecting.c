@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Armed before main() where INJECT=NAME:NTH is set. A call that is not armed goes to libc, by the
- * bare system call where libc makes one: some are called before any symbol can be looked up.
+ * Failing calls, armed before main() if INJECT=NAME:NTH is set. A call that does not fail goes to
+ * libc, or to the bare system call: some calls are made before symbols can be looked up.
  */
 #include "injecting.h"
 
@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A sanitizer's function is in libc's place, and is what has to be called. */
+/* A sanitizer's function replaces libc's, and must be called. */
 #if defined(ABOVE_ASAN)
 #define BELOW(name) __interceptor_##name
 #else
@@ -36,7 +36,7 @@ extern void *BELOW(realloc)(void *memory, size_t size);
 
 static struct {
 	enum inject_kind kind;
-	unsigned int left;	/* calls until it fails; 0: not armed */
+	unsigned int left;	/* calls until the failure; 0: not armed */
 	bool aside;
 	bool fired;
 } armed;
@@ -74,7 +74,7 @@ bool inject_disarm(void)
 	return __atomic_load_n(&armed.fired, __ATOMIC_SEQ_CST);
 }
 
-/* Whether this call is the one; errno is set then. */
+/* Whether this call must fail; errno is set then. */
 static bool fails(enum inject_kind kind)
 {
 	unsigned int left = __atomic_load_n(&armed.left, __ATOMIC_SEQ_CST);
@@ -110,7 +110,7 @@ static void arm_from_environment(int argc, char **argv, char **environment)
 	}
 }
 
-/* Before the constructor of any library. */
+/* Runs before the constructor of any library. */
 __attribute__((section(".preinit_array"), used))
 static void (*const first)(int argc, char **argv, char **environment) = arm_from_environment;
 
@@ -129,7 +129,7 @@ void *realloc(void *memory, size_t size)
 	return fails(INJECT_memory) ? NULL : BELOW(realloc)(memory, size);
 }
 
-/* As libc's of that name, but for the kinds that fail by it. */
+/* Works like libc's function, except for the kinds that fail here. */
 long syscall(long number, ...)
 {
 	register long r10 __asm__("r10");
@@ -250,7 +250,7 @@ int epoll_create1(int flags)
 
 int epoll_ctl(int fd, int operation, int of, struct epoll_event *event)
 {
-	/* Only this one takes memory. */
+	/* Only this operation needs memory. */
 	if (operation == EPOLL_CTL_ADD && fails(INJECT_epoll_ctl))
 		return -1;
 	return (int)syscall(SYS_epoll_ctl, fd, operation, of, event);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A debugger's breakpoint at a site with a static key: neither disturbs the other.
+"""A debugger's breakpoint and a static key at the same site do not disturb each other.
 
 usage: keyed_gdb_test.py PROGRAM
 """

@@ -6,8 +6,8 @@
  * events that the library reported as lost may be missing.
  *
  * Unlimited writers may overwrite a whole ring while it is copied, and an empty window guarantees
- * nothing. So during every other snapshot they write only a small part of the buffer, and the window
- * of each of these contains events.
+ * nothing. So during every other snapshot they write only a small part of the buffer, and the
+ * window of each of these contains events.
  */
 #include <errno.h>
 #include <sched.h>

@@ -5,7 +5,7 @@
  * thread confirms a serial when its call has returned 0, and repeats a serial that was lost. So the
  * recovered events of a thread are the serials 0 to n - 1, each once, complete, in order, and
  *
- * 	confirmed <= n <= confirmed + 1
+ *	confirmed <= n <= confirmed + 1
  *
  * where the additional event is the one whose call had not returned.
  *

@@ -49,7 +49,7 @@ typedef int (*stress_writer)(uint64_t stream, uint64_t serial, const void *blob,
 
 /*
  * Serials that one thread, or one kind of signal handler on a thread, writes in succession. A
- * handler has a separate stream, since its event may come before the one that it interrupts.
+ * handler has a separate stream, since its event may precede the interrupted event.
  */
 struct stress_stream {
 	stress_writer write;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In the place of the module that names functions: it reads a symbol file that does not answer
- * until the file that HANGING_UNTIL names is there.
+ * Replaces the module that finds names of functions: it reads a symbol file that does not answer
+ * until the file in HANGING_UNTIL exists.
  */
 #include <poll.h>
 #include <stdlib.h>
