@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * usage: copies PLUGIN COPIES COMMAND. Loads COPIES copies of the plugin, each with its own copy of
+ * usage: copies PLUGIN COPIES COMMAND. Loads COPIES copies of the plugin, each with a copy of
  * the library. They trace independently and list each other, and `ringpipe ps` shows their number.
  *
- * A library that is loaded late gets its thread-local storage from the loader's reserve (1,664 bytes
- * with glibc 2.36). A copy of the library may use TLS_BYTES of that.
+ * A library that is loaded late gets its thread-local storage from the loader's reserve (1,664
+ * bytes with glibc 2.36). A copy of the library may use TLS_BYTES of that.
  */
 #include "check.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * phased: does what its standard input says, a line at a time, and answers each with a line: `ok`,
- * or `failed ERROR CALL`. Where nothing is asked it writes events. Ends with its input.
+ * phased: executes the lines of its standard input, and answers each with a line: `ok`, or `failed
+ * ERROR CALL`. While it waits for input it writes events. It ends at the end of its input.
  *
  *	phase N		the calls from here on are of phase N: supervise.c
  *	start KIND	a session, of the kinds below
@@ -31,7 +31,7 @@
 #define LINE_BYTES 4096u
 #define CALLS_MAX 400u
 #define EVENTS_AT_ONCE 1000u
-#define BURST 100000u		/* more than the rings of a session that waits hold */
+#define BURST 100000u		/* more than the rings of a waiting session hold */
 #define TICK_US 2000
 
 RP_PROVIDER(phased, "Test-Phased");
@@ -46,7 +46,7 @@ struct kind {
 	size_t buffer_bytes;
 	uint64_t roll_bytes;
 	const char *recover_path;
-	const char *provider;		/* or NULL: this program's */
+	const char *provider;		/* or NULL: this program's provider */
 	const char *filter_data;
 	bool listens, pushes, watches;
 };
@@ -88,7 +88,7 @@ static void say(const char *text, int error)
 	check(write(STDOUT_FILENO, line, (size_t)bytes) == bytes);
 }
 
-/* Whether there is a line to read, or the end. */
+/* Whether a line, or the end of the input, can be read. */
 static bool is_asked(void)
 {
 	struct timeval tick = { .tv_usec = TICK_US };
@@ -145,7 +145,7 @@ static uint64_t delivered(void)
 	return rp_session_get_stats(now.session, &stats) == 0 ? stats.delivered : 0;
 }
 
-/* An error of the output ends a session, which is as good as having seen the events. */
+/* An error of the output ends a session; the events were then processed. */
 static bool has_failed(void)
 {
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
@@ -205,7 +205,7 @@ static int open_session(const struct rp_session_options *options)
 	return ret;
 }
 
-/* The drain thread has begun as well when this returns. */
+/* Starts a session, and returns once its drain thread runs. */
 static int start(const char *name)
 {
 	struct rp_session_provider wanted[2] = {
@@ -237,7 +237,7 @@ static int start(const char *name)
 	return ret;
 }
 
-/* Counters and samples are events of the session's, too: some are awaited. */
+/* Counters and samples are also events of the session: waits for some of them. */
 static int work(void)
 {
 	const unsigned int others = now.kind->provider || now.kind->filter_data ? 3 : 0;
@@ -272,7 +272,7 @@ static uint32_t number_of(char **at)
 	return (uint32_t)strtoul(*at, at, 10);
 }
 
-/* Ends every thread's right to other calls: the process is killed at one. */
+/* Forbids other calls to every thread: the kernel then kills the process at one. */
 static int allow(const char *list)
 {
 	static struct sock_filter filter[2 * CALLS_MAX + 2] = {
@@ -317,7 +317,7 @@ static int prepare(const char *arguments)
 	return rp_prepare(&options);
 }
 
-/* A new thread, which has no priority, runs only where the calling one waits. */
+/* Runs in a new thread without priority, so only while the calling thread waits. */
 static int run_first(void)
 {
 	struct sched_param first = { .sched_priority = 1 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * refused CALL ERRNO PROGRAM [ARGUMENT...]: runs a program whose system calls of one number fail,
- * as containers and hardened services have it. `refused` alone: writes events, and is that program.
+ * refused CALL ERRNO PROGRAM [ARGUMENT...]: runs a program in which one system call fails, as in
+ * containers and hardened services. `refused` without arguments is that program: it writes events.
  */
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Each system call that the library makes, refused, as filters of containers and services do it.
+"""Makes each system call of the library fail, like filters of containers and services.
 
 usage: refused_test.py PROGRAM RINGPIPE [unittest arguments]
 
-The program runs and ends as ever. What it writes is delivered, or the one line on standard error
-that a variable asked for says what is missing.
+The program runs and ends as usual. Its events are delivered, or one line on standard error,
+requested by a variable, reports what is missing.
 """
 import errno
 import glob
@@ -22,14 +22,14 @@ PROGRAM = RINGPIPE = None
 EVENTS = 1000
 HEADER = "/usr/include/x86_64-linux-gnu/asm/unistd_64.h"
 
-# Calls that the loader and every program need: without them no program starts, with us or without.
+# Calls that the loader and every program need, so that no program starts without them.
 NEEDED = {"execve", "exit", "exit_group", "arch_prctl", "brk", "close", "fstat", "futex", "getpid",
           "mmap", "mprotect", "munmap", "newfstatat", "open", "openat", "pread64", "read",
           "readlink", "rt_sigreturn", "set_tid_address", "write"}
-# Besides those that are seen: newer or older paths, and what only other machines take.
+# In addition to the calls seen: newer or older paths, and calls of other machines only.
 ALSO = {"membarrier", "rseq", "memfd_create", "eventfd2", "timer_create", "timerfd_create",
         "getrandom", "sched_getaffinity", "clone3", "unlinkat", "accept4", "getsockopt", "sendto"}
-# A session needs a thread, rings that no child inherits, and a file that holds nothing else.
+# A session needs a thread, rings that no child inherits, and a truncated file.
 MAY_FAIL = {"clone3", "madvise", "ftruncate"}
 
 
@@ -48,7 +48,7 @@ class Refused(unittest.TestCase):
         return dict(os.environ, TMPDIR=self.directory, **more)
 
     def run_program(self, *prefix):
-        # With {pid} the variables outlive the start of what PROGRAM then becomes.
+        # {pid} keeps the variables for the program that PROGRAM executes.
         environment = self.environment(RINGPIPE_CONFIG="Test-Refused",
                                        RINGPIPE_OUTPUT=self.directory + "/trace-{pid}")
         for trace in glob.glob(self.directory + "/trace-*"):

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that rolls is killed in the midst of it, and another one goes on where it was: each
- * file is readable, and no event is in two or missing between two. Two processes share a directory
- * by two names, not by one.
+ * Kills a process that writes successive files, and starts another that continues. Each file is
+ * readable, and no event is in two files or missing between them. Two processes may share a
+ * directory under different names, not under the same one.
  */
 #include "check.h"
 #include "../strict/strict.h"
@@ -105,7 +105,7 @@ struct last {
 	bool seen;
 };
 
-/* The reader that shares no code with the library finds no serial missing and no loss. */
+/* The reader that shares no code with the library finds no gap in the serials and no loss. */
 static void read_strictly(const char *path, bool is_whole)
 {
 	static const struct strict_serials serials = { "Test-Rolling", "mark", "life", "serial" };
@@ -117,7 +117,7 @@ static void read_strictly(const char *path, bool is_whole)
 	check(strict_missing(&result) == 0 && result.lost_in_points == 0);
 }
 
-/* Return: whether the file has its end. */
+/* Return: whether the file is complete. */
 static bool read_file(const char *path, struct last *last)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
@@ -159,7 +159,10 @@ static void survive_kills(void)
 		if (before)
 			memcpy(newest, names[before - 1], sizeof(newest));
 		child = begin_life("killed", life);
-		/* Some events are in a file of its own; then at any point of its first ones. */
+		/*
+		 * Waits until some events are in a separate file, then kills at any point of its
+		 * beginning.
+		 */
 		wait_until((before = list_files("killed")) > 0 &&
 			   strcmp(names[before - 1], newest) > 0 && newest_bytes("killed") > 4096);
 		for (uint64_t i = 0; i < life * 1000; i++)
@@ -175,7 +178,10 @@ static void survive_kills(void)
 	printf("%u files, %u whole, %lu bytes\n", count, whole, (unsigned long)bytes);
 	check(last.seen && last.life == LIVES - 1);
 	check(bytes <= RP_SESSION_ROLL_MIN);
-	/* A life leaves at most two incomplete files: the last, and another that was ending. */
+	/*
+	 * Each killed process leaves at most two incomplete files: the last, and one that was being
+	 * completed.
+	 */
 	check(count - whole <= 2 * LIVES);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded before the library: closes what a call gave to a thread that is not the main one, the
- * first SNATCH_TIMES that it is made, as a host does that closes all descriptors at that moment.
- * SNATCH names the call.
+ * Preloaded before the library: closes the descriptor that a call returned to a thread other than
+ * the main one, in its first SNATCH_TIMES calls. A program that closes all descriptors at that
+ * moment has the same effect. SNATCH is the name of the call.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Outputs that others touch: files cut from outside, first writes that fail, and numbers of
- * descriptors that the host closes and opens again, also between the drain thread's check of a
- * descriptor and its write. For that the program stands in front of libc's write() and ftruncate().
+ * Outputs that others modify: files truncated from outside, first writes that fail, and descriptors
+ * that the program closes and reopens, also between the drain thread's check of a descriptor and
+ * its write. For that, the program replaces libc's write() and ftruncate().
  */
 #include "check.h"
 
@@ -19,7 +19,7 @@ RP_EVENT(touched, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial), RP_BLOB(fi
 static char directory[] = "/tmp/rp-touched-XXXXXX";
 static char trace[64], mine[64];
 
-/* Runs once, on the drain thread, right before its next write. */
+/* Called once, on the drain thread, right before its next write. */
 static void (*before_write)(int fd);		/* atomic */
 static unsigned int writes_to_mine;		/* atomic */
 static int mine_fd = -1;
@@ -107,7 +107,7 @@ static struct rp_session *start_with_events(uint64_t *ret_offered)
 	return session;
 }
 
-/* Until the session has ended by itself. */
+/* Writes until the session has ended by itself. */
 static uint64_t write_until_gone(void)
 {
 	uint64_t offered = 0;
@@ -117,7 +117,7 @@ static uint64_t write_until_gone(void)
 }
 
 /*
- * The file has a head and an end, and counts the losses among the events that it does not hold. The
+ * The file has a header and an end, and counts the losses among the events that it lacks. The
  * writes during which the session ended may have been offered or not.
  */
 static void expect_begun_again(struct rp_session *session, uint64_t offered)
@@ -158,7 +158,7 @@ static void file_that_is_cut_right_before_a_write_is_begun_again(void)
 	check(!is_armed());
 }
 
-/* The events in the copy were delivered; the file is whole again, and empty. */
+/* The events in the copy were delivered; the file is again complete, but empty. */
 static void file_that_is_cut_right_before_the_last_write_is_begun_again(void)
 {
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
@@ -182,7 +182,7 @@ static void set_limit(int fd)
 	check(setrlimit(RLIMIT_FSIZE, &limit) == 0);
 }
 
-/* `bytes` of the head fit. */
+/* `bytes` of the header fit. */
 static void first_write_that_fails_leaves_no_file(rlim_t bytes)
 {
 	struct rlimit before;
@@ -214,7 +214,7 @@ static void file_that_cannot_be_emptied_keeps_what_it_holds(void)
 	check(unlink(trace) == 0);
 }
 
-/* The bytes that the embedder had in the file stay, and nothing follows them. */
+/* The bytes that the caller had in the file stay, and nothing follows them. */
 static void embedders_file_is_cut_back_to_where_the_session_began(void)
 {
 	struct rlimit before;
@@ -234,7 +234,7 @@ static void embedders_file_is_cut_back_to_where_the_session_began(void)
 	check(unlink(trace) == 0);
 }
 
-/* Each event is a block of its own. Return: the file's size. */
+/* Each event has a separate block. Return: the file's size. */
 static uint64_t write_blocks(uint64_t limit_bytes)
 {
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
@@ -265,7 +265,7 @@ static uint64_t write_blocks(uint64_t limit_bytes)
 	return bytes;
 }
 
-/* Down to a file that holds no event. */
+/* Down to a limit at which the file holds no event. */
 static void file_has_an_end_wherever_it_must_stop(void)
 {
 	uint64_t whole = write_blocks(1 << 20);
@@ -281,8 +281,9 @@ static void replace_by_mine(int fd)
 }
 
 /*
- * doc/architecture.md: a number that the host closes and opens again between the check and the
- * write gets that one write. The next check sees it; nothing more is written, cut or closed.
+ * doc/architecture.md: a descriptor that the program closes and reopens between the check and the
+ * write gets that one write. The next check detects it; the library then neither writes to it,
+ * truncates nor closes it.
  */
 static void number_that_changes_hands_before_a_write_gets_that_write_alone(void)
 {

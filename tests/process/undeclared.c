@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that declares no event and has the static library in it. RINGPIPE_CONFIG asks for a
- * provider that it creates in main(): the library's constructor is there and started the session.
+ * A program that declares no event and contains the static library. RINGPIPE_CONFIG names a
+ * provider that it creates in main(): the library's constructor was linked and has started the
+ * session.
  */
 #include "check.h"
 

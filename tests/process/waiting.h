@@ -11,7 +11,7 @@
 #define STREAMS (WRITERS + 2)
 
 #define FILLING_BYTES 2000u
-#define WRITER_EVENTS 2000u		/* 16 MB of all; rings, sink and socket hold three */
+#define WRITER_EVENTS 2000u		/* 16 MB in total; rings, sink and socket hold three */
 #define PLUGIN_EVENTS 2500u
 
 #endif
