@@ -32,7 +32,7 @@
 #define REPORT_FD 101
 #define TAKEN 42		/* exit status of a host that consumed its signal itself */
 
-/* The programs of this source, and the one that is being compiled. */
+/* The programs of this source; PROGRAM is the current one. */
 #define PLAIN 0
 #define POLLED 1
 #define KEYED 2

@@ -193,7 +193,7 @@ def keyed(host):
     return option("start file", "work", "stop")(host)
 
 
-# The table's other rows, beside the phases of a session to a file: program, environment, scenario,
+# The table's other rows, besides the phases of a session to a file: program, environment, scenario,
 # and the recorded phase.
 PREPARE, PORT = "`rp_prepare()`", "diagnostics port: `ps`, `list`"
 OPTIONS = {

@@ -179,8 +179,7 @@ static void survive_kills(void)
 	check(last.seen && last.life == LIVES - 1);
 	check(bytes <= RP_SESSION_ROLL_MIN);
 	/*
-	 * Each killed process leaves at most two incomplete files: the last, and one that was being
-	 * completed.
+	 * Each killed process leaves at most two incomplete files: the last, and its predecessor.
 	 */
 	check(count - whole <= 2 * LIVES);
 }

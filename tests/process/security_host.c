@@ -4,8 +4,8 @@
  * writes events until its standard input ends. Names and texts contain terminal controls; `paid`
  * and a dynamic event have secret fields.
  *
- * `ids UID`: sets its effective user to UID. `saved UID OTHER`: sets all its user ids to UID, except
- * the saved one, to which it may switch back.
+ * `ids UID`: sets its effective user to UID. `saved UID OTHER`: sets all its user ids to UID,
+ * except the saved one, to which it may switch back.
  */
 #include <poll.h>
 #include <stdio.h>
