@@ -125,7 +125,7 @@ static size_t receive(int fd, uint8_t *bytes, size_t room)
 }
 
 /*
- * A reply is complete or absent. Of a session's stream, which ends when its client closes, only the
+ * A reply is complete or absent. A session's stream ends when its client closes, so only its
  * beginning is read.
  */
 static void take_reply(int fd)
