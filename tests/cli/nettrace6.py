@@ -180,16 +180,18 @@ def all_fields_payload():
     """A payload of ALL_FIELDS, and what it means."""
     guid = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
     out = struct.pack("<I?", 1, True) + "ß".encode("utf-16-le") + b"A"
-    out += struct.pack("<bBhHiIqQfd", -1, 255, -2, 65535, -3, 2**32 - 1, -2**63, 2**64 - 1, 0.5, -2.25)
+    out += struct.pack("<bBhHiIqQfd", -1, 255, -2, 65535, -3, 2**32 - 1, -2**63, 2**64 - 1, 0.5,
+                       -2.25)
     out += guid.bytes_le + utf16z("Zoë") + varint(-300) + varuint(2**64 - 1)
     out += struct.pack("<HII", 2, 7, 8) + struct.pack("<H", 2) + varint(-1) + varint(64)
-    out += struct.pack("<H", 5) + "größ".encode()[:5] + struct.pack("<H", 2) + "öß".encode("utf-16-le")
+    out += struct.pack("<H", 5) + "größ".encode()[:5]
+    out += struct.pack("<H", 2) + "öß".encode("utf-16-le")
     out += struct.pack("<3H", 1, 2, 3) + b"worker\0x" + b"\5" + varuint(1000)
     out += struct.pack("<H", 2) + b"\1" + utf16z("x") + b"\2" + utf16z("")
     out += struct.pack("<H", 2) + struct.pack("<HBB", 2, 1, 2) + struct.pack("<H", 0)
     place = len(out)
     # REL_LOC counts from after itself, DATA_LOC from the payload's beginning.
-    out += struct.pack("<HH", 4, 4) + struct.pack("<HH", place + 8 + 4, 3) + struct.pack("<HH", 9, 10)
+    out += struct.pack("<HHHHHH", 4, 4, place + 8 + 4, 3, 9, 10)
     out += b"end"
     return out, {
         "b32": True, "b8": True, "c16": "ß", "c8": "A", "i8": -1, "u8": 255, "i16": -2,

@@ -57,7 +57,8 @@ class Version6(ToolTest):
         trace = v6.Trace().threads(*SEQUENCE).define(1, "Shop", "Order", 5, (), attributes,
                                                      skip=b"later versions")
         trace.labels(1, [[(1, GUID), (2, GUID), (3, b"T" * 16), (4, struct.pack("<Q", 99)),
-                          (5, v6.text("zone") + v6.text("eu\x1b")), (6, v6.text("n") + v6.varint(-5))],
+                          (5, v6.text("zone") + v6.text("eu\x1b")),
+                          (6, v6.text("n") + v6.varint(-5))],
                          [(7, b"\2"), (8, struct.pack("<Q", 1)), (9, b"\5"), (10, b"\7")]])
         rows = self.events(trace.events(event(labels=1), event(labels=2), event(labels=0)))
         self.assertEqual(rows[0]["activity"], GUID_TEXT)

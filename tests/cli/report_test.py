@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`ringpipe report`, on traces made by hand, whole, cut and damaged."""
+"""`ringpipe report`, on handmade traces: complete, cut and damaged."""
 import csv
 import io
 import json
@@ -72,7 +72,8 @@ class Report(ToolTest):
             for i in range(2)])
 
     def test_threads_are_those_of_the_program(self):
-        """Not the drain thread, which writes about the session, and each of them once."""
+        """The drain thread, which writes about the session, does not count; each other thread
+        counts once."""
         trace = nettrace.Trace().define(1, "Shop", "tick", 1, [])
         trace.define(2, "ringpipe", "RundownDone", 3, [])
         trace.define(3, "Universal.System", "ExistingProcess", 0, [])
@@ -87,7 +88,7 @@ class Report(ToolTest):
         process = self.start("report", "--events", "--format=json", "-", stdin=subprocess.PIPE)
         process.stdin.write(nettrace.sample(orders=1)[:-1])
         process.stdin.flush()
-        # Nothing more comes until then.
+        # Nothing more arrives until then.
         ready, _, _ = select.select([process.stdout], [], [], PATIENCE)
         self.assertTrue(ready, "the event waits for the next ones")
         self.assertEqual(json.loads(process.stdout.readline())["fields"]["order_id"], 0)

@@ -56,7 +56,7 @@ Test(encoder, tells_what_a_definition_says)
 	free(bytes);
 }
 
-/* TraceEvent makes job/Start of jobStart, and job_/Start of job_start. */
+/* TraceEvent shows jobStart as job/Start, and job_start as job_/Start. */
 Test(encoder, names_start_and_stop_events_as_dotnet_does)
 {
 	static const struct {
@@ -296,7 +296,7 @@ Test(encoder, tells_equal_stacks_once)
 	for (int i = 0; i < 2000; i++)
 		stack_event(encoder, type, i % 2, 50);
 	bytes = trace_end(encoder, &size);
-	/* Two stacks of 400 bytes, and a few bytes an event. */
+	/* Two stacks of 400 bytes, and a few bytes per event. */
 	cr_expect_lt(size, 2 * 404 + 2000 * 5 + 500);
 	free(bytes);
 }
@@ -442,9 +442,9 @@ Test(encoder, gives_out_whole_blocks)
 	rp_encoder_destroy(encoder);
 }
 
-#define MARK "whole"	/* ends each payload, and is nowhere else */
+#define MARK "whole"	/* ends each payload, and occurs nowhere else */
 
-/* Bytes taken of an output, and how many marks are whole in them. */
+/* Bytes read from an output, and the number of complete marks in them. */
 struct taken {
 	uint8_t *bytes;
 	size_t size, searched;
@@ -464,7 +464,7 @@ static void count_marks(struct taken *taken)
 		taken->searched = taken->size - strlen(MARK);
 }
 
-/* Events of several threads, sizes and types, one of which is internal and has no mark. */
+/* Events of several threads, sizes and types. One type is internal and has no mark. */
 static void put_marked(struct rp_encoder *encoder, struct rp_encoder_event_type *types[3],
 		       unsigned int i)
 {
@@ -575,7 +575,7 @@ Test(encoder, ends_a_cut_stream_with_the_truth)
 	free(bytes);
 }
 
-/* In the head's words: year, month, weekday, day, hour, minute, second, millisecond. */
+/* In the words of the header: year, month, weekday, day, hour, minute, second, millisecond. */
 static void expect_utc(struct rp_object_stream *stream, int64_t utc_ns)
 {
 	const struct rp_encoder_info info = { .start_ns = TRACE_START_NS, .start_utc_ns = utc_ns };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One small trace with fixed contents, byte for byte: golden/nettrace_v4.hex and nettrace_v6.hex
- * hold what the encoder wrote when a strict reader (TraceEvent) was seen to accept it. A change of
- * the bytes is a change of the format, so look at it with such a reader before running this with
+ * One small trace with fixed contents, compared byte for byte: golden/nettrace_v4.hex and
+ * nettrace_v6.hex have the encoder's output that a strict reader (TraceEvent) accepted. Different
+ * bytes are a change of the format, so check them with such a reader before running this with
  * RINGPIPE_REGENERATE=1.
  *
  * usage: nettrace_golden VERSION FILE

@@ -78,7 +78,7 @@ static inline void trace_event(struct rp_encoder *encoder, const struct rp_encod
 	free(copy);
 }
 
-/* Ends the stream; the bytes are the caller's. */
+/* Ends the stream; the caller owns the bytes. */
 static inline uint8_t *trace_end(struct rp_encoder *encoder, size_t *ret_size)
 {
 	const void *output;
@@ -119,7 +119,9 @@ static inline struct rp_reader_stats trace_stats(const struct rp_reader *reader)
 	return stats;
 }
 
-/* One event with these fields and this payload, through encoder and reader, as JSON. */
+/*
+ * Passes one event with these fields and this payload through encoder and reader. Return: its JSON.
+ */
 static inline char *trace_round(const struct rp_field *fields, size_t field_count,
 				const void *payload, size_t payload_bytes, size_t *ret_wire_bytes)
 {

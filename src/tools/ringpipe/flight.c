@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ringpipe flight start, flight stop: a flight recorder in another process. ringpipe's own
- * commands 0x52/0x06, u32 1 for rings in files or 2 for coarse times and then the payload of
- * CollectTracing4, 0x52/0x0a, with a path and a quota in front of that payload, and 0x52/0x07,
- * without one; the reply to all is u64 session id.
+ * ringpipe flight start, flight stop: controls a flight recorder in another process, by ringpipe's
+ * own commands. Start is 0x52/0x06: u32 1 for rings in files or 2 for coarse times, then the
+ * payload of CollectTracing4. 0x52/0x0a has a path and a quota before that payload; 0x52/0x07 has
+ * no such prefix. The reply to each is u64 session id.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,12 +21,12 @@
 #include "tools/ringpipe/signals.h"
 #include "tools/ringpipe/tool.h"
 
-/* To stop takes as long as a snapshot on its way to a slow reader may. */
+/* Stopping waits for a snapshot that is being sent to a slow reader. */
 #define REPLY_TIMEOUT_MS 30000
-#define TRIAL_MB 8u		/* the least that a process takes */
+#define TRIAL_MB 8u		/* the least that a process accepts */
 #define BUFFER_MB_MAX (1u << 20)
 
-/* The process may stand in another directory. */
+/* Makes the path absolute, since the process may have another working directory. */
 static int put_output(const struct rp_tool_options *options, const char *output,
 		      struct rp_message_buffer *request)
 {
@@ -52,7 +52,7 @@ struct plan {
 	size_t provider_count;
 	char *output;			/* of --roll, or NULL */
 	uint32_t buffer_mb;		/* 0: the process's default */
-	uint64_t window_ms;		/* of --last: what the recorder holds at the present rate */
+	uint64_t window_ms;		/* of --last: the time that the recorder must hold */
 };
 
 static int build_start(const struct plan *plan, struct rp_message_buffer *request)
@@ -103,7 +103,7 @@ static void emit(const struct rp_target *target, uint64_t id, const struct plan 
 		print_window(plan);
 }
 
-/* Return: 0, with the session's id; -errno, reported. */
+/* Return: 0, with the session's id; -errno, after an error line. */
 static int ask_quietly(const struct rp_target *target, const struct rp_message_buffer *request,
 		       const char *what, uint64_t *ret_id)
 {
@@ -171,7 +171,10 @@ static void build_stop(struct rp_message_buffer *request)
 	rp_message_end(request);
 }
 
-/* Return: an exit status; with RP_EXIT_OK, whether the trial goes on as the recorder. */
+/*
+ * Return: an exit status; with RP_EXIT_OK, `ret_goes_on` is whether the trial stays as the
+ * recorder.
+ */
 static int end_trial(const struct rp_flight_trial *trial, int64_t needed, bool *ret_goes_on)
 {
 	static struct rp_message_buffer request;
@@ -194,8 +197,9 @@ static int end_trial(const struct rp_flight_trial *trial, int64_t needed, bool *
 }
 
 /*
- * The buffer for --last, by a recorder with a small one. Signals wait from before its start, so it
- * does not outlive this command by one. Return: as end_trial().
+ * Finds the buffer for --last by a trial with a small buffer. Signals are blocked before the trial
+ * starts, so that a signal cannot end this command and leave the trial running. Return: as
+ * end_trial().
  */
 static int size_buffer(const struct rp_target *target, struct plan *plan, bool *ret_goes_on)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The `ringpipe` command: which commands there are, and help. */
+/* The `ringpipe` command: the table of commands, and help. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "tools/ringpipe/complete.h"
 #include "tools/ringpipe/tool.h"
 
-/* The tasks, in the order of their commands. */
+/* The headings of the help, in the order of the commands. */
 static const char look[] = "Look into a process", record[] = "Record a trace and read it",
 	flight[] = "Keep the newest events in the process, and write them when something happens",
 	kernel[] = "Count and print events in the kernel", crash[] = "After a crash",
@@ -257,7 +257,7 @@ static int run_command(const struct rp_tool_command *command, int argc, char **a
 	return command->run(&options);
 }
 
-/* Whether it is the first word of several commands. */
+/* Whether `word` is the first word of several commands. */
 static bool is_group(const char *word)
 {
 	bool found = false;

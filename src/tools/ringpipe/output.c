@@ -40,7 +40,7 @@ char *rp_output_pattern(const char *given, const char *name, const char *suffix)
 		safe[i] = strchr("/ {}", clean[i]) ? '_' : clean[i];
 	safe[i] = '\0';
 	free(clean);
-	/* A name that begins with a dash would read as an option later. */
+	/* A later command would read a name that begins with a dash as an option. */
 	if (safe[0] == '-' || safe[0] == '.')
 		safe[0] = '_';
 	localtime_r(&now, &parts);

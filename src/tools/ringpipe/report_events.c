@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ringpipe report --events: as text, with the stack below each event; as JSON, one line for each;
- * as CSV with a header, the fields of an event in one column as JSON. A trace has millions of
- * events, so this file writes them directly, and not by struct rp_rows.
+ * ringpipe report --events. Text has the stack below each event; JSON has one line per event; CSV
+ * has a header, and the fields of an event in one column as JSON. A trace has millions of events,
+ * so this file writes them directly, without struct rp_rows.
  */
 #include "tools/ringpipe/report.h"
 
@@ -21,16 +21,16 @@
 struct event_printer {
 	enum rp_format format;
 	bool all;
-	/* Names as the format writes them, kept while events of one kind follow each other. */
+	/* Names in the output format, reused while successive events are of one kind. */
 	const struct rp_reader_type *type;
 	char *provider;
 	char *name;
-	const struct rp_summary *summary;	/* in the making */
-	struct rp_names names;		/* of functions, as the format writes them */
+	const struct rp_summary *summary;	/* incomplete while events are printed */
+	struct rp_names names;		/* of functions, in the output format */
 	struct rp_reader_info info;
 };
 
-/* A name as the format writes it: for free(), or NULL without memory. */
+/* Formats a name for the output. Return: the text, for free(), or NULL without memory. */
 static char *render_name(enum rp_format format, const char *name)
 {
 	struct json_object *string;
@@ -75,7 +75,7 @@ static int take_type(struct event_printer *printer, const struct rp_reader_type 
 static const char *utc_of(const struct event_printer *printer, const struct rp_reader_event *event,
 			  char *buffer)
 {
-	/* A damaged trace may have any time. */
+	/* The times in a damaged trace may have any value, so subtract as unsigned numbers. */
 	uint64_t utc_ns = (uint64_t)printer->info.start_utc_ns + (uint64_t)event->time_ns;
 
 	return rp_text_utc_ns((int64_t)utc_ns, buffer);
@@ -84,7 +84,7 @@ static const char *utc_of(const struct event_printer *printer, const struct rp_r
 static uint64_t frame_of(const struct event_printer *printer, const struct rp_reader_event *event,
 			 uint32_t index)
 {
-	/* A reader lets only 4 and 8 pass; a wider one would not fit the address. */
+	/* A reader accepts only 4 and 8; a wider one would not fit the address. */
 	const size_t bytes = printer->info.pointer_bytes > 8 ? 8 : printer->info.pointer_bytes;
 	uint64_t address = 0;
 
@@ -92,7 +92,7 @@ static uint64_t frame_of(const struct event_printer *printer, const struct rp_re
 	return address;
 }
 
-/* NULL where the trace does not name it. */
+/* Return: the function's name; NULL if the trace does not contain it. */
 static const char *function_of(const struct event_printer *printer,
 			       const struct rp_reader_event *event, uint32_t index)
 {
@@ -105,7 +105,7 @@ static const char *function_of(const struct event_printer *printer,
 
 #define GUID_TEXT 37
 
-/* The GUID as text, or "" for none. */
+/* The GUID as text, or "" if it is all zeros. */
 static const char *guid_text(const struct rp_guid *guid, char *buffer)
 {
 	static const struct rp_guid none;
@@ -219,7 +219,7 @@ static int print_json(const struct event_printer *printer, const struct rp_reade
 	if (has_process(printer, event))
 		printf(",\"process\":%" PRIu64, process_of(printer, event));
 	printf(",\"thread\":%" PRIu64, event->thread);
-	/* The .NET runtime writes -1 where it does not know. */
+	/* The .NET runtime writes -1 if it does not know the processor. */
 	if (event->processor == UINT32_MAX)
 		fputs(",\"processor\":null", stdout);
 	else
@@ -279,7 +279,7 @@ static int print_csv_fields(const struct rp_reader_event *event)
 	return ret;
 }
 
-/* Functions, or addresses where the trace names none, innermost first, with semicolons between. */
+/* Prints functions, or addresses without a name, innermost first, separated by semicolons. */
 static int print_csv_stack(const struct event_printer *printer, const struct rp_reader_event *event)
 {
 	char *text = NULL;
@@ -380,7 +380,7 @@ int rp_report_events(struct rp_reader *reader, const char *path, const char *fil
 	int ret;
 
 	rp_reader_get_info(reader, &printer.info);
-	/* A pipe may be a live session: an event must not wait for the next ones. */
+	/* A pipe may be a live session, where each event must appear immediately. */
 	if (!file)
 		setvbuf(stdout, NULL, _IOLBF, 0);
 	if (printer.format == RP_FORMAT_CSV)
