@@ -45,8 +45,8 @@ struct rp_reader_info {
 enum rp_reader_encoding {
 	RP_READER_PLAIN,
 	RP_READER_COUNTED,		/* a u16 count in front */
-	RP_READER_FIXED_COUNT,		/* `fixed_count` of them; a text may end earlier by a NUL */
-	RP_READER_REL_LOC,		/* elsewhere in the payload: u16 offset from here, u16 bytes */
+	RP_READER_FIXED_COUNT,		/* `fixed_count` of them; a NUL ends a text earlier */
+	RP_READER_REL_LOC,		/* u16 offset after the field, u16 bytes: they are there */
 	RP_READER_DATA_LOC,		/* the same from the payload's beginning */
 };
 
@@ -102,7 +102,7 @@ struct rp_reader_event {
 	struct rp_reader_type *type;
 	int64_t time_ns;		/* since the start of the recording */
 	uint64_t thread;		/* its id in the system */
-	uint64_t capture_thread;	/* that wrote the event; in version 6 an index of the file */
+	uint64_t capture_thread;	/* the thread that wrote the event; version 6: an index */
 	uint32_t processor;
 	uint32_t frame_count;
 	const void *frames;		/* innermost first, pointer_bytes each, unaligned */
@@ -200,9 +200,12 @@ RP_PUBLIC int rp_reader_next(struct rp_reader *reader, struct rp_reader_event *r
 RP_PUBLIC int rp_reader_get_info(const struct rp_reader *reader, struct rp_reader_info *ret_info);
 
 /*
- * Return one of the pairs that a file of version 6 has about the recording, from 0 to
- * `key_value_count` - 1, in the order of the file. They live as long as the reader.
+ * Return a key and its value from the head of a file of version 6.
+ * @index: 0 to `key_value_count` - 1, in the order of the file
+ * @ret_key: UTF-8, valid as long as the reader
+ * @ret_value: the same
  *
+ * Context: any thread, while no other uses the reader.
  * Return: 0; -ENOENT: there are fewer.
  */
 RP_PUBLIC int rp_reader_get_key_value(const struct rp_reader *reader, uint32_t index,

@@ -96,19 +96,6 @@ static bool wants_server(void)
 	       !is_zero(shared_setting("DOTNET_EnableDiagnostics_IPC"));
 }
 
-/* Copy the path with `{pid}` replaced by the process id. The caller frees it. */
-static char *expand_path(const char *path)
-{
-	const char *mark = strstr(path, "{pid}");
-	char *expanded;
-
-	if (!mark)
-		return rp_text_copy(path);
-	if (asprintf(&expanded, "%.*s%d%s", (int)(mark - path), path, (int)getpid(), mark + 5) < 0)
-		return NULL;
-	return expanded;
-}
-
 struct environment {
 	const char *config;
 	const char *output;
@@ -193,15 +180,11 @@ static int read_megabytes(const char *what, const char *text, int base, size_t *
 /* The version of nettrace: no text is 0, the default. */
 static int read_format(const char *text, uint32_t *ret_format)
 {
-	uint64_t format = 0;
-	int ret = text ? rp_text_number(text, 10, 6, &format) : 0;
-
-	if (text && format != 4 && format != 6)
-		ret = -EINVAL;
-	if (ret != 0)
-		warn_about("RINGPIPE_FORMAT is neither 4 nor 6 but", text, -ret);
-	*ret_format = (uint32_t)format;
-	return ret;
+	*ret_format = text ? (uint32_t)atoi(text) : 0;
+	if (!text || strcmp(text, "4") == 0 || strcmp(text, "6") == 0)
+		return 0;
+	warn_about("RINGPIPE_FORMAT is neither 4 nor 6 but", text, EINVAL);
+	return -EINVAL;
 }
 
 static int read_numbers(const struct environment *environment, struct rp_session_options *options)
@@ -295,7 +278,7 @@ static void start_environment_session(void)
 
 	if (!read_environment(&environment))
 		return;
-	path = environment.output ? expand_path(environment.output) : NULL;
+	path = environment.output ? rp_text_expand_pid(environment.output, getpid()) : NULL;
 	if (path || !environment.output)
 		(void)start_from(&environment, path);
 	else
@@ -311,7 +294,8 @@ static void start_environment_snapshots(void)
 {
 	const char *list = setting("RINGPIPE_TRIGGERS"), *output = setting("RINGPIPE_SNAPSHOTS");
 	const char *name = setting("RINGPIPE_SNAPSHOT_SIGNAL");
-	char *path = expand_path(output ? output : "snapshot-{pid}.nettrace");
+	char *path = rp_text_expand_pid(output ? output : "snapshot-{pid}.nettrace",
+					getpid());
 	const struct rp_trigger_options options = {
 		.size = sizeof(options), .triggers = list, .path = path,
 	};

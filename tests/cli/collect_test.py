@@ -88,6 +88,12 @@ class Collect(ToolTest):
         self.assertEqual(fake.requests[0].command, COLLECT4)
         self.assertEqual(fake.requests[0].payload, expected)
 
+    def test_version_6_is_asked_for_by_the_format_of_the_request(self):
+        runtime = Runtime(*self.whole())
+        fake = self.serve(runtime)
+        self.finish(self.collect("--format", "6", "--duration", "1s"), 0)
+        self.assertEqual(fake.requests[0].payload[:8], struct.pack("<II", 64, 6))
+
     def test_waiting_writers_and_coarse_times_are_asked_for_by_our_own_command(self):
         for arguments, block, coarse in [(["--block", "250"], 250, 0), (["--coarse"], 0, 1),
                                          (["--coarse", "--block", "9"], 9, 1)]:

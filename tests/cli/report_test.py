@@ -246,10 +246,9 @@ class Report(ToolTest):
         trace[at] = 5
         block_at = block.index(b"\5\5\1", at) + 3
         block[block_at] = 3
-        for data, said in ((later, "nettrace version 7, while versions 4 and 6 alone can be read, at "
-                                   "offset 12"),
-                           (trace, "nettrace version 5, while versions 4 and 6 alone can be read, at "
-                                   f"offset {at}"),
+        only = "while versions 4 and 6 alone can be read, at offset"
+        for data, said in ((later, f"nettrace version 7, {only} 12"),
+                           (trace, f"nettrace version 5, {only} {at}"),
                            (block, "a block of version 3, while versions up to 2 can be read, at "
                                    f"offset {block_at}")):
             with self.subTest(said=said):

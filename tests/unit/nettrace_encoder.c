@@ -301,27 +301,6 @@ Test(encoder, tells_equal_stacks_once)
 	free(bytes);
 }
 
-/* The content of the next block of a kind after `at`. */
-static uint8_t *find_block(uint8_t *bytes, uint8_t *at, size_t size, const char *name, uint8_t kind)
-{
-	uint32_t word;
-
-	if (trace_version() == 6) {
-		/* Blocks follow each other from the Trace block on. */
-		for (uint8_t *block = bytes + 20; block < bytes + size; block += 4 + (word & 0xffffff)) {
-			memcpy(&word, block, 4);
-			if (block >= at && word >> 24 == kind)
-				return block + 4;
-		}
-		return NULL;
-	}
-	at = memmem(at, (size_t)(bytes + size - at), name, strlen(name));
-	if (!at)
-		return NULL;
-	at += strlen(name) + 4;
-	return at + (-(at - bytes) & 3);
-}
-
 Test(encoder, begins_the_ids_of_stacks_anew_after_a_sequence_point)
 {
 	static const uint32_t first_ids[] = { 1, 3, 1, 2 };
@@ -341,7 +320,7 @@ Test(encoder, begins_the_ids_of_stacks_anew_after_a_sequence_point)
 	stack_event(encoder, type, 3, 5);
 	at = bytes = trace_end(encoder, &size);
 	for (size_t i = 0; i < COUNT(first_ids); i++) {
-		at = find_block(bytes, at, size, "StackBlock\6", RP_BLOCK_STACK);
+		at = trace_find_block(bytes, at, size, RP_BLOCK_STACK);
 		cr_assert_not_null(at);
 		memcpy(&first, at, 4);
 		cr_expect_eq(first, first_ids[i]);
@@ -400,7 +379,7 @@ Test(encoder, makes_no_loss_step_that_traceevent_misreads)
 		cr_skip_test("nettrace_v6 has the same for version 6");
 	cr_assert_eq(rp_encoder_sequence_point(encoder, TRACE_START_NS, lost), 0);
 	bytes = trace_end(encoder, &size);
-	at = find_block(bytes, bytes, size, "SPBlock\6", RP_BLOCK_SEQUENCE_POINT);
+	at = trace_find_block(bytes, bytes, size, RP_BLOCK_SEQUENCE_POINT);
 	cr_assert_not_null(at);
 	memcpy(&count, at + 8, 4);
 	cr_assert_eq(at + 12 + 12 * count + 2, bytes + size);

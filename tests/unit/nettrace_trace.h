@@ -12,6 +12,7 @@
 #include <ringpipe/reader.h>
 
 #include "nettrace/encoder.h"
+#include "nettrace/format.h"
 
 #define TRACE_START_NS 1000000ull
 #define TRACE_START_UTC_NS 1700000000123000000ll
@@ -90,6 +91,28 @@ static inline uint8_t *trace_end(struct rp_encoder *encoder, size_t *ret_size)
 	memcpy(bytes, output, *ret_size);
 	rp_encoder_destroy(encoder);
 	return bytes;
+}
+
+/* The content of the next stack block or sequence point at or after `at`; NULL: there is none. */
+static inline uint8_t *trace_find_block(uint8_t *bytes, uint8_t *at, size_t size, uint8_t kind)
+{
+	const char *name = kind == RP_BLOCK_STACK ? "StackBlock\6" : "SPBlock\6";
+	uint32_t word;
+
+	if (trace_version() != 6) {
+		at = memmem(at, (size_t)(bytes + size - at), name, strlen(name));
+		if (!at)
+			return NULL;
+		at += strlen(name) + 4;
+		return at + (-(at - bytes) & 3);
+	}
+	/* Blocks follow each other from the Trace block on. */
+	for (uint8_t *next = bytes + 20; next < bytes + size; next += 4 + (word & 0xffffff)) {
+		memcpy(&word, next, 4);
+		if (next >= at && word >> 24 == kind)
+			return next + 4;
+	}
+	return NULL;
 }
 
 static inline struct rp_reader *trace_open(const void *bytes, size_t size)

@@ -166,18 +166,19 @@ Test(v6, has_trace_and_span_ids_of_activities_that_came_from_a_traceparent)
 	struct rp_encoder *encoder = begin();
 	struct rp_encoder_event_type *type = trace_define(encoder, "E", 1, NULL, 0);
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct block blocks[32];
 	const struct block *labels;
 	struct rp_reader *reader;
-	struct block blocks[32];
 	uint8_t *bytes;
-	size_t size;
+	size_t size, count;
 
 	write_event(encoder, type, 7, own, NULL);
 	write_event(encoder, type, 7, parent, spans);
 	write_event(encoder, type, 7, parent, spans);
 	bytes = trace_end(encoder, &size);
-	labels = find(blocks, split(bytes, size, blocks, COUNT(blocks)), RP_BLOCK_LABEL_LIST);
-	/* One list for each pair of ids: activity; activity, related activity, trace id, span id. */
+	count = split(bytes, size, blocks, COUNT(blocks));
+	labels = find(blocks, count, RP_BLOCK_LABEL_LIST);
+	/* Two lists: activity; and activity, related activity, trace id, span id. */
 	cr_assert_eq(labels->end - labels->at, 8 + 17 + 17 + 17 + 17 + 9);
 	cr_expect_eq(memcmp(labels->at, "\1\0\0\0\2\0\0\0", 8), 0);
 	cr_expect_eq(labels->at[8], 0x81);

@@ -25,8 +25,8 @@ struct rp_encoder_info {
 	uint32_t version;		/* RP_NETTRACE_V6; otherwise 4 */
 	uint32_t page_bytes;		/* of the system; 0: 4096 */
 	/*
-	 * V6: the first 8 bytes of the activity ids that the process itself makes. Other activity ids
-	 * came from a traceparent, so they are also trace ids. 0: the stream has no trace ids.
+	 * V6: the first 8 bytes of the activity ids that the process itself makes. Other activity
+	 * ids came from a traceparent, so they are also trace ids. 0: the stream has no trace ids.
 	 */
 	uint64_t own_ids;
 };

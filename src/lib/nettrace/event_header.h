@@ -25,7 +25,7 @@ struct rp_wire_event {
 
 /* The layout of the events in one block. */
 struct rp_wire_layout {
-	const uint8_t *start;	/* of the block: padding after an uncompressed event counts from it */
+	const uint8_t *start;	/* of the block; V4 pads uncompressed events from there */
 	bool compressed;
 	bool has_labels;	/* V6: a label list instead of activity ids, and no padding */
 };

@@ -32,9 +32,11 @@ int rp_reader_take(struct rp_reader *reader, size_t size, const uint8_t **ret_by
 	int ret = rp_byte_source_take(&reader->source, size, ret_bytes);
 
 	if (ret == -ENODATA)
-		return rp_reader_fail(reader, ret, reader->source.offset, "the file stops before its end");
+		return rp_reader_fail(reader, ret, reader->source.offset,
+				      "the file stops before its end");
 	if (ret < 0)
-		return rp_reader_fail(reader, ret, reader->source.offset, "%s", rp_text_error(-ret));
+		return rp_reader_fail(reader, ret, reader->source.offset, "%s",
+				      rp_text_error(-ret));
 	return 0;
 }
 
@@ -233,7 +235,8 @@ int rp_reader_take_stacks(struct rp_reader *reader, struct rp_cursor block, uint
 	if (ret == -ENOMEM)
 		return rp_reader_fail(reader, ret, offset, "no memory for stacks");
 	if (ret == -E2BIG)
-		return rp_reader_fail(reader, -EBADMSG, offset, "too many stacks without a sequence point");
+		return rp_reader_fail(reader, -EBADMSG, offset,
+				      "too many stacks without a sequence point");
 	return ret < 0 ? rp_reader_fail(reader, -EBADMSG, offset, "a damaged stack block") : 0;
 }
 

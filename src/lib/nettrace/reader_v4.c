@@ -20,8 +20,8 @@ static int take_tag(struct rp_reader *reader, uint8_t expected)
 	int ret = rp_reader_take(reader, 1, &tag);
 
 	if (!ret && *tag != expected)
-		return rp_reader_fail(reader, -EBADMSG, reader->source.offset - 1, "tag %u instead of %u",
-			    *tag, expected);
+		return rp_reader_fail(reader, -EBADMSG, reader->source.offset - 1,
+				      "tag %u instead of %u",     *tag, expected);
 	return ret;
 }
 
@@ -38,8 +38,8 @@ static int begin_object(struct rp_reader *reader, struct trace_object *object)
 	if (*bytes == RP_TAG_NULL)
 		return 0;
 	if (*bytes != RP_TAG_BEGIN)
-		return rp_reader_fail(reader, -EBADMSG, reader->source.offset - 1, "no object but tag %u",
-			    *bytes);
+		return rp_reader_fail(reader, -EBADMSG, reader->source.offset - 1,
+				      "no object but tag %u",     *bytes);
 	if ((ret = take_tag(reader, RP_TAG_BEGIN)) < 0 ||
 	    (ret = take_tag(reader, RP_TAG_NULL)) < 0)
 		return ret;

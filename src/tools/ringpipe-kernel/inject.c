@@ -330,7 +330,8 @@ static int pass_header(struct rp_kernel_inject *inject, struct rp_cursor head, c
 	inject->has_header = true;
 	inject->last = inject->start;
 	rp_wire_block_header_put(inject->metadata.bytes, inject->start, inject->start);
-	if (put_object(inject, RP_BLOCK_METADATA, inject->metadata.bytes, inject->metadata.size) < 0)
+	if (put_object(inject, RP_BLOCK_METADATA, inject->metadata.bytes,
+		       inject->metadata.size) < 0)
 		return -ENOMEM;
 	return put_sequence_point(inject, inject->start, 0, head);
 }

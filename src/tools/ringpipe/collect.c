@@ -10,6 +10,7 @@
 #include <ringpipe/reader.h>
 #include <ringpipe/session.h>
 
+#include "base/text.h"
 #include "tools/ringpipe/child.h"
 #include "tools/ringpipe/kernel_program.h"
 #include "tools/ringpipe/recording.h"
@@ -135,7 +136,7 @@ static int record(const struct rp_recording_plan *plan, const struct rp_tool_opt
 	struct rp_recording_result result;
 	struct rp_output output;
 	char *pattern = rp_output_pattern(options->output, plan->target->name, "nettrace");
-	char *path = pattern ? rp_output_expand(pattern, plan->target->pid) : NULL;
+	char *path = pattern ? rp_text_expand_pid(pattern, plan->target->pid) : NULL;
 	int status = RP_EXIT_FAILURE;
 
 	free(pattern);
@@ -289,6 +290,10 @@ int rp_command_collect(const struct rp_tool_options *options)
 	}
 	if ((options->given & RP_OPTION_TREE) && options->kernel) {
 		rp_tool_error("collect: --kernel is of one process, without --tree");
+		return RP_EXIT_USAGE;
+	}
+	if (options->nettrace == 6 && (options->given & RP_OPTION_TREE || options->kernel)) {
+		rp_tool_error("collect: --format 6 goes with neither --tree nor --kernel");
 		return RP_EXIT_USAGE;
 	}
 	if (plan_recording(options, &plan))

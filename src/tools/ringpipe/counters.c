@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "tools/ringpipe/counter_views.h"
 #include "tools/ringpipe/exchange.h"
 #include "tools/ringpipe/output.h"
@@ -354,7 +355,7 @@ static int open_file(struct counters *counters)
 	struct rp_output output;
 	int ret;
 
-	counters->path = rp_output_expand(options->output, counters->target.pid);
+	counters->path = rp_text_expand_pid(options->output, counters->target.pid);
 	if (!counters->path) {
 		rp_tool_error("out of memory");
 		return -ENOMEM;

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "ipc/command_ids.h"
 #include "tools/ringpipe/exchange.h"
 #include "tools/ringpipe/output.h"
@@ -226,7 +227,7 @@ static int print_result(const struct dump *dump)
 static char *absolute_path(const struct rp_tool_options *options, const struct rp_target *target)
 {
 	char *pattern = rp_output_pattern(options->output, target->name, "core");
-	char *given = pattern ? rp_output_expand(pattern, target->pid) : NULL;
+	char *given = pattern ? rp_text_expand_pid(pattern, target->pid) : NULL;
 	char *folder = given && *given != '/' ? getcwd(NULL, 0) : NULL, *path = NULL;
 
 	if (given && *given == '/')

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "ipc/command_ids.h"
 #include "tools/ringpipe/display_text.h"
 #include "tools/ringpipe/exchange.h"
@@ -246,7 +247,7 @@ static int start(const struct rp_target *target, struct plan *plan)
 			return status;
 		status = RP_EXIT_USAGE;
 	}
-	plan->output = options->output ? rp_output_expand(options->output, target->pid) : NULL;
+	plan->output = options->output ? rp_text_expand_pid(options->output, target->pid) : NULL;
 	if (options->output && !plan->output) {
 		rp_tool_error("out of memory");
 		return RP_EXIT_FAILURE;

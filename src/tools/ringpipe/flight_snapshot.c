@@ -15,6 +15,7 @@
 
 #include <ringpipe/reader.h>
 
+#include "base/text.h"
 #include "ipc/command_ids.h"
 #include "tools/ringpipe/exchange.h"
 #include "tools/ringpipe/output.h"
@@ -205,7 +206,7 @@ static int run(struct snapshot *snapshot, const struct rp_message_buffer *reques
 {
 	char *pattern = rp_output_pattern(snapshot->options->output, snapshot->target.name,
 					  "nettrace");
-	char *path = pattern ? rp_output_expand(pattern, snapshot->target.pid) : NULL;
+	char *path = pattern ? rp_text_expand_pid(pattern, snapshot->target.pid) : NULL;
 	int status = RP_EXIT_FAILURE;
 
 	free(pattern);

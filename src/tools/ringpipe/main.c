@@ -103,8 +103,8 @@ static const struct rp_tool_command commands[] = {
 			 "file can be read up to there. A command after -- is traced from its\n"
 			 "start to its end, or for the duration, and gets the signals; ringpipe's\n"
 			 "status is the command's. Without -o the file is\n"
-			 "NAME_PID_YYYYMMDD_HHMMSS.nettrace; -o - is standard output. --format 6\n"
-			 "writes version 6 of nettrace, which also has trace ids; 4 is the default.\n",
+			 "NAME_PID_YYYYMMDD_HHMMSS.nettrace; -o - is standard output. The version\n"
+			 "of nettrace is 4, or 6 by --format 6.\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_TREE | RP_OPTION_OUTPUT |
 			   RP_OPTION_FORCE | RP_OPTION_PROVIDERS | RP_OPTION_MISSING |
 			   RP_OPTION_DURATION |

@@ -12,18 +12,6 @@
 #include "tools/ringpipe/display_text.h"
 #include "tools/ringpipe/tool.h"
 
-char *rp_output_expand(const char *pattern, pid_t pid)
-{
-	const char *mark = strstr(pattern, "{pid}");
-	char *path = NULL;
-
-	if (!mark)
-		return strdup(pattern);
-	if (asprintf(&path, "%.*s%d%s", (int)(mark - pattern), pattern, pid, mark + 5) < 0)
-		return NULL;
-	return path;
-}
-
 char *rp_output_pattern(const char *given, const char *name, const char *suffix)
 {
 	char when[32], safe[64], *pattern = NULL, *clean;

@@ -23,9 +23,6 @@ struct rp_output {
  */
 char *rp_output_pattern(const char *given, const char *name, const char *suffix);
 
-/* Replace the first {pid} of the pattern. Return: the path, for free(), or NULL without memory. */
-char *rp_output_expand(const char *pattern, pid_t pid);
-
 /* Whether a file would be overwritten. Pipes, devices and "-" never count as such. */
 bool rp_output_is_taken(const char *path);
 

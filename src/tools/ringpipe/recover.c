@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "recover/files.h"
 #include "recover/recovery.h"
 #include "tools/ringpipe/output.h"
@@ -265,7 +266,7 @@ static int recover_into(int directory_fd, const struct rp_recover_header *head,
 			const struct rp_tool_options *options)
 {
 	char *pattern = rp_output_pattern(options->output, head->name, "nettrace");
-	char *path = pattern ? rp_output_expand(pattern, (pid_t)head->process_id) : NULL;
+	char *path = pattern ? rp_text_expand_pid(pattern, (pid_t)head->process_id) : NULL;
 	struct rp_output output;
 	int status = RP_EXIT_FAILURE;
 
