@@ -126,7 +126,8 @@ class Version6(ToolTest):
 
     def test_fields_that_cannot_be_expressed_leave_the_event(self):
         nested = (v6.ARRAY, (v6.STRUCT, (("at", (v6.DATA_LOC, v6.U8)),)))
-        for pairs in ((("a", 99),), (("a", nested),), (("a", (v6.ARRAY, (v6.STRUCT, ()))),),
+        many = tuple((str(i), (v6.DATA_LOC, v6.U8)) for i in range(129))
+        for pairs in (many, (("a", 99),), (("a", nested),), (("a", (v6.ARRAY, (v6.STRUCT, ()))),),
                       (("a", (v6.ARRAY, (v6.FIXED, v6.U8, 0))),)):
             with self.subTest(pairs=pairs):
                 trace = v6.Trace().threads(*SEQUENCE).define(1, "Shop", "odd", 5, pairs)

@@ -8,6 +8,9 @@
 #include "nettrace/convert.h"
 #include "nettrace/format.h"
 
+/* Located fields of a type, of which its fields are shown. */
+#define LOCATED_MAX 128u
+
 /* The name of the member that an array has as the only one of each element, if that is an array. */
 #define INNER_ARRAY ""
 
@@ -191,6 +194,17 @@ static int take_attribute(struct rp_type_table *table, struct rp_cursor *c,
 	return 0;
 }
 
+/* Each located value may be all of the payload, so their number bounds an event's values. */
+static bool has_too_many_located(const struct rp_reader_field *fields, uint16_t count)
+{
+	unsigned int located = 0;
+
+	for (uint16_t i = 0; i < count; i++)
+		located += fields[i].encoding == RP_READER_REL_LOC ||
+			   fields[i].encoding == RP_READER_DATA_LOC;
+	return located > LOCATED_MAX;
+}
+
 /* A field list that is damaged or cannot be expressed leaves the type without fields. */
 static int take_description(struct rp_type_table *table, struct rp_cursor *row,
 			    struct rp_reader_type *type)
@@ -202,8 +216,10 @@ static int take_description(struct rp_type_table *table, struct rp_cursor *row,
 
 	if (ret < 0)
 		return ret == -ENOMEM ? ret : 0;
-	type->fields = fields;
-	type->field_count = count;
+	if (!has_too_many_located(fields, count)) {
+		type->fields = fields;
+		type->field_count = count;
+	}
 	if (rp_cursor_u16(row, &size) < 0 || rp_cursor_sub(row, size, &attributes) < 0)
 		return 0;
 	while (ret == 0 && attributes.at < attributes.end)
