@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The drain thread's half of a session's pool: buffers that no writer can reach any more become
- * free again. THE POOL in ring/slot.h has the order of it.
+ * The drain thread's part of a session's pool: it frees buffers that no writer can reach any more.
+ * THE POOL in ring/slot.h shows the order of the steps.
  *
- * A ring that is not full stays where it is, also when all of it has been read. So when no buffer
- * is free, the drain thread takes rings back whose records have all been read: those in which the
- * largest record has no space, and if a writer found no free buffer since one became free last,
- * any. The rings of locks come first, since they are free immediately. Without this, the buffers of
- * a small session all end up as full rings, and none is ever free again.
+ * A ring that is not full remains a ring, even if the drain thread has read all of it. So when no
+ * buffer is free, the drain thread takes back rings of which it has read all records: those in
+ * which the largest record has no space, and any of them if a writer found no free buffer since the
+ * last one became free. It takes the rings of locks first, because these are free immediately.
+ * Without this step, all buffers of a small session end up as full rings, and none becomes free.
  */
 #include "core/buffers.h"
 #include "core/core.h"
@@ -20,7 +20,7 @@ static bool is_ring_of_fallback(const struct rp_slot *slot, const struct rp_sour
 	return rp_load_acquire(&slot->fallback[index].ring) == source->ring;	/* [POOL-RING] */
 }
 
-/* Finds out which buffers are rings of concurrency ids now. */
+/* Note which buffers are currently rings of concurrency ids. */
 static void note_rings(struct rp_session *session)
 {
 	for (uint32_t i = 0; i < session->source_count; i++)
@@ -34,11 +34,11 @@ static void note_rings(struct rp_session *session)
 	}
 }
 
-/* Return: whether threads may remember the buffer. */
+/* Start to retire a buffer. Return: whether ring caches of threads may contain it. */
 static bool retire(struct rp_session *session, struct rp_source *source, uint64_t *owner,
 		   uint64_t word)
 {
-	/* It fails when the writer gives back what it claimed. [POOL-OWNER] */
+	/* The exchange fails if the writer released the buffer that it claimed. [POOL-OWNER] */
 	if (!rp_cas_seq_cst(owner, &word, (word & ~RP_OWNER_MASK) | RP_OWNER_RETIRING))
 		return false;
 	source->retired = rp_core.pass;
@@ -48,8 +48,8 @@ static bool retire(struct rp_session *session, struct rp_source *source, uint64_
 }
 
 /*
- * A holder makes what it claims the lock's ring before it releases the lock. So a buffer that is
- * not that ring, with a lock that is free or was released since the last look, is not in use.
+ * A holder makes a claimed buffer the lock's ring before it releases the lock. So the buffer is
+ * unused if it is not that ring and the lock is free or was released since the last check.
  */
 static bool is_left_by_fallback(struct rp_slot *slot, struct rp_source *source)
 {
@@ -96,7 +96,7 @@ void rp_session_retire_buffers(struct rp_session *session)
 		rp_add_seq_cst(rp_slots_generation(), 1);	/* [SLOT-AGE] */
 }
 
-/* No writer can reach the buffer, and all of it has been read. */
+/* Free a buffer that no writer can reach and of which all records have been read. */
 static void make_free(struct rp_source *source, uint64_t *owner)
 {
 	rp_ring_recycle(source->ring);
@@ -105,20 +105,20 @@ static void make_free(struct rp_source *source, uint64_t *owner)
 	rp_store_release(owner, rp_pool_next_epoch() | RP_OWNER_FREE);	/* [POOL-OWNER] */
 }
 
-/* A buffer that retired in an earlier pass: the fence of this one was in between. */
+/* Handle a buffer that retired in an earlier pass. The fence of this pass came after that. */
 static bool settle(struct rp_session *session, struct rp_source *source, uint64_t *owner)
 {
 	uint64_t word = rp_load_relaxed(owner), head;
 
 	if (source->is_ring) {
-		/* Its writer was in the section that made it one. */
+		/* Its writer was still in the section that makes the buffer a ring. */
 		rp_store_release(owner, (word & ~RP_OWNER_MASK) | RP_OWNER_TAKEN);
 		session->retiring--;
 		return false;
 	}
 	head = rp_load_acquire(&source->ring->head);	/* [RING-PUB] */
 	if (source->retired_head != head) {
-		/* It was a ring in between, was filled and left, and threads may remember it. */
+		/* The buffer was a ring in between, and ring caches of threads may contain it. */
 		source->retired = rp_core.pass;
 		source->retired_head = head;
 		rp_add_seq_cst(rp_slots_generation(), 1);	/* [SLOT-AGE] */
@@ -251,7 +251,7 @@ void rp_session_open_pool(const struct rp_session *session)
 	rp_store_release(&slot->pool_count, (uint64_t)session->pool_count);
 }
 
-/* No writer has the session's bit any more; a late writer finds no buffer to claim. */
+/* No writer sees the session's bit any more. A late writer finds no buffer to claim. */
 void rp_session_close_pool(struct rp_session *session)
 {
 	struct rp_slot *slot = &rp_slots[session->slot];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims of buffers: THE POOL in slot.h. */
+/* Claim and release buffers of a pool: see THE POOL in slot.h. */
 #include "ring/slot.h"
 
 uint64_t rp_pool_next_epoch(void)
@@ -26,7 +26,7 @@ static __attribute__((noinline)) int claim_lowest(struct rp_write *write, enum r
 		write->claimed |= i >= rp_load_relaxed(&slot->pool_wake);
 		return (int)i;
 	}
-	/* Writers do not look again until a buffer becomes free. */
+	/* Until a buffer becomes free, writers skip this search. */
 	rp_store_relaxed(&slot->pool_empty, frees + 1);
 	write->claimed |= count != 0;
 	return -1;
