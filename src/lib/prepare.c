@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rp_prepare(): what a program that restricts itself must have done before. */
+/* rp_prepare(): starts threads and loads modules before a program restricts itself. */
 #include <ringpipe/prepare.h>
 
 #include "base/failure.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The front door: what happens when the library is loaded, when the process forks, and when it
- * ends. The only file that knows all rooms.
+ * Library initialisation: runs when the library is loaded, when the process forks, and when it
+ * ends. This is the only file that uses all folders.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -36,18 +36,18 @@
 /* A child that execs within this time leaves no socket behind. */
 #define CHILD_DELAY_MS 100u
 
-/* A start-up that waits for a tool reports this after a while. */
+/* Time after which a start-up that waits for a tool reports this. */
 #define REPORT_AFTER_MS 5000u
 
 static struct rp_session *environment_session;
 static struct rp_triggers *environment_triggers;
 static bool has_server;
-/* The process that owns this state. Fork handlers may not have run, as in a dlmopen(3) copy. */
+/* The process that owns this state. Fork handlers may not run, as in a dlmopen(3) copy. */
 static pid_t owner;
-/* A .NET runtime shares this process with us: variables and socket of its name are its own. */
+/* The process has a .NET runtime, which uses .NET's variables and the usual socket name. */
 static bool beside_dotnet;
 
-/* The program's own, where it has one. */
+/* The program may define this. */
 extern const uint32_t rp_diagnostics_flags __attribute__((weak));
 
 static uint32_t flags(void)
@@ -62,7 +62,7 @@ static const char *setting(const char *name)
 	return value && *value ? value : NULL;
 }
 
-/* A setting of the .NET runtime, which takes its old prefix, COMPlus_, as well. */
+/* A setting of the .NET runtime, which also accepts its old prefix, COMPlus_. */
 static const char *shared_setting(const char *name)
 {
 	const char *value = setting(name);
@@ -96,37 +96,25 @@ static bool wants_server(void)
 	       !is_zero(shared_setting("DOTNET_EnableDiagnostics_IPC"));
 }
 
-/* `{pid}` becomes the process id. One allocation. */
-static char *expand_path(const char *path)
-{
-	const char *mark = strstr(path, "{pid}");
-	char *expanded;
-
-	if (!mark)
-		return rp_text_copy(path);
-	if (asprintf(&expanded, "%.*s%d%s", (int)(mark - path), path, (int)getpid(), mark + 5) < 0)
-		return NULL;
-	return expanded;
-}
-
 struct environment {
 	const char *config;
 	const char *output;
 	const char *megabytes;		/* or NULL */
 	const char *roll_megabytes;	/* or NULL */
 	const char *recover;		/* or NULL */
-	int base;			/* that they are written in */
+	int base;			/* number base of `megabytes` */
 	const char *block_ms;		/* or NULL */
-	bool is_ours;			/* by RINGPIPE_CONFIG */
-	bool overwrites;		/* without an output unless it is named */
-	bool blocks;			/* … as long as others wait */
+	const char *format;		/* or NULL */
+	bool is_ours;			/* from RINGPIPE_CONFIG */
+	bool overwrites;		/* flight recorder: no default output */
+	bool blocks;			/* with the default time limit */
 	bool stacks, coarse;
 	bool rundown;
 };
 
 /*
- * Ours first; else the names and the defaults of the .NET runtime. Stacks are an exception: in
- * native code a stack costs more than its event, so a user has to ask for it.
+ * Read ringpipe's variables, or else those of the .NET runtime, with its defaults. Stacks differ:
+ * in native code a stack costs more than its event, so they are off unless a variable enables them.
  */
 static bool read_environment(struct environment *ret_environment)
 {
@@ -134,6 +122,7 @@ static bool read_environment(struct environment *ret_environment)
 	ret_environment->roll_megabytes = setting("RINGPIPE_ROLL_MB");
 	ret_environment->base = 10;
 	ret_environment->block_ms = setting("RINGPIPE_BLOCK_MS");
+	ret_environment->format = setting("RINGPIPE_FORMAT");
 	ret_environment->config = setting("RINGPIPE_CONFIG");
 	ret_environment->output = setting("RINGPIPE_OUTPUT");
 	ret_environment->stacks = is_one(setting("RINGPIPE_STACKS"));
@@ -153,7 +142,7 @@ static bool read_environment(struct environment *ret_environment)
 		ret_environment->rundown = !is_zero(dotnet_setting("DOTNET_EventPipeRundown"));
 		ret_environment->recover = ret_environment->roll_megabytes = NULL;
 		ret_environment->overwrites = ret_environment->coarse = false;
-		ret_environment->block_ms = NULL;
+		ret_environment->block_ms = ret_environment->format = NULL;
 		ret_environment->blocks = is_one(dotnet_setting("DOTNET_EventPipeBufferingMode"));
 		ret_environment->base = 16;	/* CoreCLR reads its numbers in hex */
 	}
@@ -165,7 +154,7 @@ static bool read_environment(struct environment *ret_environment)
 	return true;
 }
 
-/* Reports a setting that did not work, which no return value can. */
+/* Report a setting that failed, since no return value can. */
 static void warn_about(const char *what, const char *value, int error)
 {
 	const char *call = error == EPERM || error == ENOSYS ? rp_failed_call : NULL;
@@ -174,7 +163,7 @@ static void warn_about(const char *what, const char *value, int error)
 		call ? " from " : "", call ? call : "");
 }
 
-/* 0 bytes, the default, for no text; 0 megabytes are no wish. */
+/* No text means 0 bytes, the default. The text "0" is invalid. */
 static int read_megabytes(const char *what, const char *text, int base, size_t *ret_bytes)
 {
 	uint64_t megabytes = 0;
@@ -188,6 +177,16 @@ static int read_megabytes(const char *what, const char *text, int base, size_t *
 	return ret;
 }
 
+/* The version of nettrace: no text is 0, the default. */
+static int read_format(const char *text, uint32_t *ret_format)
+{
+	*ret_format = text ? (uint32_t)atoi(text) : 0;
+	if (!text || strcmp(text, "4") == 0 || strcmp(text, "6") == 0)
+		return 0;
+	warn_about("RINGPIPE_FORMAT is neither 4 nor 6 but", text, EINVAL);
+	return -EINVAL;
+}
+
 static int read_numbers(const struct environment *environment, struct rp_session_options *options)
 {
 	uint64_t block_ms = options->block_ms;
@@ -197,6 +196,8 @@ static int read_numbers(const struct environment *environment, struct rp_session
 	if (ret == 0)
 		ret = read_megabytes("cannot read the megabytes of rolling files",
 				     environment->roll_megabytes, 10, &options->roll_bytes);
+	if (ret == 0)
+		ret = read_format(environment->format, &options->format);
 	if (ret != 0 || !environment->block_ms)
 		return ret;
 	ret = rp_text_number(environment->block_ms, 10, UINT32_MAX, &block_ms);
@@ -243,7 +244,7 @@ static int start_from(const struct environment *environment, const char *path)
 	options.provider_count = count;
 	ret = rp_session_start(&options, &environment_session);
 	free(providers);
-	/* Without memory, there is no warning. .NET's variables name .NET's providers, too. */
+	/* Ignore -ENOMEM: there is no warning then. .NET's variables also name .NET's providers. */
 	if (ret == 0 && environment->is_ours)
 		(void)rp_session_watch_missing(environment_session, warn_of_missing);
 	if (ret != 0 && !path)
@@ -254,7 +255,7 @@ static int start_from(const struct environment *environment, const char *path)
 	return ret;
 }
 
-/* Rejects values other than 0 and 1, such as "yes", which would have no effect. */
+/* Warn of values other than 0 and 1, such as "yes", which have no effect. */
 static void check_switches(void)
 {
 	static const char *const names[] = {
@@ -277,7 +278,7 @@ static void start_environment_session(void)
 
 	if (!read_environment(&environment))
 		return;
-	path = environment.output ? expand_path(environment.output) : NULL;
+	path = environment.output ? rp_text_expand_pid(environment.output, getpid()) : NULL;
 	if (path || !environment.output)
 		(void)start_from(&environment, path);
 	else
@@ -288,12 +289,13 @@ static void start_environment_session(void)
 		unsetenv("RINGPIPE_CONFIG");
 }
 
-/* Snapshots that are taken at a signal, or that the environment's session takes by itself. */
+/* Start snapshots on a signal, and the triggers of the environment's session. */
 static void start_environment_snapshots(void)
 {
 	const char *list = setting("RINGPIPE_TRIGGERS"), *output = setting("RINGPIPE_SNAPSHOTS");
 	const char *name = setting("RINGPIPE_SNAPSHOT_SIGNAL");
-	char *path = expand_path(output ? output : "snapshot-{pid}.nettrace");
+	char *path = rp_text_expand_pid(output ? output : "snapshot-{pid}.nettrace",
+					getpid());
 	const struct rp_trigger_options options = {
 		.size = sizeof(options), .triggers = list, .path = path,
 	};
@@ -327,7 +329,7 @@ static void add_port(const char *text, size_t length)
 
 /*
  * Every program has the default port, and few users miss it. So its failure is reported only if the
- * environment names the port; other users see the error in their tool.
+ * environment requests the port; other users see the error in their tool.
  */
 static bool default_port_is_asked_for(void)
 {
@@ -347,8 +349,8 @@ static void report_of_default_port(void)
 }
 
 /*
- * Start-up waits only in the process whose environment asks for it. Its child processes would wait
- * for a tool that does not know them.
+ * Only the process that got these variables waits. Its child processes would wait for a tool that
+ * does not know them.
  */
 static void forget_suspension(void)
 {
@@ -424,7 +426,7 @@ RP_PUBLIC int rp_lttng_start(void)
 	return rp_lttng_load(reason, sizeof(reason));
 }
 
-/* Errors are reported only if LTTng was requested; others may not have it installed. */
+/* Errors are reported only if LTTng was requested, since it may not be installed. */
 static void start_lttng(void)
 {
 	const char *wish = setting("RINGPIPE_LTTNG");
@@ -529,7 +531,7 @@ static void library_init(void)
 	check_switches();
 	beside_dotnet = rp_runtime_is_dotnet();
 	if (rp_core_init() != 0) {
-		start_environment_session();	/* says that there is none */
+		start_environment_session();	/* reports that no session can start */
 		return;
 	}
 	rp_counters_init();
@@ -552,7 +554,7 @@ __attribute__((constructor)) static void on_load(void)
 	library_init();
 }
 
-/* At exit: complete what streams, then remove the socket. */
+/* At exit: complete the sessions' output, then remove the socket. */
 __attribute__((destructor)) static void on_exit_of_process(void)
 {
 	int ret;
@@ -576,7 +578,7 @@ RP_PUBLIC void rp_object_register(struct rp_object *object)
 	const char *keys = setting("RINGPIPE_STATIC_KEYS");
 	RP_NO_CANCEL int cancel = rp_cancel_disable();
 
-	/* In a static build a program's constructor may come before ours. */
+	/* In a static build a constructor of the program may run before the library's. */
 	library_init();
 	rp_core_register(object);
 	if (!is_zero(keys))
@@ -588,7 +590,7 @@ RP_PUBLIC void rp_object_unregister(struct rp_object *object)
 {
 	RP_NO_CANCEL int cancel = rp_cancel_disable();
 
-	/* The object is about to be unmapped; stacks without names yet may refer to it. */
+	/* The object is about to be unmapped; stacks without symbols yet may refer to it. */
 	rp_mappings_refresh();
 	rp_counters_unregister(object);
 	rp_keys_unregister(object);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A signal handler that leaves by siglongjmp, or a thread that is cancelled wherever it is, takes a
- * thread out of the middle of a write, perhaps with the lock of a fallback ring held. The drain
- * thread releases the lock when it finds the writer's frame or thread gone. The account: a call
- * that never returned may be in the recording or not, and is counted as lost once at most, as
- * "damaged" or for the reason it had found before it was left; all other calls are exact. Sessions
- * after that have nothing to do with it.
+ * A signal handler that leaves by siglongjmp, or the cancellation of a thread, abandons a write,
+ * possibly with the lock of a fallback ring held. The drain thread releases the lock when the
+ * writer's frame or thread no longer exists. A call that never returned may be in the recording or
+ * not, and is counted as lost at most once, as "damaged" or for the reason found before it was
+ * abandoned. All other calls are exact. Later sessions are not affected.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -23,7 +22,7 @@
 #define SERIALS 4000u
 #define LEAVES 400u
 #define JUMPS 100u
-#define BURST 64u		/* of a writer that is to be cancelled */
+#define BURST 64u		/* by a writer that is to be cancelled */
 
 RP_PROVIDER(stress, PROVIDER);
 RP_EVENT(stress, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(serial),
@@ -35,7 +34,7 @@ static uint64_t leaves;
 #if defined(__x86_64__)
 #define TRAP_FLAG 0x100ull
 
-/* One instruction after another, each a signal; at the last one the writer leaves, if it is to. */
+/* Single-steps by signals; at the last step the writer leaves, if requested. */
 static volatile uint64_t steps, last_step;
 
 static void on_step(int signal)
@@ -55,9 +54,9 @@ static void step_through_write(struct stress_stream *stream, uint64_t until)
 }
 
 /*
- * At any instruction; perhaps with so many locks left held that a call is lost for want of one. A
- * serial whose call never returned keeps the fate STRESS_UNWRITTEN. Restartable sections end at the
- * first step, so these calls take the fallback.
+ * Leaves at any instruction, possibly with all locks held, so that a call is lost. A serial whose
+ * call never returned keeps the fate STRESS_UNWRITTEN. The first step aborts a restartable section,
+ * so these calls take the fallback.
  */
 static void *write_and_leave(void *data)
 {
@@ -92,7 +91,7 @@ static void leave_by_jumps(struct stress_stream *stream)
 }
 #endif
 
-/* As POSIX has it, no function may be called like this: a promise that is ours. */
+/* POSIX permits no function to be cancelled like this; ringpipe guarantees it for writes. */
 static void *write_until_cancelled(void *data)
 {
 	struct stress_stream *stream = data;
@@ -127,7 +126,7 @@ static void cancel_in_the_middle(struct stress_stream *stream)
 	}
 }
 
-/* The session that was left, by serial. */
+/* Checks the session with abandoned writes, by serial. */
 static void check_left(const struct stress_stream *stream, const struct rp_session_stats *stats)
 {
 	uint64_t lost = 0, vanished = 0, damaged = stats->lost_by[RP_LOSS_DAMAGED];
@@ -142,7 +141,7 @@ static void check_left(const struct stress_stream *stream, const struct rp_sessi
 		lost += fate == STRESS_LOST;
 		vanished += fate == STRESS_UNWRITTEN && !seen;
 	}
-	/* A call may have been left after it had counted its loss, for whatever reason. */
+	/* A call may have counted its loss, for any reason, before it was abandoned. */
 	stress_check(stats->lost >= lost && stats->lost - lost <= vanished,
 		     "%" PRIu64 " told as lost, %" PRIu64 " were by calls that returned, %" PRIu64
 		     " vanished", stats->lost, lost, vanished);
@@ -211,7 +210,7 @@ static void later_sessions_do_not_suffer(void)
 	stress_end();
 }
 
-/* A page that the copy cannot read: what comes of that leaves the write for good. */
+/* A page that the copy cannot read: the fault's handler abandons the write. */
 static uint8_t *unreadable;
 
 static void on_fault(int signal)
@@ -220,7 +219,7 @@ static void on_fault(int signal)
 	siglongjmp(way_out, 1);
 }
 
-/* The same, but sure: the lock held, and the record half copied. */
+/* The same, but deterministic: the lock is held and the record half copied. */
 static void writers_that_leave_in_the_middle_are_reported(void)
 {
 	static const unsigned int leaving = 2;	/* of four rings */
@@ -262,7 +261,7 @@ static void on_fault_leave(int signal)
 	on_fault(signal);
 }
 
-/* Leaves one write in the middle, as soon as a lock is free for it. */
+/* Abandons one write in the middle, as soon as a lock is free for it. */
 static void *leave_once(void *data)
 {
 	volatile uint64_t *left = data;
@@ -275,7 +274,7 @@ static void *leave_once(void *data)
 	return NULL;
 }
 
-/* Overwrites the frames that were left, as a program's other calls do. */
+/* Overwrites the abandoned frames, as later calls of a program do. */
 static __attribute__((noinline)) void use_stack(void)
 {
 	volatile uint8_t frame[16384];
@@ -284,8 +283,19 @@ static __attribute__((noinline)) void use_stack(void)
 		frame[i] = (uint8_t)i;
 }
 
-static struct rp_session *start_blocking(const char *path, uint32_t block_ms)
+/* How the session of a test records. */
+enum form {
+	FORM_RUNS,
+	FORM_BLOCKS,
+	FORM_OVERWRITES,
+	FORM_RECOVERABLE,
+};
+
+static const char *const form_names[] = { "runs", "blocks", "overwrites", "is_recoverable" };
+
+static struct rp_session *start_form(enum form form)
 {
+	char output[256], parent[256];
 	const struct rp_session_provider provider = {
 		.size = sizeof(provider),
 		.name = PROVIDER,
@@ -296,26 +306,28 @@ static struct rp_session *start_blocking(const char *path, uint32_t block_ms)
 		.size = sizeof(options),
 		.providers = &provider,
 		.provider_count = 1,
-		.output_path = path,
+		.output_path = output,
 		.output_fd = -1,
-		.block_ms = block_ms,
+		.flags = form == FORM_OVERWRITES ? RP_SESSION_OVERWRITE : 0,
+		.block_ms = form == FORM_BLOCKS ? 3600000 : 0,
+		.recover_path = form == FORM_RECOVERABLE ? parent : NULL,
 	};
 	struct rp_session *session = NULL;
 
+	snprintf(output, sizeof(output), "%s", stress_path("leaving.nettrace"));
+	snprintf(parent, sizeof(parent), "%s", stress_path("."));
 	stress_check(rp_session_start(&options, &session) == 0, "no session");
 	return session;
 }
 
 /*
- * More writers leave than there are locks, so each lock has to serve again; and the session says
- * what they cost while it runs. One that waits for locks waits for those that left, and in the end
- * gets one.
+ * More writers leave than there are locks, so each lock must be reused; and the session reports the
+ * losses while it runs. A writer that waits for a lock gets one of those that were abandoned.
  */
-static void locks_of_writers_that_left_serve_others(bool by_exit, uint32_t block_ms)
+static void locks_of_writers_that_left_serve_others(bool by_exit, enum form form)
 {
 	static const uint64_t leaving = 20;
 	struct sigaction action = { .sa_handler = on_fault_leave }, usual;
-	const char *path = stress_path("leaving.nettrace");
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	static uint8_t large[8192];
 	struct rp_session *session;
@@ -323,11 +335,11 @@ static void locks_of_writers_that_left_serve_others(bool by_exit, uint32_t block
 	pthread_t writer;
 
 	stress_begin("locks_of_writers_that_%s_serve_others_while_the_session_%s",
-		     by_exit ? "ended" : "left", block_ms ? "blocks" : "runs");
+		     by_exit ? "ended" : "left", form_names[form]);
 	leave_by_exit = by_exit;
 	unreadable = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	stress_check(unreadable != MAP_FAILED && sigaction(SIGSEGV, &action, &usual) == 0, "mmap");
-	session = start_blocking(path, block_ms);
+	session = start_form(form);
 	while (left < leaving) {
 		if (by_exit) {
 			stress_spawn(&writer, leave_once, &left);
@@ -349,7 +361,7 @@ static void locks_of_writers_that_left_serve_others(bool by_exit, uint32_t block
 		     stats.delivered, stats.lost_by[RP_LOSS_DAMAGED],
 		     stats.lost_by[RP_LOSS_BLOCKED]);
 	munmap(unreadable, 8192);
-	unlink(path);
+	unlink(stress_path("leaving.nettrace"));
 	stress_end();
 }
 
@@ -357,9 +369,10 @@ int main(void)
 {
 	writers_that_leave_in_the_middle_are_reported();
 #if !defined(__SANITIZE_THREAD__)
-	locks_of_writers_that_left_serve_others(false, 0);
-	locks_of_writers_that_left_serve_others(false, 3600000);
-	locks_of_writers_that_left_serve_others(true, 0);
+	for (enum form form = FORM_RUNS; form <= FORM_RECOVERABLE; form++) {
+		locks_of_writers_that_left_serve_others(false, form);
+		locks_of_writers_that_left_serve_others(true, form);
+	}
 #endif
 #if defined(__x86_64__)
 	writers_may_leave(leave_by_jumps, "siglongjmp", 0);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Buffers of a session's pool, as the writers of one processor go from one to the next. */
+/* Buffers of a session's pool, when the writers of one processor move from a buffer to the next. */
 #include "core_support.h"
 
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
 
 #include "base/thread.h"
 #include "core/core.h"
@@ -12,20 +15,29 @@
 
 RP_PROVIDER(buffers, "Test-Buffers");
 RP_EVENT(buffers, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(serial), RP_U64(a), RP_U64(b));
+RP_EVENT(buffers, large, 2, RP_LEVEL_INFORMATIONAL, 0x1, RP_BLOB(filling));
 
 #define MARK_BYTES 48u		/* of a ring */
 
 static uint32_t turn;
 static uint64_t serial;
 
-/* Whether the next event of this processor goes into a buffer that has none yet. */
-static bool is_full(void)
+/* The slot of the only session. */
+static struct rp_slot *the_slot(void)
 {
-	const struct rp_slot *slot = rp_slots;
-	const struct rp_ring *ring;
+	struct rp_slot *slot = rp_slots;
 
 	while (!slot->rings)
 		slot++;
+	return slot;
+}
+
+/* Whether the next event of this processor goes into a buffer that has none yet. */
+static bool is_full(void)
+{
+	const struct rp_slot *slot = the_slot();
+	const struct rp_ring *ring;
+
 	if (rp_rseq_usable)
 		ring = slot->rings[*(uint32_t *)((char *)rp_rseq_area() + rp_rseq_index_offset)];
 	else
@@ -40,7 +52,9 @@ static void *write_multi(void *data)
 	for (uint32_t at = *me; at < 20; at += 2) {
 		while (rp_load_acquire(&turn) != at)
 			sched_yield();
-		/* One fills a buffer, the other has the first event of the next. */
+		/*
+		 * One thread fills a buffer, the other writes the first event into the next buffer.
+		 */
 		do
 			cr_assert_eq(buffers_mark(serial++, 0, 0), 0);
 		while (at % 2 == 0 && !is_full());
@@ -49,7 +63,7 @@ static void *write_multi(void *data)
 	return NULL;
 }
 
-/* By coarse times, which run ahead of their clock while a thread writes much. */
+/* With coarse times, which run ahead of the clock while a thread writes many events. */
 Test(core_buffers, threads_of_one_processor_keep_their_order_from_buffer_to_buffer)
 {
 	struct rp_session_options options = options_for("Test-Buffers");
@@ -88,7 +102,7 @@ Test(core_buffers, threads_of_one_processor_keep_their_order_from_buffer_to_buff
 	expect_end(listener);
 }
 
-/* Sets up what a holder leaves that claimed a buffer while its session ended. */
+/* Simulates a thread that claimed a buffer while its session ended. */
 static void leave_rings(struct rp_ring *ring)
 {
 	for (unsigned int slot = 0; slot < RP_SLOTS; slot++) {
@@ -118,4 +132,141 @@ Test(core_buffers, session_begins_without_rings_of_the_one_before_it)
 		leave_rings(NULL);
 		cr_assert_eq(rp_session_stop(session, NULL), 0);
 	}
+}
+
+#define LARGE_BYTES 60000u
+
+static uint8_t filling[LARGE_BYTES];
+
+static struct rp_session *start_small(void)
+{
+	struct rp_session_options options = options_for("Test-Buffers");
+	struct rp_session *session;
+
+	options.buffer_bytes = 1 << 20;
+	options.output_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	cr_assert_geq(options.output_fd, 0);
+	cr_assert_eq(rp_session_start(&options, &session), 0);
+	free_options(&options);
+	return session;
+}
+
+/* More than the session holds, each read before the next. */
+static void events_are_stored(unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++) {
+		cr_assert_eq(buffers_large(filling, LARGE_BYTES), 0, "event %u is lost", i);
+		cr_assert_eq(rp_sessions_flush(PATIENCE_MS), 0);
+		cr_assert_eq(buffers_mark(i, 0, 0), 0);
+	}
+}
+
+static void hold_locks(struct rp_slot *slot)
+{
+	for (unsigned int i = 0; i < RP_FALLBACKS; i++) {
+		if (slot->fallback[i].ring && !(slot->fallback[i].lock & 1))
+			rp_add_seq_cst(&slot->fallback[i].lock, 1);
+	}
+}
+
+static void release_locks(struct rp_slot *slot)
+{
+	for (unsigned int i = 0; i < RP_FALLBACKS; i++) {
+		if (slot->fallback[i].lock & 1)
+			rp_exchange_seq_cst(&slot->fallback[i].lock,
+					    rp_lock_released(slot->fallback[i].lock));
+	}
+}
+
+Test(core_buffers, buffers_of_locks_that_were_read_serve_other_events)
+{
+	struct rp_session *session = start_small();
+	struct rp_slot *slot = the_slot();
+
+	/* Each lock has a buffer, and no buffer is free. */
+	for (unsigned int i = 0; buffers_large(filling, LARGE_BYTES) == 0; i++) {
+		cr_assert_lt(i, RP_FALLBACKS);
+		hold_locks(slot);
+	}
+	/* A lock that is held keeps its buffer. */
+	cr_assert_eq(rp_sessions_flush(PATIENCE_MS), 0);
+	cr_assert_neq(buffers_large(filling, LARGE_BYTES), 0);
+	release_locks(slot);
+	cr_assert_eq(rp_sessions_flush(PATIENCE_MS), 0);
+	events_are_stored(50);
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
+}
+
+static sigjmp_buf way_out;
+
+static void on_fault(int signal)
+{
+	(void)signal;
+	siglongjmp(way_out, 1);
+}
+
+Test(core_buffers, buffers_of_writers_that_left_serve_other_events)
+{
+	struct sigaction action = { .sa_handler = on_fault }, usual;
+	struct rp_session *session = start_small();
+	uint8_t *unreadable;
+
+	unreadable = mmap(NULL, LARGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(unreadable, MAP_FAILED);
+	cr_assert_eq(sigaction(SIGSEGV, &action, &usual), 0);
+	for (volatile unsigned int left = 0; left < 100; left++) {
+		if (sigsetjmp(way_out, 1) == 0)
+			(void)buffers_large(unreadable, LARGE_BYTES);
+	}
+	cr_assert_eq(sigaction(SIGSEGV, &usual, NULL), 0);
+	cr_assert_eq(rp_sessions_flush(PATIENCE_MS), 0);
+	events_are_stored(50);
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
+	munmap(unreadable, LARGE_BYTES);
+}
+
+static unsigned int owner_of(const struct rp_slot *slot, int buffer)
+{
+	return rp_load_acquire(&slot->owners[buffer]) & RP_OWNER_MASK;
+}
+
+/* As a thread on that concurrency id leaves it that claimed one, wrote a little and went. */
+static int make_ring(struct rp_slot *slot, uint64_t cid)
+{
+	struct rp_write write = { .slot = slot };
+	uint64_t token;
+	int buffer = rp_pool_claim(&write, RP_OWNER_TAKEN, &token);
+
+	cr_assert_geq(buffer, 0);
+	rp_store_release(&slot->rings[cid], slot->pool[buffer]);
+	return buffer;
+}
+
+Test(core_buffers, buffer_of_an_idle_processor_serves_others_when_none_is_free)
+{
+	struct rp_session *session;
+	struct rp_write write;
+	struct rp_slot *slot;
+	uint64_t token;
+	int buffer;
+
+	if (!rp_rseq_usable || rp_slot_ring_count() == 0)
+		cr_skip_test("no concurrency ids");
+	session = start_small();
+	slot = the_slot();
+	write.slot = slot;
+	buffer = make_ring(slot, slot->ring_count - 1);
+	/* All others are claimed under a lock that stays held. */
+	rp_add_seq_cst(&slot->fallback[RP_FALLBACKS - 1].lock, 1);
+	do
+		write.claimed = 0;
+	while (rp_pool_claim(&write, (enum rp_owner)(RP_OWNER_FALLBACK + RP_FALLBACKS - 1),
+			     &token) >= 0);
+	/* A writer that finds none wakes the drain thread. */
+	cr_assert(write.claimed);
+	wait_until(owner_of(slot, buffer) == RP_OWNER_FREE);
+	cr_assert_null(slot->rings[slot->ring_count - 1]);
+	cr_assert_eq(rp_pool_claim(&write, RP_OWNER_TAKEN, &token), buffer);
+	release_locks(slot);
+	cr_assert_eq(rp_session_stop(session, NULL), 0);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define SIZE_FIRST 1024u
-#define SIZE_MAX_SLOTS (128u << 10)	/* half of them are used: 64 K addresses, 2 MB */
+#define SIZE_MAX_SLOTS (128u << 10)	/* at most half are used: 64 K addresses, 2 MB */
 
 static struct rp_address *slot_of(const struct rp_address_set *set, uint64_t address)
 {

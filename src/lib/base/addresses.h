@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Distinct addresses, up to a ceiling of 65,536. */
+/* A set of addresses, with a limit of 65,536. */
 #ifndef RP_BASE_ADDRESSES_H
 #define RP_BASE_ADDRESSES_H
 
@@ -8,23 +8,24 @@
 
 struct rp_address {
 	uint64_t address;	/* 0: a free slot */
-	uint64_t time_ns;	/* when it came first */
+	uint64_t time_ns;	/* time at which the address was first added */
 };
 
 struct rp_address_set {
 	struct rp_address *slots;
-	size_t size;		/* of slots, a power of two */
+	size_t size;		/* number of slots, a power of two */
 	size_t count;
-	uint64_t left_out;	/* not kept: the set is full, or there was no memory */
+	uint64_t left_out;	/* addresses not added: the set was full, or no memory */
 };
 
 /*
- * `frames` may be unaligned. Nothing fails: what cannot be kept is counted, as often as it comes.
+ * Add the addresses in `frames`, which may be unaligned. The function cannot fail: it counts the
+ * addresses that it leaves out, repeated ones each time.
  */
 void rp_address_set_add(struct rp_address_set *set, const void *frames, uint32_t frame_count,
 			uint64_t time_ns);
 
-/* Moves the addresses to the front and gives them; nothing may be added after. */
+/* Move the addresses to the front. Return: the array. Do not add addresses afterwards. */
 const struct rp_address *rp_address_set_list(struct rp_address_set *set);
 
 void rp_address_set_fini(struct rp_address_set *set);

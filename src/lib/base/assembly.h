@@ -9,7 +9,7 @@
 #define _CET_ENDBR
 #endif
 
-/* A function is hidden unless `public` is 1; `bytes` is its alignment. */
+/* Begin a function, which is hidden unless `public` is 1; `bytes` is its alignment. */
 .macro function name, public=0, bytes=16
 	.balign	\bytes
 	.globl	\name

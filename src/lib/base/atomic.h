@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Atomics with the order in the name. The plain builtins, so that C++ never sees them and TSan
- * always does. Nothing defaults to sequential consistency: where it is meant, it is said.
+ * Atomics with the memory order in the name. They are plain builtins, so that headers also compile
+ * as C++ and ThreadSanitizer sees each access. No order is a default: sequential consistency has
+ * its own names.
  */
 #ifndef RP_BASE_ATOMIC_H
 #define RP_BASE_ATOMIC_H
@@ -22,7 +23,7 @@
 #define rp_cas_seq_cst(p, old, v) \
 	__atomic_compare_exchange_n(p, old, v, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)
 
-/* Keeps the compiler from moving accesses across; against signal handlers of the same thread. */
+/* The compiler moves no access across this; it orders against signal handlers of the thread. */
 #define rp_compiler_barrier() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
 #endif

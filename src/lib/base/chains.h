@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hash table of chains that doubles when it has more nodes than chains, so that a search stays
- * short however many there are. All zeros is an empty one. One thread at a time.
+ * A hash table of chains. It doubles when it has more nodes than chains, so chains stay short. A
+ * zeroed struct is an empty table. Context: one thread at a time.
  */
 #ifndef RP_BASE_CHAINS_H
 #define RP_BASE_CHAINS_H
@@ -13,7 +13,7 @@
 
 #define RP_CHAINS_AT_FIRST 256u
 
-/* Lies in what is to be found. */
+/* A member of each object in the table. */
 struct rp_chain_node {
 	struct cds_hlist_node node;
 	uint64_t hash;
@@ -21,21 +21,21 @@ struct rp_chain_node {
 
 struct rp_chains {
 	struct cds_hlist_head first[RP_CHAINS_AT_FIRST];
-	struct cds_hlist_head *grown;	/* in place of `first`, or NULL */
-	size_t capacity;		/* of `grown` */
+	struct cds_hlist_head *grown;	/* replaces `first` after growth; or NULL */
+	size_t capacity;		/* number of chains in `grown` */
 	size_t count;
 };
 
-/* The chain that a node of the hash is in, among others. */
+/* The chain that contains the nodes with this hash, among others. */
 static inline struct cds_hlist_head *rp_chains_at(struct rp_chains *chains, uint64_t hash)
 {
-	/* FNV's high bits differ more than its low ones. */
+	/* The high bits of an FNV hash differ more than its low bits. */
 	hash ^= hash >> 32;
 	return chains->grown ? &chains->grown[hash & (chains->capacity - 1)] :
 	       &chains->first[hash & (RP_CHAINS_AT_FIRST - 1)];
 }
 
-/* Takes memory now and then; without any, chains get longer. */
+/* Add a node. This may allocate memory; without memory, chains become longer. */
 void rp_chains_add(struct rp_chains *chains, struct rp_chain_node *node, uint64_t hash);
 void rp_chains_remove(struct rp_chains *chains, struct rp_chain_node *node);
 

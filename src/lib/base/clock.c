@@ -12,7 +12,7 @@
 #endif
 
 bool rp_clock_is_tsc;
-uint64_t rp_clock_coarse __attribute__((aligned(64)));	/* every writer reads it */
+uint64_t rp_clock_coarse __attribute__((aligned(64)));	/* every writer reads this line */
 
 #if defined(__x86_64__)
 static bool tsc_is_invariant(void)
@@ -45,7 +45,7 @@ void rp_clock_init(const char *wanted)
 #if defined(__x86_64__)
 	if (wanted && strcmp(wanted, "monotonic") == 0)
 		return;
-	/* kvm-clock and hyperv guests keep an invariant TSC but do not say "tsc": on request. */
+	/* Guests on kvm-clock or hyperv have an invariant TSC, but use it only on request. */
 	rp_clock_is_tsc = tsc_is_invariant() && tsc_is_readable() &&
 			  (kernel_uses_tsc() || (wanted && strcmp(wanted, "tsc") == 0));
 #else
@@ -64,8 +64,8 @@ void rp_clock_coarse_move(uint64_t ticks)
 #define FIRST_TRIES 32
 
 /*
- * The tightest of several (ticks, ns, ticks) triples: a preemption between the reads spoils one.
- * Return: its width in ticks, which the point is exact to.
+ * Take a point as the tightest of several (ticks, ns, ticks) triples, because a preemption between
+ * the reads makes a triple wide. Return: its width in ticks, the accuracy of the point.
  */
 static uint64_t take_point(struct rp_clock_point *point)
 {
@@ -100,8 +100,9 @@ void rp_clock_map_init(struct rp_clock_map *map)
 	if (!rp_clock_is_tsc)
 		return;
 	/*
-	 * A slope needs two points; 200 us apart it is good to some 100 ppm, until the next. Where
-	 * a read takes long, as under an emulator, they are further apart, for 1,000 ppm.
+	 * A slope needs two points. At a distance of 200 us its error is some 100 ppm, until the
+	 * next update. If a read takes long, as in an emulator, the distance is increased to reach
+	 * 1,000 ppm.
 	 */
 	for (int i = 0; i < FIRST_TRIES; i++) {
 		nanosleep(&pause, NULL);
@@ -122,7 +123,7 @@ void rp_clock_map_rest(struct rp_clock_map *map)
 	map->line.span = 0;
 }
 
-/* The rate over the last second or more: over 10 ms it would be good to some ppm only. */
+/* The rate over the last second or more: over 10 ms its error would be some ppm. */
 static double measure_rate(struct rp_clock_map *map, const struct rp_clock_point *now)
 {
 	if (now->ns >= map->anchors[1].ns + 1000000000u) {
@@ -154,10 +155,10 @@ void rp_clock_map_update(struct rp_clock_map *map)
 	    (double)(next.ticks - last->ticks) * last->ns_per_tick < 10000000)
 		return;
 	/*
-	 * Times already given out past the last point used its slope. The new segment begins where
-	 * that line ends now, without a jump, and nears the true time as if to meet it 100 ms from
-	 * now: longer than a segment usually is, so that it does not swing, and by 1 in 1,000 at
-	 * most.
+	 * Times already returned for ticks after the last point used its slope. The new segment
+	 * therefore begins on that line, without a jump. Its slope approaches the true time as if
+	 * to reach it in 100 ms. That is longer than a segment usually is, so the slope does not
+	 * oscillate. The correction is at most 1 in 1,000.
 	 */
 	rate = measure_rate(map, &next);
 	shown = last->ns + (uint64_t)((double)(next.ticks - last->ticks) * last->ns_per_tick);
@@ -173,7 +174,7 @@ void rp_clock_map_update(struct rp_clock_map *map)
 	map->current = map->count - 1;
 }
 
-/* Nanoseconds already, and exact: what is multiplied stays below what a double holds. */
+/* Ticks are nanoseconds here. Differences stay exact, because they fit into a double. */
 static void seek_around(struct rp_clock_line *line, uint64_t ns)
 {
 	uint64_t half = 1ull << 50;

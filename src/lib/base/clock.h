@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The clock events are stamped with, and its translation to CLOCK_MONOTONIC nanoseconds.
+ * The clock of event times, and its conversion to CLOCK_MONOTONIC nanoseconds.
  *
- * Ticks are the TSC where it is invariant, the kernel's own clocksource, and readable in user
- * space; else nanoseconds of CLOCK_MONOTONIC.
+ * Ticks are the TSC if it is invariant, is the kernel's own clocksource, and is readable in user
+ * space; otherwise they are nanoseconds of CLOCK_MONOTONIC.
  */
 #ifndef RP_BASE_CLOCK_H
 #define RP_BASE_CLOCK_H
@@ -12,13 +12,13 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Set once by rp_clock_init(): whether ticks are the TSC. */
+/* Whether ticks are the TSC; rp_clock_init() sets it once. */
 extern bool rp_clock_is_tsc;
 
-/* Finds out which clock this machine allows. RINGPIPE_CLOCK=tsc|monotonic overrides. */
+/* Select the clock that this machine allows. RINGPIPE_CLOCK=tsc|monotonic overrides. */
 void rp_clock_init(const char *wanted);
 
-/* CLOCK_MONOTONIC now, in nanoseconds. Context: any, signal handlers included. */
+/* The current CLOCK_MONOTONIC time in nanoseconds. Context: any, signal handlers included. */
 static inline uint64_t rp_clock_monotonic_ns(void)
 {
 	struct timespec now;
@@ -27,7 +27,7 @@ static inline uint64_t rp_clock_monotonic_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Ticks now, not before any load or store that precedes the call in program order. */
+/* The current ticks, not read before any load or store that precedes the call in program order. */
 static inline uint64_t rp_clock_ticks_ordered(void)
 {
 #if defined(__x86_64__)
@@ -41,14 +41,14 @@ static inline uint64_t rp_clock_ticks_ordered(void)
 
 /*
  * The coarse clock: a recent tick count. It is 0 until the first session that uses it. From then on
- * the drain thread advances it every millisecond, unless it gets no CPU.
+ * the drain thread advances it every millisecond, unless that thread gets no CPU time.
  */
 extern uint64_t rp_clock_coarse __attribute__((visibility("hidden")));
 
-/* Between two events of a thread or a ring while the clock stands: a nanosecond, up to 4 GHz. */
+/* Ticks between two events of a thread or ring at one coarse time: >= 1 ns, up to 4 GHz. */
 #define RP_CLOCK_STEP 4
 
-/* Moves it on to `ticks`, never back. */
+/* Advance the clock to `ticks`, and never move it back. */
 void rp_clock_coarse_move(uint64_t ticks);
 
 /* Readers after the next heavy fence get times later than `ticks`, a time before that fence. */
@@ -60,56 +60,56 @@ static inline void rp_clock_coarse_pass(uint64_t ticks)
 
 #define RP_CLOCK_POINTS 128u
 
-/* A stretch of time that is straight: `span` ticks, from `from` on. */
+/* A line segment: `span` ticks, beginning at `from`, with a constant rate. */
 struct rp_clock_line {
 	uint64_t from, span;
-	uint64_t ticks, ns;		/* a point of it */
+	uint64_t ticks, ns;		/* a point on the line */
 	double ns_per_tick;
 };
 
 /*
- * Pairs of (ticks, ns), taken now and then; between two of them time is a straight line. One thread
+ * Pairs of (ticks, ns), taken at intervals; time is linear between two pairs. Context: one thread
  * at a time.
  */
 struct rp_clock_map {
 	struct rp_clock_point {
 		uint64_t ticks, ns;
-		double ns_per_tick;	/* up to the next point */
+		double ns_per_tick;	/* rate up to the next point */
 	} points[RP_CLOCK_POINTS];
-	unsigned int count;		/* ever taken; the last RP_CLOCK_POINTS are kept */
-	unsigned int current;		/* the segment used last */
-	struct rp_clock_line line;	/* the same; of no span where it is to be looked up */
+	unsigned int count;		/* points ever taken; the last RP_CLOCK_POINTS remain */
+	unsigned int current;		/* index of the segment used last */
+	struct rp_clock_line line;	/* that segment; span 0: call rp_clock_map_seek() */
 	/*
-	 * True pairs, the newer at most a second old or the last: the rate is measured from the
-	 * older.
+	 * True pairs, from the older of which the rate is measured. The newer one is at most a
+	 * second old at an update.
 	 */
 	struct rp_clock_point anchors[2];
 };
 
-/* Takes a first pair. */
+/* Take the first pairs. */
 void rp_clock_map_init(struct rp_clock_map *map);
 
-/* Takes another pair, if the last one is at least 10 ms old, or the map was at rest. */
+/* Take another pair, if the last one is at least 10 ms old or the map was at rest. */
 void rp_clock_map_update(struct rp_clock_map *map);
 
 /*
- * Nobody needs what was given out so far to go on without a jump: the next update begins at the
- * true time, however long from now.
+ * Put the map at rest: no reader needs times that continue without a jump. The next update begins
+ * at the true time, however much later it is.
  */
 void rp_clock_map_rest(struct rp_clock_map *map);
 
-/* Finds the line that the tick is on. */
+/* Find the line that contains the tick. */
 void rp_clock_map_seek(struct rp_clock_map *map, uint64_t ticks);
 
-/* The newest point; there is one unless the map is at rest. */
+/* The newest point. The map must not be at rest. */
 static inline const struct rp_clock_point *rp_clock_map_newest(const struct rp_clock_map *map)
 {
 	return &map->points[(map->count - 1) % RP_CLOCK_POINTS];
 }
 
 /*
- * Nanoseconds of the tick. Monotonic in `ticks` as long as the points are; a tick older than the
- * oldest point kept, or newer than the newest, is extrapolated.
+ * Convert a tick to nanoseconds. As long as the points increase, the result never decreases for
+ * increasing ticks. Before the oldest stored point and after the newest, it is extrapolated.
  */
 static inline uint64_t rp_clock_map_ns(struct rp_clock_map *map, uint64_t ticks)
 {

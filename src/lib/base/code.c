@@ -14,7 +14,7 @@
 #include <cpuid.h>
 #endif
 
-#define PAGE 4096u		/* of x86-64, where alone code is changed */
+#define PAGE 4096u		/* of x86-64, the only machine on which code is changed */
 
 struct search {
 	uintptr_t address;
@@ -61,7 +61,7 @@ int rp_code_find(const void *address, struct rp_code *ret_code)
 	return 0;
 }
 
-/* ThreadSanitizer has no shadow for code. */
+/* ThreadSanitizer has no shadow memory for code. */
 #define UNWATCHED __attribute__((noinline, no_sanitize("thread")))
 
 UNWATCHED unsigned char rp_code_read(const unsigned char *at)
@@ -74,7 +74,7 @@ static UNWATCHED void store(unsigned char *at, unsigned char byte)
 	*(volatile unsigned char *)at = byte;
 }
 
-/* The host may close descriptors and open its own meanwhile; to look costs half of a write. */
+/* The host may have reused this number. A check costs half of a write: do it once per page. */
 static bool is_memory(struct rp_code_change *change, uintptr_t page)
 {
 	bool is = change->memory >= 0 &&
@@ -87,7 +87,7 @@ static bool is_memory(struct rp_code_change *change, uintptr_t page)
 static bool write_by_proc(struct rp_code_change *change, unsigned char *at, unsigned char byte)
 {
 	if (!change->asked) {
-		/* Opened anew each time: a descriptor means the memory of who opened it. */
+		/* Open it each time: a descriptor refers to the memory of its opener. */
 		change->memory = open("/proc/thread-self/mem", O_WRONLY | O_CLOEXEC);
 		change->asked = true;
 		if (change->memory >= 0 &&
@@ -102,7 +102,7 @@ static bool write_by_proc(struct rp_code_change *change, unsigned char *at, unsi
 
 static int write_by_mprotect(struct rp_code *code, unsigned char *at, unsigned char byte)
 {
-	/* All of the segment: parts of it would not become one mapping again. */
+	/* Change the whole segment: a mapping that was split would not be merged again. */
 	if (!code->open && mprotect((void *)code->begin, code->end - code->begin,
 				    code->protection | PROT_WRITE) != 0)
 		return -errno;
@@ -134,7 +134,7 @@ static int membarrier(int command)
 	return syscall(__NR_membarrier, command, 0, 0) == 0 ? 0 : -errno;
 }
 
-/* Those whose manual is AMD's; Hygon's processors are made after it. */
+/* The makers to whose processors AMD's manual applies; Hygon's are derived from AMD's. */
 bool rp_code_is_promised_by(const char maker[12])
 {
 	return memcmp(maker, "AuthenticAMD", 12) == 0 || memcmp(maker, "HygonGenuine", 12) == 0;
@@ -144,14 +144,14 @@ void rp_code_end(struct rp_code_change *change)
 {
 	if (change->memory >= 0 && rp_file_is(change->memory, &change->file))
 		close(change->memory);
-	/* Should it be refused by now: x86's caches are coherent, and threads get there soon. */
+	/* If it fails, x86's caches are coherent, so other threads execute the new code soon. */
 	if (change->written)
 		(void)membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE);
 	*change = (struct rp_code_change){ .memory = -1 };
 }
 
 #if defined(__x86_64__)
-/* code_trial_x86_64.S: 1 as long as its second instruction is a jump, 0 when it is a test. */
+/* code_trial_x86_64.S: returns 1 while its second instruction is a jump, 0 while it is a test. */
 __attribute__((visibility("hidden"))) int rp_code_trial(void);
 extern __attribute__((visibility("hidden"))) unsigned char rp_code_trial_site[];
 
@@ -170,7 +170,7 @@ int rp_code_prepare(void)
 
 int rp_code_try(void)
 {
-	struct rp_code_change change = { .memory = -1, .asked = true };	/* not by /proc */
+	struct rp_code_change change = { .memory = -1, .asked = true };	/* skip /proc */
 	struct rp_code code;
 	bool passes;
 	int ret;

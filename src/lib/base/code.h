@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changing the code of this process while it runs, one byte at a time.
+ * Changes the code of this process while it runs, one byte at a time.
  *
- * The byte is the first of an instruction of five, and both values make five of it: a jump, and a
- * test of a register with a number, which does nothing but spoil the flags. So a processor that
- * fetches the instruction meanwhile gets one or the other, and wherever a thread stands, it stands
- * at the border of an instruction. After the store membarrier makes every thread fetch anew.
+ * The byte is the first of a five-byte instruction. Both of its values make an instruction of five
+ * bytes: a jump, or a test of a register against a number, whose only effect is on the flags. So a
+ * processor that fetches the instruction during the change executes one of the two, and no thread
+ * can be in the middle of an instruction. After the store, membarrier(2) makes every thread fetch
+ * the code again.
  *
- * That the other processors get one or the other, whole, is what AMD promises of a store inside an
- * aligned quadword (manual 24593, 7.6.1, asynchronous modification). Intel does not: its manual
- * (volume 3, "Handling Self- and Cross-Modifying Code") wants a serializing instruction between the
- * store and the execution, on the processor that executes, and the errata of many models describe
- * faults without ("Unsynchronized Cross-Modifying Code Operations Can Cause Unexpected Instruction
- * Execution Results"). What Intel excepted when asked, for Linux (R. J. Moore, linux-kernel,
- * 20 September 2006), is a breakpoint in place of an instruction's first byte. LLVM's XRay stores
- * two bytes as we store one; but that is practice, not a promise. A breakpoint takes a handler for
- * SIGTRAP, and a thread that blocks the signal is killed at it, while a debugger stops there and
- * goes on in the middle of the instruction. So this module uses no breakpoints, and without an
- * explicit request it changes code only on processors whose manual allows it.
+ * AMD's manual (24593, 7.6.1, asynchronous modification) guarantees that other processors execute
+ * either the old or the new instruction, for a store inside an aligned quadword. Intel's manual
+ * (volume 3, "Handling Self- and Cross-Modifying Code") does not: it requires a serializing
+ * instruction between the store and the execution, on the executing processor. The errata of many
+ * models describe faults without one ("Unsynchronized Cross-Modifying Code Operations Can Cause
+ * Unexpected Instruction Execution Results"). For Linux, Intel named one exception (R. J. Moore,
+ * linux-kernel, 20 September 2006): a breakpoint in place of an instruction's first byte. LLVM's
+ * XRay stores two bytes as this module stores one; but that is practice, not a guarantee. A
+ * breakpoint needs a handler for SIGTRAP. It kills a thread that blocks the signal, and a debugger
+ * stops there and continues in the middle of the instruction. So this module uses no breakpoints.
+ * Without an explicit request, it changes code only on processors whose manual allows it.
  */
 #ifndef RP_BASE_CODE_H
 #define RP_BASE_CODE_H
@@ -32,57 +33,63 @@
 
 /* The executable segment of an object. */
 struct rp_code {
-	uintptr_t begin, end;	/* whole pages */
+	uintptr_t begin, end;	/* page-aligned */
 	int protection;
 	bool open;		/* writable, until rp_code_close() */
 };
 
-/* The segment that has this address. Return: 0; -ENOENT: none, or none that can be read. */
+/*
+ * Find the segment that contains this address. Return: 0; -ENOENT: there is none, or it is not both
+ * readable and executable.
+ */
 int rp_code_find(const void *address, struct rp_code *ret_code);
 
-/* A series of changes, at the end of which all threads see them. */
+/* A series of changes; rp_code_end() makes them visible to all threads. */
 struct rp_code_change {
-	int memory;		/* /proc/thread-self/mem; -1: not opened, or refused */
+	int memory;		/* /proc/thread-self/mem; -1: not open, or refused */
 	struct rp_file_id file;
-	uintptr_t page;		/* written to last */
+	uintptr_t page;		/* page of the last write */
 	bool asked;
 	bool written;
 };
 
-/* The first byte of a site. */
+/* Return: the first byte of a site. */
 unsigned char rp_code_read(const unsigned char *at);
 
 /*
- * Changes one byte, by the kernel's hand: through /proc, so that code is at no time writable; where
- * that is refused (a process that changed its user, or its root), by mprotect(2).
- * Return: 0 or -errno, as mprotect(2) has it.
+ * Change one byte. The kernel writes it through /proc, so that the code is never writable. If the
+ * kernel refuses that (after the process changed its user or its root), use mprotect(2).
+ * Return: 0; -errno of mprotect(2).
  */
 int rp_code_write(struct rp_code_change *change, struct rp_code *code, unsigned char *at,
 		  unsigned char byte);
 
-/* Takes back what mprotect(2) gave. False: the system refused; try again. */
+/* Restore the protection that mprotect(2) changed. Return: false if the system refused; retry. */
 bool rp_code_close(struct rp_code *code);
 
-/* After it each thread executes what was written, and descriptors are closed. */
+/* End the series: afterwards each thread executes the new code, and the descriptor is closed. */
 void rp_code_end(struct rp_code_change *change);
 
-/* Whether the processor's maker promises what rp_code_write() needs of it. */
+/* Return: whether the processor's manual guarantees what rp_code_write() relies on. */
 bool rp_code_is_promised(void);
 
-/* The same of a maker, as the processor's twelve characters name it. */
+/* The same for a maker, by the twelve characters with which the processor names it. */
 bool rp_code_is_promised_by(const char maker[12]);
 
-/* Once in each process, on a thread that has some time. Return: 0; -errno: no membarrier. */
+/* Call once in each process; may take some time. Return: 0; -errno of membarrier(2). */
 int rp_code_prepare(void);
 
 /*
- * Tries it all on code of the library's own: whether the system lets mprotect(2) make code
- * writable, and whoever forbids that means what is written through /proc as well; and whether what
- * is written is what is executed, not what an emulator made of it before. The library's own segment
- * is opened: no other change at the same time.
+ * Try a change on a function of the library. The function checks two things:
  *
- * Return: 0; what mprotect(2) said; -EOPNOTSUPP: another machine, or an emulator that does not see
- * what is written.
+ * - mprotect(2) may make code writable. A system that forbids this also disapproves of writes
+ *   through /proc.
+ * - The processor executes the new code. An emulator may execute an earlier translation.
+ *
+ * The library's own segment becomes writable meanwhile, so there must be no other change.
+ *
+ * Return: 0; -errno of mprotect(2); -EOPNOTSUPP: another machine, or an emulator that does not
+ * notice changes.
  */
 int rp_code_try(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The function on which code.c tries a change of code: its second instruction, at
- * rp_code_trial_site, is the jump of a static key's site, and becomes the test.
+ * The function with which code.c tries a change of code. Its second instruction, at
+ * rp_code_trial_site, is the jump of a static key's site and becomes the test.
  */
 #include "base/assembly.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A reader of untrusted bytes. Every getter advances through rp_cursor_take(), the one place that
- * checks bounds. They return 0 or -EBADMSG (too few bytes, or a value that no format allows).
+ * A reader of untrusted bytes. Every getter advances through rp_cursor_take(), the only place that
+ * checks bounds. The getters return 0 or -EBADMSG: there are too few bytes, or no format allows the
+ * value.
  *
- * Those whose names contain `get`, and rp_cursor_skip(), leave the check to the end: where bytes
- * are missing, the value is 0 and the cursor fails, and so does every later read.
+ * Functions with `get` in their name, and rp_cursor_skip(), defer the check. If bytes are missing,
+ * they return the value 0 and mark the cursor as failed, and so does every later read.
  */
 #ifndef RP_BASE_CURSOR_H
 #define RP_BASE_CURSOR_H
@@ -31,7 +32,7 @@ static inline void rp_cursor_fail(struct rp_cursor *c)
 	c->at = c->end = NULL;
 }
 
-/* `bytes` of rp_cursor_over() were not NULL. */
+/* The caller passed `bytes` other than NULL to rp_cursor_over(). */
 static inline bool rp_cursor_failed(const struct rp_cursor *c)
 {
 	return !c->at;
@@ -132,13 +133,13 @@ static inline int rp_cursor_sub(struct rp_cursor *c, size_t size, struct rp_curs
 	return 0;
 }
 
-/* Whether all was read: -EBADMSG when bytes are left. */
+/* Return: 0 if all bytes were read; -EBADMSG if bytes are left. */
 static inline int rp_cursor_end(const struct rp_cursor *c)
 {
 	return c->at == c->end ? 0 : -EBADMSG;
 }
 
-/* Seven bits a byte, the lowest first; at most 10 bytes. */
+/* Read a number of seven bits per byte, lowest first, at most 10 bytes. */
 static inline int rp_cursor_varint(struct rp_cursor *c, uint64_t *ret_value)
 {
 	uint64_t value = 0;
@@ -167,7 +168,7 @@ static inline int rp_cursor_varint32(struct rp_cursor *c, uint32_t *ret_value)
 	return 0;
 }
 
-/* UTF-16 up to a NUL unit, which is taken and not counted. */
+/* Read UTF-16 up to a NUL unit, which is consumed and not counted. */
 static inline int rp_cursor_string16(struct rp_cursor *c, const uint8_t **ret_text,
 				     size_t *ret_units)
 {

@@ -20,7 +20,7 @@ static pthread_key_t key;
 static bool has_key;
 static struct rp_thread_once watcher = RP_THREAD_ONCE_INIT;
 
-/* Whether the main thread has ended: it is a zombie until the process ends. */
+/* Return: whether the main thread has ended. It is then a zombie until the process ends. */
 static bool main_has_ended(void)
 {
 	char path[64], text[256];
@@ -37,12 +37,12 @@ static bool main_has_ended(void)
 	if (got <= 0)
 		return false;
 	text[got] = '\0';
-	/* "PID (name) STATE": a name may hold anything. */
+	/* "PID (name) STATE": the name may contain any characters. */
 	state = strrchr(text, ')');
 	return state && state[1] && (state[2] == 'Z' || state[2] == 'X');
 }
 
-/* How many threads there are besides the main one; -1: one of them is the host's. */
+/* Count the library's threads, except the main one. Return: -1 if a thread of the host exists. */
 static int count_own_threads(void)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -62,7 +62,7 @@ static int count_own_threads(void)
 	return count;
 }
 
-/* Lets pending signals take effect, on this thread, whose action is the default. */
+/* Unblock pending signals whose action is the default, so that they act on this thread. */
 static void let_signals_act(void)
 {
 	sigset_t pending, one;
@@ -80,7 +80,7 @@ static void let_signals_act(void)
 	}
 }
 
-/* Ends when it is the last thread: libc then ends the process, as without the library. */
+/* This thread ends when it is the last: libc then ends the process, as without the library. */
 static void *watch(void *data)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_NS };
@@ -116,7 +116,7 @@ void rp_ending_fork_child(void)
 		(void)pthread_setspecific(key, &key);
 }
 
-/* The static library may be unloaded with the object that it is part of. */
+/* The library may be static, and unloaded with the object that contains it. */
 __attribute__((destructor)) static void delete_key(void)
 {
 	if (has_key)

@@ -8,7 +8,7 @@
 
 #include <ringpipe/types.h>
 
-/* The definition of an event as plain data. It owns nothing. */
+/* The definition of an event as plain data; its pointers are borrowed. */
 struct rp_definition {
 	const char *provider;		/* UTF-8 */
 	const char *name;
@@ -19,8 +19,8 @@ struct rp_definition {
 	uint64_t keywords;
 	const struct rp_field *fields;
 	size_t field_count;
-	bool is_wire;			/* payloads come as a nettrace stream has them */
-	bool is_internal;		/* one of the library's own: its events are not counted */
+	bool is_wire;			/* payloads have the layout of a nettrace stream */
+	bool is_internal;		/* the library's own event, which is not counted */
 };
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which system call failed. Functions return -errno; where a filter of system calls is the cause,
- * an operator needs the name of the call as well.
+ * Records which system call failed. Functions return -errno. If a seccomp filter is the cause, an
+ * operator also needs the name of the call.
  */
 #ifndef RP_BASE_FAILURE_H
 #define RP_BASE_FAILURE_H
@@ -9,18 +9,18 @@
 #include <errno.h>
 #include <stddef.h>
 
-/* The call at which the thread's last call of the library failed; NULL: none did. */
+/* The system call that made this thread's last library call fail; NULL: none. */
 extern __thread const char *rp_failed_call __attribute__((tls_model("initial-exec"),
 							   visibility("hidden")));
 
-/* Record `call`, a string constant, as the last that failed. Return: -errno. */
+/* Record `call`, a string constant, as the last failed call. Return: -errno. */
 static inline int rp_failed(const char *call)
 {
 	rp_failed_call = call;
 	return -errno;
 }
 
-/* The same for a function that returns its error, as those of pthreads do. Return: -error. */
+/* The same for a function that returns its error, as pthread functions do. Return: -error. */
 static inline int rp_failed_with(const char *call, int error)
 {
 	if (error != 0)

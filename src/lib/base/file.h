@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Small files read whole, and writes that go through. */
+/* Reads small files, and identifies and locks open files. */
 #ifndef RP_BASE_FILE_H
 #define RP_BASE_FILE_H
 
@@ -8,43 +8,44 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Reads up to `size` bytes of a file. Return: the bytes, or -errno. */
+/* Read up to `size` bytes of a file. Return: the number of bytes, or -errno. */
 ssize_t rp_file_read(const char *path, void *buffer, size_t size);
 
 /*
- * Which open file a descriptor stood for. Hosts close descriptors that are not theirs, by
- * closefrom() or dup2(), and use the numbers again: what they have there then is not ours to write
- * to or close. All eventfds and epoll sets share one identity; sockets, pipes and files do not.
+ * The identity of the open file behind a descriptor. Hosts close descriptors of others with
+ * closefrom() or dup2() and reuse the numbers. The library must not write to or close the host's
+ * file under such a number. All eventfds and epoll sets share one identity; sockets, pipes and
+ * files do not.
  */
 struct rp_file_id {
 	uint64_t device, inode;
 };
 
-/* Return: 0; -errno of fstat(2), with zeros, which no file has. */
+/* Return: 0; -errno of fstat(2), with a zeroed identity, which no file has. */
 int rp_file_identify(int fd, struct rp_file_id *ret_id);
 
 /*
- * Whether it still stands for that. A file that cannot be looked at right now, as on a network, is
- * no other one.
+ * Return: whether the descriptor still refers to that file. If fstat(2) fails for another reason
+ * than a closed descriptor, as on a network file system, the file counts as unchanged.
  */
 bool rp_file_is(int fd, const struct rp_file_id *id);
 
 /* As rp_file_is(), with the file's size; UINT64_MAX: unknown. Return: 0; -EBADF: another file. */
 int rp_file_check(int fd, const struct rp_file_id *id, uint64_t *ret_bytes);
 
-/* Reads the path of an open file from /proc. Return: a string for free(), or NULL. */
+/* Get the path of an open file from /proc. Return: a string for free(), or NULL. */
 char *rp_file_path(int fd);
 
 /*
- * Lock an open file until the last descriptor of that opening is closed, those of forked children
- * included. `type` is F_WRLCK for the writer, or F_RDLCK to find out about one. By fcntl(2), which
- * every filter of system calls has to allow, where flock(2) is rare.
+ * Lock an open file until the last descriptor of its open file description is closed, those of
+ * forked children included. `type` is F_WRLCK for the writer, or F_RDLCK to test for a writer. The
+ * lock uses fcntl(2), because seccomp filters rarely allow flock(2).
  *
- * Return: 0, also where the file system has no locks; -EBUSY: another opening has it locked.
+ * Return: 0, also if the file system has no locks; -EBUSY: another session has it locked.
  */
 int rp_file_lock(int fd, short type);
 
-/* The same of what stands at a path, which is not followed where it is a link. */
+/* Identify the file at a path, without following a symbolic link. */
 void rp_file_identify_path(const char *path, struct rp_file_id *ret_id);
 bool rp_file_is_at(const char *path, const struct rp_file_id *id);
 

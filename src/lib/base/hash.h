@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* FNV-1a, 64 bits. A hash begins as RP_HASH_BEGIN and goes on with each call. */
+/* FNV-1a, 64 bits. A hash starts with RP_HASH_BEGIN, and each call continues it. */
 #ifndef RP_BASE_HASH_H
 #define RP_BASE_HASH_H
 
@@ -18,7 +18,7 @@ static inline uint64_t rp_hash_bytes(uint64_t hash, const void *bytes, size_t si
 	return hash;
 }
 
-/* The text with its NUL; NULL is the empty one. */
+/* Hash the text with its NUL; NULL counts as the empty text. */
 static inline uint64_t rp_hash_text(uint64_t hash, const char *text)
 {
 	return rp_hash_bytes(hash, text ? text : "", text ? strlen(text) + 1 : 1);

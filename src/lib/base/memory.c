@@ -10,9 +10,7 @@
 #include "base/failure.h"
 #include "base/shield.h"
 
-/*
- * mremap of length 0 maps shared pages a second time: no descriptor, no RLIMIT_FSIZE, no SIGXFSZ.
- */
+/* mremap(2) with length 0 maps shared pages again: no descriptor, no RLIMIT_FSIZE, no SIGXFSZ. */
 static int map_twice(char *at, size_t size)
 {
 	if (mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
@@ -23,7 +21,7 @@ static int map_twice(char *at, size_t size)
 	return 0;
 }
 
-/* For valgrind and kernels in user space, which do not know that use of mremap. */
+/* For valgrind and user-space kernels, which lack that use of mremap(2). */
 static int map_twice_by_memfd(char *at, size_t size)
 {
 	RP_SHIELDED struct rp_shield shield = rp_shield_raise();
@@ -42,7 +40,7 @@ static int map_twice_by_memfd(char *at, size_t size)
 	return ret;
 }
 
-/* The head and the data from a file that is as long. */
+/* Map the header and the data from a file that is long enough for both. */
 static int map_file(char *at, size_t header_bytes, size_t size, int fd)
 {
 	const int protection = PROT_READ | PROT_WRITE, flags = MAP_SHARED | MAP_FIXED;
@@ -100,7 +98,7 @@ int rp_memory_map_once(size_t size, void **ret_memory)
 
 	if (memory == MAP_FAILED)
 		return rp_failed("mmap");
-	/* A writer that touches a large page first would wait until all of it is zeroed. */
+	/* A writer that touches a huge page first would wait until all of it is zeroed. */
 	(void)madvise(memory, size, MADV_NOHUGEPAGE);
 	if (madvise(memory, size, MADV_DONTFORK) != 0) {
 		int ret = rp_failed("madvise");
@@ -114,7 +112,7 @@ int rp_memory_map_once(size_t size, void **ret_memory)
 
 void rp_memory_unmap(void *memory, size_t size)
 {
-	/* Where a part of a mapping goes, the rest would keep its pages. */
+	/* Free the pages: unmapping a part of a shared mapping would keep them. */
 	(void)madvise(memory, size, MADV_REMOVE);
 	munmap(memory, size);
 }
@@ -125,7 +123,7 @@ int rp_memory_map_wiped(size_t size, void **ret_memory)
 
 	if (memory == MAP_FAILED)
 		return rp_failed("mmap");
-	/* Kernels before 4.14 have no such advice; the fork handlers then do what they can. */
+	/* Kernels before 4.14 have no such advice. The fork handlers then reset what they can. */
 	(void)madvise(memory, size, MADV_WIPEONFORK);
 	*ret_memory = memory;
 	return 0;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The loader's own name of a program is empty: what dladdr(3) gives for it is argv[0]. */
+/* The loader has an empty name for the program, for which dladdr(3) returns argv[0] instead. */
 int rp_module_folder(char ret_folder[PATH_MAX])
 {
 	char path[PATH_MAX] = "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Modules of the library: what needs more than libc, loaded when it is wanted. */
+/* Modules of the library: code that needs more than libc and is loaded on demand. */
 #ifndef RP_BASE_MODULE_H
 #define RP_BASE_MODULE_H
 
@@ -7,17 +7,18 @@
 #include <stddef.h>
 
 /*
- * The folder of the library; of the program that it is part of in a static build. Always from the
- * root: neither the working directory nor argv[0] affects which code is loaded or run.
+ * Get the folder of the library, or in a static build the folder of the object that contains it.
+ * The path is absolute: neither the working directory nor argv[0] affects which code is loaded or
+ * run.
  *
- * Context: any thread. Return: 0; -ENOENT where the loader knows no such path; what readlink(2)
- * says.
+ * Context: any thread. Return: 0; -ENOENT: the loader knows no absolute path; -errno of
+ * readlink(2).
  */
 int rp_module_folder(char ret_folder[PATH_MAX]);
 
 /*
- * Loads a module and returns its function. The module is searched in the library's folder and then
- * on the loader's paths. It stays loaded, because a thread may still be inside its code. On failure
+ * Load a module and return its function. The module is searched in the library's folder and then on
+ * the loader's paths. It stays loaded, because a thread may still be running its code. On failure
  * the result is NULL and `ret_reason` has the reason.
  *
  * Context: any thread that may load libraries.

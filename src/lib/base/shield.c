@@ -19,13 +19,13 @@ struct rp_shield rp_shield_raise(void)
 		sigaddset(&ours, signals[i]);
 	sigemptyset(&shield.pending);
 	pthread_sigmask(SIG_BLOCK, &ours, &shield.mask);
-	/* A signal that was not blocked is not pending. */
+	/* Signals that were not blocked cannot have been pending. */
 	if (sigismember(&shield.mask, SIGPIPE) || sigismember(&shield.mask, SIGXFSZ))
 		(void)sigpending(&shield.pending);
 	return shield;
 }
 
-/* The kernel takes the thread's own signal first, which is the write's, then one of the process. */
+/* The kernel returns the thread's pending signal, which is the write's, before the process's. */
 static void consume(int number)
 {
 	static const struct timespec at_once;
@@ -38,7 +38,7 @@ static void consume(int number)
 	do
 		taken = sigtimedwait(&set, &info, &at_once);
 	while (taken < 0 && errno == EINTR);
-	/* The sender of a write's signal is this process. Another's signal is sent once more. */
+	/* The write's signal has this process as its sender. Send any other signal again. */
 	if (taken == number && (info.si_code > 0 || info.si_pid != getpid()))
 		(void)syscall(SYS_rt_sigqueueinfo, getpid(), number, &info);
 }

@@ -11,10 +11,10 @@
 
 /*
  * Copy a caller's options. Members that an older caller's struct lacks become zero.
- * @to: `known` bytes, the size of the library's own struct, which its first member then holds.
+ * @to: `known` bytes, the size of the library's own struct; its first member is set to this size.
  * @floor: the size of the struct's first version.
- * Return: 0; -EINVAL: NULL, a size below the floor, or bytes other than zero after those that the
- * library knows, by which a newer caller asks for what it lacks.
+ * Return: 0; -EINVAL: NULL, a size below the floor, or nonzero bytes after those that the library
+ * knows, with which a newer caller requests a feature that this library lacks.
  */
 int rp_sized_read(void *to, size_t known, size_t floor, const void *from);
 
@@ -24,12 +24,12 @@ int rp_sized_read(void *to, size_t known, size_t floor, const void *from);
  */
 const char *rp_sized_refusal(const void *from, size_t known, size_t floor);
 
-/* Whether a caller's struct for results, which may be NULL, has at least its first version. */
+/* Return: whether a caller's struct for results, or NULL, has at least its first version. */
 bool rp_sized_fits(const void *result, size_t floor);
 
 /*
  * Copy the library's `known` bytes into a caller's struct for results, up to the size that the
- * caller has set and that stays. Members that the library does not know become zero.
+ * caller has set. That size is unchanged. Members that the library does not know become zero.
  */
 void rp_sized_write(void *result, const void *from, size_t known);
 

@@ -13,15 +13,15 @@
 
 #include "base/failure.h"
 
-#define STACK_BYTES (256u << 10)	/* besides what glibc needs */
+#define STACK_BYTES (256u << 10)	/* in addition to what glibc needs */
 
 uint32_t rp_thread_id_offset;
 uint32_t rp_thread_stack_offset;
 
-/* How far the main thread's stack reaches down from the end its descriptor knows. */
+/* Maximum size of the main thread's stack, below the end in its thread descriptor. */
 static uint64_t main_stack_bytes;
 
-/* __pthread_get_minstack(), which glibc shares with its debuggers only; or NULL. */
+/* __pthread_get_minstack(), a private function of glibc; or NULL. */
 static size_t (*minimum_stack)(const pthread_attr_t *);
 
 static __thread struct {
@@ -39,22 +39,20 @@ uint32_t rp_thread_id_slow(void)
 	return cached.id;
 }
 
-/* The calling thread's descriptor, which is what a pthread_t of glibc points at. */
+/* The calling thread's descriptor, to which a pthread_t of glibc points. */
 static const char *own_descriptor(void)
 {
 #if defined(__x86_64__)
 	return __builtin_thread_pointer();
 #else
-	/* Elsewhere the thread pointer may point behind it. */
+	/* On other machines the thread pointer may point to the end of the descriptor. */
 	return (const char *)pthread_self();
 #endif
 }
 
 void rp_thread_init(void)
 {
-	/*
-	 * The descriptor that libthread_db uses: {size in bits, count, offset} of pthread's tid.
-	 */
+	/* {size in bits, count, offset} of the thread id in the descriptor, for libthread_db. */
 	const uint32_t *where = dlvsym(RTLD_DEFAULT, "_thread_db_pthread_tid", "GLIBC_PRIVATE");
 	struct rlimit limit;
 
@@ -65,13 +63,13 @@ void rp_thread_init(void)
 
 	*(void **)&minimum_stack = dlvsym(RTLD_DEFAULT, "__pthread_get_minstack", "GLIBC_PRIVATE");
 
-	/* The kernel keeps 128 MB between the main stack and other mappings, at least. */
+	/* The kernel keeps at least 128 MB between the main stack and other mappings. */
 	main_stack_bytes = 128u << 20;
 	if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < main_stack_bytes)
 		main_stack_bytes = limit.rlim_cur;
 }
 
-/* glibc puts all static TLS of the host and its libraries on the stack, however much that is. */
+/* glibc puts all static TLS of the program and its libraries on the stack, whatever its size. */
 static size_t stack_bytes(void)
 {
 	long page = sysconf(_SC_PAGESIZE);
@@ -83,8 +81,8 @@ static size_t stack_bytes(void)
 }
 
 /*
- * A thread whose stack we chose shows where its descriptor keeps the bounds. They are there before
- * the thread runs; the words around them change while it does.
+ * Find the stack bounds in the descriptor of a thread whose stack the library chose. The bounds are
+ * stored before the thread runs; the words around them change while it runs.
  */
 __attribute__((no_sanitize("thread")))
 static void learn_stack(pthread_t thread, const void *stack, size_t bytes)
@@ -93,7 +91,7 @@ static void learn_stack(pthread_t thread, const void *stack, size_t bytes)
 
 	if (rp_thread_stack_offset != 0)
 		return;
-	/* The descriptor is some 2.3 KB; the pair of values can hardly be there by chance. */
+	/* The descriptor has some 2.3 KB. An equal pair of values by chance is very unlikely. */
 	for (unsigned int i = 0; i + 1 < 2048 / sizeof(*words); i++) {
 		if (words[i] == (uint64_t)(uintptr_t)stack && words[i + 1] == bytes) {
 			rp_thread_stack_offset = i * sizeof(*words);
@@ -104,7 +102,7 @@ static void learn_stack(pthread_t thread, const void *stack, size_t bytes)
 
 __thread bool rp_thread_is_ours __attribute__((tls_model("initial-exec")));
 
-/* The library's threads that run, each on its thread's stack. */
+/* The library's running threads; each entry is on its thread's stack. */
 struct running {
 	struct running *next;
 	uint32_t id;
@@ -113,7 +111,7 @@ struct running {
 static pthread_mutex_t running_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t has_begun = PTHREAD_COND_INITIALIZER;
 static struct running *running;
-static unsigned int beginning;	/* created, and not among them yet */
+static unsigned int beginning;	/* created, but not in the list yet */
 
 static void leave(void *data)
 {
@@ -180,7 +178,7 @@ static void *begin(void *data)
 	beginning--;
 	pthread_cond_broadcast(&has_begun);
 	pthread_mutex_unlock(&running_lock);
-	/* A callback of the host's may end the thread. */
+	/* A callback of the host may end the thread. */
 	pthread_cleanup_push(leave, &self);
 	result = start.run(start.data);
 	pthread_cleanup_pop(1);
@@ -273,9 +271,7 @@ bool rp_thread_stack_bounds(uint64_t *ret_low, uint64_t *ret_high)
 
 	if (rp_thread_stack_offset == 0)
 		return false;
-	/*
-	 * The main thread's base is 0 and its size the end of the stack: the sum is right for all.
-	 */
+	/* For the main thread, base is 0 and size is the stack's end: the sum is always right. */
 	*ret_high = pair[0] + pair[1];
 	*ret_low = pair[0] ? pair[0] : *ret_high - main_stack_bytes;
 	return true;

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Offset of the thread id in the descriptor, or 0 when it is not known. Set by rp_thread_init(). */
+/* Offset of the thread id in the descriptor, or 0 if it is unknown. Set by rp_thread_init(). */
 extern uint32_t rp_thread_id_offset __attribute__((visibility("hidden")));
 
 /*
@@ -20,28 +20,28 @@ extern uint32_t rp_thread_id_offset __attribute__((visibility("hidden")));
  */
 extern uint32_t rp_thread_stack_offset;
 
-/* Whether the library made this thread. */
+/* Whether the library created this thread. */
 extern __thread bool rp_thread_is_ours __attribute__((tls_model("initial-exec")));
 
 /*
- * Look up what libc keeps of a thread, and what a thread's stack needs. Creating a thread later
- * asks the loader for nothing, so it does not wait for the loader's lock.
+ * Find the members of libc's thread descriptor, and the stack size that a thread needs. A later
+ * thread creation makes no call to the loader, so it does not wait for the loader's lock.
  * Context: once, while the library is loaded.
  */
 void rp_thread_init(void);
 
 /*
- * Makes a detached-or-joinable thread with every signal masked, a stack of its own of 256 KB
- * besides the host's thread-local memory, and a name of up to 15 characters.
+ * Create a joinable thread with all signals blocked and a name of up to 15 characters. Its own
+ * stack has 256 KB in addition to the program's thread-local storage.
  */
 int rp_thread_create(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *data);
 
-/* Whether the library created the thread `id`, and it has not ended. */
+/* Return: whether the library created the thread `id` and the thread has not ended. */
 bool rp_thread_is_running(uint32_t id);
 
 /*
- * Wait until every thread that the library created runs. A new thread makes system calls of libc's
- * own first (rseq(2), set_robust_list(2)), which a filter of system calls may refuse by then.
+ * Wait until every thread that the library created is running. A new thread first makes system
+ * calls of libc (rseq(2), set_robust_list(2)), which a later seccomp filter may refuse.
  * Context: any thread that holds none of the library's locks; blocks.
  */
 void rp_thread_wait_begun(void);
@@ -50,19 +50,20 @@ void rp_thread_wait_begun(void);
 void rp_thread_forget_running(void);
 
 /*
- * A thread that is created when the library first needs it, and then stays. `starting` is a lock
- * of its own: pthread_create(3) may wait for the loader's lock, so no lock that a constructor or a
- * fork handler takes may be held around it.
+ * A thread that is created when the library first needs it, and never ends. `starting` is a
+ * separate lock: pthread_create(3) may wait for the loader's lock, so a thread must not hold a lock
+ * there that a constructor or a fork handler takes.
  */
 struct rp_thread_once {
 	pthread_mutex_t starting;
-	bool started;		/* under `starting` */
+	bool started;		/* guarded by `starting` */
 };
 
 #define RP_THREAD_ONCE_INIT { PTHREAD_MUTEX_INITIALIZER, false }
 
 /*
- * Create the thread, detached, unless an earlier call did; otherwise as rp_thread_create().
+ * Create the thread, detached, unless an earlier call has created it; otherwise as
+ * rp_thread_create().
  * Context: any thread that holds none of the library's locks.
  * Return: 0; -ENOMEM, or -errno of pthread_create(3): the next call retries.
  */
@@ -73,14 +74,14 @@ int rp_thread_create_once(struct rp_thread_once *once, const char *name, void *(
 bool rp_thread_once_forget(struct rp_thread_once *once);
 
 /*
- * Makes a thread that comes to an end: every signal masked, the stack one of the host's usual size
- * that goes with it.
+ * Create a thread that will end: with all signals blocked and a stack of the default size, which
+ * libc frees with the thread.
  */
 int rp_thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *data);
 
 /*
  * Public functions that may block begin with this. Cancellation inside them would leave locks held,
- * so it is disabled there, and in the host's callbacks that they call.
+ * so it is disabled there, and in the callbacks of the host that they call.
  *
  *	RP_NO_CANCEL int cancel = rp_cancel_disable();
  */
@@ -99,11 +100,12 @@ static inline void rp_thread_let_go(const int *before)
 	pthread_setcancelstate(*before, NULL);
 }
 
-/* gettid(2), once per thread, where the descriptor's offset is not known. */
+/* gettid(2), cached per thread; for an unknown offset of the descriptor. */
 uint32_t rp_thread_id_slow(void);
 
 /*
- * The calling thread's kernel id. Context: any, signal handlers included; right in a forked child.
+ * The calling thread's kernel id. Context: any, signal handlers included; correct in a forked
+ * child.
  */
 static inline uint32_t rp_thread_id(void)
 {
@@ -117,16 +119,17 @@ static inline uint32_t rp_thread_id(void)
 }
 
 /*
- * The bounds of the calling thread's stack; the lower one of the main thread is a guess that may
- * lie below what is mapped. Context: any, signal handlers included. False: not known.
+ * Get the bounds of the calling thread's stack. For the main thread, the lower bound is an estimate
+ * that may be below the mapped part. Context: any, signal handlers included. Return: false if the
+ * bounds are unknown.
  */
 bool rp_thread_stack_bounds(uint64_t *ret_low, uint64_t *ret_high);
 
 /*
- * Walks frame pointers from `frame` up, within the calling thread's stack: reads nothing outside
- * it, whatever the frame pointers are. `ret_frames` gets up to `max` return addresses, innermost
- * first.
- * Return: how many; 0 on an alternate signal stack or one the thread descriptor does not know.
+ * Follow frame pointers from `frame` up, within the calling thread's stack. The function reads
+ * nothing outside that stack, even if a frame pointer is invalid. `ret_frames` receives up to `max`
+ * return addresses, innermost first.
+ * Return: the number of addresses; 0 on an alternate signal stack or an unknown stack.
  */
 unsigned int rp_thread_stack(const void *frame, uint64_t *ret_frames, unsigned int max);
 

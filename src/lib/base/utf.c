@@ -6,8 +6,8 @@
 #define REPLACEMENT 0xfffdu
 
 /*
- * Decodes one character of UTF-8 that is not ASCII. In an invalid sequence, the longest valid
- * prefix becomes one replacement character (Unicode 15, table 3-8), as in .NET.
+ * Decode one character of UTF-8 that is not ASCII. In an invalid sequence, the longest valid prefix
+ * becomes one replacement character (Unicode 15, table 3-8), as in .NET.
  */
 static uint32_t decode(const uint8_t **at, const uint8_t *end)
 {
@@ -70,7 +70,7 @@ bool rp_utf8_is_valid(const void *text, size_t bytes)
 				continue;
 			}
 		}
-		/* The replacement character may stand in the text itself. */
+		/* The text itself may contain the replacement character. */
 		if (rp_utf8_next(&in, end) == REPLACEMENT &&
 		    (in - begin != 3 || memcmp(begin, "\xef\xbf\xbd", 3) != 0))
 			return false;
@@ -84,7 +84,7 @@ static void put_unit(uint8_t *out, size_t index, uint32_t unit)
 	out[2 * index + 1] = unit >> 8 & 0xff;
 }
 
-/* Four ASCII characters as four units. */
+/* Convert four ASCII characters to four units. */
 static uint64_t widen(uint64_t four)
 {
 	four = (four | four << 16) & 0x0000ffff0000ffffull;
@@ -100,7 +100,7 @@ size_t rp_utf16_from_utf8(const uint8_t *in, size_t in_bytes, uint8_t *out, size
 		uint64_t eight, low, high;
 		uint32_t character;
 
-		/* Eight ASCII characters at once: most of all text there is. */
+		/* Eight ASCII characters per iteration, which are the most common text. */
 		while (end - in >= 8 && max_units - units >= 8) {
 			memcpy(&eight, in, sizeof(eight));
 			if (eight & 0x8080808080808080ull)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* UTF-8 to UTF-16 and back, for unchecked bytes. Invalid sequences become U+FFFD. */
+/* Conversion between UTF-8 and UTF-16, for unchecked bytes. Invalid sequences become U+FFFD. */
 #ifndef RP_BASE_UTF_H
 #define RP_BASE_UTF_H
 
@@ -8,29 +8,30 @@
 #include <stdint.h>
 
 /*
- * Writes at most max_units UTF-16LE units (no NUL) and returns how many. A character that does not
- * fit whole ends the conversion.
+ * Write at most max_units UTF-16LE units, without a NUL. If a character does not fit as a whole,
+ * the conversion ends before it. Return: the number of units.
  */
 size_t rp_utf16_from_utf8(const uint8_t *in, size_t in_bytes, uint8_t *out, size_t max_units);
 
-/* How many units the text would take. */
+/* Return: the number of UTF-16 units for the text. */
 size_t rp_utf16_count(const uint8_t *in, size_t in_bytes);
 
-/* `out` holds 3 bytes per unit. Returns the bytes written, no NUL. */
+/* Convert to UTF-8 without a NUL. `out` has 3 bytes per unit. Return: the bytes written. */
 size_t rp_utf8_from_utf16(const uint8_t *in, size_t units, char *out);
 
-/* How many units, 1 or 2, the first character of the text has; `units` is above 0. */
+/* Return: the number of units, 1 or 2, of the text's first character; `units` is above 0. */
 size_t rp_utf16_step(const uint8_t *in, size_t units);
 
 /*
- * The character at `*at`, U+FFFD for what is none, and moves past it. There has to be one.
+ * Return: the character at `*at`, or U+FFFD if it is invalid; moves `*at` past it. There must be at
+ * least one byte.
  */
 uint32_t rp_utf8_next(const uint8_t **at, const uint8_t *end);
 
-/* Whether all of it is UTF-8. */
+/* Return: whether all bytes are valid UTF-8. */
 bool rp_utf8_is_valid(const void *text, size_t bytes);
 
-/* Writes one character, up to 4 bytes; returns how many. */
+/* Write one character, up to 4 bytes. Return: the number of bytes. */
 size_t rp_utf8_put(uint32_t character, char *out);
 
 #endif

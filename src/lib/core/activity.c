@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Activity ids: one pair per thread, whole whoever sets them.
+ * Activity ids: one pair per thread. A reader always gets a complete pair, even if signal handlers
+ * set ids.
  *
- * A thread claims a block when it first sets ids, in a signal handler perhaps: so there is no lock
- * and no malloc, and no destructor gives the block back. Whoever claims one looks at a few others
- * first, and takes over that of a thread that has ended.
+ * A thread claims a block when it first sets ids, which may be in a signal handler. Claiming
+ * therefore uses no lock and no malloc, and no destructor releases the block. A thread that needs a
+ * block first checks a few existing ones, and takes over the block of a thread that has ended.
  */
 #include "core/activity_slots.h"
 
@@ -23,15 +24,15 @@
 #include "base/thread.h"
 #include "ring/slot.h"
 
-#define BLOCKS_FIRST 32u	/* in the first chunk; each next one has twice as many */
-#define CHUNKS 17u		/* 4,194,272 blocks: the kernel has no more threads */
+#define BLOCKS_FIRST 32u	/* in the first chunk; each further chunk has twice as many */
+#define CHUNKS 17u		/* 4,194,272 blocks: the kernel allows no more threads */
 #define BLOCKS_MAX (BLOCKS_FIRST * ((1u << CHUNKS) - 1))
-#define LOOKS 4u		/* at blocks that may be free, before there is one more */
+#define LOOKS 4u		/* existing blocks to check before a new one is used */
 
 /*
- * NULL: the thread has set no ids yet. The ids lie outside thread-local storage, of which a library
- * that is loaded late gets little (see tests/process/copies.c). initial-exec: the first touch from
- * a signal handler must not allocate.
+ * NULL: the thread has set no ids yet. The ids are outside thread-local storage, because a library
+ * that is loaded late gets little of it (see tests/process/copies.c). initial-exec, because the
+ * first access from a signal handler must not allocate.
  */
 static __thread struct rp_activity_block *thread_block __attribute__((tls_model("initial-exec")));
 
@@ -41,7 +42,7 @@ static struct rp_activity_block first_chunk[BLOCKS_FIRST];
 static struct rp_activity_block *chunks[CHUNKS] = { first_chunk };
 static uint32_t next_look;
 
-/* Process-wide part of fresh ids; the rest is a counter. */
+/* Process-wide part of new ids; the rest is a counter. */
 static uint64_t seed;
 static uint64_t counter;
 
@@ -70,7 +71,7 @@ static struct rp_activity_block *map_chunk(uint32_t chunk)
 	return other;
 }
 
-/* NULL: no memory. */
+/* Return NULL without memory. */
 static struct rp_activity_block *block_at(uint32_t index)
 {
 	uint32_t chunk = 31u - (uint32_t)__builtin_clz(index / BLOCKS_FIRST + 1);
@@ -121,9 +122,9 @@ static struct rp_activity_block *claim(uint32_t thread)
 }
 
 /*
- * The calling thread's block; NULL without memory. A handler in the middle may claim one, too: its
- * ids are overruled, as if it had come before, and its block is taken over when the thread has
- * ended.
+ * Return the calling thread's block; NULL without memory. A signal handler may also claim a block
+ * during this call. Its ids are then lost, as if it had run before, and another thread takes over
+ * its block after this thread has ended.
  */
 static struct rp_activity_block *own_block(void)
 {
@@ -137,9 +138,9 @@ static struct rp_activity_block *own_block(void)
 }
 
 /*
- * A signal handler may set the ids in the middle of this, any number of times; the state then
- * differs and the copy is taken again. ThreadSanitizer does not see that a block's last thread has
- * ended.
+ * A signal handler may set the ids during the copy, any number of times. The state then differs,
+ * and the copy is repeated. no_sanitize, because ThreadSanitizer does not know that the previous
+ * owner of the block has ended.
  */
 __attribute__((no_sanitize("thread")))
 void rp_activity_read(struct rp_activity *ret_activity)
@@ -166,8 +167,8 @@ RP_PUBLIC void rp_activity_get(struct rp_activity *ret_activity)
 }
 
 /*
- * Claims a slot that is neither current nor being filled by a call this one interrupted. A handler
- * in the middle leaves the mask as it found it, but may have made the chosen slot current.
+ * Claim a slot that is neither current nor being filled by an interrupted call. A signal handler
+ * restores the mask, but may have made the chosen slot current.
  */
 static uint32_t claim_slot(struct rp_activity_block *block)
 {
@@ -178,7 +179,7 @@ static uint32_t claim_slot(struct rp_activity_block *block)
 		uint32_t taken = *filling | 1u << *now % RP_ACTIVITY_SLOTS;
 		uint32_t slot;
 
-		/* Calls that never came back, by siglongjmp, left their bits. */
+		/* Interrupted calls that were left by siglongjmp did not clear their bits. */
 		if (taken == (1u << RP_ACTIVITY_SLOTS) - 1) {
 			*filling = 0;
 			continue;
@@ -191,7 +192,7 @@ static uint32_t claim_slot(struct rp_activity_block *block)
 	}
 }
 
-/* A free slot is filled, then one store makes it current. */
+/* Fill a free slot, then make it current with one store. */
 static void fill(struct rp_activity_block *block, const struct rp_activity *activity, bool is_none)
 {
 	volatile uint32_t *now = &block->state;
@@ -202,15 +203,17 @@ static void fill(struct rp_activity_block *block, const struct rp_activity *acti
 	rp_compiler_barrier();
 	block->slots[slot] = *activity;
 	rp_compiler_barrier();
-	/* A handler between the load and the store is overruled, as if it had come before. */
+	/* A handler between the load and the store loses its ids, as if it had run before. */
 	state = (*now & ~(RP_ACTIVITY_SLOTS - 1)) + RP_ACTIVITY_SLOTS + slot;
 	*now = state;
 	*(volatile uint32_t *)&block->filling &= ~(1u << slot);
 	*has_ids = !is_none;
-	/* A handler since the store above: what it set is current, and `has_ids` was ours. */
+	/*
+	 * If a handler ran since the store above, its ids are current, and `has_ids` must be set.
+	 */
 	if (is_none && *now != state)
 		*has_ids = 1;
-	/* The ring cache is for events without ids, so a thread with ids does not use it. */
+	/* The ring cache is only valid for events without ids. */
 	if (*has_ids)
 		*(volatile uint64_t *)&rp_thread_ring.bit = RP_NO_BIT;
 }
@@ -226,11 +229,11 @@ RP_PUBLIC void rp_activity_set(const struct rp_activity *activity)
 	if (!block)
 		return;
 	fill(block, activity, is_none);
-	/* For the thread that takes the block over.			   [ACTIVITY-OWNER] */
+	/* Pairs with the exchange of the thread that takes the block over. [ACTIVITY-OWNER] */
 	rp_store_release(&block->owner, rp_load_relaxed(&block->owner));
 }
 
-/* The end of Steele's SplitMix64: one to one, so numbers stay different. */
+/* The last steps of Steele's SplitMix64. They are a bijection, so numbers remain different. */
 uint64_t rp_activity_number(void)
 {
 	uint64_t z = rp_load_relaxed(&seed) +
@@ -241,14 +244,19 @@ uint64_t rp_activity_number(void)
 	return z ^ z >> 31;
 }
 
-/* RFC 4122 version 4 in shape: 60 random bits of the process, then a counter. */
+/* Byte 6 has the version of RFC 4122 in its upper half; the other 60 bits are random. */
+uint64_t rp_activity_own_ids(void)
+{
+	return (rp_load_relaxed(&seed) & ~(0xf0ull << 48)) | 0x40ull << 48;
+}
+
+/* In the form of RFC 4122 version 4: 60 random bits per process, then a counter. */
 RP_PUBLIC void rp_activity_generate(struct rp_guid *ret_id)
 {
-	uint64_t random = rp_load_relaxed(&seed);
+	uint64_t first = rp_activity_own_ids();
 	uint64_t number = rp_add_relaxed(&counter, 1) + 1;
 
-	memcpy(ret_id->bytes, &random, 8);
-	ret_id->bytes[6] = (uint8_t)((ret_id->bytes[6] & 0x0f) | 0x40);
+	memcpy(ret_id->bytes, &first, 8);
 	for (int i = 0; i < 8; i++)
 		ret_id->bytes[15 - i] = (uint8_t)(number >> (8 * i));
 	ret_id->bytes[8] = (uint8_t)((ret_id->bytes[8] & 0x3f) | 0x80);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread's activity ids, as the write path reads them. */
+/* The activity ids of a thread, for the write path. */
 #ifndef RP_CORE_ACTIVITY_SLOTS_H
 #define RP_CORE_ACTIVITY_SLOTS_H
 
@@ -7,30 +7,36 @@
 
 #include "ring/slot.h"
 
-/* The current slot, one being filled, and one for each of two handlers that interrupted that. */
+/*
+ * The current slot, one slot being filled, and one for each of two handlers that interrupted the
+ * call that fills it.
+ */
 #define RP_ACTIVITY_SLOTS 4u
 
 /* The ids of one thread. */
 struct rp_activity_block {
-	uint32_t owner;		/* kernel id of the thread; 0: none yet */
-	uint32_t state;		/* modulo RP_ACTIVITY_SLOTS the current slot; above, a generation */
-	uint32_t filling;	/* a bit for each slot being filled, by an interrupted call too */
+	uint32_t owner;		/* kernel id of the thread; 0: never used */
+	uint32_t state;		/* modulo RP_ACTIVITY_SLOTS: current slot; above: a generation */
+	uint32_t filling;	/* a bit for each slot being filled, also by interrupted calls */
 	struct rp_activity slots[RP_ACTIVITY_SLOTS];
 };
 
-/* Blocks that threads have claimed so far, free ones included. */
+/* Number of blocks that threads have claimed so far, free blocks included. */
 extern uint32_t rp_activity_block_count;
 
 /*
- * Seeds the ids that rp_activity_generate() makes; again in a forked child, whose thread keeps its
- * ids under its new number.
+ * Seed the ids that rp_activity_generate() returns. A forked child calls it again; its thread keeps
+ * its ids under its new thread id.
  */
 void rp_activity_init(void);
 
-/* rp_activity_get() of a thread with ids: rp_thread_ring.has_ids is not 0. */
+/* As rp_activity_get(), for a thread with ids: rp_thread_ring.has_ids is not 0. */
 void rp_activity_read(struct rp_activity *ret_activity);
 
-/* A number that no other call in this process returns, and that looks random. */
+/* Return a random-looking number that no other call in this process returns. */
 uint64_t rp_activity_number(void);
+
+/* The first 8 bytes of each id that rp_activity_generate() makes in this process. Context: any. */
+uint64_t rp_activity_own_ids(void);
 
 #endif

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The drain thread's half of a session's pool: buffers that no writer can reach any more become
- * free again. THE POOL in ring/slot.h has the order of it.
+ * The drain thread's part of a session's pool: it frees buffers that no writer can reach any more.
+ * THE POOL in ring/slot.h shows the order of the steps.
+ *
+ * A ring that is not full remains a ring, even if the drain thread has read all of it. So when no
+ * buffer is free, the drain thread takes back rings of which it has read all records: those in
+ * which the largest record has no space, and any of them if a writer found no free buffer since the
+ * last one became free. It takes the rings of locks first, because these are free immediately.
+ * Without this step, all buffers of a small session end up as full rings, and none becomes free.
  */
 #include "core/buffers.h"
 #include "core/core.h"
@@ -14,7 +20,7 @@ static bool is_ring_of_fallback(const struct rp_slot *slot, const struct rp_sour
 	return rp_load_acquire(&slot->fallback[index].ring) == source->ring;	/* [POOL-RING] */
 }
 
-/* Finds out which buffers are rings of concurrency ids now. */
+/* Note which buffers are currently rings of concurrency ids. */
 static void note_rings(struct rp_session *session)
 {
 	for (uint32_t i = 0; i < session->source_count; i++)
@@ -28,11 +34,11 @@ static void note_rings(struct rp_session *session)
 	}
 }
 
-/* Return: whether threads may remember the buffer. */
+/* Start to retire a buffer. Return: whether ring caches of threads may contain it. */
 static bool retire(struct rp_session *session, struct rp_source *source, uint64_t *owner,
 		   uint64_t word)
 {
-	/* It fails when the writer gives back what it claimed. [POOL-OWNER] */
+	/* The exchange fails if the writer released the buffer that it claimed. [POOL-OWNER] */
 	if (!rp_cas_seq_cst(owner, &word, (word & ~RP_OWNER_MASK) | RP_OWNER_RETIRING))
 		return false;
 	source->retired = rp_core.pass;
@@ -42,8 +48,8 @@ static bool retire(struct rp_session *session, struct rp_source *source, uint64_
 }
 
 /*
- * A holder makes what it claims the lock's ring before it releases the lock. So a buffer that is
- * not that ring, with a lock that is free or was released since the last look, is not in use.
+ * A holder makes a claimed buffer the lock's ring before it releases the lock. So the buffer is
+ * unused if it is not that ring and the lock is free or was released since the last check.
  */
 static bool is_left_by_fallback(struct rp_slot *slot, struct rp_source *source)
 {
@@ -90,20 +96,29 @@ void rp_session_retire_buffers(struct rp_session *session)
 		rp_add_seq_cst(rp_slots_generation(), 1);	/* [SLOT-AGE] */
 }
 
-/* A buffer that retired in an earlier pass: the fence of this one was in between. */
+/* Free a buffer that no writer can reach and of which all records have been read. */
+static void make_free(struct rp_source *source, uint64_t *owner)
+{
+	rp_ring_recycle(source->ring);
+	source->position = source->limit = source->ring->head;
+	source->seen_lock = 0;
+	rp_store_release(owner, rp_pool_next_epoch() | RP_OWNER_FREE);	/* [POOL-OWNER] */
+}
+
+/* Handle a buffer that retired in an earlier pass. The fence of this pass came after that. */
 static bool settle(struct rp_session *session, struct rp_source *source, uint64_t *owner)
 {
 	uint64_t word = rp_load_relaxed(owner), head;
 
 	if (source->is_ring) {
-		/* Its writer was in the section that made it one. */
+		/* Its writer was still in the section that makes the buffer a ring. */
 		rp_store_release(owner, (word & ~RP_OWNER_MASK) | RP_OWNER_TAKEN);
 		session->retiring--;
 		return false;
 	}
 	head = rp_load_acquire(&source->ring->head);	/* [RING-PUB] */
 	if (source->retired_head != head) {
-		/* It was a ring in between, was filled and left, and threads may remember it. */
+		/* The buffer was a ring in between, and ring caches of threads may contain it. */
 		source->retired = rp_core.pass;
 		source->retired_head = head;
 		rp_add_seq_cst(rp_slots_generation(), 1);	/* [SLOT-AGE] */
@@ -111,18 +126,97 @@ static bool settle(struct rp_session *session, struct rp_source *source, uint64_
 	}
 	if (source->position != head)
 		return false;
-	rp_ring_recycle(source->ring);
-	source->position = source->limit = source->ring->head;
-	source->seen_lock = 0;
-	rp_store_release(owner, rp_pool_next_epoch() | RP_OWNER_FREE);	/* [POOL-OWNER] */
+	make_free(source, owner);
 	session->retiring--;
 	return true;
+}
+
+/* Whether all of a ring has been read, and taking it from its owner is of use to others. */
+static bool is_idle(const struct rp_source *source, bool is_short)
+{
+	const struct rp_ring *ring = source->ring;
+	uint64_t head = rp_load_acquire(&ring->head);	/* [RING-PUB] */
+
+	return source->position == head &&
+	       (is_short || head - ring->tail + RP_RECORD_MAX > ring->size);
+}
+
+/*
+ * Frees the ring of a lock that no writer holds. Under the lock no writer can reach the ring: there
+ * is nothing to wait for.
+ */
+static bool take_from_lock(struct rp_fallback *fallback, struct rp_source *source, uint64_t *owner,
+			   bool is_short)
+{
+	uint64_t lock = rp_load_relaxed(&fallback->lock), held = rp_lock_held_by(lock, NULL);
+	bool taken;
+
+	if ((lock & 1) || !rp_cas_seq_cst(&fallback->lock, &lock, held))	/* [SLOT-LOCK] */
+		return false;
+	taken = rp_load_relaxed(&fallback->ring) == source->ring && is_idle(source, is_short);
+	if (taken) {
+		rp_store_release(&fallback->ring, NULL);	/* [POOL-RING] */
+		make_free(source, owner);
+	}
+	(void)rp_exchange_seq_cst(&fallback->lock, rp_lock_released(held));
+	return taken;
+}
+
+static bool take_from_locks(struct rp_session *session, bool is_short)
+{
+	struct rp_slot *slot = &rp_slots[session->slot];
+	bool any = false;
+
+	rp_session_note_owners(session);
+	for (uint32_t i = 0; i < session->pool_count; i++) {
+		struct rp_source *source = &session->sources[i];
+
+		if (source->fallback && is_idle(source, is_short))
+			any |= take_from_lock(&slot->fallback[source->fallback - 1], source,
+					      &slot->owners[i], is_short);
+	}
+	return any;
+}
+
+/*
+ * A section may have found the ring before, so the buffer retires in the next pass, after its
+ * fence. A buffer that retires already, and was made a ring since, may not be taken: it would
+ * become free in that pass. The coarse times of a processor go on from ring to ring, so there is
+ * always one.
+ */
+static bool take_from_ids(struct rp_session *session, bool is_short)
+{
+	const struct rp_slot *slot = &rp_slots[session->slot];
+	bool any = false;
+
+	if (session->flags & RP_SESSION_COARSE)
+		return false;
+	for (uint32_t cid = 0; cid < session->ring_count; cid++) {
+		struct rp_ring *ring = rp_load_acquire(&session->rings[cid]);	/* [POOL-RING] */
+
+		if (ring && is_idle(&session->sources[ring->id], is_short) &&
+		    (rp_load_acquire(&slot->owners[ring->id]) & RP_OWNER_MASK) == RP_OWNER_TAKEN)
+			any |= rp_cas_seq_cst(&session->rings[cid], &ring, NULL); /* [POOL-RING] */
+	}
+	return any;
+}
+
+/* Writers claim the lowest that is free. */
+static bool has_free_buffer(const struct rp_session *session)
+{
+	const struct rp_slot *slot = &rp_slots[session->slot];
+
+	for (uint32_t i = session->pool_count; i > 0; i--) {
+		if ((rp_load_relaxed(&slot->owners[i - 1]) & RP_OWNER_MASK) == RP_OWNER_FREE)
+			return true;
+	}
+	return session->pool_count == 0;
 }
 
 bool rp_session_free_buffers(struct rp_session *session)
 {
 	struct rp_slot *slot = &rp_slots[session->slot];
-	bool any = false;
+	bool any = false, retires_next = false;
 
 	for (uint32_t i = 0; session->retiring && i < session->pool_count; i++) {
 		struct rp_source *source = &session->sources[i];
@@ -131,12 +225,18 @@ bool rp_session_free_buffers(struct rp_session *session)
 		    source->retired != rp_core.pass)
 			any |= settle(session, source, &slot->owners[i]);
 	}
+	if (!has_free_buffer(session)) {
+		bool is_short = rp_pool_is_short(slot);
+
+		any |= take_from_locks(session, is_short);
+		retires_next = !any && take_from_ids(session, is_short);
+	}
 	if (any) {
 		rp_add_seq_cst(&slot->pool_frees, 1);	/* [POOL-FREE] */
 		if (session->wait_ns)
 			rp_wait_wake(slot);
 	}
-	return session->retiring != 0;
+	return session->retiring != 0 || retires_next;
 }
 
 void rp_session_open_pool(const struct rp_session *session)
@@ -151,7 +251,7 @@ void rp_session_open_pool(const struct rp_session *session)
 	rp_store_release(&slot->pool_count, (uint64_t)session->pool_count);
 }
 
-/* No writer has the session's bit any more; a late writer finds no buffer to claim. */
+/* No writer sees the session's bit any more. A late writer finds no buffer to claim. */
 void rp_session_close_pool(struct rp_session *session)
 {
 	struct rp_slot *slot = &rp_slots[session->slot];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The provider list as text, the grammar of the .NET runtime's EventPipeConfig:
+ * The provider list as text. The grammar is that of the .NET runtime's EventPipeConfig:
  *
  *	list     = entry *("," entry)
  *	entry    = name [":" [keywords] [":" [level] [":" arguments]]]
@@ -8,7 +8,7 @@
  *	level    = 0 to 5, or a name (LogAlways … Verbose)
  *	arguments= text without a comma, or with commas inside double quotes, which come in pairs
  *
- * This file needs nothing of the engine.
+ * This file does not depend on the engine.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -26,10 +26,10 @@
 
 struct config_scan {
 	const char *start, *at;
-	char *strings;		/* room for every string, ends included */
+	char *strings;		/* space for all strings with their terminators */
 };
 
-/* The length of the run up to one of `stops` outside quotes. */
+/* Return the length of the text before the first of `stops` outside quotes. */
 static size_t run_length(const char *at, const char *stops)
 {
 	bool quoted = false;
@@ -110,7 +110,7 @@ static bool is_name(const char *text, size_t length)
 	       rp_utf8_is_valid(text, length);
 }
 
-/* A quote that nothing closes would swallow the rest of the list. */
+/* An unclosed quote would swallow the rest of the list. */
 static bool has_open_quote(const char *text, size_t length)
 {
 	bool quoted = false;
@@ -202,7 +202,7 @@ RP_PUBLIC int rp_providers_parse(const char *text, struct rp_session_provider **
 	return 0;
 }
 
-/* Whether the text without its quotes is `key`. */
+/* Whether the text without its quotes equals `key`. */
 static bool is_key(const char *text, size_t length, const char *key)
 {
 	for (size_t i = 0; i < length; i++) {

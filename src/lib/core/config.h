@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Words of the configuration that others read, too. */
+/* Parts of the configuration syntax that other files also parse. */
 #ifndef RP_CORE_CONFIG_H
 #define RP_CORE_CONFIG_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* A level as a digit or by its name, in any case. 0 or -EINVAL. */
+/* Parse a level, given as a digit or by its name in any case. Return: 0; -EINVAL: neither. */
 int rp_level_parse(const char *text, size_t length, uint8_t *ret_level);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The one state of the engine, and how it is made ready. */
+/* The global state of the engine, and its initialisation. */
 #include "core/core.h"
 
 #include <stdlib.h>
@@ -21,8 +21,8 @@ struct rp_core rp_core = {
 };
 
 /*
- * Every call of the API needs this file. In a static build this pointer makes the linker take the
- * file with the library's constructor, too, for programs that use no declared event.
+ * Every API function needs this file. In a static build, this pointer makes the linker include the
+ * file with the library's constructor too, even for programs without declared events.
  */
 static void (*const constructor_file)(struct rp_object *object) __attribute__((used)) =
 	rp_object_register;

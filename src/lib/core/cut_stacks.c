@@ -6,7 +6,7 @@
 #include "core/session_emit.h"
 #include "unwind/unwind.h"
 
-/* Rules that were asked for, ever. */
+/* Number of rules that were requested since the start of the process. */
 static uint64_t missing;
 
 static const struct rp_field cut_fields[] = {

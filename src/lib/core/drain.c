@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The drain thread: one per process, made with the first session, asleep while there is nothing to
+ * The drain thread: one per process. The first session starts it. It sleeps while it has nothing to
  * do.
  */
 #include <errno.h>
@@ -18,9 +18,9 @@
 #include "core/session_setup.h"
 #include "core/session_stats.h"
 
-#define TICK_NS 50000000u	/* events are on their way after this at the latest */
-#define SPACING_NS 1000000u	/* between two membarriers, unless a ring is above half */
-#define BLOCKED_NS 2000000u	/* before a full sink is tried again */
+#define TICK_NS 50000000u	/* longest time before an event is passed on */
+#define SPACING_NS 1000000u	/* between membarriers, unless half of a buffer is unread */
+#define BLOCKED_NS 2000000u	/* before a full sink gets events again */
 
 static struct rp_thread_once drain_thread = RP_THREAD_ONCE_INIT;
 
@@ -30,7 +30,7 @@ struct pass {
 	enum rp_pass result[RP_SLOTS];
 	unsigned int count;
 	uint64_t number;
-	bool with_stacks;		/* of one of the sessions, also in its last pass */
+	bool with_stacks;		/* a session has stacks, also in its last pass */
 };
 
 static void begin_pass(struct pass *pass)
@@ -60,7 +60,7 @@ static void begin_pass(struct pass *pass)
 	rp_drain_set_coarse(with_coarse_times != 0);
 }
 
-/* Takes off sessions whose output failed. */
+/* Disable the events of sessions whose output failed. */
 static void take_off_failed(const struct pass *pass)
 {
 	bool any = false, async = true;
@@ -100,7 +100,10 @@ static void end_session(struct rp_session *session)
 	pthread_mutex_unlock(&rp_core.lock);
 }
 
-/* The oldest pass that every session has got through: what was retired before can go. */
+/*
+ * End the pass. Definitions that retired before the oldest pass that every session has completed
+ * are freed.
+ */
 static void end_pass(const struct pass *pass)
 {
 	struct rp_session *session;
@@ -108,7 +111,7 @@ static void end_pass(const struct pass *pass)
 
 	for (unsigned int i = 0; i < pass->count; i++) {
 		session = pass->sessions[i];
-		/* Rings that overwrite may hold any definition as long as they are there. */
+		/* Overwriting rings may contain any definition as long as they exist. */
 		if (pass->result[i] < RP_PASS_BLOCKED && !(session->flags & RP_SESSION_OVERWRITE))
 			session->passed = pass->number;
 	}
@@ -130,7 +133,7 @@ static void end_pass(const struct pass *pass)
 	pthread_mutex_unlock(&rp_core.lock);
 }
 
-/* No output has refused anything: a listener that does not read is no output. */
+/* Whether no output blocked. Listeners that do not read are not counted as outputs. */
 static bool is_flushed(const struct pass *pass)
 {
 	for (unsigned int i = 0; i < pass->count; i++) {
@@ -156,7 +159,9 @@ static enum rp_pass run_pass(struct pass *pass, struct rp_clock_map *map)
 	rp_clock_map_update(map);
 	if (pass->with_stacks)
 		rp_stacks_cache_fill();
-	/* The sequence point: every event stamped up to `now` is in its ring after the fence. */
+	/*
+	 * The sequence point: every event with a time up to `now` is in its ring after the fence.
+	 */
 	now = rp_clock_ticks_ordered();
 	rp_clock_coarse_pass(now);
 	rp_fence_heavy();
@@ -167,7 +172,7 @@ static enum rp_pass run_pass(struct pass *pass, struct rp_clock_map *map)
 	}
 	take_off_failed(pass);
 	flushed = is_flushed(pass);
-	end_pass(pass);		/* a session that is done may be freed */
+	end_pass(pass);		/* frees sessions that have ended */
 	if (flushed)
 		rp_flush_publish(begun);
 	return worst;

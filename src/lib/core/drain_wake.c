@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the drain thread sleeps and is woken, and how it moves the coarse clock meanwhile.
+ * Sleep and wake-up of the drain thread. While it sleeps, it advances the coarse clock.
  *
  * ORDERING of the wake-up: a Dekker pair. Either the writer sees `asleep`, or the drain thread sees
- * the writer's head. The writer's half is a plain store and a plain load; the drain thread's
- * membarrier stands in for the fence between them. (The fallback has a real one: the exchange that
- * gives its lock back.)
+ * the writer's head. The writer executes a plain store and a plain load. The membarrier of the
+ * drain thread replaces the fence between them. (The fallback has a real fence: the exchange that
+ * releases its lock.)
  *
  *	writer				drain thread
  *	------				------------
  *	store head	[RING-PUB]	store asleep = 1	[DRAIN-ASLEEP]
- *	(membarrier stands here)	rp_fence_heavy()
+ *	(the membarrier acts here)	rp_fence_heavy()
  *	load asleep	[DRAIN-ASLEEP]	load heads		[RING-PUB]
  *
- * Whoever clears `asleep` must issue the futex wake.
+ * A thread that clears `asleep` must issue the futex wake.
  */
 #include "core/drain_wake.h"
 
@@ -27,13 +27,16 @@
 #include "base/clock.h"
 #include "core/core.h"
 
-/* Outlives all sessions; a writer may look at it at any time. */
+/* Static, because a writer may read it at any time, even after its session has ended. */
 static uint32_t asleep;
 
-/* A session of the pass has coarse times: the clock is to be moved. Also for snapshots' threads. */
+/*
+ * A session of the pass has coarse times, so the clock must advance. Threads of snapshots read it
+ * too.
+ */
 static uint32_t coarse;
 
-/* The drain thread, for whoever asks whether it is that; 0: there is none in this process. */
+/* The drain thread; 0: this process has none. */
 static pthread_t drain_self;
 
 static void futex_wake(void)
@@ -77,7 +80,7 @@ static bool futex_wait(uint64_t ns)
 		       0) != 0 && errno == ETIMEDOUT;
 }
 
-/* 0: for ever. A coarse clock goes on meanwhile. */
+/* `ns` is 0: without a timeout. A coarse clock still advances. */
 void rp_drain_sleep(uint64_t ns, bool (*rings_fill)(const void *data), const void *data)
 {
 	uint64_t step = rp_load_relaxed(&coarse) ? RP_COARSE_NS : ns;

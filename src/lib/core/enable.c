@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Computes the bits of enable words from the sessions' providers. All functions need the lock,
+ * Compute the bits of enable words from the providers of the sessions. All functions need the lock,
  * except those that copy options.
  */
 #include <errno.h>
@@ -105,7 +105,9 @@ bool rp_config_wants(const struct rp_config *config, const struct rp_event_def *
 		NULL);
 }
 
-/* Before the event is on: what is recovered must be understood. */
+/*
+ * Store the definition for recovery before the event is enabled, so that a recovered event has one.
+ */
 static void keep_definition(const struct rp_session *session, const struct rp_event_def *def)
 {
 	const struct rp_definition definition = rp_event_def_plain(def);
@@ -114,7 +116,10 @@ static void keep_definition(const struct rp_session *session, const struct rp_ev
 		rp_recovery_define(session->recovery, def->index, def->serial, &definition);
 }
 
-/* The bit by which the session gets it: what is state has rings that nothing overwrites. */
+/*
+ * Return the bit by which the session gets the event. State events go to the rings that are never
+ * overwritten.
+ */
 static uint64_t bit_for(const struct rp_session *session, const struct rp_event_def *def)
 {
 	bool is_state = session->state_rings && (def->flags & RP_EVENT_STATE);
@@ -164,13 +169,14 @@ void rp_session_switch(struct rp_session *session, bool on)
 	}
 	if (on)
 		rp_keys_settle();
-	/* Wake writers that wait to write events which the session no longer wants. */
+	/* Wake writers that wait to write events that the session no longer wants. */
 	rp_wait_wake(&rp_slots[session->slot]);
 }
 
 /*
- * On to a generation that no thread of this process remembers, nor of the one it was forked from,
- * where writers have moved it on since (ring/write_x86_64.S).
+ * Move to a generation that is in no thread's ring cache. That includes the caches of the process
+ * from which this one was forked, where writers have increased the generation since
+ * (ring/write_rseq.c).
  */
 static void move_generation(void)
 {
@@ -182,8 +188,9 @@ static void move_generation(void)
 }
 
 /*
- * A holder may have claimed a buffer while its session ended: what it made the lock's ring goes.
- * There is no ring where a holder was given up, for it may come back any time.
+ * Set the rings of the fallback locks. A holder may have claimed a buffer while its session ended,
+ * so the ring that it set is removed. A lock whose holder was given up gets no ring, because that
+ * holder may return at any time.
  */
 static void fill_fallbacks(const struct rp_session *session, struct rp_slot *slot)
 {
@@ -219,7 +226,7 @@ static void fill_slot(const struct rp_session *session, uint32_t flags)
 	move_generation();
 }
 
-/* Fills the slots, then lets writers see them; the order of slot.h. */
+/* Fill the slots, then let writers see them, in the order that slot.h describes. */
 void rp_session_put_on(struct rp_session *session)
 {
 	uint64_t bits = session->slots;
@@ -264,7 +271,7 @@ void rp_session_take_off(struct rp_session *session)
 	empty_slot(session);
 	if (session->state_rings)
 		empty_slot(session->state_rings);
-	/* For snapshots that wait for its first pass. */
+	/* Wake snapshots that wait for the session's first pass. */
 	pthread_cond_broadcast(&rp_core.changed);
 }
 

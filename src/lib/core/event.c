@@ -2,9 +2,9 @@
 /*
  * Definitions of events, and the enable words registered for them.
  *
- * A definition has an index, which is what a record carries. Two sites that declare the same event
- * of the same provider share one. Once the last site is gone the definition waits until the drain
- * thread has passed everything that was written before, then its index may be used again.
+ * Records contain the index of a definition. Two sites that declare the same event of the same
+ * provider share one definition. After its last site is removed, a definition waits until the drain
+ * thread has passed everything written before. Then its index may be reused.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -80,7 +80,7 @@ static struct rp_def *copy_def(const char *provider, const struct rp_event_decl 
 	return def;
 }
 
-/* Gives the definition an index and a place in the table. */
+/* Give the definition an index and an entry in the table. */
 static int take_index(struct rp_def *def)
 {
 	uint32_t index = rp_core.free_count ? rp_core.free_indexes[rp_core.free_count - 1] :
@@ -189,8 +189,8 @@ void rp_def_put(struct rp_def *def)
 		return;
 	rp_chains_remove(&rp_core.definitions, &def->chain);
 	/*
-	 * A record may hold the index until every pass that has begun by now, and one more, is
-	 * over.
+	 * A record may contain the index until all passes begun by now, and one more pass, have
+	 * ended.
 	 */
 	def->retired_pass = rp_load_relaxed(&rp_core.pass) + 1;
 	cds_list_add_tail(&def->retired, &rp_core.retired);
@@ -204,7 +204,7 @@ static void give_index_back(uint32_t index)
 		uint32_t *grown = realloc(rp_core.free_indexes, capacity * sizeof(*grown));
 
 		if (!grown)
-			return;	/* the index is lost, not misused */
+			return;	/* the index is never reused */
 		rp_core.free_indexes = grown;
 		rp_core.free_capacity = capacity;
 	}
@@ -294,7 +294,7 @@ int rp_site_add(struct rp_provider *provider, struct rp_event *event, struct rp_
 
 void rp_site_remove(struct rp_site *site)
 {
-	/* The word's top bits are the kernel's for as long as the word is mapped. */
+	/* The upper bits belong to the kernel as long as the word is mapped. */
 	rp_and_seq_cst(&site->event->enable, ~RP_OWN_BITS);
 	if ((site->event->flags & RP_EVENT_SECRETS) && --rp_core.secret_events == 0)
 		rp_and_seq_cst(&rp_slow_path_mask, ~RP_SECRET_BIT);

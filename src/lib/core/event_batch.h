@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run: records of one ring that are next in time. Every sink takes runs by the loop below, with
- * its own function for an event compiled into it.
+ * A batch ("run"): consecutive records of one ring, up to the time of the next record in any other
+ * ring. Every sink takes batches with the loop below, into which its function for an event is
+ * inlined.
  */
 #ifndef RP_CORE_EVENT_BATCH_H
 #define RP_CORE_EVENT_BATCH_H
@@ -16,26 +17,26 @@
 #include "core/sink.h"
 #include "ring/ring.h"
 
-#define RP_RUN_AHEAD_BYTES 2048u	/* on their way from the writer's cache, measured best */
+#define RP_RUN_AHEAD_BYTES 2048u	/* distance of the prefetch; the best one measured */
 
 struct rp_event_batch {
 	const struct rp_ring *ring;
-	uint64_t position;	/* of the first record; afterwards behind the last one taken */
-	uint64_t pause;		/* no record from here on is begun */
-	uint64_t limit;		/* of the ring's bytes that may be read */
-	uint64_t until_ticks;	/* no record later than this is taken */
+	uint64_t position;	/* of the first record; afterwards after the last one taken */
+	uint64_t pause;		/* records from here on are not taken */
+	uint64_t limit;		/* end of the ring's readable bytes */
+	uint64_t until_ticks;	/* later records are not taken */
 	struct rp_clock_map *map;
 	uint64_t last_ns;	/* of the last event taken */
-	/* Counted up. */
-	uint64_t clamped;	/* late events, moved to the time of the one before */
+	/* The loop adds to these. */
+	uint64_t clamped;	/* late events, moved to the time of the previous one */
 	uint64_t damaged;
 	uint64_t refused;	/* events that the format cannot hold */
 };
 
-/* event.c: NULL for an index that no definition has. */
+/* event.c. Return NULL if no definition has the index. */
 const struct rp_event_def *rp_event_def_by_index(uint32_t index);
 
-/* Takes a record of `length` bytes apart. Return: 0, or -EBADMSG when its parts do not fit. */
+/* Parse a record of `length` bytes. Return: 0; -EBADMSG: its parts do not fit into the length. */
 static inline int rp_record_view(const struct rp_record *record, uint32_t length,
 				 struct rp_record_view *ret_view)
 {
@@ -62,7 +63,7 @@ static inline int rp_record_view(const struct rp_record *record, uint32_t length
 }
 
 /*
- * The common part of a batch's records, which differ in time and payload only: length and event;
+ * The common part of a repeat run, whose records differ only in time and payload: length and event;
  * thread, processor and prefix.
  */
 struct rp_event_batch_key {
@@ -87,12 +88,15 @@ static inline bool rp_event_batch_has(const struct rp_event_batch_key *row,
 }
 
 /*
- * Gives the run's records to the sink, by `event`, which is the sink's operation of that name. A
- * sink may have a short way for rows: `begins` is shown a record, after each that went by `event`
- * and each that is not like the one before, and says whether it and those like it go by `again`,
- * which takes one or leaves it to `event`. NULL, NULL: there is none.
+ * Deliver the records of a batch to the sink. `event` is the sink's operation of that name.
  *
- * Return: 0, or what the sink said, its event being the one at the run's position.
+ * A sink may have a shorter path for a repeat run, in which records differ only in time and
+ * payload. `begins` gets the first record of a possible repeat run: after each record that went
+ * through `event`, and after each change of the common part. It returns whether this record and its
+ * repetitions may go through `again`. `again` takes a record and returns true, or leaves the record
+ * to `event`. Both are NULL if the sink has no shorter path.
+ *
+ * Return: 0, or the error of the sink for the event at the batch's position.
  *
  * The prefetch assumes that the next record has the length of the previous one. The processor then
  * loads several records simultaneously and does not wait for each length from another CPU's cache.
@@ -125,7 +129,7 @@ rp_event_batch_deliver(struct rp_event_batch *run, struct rp_sink *sink,
 				break;
 			}
 			guess = length;
-			__asm__("" : "+r"(guess));	/* or the compiler finds one load */
+			__asm__("" : "+r"(guess));	/* hides that both are the same value */
 			if (record->length != guess) {
 				length = record->length;
 				__asm__ volatile("");	/* a branch, not a conditional move */

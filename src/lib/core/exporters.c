@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Exporters learn of enable words outside the engine's lock, because they may block. A separate
- * lock prevents that words are added or removed meanwhile: code that adds or removes sites holds
- * it throughout. The engine's lock is taken inside it, and no lock inside that.
+ * The engine calls exporters without its own lock, because exporters may block. A separate lock
+ * prevents that words are added or removed in the meantime: code that adds or removes sites holds
+ * it throughout. A thread that holds it may take the engine's lock, inside which no thread takes
+ * another lock.
  */
 #include "core/exporters.h"
 
@@ -15,10 +16,10 @@
 
 static struct {
 	pthread_mutex_t lock;
-	bool switched;		/* callbacks may have to be called */
+	bool switched;		/* callbacks may be due */
 } exporters = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* Words that came or went, for one call. */
+/* Words that were added or removed, for one call. */
 struct batch {
 	struct rp_export **exports;
 	size_t count, capacity;
@@ -39,7 +40,10 @@ static bool batch_add(struct batch *batch, struct rp_export *export)
 	return true;
 }
 
-/* Without memory the event stays unknown to the exporter. With the engine's lock. */
+/*
+ * Create an export for a site. Without memory, the exporter does not get the event. With the
+ * engine's lock.
+ */
 static void make_export(struct rp_site *site, const struct rp_exporter *exporter,
 			struct batch *batch)
 {
@@ -116,7 +120,7 @@ int rp_exporter_register(const struct rp_exporter_ops *ops, struct rp_exporter *
 	return exporter ? 0 : -ENOSPC;
 }
 
-/* With the engine's lock. */
+/* Clear the bits of a site and remove its exports. With the engine's lock. */
 static void take_exports(struct rp_site *site, struct batch batches[RP_EXPORTERS_MAX])
 {
 	for (uint32_t i = 0; i < rp_core.exporter_count; i++) {
@@ -126,7 +130,7 @@ static void take_exports(struct rp_site *site, struct batch batches[RP_EXPORTERS
 			continue;
 		rp_export_switch(export, false);
 		rp_store_release(&site->exports[i], NULL);
-		/* Without memory for the list each goes alone. */
+		/* Without memory for the list, remove each export separately. */
 		if (!batch_add(&batches[i], export)) {
 			pthread_mutex_unlock(&rp_core.lock);
 			rp_core.exporters[i].ops->remove(&export, 1);
@@ -186,7 +190,7 @@ void rp_export_switch(const struct rp_export *export, bool on)
 	exporters.switched = true;
 }
 
-/* With the engine's lock. */
+/* Queue a notice for the provider if the exporter's state has changed. With the engine's lock. */
 static void queue_news(struct rp_provider *provider, const struct rp_exporter *exporter)
 {
 	struct rp_export_state *reported = &provider->reported[exporter->slot], now;
@@ -269,7 +273,7 @@ void rp_exporters_fork_prepare(void)
 	}
 }
 
-/* In a forked child: earlier losses are the parent's. */
+/* Reset the losses in a forked child: earlier losses belong to the parent. */
 static void forget_losses(void)
 {
 	struct rp_provider *provider;
@@ -285,7 +289,7 @@ static void forget_losses(void)
 	}
 }
 
-/* In reverse order of preparation. */
+/* In the reverse order of the preparation. */
 void rp_exporters_fork_parent(void)
 {
 	for (uint32_t i = rp_core.exporter_count; i-- > 0;) {

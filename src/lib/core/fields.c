@@ -50,8 +50,8 @@ static bool enumeration_is_valid(const struct rp_enumeration *enumeration, uint8
 }
 
 /*
- * Fields must be nameable, but for a struct, and of a type that can be; the elements of an array
- * are fixed in size; a struct alone has members. A secret is a field of the event itself.
+ * Rules: each field has a name, except that a struct need not have one. Elements of an array have a
+ * fixed size. Only structs have members. Only a field of the event itself may be secret.
  */
 static bool are_valid(const struct rp_field *fields, size_t count, unsigned int depth,
 		      bool in_array)
@@ -153,7 +153,7 @@ void rp_fields_free(struct rp_field *fields, size_t count)
 	free(fields);
 }
 
-/* In one piece of memory. */
+/* Copy an enumeration into one block of memory. */
 static struct rp_enumeration *copy_enumeration(const struct rp_enumeration *from)
 {
 	size_t bytes = sizeof(*from) + from->count * sizeof(*from->enumerators);
@@ -177,7 +177,7 @@ static struct rp_enumeration *copy_enumeration(const struct rp_enumeration *from
 	return copy;
 }
 
-/* Return: whether nothing is missing. */
+/* Return: whether the copy is complete. */
 static bool copy_field(struct rp_field *copy, const struct rp_field *from)
 {
 	*copy = *from;

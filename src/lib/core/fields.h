@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Descriptions of an event's fields: checked, compared, copied. */
+/* Descriptions of an event's fields: check, compare and copy them. */
 #ifndef RP_CORE_FIELDS_H
 #define RP_CORE_FIELDS_H
 
@@ -9,21 +9,24 @@
 
 #include <ringpipe/types.h>
 
-/* Bytes of a value; 0: no fixed size. Any thread. */
+/* Return the size of a value in bytes; 0: the type has no fixed size. Context: any thread. */
 size_t rp_type_bytes(uint8_t type);
 
-/* Whether an event may have them: see struct rp_field. */
+/* Whether an event may have these fields: see struct rp_field. */
 bool rp_fields_are_valid(const struct rp_field *fields, size_t count);
 
-/* For valid fields, like the three below. */
+/*
+ * Whether two arrays of fields are the same. This and the following three functions need valid
+ * fields.
+ */
 bool rp_fields_are_same(const struct rp_field *a, const struct rp_field *b, size_t count);
 
 uint64_t rp_fields_hash(uint64_t hash, const struct rp_field *fields, size_t count);
 
-/* With all that they point to. NULL: no memory. */
+/* Copy the fields with all objects that they point to. Return NULL without memory. */
 struct rp_field *rp_fields_copy(const struct rp_field *fields, size_t count);
 
-/* Frees a copy. */
+/* Free a copy. */
 void rp_fields_free(struct rp_field *fields, size_t count);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rp_sessions_flush(): wait until the drain thread has handed every earlier event to the kernel.
+ * rp_sessions_flush(): wait until the drain thread has passed every earlier event to the kernel.
  *
- * The drain thread publishes, after each pass in which no output refused anything, when that pass
- * began. All sessions of that moment are in the pass, and every event stamped before it is in
- * their outputs. So a caller reads the clock and waits for a pass that began later. It takes no
- * lock and allocates nothing: a handler of SIGSEGV may call it.
+ * After each pass in which no output blocked, the drain thread publishes the time at which that
+ * pass began. All sessions of that time are in the pass, and every event with an earlier time is in
+ * their outputs. A caller therefore reads the clock and waits for a pass that began later. The wait
+ * takes no lock and allocates nothing, so a handler of SIGSEGV may call the function.
  *
  * ORDERING: a Dekker pair. Either the caller sees the pass, or the drain thread sees the caller.
  *
@@ -28,9 +28,9 @@
 #include "core/flush.h"
 #include "core/session_setup.h"
 
-static uint64_t flushed_ticks;	/* when the last pass began that got everything out */
+static uint64_t flushed_ticks;	/* beginning of the last pass that delivered everything */
 static uint32_t waiting;
-static uint32_t flush_round;	/* the futex: passes that callers were woken after */
+static uint32_t flush_round;	/* the futex: counts wake-ups of callers */
 
 void rp_flush_publish(uint64_t begun_ticks)
 {
@@ -41,7 +41,7 @@ void rp_flush_publish(uint64_t begun_ticks)
 	syscall(SYS_futex, &flush_round, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-/* `ns` is UINT64_MAX without a limit. */
+/* `ns` of UINT64_MAX means no time limit. */
 static void wait_for_round(uint32_t round, uint64_t ns)
 {
 	struct timespec timeout = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
@@ -72,7 +72,10 @@ RP_PUBLIC int rp_sessions_flush(int timeout_ms)
 	uint64_t until_ns = UINT64_MAX;
 	int saved = errno, ret;
 
-	/* No session yet. A forked child finds this page zeroed, whether handlers ran or not. */
+	/*
+	 * No session was started yet. In a forked child, the kernel zeroed this page, even if no
+	 * fork handler ran.
+	 */
 	if (!rp_slots || rp_load_relaxed(rp_slots_generation()) == 0)
 		return 0;
 	if (rp_drain_is_self())

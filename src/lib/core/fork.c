@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine across fork. Before any of this runs in the child, the kernel has wiped the slots and
- * left out the rings: no event of the child can go to a session of the parent.
+ * The engine across fork(2). Before this code runs in the child, the kernel has zeroed the slots,
+ * and the child has no mapping of the rings. No event of the child can therefore enter a session of
+ * the parent.
  */
 #include <string.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@
 #include "core/drain.h"
 #include "recover/files.h"
 
-/* They are not inherited. */
+/* The child does not inherit the rings. */
 static void forget_rings(struct rp_session *session)
 {
 	for (uint32_t i = 0; i < session->source_count; i++)
@@ -20,7 +21,7 @@ static void forget_rings(struct rp_session *session)
 	session->array.memory = NULL;
 }
 
-/* The drain thread was freeing this memory: the child neither uses it nor frees it. */
+/* The parent's drain thread was freeing this memory, so the child neither uses nor frees it. */
 static void forget_memory(struct rp_session *session)
 {
 	session->recovery = NULL;
@@ -38,7 +39,8 @@ static void forget_session(struct rp_session *session)
 	if (session->ended)
 		forget_memory(session);
 	/*
-	 * The sink was perhaps in the middle of something: its memory stays, its descriptor goes.
+	 * Another thread of the parent may have been inside the sink. The child keeps the sink's
+	 * memory and closes its descriptor.
 	 */
 	if (session->sink && rp_file_is(session->sink->fd, &session->sink->file))
 		close(session->sink->fd);
@@ -79,11 +81,11 @@ void rp_core_fork_child(void)
 	cds_list_for_each_entry(provider, &rp_core.providers, node) {
 		if (!pthread_equal(provider->caller, pthread_self()))
 			provider->in_callback = false;
-		/* Not a store: the kernel's semaphore counts in the top 16 bits. */
+		/* An atomic `and`, because the kernel's semaphore counts in the upper 16 bits. */
 		cds_list_for_each_entry(site, &provider->sites, node)
 			rp_and_seq_cst(&site->event->enable, ~gone);
 	}
-	/* Where the kernel did not wipe them. */
+	/* For kernels that did not zero the slots. */
 	for (uint64_t slots = rp_core.slots_used; slots; slots &= slots - 1)
 		memset(&rp_slots[__builtin_ctzll(slots)], 0, sizeof(*rp_slots));
 	*rp_slots_generation() = 0;

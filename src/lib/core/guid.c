@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A provider's GUID from its name, as .NET's EventSource makes it: SHA-1 (FIPS 180-4) over a fixed
- * namespace and the upper-case name in UTF-16BE, version 5 marked in the bytes as .NET reads them.
+ * Compute a provider's GUID from its name, as .NET's EventSource does: SHA-1 (FIPS 180-4) over a
+ * fixed namespace and the upper-case name in UTF-16BE. Version 5 is marked in the byte order that
+ * .NET reads.
  */
 #include <string.h>
 
@@ -66,7 +67,7 @@ static void sha1_end(struct sha1 *sha, uint8_t ret_hash[20])
 		ret_hash[i] = (uint8_t)(sha->state[i / 4] >> (24 - 8 * (i % 4)));
 }
 
-/* The next code point. The name was checked to be UTF-8; other bytes are taken as they are. */
+/* Return the next code point. The name was checked to be UTF-8; other bytes pass unchanged. */
 static uint32_t next_point(const char **at)
 {
 	const uint8_t *c = (const uint8_t *)*at;
@@ -79,7 +80,10 @@ static uint32_t next_point(const char **at)
 	return point;
 }
 
-/* Upper case where names are likely to be: ASCII, Latin-1, Greek and Cyrillic; no locale's. */
+/*
+ * Upper case of the usual scripts of names: ASCII, Latin-1, Greek and Cyrillic; independent of the
+ * locale.
+ */
 static uint32_t upper(uint32_t point)
 {
 	if ((point >= 'a' && point <= 'z') || (point >= 0xe0 && point <= 0xfe && point != 0xf7) ||

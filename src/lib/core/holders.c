@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writers that hold a fallback lock while the drain thread makes a sequence point. Most release it
- * at once. A thread that left its write by siglongjmp, or ended in the middle of it, never does:
- * then no thread can be in that write any more, and the drain thread releases the lock.
+ * Writers that hold a fallback lock while the drain thread makes a sequence point. Most of them
+ * release it immediately. A thread that left its write by siglongjmp, or ended during it, never
+ * releases its lock. No thread can return into such a write, so the drain thread releases the lock.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,8 @@
 #include "core/core.h"
 #include "core/holders.h"
 
-#define HOLDER_NS 10000000u	/* a running session waits this long for a lock's holder */
-#define LEAVER_NS 1000000000u	/* a finishing one this long, before it gives the ring up */
+#define HOLDER_NS 10000000u	/* wait for a lock's holder in a running session */
+#define LEAVER_NS 1000000000u	/* further wait of a finishing session, which then gives up */
 
 static bool wait_for_lock(const struct rp_fallback *fallback, uint64_t lock, uint64_t until_ns)
 {
@@ -49,9 +49,9 @@ static bool is_marked(const struct rp_holder *holder, const struct rp_fallback *
 }
 
 /*
- * Whether the holder can never come back: its stack is unmapped, its frame was overwritten, or its
- * thread has ended. The frame is read by the kernel, since the stack may go at any time. Without
- * /proc nothing is known, and the holder may come back.
+ * Whether the holder can never return: its stack is unmapped, its frame was overwritten, or its
+ * thread has ended. The kernel reads the frame, because the stack may be unmapped at any time.
+ * Without /proc, the function returns false.
  */
 static bool holder_is_gone(const struct rp_fallback *fallback, uint64_t lock)
 {
@@ -74,7 +74,10 @@ static bool holder_is_gone(const struct rp_fallback *fallback, uint64_t lock)
 	       thread_is_gone(holder.thread);
 }
 
-/* Whether a record was begun under the lock, and is not finished: it was offered, and is lost. */
+/*
+ * Whether a record was begun under the lock and not finished. Such an event was offered and is
+ * lost.
+ */
 static bool left_unfinished(const struct rp_session *session, unsigned int index)
 {
 	for (uint32_t i = 0; i < session->source_count; i++) {
@@ -93,14 +96,14 @@ static void release_for_holder(struct rp_session *session, unsigned int index, u
 	bool unfinished = left_unfinished(session, index);
 
 	rp_store_relaxed(&fallback->left, 0);
-	/* It fails when the holder has released the lock itself meanwhile. [SLOT-LOCK] */
+	/* The exchange fails if the holder has released the lock itself. [SLOT-LOCK] */
 	if (rp_cas_seq_cst(&fallback->lock, &lock, rp_lock_released(lock)))
 		session->lost_damaged += unfinished;
 }
 
 /*
- * The ring of a holder that may come back after the session's end: its memory stays, and its lock
- * stays odd, so no other writer takes it.
+ * Give up the ring of a holder that may return after the session's end. The ring's memory remains.
+ * The lock stays odd, so no other writer takes it.
  */
 static void give_up_ring(struct rp_session *session, unsigned int index, uint64_t lock)
 {
@@ -117,8 +120,8 @@ static void give_up_ring(struct rp_session *session, unsigned int index, uint64_
 }
 
 /*
- * A running session waits once for each holder: the event of a holder that is late is moved in
- * time. In a finishing one, its ring is given up.
+ * A running session waits once for each holder, and later moves the time of a late holder's event.
+ * A finishing session gives up the ring of a late holder.
  */
 void rp_session_wait_for_holders(struct rp_session *session, bool finishing)
 {

@@ -8,9 +8,15 @@
 
 struct rp_session;
 
-/* Waits for writers that hold a fallback lock, and releases it for those that are gone. */
+/*
+ * Wait for writers that hold a fallback lock, and release the locks of writers that no longer
+ * exist.
+ */
 void rp_session_wait_for_holders(struct rp_session *session, bool finishing);
-/* For a snapshot. Return: how many did not release it until then. */
+/*
+ * Wait for holders until `until_ns`, for a snapshot. Return: the number of holders that did not
+ * release their locks.
+ */
 unsigned int rp_session_await_holders(const struct rp_session *session, uint64_t until_ns);
 
 #endif

@@ -7,7 +7,7 @@
 #include "core/core.h"
 #include "ring/regs.h"
 
-/* In .probes, where bpftrace and perf look for what they have to count in. */
+/* In .probes, where bpftrace and perf look for semaphores. */
 __attribute__((used, section(".probes"), visibility("hidden"), aligned(8)))
 uint64_t rp_slow_path_mask = RP_EXPORTER_BITS;
 
@@ -30,7 +30,10 @@ uint32_t rp_event_tracers(const struct rp_event *event)
 	return (uint32_t)(rp_load_relaxed(event->decl ? &event->enable : &rp_slow_path_mask) >> 48);
 }
 
-/* One part is where it is. More are copied behind each other: a tracer reads from one place. */
+/*
+ * Return a payload of one part in place. Copy several parts into one buffer, because a tracer reads
+ * from one address.
+ */
 static const void *gather(const struct rp_part *parts, unsigned int part_count,
 			  unsigned char *space, size_t *ret_bytes, size_t *ret_whole_bytes)
 {

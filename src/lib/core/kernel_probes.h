@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tracers whose probes the kernel counts: for a declared event, in the upper 16 bits of its enable
- * word; for dynamic events, which no ELF file describes, in one probe for all, `ringpipe:event`.
+ * Probes whose tracers the kernel counts. For a declared event, it counts in the upper 16 bits of
+ * the enable word. Dynamic events have no ELF file that describes them, so one probe,
+ * `ringpipe:event`, serves all of them.
  */
 #ifndef RP_CORE_KERNEL_PROBES_H
 #define RP_CORE_KERNEL_PROBES_H
@@ -11,25 +12,26 @@
 #include <ringpipe/event.h>
 
 /*
- * Slots that each writer looks at in any case, since their events take another way: of sessions
- * that want stacks, or belong to push listeners; of exporters. Above them is RP_SECRET_BIT, and
- * there the kernel counts the tracers of `ringpipe:event`: no writer pays for a second look.
+ * Slots whose events need the slow path: those of sessions with stacks, of push listeners, and of
+ * exporters. Every writer reads this mask anyway, so it also contains two other things:
+ * RP_SECRET_BIT, and above it the kernel's count of the tracers of `ringpipe:event`.
  */
 extern uint64_t rp_slow_path_mask __attribute__((visibility("hidden")));
 
 /*
- * Sets rp_unusual_slots (ring/regs.h) to the same and all bits that are no session's, with the
- * core's lock held.
+ * Update rp_unusual_slots (ring/regs.h): this mask, and all bits that belong to no session. The
+ * caller holds the core's lock.
  */
 void rp_slow_path_changed(void);
 
-/* How many tracers the kernel counts for an event. */
+/* Return the number of tracers that the kernel counts for an event. */
 uint32_t rp_event_tracers(const struct rp_event *event);
 
 /*
- * Fires `ringpipe:event` for a dynamic event, and nothing for a declared one. The arguments are the
- * names of provider and event, the payload, the number of bytes passed, and the payload's size. A
- * payload in parts is gathered, up to RP_PROBE_GATHERED_MAX bytes.
+ * Fire `ringpipe:event` for a dynamic event; do nothing for a declared one. The arguments of the
+ * probe are the names of provider and event, the payload, the number of bytes passed, and the
+ * payload's size. A payload in several parts is copied into one buffer, up to RP_PROBE_GATHERED_MAX
+ * bytes.
  *
  * Context: any, signal handlers included.
  */

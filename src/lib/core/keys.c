@@ -18,15 +18,15 @@ struct table {
 	const struct rp_key *keys;
 	size_t count;
 	struct rp_code code;
-	bool *passed;		/* by key: the site is no jump */
+	bool *passed;		/* by key: the site is not a jump */
 };
 
 static struct rp_thread_once watcher = RP_THREAD_ONCE_INIT;
 
 static struct {
 	struct cds_list_head tables;
-	bool usable;		/* it found that code can be changed */
-	bool refused;		/* it found that it cannot, and ended */
+	bool usable;		/* the thread found that code can be changed */
+	bool refused;		/* the thread found that it cannot, and ended */
 	rp_keys_warn_function *warn_about;
 } keys = { .tables = CDS_LIST_HEAD_INIT(keys.tables) };
 
@@ -42,7 +42,10 @@ static bool is_wanted(const struct rp_key *key)
 	return rp_load_relaxed((const uint64_t *)event) != 0;
 }
 
-/* A site that is neither, for example with a breakpoint, is left for the next time. */
+/*
+ * Switch a site. If its byte has neither value, for example because of a breakpoint, leave it for
+ * the next check.
+ */
 static void switch_site(struct table *table, size_t i, struct rp_code_change *change)
 {
 	unsigned char *site = site_of(&table->keys[i]), byte = rp_code_read(site);
@@ -50,11 +53,11 @@ static void switch_site(struct table *table, size_t i, struct rp_code_change *ch
 	unsigned char now = pass ? RP_CODE_PASS : RP_CODE_JUMP;
 
 	if ((uintptr_t)site < table->code.begin || (uintptr_t)site >= table->code.end)
-		return;		/* a second segment of code, which no linker makes by itself */
+		return;		/* a second code segment, which linkers do not create */
 	if (byte != now && byte != (pass ? RP_CODE_JUMP : RP_CODE_PASS))
 		return;
 	if (byte != now && rp_code_write(change, &table->code, site, now) != 0) {
-		/* Back to jumps for good; and those that cannot be are tried again. */
+		/* Make all sites jumps again. Those that cannot be changed are tried again. */
 		keys.usable = false;
 		return;
 	}
@@ -88,7 +91,10 @@ static void *watch(void *data)
 	pthread_mutex_lock(&rp_core.lock);
 	usable = keys.usable;
 	pthread_mutex_unlock(&rp_core.lock);
-	/* It asks the loader, which in a forked child may never answer: only this thread waits. */
+	/*
+	 * This call may wait for the loader, in a forked child for ever, so only this thread makes
+	 * it.
+	 */
 	if (!usable && ret == 0)
 		ret = rp_code_try();
 	pthread_mutex_lock(&rp_core.lock);

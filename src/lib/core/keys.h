@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Static keys: sites of events that are a jump while the event is wanted, and an instruction
- * without effect while it is not.
+ * without effect otherwise.
  *
- * In the file each is a jump, to code that looks at the enable word. So it is right whatever this
- * module does; what has to be kept is that no site is passed by while its event is wanted. Sessions
- * and exporters update the sites when they enable words. A thread that looks ten times a second
- * handles words that they disabled, and words that the kernel enabled (tracers in the upper 16
- * bits, user_events). Without that thread all sites are jumps.
+ * In the object file each site is a jump to code that tests the enable word. A jump is therefore
+ * always correct, and this module only has to ensure that no site is passed without the jump while
+ * its event is wanted. Sessions and exporters update the sites when they enable words. A thread
+ * that checks ten times a second handles the words that they disabled and the words that the kernel
+ * changed (tracers in the upper 16 bits, user_events). Without that thread, all sites are jumps.
  */
 #ifndef RP_CORE_KEYS_H
 #define RP_CORE_KEYS_H
@@ -17,23 +17,24 @@ struct rp_object;
 typedef void rp_keys_warn_function(const char *what, const char *value, int error);
 
 /*
- * Registers an object's sites. They stay jumps without memory or where code cannot be changed.
- * `warn_by` is set if RINGPIPE_STATIC_KEYS=1 requested static keys: then the processor is not
- * checked (see rp_code_is_promised()), and other obstacles are reported once, on a library thread.
+ * Register an object's sites. They remain jumps without memory, or if code cannot be changed.
+ * `warn_by` is set if RINGPIPE_STATIC_KEYS=1 requests static keys. In that case the processor is
+ * not checked (see rp_code_is_promised()), and other obstacles are reported once, on a library
+ * thread.
  */
 void rp_keys_register(const struct rp_object *object, rp_keys_warn_function *warn_by);
 void rp_keys_unregister(const struct rp_object *object);
 
 /*
- * Wait until the thread has found out whether code can be changed. Return: 0, also where there are
- * no sites.
+ * Wait until the thread has found out whether code can be changed. Return: 0, also if there are no
+ * sites; or the error of the thread's creation.
  */
 int rp_keys_prepare(void);
 
-/* With rp_core.lock held: makes each site what its event's word says. */
+/* Make each site match the word of its event. The caller holds rp_core.lock. */
 void rp_keys_settle(void);
 
-/* In a forked child: the thread is not there any more. */
+/* Start the thread again in a forked child. If that fails, make all sites jumps. */
 void rp_keys_fork_child(void);
 
 #endif

@@ -10,7 +10,9 @@
 #include "core/core.h"
 #include "core/session_emit.h"
 
-/* A window's word: its second above, the events in it below. */
+/*
+ * The word of a window: the second in the upper bits, the number of its events in the lower bits.
+ */
 #define COUNT_BITS 32u
 #define COUNT_MASK ((1ull << COUNT_BITS) - 1)
 
@@ -63,7 +65,9 @@ static bool is_within_rate(struct rp_limit *limit)
 	return true;
 }
 
-/* A writer that has found the event enabled finds its site too: the bit was set after it. */
+/*
+ * A writer that sees the event enabled also sees its site, because the bit was set after the site.
+ */
 RP_PUBLIC bool rp_event_admit(struct rp_event *event)
 {
 	const struct rp_site *site = rp_load_acquire(&event->core);
@@ -86,7 +90,7 @@ void rp_limits_begin(const struct rp_session *session)
 		memset(&limit->sessions[session->slot], 0xff, sizeof(limit->sessions[0]));
 }
 
-/* Nothing counts between off and on. NULL is fine. */
+/* Events skipped between off and on do not count for the session. NULL is allowed. */
 void rp_limit_switch(struct rp_limit *limit, const struct rp_session *session, bool on)
 {
 	uint64_t *reported, *until, now;
@@ -157,7 +161,7 @@ static int emit(struct rp_session *session, const struct rp_def *def, uint64_t c
 			       (uint32_t)(provider_bytes + name_bytes + 8));
 }
 
-/* Moves one limit's growth to the session's account, and pins its definition. */
+/* Add one limit's growth to the session's count, and pin its definition. */
 static struct rp_def *take_growth(struct rp_session *session, uint64_t *ret_count)
 {
 	struct rp_limit *limit;

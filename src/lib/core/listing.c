@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of enabled events: a snapshot, taken with the lock and reported without it. */
+/* The list of enabled events: copied under the lock, and reported without it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static uint32_t count_events(const struct rp_provider *provider, const struct rp
 	return count;
 }
 
-/* NULL without memory. */
+/* Append a row. Return NULL without memory. */
 static struct enabled_row *add_row(struct enabled_rows *rows, const struct rp_provider *provider,
 				   const char *session)
 {
@@ -151,7 +151,7 @@ struct traced_row {
 	char *provider, *event;
 };
 
-/* At the end of a list. */
+/* Append a row for the event if it has tracers. */
 static int add_traced(struct traced_row ***end, const struct rp_provider *provider,
 		      const struct rp_site *site)
 {
@@ -228,7 +228,7 @@ int rp_core_list_events(int (*row)(const struct rp_event_def *def, void *data), 
 	return ret;
 }
 
-/* Strings lie behind the rows. With `requests` NULL only counts and measures. */
+/* Fill the rows and, after them, the strings. If `requests` is NULL, only count and measure. */
 static size_t fill_requests(struct rp_request *requests, char *strings, size_t *ret_count)
 {
 	struct rp_session *session;

@@ -5,8 +5,8 @@
 #include "core/sink.h"
 
 /*
- * Call `row` for each event that is registered. It runs with the core's lock held: it may allocate,
- * and calls nothing of the library. Return: 0, or the first other return of `row`.
+ * Call `row` for each registered event. The core's lock is held: `row` may allocate memory, but
+ * must not call the library. Return: 0, or the first nonzero result of `row`.
  */
 int rp_core_list_events(int (*row)(const struct rp_event_def *def, void *data), void *data);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The text of RP_LOG. */
+/* Format the text of RP_LOG. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 static const char ellipsis[] = "\u2026";
 
-/* Where a text of UTF-8 may be cut: not within a character. */
+/* Return the last place up to `bytes` where UTF-8 text can be cut between characters. */
 static size_t cut_at(const char *text, size_t bytes)
 {
 	while (bytes > 0 && ((unsigned char)text[bytes] & 0xc0) == 0x80)

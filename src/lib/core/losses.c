@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Emits a session's losses, by ring and reason, as events of the provider `ringpipe`, which every
- * session gets. On the drain thread.
+ * Emit a session's losses, by ring and reason, as events of the provider `ringpipe`, which every
+ * session gets. On the drain thread, or on the thread of a snapshot.
  */
 #include "core/losses.h"
 
@@ -13,7 +13,7 @@
 #include "core/session_emit.h"
 #include "core/session_stats.h"
 
-#define NO_RING_ID UINT32_MAX		/* of losses that no ring counted */
+#define NO_RING_ID UINT32_MAX		/* for losses that no ring counted */
 
 static const struct rp_field lost_fields[] = {
 	{ "ring", NULL, 0, RP_TYPE_U32, 0, 0, NULL },
@@ -49,7 +49,10 @@ static const struct rp_event_def cut_def = {
 	.level = RP_LEVEL_WARNING,
 };
 
-/* Tells how many payloads the sink has cut since the last time: such an event is not lost. */
+/*
+ * Emit the number of payloads that the sink shortened since the last report. Such events are not
+ * lost.
+ */
 static int emit_cuts(struct rp_session *session)
 {
 	uint64_t now = session->sink->shortened, count = now - session->cuts_reported;
@@ -60,7 +63,7 @@ static int emit_cuts(struct rp_session *session)
 	return ret;
 }
 
-/* Emits one EventsLost event: `count` losses since the previous one. */
+/* Emit one event EventsLost: `count` losses since the previous one. */
 static int emit_loss(struct rp_session *session, uint32_t ring, enum rp_loss_reason reason,
 		     uint64_t count)
 {
@@ -74,7 +77,7 @@ static int emit_loss(struct rp_session *session, uint32_t ring, enum rp_loss_rea
 	return rp_session_emit(session, &lost_def, payload, (uint32_t)(4 + name_bytes + 8));
 }
 
-/* Reports the growth of a counter since the last report. */
+/* Report the growth of a counter since the last report. */
 static int emit_more(struct rp_session *session, uint32_t ring, enum rp_loss_reason reason,
 		     uint64_t now, uint64_t *reported)
 {
@@ -96,7 +99,7 @@ static int emit_ring(struct rp_session *session, struct rp_source *source)
 			 rp_load_relaxed(&ring->lost_fallback), &source->lost_fallback_reported);
 }
 
-/* Tells what was lost since the last time, by ring and reason. */
+/* Report the losses since the last report, by ring and reason. */
 int rp_session_emit_losses(struct rp_session *session)
 {
 	int ret = 0;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The events that report a session's losses. On the drain thread. */
+/*
+ * The events that report a session's losses. On the drain thread, or on the thread of a snapshot.
+ */
 #ifndef RP_CORE_LOSSES_H
 #define RP_CORE_LOSSES_H
 
@@ -7,7 +9,7 @@
 
 struct rp_session;
 
-int rp_session_emit_losses(struct rp_session *session);		/* what is new; as a sink's event */
+int rp_session_emit_losses(struct rp_session *session);		/* new ones; as event() */
 uint64_t rp_session_reported(const struct rp_session *session);	/* so far */
 
 #endif

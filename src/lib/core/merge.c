@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Merges the rings of one session: everything stamped up to the sequence point goes to the sink in
- * time order.
+ * Merge the rings of one session: all events up to the sequence point go to the sink in time order.
  *
- * Rules (each has its proof in the tests of the accounting):
- *  - only records with ticks <= T are given out: between T and a ring's head others may still be
- *    missing from other rings;
- *  - a record's time is never before the one given out last: what comes late is moved and counted;
- *  - what the sink does not take stays in the ring: losses have one place, the ring that is full.
+ * Rules, which the tests of loss accounting check:
+ *  - The merge only emits records with ticks <= T. Between T and a ring's head, records of other
+ *    rings may still be missing.
+ *  - The time of a record is never before the time of the previous one. The time of a late record
+ *    is moved, and the record is counted.
+ *  - Records that the sink does not take remain in the ring. They are lost only in one place, in a
+ *    ring that is full.
  */
 #include "core/merge.h"
 
@@ -24,7 +25,8 @@
 #define PUBLISH_BYTES (64u << 10)
 
 /*
- * The record at the source's position, its length checked; a damaged ring is skipped to its head.
+ * Return the record at the source's position, with its length checked. Skip a damaged ring to its
+ * head.
  */
 static const struct rp_record *peek(struct rp_session *session, struct rp_source *source)
 {
@@ -52,7 +54,7 @@ static void publish_tail(const struct rp_session *session, struct rp_source *sou
 {
 	bool freed = source->ring->tail != source->position;
 
-	/* The space of a buffer comes back when all of it has been read: buffers.c. */
+	/* A buffer becomes free after all of it has been read: buffers.c. */
 	if (session->pool_count)
 		return;
 	rp_store_release(&source->ring->tail, source->position);	/* [RING-ROOM] */
@@ -83,7 +85,10 @@ static void snapshot_stats(struct rp_session *session, struct rp_event_batch *ru
 	run->refused = 0;
 }
 
-/* A session that keeps files gives no room back before its output has what was there. */
+/*
+ * Flush the output and free the space. A session whose rings are files frees space only after its
+ * output contains the records.
+ */
 static int hand_over(struct rp_session *session, struct rp_event_batch *run)
 {
 	int ret = session->sink->ops->flush(session->sink);
@@ -94,12 +99,12 @@ static int hand_over(struct rp_session *session, struct rp_event_batch *run)
 	return ret;
 }
 
-/* Puts a source that has records where its time belongs, behind those of the same time. */
+/* Move a source to its place by time, after sources with the same time. */
 static void put_active(struct rp_session *session, uint32_t at, struct rp_source *source)
 {
 	struct rp_source **active = session->active;
 
-	/* From the end that is near: mostly it moves a place or two, or none. */
+	/* From the near end, because a source usually moves by few places. */
 	while (at + 1 < session->active_count && active[at + 1]->ticks <= source->ticks) {
 		active[at] = active[at + 1];
 		at++;
@@ -124,7 +129,9 @@ static void drop_first(struct rp_session *session)
 		session->active_count * sizeof(*session->active));
 }
 
-/* The source whose next record is the earliest, and the time of the runner-up. */
+/*
+ * Return the source with the earliest next record, and in *ret_next the time of the second source.
+ */
 static struct rp_source *earliest(struct rp_session *session, uint64_t bound, uint64_t *ret_next)
 {
 	struct rp_source **active = session->active;
@@ -136,7 +143,7 @@ static struct rp_source *earliest(struct rp_session *session, uint64_t bound, ui
 	return active[0];
 }
 
-/* Gives out records of the first source as long as no other source has an earlier one. */
+/* Emit records of the first source while no other source has an earlier record. */
 static int give_run(struct rp_session *session, struct rp_source *source,
 		    struct rp_event_batch *run)
 {
@@ -147,7 +154,7 @@ static int give_run(struct rp_session *session, struct rp_source *source,
 	run->position = source->position;
 	run->limit = rp_ring_batch_end(source->ring, source->position, source->limit);
 	do {
-		/* Writers get their room back now and then. */
+		/* Free space for writers at intervals. */
 		run->pause = source->position + PUBLISH_BYTES;
 		if (run->pause > run->limit)
 			run->pause = run->limit;

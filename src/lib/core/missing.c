@@ -16,7 +16,7 @@
 struct rp_missing {
 	void (*report)(const char *provider, const char *existing);
 	uint64_t due_ns;
-	bool settled;			/* what follows does not change any more */
+	bool settled;			/* the members below no longer change */
 	bool reported;
 	size_t count;
 	bool *found;			/* by entry of the session's list */
@@ -40,7 +40,10 @@ static const struct rp_event_def missing_def = {
 	.level = RP_LEVEL_WARNING,
 };
 
-/* Every provider, and those that the library makes when a session first asks for them. */
+/*
+ * Names that are never missing: all providers, and providers that the library creates when a
+ * session first requests them.
+ */
 static bool is_always_there(const char *name)
 {
 	static const char *const always[] = {
@@ -54,7 +57,7 @@ static bool is_always_there(const char *name)
 	return false;
 }
 
-/* Names that do not fit are left out. */
+/* Add a name to the list, unless the list has it or it does not fit. */
 static void add_name(char *list, const char *name)
 {
 	const size_t length = strlen(name), used = strlen(list);
@@ -110,9 +113,11 @@ int rp_session_watch_missing(struct rp_session *session,
 	pthread_mutex_lock(&rp_core.lock);
 	for (size_t i = 0; i < missing->count; i++)
 		missing->found[i] = is_always_there(session->configs[i].name);
-	/* The drain thread may look at the session already. [MISSING] */
+	/* The drain thread may already read the session. [MISSING] */
 	rp_store_release(&session->missing, missing);
-	/* Those that come later are noted as they do: at the end of a process they are gone. */
+	/*
+	 * A later provider is noted when it registers, because it may no longer exist at the end.
+	 */
 	note_all(session);
 	pthread_mutex_unlock(&rp_core.lock);
 	return 0;

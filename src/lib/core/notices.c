@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Telling the callbacks of providers.
+ * Delivery of notices to the callbacks of providers.
  *
- * Callbacks run without a lock, one at a time for each provider and in order: whoever has news
- * queues notices, then delivers all that are queued and waits for those another thread is
- * delivering.
+ * Callbacks run without a lock, one at a time for each provider, and in order. A thread with a
+ * change queues notices. It then delivers all queued notices, and waits for the notices that
+ * another thread is delivering.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ void rp_source_guid(uint64_t id, struct rp_guid *ret_guid)
 		ret_guid->bytes[15 - i] = (uint8_t)(id >> (8 * i));
 }
 
-/* The true aggregate, over all sessions and exporters, at this moment. */
+/* Compute the current state of a provider over all sessions and exporters. */
 static void aggregate(const struct rp_provider *provider, struct rp_provider_state *ret_state)
 {
 	struct rp_session *session;
@@ -94,10 +94,10 @@ bool rp_notices_is_inside(const struct rp_provider *provider)
 	return provider->in_callback && pthread_equal(provider->caller, pthread_self());
 }
 
-/* How many callbacks this thread is inside of. */
+/* The number of callbacks inside which this thread is. */
 static __thread unsigned int callback_depth;
 
-/* One callback, with the lock given up meanwhile. */
+/* Call one callback. The lock is released during the call. */
 static void deliver(struct rp_provider *provider, struct rp_notice *notice)
 {
 	rp_provider_callback callback = provider->callback;
@@ -146,10 +146,10 @@ void rp_notices_add(struct rp_session *session, bool enabled)
 }
 
 /*
- * The list may change whenever the lock is released, so the search restarts each time. A thread
- * inside a callback, a listener's included, does not wait for another callback, which could wait
- * for this one. Nor does the drain thread, because a callback may wait for it. The thread inside
- * the other callback then delivers the notice.
+ * The list may change whenever the lock is released, so the search restarts each time. Two kinds of
+ * thread do not wait for another callback, which could be waiting for them: threads inside a
+ * callback (of a provider or a listener), and the drain thread. The thread inside the other
+ * callback then delivers the notice.
  */
 void rp_notices_deliver(void)
 {
@@ -174,7 +174,9 @@ again:
 static void *run_async(void *data)
 {
 	(void)data;
-	/* Nobody waits for this thread: it need not wait for another one's callback either. */
+	/*
+	 * No thread waits for this one, so it does not need to wait for another thread's callback.
+	 */
 	callback_depth = 1;
 	pthread_mutex_lock(&rp_core.lock);
 	rp_notices_deliver();
@@ -195,7 +197,7 @@ static bool is_due(void)
 	return due;
 }
 
-/* One thread per call, so that a callback that hangs delays only the notices of its provider. */
+/* One thread per call, so that a callback that hangs delays only notices of its own provider. */
 void rp_notices_run(bool async)
 {
 	pthread_t thread;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Declarations for ringpipe's own providers, beyond the public headers. */
+/* Declarations for ringpipe's own providers, in addition to the public headers. */
 #ifndef RP_CORE_OWN_H
 #define RP_CORE_OWN_H
 
 #include <ringpipe/event.h>
 
 /*
- * As rp_provider_create(), for what costs or floods and is not to be had by chance: a session gets
- * it by its name alone, "*" does not mean it.
+ * As rp_provider_create(), for a provider that is expensive or writes many events: a session gets
+ * it only by its name, not by "*".
  */
 int rp_provider_create_by_name(const char *name, rp_provider_callback callback, void *data,
 			       struct rp_provider **ret_provider);
 
-/* In whose name an event is written, and where that thread was. */
+/* The thread for which an event is written, and its stack. */
 struct rp_origin {
 	uint32_t thread;
 	uint32_t frame_count;		/* up to RP_STACK_MAX */
@@ -20,8 +20,9 @@ struct rp_origin {
 };
 
 /*
- * As rp_event_write(), for a thread that may be another one. The event carries the stack in
- * sessions with and without RP_SESSION_STACKS, and no activity. Context and return as there.
+ * As rp_event_write(), for an event of `origin`'s thread, which may be another one. The event
+ * contains the given stack in all sessions, with or without RP_SESSION_STACKS, and no activity ids.
+ * It never waits for space. Context and return as there.
  */
 int rp_event_write_for(struct rp_event *event, const struct rp_part *parts,
 		       unsigned int part_count, const struct rp_origin *origin);

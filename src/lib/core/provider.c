@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Providers come and go. */
+/* Create, register and remove providers. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,10 @@ static struct rp_provider *make_provider(const char *name, rp_provider_callback 
 	return provider;
 }
 
-/* Tells a callback of the sessions that want its provider already. With the lock held. */
+/*
+ * Queue and deliver notices to a new callback for all sessions that already want its provider. With
+ * the lock held.
+ */
 static void replay_sessions(struct rp_provider *provider)
 {
 	struct rp_session *session;
@@ -58,7 +61,7 @@ static int create_provider(const char *name, bool by_name, rp_provider_callback 
 	if (!provider)
 		return -ENOMEM;
 	provider->by_name = by_name;
-	/* Before the callback runs: it may want to use the pointer. */
+	/* Before the callback runs, because it may use the pointer. */
 	*ret_provider = provider;
 	pthread_mutex_lock(&rp_core.lock);
 	cds_list_add_tail(&provider->node, &rp_core.providers);
@@ -81,7 +84,10 @@ int rp_provider_create_by_name(const char *name, rp_provider_callback callback, 
 	return create_provider(name, true, callback, data, ret_provider);
 }
 
-/* With the lock held, which is given up while another thread is in the callback. */
+/*
+ * Remove a provider. The caller holds the lock, which is released while another thread is in the
+ * callback.
+ */
 static void remove_provider(struct rp_provider *provider)
 {
 	struct rp_site *site, *next_site;
@@ -97,7 +103,10 @@ static void remove_provider(struct rp_provider *provider)
 	free(provider);
 }
 
-/* Releases the lock before it waits for a callback, because the callback may wait for the lock. */
+/*
+ * Withdraw a provider from the exporters. This releases the exporters' lock before the caller waits
+ * for a callback, because the callback may wait for that lock.
+ */
 static void withdraw(struct rp_provider *provider)
 {
 	rp_exporters_lock();
@@ -195,7 +204,9 @@ static const struct rp_event_def *find_clash(const struct rp_provider *provider,
 	return other && strcmp(other->name, decl->name) != 0 ? other : NULL;
 }
 
-/* An event whose provider could not be registered stays off: it is never written. */
+/*
+ * Register the events of an object. An event whose provider could not be registered stays disabled.
+ */
 static void register_events(struct rp_object *object)
 {
 	for (struct rp_event **entry = object->events; entry < object->events_end; entry++) {
@@ -300,7 +311,7 @@ void rp_core_register(struct rp_object *object)
 	report_refusals(object);
 }
 
-/* Removes the object from the exporters before it is unmapped. */
+/* Withdraw the object's providers from the exporters before the object is unmapped. */
 static void withdraw_object(const struct rp_object *object)
 {
 	for (struct rp_provider_decl **entry = object->providers; entry < object->providers_end;

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a session's memory is divided.
+ * How the limit on a session's memory (buffer_bytes) is divided.
  *
- * A session that does not overwrite has a pool of buffers of one size, a power of two, for all its
- * writers: each concurrency id and each fallback lock claims one after the other (THE POOL in
- * ring/slot.h). So one thread alone can fill all of the ceiling, and the space that is not used
- * when the pool is exhausted is what is left in the buffers that others are writing to. For that
- * there are many buffers, but not so small that the largest records leave much of each unused:
+ * A session that does not overwrite has a pool of buffers for all its writers. All buffers have the
+ * same size, a power of two. Each concurrency id and each fallback lock claims one buffer after the
+ * other (THE POOL in ring/slot.h). One thread alone can therefore fill all of the memory. When the
+ * pool is exhausted, the unused space is the rest of the buffers that other writers are filling.
+ * Many small buffers limit that waste. But if buffers are too small, the largest records leave much
+ * of each unused. The size of a buffer is:
  *
- *	a 128th of the ceiling; of a small ceiling a 32nd, up to 512 KB; at least 128 KB, which
- *	takes the largest record; less of a large one, where there are more than 8 processors
+ *	a 128th of the limit; for a small limit a 64th, up to 512 KB; at least 128 KB, which holds
+ *	the largest record; smaller for a large limit with more than 8 processors
  *
- * From 16 MB on the ceiling includes the sink's memory, a 32nd and 256 KB, at most 2.25 MB. The
- * sink of a smaller session takes some 500 KB on top.
+ * The limit includes the sink's memory: a 32nd of the limit and 256 KB, at most 2.25 MB. Below
+ * 8 MB it is 256 KB, which hold one block of events and an output of little more than one.
  *
- * A session that overwrites has rings of fixed sizes, each in eight sub-buffers: half of its buffer
- * for rings of concurrency ids, an eighth for each of three fallback locks, an eighth for rings of
- * state events, which are divided the same way.
+ * An overwriting session has rings of fixed sizes, each with eight sub-buffers: half of its memory
+ * for the rings of concurrency ids, an eighth for each of three fallback locks (seven without
+ * rseq), and an eighth for the rings of state events, which are divided the same way.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,20 +29,20 @@
 
 #define RING_MIN (64u << 10)
 #define BUFFER_MIN (128u << 10)
-#define BUFFERS_WANTED 128u		/* more than half of RP_POOL_MAX would be too many */
-#define BUFFERS_LEAST 32u		/* before they become smaller than LARGE_BUFFER */
+#define BUFFERS_WANTED 128u		/* at most half of RP_POOL_MAX */
+#define BUFFERS_LEAST 64u		/* before they become smaller than LARGE_BUFFER */
 #define LARGE_BUFFER (512u << 10)
 #define BUFFERS_PER_WRITER 16u
 #define FIXED_FALLBACKS 8u
-#define WAITING_MIN (128u << 10)		/* of output in a sink */
+#define WAITING_MIN (8u << 10)		/* waiting output in a sink */
 #define WAITING_MAX (1u << 20)
 #define SINK_DIVISOR 64u
-#define SINK_BESIDES (256u << 10)	/* what a sink has besides the output that waits */
-#define SINK_COUNTS (16u << 20)		/* ceilings from here on include the sink's memory */
-#define WAKE_DIVISOR 16u		/* with this part in use the drain thread wakes */
+#define SINK_BESIDES (256u << 10)	/* memory of a sink in addition to waiting output */
+#define SMALL (8u << 20)		/* limits below this leave the sink only SINK_BESIDES */
+#define WAKE_DIVISOR 16u		/* claims wake the drain thread at this part of the pool */
 #define RINGS_AT_START 8u
-#define FALLBACK_IDS (1u << 16)		/* ids of fixed fallback rings begin here */
-#define STATE_IDS (1u << 17)		/* … of rings for state events */
+#define FALLBACK_IDS (1u << 16)		/* first id of fixed fallback rings */
+#define STATE_IDS (1u << 17)		/* added to the ids of rings for state events */
 
 _Static_assert(BUFFER_MIN >= RP_RECORD_MAX, "a buffer takes the largest record");
 
@@ -54,7 +55,10 @@ static size_t power_of_two_below(size_t value)
 	return power;
 }
 
-/* `writers`: the threads that may write simultaneously, each to a buffer of its own. */
+/*
+ * Return the size of a buffer. `writers`: the number of threads that may write simultaneously, each
+ * to a separate buffer.
+ */
 static size_t buffer_size(size_t budget, size_t writers)
 {
 	size_t size = power_of_two_below(budget / BUFFERS_WANTED);
@@ -90,7 +94,7 @@ static int add_source(struct rp_session *session, size_t bytes, uint32_t id)
 	return 0;
 }
 
-/* One mapping for all, or a file for each. */
+/* Create the buffers: one mapping for all, or a file for each. */
 static int make_buffers(struct rp_session *session, size_t size, uint32_t count)
 {
 	int ret = session->recovery ? 0 : rp_ring_array_create(size, count, &session->array);
@@ -112,23 +116,28 @@ static int make_buffers(struct rp_session *session, size_t size, uint32_t count)
 	return ret;
 }
 
-/* Lets the sink have some output that waits. Return: how much of the ceiling that takes. */
+/*
+ * Set the sink's limit of waiting output. Return: the part of the session's limit that the sink
+ * takes.
+ */
 static size_t set_sink_share(struct rp_session *session)
 {
 	size_t waiting = session->budget_bytes / SINK_DIVISOR;
 
 	if (waiting > WAITING_MAX)
 		waiting = WAITING_MAX;
-	if (waiting < WAITING_MIN)
+	if (session->budget_bytes < SMALL)
 		waiting = WAITING_MIN;
 	session->sink->waiting_bytes = waiting;
-	/* Its buffer grows by doubling. */
-	return session->budget_bytes < SINK_COUNTS ? 0 : 2 * waiting + SINK_BESIDES;
+	/* The buffer of the sink grows by doubling. */
+	return session->budget_bytes < SMALL ? SINK_BESIDES : 2 * waiting + SINK_BESIDES;
 }
 
 static int make_pool(struct rp_session *session)
 {
-	/* Without rseq there are no ids: then these are holders of fallback locks. */
+	/*
+	 * Without rseq there are no concurrency ids, and the writers are holders of fallback locks.
+	 */
 	size_t writers = session->ring_count ? session->ring_count :
 			 (size_t)sysconf(_SC_NPROCESSORS_CONF);
 	size_t size = buffer_size(session->budget_bytes, writers);
@@ -143,14 +152,14 @@ static int make_pool(struct rp_session *session)
 		return -ENOMEM;
 	session->pool_count = (uint32_t)count;
 	session->pool_wake = count / WAKE_DIVISOR;
-	/* Where there are few buffers, not every id may keep one; others use the fallback. */
+	/* With few buffers, not every id may keep one; the other ids use the fallback. */
 	if (session->ring_count > count / 2)
 		session->ring_count = (uint32_t)count / 2;
 	session->fallback_count = RP_FALLBACKS;
 	return make_buffers(session, size, (uint32_t)count);
 }
 
-/* Rings of state events take the place of one fallback ring. */
+/* Rings of state events replace one fallback ring. */
 static int make_fixed(struct rp_session *session)
 {
 	unsigned int count = (rp_rseq_usable ? FIXED_FALLBACKS / 2 : FIXED_FALLBACKS) -
@@ -177,8 +186,9 @@ static int make_fixed(struct rp_session *session)
 	if (session->state_rings)
 		session->budget_bytes -= session->state_rings->budget_bytes;
 	/*
-	 * The ids every process uses have theirs before the first event: on the fallback, many
-	 * threads that begin at once lose to each other. Untouched pages cost nothing.
+	 * The lowest ids have rings before the first event. On the fallback, many threads that
+	 * start to write simultaneously would compete for its locks. Untouched pages take no
+	 * memory.
 	 */
 	return ret == 0 ? rp_session_make_rings(session, RINGS_AT_START) : ret;
 }
@@ -212,7 +222,7 @@ int rp_session_make_rings(struct rp_session *session, uint64_t wanted)
 	return 0;
 }
 
-/* All buffers but those whose writers may come back. */
+/* Free all buffers except those whose writers may return. */
 static void free_array(struct rp_session *session)
 {
 	bool given_up = false;

@@ -9,7 +9,7 @@
 
 struct secret_walk {
 	const struct rp_part *part, *end;
-	size_t at;			/* in *part */
+	size_t at;			/* offset in *part */
 	bool keep;
 	struct rp_part *made;
 	unsigned int made_count;
@@ -51,7 +51,7 @@ static void put_zeros(struct secret_walk *walk, size_t size)
 		put(walk, zeros, size);
 }
 
-/* The rest of the walk's current part; NULL at the payload's end. */
+/* Return the rest of the walk's current part; NULL at the payload's end. */
 static const uint8_t *look(struct secret_walk *walk, size_t *ret_bytes)
 {
 	while (walk->part < walk->end && walk->at == walk->part->size_bytes) {
@@ -100,7 +100,7 @@ static bool take_string(struct secret_walk *walk)
 	return false;
 }
 
-/* Parts may end between the two bytes of a number. */
+/* A part may end between the two bytes of a number. */
 static bool take_u16(struct secret_walk *walk, uint16_t *ret_number)
 {
 	uint8_t two[2];
@@ -180,7 +180,7 @@ int rp_secret_replace(const struct rp_event_def *def, const struct rp_part *part
 	struct secret_walk walk = { .part = parts, .end = parts + part_count, .made = ret_parts };
 	size_t bytes = 0;
 
-	/* Nothing of a payload is read that is too large: its sizes may be anything. */
+	/* If the sizes exceed the limit, nothing is read: the caller may have passed any sizes. */
 	for (unsigned int i = 0; i < part_count; i++) {
 		if (parts[i].size_bytes > RP_PAYLOAD_MAX - bytes)
 			return -EMSGSIZE;

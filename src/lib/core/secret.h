@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Secret fields of dynamic events: their values are replaced before any session, tracer or listener
- * gets the payload. Declared events replace theirs in compiled code.
+ * Secret fields of dynamic events. Their values are replaced before any session, tracer or listener
+ * gets the payload. The compiled code of declared events replaces their secret values.
  */
 #ifndef RP_CORE_SECRET_H
 #define RP_CORE_SECRET_H
@@ -12,10 +12,13 @@
 
 struct rp_event_def;
 
-/* In rp_slow_path_mask: there are such events. Enable words do not use this bit. */
+/*
+ * A bit of rp_slow_path_mask: dynamic events with secret fields exist. Enable words do not use this
+ * bit.
+ */
 #define RP_SECRET_BIT (1ull << 47)
 
-/* In rp_event.flags, above those that a declaration may have: this is one of them. */
+/* A flag in rp_event.flags, above the flags of a declaration: the event is one of them. */
 #define RP_EVENT_SECRETS 0x100u
 
 #define RP_SECRET_PARTS 256u
@@ -23,12 +26,11 @@ struct rp_event_def;
 bool rp_secret_is_in(const struct rp_event_def *def);
 
 /*
- * Replaces the secrets of a payload. The result's parts refer to the given ones. Bytes after the
- * last field are left out.
+ * Replace the secret values of a payload. The resulting parts refer to the given parts. Bytes after
+ * the last field are left out.
  *
- * Context: any, signal handlers included.
- * Return: the count of parts; -EMSGSIZE when it takes more than RP_SECRET_PARTS, or more bytes than
- * RP_PAYLOAD_MAX were given.
+ * Context: any, signal handlers included. Return: the number of parts; -EMSGSIZE: the result has
+ * more than RP_SECRET_PARTS parts, or the payload has more than RP_PAYLOAD_MAX bytes.
  */
 int rp_secret_replace(const struct rp_event_def *def, const struct rp_part *parts,
 		      unsigned int part_count, struct rp_part ret_parts[RP_SECRET_PARTS]);

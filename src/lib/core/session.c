@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Start and end of sessions. The drain thread runs them in between: session_pass.c.
- */
+/* Start and end of sessions. In between, the drain thread runs them: session_pass.c. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,7 +111,7 @@ static void free_session(struct rp_session *session)
 	free(session);
 }
 
-/* Rings for state events, out of the session's buffer. */
+/* Create the rings for state events, which take a part of the session's buffer. */
 static int make_state_rings(struct rp_session *session)
 {
 	struct rp_session *state_rings;
@@ -158,6 +156,7 @@ static int make_session(const struct rp_session_setup *setup, struct rp_session 
 		session->configs[i].wants_data = setup->wants_data;
 	}
 	session->sample_interval_ns = setup->sample_interval_ns;
+	session->format = setup->format;
 	session->on_end = setup->on_end;
 	session->last_ns = rp_clock_monotonic_ns();
 	session->last_point_ns = session->last_ns;
@@ -167,7 +166,7 @@ static int make_session(const struct rp_session_setup *setup, struct rp_session 
 	return 0;
 }
 
-/* A free slot, if possible one whose fallback locks no writer took with it. */
+/* Choose a free slot, preferably one of which no writer still holds a fallback lock. */
 static uint32_t choose_slot(uint64_t free_slots)
 {
 	for (uint64_t slots = free_slots; slots; slots &= slots - 1) {
@@ -182,7 +181,7 @@ static uint32_t choose_slot(uint64_t free_slots)
 	return (uint32_t)__builtin_ctzll(free_slots);
 }
 
-/* Writers go through the slots from the lowest up. */
+/* The slots above those of `session`, because writers visit slots in ascending order. */
 static uint64_t slots_behind(const struct rp_session *session)
 {
 	return session ? ~0ull << (64 - __builtin_clzll(session->slots)) : ~0ull;
@@ -348,7 +347,9 @@ RP_PUBLIC int rp_session_stop(struct rp_session *session, struct rp_session_stat
 	return ret;
 }
 
-/* A session in that state which an end of the process should complete, or NULL. With the lock. */
+/*
+ * Return a session in this state that the end of the process must complete, or NULL. With the lock.
+ */
 static struct rp_session *impatient(enum rp_session_state state)
 {
 	struct rp_session *session;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events of ringpipe's own, which the drain thread gives to a session's sink without a ring. */
+/* Events of ringpipe itself, which the drain thread passes to a session's sink without a ring. */
 #include "core/session_emit.h"
 
 #include "base/thread.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events of ringpipe's own in a session. On the drain thread. */
+/* Events of ringpipe itself in a session. On the drain thread, or on the thread of a snapshot. */
 #ifndef RP_CORE_SESSION_EMIT_H
 #define RP_CORE_SESSION_EMIT_H
 
@@ -8,9 +8,12 @@
 struct rp_event_def;
 struct rp_session;
 
-/* An event of ringpipe's own, at the time of the last one given out. As a sink's event(). */
+/*
+ * Emit an event of ringpipe itself, with the time of the last event emitted. Return: as the sink's
+ * event().
+ */
 int rp_session_emit(struct rp_session *session, const struct rp_event_def *def,
 		    const void *payload, uint32_t payload_bytes);
-int rp_session_emit_coarse(struct rp_session *session);	/* once, if its times are */
+int rp_session_emit_coarse(struct rp_session *session);	/* once, if its times are coarse */
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One session, one pass of the drain thread: what it merges and reports, and how a session ends. */
+/*
+ * One session in one pass of the drain thread: what it merges and reports, and how a session ends.
+ */
 #include "core/session_pass.h"
 
 #include <errno.h>
@@ -17,9 +19,9 @@
 #include "core/session_window.h"
 #include "core/wait.h"
 
-#define POINT_NS 1000000000u		/* between sequence points of a stream without losses */
+#define POINT_NS 1000000000u		/* between sequence points of a stream without new losses */
 
-/* At the end: what was kept is merged with the rest. */
+/* At the end, the state events are merged with the other events. */
 static void take_state_rings(struct rp_session *session)
 {
 	struct rp_session *state_rings = session->state_rings;
@@ -39,7 +41,7 @@ static void take_state_rings(struct rp_session *session)
 	rp_session_free_state_rings(session);
 }
 
-/* A sequence point in the stream, when there is news or the last one is old. */
+/* Emit a sequence point into the stream, after new losses or some time after the last one. */
 static int mark_point(struct rp_session *session, uint64_t now_ns)
 {
 	uint64_t total;
@@ -64,15 +66,15 @@ static void end_rings(struct rp_session *session)
 	rp_session_fill_stats(session);
 	session->ended = true;
 	pthread_mutex_unlock(&rp_core.lock);
-	/* The rings hold the events that a failed output does not: their files stay. */
+	/* After a failed output, only the rings hold its missing events, so their files remain. */
 	if (session->error)
 		rp_session_leave_recovery(session);
 	rp_session_free_rings(session);
 }
 
 /*
- * The sink is out of use: everything that is left is lost, and counted. Recovery finds it in the
- * rings, and so its losses are those up to here.
+ * End a session whose sink failed. All remaining events count as lost. Recovery finds these events
+ * in the rings, so it needs the losses recorded up to here.
  */
 static enum rp_pass end_failed(struct rp_session *session)
 {
@@ -90,12 +92,12 @@ static void fail(struct rp_session *session, int error)
 
 	session->failed = true;
 	session->error = error;
-	/* There will be no room any more. */
+	/* No space will become free any more. */
 	rp_store_relaxed(&slot->wait_ns, 0);
 	rp_wait_wake(slot);
 }
 
-/* Limits how long a peer that reads nothing is waited for, and, while stopping, a slow one. */
+/* Limit the wait for a peer that reads nothing and, while the session stops, for a slow peer. */
 bool rp_session_may_wait(struct rp_session *session)
 {
 	const struct rp_sink *sink = session->sink;
@@ -109,7 +111,7 @@ bool rp_session_may_wait(struct rp_session *session)
 	return session->no_deadline || (now < session->deadline_ns && now < session->until_ns);
 }
 
-/* For snapshots. */
+/* Keep the clock map for snapshots. */
 static void keep_map(struct rp_session *session, const struct rp_clock_map *map)
 {
 	struct rp_clock_map *copy = session->map ? session->map : malloc(sizeof(*copy));
@@ -124,7 +126,7 @@ static void keep_map(struct rp_session *session, const struct rp_clock_map *map)
 	pthread_mutex_unlock(&rp_core.lock);
 }
 
-/* A session does not end while a snapshot copies its rings. */
+/* Whether a snapshot copies the session's rings. The session does not end meanwhile. */
 static bool is_copied(struct rp_session *session)
 {
 	bool copied;

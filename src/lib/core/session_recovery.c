@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A session whose rings are files: what it records for recovery, and when. */
+/* Sessions whose rings are files: what they record for recovery, and when. */
 #include "core/session_recovery.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include "recover/files.h"
 
 /*
- * The rings of this session will be files, so that what is in them outlives the process. One that
- * overwrites needs no output for that, and has rings of two kinds.
+ * The files keep the session's rings after the end of the process. An overwriting session needs no
+ * output for that, and has rings of two kinds.
  */
 int rp_session_make_recovery(struct rp_session *session, const struct rp_session_setup *setup)
 {
@@ -80,7 +80,7 @@ void rp_session_record(struct rp_session *session, const struct rp_clock_map *ma
 	record_output(session, map, lost_besides(session));
 }
 
-/* The first record, then all of it counts. */
+/* The directory becomes valid after its first record is complete. */
 void rp_session_start_recovery(struct rp_session *session)
 {
 	struct rp_clock_map map;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sessions, from inside: what the sinks, the DiagnosticServer and the front door need beyond
- * ringpipe/session.h.
+ * The internal interface of sessions: what the sinks, the diagnostics server and ringpipe.c need in
+ * addition to ringpipe/session.h.
  */
 #ifndef RP_CORE_SESSION_SETUP_H
 #define RP_CORE_SESSION_SETUP_H
@@ -12,12 +12,12 @@
 
 #include "core/sink.h"
 
-/* The most providers that a session names. */
+/* Maximum number of providers of a session. */
 #define RP_SESSION_PROVIDERS_MAX 1000u
 
 /*
- * How long writers wait for room where who wants them to cannot say it: as long as a peer may take
- * nothing at the end.
+ * How long writers wait for space, if the user that requests this cannot specify a time: as long as
+ * a finishing session waits for a peer that reads nothing.
  */
 #define RP_BLOCK_MS 2000u
 
@@ -25,77 +25,79 @@ struct rp_session_setup {
 	const struct rp_session_options *options;
 	struct rp_sink *sink;		/* owned by the session after success */
 	uint64_t id;			/* from rp_session_next_id(), or 0 */
-	uint32_t sample_interval_ns;	/* as in the stream */
-	bool callbacks_async;		/* callbacks run on their own thread */
+	uint32_t sample_interval_ns;	/* reported in the stream */
+	uint32_t format;		/* of the stream, for its snapshots */
+	bool callbacks_async;		/* providers' callbacks run on a separate thread */
 	/*
-	 * Selects events of the providers; NULL: all that the options select. Called with the
-	 * engine's lock held.
+	 * Selects events of the providers. NULL: all events that the options select. The engine's
+	 * lock is held during the call.
 	 */
 	bool (*wants)(const struct rp_event_def *def, const void *data);
-	const void *wants_data;		/* as long as the session */
-	/* An event that both get is in this one's rings first; or NULL. */
+	const void *wants_data;		/* valid as long as the session */
+	/* Writers visit this session before the new one; or NULL. */
 	const struct rp_session *behind;
-	/* Runs once on the drain thread when the session has ended, by request or by itself. Must
-	 * not block; the session still has to be given to rp_session_stop(). May be NULL. */
+	/*
+	 * Called once on the drain thread when the session has ended, by request or by itself. It
+	 * must not block. The session still must be passed to rp_session_stop(). May be NULL.
+	 */
 	void (*on_end)(struct rp_session *session, void *data);
 	void *data;
 };
 
 /*
- * One of the providers that a caller names. The size is the same for all of them, and may differ
- * from the library's own.
- * Return: 0; -EINVAL.
+ * Read one of the providers that a caller names. All have the same size, which may differ from the
+ * library's own size. Return: 0; -EINVAL: the size differs from the others or is not valid.
  */
 int rp_session_provider_at(const struct rp_session_provider *providers, size_t index,
 			   struct rp_session_provider *ret_provider);
 
-/* An id no other session of this process has; never 0. */
+/* Return an id that no other session of this process has. It is never 0. */
 uint64_t rp_session_next_id(void);
 
-/* As rp_session_start(), with a sink of the caller's. On failure the caller still owns the sink. */
+/* As rp_session_start(), with a sink of the caller. On failure the caller still owns the sink. */
 int rp_session_open(const struct rp_session_setup *setup, struct rp_session **ret_session);
 
 /*
- * Replaces the session's providers; with a count of 0, it has none. Providers' callbacks see the
- * session end and start again.
+ * Replace the session's providers; with a count of 0, the session has none. The callbacks of
+ * providers see the session end and start again.
  *
- * Return: 0; -EINVAL and -ENOMEM as rp_session_open(); -EPIPE for a session that does not run.
+ * Return: 0; -EINVAL, -ENOMEM: as rp_session_open(); -EPIPE: the session is not running.
  */
 int rp_session_set_providers(struct rp_session *session,
 			     const struct rp_session_provider *providers, size_t count);
 
-/* The calling thread runs a listener's callback from here on. */
+/* Mark the calling thread: from now on it runs a listener's callback. */
 void rp_session_begin_listening(void);
 
 /*
- * Turns the session's events off and asks the drain thread to finish it; does not wait. on_end
+ * Disable the session's events and request its end from the drain thread, without waiting. on_end
  * reports the end; rp_session_stop() then returns immediately. May be called more than once.
  */
 void rp_session_finish(struct rp_session *session);
 
-/* As finish, but what was not delivered yet is lost, and counted as the sink's. */
+/* As rp_session_finish(), but events not delivered yet are lost and counted as `sink`. */
 void rp_session_discard(struct rp_session *session);
 
 /*
- * At the end of the process: completes what still runs, so that files and streams have their end.
- * Waits for the drain thread, at most until the last deadline. Sessions of listeners are left
+ * Complete all running sessions at the end of the process, so that files and streams have their
+ * ends. Waits for the drain thread, until the last deadline at most. Sessions of listeners are left
  * alone.
  */
 void rp_sessions_finish_all(void);
 
-/* All sessions that ever were. */
+/* Totals over all sessions since the start of the process. */
 struct rp_totals {
 	uint64_t delivered, lost;
-	uint64_t memory_bytes;		/* of those that run */
-	uint64_t lag_ns;		/* since the drain thread last looked; 0: nothing runs */
+	uint64_t memory_bytes;		/* of sessions that exist now */
+	uint64_t lag_ns;		/* since the drain thread's last pass; 0: no session runs */
 };
 
 void rp_sessions_total(struct rp_totals *ret_totals);
 
 /*
- * Have `changed` called after a session began, and after the events of one were turned off. One
+ * Have `changed` called after a session starts, and after the events of a session are disabled. One
  * watcher per process; set while the library is loaded. Context of `changed`: any thread, the drain
- * thread included, without a lock; must not block.
+ * thread included, without a lock; it must not block.
  */
 void rp_core_watch(void (*changed)(void));
 
@@ -106,7 +108,10 @@ struct rp_request {
 	const char *filter_data;
 };
 
-/* All of them, in the order of the sessions; one allocation, for free(). Return: 0 or -ENOMEM. */
+/*
+ * Return all of them in the order of the sessions, in one allocation for free(3). Return: 0;
+ * -ENOMEM: no memory.
+ */
 int rp_requests_get(struct rp_request **ret_requests, size_t *ret_count);
 
 uint64_t rp_session_id(const struct rp_session *session);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A session's stats: its losses by reason, from its rings and its slot, and the rest. */
+/* A session's stats: its losses by reason, from its rings and its slot, and other values. */
 #include "core/session_stats.h"
 
 #include "core/core.h"
@@ -11,7 +11,7 @@ static uint64_t full_without_ring(const struct rp_session *session)
 	       rp_load_relaxed(&rp_slots[session->slot].full) & RP_STATS_COUNT;
 }
 
-/* A ring counts losses by the way that it was written to. */
+/* A ring counts losses separately for each way in which writers use it. */
 static uint64_t lost_in_rings(const struct rp_session *session, enum rp_loss_reason reason)
 {
 	uint64_t sum = 0;
@@ -79,7 +79,7 @@ uint64_t rp_session_lost(const struct rp_session *session)
 	return sum;
 }
 
-/* After the bits are off and every writer is out: what the accounts say now is final. */
+/* Call it after the bits are off and every writer has left. The counts are then final. */
 void rp_session_close_stats(struct rp_session *session)
 {
 	struct rp_slot *slot = &rp_slots[session->slot];

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The time in which a session that overwrites has all events, and the event that reports it.
+ * The window, which is the time for which an overwriting session has all events, and the event that
+ * reports it.
  *
- * The window: a ring that discarded records is complete from its first remaining record on, any
- * other ring since the session's start. So all rings are complete from the latest of these times up
- * to T. The rings of state events discard nothing; they are copied last.
+ * A ring that discarded records is complete from its first remaining record on; any other ring is
+ * complete since the session's start. All rings are therefore complete from the latest of these
+ * times up to T. The rings of state events discard nothing; they are copied last.
  */
 #include "core/session_window.h"
 
@@ -48,8 +49,8 @@ int rp_session_emit_window(struct rp_session *session)
 }
 
 /*
- * The time since which a ring without writers is complete; 0: since its creation. The result is
- * after `until` if all remaining records are.
+ * Return the time in ticks since which a ring without writers is complete; 0: since its creation.
+ * The result is after the end of the window if no record remains.
  */
 static uint64_t complete_from(const struct rp_ring *ring, uint64_t position)
 {
@@ -61,7 +62,10 @@ static uint64_t complete_from(const struct rp_ring *ring, uint64_t position)
 	return record ? record->ticks : UINT64_MAX;
 }
 
-/* The same of all sources, which begin with what is oldest. */
+/*
+ * Set all sources to their oldest records, and return the time since which all of them are
+ * complete.
+ */
 uint64_t rp_session_complete_from(struct rp_session *session)
 {
 	uint64_t from = 0;
@@ -78,8 +82,9 @@ uint64_t rp_session_complete_from(struct rp_session *session)
 }
 
 /*
- * The window in nanoseconds, of which one may be several ticks: what was overwritten may lie in
- * that of the first tick, and what was not copied in that of the last.
+ * Convert the window to nanoseconds. One nanosecond may contain several ticks, so the nanosecond of
+ * the first tick may contain overwritten events, and that of the last tick events that were not
+ * copied. The window excludes both.
  */
 void rp_session_set_window(struct rp_session *session, uint64_t from, uint64_t until,
 			   struct rp_clock_map *map)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a session's events go: the contract between the drain thread and src/lib/sink/.
+ * The contract between the drain thread and the sinks in src/lib/sink/. A sink is the destination
+ * of a session's events.
  *
- * All calls come from the drain thread; for a snapshot, from the thread that asked for it.
+ * The drain thread makes all calls. For a snapshot, the thread that requested it makes them.
  */
 #ifndef RP_CORE_SINK_H
 #define RP_CORE_SINK_H
@@ -19,11 +20,11 @@
 struct rp_record;
 struct rp_sink;
 
-/* A kind of event, alive as long as a session may still deliver one. */
+/* The definition of an event. It exists as long as a session may still deliver such an event. */
 struct rp_event_def {
-	uint32_t index;			/* unique among living definitions; small */
+	uint32_t index;			/* unique among existing definitions; small */
 	uint32_t id;
-	uint64_t serial;		/* unique for ever: an index may be used again */
+	uint64_t serial;		/* never reused, unlike the index */
 	const char *provider;
 	const char *name;
 	const char *message;		/* or NULL */
@@ -37,7 +38,7 @@ struct rp_event_def {
 	uint64_t fields_hash;
 };
 
-/* The definition as plain data, for recovery and sinks. */
+/* Return the definition as plain data, for recovery and sinks. */
 static inline struct rp_definition rp_event_def_plain(const struct rp_event_def *def)
 {
 	return (struct rp_definition){
@@ -53,10 +54,10 @@ static inline struct rp_definition rp_event_def_plain(const struct rp_event_def 
 	};
 }
 
-/* One event on its way to a sink. Pointers are valid during the call. */
+/* One event for a sink. Pointers are valid during the call. */
 struct rp_record_view {
 	const struct rp_event_def *def;
-	uint64_t time_ns;		/* CLOCK_MONOTONIC, never before the last one */
+	uint64_t time_ns;		/* CLOCK_MONOTONIC, not before the previous event */
 	uint32_t thread;
 	uint32_t processor;
 	const struct rp_guid *activity;	/* or NULL */
@@ -65,30 +66,38 @@ struct rp_record_view {
 	uint32_t frame_count;
 	uint32_t payload_bytes;
 	const void *payload;
-	const struct rp_record *record;	/* all of it, as it lies in a ring; NULL: in none */
+	const struct rp_record *record;	/* the complete record in its ring; NULL: not from a ring */
 	uint32_t record_bytes;
 };
 
 struct rp_event_batch;
 
 struct rp_sink_ops {
-	/* Takes events of one ring, by rp_event_batch_deliver() of core/event_batch.h. */
+	/*
+	 * Take a batch of events of one ring, with rp_event_batch_deliver() of core/event_batch.h.
+	 */
 	int (*run)(struct rp_sink *sink, struct rp_event_batch *run);
 	/*
-	 * Takes one event. 0; -EAGAIN: no room now, offer it again later; -EMSGSIZE: the format has
-	 * no way to hold it, this one is lost; other: the sink failed.
+	 * Take one event. Return: 0; -EAGAIN: no space now, offer the event again later; -EMSGSIZE:
+	 * the format cannot hold the event, which is lost; another error: the sink failed.
 	 */
 	int (*event)(struct rp_sink *sink, const struct rp_record_view *record);
-	/* All events up to time_ns were given; `lost` in all so far. As event(). */
+	/*
+	 * Take a sequence point: the sink got all events up to time_ns, and `lost` events were lost
+	 * in total. Return: as event().
+	 */
 	int (*sequence_point)(struct rp_sink *sink, uint64_t time_ns, uint64_t lost);
-	/* Hands on what is buffered as far as it goes without waiting. -EAGAIN: some is left. */
+	/*
+	 * Pass on buffered output as far as possible without waiting. Return: 0; -EAGAIN: some
+	 * output is left; another error: the sink failed.
+	 */
 	int (*flush)(struct rp_sink *sink);
-	/* Nothing follows: complete the output. Called again after -EAGAIN. */
+	/* Complete the output after the last event. The caller calls it again after -EAGAIN. */
 	int (*finish)(struct rp_sink *sink, uint64_t time_ns, uint64_t lost);
 	/*
-	 * The session ends without finish(): leave an output that readers take, as far as that is
-	 * possible now. `lost` events were lost so far, not counting those in the sink: `pending`
-	 * is final afterwards, and they are lost.
+	 * End the session without finish(): leave an output that readers accept, as far as possible
+	 * without waiting. `lost` events were lost so far, without the events in the sink. After
+	 * the call, `pending` is final, and these events are lost.
 	 */
 	void (*abandon)(struct rp_sink *sink, uint64_t time_ns, uint64_t lost);
 	void (*destroy)(struct rp_sink *sink);
@@ -96,32 +105,33 @@ struct rp_sink_ops {
 
 struct rp_sink {
 	const struct rp_sink_ops *ops;
-	uint64_t delivered;		/* events written, or taken by a reader */
-	uint64_t pending;		/* taken, not delivered: lost if the sink fails */
-	uint64_t shortened;		/* events whose payload the format made shorter */
+	uint64_t delivered;		/* events written, or accepted by a reader */
+	uint64_t pending;		/* taken, not yet delivered: lost if the sink fails */
+	uint64_t shortened;		/* events whose payload was shortened for the format */
 	uint64_t bytes;			/* written */
 	uint64_t memory_bytes;
-	size_t waiting_bytes;		/* of output, before it takes no more: sessions lower it */
+	size_t waiting_bytes;		/* limit of waiting output; sessions lower it */
 	int fd;				/* closed in a forked child; -1: none */
-	struct rp_file_id file;		/* what fd stood for: a host may close and reuse numbers */
-	uint64_t start_ns;		/* of a file that recovery can go on with, as its head */
-	int64_t start_utc_ns;		/* says; else 0 */
-	bool keep_fd;			/* destroy leaves it open */
-	bool busy;			/* finish() works itself: deadlines begin after that */
-	bool no_deadline;			/* may take for ever to finish: no deadline */
-	bool pushes;			/* a thread of ours runs a callback for each event */
+	struct rp_file_id file;		/* the file of fd: a host may close and reuse numbers */
+	uint64_t start_ns;		/* start times in the header of a file that */
+	int64_t start_utc_ns;		/* recovery can continue; else 0 */
+	bool keep_fd;			/* destroy() leaves fd open */
+	bool busy;			/* finish() is working itself: deadlines start later */
+	bool no_deadline;			/* finish() has no deadline */
+	bool pushes;			/* a library thread runs a callback for each event */
 };
 
 /*
- * Keeps a definition alive past the delivery of its last event, until as many calls let it go.
- * Takes the engine's lock.
+ * Keep a definition alive after the delivery of its last event, until rp_def_unpin() was called as
+ * often. Takes the engine's lock.
  */
 void rp_def_pin(const struct rp_event_def *def);
 void rp_def_unpin(const struct rp_event_def *def);
 
 /*
- * ringpipe's own definitions: EventsLost, PayloadsCut, Snapshot, Triggered, CoarseTime,
- * ProviderMissing, StacksCut, EventsSkipped. Sinks pass them on, not counted.
+ * The definitions of ringpipe's own events: EventsLost, PayloadsCut, Snapshot, Triggered,
+ * CoarseTime, ProviderMissing, StacksCut, EventsSkipped. Sinks pass these events on and do not
+ * count them.
  */
 #define RP_DEF_LOST_INDEX 0u
 #define RP_DEF_CUT_INDEX 1u

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Snapshots of sessions that overwrite.
+ * Snapshots of overwriting sessions.
  *
- * A snapshot is a sequence point of its own: read the clock, T; membarrier; wait for each fallback
- * lock that is held. Then the rings are copied (rp_ring_copy), and the copies merged up to T by the
- * drain thread's means, in a session that has them as its rings and is on no list.
+ * A snapshot makes a separate sequence point: it reads the clock (T), executes a membarrier, and
+ * waits for each held fallback lock. It then copies the rings (rp_ring_copy). It merges the copies
+ * up to T with the functions of the drain thread, in a session that has the copies as its rings and
+ * is on no list.
  */
 #include "core/snapshot.h"
 
@@ -27,9 +28,9 @@
 #include "core/session_window.h"
 #include "recover/files.h"
 
-#define TRIES 8u			/* to copy a ring before all of it is overwritten */
-#define HOLDER_NS 1000000000u		/* a fallback lock's holder is waited for this long */
-#define PAUSE_MS 2			/* between two looks at a sink that is busy by itself */
+#define TRIES 8u			/* attempts to copy all rings before they are overwritten */
+#define HOLDER_NS 1000000000u		/* maximum wait for the holders of fallback locks */
+#define PAUSE_MS 2			/* between two checks of a sink that works by itself */
 
 struct rp_snapshot {
 	struct rp_session *session;
@@ -40,7 +41,10 @@ struct rp_snapshot {
 	const struct rp_record_view *note;	/* not emitted yet, or NULL */
 };
 
-/* With the lock. From here on the session does not end; a request that it does is seen. */
+/*
+ * Keep the session from ending, and wait for its first pass. With the lock. Return: 0; -EPIPE: the
+ * session is ending.
+ */
 static int hold(struct rp_session *session)
 {
 	session->snapshots++;
@@ -67,7 +71,7 @@ size_t rp_snapshot_sessions(uint64_t ret_ids[RP_SESSIONS_MAX])
 	return count;
 }
 
-/* With the lock. 0: the only one. */
+/* Find the overwriting session with this id; 0: the only one. With the lock. */
 static int find(uint64_t id, struct rp_session **ret_session)
 {
 	struct rp_session *session, *found = NULL;
@@ -97,7 +101,7 @@ void rp_snapshot_free(struct rp_snapshot *snapshot)
 	free(snapshot);
 }
 
-/* Rings for the copies of all there are; more may have come since the last try. */
+/* Create rings for the copies. The session may have got more rings since the last attempt. */
 static int make_copies(struct rp_session *copy, const struct rp_session *session)
 {
 	uint32_t count = rp_load_acquire(&session->source_count);
@@ -113,7 +117,7 @@ static int make_copies(struct rp_session *copy, const struct rp_session *session
 	return ret;
 }
 
-/* One try. `ret_from`: ticks from which on all of it is complete, maybe behind T. */
+/* Make one attempt. *ret_from: ticks from which on all rings are complete, perhaps after T. */
 static int copy_rings(struct rp_snapshot *snapshot, uint64_t *ret_from)
 {
 	struct rp_session *copy = &snapshot->copy;
@@ -133,7 +137,7 @@ static int copy_rings(struct rp_snapshot *snapshot, uint64_t *ret_from)
 	return 0;
 }
 
-/* Copies state events up to T, which were written by then and are never discarded. */
+/* Copy the rings of state events. Events up to T are complete there and are never discarded. */
 static int copy_state_rings(struct rp_snapshot *snapshot)
 {
 	const struct rp_session *state_rings = snapshot->session->state_rings;
@@ -167,7 +171,7 @@ static int init_copy(struct rp_session *copy, const struct rp_session *session)
 	return copy->sources && copy->active ? 0 : -ENOMEM;
 }
 
-/* Takes the current stats, and the times of the last pass of the drain thread. */
+/* Take the current stats, and the clock map of the drain thread's last pass. */
 static void settle(struct rp_snapshot *snapshot, uint64_t from)
 {
 	struct rp_session *session = snapshot->session, *copy = &snapshot->copy;
@@ -193,7 +197,7 @@ static void settle(struct rp_snapshot *snapshot, uint64_t from)
 	}
 }
 
-/* Copies all rings of a session that is held. */
+/* Copy all rings of a session that is kept from ending. */
 static int copy_all(struct rp_snapshot *snapshot)
 {
 	uint64_t from = UINT64_MAX;
@@ -208,7 +212,7 @@ static int copy_all(struct rp_snapshot *snapshot)
 	return ret;
 }
 
-/* Takes a snapshot of `session`, or of the one with the id. */
+/* Take a snapshot of `session`; NULL: of the session with the id. */
 static int take(struct rp_session *session, uint64_t id, struct rp_snapshot **ret_snapshot)
 {
 	struct rp_snapshot *snapshot;
@@ -256,6 +260,7 @@ void rp_snapshot_get_about(const struct rp_snapshot *snapshot, struct rp_snapsho
 		.start_ns = snapshot->start_ns,
 		.session_flags = snapshot->session->flags,
 		.sample_interval_ns = snapshot->session->sample_interval_ns,
+		.format = snapshot->session->format,
 	};
 }
 
@@ -275,7 +280,7 @@ static int emit_note(struct rp_snapshot *snapshot)
 	return ret;
 }
 
-/* All of it, or on from where the sink said -EAGAIN. */
+/* Pass everything to the sink, or continue after -EAGAIN. */
 static int give_all(struct rp_snapshot *snapshot)
 {
 	struct rp_session *copy = &snapshot->copy;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Snapshots of overwriting sessions: copied, then written to a sink, on the caller's thread. */
+/*
+ * Snapshots of overwriting sessions: the caller's thread copies the rings, then writes them to a
+ * sink.
+ */
 #ifndef RP_CORE_SNAPSHOT_H
 #define RP_CORE_SNAPSHOT_H
 
@@ -10,18 +13,19 @@
 struct rp_snapshot;
 
 /*
- * Copies the rings while writers go on. The session does not end until rp_snapshot_free().
- * Return: 0; -EINVAL, -EPIPE, -EDEADLK, -ENOMEM as rp_session_snapshot().
+ * Copy the rings of a session while writers continue. The session does not end until
+ * rp_snapshot_free(). Return: 0; -EINVAL, -EPIPE, -EDEADLK, -ENOMEM: as rp_session_snapshot().
  */
 int rp_snapshot_take(struct rp_session *session, struct rp_snapshot **ret_snapshot);
 /*
- * The same for the session with this id, which may end meanwhile. 0: the only overwriting session.
- * Return: as above; -EINVAL: no such overwriting session; -ENOTUNIQ: id 0, but more than one.
+ * The same for the session with this id, which may end in the meantime. 0: the only overwriting
+ * session. Return: as above; -EINVAL: no such overwriting session; -ENOTUNIQ: the id is 0, and
+ * there are several overwriting sessions.
  */
 int rp_snapshot_take_by_id(uint64_t session_id, struct rp_snapshot **ret_snapshot);
 void rp_snapshot_free(struct rp_snapshot *snapshot);
 
-/* The ids of all that overwrite now. Return: how many. */
+/* Get the ids of all running overwriting sessions. Return: their number. */
 size_t rp_snapshot_sessions(uint64_t ret_ids[RP_SESSIONS_MAX]);
 
 struct rp_snapshot_about {
@@ -29,16 +33,17 @@ struct rp_snapshot_about {
 	uint64_t start_ns;		/* before its first event; CLOCK_MONOTONIC */
 	uint32_t session_flags;
 	uint32_t sample_interval_ns;
+	uint32_t format;
 };
 
 void rp_snapshot_get_about(const struct rp_snapshot *snapshot, struct rp_snapshot_about *ret_about);
 
-/* Adds an event after the snapshot's events; its pointers must be valid until it is written. */
+/* Add an event after the snapshot's events. Its pointers must be valid until it is written. */
 void rp_snapshot_note(struct rp_snapshot *snapshot, const struct rp_record_view *note);
 
 /*
- * Gives all of it to a sink, once, and waits for that to finish. Return: 0, or what the sink said;
- * -ETIMEDOUT: it took nothing.
+ * Pass the snapshot to a sink, once, and wait until the sink has finished. Return: 0; -ETIMEDOUT:
+ * the sink took no more in time; or another error of the sink.
  */
 int rp_snapshot_write(struct rp_snapshot *snapshot, struct rp_sink *sink,
 		      struct rp_snapshot_info *ret_info);

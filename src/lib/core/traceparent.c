@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Traces by the W3C's recommendation Trace Context (section 3.2, with the flags of level 2):
+ * The header traceparent of the W3C recommendation Trace Context (section 3.2, with the flags of
+ * level 2):
  *
- *	0	2	version, hex digits as all of it, lower-case
+ *	0	2	version, in lower-case hex digits like the other numbers
  *	3	32	trace id
  *	36	16	the caller's span
  *	53	2	flags
- *	55		the end, or in a later version '-' and what that has
+ *	55		the end, or in a later version '-' and its further members
  */
 #include <errno.h>
 #include <stdbool.h>

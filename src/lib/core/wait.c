@@ -1,30 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writers that wait for room, in sessions that ask for it: on the writer's cold branch, outside of
- * all sections and locks, so whoever stops the session, forks or exits finds nothing held.
+ * Writers that wait for space, in sessions that request it. A writer waits on its cold branch,
+ * outside of all sections and locks, so a thread that stops the session, forks or exits finds
+ * nothing held.
  *
- * ORDERING: a Dekker pair on the slot's word `room`, which outlives its sessions. Either the writer
- * sees the room, or the drain thread sees the writer. Both halves change the word by a LOCKed
- * instruction, so there is no fence besides:
+ * ORDERING: a Dekker pair on the slot's word `space`, which outlives the sessions of the slot.
+ * Either the writer sees the space, or the drain thread sees the writer. Both sides change the word
+ * with a LOCKed instruction, so no separate fence is necessary:
  *
  *	writer					drain thread
  *	------					------------
- *	room |= WAITED_FOR  [WAIT-WORD] seq_cst	store tail		[RING-ROOM]
- *	try to write: load tail	   [RING-ROOM]	room: next round, wake	[WAIT-WORD] seq_cst
- *	futex_wait while `room` is the same
+ *	space |= WAITED_FOR [WAIT-WORD] seq_cst	store tail		[RING-ROOM]
+ *	try to write: load tail	   [RING-ROOM]	space: next round, wake	[WAIT-WORD] seq_cst
+ *	futex_wait while `space` is the same
  *
- * The word counts rounds above its flags: else one writer would take another's later announcement
- * for its own, and sleep through the wake-up in between.
+ * The word counts rounds above its flags. Without the rounds, a writer could take the later
+ * announcement of another writer for its own, and sleep through the wake-up in between.
  *
- * The end of a session, a sink that failed and an event that is not wanted any more take the place
- * of the tail: first the change that a try to write sees, then the word.
+ * The end of a session, a failed sink, and an event that is no longer wanted use the same order,
+ * with another change in place of the tail: first the change that the next attempt to write sees,
+ * then the word.
  *
- * A handler that interrupts a wait must not wait itself, or a timer's handlers could keep the
- * interrupted one waiting for ever. That wait may have been left by siglongjmp, and its time may
- * be over: then its frame, where it left a mark, is below the stack pointer or overwritten.
+ * A signal handler that interrupts a wait must not wait itself. Otherwise the handlers of a timer
+ * could keep the interrupted wait from ending. The thread may also have left that wait by
+ * siglongjmp. In that case the frame with its mark is below the stack pointer or overwritten, or
+ * the wait's time is over.
  *
- * A writer whose wait timed out sets STALLED there. Until the drain thread frees space, no writer
- * waits: a stalled output delays each thread once, not once per event.
+ * A writer whose wait timed out while no space was freed sets STALLED in the word. Until the drain
+ * thread frees space, no writer waits. A stalled output thus delays each thread once, not once per
+ * event.
  */
 #include <errno.h>
 #include <limits.h>
@@ -45,8 +49,8 @@
 #define LOCK_NS 100000u		/* before held fallback locks are tried again */
 
 static __thread struct {
-	uint64_t until_ns;	/* the end of the wait that goes on, or was left by siglongjmp */
-	uint64_t again_ns;	/* when it is over for sure: as long again after that end */
+	uint64_t until_ns;	/* end of the current wait, or of one left by siglongjmp */
+	uint64_t again_ns;	/* when that wait is certainly over: as long again after its end */
 	const struct rp_wait *wait;
 	bool refuses;
 } thread __attribute__((tls_model("initial-exec")));
@@ -71,7 +75,9 @@ static uint64_t mark_of(const struct rp_wait *wait)
 	return ((uint64_t)(uintptr_t)wait ^ thread.until_ns) * 0x9e3779b97f4a7c15ull;
 }
 
-/* Whether the thread's last wait goes on, interrupted by a handler that led to this call. */
+/*
+ * Whether the thread's last wait still continues, interrupted by a handler that led to this call.
+ */
 __attribute__((no_sanitize("address"))) static bool is_nested(uint64_t now)
 {
 	uint64_t at = (uint64_t)(uintptr_t)thread.wait, low, high;
@@ -83,7 +89,7 @@ __attribute__((no_sanitize("address"))) static bool is_nested(uint64_t now)
 	    (at <= (uint64_t)(uintptr_t)__builtin_frame_address(0) ||
 	     thread.wait->mark != mark_of(thread.wait)))
 		return false;
-	/* Perhaps it was left all the same. The wait, if it goes on, ends in the time between. */
+	/* The wait may still have been left. If it continues, it ends before `again_ns`. */
 	return now < thread.again_ns;
 }
 
@@ -117,14 +123,14 @@ void rp_wait_end(struct rp_wait *wait)
 	thread.wait = wait->outer;
 	thread.until_ns = wait->outer_until_ns;
 	/*
-	 * A handler that waited has to let the wait end that it interrupted: where the signal is
-	 * pending again by now, only handlers that do not wait leave it time.
+	 * After a handler waited, the interrupted wait must be able to end. If the signal is
+	 * already pending again, that wait only proceeds while handlers do not wait.
 	 */
 	if (wait->outer)
 		thread.again_ns = rp_clock_monotonic_ns() + wait_ns;
 }
 
-/* Not through libc, where a wait might be a point of cancellation. */
+/* Not through libc, where a wait might be a cancellation point. */
 static void futex_wait(uint32_t *word, uint32_t value, uint64_t until_ns)
 {
 	struct timespec until = {
@@ -147,7 +153,7 @@ bool rp_wait_more(struct rp_wait *wait, struct rp_slot *slot, enum rp_write_resu
 		return false;
 	}
 	if (result == RP_WRITE_NO_LOCK) {
-		/* It releases those of holders that are gone. */
+		/* The drain thread releases locks whose holders no longer exist. */
 		rp_drain_wake_if_asleep();
 		if (until > now + LOCK_NS)
 			until = now + LOCK_NS;

@@ -2,9 +2,12 @@
 /*
  * The write path: from the enable word to the rings of every session that wants the event.
  *
- * Async-signal-safe: no lock that a signal could find held (a fallback ring held by the interrupted
- * thread is passed over), no allocation, no system call but the futex wake-up; and the wait for
- * room of a session that asked for it, after all others have the event.
+ * The write path is async-signal-safe:
+ *  - It takes no lock that a signal handler could find held. If the interrupted thread holds the
+ *    lock of a fallback ring, the handler uses another ring.
+ *  - It does not allocate memory.
+ *  - Its only system calls are the futex wake-up and the wait for space. It waits only for sessions
+ *    that request it, after all other sessions have the event.
  */
 #include <errno.h>
 #include <string.h>
@@ -22,9 +25,9 @@
 #include "ring/rseq.h"
 #include "unwind/unwind.h"
 
-/* Above this a copy is long enough to be aborted again and again by our own membarriers. */
+/* A longer copy would be aborted repeatedly by the library's own membarriers. */
 #define RSEQ_PAYLOAD_MAX 4096u
-#define ABORTS_MAX 7	/* besides the first */
+#define ABORTS_MAX 7	/* attempts in write_slot() */
 
 __thread bool rp_thread_listens __attribute__((tls_model("initial-exec")));
 
@@ -33,7 +36,7 @@ struct prefix {
 	uint64_t frames[RP_STACK_MAX];
 };
 
-/* Bytes of ids in front of the payload; those that are zero are left out. */
+/* Store the ids of the prefix; ids that are zero are left out. Return: their size in bytes. */
 static uint64_t put_ids(struct rp_write *write, struct rp_guid ids[2])
 {
 	static const struct rp_guid none;
@@ -76,7 +79,7 @@ static enum rp_write_result write_slot(struct rp_write *write, uint64_t payload_
 				break;
 		}
 		if (result == RP_WRITE_NO_RING) {
-			/* A hint: the drain thread makes what is missing. */
+			/* A hint: the drain thread creates the missing ring. */
 			cid = *(uint32_t *)((char *)rp_rseq_area() + rp_rseq_index_offset);
 			if (rp_load_relaxed(&write->slot->wanted) <= cid) {
 				rp_store_relaxed(&write->slot->wanted, cid + 1);
@@ -89,7 +92,10 @@ static enum rp_write_result write_slot(struct rp_write *write, uint64_t payload_
 	return rp_slot_write_fallback(write);
 }
 
-/* By frame pointers alone, which end where a function has none; `missing`: rules were, so far. */
+/*
+ * Take the stack by frame pointers alone. It ends at a function without one. `missing`: some unwind
+ * rules were not cached.
+ */
 static __attribute__((noinline, cold)) unsigned int
 take_by_frame_pointers(const void *frame, uint64_t *ret_frames, bool missing)
 {
@@ -100,7 +106,7 @@ take_by_frame_pointers(const void *frame, uint64_t *ret_frames, bool missing)
 	return count;
 }
 
-/* By the tables as far as they are known. */
+/* Take the stack by the unwind rules that are cached. */
 static unsigned int take_stack(const void *frame, uint64_t *ret_frames)
 {
 	int count = rp_unwind_callers(frame, ret_frames, RP_STACK_MAX);
@@ -135,9 +141,9 @@ write_with_stack(struct rp_write *write, uint64_t payload_bytes, const void *fra
 }
 
 /*
- * For a session that asked for a stack with each event; and for push listeners, which would keep
- * themselves and each other busy for ever with what their own callbacks write. Out of line, so that
- * the usual event does not pay for the room of a stack.
+ * For sessions that want a stack with each event, and for push listeners. The events of a
+ * listener's callback do not go to push listeners, which could otherwise keep each other busy for
+ * ever. Out of line, so that the usual event does not reserve stack memory for the frames.
  */
 static __attribute__((noinline)) enum rp_write_result
 write_slow_path(struct rp_write *write, const struct rp_event *event, uint64_t payload_bytes,
@@ -153,7 +159,7 @@ write_slow_path(struct rp_write *write, const struct rp_event *event, uint64_t p
 	return write_slot(write, payload_bytes);
 }
 
-/* Saturates above the limit: sizes are the caller's and may be anything. */
+/* Add up the sizes. The sum saturates above the limit, because the caller may pass any sizes. */
 static inline uint64_t sum_sizes(const struct rp_part *parts, unsigned int part_count)
 {
 	uint64_t payload_bytes = 0;
@@ -179,7 +185,10 @@ static inline void begin_write(struct rp_write *write, const struct rp_event *ev
 	write->claimed = 0;
 }
 
-/* Wakes who has to know, and keeps the first bad news. */
+/*
+ * Wake the drain thread if necessary, and return the first error, except that -EMSGSIZE replaces
+ * -ENOBUFS.
+ */
 static inline int after_write(struct rp_write *write, enum rp_write_result result, int ret)
 {
 	if (__builtin_expect(write->above | write->claimed, 0)) {
@@ -204,7 +213,7 @@ write_one(struct rp_write *write, const struct rp_event *event, uint64_t special
 	return write_slot(write, payload_bytes);
 }
 
-/* The wait has to lie in the real frame, not in AddressSanitizer's copy on the heap. */
+/* `wait` must be in the real stack frame, not in AddressSanitizer's copy on the heap. */
 static __attribute__((no_sanitize("address"))) enum rp_write_result
 write_waiting(struct rp_write *write, const struct rp_event *event, uint64_t special,
 		uint64_t payload_bytes, const void *frame)
@@ -222,7 +231,7 @@ write_waiting(struct rp_write *write, const struct rp_event *event, uint64_t spe
 	return result >= RP_WRITE_NO_SPACE ? rp_slot_give_up(write) : result;
 }
 
-/* For the slots that found no room and may be waited for. */
+/* Write to the slots that had no space and whose sessions make writers wait. */
 static __attribute__((noinline)) int
 write_later(struct rp_write *write, const struct rp_event *event, uint64_t slots,
 	    uint64_t payload_bytes, const void *frame, int ret)
@@ -241,8 +250,8 @@ write_later(struct rp_write *write, const struct rp_event *event, uint64_t slots
 }
 
 /*
- * Each slot by its own way, for what is not usual in some of them. Little is handed over: what a
- * caller keeps for this costs each event.
+ * Write to each slot separately, for slots that need other than the usual path. The function has
+ * few parameters, because each value that a caller keeps for this call costs every event.
  */
 static __attribute__((noinline)) int
 write_slots(struct rp_write *write, uint64_t slots, const void *frame)
@@ -288,7 +297,7 @@ write_sessions(struct rp_event *event, const struct rp_part *parts, unsigned int
 	return write_slots(&write, slots, frame);
 }
 
-/* Exporters have it at once: nothing that a record of ours takes is made for them. */
+/* Pass the event to exporters before a record is built, because they do not need one. */
 static __attribute__((noinline)) int
 write_exports(struct rp_event *event, const struct rp_part *parts, unsigned int part_count,
 	      uint64_t payload_bytes, uint64_t slots, const void *frame)
@@ -300,8 +309,8 @@ write_exports(struct rp_event *event, const struct rp_part *parts, unsigned int 
 }
 
 /*
- * Uses one clock reading for as many sessions as possible. Sessions whose section had another
- * result take the slow path after all others.
+ * Use one clock reading for as many sessions as possible. Sessions whose section returned another
+ * result are retried on the slow path after all others.
  */
 static __attribute__((noinline)) int
 write_multi(struct rp_write *write, uint64_t slots, const void *frame)
@@ -318,7 +327,7 @@ write_multi(struct rp_write *write, uint64_t slots, const void *frame)
 		}
 		if (__builtin_expect(write->above, 0)) {
 			write->above = 0;
-			write->ticks = 0;	/* there may be a system call */
+			write->ticks = 0;	/* the wake-up may make a system call */
 			rp_drain_wake_if_asleep();
 		}
 	}
@@ -326,7 +335,10 @@ write_multi(struct rp_write *write, uint64_t slots, const void *frame)
 	return others ? write_slots(write, others, frame) : 0;
 }
 
-/* A stack begins with the caller of `frame`, or of the function this is compiled into. */
+/*
+ * A stack of the event begins with the caller of `frame`. NULL: the caller of the function into
+ * which this one is inlined.
+ */
 static inline __attribute__((always_inline)) int
 write_some(struct rp_event *event, const struct rp_part *parts, unsigned int part_count,
 	   uint64_t slots, uint64_t special, const void *frame)
@@ -363,7 +375,7 @@ write_all(struct rp_event *event, const struct rp_part *parts, unsigned int part
 			  rp_load_relaxed(&event->enable) & (RP_SECRET_BIT - 1), special, frame);
 }
 
-/* For tracers on `ringpipe:event`, and for dynamic events with secrets. */
+/* For tracers of `ringpipe:event`, and for dynamic events with secret fields. */
 static __attribute__((noinline, cold)) int
 write_watched(struct rp_event *event, const struct rp_part *parts, unsigned int part_count,
 	      uint64_t special, const void *frame)
@@ -396,7 +408,7 @@ RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts
 	return write_all(event, parts, part_count, special, NULL);
 }
 
-/* Compiled into what is called: a stack begins at the caller of that. */
+/* Inlined into the called function, so a stack begins with that function's caller. */
 static inline __attribute__((always_inline)) int
 write_words(const uint64_t words[4], size_t bytes, struct rp_event *event)
 {
@@ -450,7 +462,7 @@ int rp_event_write_for(struct rp_event *event, const struct rp_part *parts,
 		write.bit = 1ull << slot;
 		write.slot = &rp_slots[slot];
 		result = write_slot(&write, payload_bytes);
-		/* On a thread's behalf, which must not be held up for it. */
+		/* The caller writes for another thread and must not wait for space. */
 		if (result >= RP_WRITE_NO_SPACE)
 			result = rp_slot_give_up(&write);
 		ret = after_write(&write, result, ret);

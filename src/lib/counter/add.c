@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counting: one restartable section for each cell. Kernel contract as in ring/write_x86_64.S.
+ * Counter updates: one restartable sequence (rseq section) per cell. The kernel's contract is as in
+ * ring/write_x86_64.S.
  *
  *	add:
  *		if (area->cpu_id < 0)			-> spare row
@@ -9,12 +10,12 @@
  *
  *	raise: the same, but the cell becomes `to` if that is more
  *
- * No other thread has this concurrency id while the section runs, so the commit, which is its last
- * instruction, needs no LOCK prefix. A thread without rseq, or one whose section is aborted
- * repeatedly, uses a spare row with atomic operations.
+ * No other thread has this concurrency id while the section runs. So the commit, which is its last
+ * instruction, needs no LOCK prefix. A thread without rseq, or whose section is aborted repeatedly,
+ * uses a spare row with atomic operations.
  *
- * The sections are inline assembly, because a function in a .S file would cost each of them a call
- * and a return, and a value of a histogram takes six sections.
+ * The sections are inline assembly: a function in a .S file would add a call and a return to each,
+ * and a value of a histogram takes six sections.
  */
 #include <errno.h>
 
@@ -37,10 +38,10 @@ enum outcome {
 
 #if defined(RP_HAVE_RSEQ) && defined(__x86_64__)
 
-/* Enters section 1..2; rax is the cell's address in this row afterwards. */
+/* Begin the section, which is 1..2. Afterwards rax is the cell's address in the thread's row. */
 #define SECTION_BEGIN \
 	RP_SECTION_DESCRIPTOR \
-	/* The abort handler, behind the signature that glibc registered. */ \
+	/* The abort handler, after the signature which glibc registered. */ \
 	".pushsection __rseq_failure, \"ax\"\n\t" \
 	RP_SECTION_SIGNATURE \
 	"4:\n\t" \
@@ -57,7 +58,7 @@ enum outcome {
 	"shlq %[shift], %%rax\n\t" \
 	"addq %[cell], %%rax\n\t"
 
-/* rseq_cs is cleared so that no thread points here when a static copy is unloaded. */
+/* Clear rseq_cs, so that it does not point here after a static copy is unloaded. */
 #define SECTION_END \
 	"2:\n\t" \
 	"movq $0, %c[area_cs](%[area])\n\t"
@@ -135,7 +136,7 @@ aborted:
 #define TRY(section, cell, value) do { } while (0)
 #endif
 
-/* Threads of one process have ids that follow one another: eight of them have a row each. */
+/* Thread ids are often consecutive, so up to RP_CELL_SPARE threads get a row each. */
 static char *spare_row(char *cell)
 {
 	return rp_cell_row(cell, rp_load_relaxed(&rp_cell_rows) +
@@ -194,7 +195,7 @@ RP_PUBLIC int rp_counter_set(struct rp_counter *counter, double value)
 
 	if (counter->kind != RP_COUNTER_GAUGE || value != value)
 		return -EINVAL;
-	/* One cell for all: what counts is who was last. +1: never 0, which is "not set". */
+	/* One cell for all threads: the last value counts. +1, because 0 means "not set". */
 	rp_store_relaxed(cell ? cell : &counter->early, rp_double_bits(value) + 1);
 	return 0;
 }
@@ -204,13 +205,13 @@ RP_PUBLIC int rp_counter_record(struct rp_counter *counter, double value)
 	char *chunk = rp_load_acquire(&counter->cells);
 	uint64_t bits = rp_double_bits(value);
 
-	/* The sign first, then what is no number or has no end. */
+	/* Refuse negative values, then NaN and infinity. */
 	if (counter->kind != RP_COUNTER_HISTOGRAM || !(value >= 0) || value - value != 0)
 		return -EINVAL;
 	bits &= ~(1ull << 63);	/* -0 */
 	if (!chunk)
-		return 0;	/* not registered: there was no memory */
-	/* The range before the bucket, so that whoever sees the bucket looks that far. */
+		return 0;	/* not registered for lack of memory */
+	/* Store the range before the bucket: a reader that sees the bucket must see the range. */
 	raise_to(chunk + offsetof(struct rp_histogram_header, ever_max), bits + 1);
 	raise_to(chunk + offsetof(struct rp_histogram_header, ever_min), ~bits);
 	add(chunk + RP_BUCKETS_OFFSET + rp_bucket_of(bits) * sizeof(uint64_t), 1);

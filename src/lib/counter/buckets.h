@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A histogram's buckets: 64 for each power of two from 2^-63 up, so that the middle of a bucket is
- * within 1/128 of each value in it. Bucket 0 holds what is smaller, the last what is larger.
+ * within 1/128 of each value in it. Bucket 0 counts smaller values, and the last bucket counts
+ * larger values.
  */
 #ifndef RP_COUNTER_BUCKETS_H
 #define RP_COUNTER_BUCKETS_H
@@ -12,9 +13,9 @@
 #include "counter/cells.h"
 
 #define RP_BUCKET_BITS 6u
-#define RP_BUCKETS_OFFSET 512u	/* in each row, behind the head */
+#define RP_BUCKETS_OFFSET 512u	/* in each row, after the header */
 #define RP_BUCKET_COUNT ((RP_CELL_ROW_BYTES - RP_BUCKETS_OFFSET) / (uint32_t)sizeof(uint64_t))
-/* Exponent 2^-63 in a double, and its top mantissa bits; bucket 1 begins there. */
+/* Exponent 2^-63 and the upper mantissa bits of a double; bucket 1 begins there. */
 #define RP_BUCKET_BASE ((1023ull - 63) << RP_BUCKET_BITS)
 
 static inline uint64_t rp_double_bits(double value)
@@ -33,7 +34,7 @@ static inline double rp_double_of(uint64_t bits)
 	return value;
 }
 
-/* The bucket of a number, given by its bits. The number must not be negative. */
+/* The bucket of a number that is not negative, given by its bits. */
 static inline uint32_t rp_bucket_of(uint64_t bits)
 {
 	uint64_t top = bits >> (52 - RP_BUCKET_BITS);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Counters that every process has. Those that a .NET runtime also has use its names and units,
- * because dotnet-counters shows System.Runtime by default. The others belong to the provider
- * ringpipe. Values are read when they are observed, and not stored.
+ * because dotnet-counters shows System.Runtime by default. The other counters belong to the
+ * provider ringpipe. Their values are computed when a reader observes them, and not stored.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static int observe_cpu_time(struct rp_observation *observation, void *data)
 	return ret ? ret : rp_observe(observation, seconds(usage.ru_stime), &system, 1);
 }
 
-/* In percent of all processors, since it was last asked. */
+/* In percent of all processors, since the last observation. */
 static int observe_cpu_usage(struct rp_observation *observation, void *data)
 {
 	static double last_used;
@@ -59,7 +59,7 @@ static int observe_cpu_count(struct rp_observation *observation, void *data)
 	return rp_observe(observation, (double)sysconf(_SC_NPROCESSORS_ONLN), NULL, 0);
 }
 
-/* `data`: how many bytes are one of the counter's units. */
+/* `data`: the number of bytes in one unit of the counter. */
 static int observe_working_set(struct rp_observation *observation, void *data)
 {
 	char text[128], *resident;
@@ -75,7 +75,7 @@ static int observe_working_set(struct rp_observation *observation, void *data)
 			  (double)sysconf(_SC_PAGESIZE) / *(const double *)data, NULL, 0);
 }
 
-/* Behind the last ')' of the stat file come the fields from the third on; threads are the 20th. */
+/* The stat file's third field follows the last ')'; the number of threads is the 20th field. */
 static int observe_threads(struct rp_observation *observation, void *data)
 {
 	char text[1024], *at;
@@ -190,7 +190,7 @@ void rp_builtin_create(void)
 			.data = row->data,
 		};
 
-		/* Without memory for it, the process goes without it. */
+		/* If there is no memory, the process does not have this counter. */
 		(void)rp_instrument_create(row->provider, &decl, row->hidden, NULL);
 	}
 }

@@ -12,10 +12,10 @@
 
 uint32_t rp_cell_rows;
 
-static char *open_chunk;	/* cells are taken from it until it is full */
+static char *open_chunk;	/* cells are allocated from it until it is full */
 static size_t open_used;
 
-/* Cells given back: a stack that grows by doubling. */
+/* Freed cells: a stack that grows by doubling. */
 static char **returned;
 static size_t returned_count, returned_capacity;
 
@@ -67,7 +67,7 @@ void rp_cell_put(char *cell)
 	for (uint32_t row = 0; row < rp_cell_row_count(); row++) {
 		uint64_t *word = (uint64_t *)rp_cell_row(cell, row);
 
-		/* Unwritten rows stay without memory. */
+		/* A write would allocate memory for a row that has none. */
 		if (rp_load_relaxed(word) != 0)
 			rp_store_relaxed(word, 0);
 	}
@@ -76,7 +76,7 @@ void rp_cell_put(char *cell)
 		char **grown = realloc(returned, capacity * sizeof(*grown));
 
 		if (!grown)
-			return;	/* eight bytes are lost */
+			return;	/* the cell of eight bytes is leaked */
 		returned = grown;
 		returned_capacity = capacity;
 	}

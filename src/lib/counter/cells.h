@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cells: eight bytes for each processor, so that counting shares no cache line.
+ * Cells: eight bytes for each processor, so that updates share no cache line.
  *
- * A chunk is a row of 64 KB for each concurrency id, then RP_CELL_SPARE rows for threads without
- * rseq. A cell has the same offset in each row; its address is the one in the first row. Rows cost
- * memory once they are written.
+ * A chunk has a row of 64 KB for each concurrency id, then RP_CELL_SPARE rows for threads without
+ * rseq. A cell has the same offset in each row; its address is the one in the first row. A row
+ * takes memory only after a thread has written to it.
  *
  *	row r of a cell = cell + (r << RP_CELL_SHIFT)
  *
- * A row of a concurrency id is written only inside rseq sections of that id; a spare row only by
- * atomic operations. Readers load all rows, relaxed: a sum is exact once writers are done, and
- * never decreases before.
+ * A row of a concurrency id is written only inside rseq sections of that id. A spare row is written
+ * only by atomic operations. Readers load all rows, relaxed: a sum is exact once all writers have
+ * finished, and a sum of positive numbers never decreases before.
  *
- * A histogram has a whole chunk: the head below, then buckets (buckets.h). Smallest and largest
- * values are kept as the bits of the double, which for numbers of 0 and more are in the order of
- * the numbers; 0 means none yet, so each is stored in a form that is never 0.
+ * A histogram has a whole chunk: the header below, then buckets (buckets.h). The smallest and the
+ * largest value are stored as the bits of the double, whose order is the numbers' order for numbers
+ * of 0 and more. Since 0 means "none yet", each is stored in a form that is never 0.
  */
 #ifndef RP_COUNTER_CELLS_H
 #define RP_COUNTER_CELLS_H
@@ -28,20 +28,20 @@
 #define RP_CELL_SPARE 16u	/* rows for threads without rseq; a power of two */
 
 struct rp_histogram_header {
-	uint64_t sum_bits;	/* a double */
+	uint64_t sum_bits;	/* sum of the values, a double */
 	uint64_t ever_max;	/* bits + 1 */
 	uint64_t ever_min;	/* ~bits */
-	uint64_t max, min;	/* the same, since the last exchange by a reader */
+	uint64_t max, min;	/* as above, since a reader last reset them */
 };
 
-/* Rows of concurrency ids; set with the first cell. */
+/* Number of rows for concurrency ids; set when the first chunk is created. */
 extern uint32_t rp_cell_rows;
 
-/* One cell, all rows zero. Return: 0 or -ENOMEM. With the counters' lock. */
+/* Allocate a cell, zero in all rows. Return: 0 or -ENOMEM. The caller holds the counters' lock. */
 int rp_cell_get(char **ret_cell);
 void rp_cell_put(char *cell);
 
-/* A chunk for a histogram. */
+/* Allocate a chunk for a histogram. Return: 0 or -ENOMEM. */
 int rp_chunk_get(char **ret_chunk);
 void rp_chunk_put(char *chunk);
 
@@ -55,7 +55,7 @@ static inline uint32_t rp_cell_row_count(void)
 	return rp_cell_rows + RP_CELL_SPARE;
 }
 
-/* The sum of whole numbers over all rows. */
+/* The sum over all rows, for integers. */
 uint64_t rp_cell_sum(char *cell);
 
 #endif

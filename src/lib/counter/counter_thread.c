@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The counters' thread: made when a session first asks for counters, asleep without a timeout while
- * none does.
+ * The counters' thread. It starts when a session first requests counters, and sleeps without a
+ * timeout while no session does.
  */
 #include <linux/futex.h>
 #include <locale.h>
@@ -23,9 +23,9 @@
 #include "counter/state.h"
 
 static struct rp_thread_once counters_thread = RP_THREAD_ONCE_INIT;
-static locale_t plain;		/* numbers as C writes them, whatever the host's locale */
+static locale_t plain;		/* the C locale for numbers, whatever the program's locale is */
 
-/* The ends of instruments, which other threads bring about; with the counters' lock. */
+/* End events of instruments that other threads destroy; guarded by the counters' lock. */
 static struct rp_outbox ends = { .start = SIZE_MAX };
 
 static void report_end(struct rp_instrument *instrument)
@@ -134,7 +134,7 @@ int rp_counters_prepare(void)
 	return rp_thread_create_once(&counters_thread, "ringpipe-count", run, NULL);
 }
 
-/* A thread that cannot be created now is created when the next session begins. */
+/* If the thread cannot be created now, the start of the next session tries again. */
 static void on_change(void)
 {
 	if (asks_for_counters())

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * EventCounters events, as EventSource writes them: an unnamed struct that holds one struct,
- * Payload, in one of two shapes.
+ * EventCounters events as EventSource writes them: an unnamed struct that contains one struct,
+ * Payload, which has one of two shapes.
  *
- * .NET has one timer per provider, with the shortest requested interval, and reports the interval
+ * .NET has one timer per provider, with the shortest requested interval, and reports that interval
  * in the field Series; a client that requested another interval ignores the events. Here, each
- * interval that a session requested is a separate series.
+ * requested interval is a separate series.
  */
 #include "counter/event_counters.h"
 
@@ -23,7 +23,7 @@
 #define INTERVAL_MIN_MS 10u
 #define INTERVAL_MAX_MS 86400000u
 
-/* Up there a provider's own events are unlikely to be. */
+/* A provider's own events rarely have ids this high. */
 #define FIRST_EVENT_ID 65533u
 
 enum event_shape {
@@ -73,7 +73,7 @@ static const struct rp_field fields[] = {
 
 _Static_assert(COUNT(fields) == RP_EVENT_COUNTER_SHAPES, "an event for each shape");
 
-/* Create the events, on a provider of our own; others may have its name. Without a lock. */
+/* Create the events, on a separate provider of the same name. Context: without a lock. */
 static void create_events(struct rp_group *group)
 {
 	int ret = 0;
@@ -115,7 +115,7 @@ static struct rp_timer *find_timer(const struct rp_group *group, uint32_t interv
 	return NULL;
 }
 
-/* Starts the first interval. */
+/* Create a timer and start its first interval. */
 static void start_timer(struct rp_group *group, uint32_t interval_ms, uint64_t now_ns)
 {
 	struct rp_instrument *instrument;
@@ -147,7 +147,7 @@ static void drop_timer(struct rp_timer *timer)
 	free(timer);
 }
 
-/* The interval that the session of requests[*at] wants: by provider name, or else by "*". */
+/* The interval that the session of requests[*at] requested: by provider name, or else by "*". */
 static uint32_t session_interval(const struct rp_request *requests, size_t count, size_t *at,
 				 const char *provider)
 {
@@ -183,7 +183,7 @@ static bool is_asked_for(const struct rp_group *group, const struct rp_request *
 	return asked;
 }
 
-/* Groups are never removed; a group that is added meanwhile has the thread look again. */
+/* Groups are never removed, so the loop may unlock. A new group wakes the thread again. */
 void rp_event_counters_prepare(const struct rp_request *requests, size_t count)
 {
 	struct rp_group *group;
@@ -250,7 +250,7 @@ static void put_f32(struct rp_outbox *out, float value)
 	rp_outbox_put(out, &value, sizeof(value));
 }
 
-/* Where nothing was recorded, the smallest is infinite and the largest as far below. */
+/* If no value was recorded, the minimum is infinity and the maximum is minus infinity. */
 static void put_mean(struct rp_outbox *out, const struct counter_payload *payload)
 {
 	const struct rp_delta *delta = payload->delta;
@@ -274,7 +274,7 @@ static void put_mean(struct rp_outbox *out, const struct counter_payload *payloa
 	rp_outbox_text(out, payload->instrument->metadata);
 }
 
-/* The rate's scale is a TimeSpan as .NET prints it, or nothing where none was asked for. */
+/* The rate's scale is a TimeSpan as .NET prints it, or "" if the counter declares none. */
 static void put_sum(struct rp_outbox *out, const struct counter_payload *payload)
 {
 	uint32_t seconds = payload->instrument->rate_seconds;
@@ -299,7 +299,7 @@ static void put_event(struct rp_outbox *out, const struct counter_payload *paylo
 
 	rp_outbox_begin(out, instrument->group->events[is_sum ? SUM : MEAN]);
 	rp_outbox_text(out, instrument->name);
-	/* Clients title a counter by this field alone. */
+	/* Clients use only this field as a counter's title. */
 	rp_outbox_text(out, *instrument->display_name ? instrument->display_name :
 			    instrument->name);
 	if (is_sum)
@@ -328,7 +328,7 @@ static void publish_timer(struct rp_group *group, struct rp_timer *timer, uint64
 		if ((instrument->hidden & RP_VIEW_EVENT_COUNTERS) ||
 		    rp_delta_init(&delta, instrument->kind) != 0)
 			continue;
-		/* A callback that failed, or a gauge not set yet, says nothing. */
+		/* A counter whose callback failed and a gauge that was never set get no event. */
 		if (rp_view_take(&timer->view, instrument, &delta) == 0 &&
 		    (delta.has_value || instrument->kind == RP_COUNTER_HISTOGRAM))
 			put_event(out, &payload);

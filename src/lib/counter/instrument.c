@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Creates and frees counters: declared by objects, dynamic, or split by tags. */
+/* Creates and frees counters: declared in objects, dynamic, or split by tags. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static int get_group(const char *name, struct rp_group **ret_group)
 		CDS_INIT_LIST_HEAD(&group->instruments);
 		CDS_INIT_LIST_HEAD(&group->timers);
 		cds_list_add_tail(&group->node, &rp_counters.groups);
-		/* A session may have been waiting for it. */
+		/* A session may have requested this provider before it existed. */
 		rp_counters_look();
 	}
 	*ret_group = group;
@@ -60,7 +60,7 @@ static struct rp_instrument *find_instrument(const struct rp_group *group, const
 	return NULL;
 }
 
-/* Integers have a cell, gauges a shared one, histograms a chunk, and observed ones none. */
+/* Sums get a cell, gauges a cell of which they use one row, histograms a chunk. */
 static int get_cells(struct rp_series *series)
 {
 	uint32_t kind = series->instrument->kind;
@@ -127,7 +127,7 @@ static void free_instrument(struct rp_instrument *instrument)
 	free(instrument);
 }
 
-/* Clients take it apart at commas and colons; a part without a colon spoils all. */
+/* Clients split this text at commas and colons, and fail at a part without a colon. */
 static bool metadata_is_valid(const char *text)
 {
 	while (text && *text) {
@@ -247,7 +247,7 @@ static void remove_instrument(struct rp_instrument *instrument)
 	free_instrument(instrument);
 }
 
-/* Keeps the count as long as another object declares the counter. */
+/* The count remains as long as another object declares the counter. */
 static void unregister_counter(struct rp_counter *counter)
 {
 	struct rp_series *series = counter->core;

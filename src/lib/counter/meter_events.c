@@ -8,7 +8,7 @@
 #define MESSAGES 1u
 #define TIME_SERIES 2u
 #define PUBLISHING 4u
-#define HISTOGRAM_TOTALS (1ull << 47)	/* the highest that .NET leaves to a provider */
+#define HISTOGRAM_TOTALS (1ull << 47)	/* the highest keyword that .NET leaves to providers */
 
 #define TEXT(field_name) { .name = field_name, .type = RP_TYPE_STRING }
 #define TIME(field_name) { .name = field_name, .type = RP_TYPE_TIME }
@@ -162,7 +162,7 @@ void rp_meter_put_instrument(struct rp_outbox *out, enum rp_meter_event which, c
 	rp_outbox_text(out, instrument->unit);
 	rp_outbox_text(out, instrument->display_name);
 	for (int i = 0; i < 3; i++)
-		rp_outbox_text(out, "");	/* tags of the instrument and meter, scope */
+		rp_outbox_text(out, "");	/* tags, the meter's tags, scope */
 	rp_outbox_u32(out, instrument->id);
 	rp_outbox_text(out, "");
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The events of the provider System.Diagnostics.Metrics, as .NET 9 has them. Clients match them by
- * name and read the payload by position and version.
+ * The events of the provider System.Diagnostics.Metrics, as in .NET 9. Clients match events by name
+ * and read the payload by position and version.
  *
- * HistogramTotalPublished is ringpipe's own: HistogramValuePublished has count and sum of an
- * interval, so a client that adds them up misses what was recorded before it came, and intervals
- * that were dropped. The total of a series comes in each interval, before its value, to sessions
- * that ask for its keyword, which .NET does not use; other clients never see it.
+ * HistogramTotalPublished is an addition of ringpipe. HistogramValuePublished has the count and the
+ * sum of one interval, so a client that adds them up misses values from before its start and from
+ * dropped intervals. In each interval, a session that requests the keyword of totals gets the total
+ * of a series before its value. .NET does not use that keyword, so other clients never see these
+ * events.
  */
 #ifndef RP_COUNTER_METER_EVENTS_H
 #define RP_COUNTER_METER_EVENTS_H
@@ -37,30 +38,30 @@ enum rp_meter_event {
 };
 
 /*
- * Create the provider and its events, unless they are there. Context: the counters' thread, without
- * a lock, for exporters may block.
+ * Create the provider and its events, if they do not exist. Context: the counters' thread, without
+ * a lock, because exporters may block.
  */
 void rp_meter_events_create(void);
 
-/* The event. NULL: it could not be created. With the counters' lock. */
+/* Return: the event; NULL: it could not be created. The caller holds the counters' lock. */
 struct rp_event *rp_meter_event(enum rp_meter_event which);
 
-/* {session id, meter, its version, instrument}, which most of them begin with. */
+/* Put {session id, meter, its version, instrument}, with which most of the events begin. */
 void rp_meter_put_prefix(struct rp_outbox *out, enum rp_meter_event which, const char *session,
 			 const struct rp_instrument *instrument);
 
-/* BEGIN, END or PUBLISHED: all there is to know about an instrument. */
+/* Put BEGIN, END or PUBLISHED: the complete description of an instrument. */
 void rp_meter_put_instrument(struct rp_outbox *out, enum rp_meter_event which, const char *session,
 			     const struct rp_instrument *instrument);
 
-/* One series of an instrument, by its kind. */
+/* Put the event of one series, according to the instrument's kind. */
 void rp_meter_put_series(struct rp_outbox *out, const char *session, const struct rp_series *series,
 			 const struct rp_delta *delta);
 
 /*
- * Adds the number and sum of all values that a histogram's series has recorded since its creation,
- * as of the mark's last collection. Adds nothing if no session wants totals, for other kinds, and
- * for an unused series without tags among others.
+ * Put the number and the sum of all values that a histogram's series has recorded since its
+ * creation, as of the mark's last collection. The function puts nothing if no session wants totals,
+ * if the instrument is no histogram, or for an unused series without tags next to other series.
  */
 void rp_meter_put_total(struct rp_outbox *out, const char *session, const struct rp_mark *mark);
 

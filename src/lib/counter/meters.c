@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sessions of System.Diagnostics.Metrics: their arguments, the clients that share one, and the
- * times of their events.
+ * Sessions of System.Diagnostics.Metrics: their arguments, the clients that share a session, and
+ * the times of its events.
  *
- * Clients choose a SessionId, which stands in each event, and take no others. Those that may share
- * a session all call it SHARED: they get the instruments that any of them asked for, and have to
- * agree on interval and limits. A client that disagrees gets an error event with its ClientId, and
- * no values. Unlike in .NET, sessions with different ids run simultaneously.
+ * A client chooses a SessionId, which each event contains, and ignores events of other ids. Clients
+ * that may share a session use the id SHARED: they get the instruments that any of them requested,
+ * and must agree on interval and limits. A client that disagrees gets an error event with its
+ * ClientId, and no values. Unlike in .NET, sessions with different ids run simultaneously.
  */
 #include "counter/meters.h"
 
@@ -37,22 +37,22 @@ struct limits {
 	uint32_t series, histograms;
 };
 
-/* A session of the engine that takes part. */
+/* A session of the core that takes part in a meters session. */
 struct meter_member {
 	struct cds_list_head node;	/* in meters->members */
 	uint64_t session_id;
-	char *specs;			/* instruments it asked for */
+	char *specs;			/* instruments that it requested */
 	bool is_wanted;
 };
 
 struct meters {
 	struct cds_list_head node;
-	struct cds_list_head members;	/* those that do not agree have no specs */
+	struct cds_list_head members;	/* members that disagree have no specs */
 	char *id;
 	struct limits limits;
 	struct rp_view view;
 	bool series_reported, histograms_reported;
-	uint32_t *reported;			/* ids of instruments whose begin was emitted */
+	uint32_t *reported;			/* ids of instruments whose BEGIN was emitted */
 	size_t reported_count, reported_capacity;
 	uint64_t next_ns;
 	int64_t begin_utc_ns;
@@ -68,7 +68,7 @@ static int64_t utc_ns(void)
 	return now.tv_sec * 1000000000ll + now.tv_nsec;
 }
 
-/* A list has one of the separators between its items: "Meter", "Meter\instrument", "Prefix*". */
+/* Match one item of a list: "Meter", "Meter\instrument" or "Prefix*". */
 static bool spec_matches(const char *spec, size_t length, const struct rp_instrument *instrument)
 {
 	const char *slash = memchr(spec, '\\', length);
@@ -228,7 +228,7 @@ static int remember_reported(struct meters *meters, uint32_t id)
 	return 0;
 }
 
-/* The mark of a series, created within the limits. NULL: above them, which is reported once. */
+/* Find or create the mark of a series. NULL: a limit (reported once) or no memory. */
 static struct rp_mark *mark_within(struct meters *meters, struct rp_series *series,
 				   bool from_start, struct rp_outbox *out)
 {
@@ -276,7 +276,7 @@ static bool is_idle(const struct rp_series *series, const struct rp_delta *delta
 	       delta->value == 0 && delta->count == 0;
 }
 
-/* Whether a series without tags was used, if the instrument has other series. */
+/* Return: whether a series without tags was ever used. */
 static bool was_used(struct rp_series *series)
 {
 	struct rp_view view;
@@ -296,7 +296,7 @@ static bool was_used(struct rp_series *series)
 	return used;
 }
 
-/* `from_start`: it came after the session did, so all it counted is the session's. */
+/* `from_start`: the instrument is newer than the session, which therefore gets its whole count. */
 static void begin_instrument(struct meters *meters, struct rp_instrument *instrument,
 			     bool from_start, struct rp_outbox *out)
 {
@@ -343,7 +343,7 @@ again:
 	}
 }
 
-/* Repeats all announcements for a new client, which has seen none of them. */
+/* Emit all announcements again for a new client, which has seen none of them. */
 static void welcome(struct meters *meters, bool is_new, uint64_t now_ns, struct rp_outbox *out)
 {
 	struct rp_instrument *instrument;
@@ -465,7 +465,6 @@ static void drop_unwanted(const struct rp_request *requests, size_t count)
 	}
 }
 
-/* Those that left first: who comes now need not agree with them. */
 void rp_meters_prepare(const struct rp_request *requests, size_t count)
 {
 	bool asked = false;
@@ -476,6 +475,7 @@ void rp_meters_prepare(const struct rp_request *requests, size_t count)
 		rp_meter_events_create();
 }
 
+/* Drop sessions that have ended first: new sessions need not agree with them. */
 void rp_meters_refresh(const struct rp_request *requests, size_t count, uint64_t now_ns,
 		       struct rp_outbox *out)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Source: Double.ToString() of .NET with the invariant culture, as it answers to numbers. */
+/* Source: the observed results of .NET's Double.ToString() with the invariant culture. */
 #include "counter/number.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define DIGITS_MIN 15		/* as many always come back as they were */
-#define DIGITS_MAX 17		/* as many always bring a double back */
+#define DIGITS_MIN 15		/* this many decimal digits survive a conversion to double */
+#define DIGITS_MAX 17		/* this many digits identify every double */
 #define PLACES_MIN (-4)
 #define PLACES_MAX 16
 
-/* A number without its sign, D.DDD times ten to the exponent. */
+/* The absolute value of a number: D.DDD times ten to the exponent. */
 struct decimal {
-	char digits[DIGITS_MAX + 1];	/* without zeros at the end */
+	char digits[DIGITS_MAX + 1];	/* without trailing zeros */
 	int count;
 	int exponent;
 };

@@ -5,8 +5,8 @@
 #define RP_NUMBER_MAX 64
 
 /*
- * Prints a number as .NET does: with as few digits as bring it back, as a power of ten below 1e-4
- * and from 1e17 on. On the counters' thread, whose locale is C's.
+ * Print a number as .NET does: with as few digits as identify it, and with an exponent below 1e-4
+ * and from 1e17 on. Context: the counters' thread, which uses the C locale.
  */
 void rp_number_print(double number, char text[RP_NUMBER_MAX]);
 

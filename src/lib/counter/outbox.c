@@ -42,7 +42,7 @@ void rp_outbox_begin(struct rp_outbox *out, struct rp_event *event)
 	}
 	at = reserve(out, out->start + sizeof(entry) - out->size);
 	if (!at) {
-		out->start = SIZE_MAX;	/* the event is left out */
+		out->start = SIZE_MAX;	/* no memory: the event is left out */
 		return;
 	}
 	memcpy(out->bytes + out->start, &entry, sizeof(entry));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters asked: callbacks of observed ones, and readings in the process. */
+/* Reading counters in the process, and running the callbacks of observed ones. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ struct rp_observation {
 struct rp_counter_window {
 	struct rp_view view;
 	struct rp_instrument *instrument;
-	struct rp_series *series;	/* or NULL: all of the instrument */
+	struct rp_series *series;	/* NULL: all series of the instrument */
 	uint64_t since_ns;
 };
 
@@ -46,7 +46,7 @@ void rp_instrument_observe(struct rp_instrument *instrument, uint64_t poll)
 	struct rp_series *series;
 	int ret;
 
-	/* In its own callback what was seen so far has to do. */
+	/* A callback that reads its own counter gets the values observed so far. */
 	if (instrument->observing && pthread_equal(instrument->observer, pthread_self()))
 		return;
 	instrument->users++;
@@ -73,7 +73,7 @@ void rp_group_observe(struct rp_group *group, uint64_t poll)
 {
 	struct rp_instrument *instrument;
 
-	/* The list may change whenever the lock was given up. */
+	/* The list may have changed while the lock was released. */
 again:
 	cds_list_for_each_entry(instrument, &group->instruments, node) {
 		if (!rp_kind_is_observed(instrument->kind) || instrument->poll == poll ||
@@ -109,7 +109,7 @@ static void fill(struct rp_counter_reading *reading, const struct rp_delta *delt
 		reading->per_second = delta->change / reading->interval_s;
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static int take(struct rp_counter_window *window, struct rp_counter_reading *ret_reading)
 {
 	struct rp_counter_reading reading = RP_COUNTER_READING_INIT;
@@ -137,7 +137,7 @@ static int take(struct rp_counter_window *window, struct rp_counter_reading *ret
 	return ret;
 }
 
-/* A series given by its handle is that series; a counter is all of them. With the lock held. */
+/* The handle of a series opens that series; a counter opens all. The caller holds the lock. */
 static int open_window(struct rp_counter_window *window, struct rp_counter *counter,
 		       bool from_start)
 {
@@ -177,7 +177,7 @@ RP_PUBLIC int rp_counter_read(struct rp_counter *counter, struct rp_counter_read
 	return ret;
 }
 
-/* The series without tags, which stands for the counter. With the lock held. */
+/* The series without tags, which represents the counter. The caller holds the lock. */
 static struct rp_counter *find_counter(const char *provider, const char *name)
 {
 	struct rp_group *group = rp_group_find(provider);

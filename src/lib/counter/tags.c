@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sets of tags as text, the form in which clients get them and in which two are compared. */
+/* Sets of tags as text. Clients receive this form, and the library compares sets by it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

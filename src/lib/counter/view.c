@@ -62,7 +62,7 @@ static struct rp_histogram_header *head_of(char *chunk, uint32_t row)
 	return (struct rp_histogram_header *)rp_cell_row(chunk, row);
 }
 
-/* Smallest and largest since anyone looked, for all who look at the series. */
+/* Reset the smallest and the largest value in the cells, and store them in all marks. */
 static void hand_out_extremes(struct rp_series *series)
 {
 	uint64_t max = 0, min = 0;
@@ -71,7 +71,7 @@ static void hand_out_extremes(struct rp_series *series)
 	for (uint32_t row = 0; row < rp_cell_row_count(); row++) {
 		struct rp_histogram_header *head = head_of(series->public.cells, row);
 
-		/* An unwritten row stays without memory. */
+		/* A write would allocate memory for a row that has none. */
 		if (rp_load_relaxed(&head->max) != 0)
 			raise_to(&max, rp_exchange_seq_cst(&head->max, 0));
 		if (rp_load_relaxed(&head->min) != 0)
@@ -85,7 +85,8 @@ static void hand_out_extremes(struct rp_series *series)
 
 /*
  * The range of buckets that may be non-zero in any row. The range covers all rows, because a thread
- * may move to another row between updating the range and counting. If empty, `first` is past `end`.
+ * may move to another row between updating the range and counting. If the range is empty, `first`
+ * is greater than `end`.
  */
 static void range_of(char *chunk, uint32_t *ret_first, uint32_t *ret_end)
 {
@@ -101,7 +102,7 @@ static void range_of(char *chunk, uint32_t *ret_first, uint32_t *ret_end)
 	*ret_end = max ? rp_bucket_of(max - 1) + 1 : 0;
 }
 
-/* One row's buckets from `first` to `end`, added up. */
+/* Add one row's buckets from `first` to `end`. */
 static void add_row(char *chunk, uint32_t row, uint64_t *buckets, uint32_t first, uint32_t end)
 {
 	const uint64_t *words = (const uint64_t *)(rp_cell_row(chunk, row) + RP_BUCKETS_OFFSET);
@@ -128,7 +129,7 @@ static void take_histogram(struct rp_mark *mark, struct rp_delta *delta)
 
 	now = calloc(RP_BUCKET_COUNT, sizeof(*now));
 	if (!now)
-		return;		/* reported the next time */
+		return;		/* the next collection reports the values */
 	sum = add_sums(chunk);
 	range_of(chunk, &first, &end);
 	for (uint32_t row = 0; row < rp_cell_row_count(); row++)
@@ -232,7 +233,7 @@ static int begin_mark(struct rp_mark *mark)
 	return 0;
 }
 
-/* The smallest and largest ever: another view may have taken those since the last look. */
+/* Start with the extremes since creation: another view may have reset those in the cells. */
 static void remember_extremes(struct rp_mark *mark)
 {
 	for (uint32_t row = 0; row < rp_cell_row_count(); row++) {
@@ -288,7 +289,7 @@ int rp_view_take(struct rp_view *view, struct rp_instrument *instrument, struct 
 		if (ret != 0)
 			return ret;
 		rp_mark_take(mark, delta);
-		/* Values that cannot be summed are reported for the series without tags only. */
+		/* A gauge cannot be summed: use only the series without tags. */
 		if (rp_kind_is_gauge(instrument->kind))
 			break;
 	}
@@ -344,7 +345,7 @@ double rp_delta_mean(const struct rp_delta *delta)
 	return delta->count ? delta->sum / (double)delta->count : 0;
 }
 
-/* Newton's, from above: libm has the function, and the library has no libm. */
+/* Newton's method, from above: the library does not link to libm. */
 static double square_root(double number)
 {
 	double root = number > 1 ? number : 1, next;
@@ -360,8 +361,8 @@ static double square_root(double number)
 }
 
 /*
- * By the middles of buckets. Sums of squares would be exact, but only as long as no value is far
- * above the others: they grow for ever, and what happened lately would be lost in their rounding.
+ * Computed from the middles of buckets. A running sum of squares would grow for ever: after one
+ * value far above the others, rounding would hide all recent values.
  */
 double rp_delta_deviation(const struct rp_delta *delta)
 {
@@ -379,7 +380,10 @@ double rp_delta_deviation(const struct rp_delta *delta)
 	return square_root(sum / (double)delta->count);
 }
 
-/* The smallest value that this part of all values does not exceed, as the middle of its bucket. */
+/*
+ * The smallest value that at least this part of the values does not exceed: the middle of its
+ * bucket, limited by the minimum and the maximum.
+ */
 double rp_delta_quantile(const struct rp_delta *delta, double quantile)
 {
 	double rank = quantile * (double)delta->count, value;
@@ -395,7 +399,7 @@ double rp_delta_quantile(const struct rp_delta *delta, double quantile)
 			break;
 	}
 	value = rp_bucket_value(bucket);
-	/* The ends are known better. */
+	/* The extremes are exact; the middle of a bucket may lie outside them. */
 	if (value > max)
 		value = max;
 	return value < min ? min : value;

@@ -21,7 +21,7 @@ uint8_t *rp_client_request(struct rp_client *client)
 	return client->request ? client->request : client->first;
 }
 
-/* Memory grows with what has come, not with what the header announces. */
+/* Memory grows with the bytes received, not with the size that the header announces. */
 static int grow(struct rp_client *client)
 {
 	size_t capacity = client->request ? 2 * client->request_capacity : REQUEST_BYTES_FIRST;
@@ -82,7 +82,7 @@ int rp_client_take_descriptor(struct rp_client *client, int *ret_fd)
 		.msg_iov = &piece,
 		.msg_iovlen = 1,
 		.msg_control = &control,
-		/* Not the padding behind it: the kernel would put a second one there. */
+		/* Exclude the padding: the kernel would put a second descriptor there. */
 		.msg_controllen = CMSG_LEN(sizeof(int)),
 	};
 	struct cmsghdr *part;
@@ -147,7 +147,7 @@ void rp_client_close(struct rp_client *client)
 		if (recv(fd, rest, sizeof(rest), MSG_DONTWAIT) <= 0)
 			break;
 	}
-	/* A child forked earlier may hold the connection, too: end it, do not just let go. */
+	/* A forked child may hold the connection too: shut down, so that the peer sees the end. */
 	shutdown(fd, SHUT_RDWR);
 	close(fd);
 	rp_client_release(client);

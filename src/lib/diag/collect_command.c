@@ -18,10 +18,11 @@
  * Source: Microsoft.Diagnostics.NETCore.Client, EventPipeSessionConfiguration; for type 1 the
  * client in helpers/dotnet/os/linux.rs of microsoft/one-collect.
  *
- * Stacks are captured where the client says so (3 and later). 1 and 2 cannot say it: the .NET
- * runtime then captures them, for it has a managed stack to name. Here a stack is bare addresses
- * which those clients cannot name, and costs several times the event itself, in a server that did
- * not ask for it; so no. `dotnet-trace collect` uses 2 and shows its events without stacks.
+ * The library captures stacks if the client requests them (3 and later). The commands 1 and 2
+ * cannot express that; the .NET runtime then captures stacks, since it can name its managed frames.
+ * This library does not: its stacks are bare addresses, which those clients cannot name, and a
+ * stack costs several times as much as its event. `dotnet-trace collect` uses 2 and shows the
+ * events without stacks.
  */
 #include "diag/collect_command.h"
 
@@ -31,8 +32,6 @@
 
 #include "core/session_setup.h"
 
-#define FORMAT_NETPERF 0u
-#define FORMAT_NETTRACE 1u
 #define TYPE_STREAM 0u
 #define TYPE_USER_EVENTS 1u
 #define MODE_DROP 0u
@@ -41,9 +40,9 @@
 #define LEVEL_MAX 5u
 /* keywords, level, two empty strings */
 #define PROVIDER_BYTES_MIN 20u
-/* a name and the count of its ids, both empty */
+/* an empty name and an empty list of ids */
 #define SET_BYTES_MIN 8u
-/* More than this no client means; the rest of a u32 of megabytes is a mistake, not a wish. */
+/* A larger number of megabytes is treated as a mistake and reduced to this. */
 #define BUFFER_MB_MAX 4096u
 /* The .NET runtime's keywords for "rundown: yes" in commands without rundown keywords. */
 #define RUNDOWN_KEYWORDS 0x80020139u
@@ -69,10 +68,10 @@ static const struct collect_shape shapes[] = {
 			   .filters = true, .mode = true },
 };
 
-/* Where the pieces of the one allocation are filled next. */
+/* The next free places in the single allocation. */
 struct spaces {
 	struct rp_event_filter *filter;
-	struct rp_tracepoints *tracepoints;	/* NULL: the command has none */
+	struct rp_tracepoints *tracepoints;	/* NULL: the command has no tracepoints */
 	struct rp_tracepoint_set *set;
 	uint32_t *id;
 	char *text;
@@ -93,17 +92,18 @@ static enum rp_hresult parse_type(struct rp_cursor *payload, uint32_t *ret_type)
 	return *ret_type <= TYPE_USER_EVENTS ? RP_HRESULT_OK : RP_HRESULT_INVALID_ARGUMENT;
 }
 
-static enum rp_hresult parse_size_and_format(struct rp_cursor *payload, size_t *ret_bytes)
+static enum rp_hresult parse_size_and_format(struct rp_cursor *payload, struct rp_collect *collect)
 {
 	uint32_t mb, format;
 
 	if (rp_cursor_u32(payload, &mb) < 0 || rp_cursor_u32(payload, &format) < 0)
 		return RP_HRESULT_BAD_ENCODING;
-	if (format == FORMAT_NETPERF)
+	if (format == RP_FORMAT_NETPERF)
 		return RP_HRESULT_NOT_SUPPORTED;
-	if (format != FORMAT_NETTRACE || mb == 0)
+	if ((format != RP_FORMAT_NETTRACE_V4 && format != RP_FORMAT_NETTRACE_V6) || mb == 0)
 		return RP_HRESULT_INVALID_ARGUMENT;
-	*ret_bytes = (size_t)(mb < BUFFER_MB_MAX ? mb : BUFFER_MB_MAX) << 20;
+	collect->format = format == RP_FORMAT_NETTRACE_V6 ? 6 : 4;
+	collect->buffer_bytes = (size_t)(mb < BUFFER_MB_MAX ? mb : BUFFER_MB_MAX) << 20;
 	return RP_HRESULT_OK;
 }
 
@@ -118,7 +118,7 @@ static enum rp_hresult parse_options(const struct collect_shape *shape, struct r
 		hr = parse_type(payload, &type);
 	*ret_user_events = type == TYPE_USER_EVENTS;
 	if (hr == RP_HRESULT_OK && type == TYPE_STREAM)
-		hr = parse_size_and_format(payload, &collect->buffer_bytes);
+		hr = parse_size_and_format(payload, collect);
 	if (hr != RP_HRESULT_OK)
 		return hr;
 	if ((shape->rundown_flag && rp_cursor_u8(payload, &rundown) < 0) ||
@@ -131,7 +131,7 @@ static enum rp_hresult parse_options(const struct collect_shape *shape, struct r
 	return RP_HRESULT_OK;
 }
 
-/* Return: the ids read, or -EBADMSG. */
+/* Return: the number of ids read, or -EBADMSG. */
 static int64_t parse_ids(struct rp_cursor *payload, struct spaces *spaces)
 {
 	uint32_t count;
@@ -163,7 +163,7 @@ static enum rp_hresult parse_filter(struct rp_cursor *payload, struct spaces *sp
 	return RP_HRESULT_OK;
 }
 
-/* A name, or NULL where it is empty. Return: 0 or -EBADMSG. */
+/* Parse a name; NULL if it is empty. Return: 0 or -EBADMSG. */
 static int parse_name(struct rp_cursor *payload, struct spaces *spaces, const char **ret_name)
 {
 	int bytes = rp_message_get_string(payload, spaces->text);
@@ -236,9 +236,9 @@ static enum rp_hresult parse_provider(const struct collect_shape *shape, struct 
 }
 
 /*
- * Room for everything a payload of this size can hold: an id takes as many bytes there as here, a
- * string never more than twice as many (two bytes become at most three, and its count of four
- * pays for the NUL).
+ * Allocate enough memory for everything that a payload of this size can contain. An id needs the
+ * same number of bytes in both. A string needs at most twice as many: two bytes become at most
+ * three, and the four bytes of its count include space for the NUL.
  */
 static struct rp_collect *allocate(uint32_t provider_count, size_t payload_bytes, bool user_events,
 				   struct spaces *ret_spaces)
@@ -268,7 +268,7 @@ static struct rp_collect *allocate(uint32_t provider_count, size_t payload_bytes
 	return collect;
 }
 
-/* The part after the providers. The protocol has no limit for waiting writers. */
+/* Parse the part after the providers. The protocol has no time limit for blocked writers. */
 static enum rp_hresult parse_rest(const struct collect_shape *shape, struct rp_cursor *payload,
 				  struct rp_collect *collect)
 {

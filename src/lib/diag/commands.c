@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs one command of a client. */
+/* Executes one command of a client. */
 #include "diag/commands.h"
 
 #include <stdio.h>
@@ -42,7 +42,7 @@ static enum rp_hresult open_user_events(struct rp_command *command,
 	return hr;
 }
 
-/* Starts what was asked for, and frees it. */
+/* Start the requested session, and free `collect`. */
 static enum rp_hresult open_trace(struct rp_command *command, struct rp_collect *collect)
 {
 	enum rp_hresult hr;
@@ -88,7 +88,7 @@ static enum rp_hresult collect_batches(struct rp_command *command, uint8_t id,
 	return open_trace(command, collect);
 }
 
-/* Options that .NET's commands do not have. */
+/* A command with options that .NET's commands do not have. */
 static enum rp_hresult collect_with_options(struct rp_command *command, uint8_t id,
 					    struct rp_cursor *payload)
 {
@@ -109,7 +109,7 @@ static enum rp_hresult collect_with_options(struct rp_command *command, uint8_t 
 	return open_trace(command, collect);
 }
 
-/* A payload of one session id and no more. */
+/* Parse a payload that contains only a session id. */
 static enum rp_hresult session_id(struct rp_cursor *payload, uint64_t *ret_id)
 {
 	if (rp_cursor_u64(payload, ret_id) < 0 || rp_cursor_end(payload) < 0)
@@ -117,7 +117,7 @@ static enum rp_hresult session_id(struct rp_cursor *payload, uint64_t *ret_id)
 	return RP_HRESULT_OK;
 }
 
-/* A session that is not there has stopped already: OK, as the .NET runtime says. */
+/* An unknown session counts as stopped already: OK, as in the .NET runtime. */
 static enum rp_hresult stop_tracing(struct rp_command *command, uint8_t id,
 				    struct rp_cursor *payload)
 {
@@ -390,7 +390,7 @@ static enum rp_hresult write_dump(struct rp_command *command, uint8_t id,
 	return hr;
 }
 
-/* All that is answered. The rest is an unknown command, after which clients try an older one. */
+/* All known commands. After "unknown command", clients retry with an older command. */
 static const struct {
 	uint8_t set;
 	uint8_t id;
@@ -439,7 +439,7 @@ static handler find_handler(uint8_t set, uint8_t id)
 	return NULL;
 }
 
-/* Name the call that a filter of system calls refused, unless the handler gave a reason. */
+/* Name the system call that failed, unless the handler gave a reason. */
 static void name_failed_call(struct rp_command *command, enum rp_hresult hr)
 {
 	if (hr == RP_HRESULT_FAIL && !command->refusal[0] && rp_failed_call)

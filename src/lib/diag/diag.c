@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Start and end of the DiagnosticServer, and its state in a forked child. A thread of the library
- * or the host runs its loop.
+ * runs its loop, or the host does: the program in which the library runs.
  */
 #include "diag/diag.h"
 
@@ -24,15 +24,15 @@
 
 #define JOIN_SECONDS 5
 #define PAUSE_MS 100
-#define ATTEMPTS_MAX (2 * RP_PORT_ATTEMPTS_MAX)	/* a port is given up before the server is */
+#define ATTEMPTS_MAX (2 * RP_PORT_ATTEMPTS_MAX)	/* the server outlasts the attempts of a port */
 
 static struct {
 	pthread_t thread;
 	bool started;
 	bool stopping;			/* atomic */
-	bool polled;			/* by the host: no thread */
+	bool polled;			/* the host runs the loop: no thread */
 	unsigned int delay_ms;
-	/* Polled: held for a turn of the loop. It knows its owner, who may be at exit() in one. */
+	/* Held for one iteration when the host polls. Detects a relock by its owner in exit(). */
 	pthread_mutex_t turn;
 } life = { .turn = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP };
 
@@ -42,8 +42,8 @@ static bool is_stopping(void)
 }
 
 /*
- * Opens what the host closed, or may close right now: after a pause, in which it may close the
- * rest, and once more where it was quicker.
+ * Open what the host has closed. The host may still be closing descriptors, so pause before each
+ * attempt, and retry if a new descriptor was closed too.
  */
 static int persist(int (*open)(void))
 {
@@ -69,7 +69,7 @@ static int open_all(void)
 	return r;
 }
 
-/* A daemon closes all it inherited right after the fork, the socket it waits at here included. */
+/* A daemon closes all inherited descriptors after the fork, the one polled here included. */
 static int open_late(void)
 {
 	struct pollfd woken = { .fd = rp_wake_fd(), .events = POLLIN };
@@ -95,9 +95,9 @@ static void *run(void *data)
 }
 
 /*
- * Read by whoever starts us: the host may change its environment later, and its working directory,
- * which a relative folder is taken from. A path that is too long stays as long as makes that of the
- * socket too long.
+ * Read the directory in the thread that starts the server: the host may later change its
+ * environment, or its working directory, to which a relative folder refers. The buffer is large
+ * enough that a path too long for a socket stays too long.
  */
 static void read_directory(void)
 {
@@ -117,7 +117,7 @@ static void read_directory(void)
 	}
 }
 
-/* The ports stay. */
+/* Reset everything except the ports. */
 static void init(void)
 {
 	rp_server.polled = life.polled;
@@ -169,8 +169,8 @@ void rp_diag_use_own_name(void)
 }
 
 /*
- * Opens everything in a forked child: late, so that a child which execs leaves no socket behind.
- * Otherwise it reopens what the host closed, because the host asks for the descriptor before it
+ * In a forked child, open everything here and not earlier, so that a child that execs leaves no
+ * socket. Otherwise reopen what the host has closed: the host asks for the descriptor before it
  * polls.
  */
 static void open_what_is_missing(void)
@@ -189,7 +189,7 @@ static void open_what_is_missing(void)
 		(void)rp_server_mend();
 }
 
-/* The host's turn. Return: 0, or -errno without holding anything. */
+/* Lock the loop for the host. Return: 0, or -errno without the lock. */
 static int lock_loop(void)
 {
 	int r;
@@ -224,7 +224,7 @@ int rp_diag_dispatch(int most_ms)
 
 	if (r < 0)
 		return r;
-	/* Writers may be waiting for what this turn does. */
+	/* This call must not block as a writer: writers may be waiting for its work. */
 	blocks = rp_thread_set_blocking(0);
 	(void)rp_server_poll_once(most_ms);
 	rp_thread_set_blocking(blocks);
@@ -264,7 +264,7 @@ void rp_diag_poll(void)
 	life.polled = true;
 }
 
-/* With a delay it takes no lock: in a forked child it may come before unlock_fds(). */
+/* With a delay this takes no lock: in a forked child it may run before unlock_fds(). */
 int rp_diag_start(unsigned int delay_ms)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -298,7 +298,7 @@ int rp_diag_start(unsigned int delay_ms)
 static bool end_thread(const struct timespec *limit)
 {
 	rp_store_release(&life.stopping, true);
-	/* When it cannot be called, it is about to hear that from the kernel. */
+	/* If the pair is broken, poll(2) reports that to the thread anyway. */
 	(void)rp_wake();
 	return !pthread_equal(life.thread, pthread_self()) &&
 	       pthread_timedjoin_np(life.thread, NULL, limit) == 0;
@@ -314,8 +314,8 @@ static bool end_polled(const struct timespec *limit)
 }
 
 /*
- * A callback of the host in the loop may wait for something the caller holds, or be the caller.
- * Then the process ends all the same, and only the files are taken away.
+ * In the loop, a callback of the host may wait for a lock of the caller, or may be the caller. Then
+ * the wait times out: the process ends without closing the server, and only the files are removed.
  */
 void rp_diag_stop(void)
 {

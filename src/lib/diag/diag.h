@@ -1,52 +1,57 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The DiagnosticServer: the .NET diagnostics IPC protocol, so that dotnet-trace and its like find
- * this process.
+ * The DiagnosticServer: it implements the .NET diagnostics IPC protocol, so that dotnet-trace and
+ * similar tools find this process.
  */
 #ifndef RP_DIAG_DIAG_H
 #define RP_DIAG_DIAG_H
 
 #include "diag/ports.h"
 
-/* Adds a port to the default one. Call it before rp_diag_start(). Return: as rp_ports_add(). */
+/* Add a port to the default one. Call before rp_diag_start(). Return: as rp_ports_add(). */
 int rp_diag_add_port(const struct rp_port *port);
 
-/* Start-up waits for a client of the default port. Before rp_diag_start(). */
+/* Make start-up wait for a client of the default port. Call before rp_diag_start(). */
 void rp_diag_suspend_default(void);
 
-/* The default port is the .NET runtime's: ours gets another name. Before rp_diag_start(). */
+/*
+ * Use another name for the default port, because a .NET runtime in this process has the usual one.
+ * Call before rp_diag_start().
+ */
 void rp_diag_use_own_name(void);
 
 /*
- * Starts the server: one thread, all signals masked, asleep in poll(2). The socket is there on
- * return, or appears after delay_ms (a forked child that execs at once leaves none behind).
- * Return: 0 or -errno of thread creation; a socket that cannot be made is no error.
+ * Start the server: one thread with all signals masked, asleep in poll(2). The socket exists on
+ * return, or appears after delay_ms, so that a forked child that execs immediately leaves none.
+ * Return: 0 or -errno of thread creation. A socket that cannot be created is not an error.
  */
 int rp_diag_start(unsigned int delay_ms);
 
 /*
- * Waits until every port that suspends start-up got its ResumeRuntime, turning the loop if that is
- * the host's. Not on the server's thread.
+ * Wait until every port that suspends start-up has received its ResumeRuntime. If the host polls,
+ * this function runs the loop. Do not call on the server's thread.
  * Return: 0; -ETIMEDOUT.
  */
 int rp_diag_wait(unsigned int timeout_ms);
 
-/* The host turns the loop, by rp_diag_fd() and rp_diag_dispatch(). Before rp_diag_start(). */
+/*
+ * Let the host run the loop, with rp_diag_fd() and rp_diag_dispatch(). Call before rp_diag_start().
+ */
 void rp_diag_poll(void);
 
-/* As rp_diagnostics_fd() and rp_diagnostics_dispatch(), which wait 0 ms for something to do. */
+/* As rp_diagnostics_fd() and rp_diagnostics_dispatch(); the latter waits up to `most_ms`. */
 int rp_diag_fd(void);
 int rp_diag_dispatch(int most_ms);
 
-/* The ports, for messages. */
+/* Return: the ports, for messages about them. */
 const struct rp_ports *rp_diag_ports(void);
 
-/* Ends the thread, its sessions, and removes the socket. At exit, or never. */
+/* End the thread and the sessions, and remove the socket. Call at exit, or never. */
 void rp_diag_stop(void);
 
 /*
- * First in a forked child, before rp_diag_start(): closes what was inherited and forgets the
- * parent's server; its file stays.
+ * Call first in a forked child, before rp_diag_start(): close the inherited descriptors and forget
+ * the parent's server. The parent's socket file stays.
  */
 void rp_diag_forget(void);
 

@@ -18,7 +18,7 @@
 #include "diag/spawn.h"
 
 #define HELPER "ringpipe-dump"
-/* Flags of .NET's: logging goes nowhere here; a report of a crash is another thing. */
+/* .NET's flags. Logging has no effect here; crash reports are not supported. */
 #define FLAG_LOGGING 1u
 #define FLAG_VERBOSE 2u
 
@@ -56,8 +56,8 @@ enum rp_hresult rp_dump_parse(struct rp_cursor *payload, struct rp_dump_request 
 }
 
 /*
- * Beside the library; where an installation puts it, seen from the library, so that a copied tree
- * works; where this build would have been installed.
+ * Search next to the library, then at the installed path relative to the library (so that a copied
+ * tree works), then where this build would be installed.
  */
 static int find_helper(char path[2 * PATH_MAX])
 {
@@ -75,7 +75,7 @@ static int find_helper(char path[2 * PATH_MAX])
 	return access(path, X_OK) == 0 ? 0 : -errno;
 }
 
-/* Where Yama lets only an ancestor trace, the process itself can name one more. */
+/* If Yama allows only ancestors to trace, the process can allow one more tracer. */
 static bool let_trace(pid_t helper)
 {
 	char scope = '0';
@@ -101,7 +101,7 @@ static int run_helper(struct rp_dump *dump, const char *helper,
 	return r;
 }
 
-/* The connection is new and its buffer empty: so few bytes go at once. */
+/* The connection is new and its buffer empty, so these few bytes fit. */
 static int send_begin(int client_fd)
 {
 	struct rp_message_buffer reply = { 0 };
@@ -115,7 +115,7 @@ static int send_begin(int client_fd)
 	return r;
 }
 
-/* Nothing is said to the client before the helper runs: until then there may be a refusal. */
+/* Reply only after the helper has started: until then an error reply is possible. */
 static int start_helper(struct rp_dump *dump, const char *helper,
 			const struct rp_dump_request *request, int theirs, int client_fd)
 {
@@ -216,7 +216,7 @@ void rp_dump_reply(const struct rp_dump *dump, struct rp_message_buffer *reply)
 void rp_dump_close(struct rp_dump *dump)
 {
 	if (dump->fd >= 0) {
-		/* A child forked earlier may hold it, too: end it, do not just let go. */
+		/* A forked child may hold it too: shut down, so that the helper sees the end. */
 		shutdown(dump->fd, SHUT_RDWR);
 		close(dump->fd);
 	}

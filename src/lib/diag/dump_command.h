@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dumps of this process, written by a helper, ringpipe-dump. One at a time: there can be only one
- * tracer. All calls from the server.
+ * Dumps of this process, which a helper program, ringpipe-dump, writes. There is one dump at a
+ * time, because a process has only one tracer. Context: the server.
  *
  *	0x01 0x01 GenerateCoreDump	string path, u32 type, u32 flags -> i32 0
  *	0x01 0x02 GenerateCoreDump2	the same
- *	0x01 0x03 GenerateCoreDump3	the same; an error reply carries a string behind the HRESULT
+ *	0x01 0x03 GenerateCoreDump3	the same; an error reply has a string after the HRESULT
  *	0x52 0x04 dump			the same; -> nothing, then frames as in diag/dump_report.h,
- *					until the end; behind the last, a string: why it failed
+ *					until the end; after the last, a string: the cause of
+ *					a failure
  *
  * Source: documentation/design-docs/ipc-protocol.md in dotnet/diagnostics.
  */
@@ -25,48 +26,48 @@
 
 enum rp_dump_reply {
 	RP_DUMP_REPLY_HRESULT,
-	RP_DUMP_REPLY_TEXT,		/* and why */
+	RP_DUMP_REPLY_TEXT,		/* and the cause of a failure */
 	RP_DUMP_REPLY_FRAMES,
 };
 
-/* No dump is under way when id is 0. */
+/* If id is 0, no dump is running. */
 struct rp_dump {
 	uint64_t id;
-	int fd;				/* to the helper; -1: none */
-	struct rp_file_id file;		/* what fd stands for */
+	int fd;				/* connection to the helper; -1: none */
+	struct rp_file_id file;		/* identity of the file behind fd */
 	enum rp_dump_reply reply;
-	bool lets_trace;		/* Yama was set to let the helper trace us */
-	struct rp_dump_report report;	/* the last that came */
+	bool lets_trace;		/* Yama was set to allow the helper to trace this process */
+	struct rp_dump_report report;	/* the last report received */
 };
 
 struct rp_dump_request {
 	enum rp_dump_type type;
 	enum rp_dump_reply reply;
-	char *path;			/* for free() */
+	char *path;			/* freed by the caller */
 };
 
 /*
- * Reads the payload. Return: RP_HRESULT_OK; BAD_ENCODING; INVALID_ARGUMENT: a path that is not
- * absolute, or a type there is not; NOT_SUPPORTED: flags that ask for a report of a crash. On those
- * two ret_refusal says why.
+ * Parse the payload. Return: RP_HRESULT_OK; BAD_ENCODING; INVALID_ARGUMENT: the path is not
+ * absolute, or the type is unknown; NOT_SUPPORTED: flags that request a crash report. For the last
+ * two, ret_refusal has the cause.
  */
 enum rp_hresult rp_dump_parse(struct rp_cursor *payload, struct rp_dump_request *request,
 			      char ret_refusal[RP_DUMP_TEXT_BYTES]);
 
 /*
- * Starts the helper. With frames, the client's connection `client_fd` becomes the helper's as well
- * and has got the reply. Return: RP_HRESULT_OK; FAIL, and ret_refusal says why.
+ * Start the helper. With frames, the helper also gets the client's connection `client_fd`, and the
+ * OK reply is sent. Return: RP_HRESULT_OK; FAIL, with the cause in ret_refusal.
  */
 enum rp_hresult rp_dump_open(struct rp_dump *dump, const struct rp_dump_request *request,
 			     int client_fd, char ret_refusal[RP_DUMP_TEXT_BYTES]);
 
-/* Takes what the helper says. Return: whether it has ended. */
+/* Read the helper's reports. Return: whether the helper has ended. */
 bool rp_dump_read(struct rp_dump *dump);
 
-/* Writes the result for the client: a complete reply, or the last of its frames. */
+/* Build the result for the client: a complete reply, or the last frame. */
 void rp_dump_reply(const struct rp_dump *dump, struct rp_message_buffer *reply);
 
-/* Forgets it. A helper that is still at work gives up. */
+/* Close the connection to the helper. A helper that still works then gives up. */
 void rp_dump_close(struct rp_dump *dump);
 
 #endif

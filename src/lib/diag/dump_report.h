@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reports of ringpipe-dump while it works: packets on its standard input, a SOCK_SEQPACKET
- * socket of the library in the process that is dumped.
+ * The reports of ringpipe-dump: packets on its standard input, a SOCK_SEQPACKET socket to the
+ * library in the dumped process.
  *
- * The library sends one packet, of any content, when the helper may begin; the helper sends
- * reports, the last with state RP_DUMP_DONE or RP_DUMP_FAILED. When the library ends the
- * connection, the helper gives up and leaves no file.
+ * The library sends one packet, of any content, to let the helper begin. The helper sends reports;
+ * the last has state RP_DUMP_DONE or RP_DUMP_FAILED. If the library closes the connection, the
+ * helper gives up and leaves no file.
  */
 #ifndef RP_DUMP_REPORT_H
 #define RP_DUMP_REPORT_H
@@ -14,10 +14,10 @@
 
 /* The content of the file; the numbers are those of the .NET clients' DumpType. */
 enum rp_dump_type {
-	RP_DUMP_MINI = 1,	/* stacks, and what registers point to */
-	RP_DUMP_HEAP = 2,	/* all that no file holds */
+	RP_DUMP_MINI = 1,	/* stacks, and memory to which registers point */
+	RP_DUMP_HEAP = 2,	/* all memory that no file contains */
 	RP_DUMP_TRIAGE = 3,	/* as mini */
-	RP_DUMP_FULL = 4,	/* all that is mapped */
+	RP_DUMP_FULL = 4,	/* all mapped memory */
 };
 
 enum rp_dump_state {
@@ -31,13 +31,13 @@ enum rp_dump_state {
 struct rp_dump_report {
 	uint32_t state;			/* enum rp_dump_state */
 	uint32_t threads;
-	uint32_t running;		/* of these, how many could not be stopped: no registers */
+	uint32_t running;		/* threads that could not be stopped: no registers */
 	uint32_t reserved;
-	uint64_t done_bytes;		/* of memory */
+	uint64_t done_bytes;		/* of memory, written so far */
 	uint64_t total_bytes;
-	uint64_t file_bytes;		/* as the file's length says; holes take no room */
-	uint64_t pause_ns;		/* the process did not run for so long */
-	char text[RP_DUMP_TEXT_BYTES];	/* why it failed */
+	uint64_t file_bytes;		/* length of the file; holes use no space */
+	uint64_t pause_ns;		/* time for which the process was stopped */
+	char text[RP_DUMP_TEXT_BYTES];	/* cause of a failure */
 };
 
 /*

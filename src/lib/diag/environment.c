@@ -12,13 +12,13 @@
 #include "base/text.h"
 
 #define BYTES_FIRST 16384u
-/* The kernel allows three quarters of an 8 MB stack by default; this is beyond any limit of use. */
+/* By default the kernel allows three quarters of an 8 MB stack; no realistic limit exceeds this. */
 #define BYTES_MAX (64u << 20)
 
-/* The changes by clients, one per name. */
+/* A change by a client; there is one for each name. */
 struct change {
 	struct change *next;
-	char *value;			/* NULL: taken away */
+	char *value;			/* NULL: the variable was removed */
 	size_t name_length;
 	char name[];
 };
@@ -92,8 +92,7 @@ static int read_start(char **ret_text, size_t *ret_size)
 }
 
 /*
- * A program that shows its state in ps writes it over what lies here: what is left of that has no
- * '='.
+ * A program that shows its state in ps(1) may have overwritten this text. Skip parts without '='.
  */
 static uint32_t put_start(struct rp_message_buffer *reply, const char *text, size_t size)
 {
@@ -157,7 +156,7 @@ enum rp_hresult rp_environment_reply(struct rp_message_buffer *reply)
 	return RP_HRESULT_OK;
 }
 
-/* Prepared before the change is made, so that a change made is a change kept. */
+/* Allocate before making the change, so that each change made is also recorded. */
 static int prepare_change(const char *name, const char *value, struct change **ret_change,
 			  char **ret_value)
 {
@@ -195,7 +194,7 @@ static void keep_change(struct change *change, char *value)
 	change->value = value;
 }
 
-/* Nobody reads the environment while start-up is suspended: whoever might is waiting for us. */
+/* While start-up is suspended, no other thread reads the environment: the host is waiting. */
 static int set_suspended(const char *name, const char *value, void *data)
 {
 	(void)data;

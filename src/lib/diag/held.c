@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The server's descriptors in a host that closes descriptors of others, or replaces them by
+ * The server's descriptors in a host that closes descriptors of others, or replaces them with
  * dup2(2). The server never writes to or closes a descriptor of the host, and reopens only what is
- * missing. Sockets are identified by their inode. Epoll sets and timers all share one inode, but an
- * epoll set identifies its members by number and file: an epoll set that has a socket of ours is
- * ours, and so is a timer in that set.
+ * missing. The server identifies sockets by their inode. Epoll sets and timers all share one inode,
+ * but an epoll set identifies its members by number and file. So an epoll set that contains a
+ * socket of the server belongs to the server, and so does a timer in that set.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -47,7 +47,7 @@ static int watch(int operation, int fd, uint32_t events, enum rp_watched kind, s
 	return epoll_ctl(rp_server.epoll_fd, operation, fd, &event) < 0 ? -errno : 0;
 }
 
-/* Its number is in the event. */
+/* The event contains the descriptor's number. */
 static int watch_call(int operation, int fd)
 {
 	return watch(operation, fd, EPOLLIN, RP_WATCHED_CALL, (size_t)fd);
@@ -97,7 +97,7 @@ void rp_server_unwatch(int fd)
 	epoll_ctl(rp_server.epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
-/* Ripe at once: what is due is for the first turn to say. */
+/* The timer expires immediately; the first iteration then sets it to the next deadline. */
 static int open_timer(void)
 {
 	const struct itimerspec past = { .it_value.tv_nsec = 1 };
@@ -108,7 +108,7 @@ static int open_timer(void)
 	return watch_call(EPOLL_CTL_ADD, rp_server.timer_fd);
 }
 
-/* The set, the pair in it, and a timer where the host polls. */
+/* Create the set with the wake pair in it, and a timer if the host polls. */
 static int open_set(void)
 {
 	int r;
@@ -118,7 +118,7 @@ static int open_set(void)
 	return r == 0 && rp_server.polled ? open_timer() : r;
 }
 
-/* The socket that clients find by the process id. Return: 0, or -errno when there is none. */
+/* Open the socket that clients find by the process id. Return: 0 or -errno. */
 static int open_default_port(void)
 {
 	struct rp_port *port = &rp_server.ports.slots[0];
@@ -163,7 +163,7 @@ static bool forget_port(struct rp_port *port)
 	return true;
 }
 
-/* Whether it still is ours, by a socket that it has to know. */
+/* Return: whether the set is still the server's: it must contain one of its sockets. */
 static bool is_our_set(void)
 {
 	if (rp_wake_is_heard())
@@ -175,7 +175,7 @@ static bool is_our_set(void)
 	return false;
 }
 
-/* Drops clients whose connection is gone. A session's stream has its own descriptor. */
+/* Release clients whose connection the host has closed. Streams have their own descriptors. */
 static void forget_connections(void)
 {
 	for (size_t i = 0; i < RP_CLIENTS_MAX; i++) {
@@ -237,7 +237,7 @@ static void watch_connections(void)
 		(void)rp_server_watch_dump();
 }
 
-/* Return: 0, or -errno when it is worth another attempt. */
+/* Return: 0, or -errno if another attempt is useful. */
 static int open_lost_port(size_t index)
 {
 	struct rp_port *port = &rp_server.ports.slots[index];
@@ -309,7 +309,7 @@ int rp_server_mend(void)
 		r = open_lost_ports();
 	pthread_mutex_unlock(&rp_server.fd_lock);
 	rp_server.lost = r != 0;
-	/* For wake-ups that were lost meanwhile. */
+	/* Replaces wake-ups that were lost meanwhile. */
 	(void)rp_wake();
 	return r;
 }

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* How many descriptors the DiagnosticServer takes, few enough for the host, and who has to go. */
+/*
+ * Limits the descriptors of the DiagnosticServer to a share of the host's, and selects the client
+ * to drop if there are too many.
+ */
 #include <sys/resource.h>
 
 #include "diag/server.h"
 
-/* The server uses at most one in this many of the host's descriptors. */
+/* The server uses at most 1/DESCRIPTORS_SHARE of the host's descriptors. */
 #define DESCRIPTORS_SHARE 4u
-/* But this many clients always. */
+/* But it always accepts at least this many clients. */
 #define CLIENTS_MIN 4u
-/* Short, so that those behind a crowd of silent ones in the backlog get their turn soon. */
+/* Minimum time of a client; short, so that silent clients do not delay the backlog for long. */
 #define GRACE_NS (25ull * 1000000u)
 
-/* Descriptors for clients, after those that the server cannot work without. */
+/* Descriptors left for clients, after those that the server needs for itself. */
 static size_t descriptors_left(void)
 {
 	size_t most = SIZE_MAX, own = rp_server.timer_fd < 0 ? 3 : 4;
@@ -24,7 +27,7 @@ static size_t descriptors_left(void)
 	return most > own + CLIENTS_MIN ? most - own : CLIENTS_MIN;
 }
 
-/* A session has two: the connection, and its sink's copy. There is room for one at least. */
+/* A session uses two: the connection and the sink's copy. At least one session is allowed. */
 size_t rp_server_sessions_max(void)
 {
 	size_t most = (descriptors_left() - CLIENTS_MIN) / 2;

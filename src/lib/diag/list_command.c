@@ -26,7 +26,7 @@ static int enabled_row(const struct rp_enabled *enabled, void *data)
 	return rows->reply->error;
 }
 
-/* Rows of events with tracers of the kernel's; a table of its own, which older tools leave. */
+/* A row per event with tracers of the kernel; in a separate table, which older tools ignore. */
 static int traced_row(const struct rp_traced *traced, void *data)
 {
 	struct list_rows *rows = data;
@@ -38,7 +38,7 @@ static int traced_row(const struct rp_traced *traced, void *data)
 	return rows->reply->error;
 }
 
-/* Rows of what exporters could not take. */
+/* A row for each exporter that lost events. */
 static int lost_row(const struct rp_enabled *enabled, void *data)
 {
 	struct list_rows *rows = data;
@@ -52,7 +52,7 @@ static int lost_row(const struct rp_enabled *enabled, void *data)
 	return rows->reply->error;
 }
 
-/* A table: the number of its rows, and what `list` puts there. */
+/* Put a table: the number of its rows, then the rows that `list` puts. */
 static int put_table(struct rp_message_buffer *reply, int (*list)(struct list_rows *rows))
 {
 	struct list_rows rows = { .reply = reply };
@@ -90,7 +90,7 @@ int rp_list_enabled(struct rp_message_buffer *reply)
 	return ret == 0 ? put_table(reply, list_lost) : ret;
 }
 
-/* Fields inside structs, too; the library bounds how deep they go. */
+/* Put the fields, with those inside structs; the library limits their depth. */
 static void put_fields(struct rp_message_buffer *reply, const struct rp_field *fields,
 		       uint32_t count)
 {

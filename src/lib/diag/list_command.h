@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Replies that list what the process has. */
+/* Replies that list the process's providers, sessions and events. */
 #ifndef RP_DIAG_LIST_COMMAND_H
 #define RP_DIAG_LIST_COMMAND_H
 

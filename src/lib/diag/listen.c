@@ -44,7 +44,7 @@ int rp_listen_socket(void)
 }
 
 /*
- * Removes the socket at the path unless a server listens there: a .NET runtime in this process
+ * Remove the socket at the path, unless a server listens there: a .NET runtime in this process
  * would use the same name.
  */
 static int remove_stale(const struct sockaddr_un *address)
@@ -65,8 +65,8 @@ static int remove_stale(const struct sockaddr_un *address)
 }
 
 /*
- * The file gets the mode of the socket's own inode, less the umask. A umask that takes from the
- * owner is corrected afterwards. This is safe, because connections fail before listen().
+ * The file gets the mode of the socket's inode, minus the umask. If the umask removes a right of
+ * the owner, fchmodat() restores it. This is safe, because connections fail before listen().
  */
 static int bind_private(int fd, const struct sockaddr_un *address)
 {
@@ -105,10 +105,10 @@ int rp_listen_at(int fd, const char *path)
 }
 
 /*
- * A program that was started with more rights than its user has (a set-user-ID bit, capabilities of
- * its file), or that has ids of more than one, is for root alone: what a client may ask for is what
- * a debugger may do, and that one is kept out, too. A program of another security domain (AppArmor,
- * SELinux) that a debugger may look at is its user's.
+ * A client has the power of a debugger, so the same restrictions apply. If the program started with
+ * more rights than its user has (set-user-ID bit, file capabilities), or has ids of more than one
+ * user, only root may connect. A program of another security domain (AppArmor, SELinux) that a
+ * debugger may attach to is open to its user.
  */
 static bool is_its_users(uid_t uid)
 {

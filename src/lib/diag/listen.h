@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The socket that clients find this process by. */
+/* The socket by which clients find this process. */
 #ifndef RP_DIAG_LISTEN_H
 #define RP_DIAG_LISTEN_H
 
@@ -9,36 +9,37 @@
 #include <sys/un.h>
 
 /*
- * Writes `<directory>/<whose>-diagnostic-<pid>-<start>-socket`; directory NULL or "" is /tmp.
+ * Build `<directory>/<whose>-diagnostic-<pid>-<start>-socket`; a directory of NULL or "" is /tmp.
  * Return: 0; -ENAMETOOLONG: longer than a socket's address can be.
  */
 int rp_listen_path(const char *directory, const char *whose, pid_t pid, uint64_t start_ticks,
 		   char ret_path[sizeof(((struct sockaddr_un *)0)->sun_path)]);
 
-/* A stream socket, non-blocking and close-on-exec. Return: the descriptor or -errno. */
+/* Create a stream socket, non-blocking and close-on-exec. Return: the descriptor or -errno. */
 int rp_listen_socket(void);
 
 /*
- * Lets the socket listen at `path`, with a file of mode 0600 from the moment it exists, whatever
- * the umask. A socket left behind by an earlier owner of the name is replaced.
+ * Let the socket listen at `path`. The file has mode 0600 from its creation, whatever the umask is.
+ * A socket left by an earlier process with this name is replaced.
  *
- * Return: 0; -EADDRINUSE: a server listens there, or it is no socket; errors of bind and listen. No
- * file is left then.
+ * Return: 0; -EADDRINUSE: a server listens there, or the file is not a socket; -errno of bind(2) or
+ * listen(2). On failure no file is left.
  */
 int rp_listen_at(int fd, const char *path);
 
 /*
- * Checks the peer's credentials. Return: 0; -EACCES: neither root nor this process's user; or, for
- * a process with more rights than its user, not root.
+ * Check the peer's credentials. Return: 0; -EACCES: the peer is neither root nor this process's
+ * user; or, if the process has more rights than its user, the peer is not root.
  */
 int rp_listen_check_peer(int fd, pid_t *ret_peer);
 
 /*
- * Accepts a connection, non-blocking and close-on-exec. Those of other users than this process's
- * own and root are closed at once. `ret_peer` is the client's pid, 0 when it is not seen from here.
+ * Accept a connection, non-blocking and close-on-exec. The function closes a connection of any user
+ * other than root and this process's user. `ret_peer` is the client's pid, or 0 if the client is in
+ * a pid namespace that is not visible here.
  *
- * Return: 0; -EACCES: closed, another may follow; -EAGAIN: no connection waits; errors of
- * accept4(2).
+ * Return: 0; -EACCES: closed, another connection may be waiting; -EAGAIN: no connection waits;
+ * -errno of accept4(2).
  */
 int rp_listen_accept(int listen_fd, int *ret_fd, pid_t *ret_peer);
 

@@ -2,7 +2,7 @@
 /*
  * perf-PID.map has a line for each piece of code: start and size in hex, and the name.
  *
- * jit-PID.dump, numbers in the machine's order:
+ * jit-PID.dump, numbers in the machine's byte order:
  *
  *	header		u32 magic "JiTD", u32 version 1, u32 header bytes, u32 ELF machine, u32 0,
  *			u32 pid, u64 time, u64 flags 0
@@ -12,7 +12,7 @@
  *	... type 3	close: nothing more
  *
  * Times are CLOCK_MONOTONIC, as with `perf record -k mono`. perf finds the file by the mapping of
- * its first page, which has to be executable.
+ * its first page, which must be executable.
  *
  * Sources: tools/perf/Documentation/{jit-interface.txt,jitdump-specification.txt} of Linux.
  */
@@ -73,14 +73,14 @@ struct jit_load {
 	uint64_t address, code_address, bytes, index;
 };
 
-/* Held while files are written: lines must not mix, and code must not go away meanwhile. */
+/* Held while files are written, so that lines do not mix and no code is removed meanwhile. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct {
 	void *codes;			/* a tree of tsearch(3), by address */
 	int map_fd;
 	int dump_fd;
-	void *marker;			/* the mapping that perf finds the dump by */
+	void *marker;			/* the mapping by which perf finds the dump */
 	uint64_t index;
 } state = { .map_fd = -1, .dump_fd = -1, .marker = MAP_FAILED };
 
@@ -122,7 +122,7 @@ static void unlock_state(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The files belong to the parent; its code is the child's, too. */
+/* A child does not write to the parent's files, but it keeps the list of code. */
 static void forget_files(void)
 {
 	close_files();
@@ -143,8 +143,8 @@ static void enter(void)
 }
 
 /*
- * In /tmp, another user may have created a file of that name. It is never opened: a file of ours is
- * removed first, and in a sticky folder other users cannot remove it.
+ * Another user may have created a file of that name in /tmp. Such a file is never opened. A file of
+ * this user is removed first, which other users cannot do in a sticky folder.
  */
 static int create(const char *path, int *ret_fd)
 {
@@ -167,7 +167,7 @@ static int create(const char *path, int *ret_fd)
 	return 0;
 }
 
-/* All or nothing goes into a file of /tmp; what does not ends it. */
+/* Write all parts or fail: a partial write would corrupt the file, so the caller ends it. */
 static int write_whole(int fd, struct iovec *parts, int count)
 {
 	RP_SHIELDED struct rp_shield shield = rp_shield_raise();
@@ -218,7 +218,7 @@ static int write_load(const struct code *code)
 	return write_whole(state.dump_fd, parts, 3);
 }
 
-/* Return: 0, or the first error; a file that has one is ended. */
+/* Return: 0, or the first error. A file with an error is closed. */
 static int write_code(const struct code *code)
 {
 	int map = state.map_fd >= 0 ? write_line(code) : 0;
@@ -336,7 +336,7 @@ static void free_code(struct code *code)
 	free(code);
 }
 
-/* Takes it out of the tree. Return: the code, for free_code(), or NULL. */
+/* Remove the code from the tree. Return: the code, for free_code(), or NULL. */
 static struct code *take(uint64_t address)
 {
 	const struct code key = { .address = address };

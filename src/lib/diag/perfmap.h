@@ -5,7 +5,7 @@
 
 #include "ipc/message.h"
 
-/* The files that EnablePerfMap asks for. */
+/* The files that EnablePerfMap requests. */
 enum rp_perfmap_type {
 	RP_PERFMAP_NONE = 0,
 	RP_PERFMAP_ALL = 1,
@@ -14,19 +14,20 @@ enum rp_perfmap_type {
 };
 
 /*
- * Begins the files anew, with all code known by now: /tmp/perf-PID.map and /tmp/jit-PID.dump, where
- * perf looks for them, with the pid that this process has for itself. Files of the same name are
- * replaced if they are our user's, and never written through. NONE is as rp_perfmap_disable().
+ * Create the files again, with all code known now: /tmp/perf-PID.map and /tmp/jit-PID.dump, where
+ * perf expects them. PID is the process's pid in its own namespace. Existing files of these names
+ * are deleted if this user owns them; their content is never written to. NONE is as
+ * rp_perfmap_disable().
  *
- * Return: 0; -EINVAL: an unknown type; -EEXIST: something that is not ours has the name; what open,
- * write and mmap say (-EPERM: /tmp is mounted noexec). Then nothing more is written.
+ * Return: 0; -EINVAL: unknown type; -EEXIST: another user's file has the name; -errno of open(2),
+ * write(2) or mmap(2) (-EPERM: /tmp is mounted noexec). After an error, nothing more is written.
  */
 int rp_perfmap_enable(uint32_t type);
 
-/* Ends the files; they stay for perf. */
+/* End the files, and leave them for perf. */
 void rp_perfmap_disable(void);
 
-/* Reads the payload of EnablePerfMap, u32 type, and does it. */
+/* Parse the payload of EnablePerfMap, u32 type, and execute it. */
 enum rp_hresult rp_perfmap_command(struct rp_cursor *payload);
 
 #endif

@@ -41,7 +41,7 @@ static int parse_option(const char *text, size_t length, struct rp_port *port)
 	return 0;
 }
 
-/* The host may change its directory later, and its child, too. */
+/* Make the path absolute: the host or its child may change the working directory later. */
 static int set_path(struct rp_port *port, const char *text, size_t length)
 {
 	size_t before = 0;
@@ -91,7 +91,7 @@ int rp_port_listen(struct rp_port *port)
 	}
 	r = rp_listen_at(fd, port->path);
 	if (r < 0) {
-		/* The host may have closed it in between, and have its own there. */
+		/* The host may have closed it meanwhile and have its own file under this number. */
 		if (rp_file_is(fd, &port->socket))
 			close(fd);
 		return r;
@@ -227,7 +227,7 @@ void rp_ports_unlink(const struct rp_ports *ports)
 	for (size_t i = 0; i < ports->count; i++) {
 		const struct rp_port *port = &ports->slots[i];
 
-		/* Another copy of this library may have taken its place. */
+		/* Another copy of this library may have replaced the socket file. */
 		if (port->fd >= 0 && rp_file_is_at(port->path, &port->file))
 			unlink(port->path);
 	}

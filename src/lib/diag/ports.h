@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ways by which clients and this process meet, and which of them start-up waits for.
+ * The ports through which clients reach this process, and which of them suspend its start-up.
  *
- * A port that listens is a socket of ours. A port that connects goes to the socket of a tool: we
- * connect, identify ourselves in 34 bytes, and wait for a request; for each request, once more.
+ * A listening port is a socket of this process. A connecting port connects to the socket of a tool,
+ * identifies the process in 34 bytes, and waits for a request. It connects again for each further
+ * request.
  *
  * Source: documentation/design-docs/ipc-protocol.md in dotnet/diagnostics, "Advertise"; the options
  * are those of the .NET runtime.
@@ -20,21 +21,21 @@
 #include "base/file.h"
 
 #define RP_PORT_PATH_BYTES sizeof(((struct sockaddr_un *)0)->sun_path)
-#define RP_PORTS_MAX 8u			/* the default one included */
+#define RP_PORTS_MAX 8u			/* including the default one */
 #define RP_PORT_ATTEMPTS_MAX 10u
 #define RP_ADVERTISE_BYTES 34u
 
 struct rp_port {
 	char path[RP_PORT_PATH_BYTES];
 	bool listens;
-	bool suspends;		/* atomic: start-up waits for a ResumeRuntime by this port */
-	int fd;			/* of a port that listens; -1: it does not listen yet */
-	int error;		/* of a port that listens: why it does not */
-	unsigned int attempts;	/* of a port that listens: in vain, since the host closed it */
-	struct rp_file_id socket;	/* what fd stands for */
-	struct rp_file_id file;	/* of a port that listens: what it made at its path */
-	bool connected;		/* the tool accepted the connection and may send */
-	uint32_t delay_ms;	/* before the next attempt, should this one fail */
+	bool suspends;		/* atomic: start-up waits for a ResumeRuntime through this port */
+	int fd;			/* listening port; -1: it does not listen yet */
+	int error;		/* listening port: the cause if it does not listen */
+	unsigned int attempts;	/* listening port: failed attempts since the host closed it */
+	struct rp_file_id socket;	/* identity of the socket behind fd */
+	struct rp_file_id file;	/* listening port: identity of the file at its path */
+	bool connected;		/* the tool has accepted the connection and may send */
+	uint32_t delay_ms;	/* before the next attempt if this one fails */
 	uint64_t retry_ns;	/* CLOCK_MONOTONIC of the next attempt while not connected */
 };
 
@@ -42,66 +43,74 @@ struct rp_port {
 struct rp_ports {
 	struct rp_port slots[RP_PORTS_MAX];
 	size_t count;
-	uint32_t waiting;	/* atomic, a futex: how many still suspend */
+	uint32_t waiting;	/* atomic, a futex: number of ports that still suspend */
 };
 
 /*
- * Reads `path[,connect|listen][,suspend|nosuspend]`, by default a port that connects and suspends.
- * If options contradict each other, the last one counts; case is ignored. A relative path
- * is taken from the working directory of this moment.
+ * Parse `path[,connect|listen][,suspend|nosuspend]`; by default a port connects and suspends. If
+ * options contradict each other, the last one counts; case is ignored. A relative path refers to
+ * the current working directory.
  *
  * Return: 0; -EINVAL: no path, or an unknown option; -ENAMETOOLONG: longer than a socket's address
- * can be; what getcwd(3) says.
+ * can be; -errno of getcwd(3).
  */
 int rp_port_parse(const char *text, size_t length, struct rp_port *ret_port);
 
 /*
- * Adds a port. One that listens does so from here on, but accepts no connection yet.
+ * Add a port. A listening port listens from now on, but accepts no connection yet.
  *
- * Return: 0; -ENOSPC: there are RP_PORTS_MAX; -ENOTSOCK: something else is at its path; for one
- * that listens, what rp_listen_at() says.
+ * Return: 0; -ENOSPC: there are RP_PORTS_MAX already; -ENOTSOCK: the file at its path is not a
+ * socket; for a listening port, as rp_listen_at().
  */
 int rp_ports_add(struct rp_ports *ports, const struct rp_port *port);
 
-/* Lets the port listen at its path. Return: 0; what rp_listen_at() says. */
+/* Let the port listen at its path. Return: 0; as rp_listen_at(). */
 int rp_port_listen(struct rp_port *port);
 
 /*
- * Connects without waiting and says who we are. `ret_peer` is who listens there.
+ * Connect without waiting, and identify this process. `ret_peer` is the pid of the listening tool.
  *
- * Return: 0; -EACCES: that is neither this user nor root; what connect(2) and send(2) say.
+ * Return: 0; -EACCES: the tool belongs neither to this user nor to root; -errno of connect(2) or
+ * send(2).
  */
 int rp_port_connect(const struct rp_port *port, const uint8_t cookie[16], int *ret_fd,
 		    pid_t *ret_peer);
 
-/* The connection came to nothing: sets the time of the next attempt, later each time. */
+/* The connection failed: set the time of the next attempt, with a longer delay each time. */
 void rp_port_later(struct rp_port *port, uint64_t now_ns);
 
-/* The connection served its purpose: the next one is due at once. */
+/* The connection received a request: connect again immediately. */
 void rp_port_again(struct rp_port *port, uint64_t now_ns);
 
 /*
- * A client of `port` sent ResumeRuntime. If the port suspends, start-up no longer waits for it. If
- * it does not, start-up no longer waits for ports whose tool does not answer and may never return.
+ * A client of `port` sent ResumeRuntime. If the port suspends start-up, start-up no longer waits
+ * for this port. Otherwise start-up no longer waits for ports whose tool does not answer and may
+ * never return.
  */
 void rp_ports_resume(struct rp_ports *ports, struct rp_port *port);
 
-/* Whether start-up waits for this port still. Context: any thread. */
+/* Return: whether start-up still waits for this port. Context: any thread. */
 bool rp_port_suspends(const struct rp_port *port);
 
-/* Whether start-up is suspended. Context: any thread. */
+/* Return: whether start-up is suspended. Context: any thread. */
 bool rp_ports_suspended(const struct rp_ports *ports);
 
-/* Waits until it is not. Return: 0; -ETIMEDOUT. Context: any thread; restarts after a signal. */
+/*
+ * Wait until start-up is not suspended. Return: 0; -ETIMEDOUT. Context: any thread; signals do not
+ * end the wait.
+ */
 int rp_ports_wait(const struct rp_ports *ports, unsigned int timeout_ms);
 
-/* Takes away the files of those that listen. Context: any thread. */
+/* Remove the files of the listening ports. Context: any thread. */
 void rp_ports_unlink(const struct rp_ports *ports);
 
-/* In a forked child: it connects where its parent does, but neither listens nor suspends. */
+/*
+ * In a forked child: keep only the default port and the connecting ports, and reset their state. No
+ * port suspends start-up there.
+ */
 void rp_ports_forget(struct rp_ports *ports);
 
-/* The beginning of a sentence about the error, -errno, of a port. */
+/* Return: the beginning of a sentence about the error, -errno, of a port. */
 const char *rp_port_problem(int error);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The payload: u64 pid, 16-byte cookie, command line, OS, architecture; ProcessInfo2 adds entry
- * point name and runtime version; ProcessInfo3 puts u32 version 1 before all that and the portable
- * runtime id after it. The cookie stands behind the pid, whatever the public document says.
+ * The payload: u64 pid, 16-byte cookie, command line, OS, architecture. ProcessInfo2 adds entry
+ * point name and runtime version. ProcessInfo3 puts u32 version 1 before all that and the portable
+ * runtime id after it. The cookie follows the pid, although the public document has another order.
  *
  * Source: Microsoft.Diagnostics.NETCore.Client, ProcessInfo.
  */
@@ -27,7 +27,7 @@ void rp_process_make_cookie(uint8_t ret_cookie[16])
 	struct timespec now;
 	uint64_t parts[2];
 
-	/* Early in boot there may be no randomness yet: do not wait for it. */
+	/* Early in boot there may be no random numbers yet: do not wait for them. */
 	if (getrandom(ret_cookie, 16, GRND_NONBLOCK) != 16) {
 		clock_gettime(CLOCK_REALTIME, &now);
 		parts[0] = (uint64_t)now.tv_sec << 32 | (uint32_t)getpid();
@@ -41,7 +41,7 @@ void rp_process_make_cookie(uint8_t ret_cookie[16])
 
 uint64_t rp_process_parse_start_ticks(const char *stat)
 {
-	/* The name, field 2, may hold anything, blanks and parentheses included. */
+	/* The name, field 2, may contain any characters, blanks and parentheses included. */
 	const char *at = strrchr(stat, ')');
 
 	for (int field = 2; at && field < START_TICKS_FIELD; field++)
@@ -77,7 +77,7 @@ void rp_process_reply(struct rp_message_buffer *reply, enum rp_process_info_vers
 	}
 	if (version >= RP_PROCESS_INFO_3)
 		rp_message_put_string(reply, "linux-" RP_PROCESS_ARCHITECTURE);
-	/* Ours: clients of .NET's stop before it. */
+	/* An addition of ringpipe: .NET's clients stop reading before it. */
 	if (version >= RP_PROCESS_INFO_3)
 		rp_message_put_u32(reply, rp_copies_count());
 	free(command_line);

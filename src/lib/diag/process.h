@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Information about this process for clients. */
+/* Information about this process for its clients. */
 #ifndef RP_DIAG_PROCESS_H
 #define RP_DIAG_PROCESS_H
 
@@ -9,10 +9,10 @@
 #include "ipc/message.h"
 
 /*
- * The version of the runtime that clients take this process for. Clients decide by it: from 8 on
- * dotnet-counters shares metrics sessions, from 10.0.0 on dotnet-trace collect-linux asks for
- * sessions of user_events. The mark follows a '+': collect-linux refuses "10.0.0-ringpipe", which
- * it takes for a prerelease of 10.0.0. Clients cut the text at '-' or '+' to read the numbers.
+ * The runtime version that this process reports to clients. Clients decide by it: from 8 on,
+ * dotnet-counters shares metrics sessions; from 10.0.0 on, dotnet-trace collect-linux requests
+ * user_events sessions. "ringpipe" follows a '+', because collect-linux takes "10.0.0-ringpipe" for
+ * a prerelease of 10.0.0 and refuses it. Clients cut the text at '-' or '+' to read the numbers.
  */
 #define RP_PROCESS_RUNTIME_VERSION "10.0.0+ringpipe." RP_VERSION_STRING
 
@@ -22,16 +22,18 @@ enum rp_process_info_version {
 	RP_PROCESS_INFO_3,
 };
 
-/* Creates 16 random bytes that identify this process. */
+/* Create 16 random bytes that identify this process. */
 void rp_process_make_cookie(uint8_t ret_cookie[16]);
 
-/* The start time of this process in clock ticks since boot, as in its stat file; 0 when unknown. */
+/*
+ * Get the start time of this process in clock ticks since boot, from its stat file; 0 if unknown.
+ */
 uint64_t rp_process_start_ticks(void);
 
-/* The same from the text of a stat file, for pids and names of any shape. */
+/* The same from the text of a stat file. The name in that text may contain any characters. */
 uint64_t rp_process_parse_start_ticks(const char *stat);
 
-/* Writes the payload of a ProcessInfo reply. Reads /proc/self. */
+/* Build the payload of a ProcessInfo reply. Reads /proc/self. */
 void rp_process_reply(struct rp_message_buffer *reply, enum rp_process_info_version version,
 		      const uint8_t cookie[16]);
 

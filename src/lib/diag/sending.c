@@ -30,7 +30,7 @@ static int send_snapshot(const struct rp_sending *sending, struct rp_snapshot *s
 	return ret;
 }
 
-/* The connection is new and its buffer empty: so few bytes go at once. */
+/* The connection is new and its buffer empty, so these few bytes fit. */
 static void refuse(const struct rp_sending *sending, int error)
 {
 	const char *reason = error == -ENOTUNIQ ? "several sessions overwrite: name one by its id" :
@@ -89,7 +89,7 @@ enum rp_hresult rp_sending_open(struct rp_sending sendings[RP_SENDINGS_MAX], uin
 
 void rp_sending_join(struct rp_sending *sending)
 {
-	/* Not closed yet: the number must not become another's while the thread writes to it. */
+	/* Shut down, but do not close: the number must not be reused while the thread writes. */
 	if (sending->fd >= 0)
 		shutdown(sending->fd, SHUT_RDWR);
 	pthread_join(sending->thread, NULL);

@@ -11,7 +11,7 @@
 #include "diag/commands.h"
 #include "diag/server.h"
 
-/* In memory for clients that do not take them. */
+/* limit of the memory for replies that clients have not read */
 #define REPLIES_BYTES_MAX ((size_t)16 << 20)
 
 void rp_serve_close_dump(void)
@@ -30,7 +30,7 @@ static bool waits_for(const struct rp_client *client, uint64_t id)
 
 void rp_serve_drop(struct rp_client *client)
 {
-	/* Nobody else wants it, and the process stands still for it. */
+	/* Only this client wants the dump, and the process is stopped for it. */
 	if (rp_server.dump.id && waits_for(client, rp_server.dump.id))
 		rp_serve_close_dump();
 	if (rp_client_is_ports_own(client))
@@ -41,7 +41,7 @@ void rp_serve_drop(struct rp_client *client)
 	pthread_mutex_unlock(&rp_server.fd_lock);
 }
 
-/* Ending it now would fail what the client sends, before it looks at its reply. */
+/* A close now would make the client's send fail before the client reads its reply. */
 static int let_leave(struct rp_client *client)
 {
 	client->state = RP_CLIENT_LEAVES;
@@ -50,7 +50,7 @@ static int let_leave(struct rp_client *client)
 	return rp_server_watch_client(EPOLL_CTL_MOD, client);
 }
 
-/* Limits the replies that clients have not read: drops the oldest ones. */
+/* Limit the memory of unread replies: drop the oldest of their clients. */
 static void bound_replies(const struct rp_client *newest)
 {
 	struct rp_client *oldest;
@@ -73,7 +73,7 @@ static void bound_replies(const struct rp_client *newest)
 	} while (bytes > REPLIES_BYTES_MAX && oldest);
 }
 
-/* Sends the reply, as far as it goes now; the rest when the client has made room. */
+/* Send as much of the reply as the socket accepts, and watch for space for the rest. */
 static void send_reply(struct rp_client *client)
 {
 	int r;
@@ -93,7 +93,7 @@ static void send_reply(struct rp_client *client)
 		bound_replies(client);
 }
 
-/* The connection becomes the session's; what is watched is whether its client goes away. */
+/* The session becomes the owner of the connection. The server only watches for its end. */
 static void hand_over(struct rp_client *client, struct rp_trace *trace)
 {
 	if (rp_server_watch_trace(EPOLL_CTL_MOD, trace) < 0)
@@ -102,8 +102,8 @@ static void hand_over(struct rp_client *client, struct rp_trace *trace)
 }
 
 /*
- * The connection becomes the session's, which lasts as long as it does: nothing else comes by it.
- * The few bytes of the reply find room, or the client is none.
+ * Give the connection to a session that lasts as long as the connection. Finish the session if the
+ * short reply does not fit its socket buffer.
  */
 static void hold(struct rp_client *client, struct rp_trace *trace)
 {
@@ -112,7 +112,7 @@ static void hold(struct rp_client *client, struct rp_trace *trace)
 	hand_over(client, trace);
 }
 
-/* The thread that sends hears of a client that goes away by what it writes. */
+/* The sending thread notices a disconnected client when it writes. */
 static void hand_to_thread(struct rp_client *client)
 {
 	rp_server_unwatch(client->fd);
@@ -130,7 +130,7 @@ static void wait_for(struct rp_client *client, uint64_t id)
 		rp_serve_drop(client);
 }
 
-/* `passed_fd` came behind the request; -1: nothing did. */
+/* `passed_fd`: the descriptor received after the request; -1: none. */
 static void run_request(struct rp_client *client, int passed_fd)
 {
 	struct rp_command command = {
@@ -185,7 +185,7 @@ static void run_request(struct rp_client *client, int passed_fd)
 	}
 }
 
-/* Receives the descriptor that a session of kernel events needs, unless it comes later. */
+/* Receive the descriptor that a user_events session needs, unless it arrives later. */
 static void take_descriptor(struct rp_client *client)
 {
 	int fd, r = rp_client_take_descriptor(client, &fd);
@@ -206,7 +206,7 @@ static void take_request(struct rp_client *client)
 	int r = rp_client_receive(client, &hr);
 
 	if (r < 0 || (r > 0 && hr != RP_HRESULT_OK && rp_client_is_ports_own(client))) {
-		/* The peer is no tool: retry as rarely as if no server listened. */
+		/* The peer is no diagnostics tool: retry as rarely as if no server listened. */
 		rp_serve_drop(client);
 	} else if (r == 0) {
 		if (client->request_bytes && client->deadline_ns == UINT64_MAX)
@@ -289,7 +289,7 @@ void rp_serve_close_ended(void)
 {
 	struct rp_trace *trace;
 
-	/* The host closed the connection by which a client ends what writes to another file. */
+	/* If the host closed the connection of such a session, its client can no longer end it. */
 	for (size_t i = 0; i < RP_SESSIONS_MAX; i++) {
 		trace = &rp_server.traces.slots[i];
 		if (trace->id && trace->user_events && trace->fd < 0)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An epoll set of the ports that listen, the clients (our connections to ports of others among
- * them), the connections that carry a session's stream, the one to the helper that writes a dump,
- * and the socket on which the drain thread and rp_diag_stop() call.
+ * The loop watches one epoll set with the listening ports, the clients (connections of connecting
+ * ports included), the connections that carry a session's stream, the one to the dump helper, and
+ * the socket with which the drain thread and rp_diag_stop() wake the loop.
  *
- * Nothing here waits for a client. Each has RP_CLIENT_NS to send its request and as long to take
- * its reply. If all slots are in use, the oldest client is dropped once it has had a little time;
- * until then, the next client stays in the backlog. Connections that we opened have no time limit.
- * Without clients, and with all ports connected, the wait has no timeout.
+ * The loop waits for no client. Each client has RP_CLIENT_NS to send its request and as long to
+ * read its reply. If all slots are in use, the server drops the oldest client after a short grace
+ * period; until then, the next client stays in the backlog. Connections of connecting ports have no
+ * time limit. Without clients, and with all ports connected, the wait has no timeout.
  */
 #include "diag/server.h"
 
@@ -23,7 +23,7 @@
 #include "diag/wake.h"
 
 #define NS_PER_MS 1000000u
-#define ACCEPTS_MAX 16		/* in one turn, so that those who are there get theirs */
+#define ACCEPTS_MAX 16		/* per iteration, so that accepted clients are served too */
 #define EVENTS_MAX 32
 #define STARVED_MS (int)(RP_STARVED_NS / NS_PER_MS)
 
@@ -39,7 +39,7 @@ static void resume_accepting(void)
 	rp_server_watch_ports(EPOLL_CTL_MOD);
 }
 
-/* A connection in rp_server.new_fd, by whichever way the port makes them. */
+/* Accept or open a connection for a port, in rp_server.new_fd. */
 static int open_connection(const struct rp_port *port, pid_t *ret_peer)
 {
 	int r;
@@ -65,12 +65,12 @@ static void begin_client(struct rp_client *client, struct rp_port *port, pid_t p
 	};
 	rp_server.new_fd = -1;
 	port->connected = !port->listens;
-	/* Without fstat(2), the connection could not be distinguished from the host's later. */
+	/* Without fstat(2), the server could not detect that the host reused the number. */
 	if (rp_file_identify(client->fd, &client->file) != 0 ||
 	    rp_server_watch_client(EPOLL_CTL_ADD, client) < 0)
 		rp_serve_drop(client);
 	else
-		rp_serve_client(client, 0);	/* mostly the request is there already */
+		rp_serve_client(client, 0);	/* usually the request has arrived already */
 }
 
 static void accept_clients(struct rp_port *port)
@@ -97,7 +97,7 @@ static void accept_clients(struct rp_port *port)
 	}
 }
 
-/* Tries to reach the ports of others that are due. Return: when the next one is. */
+/* Open the connections that are due. Return: the time of the next attempt. */
 static uint64_t connect_ports(uint64_t now)
 {
 	uint64_t next = UINT64_MAX, later;
@@ -122,7 +122,7 @@ static uint64_t connect_ports(uint64_t now)
 	return next;
 }
 
-/* It may be us who are late: a host that polls may have been away, and the request is there. */
+/* Read once more before dropping: if the host polled late, the request may have arrived in time. */
 static void give_up(struct rp_client *client, uint64_t now)
 {
 	rp_serve_client(client, 0);
@@ -130,7 +130,7 @@ static void give_up(struct rp_client *client, uint64_t now)
 		rp_serve_drop(client);
 }
 
-/* Handles timeouts. Return: the time of the next one; UINT64_MAX: none. */
+/* Handle timeouts. Return: the time of the next one; UINT64_MAX: none. */
 static uint64_t expire(void)
 {
 	uint64_t now = rp_clock_monotonic_ns(), next = connect_ports(now);
@@ -163,7 +163,7 @@ static int wait_ms(uint64_t until_ns, int most_ms)
 	return most_ms >= 0 && ms > (unsigned int)most_ms ? most_ms : (int)ms;
 }
 
-/* The host polls without a timeout. */
+/* Only for a host that polls, which does so without a timeout. */
 static void set_timer(uint64_t until_ns)
 {
 	const uint64_t at = until_ns == UINT64_MAX ? 0 : until_ns;
@@ -208,7 +208,7 @@ static void serve(const struct epoll_event *event, uint32_t *accepts)
 	}
 }
 
-/* Whether nothing is lost, or only such as one client alone misses. */
+/* Return: false if a descriptor is lost that more than one client needs. */
 static bool is_whole(void)
 {
 	bool whole;
@@ -216,7 +216,7 @@ static bool is_whole(void)
 	pthread_mutex_lock(&rp_server.fd_lock);
 	whole = !rp_server_forget_lost();
 	pthread_mutex_unlock(&rp_server.fd_lock);
-	/* As if the helper had ended, if that is where it is. */
+	/* Without a connection to the helper, act as if the helper had ended. */
 	if (rp_server.dump.fd < 0)
 		rp_serve_dump();
 	return whole;
@@ -224,9 +224,9 @@ static bool is_whole(void)
 
 /*
  * An epoll set drops descriptors that the host closed. poll(2) keeps a reference while it waits, so
- * it reports the end of the pair even if both numbers are gone, and connections to the listening
- * socket. It does so without the set, which may itself be closed. It can fail with ENOMEM, and with
- * EINVAL below a very low RLIMIT_NOFILE; then the set is checked periodically.
+ * it reports the end of the wake pair even if both numbers are closed, and connections to the
+ * listening sockets. It does so even if the set itself is closed. poll(2) can fail with ENOMEM, and
+ * with EINVAL if RLIMIT_NOFILE is very low; then the loop checks the set periodically.
  */
 static void wait_for_events(int ms)
 {
@@ -247,7 +247,7 @@ static void wait_for_events(int ms)
 int rp_server_poll_once(int most_ms)
 {
 	struct epoll_event events[EVENTS_MAX];
-	uint32_t accepts = 0;	/* a bit for each port */
+	uint32_t accepts = 0;	/* one bit per port */
 	int n;
 
 	if (!is_whole())
@@ -260,7 +260,7 @@ int rp_server_poll_once(int most_ms)
 		serve(&events[i], &accepts);
 	rp_serve_close_ended();
 	rp_serve_close_sent();
-	/* Last, so that no slot changes hands while events for its old owner are left. */
+	/* Accept last: a reused slot must not get events of its previous client. */
 	for (; accepts; accepts &= accepts - 1)
 		accept_clients(&rp_server.ports.slots[__builtin_ctz(accepts)]);
 	if (rp_server.timer_fd >= 0)
@@ -279,7 +279,7 @@ void rp_server_close(void)
 	}
 	pthread_mutex_unlock(&rp_server.fd_lock);
 	rp_serve_close_sendings();
-	/* All are asked first: their last flushes go side by side. */
+	/* Finish all sessions first, so that their last flushes run in parallel. */
 	for (size_t i = 0; i < RP_SESSIONS_MAX; i++) {
 		if (rp_server.traces.slots[i].id)
 			rp_trace_finish(&rp_server.traces.slots[i]);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process between, made by clone(2) without an exit signal, starts the program and ends: the
- * kernel sends nothing when it does, and only a wait with __WCLONE finds it. The program's parent
- * is gone by then. The process between shares our memory while this thread stands still, as in
- * vfork(2), so it costs nothing however large the host is.
+ * An intermediate process, created by clone(2) without an exit signal, starts the program and ends.
+ * The kernel sends no signal at its end, and only a wait with __WCLONE finds it. So the program is
+ * an orphan. Like a vfork(2) child, the intermediate process shares this process's memory while the
+ * calling thread is stopped, so its cost does not depend on the size of the host.
  */
 #include "diag/spawn.h"
 
@@ -29,14 +29,15 @@ struct errand {
 };
 
 #ifdef __SANITIZE_THREAD__
-/* Its own takes our thread for that of a forked child, and does not watch it any more. */
+/* TSan's clone() treats this thread as that of a forked child, and stops tracking it. */
 extern __typeof__(clone) plain_clone __asm__("__clone");
 #define clone plain_clone
 #endif
 
 /*
- * Never returns, which ThreadSanitizer's record of our thread would not survive; nor does its
- * _exit(3) do, which flushes streams whose locks the host's threads may hold.
+ * Never returns, because ThreadSanitizer's record of the calling thread would be corrupted. Does
+ * not call _exit(3) either, because the sanitizer's version flushes streams that other threads may
+ * have locked.
  */
 __attribute__((no_sanitize("thread", "address")))
 static int run_errand(void *data)
@@ -60,7 +61,7 @@ static int send_between(struct errand *errand)
 
 	if (stack == MAP_FAILED)
 		return -errno;
-	/* The thread may be the host's: its handlers must not run twice in one memory. */
+	/* A handler of the host must not run in the other process, which shares its memory. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	between = clone(run_errand, (char *)stack + STACK_BYTES, CLONE_VM | CLONE_VFORK, errand);

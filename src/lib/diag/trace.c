@@ -16,8 +16,8 @@
 #include "sink/batch_probe.h"
 #include "sink/sinks.h"
 
-#define FIRST_SAMPLES_NS 1000000000u	/* a stop waits so long for them */
-#define LOOK_NS 1000000u		/* and looks so often */
+#define FIRST_SAMPLES_NS 1000000000u	/* maximum delay of a stop for the first samples */
+#define LOOK_NS 1000000u		/* interval of the checks */
 
 void rp_trace_table_init(struct rp_trace_table *table)
 {
@@ -49,7 +49,7 @@ static struct rp_trace *find_free(struct rp_trace_table *table)
 	return count < table->max ? unused : NULL;
 }
 
-/* On the session's thread. The slot is not given to another session before rp_trace_close(). */
+/* Context: the session's thread. The slot is not reused before rp_trace_close(). */
 static void on_user_events_end(void *data)
 {
 	struct rp_trace *trace = data;
@@ -58,14 +58,14 @@ static void on_user_events_end(void *data)
 	(void)rp_wake();
 }
 
-/* On the drain thread. */
+/* Context: the drain thread. */
 static void on_end(struct rp_session *session, void *data)
 {
 	(void)session;
 	on_user_events_end(data);
 }
 
-/* A sink on a descriptor of its own: until the session runs, ours can still carry an error. */
+/* The sink uses a copy of the descriptor: until the session runs, `fd` can carry an error reply. */
 static int create_sink(int fd, uint64_t id, const struct rp_collect *collect,
 		       struct rp_sink **ret_sink)
 {
@@ -73,6 +73,7 @@ static int create_sink(int fd, uint64_t id, const struct rp_collect *collect,
 		.rundown = collect->rundown_keywords != 0,
 		.sample_interval_ns = rp_sample_interval_of(collect->providers,
 							    collect->provider_count),
+		.format = collect->format,
 	};
 	struct rp_message_buffer preamble = { 0 };
 	int copy, r;
@@ -98,7 +99,7 @@ static int create_sink(int fd, uint64_t id, const struct rp_collect *collect,
 	return r;
 }
 
-/* Its descriptor is only let go: the connection goes on, for the error. */
+/* Close only the sink's copy: the connection is still needed for the error reply. */
 static void discard_sink(struct rp_sink *sink)
 {
 	int copy = sink->fd;
@@ -229,6 +230,7 @@ static int open_recorder(struct rp_trace *trace, const struct rp_collect *collec
 		.id = id,
 		.sample_interval_ns = rp_sample_interval_of(collect->providers,
 							    collect->provider_count),
+		.format = collect->format,
 		.callbacks_async = true,
 		.on_end = on_end,
 		.data = trace,
@@ -278,6 +280,7 @@ enum rp_hresult rp_trace_open_rolling(struct rp_trace_table *table,
 		.rundown = collect->rundown_keywords != 0,
 		.sample_interval_ns = rp_sample_interval_of(collect->providers,
 							    collect->provider_count),
+		.format = collect->format,
 	};
 	struct rp_trace *trace = find_free(table);
 	struct rp_sink *sink;
@@ -364,7 +367,7 @@ void rp_trace_join(struct rp_trace *trace)
 
 void rp_trace_close(struct rp_trace *trace)
 {
-	/* A child forked earlier may hold the connection, too: end it, do not just let go. */
+	/* A forked child may hold the connection too: shut down, so that the peer sees the end. */
 	if (trace->fd >= 0) {
 		shutdown(trace->fd, SHUT_RDWR);
 		close(trace->fd);

@@ -10,8 +10,8 @@
 #include "base/file.h"
 
 /*
- * The thread that wakes may run while another repairs the pair. A half-changed pair is invalid and
- * not used; the repairing thread then checks for the work itself.
+ * One thread may wake the loop while another repairs the pair. A half-changed pair is invalid, and
+ * rp_wake() does not use it; the repairing thread then checks for the work itself.
  */
 static struct end {
 	int fd;				/* atomic */
@@ -38,7 +38,7 @@ static void set(struct end *end, int fd)
 	rp_store_relaxed(&end->fd, fd);
 }
 
-/* Keeps the number valid throughout, because a waking thread may be about to use it. */
+/* Replace the file behind the number atomically, because a waking thread may be about to use it. */
 static void replace(struct end *end, int fd)
 {
 	int at = rp_load_relaxed(&end->fd);
@@ -98,7 +98,7 @@ bool rp_wake(void)
 {
 	if (!is_there(&calling))
 		return false;
-	/* With a full queue it is readable already. */
+	/* If the queue is full, the other end is readable already. */
 	(void)send(rp_load_relaxed(&calling.fd), "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Getting the module that hands events to LTTng-UST. */
+/* Loads the module that passes events to LTTng-UST. */
 #ifndef RP_EXPORT_LTTNG_H
 #define RP_EXPORT_LTTNG_H
 
@@ -7,16 +7,17 @@
 #include <stddef.h>
 
 /*
- * Loads the module and registers it as an exporter, once. Return: 0; -ENOENT: it cannot be loaded,
- * `ret_reason` says why; -ENOTSUP: it belongs to another version; as rp_exporter_register().
+ * Load the module and register it as an exporter, once. Return: 0; -ENOENT: it cannot be loaded,
+ * for the reason in `ret_reason`; -ENOTSUP: it belongs to another version; as
+ * rp_exporter_register().
  */
 int rp_lttng_load(char *ret_reason, size_t space);
 
 /*
- * Whether a session daemon of LTTng listens for programs of this user: whether there is a socket
- * lttng-ust-sock-* in /var/run/lttng, $LTTNG_UST_APP_PATH, or $LTTNG_HOME/.lttng, where HOME stands
- * in for LTTNG_HOME. One system call for each directory that is not there. In a program that runs
- * with another user's rights only the first counts.
+ * Return: whether a session daemon of LTTng listens for programs of this user. The function looks
+ * for a socket lttng-ust-sock-* in /var/run/lttng, in $LTTNG_UST_APP_PATH, and in
+ * $LTTNG_HOME/.lttng, with HOME as the default of LTTNG_HOME. A missing directory costs one system
+ * call. A program with another user's rights uses only the first directory.
  */
 bool rp_lttng_has_daemon(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between the library and a module that is an exporter. The module links nothing of the library, of
- * which a process may have two copies: it gets a table of what it needs.
+ * The interface between the library and an exporter module. A process may have two copies of the
+ * library, so the module does not link to it, and receives a table of the functions that it needs.
  */
 #ifndef RP_EXPORT_MODULE_HOST_H
 #define RP_EXPORT_MODULE_HOST_H
@@ -14,18 +14,19 @@
 #include "core/exporters.h"
 
 struct rp_export_host {
-	const char *version;		/* a module of another build is not for us */
+	const char *version;		/* the module refuses another build */
 	void (*lock)(void);		/* rp_exporters_lock() */
 	void (*unlock)(void);
 	void (*export_switch)(const struct rp_export *export, bool on);
-	bool (*activity_get)(struct rp_activity *ret_activity);	/* false: it never had any */
+	bool (*activity_get)(struct rp_activity *ret_activity);	/* false: the thread never had an
+								   id */
 	int (*thread_start)(pthread_t *ret_thread, const char *name, void *(*run)(void *),
 			    void *data);
 };
 
 /*
- * The module's only function: makes it ready and gives its operations; called once. 0, or -errno:
- * -ENOTSUP for another version, or why there is no thread.
+ * The module's only function, called once: initialises the module and returns its operations.
+ * Return: 0; -ENOTSUP: another version; -errno of thread creation.
  */
 typedef int (*rp_export_module_entry)(const struct rp_export_host *host,
 				      const struct rp_exporter_ops **ret_ops);

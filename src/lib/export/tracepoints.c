@@ -7,7 +7,7 @@
 
 #include "export/user_event.h"
 
-/* A name has no separators: space and `;` before fields, `:` before flags, `/` in paths. */
+/* A name contains no separators: space and `;` before fields, `:` before flags, `/` in paths. */
 static bool is_name(const char *name)
 {
 	if (!*name)

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The tracepoint of each event, as the client of a session assigns them. */
+/* The tracepoint of each event, as a session's client assigns them. */
 #ifndef RP_EXPORT_TRACEPOINTS_H
 #define RP_EXPORT_TRACEPOINTS_H
 
 #include "core/core.h"
 #include "export/user_events.h"
 
-/* A tracepoint that the client named. Its own enable word registers it even without an event. */
+/*
+ * A tracepoint that the client named. It has a separate enable word, so that it exists even without
+ * an event.
+ */
 struct rp_tracepoint {
-	char *command;		/* registers it with the kernel */
+	char *command;		/* the text that registers it with the kernel */
 	uint64_t enable;
 };
 
@@ -20,7 +23,7 @@ struct rp_tracepoint_id {
 /* A session's configuration of one provider. */
 struct rp_tracepoint_wish {
 	struct rp_config config;
-	const struct rp_tracepoint *tracepoint;	/* of ids not in `ids`; NULL: none */
+	const struct rp_tracepoint *tracepoint;	/* for ids not in `ids`; NULL: none */
 	struct rp_tracepoint_id *ids;		/* sorted */
 	size_t id_count;
 };
@@ -37,7 +40,10 @@ int rp_tracepoint_table_make(struct rp_tracepoint_table *table,
 			     const struct rp_user_events_setup *setup);
 void rp_tracepoint_table_fini(struct rp_tracepoint_table *table);
 
-/* The tracepoint of an event; NULL: it has none, or the session does not want the event. */
+/*
+ * Get the tracepoint of an event. Return: NULL: the event has none, or the session does not want
+ * it.
+ */
 const struct rp_tracepoint *rp_tracepoint_of(const struct rp_tracepoint_table *table,
 					     const struct rp_event_def *def);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel counts the tracers of an event in memory without notice. If the program asks for it, a
- * thread polls all the counts and sets an exporter's bit in each event that has tracers. So
- * providers' callbacks are called for tracers, the listing shows them, and a dynamic event, whose
- * word the kernel does not know, is enabled. This exporter writes nothing: probes fire without it.
+ * The kernel counts the tracers of an event in memory, without notifying the process. If the
+ * program requests it, a thread polls all the counts and sets an exporter's bit in each event that
+ * has tracers. So providers' callbacks are called for tracers, the listing shows them, and dynamic
+ * events, whose enable word the kernel does not know, are enabled. This exporter writes nothing:
+ * probes fire without it.
  */
 #include "export/tracers.h"
 
@@ -97,7 +98,7 @@ static void take(struct rp_export *const *exports, size_t count)
 	tracers.count = kept;
 }
 
-/* The probe was fired before any exporter was asked. */
+/* The probe fired before the exporters are called. */
 static void write_nothing(struct rp_export *export, const struct rp_part *parts,
 			  unsigned int part_count, uint64_t payload_bytes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Polls the kernel's counts of tracers: the kernel does not announce a tracer. */
+/* Polls the kernel's counts of tracers, because the kernel does not announce a tracer. */
 #ifndef RP_EXPORT_TRACERS_H
 #define RP_EXPORT_TRACERS_H
 

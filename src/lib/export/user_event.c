@@ -19,7 +19,7 @@ enum label {
 #define LABELLED_ID_BYTES (1u + sizeof(struct rp_guid))
 
 struct head {
-	uint32_t write_index;	/* for the kernel; not part of the record */
+	uint32_t write_index;	/* read by the kernel; not part of the record */
 	uint8_t version;
 	uint16_t id;
 	uint32_t extension;
@@ -32,7 +32,7 @@ static int make_metadata(const struct rp_event_def *def, struct rp_user_event *e
 	struct rp_outbuf out = { 0 };
 	uint32_t bytes;
 
-	/* The label and the length stand where the blob's own id would. */
+	/* The label and the length replace the blob's own id. */
 	rp_outbuf_put_u8(&out, LABEL_METADATA);
 	rp_metadata_write(&out, 0, &definition);
 	if (out.failed) {
@@ -80,7 +80,7 @@ void rp_user_event_free(struct rp_user_event *event)
 	free(event);
 }
 
-/* Return: the bytes written; none for an id that is all zeros. */
+/* Return: the number of bytes written; 0 for an id of zeros. */
 static size_t put_id(enum label label, const struct rp_guid *id, uint8_t *out)
 {
 	static const struct rp_guid none;

@@ -42,14 +42,14 @@
 
 #define CLAIMS 32u
 #define SCRATCH_BYTES ((size_t)CLAIMS * RP_USER_EVENT_SCRATCH_BYTES)
-#define PATIENCE_NS 2000000000u	/* for writers that are in the middle of an event */
+#define PATIENCE_NS 2000000000u	/* maximum wait for writers of an event */
 #define LOOK_MS 100		/* polling interval: the kernel changes bits without notice */
 
-/* One enable word. */
+/* An enable word. */
 struct site {
 	struct cds_list_head node;	/* in slot->sites */
 	struct rp_export *export;
-	struct rp_user_event *record;	/* of the session; NULL: not in the session */
+	struct rp_user_event *record;	/* of the session; NULL: the event is not in the session */
 };
 
 struct trace_request {
@@ -60,19 +60,19 @@ struct trace_request {
 };
 
 struct rp_user_events {
-	pthread_mutex_t lock;		/* of the next two */
+	pthread_mutex_t lock;		/* guards the next two members */
 	struct trace_request *request;
 	bool ending;
 	pthread_cond_t changed;
 	pthread_t thread;
 
 	struct slot *slot;
-	bool finished;			/* under the exporters' lock */
-	bool typed;			/* all events, each with a tracepoint of its own */
+	bool finished;			/* guarded by the exporters' lock */
+	bool typed;			/* all events, each with its own tracepoint */
 	struct rp_tracepoint_table table;
 	int fd;
 	struct rp_file_id file;
-	uint8_t *scratch;		/* CLAIMS pieces of it */
+	uint8_t *scratch;		/* CLAIMS pieces */
 	uint64_t delivered, bytes, too_big, failed;
 	void (*on_end)(void *data);
 	void *data;
@@ -82,11 +82,11 @@ struct rp_user_events {
 struct slot {
 	struct rp_exporter *exporter;
 	struct cds_list_head sites;
-	struct rp_user_events *owner;	/* from open to the end; under the exporters' lock */
-	struct rp_user_events *session;	/* that writers find */
+	struct rp_user_events *owner;	/* from open to the end; guarded by the exporters' lock */
+	struct rp_user_events *session;	/* the session that writers use */
 	uint64_t busy;			/* events lost because all scratch was claimed */
-	uint32_t claims;		/* a bit for each piece of scratch that is in use */
-	uint32_t left;			/* claims of writers that will not come back */
+	uint32_t claims;		/* one bit for each piece of scratch in use */
+	uint32_t left;			/* claims of writers that never finish */
 };
 
 static struct slot slots[RP_EXPORTERS_MAX];
@@ -96,7 +96,7 @@ static struct slot *slot_of(const struct rp_export *export)
 	return &slots[__builtin_ctzll(export->bit) - RP_EXPORTER_BIT];
 }
 
-/* The session's thread. */
+/* The functions below run on the session's thread. */
 
 /* An event that cannot be registered is silently left out: no caller could report the error. */
 static void register_site(struct rp_user_events *session, struct site *site)
@@ -110,8 +110,8 @@ static void register_site(struct rp_user_events *session, struct site *site)
 	if ((!session->typed && !tracepoint) ||
 	    rp_user_event_make(export->def, session->typed, &record) < 0)
 		return;
-	rp_store_relaxed(&export->lost, 0);	/* what an earlier session lost */
-	/* Writers that see the bit before they see the record write nothing. */
+	rp_store_relaxed(&export->lost, 0);	/* losses of an earlier session */
+	/* A writer that sees the bit before the record writes nothing. */
 	if (rp_user_word_register(session->fd,
 				  tracepoint ? tracepoint->command : record->fields.command,
 				  &export->event->enable, export->bit, &record->write_index) == 0)
@@ -120,7 +120,7 @@ static void register_site(struct rp_user_events *session, struct site *site)
 		rp_user_event_free(record);
 }
 
-/* Where the host has something else at that number, the end of this thread has to do. */
+/* If the host has reused the number, the end of this thread unregisters the word. */
 static void unregister_site(const struct rp_user_events *session, const struct site *site)
 {
 	if (site->record && rp_file_is(session->fd, &session->file))
@@ -192,7 +192,7 @@ static void wait_for_writers(struct slot *slot)
 	}
 }
 
-/* The slot is free for another session afterwards. */
+/* Empty the slot, which another session may then take. */
 static void leave_slot(struct rp_user_events *session)
 {
 	struct slot *slot = session->slot;
@@ -213,7 +213,7 @@ static void leave_slot(struct rp_user_events *session)
 	rp_exporters_unlock();
 }
 
-/* With the session's lock. Whoever listens with a tool of the kernel's changes bits in silence. */
+/* The caller holds the session's lock. On a timeout, announce bits that the kernel has changed. */
 static void wait_or_look(struct rp_user_events *session)
 {
 	struct timespec limit;
@@ -251,7 +251,7 @@ static void *run(void *data)
 	return NULL;
 }
 
-/* With the exporters' lock: has something done by the session's thread. */
+/* Send a request to the session's thread and wait. The caller holds the exporters' lock. */
 static int ask(struct rp_user_events *session, struct trace_request request)
 {
 	pthread_mutex_lock(&session->lock);
@@ -263,7 +263,7 @@ static int ask(struct rp_user_events *session, struct trace_request request)
 	return request.result;
 }
 
-/* The exporter's operations. */
+/* The operations of the exporter (core/exporters.h). */
 
 static void add(struct rp_export *const *exports, size_t count)
 {
@@ -301,7 +301,7 @@ static void take_away(struct rp_export *const *exports, size_t count)
 	}
 }
 
-/* A piece of scratch, or -1 when all are in use. */
+/* Claim a piece of scratch. Return: -1 if all are in use. */
 static int claim(struct slot *slot)
 {
 	uint32_t claims = rp_load_relaxed(&slot->claims);
@@ -315,7 +315,7 @@ static int claim(struct slot *slot)
 	return piece;
 }
 
-/* Return: whether the event is not lost. */
+/* Return: false if the event is lost. */
 static bool write_record(struct rp_user_events *session, const struct rp_user_event *record,
 			 const struct rp_part *parts, unsigned int part_count,
 			 uint64_t payload_bytes, int piece)
@@ -323,7 +323,7 @@ static bool write_record(struct rp_user_events *session, const struct rp_user_ev
 	uint8_t *scratch = session->scratch + (size_t)piece * RP_USER_EVENT_SCRATCH_BYTES;
 	int r = -EIO;
 
-	/* The host may have reused the descriptor for a file that is not the session's. */
+	/* The host may have reused the descriptor for another file. */
 	if (rp_file_is(session->fd, &session->file))
 		r = rp_user_event_write(record, session->fd, parts, part_count, payload_bytes,
 					scratch);
@@ -364,9 +364,9 @@ static void write_event(struct rp_export *export, const struct rp_part *parts,
 static int start_thread(struct rp_user_events *session);
 
 /*
- * A child begins without the sessions that its parent's clients asked for. Where the forking thread
- * had the kernel's list, the child has a copy of it, and is the thread to take addresses off it. A
- * session of all events goes on in the child, which registers them for itself.
+ * A child begins without the sessions that its parent's clients requested. If the forking thread
+ * had the kernel's list, the child has a copy of it, and this thread must remove its addresses. A
+ * session of all events continues in the child, which registers the events again.
  */
 static void forget_in_child(struct slot *slot)
 {
@@ -390,7 +390,7 @@ static void forget_in_child(struct slot *slot)
 	slot->owner = slot->session = NULL;
 }
 
-/* Both are called for each exporter that was registered; the first call does it all. */
+/* The core calls both handlers once per exporter; the first call handles all slots. */
 static bool is_child;
 
 static void fork_prepare(void)
@@ -420,7 +420,7 @@ static const struct rp_exporter_ops ops = {
 	.fork_child = fork_child,
 };
 
-/* Take the slot of an earlier session, or make a slot. Return: NULL if there is none. */
+/* Take the slot of an earlier session, or make one. Return: NULL if all slots are in use. */
 static struct slot *take_slot(struct rp_user_events *session)
 {
 	static unsigned int made;
@@ -473,7 +473,7 @@ static void free_session(struct rp_user_events *session)
 	free(session);
 }
 
-/* All but the thread. */
+/* Prepare everything except the thread. */
 static int prepare(struct rp_user_events *session, const struct rp_user_events_setup *setup)
 {
 	struct statfs file_system;

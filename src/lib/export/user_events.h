@@ -17,7 +17,7 @@
 /* Simultaneous sessions; each takes one of the exporters' bits in enable words. */
 #define RP_USER_EVENTS_MAX 4u
 
-/* Events that go to a tracepoint of their own. */
+/* Events with a separate tracepoint. */
 struct rp_tracepoint_set {
 	const char *name;
 	const uint32_t *ids;
@@ -32,11 +32,11 @@ struct rp_tracepoints {
 };
 
 struct rp_user_events_setup {
-	const struct rp_session_provider *providers;	/* NULL: see below */
-	const struct rp_tracepoints *tracepoints;	/* of each provider */
+	const struct rp_session_provider *providers;	/* NULL: all events, see below */
+	const struct rp_tracepoints *tracepoints;	/* one per provider */
 	size_t provider_count;
-	int fd;			/* user_events_data; the session's, also after failure */
-	/* On the session's thread, when it has ended. Must not block. May be NULL. */
+	int fd;			/* user_events_data; owned by the session, also on failure */
+	/* Called on the session's thread at the session's end. Must not block. May be NULL. */
 	void (*on_end)(void *data);
 	void *data;
 };
@@ -44,9 +44,9 @@ struct rp_user_events_setup {
 struct rp_user_events;
 
 /*
- * Register the tracepoints and all existing events; later events are registered when they are
- * created. Without providers each event of the process gets a tracepoint of its own, with typed
- * fields (user_fields.h), and a forked child continues that.
+ * Start a session: register the tracepoints and all existing events. Later events are registered
+ * when they are created. Without providers, each event of the process gets a separate tracepoint
+ * with typed fields (user_fields.h), also in a forked child.
  *
  * Context: any thread, not an exporter's call or a provider's callback; waits until the session's
  * thread has registered them.
@@ -65,12 +65,12 @@ void rp_user_events_finish(struct rp_user_events *session);
 void rp_user_events_close(struct rp_user_events *session);
 
 /*
- * A session of all events, for the whole life of the process, in the kernel's own file. Return: 0;
- * -errno as above, and as open(2) says.
+ * Start a session of all events that lasts as long as the process, with the kernel's own file.
+ * Return: 0; -errno as above, or of open(2).
  */
 int rp_user_events_open_all(void);
 
-/* Context: any thread, until rp_user_events_close(). */
+/* Get the statistics. Context: any thread, until rp_user_events_close(). */
 void rp_user_events_stats(struct rp_user_events *session, struct rp_session_stats *ret_stats);
 
 #endif

@@ -13,22 +13,22 @@ enum kind {
 	STRING,
 	STRING16,
 	ARRAY,
-	REST,		/* all there is */
+	REST,		/* the rest of the payload */
 };
 
-/* One field there. `bytes` of a FIXED value or of an ARRAY's element. */
+/* A field of the tracepoint. `bytes`: size of a FIXED value or of an ARRAY's element. */
 struct rp_user_field {
 	enum kind kind;
 	uint32_t bytes;
 };
 
-#define PLACE_BYTES 4u	/* of a __data_loc */
-#define ENTRY_BYTES 8u	/* that the kernel puts in front; places are counted from there on */
-#define FIELDS_MAX 256u	/* more than any command has room for */
+#define PLACE_BYTES 4u	/* size of a __data_loc */
+#define ENTRY_BYTES 8u	/* the kernel's own prefix, from which offsets are counted */
+#define FIELDS_MAX 256u	/* more than fit into any command */
 
 static const struct {
-	const char *type;	/* as a field */
-	const char *element;	/* of an array */
+	const char *type;	/* type of a field */
+	const char *element;	/* type of an array's element */
 	uint32_t bytes;
 } types[] = {
 	[RP_TYPE_BOOL] = { "u8", "u8", 1 },
@@ -50,7 +50,7 @@ static const struct {
 
 struct builder {
 	char text[RP_USER_COMMAND_BYTES_MAX];
-	size_t length;		/* may pass the end: then it does not fit */
+	size_t length;		/* may exceed the buffer: then the text does not fit */
 	struct rp_user_field fields[FIELDS_MAX];
 	size_t count;
 	size_t header_bytes;
@@ -65,7 +65,7 @@ static void put_text(struct builder *builder, const char *text)
 	builder->length += bytes;
 }
 
-/* A name as the kernel's tools read it. */
+/* Put a name with the characters that the kernel's tools accept. */
 static void put_name(struct builder *builder, const char *name)
 {
 	for (; *name; name++) {
@@ -91,7 +91,7 @@ static void put_field(struct builder *builder, enum kind kind, uint32_t bytes, c
 	builder->header_bytes += kind == FIXED ? bytes : PLACE_BYTES;
 }
 
-/* The bytes of an array's element, structs included. */
+/* The size of an array's element, also for structs. */
 static uint32_t element_bytes(uint8_t type, const struct rp_field *members, size_t count)
 {
 	uint32_t bytes = 0;
@@ -186,11 +186,11 @@ void rp_user_fields_fini(struct rp_user_fields *fields)
 	*fields = (struct rp_user_fields){ 0 };
 }
 
-/* The part of a payload that holds a dynamic field. */
+/* The part of a payload with a dynamic field. */
 struct piece {
 	const uint8_t *bytes;
 	size_t size;
-	bool ends_here;		/* a NUL has to be made */
+	bool ends_here;		/* append a NUL */
 };
 
 static struct piece take(const struct rp_user_field *field, const uint8_t **at, const uint8_t *end)

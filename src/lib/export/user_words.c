@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 
-/* Of <linux/user_events.h>, which came with Linux 6.4. */
+/* From <linux/user_events.h>, which Linux 6.4 introduced. */
 struct user_reg {
 	uint32_t size;
 	uint8_t enable_bit;

@@ -9,12 +9,12 @@
 
 #include <stdint.h>
 
-/* `bit` is a mask. Return: 0; -EOPNOTSUPP: no such file; what the kernel said. */
+/* `bit` is a mask. Return: 0; -EOPNOTSUPP: not a user_events file; -errno of ioctl(2). */
 int rp_user_word_register(int fd, const char *command, uint64_t *word, uint64_t bit,
 			  uint32_t *ret_write_index);
 void rp_user_word_unregister(int fd, uint64_t *word, uint64_t bit);
 
-/* The file, where tracefs is mounted. Return: a descriptor, or -errno. */
+/* Open the user_events file in tracefs. Return: a descriptor, or -errno. */
 int rp_user_words_open(void);
 
 #endif

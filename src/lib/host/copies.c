@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies hide their symbols from each other. So each has an ELF note that leads to a mark in its
- * data, and the loader's list of objects leads to the notes. Copies in another namespace of
+ * Copies hide their symbols from each other. So each copy has an ELF note that points to a mark in
+ * its data, and the loader's list of objects leads to the notes. Copies in another namespace of
  * dlmopen(3) are not on that list.
  */
 #include "host/copies.h"
@@ -20,23 +20,23 @@
 #define NOTE_NAME "ringpipe"
 #define NOTE_TYPE 1
 
-/* As in core/core.c: a static program that calls nothing else has the constructor, too. */
+/* As in core/core.c: links the constructor into a static program that calls nothing else. */
 static void (*const constructor_file)(struct rp_object *object) __attribute__((used)) =
 	rp_object_register;
 
-/* Other versions of this library read it: nothing in it changes. */
+/* Other versions of this library read this struct: its layout must not change. */
 struct mark {
-	int32_t process;	/* whose copy it is; 0: not entered yet */
-	uint32_t order;		/* from 1 */
+	int32_t process;	/* the copy's process; 0: not entered yet */
+	uint32_t order;		/* order of loading, from 1 */
 };
 
-/* Known to the asm below. */
+/* The asm below refers to this. */
 extern struct mark rp_copy_mark __attribute__((visibility("hidden")));
 __attribute__((used)) struct mark rp_copy_mark;
 
 /*
- * The description is the distance from itself to the mark. It is in this object file, because a
- * static link would leave out an object file of its own, to which no symbol refers.
+ * The note's description is the distance from itself to the mark. The note is in this object file,
+ * because a static link would omit a separate object file without a referenced symbol.
  */
 __asm__(
 	".pushsection .note.ringpipe, \"a\", %note\n\t"
@@ -55,9 +55,9 @@ struct note {
 };
 
 struct copies_walk {
-	pid_t process;		/* a mark of another one's was copied by a fork */
+	pid_t process;		/* a mark with another process was copied by fork(2) */
 	uint32_t count, highest;
-	rp_host_copy_callback callback;		/* or NULL */
+	rp_host_copy_callback callback;		/* NULL: only count */
 	void *data;
 	int ret;
 };
@@ -71,7 +71,7 @@ static void visit(struct copies_walk *walk, const char *path, const struct mark 
 		.is_caller = mark == &rp_copy_mark,
 	};
 
-	/* Not entered yet, or in a child where its fork handlers did not run. */
+	/* Not entered yet, or in a forked child that did not run its fork handlers. */
 	if (rp_load_relaxed(&mark->process) != walk->process)
 		return;
 	walk->count++;

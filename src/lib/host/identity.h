@@ -7,7 +7,7 @@
 
 #define RP_PROCESS_SYSTEM "Linux"
 
-/* As .NET's clients name them. */
+/* The names that .NET's clients use. */
 #if defined(__x86_64__)
 #define RP_PROCESS_ARCHITECTURE "x64"
 #elif defined(__aarch64__)
@@ -21,30 +21,33 @@
 #endif
 
 /*
- * A command line longer than this is cut. Twice that, as UTF-16, and what goes with it stay below
+ * A longer command line is cut. This many characters in UTF-16, with the other content, fit into
  * the 65,535 bytes of a message and of a payload.
  */
 #define RP_PROCESS_COMMAND_LINE_BYTES 24576u
 #define RP_PROCESS_NAME_BYTES 256u
 
-/* The arguments with spaces between them, "" when unknown: free() it. NULL without memory. */
+/*
+ * Get the arguments, separated by spaces, or "" if unknown. Return: a string for free(); NULL: no
+ * memory.
+ */
 char *rp_process_command_line(void);
 
 /*
- * Replaces the NULs between `size` bytes of arguments by spaces and drops those at the end.
- * `text` has room for size + 1 bytes.
+ * Replace the NULs between `size` bytes of arguments with spaces, and remove those at the end.
+ * `text` has space for size + 1 bytes.
  */
 void rp_process_join_arguments(char *text, size_t size);
 
-/* The absolute path of the program's file, whether or not it was deleted meanwhile. */
+/* Get the absolute path of the program's file, even if the file was deleted. */
 void rp_process_program(char *ret_path, size_t space);
 
-/* The last part of that path. */
+/* Get the last component of that path. */
 void rp_process_name(char ret_name[RP_PROCESS_NAME_BYTES]);
 
 /*
- * Print a line on standard error where that is a terminal. It does not block: a terminal that was
- * stopped goes without the line.
+ * Print a line on standard error if that is a terminal. The function does not block: if the
+ * terminal is stopped, the line is dropped.
  */
 void rp_process_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

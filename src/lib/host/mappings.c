@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "host/identity.h"
 
-/* A host that loads and unloads ever new libraries must not fill the memory. */
+/* Limits the memory if the host keeps loading and unloading new libraries. */
 #define MAPPINGS_MAX 16384u
 #define CHUNK 64u
 
@@ -23,14 +23,14 @@ static struct {
 	pthread_mutex_t lock;
 	unsigned int holders;
 	bool looked;
-	unsigned long long adds, subs;	/* of the loader, when last looked at */
+	unsigned long long adds, subs;	/* the loader's counters at the last update */
 	uint64_t looked_ns;
 	struct rp_mapping **items;
 	size_t count, space;
 	uint64_t last_id;
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* One object of the loader's, while the loader's lock is held: its memory is there. */
+/* One object of the loader. The loader's lock is held, so the object stays mapped. */
 struct mapped_object {
 	const struct dl_phdr_info *info;
 	const char *name;
@@ -72,7 +72,7 @@ static bool is_same(const struct rp_mapping *a, const struct rp_mapping *b)
 	       strcmp(a->path, b->path) == 0;
 }
 
-/* Whether what was there last is the same segment of the same file. */
+/* Return: whether the newest entry that overlaps is the same segment of the same file. */
 static bool is_known(const struct rp_mapping *mapping)
 {
 	for (size_t i = table.count; i-- > 0;) {
@@ -142,7 +142,7 @@ static bool is_vdso(const struct dl_phdr_info *info)
 	return false;
 }
 
-/* Where the object's file lies; the loader keeps what dlopen() was given. */
+/* Get the object's path; the loader only stores the argument of dlopen(3). */
 static void resolve_name(struct mapped_object *object, char buffer[PATH_MAX])
 {
 	object->name = object->info->dlpi_name;
@@ -158,7 +158,7 @@ static void resolve_name(struct mapped_object *object, char buffer[PATH_MAX])
 	}
 }
 
-/* One walk through the loader's objects: its counters are the same in each call. */
+/* One walk through the loader's objects, whose counters are the same in each call. */
 struct mappings_walk {
 	bool begun;
 	unsigned long long adds, subs;
@@ -259,7 +259,7 @@ void rp_mappings_fork_parent(void)
 	pthread_mutex_unlock(&table.lock);
 }
 
-/* The streams that held the table are the parent's. */
+/* The streams that held the table belong to the parent. */
 void rp_mappings_fork_child(void)
 {
 	pthread_mutex_unlock(&table.lock);

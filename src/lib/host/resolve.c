@@ -16,32 +16,32 @@
 #include "host/symbols.h"
 #include "host/uleb.h"
 
-#define READ_NS 4000000000u		/* then no further file or symbol */
-#define HANG_NS 6000000000u		/* then its thread is given up */
+#define READ_NS 4000000000u		/* after this time: no further file or symbol */
+#define HANG_NS 6000000000u		/* after this time: abandon the thread */
 #define BYTES_MAX (16u << 20)
 #define NOTE_BYTES 256u
-/* Four integers, the name's length. */
+/* Four integers, the length of the name, and the name. */
 #define RECORD_BYTES (4u * RP_ULEB_BYTES + 2u + RP_SYMBOL_NAME_MAX)
 
 enum state {
 	STATE_WORKING,
-	STATE_DONE,		/* by its thread: the owner may look */
-	STATE_LEFT,		/* by the owner: the thread frees it */
+	STATE_DONE,		/* set by the thread: the owner may read the results */
+	STATE_LEFT,		/* set by the owner: the thread frees the struct */
 };
 
 struct rp_resolve {
 	uint32_t state;
 	pthread_t thread;
 	uint64_t begun_ns, ended_ns;
-	struct rp_address *addresses;	/* ascending */
-	bool *taken;			/* the address has found its mapping */
+	struct rp_address *addresses;	/* sorted */
+	bool *taken;			/* the address is assigned to a mapping */
 	size_t count;
 	uint32_t named;
-	const struct rp_mapping *mapping;	/* being worked on */
-	bool overlaps;			/* another mapping lies or lay there, too */
-	uint64_t *own;			/* its addresses, in the file's terms */
+	const struct rp_mapping *mapping;	/* the current one */
+	bool overlaps;			/* another mapping has had some of its addresses */
+	uint64_t *own;			/* its addresses, as virtual addresses of the ELF file */
 	size_t own_count;
-	uint8_t *bytes;			/* u32 size and payload, again and again */
+	uint8_t *bytes;			/* repeated: u32 size, payload */
 	size_t size, capacity;
 	uint32_t symbols;
 	char note[NOTE_BYTES];
@@ -130,8 +130,8 @@ static size_t first_own_at(const struct rp_resolve *resolve, uint64_t own)
 }
 
 /*
- * Readers disagree whether the end of a symbol belongs to it. Where it does not matter they get the
- * byte after the last, which is right for both.
+ * Readers disagree whether a symbol's end is inclusive. Unless the byte after the symbol is itself
+ * an address in a stack, report that byte, which is correct for both.
  */
 static uint64_t reported_end(const struct rp_resolve *resolve, uint64_t end)
 {
@@ -142,8 +142,8 @@ static uint64_t reported_end(const struct rp_resolve *resolve, uint64_t end)
 }
 
 /*
- * Where other code was before or after, readers must not take the whole function's range for this
- * one's: they do not know when.
+ * If other code was mapped there at another time, report only the addresses in stacks: readers
+ * would apply a function's whole range to all times.
  */
 static void found(void *data, uint64_t start, uint64_t end, const char *name)
 {
@@ -164,7 +164,7 @@ static void found(void *data, uint64_t start, uint64_t end, const char *name)
 	}
 }
 
-/* Takes the addresses that belong to the mapping; later ones have theirs already. */
+/* Select the mapping's addresses, except those that a later mapping has taken. */
 static void take_addresses(struct rp_resolve *resolve)
 {
 	const struct rp_mapping *mapping = resolve->mapping;
@@ -212,7 +212,9 @@ static void resolve_mapping(struct rp_resolve *resolve, rp_symbols_find_callback
 	char text[NOTE_BYTES];
 	int ret;
 
-	/* For a file that was deleted or replaced; only root may, but for the program's own. */
+	/*
+	 * For a deleted or replaced file. Only root may open this link, except the program's own.
+	 */
 	snprintf(map_file, sizeof(map_file), "/proc/self/map_files/%llx-%llx",
 		 (unsigned long long)mapping->start, (unsigned long long)mapping->end);
 	if (mapping->kind == RP_MAPPING_PROGRAM)
@@ -314,7 +316,7 @@ bool rp_resolve_is_busy(const struct rp_resolve *resolve)
 	       rp_clock_monotonic_ns() < resolve->begun_ns + HANG_NS;
 }
 
-/* The thread's to free, if it is still at work. */
+/* Leave the struct to the thread if the thread still runs. Return: whether it does. */
 static bool leave(struct rp_resolve *resolve)
 {
 	pthread_t thread = resolve->thread;

@@ -27,14 +27,15 @@
 #include "host/resolve.h"
 #include "host/uleb.h"
 
-/* Three integers at most, a path, and a bit. */
+/* At most three integers and a path, with some reserve. */
 #define PAYLOAD_BYTES (PATH_MAX + 256u)
 
 /*
- * Stacks that were cut end with RP_FRAME_CUT (ringpipe/types.h), where nothing is mapped. It gets a
- * symbol like any address, so that readers of the format show why such a stack ends; TraceEvent
- * drops symbols without a mapping, and a mapping without a file is of no module. Some readers look
- * one byte before a return address. The ids are no others'.
+ * A stack that was cut ends with RP_FRAME_CUT (ringpipe/types.h), an address at which nothing is
+ * mapped. The rundown has a symbol for it, so that readers of the format show why the stack ends.
+ * TraceEvent drops symbols without a mapping, so there is a mapping too; without a file, it belongs
+ * to no module. The range is larger than one byte, because some readers look up the byte before a
+ * return address. CUT_ID is the id of no other mapping or symbol.
  */
 #define CUT_NAME "[cut: unwind rules not cached yet]"
 #define CUT_START (RP_FRAME_CUT & ~0xffu)
@@ -44,11 +45,11 @@
 struct rp_rundown {
 	bool reported_process, reported_metadata;
 	bool symbols_are_due;
-	enum rp_rundown_id offered;	/* by the last rp_rundown_next() */
-	size_t index;			/* of the next mapping to offer */
+	enum rp_rundown_id offered;	/* the record that rp_rundown_next() last returned */
+	size_t index;			/* the next mapping to return */
 	bool has_cut;			/* a stack was cut */
 	bool reported_cut_mapping, reported_cut_symbol;
-	size_t symbol;			/* offset of the next symbol to offer */
+	size_t symbol;			/* offset of the next symbol to return */
 	struct rp_resolve *resolve;
 	struct rp_rundown_result result;
 	uint32_t payload_bytes;
@@ -64,7 +65,7 @@ static void put_text(struct rp_rundown *rundown, const char *text)
 
 	memcpy(at, &length, sizeof(length));
 	memcpy(at + 2, text, size);
-	/* A file's name may hold any bytes. */
+	/* A file name may contain any bytes. */
 	if (!rp_utf8_is_valid(text, size)) {
 		for (size_t i = 0; i < size; i++)
 			at[2 + i] = at[2 + i] < 0x80 ? at[2 + i] : '?';

@@ -31,34 +31,34 @@ struct rp_rundown_record {
 };
 
 struct rp_rundown_result {
-	uint32_t time_ms;		/* that reading symbols took */
+	uint32_t time_ms;		/* time for reading the symbols */
 	uint32_t symbols;
-	uint32_t addresses;		/* distinct ones in the stacks */
-	uint32_t left_out;		/* addresses without a name */
-	uint64_t bytes;			/* of memory for the symbols */
+	uint32_t addresses;		/* distinct addresses in the stacks */
+	uint32_t left_out;		/* addresses without a symbol */
+	uint64_t bytes;			/* memory for the symbols */
 	const char *note;		/* why some were left out, or "" */
 };
 
-/* -ENOMEM. */
+/* Create a rundown. Return: 0 or -ENOMEM. */
 int rp_rundown_create(struct rp_rundown **ret_rundown);
 
-/* NULL is fine. Does not wait for a thread that still reads symbols. */
+/* Free the rundown, which may be NULL. Does not wait for a thread that still reads symbols. */
 void rp_rundown_destroy(struct rp_rundown *rundown);
 
-/* Enter objects loaded since the last call. Call it before events from their code are written. */
+/* Add objects loaded since the last call. Call before writing events from their code. */
 void rp_rundown_look(struct rp_rundown *rundown);
 
 /*
- * The next record to write, the same one until rp_rundown_reported() is called. False: none for
- * now. The payload is valid until the next call.
+ * Get the next record to write, the same one until rp_rundown_reported() is called. Return: false
+ * if there is none now. The payload is valid until the next call.
  */
 bool rp_rundown_next(struct rp_rundown *rundown, struct rp_rundown_record *ret_record);
 void rp_rundown_reported(struct rp_rundown *rundown);
 
 /*
  * Start a thread that reads the symbols of `count` distinct addresses; `more` others were left out
- * before. The symbols are records to write once rp_rundown_is_busy() returns false, which it does
- * after some seconds in any case. 0; -ENOMEM; -errno of the thread's creation.
+ * before. Once rp_rundown_is_busy() returns false, which takes a few seconds at most, the symbols
+ * are further records to write. Return: 0; -ENOMEM; -errno of thread creation.
  */
 int rp_rundown_start(struct rp_rundown *rundown, const struct rp_address *addresses, size_t count,
 		     uint64_t more);

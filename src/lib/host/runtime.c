@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A preloaded library is loaded before the runtime, so the functions here examine the program.
+ * A preloaded library is loaded before the runtime, so these functions also examine the program.
  *
- * Each host executable that .NET's SDK makes for an application has a mark in its data, SHA-256 of
- * ".net core bundle", with and without a bundle. The SDK writes the offset of the bundle of files
- * before the mark.
+ * .NET's SDK makes a host executable for each application, with or without a bundle of files. The
+ * executable has a mark in its data: SHA-256 of ".net core bundle". The SDK writes the offset of
+ * the bundle before the mark.
  *
  * Source: documentation/design-docs in dotnet/runtime and dotnet/designs, "single-file".
  */
@@ -23,7 +23,7 @@
 #include "host/identity.h"
 
 #define RUNTIME "libcoreclr.so"
-/* The mark lies in the first pages of .data; this much is looked at, with what lies before. */
+/* The mark is in the first pages of .data. Searching this much includes the sections before. */
 #define DATA_BYTES_MAX ((size_t)1 << 20)
 
 static const uint8_t bundle_mark[32] = {
@@ -32,7 +32,7 @@ static const uint8_t bundle_mark[32] = {
 	0x6a, 0xae,
 };
 
-/* Not by memmem(): a sanitizer has red zones between a program's variables. */
+/* No memmem(): its sanitizer version reports the red zones between the program's variables. */
 __attribute__((no_sanitize("address", "thread")))
 static bool has_mark(const uint8_t *data, size_t size)
 {
@@ -71,7 +71,7 @@ static int look_at(struct dl_phdr_info *object, size_t size, void *data)
 	return (uintptr_t)object->dlpi_phdr == getauxval(AT_PHDR) && is_application(object);
 }
 
-/* Whether the program is `dotnet`, which has the folder host/fxr in its own directory. */
+/* Return: whether the program is `dotnet`, which has host/fxr in its own directory. */
 static bool is_dotnet(void)
 {
 	char program[PATH_MAX], parts[PATH_MAX + 16];
@@ -104,7 +104,7 @@ void rp_runtime_mark_process(void)
 	fd = memfd_create("doublemapper", MFD_CLOEXEC);
 	if (fd < 0)
 		return;
-	/* Without a size, whoever reads the page would get SIGBUS. */
+	/* Without a size, a reader of the page would get SIGBUS. */
 	if (ftruncate(fd, (off_t)page_bytes) == 0)
 		(void)mmap(NULL, page_bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
 	close(fd);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* The .NET runtime, which may live in the same process. */
+/* Detects a .NET runtime in the same process. */
 #ifndef RP_HOST_RUNTIME_H
 #define RP_HOST_RUNTIME_H
 
 #include <stdbool.h>
 
 /*
- * Whether a .NET runtime is in this process, or the program will load it: `dotnet`, or a program
- * from `dotnet build` or `dotnet publish`, single files included.
+ * Return: whether this process contains a .NET runtime, or the program will load one: `dotnet`, or
+ * a program from `dotnet build` or `dotnet publish`, single files included.
  */
 bool rp_runtime_is_dotnet(void);
 
 /*
  * Map a page that marks this process as one with .NET's diagnostics socket. Recorders of the whole
  * machine (one-collect, which is in dotnet-trace collect-linux) look for an executable mapping of a
- * memfd named "doublemapper", as the .NET runtime has for its code, and ask only such processes for
- * user_events. Nothing is in the page. A second call does nothing; a forked child has the mapping.
+ * memfd named "doublemapper", as the .NET runtime has for its code, and request user_events only in
+ * such processes. The page is empty. A second call does nothing; a forked child has the mapping.
  *
  * Context: the default diagnostics port listens, since a recorder that sees the mapping connects.
- * Where the kernel refuses the mapping, such recorders do not find the process.
+ * If the kernel refuses the mapping, such recorders do not find the process.
  */
 void rp_runtime_mark_process(void);
 

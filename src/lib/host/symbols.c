@@ -8,10 +8,10 @@
 
 #include "base/module.h"
 
-/* A child forked while a thread is in dlopen() can never load anything. */
+/* The lock is held across fork(2): a child forked during dlopen(3) could not load anything. */
 static struct {
 	pthread_mutex_t lock;
-	bool held;		/* across a fork */
+	bool held;		/* by rp_symbols_fork_prepare() */
 	rp_symbols_find_callback find;
 } module = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -28,7 +28,7 @@ rp_symbols_find_callback rp_symbols_load(char *ret_reason, size_t space)
 	return find;
 }
 
-/* Not for ever: who forks in a constructor of a library holds what dlopen() waits for. */
+/* With a timeout: a thread that forks in a library's constructor blocks the dlopen(3). */
 void rp_symbols_fork_prepare(void)
 {
 	struct timespec until;

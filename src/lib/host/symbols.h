@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of functions: what the engine asks of the module libringpipe-symbols.so, which alone knows
- * ELF's symbol tables, debug files and mangled names.
+ * The interface of the module libringpipe-symbols.so, which finds the names of functions. Only the
+ * module reads ELF symbol tables and debug files and demangles names.
  */
 #ifndef RP_HOST_SYMBOLS_H
 #define RP_HOST_SYMBOLS_H
@@ -18,42 +18,45 @@
 /* A longer name is cut. */
 #define RP_SYMBOL_NAME_MAX 1024u
 
-/* A query for the functions of one object that hold the addresses. */
+/* A query for the functions of one object that contain the addresses. */
 struct rp_symbols_query {
-	uint32_t size;			/* of this struct: module and library are of one build */
+	uint32_t size;			/* of this struct: both must be from the same build */
 	uint32_t address_count;
-	const uint64_t *addresses;	/* ascending, in the file's own terms */
+	const uint64_t *addresses;	/* sorted, as virtual addresses of the ELF file */
 	/*
-	 * Files to try, until one has the build id (any one, where that is unknown); then its debug
-	 * files. Or an image in memory.
+	 * Files to try until one has the build id, or until the first if the id is unknown; then
+	 * its debug files. Or an image in memory.
 	 */
 	const char *const *paths;
 	size_t path_count;
-	const char *named;		/* the path that debug files are looked for by */
-	const char *debug_directory;	/* where the system keeps those of all programs */
+	const char *named;		/* the path by which debug files are found */
+	const char *debug_directory;	/* the system's directory of debug files */
 	const void *image;
 	size_t image_bytes;
 	const uint8_t *build_id;
 	size_t build_id_bytes;
-	/* Called for each function that holds some of them; `end` is exclusive. */
+	/* Called for each function that contains some of them; `end` is exclusive. */
 	void (*found)(void *data, uint64_t start, uint64_t end, const char *name);
-	bool (*is_over)(void *data);	/* called now and then; true: stop the search */
+	bool (*is_over)(void *data);	/* called at intervals; true: stop the search */
 	void *data;
 };
 
 /*
- * The module's function. It reads files and does not map them, since a file that is truncated
+ * The module's function. It reads files and does not map them, because a file that is truncated
  * meanwhile must not kill the host. The content of the files is untrusted.
  *
- * Return: 0; -EINVAL: the query is of another build; -ENOENT: no such file could be read, or no
- * file has this build id; -ENOEXEC: not an ELF file of this machine; -ENOMEM.
+ * Return: 0; -EINVAL: the query is from another build; -ENOENT: no file could be read, or none has
+ * this build id; -ENOEXEC: not an ELF file of this machine; -ENOMEM.
  */
 typedef int (*rp_symbols_find_callback)(const struct rp_symbols_query *query);
 
-/* Load the module, once. Return: NULL, with a reason in `ret_reason`, if that fails. */
+/*
+ * Load the module, once. Return: its function; NULL: it cannot be loaded, for the reason in
+ * `ret_reason`.
+ */
 rp_symbols_find_callback rp_symbols_load(char *ret_reason, size_t space);
 
-/* Around fork(2): waits, a second at most, for a thread that is loading it. */
+/* Handler for fork(2): waits at most a second for a thread that loads the module. */
 void rp_symbols_fork_prepare(void);
 void rp_symbols_fork_parent(void);
 void rp_symbols_fork_child(void);

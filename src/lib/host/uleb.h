@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Unsigned LEB128, the integers of Universal.System: seven bits a byte, the lowest first. */
+/* Unsigned LEB128, the integers of Universal.System: seven bits per byte, lowest first. */
 #ifndef RP_HOST_ULEB_H
 #define RP_HOST_ULEB_H
 
@@ -7,7 +7,7 @@
 
 #define RP_ULEB_BYTES 10u
 
-/* Returns the bytes written, RP_ULEB_BYTES at most. */
+/* Return: the number of bytes written, at most RP_ULEB_BYTES. */
 static inline uint32_t rp_uleb_put(uint8_t *out, uint64_t value)
 {
 	uint32_t size = 0;

@@ -15,15 +15,15 @@
  *				`ringpipe:batch`; then the frames of sink/batch.c
  *	0x52 0x06 flight	u32 1: its rings are files, for recovery, 2: its times are coarse,
  *				0: neither; then as CollectTracing4 -> u64 id of a session that
- *				overwrites, which goes on when this connection ends
- *	0x52 0x07 stop flight	nothing -> u64 its id, when it has ended; of 0x0a as well
+ *				overwrites and does not end with this connection
+ *	0x52 0x07 stop flight	nothing -> u64 its id, when it has ended; also for 0x0a
  *	0x52 0x08 snapshot	u64 id of a session that overwrites, 0: the only one -> u64 its id;
  *				then nettrace to the end of the connection
  *	0x52 0x0a roll		string absolute path, u64 quota in bytes, then as CollectTracing4
- *				-> u64 id of a session whose files roll, which goes on as above
- *	0x52 0x0b collect	u32 milliseconds that writers wait for room, or 0; u32 1: its times
- *				are coarse, 0: not; then as CollectTracing4, which also says what
- *				follows
+ *				-> u64 id of a session with rolling files, which does not end
+ *				with this connection
+ *	0x52 0x0b collect	u32 milliseconds for which writers wait for space, or 0; u32 1: its
+ *				times are coarse, 0: not; then as CollectTracing4, reply included
  *	0x52 0x0c list events	nothing -> u32 rows, see diag/list_command.h
  *	0x52 0x0d batches	as 0x05, but as CollectTracing5, whose providers have event filters
  */
@@ -44,6 +44,13 @@ enum rp_eventpipe_id {
 	RP_COLLECT_4 = 0x05,
 	RP_COLLECT_5 = 0x06,
 	RP_COLLECT_6 = 0x07,
+};
+
+/* The format of a session's stream, in the CollectTracing commands. */
+enum rp_stream_format {
+	RP_FORMAT_NETPERF = 0,
+	RP_FORMAT_NETTRACE_V4 = 1,
+	RP_FORMAT_NETTRACE_V6 = 6,	/* ringpipe's alone */
 };
 
 enum rp_profiler_id {

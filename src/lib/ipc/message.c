@@ -88,7 +88,7 @@ char *rp_message_take_string(struct rp_cursor *cursor)
 	return text;
 }
 
-/* Makes room for `size` bytes more, which the caller then writes and adds. NULL after an error. */
+/* Reserve space for `size` more bytes, which the caller writes and adds. NULL after an error. */
 static uint8_t *reserve(struct rp_message_buffer *message, size_t size)
 {
 	if (message->error)
@@ -158,7 +158,7 @@ void rp_message_put_string(struct rp_message_buffer *message, const char *text)
 
 	if (!text)
 		text = "";
-	/* No character takes more units than it has bytes. */
+	/* A character has at most as many UTF-16 units as it has bytes. */
 	length = strlen(text);
 	at = reserve(message, 4 + 2 * (length + 1));
 	if (!at)

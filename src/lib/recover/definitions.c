@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEPTH_MAX 64	/* the encoder refuses less, and says so */
+#define DEPTH_MAX 64	/* above the encoder's own limit, which is reported */
 
 static void put_text(struct rp_outbuf *out, const char *text)
 {
@@ -72,7 +72,7 @@ static int take_fields(struct rp_cursor *cursor, int depth, const struct rp_fiel
 	uint16_t count;
 	int ret = 0;
 
-	/* A field has five bytes at least: no more memory than there are bytes. */
+	/* A field has at least five bytes, so the bytes that are left limit the allocation. */
 	if (rp_cursor_u16(cursor, &count) < 0 || depth > DEPTH_MAX ||
 	    count > rp_cursor_left(cursor) / 5)
 		return -EBADMSG;

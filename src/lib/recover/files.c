@@ -20,17 +20,17 @@
 #include "recover/definitions.h"
 
 #define ATTEMPTS 3
-#define ALLOCATE_BYTES (1u << 20)	/* at once: a signal ends fallocate(2), undone */
+#define ALLOCATE_BYTES (1u << 20)	/* a signal undoes a whole fallocate(2) */
 
 struct rp_recovery_files {
 	char *path;
-	int fd;			/* of the directory */
-	struct rp_file_id file;	/* what it stood for: a host may close and reuse numbers */
+	int fd;			/* the directory's descriptor */
+	struct rp_file_id file;	/* the directory: the program may close and reuse the number */
 	struct rp_recover_header *head;
 	size_t header_bytes;
 	uint32_t ring_count;
 	uint64_t events_bytes;
-	uint64_t *serials;	/* by index: the definition that is in the file; 0: none */
+	uint64_t *serials;	/* by index: serial + 1 of the definition in the file; 0: none */
 	size_t serial_count;
 };
 
@@ -54,7 +54,7 @@ int rp_recovery_open_parent(const char *path)
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return rp_failed("open");
-	/* Whoever may write there could put other directories in place of ours. */
+	/* Another user with write permission could replace our directories. */
 	if (fstat(fd, &stat) != 0 || stat.st_uid != geteuid() || (stat.st_mode & 022)) {
 		close(fd);
 		return -EPERM;
@@ -62,7 +62,7 @@ int rp_recovery_open_parent(const char *path)
 	return fd;
 }
 
-/* Allocate the whole file, so that a full file system is an error now, not a SIGBUS later. */
+/* Allocate the whole file now, so that a full file system is an error here, not a SIGBUS later. */
 static int allocate(int fd, size_t size)
 {
 	RP_SHIELDED struct rp_shield shield = rp_shield_raise();
@@ -123,7 +123,7 @@ int rp_recovery_make_ring(struct rp_recovery_files *recovery, size_t size, uint3
 	return ret;
 }
 
-/* A forked child has none of it. */
+/* MADV_DONTFORK: a forked child must not change the parent's header. */
 static int map_head(struct rp_recovery_files *recovery, uint32_t ring_space)
 {
 	size_t bytes = sizeof(*recovery->head) + 2 * rp_recover_record_bytes(ring_space);
@@ -243,7 +243,7 @@ void rp_recovery_begin(struct rp_recovery_files *recovery)
 	rp_compiler_barrier();
 }
 
-/* Return: whether all of it is in the file. */
+/* Return: whether all bytes are in the file. */
 static bool append(const struct rp_recovery_files *recovery, const void *bytes, size_t size)
 {
 	RP_SHIELDED struct rp_shield shield = rp_shield_raise();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From a directory into memory. */
+/* Reads a session's directory into memory. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,10 @@
 
 #define FILE_MAX (1ull << 32)
 
-/* A regular file without following links or waiting. Return: a descriptor, or -errno. */
+/*
+ * Open a regular file, without following links and without blocking. Return: a descriptor, or
+ * -errno.
+ */
 static int open_file(int directory_fd, const char *name, struct stat *ret_stat)
 {
 	int fd = openat(directory_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -70,8 +73,8 @@ static int read_file(int directory_fd, const char *name, struct rp_recovery_file
 }
 
 /*
- * The kernel grants a read lease only while no process has the file open or mapped for writing.
- * That works across namespaces, and does not depend on process ids, which are reused.
+ * The kernel grants a read lease only while no process has the file open or mapped for writing. The
+ * lease works across namespaces and does not depend on process ids, which are reused.
  */
 static int is_mapped(int fd)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rebuild a trace from the files: the session's output up to the last record, unchanged, and then
- * the content of the rings, encoded as the session would have encoded it. So the trace has each
- * committed event once: output after the record is cut off, and its events are still in a ring. For
- * a session that overwrites, the trace reports from which time on it is complete, as a snapshot
- * does.
+ * Rebuild a trace from the files: first the session's output up to the last record, unchanged, then
+ * the content of the rings, encoded as the session would have encoded it. The trace contains each
+ * committed event once: output after the last record is cut off, and the events of that output are
+ * still in a ring. For a session that overwrites, the trace reports the time from which it is
+ * complete, as a snapshot does.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,9 +22,9 @@
 #include "ring/ring.h"
 
 #define INDEX_MAX (1u << 20)
-#define LOST_MAX (1ull << 40)	/* more is damage, and would take pages to encode */
+#define LOST_MAX (1ull << 40)	/* a larger count is damage, and encoding it would take pages */
 #define OUTPUT_BYTES (1u << 20)
-#define AGE_MAX_NS (1ull << 60)	/* of a session: 36 years */
+#define AGE_MAX_NS (1ull << 60)	/* maximum age of a session: 36 years */
 
 struct rebuilt_definition {
 	struct rp_definition definition;
@@ -32,11 +32,11 @@ struct rebuilt_definition {
 	bool there;
 };
 
-/* A ring's records, from its tail to its head, in one piece. */
+/* A ring's records, from its tail to its head, copied into contiguous memory. */
 struct queue {
 	uint8_t *bytes;
 	size_t at, end;
-	const struct rp_record *record;	/* at `at`; NULL: no more */
+	const struct rp_record *record;	/* at offset `at`; NULL: no more records */
 };
 
 struct rebuild {
@@ -46,8 +46,9 @@ struct rebuild {
 	size_t known_count;
 	struct queue *queues;
 	size_t queue_count;
-	struct rp_thread_table threads;	/* of the output */
-	uint32_t metadata_id;		/* the highest there */
+	struct rp_thread_table threads;	/* threads in the output */
+	uint32_t metadata_id;		/* the highest id in the output */
+	uint32_t version;		/* of the output's format */
 	struct rp_encoder *encoder;
 	uint64_t last_ns;
 	uint64_t from_ns;		/* complete since then; 0: it does not overwrite */
@@ -99,11 +100,11 @@ static int read_definitions(struct rebuild *rebuild, const struct rp_recovery_fi
 		rp_definition_fini(&grown[index].definition);
 		grown[index] = (struct rebuilt_definition){ definition, .there = true };
 	}
-	/* Its writer was killed: the bit of that event was not set yet. */
+	/* The writer was killed while it wrote the definition: the event was not enabled yet. */
 	return ret == -ENODATA ? 0 : ret;
 }
 
-/* Looks at the record at the queue's place; what makes no sense ends the queue. */
+/* Check the record at the queue's position. An invalid record ends the queue. */
 static void look(struct rebuild *rebuild, struct queue *queue)
 {
 	const struct rp_record *record = (const void *)(queue->bytes + queue->at);
@@ -128,7 +129,7 @@ static uint64_t time_of(const struct rebuild *rebuild, uint64_t ticks)
 	if (!rebuild->head->clock_is_tsc)
 		return ticks;
 	step = (double)(int64_t)(ticks - record->clock_ticks) * record->clock_ns_per_tick;
-	/* Also for what is no number. */
+	/* The negation also catches NaN. */
 	if (!(step > -9e18 && step < 9e18))
 		step = 0;
 	return record->clock_ns + (uint64_t)(int64_t)step;
@@ -143,7 +144,7 @@ static bool is_sound(const struct rp_ring *ring, uint64_t from, size_t data_byte
 	       ring->head - from <= ring->size && (from | ring->head) % 8 == 0;
 }
 
-/* Copy the records in [from, head) without gaps. The queue has space for all. */
+/* Copy the records in [from, head) without gaps. The queue has space for all of them. */
 static void copy_records(struct rebuild *rebuild, struct queue *queue, const struct rp_ring *ring,
 			 uint64_t from)
 {
@@ -163,7 +164,10 @@ static void copy_records(struct rebuild *rebuild, struct queue *queue, const str
 	}
 }
 
-/* The ring gave up records that the output lacks: the trace is complete only after its oldest. */
+/*
+ * The ring overwrote records that the output lacks: the trace is complete only after the oldest
+ * record left.
+ */
 static void begin_window(struct rebuild *rebuild, const struct queue *queue)
 {
 	uint64_t from = queue->record ? time_of(rebuild, queue->record->ticks) + 1 : UINT64_MAX;
@@ -185,11 +189,11 @@ static int open_queue(struct rebuild *rebuild, size_t number, const struct rp_re
 	}
 	memcpy(&ring, file->bytes, sizeof(ring));
 	if (ring.size == 0)
-		return 0;	/* killed while it was made */
+		return 0;	/* the process was killed while it created the ring */
 	ring.data = file->bytes + RP_RING_CONTROL_BYTES;
 	if (number < rebuild->record->ring_count)
 		from = rebuild->record->tails[number];
-	/* A buffer that was made empty had nothing any more that the output has not. */
+	/* Without overwriting, a ring frees only records in the output: trust its later tail. */
 	if (!ring.subbuf && ring.tail > from)
 		from = ring.tail < ring.head ? ring.tail : ring.head;
 	oldest = ring.subbuf ? rp_ring_oldest(&ring) : 0;
@@ -241,7 +245,7 @@ static int write_all(int fd, const void *bytes, size_t size)
 	return 0;
 }
 
-/* Return: 1: all of it is there; 0: the output is shorter; -errno. */
+/* Return: 1: all bytes were copied; 0: the output is shorter; -errno. */
 static int copy_output(int from, int to, uint64_t size)
 {
 	uint8_t bytes[65536];
@@ -266,7 +270,10 @@ static int copy_output(int from, int to, uint64_t size)
 	return 1;
 }
 
-/* The numbers to go on with. Return: 1; 0: it is not what the session wrote; -errno. */
+/*
+ * Read the copy, to continue its metadata ids and sequence numbers. Return: 1; 0: the copy is not
+ * what the session wrote; -errno.
+ */
 static int read_copy(struct rebuild *rebuild)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
@@ -295,11 +302,12 @@ static int read_copy(struct rebuild *rebuild)
 	if (ret == -ENOMEM)
 		return ret;
 	rebuild->result.before = stats.events;
+	rebuild->version = info.version;
 	return ret == -ENODATA && stats.bytes == rebuild->record->output_bytes &&
 	       info.start_ticks == rebuild->head->start_ns && rebuild->metadata_id < INDEX_MAX;
 }
 
-/* Another file may be in the output's place by now, or none. */
+/* Copy the session's output into the trace, unless it was deleted or replaced by another file. */
 static int take_output(struct rebuild *rebuild, int output_fd)
 {
 	const struct rp_recover_record *record = rebuild->record;
@@ -330,9 +338,9 @@ static bool overwrites(const struct rebuild *rebuild)
 }
 
 /*
- * A flight recorder may be days old, while its records are of the last minute. Return: the start of
- * the window or the time of the oldest record, whichever is earlier; the session's start if that
- * time is invalid.
+ * A flight recorder may have run for days while its records are of the last minute. Return: the
+ * start of the window or the time of the oldest record, whichever is earlier; the session's start
+ * if that time is invalid.
  */
 static uint64_t oldest_time(const struct rebuild *rebuild)
 {
@@ -371,6 +379,8 @@ static int go_on(struct rebuild *rebuild)
 		.last_ns = rebuild->last_ns,
 		.lost = rebuild->record->lost_reported,
 		.metadata_id = rebuild->metadata_id,
+		.version = rebuild->version,
+		.process_id = rebuild->head->process_id,
 	};
 	int ret = rp_encoder_resume(&point, &rebuild->encoder);
 
@@ -398,7 +408,7 @@ static int put_output(struct rebuild *rebuild, size_t at_least)
 	return ret;
 }
 
-/* Return: the type, NULL where it is not known or no trace can hold it; or -ENOMEM. */
+/* Return: 0, with the type, or NULL if it is unknown or no trace can contain it; or -ENOMEM. */
 static int type_of(struct rebuild *rebuild, uint32_t index,
 		   struct rp_encoder_event_type **ret_type)
 {
@@ -477,7 +487,7 @@ static int merge(struct rebuild *rebuild)
 	return ret;
 }
 
-/* As a snapshot says it: until the last that is known of the process, which ended later. */
+/* Report the window as a snapshot does. It ends at the last known time of the process. */
 static int report_window(struct rebuild *rebuild)
 {
 	const struct rp_recover_record *record = rebuild->record;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers for the assembly of this folder: offsets of members, and constants. The build compiles
- * this file as it compiles the library, and asm_offsets.py makes ring/asm_offsets.h from the
- * markers in the object, as the Linux kernel's build does with its asm-offsets.c. The object is
- * linked into nothing.
+ * Offsets of struct members, and constants, for the assembly of this folder. The build compiles
+ * this file with the flags of the library. asm_offsets.py then generates ring/asm_offsets.h from
+ * the markers in the object file, as the Linux kernel's build does with its asm-offsets.c. The
+ * object is not linked into anything.
  */
 #include <stddef.h>
 
@@ -97,7 +97,7 @@ static __attribute__((used)) void constants(void)
 
 _Static_assert(RP_SLOT_CLOCK_TICKS < RP_SLOT_CLOCK_CAUSAL &&
 	       RP_SLOT_CLOCK_CAUSAL < RP_SLOT_CLOCK_COARSE, "regs_x86_64.S compares once for all");
-/* Debugging information of assembly has no types, so tests/abi cannot compare these. */
+/* tests/abi cannot compare these, because the debugging information of assembly has no types. */
 _Static_assert(__builtin_types_compatible_p(__typeof__(rp_event_write_regs),
 		int(uint64_t, uint64_t, uint64_t, uint64_t, struct rp_event *, size_t)),
 	       "regs_x86_64.S has the arguments in registers");

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Makes a header for assembly from the markers in an object file.
+"""Generates a header for assembly from the markers in an object file.
 
 usage: asm_offsets.py OBJECT HEADER
 
-A marker is the text `->NAME NUMBER<-`, as asm_offsets.c leaves it for each number.
+asm_offsets.c emits one marker, the text `->NAME NUMBER<-`, for each number.
 """
 import re
 import sys

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The writer in C11 atomics, for threads without rseq, large payloads, storms of aborts, and
- * machines without rseq. See ORDERING in slot.h and ring.h.
+ * The writer in C11 atomics: for machines and threads without rseq, for large payloads, and for
+ * writes whose section was aborted too often. See ORDERING in slot.h and ring.h.
  */
 #include <sched.h>
 #include <string.h>
@@ -10,16 +10,16 @@
 #include "base/thread.h"
 #include "ring/slot.h"
 
-/* The session's bit, after the lock was taken. [SLOT-BIT] */
+/* Test the session's bit. Call it after the lock was taken. [SLOT-BIT] */
 static bool wanted(const struct rp_write *write)
 {
 	return (rp_load_seq_cst(write->enable) & write->bit) != 0;
 }
 
 /*
- * Adds one to a count if the session whose generation stands there wants the event: the word is
- * read first, the bit next, so a bit seen belongs to a session not older than the word, and the
- * exchange fails if it is younger.
+ * Add one to a count of losses if the session whose generation the word contains wants the event.
+ * The word is read before the bit. A bit that is set therefore belongs to that session or to a
+ * later one, and the exchange fails if it belongs to a later one.
  */
 static bool count_loss(struct rp_write *write, uint64_t *word)
 {
@@ -42,7 +42,10 @@ enum rp_write_result rp_slot_give_up(struct rp_write *write)
 	return count_loss(write, &write->slot->blocked) ? RP_WRITE_BLOCKED : RP_WRITE_GONE;
 }
 
-/* Later than what the ring, whose lock is held, and the thread have; a handler may be between. */
+/*
+ * Return a stamp that is later than the last stamps of the thread and of the ring, whose lock is
+ * held. A signal handler may write an event between the load and the exchange.
+ */
 static uint64_t stamp_after(struct rp_ring *ring, uint64_t ticks)
 {
 	uint64_t last = rp_load_relaxed(&rp_thread_ring.stamp);
@@ -57,7 +60,7 @@ static uint64_t stamp_after(struct rp_ring *ring, uint64_t ticks)
 	return ticks;
 }
 
-/* The clock is read for coarse times too: here it is not what costs. */
+/* For coarse times too, the clock is read here: its cost does not matter on this path. */
 static void copy_record(const struct rp_write *write, struct rp_ring *ring, uint8_t *to)
 {
 	struct rp_record *record = (struct rp_record *)to;
@@ -81,7 +84,9 @@ static void copy_record(const struct rp_write *write, struct rp_ring *ring, uint
 	}
 }
 
-/* Frees space in an overwriting ring, with its lock held, by discarding the oldest sub-buffer. */
+/*
+ * Free space in an overwriting ring by discarding the oldest sub-buffer. The caller holds the lock.
+ */
 static void switch_subbuf(struct rp_ring *ring)
 {
 	uint64_t head = rp_load_relaxed(&ring->head), tail = rp_load_relaxed(&ring->tail);
@@ -95,7 +100,7 @@ static void switch_subbuf(struct rp_ring *ring)
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-/* Whether the record goes into the ring as it is, whose lock is held. */
+/* Whether the ring has space for the record. The caller holds the lock. */
 static bool has_space(const struct rp_write *write, const struct rp_ring *ring)
 {
 	uint64_t used = rp_load_relaxed(&ring->head) - rp_load_acquire(&ring->tail);
@@ -104,8 +109,8 @@ static bool has_space(const struct rp_write *write, const struct rp_ring *ring)
 }
 
 /*
- * With the lock held: the ring to write to, which is another buffer of the pool where the lock has
- * none or a full one. NULL: there is none.
+ * Return the ring to write to. If the lock has no ring, or a full one, claim another buffer of the
+ * pool. The caller holds the lock. Return NULL if there is no ring.
  */
 static struct rp_ring *find_ring(struct rp_write *write, unsigned int index)
 {
@@ -117,43 +122,42 @@ static struct rp_ring *find_ring(struct rp_write *write, unsigned int index)
 
 	if (rp_load_relaxed(&slot->pool_count) == 0 || (ring && has_space(write, ring)))
 		return ring;
-	buffer = rp_pool_claim(slot, (enum rp_owner)(RP_OWNER_FALLBACK + index), &token);
+	buffer = rp_pool_claim(write, (enum rp_owner)(RP_OWNER_FALLBACK + index), &token);
 	if (buffer < 0)
 		return ring;
 	ring = slot->pool[buffer];
-	/* Coarse times go on from those of the ring before. */
+	/* The new ring must not have an earlier stamp than the previous one (coarse clock). */
 	if (before && ring->stamp < before->stamp)
 		ring->stamp = before->stamp;
 	rp_store_release(&fallback->ring, ring);	/* [POOL-RING] */
-	write->claimed |= (uint64_t)buffer >= rp_load_relaxed(&slot->pool_wake);
 	return ring;
 }
 
-#define STEP_BITS 24u
-
 /*
- * Whether no lock's ring has space for the record, as another writer found: a buffer is filled
- * once, so that stays true until one becomes free.
+ * Whether another writer found that no lock's ring has space for the record. A buffer is filled
+ * only once, so this remains true until a buffer becomes free.
  */
 static bool is_full(const struct rp_write *write)
 {
 	uint64_t frees = rp_load_acquire(&write->slot->pool_frees);	/* [POOL-FREE] */
 	uint64_t full = rp_load_relaxed(&write->slot->pool_full);
 
-	return full >> STEP_BITS == frees + 1 && write->step >= (full & ((1u << STEP_BITS) - 1));
+	return full >> RP_POOL_STEP_BITS == frees + 1 &&
+	       write->step >= (full & ((1u << RP_POOL_STEP_BITS) - 1));
 }
 
 /* How try_lock() handles a record for which the lock's ring has no space. */
 enum attempt {
 	ATTEMPT_RING,		/* return RP_WRITE_NO_RING: the caller tries another lock */
-	ATTEMPT_BUFFER,		/* claim a buffer of the pool, or else the same */
+	ATTEMPT_BUFFER,		/* claim a buffer of the pool, else as ATTEMPT_RING */
 	ATTEMPT_OR_LOSE,	/* lose the event if the pool is known to be full */
 	ATTEMPT_LOSE,		/* lose the event */
 };
 
 /*
- * With the lock of a full ring held. Recovery after a crash finds losses that the ring counts, and
- * not those that the slot counts.
+ * Handle a record that does not fit into the ring, whose lock is held. If possible, the ring counts
+ * the loss: recovery after a crash finds losses that the ring counts, but not losses that the slot
+ * counts.
  */
 static __attribute__((noinline, cold)) enum rp_write_result
 refuse(struct rp_write *write, struct rp_ring *ring, enum attempt attempt)
@@ -168,7 +172,7 @@ refuse(struct rp_write *write, struct rp_ring *ring, enum attempt attempt)
 	return RP_WRITE_FULL;
 }
 
-/* With the ring's lock held. */
+/* Append the record to the ring. The caller holds the lock. */
 static enum rp_write_result append(struct rp_write *write, struct rp_ring *ring,
 				   enum attempt attempt)
 {
@@ -182,7 +186,10 @@ static enum rp_write_result append(struct rp_write *write, struct rp_ring *ring,
 	}
 	if (used > ring->size)
 		return refuse(write, ring, attempt);
-	/* A handler may leave from here by siglongjmp: then the event was offered and is lost. */
+	/*
+	 * If a handler leaves this write by siglongjmp, `intent` shows that an offered event is
+	 * lost.
+	 */
 	rp_store_relaxed(&ring->intent, head + write->step);
 	rp_compiler_barrier();
 	copy_record(write, ring, ring->data + (head & (ring->size - 1)));
@@ -191,7 +198,10 @@ static enum rp_write_result append(struct rp_write *write, struct rp_ring *ring,
 	return RP_WRITE_OK;
 }
 
-/* Before the lock is taken: what the drain thread finds out from whether its holder is there. */
+/*
+ * Write the mark by which the drain thread recognises that the holder is still in its write. Call
+ * it before the lock is taken.
+ */
 static void mark_holder(struct rp_holder *holder, const struct rp_fallback *fallback,
 			uint64_t held_lock)
 {
@@ -204,7 +214,7 @@ static void mark_holder(struct rp_holder *holder, const struct rp_fallback *fall
 	rp_store_relaxed(&holder->not_thread, ~thread);
 }
 
-/* With the lock held. RP_WRITE_NO_RING: the next one may have what this has not. */
+/* Write under the lock, which is held. Return RP_WRITE_NO_RING if another lock may have space. */
 static enum rp_write_result write_locked(struct rp_write *write, unsigned int index,
 					 enum attempt attempt)
 {
@@ -220,14 +230,17 @@ static enum rp_write_result write_locked(struct rp_write *write, unsigned int in
 	return write->step > ring->size ? RP_WRITE_TOO_BIG : append(write, ring, attempt);
 }
 
-/* Every lock was held, or what was not held had no ring that takes it. */
+/*
+ * All locks were held, or no free lock had a ring for the record: count the loss, unless the writer
+ * may wait.
+ */
 static enum rp_write_result lose(struct rp_write *write, enum rp_write_result why)
 {
 	struct rp_slot *slot = write->slot;
 
 	if (why == RP_WRITE_TOO_BIG)
 		return rp_slot_refuse(write);
-	/* The drain thread should see whether the holders are still there. */
+	/* Wake the drain thread, so that it checks whether the holders still exist. */
 	write->claimed |= why == RP_WRITE_BUSY;
 	if (rp_load_relaxed(&slot->wait_ns) && wanted(write))
 		return why == RP_WRITE_BUSY ? RP_WRITE_NO_LOCK : RP_WRITE_NO_SPACE;
@@ -236,8 +249,9 @@ static enum rp_write_result lose(struct rp_write *write, enum rp_write_result wh
 }
 
 /*
- * One lock. The mark has to lie in the real frame, not in AddressSanitizer's copy on the heap.
- * Return: also RP_WRITE_BUSY, _NO_RING and _TOO_BIG, of which nothing is counted yet.
+ * Try one lock. The mark must be in the real stack frame, not in AddressSanitizer's copy on the
+ * heap. Return: after RP_WRITE_BUSY, RP_WRITE_NO_RING and RP_WRITE_TOO_BIG, nothing was counted
+ * yet.
  */
 static __attribute__((noinline, no_sanitize("address"))) enum rp_write_result
 try_lock(struct rp_write *write, unsigned int index, enum attempt attempt)
@@ -247,7 +261,7 @@ try_lock(struct rp_write *write, unsigned int index, enum attempt attempt)
 	enum rp_write_result result;
 	struct rp_holder holder;
 
-	/* An earlier call may have left its mark in the same place. */
+	/* Clear the mark that an earlier call may have left at the same address. */
 	rp_store_relaxed(&holder.lock, 0);
 	if (attempt != ATTEMPT_BUFFER && !rp_load_relaxed(&fallback->ring))
 		return RP_WRITE_NO_RING;
@@ -258,12 +272,15 @@ try_lock(struct rp_write *write, unsigned int index, enum attempt attempt)
 	if (!rp_cas_seq_cst(&fallback->lock, &lock, held))	/* [SLOT-LOCK] */
 		return RP_WRITE_BUSY;
 	result = write_locked(write, index, attempt);
-	/* An exchange, not a store: it orders the head before the load of `asleep`. */
+	/* An exchange, not a store: it orders the store of the head before the load of `asleep`. */
 	(void)rp_exchange_seq_cst(&fallback->lock, rp_lock_released(held));
 	return result;
 }
 
-/* Few locks are enough for most, and leave fewer buffers partly filled. */
+/*
+ * Start at one of a few locks. They suffice for most programs and leave fewer buffers partly
+ * filled.
+ */
 static unsigned int first_lock(const struct rp_write *write)
 {
 	return (uint32_t)write->thread_flags % RP_FALLBACK_STARTS;
@@ -276,8 +293,9 @@ static bool is_for_next(enum rp_write_result result)
 }
 
 /*
- * The end of a buffer is too short for the next large record, and smaller ones still go there: so
- * all rings that are there come before a new buffer, but for the thread's first lock.
+ * Try all locks. The end of a buffer may be too short for a large record and still take smaller
+ * ones. The writer therefore tries all existing rings before it claims a new buffer. The exception
+ * is the thread's first lock, if that has no ring.
  */
 static __attribute__((noinline)) enum rp_write_result try_locks(struct rp_write *write)
 {
@@ -307,7 +325,8 @@ static __attribute__((noinline)) enum rp_write_result try_locks(struct rp_write 
 		why = result;
 	}
 	if (is_pooled && why == RP_WRITE_NO_RING && !is_held)
-		rp_store_relaxed(&slot->pool_full, (frees + 1) << STEP_BITS | write->step);
+		rp_store_relaxed(&slot->pool_full, (frees + 1) << RP_POOL_STEP_BITS |
+						  write->step);
 	return why;
 }
 
@@ -316,7 +335,7 @@ static enum rp_write_result find_space(struct rp_write *write)
 	return is_full(write) ? RP_WRITE_NO_RING : try_locks(write);
 }
 
-/* The first lock that is free and has a ring. */
+/* Count the loss in the ring of the first lock that is free and has a ring. */
 static enum rp_write_result lose_in_ring(struct rp_write *write)
 {
 	unsigned int start = first_lock(write);

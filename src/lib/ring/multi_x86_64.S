@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes a payload from registers to several sessions with one clock reading: regs_x86_64.S for
- * more than one session, and ONE CLOCK of write_x86_64.S. The processor and concurrency id are
- * also read once, because the thread was not interrupted.
+ * Write a payload in registers to several sessions with one clock reading. It does what
+ * regs_x86_64.S does for one session, under the rules of ONE CLOCK in write_x86_64.S. It also reads
+ * the processor and the concurrency id only once, because the thread was not interrupted.
  *
  *	each session:
  *		if (area->rseq_cs != section)			-> the rest
@@ -12,13 +12,14 @@
  *		the first: processor, concurrency id, ticks = rdtsc
  *		if (cid >= slot->ring_count)			-> the rest
  *		ring = rings[cid]; if (!ring)			-> the rest
- *		if (head + all the words - tail > watermark) [RING-ROOM] -> the rest
- *		all the words, head, ticks
+ *		if (head + largest record - tail > watermark) [RING-ROOM] -> the rest
+ *		store payload, header, ticks
  *		ring->head += step			commit	[RING-PUB]
  *
- * The rest: this session and those behind it go to rp_event_write_multi_slow(), an abort too.
+ * "the rest": an exit of the section, an abort included, passes this session and the remaining ones
+ * to rp_event_write_multi_slow().
  *
- * Like regs_x86_64.S it has no frame; all state is in registers.
+ * Like regs_x86_64.S, the function has no stack frame. All its state is in registers.
  */
 #include "ring/asm_offsets.h"
 #include "ring/section.h"
@@ -30,9 +31,9 @@
 	.hidden	rp_event_write_multi_slow, rp_event_write_slow
 
 /*
- * a, b, c, d, event, bytes are rdi, rsi, rdx, rcx, r8, r9. In the loop: xmm1 is a and b, xmm0 c and
- * d, xmm2 the time; rdi the record's first word, rsi its third, rcx the concurrency id, negative
- * before the first; r9 the step; r10 the slots that are left.
+ * The arguments a, b, c, d, event, bytes are in rdi, rsi, rdx, rcx, r8, r9. In the loop: xmm1 holds
+ * a and b, xmm0 holds c and d, xmm2 the time; rdi the record's first word, rsi its third; rcx the
+ * concurrency id, negative before the first session; r9 the step; r10 the remaining slots.
  */
 function rp_event_write_multi
 	movq	rp_thread_ring@gottpoff(%rip), %r11
@@ -100,18 +101,18 @@ function rp_event_write_multi
 	movq	(%rdx, %rcx, 8), %rdx
 	testq	%rdx, %rdx
 	jz	.Lmulti_rest
-	/* rdx is the ring; rax its head, r11 the bytes in it with a record of the largest size */
+	/* rdx: the ring; rax: its head; r11: the used bytes with a record of the largest size */
 	movq	RING_HEAD(%rdx), %rax
 	leaq	RECORD_HEADER + REGS_BYTES_MAX(%rax), %r11
 	subq	RING_TAIL(%rdx), %r11
 	cmpq	RING_WATERMARK(%rdx), %r11
 	ja	.Lmulti_rest
-	/* r11 is the place of the record */
+	/* r11: the address of the record */
 	movq	RING_SIZE(%rdx), %r11
 	decq	%r11
 	andq	%rax, %r11
 	addq	RING_DATA(%rdx), %r11
-	/* Rings of many sessions have their next lines in no near cache. */
+	/* With many sessions, the next cache lines of a ring are in no near cache. */
 	prefetchw 256(%r11)
 	movups	%xmm1, RECORD_HEADER(%r11)
 	movups	%xmm0, RECORD_HEADER + 16(%r11)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims of buffers: THE POOL in slot.h. */
+/* Claim and release buffers of a pool: see THE POOL in slot.h. */
 #include "ring/slot.h"
 
 uint64_t rp_pool_next_epoch(void)
@@ -9,13 +9,12 @@ uint64_t rp_pool_next_epoch(void)
 	return (rp_add_relaxed(&epochs, 1) + 1) * RP_OWNER_EPOCH;
 }
 
-int rp_pool_claim(struct rp_slot *slot, enum rp_owner owner, uint64_t *ret_token)
+static __attribute__((noinline)) int claim_lowest(struct rp_write *write, enum rp_owner owner,
+						  uint64_t *ret_token, uint64_t frees)
 {
+	struct rp_slot *slot = write->slot;
 	uint64_t count = rp_load_relaxed(&slot->pool_count);
-	uint64_t frees = rp_load_acquire(&slot->pool_frees);	/* [POOL-FREE] */
 
-	if (rp_load_relaxed(&slot->pool_empty) == frees + 1)
-		return -1;
 	for (uint64_t i = 0; i < count && i < RP_POOL_MAX; i++) {
 		uint64_t word = rp_load_relaxed(&slot->owners[i]);
 		uint64_t token = (word & ~RP_OWNER_MASK) | owner;
@@ -24,11 +23,31 @@ int rp_pool_claim(struct rp_slot *slot, enum rp_owner owner, uint64_t *ret_token
 		    !rp_cas_seq_cst(&slot->owners[i], &word, token))	/* [POOL-OWNER] */
 			continue;
 		*ret_token = token;
+		write->claimed |= i >= rp_load_relaxed(&slot->pool_wake);
 		return (int)i;
 	}
-	/* Writers do not look again until a buffer becomes free. */
+	/* Until a buffer becomes free, writers skip this search. */
 	rp_store_relaxed(&slot->pool_empty, frees + 1);
+	write->claimed |= count != 0;
 	return -1;
+}
+
+/* A writer that finds the pool empty again saves no registers for the search. */
+int rp_pool_claim(struct rp_write *write, enum rp_owner owner, uint64_t *ret_token)
+{
+	uint64_t frees = rp_load_acquire(&write->slot->pool_frees);	/* [POOL-FREE] */
+
+	if (rp_load_relaxed(&write->slot->pool_empty) == frees + 1)
+		return -1;
+	return claim_lowest(write, owner, ret_token, frees);
+}
+
+bool rp_pool_is_short(const struct rp_slot *slot)
+{
+	uint64_t word = rp_load_relaxed(&slot->pool_frees) + 1;
+
+	return rp_load_relaxed(&slot->pool_empty) == word ||
+	       rp_load_relaxed(&slot->pool_full) >> RP_POOL_STEP_BITS == word;
 }
 
 void rp_pool_release(struct rp_slot *slot, int index, uint64_t token)

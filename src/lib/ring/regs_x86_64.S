@@ -1,50 +1,52 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The usual event: one session wants it, and its payload is in registers. The sections do the same
- * as that of write_x86_64.S, which explains their rules. That section takes any payload, from a
- * struct in memory; storing and loading the payload costs as much as all that is here.
+ * Write an event in the usual case: one session wants it, and its payload is in registers. The
+ * sections do the same as the section in write_x86_64.S, which explains their rules. That section
+ * writes any payload, from a struct in memory. Storing that struct and loading it again would cost
+ * as much as everything here.
  *
- * The first goes by what the thread found when it last looked (struct rp_thread_ring of
- * ring/slot.h), since four loads, each of which has to wait for the one before, cost twice what the
- * rest does:
+ * The first section uses the per-thread ring cache (struct rp_thread_ring in ring/slot.h). Without
+ * the cache, four loads would each wait for the previous load, and take twice as long as the
+ * remaining instructions.
  *
  *	write:
- *		if (*enable is not known.bit)			-> anew
- *		if (generation of all slots is not known.generation) -> anew	[SLOT-AGE]
- *		if (area->mm_cid is not known.cid)		-> anew
- *		ring = known.ring
- *		if (ring->head >= known.limit)
- *			known.base = ring->data - (ring->head & -ring->size)
- *			known.limit = ring->tail + ring->watermark - all the words + 1	[RING-ROOM]
- *			if (ring->head >= known.limit) -> …
- *		to = known.base + ring->head
+ *		if (*enable is not cache.bit)			-> miss
+ *		if (generation of all slots is not cache.generation) -> miss	[SLOT-AGE]
+ *		if (area->mm_cid is not cache.cid)		-> miss
+ *		ring = cache.ring
+ *		if (ring->head >= cache.limit)
+ *			cache.base = ring->data - (ring->head & -ring->size)
+ *			cache.limit = ring->tail + ring->watermark - largest record + 1	[RING-ROOM]
+ *			if (ring->head >= cache.limit) -> slow
+ *		to = cache.base + ring->head
  *		to->ticks = by the coarse clock, or rdtsc
- *		all the words, head
+ *		store payload, header
  *		ring->head += step			commit	[RING-PUB]
  *
- * The second looks, and keeps what it found:
+ * The second section finds the ring and fills the cache:
  *
- *	if (*enable & unusual, or the thread has ids)	-> any other way
+ *	if (*enable & unusual, or the thread has ids)	-> slow
  *	if (*enable has two bits)			-> multi_x86_64.S
  *	write:
- *		if (!(*enable & bit) or bit & unusual)		-> …
- *		rings = slot->rings; if (!rings)		-> …
- *		if (area->cpu_id < 0)				-> …
- *		cid = area->mm_cid; if (cid >= slot->ring_count) -> …
- *		ring = rings[cid]; if (!ring)			-> …
- *		if (the thread has ids)				-> …
- *		known = all that
+ *		if (!(*enable & bit) or bit & unusual)		-> slow
+ *		rings = slot->rings; if (!rings)		-> slow
+ *		if (area->cpu_id < 0)				-> slow
+ *		cid = area->mm_cid; if (cid >= slot->ring_count) -> slow
+ *		ring = rings[cid]; if (!ring)			-> slow
+ *		if (the thread has ids)				-> slow
+ *		fill the cache
  *		from `if (ring->head …` on as above
  *
- * Both looks at what is unusual are needed: the bit may have become another session's since the
- * first, and a handler may have set ids.
+ * Both tests for unusual cases are necessary: after the first test, another session may have got
+ * the bit, and a signal handler may have set ids.
  *
- * A path that leaves the section (…), an abort included, has changed nothing visible. The event is
- * then written by rp_event_write_slow(), which repeats all tests and counts losses.
+ * A section that exits before the commit, by an abort or otherwise, has changed nothing visible.
+ * After a miss, the second section follows. After any other exit, rp_event_write_slow() repeats all
+ * tests, writes the event, and counts losses.
  *
- * These functions are not C because a compiler's code for them saves five registers, a tenth of the
- * whole. They use only registers that a caller expects to lose and have no frame, and they leave by
- * jumps: a stack begins with the event's caller.
+ * These functions are not written in C because a compiler's code for them saves five registers,
+ * which takes a tenth of the total time. They use only caller-saved registers, have no stack frame,
+ * and leave by jumps. A stack of the event therefore begins with the event's caller.
  */
 #include "ring/asm_offsets.h"
 #include "ring/section.h"
@@ -55,7 +57,7 @@
 	.hidden	rp_thread_id_offset, rp_thread_ring, rp_unusual_slots
 	.hidden	rp_event_write_multi, rp_event_write_slow
 
-/* For a jump out of the section: no thread points into it, and the arguments are as they came. */
+/* Leave the section by a jump: clear rseq_cs, and restore the arguments. */
 .macro leave_for function
 	movq	rp_rseq_offset(%rip), %rdx
 	movq	$0, %fs:RSEQ_CS(%rdx)
@@ -64,15 +66,16 @@
 .endm
 
 /*
- * From the test for space to the end of the function. r11 is the ring, r10 the ring cache, xmm1 the
- * processor, xmm0 the third word; rax becomes the head, and r10 the place of the record.
+ * Write the record, from the test for space to the end of the function. Input: r11: the ring; r10:
+ * the ring cache; xmm1: the processor; xmm0: the third payload word. rax becomes the head, and r10
+ * the address of the record.
  */
 .macro write_record name
 	movq	RING_HEAD(%r11), %rax
 	cmpq	%fs:CACHE_LIMIT(%r10), %rax
 	jae	.L\name\()_limit
 .L\name\()_space:
-	/* The number of a processor has at most 16 bits. */
+	/* A processor's number has at most 16 bits. */
 	movd	%fs:CACHE_THREAD(%r10), %xmm2
 	punpckldq %xmm1, %xmm2
 	cmpl	$CLOCK_CAUSAL, %fs:CACHE_CLOCK(%r10)
@@ -88,7 +91,7 @@
 	movq	%rax, RECORD_TICKS(%r10)
 	movq	RING_HEAD(%r11), %rax
 	jmp	.L\name\()_words
-	/* Another thread wrote to the ring last. */
+	/* Another thread wrote the last record of the ring. */
 .L\name\()_ring_is_later:
 	movq	RING_STAMP(%r11), %rdx
 	addq	$CLOCK_STEP, %rdx
@@ -97,7 +100,10 @@
 .L\name\()_clock_is_later:
 	movq	rp_clock_coarse(%rip), %rdx
 	jmp	.L\name\()_stamp
-	/* The drain thread has freed space since. The base first: the limit makes both valid. */
+	/*
+	 * The drain thread may have freed space. Store the base before the limit, which makes both
+	 * valid.
+	 */
 .L\name\()_limit:
 	movq	RING_SIZE(%r11), %rdx
 	negq	%rdx
@@ -112,7 +118,9 @@
 	cmpq	%rdx, %rax
 	jb	.L\name\()_space
 	jmp	.L\name\()_slow
-	/* Each event jumps here; without the alignment it takes a twentieth longer in all. */
+	/*
+	 * With the coarse clock, each event jumps here. Without the alignment, it takes 5 % longer.
+	 */
 	.p2align 6
 .L\name\()_coarse:
 	movq	%fs:CACHE_STAMP(%r10), %rdx
@@ -133,7 +141,7 @@
 	movq	%rsi, RECORD_HEADER + 8(%r10)
 	movq	%xmm0, RECORD_HEADER + 16(%r10)
 	movq	%rcx, RECORD_HEADER + 24(%r10)
-	/* length and event */
+	/* The first header word: length and event. */
 	movl	EVENT_INDEX(%r8), %edx
 	shlq	$32, %rdx
 	leaq	RECORD_HEADER(%r9, %rdx), %rdx
@@ -144,7 +152,7 @@
 	addq	%rdx, %rax
 	movq	%rax, RING_HEAD(%r11)
 .L\name\()_end:
-	/* The shared library is never unloaded, so the thread may point into it for ever. */
+	/* The shared library is never unloaded, so rseq_cs may point to this section for ever. */
 #ifndef RP_NEVER_UNLOADED
 	movq	rp_rseq_offset(%rip), %rdx
 	movq	$0, %fs:RSEQ_CS(%rdx)
@@ -156,7 +164,7 @@
 	leave_for rp_event_write_slow
 .endm
 
-/* a, b, c, d, event, bytes are rdi, rsi, rdx, rcx, r8, r9. */
+/* The arguments a, b, c, d, event, bytes are in rdi, rsi, rdx, rcx, r8, r9. */
 function rp_event_write_regs, public=1, bytes=64
 	describe_section regs
 	leaq	.Lregs_section(%rip), %r11
@@ -225,7 +233,7 @@ function rp_event_write_miss
 	movq	rp_thread_ring@gottpoff(%rip), %rdx
 	cmpl	$0, %fs:CACHE_HAS_IDS(%rdx)
 	jne	.Lmiss_slow
-	/* r11 is the ring, rax the concurrency id, r10 the clock, xmm2 the bit */
+	/* r11: the ring; rax: the concurrency id; r10: the clock; xmm2: the bit */
 	movq	$-1, %fs:CACHE_BIT(%rdx)
 	movl	%eax, %fs:CACHE_CID(%rdx)
 	movl	%r10d, %fs:CACHE_CLOCK(%rdx)

@@ -4,7 +4,10 @@
 #include "base/atomic.h"
 #include "base/memory.h"
 
-/* Places for a ring's struct, a cache line apart. Prime: any number of rings goes through all. */
+/*
+ * Offsets for the struct of a ring, one cache line apart. The count is prime, so that consecutive
+ * rings use all offsets.
+ */
 #define PLACES 61u
 #define PLACE_BYTES 64u
 
@@ -12,9 +15,10 @@ _Static_assert((PLACES - 1) * PLACE_BYTES + sizeof(struct rp_ring) <= RP_RING_CO
 	       "the last place ends in the ring's head");
 
 /*
- * Where the struct of a ring in memory begins. An event that many sessions want touches the first
- * lines of as many rings, and a nearest cache keeps eight or so of the same place in a page: were
- * they all at its beginning, forty sessions would take a third longer (doc/performance.md).
+ * Return the offset of the struct for a new ring in memory. An event that many sessions want
+ * touches the first cache lines of as many rings. An L1 cache keeps about eight lines with the same
+ * offset in a page. If all structs were at the beginning of a page, forty sessions would need a
+ * third more time (doc/performance.md).
  */
 static size_t next_place(void)
 {
@@ -31,7 +35,7 @@ int rp_ring_create_in(int fd, size_t size, uint32_t id, struct rp_ring **ret_rin
 
 	if (ret != 0)
 		return ret;
-	/* A file is read by its form: src/lib/recover/recovery_format.h. */
+	/* In a file, recovery expects the struct at offset 0: src/lib/recover/recovery_format.h. */
 	ring = (void *)((char *)memory + (fd < 0 ? next_place() : 0));
 	ring->data = (uint8_t *)memory + RP_RING_CONTROL_BYTES;
 	ring->size = size;
@@ -46,7 +50,7 @@ int rp_ring_create(size_t size, uint32_t id, struct rp_ring **ret_ring)
 	return rp_ring_create_in(-1, size, id, ret_ring);
 }
 
-/* Without the lines that neighbours are fetched with. */
+/* Distance between structs. It leaves gaps for the cache lines that the processor prefetches. */
 #define ARRAY_STRIDE 320u
 
 _Static_assert(sizeof(struct rp_ring) <= ARRAY_STRIDE, "structs in an array do not overlap");
@@ -106,8 +110,8 @@ void rp_ring_set_overwrite(struct rp_ring *ring)
 }
 
 /*
- * Writers may overwrite these bytes during the copy; the caller then discards the copy. So
- * ThreadSanitizer must ignore the race, and the compiler must not read a word twice.
+ * Writers may overwrite these bytes during the copy, and the caller then discards the copy.
+ * Therefore ThreadSanitizer must ignore the race, and the compiler must not read a word twice.
  */
 static __attribute__((no_sanitize("thread"))) void copy_words(uint8_t *to, const uint8_t *from,
 							      uint64_t bytes)

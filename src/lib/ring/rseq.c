@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Whether rseq can be used here, and the slot table.
- */
+/* Detect whether rseq is usable, and create the slot table. */
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <sched.h>
@@ -21,7 +19,7 @@
 
 #define MM_CID_OFFSET 24u
 #define CPU_ID_OFFSET 4u
-#define PROCESSORS_MAX 8192u	/* of x86-64 kernels */
+#define PROCESSORS_MAX 8192u	/* limit of x86-64 kernels */
 
 __thread struct rp_thread_ring rp_thread_ring = { .bit = RP_NO_BIT };
 struct rp_slot *rp_slots;
@@ -46,8 +44,8 @@ static uint32_t cpu_count(void)
 }
 
 /*
- * Runs on one processor after the other. A thread that ran there before is preempted, and the
- * kernel restarts its section.
+ * Run on one processor after the other. This preempts any thread of the process that runs there,
+ * and the kernel aborts the section of such a thread.
  */
 static void visit_processors(void)
 {
@@ -67,7 +65,9 @@ static void visit_processors(void)
 void rp_fence_heavy(void)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	/* Once registered, it fails only where the program has forbidden itself the call since. */
+	/*
+	 * After registration, membarrier fails only if the program has forbidden itself the call.
+	 */
 	if (heavy_is_membarrier && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ) != 0)
 		visit_processors();
 }
@@ -81,7 +81,8 @@ uint32_t rp_slot_ring_count(void)
 static bool rseq_registered(void)
 {
 	/*
-	 * glibc 2.35 and later. __rseq_size is 0 if a tunable disabled rseq or the kernel refused.
+	 * glibc 2.35 and later. __rseq_size is 0 if a tunable disabled rseq or the kernel rejected
+	 * it.
 	 */
 	return &__rseq_size && &__rseq_offset && __rseq_size > 0 &&
 	       (int32_t)rp_rseq_area()->cpu_id >= 0;
@@ -90,8 +91,9 @@ static bool rseq_registered(void)
 static void choose_index(void)
 {
 	/*
-	 * glibc 2.36 says __rseq_size 20 and registers 32 bytes; the kernel says how far it writes.
-	 * mm_cid is dense: below min(threads, CPUs). Before 6.3 there is cpu_id alone.
+	 * glibc 2.36 sets __rseq_size to 20 but registers 32 bytes; the kernel reports how many
+	 * bytes it writes. mm_cid is dense: it is below min(threads, CPUs). Kernels before 6.3
+	 * provide only cpu_id.
 	 */
 	rp_rseq_index_offset = getauxval(AT_RSEQ_FEATURE_SIZE) >= MM_CID_OFFSET + 4 ?
 			       MM_CID_OFFSET : CPU_ID_OFFSET;
@@ -111,8 +113,8 @@ int rp_slots_init(void)
 		return ret;
 	rp_slots = memory;
 	/*
-	 * Without an area of the kernel's, sections store their pointer all the same, before they
-	 * look at anything: into the ring cache, which such a thread never fills.
+	 * Without a kernel area, sections still store rseq_cs before any test. They store it into
+	 * the ring cache, which such a thread never fills.
 	 */
 	rp_rseq_offset = (char *)&rp_thread_ring.generation - (char *)__builtin_thread_pointer();
 	ring_count = 0;
@@ -123,7 +125,7 @@ int rp_slots_init(void)
 		return 0;
 	choose_index();
 	rp_rseq_offset = __rseq_offset;
-	/* The clock must be readable inside a section: a vDSO call is not covered by its abort. */
+	/* The section must read the clock itself: its abort does not cover a call to the vDSO. */
 	if (!rp_clock_is_tsc)
 		return 0;
 	if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ) != 0 ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The common parts of all restartable sections of x86-64, in two forms: macros for .S files, and
- * strings for the sections of counter/add.c, which are inline in the functions that count.
+ * The common parts of all restartable sections for x86-64, in two forms: macros for .S files, and
+ * strings for the sections in counter/add.c, which are inline in the functions that count.
  */
 #ifndef RP_RING_SECTION_H
 #define RP_RING_SECTION_H
@@ -11,8 +11,8 @@
 #include "base/assembly.h"
 
 /*
- * Describes the section of a function: struct rseq_cs of the kernel's. The section goes from
- * .Lname_begin to .Lname_end; aborted, it goes on at .Lname_abort.
+ * Emit the descriptor of a section, the kernel's struct rseq_cs. The section extends from
+ * .Lname_begin to .Lname_end. After an abort, the thread continues at .Lname_abort.
  */
 .macro describe_section name
 	.pushsection __rseq_cs, "aw"
@@ -23,7 +23,10 @@
 	.popsection
 .endm
 
-/* The abort handler, behind what glibc registered: the operand of an undefined instruction. */
+/*
+ * The abort handler, after the signature that glibc registered. The signature is encoded as the
+ * operand of an undefined instruction.
+ */
 .macro abort_handler name
 	.byte	0x0f, 0xb9, 0x3d
 	.long	0x53053053
@@ -32,7 +35,9 @@
 
 #else
 
-/* Describes section 1..2 with abort handler 4, at 3: struct rseq_cs of the kernel's. */
+/*
+ * The descriptor (struct rseq_cs) at label 3 of the section from 1 to 2 with the abort handler 4.
+ */
 #define RP_SECTION_DESCRIPTOR \
 	".pushsection __rseq_cs, \"aw\"\n\t" \
 	".balign 32\n" \
@@ -41,7 +46,7 @@
 	".quad 1f, 2f - 1f, 4f\n\t" \
 	".popsection\n\t"
 
-/* In front of 4: what glibc registered, as the operand of an undefined instruction. */
+/* The signature before label 4, encoded as the operand of an undefined instruction. */
 #define RP_SECTION_SIGNATURE \
 	".byte 0x0f, 0xb9, 0x3d\n\t" \
 	".long 0x53053053\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A write by restartable sections: the sections of write_x86_64.S, and the order in which a write
- * tries them.
+ * Write an event by restartable sections: this file determines the order in which a write tries the
+ * sections of write_x86_64.S.
  */
 #include "ring/slot.h"
 
@@ -10,8 +10,9 @@
 #include "ring/rseq.h"
 
 /*
- * Makes a free buffer the ring of this concurrency id, whose own is full or not there. Return:
- * RP_WRITE_ABORTED: there may be space now, try again; else as it was, or RP_WRITE_GONE.
+ * Make a free buffer the ring of this concurrency id, which has none or a full one. Return:
+ * RP_WRITE_ABORTED: there may be space now, try again; RP_WRITE_GONE; or `result` if there is no
+ * buffer.
  */
 static __attribute__((noinline)) enum rp_write_result
 take_buffer(struct rp_write *write, enum rp_write_result result)
@@ -24,7 +25,7 @@ take_buffer(struct rp_write *write, enum rp_write_result result)
 
 	if (rp_load_relaxed(cid) >= rp_load_relaxed(&slot->ring_count))
 		return result;
-	index = rp_pool_claim(slot, RP_OWNER_TAKEN, &token);
+	index = rp_pool_claim(write, RP_OWNER_TAKEN, &token);
 	if (index < 0)
 		return result;
 	installed = rp_slot_install(write, (uint64_t)index, token);
@@ -32,9 +33,8 @@ take_buffer(struct rp_write *write, enum rp_write_result result)
 		rp_pool_release(slot, index, token);
 		return installed;
 	}
-	/* Threads that remember the ring before have to look again. */
+	/* Invalidate the ring caches of threads that use the previous ring. */
 	rp_add_seq_cst(rp_slots_generation(), 1);	/* [SLOT-AGE] */
-	write->claimed |= (uint64_t)index >= rp_load_relaxed(&slot->pool_wake);
 	return RP_WRITE_ABORTED;
 }
 

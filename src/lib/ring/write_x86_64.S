@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The writer in one restartable section: all of it happens, or nothing, on one concurrency id, with
- * no LOCK prefix. Kernel contract: Documentation of rseq(2), include/uapi/linux/rseq.h.
+ * The writer as one restartable section. The section executes completely on one concurrency id, or
+ * has no visible effect, and needs no LOCK prefix. Kernel contract: rseq(2),
+ * include/uapi/linux/rseq.h.
  *
  *	write:
  *		if (!(*enable & bit))			-> GONE
@@ -35,22 +36,24 @@
  *			ring->ends[head / subbuf % subbufs] = head
  *			ring->head = boundary		commit	[RING-PUB]
  *
- * The bit and the slot are tested inside because the bit outside is only a hint: the session may
- * have stopped and another started since. A preemption, migration or signal anywhere before the
- * commit goes to the abort handler, and no reader can see anything that was written.
+ * The section tests the bit and the slot because the test outside is only a hint: the session may
+ * have stopped since, and another session may have started. A preemption, migration or signal
+ * before the commit transfers control to the abort handler, and no reader can see what the section
+ * wrote.
  *
- * With the coarse clock, ring->stamp and the thread's stamp are raised before the commit. An abort
- * in between leaves them later than necessary, which is harmless.
+ * With the coarse clock, the section raises ring->stamp and the thread's stamp before the commit.
+ * If an abort follows, the stamps are later than necessary, which is harmless.
  *
- * The commit is a section's last instruction: what follows it must not be in the section, or an
- * abort there would write twice. Hence a loss is a section of its own.
+ * The commit is the last instruction of a section. If an instruction followed it inside the
+ * section, an abort there would repeat the write. A loss is therefore counted in a separate
+ * section.
  *
- * ONE CLOCK reading serves all sessions that want an event, because it is most of the cost. The
- * time may be reused only if the thread was not interrupted since the reading: otherwise, a
- * record could get a time before a sequence point and be written after it. The kernel shows
- * interruptions: it clears rseq_cs when it preempts, signals or fences a thread outside the
- * section that rseq_cs points to. So rseq_cs stays set from one session to the next, and the
- * test of it is inside the section, where an interruption is an abort:
+ * ONE CLOCK reading serves all sessions that want an event, because the reading is most of the
+ * cost. The writer may reuse the time only if the thread was not interrupted since the reading.
+ * Otherwise a record could get a time before a sequence point but be written after it. The kernel
+ * makes interruptions visible: it clears rseq_cs when it preempts, signals or fences a thread
+ * outside the section to which rseq_cs points. The writer therefore leaves rseq_cs set from one
+ * session to the next, and tests it inside the section, where an interruption is an abort:
  *
  *	multi-session:
  *		if (!write->ticks)
@@ -71,7 +74,8 @@
  *	look at rseq_cs		abort
  *	commit 2							finds both
  *
- * It is a section apart: one session alone would pay for the look.
+ * The multi-session section is separate, so that a write to a single session does not pay for the
+ * test of rseq_cs.
  */
 #include "ring/asm_offsets.h"
 #include "ring/section.h"
@@ -80,7 +84,9 @@
 
 	.hidden	rp_clock_coarse, rp_rseq_index_offset, rp_rseq_offset, rp_thread_ring
 
-/* In each function r9 is its struct rp_write. Afterwards rax is the descriptor, rcx the area. */
+/*
+ * Begin a function. Afterwards: r9: its struct rp_write; rax: the descriptor; rcx: the rseq area.
+ */
 .macro begin name
 	movq	%rdi, %r9
 	describe_section \name
@@ -93,7 +99,7 @@
 .L\name\()_begin:
 .endm
 
-/* The thread entered it for the first session of this event, if there is a time already. */
+/* If there is a time already, rseq_cs was set for the first session of this event. */
 .macro enter_section_multi name
 	cmpq	$0, WRITE_TICKS(%r9)
 	jne	.L\name\()_begin
@@ -103,7 +109,7 @@
 	jne	.L\name\()_abort
 .endm
 
-/* The first three tests. Afterwards r8 is the table of rings, r10 the slot, rax the id. */
+/* The first tests. Afterwards: r8: the table of rings; r10: the slot; rax: the concurrency id. */
 .macro find_rings name
 	movq	WRITE_ENABLE(%r9), %rax
 	movq	(%rax), %rax
@@ -122,7 +128,10 @@
 	jae	.L\name\()_no_ring
 .endm
 
-/* Afterwards rdx is the ring's head, rax its bytes with the record, compared to its size. */
+/*
+ * Compare the bytes used, including the record, with the ring's size. Afterwards: rdx: the head;
+ * rax: these bytes.
+ */
 .macro compare_space
 	movq	RING_HEAD(%r8), %rdx
 	movq	%rdx, %rax
@@ -132,8 +141,8 @@
 .endm
 
 /*
- * The four tests every write begins with. Afterwards r8 is the ring, r10 the slot, r11d the
- * processor, and the rest as after compare_space.
+ * The tests with which every write begins. Afterwards: r8: the ring; r10: the slot; r11d: the
+ * processor; the other registers as after compare_space.
  */
 .macro find_ring name
 	find_rings \name
@@ -144,9 +153,9 @@
 .endm
 
 /*
- * Copies the part that r10 points to, to rdi, and goes on at next_part. A small part was stored a
- * moment ago, field by field: a load wider than the store whose bytes it takes would wait for the
- * cache.
+ * Copy the part at r10 to rdi, and continue at next_part. Small parts were stored just before,
+ * field by field. A load that is wider than these stores cannot be forwarded from them and would
+ * wait for the cache, so small parts are copied by loads of at most 8 bytes.
  */
 .macro copy_part name
 	movq	PART_SIZE_BYTES(%r10), %rcx
@@ -194,7 +203,7 @@
 	addq	$16, %rdi
 	subq	$16, %rcx
 	jae	.L\name\()_copy_16
-	/* 0 to 15 bytes are left, as the low four bits of rcx say */
+	/* 0 to 15 bytes remain: the low four bits of rcx. */
 	testb	$15, %cl
 	jz	.L\name\()_next_part
 	testb	$8, %cl
@@ -230,19 +239,19 @@
 .endm
 
 /*
- * From the comparison of space to the commit. If `once` is 1, a time that an earlier session of the
- * event got is taken again.
+ * Write the record, from the result of the space comparison to the commit. If `once` is 1, reuse
+ * the time of an earlier session for the same event.
  */
 .macro write_record name, once=0
 	ja	.L\name\()_full
 	cmpq	RING_WATERMARK(%r8), %rax
 	seta	WRITE_ABOVE(%r9)
-	/* rdi is the place of the record */
+	/* rdi: the address of the record */
 	movq	RING_SIZE(%r8), %rdi
 	decq	%rdi
 	andq	%rdx, %rdi
 	addq	RING_DATA(%r8), %rdi
-	/* With many sessions, a ring's next lines are in no near cache. */
+	/* With many sessions, the next cache lines of a ring are in no near cache. */
 	prefetchw 256(%rdi)
 	cmpl	$CLOCK_TICKS, SLOT_CLOCK(%r10)
 	jne	.L\name\()_other_clock
@@ -260,14 +269,14 @@
 	.endif
 .L\name\()_stamp:
 	movq	%rax, RECORD_TICKS(%rdi)
-	/* The header; its first word is length and event. */
+	/* The header. Its first word contains length and event. */
 	movq	WRITE_LENGTH_EVENT(%r9), %rax
 	movq	WRITE_THREAD_FLAGS(%r9), %rdx
 	movq	%rax, (%rdi)
 	movq	%rdx, RECORD_THREAD(%rdi)
 	movw	%r11w, RECORD_PROCESSOR(%rdi)
 	addq	$RECORD_HEADER, %rdi
-	/* r10 runs over the parts, r11 counts them; r11 is 0 for the prefix */
+	/* r10: the current part; r11: the number of remaining parts, or 0 for the prefix */
 	movq	WRITE_PARTS(%r9), %r10
 	movq	WRITE_PART_COUNT(%r9), %r11
 	cmpq	$0, WRITE_PREFIX_BYTES(%r9)
@@ -296,12 +305,12 @@
 	movq	%rax, %fs:CACHE_STAMP(%rcx)
 	movq	%rax, RING_STAMP(%r8)
 	jmp	.L\name\()_stamp
-	/* On to the next part, or from the prefix to the first one. */
+	/* Continue with the next part, or after the prefix with the first part. */
 .L\name\()_another_part:
 	jl	.L\name\()_first_part
 	addq	$PART_BYTES, %r10
 	jmp	.L\name\()_part
-	/* The prefix is a part of its own, before the others. */
+	/* The prefix is copied like a part, before the other parts. */
 .L\name\()_prefix:
 	leaq	WRITE_PREFIX(%r9), %r10
 	xorl	%r11d, %r11d
@@ -319,14 +328,14 @@
 .L\name\()_end:
 .endm
 
-/* rseq_cs is cleared so that no thread points here when a static copy is unloaded. */
+/* Clear rseq_cs, so that no thread's rseq_cs points here after a static copy is unloaded. */
 .macro leave_section
 	movq	rp_rseq_offset(%rip), %rcx
 	movq	$0, %fs:RSEQ_CS(%rcx)
 	ret
 .endm
 
-/* All ways out but that of success; rcx is scratch. RP_WRITE_FULL is the first one. */
+/* All exits but success. rcx is scratch. RP_WRITE_FULL comes first. */
 .macro leave_otherwise name
 .L\name\()_full:
 	movl	$RESULT_FULL, %eax
@@ -342,7 +351,7 @@
 	leave_section
 .endm
 
-/* One copy of each: a test aborts each instruction of it. */
+/* Each section exists once, because a test aborts each of its instructions. */
 function rp_slot_try_rseq
 	begin try
 	enter_section try
@@ -358,7 +367,7 @@ function rp_slot_try_rseq_multi
 	enter_section_multi multi
 	find_ring multi
 	write_record multi, once=1
-	/* rseq_cs still points here, for the next session. */
+	/* rseq_cs continues to point here, for the next session. */
 	xorl	%eax, %eax
 	ret
 	leave_otherwise multi
@@ -368,12 +377,12 @@ function rp_slot_lose_or_switch
 	begin lose
 	enter_section lose
 	find_ring lose
-	/* There is space now: the write is tried again. */
+	/* There is space now, so the caller tries to write again. */
 	jbe	.Llose_abort
 	movq	RING_SUBBUF(%r8), %rax
 	testq	%rax, %rax
 	jz	.Llose_count
-	/* switch_subbuf: rsi is the boundary */
+	/* switch_subbuf; rsi: the boundary */
 	movq	RING_TAIL(%r8), %r10
 	movq	RING_SIZE(%r8), %rsi
 	addq	%r10, %rsi
@@ -402,13 +411,13 @@ function rp_slot_lose_or_switch
 	leave_otherwise lose
 end_function rp_slot_lose_or_switch
 
-/* rsi is the buffer's index, rdi its token. */
+/* Arguments: rsi: the buffer's index; rdx, later rdi: its token. */
 function rp_slot_install
 	begin install
 	movq	%rdx, %rdi
 	enter_section install
 	find_rings install
-	/* rcx is where the ring of this id is */
+	/* rcx: the address of the table entry for this id */
 	leaq	(%r8, %rax, 8), %rcx
 	movq	(%rcx), %r8
 	testq	%r8, %r8
@@ -420,7 +429,7 @@ function rp_slot_install
 	jne	.Linstall_abort
 	movq	SLOT_POOL(%r10), %rax
 	movq	(%rax, %rsi, 8), %rax
-	/* Coarse times go on from those of the ring before. */
+	/* The new ring must not have an earlier stamp than the previous one (coarse clock). */
 	testq	%r8, %r8
 	jz	.Linstall_commit
 	movq	RING_STAMP(%r8), %rdx

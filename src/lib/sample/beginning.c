@@ -26,10 +26,11 @@ void rp_beginning_mark(void)
 }
 
 /*
- * Where a thread sleeps, without waking it: a signal would cut short what cannot be taken up again.
- * The kernel reports instruction and stack pointer; the stack is read as it is. The thread has to
- * sleep through all of this. Where the kernel reports nothing, there is no sample.
- * Return: false when the thread runs.
+ * Write the first two samples of a sleeping thread without waking it: a signal would interrupt a
+ * system call that cannot be restarted. The kernel reports the thread's instruction and stack
+ * pointer in /proc, and this function reads the stack in place. If the kernel reports nothing, the
+ * thread gets no sample.
+ * Return: false, with nothing written, if the thread did not sleep the whole time.
  */
 static bool write_sleeper(uint32_t id)
 {
@@ -38,7 +39,10 @@ static bool write_sleeper(uint32_t id)
 	uint32_t frame_count;
 	char *at;
 
-	/* "running", or the call, its arguments, the stack pointer and the instruction. */
+	/*
+	 * The file contains "running", or: the call, its arguments, the stack pointer, the
+	 * instruction.
+	 */
 	if (rp_thread_file(id, "syscall", before, sizeof(before)) < 0)
 		return true;
 	at = strrchr(before, ' ');
@@ -57,8 +61,8 @@ static bool write_sleeper(uint32_t id)
 }
 
 /*
- * A thread without a timer blocks all signals, as the library's own do: it is seen when it sleeps,
- * or not at all.
+ * A thread without a timer blocks the signal, as the library's own threads do. Such a thread is
+ * sampled only if it is asleep at one of TRIES_MAX attempts.
  */
 static enum rp_beginning write_first(struct rp_sampled *thread, uint32_t samples)
 {

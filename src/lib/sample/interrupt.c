@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A timer on each thread's CPU clock interrupts that thread, and only while it runs: a sleeping
- * thread uses no CPU time. Since Linux 5.10 the kernel sends such a signal when the thread returns
- * to user space, so the signal does not cut a system call short.
+ * A timer on each thread's CPU clock interrupts that thread. The clock advances only while the
+ * thread runs, so a sleeping thread is not interrupted. Since Linux 5.10 the kernel sends such a
+ * signal when the thread returns to user space, so the signal does not cut a system call short.
  */
 #include "sample/interrupt.h"
 
@@ -18,7 +18,7 @@
 
 struct rp_event *rp_sample_event;
 
-static int number;			/* of the signal; 0: none taken */
+static int number;			/* of the signal; 0: none allocated */
 
 void rp_sample_write(uint32_t thread, enum rp_sample_type type, const uint64_t *frames,
 		     uint32_t frame_count)
@@ -40,7 +40,7 @@ static void take_sample(struct rp_sampled *thread, const void *context)
 	if (!rp_registers_of_context(context, &registers))
 		return;
 	stack = registers.value[RP_REG_RSP];
-	/* From here to its end the stack is in use, so it is there. */
+	/* The stack is in use from the stack pointer to its end, so those pages are mapped. */
 	if (rp_thread_stack_bounds(&low, &high) && stack >= low && stack < high) {
 		window.low = stack;
 		window.high = high;
@@ -58,7 +58,7 @@ static void on_tick(int signal, siginfo_t *info, void *context)
 	struct rp_sampled *threads = rp_load_acquire(&rp_threads);
 
 	(void)signal;
-	/* One that was on its way when its timer went may be for a thread whose place is taken. */
+	/* A late signal of a deleted timer may name a place that another thread has now. */
 	if (info->si_code == SI_TIMER && place < RP_THREADS_MAX &&
 	    rp_event_enabled(rp_sample_event) &&
 	    rp_load_relaxed(&threads[place].id) == rp_thread_id())
@@ -73,13 +73,16 @@ int rp_sample_signal_take(void)
 	if (number)
 		return 0;
 	action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-	/* A handler of the program's that left ours by siglongjmp would keep the objects held. */
+	/*
+	 * If a handler of the program interrupted ours and left it by siglongjmp(), the readers'
+	 * count of the object list would never reach 0.
+	 */
 	sigfillset(&action.sa_mask);
 	for (int candidate = SIGRTMAX; candidate >= SIGRTMIN; candidate--) {
 		if (sigaction(candidate, NULL, &old) != 0 || old.sa_flags & SA_SIGINFO ||
 		    old.sa_handler != SIG_DFL)
 			continue;
-		/* First: who forks must know what to give back. */
+		/* Set this first: a thread that forks must know which disposition to reset. */
 		number = candidate;
 		if (sigaction(candidate, &action, NULL) == 0)
 			return 0;
@@ -100,7 +103,7 @@ static void set_default(void)
 {
 	struct sigaction action = { .sa_handler = SIG_DFL };
 
-	/* The program may have taken it meanwhile. */
+	/* The program may have installed its own handler since. */
 	if (is_ours())
 		sigaction(number, &action, NULL);
 	number = 0;
@@ -116,7 +119,7 @@ static bool is_pending_anywhere(void)
 		uint32_t id = (uint32_t)strtoul(entry->d_name, NULL, 10);
 		char text[8];
 
-		/* One that is gone has nothing pending. */
+		/* A thread that has ended has no pending signals. */
 		if (id && rp_thread_file(id, "comm", text, sizeof(text)) >= 0)
 			pending = rp_thread_signals(id, "SigPnd:") >> (number - 1) & 1;
 	}
@@ -141,14 +144,14 @@ void rp_sample_signal_forget(void)
 int rp_sample_timer_start(struct rp_sampled *thread, uint64_t interval_ns)
 {
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID };
-	/* The first sample comes at the kernel's next tick, if the thread runs then. */
+	/* The first sample is due at the kernel's next tick, if the thread runs then. */
 	const struct itimerspec when = {
 		.it_value = { .tv_nsec = 1 },
 		.it_interval = { (time_t)(interval_ns / 1000000000u),
 				 (long)(interval_ns % 1000000000u) },
 	};
 
-	/* It would stay pending, and the disposition ours. */
+	/* In such a thread the signal would stay pending, and could never be given back. */
 	if (rp_thread_signals(thread->id, "SigBlk:") >> (number - 1) & 1)
 		return -EPERM;
 	event.sigev_signo = number;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sampler: where this program's threads spend their time, as events ThreadSample of the
- * provider Microsoft-DotNETCore-SampleProfiler, which every client of the .NET runtime knows.
+ * The sampler shows where this program's threads spend their time. It writes ThreadSample events of
+ * the provider Microsoft-DotNETCore-SampleProfiler, which every client of the .NET runtime knows.
  */
 #ifndef RP_SAMPLE_SAMPLE_H
 #define RP_SAMPLE_SAMPLE_H
@@ -14,23 +14,26 @@
 #define RP_SAMPLE_PROVIDER "Microsoft-DotNETCore-SampleProfiler"
 
 /*
- * Makes the provider. Nothing else happens until a session names it. Once.
+ * Create the provider. The sampler does nothing else until a session names the provider. Call this
+ * function once.
  * Return: 0 or -ENOMEM.
  */
 int rp_sample_init(void);
 
 /*
- * The time between samples of one running thread that a session gets with these arguments of the
- * provider, in ns.
+ * Get the time in ns between two samples of a running thread, from the arguments that a session
+ * passes to the provider.
  */
 uint32_t rp_sample_interval_ns(const char *filter_data);
 
-/* The same for a session of these providers; 0: none of them is the sampler. */
+/*
+ * As rp_sample_interval_ns(), for a session with these providers; 0: none of them is the sampler.
+ */
 uint32_t rp_sample_interval_of(const struct rp_session_provider *providers, size_t count);
 
 /*
- * Whether the session's first samples are written: two of every thread, the first with its stack.
- * False also for a session that the sampler has not heard of yet.
+ * Return: whether the session's first samples are written: two of every thread, the first with its
+ * stack. False also if the sampler has not processed the session's request yet.
  */
 bool rp_sample_has_begun(uint64_t session);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sampler's thread, made with the first session that names the provider, asleep without a
- * timeout while none does. It finds threads and gives them timers; the samples are taken by the
- * threads themselves, in signal.c.
+ * The sampler's thread. The first session that names the provider starts this thread, which sleeps
+ * without a timeout while no session names the provider. The sampler finds the program's threads
+ * and starts their timers; each thread takes its own samples in a signal handler (interrupt.c).
  *
- * Each session begins with two samples of every thread (beginning.h). Clients take a sample to last
- * until the thread's next one. So a thread that went to sleep after its last sample gets one more,
- * which says so and has no stack: its CPU clock stood still for a tick.
+ * Each session begins with two samples of every thread (beginning.h). Clients assume that a sample
+ * lasts until the thread's next one. So when a thread has gone to sleep (its CPU clock did not
+ * advance for a tick), the sampler writes one more sample without a stack, which marks the sleep.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -23,36 +23,36 @@
 #include "sample/sample.h"
 #include "sample/interrupt.h"
 
-#define SCAN_NS 50000000u	/* between looks for new threads, at least */
-#define SCAN_SHARE 50u		/* a look may take one part in so many of the time */
-#define NAMES_NS 1000000000u	/* between looks at names */
-#define INTERVAL_MAX_MS 4000u	/* what 32 bits of ns hold */
+#define SCAN_NS 50000000u	/* minimum time between scans for new threads */
+#define SCAN_SHARE 50u		/* a scan may use 1/SCAN_SHARE of the time */
+#define NAMES_NS 1000000000u	/* between checks of the threads' names */
+#define INTERVAL_MAX_MS 4000u	/* the longest interval in 32 bits of ns */
 
 /* The request of a session. */
 struct sample_request {
 	struct rp_guid source;
 	uint32_t interval_ns;
-	bool has_begun;			/* its first samples are written */
+	bool has_begun;			/* the session's first samples are written */
 };
 
 static struct {
-	pthread_mutex_t lock;		/* guards what follows; never held while working */
+	pthread_mutex_t lock;		/* guards the members below; never held during a scan */
 	pthread_cond_t news;
 	struct sample_request requests[RP_SESSIONS_MAX];
 	unsigned int request_count;
-	uint64_t changes;		/* of the requests */
-	bool is_beginning;		/* a request was made since the sampler looked */
+	uint64_t changes;		/* number of changes to the requests */
+	bool is_beginning;		/* a new request since the sampler last looked */
 } sampler = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static struct rp_thread_once sampler_thread = RP_THREAD_ONCE_INIT;
 
 static struct rp_event *name_event;
 
-/* The sampler thread's own. */
+/* State that only the sampler's thread uses. */
 static struct {
-	bool marks;			/* the next scan marks all threads for a beginning */
-	bool is_beginning;		/* not every thread has its first samples */
-	uint64_t changes;		/* of the requests that it follows */
+	bool marks;			/* the next tick marks all threads as owing first samples */
+	bool is_beginning;		/* some thread still owes first samples */
+	uint64_t changes;		/* the value of sampler.changes last seen */
 	uint32_t interval_ns;		/* 0: no request */
 	uint64_t scan_due_ns;
 	uint64_t names_due_ns;
@@ -72,7 +72,7 @@ uint32_t rp_sample_interval_ns(const char *filter_data)
 	if (milliseconds > INTERVAL_MAX_MS)
 		milliseconds = INTERVAL_MAX_MS;
 	interval = milliseconds * 1000000u;
-	/* The kernel looks at CPU timers when its own tick comes, which this clock goes by. */
+	/* The kernel checks CPU timers at its own tick, whose period is this clock's resolution. */
 	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
 	return (uint32_t)(interval > (uint64_t)tick.tv_nsec ? interval : (uint64_t)tick.tv_nsec);
 }
@@ -81,7 +81,7 @@ uint32_t rp_sample_interval_of(const struct rp_session_provider *providers, size
 {
 	struct rp_session_provider provider;
 
-	/* A wrong size is refused later. */
+	/* The session's start refuses a wrong size later. */
 	for (size_t i = 0; i < count && rp_session_provider_at(providers, i, &provider) == 0; i++) {
 		if (provider.name && strcmp(provider.name, RP_SAMPLE_PROVIDER) == 0)
 			return rp_sample_interval_ns(provider.filter_data);
@@ -89,7 +89,7 @@ uint32_t rp_sample_interval_of(const struct rp_session_provider *providers, size
 	return 0;
 }
 
-/* Tells a thread's name, when it is new. */
+/* Emit a thread's name if it is new or has changed. */
 static void report_name(struct rp_sampled *thread)
 {
 	char name[RP_THREAD_NAME_BYTES];
@@ -97,7 +97,7 @@ static void report_name(struct rp_sampled *thread)
 	struct rp_origin origin = { rp_thread_id(), 0, NULL };
 	struct rp_part parts[] = { { &thread->id, sizeof(thread->id) }, { name, 0 } };
 
-	/* The sampler has no samples. */
+	/* The sampler's own thread is not sampled. */
 	if (length <= 0 || thread->id == origin.thread)
 		return;
 	if (name[length - 1] == '\n')
@@ -122,7 +122,10 @@ static void thread_went(struct rp_sampled *thread)
 
 static const struct rp_thread_visitor visitor = { thread_came, thread_went };
 
-/* One that blocks the signal may have changed its mind: new threads are born with all blocked. */
+/*
+ * Try every thread without a timer again: a new thread starts with all signals blocked and may have
+ * unblocked this one since.
+ */
 static void give_timers(void)
 {
 	uint32_t self = rp_thread_id();
@@ -159,7 +162,7 @@ static void scan(void)
 	own.scan_due_ns = now + (took > SCAN_NS / SCAN_SHARE ? took * SCAN_SHARE : SCAN_NS);
 }
 
-/* Ends the samples of threads that fell asleep. */
+/* Write the sample that marks sleep for each thread whose CPU clock did not advance. */
 static void look_for_sleepers(void)
 {
 	for (uint32_t i = 0; i < rp_threads_count; i++) {
@@ -177,7 +180,7 @@ static void look_for_sleepers(void)
 	}
 }
 
-/* Applies new requests: restarts all timers and emits all names again. */
+/* Apply new requests: restart all timers and emit all names again. */
 static void begin(uint32_t interval_ns)
 {
 	for (uint32_t i = 0; i < rp_threads_count; i++) {
@@ -198,7 +201,7 @@ static void end(void)
 	own.interval_ns = 0;
 }
 
-/* With the lock held: the shortest interval that anyone asked for, 0 without requests. */
+/* The shortest requested interval, or 0 without requests. The caller holds the lock. */
 static uint32_t wanted_interval(void)
 {
 	uint32_t interval = 0;
@@ -210,7 +213,7 @@ static uint32_t wanted_interval(void)
 	return interval;
 }
 
-/* Waits for news, or for the next tick. Return: the interval wanted now. */
+/* Wait until the requests change or the next tick is due. Return: the interval wanted now. */
 static uint32_t wait_for_work(bool *ret_changed)
 {
 	uint32_t interval;
@@ -235,7 +238,7 @@ static uint32_t wait_for_work(bool *ret_changed)
 	return interval;
 }
 
-/* A request made meanwhile has a beginning of its own. */
+/* If a new request was made meanwhile, only the next beginning completes the requests. */
 static void end_beginning(void)
 {
 	own.is_beginning = false;

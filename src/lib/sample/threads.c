@@ -12,7 +12,7 @@
 
 #include "base/atomic.h"
 
-#define PROBES 8u	/* places that a thread may have */
+#define PROBES 8u	/* candidate places of a thread */
 
 struct rp_sampled *rp_threads;
 uint32_t *rp_threads_used;
@@ -49,10 +49,13 @@ uint64_t rp_thread_signals(uint32_t id, const char *field)
 	return at ? strtoull(at + strlen(field) + 1, NULL, 16) : ~0ull;
 }
 
-/* As the kernel has it, and clock_getcpuclockid(3) for processes: the id inverted, above 3 bits. */
+/*
+ * The kernel's encoding, which clock_getcpuclockid(3) also uses for processes: the inverted id
+ * above three bits.
+ */
 clockid_t rp_thread_cpu_clock(uint32_t id)
 {
-	return (clockid_t)(~id << 3 | 6u);	/* 4: of a thread; 2: time it ran */
+	return (clockid_t)(~id << 3 | 6u);	/* 4: a thread's clock; 2: scheduled time */
 }
 
 int rp_thread_cpu_ns(uint32_t id, uint64_t *ret_ns)
@@ -65,7 +68,7 @@ int rp_thread_cpu_ns(uint32_t id, uint64_t *ret_ns)
 	return 0;
 }
 
-/* Pages that no thread needs cost nothing. */
+/* Pages of the table that no thread uses take no memory. */
 static int make_table(void)
 {
 	size_t bytes = RP_THREADS_MAX * sizeof(*rp_threads);
@@ -83,7 +86,7 @@ static int make_table(void)
 	return 0;
 }
 
-/* The thread's place, or a free one with `make`, or NULL. */
+/* The place of thread `id`, or with `make` a free place for it; NULL: there is none. */
 static struct rp_sampled *place_of(uint32_t id, bool make)
 {
 	for (uint32_t i = 0; i < PROBES; i++) {
@@ -159,7 +162,10 @@ void rp_threads_clear(const struct rp_thread_visitor *visitor)
 
 void rp_threads_forget(void)
 {
-	/* Timers are not inherited. The scan may have been in the middle: begin anew. */
+	/*
+	 * The child inherits no timers. fork() may have interrupted a scan, so start with a new
+	 * table.
+	 */
 	rp_threads = NULL;
 	rp_threads_used = NULL;
 	rp_threads_count = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The batch sink packs merged events into a buffer and fires a probe when the buffer is full and at
- * the end of each pass. A BPF program at the probe reads the buffer: one trap serves some thousand
- * events. ringpipe/batch.h describes the layout of the buffer.
+ * the end of each pass. A BPF program at the probe reads the buffer: one trap serves several
+ * thousand events. ringpipe/batch.h describes the layout of the buffer.
  *
- * The connection carries what such a program does not need, in frames {u32 kind, u32 bytes that
- * follow}, in the machine's byte order; a text is {u32 bytes, the bytes}:
+ * The connection carries the data that such a program does not need, in frames {u32 kind, u32 bytes
+ * that follow}, in the machine's byte order; a text is {u32 bytes, the bytes}:
  *
  *	1 definition	u32 number, u32 id, u32 version, u32 level, u64 keywords, text provider,
  *			text name, u32 count of fields, the fields
@@ -14,8 +14,8 @@
  *	3 end		the same, once, after the last batch
  *
  * The client answers each definition with one byte. The sink delivers no event of the definition
- * before that, so the client can first prepare the program at the probe for the new number. The
- * sink sends accounts now and then.
+ * before that answer, so the client can first prepare the program at the probe for the new number.
+ * The sink sends an account at a sequence point if no output is waiting.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -60,14 +60,14 @@ struct batch_sink {
 	struct rp_sink base;
 	uint64_t session_id;
 	struct rp_outbuf output;
-	size_t sent_bytes;		/* of the output */
+	size_t sent_bytes;		/* bytes of `output` already sent */
 	struct sent_definition *known;
 	size_t known_count;
-	uint32_t defined;		/* definitions sent, which is the number of the next */
+	uint32_t defined;		/* definitions sent; the number of the next one */
 	uint32_t answered;		/* definitions that the client has answered */
 	uint64_t cut;
 	bool ended;
-	size_t used_bytes;		/* of the batch */
+	size_t used_bytes;		/* bytes used in `batch` */
 	_Alignas(struct rp_batch_event) uint8_t batch[RP_BATCH_BYTES_MAX];
 };
 
@@ -87,7 +87,7 @@ static __attribute__((noinline)) void fire(struct batch_sink *sink)
 	sink->used_bytes = 0;
 }
 
-/* Sends what the connection takes. Return: 0: all is sent; -EAGAIN; -errno. */
+/* Send as much output as the connection accepts. Return: 0: all is sent; -EAGAIN; -errno. */
 static int send_output(struct batch_sink *sink)
 {
 	while (sink->sent_bytes < sink->output.size) {
@@ -106,7 +106,7 @@ static int send_output(struct batch_sink *sink)
 	return 0;
 }
 
-/* Takes the client's answers. Return: 0; -EPIPE: it is gone; -errno. */
+/* Receive the client's answers. Return: 0; -EPIPE: the client has disconnected; -errno. */
 static int take_answers(struct batch_sink *sink)
 {
 	uint8_t answers[64];
@@ -137,7 +137,7 @@ static size_t begin_frame(struct batch_sink *sink, uint32_t kind)
 	return sink->output.size;
 }
 
-/* Return: 0; -ENOMEM, and nothing of the frame is left. */
+/* Return: 0; -ENOMEM: the frame was removed from the output. */
 static int end_frame(struct batch_sink *sink, size_t before, size_t content)
 {
 	uint32_t bytes = (uint32_t)(sink->output.size - content);
@@ -221,7 +221,7 @@ static int define(struct batch_sink *sink, const struct rp_event_def *def)
 	return ret;
 }
 
-/* Whether the client is ready for the definition, by what it has answered. -EAGAIN: not yet. */
+/* Define the event if necessary, and check whether the client has answered. -EAGAIN: not yet. */
 static __attribute__((noinline)) int wait_for(struct batch_sink *sink,
 					      const struct rp_event_def *def)
 {
@@ -238,7 +238,7 @@ static __attribute__((noinline)) int wait_for(struct batch_sink *sink,
 	return ret;
 }
 
-/* The number of the event's definition once the client is ready for it; else -EAGAIN. */
+/* Get the number of the event's definition. Return: 0; -EAGAIN: the client is not ready yet. */
 static inline int number_of(struct batch_sink *sink, const struct rp_event_def *def,
 			    uint32_t *ret_number)
 {
@@ -255,7 +255,7 @@ static inline int number_of(struct batch_sink *sink, const struct rp_event_def *
 	return 0;
 }
 
-/* Most records are some words: a call with their size would cost more than they do. */
+/* Most records have a few words, which this copies faster than a call of memcpy() would. */
 static inline void copy_words(uint8_t *to, const uint8_t *from, uint32_t bytes)
 {
 	if (bytes > COPIED_HERE_BYTES) {
@@ -268,7 +268,7 @@ static inline void copy_words(uint8_t *to, const uint8_t *from, uint32_t bytes)
 		memcpy(to, from, STEP);
 }
 
-/* A record as it is, but for its number and its time. */
+/* Copy a record unchanged, except for its number and its time. */
 static inline void pack(struct batch_sink *sink, const struct rp_record_view *view, uint32_t number,
 			uint32_t bytes)
 {
@@ -316,7 +316,7 @@ static int batch_run(struct rp_sink *sink, struct rp_event_batch *run)
 static int batch_sequence_point(struct rp_sink *base, uint64_t time_ns, uint64_t lost)
 {
 	(void)time_ns;
-	/* A client that takes none does not get more and more of them. */
+	/* If the client reads no accounts, do not queue more of them. */
 	return of(base)->output.size ? 0 : emit_stats(of(base), FRAME_STATS, lost);
 }
 

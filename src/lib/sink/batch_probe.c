@@ -7,7 +7,7 @@
 #error "where the first four arguments of a function are"
 #endif
 
-/* Never called: the stub that it defines is the function. */
+/* Never called. This definition emits the stub, which is rp_batch_probe(). */
 __attribute__((used)) static void define_probe(void)
 {
 	RP_PROBE_STUB_("rp_batch_probe", "0", "ringpipe", "batch",

@@ -8,8 +8,8 @@
 #include "base/thread.h"
 #include "host/identity.h"
 
-#define WAITING_BYTES (1u << 20)	/* in the encoder, before the output takes some */
-#define RECORDS_AT_ONCE 4096u		/* so that other sessions have their turn */
+#define WAITING_BYTES (1u << 20)	/* limit of waiting output in the encoder */
+#define RECORDS_AT_ONCE 4096u		/* so that the drain thread also serves other sessions */
 
 #define STRING(field) { field, NULL, 0, RP_TYPE_STRING, 0, 0, NULL }
 
@@ -17,7 +17,7 @@ static const struct rp_field info_fields[] = {
 	STRING("CommandLine"), STRING("OSInformation"), STRING("ArchInformation"),
 };
 
-/* As the .NET runtime declares it. */
+/* Declared as in the .NET runtime. */
 static const struct rp_definition info = {
 	.provider = "Microsoft-DotNETCore-EventPipe",
 	.name = "ProcessInfo",
@@ -47,7 +47,7 @@ static const struct rp_definition done = {
 	.is_internal = true,
 };
 
-/* No fields: metadata cannot describe the layout of these payloads. */
+/* Without fields: metadata cannot describe the layout of these payloads. */
 static const struct rp_definition universal[] = {
 	[RP_RUNDOWN_PROCESS] = {
 		.provider = "Universal.System", .name = "ExistingProcess",
@@ -137,7 +137,7 @@ void rp_emit_rest(struct rp_emit *emit)
 	emit->looked = false;
 }
 
-/* Parts of a payload, one after another; its owner looks once whether there was memory. */
+/* Put ProcessInfo: the command line, the system and the architecture, one after another. */
 static int put_info(struct rp_emit *emit, uint64_t time_ns)
 {
 	static const char *const rest[] = { RP_PROCESS_SYSTEM, RP_PROCESS_ARCHITECTURE };

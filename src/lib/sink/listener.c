@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Listeners: the drain thread fills chunks, the listener empties them.
+ * Listeners: the drain thread fills chunks, and the reader (the listener's thread or the caller of
+ * rp_listener_next()) empties them.
  *
- * At most CHUNKS are full or being filled; with no chunk to fill the sink is full, and events wait
- * in their rings, where what does not fit is lost and counted. An event counts as delivered once
- * the listener's side took it. A chunk keeps the definitions of its events alive until it is empty.
+ * At most CHUNKS chunks are full or being filled. If no chunk is free, the sink is full: events
+ * stay in their rings, and those that do not fit there are lost and counted. An event counts as
+ * delivered once the reader has taken it. A chunk pins the definitions of its events until it is
+ * empty.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -29,14 +31,14 @@
 #define CHUNK_BYTES (256u << 10)
 #define CHUNKS 4u
 
-/* One event in a chunk; ids, frames and payload follow. */
+/* One event in a chunk; frames and payload follow. */
 struct listener_entry {
 	const struct rp_event_def *def;
 	uint64_t time_ns;
 	uint32_t thread, processor;
 	uint32_t frame_count, payload_bytes;
 	uint32_t step;
-	uint32_t pins;			/* 1: the chunk's first of this definition */
+	uint32_t pins;			/* 1: the chunk's first event of this definition */
 	struct rp_guid activity, related_activity;
 };
 
@@ -50,43 +52,43 @@ struct rp_listener {
 	struct rp_session *session;
 	rp_listener_callback callback;
 	void *data;
-	pthread_t thread;		/* of a push listener */
+	pthread_t thread;		/* thread of a push listener */
 	pid_t process;
 	bool joined;
-	struct rp_listener *waits_for;	/* its callback ends that one; under `waits` */
+	struct rp_listener *waits_for;	/* its callback ends that listener; under `waits` */
 
-	/* The drain thread's. */
+	/* Only the drain thread uses these. */
 	struct chunk *filling;
-	uint64_t filled;		/* chunks begun */
+	uint64_t filled;		/* number of chunks begun */
 	struct pinned {
 		uint64_t serial;
-		uint64_t chunk;		/* `filled` at that time */
+		uint64_t chunk;		/* `filled` when last pinned */
 	} *pinned;			/* by index of the definition */
 	size_t pinned_count;
 	uint64_t given;			/* application events put into chunks */
 
 	pthread_mutex_t lock;
 	pthread_cond_t ready;
-	struct chunk *queue[CHUNKS];	/* full ones, oldest first; queue[0] is being read */
+	struct chunk *queue[CHUNKS];	/* full chunks, oldest first; queue[0] is being read */
 	unsigned int queued;
 	struct chunk *spare[CHUNKS];
 	unsigned int spares;
-	uint64_t consumed;		/* application events taken by the listener's side */
+	uint64_t consumed;		/* application events taken by the reader */
 	bool closed;			/* nothing more will be queued */
-	bool discard;			/* the listener's side reads no more */
+	bool discard;			/* the reader stops */
 
 	struct chunk chunks[CHUNKS];
 };
 
 static pthread_mutex_t waits = PTHREAD_MUTEX_INITIALIZER;
-static __thread struct rp_listener *own;	/* whose callback this thread runs */
+static __thread struct rp_listener *own;	/* the listener whose callback this thread runs */
 
 static struct rp_listener *of(struct rp_sink *sink)
 {
 	return (struct rp_listener *)((char *)sink - offsetof(struct rp_listener, sink));
 }
 
-/* Pins a definition that the chunk being filled does not hold yet: `*ret_pins` is 1 then. */
+/* Pin a definition for the chunk being filled. `*ret_pins`: 1 if the chunk did not pin it yet. */
 static int pin(struct rp_listener *listener, const struct rp_event_def *def, uint32_t *ret_pins)
 {
 	struct pinned *pinned;
@@ -110,7 +112,7 @@ static int pin(struct rp_listener *listener, const struct rp_event_def *def, uin
 	return 0;
 }
 
-/* Lets the definitions of a chunk's events go. */
+/* Unpin the definitions of a chunk's events. */
 static void empty_chunk(struct chunk *chunk)
 {
 	const struct listener_entry *entry;
@@ -124,7 +126,7 @@ static void empty_chunk(struct chunk *chunk)
 	chunk->read = 0;
 }
 
-/* Queues the chunk being filled and takes a spare one. Return: 0, or -EAGAIN without a spare. */
+/* Queue the chunk being filled, and begin a spare chunk. Return: 0; -EAGAIN: no spare chunk. */
 static int next_chunk(struct rp_listener *listener)
 {
 	int ret = 0;
@@ -212,12 +214,12 @@ static int listener_flush(struct rp_sink *sink)
 	note_progress(listener);
 	if (listener->filling && !listener->filling->used)
 		return 0;
-	/* Without a spare the next event will say so; there is nothing left to hand on. */
+	/* Ignore a missing spare chunk here: the next event reports it. */
 	(void)next_chunk(listener);
 	return 0;
 }
 
-/* Complete once the listener's side has taken everything. */
+/* Return: 0 once the reader has taken everything; -EAGAIN before. */
 static int listener_finish(struct rp_sink *sink, uint64_t time_ns, uint64_t lost)
 {
 	struct rp_listener *listener = of(sink);
@@ -243,7 +245,7 @@ static void listener_abandon(struct rp_sink *sink, uint64_t time_ns, uint64_t lo
 	note_progress(listener);
 }
 
-/* The listener itself is freed by rp_listener_stop(), which waits for this. */
+/* rp_listener_stop() frees the listener after this call. */
 static void listener_destroy(struct rp_sink *sink)
 {
 	struct rp_listener *listener = of(sink);
@@ -264,9 +266,7 @@ static const struct rp_sink_ops listener_ops = {
 	.destroy = listener_destroy,
 };
 
-/*
- * With the lock held, which is given up in between: gives a chunk that was read to its end back.
- */
+/* If the first chunk was read to its end, make it a spare. Unlocks the held lock meanwhile. */
 static void recycle(struct rp_listener *listener)
 {
 	struct chunk *chunk = listener->queue[0];
@@ -280,9 +280,7 @@ static void recycle(struct rp_listener *listener)
 	listener->spare[listener->spares++] = chunk;
 }
 
-/*
- * With the lock held: whether there is an entry to read; waits for one until `until`, or for ever.
- */
+/* Wait until `until`, or without a limit if NULL, for an entry. The caller holds the lock. */
 static bool wait_ready(struct rp_listener *listener, const struct timespec *until)
 {
 	int ret = 0;
@@ -294,7 +292,7 @@ static bool wait_ready(struct rp_listener *listener, const struct timespec *unti
 	return listener->queued && !listener->discard;
 }
 
-/* Up to ret_event->size. */
+/* Fill the struct up to ret_event->size. */
 static void fill_event(const struct listener_entry *entry, struct rp_listener_event *ret_event)
 {
 	const struct rp_event_def *def = entry->def;
@@ -379,14 +377,16 @@ static void *push_run(void *data)
 	return NULL;
 }
 
-/* Only now: a callback may have been looking at a definition's name until the thread was joined. */
+/* Unpin only now: a callback could read a definition's name until its thread was joined. */
 static void free_listener(struct rp_listener *listener)
 {
 	for (unsigned int i = 0; i < CHUNKS; i++)
 		empty_chunk(&listener->chunks[i]);
 	if (own == listener)
 		own = NULL;
-	/* A forked child has copies with waiters that never come: destroying them would wait. */
+	/*
+	 * In a forked child, destroying the copies would wait for waiters that do not exist there.
+	 */
 	if (listener->process == getpid()) {
 		pthread_mutex_destroy(&listener->lock);
 		pthread_cond_destroy(&listener->ready);
@@ -457,7 +457,7 @@ RP_PUBLIC int rp_listener_start(const struct rp_session_options *options,
 	return 0;
 }
 
-/* A forked child has the struct but not the thread. */
+/* A forked child has a copy of the struct but not the thread. */
 static bool has_thread(const struct rp_listener *listener)
 {
 	return listener->callback && !listener->joined && listener->process == getpid();
@@ -471,7 +471,7 @@ static void join(struct rp_listener *listener)
 	listener->joined = true;
 }
 
-/* A child forked in a callback is not in a callback, and must not lock `waits`. */
+/* A child forked in a callback is not in that callback, and must not lock `waits`. */
 static bool in_callback(void)
 {
 	return own && own->process == getpid();
@@ -480,7 +480,7 @@ static bool in_callback(void)
 /*
  * Prepare to wait for a listener's thread. A callback must not wait for its own thread, nor for a
  * thread that waits, directly or through others, for the callback's thread. Only the waiting thread
- * frees the listener that it waits for, so the chain can be followed.
+ * frees the listener that it waits for, so this function can follow the chain.
  *
  * Return: 0; -EDEADLK.
  */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The nettrace sink: an encoder with a descriptor behind it.
+ * The nettrace sink: an encoder and the descriptor that receives its output.
  *
- * A file is written at the end of each pass, and in between by a megabyte, or less for a small
- * session (`waiting_bytes`). A socket or pipe takes what it takes; when as much waits, the sink is
- * full and events stay in their rings.
+ * A file is written at the end of each pass, and within a pass whenever a megabyte waits, or less
+ * in a small session (`waiting_bytes`). A socket or pipe receives as much as it accepts. If as much
+ * output waits for it, the sink is full and events stay in their rings.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/failure.h"
 #include "base/memory.h"
+#include "core/activity_slots.h"
 #include "core/event_batch.h"
 #include "nettrace/encoder.h"
 #include "nettrace/repeat.h"
@@ -26,19 +27,19 @@
 #include "sink/sinks.h"
 
 
-#define OUTPUT_BYTES (1u << 20)	/* unless the session says less */
-#define END_BYTES 256u			/* at least what rp_encoder_cut() makes */
+#define OUTPUT_BYTES (1u << 20)	/* default of waiting_bytes */
+#define END_BYTES 256u			/* no less than the end that rp_encoder_cut() makes */
 
 /* A definition in this stream; `serial` detects that its index was reused. */
 struct written_definition {
 	uint64_t serial;
-	struct rp_encoder_event_type *type;	/* NULL: nettrace cannot hold it */
+	struct rp_encoder_event_type *type;	/* NULL: nettrace cannot encode the event */
 };
 
-/* Where a file ends with a block, and so can be cut back to. */
+/* A place in a file at the end of a block: the file can be cut back to it. */
 struct whole {
 	uint64_t bytes;
-	uint64_t delivered;	/* events up to there */
+	uint64_t delivered;	/* events up to that place */
 	uint64_t lost;		/* in the last sequence point before it */
 };
 
@@ -46,24 +47,24 @@ struct nettrace_sink {
 	struct rp_sink base;
 	struct rp_encoder *encoder;
 	struct rp_encoder_repeat *repeat;
-	const struct rp_encoder_event_type *row;	/* of the records that follow each other */
+	const struct rp_encoder_event_type *row;	/* type of the current repeat run */
 	struct rp_emit emit;
 	struct written_definition *known;
 	size_t known_count;
 	char *preamble;
 	size_t preamble_bytes, preamble_done;
 	uint64_t lost;		/* in the last sequence point */
-	struct whole whole;	/* the last */
-	struct whole spare;	/* an earlier one, with room for an end before `whole`; or zeros */
-	size_t most_waiting;	/* 0 at first: a file's head is written alone, to be cut back to */
+	struct whole whole;	/* the last such place */
+	struct whole spare;	/* an earlier one, END_BYTES before `whole` at least; or zeros */
+	size_t most_waiting;	/* 0 at first: the header is written alone, as the first `whole` */
 	bool is_stream;
 	bool is_socket;
-	bool replaces;		/* what the file held goes with the first byte written */
+	bool replaces;		/* the first write truncates the file's old content */
 	bool is_regular;
-	bool has_name;		/* a regular file that had one when the session began */
-	bool is_ours;		/* opened by a path */
-	bool is_changed;	/* from outside: `bytes` of ours are not in the file any more */
-	uint64_t file_begin;	/* offset of the first byte; an embedder's file may hold more */
+	bool has_name;		/* a regular file that had a name when the session began */
+	bool is_ours;		/* the library opened it by a path */
+	bool is_changed;	/* another program cut the file: it lacks some of our bytes */
+	uint64_t file_begin;	/* offset of our first byte; a caller's file may hold more */
 	char *path;		/* of a file to delete if its header cannot be written; or NULL */
 	struct rp_sink_content content;
 	bool ended;
@@ -75,8 +76,9 @@ static struct nettrace_sink *of(struct rp_sink *sink)
 }
 
 /*
- * Whether the descriptor is still the file's, and the file holds what was written to it. A file
- * with O_APPEND that is cut between this and a write stays too short for the next look at it.
+ * Check that the descriptor is still the same file, and that the file still has all bytes written.
+ * A cut between this check and a write is found at the next check, because O_APPEND keeps the file
+ * short.
  */
 static int check_file(struct nettrace_sink *sink)
 {
@@ -91,7 +93,7 @@ static int check_file(struct nettrace_sink *sink)
 	return ret;
 }
 
-/* Drops what the file held before. A device cannot be cut and need not be. */
+/* Truncate the file's old content. A device cannot be truncated and need not be. */
 static int replace(struct nettrace_sink *sink)
 {
 	int ret;
@@ -138,7 +140,7 @@ static int put_preamble(struct nettrace_sink *sink)
 	return 0;
 }
 
-/* Counts the events that the kernel has taken. */
+/* Count the events that the kernel has accepted. */
 static void count_delivered(struct nettrace_sink *sink)
 {
 	uint64_t delivered = rp_encoder_consumed_events(sink->encoder);
@@ -148,9 +150,9 @@ static void count_delivered(struct nettrace_sink *sink)
 }
 
 /*
- * Hands on finished blocks. 0 when none is left; -EAGAIN. A stream's events count when the kernel
- * has taken them. A file may be cut back to where it was whole, so its events count when all of the
- * output is in it.
+ * Write finished blocks. Return: 0: none is left; -EAGAIN; -errno. A stream's events count as
+ * delivered once the kernel has accepted them. A file may be cut back to `whole`, so its events
+ * count once all output is in the file.
  */
 static int put_blocks(struct nettrace_sink *sink)
 {
@@ -174,7 +176,7 @@ static int put_blocks(struct nettrace_sink *sink)
 	return ret;
 }
 
-/* Whether the file was deleted: it would take disk space, and no program could open it. */
+/* Return: whether the file was deleted: it uses disk space, but no program can open it. */
 static bool is_deleted(const struct nettrace_sink *sink)
 {
 	struct stat stat;
@@ -188,7 +190,7 @@ static int nettrace_flush(struct rp_sink *base)
 	int ret = is_deleted(sink) ? -ENOENT : put_blocks(sink);
 
 	rp_emit_rest(&sink->emit);
-	/* Close open blocks only when no output waits: a slow peer would get many tiny blocks. */
+	/* Close open blocks only if no output waits: a slow peer would get many tiny blocks. */
 	if (ret == 0 && !sink->ended) {
 		ret = rp_encoder_flush(sink->encoder);
 		if (ret == 0)
@@ -294,7 +296,7 @@ static inline bool nettrace_begins(struct rp_sink *base, const struct rp_event_d
 					       record->processor, payload_bytes);
 }
 
-/* Does not end a block: nothing but the event is to be thought of. */
+/* Never ends a block, so the caller needs no other check. */
 static inline bool nettrace_repeat_run(struct rp_sink *base, uint64_t time_ns, const void *payload,
 				       uint32_t payload_bytes)
 {
@@ -348,6 +350,9 @@ static int make_encoder(struct nettrace_sink *sink, const struct rp_sink_content
 		.process_id = (uint32_t)getpid(),
 		.processors = (uint32_t)sysconf(_SC_NPROCESSORS_CONF),
 		.sample_interval_ns = content->sample_interval_ns,
+		.version = content->format,
+		.page_bytes = (uint32_t)sysconf(_SC_PAGESIZE),
+		.own_ids = rp_activity_own_ids(),
 	};
 	uint64_t now;
 	int ret;
@@ -363,7 +368,7 @@ static int make_encoder(struct nettrace_sink *sink, const struct rp_sink_content
 	if (ret != 0)
 		return ret;
 	sink->repeat = rp_encoder_repeat(sink->encoder);
-	/* The base that later losses are counted from. */
+	/* The base from which later losses are counted. */
 	ret = rp_encoder_sequence_point(sink->encoder, info.start_ns, 0);
 	return ret != 0 ? ret : rp_encoder_flush(sink->encoder);
 }
@@ -378,7 +383,7 @@ static void remove_file(struct nettrace_sink *sink)
 		(void)unlink(sink->path);
 }
 
-/* Prepares a head of its own for the file, followed by the losses and an end. */
+/* Prepare a complete new file: a header, the losses and an end. */
 static int begin_again(struct nettrace_sink *sink, uint64_t time_ns, uint64_t lost)
 {
 	struct rp_encoder *encoder = sink->encoder;
@@ -395,7 +400,7 @@ static int begin_again(struct nettrace_sink *sink, uint64_t time_ns, uint64_t lo
 	return ret != 0 ? ret : rp_encoder_end(sink->encoder);
 }
 
-/* Cuts the file back to `bytes` of ours, if it is the one that the session began with. */
+/* Cut the file back to `bytes` of ours, if the descriptor is still the session's file. */
 static bool cut(struct nettrace_sink *sink, uint64_t bytes)
 {
 	off_t end = (off_t)(sink->file_begin + bytes);
@@ -407,7 +412,7 @@ static bool cut(struct nettrace_sink *sink, uint64_t bytes)
 	return true;
 }
 
-/* Writes what was prepared. Return: whether it fits. */
+/* Write the prepared output. Return: whether it fits. */
 static bool put_end(struct nettrace_sink *sink)
 {
 	size_t size;
@@ -419,7 +424,7 @@ static bool put_end(struct nettrace_sink *sink)
 	return true;
 }
 
-/* Cuts the file back to `whole` and ends it. Return: whether the end fits, or cannot be tried. */
+/* Cut the file back to `whole` and end it there. Return: false if the end does not fit. */
 static bool end_at(struct nettrace_sink *sink, const struct whole *whole, uint64_t time_ns,
 		   uint64_t lost)
 {
@@ -435,8 +440,8 @@ static bool end_at(struct nettrace_sink *sink, const struct whole *whole, uint64
 
 /*
  * Cut a file back to its last whole block and write an end. The cut frees space for the end even on
- * a full disk; where that is too little, the file is cut back further. A file that another program
- * changed is begun again. A stream whose peer is gone gets no end.
+ * a full disk. If that space is too small, the file is cut back further. If another program changed
+ * the file, the sink writes a new header and end instead. A stream whose peer is gone gets no end.
  */
 static void nettrace_abandon(struct rp_sink *base, uint64_t time_ns, uint64_t lost)
 {
@@ -444,13 +449,13 @@ static void nettrace_abandon(struct rp_sink *base, uint64_t time_ns, uint64_t lo
 
 	if (sink->whole.bytes == 0)
 		remove_file(sink);
-	/* Without a byte of ours there is nothing to cut. */
+	/* If the sink has written nothing, there is nothing to cut. */
 	if (!sink->is_regular || base->bytes == 0)
 		return;
 	if (sink->whole.bytes == 0) {
 		(void)cut(sink, 0);
 	} else if (sink->is_changed) {
-		/* The bytes of an embedder's file may be the embedder's by now. */
+		/* The caller of a session on a descriptor may have put its own bytes there. */
 		if (sink->is_ours && begin_again(sink, time_ns, lost + base->pending) == 0 &&
 		    cut(sink, 0))
 			(void)put_end(sink);
@@ -464,7 +469,7 @@ static void nettrace_destroy(struct rp_sink *base)
 	struct nettrace_sink *sink = of(base);
 	bool closes = !base->keep_fd && rp_file_is(base->fd, &base->file);
 
-	/* A forked child may hold the descriptor too: the peer must see the end all the same. */
+	/* A forked child may hold the descriptor too: shut down, so that the peer sees the end. */
 	if (sink->is_socket && closes)
 		shutdown(base->fd, SHUT_RDWR);
 	if (closes)
@@ -513,7 +518,7 @@ static int make_sink(int fd, const struct rp_sink_content *content,
 	return 0;
 }
 
-/* Where the first byte goes. */
+/* The offset of the first byte that the sink writes. */
 static uint64_t first_offset(int fd, const struct stat *file)
 {
 	int flags = fcntl(fd, F_GETFL);

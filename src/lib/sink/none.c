@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A sink that takes nothing: what such a session recorded is only ever asked for by snapshots. */
+/* A sink that accepts no events: such a session keeps its events in the rings, for snapshots. */
 #include <errno.h>
 #include <stdlib.h>
 

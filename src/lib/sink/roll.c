@@ -3,14 +3,15 @@
  * The rolling sink writes one nettrace file after the other. Each file is complete, and all files
  * together stay within a quota.
  *
- * A file is full at an eighth of the quota, and the next file continues after its last event: the
- * merge delivers events in time order, so any place in it is a sequence point. Before the sink
- * makes a file, it deletes the oldest files until two eighths of the quota are free, twice the size
- * of a full file. No file gets that large: between two checks of the size the sink writes at most
- * 64 KB of a ring.
+ * A file is full at an eighth of the quota, and the next file continues after its last event. This
+ * works at any event: the merge delivers events in time order, so any place in that order is a
+ * sequence point. Before the sink makes a file, it deletes the oldest files until two eighths of
+ * the quota are free, twice the size of a full file. No file becomes that large, since the sink
+ * writes at most 64 KB of a ring between two checks of the size.
  *
- * With stacks a file ends with the names of functions, which a separate thread looks up. The next
- * file takes events meanwhile; events wait in their rings only if it becomes full, too.
+ * In a session with stacks, a file ends with the names of functions, which a separate thread looks
+ * up. Meanwhile the next file receives events. Only if that file becomes full too do events wait in
+ * their rings.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,13 +28,13 @@
 #include "sink/series.h"
 #include "sink/sinks.h"
 
-#define FILES 8u	/* of which the quota is made up */
+#define FILES 8u	/* the quota is this many full files */
 
-/* A file, and the state for its sequence points. */
+/* A file, and the numbers for its sequence points. */
 struct part {
-	struct rp_sink *sink;	/* of sink/nettrace.c; NULL: none */
-	uint64_t lost_before;	/* by the session, when it began */
-	uint64_t last_ns, lost;	/* when the next one began */
+	struct rp_sink *sink;	/* a sink of sink/nettrace.c; NULL: none */
+	uint64_t lost_before;	/* the session's losses when the file began */
+	uint64_t last_ns, lost;	/* time and losses when the next file began */
 };
 
 struct roll_sink {
@@ -41,11 +42,11 @@ struct roll_sink {
 	struct rp_file_series series;
 	struct rp_sink_content content;
 	struct part now, ending;
-	uint64_t number;	/* of the current file */
+	uint64_t number;	/* number of the current file */
 	uint64_t quota_bytes;
-	uint64_t last_ns;	/* of the last event */
+	uint64_t last_ns;	/* time of the last event */
 	uint64_t lost;		/* in the last sequence point */
-	uint64_t delivered, shortened, bytes;	/* of files that have ended */
+	uint64_t delivered, shortened, bytes;	/* sums over the files that have ended */
 };
 
 static struct roll_sink *of(struct rp_sink *sink)
@@ -77,7 +78,7 @@ static void snapshot_stats(struct roll_sink *roll)
 	add_stats(base, roll->ending.sink);
 }
 
-/* If the disk is full, delete the oldest file. Return: whether that freed space. */
+/* If the disk is full, delete the oldest file. Return: whether a file was deleted. */
 static bool made_space(struct roll_sink *roll, int ret)
 {
 	return (ret == -ENOSPC || ret == -EDQUOT) &&
@@ -85,7 +86,7 @@ static bool made_space(struct roll_sink *roll, int ret)
 					    roll->number - (roll->ending.sink != NULL));
 }
 
-/* 0; -EAGAIN: not yet. */
+/* Return: 0; -EAGAIN: the file cannot end yet; -errno. */
 static int end_file(struct roll_sink *roll)
 {
 	struct part *ending = &roll->ending;
@@ -109,7 +110,7 @@ static int end_file(struct roll_sink *roll)
 
 /*
  * Open a new, empty file for the path. If the file system supports O_TMPFILE, the file has no name
- * yet: it becomes visible once it has a header.
+ * at first and becomes visible once it has a header.
  */
 static int open_file(struct roll_sink *roll, const char *path, bool *ret_named)
 {
@@ -150,7 +151,7 @@ static int make_file_at(struct roll_sink *roll, const char *path, struct rp_sink
 	if (ret != 0) {
 		close(fd);
 	} else {
-		ret = sink->ops->flush(sink);	/* its head */
+		ret = sink->ops->flush(sink);	/* writes the header */
 		if (ret == 0 && !named)
 			ret = give_name(fd, path);
 		if (ret != 0)
@@ -218,7 +219,7 @@ static int begin_file_if_full(struct roll_sink *roll)
 	if (rp_sink_file_bytes(roll->now.sink) < roll->quota_bytes / FILES)
 		return 0;
 	ret = begin_file(roll);
-	/* Names are being read for the one before; this one has just begun. */
+	/* The previous file still waits for its names, but the current file has space. */
 	if (ret == -EAGAIN && rp_sink_file_bytes(roll->now.sink) < roll->quota_bytes / FILES)
 		ret = 0;
 	return ret;
@@ -263,7 +264,7 @@ static int roll_sequence_point(struct rp_sink *base, uint64_t time_ns, uint64_t 
 						   lost - roll->now.lost_before);
 }
 
-/* Whether another program deleted the current file: the sink then begins the next file. */
+/* Return: whether another program deleted the current file: the sink then begins the next. */
 static bool is_deleted(const struct roll_sink *roll)
 {
 	struct stat file;
@@ -340,7 +341,7 @@ static const struct rp_sink_ops roll_ops = {
 	.destroy = roll_destroy,
 };
 
-/* On from what an earlier process left. */
+/* Continue the numbers of existing files. */
 static int begin_first(struct roll_sink *roll)
 {
 	struct rp_file_series_state state;

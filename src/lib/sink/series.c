@@ -53,7 +53,7 @@ char *rp_file_series_path(const struct rp_file_series *series, uint64_t number)
 	return path;
 }
 
-/* 0 for a name that is not of the series. */
+/* The number in a file's name; 0: the file is not part of the series. */
 static uint64_t number_of(const struct rp_file_series *series, const char *name)
 {
 	size_t stem_bytes = strlen(series->stem), digits;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rp_session_snapshot(): the output, and what a session recorded put into it. */
+/* rp_session_snapshot(): open the output, and write a session's recorded events to it. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,10 +20,11 @@ static struct rp_sink_content content_of(const struct rp_snapshot *snapshot)
 		.start_ns = about.start_ns,
 		.rundown = !(about.session_flags & RP_SESSION_NO_RUNDOWN),
 		.sample_interval_ns = about.sample_interval_ns,
+		.format = about.format,
 	};
 }
 
-/* Into a descriptor, which is closed in the end, or stays the caller's. */
+/* Write to a descriptor. If `is_ours`, close it at the end; otherwise it stays the caller's. */
 static int write_to(struct rp_snapshot *snapshot, int fd, bool is_ours,
 		    struct rp_snapshot_info *ret_info)
 {

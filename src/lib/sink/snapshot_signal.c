@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rp_snapshot_on_signal(): the handler posts a semaphore and calls the program's own; a thread does
- * the rest.
+ * rp_snapshot_on_signal(): the handler posts a semaphore and calls the program's own handler. A
+ * thread then takes the snapshots.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,9 +27,9 @@
 static struct {
 	bool taken;			/* atomic */
 	int number;
-	struct sigaction before;	/* the program's; not changed once ours is in place */
+	struct sigaction before;	/* the program's; constant while our handler is installed */
 	sem_t wake;
-	char *path;			/* absolute: the program may go elsewhere */
+	char *path;			/* absolute, because the program may change its directory */
 	struct rp_file_series series;
 	rp_warn_function *warn_about;
 } watch;
@@ -46,7 +46,9 @@ static void on_signal(int number, siginfo_t *info, void *context)
 		watch.before.sa_handler(number);
 }
 
-/* A file behind the last of them. Return: its descriptor, `ret_path` for free(); -errno. */
+/*
+ * Create the next file of the series. Return: its descriptor, with `ret_path` for free(); -errno.
+ */
 static int make_file(char **ret_path)
 {
 	struct rp_file_series_state state;
@@ -63,7 +65,7 @@ static int make_file(char **ret_path)
 			*ret_path = path;
 			return fd;
 		}
-		/* Another process was quicker. */
+		/* EEXIST: another process was faster. */
 		ret = errno == EEXIST && i < ATTEMPTS ? 0 : -errno;
 		free(path);
 	}
@@ -118,7 +120,7 @@ static void *run(void *data)
 	for (;;) {
 		while (sem_wait(&watch.wake) != 0)
 			;
-		/* All signals that arrived during a snapshot request one more, together. */
+		/* All signals that arrived during a snapshot together request one more. */
 		while (sem_trywait(&watch.wake) == 0)
 			;
 		take_snapshots();
@@ -137,7 +139,7 @@ static bool is_fatal(int number)
 	return false;
 }
 
-/* The program's handler keeps its flags and mask: to the program nothing changes. */
+/* Keep the flags and the mask of the program's handler, so that it runs as before. */
 static int install(int number)
 {
 	struct sigaction action = { .sa_flags = SA_RESTART | SA_ONSTACK };
@@ -155,7 +157,7 @@ static int install(int number)
 	return sigaction(number, &action, NULL) == 0 ? 0 : -errno;
 }
 
-/* Unless the program has put its own there meanwhile. */
+/* Restore the program's handler, unless the program has installed another one since. */
 static void uninstall(void)
 {
 	struct sigaction now;

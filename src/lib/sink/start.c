@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rp_session_start(): the output an embedder names, and the session on it. */
+/* rp_session_start(): open the output that the caller names, and start the session. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,11 +14,11 @@
 #include "sink/sinks.h"
 
 /*
- * O_NONBLOCK: a FIFO without a reader must not hang the host, and open(2) fails with ENXIO.
- * O_APPEND: a write does not restore the length of a file that another program truncated. A file
- * keeps its content until the session has started. The lock ensures a single writer, since another
- * copy of this library in the process expands `{pid}` to the same name. On a file system without
- * locks there is no such protection.
+ * O_NONBLOCK: a FIFO without a reader must not block the program; open(2) fails with ENXIO instead.
+ * O_APPEND: a write must not extend a file again that another program truncated. A file keeps its
+ * content until the session has started. The lock ensures a single writer, since another copy of
+ * this library in the process expands `{pid}` to the same name. A file system without locks has no
+ * such protection.
  */
 int rp_sink_open_path(const char *path)
 {
@@ -36,12 +36,12 @@ int rp_sink_open_path(const char *path)
 	return fd;
 }
 
-/* A caller's descriptor may be open for reading alone (O_RDONLY, O_PATH). */
+/* A caller's descriptor may not be open for writing (O_RDONLY, O_PATH). */
 static int check_is_writable(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 
-	/* Where a filter refuses the question, the first write answers it. */
+	/* If a seccomp filter refuses fcntl(2), the first write reports the error. */
 	if (flags < 0)
 		return errno == EBADF ? -EBADF : 0;
 	return (flags & O_ACCMODE) == O_RDONLY ? -EBADF : 0;
@@ -62,7 +62,7 @@ int rp_sink_create(int fd, bool replace, const struct rp_sink_content *content,
 	return rp_sink_file_create(fd, replace, content, ret_sink);
 }
 
-/* On a sink of our own, if it could be made. */
+/* Start the session on a sink that the caller has created, unless `ret` is an error. */
 static int start_on(struct rp_session_setup *setup, int ret, struct rp_session **ret_session)
 {
 	if (ret != 0)
@@ -88,12 +88,14 @@ static int start(const struct rp_session_options *options, struct rp_session **r
 	int fd, ret;
 
 	if ((options->provider_count && !options->providers) ||
-	    options->provider_count > RP_SESSION_PROVIDERS_MAX || !can_roll(options))
+	    options->provider_count > RP_SESSION_PROVIDERS_MAX || !can_roll(options) ||
+	    (options->format && options->format != 4 && options->format != 6))
 		return -EINVAL;
 	content.rundown = !(options->flags & RP_SESSION_NO_RUNDOWN);
 	content.sample_interval_ns = rp_sample_interval_of(options->providers,
 							   options->provider_count);
 	setup.sample_interval_ns = content.sample_interval_ns;
+	setup.format = content.format = options->format;
 	if ((options->flags & RP_SESSION_OVERWRITE) && !options->output_path &&
 	    options->output_fd <= 0)
 		return start_on(&setup, rp_sink_none_create(&setup.sink), ret_session);
@@ -110,7 +112,7 @@ static int start(const struct rp_session_options *options, struct rp_session **r
 		if (ret == 0)
 			return 0;
 		if (!options->output_path)
-			setup.sink->keep_fd = true;	/* it is still the caller's */
+			setup.sink->keep_fd = true;	/* the descriptor stays the caller's */
 		setup.sink->ops->destroy(setup.sink);
 		return ret;
 	}

@@ -18,7 +18,7 @@ void rp_latency_begin(struct rp_latency *latency, const struct rp_guid *key, uin
 {
 	struct rp_latency_start *set = set_of(latency, key), *place = set;
 
-	/* Where the key is, or is free, or else the oldest. */
+	/* Use the key's own entry, else a free one, else the oldest. */
 	for (unsigned int i = 0; i < RP_LATENCY_WAYS; i++) {
 		if (set[i].time_ns && memcmp(&set[i].key, key, sizeof(*key)) == 0) {
 			set[i].time_ns = time_ns;

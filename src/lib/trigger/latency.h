@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Beginnings that wait for their end. */
+/* Remembers start events until their stop events. */
 #ifndef RP_TRIGGER_LATENCY_H
 #define RP_TRIGGER_LATENCY_H
 
@@ -16,15 +16,15 @@ struct rp_latency_start {
 	uint64_t time_ns;	/* 0: free */
 };
 
-/* Zeroed: empty. */
+/* A zeroed struct is empty. */
 struct rp_latency {
 	struct rp_latency_start starts[RP_LATENCY_SETS][RP_LATENCY_WAYS];
-	uint64_t forgotten;	/* for lack of space, the oldest first */
+	uint64_t forgotten;	/* entries overwritten because the set was full */
 };
 
 void rp_latency_begin(struct rp_latency *latency, const struct rp_guid *key, uint64_t time_ns);
 
-/* False where nothing began. */
+/* Return: false if there is no start for this key. */
 bool rp_latency_end(struct rp_latency *latency, const struct rp_guid *key, uint64_t *ret_start_ns);
 
 #endif

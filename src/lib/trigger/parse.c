@@ -20,14 +20,14 @@
 #include "base/utf.h"
 #include "core/config.h"
 
-#define DIGITS_MAX 15u		/* a double holds them, and nanoseconds for days */
+#define DIGITS_MAX 15u		/* exact in a double, and enough nanoseconds for days */
 
 struct rule_scan {
 	const char *at;
 	char *strings;
 };
 
-/* Return: -EINVAL for an invalid name. */
+/* Return: 0; -EINVAL: the name is invalid. */
 static int take_name(struct rule_scan *scan, size_t length, const char **ret_name)
 {
 	if (length == 0 || length > RP_NAME_MAX || !rp_utf8_is_valid(scan->at, length))
@@ -51,7 +51,7 @@ static int take_digits(struct rule_scan *scan, uint64_t *ret_number, size_t *ret
 	return 0;
 }
 
-/* Not strtod(3), which reads what the host's locale says. */
+/* strtod(3) is not used, since it depends on the host's locale. */
 static int take_number(struct rule_scan *scan, double *ret_number)
 {
 	bool negative = *scan->at == '-';
@@ -168,7 +168,7 @@ int rp_triggers_parse(const char *text, struct rp_trigger **ret_triggers, size_t
 			*ret_at = 0;
 		return -EINVAL;
 	}
-	/* Each string twice, as a whole and in pieces, with an end for each piece. */
+	/* Space for each string twice, whole and in parts, with a NUL for each part. */
 	triggers = calloc(1, count * (sizeof(*triggers) + 4) + 2 * strlen(text));
 	if (!triggers)
 		return -ENOMEM;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Triggers of a flight recorder. Their events go to a session of their own, whose sink looks at
- * them on the drain thread; its slot is behind the recorder's, so that what a trigger has seen is
- * in the recorder's rings. A thread takes the snapshots, and looks at counters.
+ * Triggers of a flight recorder. A separate session receives their events, and its sink checks them
+ * on the drain thread. The slot of this session follows the recorder's, so that an event that fires
+ * a trigger is already in the recorder's rings. A thread takes the snapshots and checks counters.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,21 +28,21 @@
 
 #define DISTANCE_MS 10000u
 #define FILES 10u
-#define LOOK_S 1		/* from one look at counters to the next */
+#define LOOK_S 1		/* interval of the checks of counters */
 
 /* The state of one trigger. */
 struct memory {
-	struct rp_latency *latency;	/* the drain thread's */
-	struct rp_counter_reading before;	/* of a counter; size 0: none yet */
+	struct rp_latency *latency;	/* used by the drain thread alone */
+	struct rp_counter_reading before;	/* the counter's last reading; size 0: none yet */
 	uint64_t before_ns;
-	bool beyond;			/* the bound, when it was looked at last */
+	bool beyond;			/* the last value was beyond the bound */
 };
 
 struct rp_triggers {
 	struct rp_session *session;
-	struct rp_session *watch;	/* gets their events; NULL: there are counters alone */
+	struct rp_session *watch;	/* receives the events; NULL: only counters */
 	struct rp_trigger *list;
-	struct memory *memories;	/* one for each */
+	struct memory *memories;	/* one per trigger */
 	size_t count;
 	struct rp_file_series series;
 	uint32_t files;
@@ -51,11 +51,11 @@ struct rp_triggers {
 	pid_t process;
 	pthread_t thread;
 
-	pthread_mutex_t lock;		/* never held across anything that blocks */
+	pthread_mutex_t lock;		/* never held during a blocking call */
 	pthread_cond_t changed;
-	const struct rp_trigger *due;	/* a snapshot is, or is being made */
-	uint64_t due_ns;		/* the time of the event */
-	uint64_t last_ns;		/* when the last one was due */
+	const struct rp_trigger *due;	/* its snapshot is due or being written */
+	uint64_t due_ns;		/* time of the event */
+	uint64_t last_ns;		/* time at which the last snapshot became due */
 	bool stopping;
 	struct rp_trigger_stats stats;
 };
@@ -103,7 +103,7 @@ static bool matches_name(const char *wanted, const char *name)
 	return strcmp(wanted, "*") == 0 || strcmp(wanted, name) == 0;
 }
 
-/* As its beginning, where it has two. */
+/* Return: whether the event fires the trigger, or for LATENCY starts the time. */
 static bool matches(const struct rp_trigger *trigger, const struct rp_event_def *def)
 {
 	return !is_counter(trigger) && matches_name(trigger->provider, def->provider) &&
@@ -129,7 +129,7 @@ static bool is_wanted(const struct rp_event_def *def, const void *data)
 	return false;
 }
 
-/* No activity id made by anybody ends like that: the bytes would say what made it. */
+/* Without an activity id, use the thread id. No generator of activity ids ends them like this. */
 static struct rp_guid key_of(const struct rp_record_view *view)
 {
 	struct rp_guid key;
@@ -210,7 +210,7 @@ static const struct rp_sink_ops watch_ops = {
 	.destroy = watch_destroy,
 };
 
-/* A counter's value since the last check. Return: false if there is none yet. */
+/* Get a counter's value since the last check. Return: false if there is none yet. */
 static bool value_of(struct memory *memory, const struct rp_counter_reading *reading,
 		     double *ret_value)
 {
@@ -298,7 +298,7 @@ static int write_snapshot(struct rp_triggers *triggers, const char *path,
 	return ret;
 }
 
-/* Into the next file; the oldest go. */
+/* Write to the next file, and delete the oldest files. */
 static int take_snapshot(struct rp_triggers *triggers, const struct rp_trigger *trigger,
 			 const uint64_t numbers[3])
 {
@@ -317,7 +317,7 @@ static int take_snapshot(struct rp_triggers *triggers, const struct rp_trigger *
 	return ret;
 }
 
-/* With the lock, which is given up meanwhile. */
+/* The caller holds the lock; the function releases it meanwhile. */
 static void serve(struct rp_triggers *triggers)
 {
 	struct rp_trigger_stats *stats = &triggers->stats;
@@ -375,7 +375,7 @@ static void free_triggers(struct rp_triggers *triggers)
 	free(triggers->memories);
 	free(triggers->list);
 	rp_file_series_fini(&triggers->series);
-	/* A forked child has a copy with a waiter that never comes. */
+	/* In a forked child, destroying the copies would wait for a thread that does not exist. */
 	if (triggers->process == getpid()) {
 		pthread_mutex_destroy(&triggers->lock);
 		pthread_cond_destroy(&triggers->changed);
@@ -438,7 +438,7 @@ static int make(struct rp_session *session, const struct rp_trigger_options *opt
 	return 0;
 }
 
-/* A provider once, with the highest level that a trigger needs. Return: how many. */
+/* List each provider once, with the highest level that a trigger needs. Return: the number. */
 static size_t list_providers(const struct rp_triggers *triggers,
 			     struct rp_session_provider *providers)
 {
@@ -536,7 +536,7 @@ RP_PUBLIC int rp_triggers_get_stats(struct rp_triggers *triggers,
 
 	if (!triggers || !ret_stats || !rp_sized_fits(ret_stats, RP_TRIGGER_STATS_SIZE_V1))
 		return -EINVAL;
-	/* In a child nothing moves, and the lock may be held by a thread that is not there. */
+	/* In a forked child nothing changes, and a thread that does not exist may hold the lock. */
 	is_forked = triggers->process != getpid();
 	if (!is_forked)
 		pthread_mutex_lock(&triggers->lock);

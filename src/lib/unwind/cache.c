@@ -5,7 +5,10 @@
 
 struct rp_unwind_cache rp_unwind_cache[1u << RP_UNWIND_CACHE_BITS][RP_UNWIND_CACHE_WAYS];
 
-/* The tag's own entry, or an empty one, or one after the other. */
+/*
+ * The entry to write for `tag`: its own entry, else an empty one, else each entry of the set
+ * alternately.
+ */
 static struct rp_unwind_cache *entry_for(uint64_t tag)
 {
 	static uint32_t turn;
@@ -34,7 +37,7 @@ void rp_unwind_cache_put(uint64_t tag, const struct rp_plain *plain)
 	rp_store_relaxed(&entry->key, rp_unwind_cache_mix(tag, words));
 }
 
-/* A rule as a slot of a plain row; false if it is none. */
+/* Convert a rule to a slot of struct rp_plain. Return: false if a slot cannot express the rule. */
 static bool slot_of(const struct rp_cfi_rule *rule, int16_t *ret_slot)
 {
 	*ret_slot = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cache of unwind rules by instruction: 1 << RP_UNWIND_CACHE_BITS sets of
+ * The cache of unwind rules, by instruction address. It has 1 << RP_UNWIND_CACHE_BITS sets of
  * RP_UNWIND_CACHE_WAYS entries, so that the instructions of one stack rarely keep evicting each
- * other. Any thread writes and reads entries word by word. `key` is the instruction's tag mixed
- * with the other words, so an entry that two writers mixed up matches no tag.
+ * other. Any thread may read or write an entry, one word at a time and without a lock. `key` is the
+ * tag XORed with the other words, so an entry that two writers overwrote in part matches no tag.
  */
 #ifndef RP_UNWIND_CACHE_H
 #define RP_UNWIND_CACHE_H
@@ -20,12 +20,15 @@
 enum rp_plain_kind {
 	RP_PLAIN_NONE,		/* no rules: follow the frame pointer */
 	RP_PLAIN_PLAIN,
-	RP_PLAIN_SIGNAL,	/* the kernel's frame of a signal */
+	RP_PLAIN_SIGNAL,	/* the signal frame that the kernel made */
 	RP_PLAIN_END,		/* the outermost function */
-	RP_PLAIN_HARD,		/* find the rules each time */
+	RP_PLAIN_HARD,		/* not cacheable: look up the rules each time */
 };
 
-/* The usual rules, small. Slots are words from the frame's address; 0: the register is kept. */
+/*
+ * The common rules in compact form. A slot is a distance in words from the frame's address; 0: the
+ * callee did not change the register.
+ */
 struct rp_plain {
 	int32_t frame_offset;
 	uint8_t frame_register;
@@ -57,7 +60,7 @@ static inline uint64_t rp_unwind_cache_mix(uint64_t tag, const uint64_t words[3]
 	       (words[2] << 42 | words[2] >> 22);
 }
 
-/* Read an entry. Return: whether it is the tag's. */
+/* Read an entry. Return: whether the entry belongs to `tag`. */
 static inline bool rp_unwind_cache_read(const struct rp_unwind_cache *entry, uint64_t tag,
 					uint64_t ret_words[3])
 {
@@ -68,7 +71,7 @@ static inline bool rp_unwind_cache_read(const struct rp_unwind_cache *entry, uin
 	return key != 0 && key == rp_unwind_cache_mix(tag, ret_words);
 }
 
-/* Context of both: any, signal handlers included. */
+/* Context of both functions: any, signal handlers included. */
 static inline bool rp_unwind_cache_get(uint64_t tag, struct rp_plain *ret_plain)
 {
 	const struct rp_unwind_cache *set = rp_unwind_cache_set(tag);
@@ -87,7 +90,7 @@ void rp_unwind_cache_put(uint64_t tag, const struct rp_plain *plain);
 
 struct rp_cfi_row;
 
-/* The row made small; RP_PLAIN_HARD if that leaves something out. */
+/* Convert the row to its compact form; RP_PLAIN_HARD if that form cannot express the row. */
 void rp_plain_make(const struct rp_cfi_row *row, struct rp_plain *ret_plain);
 
 #endif

@@ -7,10 +7,13 @@
 
 #define REMEMBERED_MAX 4u
 
-/* The longest entry accepted, so that a signal handler ends. The longest in gcc itself is 20 KB. */
+/*
+ * The longest entry accepted, so that a signal handler ends in bounded time. The longest entry in
+ * gcc itself has 20 KB.
+ */
 #define LENGTH_MAX (256u << 10)
 
-/* A row of the table in .eh_frame_hdr, relative to it. */
+/* A row of the table in .eh_frame_hdr; both members are relative to that section. */
 struct index_row {
 	int32_t start;
 	int32_t description;
@@ -18,7 +21,7 @@ struct index_row {
 
 #define INDEX_ROWS 16u
 
-/* The last row that begins at or before `offset`, among `count` from `table` on. */
+/* Find the last row that begins at or before `offset`, among the `count` rows at `table`. */
 static bool find_index_row(uint64_t table, uint64_t count, int64_t offset,
 			   struct index_row *ret_row)
 {
@@ -48,7 +51,7 @@ static bool find_index_row(uint64_t table, uint64_t count, int64_t offset,
 	return true;
 }
 
-/* The frame description (FDE) that `address` would have to be in. */
+/* Find the frame description entry (FDE) that covers `address` if any does. */
 static bool find_description(const struct rp_object_text *object, uint64_t address,
 			     uint64_t *ret_description)
 {
@@ -63,7 +66,7 @@ static bool find_description(const struct rp_object_text *object, uint64_t addre
 	frame = rp_eh_cursor_byte(&cursor);
 	counted = rp_eh_cursor_byte(&cursor);
 	table = rp_eh_cursor_byte(&cursor);
-	/* Every linker writes pairs of sdata4 relative to the header. */
+	/* Every linker writes a table of sdata4 pairs, relative to the header. */
 	if (counted == RP_POINTER_OMIT || table != (RP_POINTER_DATAREL | 0x0b))
 		return false;
 	if (frame != RP_POINTER_OMIT)
@@ -82,7 +85,7 @@ struct common {
 	int64_t data_align;
 	uint64_t program, program_end;
 	uint8_t return_register;
-	uint8_t encoding;		/* of addresses */
+	uint8_t encoding;		/* encoding of addresses */
 	bool has_augmentation;
 	bool is_signal;
 };
@@ -162,7 +165,7 @@ static bool read_common(uint64_t at, struct common *ret_common)
 	return !cursor.failed && ret_common->return_register == RP_REG_RIP;
 }
 
-/* A run of the programs of CIE and FDE, up to the row of `address`. */
+/* The state of running the CIE's and the FDE's program, up to the row of `address`. */
 struct cfi_run {
 	const struct common *common;
 	uint64_t header;
@@ -182,7 +185,7 @@ static void set_rule(struct cfi_run *run, uint64_t reg, uint8_t kind, int64_t va
 	run->row->rules[reg].value = (int32_t)value;
 }
 
-/* Where an expression begins, its length included; then skips it. */
+/* Skip an expression. Return: the position of the expression, which starts with its length. */
 static int32_t skip_expression(struct cfi_run *run, struct rp_eh_cursor *cursor)
 {
 	uint64_t place = cursor->at;
@@ -191,7 +194,7 @@ static int32_t skip_expression(struct cfi_run *run, struct rp_eh_cursor *cursor)
 	return (int32_t)(place - run->header);
 }
 
-/* In tables that lie it may go round. */
+/* Invalid tables may overflow the product, so multiply unsigned. */
 static int64_t times(uint64_t factor, int64_t align)
 {
 	return (int64_t)(factor * (uint64_t)align);
@@ -210,7 +213,7 @@ static void define_frame(struct cfi_run *run, uint64_t reg, int64_t offset)
 	run->row->frame_is_expression = false;
 }
 
-/* The operations DW_CFA_… from 0x0c on, which say where the frame is, and the rare ones. */
+/* The operations DW_CFA_… from 0x0c on that define the frame's address, and the rare operations. */
 static void run_frame_operation(struct cfi_run *run, struct rp_eh_cursor *cursor,
 				uint8_t operation)
 {
@@ -258,7 +261,7 @@ static void run_state_operation(struct cfi_run *run, struct rp_eh_cursor *cursor
 		cursor->failed = true;
 }
 
-/* The operations DW_CFA_… that say where a register is. */
+/* The operations DW_CFA_… that define where a register is saved. */
 static void run_register_operation(struct cfi_run *run, struct rp_eh_cursor *cursor,
 				   uint8_t operation)
 {
@@ -380,7 +383,7 @@ bool rp_cfi_find(const struct rp_object_text *object, uint64_t address, struct r
 	if (cursor.failed || address < start || address - start >= bytes)
 		return false;
 	memset(ret_row, 0, sizeof(*ret_row));
-	/* The CIE's program has no locations: all of it is in force. */
+	/* The CIE's program contains no locations, so all of it applies. */
 	if (!run_program(&run, common.program, common.program_end))
 		return false;
 	run.initial = *ret_row;

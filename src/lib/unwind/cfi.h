@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rules of one instruction, out of .eh_frame: where its function's frame is, and where in it
- * the caller's registers are.
+ * The unwind rules of one instruction, from .eh_frame: how to compute the address of the function's
+ * frame, and where in that frame the caller's registers are saved.
  *
  * Source: the DWARF 4 standard, 6.4; "Exception Frames" in the Linux Standard Base, core, 10.6.
  */
@@ -12,12 +12,12 @@
 #include "unwind/unwind.h"
 
 enum rp_cfi_kind {
-	RP_CFI_SAME = 0,	/* not touched */
+	RP_CFI_SAME = 0,	/* the callee did not change the register */
 	RP_CFI_UNDEFINED,
-	RP_CFI_AT,		/* saved at the frame's address + value */
-	RP_CFI_IS,		/* is the frame's address + value */
+	RP_CFI_AT,		/* saved at (frame's address + value) */
+	RP_CFI_IS,		/* equals (frame's address + value) */
 	RP_CFI_REGISTER,	/* in register `value` */
-	RP_CFI_AT_EXPRESSION,	/* saved where the expression says; value: its place, below */
+	RP_CFI_AT_EXPRESSION,	/* saved where the expression at `value` computes */
 	RP_CFI_IS_EXPRESSION,
 };
 
@@ -30,21 +30,22 @@ struct rp_cfi_row {
 	struct rp_cfi_rule rules[RP_REG_COUNT];
 	int32_t frame_offset;		/* the frame's address is frame_register + this */
 	uint8_t frame_register;
-	bool frame_is_expression;	/* … or what the expression at frame_offset says */
-	bool is_signal;			/* the kernel called it */
+	bool frame_is_expression;	/* … or the result of the expression at frame_offset */
+	bool is_signal;			/* the kernel's signal frame */
 	uint64_t start, end;		/* of the function */
 };
 
 /*
- * Finds the rules in force at `address`, in the text `object`. False: there are none, or they
- * cannot be read.
+ * Find the rules that apply at `address`, in the text `object`. Return: false if there are none, or
+ * if they cannot be read.
  */
 bool rp_cfi_find(const struct rp_object_text *object, uint64_t address,
 		 struct rp_cfi_row *ret_row);
 
 /*
- * Evaluates the expression at `place`. `push` is on its stack at the start: the frame's address,
- * or for that itself none (has_push false). `read` gets a word of the program's memory.
+ * Evaluate the expression at `place`. If `push` is not NULL, the evaluation starts with that value,
+ * the frame's address, on its stack; NULL is for the expression that computes this address. `read`
+ * reads a word of the program's memory.
  */
 bool rp_cfi_evaluate(const struct rp_object_text *object, int32_t place,
 		     const struct rp_registers *registers, const uint64_t *push,

@@ -53,7 +53,10 @@ uint64_t rp_eh_cursor_fixed(struct rp_eh_cursor *cursor, unsigned int bytes)
 	return value;
 }
 
-/* LEB128, signed or not: seven bits a byte, the lowest first. `ret_bits`: how many came. */
+/*
+ * Read a LEB128 number, signed or unsigned: seven bits per byte, lowest first. `ret_bits`: number
+ * of bits read.
+ */
 static uint64_t leb128(struct rp_eh_cursor *cursor, unsigned int *ret_bits, uint8_t *ret_last)
 {
 	uint64_t value = 0;

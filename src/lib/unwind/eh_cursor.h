@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The numbers of DWARF, read out of memory that may not be there. */
+/* Reads DWARF's encoded numbers from memory that may not be mapped. */
 #ifndef RP_UNWIND_EH_CURSOR_H
 #define RP_UNWIND_EH_CURSOR_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Encodings of pointers, as far as linkers use them in .eh_frame. */
+/* The pointer encodings that linkers use in .eh_frame. */
 #define RP_POINTER_ABSOLUTE 0x00u
 #define RP_POINTER_PCREL 0x10u
 #define RP_POINTER_DATAREL 0x30u
@@ -14,7 +14,7 @@
 
 #define RP_CURSOR_CHUNK 128u
 
-/* Bytes of an object, read a chunk at a time. After a failure all reads give 0. */
+/* Bytes of an object, read a chunk at a time. After a failure all reads return 0. */
 struct rp_eh_cursor {
 	uint64_t at, end;
 	uint64_t chunk;			/* address of bytes[0] */
@@ -31,7 +31,10 @@ uint64_t rp_eh_cursor_fixed(struct rp_eh_cursor *cursor, unsigned int bytes);
 uint64_t rp_eh_cursor_uleb(struct rp_eh_cursor *cursor);
 int64_t rp_eh_cursor_sleb(struct rp_eh_cursor *cursor);
 
-/* An encoded pointer, the base of datarel being the object's .eh_frame_hdr. */
+/*
+ * Read an encoded pointer. Pointers relative to data (datarel) have the object's .eh_frame_hdr as
+ * their base.
+ */
 uint64_t rp_eh_cursor_pointer(struct rp_eh_cursor *cursor, uint8_t encoding,
 				  uint64_t header);
 

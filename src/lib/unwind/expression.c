@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Expressions: where a frame is, when a register and an offset cannot say it. */
+/*
+ * DWARF expressions: they compute a frame's address where a register and an offset do not suffice.
+ */
 #include "unwind/cfi.h"
 #include "unwind/eh_cursor.h"
 
@@ -30,7 +32,10 @@ static uint64_t pop_value(struct evaluation *run)
 	return 0;
 }
 
-/* The operations that linkers and compilers use: PLT stubs, realigned stacks, hand-written code. */
+/*
+ * Only the operations that linkers and compilers use: in PLT stubs, realigned stacks and
+ * hand-written code.
+ */
 static void run_arithmetic(struct evaluation *run, uint8_t operation)
 {
 	uint64_t top = pop_value(run), below = pop_value(run);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two lists, of which one is current. A reader increments the list's count of readers before it
- * uses the list. The refresher fills the other list only while that list has no readers, and
- * otherwise leaves it until the next refresh.
+ * Two lists of objects, of which one is current. A reader increments the list's count of readers
+ * before it uses the list. The refresher fills the other list only while that list has no readers;
+ * otherwise it leaves the change to the next refresh.
  *
- * ORDERING: a Dekker pair. Either the reader sees that its list is not current any more and
- * retries, or the refresher sees the reader's count and does not change the list.
+ * ORDERING: a Dekker pair. Either the reader sees that its list is no longer current and retries,
+ * or the refresher sees the reader's count and does not change the list.
  *
  *	reader						refresher
  *	------						---------
@@ -32,11 +32,11 @@ struct list {
 };
 
 static struct list lists[2];
-static uint32_t current;		/* index of a list */
-static uint32_t generation;		/* the refresher's */
-static uint64_t seen_adds, seen_subs;	/* the refresher's */
+static uint32_t current;		/* index of the current list */
+static uint32_t generation;		/* only the refresher uses it */
+static uint64_t seen_adds, seen_subs;	/* only the refresher uses them */
 
-/* Held whenever the refresher holds the loader's lock. */
+/* Locked whenever the refresher holds the dynamic loader's lock. */
 static pthread_mutex_t loader_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void rp_objects_open(struct rp_objects *ret_objects)
@@ -162,7 +162,7 @@ static bool refresh(void)
 		return false;
 	other->count = 0;
 	if (dl_iterate_phdr(add_object, other) != 0)
-		return false;	/* no memory: the old list serves on */
+		return false;	/* no memory: keep the old list */
 	qsort(other->texts, other->count, sizeof(*other->texts), compare_texts);
 	seen_adds = counts[0];
 	seen_subs = counts[1];
@@ -194,7 +194,7 @@ void rp_unwind_fork_parent(void)
 void rp_unwind_fork_child(void)
 {
 	pthread_mutex_unlock(&loader_lock);
-	/* Readers that do not exist here. */
+	/* The counted readers do not exist in the child. */
 	rp_store_relaxed(&lists[0].readers, 0);
 	rp_store_relaxed(&lists[1].readers, 0);
 }

@@ -12,11 +12,11 @@
 #include "unwind/cache.h"
 #include "unwind/cfi.h"
 
-/* How far a lost frame pointer is searched for, and in what portions. */
+/* The range that is searched for a lost frame pointer, and the words read in one step. */
 #define SEARCH_BYTES (64u << 10)
 #define SEARCH_WORDS 63u
 
-/* More frames than the library has between an event and this code. */
+/* More frames than the library has between an event's function and this file. */
 #define LEFT_OUT_MAX 16u
 
 /* The state of a walk from frame to frame. */
@@ -25,13 +25,13 @@ struct frame_walk {
 	const struct rp_window *window;
 	struct rp_objects objects;
 	bool is_sleeper;
-	bool asks;		/* request unknown rules by ask(), do not look them up */
+	bool asks;		/* request unknown rules with ask() instead of looking them up */
 };
 
 enum step {
 	STOP,
 	GO_ON,
-	UNKNOWN,		/* a walk that asks has no rule here yet; nothing was changed */
+	UNKNOWN,		/* `asks` is set, and the rule is not cached; nothing changed */
 };
 
 /* Instructions whose rules rp_unwind_cache_fill() looks up. */
@@ -39,7 +39,7 @@ static uint64_t asked[64];
 
 static enum step step_out_of_line(struct frame_walk *walk, enum rp_plain_kind *ret_kind);
 
-/* A stack is read directly where it is certain to be there. */
+/* Read a word of the stack: directly inside the walk's window, which is certain to be mapped. */
 __attribute__((no_sanitize("address", "thread")))
 static bool read_word(const void *data, uint64_t address, uint64_t *ret_word)
 {
@@ -64,16 +64,16 @@ static void set_register(struct rp_registers *registers, unsigned int reg, uint6
 	registers->known |= 1u << reg;
 }
 
-/* Callee-saved registers. The caller's values of the others are unknown. */
+/* The callee-saved registers. The caller's values of all other registers are unknown. */
 #define KEPT_REGISTERS ((1u << RP_REG_RBX) | (1u << RP_REG_RBP) | (0xfu << RP_REG_R12))
 
-/* Stacks grow down: any other frame would be a loop or a broken stack. */
+/* A caller's frame is at a higher address. Any other result is a loop or a broken stack. */
 static bool is_further_out(const struct rp_registers *registers, uint64_t frame)
 {
 	return frame > registers->value[RP_REG_RSP];
 }
 
-/* The caller's stack pointer is `frame`, and it goes on at `from`. */
+/* Enter the caller, whose stack pointer is `frame` and whose next instruction is `from`. */
 static bool enter_caller(struct rp_registers *registers, uint64_t frame, uint64_t from)
 {
 	registers->known &= KEPT_REGISTERS;
@@ -82,7 +82,7 @@ static bool enter_caller(struct rp_registers *registers, uint64_t frame, uint64_
 	return from != 0;
 }
 
-/* Where a call of `target` arrives: a linker's stub jumps on by a table. */
+/* The function that a call of `target` reaches: a linker's stub jumps through a table. */
 static uint64_t follow_stub(uint64_t target)
 {
 	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
@@ -105,9 +105,9 @@ static uint64_t follow_stub(uint64_t target)
 }
 
 /*
- * Whether the instruction before `from`, where a function would return to, is a call: of the
- * function at `start`, or, unless `exact`, any: it may have jumped on to that function, or only the
- * running program knew where to.
+ * Return: whether the instruction before the return address `from` calls the function at `start`.
+ * Unless `exact`, a call of another function, which may have jumped to `start`, or an indirect call
+ * suffices.
  */
 static bool is_after_call(const struct frame_walk *walk, uint64_t from, uint64_t start, bool exact)
 {
@@ -126,7 +126,7 @@ static bool is_after_call(const struct frame_walk *walk, uint64_t from, uint64_t
 		return false;
 	if (code[2] == 0xe8 && rp_objects_find(&walk->objects, target))
 		return true;
-	/* ff /2: by register, by memory with a distance of 1 or 4 bytes. */
+	/* ff /2: an indirect call, by register or by memory with a displacement of 0 to 4 bytes. */
 	return (code[5] == 0xff && (code[6] & 0xf8) == 0xd0) ||
 	       (code[5] == 0xff && (code[6] & 0xf8) == 0x10) ||
 	       (code[4] == 0xff && (code[5] & 0xf8) == 0x50) ||
@@ -134,15 +134,15 @@ static bool is_after_call(const struct frame_walk *walk, uint64_t from, uint64_t
 }
 
 /*
- * Calls that the function itself made before have left their return addresses where its own calls
- * now pass arguments.
+ * Calls that the function made earlier left return addresses where its current call passes
+ * arguments.
  */
 static bool is_own_call(const struct rp_cfi_row *row, uint64_t from)
 {
 	return from > row->start && from <= row->end;
 }
 
-/* Whether from a frame pointer at this place the walk comes to the first frame of a thread. */
+/* Return: whether the walk from a frame pointer at `place` reaches a thread's first function. */
 static bool leads_out(const struct frame_walk *walk, uint64_t place)
 {
 	struct rp_registers registers = *walk->registers;
@@ -159,9 +159,10 @@ static bool leads_out(const struct frame_walk *walk, uint64_t place)
 }
 
 /*
- * A place above the stack pointer with {a frame pointer, a return address} of this function. What
- * is there may be left of calls that are over: if it does not say itself whose it is, it has to
- * lead out, or else the first that may be one is taken.
+ * Search above the stack pointer for the pair {frame pointer, return address} of this function.
+ * Calls that are over left such pairs too. With `exact`, the return address must follow a call of
+ * this very function. Otherwise, prefer a pair that leads to the outermost function, else use the
+ * first plausible pair.
  */
 static bool search(struct frame_walk *walk, const struct rp_cfi_row *row, bool exact)
 {
@@ -197,7 +198,7 @@ static bool search_frame_pointer(struct frame_walk *walk, const struct rp_plain 
 	const struct rp_object_text *object = rp_objects_find(&walk->objects, address);
 	struct rp_cfi_row row;
 
-	/* The frame that `push %rbp; mov %rsp, %rbp` makes. */
+	/* The search works only for frames that `push %rbp; mov %rsp, %rbp` made. */
 	if (plain->frame_register != RP_REG_RBP || plain->frame_offset != 16 || !object ||
 	    !rp_cfi_find(object, address, &row))
 		return false;
@@ -290,7 +291,9 @@ static bool step_by_row(struct frame_walk *walk, const struct rp_object_text *ob
 			return false;
 		set_register(&caller, RP_REG_RSP, frame);
 	}
-	/* In longjmp(), which is its own caller's frame already in the end. */
+	/*
+	 * At the end of longjmp(), the stack pointer is already the caller's, so it may be equal.
+	 */
 	if (!is_known(&caller, RP_REG_RIP) || !is_known(&caller, RP_REG_RSP) ||
 	    caller.value[RP_REG_RSP] < registers->value[RP_REG_RSP])
 		return false;
@@ -298,7 +301,7 @@ static bool step_by_row(struct frame_walk *walk, const struct rp_object_text *ob
 	return enter_caller(registers, caller.value[RP_REG_RSP], caller.value[RP_REG_RIP]);
 }
 
-/* Without tables: {caller's frame pointer, return address} where the frame pointer says. */
+/* Step without tables: the frame pointer points to {caller's frame pointer, return address}. */
 static bool step_frame_pointer(struct frame_walk *walk)
 {
 	struct rp_registers *registers = walk->registers;
@@ -313,7 +316,7 @@ static bool step_frame_pointer(struct frame_walk *walk)
 }
 
 #if defined(__x86_64__)
-/* Where struct sigcontext, as in <ucontext.h>, has the registers 0 to 16 of DWARF. */
+/* The index in struct sigcontext (see <ucontext.h>) of the DWARF registers 0 to 16. */
 static const uint8_t context_place[RP_REG_COUNT] = {
 	REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP,
 	REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
@@ -329,7 +332,7 @@ bool rp_registers_of_context(const void *context, struct rp_registers *ret_regis
 	return true;
 }
 
-/* The registers as they are here, and this very instruction. */
+/* Get the current registers and the address of an instruction in this function. */
 static inline __attribute__((always_inline))
 bool take_registers(struct rp_registers *ret_registers)
 {
@@ -347,8 +350,8 @@ bool take_registers(struct rp_registers *ret_registers)
 }
 
 /*
- * In the function that a signal handler returns to, the stack pointer is at the ucontext that the
- * kernel left there. The interrupted stack may be any other.
+ * Where a signal handler returns to, the stack pointer points to the ucontext that the kernel
+ * saved. The interrupted code may have used another stack.
  */
 static bool step_signal(struct frame_walk *walk)
 {
@@ -406,7 +409,7 @@ static void ask(uint64_t address)
 		rp_store_relaxed(question, address);
 }
 
-/* Step by the tables, and cache the rule. */
+/* Step with the rules in the tables, and add them to the cache. */
 static bool step_hard(struct frame_walk *walk, uint64_t address, uint64_t tag,
 		      struct rp_plain *ret_plain)
 {
@@ -431,7 +434,7 @@ static bool step_hard(struct frame_walk *walk, uint64_t address, uint64_t tag,
 	}
 }
 
-/* Addresses have 47 bits; those of a library that took another's place are not the same. */
+/* Addresses have 47 bits. The generation above them distinguishes libraries at the same address. */
 static uint64_t tag_of(const struct rp_objects *objects, uint64_t address)
 {
 	return address ^ (uint64_t)objects->generation << 48;
@@ -469,9 +472,9 @@ step_out_of_line(struct frame_walk *walk, enum rp_plain_kind *ret_kind)
 }
 
 /*
- * The rest of a walk from a frame whose rule is not known, for the time being by frame pointers.
- * Walks by known rules alone pay nothing for the mark. `count` frames are there; without one the
- * frame is the library's own, which may have no frame pointer.
+ * Continue a walk from a frame without a cached rule: request the rule, and follow the frame
+ * pointer. Walks with cached rules alone do not pay for the marker frame. `count` frames are stored
+ * already; if none is, the frame is the library's own, which may have no frame pointer.
  */
 static __attribute__((noinline, cold)) int
 walk_on_asking(struct frame_walk *walk, enum rp_plain_kind kind, uint64_t *ret_frames,
@@ -497,12 +500,14 @@ walk_on_asking(struct frame_walk *walk, enum rp_plain_kind kind, uint64_t *ret_f
 	return (int)count;
 }
 
-/* Leaves out frames whose stack pointer is below `inner`. */
+/* Walk outwards, and store the frames whose stack pointer is at or above `inner`. */
 static int walk_out(struct frame_walk *walk, uint64_t inner, uint64_t *ret_frames, unsigned int max)
 {
 	struct rp_registers *registers = walk->registers;
 	unsigned int count = 0, left_out = 0;
-	/* After a signal the address is the next instruction, not a return address. */
+	/*
+	 * Here and after a signal frame, the address is the next instruction's: no return address.
+	 */
 	enum rp_plain_kind kind = RP_PLAIN_SIGNAL;
 	enum step next;
 
@@ -546,7 +551,7 @@ int rp_unwind_callers(const void *frame, uint64_t *ret_frames, unsigned int max)
 	if (!take_registers(&registers))
 		return 0;
 	window.low = registers.value[RP_REG_RSP];
-	/* From here to its end the stack is in use, so it is there. */
+	/* The stack is in use from the stack pointer to its end, so those pages are mapped. */
 	if (rp_thread_stack_bounds(&low, &high) && window.low >= low && window.low < high)
 		window.high = high;
 	return walk_out(&walk, (uint64_t)(uintptr_t)frame + 16, ret_frames, max);

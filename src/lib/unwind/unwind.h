@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stacks without frame pointers: by the tables of .eh_frame, which compilers write for every
- * function of x86-64.
+ * Unwinds stacks without frame pointers, with the tables of .eh_frame, which compilers write for
+ * every function on x86-64.
  *
- * Made for a signal handler that interrupted anything, in a program that may be broken. It
- * allocates nothing and takes no lock. The stack is read directly only inside the calling thread's
- * own stack, from the stack pointer up; all else, the tables included, by process_vm_readv(2),
- * which fails where nothing is mapped: a library may go away while its tables are being read. What
- * was learnt of an instruction is kept in a table of our own, so that system calls are the
- * exception.
+ * The code may run in a signal handler that interrupted anything, in a program that may be broken.
+ * It allocates nothing and takes no lock. It reads memory directly only inside the calling thread's
+ * own stack, from the stack pointer up. It reads everything else, the tables included, with
+ * process_vm_readv(2), which fails if nothing is mapped: a library may be unmapped while its tables
+ * are being read. A cache keeps the rules of each instruction, so most walks make few system calls.
  */
 #ifndef RP_UNWIND_UNWIND_H
 #define RP_UNWIND_UNWIND_H
@@ -32,62 +31,68 @@ enum rp_register {
 
 struct rp_registers {
 	uint64_t value[RP_REG_COUNT];
-	uint32_t known;			/* bit mask */
+	uint32_t known;			/* bit mask of the registers whose value is known */
 };
 
-/* Memory that cannot go away during the call, low <= address < high; both 0: none. */
+/* A range of memory that stays mapped during the call, low <= address < high; both 0: none. */
 struct rp_window {
 	uint64_t low, high;
 };
 
 /*
- * Looks which objects are loaded. Objects that came since the last call are unknown to rp_unwind():
- * frames in them are followed by their frame pointers.
+ * Update the list of loaded objects. rp_unwind() does not know objects that were loaded since the
+ * last call, and follows frame pointers in their frames.
  *
  * Context: one thread at a time, not a signal handler; takes the dynamic loader's lock.
- * Return: whether there was news.
+ * Return: whether the list changed.
  */
 bool rp_unwind_refresh(void);
 
-/* Get the registers from a signal handler's third argument. False on other machines. */
+/*
+ * Get the registers from a signal handler's third argument. Return: false on machines other than
+ * x86-64.
+ */
 bool rp_registers_of_context(const void *context, struct rp_registers *ret_registers);
 
 /*
- * Follows the calls from `registers` out, which are changed. `ret_frames` gets up to `max`
- * addresses: that of the registers, then return addresses, innermost first.
+ * Walk from `registers` to the outermost caller, and change `registers` on the way. `ret_frames`
+ * receives up to `max` addresses: first the current instruction, then return addresses, innermost
+ * first.
  *
  * Context: any, signal handlers included; does not wait.
- * Return: how many, at least 1 if max is.
+ * Return: the number of addresses, at least 1 if `max` is at least 1.
  */
 unsigned int rp_unwind(struct rp_registers *registers, const struct rp_window *window,
 		       uint64_t *ret_frames, unsigned int max);
 
 /*
- * The calls that led to a function that has a frame pointer, `frame`, and that is running below the
- * caller: return addresses, innermost first. Only on x86-64. Makes no system call and reads only
- * the thread's own stack. It requests rules that are not in the cache, and follows frame pointers
- * until rp_unwind_cache_fill() was called. A stack that needed such rules and does not reach the
- * outermost function ends with RP_FRAME_CUT, which is counted, unless it has `max` frames.
+ * Get the return addresses above `frame`, innermost first, where `frame` is the frame pointer of a
+ * function that is running on this stack. Works only on x86-64. The function makes no system call
+ * and reads only the thread's own stack. If a rule is not in the cache, the function requests it
+ * and follows frame pointers instead; rp_unwind_cache_fill() later adds the requested rules. If
+ * rules were missing and the stack stops before the outermost function with fewer than `max`
+ * frames, it ends with RP_FRAME_CUT. The returned count includes that marker frame.
  *
  * Context: any, signal handlers included; does not wait.
- * Return: how many; 0 if the stack does not lead there; -EAGAIN: none, since rules are not known.
+ * Return: the number of addresses; 0: the walk does not reach `frame`; -EAGAIN: rules for the
+ * library's own frames are not in the cache yet.
  */
 int rp_unwind_callers(const void *frame, uint64_t *ret_frames, unsigned int max);
 
 /*
- * Refresh, and look up the rules that rp_unwind_callers() requested.
+ * Refresh the list of objects, and look up the rules that rp_unwind_callers() requested.
  *
  * Context: as rp_unwind_refresh().
- * Return: how many rules were requested since the last call. Stacks that need them may end too
- * early.
+ * Return: the number of rules requested since the last call. Stacks that needed these rules may be
+ * cut short.
  */
 unsigned int rp_unwind_cache_fill(void);
 
 /*
- * As rp_unwind(), for another thread of this process, of which only these two registers are known.
- * If the rules of a function need its frame pointer, and no frame between here and there saved it,
- * the function searches the stack for the return address of a call to that function. The result is
- * correct only if the thread slept all the time.
+ * As rp_unwind(), for another thread of this process of which only these two registers are known.
+ * If the rules of a function need its frame pointer, and no inner frame saved it, the function
+ * searches the stack for the return address of a call to that function. The result is correct only
+ * if the thread sleeps during the whole call.
  *
  * Context: any thread.
  */
@@ -95,8 +100,8 @@ unsigned int rp_unwind_sleeper(uint64_t stack_pointer, uint64_t instruction, uin
 			       unsigned int max);
 
 /*
- * Around fork, as pthread_atfork(3) has it. A refresh holds a lock of the dynamic loader that glibc
- * does not free in children.
+ * Handlers for pthread_atfork(3). A refresh holds a lock of the dynamic loader that glibc does not
+ * release in the child.
  */
 void rp_unwind_fork_prepare(void);
 void rp_unwind_fork_parent(void);

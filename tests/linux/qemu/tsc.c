@@ -17,8 +17,8 @@ extern bool rp_clock_is_tsc;
 
 void __real_rp_clock_init(const char *wanted);
 void __wrap_rp_clock_init(const char *wanted);
-int __real_rp_pool_claim(void *slot, int owner, uint64_t *ret_token);
-int __wrap_rp_pool_claim(void *slot, int owner, uint64_t *ret_token);
+int __real_rp_pool_claim(void *write, int owner, uint64_t *ret_token);
+int __wrap_rp_pool_claim(void *write, int owner, uint64_t *ret_token);
 unsigned int burst_ids(void);
 
 static uint64_t ids;
@@ -29,10 +29,10 @@ void __wrap_rp_clock_init(const char *wanted)
 	rp_clock_is_tsc = true;
 }
 
-int __wrap_rp_pool_claim(void *slot, int owner, uint64_t *ret_token)
+int __wrap_rp_pool_claim(void *write, int owner, uint64_t *ret_token)
 {
 	const char *area = (const char *)__builtin_thread_pointer() + __rseq_offset;
-	int buffer = __real_rp_pool_claim(slot, owner, ret_token);
+	int buffer = __real_rp_pool_claim(write, owner, ret_token);
 
 	if (buffer >= 0 && owner == OWNER_SEQUENCE)
 		__atomic_fetch_or(&ids, 1ull << (*(const uint32_t *)(area + MM_CID_OFFSET) & 63),
