@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "ipc/connection.h"
 #include "tools/ringpipe/exchange.h"
 #include "tools/ringpipe/port.h"
 #include "tools/ringpipe/signals.h"
@@ -42,8 +39,8 @@ int rp_exchange_begin(struct rp_exchange *exchange, const struct rp_target *targ
 		return request->error;
 	if (target->port)
 		return 0;
-	exchange->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	return exchange->fd < 0 ? -errno : 0;
+	exchange->fd = rp_connection_socket();
+	return exchange->fd < 0 ? exchange->fd : 0;
 }
 
 void rp_exchange_end(struct rp_exchange *exchange)
@@ -59,17 +56,11 @@ void rp_exchange_end(struct rp_exchange *exchange)
  * The process that called listen() must be the one in the socket's name; otherwise its replies
  * cannot be trusted. A pid of 0 is outside our pid namespace.
  */
-static int check_peer(const struct rp_exchange *exchange)
+static bool is_target(uid_t uid, pid_t pid, const void *data)
 {
-	const struct rp_target *target = exchange->target;
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
+	const struct rp_target *target = data;
 
-	if (getsockopt(exchange->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size))
-		return -errno;
-	if ((peer.uid != 0 && peer.uid != target->uid) || (peer.pid && peer.pid != target->pid))
-		return -EACCES;
-	return 0;
+	return (uid == 0 || uid == target->uid) && (pid == 0 || pid == target->pid);
 }
 
 /* It comes to us, with a new connection for each request. */
@@ -80,41 +71,19 @@ static int step_await(struct rp_exchange *exchange)
 	return exchange->connected ? 0 : 1;
 }
 
-/* With the detour by its namespaces a path may be too long for an address: by its folder, then. */
-static int connect_to(int fd, const char *path)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	const char *name = strrchr(path, '/');
-	char *folder;
-	int folder_fd, ret;
-
-	if (strlen(path) < sizeof(address.sun_path)) {
-		strcpy(address.sun_path, path);
-		return connect(fd, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
-	}
-	folder = name ? strndup(path, (size_t)(name - path)) : NULL;
-	folder_fd = folder ? open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-	free(folder);
-	if (folder_fd < 0)
-		return -ENAMETOOLONG;
-	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d%s", folder_fd, name);
-	ret = connect(fd, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
-	close(folder_fd);
-	return ret;
-}
-
 static int step_connect(struct rp_exchange *exchange)
 {
 	int ret;
 
 	if (exchange->target->port)
 		return step_await(exchange);
-	ret = connect_to(exchange->fd, exchange->target->path);
+	ret = rp_connection_connect(exchange->fd, exchange->target->path);
 	if (ret == -ECONNREFUSED && exchange->refusals++ < REFUSALS_MAX)
 		return 1;
 	if (ret)
 		return ret == -EAGAIN || ret == -EINTR ? 1 : ret;
-	ret = check_peer(exchange);
+	ret = rp_connection_check_peer_credentials(exchange->fd, is_target, exchange->target,
+						   NULL);
 	if (ret)
 		return ret;
 	exchange->connected = true;
@@ -123,35 +92,25 @@ static int step_connect(struct rp_exchange *exchange)
 
 static int step_send(struct rp_exchange *exchange)
 {
-	const struct rp_message_buffer *request = exchange->request;
+	int ret = rp_connection_send(exchange->fd, exchange->request->bytes,
+				     exchange->request->size, &exchange->sent);
 
-	while (exchange->sent < request->size) {
-		ssize_t sent = send(exchange->fd, request->bytes + exchange->sent,
-				    request->size - exchange->sent, MSG_NOSIGNAL);
-
-		if (sent < 0 && errno == EINTR)
-			continue;
-		if (sent < 0)
-			return errno == EAGAIN ? 1 : -errno;
-		exchange->sent += (size_t)sent;
-	}
-	return 0;
+	return ret == -EAGAIN ? 1 : ret;
 }
 
 /* Reads up to `total` bytes of the reply, of which `bytes` are the ones after `before`. */
 static int step_receive(struct rp_exchange *exchange, uint8_t *bytes, size_t before, size_t total)
 {
 	while (exchange->received < total) {
-		ssize_t got = recv(exchange->fd, bytes + (exchange->received - before),
-				   total - exchange->received, 0);
+		size_t got;
+		int ret = rp_connection_receive(exchange->fd, bytes + (exchange->received - before),
+						total - exchange->received, &got);
 
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return errno == EAGAIN ? 1 : -errno;
+		if (ret)
+			return ret == -EAGAIN ? 1 : ret;
 		if (got == 0)
 			return -ECONNRESET;
-		exchange->received += (size_t)got;
+		exchange->received += got;
 	}
 	return 0;
 }

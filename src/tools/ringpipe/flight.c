@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "ipc/command_ids.h"
+#include "ipc/provider_list.h"
 #include "tools/ringpipe/display_text.h"
 #include "tools/ringpipe/exchange.h"
 #include "tools/ringpipe/flight_window.h"
@@ -72,7 +73,7 @@ static int build_start(const struct plan *plan, struct rp_message_buffer *reques
 	rp_message_put_u32(request, 1);
 	rp_message_put_u64(request, stacks);
 	rp_message_put_u8(request, stacks);
-	rp_recording_put_providers(request, plan->providers, plan->provider_count);
+	rp_message_put_providers(request, plan->providers, plan->provider_count);
 	if (rp_message_end(request) == 0)
 		return 0;
 	rp_tool_error("the provider list is too long for one request (64 KB)");
