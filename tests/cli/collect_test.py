@@ -150,7 +150,7 @@ class Collect(ToolTest):
         runtime.stop.set()
         self.serve(runtime)
         _, err = self.finish(self.collect(), 1)
-        self.assertIn("went away in the middle of the trace", err)
+        self.assertIn("ended before it completed the trace", err)
         self.assertIn("3 events", err)
         self.assertEqual(self.read("out.nettrace"), before)
 

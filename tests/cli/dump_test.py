@@ -35,7 +35,7 @@ class Fake(ToolTest):
         self.serve(handler)
         out, err = self.dump("-o", "x.core")
         self.assertEqual(out, "")
-        self.assertIn("3 threads; the process stood still for 2.5 ms", err)
+        self.assertIn("3 threads; the process was stopped for 2.5 ms", err)
         out, err = self.dump("-o", "x.core", "--format=json")
         self.assertEqual(json.loads(out), {"path": self.path("x.core"), "bytes": 4096,
                                            "threads": 3, "threads_not_stopped": 0,
@@ -57,7 +57,7 @@ class Fake(ToolTest):
         for name in ("mini", "heap", "full"):
             self.dump("--type", name, "-q")
         self.assertEqual(kinds, [1, 2, 4])
-        self.assertIn("--type wants", self.dump("--type", "small", status=2)[1])
+        self.assertIn("--type requires", self.dump("--type", "small", status=2)[1])
 
     def test_reason_of_a_failure_is_reported(self):
         self.serve(lambda connection, _: connection.sendall(

@@ -84,7 +84,7 @@ class Formats(ToolTest):
                 for option in (["--format", "xml"], ["--format="], ["--format=JSON"]):
                     out, err = self.run_tool(*command.split(), *option, status=2)
                     self.assertEqual(out, "")
-                    self.assertIn("--format wants text|json|csv, not '", err)
+                    self.assertIn("--format requires text|json|csv, not '", err)
                 for option in ("--json", "--csv"):
                     self.assertIn(f"unknown option {option}",
                                   self.run_tool(*command.split(), option, status=2)[1])

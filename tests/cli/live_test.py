@@ -135,7 +135,7 @@ class Live(ToolTest):
                          ("ringpipe", "CoarseTime", {"step_ns": 1000000}))
         times = [event["time_ns"] for event in events]
         self.assertEqual(times, sorted(times))
-        self.assertIn("Times      coarse: of a clock that moves each 0.001 s\n",
+        self.assertIn("Times      coarse, from a clock that advances each 0.001 s\n",
                       self.run_tool("report", "t.nettrace")[0])
         summary = json.loads(self.run_tool("report", "t.nettrace", "--format=json")[0])
         self.assertEqual(summary["time_step_ns"], 1000000)

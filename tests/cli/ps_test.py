@@ -310,8 +310,8 @@ class List(ToolTest):
                          "Bank,System.Runtime,Shap[a,b]"]):
             out, err = self.run_tool(*command, "-p", os.getpid(), status=1)
             self.assertEqual((out, err), ("", f"ringpipe: process {os.getpid()} has no provider "
-                                          "'Shap'; it has: Bank, Shop (--allow-missing is for "
-                                          "one that comes later)\n"))
+                                          "'Shap'; it has: Bank, Shop (--allow-missing accepts "
+                                          "missing ones)\n"))
             self.assertEqual({request.command for request in fake.requests}, {(0x52, 0)})
         self.assertEqual([name for name in os.listdir(self.directory) if "nettrace" in name], [])
         for command in (["collect", "--providers", "Shap", "--allow-missing"],

@@ -28,26 +28,26 @@ class Usage(ToolTest):
                 (["counters", "monitor"], "counters: give one of -p PID and -n NAME"),
                 (["flight", "start"], "flight start: give one of -p PID and -n NAME"),
                 (["flight", "snapshot", "-p", "1", "-n", "x"], "give one of -p PID and -n NAME"),
-                (["list", "12x"], "wants a process id, not '12x'"),
-                (["list", "0"], "wants a process id, not '0'"),
-                (["report"], "wants FILE"),
+                (["list", "12x"], "requires a process id, not '12x'"),
+                (["list", "0"], "requires a process id, not '0'"),
+                (["report"], "requires FILE"),
                 (["report", "a", "b"], "unexpected 'b'"),
-                (["report", "a", "--top", "0"], "--top wants N, not '0'"),
-                (["report", "a", "--top", "1", "--events"], "--top goes with the summary"),
+                (["report", "a", "--top", "0"], "--top requires N, not '0'"),
+                (["report", "a", "--top", "1", "--events"], "--top cannot be used with --events"),
                 (["ps", "--json"], "unknown option --json"),
-                (["ps", "--format"], "--format wants text|json|csv after it"),
+                (["ps", "--format"], "--format requires text|json|csv"),
                 (["flight", "start", "-p", "1", "--format", "csv"], "unknown option --format"),
-                (["recover", "left", "--format", "csv"], "--format goes with --list"),
+                (["recover", "left", "--format", "csv"], "--format requires --list"),
                 (["counters", "serve", "-p", "1", "--format", "csv"], "takes none of"),
                 (["collect"], "one of -p PID, -n NAME and -- COMMAND"),
-                (["collect", "-p"], "--process-id wants PID after it"),
+                (["collect", "-p"], "--process-id requires PID"),
                 (["collect", "-p", "-5"], "not '-5'"),
-                (["collect", "-p", "99999999999999999999"], "wants PID"),
+                (["collect", "-p", "99999999999999999999"], "requires PID"),
                 (["collect", "-p", "1", "-n", "x"], "one of -p PID"),
                 (["collect", "./server"], "comes after --"),
                 (["collect", "--"], "no command after --"),
-                (["collect", "-p", "1", "--buffer", "0"], "--buffer wants MB, not '0'"),
-                (["collect", "-p", "1", "-o", ""], "--output wants FILE, not ''"),
+                (["collect", "-p", "1", "--buffer", "0"], "--buffer requires MB, not '0'"),
+                (["collect", "-p", "1", "-o", ""], "--output requires FILE, not ''"),
                 (["collect", "-p", "1", "--providers", "a:xyz"], "cannot read 'a:xyz'"),
                 (["collect", "-p", "1", "--providers", "a," + 300 * "n" + ":1"],
                  "--providers: a name has up to 255 bytes, and 'nnnnnnnnnnnnnnnnnnnn…' has 300"),
@@ -85,7 +85,7 @@ class Usage(ToolTest):
         for text in ["0", "m", "1x", "1s1m", "1m30s5", "-1", "1.5", "", "1m 30s", "9999999999"]:
             with self.subTest(text=text):
                 _, err = self.run_tool("collect", "-p", "1", "-d", text, status=2)
-                self.assertIn("--duration wants SECONDS|1m30s", err)
+                self.assertIn("--duration requires SECONDS|1m30s", err)
 
     def test_help_is_on_stdout_and_names_every_command_and_option(self):
         out, err = self.run_tool("--help")

@@ -468,12 +468,12 @@ class Refusals(BpfTest):
         event = f"{PROVIDER}:numbers"
         for arguments, said in (
                 (["count"], "give one of -p PID and -n NAME"),
-                (["draw", "-p", self.pid], "wants count, histogram or print"),
-                (["histogram", "-p", self.pid], "histogram wants --event and --field"),
-                (["count", "-p", self.pid, "--field", "x"], "--field goes with --event"),
+                (["draw", "-p", self.pid], "requires count, histogram or print"),
+                (["histogram", "-p", self.pid], "histogram requires --event and --field"),
+                (["count", "-p", self.pid, "--field", "x"], "--field requires --event"),
                 (["print", "-p", self.pid, "--event", event, "--field", "x"], "neither --field"),
-                (["count", "-p", self.pid, "--step", "5"], "--step goes with histogram"),
-                (["count", "-p", self.pid, "--event", "x"], "wants PROVIDER:EVENT"),
+                (["count", "-p", self.pid, "--step", "5"], "--step requires histogram"),
+                (["count", "-p", self.pid, "--event", "x"], "requires PROVIDER:EVENT"),
                 (["count", "-p", self.pid, "--event", 300 * "n" + ":x"],
                  "--event: a name has up to 255 bytes"),
                 (["count", "-p", self.pid, "--event", "x:" + 300 * "n"],

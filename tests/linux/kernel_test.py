@@ -418,7 +418,7 @@ class Refused(KernelTest):
             done = subprocess.run([TOOL, "collect", "-p", "1", "--kernel", groups], check=False,
                                   stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
             self.assertEqual(done.returncode, 2)
-            self.assertIn("--kernel wants GROUPS", done.stderr)
+            self.assertIn("--kernel requires GROUPS", done.stderr)
 
 
 if __name__ == "__main__":

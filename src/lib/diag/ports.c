@@ -252,11 +252,11 @@ const char *rp_port_problem(int error)
 	case -EINVAL:
 		return "cannot read the diagnostic port";
 	case -ENOSPC:
-		return "too many diagnostic ports, without";
+		return "too many diagnostic ports; ignored";
 	case -ENOTSOCK:
 		return "a diagnostic port must be a socket, not";
 	case -EADDRINUSE:
-		return "somebody else has the diagnostic port";
+		return "another process has the diagnostic port";
 	default:
 		return "cannot open the diagnostic port";
 	}

@@ -200,7 +200,7 @@ int rp_bpf_session_read(struct rp_bpf_session *session,
 	if (ret == 0 || ret == -EAGAIN)
 		return 1;
 	if (ret == -EBADMSG)
-		rp_tool_error("process %d: what it says of its events cannot be read",
+		rp_tool_error("process %d: cannot read the definitions of its events",
 			      session->target.pid);
 	else if (ret == -ENOMEM)
 		rp_tool_error("out of memory");

@@ -69,7 +69,7 @@ static int explain_field(const struct bpf_run *run, const struct rp_bpf_definiti
 			      run->event, field,
 			      run->mode == RP_BPF_HISTOGRAM ? "make a histogram of" : "count by");
 	} else {
-		rp_tool_error("%s:%s: '%s' is too far behind for BPF", run->provider, run->event,
+		rp_tool_error("%s:%s: '%s' is too far into the payload for BPF", run->provider, run->event,
 			      field);
 	}
 	return error;
@@ -244,8 +244,8 @@ static int finish(struct bpf_run *run, int followed)
 	if (followed != 0)
 		return RP_EXIT_FAILURE;
 	if (run->event && !run->found) {
-		rp_tool_error("no event %s:%s came: does the process have it? `ringpipe bpf count` "
-			      "shows those that come", run->provider, run->event);
+		rp_tool_error("the process wrote no event %s:%s; `ringpipe bpf count` shows the "
+			      "events that it writes", run->provider, run->event);
 		return RP_EXIT_FAILURE;
 	}
 	status = show(run);
@@ -253,7 +253,7 @@ static int finish(struct bpf_run *run, int followed)
 	if (run->options->format != RP_FORMAT_JSON)
 		rp_bpf_show_stats(&view);
 	if (!run->session.ended) {
-		rp_tool_error("process %d went away; these are the events up to then",
+		rp_tool_error("process %d ended; these are the events up to then",
 			      run->session.target.pid);
 		return RP_EXIT_FAILURE;
 	}
@@ -411,7 +411,7 @@ static int take_event(struct bpf_run *run)
 	if (!run->options->event)
 		return 0;
 	if (!colon || colon == run->options->event || !colon[1]) {
-		rp_tool_error("bpf: --event wants PROVIDER:EVENT, not '%s'", run->options->event);
+		rp_tool_error("bpf: --event requires PROVIDER:EVENT, not '%s'", run->options->event);
 		return -EINVAL;
 	}
 	if (colon - run->options->event > RP_NAME_MAX || strlen(colon + 1) > RP_NAME_MAX) {
@@ -435,11 +435,11 @@ static int take_mode(struct bpf_run *run)
 	} else if (strcmp(mode, "print") == 0) {
 		run->mode = RP_BPF_FORWARD;
 	} else {
-		rp_tool_error("bpf: wants count, histogram or print, not '%s'", mode);
+		rp_tool_error("bpf: requires count, histogram or print, not '%s'", mode);
 		return -EINVAL;
 	}
 	if (run->mode == RP_BPF_HISTOGRAM && (!options->event || !options->field)) {
-		rp_tool_error("bpf: histogram wants --event and --field");
+		rp_tool_error("bpf: histogram requires --event and --field");
 		return -EINVAL;
 	}
 	if (run->mode == RP_BPF_FORWARD && options->given & (RP_OPTION_FIELD | RP_OPTION_REFRESH)) {
@@ -447,11 +447,11 @@ static int take_mode(struct bpf_run *run)
 		return -EINVAL;
 	}
 	if (options->field && !options->event) {
-		rp_tool_error("bpf: --field goes with --event");
+		rp_tool_error("bpf: --field requires --event");
 		return -EINVAL;
 	}
 	if (options->step && run->mode != RP_BPF_HISTOGRAM) {
-		rp_tool_error("bpf: --step goes with histogram");
+		rp_tool_error("bpf: --step requires histogram");
 		return -EINVAL;
 	}
 	return 0;

@@ -410,6 +410,6 @@ void rp_bpf_show_stats(const struct rp_bpf_view *view)
 	print_stat(view->session->cut, "cut");
 	print_stat(stats->missing, "without the field");
 	print_stat(stats->dropped, view->mode == RP_BPF_FORWARD ?
-		   "not shown: they came too fast" : "of values beyond the 10,240 counted");
+		   "not shown: they were too frequent" : "of values beyond the 10,240 counted");
 	fputc('\n', stderr);
 }

@@ -305,7 +305,7 @@ static void read_all(struct counters *counters, struct rp_reader *reader)
 			break;
 		}
 		if (counters->board.is_full && !counters->reported_full)
-			rp_tool_error("process %d has more than %u counters; the rest is not shown",
+			rp_tool_error("process %d has more than %u counters; the others are not shown",
 				      counters->target.pid, RP_COUNTER_ROWS_MAX);
 		counters->reported_full |= counters->board.is_full;
 	}
@@ -329,7 +329,7 @@ static void *read_stream(void *data)
 		if (counters->view == COLLECT)
 			rp_counter_writer_end(&counters->writer);
 		if (counters->error == -EBADMSG)
-			rp_tool_error("what process %d sent is not sound: %s", counters->target.pid,
+			rp_tool_error("process %d sent an invalid trace: %s", counters->target.pid,
 				      rp_reader_error(reader));
 		rp_reader_close(reader);
 	}
@@ -376,7 +376,7 @@ static int serve(struct counters *counters)
 	if (ret == -ENOSYS)
 		rp_tool_error("counters serve: built without libmicrohttpd");
 	else if (ret == -EINVAL)
-		rp_tool_error("counters serve: --listen wants an address in numbers, not '%s'",
+		rp_tool_error("counters serve: --listen requires an address in numbers, not '%s'",
 			      host);
 	else if (ret != 0)
 		rp_tool_error("cannot listen on %s, port %d: %s", host, options->port,
@@ -437,7 +437,7 @@ static int finish(const struct counters *counters, const struct rp_recording_res
 	if (result->end == RP_RECORDING_PEER_ENDED)
 		fprintf(stderr, "Process %d ended.\n", counters->target.pid);
 	else if (counters->board.row_count == 0)
-		fprintf(stderr, "Process %d told of no counter.\n", counters->target.pid);
+		fprintf(stderr, "Process %d reported no counter.\n", counters->target.pid);
 	return RP_EXIT_OK;
 }
 
@@ -505,9 +505,8 @@ static int find_view(const struct rp_tool_options *options, enum view *ret_view)
 		if (strcmp(options->operands[0], names[i]) != 0)
 			continue;
 		if (options->given & unfit[i]) {
-			rp_tool_error("counters %s takes none of --output, --force, --format, "
-				      "--port and --listen that is not its own; see ringpipe "
-				      "counters --help", names[i]);
+			rp_tool_error("counters: --port and --listen are for serve, -o and --force "
+				      "for collect, --format for monitor and collect");
 			return -EINVAL;
 		}
 		/* Only text is drawn as a table. */
@@ -515,7 +514,7 @@ static int find_view(const struct rp_tool_options *options, enum view *ret_view)
 										(enum view)i;
 		return 0;
 	}
-	rp_tool_error("counters: wants monitor, collect or serve, not '%s'", options->operands[0]);
+	rp_tool_error("counters: requires monitor, collect or serve, not '%s'", options->operands[0]);
 	return -EINVAL;
 }
 
@@ -541,7 +540,7 @@ int rp_command_counters(const struct rp_tool_options *options)
 		return RP_EXIT_USAGE;
 	ret = options->counters ? parse_wanted(&counters, options->counters) : 0;
 	if (ret != 0) {
-		rp_tool_error("counters: cannot read '%s'; it goes Provider[counter,counter],"
+		rp_tool_error("counters: cannot read '%s'; the form is Provider[counter,counter],"
 			      "Provider", options->counters);
 	} else if (rp_target_find(options->pid, options->name, &counters.target) != 0) {
 		status = RP_EXIT_FAILURE;

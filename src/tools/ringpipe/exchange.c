@@ -22,13 +22,13 @@ static const struct {
 	uint32_t hresult;
 	const char *text;
 } refusals[] = {
-	{ RP_HRESULT_BAD_ENCODING, "it says the request is badly encoded" },
-	{ RP_HRESULT_UNKNOWN_COMMAND, "its runtime does not know this command" },
+	{ RP_HRESULT_BAD_ENCODING, "it reports that the request is badly encoded" },
+	{ RP_HRESULT_UNKNOWN_COMMAND, "its runtime does not have this command" },
 	{ RP_HRESULT_UNKNOWN_MAGIC, "it speaks another version of the protocol" },
 	{ RP_HRESULT_NOT_SUPPORTED, "its runtime does not support this" },
-	{ RP_HRESULT_FAIL, "it could not do it (too many sessions, or out of memory)" },
-	{ RP_HRESULT_INVALID_ARGUMENT, "it says an argument is invalid" },
-	{ RP_HRESULT_ACCESS_DENIED, "it refused: tracing is for its own user and root" },
+	{ RP_HRESULT_FAIL, "it failed (too many sessions, or out of memory)" },
+	{ RP_HRESULT_INVALID_ARGUMENT, "it reports an invalid argument" },
+	{ RP_HRESULT_ACCESS_DENIED, "it refused: only its own user and root may trace it" },
 };
 
 int rp_exchange_begin(struct rp_exchange *exchange, const struct rp_target *target,
@@ -264,7 +264,7 @@ void rp_exchange_explain(const struct rp_exchange *exchange, const char *what, i
 			      refusal_text(exchange->hresult), exchange->hresult);
 		break;
 	case -EPROTO:
-		rp_tool_error("cannot %s process %d: its answer is not of the diagnostics protocol",
+		rp_tool_error("cannot %s process %d: its answer violates the diagnostics protocol",
 			      what, pid);
 		break;
 	case -ETIMEDOUT:
@@ -278,12 +278,12 @@ void rp_exchange_explain(const struct rp_exchange *exchange, const char *what, i
 		break;
 	case -ECONNREFUSED:
 	case -ENOENT:
-		rp_tool_error("cannot %s process %d: nobody listens on %s any more", what, pid,
+		rp_tool_error("cannot %s process %d: no process listens on %s any more", what, pid,
 			      target->path);
 		break;
 	case -EACCES:
 	case -EPERM:
-		rp_tool_error("cannot %s process %d: no access to %s; be its user (%s) or root",
+		rp_tool_error("cannot %s process %d: no access to %s; run as its user (%s) or root",
 			      what, pid, target->path, target->user);
 		break;
 	case -ENAMETOOLONG:

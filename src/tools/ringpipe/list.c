@@ -223,7 +223,7 @@ static int list_events(const struct rp_target *target, const struct rp_tool_opti
 	int ret = rp_event_rows_get(target, &rows), status;
 
 	if (ret == -EOPNOTSUPP)
-		rp_tool_error("process %d does not report its events: it has .NET's runtime, or an "
+		rp_tool_error("process %d does not report its events: it has the .NET runtime, or an "
 			      "older libringpipe", target->pid);
 	if (ret)
 		return RP_EXIT_FAILURE;
@@ -245,7 +245,7 @@ static int list_providers(const struct rp_target *target, const struct rp_tool_o
 	if (!ret)
 		ret = rp_exchange_run(&exchange, REPLY_TIMEOUT_MS);
 	if (rp_exchange_unknown_command(&exchange, ret))
-		rp_tool_error("process %d is traceable, but only libringpipe can tell who enabled "
+		rp_tool_error("process %d is traceable, but only libringpipe reports who enabled "
 			      "what; this is a .NET runtime", target->pid);
 	else if (ret)
 		rp_exchange_explain(&exchange, "list", ret);
@@ -262,7 +262,7 @@ int rp_command_list(const struct rp_tool_options *options)
 
 	if ((options->given & (RP_OPTION_FIELDS | RP_OPTION_ALL)) &&
 	    !(options->given & RP_OPTION_EVENTS)) {
-		rp_tool_error("list: --fields and --all go with --events");
+		rp_tool_error("list: --fields and --all require --events");
 		return RP_EXIT_USAGE;
 	}
 	if (rp_target_find(options->pid, options->name, &target))

@@ -13,11 +13,11 @@
 
 /* The tasks, in the order of their commands. */
 static const char look[] = "Look into a process", record[] = "Record a trace and read it",
-	flight[] = "Keep the newest events in the process, and write them when something happens",
+	flight[] = "Keep the newest events in the process, and write them on demand",
 	kernel[] = "Count and print events in the kernel", crash[] = "After a crash",
 	help[] = "Help";
 
-static const char by_itself[] = "the process writes it itself";
+static const char by_itself[] = "the process writes the file itself";
 
 static int command_help(const struct rp_tool_options *options);
 
@@ -27,9 +27,9 @@ static const struct rp_tool_command commands[] = {
 		.task = look,
 		.arguments = "",
 		.help = "list the processes that can be traced",
-		.notes = "A process is found by its diagnostics socket, wherever its TMPDIR was\n"
-			 "when it started. The runtime is \"?\" where the process did not\n"
-			 "answer.\n",
+		.notes = "The command finds processes by their diagnostics sockets, whatever\n"
+			 "their TMPDIR was at the start. The runtime is \"?\" if the process did\n"
+			 "not answer.\n",
 		.options = RP_OPTION_FORMAT | RP_OPTION_HELP,
 		.run = rp_command_ps,
 	},
@@ -38,7 +38,7 @@ static const struct rp_tool_command commands[] = {
 		.task = look,
 		.arguments = "(PID | -p PID | -n NAME)",
 		.help = "show a process's providers and who enabled them",
-		.notes = "With --events, the events that it has, enabled or not.\n",
+		.notes = "With --events, it shows all events of the process, enabled or not.\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_EVENTS | RP_OPTION_FIELDS |
 			   RP_OPTION_ALL | RP_OPTION_FORMAT | RP_OPTION_HELP,
 		.operands_max = 1,
@@ -53,8 +53,8 @@ static const struct rp_tool_command commands[] = {
 		.notes = "monitor draws a table. collect writes a row for each value to the file\n"
 			 "of -o or to standard output, in CSV and JSON as dotnet-counters does.\n"
 			 "serve shows the last values at http://127.0.0.1:PORT/metrics to\n"
-			 "Prometheus. All end by Ctrl-C, SIGTERM, the end of the duration or of\n"
-			 "the process.\n",
+			 "Prometheus. Each ends with Ctrl-C, SIGTERM, the duration, or the\n"
+			 "process.\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_COUNTERS |
 			   RP_OPTION_MISSING |
 			   RP_OPTION_REFRESH | RP_OPTION_DURATION | RP_OPTION_OUTPUT |
@@ -69,9 +69,9 @@ static const struct rp_tool_command commands[] = {
 		.task = look,
 		.arguments = "(PID | -p PID | -n NAME)",
 		.help = "show where each thread of a process is",
-		.notes = "Sleeping threads are not woken. One that runs is seen when it has used\n"
-			 "up a tick of the processor, or when it sleeps; the session lasts half a\n"
-			 "second unless --duration says otherwise.\n",
+		.notes = "The command wakes no sleeping thread. It sees a running thread when the\n"
+			 "thread has used a timer tick of processor time, or when it sleeps. The\n"
+			 "session lasts half a second, or --duration.\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_DURATION | RP_OPTION_FORMAT |
 			   RP_OPTION_HELP,
 		.operands_max = 1,
@@ -83,9 +83,10 @@ static const struct rp_tool_command commands[] = {
 		.task = look,
 		.arguments = "(PID | -p PID | -n NAME)",
 		.help = "write a core of a process, for a debugger",
-		.notes = "The process writes the file itself, with its own rights, and stands\n"
-			 "still meanwhile; for how long is told. Ctrl-C gives up and leaves no\n"
-			 "file. Without -o it is NAME_PID_YYYYMMDD_HHMMSS.core; -o - is refused.\n",
+		.notes = "The process writes the file itself, with its own rights. All its\n"
+			 "threads are stopped meanwhile; the command prints for how long. Ctrl-C\n"
+			 "cancels and leaves no file. Without -o, the file is\n"
+			 "NAME_PID_YYYYMMDD_HHMMSS.core; -o - is refused.\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_OUTPUT | RP_OPTION_FORCE |
 			   RP_OPTION_TYPE | RP_OPTION_QUIET | RP_OPTION_FORMAT | RP_OPTION_HELP,
 		.operands_max = 1,
@@ -99,10 +100,10 @@ static const struct rp_tool_command commands[] = {
 		.arguments = "(-p PID | -n NAME | -- COMMAND ARGUMENTS…)",
 		.help = "record a trace into a file",
 		.notes = "Ctrl-C, SIGTERM or the end of the duration stop the session; the file\n"
-			 "is then complete. A second Ctrl-C gives up at once (status 130); the\n"
-			 "file can be read up to there. A command after -- is traced from its\n"
-			 "start to its end, or for the duration, and gets the signals; ringpipe's\n"
-			 "status is the command's. Without -o the file is\n"
+			 "is then complete. A second Ctrl-C ends immediately (status 130), and\n"
+			 "the file can be read up to that point. A command after -- is traced\n"
+			 "from its start to its end, or for the duration, and gets the signals;\n"
+			 "ringpipe's status is the command's. Without -o the file is\n"
 			 "NAME_PID_YYYYMMDD_HHMMSS.nettrace; -o - is standard output.\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_TREE | RP_OPTION_OUTPUT |
 			   RP_OPTION_FORCE | RP_OPTION_PROVIDERS | RP_OPTION_MISSING |
@@ -120,8 +121,9 @@ static const struct rp_tool_command commands[] = {
 		.task = record,
 		.arguments = "FILE",
 		.help = "summarise a trace, or print its events",
-		.notes = "FILE may be -, for standard input. A trace that is damaged or stops\n"
-			 "before its end is summarised as far as it goes; the status is then 1.\n",
+		.notes = "FILE may be -, for standard input. If a trace is damaged or stops\n"
+			 "before its end, the command prints what can be read, and the status\n"
+			 "is 1.\n",
 		.options = RP_OPTION_EVENTS | RP_OPTION_ALL | RP_OPTION_TOP |
 			   RP_OPTION_FORMAT | RP_OPTION_HELP,
 		.operands_min = 1,
@@ -149,11 +151,11 @@ static const struct rp_tool_command commands[] = {
 		.name = "flight snapshot",
 		.task = flight,
 		.arguments = "(-p PID | -n NAME) [SESSION]",
-		.help = "write what a flight recorder holds into a file",
-		.notes = "The recorder goes on. SESSION is its id, as ringpipe list shows it; it\n"
-			 "may be left out where there is just one. Ctrl-C gives up and leaves no\n"
-			 "file. Without -o it is NAME_PID_YYYYMMDD_HHMMSS.nettrace; -o - is\n"
-			 "standard output.\n",
+		.help = "write the events of a flight recorder into a file",
+		.notes = "The recorder continues. SESSION is its id, as ringpipe list shows it; it\n"
+			 "is optional if the process has only one. Ctrl-C cancels and leaves no\n"
+			 "file. Without -o, the file is NAME_PID_YYYYMMDD_HHMMSS.nettrace; -o -\n"
+			 "is standard output.\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_OUTPUT | RP_OPTION_FORCE |
 			   RP_OPTION_QUIET | RP_OPTION_FORMAT | RP_OPTION_HELP,
 		.operands_max = 1,
@@ -173,12 +175,12 @@ static const struct rp_tool_command commands[] = {
 		.task = kernel,
 		.arguments = RP_BPF_ARGUMENTS,
 		.help = "count, sort and print events in the kernel, by BPF",
-		.notes = "The process fires a probe for each batch of its events, at which a BPF\n"
-			 "program looks through them. Needs root, or CAP_SYS_ADMIN.\n"
+		.notes = "The process fires a probe for each batch of its events, and a BPF\n"
+			 "program reads them there. Needs root, or CAP_SYS_ADMIN.\n"
 			 "count counts by event, or by the values of a field. histogram sorts\n"
 			 "the values of a field, floats without their fraction. print prints a\n"
-			 "line for each event. All end by Ctrl-C, SIGTERM, the end of the\n"
-			 "duration or of the process.\n",
+			 "line for each event. Each ends with Ctrl-C, SIGTERM, the duration, or\n"
+			 "the process.\n",
 		.options = RP_BPF_OPTIONS,
 		.operands_min = 1,
 		.operands_max = 1,
@@ -188,15 +190,16 @@ static const struct rp_tool_command commands[] = {
 		.name = "recover",
 		.task = crash,
 		.arguments = "(DIRECTORY | --list [PARENT] | --prune [PARENT])",
-		.help = "make a trace of what a killed process left",
+		.help = "make a trace from the files of a killed process",
 		.notes = "A process started with RINGPIPE_RECOVER=1 leaves a directory when it is\n"
-			 "killed. The trace has what the session had written, and what was still\n"
-			 "in its rings. Without -o it is NAME_PID_YYYYMMDD_HHMMSS.nettrace.\n"
-			 "PARENT is /dev/shm/ringpipe-UID unless it is given.\n",
+			 "killed. The trace has the events that the session had written, and\n"
+			 "those still in its rings. Without -o, the file is\n"
+			 "NAME_PID_YYYYMMDD_HHMMSS.nettrace. The default PARENT is\n"
+			 "/dev/shm/ringpipe-UID.\n",
 		.options = RP_OPTION_OUTPUT | RP_OPTION_FORCE | RP_OPTION_LIST |
 			   RP_OPTION_PRUNE | RP_OPTION_FORMAT | RP_OPTION_HELP,
 		.operands_max = 1,
-		.needs_file = "the trace is read again while it is made",
+		.needs_file = "recovering reads the trace back",
 		.run = rp_command_recover,
 	},
 	{

@@ -341,10 +341,10 @@ static int print_stacks(int fd, const struct rp_target *target,
 	if (ret == 0)
 		drop_ended(&stacks, target);
 	if (ret != 0)
-		rp_tool_error("process %d: what it sent is not a sound trace: %s", target->pid,
+		rp_tool_error("process %d sent an invalid trace: %s", target->pid,
 			      strerror(-ret));
 	else if (stacks.count == 0)
-		rp_tool_error("process %d told of no thread in this time; a longer --duration may "
+		rp_tool_error("process %d reported no thread in this time; a longer --duration may "
 			      "help", target->pid);
 	if (ret == 0 && stacks.count > 0) {
 		qsort(stacks.threads, stacks.count, sizeof(*stacks.threads), compare_threads);
@@ -393,7 +393,7 @@ int rp_command_stacks(const struct rp_tool_options *options)
 		return RP_EXIT_FAILURE;
 	fd = memfd_create("ringpipe-stacks", MFD_CLOEXEC);
 	if (fd < 0) {
-		rp_tool_error("no memory for a trace: %s", strerror(errno));
+		rp_tool_error("cannot allocate memory for a trace: %s", strerror(errno));
 		status = RP_EXIT_FAILURE;
 	} else {
 		status = run_session(&target, fd, options);

@@ -73,7 +73,7 @@ static void print_head(const struct rp_summary *summary, const struct rp_summary
 	printf("Duration   %s\n", rp_text_duration(duration_ns(summary), text));
 	print_window(summary);
 	if (summary->step_ns)
-		printf("Times      coarse: of a clock that moves each %s\n",
+		printf("Times      coarse, from a clock that advances each %s\n",
 		       rp_text_duration(summary->step_ns, text));
 	printf("Events     %s, %s a second\n", rp_text_count(summary->stats.events, text),
 	       rp_text_rate(summary->stats.events, duration_ns(summary), more));
@@ -234,7 +234,7 @@ static int print_text(const struct rp_summary *summary, const struct rp_summary_
 		status = rp_rows_print(&rows);
 	}
 	if (omitted.kinds)
-		printf("\n%zu more kinds of events came less often.\n", omitted.kinds);
+		printf("\n%zu more kinds of events were less frequent.\n", omitted.kinds);
 	if (omitted.internal_events)
 		printf("\n%s events for .NET's tools are not shown; --all shows them.\n",
 		       rp_text_count(omitted.internal_events, text));
