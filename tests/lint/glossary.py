@@ -4,8 +4,8 @@
 
 usage: glossary.py ROOT
 
-A name is an identifier or a file's name under include/, src/ or bpf/. The glossary lists, for each
-concept, its one term and the words that no name may contain instead. A word is a part of a name
+A name is an identifier or the name of a file under include/, src/ or bpf/. For each concept, the
+glossary lists one term, and the words that no name may contain instead. A word is a part of a name
 between underscores, dots and hyphens.
 """
 import os
@@ -38,7 +38,7 @@ NAME = re.compile(r'\b[A-Za-z_]\w*')
 
 
 def names(root, path):
-    """Yields (line, name) for each name in a file, its own first."""
+    """Yields (line, name) for each name in a file, starting with the file's own name."""
     yield 0, os.path.basename(path)
     if not tree.is_c(path):
         return

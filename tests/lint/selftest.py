@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Shows that each lint can fail: small trees, each with one fault, and one without any.
+"""Shows that each lint can fail: small trees with one fault each, and one tree without a fault.
 
 usage: selftest.py
 
-Speaks TAP. A row is: the lint, what is wrong, the files that differ from the good tree (None: the
-file is missing), what the complaint must say.
+The output is TAP. A row contains the lint, its fault, the files that differ from the good tree
+(None: the file is missing), and the text that the complaint must contain.
 """
 import os
 import subprocess
@@ -204,7 +204,7 @@ def run(lint, *arguments):
 
 
 def try_lint(lint, changes, wanted):
-    """'' or what is wrong; `wanted` '' means that the lint has to be content."""
+    """Returns '' or an error. If `wanted` is '', the lint must report nothing."""
     with tempfile.TemporaryDirectory() as root:
         lay_out(root, changes)
         return judge(*run(lint, root), wanted)

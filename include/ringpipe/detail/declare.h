@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* RP_PROVIDER, RP_EVENT, RP_STRUCT and RP_ENUM expand to these. */
+/* The expansions of RP_PROVIDER, RP_EVENT, RP_STRUCT and RP_ENUM. */
 #ifndef RINGPIPE_DETAIL_DECLARE_H
 #define RINGPIPE_DETAIL_DECLARE_H
 
@@ -10,7 +10,10 @@
 #include <ringpipe/detail/pack.h>
 #include <ringpipe/detail/probe.h>
 
-/* EMIT_0_ for keywords alone, EMIT_N_ for keywords and fields; map.h has those for too many. */
+/*
+ * RP_EVENT_EMIT_0_ is for events without fields, RP_EVENT_EMIT_N_ for events with fields. map.h
+ * defines RP_EVENT_EMIT_MANY_, for too many fields.
+ */
 #define RP_EVENT_EMIT_(provider, event, id, version, level, opcode, flags, message, one_in, \
 		       per_second, ...) \
 	RP_CAT_(RP_EVENT_EMIT_, RP_ARITY_(__VA_ARGS__)) \
@@ -79,12 +82,12 @@
 		RP_CAT_(RP_ENABLED_, RP_STATIC_KEYS)(provider##_##event##_event_.enable) \
 	}
 
-/* In an event that is not limited, the compiler drops the test. */
+/* For an event without a limit, the compiler removes this test. */
 #define RP_SKIP_(event, one_in, per_second) \
 	if (((one_in) || (per_second)) && !rp_event_admit(&event)) \
 		return 0;
 
-/* By name: 0_ for attributes alone, N_ for attributes and fields. */
+/* The variants with attributes: 0_ for events without fields, N_ for events with fields. */
 #define RP_EVENT_EX_EMIT_0_(provider, event, attributes) \
 	RP_ASSERT_(RP_ATTRIBUTES_ attributes == 0, "attributes stand in parentheses"); \
 	RP_EVENT_EX_EMIT_0_I_(provider, event, RP_VALUES_ attributes, \
@@ -98,7 +101,7 @@
 #define RP_EVENT_EX_EMIT_MANY_(provider, event, ...) \
 	RP_EVENT_EMIT_MANY_(provider, event, __VA_ARGS__)
 
-/* The gate stays at the site; everything else goes out of line. */
+/* The gate is inline at the call site; everything else is out of line. */
 #define RP_EVENT_CALL_(name, params, args) \
 	RP_INLINE_ int name params \
 	{ \
@@ -162,7 +165,7 @@
 	RP_EVENT_CPP_EMIT_(provider##_##event, __VA_ARGS__) \
 	RP_SEMICOLON_
 
-/* ringpipe.hpp has what C++ adds. */
+/* ringpipe.hpp redefines this to add the functions of C++. */
 #define RP_EVENT_CPP_EMIT_(name, ...)
 
 #endif
