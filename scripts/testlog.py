@@ -6,7 +6,7 @@ usage: scripts/testlog.py [--failures] TESTLOG.json
        scripts/testlog.py --required LIST RUN [TESTLOG.json]
 
 Prints `PASSED FAILED SKIPPED`, then a line for each failed and each skipped test, then the figures
-that tests told, each in a line `# figure: TEXT`. A program that speaks TAP, or is a unittest of
+that tests printed, each in a line `# figure: TEXT`. A program that speaks TAP, or is a unittest of
 Python's, counts as its sub-tests, any other as one test.
 
 With --failures: the names of what failed, each program's with the end of what it said.
