@@ -38,7 +38,8 @@ class Usage(ToolTest):
                 (["ps", "--format"], "--format requires text|json|csv"),
                 (["flight", "start", "-p", "1", "--format", "csv"], "unknown option --format"),
                 (["recover", "left", "--format", "csv"], "--format requires --list"),
-                (["counters", "serve", "-p", "1", "--format", "csv"], "takes none of"),
+                (["counters", "serve", "-p", "1", "--format", "csv"],
+                 "--format for monitor and collect"),
                 (["collect"], "one of -p PID, -n NAME and -- COMMAND"),
                 (["collect", "-p"], "--process-id requires PID"),
                 (["collect", "-p", "-5"], "not '-5'"),
@@ -51,10 +52,10 @@ class Usage(ToolTest):
                 (["collect", "-p", "1", "--providers", "a:xyz"], "cannot read 'a:xyz'"),
                 (["collect", "-p", "1", "--providers", "a," + 300 * "n" + ":1"],
                  "--providers: a name has up to 255 bytes, and 'nnnnnnnnnnnnnnnnnnnn…' has 300"),
-                (["dump", "1", "-o", "-"], "dump: -o - cannot be, for the process writes it"),
+                (["dump", "1", "-o", "-"], "dump: cannot write to -o -, because the process"),
                 (["flight", "start", "-p", "1", "--roll", "8", "-o-"],
-                 "flight start: -o - cannot be, for the"),
-                (["recover", "left", "--output=-"], "recover: -o - cannot be, for the trace is"),
+                 "flight start: cannot write to -o -, because the"),
+                (["recover", "left", "--output=-"], "recover: cannot write to -o -, because rec"),
         ]:
             with self.subTest(arguments=arguments):
                 out, err = self.run_tool(*arguments, status=2)
@@ -77,7 +78,7 @@ class Usage(ToolTest):
                                          stdout=ends[1], check=False, stderr=subprocess.PIPE,
                                          env=self.environment)
                 self.assertEqual(process.returncode, 2)
-                self.assertIn(f"{command}: a trace is nothing for a terminal".encode(),
+                self.assertIn(f"{command}: a trace is binary".encode(),
                               process.stderr)
         self.assertEqual(os.listdir(self.directory), [])
 
