@@ -249,8 +249,8 @@ static int start_from(const struct environment *environment, const char *path)
 	if (ret != 0 && !path)
 		warn_about("cannot start a flight recorder of", environment->config, -ret);
 	else if (ret != 0)
-		warn_about(ret == -EBUSY ? "another process writes to" : "cannot start a session to",
-			   path, -ret);
+		warn_about(ret == -EBUSY ? "another process writes to" :
+			   "cannot start a session to", path, -ret);
 	return ret;
 }
 

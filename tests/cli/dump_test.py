@@ -37,7 +37,7 @@ class Fake(ToolTest):
         self.assertEqual(out, "")
         self.assertIn("3 threads; the process was stopped for 2.5 ms", err)
         out, err = self.dump("-o", "x.core", "--format=json")
-        self.assertEqual(json.loads(out), {"path": self.path("x.core"), "bytes": 4096,
+        self.assertEqual(json.loads(out), {"file": self.path("x.core"), "bytes": 4096,
                                            "threads": 3, "threads_not_stopped": 0,
                                            "pause_ns": 2500000})
 
@@ -108,7 +108,7 @@ class Live(ToolTest):
 
     def test_core_is_written_where_we_stand(self):
         _, err = self.run_tool("dump", self.pid, "-o", "{pid}.core", "--type", "mini")
-        self.assertIn("the process stood still for", err)
+        self.assertIn("the process was stopped for", err)
         self.assertEqual(self.read("%d.core" % self.pid)[:4], b"\x7fELF")
 
     def test_default_name_reports_the_process(self):

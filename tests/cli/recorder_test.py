@@ -93,7 +93,8 @@ class Recorder(ToolTest):
         self.assertGreaterEqual(float(seconds), 3)
         self.assertGreater(int(megabytes), 8)
         self.wait_until(lambda: self.window_ns(host) >= 3e9)
-        self.assertIn("stopped its flight recorder", self.run_tool("flight", "stop", "-p", host.pid)[0])
+        self.assertIn("stopped its flight recorder",
+                      self.run_tool("flight", "stop", "-p", host.pid)[0])
 
     def test_a_small_buffer_that_holds_the_window_goes_on_as_the_recorder(self):
         host = self.start_host()
@@ -144,7 +145,7 @@ class Recorder(ToolTest):
         self.ticks("s.nettrace")
         self.run_tool("flight", "start", "-p", host.pid, "--providers", "Ipc-Host")
         err = self.run_tool("flight", "snapshot", "-p", host.pid, status=1)[1]
-        self.assertIn("several flight recorders run: give a session id", err)
+        self.assertIn("several recorders run: give a session id", err)
 
     def test_a_signal_writes_a_snapshot(self):
         host = self.start_host(RINGPIPE_CONFIG="Ipc-Host", RINGPIPE_RECORDER="1",
@@ -216,7 +217,7 @@ class Recorder(ToolTest):
         host = self.start_host()
         out, _ = self.run_tool("flight", "start", "-p", host.pid, "--roll", "8",
                                "-o", "r-{pid}.nettrace")
-        self.assertIn(f"files named like r-{host.pid}.nettrace, ", out)
+        self.assertIn(f"files named after r-{host.pid}.nettrace, ", out)
         self.run_tool("flight", "stop", "-p", host.pid)
         self.assertTrue(os.path.exists(self.path(f"r-{host.pid}.000001.nettrace")))
 
@@ -268,8 +269,9 @@ class Recorder(ToolTest):
         host = self.start_host()
         out, _ = self.run_tool("flight", "start", "-p", host.pid)
         session = out.split("session ")[1].split(";")[0]
-        self.snapshot(host, "-o", "s.nettrace", session)
-        err = self.run_tool("flight", "snapshot", "-p", host.pid, "-o", "t", "4711", status=1)[1]
+        self.snapshot(host, "-o", "s.nettrace", "--session", session)
+        err = self.run_tool("flight", "snapshot", "-p", host.pid, "-o", "t",
+                            "--session", "4711", status=1)[1]
         self.assertIn("no flight recorder has this session id", err)
 
     def test_a_file_that_is_there_stays_without_force(self):
@@ -305,10 +307,10 @@ class Recorder(ToolTest):
         self.assertFalse(os.path.exists(self.path("s.nettrace")))
 
     def test_a_trace_that_stops_in_the_middle_leaves_no_file(self):
-        self.leaves_nothing(ok(SESSION) + nettrace.sample()[:-1], "stopped in the middle")
+        self.leaves_nothing(ok(SESSION) + nettrace.sample()[:-1], "ended during the snapshot")
 
     def test_what_is_no_trace_leaves_no_file(self):
-        self.leaves_nothing(ok(SESSION) + b"x" * 5000, "is not a sound trace")
+        self.leaves_nothing(ok(SESSION) + b"x" * 5000, "sent an invalid trace")
 
     def test_nothing_at_all_leaves_no_file(self):
         self.leaves_nothing(b"", "closed the connection")
@@ -329,7 +331,7 @@ class Recorder(ToolTest):
             self.wait_until(lambda: os.path.exists(self.path("s.nettrace")) and
                             os.path.getsize(self.path("s.nettrace")) > 0)
             process.send_signal(number)
-            self.assertIn("gave up", self.finish(process, 130)[1])
+            self.assertIn("cancelled", self.finish(process, 130)[1])
             self.assertFalse(os.path.exists(self.path("s.nettrace")))
         self.assertEqual(len(fake.requests), 2)
 
@@ -349,7 +351,7 @@ class Recorder(ToolTest):
         for arguments in (
                 ["flight", "start"], ["flight", "start", "-p", "1", "-n", "x"],
                 ["flight", "snapshot"], ["flight", "snapshot", "-p", "1", "x"],
-                ["flight", "snapshot", "-p", "1", "0"],
+                ["flight", "snapshot", "-p", "1", "--session", "0"],
                 ["flight", "stop", "-p", "1", "--buffer", "9"],
                 ["flight", "start", "-p", "1", "--roll", "8"],
                 ["flight", "start", "-p", "1", "--roll", "8", "-o", "x", "--recover"],

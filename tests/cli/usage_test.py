@@ -25,9 +25,10 @@ class Usage(ToolTest):
                 (["list"], "give one of PID, -p PID and -n NAME"),
                 (["stacks", "1", "-p", "1"], "give one of PID, -p PID and -n NAME"),
                 (["dump", "-p", "1", "-n", "x"], "give one of PID, -p PID and -n NAME"),
-                (["counters", "monitor"], "counters: give one of -p PID and -n NAME"),
-                (["flight", "start"], "flight start: give one of -p PID and -n NAME"),
-                (["flight", "snapshot", "-p", "1", "-n", "x"], "give one of -p PID and -n NAME"),
+                (["counters", "monitor"], "counters monitor: give one of PID, -p PID"),
+                (["flight", "start"], "flight start: give one of PID, -p PID and -n NAME"),
+                (["flight", "snapshot", "-p", "1", "-n", "x"],
+                 "give one of PID, -p PID and -n NAME"),
                 (["list", "12x"], "requires a process id, not '12x'"),
                 (["list", "0"], "requires a process id, not '0'"),
                 (["report"], "requires FILE"),
@@ -39,12 +40,12 @@ class Usage(ToolTest):
                 (["flight", "start", "-p", "1", "--format", "csv"], "unknown option --format"),
                 (["recover", "left", "--format", "csv"], "--format requires --list"),
                 (["counters", "serve", "-p", "1", "--format", "csv"],
-                 "--format for monitor and collect"),
-                (["collect"], "one of -p PID, -n NAME and -- COMMAND"),
+                 "unknown option --format"),
+                (["collect"], "one of PID, -p PID, -n NAME and -- COMMAND"),
                 (["collect", "-p"], "--process-id requires PID"),
                 (["collect", "-p", "-5"], "not '-5'"),
                 (["collect", "-p", "99999999999999999999"], "requires PID"),
-                (["collect", "-p", "1", "-n", "x"], "one of -p PID"),
+                (["collect", "-p", "1", "-n", "x"], "one of PID, -p PID,"),
                 (["collect", "./server"], "comes after --"),
                 (["collect", "--"], "no command after --"),
                 (["collect", "-p", "1", "--buffer", "0"], "--buffer requires MB, not '0'"),
@@ -122,13 +123,44 @@ class Usage(ToolTest):
         self.assertEqual(len(os.listdir(f"/proc/{process.pid}/task")), 1)
         self.assertEqual(os.listdir(self.directory), [])
 
+    def test_each_command_has_examples_that_are_commands(self):
+        commands = [line[2:19].strip()
+                    for line in self.run_tool("help")[0].partition("\nExamples:")[0].splitlines()
+                    if line.startswith("  ")]
+        self.assertGreater(len(commands), 14)
+        for command in commands:
+            out = self.run_tool("help", *command.split())[0]
+            examples = re.findall(r"^  ringpipe (.*)$", out.partition("\nExamples:\n")[2], re.M)
+            self.assertTrue(examples, out)
+            for example in examples:
+                self.assertTrue(example.startswith(command), example)
+                options = example.partition(" -- ")[0].split()
+                self.assertEqual(self.run_tool(*options, "--help")[0], out)
+
+    def test_a_process_is_named_alike_for_every_command(self):
+        for command in ("list", "stacks", "dump", "collect", "counters monitor", "counters serve",
+                        "counters collect", "flight start", "flight stop", "flight snapshot"):
+            for process in (["4194304"], ["-p", "4194304"], ["--process-id=4194304"]):
+                with self.subTest(command=command, process=process):
+                    err = self.run_tool(*command.split(), *process, status=1)[1]
+                    self.assertIn("there is no process 4194304", err)
+
+    def test_times_are_read_alike(self):
+        for option in ("--duration", "--refresh"):
+            for text in ("90", "1m30s", "2h"):
+                err = self.run_tool("counters", "monitor", "4194304", option, text, status=1)[1]
+                self.assertIn("there is no process", err)
+            err = self.run_tool("counters", "monitor", "1", option, "1.5", status=2)[1]
+            self.assertIn(f"{option} requires SECONDS|1m30s, not '1.5'", err)
+
     def test_version_is_printed(self):
         for option in ["--version", "-V"]:
             self.assertRegex(self.run_tool(option)[0], r"^ringpipe \d+\.\d+\.\d+\n$")
 
     def test_help_is_a_command_that_prints_the_help_of_commands(self):
         self.assertEqual(self.run_tool("help"), self.run_tool("--help"))
-        for command in ["ps", "collect", "list", "bpf", "help", "flight", "flight start"]:
+        for command in ["ps", "collect", "list", "bpf", "help", "flight", "flight start",
+                        "counters monitor", "bpf count"]:
             self.assertEqual(self.run_tool("help", *command.split()),
                              self.run_tool(*command.split(), "--help"))
         self.assertIn("  flight stop ", self.run_tool("flight", "-h")[0])

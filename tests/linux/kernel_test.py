@@ -131,7 +131,7 @@ class KernelTest(unittest.TestCase):
         """The events of a thread, which had one request; and of these all from its start to its
         stop, which have its activity. The clock of the process's events is some microseconds off
         at times, so of what happens at the very ends of a request some may stand outside."""
-        mine = [row for row in rows if row["thread"] == thread]
+        mine = [row for row in rows if row["thread_id"] == thread]
         names = [row["event"] for row in mine]
         first, last = names.index("requestStart"), names.index("requestStop")
         inside = mine[first:last + 1]
@@ -141,7 +141,7 @@ class KernelTest(unittest.TestCase):
 
     def check_users(self, rows, threads):
         """Not one of the process's own events is missing, and none has been doubled."""
-        own = collections.Counter((row["thread"], row["event"]) for row in rows
+        own = collections.Counter((row["thread_id"], row["event"]) for row in rows
                                   if row["provider"] == "Kernel-Host")
         self.assertEqual(own, {(thread, event): 1 for thread in threads
                                for event in ("requestStart", "requestStop")})
@@ -252,7 +252,7 @@ class Lost(KernelTest):
         rows = self.events()
         reported = [row["fields"] for row in rows
                 if row["provider"] == KERNEL and row["event"] == "EventsLost"]
-        seen = sum(row["event"] == "PageFault" for row in rows if row["thread"] == thread)
+        seen = sum(row["event"] == "PageFault" for row in rows if row["thread_id"] == thread)
         lost = sum(fields["count"] for fields in reported)
         self.assertEqual(reported[-1]["total"], lost)
         self.assertEqual(self.report()["lost"], lost)

@@ -33,7 +33,7 @@ static int send_snapshot(const struct rp_sending *sending, struct rp_snapshot *s
 /* The connection is new and its buffer empty, so these few bytes fit. */
 static void refuse(const struct rp_sending *sending, int error)
 {
-	const char *reason = error == -ENOTUNIQ ? "several flight recorders run: give a session id" :
+	const char *reason = error == -ENOTUNIQ ? "several recorders run: give a session id" :
 			     error == -EPIPE ? "the flight recorder is being stopped" :
 			     error != -EINVAL ? rp_text_error(-error) :
 			     sending->session_id ? "no flight recorder has this session id" :

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* What `ringpipe bpf` and the program that it becomes both read. */
+/* The options of `ringpipe bpf`, for the command and the program that it becomes. */
 #ifndef RP_TOOL_BPF_OPTIONS_H
 #define RP_TOOL_BPF_OPTIONS_H
 
 #include "tools/ringpipe/tool.h"
 
-#define RP_BPF_ARGUMENTS "(count | histogram | print) (-p PID | -n NAME)"
-#define RP_BPF_OPTIONS \
-	(RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_EVENT | RP_OPTION_FIELD | RP_OPTION_STEP | \
-	 RP_OPTION_PROVIDERS | RP_OPTION_MISSING | RP_OPTION_DURATION | RP_OPTION_BUFFER | \
-	 RP_OPTION_REFRESH | RP_OPTION_TOP | RP_OPTION_FORMAT | RP_OPTION_HELP)
+#define RP_BPF_PRINT_OPTIONS \
+	(RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_EVENT | RP_OPTION_PROVIDERS | \
+	 RP_OPTION_MISSING | RP_OPTION_DURATION | RP_OPTION_BUFFER | RP_OPTION_FORMAT | \
+	 RP_OPTION_HELP)
+#define RP_BPF_COUNT_OPTIONS \
+	(RP_BPF_PRINT_OPTIONS | RP_OPTION_FIELD | RP_OPTION_REFRESH | RP_OPTION_TOP)
+#define RP_BPF_HISTOGRAM_OPTIONS \
+	(RP_BPF_PRINT_OPTIONS | RP_OPTION_FIELD | RP_OPTION_REFRESH | RP_OPTION_STEP)
 
 #endif

@@ -275,17 +275,11 @@ static int collect_child(const struct rp_tool_options *options, struct rp_record
 
 int rp_command_collect(const struct rp_tool_options *options)
 {
-	int ways = !!(options->given & RP_OPTION_PID) + !!(options->given & RP_OPTION_NAME) +
-		   options->child;
 	struct rp_recording_plan plan = { 0 };
 	int status;
 
-	if (ways != 1) {
-		rp_tool_error("collect: give one of -p PID, -n NAME and -- COMMAND");
-		return RP_EXIT_USAGE;
-	}
 	if ((options->given & RP_OPTION_TREE) && options->kernel) {
-		rp_tool_error("collect: --kernel traces one process; it cannot be used with --tree");
+		rp_tool_error("collect: --kernel traces one process; do not use it with --tree");
 		return RP_EXIT_USAGE;
 	}
 	if (plan_recording(options, &plan))

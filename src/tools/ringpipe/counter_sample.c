@@ -123,7 +123,8 @@ static bool take_values(struct rp_fields *fields, uint32_t id, struct rp_counter
 static enum rp_counter_word decode_error(struct rp_fields *fields, uint32_t id,
 					 struct rp_counter_sample *sample)
 {
-	const char *what = id == SERIES_LIMIT ? "more series than its limit; the others are not shown" :
+	const char *what = id == SERIES_LIMIT ?
+				   "more series than its limit; the others are not shown" :
 			   id == HISTOGRAM_LIMIT ?
 				   "more histograms than its limit; the others are not shown" :
 			   id == OTHER_SESSION ?

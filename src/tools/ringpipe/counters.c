@@ -305,8 +305,8 @@ static void read_all(struct counters *counters, struct rp_reader *reader)
 			break;
 		}
 		if (counters->board.is_full && !counters->reported_full)
-			rp_tool_error("process %d has more than %u counters; the others are not shown",
-				      counters->target.pid, RP_COUNTER_ROWS_MAX);
+			rp_tool_error("process %d has more than %u counters; the others are not "
+				      "shown", counters->target.pid, RP_COUNTER_ROWS_MAX);
 		counters->reported_full |= counters->board.is_full;
 	}
 }
@@ -492,32 +492,6 @@ static int run_session(struct counters *counters)
 	return finish(counters, &result);
 }
 
-static int find_view(const struct rp_tool_options *options, enum view *ret_view)
-{
-	static const char *const names[] = { "monitor", "collect", "serve" };
-	static const uint64_t unfit[] = {
-		RP_OPTION_OUTPUT | RP_OPTION_FORCE | RP_OPTION_PORT | RP_OPTION_LISTEN,
-		RP_OPTION_PORT | RP_OPTION_LISTEN,
-		RP_OPTION_OUTPUT | RP_OPTION_FORCE | RP_OPTION_FORMAT,
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(options->operands[0], names[i]) != 0)
-			continue;
-		if (options->given & unfit[i]) {
-			rp_tool_error("counters: --port and --listen are for serve, -o and --force "
-				      "for collect, --format for monitor and collect");
-			return -EINVAL;
-		}
-		/* Only text is drawn as a table. */
-		*ret_view = i == MONITOR && options->format != RP_FORMAT_TEXT ? COLLECT :
-										(enum view)i;
-		return 0;
-	}
-	rp_tool_error("counters: requires monitor, collect or serve, not '%s'", options->operands[0]);
-	return -EINVAL;
-}
-
 static const char *wanted_name(size_t i, void *data)
 {
 	return ((const struct wanted *)data)[i].name;
@@ -531,15 +505,14 @@ static int check_wanted(const struct counters *counters)
 				  counters->wanted);
 }
 
-int rp_command_counters(const struct rp_tool_options *options)
+static int run(const struct rp_tool_options *options, enum view view)
 {
-	struct counters counters = { .options = options, .lock = PTHREAD_MUTEX_INITIALIZER };
-	int status = RP_EXIT_USAGE, ret;
+	struct counters counters = {
+		.options = options, .view = view, .lock = PTHREAD_MUTEX_INITIALIZER,
+	};
+	int status = RP_EXIT_USAGE;
 
-	if (find_view(options, &counters.view) != 0)
-		return RP_EXIT_USAGE;
-	ret = options->counters ? parse_wanted(&counters, options->counters) : 0;
-	if (ret != 0) {
+	if (options->counters && parse_wanted(&counters, options->counters) != 0) {
 		rp_tool_error("counters: cannot read '%s'; the form is Provider[counter,counter],"
 			      "Provider", options->counters);
 	} else if (rp_target_find(options->pid, options->name, &counters.target) != 0) {
@@ -557,4 +530,20 @@ int rp_command_counters(const struct rp_tool_options *options)
 	free(counters.metrics);
 	free_wanted(&counters);
 	return status;
+}
+
+int rp_command_counters_monitor(const struct rp_tool_options *options)
+{
+	/* Only text is drawn as a table. */
+	return run(options, options->format == RP_FORMAT_TEXT ? MONITOR : COLLECT);
+}
+
+int rp_command_counters_collect(const struct rp_tool_options *options)
+{
+	return run(options, COLLECT);
+}
+
+int rp_command_counters_serve(const struct rp_tool_options *options)
+{
+	return run(options, SERVE);
 }

@@ -178,7 +178,7 @@ static int try_command(struct dump *dump, size_t command)
 static void print_row(const struct dump *dump, enum rp_format format)
 {
 	static const struct rp_column columns[] = {
-		{ .key = "path" }, { .key = "bytes" },
+		{ .key = "file" }, { .key = "bytes" },
 		{ .key = "threads", .is_optional = true },
 		{ .key = "threads_not_stopped", .is_optional = true },
 		{ .key = "pause_ns", .is_optional = true },

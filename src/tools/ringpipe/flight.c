@@ -129,7 +129,8 @@ static int ask(const struct rp_target *target, const struct rp_message_buffer *r
 {
 	const uint64_t given = plan->options->given;
 	const char *what = plan->stops ? "stop the flight recorder of" :
-			   given & RP_OPTION_COARSE ? "start a flight recorder with --coarse in" : "start a flight recorder in";
+			   given & RP_OPTION_COARSE ? "start a flight recorder with --coarse in" :
+			   "start a flight recorder in";
 	uint64_t id;
 
 	if (ask_quietly(target, request, what, &id) != 0)

@@ -149,7 +149,7 @@ static void print_line(const struct rp_summary *summary, const char *path)
 	if (!rp_summary_get_window(summary, &window))
 		fputs("the trace does not state from when on it is complete\n", stderr);
 	else if (window.from_utc_ns == window.to_utc_ns)
-		fputs("complete at no time: the writers overwrote events faster than they were copied\n",
+		fputs("complete at no time: events were overwritten before they were copied\n",
 		      stderr);
 	else
 		fprintf(stderr, "complete from %s to %s UTC, %s\n",
@@ -229,17 +229,10 @@ int rp_command_flight_snapshot(const struct rp_tool_options *options)
 {
 	static struct rp_message_buffer request;
 	struct snapshot snapshot = { .options = options };
-	uint64_t session = 0;
 	int status;
 
-	if (options->operand_count &&
-	    (rp_number_parse(options->operands[0], UINT64_MAX, &session) || session == 0)) {
-		rp_tool_error("flight snapshot: requires a session id, not '%s'; see ringpipe list",
-			      options->operands[0]);
-		return RP_EXIT_USAGE;
-	}
 	rp_message_begin(&request, RP_MESSAGE_RINGPIPE, RP_OWN_SNAPSHOT);
-	rp_message_put_u64(&request, session);
+	rp_message_put_u64(&request, options->session);
 	rp_message_end(&request);
 	if (rp_target_find(options->pid, options->name, &snapshot.target))
 		return RP_EXIT_FAILURE;

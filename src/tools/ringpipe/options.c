@@ -13,6 +13,8 @@
 
 #include "tools/ringpipe/tool.h"
 
+#define REFRESH_MAX_MS 86400000u
+
 struct rp_option {
 	uint64_t flag;			/* enum rp_tool_option_flag */
 	char letter;			/* or 0 */
@@ -50,6 +52,12 @@ static int take_pid(struct rp_tool_options *options, const char *value)
 		return -EINVAL;
 	options->pid = (pid_t)pid;
 	return 0;
+}
+
+static int take_session(struct rp_tool_options *options, const char *value)
+{
+	return rp_number_parse(value, UINT64_MAX, &options->session) || options->session == 0 ?
+	       -EINVAL : 0;
 }
 
 static int take_name(struct rp_tool_options *options, const char *value)
@@ -191,11 +199,11 @@ static int take_counters(struct rp_tool_options *options, const char *value)
 
 static int take_refresh(struct rp_tool_options *options, const char *value)
 {
-	uint64_t seconds;
+	uint64_t ms;
 
-	if (rp_number_parse(value, 86400, &seconds) || seconds == 0)
+	if (parse_duration(value, &ms) || ms > REFRESH_MAX_MS)
 		return -EINVAL;
-	options->refresh_ms = seconds * 1000;
+	options->refresh_ms = ms;
 	return 0;
 }
 
@@ -262,6 +270,8 @@ static const struct rp_option options_table[] = {
 	{ RP_OPTION_PID, 'p', "process-id", "PID", "the process to trace", take_pid },
 	{ RP_OPTION_NAME, 'n', "name", "NAME",
 	  "the process with this name, which must be unique; see ringpipe ps", take_name },
+	{ RP_OPTION_SESSION, 0, "session", "ID",
+	  "the recorder's session, as ringpipe list shows it", take_session },
 	{ RP_OPTION_TREE, 0, "tree", NULL,
 	  "trace its present and later descendants too, into one file", NULL },
 	{ RP_OPTION_OUTPUT, 'o', "output", "FILE",
@@ -293,9 +303,9 @@ static const struct rp_option options_table[] = {
 	  "add kernel events of the process: sched, faults, block, syscalls,\n"
 	  "or all; needs root, or CAP_BPF and CAP_PERFMON", take_kernel },
 	{ RP_OPTION_QUIET, 'q', "quiet", NULL, "print no progress and no summary", NULL },
-	{ RP_OPTION_EVENTS, 0, "events", NULL,
-	  "of report: print each event instead of a summary; of list: the\n"
-	  "events of the process", NULL },
+	{ RP_OPTION_EVENTS, 0, "events", NULL, "print each event instead of a summary", NULL },
+	{ RP_OPTION_OWN_EVENTS, 0, "events", NULL,
+	  "list all events of the process, enabled or not", NULL },
 	{ RP_OPTION_FIELDS, 0, "fields", NULL, "show the fields of each event too", NULL },
 	{ RP_OPTION_ALL, 0, "all", NULL,
 	  "show also what only .NET's tools read: the events EventCounters\n"
@@ -308,7 +318,8 @@ static const struct rp_option options_table[] = {
 	  take_top },
 	{ RP_OPTION_COUNTERS, 0, "counters", "LIST",
 	  "PROVIDER[COUNTER,…],…; default: all counters of the process", take_counters },
-	{ RP_OPTION_REFRESH, 0, "refresh", "SECONDS", "the time between two updates (1)",
+	{ RP_OPTION_REFRESH, 0, "refresh", "SECONDS|1m30s",
+	  "the time between two updates (1)",
 	  take_refresh },
 	{ RP_OPTION_EVENT, 0, "event", "PROVIDER:EVENT", "the event to count or print",
 	  take_event },
@@ -326,7 +337,7 @@ static const struct rp_option options_table[] = {
 	{ RP_OPTION_ROLL, 0, "roll", "MB",
 	  "the process writes all events to numbered files named after -o,\n"
 	  "MB megabytes in all, at least 8, and deletes the oldest files", take_roll },
-	{ RP_OPTION_LIST, 0, "list", NULL, "list the directories of sessions, ended or running", NULL },
+	{ RP_OPTION_LIST, 0, "list", NULL, "list the directories of sessions", NULL },
 	{ RP_OPTION_PRUNE, 0, "prune", NULL,
 	  "remove the directories of ended processes, recovered or not", NULL },
 	{ RP_OPTION_FORMAT, 0, "format", "text|json|csv",
@@ -385,10 +396,11 @@ void rp_options_print(uint64_t mask)
 }
 
 /*
- * The row that `argument` names; `ret_value` is what stands in the same word (--name=value,
+ * The row of `mask` that `argument` names; `ret_value` is the value in the same word (--name=value,
  * -nvalue), or NULL.
  */
-static const struct rp_option *find_option(const char *argument, const char **ret_value)
+static const struct rp_option *find_option(uint64_t mask, const char *argument,
+					   const char **ret_value)
 {
 	bool is_long = argument[1] == '-';
 	const char *name = argument + (is_long ? 2 : 1);
@@ -397,8 +409,9 @@ static const struct rp_option *find_option(const char *argument, const char **re
 	for (size_t i = 0; i < OPTION_COUNT; i++) {
 		const struct rp_option *row = &options_table[i];
 
-		if (is_long ? strncmp(row->name, name, length) || row->name[length] :
-			      row->letter != *name)
+		if (!(row->flag & mask) ||
+		    (is_long ? strncmp(row->name, name, length) || row->name[length] :
+			       row->letter != *name))
 			continue;
 		*ret_value = name[length] ? name + length + is_long : NULL;
 		return row;
@@ -411,10 +424,10 @@ static int parse_option(const struct rp_tool_command *command, const char *argum
 			const char *next, struct rp_tool_options *options)
 {
 	const char *value = NULL;
-	const struct rp_option *row = find_option(argument, &value);
+	const struct rp_option *row = find_option(command->options, argument, &value);
 	int used = 1;
 
-	if (!row || !(row->flag & command->options)) {
+	if (!row) {
 		rp_tool_error("%s: unknown option %s; see ringpipe %s --help", command->name,
 			      argument, command->name);
 		return -EINVAL;
@@ -444,14 +457,10 @@ static int parse_option(const struct rp_tool_command *command, const char *argum
 static int check_operands(const struct rp_tool_command *command,
 			  const struct rp_tool_options *options)
 {
-	int count = options->operand_count;
+	const bool takes_pid = (command->options & RP_OPTION_PID) && !options->child;
+	const int count = options->operand_count, max = command->operands_max + takes_pid;
 
-	if (command->takes_child && count > 0 && !options->child) {
-		rp_tool_error("%s: unexpected '%s'; a command to run comes after --",
-			      command->name, options->operands[0]);
-		return -EINVAL;
-	}
-	if (command->takes_child && options->child && count == 0) {
+	if (options->child && count == 0) {
 		rp_tool_error("%s: no command after --", command->name);
 		return -EINVAL;
 	}
@@ -460,32 +469,32 @@ static int check_operands(const struct rp_tool_command *command,
 			      command->arguments, command->name);
 		return -EINVAL;
 	}
-	if (command->operands_max >= 0 && count > command->operands_max) {
+	if (!options->child && count > max) {
 		rp_tool_error("%s: unexpected '%s'; see ringpipe %s --help", command->name,
-			      options->operands[command->operands_max], command->name);
+			      options->operands[max], command->name);
 		return -EINVAL;
 	}
 	return 0;
 }
 
-/* A process is named in just one way; a command that starts one looks itself. */
+/* A process is named in just one way: PID, -p PID, -n NAME, or the command line after "--". */
 static int check_process(const struct rp_tool_command *command, struct rp_tool_options *options)
 {
-	int ways = !!(options->given & RP_OPTION_PID) + !!(options->given & RP_OPTION_NAME);
+	int ways = !!(options->given & RP_OPTION_PID) + !!(options->given & RP_OPTION_NAME) +
+		   (options->operand_count > 0);
 
-	if (!(command->options & RP_OPTION_PID) || command->takes_child)
+	if (!(command->options & RP_OPTION_PID))
 		return 0;
-	if (command->takes_pid && options->operand_count) {
-		ways++;
-		if (take_pid(options, options->operands[0])) {
-			rp_tool_error("%s: requires a process id, not '%s'", command->name,
-				      options->operands[0]);
-			return -EINVAL;
-		}
+	if (!options->child && options->operand_count && take_pid(options, options->operands[0])) {
+		rp_tool_error("%s: requires a process id, not '%s'%s", command->name,
+			      options->operands[0],
+			      command->takes_child ? "; a command to run comes after --" : "");
+		return -EINVAL;
 	}
 	if (ways != 1) {
-		rp_tool_error("%s: give one of %s-p PID and -n NAME", command->name,
-			      command->takes_pid ? "PID, " : "");
+		rp_tool_error("%s: give one of PID, -p PID%s -n NAME%s", command->name,
+			      command->takes_child ? "," : " and",
+			      command->takes_child ? " and -- COMMAND" : "");
 		return -EINVAL;
 	}
 	return 0;

@@ -265,8 +265,8 @@ static void step_start(struct recording *recording)
 	}
 	recording->collect.running = false;
 	if (rp_exchange_unknown_command(exchange, ret) && is_our_own(recording->plan)) {
-		rp_tool_error("cannot trace process %d with %s: its runtime does not support it (it "
-			      "is .NET's, or an older libringpipe)",
+		rp_tool_error("cannot trace process %d with %s: its runtime does not support it "
+			      "(it is .NET's, or an older libringpipe)",
 			      recording->plan->target->pid,
 			      recording->plan->coarse ? "--coarse" : "--block");
 		end(recording, RP_RECORDING_FAILED);

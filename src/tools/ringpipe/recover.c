@@ -11,6 +11,7 @@
 
 #include "recover/files.h"
 #include "recover/recovery.h"
+#include "tools/ringpipe/json.h"
 #include "tools/ringpipe/output.h"
 #include "tools/ringpipe/rows.h"
 #include "tools/ringpipe/display_text.h"
@@ -73,14 +74,17 @@ static bool look_at(int parent_fd, const char *name, struct found *ret_found)
 static int list_one(const struct found *found, void *data)
 {
 	struct rp_rows *rows = data;
-	char started[RP_TEXT_MAX];
+	char started[RP_TEXT_MAX], exact[RP_TEXT_MAX];
 
 	rp_rows_add_string(rows, found->name);
 	rp_rows_add_u64(rows, found->head.process_id);
 	rp_rows_add_string(rows, found->head.name);
 	rp_rows_add_string(rows, found->state);
-	rp_rows_add_string(rows, found->head.start_utc_ns ?
-			   rp_text_utc(found->head.start_utc_ns, started) : NULL);
+	if (found->head.start_utc_ns)
+		rp_rows_add(rows, rp_json_string(rp_text_utc_ns(found->head.start_utc_ns, exact)),
+			    rp_text_utc(found->head.start_utc_ns, started));
+	else
+		rp_rows_add_string(rows, NULL);
 	rp_rows_add_string(rows, found->head.output);
 	return 0;
 }
@@ -132,7 +136,7 @@ static int list(const char *path, enum rp_format format)
 {
 	static const struct rp_column columns[] = {
 		{ .key = "directory", .title = "DIRECTORY" },
-		{ .key = "pid", .title = "PID", .is_right = true },
+		{ .key = "process_id", .title = "PID", .is_right = true },
 		{ .key = "session", .title = "SESSION" },
 		{ .key = "state", .title = "STATE" },
 		{ .key = "start_utc", .title = "STARTED" },
@@ -286,8 +290,8 @@ static int recover(const char *path, const struct rp_tool_options *options)
 
 	ret = fd < 0 ? fd : rp_recovery_look(fd, &state, &head);
 	if (fd >= 0 && ret == -ENOENT)
-		rp_tool_error("%s is not the directory of a session; see ringpipe recover --list %s", path,
-			      path);
+		rp_tool_error("%s is not the directory of a session; see ringpipe recover "
+			      "--list %s", path, path);
 	else if (ret == -EBADMSG)
 		rp_tool_error("%s is damaged, or of another version", path);
 	else if (ret != 0)
@@ -317,8 +321,8 @@ int rp_command_recover(const struct rp_tool_options *options)
 		return recover(path, options);
 	if (!mode || mode == (RP_OPTION_LIST | RP_OPTION_PRUNE) ||
 	    (options->given & (RP_OPTION_OUTPUT | RP_OPTION_FORCE))) {
-		rp_tool_error("recover: requires DIRECTORY, --list or --prune; see ringpipe recover "
-			      "--help");
+		rp_tool_error("recover: requires DIRECTORY, --list or --prune; see ringpipe "
+			      "recover --help");
 		return RP_EXIT_USAGE;
 	}
 	/* The default one is made by the first session; with --prune, nothing to remove is well. */

@@ -156,9 +156,9 @@ static int print_json(const struct event_printer *printer, const struct rp_reade
 	printf("{\"time_ns\":%" PRId64 ",\"time_utc\":\"%s\"", event->time_ns,
 	       utc_of(printer, event, utc));
 	if (printer->summary->process != SIZE_MAX)
-		printf(",\"process\":%" PRIu32,
+		printf(",\"process_id\":%" PRIu32,
 		       printer->summary->processes.rows[printer->summary->process].pid);
-	printf(",\"thread\":%" PRIu64, event->thread);
+	printf(",\"thread_id\":%" PRIu64, event->thread);
 	/* The .NET runtime writes -1 where it does not know. */
 	if (event->processor == UINT32_MAX)
 		fputs(",\"processor\":null", stdout);
@@ -330,7 +330,7 @@ int rp_report_events(struct rp_reader *reader, const char *path, const char *fil
 	if (!file)
 		setvbuf(stdout, NULL, _IOLBF, 0);
 	if (printer.format == RP_FORMAT_CSV)
-		puts("time_utc,time_ns,process,thread,processor,provider,event,id,activity,"
+		puts("time_utc,time_ns,process_id,thread_id,processor,provider,event,id,activity,"
 		     "related_activity,fields,stack");
 	ret = file ? read_functions(file, &printer) : 0;
 	if (ret == 0) {

@@ -265,7 +265,7 @@ static void add_csv_frames(struct rp_rows *rows, const struct stacks *stacks,
 static int print_rows(const struct stacks *stacks, enum rp_format format)
 {
 	static const struct rp_column columns[] = {
-		{ .key = "thread" }, { .key = "name" }, { .key = "state" }, { .key = "frames" },
+		{ .key = "thread_id" }, { .key = "name" }, { .key = "state" }, { .key = "frames" },
 	};
 	struct rp_rows rows;
 	int status;

@@ -249,7 +249,7 @@ static struct json_object *rate_to_json(uint64_t events, uint64_t ns)
 
 /* Those of CSV; in JSON each provider has the rest of its kinds. */
 static const struct rp_column kind_columns[] = {
-	{ .key = "provider" }, { .key = "name" }, { .key = "id" }, { .key = "version" },
+	{ .key = "provider" }, { .key = "event" }, { .key = "id" }, { .key = "version" },
 	{ .key = "level" }, { .key = "opcode" }, { .key = "keywords" }, { .key = "events" },
 	{ .key = "events_per_second" }, { .key = "payload_bytes" },
 };
@@ -315,7 +315,7 @@ static struct json_object *providers_to_json(const struct rp_summary *summary,
 					     const struct rp_summary_view *view)
 {
 	static const struct rp_column columns[] = {
-		{ .key = "name" }, { .key = "events" }, { .key = "events_per_second" },
+		{ .key = "provider" }, { .key = "events" }, { .key = "events_per_second" },
 		{ .key = "payload_bytes" }, { .key = "kinds" },
 	};
 	const struct choice choice = choose(summary, view);
@@ -333,7 +333,7 @@ static struct json_object *providers_to_json(const struct rp_summary *summary,
 static struct json_object *losses_to_json(const struct rp_summary *summary)
 {
 	static const struct rp_column columns[] = {
-		{ .key = "ring" }, { .key = "reason" }, { .key = "count" },
+		{ .key = "ring" }, { .key = "reason" }, { .key = "lost" },
 	};
 	struct json_object *losses;
 	struct rp_rows rows;
@@ -400,7 +400,7 @@ static struct json_object *to_json(const struct rp_summary *summary,
 	uint64_t ns = duration_ns(summary);
 	char text[RP_TEXT_MAX];
 
-	rp_text_utc(summary->info.start_utc_ns, text);
+	rp_text_utc_ns(summary->info.start_utc_ns, text);
 	json_object_object_add(out, "file", rp_json_string(view->path));
 	json_object_object_add(out, "bytes", json_object_new_uint64(stats->bytes));
 	json_object_object_add(out, "process_id", json_object_new_int64(summary->info.process_id));

@@ -418,8 +418,8 @@ static void explain_missing(const struct rp_proc *process)
 	else
 		rp_tool_error("process %d has no diagnostics socket in %s: its diagnostics "
 			      "are disabled, or it could not create a socket there (the "
-			      "directory is missing or read-only, or its name is too long)", process->pid,
-			      directory);
+			      "directory is missing or read-only, or its name is too long)",
+			      process->pid, directory);
 	free(directory);
 }
 

@@ -366,7 +366,7 @@ static bool report_part(const struct tree_member *member, bool whole)
 		rp_tool_error("no space to record process %d; its part ends there", member->pid);
 		break;
 	default:
-		rp_tool_error("process %d did not end its part; the trace has its events up to then",
+		rp_tool_error("process %d did not end its part; the trace has its first events",
 			      member->pid);
 	}
 	return true;
