@@ -183,7 +183,7 @@ class Formats(BpfTest):
                                     "--field", "serial", "--step", "2")
         reported = json.loads(reported)
         self.assertEqual(rows[:-1], self.fields_of(reported["buckets"]))
-        self.assertEqual(rows[-1], {"from": "2048", "to": "", "count": str(reported["above"])})
+        self.assertEqual(rows[-1], {"from": "2048", "to": "", "events": str(reported["above"])})
 
     def test_events_are_the_same_in_each_format(self):
         rows, reported = self.watch_csv("trip", "print", "--event", f"{PROVIDER}:trip")
@@ -449,7 +449,7 @@ class Refusals(BpfTest):
                            "--allow-missing")
         self.send("write 5")
         _, error = self.stop(tool, 1)
-        self.assertIn(f"no event {PROVIDER}:nothing came", error)
+        self.assertIn(f"wrote no event {PROVIDER}:nothing", error)
 
     def test_a_field_that_is_not_there(self):
         tool = self.attach("histogram", "--event", f"{PROVIDER}:numbers", "--field", "weight")

@@ -335,7 +335,7 @@ class Copies(Fitting):
         self.assertEqual(process.wait(PATIENCE), 0)
         self.assertEqual(self.sockets(), [])
         trace = self.path(f"trace-{process.pid}")
-        self.assertRegex(self.said(), rf'\Aringpipe: somebody else writes to "{trace}": '
+        self.assertRegex(self.said(), rf'\Aringpipe: another process writes to "{trace}": '
                          r'[^\n]*\n\Z')
         self.assertEqual(self.traces(), [trace])
         done = self.tool("report", "--format=json", trace)
