@@ -14,6 +14,7 @@
 
 #include <ringpipe/reader.h>
 
+#include "base/array.h"
 #include "tools/ringpipe/address_ranges.h"
 #include "tools/ringpipe/json.h"
 #include "tools/ringpipe/proc.h"
@@ -51,19 +52,17 @@ struct stacks {
 
 static struct thread *thread_of(struct stacks *stacks, uint64_t id)
 {
+	struct thread *grown;
+
 	for (size_t i = 0; i < stacks->count; i++) {
 		if (stacks->threads[i].id == id)
 			return &stacks->threads[i];
 	}
-	if (stacks->count == stacks->capacity) {
-		size_t capacity = stacks->capacity ? 2 * stacks->capacity : 64;
-		struct thread *grown = realloc(stacks->threads, capacity * sizeof(*grown));
-
-		if (!grown)
-			return NULL;
-		stacks->threads = grown;
-		stacks->capacity = capacity;
-	}
+	grown = rp_array_reserve(stacks->threads, stacks->count,
+				 &stacks->capacity, 1, sizeof(*grown));
+	if (!grown)
+		return NULL;
+	stacks->threads = grown;
 	stacks->threads[stacks->count] = (struct thread){ .id = id };
 	return &stacks->threads[stacks->count++];
 }
