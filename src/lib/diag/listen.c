@@ -105,15 +105,11 @@ int rp_listen_at(int fd, const char *path)
  * user, only root may connect. A program of another security domain (AppArmor, SELinux) that a
  * debugger may attach to is open to its user.
  */
-static bool is_allowed(uid_t uid, pid_t pid, const void *data)
+static bool is_its_users(uid_t uid)
 {
 	uid_t user, effective_user, saved_user;
 	gid_t group, effective_group, saved_group;
 
-	(void)pid;
-	(void)data;
-	if (uid == 0)
-		return true;
 	if (getauxval(AT_SECURE) && prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 1)
 		return false;
 	return getresuid(&user, &effective_user, &saved_user) == 0 &&
@@ -124,7 +120,13 @@ static bool is_allowed(uid_t uid, pid_t pid, const void *data)
 
 int rp_listen_check_peer_credentials(int fd, pid_t *ret_peer)
 {
-	return rp_connection_check_peer_credentials(fd, is_allowed, NULL, ret_peer);
+	uid_t uid;
+	pid_t pid;
+
+	if (rp_connection_get_peer(fd, &uid, &pid) < 0 || (uid != 0 && !is_its_users(uid)))
+		return -EACCES;
+	*ret_peer = pid;
+	return 0;
 }
 
 int rp_listen_accept(int listen_fd, int *ret_fd, pid_t *ret_peer)

@@ -53,18 +53,15 @@ int rp_connection_connect(int fd, const char *path)
 	return connect_to(fd, &address);
 }
 
-int rp_connection_check_peer_credentials(int fd,
-					 bool (*is_allowed)(uid_t uid, pid_t pid, const void *data),
-					 const void *data, pid_t *ret_peer)
+int rp_connection_get_peer(int fd, uid_t *ret_uid, pid_t *ret_pid)
 {
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
-	    !is_allowed(peer.uid, peer.pid, data))
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
 		return -EACCES;
-	if (ret_peer)
-		*ret_peer = peer.pid;
+	*ret_uid = peer.uid;
+	*ret_pid = peer.pid;
 	return 0;
 }
 

@@ -6,7 +6,6 @@
 #ifndef RP_IPC_CONNECTION_H
 #define RP_IPC_CONNECTION_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -30,15 +29,12 @@ int rp_connection_socket(void);
 int rp_connection_connect(int fd, const char *path);
 
 /*
- * Check the credentials of the peer: the process that connected or, on the side that connects, the
- * one that listens. `is_allowed` decides by uid and pid. The pid is 0 if the process is in a pid
- * namespace that is not visible here. `ret_peer`, which may be NULL, is the pid of an allowed peer.
+ * Get the credentials of the peer: the process that connected or, on the side that connects, the
+ * one that listens. The pid is 0 if the process is in a pid namespace that is not visible here.
  *
- * Return: 0; -EACCES: not allowed, or the kernel does not report the credentials.
+ * Return: 0; -EACCES: the kernel does not report the credentials.
  */
-int rp_connection_check_peer_credentials(int fd,
-					 bool (*is_allowed)(uid_t uid, pid_t pid, const void *data),
-					 const void *data, pid_t *ret_peer);
+int rp_connection_get_peer(int fd, uid_t *ret_uid, pid_t *ret_pid);
 
 /*
  * Send the bytes from `*sent` on, and add the number of sent bytes to it.

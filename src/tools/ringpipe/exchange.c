@@ -56,11 +56,16 @@ void rp_exchange_end(struct rp_exchange *exchange)
  * The process that called listen() must be the one in the socket's name; otherwise its replies
  * cannot be trusted. A pid of 0 is outside our pid namespace.
  */
-static bool is_target(uid_t uid, pid_t pid, const void *data)
+static int check_peer_credentials(const struct rp_exchange *exchange)
 {
-	const struct rp_target *target = data;
+	const struct rp_target *target = exchange->target;
+	uid_t uid;
+	pid_t pid;
 
-	return (uid == 0 || uid == target->uid) && (pid == 0 || pid == target->pid);
+	if (rp_connection_get_peer(exchange->fd, &uid, &pid) < 0 ||
+	    (uid != 0 && uid != target->uid) || (pid && pid != target->pid))
+		return -EACCES;
+	return 0;
 }
 
 /* It comes to us, with a new connection for each request. */
@@ -82,8 +87,7 @@ static int step_connect(struct rp_exchange *exchange)
 		return 1;
 	if (ret)
 		return ret == -EAGAIN || ret == -EINTR ? 1 : ret;
-	ret = rp_connection_check_peer_credentials(exchange->fd, is_target, exchange->target,
-						   NULL);
+	ret = check_peer_credentials(exchange);
 	if (ret)
 		return ret;
 	exchange->connected = true;

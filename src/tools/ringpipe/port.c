@@ -149,12 +149,10 @@ static void resume_other(struct rp_tool_port *port, const uint8_t cookie[16], in
  * The command, or what it has started: anybody else would be traced in its place. Those whose
  * parent has ended are ours by then, see rp_child_start().
  */
-static bool is_descendant(uid_t uid, pid_t pid, const void *data)
+static bool is_descendant(pid_t pid)
 {
 	pid_t at = pid, parent;
 
-	(void)uid;
-	(void)data;
 	for (unsigned int i = 0; i < LINEAGE_MAX && at > 1; i++) {
 		if (rp_proc_parent(at, &parent) == 0) {
 			if (parent == getpid())
@@ -174,9 +172,10 @@ static void greet(struct rp_tool_port *port, int fd)
 {
 	uint8_t advertise[RP_ADVERTISE_BYTES];
 	const uint8_t *cookie = advertise + 8;
+	uid_t uid;
 	pid_t peer;
 
-	if (rp_connection_check_peer_credentials(fd, is_descendant, NULL, &peer) ||
+	if (rp_connection_get_peer(fd, &uid, &peer) < 0 || !is_descendant(peer) ||
 	    !read_advertise(fd, advertise)) {
 		close(fd);
 		return;
