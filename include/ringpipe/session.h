@@ -127,6 +127,12 @@ struct rp_session_options {
 	 * with recover_path, RP_SESSION_OVERWRITE, or a listener.
 	 */
 	uint64_t roll_bytes;
+	/*
+	 * The version of nettrace that the output and snapshots have: 4, which every tool reads; or
+	 * 6, which also has trace ids and span ids; 0: 4.
+	 */
+	uint32_t format;
+	uint32_t reserved;
 };
 
 #define RP_SESSION_OPTIONS_SIZE_V1 RP_SIZE_THROUGH_(struct rp_session_options, roll_bytes)

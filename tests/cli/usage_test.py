@@ -37,7 +37,10 @@ class Usage(ToolTest):
                 (["report", "a", "--top", "1", "--events"], "--top cannot be used with --events"),
                 (["ps", "--json"], "unknown option --json"),
                 (["ps", "--format"], "--format requires text|json|csv"),
-                (["flight", "start", "-p", "1", "--format", "csv"], "unknown option --format"),
+                (["flight", "start", "-p", "1", "--format", "csv"], "--format requires 4 or 6"),
+                (["report", "t", "--format", "6"], "--format requires text, json or csv"),
+                (["collect", "-p", "1", "--tree", "--format", "6"],
+                 "cannot be used with --tree or"),
                 (["recover", "left", "--format", "csv"], "--format requires --list"),
                 (["counters", "serve", "-p", "1", "--format", "csv"],
                  "unknown option --format"),
@@ -106,13 +109,13 @@ class Usage(ToolTest):
             self.assertIn(option, out)
         self.assertNotIn("--events", out)
         self.assertIn("NAME_PID_YYYYMMDD_HHMMSS.nettrace", out)
-        # Its output goes elsewhere when -o names no file.
+        # Without a file name in -o, its output goes elsewhere.
         self.assertNotIn("YYYYMMDD", self.run_tool("counters", "--help")[0])
         self.assertTrue(all(len(line) <= 100 for line in out.splitlines()), out)
 
     def test_it_opens_no_diagnostics_socket_of_its_own(self):
         process = self.start("report", "-", stdin=subprocess.PIPE)
-        # It waits for the first byte, so start-up is over once it sleeps in read().
+        # The process waits for the first byte, so its start is complete once it sleeps in read().
         stat = f"/proc/{process.pid}/stat"
 
         def sleeps():

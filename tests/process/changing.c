@@ -30,7 +30,7 @@ static const char *found = trace;	/* path of the trace after a change */
 #if defined(__SANITIZE_ADDRESS__)
 const char *__asan_default_options(void);
 
-/* LeakSanitizer uses ptrace(2), which a process that changed its user is denied. */
+/* LeakSanitizer uses ptrace(2), which the kernel denies to a process that changed its user. */
 const char *__asan_default_options(void)
 {
 	return "detect_leaks=0";
@@ -106,7 +106,7 @@ static unsigned int open_descriptors(void)
 
 static char inherited_text[16];
 
-/* The new program counts the descriptors that it finds; see main(). */
+/* The new program counts the descriptors that it inherits; see main(). */
 static void exec_counting(void)
 {
 	char name[] = "changing", count[] = "count";

@@ -264,6 +264,28 @@ class Environment(unittest.TestCase):
             self.assertEqual(self.count(f'trace.{number}.nettrace'), (100, 0))
         self.assertEqual(self.files(), ['trace.000001.nettrace', 'trace.000002.nettrace'])
 
+    def test_format_is_the_version_of_output_snapshots_and_rolling_files(self):
+        for version, head in (('4', b'Nettrace\x14\0\0\0'), ('6', b'Nettrace\0\0\0\0\6\0\0\0')):
+            for settings, name in (({'RINGPIPE_OUTPUT': 'trace'}, 'trace'),
+                                   ({'RINGPIPE_OUTPUT': 'roll.nettrace', 'RINGPIPE_ROLL_MB': '8'},
+                                    'roll.000001.nettrace'),
+                                   ({'RINGPIPE_OUTPUT': 'flight', 'RINGPIPE_RECORDER': '1'},
+                                    'flight')):
+                with self.subTest(version=version, name=name):
+                    _, errors = self.run_host(RINGPIPE_CONFIG='Test-Host', RINGPIPE_FORMAT=version,
+                                              **settings)
+                    self.assertEqual(errors, '')
+                    with open(os.path.join(self.directory, name), 'rb') as trace:
+                        self.assertEqual(trace.read(len(head)), head)
+                    self.assertEqual(self.count(name), (100, 0))
+                    os.unlink(os.path.join(self.directory, name))
+
+    def test_format_that_does_not_exist_is_one_line(self):
+        for value in ('5', '0', '66', 'x'):
+            self.expect_complaint(f'"{value}"', 'RINGPIPE_FORMAT', RINGPIPE_CONFIG='*',
+                                  RINGPIPE_OUTPUT='trace', RINGPIPE_FORMAT=value)
+        self.assertEqual(self.files(), [])
+
     def test_trigger_takes_a_snapshot_of_the_recorder(self):
         said, errors = self.run_host(RINGPIPE_CONFIG='Test-Host', RINGPIPE_RECORDER='1',
                                      RINGPIPE_TRIGGERS='Test-Host:plain,Other:load>5')

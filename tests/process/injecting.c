@@ -37,7 +37,7 @@ extern void *BELOW(realloc)(void *memory, size_t size);
 
 static struct {
 	enum inject_kind kind;
-	unsigned int left;	/* calls until it fails; 0: not armed */
+	unsigned int left;	/* calls until the failure; 0: not armed */
 	bool aside;
 	bool fired;
 } armed;

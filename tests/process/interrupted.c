@@ -140,7 +140,7 @@ int main(int argc, char **argv)
 	}
 	check(rp_listener_stop(listener, &stats) == 0);
 	check(stats.lost == 0);
-	/* Check that malloc and free call enter(): otherwise the test could not fail. */
+	/* Check that malloc and free call enter(), without which the test could not fail. */
 	inside = 1;
 	free(allocate(1));
 	inside = 0;

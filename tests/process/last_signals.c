@@ -40,7 +40,7 @@
 #define PROGRAM PLAIN
 #endif
 
-#if PROGRAM == POLLED		/* no thread of the library serves clients: the program does */
+#if PROGRAM == POLLED		/* the program serves clients, not a thread of the library */
 RP_DIAGNOSTICS(RP_DIAGNOSTICS_POLL);
 #endif
 
@@ -149,7 +149,7 @@ static void choose_snapshot_signal(void)
 static void on_signal(int number)
 {
 	(void)number;
-	_exit(99);	/* on a thread of the library */
+	_exit(99);	/* called on a thread of the library */
 }
 
 static void install_handler(void)

@@ -26,7 +26,7 @@ static uint32_t flags = RP_SESSION_STACKS;
 #if defined(__SANITIZE_ADDRESS__)
 const char *__asan_default_options(void);
 
-/* LeakSanitizer uses ptrace(2), which a process that changed its user is denied. */
+/* LeakSanitizer uses ptrace(2), which the kernel denies to a process that changed its user. */
 const char *__asan_default_options(void)
 {
 	return "detect_leaks=0";

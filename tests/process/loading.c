@@ -114,7 +114,7 @@ static void loaded_library_joins_a_running_session_and_leaves_it(void)
 	check(plugin_rows().events == 1);	/* unused events are not registered */
 	check(plugin_call(1) == 0);
 	expect_next(listener, "Test-Plugin", "called", 1);
-	/* Events written before the unload are delivered after it with their names. */
+	/* Events written before the unload are delivered with their names after it. */
 	for (uint32_t i = 2; i < 1000; i++)
 		check(plugin_call(i) == 0);
 	unload(handle);

@@ -336,7 +336,7 @@ MEMORY = {"mmap", "mprotect", "brk", "munmap", "mremap"}
 
 
 class Refusals(unittest.TestCase):
-    """Sessions in which one call is refused from a phase on."""
+    """Sessions in which one call fails from a phase on."""
 
     kinds = {"file": ()}
     phases = START, RUNNING, STOP

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Counts the whole events of a provider in a nettrace stream, wherever the stream was cut.
+"""Counts the complete events of a provider in a nettrace stream, wherever the stream was cut.
 
 The code follows the description of the format (NetTraceFormat_v5.md of microsoft/perfview), V4 with
 compressed event headers. It shares no code with the library.

@@ -168,6 +168,7 @@ struct rp_session {
 	struct rp_session *state_rings;
 	bool keeps_state;		/* this session is a `state_rings` */
 	uint32_t sample_interval_ns;
+	uint32_t format;	/* of its snapshots */
 
 	/* Used by the drain thread only. */
 	bool failed;		/* the sink failed */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ringpipe complete WORD…: what the shells' completions ask. Prints the candidates for the last
- * word, one in a line, or `:file`, `:trace` or `:directory` where the shell completes a path.
+ * ringpipe complete WORD…: called by the completion scripts of the shells. Prints the candidates
+ * for the last word, one on each line, or `:file`, `:trace` or `:directory` where the shell
+ * completes a path.
  */
 #include "tools/ringpipe/complete.h"
 
@@ -35,7 +36,7 @@ static void offer(const char *candidate, const char *begin)
 		puts(candidate);
 }
 
-/* The lower-case words of "mini|heap|full". */
+/* Offers the lower-case words of "mini|heap|full". */
 static void offer_words(const char *text, const char *begin)
 {
 	char word[32];
@@ -55,7 +56,7 @@ static void offer_words(const char *text, const char *begin)
 	}
 }
 
-/* The processes that can be traced, by id or by name. */
+/* Offers the processes that can be traced, by id or by name. */
 static void offer_targets(bool by_name, const char *begin)
 {
 	struct rp_target_list list;
@@ -92,7 +93,7 @@ static void offer_operand(const struct rp_tool_command *command, const char *beg
 		puts(":directory");
 }
 
-/* The first words of all commands, or the second words of those whose first one is `group`. */
+/* Offers the first words of all commands, or the second words of the commands in `group`. */
 static void offer_commands(const struct rp_tool_command *commands, size_t count, const char *group,
 			   const char *begin)
 {
