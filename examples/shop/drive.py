@@ -179,6 +179,6 @@ def report(ringpipe, path, *options):
 
 def report_counts(summary):
     """Return (provider, id) -> count, from a report."""
-    return {(provider["name"], kind["id"]): kind["events"]
+    return {(provider["provider"], kind["id"]): kind["events"]
             for provider in summary["providers"] for kind in provider["kinds"]
-            if provider["name"] in PROVIDERS}
+            if provider["provider"] in PROVIDERS}

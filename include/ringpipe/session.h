@@ -147,7 +147,7 @@ struct rp_session_options {
 	X(BUSY, "busy", "every fallback ring was held by another writer") \
 	X(SINK, "sink", "the file, socket or listener failed") \
 	X(DAMAGED, "damaged", "a writer left while holding a ring") \
-	X(BLOCKED, "blocked", "no room came while the writer waited, or it could not wait") \
+	X(BLOCKED, "blocked", "no space became free while a writer waited, or it could not wait") \
 	X(FULL_FALLBACK, "full-fallback", "no buffer had space for the fallback's events")
 
 enum rp_loss_reason {

@@ -250,8 +250,8 @@ static int start_from(const struct environment *environment, const char *path)
 	if (ret != 0 && !path)
 		warn_about("cannot start a flight recorder of", environment->config, -ret);
 	else if (ret != 0)
-		warn_about(ret == -EBUSY ? "somebody else writes to" : "cannot start a session to",
-			   path, -ret);
+		warn_about(ret == -EBUSY ? "another process writes to" :
+			   "cannot start a session to", path, -ret);
 	return ret;
 }
 
@@ -454,7 +454,7 @@ static void start_tracers(void)
 	if (text && ret == 0)
 		ret = rp_tracers_start((uint32_t)interval_ms);
 	if (ret != 0)
-		warn_about("cannot watch tracers every so many milliseconds:", text, -ret);
+		warn_about("cannot look for tracers at the interval (ms)", text, -ret);
 }
 
 static void start_user_events(void)

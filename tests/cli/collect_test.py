@@ -115,7 +115,7 @@ class Collect(ToolTest):
         for arguments in (["--block", "250"], ["--coarse"]):
             with self.subTest(arguments=arguments):
                 _, err = self.finish(self.collect(*arguments), 1)
-                self.assertIn(f"with {arguments[0]}: it does not know how", err)
+                self.assertIn(f"with {arguments[0]}: its runtime does not support it", err)
                 self.assertFalse(os.path.exists(self.path("out.nettrace")))
 
     def test_samples_bring_stacks_and_so_want_names(self):
@@ -156,20 +156,20 @@ class Collect(ToolTest):
         runtime.stop.set()
         self.serve(runtime)
         _, err = self.finish(self.collect(), 1)
-        self.assertIn("went away in the middle of the trace", err)
+        self.assertIn("ended before it completed the trace", err)
         self.assertIn("3 events", err)
         self.assertEqual(self.read("out.nettrace"), before)
 
     def test_refusals_leave_no_file(self):
         for answer, said in [
                 (error(server.FAIL), "too many sessions"),
-                (error(server.INVALID), "an argument is invalid"),
-                (error(UNKNOWN_COMMAND), "does not know this command"),
-                (b"\xff" * 100, "not of the diagnostics protocol"),
-                (ok(), "not of the diagnostics protocol"),
-                (ok(struct.pack("<Q", 0)), "not of the diagnostics protocol"),
+                (error(server.INVALID), "it reports an invalid argument"),
+                (error(UNKNOWN_COMMAND), "does not have this command"),
+                (b"\xff" * 100, "violates the diagnostics protocol"),
+                (ok(), "violates the diagnostics protocol"),
+                (ok(struct.pack("<Q", 0)), "violates the diagnostics protocol"),
                 (b"", "without an answer"),
-                (ok(struct.pack("<Q", 1)), "without a byte"),
+                (ok(struct.pack("<Q", 1)), "before it sent a byte"),
         ]:
             with self.subTest(said=said, answer=answer[:24]):
                 fake = Server(self.directory,
@@ -183,7 +183,7 @@ class Collect(ToolTest):
         runtime = Runtime(b"These are no events" * 50)
         runtime.stop.set()
         self.serve(runtime)
-        self.assertIn("not a sound trace", self.finish(self.collect(), 1)[1])
+        self.assertIn("sent an invalid trace", self.finish(self.collect(), 1)[1])
 
     def test_a_second_ctrl_c_gives_up_at_once(self):
         before, _ = self.whole()
@@ -201,7 +201,7 @@ class Collect(ToolTest):
         self.assertTrue(runtime.stop.wait(PATIENCE))
         process.send_signal(signal.SIGINT)
         _, err = self.finish(process, 130)
-        self.assertIn("gave up", err)
+        self.assertIn("cancelled", err)
         self.assertTrue(self.read("out.nettrace").startswith(before))
 
     def test_ctrl_c_twice_leaves_a_server_that_never_answers(self):

@@ -117,6 +117,7 @@ offers "report takes traces" "one.nettrace" report on
 offers "recover takes a directory" "left" recover le
 offers "an output is any file" "two.txt" collect -o tw
 offers "counters has its commands" "collect" counters col
+offers "a command takes a session" "--session" flight snapshot --se
 offers "bpf has its commands" "histogram" bpf h
 offers "dump has kinds of cores" "mini heap full" dump --type ""
 offers "the kernel's events have groups" "sched syscalls" collect --kernel s

@@ -110,7 +110,7 @@ class Hostile(ToolTest):
         self.say(stream, stays=False)
         for _ in range(20):
             out, err = self.collect("--format=json", status=1)
-            self.assertIn("is not sound", err)
+            self.assertIn("sent an invalid trace", err)
             self.assertEqual(len(json.loads(out)["Events"]), 1)
 
     def test_names_that_coincide_make_no_series_twice(self):

@@ -275,7 +275,7 @@ class Counters(ToolTest):
             self.page(url)
             self.stop(process)
         _, err = self.run_tool("counters", "serve", "-p", host.pid, "--listen", "x", status=1)
-        self.assertRegex(err, "--listen wants an address in numbers, not 'x'|libmicrohttpd")
+        self.assertRegex(err, "--listen requires an address in numbers, not 'x'|libmicrohttpd")
 
     def test_collect_repeats_no_row_in_its_first_interval(self):
         """A counter is reported as an EventCounter and as an instrument: only one of them is

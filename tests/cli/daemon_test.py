@@ -59,8 +59,8 @@ class Daemon(ToolTest):
         """The daemon has no session until a client connects, and then works like any process."""
         daemon = self.wait_for_daemon(host)
         rows = json.loads(self.run_tool("list", daemon, "--format=json")[0])
-        self.assertEqual([row["enabled"] for row in rows if row["provider"] == "Test-Forks"],
-                         [False])
+        self.assertEqual([row["kind"] for row in rows if row["provider"] == "Test-Forks"],
+                         ["provider"])
         self.run_tool("collect", "-p", daemon, "-o", "after.nettrace")
         self.assertEqual(self.processes("after.nettrace"), {daemon: list(range(EVENTS))})
         # It first printed the earlier writer, then itself; both have ended.
@@ -90,7 +90,7 @@ class Daemon(ToolTest):
         process = self.start("collect", "-p", host.pid, "-o", "before.nettrace")
         _, err = process.communicate(timeout=PATIENCE)
         if os.path.exists(self.path("before.nettrace")):
-            self.assertIn(b"went away", err)
+            self.assertIn(b"ended before it", err)
             numbers = self.processes("before.nettrace", status=1).get(host.pid, [])
             self.assertEqual(numbers, list(range(len(numbers))))
         self.check_daemon(host)

@@ -208,7 +208,7 @@ def check_trace(reader, command, cwd):
     trace = os.path.join(cwd, found[1])
     tool = shutil.which("ringpipe", path=reader.environment["PATH"])
     providers = drive.report(tool, trace)["providers"]
-    events = {provider["name"]: sum(kind["events"] for kind in provider["kinds"])
+    events = {provider["provider"]: sum(kind["events"] for kind in provider["kinds"])
               for provider in providers}
     if events.get("Shop-Orders", 0) < ORDERS:
         raise drive.Failure(f"{ORDERS} orders were placed, the trace holds {events}")

@@ -35,9 +35,9 @@ class Fake(ToolTest):
         self.serve(handler)
         out, err = self.dump("-o", "x.core")
         self.assertEqual(out, "")
-        self.assertIn("3 threads; the process stood still for 2.5 ms", err)
+        self.assertIn("3 threads; the process was stopped for 2.5 ms", err)
         out, err = self.dump("-o", "x.core", "--format=json")
-        self.assertEqual(json.loads(out), {"path": self.path("x.core"), "bytes": 4096,
+        self.assertEqual(json.loads(out), {"file": self.path("x.core"), "bytes": 4096,
                                            "threads": 3, "threads_not_stopped": 0,
                                            "pause_ns": 2500000})
 
@@ -57,7 +57,7 @@ class Fake(ToolTest):
         for name in ("mini", "heap", "full"):
             self.dump("--type", name, "-q")
         self.assertEqual(kinds, [1, 2, 4])
-        self.assertIn("--type wants", self.dump("--type", "small", status=2)[1])
+        self.assertIn("--type requires", self.dump("--type", "small", status=2)[1])
 
     def test_reason_of_a_failure_is_reported(self):
         self.serve(lambda connection, _: connection.sendall(
@@ -108,7 +108,7 @@ class Live(ToolTest):
 
     def test_core_is_written_where_we_stand(self):
         _, err = self.run_tool("dump", self.pid, "-o", "{pid}.core", "--type", "mini")
-        self.assertIn("the process stood still for", err)
+        self.assertIn("the process was stopped for", err)
         self.assertEqual(self.read("%d.core" % self.pid)[:4], b"\x7fELF")
 
     def test_default_name_reports_the_process(self):

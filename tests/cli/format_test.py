@@ -84,16 +84,14 @@ class Formats(ToolTest):
                 for option in (["--format", "xml"], ["--format="], ["--format=JSON"]):
                     out, err = self.run_tool(*command.split(), *option, status=2)
                     self.assertEqual(out, "")
-                    self.assertIn("--format wants text|json|csv, not '", err)
+                    self.assertIn("--format requires text|json|csv, not '", err)
                 for option in ("--json", "--csv"):
                     self.assertIn(f"unknown option {option}",
                                   self.run_tool(*command.split(), option, status=2)[1])
 
     def test_help_and_completion_have_it(self):
         for command in COMMANDS:
-            words = [word for word in command.split() if word.isalpha()]
-            while words[-1] in ("monitor", "collect", "count", "t") and len(words) > 1:
-                words.pop()
+            words = [word for word in command.split() if word.isalpha() and word != "t"]
             self.assertIn("--format text|json|csv", self.run_tool(*words, "--help")[0])
             self.assertEqual(self.run_tool("complete", *words, "--format", "")[0].split(),
                              ["text", "json", "csv"])
@@ -102,12 +100,12 @@ class Formats(ToolTest):
         self.answer({(4, 8): ok(process_info("10.0.0"))})
 
         def own(rows):
-            return [row for row in rows if row["pid"] in (os.getpid(), str(os.getpid()))]
+            return [row for row in rows if row["process_id"] in (os.getpid(), str(os.getpid()))]
 
         rows = []
         self.wait_until(lambda: rows.extend(own(json.loads(self.print_as("json", "ps")))) or rows)
         found = own(self.csv_rows("ps"))
-        for key in ("pid", "user", "name", "command", "socket"):
+        for key in ("process_id", "user", "name", "command", "socket"):
             self.assertTrue(is_same(found[0][key], rows[0][key]), (key, found, rows))
         self.assertRegex(self.print_as("text", "ps"), rf"(?m)^ *{os.getpid()}  {rows[0]['user']} ")
 
@@ -119,8 +117,12 @@ class Formats(ToolTest):
             struct.pack("<I", 2) + session("Shop", ODD, 7) + session("Free", "", 0) +
             struct.pack("<I", 1) + string("Shop") + string("order") + struct.pack("<I", 2) +
             struct.pack("<I", 1) + string("Shop") + string("lttng") + struct.pack("<Q", 5))})
-        rows = self.check(("provider", "session", "event", "exporter"), "list", os.getpid())
+        rows = self.check(("provider", "session", "event"), "list", os.getpid())
         self.assertEqual([row["tracers"] for row in rows], [None, None, 2, None])
+        self.assertEqual([row["kind"] for row in rows],
+                         ["session", "provider", "tracers", "losses"])
+        self.assertEqual([(row["session"], row["lost"]) for row in rows],
+                         [(ODD, None), (None, None), (None, None), ("lttng", 5)])
         self.assertEqual(rows[0]["keywords"], 2**64 - 1)
 
     def test_events_of_a_process(self):
@@ -156,13 +158,13 @@ class Formats(ToolTest):
         path = self.write("t", sample)
         for more in ((), ("--top", "1")):
             summary = json.loads(self.print_as("json", "report", path, *more))
-            kinds = [{"provider": provider["name"], **kind}
+            kinds = [{"provider": provider["provider"], **kind}
                      for provider in summary["providers"] for kind in provider["kinds"]]
             self.check_csv(kinds, "report", path, *more)
             out = self.print_as("text", "report", path, *more)
             self.assertEqual(out, self.run_tool("report", path, *more)[0])
             for kind in kinds:
-                self.assertRegex(out, rf"\n +{kind['events']} .*  {kind['name']} \({kind['id']}\)")
+                self.assertRegex(out, rf"\n +{kind['events']} .*  {kind['event']} \({kind['id']}\)")
 
     def test_a_summary_of_a_trace_that_was_written(self):
         sample = nettrace.sample(orders=5)
@@ -222,15 +224,15 @@ class Formats(ToolTest):
         self.write("x.core", b"1234")
         arguments = ("dump", os.getpid(), "-f", "-o", "x.core")
         row = json.loads(self.print_as("json", *arguments))
-        self.assertEqual(row, {"path": self.path("x.core"), "bytes": 4})
+        self.assertEqual(row, {"file": self.path("x.core"), "bytes": 4})
         self.check_csv([row], *arguments)
         self.assertEqual(self.print_as("text", *arguments), "")
 
     def test_what_sessions_left(self):
         os.makedirs(self.path("left/12-ab"))
         rows = self.check(("directory", "state"), "recover", "--list", self.path("left"))
-        self.assertEqual(rows, [{"directory": "12-ab", "pid": 0, "session": "", "state": "empty",
-                                 "start_utc": None, "output": ""}])
+        self.assertEqual(rows, [{"directory": "12-ab", "process_id": 0, "session": "",
+                                 "state": "empty", "start_utc": None, "output": ""}])
 
 
 if __name__ == "__main__":

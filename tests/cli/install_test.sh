@@ -150,7 +150,7 @@ trace_example()
 		python3 - "$work/report.json" <<-'END'
 		import json, sys
 		report = json.load(open(sys.argv[1]))
-		kinds = {(provider["name"], kind["name"]): kind["events"]
+		kinds = {(provider["provider"], kind["event"]): kind["events"]
 		         for provider in report["providers"] for kind in provider["kinds"]}
 		print(kinds, report["lost"])
 		sys.exit(kinds.get(("Shop-Orders", "order_placed")) != 1000 or report["lost"] != 0)

@@ -53,7 +53,7 @@ class Live(ToolTest):
     def collect(self, host, *arguments, **options):
         """Start a collect that has begun: the host itself confirms that."""
         process = self.start("collect", "-p", host.pid, "-o", "t.nettrace", *arguments, **options)
-        self.wait_until(lambda: self.rows(host)[0]["enabled"])
+        self.wait_until(lambda: self.rows(host)[0]["kind"] == "session")
         return process
 
     def processes(self):
@@ -76,7 +76,7 @@ class Live(ToolTest):
 
         self.wait_until(has_runtime)
         row, = rows
-        self.assertEqual((row["pid"], row["name"], row["command"]),
+        self.assertEqual((row["process_id"], row["name"], row["command"]),
                          (host.pid, os.path.basename(HOST)[:15], HOST))
         self.assertRegex(row["runtime"], r"^ringpipe \d+\.\d+\.\d+$")
 
@@ -93,7 +93,7 @@ class Live(ToolTest):
         host = self.start_host()
         self.freeze(host)
         row, = self.processes()
-        self.assertEqual((row["pid"], row["runtime"]), (host.pid, None))
+        self.assertEqual((row["process_id"], row["runtime"]), (host.pid, None))
         host.send_signal(signal.SIGCONT)
 
     def test_a_command_is_traced_from_its_first_event_for_the_duration(self):
@@ -121,7 +121,7 @@ class Live(ToolTest):
                              "--providers", "Test-Host", "--format=json", "--", FLOOD, "flood")
         out, _ = self.finish(process, 0)
         summary = json.loads(out[out.index("{"):])
-        events = {row["name"]: row["events"] for row in summary["providers"]}
+        events = {row["provider"]: row["events"] for row in summary["providers"]}
         self.assertEqual((events["Test-Host"], summary["lost"]), (500100, 0))
 
     def test_coarse_times_are_reported_and_keep_the_order(self):
@@ -136,7 +136,7 @@ class Live(ToolTest):
                          ("ringpipe", "CoarseTime", {"step_ns": 1000000}))
         times = [event["time_ns"] for event in events]
         self.assertEqual(times, sorted(times))
-        self.assertIn("Times      coarse: of a clock that moves each 0.001 s\n",
+        self.assertIn("Times      coarse, from a clock that advances each 0.001 s\n",
                       self.run_tool("report", "t.nettrace")[0])
         summary = json.loads(self.run_tool("report", "t.nettrace", "--format=json")[0])
         self.assertEqual(summary["time_step_ns"], 1000000)
@@ -149,7 +149,7 @@ class Live(ToolTest):
     def test_list_shows_the_session_while_it_runs(self):
         host = self.start_host()
         row, = self.rows(host)
-        self.assertFalse(row["enabled"])
+        self.assertEqual(row["kind"], "provider")
         process = self.collect(host, "--providers", "Ipc-Host:f:4:a=b")
         row, = self.rows(host)
         self.assertEqual((row["keywords"], row["level"], row["events"], row["filter"]),
@@ -157,7 +157,7 @@ class Live(ToolTest):
         process.send_signal(signal.SIGINT)
         self.finish(process, 0)
         row, = self.rows(host)
-        self.assertFalse(row["enabled"])
+        self.assertEqual(row["kind"], "provider")
 
     def test_list_shows_the_events_and_their_fields(self):
         host = self.start_host()
@@ -206,7 +206,7 @@ class Live(ToolTest):
         self.assertEqual((summary["process_id"], summary["lost"], summary["complete"]),
                          (host.pid, 0, True))
         self.assertIsNone(summary["time_step_ns"])
-        sums = {each["name"]: each["events"] for each in summary["providers"]}
+        sums = {each["provider"]: each["events"] for each in summary["providers"]}
         self.assertEqual(sums["Ipc-Host"], len(serials))
 
     def test_stacks_are_recorded_when_asked_for(self):
@@ -242,7 +242,7 @@ class Live(ToolTest):
         host.kill()
         host.wait(PATIENCE)
         _, err = self.finish(process, 1)
-        self.assertIn("went away in the middle", err)
+        self.assertIn("ended before it completed", err)
         self.check_serials("t.nettrace", status=1)
 
     def test_the_host_outlives_a_collect_that_is_killed(self):
@@ -250,7 +250,7 @@ class Live(ToolTest):
         process = self.collect(host)
         process.kill()
         process.wait(PATIENCE)
-        self.wait_until(lambda: not self.rows(host)[0]["enabled"])
+        self.wait_until(lambda: self.rows(host)[0]["kind"] == "provider")
         self.collect_for_a_second(host, "after")
         self.check_serials("after")
 

@@ -47,7 +47,7 @@ class Version6(ToolTest):
                 event(ns=9, cpu=3, number=3, payload=b"")]
         got = [self.events(begin().events(*rows, compressed=form)) for form in (True, False)]
         self.assertEqual(*got)
-        self.assertEqual([(row["time_ns"], row["thread"], row["process"], row["processor"])
+        self.assertEqual([(row["time_ns"], row["thread_id"], row["process_id"], row["processor"])
                           for row in got[0]], [(5, 501, 77, 1), (9, 601, 78, 1), (9, 501, 77, 3)])
 
     def test_attributes_of_a_type_and_what_labels_replace(self):
@@ -86,11 +86,11 @@ class Version6(ToolTest):
         trace.threads({"index": 1, "process": 80, "thread": 9}, {"index": 9})
         trace.define(1, "Shop", "Other", 6).events(event(number=1))
         rows = self.events(trace)
-        self.assertEqual([(row["event"], row["process"], row["thread"]) for row in rows],
+        self.assertEqual([(row["event"], row["process_id"], row["thread_id"]) for row in rows],
                          [("Order", 77, 501), ("Other", 80, 9)])
         trace = begin().events(event()).remove((1, 0), (9, 1))
         trace.threads({"index": 1, "process": 81, "thread": 10}, {"index": 9})
-        self.assertEqual([row["process"] for row in self.events(trace.events(event(number=1)))],
+        self.assertEqual([row["process_id"] for row in self.events(trace.events(event(number=1)))],
                          [77, 81])
 
     def test_stacks_and_labels_end_with_a_sequence_point(self):

@@ -48,7 +48,7 @@ class Patience(ToolTest):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             listener.bind(socket_path(self.directory, os.getpid()))
             _, err = self.run_tool("list", os.getpid(), status=1)
-        self.assertIn("nobody listens", err)
+        self.assertIn("no process listens", err)
 
     def test_a_stream_that_does_not_end_after_stop_is_given_up(self):
         before = nettrace.sample()[:-1]

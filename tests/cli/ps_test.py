@@ -29,9 +29,8 @@ def wait_until_read(connection):
 
 
 # A row of `list --format json` in which everything is null.
-NOTHING = {key: None for key in ("provider", "enabled", "session", "session_id", "keywords",
-                                 "level", "events", "filter", "event", "tracers", "exporter",
-                                 "lost")}
+NOTHING = {key: None for key in ("kind", "provider", "session", "session_id", "keywords",
+                                 "level", "events", "filter", "event", "tracers", "lost")}
 RP_TYPE_U8, RP_TYPE_U16, RP_TYPE_I32, RP_TYPE_U64, RP_TYPE_STRING = 4, 6, 7, 10, 16
 RP_TYPE_ARRAY, RP_TYPE_STRUCT = 18, 19
 SERVER_IN_TMPDIR = """
@@ -76,7 +75,7 @@ class Ps(ToolTest):
                 row = self.answered()
                 fake.close()
                 fake.check()
-                self.assertEqual(row["pid"], os.getpid())
+                self.assertEqual(row["process_id"], os.getpid())
                 self.assertEqual(row["runtime"], runtime)
                 self.assertIn("ps_test.py", row["command"])
 
@@ -102,7 +101,8 @@ class Ps(ToolTest):
         process.stdout.readline()
         self.wait_until(lambda: self.rows() and self.rows()[0]["runtime"])
         row, = self.rows()
-        self.assertEqual((row["pid"], os.path.dirname(row["socket"])), (process.pid, elsewhere))
+        self.assertEqual((row["process_id"], os.path.dirname(row["socket"])),
+                         (process.pid, elsewhere))
         self.run_tool("list", "-n", row["name"])
 
     def test_older_runtimes_are_asked_by_older_commands(self):
@@ -226,9 +226,9 @@ class List(ToolTest):
         ])
         enabled, free = json.loads(self.run_tool("list", os.getpid(), "--format=json")[0])
         self.assertEqual(enabled, dict(
-            NOTHING, provider="Shop-Orders", enabled=True, session="file", session_id=7,
+            NOTHING, kind="session", provider="Shop-Orders", session="file", session_id=7,
             keywords=0xffffffffffffffff, level=5, events=12, filter="a=b"))
-        self.assertEqual(free, dict(NOTHING, provider="Zoë-😀", enabled=False))
+        self.assertEqual(free, dict(NOTHING, kind="provider", provider="Zoë-😀"))
 
     def test_json_rows_of_all_tables_have_one_shape(self):
         rows = struct.pack("<I", 1) + self.row("Shop", "", 0, 0, 0, 0, "") + \
@@ -236,9 +236,9 @@ class List(ToolTest):
             struct.pack("<I", 1) + string("Shop") + string("lttng") + struct.pack("<Q", 5)
         self.serve(lambda connection, request: connection.sendall(ok(rows)))
         self.assertEqual(json.loads(self.run_tool("list", os.getpid(), "--format=json")[0]), [
-            dict(NOTHING, provider="Shop", enabled=False),
-            dict(NOTHING, provider="Shop", enabled=True, event="order", tracers=2),
-            dict(NOTHING, provider="Shop", enabled=True, exporter="lttng", lost=5)])
+            dict(NOTHING, kind="provider", provider="Shop"),
+            dict(NOTHING, kind="tracers", provider="Shop", event="order", tracers=2),
+            dict(NOTHING, kind="losses", provider="Shop", session="lttng", lost=5)])
         out, _ = self.run_tool("list", os.getpid())
         self.assertEqual([line.split() for line in out.splitlines() if line], [
             "PROVIDER SESSION ID KEYWORDS LEVEL EVENTS FILTER".split(), ["Shop"] + 5 * ["-"],
@@ -292,7 +292,7 @@ class List(ToolTest):
         while answers:
             out, err = self.run_tool("list", os.getpid(), "--events", status=1)
             self.assertEqual(out, "")
-            self.assertIn("not of the diagnostics protocol", err)
+            self.assertIn("violates the diagnostics protocol", err)
 
     def test_a_runtime_that_does_not_report_its_events_is_reported(self):
         self.serve(lambda connection, request: connection.sendall(error(UNKNOWN_COMMAND)))
@@ -310,8 +310,8 @@ class List(ToolTest):
                          "Bank,System.Runtime,Shap[a,b]"]):
             out, err = self.run_tool(*command, "-p", os.getpid(), status=1)
             self.assertEqual((out, err), ("", f"ringpipe: process {os.getpid()} has no provider "
-                                          "'Shap'; it has: Bank, Shop (--allow-missing is for "
-                                          "one that comes later)\n"))
+                                          "'Shap'; it has: Bank, Shop (--allow-missing accepts "
+                                          "missing ones)\n"))
             self.assertEqual({request.command for request in fake.requests}, {(0x52, 0)})
         self.assertEqual([name for name in os.listdir(self.directory) if "nettrace" in name], [])
         for command in (["collect", "--providers", "Shap", "--allow-missing"],
@@ -341,14 +341,14 @@ class List(ToolTest):
     def test_bad_answers_are_failures_with_a_reason(self):
         good = ok(struct.pack("<I", 1) + self.row("a", "b", 1, 1, 1, 1, ""))
         for answer, said in [
-                (error(UNKNOWN_COMMAND), "only libringpipe can tell"),
+                (error(UNKNOWN_COMMAND), "only libringpipe reports"),
                 (error(server.FAIL), "0x80004005"),
                 (error(0x12345678), "0x12345678"),
-                (ok(struct.pack("<I", 0xffffffff)), "not of the diagnostics protocol"),
-                (good[:14] + struct.pack("<H", len(good) - 3) + good[16:-3], "not of the diag"),
+                (ok(struct.pack("<I", 0xffffffff)), "violates the diagnostics protocol"),
+                (good[:14] + struct.pack("<H", len(good) - 3) + good[16:-3], "violates the diag"),
                 (good[:-3], "closed the connection without an answer"),
                 (b"", "closed the connection without an answer"),
-                (b"\xff" * 64, "not of the diagnostics protocol"),
+                (b"\xff" * 64, "violates the diagnostics protocol"),
         ]:
             with self.subTest(said=said):
                 fake = Server(self.directory,
@@ -366,7 +366,7 @@ class List(ToolTest):
         while answers:
             out, err = self.run_tool("list", os.getpid(), status=1)
             self.assertEqual(out, "")
-            self.assertIn("not of the diagnostics protocol", err)
+            self.assertIn("violates the diagnostics protocol", err)
 
     def test_a_silent_server_is_given_up(self):
         self.serve(lambda connection, request: connection.recv(1))
@@ -382,7 +382,7 @@ class List(ToolTest):
                          "kernel thread|environ: Permission denied|neither libringpipe|there is no")
         with socket.socket(socket.AF_UNIX) as dead:
             dead.bind(server.socket_path(self.directory, os.getpid()))
-            self.assertIn("nobody listens", self.run_tool("list", os.getpid(), status=1)[1])
+            self.assertIn("no process listens", self.run_tool("list", os.getpid(), status=1)[1])
 
 
 if __name__ == "__main__":

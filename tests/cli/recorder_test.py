@@ -58,7 +58,7 @@ class Recorder(ToolTest):
     def test_a_recorder_is_switched_on_asked_and_switched_off(self):
         host = self.start_host()
         out, _ = self.run_tool("flight", "start", "-p", host.pid, "--providers", "Ipc-Host")
-        self.assertRegex(out, rf"^Process {host.pid} \(\S+\) records, session \d+")
+        self.assertRegex(out, rf"^Process {host.pid} \(\S+\) runs a flight recorder, session \d+")
 
         def has_ticks():
             self.snapshot(host, "-o", "s.nettrace", "-f", "-q")
@@ -75,7 +75,7 @@ class Recorder(ToolTest):
         self.assertGreaterEqual(again[-1], first[-1])
         self.assertIn("Window ", self.run_tool("report", "again.nettrace")[0])
         out, _ = self.run_tool("flight", "stop", "-p", host.pid)
-        self.assertIn("records no more", out)
+        self.assertIn("stopped its flight recorder", out)
         for arguments in (["flight", "snapshot", "-p", host.pid],
                           ["flight", "stop", "-p", host.pid]):
             self.assertIn("no flight recorder runs", self.run_tool(*arguments, status=1)[1])
@@ -94,7 +94,8 @@ class Recorder(ToolTest):
         self.assertGreaterEqual(float(seconds), 3)
         self.assertGreater(int(megabytes), 8)
         self.wait_until(lambda: self.window_ns(host) >= 3e9)
-        self.assertIn("records no more", self.run_tool("flight", "stop", "-p", host.pid)[0])
+        self.assertIn("stopped its flight recorder",
+                      self.run_tool("flight", "stop", "-p", host.pid)[0])
 
     def test_a_small_buffer_that_holds_the_window_goes_on_as_the_recorder(self):
         host = self.start_host()
@@ -112,7 +113,7 @@ class Recorder(ToolTest):
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=PATIENCE)
         self.assertEqual(process.returncode, 130)
-        self.assertIn(b"gave up; no recorder runs", err)
+        self.assertIn(b"cancelled; no flight recorder runs", err)
         self.assertIn("no flight recorder runs",
                       self.run_tool("flight", "stop", "-p", host.pid, status=1)[1])
 
@@ -135,7 +136,7 @@ class Recorder(ToolTest):
     def test_options_that_size_the_buffer_exclude_each_other(self):
         for more in (["--buffer", "8"], ["--roll", "8", "-o", "x"]):
             err = self.run_tool("flight", "start", "-p", "1", "--last", "3", *more, status=2)[1]
-            self.assertIn("--last goes with neither --roll nor --buffer", err)
+            self.assertIn("--last cannot be used with --roll or --buffer", err)
         for wrong in ("0", "3x", "", "-1"):
             self.run_tool("flight", "start", "-p", "1", "--last=" + wrong, status=2)
 
@@ -145,7 +146,7 @@ class Recorder(ToolTest):
         self.ticks("s.nettrace")
         self.run_tool("flight", "start", "-p", host.pid, "--providers", "Ipc-Host")
         err = self.run_tool("flight", "snapshot", "-p", host.pid, status=1)[1]
-        self.assertIn("several sessions overwrite: name one by its id", err)
+        self.assertIn("several recorders run: give a session id", err)
 
     def test_a_signal_writes_a_snapshot(self):
         host = self.start_host(RINGPIPE_CONFIG="Ipc-Host", RINGPIPE_RECORDER="1",
@@ -199,8 +200,8 @@ class Recorder(ToolTest):
         out, _ = self.run_tool("flight", "start", "-p", host.pid, "--providers", "Ipc-Host",
                                "--roll", "8",
                                "-o", "r.nettrace")
-        self.assertRegex(out, rf"^Process {host.pid} \(\S+\) writes files named like r.nettrace, ")
-        self.assertIn("a recorder runs already",
+        self.assertRegex(out, rf"^Process {host.pid} \(\S+\) writes files named after r.nettrace, ")
+        self.assertIn("a flight recorder runs already",
                       self.run_tool("flight", "start", "-p", host.pid, "--roll", "8", "-o", "x",
                                     status=1)[1])
         session = re.search(r"session (\d+)", out)[1]
@@ -217,7 +218,7 @@ class Recorder(ToolTest):
         host = self.start_host()
         out, _ = self.run_tool("flight", "start", "-p", host.pid, "--roll", "8",
                                "-o", "r-{pid}.nettrace")
-        self.assertIn(f"files named like r-{host.pid}.nettrace, ", out)
+        self.assertIn(f"files named after r-{host.pid}.nettrace, ", out)
         self.run_tool("flight", "stop", "-p", host.pid)
         self.assertTrue(os.path.exists(self.path(f"r-{host.pid}.000001.nettrace")))
 
@@ -263,15 +264,16 @@ class Recorder(ToolTest):
     def test_a_server_without_coarse_times_is_reported(self):
         self.serve(lambda connection, request: connection.sendall(error(server.INVALID)))
         err = self.run_tool("flight", "start", "-p", os.getpid(), "--coarse", status=1)[1]
-        self.assertIn("cannot record with --coarse in process", err)
+        self.assertIn("cannot start a flight recorder with --coarse in process", err)
 
     def test_a_session_is_named_by_its_id(self):
         host = self.start_host()
         out, _ = self.run_tool("flight", "start", "-p", host.pid)
         session = out.split("session ")[1].split(";")[0]
-        self.snapshot(host, "-o", "s.nettrace", session)
-        err = self.run_tool("flight", "snapshot", "-p", host.pid, "-o", "t", "4711", status=1)[1]
-        self.assertIn("no session of this id overwrites", err)
+        self.snapshot(host, "-o", "s.nettrace", "--session", session)
+        err = self.run_tool("flight", "snapshot", "-p", host.pid, "-o", "t",
+                            "--session", "4711", status=1)[1]
+        self.assertIn("no flight recorder has this session id", err)
 
     def test_a_file_that_is_there_stays_without_force(self):
         host = self.start_host()
@@ -306,16 +308,16 @@ class Recorder(ToolTest):
         self.assertFalse(os.path.exists(self.path("s.nettrace")))
 
     def test_a_trace_that_stops_in_the_middle_leaves_no_file(self):
-        self.leaves_nothing(ok(SESSION) + nettrace.sample()[:-1], "stopped in the middle")
+        self.leaves_nothing(ok(SESSION) + nettrace.sample()[:-1], "ended during the snapshot")
 
     def test_what_is_no_trace_leaves_no_file(self):
-        self.leaves_nothing(ok(SESSION) + b"x" * 5000, "is not a sound trace")
+        self.leaves_nothing(ok(SESSION) + b"x" * 5000, "sent an invalid trace")
 
     def test_nothing_at_all_leaves_no_file(self):
         self.leaves_nothing(b"", "closed the connection")
 
     def test_a_dotnet_runtime_is_reported_apart(self):
-        self.leaves_nothing(error(UNKNOWN_COMMAND), "its runtime does not know this command")
+        self.leaves_nothing(error(UNKNOWN_COMMAND), "its runtime does not have this command")
 
     def test_reasons_steer_no_terminal(self):
         reason = struct.pack("<I", server.FAIL) + string("no\x1b[2J")
@@ -330,7 +332,7 @@ class Recorder(ToolTest):
             self.wait_until(lambda: os.path.exists(self.path("s.nettrace")) and
                             os.path.getsize(self.path("s.nettrace")) > 0)
             process.send_signal(number)
-            self.assertIn("gave up", self.finish(process, 130)[1])
+            self.assertIn("cancelled", self.finish(process, 130)[1])
             self.assertFalse(os.path.exists(self.path("s.nettrace")))
         self.assertEqual(len(fake.requests), 2)
 
@@ -350,7 +352,7 @@ class Recorder(ToolTest):
         for arguments in (
                 ["flight", "start"], ["flight", "start", "-p", "1", "-n", "x"],
                 ["flight", "snapshot"], ["flight", "snapshot", "-p", "1", "x"],
-                ["flight", "snapshot", "-p", "1", "0"],
+                ["flight", "snapshot", "-p", "1", "--session", "0"],
                 ["flight", "stop", "-p", "1", "--buffer", "9"],
                 ["flight", "start", "-p", "1", "--roll", "8"],
                 ["flight", "start", "-p", "1", "--roll", "8", "-o", "x", "--recover"],

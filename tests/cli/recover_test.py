@@ -57,7 +57,7 @@ class Recover(ToolTest):
         self.assertEqual(found["missing"], 0)
         self.assertEqual(found["lost_in_points"], summary["lost"])
         return sum(kind["events"] for provider in summary["providers"]
-                   for kind in provider["kinds"] if provider["name"] == "Test-Host")
+                   for kind in provider["kinds"] if provider["provider"] == "Test-Host")
 
     def test_what_a_killed_process_left_becomes_a_trace(self):
         kept = self.leave()
@@ -184,13 +184,13 @@ class Recover(ToolTest):
         self.assertLessEqual(self.count("r.nettrace"), EVENTS)
         out, _ = self.run_tool("recover", "--list", "keep")
         self.assertIn("t.nettrace", out)
-        self.assertTrue(err == "" or "is not there any more" in err, err)
+        self.assertTrue(err == "" or "is missing, or the session did not write it" in err, err)
 
     def test_the_sessions_own_output_is_never_overwritten(self):
         kept = self.leave()
         before = self.read("t.nettrace")
         _, err = self.run_tool("recover", kept, "-o", "t.nettrace", "--force", status=1)
-        self.assertIn("is what the session wrote itself", err)
+        self.assertIn("is the session's own output", err)
         self.assertEqual(self.read("t.nettrace"), before)
 
     def test_what_is_no_regular_file_is_reported_and_not_written_to(self):

@@ -48,16 +48,16 @@ class Report(ToolTest):
     def test_json_has_the_same_figures(self):
         path = self.write("t", nettrace.sample(losses=True))
         summary = json.loads(self.run_tool("report", path, "--format=json")[0])
-        self.assertEqual(summary["lost_by"], [{"ring": 0, "reason": "full", "count": 10},
-                                              {"ring": 3, "reason": "busy", "count": 2}])
+        self.assertEqual(summary["lost_by"], [{"ring": 0, "reason": "full", "lost": 10},
+                                              {"ring": 3, "reason": "busy", "lost": 2}])
         self.assertEqual([summary[key] for key in
                           ["events", "lost", "threads", "complete", "error", "process_id",
                            "start_utc", "bytes", "stacks", "unordered"]],
-                         [6, 12, 1, True, None, 4242, "2026-11-21 01:02:03.004",
+                         [6, 12, 1, True, None, 4242, "2026-11-21T01:02:03.004000000Z",
                           os.path.getsize(path), 0, 0])
-        shop = [each for each in summary["providers"] if each["name"] == "Shop"][0]
+        shop = [each for each in summary["providers"] if each["provider"] == "Shop"][0]
         self.assertEqual(shop["events"], 3)
-        self.assertEqual(shop["kinds"][0]["name"], "OrderPlaced")
+        self.assertEqual(shop["kinds"][0]["event"], "OrderPlaced")
         self.assertEqual(shop["kinds"][0]["keywords"], 1)
 
     def test_events_are_lines_of_json(self):
@@ -66,7 +66,7 @@ class Report(ToolTest):
                  self.run_tool("report", path, "--events", "--format=json")[0].splitlines()]
         self.assertEqual(lines, [
             {"time_ns": 1000000 + i * 1000,
-             "time_utc": f"2026-11-21T01:02:03.00500{i}000Z", "thread": 7,
+             "time_utc": f"2026-11-21T01:02:03.00500{i}000Z", "thread_id": 7,
              "processor": 1, "provider": "Shop", "event": "OrderPlaced", "id": 5,
              "fields": {"order_id": i, "customer": "Zoë"}}
             for i in range(2)])
@@ -166,8 +166,9 @@ class Report(ToolTest):
         row, = csv.DictReader(io.StringIO(out))
         self.assertEqual(json.loads(row.pop("fields")), {"order_id": 0, "customer": CUSTOMER})
         self.assertEqual(row, {
-            "time_utc": "2026-11-21T01:02:03.005000000Z", "time_ns": "1000000", "process": "4242",
-            "thread": "7", "processor": "1", "provider": "Shop", "event": "OrderPlaced", "id": "5",
+            "time_utc": "2026-11-21T01:02:03.005000000Z", "time_ns": "1000000",
+            "process_id": "4242", "thread_id": "7", "processor": "1",
+            "provider": "Shop", "event": "OrderPlaced", "id": "5",
             "activity": "", "related_activity": "", "stack": ""})
 
     def test_top_leaves_the_rare_ones_out(self):
@@ -189,7 +190,7 @@ class Report(ToolTest):
                 out, err = self.run_tool("report", "-", status=1, data=data[:size])
                 if out:
                     self.assertIn("Complete   no: the trace stops before its end", out)
-                    self.assertRegex(err, r": the trace stops before its end at offset \d+; what")
+                    self.assertRegex(err, r": the trace stops before its end at offset \d+; the")
                 else:
                     self.assertIn("not a nettrace file", err)
 

@@ -35,7 +35,7 @@ class Stacks(ToolTest):
         def is_seen():
             rows[:] = [row for row in json.loads(self.run_tool("stacks", process.pid,
                                                                "--format=json")[0])
-                       if row["thread"] == process.pid and row["state"]]
+                       if row["thread_id"] == process.pid and row["state"]]
             return rows
 
         self.wait_until(is_seen)
@@ -99,7 +99,7 @@ class Stacks(ToolTest):
     def test_threads_that_have_ended_are_left_out(self):
         self.serve_trace(self.trace_of_two_threads())
         rows = json.loads(self.run_tool("stacks", os.getpid(), "--format=json")[0])
-        self.assertEqual([row["thread"] for row in rows], [threading.get_native_id()])
+        self.assertEqual([row["thread_id"] for row in rows], [threading.get_native_id()])
 
     def test_generated_frames_are_not_shown(self):
         self.serve_trace(self.trace_of_two_threads())

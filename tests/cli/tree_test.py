@@ -30,10 +30,10 @@ class Tree(ToolTest):
             before = event["time_ns"]
             if event["provider"] != "Test-Forks":
                 continue
-            self.assertEqual(event["process"], event["fields"]["process"])
+            self.assertEqual(event["process_id"], event["fields"]["process"])
             if event["event"] == "mark":
                 self.assertEqual(event["fields"]["text"], "text")
-                serials[event["process"]].append(event["fields"]["serial"])
+                serials[event["process_id"]].append(event["fields"]["serial"])
         self.assertEqual(len(serials), processes)
         for pid, numbers in serials.items():
             self.assertEqual(numbers, list(range(EVENTS)), pid)
@@ -83,7 +83,7 @@ class Tree(ToolTest):
         self.check(3)
         events = map(json.loads, self.run_tool("report", "t.nettrace", "--events",
                                                "--format=json")[0].splitlines())
-        reported = [event["process"] for event in events if event["event"] == "CoarseTime"]
+        reported = [event["process_id"] for event in events if event["event"] == "CoarseTime"]
         self.assertEqual(len(set(reported)), 3)
         self.assertEqual(self.summary()["time_step_ns"], 1000000)
 
@@ -114,7 +114,7 @@ class Tree(ToolTest):
         rows = self.summary()["processes"]
         cut = [row for row in rows if not row["complete"]]
         self.assertEqual(len(cut), 1)
-        self.assertIn(f"process {cut[0]['process_id']} went away", err)
+        self.assertIn(f"process {cut[0]['process_id']} ended before it", err)
         numbers = self.serials_of(cut[0]["process_id"])
         self.assertEqual(numbers, list(range(len(numbers))))
         self.assertEqual(len(rows), 1 + 2 * WORKERS)
@@ -126,7 +126,7 @@ class Tree(ToolTest):
         rows = self.summary()["processes"]
         self.assertEqual(len(rows), 2 + 2 * WORKERS)
         cut, = [row for row in rows if not row["complete"]]
-        self.assertIn(f"process {cut['process_id']} went away", err)
+        self.assertIn(f"process {cut['process_id']} ended before it", err)
         serials = self.serials_of(cut["process_id"])
         # The second program's events are complete, after those that the first one sent.
         self.assertEqual(serials[-EVENTS:], list(range(EVENTS)))
@@ -148,7 +148,7 @@ class Tree(ToolTest):
 
     def test_kernels_events_are_of_one_process(self):
         err = self.run_tool("collect", "--tree", "--kernel", "all", "-p", os.getpid(), status=2)[1]
-        self.assertIn("--kernel is of one process", err)
+        self.assertIn("--kernel traces one process", err)
 
 
 if __name__ == "__main__":

@@ -25,38 +25,41 @@ class Usage(ToolTest):
                 (["list"], "give one of PID, -p PID and -n NAME"),
                 (["stacks", "1", "-p", "1"], "give one of PID, -p PID and -n NAME"),
                 (["dump", "-p", "1", "-n", "x"], "give one of PID, -p PID and -n NAME"),
-                (["counters", "monitor"], "counters: give one of -p PID and -n NAME"),
-                (["flight", "start"], "flight start: give one of -p PID and -n NAME"),
-                (["flight", "snapshot", "-p", "1", "-n", "x"], "give one of -p PID and -n NAME"),
-                (["list", "12x"], "wants a process id, not '12x'"),
-                (["list", "0"], "wants a process id, not '0'"),
-                (["report"], "wants FILE"),
+                (["counters", "monitor"], "counters monitor: give one of PID, -p PID"),
+                (["flight", "start"], "flight start: give one of PID, -p PID and -n NAME"),
+                (["flight", "snapshot", "-p", "1", "-n", "x"],
+                 "give one of PID, -p PID and -n NAME"),
+                (["list", "12x"], "requires a process id, not '12x'"),
+                (["list", "0"], "requires a process id, not '0'"),
+                (["report"], "requires FILE"),
                 (["report", "a", "b"], "unexpected 'b'"),
-                (["report", "a", "--top", "0"], "--top wants N, not '0'"),
-                (["report", "a", "--top", "1", "--events"], "--top goes with the summary"),
+                (["report", "a", "--top", "0"], "--top requires N, not '0'"),
+                (["report", "a", "--top", "1", "--events"], "--top cannot be used with --events"),
                 (["ps", "--json"], "unknown option --json"),
-                (["ps", "--format"], "--format wants text|json|csv after it"),
-                (["flight", "start", "-p", "1", "--format", "csv"], "--format takes 4 or 6"),
-                (["report", "t", "--format", "6"], "--format takes text, json or csv"),
-                (["collect", "-p", "1", "--tree", "--format", "6"], "goes with neither --tree nor"),
-                (["recover", "left", "--format", "csv"], "--format goes with --list"),
-                (["counters", "serve", "-p", "1", "--format", "csv"], "takes none of"),
-                (["collect"], "one of -p PID, -n NAME and -- COMMAND"),
-                (["collect", "-p"], "--process-id wants PID after it"),
+                (["ps", "--format"], "--format requires text|json|csv"),
+                (["flight", "start", "-p", "1", "--format", "csv"], "--format requires 4 or 6"),
+                (["report", "t", "--format", "6"], "--format requires text, json or csv"),
+                (["collect", "-p", "1", "--tree", "--format", "6"],
+                 "cannot be used with --tree or"),
+                (["recover", "left", "--format", "csv"], "--format requires --list"),
+                (["counters", "serve", "-p", "1", "--format", "csv"],
+                 "unknown option --format"),
+                (["collect"], "one of PID, -p PID, -n NAME and -- COMMAND"),
+                (["collect", "-p"], "--process-id requires PID"),
                 (["collect", "-p", "-5"], "not '-5'"),
-                (["collect", "-p", "99999999999999999999"], "wants PID"),
-                (["collect", "-p", "1", "-n", "x"], "one of -p PID"),
+                (["collect", "-p", "99999999999999999999"], "requires PID"),
+                (["collect", "-p", "1", "-n", "x"], "one of PID, -p PID,"),
                 (["collect", "./server"], "comes after --"),
                 (["collect", "--"], "no command after --"),
-                (["collect", "-p", "1", "--buffer", "0"], "--buffer wants MB, not '0'"),
-                (["collect", "-p", "1", "-o", ""], "--output wants FILE, not ''"),
+                (["collect", "-p", "1", "--buffer", "0"], "--buffer requires MB, not '0'"),
+                (["collect", "-p", "1", "-o", ""], "--output requires FILE, not ''"),
                 (["collect", "-p", "1", "--providers", "a:xyz"], "cannot read 'a:xyz'"),
                 (["collect", "-p", "1", "--providers", "a," + 300 * "n" + ":1"],
                  "--providers: a name has up to 255 bytes, and 'nnnnnnnnnnnnnnnnnnnn…' has 300"),
-                (["dump", "1", "-o", "-"], "dump: -o - cannot be, for the process writes it"),
+                (["dump", "1", "-o", "-"], "dump: cannot write to -o -, because the process"),
                 (["flight", "start", "-p", "1", "--roll", "8", "-o-"],
-                 "flight start: -o - cannot be, for the"),
-                (["recover", "left", "--output=-"], "recover: -o - cannot be, for the trace is"),
+                 "flight start: cannot write to -o -, because the"),
+                (["recover", "left", "--output=-"], "recover: cannot write to -o -, because rec"),
         ]:
             with self.subTest(arguments=arguments):
                 out, err = self.run_tool(*arguments, status=2)
@@ -79,7 +82,7 @@ class Usage(ToolTest):
                                          stdout=ends[1], check=False, stderr=subprocess.PIPE,
                                          env=self.environment)
                 self.assertEqual(process.returncode, 2)
-                self.assertIn(f"{command}: a trace is nothing for a terminal".encode(),
+                self.assertIn(f"{command}: a trace is binary".encode(),
                               process.stderr)
         self.assertEqual(os.listdir(self.directory), [])
 
@@ -87,7 +90,7 @@ class Usage(ToolTest):
         for text in ["0", "m", "1x", "1s1m", "1m30s5", "-1", "1.5", "", "1m 30s", "9999999999"]:
             with self.subTest(text=text):
                 _, err = self.run_tool("collect", "-p", "1", "-d", text, status=2)
-                self.assertIn("--duration wants SECONDS|1m30s", err)
+                self.assertIn("--duration requires SECONDS|1m30s", err)
 
     def test_help_is_on_stdout_and_names_every_command_and_option(self):
         out, err = self.run_tool("--help")
@@ -123,13 +126,44 @@ class Usage(ToolTest):
         self.assertEqual(len(os.listdir(f"/proc/{process.pid}/task")), 1)
         self.assertEqual(os.listdir(self.directory), [])
 
+    def test_each_command_has_examples_that_are_commands(self):
+        commands = [line[2:19].strip()
+                    for line in self.run_tool("help")[0].partition("\nExamples:")[0].splitlines()
+                    if line.startswith("  ")]
+        self.assertGreater(len(commands), 14)
+        for command in commands:
+            out = self.run_tool("help", *command.split())[0]
+            examples = re.findall(r"^  ringpipe (.*)$", out.partition("\nExamples:\n")[2], re.M)
+            self.assertTrue(examples, out)
+            for example in examples:
+                self.assertTrue(example.startswith(command), example)
+                options = example.partition(" -- ")[0].split()
+                self.assertEqual(self.run_tool(*options, "--help")[0], out)
+
+    def test_a_process_is_named_alike_for_every_command(self):
+        for command in ("list", "stacks", "dump", "collect", "counters monitor", "counters serve",
+                        "counters collect", "flight start", "flight stop", "flight snapshot"):
+            for process in (["4194304"], ["-p", "4194304"], ["--process-id=4194304"]):
+                with self.subTest(command=command, process=process):
+                    err = self.run_tool(*command.split(), *process, status=1)[1]
+                    self.assertIn("there is no process 4194304", err)
+
+    def test_times_are_read_alike(self):
+        for option in ("--duration", "--refresh"):
+            for text in ("90", "1m30s", "2h"):
+                err = self.run_tool("counters", "monitor", "4194304", option, text, status=1)[1]
+                self.assertIn("there is no process", err)
+            err = self.run_tool("counters", "monitor", "1", option, "1.5", status=2)[1]
+            self.assertIn(f"{option} requires SECONDS|1m30s, not '1.5'", err)
+
     def test_version_is_printed(self):
         for option in ["--version", "-V"]:
             self.assertRegex(self.run_tool(option)[0], r"^ringpipe \d+\.\d+\.\d+\n$")
 
     def test_help_is_a_command_that_prints_the_help_of_commands(self):
         self.assertEqual(self.run_tool("help"), self.run_tool("--help"))
-        for command in ["ps", "collect", "list", "bpf", "help", "flight", "flight start"]:
+        for command in ["ps", "collect", "list", "bpf", "help", "flight", "flight start",
+                        "counters monitor", "bpf count"]:
             self.assertEqual(self.run_tool("help", *command.split()),
                              self.run_tool(*command.split(), "--help"))
         self.assertIn("  flight stop ", self.run_tool("flight", "-h")[0])

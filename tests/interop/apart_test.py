@@ -90,7 +90,7 @@ class Apart(unittest.TestCase):
 
     def row(self, pid):
         rows = [row for row in json.loads(self.tool("ps", "--format=json").stdout)
-                if row["pid"] == pid]
+                if row["process_id"] == pid]
         return rows[0] if rows and rows[0]["runtime"] else None
 
     def assert_traced(self, pid, name):

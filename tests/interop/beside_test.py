@@ -68,7 +68,7 @@ class Beside(clients.Scratch):
     def assert_both_are_reached(self, pid):
         self.assertRegex(clients.dotnet_trace_ps(self.environment()), rf"(?m)^\s*{pid}\s")
         rows = [row for row in json.loads(self.run_tool(RINGPIPE, "ps", "--format=json"))
-                if row["pid"] == pid]
+                if row["process_id"] == pid]
         key = start_ticks(pid)
         self.assertEqual([row["socket"] for row in rows],
                          [self.path(f"{whose}-diagnostic-{pid}-{key}-socket")

@@ -39,7 +39,7 @@ class Losses(clients.Scratch):
         self.assertEqual(clients.reported_losses(rows), missing, "EventsLost events")
         report = drive.report(os.environ["RINGPIPE"], trace)
         self.assertEqual(report["lost"], missing, "ringpipe report")
-        self.assertEqual(sum(row["count"] for row in report["lost_by"]), missing)
+        self.assertEqual(sum(row["lost"] for row in report["lost_by"]), missing)
         return missing
 
     def test_losses_of_an_own_session_are_reported_exactly(self):
@@ -108,7 +108,7 @@ class Losses(clients.Scratch):
         for name in ("fast", "slow"):
             report = drive.report(os.environ["RINGPIPE"], self.path(name))
             delivered = sum(kind["events"] for row in report["providers"] for kind in row["kinds"]
-                            if row["name"] == "Overload-Host")
+                            if row["provider"] == "Overload-Host")
             self.assertEqual(delivered + report["lost"], offered, name)
 
     def keep(self, stream, name):

@@ -198,8 +198,9 @@ class Types(clients.Scratch):
         rows = [json.loads(line) for line in done.stdout.decode().splitlines()]
         self.assertEqual(len(rows), len(self.rows))
         for ours, theirs in zip(rows, self.rows):
-            for key in ("provider", "id", "thread", "processor"):
+            for key in ("provider", "id", "processor"):
                 self.assertEqual(ours[key], theirs[key])
+            self.assertEqual(ours["thread_id"], theirs["thread"])
             for key in ("activity", "related_activity"):
                 self.assertEqual(ours.get(key), theirs[key])
             self.assertEqual(ours["fields"].keys(), theirs["fields"].keys())

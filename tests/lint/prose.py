@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Limits the number of phrases in comments and pages that make readers stumble.
+"""Limits phrases that make readers stumble, in comments, messages, pages and scripts.
 
 usage: prose.py ROOT
 
@@ -15,27 +15,29 @@ import tree
 FOLDERS = ('src/', 'include/', 'bpf/', 'bench/', 'tests/', 'doc/', 'examples/')
 # Phrase, limit, and the words to use instead.
 PHRASES = (
-    (r'(?:^|[.:;] )(?:What|Who|Whose|Whom)\b(?![^.]*\?)', 16,
+    (r'(?:^|[.:;] )(?:What|Who|Whose|Whom)\b(?![^.]*\?)', 8,
      'a sentence with a subject and a verb'),
-    (r'\b(?:nobody|somebody|anybody|whoever)\b', 24, 'the thread, process or user'),
-    (r'\b(?:tells?|told|telling)\b', 4, 'report, emit, show, return'),
-    (r'\bfor want of\b|\bin vain\b', 10, 'for lack of; without success'),
+    (r'\b(?:nobody|somebody|anybody|whoever)\b', 10, 'the thread, process or user'),
+    (r'\b(?:tells?|told|telling)\b', 2, 'report, emit, show, return'),
+    (r'\bfor want of\b|\bin vain\b', 4, 'for lack of; without success'),
     (r'\bmade at run time\b', 1, 'dynamic'),
     (r'\bbeside\b', 1, 'next to, with, compared with, while'),
-    (r'\banew\b', 18, 'again'),
-    (r'\b(?:no|finds?|makes?|has) room\b', 24, 'space'),
+    (r'\banew\b', 3, 'again'),
+    (r'\b(?:no|finds?|makes?|has) room\b', 12, 'space'),
     (r'\bin turn\b|\btakes? turns\b', 4, 'multi-session; alternate'),
-    (r'\bstands? still\b', 12, 'stall'),
+    (r'\bstands? still\b', 5, 'stall'),
 )
 
 
 def texts(root, path):
-    """Yields (line, text) of each comment, or of the whole page."""
-    if path.endswith('.md'):
-        return [(1, tree.read(root, path))]
-    if tree.is_c(path) and path.startswith(FOLDERS):
-        return tree.comments(tree.read(root, path))
-    return []
+    """Yields (line, text) of each comment and message, or of the whole page or script."""
+    if path.endswith('.md') or path.startswith('scripts/') or re.search(r'^man/.*\.\d$', path):
+        yield 1, tree.read(root, path)
+    elif tree.is_c(path) and path.startswith(FOLDERS):
+        code = tree.read(root, path)
+        yield from tree.comments(code)
+        if path.startswith(('src/', 'include/')):
+            yield from tree.strings(code)
 
 
 def places(root, pattern):

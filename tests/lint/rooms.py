@@ -36,7 +36,7 @@ ROWS = {
     'src/lib/diag/': 'core sample sink export host ipc base',
     'src/lib/prepare.c': 'base host core counter sample',
     'src/lib/ringpipe.c': 'base ring host core nettrace sink counter diag sample export trigger',
-    'src/modules/symbols/': 'host',
+    'src/modules/symbols/': 'host base',
     'src/modules/lttng/': 'export core base',
     'bpf/': '',
     'src/tools/ringpipe-dump/': 'diag base',

@@ -53,6 +53,22 @@ def comments(text):
             for match in COMMENT.finditer(text) if match.group(0).startswith('/')]
 
 
+def strings(text):
+    """Yields (line, text) of each string literal of C code; adjacent literals are one."""
+    text, end, start, parts = without_comments(text), 0, 0, []
+    for match in COMMENT.finditer(text):
+        if not match.group(0).startswith('"'):
+            continue
+        if parts and text[end:match.start()].strip():
+            yield text.count('\n', 0, start) + 1, ''.join(parts)
+            parts = []
+        start = match.start() if not parts else start
+        parts.append(match.group(0)[1:-1].replace('\\n', '\n'))
+        end = match.end()
+    if parts:
+        yield text.count('\n', 0, start) + 1, ''.join(parts)
+
+
 def report(complaints):
     for complaint in complaints:
         print(complaint)

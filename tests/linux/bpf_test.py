@@ -99,7 +99,7 @@ class BpfTest(ToolTest):
 class Counting(BpfTest):
     def test_counts_by_event_are_the_process_own(self):
         result = self.watch(["write 1000", "large", "write 234"], "count")
-        counts = {event["event"]: event["count"] for event in result["events"]}
+        counts = {event["event"]: event["events"] for event in result["events"]}
         self.assertEqual(counts, {"numbers": 1234, "texts": 1234, "large": 2})
         self.assertEqual({event["provider"] for event in result["events"]}, {PROVIDER})
         self.assertEqual(result["others"], 0)
@@ -115,14 +115,14 @@ class Counting(BpfTest):
                             "--field", "name")
         wanted = collections.Counter(
             f"customer {i % 5}" if i % 5 < 4 else "x" * 64 + "…" for i in range(103))
-        self.assertEqual({row["value"]: row["count"] for row in result["values"]}, wanted)
+        self.assertEqual({row["value"]: row["events"] for row in result["values"]}, wanted)
         self.assertEqual(result["stats"]["matched"], 103)
 
     def test_counts_by_a_number_behind_texts_arrays_and_structs(self):
         for field, value_of in (("mark", lambda i: i - 50), ("at.y", lambda i: -i)):
             result = self.watch(["write 100"], "count", "--event", f"{PROVIDER}:texts",
                                 "--field", field)
-            self.assertEqual({row["value"]: row["count"] for row in result["values"]},
+            self.assertEqual({row["value"]: row["events"] for row in result["values"]},
                              {value_of(i): 1 for i in range(100)})
             self.assertEqual(result["stats"]["without_field"], 0)
 
@@ -130,13 +130,13 @@ class Counting(BpfTest):
         for field, value_of in (("single", lambda i: -(i % 7) * 0.25), ("odd", lambda i: i % 2)):
             result = self.watch(["write 100"], "count", "--event", f"{PROVIDER}:numbers",
                                 "--field", field)
-            self.assertEqual({row["value"]: row["count"] for row in result["values"]},
+            self.assertEqual({row["value"]: row["events"] for row in result["values"]},
                              collections.Counter(value_of(i) for i in range(100)))
 
     def test_values_beyond_the_most_are_reported(self):
         result = self.watch(["write 11000"], "count", "--event", f"{PROVIDER}:numbers",
                             "--field", "serial", "--top", "20000")
-        self.assertEqual(sum(row["count"] for row in result["values"]), 10240)
+        self.assertEqual(sum(row["events"] for row in result["values"]), 10240)
         self.assertEqual(result["stats"]["dropped"], 11000 - 10240)
 
     def test_a_table_is_for_people(self):
@@ -178,14 +178,14 @@ class Formats(BpfTest):
                           ("values", ("--event", f"{PROVIDER}:texts", "--field", "name"))):
             rows, reported = self.watch_csv("write 1234", "count", *more)
             self.assertEqual(rows, self.fields_of(json.loads(reported)[key]))
-            self.assertEqual(sum(int(row["count"]) for row in rows), 2468 if not more else 1234)
+            self.assertEqual(sum(int(row["events"]) for row in rows), 2468 if not more else 1234)
 
     def test_histograms_have_the_same_buckets_in_each_format(self):
         rows, reported = self.watch_csv("write 3000", "histogram", "--event", f"{PROVIDER}:numbers",
                                     "--field", "serial", "--step", "2")
         reported = json.loads(reported)
         self.assertEqual(rows[:-1], self.fields_of(reported["buckets"]))
-        self.assertEqual(rows[-1], {"from": "2048", "to": "", "count": str(reported["above"])})
+        self.assertEqual(rows[-1], {"from": "2048", "to": "", "events": str(reported["above"])})
 
     def test_events_are_the_same_in_each_format(self):
         rows, reported = self.watch_csv("trip", "print", "--event", f"{PROVIDER}:trip")
@@ -201,7 +201,7 @@ class Histograms(BpfTest):
         result = self.watch(["write 3000"], "histogram", "--event", f"{PROVIDER}:numbers",
                             "--field", field)
         wanted = collections.Counter(bucket_of(math.trunc(value_of(i))) for i in range(3000))
-        self.assertEqual({(row["from"], row["to"]): row["count"] for row in result["buckets"]},
+        self.assertEqual({(row["from"], row["to"]): row["events"] for row in result["buckets"]},
                          wanted)
         self.assertEqual(result["stats"]["matched"], 3000)
 
@@ -217,7 +217,7 @@ class Histograms(BpfTest):
         result = self.watch(["write 3000"], "histogram", "--event", f"{PROVIDER}:numbers",
                             "--field", "level", "--step", "7")
         values = [level_of(i) for i in range(3000)]
-        self.assertEqual({(row["from"], row["to"]): row["count"] for row in result["buckets"]},
+        self.assertEqual({(row["from"], row["to"]): row["events"] for row in result["buckets"]},
                          collections.Counter((v // 7 * 7, v // 7 * 7 + 7)
                                              for v in values if v >= 0))
         self.assertEqual(result["below"], sum(v < 0 for v in values))
@@ -226,7 +226,7 @@ class Histograms(BpfTest):
     def test_what_is_above_the_last_step_is_reported(self):
         result = self.watch(["write 3000"], "histogram", "--event", f"{PROVIDER}:numbers",
                             "--field", "serial", "--step", "2")
-        self.assertEqual(sum(row["count"] for row in result["buckets"]), 2048)
+        self.assertEqual(sum(row["events"] for row in result["buckets"]), 2048)
         self.assertEqual(result["above"], 3000 - 2048)
 
     def test_bars_are_for_people(self):
@@ -267,7 +267,7 @@ class Printing(BpfTest):
         events = self.lines(["write 100"])
         times = [event["time_ns"] for event in events]
         self.assertEqual(times, sorted(times))
-        self.assertEqual({(event["provider"], event["thread"]) for event in events},
+        self.assertEqual({(event["provider"], event["thread_id"]) for event in events},
                          {(PROVIDER, self.pid)})
         self.assertEqual([event["event"] for event in events], ["numbers", "texts"] * 100)
         self.assertEqual({(event["event"], event["id"]) for event in events},
@@ -334,7 +334,7 @@ class Volume(BpfTest):
     def test_a_million_events_a_second_are_seen_or_reported_lost(self):
         count = 1000000
         result = self.watch([f"rate {count} {count}"], "count")
-        self.assertEqual([event["count"] for event in result["events"]],
+        self.assertEqual([event["events"] for event in result["events"]],
                          [result["stats"]["delivered"]])
         self.check_account(result["stats"], count)
 
@@ -356,7 +356,7 @@ class Volume(BpfTest):
         for tool, trips in ((one, 1), (two, 0)):
             result = json.loads(self.stop(tool)[0])
             self.check_account(result["stats"], 1000 + trips)
-            self.assertEqual({event["event"]: event["count"] for event in result["events"]},
+            self.assertEqual({event["event"]: event["events"] for event in result["events"]},
                              {"numbers": 500, "texts": 500, **({"trip": 1} if trips else {})})
 
 
@@ -428,8 +428,8 @@ class Refusals(BpfTest):
         self.send("write 50")
         self.stop(beside)
         report = json.loads(self.run_tool("report", "--format=json", trace)[0])
-        provider, = [one for one in report["providers"] if one["name"] == PROVIDER]
-        self.assertEqual({kind["name"]: kind["events"] for kind in provider["kinds"]},
+        provider, = [one for one in report["providers"] if one["provider"] == PROVIDER]
+        self.assertEqual({kind["event"]: kind["events"] for kind in provider["kinds"]},
                          {"numbers": 50, "texts": 50})
         self.assertEqual(report["lost"], 0)
 
@@ -451,7 +451,7 @@ class Refusals(BpfTest):
                            "--allow-missing")
         self.send("write 5")
         _, error = self.stop(tool, 1)
-        self.assertIn(f"no event {PROVIDER}:nothing came", error)
+        self.assertIn(f"wrote no event {PROVIDER}:nothing", error)
 
     def test_a_field_that_is_not_there(self):
         tool = self.attach("histogram", "--event", f"{PROVIDER}:numbers", "--field", "weight")
@@ -469,13 +469,14 @@ class Refusals(BpfTest):
     def test_wrong_usage(self):
         event = f"{PROVIDER}:numbers"
         for arguments, said in (
-                (["count"], "give one of -p PID and -n NAME"),
-                (["draw", "-p", self.pid], "wants count, histogram or print"),
-                (["histogram", "-p", self.pid], "histogram wants --event and --field"),
-                (["count", "-p", self.pid, "--field", "x"], "--field goes with --event"),
-                (["print", "-p", self.pid, "--event", event, "--field", "x"], "neither --field"),
-                (["count", "-p", self.pid, "--step", "5"], "--step goes with histogram"),
-                (["count", "-p", self.pid, "--event", "x"], "wants PROVIDER:EVENT"),
+                (["count"], "give one of PID, -p PID and -n NAME"),
+                (["draw", "-p", self.pid], "unknown command 'bpf draw'"),
+                (["histogram", "-p", self.pid], "histogram requires --event and --field"),
+                (["count", "-p", self.pid, "--field", "x"], "--field requires --event"),
+                (["print", "-p", self.pid, "--event", event, "--field", "x"],
+                 "unknown option --field"),
+                (["count", "-p", self.pid, "--step", "5"], "unknown option --step"),
+                (["count", "-p", self.pid, "--event", "x"], "requires PROVIDER:EVENT"),
                 (["count", "-p", self.pid, "--event", 300 * "n" + ":x"],
                  "--event: a name has up to 255 bytes"),
                 (["count", "-p", self.pid, "--event", "x:" + 300 * "n"],
@@ -492,7 +493,7 @@ class Refusals(BpfTest):
             line = tool.stdout.readline()
         self.host.kill()
         out, error = self.finish(tool, 1)
-        self.assertIn(f"process {self.pid} went away", error)
+        self.assertIn(f"process {self.pid} ended", error)
         self.assertIn("numbers", out)
 
     def test_a_process_that_ends_is_seen_to_its_end(self):

@@ -309,11 +309,11 @@ class Command(WithHost):
         command = [TOOL, "list", "--format=json", str(host.pid)]
         listed = json.loads(subprocess.run(command, check=True, capture_output=True,
                                            text=True).stdout)
-        rows = [(row["enabled"], row["event"], row["tracers"]) for row in listed
+        rows = [(row["kind"], row["event"], row["tracers"]) for row in listed
                 if row["provider"] == "Probes-Host"]
         # A row for each object that declares the provider, and one for each traced event.
-        self.assertEqual(rows[-1], (True, "few", 1))
-        self.assertEqual(set(rows[:-1]), {(False, None, None)})
+        self.assertEqual(rows[-1], ("tracers", "few", 1))
+        self.assertEqual(set(rows[:-1]), {("provider", None, None)})
         tracer.stop()
 
 

@@ -132,7 +132,7 @@ class KernelTest(unittest.TestCase):
         """Return the events of a thread, which had one request, and those between the request's
         start and stop, which have its activity. The clock of the process's events may differ by
         some microseconds, so events at the ends of the request may be outside."""
-        mine = [row for row in rows if row["thread"] == thread]
+        mine = [row for row in rows if row["thread_id"] == thread]
         names = [row["event"] for row in mine]
         first, last = names.index("requestStart"), names.index("requestStop")
         inside = mine[first:last + 1]
@@ -142,7 +142,7 @@ class KernelTest(unittest.TestCase):
 
     def check_users(self, rows, threads):
         """None of the process's own events is missing or duplicated."""
-        own = collections.Counter((row["thread"], row["event"]) for row in rows
+        own = collections.Counter((row["thread_id"], row["event"]) for row in rows
                                   if row["provider"] == "Kernel-Host")
         self.assertEqual(own, {(thread, event): 1 for thread in threads
                                for event in ("requestStart", "requestStop")})
@@ -253,7 +253,7 @@ class Lost(KernelTest):
         rows = self.events()
         reported = [row["fields"] for row in rows
                 if row["provider"] == KERNEL and row["event"] == "EventsLost"]
-        seen = sum(row["event"] == "PageFault" for row in rows if row["thread"] == thread)
+        seen = sum(row["event"] == "PageFault" for row in rows if row["thread_id"] == thread)
         lost = sum(fields["count"] for fields in reported)
         self.assertEqual(reported[-1]["total"], lost)
         self.assertEqual(self.report()["lost"], lost)
@@ -419,7 +419,7 @@ class Refused(KernelTest):
             done = subprocess.run([TOOL, "collect", "-p", "1", "--kernel", groups], check=False,
                                   stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
             self.assertEqual(done.returncode, 2)
-            self.assertIn("--kernel wants GROUPS", done.stderr)
+            self.assertIn("--kernel requires GROUPS", done.stderr)
 
 
 if __name__ == "__main__":

@@ -319,7 +319,7 @@ class Copies(Fitting):
                            RINGPIPE_DIAGNOSTICS="1")
         with open(f"/proc/{process.pid}/maps", encoding="ascii") as maps:
             self.assertIn("/second.so", maps.read())
-        self.assertRegex(self.said(), r"\Aringpipe: somebody else has the diagnostic port "
+        self.assertRegex(self.said(), r"\Aringpipe: another process has the diagnostic port "
                          r"[^\n]*\n\Z")
         self.assertEqual(self.sockets(), [socket_path(self.directory, process.pid)])
         self.assert_reached(process.pid)
@@ -335,7 +335,7 @@ class Copies(Fitting):
         self.assertEqual(process.wait(PATIENCE), 0)
         self.assertEqual(self.sockets(), [])
         trace = self.path(f"trace-{process.pid}")
-        self.assertRegex(self.said(), rf'\Aringpipe: somebody else writes to "{trace}": '
+        self.assertRegex(self.said(), rf'\Aringpipe: another process writes to "{trace}": '
                          r'[^\n]*\n\Z')
         self.assertEqual(self.traces(), [trace])
         done = self.tool("report", "--format=json", trace)

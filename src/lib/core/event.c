@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/sized.h"
 #include "base/text.h"
@@ -199,15 +200,13 @@ void rp_def_put(struct rp_def *def)
 
 static void give_index_back(uint32_t index)
 {
-	if (rp_core.free_count == rp_core.free_capacity) {
-		size_t capacity = rp_core.free_capacity ? 2 * rp_core.free_capacity : 64;
-		uint32_t *grown = realloc(rp_core.free_indexes, capacity * sizeof(*grown));
+	uint32_t *grown;
 
-		if (!grown)
-			return;	/* the index is never reused */
-		rp_core.free_indexes = grown;
-		rp_core.free_capacity = capacity;
-	}
+	grown = rp_array_reserve(rp_core.free_indexes, rp_core.free_count,
+				 &rp_core.free_capacity, 1, sizeof(*grown));
+	if (!grown)
+		return;	/* the index is never reused */
+	rp_core.free_indexes = grown;
 	rp_core.free_indexes[rp_core.free_count++] = index;
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "core/core.h"
 #include "core/keys.h"
 
@@ -27,15 +28,12 @@ struct batch {
 
 static bool batch_add(struct batch *batch, struct rp_export *export)
 {
-	if (batch->count == batch->capacity) {
-		size_t capacity = batch->capacity ? 2 * batch->capacity : 16;
-		struct rp_export **grown = realloc(batch->exports, capacity * sizeof(*grown));
+	struct rp_export **grown;
 
-		if (!grown)
-			return false;
-		batch->exports = grown;
-		batch->capacity = capacity;
-	}
+	grown = rp_array_reserve(batch->exports, batch->count, &batch->capacity, 1, sizeof(*grown));
+	if (!grown)
+		return false;
+	batch->exports = grown;
 	batch->exports[batch->count++] = export;
 	return true;
 }

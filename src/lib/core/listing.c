@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "core/core.h"
@@ -35,17 +36,12 @@ static uint32_t count_events(const struct rp_provider *provider, const struct rp
 static struct enabled_row *add_row(struct enabled_rows *rows, const struct rp_provider *provider,
 				   const char *session)
 {
-	struct enabled_row *row;
+	struct enabled_row *row, *grown;
 
-	if (rows->count == rows->capacity) {
-		size_t capacity = rows->capacity ? 2 * rows->capacity : 32;
-		struct enabled_row *grown = realloc(rows->rows, capacity * sizeof(*grown));
-
-		if (!grown)
-			return NULL;
-		rows->rows = grown;
-		rows->capacity = capacity;
-	}
+	grown = rp_array_reserve(rows->rows, rows->count, &rows->capacity, 1, sizeof(*grown));
+	if (!grown)
+		return NULL;
+	rows->rows = grown;
 	row = &rows->rows[rows->count];
 	memset(row, 0, sizeof(*row));
 	rows->count++;

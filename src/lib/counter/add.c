@@ -63,6 +63,15 @@ enum outcome {
 	"2:\n\t" \
 	"movq $0, %c[area_cs](%[area])\n\t"
 
+/* The ends of a function after its section: rseq_cs is still set at no_row. */
+#define SECTION_OUTCOMES \
+	return DONE; \
+no_row: \
+	area->rseq_cs = 0; \
+	return NO_ROW; \
+aborted: \
+	return ABORTED
+
 #define OPERANDS \
 	[area] "r"(area), [index] "r"(rp_rseq_index_offset), [rows] "m"(rp_cell_rows), \
 	[cell] "r"(cell), [shift] "i"(RP_CELL_SHIFT), \
@@ -77,12 +86,7 @@ section_add(char *cell, uint64_t by, struct rp_rseq_area *area)
 		"addq %[by], (%%rax)\n"
 		SECTION_END
 		: : OPERANDS, [by] "r"(by) : "rax", "memory", "cc" : no_row, aborted);
-	return DONE;
-no_row:
-	area->rseq_cs = 0;
-	return NO_ROW;
-aborted:
-	return ABORTED;
+	SECTION_OUTCOMES;
 }
 
 static inline enum outcome section_add_double(char *cell, double by, struct rp_rseq_area *area)
@@ -94,12 +98,7 @@ static inline enum outcome section_add_double(char *cell, double by, struct rp_r
 		"movsd %%xmm15, (%%rax)\n"
 		SECTION_END
 		: : OPERANDS, [by] "x"(by) : "rax", "xmm15", "memory", "cc" : no_row, aborted);
-	return DONE;
-no_row:
-	area->rseq_cs = 0;
-	return NO_ROW;
-aborted:
-	return ABORTED;
+	SECTION_OUTCOMES;
 }
 
 static inline enum outcome section_raise(char *cell, uint64_t to, struct rp_rseq_area *area)
@@ -111,12 +110,7 @@ static inline enum outcome section_raise(char *cell, uint64_t to, struct rp_rseq
 		"movq %[to], (%%rax)\n"
 		SECTION_END
 		: : OPERANDS, [to] "r"(to) : "rax", "memory", "cc" : no_row, aborted);
-	return DONE;
-no_row:
-	area->rseq_cs = 0;
-	return NO_ROW;
-aborted:
-	return ABORTED;
+	SECTION_OUTCOMES;
 }
 
 #define TRY(section, cell, value) \

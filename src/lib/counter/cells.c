@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/atomic.h"
 
 #define CELLS_PER_CHUNK (RP_CELL_ROW_BYTES / sizeof(uint64_t))
@@ -64,6 +65,8 @@ int rp_cell_get(char **ret_cell)
 
 void rp_cell_put(char *cell)
 {
+	char **grown;
+
 	for (uint32_t row = 0; row < rp_cell_row_count(); row++) {
 		uint64_t *word = (uint64_t *)rp_cell_row(cell, row);
 
@@ -71,15 +74,10 @@ void rp_cell_put(char *cell)
 		if (rp_load_relaxed(word) != 0)
 			rp_store_relaxed(word, 0);
 	}
-	if (returned_count == returned_capacity) {
-		size_t capacity = returned_capacity ? 2 * returned_capacity : 64;
-		char **grown = realloc(returned, capacity * sizeof(*grown));
-
-		if (!grown)
-			return;	/* the cell of eight bytes is leaked */
-		returned = grown;
-		returned_capacity = capacity;
-	}
+	grown = rp_array_reserve(returned, returned_count, &returned_capacity, 1, sizeof(*grown));
+	if (!grown)
+		return;	/* the cell of eight bytes is leaked */
+	returned = grown;
 	returned[returned_count++] = cell;
 }
 

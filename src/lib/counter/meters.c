@@ -17,6 +17,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "core/session_setup.h"
 #include "counter/meter_events.h"
@@ -215,15 +216,13 @@ static bool was_reported(const struct meters *meters, uint32_t id)
 
 static int remember_reported(struct meters *meters, uint32_t id)
 {
-	if (meters->reported_count == meters->reported_capacity) {
-		size_t capacity = meters->reported_capacity ? 2 * meters->reported_capacity : 32;
-		uint32_t *grown = realloc(meters->reported, capacity * sizeof(*grown));
+	uint32_t *grown;
 
-		if (!grown)
-			return -ENOMEM;
-		meters->reported = grown;
-		meters->reported_capacity = capacity;
-	}
+	grown = rp_array_reserve(meters->reported, meters->reported_count,
+				 &meters->reported_capacity, 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	meters->reported = grown;
 	meters->reported[meters->reported_count++] = id;
 	return 0;
 }

@@ -6,6 +6,8 @@
 
 #include <ringpipe/event.h>
 
+#include "base/array.h"
+
 /* An event in struct rp_outbox. */
 struct outbox_entry {
 	struct rp_event *event;
@@ -14,20 +16,13 @@ struct outbox_entry {
 
 static void *reserve(struct rp_outbox *out, size_t size)
 {
-	void *at;
+	uint8_t *grown = rp_array_reserve(out->bytes, out->size, &out->space, size, 1);
 
-	if (out->size + size > out->space) {
-		size_t space = 2 * (out->size + size) + 4096;
-		uint8_t *grown = realloc(out->bytes, space);
-
-		if (!grown)
-			return NULL;
-		out->bytes = grown;
-		out->space = space;
-	}
-	at = out->bytes + out->size;
+	if (!grown)
+		return NULL;
+	out->bytes = grown;
 	out->size += size;
-	return at;
+	return out->bytes + out->size - size;
 }
 
 void rp_outbox_begin(struct rp_outbox *out, struct rp_event *event)

@@ -158,21 +158,29 @@ static int open_window(struct rp_counter_window *window, struct rp_counter *coun
 	return ret;
 }
 
+/* Read all values since the counter was created. The caller holds the lock. */
+static int read_from_start(struct rp_counter *counter, struct rp_counter_reading *ret_reading)
+{
+	struct rp_counter_window window = { .since_ns = 0 };
+	int ret = open_window(&window, counter, true);
+
+	if (ret == 0) {
+		ret = take(&window, ret_reading);
+		rp_view_fini(&window.view);
+	}
+	return ret;
+}
+
 RP_PUBLIC int rp_counter_read(struct rp_counter *counter, struct rp_counter_reading *ret_reading)
 {
 	RP_NO_CANCEL int cancel = rp_cancel_disable();
-	struct rp_counter_window window = { .since_ns = 0 };
 	int ret;
 
 	if (!counter || !counter->core || !ret_reading ||
 	    !rp_sized_fits(ret_reading, RP_COUNTER_READING_SIZE_V1))
 		return -EINVAL;
 	pthread_mutex_lock(&rp_counters.lock);
-	ret = open_window(&window, counter, true);
-	if (ret == 0) {
-		ret = take(&window, ret_reading);
-		rp_view_fini(&window.view);
-	}
+	ret = read_from_start(counter, ret_reading);
 	pthread_mutex_unlock(&rp_counters.lock);
 	return ret;
 }
@@ -196,18 +204,12 @@ static struct rp_counter *find_counter(const char *provider, const char *name)
 int rp_counter_read_named(const char *provider, const char *name,
 			  struct rp_counter_reading *ret_reading)
 {
-	struct rp_counter_window window = { .since_ns = 0 };
 	struct rp_counter *counter;
-	int ret = -ENOENT;
+	int ret;
 
 	pthread_mutex_lock(&rp_counters.lock);
 	counter = find_counter(provider, name);
-	if (counter)
-		ret = open_window(&window, counter, true);
-	if (ret == 0) {
-		ret = take(&window, ret_reading);
-		rp_view_fini(&window.view);
-	}
+	ret = counter ? read_from_start(counter, ret_reading) : -ENOENT;
 	pthread_mutex_unlock(&rp_counters.lock);
 	return ret;
 }

@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "ipc/connection.h"
+
 #define REQUEST_BYTES_FIRST 512u
 /* Bytes after the request that are read before a close, so that the kernel sends no reset. */
 #define REST_BYTES_MAX 65536u
@@ -47,7 +49,8 @@ int rp_client_receive(struct rp_client *client, enum rp_hresult *ret_hresult)
 		size_t wanted = 0;
 		enum rp_hresult hr = rp_message_frame(rp_client_request(client),
 						      client->request_bytes, &wanted);
-		ssize_t n;
+		size_t n;
+		int r;
 
 		if (hr != RP_HRESULT_OK || client->request_bytes == wanted) {
 			*ret_hresult = hr;
@@ -57,16 +60,14 @@ int rp_client_receive(struct rp_client *client, enum rp_hresult *ret_hresult)
 			return -ENOMEM;
 		if (wanted > capacity_of(client))
 			wanted = capacity_of(client);
-		n = recv(client->fd, rp_client_request(client) + client->request_bytes,
-			 wanted - client->request_bytes, 0);
+		r = rp_connection_receive(client->fd,
+					  rp_client_request(client) + client->request_bytes,
+					  wanted - client->request_bytes, &n);
+		if (r < 0)
+			return r == -EAGAIN ? 0 : r;
 		if (n == 0)
 			return -EPIPE;
-		if (n > 0)
-			client->request_bytes += (size_t)n;
-		else if (errno == EAGAIN)
-			return 0;
-		else if (errno != EINTR)
-			return -errno;
+		client->request_bytes += n;
 	}
 }
 
@@ -103,18 +104,10 @@ int rp_client_take_descriptor(struct rp_client *client, int *ret_fd)
 
 int rp_client_send(struct rp_client *client)
 {
-	while (client->sent_bytes < client->reply.size) {
-		ssize_t n = send(client->fd, client->reply.bytes + client->sent_bytes,
-				 client->reply.size - client->sent_bytes, MSG_NOSIGNAL);
+	int r = rp_connection_send(client->fd, client->reply.bytes, client->reply.size,
+				   &client->sent_bytes);
 
-		if (n >= 0)
-			client->sent_bytes += (size_t)n;
-		else if (errno == EAGAIN)
-			return 0;
-		else if (errno != EINTR)
-			return -errno;
-	}
-	return 1;
+	return r == 0 ? 1 : r == -EAGAIN ? 0 : r;
 }
 
 int rp_client_drain(struct rp_client *client)

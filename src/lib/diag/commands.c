@@ -315,7 +315,8 @@ static enum rp_hresult open_rolling(struct rp_command *command, const char *path
 	if (hr == RP_HRESULT_OK)
 		rp_message_put_u64(command->reply, command->trace->id);
 	else if (hr == RP_HRESULT_INVALID_OPERATION)
-		snprintf(command->refusal, sizeof(command->refusal), "a recorder runs already");
+		snprintf(command->refusal, sizeof(command->refusal),
+			 "a flight recorder runs already");
 	else if (hr == RP_HRESULT_FAIL && error)
 		snprintf(command->refusal, sizeof(command->refusal),
 			 "it cannot roll files there: %s", rp_text_error(-error));

@@ -196,7 +196,7 @@ void rp_dump_reply(const struct rp_dump *dump, struct rp_message_buffer *reply)
 	const char *text = dump->report.text;
 
 	if (hr != RP_HRESULT_OK && !*text)
-		text = "the helper ended before its work did";
+		text = "the helper ended before it completed the dump";
 	rp_message_fini(reply);
 	if (dump->reply == RP_DUMP_REPLY_FRAMES) {
 		put_frame(&dump->report, hr, text, reply);

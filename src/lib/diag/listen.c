@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ipc/connection.h"
+
 #define BACKLOG 128
 
 int rp_listen_path(const char *directory, const char *whose, pid_t pid, uint64_t start_ticks,
@@ -36,13 +38,6 @@ int rp_listen_path(const char *directory, const char *whose, pid_t pid, uint64_t
 	return 0;
 }
 
-int rp_listen_socket(void)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	return fd < 0 ? -errno : fd;
-}
-
 /*
  * Remove the socket at the path, unless a server listens there: a .NET runtime in this process
  * would use the same name.
@@ -54,12 +49,12 @@ static int remove_stale(const struct sockaddr_un *address)
 
 	if (lstat(address->sun_path, &file) == 0 && !S_ISSOCK(file.st_mode))
 		return -EADDRINUSE;
-	fd = rp_listen_socket();
+	fd = rp_connection_socket();
 	if (fd < 0)
 		return fd;
-	error = connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? errno : 0;
+	error = rp_connection_connect(fd, address->sun_path);
 	close(fd);
-	if (error != ECONNREFUSED && error != ENOENT)
+	if (error != -ECONNREFUSED && error != -ENOENT)
 		return -EADDRINUSE;
 	return unlink(address->sun_path) < 0 && errno != ENOENT ? -errno : 0;
 }
@@ -123,15 +118,14 @@ static bool is_its_users(uid_t uid)
 	       group == effective_group && group == saved_group;
 }
 
-int rp_listen_check_peer(int fd, pid_t *ret_peer)
+int rp_listen_check_peer_credentials(int fd, pid_t *ret_peer)
 {
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
+	uid_t uid;
+	pid_t pid;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
-	    (peer.uid != 0 && !is_its_users(peer.uid)))
+	if (rp_connection_get_peer(fd, &uid, &pid) < 0 || (uid != 0 && !is_its_users(uid)))
 		return -EACCES;
-	*ret_peer = peer.pid;
+	*ret_peer = pid;
 	return 0;
 }
 
@@ -141,7 +135,7 @@ int rp_listen_accept(int listen_fd, int *ret_fd, pid_t *ret_peer)
 
 	if (fd < 0)
 		return errno == EINTR || errno == ECONNABORTED ? -EACCES : -errno;
-	r = rp_listen_check_peer(fd, ret_peer);
+	r = rp_listen_check_peer_credentials(fd, ret_peer);
 	if (r < 0) {
 		shutdown(fd, SHUT_RDWR);
 		close(fd);

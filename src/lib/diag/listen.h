@@ -15,9 +15,6 @@
 int rp_listen_path(const char *directory, const char *whose, pid_t pid, uint64_t start_ticks,
 		   char ret_path[sizeof(((struct sockaddr_un *)0)->sun_path)]);
 
-/* Create a stream socket, non-blocking and close-on-exec. Return: the descriptor or -errno. */
-int rp_listen_socket(void);
-
 /*
  * Let the socket listen at `path`. The file has mode 0600 from its creation, whatever the umask is.
  * A socket left by an earlier process with this name is replaced.
@@ -31,7 +28,7 @@ int rp_listen_at(int fd, const char *path);
  * Check the peer's credentials. Return: 0; -EACCES: the peer is neither root nor this process's
  * user; or, if the process has more rights than its user, the peer is not root.
  */
-int rp_listen_check_peer(int fd, pid_t *ret_peer);
+int rp_listen_check_peer_credentials(int fd, pid_t *ret_peer);
 
 /*
  * Accept a connection, non-blocking and close-on-exec. The function closes a connection of any user

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -16,6 +15,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "diag/listen.h"
+#include "ipc/connection.h"
 
 #define NS_PER_MS 1000000ull
 #define DELAY_FIRST_MS 10u
@@ -80,7 +80,7 @@ int rp_port_parse(const char *text, size_t length, struct rp_port *ret_port)
 
 int rp_port_listen(struct rp_port *port)
 {
-	int fd = rp_listen_socket(), r;
+	int fd = rp_connection_socket(), r;
 
 	if (fd < 0)
 		return fd;
@@ -120,33 +120,27 @@ int rp_ports_add(struct rp_ports *ports, const struct rp_port *port)
 	return 0;
 }
 
-/* 8 bytes of magic with its NUL, 16 of the cookie, the pid, and two zeros. */
 static int advertise(int fd, const uint8_t cookie[16])
 {
-	uint8_t bytes[RP_ADVERTISE_BYTES] = "ADVR_V1";
+	uint8_t bytes[RP_ADVERTISE_BYTES] = RP_ADVERTISE_MAGIC;
 	uint64_t pid = htole64((uint64_t)getpid());
-	ssize_t n;
+	size_t sent = 0;
 
 	memcpy(bytes + 8, cookie, 16);
 	memcpy(bytes + 24, &pid, sizeof(pid));
-	n = send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL);
-	if (n < 0)
-		return -errno;
-	return (size_t)n == sizeof(bytes) ? 0 : -EAGAIN;
+	return rp_connection_send(fd, bytes, sizeof(bytes), &sent);
 }
 
 int rp_port_connect(const struct rp_port *port, const uint8_t cookie[16], int *ret_fd,
 		    pid_t *ret_peer)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = rp_listen_socket(), r;
+	int fd = rp_connection_socket(), r;
 
 	if (fd < 0)
 		return fd;
-	memcpy(address.sun_path, port->path, sizeof(address.sun_path));
-	r = connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
+	r = rp_connection_connect(fd, port->path);
 	if (r == 0)
-		r = rp_listen_check_peer(fd, ret_peer);
+		r = rp_listen_check_peer_credentials(fd, ret_peer);
 	if (r == 0)
 		r = advertise(fd, cookie);
 	if (r < 0)
@@ -258,11 +252,11 @@ const char *rp_port_problem(int error)
 	case -EINVAL:
 		return "cannot read the diagnostic port";
 	case -ENOSPC:
-		return "too many diagnostic ports, without";
+		return "too many diagnostic ports; ignored";
 	case -ENOTSOCK:
 		return "a diagnostic port must be a socket, not";
 	case -EADDRINUSE:
-		return "somebody else has the diagnostic port";
+		return "another process has the diagnostic port";
 	default:
 		return "cannot open the diagnostic port";
 	}

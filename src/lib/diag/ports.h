@@ -23,7 +23,6 @@
 #define RP_PORT_PATH_BYTES sizeof(((struct sockaddr_un *)0)->sun_path)
 #define RP_PORTS_MAX 8u			/* including the default one */
 #define RP_PORT_ATTEMPTS_MAX 10u
-#define RP_ADVERTISE_BYTES 34u
 
 struct rp_port {
 	char path[RP_PORT_PATH_BYTES];

@@ -33,10 +33,10 @@ static int send_snapshot(const struct rp_sending *sending, struct rp_snapshot *s
 /* The connection is new and its buffer empty, so these few bytes fit. */
 static void refuse(const struct rp_sending *sending, int error)
 {
-	const char *reason = error == -ENOTUNIQ ? "several sessions overwrite: name one by its id" :
+	const char *reason = error == -ENOTUNIQ ? "several recorders run: give a session id" :
 			     error == -EPIPE ? "the flight recorder is being stopped" :
 			     error != -EINVAL ? rp_text_error(-error) :
-			     sending->session_id ? "no session of this id overwrites" :
+			     sending->session_id ? "no flight recorder has this session id" :
 			     "no flight recorder runs";
 	struct rp_message_buffer reply = { 0 };
 

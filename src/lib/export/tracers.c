@@ -15,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/atomic.h"
 #include "base/thread.h"
 #include "core/exporters.h"
@@ -63,15 +64,12 @@ static int start_thread(void)
 /* If memory is short, these events are not watched. */
 static void add(struct rp_export *const *exports, size_t count)
 {
-	if (tracers.count + count > tracers.space) {
-		size_t space = 2 * (tracers.count + count);
-		struct rp_export **grown = realloc(tracers.exports, space * sizeof(*grown));
+	struct rp_export **grown = rp_array_reserve(tracers.exports, tracers.count, &tracers.space,
+						    count, sizeof(*grown));
 
-		if (!grown)
-			return;
-		tracers.exports = grown;
-		tracers.space = space;
-	}
+	if (!grown)
+		return;
+	tracers.exports = grown;
 	for (size_t i = 0; i < count; i++) {
 		tracers.exports[tracers.count++] = exports[i];
 		look_at(exports[i]);

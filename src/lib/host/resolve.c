@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "base/array.h"
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/text.h"
@@ -99,34 +100,12 @@ static void put_symbol(struct rp_resolve *resolve, uint64_t start, uint64_t last
 	resolve->size += sizeof(size) + size;
 }
 
+_Static_assert(offsetof(struct rp_address, address) == 0, "rp_array_find() expects the key first");
+
 static size_t first_at(const struct rp_resolve *resolve, uint64_t address)
 {
-	size_t low = 0, high = resolve->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (resolve->addresses[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-static size_t first_own_at(const struct rp_resolve *resolve, uint64_t own)
-{
-	size_t low = 0, high = resolve->own_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (resolve->own[middle] < own)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return rp_array_find(resolve->addresses, resolve->count, sizeof(*resolve->addresses),
+			     address);
 }
 
 /*
@@ -153,7 +132,7 @@ static void found(void *data, uint64_t start, uint64_t end, const char *name)
 		return;
 	if (!resolve->overlaps)
 		put_symbol(resolve, start, reported_end(resolve, end), name);
-	for (size_t i = first_own_at(resolve, start);
+	for (size_t i = rp_array_find(resolve->own, resolve->own_count, sizeof(uint64_t), start);
 	     i < resolve->own_count && resolve->own[i] < end; i++) {
 		if (resolve->overlaps && !make_space(resolve))
 			return;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/utf.h"
 
 static const uint8_t magic[14] = "DOTNET_IPC_V1";
@@ -91,27 +92,24 @@ char *rp_message_take_string(struct rp_cursor *cursor)
 /* Reserve space for `size` more bytes, which the caller writes and adds. NULL after an error. */
 static uint8_t *reserve(struct rp_message_buffer *message, size_t size)
 {
+	uint8_t *grown;
+
 	if (message->error)
 		return NULL;
-	if (size > message->capacity - message->size) {
-		size_t capacity = 2 * (message->size + size) + 64;
-		uint8_t *grown = realloc(message->bytes, capacity);
-
-		if (!grown) {
-			message->error = -ENOMEM;
-			return NULL;
-		}
-		message->bytes = grown;
-		message->capacity = capacity;
+	grown = rp_array_reserve(message->bytes, message->size, &message->capacity, size, 1);
+	if (!grown) {
+		message->error = -ENOMEM;
+		return NULL;
 	}
+	message->bytes = grown;
 	return message->bytes + message->size;
 }
 
 void rp_message_put_bytes(struct rp_message_buffer *message, const void *bytes, size_t size)
 {
-	uint8_t *at = reserve(message, size);
+	uint8_t *at = size ? reserve(message, size) : NULL;
 
-	if (at && size) {
+	if (at) {
 		memcpy(at, bytes, size);
 		message->size += size;
 	}

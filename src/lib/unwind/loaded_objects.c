@@ -21,12 +21,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/atomic.h"
 #include "unwind/unwind.h"
 
 struct list {
 	struct rp_object_text *texts;
-	uint32_t count, capacity;
+	size_t count, capacity;
 	uint32_t generation;
 	uint32_t readers;
 };
@@ -51,7 +52,7 @@ void rp_objects_open(struct rp_objects *ret_objects)
 		rp_add_seq_cst(&lists[slot].readers, -1u);
 	}
 	ret_objects->texts = lists[slot].texts;
-	ret_objects->count = lists[slot].count;
+	ret_objects->count = (uint32_t)lists[slot].count;
 	ret_objects->generation = lists[slot].generation;
 	ret_objects->slot = slot;
 }
@@ -104,15 +105,12 @@ static int note_counts(struct dl_phdr_info *info, size_t size, void *data)
 
 static bool add_text(struct list *list, const struct rp_object_text *text)
 {
-	if (list->count == list->capacity) {
-		uint32_t capacity = list->capacity ? 2 * list->capacity : 64;
-		struct rp_object_text *grown = realloc(list->texts, capacity * sizeof(*grown));
+	struct rp_object_text *grown;
 
-		if (!grown)
-			return false;
-		list->texts = grown;
-		list->capacity = capacity;
-	}
+	grown = rp_array_reserve(list->texts, list->count, &list->capacity, 1, sizeof(*grown));
+	if (!grown)
+		return false;
+	list->texts = grown;
 	list->texts[list->count++] = *text;
 	return true;
 }

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define SYMBOLS_AT_ONCE 2048u
 #define WORK_AT_ONCE 100000u
 #define NAME_WORK 100u		/* cost of a name, relative to the check of an address */
@@ -75,22 +77,6 @@ void rp_lookup_fini(struct rp_lookup *lookup)
 	free(lookup->edges);
 }
 
-/* Return: the index of the first address that is not below `address`. */
-static uint32_t first_at(const struct rp_symbols_query *query, uint64_t address)
-{
-	uint32_t low = 0, high = query->address_count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (query->addresses[middle] < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 static size_t read_name(const struct symbol_scan *scan, uint64_t at, char *ret_name, size_t space)
 {
 	size_t size = rp_object_read(scan->object, at, ret_name, space - 1);
@@ -149,7 +135,8 @@ static void take_symbol(struct symbol_scan *scan, const ElfW(Sym) *symbol)
 	if ((type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) ||
 	    symbol->st_shndx == SHN_UNDEF || symbol->st_name >= scan->names_bytes)
 		return;
-	first = first_at(query, with.start);
+	first = (uint32_t)rp_array_find(query->addresses, query->address_count,
+					sizeof(*query->addresses), with.start);
 	if (first == query->address_count)
 		return;
 	edge = &scan->lookup->edges[first];

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "ipc/command_ids.h"
+#include "ipc/provider_list.h"
 #include "tools/ringpipe/tool.h"
 
 #define REPLY_TIMEOUT_MS 10000
@@ -18,14 +19,6 @@
 #define FRAME_HEADER_BYTES 8u
 /* More than the largest definition: 128 fields with names of 255 bytes, structs included. */
 #define FRAME_BYTES_MAX (16u << 20)
-
-static void put_filter(struct rp_message_buffer *request, const struct rp_event_filter *filter)
-{
-	rp_message_put_u8(request, filter->enable);
-	rp_message_put_u32(request, (uint32_t)filter->id_count);
-	for (size_t i = 0; i < filter->id_count; i++)
-		rp_message_put_u32(request, filter->ids[i]);
-}
 
 static int build_request(struct rp_message_buffer *request,
 			 const struct rp_session_provider *providers, size_t count,
@@ -42,16 +35,10 @@ static int build_request(struct rp_message_buffer *request,
 	rp_message_put_u32(request, FORMAT_NETTRACE);
 	rp_message_put_u64(request, 0);
 	rp_message_put_u8(request, 0);
-	rp_message_put_u32(request, (uint32_t)count);
-	for (size_t i = 0; i < count; i++) {
-		rp_message_put_u64(request, providers[i].keywords);
-		rp_message_put_u32(request, providers[i].level);
-		rp_message_put_string(request, providers[i].name);
-		rp_message_put_string(request,
-				   providers[i].filter_data ? providers[i].filter_data : "");
-		if (filtered)
-			put_filter(request, providers[i].filter);
-	}
+	if (filtered)
+		rp_message_put_filtered_providers(request, providers, count);
+	else
+		rp_message_put_providers(request, providers, count);
 	return rp_message_end(request);
 }
 
@@ -213,7 +200,7 @@ int rp_bpf_session_read(struct rp_bpf_session *session,
 	if (ret == 0 || ret == -EAGAIN)
 		return 1;
 	if (ret == -EBADMSG)
-		rp_tool_error("process %d: what it says of its events cannot be read",
+		rp_tool_error("process %d: cannot read the definitions of its events",
 			      session->target.pid);
 	else if (ret == -ENOMEM)
 		rp_tool_error("out of memory");

@@ -165,7 +165,7 @@ static struct json_object *fields_to_json(const struct rp_bpf_definition *defini
 void rp_bpf_event_rows_init(struct rp_rows *rows, enum rp_format format)
 {
 	static const struct rp_column columns[] = {
-		{ .key = "time_ns" }, { .key = "thread" }, { .key = "processor" },
+		{ .key = "time_ns" }, { .key = "thread_id" }, { .key = "processor" },
 		{ .key = "provider" }, { .key = "event" }, { .key = "id" },
 		{ .key = "activity", .is_optional = true },
 		{ .key = "related_activity", .is_optional = true }, { .key = "fields" },

@@ -69,8 +69,8 @@ static int explain_field(const struct bpf_run *run, const struct rp_bpf_definiti
 			      run->event, field,
 			      run->mode == RP_BPF_HISTOGRAM ? "make a histogram of" : "count by");
 	} else {
-		rp_tool_error("%s:%s: '%s' is too far behind for BPF", run->provider, run->event,
-			      field);
+		rp_tool_error("%s:%s: '%s' is too far into the payload for BPF", run->provider,
+			      run->event, field);
 	}
 	return error;
 }
@@ -247,8 +247,8 @@ static int finish(struct bpf_run *run, int followed)
 	if (followed != 0)
 		return RP_EXIT_FAILURE;
 	if (run->event && !run->found) {
-		rp_tool_error("no event %s:%s came: does the process have it? `ringpipe bpf count` "
-			      "shows those that come", run->provider, run->event);
+		rp_tool_error("the process wrote no event %s:%s; `ringpipe bpf count` shows the "
+			      "events that it writes", run->provider, run->event);
 		return RP_EXIT_FAILURE;
 	}
 	status = show(run);
@@ -256,7 +256,7 @@ static int finish(struct bpf_run *run, int followed)
 	if (run->options->format != RP_FORMAT_JSON)
 		rp_bpf_show_stats(&view);
 	if (!run->session.ended) {
-		rp_tool_error("process %d went away; these are the events up to then",
+		rp_tool_error("process %d ended; these are the events up to then",
 			      run->session.target.pid);
 		return RP_EXIT_FAILURE;
 	}
@@ -414,7 +414,8 @@ static int take_event(struct bpf_run *run)
 	if (!run->options->event)
 		return 0;
 	if (!colon || colon == run->options->event || !colon[1]) {
-		rp_tool_error("bpf: --event wants PROVIDER:EVENT, not '%s'", run->options->event);
+		rp_tool_error("bpf: --event requires PROVIDER:EVENT, not '%s'",
+			      run->options->event);
 		return -EINVAL;
 	}
 	if (colon - run->options->event > RP_NAME_MAX || strlen(colon + 1) > RP_NAME_MAX) {
@@ -426,35 +427,17 @@ static int take_event(struct bpf_run *run)
 	return run->provider ? 0 : -ENOMEM;
 }
 
-static int take_mode(struct bpf_run *run)
+static int take_mode(struct bpf_run *run, enum rp_bpf_mode mode)
 {
 	const struct rp_tool_options *options = run->options;
-	const char *mode = options->operands[0];
 
-	if (strcmp(mode, "count") == 0) {
-		run->mode = options->field ? RP_BPF_COUNT_FIELD : RP_BPF_COUNT;
-	} else if (strcmp(mode, "histogram") == 0) {
-		run->mode = RP_BPF_HISTOGRAM;
-	} else if (strcmp(mode, "print") == 0) {
-		run->mode = RP_BPF_FORWARD;
-	} else {
-		rp_tool_error("bpf: wants count, histogram or print, not '%s'", mode);
-		return -EINVAL;
-	}
+	run->mode = mode == RP_BPF_COUNT && options->field ? RP_BPF_COUNT_FIELD : mode;
 	if (run->mode == RP_BPF_HISTOGRAM && (!options->event || !options->field)) {
-		rp_tool_error("bpf: histogram wants --event and --field");
-		return -EINVAL;
-	}
-	if (run->mode == RP_BPF_FORWARD && options->given & (RP_OPTION_FIELD | RP_OPTION_REFRESH)) {
-		rp_tool_error("bpf: print takes neither --field nor --refresh");
+		rp_tool_error("bpf: histogram requires --event and --field");
 		return -EINVAL;
 	}
 	if (options->field && !options->event) {
-		rp_tool_error("bpf: --field goes with --event");
-		return -EINVAL;
-	}
-	if (options->step && run->mode != RP_BPF_HISTOGRAM) {
-		rp_tool_error("bpf: --step goes with histogram");
+		rp_tool_error("bpf: --field requires --event");
 		return -EINVAL;
 	}
 	return 0;
@@ -483,21 +466,24 @@ static int take_providers(struct bpf_run *run)
 
 int main(int argc, char **argv)
 {
-	const struct rp_tool_command command = {
-		.name = "bpf",
-		.arguments = RP_BPF_ARGUMENTS,
-		.options = RP_BPF_OPTIONS,
-		.operands_min = 1,
-		.operands_max = 1,
+	static const struct rp_tool_command commands[] = {
+		{ .name = "bpf count", .options = RP_BPF_COUNT_OPTIONS },
+		{ .name = "bpf histogram", .options = RP_BPF_HISTOGRAM_OPTIONS },
+		{ .name = "bpf print", .options = RP_BPF_PRINT_OPTIONS },
 	};
+	static const enum rp_bpf_mode modes[] = { RP_BPF_COUNT, RP_BPF_HISTOGRAM, RP_BPF_FORWARD };
 	struct rp_tool_options options;
 	static struct bpf_run run = { .signal_fd = -1 };
 	int status = RP_EXIT_USAGE;
+	size_t at = 0;
 
-	if (rp_options_parse(&command, argc - 1, argv + 1, &options))
+	/* The command has checked its name. */
+	while (at < 2 && argc > 1 && strcmp(commands[at].name + strlen("bpf "), argv[1]) != 0)
+		at++;
+	if (argc < 2 || rp_options_parse(&commands[at], argc - 2, argv + 2, &options))
 		return RP_EXIT_USAGE;
 	run.options = &options;
-	if (take_mode(&run) == 0 && take_event(&run) == 0 && take_providers(&run) == 0)
+	if (take_mode(&run, modes[at]) == 0 && take_event(&run) == 0 && take_providers(&run) == 0)
 		status = run_program(&run);
 	if (run.providers != &run.only)
 		free(run.providers);

@@ -48,7 +48,7 @@ static void explain_load(int error, char *log)
 		rp_tool_error("no permission to load BPF programs: be root, or have the "
 			      "capability CAP_SYS_ADMIN");
 	else if (error == -ENOSYS)
-		rp_tool_error("this kernel has no BPF (it wants CONFIG_BPF_SYSCALL)");
+		rp_tool_error("this kernel has no BPF (it requires CONFIG_BPF_SYSCALL)");
 	else
 		rp_tool_error("cannot load the BPF program: %s", strerror(-error));
 }

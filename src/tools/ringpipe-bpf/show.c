@@ -278,15 +278,15 @@ static void add_values(struct rp_rows *rows, const struct rp_bpf_view *view)
 static void get_rows(struct rp_rows *rows, const struct rp_bpf_view *view, enum rp_format format)
 {
 	static const struct rp_column event_columns[] = {
-		{ .key = "count", .title = "EVENTS", .is_right = true },
+		{ .key = "events", .title = "EVENTS", .is_right = true },
 		{ .key = "provider", .title = "PROVIDER" },
 		{ .key = "event", .title = "EVENT" },
 		{ .key = "id" },
 	}, value_columns[] = {
-		{ .key = "count", .title = "EVENTS", .is_right = true },
+		{ .key = "events", .title = "EVENTS", .is_right = true },
 		{ .key = "value", .title = "VALUE" },
 	}, bucket_columns[] = {
-		{ .key = "from" }, { .key = "to" }, { .key = "count" },
+		{ .key = "from" }, { .key = "to" }, { .key = "events" },
 	};
 
 	switch (view->mode) {
@@ -412,6 +412,6 @@ void rp_bpf_show_stats(const struct rp_bpf_view *view)
 	print_stat(view->session->cut, "cut");
 	print_stat(stats->missing, "without the field");
 	print_stat(stats->dropped, view->mode == RP_BPF_FORWARD ?
-		   "not shown: they came too fast" : "of values beyond the 10,240 counted");
+		   "not shown: they were too frequent" : "of values beyond the 10,240 counted");
 	fputc('\n', stderr);
 }

@@ -86,7 +86,7 @@ static int progress(uint64_t done_bytes, void *data)
 		return 0;
 	job->reported_ns = now;
 	if (is_given_up())
-		return fail(job, -ECANCELED, "nobody wants it any more");
+		return fail(job, -ECANCELED, "the client closed the connection");
 	report_client(&job->report);
 	return 0;
 }
@@ -95,8 +95,8 @@ static int explain_stop(struct job *job, int error)
 {
 	switch (error) {
 	case -EPERM:
-		return fail(job, error, "the kernel does not let process %d be traced: it may have "
-			    "given up being dumpable, or a security policy forbids it", job->pid);
+		return fail(job, error, "the kernel refuses to trace process %d: it may have made "
+			    "itself undumpable, or a security policy forbids it", job->pid);
 	case -EBUSY:
 		return fail(job, error, "another program traces process %d", job->pid);
 	case -ESRCH:
@@ -139,7 +139,7 @@ static int dump_stopped(struct job *job, struct rp_tracee *tracee, struct rp_dum
 	if (r == 0)
 		r = rp_dump_plan_make(&plan, &maps, tracee, job->type);
 	if (r < 0)
-		fail(job, r, "cannot look at process %d: %s", job->pid, strerror(-r));
+		fail(job, r, "cannot read process %d: %s", job->pid, strerror(-r));
 	else
 		r = write_core(job, tracee, &maps, &plan, &notes, output);
 	job->report.pause_ns = rp_tracee_release(tracee);

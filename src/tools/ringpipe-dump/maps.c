@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 /* proc(5): address perms offset dev inode path. Return: whether the line begins a mapping. */
 static bool parse_header(const char *line, struct rp_dump_mapping *mapping, const char **ret_path)
 {
@@ -26,17 +28,12 @@ static bool parse_header(const char *line, struct rp_dump_mapping *mapping, cons
 
 static int add(struct rp_dump_maps *maps, const struct rp_dump_mapping *mapping, const char *path)
 {
-	struct rp_dump_mapping *row;
+	struct rp_dump_mapping *row, *grown;
 
-	if (maps->count == maps->capacity) {
-		size_t capacity = maps->capacity ? 2 * maps->capacity : 256;
-		struct rp_dump_mapping *grown = realloc(maps->rows, capacity * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		maps->rows = grown;
-		maps->capacity = capacity;
-	}
+	grown = rp_array_reserve(maps->rows, maps->count, &maps->capacity, 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	maps->rows = grown;
 	row = &maps->rows[maps->count];
 	*row = *mapping;
 	row->path = strndup(path, strcspn(path, "\n"));

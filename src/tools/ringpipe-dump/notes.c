@@ -15,30 +15,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/file.h"
 
 #define AUXV_BYTES_MAX 4096u
 
 static void put(struct rp_dump_notes *notes, const void *bytes, size_t size)
 {
-	size_t capacity = notes->capacity;
 	uint8_t *grown;
 
-	if (notes->error)
+	if (notes->error || size == 0)
 		return;
-	while (capacity < notes->size + size)
-		capacity = capacity ? 2 * capacity : 65536;
-	if (capacity != notes->capacity) {
-		grown = realloc(notes->bytes, capacity);
-		if (!grown) {
-			notes->error = -ENOMEM;
-			return;
-		}
-		notes->bytes = grown;
-		notes->capacity = capacity;
+	grown = rp_array_reserve(notes->bytes, notes->size, &notes->capacity, size, 1);
+	if (!grown) {
+		notes->error = -ENOMEM;
+		return;
 	}
-	if (size)
-		memcpy(notes->bytes + notes->size, bytes, size);
+	notes->bytes = grown;
+	memcpy(notes->bytes + notes->size, bytes, size);
 	notes->size += size;
 }
 

@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "tools/ringpipe-dump/loader.h"
 
 #define PAGE_PRESENT (1ull << 63)
@@ -170,21 +171,17 @@ static uint64_t end_of_hole(const struct rp_dump_plan *plan, const struct rp_dum
 static int append(struct rp_dump_plan *plan, const struct rp_dump_segment *segment)
 {
 	struct rp_dump_segment *last = plan->count ? &plan->segments[plan->count - 1] : NULL;
+	struct rp_dump_segment *grown;
 
 	if (last && last->mapping == segment->mapping && last->has_data == segment->has_data &&
 	    last->end == segment->start) {
 		last->end = segment->end;
 		return 0;
 	}
-	if (plan->count == plan->capacity) {
-		size_t capacity = plan->capacity ? 2 * plan->capacity : 256;
-		struct rp_dump_segment *grown = realloc(plan->segments, capacity * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		plan->segments = grown;
-		plan->capacity = capacity;
-	}
+	grown = rp_array_reserve(plan->segments, plan->count, &plan->capacity, 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	plan->segments = grown;
 	plan->segments[plan->count++] = *segment;
 	return 0;
 }

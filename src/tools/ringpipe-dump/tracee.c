@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/file.h"
 
@@ -31,16 +32,13 @@ static struct rp_tracee_thread *find(struct rp_tracee *tracee, pid_t tid)
 
 static int add(struct rp_tracee *tracee, pid_t tid)
 {
-	if (tracee->count == tracee->capacity) {
-		size_t capacity = tracee->capacity ? 2 * tracee->capacity : 16;
-		struct rp_tracee_thread *grown = realloc(tracee->threads,
-							 capacity * sizeof(*grown));
+	struct rp_tracee_thread *grown;
 
-		if (!grown)
-			return -ENOMEM;
-		tracee->threads = grown;
-		tracee->capacity = capacity;
-	}
+	grown = rp_array_reserve(tracee->threads, tracee->count,
+				 &tracee->capacity, 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	tracee->threads = grown;
 	tracee->threads[tracee->count++] = (struct rp_tracee_thread){ .tid = tid };
 	return 0;
 }

@@ -67,7 +67,7 @@ static int drain(struct filter *filter)
 	int ret = filter->probe ? rp_probe_drain(filter->probe) : 0;
 
 	if (ret < 0 && ret != -ENOMEM) {
-		fprintf(stderr, "ringpipe: --kernel: %s; the trace does without from here on\n",
+		fprintf(stderr, "ringpipe: --kernel: %s; no kernel events from here on\n",
 			strerror(-ret));
 		stop_probe(filter);
 		ret = 0;
@@ -80,8 +80,8 @@ static int feed(struct filter *filter, size_t size)
 	int ret = rp_kernel_inject_feed(filter->emit.inject, filter->chunk, size);
 
 	if (ret == -EBADMSG || ret == -EPROTONOSUPPORT) {
-		fprintf(stderr, "ringpipe: --kernel: %s; the trace does without from here on\n",
-			ret == -EBADMSG ? "what the process sends is damaged" :
+		fprintf(stderr, "ringpipe: --kernel: %s; no kernel events from here on\n",
+			ret == -EBADMSG ? "the process sends damaged data" :
 			"the process's trace is no nettrace V4 with times in ns");
 		stop_probe(filter);
 		ret = 0;
@@ -199,8 +199,8 @@ int main(int argc, char **argv)
 		signal(ignored[i], SIG_IGN);
 	pid = atoi(argv[1]);
 	if (!may_look_at(pid)) {
-		fprintf(stderr, "ringpipe: --kernel: process %d is another user's; the trace does "
-			"without\n", pid);
+		fprintf(stderr, "ringpipe: --kernel: process %d belongs to another user; the trace "
+			"has no kernel events\n", pid);
 		free(filter.chunk);
 		return 1;
 	}

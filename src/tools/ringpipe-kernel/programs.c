@@ -54,7 +54,7 @@ static void warn_about(const char *format, ...)
 	va_start(arguments, format);
 	fputs("ringpipe: --kernel: ", stderr);
 	vfprintf(stderr, format, arguments);
-	fputs("; the trace does without\n", stderr);
+	fputs("; the trace has no such events\n", stderr);
 	va_end(arguments);
 }
 

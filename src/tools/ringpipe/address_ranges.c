@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cursor.h"
 
 #define MAPPING_ID 3u
@@ -41,15 +42,12 @@ static int get_text(struct rp_cursor *payload, char **ret_text)
 
 static int add(struct rp_address_ranges *ranges, struct rp_address_range range)
 {
-	if (ranges->count == ranges->capacity) {
-		size_t capacity = ranges->capacity ? 2 * ranges->capacity : 64;
-		struct rp_address_range *grown = realloc(ranges->rows, capacity * sizeof(*grown));
+	struct rp_address_range *grown;
 
-		if (!grown)
-			return -ENOMEM;
-		ranges->rows = grown;
-		ranges->capacity = capacity;
-	}
+	grown = rp_array_reserve(ranges->rows, ranges->count, &ranges->capacity, 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	ranges->rows = grown;
 	range.reported = ranges->count;
 	ranges->rows[ranges->count++] = range;
 	return 0;

@@ -120,13 +120,13 @@ static int finish_recording(const struct rp_recording_plan *plan, struct rp_outp
 		rp_tool_error("%s: the trace stops before its end: %s did not end by exit() or by "
 			      "returning from main()", output->path, options->operands[0]);
 	else if (ret == -ENODATA && result->end == RP_RECORDING_PEER_ENDED)
-		rp_tool_error("process %d went away in the middle of the trace; %s has what came "
-			      "until then", plan->target->pid, output->path);
+		rp_tool_error("process %d ended before it completed the trace; %s has the events "
+			      "up to then", plan->target->pid, output->path);
 	else if (ret == -ENODATA)
-		rp_tool_error("process %d closed the trace before its end; %s has what came until "
+		rp_tool_error("process %d closed the trace before its end; %s has the events up to "
 			      "then", plan->target->pid, output->path);
 	else
-		rp_tool_error("%s: what process %d sent is not a sound trace: %s", output->path,
+		rp_tool_error("%s: process %d sent an invalid trace: %s", output->path,
 			      plan->target->pid, strerror(-ret));
 	return RP_EXIT_FAILURE;
 }
@@ -157,7 +157,7 @@ static int record(const struct rp_recording_plan *plan, const struct rp_tool_opt
 	if (plan->live)
 		rp_tool_say(stderr, "Tracing process %d (%s)%s into %s", plan->target->pid,
 			    plan->target->name,
-			    plan->tree ? " and all that descend from it" : "", output.path);
+			    plan->tree ? " and its descendants" : "", output.path);
 	if (plan->tree)
 		rp_tree_run(plan, &output, &result);
 	else
@@ -170,7 +170,7 @@ static int record(const struct rp_recording_plan *plan, const struct rp_tool_opt
 			status = RP_EXIT_GAVE_UP;
 		else if (result.end == RP_RECORDING_STOPPED ||
 			 result.end == RP_RECORDING_PEER_ENDED)
-			rp_tool_error("process %d closed the trace without a byte of it",
+			rp_tool_error("process %d closed the trace before it sent a byte",
 				      plan->target->pid);
 	}
 	free(path);
@@ -279,21 +279,15 @@ static int collect_child(const struct rp_tool_options *options, struct rp_record
 
 int rp_command_collect(const struct rp_tool_options *options)
 {
-	int ways = !!(options->given & RP_OPTION_PID) + !!(options->given & RP_OPTION_NAME) +
-		   options->child;
 	struct rp_recording_plan plan = { 0 };
 	int status;
 
-	if (ways != 1) {
-		rp_tool_error("collect: give one of -p PID, -n NAME and -- COMMAND");
-		return RP_EXIT_USAGE;
-	}
 	if ((options->given & RP_OPTION_TREE) && options->kernel) {
-		rp_tool_error("collect: --kernel is of one process, without --tree");
+		rp_tool_error("collect: --kernel traces one process; do not use it with --tree");
 		return RP_EXIT_USAGE;
 	}
 	if (options->nettrace == 6 && (options->given & RP_OPTION_TREE || options->kernel)) {
-		rp_tool_error("collect: --format 6 goes with neither --tree nor --kernel");
+		rp_tool_error("collect: --format 6 cannot be used with --tree or --kernel");
 		return RP_EXIT_USAGE;
 	}
 	if (plan_recording(options, &plan))

@@ -36,20 +36,16 @@ static void offer(const char *candidate, const char *begin)
 		puts(candidate);
 }
 
-/*
- * Offers the lower-case words of "(monitor | collect) (-p PID)" up to the first ')', or of
- * "mini|heap".
- */
+/* Offers the lower-case words of "mini|heap|full". */
 static void offer_words(const char *text, const char *begin)
 {
-	static const char separators[] = " |(";
 	char word[32];
 
-	while (*text && *text != ')') {
-		size_t length = strcspn(text, " |()");
+	while (*text) {
+		size_t length = strcspn(text, "|");
 
 		if (length == 0 || length >= sizeof(word)) {
-			text += length ? length : strspn(text, separators);
+			text += length ? length : 1;
 			continue;
 		}
 		memcpy(word, text, length);
@@ -89,14 +85,12 @@ static void offer_value(const char *argument, const char *begin)
 
 static void offer_operand(const struct rp_tool_command *command, const char *begin)
 {
-	if (command->takes_pid)
+	if (command->options & RP_OPTION_PID)
 		offer_targets(false, begin);
 	else if (!strcmp(command->arguments, "FILE"))
 		puts(":trace");
 	else if (!strncmp(command->arguments, "(DIRECTORY", 10))
 		puts(":directory");
-	else
-		offer_words(command->arguments, begin);
 }
 
 /* Offers the first words of all commands, or the second words of the commands in `group`. */

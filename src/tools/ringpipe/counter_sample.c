@@ -126,11 +126,12 @@ static bool take_values(struct rp_fields *fields, uint32_t id, struct rp_counter
 static enum rp_counter_word decode_error(struct rp_fields *fields, uint32_t id,
 					 struct rp_counter_sample *sample)
 {
-	const char *what = id == SERIES_LIMIT ? "more series than it keeps; the rest is not shown" :
+	const char *what = id == SERIES_LIMIT ?
+				   "more series than its limit; the others are not shown" :
 			   id == HISTOGRAM_LIMIT ?
-				   "more histograms than it keeps; the rest is not shown" :
+				   "more histograms than its limit; the others are not shown" :
 			   id == OTHER_SESSION ?
-				   "another client has its only session of instruments" : "";
+				   "another client uses its only session of instruments" : "";
 	char text[sizeof(sample->name)];
 
 	*sample->provider = '\0';

@@ -306,8 +306,8 @@ static void read_all(struct counters *counters, struct rp_reader *reader)
 			break;
 		}
 		if (counters->board.is_full && !counters->reported_full)
-			rp_tool_error("process %d has more than %u counters; the rest is not shown",
-				      counters->target.pid, RP_COUNTER_ROWS_MAX);
+			rp_tool_error("process %d has more than %u counters; the others are not "
+				      "shown", counters->target.pid, RP_COUNTER_ROWS_MAX);
 		counters->reported_full |= counters->board.is_full;
 	}
 }
@@ -330,7 +330,7 @@ static void *read_stream(void *data)
 		if (counters->view == COLLECT)
 			rp_counter_writer_end(&counters->writer);
 		if (counters->error == -EBADMSG)
-			rp_tool_error("what process %d sent is not sound: %s", counters->target.pid,
+			rp_tool_error("process %d sent an invalid trace: %s", counters->target.pid,
 				      rp_reader_error(reader));
 		rp_reader_close(reader);
 	}
@@ -380,7 +380,7 @@ static int serve(struct counters *counters)
 	if (ret == -ENOSYS)
 		rp_tool_error("counters serve: built without libmicrohttpd");
 	else if (ret == -EINVAL)
-		rp_tool_error("counters serve: --listen wants an address in numbers, not '%s'",
+		rp_tool_error("counters serve: --listen requires an address in numbers, not '%s'",
 			      host);
 	else if (ret != 0)
 		rp_tool_error("cannot listen on %s, port %d: %s", host, options->port,
@@ -441,7 +441,7 @@ static int finish(const struct counters *counters, const struct rp_recording_res
 	if (result->end == RP_RECORDING_PEER_ENDED)
 		fprintf(stderr, "Process %d ended.\n", counters->target.pid);
 	else if (counters->board.row_count == 0)
-		fprintf(stderr, "Process %d told of no counter.\n", counters->target.pid);
+		fprintf(stderr, "Process %d reported no counter.\n", counters->target.pid);
 	return RP_EXIT_OK;
 }
 
@@ -499,33 +499,6 @@ static int run_session(struct counters *counters)
 	return finish(counters, &result);
 }
 
-static int find_view(const struct rp_tool_options *options, enum view *ret_view)
-{
-	static const char *const names[] = { "monitor", "collect", "serve" };
-	static const uint64_t unfit[] = {
-		RP_OPTION_OUTPUT | RP_OPTION_FORCE | RP_OPTION_PORT | RP_OPTION_LISTEN,
-		RP_OPTION_PORT | RP_OPTION_LISTEN,
-		RP_OPTION_OUTPUT | RP_OPTION_FORCE | RP_OPTION_FORMAT,
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(options->operands[0], names[i]) != 0)
-			continue;
-		if (options->given & unfit[i]) {
-			rp_tool_error("counters %s takes none of --output, --force, --format, "
-				      "--port and --listen that is not its own; see ringpipe "
-				      "counters --help", names[i]);
-			return -EINVAL;
-		}
-		/* Only text is drawn as a table. */
-		*ret_view = i == MONITOR && options->format != RP_FORMAT_TEXT ? COLLECT :
-										(enum view)i;
-		return 0;
-	}
-	rp_tool_error("counters: wants monitor, collect or serve, not '%s'", options->operands[0]);
-	return -EINVAL;
-}
-
 static const char *wanted_name(size_t i, void *data)
 {
 	return ((const struct wanted *)data)[i].name;
@@ -539,16 +512,15 @@ static int check_wanted(const struct counters *counters)
 				  counters->wanted);
 }
 
-int rp_command_counters(const struct rp_tool_options *options)
+static int run(const struct rp_tool_options *options, enum view view)
 {
-	struct counters counters = { .options = options, .lock = PTHREAD_MUTEX_INITIALIZER };
-	int status = RP_EXIT_USAGE, ret;
+	struct counters counters = {
+		.options = options, .view = view, .lock = PTHREAD_MUTEX_INITIALIZER,
+	};
+	int status = RP_EXIT_USAGE;
 
-	if (find_view(options, &counters.view) != 0)
-		return RP_EXIT_USAGE;
-	ret = options->counters ? parse_wanted(&counters, options->counters) : 0;
-	if (ret != 0) {
-		rp_tool_error("counters: cannot read '%s'; it goes Provider[counter,counter],"
+	if (options->counters && parse_wanted(&counters, options->counters) != 0) {
+		rp_tool_error("counters: cannot read '%s'; the form is Provider[counter,counter],"
 			      "Provider", options->counters);
 	} else if (rp_target_find(options->pid, options->name, &counters.target) != 0) {
 		status = RP_EXIT_FAILURE;
@@ -565,4 +537,20 @@ int rp_command_counters(const struct rp_tool_options *options)
 	free(counters.metrics);
 	free_wanted(&counters);
 	return status;
+}
+
+int rp_command_counters_monitor(const struct rp_tool_options *options)
+{
+	/* Only text is drawn as a table. */
+	return run(options, options->format == RP_FORMAT_TEXT ? MONITOR : COLLECT);
+}
+
+int rp_command_counters_collect(const struct rp_tool_options *options)
+{
+	return run(options, COLLECT);
+}
+
+int rp_command_counters_serve(const struct rp_tool_options *options)
+{
+	return run(options, SERVE);
 }

@@ -119,7 +119,7 @@ static void explain(const struct dump *dump, struct rp_cursor *reason)
 	char *text = rp_message_take_string(reason);
 
 	rp_tool_error("cannot dump process %d: %s", dump->target.pid,
-		      text ? text : "it does not say why");
+		      text ? text : "it gives no reason");
 	free(text);
 }
 
@@ -182,7 +182,7 @@ static int try_command(struct dump *dump, size_t command)
 static void print_row(const struct dump *dump, enum rp_format format)
 {
 	static const struct rp_column columns[] = {
-		{ .key = "path" }, { .key = "bytes" },
+		{ .key = "file" }, { .key = "bytes" },
 		{ .key = "threads", .is_optional = true },
 		{ .key = "threads_not_stopped", .is_optional = true },
 		{ .key = "pause_ns", .is_optional = true },
@@ -211,7 +211,7 @@ static int print_result(const struct dump *dump)
 		return RP_EXIT_OK;
 	fprintf(stderr, "%s: %s", dump->seen, rp_text_bytes(result->file_bytes, bytes));
 	if (result->pause_ns)
-		fprintf(stderr, ", %u threads; the process stood still for %.1f ms",
+		fprintf(stderr, ", %u threads; the process was stopped for %.1f ms",
 			result->threads, (double)result->pause_ns / 1e6);
 	fputc('\n', stderr);
 	if (result->running)

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "ipc/connection.h"
 #include "tools/ringpipe/exchange.h"
 #include "tools/ringpipe/port.h"
 #include "tools/ringpipe/signals.h"
@@ -25,13 +22,13 @@ static const struct {
 	uint32_t hresult;
 	const char *text;
 } refusals[] = {
-	{ RP_HRESULT_BAD_ENCODING, "it says the request is badly encoded" },
-	{ RP_HRESULT_UNKNOWN_COMMAND, "its runtime does not know this command" },
+	{ RP_HRESULT_BAD_ENCODING, "it reports that the request is badly encoded" },
+	{ RP_HRESULT_UNKNOWN_COMMAND, "its runtime does not have this command" },
 	{ RP_HRESULT_UNKNOWN_MAGIC, "it speaks another version of the protocol" },
 	{ RP_HRESULT_NOT_SUPPORTED, "its runtime does not support this" },
-	{ RP_HRESULT_FAIL, "it could not do it (too many sessions, or out of memory)" },
-	{ RP_HRESULT_INVALID_ARGUMENT, "it says an argument is invalid" },
-	{ RP_HRESULT_ACCESS_DENIED, "it refused: tracing is for its own user and root" },
+	{ RP_HRESULT_FAIL, "it failed (too many sessions, or out of memory)" },
+	{ RP_HRESULT_INVALID_ARGUMENT, "it reports an invalid argument" },
+	{ RP_HRESULT_ACCESS_DENIED, "it refused: only its own user and root may trace it" },
 };
 
 int rp_exchange_begin(struct rp_exchange *exchange, const struct rp_target *target,
@@ -42,8 +39,8 @@ int rp_exchange_begin(struct rp_exchange *exchange, const struct rp_target *targ
 		return request->error;
 	if (target->port)
 		return 0;
-	exchange->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	return exchange->fd < 0 ? -errno : 0;
+	exchange->fd = rp_connection_socket();
+	return exchange->fd < 0 ? exchange->fd : 0;
 }
 
 void rp_exchange_end(struct rp_exchange *exchange)
@@ -59,15 +56,14 @@ void rp_exchange_end(struct rp_exchange *exchange)
  * The process that called listen() must be the one in the socket's name; otherwise its replies
  * cannot be trusted. The pid is 0 if that process is outside this pid namespace.
  */
-static int check_peer(const struct rp_exchange *exchange)
+static int check_peer_credentials(const struct rp_exchange *exchange)
 {
 	const struct rp_target *target = exchange->target;
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
+	uid_t uid;
+	pid_t pid;
 
-	if (getsockopt(exchange->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size))
-		return -errno;
-	if ((peer.uid != 0 && peer.uid != target->uid) || (peer.pid && peer.pid != target->pid))
+	if (rp_connection_get_peer(exchange->fd, &uid, &pid) < 0 ||
+	    (uid != 0 && uid != target->uid) || (pid && pid != target->pid))
 		return -EACCES;
 	return 0;
 }
@@ -80,44 +76,18 @@ static int step_await(struct rp_exchange *exchange)
 	return exchange->connected ? 0 : 1;
 }
 
-/*
- * A path that leads through /proc/PID/root may be too long for a socket address. The function then
- * opens the folder and connects by a short path.
- */
-static int connect_to(int fd, const char *path)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	const char *name = strrchr(path, '/');
-	char *folder;
-	int folder_fd, ret;
-
-	if (strlen(path) < sizeof(address.sun_path)) {
-		strcpy(address.sun_path, path);
-		return connect(fd, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
-	}
-	folder = name ? strndup(path, (size_t)(name - path)) : NULL;
-	folder_fd = folder ? open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-	free(folder);
-	if (folder_fd < 0)
-		return -ENAMETOOLONG;
-	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d%s", folder_fd, name);
-	ret = connect(fd, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
-	close(folder_fd);
-	return ret;
-}
-
 static int step_connect(struct rp_exchange *exchange)
 {
 	int ret;
 
 	if (exchange->target->port)
 		return step_await(exchange);
-	ret = connect_to(exchange->fd, exchange->target->path);
+	ret = rp_connection_connect(exchange->fd, exchange->target->path);
 	if (ret == -ECONNREFUSED && exchange->refusals++ < REFUSALS_MAX)
 		return 1;
 	if (ret)
 		return ret == -EAGAIN || ret == -EINTR ? 1 : ret;
-	ret = check_peer(exchange);
+	ret = check_peer_credentials(exchange);
 	if (ret)
 		return ret;
 	exchange->connected = true;
@@ -126,35 +96,25 @@ static int step_connect(struct rp_exchange *exchange)
 
 static int step_send(struct rp_exchange *exchange)
 {
-	const struct rp_message_buffer *request = exchange->request;
+	int ret = rp_connection_send(exchange->fd, exchange->request->bytes,
+				     exchange->request->size, &exchange->sent);
 
-	while (exchange->sent < request->size) {
-		ssize_t sent = send(exchange->fd, request->bytes + exchange->sent,
-				    request->size - exchange->sent, MSG_NOSIGNAL);
-
-		if (sent < 0 && errno == EINTR)
-			continue;
-		if (sent < 0)
-			return errno == EAGAIN ? 1 : -errno;
-		exchange->sent += (size_t)sent;
-	}
-	return 0;
+	return ret == -EAGAIN ? 1 : ret;
 }
 
 /* Reads up to `total` bytes of the reply. `bytes` holds those after the first `before` bytes. */
 static int step_receive(struct rp_exchange *exchange, uint8_t *bytes, size_t before, size_t total)
 {
 	while (exchange->received < total) {
-		ssize_t got = recv(exchange->fd, bytes + (exchange->received - before),
-				   total - exchange->received, 0);
+		size_t got;
+		int ret = rp_connection_receive(exchange->fd, bytes + (exchange->received - before),
+						total - exchange->received, &got);
 
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return errno == EAGAIN ? 1 : -errno;
+		if (ret)
+			return ret == -EAGAIN ? 1 : ret;
 		if (got == 0)
 			return -ECONNRESET;
-		exchange->received += (size_t)got;
+		exchange->received += got;
 	}
 	return 0;
 }
@@ -314,7 +274,7 @@ void rp_exchange_explain(const struct rp_exchange *exchange, const char *what, i
 			      refusal_text(exchange->hresult), exchange->hresult);
 		break;
 	case -EPROTO:
-		rp_tool_error("cannot %s process %d: its answer is not of the diagnostics protocol",
+		rp_tool_error("cannot %s process %d: its answer violates the diagnostics protocol",
 			      what, pid);
 		break;
 	case -ETIMEDOUT:
@@ -328,12 +288,12 @@ void rp_exchange_explain(const struct rp_exchange *exchange, const char *what, i
 		break;
 	case -ECONNREFUSED:
 	case -ENOENT:
-		rp_tool_error("cannot %s process %d: nobody listens on %s any more", what, pid,
+		rp_tool_error("cannot %s process %d: no process listens on %s any more", what, pid,
 			      target->path);
 		break;
 	case -EACCES:
 	case -EPERM:
-		rp_tool_error("cannot %s process %d: no access to %s; be its user (%s) or root",
+		rp_tool_error("cannot %s process %d: no access to %s; run as its user (%s) or root",
 			      what, pid, target->path, target->user);
 		break;
 	case -ENAMETOOLONG:

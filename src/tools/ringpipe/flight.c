@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "ipc/command_ids.h"
+#include "ipc/provider_list.h"
 #include "tools/ringpipe/display_text.h"
 #include "tools/ringpipe/exchange.h"
 #include "tools/ringpipe/flight_window.h"
@@ -74,7 +75,7 @@ static int build_start(const struct plan *plan, struct rp_message_buffer *reques
 			   RP_FORMAT_NETTRACE_V4);
 	rp_message_put_u64(request, stacks);
 	rp_message_put_u8(request, stacks);
-	rp_recording_put_providers(request, plan->providers, plan->provider_count);
+	rp_message_put_providers(request, plan->providers, plan->provider_count);
 	if (rp_message_end(request) == 0)
 		return 0;
 	rp_tool_error("the provider list is too long for one request (64 KB)");
@@ -92,13 +93,14 @@ static void print_window(const struct plan *plan)
 static void emit(const struct rp_target *target, uint64_t id, const struct plan *plan)
 {
 	if (plan->stops)
-		printf("Process %d (%s) records no more; session %" PRIu64 " has ended.\n",
+		printf("Process %d (%s) stopped its flight recorder, session %" PRIu64 ".\n",
 		       target->pid, target->name, id);
 	else if (plan->options->roll_mb)
-		printf("Process %d (%s) writes files named like %s, session %" PRIu64 "\n",
+		printf("Process %d (%s) writes files named after %s, session %" PRIu64 "\n",
 		       target->pid, target->name, plan->output, id);
 	else
-		printf("Process %d (%s) records, session %" PRIu64 "; see ringpipe flight snapshot "
+		printf("Process %d (%s) runs a flight recorder, session %" PRIu64
+		       "; see ringpipe flight snapshot "
 		       "-p %d\n", target->pid, target->name, id, target->pid);
 	if (plan->window_ms)
 		print_window(plan);
@@ -128,8 +130,9 @@ static int ask(const struct rp_target *target, const struct rp_message_buffer *r
 	       const struct plan *plan)
 {
 	const uint64_t given = plan->options->given;
-	const char *what = plan->stops ? "stop recording in" :
-			   given & RP_OPTION_COARSE ? "record with --coarse in" : "record";
+	const char *what = plan->stops ? "stop the flight recorder of" :
+			   given & RP_OPTION_COARSE ? "start a flight recorder with --coarse in" :
+			   "start a flight recorder in";
 	uint64_t id;
 
 	if (ask_quietly(target, request, what, &id) != 0)
@@ -142,11 +145,11 @@ static int ask(const struct rp_target *target, const struct rp_message_buffer *r
 static int check_usage(const struct rp_tool_options *options)
 {
 	if ((options->given & RP_OPTION_FORMAT) && !options->nettrace) {
-		rp_tool_error("flight start: --format takes 4 or 6");
+		rp_tool_error("flight start: --format requires 4 or 6");
 		return -EINVAL;
 	}
 	if (!(options->given & RP_OPTION_ROLL) != !(options->given & RP_OPTION_OUTPUT)) {
-		rp_tool_error("flight start: --roll and -o go together");
+		rp_tool_error("flight start: --roll requires -o, and -o requires --roll");
 		return -EINVAL;
 	}
 	if ((options->given & RP_OPTION_ROLL) && (options->given & RP_OPTION_RECOVER)) {
@@ -155,12 +158,12 @@ static int check_usage(const struct rp_tool_options *options)
 	}
 	if ((options->given & RP_OPTION_LAST) &&
 	    (options->given & (RP_OPTION_ROLL | RP_OPTION_BUFFER))) {
-		rp_tool_error("flight start: --last goes with neither --roll nor --buffer");
+		rp_tool_error("flight start: --last cannot be used with --roll or --buffer");
 		return -EINVAL;
 	}
 	if ((options->given & RP_OPTION_COARSE) &&
 	    (options->given & (RP_OPTION_ROLL | RP_OPTION_RECOVER))) {
-		rp_tool_error("flight start: --coarse goes with neither --roll nor --recover");
+		rp_tool_error("flight start: --coarse cannot be used with --roll or --recover");
 		return -EINVAL;
 	}
 	return 0;
@@ -185,14 +188,14 @@ static int end_trial(const struct rp_flight_trial *trial, int64_t needed, bool *
 	if (*ret_goes_on)
 		return RP_EXIT_OK;
 	build_stop(&request);
-	if (ask_quietly(trial->target, &request, "stop recording in", &id) != 0)
+	if (ask_quietly(trial->target, &request, "stop the flight recorder of", &id) != 0)
 		return RP_EXIT_FAILURE;
 	if (needed == -EINTR) {
-		rp_tool_error("gave up; no recorder runs");
+		rp_tool_error("cancelled; no flight recorder runs");
 		return RP_EXIT_GAVE_UP;
 	}
 	if (needed > BUFFER_MB_MAX)
-		rp_tool_error("%" PRId64 " MB would be needed, more than %u: give a shorter --last",
+		rp_tool_error("%" PRId64 " MB are needed, more than %u: give a shorter --last",
 			      needed, BUFFER_MB_MAX);
 	return needed < 0 || needed > BUFFER_MB_MAX ? RP_EXIT_FAILURE : RP_EXIT_OK;
 }

@@ -129,7 +129,7 @@ static int fetch(struct snapshot *snapshot, const struct rp_message_buffer *requ
 	if (snapshot->live)
 		fputs("\r\033[K", stderr);
 	if (ret == -EINTR)
-		rp_tool_error("gave up; no file is left");
+		rp_tool_error("cancelled; no file is left");
 	else if (ret && ret != -EIO)
 		rp_exchange_explain(&snapshot->exchange, "take a snapshot of", ret);
 	rp_exchange_end(&snapshot->exchange);
@@ -148,9 +148,9 @@ static void print_line(const struct rp_summary *summary, const char *path)
 		rp_text_count(summary->stats.lost, lost),
 		rp_text_bytes(summary->stats.bytes, bytes));
 	if (!rp_summary_get_window(summary, &window))
-		fputs("from when on it is complete is not told\n", stderr);
+		fputs("the trace does not state from when on it is complete\n", stderr);
 	else if (window.from_utc_ns == window.to_utc_ns)
-		fputs("at no time complete: events came faster than they could be copied\n",
+		fputs("complete at no time: events were overwritten before they were copied\n",
 		      stderr);
 	else
 		fprintf(stderr, "complete from %s to %s UTC, %s\n",
@@ -177,10 +177,10 @@ static int check(const struct snapshot *snapshot)
 		rp_reader_close(reader);
 	}
 	if (ret == -ENODATA)
-		rp_tool_error("process %d stopped in the middle of the snapshot",
+		rp_tool_error("process %d ended during the snapshot",
 			      snapshot->target.pid);
 	else if (ret)
-		rp_tool_error("what process %d sent is not a sound trace: %s", snapshot->target.pid,
+		rp_tool_error("process %d sent an invalid trace: %s", snapshot->target.pid,
 			      strerror(-ret));
 	return ret;
 }
@@ -230,17 +230,10 @@ int rp_command_flight_snapshot(const struct rp_tool_options *options)
 {
 	static struct rp_message_buffer request;
 	struct snapshot snapshot = { .options = options };
-	uint64_t session = 0;
 	int status;
 
-	if (options->operand_count &&
-	    (rp_number_parse(options->operands[0], UINT64_MAX, &session) || session == 0)) {
-		rp_tool_error("flight snapshot: wants a session id, not '%s'; see ringpipe list",
-			      options->operands[0]);
-		return RP_EXIT_USAGE;
-	}
 	rp_message_begin(&request, RP_MESSAGE_RINGPIPE, RP_OWN_SNAPSHOT);
-	rp_message_put_u64(&request, session);
+	rp_message_put_u64(&request, options->session);
 	rp_message_end(&request);
 	if (rp_target_find(options->pid, options->name, &snapshot.target))
 		return RP_EXIT_FAILURE;

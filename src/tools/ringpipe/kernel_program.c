@@ -92,9 +92,9 @@ void rp_kernel_start(struct rp_output *output, pid_t pid, unsigned int groups, u
 	snprintf(words[2], sizeof(words[2]), "%llu", ((unsigned long long)buffer_mb << 20) /
 		 RING_SHARE);
 	if (ret == -ENOENT)
-		rp_tool_error("--kernel: %s is not installed; the trace does without", HELPER);
+		rp_tool_error("--kernel: %s is not installed; there are no kernel events", HELPER);
 	else if (ret || (ret = start(output, path, arguments)))
-		rp_tool_error("--kernel: cannot start %s: %s; the trace does without", HELPER,
+		rp_tool_error("--kernel: cannot start %s: %s; there are no kernel events", HELPER,
 			      strerror(-ret));
 	/* If the program is not ready, it has already reported the cause. */
 	else if (!rp_output_filter_says(output, 'r'))

@@ -52,17 +52,17 @@ static void free_row(struct list_row *row)
 
 /* A row of any table, in one form: members that the row does not report are null. */
 struct any_row {
+	const char *kind;
 	const char *provider;
 	const struct list_row *session;	/* or NULL, like the following members */
 	const char *event;
 	const char *exporter;
 	const uint64_t *count;		/* tracers of the event, or losses of the exporter */
-	bool is_enabled;
 };
 
-/* Text has one table for each kind of row; JSON and CSV have only the first table. */
+/* Text has one table for each kind of row; JSON and CSV have one for all. */
 enum { SESSIONS, TRACERS, LOSSES, TABLES };
-#define COLUMNS 12
+#define COLUMNS 11
 
 struct tables {
 	struct rp_column columns[TABLES][COLUMNS];
@@ -79,7 +79,6 @@ static void add_session(struct rp_rows *rows, const struct list_row *row)
 {
 	const uint64_t level = row ? row->level : 0, events = row ? row->events : 0;
 
-	rp_rows_add_string(rows, row ? row->session : NULL);
 	rp_rows_add(rows, number_or_null(row ? &row->session_id : NULL), NULL);
 	if (row)
 		rp_rows_addf(rows, json_object_new_uint64(row->keywords), "%" PRIx64,
@@ -95,12 +94,12 @@ static void add_row(struct tables *tables, int table, const struct any_row *row)
 {
 	struct rp_rows *rows = &tables->rows[tables->format == RP_FORMAT_TEXT ? table : SESSIONS];
 
+	rp_rows_add_string(rows, row->kind);
 	rp_rows_add_string(rows, row->provider);
-	rp_rows_add(rows, json_object_new_boolean(row->is_enabled), NULL);
+	rp_rows_add_string(rows, row->session ? row->session->session : row->exporter);
 	add_session(rows, row->session);
 	rp_rows_add_string(rows, row->event);
 	rp_rows_add(rows, row->event ? number_or_null(row->count) : NULL, NULL);
-	rp_rows_add_string(rows, row->exporter);
 	rp_rows_add(rows, row->exporter ? number_or_null(row->count) : NULL, NULL);
 }
 
@@ -120,11 +119,11 @@ static void read_counts(struct rp_cursor *cursor, struct tables *tables, int tab
 
 		if (!rp_cursor_failed(cursor))
 			add_row(tables, table, &(struct any_row){
+				.kind = table == TRACERS ? "tracers" : "losses",
 				.provider = provider,
 				.event = table == TRACERS ? text : NULL,
 				.exporter = table == LOSSES ? text : NULL,
 				.count = &number,
-				.is_enabled = true,
 			});
 		free(provider);
 		free(text);
@@ -143,9 +142,9 @@ static int read_rows(const struct rp_exchange *exchange, struct tables *tables)
 		get_row(&cursor, &row);
 		if (!rp_cursor_failed(&cursor))
 			add_row(tables, SESSIONS, &(struct any_row){
+				.kind = row.session_id ? "session" : "provider",
 				.provider = row.provider,
 				.session = row.session_id ? &row : NULL,
-				.is_enabled = row.session_id != 0,
 			});
 		free_row(&row);
 	}
@@ -162,9 +161,9 @@ static void init_tables(struct tables *tables, enum rp_format format)
 		const char *key, *titles[TABLES];
 		bool is_right;
 	} columns[COLUMNS] = {
+		{ .key = "kind" },
 		{ "provider", { "PROVIDER", "PROVIDER", "PROVIDER" }, false },
-		{ .key = "enabled" },
-		{ "session", { "SESSION" }, false },
+		{ "session", { [SESSIONS] = "SESSION", [LOSSES] = "SESSION" }, false },
 		{ "session_id", { "ID" }, true },
 		{ "keywords", { "KEYWORDS" }, true },
 		{ "level", { "LEVEL" }, true },
@@ -172,7 +171,6 @@ static void init_tables(struct tables *tables, enum rp_format format)
 		{ "filter", { "FILTER" }, false },
 		{ "event", { [TRACERS] = "EVENT" }, false },
 		{ "tracers", { [TRACERS] = "TRACERS" }, true },
-		{ "exporter", { [LOSSES] = "SESSION" }, false },
 		{ "lost", { [LOSSES] = "LOST" }, true },
 	};
 
@@ -223,7 +221,7 @@ static int list_events(const struct rp_target *target, const struct rp_tool_opti
 	int ret = rp_event_rows_get(target, &rows), status;
 
 	if (ret == -EOPNOTSUPP)
-		rp_tool_error("process %d does not report its events: it has .NET's runtime, or an "
+		rp_tool_error("process %d does not report its events: it is .NET's, or has an "
 			      "older libringpipe", target->pid);
 	if (ret)
 		return RP_EXIT_FAILURE;
@@ -245,7 +243,7 @@ static int list_providers(const struct rp_target *target, const struct rp_tool_o
 	if (!ret)
 		ret = rp_exchange_run(&exchange, REPLY_TIMEOUT_MS);
 	if (rp_exchange_unknown_command(&exchange, ret))
-		rp_tool_error("process %d is traceable, but only libringpipe can tell who enabled "
+		rp_tool_error("process %d is traceable, but only libringpipe reports who enabled "
 			      "what; this is a .NET runtime", target->pid);
 	else if (ret)
 		rp_exchange_explain(&exchange, "list", ret);
@@ -261,13 +259,13 @@ int rp_command_list(const struct rp_tool_options *options)
 	int status;
 
 	if ((options->given & (RP_OPTION_FIELDS | RP_OPTION_ALL)) &&
-	    !(options->given & RP_OPTION_EVENTS)) {
-		rp_tool_error("list: --fields and --all go with --events");
+	    !(options->given & RP_OPTION_OWN_EVENTS)) {
+		rp_tool_error("list: --fields and --all require --events");
 		return RP_EXIT_USAGE;
 	}
 	if (rp_target_find(options->pid, options->name, &target))
 		return RP_EXIT_FAILURE;
-	status = options->given & RP_OPTION_EVENTS ? list_events(&target, options) :
+	status = options->given & RP_OPTION_OWN_EVENTS ? list_events(&target, options) :
 		 list_providers(&target, options);
 	rp_target_fini(&target);
 	return status;

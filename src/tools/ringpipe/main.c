@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The `ringpipe` command: the table of commands, and help. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,11 +14,24 @@
 
 /* The headings of the help, in the order of the commands. */
 static const char look[] = "Look into a process", record[] = "Record a trace and read it",
-	flight[] = "Keep the newest events in the process, and write them when something happens",
+	flight[] = "Keep the newest events in the process, and write them on demand",
 	kernel[] = "Count and print events in the kernel", crash[] = "After a crash",
 	help[] = "Help";
 
-static const char by_itself[] = "the process writes it itself";
+/* How all commands name the process. */
+#define PROCESS "(PID | -p PID | -n NAME)"
+
+#define UNTIL_END "It ends with Ctrl-C, SIGTERM, the duration, or the process.\n"
+
+#define BPF_NOTES \
+	"The process fires a probe for each batch of its events, and a BPF\n" \
+	"program reads them there. Needs root, or CAP_SYS_ADMIN.\n"
+
+#define COUNTERS_OPTIONS \
+	(RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_COUNTERS | RP_OPTION_MISSING | \
+	 RP_OPTION_REFRESH | RP_OPTION_DURATION | RP_OPTION_HELP)
+
+static const char by_itself[] = "the process writes the file itself";
 
 static int command_help(const struct rp_tool_options *options);
 
@@ -27,91 +41,106 @@ static const struct rp_tool_command commands[] = {
 		.task = look,
 		.arguments = "",
 		.help = "list the processes that can be traced",
-		.notes = "A process is found by its diagnostics socket, wherever its TMPDIR was\n"
-			 "when it started. The runtime is \"?\" where the process did not\n"
-			 "answer.\n",
+		.notes = "The command finds processes by their diagnostics sockets, whatever\n"
+			 "their TMPDIR was at the start. The runtime is \"?\" if the process did\n"
+			 "not answer.\n",
+		.examples = "ps\n",
 		.options = RP_OPTION_FORMAT | RP_OPTION_HELP,
 		.run = rp_command_ps,
 	},
 	{
 		.name = "list",
 		.task = look,
-		.arguments = "(PID | -p PID | -n NAME)",
+		.arguments = PROCESS,
 		.help = "show a process's providers and who enabled them",
-		.notes = "With --events, the events that it has, enabled or not.\n",
-		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_EVENTS | RP_OPTION_FIELDS |
-			   RP_OPTION_ALL | RP_OPTION_FORMAT | RP_OPTION_HELP,
-		.operands_max = 1,
-		.takes_pid = true,
+		.notes = "With --events, it shows all events of the process, enabled or not.\n",
+		.examples = "list -n shop\n"
+			    "list -n shop --events --fields\n",
+		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_OWN_EVENTS |
+			   RP_OPTION_FIELDS | RP_OPTION_ALL | RP_OPTION_FORMAT | RP_OPTION_HELP,
 		.run = rp_command_list,
 	},
 	{
-		.name = "counters",
+		.name = "counters monitor",
 		.task = look,
-		.arguments = "(monitor | collect | serve) (-p PID | -n NAME)",
-		.help = "show a process's counters",
-		.notes = "monitor draws a table. collect writes a row for each value to the file\n"
-			 "of -o or to standard output, in CSV and JSON as dotnet-counters does.\n"
-			 "serve shows the last values at http://127.0.0.1:PORT/metrics to\n"
-			 "Prometheus. All end by Ctrl-C, SIGTERM, the end of the duration or of\n"
-			 "the process.\n",
-		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_COUNTERS |
-			   RP_OPTION_MISSING |
-			   RP_OPTION_REFRESH | RP_OPTION_DURATION | RP_OPTION_OUTPUT |
-			   RP_OPTION_FORCE | RP_OPTION_FORMAT | RP_OPTION_PORT |
-			   RP_OPTION_LISTEN | RP_OPTION_HELP,
-		.operands_min = 1,
-		.operands_max = 1,
-		.run = rp_command_counters,
+		.arguments = PROCESS,
+		.help = "show the counters of a process in a table",
+		.notes = "The table is redrawn on a terminal. With a --format other than text, it\n"
+			 "prints the rows of counters collect.\n" UNTIL_END,
+		.examples = "counters monitor -n shop\n"
+			    "counters monitor -n shop --counters Shop-Orders,System.Runtime\n",
+		.options = COUNTERS_OPTIONS | RP_OPTION_FORMAT,
+		.run = rp_command_counters_monitor,
+	},
+	{
+		.name = "counters collect",
+		.task = look,
+		.arguments = PROCESS,
+		.help = "write the counters of a process as rows",
+		.notes = "A row for each value goes to the file of -o or to standard output, in\n"
+			 "CSV and JSON as dotnet-counters writes it.\n" UNTIL_END,
+		.examples = "counters collect -n shop -d 1m --format csv -o shop.csv\n",
+		.options = COUNTERS_OPTIONS | RP_OPTION_OUTPUT | RP_OPTION_FORCE | RP_OPTION_FORMAT,
+		.run = rp_command_counters_collect,
+	},
+	{
+		.name = "counters serve",
+		.task = look,
+		.arguments = PROCESS,
+		.help = "serve the counters of a process to Prometheus",
+		.notes = "The last values are at http://127.0.0.1:PORT/metrics.\n" UNTIL_END,
+		.examples = "counters serve -n shop --port 9464\n",
+		.options = COUNTERS_OPTIONS | RP_OPTION_PORT | RP_OPTION_LISTEN,
+		.run = rp_command_counters_serve,
 	},
 	{
 		.name = "stacks",
 		.task = look,
-		.arguments = "(PID | -p PID | -n NAME)",
+		.arguments = PROCESS,
 		.help = "show where each thread of a process is",
-		.notes = "Sleeping threads are not woken. One that runs is seen when it has used\n"
-			 "up a tick of the processor, or when it sleeps; the session lasts half a\n"
-			 "second unless --duration says otherwise.\n",
+		.notes = "The command wakes no sleeping thread. It sees a running thread when the\n"
+			 "thread has used a timer tick of processor time, or when it sleeps. The\n"
+			 "session lasts half a second, or --duration.\n",
+		.examples = "stacks -n shop\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_DURATION | RP_OPTION_FORMAT |
 			   RP_OPTION_HELP,
-		.operands_max = 1,
-		.takes_pid = true,
 		.run = rp_command_stacks,
 	},
 	{
 		.name = "dump",
 		.task = look,
-		.arguments = "(PID | -p PID | -n NAME)",
+		.arguments = PROCESS,
 		.help = "write a core of a process, for a debugger",
-		.notes = "The process writes the file itself, with its own rights, and stands\n"
-			 "still meanwhile; for how long is told. Ctrl-C gives up and leaves no\n"
-			 "file. Without -o it is NAME_PID_YYYYMMDD_HHMMSS.core; -o - is refused.\n",
+		.notes = "The process writes the file itself, with its own rights. All its\n"
+			 "threads are stopped meanwhile; the command prints for how long. Ctrl-C\n"
+			 "cancels and leaves no file. Without -o, the file is\n"
+			 "NAME_PID_YYYYMMDD_HHMMSS.core; -o - is refused.\n",
+		.examples = "dump -n shop --type mini -o shop.core\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_OUTPUT | RP_OPTION_FORCE |
 			   RP_OPTION_TYPE | RP_OPTION_QUIET | RP_OPTION_FORMAT | RP_OPTION_HELP,
-		.operands_max = 1,
-		.takes_pid = true,
 		.needs_file = by_itself,
 		.run = rp_command_dump,
 	},
 	{
 		.name = "collect",
 		.task = record,
-		.arguments = "(-p PID | -n NAME | -- COMMAND ARGUMENTS…)",
+		.arguments = "(PID | -p PID | -n NAME | -- COMMAND ARGUMENTS…)",
 		.help = "record a trace into a file",
 		.notes = "Ctrl-C, SIGTERM or the end of the duration stop the session; the file\n"
-			 "is then complete. A second Ctrl-C gives up at once (status 130); the\n"
-			 "file can be read up to there. A command after -- is traced from its\n"
-			 "start to its end, or for the duration, and gets the signals; ringpipe's\n"
-			 "status is the command's. Without -o the file is\n"
+			 "is then complete. A second Ctrl-C ends immediately (status 130), and\n"
+			 "the file can be read up to that point. A command after -- is traced\n"
+			 "from its start to its end, or for the duration, and gets the signals;\n"
+			 "ringpipe's status is the command's. Without -o the file is\n"
 			 "NAME_PID_YYYYMMDD_HHMMSS.nettrace; -o - is standard output. The version\n"
-			 "of nettrace is 4, or 6 by --format 6.\n",
+			 "of nettrace is 4, or 6 with --format 6.\n",
+		.examples = "collect -n shop -d 10 -o shop.nettrace\n"
+			    "collect --providers Shop-Orders:1:4 -- ./shop --port 8080\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_TREE | RP_OPTION_OUTPUT |
 			   RP_OPTION_FORCE | RP_OPTION_PROVIDERS | RP_OPTION_MISSING |
 			   RP_OPTION_DURATION |
 			   RP_OPTION_BUFFER | RP_OPTION_BLOCK | RP_OPTION_COARSE |
 			   RP_OPTION_STACKS | RP_OPTION_KERNEL | RP_OPTION_QUIET |
 			   RP_OPTION_FORMAT | RP_OPTION_NETTRACE | RP_OPTION_HELP,
-		.operands_max = -1,
 		.takes_child = true,
 		.is_binary = true,
 		.run = rp_command_collect,
@@ -121,8 +150,11 @@ static const struct rp_tool_command commands[] = {
 		.task = record,
 		.arguments = "FILE",
 		.help = "summarise a trace, or print its events",
-		.notes = "FILE may be -, for standard input. A trace that is damaged or stops\n"
-			 "before its end is summarised as far as it goes; the status is then 1.\n",
+		.notes = "FILE may be -, for standard input. If a trace is damaged or stops\n"
+			 "before its end, the command prints what can be read, and the status\n"
+			 "is 1.\n",
+		.examples = "report shop.nettrace\n"
+			    "report --events --format json shop.nettrace\n",
 		.options = RP_OPTION_EVENTS | RP_OPTION_ALL | RP_OPTION_TOP |
 			   RP_OPTION_FORMAT | RP_OPTION_HELP,
 		.operands_min = 1,
@@ -132,13 +164,15 @@ static const struct rp_tool_command commands[] = {
 	{
 		.name = "flight start",
 		.task = flight,
-		.arguments = "(-p PID | -n NAME)",
+		.arguments = PROCESS,
 		.help = "start a flight recorder in a process",
 		.notes = "The process keeps the newest events in --buffer of its memory, which\n"
 			 "overwrite the oldest, until ringpipe flight stop or its end. ringpipe\n"
 			 "flight snapshot writes them to a file. With --roll the process writes\n"
 			 "them to files itself, with its own rights. There is one such recorder\n"
 			 "in a process. --format 4 or 6 is the version of nettrace.\n",
+		.examples = "flight start -n shop --providers Shop-Orders\n"
+			    "flight start -n shop --last 30s\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_OUTPUT |
 			   RP_OPTION_PROVIDERS | RP_OPTION_MISSING | RP_OPTION_BUFFER |
 			   RP_OPTION_LAST | RP_OPTION_COARSE | RP_OPTION_STACKS |
@@ -150,55 +184,74 @@ static const struct rp_tool_command commands[] = {
 	{
 		.name = "flight snapshot",
 		.task = flight,
-		.arguments = "(-p PID | -n NAME) [SESSION]",
-		.help = "write what a flight recorder holds into a file",
-		.notes = "The recorder goes on. SESSION is its id, as ringpipe list shows it; it\n"
-			 "may be left out where there is just one. Ctrl-C gives up and leaves no\n"
-			 "file. Without -o it is NAME_PID_YYYYMMDD_HHMMSS.nettrace; -o - is\n"
-			 "standard output.\n",
+		.arguments = PROCESS,
+		.help = "write the events of a flight recorder into a file",
+		.notes = "The recorder continues. --session is necessary if the process has more\n"
+			 "than one. Ctrl-C cancels and leaves no file. Without -o, the file is\n"
+			 "NAME_PID_YYYYMMDD_HHMMSS.nettrace; -o - is standard output.\n",
+		.examples = "flight snapshot -n shop -o before.nettrace\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_OUTPUT | RP_OPTION_FORCE |
-			   RP_OPTION_QUIET | RP_OPTION_FORMAT | RP_OPTION_HELP,
-		.operands_max = 1,
+			   RP_OPTION_SESSION | RP_OPTION_QUIET | RP_OPTION_FORMAT | RP_OPTION_HELP,
 		.is_binary = true,
 		.run = rp_command_flight_snapshot,
 	},
 	{
 		.name = "flight stop",
 		.task = flight,
-		.arguments = "(-p PID | -n NAME)",
+		.arguments = PROCESS,
 		.help = "stop the flight recorder that flight start started",
+		.examples = "flight stop -n shop\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_HELP,
 		.run = rp_command_flight_stop,
 	},
 	{
-		.name = "bpf",
+		.name = "bpf count",
 		.task = kernel,
-		.arguments = RP_BPF_ARGUMENTS,
-		.help = "count, sort and print events in the kernel, by BPF",
-		.notes = "The process fires a probe for each batch of its events, at which a BPF\n"
-			 "program looks through them. Needs root, or CAP_SYS_ADMIN.\n"
-			 "count counts by event, or by the values of a field. histogram sorts\n"
-			 "the values of a field, floats without their fraction. print prints a\n"
-			 "line for each event. All end by Ctrl-C, SIGTERM, the end of the\n"
-			 "duration or of the process.\n",
-		.options = RP_BPF_OPTIONS,
-		.operands_min = 1,
-		.operands_max = 1,
+		.arguments = PROCESS,
+		.help = "count events, or the values of a field, by BPF",
+		.notes = BPF_NOTES UNTIL_END,
+		.examples = "bpf count -n shop -d 10\n"
+			    "bpf count -n shop --event Shop-Orders:order_placed --field customer\n",
+		.options = RP_BPF_COUNT_OPTIONS,
+		.run = rp_command_bpf,
+	},
+	{
+		.name = "bpf histogram",
+		.task = kernel,
+		.arguments = PROCESS,
+		.help = "show the distribution of a field's values, by BPF",
+		.notes = "Floats lose their fraction.\n" BPF_NOTES UNTIL_END,
+		.examples = "bpf histogram -n shop --event Shop-Orders:order_placed "
+			    "--field total\n",
+		.options = RP_BPF_HISTOGRAM_OPTIONS,
+		.run = rp_command_bpf,
+	},
+	{
+		.name = "bpf print",
+		.task = kernel,
+		.arguments = PROCESS,
+		.help = "print a line for each event, by BPF",
+		.notes = BPF_NOTES UNTIL_END,
+		.examples = "bpf print -n shop --event Shop-Orders:order_placed\n",
+		.options = RP_BPF_PRINT_OPTIONS,
 		.run = rp_command_bpf,
 	},
 	{
 		.name = "recover",
 		.task = crash,
 		.arguments = "(DIRECTORY | --list [PARENT] | --prune [PARENT])",
-		.help = "make a trace of what a killed process left",
+		.help = "make a trace from the files of a killed process",
 		.notes = "A process started with RINGPIPE_RECOVER=1 leaves a directory when it is\n"
-			 "killed. The trace has what the session had written, and what was still\n"
-			 "in its rings. Without -o it is NAME_PID_YYYYMMDD_HHMMSS.nettrace.\n"
-			 "PARENT is /dev/shm/ringpipe-UID unless it is given.\n",
+			 "killed. The trace has the events that the session had written, and\n"
+			 "those still in its rings. Without -o, the file is\n"
+			 "NAME_PID_YYYYMMDD_HHMMSS.nettrace. The default PARENT is\n"
+			 "/dev/shm/ringpipe-UID.\n",
+		.examples = "recover --list\n"
+			    "recover /dev/shm/ringpipe-1000/4711-1a2b -o shop.nettrace\n",
 		.options = RP_OPTION_OUTPUT | RP_OPTION_FORCE | RP_OPTION_LIST |
 			   RP_OPTION_PRUNE | RP_OPTION_FORMAT | RP_OPTION_HELP,
 		.operands_max = 1,
-		.needs_file = "the trace is read again while it is made",
+		.needs_file = "recovering reads the trace back",
 		.run = rp_command_recover,
 	},
 	{
@@ -206,6 +259,7 @@ static const struct rp_tool_command commands[] = {
 		.task = help,
 		.arguments = "[COMMAND]",
 		.help = "print the commands, or the help of one",
+		.examples = "help counters monitor\n",
 		.options = RP_OPTION_HELP,
 		.operands_max = 2,
 		.run = command_help,
@@ -237,11 +291,15 @@ static void print_help(void)
 
 static void print_command_help(const struct rp_tool_command *command)
 {
-	printf("Usage: ringpipe %s [OPTIONS]%s%s\nTo %s.\n\nOptions:\n", command->name,
-	       *command->arguments ? " " : "", command->arguments, command->help);
+	printf("Usage: ringpipe %s [OPTIONS]%s%s\n%c%s.\n\nOptions:\n", command->name,
+	       *command->arguments ? " " : "", command->arguments, toupper(command->help[0]),
+	       command->help + 1);
 	rp_options_print(command->options);
 	if (command->notes)
 		printf("\n%s", command->notes);
+	puts("\nExamples:");
+	for (const char *line = command->examples; *line; line = strchr(line, '\n') + 1)
+		printf("  ringpipe %.*s\n", (int)strcspn(line, "\n"), line);
 }
 
 static int run_command(const struct rp_tool_command *command, int argc, char **argv)

@@ -13,6 +13,8 @@
 
 #include "tools/ringpipe/tool.h"
 
+#define REFRESH_MAX_MS 86400000u
+
 struct rp_option {
 	uint64_t flag;			/* enum rp_tool_option_flag */
 	char letter;			/* or 0 */
@@ -50,6 +52,12 @@ static int take_pid(struct rp_tool_options *options, const char *value)
 		return -EINVAL;
 	options->pid = (pid_t)pid;
 	return 0;
+}
+
+static int take_session(struct rp_tool_options *options, const char *value)
+{
+	return rp_number_parse(value, UINT64_MAX, &options->session) || options->session == 0 ?
+	       -EINVAL : 0;
 }
 
 static int take_name(struct rp_tool_options *options, const char *value)
@@ -197,11 +205,11 @@ static int take_counters(struct rp_tool_options *options, const char *value)
 
 static int take_refresh(struct rp_tool_options *options, const char *value)
 {
-	uint64_t seconds;
+	uint64_t ms;
 
-	if (rp_number_parse(value, 86400, &seconds) || seconds == 0)
+	if (parse_duration(value, &ms) || ms > REFRESH_MAX_MS)
 		return -EINVAL;
-	options->refresh_ms = seconds * 1000;
+	options->refresh_ms = ms;
 	return 0;
 }
 
@@ -267,12 +275,13 @@ static int take_kernel(struct rp_tool_options *options, const char *value)
 static const struct rp_option options_table[] = {
 	{ RP_OPTION_PID, 'p', "process-id", "PID", "the process to trace", take_pid },
 	{ RP_OPTION_NAME, 'n', "name", "NAME",
-	  "the process of this name (as ps shows it), if there is just one", take_name },
+	  "the process with this name, which must be unique; see ringpipe ps", take_name },
+	{ RP_OPTION_SESSION, 0, "session", "ID",
+	  "the recorder's session, as ringpipe list shows it", take_session },
 	{ RP_OPTION_TREE, 0, "tree", NULL,
-	  "and every process that descends from it, now or later, in one\n"
-	  "file", NULL },
+	  "trace its present and later descendants too, into one file", NULL },
 	{ RP_OPTION_OUTPUT, 'o', "output", "FILE",
-	  "where it goes; {pid} stands for the process id", take_output },
+	  "the output file; {pid} is replaced by the process id", take_output },
 	{ RP_OPTION_FORCE, 'f', "force", NULL, "overwrite the file if it exists", NULL },
 	{ RP_OPTION_PROVIDERS, 0, "providers", "LIST",
 	  "NAME[:KEYWORDS[:LEVEL[:ARGUMENTS]]],…\n"
@@ -280,60 +289,63 @@ static const struct rp_option options_table[] = {
 	  "k=v;k2=v2; default: *, which is every provider with all\n"
 	  "keywords at level 5", take_providers },
 	{ RP_OPTION_MISSING, 0, "allow-missing", NULL,
-	  "begin though the process has no provider of a name that is asked\n"
-	  "for: it may come later, by dlopen", NULL },
+	  "accept names of providers that the process does not have yet:\n"
+	  "dlopen() may add them later", NULL },
 	{ RP_OPTION_DURATION, 'd', "duration", "SECONDS|1m30s", "stop after this time",
 	  take_duration },
 	{ RP_OPTION_BUFFER, 0, "buffer", "MB",
-	  "the ceiling of the session's memory in the traced process (64)", take_buffer },
+	  "maximum memory of the session in the traced process (64)", take_buffer },
 	{ RP_OPTION_LAST, 0, "last", "SECONDS|1m30s",
-	  "hold the events of this time: measure for that time at most how\n"
-	  "fast they come, and choose --buffer by it", take_last },
+	  "choose --buffer such that it holds the events of this time; this\n"
+	  "measures their rate first, for that time at most", take_last },
 	{ RP_OPTION_BLOCK, 0, "block", "MS",
-	  "writers that find no room wait for some, so many milliseconds at\n"
-	  "most; not .NET's", take_block },
+	  "a writer waits up to MS milliseconds while the buffers are full;\n"
+	  "for libringpipe only", take_block },
 	{ RP_OPTION_COARSE, 0, "coarse", NULL,
-	  "cheaper events: times of a clock that moves each millisecond; not\n"
-	  ".NET's", NULL },
+	  "make events cheaper: their times are from a clock that advances\n"
+	  "each millisecond; for libringpipe only", NULL },
 	{ RP_OPTION_STACKS, 0, "stacks", NULL, "record the writer's stack with each event", NULL },
 	{ RP_OPTION_KERNEL, 0, "kernel", "GROUPS",
-	  "put in what the kernel did for the process: sched, faults, block,\n"
-	  "syscalls, or all; needs root, or CAP_BPF and CAP_PERFMON", take_kernel },
-	{ RP_OPTION_QUIET, 'q', "quiet", NULL, "no progress, no summary", NULL },
-	{ RP_OPTION_EVENTS, 0, "events", NULL,
-	  "of report: print each event instead of a summary; of list: the\n"
-	  "events of the process", NULL },
-	{ RP_OPTION_FIELDS, 0, "fields", NULL, "with the fields of each event", NULL },
+	  "add kernel events of the process: sched, faults, block, syscalls,\n"
+	  "or all; needs root, or CAP_BPF and CAP_PERFMON", take_kernel },
+	{ RP_OPTION_QUIET, 'q', "quiet", NULL, "print no progress and no summary", NULL },
+	{ RP_OPTION_EVENTS, 0, "events", NULL, "print each event instead of a summary", NULL },
+	{ RP_OPTION_OWN_EVENTS, 0, "events", NULL,
+	  "list all events of the process, enabled or not", NULL },
+	{ RP_OPTION_FIELDS, 0, "fields", NULL, "show the fields of each event too", NULL },
 	{ RP_OPTION_ALL, 0, "all", NULL,
-	  "show what only .NET's tools read, too: the events EventCounters\n"
+	  "show also what only .NET's tools read: the events EventCounters\n"
 	  "and the provider Microsoft-DotNETCore-EventPipe", NULL },
 	{ RP_OPTION_TYPE, 0, "type", "mini|heap|full",
-	  "what the core holds: stacks and what registers point to; all\n"
-	  "that no file holds (default); all that is mapped", take_type },
-	{ RP_OPTION_TOP, 0, "top", "N", "only the N kinds, or values, that came most often",
+	  "contents of the core: mini has the stacks and the memory that\n"
+	  "registers point to; heap has all memory that no file holds\n"
+	  "(default); full has all mapped memory", take_type },
+	{ RP_OPTION_TOP, 0, "top", "N", "show only the N most frequent kinds of events, or values",
 	  take_top },
 	{ RP_OPTION_COUNTERS, 0, "counters", "LIST",
-	  "PROVIDER[COUNTER,…],…; default: all of the process's", take_counters },
-	{ RP_OPTION_REFRESH, 0, "refresh", "SECONDS", "how often figures are told (1)",
+	  "PROVIDER[COUNTER,…],…; default: all counters of the process", take_counters },
+	{ RP_OPTION_REFRESH, 0, "refresh", "SECONDS|1m30s",
+	  "the time between two updates (1)",
 	  take_refresh },
-	{ RP_OPTION_EVENT, 0, "event", "PROVIDER:EVENT", "the event that is looked at",
+	{ RP_OPTION_EVENT, 0, "event", "PROVIDER:EVENT", "the event to count or print",
 	  take_event },
 	{ RP_OPTION_FIELD, 0, "field", "FIELD",
-	  "the field that is looked at; STRUCT.MEMBER for one inside", take_field },
+	  "the field whose values count; STRUCT.MEMBER for one in a struct", take_field },
 	{ RP_OPTION_STEP, 0, "step", "N",
-	  "a histogram in steps of N from 0 on; default: powers of two", take_step },
-	{ RP_OPTION_PORT, 0, "port", "PORT", "where to serve (9464)", take_port },
+	  "a histogram with steps of N from 0; default: powers of two", take_step },
+	{ RP_OPTION_PORT, 0, "port", "PORT", "the TCP port to serve (9464)", take_port },
 	{ RP_OPTION_LISTEN, 0, "listen", "ADDRESS",
-	  "of which interface, in numbers; 0.0.0.0 or :: for all, to whoever\n"
-	  "reaches them (127.0.0.1, this machine only)", take_listen },
+	  "the address to listen on, in numbers (127.0.0.1, this machine\n"
+	  "only); with 0.0.0.0 or ::, any host that reaches it can connect", take_listen },
 	{ RP_OPTION_RECOVER, 0, "recover", NULL,
-	  "in files in memory, for ringpipe recover when the process crashed", NULL },
+	  "keep the events in files in memory, for ringpipe recover after a\n"
+	  "crash", NULL },
 	{ RP_OPTION_ROLL, 0, "roll", "MB",
-	  "the process writes all of it, into files named like -o with numbers,\n"
-	  "so many megabytes in all, at least 8; the oldest are deleted", take_roll },
-	{ RP_OPTION_LIST, 0, "list", NULL, "list what sessions have left, or have now", NULL },
+	  "the process writes all events to numbered files named after -o,\n"
+	  "MB megabytes in all, at least 8, and deletes the oldest files", take_roll },
+	{ RP_OPTION_LIST, 0, "list", NULL, "list the directories of sessions", NULL },
 	{ RP_OPTION_PRUNE, 0, "prune", NULL,
-	  "remove what processes left that are gone, recovered or not", NULL },
+	  "remove the directories of ended processes, recovered or not", NULL },
 	{ RP_OPTION_FORMAT, 0, "format", "text|json|csv",
 	  "print the rows as text (default), JSON or CSV", take_format },
 	{ RP_OPTION_HELP, 'h', "help", NULL, "print this help", NULL },
@@ -390,10 +402,11 @@ void rp_options_print(uint64_t mask)
 }
 
 /*
- * Finds the row that `argument` names. `ret_value` is the value in the same word (--name=value,
- * -nvalue), or NULL.
+ * Finds the row of `mask` that `argument` names. `ret_value` is the value in the same word
+ * (--name=value, -nvalue), or NULL.
  */
-static const struct rp_option *find_option(const char *argument, const char **ret_value)
+static const struct rp_option *find_option(uint64_t mask, const char *argument,
+					   const char **ret_value)
 {
 	bool is_long = argument[1] == '-';
 	const char *name = argument + (is_long ? 2 : 1);
@@ -402,8 +415,9 @@ static const struct rp_option *find_option(const char *argument, const char **re
 	for (size_t i = 0; i < OPTION_COUNT; i++) {
 		const struct rp_option *row = &options_table[i];
 
-		if (is_long ? strncmp(row->name, name, length) || row->name[length] :
-			      row->letter != *name)
+		if (!(row->flag & mask) ||
+		    (is_long ? strncmp(row->name, name, length) || row->name[length] :
+			       row->letter != *name))
 			continue;
 		*ret_value = name[length] ? name + length + is_long : NULL;
 		return row;
@@ -416,10 +430,10 @@ static int parse_option(const struct rp_tool_command *command, const char *argum
 			const char *next, struct rp_tool_options *options)
 {
 	const char *value = NULL;
-	const struct rp_option *row = find_option(argument, &value);
+	const struct rp_option *row = find_option(command->options, argument, &value);
 	int used = 1;
 
-	if (!row || !(row->flag & command->options)) {
+	if (!row) {
 		rp_tool_error("%s: unknown option %s; see ringpipe %s --help", command->name,
 			      argument, command->name);
 		return -EINVAL;
@@ -433,12 +447,12 @@ static int parse_option(const struct rp_tool_command *command, const char *argum
 		used = 2;
 	}
 	if (row->argument && !value) {
-		rp_tool_error("%s: --%s wants %s after it", command->name, row->name,
+		rp_tool_error("%s: --%s requires %s", command->name, row->name,
 			      row->argument);
 		return -EINVAL;
 	}
 	if (row->take && row->take(options, value)) {
-		rp_tool_error("%s: --%s wants %s, not '%s'", command->name, row->name,
+		rp_tool_error("%s: --%s requires %s, not '%s'", command->name, row->name,
 			      row->argument, value);
 		return -EINVAL;
 	}
@@ -449,50 +463,46 @@ static int parse_option(const struct rp_tool_command *command, const char *argum
 static int check_operands(const struct rp_tool_command *command,
 			  const struct rp_tool_options *options)
 {
-	int count = options->operand_count;
+	const bool takes_pid = (command->options & RP_OPTION_PID) && !options->child;
+	const int count = options->operand_count, max = command->operands_max + takes_pid;
 
-	if (command->takes_child && count > 0 && !options->child) {
-		rp_tool_error("%s: unexpected '%s'; a command to run comes after --",
-			      command->name, options->operands[0]);
-		return -EINVAL;
-	}
-	if (command->takes_child && options->child && count == 0) {
+	if (options->child && count == 0) {
 		rp_tool_error("%s: no command after --", command->name);
 		return -EINVAL;
 	}
 	if (count < command->operands_min) {
-		rp_tool_error("%s: wants %s; see ringpipe %s --help", command->name,
+		rp_tool_error("%s: requires %s; see ringpipe %s --help", command->name,
 			      command->arguments, command->name);
 		return -EINVAL;
 	}
-	if (command->operands_max >= 0 && count > command->operands_max) {
+	if (!options->child && count > max) {
 		rp_tool_error("%s: unexpected '%s'; see ringpipe %s --help", command->name,
-			      options->operands[command->operands_max], command->name);
+			      options->operands[max], command->name);
 		return -EINVAL;
 	}
 	return 0;
 }
 
 /*
- * Checks that a process is named in exactly one way. A command that starts one checks for itself.
+ * Checks that a process is named in exactly one way: PID, -p PID, -n NAME, or a command after "--".
  */
 static int check_process(const struct rp_tool_command *command, struct rp_tool_options *options)
 {
-	int ways = !!(options->given & RP_OPTION_PID) + !!(options->given & RP_OPTION_NAME);
+	int ways = !!(options->given & RP_OPTION_PID) + !!(options->given & RP_OPTION_NAME) +
+		   (options->operand_count > 0);
 
-	if (!(command->options & RP_OPTION_PID) || command->takes_child)
+	if (!(command->options & RP_OPTION_PID))
 		return 0;
-	if (command->takes_pid && options->operand_count) {
-		ways++;
-		if (take_pid(options, options->operands[0])) {
-			rp_tool_error("%s: wants a process id, not '%s'", command->name,
-				      options->operands[0]);
-			return -EINVAL;
-		}
+	if (!options->child && options->operand_count && take_pid(options, options->operands[0])) {
+		rp_tool_error("%s: requires a process id, not '%s'%s", command->name,
+			      options->operands[0],
+			      command->takes_child ? "; a command to run comes after --" : "");
+		return -EINVAL;
 	}
 	if (ways != 1) {
-		rp_tool_error("%s: give one of %s-p PID and -n NAME", command->name,
-			      command->takes_pid ? "PID, " : "");
+		rp_tool_error("%s: give one of PID, -p PID%s -n NAME%s", command->name,
+			      command->takes_child ? "," : " and",
+			      command->takes_child ? " and -- COMMAND" : "");
 		return -EINVAL;
 	}
 	return 0;
@@ -505,13 +515,13 @@ static int check_output(const struct rp_tool_command *command,
 	if (!options->output || strcmp(options->output, "-"))
 		return 0;
 	if (command->needs_file) {
-		rp_tool_error("%s: -o - cannot be, for %s; give the name of a file", command->name,
-			      command->needs_file);
+		rp_tool_error("%s: cannot write to -o -, because %s; give the name of a file",
+			      command->name, command->needs_file);
 		return -EINVAL;
 	}
 	if (command->is_binary && isatty(STDOUT_FILENO)) {
-		rp_tool_error("%s: a trace is nothing for a terminal; give -o the name of a file, "
-			      "or send standard output elsewhere", command->name);
+		rp_tool_error("%s: a trace is binary, and standard output is a terminal; give -o "
+			      "the name of a file, or redirect standard output", command->name);
 		return -EINVAL;
 	}
 	return 0;
@@ -572,7 +582,7 @@ int rp_options_parse(const struct rp_tool_command *command, int argc, char **arg
 		if (!ret)
 			ret = check_output(command, &options);
 		if (!ret && options.nettrace && !(command->options & RP_OPTION_NETTRACE)) {
-			rp_tool_error("%s: --format takes text, json or csv", command->name);
+			rp_tool_error("%s: --format requires text, json or csv", command->name);
 			ret = -EINVAL;
 		}
 		if (ret)

@@ -10,13 +10,13 @@
 #include <unistd.h>
 
 #include "ipc/command_ids.h"
+#include "ipc/connection.h"
 #include "tools/ringpipe/exchange.h"
 #include "tools/ringpipe/port.h"
 #include "tools/ringpipe/proc.h"
 #include "tools/ringpipe/signals.h"
 
 #define BACKLOG 16
-#define ADVERTISE_BYTES 34u
 #define ADVERTISE_MS 250
 #define LINEAGE_MAX 4096	/* ancestors visited between a process and this one */
 
@@ -53,8 +53,9 @@ static int listen_in(struct rp_tool_port *port, const char *parent)
 		rmdir(directory);
 		port->path = NULL;
 	} else {
-		port->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		ret = port->fd < 0 ? -errno : bind_at(port->fd, port->path, is_root ? 0666 : 0600);
+		port->fd = ret = rp_connection_socket();
+		if (ret >= 0)
+			ret = bind_at(port->fd, port->path, is_root ? 0666 : 0600);
 	}
 	free(directory);
 	return ret;
@@ -101,27 +102,24 @@ void rp_tool_port_close(struct rp_tool_port *port)
 	port->path = NULL;
 }
 
-/*
- * Reads "ADVR_V1\0", 16 bytes of cookie, u64 pid, u16 0. Return: whether all of it arrived in time.
- */
-static bool read_advertise(int fd, uint8_t bytes[ADVERTISE_BYTES])
+/* Return: whether the process identified itself in time. */
+static bool read_advertise(int fd, uint8_t bytes[RP_ADVERTISE_BYTES])
 {
 	int64_t end = rp_now_ms() + ADVERTISE_MS;
 	size_t size = 0;
 
-	while (size < ADVERTISE_BYTES) {
+	while (size < RP_ADVERTISE_BYTES) {
 		struct pollfd wait = { .fd = fd, .events = POLLIN };
 		int64_t left = end - rp_now_ms();
-		ssize_t got;
+		size_t got;
 
-		if (left <= 0 || poll(&wait, 1, (int)left) <= 0)
+		if (left <= 0 || poll(&wait, 1, (int)left) <= 0 ||
+		    rp_connection_receive(fd, bytes + size, RP_ADVERTISE_BYTES - size, &got) ||
+		    got == 0)
 			return false;
-		got = recv(fd, bytes + size, ADVERTISE_BYTES - size, 0);
-		if (got <= 0)
-			return false;
-		size += (size_t)got;
+		size += got;
 	}
-	return memcmp(bytes, "ADVR_V1", 8) == 0;
+	return memcmp(bytes, RP_ADVERTISE_MAGIC, 8) == 0;
 }
 
 static void resume_other(struct rp_tool_port *port, const uint8_t cookie[16], int fd)
@@ -178,18 +176,18 @@ static bool is_descendant(pid_t pid)
 
 static void greet(struct rp_tool_port *port, int fd)
 {
-	uint8_t advertise[ADVERTISE_BYTES];
+	uint8_t advertise[RP_ADVERTISE_BYTES];
 	const uint8_t *cookie = advertise + 8;
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
+	uid_t uid;
+	pid_t peer;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) ||
-	    !is_descendant(peer.pid) || !read_advertise(fd, advertise)) {
+	if (rp_connection_get_peer(fd, &uid, &peer) < 0 || !is_descendant(peer) ||
+	    !read_advertise(fd, advertise)) {
 		close(fd);
 		return;
 	}
 	if (port->pid == 0) {
-		port->pid = peer.pid;
+		port->pid = peer;
 		memcpy(port->runtime.cookie, cookie, 16);
 	}
 	if (!memcmp(port->runtime.cookie, cookie, 16))

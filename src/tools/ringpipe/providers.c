@@ -125,8 +125,8 @@ static void explain_missing(const struct rp_target *target, const char *missing,
 		free(list);
 		list = NULL;
 	}
-	rp_tool_error("process %d has no provider '%s'; it has: %s (--allow-missing is for one "
-		      "that comes later)", target->pid, missing,
+	rp_tool_error("process %d has no provider '%s'; it has: %s (--allow-missing accepts "
+		      "missing ones)", target->pid, missing,
 		      !list ? "?" : *list ? list : "none");
 	free(list);
 }

@@ -178,7 +178,7 @@ static int survey_init(struct survey *survey, const struct rp_target_list *list)
 static int print(const struct survey *survey, enum rp_format format)
 {
 	static const struct rp_column columns[] = {
-		{ .key = "pid", .title = "PID", .is_right = true },
+		{ .key = "process_id", .title = "PID", .is_right = true },
 		{ .key = "user", .title = "USER" },
 		{ .key = "runtime", .title = "RUNTIME" },
 		{ .key = "name", .title = "NAME" },

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "ipc/command_ids.h"
+#include "ipc/provider_list.h"
 #include "tools/ringpipe/exchange.h"
 #include "tools/ringpipe/providers.h"
 #include "tools/ringpipe/recording.h"
@@ -101,19 +102,6 @@ int rp_recording_check_providers(const struct rp_tool_options *options,
 	return rp_providers_check(target, provider_name, count, (void *)providers);
 }
 
-void rp_recording_put_providers(struct rp_message_buffer *request,
-				const struct rp_session_provider *providers, size_t count)
-{
-	rp_message_put_u32(request, (uint32_t)count);
-	for (size_t i = 0; i < count; i++) {
-		rp_message_put_u64(request, providers[i].keywords);
-		rp_message_put_u32(request, providers[i].level);
-		rp_message_put_string(request, providers[i].name);
-		rp_message_put_string(request,
-				   providers[i].filter_data ? providers[i].filter_data : "");
-	}
-}
-
 static bool is_our_own(const struct rp_recording_plan *plan)
 {
 	return plan->block_ms || plan->coarse;
@@ -145,7 +133,7 @@ static int build_collect(struct recording *recording)
 		rp_message_put_u8(request, plan->rundown);
 	if (collect_versions[recording->version].has_stackwalk)
 		rp_message_put_u8(request, plan->stacks);
-	rp_recording_put_providers(request, plan->providers, plan->provider_count);
+	rp_message_put_providers(request, plan->providers, plan->provider_count);
 	return rp_message_end(request);
 }
 
@@ -277,8 +265,8 @@ static void step_start(struct recording *recording)
 	}
 	recording->collect.running = false;
 	if (rp_exchange_unknown_command(exchange, ret) && is_our_own(recording->plan)) {
-		rp_tool_error("cannot trace process %d with %s: it does not know how (it has "
-			      ".NET's runtime, or an older libringpipe)",
+		rp_tool_error("cannot trace process %d with %s: its runtime does not support it "
+			      "(it is .NET's, or an older libringpipe)",
 			      recording->plan->target->pid,
 			      recording->plan->coarse ? "--coarse" : "--block");
 		end(recording, RP_RECORDING_FAILED);
@@ -387,7 +375,7 @@ static void step_signals(struct recording *recording)
 			continue;
 		}
 		line_clear(recording);
-		rp_tool_error("gave up; the trace may stop before its end");
+		rp_tool_error("cancelled; the trace may stop before its end");
 		end(recording, RP_RECORDING_GAVE_UP);
 	}
 }

@@ -25,10 +25,6 @@ int rp_recording_check_providers(const struct rp_tool_options *options,
 				 const struct rp_target *target,
 				 const struct rp_session_provider *providers, size_t count);
 
-/* Writes them as in requests: u32 count, then {u64 keywords, u32 level, string name, arguments}. */
-void rp_recording_put_providers(struct rp_message_buffer *request,
-				const struct rp_session_provider *providers, size_t count);
-
 struct rp_recording_plan {
 	const struct rp_target *target;
 	struct rp_child *child;		/* the started command; NULL: the target already ran */

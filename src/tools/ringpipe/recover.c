@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "recover/files.h"
 #include "recover/recovery.h"
+#include "tools/ringpipe/json.h"
 #include "tools/ringpipe/output.h"
 #include "tools/ringpipe/rows.h"
 #include "tools/ringpipe/display_text.h"
@@ -74,14 +75,17 @@ static bool look_at(int parent_fd, const char *name, struct found *ret_found)
 static int list_one(const struct found *found, void *data)
 {
 	struct rp_rows *rows = data;
-	char started[RP_TEXT_MAX];
+	char started[RP_TEXT_MAX], exact[RP_TEXT_MAX];
 
 	rp_rows_add_string(rows, found->name);
 	rp_rows_add_u64(rows, found->head.process_id);
 	rp_rows_add_string(rows, found->head.name);
 	rp_rows_add_string(rows, found->state);
-	rp_rows_add_string(rows, found->head.start_utc_ns ?
-			   rp_text_utc(found->head.start_utc_ns, started) : NULL);
+	if (found->head.start_utc_ns)
+		rp_rows_add(rows, rp_json_string(rp_text_utc_ns(found->head.start_utc_ns, exact)),
+			    rp_text_utc(found->head.start_utc_ns, started));
+	else
+		rp_rows_add_string(rows, NULL);
 	rp_rows_add_string(rows, found->head.output);
 	return 0;
 }
@@ -136,7 +140,7 @@ static int list(const char *path, enum rp_format format)
 {
 	static const struct rp_column columns[] = {
 		{ .key = "directory", .title = "DIRECTORY" },
-		{ .key = "pid", .title = "PID", .is_right = true },
+		{ .key = "process_id", .title = "PID", .is_right = true },
 		{ .key = "session", .title = "SESSION" },
 		{ .key = "state", .title = "STATE" },
 		{ .key = "start_utc", .title = "STARTED" },
@@ -188,7 +192,7 @@ static void report_window(const struct rp_recovery_result *result)
 	if (!result->to_ns)
 		return;
 	if (result->from_ns == result->to_ns)
-		printf("; at no time complete");
+		printf("; complete at no time");
 	else
 		printf("; complete from %s to %s UTC",
 		       rp_text_utc(utc_of(result, result->from_ns), from),
@@ -207,13 +211,13 @@ static void emit(const struct rp_recovery_result *result, const struct rp_recove
 	putchar('\n');
 	fflush(stdout);
 	if (!result->has_output)
-		rp_tool_error("%s is not there any more, or is not what the session wrote: the "
-			      "trace begins where the rings do", head->output);
+		rp_tool_error("%s is missing, or the session did not write it: the trace begins "
+			      "with the events in the rings", head->output);
 	if (result->unknown)
-		rp_tool_error("%s events are left out, for their definitions are missing",
+		rp_tool_error("%s events are left out, because their definitions are missing",
 			      rp_text_count(result->unknown, number));
 	if (result->damaged)
-		rp_tool_error("%s places in the rings were damaged and are left out",
+		rp_tool_error("%s damaged parts of the rings are left out",
 			      rp_text_count(result->damaged, number));
 }
 
@@ -253,7 +257,7 @@ static int write_trace(int directory_fd, const struct rp_recover_header *head,
 	if (ret == 0)
 		emit(&result, head, output->path);
 	else if (ret == -EEXIST)
-		rp_tool_error("%s is what the session wrote itself; choose another file by -o",
+		rp_tool_error("%s is the session's own output; choose another file with -o",
 			      output->path);
 	else
 		rp_tool_error("cannot recover into %s: %s", output->path,
@@ -272,7 +276,7 @@ static int recover_into(int directory_fd, const struct rp_recover_header *head,
 
 	free(pattern);
 	if (!path)
-		rp_tool_error("no memory");
+		rp_tool_error("out of memory");
 	else if (rp_output_open(&output, path, options->given & RP_OPTION_FORCE) == 0) {
 		if (write_trace(directory_fd, head, &output) != 0)
 			rp_output_discard(&output);
@@ -293,8 +297,8 @@ static int recover(const char *path, const struct rp_tool_options *options)
 
 	ret = fd < 0 ? fd : rp_recovery_look(fd, &state, &head);
 	if (fd >= 0 && ret == -ENOENT)
-		rp_tool_error("%s is no session's directory; see ringpipe recover --list %s", path,
-			      path);
+		rp_tool_error("%s is not the directory of a session; see ringpipe recover "
+			      "--list %s", path, path);
 	else if (ret == -EBADMSG)
 		rp_tool_error("%s is damaged, or of another version", path);
 	else if (ret != 0)
@@ -317,15 +321,15 @@ int rp_command_recover(const struct rp_tool_options *options)
 	const char *path = options->operand_count ? options->operands[0] : NULL;
 
 	if ((options->given & RP_OPTION_FORMAT) && mode != RP_OPTION_LIST) {
-		rp_tool_error("recover: --format goes with --list");
+		rp_tool_error("recover: --format requires --list");
 		return RP_EXIT_USAGE;
 	}
 	if (!mode && path)
 		return recover(path, options);
 	if (!mode || mode == (RP_OPTION_LIST | RP_OPTION_PRUNE) ||
 	    (options->given & (RP_OPTION_OUTPUT | RP_OPTION_FORCE))) {
-		rp_tool_error("recover: wants DIRECTORY, --list or --prune; see ringpipe recover "
-			      "--help");
+		rp_tool_error("recover: requires DIRECTORY, --list or --prune; see ringpipe "
+			      "recover --help");
 		return RP_EXIT_USAGE;
 	}
 	/*

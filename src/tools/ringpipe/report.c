@@ -47,7 +47,7 @@ static int report_summary(struct rp_reader *reader, const char *path,
 	rp_summary_fini(&summary);
 	if (view.error) {
 		fflush(stdout);
-		rp_tool_error("%s: %s; what came before is in the summary", path, view.error);
+		rp_tool_error("%s: %s; the summary has the events before that", path, view.error);
 		status = RP_EXIT_FAILURE;
 	}
 	return status;
@@ -65,7 +65,7 @@ static int check_usage(const struct rp_tool_options *options)
 	const uint64_t given = options->given;
 
 	if ((given & RP_OPTION_EVENTS) && (given & RP_OPTION_TOP)) {
-		rp_tool_error("report: --top goes with the summary, not with --events");
+		rp_tool_error("report: --top cannot be used with --events");
 		return -EINVAL;
 	}
 	return 0;

@@ -217,8 +217,8 @@ static int print_json(const struct event_printer *printer, const struct rp_reade
 	printf("{\"time_ns\":%" PRId64 ",\"time_utc\":\"%s\"", event->time_ns,
 	       utc_of(printer, event, utc));
 	if (has_process(printer, event))
-		printf(",\"process\":%" PRIu64, process_of(printer, event));
-	printf(",\"thread\":%" PRIu64, event->thread);
+		printf(",\"process_id\":%" PRIu64, process_of(printer, event));
+	printf(",\"thread_id\":%" PRIu64, event->thread);
 	/* The .NET runtime writes -1 if it does not know the processor. */
 	if (event->processor == UINT32_MAX)
 		fputs(",\"processor\":null", stdout);
@@ -384,7 +384,7 @@ int rp_report_events(struct rp_reader *reader, const char *path, const char *fil
 	if (!file)
 		setvbuf(stdout, NULL, _IOLBF, 0);
 	if (printer.format == RP_FORMAT_CSV)
-		puts("time_utc,time_ns,process,thread,processor,provider,event,id,activity,"
+		puts("time_utc,time_ns,process_id,thread_id,processor,provider,event,id,activity,"
 		     "related_activity,fields,stack");
 	ret = file ? read_functions(file, &printer) : 0;
 	if (ret == 0) {

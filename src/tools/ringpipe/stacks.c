@@ -14,6 +14,7 @@
 
 #include <ringpipe/reader.h>
 
+#include "base/array.h"
 #include "tools/ringpipe/address_ranges.h"
 #include "tools/ringpipe/json.h"
 #include "tools/ringpipe/proc.h"
@@ -51,19 +52,17 @@ struct stacks {
 
 static struct thread *thread_of(struct stacks *stacks, uint64_t id)
 {
+	struct thread *grown;
+
 	for (size_t i = 0; i < stacks->count; i++) {
 		if (stacks->threads[i].id == id)
 			return &stacks->threads[i];
 	}
-	if (stacks->count == stacks->capacity) {
-		size_t capacity = stacks->capacity ? 2 * stacks->capacity : 64;
-		struct thread *grown = realloc(stacks->threads, capacity * sizeof(*grown));
-
-		if (!grown)
-			return NULL;
-		stacks->threads = grown;
-		stacks->capacity = capacity;
-	}
+	grown = rp_array_reserve(stacks->threads, stacks->count,
+				 &stacks->capacity, 1, sizeof(*grown));
+	if (!grown)
+		return NULL;
+	stacks->threads = grown;
 	stacks->threads[stacks->count] = (struct thread){ .id = id };
 	return &stacks->threads[stacks->count++];
 }
@@ -268,7 +267,7 @@ static void add_csv_frames(struct rp_rows *rows, const struct stacks *stacks,
 static int print_rows(const struct stacks *stacks, enum rp_format format)
 {
 	static const struct rp_column columns[] = {
-		{ .key = "thread" }, { .key = "name" }, { .key = "state" }, { .key = "frames" },
+		{ .key = "thread_id" }, { .key = "name" }, { .key = "state" }, { .key = "frames" },
 	};
 	struct rp_rows rows;
 	int status;
@@ -344,10 +343,10 @@ static int print_stacks(int fd, const struct rp_target *target,
 	if (ret == 0)
 		drop_ended(&stacks, target);
 	if (ret != 0)
-		rp_tool_error("process %d: what it sent is not a sound trace: %s", target->pid,
+		rp_tool_error("process %d sent an invalid trace: %s", target->pid,
 			      strerror(-ret));
 	else if (stacks.count == 0)
-		rp_tool_error("process %d told of no thread in this time; a longer --duration may "
+		rp_tool_error("process %d reported no thread in this time; a longer --duration may "
 			      "help", target->pid);
 	if (ret == 0 && stacks.count > 0) {
 		qsort(stacks.threads, stacks.count, sizeof(*stacks.threads), compare_threads);
@@ -396,7 +395,7 @@ int rp_command_stacks(const struct rp_tool_options *options)
 		return RP_EXIT_FAILURE;
 	fd = memfd_create("ringpipe-stacks", MFD_CLOEXEC);
 	if (fd < 0) {
-		rp_tool_error("no memory for a trace: %s", strerror(errno));
+		rp_tool_error("cannot allocate memory for a trace: %s", strerror(errno));
 		status = RP_EXIT_FAILURE;
 	} else {
 		status = run_session(&target, fd, options);

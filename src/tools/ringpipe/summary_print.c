@@ -73,7 +73,7 @@ static void print_head(const struct rp_summary *summary, const struct rp_summary
 	printf("Duration   %s\n", rp_text_duration(duration_ns(summary), text));
 	print_window(summary);
 	if (summary->step_ns)
-		printf("Times      coarse: of a clock that moves each %s\n",
+		printf("Times      coarse, from a clock that advances each %s\n",
 		       rp_text_duration(summary->step_ns, text));
 	printf("Events     %s, %s a second\n", rp_text_count(summary->stats.events, text),
 	       rp_text_rate(summary->stats.events, duration_ns(summary), more));
@@ -237,7 +237,7 @@ static int print_text(const struct rp_summary *summary, const struct rp_summary_
 		status = rp_rows_print(&rows);
 	}
 	if (omitted.kinds)
-		printf("\n%zu more kinds of events came less often.\n", omitted.kinds);
+		printf("\n%zu more kinds of events were less frequent.\n", omitted.kinds);
 	if (omitted.internal_events)
 		printf("\n%s events for .NET's tools are not shown; --all shows them.\n",
 		       rp_text_count(omitted.internal_events, text));
@@ -252,7 +252,7 @@ static struct json_object *rate_to_json(uint64_t events, uint64_t ns)
 
 /* Columns of CSV; in JSON each provider lists the rest of its kinds. */
 static const struct rp_column kind_columns[] = {
-	{ .key = "provider" }, { .key = "name" }, { .key = "id" }, { .key = "version" },
+	{ .key = "provider" }, { .key = "event" }, { .key = "id" }, { .key = "version" },
 	{ .key = "level" }, { .key = "opcode" }, { .key = "keywords" }, { .key = "events" },
 	{ .key = "events_per_second" }, { .key = "payload_bytes" },
 };
@@ -318,7 +318,7 @@ static struct json_object *providers_to_json(const struct rp_summary *summary,
 					     const struct rp_summary_view *view)
 {
 	static const struct rp_column columns[] = {
-		{ .key = "name" }, { .key = "events" }, { .key = "events_per_second" },
+		{ .key = "provider" }, { .key = "events" }, { .key = "events_per_second" },
 		{ .key = "payload_bytes" }, { .key = "kinds" },
 	};
 	const struct choice choice = choose(summary, view);
@@ -336,7 +336,7 @@ static struct json_object *providers_to_json(const struct rp_summary *summary,
 static struct json_object *losses_to_json(const struct rp_summary *summary)
 {
 	static const struct rp_column columns[] = {
-		{ .key = "ring" }, { .key = "reason" }, { .key = "count" },
+		{ .key = "ring" }, { .key = "reason" }, { .key = "lost" },
 	};
 	struct json_object *losses;
 	struct rp_rows rows;
@@ -403,7 +403,7 @@ static struct json_object *to_json(const struct rp_summary *summary,
 	uint64_t ns = duration_ns(summary);
 	char text[RP_TEXT_MAX];
 
-	rp_text_utc(summary->info.start_utc_ns, text);
+	rp_text_utc_ns(summary->info.start_utc_ns, text);
 	json_object_object_add(out, "file", rp_json_string(view->path));
 	json_object_object_add(out, "bytes", json_object_new_uint64(stats->bytes));
 	json_object_object_add(out, "process_id", json_object_new_int64(summary->info.process_id));

@@ -423,10 +423,10 @@ static void explain_missing(const struct rp_proc *process)
 		rp_tool_error("process %d has no diagnostics socket: neither libringpipe.so nor "
 			      ".NET is loaded there", process->pid);
 	else
-		rp_tool_error("process %d has no diagnostics socket in %s: it has diagnostics "
-			      "turned off, or could make no socket there (a folder that is "
-			      "missing, read-only, or has too long a name)", process->pid,
-			      directory);
+		rp_tool_error("process %d has no diagnostics socket in %s: its diagnostics "
+			      "are disabled, or it could not create a socket there (the "
+			      "directory is missing or read-only, or its name is too long)",
+			      process->pid, directory);
 	free(directory);
 }
 

@@ -23,6 +23,7 @@ enum rp_tool_exit {
 /* The options that a command accepts; their rows are in options.c. */
 enum rp_tool_option_flag {
 	RP_OPTION_HELP = 1ull << 0,
+	RP_OPTION_SESSION = 1ull << 1,
 	RP_OPTION_PID = 1ull << 2,
 	RP_OPTION_NAME = 1ull << 3,
 	RP_OPTION_OUTPUT = 1ull << 4,
@@ -32,7 +33,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_BUFFER = 1ull << 8,
 	RP_OPTION_STACKS = 1ull << 9,
 	RP_OPTION_QUIET = 1ull << 10,
-	RP_OPTION_EVENTS = 1ull << 11,
+	RP_OPTION_EVENTS = 1ull << 11,		/* of a trace */
 	RP_OPTION_TOP = 1ull << 12,
 	RP_OPTION_TYPE = 1ull << 13,
 	RP_OPTION_COUNTERS = 1ull << 14,
@@ -45,6 +46,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_BLOCK = 1ull << 21,
 	RP_OPTION_LIST = 1ull << 22,
 	RP_OPTION_PRUNE = 1ull << 23,
+	RP_OPTION_OWN_EVENTS = 1ull << 24,	/* of a process */
 	RP_OPTION_TREE = 1ull << 25,
 	RP_OPTION_RECOVER = 1ull << 26,
 	RP_OPTION_ROLL = 1ull << 27,
@@ -70,6 +72,7 @@ struct rp_tool_options {
 	bool child;			/* a "--" was seen: the operands are a command line */
 	pid_t pid;
 	const char *name;
+	uint64_t session;		/* 0: not given */
 	const char *output;
 	const char *providers;
 	uint64_t duration_ms;
@@ -99,11 +102,11 @@ struct rp_tool_command {
 	const char *arguments;		/* in the usage line */
 	const char *help;
 	const char *notes;		/* paragraphs under the options, or NULL */
+	const char *examples;		/* command lines without "ringpipe ", each with a newline */
 	uint64_t options;		/* enum rp_tool_option_flag */
-	int operands_min;
+	int operands_min;		/* without a process, which any command with -p takes */
 	int operands_max;		/* -1: any number */
-	bool takes_child;		/* operands come after "--" only */
-	bool takes_pid;			/* the operand is a process, like the argument of -p */
+	bool takes_child;		/* a command line may follow "--" */
 	bool is_binary;			/* its output must not go to a terminal */
 	const char *needs_file;		/* why -o cannot be "-", standard output; or NULL */
 	int (*run)(const struct rp_tool_options *options);
@@ -144,7 +147,9 @@ int rp_command_ps(const struct rp_tool_options *options);
 int rp_command_list(const struct rp_tool_options *options);
 int rp_command_collect(const struct rp_tool_options *options);
 int rp_command_dump(const struct rp_tool_options *options);
-int rp_command_counters(const struct rp_tool_options *options);
+int rp_command_counters_monitor(const struct rp_tool_options *options);
+int rp_command_counters_collect(const struct rp_tool_options *options);
+int rp_command_counters_serve(const struct rp_tool_options *options);
 int rp_command_report(const struct rp_tool_options *options);
 int rp_command_bpf(const struct rp_tool_options *options);
 int rp_command_recover(const struct rp_tool_options *options);

@@ -359,18 +359,18 @@ static bool report_part(const struct tree_member *member, bool whole)
 		return false;
 	switch (member->end - '0') {
 	case RP_RECORDING_PEER_ENDED:
-		rp_tool_error("process %d went away %s", member->pid, member->begun ?
-			      "in the middle of its part; what came until then is there" :
-			      "before anything came from it");
+		rp_tool_error("process %d ended %s", member->pid, member->begun ?
+			      "before it completed its part; the trace has its events up to then" :
+			      "before it sent anything");
 		break;
 	case RP_RECORDING_FAILED:
 		rp_tool_error("process %d could not be traced", member->pid);
 		break;
 	case RP_RECORDING_OUTPUT_FAILED:
-		rp_tool_error("no room to record process %d; its part ends there", member->pid);
+		rp_tool_error("no space to record process %d; its part ends there", member->pid);
 		break;
 	default:
-		rp_tool_error("process %d did not end its part; what came until then is there",
+		rp_tool_error("process %d did not end its part; the trace has its first events",
 			      member->pid);
 	}
 	return true;
