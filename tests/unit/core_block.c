@@ -14,10 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/core.h"
 #include "core/drain_wake.h"
 #include "core/event_batch.h"
 #include "core/session_setup.h"
+#include "core/session_state.h"
 #include "core/wait.h"
 
 #define HOUR_MS 3600000u

@@ -17,9 +17,10 @@
 #include <ringpipe/ringpipe.h>
 
 #include "base/clock.h"
-#include "core/core.h"
+#include "core/enable.h"
 #include "core/own.h"
 #include "ring/regs.h"
+#include "ring/ring.h"
 #include "ring/rseq.h"
 #include "ring/slot.h"
 #include "traps.h"

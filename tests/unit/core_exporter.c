@@ -8,7 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/core.h"
+#include "base/atomic.h"
+#include "core/exporter_set.h"
 #include "core/own.h"
 
 RP_PROVIDER(declared, "Test-Exporter-Declared");

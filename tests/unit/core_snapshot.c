@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Sessions that overwrite: what a snapshot holds, and from when on it is complete. */
-#include "core_support.h"
 
+#include "base/clock.h"
+#include "core/holders.h"
+#include "core/merge.h"
+#include "core/snapshot.h"
+#include "core_support.h"
+#include "ring/ring.h"
+#include "traps.h"
 #include <pthread.h>
+#include <ringpipe/reader.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -11,15 +18,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <ringpipe/reader.h>
-
-#include "base/clock.h"
-#include "core/core.h"
-#include "core/holders.h"
-#include "core/merge.h"
-#include "core/snapshot.h"
-#include "traps.h"
 
 RP_PROVIDER(flight, "Test-Flight");
 RP_EVENT(flight, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial), RP_BLOB(bytes));

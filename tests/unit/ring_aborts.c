@@ -26,9 +26,10 @@
 
 #include <ringpipe/ringpipe.h>
 
-#include "core/core.h"
-#include "core/own.h"
+#include "base/clock.h"
 #include "core/kernel_probes.h"
+#include "core/own.h"
+#include "ring/ring.h"
 #include "ring/rseq.h"
 #include "ring/slot.h"
 #include "ring_setup.h"

@@ -11,9 +11,11 @@
 
 #include <ringpipe/ringpipe.h>
 
-#include "core/core.h"
+#include "base/clock.h"
+#include "core/enable.h"
 #include "core/own.h"
 #include "ring/regs.h"
+#include "ring/ring.h"
 #include "ring/slot.h"
 #include "ring_paths.h"
 

@@ -3,9 +3,12 @@
  * The drain thread's part of a session's pool: it frees buffers that no writer can reach any more.
  * THE POOL in ring/slot.h shows the order of the steps.
  */
+#include "base/atomic.h"
 #include "core/buffers.h"
 #include "core/core.h"
+#include "core/session_state.h"
 #include "core/wait.h"
+#include "ring/slot.h"
 
 static bool is_ring_of_fallback(const struct rp_slot *slot, const struct rp_source *source)
 {

@@ -6,17 +6,25 @@
 #include <errno.h>
 #include <time.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
 #include "base/thread.h"
 #include "core/core.h"
 #include "core/cut_stacks.h"
 #include "core/drain.h"
 #include "core/drain_wake.h"
+#include "core/enable.h"
+#include "core/event_defs.h"
 #include "core/flush.h"
+#include "core/listing.h"
 #include "core/missing.h"
+#include "core/notices.h"
 #include "core/rings.h"
 #include "core/session_pass.h"
 #include "core/session_setup.h"
+#include "core/session_state.h"
 #include "core/session_stats.h"
+#include "ring/slot.h"
 
 #define TICK_NS 50000000u	/* longest time before an event is passed on */
 #define SPACING_NS 1000000u	/* between membarriers, unless half of a buffer is unread */
@@ -49,7 +57,7 @@ static void begin_pass(struct pass *pass)
 		pass->sessions[pass->count] = session;
 		with_coarse_times |= session->flags & RP_SESSION_COARSE;
 		pass->with_stacks |= (session->flags & RP_SESSION_STACKS) != 0;
-		if (session->discard)
+		if (session->finish.discard)
 			session->failed = true;
 		rp_missing_settle(session);
 		pass->finishing[pass->count++] = session->state == RP_SESSION_FINISHING;

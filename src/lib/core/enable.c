@@ -7,16 +7,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
 #include "base/sized.h"
 #include "base/text.h"
 #include "core/buffers.h"
 #include "core/core.h"
 #include "core/cut_stacks.h"
+#include "core/enable.h"
+#include "core/event_defs.h"
+#include "core/kernel_probes.h"
 #include "core/keys.h"
 #include "core/limit.h"
 #include "core/missing.h"
+#include "core/provider_list.h"
+#include "core/session_pass.h"
+#include "core/session_state.h"
+#include "core/sites.h"
 #include "core/wait.h"
 #include "recover/files.h"
+#include "ring/slot.h"
 
 void rp_configs_free(struct rp_config *configs, size_t count)
 {
@@ -261,8 +271,8 @@ void rp_session_take_off(struct rp_session *session)
 	uint64_t bits = session->slots;
 
 	session->state = RP_SESSION_FINISHING;
-	session->deadline_ns = rp_clock_monotonic_ns() + RP_FINISH_NS;
-	session->until_ns = rp_clock_monotonic_ns() + RP_SLOW_NS;
+	session->finish.deadline_ns = rp_clock_monotonic_ns() + RP_FINISH_NS;
+	session->finish.until_ns = rp_clock_monotonic_ns() + RP_SLOW_NS;
 	rp_session_switch(session, false);
 	rp_and_seq_cst(&rp_core.stack_slots, ~bits);
 	rp_and_seq_cst(&rp_core.push_slots, ~bits);
@@ -273,25 +283,4 @@ void rp_session_take_off(struct rp_session *session)
 		empty_slot(session->state_rings);
 	/* Wake snapshots that wait for the session's first pass. */
 	pthread_cond_broadcast(&rp_core.changed);
-}
-
-void rp_export_state_get(const struct rp_provider *provider, const struct rp_exporter *exporter,
-			 struct rp_export_state *ret_state)
-{
-	struct rp_site *site;
-
-	*ret_state = (struct rp_export_state){ 0 };
-	cds_list_for_each_entry(site, &provider->sites, node) {
-		const struct rp_export *export = site->exports[exporter->slot];
-		const struct rp_event_def *def = &site->def->public;
-
-		if (export)
-			ret_state->lost += rp_load_relaxed(&export->lost);
-		if (!export || (rp_load_relaxed(&site->event->enable) & export->bit) == 0)
-			continue;
-		ret_state->events++;
-		ret_state->keywords |= def->keywords;
-		if (ret_state->level < def->level)
-			ret_state->level = def->level;
-	}
 }

@@ -10,9 +10,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
 #include "core/buffers.h"
-#include "core/core.h"
 #include "core/holders.h"
+#include "core/session_state.h"
+#include "ring/slot.h"
 
 #define HOLDER_NS 10000000u	/* wait for a lock's holder in a running session */
 #define LEAVER_NS 1000000000u	/* further wait of a finishing session, which then gives up */

@@ -3,9 +3,14 @@
 
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/thread.h"
-#include "core/core.h"
+#include "core/enable.h"
+#include "core/event_defs.h"
+#include "core/provider_list.h"
+#include "core/sites.h"
 #include "ring/regs.h"
+#include "ring/slot.h"
 
 /* In .probes, where bpftrace and perf look for semaphores. */
 __attribute__((used, section(".probes"), visibility("hidden"), aligned(8)))

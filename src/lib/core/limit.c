@@ -8,7 +8,10 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "core/core.h"
+#include "core/event_defs.h"
 #include "core/session_emit.h"
+#include "core/session_state.h"
+#include "core/sites.h"
 
 /*
  * The word of a window: the second in the upper bits, the number of its events in the lower bits.

@@ -10,4 +10,7 @@
  */
 int rp_core_list_events(int (*row)(const struct rp_event_def *def, void *data), void *data);
 
+/* Call the watcher: see rp_core_watch(). Without the lock. */
+void rp_core_changed(void);
+
 #endif

@@ -14,13 +14,16 @@
 
 #include <string.h>
 
-#include "core/core.h"
+#include "base/atomic.h"
+#include "base/clock.h"
 #include "core/drain_wake.h"
 #include "core/event_batch.h"
 #include "core/missing.h"
 #include "core/session_emit.h"
 #include "core/session_recovery.h"
+#include "core/session_state.h"
 #include "core/wait.h"
+#include "ring/slot.h"
 
 #define PUBLISH_BYTES (64u << 10)
 

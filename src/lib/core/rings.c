@@ -23,9 +23,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/core.h"
+#include "base/atomic.h"
 #include "core/rings.h"
+#include "core/session_state.h"
 #include "recover/files.h"
+#include "ring/slot.h"
 
 #define RING_MIN (64u << 10)
 #define BUFFER_MIN (128u << 10)

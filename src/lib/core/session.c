@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
 #include "base/sized.h"
 #include "base/text.h"
 #include "base/thread.h"
@@ -11,10 +13,15 @@
 #include "core/core.h"
 #include "core/drain.h"
 #include "core/drain_wake.h"
+#include "core/enable.h"
+#include "core/listing.h"
 #include "core/missing.h"
+#include "core/notices.h"
 #include "core/rings.h"
 #include "core/session_recovery.h"
 #include "core/session_setup.h"
+#include "core/session_state.h"
+#include "ring/slot.h"
 
 #define BUFFER_DEFAULT (64u << 20)
 
@@ -158,7 +165,7 @@ static int make_session(const struct rp_session_setup *setup, struct rp_session 
 	session->sample_interval_ns = setup->sample_interval_ns;
 	session->on_end = setup->on_end;
 	session->last_ns = rp_clock_monotonic_ns();
-	session->last_point_ns = session->last_ns;
+	session->reported.point_ns = session->last_ns;
 	session->data = setup->data;
 	rp_session_start_recovery(session);
 	*ret_session = session;
@@ -284,7 +291,7 @@ void rp_session_finish(struct rp_session *session)
 void rp_session_discard(struct rp_session *session)
 {
 	pthread_mutex_lock(&rp_core.lock);
-	session->discard = true;
+	session->finish.discard = true;
 	pthread_mutex_unlock(&rp_core.lock);
 	rp_session_finish(session);
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "core/buffers.h"
 #include "core/core.h"
@@ -15,9 +16,11 @@
 #include "core/merge.h"
 #include "core/rings.h"
 #include "core/session_recovery.h"
+#include "core/session_state.h"
 #include "core/session_stats.h"
 #include "core/session_window.h"
 #include "core/wait.h"
+#include "ring/slot.h"
 
 #define POINT_NS 1000000000u		/* between sequence points of a stream without new losses */
 
@@ -50,13 +53,13 @@ static int mark_point(struct rp_session *session, uint64_t now_ns)
 	if (ret != 0)
 		return ret;
 	total = rp_session_reported(session);
-	if (total == session->lost_in_stream && now_ns < session->last_point_ns + POINT_NS)
+	if (total == session->reported.point_lost && now_ns < session->reported.point_ns + POINT_NS)
 		return 0;
 	ret = session->sink->ops->sequence_point(session->sink, session->last_ns, total);
 	if (ret != 0)
 		return ret;
-	session->lost_in_stream = total;
-	session->last_point_ns = now_ns;
+	session->reported.point_lost = total;
+	session->reported.point_ns = now_ns;
 	return 0;
 }
 
@@ -104,11 +107,12 @@ bool rp_session_may_wait(struct rp_session *session)
 	uint64_t now = rp_clock_monotonic_ns();
 
 	if (sink->busy)
-		session->until_ns = now + RP_SLOW_NS;
-	if (sink->busy || sink->bytes != session->finish_bytes)
-		session->deadline_ns = now + RP_FINISH_NS;
-	session->finish_bytes = sink->bytes;
-	return session->no_deadline || (now < session->deadline_ns && now < session->until_ns);
+		session->finish.until_ns = now + RP_SLOW_NS;
+	if (sink->busy || sink->bytes != session->finish.sink_bytes)
+		session->finish.deadline_ns = now + RP_FINISH_NS;
+	session->finish.sink_bytes = sink->bytes;
+	return session->no_deadline ||
+	       (now < session->finish.deadline_ns && now < session->finish.until_ns);
 }
 
 /* Keep the clock map for snapshots. */

@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define RP_FINISH_NS 2000000000u	/* how long a session waits for a peer that reads nothing */
+#define RP_SLOW_NS 10000000000u		/* … for a slow peer */
+
 struct rp_clock_map;
 struct rp_session;
 

@@ -2,8 +2,10 @@
 /* A session's stats: its losses by reason, from its rings and its slot, and other values. */
 #include "core/session_stats.h"
 
-#include "core/core.h"
+#include "base/atomic.h"
 #include "core/limit.h"
+#include "core/session_state.h"
+#include "ring/slot.h"
 
 static uint64_t full_without_ring(const struct rp_session *session)
 {

@@ -15,6 +15,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
 #include "base/thread.h"
 #include "core/core.h"
 #include "core/drain_wake.h"
@@ -24,9 +26,11 @@
 #include "core/rings.h"
 #include "core/session_pass.h"
 #include "core/session_setup.h"
+#include "core/session_state.h"
 #include "core/session_stats.h"
 #include "core/session_window.h"
 #include "recover/files.h"
+#include "ring/slot.h"
 
 #define TRIES 8u			/* attempts to copy all rings before they are overwritten */
 #define HOLDER_NS 1000000000u		/* maximum wait for the holders of fallback locks */
@@ -185,7 +189,7 @@ static void settle(struct rp_snapshot *snapshot, uint64_t from)
 	pthread_mutex_unlock(&rp_core.lock);
 	rp_session_set_window(copy, from, snapshot->until, &snapshot->map);
 	snapshot->end_ns = rp_clock_map_ns(&snapshot->map, snapshot->until);
-	snapshot->start_ns = copy->window_from_ns;
+	snapshot->start_ns = copy->window.from_ns;
 	for (uint32_t i = 0; i < copy->source_count; i++) {
 		const struct rp_source *source = &copy->sources[i];
 		const struct rp_record *record = rp_ring_record(source->ring, source->position,
@@ -316,8 +320,8 @@ static bool wait_for_sink(struct rp_snapshot *snapshot)
 
 	(void)copy->sink->ops->flush(copy->sink);
 	(void)poll(&peer, 1, copy->sink->busy ? PAUSE_MS : 50 * PAUSE_MS);
-	if (copy->until_ns == UINT64_MAX && is_ending(snapshot->session))
-		copy->until_ns = rp_clock_monotonic_ns() + RP_SLOW_NS;
+	if (copy->finish.until_ns == UINT64_MAX && is_ending(snapshot->session))
+		copy->finish.until_ns = rp_clock_monotonic_ns() + RP_SLOW_NS;
 	return rp_session_may_wait(copy);
 }
 
@@ -330,13 +334,13 @@ int rp_snapshot_write(struct rp_snapshot *snapshot, struct rp_sink *sink,
 		      struct rp_snapshot_info *ret_info)
 {
 	struct rp_session *copy = &snapshot->copy;
-	uint64_t from = copy->window_from_ns, to = copy->window_to_ns;
+	uint64_t from = copy->window.from_ns, to = copy->window.to_ns;
 	int ret;
 
 	copy->sink = sink;
 	copy->last_ns = snapshot->start_ns;
-	copy->deadline_ns = rp_clock_monotonic_ns() + RP_FINISH_NS;
-	copy->until_ns = UINT64_MAX;
+	copy->finish.deadline_ns = rp_clock_monotonic_ns() + RP_FINISH_NS;
+	copy->finish.until_ns = UINT64_MAX;
 	do {
 		ret = give_all(snapshot);
 	} while (ret == -EAGAIN && wait_for_sink(snapshot));

@@ -14,15 +14,23 @@
 
 #include <ringpipe/event.h>
 
+#include "base/atomic.h"
 #include "base/thread.h"
 #include "core/activity_slots.h"
 #include "core/core.h"
 #include "core/drain_wake.h"
+#include "core/enable.h"
+#include "core/event_defs.h"
+#include "core/exporter_set.h"
+#include "core/kernel_probes.h"
 #include "core/own.h"
 #include "core/secret.h"
+#include "core/sites.h"
 #include "core/wait.h"
 #include "ring/regs.h"
+#include "ring/ring.h"
 #include "ring/rseq.h"
+#include "ring/slot.h"
 #include "unwind/unwind.h"
 
 /* A longer copy would be aborted repeatedly by the library's own membarriers. */

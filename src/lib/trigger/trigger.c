@@ -12,14 +12,15 @@
 
 #include <ringpipe/trigger.h>
 
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/failure.h"
 #include "base/sized.h"
 #include "base/thread.h"
-#include "core/core.h"
 #include "core/drain_wake.h"
 #include "core/event_batch.h"
 #include "core/session_setup.h"
+#include "core/session_state.h"
 #include "counter/counters.h"
 #include "sink/series.h"
 #include "sink/sinks.h"

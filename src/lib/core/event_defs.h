@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* Definitions of events. All functions need the lock, unless they state otherwise. */
+#ifndef RP_CORE_EVENT_DEFS_H
+#define RP_CORE_EVENT_DEFS_H
+
+#include <stdint.h>
+
+#include <ringpipe/event.h>
+#include <urcu/list.h>
+
+#include "base/chains.h"
+#include "core/sink.h"
+
+struct rp_limit;
+
+/*
+ * A definition, shared by all sites with the same declaration. It is kept until no ring can contain
+ * its index.
+ */
+struct rp_def {
+	struct rp_event_def public;
+	struct rp_chain_node chain;	/* in core.definitions */
+	struct cds_list_head retired;	/* in core.retired, once refs is 0 */
+	uint64_t retired_pass;
+	uint32_t refs;			/* sites */
+	uint32_t pins;			/* see rp_def_pin() */
+	struct rp_limit *limit;		/* or NULL */
+};
+
+/* Return the id of a declaration, which may be derived from its name. Context: any. */
+uint32_t rp_event_id(const struct rp_event_decl *decl);
+
+int rp_def_get(const char *provider, const struct rp_event_decl *decl, struct rp_def **ret_def);
+void rp_def_put(struct rp_def *def);
+struct rp_def *rp_def_by_index(uint32_t index);		/* any thread */
+void rp_defs_reap(uint64_t passed);			/* frees definitions retired before */
+
+#endif
