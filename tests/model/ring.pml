@@ -3,7 +3,8 @@
  * The lock-free core, checked exhaustively for small sizes: writers in rseq sections and under the
  * fallback's lock, the drain thread's sequence points and merger, the end of a session and the
  * start of the next one in the same slot. What stands here is src/lib/ring/write_x86_64.S,
- * src/lib/ring/fallback.c, src/lib/core/merge.c and src/lib/core/enable.c, step by step.
+ * src/lib/ring/fallback.c, src/lib/core/merge.c, src/lib/core/session_pass.c and
+ * src/lib/core/enable.c, step by step.
  *
  * Spin is sequentially consistent and x86 is not, so each processor has a store buffer: stores wait
  * in it, in order, until the processor pleases, does a LOCKed instruction, changes threads, or is

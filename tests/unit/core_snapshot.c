@@ -335,7 +335,7 @@ Test(core_snapshot, writers_go_on_whatever_a_snapshot_is_doing)
 	/* Called from other files than their own: no compiler has copies of them elsewhere. */
 	static void *const steps[] = {
 		rp_snapshot_take, rp_session_await_holders, rp_ring_create, rp_ring_copy,
-		rp_snapshot_write, rp_session_merge, rp_snapshot_free,
+		rp_snapshot_write, rp_merge, rp_snapshot_free,
 	};
 	const char *preloaded = getenv("LD_PRELOAD");
 	struct rp_session *session;

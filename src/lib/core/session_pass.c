@@ -14,7 +14,9 @@
 #include "core/holders.h"
 #include "core/losses.h"
 #include "core/merge.h"
+#include "core/missing.h"
 #include "core/rings.h"
+#include "core/session_emit.h"
 #include "core/session_recovery.h"
 #include "core/session_state.h"
 #include "core/session_stats.h"
@@ -63,6 +65,115 @@ static int mark_point(struct rp_session *session, uint64_t now_ns)
 	return 0;
 }
 
+static void init_merge(struct rp_session *session, struct rp_clock_map *map,
+		       struct rp_merge *merge)
+{
+	*merge = (struct rp_merge){
+		.sources = session->sources,
+		.source_count = session->source_count,
+		.active = session->active,
+		.sink = session->sink,
+		.batch = { .map = map, .last_ns = session->last_ns },
+		.data = session,
+	};
+}
+
+static void count_batch(struct rp_session *session, struct rp_event_batch *batch)
+{
+	session->last_ns = batch->last_ns;
+	session->clamped += batch->clamped;
+	session->lost_damaged += batch->damaged;
+	session->lost_sink += batch->refused;
+	batch->clamped = 0;
+	batch->damaged = 0;
+	batch->refused = 0;
+}
+
+static void publish_tail(const struct rp_session *session, struct rp_source *source)
+{
+	bool freed = source->ring->tail != source->position;
+
+	/* A buffer becomes free after all of it has been read: buffers.c. */
+	if (session->pool_count)
+		return;
+	rp_store_release(&source->ring->tail, source->position);	/* [RING-ROOM] */
+	if (freed && session->wait_ns)
+		rp_wait_wake(&rp_slots[session->slot]);
+}
+
+static void publish_tails(struct rp_session *session)
+{
+	for (uint32_t i = 0; i < session->source_count; i++)
+		publish_tail(session, &session->sources[i]);
+}
+
+/*
+ * Publish that the output contains all events given to it: record this for recovery, then free the
+ * space.
+ */
+static void publish_output(struct rp_session *session, const struct rp_clock_map *map)
+{
+	rp_session_record(session, map);
+	publish_tails(session);
+}
+
+static int publish_source(struct rp_merge *merge, struct rp_source *source)
+{
+	publish_tail(merge->data, source);
+	return 0;
+}
+
+/* A session whose rings are files frees space only after its output contains the records. */
+static int flush_and_publish(struct rp_merge *merge, struct rp_source *source)
+{
+	struct rp_session *session = merge->data;
+	int ret = session->sink->ops->flush(session->sink);
+
+	(void)source;
+	count_batch(session, &merge->batch);
+	if (ret == 0)
+		publish_output(session, merge->batch.map);
+	return ret;
+}
+
+int rp_session_merge(struct rp_session *session, uint64_t bound, struct rp_clock_map *map,
+		     int (*publish)(struct rp_merge *merge, struct rp_source *source))
+{
+	struct rp_merge merge;
+	int ret = rp_session_emit_coarse(session);
+
+	if (ret == 0)
+		ret = rp_missing_emit(session);
+	if (ret != 0)
+		return ret;
+	init_merge(session, map, &merge);
+	merge.publish = publish;
+	ret = rp_merge(&merge, bound);
+	count_batch(session, &merge.batch);
+	return ret;
+}
+
+static int merge_and_publish(struct rp_session *session, uint64_t bound, struct rp_clock_map *map)
+{
+	int ret = rp_session_merge(session, bound, map,
+				   session->recovery ? flush_and_publish : publish_source);
+
+	if (!session->recovery)
+		publish_tails(session);
+	return ret;
+}
+
+static uint64_t skip_rest(struct rp_session *session)
+{
+	struct rp_merge merge;
+	uint64_t count;
+
+	init_merge(session, NULL, &merge);
+	count = rp_merge_skip(&merge);
+	count_batch(session, &merge.batch);
+	return count;
+}
+
 static void end_rings(struct rp_session *session)
 {
 	pthread_mutex_lock(&rp_core.lock);
@@ -82,7 +193,7 @@ static void end_rings(struct rp_session *session)
 static enum rp_pass end_failed(struct rp_session *session)
 {
 	rp_session_record_lost(session);
-	session->lost_sink += rp_session_skip_rest(session);
+	session->lost_sink += skip_rest(session);
 	session->sink->ops->abandon(session->sink, session->last_ns, rp_session_lost(session));
 	session->lost_sink += session->sink->pending;
 	end_rings(session);
@@ -157,7 +268,7 @@ static enum rp_pass finish_pass(struct rp_session *session, struct rp_clock_map 
 	}
 	if (session->failed)
 		return end_failed(session);
-	ret = rp_session_merge(session, UINT64_MAX, map);
+	ret = merge_and_publish(session, UINT64_MAX, map);
 	if (ret == 0)
 		ret = rp_session_emit_window(session);
 	if (ret == 0)
@@ -205,12 +316,12 @@ enum rp_pass rp_session_pass(struct rp_session *session, bool finishing, uint64_
 	}
 	rp_session_wait_for_holders(session, false);
 	rp_session_retire_buffers(session);
-	ret = rp_session_merge(session, now_ticks, map);
+	ret = merge_and_publish(session, now_ticks, map);
 	if (ret == 0)
 		ret = mark_point(session, rp_clock_monotonic_ns());
 	flushed = ret == 0 || ret == -EAGAIN ? session->sink->ops->flush(session->sink) : ret;
 	if (flushed == 0 && session->recovery)
-		rp_session_publish(session, map);
+		publish_output(session, map);
 	if (flushed == 0 || !session->recovery)
 		retiring = rp_session_free_buffers(session);
 	if (ret == 0)

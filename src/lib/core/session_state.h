@@ -113,8 +113,7 @@ struct rp_session {
 	 */
 	struct rp_source *sources;
 	uint32_t source_count;
-	struct rp_source **active;	/* sources with records, by time of the next record */
-	uint32_t active_count;
+	struct rp_source **active;	/* space for a merge: see core/merge.h */
 	struct rp_ring **pool;		/* writers read this table; NULL: the rings are fixed */
 	uint32_t pool_count, pool_wake;
 	uint32_t retiring;		/* buffers */

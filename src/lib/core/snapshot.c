@@ -22,7 +22,6 @@
 #include "core/drain_wake.h"
 #include "core/holders.h"
 #include "core/losses.h"
-#include "core/merge.h"
 #include "core/rings.h"
 #include "core/session_pass.h"
 #include "core/session_setup.h"
@@ -287,7 +286,7 @@ static int emit_note(struct rp_snapshot *snapshot)
 static int give_all(struct rp_snapshot *snapshot)
 {
 	struct rp_session *copy = &snapshot->copy;
-	int ret = rp_session_merge(copy, snapshot->until, &snapshot->map);
+	int ret = rp_session_merge(copy, snapshot->until, &snapshot->map, NULL);
 
 	if (ret != 0)
 		return ret;
