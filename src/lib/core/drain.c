@@ -101,7 +101,7 @@ static void end_session(struct rp_session *session)
 	sink->ops->destroy(sink);
 	pthread_mutex_lock(&rp_core.lock);
 	session->state = RP_SESSION_ENDED;
-	session->stats.memory_bytes = 0;
+	rp_session_clear_memory_stats(session);
 	rp_core.slots_used &= ~session->slots;
 	rp_core.session_count--;
 	pthread_cond_broadcast(&rp_core.changed);

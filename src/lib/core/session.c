@@ -21,6 +21,7 @@
 #include "core/session_recovery.h"
 #include "core/session_setup.h"
 #include "core/session_state.h"
+#include "core/session_stats.h"
 #include "ring/slot.h"
 
 #define BUFFER_DEFAULT (64u << 20)
@@ -306,27 +307,6 @@ RP_PUBLIC int rp_session_get_stats(struct rp_session *session, struct rp_session
 	return 0;
 }
 
-void rp_sessions_total(struct rp_totals *ret_totals)
-{
-	struct rp_session *session;
-	bool running = false;
-
-	pthread_mutex_lock(&rp_core.lock);
-	*ret_totals = (struct rp_totals){
-		.delivered = rp_core.past_delivered,
-		.lost = rp_core.past_lost,
-	};
-	cds_list_for_each_entry(session, &rp_core.sessions, node) {
-		running |= session->state == RP_SESSION_RUNNING;
-		ret_totals->delivered += session->stats.delivered;
-		ret_totals->lost += session->stats.lost;
-		ret_totals->memory_bytes += session->stats.memory_bytes;
-	}
-	if (running && rp_core.pass_ns)
-		ret_totals->lag_ns = rp_clock_monotonic_ns() - rp_core.pass_ns;
-	pthread_mutex_unlock(&rp_core.lock);
-}
-
 RP_PUBLIC int rp_session_stop(struct rp_session *session, struct rp_session_stats *ret_stats)
 {
 	RP_NO_CANCEL int cancel = rp_cancel_disable();
@@ -343,8 +323,7 @@ RP_PUBLIC int rp_session_stop(struct rp_session *session, struct rp_session_stat
 	while (session->state != RP_SESSION_ENDED)
 		pthread_cond_wait(&rp_core.changed, &rp_core.lock);
 	cds_list_del(&session->node);
-	rp_core.past_delivered += session->stats.delivered;
-	rp_core.past_lost += session->stats.lost;
+	rp_session_add_to_past(session);
 	if (ret_stats)
 		rp_sized_write(ret_stats, &session->stats, sizeof(session->stats));
 	ret = session->stats.error;

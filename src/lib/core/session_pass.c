@@ -38,10 +38,7 @@ static void take_state_rings(struct rp_session *session)
 	for (uint32_t i = 0; i < state_rings->source_count; i++)
 		session->sources[session->source_count++] = state_rings->sources[i];
 	state_rings->source_count = 0;
-	session->stats_busy += state_rings->stats_busy;
-	session->stats_too_big += state_rings->stats_too_big;
-	session->stats_full += state_rings->stats_full;
-	session->lost_damaged += state_rings->lost_damaged;
+	rp_session_add_counts(session, state_rings);
 	session->used_bytes += state_rings->used_bytes;
 	rp_session_free_state_rings(session);
 }
@@ -78,15 +75,10 @@ static void init_merge(struct rp_session *session, struct rp_clock_map *map,
 	};
 }
 
-static void count_batch(struct rp_session *session, struct rp_event_batch *batch)
+static void take_batch(struct rp_session *session, struct rp_event_batch *batch)
 {
 	session->last_ns = batch->last_ns;
-	session->clamped += batch->clamped;
-	session->lost_damaged += batch->damaged;
-	session->lost_sink += batch->refused;
-	batch->clamped = 0;
-	batch->damaged = 0;
-	batch->refused = 0;
+	rp_session_count_batch(session, batch);
 }
 
 static void publish_tail(const struct rp_session *session, struct rp_source *source)
@@ -130,7 +122,7 @@ static int flush_and_publish(struct rp_merge *merge, struct rp_source *source)
 	int ret = session->sink->ops->flush(session->sink);
 
 	(void)source;
-	count_batch(session, &merge->batch);
+	take_batch(session, &merge->batch);
 	if (ret == 0)
 		publish_output(session, merge->batch.map);
 	return ret;
@@ -149,7 +141,7 @@ int rp_session_merge(struct rp_session *session, uint64_t bound, struct rp_clock
 	init_merge(session, map, &merge);
 	merge.publish = publish;
 	ret = rp_merge(&merge, bound);
-	count_batch(session, &merge.batch);
+	take_batch(session, &merge.batch);
 	return ret;
 }
 
@@ -170,7 +162,7 @@ static uint64_t skip_rest(struct rp_session *session)
 
 	init_merge(session, NULL, &merge);
 	count = rp_merge_skip(&merge);
-	count_batch(session, &merge.batch);
+	take_batch(session, &merge.batch);
 	return count;
 }
 
@@ -193,9 +185,9 @@ static void end_rings(struct rp_session *session)
 static enum rp_pass end_failed(struct rp_session *session)
 {
 	rp_session_record_lost(session);
-	session->lost_sink += skip_rest(session);
+	rp_session_count_lost(session, RP_LOSS_SINK, skip_rest(session));
 	session->sink->ops->abandon(session->sink, session->last_ns, rp_session_lost(session));
-	session->lost_sink += session->sink->pending;
+	rp_session_count_lost(session, RP_LOSS_SINK, session->sink->pending);
 	end_rings(session);
 	return RP_PASS_DONE;
 }

@@ -44,6 +44,18 @@ struct rp_session_reported {
 	uint64_t point_ns;		/* time of the last sequence point */
 };
 
+/*
+ * What a session lost or changed, except the losses that its rings count. Only session_stats.c
+ * writes it.
+ */
+struct rp_session_counts {
+	uint64_t sink, damaged;		/* lost */
+	uint64_t clamped;
+	uint64_t skipped;		/* and reported: see limit.h */
+	/* Lost. Copied from the slot when all writers have left it: then `quiesced` is true. */
+	uint64_t busy, too_big, blocked, full;
+};
+
 /* The time for which an overwriting session has all events. */
 struct rp_session_window {
 	uint64_t from_ns;
@@ -92,15 +104,9 @@ struct rp_session {
 	bool quiesced;
 	uint64_t last_ns;
 	uint64_t passed;		/* the last pass that delivered everything up to its T */
+	struct rp_session_counts counts;
 	struct rp_session_reported reported;
 	struct rp_session_window window;
-
-	/* Stats. */
-	uint64_t clamped;
-	uint64_t skipped;		/* reported: see limit.h */
-	uint64_t lost_sink, lost_damaged;
-	/* Copied from the slot at the end of the session. */
-	uint64_t stats_busy, stats_too_big, stats_blocked, stats_full;
 
 	/* Its rings. Writers read the tables while the session has a slot. */
 	struct rp_recovery_files *recovery;	/* the files of its rings; or NULL */

@@ -41,6 +41,7 @@ struct rp_snapshot {
 	struct rp_clock_map map;
 	uint64_t until;			/* T, in ticks */
 	uint64_t start_ns, end_ns;
+	unsigned int late;		/* writers that held a fallback lock during the copying */
 	const struct rp_record_view *note;	/* not emitted yet, or NULL */
 };
 
@@ -129,8 +130,8 @@ static int copy_rings(struct rp_snapshot *snapshot, uint64_t *ret_from)
 	snapshot->until = rp_clock_ticks_ordered();
 	rp_clock_coarse_pass(snapshot->until);
 	rp_fence_heavy();
-	copy->lost_damaged = rp_session_await_holders(snapshot->session, rp_clock_monotonic_ns() +
-						      HOLDER_NS);
+	snapshot->late = rp_session_await_holders(snapshot->session,
+						  rp_clock_monotonic_ns() + HOLDER_NS);
 	ret = make_copies(copy, snapshot->session);
 	if (ret != 0)
 		return ret;
@@ -148,8 +149,8 @@ static int copy_state_rings(struct rp_snapshot *snapshot)
 	uint32_t count = rp_load_acquire(&state_rings->source_count);
 	int ret = 0;
 
-	copy->lost_damaged += rp_session_await_holders(state_rings,
-						       rp_clock_monotonic_ns() + HOLDER_NS);
+	snapshot->late += rp_session_await_holders(state_rings,
+						   rp_clock_monotonic_ns() + HOLDER_NS);
 	for (uint32_t i = 0; ret == 0 && i < count; i++) {
 		const struct rp_ring *ring = state_rings->sources[i].ring;
 		struct rp_ring **to = &copy->sources[copy->source_count].ring;
@@ -179,10 +180,8 @@ static void settle(struct rp_snapshot *snapshot, uint64_t from)
 {
 	struct rp_session *session = snapshot->session, *copy = &snapshot->copy;
 
-	copy->stats_busy = rp_session_lost_by(session, RP_LOSS_BUSY);
-	copy->stats_too_big = rp_session_lost_by(session, RP_LOSS_TOO_BIG);
-	copy->stats_full = rp_session_lost_elsewhere(session, RP_LOSS_FULL_FALLBACK);
-	copy->quiesced = true;
+	rp_session_copy_counts(copy, session);
+	rp_session_count_lost(copy, RP_LOSS_DAMAGED, snapshot->late);
 	pthread_mutex_lock(&rp_core.lock);
 	snapshot->map = *session->map;
 	pthread_mutex_unlock(&rp_core.lock);
