@@ -158,14 +158,14 @@ def read_counters(ringpipe, shop):
     """COUNTERS of a quiet shop as seen from outside, which is what the shop counted itself; what
     it is after DEADLINE_S, if not."""
     expected = expected_counters(shop.stats())
-    told = {}
+    reported = {}
 
     def agree():
-        told.update((name, value) for name, value in read().items() if name in COUNTERS)
-        return told == expected
+        reported.update((name, value) for name, value in read().items() if name in COUNTERS)
+        return reported == expected
     with counters(ringpipe, shop) as read, contextlib.suppress(Late):
         wait_for(agree, "the last counts", [shop.process])
-    return told
+    return reported
 
 
 def report(ringpipe, path, *options):

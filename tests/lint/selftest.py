@@ -90,6 +90,16 @@ CASES = (
     ('glossary', 'a name in other words',
      {'src/lib/base/b.h': LICENCE + '/* turns */\nint make_room(int told);\n'},
      'src/lib/base/b.h:3: "make_room" contains "room"; say space or capacity'),
+    ('glossary', 'a name in other words in Python',
+     {'tests/cli/a_test.py': '# SPDX-License-Identifier: MIT\ntest_losses_are_told = 1\n'},
+     'tests/cli/a_test.py:2: "test_losses_are_told" contains "told"'),
+    ('glossary', 'a target in other words',
+     {'src/meson.build': "# SPDX-License-Identifier: MIT\nx = files('words.c', 'cold-words.c')\n"},
+     '"cold-words.c" contains "words"; say regs'),
+    ('glossary', 'a word that has no plain sense in its folder',
+     {'src/lib/ring/r.c': GOOD['src/lib/ring/r.c'] + 'int known;\n',
+      'src/lib/base/b.h': GOOD['src/lib/base/b.h'] + 'int known;\n'},
+     'src/lib/ring/r.c:4: "known" contains "known"; say ring cache'),
     ('glossary', 'a file in other words', {'src/lib/base/weave.h': LICENCE}, 'say trace_merge'),
     ('prose', 'a page in the old manner',
      {'doc/old.md': 'What is lost is told.\n' * 20}, 'say: a sentence with a subject'),
@@ -218,9 +228,9 @@ def try_symbols(header, source, wanted):
                         os.path.join(root, 'l.c'), '-lc', *(['-lm'] if 'math' in source else [])],
                        check=True)
         command = os.path.join(root, 'command')
-        door = 'void rp_object_register(void) { } ' if 'front door' in wanted else ''
+        other = 'void rp_object_register(void) { } ' if 'front door' in wanted else ''
         subprocess.run(['gcc', '-x', 'c', '-', '-o', command], check=True, text=True,
-                       input=door + 'int main(void) { return 0; }')
+                       input=other + 'int main(void) { return 0; }')
         return judge(*run('symbols', root, library, command), wanted)
 
 

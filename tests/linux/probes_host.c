@@ -109,7 +109,7 @@ static int fire(const char *event, const uint64_t *w)
 }
 
 /* Which are on, by their names. */
-static void tell_enabled(char *answer)
+static void report_enabled(char *answer)
 {
 	sprintf(answer, "%s%s%s%s%s%s%s%s.", probes_few_enabled() ? "few " : "",
 		probes_numbers_enabled() ? "numbers " : "", probes_reals_enabled() ? "reals " : "",
@@ -279,7 +279,7 @@ static void obey(char *line, char *answer, size_t size)
 		words[count++] = word;
 	}
 	if (strcmp(words[0], "enabled") == 0)
-		tell_enabled(answer);
+		report_enabled(answer);
 	else if (strcmp(words[0], "jumps") == 0)
 		sprintf(answer, "%u", count_jumps());
 	else if (strcmp(words[0], "session") == 0)

@@ -22,7 +22,7 @@ byte newest[WRITERS];		/* what the writer stored; its processor's buffer until t
 bool asleep, work, news;
 byte wakes;
 
-#define TAKEN (taken[0] == EVENTS && taken[1] == EVENTS && told)
+#define TAKEN (taken[0] == EVENTS && taken[1] == EVENTS && reported)
 
 /* Who turns `asleep` from true to false wakes; a compare and swap empties the buffer. */
 inline wake(me)
@@ -72,13 +72,13 @@ proctype requester()
 proctype drain()
 {
 	byte taken[WRITERS];
-	bool told;
+	bool reported;
 
 	do
 	:: TAKEN -> break
 	:: else ->
 		/* A pass. */
-		told = news;
+		reported = news;
 		taken[0] = head[0];
 		taken[1] = head[1];
 		/* To sleep. */

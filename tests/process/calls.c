@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes events between two system calls that stand out: write() to descriptors 98 and 99, which
- * are not open. calls_test.py looks at what lies between them. Told `control`, it makes one call
+ * are not open. calls_test.py looks at what lies between them. With `control`, it makes one call
  * too many.
  */
 #include "check.h"

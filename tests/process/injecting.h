@@ -38,9 +38,9 @@ int inject_error(enum inject_kind kind);
 
 /*
  * From now on, once: the nth call of that kind, counted from 1, by whichever thread; not by the
- * main one where `aside`.
+ * main one where `on_thread`.
  */
-void inject_arm(enum inject_kind kind, unsigned int nth, bool aside);
+void inject_arm(enum inject_kind kind, unsigned int nth, bool on_thread);
 
 /* No call fails any more. Return: whether one did. */
 bool inject_disarm(void);

@@ -125,7 +125,7 @@ static void begin(uint32_t flags)
 }
 
 /* From here on the other process reads. */
-static void tell_that_all_wait(void)
+static void report_that_all_wait(void)
 {
 	for (size_t i = 0; i < STREAMS; i++)
 		shared->before[i] = look(&shared->taken[i]);
@@ -145,14 +145,14 @@ static void join_writers(void *expected)
 static int by_exit(void)
 {
 	begin(0);
-	tell_that_all_wait();
+	report_that_all_wait();
 	exit(0);
 }
 
 static int by_return_from_main(void)
 {
 	begin(0);
-	tell_that_all_wait();
+	report_that_all_wait();
 	return 0;
 }
 
@@ -188,21 +188,21 @@ static int by_pthread_exit_of_main(void)
 
 	begin(0);
 	check(pthread_create(&last, NULL, exit_after_writers, NULL) == 0);
-	tell_that_all_wait();
+	report_that_all_wait();
 	pthread_exit(NULL);
 }
 
 static int by_immediate_exit(void)
 {
 	begin(0);
-	tell_that_all_wait();
+	report_that_all_wait();
 	_exit(0);
 }
 
 static int by_kill(void)
 {
 	begin(0);
-	tell_that_all_wait();
+	report_that_all_wait();
 	raise(SIGKILL);
 	return 1;
 }
@@ -210,7 +210,7 @@ static int by_kill(void)
 static int by_exec(void)
 {
 	begin(0);
-	tell_that_all_wait();
+	report_that_all_wait();
 	execl("/bin/true", "true", (char *)NULL);
 	return 1;
 }
@@ -220,7 +220,7 @@ static int after_cancellation(void)
 	begin(0);
 	for (size_t i = 0; i < WRITERS; i++)
 		check(pthread_cancel(threads[i]) == 0);
-	tell_that_all_wait();
+	report_that_all_wait();
 	join_writers(PTHREAD_CANCELED);
 	return 0;
 }
@@ -228,7 +228,7 @@ static int after_cancellation(void)
 static int after_the_peer(void)
 {
 	begin(0);
-	tell_that_all_wait();
+	report_that_all_wait();
 	join_writers(NULL);
 	check(rp_session_stop(session, NULL) == -EPIPE);
 	return 0;
@@ -237,7 +237,7 @@ static int after_the_peer(void)
 static int after_stop(void)
 {
 	begin(0);
-	tell_that_all_wait();
+	report_that_all_wait();
 	check(rp_session_stop(session, NULL) == 0);
 	join_writers(NULL);
 	return 0;
@@ -261,7 +261,7 @@ static int after_a_child(void)
 	check(waitpid(child, &status, 0) == child);
 	check(status == 0);
 	wait_until(all_wait());
-	tell_that_all_wait();
+	report_that_all_wait();
 	join_writers(NULL);
 	return 0;
 }
@@ -284,7 +284,7 @@ static int with_destructors_that_write(void)
 	writes_at_end = true;
 	begin(0);
 	check(atexit(write_at_exit) == 0);
-	tell_that_all_wait();
+	report_that_all_wait();
 	join_writers(NULL);
 	return 0;
 }
@@ -300,7 +300,7 @@ static int with_libraries_that_go(void)
 	check(dlclose(handle) == 0);
 	check(dlclose(own) == 0);
 	wait_until(all_wait());
-	tell_that_all_wait();
+	report_that_all_wait();
 	join_writers(NULL);
 	return 0;
 }
@@ -325,7 +325,7 @@ static int with_a_constructor_that_waits(void)
 	begin(RP_SESSION_STACKS);
 	check(pthread_create(&loader, NULL, load_and_unload, NULL) == 0);
 	wait_until(waits(&last_tid) && all_wait());
-	tell_that_all_wait();
+	report_that_all_wait();
 	check(pthread_join(loader, NULL) == 0);
 	join_writers(NULL);
 	return 0;

@@ -20,7 +20,7 @@ uint64_t strict_number(struct strict_input *input, unsigned int bytes);
 /* A varint in its shortest form, of at most so many bits. */
 uint64_t strict_varint(struct strict_input *input, unsigned int bits);
 /* UTF-16 with its end, as ASCII: other characters become '?', what does not fit is left out. */
-void strict_text(struct strict_input *input, char *ret_text, size_t room);
+void strict_text(struct strict_input *input, char *ret_text, size_t space);
 
 #define STRICT_NAME_BYTES 128u
 

@@ -166,7 +166,7 @@ static void write_marks(uint64_t *serial, uint64_t count, size_t size)
 		cr_assert_eq(flight_mark((*serial)++, blob, size), 0);
 }
 
-Test(core_snapshot, session_with_room_has_every_event_in_its_window)
+Test(core_snapshot, session_with_space_has_every_event_in_its_window)
 {
 	struct rp_session *session = record(NULL);
 	struct rp_snapshot_info info;
@@ -182,7 +182,7 @@ Test(core_snapshot, session_with_room_has_every_event_in_its_window)
 	cr_assert_eq(rp_session_stop(session, NULL), 0);
 }
 
-Test(core_snapshot, oldest_events_make_room_for_the_newest)
+Test(core_snapshot, oldest_events_are_overwritten_by_the_newest)
 {
 	struct rp_session *session = record(NULL);
 	struct rp_snapshot_info info;
@@ -203,7 +203,7 @@ Test(core_snapshot, oldest_events_make_room_for_the_newest)
 }
 
 /* The writer pads the rest of each sub-buffer. The sizes produce every multiple of 8. */
-Test(core_snapshot, records_of_all_sizes_meet_the_borders_of_chunks)
+Test(core_snapshot, records_of_all_sizes_meet_the_boundaries_of_subbuffers)
 {
 	struct rp_session *session = record(NULL);
 	struct rp_snapshot_info info;
@@ -282,7 +282,7 @@ Test(core_snapshot, output_gets_what_is_there_when_the_session_ends)
 	cr_assert_gt(content.to_ns, content.from_ns);
 }
 
-Test(core_snapshot, overwritten_output_is_complete_within_the_window_it_tells)
+Test(core_snapshot, overwritten_output_is_complete_within_the_window_it_reports)
 {
 	struct rp_session *session = record(path);
 	struct rp_snapshot_info info = { 0 };

@@ -72,12 +72,12 @@ static inline bool send_request(int fd, uint8_t set, uint8_t id)
 }
 
 /* Everything up to the end of the connection. */
-static inline size_t receive_all(int fd, uint8_t *bytes, size_t room)
+static inline size_t receive_all(int fd, uint8_t *bytes, size_t space)
 {
 	size_t size = 0;
 	ssize_t n;
 
-	while (size < room && (n = recv(fd, bytes + size, room - size, 0)) > 0)
+	while (size < space && (n = recv(fd, bytes + size, space - size, 0)) > 0)
 		size += (size_t)n;
 	return size;
 }
@@ -104,9 +104,9 @@ static inline uint64_t ask_pid(void)
 }
 
 /*
- * A child that says how it went by tell_parent() and then waits to be killed: the server's thread,
- * which may be in the middle of an answer, is not in the child, and after an exit of the child's
- * own valgrind would call the answer's memory lost. Return: as fork(); `ret_fd` is the other's.
+ * A child that calls report_to_parent() and then waits to be killed: the server's thread, which may
+ * be in the middle of an answer, is not in the child, and after an exit of the child's own valgrind
+ * would call the answer's memory lost. Return: as fork(); `ret_fd` is the other's.
  */
 static inline pid_t fork_child(int *ret_fd)
 {
@@ -122,7 +122,7 @@ static inline pid_t fork_child(int *ret_fd)
 }
 
 /* In the child, which ends by itself only where its parent is gone. */
-static inline void tell_parent(int fd, bool well)
+static inline void report_to_parent(int fd, bool well)
 {
 	if (send(fd, &well, 1, MSG_NOSIGNAL) == 1)
 		(void)!recv(fd, &well, 1, 0);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* The output of an injection, collected for the test and the fuzz target that check it whole. */
-#ifndef SPLICE_OUTPUT_H
-#define SPLICE_OUTPUT_H
+#ifndef INJECT_OUTPUT_H
+#define INJECT_OUTPUT_H
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/ringpipe-kernel/inject.h"
 
-struct splice_output {
+struct inject_output {
 	uint8_t *bytes;
 	size_t size;
 };
 
 /* Takes what came out so far away from the splice. */
-static inline void splice_gather(struct rp_kernel_inject *inject, struct splice_output *output)
+static inline void inject_gather(struct rp_kernel_inject *inject, struct inject_output *output)
 {
 	size_t size;
 	const void *bytes = rp_kernel_inject_output(inject, &size);

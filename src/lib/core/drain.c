@@ -69,7 +69,7 @@ static void begin_pass(struct pass *pass)
 }
 
 /* Disable the events of sessions whose output failed. */
-static void take_off_failed(const struct pass *pass)
+static void detach_failed(const struct pass *pass)
 {
 	bool any = false, async = true;
 
@@ -79,7 +79,7 @@ static void take_off_failed(const struct pass *pass)
 
 		if (!session->failed || session->state != RP_SESSION_RUNNING)
 			continue;
-		rp_session_take_off(session);
+		rp_session_detach(session);
 		rp_notices_add(session, false);
 		any = true;
 		async = async && session->callbacks_async;
@@ -178,7 +178,7 @@ static enum rp_pass run_pass(struct pass *pass, struct rp_clock_map *map)
 		if (pass->result[i] != RP_PASS_DONE && pass->result[i] > worst)
 			worst = pass->result[i];
 	}
-	take_off_failed(pass);
+	detach_failed(pass);
 	flushed = is_flushed(pass);
 	end_pass(pass);		/* frees sessions that have ended */
 	if (flushed)

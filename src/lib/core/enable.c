@@ -118,7 +118,7 @@ bool rp_config_wants(const struct rp_config *config, const struct rp_event_def *
 /*
  * Store the definition for recovery before the event is enabled, so that a recovered event has one.
  */
-static void keep_definition(const struct rp_session *session, const struct rp_event_def *def)
+static void store_definition(const struct rp_session *session, const struct rp_event_def *def)
 {
 	const struct rp_definition definition = rp_event_def_plain(def);
 
@@ -148,7 +148,7 @@ uint64_t rp_site_session_bits(const struct rp_site *site)
 		if (session->state != RP_SESSION_RUNNING || !config ||
 		    !rp_config_wants(config, &site->def->public))
 			continue;
-		keep_definition(session, &site->def->public);
+		store_definition(session, &site->def->public);
 		rp_limit_switch(site->def->limit, session, true);
 		bits |= bit_for(session, &site->def->public);
 	}
@@ -170,7 +170,7 @@ void rp_session_switch(struct rp_session *session, bool on)
 
 			rp_limit_switch(site->def->limit, session, wants);
 			if (wants) {
-				keep_definition(session, &site->def->public);
+				store_definition(session, &site->def->public);
 				rp_or_seq_cst(enable, bit);
 			} else if (rp_load_relaxed(enable) & bit) {
 				rp_and_seq_cst(enable, ~bit);	/* [SLOT-BIT] */
@@ -237,7 +237,7 @@ static void fill_slot(const struct rp_session *session, uint32_t flags)
 }
 
 /* Fill the slots, then let writers see them, in the order that slot.h describes. */
-void rp_session_put_on(struct rp_session *session)
+void rp_session_attach(struct rp_session *session)
 {
 	uint64_t bits = session->slots;
 
@@ -266,7 +266,7 @@ static void empty_slot(const struct rp_session *session)
 		rp_store_release(&slot->fallback[i].ring, NULL);
 }
 
-void rp_session_take_off(struct rp_session *session)
+void rp_session_detach(struct rp_session *session)
 {
 	uint64_t bits = session->slots;
 

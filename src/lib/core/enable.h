@@ -44,7 +44,7 @@ const struct rp_config *rp_session_config(const struct rp_session *session,
 bool rp_config_wants(const struct rp_config *config, const struct rp_event_def *def);
 void rp_session_switch(struct rp_session *session, bool on);
 uint64_t rp_site_session_bits(const struct rp_site *site);	/* also updates recovery files */
-void rp_session_put_on(struct rp_session *session);	/* fill the slot, then set bits */
-void rp_session_take_off(struct rp_session *session);	/* clear bits, then empty the slot */
+void rp_session_attach(struct rp_session *session);	/* fill the slot, then set bits */
+void rp_session_detach(struct rp_session *session);	/* clear bits, then empty the slot */
 
 #endif

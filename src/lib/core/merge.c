@@ -106,7 +106,7 @@ static int give_batch(struct rp_merge *merge, struct rp_source *source)
 		batch->pause = source->position + PUBLISH_BYTES;
 		if (batch->pause > batch->limit)
 			batch->pause = batch->limit;
-		ret = merge->sink->ops->run(merge->sink, batch);
+		ret = merge->sink->ops->batch(merge->sink, batch);
 		source->position = batch->position;
 		rp_drain_move_coarse();
 		if (batch->position < batch->pause)

@@ -13,7 +13,7 @@
 #include "core/session_emit.h"
 #include "core/session_state.h"
 
-#define PATIENCE_NS 1000000000u
+#define DELAY_NS 1000000000u
 #define EXISTING_BYTES 1000u
 
 struct rp_missing {
@@ -112,7 +112,7 @@ int rp_session_watch_missing(struct rp_session *session,
 	}
 	missing->report = report;
 	missing->count = session->config_count;
-	missing->due_ns = rp_clock_monotonic_ns() + PATIENCE_NS;
+	missing->due_ns = rp_clock_monotonic_ns() + DELAY_NS;
 	pthread_mutex_lock(&rp_core.lock);
 	for (size_t i = 0; i < missing->count; i++)
 		missing->found[i] = is_always_there(session->configs[i].name);

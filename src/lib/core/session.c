@@ -129,7 +129,7 @@ static int make_state_rings(struct rp_session *session)
 	state_rings = calloc(1, sizeof(*state_rings));
 	if (!state_rings)
 		return -ENOMEM;
-	state_rings->keeps_state = true;
+	state_rings->is_state_rings = true;
 	state_rings->recovery = session->recovery;
 	state_rings->budget_bytes = session->budget_bytes / 8;
 	session->state_rings = state_rings;
@@ -209,7 +209,7 @@ static int admit(struct rp_session *session, const struct rp_session *behind)
 	rp_core.slots_used |= session->slots;
 	rp_core.session_count++;
 	cds_list_add_tail(&session->node, &rp_core.sessions);
-	rp_session_put_on(session);
+	rp_session_attach(session);
 	session->begun_ns = rp_clock_monotonic_ns();
 	rp_notices_add(session, true);
 	return 0;
@@ -278,7 +278,7 @@ void rp_session_finish(struct rp_session *session)
 	async = session->callbacks_async;
 	first = session->state == RP_SESSION_RUNNING;
 	if (first) {
-		rp_session_take_off(session);
+		rp_session_detach(session);
 		rp_notices_add(session, false);
 	}
 	pthread_mutex_unlock(&rp_core.lock);
@@ -335,7 +335,7 @@ RP_PUBLIC int rp_session_stop(struct rp_session *session, struct rp_session_stat
 /*
  * Return a session in this state that the end of the process must complete, or NULL. With the lock.
  */
-static struct rp_session *impatient(enum rp_session_state state)
+static struct rp_session *find_with_deadline(enum rp_session_state state)
 {
 	struct rp_session *session;
 
@@ -353,13 +353,13 @@ void rp_sessions_finish_all(void)
 	if (rp_drain_is_self())
 		return;
 	pthread_mutex_lock(&rp_core.lock);
-	while ((session = impatient(RP_SESSION_RUNNING)) != NULL)
-		rp_session_take_off(session);
+	while ((session = find_with_deadline(RP_SESSION_RUNNING)) != NULL)
+		rp_session_detach(session);
 	pthread_mutex_unlock(&rp_core.lock);
 	rp_core_changed();
 	rp_drain_wake();
 	pthread_mutex_lock(&rp_core.lock);
-	while (impatient(RP_SESSION_FINISHING))
+	while (find_with_deadline(RP_SESSION_FINISHING))
 		pthread_cond_wait(&rp_core.changed, &rp_core.lock);
 	pthread_mutex_unlock(&rp_core.lock);
 }

@@ -155,7 +155,7 @@ static int merge_and_publish(struct rp_session *session, uint64_t bound, struct 
 	return ret;
 }
 
-static uint64_t skip_rest(struct rp_session *session)
+static uint64_t skip_remaining(struct rp_session *session)
 {
 	struct rp_merge merge;
 	uint64_t count;
@@ -185,7 +185,7 @@ static void end_rings(struct rp_session *session)
 static enum rp_pass end_failed(struct rp_session *session)
 {
 	rp_session_record_lost(session);
-	rp_session_count_lost(session, RP_LOSS_SINK, skip_rest(session));
+	rp_session_count_lost(session, RP_LOSS_SINK, skip_remaining(session));
 	session->sink->ops->abandon(session->sink, session->last_ns, rp_session_lost(session));
 	rp_session_count_lost(session, RP_LOSS_SINK, session->sink->pending);
 	end_rings(session);
@@ -219,7 +219,7 @@ bool rp_session_may_wait(struct rp_session *session)
 }
 
 /* Keep the clock map for snapshots. */
-static void keep_map(struct rp_session *session, const struct rp_clock_map *map)
+static void store_map(struct rp_session *session, const struct rp_clock_map *map)
 {
 	struct rp_clock_map *copy = session->map ? session->map : malloc(sizeof(*copy));
 
@@ -301,7 +301,7 @@ enum rp_pass rp_session_pass(struct rp_session *session, bool finishing, uint64_
 		(void)rp_session_make_rings(session->state_rings, rp_load_relaxed(&slot->wanted));
 		rp_session_wait_for_holders(session, false);
 		rp_session_wait_for_holders(session->state_rings, false);
-		keep_map(session, map);
+		store_map(session, map);
 		if (session->recovery)
 			rp_session_record(session, map);
 		return RP_PASS_QUIET;

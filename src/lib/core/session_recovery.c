@@ -89,7 +89,7 @@ void rp_session_start_recovery(struct rp_session *session)
 	if (!session->recovery)
 		return;
 	if (session->state_rings)
-		rp_session_keep_window(session);
+		rp_session_define_window(session);
 	rp_clock_map_init(&map);
 	record_output(session, &map, 0);
 	rp_recovery_begin(session->recovery);

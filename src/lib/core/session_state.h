@@ -72,7 +72,7 @@ struct rp_session {
 	uint64_t wait_ns;		/* how long writers wait for space; 0: not at all */
 	bool no_deadline;		/* its sink may take any time */
 	bool callbacks_async;
-	bool keeps_state;		/* this session is a `state_rings` */
+	bool is_state_rings;		/* this session is a `state_rings` */
 	bool counts_stacks;		/* see core/cut_stacks.h */
 	char *name;
 	struct rp_sink *sink;

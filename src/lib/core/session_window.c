@@ -32,7 +32,7 @@ static const struct rp_event_def window_def = {
 	.level = RP_LEVEL_INFORMATIONAL,
 };
 
-void rp_session_keep_window(struct rp_session *session)
+void rp_session_define_window(struct rp_session *session)
 {
 	const struct rp_definition definition = rp_event_def_plain(&window_def);
 

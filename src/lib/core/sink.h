@@ -76,7 +76,7 @@ struct rp_sink_ops {
 	/*
 	 * Take a batch of events of one ring, with rp_event_batch_deliver() of core/event_batch.h.
 	 */
-	int (*run)(struct rp_sink *sink, struct rp_event_batch *run);
+	int (*batch)(struct rp_sink *sink, struct rp_event_batch *batch);
 	/*
 	 * Take one event. Return: 0; -EAGAIN: no space now, offer the event again later; -EMSGSIZE:
 	 * the format cannot hold the event, which is lost; another error: the sink failed.

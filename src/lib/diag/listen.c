@@ -123,7 +123,7 @@ static bool is_its_users(uid_t uid)
 	       group == effective_group && group == saved_group;
 }
 
-int rp_listen_check_peer(int fd, pid_t *ret_peer)
+int rp_listen_check_peer_credentials(int fd, pid_t *ret_peer)
 {
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
@@ -141,7 +141,7 @@ int rp_listen_accept(int listen_fd, int *ret_fd, pid_t *ret_peer)
 
 	if (fd < 0)
 		return errno == EINTR || errno == ECONNABORTED ? -EACCES : -errno;
-	r = rp_listen_check_peer(fd, ret_peer);
+	r = rp_listen_check_peer_credentials(fd, ret_peer);
 	if (r < 0) {
 		shutdown(fd, SHUT_RDWR);
 		close(fd);

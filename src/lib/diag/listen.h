@@ -31,7 +31,7 @@ int rp_listen_at(int fd, const char *path);
  * Check the peer's credentials. Return: 0; -EACCES: the peer is neither root nor this process's
  * user; or, if the process has more rights than its user, the peer is not root.
  */
-int rp_listen_check_peer(int fd, pid_t *ret_peer);
+int rp_listen_check_peer_credentials(int fd, pid_t *ret_peer);
 
 /*
  * Accept a connection, non-blocking and close-on-exec. The function closes a connection of any user

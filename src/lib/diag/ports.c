@@ -146,7 +146,7 @@ int rp_port_connect(const struct rp_port *port, const uint8_t cookie[16], int *r
 	memcpy(address.sun_path, port->path, sizeof(address.sun_path));
 	r = connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
 	if (r == 0)
-		r = rp_listen_check_peer(fd, ret_peer);
+		r = rp_listen_check_peer_credentials(fd, ret_peer);
 	if (r == 0)
 		r = advertise(fd, cookie);
 	if (r < 0)

@@ -222,7 +222,7 @@ static int collect_process(const struct rp_tool_options *options, struct rp_reco
 	return status;
 }
 
-/* Told before the command runs, if it can be. */
+/* Printed before the command runs, if it can be. */
 static int check_free(const struct rp_tool_options *options)
 {
 	const char *path = options->output;

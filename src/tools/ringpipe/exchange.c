@@ -59,7 +59,7 @@ void rp_exchange_end(struct rp_exchange *exchange)
  * The process that called listen() must be the one in the socket's name; otherwise its replies
  * cannot be trusted. A pid of 0 is outside our pid namespace.
  */
-static int check_peer(const struct rp_exchange *exchange)
+static int check_peer_credentials(const struct rp_exchange *exchange)
 {
 	const struct rp_target *target = exchange->target;
 	struct ucred peer;
@@ -114,7 +114,7 @@ static int step_connect(struct rp_exchange *exchange)
 		return 1;
 	if (ret)
 		return ret == -EAGAIN || ret == -EINTR ? 1 : ret;
-	ret = check_peer(exchange);
+	ret = check_peer_credentials(exchange);
 	if (ret)
 		return ret;
 	exchange->connected = true;
