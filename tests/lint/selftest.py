@@ -177,6 +177,20 @@ CASES = (
     ('docs', 'a link to nowhere', {'README.md': '[x](doc/gone.md)\n'}, 'there is no doc/gone.md'),
 )
 
+OBJECT_CASES = (
+    ('objects along the arrows',
+     {'lib_core_write.c.o': 'extern int rp_ring; int *rp_core = &rp_ring;',
+      'lib_ring_rings.c.o': 'int rp_ring;'}, ''),
+    ('a listed symbol against the arrows',
+     {'lib_core_write.c.o': 'void rp_event_write_slow(void) { }',
+      'lib_ring_regs_x86_64.S.o': 'void rp_event_write_slow(void); '
+                                  'void f(void) { rp_event_write_slow(); }'}, ''),
+    ('a symbol against the arrows',
+     {'lib_core_write.c.o': 'int rp_core;',
+      'lib_ring_write_rseq.c.o': 'extern int rp_core; int *rp_ring = &rp_core;'},
+     'lib_ring_write_rseq.c.o: src/lib/ring/ may not use src/lib/core/ (rp_core)'),
+)
+
 LIBRARY_HEADER = LICENCE + '#define RP_PUBLIC __attribute__((visibility("default")))\n'
 SYMBOL_CASES = (
     (None, 'as declared', 'RP_PUBLIC int rp_a(void);\n', 'int rp_a(void) { return 1; }\n', ''),
@@ -234,6 +248,19 @@ def try_symbols(header, source, wanted):
         return judge(*run('symbols', root, library, command), wanted)
 
 
+def try_objects(sources, wanted):
+    """The symbols of objects named as meson names them, against the table of rooms."""
+    with tempfile.TemporaryDirectory() as root:
+        lay_out(root, {})
+        objects = [os.path.join(root, name) for name in sources]
+        for path, source in zip(objects, sources.values()):
+            subprocess.run(['gcc', '-x', 'c', '-c', '-', '-o', path], check=True, text=True,
+                           input=source)
+        library = os.path.join(root, 'l.a')
+        subprocess.run(['ar', 'rc', library, *objects], check=True)
+        return judge(*run('rooms', root, library), wanted)
+
+
 def judge(status, output, wanted):
     if not wanted:
         return '' if status == 0 else f'a complaint about a good tree:\n{output}'
@@ -250,6 +277,8 @@ def main():
     results += [(f'symbols {"finds" if lint else "accepts"} {what}',
                  try_symbols(header, source, wanted))
                 for lint, what, header, source, wanted in SYMBOL_CASES]
+    results += [(f'rooms {"finds" if wanted else "accepts"} {what}', try_objects(sources, wanted))
+                for what, sources, wanted in OBJECT_CASES]
     print(f'TAP version 13\n1..{len(results)}')
     for number, (name, wrong) in enumerate(results, 1):
         print(f'{"not ok" if wrong else "ok"} {number} - {name}')

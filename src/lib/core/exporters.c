@@ -13,12 +13,12 @@
 
 #include "base/atomic.h"
 #include "core/core.h"
-#include "core/event_defs.h"
+#include "core/def_table.h"
+#include "core/event_def.h"
 #include "core/exporter_set.h"
 #include "core/keys.h"
 #include "core/notices.h"
 #include "core/provider_list.h"
-#include "core/sink.h"
 #include "core/sites.h"
 
 static struct {

@@ -5,8 +5,8 @@
 
 #include "base/atomic.h"
 #include "base/thread.h"
+#include "core/def_table.h"
 #include "core/enable.h"
-#include "core/event_defs.h"
 #include "core/provider_list.h"
 #include "core/sites.h"
 #include "ring/regs.h"

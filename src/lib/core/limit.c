@@ -8,7 +8,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "core/core.h"
-#include "core/event_defs.h"
+#include "core/def_table.h"
 #include "core/session_emit.h"
 #include "core/session_state.h"
 #include "core/session_stats.h"

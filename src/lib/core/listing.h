@@ -2,7 +2,7 @@
 #ifndef RP_CORE_LISTING_H
 #define RP_CORE_LISTING_H
 
-#include "core/sink.h"
+#include "core/event_def.h"
 
 /*
  * Call `row` for each registered event. The core's lock is held: `row` may allocate memory, but

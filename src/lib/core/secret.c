@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/event_def.h"
 #include "core/fields.h"
-#include "core/sink.h"
 
 struct secret_walk {
 	const struct rp_part *part, *end;

@@ -4,7 +4,7 @@
 #define RP_EXPORT_TRACEPOINTS_H
 
 #include "core/enable.h"
-#include "core/sink.h"
+#include "core/event_def.h"
 #include "export/user_events.h"
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Definitions of events. All functions need the lock, unless they state otherwise. */
-#ifndef RP_CORE_EVENT_DEFS_H
-#define RP_CORE_EVENT_DEFS_H
+#ifndef RP_CORE_DEF_TABLE_H
+#define RP_CORE_DEF_TABLE_H
 
 #include <stdint.h>
 
@@ -9,7 +9,7 @@
 #include <urcu/list.h>
 
 #include "base/chains.h"
-#include "core/sink.h"
+#include "core/event_def.h"
 
 struct rp_limit;
 
