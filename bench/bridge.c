@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the cost of BPF consumers for a process that writes a million events per second: by
- * batches, with `ringpipe bpf count` attached, and by a uprobe on each event, with a BPF program
- * that counts. The figures are CPU time of the process and of its writing thread, less that of the
- * loop with no consumer. Rounds alternate. A tenth of a second before each measurement writes
- * through a whole ring once, so that its pages exist.
+ * Measures the cost of BPF consumers for a process that writes a million events per second: in
+ * batches, with `ringpipe bpf count` attached, and with a uprobe on each event and a BPF program
+ * that counts. The figures are CPU time of the process and of its writing thread, minus that of the
+ * loop without a consumer. Rounds alternate. For a tenth of a second before each measurement, the
+ * writer fills a whole ring once, so that its pages exist.
  *
  *	bridge RINGPIPE [SECONDS]
  */
@@ -30,7 +30,7 @@
 RP_PROVIDER(bench, "Bench-Bridge");
 RP_EVENT(bench, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
 
-/* A probe as USDT has them: one byte that the kernel need not single-step. */
+/* A probe like those of USDT: a nop, which the kernel need not single-step. */
 void probe(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 __asm__(".text\n.global probe\n.type probe, %function\nprobe:\n\tnop\n\tret\n"
 	".size probe, . - probe\n");
@@ -48,7 +48,7 @@ static double cpu_ns(clockid_t clock)
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-/* A million a second, by the millisecond. */
+/* A million events per second, paced by the millisecond. */
 static void offer_for(unsigned int milliseconds)
 {
 	struct timespec next;
@@ -87,14 +87,14 @@ static uint64_t offered(unsigned int seconds)
 	return (WARM_UP_MS + (uint64_t)seconds * 1000) * PER_MS;
 }
 
-/* 77: it cannot run here. */
+/* Exit status 77: the benchmark cannot run on this machine. */
 static void fail(const char *what)
 {
 	fprintf(stderr, "bridge: %s: %s\n", what, strerror(errno));
 	exit(errno == EPERM || errno == EACCES || errno == ENOSYS ? 77 : 1);
 }
 
-/* A BPF program that adds one to a number in a map. Return: its descriptor. */
+/* Loads a BPF program that increments a number in a map. Return: its descriptor. */
 static int load_counter(int *ret_map)
 {
 	union bpf_attr map = { .map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 8,
@@ -132,7 +132,7 @@ static uint64_t read_counter(int map)
 	return value;
 }
 
-/* Where `probe` lies in our file. */
+/* The offset of `probe` in this program's file. */
 static uint64_t probe_offset(void)
 {
 	uint64_t start, end, offset;
@@ -150,7 +150,7 @@ static uint64_t probe_offset(void)
 	return 0;
 }
 
-/* Return: a perf event; the probe goes when it is closed. */
+/* Return: a perf event; closing it removes the probe. */
 static int attach_uprobe(int program)
 {
 	FILE *file = fopen("/sys/bus/event_source/devices/uprobe/type", "r");
@@ -185,7 +185,7 @@ static struct cost offer_probed(unsigned int seconds)
 	return cost;
 }
 
-/* Reads a stream to its end, or its first line. */
+/* Reads a stream to its end, or only its first line. */
 static void read_text(int fd, char *text, size_t space, bool line)
 {
 	size_t size = 0;
@@ -197,7 +197,10 @@ static void read_text(int fd, char *text, size_t space, bool line)
 	text[size] = '\0';
 }
 
-/* Runs `ringpipe bpf count` meanwhile; fails unless that saw every event that was not lost. */
+/*
+ * Runs `ringpipe bpf count` during the measurement, and fails unless it saw every event that was
+ * not lost.
+ */
 static struct cost offer_bridged(const char *tool, unsigned int seconds, double *ret_lost)
 {
 	int said[2], reported[2];
@@ -244,7 +247,7 @@ static struct cost offer_bridged(const char *tool, unsigned int seconds, double 
 	return cost;
 }
 
-/* The round that was the cheapest for the process. */
+/* The round with the lowest cost for the process. */
 static struct cost best(const struct cost *rounds, unsigned int count)
 {
 	struct cost least = rounds[0];

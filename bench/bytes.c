@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes that an event takes in a file beyond its payload: by the payload's bytes where one thread
- * is busy, and by threads that take turns, an event each.
+ * Measures the bytes of an event in a file beyond its payload: by the size of the payload with one
+ * busy thread, and by the number of threads that alternate after each event.
  *
  *	bytes FOLDER
  */
@@ -16,7 +16,7 @@
 
 #define PARTS 4u
 #define PART_EVENTS 16384u
-#define PART_BYTES (1u << 20)	/* at most: a ring has room for it */
+#define PART_BYTES (1u << 20)	/* at most, so that it fits in a ring */
 #define PAYLOAD_BYTES 32u
 #define THREADS_MAX 64u
 #define ROUNDS 19200u
@@ -27,7 +27,7 @@ RP_EVENT(bench, blob, 2, RP_LEVEL_INFORMATIONAL, 0, RP_BLOB(b));
 
 static char path[4096], from[8192];
 
-/* Bytes of the file per event, header and end included. */
+/* Bytes of the file per event, including header and end. */
 static double stop(struct rp_session *session, uint64_t written)
 {
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
@@ -41,7 +41,7 @@ static double stop(struct rp_session *session, uint64_t written)
 	return (double)stats.bytes / (double)written;
 }
 
-/* One busy thread. A blob's length, which its file has too, is beyond the payload. */
+/* One busy thread. The overhead includes a blob's length field. */
 static void by_payload(size_t bytes)
 {
 	struct rp_session *session = bench_start("Bench-Bytes", path, 64u << 20, 0);
@@ -64,7 +64,7 @@ struct writer {
 	unsigned int rounds;
 };
 
-/* Each event is another thread's than the one before it. */
+/* Each event comes from a different thread than the previous event. */
 static void *write_multi(void *data)
 {
 	struct writer *writer = data;

@@ -67,7 +67,7 @@ static int join_server(void)
 	return fd;
 }
 
-/* ProcessInfo by a client of its own, from connect(2) to the end of the reply. */
+/* Sends ProcessInfo as a separate client, timed from connect(2) to the end of the reply. */
 static double ask_us(void)
 {
 	static const uint8_t request[20] = "DOTNET_IPC_V1\0\x14\0\x04\0\0";
@@ -87,8 +87,8 @@ static double ask_us(void)
 }
 
 /*
- * Connections are taken in their order: who asks behind them has its answer once the server has
- * taken them all. Return: how long that was, in us.
+ * Opens the connections. The server accepts in order, so a client that asks after them gets its
+ * reply once the server has accepted all. Return: the time for that in us.
  */
 static double gather(void)
 {
@@ -97,7 +97,7 @@ static double gather(void)
 	return ask_us();
 }
 
-/* Return: how many were still there; the server keeps as many as it has room for. */
+/* Return: the number of open connections; the server keeps as many as its table can hold. */
 static unsigned int scatter(void)
 {
 	unsigned int there = 0;

@@ -23,7 +23,7 @@ static inline int compare_doubles(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sorts the rounds; [0] is the best, [count / 2] the median. */
+/* Sorts the rounds; [0] is then the best, [count / 2] the median. */
 static inline void sort_rounds(double *rounds, unsigned int count)
 {
 	qsort(rounds, count, sizeof(*rounds), compare_doubles);
@@ -35,7 +35,7 @@ static inline void figure(const char *name, double value, const char *unit)
 	printf("%s\t%.6g\t%s\n", name, value, unit);
 }
 
-/* All rounds of a row, in their order: rounds of the same number in two rows are a pair. */
+/* All rounds of a row, in order: rounds with the same number in two rows are a pair. */
 static inline void figure_rounds(const char *row, const double *rounds, unsigned int count)
 {
 	printf("%s\t", row);
@@ -50,7 +50,7 @@ static inline void figure_point(const char *curve, double x, double y, const cha
 	printf("%s\t%.6g:%.6g\t%s\n", curve, x, y, unit);
 }
 
-/* As many as usual, or fewer where BENCH_ROUNDS says so: 3 just show that the benchmark works. */
+/* The usual number, or fewer if BENCH_ROUNDS is set: 3 suffice to test the benchmark itself. */
 static inline unsigned int bench_rounds(unsigned int usual)
 {
 	const char *text = getenv("BENCH_ROUNDS");

@@ -25,7 +25,7 @@ struct word {
 
 static struct rp_counter *series;
 static struct word shared;
-static unsigned int counts;	/* of each thread in a round */
+static unsigned int counts;	/* by each thread in a round */
 
 static double thread_ns(void)
 {
@@ -88,7 +88,7 @@ static void *run(void *data)
 	return NULL;
 }
 
-/* The threads' time for one call. */
+/* The threads' CPU time per call. */
 static double round_of(void (*work)(struct word *word), unsigned int threads)
 {
 	struct job jobs[THREADS];

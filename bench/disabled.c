@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Calls a function with a disabled event, or the same function without it, a given number of times.
- * The difference of two runs is the event's instructions under callgrind, and its time without.
+ * The difference of two runs is the number of the event's instructions under callgrind, or its time
+ * without callgrind.
  *
  *	disabled with|without COUNT	for callgrind
  *	disabled			for the clock: interleaved rounds
@@ -14,7 +15,7 @@
 #define ROUNDS 200u
 #define CALLS 100000u
 
-/* Through a volatile pointer: called as often as written, and not inlined. */
+/* The volatile pointer keeps the compiler from inlining or merging the calls. */
 static uint64_t (*volatile call)(uint64_t value);
 static uint64_t sum;
 

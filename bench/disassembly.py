@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a disabled event adds to the code around it, read from object files."""
+"""Measures what a disabled event adds to the code around it, from object files."""
 
 import functools
 import os
@@ -20,13 +20,13 @@ PADDING = ('nop', 'endbr64', 'data16', 'cs nop', 'xchg   %ax,%ax')
 
 
 def missing():
-    """Why nothing can be read here, or None."""
+    """Return the reason why object files cannot be read here, or None."""
     return None if shutil.which('objdump') else 'no objdump'
 
 
 @functools.lru_cache(maxsize=None)
 def version(compiler):
-    """As `gcc 12.2.0`, or None where there is no such compiler."""
+    """Return text such as `gcc 12.2.0`, or None without such a compiler."""
     if not shutil.which(compiler):
         return None
     text = subprocess.run([compiler, '-dumpfullversion', '-dumpversion'], check=True,
@@ -36,7 +36,7 @@ def version(compiler):
 
 def build(folder, compiler, language, options):
     """
-    Text of objdump: of the object, or of a library where the linker compiles. None where the linker
+    Return objdump's text of the object, or of a library if the linker compiles. None if the linker
     has no plugin for the compiler.
     """
     sources = [os.path.join(HERE, 'site.c')]
@@ -48,7 +48,8 @@ def build(folder, compiler, language, options):
                        '__attribute__((noinline)) uint64_t work(uint64_t value)\n'
                        '{ return hidden(value); }\n')
         sources.append(file.name)
-        # Undefined symbols are the library's, which need not be built with this compiler.
+        # The library defines the symbols that are undefined here; it may come from another
+        # compiler.
         what = ['-shared', '-fPIC', '-Wl,-Bsymbolic']
     result = subprocess.run([compiler, '-x', language, '-D_GNU_SOURCE', '-I' + INCLUDE,
                              '-I' + HERE, *options, *what, *sources, '-o', target],
@@ -62,7 +63,7 @@ def build(folder, compiler, language, options):
 
 
 def instructions(text, function):
-    """(bytes, instruction) of each instruction of a function, and of its part out of the way."""
+    """Return (bytes, instruction) of each instruction of a function and of its cold part."""
     parts = re.findall(rf'<{function}(\.cold)?>:\n(.*?)(?:\n\n|\Z)', text, re.S)
     if not parts:
         raise ValueError(f'no {function}')
@@ -76,7 +77,7 @@ def instructions(text, function):
 
 
 def straight(code):
-    """(instructions, bytes) from the entry to the first return, no branch taken."""
+    """Return (instructions, bytes) from the entry to the first return, with no branch taken."""
     seen = size = 0
     for length, instruction in code:
         if instruction.startswith(PADDING):
@@ -89,7 +90,7 @@ def straight(code):
 
 
 def lines_of_data(code):
-    """Places in memory, other than the stack's, that the straight path looks at."""
+    """Return the memory operands on the straight path, without those on the stack."""
     seen = set()
     for _, instruction in code:
         if instruction.startswith('ret'):
@@ -105,9 +106,9 @@ def whole(code):
 
 def added(compiler, language, options):
     """
-    What an event adds to a function: instructions and bytes where nobody listens, bytes out of the
-    way, and places in memory it looks at. The worse of two events, of four numbers and of a string.
-    None: build() says why.
+    Return what an event adds to a function while no session enables it: instructions and bytes on
+    the straight path, bytes of cold code, and memory operands. The larger cost of two events, one
+    with four numbers and one with a string. None if build() fails.
     """
     with tempfile.TemporaryDirectory() as folder:
         text = build(folder, compiler, language, options)

@@ -3,9 +3,9 @@
  * Measures enabled events, compared with their floors, a bare rdtsc and clock_gettime, in the same
  * run, interleaved round by round.
  *
- * A round is a burst, short enough that many bursts are not interrupted. Between bursts, all wait
- * until the drain thread has emptied the rings, so that only the writer is measured. Long rows of
- * events, for which the rings come from memory, are measured separately.
+ * A round is a burst, short enough that many bursts are not interrupted. Between bursts, the
+ * benchmark waits until the drain thread has emptied the rings, so that only the writer is
+ * measured. Long sequences of events, which miss the cache, are measured separately.
  */
 #include <stdbool.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@
 
 #define ROUNDS 5000u
 #define BURST 400u
-#define PAUSE 50u	/* rounds; the drain thread catches up, and the long rows follow */
+#define PAUSE 50u	/* rounds, then the drain thread catches up and long sequences follow */
 #define LONG 20000u
 
 RP_PROVIDER(bench, "Bench-Enabled");
@@ -27,7 +27,7 @@ RP_EVENT(bench, bytes32, 2, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_
 RP_EVENT(bench, text, 3, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_STRING(s));
 RP_EVENT(bench, blob, 4, RP_LEVEL_INFORMATIONAL, 0, RP_BLOB(b));
 
-/* For the session that overwrites; its twin is bytes32. */
+/* For the overwriting session; its counterpart is bytes32. */
 RP_PROVIDER(flight, "Bench-Flight");
 RP_EVENT(flight, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
 

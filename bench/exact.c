@@ -5,9 +5,9 @@
  * events are written.
  *
  *	exact FILE			prints the figures; the file is for the drain thread
- *	exact FILE KIND COUNT		writes so many events of a kind there, for exact.py
+ *	exact FILE KIND COUNT		writes COUNT events of a kind to the file, for exact.py
  *
- * Exit: 77 with a reason where they cannot be counted.
+ * Exit: 77, after printing the reason, if the costs cannot be counted here.
  */
 #include <dirent.h>
 #include <elf.h>
@@ -32,9 +32,9 @@
 #define WARM 50u
 #define STEPPED 4u		/* successive events of each way; the figure is their mean */
 #define STEPPED_MANY 64u	/* … for ways whose cost varies within this many events */
-#define CALLS 1000u		/* of each way, looking for system calls */
+#define CALLS 1000u		/* of each way, to find system calls */
 #define BURSTS 3u
-#define TRIES 3u		/* a pass may have more to do by chance: the least counts */
+#define TRIES 3u		/* a pass may do additional work by chance, so the minimum counts */
 
 #if defined(__x86_64__)
 
@@ -47,7 +47,7 @@
 #define COMPILER "gcc " __VERSION__
 #endif
 
-/* The parent looks at what happens between two breakpoints. */
+/* The parent observes what happens between two breakpoints. */
 static __attribute__((noinline)) void stop_for_parent(void)
 {
 	__asm__ volatile("int3" : : : "memory");
@@ -66,7 +66,7 @@ static unsigned int steps_of(const struct exact_way *way)
 	return way->first ? 1 : way->many ? STEPPED_MANY : STEPPED;
 }
 
-/* Return: how many events went to the session that is waited for. */
+/* Return: how many events went to the session that exact_settle() waits for. */
 static uint64_t run_way(const struct exact_way *way)
 {
 	unsigned int warm = way->first ? 0 : WARM;
@@ -85,8 +85,8 @@ static uint64_t run_way(const struct exact_way *way)
 }
 
 /*
- * The first burst, a pass of its own, makes the drain thread's buffers as large as they get: others
- * are of the same size or come in parts.
+ * The first burst, in a separate pass, grows the drain thread's buffers to their final size: later
+ * bursts have the same size or come in parts.
  */
 static void write_bursts(uint64_t written)
 {
@@ -118,7 +118,7 @@ static const unsigned int passes[] = { 1, 100000 };
 
 #define PASSES (sizeof(passes) / sizeof(passes[0]))
 
-/* The process that is looked at. */
+/* The observed process. */
 static int run_traced(const char *path)
 {
 	uint64_t written = 1;
@@ -141,7 +141,7 @@ static int run_traced(const char *path)
 	return 0;
 }
 
-/* Code of this program and of the library; that of libc is the processor's. */
+/* Code of this program and of the library; libc's code depends on the processor. */
 static struct {
 	uint64_t from, to;
 } own[4];
@@ -174,7 +174,7 @@ static bool is_own(uint64_t at)
 
 static bool saw_section, saw_rdtsc;
 
-/* Goes on, until the child stops again. Return: whether it did, and did not end. */
+/* Continues the child until its next stop. Return: false if it ended instead. */
 static bool go_on(pid_t child, int how, int *ret_status)
 {
 	int signal = 0;
@@ -190,8 +190,8 @@ static bool go_on(pid_t child, int how, int *ret_status)
 }
 
 /*
- * A step is a stop, which would restart a section for ever: before the kernel looks, the thread's
- * word that names the section is zero, and nothing is restarted.
+ * A single step is an interruption, which would restart a critical section forever. So the parent
+ * clears the thread's rseq_cs before the kernel looks at it, and the section is not restarted.
  */
 static void leave_section(pid_t child)
 {
@@ -205,9 +205,9 @@ static void leave_section(pid_t child)
 }
 
 /*
- * `cmpq %rax, %fs:8(%rcx)` or (%rdx), the look whether anything came between two sessions. It would
- * find the word that leave_section() took away; without us nothing came between: the answer.
- * Return: whether it was that.
+ * `cmpq %rax, %fs:8(%rcx)` or (%rdx) checks whether the thread was interrupted between two
+ * sessions. It would find the rseq_cs that leave_section() cleared; the parent supplies the result
+ * of an uninterrupted thread. Return: whether the instruction was that comparison.
  */
 static bool look_for_it(pid_t child, uint64_t at)
 {
@@ -215,7 +215,7 @@ static bool look_for_it(pid_t child, uint64_t at)
 	const long zero_flag = 0x40;
 	uint64_t code;
 
-	/* The child was forked: its code is here, too. */
+	/* The child is a fork of this process, so its code is readable here. */
 	memcpy(&code, (const void *)(uintptr_t)at, sizeof(code));
 	if ((code & 0xffffffffff) != 0x0841394864 && (code & 0xffffffffff) != 0x0842394864)
 		return false;
@@ -225,7 +225,10 @@ static bool look_for_it(pid_t child, uint64_t at)
 	return true;
 }
 
-/* From one breakpoint to the other. Return: instructions of ours, or -1. */
+/*
+ * Steps from one breakpoint to the next. Return: instructions of the library and this program, or
+ * -1.
+ */
 static double step_through(pid_t child)
 {
 	void *rip = (void *)offsetof(struct user, regs.rip);
@@ -239,9 +242,9 @@ static double step_through(pid_t child)
 		at = (uint64_t)ptrace(PTRACE_PEEKUSER, child, rip, NULL);
 		if (errno)
 			return -1;
-		/* A string instruction stops after each of its rounds. */
+		/* A repeated string instruction stops after each repetition. */
 		if (at != last && is_own(at)) {
-			/* The child was forked: its code is here, too. */
+			/* The child is a fork of this process, so its code is readable here. */
 			code = (const uint8_t *)(uintptr_t)at;
 			if (*code == 0xcc)
 				return seen;
@@ -272,7 +275,7 @@ static double watch_calls(pid_t child)
 	return -1;
 }
 
-/* From one breakpoint to the next, the child being in front of the first. */
+/* Runs from one breakpoint to the next; the child is before the first. */
 static int go_to_breakpoint(pid_t child)
 {
 	int status;
@@ -288,7 +291,7 @@ static int step_measured(pid_t child, double *ret_instructions)
 	return *ret_instructions < 0 ? -ECHILD : go_to_breakpoint(child);
 }
 
-/* `alone` and `each`: what measuring takes, without events, and with each. */
+/* `alone` and `each` are the cost of measuring, without events and per event. */
 static int watch_way(pid_t child, const struct exact_way *way, double alone, double each)
 {
 	unsigned int steps = steps_of(way);
@@ -407,7 +410,7 @@ static int watch_passes(pid_t child)
 	return 0;
 }
 
-/* Whether restartable sequences can be had here, whatever the library makes of it. */
+/* Whether the machine supports restartable sequences, whether or not the library uses them. */
 static bool expects_sections(void)
 {
 	long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
@@ -423,7 +426,7 @@ static int watch(pid_t child)
 
 	if (step_measured(child, &once) != 0 || step_measured(child, &twice) != 0)
 		return 1;
-	/* Which compiler's instructions these are, and of which path. */
+	/* Names the compiler and the write path of these instructions. */
 	printf("%s, library %s, %s\n", COMPILER, BENCH_LIBRARY,
 	       expects_sections() ? "sections" : "fallback");
 	for (unsigned int i = 1; i < exact_way_count; i++) {
@@ -446,8 +449,8 @@ static int watch(pid_t child)
 }
 
 /*
- * Without sections, the thread id selects the first ring to try, and a session may have fewer
- * rings. Forks until the process has an id whose ring always exists.
+ * Without rseq, the thread id selects the first ring to try, and a session may have fewer rings.
+ * Forks until the process has an id whose ring always exists.
  */
 static pid_t fork_countable(void)
 {
@@ -480,7 +483,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	dl_iterate_phdr(find_own, NULL);
-	/* Parent and child take turns: on one processor that is quicker. */
+	/* On one processor, the switches between parent and child are faster. */
 	bench_stay();
 	child = fork_countable();
 	if (child == 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The ways that an event, a counter or a loss can take through the library, each with its name, and
- * what exact.c needs of the process that takes them.
+ * the functions of the process that takes them for exact.c.
  */
 #ifndef BENCH_EXACT_H
 #define BENCH_EXACT_H
@@ -12,12 +12,12 @@
 struct exact_way {
 	const char *name;
 	void (*run)(void);
-	void (*begin)(void);		/* before all of it, or NULL */
+	void (*begin)(void);		/* called first, or NULL */
 	void (*end)(void);
-	bool writes;			/* into the session that is waited for */
-	bool first;			/* by a thread that has done nothing of the kind yet */
-	bool many;			/* stepped through for longer */
-	bool once;			/* begins with what allocates */
+	bool writes;			/* into the session that exact_settle() waits for */
+	bool first;			/* run by a thread without earlier events */
+	bool many;			/* more events are stepped through */
+	bool once;			/* its first call allocates */
 };
 
 extern const struct exact_way exact_ways[];
@@ -25,25 +25,28 @@ extern const unsigned int exact_way_count;
 
 void exact_ways_init(void);
 void exact_write_stack(void);
-/* So many events of a kind: "text", "turns", "activity"; any other is 32 bytes. */
+/* Writes `count` events of a kind: "text", "turns", "activity"; any other is 32 bytes. */
 void exact_write_kind(const char *kind, unsigned int count);
 
-/* All sessions and what else the ways need; then the drain thread is held in a write(2). */
+/*
+ * Starts all sessions and other prerequisites of the ways; then blocks the drain thread in
+ * write(2).
+ */
 void exact_start(void);
 void exact_stop(void);
 
 /*
- * The drain thread stands still in its next write(2) until it is let go: so the clock of coarse
- * times stands too, and what is written meanwhile is one pass of its own.
+ * Blocks the drain thread in its next write(2) until it is released. Meanwhile the clock of coarse
+ * times does not advance, and all written events belong to one later pass.
  */
 void exact_hold(void);
 void exact_await_held(void);
 void exact_let_go(void);
 
-/* Until the session that most ways write into has got rid of so many events. */
+/* Waits until the session that most ways write into has delivered or lost `written` events. */
 void exact_settle(uint64_t written);
 
-/* Allocations, and what the library maps, since it was said that they count. */
+/* Counts allocations and the library's mappings, while counting is enabled. */
 enum exact_thread { EXACT_WRITER, EXACT_OTHERS, EXACT_THREADS };
 void exact_count_allocations(enum exact_thread thread, bool counts);
 unsigned int exact_allocations(enum exact_thread thread);

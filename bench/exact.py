@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-The gate: what of the cost is the same number each time, compared with what exact.json says.
+Compares the costs that are the same number in each run with those in exact.json.
 
-A figure that got worse fails; so does one that got better, and one that is not there any more,
-until --accept writes it down. Figures of instructions are kept for each version of a compiler; one
-that is not known is skipped and told.
+A figure that differs, better or worse, or that is missing, fails until --accept writes it down.
+Figures of instructions are stored for each version of a compiler; an unknown version is skipped
+with a message.
 """
 
 import argparse
@@ -32,11 +32,11 @@ QUIET = {**os.environ, 'RINGPIPE_DIAGNOSTICS': '0', 'RINGPIPE_LTTNG': '0'}
 
 
 class Skip(Exception):
-    """Why something cannot be counted here."""
+    """The reason why something cannot be counted here."""
 
 
 def sites(_build):
-    """{compiler: {figure: number}} of what a disabled event is in an object file."""
+    """Return {compiler: {figure: number}}: what a disabled event adds to an object file."""
     reason = disassembly.missing()
     if reason:
         raise Skip(reason)
@@ -58,13 +58,14 @@ def sites(_build):
 
 
 def headers(_build):
-    """{compiler: {figure: number}} of what a header of events costs the files that include it."""
+    """Return {compiler: {figure: number}}: what a header of events costs the files that include
+    it."""
     return {disassembly.version(compiler): header.figures(compiler, language)
             for compiler, language in disassembly.COMPILERS if disassembly.version(compiler)}
 
 
 def counted(build, *arguments):
-    """What bench-exact prints, given a file of its own. Return: (that, what is in the file)"""
+    """Run bench-exact with a temporary file. Return (its output, the file's content)."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, 'exact.nettrace')
         result = subprocess.run([os.path.join(build, 'bench', 'bench-exact'), path, *arguments],
@@ -79,7 +80,7 @@ def counted(build, *arguments):
 
 
 def steps(build):
-    """Instructions and system calls of events and passes, allocations of the process."""
+    """Count instructions and system calls of events and passes, and allocations of the process."""
     found, key = collections.defaultdict(dict), None
     for line in counted(build)[0].splitlines():
         if '\t' not in line:
@@ -103,9 +104,9 @@ def varint(data, at):
 
 def chance_bytes(block):
     """
-    (events, bytes that are chance) of an event block's compressed events: a time of more than one
-    byte, as the first of a block is, and a thread's number; nettrace V4, the page NetTraceFormat.md
-    of microsoft/perfview.
+    Return (events, bytes that vary by chance) of an event block's compressed events: a time of more
+    than one byte, as the first of a block has, and a thread's number. Source: nettrace V4, the page
+    NetTraceFormat.md of microsoft/perfview.
     """
     at, events, chance, size = int.from_bytes(block[:2], 'little'), 0, 0, 0
     while at < len(block):
@@ -126,7 +127,8 @@ def chance_bytes(block):
 
 
 def file_size(data):
-    """(events, bytes of the file): what aligns a block is left out, what is chance is one byte."""
+    """Return (events, bytes of the file), without the alignment of blocks, and with one byte for
+    each value that varies by chance."""
     at, events, left = 0, 0, len(data)
     while match := BLOCK.search(data, at):
         at = match.end() + 4
@@ -143,9 +145,9 @@ def file_size(data):
 
 def file(build):
     """
-    What events add to a file that has none, heads of blocks and all: written while the drain thread
-    stands still, so the blocks are the same each time, but for what happens to the writer, which
-    only adds. So tried until the least has been seen twice.
+    Return what events add to a file without events, including block headers. The events are written
+    while the drain thread is blocked, so the blocks are the same in each run, except that
+    interruptions of the writer may add bytes. So repeat until the minimum was seen twice.
     """
     sizes = {}
     for kind, text in (('none', ''), *KINDS.items()):
@@ -164,14 +166,15 @@ PARTS = {'sites': sites, 'headers': headers, 'steps': steps, 'file': file}
 
 
 def depends_on_chance(key, name):
-    """By its id, a thread's first event in the fallback may have to claim a buffer, or not."""
+    """Whether the figure varies: by its id, a thread's first event in the fallback may claim a
+    buffer."""
     return key.endswith('fallback') and name.startswith('first event of a thread: instructions')
 
 
 def compare(found, kept):
     """
-    Prints what differs, and how much was compared. A figure is None where it cannot be had, and
-    that was told. Return: (whether all is as kept, compared)
+    Print the differences, and how much was compared. A figure is None if it is not available, which
+    was reported. Return (whether all figures match, compared).
     """
     same, compared, unknown = True, 0, []
     for part, keys in found.items():
@@ -206,7 +209,7 @@ def compare(found, kept):
 
 
 def accept(found, kept):
-    """What was found takes the place of all that was kept of the same kind."""
+    """Replace all stored figures of the same kind by those found."""
     for part, keys in found.items():
         for key, figures in keys.items():
             kept.setdefault(part, {})[key] = {name: value for name, value in figures.items()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The process that exact.c looks at: its sessions, its write(2), and who allocates. */
+/* The process that exact.c observes: its sessions, its write(2), and its allocations by thread. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <limits.h>
@@ -22,7 +22,7 @@ static struct rp_session *sessions[16 + MANY];
 static unsigned int session_count;
 static struct rp_listener *pull, *push;
 
-/* The linker has the library and libc call these. */
+/* The linker makes the library and libc call the following functions. */
 static bool counting[EXACT_THREADS];
 static unsigned int allocations[EXACT_THREADS];
 static __thread bool is_writer __attribute__((tls_model("initial-exec")));
@@ -103,7 +103,7 @@ void *counted_mmap(void *at, size_t size, int protection, int flags, int fd, off
 	return (void *)syscall(SYS_mmap, at, size, protection, flags, fd, offset);
 }
 
-/* 1: the next write(2) of another thread stands still; 2: it does. */
+/* 1: the next write(2) of another thread blocks; 2: it is blocked */
 static uint32_t held;
 
 static void change_held(uint32_t to)
@@ -180,7 +180,7 @@ static void listen_to(const char *provider, rp_listener_callback callback,
 		abort();
 }
 
-/* The rules that a stack needs are asked for by an event, and found by the pass after it. */
+/* An event requests the unwind rules for its stack, and the next pass finds them. */
 static void *learn_stacks(void *data)
 {
 	struct rp_session *session = data;
@@ -199,7 +199,7 @@ static void *write_one(void *data)
 	return NULL;
 }
 
-/* Not by the writer, whose first event is looked at. */
+/* A separate thread, since the writer's first event is measured. */
 static void on_another_thread(void *(*run)(void *), void *data)
 {
 	pthread_t thread;
@@ -249,7 +249,7 @@ void exact_settle(uint64_t written)
 	bench_settle(sessions[0], written);
 }
 
-/* One pass of the drain thread over so many events, to a file; `watch` is called around it. */
+/* Makes one pass of the drain thread over `count` events, into a file; calls `watch` around it. */
 void exact_pass(const char *path, unsigned int count, void (*watch)(void))
 {
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
@@ -280,7 +280,10 @@ int exact_write_file(const char *path, const char *kind, unsigned int count)
 	exact_await_held();
 	exact_write_kind(kind, count);
 	exact_let_go();
-	/* Otherwise the events of the session's end would be in this pass or in another. */
+	/*
+	 * Otherwise the events of the session's end would fall into this pass or the next by
+	 * chance.
+	 */
 	bench_settle(session, count);
 	rp_session_stop(session, &stats);
 	return stats.delivered == count ? 0 : 1;

@@ -119,7 +119,7 @@ static void blob512(void)
 	bench_blob(space, 512);
 }
 
-/* Above what the section copies. */
+/* Too large for the critical section to copy. */
 static void blob4608(void)
 {
 	bench_blob(space, 4608);
@@ -185,7 +185,7 @@ static void traced(void)
 	bench_traced(1, 2, 3, 4);
 }
 
-/* The last of seven exporters, which is not registered: the cost up to its call. */
+/* The last of seven exporters, which is not registered: measures the cost up to its call. */
 static void begin_exported(void)
 {
 	__atomic_fetch_or(&nobody_exported_event_.enable, 1ull << 46, __ATOMIC_RELAXED);
@@ -196,7 +196,7 @@ static void end_exported(void)
 	__atomic_fetch_and(&nobody_exported_event_.enable, ~(1ull << 46), __ATOMIC_RELAXED);
 }
 
-/* As the kernel counts a tracer. */
+/* Sets the semaphore as the kernel does for a tracer. */
 static void begin_traced(void)
 {
 	__atomic_fetch_add(&bench_traced_event_.enable, 1ull << 48, __ATOMIC_RELAXED);
@@ -226,7 +226,9 @@ static void end_stalled(void)
 }
 
 #if defined(__x86_64__)
-/* The outermost frame, so that no other library's tables are in what a stack costs. */
+/*
+ * Makes this the outermost frame, so that no other library's unwind tables affect a stack's cost.
+ */
 __attribute__((naked, noinline)) static void from_nowhere(__attribute__((unused)) void (*run)(void))
 {
 	__asm__ volatile(".cfi_undefined rip\n\t"
@@ -354,7 +356,7 @@ const struct exact_way exact_ways[] = {
 	WAY("histogram", record),
 	WAY("series of a counter", count_series),
 	WAY("counter with a tag", count_tagged),
-	/* The last: others would be slower behind them. */
+	/* Last, because it would slow later ways down. */
 	WAY("event 32 B with activity id", bench_run, .begin = begin_activity, .writes = true),
 	WAY("event 32 B with two ids", bench_run, .begin = begin_related, .writes = true),
 	WAY("event made at run time, with a secret", part_with_secret, .begin = begin_secret,

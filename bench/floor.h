@@ -2,7 +2,7 @@
 /*
  * The minimum for an event of 32 bytes in a per-CPU ring: a call, a test whether the event is
  * enabled, a restartable section that finds the ring and its space, stores 56 bytes with a time
- * from memory, and commits. It has no thread id, no end of a session, no order beyond one ring, no
+ * from memory, and commits. It has no thread id, no session end, no order between rings, no
  * wake-up, and no loss accounting.
  */
 #ifndef BENCH_FLOOR_H
@@ -32,7 +32,7 @@ static struct floor_ring *floor_rings[FLOOR_PROCESSORS];
 static uint64_t floor_wanted = 1, floor_time;
 static ptrdiff_t floor_area;
 
-/* Return: 1; 0: aborted, or no room. */
+/* Return: 1; 0 if aborted or without space. */
 __attribute__((noinline)) static int floor_write(uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
 	int ret = 0;
@@ -74,7 +74,9 @@ __attribute__((noinline)) static int floor_write(uint64_t a, uint64_t b, uint64_
 		"2:\n\t"
 		"movl $1, %[ret]\n\t"
 		"jmp 5f\n\t"
-		/* The signature glibc registered, as the operand of an undefined instruction. */
+		/*
+		 * The signature that glibc registered, as the operand of an undefined instruction.
+		 */
 		".byte 0x0f, 0xb9, 0x3d\n\t"
 		".long 0x53053053\n"
 		"4:\n"
@@ -93,7 +95,7 @@ __attribute__((noinline)) static int floor_write(uint64_t a, uint64_t b, uint64_
 	return ret;
 }
 
-/* Return: whether there is one here. */
+/* Return: whether rseq works here. */
 static bool floor_begin(unsigned int processors)
 {
 	if (!__rseq_size || processors > FLOOR_PROCESSORS)
@@ -114,7 +116,7 @@ static bool floor_begin(unsigned int processors)
 	return true;
 }
 
-/* The rings are empty again. */
+/* Empties the rings. */
 static void floor_empty(unsigned int processors)
 {
 	for (unsigned int i = 0; i < processors; i++)

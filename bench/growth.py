@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Suites whose figures are curves: what a cost depends on, and how it grows."""
+"""Suites whose figures are curves: how a cost grows with a quantity."""
 
 import mmap
 import os
@@ -68,9 +68,9 @@ def suite_latency(build):
 
 def memory_of_its_own(size):
     """
-    Memory that this machine has from its host, free but for a page of each MB. A virtual machine
-    may give blocks of free pages back, and the fault that gets one again takes more than all that
-    is measured. Return: what keeps it so.
+    Reserve memory that the host has already given to this machine, free except for a page of each
+    MB. A virtual machine may return blocks of free pages to its host, and the fault that gets such
+    a page back costs more than everything measured here. Return the object that keeps the memory.
     """
     page, block = mmap.PAGESIZE, 1 << 20
     size = min(size, os.sysconf('SC_AVPHYS_PAGES') * page // 2 // block * block)
@@ -84,7 +84,7 @@ def memory_of_its_own(size):
 
 
 def offer(build, target, rate, around=()):
-    """Figures of the best of some runs: the machine may be another's meanwhile."""
+    """Return the figures of the best of some runs, since other machines may use the processor."""
     seconds, runs = ('0.1', 1) if measure.QUICK else ('1', 5)
     found = [figures([*around, program(build, 'throughput'), target, str(rate), seconds, '64'])
              for _ in range(runs)]
@@ -95,8 +95,8 @@ def offer(build, target, rate, around=()):
 
 def drain_beside_writer(name, found, limit=True):
     """
-    The CPU time of an event in the drain thread beside the writer's, and the floor of that. Return:
-    whether it is no more, where that is the target.
+    Add the CPU time per event of the drain thread and of the writer, and their floor. Return
+    whether the drain thread needs no more than its target, if it has one.
     """
     writer, drain = found['writer per event'][0], found['drain thread per event'][0]
     floor = found["write(2) of an event's bytes alone"][0]
@@ -113,7 +113,7 @@ def drain_beside_writer(name, found, limit=True):
 
 
 def large_pages(build, folder):
-    """The same on a tmpfs of large pages, in a mount namespace of its own."""
+    """Run the same on a tmpfs with large pages, in a separate mount namespace."""
     name = 'file on tmpfs of large pages'
     mount = ['unshare', '--map-root-user', '--mount', 'sh', '-c',
              'mount -t tmpfs -o huge=within_size tmpfs "$0" && exec "$@"', folder]
@@ -126,8 +126,8 @@ def large_pages(build, folder):
 
 def deliver(build, target, name):
     """
-    Rows for each rate, and points (rate, the drain thread's time). Return: points, the highest
-    rate in M/s that was delivered whole, and whether the drain thread's time is within its target.
+    Add rows for each rate, and points (rate, the drain thread's time). Return points, the highest
+    rate in M/s without losses, and whether the drain thread's time is within its target.
     """
     points, most, ok = [], 0, True
     for rate in (1, 2, 5, 10, 20):
@@ -147,7 +147,7 @@ def deliver(build, target, name):
 
 
 def suite_delivery(build):
-    """From the event to where it goes: a file on tmpfs, a file on a disk, a socket."""
+    """Measure the whole path to a file on tmpfs, a file on a disk, and a socket."""
     curves, most, ok = {}, {}, True
     with tempfile.TemporaryDirectory(dir=output_folder()) as memory, \
             tempfile.TemporaryDirectory(dir='/var/tmp') as disk, \
@@ -167,7 +167,8 @@ def suite_delivery(build):
 
 
 def suite_stall(build):
-    """A disk that stands still while events come: what is lost, and whether the file says so."""
+    """Stall the disk while events are written; compare the losses with those that the file
+    reports."""
     curves, unreported = {}, 0
     with tempfile.TemporaryDirectory(dir=output_folder()) as folder:
         target = os.path.join(folder, 'bench.nettrace')

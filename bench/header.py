@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What declarations in a header cost the files that include it and the object made of them."""
+"""Measures what declarations in a header cost the files that include it and their objects."""
 
 import os
 import re
@@ -22,7 +22,8 @@ USED = HEADER + FUNCTION.format(calls=''.join(f' + bench_number_{number}(1, "tex
 
 
 def sizes(compiler, language, options, source, all_files):
-    """[(bytes of text, bytes of data, relocations)] of libraries of so many equal files."""
+    """Return [(bytes of text, bytes of data, relocations)] of libraries with such numbers of equal
+    files."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
         path, target = os.path.join(folder, 'file.o'), os.path.join(folder, 'file.so')
@@ -36,7 +37,7 @@ def sizes(compiler, language, options, source, all_files):
 
 
 def sections(path):
-    """(bytes of text, bytes of data, relocations) of a library."""
+    """Return (bytes of text, bytes of data, relocations) of a library."""
     shown = subprocess.run(['readelf', '--wide', '--sections', path], check=True, text=True,
                            stdout=subprocess.PIPE).stdout
     rows = [(name, int(size, 16), flags) for name, size, flags in re.findall(
@@ -48,7 +49,8 @@ def sections(path):
 
 
 def figures(compiler, language):
-    """{figure: number} of a header of 200 events, beyond what the files are without it."""
+    """Return {figure: number}: the cost of a header with 200 events, compared with files without
+    it."""
     found = {}
     for use, source, option, all_files in (
             ('none used', UNUSED, '-O0', (FILES,)), ('none used', UNUSED, '-O2', (FILES,)),

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares a function of a program's own that libraries, libc included, call by the name of one of
- * libc's. In the source it has another name: a program that counts its allocations is not where
- * everybody else's malloc comes from.
+ * Declares a function of this program that replaces one of libc's for all libraries, libc included.
+ * Its name in the source differs, so that the compiler does not treat it as the standard function.
  */
 #ifndef BENCH_INSTEAD_H
 #define BENCH_INSTEAD_H

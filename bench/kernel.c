@@ -36,7 +36,7 @@ static void fail(const char *what, int status)
 	exit(status);
 }
 
-/* Room for all records of a round, so that none is lost: that would be cheaper. */
+/* The buffer holds all records of a round: a lost record would be cheaper. */
 static pid_t start(const char *tool, const char *groups, int err)
 {
 	char pid[16];

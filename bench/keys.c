@@ -2,7 +2,8 @@
 /*
  * Measures 100,000 sites with static keys in 6 MB of code: the start of a session that enables all
  * of them, compared with a start that finds them enabled, and the thread that maintains them. Also
- * measures an enabled event behind a patched jump, compared with one behind a load and a branch.
+ * measures an enabled event whose site is a patched jump, compared with one whose site is a load
+ * and a branch.
  */
 #undef RP_STATIC_KEYS
 #define RP_STATIC_KEYS 1
@@ -28,7 +29,7 @@ RP_PROVIDER(jump, "Bench-Jump");
 RP_EVENT(jump, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
 
 #if defined(__x86_64__)
-/* As the compiler's, without the functions around them: nothing runs through. */
+/* The same sites as the compiler's, without functions around them: no thread executes them. */
 __asm__(".pushsection .text\n"
 	"many_sites:\n"
 	".rept 100000\n"
@@ -45,7 +46,7 @@ __asm__(".pushsection .text\n"
 	".popsection\n");
 #endif
 
-/* Whether all sites are a jump, or none is; or a minute has passed. */
+/* Waits until all sites are jumps, or none is; a minute at most. */
 static int become(int jumps)
 {
 	double begun = now_ns();
@@ -94,7 +95,7 @@ static void events_on(void)
 	struct rp_session *sessions[2];
 	uint64_t written = 0;
 
-	/* As small as takes a round: their pages are there soon. */
+	/* The smallest ring that holds a round: its pages exist soon. */
 	sessions[0] = bench_start("Bench-Jump", "/dev/null", RP_SESSION_BUFFER_MIN, 0);
 	sessions[1] = bench_start("Bench-Plain", "/dev/null", RP_SESSION_BUFFER_MIN, 0);
 	bench_stay();
@@ -119,9 +120,9 @@ int main(void)
 	double on[ROUNDS], again[ROUNDS], begun = now_ns(), cpu;
 	unsigned int rounds = bench_rounds(ROUNDS);
 
-	bench_keyed_data_();	/* the sites above are not the compiler's */
+	bench_keyed_data_();	/* the compiler does not emit it for the sites above */
 	if (!become(0))
-		return 77;	/* code cannot be changed here */
+		return 77;	/* code cannot be changed on this machine */
 	figure("all off after the start of the process", (now_ns() - begun) / 1e6, "ms");
 	for (unsigned int i = 0; i < rounds; i++) {
 		on[i] = start();

@@ -14,7 +14,7 @@
 #include "session.h"
 
 #define SAMPLES 5000000u
-#define STEPS 32u		/* of a histogram's bucket, between two powers of two */
+#define STEPS 32u		/* buckets of the histogram between two powers of two */
 #define BUCKETS (64u * STEPS)
 #define PACE_NS 100		/* 10 M/s: the drain thread keeps up */
 
@@ -57,7 +57,7 @@ static unsigned int bucket_of(uint64_t value)
 	return power * STEPS / 2 + (unsigned int)(value >> power);
 }
 
-/* The least value that falls there. */
+/* The lowest value of the bucket. */
 static double value_of(unsigned int bucket)
 {
 	unsigned int power = bucket < STEPS ? 0 : bucket / (STEPS / 2) - 1;

@@ -102,7 +102,7 @@ static void idle_session(void)
 	rp_session_stop(session, NULL);
 }
 
-/* From the write of an event, while nothing else happens, to the callback of a listener. */
+/* When the listener's callback got the single event. */
 static double heard_at;
 
 static void hear(const struct rp_listener_event *event, void *data)
@@ -149,7 +149,7 @@ static void threads(void)
 	struct rp_session *session;
 	double idle, before;
 
-	run_threads();		/* the allocator and the stack cache have grown */
+	run_threads();		/* first, grow the allocator and the stack cache */
 	idle = run_threads();
 	before = resident_kb();
 	session = bench_start("Bench-Threads", "/dev/null", 1u << 20, 0);

@@ -15,7 +15,7 @@
 #include "session.h"
 
 #define ROUND_NS 300e6
-#define HEARD_PACE_NS 500.0	/* 2 M/s, of all listeners together */
+#define HEARD_PACE_NS 500.0	/* 2 M/s for all listeners together */
 #define BYTES_PACE_NS 2.0	/* 500 MB/s */
 #define BURST 32u
 #define BUFFER_BYTES (64u << 20)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How costs grow with how many there are: sessions that want an event, threads that write at once,
- * threads in all, events and providers to register and to switch on.
+ * Measures how costs grow with the number of sessions that want an event, of threads that write
+ * simultaneously, of all threads, and of events and providers to register and enable.
  *
- *	many [MOST]	no more than so many of anything
+ *	many [MOST]	no more than MOST of anything
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -16,12 +16,12 @@
 
 #define ROUNDS 30u
 #define EVENTS 1000u
-#define SESSION_BYTES (1u << 20)	/* forty of them in a cache */
+#define SESSION_BYTES (1u << 20)	/* forty of them fit in a cache */
 #define RECORD_BYTES 56u
 #define PROVIDERS 4u
 #define PROVIDER_EVENTS 50000u	/* ids have 16 bits */
 #define THREADS_MAX 64u
-#define THREAD_EVENTS 19200u	/* of all threads of a round */
+#define THREAD_EVENTS 19200u	/* by all threads of a round */
 
 RP_PROVIDER(bench, "Bench-Many");
 RP_EVENT(bench, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
@@ -40,7 +40,7 @@ static void write_events(unsigned int count)
 		bench_bytes32(i, i, i, i);
 }
 
-/* As long a session has been there, its rings have pages. */
+/* Touches all pages of the rings, as in a session that has run for a while. */
 static void warm(size_t bytes)
 {
 	write_events((unsigned int)(2 * bytes / RECORD_BYTES));
@@ -59,7 +59,10 @@ static void sessions(unsigned int count)
 	written = 2 * SESSION_BYTES / RECORD_BYTES;
 	for (unsigned int i = 0; i < count; i++)
 		bench_settle(list[i], written);
-	/* A few microseconds are seldom undisturbed: the fewer sessions, the more rounds. */
+	/*
+	 * With few sessions a round lasts microseconds and is often interrupted, so there are more
+	 * rounds.
+	 */
 	for (unsigned int round = 0; round < bench_rounds(count < 8 ? 5 * ROUNDS : ROUNDS);
 	     round++) {
 		begun = now_ns();
@@ -94,7 +97,7 @@ static void *run_job(void *data)
 	return NULL;
 }
 
-/* The writers' own time for an event, on all processors there are. */
+/* The writers' own time for an event, on all processors. */
 static uint64_t written;
 
 static void threads_at_once(struct rp_session *session, unsigned int count)
@@ -194,7 +197,7 @@ static void start_and_stop(const char *provider, const char *what, unsigned int 
 	figure_point(curve, count, stop / 1e3, "us");
 }
 
-/* Events of as few providers as can have so many. */
+/* `count` events of as few providers as possible. */
 static void events(unsigned int count)
 {
 	struct rp_provider *list[PROVIDERS];
@@ -220,7 +223,7 @@ static void events(unsigned int count)
 	malloc_trim(0);
 }
 
-/* Providers with an event each. */
+/* `count` providers with one event each. */
 static void providers(unsigned int count)
 {
 	struct rp_provider **list = calloc(count, sizeof(*list));
@@ -256,7 +259,7 @@ int main(int argc, char **argv)
 	for (unsigned int count = 1; count <= THREADS_MAX; count *= 2)
 		threads_at_once(session, count);
 	rp_session_stop(session, NULL);
-	run_threads(100, NULL);		/* the stack cache has grown */
+	run_threads(100, NULL);		/* first, grow the stack cache */
 	for (unsigned int count = 1; count <= most && count <= 10000; count *= 10)
 		threads_in_all(count);
 	for (unsigned int count = 1; count <= most; count *= 10)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What benchmarks print, what is made of it, and the rows and curves of a run."""
+"""Parses what benchmarks print, and collects the rows and curves of a run."""
 
 import math
 import os
@@ -12,20 +12,20 @@ QUICK = False
 
 
 def be_quick():
-    """No figure of this run means anything, and no target is missed."""
+    """Make this run a test of the benchmarks: no target counts as missed."""
     global QUICK
     QUICK = True
     os.environ['BENCH_ROUNDS'] = '3'
 
 
 def output_folder():
-    """Where a file costs no disk."""
+    """Return a folder in memory, if there is one."""
     return '/dev/shm' if os.access('/dev/shm', os.W_OK) else tempfile.gettempdir()
 
 
 class Figures(dict):
     """
-    name -> (value, unit). A name that came with its rounds has them in `rounds`, and `NAME, best`
+    Parse figures: name -> (value, unit). A name with rounds has them in `rounds`, and `NAME, best`
     and `NAME, median` here; curves are label -> [(x, y)] in `curves`.
     """
 
@@ -48,7 +48,8 @@ class Figures(dict):
             self[f'{name}, median'] = (statistics.median(rounds), unit)
 
     def ratio(self, name, base):
-        """(best / best, [lower quartile, median, upper quartile] of the pairs round by round)"""
+        """Return (best / best, [lower quartile, median, upper quartile] of the round-by-round
+        ratios)."""
         pairs = [a / b for a, b in zip(self.rounds[name], self.rounds[base])]
         return min(self.rounds[name]) / min(self.rounds[base]), statistics.quantiles(pairs, n=4)
 
@@ -62,13 +63,13 @@ def figures(command, **kwargs):
 
 
 def rows_of(found):
-    """A row for each that came with its rounds: the best, and quartiles."""
+    """Add a row for each name with rounds: the best, and quartiles."""
     for name, rounds in found.rounds.items():
         row(name, min(rounds), found[name][1], spread=statistics.quantiles(rounds, n=4))
 
 
 class Suite:
-    """What one suite found, when, and how busy the machine was before it."""
+    """Begin a suite: its figures, its time, and the load of the machine before it."""
 
     def __init__(self, name):
         self.name = name
@@ -88,7 +89,7 @@ SUITE = Suite('')
 
 
 def begin(name):
-    """What is told from now on belongs to this suite."""
+    """Add all following rows to this suite."""
     global SUITE
     SUITE = Suite(name)
     return SUITE
@@ -101,8 +102,8 @@ def number(value):
 
 def row(name, value, unit='', target='', ok=None, spread=(), growth=''):
     """
-    One figure. `spread` is the quartiles around it; a value of text says why there is none.
-    Return: False where a target is missed.
+    Add one figure. `spread` is its quartiles; a text as value is the reason why there is none.
+    Return False if a target is missed.
     """
     verdict = '' if ok is None or QUICK else 'reached' if ok else 'MISSED'
     text = value if isinstance(value, str) else number(value)
@@ -114,7 +115,8 @@ def row(name, value, unit='', target='', ok=None, spread=(), growth=''):
 
 
 def ratio(found, name, base, text=None, limit=None, least=None):
-    """A row: name / base, in pairs of rounds; the value is that of the best rounds."""
+    """Add a row with name / base, from pairs of rounds; the value is the ratio of the best
+    rounds."""
     value, spread = found.ratio(name, base)
     target = f'<= {limit}' if limit else f'>= {least}' if least else ''
     ok = value <= limit if limit else value >= least if least else None
@@ -122,13 +124,13 @@ def ratio(found, name, base, text=None, limit=None, least=None):
 
 
 def exponent(points):
-    """By which power of x it grows: the slope of log y by log x."""
+    """Return the exponent of growth: the slope of log y over log x."""
     logs = [(math.log(x), math.log(y)) for x, y in points if x > 0 and y > 0]
     return statistics.linear_regression(*zip(*logs)).slope if len(logs) > 1 else 0.0
 
 
 def growth(points):
-    """How it grows, in words: where there are many, not where what is done once still counts."""
+    """Describe the growth in words, from the largest x, where fixed costs no longer matter."""
     power = exponent(points[-max(3, len(points) // 2):])
     if abs(power) < 0.15:
         return 'constant'
@@ -137,9 +139,10 @@ def growth(points):
 
 def curve(title, x_label, y_label, curves):
     """
-    A plot of `curves`, {label: [(x, y)]}, and a row for each: first, last, how it grows between.
+    Add a plot of `curves`, {label: [(x, y)]}, and a row for each: first, last, and the growth
+    between.
     """
-    # On logarithmic scales there is no zero.
+    # A logarithmic scale has no zero.
     if any(x > 0 and y > 0 for points in curves.values() for x, y in points):
         SUITE.plots.append({'title': title, 'x': x_label, 'y': y_label, 'curves': curves})
     for label, points in curves.items():
@@ -150,7 +153,7 @@ def curve(title, x_label, y_label, curves):
 
 
 def each_more(what, points, unit):
-    """A row: what one more costs, from the first to the last. Return: that."""
+    """Add a row with the cost of one more, from the first to the last point. Return that cost."""
     (x, y), (last_x, last_y) = points[0], points[-1]
     more = (last_y - y) / (last_x - x)
     row(f'  each more {what}', more, unit)

@@ -36,7 +36,7 @@ static void providers(void)
 	}
 }
 
-/* Series of a counter, or of a histogram that each record something. */
+/* Creates series of a counter, or of a histogram in which each series records values. */
 static void series(const char *curve, struct rp_counter *counter, int is_histogram)
 {
 	double before = bench_resident_bytes();

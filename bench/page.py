@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """
-The table of figures in a page, made from results.md: between a line that names the folder and
-one that ends it. `[suite: row]` stands for a row's value.
+Updates the table of figures in a page from results.md: between a line that names the folder and one
+that ends the table. `[suite: row]` is replaced by a row's value.
 """
 
 import os
@@ -9,7 +9,7 @@ import re
 
 import report
 
-# In README.md, and first in doc/performance.md.
+# Used in README.md, and at the beginning of doc/performance.md.
 SHORT = (
     ('disabled event',
      '[disabled: disabled event, the worst of these] instructions, [disabled: code at the '
@@ -126,7 +126,7 @@ def table(suites, short=False):
 
 
 def with_table(text, folder, suites):
-    """The page with the table of that folder's results, if it has one of those."""
+    """Return the page with the table of that folder's results, if the page has such a table."""
     def replaced(match):
         begin, short, name, end = match.groups()
         if os.path.basename(name) != os.path.basename(folder):

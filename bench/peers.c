@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The same four numbers, 32 bytes, by all that is here: one thread, interleaved round by round.
- * Whoever else takes part (LTTng's daemon, bpftrace) was started by peers.py.
+ * Measures the same event of four numbers, 32 bytes, with every tracer and logger on this machine:
+ * one thread, interleaved round by round. peers.py starts the other processes (LTTng's daemon,
+ * bpftrace).
  *
  *	peers FOLDER		writes files of text there; BENCH_USDT: waits for a tracer
  */
@@ -30,7 +31,7 @@ __extension__ unsigned short bench_four_semaphore __attribute__((section(".probe
 
 #define ROUNDS 300u
 #define EVENTS 5000u
-#define SLOW_EVENTS 500u	/* of what enters the kernel for each */
+#define SLOW_EVENTS 500u	/* for peers that enter the kernel for each event */
 #define TRACER_SECONDS 30
 #define TEXT_BYTES (1u << 20)
 
@@ -161,7 +162,7 @@ static void open_peers(const char *folder)
 
 	snprintf(path, sizeof(path), "%s/fprintf.txt", folder);
 	text = fopen(path, "w");
-	/* More than a round, so that the file is written in one go. */
+	/* More than a round, so that the file is written in one call. */
 	if (!text || setvbuf(text, NULL, _IOFBF, TEXT_BYTES) != 0) {
 		perror(path);
 		exit(1);
@@ -184,7 +185,7 @@ int main(int argc, char **argv)
 	open_peers(argv[1]);
 	for (unsigned int i = 0; i < ROWS; i++)
 		runs[i] = !rows[i].can_run || rows[i].can_run();
-	/* As small as takes a round: its pages are there soon, as in a long session. */
+	/* The smallest ring that holds a round: its pages exist soon, as in a long session. */
 	session = bench_start("Bench-Peers", "/dev/null", 32u << 20, 0);
 	for (unsigned int round = 0; round < bench_rounds(ROUNDS); round++) {
 		for (unsigned int i = 0; i < ROWS; i++) {

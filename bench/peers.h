@@ -11,7 +11,7 @@ extern "C" {
 
 void spdlog_open(const char *path);
 void spdlog_write(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
-/* Until all of it is in the file. */
+/* Waits until everything is in the file. */
 void spdlog_settle(void);
 void spdlog_close(void);
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The same event by others: what each takes of the thread that writes it."""
+"""Measures the same event with other tracers: what each costs the writing thread."""
 
 import contextlib
 import glob
@@ -24,13 +24,13 @@ DOTNET = {'DOTNET_CLI_TELEMETRY_OPTOUT': '1', 'DOTNET_NOLOGO': '1'}
 
 
 def lttng_user():
-    """LTTng's daemons of root have one place for all of the machine: not as root."""
+    """Run LTTng as another user: root's daemons share one folder for the whole machine."""
     return {'user': 65534, 'group': 65534, 'extra_groups': []} if os.getuid() == 0 else {}
 
 
 @contextlib.contextmanager
 def lttng_session(*events):
-    """A session daemon of its own, with a session that overwrites; its environment."""
+    """Run a separate session daemon with an overwriting session; yield its environment."""
     with tempfile.TemporaryDirectory() as home:
         if os.getuid() == 0:
             os.chown(home, 65534, 65534)
@@ -57,7 +57,7 @@ def lttng_session(*events):
 
 @contextlib.contextmanager
 def bpftrace(program):
-    """bpftrace on the probe of each process of this program, or None where it cannot run."""
+    """Run bpftrace on the probe in each process of this program; None where it cannot run."""
     if not shutil.which('bpftrace') or os.getuid() != 0:
         yield None
         return
@@ -71,7 +71,7 @@ def bpftrace(program):
 
 
 def native(build):
-    """Figures of peers.c, with all that can take part."""
+    """Return the figures of peers.c, with all available peers."""
     program = os.path.abspath(os.path.join(build, 'bench', 'bench-peers'))
     user = {}
     with contextlib.ExitStack() as stack:
@@ -105,7 +105,7 @@ def collect_tracing3(stacks):
 
 @contextlib.contextmanager
 def dotnet_session(folder, pid, stacks):
-    """A session of the process's own port, its stream written to a file."""
+    """Start a session at the process's own port, and write its stream to a file."""
     deadline = time.monotonic() + 60
     while not (paths := glob.glob(f'{folder}/dotnet-diagnostic-{pid}-*-socket')):
         if time.monotonic() > deadline:
@@ -137,7 +137,7 @@ def dotnet_session(folder, pid, stacks):
 
 
 def dotnet(build):
-    """{what: rounds} of EventPipe in .NET's own runtime, or None without an SDK."""
+    """Return {what: rounds} of EventPipe in .NET's own runtime, or None without an SDK."""
     folder = os.path.abspath(os.path.join(build, 'dotnet'))
     result = subprocess.run([BUILD_DOTNET, folder, 'EventPipe', os.path.join(HERE, 'EventPipe')],
                             stdout=subprocess.PIPE, text=True, check=False)
@@ -159,7 +159,7 @@ def dotnet(build):
             found = {'.NET EventPipe, off': take()}
             for stacks, name in ((False, 'without stacks'), (True, 'with stacks')):
                 with dotnet_session(folder, pid, stacks):
-                    take()	# compiled anew meanwhile
+                    take()	# the runtime recompiles it meanwhile
                     found[f'.NET EventPipe, {name}'] = take()
             return found
         finally:
@@ -177,8 +177,8 @@ def dotnet_if_possible(build):
 
 def dotnet_ratio(theirs, ours, text, least=None):
     """
-    Of medians, since these are no pairs, with what the quartiles of both make of it: one process
-    may have had a better moment than the other.
+    Compare medians, since the rounds are no pairs, and the ratios of the quartiles: one of the
+    processes may have run at a quieter time.
     """
     low, middle, high = statistics.quantiles(theirs, n=4)
     our_low, our_middle, our_high = statistics.quantiles(ours, n=4)
@@ -188,7 +188,7 @@ def dotnet_ratio(theirs, ours, text, least=None):
 
 
 def suite_peers(build):
-    """All in one run; .NET is a process of its own, right after."""
+    """Run all in one process; .NET is a separate process, right after it."""
     found = native(build)
     theirs = {} if measure.QUICK else dotnet_if_possible(build)
     measure.rows_of(found)

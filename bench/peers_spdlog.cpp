@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// spdlog as it is used where it must not hold a thread up: asynchronous, one thread that writes.
+// Configures spdlog for minimal delay of the caller: asynchronous, with one thread that writes.
 #include "peers.h"
 
 #include <memory>

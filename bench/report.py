@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A run's outputs: results.md, and a plot in SVG for each curve."""
+"""Writes a run's outputs: results.md, and a plot in SVG for each curve."""
 
 import os
 import platform
@@ -13,7 +13,7 @@ TARGETS = '## What was to be reached'
 
 
 def first_line(*command):
-    """What a program says about itself, or None where it is missing."""
+    """Return the version line of a program, or None if it is missing."""
     if not shutil.which(command[0]):
         return None
     output = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -28,8 +28,8 @@ def debian(package):
 
 def processor(lines):
     """
-    Of /proc/cpuinfo. With its family: a virtual machine may call all of a maker's by one name, and
-    what a clock read takes beside the rest differs most between families.
+    Return fields of /proc/cpuinfo, including the family: a virtual machine may use one name for all
+    models, and the relative cost of a clock read differs most between families.
     """
     about = {}
     for line in lines:
@@ -40,7 +40,7 @@ def processor(lines):
 
 
 def machine():
-    """The machine, and the versions of what takes part."""
+    """Return the machine's description, and the versions of the programs involved."""
     memory = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30
     versions = {
         'kernel': platform.release(), 'libc': ' '.join(platform.libc_ver()),
@@ -56,7 +56,7 @@ def machine():
 
 
 def kind(about):
-    """The name of a folder for such machines."""
+    """Return the name of a folder for machines of this kind."""
     text = f"{about['processor']} {about['cpus']} cpus".lower()
     return re.sub(r'[^a-z0-9]+', '-', text).strip('-')
 
@@ -78,7 +78,7 @@ def draw(plot, target):
     curves = {label: drawn for label, drawn in curves.items() if drawn}
     for axis, place in (('x', 0), ('y', 1)):
         values = [float(point.split()[place]) for drawn in curves.values() for point in drawn]
-        # Room around, so that no point lies on the frame.
+        # Leave a margin, so that no point lies on the frame.
         lines.append(f'set {axis}range [{min(values) / 1.5}:{max(values) * 1.5}]')
     for index, drawn in enumerate(curves.values()):
         lines += [f'$data{index} << END', *drawn, 'END']
@@ -104,7 +104,7 @@ def table(rows):
 
 
 def targets(suites):
-    """The rows of all suites that are to reach something, or would if they could be taken."""
+    """Return the rows of all suites that have a target, including rows without a value."""
     return [row for suite in suites.values() for row in suite['rows'] if row['target']]
 
 
@@ -120,7 +120,7 @@ def markdown(about, suites):
 
 
 def row_of(line):
-    """Of a line of a table, as table() writes it."""
+    """Parse a line of a table, as table() writes it."""
     name, value, unit, around, target, verdict = (cell.strip() for cell in
                                                   line.strip('|').split('|'))
     grows = target.startswith('grows')
@@ -131,7 +131,7 @@ def row_of(line):
 
 
 def read(path):
-    """The suites of a results.md, values as text: {name: {'taken': …, 'rows': […]}}."""
+    """Parse the suites of a results.md, values as text: {name: {'taken': …, 'rows': […]}}."""
     suites = {}
     if not os.path.exists(path):
         return suites
@@ -144,7 +144,7 @@ def read(path):
 
 
 def write(folder, about, suite, order):
-    """Puts a suite in the place of what an earlier run said about it; suites keep their order."""
+    """Replace the suite's results of an earlier run; suites keep their order."""
     path = os.path.join(folder, 'results.md')
     os.makedirs(folder, exist_ok=True)
     suites = read(path)
@@ -157,7 +157,7 @@ def write(folder, about, suite, order):
 
 
 def write_plots(folder, suite):
-    """One SVG for each curve, named after its title."""
+    """Write one SVG for each curve, named after its title."""
     os.makedirs(folder, exist_ok=True)
     for plot in suite.plots:
         if not draw(plot, os.path.join(folder, plot_name(plot))):

@@ -29,7 +29,8 @@ def no_rseq():
 
 
 def callgrind_instructions(program):
-    """Instructions of one disabled event, or None without a valgrind that can read the program."""
+    """Return the instructions of one disabled event, or None without a valgrind that can read the
+    program."""
     if not shutil.which('valgrind'):
         return None
     totals = {}
@@ -41,7 +42,7 @@ def callgrind_instructions(program):
                  kind, str(count)],
                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False,
                 env={**os.environ, 'RINGPIPE_DIAGNOSTICS': '0'})
-        # Valgrind 3.19 gives up on the DWARF 5 that clang 14 writes.
+        # Valgrind 3.19 fails on the DWARF 5 that clang 14 writes.
         if 'debuginfo reader' in result.stderr:
             return None
         result.check_returncode()
@@ -52,8 +53,8 @@ def callgrind_instructions(program):
 
 def processor_counts(program):
     """
-    {what: of one call with a disabled event, less one without}, from the processor's own counters;
-    empty where there is no perf or the machine has none, as many a virtual one.
+    Return {what: of one call with a disabled event, minus one without}, from the processor's
+    counters; empty without perf or without counters, as on many virtual machines.
     """
     if not shutil.which('perf'):
         return {}
@@ -145,7 +146,7 @@ def suite_counters(build):
     ok = ratio(found, 'counter', 'relaxed atomic add', limit=2)
     ok &= ratio(found, 'counter, 8 threads', 'counter', limit=1.2)
     ok &= ratio(found, 'series with tags', 'counter', limit=1.2)
-    # Medians: in the best round of some threads no two of them were there at once.
+    # Medians: in the best round, the threads may not have run simultaneously.
     measure.curve('Counting by threads', 'threads', 'ns', {
         name: [(threads, found[f'{name}{more}, median'][0]) for threads, more in
                ((1, ''), *((n, f', {n} threads') for n in (2, 4, 8, 16, 32, 64)))]
@@ -214,7 +215,8 @@ def suite_clients(build):
 
 
 def figures_if_possible(what, target, build, program, *needs):
-    """Its figures, or None where a program that it needs is not built or it may not run: told."""
+    """Return the figures, or None after a message if a required program is missing or not
+    permitted."""
     programs = [os.path.join(build, 'src', 'tools', name, name) for name in needs]
     if not all(os.access(path, os.X_OK) for path in programs):
         row(what, 'not built', target=target)
@@ -258,7 +260,7 @@ def suite_kernel(build):
 
 
 def suite_keys(build):
-    # On processors of any maker.
+    # On all processors, not only AMD's.
     os.environ['RINGPIPE_STATIC_KEYS'] = '1'
     found = figures_if_possible('static keys', '< 1,000', build, 'bench-keys')
     if not found:
@@ -331,13 +333,13 @@ SUITES = {
 
 def run_suite(name, build):
     """
-    One suite, and what it found; one that breaks says so in a row, and others go on.
-    Return: (suite, False where a target is missed or it broke)
+    Run one suite. A failure becomes a row, and the other suites still run. Return (suite, False if
+    a target is missed or the suite failed).
     """
     suite = measure.begin(name)
     try:
         ok = SUITES[name](build)
-    except Exception as error:	# whatever it is: the other suites are worth having
+    except Exception as error:	# an unexpected failure must not stop the other suites
         traceback.print_exc()
         row('the suite broke off', str(error).replace('|', '/'), ok=False)
         ok = False

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the tools of the benchmarks promise, without a clock."""
+"""Tests the tools of the benchmarks, without measuring time."""
 
 import contextlib
 import io
@@ -23,7 +23,7 @@ KEPT = {'steps': {'any machine': {'calls': 0}, 'gcc 12.2.0': {'instructions': 2}
 
 
 def compare(**found):
-    """(as kept, figures compared, what was printed)"""
+    """Return (whether all matched, figures compared, printed text)."""
     with contextlib.redirect_stdout(io.StringIO()) as output:
         same, compared = exact.compare(found, KEPT)
     return same, compared, output.getvalue()
@@ -63,7 +63,7 @@ class Gate(unittest.TestCase):
         self.assertIn('skipped: nothing is kept for gcc 99', output)
 
     def test_every_way_has_recorded_values(self):
-        """A way that nobody has accepted would be told by the test alone that takes it."""
+        """A way without an accepted figure is reported only by the test that runs it."""
         with open(exact.KEPT, encoding='utf-8') as opened:
             kept = json.load(opened)['steps']
         with open(os.path.join(exact.HERE, 'exact_ways.c'), encoding='utf-8') as opened:
@@ -101,7 +101,7 @@ class Disassembly(unittest.TestCase):
 
 class File(unittest.TestCase):
     # Metadata id 1, capture thread 300, thread 7, a time of two bytes, three bytes of payload; then
-    # another run that repeats everything except the time.
+    # another event that repeats everything except the time.
     BLOCK = (b'\x14\0\0\0' + bytes(16) + b'\x87\1\0\xac\2\0\7\x80\1\3abc' + b'\0\5def')
     NAME = b'\5\5\1\2\0\0\0\2\0\0\0\x0a\0\0\0EventBlock\6'
 
@@ -206,7 +206,7 @@ def interrupted(_build):
 class Runner(unittest.TestCase):
     @staticmethod
     def run_suites(**suites):
-        """(exit status, names of the suites that were written, the page)"""
+        """Return (exit status, names of the suites that were written, the page)."""
         with tempfile.TemporaryDirectory() as folder, \
                 mock.patch.dict(run.SUITES, suites, clear=True), \
                 contextlib.redirect_stdout(io.StringIO()), \
@@ -243,7 +243,7 @@ class Runner(unittest.TestCase):
 
 
 class Counters(unittest.TestCase):
-    # As perf stat -x, prints; the second run, without the event, counts less.
+    # The format of `perf stat -x,`; the second run, without the event, counts less.
     PERF = ('#!/bin/sh\n'
             'for word; do last=$kind kind=$word; done\n'
             '[ "$last" = with ] && count=30000000 || count=10000000\n'

@@ -12,7 +12,7 @@
 
 #define ROUNDS 15u
 #define COUNTS 100000u
-#define SERIES_MAX (RP_COUNTER_SERIES_MAX - 1)	/* the one without tags is one */
+#define SERIES_MAX (RP_COUNTER_SERIES_MAX - 1)	/* the series without tags is the other one */
 #define COUNTERS_MAX 10000u
 #define REPORTED_TIMES 6u
 
@@ -120,11 +120,14 @@ static void report(unsigned int count)
 
 	if (rp_session_start(&options, &session) != 0)
 		exit(1);
-	/* The first time also makes what is kept for the client. */
+	/* The first report also allocates the client's state. */
 	bench_settle(session, count);
 	rp_session_get_stats(session, &before);
 	cpu = others_cpu_ns();
-	/* From where it is by now, which on a busy machine is further than once. */
+	/*
+	 * Counts from the current position: on a busy machine, more than one report may have been
+	 * sent.
+	 */
 	bench_settle(session, before.delivered + bench_rounds(REPORTED_TIMES) * (uint64_t)count);
 	rp_session_get_stats(session, &stats);
 	cpu = others_cpu_ns() - cpu;

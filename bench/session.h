@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A session for a benchmark, or the end of it. */
+/* Starts and stops a session for a benchmark; a failure ends the benchmark. */
 #ifndef BENCH_SESSION_H
 #define BENCH_SESSION_H
 
@@ -41,7 +41,7 @@ static inline struct rp_session *bench_start(const char *provider_name, const ch
 	return bench_start_in(provider_name, path, buffer_bytes, flags, NULL);
 }
 
-/* To a descriptor, which is the session's from then on. */
+/* Starts a session that writes to a descriptor and owns it. */
 static inline struct rp_session *bench_start_to(int fd, const char *provider_name,
 						size_t buffer_bytes)
 {
@@ -63,7 +63,7 @@ static inline struct rp_session *bench_start_to(int fd, const char *provider_nam
 	return session;
 }
 
-/* From now on this thread has one processor, and so the same ring. */
+/* Binds this thread to one processor, and so to one ring. */
 static inline void bench_stay(void)
 {
 	cpu_set_t set;
@@ -73,7 +73,7 @@ static inline void bench_stay(void)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* Any processor again. */
+/* Lets this thread run on any processor again. */
 static inline void bench_stray(void)
 {
 	cpu_set_t set;
@@ -83,8 +83,8 @@ static inline void bench_stray(void)
 }
 
 /*
- * Until everything written is delivered or lost: the next round finds an empty ring and a sleeping
- * drain thread.
+ * Waits until everything written is delivered or lost, so that the next round finds an empty ring
+ * and a sleeping drain thread.
  */
 static inline void bench_settle(struct rp_session *session, uint64_t written)
 {
@@ -96,7 +96,7 @@ static inline void bench_settle(struct rp_session *session, uint64_t written)
 	} while (stats.delivered + stats.lost < written);
 }
 
-/* Resident memory of this process. */
+/* Return: the resident memory of this process. */
 static inline double bench_resident_bytes(void)
 {
 	unsigned long pages = 0;

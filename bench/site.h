@@ -13,7 +13,7 @@ RP_EVENT(site, text, 2, RP_LEVEL_INFORMATIONAL, 0, RP_STRING(s));
 extern "C" {
 #endif
 
-uint64_t work(uint64_t value);	/* in another file */
+uint64_t work(uint64_t value);	/* defined in another file */
 uint64_t without_event(uint64_t value);
 uint64_t with_event(uint64_t value);
 uint64_t without_text(uint64_t value, const char *text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How an enabled event's cost grows with what is in it: bytes, with and without an activity id,
- * fields, strings. Beside the bytes, a memcpy of as many, which is what no event can do without.
- * All points take turns, so that a busy moment falls on each of them.
+ * Measures how an enabled event's cost grows with its content: bytes, with and without an activity
+ * id, fields, strings. For comparison, a memcpy of the same number of bytes, which no event can
+ * avoid. All points alternate, so that other load on the machine affects each of them equally.
  */
 #include <unistd.h>
 
@@ -15,7 +15,7 @@
 #define SESSION_BYTES (32u << 20)
 #define ROUND_BYTES (256u << 10)
 #define ROUND_EVENTS 2000u
-#define POINTS_AT_ONCE 4u	/* a ring has room for what they write */
+#define POINTS_AT_ONCE 4u	/* the ring holds what they write */
 #define SIZE_MAX_BYTES 65500u
 #define LONGEST_STRING 8192u
 
@@ -45,7 +45,7 @@ static char from[SIZE_MAX_BYTES], to[8u << 20];
 static const char *volatile string = "a customer's nam";
 static char text[LONGEST_STRING + 1];
 
-/* Each writes one event; `n` is its size, where it has one. */
+/* Each function writes one event; `n` is its size, if it has one. */
 static void write_empty(size_t n)
 {
 	(void)n;
@@ -126,7 +126,7 @@ static void write_strings8(size_t n)
 	bench_strings8(string, string, string, string, string, string, string, string);
 }
 
-/* As long a session has been there, its rings have pages: of both kinds of rings. */
+/* Touches all pages of both kinds of rings, as in a session that has run for a while. */
 static void warm(void)
 {
 	for (size_t bytes = 0; bytes < 2 * SESSION_BYTES; bytes += 8192) {
@@ -138,7 +138,7 @@ static void warm(void)
 	bench_settle(session, written);
 }
 
-/* A point of a curve: `count` calls a round, and the best of all rounds, in ns for each call. */
+/* A point of a curve: `count` calls per round; the result is the best round, in ns per call. */
 struct point {
 	const char *curve;
 	size_t x;
@@ -223,7 +223,7 @@ int main(void)
 	rp_activity_generate(&activity.id);
 	memset(text, 'x', LONGEST_STRING);
 	session = bench_start("Bench-Sizes", "/dev/null", SESSION_BYTES, 0);
-	/* Its threads may go where they like. */
+	/* Session threads, already started, may still use all processors. */
 	bench_stay();
 	warm();
 	plan_sizes();

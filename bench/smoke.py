@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Runs the benchmarks of a build with a few rounds each: what they print is parsed and written out.
+Runs the benchmarks of a build with a few rounds each, and parses and writes out their output.
 
 usage: smoke.py BUILD [unittest's arguments]
 """

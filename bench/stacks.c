@@ -32,7 +32,7 @@ static void write_event(void)
 	bench_here(1);
 }
 
-/* ns of one call, from `depth` frames further in. */
+/* ns of one call, made `depth` frames deeper. */
 static double descend(unsigned int depth, void (*call)(void))
 {
 	volatile double result;
@@ -55,7 +55,7 @@ static void measure(struct rp_session *session, unsigned int depth)
 	static uint64_t written;
 	char name[64];
 
-	/* The drain thread learns a stack that is new to it frame by frame. */
+	/* The drain thread learns the rules for a new stack frame by frame. */
 	for (unsigned int i = 0; i < bench_rounds(LEARNING); i++) {
 		(void)descend(depth, write_event);
 		written += EVENTS;

@@ -6,7 +6,7 @@
  *
  *	stall FILE RATE-IN-MILLIONS STALL-IN-MS [BLOCK-MS]
  *
- * write(2) is this program's own, so that no disk has to be broken: the library calls it.
+ * This program defines write(2), which the library calls, so the stall needs no slow disk.
  */
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@
 RP_PROVIDER(bench, "Bench-Stall");
 RP_EVENT(bench, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
 
-static unsigned int stall_ms;	/* of the next write, which takes it */
+static unsigned int stall_ms;	/* how long the next write blocks; that write resets it */
 
 ssize_t stalled_write(int fd, const void *bytes, size_t size) BENCH_INSTEAD_OF(write);
 
@@ -40,8 +40,8 @@ ssize_t stalled_write(int fd, const void *bytes, size_t size)
 }
 
 /*
- * Offers until some time after the stall; behind its schedule it catches up. Return: how many
- * events; the longest time that a batch took.
+ * Offers events until some time after the stall, and catches up if it is late. Return: the number
+ * of events; `ret_longest_ns` is the longest time of a batch.
  */
 static uint64_t offer(double per_second, unsigned int ms, double *ret_longest_ns)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long the start and the stop of a session take, by what is there already: other sessions,
- * threads that are alive, threads that write at the time, and by the room of its rings. And what
- * threads that are alive at once take of time and memory with their first event.
+ * Measures how long the start and the stop of a session take with other sessions, with live
+ * threads, with threads that write at the time, and by the size of its rings. Also measures the
+ * time and memory of the first events of many live threads.
  *
- *	starts [MOST]	no more threads than that
+ *	starts [MOST]	no more than MOST threads
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -17,7 +17,7 @@
 
 #define ROUNDS 15u
 #define STACK_BYTES (64u << 10)
-#define USED_BYTES (8u << 10)	/* of its stack, as by any thread that does something */
+#define USED_BYTES (8u << 10)	/* of its stack, as a typical thread uses */
 #define WRITERS_MAX 16u
 #define PAUSE_US 100u
 
@@ -128,7 +128,7 @@ static void wait_for(sem_t *semaphore, unsigned int count)
 	}
 }
 
-/* Threads that are alive at once, and each write once. */
+/* Threads that are alive simultaneously; each writes one event. */
 static void beside_threads(unsigned int count)
 {
 	pthread_t *list = calloc(count, sizeof(*list));
@@ -143,7 +143,9 @@ static void beside_threads(unsigned int count)
 	pthread_barrier_init(&write_now, NULL, count + 1);
 	pthread_barrier_init(&leave_now, NULL, count + 1);
 	for (unsigned int i = 0; i < count; i++) {
-		/* The rest of the figures is there; who reads them sees how far it went. */
+		/*
+		 * The earlier figures are printed; their x values show how far the benchmark got.
+		 */
 		if (pthread_create(&list[i], &attributes, live, (void *)(uintptr_t)i) != 0)
 			exit(0);
 	}

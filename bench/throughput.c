@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * End to end: events of 32 bytes offered at a fixed rate by one thread, to a file.
+ * Measures the whole path to a file: one thread offers events of 32 bytes at a fixed rate.
  *
  *	throughput FILE RATE-IN-MILLIONS SECONDS [MEGABYTES]
  *
- * The file `socket` is one, to a process that reads. A rate of 0 offers as fast as it goes.
+ * If FILE is `socket`, the session writes to a socket that another process reads. A rate of 0
+ * offers as fast as possible.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -23,7 +24,7 @@
 #define BATCH 500u
 #define BATCHES (1u << 16)
 #define RECORD_WORDS 7u			/* of an event of 32 bytes, in a ring */
-#define LINES_BYTES (16u << 20)		/* as the ring of a session of 64 MB */
+#define LINES_BYTES (16u << 20)		/* the size of the ring in a session of 64 MB */
 
 RP_PROVIDER(bench, "Bench-Throughput");
 RP_EVENT(bench, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
@@ -40,9 +41,7 @@ static double cpu_ns(int who)
 /* Times of the writer's batches; a long run overwrites the oldest. */
 static double batches[BATCHES];
 
-/*
- * Offers for `seconds`; behind its schedule it catches up without a pause, as a busy server does.
- */
+/* Offers for `seconds`. A late writer catches up without a pause, as a busy server does. */
 static uint64_t offer(double per_second, double seconds)
 {
 	double begun = now_ns();
@@ -69,7 +68,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The writer's time for an event, in its median batch: in others it was not running. */
+/* The writer's time for an event, in its median batch: in slow batches it was preempted. */
 static double writer_ns(uint64_t offered)
 {
 	uint64_t count = offered / BATCH < BATCHES ? offered / BATCH : BATCHES;
@@ -78,7 +77,7 @@ static double writer_ns(uint64_t offered)
 	return count ? batches[count / 2] / BATCH : 0;
 }
 
-/* Its other end is read by a child, which ends with the stream. */
+/* A child reads the other end of the socket and ends with the stream. */
 static struct rp_session *start_to_socket(size_t bytes)
 {
 	static char buffer[1 << 20];
@@ -96,14 +95,14 @@ static struct rp_session *start_to_socket(size_t bytes)
 	return bench_start_to(ends[0], "Bench-Throughput", bytes);
 }
 
-/* The floor: what the kernel takes for so many bytes of a file, the best of 256 MB. */
+/* The floor: the kernel's time for writing so many bytes to a file, the best of 256 MB. */
 static double write_alone(const char *path, double bytes)
 {
 	static char buffer[1 << 20];
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	double best = 0;
 
-	/* As the drain thread's: memory of its own, written to. */
+	/* Private memory that was written to, like the drain thread's. */
 	memset(buffer, 1, sizeof(buffer));
 	for (unsigned int i = 0; i < 256; i++) {
 		double begun = now_ns(), took;
@@ -118,7 +117,7 @@ static double write_alone(const char *path, double bytes)
 	return best / sizeof(buffer) * bytes;
 }
 
-/* Records in memory, and how many: written by one thread, taken by another. */
+/* Records in memory, and their number: written by one thread, read by another. */
 static uint64_t lines[LINES_BYTES / sizeof(uint64_t)];
 static atomic_ulong lines_written, lines_taken;
 #define LINES_RECORDS (LINES_BYTES / sizeof(uint64_t) / RECORD_WORDS)
@@ -146,8 +145,8 @@ static void *write_lines(void *data)
 }
 
 /*
- * The other floor: what it takes to copy an event's words that another CPU has written, with
- * nothing else done about them. For a second, at that rate, a quarter of a ring at a time.
+ * The other floor: the time to copy an event's words that another CPU has written, and nothing
+ * else. Runs for a second, at the given rate, a quarter of a ring per step.
  */
 static double lines_alone(double rate)
 {

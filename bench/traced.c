@@ -2,7 +2,7 @@
 /*
  * Measures an event that only kernel tracers see, compared with a bare uprobe on a nop instruction,
  * in the same run, interleaved round by round. Each has a BPF program of two instructions. Exits
- * with 77 where the kernel does not let it.
+ * with 77 if the kernel does not permit that.
  */
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
@@ -30,7 +30,7 @@ __asm__(".pushsection .text\n"
 	"ret\n"
 	".popsection\n");
 
-/* Where in which file an address of this process comes from. */
+/* Finds the file that is mapped at an address, and the offset in it. */
 static int find(const void *address, char path[4096], uint64_t *ret_offset)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
@@ -77,7 +77,7 @@ static int load_empty_program(void)
 	return (int)syscall(SYS_bpf, BPF_PROG_LOAD, &attributes, sizeof(attributes));
 }
 
-/* With `semaphore`, the kernel counts there. */
+/* With `semaphore`, the kernel counts tracers there. */
 static int attach(int program, const void *address, const void *semaphore)
 {
 	static const char format[] = "/sys/bus/event_source/devices/uprobe/format/ref_ctr_offset";

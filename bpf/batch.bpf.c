@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attached to the probe `ringpipe:batch`: copies a batch of merged events, goes through them, and
- * counts, sorts or forwards what `ringpipe bpf` asked for. A process has one thread that fires the
- * probe, and one process is traced: nothing here runs twice at a time, so plain additions do.
+ * Attached to the probe `ringpipe:batch`. Copies a batch of merged events, visits each event, and
+ * counts, sorts or forwards those that `ringpipe bpf` selected. Only one thread of a process fires
+ * the probe, and one process is traced, so no program runs concurrently and plain additions
+ * suffice.
  *
- * Offsets are masked where the verifier has to see a bound that was checked already.
+ * Offsets are masked again where the verifier does not see an earlier check.
  */
 #include <linux/bpf.h>
 #include <linux/ptrace.h>
@@ -26,19 +27,22 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 const volatile uint32_t mode;
 const volatile uint64_t linear_step;	/* of a histogram; 0: log2 */
 
-/* Set before the program is attached: other clients have batches of their own. */
+/* Set before the program is attached, since other clients have separate batches. */
 uint64_t session_id;
 
-/* Set by the loader before it lets the process deliver events of a definition: 1 + its path. */
+/*
+ * 1 + the index of the definition's path. The loader sets it before the process may deliver events
+ * of the definition.
+ */
 uint8_t wanted[RP_BPF_EVENTS];
 struct rp_bpf_path paths[RP_BPF_PATHS];
 
-uint64_t counts[RP_BPF_EVENTS + 1];	/* the last one: of all other definitions */
+uint64_t counts[RP_BPF_EVENTS + 1];	/* the last is for all other definitions */
 uint64_t slots[RP_BPF_SLOTS];
-uint64_t below, above;			/* values that a linear histogram has no slot for */
+uint64_t below, above;			/* values outside a linear histogram */
 struct rp_bpf_stats stats;
 
-/* Twice as long as a batch: an event that begins inside ends inside. */
+/* Twice the size of a batch: an event that begins inside the first half also ends in the buffer. */
 static uint8_t batch[2 * RP_BATCH_BYTES_MAX];
 static uint8_t scratch[RP_BATCH_BYTES_MAX];
 static struct rp_bpf_key key;
@@ -55,7 +59,7 @@ struct {
 	__uint(max_entries, 16 << 20);
 } forwarded SEC(".maps");
 
-/* Where a walk over a payload is. */
+/* The position of a walk over a payload. */
 struct walk {
 	const struct rp_bpf_path *path;
 	uint32_t at;
@@ -77,7 +81,7 @@ static long step_unit(uint32_t index, struct walk *walk)
 	return unit == 0;
 }
 
-/* The bytes of a text in the batch, its NUL included; 0: it has none before `end`. */
+/* Return: the bytes of a text in the batch, including its NUL; 0 if no NUL precedes `end`. */
 static uint32_t text_bytes(uint32_t at, uint32_t end)
 {
 	long bytes = bpf_probe_read_kernel_str(scratch, sizeof(scratch), &batch[at & OFFSET_MASK]);
@@ -113,7 +117,7 @@ static long step_over(uint32_t index, struct walk *walk)
 	return walk->missing;
 }
 
-/* A float without its fraction; what 63 bits do not hold as the largest they do. */
+/* Truncates a float to an integer, clamped to the range of 63 bits. */
 static int64_t whole_of(uint64_t bits, uint32_t bytes)
 {
 	uint32_t fraction_bits = bytes == 4 ? 23 : 52;
@@ -261,9 +265,9 @@ static void take_event(const struct rp_batch_event *event, uint32_t at)
 struct rest {
 	uint32_t at;
 	uint32_t end;
-	uint32_t bytes;		/* of the event before */
-	uint32_t number;	/* its definition's */
-	uint64_t same;		/* events of it, not yet in `counts` */
+	uint32_t bytes;		/* size of the previous event */
+	uint32_t number;	/* number of its definition */
+	uint64_t same;		/* events of that definition, not yet in `counts` */
 };
 
 static __always_inline void add_counts(uint32_t number, uint64_t events)
@@ -273,9 +277,9 @@ static __always_inline void add_counts(uint32_t number, uint64_t events)
 }
 
 /*
- * Goes on by so many events, and takes them unless they are only counted. Return: 0; 1: nothing
- * that is whole is left. The next event's place is guessed, and counts are kept aside: a processor
- * that had to wait for the memory of each would take twice as long.
+ * Advances by `events` events, and handles them unless they are only counted. Return: 0; 1 if no
+ * complete event is left. The next event's offset is guessed from the previous size, and counts are
+ * collected in registers: waiting for each load from memory would double the time.
  */
 static __always_inline long next_events(struct rest *rest, uint32_t events, uint32_t take)
 {
@@ -291,7 +295,7 @@ static __always_inline long next_events(struct rest *rest, uint32_t events, uint
 		if (done)
 			break;
 		guess = bytes;
-		barrier_var(guess);	/* or the compiler finds that it is what was loaded */
+		barrier_var(guess);	/* keeps the compiler from replacing the guess */
 		if (event->bytes != guess)
 			bytes = event->bytes;
 		if (event->event != number) {
@@ -311,7 +315,7 @@ static __always_inline long next_events(struct rest *rest, uint32_t events, uint
 	return done;
 }
 
-/* Some at a time, since this is little work: a call for each would be as much. */
+/* Handles several events per call, since a call costs as much as counting an event. */
 static long count_events(uint32_t index, struct rest *rest)
 {
 	return next_events(rest, 16, 0);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel's events of one process, into a ring buffer. Programs run for every process of the
- * machine, so each first compares the thread group and leaves.
+ * Sends the kernel's events of one process into a ring buffer. The programs run for every process
+ * of the machine, so each first compares the thread group and returns.
  *
- * A record's time is read after its room was reserved, a mark's before. The ring is in the order of
- * reservations, so whatever comes after a mark is later than it.
+ * A record's time is read after its space was reserved, a mark's time before. The ring is in order
+ * of reservations, so each record after a mark has a later time.
  */
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -15,11 +15,11 @@
 
 #include "kernel.h"
 
-/* Threads that are off their processor or in a system call, block requests under way. */
+/* Limits threads that are off their processor or in a system call, and pending block requests. */
 #define THREADS_MAX 16384
 #define REQUESTS_MAX 8192
 
-/* Requests that the block layer made one. */
+/* Limits the requests that the block layer merged into one. */
 #define MERGED_MAX 64
 
 #define RELOCATED __attribute__((preserve_access_index))
@@ -49,7 +49,7 @@ struct task_struct {
 	struct pid *thread_pid;
 } RELOCATED;
 
-/* x86-64; elsewhere the tracepoints of page faults do not exist. */
+/* x86-64 only; other architectures have no tracepoints for page faults. */
 struct pt_regs {
 	unsigned long ip;
 } RELOCATED;
@@ -82,7 +82,7 @@ struct bpf_iter__task {
 } RELOCATED;
 
 struct thread_state {
-	__u64 left_ns;			/* when it left its processor; 0: it runs, or unknown */
+	__u64 left_ns;			/* when it left its processor; 0: running, or unknown */
 	__u64 entered_ns;		/* when it entered the system call; 0: none, or unknown */
 	__s32 number;			/* of the system call */
 	__u32 reason;
@@ -107,19 +107,19 @@ struct {
 	__type(value, struct rp_kernel_record);
 } requests SEC(".maps");
 
-/* The process: its number in its own pid namespace, and that namespace. */
+/* The process: its pid in its own pid namespace, and that namespace. */
 const volatile __u32 inner_pid;
 const volatile __u32 namespace;
 const volatile __u64 wake_bytes;
 
-int target;				/* its thread group, as the kernel counts; 0: not found */
+int target;				/* thread group in the kernel's numbering; 0: not found */
 __u64 lost;
 
 static void submit(struct rp_kernel_record *record)
 {
 	bool wake = bpf_ringbuf_query(&records, BPF_RB_AVAIL_DATA) >= wake_bytes;
 
-	/* The reader looks by itself now and then: to wake it costs the traced thread more. */
+	/* The reader polls now and then: a wake-up would cost the traced thread more. */
 	bpf_ringbuf_submit(record, wake ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
@@ -150,7 +150,9 @@ static struct rp_kernel_record *reserve(enum rp_kernel_kind kind, __u32 thread)
 	return record;
 }
 
-/* The state of a thread of ours, made when it is first seen. NULL: too many threads. */
+/*
+ * Return: the state of a thread of the process, created at its first event. NULL: too many threads.
+ */
 static struct thread_state *state_of(__u32 pid)
 {
 	static const struct thread_state none;
@@ -162,7 +164,7 @@ static struct thread_state *state_of(__u32 pid)
 	return bpf_map_lookup_elem(&threads, &pid);
 }
 
-/* include/linux/sched.h: 1 interruptible, 2 not, 4 and 8 stopped, 16 and more for the dead. */
+/* include/linux/sched.h: 1 interruptible, 2 uninterruptible, 4 and 8 stopped, 16 and above dead. */
 static enum rp_kernel_reason reason_of(bool preempted, unsigned int state)
 {
 	if (preempted || state == 0)
@@ -218,7 +220,7 @@ int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task
 	return 0;
 }
 
-/* Numbers come round: the next thread of this one starts without a past. */
+/* The kernel reuses thread ids: the next thread with this id must start without a state. */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(thread_gone, struct task_struct *task)
 {
@@ -260,7 +262,7 @@ int BPF_PROG(page_fault_kernel, unsigned long address, struct pt_regs *regs,
 	return 0;
 }
 
-/* In the thread that wants it; what happens to it later happens anywhere. */
+/* Runs in the thread that submits the request; later steps may run in any thread. */
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(block_bio_queue, struct bio *bio)
 {
@@ -327,7 +329,7 @@ int BPF_PROG(block_rq_complete, struct request *request, __u8 status, unsigned i
 	return 0;
 }
 
-/* All other devices, such as those of device mapper. */
+/* All other devices, such as those of the device mapper. */
 SEC("tp_btf/block_bio_complete")
 int BPF_PROG(block_bio_complete, struct request_queue *queue, struct bio *bio)
 {
@@ -382,7 +384,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 	return 0;
 }
 
-/* Finds the process: the reader knows its number in another pid namespace only. */
+/* Finds the process, since the reader knows its pid only in another pid namespace. */
 SEC("iter/task")
 int find_target(struct bpf_iter__task *context)
 {

@@ -8,12 +8,12 @@
 enum rp_kernel_kind {
 	RP_KERNEL_MARK,			/* all earlier events were sent; values[0]: lost */
 	RP_KERNEL_SWITCH_OUT,
-	RP_KERNEL_SWITCH_IN,		/* off the processor for ns */
+	RP_KERNEL_SWITCH_IN,		/* ns off the processor */
 	RP_KERNEL_PAGE_FAULT,		/* address, instruction */
 	RP_KERNEL_BLOCK_REQUEST,	/* device, sector, bytes */
 	RP_KERNEL_BLOCK_COMPLETE,	/* device, sector, bytes, ns */
 	RP_KERNEL_SYSCALL_ENTER,	/* number */
-	RP_KERNEL_SYSCALL_EXIT,		/* number (-1: it began unseen), result, ns */
+	RP_KERNEL_SYSCALL_EXIT,		/* number (-1: its entry was not seen), result, ns */
 };
 
 /* Why a thread left its processor. */
@@ -21,18 +21,18 @@ enum rp_kernel_reason {
 	RP_KERNEL_UNKNOWN,
 	RP_KERNEL_PREEMPTED,
 	RP_KERNEL_SLEEPING,
-	RP_KERNEL_BLOCKED,		/* a sleep that no signal ends */
+	RP_KERNEL_BLOCKED,		/* uninterruptible sleep */
 	RP_KERNEL_STOPPED,
 	RP_KERNEL_EXITED,
 };
 
 struct rp_kernel_record {
-	__u64 time_ns;			/* CLOCK_MONOTONIC, of no time namespace */
-	__u32 thread;			/* as the thread itself knows it */
+	__u64 time_ns;			/* CLOCK_MONOTONIC outside any time namespace */
+	__u32 thread;			/* id in the thread's own pid namespace */
 	__u16 processor;
 	__u8 kind;			/* enum rp_kernel_kind */
 	__u8 detail;			/* reason; bits of a fault; operation of a block request */
-	__u8 failed;			/* a block request: its status */
+	__u8 failed;			/* status of a block request */
 	__u8 unused[7];
 	__u64 values[4];
 };

@@ -6,14 +6,15 @@ usage: scripts/testlog.py [--failures] TESTLOG.json
        scripts/testlog.py --required LIST RUN [TESTLOG.json]
 
 Prints `PASSED FAILED SKIPPED`, then a line for each failed and each skipped test, then the figures
-that tests told, each in a line `# figure: TEXT`. A program that speaks TAP, or is a unittest of
-Python's, counts as its sub-tests, any other as one test.
+that tests printed, each in a line `# figure: TEXT`. A program that prints TAP, or is a Python
+unittest, counts as its sub-tests; any other counts as one test.
 
-With --failures: the names of what failed, each program's with the end of what it said.
+With --failures: prints the names of failed tests, each with the end of the program's output.
 
-With --required: a line for each test that LIST does not allow RUN to skip, and that was skipped, in
-whole or in part, or did not run. Without a log the whole run was skipped. LIST has sections `[RUN]`
-with lines `SUITE/NAME`, patterns as of fnmatch(3), and `except SUITE/NAME SUB-TEST # REASON`.
+With --required: prints a line for each test that was skipped, in whole or in part, or did not run,
+unless LIST permits RUN to skip it. Without a log the whole run was skipped. LIST has sections
+`[RUN]` with lines `SUITE/NAME`, patterns as of fnmatch(3), and `except SUITE/NAME SUB-TEST #
+REASON`.
 """
 import fnmatch
 import json
@@ -27,7 +28,7 @@ STAT_LINE = re.compile(r'^# figure: (.*)$', re.M)
 
 
 def tap_results(text):
-    """(name, 'passed' | 'failed' | 'skipped', reason) of each sub-test."""
+    """Return (name, 'passed' | 'failed' | 'skipped', reason) of each sub-test."""
     results = []
     for line in text.splitlines():
         match = TAP_LINE.match(line)
@@ -44,7 +45,8 @@ def tap_results(text):
 
 
 def unittest_results(text):
-    """The same from what Python's unittest says at its end, names of what passed left out."""
+    """Return the same from the final output of Python's unittest, without the names of passed
+    tests."""
     count = re.search(r'^Ran (\d+) tests? in ', text, re.M)
     end = re.search(r'^(?:OK|FAILED)(?: \(([^)]*)\))?$', text, re.M)
     if not count or not end:
@@ -59,7 +61,7 @@ def unittest_results(text):
 
 
 def program_results(entry):
-    """The same for one program of the log."""
+    """Return the same for one program of the log."""
     name = entry['name'].split(':', 1)[-1]
     output = entry.get('stdout') or ''
     verdict = {'OK': 'passed', 'EXPECTEDFAIL': 'passed', 'SKIP': 'skipped'}.get(
@@ -72,7 +74,7 @@ def program_results(entry):
     if not results:
         return [(name, verdict, lines[-1] if lines else entry['result'])]
     results = [(f'{name}: {test}', result, why) for test, result, why in results]
-    # A program may die, leak or hang with every sub-test passed.
+    # A program may die, leak or hang although every sub-test passed.
     if verdict == 'failed' and all(result != 'failed' for _, result, _ in results):
         results.append((name, 'failed', f"the program ended with {entry['result']}"))
     return results
@@ -90,7 +92,7 @@ def print_failures(entries):
 
 
 def read_required(path, run):
-    """(patterns, (test, sub-test) pairs that may be skipped); None without a section."""
+    """Return (patterns, (test, sub-test) pairs that may be skipped); None without a section."""
     section, required = None, None
     with open(path, encoding='utf-8') as file:
         lines = [line.partition('#')[0].split() for line in file]
@@ -109,7 +111,7 @@ def read_required(path, run):
 
 
 def test_of(entry):
-    """`SUITE/NAME` of a program of the log; of several suites the first."""
+    """Return `SUITE/NAME` of a program of the log; the first suite if it has several."""
     suites, _, name = entry['name'].split(':', 1)[-1].partition(' / ')
     return suites.split('+')[0] + '/' + name
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What .NET's own EventPipe takes for an event of 32 bytes. For each line on standard input, which
-// is a number of rounds, writes what an event took in each, in nanoseconds.
+// Measures the time of .NET's EventPipe for an event of 32 bytes. Each line on standard input is a
+// number of rounds; the program prints the time per event in each round, in nanoseconds.
 
 using System.Diagnostics;
 using System.Diagnostics.Tracing;
@@ -34,7 +34,7 @@ static class Program
 	const int Events = 20000;
 	static readonly Source source = new();
 
-	// A method of its own, so that it is compiled anew once it is known to be hot.
+	// A separate method, so that the runtime recompiles it once it is hot.
 	[MethodImpl(MethodImplOptions.NoInlining)]
 	static void Write(int count)
 	{

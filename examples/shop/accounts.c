@@ -6,7 +6,7 @@
 
 #include "events.h"
 
-/* A cache line each: the books must not make the threads wait for one another. */
+/* One cache line each, so that the counters do not make the threads wait for one another. */
 struct book {
 	_Alignas(64) _Atomic uint64_t offered;	/* serial numbers drawn */
 	_Atomic uint64_t refused;		/* writes that did not return 0 */

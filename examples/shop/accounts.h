@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The shop's own books about its events, kept without ringpipe's help, so that a trace can be
- * checked against them.
+ * The shop's own counts of its events, made without ringpipe, so that a trace can be compared with
+ * them.
  */
 #ifndef SHOP_ACCOUNTS_H
 #define SHOP_ACCOUNTS_H
@@ -26,19 +26,19 @@ enum shop_event {
 	SHOP_EVENT_COUNT,
 };
 
-/* Draws the event's next serial number; it is the number of such events before this one. */
+/* Draws the event's next serial number: the number of such events before this one. */
 uint64_t shop_serial(enum shop_event event);
 
-/* Books what writing the event returned. */
+/* Records the result of writing the event. */
 void shop_book(enum shop_event event, int written);
 
-/* Books an event that came back through the in-process listener. */
+/* Counts an event that the in-process listener received. */
 void shop_book_heard(const char *provider, uint32_t id);
 
-/* Keeps count of the sessions that have each provider on. */
+/* Counts the sessions that enable each provider. */
 void shop_watch_sessions(void);
 
-/* Prints the books as members of a JSON object. */
+/* Prints the counts as members of a JSON object. */
 void shop_print_books(FILE *stream);
 
 #endif

@@ -14,7 +14,7 @@ SECONDS = 5
 
 @contextlib.contextmanager
 def log_of_failures(path):
-    """A failure inside says what the program wrote to its log."""
+    """Print the program's log if the block fails."""
     try:
         yield
     except drive.Failure as failure:
@@ -24,7 +24,8 @@ def log_of_failures(path):
 
 
 def collect(build, out, shop):
-    """Load strictly inside a collection. Returns requests a second, what was offered, refused."""
+    """Run the load during a collection. Return requests per second, offered events, refused
+    events."""
     command = [os.path.join(build, "src/tools/ringpipe/ringpipe"), "collect", "-p", str(shop.pid),
                "--force", "--providers", ",".join(drive.PROVIDERS),
                "-o", os.path.join(out, "shop.nettrace")]
@@ -45,7 +46,8 @@ def collect(build, out, shop):
 
 
 def print_table(offered, refused, traced, names, reported):
-    """Returns whether all adds up: offered = traced + lost for each event, and lost as reported."""
+    """Return whether offered = traced + lost for each event, and whether the reported losses
+    agree."""
     fine = True
     print(f"{'EVENT':<28}{'SHOP COUNTED':>14}{'IN THE TRACE':>14}{'LOST':>10}  OK")
     for key, count in offered.items():
@@ -60,7 +62,7 @@ def print_table(offered, refused, traced, names, reported):
 
 
 def print_counters(expected, reported):
-    """Returns whether each counter, seen from outside, is what the shop counted itself."""
+    """Return whether each counter, read from outside, equals the shop's own count."""
     print(f"\n{'COUNTER':<46}{'SHOP COUNTED':>14}{'FROM OUTSIDE':>14}  OK")
     for name, count in expected.items():
         seen = f"{reported[name]:,.0f}" if name in reported else "none"

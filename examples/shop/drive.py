@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Starts the shop, loads it and compares its books with a trace: for the demo and the tests."""
+"""Starts the shop, runs load and compares its counts with a trace: for the demo and the tests."""
 
 import contextlib
 import json
@@ -12,7 +12,7 @@ import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROVIDERS = ("Shop-Http", "Shop-Orders", "Shop-Storage")
-# A counter as `ringpipe counters serve` has it, and the event that comes as often.
+# A counter in `ringpipe counters serve`, and the event that occurs equally often.
 COUNTERS = {
     "shop_http_requests_total": "request_stop",
     'shop_orders_orders_total{outcome="placed"}': "order_placed",
@@ -22,15 +22,15 @@ DEADLINE_S = 60
 
 
 class Failure(Exception):
-    """What went wrong, as a sentence."""
+    """An error, described in a sentence."""
 
 
 class Late(Failure):
-    """What was waited for did not come."""
+    """A condition did not become true in time."""
 
 
 def wait_for(condition, what, alive=()):
-    """Polls until `condition` gives something true; a process of `alive` that ends is an error."""
+    """Poll until `condition` returns a true value; fail if a process of `alive` ends."""
     end = time.monotonic() + DEADLINE_S
     while True:
         value = condition()
@@ -47,7 +47,7 @@ def wait_for(condition, what, alive=()):
 
 @contextlib.contextmanager
 def running(command, **options):
-    """A child that does not outlive the block."""
+    """Run a child that ends with the block at the latest."""
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
     try:
         yield process
@@ -60,7 +60,7 @@ def running(command, **options):
 
 
 def interrupt(process):
-    """Ctrl-C, and the process's end. Returns its exit status."""
+    """Send Ctrl-C and wait for the end. Return the exit status."""
     process.send_signal(signal.SIGINT)
     try:
         return process.wait(DEADLINE_S)
@@ -84,12 +84,12 @@ class Shop:
             return json.load(answer)
 
     def wait_for_sessions(self, count, alive=()):
-        """Until every provider is on for `count` sessions."""
+        """Wait until `count` sessions enable every provider."""
         wait_for(lambda: all(n == count for n in self.stats()["sessions"].values()),
                  f"{count} sessions in the shop", [self.process, *alive])
 
     def wait_until_quiet(self):
-        """Until no connection is left but the one that asks. Returns the books."""
+        """Wait until the only connection is this one. Return the counts."""
         def quiet():
             stats = self.stats()
             return stats if stats["connections"] == 1 else None
@@ -103,7 +103,7 @@ def shop(binary, *options, **popen):
 
 
 def load(url, seconds, connections=16):
-    """Runs wrk. Returns requests a second."""
+    """Run wrk. Return requests per second."""
     command = ["wrk", "-t2", f"-c{connections}", f"-d{seconds}s",
                "-s", os.path.join(HERE, "load.lua"), url]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -116,7 +116,7 @@ def load(url, seconds, connections=16):
 
 
 def books(stats, what="offered"):
-    """(provider, id) -> how many, from the shop's /stats."""
+    """Return (provider, id) -> count, from the shop's /stats."""
     return {(row["provider"], row["id"]): row[what] for row in stats["events"]}
 
 
@@ -129,14 +129,14 @@ def difference(before, after):
 
 
 def expected_counters(stats):
-    """What each of COUNTERS has to be, from the shop's /stats."""
+    """Return the expected value of each of COUNTERS, from the shop's /stats."""
     events = {row["event"]: row["offered"] for row in stats["events"]}
     return {name: events[event] for name, event in COUNTERS.items()}
 
 
 @contextlib.contextmanager
 def counters(ringpipe, shop):
-    """`ringpipe counters serve`. Gives a function that reads its page: name -> value."""
+    """Run `ringpipe counters serve`. Yield a function that reads its page: name -> value."""
     command = [ringpipe, "counters", "serve", "-p", str(shop.pid), "--port", "0", "--counters",
                "Shop-Http,Shop-Orders"]
     with running(command, stdout=subprocess.PIPE) as server:
@@ -155,8 +155,8 @@ def counters(ringpipe, shop):
 
 
 def read_counters(ringpipe, shop):
-    """COUNTERS of a quiet shop as seen from outside, which is what the shop counted itself; what
-    it is after DEADLINE_S, if not."""
+    """Wait until COUNTERS of an idle shop, read from outside, equal the shop's own counts. Return
+    them, or the last values after DEADLINE_S."""
     expected = expected_counters(shop.stats())
     reported = {}
 
@@ -169,7 +169,7 @@ def read_counters(ringpipe, shop):
 
 
 def report(ringpipe, path, *options):
-    """`ringpipe report --format json`, read."""
+    """Return the parsed output of `ringpipe report --format json`."""
     done = subprocess.run([ringpipe, "report", "--format=json", *options, path], check=False,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=600)
     if done.returncode != 0:
@@ -178,7 +178,7 @@ def report(ringpipe, path, *options):
 
 
 def report_counts(summary):
-    """(provider, id) -> how many, from a report."""
+    """Return (provider, id) -> count, from a report."""
     return {(provider["name"], kind["id"]): kind["events"]
             for provider in summary["providers"] for kind in provider["kinds"]
             if provider["name"] in PROVIDERS}

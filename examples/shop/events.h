@@ -3,8 +3,8 @@
  * The shop's events: three providers, declared once and written from several files.
  *
  * The first field of every event is its serial number: 0, 1, 2, … among the events of that kind,
- * drawn whether anyone listens or not. A reader of a trace sees by the gaps what is missing in it.
- * Counters are kept all the time, too, and cost little.
+ * drawn with or without a session. Gaps in a trace therefore show lost events. Counters also count
+ * all the time, at a low cost.
  */
 #ifndef SHOP_EVENTS_H
 #define SHOP_EVENTS_H

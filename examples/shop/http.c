@@ -20,21 +20,23 @@
 #include "orders.h"
 #include "storage.h"
 
-/* A request under way. Its thread serves others in between, so it carries its activity along. */
+/*
+ * A request in progress. Its thread serves others in between, so the request carries its activity.
+ */
 struct request {
-	struct rp_activity activity;	/* its id is the trace's, so every event has that */
-	char traceparent[RP_TRACEPARENT_SIZE];	/* for who goes on with the trace */
+	struct rp_activity activity;	/* its id is the trace's, so every event has it */
+	char traceparent[RP_TRACEPARENT_SIZE];	/* for the next service of the trace */
 	struct MHD_PostProcessor *form;
 	uint64_t start_ns;
 	uint64_t bytes;
 	uint16_t status;
-	const char *path;		/* in `text`, behind the method */
-	char customer[SHOP_CUSTOMER_MAX + 2];	/* one byte too many is kept, to be refused */
+	const char *path;		/* in `text`, after the method */
+	char customer[SHOP_CUSTOMER_MAX + 2];	/* holds one byte too many, to reject it */
 	char total[64];
 	char text[];
 };
 
-/* Its threads may answer before shop_http_start() knows it. */
+/* Its threads may answer before shop_http_start() stores it. */
 static struct MHD_Daemon *_Atomic daemon_;
 
 static struct rp_counter *connections;
@@ -146,7 +148,7 @@ static enum MHD_Result place(struct MHD_Connection *connection, struct request *
 	return answer_text(connection, request, 201, "{\"order_id\":%" PRIu64 "}\n", order_id);
 }
 
-/* An order by GET, for load generators that know nothing else. */
+/* Places an order by GET, for load generators without POST. */
 static enum MHD_Result serve_buy(struct MHD_Connection *connection, struct request *request)
 {
 	const char *customer, *total;
@@ -218,7 +220,7 @@ static int observe_connections(struct rp_observation *observation, void *data)
 	return rp_observe(observation, count_connections(), NULL, 0);
 }
 
-/* Not a request like the others: it writes no event, so that asking does not change the answer. */
+/* Writes no event, so that a request for the counts does not change them. */
 static enum MHD_Result serve_stats(struct MHD_Connection *connection)
 {
 	FILE *stream;
@@ -239,7 +241,7 @@ static enum MHD_Result serve_stats(struct MHD_Connection *connection)
 	return queue(connection, NULL, 200, "application/json", body, size);
 }
 
-/* The request goes on with its sender's trace, or begins one. */
+/* Joins the sender's trace, or begins one. */
 static void join_trace(struct MHD_Connection *connection, struct request *request)
 {
 	const char *header = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
@@ -272,7 +274,7 @@ static enum MHD_Result request_start(struct MHD_Connection *connection, const ch
 	return MHD_YES;
 }
 
-/* libmicrohttpd calls it when the head is there, for each piece of body, and at the end. */
+/* libmicrohttpd calls it after the header, for each piece of body, and at the end. */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *path,
 				  const char *method, const char *version, const char *upload,
 				  size_t *upload_size, void **request_at)
@@ -373,7 +375,7 @@ int shop_http_start(uint16_t port, unsigned int threads, uint16_t *ret_port)
 	struct MHD_Daemon *daemon;
 	int sock = -1, ret;
 
-	/* A pool of one is refused: that is what there is without a pool. */
+	/* libmicrohttpd refuses a pool of one thread, which is the default without a pool. */
 	if (threads < 2)
 		pool[0].option = MHD_OPTION_END;
 	ret = listen_on(port, &sock, ret_port);

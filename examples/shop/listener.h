@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A witness inside the shop: counts the events that come back through a listener. */
+/* Counts the events that the shop receives through an in-process listener. */
 #ifndef SHOP_LISTENER_H
 #define SHOP_LISTENER_H
 
@@ -9,7 +9,7 @@
 int shop_listener_start(void);
 void shop_listener_stop(void);
 
-/* Prints its figures as a member of a JSON object. */
+/* Prints its counts as a member of a JSON object. */
 void shop_listener_print(FILE *stream);
 
 #endif

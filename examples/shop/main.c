@@ -6,7 +6,7 @@
  *	GET /order/N		an order
  *	POST /order		places one; a form with customer and total
  *	GET /buy		the same by GET, for load generators
- *	GET /stats		the shop's own books about its events
+ *	GET /stats		the shop's own counts of its events
  */
 #include <errno.h>
 #include <getopt.h>
@@ -59,7 +59,7 @@ static int parse_number(const char *name, const char *text, unsigned long min, u
 	return 0;
 }
 
-/* Return: 1 to go on, 0 when all was said, -EINVAL. */
+/* Return: 1 to continue; 0 if the program is done; -EINVAL. */
 static int parse_options(int argc, char **argv, struct options *options)
 {
 	static const struct option known[] = {
@@ -101,7 +101,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 	return 1;
 }
 
-/* Serves until SIGINT or SIGTERM, which every thread made from here on leaves to this one. */
+/* Serves until SIGINT or SIGTERM. Threads created from here on block both signals. */
 static int serve(const struct options *options)
 {
 	uint16_t port;

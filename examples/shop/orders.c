@@ -10,7 +10,7 @@
 #include "events.h"
 #include "storage.h"
 
-/* Made once and kept, so that a tag costs nothing when it is counted. */
+/* Created once, so that counting needs no search by tag. */
 static struct rp_counter *placed, *rejected;
 
 int shop_orders_start(void)
@@ -25,7 +25,7 @@ int shop_orders_start(void)
 	return ret;
 }
 
-/* The error in an order, or NULL. */
+/* Return: the error in an order, or NULL. */
 static const char *find_fault(const char *customer, const char *total, double *ret_total)
 {
 	char *end;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The shop answers as it should, says clearly what is wrong, and books what it did.
+"""Tests the shop's replies, its error messages, and its counts.
 
 Environment: SHOP, RINGPIPE.
 """
@@ -29,7 +29,7 @@ FORM = "application/x-www-form-urlencoded"
 
 
 def ask(shop, path, body=None, content_type=FORM, method=None):
-    """Status and JSON of an answer."""
+    """Return status and JSON of a reply."""
     request = urllib.request.Request(shop.url + path, data=body, method=method,
                                      headers={"Content-Type": content_type} if body else {})
     try:
@@ -45,7 +45,7 @@ def form(**fields):
 
 
 class Accounting(unittest.TestCase):
-    """The demo's table says no when it should."""
+    """The demo's table reports differences."""
 
     KEY, OTHER = ("Shop-Http", 1), ("Shop-Http", 2)
     NAMES = {KEY: "request_start", OTHER: "request_stop"}
@@ -139,7 +139,7 @@ class Shop(unittest.TestCase):
             self.assertEqual([booked["failed"], booked["commit"]], [1, 1])
 
     def traced(self, path):
-        """(activity, related activity) of the events in a trace."""
+        """Return (activity, related activity) of the events in a trace."""
         done = subprocess.run([RINGPIPE, "report", "--events", "--format=json", path],
                               stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, text=True, check=True, timeout=60)
@@ -174,7 +174,7 @@ class Shop(unittest.TestCase):
                          ["commit", "order_placed", "query", "query", "requestStart",
                           "requestStop"])
         self.assertEqual({related for _, _, related in ours}, {caller + span})
-        # Without a header, or with an invalid one, it begins a trace.
+        # Without a valid header, the request begins a trace.
         for _, begun, span, _ in answers[1:]:
             self.assertNotIn(begun, (trace, "0" * 32))
             self.assertEqual({(name, related) for name, activity, related in events

@@ -32,7 +32,7 @@ static const struct {
 	[LATEST] = { "latest_order", "SELECT coalesce(max(id), 0) FROM orders" },
 };
 
-/* One connection for all threads: SQLite has one writer at a time in any case. */
+/* All threads share one connection, since SQLite allows only one writer at a time. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static sqlite3 *database;
 static sqlite3_stmt *statements[STATEMENT_COUNT];
@@ -45,7 +45,7 @@ static void report_failure(enum statement which)
 				      sqlite3_errmsg(database)));
 }
 
-/* Takes the statement's next row: 1, 0 when there is none, -EIO. */
+/* Steps to the statement's next row. Return: 1; 0 without a row; -EIO. */
 static int step(enum statement which)
 {
 	uint64_t start_ns = shop_clock_ns();
@@ -82,7 +82,7 @@ int shop_storage_open(const char *path, char *error, size_t error_size)
 		" customer TEXT NOT NULL, total REAL NOT NULL) STRICT;";
 	int ret;
 
-	/* The mutex above is the only one needed. */
+	/* The mutex above suffices, so SQLite's own are off. */
 	ret = sqlite3_open_v2(path, &database,
 			      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
 			      NULL);

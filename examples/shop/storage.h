@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * Opens the database, a file or ":memory:", and makes its table.
- * Return: 0, or -EIO with a sentence in `error`.
+ * Opens the database, a file or ":memory:", and creates its table. Return: 0; -EIO, with a sentence
+ * in `error`.
  */
 int shop_storage_open(const char *path, char *error, size_t error_size);
 void shop_storage_close(void);
@@ -16,10 +16,10 @@ void shop_storage_close(void);
 /* Adds an order. Return: 0 or -EIO. */
 int shop_storage_insert(const char *customer, double total, uint64_t *ret_order_id);
 
-/* The order as a JSON object, to be freed. Return: 0, -ENOENT, -ENOMEM or -EIO. */
+/* Formats the order as a JSON object, to be freed. Return: 0, -ENOENT, -ENOMEM or -EIO. */
 int shop_storage_find(uint64_t order_id, char **ret_json);
 
-/* The number of the newest order, 0 while there is none. Return: 0 or -EIO. */
+/* Reads the number of the newest order, 0 without orders. Return: 0 or -EIO. */
 int shop_storage_latest(uint64_t *ret_order_id);
 
 #endif

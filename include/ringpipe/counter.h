@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counters: figures that a program keeps all the time and a client looks at now and then.
+ * Counters: values that a program updates all the time and that clients read at intervals.
  *
  *	RP_PROVIDER(shop, "Shop-Orders");
  *	RP_COUNTER(shop, orders_placed, "orders", "Orders placed");
@@ -9,9 +9,9 @@
  *	shop_orders_placed_add(1);
  *	shop_order_time_record(1.5);
  *
- * A counter is seen in two ways, both of .NET's: as EventCounters of its provider, and as an
- * instrument of the meter that has the provider's name (System.Diagnostics.Metrics). It can be
- * read in the process, too, whether a session runs or not.
+ * Clients see a counter in two forms, both defined by .NET: as EventCounters of its provider, and
+ * as an instrument of the meter that has the provider's name (System.Diagnostics.Metrics). The
+ * process itself can also read a counter, whether a session runs or not.
  *
  *	kind			as EventCounters		as an instrument
  *	SUM			IncrementingEventCounter	Counter
@@ -22,8 +22,8 @@
  *	OBSERVED_UPDOWN		PollingCounter			ObservableUpDownCounter
  *	OBSERVED_GAUGE		PollingCounter			ObservableGauge
  *
- * Tags split a counter into series, one for each set of tags. Instruments show series;
- * EventCounters show their sum (of gauges, the one without tags).
+ * Tags split a counter into series, one for each set of tags. Instruments show each series.
+ * EventCounters show the sum of the series, or for a gauge the series without tags.
  */
 #ifndef RINGPIPE_COUNTER_H
 #define RINGPIPE_COUNTER_H
@@ -37,28 +37,28 @@ enum rp_counter_kind {
 	RP_COUNTER_UPDOWN = 2,		/* an integer that grows and shrinks */
 	RP_COUNTER_GAUGE = 3,		/* the last value set */
 	RP_COUNTER_HISTOGRAM = 4,	/* a distribution of values */
-	RP_COUNTER_OBSERVED_SUM = 5,	/* a total that only grows; read by a callback */
-	RP_COUNTER_OBSERVED_UPDOWN = 6,	/* … a total that grows and shrinks */
-	RP_COUNTER_OBSERVED_GAUGE = 7,	/* … a current value */
+	RP_COUNTER_OBSERVED_SUM = 5,	/* a total that only grows; a callback reports it */
+	RP_COUNTER_OBSERVED_UPDOWN = 6,	/* the same for a total that grows and shrinks */
+	RP_COUNTER_OBSERVED_GAUGE = 7,	/* the same for a current value */
 };
 
-/* The most series of one counter, the one without tags included. */
+/* Maximum number of series of one counter, including the one without tags. */
 #define RP_COUNTER_SERIES_MAX 2000u
 
-/* Maximum relative error of a histogram's quantiles and deviation. */
+/* Maximum relative error of a histogram's quantiles and standard deviation. */
 #define RP_HISTOGRAM_ERROR (1.0 / 128)
 
 /*
- * Declare a counter of a provider, in a file or in a header. An executable or shared object that
- * calls one of its functions registers the counter when it is loaded; dlclose unregisters it. A
- * file that calls none has no code and no data of it. `unit` and `display_name` are string literals
- * or NULL; a counter without a display name has its name as one in EventCounters. The
- * declarations make
+ * Declare a counter of a provider, in a source file or in a header. An executable or shared object
+ * that calls one of the counter's functions registers the counter when the object is loaded;
+ * dlclose(3) unregisters it. A source file that calls none of them contains no code and no data of
+ * the counter. `unit` and `display_name` are string literals or NULL. Without a display name,
+ * EventCounters show the counter's name instead. The declarations define
  *	int <provider>_<counter>_add(int64_t by)	for RP_COUNTER (SUM), RP_UPDOWN_COUNTER
  *	int <provider>_<counter>_set(double value)	for RP_GAUGE
  *	int <provider>_<counter>_record(double value)	for RP_HISTOGRAM
  *	struct rp_counter *<provider>_<counter>_counter(void)
- * Observed counters need a callback: rp_counter_create().
+ * Observed counters need a callback, so create them with rp_counter_create().
  */
 #define RP_COUNTER(provider, counter, unit, display_name) \
 	RP_COUNTER_EMIT_(provider, counter, RP_COUNTER_SUM, add, int64_t, unit, display_name)
@@ -78,67 +78,74 @@ struct rp_counter_tag {
 };
 
 /*
- * Add to a SUM (by 0 or more) or an UPDOWN.
+ * Add `by` to a SUM or an UPDOWN. For a SUM, `by` is 0 or more.
  *
- * Context: any thread, any signal handler. Does not wait, allocate or enter the kernel. No cache
- * line is shared with other processors that count.
- * Return: 0; -EINVAL for a counter of another kind.
+ * Context: any thread, any signal handler. Does not wait, allocate or enter the kernel. Processors
+ * that count do not share a cache line.
+ * Return: 0; -EINVAL if the counter is of another kind.
  */
 RP_PUBLIC int rp_counter_add(struct rp_counter *counter, int64_t by);
 
-/* Set a GAUGE. Context: as rp_counter_add(). Return: 0; -EINVAL for another kind or no number. */
+/*
+ * Set a GAUGE.
+ * Context: as rp_counter_add().
+ * Return: 0; -EINVAL if the counter is of another kind, or the value is NaN.
+ */
 RP_PUBLIC int rp_counter_set(struct rp_counter *counter, double value);
 
 /*
- * Take one value into a HISTOGRAM.
+ * Record one value in a HISTOGRAM.
  *
  * Context: as rp_counter_add().
- * Return: 0; -EINVAL for a counter of another kind, and a value that is negative or no number.
+ * Return: 0; -EINVAL if the counter is of another kind, or the value is negative, infinite or NaN.
  */
 RP_PUBLIC int rp_counter_record(struct rp_counter *counter, double value);
 
 /*
- * Create a dynamic counter. The strings of `decl` are copied, and decl->provider is ignored. An
- * observed kind needs decl->observe, which runs only while a client or a reader observes the
- * counter:
- *	Context: ringpipe's counter thread, or the one that reads; no lock of ringpipe is held. One
- *	call at a time for each counter. It may do anything but destroy its own counter. No counter
- *	is published until it returns.
- *	Return: 0, or -errno, which clients get as an error.
- * In each call it reports its values with rp_observe().
+ * Create a dynamic counter. The function copies the strings of `decl` and ignores decl->provider.
+ * An observed kind needs the callback decl->observe, which runs only while a client or a reader
+ * observes the counter. In each call, the callback reports its values with rp_observe(). Its
+ * contract is:
+ *	Context: ringpipe's counter thread, or the thread that reads the counter. No lock of
+ *	ringpipe is held. The calls for one counter never overlap. The callback may do anything
+ *	except destroy its own counter. No counter is published until the callback returns.
+ *	Return: 0, or -errno, which clients receive as an error.
  *
  * Context: any thread, not a signal handler; allocates.
- * Return: 0; -EINVAL for an empty or over-long name, an unknown kind, a callback where there must
- * be none or none where there must be one, metadata that is not `key:value` with commas between;
- * -EEXIST when a provider of that name has such a counter; -ENOMEM.
+ * Return: 0; -EINVAL if the name is empty or too long, the kind is unknown, an observed kind has no
+ * callback, another kind has one, or the metadata is not a comma-separated list of `key:value`;
+ * -EEXIST if the provider already has a counter of that name; -ENOMEM if an allocation fails.
  */
 RP_PUBLIC int rp_counter_create(struct rp_provider *provider, const struct rp_counter_decl *decl,
 				struct rp_counter **ret_counter);
 
 /*
- * Destroy a counter made by rp_counter_create(), and its series. No thread may use them any more.
- * Waits for the counter's callback in another thread. NULL is allowed.
+ * Destroy a counter that rp_counter_create() created, and its series. No thread may use them any
+ * more. If another thread is running the counter's callback, the function waits for it. NULL is
+ * allowed.
  *
  * Context: any thread, not a signal handler.
- * Return: 0; -EDEADLK in its own callback, -EINVAL for a declared counter or a series.
+ * Return: 0; -EDEADLK if called by the counter's own callback; -EINVAL if the counter is declared,
+ * or is a series.
  */
 RP_PUBLIC int rp_counter_destroy(struct rp_counter *counter);
 
 /*
- * Return the counter's series with these tags, and create it if there is none. The order of tags
- * does not matter. A series is used like the counter itself and lives as long. A program that keeps
- * the pointer pays nothing for tags.
+ * Find the counter's series with these tags, or create it. The order of the tags does not matter.
+ * The caller uses a series like the counter itself, and the series lives as long as the counter. A
+ * program that keeps the returned pointer has no further cost for tags.
  *
- * Context: any thread, not a signal handler; allocates where it makes one, or where the tags have
- * more than 250 characters.
- * Return: 0; -EINVAL for an observed counter, a series, no tags, an empty key or one twice;
- * -ENOSPC beyond RP_COUNTER_SERIES_MAX; -ENOMEM.
+ * Context: any thread, not a signal handler. Allocates if it creates the series, or if the tags
+ * have more than 250 characters.
+ * Return: 0; -EINVAL if the counter is observed or is itself a series, there are no tags, or a key
+ * is empty or occurs twice; -ENOSPC if the counter has RP_COUNTER_SERIES_MAX series; -ENOMEM if an
+ * allocation fails.
  */
 RP_PUBLIC int rp_counter_series(struct rp_counter *counter, const struct rp_counter_tag *tags,
 				size_t tag_count, struct rp_counter **ret_series);
 
 /*
- * Add to the series with these tags, which the call creates if there is none.
+ * Add to the series with these tags, and create the series if it does not exist.
  *
  * Context, Return: as rp_counter_series() and rp_counter_add().
  */
@@ -146,7 +153,7 @@ RP_PUBLIC int rp_counter_add_tagged(struct rp_counter *counter, int64_t by,
 				    const struct rp_counter_tag *tags, size_t tag_count);
 
 /*
- * Take a value into the series with these tags, which the call creates if there is none.
+ * Record a value in the series with these tags, and create the series if it does not exist.
  *
  * Context, Return: as rp_counter_series() and rp_counter_record().
  */
@@ -154,25 +161,27 @@ RP_PUBLIC int rp_counter_record_tagged(struct rp_counter *counter, double value,
 				       const struct rp_counter_tag *tags, size_t tag_count);
 
 /*
- * Report one value of a series in a callback; the series without tags if tag_count is 0. The value
- * of an OBSERVED_SUM is the total so far, not the increment.
+ * Report one value of a series from a counter's callback. With a tag_count of 0, the value belongs
+ * to the series without tags. The value of an OBSERVED_SUM is the total so far, not the increment.
  *
- * Context: in the callback. Return: 0; -EINVAL for tags as above or no number; -ENOSPC; -ENOMEM.
+ * Context: in the callback.
+ * Return: 0; -EINVAL if the value is infinite or NaN, or a key is empty or occurs twice; -ENOSPC if
+ * the counter has RP_COUNTER_SERIES_MAX series; -ENOMEM if an allocation fails.
  */
 RP_PUBLIC int rp_observe(struct rp_observation *observation, double value,
 			 const struct rp_counter_tag *tags, size_t tag_count);
 
-/* The values of a counter in an interval. Members that its kind does not have are 0. */
+/* The values of a counter in an interval. Members that do not apply to the counter's kind are 0. */
 struct rp_counter_reading {
 	uint32_t size;
 	uint32_t kind;			/* enum rp_counter_kind */
 	double interval_s;
-	double value;			/* sums: the total so far; gauges: the last, or NaN */
-	double change;			/* sums: by how much it went up or down */
+	double value;			/* sums: the total so far; gauges: last value, or NaN */
+	double change;			/* sums: the change in the interval, up or down */
 	double per_second;
 	uint64_t count;			/* histograms: values recorded */
 	double sum;
-	double mean, deviation;		/* of the population */
+	double mean, deviation;		/* deviation: of the population, not of a sample */
 	double min, max;
 	double p50, p95, p99;
 };
@@ -181,25 +190,27 @@ struct rp_counter_reading {
 #define RP_COUNTER_READING_INIT RP_INIT_(struct rp_counter_reading)
 
 /*
- * Read the values since the counter was created: of all series, or of the given one.
+ * Read the values since the counter was created. For a counter, the reading covers all of its
+ * series; for a series, only that series.
  *
  * Context: any thread, not a signal handler; allocates; runs an observed counter's callback.
- * Return: 0; -EINVAL; -ENOMEM; or what the callback returned.
+ * Return: 0; -EINVAL if a pointer is NULL or the size of `ret_reading` is too small; -ENOMEM if an
+ * allocation fails; or the error that the callback returned.
  */
 RP_PUBLIC int rp_counter_read(struct rp_counter *counter, struct rp_counter_reading *ret_reading);
 
 /*
- * A window on a counter or a series, which has the changes in an interval. Windows are independent
+ * A window reports how a counter or a series changed between two readings. Windows are independent
  * of each other and of sessions.
  */
 struct rp_counter_window;
 
 /*
- * Open a window: its first reading has the changes since this call. Close it before the counter is
- * destroyed.
+ * Open a window. Its first reading reports the changes since this call. Close the window before the
+ * counter is destroyed.
  *
  * Context: any thread, not a signal handler; allocates.
- * Return: 0; -EINVAL: NULL; -ENOMEM.
+ * Return: 0; -EINVAL if a pointer is NULL; -ENOMEM if an allocation fails.
  */
 RP_PUBLIC int rp_counter_window_open(struct rp_counter *counter,
 				     struct rp_counter_window **ret_window);
@@ -208,8 +219,8 @@ RP_PUBLIC int rp_counter_window_open(struct rp_counter *counter,
  * Read the changes since the previous reading of the window.
  *
  * Context: any thread, not a signal handler; allocates; runs an observed counter's callback.
- * Return: 0; -EINVAL: NULL, or the size of `ret_reading` is too small; -ENOMEM; or what the
- * callback returned.
+ * Return: 0; -EINVAL if a pointer is NULL or the size of `ret_reading` is too small; -ENOMEM if an
+ * allocation fails; or the error that the callback returned.
  */
 RP_PUBLIC int rp_counter_window_read(struct rp_counter_window *window,
 				     struct rp_counter_reading *ret_reading);
@@ -219,7 +230,10 @@ RP_PUBLIC void rp_counter_window_close(struct rp_counter_window *window);
 
 RP_END_DECLS
 
-/* One hidden struct for each object that uses the counter; the library adds them up. */
+/*
+ * Each executable or shared object that uses the counter has one hidden struct. The library adds
+ * the values of all of them.
+ */
 #define RP_COUNTER_EMIT_(provider, counter, kind, verb, type, unit, display_name) \
 	RP_BEGIN_DECLS \
 	extern struct rp_counter provider##_##counter##_counter_ \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a program's start waits for a tool, and which thread serves diagnostics clients: by default
- * the loader's and one of ringpipe's own, so that no line of a program has to change.
+ * How a program serves diagnostics clients, and where its start-up waits for a tool. By default,
+ * the loader waits for the tool while it loads the library, and a thread of ringpipe serves
+ * clients, so the program needs no change.
  */
 #ifndef RINGPIPE_DIAGNOSTICS_H
 #define RINGPIPE_DIAGNOSTICS_H
@@ -10,14 +11,18 @@
 
 #include <ringpipe/types.h>
 
-/* A suspended start waits in rp_diagnostics_wait(), not while the library is loaded. */
+/* A suspended start-up waits in rp_diagnostics_wait(), not while the library is loaded. */
 #define RP_DIAGNOSTICS_WAIT 0x1u
-/* No thread serves clients: the program does, by rp_diagnostics_fd() and _dispatch(). */
+/*
+ * The program serves clients with rp_diagnostics_fd() and rp_diagnostics_dispatch(); the library
+ * has no thread for them.
+ */
 #define RP_DIAGNOSTICS_POLL 0x2u
 
 /*
- * Says so, once in a program that is linked with the library: a definition at file scope, for it
- * must be known before main(). (In a language without C's macros: define rp_diagnostics_flags.)
+ * Sets these flags. Write it once, at file scope, in a program that is linked with the library,
+ * which must know the flags before main(). (In a language without C's macros, define the variable
+ * rp_diagnostics_flags.)
  *
  *	RP_DIAGNOSTICS(RP_DIAGNOSTICS_WAIT | RP_DIAGNOSTICS_POLL);
  */
@@ -28,32 +33,35 @@ RP_BEGIN_DECLS
 extern RP_PUBLIC const uint32_t rp_diagnostics_flags;
 
 /*
- * Wait until every diagnostic port that suspends the program's start was resumed; returns at once
- * where none does. With RP_DIAGNOSTICS_POLL it serves the clients meanwhile.
+ * Wait until every diagnostic port that suspends the program's start-up was resumed. If no port
+ * suspends it, the function returns immediately. With RP_DIAGNOSTICS_POLL, the function serves
+ * clients while it waits.
  *
- * Context: any thread but one in a callback of ringpipe. Signal handlers run; it waits on after.
+ * Context: any thread, not a callback of ringpipe. Signal handlers run during the wait and do not
+ * end it.
  */
 RP_PUBLIC void rp_diagnostics_wait(void);
 
 /*
- * Return the descriptor to poll for input, with RP_DIAGNOSTICS_POLL. When it is readable, call
- * rp_diagnostics_dispatch(). The library owns the descriptor. Call this function before each wait:
- * it returns another descriptor after the program closed descriptors that it did not open. A forked
- * child has another one too, and no port until it calls this function.
+ * Return the file descriptor that a program with RP_DIAGNOSTICS_POLL polls for input. When it is
+ * readable, call rp_diagnostics_dispatch(). The library owns the descriptor. Call this function
+ * before each poll, because the descriptor changes if the program closes descriptors that it did
+ * not open. It also changes in a forked child, which has no port until it calls this function.
  *
  * Context: any thread, not a signal handler.
- * Return: the descriptor; -ENOTSUP: not a program with RP_DIAGNOSTICS_POLL; -ENOTCONN: diagnostics
- * are turned off, or no port could be opened.
+ * Return: the descriptor; -ENOTSUP if the program does not have RP_DIAGNOSTICS_POLL; -ENOTCONN if
+ * diagnostics are turned off, or no port could be opened.
  */
 RP_PUBLIC int rp_diagnostics_fd(void);
 
 /*
- * Serve the clients, without waiting for them: accept them, answer, start and end sessions. The
- * stream of a session needs no dispatch, because the drain thread writes it.
+ * Serve the clients without waiting for them: accept connections, answer requests, start and stop
+ * sessions. The stream of a session needs no dispatch, because the drain thread writes it.
  *
- * Context: any thread, one at a time (others wait), not a signal handler; allocates.
- * Return: 0; -ENOTSUP and -ENOTCONN as rp_diagnostics_fd(); -EDEADLK: called by a callback of a
- * dispatch.
+ * Context: any thread, not a signal handler; allocates. If another thread is in this function, the
+ * call waits for it.
+ * Return: 0; -ENOTSUP and -ENOTCONN as rp_diagnostics_fd(); -EDEADLK if called by a callback that a
+ * dispatch runs.
  */
 RP_PUBLIC int rp_diagnostics_dispatch(void);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Exporters: Linux's own tracers have the events, too, by name and typed, without a session.
+ * Exporters pass events to other tracers of Linux, with names and typed fields, without a session.
  */
 #ifndef RINGPIPE_EXPORTER_H
 #define RINGPIPE_EXPORTER_H
@@ -10,16 +10,17 @@
 RP_BEGIN_DECLS
 
 /*
- * Hand events to LTTng-UST from now on: each event of the process is one of `lttng list -u`, and
- * is on while a session of LTTng wants it. Needs libringpipe-lttng.so and liblttng-ust. This is
- * what RINGPIPE_LTTNG=1 does, and what the library does by itself when it is loaded while a session
- * daemon of LTTng runs. There is no way back.
+ * Hand events to LTTng-UST from now on. `lttng list -u` then lists each event of the process, and
+ * an event is enabled while a session of LTTng wants it. The function needs libringpipe-lttng.so
+ * and liblttng-ust. RINGPIPE_LTTNG=1 has the same effect, and so has loading the library while a
+ * session daemon of LTTng runs. The process cannot undo this call.
  *
- * Context: any thread, not a signal handler or a callback; loads libraries, starts threads. With a
- * session daemon there, waits until it knows the process, as any program with LTTng in it does
- * (LTTNG_UST_REGISTER_TIMEOUT, 3 seconds).
- * Return: 0, also when it does already; -ENOENT: the module or LTTng-UST is not installed;
- * -ENOTSUP: the module belongs to another version of the library; -EAGAIN, -ENOMEM.
+ * Context: any thread, not a signal handler or a callback; loads libraries, starts threads. If a
+ * session daemon runs, waits until the daemon has registered the process, as any program with LTTng
+ * does (LTTNG_UST_REGISTER_TIMEOUT, 3 seconds).
+ * Return: 0, also if events already go to LTTng-UST; -ENOENT if the module or LTTng-UST is not
+ * installed; -ENOTSUP if the module belongs to another version of the library; -EAGAIN if a thread
+ * cannot be created; -ENOMEM if an allocation fails.
  */
 RP_PUBLIC int rp_lttng_start(void);
 

@@ -28,6 +28,7 @@ struct rp_fields {
 	uint8_t repeats;
 	uint8_t cut;
 	uint8_t reserved;
+	const uint8_t *payload, *payload_end;	/* that located values lie in */
 };
 
 /* One value. Pointers are valid as long as the event is. */

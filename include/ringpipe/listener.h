@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Listeners: a session whose events come back to this process, in time order.
- */
+/* A listener is a session whose events are delivered to the process itself, in order of time. */
 #ifndef RINGPIPE_LISTENER_H
 #define RINGPIPE_LISTENER_H
 
@@ -13,7 +11,8 @@ RP_BEGIN_DECLS
 struct rp_listener;
 
 /*
- * An event as a listener sees it. Pointers are valid until the callback or the next call ends.
+ * An event as a listener receives it. Its pointers are valid until the callback returns, or until
+ * the next call of rp_listener_next().
  */
 struct rp_listener_event {
 	uint32_t size;
@@ -34,7 +33,7 @@ struct rp_listener_event {
 	const uint64_t *frames;		/* innermost first */
 	struct rp_guid activity;	/* zero: none */
 	struct rp_guid related_activity;
-	const void *payload;		/* laid out as the fields say */
+	const void *payload;		/* in the layout that the fields define */
 	size_t payload_bytes;
 };
 
@@ -44,14 +43,14 @@ struct rp_listener_event {
 typedef void (*rp_listener_callback)(const struct rp_listener_event *event, void *data);
 
 /*
- * Start a listener. A callback (push) is called on the listener's own thread; without one (pull),
- * call rp_listener_next(). output_path and output_fd of the options are ignored. A slow listener
- * fills its own rings and loses events, which are counted. It slows down neither writers nor other
- * sessions.
+ * Start a listener. With a callback, it is a push listener, which calls the callback on its own
+ * thread. Without one, it is a pull listener, and the program calls rp_listener_next(). The
+ * function ignores output_path and output_fd of the options. A slow listener fills its own rings
+ * and loses events, which are counted; it does not slow down writers or other sessions.
  *
- * Events written by a push listener's thread go to files, streams and pull listeners. They do not
- * go to push listeners, which would otherwise keep each other busy for ever, and are not counted
- * there.
+ * Events that the thread of a push listener writes go to files, streams and pull listeners. They do
+ * not go to push listeners and are not counted there, because the callbacks would otherwise keep
+ * each other busy for ever.
  *
  * A callback may start and stop sessions and other listeners, and change its own providers with
  * rp_listener_set_providers().
@@ -63,62 +62,65 @@ RP_PUBLIC int rp_listener_start(const struct rp_session_options *options,
 				struct rp_listener **ret_listener);
 
 /*
- * Wait for the next event, up to `timeout_ms` (-1: for ever).
+ * Wait for the next event, up to `timeout_ms` milliseconds (-1: without a limit).
  *
  * Context: one thread at a time, not a signal handler.
- * Return: 1 with an event; 0 when none came in time; -EPIPE when the listener was drained and all
- * events were read; -EINVAL, without taking an event, for a push listener or a size that is too
- * small.
+ * Return: 1 with an event; 0 when no event came in time; -EPIPE if the listener was drained and all
+ * its events were read, or was discarded; -EINVAL if this is a push listener or the size of
+ * `ret_event` is too small, and no event is consumed.
  */
 RP_PUBLIC int rp_listener_next(struct rp_listener *listener, struct rp_listener_event *ret_event,
 			       int timeout_ms);
 
 /*
- * Replace the listener's providers. With a count of 0, it gets no events until the next call.
- * Events written before are still delivered. The arguments are copied.
+ * Replace the listener's providers. With a count of 0, the listener receives no events until the
+ * next call. Events written before the call are still delivered. The function copies the arguments.
  *
- * Context: any thread, not a signal handler; a listener's callback, its own too, and a provider's
- * callback are fine. Allocates; runs callbacks of providers.
- * Return: 0; -EINVAL and -ENOMEM as rp_session_start(); -EPIPE when the listener is closed or its
- * session has failed. Unless 0 nothing is changed.
+ * Context: any thread, any callback of a listener (its own too) or a provider; not a signal
+ * handler. Allocates; runs callbacks of providers.
+ * Return: 0; -EINVAL and -ENOMEM as rp_session_start(); -EPIPE if the listener is closed or its
+ * session has failed. On failure the listener is unchanged.
  */
 RP_PUBLIC int rp_listener_set_providers(struct rp_listener *listener,
 					const struct rp_session_provider *providers,
 					size_t provider_count);
 
 /*
- * Disable the listener's events and deliver those already written. A push listener has seen all of
- * them when this returns; a pull listener reads on until -EPIPE. Call rp_listener_stop() afterwards
- * in any case.
+ * Disable the listener's events and deliver those already written. When the function returns, a
+ * push listener has received all of them. From a pull listener, read the rest until -EPIPE. Call
+ * rp_listener_stop() afterwards in any case.
  *
- * Return: 0; -EDEADLK in the listener's own callback, in that of a listener whose end it waits for
- * itself, or in a provider's on the drain thread.
+ * Return: 0; -EDEADLK if called by the listener's own callback, by the callback of a listener for
+ * whose end this listener waits, or by a provider's callback on the drain thread.
  */
 RP_PUBLIC int rp_listener_drain(struct rp_listener *listener);
 
 /*
- * Disable the listener's events and drop those not delivered yet. They count as lost
- * (RP_LOSS_SINK). The callback may still get the events that are on their way to it; after
- * rp_listener_stop() it gets none. Without this call, rp_listener_stop() of a push listener waits
- * until the callback has seen every event.
+ * Disable the listener's events and drop those not delivered yet. The dropped events count as lost
+ * (RP_LOSS_SINK). The callback may still receive events that are already on their way to it; after
+ * rp_listener_stop() it receives none. Without this call, rp_listener_stop() of a push listener
+ * waits until the callback has received every event.
  *
- * Context: any thread, not a signal handler; a listener's callback, its own too, and a provider's
- * callback are fine. Does not wait for the listener's callback; runs callbacks of providers.
+ * Context: any thread, any callback of a listener (its own too) or a provider; not a signal
+ * handler. Does not wait for the listener's callback; runs callbacks of providers.
  */
 RP_PUBLIC void rp_listener_discard(struct rp_listener *listener);
 
 /*
- * Stop and free a listener. A push listener's callback first gets every event that was written,
- * as by rp_listener_drain(), unless rp_listener_discard() was called. Events that were not read
- * from a pull listener are dropped and counted: call rp_listener_drain() and read them first. The
- * only call for a listener that a forked child inherited.
+ * Stop and free a listener. As in rp_listener_drain(), a push listener's callback first receives
+ * every event that was written, unless rp_listener_discard() was called. Events that were not read
+ * from a pull listener are dropped and counted: to keep them, call rp_listener_drain() and read
+ * them first. In a forked child, this is the only function that may be called for an inherited
+ * listener. On failure the listener is unchanged.
  *
- * Return: 0, also for NULL; -EDEADLK as rp_listener_drain(), the listener unchanged.
+ * Return: 0, also for NULL; -EDEADLK as rp_listener_drain(); -EINVAL if the size of `ret_stats`,
+ * which may be NULL, is too small.
  */
 RP_PUBLIC int rp_listener_stop(struct rp_listener *listener, struct rp_session_stats *ret_stats);
 
 /*
- * Return the listener's current stats. `lost` counts the events that never reached the listener.
+ * Return the listener's current statistics. `lost` counts the events that never reached the
+ * listener.
  *
  * Context, Return: as rp_session_get_stats().
  */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines of text as events, by the format of printf(3):
+ * Lines of text as events, formatted as by printf(3):
  *
  *	RP_PROVIDER(shop, "Shop-Orders");
  *	RP_LOG_EVENTS(shop);
  *
  *	RP_LOG(shop, RP_LEVEL_WARNING, "disk %s is %u%% full", name, percent);
  *
- * The compiler checks the format. The text is formatted, and the arguments are evaluated, only
+ * The compiler checks the format. The arguments are evaluated, and the text is formatted, only
  * while a session wants the level.
  */
 #ifndef RINGPIPE_LOG_H
@@ -18,13 +18,13 @@
 #include <ringpipe/event.h>
 #include <ringpipe/types.h>
 
-/* The longest text of a line in bytes. A longer one is cut there, and ends with an ellipsis. */
+/* Maximum size of a line's text in bytes. A longer text is cut there and ends with an ellipsis. */
 #define RP_LOG_TEXT_MAX 2048u
 
 /*
- * Declares the events that RP_LOG writes, in a file or in a header: log_critical, log_error,
- * log_warning, log_informational and log_verbose, each with the text, the source file and the line.
- * Their ids follow from the names.
+ * Declares the events that RP_LOG writes, in a source file or in a header: log_critical, log_error,
+ * log_warning, log_informational and log_verbose. Each has the text, the source file and the line
+ * as fields, and an id that is derived from its name.
  */
 #define RP_LOG_EVENTS(provider) \
 	RP_LOG_EMIT_(provider, RP_LEVEL_CRITICAL, log_critical); \
@@ -34,8 +34,9 @@
 	RP_LOG_EMIT_(provider, RP_LEVEL_VERBOSE, log_verbose)
 
 /*
- * Write a line. `level` is a constant of enum rp_level from RP_LEVEL_CRITICAL to RP_LEVEL_VERBOSE,
- * by its name; then come a format and its arguments. errno is unchanged, and %m prints it.
+ * Write a line. `level` is the name of a constant of enum rp_level, from RP_LEVEL_CRITICAL to
+ * RP_LEVEL_VERBOSE. A format and its arguments follow. The macro does not change errno, and %m
+ * prints errno.
  *
  * Context: any thread; a signal handler only as far as vsnprintf(3) may be called there.
  */
@@ -48,7 +49,8 @@
 RP_BEGIN_DECLS
 
 /*
- * Format a line's text into `text`, of RP_LOG_TEXT_MAX + 1 bytes. RP_LOG calls this.
+ * Format a line's text into `text`, a buffer of RP_LOG_TEXT_MAX + 1 bytes. RP_LOG calls this
+ * function.
  *
  * Context: as RP_LOG.
  */

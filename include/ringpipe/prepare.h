@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For programs that restrict themselves after their start, by seccomp(2), chroot(2) or setuid(2).
- * doc/security.md lists the system calls that ringpipe makes before and after rp_prepare().
+ * Preparation for programs that restrict themselves after their start with seccomp(2), chroot(2) or
+ * setuid(2). doc/security.md lists the system calls that ringpipe makes before and after
+ * rp_prepare().
  */
 #ifndef RINGPIPE_PREPARE_H
 #define RINGPIPE_PREPARE_H
@@ -13,9 +14,9 @@ RP_BEGIN_DECLS
 enum rp_prepare_what {
 	RP_PREPARE_SESSIONS = 1,	/* the drain thread */
 	RP_PREPARE_STACKS = 2,		/* the module that names the functions of stacks */
-	RP_PREPARE_SAMPLES = 4,		/* the sampler's thread */
-	RP_PREPARE_COUNTERS = 8,	/* the counters' thread */
-	RP_PREPARE_STATIC_KEYS = 16,	/* find out whether code can be changed */
+	RP_PREPARE_SAMPLES = 4,		/* the thread of the sampler */
+	RP_PREPARE_COUNTERS = 8,	/* the thread for counters */
+	RP_PREPARE_STATIC_KEYS = 16,	/* the test whether code can be changed */
 };
 
 struct rp_prepare_options {
@@ -27,39 +28,40 @@ struct rp_prepare_options {
 #define RP_PREPARE_OPTIONS_INIT RP_INIT_(struct rp_prepare_options)
 
 /*
- * Prepare what sessions need later: threads, which run when this returns, the modules that are
- * loaded with dlopen(3), and the permission to change code. The library then creates none of it
- * after a filter of system calls, in another root directory, or as another user. The loading of the
- * library has registered for membarrier(2) and opened the diagnostics ports already. The program
- * itself calls rp_lttng_start(), rp_tracers_watch() and rp_snapshot_on_signal() before it restricts
- * itself.
+ * Prepare what sessions need later. This includes threads, modules that dlopen(3) loads, and the
+ * permission to change code. The library then creates none of these after the program has set a
+ * filter of system calls, changed its root directory or changed its user. Loading the library has
+ * already registered for membarrier(2) and opened the diagnostics ports. Before the program
+ * restricts itself, it also has to call rp_lttng_start(), rp_tracers_watch() and
+ * rp_snapshot_on_signal() if it uses them.
  *
- * A thread takes its part in what setuid(2) and seccomp(2) with SECCOMP_FILTER_FLAG_TSYNC change.
- * Afterwards these still use the file system of the root directory of then:
- *  - the output, and recover_path: give a path there, or an open output_fd;
- *  - /proc, for samples, recover_path, roll_bytes and the counters of memory and threads: without
- *    it there are none;
- *  - the files of the loaded objects, for names of functions: without them addresses stay unnamed.
+ * setuid(2), and seccomp(2) with SECCOMP_FILTER_FLAG_TSYNC, also apply to the prepared threads.
+ * After chroot(2), the following still use the file system, below the new root directory:
+ *  - the output and recover_path: specify paths that exist there, or an open output_fd;
+ *  - /proc, for samples, recover_path, roll_bytes, and the counters of memory and threads, all of
+ *    which do not work without it;
+ *  - the files of the loaded objects, for names of functions: without these files, addresses have
+ *    no names.
  *
- * `options` may be NULL: everything. A second call prepares what the first one did not. A forked
- * child calls it anew.
+ * `options` may be NULL, which means everything. A second call prepares what the first call did
+ * not. A forked child has to call the function again.
  *
  * Context: any thread, not a signal handler, not a constructor of a library; allocates, starts
  * threads, loads a library, blocks until the threads run.
- * Return: 0; -EINVAL: a size or a bit that is not known; -ENOENT: the module that names functions
- * is not installed; or what pthread_create(3) returned. The function prepares the rest of what was
- * asked for in any case.
+ * Return: 0; -EINVAL if the size of `options` is invalid or a bit is unknown; -ENOENT if the module
+ * that names functions is not installed; or the error of pthread_create(3). If one part fails, the
+ * function still prepares the others.
  */
 RP_PUBLIC int rp_prepare(const struct rp_prepare_options *options);
 
 /*
- * Name the system call that failed, by its function in libc: of the calling thread's last
- * rp_session_start(), rp_session_snapshot(), rp_listener_start(), rp_triggers_start() or
- * rp_prepare(). When that function returned -EPERM or -ENOSYS, a filter refuses
- * this call.
+ * Name the failed system call. This system call made the calling thread's last rp_session_start(),
+ * rp_session_snapshot(), rp_listener_start(), rp_triggers_start() or rp_prepare() fail. If that
+ * function returned -EPERM or -ENOSYS, a filter refuses the system call.
  *
  * Context: any thread, not a signal handler.
- * Return: a string that is not freed; NULL: it succeeded, or no system call was the cause.
+ * Return: the name of the system call's function in libc, which the caller must not free; NULL if
+ * the function succeeded, or failed for another reason.
  */
 RP_PUBLIC const char *rp_error_call(void);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Providers: named groups of events that a session turns on together.
- */
+/* A provider is a named group of events that a session enables together. */
 #ifndef RINGPIPE_PROVIDER_H
 #define RINGPIPE_PROVIDER_H
 
@@ -9,9 +7,10 @@
 #include <ringpipe/types.h>
 
 /*
- * Declares a provider, in a file or in a header; `ident_provider()` is its struct rp_provider, for
- * the calls below. An executable or shared object that calls that, or uses an event or counter of
- * the provider, registers it when it is loaded; dlclose unregisters it.
+ * Declares a provider, in a source file or in a header. `ident_provider()` returns its
+ * struct rp_provider for the functions below. An executable or shared object that calls that
+ * function, or uses an event or counter of the provider, registers the provider when it is loaded;
+ * dlclose(3) unregisters it.
  */
 #define RP_PROVIDER(ident, name) RP_PROVIDER_EMIT_(ident, name)
 
@@ -20,17 +19,18 @@ RP_BEGIN_DECLS
 struct rp_provider;
 
 /*
- * The argument of a provider's callback, which is called when a session enables or disables the
- * provider. An exporter, which passes events to another tracer, enables events one by one. It
- * counts as a session with the keywords and level of those events, and each change is another call.
+ * The argument of a provider's callback, which runs when a session enables or disables the
+ * provider. An exporter, which passes events to another tracer, counts as a session. It enables
+ * events one by one, so its keywords and level are those of the events that it has enabled, and
+ * each change causes another call.
  */
 struct rp_provider_state {
 	uint32_t size;
-	uint8_t enabled;		/* whether any session enabled the provider */
+	uint8_t enabled;		/* 1 if any session enabled the provider */
 	uint8_t level;			/* the highest level of all sessions */
 	uint16_t reserved;
 	uint64_t keywords;		/* the keywords of all sessions */
-	struct rp_guid source;		/* the session or exporter of this call */
+	struct rp_guid source;		/* the session or exporter that caused this call */
 	uint8_t source_enabled;		/* 1: it started, 0: it ended */
 	uint8_t reserved2[7];
 	const char *filter_data;	/* that session's arguments, "k=v;k2=v2", or NULL */
@@ -39,86 +39,99 @@ struct rp_provider_state {
 #define RP_PROVIDER_STATE_SIZE_V1 RP_SIZE_THROUGH_(struct rp_provider_state, filter_data)
 
 /*
- * Context: the thread that starts or stops the session, or the drain thread when a session ends by
- * itself; for sessions of diagnostics clients and for exporters a thread of its own, all signals
- * masked. No lock of ringpipe is held. Calls for one provider come one at a time and in order. May
- * write events, start and stop sessions; must not dlopen or dlclose.
+ * Callback of a provider. It may write events and start and stop sessions. It must not call
+ * dlopen(3) or dlclose(3).
+ *
+ * Context: the thread that starts or stops the session; the drain thread, if a session ends by
+ * itself; a separate thread with all signals masked, for sessions of diagnostics clients and for
+ * exporters. No lock of ringpipe is held. The calls for one provider never overlap and are in
+ * order.
  */
 typedef void (*rp_provider_callback)(struct rp_provider *provider,
 				     const struct rp_provider_state *state, void *data);
 
 /*
- * Create a provider. The name is copied; several providers may share one, and a session
- * that names it gets them all. Sessions that already want it enable it before this returns.
- * `callback` may be NULL.
+ * Create a provider. The function copies the name. Several providers may share a name, and a
+ * session that names it enables all of them. Running sessions that want the provider enable it
+ * before this function returns. `callback` may be NULL.
  *
- * Context: any thread, not a signal handler; allocates; runs the callback when already wanted.
- * Return: 0; -EINVAL for a name that is empty, longer than RP_NAME_MAX or not UTF-8; -ENOMEM.
+ * Context: any thread, not a signal handler; allocates; runs the callback if a session wants the
+ * provider.
+ * Return: 0; -EINVAL if the name is empty, longer than RP_NAME_MAX or not UTF-8; -ENOMEM if an
+ * allocation fails.
  */
 RP_PUBLIC int rp_provider_create(const char *name, rp_provider_callback callback, void *data,
 				 struct rp_provider **ret_provider);
 
 /*
- * Destroy a provider made by rp_provider_create(), and its events. No thread may write them any
- * more. The call waits for a callback that runs in another thread.
+ * Destroy a provider that rp_provider_create() created, and its events. No thread may write these
+ * events any more. If the provider's callback runs in another thread, the function waits for it. On
+ * failure the provider is unchanged.
  *
  * Context: any thread, not a signal handler.
- * Return: 0, also for NULL; -EDEADLK inside the provider's own callback, -EINVAL for a declared
- * provider; the provider is then unchanged.
+ * Return: 0, also for NULL; -EDEADLK if called by the provider's own callback; -EINVAL if the
+ * provider is declared.
  */
 RP_PUBLIC int rp_provider_destroy(struct rp_provider *provider);
 
 /*
- * Set or replace the callback of a declared provider. If the provider is enabled already, the
+ * Set or replace the callback of a declared provider. If the provider is already enabled, the
  * callback runs once for each session before this function returns.
  *
- * Context: any thread, not a signal handler, not the provider's own callback (-EDEADLK).
+ * Context: any thread, not a signal handler, not the provider's own callback.
+ * Return: 0; -EINVAL if `provider` is NULL; -EDEADLK if called by the provider's own callback.
  */
 RP_PUBLIC int rp_provider_set_callback(struct rp_provider *provider, rp_provider_callback callback,
 				       void *data);
 
-/* Return the name of a provider, which owns the string. Context: any. */
+/* Return the name of a provider. The provider owns the string. Context: any. */
 RP_PUBLIC const char *rp_provider_name(const struct rp_provider *provider);
 
 /*
- * Compute the GUID by which tools know a provider, from its name as EventSource does. Context: any.
+ * Compute the GUID by which tools identify a provider. Like EventSource, the function derives the
+ * GUID from the name. Context: any.
  */
 RP_PUBLIC void rp_guid_from_name(const char *name, struct rp_guid *ret_guid);
 
 /*
- * A provider and a session that enabled it. An exporter has a row like a session, with its name and
- * an id, and the keywords and level of the events it enabled; a session's own losses are in its
- * struct rp_session_stats. Strings belong to the row and end with the call.
+ * A row of rp_enabled_list(): a provider and a session that enabled it. An exporter has a row like
+ * a session, with its name, an id, and the keywords and level of the events that it enabled. For
+ * the lost events of a session, see struct rp_session_stats. The strings are valid until the
+ * callback returns.
  */
 struct rp_enabled {
 	uint32_t size;
-	uint32_t event_count;		/* events of the provider that this session gets */
+	uint32_t event_count;		/* events of the provider that the session enabled */
 	const char *provider;
 	uint64_t session_id;		/* 0: no session or exporter enabled this provider */
-	const char *session_name;	/* NULL then */
+	const char *session_name;	/* NULL if session_id is 0 */
 	uint64_t keywords;
 	uint8_t level;
 	uint8_t reserved[7];
 	const char *filter_data;	/* or NULL */
-	uint64_t lost;			/* events of the provider that an exporter could not take */
+	uint64_t lost;			/* events of the provider that an exporter lost */
 };
 
 #define RP_ENABLED_SIZE_V1 RP_SIZE_THROUGH_(struct rp_enabled, lost)
 
 /*
- * List the providers and the sessions that enabled them: `row` is called for each pair of them, and
- * once for each provider that no session enabled. The list ends early when `row` returns other than
- * 0.
+ * List the providers and the sessions that enabled them. The function calls `row` once for each
+ * pair of a provider and a session, and once for each provider that no session enabled. The list
+ * ends early if `row` returns a value other than 0.
  *
- * Context: any thread, not a signal handler; the rows are a snapshot, `row` runs without a lock.
- * Return: 0, what `row` returned, or -ENOMEM.
+ * Context: any thread, not a signal handler. The rows are a snapshot, and `row` runs without a
+ * lock.
+ * Return: 0; the value other than 0 that `row` returned; -ENOMEM if an allocation fails.
  */
 RP_PUBLIC int rp_enabled_list(int (*row)(const struct rp_enabled *enabled, void *data), void *data);
 
-/* An event to which tracers of the kernel are attached. Strings end with the call. */
+/*
+ * An event to which tracers of the kernel are attached. The strings are valid until the callback
+ * returns.
+ */
 struct rp_traced {
 	uint32_t size;
-	uint32_t tracers;		/* the kernel's count: one per probe in use */
+	uint32_t tracers;		/* the kernel's count: one for each attached probe */
 	const char *provider;
 	const char *event;
 };
@@ -126,22 +139,23 @@ struct rp_traced {
 #define RP_TRACED_SIZE_V1 RP_SIZE_THROUGH_(struct rp_traced, event)
 
 /*
- * List the events with tracers of the kernel.
+ * List the events to which tracers of the kernel are attached.
  *
  * Context, Return: as rp_enabled_list().
  */
 RP_PUBLIC int rp_traced_list(int (*row)(const struct rp_traced *traced, void *data), void *data);
 
 /*
- * Watch for tracers of the kernel. A separate thread checks every `interval_ms` whether the kernel
- * attached or detached one, for the lifetime of the process. Tracers see events without this,
- * because the kernel enables the events itself. With it, providers' callbacks also see tracers, as
- * one session called "tracers", and rp_event_enabled() works for dynamic events, which tracers see
- * at the probe ringpipe:event. Another call changes the interval.
+ * Watch for tracers of the kernel. For the lifetime of the process, a separate thread checks every
+ * `interval_ms` milliseconds whether the kernel attached or detached a tracer. Tracers receive
+ * events without this function, because the kernel enables the events itself. With it, callbacks of
+ * providers also report tracers, as one session called "tracers", and rp_event_enabled() includes
+ * tracers of dynamic events, which are at the probe ringpipe:event. Another call changes the
+ * interval.
  *
  * Context: any thread, not a signal handler or a callback.
- * Return: 0; -EINVAL for an interval of 0; -ENOSPC, -ENOMEM, -EAGAIN: no space for another
- * exporter, its list, or its thread.
+ * Return: 0; -EINVAL if the interval is 0; -ENOSPC if there is no space for another exporter;
+ * -ENOMEM if an allocation fails; -EAGAIN if a thread cannot be created.
  */
 RP_PUBLIC int rp_tracers_watch(uint32_t interval_ms);
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All that a program which writes events needs. reader.h stands apart.
+ * Includes all headers for a program that writes events. Programs that read traces include reader.h
+ * separately.
  *
- * No function declared here is a cancellation point, and callbacks run with cancellation turned
- * off: a thread that pthread_cancel(3) is called for is cancelled after the call.
+ * No function declared here is a cancellation point, and callbacks run with cancellation disabled.
+ * A request of pthread_cancel(3) that arrives during such a function takes effect after the
+ * function.
  */
 #ifndef RINGPIPE_RINGPIPE_H
 #define RINGPIPE_RINGPIPE_H

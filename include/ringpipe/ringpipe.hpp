@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ringpipe for C++17: the declarations of ringpipe.h, and functions that take C++'s own types.
+ * ringpipe for C++17: the declarations of ringpipe.h, and functions that accept the types of C++.
  *
  *	RP_PROVIDER(shop, "Shop-Orders");
  *	RP_EVENT(shop, order_placed, 1, RP_LEVEL_INFORMATIONAL, 0,
@@ -11,13 +11,13 @@
  *	shop_order_placed(id, customer, articles);
  *	shop_checkout_scope scope{id};		the span ends with its block
  *
- * A disabled event costs the same two instructions as in C. Include this header before the
- * declarations. Besides the types of C, fields take these:
+ * A disabled event costs two instructions, as in C. Include this header before the declarations. In
+ * addition to the types of C, fields accept these types:
  *
  *	RP_STRING		std::string
  *	RP_STRING_N		anything that converts to std::string_view
  *	RP_STRING16		std::u16string
- *	RP_BLOB			anything with data() and size() of trivial elements; arrays
+ *	RP_BLOB			containers with data() and size(), and arrays, of trivial elements
  *	RP_ARRAY		the same, of the field's element type
  *	RP_STRUCT_FIELD		a reference
  *	RP_STRUCT_ARRAY		as RP_ARRAY
@@ -25,7 +25,7 @@
  *	RP_ENUM_FIELD		an enumeration, scoped or not
  *	RP_TIME			std::chrono::system_clock::time_point
  *
- * Nothing here throws or allocates.
+ * No function of this header throws or allocates.
  */
 #ifndef RINGPIPE_HPP
 #define RINGPIPE_HPP
@@ -47,7 +47,7 @@
 
 namespace ringpipe {
 
-/* A text that ends with NUL. */
+/* A NUL-terminated string. */
 template <typename Char> class c_text {
 public:
 	constexpr c_text(const Char *chars) noexcept : chars_(chars) {}
@@ -58,7 +58,7 @@ private:
 	const Char *chars_;
 };
 
-/* Elements in one piece, of which the caller keeps the memory until the call returns. */
+/* Contiguous elements. The caller keeps their memory valid until the call returns. */
 template <typename T> class array {
 public:
 	constexpr array(const T *data, std::size_t count) noexcept : data_(data), count_(count) {}
@@ -81,7 +81,7 @@ private:
 	std::size_t count_;
 };
 
-/* The bytes of elements in one piece. */
+/* The bytes of contiguous elements. */
 class bytes {
 public:
 	constexpr bytes(const void *data, std::size_t size) noexcept : data_(data), size_(size) {}
@@ -110,7 +110,7 @@ private:
 	std::size_t size_;
 };
 
-/* A struct or a GUID: by reference, or by pointer as in C. */
+/* A struct or a GUID, passed by reference, or by pointer as in C. */
 template <typename T> class reference {
 public:
 	constexpr reference(const T &value) noexcept : pointer_(&value) {}
@@ -154,7 +154,7 @@ namespace detail {
 template <typename T> constexpr T scalar(T value) noexcept { return value; }
 constexpr std::int64_t scalar(utc_time time) noexcept { return time.ns(); }
 
-/* `Tag` makes it depend on the template, where nothing else does. */
+/* `Tag` makes the condition depend on a template parameter if no other type does. */
 template <typename Tag, typename Function, typename... Arguments>
 using unless_invocable = std::enable_if_t<std::is_void_v<Tag> &&
 					  !std::is_invocable_v<Function, Arguments...>>;
@@ -162,8 +162,8 @@ using unless_invocable = std::enable_if_t<std::is_void_v<Tag> &&
 }
 
 /*
- * Counters with tags: ringpipe::add(shop_orders_counter(), 1, { { "payment", "card" } }). They
- * return as rp_counter_add_tagged() and its kind.
+ * Counters with tags: ringpipe::add(shop_orders_counter(), 1, { { "payment", "card" } }). The
+ * results are those of rp_counter_add_tagged() and rp_counter_record_tagged().
  */
 using tags = std::initializer_list<rp_counter_tag>;
 
@@ -178,7 +178,7 @@ inline int record(rp_counter *counter, double value, tags list) noexcept
 }
 
 /*
- * Records the time of a block in a histogram, in units of Period:
+ * Records the duration of a block in a histogram, in units of Period:
  *
  *	ringpipe::timer<std::milli> timer{shop_order_time_counter()};
  */
@@ -204,7 +204,7 @@ private:
 
 }
 
-/* Fields as parameters, and as arguments of the function that C has. */
+/* Fields as parameters of the C++ function, and as arguments of the C function that it calls. */
 #define RP_CPP_PARAM_(t) RP_CPP_PARAM_I_ t
 #define RP_CPP_PARAM_I_(kind, ...) RP_CPP_PARAM_##kind(__VA_ARGS__)
 #define RP_CPP_PARAM_SCALAR(T, n) RP_CPP_PARAM_OF_##T n
@@ -249,8 +249,8 @@ private:
 #define RP_CPP_ARG_SECRET_(t) RP_WITHIN_(RP_CPP_ARG_, RP_BARE_ t)
 
 /*
- * As parameters of a template, which leaves all conversions to the function behind the test: a
- * number by value, everything else by reference.
+ * Fields as parameters of a template. The template passes numbers by value and everything else by
+ * reference, so all conversions happen in the function that is called after the enable test.
  */
 #define RP_CPP_TYPENAME_(t) RP_CPP_TYPENAME_I_ t
 #define RP_CPP_TYPENAME_I_(kind, ...) RP_CPP_TYPENAME_##kind(__VA_ARGS__)
@@ -311,7 +311,7 @@ private:
 #define RP_CPP_NAME_ENUM_(tag, n) n
 #define RP_CPP_NAME_SECRET_(t) RP_WITHIN_(RP_CPP_NAME_, RP_BARE_ t)
 
-/* There is no template for arguments that the function of C takes as they are. */
+/* Removes the template if the C function accepts the arguments without a conversion. */
 #define RP_CPP_UNLESS_C_(...) \
 	, typename = ::ringpipe::detail::unless_invocable<rp_tag_, \
 		int (*)(RP_MAP_(RP_PARAM_, RP_COMMA_, __VA_ARGS__)) \

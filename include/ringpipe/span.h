@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Spans: a piece of work as a start event, a stop event and the activity between them.
+ * A span is a piece of work with a start event, a stop event and an activity between them.
  *
  *	RP_SPAN(shop, checkout, RP_U64(order_id));
  *
  *	RP_SPAN_SCOPE(shop, checkout, order_id);	until the end of the block
  *
- *	shop_checkout_begin(&request->span, order_id);	until another callback, on any thread:
+ *	shop_checkout_begin(&request->span, order_id);	until a later call, on any thread:
  *	...
  *	shop_checkout_end(&request->span);
  *
- * The events are checkout_start, with the fields, and checkout_stop, with the duration. Both have
- * the span's activity id, and as related id that of the activity in which the span began: spans
- * nest. In nettrace files they are checkoutStart and checkoutStop, which TraceEvent pairs.
+ * The start event is checkout_start and contains the fields. The stop event is checkout_stop and
+ * contains the duration. The activity id of both is that of the span, and their related id is that
+ * of the activity in which the span began, so spans nest. In nettrace files the names are
+ * checkoutStart and checkoutStop, which TraceEvent pairs.
  */
 #ifndef RINGPIPE_SPAN_H
 #define RINGPIPE_SPAN_H
@@ -21,29 +22,32 @@
 #include <ringpipe/event.h>
 #include <ringpipe/types.h>
 
-/* A span under way. With begun_ns 0 no session wanted it, and its end writes nothing. */
+/*
+ * A span that has begun. If begun_ns is 0, no session wanted the span, and its end writes nothing.
+ */
 struct rp_span {
 	struct rp_activity activity;
 	uint64_t begun_ns;		/* CLOCK_MONOTONIC */
 };
 
-/* A span that is the current activity of the thread until the end of a block. */
+/* A span whose activity is the thread's current activity until the end of a block. */
 struct rp_span_scope {
 	struct rp_span span;
 	struct rp_activity outer;
 };
 
 /*
- * Declares a span with up to 32 fields, in a file or in a header, and its functions:
+ * Declares a span with up to 32 fields, in a source file or in a header, and its functions:
  *	void <provider>_<span>_begin(struct rp_span *span, fields…)
  *	void <provider>_<span>_end(struct rp_span *span)
  * `begin` writes the start event if any session wants one of the two events. `end` writes the stop
- * event if `begin` wrote; a second call does nothing. Neither changes the thread's activity ids: to
- * give other events the span's, call rp_activity_set(&span.activity). Context and cost are those of
- * an event. Where no session wants the span, `begin` is two loads and a branch, and `end` a branch.
+ * event if `begin` wrote the start event; a second call of `end` does nothing. Neither function
+ * changes the activity ids of the thread: to give the span's ids to other events, call
+ * rp_activity_set(&span.activity). Context and cost are those of an event. If no session wants the
+ * span, `begin` costs two loads and a branch, and `end` a branch.
  *
- * RP_SPAN_EX takes the attributes of RP_EVENT_EX, but neither RP_ONE_IN nor RP_PER_SECOND. RP_ID is
- * the id of the start event, and the stop event has the next one. RP_MESSAGE is the message of the
+ * RP_SPAN_EX accepts the attributes of RP_EVENT_EX except RP_ONE_IN and RP_PER_SECOND. RP_ID is the
+ * id of the start event; the id of the stop event is one higher. RP_MESSAGE is the message of the
  * start event.
  */
 #define RP_SPAN(provider, ...) \
@@ -52,9 +56,10 @@ struct rp_span_scope {
 	RP_CAT_(RP_SPAN_EX_EMIT_, RP_ARITY_(__VA_ARGS__))(provider, span, __VA_ARGS__)
 
 /*
- * Begins a span that ends with the block, however the block is left but by longjmp(3) or the end of
- * the thread. Until then its activity is the thread's. The arguments after the span are those of
- * its fields. It is a declaration.
+ * Begins a span that ends when control leaves the block, except by longjmp(3) or by the end of the
+ * thread. Until then, the span's activity is the current activity of the thread. The arguments
+ * after the span's name are the values of its fields. The macro expands to a declaration, so use it
+ * where a declaration is allowed.
  */
 #define RP_SPAN_SCOPE(provider, ...) \
 	RP_CAT_(RP_SPAN_SCOPE_, RP_ARITY_(__VA_ARGS__))(provider, __VA_ARGS__)
@@ -62,19 +67,20 @@ struct rp_span_scope {
 RP_BEGIN_DECLS
 
 /*
- * Begin a span. It is a child of the current activity, whose ids go to `ret_outer`, and its own ids
- * are current afterwards. Generated functions call this.
+ * Begin a span as a child of the current activity. The function stores the thread's ids in
+ * `ret_outer` and makes the ids of the span current. The functions of declared spans call this
+ * function.
  *
  * Context: any thread, any signal handler.
  */
 RP_PUBLIC void rp_span_begin(struct rp_span *ret_span, struct rp_activity *ret_outer);
 
 /*
- * End a span. Its ids are current afterwards, and those that were current go to `ret_outer`.
- * Generated functions call this.
+ * End a span. The function stores the thread's ids in `ret_outer` and makes the ids of the span
+ * current. The functions of declared spans call this function.
  *
  * Context: any thread, any signal handler.
- * Return: the nanoseconds since its begin.
+ * Return: the time since the span began, in nanoseconds.
  */
 RP_PUBLIC uint64_t rp_span_end(struct rp_span *span, struct rp_activity *ret_outer);
 
@@ -179,7 +185,7 @@ RP_END_DECLS
 	} \
 	RP_SEMICOLON_
 
-/* ringpipe.hpp has what C++ adds. */
+/* ringpipe.hpp redefines these to add the functions of C++. */
 #define RP_SPAN_CPP_EMIT_0_(name)
 #define RP_SPAN_CPP_EMIT_N_(name, ...)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Definitions for all headers: levels, opcodes, GUIDs, and the description of an event's
- * fields. Nothing here has behaviour.
+ * Definitions for all headers: levels, opcodes, GUIDs, and the description of an event's fields.
+ * This header declares no functions.
  */
 #ifndef RINGPIPE_TYPES_H
 #define RINGPIPE_TYPES_H
@@ -22,21 +22,23 @@
 #define RP_PUBLIC __attribute__((visibility("default")))
 
 /*
- * Structs that grow. A struct that a caller fills, or that a call fills, begins with its `size`. A
- * later version of the library adds members at its end, and none of them moves.
+ * Structs with a `size` can grow. This applies to structs that a caller fills and to structs that a
+ * function fills. Later versions of the library add members at the end, and existing members never
+ * move.
  *
- * - Before a call, set the caller's struct to its ..._INIT, which sets `size` and makes all other
- *   members zero: the defaults of options. -EINVAL: `size` is below ..._SIZE_V1, the size in the
- *   first version.
- * - Options may be shorter or longer than the library's own: members that an older program does not
- *   have are zero; members that an older library does not have must be zero (-EINVAL).
- * - A result is filled up to the caller's `size`, with zero in members that an older library does
- *   not have.
- * - A struct that the library passes to a callback has the library's own `size`. Look at it before
- *   reading a member that came after the first version.
+ * - Before a call, the caller initialises its struct with ..._INIT, which sets `size` and zeroes
+ *   all other members; in options, zero is the default. If `size` is below ..._SIZE_V1, the size in
+ *   the first version, functions return -EINVAL.
+ * - Options may be shorter or longer than the library's own struct. Members that an older program
+ *   does not have count as zero. Members that an older library does not have must be zero (else
+ *   -EINVAL).
+ * - A function fills a result up to the caller's `size`, and zeroes members that an older library
+ *   does not have.
+ * - A struct that the library passes to a callback has the library's own `size`. Check `size`
+ *   before reading a member that was added after the first version.
  *
- * These never grow: rp_guid, rp_part, rp_field, rp_enumerator, rp_enumeration, rp_counter_tag,
- * rp_activity and rp_fields.
+ * These structs never grow: rp_guid, rp_part, rp_field, rp_enumerator, rp_enumeration,
+ * rp_counter_tag, rp_activity and rp_fields.
  */
 #ifdef __cplusplus
 #define RP_INIT_(type) (rp_init_<type>())
@@ -53,7 +55,7 @@ template<typename T> inline T rp_init_()
 #define RP_INIT_(type) { .size = sizeof(type) }
 #endif
 
-/* The bytes of a struct up to the end of a member. */
+/* The size of a struct from its begin to the end of a member. */
 #ifdef __cplusplus
 #define RP_SIZE_THROUGH_(type, member) \
 	(offsetof(type, member) + sizeof(static_cast<type *>(nullptr)->member))
@@ -62,29 +64,32 @@ template<typename T> inline T rp_init_()
 	(offsetof(type, member) + sizeof(((type *)0)->member))
 #endif
 
-/* The largest payload of one event, in bytes, as written: the sum of its parts. */
+/* Maximum payload of one event, in bytes as written: the sum of its parts. */
 #define RP_PAYLOAD_MAX 65536u
 
-/* The longest name of a provider, event, field or struct, in bytes without the NUL. */
+/* Maximum size of the name of a provider, event, field or struct, in bytes without the NUL. */
 #define RP_NAME_MAX 255u
 
-/* Largest id of an event. TraceEvent drops events of id 65535, which it calls illegal. */
+/* Maximum id of an event. TraceEvent drops events of id 65535 as illegal. */
 #define RP_EVENT_ID_MAX 65534u
 
-/* An id that follows from the event's name, above 32767: the same in every build and process. */
+/*
+ * Requests an id that the library derives from the event's name. The id is above 32767, and is the
+ * same in every build and process.
+ */
 #define RP_EVENT_ID_AUTO 0xffffffffu
 
-/* The most frames of a stack that an event carries. */
+/* Maximum number of stack frames of an event. */
 #define RP_STACK_MAX 100u
 
 /*
- * The last frame of a stack that was cut: it leads through a function whose unwind rules were not
- * cached yet, and not to the outermost function. Frames before it are as they were, but some may be
- * missing between them. No code lies at this address.
+ * The last frame of a cut stack. The unwind rules of a function in the stack were not cached yet,
+ * so the stack does not reach the outermost function. The frames before this one are correct, but
+ * frames between them may be missing. No code is at this address.
  */
 #define RP_FRAME_CUT 0xc07u
 
-/* Levels, EventPipe's. A session of level L takes events of level 0 and of 1 to L. */
+/* The levels of EventPipe. A session of level L receives events of level 0 and of levels 1 to L. */
 enum rp_level {
 	RP_LEVEL_LOG_ALWAYS = 0,
 	RP_LEVEL_CRITICAL = 1,
@@ -94,21 +99,21 @@ enum rp_level {
 	RP_LEVEL_VERBOSE = 5,
 };
 
-/* Opcodes that tools know. 11 to 238 are the provider's own. */
+/* Opcodes that tools know. Providers define the meaning of 11 to 238. */
 enum rp_opcode {
 	RP_OPCODE_INFO = 0,
 	RP_OPCODE_START = 1,
 	RP_OPCODE_STOP = 2,
 };
 
-/* A GUID in the byte order of RFC 4122 text: bytes[0] is the first pair of digits. */
+/* A GUID in the byte order of its text in RFC 4122: bytes[0] is the first pair of digits. */
 struct rp_guid {
 	uint8_t bytes[16];
 };
 
 /*
- * Types of fields. The right column is the payload's layout as written: packed, no padding,
- * the machine's byte order.
+ * Types of fields. The comments describe the layout in the payload as written: packed, without
+ * padding, in the byte order of the machine.
  */
 enum rp_type {
 	RP_TYPE_NONE = 0,
@@ -133,13 +138,16 @@ enum rp_type {
 	RP_TYPE_STRUCT = 19,	/* the members, one after another */
 };
 
-/* A value that has a name. */
+/* A named value of an enumeration. */
 struct rp_enumerator {
 	const char *name;
 	int64_t value;
 };
 
-/* Names of an integer's values; of one value it may have several, of most none. */
+/*
+ * Names for values of an integer field. One value may have several names, and values without a name
+ * are valid.
+ */
 struct rp_enumeration {
 	const char *name;
 	const struct rp_enumerator *enumerators;
@@ -149,10 +157,11 @@ struct rp_enumeration {
 #define RP_ENUMERATORS_MAX 1024u
 
 /*
- * One field of an event or member of a struct. `element` is the type of an ARRAY's elements: a
- * fixed-size type or STRUCT. `members` are those of a STRUCT: fixed-size types, strings, or STRUCTs
- * of such; of an array's STRUCT, no strings. The name of a STRUCT may be empty. A byte blob is an
- * ARRAY of U8. I8 to U64 may have an enumeration, for tracers that show one.
+ * One field of an event, or one member of a struct. `element` is the element type of an ARRAY: a
+ * fixed-size type or STRUCT. `members` are the members of a STRUCT: fixed-size types, strings, or
+ * STRUCTs of those. A STRUCT in an array has no strings. The name of a STRUCT may be empty. A blob
+ * of bytes is an ARRAY of U8. Fields of types I8 to U64 may have an enumeration, for tracers that
+ * show the names.
  */
 struct rp_field {
 	const char *name;
@@ -169,7 +178,7 @@ enum rp_field_flags {
 	RP_FIELD_SECRET = 1,
 };
 
-/* One piece of a payload: scatter on the writer's side, gathered in the ring. */
+/* One part of a payload. The writer gathers the parts in the ring. */
 struct rp_part {
 	const void *base;
 	size_t size_bytes;

@@ -17,7 +17,6 @@
 #include "base/warn.h"
 #include "core/activity_slots.h"
 #include "core/core.h"
-#include "core/exporter_set.h"
 #include "core/fork.h"
 #include "core/keys.h"
 #include "core/missing.h"
@@ -99,19 +98,6 @@ static bool wants_server(void)
 	       !is_zero(shared_setting("DOTNET_EnableDiagnostics_IPC"));
 }
 
-/* Copy the path with `{pid}` replaced by the process id. The caller frees it. */
-static char *expand_path(const char *path)
-{
-	const char *mark = strstr(path, "{pid}");
-	char *expanded;
-
-	if (!mark)
-		return rp_text_copy(path);
-	if (asprintf(&expanded, "%.*s%d%s", (int)(mark - path), path, (int)getpid(), mark + 5) < 0)
-		return NULL;
-	return expanded;
-}
-
 struct environment {
 	const char *config;
 	const char *output;
@@ -120,6 +106,7 @@ struct environment {
 	const char *recover;		/* or NULL */
 	int base;			/* number base of `megabytes` */
 	const char *block_ms;		/* or NULL */
+	const char *format;		/* or NULL */
 	bool is_ours;			/* from RINGPIPE_CONFIG */
 	bool overwrites;		/* flight recorder: no default output */
 	bool blocks;			/* with the default time limit */
@@ -137,6 +124,7 @@ static bool read_environment(struct environment *ret_environment)
 	ret_environment->roll_megabytes = setting("RINGPIPE_ROLL_MB");
 	ret_environment->base = 10;
 	ret_environment->block_ms = setting("RINGPIPE_BLOCK_MS");
+	ret_environment->format = setting("RINGPIPE_FORMAT");
 	ret_environment->config = setting("RINGPIPE_CONFIG");
 	ret_environment->output = setting("RINGPIPE_OUTPUT");
 	ret_environment->stacks = is_one(setting("RINGPIPE_STACKS"));
@@ -156,7 +144,7 @@ static bool read_environment(struct environment *ret_environment)
 		ret_environment->rundown = !is_zero(dotnet_setting("DOTNET_EventPipeRundown"));
 		ret_environment->recover = ret_environment->roll_megabytes = NULL;
 		ret_environment->overwrites = ret_environment->coarse = false;
-		ret_environment->block_ms = NULL;
+		ret_environment->block_ms = ret_environment->format = NULL;
 		ret_environment->blocks = is_one(dotnet_setting("DOTNET_EventPipeBufferingMode"));
 		ret_environment->base = 16;	/* CoreCLR reads its numbers in hex */
 	}
@@ -191,6 +179,16 @@ static int read_megabytes(const char *what, const char *text, int base, size_t *
 	return ret;
 }
 
+/* The version of nettrace: no text is 0, the default. */
+static int read_format(const char *text, uint32_t *ret_format)
+{
+	*ret_format = text ? (uint32_t)atoi(text) : 0;
+	if (!text || strcmp(text, "4") == 0 || strcmp(text, "6") == 0)
+		return 0;
+	warn_about("RINGPIPE_FORMAT is neither 4 nor 6 but", text, EINVAL);
+	return -EINVAL;
+}
+
 static int read_numbers(const struct environment *environment, struct rp_session_options *options)
 {
 	uint64_t block_ms = options->block_ms;
@@ -200,6 +198,8 @@ static int read_numbers(const struct environment *environment, struct rp_session
 	if (ret == 0)
 		ret = read_megabytes("cannot read the megabytes of rolling files",
 				     environment->roll_megabytes, 10, &options->roll_bytes);
+	if (ret == 0)
+		ret = read_format(environment->format, &options->format);
 	if (ret != 0 || !environment->block_ms)
 		return ret;
 	ret = rp_text_number(environment->block_ms, 10, UINT32_MAX, &block_ms);
@@ -280,7 +280,7 @@ static void start_environment_session(void)
 
 	if (!read_environment(&environment))
 		return;
-	path = environment.output ? expand_path(environment.output) : NULL;
+	path = environment.output ? rp_text_expand_pid(environment.output, getpid()) : NULL;
 	if (path || !environment.output)
 		(void)start_from(&environment, path);
 	else
@@ -296,7 +296,8 @@ static void start_environment_snapshots(void)
 {
 	const char *list = setting("RINGPIPE_TRIGGERS"), *output = setting("RINGPIPE_SNAPSHOTS");
 	const char *name = setting("RINGPIPE_SNAPSHOT_SIGNAL");
-	char *path = expand_path(output ? output : "snapshot-{pid}.nettrace");
+	char *path = rp_text_expand_pid(output ? output : "snapshot-{pid}.nettrace",
+					getpid());
 	const struct rp_trigger_options options = {
 		.size = sizeof(options), .triggers = list, .path = path,
 	};

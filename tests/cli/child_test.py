@@ -13,8 +13,8 @@ import nettrace
 from tool import PATIENCE, TOOL, ToolTest
 
 RUNTIME = os.path.join(os.path.dirname(os.path.abspath(__file__)), "runtime.py")
-# Writes a line for each SIGINT, up to the end of input. A shell does not fit: if it is interrupted
-# right before its read, it waits for a line first.
+# Writes a line for each SIGINT, up to the end of input. A shell is unsuitable: if it is interrupted
+# right before its read, it first waits for a line.
 INTERRUPTED = """
 import os, select, signal
 signals, to = os.pipe()
@@ -33,7 +33,7 @@ while not end:
 
 
 class Child(ToolTest):
-    """Commands after "--"; a script stands for a program that uses the library."""
+    """Commands after "--"; a script replaces a program that uses the library."""
 
     def command(self, script="true", *more):
         self.write("sample", nettrace.sample())
@@ -149,7 +149,7 @@ class Child(ToolTest):
     def test_a_command_that_becomes_another_user_is_traced(self):
         os.chmod(self.directory, 0o777)
         command = self.command()
-        os.chmod(self.path("sample"), 0o644)  # whatever the umask
+        os.chmod(self.path("sample"), 0o644)  # independent of the umask
         self.environment["RUNTIME_UID"] = "65534"
         self.run_tool("collect", "-o", "t", "--", *command)
         self.assertEqual(os.stat(self.path("request")).st_uid, 65534)
@@ -163,7 +163,7 @@ class Child(ToolTest):
         process.send_signal(signal.SIGINT)
 
         def ended():
-            # The shell runs its trap between two reads, and may have run it by now.
+            # The shell runs its trap between two reads, and may have run it already.
             try:
                 fifo = os.open(self.path("fifo"), os.O_WRONLY | os.O_NONBLOCK)
             except OSError:
@@ -179,7 +179,7 @@ class Child(ToolTest):
         self.finish(process, 5)
 
     def test_ctrl_c_on_a_terminal_reaches_the_command_once(self):
-        # The runtime and its script are both in the foreground: only the script may count.
+        # The runtime and its script are both in the foreground: only the script may count signals.
         self.write("interrupted.py", INTERRUPTED.encode())
         command = self.command(f"exec {sys.executable} interrupted.py")
         pid, terminal = pty.fork()

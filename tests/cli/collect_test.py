@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`ringpipe collect`, against servers that behave well and badly."""
+"""`ringpipe collect`, with correct and faulty servers."""
 import json
 import os
 import pty
@@ -17,19 +17,19 @@ from server import Server, UNKNOWN_COMMAND, error, ok, string
 from tool import PATIENCE, TOOL, ToolTest
 
 COLLECT4, COLLECT3, COLLECT2, STOP = (2, 5), (2, 4), (2, 3), (2, 1)
-RUNDOWN = 0x80020139  # the .NET runtime's own keywords for it
+RUNDOWN = 0x80020139  # the .NET runtime's default keywords for it
 STATS, OWN = (0x52, 1), (0x52, 11)
 SESSION = 0x1122334455667788
 
 
 class Runtime:
-    """A handler that records: sends `before` at once and `after` when told to stop."""
+    """A handler that records: sends `before` immediately and `after` at the stop request."""
 
     def __init__(self, before, after=b"", versions=(COLLECT4,), stats=None):
         self.before, self.after, self.versions, self.stats = before, after, versions, stats
         self.stop = threading.Event()
         self.sent = threading.Event()
-        self.hold = None  # a function that runs on the stream before the stop
+        self.hold = None  # called with the stream before the stop
 
     def __call__(self, connection, request):
         if request.command in self.versions:
@@ -81,12 +81,18 @@ class Collect(ToolTest):
                                "--allow-missing", "--buffer", "17",
                                "--stacks", "--duration", "1s")
         self.finish(process, 0)
-        # Stacks need the names from a rundown.
+        # Stacks need the names of a rundown.
         expected = struct.pack("<IIQBI", 17, 1, RUNDOWN, 1, 2)
         expected += struct.pack("<QI", 0xf0, 4) + string("Shop-Orders") + string("a=b;c=d")
         expected += struct.pack("<QI", 0xffffffffffffffff, 5) + string("Zoë") + string("")
         self.assertEqual(fake.requests[0].command, COLLECT4)
         self.assertEqual(fake.requests[0].payload, expected)
+
+    def test_version_6_is_asked_for_by_the_format_of_the_request(self):
+        runtime = Runtime(*self.whole())
+        fake = self.serve(runtime)
+        self.finish(self.collect("--format", "6", "--duration", "1s"), 0)
+        self.assertEqual(fake.requests[0].payload[:8], struct.pack("<II", 64, 6))
 
     def test_waiting_writers_and_coarse_times_are_asked_for_by_our_own_command(self):
         for arguments, block, coarse in [(["--block", "250"], 250, 0), (["--coarse"], 0, 1),
@@ -281,7 +287,7 @@ class Collect(ToolTest):
 
     def test_a_process_is_found_by_name(self):
         self.serve(Runtime(*self.whole()))
-        # Other tests may serve from processes of the same name.
+        # Other tests may run processes with the same name.
         name = f"served-{os.getpid()}"
         with open("/proc/self/comm", "w", encoding="utf-8") as comm:
             comm.write(name)
@@ -302,7 +308,8 @@ class Collect(ToolTest):
         self.assertEqual((summary["events"], summary["lost"], summary["complete"]), (6, 12, True))
 
     def on_terminal(self, runtime, enough):
-        """stderr of a collect on a terminal, stopped by Ctrl-C once it matches `enough`."""
+        """Return the stderr of a collect on a terminal, stopped by Ctrl-C once it matches
+        `enough`."""
         self.serve(runtime)
         master, slave = pty.openpty()
         self.addCleanup(os.close, master)
@@ -354,7 +361,7 @@ class Collect(ToolTest):
             asked.append(request)
             return connection.sendall(ok(stats))
 
-        # The second question shows that the first answer did no harm.
+        # The second request shows that the first answer did not disturb the recording.
         seen = self.on_terminal(handler, rb"00:00:(0[2-9]|[1-5]\d)")
         self.assertGreaterEqual(len(asked), 2)
         self.assertNotIn(" lost  ", seen)

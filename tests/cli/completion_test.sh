@@ -35,7 +35,7 @@ report()
 	fi
 }
 
-# Each prints what a shell offers for the last of the words after `ringpipe`.
+# Each prints the shell's candidates for the last of the words after `ringpipe`.
 bash_offers()
 {
 	COMP_WORDS=(ringpipe "$@")
@@ -44,7 +44,7 @@ bash_offers()
 	echo "${COMPREPLY[*]-}"
 }
 
-# zsh's own functions need a terminal: here they print what they are asked to complete.
+# zsh's own functions need a terminal: here they print their arguments.
 zsh_offers()
 {
 	zsh -f -c '
@@ -68,7 +68,7 @@ fish_offers()
 		cut -f 1 | xargs echo
 }
 
-# offers WHAT WANTED WORD…: in every shell that is installed.
+# offers WHAT WANTED WORD…: checks every installed shell.
 offers()
 {
 	local what=$1 wanted=$2
@@ -84,7 +84,7 @@ offers()
 	fi
 }
 
-# includes WHAT WANTED WORD…: among what bash offers; other processes may come and go.
+# includes WHAT WANTED WORD…: bash's candidates include WANTED; other processes may start and end.
 includes()
 {
 	local what=$1 wanted=$2 got
@@ -93,7 +93,7 @@ includes()
 	report "$what: bash" "$wanted" "$got"
 }
 
-# fish sorts what it offers, and marks folders.
+# fish sorts its candidates, and marks folders.
 sorted()
 {
 	tr ' ' '\n' <<<"${1//\//}" | sort | xargs echo

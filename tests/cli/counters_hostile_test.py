@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`ringpipe counters` on a process that says what it likes."""
+"""`ringpipe counters` on a process that sends arbitrary data."""
 import csv
 import io
 import json
@@ -45,7 +45,8 @@ def word(meter, name, *values, tags="", unit=""):
 
 class Hostile(ToolTest):
     def say(self, stream, stays=True):
-        """A process whose stream is these bytes; one that stays ends it when it is asked to."""
+        """A process with these bytes as its stream; with `stays`, it ends the stream only on
+        request."""
         def handler(connection, request):
             if request.set == 2 and request.id != 1:
                 connection.sendall(ok(struct.pack("<Q", 1)) + stream)
@@ -83,7 +84,7 @@ class Hostile(ToolTest):
         return text[0]
 
     def check_page(self, page):
-        """Each series once, the lines of a family together, nothing that is no line."""
+        """Each series occurs once, the lines of a family are together, and every line is valid."""
         families, series = [], set()
         for line in page.splitlines():
             if line.startswith("# TYPE "):

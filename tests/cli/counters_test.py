@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`ringpipe counters` on HOST, a mill that grinds a sack for each line it reads."""
+"""`ringpipe counters` on HOST, a mill that counts a sack for each line it reads."""
 import csv
 import io
 import json
@@ -17,9 +17,9 @@ import urllib.request
 from tool import PATIENCE, ToolTest
 
 HOST = os.environ.get("HOST", "")
-SETUP = os.environ.get("SETUP", "")  # the script that gets prometheus, and where to
+SETUP = os.environ.get("SETUP", "")  # the script that installs prometheus, and its target
 BUILD = os.environ.get("BUILD", "")
-BEFORE = 42  # sacks ground before anybody looks
+BEFORE = 42  # sacks counted before any client
 
 
 class Counters(ToolTest):
@@ -43,7 +43,7 @@ class Counters(ToolTest):
         host.stdin.flush()
 
     def weighed(self, host):
-        """How many weights the host says that it recorded, and their sum."""
+        """Return how many weights the host recorded, and their sum."""
         host.stdin.write(b"?\n")
         host.stdin.flush()
         count, total = host.stdout.readline().split()
@@ -63,7 +63,7 @@ class Counters(ToolTest):
             return reply.read().decode()
 
     def page_with(self, url, pattern):
-        """The page once it has the pattern."""
+        """Return the page once it matches the pattern."""
         pages = [""]
 
         def has_it():
@@ -78,7 +78,7 @@ class Counters(ToolTest):
         return self.finish(process, status)
 
     def read_until(self, process, text):
-        """What the process printed, up to a line with the text."""
+        """Return what the process printed, up to a line with the text."""
         lines = []
         while not lines or text not in lines[-1]:
             line = process.stdout.readline().decode()
@@ -90,7 +90,7 @@ class Counters(ToolTest):
         host = self.start_host()
         process = self.start("counters", "monitor", "-p", host.pid)
         text = self.read_until(process, "water")
-        # Quantiles are of what was weighed in the interval.
+        # Quantiles are those of the interval.
         self.feed(host)
         text += self.read_until(process, "Percentile=95")
         self.assertIn(f"Process {host.pid} (", text)
@@ -127,7 +127,7 @@ class Counters(ToolTest):
             if row[2].startswith("sacks"):
                 self.assertEqual(row[1], "Mill-Works")
                 self.assertEqual(row[3], "Rate")
-                # By the second, of an interval that is about one.
+                # The value is a rate per second, over an interval of about one second.
                 seen += round(float(row[4]))
         self.assertLessEqual(seen, 110)
         self.stop(process)
@@ -177,13 +177,14 @@ class Counters(ToolTest):
         self.stop(process)
 
     def scrape(self, url):
-        """Count and sum of the weights, or None while the page has no weights."""
+        """Return count and sum of the weights, or None while the page has no weights."""
         found = re.search(r"^mill_works_weight_kilograms_sum (\S+)\n"
                           r"mill_works_weight_kilograms_count (\d+)$", self.page(url), re.M)
         return found and (int(found[2]), float(found[1]))
 
     def scrape_up_to(self, url, reported, goal):
-        """Scrape as fast as pages come until one has the goal; no page may fall back."""
+        """Read pages continuously until one has the goal; no page may show less than an earlier
+        one."""
         def has_it():
             page = self.scrape(url)
             if page:
@@ -201,7 +202,7 @@ class Counters(ToolTest):
         process, url = self.start_serve(host)
         reported = []
         self.wait_until(lambda: reported.append(self.scrape(url)) or reported[-1])
-        # The first page that has the weights has all of them.
+        # The first page with weights has all of them.
         self.assertEqual(reported[-1], before)
         self.stop(process)
 
@@ -213,7 +214,7 @@ class Counters(ToolTest):
             self.feed(host, sacks)
             self.scrape_up_to(url, reported, self.weighed(host))
         self.assertEqual(reported[-1], (100 + 1011, 5050 + 50 * 1011))
-        # Several pages of one interval say the same.
+        # Several pages within one interval are equal.
         self.assertGreater(len(reported), len(set(reported)))
         self.stop(process)
 
@@ -239,7 +240,7 @@ class Counters(ToolTest):
         reported = [(0, 0)]
         self.scrape_up_to(url, reported, self.weighed(host))
         self.stop(process)
-        # Nobody looks while these are recorded.
+        # No client is connected while these are recorded.
         self.feed(host, 7)
         self.assertEqual(self.weighed(host), (107, 5400))
         process, url = self.start_serve(host)
@@ -277,7 +278,8 @@ class Counters(ToolTest):
         self.assertRegex(err, "--listen wants an address in numbers, not 'x'|libmicrohttpd")
 
     def test_collect_repeats_no_row_in_its_first_interval(self):
-        """A counter is reported as an EventCounter and as an instrument: one of them counts."""
+        """A counter is reported as an EventCounter and as an instrument: only one of them is
+        shown."""
         host = self.start_host()
         process = self.start("counters", "collect", "--format=csv", "-p", host.pid, "--counters",
                              "Mill-Works")
@@ -294,7 +296,7 @@ class Counters(ToolTest):
         text = self.page_with(url, r"^mill_works_weight_kilograms_count ")
         checked = subprocess.run([promtool, "check", "metrics"], input=text, text=True,
                                  capture_output=True, timeout=PATIENCE, check=False)
-        # Values go out in the units of the program, as OpenTelemetry's exporters send them.
+        # Values are exported in the units of the program, as OpenTelemetry's exporters do.
         complaints = [line for line in (checked.stdout + checked.stderr).splitlines()
                       if "use base unit" not in line]
         self.assertEqual(complaints, [], text)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server with a flight recorder that ends badly, in the way that its argument says. It writes
- * more events than the recorder holds, and says before its end which was the last.
+ * A server with a flight recorder that crashes in the way given as argument. It writes more events
+ * than the recorder holds, and prints the last serial before its end.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -62,7 +62,7 @@ static __attribute__((noinline)) int overflow(int depth)
 	return depth < 0 ? 0 : overflow(depth + 1) + page[0];
 }
 
-/* The program's own handler, on a stack of its own. */
+/* The program's own handler, on an alternate stack. */
 static void on_fault(int number)
 {
 	(void)number;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Flight recorders in files: what `ringpipe recover` gives back of a process that crashed."""
+"""Flight recorders in files: what `ringpipe recover` restores from a process that crashed."""
 import json
 import os
 import signal
@@ -11,7 +11,7 @@ from tool import PATIENCE, ToolTest
 
 HOST = os.environ["HOST"]
 EVENTS = 150000
-# Sanitizers would handle what is to be seen, and mend nothing.
+# Sanitizers would handle the signals under test, and change the outcome.
 PLAIN = ":".join(f"handle_{name}=0" for name in ("segv", "sigbus", "abort", "sigill", "sigfpe"))
 
 
@@ -37,7 +37,7 @@ class Crash(ToolTest):
         return out
 
     def check(self, last, name="r.nettrace"):
-        """No event is missing inside the window, nor behind it to the last that was written."""
+        """No event is missing inside the window, or between it and the last one written."""
         summary = json.loads(self.run_tool("report", name, "--format=json")[0])
         self.assertTrue(summary["complete"])
         self.assertEqual(summary["unordered"], 0)
@@ -57,7 +57,7 @@ class Crash(ToolTest):
                 inside += 1
             numbers.append(number)
         self.assertEqual(numbers[-1], last)
-        self.assertGreater(inside, 100)  # rings are small where processors are many
+        self.assertGreater(inside, 100)  # rings are small on machines with many processors
         self.assertLess(len(numbers), EVENTS)
         self.assertEqual([json.loads(event)["fields"] for event in events
                           if '"began"' in event], [{"answer": 42}])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Programs that become daemons by two forks, the second one daemon(3)'s: HOST writes before, ends
-its first processes by _exit(), and writes again in the one that stays."""
+"""Programs that become daemons by two forks, the second one by daemon(3): HOST writes events first,
+ends its first processes by _exit(), and writes again in the daemon."""
 import contextlib
 import json
 import os
@@ -28,7 +28,7 @@ class Daemon(ToolTest):
         return host
 
     def wait_for_daemon(self, host):
-        """Its pid, by its socket: those who end by _exit() leave theirs."""
+        """Return its pid, from its socket: processes that end by _exit() leave theirs."""
         found = []
 
         def is_there():
@@ -45,7 +45,7 @@ class Daemon(ToolTest):
         return found[0]
 
     def processes(self, path, status=0):
-        """The pids that wrote, and the serials of each."""
+        """Return the pids that wrote, and the serials of each."""
         serials = {}
         for line in self.run_tool("report", path, "--events", "--format=json",
                                   status=status)[0].splitlines():
@@ -56,20 +56,20 @@ class Daemon(ToolTest):
         return serials
 
     def check_daemon(self, host):
-        """The daemon has no session until somebody comes; then it is one like any other."""
+        """The daemon has no session until a client connects, and then works like any process."""
         daemon = self.wait_for_daemon(host)
         rows = json.loads(self.run_tool("list", daemon, "--format=json")[0])
         self.assertEqual([row["enabled"] for row in rows if row["provider"] == "Test-Forks"],
                          [False])
         self.run_tool("collect", "-p", daemon, "-o", "after.nettrace")
         self.assertEqual(self.processes("after.nettrace"), {daemon: list(range(EVENTS))})
-        # First it said who wrote before, then itself; and both have gone.
+        # It first printed the earlier writer, then itself; both have ended.
         self.assertEqual(host.stdout.read().split(), [b"%d" % host.pid, b"%d" % daemon])
 
     def test_session_by_environment_is_of_the_process_that_was_started(self):
         host = self.start_host(RINGPIPE_CONFIG="Test-Forks", RINGPIPE_OUTPUT="before.nettrace")
         self.check_daemon(host)
-        # _exit() cuts it off, wherever the drain thread was.
+        # _exit() cuts the trace off, wherever the drain thread was.
         size = os.path.getsize(self.path("before.nettrace"))
         serials = self.processes("before.nettrace", status=1) if size else {}
         for pid, numbers in serials.items():

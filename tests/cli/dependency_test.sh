@@ -27,13 +27,14 @@ check()
 	fi
 }
 
-# block LANGUAGE: README's first one.
+# block LANGUAGE: prints README's first block of it.
 block()
 {
 	sed -n '/^```'"$1"'$/,/^```$/{/^```/!p}' "$source/README.md"
 }
 
-# README's program, and its line for meson. clang leaves a sanitizer's functions undefined.
+# Makes a project from README's program and its line for meson. clang leaves a sanitizer's functions
+# undefined.
 make_project()
 {
 	local complete="'-Wl,-z,defs', "
@@ -52,7 +53,7 @@ make_project()
 		END
 }
 
-# Without optimization and debug information, for the time that takes; all features are asked for.
+# Without optimization and debug information, to save time; with all features.
 set_up()
 {
 	CC=$cc CXX=$cxx "$meson" setup "$work/build" "$work/host" --buildtype=plain \
@@ -60,7 +61,7 @@ set_up()
 		-Db_sanitize="$sanitizers"
 }
 
-# Targets by the folder that defines them.
+# Lists targets by the folder that defines them.
 only_the_library_is_built()
 {
 	"$meson" introspect "$work/build" --targets >"$work/targets.json" &&

@@ -4,11 +4,11 @@
 
 usage: docs_test.py [--long] SOURCE BUILD MESON
 
-Each line of a `sh` block, and each `.Dl` of a manual page, is run by sh and has to succeed, in a
-directory of its page, where the build is installed and on the paths. A page's program in C (or
-README's) is there under the name that `cc` asks for; `./shop` is examples/shop. A few lines need
-more, and RULES says what; whatever else cannot just be run is a failure. Speaks TAP, a line for
-each command. Environment: SHOP, INTEROP_BUILD, and SANITIZE, which the build was made with.
+sh runs each line of a `sh` block, and each `.Dl` of a manual page, and each must succeed. Each page
+has a directory, and the build is installed and on the paths. A page's program in C (or README's) is
+in the directory under the name in the `cc` command; `./shop` is examples/shop. A few lines need
+more, which RULES defines; any other line that cannot run fails. Prints TAP, a line for each
+command. Environment: SHOP, INTEROP_BUILD, and SANITIZE, the build's sanitizers.
 
 The commands that build take minutes: they are run with --long, in a copy of the tree.
 """
@@ -35,16 +35,16 @@ ORDERS = 10
 PATIENCE_S = 120
 UPROBES = "/sys/kernel/tracing/uprobe_events"
 BUILD_S = 1800
-# A reader has the port to himself, and a minute; the test has not.
+# A reader has port 8080 free and waits a minute; the test does neither.
 PLACES = ((r"\b8080\b", "0"), (r"-d 1m\b", "-d 2s"))
 
 
 class Skipped(Exception):
-    """Why a command cannot run here."""
+    """The reason why a command cannot run here."""
 
 
 class Page:
-    """A page's commands, and the directory where they are run."""
+    """A page's commands, and the directory in which they run."""
 
     def __init__(self, name, commands, programs):
         self.name = name
@@ -53,7 +53,7 @@ class Page:
 
 
 def commands_of(block):
-    """(offset, command) of a block of shell."""
+    """Yield (offset, command) of a block of shell."""
     found, pending, start = [], "", 0
     for offset, line in enumerate(block.split("\n")):
         if not pending:
@@ -97,7 +97,7 @@ def pages_of(root):
 
 
 class Reader:
-    """One who follows the pages: knows where things are, runs what they say."""
+    """A reader who follows the pages: has the installation, and runs the commands."""
 
     def __init__(self, build, meson, work):
         self.build, self.meson, self.work = build, meson, work
@@ -142,14 +142,14 @@ class Reader:
                                 stdin=subprocess.DEVNULL, start_new_session=True, **options)
 
     def run(self, command, cwd, patience=PATIENCE_S):
-        """What it printed; raises Failure with that unless it ends well."""
+        """Return the command's output; raise Failure with that output if it fails."""
         with tempfile.TemporaryFile() as log, \
                 in_session(self.popen(command, cwd, stdout=log, stderr=log)) as process:
             finish(process, log, patience)
             return said(log)
 
     def write_program(self, page, command, cwd):
-        """The C file that a compiler is asked for."""
+        """Return the C file that a compiler command names."""
         for name in re.findall(r"\s(\w+\.c)\b", command):
             path = os.path.join(cwd, name)
             if not os.path.exists(path):
@@ -171,7 +171,7 @@ class Reader:
 
 @contextlib.contextmanager
 def in_session(process):
-    """Kills what is left of the process and of whatever it started."""
+    """Kill the rest of the process and everything that it started."""
     try:
         yield process
     finally:
@@ -201,7 +201,7 @@ def place_orders(url):
 
 
 def check_trace(reader, command, cwd):
-    """What `-o` names holds the orders."""
+    """The file of `-o` has the orders."""
     found = re.search(r"\s-o (\S+)", command)
     if not found:
         return
@@ -224,9 +224,9 @@ def compiled(reader, page, command, cwd):
 
 
 def stopped(reader, command, cwd, shop_url):
-    """A command that goes on until Ctrl-C, which comes after some orders.
+    """Run a command until Ctrl-C, which is sent after some orders.
 
-    shop_url(log) is the shop's address once the command is at work, or None."""
+    shop_url(log) is the shop's address once the command works, or None."""
     with tempfile.TemporaryFile() as log, \
             in_session(reader.popen(f"trap : INT; {command}", cwd, stdout=log,
                                     stderr=log)) as process:
@@ -240,20 +240,20 @@ def stopped(reader, command, cwd, shop_url):
 
 
 def attached(reader, page, command, cwd):
-    """To a shop that runs: PID is its process id."""
+    """Run on a running shop: PID is its process id."""
     dotnet = command.startswith("dotnet-trace")
     if dotnet:
         reader.find_dotnet_trace()
     with drive.shop(os.environ["SHOP"], env=reader.environment) as shop:
         def shop_url(log):
-            # dotnet-trace is not ready for Ctrl-C before it says where its file is.
+            # dotnet-trace handles Ctrl-C only after it has printed the name of its file.
             return any(shop.stats()["sessions"].values()) and \
                 (not dotnet or "Output File" in said(log)) and shop.url
         stopped(reader, command.replace("PID", str(shop.pid)), cwd, shop_url)
 
 
 def bridged(reader, page, command, cwd):
-    """By BPF, which not everybody may."""
+    """Run with BPF, which needs permission."""
     try:
         attached(reader, page, command, cwd)
     except drive.Failure as failure:
@@ -266,7 +266,7 @@ def bridged(reader, page, command, cwd):
 
 def end_bpftrace(process):
     def ended():
-        # Again and again: bpftrace 0.17 forgets a signal that comes outside its epoll_wait().
+        # Repeatedly: bpftrace 0.17 loses a signal that arrives outside its epoll_wait().
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGINT)
         return process.poll() is not None
@@ -274,7 +274,7 @@ def end_bpftrace(process):
 
 
 def traced(reader, page, command, cwd):
-    """By bpftrace, to a shop that runs, until it has shown an order; or by itself."""
+    """Run bpftrace on a running shop until it has shown an order, or until it ends."""
     if os.geteuid() != 0 or not shutil.which("bpftrace"):
         raise Skipped("bpftrace is not here, or needs root")
     if "PID" not in command:
@@ -297,7 +297,7 @@ def traced(reader, page, command, cwd):
 
 
 def batched(reader, page, command, cwd):
-    """By bpftrace, beside `ringpipe bpf`: both count the same, and no order is missing."""
+    """Run bpftrace next to `ringpipe bpf`: both count the same, and no order is missing."""
     if os.geteuid() != 0 or not shutil.which("bpftrace"):
         raise Skipped("bpftrace is not here, or needs root")
     command = command.replace("/usr/lib", reader.environment["LD_LIBRARY_PATH"])
@@ -328,7 +328,7 @@ def take_probes_back():
 
 
 def begin_probes(reader):
-    """Probes have one set of names on a machine: who has the lock has them, until the end."""
+    """Lock the machine's set of probe names until the end."""
     if os.geteuid() != 0 or not shutil.which("perf"):
         raise Skipped("perf is not here, or needs root")
     if not os.path.exists(UPROBES):
@@ -344,12 +344,12 @@ def begin_probes(reader):
 
 
 def profiled(reader, page, command, cwd):
-    """By perf, of a shop that runs and sells while it records."""
+    """Run perf on a shop that sells while it records."""
     begin_probes(reader)
     if re.search(r"perf archive|\.bz2", command) and not shutil.which("bzip2"):
         raise Skipped("no bzip2, which perf archive packs with")
     ready, done = os.path.join(cwd, "ready"), os.path.join(cwd, "done")
-    command = f'export HOME="$PWD"; {command}'  # where perf keeps what it knows of programs
+    command = f'export HOME="$PWD"; {command}'  # where perf stores its data about programs
     if " PID " not in command:
         output = reader.run(command, cwd)
         if re.search(r"perf (--\S+ \S+ )?script", command) and \
@@ -358,7 +358,7 @@ def profiled(reader, page, command, cwd):
         return
     with drive.shop(os.path.join(cwd, "shop"), env=reader.environment) as shop, \
             tempfile.TemporaryFile() as log:
-        # For as long as it takes: perf runs the command when it is attached.
+        # Until `done`: perf runs the command once it has attached.
         waits = "sh -c 'touch ready; until test -e done; do sleep 0.1; done'"
         command = command.replace("PID", str(shop.pid)).replace("sleep 10", waits)
         with in_session(reader.popen(command, cwd, stdout=log, stderr=log)) as process:
@@ -372,16 +372,16 @@ def profiled(reader, page, command, cwd):
 
 
 def looked_at(reader, page, command, cwd):
-    """A shop that runs, by a command that ends by itself."""
+    """Run a command that ends by itself on a running shop."""
     with drive.shop(os.environ["SHOP"], env=reader.environment) as shop:
         reader.run(command.replace("PID", str(shop.pid)), cwd)
 
 
 def flown(reader, page, command, cwd):
-    """On a shop that runs, whose recorder is on and has some orders."""
+    """Run on a running shop whose recorder has some orders."""
     with drive.shop(os.environ["SHOP"], env=reader.environment) as shop:
         def run(text):
-            text = re.sub(r"-n shop\b", "-p PID", text)  # others may run one, too
+            text = re.sub(r"-n shop\b", "-p PID", text)  # there may be other shops
             reader.run(text.replace("PID", str(shop.pid)), cwd)
         if not re.match(r"ringpipe flight start ", command):
             run("ringpipe flight start -p PID")
@@ -391,7 +391,7 @@ def flown(reader, page, command, cwd):
 
 
 def started(reader, page, command, cwd):
-    """The shop as a child of the command."""
+    """The shop is a child of the command."""
     def shop_url(log):
         found = re.search(r"http://\S+", said(log))
         return found and found[0]
@@ -399,7 +399,7 @@ def started(reader, page, command, cwd):
 
 
 def elsewhere(reader, page, command, cwd):
-    """`scripts/test` is what runs this test."""
+    """Skipped, since `scripts/test` runs this test."""
     with open(os.path.join(ROOT, ".ci", "run"), encoding="utf-8") as ci:
         if f"run {command}\n" not in ci.read():
             raise drive.Failure(".ci/run does not run it")
@@ -412,20 +412,21 @@ def by_root(reader, page, command, cwd):
 
 
 def in_kernel(reader, page, command, cwd):
-    """With the kernel's user_events: tests/linux/qemu/page.sh does that in a machine of its own."""
+    """Skipped: tests/linux/qemu/page.sh runs it with the kernel's user_events, in a virtual
+    machine."""
     with open(os.path.join(ROOT, "tests/linux/qemu/meson.build"), encoding="utf-8") as test:
         if "'doc' / '" + os.path.basename(page.name) + "'" not in test.read():
             raise drive.Failure("tests/linux/qemu does not run it")
 
 
 def recorded(reader, page, command, cwd):
-    """With daemons of LTTng's own: that is what tests/linux/lttng_test.py does with the page."""
+    """Skipped: tests/linux/lttng_test.py runs the page's commands with separate LTTng daemons."""
     with open(os.path.join(ROOT, "tests", "linux", "lttng_test.py"), encoding="utf-8") as test:
         if "'" + page.name + "'" not in test.read():
             raise drive.Failure("tests/linux/lttng_test.py does not run it")
 
 
-# A command is run by the first rule that fits it.
+# The first rule that matches a command runs it.
 RULES = (
     (r"(lttng|babeltrace2) |\./hello &", recorded),
     (r"\./scripts/test\b", elsewhere),
@@ -442,16 +443,16 @@ RULES = (
     (r".*(\bPID|-n shop)\b", looked_at),
     (r"", plain),
 )
-# Those that build, run in a copy of the tree, and what is run in their place.
+# Commands that build run in a copy of the tree; some are replaced by shorter ones.
 BUILDING = (
-    (r"\./scripts/bench$", "./scripts/bench disabled"),  # the others take an idle machine
+    (r"\./scripts/bench$", "./scripts/bench disabled"),  # the other suites need an idle machine
     (r"\./scripts/demo$", "./scripts/demo && test -s build/demo/shop.nettrace"),
     (r"(meson .*|\./scripts/setup build)", r"\1"),
 )
 
 
 def in_place_of(command):
-    """The command to run in a copy of the tree, or None when it needs none."""
+    """Return the command to run in a copy of the tree, or None if it needs none."""
     for pattern, other in BUILDING:
         if re.match(pattern, command):
             return re.sub(pattern, other, command)
@@ -488,7 +489,7 @@ class Tap:
         return 1 if self.failed else 0
 
 
-# Pages that have to fail, and what is said then.
+# Pages that must fail, with the expected messages.
 BAD = (
     ("a command that is not there", "frobnicate x", "not found"),
     ("a subcommand that is not there", "ringpipe fly", "exit status 2"),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""ringpipe dump, against a host that HOST names and against servers that say what they want."""
+"""`ringpipe dump`, on a process of HOST and on servers that send arbitrary replies."""
 import json
 import os
 import signal

@@ -22,14 +22,14 @@ COMMANDS = ["ps", "list 1", "list 1 --events", "stacks 1", "counters monitor -p 
 
 
 def field_of(value):
-    """A value of JSON as its field in CSV."""
+    """Return a JSON value as its CSV field."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def is_same(field, value):
-    """Whether a field of CSV is this value of JSON."""
+    """Whether a CSV field is this JSON value."""
     if value is None or isinstance(value, (str, bool)):
         return field == field_of(value)
     return json.loads(field) == value
@@ -52,7 +52,7 @@ class Formats(ToolTest):
         return list(csv.DictReader(io.StringIO(out), strict=True))
 
     def check_csv(self, rows, *arguments):
-        """The rows of CSV are those of JSON, with every key that JSON has."""
+        """The CSV rows equal the JSON rows, with every key of JSON."""
         found = self.csv_rows(*arguments)
         self.assertEqual(len(found), len(rows))
         self.assertTrue(rows)
@@ -63,7 +63,7 @@ class Formats(ToolTest):
         return found
 
     def check_text(self, rows, keys, *arguments):
-        """A line of text for each row, which has its strings; text is the default."""
+        """Text has a line for each row, with its strings; text is the default."""
         out = self.print_as("text", *arguments)
         self.assertEqual(self.run_tool(*arguments)[0], out)
         lines = [line for line in out.splitlines() if line and not line.isupper()]

@@ -99,7 +99,7 @@ build_example()
 		"${static[@]}" $flags
 }
 
-# A plugin carries the static library, hidden, and leaves no symbol to anybody else.
+# A plugin contains the static library, with hidden symbols, and exports none of them.
 build_plugin()
 {
 	local flags
@@ -110,7 +110,7 @@ build_plugin()
 		! nm -D --defined-only "$work/plugin-$2.so" | grep -w rp_event_write
 }
 
-# cmake_configure FOLDER [VERSION]: finds the package where it was installed, and nowhere else.
+# cmake_configure FOLDER [VERSION]: finds the package only where it was installed.
 cmake_configure()
 {
 	local sanitized=
@@ -141,7 +141,7 @@ cmake_build()
 	cmake --build "$work/cmake-build" && cp "$work"/cmake-build/cmake-* "$work"
 }
 
-# The example places 1000 orders; the report has to say so.
+# The example places 1000 orders, which the report must show.
 trace_example()
 {
 	local trace=$work/$1.nettrace
@@ -170,7 +170,7 @@ shared_library_is_not_needed()
 echo "TAP version 13"
 check "meson installs" install_all
 library=$(dirname "$(find "$root" -name 'libringpipe.so' | head -n 1)")
-# Nothing else is there: who uses the library needs no package that builds it.
+# Only this folder: a program that uses the library needs no package for building it.
 export PKG_CONFIG_LIBDIR=$library/pkgconfig
 export LD_LIBRARY_PATH=$library
 PATH=$(dirname "$(find "$root" -path '*/bin/ringpipe' | head -n 1)"):$PATH

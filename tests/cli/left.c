@@ -2,9 +2,9 @@
 /*
  * The host writes a hundred events, prints "written", and waits for a signal or a line.
  *
- * `left too-big`: three more are too large, and lost. `left busy`: three more find every fallback
- * lock held. `left damaged`: three more are left in the middle by threads that end. `left define`:
- * two more kinds are defined, the first while no file may grow, and seven events written of each.
+ * `left too-big`: three more events are too large, and lost. `left busy`: three more find every
+ * fallback lock held. `left damaged`: threads that end abandon three more. `left define`: two more
+ * kinds are defined, the first while no file may grow, and seven events of each are written.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -33,7 +33,7 @@ static void write_too_big(void)
 	}
 }
 
-/* A payload whose last page cannot be read: a write of it stops in the middle, in a handler. */
+/* A payload whose last page is unreadable: its write stops in the middle, in a handler. */
 #define PAGE 4096u
 #define PAGES 5u
 

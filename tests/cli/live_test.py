@@ -28,7 +28,7 @@ class Live(ToolTest):
         return [json.loads(line) for line in out.splitlines()]
 
     def collect_for_a_second(self, host, path, *arguments):
-        """A file with events of the host's, which a loaded machine may have held up for longer."""
+        """Wait for events of the host in a file, which a loaded machine may have delayed."""
         def has_events():
             self.run_tool("collect", "-p", host.pid, "-d", "1s", "-f", "-o", path, *arguments)
             return any(event["provider"] == "Ipc-Host" for event in self.events(path))
@@ -36,7 +36,7 @@ class Live(ToolTest):
         self.wait_until(has_events)
 
     def check_serials(self, path, status=0):
-        """Nothing is missing between the first tick and the last, and nothing comes twice."""
+        """No serial is missing between the first tick and the last, and none is duplicated."""
         serials = [event["fields"]["serial"] for event in self.events(path, status)
                    if event["provider"] == "Ipc-Host"]
         self.assertGreater(len(serials), 0)
@@ -51,18 +51,19 @@ class Live(ToolTest):
                 if row["provider"] == "Ipc-Host"]
 
     def collect(self, host, *arguments, **options):
-        """A collect that has begun: the host says so itself."""
+        """Start a collect that has begun: the host itself confirms that."""
         process = self.start("collect", "-p", host.pid, "-o", "t.nettrace", *arguments, **options)
         self.wait_until(lambda: self.rows(host)[0]["enabled"])
         return process
 
     def processes(self):
-        """Those of our folder: other tests may run processes in namespaces of their own."""
+        """Return the rows of this folder: other tests may run processes in other namespaces."""
         return [row for row in json.loads(self.run_tool("ps", "--format=json")[0])
                 if row["socket"].startswith(self.directory)]
 
     def wait_for_bytes(self):
-        """Until some events are in the file: more than the head and the description of one."""
+        """Wait until some events are in the file, which are more than the header and a
+        description."""
         self.wait_until(lambda: os.path.getsize(self.path("t.nettrace")) > 2000)
 
     def test_ps_knows_the_runtime(self):
@@ -80,7 +81,7 @@ class Live(ToolTest):
         self.assertRegex(row["runtime"], r"^ringpipe \d+\.\d+\.\d+$")
 
     def test_a_name_that_two_have_is_refused(self):
-        # Other tests, and those of another build, may run processes of the same name.
+        # Other tests, also of another build, may run processes with the same name.
         name = f"two-{os.getpid()}"
         os.symlink(HOST, self.path(name))
         self.start_host(self.path(name))
@@ -111,11 +112,11 @@ class Live(ToolTest):
             self.assertEqual(numbers, list(range(len(numbers))))
             return len(numbers) > 10
 
-        # A loaded machine may have let it write less within a second.
+        # On a loaded machine it may have written less within a second.
         self.wait_until(is_traced)
 
     def test_writers_that_wait_lose_nothing_though_there_is_little_space(self):
-        """Half a million events, the session's megabyte many times over."""
+        """Half a million events, many times the session's megabyte."""
         process = self.start("collect", "--block", "60000", "--buffer", "1", "-o", "t.nettrace",
                              "--providers", "Test-Host", "--format=json", "--", FLOOD, "flood")
         out, _ = self.finish(process, 0)
@@ -277,7 +278,7 @@ class Live(ToolTest):
         try:
             said = os.read(master, 4096)
         except OSError:
-            said = b""  # the other end is closed, and nothing was said
+            said = b""  # the other end is closed, and nothing was printed
         self.assertEqual(said, b"")
 
     def test_a_command_is_traced_from_its_first_event(self):

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program with counters, whose totals change after "ready" only by what it reads: a line is a
- * sack more, and a line "?" is answered by how many weights it recorded and what they sum up to,
- * in its own arithmetic. It ends with its standard input.
+ * A program with counters, whose totals change after "ready" only by its input. A line counts one
+ * more sack; for a line "?" the program prints how many weights it recorded and their sum, computed
+ * without ringpipe. It ends with its standard input.
  */
 #include <stdio.h>
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Nettrace V4 built byte by byte, with no code shared with the library: a second opinion."""
+"""Writes nettrace V4 byte by byte, with no code shared with the library, as an independent
+check."""
 import struct
 
 U32, U64, STRING = 10, 12, 18
@@ -16,7 +17,7 @@ class Trace:
         self.bytes = b"Nettrace" + self._text("!FastSerialization.1")
         self.start_ticks = start_ticks
         self.sequence = {}
-        self.activity = bytes(16)	# of the events to come
+        self.activity = bytes(16)	# of the following events
         time = struct.pack("<8H", 2026, 11, 6, 21, 1, 2, 3, 4)
         payload = time + struct.pack("<qqIIII", start_ticks, ticks_per_second, 8, pid, 2, 0)
         self._object("Trace", 4, payload, block=False)
@@ -45,7 +46,7 @@ class Trace:
 
     def define(self, metadata_id, provider, name, event_id, fields, level=4, keywords=1,
                version=0):
-        """`fields`: (name, type code) pairs."""
+        """Define an event; `fields` are (name, type code) pairs."""
         blob = struct.pack("<I", metadata_id) + utf16z(provider) + struct.pack("<I", event_id)
         blob += utf16z(name) + struct.pack("<qIII", keywords, version, level, len(fields))
         for field, code in fields:
@@ -54,7 +55,7 @@ class Trace:
         return self
 
     def stacks(self, first, stacks):
-        """Stacks, lists of addresses, that get the ids from `first` on."""
+        """Add stacks, lists of addresses, with the ids from `first` on."""
         payload = struct.pack("<II", first, len(stacks))
         for frames in stacks:
             payload += struct.pack(f"<I{len(frames)}Q", 8 * len(frames), *frames)
@@ -62,7 +63,8 @@ class Trace:
         return self
 
     def events(self, metadata_id, payloads, thread=7, ns=1_000_000, stack=0):
-        """One block with an event per payload, the first at `ns`, then each 1 us later."""
+        """Add one block with an event per payload, the first at `ns`, each of the others 1 us
+        later."""
         blobs = []
         for i, payload in enumerate(payloads):
             self.sequence[thread] = self.sequence.get(thread, 0) + 1
@@ -73,7 +75,7 @@ class Trace:
         return self
 
     def point(self, numbers, ns=0):
-        """A sequence point: {thread: last number}."""
+        """Add a sequence point: {thread: last number}."""
         payload = struct.pack("<qI", self.start_ticks + ns, len(numbers))
         for thread, number in numbers.items():
             payload += struct.pack("<QI", thread, number)
@@ -94,7 +96,7 @@ def lost(ring, reason, count):
 
 
 def sample(orders=3, losses=False):
-    """A small whole trace: provider Shop, some orders, and if asked for 12 lost events."""
+    """Make a small complete trace: provider Shop, some orders, and on request 12 lost events."""
     trace = Trace()
     ring = 1 << 63
     if losses:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that writes 10 MB of events in each second, until its standard input ends. It catches
- * up on a busy machine: the rate that was measured is the rate from then on.
+ * A program that writes 10 MB of events per second, until its standard input ends. On a busy
+ * machine it catches up, so the measured rate is also the later rate.
  */
 #include <poll.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`ringpipe collect` against servers that fall silent: it gives up by itself, after a while."""
+"""`ringpipe collect` with servers that stop answering: the command gives up after a while."""
 import os
 import signal
 import socket

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`ringpipe ps` and `list`, against servers that answer well, badly and not at all."""
+"""`ringpipe ps` and `list`, with servers that answer correctly, wrongly or not at all."""
 import fcntl
 import json
 import os
@@ -20,7 +20,7 @@ from tool import PATIENCE, ToolTest
 
 
 def wait_until_read(connection):
-    """Until the other side has taken everything sent so far."""
+    """Wait until the peer has read everything sent so far."""
     deadline = time.monotonic() + PATIENCE
     while struct.unpack("i", fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(4)))[0]:
         if time.monotonic() > deadline:
@@ -28,7 +28,7 @@ def wait_until_read(connection):
         select.select([], [], [], 0.001)
 
 
-# A row of `list --format json` that reports nothing.
+# A row of `list --format json` in which everything is null.
 NOTHING = {key: None for key in ("provider", "enabled", "session", "session_id", "keywords",
                                  "level", "events", "filter", "event", "tracers", "exporter",
                                  "lost")}
@@ -50,12 +50,12 @@ sys.stdin.read()
 
 class Ps(ToolTest):
     def rows(self):
-        """Those of our folder: other tests may run processes in namespaces of their own."""
+        """Return the rows of this folder: other tests may run processes in other namespaces."""
         return [row for row in json.loads(self.run_tool("ps", "--format=json")[0])
                 if row["socket"].startswith(self.directory)]
 
     def answered(self):
-        """The one row, once the server has been quick enough: ps waits half a second."""
+        """Return the only row, once the server has answered within the half second of ps."""
         rows = []
 
         def has_runtime():
@@ -81,7 +81,7 @@ class Ps(ToolTest):
                 self.assertIn("ps_test.py", row["command"])
 
     def test_a_socket_is_found_wherever_it_lies(self):
-        """By /proc/net/unix: this process's environment does not say."""
+        """Found by /proc/net/unix, since this process's environment does not name the folder."""
         elsewhere = tempfile.mkdtemp(prefix="ringpipe elsewhere ", dir=self.directory)
         fake = Server(elsewhere, lambda connection, request: connection.sendall(
             ok(process_info("9.0.0-ringpipe.0.1.0")) if request.set == 4 else
@@ -91,7 +91,7 @@ class Ps(ToolTest):
         self.run_tool("list", os.getpid())
 
     def test_a_socket_is_found_where_the_environment_of_its_process_says(self):
-        """Which the kernel does not: it was bound by a relative name."""
+        """Not found by the kernel's list: the socket was bound by a relative name."""
         elsewhere = os.path.join(self.directory, "elsewhere")
         os.mkdir(elsewhere)
         process = subprocess.Popen(
@@ -325,7 +325,7 @@ class List(ToolTest):
         answer = ok(struct.pack("<I", count) + rows)
 
         def in_pieces(connection, request):
-            # The reader has to come back in the middle, before and behind what the size says.
+            # The reader must continue after a cut, before and after the size in the header.
             for cut in (0, 100, 0xffff, 0x10000, len(answer) - 1):
                 connection.sendall(answer[sent[-1]:cut])
                 sent.append(cut)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`ringpipe flight`, on a real process and on servers that behave badly."""
+"""`ringpipe flight`, on a real process and on faulty servers."""
 import json
 import os
 import re
@@ -36,7 +36,8 @@ class Recorder(ToolTest):
         return self.run_tool("flight", "snapshot", "-p", host.pid, *arguments)
 
     def ticks(self, path):
-        """(time, serial) of each, and the window; whole, and without a gap inside it."""
+        """Return (time, serial) of each event, and the window; the trace is complete, without a gap
+        inside."""
         summary = json.loads(self.run_tool("report", path, "--format=json")[0])
         self.assertTrue(summary["complete"])
         self.assertEqual(summary["lost"], 0)
@@ -159,7 +160,7 @@ class Recorder(ToolTest):
 
             self.wait_until(is_whole)
             self.ticks(name)
-        self.run_tool("flight", "start", "-p", host.pid)  # it goes on
+        self.run_tool("flight", "start", "-p", host.pid)  # it continues
 
     def test_a_snapshot_that_cannot_be_written_is_reported(self):
         with open(self.path("err"), "wb") as err:
@@ -288,7 +289,7 @@ class Recorder(ToolTest):
         self.assertEqual((process.returncode, out[:8]), (0, b"Nettrace"))
 
     def fake(self, reply, hold=False):
-        """A server that answers a snapshot so; with `hold`, goes on without a word."""
+        """Make a server that answers a snapshot with this; with `hold`, it then sends nothing."""
         def handle(connection, request):
             self.assertEqual((request.command, len(request.payload)), (SNAPSHOT, 8))
             connection.sendall(reply)

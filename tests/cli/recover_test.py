@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`ringpipe recover` on what processes left: whole, damaged, hostile. HOST writes and is killed."""
+"""`ringpipe recover` on complete, damaged and hostile files. HOST writes them and is killed."""
 import json
 import os
 import resource
@@ -24,14 +24,14 @@ class Recover(ToolTest):
                                 RINGPIPE_DIAGNOSTICS="0")
 
     def start_host(self, *arguments):
-        """A host that has written its events and waits."""
+        """Start a host that has written its events and waits."""
         host = subprocess.Popen([HOST, *arguments], stdout=subprocess.PIPE, stdin=subprocess.PIPE,
                                 env=self.environment, cwd=self.directory)
         self.addCleanup(self.reap, host)
         return host
 
     def record(self):
-        """A flight recorder without an output instead."""
+        """Use a flight recorder without an output instead."""
         del self.environment["RINGPIPE_OUTPUT"]
         self.environment.update(RINGPIPE_RECORDER="1", RINGPIPE_BUFFER_MB="8")
 
@@ -136,8 +136,8 @@ class Recover(ToolTest):
         self.assertTrue(out.startswith(f"r.nettrace: {EVENTS + 7} events, "), out)
 
     def record_of_losses(self):
-        """How many records the session has committed, and the losses that no ring counts in the
-        last (src/lib/recover/recovery_format.h)."""
+        """Return how many records the session has committed, and the losses of the last one that no
+        ring counts (src/lib/recover/recovery_format.h)."""
         head = self.read(os.path.join(self.kept(), "session"))
         generation, tails = struct.unpack_from("<QI", head, 8)
         record = 4272 + (generation & 1) * (72 + 8 * tails)
@@ -148,13 +148,14 @@ class Recover(ToolTest):
             for recorder in (False, True):
                 with self.subTest(reason=reason, recorder=recorder):
                     self.setUp()
-                    # A buffer for each fallback lock, or the reason would be full-fallback.
+                    # One buffer for each fallback lock; otherwise the reason would be
+                    # full-fallback.
                     self.environment["RINGPIPE_BUFFER_MB"] = "64"
                     if recorder:
                         self.record()
                     host = self.wait_for_host(self.start_host(reason))
                     self.wait_until(lambda: self.record_of_losses()[1] == 3)
-                    # The output states them in the pass after that.
+                    # The output contains them in the next pass.
                     last, _ = self.record_of_losses()
                     self.wait_until(lambda: self.record_of_losses()[0] >= last + 2)
                     host.kill()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`ringpipe report`, on traces made by hand, whole, cut and damaged."""
+"""`ringpipe report`, on handmade traces: complete, cut and damaged."""
 import csv
 import io
 import json
@@ -72,7 +72,8 @@ class Report(ToolTest):
             for i in range(2)])
 
     def test_threads_are_those_of_the_program(self):
-        """Not the drain thread, which writes about the session, and each of them once."""
+        """The drain thread, which writes about the session, does not count; each other thread
+        counts once."""
         trace = nettrace.Trace().define(1, "Shop", "tick", 1, [])
         trace.define(2, "ringpipe", "RundownDone", 3, [])
         trace.define(3, "Universal.System", "ExistingProcess", 0, [])
@@ -87,7 +88,7 @@ class Report(ToolTest):
         process = self.start("report", "--events", "--format=json", "-", stdin=subprocess.PIPE)
         process.stdin.write(nettrace.sample(orders=1)[:-1])
         process.stdin.flush()
-        # Nothing more comes until then.
+        # Nothing more arrives until then.
         ready, _, _ = select.select([process.stdout], [], [], PATIENCE)
         self.assertTrue(ready, "the event waits for the next ones")
         self.assertEqual(json.loads(process.stdout.readline())["fields"]["order_id"], 0)
@@ -239,16 +240,15 @@ class Report(ToolTest):
                          ["GCStart", "Contention", "ContentionStart", "Given", "", ""])
 
     def test_versions_that_cannot_be_read_are_reported(self):
-        later = b"Nettrace" + struct.pack("<3I", 0, 6, 0) + bytes(100)
+        later = b"Nettrace" + struct.pack("<3I", 0, 7, 0) + bytes(100)
         trace, block = bytearray(nettrace.sample()), bytearray(nettrace.sample())
         at = trace.index(b"\5\5\1") + 3
         trace[at] = 5
         block_at = block.index(b"\5\5\1", at) + 3
         block[block_at] = 3
-        for data, said in ((later, "nettrace version 6, while version 4 alone can be read, at "
-                                   "offset 12"),
-                           (trace, "nettrace version 5, while version 4 alone can be read, at "
-                                   f"offset {at}"),
+        only = "while versions 4 and 6 alone can be read, at offset"
+        for data, said in ((later, f"nettrace version 7, {only} 12"),
+                           (trace, f"nettrace version 5, {only} {at}"),
                            (block, "a block of version 3, while versions up to 2 can be read, at "
                                    f"offset {block_at}")):
             with self.subTest(said=said):

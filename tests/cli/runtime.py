@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Stands for a program that uses the library: runtime.py SAMPLE [SCRIPT [cut|refusing]]
 
-Connects to the port of its environment, is traced into a stream that carries the file SAMPLE, waits
-to be resumed, then becomes the shell script, to whose end the trace goes; with `cut` without its
-last byte; with `refusing` it says no to being resumed, and why, and goes on. What it was asked for
-is written to the file `request`, its port to the file `port`. With RUNTIME_UID it becomes that user
-first.
+Connects to the port of its environment, sends the file SAMPLE as its trace, waits to be resumed,
+then runs the shell script, at whose end the trace ends. With `cut`, the trace lacks its last byte.
+With `refusing`, it refuses to be resumed, with a reason, and continues. It writes the request to
+the file `request` and its port to the file `port`. With RUNTIME_UID it first becomes that user.
 """
 import os
 import signal
@@ -85,8 +84,8 @@ def main():
     runtime.resumed.wait()
     status = 0
     if len(sys.argv) > 2:
-        # Signals are the script's, as if it were this process, also while it begins. By handlers:
-        # what is ignored stays so in a child.
+        # Signals go to the script, also while it starts, as if it were this process. Handlers are
+        # used, because a child inherits ignored signals.
         script, early = None, []
         keeps = os.environ.get("RUNTIME_KEEPS_SIGNALS")
 

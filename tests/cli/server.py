@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A diagnostics server to test clients against: it does what the test's handler says."""
+"""A diagnostics server to test clients with: the test's handler decides the replies."""
 import os
 import socket
 import struct
@@ -34,7 +34,7 @@ def string(text):
 
 
 def process_info(version, command=0x08):
-    """The payload of ProcessInfo3, 2 or 1."""
+    """Return the payload of ProcessInfo3, 2 or 1."""
     payload = struct.pack("<Q", os.getpid()) + b"\x11" * 16
     payload += string("test server") + string("Linux") + string("x64")
     if command != 0x00:
@@ -68,7 +68,7 @@ def peer_of(connection):
 
 
 def is_ours(pid):
-    """Whether that process belongs to this test, which has a session of its own, or is gone."""
+    """Whether that process belongs to this test, which has a separate session, or has ended."""
     try:
         if os.getsid(pid) == os.getsid(0):
             return True
@@ -81,8 +81,8 @@ def is_ours(pid):
 
 
 class Server:
-    """Listens in `directory` as this process; `handler(connection, request)` runs in a thread for
-    each connection, which is closed behind it. Requests seen are in `requests`."""
+    """Listen in `directory` as this process; `handler(connection, request)` runs in a thread for
+    each connection, which is closed afterwards. Received requests are in `requests`."""
 
     def __init__(self, directory, handler):
         self.path = socket_path(directory, os.getpid())
@@ -105,7 +105,7 @@ class Server:
 
     def _serve(self, connection):
         with connection:
-            # Commands of other tests look for processes everywhere.
+            # Commands of other tests search all folders for processes.
             if not is_ours(peer_of(connection)):
                 return
             try:

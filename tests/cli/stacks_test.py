@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`ringpipe stacks` on real processes: HOST, and a program that knows nothing of ringpipe."""
+"""`ringpipe stacks` on real processes: HOST, and a program without events."""
 import json
 import os
 import re
@@ -29,7 +29,7 @@ class Stacks(ToolTest):
         return process
 
     def main_thread(self, process):
-        """Its row, once it was seen: a loaded machine may need more than one session."""
+        """Return its row once it was sampled: a loaded machine may need more than one session."""
         rows = []
 
         def is_seen():
@@ -79,7 +79,8 @@ class Stacks(ToolTest):
         self.serve(answer)
 
     def trace_of_two_threads(self):
-        """This thread, inside a generated function, and one that has ended."""
+        """Make a trace with this thread, inside a generated function, and with one that has
+        ended."""
         def symbol(start, end, name):
             def number(value):
                 return bytes([value & 0x7f | 0x80, value >> 7])

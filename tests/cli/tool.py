@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs the `ringpipe` command, which RINGPIPE names, in a directory of its own."""
+"""Runs the `ringpipe` command, from RINGPIPE, in a separate directory."""
 import json
 import os
 import select
@@ -70,7 +70,8 @@ class ToolTest(unittest.TestCase):
         return out.decode(), err.decode()
 
     def strict(self, path, *options):
-        """What the strict reader, which knows nothing of ours, finds in a trace without a fault."""
+        """Return the findings of the strict reader, independent of the library, in a trace without
+        a fault."""
         done = subprocess.run([STRICT, *options, self.path(path)], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, check=False, timeout=PATIENCE)
         self.assertEqual((done.returncode, done.stderr.decode()), (0, ""))
@@ -83,7 +84,7 @@ class ToolTest(unittest.TestCase):
             select.select([], [], [], 0.01)
 
     def freeze(self, process):
-        """Until SIGCONT none of its threads does anything."""
+        """Stop the process: until SIGCONT none of its threads runs."""
         def is_stopped():
             for task in os.listdir(f"/proc/{process.pid}/task"):
                 with open(f"/proc/{process.pid}/task/{task}/stat", encoding="utf-8") as stat:

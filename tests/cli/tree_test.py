@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`ringpipe collect --tree`: a server, its workers and theirs in one file; HOST is the server."""
+"""`ringpipe collect --tree`: a server, its workers and their workers in one file; HOST is the
+server."""
 import collections
 import json
 import os
@@ -19,7 +20,7 @@ class Tree(ToolTest):
         return json.loads(self.run_tool("report", "t.nettrace", "--format=json", status=status)[0])
 
     def check(self, processes):
-        """Each process wrote 0 to EVENTS - 1, and all of it is there once, in order, as its own."""
+        """Each process wrote 0 to EVENTS - 1, and all are present once, in order, under its id."""
         serials = collections.defaultdict(list)
         before = 0
         for line in self.run_tool("report", "t.nettrace", "--events",
@@ -103,7 +104,7 @@ class Tree(ToolTest):
         self.check(1 + 2 * WORKERS)
         host.stdin.close()
         self.assertEqual(host.wait(PATIENCE), 0)
-        # No part of it is left over.
+        # No temporary file is left.
         self.assertEqual(os.listdir(self.directory), ["t.nettrace"])
 
     def test_killed_worker_loses_no_more_than_its_own_end(self):
@@ -127,7 +128,7 @@ class Tree(ToolTest):
         cut, = [row for row in rows if not row["complete"]]
         self.assertIn(f"process {cut['process_id']} went away", err)
         serials = self.serials_of(cut["process_id"])
-        # The second program's are whole, behind what the first one had sent.
+        # The second program's events are complete, after those that the first one sent.
         self.assertEqual(serials[-EVENTS:], list(range(EVENTS)))
         self.assertEqual(serials[:-EVENTS], list(range(len(serials) - EVENTS)))
 

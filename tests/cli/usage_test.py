@@ -36,7 +36,9 @@ class Usage(ToolTest):
                 (["report", "a", "--top", "1", "--events"], "--top goes with the summary"),
                 (["ps", "--json"], "unknown option --json"),
                 (["ps", "--format"], "--format wants text|json|csv after it"),
-                (["flight", "start", "-p", "1", "--format", "csv"], "unknown option --format"),
+                (["flight", "start", "-p", "1", "--format", "csv"], "--format takes 4 or 6"),
+                (["report", "t", "--format", "6"], "--format takes text, json or csv"),
+                (["collect", "-p", "1", "--tree", "--format", "6"], "goes with neither --tree nor"),
                 (["recover", "left", "--format", "csv"], "--format goes with --list"),
                 (["counters", "serve", "-p", "1", "--format", "csv"], "takes none of"),
                 (["collect"], "one of -p PID, -n NAME and -- COMMAND"),
@@ -104,13 +106,13 @@ class Usage(ToolTest):
             self.assertIn(option, out)
         self.assertNotIn("--events", out)
         self.assertIn("NAME_PID_YYYYMMDD_HHMMSS.nettrace", out)
-        # Its output goes elsewhere when -o names no file.
+        # Without a file name in -o, its output goes elsewhere.
         self.assertNotIn("YYYYMMDD", self.run_tool("counters", "--help")[0])
         self.assertTrue(all(len(line) <= 100 for line in out.splitlines()), out)
 
     def test_it_opens_no_diagnostics_socket_of_its_own(self):
         process = self.start("report", "-", stdin=subprocess.PIPE)
-        # It waits for the first byte, so start-up is over once it sleeps in read().
+        # The process waits for the first byte, so its start is complete once it sleeps in read().
         stat = f"/proc/{process.pid}/stat"
 
         def sleeps():

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any text as a provider list and as a list of triggers, which are taken, or it is said where they
- * go wrong. To be run as reader_fuzz.c says.
+ * Parses any text as a provider list and as a list of triggers. The parsers accept the text or
+ * report the position of the error. reader_fuzz.c shows how to run it.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@ static void check_provider(const struct rp_session_provider *provider)
 	if (provider->size != sizeof(*provider) || !provider->name || !*provider->name ||
 	    provider->level > 5)
 		__builtin_trap();
-	/* Reads all of it, for a sanitizer to see. */
+	/* Reads all of the text, so that a sanitizer checks it. */
 	if (provider->filter_data && strlen(provider->filter_data) > SIZE_MAX / 2)
 		__builtin_trap();
 }
@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		return 0;
 	ret = rp_providers_parse(text, &providers, &count, &at);
 	if (ret == 0) {
-		/* Each takes a byte, and but for the first a comma. */
+		/* Each entry takes a byte, and all but the first a comma. */
 		if (count == 0 || count > (strlen(text) + 1) / 2)
 			__builtin_trap();
 		for (size_t i = 0; i < count; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any description of an event's fields, with any payload: either it is refused, or what is written
- * comes back to a listener and, by way of the encoder, to a reader, who both get through it. What
- * an event may be and what the encoder can describe is the same. To be run as reader_fuzz.c says,
- * with all of src/ linked in.
+ * Uses any description of an event's fields, with any payload. Either the description is refused,
+ * or a listener and, through the encoder, a reader get the payload and can parse it completely. The
+ * library accepts exactly the events that the encoder can describe. reader_fuzz.c shows how to run
+ * it; link all of src/.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ struct table {
 static struct rp_provider *provider;
 static struct rp_listener *listener;
 
-/* `count` contiguous fields, followed by their members. NULL: the table has no space. */
+/* Makes `count` contiguous fields, followed by their members. NULL: the table has no space. */
 static const struct rp_field *take_fields(struct fuzz_input *input, struct table *table,
 					  size_t count)
 {
@@ -66,7 +66,7 @@ static void start(void)
 		abort();
 }
 
-/* Seldom for real: the drain thread comes by when it does. */
+/* Only seldom, since each such write makes the drain thread run. */
 static void write_and_listen(struct rp_event *event, const struct rp_event_decl *decl,
 			     const void *payload, size_t size)
 {
@@ -107,7 +107,7 @@ static void read_all(const void *bytes, size_t size)
 	rp_reader_close(reader);
 }
 
-/* Return: what rp_encoder_define() says. */
+/* Return: the result of rp_encoder_define(). */
 static int encode_and_read(const struct rp_event_decl *decl, const void *payload, size_t size)
 {
 	const struct rp_encoder_info info = { .process_id = 1, .processors = 1 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as the stream of a process into which the kernel's events are put: what comes out can
- * be read, in pieces of any size. To be run as reader_fuzz.c says, with all of src/ and the file
- * src/tools/ringpipe-kernel/inject.c linked in.
+ * Uses any bytes as the stream into which kernel events are inserted, fed in pieces of any size:
+ * the output is readable. reader_fuzz.c shows how to run it; link all of src/ and
+ * src/tools/ringpipe-kernel/inject.c.
  */
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ static void read_all(const struct inject_output *output)
 	rp_reader_close(reader);
 }
 
-/* The first byte: how much is fed at once; the second: how often an event of ours is put. */
+/* The first byte is the size of the pieces, the second the rate of inserted events. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	struct fuzz_input input = { bytes, size };

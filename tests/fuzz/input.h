@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A fuzzer's bytes, one thing after another; zeros after their end. */
+/* Takes values from a fuzzer's bytes, one after another; zeros follow the end. */
 #ifndef FUZZ_INPUT_H
 #define FUZZ_INPUT_H
 
@@ -34,7 +34,7 @@ static inline uint8_t fuzz_take_byte(struct fuzz_input *input)
 	return byte;
 }
 
-/* All values, to the innermost. */
+/* Visits all values, including the innermost. */
 static inline void fuzz_walk(struct rp_fields fields)
 {
 	struct rp_value value = RP_VALUE_INIT;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as what a client of the diagnostics socket sends before it ends its half of the
- * connection: the server answers or hangs up, and goes on serving. The whole server runs, its
- * thread and sessions included. To be run as reader_fuzz.c says, with all of src/ linked in.
+ * Sends any bytes as a client of the diagnostics socket, which then closes its half of the
+ * connection. The server answers or closes, and keeps serving. The whole server runs, including its
+ * thread and sessions. reader_fuzz.c shows how to run it; link all of src/.
  *
- * Left out are the commands that write files where the client says.
+ * Commands that write files at a path from the client are excluded.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static const uint8_t process_info[HEADER_BYTES] = MAGIC "\0\x14\0\x04\0\0";
 
-/* Field 22 of /proc/self/stat: a socket of this process id may be left from another process. */
+/* Field 22 of /proc/self/stat: an earlier process with this id may have left a socket. */
 static unsigned long long start_ticks(void)
 {
 	FILE *file = fopen("/proc/self/stat", "r");
@@ -53,7 +53,7 @@ static unsigned long long start_ticks(void)
 	return ticks;
 }
 
-/* Removes the map that the server writes for perf when a request asks for it. */
+/* Removes the map that the server writes for perf on request. */
 static void remove_maps(void)
 {
 	char path[64];
@@ -64,7 +64,7 @@ static void remove_maps(void)
 	(void)unlink(path);
 }
 
-/* It may be there, and about to listen. */
+/* The socket may exist before the server listens. */
 static bool is_reached(const struct sockaddr_un *address)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -74,7 +74,7 @@ static bool is_reached(const struct sockaddr_un *address)
 	return reached;
 }
 
-/* Ours, made as the library was loaded or a moment later. */
+/* The address of this process's server, which starts while the library is loaded. */
 static const struct sockaddr_un *server_address(void)
 {
 	static struct sockaddr_un address;
@@ -93,7 +93,7 @@ static const struct sockaddr_un *server_address(void)
 	return &address;
 }
 
-/* A server that does not answer is what the fuzzer is to find. */
+/* If the server does not answer, the fuzzer has found a bug. */
 static int connect_to_server(void)
 {
 	const struct timeval patience = { .tv_sec = PATIENCE_SECONDS };
@@ -106,7 +106,7 @@ static int connect_to_server(void)
 	return fd;
 }
 
-/* Up to `space` bytes; fewer at the end of the stream. */
+/* Reads up to `space` bytes; fewer at the end of the stream. */
 static size_t receive(int fd, uint8_t *bytes, size_t space)
 {
 	size_t size = 0;
@@ -125,8 +125,8 @@ static size_t receive(int fd, uint8_t *bytes, size_t space)
 }
 
 /*
- * A reply is whole or not there. The stream of a session, which ends when its client goes, is left
- * after its beginning.
+ * A reply is complete or absent. A session's stream ends when its client closes, so only its
+ * beginning is read.
  */
 static void take_reply(int fd)
 {

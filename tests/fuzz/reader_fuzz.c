@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as a recording: the reader says yes or no, it does not crash. With libFuzzer:
+ * Reads any bytes as a recording: the reader accepts or rejects them without a crash. With
+ * libFuzzer:
  *
  *	clang -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iinclude -Isrc
  *		tests/fuzz/reader_fuzz.c src/lib/nettrace/?*.c -o reader_fuzz
  *	./reader_fuzz -max_len=4096 NEW_CORPUS tests/fuzz/corpus/reader
  *
- * With replay.c in libFuzzer's place it is a test over the corpus.
+ * With replay.c instead of libFuzzer, the program is a test over the corpus.
  */
 #include <stdio.h>
 
@@ -32,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		fuzz_walk(fields);
 	}
 	rp_reader_get_stats(reader, &stats);
-	/* More events than bytes could hold would be a reader going round in circles. */
+	/* More events than the bytes could hold would mean an endless loop. */
 	if (stats.events > size)
 		__builtin_trap();
 	rp_reader_close(reader);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as what a killed process left: a trace comes of it that readers take, or none. To be
- * run as reader_fuzz.c says, with all of src/ linked in.
+ * Recovers from any bytes as the files of a killed process: the result is a trace that readers
+ * accept, or no trace. reader_fuzz.c shows how to run it; link all of src/.
  *
- * In this order: the head up to its texts, a record and two tails, u16 bytes of definitions and
- * these; of each of two rings u64 head, size, lost, tail, chunk, the ends of its chunks, and u16
- * bytes at the beginning of its data; the rest is the output.
+ * The input is, in this order: the header up to its texts, a record and two tails, u16 size of the
+ * definitions, and the definitions. For each of two rings: u64 head, size, lost, tail, sub-buffer
+ * size, the ends of its sub-buffers, u16 size of its data, and the beginning of the data. The rest
+ * is the output.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -62,7 +63,7 @@ static int make_file(const void *bytes, size_t size)
 	return fd;
 }
 
-/* Behind an output that only looks like one of ours, ids may meet again. */
+/* Ids may repeat after an output that only resembles one of ringpipe. */
 static void check_trace(int fd, const struct rp_recovery_result *result)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;

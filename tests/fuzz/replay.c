@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stands in for libFuzzer: gives each file of a folder to the fuzz target, whole, cut at each of
- * its bytes, and with each of them changed.
+ * Replaces libFuzzer: passes each file of a folder to the fuzz target, complete, truncated at each
+ * byte, and with each byte changed.
  *
  * usage: NAME FOLDER
  */
@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static unsigned long executions;
 
-/* In memory of its own size, so that a sanitizer sees what is read past it. */
+/* The input is in memory of its exact size, so that a sanitizer reports a read beyond it. */
 static void run(const uint8_t *bytes, size_t size)
 {
 	uint8_t *copy = malloc(size ? size : 1);
@@ -36,7 +36,7 @@ static void replay(uint8_t *bytes, size_t size)
 		uint8_t byte = bytes[at];
 
 		run(bytes, at);
-		/* All bits of every other byte, or one of them. */
+		/* Inverts all bits of every other byte, and one bit of the others. */
 		bytes[at] ^= at % 2 ? 0xff : (uint8_t)(1u << at / 2 % 8);
 		run(bytes, size);
 		bytes[at] = byte;
@@ -64,7 +64,7 @@ static int replay_file(const char *folder, const char *name)
 
 int main(int argc, char **argv)
 {
-	int files = 0, out = dup(STDOUT_FILENO);	/* a target may do away with its own */
+	int files = 0, out = dup(STDOUT_FILENO);	/* a target may close its standard output */
 	struct dirent *entry;
 	DIR *folder;
 

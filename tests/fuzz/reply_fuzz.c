@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as what a process answers to the command `ringpipe`: it prints what it got, or says
- * what is wrong with it. To be run as reader_fuzz.c says, with all of src/ but the tool's main.c
- * linked in.
+ * Answers the command `ringpipe` with any bytes: the command prints the result, or reports the
+ * error. reader_fuzz.c shows how to run it; link all of src/ except the tool's main.c.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -19,7 +18,7 @@
 
 static struct {
 	int listen_fd;
-	char pid[16];			/* whose socket it seems to be */
+	char pid[16];			/* the process that seems to own the socket */
 	const uint8_t *bytes;
 	size_t size;
 } server = { .listen_fd = -1 };
@@ -38,7 +37,7 @@ static void *serve(void *data)
 	return NULL;
 }
 
-/* A process of its own that ends with this one: it has no socket of its own. */
+/* A process without a socket that ends with this one. */
 static pid_t spawn_sleeper(void)
 {
 	char parent[32];
@@ -85,7 +84,7 @@ static void start(void)
 		abort();
 }
 
-/* The first byte says what is asked: seldom `ps`, which looks at all processes. */
+/* The first byte selects the command: seldom `ps`, which examines all processes. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	char *operands[] = { server.pid, NULL };

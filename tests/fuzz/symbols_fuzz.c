@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as an ELF image in this process's memory: names come back that are text of a bounded
- * length, for functions that hold an address asked for. To be run as reader_fuzz.c says, with the
- * files of src/modules/symbols/ and elfutils linked in.
+ * Uses any bytes as an ELF image in this process's memory: the names found are texts of limited
+ * length, for functions that contain a requested address. reader_fuzz.c shows how to run it; link
+ * src/modules/symbols/ and elfutils.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as the .eh_frame_hdr and .eh_frame of an object: its rules and expressions are found,
- * or not, in the end. To be run as reader_fuzz.c says, with all of src/ linked in.
+ * Uses any bytes as the .eh_frame_hdr and .eh_frame of an object: the lookup of rules and
+ * expressions ends, with or without a result. reader_fuzz.c shows how to run it; link all of src/.
  */
 #include <stdlib.h>
 
@@ -36,7 +36,7 @@ static void evaluate(const struct rp_object_text *object, const struct rp_cfi_ro
 	}
 }
 
-/* The first four bytes say, from the tables on, which instruction is looked for. */
+/* The first four bytes are the instruction to look up, relative to the tables. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	struct fuzz_input input = { bytes, size };

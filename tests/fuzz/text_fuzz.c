@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any text in place of what the environment, a request's header or the kernel says: a diagnostics
- * port, a traceparent, the smaps of a process. To be run as reader_fuzz.c says, with all of src/
- * linked in.
+ * Parses any text as input from the environment, a request's header or the kernel: a diagnostics
+ * port, a traceparent, the smaps of a process. reader_fuzz.c shows how to run it; link all of src/.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -26,7 +25,7 @@ static void parse_port(const char *text, size_t size)
 		__builtin_trap();
 }
 
-/* A parsed value prints as it was, except for the caller's span, which is now this span. */
+/* A parsed value is formatted as before, except for the caller's span, which is now this span. */
 static void parse_traceparent(const char *text, size_t size)
 {
 	char printed[RP_TRACEPARENT_SIZE];
@@ -57,7 +56,7 @@ static void parse_maps(const char *text, size_t size)
 	fclose(file);
 }
 
-/* The first byte says which. */
+/* The first byte selects the parser. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	static void (*const parsers[])(const char *text, size_t size) = {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Processes in namespaces of their own, found from outside by the clients' rules.
+"""Processes in separate namespaces, found from outside by the clients' rules.
 
 usage: apart_test.py HOST RINGPIPE [unittest arguments]
 
@@ -19,7 +19,7 @@ from ipc_host import PATIENCE, eventually, socket_path, start_ticks
 HOST = RINGPIPE = None
 DOTNET_TRACE = None
 
-# The program has a private $FOLDER. The tree and the build remain visible if they lie in it.
+# The program has a private $FOLDER. The tree and the build remain visible if they are in it.
 HIDE = """
 set -e
 mount --make-rprivate /
@@ -66,7 +66,7 @@ class Apart(unittest.TestCase):
         return self.innermost(process.pid), inner
 
     def innermost(self, pid):
-        """unshare --fork, and the shell, wait for what they started."""
+        """unshare --fork, and the shell, wait for the processes that they started."""
         while True:
             with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
                 children = file.read().split()
@@ -94,7 +94,7 @@ class Apart(unittest.TestCase):
         return rows[0] if rows and rows[0]["runtime"] else None
 
     def assert_traced(self, pid, name):
-        """By all commands that talk with it."""
+        """All commands that connect to the process reach it."""
         row = eventually(lambda: self.row(pid), "a process apart")
         self.assertTrue(row["runtime"].startswith("ringpipe "), row)
         self.assertTrue(row["socket"].startswith(f"/proc/{pid}/"), row)
@@ -141,7 +141,7 @@ class Apart(unittest.TestCase):
                                 "--mount-proc", HOST)
         name, = os.listdir(self.path("outer"))
         self.assertNotEqual(name, self.name(pid, inner))
-        # The client takes the newest socket of that pid.
+        # The client uses the newest socket of that pid.
         stale = os.path.join(self.path("outer"), f"dotnet-diagnostic-{inner}-1-socket")
         os.mknod(stale, 0o140600)
         os.utime(stale, (1, 1))
@@ -154,7 +154,7 @@ class Apart(unittest.TestCase):
         self.assert_traced(pid, self.name(pid, inner))
 
     def test_another_process_in_its_place_is_not_asked(self):
-        """Another process of the same container listens under the name."""
+        """Another process of the same container listens under that name."""
         pid, inner = self.start("unshare", "--pid", "--fork", "--mount-proc", HOST)
         name, = os.listdir(self.path("outer"))
         os.unlink(os.path.join(self.path("outer"), name))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A .NET runtime and the library in one process: each has its clients.
+"""A .NET runtime and the library in one process: each serves its own clients.
 
 usage: beside_test.py LIBRARY [unittest arguments]
 
@@ -32,12 +32,12 @@ class Beside(clients.Scratch):
     def environment(self, **variables):
         kept = {name: value for name, value in os.environ.items()
                 if not name.startswith(("RINGPIPE_", "DOTNET_", "COMPlus_", "LD_"))}
-        # What `dotnet` on the PATH is need not be what it would be found by.
+        # The program may find another `dotnet` than the one on the PATH.
         kept["DOTNET_ROOT"] = os.path.dirname(os.path.realpath(shutil.which("dotnet")))
         return dict(kept, TMPDIR=self.directory, RINGPIPE_LTTNG="0", **variables)
 
     def start(self, *command, preload=True, **variables):
-        """A program that runs until the test ends. Gives it and its pid."""
+        """Start a program that runs until the test ends. Return it and its pid."""
         variables = self.environment(**variables)
         if preload:
             variables["LD_PRELOAD"] = LIBRARY
@@ -75,7 +75,7 @@ class Beside(clients.Scratch):
                           for whose in ("ringpipe", "dotnet")])
         self.assertRegex(rows[0]["runtime"], r"^ringpipe \d")
         self.assertRegex(rows[1]["runtime"], r"^\.NET \d")
-        # Its own events go to .NET's tools, ours to ours.
+        # .NET's tools get the runtime's events, and `ringpipe` gets the library's.
         def theirs():
             self.run_tool(self.dotnet_trace, "collect", "-p", pid, "--providers", "Beside:0:5",
                           "--duration", "00:00:00:01", "-o", self.path("dotnet"))
@@ -107,7 +107,7 @@ class Beside(clients.Scratch):
         self.assertEqual(self.serials(self.path("ours")), [])
 
     def test_a_program_that_is_not_of_dotnet_has_the_usual_name(self):
-        """Though it is called so."""
+        """The name of the program alone does not make it a .NET process."""
         shutil.copy("/bin/sleep", self.path("dotnet"))
         process = subprocess.Popen([self.path("dotnet"), str(PATIENCE)],
                                    env=self.environment(LD_PRELOAD=LIBRARY))

@@ -25,12 +25,12 @@ stale()
 
 if stale; then
 	mkdir -p "$out"
-	# Two tests may come here at once.
+	# Two tests may run this script simultaneously.
 	exec 9>"$out/.lock"
 	flock 9
 fi
 if stale; then
-	# --disable-build-servers: nothing stays behind that would hold the lock.
+	# --disable-build-servers: otherwise a server would stay and hold the lock.
 	dotnet build "$source/$project.csproj" --configuration Release --output "$out" \
 		--disable-build-servers "-p:BaseIntermediateOutputPath=$out/obj/" \
 		-p:UseSharedCompilation=false -nodeReuse:false \

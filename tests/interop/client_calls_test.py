@@ -25,7 +25,7 @@ DUMPS = ("normal", "heap", "triage", "full")
 
 class ClientCalls(clients.Scratch):
     def run_calls(self, *arguments):
-        """Rows by the name of the call, and what was told beside."""
+        """Return rows by the name of the call, and the other output."""
         done = subprocess.run([*clients.client_calls_command(), *map(str, arguments)],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=PATIENCE_S, env=dict(os.environ, TMPDIR=self.directory),
@@ -43,7 +43,8 @@ class ClientCalls(clients.Scratch):
 
     @staticmethod
     def remove_maps(pid):
-        """A later process of that number may be another user's, and may not replace them."""
+        """Remove the files: a later process with that pid may have another user, who cannot replace
+        them."""
         for path in (f"/tmp/perf-{pid}.map", f"/tmp/jit-{pid}.dump"):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
@@ -67,14 +68,14 @@ class ClientCalls(clients.Scratch):
 
     def test_every_call_is_answered_by_a_running_server(self):
         with drive.shop(SHOP, env=dict(os.environ, TMPDIR=self.directory)) as shop:
-            self.remove_maps(shop.pid)	# of an earlier process
+            self.remove_maps(shop.pid)	# left by an earlier process
             self.addCleanup(self.remove_maps, shop.pid)
             calls, reported = self.run_calls(shop.pid, self.directory, "Shop-Http")
-            # It still serves.
+            # The server still works.
             self.assertEqual(shop.stats()["connections"], 1)
         self.assertEqual(reported["missing"], [])
         self.check_refusals(calls)
-        # The environment of a running server is its own.
+        # A running server's environment cannot be changed by clients.
         self.assertEqual(calls["SetEnvironmentVariable"][0]["error"], "ServerErrorException")
         for name, rows in calls.items():
             if name in UNSUPPORTED | {"SetEnvironmentVariable", "GetPublishedProcesses"}:
@@ -83,7 +84,7 @@ class ClientCalls(clients.Scratch):
                 self.assertNotIn("error", row)
         environment = calls["GetProcessEnvironment"][0]["result"]
         self.assertEqual(environment["TMPDIR"], self.directory)
-        # As root it may stumble over processes of its own finding: kernel threads.
+        # As root, it may fail at a process that it finds itself: a kernel thread.
         published = calls["GetPublishedProcesses"][0]
         if "error" in published:
             self.assertRegex(published["message"], r"'/proc/\d+/environ'")
@@ -96,7 +97,7 @@ class ClientCalls(clients.Scratch):
         calls, reported = self.run_calls("--start", self.directory, "Ipc-Host", HOST)
         self.assertEqual(reported["exit"], 0)
         self.check_refusals(calls)
-        # While the start is suspended no other client looks at the environment.
+        # Some calls are only permitted while the start is suspended.
         for name in ("SetEnvironmentVariable", "ResumeRuntime"):
             self.assertNotIn("error", calls[name][0])
         environment = calls["GetProcessEnvironment"][0]["result"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The real clients that the interop tests use: dotnet-trace; TraceEvent by way of TraceRead; and
-Microsoft.Diagnostics.NETCore.Client by way of ClientCalls."""
+"""Runs the real clients of the interop tests: dotnet-trace; TraceEvent through TraceRead; and
+Microsoft.Diagnostics.NETCore.Client through ClientCalls."""
 
 import json
 import os
@@ -52,7 +52,8 @@ def counters_command():
 
 
 def beside_command():
-    """The program that shares its process; to be run by `dotnet`, or without .dll by itself."""
+    """Return the program that shares its process; `dotnet` runs it, or it runs alone without
+    .dll."""
     return _made_by("tests/interop/build_dotnet.sh", "Beside")
 
 
@@ -61,7 +62,8 @@ def dotnet_trace_command():
 
 
 def dotnet_trace_ps(environment=None):
-    """What `dotnet-trace ps` lists. It ends with an exception where a process ends meanwhile."""
+    """Return what `dotnet-trace ps` lists. It fails with an exception if a process ends
+    meanwhile."""
     def ask():
         done = subprocess.run([dotnet_trace_command(), "ps"], stdin=subprocess.DEVNULL, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
@@ -71,7 +73,7 @@ def dotnet_trace_ps(environment=None):
 
 
 def main(*makers):
-    """Runs the tests once everything they need is made, or ends with the reason to skip them."""
+    """Run the tests once everything they need is built, or skip them with the reason."""
     need("dotnet", "the .NET SDK is not installed")
     for maker in makers:
         maker()
@@ -79,17 +81,17 @@ def main(*makers):
 
 
 class Refused(Exception):
-    """TraceEvent's reason not to read a file."""
+    """TraceEvent's reason for rejecting a file."""
 
 
 class TraceRead:
-    """What TraceEvent makes of files."""
+    """Runs TraceEvent on files."""
 
     def __init__(self):
         self.command = trace_read_command()
 
     def lines(self, path, *options):
-        """Yields the rows of --dump or --stacks, the summary last."""
+        """Yield the rows of --dump or --stacks, the summary last."""
         with subprocess.Popen([*self.command, *options, path], stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             for line in process.stdout:
@@ -102,7 +104,7 @@ class TraceRead:
         return list(self.lines(path))[-1]
 
     def events(self, path, *options):
-        """The rows as one list, and the summary."""
+        """Return the rows as one list, and the summary."""
         *rows, summary = self.lines(path, *(options or ["--dump"]))
         return rows, summary
 
@@ -125,7 +127,7 @@ class Collection:
         return self.log.read().decode(errors="replace")
 
     def stop(self):
-        """Ctrl-C, once it is ready for that: before, it would give up and leave no file."""
+        """Send Ctrl-C once it can handle that: before, it would end and leave no file."""
         drive.wait_for(lambda: "Output File" in self.said(), "dotnet-trace's recording",
                        [self.process])
         status = drive.interrupt(self.process)
@@ -140,19 +142,19 @@ class Collection:
 
 
 def counts(summary, providers):
-    """(provider, id) -> how many."""
+    """Return (provider, id) -> count."""
     return {(kind["provider"], kind["id"]): kind["count"] for kind in summary["kinds"]
             if kind["provider"] in providers}
 
 
 def reported_losses(rows):
-    """What the EventsLost events of provider `ringpipe` sum up to."""
+    """Return the sum of the EventsLost events of provider `ringpipe`."""
     return sum(row["fields"]["count"] for row in rows
                if row["provider"] == "ringpipe" and row["event"] == "EventsLost")
 
 
 class Scratch(unittest.TestCase):
-    """A test with a directory of its own."""
+    """A test with a separate directory."""
 
     def setUp(self):
         self.directory = tempfile.mkdtemp(prefix="ringpipe-interop-")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The ways to ask for a session over the socket: collect_test.py HOST"""
+"""The ways to request a session over the socket: collect_test.py HOST"""
 import os
 import struct
 import sys
@@ -22,7 +22,7 @@ class Collect(unittest.TestCase):
         eventually(lambda: self.host.stats(session)["delivered"] > 0, "an event of the host")
 
     def recorded(self, session, stream):
-        """Stops the session. Its whole stream."""
+        """Stop the session. Return its whole stream."""
         with self.host.send(stop(session)) as stopper:
             bytes_of_stream = receive(stream, STREAM_BYTES_MAX)
             self.assertEqual(reply_of(stopper)[0], OK)
@@ -54,7 +54,7 @@ class Collect(unittest.TestCase):
                 struct.pack(f"<BI{len(ids)}I", enable, len(ids), *ids)
             with self.host.send(message(0x02, 0x06, request)) as stream:
                 session, = struct.unpack("<Q", reply_of(stream)[1])
-                # Another session sees both, and so the first one could have.
+                # Another session gets both, so the first one could have got them too.
                 other, other_session = self.host.collect(provider("Ipc-Host"))
                 self.addCleanup(other.close)
                 self.wait_for_events(other_session)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program for the commands of the diagnostics socket: prints its pid, then does what the lines of
- * its standard input say, each answered by a line, until they end.
+ * A program for the commands of the diagnostics socket: prints its pid, then executes the lines of
+ * its standard input, and answers each with a line.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -31,7 +31,7 @@ static int set_variable(const char *name, const char *value, void *data)
 	return (value ? setenv(name, value, 1) : unsetenv(name)) < 0 ? -errno : 0;
 }
 
-/* Reaps as a host does that waits for any child, and prints the result. */
+/* Waits for any child, as programs may do, and prints the result. */
 static void print_children(void)
 {
 	pid_t pid = waitpid(-1, NULL, WNOHANG);
@@ -39,7 +39,7 @@ static void print_children(void)
 	printf("%d %s\n", (int)sigchlds, pid < 0 && errno == ECHILD ? "none" : "some");
 }
 
-/* Sleeps with registers that a debugger has to find. */
+/* Sleeps with register values that a debugger must find. */
 static void *wait_for_ever(void *data)
 {
 	pthread_setname_np(pthread_self(), data);
@@ -67,7 +67,7 @@ static void start_threads(void)
 	}
 }
 
-/* Text that stands nowhere else: neither in the program's file nor in a register. */
+/* A text that is neither in the program's file nor in a register. */
 static void put_secret(char *memory, const char *text)
 {
 	static const volatile char key = 1;
@@ -101,7 +101,7 @@ static void *run_code(void *data)
 	return data;
 }
 
-/* Code generated at run time: a loop that goes on until its argument is not zero. */
+/* Code generated at run time: a loop that runs until its argument is not zero. */
 static void make_code(const char *name)
 {
 #if defined(__x86_64__)
@@ -122,7 +122,7 @@ static void make_code(const char *name)
 #endif
 }
 
-/* A child that knows the code, too, and says more about it. */
+/* Forks a child that also has the code and records more about it. */
 static void fork_with_code(void)
 {
 	pid_t child = fork();
@@ -135,10 +135,10 @@ static void fork_with_code(void)
 	puts("ok");
 }
 
-/* A thread that the kernel keeps until the child has ended. */
+/* A thread that the kernel blocks until the child has ended. */
 static void *wait_in_vfork(void *data)
 {
-	/* Not vfork(), which ThreadSanitizer makes a fork(). */
+	/* Not vfork(), which ThreadSanitizer replaces by fork(). */
 	if (syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0) == 0) {
 		for (;;)
 			pause();

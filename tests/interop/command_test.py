@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Commands of the diagnostics socket that do something to their process: command_test.py HOST"""
+"""Commands of the diagnostics socket that affect the process: command_test.py HOST"""
 import array
 import os
 import socket
@@ -15,7 +15,7 @@ HOST = None
 
 
 class CommandHost(Host):
-    """A host that does as it is told."""
+    """A host that executes commands."""
 
     def say(self, line):
         self.process.stdin.write(line.encode() + b"\n")
@@ -60,7 +60,7 @@ class Environment(WithHost):
             self.addCleanup(os.environ.pop, name)
         host = self.start()
         with host.send(message(0x04, 0x02)) as slow:
-            # It fills the connection and is not read; others are served all the same.
+            # The reply fills the unread connection; other clients are still served.
             self.assertEqual(host.ask(message(0x04, 0x01)), (OK, bytes(4)))
             reported = environment_of(host)
             self.assertEqual(reply_of(slow)[0], OK)
@@ -98,13 +98,13 @@ class Suspended(unittest.TestCase):
 
 
 def collect5(command, kind, rest=b""):
-    """CollectTracing5 or 6 with one provider."""
+    """Build CollectTracing5 or 6 with one provider."""
     payload = struct.pack("<IIIQBI", kind, 16, 1, 0, 0, 1) + provider_with_filter("P")
     return message(0x02, command, payload + rest)
 
 
 def user_events(tracepoint="tracepoint"):
-    """CollectTracing5 for a session that writes to the kernel's user_events."""
+    """Build CollectTracing5 for a session that writes to the kernel's user_events."""
     return message(0x02, 0x06, struct.pack("<IQI", 1, 0, 1) + provider_with_filter("P") +
                    string(tracepoint) + struct.pack("<I", 0))
 

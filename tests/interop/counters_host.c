@@ -22,7 +22,7 @@ RP_COUNTER(host, tagged, NULL, NULL);
 RP_HISTOGRAM(host, tagged_spread, NULL, NULL);
 
 static struct rp_counter *series[2];
-static int asked;		/* how often the observed counter was */
+static int asked;		/* number of reads of the observed counter */
 static int finished;
 
 static int observe(struct rp_observation *observation, void *data)
@@ -97,7 +97,7 @@ int main(void)
 		if (rp_counter_series(host_tagged_counter(), &tags[i], 1, &series[i]) != 0)
 			return 1;
 	}
-	/* The sessions read the counters by now. */
+	/* The sessions have read the counters by now. */
 	wait_for(3);
 	rp_counter_destroy(gone);
 	host_heat_set(36.6);

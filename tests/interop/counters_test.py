@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Counters as TraceEvent reads them are what the process reads itself. counters_host.c counts.
+"""TraceEvent reads the same counter values as the process itself, counters_host.c.
 
 Environment: INTEROP_BUILD, RINGPIPE, COUNTERS_HOST.
 """
@@ -22,13 +22,13 @@ PREFIX = ["sessionId", "meterName", "meterVersion", "instrumentName"]
 INSTRUMENT = PREFIX + ["instrumentType", "unit", "description", "instrumentTags", "meterTags",
                        "meterScopeHash", "instrumentId", "meterTelemetrySchemaUrl"]
 RATE = PREFIX + ["unit", "tags", "rate", "value", "instrumentId"]
-# A value recorded during a reading may be in one interval and its extreme in another. The middle of
-# its bucket then replaces the extreme, with this error at most.
+# A value recorded during a read may be in one interval and its extreme in another. The middle of
+# its bucket then replaces the extreme, with at most this error.
 HALF_BUCKET = 1 / 128
 
 
 class Recorded(clients.Scratch):
-    """One run of the host, and what TraceEvent makes of its session."""
+    """One run of the host, and its session as TraceEvent reads it."""
 
     series, histograms = 1000, 10
 
@@ -76,7 +76,7 @@ class Reported(Recorded):
                           reported[0]["DisplayUnits"]),
                          ("Things done", "", "Interval=100", "Sum", "things"))
         reported = self.counters("observed")
-        # It was 7 when it was made, which may have been before anybody looked.
+        # It was 7 when it was created, possibly before the session.
         self.assertIn(sum(payload["Increment"] for payload in reported), (70, 77))
         self.assertEqual((reported[0]["Metadata"], reported[0]["DisplayRateTimeScale"]),
                          ("k:v,k2:v2", "00:01:00"))
@@ -147,7 +147,7 @@ class Reported(Recorded):
         ids = [row["instrumentId"] for row in begun]
         self.assertEqual(len(set(ids)), len(types))
         self.assertNotIn(0, ids)
-        # The others may end before the session does, when the process ends.
+        # If the process ends first, the others may end before the session.
         self.assertEqual([row["instrumentName"] for row in
                           self.meters("EndInstrumentReporting")][:1], ["gone"])
         self.assertEqual(self.meters("InitialInstrumentEnumerationComplete"),
@@ -195,7 +195,7 @@ class Reported(Recorded):
         modes = {row["tags"] for row in self.meters("CounterRateValuePublished",
                                                     instrumentName="dotnet.process.cpu.time")}
         self.assertEqual(modes, {"cpu.mode=user", "cpu.mode=system"})
-        # The main thread, the drain thread, the counters' and the diagnostics server's.
+        # At least the main thread, the drain thread, the counters' and the diagnostics server's.
         self.assertGreaterEqual(self.counters("threads", "ringpipe")[-1]["Mean"], 4)
         self.assertEqual({row["instrumentName"] for row in self.meters(
             "BeginInstrumentReporting", meterName="ringpipe")}, {"threads"})

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What `Counters publish` has, from here: the same counters, which count the same when a line is
- * read. A counter of ringpipe is both an EventCounter and an instrument, so what .NET has once is
- * looked at once.
+ * The same counters as in `Counters publish`; both programs count the same when they read a line. A
+ * counter of ringpipe is both an EventCounter and an instrument, so each counter of .NET is
+ * compared once.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Counters of a .NET process and the same ones of counters_twin.c are the same to a .NET client.
+"""A .NET client sees the counters of a .NET process and those of counters_twin.c as equal.
 
 Environment: INTEROP_BUILD, COUNTERS_TWIN.
 """
@@ -15,16 +15,16 @@ import clients
 import drive
 
 METERS = "System.Diagnostics.Metrics"
-# The upper half of an EventSource's keywords is the session mask of its own.
+# An EventSource uses the upper keyword bits as a session mask.
 KEYWORDS = (1 << 44) - 1
 METER_NAMES = ("Twin-Meter", "Twin-Gone", "Twin-Late")
-# The client that disagrees has one of its own, here as elsewhere; .NET has one for all.
+# In ringpipe a client that disagrees has a separate series; .NET has one series for all.
 SERIES = "Interval=300"
 MISCONFIGURED = "MultipleSessionsConfiguredIncorrectlyError"
 
 
 class Process:
-    """A program that goes on when it is sent a line, and what it prints."""
+    """A program that continues when it is sent a line, and its output."""
 
     def __init__(self, test, command):
         self.lines = []
@@ -60,12 +60,12 @@ class Process:
 
 
 class Event:
-    """What TraceEvent makes of an event: its head, and [name, type, value] of each field."""
+    """An event as TraceEvent reads it: its header, and [name, type, value] of each field."""
 
     def __init__(self, line):
         row = json.loads(line)
         self.provider, self.name = row["provider"], row["event"]
-        # Each EventSource numbers its EventCounters after its own events.
+        # Each EventSource numbers its EventCounters after its other events.
         self.head = tuple(row[key] for key in ("version", "level", "opcode")) + (
             row["keywords"] & KEYWORDS, row["id"] if self.provider == METERS else None)
         self.fields = row["fields"]
@@ -80,7 +80,7 @@ class Event:
 
 
 class Reported:
-    """The events of a process that has the counters, as a client gets them from it."""
+    """The events that a client gets from a process with the counters."""
 
     def __init__(self, test, command, watch):
         host = Process(test, command)
@@ -88,7 +88,7 @@ class Reported:
         pid = host.lines[0].strip()
         watcher = Process(test, [*watch, "watch", pid, "0.3", "one"])
 
-        # A round of EventCounters is four events.
+        # One round of EventCounters has four events.
         def more_rounds():
             before = len(watcher.lines)
 
@@ -115,20 +115,21 @@ class Reported:
                               if event.name == MISCONFIGURED]
 
     def rows(self, name, *without):
-        """The different values of the events of a name, as (field, value)."""
+        """Return the different values of the events of a name, as (field, value)."""
         return {tuple((field, value) for field, value in event.values.items()
                       if field not in without)
                 for event in self.events if event.name == name}
 
 
 def numbered(rows):
-    """Rows of rates. .NET has no rate the first time it asks; ours is since the session began."""
+    """Return rows of rates. .NET reports no first rate; ringpipe's is that since the session's
+    start."""
     return {tuple((field, "0" if (field, value) == ("rate", "") else value)
                   for field, value in row) for row in rows}
 
 
 def nothing_counted(row):
-    """.NET knows no series that was never counted on; here it is told as 0."""
+    """.NET does not report a series without values; here it is reported as 0."""
     values = dict(row)
     return ((values.get("rate"), values.get("value")) == ("0", "0") or
             (values.get("quantiles"), values.get("count"), values.get("sum")) == ("", 0, 0))
@@ -156,7 +157,7 @@ class Twins(unittest.TestCase):
                 found.setdefault((event.name, form), set()).add(event.form())
             return found
         theirs = forms(self.theirs)
-        # Clients cannot rely on the runtime's messages about its own work.
+        # Clients cannot rely on the runtime's messages about its internal work.
         theirs.pop(("Message", None))
         self.assertEqual(forms(self.ours), theirs)
         self.assertEqual(len(theirs), 15)
@@ -166,7 +167,7 @@ class Twins(unittest.TestCase):
             self.same(name, "instrumentId")
 
     def test_event_counters_say_the_same(self):
-        # A counter without a display name has its name there, where .NET leaves it empty.
+        # A counter without a display name has its name there; in .NET it is empty.
         named = {tuple((field, value or dict(row)["Name"]) if field == "DisplayName" else
                        (field, value) for field, value in row)
                  for row in self.theirs.rows("EventCounters", "IntervalSec")}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What an operator does with dotnet-trace, done on the shop: profiles, durations, a child traced
-from its start, reports and conversions that name native functions.
+"""Typical uses of dotnet-trace, on the shop: profiles, durations, a child traced from its start,
+reports and conversions with names of native functions.
 
 Environment: INTEROP_BUILD, SHOP, HOST, RINGPIPE, RINGPIPE_SYMBOLS.
 """
@@ -38,7 +38,7 @@ class DotnetTools(clients.Scratch):
 
     @contextlib.contextmanager
     def busy(self, shop):
-        """Somebody asks the shop for all it has, until the block ends."""
+        """Send all kinds of requests to the shop until the block ends."""
         over = threading.Event()
 
         def ask():
@@ -56,7 +56,7 @@ class DotnetTools(clients.Scratch):
                 thread.join()
 
     def profile(self, trace):
-        """A trace of the busy shop, of some seconds, as `collect --profile` takes it."""
+        """Record the busy shop for some seconds with `collect --profile`."""
         with drive.shop(SHOP) as shop, self.busy(shop):
             said = self.run_tool("collect", "-p", shop.pid, "--profile", PROFILE, "--duration",
                                  "00:00:00:03", "-o", trace)
@@ -64,12 +64,12 @@ class DotnetTools(clients.Scratch):
 
     @unittest.skipUnless(os.environ["RINGPIPE_SYMBOLS"], "built without the symbols module")
     def test_profile_of_the_shop_names_its_functions(self):
-        # Static functions of the shop, and what it calls.
+        # Static functions of the shop, and the libraries that it calls.
         libraries = ("libmicrohttpd.so", "libc.so.6!")
         trace = self.path("shop.nettrace")
 
         def is_profiled():
-            """On a loaded machine some seconds may have no sample of one of them."""
+            """On a loaded machine, some seconds may lack samples of one of them."""
             self.profile(trace)
             top = self.run_tool("report", trace, "topN", "-n", 400, "--inclusive")
             names = [name for name, _ in re.findall(r"^\d+\.\s+(\S+)\s+([\d.]+)%", top, re.M)]
@@ -91,7 +91,7 @@ class DotnetTools(clients.Scratch):
 
     @unittest.skipUnless(os.environ["RINGPIPE_SYMBOLS"], "built without the symbols module")
     def test_stack_report_shows_each_thread_of_an_idle_shop(self):
-        """What `dotnet-stack report` does by its defaults."""
+        """`dotnet-stack report` with its defaults."""
         with drive.shop(SHOP) as shop:
             shop.wait_until_quiet()
             threads = set(os.listdir(f"/proc/{shop.pid}/task"))
@@ -122,7 +122,7 @@ class DotnetTools(clients.Scratch):
 
     @contextlib.contextmanager
     def suspended(self, ports):
-        """HOST, which waits at its start, and then writes 1,000 events."""
+        """Run HOST, which waits at its start and then writes 1,000 events."""
         with drive.running([HOST, "count", "1000"], stdout=subprocess.DEVNULL, text=True,
                            env=dict(os.environ, DOTNET_DiagnosticPorts=ports)) as process:
             yield process
@@ -138,7 +138,7 @@ class DotnetTools(clients.Scratch):
         self.assertFalse(os.path.exists(port))
 
     def test_a_port_that_connects_is_traced_from_the_first_event(self):
-        """Whoever of both comes first."""
+        """Either the tool or the host starts first."""
         for first in ("tool", "host"):
             port, trace = self.path(first + "-port"), self.path(first + "-trace")
             command = [self.dotnet_trace, "collect", "--diagnostic-port", port, "--providers",

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""dotnet-trace attaches to the shop under load; four witnesses count the same events.
+"""dotnet-trace attaches to the shop under load; four independent counts of the events agree.
 
-The shop's own books, its in-process listener, TraceEvent and `ringpipe report`. Environment:
-INTEROP_BUILD, SHOP, RINGPIPE.
+The counts come from the shop itself, its in-process listener, TraceEvent and `ringpipe report`.
+Environment: INTEROP_BUILD, SHOP, RINGPIPE.
 """
 
 import json
@@ -28,7 +28,7 @@ class DotnetTrace(clients.Scratch):
         cls.trace_read = clients.TraceRead()
 
     def collect(self, shop, trace, sessions, providers=EVERYTHING):
-        """Load strictly inside a collection. Returns what was offered, the books after."""
+        """Run the load during a collection. Return the offers, and the shop's counts afterwards."""
         with clients.Collection(shop.pid, trace, providers) as collection:
             shop.wait_for_sessions(sessions, [collection.process])
             before = shop.stats()
@@ -42,7 +42,8 @@ class DotnetTrace(clients.Scratch):
         return offered, after
 
     def check_serials(self, rows, offered):
-        """Each serial once, none that was not drawn. Returns event -> how many are missing."""
+        """Check that each serial was drawn and occurs at most once. Return event -> number of
+        missing ones."""
         serials = {key: [] for key in offered}
         for row in rows:
             if row["provider"] in drive.PROVIDERS:
@@ -53,7 +54,7 @@ class DotnetTrace(clients.Scratch):
         return {key: offered[key] - len(seen) for key, seen in serials.items()}
 
     def check_requests(self, rows):
-        """Start and stop of a request carry one activity, and so does what happened between."""
+        """Start and stop of a request carry one activity, and so do the events in between."""
         paths, inside = {}, 0
         for row in rows:
             if (row["provider"], row["id"]) == ("Shop-Http", 1):
@@ -134,7 +135,7 @@ class DotnetTrace(clients.Scratch):
     def test_keywords_and_levels_choose(self):
         trace = self.path("chosen.nettrace")
         with drive.shop(SHOP, "--db", self.path("shop.db")) as shop:
-            # orders but no rejections; requests; of storage what is not verbose
+            # orders without rejections; requests; the non-verbose part of storage
             offered, _ = self.collect(shop, trace, 1,
                                       "Shop-Orders:1:5,Shop-Http:1:4,Shop-Storage:ff:4")
         summary = self.trace_read.summary(trace)

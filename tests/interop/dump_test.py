@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Dumps of a process, looked at with gdb: dump_test.py HOST [unittest arguments]"""
+"""Dumps of a process, checked with gdb: dump_test.py HOST [unittest arguments]"""
 import glob
 import os
 import re
@@ -31,7 +31,7 @@ def request(path, kind=FULL, flags=0, command_set=0x01, command=0x03):
 
 
 def refusal_of(host, asked):
-    """HRESULT and text of an error reply."""
+    """Return HRESULT and text of an error reply."""
     with host.send(asked) as connection:
         header = receive(connection, 20)
         payload = receive(connection, struct.unpack("<H", header[14:16])[0] - 20)
@@ -41,7 +41,7 @@ def refusal_of(host, asked):
 
 
 class Core:
-    """Program headers, notes and memory of a core."""
+    """Reads program headers, notes and memory of a core."""
 
     def __init__(self, path):
         with open(path, "rb") as file:
@@ -94,7 +94,7 @@ class WithHost(unittest.TestCase):
         return Core(self.path(name))
 
     def sleepers(self, host):
-        """All threads with their names, once those have them and sleep."""
+        """Wait until all threads have their names and sleep. Return them."""
         def named():
             names = {}
             for comm in glob.glob("/proc/%d/task/*/comm" % host.pid):
@@ -288,8 +288,8 @@ class BadLuck(WithHost):
         self.assert_nothing_is_left()
 
     def asked_helper(self, host):
-        """A request for a dump, and the helper at work; it has a while to wait for a thread that
-        does not stop. Another one is asked for where that was over before we saw it."""
+        """Return a request for a dump, and its helper at work, which waits a while for a thread
+        that does not stop. Repeat the request if the helper ended too early to be seen."""
         while True:
             connection = host.send(request(self.path()))
             helper = self.helper_of(host, connection)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A program to trace: prints its pid, then writes an event every few milliseconds until its
- * standard input ends. `tick` carries a serial number, `reported` the arguments of the provider's
+ * standard input ends. `tick` has a serial number, `reported` the arguments of the provider's
  * callback, which never returns from "hang".
  *
- * `exec PROGRAM`: becomes that one first; `fork`: does all that in two processes; `count N`: writes
- * so many events and ends.
+ * `exec PROGRAM`: first executes that program; `fork`: runs in two processes; `count N`: writes N
+ * events and ends.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@
 #if defined(__SANITIZE_ADDRESS__)
 int __lsan_is_turned_off(void);
 
-/* A forked child has what the threads of its parent held, and not these threads. */
+/* A forked child has its parent's locked mutexes, but not the threads that hold them. */
 static int is_forked;
 
 int __lsan_is_turned_off(void)

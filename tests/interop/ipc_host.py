@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A program to trace, and the bytes to say to its diagnostics socket."""
+"""Runs a program to trace, and builds the messages for its diagnostics socket."""
 import glob
 import os
 import select
@@ -28,7 +28,7 @@ NOT_SUPPORTED = 0x80131515
 
 
 def eventually(condition, what):
-    """Waits until condition() is true; gives what it returned."""
+    """Wait until condition() is true; return its result."""
     deadline = time.monotonic() + PATIENCE
     while True:
         result = condition()
@@ -54,7 +54,7 @@ def provider(name, keywords=0xffffffffffffffff, level=5, arguments=""):
 
 
 def provider_with_filter(name):
-    """As CollectTracing5 has them, all events wanted."""
+    """Build a provider for CollectTracing5, with all events."""
     return provider(name) + struct.pack("<BI", 0, 0)
 
 
@@ -73,7 +73,7 @@ def stop(session):
 
 
 def receive(connection, size):
-    """Exactly size bytes, or fewer at the end of the connection."""
+    """Read exactly size bytes, or fewer at the end of the connection."""
     taken = b""
     while len(taken) < size:
         try:
@@ -87,14 +87,14 @@ def receive(connection, size):
 
 
 def reply_of(connection):
-    """(HRESULT, payload) of one reply; None when the connection ended without one."""
+    """Return (HRESULT, payload) of one reply; None if the connection ended without one."""
     header = receive(connection, 20)
     if not header:
         return None
     assert header[:14] == MAGIC, header
     size, command_set, command, _ = struct.unpack("<HBBH", header[14:])
     assert command_set == 0xff, header
-    # The size has 16 bits: a longer reply says the most it can, and ends by closing.
+    # The size field has 16 bits: a longer reply has the maximum there and ends with the connection.
     payload = receive(connection, size - 20 if size < 0xffff else 1 << 30)
     assert len(payload) >= size - 20, (size, payload)
     if command == 0xff:
@@ -122,7 +122,7 @@ class Reader:
 
 
 class Tool:
-    """Listens where hosts connect to, as dotnet-trace does."""
+    """Listens on a port to which hosts connect, like dotnet-trace."""
 
     def __init__(self, path, backlog=10):
         self.path = path
@@ -132,7 +132,7 @@ class Tool:
         self.listener.listen(backlog)
 
     def accept(self):
-        """The next connection, and what it was advertised with: (connection, cookie, pid)."""
+        """Return the next connection and its advertisement: (connection, cookie, pid)."""
         connection, _ = self.listener.accept()
         connection.settimeout(PATIENCE)
         advertise = receive(connection, 34)
@@ -155,11 +155,11 @@ class Tool:
 
 
 class Host:
-    """The program under test, with a directory of its own for its socket."""
+    """The program under test, with a separate directory for its socket."""
 
     def __init__(self, program, prefix=(), arguments=(), preexec=None, directory=None,
                  directory_mode=0o700, owner=None, waits=False, settings=None):
-        """With `waits`, its start is suspended: it will say its pid later."""
+        """With `waits`, its start is suspended: it prints its pid later."""
         self.directory = directory or tempfile.mkdtemp(prefix="rp-ipc-")
         os.chmod(self.directory, directory_mode)
         if owner is not None:
@@ -186,7 +186,8 @@ class Host:
                 connection.connect(path)
                 return connection
             except (ConnectionRefusedError, FileNotFoundError, BlockingIOError):
-                # Between bind and listen, while a stale file is replaced, with a full backlog.
+                # Refused between bind and listen, while a stale file is replaced, or with a full
+                # backlog.
                 connection.close()
                 if time.monotonic() > deadline:
                     raise
@@ -196,7 +197,7 @@ class Host:
         try:
             connection.sendall(request)
         except (BrokenPipeError, ConnectionResetError):
-            pass  # refused before it was read to its end
+            pass  # refused before all of it was read
         return connection
 
     def ask(self, request):
@@ -207,18 +208,18 @@ class Host:
             return reply
 
     def collect(self, *providers, **options):
-        """A stream behind its reply, and the session's id."""
+        """Return a stream after its reply, and the session's id."""
         connection = self.send(collect(*providers, **options))
         hresult, payload = reply_of(connection)
         assert hresult == OK, hex(hresult)
         return connection, struct.unpack("<Q", payload)[0]
 
     def sessions(self):
-        """Rows of the private listing whose provider is enabled."""
+        """Return the rows of the private listing whose provider is enabled."""
         with self.send(message(0x52, 0x00)) as connection:
             hresult, payload = reply_of(connection)
             assert hresult == OK, hex(hresult)
-            # It may be longer than its size can say, and ends with the connection.
+            # The reply may be longer than its size field can say, and ends with the connection.
             while piece := connection.recv(65536):
                 payload += piece
         reader, rows = Reader(payload), []
@@ -227,10 +228,10 @@ class Host:
                          "id": reader.number("Q"), "keywords": reader.number("Q"),
                          "level": reader.number("I"), "events": reader.number("I"),
                          "filter": reader.string()})
-        # Tracers of the kernel's, which others on this machine may have attached to the library.
+        # Kernel tracers, which other users of this machine may have attached to the library.
         for _ in range(reader.number("I")):
             reader.string(), reader.string(), reader.number("I")
-        # Events that exporters could not take.
+        # Events that exporters lost.
         for _ in range(reader.number("I")):
             reader.string(), reader.string(), reader.number("Q")
         assert reader.payload == b"", "bytes behind the last row"
@@ -248,7 +249,7 @@ class Host:
         return stats
 
     def thread(self):
-        """The folder of the server's thread in /proc."""
+        """Return the folder of the server's thread in /proc."""
         for task in glob.glob("/proc/%d/task/*" % self.pid):
             with open(task + "/comm") as comm:
                 if comm.read() == "ringpipe-diag\n":
@@ -256,7 +257,7 @@ class Host:
         raise AssertionError("no thread ringpipe-diag")
 
     def freeze(self):
-        """Until go_on(), none of its threads does anything."""
+        """Stop the process: until go_on(), none of its threads runs."""
         self.process.send_signal(signal.SIGSTOP)
         eventually(lambda: all(state_of(task) == "T"
                                for task in glob.glob("/proc/%d/task/*" % self.pid)), "a stop")
@@ -281,11 +282,11 @@ class Host:
 
 
 def state_of(task):
-    """The letter that tells what a thread does."""
+    """Return the letter of a thread's state."""
     with open(task + "/stat") as stat:
         return stat.read().rpartition(")")[2].split()[0]
 
 
 def is_open(connection):
-    """Whether the far side has neither answered nor closed so far."""
+    """Whether the peer has neither answered nor closed so far."""
     return not select.select([connection], [], [], 0)[0]

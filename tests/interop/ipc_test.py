@@ -23,7 +23,7 @@ from ipc_host import (BAD_ENCODING, FAIL, Host, INVALID_ARGUMENT, NOT_SUPPORTED,
 
 CLIENTS_MAX = 64
 
-# The shapes that the text of .NET's DiagnosticSourceEventSource can have: a line for each event,
+# The forms that the text of .NET's DiagnosticSourceEventSource can have: a line for each event,
 # with activities, renamed and nested properties, and a source without an event.
 SPECS = "\r\n".join([
     "Microsoft.AspNetCore/Microsoft.AspNetCore.Hosting.HttpRequestIn.Start"
@@ -78,7 +78,7 @@ class Commands(WithHost):
             self.assertIn(reader.string(), ("x64", "arm64", "x86", "arm32"))
             if command != 0x00:
                 self.assertEqual(reader.string(), os.path.basename(HOST))
-                # A '-' would make a prerelease of it, which collect-linux refuses.
+                # A '-' would make the version a prerelease, which collect-linux refuses.
                 self.assertRegex(reader.string(), r"^10\.0\.0\+ringpipe\.\d")
             if command == 0x08:
                 self.assertTrue(reader.string().startswith("linux-"))
@@ -176,7 +176,7 @@ class Clients(WithHost):
                        for at in (1, 13, 14, 19)]
             silent.append(self.kept(self.host.send(message(0x02, 0x03, bytes(100), size=65535))))
             self.assert_serves()
-            # A loaded machine may have kept us from asking until their five seconds were over.
+            # A loaded machine may have delayed the request until the five seconds were over.
             return silent if all(map(is_open, silent)) else None
 
         for connection in eventually(are_there_still, "an answer before the silent ones left"):
@@ -196,7 +196,7 @@ class Clients(WithHost):
         self.assertEqual(reply_of(connection), (OK, bytes(4)))
 
     def test_hundred_clients_at_once_are_all_served(self):
-        # They have asked before it sees the first one, so none of them is silent.
+        # They sent requests before the server saw the first one, so none of them is silent.
         self.assert_serves()
         self.host.freeze()
         clients = [self.kept(self.host.send(message(0x04, 0x01))) for _ in range(100)]
@@ -256,7 +256,7 @@ class Clients(WithHost):
             while True:
                 stream.send(bytes(65536))
         except BlockingIOError:
-            pass  # it fills its own queue, and nothing of ours
+            pass  # it fills its own queue, and does not disturb the library
         eventually(lambda: self.host.stats(session)["delivered"], "an event")
         self.assert_serves()
 
@@ -278,7 +278,7 @@ class Clients(WithHost):
         def sleeps_for_ever():
             with open(self.host.thread() + "/syscall") as syscall:
                 words = syscall.read().split()
-            # 7 is poll; its third argument the timeout, -1 as an int.
+            # 7 is poll; its third argument is the timeout, -1 as an int.
             return words[0] == "7" and int(words[3], 16) & 0xffffffff == 0xffffffff
 
         eventually(sleeps_for_ever, "poll with a timeout of -1")
@@ -286,7 +286,7 @@ class Clients(WithHost):
 
 class Sessions(WithHost):
     def drain(self, connection, expected="Ipc-Host"):
-        """Reads a stream to its end; it must be nettrace with the expected text in it."""
+        """Read a stream to its end; it must be nettrace that contains the expected text."""
         stream = b""
         while True:
             piece = connection.recv(65536)
@@ -406,7 +406,7 @@ class Sessions(WithHost):
                     stream, session = self.host.collect(provider("Ipc-Host"))
                     with stream:
                         if (number + turn) % 3 == 0:
-                            continue    # goes away without a word
+                            continue    # closes without sending anything
                         with self.host.send(stop(session)) as stopper:
                             self.drain(stream, "")
                             assert reply_of(stopper) == (OK, struct.pack("<Q", session))
@@ -420,7 +420,7 @@ class Sessions(WithHost):
             thread.join()
         self.assertEqual(failures, [])
         eventually(lambda: not self.host.sessions(), "the end of all sessions")
-        # The engine may keep a few of its own after its first session.
+        # The engine may keep a few descriptors open after its first session.
         eventually(lambda: self.host.descriptors() <= before + 4, "their descriptors closed")
 
     def test_thousand_providers_fit_into_a_request(self):
@@ -468,7 +468,8 @@ class Socket(unittest.TestCase):
         stream.close()
 
     def start_with_name_taken(self, listening):
-        """A host whose socket's name is taken already, as by a program that it replaced by exec."""
+        """A host whose socket name is already in use, for example by the program that it replaced
+        by exec."""
         directory = tempfile.mkdtemp(prefix="rp-ipc-")
 
         def take_name():
@@ -546,7 +547,7 @@ except (BrokenPipeError, ConnectionResetError):
 """
 
     def run_as_nobody(self, *command):
-        """What the command prints. The test is skipped when that user cannot run it at all."""
+        """Return the command's output. Skip the test if that user cannot run it at all."""
         result = subprocess.run([*self.BECOME, *command], stdin=subprocess.DEVNULL, check=False,
                                 stdout=subprocess.PIPE)
         if result.returncode:
@@ -554,7 +555,7 @@ except (BrokenPipeError, ConnectionResetError):
         return result.stdout
 
     def ask_as_nobody(self, host, request):
-        """Bytes of the answer another user gets."""
+        """Return the number of bytes in the reply to another user."""
         python = next(filter(os.path.exists, ("/usr/bin/python3", sys.executable)))
         self.run_as_nobody(python, "-c", "")
         return int(subprocess.run([*self.BECOME, python, "-c", self.CLIENT, host.path(),
@@ -584,7 +585,7 @@ if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit("usage: ipc_test.py HOST [unittest arguments]")
     HOST = os.path.abspath(sys.argv.pop(1))
-    # Forty sessions have several descriptors for each processor.
+    # Forty sessions use several descriptors for each processor.
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     most = hard if hard != resource.RLIM_INFINITY else 1 << 16
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 1 << 16), hard))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What TraceEvent says was lost is what was lost, counted by gaps in serial numbers.
+"""TraceEvent reports exactly the events that were lost, counted by gaps in serial numbers.
 
 overload_host.c writes more than a session of 1 MB holds. Environment: INTEROP_BUILD, OVERLOAD_HOST,
 RINGPIPE.
@@ -17,12 +17,12 @@ import drive
 from ipc_host import OK, Host, eventually, message, provider, reply_of, stop
 
 HOST = os.environ["OVERLOAD_HOST"]
-EVENTS = 200000		# of each writer, at least
+EVENTS = 200000		# minimum for each writer
 
 
 class Losses(clients.Scratch):
     def check(self, trace, writers):
-        """Four witnesses: gaps, TraceEvent, the EventsLost events, ringpipe's own reader."""
+        """Compare four counts: gaps, TraceEvent, the EventsLost events, ringpipe's own reader."""
         rows, summary = clients.TraceRead().events(trace)
         arrived = [[] for _ in writers]
         for row in rows:
@@ -78,7 +78,7 @@ class Losses(clients.Scratch):
         self.check(trace, json.loads(done.stdout.splitlines()[1])["writers"])
 
     def test_a_client_that_reads_nothing_loses_alone(self):
-        """Both are there before the first event is."""
+        """Both sessions exist before the first event."""
         host = Host(str(EVENTS), prefix=[HOST], waits=True,
                     settings={"DOTNET_DefaultDiagnosticPortSuspend": "1"})
         self.addCleanup(host.close)
@@ -96,7 +96,7 @@ class Losses(clients.Scratch):
             slow_stats = host.stats(slow_id)
             self.assertGreater(slow_stats["lost"], 0)
             self.assertGreater(fast_stats["delivered"], slow_stats["delivered"])
-            # It may ask for the end all the same, and take what there is.
+            # It can still request the end, and read the available data.
             stops = [host.send(stop(number)) for number in (fast_id, slow_id)]
             self.keep(slow, "slow")
             for connection in stops:

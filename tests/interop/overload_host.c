@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Overloads a session: threads that write as fast as they can. Every event carries its thread's
- * index and a serial number of that thread, and the books record it whatever its result.
+ * Overloads a session: threads write as fast as they can. Every event has its thread's index and a
+ * serial number of that thread, and the books count it whatever the result of its write.
  *
  *	overload_host EVENTS FILE	into a session of its own of 1 MB
  *	overload_host EVENTS		once another process's session is on
  *
- * EVENTS is how many each thread writes at least: it stops at the first loss of its own after that,
- * so that there are losses, or at a hundred times as many. Then prints the books as JSON and waits
+ * Each thread writes at least EVENTS events. It stops at its first loss after that, so that there
+ * are losses, or at a hundred times as many. The program then prints the books as JSON and waits
  * for the end of its standard input.
  */
 #include <pthread.h>
@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #include <ringpipe/ringpipe.h>
+
+#include "nettrace_version.h"
 
 #define THREADS 4
 
@@ -96,6 +98,7 @@ static int overload_own(struct writer *writers, uint64_t least, const char *path
 	struct rp_session_options options = {
 		.size = sizeof(options), .providers = &provider, .provider_count = 1,
 		.buffer_bytes = RP_SESSION_BUFFER_MIN, .output_path = path,
+		.format = nettrace_version(),
 	};
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	struct rp_session *session;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Code that a host makes at run time, as perf sees it: perfmap_test.py HOST [unittest arguments]"""
+"""Code that a program generates at run time, as perf shows it: perfmap_test.py HOST [unittest
+arguments]"""
 import contextlib
 import glob
 import os
@@ -30,7 +31,7 @@ class WithHost(unittest.TestCase):
         self.addCleanup(self.remove_files)
 
     def starts_clean(self):
-        """Whether the host found its names free. Others of its pid may have left files."""
+        """Whether the host found its file names free. Others with its pid may have left files."""
         self.host = CommandHost(HOST)
         self.addCleanup(self.host.close)
         self.map = "/tmp/perf-%d.map" % self.host.pid
@@ -61,7 +62,7 @@ class WithHost(unittest.TestCase):
             return file.read().splitlines()
 
     def records(self):
-        """(type, what is behind the time) of each record."""
+        """Return (type, content after the time) of each record."""
         with open(self.jit, "rb") as file:
             content = file.read()
         magic, version, size, machine, _, pid, _, flags = struct.unpack_from("<IIIIIIQQ", content)
@@ -162,7 +163,7 @@ class Files(WithHost):
 
 
 class Perf(WithHost):
-    """What perf makes of a host that spins in its code."""
+    """Samples of a host that loops in its code, as perf shows them."""
 
     def setUp(self):
         super().setUp()
@@ -173,14 +174,14 @@ class Perf(WithHost):
         self.data = os.path.join(self.folder, "data")
 
     def perf(self, *arguments):
-        # perf inject looks for its files where HOME says.
+        # perf inject looks for its files in HOME.
         return subprocess.run(["perf", *arguments], stdin=subprocess.DEVNULL, cwd=self.folder,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               env=dict(os.environ, HOME=self.folder), check=False)
 
     def record(self):
-        """Samples for a while."""
-        # Small buffers and many samples, so that the file soon grows.
+        """Record samples for a while."""
+        # Small buffers and many samples, so that the file grows soon.
         command = ["perf", "record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "9999", "-m",
                    "1", "-p", str(self.host.pid), "-o", self.data]
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,

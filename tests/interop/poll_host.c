@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program of one thread that serves its diagnostics clients itself: prints its pid, waits for
- * tools, prints "resumed", then writes an event every few milliseconds until its standard input
- * ends. `fork`: in two processes, from after the wait. `close`: without what it did not open.
- * `replace KIND`: with a ripe timer of its own under the number of the library's epoll set or
- * timer, `[eventpoll]` or `[timerfd]`; ends with 1 if the library touched it.
+ * A program with one thread that serves its diagnostics clients itself. It prints its pid, waits
+ * for tools, prints "resumed", then writes an event every few milliseconds until its standard input
+ * ends. `fork`: forks after the wait. `close`: closes descriptors that it did not open. `replace
+ * KIND`: replaces the library's epoll set or timer, `[eventpoll]` or `[timerfd]`, by an expired
+ * timer of its own; exits with 1 if the library modified that timer.
  */
 #include <poll.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Diagnostic ports beside the default one, byte by byte. Environment: HOST, POLL_HOST,
+"""Diagnostic ports in addition to the default one, byte by byte. Environment: HOST, POLL_HOST,
 RINGPIPE.
 
 HOST prints its pid, then writes numbered events of provider Ipc-Host until its standard input ends.
@@ -46,7 +46,7 @@ class Ports(unittest.TestCase):
     def start(self, ports, *arguments, command=None, **settings):
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith(("RINGPIPE_", "DOTNET_", "COMPlus_"))}
-        # A daemon of LTTng's may run on this machine, which takes a thread.
+        # An LTTng daemon on this machine would make the library use a thread.
         environment.update({"TMPDIR": self.directory, "RINGPIPE_LTTNG": "0"}, **settings)
         if ports is not None:
             environment["DOTNET_DiagnosticPorts"] = ports
@@ -59,7 +59,8 @@ class Ports(unittest.TestCase):
             process.kill()
             process.wait()
             process.stdin.close()
-            # Its children end, too, and take their ports away, before the folder goes.
+            # Wait until its children have ended and removed their ports, before the folder is
+            # removed.
             process.stdout.read()
             process.stdout.close()
             log.close()
@@ -74,7 +75,8 @@ class Ports(unittest.TestCase):
         self.assertEqual(int(process.stdout.readline()), process.pid)
 
     def assert_waits(self, process):
-        """It is asleep in its start: all its threads sleep, and main() has printed nothing."""
+        """Wait until it is suspended in its start: all its threads sleep, and main() has printed
+        nothing."""
         def sleeps():
             tasks = ["/proc/%d/task/%s" % (process.pid, task)
                      for task in os.listdir("/proc/%d/task" % process.pid)]
@@ -83,7 +85,7 @@ class Ports(unittest.TestCase):
         self.assertTrue(is_open(process.stdout))
 
     def default(self, process):
-        """A connection to the default port."""
+        """Open a connection to the default port."""
         path = socket_path(self.directory, process.pid)
         eventually(lambda: os.path.exists(path), "the default port")
         return self.connect(path)
@@ -104,7 +106,7 @@ class Ports(unittest.TestCase):
         return reply_of(connection)
 
     def serials(self, stream):
-        """The numbers in a stream read to its end."""
+        """Read a stream to its end, and return the numbers in it."""
         with open(self.path("trace"), "wb") as trace:
             while piece := stream.recv(65536):
                 trace.write(piece)
@@ -173,7 +175,7 @@ class Connect(Ports):
         eventually(lambda: self.said().endswith("\n"), "the message")
         self.assertRegex(self.said(), r"^ringpipe: [^\n]*\d+ waits [^\n]*%s[^\n]*\n$" %
                          self.path("port"))
-        # Five seconds have passed, of which a loop without a pause takes all.
+        # Five seconds have passed; a busy loop would have used all of them.
         self.assertLess(seconds() - before, 2)
         self.tool("port").ask(RESUME)
         self.assert_runs(process)
@@ -219,7 +221,7 @@ class Connect(Ports):
         connection = tool.accept()[0]
         with connection:
             silent = [self.default(process) for _ in range(100)]
-            self.assertEqual(receive(silent[-1], 1), b"")  # given up after its five seconds
+            self.assertEqual(receive(silent[-1], 1), b"")  # dropped after its five seconds
             self.assertTrue(is_open(connection))
             self.assertEqual(self.ask(connection, INFO)[0], OK)
 
@@ -307,7 +309,7 @@ class Suspend(Ports):
 
 
 class Polled(Ports):
-    """A host that turns the loop itself."""
+    """A host that runs the loop itself."""
 
     def start_polled(self, ports, *arguments):
         process = self.start(ports, command=[POLL_HOST, *arguments])
@@ -378,7 +380,7 @@ class Polled(Ports):
         away.send_signal(signal.SIGSTOP)
         late.sendall(INFO)
         silent = self.default(here)
-        self.assertEqual(receive(silent, 1), b"")  # given up, and `late` came before
+        self.assertEqual(receive(silent, 1), b"")  # dropped, and `late` was accepted before
         away.send_signal(signal.SIGCONT)
         self.assertEqual(reply_of(late)[0], OK)
 
@@ -396,10 +398,10 @@ class Polled(Ports):
                 try:
                     return self.ask(self.default(process), INFO)
                 except (ConnectionError, FileNotFoundError):
-                    return None  # the old socket, or between the two
+                    return None  # the old socket, or none at the moment
             self.assertEqual(eventually(answer, "an answer")[0], OK)
             if "[timerfd]" in arguments:
-                # Only a timer gives up this client, which sends nothing.
+                # Only a timer drops this client, which sends nothing.
                 self.assertEqual(receive(self.default(process), 1), b"")
             process.stdin.close()
             self.assertEqual(process.wait(PATIENCE), 0)
@@ -409,7 +411,7 @@ class Polled(Ports):
         try:
             return self.ask(self.connect(name), INFO)
         except ConnectionRefusedError:
-            return None  # bound, and about to listen
+            return None  # bound, but not listening yet
 
     def test_forked_child_has_a_port_when_it_asks_for_one(self):
         process = self.start_polled(None, "fork")
@@ -424,7 +426,7 @@ class Polled(Ports):
 
 class Wrong(Ports):
     def expect(self, ports, *words):
-        """One complaint, and the program runs."""
+        """The library prints one message, and the program runs."""
         process = self.start(ports)
         self.assert_runs(process)
         process.stdin.close()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What a stream tells of its process: rundown_test.py HOST LIBRARY MODULE [unittest arguments]
+"""The events of a stream that describe its process: rundown_test.py HOST LIBRARY MODULE [unittest
+arguments]
 
 Environment: RINGPIPE, the command.
 
@@ -27,7 +28,7 @@ def wide(text):
 
 
 def narrow(text):
-    """As Universal.System has it."""
+    """Encode a text like Universal.System."""
     return struct.pack("<H", len(text)) + text.encode()
 
 
@@ -42,7 +43,7 @@ class Rundown(unittest.TestCase):
         return host
 
     def stream(self, host, rundown=1, before_stop=lambda: None):
-        """The whole stream of a session with stacks, up to its end."""
+        """Return the whole stream of a session with stacks."""
         connection = host.send(collect_with_stacks(provider("Ipc-Host"), rundown=rundown))
         self.addCleanup(connection.close)
         hresult, payload = reply_of(connection)
@@ -115,7 +116,7 @@ class Rundown(unittest.TestCase):
                 self.skipTest("the host has a fixed path to the library")
         stream = self.stream(host)
         self.assertIn(wide("ProcessMapping"), stream)
-        # But for the mark of stacks that were cut, which is no function.
+        # The mark of truncated stacks is not a function.
         self.assertNotIn(narrow("main"), stream)
         self.assertRegex(stream, re.escape(wide("libringpipe-symbols.so: cannot open")))
 

@@ -9,7 +9,7 @@
 RP_PROVIDER(stacks_code, "Stacks-Code");
 RP_EVENT(stacks_code, loaded, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U32(value));
 
-// An object registers the events that it uses.
+// An object registers only the events that it uses.
 __attribute__((used)) static int is_enabled()
 {
 	return stacks_code_loaded_enabled();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * stacks_host FILE KNOWN PLAIN: writes events into a session with stacks: three calls deep,
- * straight from where it begins, through a library it is linked with, and through two it loads and
- * takes back, of which KNOWN has events of its own. Prints where its functions begin, as JSON.
+ * directly from its first function, through a library that it is linked with, and through two
+ * libraries that it loads and unloads, of which KNOWN has events. Prints the start addresses of its
+ * functions as JSON.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -12,10 +13,14 @@
 
 #include <ringpipe/ringpipe.h>
 
+#include "nettrace_version.h"
+
 RP_PROVIDER(stacks, "Stacks-Host");
 RP_EVENT(stacks, deep, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U32(depth));
 
-/* Each keeps a frame: no clone, and nothing in the tail but the barrier behind the call. */
+/*
+ * Each function keeps a frame: no clones, and no tail call because of the barrier after the call.
+ */
 #ifdef __clang__
 #define FRAME __attribute__((noinline))
 #else
@@ -57,7 +62,7 @@ static int report(uint32_t depth)
 	return stacks_deep(depth);
 }
 
-/* Until the drain thread has seen so many events. */
+/* Waits until the drain thread has delivered so many events. */
 static void wait_for(struct rp_session *session, uint64_t delivered)
 {
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
@@ -95,7 +100,7 @@ FRAME static int trace(char **argv)
 	};
 	struct rp_session_options options = {
 		.size = sizeof(options), .flags = RP_SESSION_STACKS, .providers = &provider,
-		.provider_count = 1, .output_path = argv[1],
+		.provider_count = 1, .output_path = argv[1], .format = nettrace_version(),
 	};
 	struct rp_session *session;
 	int ret = rp_session_start(&options, &session);
@@ -123,7 +128,9 @@ int main(int argc, char **argv)
 	}
 	if (trace(argv) < 0)
 		return 1;
-	/* The function that the event's declaration makes is between the event and the library. */
+	/*
+	 * The function that the event's declaration generates is between the event and the library.
+	 */
 	printf("{\"write\":%llu,\"inner\":%llu,\"middle\":%llu,\"outer\":%llu,\"trace\":%llu,"
 	       "\"main\":%llu}\n",
 	       (unsigned long long)(uintptr_t)stacks_deep_write_,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Stacks arrive in TraceLog as they were, with names: stacks_host.c writes from a known depth.
+"""TraceLog shows correct stacks with names: stacks_host.c writes from a known depth.
 
 Environment: INTEROP_BUILD, STACKS_HOST, STACKS_KNOWN, STACKS_PLAIN, RINGPIPE_SYMBOLS ("" where
 the build has no such module).
@@ -13,7 +13,7 @@ import unittest
 
 import clients
 
-CUT = 0xc07	# the last frame of a stack whose unwind rules were not cached yet
+CUT = 0xc07	# the last frame of a stack without cached unwind rules
 NEAR = 4096	# a function of the host is shorter
 
 
@@ -34,7 +34,8 @@ class Stacks(clients.Scratch):
 
     @classmethod
     def from_caller(cls, stack):
-        """Without what the declaration makes, which is left by a jump where compilers optimize."""
+        """Return the stack without the generated function, which an optimized build leaves by a
+        jump."""
         made = function_at(stack[0]["address"], cls.functions) == "write"
         return stack[1:] if made else stack
 
@@ -73,14 +74,14 @@ class Stacks(clients.Scratch):
         return at
 
     def test_a_stack_that_was_cut_says_so_where_it_ends(self):
-        """The first of a process is, for its rules are asked for by it; none goes on after."""
+        """A process's first stack is cut, since it requests the rules. The mark comes last."""
         for depth, stack in self.stacks.items():
             marked = [at for at, frame in enumerate(stack) if frame["address"] == CUT]
             self.assertIn(marked, ([], [len(stack) - 1]), depth)
         last = self.stacks[0][-1]
         self.assertEqual((last["address"], last["method"]),
                          (CUT, "[cut: unwind rules not cached yet]"))
-        # The frames before the cut are there, with their names.
+        # The frames before the cut are present, with their names.
         self.assertGreaterEqual(len(self.stacks[0]), 3)
 
     def test_the_process_is_named(self):
@@ -95,7 +96,7 @@ class Stacks(clients.Scratch):
 
 
 def function_at(address, functions):
-    """The function that begins last at or before the address, or None."""
+    """Return the last function that begins at or before the address, or None."""
     before = {start: name for name, start in functions.items() if 0 <= address - start < NEAR}
     return before[max(before)] if before else None
 

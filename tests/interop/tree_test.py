@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What TraceEvent finds in a trace of several processes: each event once, its fields, no loss.
+"""TraceEvent reads a trace of several processes: each event once, with its fields, and no loss.
 
 Environment: INTEROP_BUILD, FORKS (a server that forks), RINGPIPE.
 """

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * types_host FILE: writes every type of field, with values at its edges, into a trace of its own.
- * types_test.py knows the values. Prints the session's figures as JSON.
+ * types_host FILE: writes every type of field, with values at the limits, into a trace.
+ * types_test.py knows the values. Prints the session's stats as JSON.
  */
 #include <errno.h>
 #include <float.h>
@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include <ringpipe/ringpipe.h>
+
+#include "nettrace_version.h"
 
 #define TIME_NS 1700000000123456700ll		/* 2023-11-14T22:13:20.1234567Z */
 #define LONG_BYTES 16000
@@ -116,7 +118,9 @@ static void write_activities(void)
 	types_traveller(6);
 }
 
-/* Another thread's part of a request: with the ids it is given, before and after with its own. */
+/*
+ * Another thread's part of a request: uses the ids that it is given, and its own before and after.
+ */
 static void *work(void *data)
 {
 	struct rp_activity before;
@@ -130,7 +134,9 @@ static void *work(void *data)
 	return NULL;
 }
 
-/* A request that comes with a header, goes on in another thread, and then to another service. */
+/*
+ * A request that arrives with a header, continues in another thread, and then in another service.
+ */
 static int write_carried(char sent[RP_TRACEPARENT_SIZE])
 {
 	static const char came[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -158,7 +164,7 @@ static int write_carried(char sent[RP_TRACEPARENT_SIZE])
 	return 0;
 }
 
-/* The largest payload there can be, and one byte more. */
+/* The largest payload, and one byte more. */
 static int write_large(void)
 {
 	static uint8_t bytes[RP_PAYLOAD_MAX];
@@ -188,6 +194,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	options.output_path = argv[1];
+	options.format = nettrace_version();
 	ret = rp_session_start(&options, &session);
 	if (ret == 0) {
 		write_scalars();

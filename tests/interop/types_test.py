@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every type of field arrives in TraceEvent with its name and value. types_host.c writes them.
+"""TraceEvent reads every type of field with its name and value. types_host.c writes them.
 
 Environment: INTEROP_BUILD, RINGPIPE, TYPES_HOST.
 """
@@ -23,7 +23,7 @@ U64_MAX = 2**64 - 1
 
 
 def guid_bytes(text):
-    """As nettrace has it: the first three groups little-endian."""
+    """Encode a GUID for nettrace: the first three groups are little-endian."""
     raw = bytes.fromhex(text.replace("-", ""))
     return raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:]
 
@@ -76,7 +76,7 @@ class Types(clients.Scratch):
         self.assertEqual(self.kind(2)["fields"], ["truth", "letter", "f32", "f64", "mark"])
         values = self.fields(2)
         for row in values[1:3]:
-            # TraceEvent has it as a float: exact once both are rounded to one.
+            # TraceEvent returns it as a float: equal once both are rounded to one.
             row[2] = struct.unpack("f", struct.pack("f", row[2]))[0]
         self.assertEqual(values, [
             [True, "A", 1.5, -2.25, 200],
@@ -101,7 +101,7 @@ class Types(clients.Scratch):
             ["x" * LONG, "一" * LONG, 5],
             ["a\ufffdb\ufffd", "b", 6]])
 
-    # The bytes too: they are what a client that knows no arrays has to go by.
+    # Including the bytes, which are all that a client without array support sees.
     def test_arrays_arrive(self):
         self.assertEqual(self.kind(5)["fields"], ["blob", "numbers", "reals", "mark"])
         self.assertEqual(self.fields(5), [
@@ -145,14 +145,14 @@ class Types(clients.Scratch):
         ids = {mark: tuple(text and text.replace("-", "") for text in
                            (row["activity"], row["related_activity"]))
                for mark, row in rows.items()}
-        # Here and there, the ids that the header gave; and what the next service sees.
+        # Both threads have the ids of the header; and so has the next service.
         self.assertEqual(ids[1], (trace, caller + own))
         self.assertEqual(ids[4], ids[1])
         self.assertNotEqual(rows[4]["thread"], rows[1]["thread"])
         self.assertEqual(ids[6][0], trace)
         self.assertEqual(ids[6][1][:16], own)
         self.assertNotIn(ids[6][1][16:], ("0" * 16, own, caller))
-        # Before and after, none.
+        # Without ids before and after.
         for mark in (2, 3, 5):
             self.assertEqual(ids[mark], (None, None))
 
@@ -164,7 +164,7 @@ class Types(clients.Scratch):
         self.assertEqual(self.fields(9), [[-7]])
         self.assertEqual([self.kind(12)["opcode"], self.kind(13)["opcode"]], [1, 2])
         self.assertEqual([self.kind(id)["event"] for id in (12, 13)], ["trip/Start", "trip/Stop"])
-        # Without an opcode, TraceEvent takes it from the name.
+        # Without an opcode, TraceEvent derives it from the name.
         self.assertEqual([self.kind(15)["event"], self.kind(15)["opcode"]], ["walk/Start", 1])
 
     def test_an_event_without_fields_arrives(self):
@@ -172,7 +172,8 @@ class Types(clients.Scratch):
         self.assertEqual([kind["event"], kind["level"], kind["fields"]], ["bare", 5, []])
         self.assertEqual(self.payloads(10), [b""])
 
-    # TraceEvent counts a payload in 16 bits, so the wire stops a little before ringpipe does.
+    # TraceEvent reads a payload's size as 16 bits, so the stream's limit is a little below
+    # ringpipe's.
     def test_the_largest_payload_arrives_as_far_as_the_wire_goes(self):
         expected = bytes(i * 7 & 0xff for i in range(LARGEST_WIRE_BLOB))
         self.assertEqual(self.payloads(11),
@@ -214,7 +215,7 @@ class Types(clients.Scratch):
 
 
 def same(ours, theirs):
-    """The two print blobs, floats and what is no number in their own ways."""
+    """The two tools print blobs, floats and NaN differently."""
     if theirs in ("NaN", "Infinity", "-Infinity"):
         return ours is None
     if isinstance(theirs, list) and isinstance(ours, str):
@@ -227,7 +228,8 @@ def same(ours, theirs):
 
 
 def eventsource_guid(name):
-    """SHA-1 over a namespace and the upper-case name in UTF-16BE, as EventSource does it."""
+    """Compute the SHA-1 over a namespace and the upper-case name in UTF-16BE, as EventSource
+    does."""
     space = bytes.fromhex("482c2db2c39047c887f81a15bfc130fb")
     raw = bytearray(hashlib.sha1(space + name.upper().encode("utf-16-be")).digest()[:16])
     raw[7] = raw[7] & 0x0f | 0x50

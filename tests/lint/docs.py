@@ -4,13 +4,14 @@
 
 usage: docs.py ROOT
 
-Every fenced block says its language. A block of `c` compiles as it stands, as C11 and C++17,
-without a warning, and one of `cpp` as C++17. One of `c fragment` is a piece for a function's body
-and compiles inside one. A `.Bd -literal` of a manual page is C and compiles behind the public
-headers. Blocks of `sh` are run by tests/cli/docs_test.py, those of `cmake` and `meson` by
-install_test.sh and dependency_test.sh there. `text` is not looked at. Links to files of the tree
-lead to files. Each promise of doc/security.md, an item of a list, names tests that are there.
-doc/architecture.md has each thread of the library by the name that ps(1) shows.
+Every fenced block must name its language. A block of `c` must compile unchanged, as C11 and C++17,
+without a warning; a block of `cpp` must compile as C++17. A block of `c fragment` is part of a
+function's body and must compile inside a function. A `.Bd -literal` of a manual page is C and must
+compile after the public headers. tests/cli/docs_test.py runs blocks of `sh`; install_test.sh and
+dependency_test.sh there run those of `cmake` and `meson`. Blocks of `text` are not checked. Links
+to files of the tree must lead to existing files. Each promise of doc/security.md, an item of a
+list, must name existing tests. doc/architecture.md must list each thread of the library by the name
+that ps(1) shows.
 """
 import os
 import re
@@ -33,7 +34,7 @@ ELSEWHERE = {'sh', 'cmake', 'meson', 'text'}
 
 
 def blocks(text):
-    """(line, language words, code) of each fenced block."""
+    """Returns (line, words after the fence, code) of each fenced block."""
     found, start, language, code = [], None, [], []
     for number, line in enumerate(text.split('\n'), 1):
         match = FENCE.match(line)
@@ -49,7 +50,7 @@ def blocks(text):
 
 
 def roff_text(text):
-    """A manual page without roff's escapes."""
+    """Returns the text of a manual page without roff's escapes."""
     for escape, plain in (('\\(dq', '"'), ('\\(aq', "'"), ('\\-', '-'), ('\\&', ''),
                           ('\\e', '\\')):
         text = text.replace(escape, plain)
@@ -138,7 +139,7 @@ def check_manual(root, path):
 
 
 def check_packages(root):
-    """README.md lists the packages that scripts/setup installs for a build."""
+    """Checks that README.md lists the packages that scripts/setup installs for a build."""
     build = re.search(r'^build=\((.*?)\)', tree.read(root, 'scripts/setup'), re.M | re.S)
     listed = set(re.findall(r'[\w+-]+', ' '.join(re.findall(
         r'^\|[^|\n]*\|([^|\n]*)\|$', tree.read(root, 'README.md'), re.M))))

@@ -113,7 +113,7 @@ def shell_names(text):
 
 
 def names(root, path):
-    """Yields (line, name) for each name in a file, its own first."""
+    """Yields (line, name) for each name in a file, starting with the file's own name."""
     yield 0, os.path.basename(path)
     if tree.is_c(path) or path.endswith('.pml'):
         yield from c_names(tree.read(root, path))

@@ -4,8 +4,9 @@
 
 usage: headers.py ROOT
 
-With gcc and clang, whichever are there, as C11, C++11 and C++17, without a warning of those that
-servers ask for. Each header comes twice, so that its guard is tried, too.
+Each header must compile as C11, C++11 and C++17 without the warnings that servers commonly enable.
+The script uses gcc and clang, if they are installed, and includes each header twice to test its
+include guard.
 """
 import os
 import shutil

@@ -1,20 +1,21 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Finds what may wait for the loader's lock under a lock that a constructor takes.
+"""Finds code that may wait for the loader's lock while it holds a lock that a constructor takes.
 
 usage: locks.py LIBRARY [--list]
 
-Reads the machine code of the linked library (x86-64, with symbols and debug information), follows
-every path through every function, and keeps for each call which mutexes may be held. Mutexes that
-constructors and destructors of objects take (rp_object_register, rp_object_unregister), and fork
-handlers, must not be held where a call of FORBIDDEN can be reached.
+The script reads the machine code of the linked library (x86-64, with symbols and debug
+information), follows every path through every function, and records the mutexes that may be held at
+each call. Some mutexes are taken by fork handlers, or by constructors and destructors of objects
+(rp_object_register, rp_object_unregister). No such mutex may be held where a function of FORBIDDEN
+can be called.
 
-A mutex is known by its address. One in allocated memory is known by the source file that locks it:
-two such mutexes of one file are taken for one. A call through a pointer is followed by TARGETS,
-which names the functions it may reach; one that is missing there is reported, and so is a row that
-nothing needs. HOST stands for a callback of the program: none may run under such a lock.
+The script identifies a mutex by its address, and a mutex in allocated memory by the source file
+that locks it: it treats all such mutexes of one file as the same mutex. TARGETS lists the functions
+that a call through a pointer may reach. A missing row is an error, and so is an unused one. HOST
+represents a callback of the program: none may run while such a mutex is held.
 
---list prints the mutexes and what is called under them through pointers.
+--list prints the mutexes, and the calls through pointers while they are held.
 """
 import bisect
 import collections
@@ -31,23 +32,25 @@ FORBIDDEN = re.compile(
     r'__cxa_(at_quick_exit|atexit|thread_\w+)|__tls_get_addr|iconv\w*|setlocale|newlocale|'
     r'strerror(_[rl])?|dcn?gettext|get(pw|gr|host|addr|serv|name)\w*|backtrace\w*|'
     r'fork|vfork|system|popen|syslog)$')
-# It waits for the list of objects alone, which no constructor holds, if its callbacks do not lock.
-# In a child that was forked meanwhile it waits for ever: only what it fills may be locked then.
+# dl_iterate_phdr(3) waits only for the lock of the list of objects. No constructor runs under that
+# lock, so the call is safe if its callbacks lock nothing. In a child that was forked while another
+# thread held the lock, the call never returns: only the mutexes of FILLED may be held there.
 WALK = 'dl_iterate_phdr'
 FILLED = {'host/mappings.c: table', 'unwind/loaded_objects.c: loader_lock'}
-# Those that try, or wait for a bounded time, may be late and are never stuck.
+# Locking attempts and timed waits are not checked: they may delay a thread, but never block it.
 LOCK, UNLOCK = 'pthread_mutex_lock', 'pthread_mutex_unlock'
 HOST = 'HOST'    # a callback of the program
-MODULE = 'MODULE'    # a function of libringpipe-lttng.so, which takes locks of LTTng's
+MODULE = 'MODULE'    # a function of libringpipe-lttng.so, which takes LTTng's locks
 LIBC = 'LIBC'
-# Runs once, before any other thread can know the library.
+# Runs once, before any other thread can use the library.
 ONCE = 'library_init'
-# The `starting` locks are for that. Constructors take that of static keys, and no other code does.
+# The `starting` locks exist to be held while a thread is created. Constructors take only the
+# `starting` lock of static keys, and no other code takes that lock.
 ALLOWED = {'pthread_create': {'base/thread.c: by pointer'}}
 
 ADD = [('export/user_events.c', 'add'), ('export/tracers.c', 'add'), MODULE]
 REMOVE = [('export/user_events.c', 'take_away'), ('export/tracers.c', 'take'), MODULE]
-# (source file, function of the call): functions it may reach, by source file and name.
+# (source file, calling function): functions that its calls through pointers may reach.
 TARGETS = {
     ('base/thread.c', 'rp_thread_create'): [LIBC],    # __pthread_get_minstack
     ('core/enable.c', 'rp_config_wants'): [('trigger/trigger.c', 'is_wanted')],
@@ -74,7 +77,7 @@ RELATIVE = re.compile(r'^(-?(?:0x[0-9a-f]+)?)\((%\w+)\)$')
 
 
 class Code:
-    """The instructions, by address, and where functions begin."""
+    """The instructions by address, and the addresses where functions begin."""
 
     def __init__(self, library):
         text = subprocess.run(['objdump', '-d', '--no-show-raw-insn', library], check=True,
@@ -98,7 +101,7 @@ class Code:
 
     @staticmethod
     def read_data(library):
-        """Objects as (start, end, name)."""
+        """Returns data objects as (start, end, name)."""
         rows = subprocess.run(['readelf', '-sW', library], check=True, stdout=subprocess.PIPE,
                               text=True).stdout
         found = set()
@@ -117,7 +120,7 @@ class Code:
         return None
 
     def locate(self, addresses):
-        """Source files of addresses."""
+        """Finds the source files of addresses."""
         wanted = [address for address in addresses if address not in self.places]
         if not wanted:
             return
@@ -133,7 +136,7 @@ class Code:
 
 
 def register(operand):
-    """The 64-bit register an operand names, or None."""
+    """Returns the 64-bit register that an operand names, or None."""
     match = re.match(r'^%([re]?\w+)$', operand)
     if not match:
         return None
@@ -147,7 +150,7 @@ def register(operand):
 
 
 def split(operands):
-    """The operands, without objdump's remark."""
+    """Splits the operands, without objdump's comment."""
     text, parts, depth = operands.split('#')[0].strip(), [''], 0
     for char in text:
         depth += (char == '(') - (char == ')')
@@ -159,7 +162,7 @@ def split(operands):
 
 
 def step(values, mnemonic, operands):
-    """What registers and stack slots hold after an instruction: addresses of data or code."""
+    """Returns the addresses that registers and stack slots contain after an instruction."""
     parts = split(operands)
     target = parts[-1]
     key = register(target) or (target if '(%rsp)' in target or '(%rbp)' in target else None)
@@ -197,7 +200,7 @@ Call = collections.namedtuple('Call', 'at kind what arguments')    # kind: direc
 
 
 class Function:
-    """Calls of a function and which may follow which."""
+    """The calls of a function, and for each call the calls that may follow it."""
 
     def __init__(self, code, start):
         self.code, self.start = code, start
@@ -227,7 +230,7 @@ class Function:
             target = int(match.group(1), 16)
             return [following] + ([] if self.is_tail(target) else [target])
         if following in self.code.starts or following is None:
-            return []    # behind a call that does not return
+            return []    # after a call that does not return
         return [following]
 
     def is_tail(self, target):
@@ -235,13 +238,13 @@ class Function:
             self.code.names.get(target, '').endswith('@plt')
 
     def is_switch(self, address):
-        """A jump by a table, which adds a distance to the table's address."""
+        """Detects a jump through a table, which adds an offset to the table's address."""
         index = self.code.index[address]
         before = self.code.order[max(0, index - 6):index]
         return any(self.code.at[other][0] in ('movslq', 'movsxd') for other in before)
 
     def cases(self, address):
-        """What nothing else leads to: the instructions after jumps and returns."""
+        """Returns possible targets of such a jump: the instructions after jumps and returns."""
         found = []
         behind = bisect.bisect_right(self.code.sorted_starts, address)
         end = self.code.sorted_starts[behind] if behind < len(self.code.sorted_starts) else \
@@ -285,7 +288,7 @@ class Function:
         return None
 
     def describe(self, values):
-        """The graph of the calls alone: what else lies between does not matter."""
+        """Builds the graph of calls, without the instructions between them."""
         for address in values:
             if call := self.call_at(address, values[address]):
                 self.calls[address] = call
@@ -336,7 +339,7 @@ class Analysis:
             not name.startswith('rp_') else name or f'{place}: by pointer'
 
     def targets(self, function, call):
-        """Functions that a call through a pointer may reach; None: no row says."""
+        """Returns the functions that a call through a pointer may reach; None: no row exists."""
         key = self.code.name(function.start)
         if key not in TARGETS:
             return None
@@ -344,11 +347,12 @@ class Analysis:
         return TARGETS[key]
 
     def walk(self, start, held):
-        """Follows a function entered with `held`. Return: what may be held when it returns."""
+        """Follows a function that is entered with `held`. Returns the mutexes that may be held
+        when the function returns."""
         key = (start, held)
         if key in self.memory:
             return self.memory[key]
-        self.memory[key] = held    # of a call back into it
+        self.memory[key] = held    # the result for a recursive call
         function, events = self.functions[start], []
         states = {None: held}
         todo, left = [None], set()
@@ -394,7 +398,7 @@ class Analysis:
         return after
 
     def reach(self, starts):
-        """Contexts reached from functions that are entered with nothing held."""
+        """Returns the contexts that are reached if `starts` are entered with no mutex held."""
         for start in starts:
             self.walk(start, frozenset())
         seen, todo = {}, [((start, frozenset()), None) for start in starts]
@@ -409,7 +413,7 @@ class Analysis:
         return seen
 
     def fork_handlers(self):
-        """Those that run before a fork: the first argument of pthread_atfork()."""
+        """Returns the handlers that run before a fork: first arguments of pthread_atfork()."""
         return {call.arguments[0] for function in self.functions.values()
                 for call in function.calls.values()
                 if call.kind != 'pointer' and call.arguments[0] in self.functions and
@@ -417,13 +421,13 @@ class Analysis:
                  self.code.names.get(call.what) == '__pthread_atfork')}
 
     def locks(self, roots):
-        """Mutexes that these functions wait for."""
+        """Returns the mutexes that these functions wait for."""
         return {self.mutex(call) for key in self.reach(roots)
                 for call, _, _ in self.events.get(key, ())
                 if call.kind == 'extern' and call.what == LOCK}
 
     def restrict(self, mutexes):
-        """From now on no other mutex is of interest."""
+        """Limits the analysis to these mutexes from now on."""
         self.memory, self.events, self.relevant = {}, {}, mutexes
 
     def chain(self, seen, key):

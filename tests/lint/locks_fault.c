@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A library with the fault that locks.py looks for, several calls deep and behind a branch. */
+/* A library with the fault that locks.py reports, several calls deep and after a branch. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@ void rp_object_unregister(void *object);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void *objects;
 
-/* Constructors call this. */
+/* The object's constructor calls this function, so the mutex is one that a constructor takes. */
 VISIBLE void rp_object_register(void *object)
 {
 	pthread_mutex_lock(&lock);
@@ -32,7 +32,7 @@ static __attribute__((noinline)) void *find(const char *name)
 	return dlsym(RTLD_DEFAULT, name);
 }
 
-/* Waits for the loader's lock while it holds that of the constructors. */
+/* The fault: waits for the loader's lock while it holds the constructors' mutex. */
 VISIBLE void *locks_fault_find(int how)
 {
 	void *found = NULL;
@@ -44,7 +44,7 @@ VISIBLE void *locks_fault_find(int how)
 	return found;
 }
 
-/* Right: it looks after it has unlocked. */
+/* No fault: calls the loader after it has unlocked the mutex. */
 VISIBLE void locks_fault_free(int how)
 {
 	pthread_mutex_lock(&lock);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Shows that locks.py finds its fault where it is, and nowhere else.
+"""Shows that locks.py reports the fault of locks_fault.c, and nothing else.
 
 usage: locks_selftest.py LOCKS LIBRARY
 """

@@ -4,10 +4,10 @@
 
 usage: manuals.py ROOT
 
-groff reads each page without a warning, those that man/pages.py makes of the headers included; each
-exported function has such a page; ringpipe(1), its synopsis and the completion know every command
-and option of src/tools/ringpipe and no other option; libringpipe(7) names the environment variables
-that the library reads and no other.
+groff must read each page without a warning, including the pages that man/pages.py generates from
+the headers. Each exported function must have such a page. ringpipe(1), its synopsis and the shell
+completion must list exactly the commands and options of src/tools/ringpipe. libringpipe(7) must
+list exactly the environment variables that the library reads.
 """
 import os
 import re
@@ -20,11 +20,11 @@ import tree
 
 TOOL = 'src/tools/ringpipe'
 PAGES = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../man/pages.py')
-# The macros of declarations call these.
+# Only the macros of declarations call these functions.
 INTERNAL = {'rp_event_write_regs', 'rp_object_register', 'rp_object_unregister'}
 OPTION_ROW = re.compile(r"\{\s*RP_OPTION_\w+,\s*(?:0|'.'),\s*\"([\w-]+)\"")
 COMMAND_ROW = re.compile(r'\.name = "([\w ]+)"')
-# The magic of the diagnostics protocol looks like a variable.
+# The magic of the diagnostics protocol looks like the name of a variable.
 VARIABLE = re.compile(r'"((?:RINGPIPE|DOTNET)_(?!IPC_V\d)\w+)"')
 
 
@@ -43,7 +43,7 @@ def check_groff(root, page):
 
 
 def check_functions(root):
-    """A page for each function that the library exports, with a text of its own."""
+    """Checks that each exported function has a page with its own description."""
     exported = re.findall(r'^\t(rp_\w+\*?);', tree.read(root, 'src/lib/libringpipe.map'), re.M)
     declared = set()
     complaints = []

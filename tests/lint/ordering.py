@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Checks the tags that join the two sides of a memory ordering.
+"""Checks the tags that name the two sides of a memory ordering.
 
 usage: ordering.py ROOT
 
-A comment in src/lib/ring or src/lib/core that says [RING-PUB] names an ordering; it takes two
-sides, so a tag that appears once has lost its partner.
+A comment in src/lib/ring or src/lib/core marks one side of an ordering by a tag such as [RING-PUB].
+An ordering has two sides, so a tag that appears only once is an error.
 """
 import re
 import sys

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Keeps comments and pages from falling back into phrases that readers stumble over.
+"""Limits the number of phrases in comments and pages that make readers stumble.
 
 usage: prose.py ROOT
 
-Each kind of phrase has a limit: the number that the tree had when the limit was set last. A change
-may lower a limit and must not raise one.
+Each kind of phrase has a limit: the number of occurrences when the limit was last set. A change may
+lower a limit but must not raise it.
 """
 import re
 import sys
@@ -13,7 +13,7 @@ import sys
 import tree
 
 FOLDERS = ('src/', 'include/', 'bpf/', 'bench/', 'tests/', 'doc/', 'examples/')
-# Phrase, limit, and the replacement.
+# Phrase, limit, and the words to use instead.
 PHRASES = (
     (r'(?:^|[.:;] )(?:What|Who|Whose|Whom)\b(?![^.]*\?)', 16,
      'a sentence with a subject and a verb'),
@@ -30,7 +30,7 @@ PHRASES = (
 
 
 def texts(root, path):
-    """(line, text) of each comment, or of the page."""
+    """Yields (line, text) of each comment, or of the whole page."""
     if path.endswith('.md'):
         return [(1, tree.read(root, path))]
     if tree.is_c(path) and path.startswith(FOLDERS):
@@ -43,7 +43,7 @@ def places(root, pattern):
         if path.startswith('bench/results/'):
             continue
         for line, text in texts(root, path):
-            # A sentence may go on in the next line, behind the star of a comment.
+            # A sentence may continue on the next line, after the comment's star.
             plain = re.sub(r'\s+', ' ', re.sub(r'^/\*|\n\s*\*', ' ', text)).strip()
             yield from (f'{path}:{line}: {match[0].strip()}'
                         for match in re.finditer(pattern, plain))

@@ -4,7 +4,7 @@
 
 usage: required_test.py ROOT [unittest arguments]
 
-scripts/test runs in a tree of its own, with commands in place of meson and scripts/setup.
+scripts/test runs in a temporary tree, with fake commands for meson and scripts/setup.
 """
 import glob
 import json
@@ -72,7 +72,7 @@ class Required(unittest.TestCase):
         os.chmod(path, 0o755)
 
     def run_tests(self, entries, *arguments, ci="true", failing=""):
-        """(exit status, output) of scripts/test."""
+        """Runs scripts/test. Returns (exit status, output)."""
         self.write("log", "".join(json.dumps(one) + "\n" for one in entries))
         done = subprocess.run(
             [self.tree + "/bin/bash", self.tree + "/scripts/test", *arguments], text=True,

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Checks who includes whom against the table of rooms.
+"""Checks every #include against the table of folders, which the code calls rooms.
 
 usage: rooms.py ROOT [LIBRARY]
 
-Complains about an #include against the arrows, one that names no file, files that include each
-other in a circle, two files or types of the product with one name, and a table in
-doc/architecture.md that says something else. LIBRARY is the static library: an object that uses a
-symbol against the arrows is a complaint too.
+The script reports an #include that the table does not permit, an #include of a missing file, files
+that include each other in a circle, two files or types of the product with the same name, and a
+table in doc/architecture.md that differs from this one. LIBRARY is the static library: the script
+also reports an object that uses a symbol against the table.
 """
 import os
 import re
@@ -16,9 +16,10 @@ import sys
 
 import tree
 
-# Folder -> folders whose headers it may include besides its own and the public ones, from the
-# lowest layer to the highest: a folder uses those above its row. `core` stands for src/lib/core/,
-# src/modules/core/ or src/tools/core/. The table in doc/architecture.md is compared with this one.
+# Each folder, and the folders whose headers it may include besides its own and the public ones. The
+# order is from the lowest layer to the highest: a folder uses only those above its row. `core`
+# means src/lib/core/, src/modules/core/ or src/tools/core/. The script compares the table in
+# doc/architecture.md with this one.
 ROWS = {
     'include/ringpipe/': '',
     'src/lib/base/': '',
@@ -55,7 +56,7 @@ ROWS = {
 
 
 def full(name):
-    """The folder that a row's word stands for."""
+    """Returns the folder that a word of a row means."""
     for parent in ('', 'src/lib/', 'src/modules/', 'src/tools/'):
         for form in (parent + name, parent + name + '/'):
             if form in ROWS:
@@ -65,7 +66,7 @@ def full(name):
 
 ROOMS = {room: [full(name) for name in names.split()] for room, names in ROWS.items()}
 
-# Symbols that a room may use against the arrows, and why.
+# Symbols that a folder may use against the table, and why.
 UPWARD = {
     # The writers in assembly end with a jump to them, for events that they do not write.
     # ring/regs.h declares them as functions of the layer above. A pointer that core sets would need
@@ -80,7 +81,7 @@ UPWARD = {
     ('src/lib/export/', 'rp_thread_ring'),
 }
 
-# Headers of other projects, and the rooms that may include them.
+# Headers of other projects, and the folders that may include them.
 FOREIGN = {
     'urcu': ('src/', 'tests/'),
     'criterion': ('tests/',),
@@ -95,7 +96,7 @@ FOREIGN = {
     'lttng': ('src/modules/lttng/', 'tests/unit/', 'bench/'),
 }
 
-# Headers that the build makes, and what it makes them from.
+# Headers that the build generates, and their sources.
 GENERATED = {'src/lib/ring/asm_offsets.h': 'src/lib/ring/asm_offsets.c'}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
@@ -103,13 +104,13 @@ DOCUMENT = 'doc/architecture.md'
 
 
 def room_of(path):
-    """The room with the longest name that the path lies in."""
+    """Returns the room with the longest name that contains the path."""
     fitting = [room for room in ROOMS if path.startswith(room)]
     return max(fitting, key=len) if fitting else None
 
 
 def resolve(paths, path, quote, name):
-    """The file of the tree that an #include in `path` means, or None."""
+    """Returns the file of the tree that an #include in `path` names, or None."""
     bases = (os.path.dirname(path), 'src/lib', 'src', 'include') if quote == '"' else ('include',)
     for base in bases:
         candidate = os.path.normpath(os.path.join(base, name))
@@ -120,7 +121,7 @@ def resolve(paths, path, quote, name):
 
 
 def check_include(paths, path, line, quote, name):
-    """(the file included or None, a complaint or None)"""
+    """Returns (the file included or None, a complaint or None)."""
     target = resolve(paths, path, quote, name)
     where = f'{path}:{line}'
     if target is None:
@@ -137,14 +138,14 @@ def check_include(paths, path, line, quote, name):
         return target, f'{where}: "{name}" lies in no room'
     if target_room in (room, 'include/ringpipe/') or target_room in ROOMS[room]:
         return target, None
-    # Files of one folder below tests/ or examples/ may share.
+    # Files of subfolders of tests/, and of examples/, may include each other.
     if not target_room.startswith('src/') and target_room.split('/')[0] == room.split('/')[0]:
         return target, None
     return target, f'{where}: {room} may not include {target_room} ("{name}")'
 
 
 def circles(edges):
-    """Complaints about files that include each other."""
+    """Reports files that include each other."""
     complaints, done, stack = [], set(), []
 
     def visit(path):
@@ -166,7 +167,7 @@ def circles(edges):
 
 
 def check_layers(rooms):
-    """Complaints about folders that use one of a higher layer, which no circle goes without."""
+    """Reports folders that use a higher layer; every circle contains such a folder."""
     order = list(rooms)
     return [f'{room} may not use {used}, which is higher' for room in order
             for used in rooms[room]
@@ -174,7 +175,7 @@ def check_layers(rooms):
 
 
 def document_table(text):
-    """Room -> rooms, from the rows | `room` | what | `room` `room` | of the document."""
+    """Reads the rows | `room` | contents | `room` `room` | of the document."""
     table = {}
     for match in re.finditer(r'^\| *`([^`]+)` *\|[^|]*\|([^|]*)\| *$', text, re.M):
         table[match.group(1)] = re.findall(r'`([^`]+)`', match.group(2))
@@ -197,7 +198,7 @@ def check_document(root):
 
 
 def same_names(paths):
-    """Two files of the product with one name: a search or a message would mean either."""
+    """Reports files of the product with the same name, because a bare name would be ambiguous."""
     complaints, seen = [], {'main.c': None}
     for path in sorted(paths):
         name = os.path.basename(path)
@@ -210,7 +211,7 @@ def same_names(paths):
 
 
 def same_structs(root, paths):
-    """The same for structs, unions and enums, those inside of one file included."""
+    """Reports structs, unions and enums with the same name, including those private to a file."""
     complaints, seen = [], {}
     for path in sorted(paths):
         if not path.startswith(('src/', 'include/', 'bpf/')):
@@ -230,7 +231,7 @@ def room_of_member(member):
 
 
 def check_symbols(library):
-    """Complaints about objects of the static library that use a symbol against the arrows."""
+    """Complaints about objects of the static library that use a symbol against the table."""
     listed = subprocess.run(['nm', '-A', '-g', library], check=True, stdout=subprocess.PIPE,
                             text=True).stdout
     owners, uses = {}, []

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Shows that each lint can fail: small trees, each with one fault, and one without any.
+"""Shows that each lint can fail: small trees with one fault each, and one tree without a fault.
 
 usage: selftest.py
 
-Speaks TAP. A row is: the lint, what is wrong, the files that differ from the good tree (None: the
-file is missing), what the complaint must say.
+The output is TAP. A row contains the lint, its fault, the files that differ from the good tree
+(None: the file is missing), and the text that the complaint must contain.
 """
 import os
 import subprocess
@@ -178,14 +178,14 @@ CASES = (
 )
 
 OBJECT_CASES = (
-    ('objects along the arrows',
+    ('objects along the table',
      {'lib_core_write.c.o': 'extern int rp_ring; int *rp_core = &rp_ring;',
       'lib_ring_rings.c.o': 'int rp_ring;'}, ''),
-    ('a listed symbol against the arrows',
+    ('a listed symbol against the table',
      {'lib_core_write.c.o': 'void rp_event_write_slow(void) { }',
       'lib_ring_regs_x86_64.S.o': 'void rp_event_write_slow(void); '
                                   'void f(void) { rp_event_write_slow(); }'}, ''),
-    ('a symbol against the arrows',
+    ('a symbol against the table',
      {'lib_core_write.c.o': 'int rp_core;',
       'lib_ring_write_rseq.c.o': 'extern int rp_core; int *rp_ring = &rp_core;'},
      'lib_ring_write_rseq.c.o: src/lib/ring/ may not use src/lib/core/ (rp_core)'),
@@ -228,7 +228,7 @@ def run(lint, *arguments):
 
 
 def try_lint(lint, changes, wanted):
-    """'' or what is wrong; `wanted` '' means that the lint has to be content."""
+    """Returns '' or an error. If `wanted` is '', the lint must report nothing."""
     with tempfile.TemporaryDirectory() as root:
         lay_out(root, changes)
         return judge(*run(lint, root), wanted)

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Checks what a style can be checked for without reading.
+"""Checks the style rules that a script can check.
 
 usage: style.py ROOT
 
-Every source file names its licence, lines end before column 100, files before line 600, functions
-before their 80th; nothing is left for later; no path of somebody's machine; shell scripts parse.
+Every source file must name its licence. Lines have at most 100 columns, files at most 600 lines,
+functions at most 80. No file contains a note for later work or a path of one machine. Shell scripts
+must parse.
 """
 import os
 import re
@@ -20,7 +21,7 @@ FUNCTION_MAX = 80
 
 SOURCE_SUFFIXES = ('.c', '.h', '.S', '.cpp', '.cc', '.cs', '.py', '.sh', '.bash')
 STRING_LINE = re.compile(r'^\s*"(?:\\.|[^"\\])*"\s*(?:/\*.*\*/)?$')
-# Spelled so that this file does not hold what it looks for.
+# The patterns are split so that this file does not match them.
 LEFTOVER = re.compile(r'\b(TO' r'DO|FIX' r'ME)\b')
 MACHINE_PATH = re.compile(r'(?<![\w.])/(wo' r'rk|ho' r'me|ro' r'ot)/[\w.]')
 REGISTRY = re.compile(r'\b(nu' r'get\.org|py' r'pi\.org|npm' r'js\.org|deb\.deb' r'ian\.org)\b')
@@ -54,8 +55,8 @@ def check_source(path, lines):
 
 def check_functions(path, lines):
     """
-    A function's braces stand alone in column 0, nothing else's do. Lines that are a string and
-    nothing more do not count: assembly cannot be split.
+    Measures functions: only their braces are alone in column 0. Lines that contain only a string do
+    not count, because assembly cannot be split.
     """
     complaints, start, length = [], None, 0
     for number, line in enumerate(lines, 1):

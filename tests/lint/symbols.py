@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Compares what the shared library exports with what the public headers declare.
+"""Compares the exports of the shared library with the declarations of the public headers.
 
 usage: symbols.py ROOT LIBRARY COMMAND
 
-Every exported symbol begins with rp_ and is declared RP_PUBLIC; every declaration is exported; the
-library needs libc and liburcu, nothing else, and calls no function of libc with a lock that fork(2)
-leaves locked in a child. The command, which is linked to the static library,
-does not carry the front door, which would make it a host with a socket of its own.
+Every exported symbol must begin with rp_ and be declared RP_PUBLIC, and every declaration must be
+exported. The library needs only libc and liburcu. It calls no function of libc with a lock that
+fork(2) leaves locked in a child. The command is linked to the static library. It must not contain
+FRONT_DOOR, because the library would then open a diagnostics socket in the command.
 """
 import re
 import subprocess
@@ -15,13 +15,14 @@ import sys
 
 import tree
 
-FRONT_DOOR = 'rp_object_register'    # lies in the same object file as the constructor
+FRONT_DOOR = 'rp_object_register'    # in the same object file as the constructor
 DECLARATION = re.compile(r'\bRP_PUBLIC\b([^;{]*?)\b(\w+)\s*\(', re.S)
 ALLOWED = re.compile(r'^(libc\.so|libpthread\.so|liburcu[\w-]*\.so|ld-linux[\w-]*\.so)')
 
-# Functions of libc that take a lock of their own which a forked child inherits locked: that of time
-# zones, of translations, of databases, of random(3). The child would wait for ever. setenv(3) and
-# newlocale(3) have one, too, and are called where a library is loaded or a client asks for it.
+# Functions of libc that take an internal lock which a forked child may inherit locked, so that the
+# child would wait for ever: the locks of time zones, translations, databases and random(3).
+# setenv(3) and newlocale(3) also take such a lock, but the library calls them only while it is
+# loaded or at a client's request.
 LOCKED_IN_CHILDREN = re.compile(
     r'^(gmtime|localtime|mktime|timelocal|timegm|strftime|tzset|ctime|strerror|perror|'
     r'd?c?n?gettext|setlocale|random|srandom|rand|srand|get(pw|gr|host|serv)\w+|getaddrinfo|syslog|'
@@ -43,7 +44,7 @@ def defined(file, *options):
     names = set()
     for line in output.splitlines():
         kind, name = line.split()[-2:]
-        if kind != 'A':    # the version itself
+        if kind != 'A':    # the version symbol itself
             names.add(name.split('@')[0])
     return names
 

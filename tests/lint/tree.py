@@ -9,13 +9,13 @@ COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n]
 
 
 def files(root, *folders):
-    """Paths, relative to root, of all files below the folders (or below root)."""
+    """Returns the paths of all files below the folders (or below root), relative to root."""
     found = []
     for folder in folders or ('.',):
         for here, below, names in os.walk(os.path.join(root, folder)):
             below[:] = sorted(name for name in below if not SKIPPED_FOLDERS.match(name))
             for name in names:
-                if name == '.git':  # a file, in a linked work tree
+                if name == '.git':  # a file in a linked work tree
                     continue
                 found.append(os.path.relpath(os.path.join(here, name), root))
     return sorted(found)
@@ -40,7 +40,7 @@ def is_shell(root, path):
 
 
 def without_comments(text):
-    """C code with its comments blanked, lines kept."""
+    """Returns C code with its comments blanked and its line numbers unchanged."""
     def blank(match):
         token = match.group(0)
         return re.sub(r'[^\n]', ' ', token) if token.startswith('/') else token
@@ -48,7 +48,7 @@ def without_comments(text):
 
 
 def comments(text):
-    """(line, comment) of each comment of C code."""
+    """Returns (line, comment) of each comment of C code."""
     return [(text.count('\n', 0, match.start()) + 1, match.group(0))
             for match in COMMENT.finditer(text) if match.group(0).startswith('/')]
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Hands the arguments of a probe on, as libbpf's usdt.bpf.h reads them. */
+/* Forwards the arguments of a probe, read by libbpf's usdt.bpf.h. */
 #include <linux/bpf.h>
 #include <linux/ptrace.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * attach OBJECT PID FILE EVENT: attaches to a probe of Probes-Host by libbpf, says "ready", and
- * prints the arguments of each event, until it is interrupted.
+ * attach OBJECT PID FILE EVENT: attaches to a probe of Probes-Host by libbpf, prints "ready", then
+ * the arguments of each event, until it is interrupted.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program for `ringpipe bpf`: prints its pid, then does what the lines of its standard input say,
- * each answered by a line, until they end. bpf_test.py knows the values.
+ * A program for `ringpipe bpf`: prints its pid, then executes the lines of its standard input, and
+ * answers each with a line. bpf_test.py knows the values.
  *
- *	write N		so many of `numbers` and `texts` each
- *	rate N M	so many of `numbers`, M a second
- *	large		the largest payload there is, and the largest with a field after it
+ *	write N		N each of `numbers` and `texts`
+ *	rate N M	N of `numbers`, M a second
+ *	large		the largest payload, and the largest with a field after it
  *	trip		an event with activity ids
  *	broken		text that is neither UTF-8 nor UTF-16
  *	await		waits until a session wants `texts`
@@ -49,7 +49,7 @@ static void write_texts(uint64_t i)
 		   (int64_t)i - 50);
 }
 
-/* In portions of a millisecond: no later one waits because an earlier one was late. */
+/* Writes one part per millisecond; a late part does not delay the later ones. */
 static void write_at_rate(uint64_t count, uint64_t per_second)
 {
 	uint64_t portion = per_second / 1000 ? per_second / 1000 : 1, done = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded into programs that use libbpf: makes the kernel what BPF_SHIM says. `none`: one without
- * bpf(2). `refuse`: the program for the probe begins with a read beyond its stack, so that the
- * kernel's own verifier refuses it; `refuse:NAME` means the program of that name. `without:NAME`: a
- * kernel that has no such tracepoint.
+ * Preloaded into programs that use libbpf: simulates the kernel that BPF_SHIM describes. `none`: a
+ * kernel without bpf(2). `refuse`: the probe's program begins with a read beyond its stack, so that
+ * the kernel's own verifier rejects it; `refuse:NAME` selects the program of that name.
+ * `without:NAME`: a kernel without that tracepoint.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 int libbpf_find_vmlinux_btf_id(const char *name, enum bpf_attach_type type);
 
-/* Whether the wish is for this name. */
+/* Whether BPF_SHIM selects this name. */
 static int is_wished(const char *wish, const char *name)
 {
 	const char *of = getenv("BPF_SHIM");
@@ -52,7 +52,7 @@ static void spoil(union bpf_attr *attr)
 	attr->insns = (unsigned long)instructions;
 }
 
-/* The kernel's own entry: this function takes the place of libc's. */
+/* Makes the system call directly, since this function replaces libc's. */
 static long enter(long number, const long arguments[6])
 {
 	register long r10 __asm__("r10") = arguments[3];

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""ringpipe bpf against a real kernel: what BPF saw is what the process says it wrote."""
+"""`ringpipe bpf` on a real kernel: the BPF program sees exactly the events that the process
+wrote."""
 import collections
 import csv
 import io
@@ -36,7 +37,7 @@ def real_of(serial):
 
 
 def bucket_of(value):
-    """Where a histogram by powers of two has a whole number."""
+    """Return the slot of an integer in a histogram by powers of two."""
     if value == 0:
         return (0, 1)
     power = 1 << (abs(value).bit_length() - 1)
@@ -62,7 +63,7 @@ class BpfTest(ToolTest):
         self.assertEqual(host.stdout.readline(), b"done\n")
 
     def attach(self, *arguments):
-        """Starts `ringpipe bpf` and waits until no event is missed any more."""
+        """Start `ringpipe bpf` and wait until it no longer misses events."""
         tool = self.start("bpf", *arguments, "-p", self.pid)
         line = tool.stderr.readline().decode()
         self.assertIn(f"Attached to process {self.pid} ", line)
@@ -73,7 +74,8 @@ class BpfTest(ToolTest):
         return self.finish(tool, status)
 
     def watch(self, commands, *arguments):
-        """What `ringpipe bpf … --format json` says of what the host did meanwhile."""
+        """Return the result of `ringpipe bpf … --format json` for the events that the host wrote
+        meanwhile."""
         tool = self.attach(*arguments, "--format=json")
         for command in commands:
             self.send(command)
@@ -161,7 +163,7 @@ class Counting(BpfTest):
 
 class Formats(BpfTest):
     def watch_csv(self, command, *arguments):
-        """The rows of CSV and the object of JSON, of two clients at the same time."""
+        """Return the rows of CSV and the object of JSON, from two simultaneous clients."""
         tools = [self.attach(*arguments, "--format", form) for form in ("csv", "json")]
         self.send(command)
         rows, reported = (self.stop(tool)[0] for tool in tools)
@@ -189,7 +191,7 @@ class Formats(BpfTest):
         rows, reported = self.watch_csv("trip", "print", "--event", f"{PROVIDER}:trip")
         reported = json.loads(reported.splitlines()[0])
         self.assertEqual(json.loads(rows[0].pop("fields")), reported.pop("fields"))
-        # Each session has its own reading of the clock.
+        # Each session reads the clock separately.
         self.assertTrue(all(int(row.pop("time_ns")) for row in (rows[0], reported)))
         self.assertEqual(rows, self.fields_of([reported]))
 
@@ -290,7 +292,7 @@ class Printing(BpfTest):
         self.assertEqual(event["related_activity"], "100f0e0d-0c0b-0a09-0807-060504030201")
 
     def test_invalid_text_is_replaced_as_everywhere(self):
-        # As .NET and Unicode have it: one U+FFFD for the longest beginning of a character.
+        # As in .NET and Unicode: one U+FFFD for the longest incomplete beginning of a character.
         replaced = "\ufffda\ufffdb\u00e9\ufffd\ufffd\ufffd\ufffd\ufffd"
         event, = self.lines(["broken"], "--event", f"{PROVIDER}:texts")
         self.assertEqual((event["fields"]["name"], event["fields"]["wide"]),
@@ -359,7 +361,7 @@ class Volume(BpfTest):
 
 
 class Permission(BpfTest):
-    """Of a user who is nobody, with no capability but some."""
+    """An unprivileged user with only some capabilities."""
 
     def setUp(self):
         super().setUp()
@@ -369,7 +371,7 @@ class Permission(BpfTest):
         self.own = self.start_host(user=NOBODY, group=NOBODY, extra_groups=[])
 
     def with_capabilities(self, *capabilities):
-        """Exit status and what was said, of a look at nobody's own process."""
+        """Return the exit status and the output for a process of the same user."""
         names = ",".join(["-all", *(f"+{name}" for name in capabilities)])
         done = subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}",
                                "--clear-groups", f"--inh-caps={names}", f"--ambient-caps={names}",
@@ -390,7 +392,7 @@ class Permission(BpfTest):
             self.skipTest("no capabilities to give")
         for fewer in ((), ("bpf",), ("perfmon",), ("bpf", "perfmon")):
             status, error = self.with_capabilities(*fewer)
-            # There were kernels to which the last of these was enough.
+            # Some kernels accept the last set of capabilities.
             if status != 0 or fewer != ("bpf", "perfmon"):
                 self.assertEqual(status, 1, error)
                 self.assertIn("be root, or have the capability CAP_SYS_ADMIN\n", error)
@@ -502,7 +504,7 @@ class Refusals(BpfTest):
 
 
 class Foreign(BpfTest):
-    """A client that is no client of ours."""
+    """A client other than `ringpipe`."""
 
     def connect(self):
         import socket
@@ -565,7 +567,7 @@ class Foreign(BpfTest):
 
 
 def skip_reason():
-    """Why nothing here can run, or None."""
+    """Return the reason why no test here can run, or None."""
     if not sys.platform.startswith("linux"):
         return "not Linux"
     host = subprocess.Popen([HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Events as bpftrace sees them.
+"""Events read by bpftrace.
 
 usage: bpftrace_test.py HOST LIBRARY LIBRINGPIPE TOOL [unittest arguments]
 """
@@ -24,7 +24,7 @@ NUMBERED = unittest.skipUnless(probes.numbers_are_the_kernels(),
 
 
 def word(place):
-    """Any word of an event: bpftrace has names for six arguments only."""
+    """Return any word of an event: bpftrace has names for six arguments only."""
     return f'*(uint64*)(reg("r9") + {8 * place})'
 
 
@@ -38,7 +38,8 @@ class WithHost(unittest.TestCase):
         return host
 
     def trace(self, program, *options):
-        """The kernel counts a tracer before it hands anything on: wait for what it says itself."""
+        """The kernel counts a tracer before it forwards events, so wait for the tracer's own
+        output."""
         tracer = Tracer(["bpftrace", "-B", "line", *options, "-e",
                          'BEGIN { printf("ready\\n"); } ' + program])
         self.addCleanup(tracer.stop)
@@ -58,7 +59,7 @@ class WithHost(unittest.TestCase):
 @unittest.skipIf(platform.machine() != "x86_64", "bpftrace names registers by machine")
 class Values(WithHost):
     def compare(self, tracer, expected):
-        """Lines may change places when the host moves to another processor."""
+        """Lines may be reordered when the host moves to another processor."""
         self.assertEqual(sorted(tracer.reported("= ", len(expected))), sorted(expected))
 
     def test_arguments_have_their_signs_and_sizes(self):
@@ -100,7 +101,7 @@ class Values(WithHost):
                 f"{blob:x} {len(some.blob)}|{len(some.list)}|{some.list[0]}|"
                 f"{some.point[0]} {some.point[1]}|"
                 f"{len(some.points)} {some.points[0][0]} {some.points[0][1]}")
-            # The host's buffers are its next event's.
+            # The host reuses its buffers for the next event.
             tracer.reported("= ", count)
         self.compare(tracer, expected)
 
@@ -130,10 +131,10 @@ class Stacks(WithHost):
         self.host.fire("bare")
         tracer.reported("= told", 1)
         frames = re.findall(r"^ +(\w\S*)\+\d+$", "".join(tracer.lines), re.M)
-        # Without optimization the event's own function is one of the stack.
+        # Without optimization, the stack includes the generated function.
         frames = [name for name in frames if name != "probes_bare"]
         self.assertEqual(frames[:2], ["probes_bare_probe_", "fire_bare"], tracer.lines)
-        # gcc 14 calls a variant of the function whose arguments it changed.
+        # gcc 14 calls a variant of the function with different arguments.
         self.assertIn("serve", [name.partition(".")[0] for name in frames])
 
 
@@ -154,7 +155,7 @@ class Semaphores(WithHost):
         self.off("bare")
 
     def test_library_and_executable_have_a_word_each(self):
-        # With -p, bpftrace 0.17 takes what it found in one file for the other's.
+        # With -p, bpftrace 0.17 uses the locations found in one file for the other file too.
         library = self.trace(f'usdt:{LIBRARY}:probes:shared {{ printf("library %d\\n", arg0) }}')
         self.assertEqual(self.host.enabled(), {"library"})
         own = self.trace(f'usdt:{HOST}:probes:shared {{ printf("own %d\\n", arg0) }}')
@@ -211,7 +212,7 @@ class Semaphores(WithHost):
 
 
 class RunTime(WithHost):
-    """Events made at run time, and the watcher."""
+    """Dynamic events, and the thread that watches semaphores."""
 
     PROBE = ('{ printf("= %s %s %llx %lld %lld %llx\\n", str(arg0), str(arg1), *(uint32*)arg2, '
              'arg3, arg4, *(uint64*)(arg2 + 4)) }')

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs one command for each line of standard input, in a thread of its own named in the answer.
- * Each command is a request with an activity of its own:
+ * Runs one command for each line of standard input, in a new thread, whose id is in the answer.
+ * Each command is a request with a separate activity:
  *
  *	syscalls N	N times getppid(2), in a tight loop
  *	sleeps N	N times 2 ms asleep
  *	faults N	N fresh pages written to
  *	disk PATH N	N bytes, a multiple of 4096, written and fsync(2)
  *
- * It answers with the thread's gettid(2) when the work is done. Its first line is its own pid, its
- * second, as soon as its events are wanted, the same again.
+ * It answers with the thread's gettid(2) when the command is done. Its first line is its pid. It
+ * prints the pid again as soon as a session enables its events.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -59,14 +59,14 @@ static void touch(unsigned long pages)
 
 	if (bytes == MAP_FAILED)
 		fail("mmap");
-	/* A huge page would be one fault for many. */
+	/* One fault would map a whole huge page. */
 	madvise((void *)bytes, pages * page, MADV_NOHUGEPAGE);
 	for (unsigned long i = 0; i < pages; i++)
 		bytes[i * page] = 1;
 	munmap((void *)bytes, pages * page);
 }
 
-/* Around the page cache, which the kernel may empty for the thread. */
+/* Bypasses the page cache, which a kernel thread may write back instead of this thread. */
 static void write_out(const char *path, unsigned long size)
 {
 	const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the kernel did for a process stands in its trace: ringpipe collect --kernel.
+"""A trace contains the kernel's events of a process: ringpipe collect --kernel.
 
-kernel_host.c does a known number of things. Environment: RINGPIPE, KERNEL_HOST, RINGPIPE_KERNEL
+kernel_host.c causes a known number of events. Environment: RINGPIPE, KERNEL_HOST, RINGPIPE_KERNEL
 (empty: not built), SHIM, SANITIZERS, INTEROP_BUILD.
 """
 import collections
@@ -42,7 +42,7 @@ def children(pid):
 
 
 class Host:
-    """kernel_host, told what to do."""
+    """Runs kernel_host, and sends it commands."""
 
     def __init__(self, environment, prefix=(), **options):
         self.process = subprocess.Popen([*prefix, HOST], stdin=subprocess.PIPE,
@@ -100,7 +100,7 @@ class KernelTest(unittest.TestCase):
         tool.stderr.close()
 
     def stop(self, tool):
-        """What the tool said; the trace is complete."""
+        """Return the tool's output; the trace is complete."""
         tool.send_signal(signal.SIGINT)
         _, said = tool.communicate(timeout=PATIENCE)
         self.assertEqual(tool.returncode, 0, said)
@@ -112,7 +112,8 @@ class KernelTest(unittest.TestCase):
         return json.loads(done.stdout)
 
     def strict(self):
-        """What the strict reader, which knows nothing of ours, finds without a fault."""
+        """Return the findings of the strict reader, independent of the library, in a trace without
+        a fault."""
         done = subprocess.run([STRICT, "--kernel", self.path("trace")], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, check=False, timeout=PATIENCE)
         self.assertEqual((done.returncode, done.stderr.decode()), (0, ""))
@@ -128,9 +129,9 @@ class KernelTest(unittest.TestCase):
         return rows
 
     def request(self, rows, thread):
-        """The events of a thread, which had one request; and of these all from its start to its
-        stop, which have its activity. The clock of the process's events is some microseconds off
-        at times, so of what happens at the very ends of a request some may stand outside."""
+        """Return the events of a thread, which had one request, and those between the request's
+        start and stop, which have its activity. The clock of the process's events may differ by
+        some microseconds, so events at the ends of the request may be outside."""
         mine = [row for row in rows if row["thread"] == thread]
         names = [row["event"] for row in mine]
         first, last = names.index("requestStart"), names.index("requestStop")
@@ -140,7 +141,7 @@ class KernelTest(unittest.TestCase):
         return mine, inside
 
     def check_users(self, rows, threads):
-        """Not one of the process's own events is missing, and none has been doubled."""
+        """None of the process's own events is missing or duplicated."""
         own = collections.Counter((row["thread"], row["event"]) for row in rows
                                   if row["provider"] == "Kernel-Host")
         self.assertEqual(own, {(thread, event): 1 for thread in threads
@@ -174,7 +175,7 @@ class Reported(KernelTest):
                   if row["event"] == "SyscallExit" and "nanosleep" in row["fields"]["name"]]
         self.assertEqual(len(sleeps), 20)
         self.assertGreaterEqual(min(sleeps), 2_000_000)
-        # One that lost its processor before it slept was preempted.
+        # A thread that lost its processor before it slept was preempted.
         waits = [row["fields"] for row in inside if row["event"] == "SwitchIn"]
         self.assertIn("sleeping", {wait["reason"] for wait in waits})
         waited = sum(wait["off_cpu_ns"] for wait in waits)
@@ -245,7 +246,7 @@ class Lost(KernelTest):
         tool = self.collect(host, "--kernel", "faults", "--buffer", "1")
         helper, = children(tool.pid)
         os.kill(helper, signal.SIGSTOP)
-        # 128 KB hold some 2,300 records.
+        # A buffer of 128 KB holds about 2,300 records.
         thread = host.do("faults", 20000)
         os.kill(helper, signal.SIGCONT)
         self.stop(tool)
@@ -259,7 +260,7 @@ class Lost(KernelTest):
         found = self.strict()
         self.assertEqual((found["lost_in_gaps"], found["lost_in_points"]), (lost, 0))
         self.assertGreaterEqual(lost + seen, 20000)
-        # A sanitizer touches pages of its own for these.
+        # A sanitizer touches additional pages for these.
         self.assertLess(lost + seen, 25000)
         self.assertGreater(lost, 10000)
         self.check_users(rows, [thread])
@@ -361,7 +362,7 @@ class Ends(KernelTest):
 
 
 class Refused(KernelTest):
-    """What cannot be had is said once; the trace is made without it."""
+    """Missing features are reported once; the trace is made without them."""
 
     def check(self, message, *kinds, shim=None, **options):
         host = self.host(**options)

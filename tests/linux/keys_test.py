@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Static keys and tracers of the kernel's, which tell nobody that they are there.
+"""Static keys with kernel tracers, of which the library gets no notice.
 
 usage: keys_test.py HOST [unittest arguments]
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Events as BPF programs of libbpf see them: libbpf_test.py HOST ATTACH OBJECT"""
+"""Events read by BPF programs with libbpf: libbpf_test.py HOST ATTACH OBJECT"""
 import random
 import sys
 import unittest
@@ -13,7 +13,7 @@ EVENTS = 10
 
 
 def signed(word):
-    """As the program prints a word."""
+    """Return a word as the program prints it."""
     return word - (1 << 64) if word >= 1 << 63 else word
 
 
@@ -83,7 +83,7 @@ def main():
     HOST, ATTACH, OBJECT = sys.argv[1:4]
     del sys.argv[1:4]
     probes.need()
-    with open(OBJECT, "rb"):    # its absence is a mistake of the build
+    with open(OBJECT, "rb"):    # if it is missing, the build is wrong
         pass
     host = Host(HOST)
     tracer = Tracer([ATTACH, OBJECT, str(host.pid), HOST, "bare"])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Daemons of LTTng for one test, with a home of their own: nothing of the machine's is touched.
+"""Runs LTTng's daemons for one test in a separate home, without effect on the machine's daemons.
 
-They run as an ordinary user, since those of root have one place for all.
+They run as an ordinary user, since root's daemons share one folder.
 """
 import os
 import random
@@ -17,7 +17,7 @@ NOBODY = 65534
 
 
 def user():
-    """As whom everything here runs."""
+    """Return the user who runs all programs here."""
     if os.getuid() != 0:
         return {}
     return {'user': NOBODY, 'group': NOBODY, 'extra_groups': []}
@@ -29,7 +29,7 @@ def answers(port):
 
 
 class Daemon:
-    """lttng-sessiond, and lttng-relayd where it is wanted, below one directory."""
+    """lttng-sessiond, and on request lttng-relayd, below one directory."""
 
     def __init__(self):
         self.home = tempfile.mkdtemp(prefix='ringpipe-lttng-')
@@ -37,7 +37,7 @@ class Daemon:
                             if not name.startswith(('LTTNG_', 'RINGPIPE_', 'DOTNET_'))}
         self.environment.update(LTTNG_HOME=self.home, HOME=self.home, TMPDIR=self.home,
                                 LC_ALL='C.UTF-8', LTTNG_UST_REGISTER_TIMEOUT='60000')
-        # Daemons are not built for what is preloaded into tests.
+        # The daemons were not built for libraries that are preloaded into tests.
         self.plain = {name: value for name, value in self.environment.items()
                       if name != 'LD_PRELOAD'}
         if os.getuid() == 0:
@@ -52,7 +52,7 @@ class Daemon:
         self.wait(lambda: self.run('list', check=False).returncode == 0)
 
     def start_relay(self):
-        """Returns its ports: below those that the kernel gives to others meanwhile."""
+        """Return its ports, chosen below those that the kernel assigns to others."""
         while self.relay is None or self.relay.poll() is not None:
             ports = random.sample(range(20000, 32000), 3)
             options = [f'--{name}-port=tcp://127.0.0.1:{port}'
@@ -84,7 +84,7 @@ class Daemon:
 
     @staticmethod
     def end(process):
-        """As if it had crashed, and the daemons for its buffers with it."""
+        """Kill the daemon and its consumer daemons, as if it had crashed."""
         if process is not None and process.returncode is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait(PATIENCE)

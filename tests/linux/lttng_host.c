@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program for LTTng: does what the lines of its standard input say, answers each by what is worth
- * knowing and a line "done", and ends with them. lttng_test.py knows the values. Its argument is a
- * plugin with an event of its own.
+ * A program for LTTng: executes the lines of its standard input, answers each with results and a
+ * line "done", and ends with its input. lttng_test.py knows the values. Its argument is a plugin
+ * with an event.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -69,7 +69,7 @@ static struct place any_place(void)
 	return (struct place){ (uint32_t)any(), (float)any_real(), { (int16_t)any(), any_guid() } };
 }
 
-/* As JSON; a real number by its bits. */
+/* Prints JSON; a real number as its bits. */
 static void say_bytes(const char *name, const void *bytes, size_t size)
 {
 	printf("\"%s\": [", name);
@@ -122,7 +122,7 @@ static void say_places(const struct place *places, size_t count)
 	printf("], ");
 }
 
-/* One of each type, with values of chance, and what they were. */
+/* Writes each type with random values, and prints the values. */
 static void write_every(void)
 {
 	static const char *const texts[] = { "", "plain", "gr\u00fc\u00dfe", "\u20ac 5",
@@ -175,7 +175,10 @@ static void write_ticks(uint32_t first, uint32_t count, const char *text)
 		host_tick(i, text, i * 0.5, i % 2 ? u"\u00f6dd" : u"even", (int16_t)-i);
 }
 
-/* Values with a name and without; at run time too, of another width and with odd names. */
+/*
+ * Writes values with and without a name; also in dynamic events, of another width and with odd
+ * names.
+ */
 static void write_moves(void)
 {
 	static const struct rp_enumerator colours[] = {
@@ -203,7 +206,7 @@ static void write_moves(void)
 static struct rp_provider *maker;
 static struct rp_event *made[8];
 
-/* An event with so many fields of 32 bits, or one text where that is 0. */
+/* An event with `count` fields of 32 bits, or with one text if `count` is 0. */
 static void make_event(unsigned int id, unsigned int count, const char *name)
 {
 	struct rp_field fields[RP_FIELDS_MAX] = { { .name = "text", .type = RP_TYPE_STRING } };
@@ -226,7 +229,7 @@ static void make_event(unsigned int id, unsigned int count, const char *name)
 		printf("%s\n", strerror(-ret));
 }
 
-/* An event for each level, of a provider whose name is longer than LTTng's may be. */
+/* An event for each level, in a provider whose name exceeds LTTng's limit. */
 static void make_levels(void)
 {
 	static const struct rp_field field = { .name = "text", .type = RP_TYPE_STRING };
@@ -243,7 +246,7 @@ static void make_levels(void)
 		printf("%s\n", strerror(-ret));
 }
 
-/* An event whose fields have the longest names there are, two the same but for their end. */
+/* An event whose fields have names of maximum length; two differ only at their end. */
 static void make_names(unsigned int id)
 {
 	static char names[5][RP_NAME_MAX + 1];
@@ -270,7 +273,7 @@ static void make_names(unsigned int id)
 		rp_event_write(made[id], &part, 1);
 }
 
-/* An event with an enumeration whose names are the longest there are. */
+/* An event with an enumeration whose names have the maximum length. */
 static void make_labels(unsigned int id)
 {
 	static char names[6][RP_NAME_MAX + 1];
@@ -301,7 +304,7 @@ static void fire(unsigned int id, const char *bytes, size_t size)
 	rp_event_write(made[id], &part, 1);
 }
 
-/* A text of so many bytes and a NUL. */
+/* Writes a text of `bytes` bytes and a NUL. */
 static void fire_long(unsigned int id, size_t bytes)
 {
 	char *text = calloc(bytes + 1, 1);
@@ -322,7 +325,7 @@ static void fire_numbers(unsigned int id, uint32_t count)
 	fire(id, (const char *)values, 4 * count);
 }
 
-/* Has the thread that watches LTTng look once, where lttng_shim.c holds it. */
+/* Makes the thread that polls LTTng's state check it once, after which lttng_shim.c blocks it. */
 static void look(void)
 {
 	int (*shim_look)(void);
@@ -372,7 +375,9 @@ static void await(const char *name, bool on)
 		printf("still %s\n", on ? "off" : "on");
 }
 
-/* A child that writes as soon as it is seen, which the parent's session goes on for. */
+/*
+ * Forks a child that writes as soon as LTTng has enabled its event; the parent's session continues.
+ */
 static void run_child(uint32_t first, uint32_t count)
 {
 	pid_t child;
@@ -433,7 +438,7 @@ static void write_activity(uint32_t serial)
 	rp_activity_set(&(struct rp_activity){ { { 0 } }, { { 0 } } });
 }
 
-/* Writes on a thread of its own and prints the thread's id. */
+/* Writes in a separate thread and prints the thread's id. */
 static void *write_on_thread(void *serial)
 {
 	printf("%ld\n", (long)syscall(SYS_gettid));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A program that LTTng traces, and what its tests share."""
+"""Runs a program that LTTng traces, and has the common parts of its tests."""
 import glob
 import os
 import subprocess
@@ -13,7 +13,7 @@ PLUGIN = os.environ['PLUGIN']
 
 
 class Host:
-    """The program that writes."""
+    """The program that writes the events."""
 
     def __init__(self, daemon, environment=None, program=HOST):
         self.process = subprocess.Popen([program, PLUGIN], stdin=subprocess.PIPE,
@@ -23,7 +23,7 @@ class Host:
         self.pid = int(self.process.stdout.readline() or 0)
 
     def ask(self, *words):
-        """The lines that it answers."""
+        """Send a command, and return the lines of the answer."""
         self.process.stdin.write((' '.join(map(str, words)) + '\n').encode())
         self.process.stdin.flush()
         lines = []
@@ -37,7 +37,7 @@ class Host:
         return lines
 
     def expect(self, *words):
-        """Nothing that it has to say."""
+        """Send a command that has no answer."""
         lines = self.ask(*words)
         if lines:
             raise AssertionError(f'{words}: {lines}')
@@ -76,7 +76,7 @@ class LttngTest(unittest.TestCase):
         self.assertEqual((status, errors), (0, ''))
 
     def session(self, *options):
-        """Makes a session that is to be started."""
+        """Create a session that is not started yet."""
         self.traces += 1
         path = os.path.join(self.daemon.home, f'trace{self.traces}')
         self.daemon.run('create', f's{self.traces}', f'--output={path}', *options)
@@ -92,7 +92,7 @@ class LttngTest(unittest.TestCase):
         self.daemon.run('destroy')
 
     def snapshots(self, session):
-        """Those that were begun."""
+        """Return the snapshots whose writing has begun."""
         return glob.glob(os.path.join(self.daemon.home, session, 'snapshot-*'))
 
     def names(self, path):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""A client of LTTng's notifications, by its library: a line for each one, the trigger's name first
-and then what it captured. Before them "listening"."""
+"""A client of LTTng's notifications, by its library. Prints "listening", then a line for each
+notification: the trigger's name, then the captured values."""
 import ctypes
 import ctypes.util
 
 LTTNG = ctypes.CDLL(ctypes.util.find_library("lttng-ctl"))
-OK = 10  # LTTNG_OK, of those calls that return an error code
+OK = 10  # LTTNG_OK, of the calls that return an error code
 
 
 def call(name, *arguments, result=ctypes.c_int):
@@ -15,7 +15,7 @@ def call(name, *arguments, result=ctypes.c_int):
 
 
 def out(name, of, *arguments, kind=ctypes.c_void_p):
-    """What a call puts where its last argument points; None where it failed."""
+    """Return the value that a call stores through its last argument; None if it failed."""
     value = kind()
     status = call(name, of, *arguments, ctypes.byref(value))
     return value if status in (0, OK) else None
@@ -33,7 +33,7 @@ def subscribe(channel):
 
 
 def captured(notification):
-    """Numbers and texts."""
+    """Return the captured numbers and texts."""
     evaluation = ctypes.c_void_p(call("lttng_notification_get_evaluation", notification,
                                       result=ctypes.c_void_p))
     values = out("lttng_evaluation_event_rule_matches_get_captured_values", evaluation)

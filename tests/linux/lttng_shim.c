@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded into lttng_host: the thread that looks at what LTTng wants sleeps until the host has it
- * look once more, and it is known how long it would have slept.
+ * Preloaded into lttng_host: the thread that polls LTTng's state sleeps until the host requests
+ * another check, and the length of the intended sleep is recorded.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@ int lttng_shim_look(void);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static unsigned int sleeps, wakes;	/* it sleeps while the first is more */
+static unsigned int sleeps, wakes;	/* it sleeps while there are more sleeps than wakes */
 static int wanted_ms;
 
 static void wait_until_it_sleeps(void)
@@ -32,7 +32,7 @@ static void sleep_until_woken(const struct timespec *time)
 	pthread_mutex_unlock(&lock);
 }
 
-/* In the place of libc's, for all of the process. */
+/* Replaces libc's function for the whole process. */
 int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *rest)
 {
 	int (*next)(clockid_t, int, const struct timespec *, struct timespec *);
@@ -47,7 +47,7 @@ int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, str
 	return next(clock, flags, time, rest);
 }
 
-/* One look, from sleep to sleep. Return: the milliseconds of that sleep. */
+/* Makes one check, from sleep to sleep. Return: the milliseconds of that sleep. */
 int lttng_shim_look(void)
 {
 	pthread_mutex_lock(&lock);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What LTTng records of a process is what the process wrote: real daemons, read by babeltrace2."""
+"""LTTng records exactly what the process wrote: real daemons, with traces read by babeltrace2."""
 import glob
 import json
 import os
@@ -60,7 +60,7 @@ class TypesTest(LttngTest):
         self.assertEqual(activity.fields['related_activity_id'],
                          'f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff')
         self.assertEqual(activity.fields['change'], -7)
-        # As .NET and Unicode have it: one U+FFFD for the longest beginning of a character.
+        # As in .NET and Unicode: one U+FFFD for the longest incomplete beginning of a character.
         self.assertEqual(invalid.fields['text'], '\ufffda\ufffdb\u00e9\ufffd\ufffd\ufffd')
         self.assertEqual(invalid.fields['ratio'], 4)
         self.assertEqual(invalid.uri, 'ringpipe:id=1;version=0;level=4;opcode=0;keywords=0x1')
@@ -137,10 +137,10 @@ class TypesTest(LttngTest):
         host.expect('numbers', 5, 128)
         for made in (1, 2, 3, 4):
             host.expect('fire', made, 0, f'text {made}')
-        # A payload that lacks the event's fields would corrupt the rest of the trace.
+        # A payload without the event's fields would corrupt the rest of the trace.
         host.expect('fire', 0, 3, 'abc')
         host.expect('fire', 1, 4, 'abcdefg')
-        host.expect('long', 1, 1 << 16)     # with its NUL one byte longer than the limit
+        host.expect('long', 1, 1 << 16)     # one byte longer than the limit, with its NUL
         host.expect('fire', 4, 0, 'the end')
         self.assertIn('Lttng-Made: 3 lost', host.ask('list'))
         shown = subprocess.run([TOOL, 'list', str(host.pid)], env=self.daemon.environment,
@@ -190,7 +190,7 @@ class TypesTest(LttngTest):
 class ChoiceTest(LttngTest):
     @staticmethod
     def channel(path, name):
-        """A trace that has one channel of another."""
+        """Return a trace that has one channel of another."""
         source, = glob.glob(os.path.join(path, 'ust', 'uid', '*', '*'))
         target = os.path.join(path, name)
         os.mkdir(target)
@@ -262,7 +262,7 @@ class ChoiceTest(LttngTest):
         host = self.host({'LD_PRELOAD': SHIM})
         self.session()
         self.enable('Lttng-Host:tick')
-        self.start()    # which ends when the process knows it
+        self.start()    # which ends when the process knows of it
         self.assertEqual(host.ask('on', 0, 0, 'tick'), ['0'])
         self.assertEqual(host.ask('look'), [f'{int(promised) // 2} ms'])
         self.assertEqual(host.ask('on', 0, 0, 'tick'), ['1'])
@@ -414,7 +414,7 @@ class TriggerTest(LttngTest):
                         *(f'--action={action[0]}', *action[1:]))
 
     def listener(self):
-        """The lines of a client of notifications."""
+        """Run a client of notifications, and return its lines."""
         with open(LISTENER, encoding='utf-8') as program:
             process = subprocess.Popen([sys.executable, '-c', program.read()],
                                        env=self.daemon.plain, stdout=subprocess.PIPE, **user())
@@ -453,7 +453,7 @@ class TriggerTest(LttngTest):
                                 '--filter=serial == 100'), *action)
         host = self.host()
         host.expect('tick', 1, 10, 'before')
-        host.expect('levels', 99)   # neither
+        host.expect('levels', 99)   # enables neither
         host.expect('levels', 100)
         host.expect('await', 1, 0, 'detail')
         host.expect('levels', 101)
@@ -473,7 +473,7 @@ class PageTest(LttngTest):
         with open(os.path.join(ROOT, 'doc/linux-tools.md'), encoding='utf-8') as page:
             section = re.search(r'^## LTTng.*?(?=^## )', page.read(), re.M | re.S).group()
         shutil.copy(HELLO, self.daemon.home)
-        # The next command comes once it has slept, as it does after each event, often enough.
+        # Send the next command once the process has slept often enough; it sleeps after each event.
         asleep = ("./hello &\nuntil awk '/^volun/ { exit ($2 < 20) }' /proc/$!/status; "
                   'do sleep 0.05; done\n')
         commands = ''.join(re.findall(r'^```sh\n(.*?)^```', section, re.M | re.S))
@@ -488,13 +488,13 @@ class PageTest(LttngTest):
                 status = script.wait(PATIENCE)
                 self.daemon.wait(lambda: status or self.snapshots('hello-last'))
             finally:
-                os.killpg(script.pid, signal.SIGKILL) # `hello` goes on
+                os.killpg(script.pid, signal.SIGKILL) # `hello` continues
             log.seek(0)
             shown = log.read().decode()
         self.assertEqual(status, 0, shown)
         self.assertIn('Hello:greeting (loglevel: TRACE_INFO (6)) (type: tracepoint)', shown)
         self.assertIn('field: whom (string)', shown)
-        self.daemon.run('destroy', '--all')     # what is begun is ended
+        self.daemon.run('destroy', '--all')     # ends everything that the script began
         folder, = self.snapshots('hello-last')
         self.assertIn('Hello:greeting', {event.name for event in read(folder)})
         self.assertRegex(shown, r'Hello:greeting: \{ cpu_id = \d+ \}, \{ .*"hello".* \}, '
@@ -502,7 +502,7 @@ class PageTest(LttngTest):
 
 
 class WithoutTest(unittest.TestCase):
-    """No session daemon, no module, or not wanted."""
+    """Cases without a session daemon, without the module, or with LTTng switched off."""
 
     def setUp(self):
         self.daemon = Daemon()

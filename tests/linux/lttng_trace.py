@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is in a trace of LTTng's, read by babeltrace2."""
+"""Reads an LTTng trace with babeltrace2."""
 try:
     import bt2
     from bt2 import native_bt
@@ -8,20 +8,20 @@ except ImportError:
 
 
 def plain(value):
-    """A value of babeltrace2 as Python's own."""
+    """Convert a babeltrace2 value to a Python value."""
     if isinstance(value, bt2._ArrayFieldConst):
         return [plain(element) for element in value]
     if isinstance(value, bt2._RealFieldConst):
         return float(value)
     if isinstance(value, bt2._StringFieldConst):
-        # babeltrace2 2.0 leaves the text of an earlier event behind an empty one.
+        # babeltrace2 2.0 shows an earlier event's text after an empty one.
         length = native_bt.field_string_get_length(value._ptr)
         return str(value).encode()[:length].decode()
     return int(value)
 
 
 def labels(value):
-    """Of each enumeration in a value: the names of what it has."""
+    """Return the labels of each enumeration in a value."""
     return {name: sorted(field.labels) for name, field in (value or {}).items()
             if isinstance(field, bt2._EnumerationFieldConst)}
 
@@ -41,6 +41,6 @@ class Event:
 
 
 def read(path):
-    """All events of the traces below a directory, in the order of time."""
+    """Return all events of the traces below a directory, in order of time."""
     return [Event(message.event) for message in bt2.TraceCollectionMessageIterator(path)
             if isinstance(message, bt2._EventMessageConst)]

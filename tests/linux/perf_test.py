@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Events as perf sees them: perf_test.py HOST LIBRARY LIBRINGPIPE TOOL [unittest arguments]"""
+"""Events read by perf: perf_test.py HOST LIBRARY LIBRINGPIPE TOOL [unittest arguments]"""
 import os
 import re
 import shutil
@@ -34,7 +34,7 @@ class WithHost(unittest.TestCase):
 
     @staticmethod
     def enable_in_kernel(line):
-        """No file of Python's: those look where the end is."""
+        """Without a Python file object, which would seek to the end."""
         file = os.open(TRACEFS + "/uprobe_events", os.O_WRONLY | os.O_APPEND)
         try:
             os.write(file, line.encode())
@@ -46,13 +46,14 @@ class WithHost(unittest.TestCase):
             self.enable_in_kernel(f"-:{name}\n")
 
     def define(self, event):
-        """What `perf probe` made of the event; others on this machine may have its name."""
+        """Return the name that `perf probe` chose; others on this machine may use the event's
+        name."""
         name, = re.findall(r"perf record -e (\S+)", self.perf("probe", "-f", "sdt_probes:" + event))
         self.made.append(name.replace(":", "/"))
         return name
 
     def record(self, name, fire):
-        """Lines of arguments of what `fire` did, from the first instruction on."""
+        """Return lines of arguments for what `fire` did, starting at the first instruction."""
         data = os.path.join(self.folder, "data")
         host = Host("perf", "record", "-q", "-o", data, "-e", name, "--", HOST)
         try:
@@ -88,7 +89,7 @@ class Perf(WithHost):
         fired = [random_words(sizes, truths) for _ in range(EVENTS)]
         lines = self.record(self.define(event),
                             lambda host: [host.fire(event, *words) for words in fired])
-        # perf 6.1 shows some that are below zero as if they were not.
+        # perf 6.1 shows some negative values as unsigned.
         self.assertEqual(
             [[narrow(word, size) for word, size in zip(self.arguments(line), sizes)]
              for line in lines],
@@ -104,7 +105,7 @@ class Perf(WithHost):
         self.assertEqual(frames[-1], "_start", frames)
 
     def test_stacks_by_frame_pointers_begin_at_the_probe_and_lead_to_the_caller(self):
-        # Without optimization the event's own function is one of the stack.
+        # Without optimization, the stack includes the generated function.
         frames = [name for name in self.stack_of_bare("-g") if name != "probes_bare"]
         self.assertEqual(frames[:2], ["probes_bare_probe_", "fire_bare"])
 
@@ -153,7 +154,7 @@ class Perf(WithHost):
 
 
 class Travel(WithHost):
-    """A trace where the programs are not that it was made of."""
+    """Reads a trace on a system with other programs than the traced ones."""
 
     def setUp(self):
         super().setUp()
@@ -161,7 +162,7 @@ class Travel(WithHost):
         self.perf("buildid-cache", "--add", LIBRARY)
 
     def record_library(self, *options, files="cache"):
-        """Of an event in a library, whose caller is in the program."""
+        """An event in a library, whose caller is in the program."""
         name = self.define("shared")
         host = Host("perf", "--buildid-dir", os.path.join(self.folder, files), "record", "-q",
                     *options, "-o", self.data, "-e", name, "--", HOST)
@@ -169,7 +170,7 @@ class Travel(WithHost):
         host.close()
 
     def elsewhere(self, files):
-        """Names of functions by the program's files that came along."""
+        """Find names of functions in the copied files of the programs."""
         there, away = os.path.dirname(HOST), os.path.dirname(HOST) + ".away"
         os.rename(there, away)
         try:
@@ -180,7 +181,7 @@ class Travel(WithHost):
         return re.findall(r"^\s+[0-9a-f]+ (\S+)", shown, re.M)
 
     def unpack(self, files):
-        """What `perf archive` packs."""
+        """Return the files that `perf archive` packs."""
         programs = subprocess.run(["perf", "--exec-path"], check=True, stdin=subprocess.DEVNULL,
                                   capture_output=True, text=True).stdout.strip()
         if not os.path.exists(os.path.join(programs, "perf-archive")):

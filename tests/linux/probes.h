@@ -27,7 +27,7 @@ RP_EVENT(probes, wide, 6, RP_LEVEL_INFORMATIONAL, 0x4, RP_U64(f0), RP_U64(f1), R
 	 RP_U64(f24), RP_U64(f25), RP_U64(f26), RP_U64(f27), RP_U64(f28), RP_U64(f29));
 RP_EVENT(probes, shared, 7, RP_LEVEL_INFORMATIONAL, 0x8, RP_U32(number));
 
-/* In the library. */
+/* Defined in the library. */
 __attribute__((visibility("default"))) int library_fires(uint32_t number);
 __attribute__((visibility("default"))) int library_enabled(void);
 

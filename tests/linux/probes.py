@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The host of the tests of probes, what its events look like to tracers, and tracers."""
+"""Runs the host of the probe tests and tracers, and computes how its events appear to tracers."""
 import atexit
 import os
 import random
@@ -19,7 +19,7 @@ TRACEFS = "/sys/kernel/tracing"
 ENVIRONMENT = dict(os.environ, RINGPIPE_DIAGNOSTICS="0", RINGPIPE_LTTNG="0",
                    LC_ALL="C.UTF-8")
 
-# Words of each event as their sizes; below zero: signed.
+# The sizes of each event's words; negative: signed.
 FEW = [-1, 1, -2, 2, -4, 4]
 NUMBERS = [1, 1, -1, 1, -2, 2, -4, 4, -8, 8, 4, 8, 8, -8]
 REALS = [4, 8, 1, 1, 8, -8, -8, 8, -1, -2, -4, 1]
@@ -31,12 +31,12 @@ def skip(reason):
 
 
 def numbers_are_the_kernels():
-    """Whether a process has the number that BPF programs see: not in a pid namespace of ours."""
+    """Whether BPF programs see a process's own pid: not in another pid namespace."""
     return os.stat("/proc/self/ns/pid").st_ino == 0xeffffffc  # PROC_PID_INIT_INO
 
 
 def need(*commands):
-    """Ends the test where tracing is not possible."""
+    """Skip the test if tracing is not possible."""
     if os.geteuid() != 0:
         skip("probes of the kernel need root")
     for command in commands:
@@ -50,11 +50,11 @@ def need(*commands):
 
 
 def copies(host, *libraries):
-    """Of this test alone, side by side: a probe in a file is in each process that has it, and what
-    is traced there is on in all of them."""
+    """Copy the files for this test alone, into one folder: a probe in a file is in every process
+    that uses the file, and enables the event in all of them."""
     folder = tempfile.mkdtemp(prefix="rp-probes-")
     atexit.register(shutil.rmtree, folder)
-    # Before what the program itself says, and before what Meson does.
+    # Before the program's own path, and before Meson's.
     ENVIRONMENT["LD_LIBRARY_PATH"] = f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")
     made = [shutil.copy(host, folder)]
     for library in libraries:
@@ -69,7 +69,7 @@ def soname(library):
 
 
 def eventually(what, condition):
-    """Waits until `condition` is true, and returns what it said."""
+    """Wait until `condition` is true, and return its result."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         found = condition()
@@ -95,7 +95,7 @@ class Host:
         assert answer == "0", answer
 
     def enabled(self, *who):
-        """Events that are on; of the child with `who` "child"."""
+        """Return the enabled events; in the child with `who` "child"."""
         return set(self.say(*who, "enabled").rstrip(".").split())
 
     def close(self):
@@ -120,7 +120,7 @@ class Tracer:
         atexit.register(self.stop)
 
     def reported(self, prefix, count):
-        """The rest of each line that begins with `prefix`, when there are so many."""
+        """Wait for `count` lines that begin with `prefix`, and return the rest of each."""
         def found():
             ended = self.process.poll() is not None
             lines = [line[len(prefix):].rstrip("\n") for line in list(self.lines)
@@ -136,7 +136,7 @@ class Tracer:
     def stop(self):
         atexit.unregister(self.stop)
         def ended():
-            # Again and again: bpftrace 0.17 forgets a signal that comes outside its epoll_wait().
+            # Repeatedly: bpftrace 0.17 loses a signal that arrives outside its epoll_wait().
             if self.process.poll() is None:
                 self.process.send_signal(signal.SIGINT)
             return self.process.poll() is not None
@@ -152,7 +152,7 @@ class Tracer:
 
 
 def random_word(size):
-    """A value of that size, its edges often among them."""
+    """Return a random value of that size, often at the limits of its range."""
     bits = 8 * abs(size)
     low = -(1 << bits - 1) if size < 0 else 0
     high = low + (1 << bits) - 1
@@ -160,7 +160,7 @@ def random_word(size):
 
 
 def random_words(sizes, truths=()):
-    """Words for an event; those whose place is among `truths` are booleans."""
+    """Return words for an event; those with an index in `truths` are booleans."""
     return [random.randint(0, 1) if place in truths else random_word(size)
             for place, size in enumerate(sizes)]
 
@@ -170,7 +170,7 @@ def unsigned(word):
 
 
 def narrow(word, size):
-    """What a tool that knows no signs shows of a word."""
+    """Return a word as shown by a tool without signed numbers."""
     return word & (1 << 8 * abs(size)) - 1
 
 
@@ -188,7 +188,7 @@ class References:
         self.points = [(random_word(-4), random_word(2)) for _ in range(random.randint(1, 3))]
 
     def words(self):
-        """As the host takes them."""
+        """Return them in the host's input format."""
         point = struct.pack("<iH", *self.point)
         points = b"".join(struct.pack("<iH", *one) for one in self.points)
         return [part.hex() for part in (

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * probes_host: fires events with the values that it reads, a line of words for each command, and
- * answers each with a line. "fork" makes a child, which takes the commands behind the word "child".
+ * probes_host: writes events with the values that it reads, one line of words per command, and
+ * answers each command with a line. "fork" creates a child, which executes the commands after the
+ * word "child".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,9 +17,9 @@
 static struct rp_session *session;
 static FILE *to_child, *from_child;
 static struct rp_event *made;			/* at run time */
-static char last_news[64] = "none";		/* of the callback of Probes-Host */
+static char last_news[64] = "none";		/* from the callback of Probes-Host */
 
-/* A buffer of its own for each argument, since several of them are in use at once. */
+/* A separate buffer for each argument, since several are used simultaneously. */
 struct bytes {
 	size_t size;
 	_Alignas(8) unsigned char at[512];
@@ -108,7 +109,7 @@ static int fire(const char *event, const uint64_t *w)
 	return -1;
 }
 
-/* Which are on, by their names. */
+/* Lists the names of the enabled events. */
 static void report_enabled(char *answer)
 {
 	sprintf(answer, "%s%s%s%s%s%s%s%s.", probes_few_enabled() ? "few " : "",
@@ -171,7 +172,7 @@ static int write_made(char *const *texts, int count)
 	return rp_event_write(made, parts, (unsigned int)count);
 }
 
-/* So many parts of 512 bytes; each holds its number. */
+/* Writes `count` parts of 512 bytes; each contains its number. */
 static int write_long(unsigned int count)
 {
 	static unsigned char bytes[WORDS_MAX][512];
@@ -211,7 +212,7 @@ static int add_row(const struct rp_enabled *enabled, void *data)
 	return 0;
 }
 
-/* Sites with static keys that are not passed by. */
+/* Return: the number of static-key sites that are jumps. */
 static unsigned int count_jumps(void)
 {
 	unsigned int jumps = 0;

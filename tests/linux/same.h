@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The events of the test that every consumer sees the same; no more words than USDT takes. */
+/* The events that all consumers must report equally; not more words than USDT supports. */
 #ifndef SAME_H
 #define SAME_H
 

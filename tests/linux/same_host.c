@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * same_host run DIRECTORY EVENTS THREADS SEED: writes events of every type of field with random
- * values, and its own account of them, made from the values alone, to `account`. A session writes
- * them to `trace.nettrace`, and a listener's events are printed to `listener`. Commands on stdin:
+ * values, and a list of them, made only from the values, to `account`. A session writes them to
+ * `trace.nettrace`, and a listener's events are printed to `listener`. Commands on stdin:
  *
  *	start		starts session and listener
  *	enabled		the names of the events that are on
@@ -11,10 +11,10 @@
  *
  * same_host read FILE: prints a .nettrace file's events in the same form as the listener's.
  *
- * A line is an event: its name, then name=value for each field. Numbers are decimal, pointers
- * too; floating point is hex of its bits, text and bytes are hex, [] holds elements and members.
- * `at` is its time, in nanoseconds of CLOCK_MONOTONIC. In the account a line `when` follows, with
- * what that clock said before and after.
+ * A line is an event: its name, then name=value for each field. Numbers are decimal, pointers too;
+ * floating point is hex of its bits, text and bytes are hex, [] holds elements and members. `at` is
+ * its time, in nanoseconds of CLOCK_MONOTONIC. In `account` a line `when` follows, with that
+ * clock's times before and after the write.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -49,7 +49,7 @@ static uint64_t next_random(struct writer *writer)
 	return writer->random * 2685821657736338717ull;
 }
 
-/* Edges of the range often. */
+/* Often the limits of the range. */
 static uint64_t any_bits(struct writer *writer)
 {
 	static const uint64_t edges[] = {
@@ -102,7 +102,7 @@ static void write_reals(struct writer *writer, uint64_t serial)
 		   (const void *)(uintptr_t)pointer, time, state);
 }
 
-/* Characters of one to four bytes of UTF-8; returns the count of UTF-16 units. */
+/* Characters of one to four bytes of UTF-8. Return: the count of UTF-16 units. */
 static size_t any_text(struct writer *writer, char *text, rp_char16 *text16)
 {
 	static const char *const characters[] = { "a", "Z", " ", "\"", "ü", "é", "€", "世", "🛒" };
@@ -127,7 +127,7 @@ static size_t any_text(struct writer *writer, char *text, rp_char16 *text16)
 
 static void write_texts(struct writer *writer, uint64_t serial)
 {
-	/* Padded: a tracer that gets no length reads on. */
+	/* Padded, since a tracer without a length reads further. */
 	char text[4 * TEXT_MAX + 1], text8[4 * TEXT_MAX + 1];
 	rp_char16 text16[128], unused[128];
 	struct rp_guid guid;
@@ -184,7 +184,7 @@ static void write_lists(struct writer *writer, uint64_t serial)
 		   points);
 }
 
-/* The account has what everybody may see of it. */
+/* The account contains the redacted values, which all consumers see. */
 static void write_secrets(struct writer *writer, uint64_t serial)
 {
 	char password[32];
@@ -226,7 +226,7 @@ static void *write_share(void *data)
 	return NULL;
 }
 
-/* As a nettrace file has it and as it was written: GUIDs differ in the order of their bytes. */
+/* Named like in a nettrace file, or as written: GUIDs differ in their byte order. */
 static void print_fields(FILE *stream, struct rp_fields *fields, bool named);
 
 static void print_value(FILE *stream, struct rp_value *value)

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Everybody sees the same: events of every type of field, written once while all consumers listen.
+"""All consumers report the same events: every type of field, written once while all are attached.
 
 usage: same_test.py HOST RINGPIPE LTTNG_MODULE BPF_PROGRAM [unittest arguments]
 
-What the host wrote is known from its own account, not from ringpipe. Of each consumer the test asks
-for the same names, values, number, and order within a thread; what one leaves out by its nature
-stands beside it. Consumers that cannot run here are told and skipped.
+The host's own list of events, made without ringpipe, is the reference. Each consumer must report
+the same names, values, number, and order within a thread; the class of each consumer lists what the
+consumer cannot report. Consumers that cannot run here are reported and skipped.
 """
 import calendar
 import importlib
@@ -27,7 +27,7 @@ from same_tools import (Event, Program, by_writer, eventually, parse, points, ru
 
 HOST, RINGPIPE, LTTNG_MODULE, BPF_PROGRAM = sys.argv[1:5]
 EVENTS, THREADS = 4000, 4
-# The greatest deviation from CLOCK_MONOTONIC: of a time that was read from that clock, and of one
+# The maximum deviation from CLOCK_MONOTONIC: of a time that was read from that clock, and of one
 # that was computed from the processor's counter.
 READ_NS, MADE_NS = 100_000, 1_000_000
 TRACEFS = "/sys/kernel/tracing"
@@ -36,7 +36,7 @@ UTC_1970 = re.compile(r"(\d+)-(\d+)-(\d+)T(\d+):(\d+):(\d+)(?:\.(\d+))?Z")
 
 
 class Lttng:
-    """A session daemon of the test's own, and a session of all events."""
+    """A separate session daemon for the test, with a session of all events."""
 
     def __init__(self, folder):
         self.folder = os.path.join(folder, "lttng")
@@ -80,7 +80,8 @@ class Lttng:
 
     @staticmethod
     def leave(event):
-        """babeltrace2 2.0.4 shows the string before where one is empty; the trace is right."""
+        """babeltrace2 2.0.4 shows the previous string instead of an empty one; the trace is
+        correct."""
         return Event(event.name, {name: value for name, value in event.fields.items()
                                   if value or name not in ("text", "text16")})
 
@@ -112,18 +113,18 @@ class Lttng:
 
 
 class Bpftrace:
-    """Sees what a probe's arguments point to by reading it as words."""
+    """Reads the memory to which a probe's arguments point, as words."""
 
     def __init__(self, pid):
         def word(place):
-            # bpftrace 0.17 has names for six arguments; all lie where %r9 points to.
+            # bpftrace 0.17 has names for six arguments; %r9 points to all of them.
             return f'*(uint64 *)(reg("r9") + {8 * place})'
 
         def at(place, *words):
             return [f"*(uint64 *)({word(place)} + {8 * i})" for i in words]
 
         def line(kind, expressions, form="", last=()):
-            # Lines of different processors come in any order.
+            # Lines of different processors are in any order.
             numbers = ["nsecs", word(0), word(1), *expressions]
             return (f'printf("{kind} {" ".join(["%lld"] * len(numbers))}{form}\\n", '
                     f'{", ".join(numbers + list(last))});')
@@ -160,13 +161,13 @@ class Bpftrace:
             if kind in ALL | {"text16", "list", "points"}:
                 time_ns, rest = rest.split(" ", 1)
                 lines.append((int(time_ns), kind, rest))
-        # Stable: the lines of one event stay in their order, in the order of events.
+        # A stable sort keeps the lines of one event in their order.
         lines.sort(key=lambda line: line[0])
         return list(self.take(lines))
 
     @staticmethod
     def take(lines):
-        parts = {}	# of an event that takes several lines
+        parts = {}	# of an event with several lines
         for at, kind, rest in lines:
             numbers = rest.split(" ", 4 if kind == "texts" else -1)
             key = tuple(numbers[:2])
@@ -212,7 +213,7 @@ class Bpftrace:
 
 
 class Perf:
-    """Sees numbers, and of everything else the address and the count."""
+    """Reads numbers, and for all other fields the address and the count."""
 
     NAMES = {
         "integers": ("writer", "serial", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"),
@@ -277,7 +278,7 @@ class Perf:
                 elif name == "f64":
                     fields[name] = f"{value & (1 << 64) - 1:016x}"
                 elif event == "integers" and name[0] == "i":
-                    fields[name] = str(signed(value, int(name[1:])))	# perf leaves signs out
+                    fields[name] = str(signed(value, int(name[1:])))	# perf omits signs
                 elif name == "state":
                     fields[name] = str(signed(value, 32))
                 elif name:
@@ -287,7 +288,7 @@ class Perf:
 
     @staticmethod
     def leave(event):
-        """What perf can know of an event."""
+        """Return the part of an event that perf can report."""
         fields = {name: event.fields[name] for name in Perf.NAMES[event.name] if name}
         if event.name == "lists":
             fields["blob"] = str(len(fields["blob"]) // 2)
@@ -390,7 +391,7 @@ class SameTest(unittest.TestCase):
 
     @classmethod
     def why_not(cls):
-        """What this machine has not, by consumer."""
+        """Return what this machine lacks, by consumer."""
         why = {}
         if not LTTNG_MODULE:
             why["lttng"] = "built without the LTTng module"
@@ -427,7 +428,7 @@ class SameTest(unittest.TestCase):
         cls.host = subprocess.Popen(
             [HOST, "run", cls.folder, str(EVENTS), str(THREADS), str(secrets.randbits(48))],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-        # Each on its own first: a session would have turned the events on already.
+        # Each consumer alone first, since a session would already have enabled the events.
         if "lttng" not in cls.missing:
             eventually("events on by LTTng", lambda: set(cls.say("enabled").split()) >= ALL)
         if "bridge" not in cls.missing:
@@ -455,7 +456,7 @@ class SameTest(unittest.TestCase):
             consumer.stop()
 
     def check(self, events, leave=lambda event: event, within_ns=MADE_NS):
-        """The same, thread by thread; the values of one event at a time, to be readable."""
+        """Compare thread by thread, one event at a time, for readable failures."""
         reported = by_writer(events)
         self.check_times(reported, within_ns)
         self.assertEqual({writer: len(events) for writer, events in reported.items()},
@@ -469,7 +470,7 @@ class SameTest(unittest.TestCase):
                                  (expected.name, sorted(expected.fields.items())))
 
     def check_times(self, reported, within_ns):
-        """All by one clock: between what it said before the event was written and after."""
+        """All times are between the clock's times before and after the event's write."""
         for event in sum(reported.values(), []):
             at = int(event.fields["at"])
             before, after = self.when[event.fields["writer"], event.fields["serial"]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What same_test.py is made with: events as text, and programs that are run."""
+"""Tools of same_test.py: events as text, and programs to run."""
 import collections
 import signal
 import struct
@@ -13,7 +13,7 @@ Event = collections.namedtuple("Event", "name fields")
 
 
 def parse(line):
-    """An event as the host tells it: values are text, [] holds others."""
+    """Parse an event in the host's format: values are text, [] contains others."""
     name, rest = line.rstrip("\n").split(" ", 1)
     fields, depth, start = {}, 0, 0
     for place, letter in enumerate(rest + " "):
@@ -42,12 +42,12 @@ def signed(value, bits):
 
 
 def words_bytes(words, size):
-    """The first bytes of what was read as words of 64 bits."""
+    """Return the first bytes of data that was read as words of 64 bits."""
     return b"".join(struct.pack("<Q", word & (1 << 64) - 1) for word in words)[:size]
 
 
 def text16_hex(data):
-    """UTF-16 up to its NUL, as UTF-8 in hex."""
+    """Convert UTF-16 up to its NUL to UTF-8 in hex."""
     end = next(i for i in range(0, len(data), 2) if data[i:i + 2] == b"\0\0")
     return data[:end].decode("utf-16-le").encode().hex()
 
@@ -90,8 +90,8 @@ class Program:
         return any(text in line for line in self.out + self.err)
 
     def interrupt(self):
-        """Again, but not soon: bpftrace 0.17 forgets a signal that comes outside its epoll_wait(),
-        and leaves what it has not read yet when there comes one more."""
+        """Interrupt again, but not soon: bpftrace 0.17 loses a signal that arrives outside its
+        epoll_wait(), and drops unread data at the next signal."""
         for _ in range(6):
             if self.process.poll() is None:
                 self.process.send_signal(signal.SIGINT)

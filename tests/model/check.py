@@ -4,9 +4,9 @@
 
 usage: check.py [--quick | --deep]
 
-The models as they are must hold in every state; with one thing wrong (-DWRONG_…) spin must find it,
-or the model could not have found it in the core either. --quick: small sizes and one mistake of
-each model, some seconds. --deep: larger sizes, which take half an hour and 16 GB.
+The unchanged models must hold in every state. With one mistake (-DWRONG_…), spin must find the
+mistake; otherwise the model could not find it in the core either. --quick: small sizes and one
+mistake per model, some seconds. --deep: larger sizes, which need half an hour and 16 GB.
 """
 import argparse
 import os
@@ -179,7 +179,7 @@ def one_of_each(cases):
 
 
 def explore(model, definitions, optimization):
-    """(errors, states, what spin said) of one model with these definitions."""
+    """Return (errors, states, spin's output) of one model with these definitions."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(['spin', '-a'] + ['-D' + name for name in definitions] +
                        [os.path.join(HERE, model + '.pml')], cwd=folder, check=True,

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One reading of the clock for all sessions that want an event, checked exhaustively for small
- * sizes: rp_slot_try_rseq_multi() in src/lib/ring/write_x86_64.S, write_multi() in
- * src/lib/core/write.c, and the kernel's part, which NULLs rseq_cs when it interrupts a thread outside
- * of the section that rseq_cs points to, and restarts a section only if rseq_cs points to it.
- * Promised, and looked at here, in the rings of each session:
+ * One clock reading for all sessions that want an event, checked exhaustively for small sizes:
+ * rp_slot_try_rseq_multi() in src/lib/ring/write_x86_64.S, write_multi() in src/lib/core/write.c,
+ * and the kernel. The kernel clears rseq_cs when it interrupts a thread outside the critical
+ * section that rseq_cs points to, and restarts a section only if rseq_cs points to it. The model
+ * checks these promises in the rings of each session:
  *
  *  - times rise in each ring, so that the merge finds the earliest in front;
- *  - what a sequence point does not find in the rings gets a time behind it.
+ *  - an event that is not yet in the rings at a sequence point gets a later time than that point.
  *
- * Only times are modelled: rings have room, sessions do not end (ring.pml). The clock goes on when
- * an event is committed and when the drain thread reads it. A commit is record and head in one:
- * they leave the processor's store buffer in order.
+ * Only times are modelled: rings have space and sessions do not end (see ring.pml). The clock
+ * advances when an event is committed and when the drain thread reads the clock. A commit stores
+ * record and head in one step, since they leave the processor's store buffer in order.
  */
 #define THREADS 2
 #ifndef EVENTS
@@ -27,7 +27,7 @@
 #define SWITCHES 2	/* preemptions, migrations and signals */
 #endif
 #ifndef PASSES
-#define PASSES 1	/* before the end, which finds what is left */
+#define PASSES 1	/* before the end, which reads the remaining events */
 #endif
 
 #define DEPTH 2
@@ -39,14 +39,14 @@ byte clock = 1;
 byte head[RINGS], time[RINGS * SIZE];
 
 byte where[THREADS];
-bool points[THREADS];		/* rseq_cs, to the section */
+bool points[THREADS];		/* rseq_cs points to the section */
 bool in_section[THREADS], aborted[THREADS], done[THREADS];
 byte switches;
 
 /* Store buffers of commits, the oldest first. */
 byte buffered[CPUS], kept_ring[CPUS * DEPTH], kept_time[CPUS * DEPTH];
 
-/* What really happened. */
+/* Ghost variables: the actual history. */
 byte newest[RINGS], committed;
 
 inline flush_one(p)
@@ -100,7 +100,7 @@ next_event:
 next_session:
 	if
 	:: atomic { RUNS && ticks == 0 -> points[me] = true }
-#ifdef WRONG_POINTS_RETRIED	/* entered anew, as if nothing could have come between */
+#ifdef WRONG_POINTS_RETRIED	/* entered again, as if no interruption could have occurred */
 	:: atomic { RUNS && ticks != 0 -> points[me] = true }
 #else
 	:: atomic { RUNS && ticks != 0 -> skip }
@@ -137,7 +137,7 @@ next_session:
 		    session = 0; ticks = 0; points[me] = false; goto next_event }
 	fi;
 
-failed:	/* the abort handler; by the other section it would be the same again, for this session */
+failed:	/* the abort handler; the general section for this session would behave the same */
 	atomic { RUNS -> in_section[me] = false; aborted[me] = false; c = 0 };
 	atomic { RUNS -> points[me] = false; ticks = 0; goto next_session };
 
@@ -145,7 +145,7 @@ over:
 	done[me] = true
 }
 
-/* What an interruption does to a thread, of whatever kind it is. */
+/* The effect of any kind of interruption on a thread. */
 inline interrupt(t)
 {
 	if
@@ -155,7 +155,9 @@ inline interrupt(t)
 	fi
 }
 
-/* membarrier(PRIVATE_EXPEDITED_RSEQ): every processor that runs a thread of ours is interrupted. */
+/*
+ * membarrier(PRIVATE_EXPEDITED_RSEQ) interrupts every processor that runs a thread of the process.
+ */
 inline fence_heavy()
 {
 	atomic {
@@ -184,7 +186,7 @@ proctype drain()
 #ifndef WRONG_NO_FENCE
 		fence_heavy();
 #endif
-		do	/* each ring's head, then what the merge takes of it */
+		do	/* each ring's head, then the records that the merge reads */
 		:: atomic {
 			i < RINGS ->
 			limit = head[i];
@@ -204,7 +206,7 @@ proctype drain()
 	:: else -> break
 	od;
 
-	/* The end: what is left is behind the last point, and all of it is there. */
+	/* At the end, the remaining events are later than the last point, and none is missing. */
 	atomic { done[0] && done[1] -> fence_heavy() };
 	d_step {
 		do

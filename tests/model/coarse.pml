@@ -2,20 +2,22 @@
 /*
  * Coarse times, checked exhaustively for small sizes: the label `coarse` in
  * src/lib/ring/write_x86_64.S, stamp_after() in src/lib/ring/fallback.c, the sequence points of
- * src/lib/core/drain.c and src/lib/core/snapshot.c, and whoever moves the clock besides. Promised, and looked at here:
+ * src/lib/core/drain.c and src/lib/core/snapshot.c, and the other threads that advance the clock.
+ * The model checks these promises:
  *
  *  - times rise in each ring, so that the merge finds the earliest in front;
- *  - an event's time is later than those of all that its thread had written before, in whatever
- *    ring: so the merge keeps the order of a thread;
- *  - what a sequence point does not find in the rings gets a time behind it.
+ *  - an event's time is later than those of all earlier events of its thread, in any ring, so the
+ *    merge keeps the order of a thread;
+ *  - an event that is not yet in the rings at a sequence point gets a later time than that point.
  *
- * Only times are modelled: rings have room, sessions do not end (ring.pml). What a thread was
- * stamped with is its own, and what a ring was is that of who runs on its processor or holds its
- * lock; a switch of threads and an unlock hand them on. So they are memory at once, while commits
- * wait in the processor's store buffer. A commit is record and head in one: they leave it in order.
+ * Only times are modelled: rings have space and sessions do not end (see ring.pml). Only a thread
+ * itself uses its last stamp, and only the thread that runs on a ring's processor or holds its lock
+ * uses the ring's. A thread switch and an unlock make the stamps visible to the next user. So
+ * stamps are stored in memory immediately, while commits wait in the processor's store buffer. A
+ * commit stores record and head in one step, since they leave the buffer in order.
  *
- * The clock goes on when the drain thread or its like reads it, and not with each event: so stamps
- * may run ahead of it, which no real one can.
+ * The clock advances when the drain thread or a similar thread reads it, and not with each event.
+ * So stamps may run ahead of the clock, unlike those of a real clock.
  */
 #define THREADS 2
 #ifndef EVENTS
@@ -28,7 +30,7 @@
 #define SWITCHES 2	/* preemptions, migrations and signals */
 #endif
 #ifndef PASSES
-#define PASSES 1	/* before the end, which finds what is left */
+#define PASSES 1	/* before the end, which reads the remaining events */
 #endif
 #ifndef WAYS
 #define WAYS 3		/* bit 0: rseq sections, bit 1: the fallback */
@@ -48,10 +50,10 @@
 #define STEP 1
 #endif
 
-byte clock = 1, coarse = 1;	/* a session has begun: the clock was moved there */
+byte clock = 1, coarse = 1;	/* a session has begun and set the clock */
 byte ring_stamp[RINGS], thread_stamp[THREADS];
 byte head[RINGS], time[RINGS * SIZE];
-byte lock;			/* odd is held */
+byte lock;			/* odd: held */
 
 byte where[THREADS];
 bool in_section[THREADS], aborted[THREADS], done[THREADS];
@@ -60,7 +62,7 @@ byte switches;
 /* Store buffers of commits, the oldest first. */
 byte buffered[CPUS], kept_ring[CPUS * DEPTH], kept_time[CPUS * DEPTH];
 
-/* What really happened. */
+/* Ghost variables: the actual history. */
 byte newest[RINGS], latest[THREADS], committed;
 
 inline flush_one(p)
@@ -89,7 +91,7 @@ inline flush_all(p)
 #define SPACE (where[me] != NOWHERE && buffered[where[me]] < DEPTH)
 #define MAX(a, b) ((a) > (b) -> (a) : (b))
 
-/* `since`: what the thread had written when it began with this event; a handler's comes after. */
+/* `since`: the thread's latest event when it began this one; a handler's event comes after. */
 inline commit(ring, ticks, since)
 {
 	d_step {
@@ -107,7 +109,7 @@ inline commit(ring, ticks, since)
 proctype writer(byte me)
 {
 	byte left = EVENTS, c, now, since;
-	byte own, held, before, last;	/* of the fallback, which a handler interrupts */
+	byte own, held, before, last;	/* of the fallback, which a handler may interrupt */
 
 next_event:
 	if
@@ -160,7 +162,10 @@ section:
 	:: atomic { held == 0 -> goto next_event }
 	fi;
 
-	/* `held`: how far it is, for a handler to come back to; its events are the thread's, too. */
+	/*
+	 * `held`: the step at which a handler interrupts; the handler's events are the thread's
+	 * too.
+	 */
 fallback:
 	if
 	:: atomic { RUNS && lock % 2 == 1 -> before = 0; goto next_event }	/* lost: busy */
@@ -208,7 +213,7 @@ over:
 	done[me] = true
 }
 
-/* rp_clock_coarse_move(): on, never back. */
+/* rp_clock_coarse_move(): the clock never moves back. */
 inline move_clock(ticks)
 {
 	atomic {
@@ -266,7 +271,7 @@ proctype drain()
 			atomic { lock != holder -> holder = 0 }
 		:: lock % 2 == 0 -> skip
 		fi;
-		do	/* each ring's head, then what the merge takes of it */
+		do	/* each ring's head, then the records that the merge reads */
 		:: atomic {
 			i < RINGS ->
 			limit = head[i];
@@ -286,7 +291,7 @@ proctype drain()
 	:: else -> break
 	od;
 
-	/* The end: what is left is behind the last point, and all of it is there. */
+	/* At the end, the remaining events are later than the last point, and none is missing. */
 	atomic { done[0] && done[1] -> fence_heavy() };
 	d_step {
 		do
@@ -305,7 +310,7 @@ proctype drain()
 	}
 }
 
-/* Another that moves the clock meanwhile: a snapshot's thread, or who starts a session. */
+/* Another thread that advances the clock: one that makes a snapshot or starts a session. */
 proctype mover()
 {
 	byte ticks;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A ring that overwrites, copied while it is written, checked exhaustively: rp_ring_copy() in
- * src/lib/ring/ring.c beside the sections. What the copy has must be what was written there at that
- * position, whole, and nothing in between may be missing. A chunk is one cell here. The writer's
- * stores go through its processor's store buffer, in their order.
+ * An overwriting ring, copied while it is written, checked exhaustively: rp_ring_copy() in
+ * src/lib/ring/ring.c concurrently with the sections. The copy must contain, at each position, the
+ * complete record written there, without a gap in between. Here a sub-buffer is one cell. The
+ * writer's stores leave its processor's store buffer in order.
  */
 #ifndef EVENTS
 #define EVENTS 5
@@ -15,7 +15,7 @@
 
 mtype = { HEAD, TAIL, CELL }
 
-byte head, tail;		/* as others see them: positions */
+byte head, tail;		/* positions, as seen by other processors */
 byte cell[SIZE];		/* the position written there, counted from 1 */
 chan buffer = [BUFFER] of { mtype, byte };
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pool of a session's buffers, checked exhaustively for small sizes: THE POOL of src/lib/ring/slot.h.
- * Writers on two processors claim buffers (src/lib/ring/pool.c), make them the rings of their
- * concurrency ids in sections (src/lib/ring/write_x86_64.S), remember them, and perhaps leave after a
- * claim; the drain thread retires and frees (src/lib/core/buffers.c). Promised, and looked at here: a
- * section commits to a buffer that is its processor's alone, and that has not become free.
+ * The pool of a session's buffers, checked exhaustively for small sizes: THE POOL of
+ * src/lib/ring/slot.h. Writers on two processors claim buffers (src/lib/ring/pool.c), make them the
+ * rings of their concurrency ids in sections (src/lib/ring/write_x86_64.S), cache them, and may
+ * abandon the write after a claim. The drain thread retires and frees buffers
+ * (src/lib/core/buffers.c). The model checks that a section commits only to a buffer that its
+ * processor alone owns and that has not been freed.
  *
  * Owner words change by LOCKed instructions, and x86 loads and stores in order, so memory is
  * sequentially consistent here. A buffer holds one record.
@@ -36,11 +37,11 @@ mtype owner[BUFFERS] = FREE;
 byte epoch[BUFFERS];
 byte ring[CPUS] = NONE;
 byte retired[BUFFERS];
-bool stored[BUFFERS];		/* its record, not read yet or its space not given back */
-bool held[BUFFERS];		/* what it stored when it began to retire */
+bool stored[BUFFERS];		/* its record, not read yet, or its space not freed yet */
+bool held[BUFFERS];		/* the record that it had when it began to retire */
 byte generation = 1;
 
-byte user[BUFFERS] = NONE;	/* ghost: the processor that it was made the ring of */
+byte user[BUFFERS] = NONE;	/* ghost: the processor whose ring it became */
 
 byte where[WRITERS] = NONE;
 bool in_section[WRITERS], aborted[WRITERS];
@@ -74,7 +75,7 @@ next_event:
 	fi;
 try:
 	atomic { b = 0; c = 0; token = 0 };
-	/* By what the thread remembers. */
+	/* Uses the thread's cached ring. */
 	enter();
 #ifndef WRONG_NO_GENERATION
 	STEP(if
@@ -110,13 +111,13 @@ claim:
 	:: atomic { owner[2] == FREE -> b = 2; owner[2] = TAKEN; token = epoch[2] }
 #endif
 	:: atomic { owner[0] != FREE && owner[1] != FREE && owner[LAST_BUFFER] != FREE ->
-		    b = 0; goto next_event }	/* lost */
+		    b = 0; goto next_event }	/* the event is lost */
 	fi;
 	if
 	:: true -> skip
 	:: left = 0; goto done		/* siglongjmp */
 	fi;
-	/* The section that makes it the ring; aborted, the buffer is given back. */
+	/* The section that makes it the ring; if aborted, the writer gives the buffer back. */
 	enter();
 	if
 	:: atomic { where[me] != NONE && RESTARTED -> goto release }
@@ -175,13 +176,13 @@ proctype drain()
 		b = 0;
 		do
 		:: b < BUFFERS ->
-			/* Which rings there are is looked at before, and that owner words change after. */
+			/* The list of rings is read first; owner words change afterwards. */
 			if
 			:: owner[b] == RETIRING && retired[b] < pass ->
 				if
 				:: ring[0] == b || ring[LAST] == b -> owner[b] = TAKEN
 #ifndef WRONG_NO_SECOND_LOOK
-				/* It was a ring in between, and threads may remember that. */
+				/* It was a ring meanwhile, and threads may have cached it. */
 				:: ring[0] != b && ring[LAST] != b && stored[b] != held[b] ->
 					held[b] = stored[b];
 					retired[b] = pass;
@@ -220,7 +221,7 @@ proctype drain()
 	od
 }
 
-/* Threads off their processors, by preemption or a signal, and on to any that is free. */
+/* Preempts or interrupts threads, and schedules them on any free processor. */
 proctype kernel()
 {
 	byte switches;

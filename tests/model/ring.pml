@@ -2,20 +2,19 @@
 /*
  * The lock-free core, checked exhaustively for small sizes: writers in rseq sections and under the
  * fallback's lock, the drain thread's sequence points and merger, the end of a session and the
- * start of the next one in the same slot. What stands here is src/lib/ring/write_x86_64.S,
- * src/lib/ring/fallback.c, src/lib/core/merge.c, src/lib/core/session_pass.c and
- * src/lib/core/enable.c, step by step.
+ * start of the next one in the same slot. The model follows src/lib/ring/write_x86_64.S,
+ * src/lib/ring/fallback.c, src/lib/core/merge.c and src/lib/core/enable.c step by step.
  *
- * Spin is sequentially consistent and x86 is not, so each processor has a store buffer: stores wait
- * in it, in order, until the processor pleases, does a LOCKed instruction, changes threads, or is
- * hit by a membarrier. Its own loads see them. The kernel preempts, migrates and signals when it
- * likes; each of these, and the membarrier, restarts a section that has not committed.
+ * Spin is sequentially consistent and x86 is not, so each processor has a store buffer. Stores wait
+ * in it, in order, until any later moment, at the latest a LOCKed instruction, a thread switch, or
+ * a membarrier. The processor's own loads see them. The kernel preempts, migrates and signals at
+ * any time; each of these, and the membarrier, restarts a section that has not committed.
  *
- * The clock goes on when an event is committed and when the drain thread reads it: all that matters
- * is which of two readings came first, and the number of states stays finite.
+ * The clock advances when an event is committed and when the drain thread reads the clock. Only the
+ * order of two readings matters, and the number of states stays finite.
  *
- * check.py runs the model as it is, and with one thing wrong at a time (-DWRONG_…): each of those
- * has to be found.
+ * check.py runs the model unchanged, and with one mistake at a time (-DWRONG_…): spin must find
+ * each.
  */
 #define THREADS 2
 #ifndef EVENTS
@@ -40,24 +39,24 @@
 #define DEPTH 2			/* of a store buffer */
 #define FALLBACK CPUS		/* its ring, after those of the processors */
 #define RINGS (CPUS + 1)
-#define GENERATIONS 3		/* of what the slot holds: nothing, this session, the next */
+#define GENERATIONS 3		/* contents of the slot: none, this session, the next */
 #define NOWHERE 7
 
 #define RING(g, r) ((g) * RINGS + (r))
 #define PLACE(ring, position) ((ring) * SIZE + (position) % SIZE)
 
-/* What stores reach. A record: thread * EVENTS + serial, from 1, and the clock as it was read. */
+/* The memory. A record: thread * EVENTS + serial, from 1, and the clock reading. */
 byte head[GENERATIONS * RINGS], tail[GENERATIONS * RINGS], lost[GENERATIONS * RINGS];
 byte record[GENERATIONS * RINGS * SIZE], ticks[GENERATIONS * RINGS * SIZE];
 bool freed[GENERATIONS];
 bool enable = true;
-byte slot = 1;			/* whose rings the slot table names */
+byte slot = 1;			/* the session whose rings are in the slot table */
 byte fallback_slot = 1;
-byte lock;			/* odd is held */
+byte lock;			/* odd: held */
 byte busy = 16;			/* generation * 16 + losses that no ring counts */
 byte clock = 1;
 
-/* Who runs where. */
+/* The processor of each thread. */
 byte where[THREADS];
 bool in_section[THREADS], aborted[THREADS], done[THREADS];
 byte switches;
@@ -69,7 +68,7 @@ byte switches;
 byte buffered[CPUS];
 byte kept_kind[CPUS * DEPTH], kept_place[CPUS * DEPTH], kept_value[CPUS * DEPTH], kept_time[CPUS * DEPTH];
 
-/* What really happened; no program could know it. */
+/* Ghost variables: the actual history, unknown to any program. */
 byte offered, delivered;
 byte last_serial[THREADS];
 bool over;
@@ -115,7 +114,7 @@ inline store(c, kind, place, number, time)
 	buffered[c]++
 }
 
-/* A load by the processor whose buffer may hold the newest value. */
+/* A load by the processor whose own store buffer may hold the newest value. */
 #define OWN(c, kind, place, memory) \
 	(buffered[c] > 1 && kept_kind[(c) * DEPTH + 1] == kind && kept_place[(c) * DEPTH + 1] == (place) -> \
 	 kept_value[(c) * DEPTH + 1] : \
@@ -125,13 +124,13 @@ inline store(c, kind, place, number, time)
 #define RUNS (where[me] != NOWHERE)
 #define SPACE (where[me] != NOWHERE && buffered[where[me]] < DEPTH)
 
-#ifdef WRONG_NO_ABORT	/* a section goes on where it was interrupted */
+#ifdef WRONG_NO_ABORT	/* a section continues after an interruption */
 #define RESTARTED false
 #else
 #define RESTARTED aborted[me]
 #endif
 
-#ifdef WRONG_SPACE	/* one record too many */
+#ifdef WRONG_SPACE	/* accepts one record too many */
 #define FULL(used) ((used) > SIZE + 1)
 #else
 #define FULL(used) ((used) > SIZE)
@@ -141,7 +140,7 @@ proctype writer(byte me)
 {
 	byte serial = 1, c, ring, h, now, old;
 
-next_event:	/* the bit outside is only a hint */
+next_event:	/* the bit read outside the section is only a hint */
 	if
 	:: atomic { RUNS && !enable -> goto written }
 #if WAYS & 1
@@ -196,14 +195,14 @@ section:
 	fi;
 	if
 	:: atomic { RESTARTED -> in_section[me] = false; h = 0; ring = 0; now = 0; goto section }
-	:: atomic { SPACE && !RESTARTED ->	/* the commit, and out of the section with it */
+	:: atomic { SPACE && !RESTARTED ->	/* the commit, which ends the section */
 		    store(c, IS_HEAD, ring, h + 1, 0);
 		    in_section[me] = false; offered++; clock++ }
 	fi;
 #endif
 	goto written;
 
-lose:	/* a section of its own with the same tests, taken up where the other one found no room */
+lose:	/* a section with the same tests, entered when the first found no space */
 #ifdef WRONG_LOSS_OUTSIDE
 	atomic { RUNS -> in_section[me] = false; now = OWN(where[me], IS_LOST, ring, lost);
 		 offered++ };
@@ -258,7 +257,7 @@ unlock:
 	atomic { RUNS -> flush_all(where[me]); lock++ };	/* an exchange */
 	goto written;
 
-count_loss:	/* no ring free: generation and count are one word */
+count_loss:	/* no ring is free: generation and count are one word */
 	atomic { RUNS -> old = busy };
 	if
 	:: atomic { RUNS && (!enable || slot == 0) -> goto written }
@@ -279,7 +278,9 @@ written:
 	}
 }
 
-/* membarrier(PRIVATE_EXPEDITED_RSEQ): every processor that runs a thread of ours is interrupted. */
+/*
+ * membarrier(PRIVATE_EXPEDITED_RSEQ) interrupts every processor that runs a thread of the process.
+ */
 inline fence_heavy()
 {
 	atomic {
@@ -297,7 +298,7 @@ inline fence_heavy()
 	}
 }
 
-/* For each fallback lock that is held: until it changes. */
+/* Waits for each held fallback lock until it changes. */
 inline wait_for_holders()
 {
 	if
@@ -313,7 +314,7 @@ inline wait_for_holders()
 inline give(r)
 {
 	d_step {
-		/* Nothing may come after its time was cut off, nothing torn, twice or out of turn. */
+		/* No record after its time was cut off, none torn, duplicated or out of order. */
 		assert(TIME(r) > cut);
 		assert(TIME(r) >= newest);
 		newest = TIME(r);
@@ -407,7 +408,7 @@ proctype drain()
 	assert(offered == delivered + i);
 	freed[1] = true;
 
-	/* The next one, in the same slot; it does not want the event. */
+	/* The next session, in the same slot, which does not want the event. */
 	busy = 32;
 	fallback_slot = 2;
 	slot = 2;
@@ -455,7 +456,7 @@ proctype kernel()
 	:: atomic { done[0] && done[1] && over && buffered[0] == 0 &&
 		    (CPUS == 1 || buffered[CPUS - 1] == 0) -> break }
 	od;
-	/* Nothing of the old session reached the new one. */
+	/* No record of the old session reached the new one. */
 	c = 0;
 	do
 	:: c < RINGS -> assert(head[RING(2, c)] == 0 && lost[RING(2, c)] == 0); c++

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a thread knows of its ring, checked exhaustively for small sizes: both sections of
- * src/lib/ring/regs_x86_64.S against sessions that start, end and start anew in two slots
- * (src/lib/core/enable.c), each of which wants an event of its own. Promised, and looked at here: what
- * is committed goes to a ring that is there yet, of the session whose bit was seen, and of the
- * processor the thread runs on.
+ * A thread's ring cache, checked exhaustively for small sizes: both sections of
+ * src/lib/ring/regs_x86_64.S, concurrent with sessions that start, end and start again in two slots
+ * (src/lib/core/enable.c), each with a different event. The model checks that a commit goes to an
+ * existing ring, of the session whose bit was seen, and of the processor on which the thread runs.
  *
- * Only the way to the ring is modelled. Whoever starts a session stores in order and sets bits by
- * LOCKed instructions, and x86 loads in order: so memory is sequentially consistent here, and what
- * may come between two instructions is all there is. One thread, since what is known is its own.
+ * Only the lookup of the ring is modelled. The thread that starts a session stores in order and
+ * sets bits by LOCKed instructions, and x86 loads in order. So memory is sequentially consistent
+ * here, and only interruptions between two instructions matter. There is one writer, since the
+ * cache is per thread.
  */
 #ifndef EVENTS
 #define EVENTS 3
 #endif
 #ifndef STARTS
-#define STARTS 3	/* of sessions, in both slots together */
+#define STARTS 3	/* of sessions, in both slots in total */
 #endif
 #ifndef SWITCHES
 #define SWITCHES 2	/* migrations and signals */
@@ -24,11 +24,11 @@
 #define SLOTS 2
 #define NONE 7
 
-/* A session is named by its number, from 1; a ring by its session and its processor. */
+/* A session is identified by its number, from 1; a ring by its session and processor. */
 #define RING(session, c) ((session) * CPUS + (c))
 
 bool enable[SLOTS];		/* of the event that the slot's session wants */
-byte slot[SLOTS];		/* whose rings are named there; 0: none */
+byte slot[SLOTS];		/* the session whose rings it has; 0: none */
 byte generation;
 bool freed[STARTS + 1];
 
@@ -44,7 +44,7 @@ byte cache_bit = NONE, cache_generation, cache_ring, cache_cid;
 #define RESTARTED aborted
 #endif
 
-/* One instruction of a section: nothing, if something came between, but to begin anew. */
+/* One instruction of a section; after an interruption, a restart instead. */
 #define STEP(what) if \
 	:: atomic { RESTARTED -> in_section = false; goto again } \
 	:: atomic { !RESTARTED -> what } \
@@ -58,7 +58,7 @@ inline commit(ring)
 	in_section = false
 }
 
-/* Whose bit it was that is seen there now. */
+/* The session whose bit is set there. */
 byte owner[SLOTS];
 
 proctype writer()
@@ -71,7 +71,10 @@ next_event:
 	:: atomic { left > 0 -> left--; event = 0 }
 	:: atomic { left > 0 -> left--; event = 1 }
 	fi;
-	/* The gate outside is a hint; so this goes on as if it had been open. */
+	/*
+	 * The enable word outside the section is only a hint, so the model always enters the
+	 * section.
+	 */
 
 	atomic { in_section = true; aborted = false };
 #ifndef WRONG_NO_BIT
@@ -122,7 +125,7 @@ miss:
 	STEP(commit(ring));
 	goto written;
 
-again:	/* the general section, which knows nothing: ring.pml */
+again:	/* the general section, without a cache: ring.pml */
 	skip;
 written:
 	atomic { ring = 0; c = 0; seen[0] = 0; seen[1] = 0; event = 0; goto next_event };
@@ -130,7 +133,7 @@ over:
 	done = true
 }
 
-/* Starts and ends sessions, in either slot. */
+/* Starts and ends sessions in both slots. */
 proctype starter()
 {
 	byte started, s;
@@ -141,7 +144,7 @@ proctype starter()
 		:: s = 0
 		:: s = 1
 		fi;
-		if	/* one that is there yet ends first */
+		if	/* an existing session ends first */
 		:: slot[s] != 0 ->
 			enable[s] = false;
 			slot[s] = 0;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the drain thread goes to sleep and is woken, checked exhaustively: src/lib/core/drain_wake.c. A writer
- * stores its head and looks at `asleep` without a fence in between; the drain thread says that it
- * sleeps, has a membarrier, and looks at the heads again. Nothing written may stay behind while it
- * sleeps: here it sleeps without a timeout, so that would be a deadlock, which spin reports.
+ * How the drain thread goes to sleep and is woken, checked exhaustively: src/lib/core/drain_wake.c.
+ * A writer stores its head and reads `asleep` without a fence in between. The drain thread sets
+ * `asleep`, issues a membarrier, and reads the heads again. No event may stay unread while it
+ * sleeps. Here it sleeps without a timeout, so an unread event is a deadlock, which spin reports.
  *
- * Store buffers as in ring.pml; a writer here has one word to store, so its buffer is that word.
+ * Store buffers work as in ring.pml; a writer stores only one word here, so its buffer is that
+ * word.
  */
 #define WRITERS 2
-#ifdef NO_MEMBARRIER	/* then there is no rseq either */
+#ifdef NO_MEMBARRIER	/* which also excludes rseq */
 #define IS_FALLBACK(writer) true
 #else
 #define IS_FALLBACK(writer) ((writer) == 1)
@@ -18,13 +19,13 @@
 #endif
 
 byte head[WRITERS];		/* memory */
-byte newest[WRITERS];		/* what the writer stored; its processor's buffer until then */
+byte newest[WRITERS];		/* stored by the writer; in its processor's buffer until then */
 bool asleep, work, news;
 byte wakes;
 
 #define TAKEN (taken[0] == EVENTS && taken[1] == EVENTS && reported)
 
-/* Who turns `asleep` from true to false wakes; a compare and swap empties the buffer. */
+/* The thread that clears `asleep` issues the wake; a compare and swap empties its store buffer. */
 inline wake(me)
 {
 	if
@@ -40,7 +41,7 @@ proctype writer(byte me)
 	do
 	:: atomic { i < EVENTS -> newest[me]++; i++ };
 #ifndef WRONG_PLAIN_UNLOCK
-		/* The fallback gives its lock back by an exchange. */
+		/* The fallback releases its lock by an exchange. */
 		if
 		:: atomic { IS_FALLBACK(me) -> head[me] = newest[me] }
 		:: !IS_FALLBACK(me) -> skip
@@ -58,7 +59,7 @@ end:	do
 	od
 }
 
-/* Somebody who starts or stops a session: the change under a lock, then the word. */
+/* A thread that starts or stops a session: the change under a lock, then the word. */
 proctype requester()
 {
 	news = true;
@@ -81,7 +82,7 @@ proctype drain()
 		reported = news;
 		taken[0] = head[0];
 		taken[1] = head[1];
-		/* To sleep. */
+		/* Goes to sleep. */
 		asleep = true;
 #if !defined(NO_MEMBARRIER) && !defined(WRONG_NO_FENCE)
 		atomic { head[0] = newest[0]; head[1] = newest[1] };

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session starts in a slot that another has left, checked exhaustively: put_on() and take_off()
- * of src/lib/core/enable.c beside a section of the write path. A section that sees the bit of a session
- * writes to that session's ring, while the ring is there. One that sees the bit of the session that
- * starts finds the ring; one that sees the bit of the session that ends may find none.
+ * A session starts in a slot that another session has left, checked exhaustively: put_on() and
+ * take_off() of src/lib/core/enable.c, concurrent with a section of the write path. A section that
+ * sees the bit of a session writes to that session's ring while the ring exists. A section that
+ * sees the starting session's bit finds the ring; one that sees the ending session's bit may find
+ * none.
  *
- * The section's loads may take place in any order, as on processors that keep none; x86 keeps them
- * in theirs, so the fence at the start makes no difference there. A fence (membarrier) restarts the
- * section that is under way.
+ * The section's loads may execute in any order, as on weakly ordered processors. x86 loads in
+ * order, so the fence at the start makes no difference there. A fence (membarrier) restarts the
+ * section in progress.
  */
 #ifndef EVENTS
 #define EVENTS 3
@@ -16,7 +17,7 @@
 #define OLD 1			/* a session and its ring; 0: none */
 #define NEW 2
 
-byte wanted = OLD;		/* the bit, and whose it is */
+byte wanted = OLD;		/* the bit, and the session that owns it */
 byte ring = OLD;		/* in the slot */
 bool freed[3];
 bool in_section, aborted;
@@ -48,7 +49,7 @@ again:		atomic {
 		:: atomic { !RESTARTED && !has_bit -> seen_bit = wanted; has_bit = true }
 		:: atomic { !RESTARTED && !has_ring -> seen_ring = ring; has_ring = true }
 		:: atomic { !RESTARTED && has_bit && has_ring ->
-			/* the commit, or nothing where the bit is not set */
+			/* the commit; none if the bit is not set */
 			assert(seen_bit != NEW || seen_ring == NEW);
 			assert(!seen_bit || !seen_ring || seen_bit == seen_ring);
 			assert(!seen_bit || !freed[seen_ring]);
@@ -62,7 +63,7 @@ again:		atomic {
 
 proctype sessions()
 {
-	/* take_off(), and what the drain thread does then */
+	/* take_off(), and the drain thread's work after it */
 	wanted = 0;
 	ring = 0;
 #ifndef WRONG_NO_FENCE_AT_END

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How writers wait for room and are woken, checked exhaustively: src/lib/core/wait.c. No writer may
- * sleep on while there is room, or when its session has ended: here waits have no bound, so that
- * would be a deadlock, which spin reports. The drain thread's tail may lie in its processor's store
- * buffer; a LOCKed instruction empties that.
+ * How writers wait for space and are woken, checked exhaustively: src/lib/core/wait.c. No writer
+ * may continue to sleep when there is space or its session has ended. Waits have no time limit
+ * here, so that would be a deadlock, which spin reports. The drain thread's tail may be in its
+ * processor's store buffer; a LOCKed instruction empties the buffer.
  */
 #define WRITERS 2
 #define EVENTS 2
 #define SIZE 1
 
-byte head, tail, freed;		/* tail: memory; freed: what the drain thread stored */
+byte head, tail, freed;		/* tail: memory; freed: stored by the drain thread */
 bool wanted = true, word;
 byte wakes;
 
@@ -79,7 +79,7 @@ end:	do
 		wake()
 #endif
 #ifdef STOP
-	:: break	/* its sink takes nothing any more */
+	:: break	/* its sink accepts no more data */
 #endif
 	od
 }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The mistakes that mutate.py puts into the sources, and who has to find them.
+"""The mistakes that mutate.py puts into the sources, and the tests that must find them.
 
-A test is named by its unit test, as process-NAME, as stress-NAME[@fallback], or as meson runs it,
-meson-NAME[:CASE].
+A test's name is that of a unit test, process-NAME, stress-NAME[@fallback], or, for a test that
+meson runs, meson-NAME[:CASE].
 """
 import collections
 
@@ -255,7 +255,7 @@ REBUILD = 'src/lib/recover/rebuild.c'
 LOAD = 'src/lib/recover/load.c'
 RECOVER = 'meson-recover:Recover.test_'
 
-# Outside of the lock-free core, and found every time.
+# Outside the lock-free core, and found every time.
 OUTSIDE = [
     Mutation('recovery does not resume the event numbers of threads', REBUILD,
              'if (slot->used)\n\t\t\tret = rp_encoder_resume_thread', 'if (0)\n\t\t\tret = '
@@ -305,7 +305,7 @@ OUTSIDE = [
              [RECOVER + 'prune_leaves_alone_what_it_cannot_ask_the_kernel_about']),
 ]
 
-# These show under load, in the first run or in one of the next, or by waiting in vain.
+# Found under load, in the first run or a later one, or by a hang.
 LIKELY = [
     Mutation('a ring in a file gives space back before the record', PASS,
              'session->recovery ? flush_and_publish : publish_source', 'publish_source',
@@ -383,9 +383,9 @@ LIKELY = [
              ['stress-times']),
 ]
 
-# What ThreadSanitizer sees besides.
+# Mistakes that only ThreadSanitizer finds.
 RACES = [
-    # The count of free buffers orders the bytes too.
+    # The counter of free buffers also orders the bytes.
     Mutation('a buffer becomes free by relaxed stores', BUFFERS,
              'rp_store_release(owner, rp_pool_next_epoch() | RP_OWNER_FREE);\t/* [POOL-OWNER] */\n'
              '\tsession->retiring--;\n\treturn true;',
@@ -402,8 +402,8 @@ RACES = [
 
 Same = collections.namedtuple('Same', 'name file old new model')
 
-# The same code on x86-64; what would come of it elsewhere, the models say, and of some
-# ThreadSanitizer: for it, what a lock's giving back orders is ordered.
+# These change no code on x86-64. The models show the effect elsewhere, and ThreadSanitizer that of
+# some. For it, the release of a lock already orders the accesses.
 VISIBLE = [
     Same('the drain thread loads heads relaxed', MERGE,
          'source->limit = rp_load_acquire(&source->ring->head);\t/*',
@@ -431,7 +431,7 @@ SAME = VISIBLE + [
          'WRONG_NO_WAIT_AT_END'),
 ]
 
-# Orders that take two processors at the same nanosecond to go wrong: seen after hours, if ever.
+# Orders that fail only if two processors act in the same nanosecond: found after hours, if ever.
 RARE = [
     Same('a sequence point without a membarrier', DRAIN,
          'rp_clock_coarse_pass(now);\n\trp_fence_heavy();',

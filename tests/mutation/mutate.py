@@ -1,19 +1,19 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Puts mistakes into the sources, one at a time, and sees that the tests find each.
+"""Puts mistakes into the sources, one at a time, and checks that the tests find each.
 
 usage: mutate.py BUILD [--quick | --all | --races] [--only WORD]
 
-BUILD is a build directory in which the unit and stress tests are built; nothing in it is changed.
-A mistake is one edit of one file under src/: the file is compiled as the build compiles it, the
-library and the test are linked with it, and the tests named for it must fail. A survivor is a
-failure. --quick: a few of the lock-free core, some seconds. --all: also those that only show by
-chance, under load, or after a minute. --races: those of the fallback that ThreadSanitizer sees;
-BUILD has it.
+BUILD is a build directory with the unit and stress tests; the script does not change it. A mistake
+is one edit of one file under src/. The script compiles the file like the build, links the library
+and the test with it, and runs the tests named for the mistake, which must fail; otherwise the
+script fails. --quick: a few mistakes in the lock-free core, some seconds. --all: also mistakes that
+only show by chance, under load, or after a minute. --races: mistakes in the fallback that
+ThreadSanitizer finds; BUILD must use it.
 
-What x86 cannot show (an acquire made relaxed is the same code there) is left to the models: such an
-edit must leave the object's fences and LOCKed instructions as they are, and the models must know
-the mistake, as they must those that would take hours to show.
+The models cover mistakes that x86 cannot show (there, a relaxed load is the same code as an
+acquire). Such an edit must not change the object's fences and LOCKed instructions, and the models
+must contain the mistake, as well as mistakes that would take hours to show.
 """
 import argparse
 import concurrent.futures
@@ -32,13 +32,13 @@ import threading
 from mistakes import CERTAIN, LIKELY, OUTSIDE, RACES, RARE, SAME, VISIBLE, Mutation
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-ROUNDS = 20         # of a test that needs luck
-QUICK_STEP = 9      # one in so many
+ROUNDS = 20         # of a test that finds the mistake by chance
+QUICK_STEP = 9      # --quick uses one mistake in this many
 PATIENCE = 120      # seconds; a test that hangs has found the mistake
 
 
 def included_as(path):
-    """The name that an #include has for a file."""
+    """Return the name of a file in an #include."""
     return re.sub(r'^src/(lib/)?', '', path)
 
 
@@ -50,7 +50,7 @@ def users_of(header, sources):
 
 
 class Build:
-    """How the build directory compiles and links, with other objects in place of its own."""
+    """Compiles and links like the build directory, with some objects replaced."""
 
     def __init__(self, directory):
         self.directory = os.path.abspath(directory)
@@ -76,7 +76,7 @@ class Build:
                        stderr=subprocess.STDOUT, text=True)
 
     def compile(self, folder, file, text):
-        """Objects with a changed source or header, and those whose places they take."""
+        """Return the objects of a changed source or header, and those that they replace."""
         sources = [file] if file in self.compiles else users_of(file, self.compiles)
         changed = os.path.join(folder, included_as(file))
         os.makedirs(os.path.dirname(changed))
@@ -99,7 +99,7 @@ class Build:
         first = next(i for i, word in enumerate(words) if word.startswith('-I'))
         words.insert(first, '-I' + folder)
         self.run(words + ['-w', '-o', made, '-c', changed or os.path.join(ROOT, source)])
-        # The shared library has its own of what the static one is compiled for.
+        # The shared library has separate objects for the sources of the static one.
         own = not entry['output'].startswith('src/libringpipe.a.p')
         return made, entry['output'] if own else 'src/libringpipe-regs.a'
 
@@ -110,7 +110,7 @@ class Build:
         self.run(words)
 
     def link_tool(self, folder, made, replaced):
-        """The command, with objects of its own or in front of the archive."""
+        """Return the link command, with objects replaced or inserted before the archive."""
         words = []
         for word in self.link_command('src/tools/ringpipe/ringpipe'):
             if word == 'src/libringpipe.a':
@@ -121,7 +121,7 @@ class Build:
         self.run(words)
 
     def meson_test(self, folder, name, made, replaced, environment):
-        """A test as meson runs it, or one case of it: NAME:CASE."""
+        """Return the command of a test that meson runs, or of one case of it: NAME:CASE."""
         name, _, case = name.partition(':')
         said = subprocess.run(['meson', 'introspect', self.directory, '--tests'], check=True,
                               stdout=subprocess.PIPE, text=True).stdout
@@ -141,12 +141,12 @@ class Build:
         return words + ([case] if case else [])
 
     def link_test(self, folder, name, made, replaced):
-        """The command that runs a test with the objects."""
+        """Return the command that runs a test with the objects."""
         suite, _, program = name.partition('-')
         if not program:
             words = self.link_command(f'tests/unit/unit-{name}')
-            # In front of the archive, whose own object is not needed then. Newer versions of meson
-            # make no group of a single archive.
+            # Before the archive, whose own object is then not needed. Newer versions of meson do
+            # not put a single archive into a group.
             groups = [word for word in words if word in ('-Wl,--start-group', 'src/libringpipe.a')]
             place = words.index(groups[0])
             words[place:place] = made
@@ -158,7 +158,8 @@ class Build:
         return [os.path.join(self.directory, 'tests', suite, target)]
 
     def fails(self, folder, test, made, replaced):
-        """What a test says that fails with these objects in place of those; None: it passes."""
+        """Return the failure message of a test with these objects instead of those; None if it
+        passes."""
         name, _, way = test.partition('@')
         environment = dict(os.environ, LD_LIBRARY_PATH=folder, RINGPIPE_LTTNG='0',
                            TSAN_OPTIONS=f'halt_on_error=1:suppressions={ROOT}/tests/tsan.supp')
@@ -169,7 +170,7 @@ class Build:
         else:
             environment['RINGPIPE_DIAGNOSTICS'] = '1' if name.startswith('diag_') else '0'
             command = self.link_test(folder, name, made, replaced)
-        # Where stress tests keep their files, which those that are killed leave.
+        # Stress tests keep their files there; killed tests do not remove them.
         with tempfile.TemporaryDirectory(dir=memory()) as environment['TMPDIR'], \
              open_to_all(folder, environment['TMPDIR']), \
              subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -186,14 +187,14 @@ class Build:
 
 
 def open_to_all(*folders):
-    """For tests that play other users."""
+    """Permit access for tests that run as other users."""
     for folder in folders:
         os.chmod(folder, 0o755)
     return contextlib.nullcontext()
 
 
 def outcome(ran):
-    """What a test says first that fails; None: it passes."""
+    """Return the first failure message of a test; None if it passes."""
     for line in ran.stdout:
         if line.startswith('not ok'):
             return line.rstrip()
@@ -217,14 +218,14 @@ def changed_text(mutation):
 
 
 def orderings_of(path):
-    """The instructions of an object that order memory, in their order."""
+    """Return the instructions of an object that order memory, in their order."""
     said = subprocess.run(['objdump', '-d', '--no-show-raw-insn', path], check=True,
                           stdout=subprocess.PIPE, text=True).stdout
     return re.findall(r'\t(lock \S+|xchg\b.*\(|[mls]fence)', said)
 
 
 def memory():
-    """A file system in memory that has room for them, or None."""
+    """Return a file system in memory with enough space, or None."""
     path = '/dev/shm'
     return path if os.access(path, os.W_OK) and shutil.disk_usage(path).free >= 1 << 30 else None
 
@@ -250,7 +251,7 @@ class Report:
 
 
 def find(build, mutation, rounds):
-    """The test that caught it, in which run, and what it said; or None."""
+    """Return the test that caught the mistake, in which run, and its message; or None."""
     with tempfile.TemporaryDirectory() as folder:
         made, replaced = build.compile(folder, mutation.file, changed_text(mutation))
         for number in range(1, rounds + 1):
@@ -262,13 +263,13 @@ def find(build, mutation, rounds):
 
 
 def is_modelled(same):
-    """Whether the models know the mistake that this change of the text is."""
+    """Whether the models contain the mistake that this edit makes."""
     with open(os.path.join(ROOT, 'tests/model/check.py'), encoding='utf-8') as file:
         return bool(changed_text(same)) and f"'{same.model}'" in file.read()
 
 
 def is_same(build, same):
-    """Whether it makes no difference here, and is modelled."""
+    """Whether the edit changes no ordering instruction, and is modelled."""
     with open(os.path.join(ROOT, same.file), encoding='utf-8') as file:
         before = file.read()
     with tempfile.TemporaryDirectory() as folder:
@@ -279,7 +280,7 @@ def is_same(build, same):
 
 
 def main_races(build, report):
-    """Without a mistake the same build's tests are run anyway."""
+    """The tests also run without a mistake, on the same build."""
     races = RACES + [Mutation(*same[:4], ['stress-accounting']) for same in VISIBLE]
     for race in races:
         report.report_mutation(race, find(build, race, ROUNDS))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * allowed NUMBER,… PROGRAM [ARGUMENT…]: runs a program which any other system call kills, as
- * filters of services have it. `allowed run`: is that program. It writes traces into its working
- * directory, says "ready", and writes on until its standard input ends; `allowed other` makes a
- * call that is on no list.
+ * allowed NUMBER,… PROGRAM [ARGUMENT…]: run a program under a filter that kills it at any system
+ * call outside the list, as filters of services do. `allowed run` is that program: it writes traces
+ * to its working directory, prints "ready", and continues to write until its standard input ends.
+ * `allowed other` makes a system call that no list contains.
  */
 #include "check.h"
 
@@ -104,7 +104,7 @@ static void with_listeners(void)
 	unsigned int heard = 0;
 
 	check(rp_listener_start(&options, count_event, &heard, &push) == 0);
-	/* Writes go on until each listener has an event, so losses do not matter. */
+	/* The writer continues until each listener has an event, so losses do not matter. */
 	wait_until(((void)allowed_mark(1, "heard"), rp_listener_next(listener, &event, 1) == 1));
 	check(rp_listener_stop(listener, NULL) == 0);
 	wait_until(((void)allowed_mark(2, "heard"), __atomic_load_n(&heard, __ATOMIC_RELAXED)));

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A filter that kills at every system call but those of the table in doc/security.md.
+"""A filter that kills at every system call outside the table in doc/security.md.
 
 usage: allowed_test.py PROGRAM RINGPIPE PAGE [unittest arguments]
 
-PROGRAM, which starts under it with a session from its environment, makes sessions, snapshots,
-listeners, counters and a child, and is traced from outside.
+PROGRAM starts under the filter, with a session from its environment. It creates sessions,
+snapshots, listeners, counters and a child, and clients trace it from outside.
 """
 import os
 import re
@@ -17,12 +17,12 @@ import tempfile
 import unittest
 
 PROGRAM = RINGPIPE = NUMBERS = None
-PATIENCE = 120  # seconds until a thing that must happen is given up
+PATIENCE = 120  # seconds; longest wait for an event that must happen
 HEADER = "/usr/include/x86_64-linux-gnu/asm/unistd_64.h"
 
 
 def allowed(page):
-    """The names in the table."""
+    """Returns the system calls of the table."""
     with open(page, encoding="utf-8") as file:
         section = file.read().split("\n## System calls\n")[1].split("\n## ")[0]
     rows = [line for line in section.splitlines() if line.startswith("| ")][2:]
@@ -32,7 +32,7 @@ def allowed(page):
 def numbers(names):
     with open(HEADER, encoding="ascii") as file:
         known = dict(re.findall(r"#define __NR_(\w+) (\d+)", file.read()))
-    # Older headers lack newer calls, and nothing on such a system makes them.
+    # Older headers lack newer calls, and no program on such a system makes them.
     return ",".join(known[name] for name in names if name in known)
 
 
@@ -40,7 +40,7 @@ class Allowed(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.mkdtemp(prefix="rp-allowed-")
         self.addCleanup(shutil.rmtree, self.directory)
-        # LTTng's library makes calls of its own, where a daemon runs.
+        # LTTng's library would make other calls if a daemon runs.
         self.environment = dict(os.environ, TMPDIR=self.directory, RINGPIPE_LTTNG="0")
 
     def start(self, mode, **more):
@@ -68,7 +68,7 @@ class Allowed(unittest.TestCase):
         self.assertEqual(done.returncode, 0, f"{arguments}: {done.stderr}")
 
     def test_all_that_ringpipe_does_in_a_program_is_done_by_the_calls_of_the_table(self):
-        # With {pid} the variables outlive the start of what PROGRAM then becomes.
+        # With {pid}, the variables stay set for the program that PROGRAM executes.
         host = self.start("run", RINGPIPE_CONFIG="*", RINGPIPE_OUTPUT="environment-{pid}.nettrace")
         if host.stdout.readline() != b"ready\n":
             self.expect(host, 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes events between two system calls that stand out: write() to descriptors 98 and 99, which
- * are not open. calls_test.py looks at what lies between them. With `control`, it makes one call
- * too many.
+ * Write events between two system calls that mark the start and the end: write() to descriptors 98
+ * and 99, which are not open. calls_test.py checks the calls between these marks. With the argument
+ * `control`, the program makes one forbidden call.
  */
 #include "check.h"
 
@@ -21,7 +21,7 @@ static void write_events(void)
 {
 	struct rp_activity outer;
 
-	/* The thread's first ids may take a system call; its first event is among the rest. */
+	/* A thread's first ids may need a system call, so they are before the mark. */
 	rp_activity_begin(&outer);
 	rp_activity_end(&outer);
 	check(write(98, "begin", 5) == -1);

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """usage: calls_test.py PROGRAM
 
-A write makes no system call but the futex that wakes the drain thread: seen by strace, per thread,
-between two calls that stand out.
+A write makes no system call except the futex that wakes the drain thread. strace records the calls
+of each thread between two calls that mark the start and the end.
 """
 import collections
 import os
@@ -15,7 +15,7 @@ import tempfile
 
 
 def calls_between(lines):
-    """Names of system calls between the marks, for each thread that has both."""
+    """Returns the system calls between the marks, for each thread that made both."""
     inside, calls, marks = set(), collections.Counter(), 0
     for line in lines:
         match = re.match(r'(\d+) +(?:<\.\.\. )?(\w+)', line)
@@ -33,7 +33,7 @@ def calls_between(lines):
 
 
 def trace(log, command):
-    # Where there is a sanitizer: its search for leaks does not go together with strace.
+    # LeakSanitizer does not work under strace.
     environment = dict(os.environ)
     environment['ASAN_OPTIONS'] = environment.get('ASAN_OPTIONS', '') + ':detect_leaks=0'
     subprocess.run(['strace', '-f', '-o', log, *command], check=True, timeout=120,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes that become another: by vfork(2) and exec(2), by clone(2) without libc, by setuid(2)
- * and chroot(2), all while events are written.
+ * A process changes while its threads write events: by vfork(2) and exec(2), by clone(2) without
+ * libc, or by setuid(2) and chroot(2).
  */
 #include "check.h"
 
@@ -25,12 +25,12 @@ RP_EVENT(changing, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial), RP_BLOB(f
 
 static char directory[] = "/tmp/rp-changing-XXXXXX";
 static char trace[64];
-static const char *found = trace;	/* where it lies after a change */
+static const char *found = trace;	/* path of the trace after a change */
 
 #if defined(__SANITIZE_ADDRESS__)
 const char *__asan_default_options(void);
 
-/* LeakSanitizer uses ptrace(2), which a process that changed its user is denied. */
+/* LeakSanitizer uses ptrace(2), which the kernel denies to a process that changed its user. */
 const char *__asan_default_options(void)
 {
 	return "detect_leaks=0";
@@ -40,7 +40,7 @@ const char *__asan_default_options(void)
 static bool over;
 static uint64_t offered;
 
-/* Every tenth takes the fallback. */
+/* Write events; every tenth uses the fallback. */
 static void *keep_writing(void *data)
 {
 	static const char filling[5000];
@@ -54,7 +54,7 @@ static void *keep_writing(void *data)
 	return NULL;
 }
 
-/* Every event that another thread writes meanwhile is delivered or counted in a complete file. */
+/* Check that every event that another thread writes during `change` is delivered or counted. */
 static void while_writing(void (*change)(void))
 {
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
@@ -106,7 +106,7 @@ static unsigned int open_descriptors(void)
 
 static char inherited_text[16];
 
-/* The new program counts the descriptors that it finds; see main(). */
+/* The new program counts the descriptors that it inherits; see main(). */
 static void exec_counting(void)
 {
 	char name[] = "changing", count[] = "count";
@@ -128,7 +128,7 @@ static void exec_in_vfork(void)
 	}
 }
 
-/* From a process with a session, a writer, and all threads. */
+/* The process has a session, a writer, and all threads of the library. */
 static void program_finds_no_descriptor_of_its_predecessor(void)
 {
 	pid_t child = fork();
@@ -145,7 +145,7 @@ static void program_finds_no_descriptor_of_its_predecessor(void)
 	expect_child(child);
 }
 
-/* No handler of ours runs, and the parent's rings and slots are not there. */
+/* The child runs no fork handler of the library, and lacks the parent's rings and slots. */
 static void write_in_child_of_clone(void)
 {
 	for (int i = 0; i < ROUNDS; i++) {
@@ -165,7 +165,7 @@ static void write_in_child_of_clone(void)
 static void become_nobody(void)
 {
 	check(chown(directory, NOBODY, NOBODY) == 0);
-	/* Nobody else may read it. */
+	/* No other user may read the file. */
 	check(chown(trace, NOBODY, NOBODY) == 0);
 	check(setgroups(0, NULL) == 0 && setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
 }
@@ -181,7 +181,7 @@ static void change_nothing(void)
 {
 }
 
-/* Sessions that begin before and after the child gives up root. */
+/* Run sessions that begin before and after the child gives up root. */
 static void change_in_child(void (*change)(void))
 {
 	pid_t child = fork();

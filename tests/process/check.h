@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared parts of the programs: a check that ends the process, waiting, and reading a trace. */
+/* Shared parts of the programs: a check that ends the process, waits, and reading a trace. */
 #ifndef PROCESS_CHECK_H
 #define PROCESS_CHECK_H
 
@@ -66,7 +66,7 @@ static inline struct rp_listener *listen_to(const char *provider)
 	return listener;
 }
 
-/* Counts the events of one provider in a complete trace, and the losses that it reports. */
+/* Count the events of one provider in a complete trace, and the losses that the trace reports. */
 static inline void count_trace(const char *path, const char *provider, uint64_t *ret_events,
 			       uint64_t *ret_lost)
 {

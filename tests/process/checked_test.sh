@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# tests/checked fails for what any process did, though it says nothing and ends with 0: a child's
-# child, and one of another user too.
+# tests/checked fails if any process made a fault, even if that process prints nothing and exits
+# with 0: a child of a child, or a process of another user.
 #
-# usage: checked_test.sh CHECKED FAULTY SANITIZERS, the last being what FAULTY was built with
+# usage: checked_test.sh CHECKED FAULTY SANITIZERS. SANITIZERS: those that FAULTY was built with.
 set -uo pipefail
 
 checked=$1 faulty=$2 sanitizers=$3
@@ -24,7 +24,7 @@ if [[ $mode == valgrind ]] && ! command -v valgrind >/dev/null; then
 	exit 77
 fi
 
-# expect STATUS WHAT COMMAND…: one line of TAP.
+# expect STATUS WHAT COMMAND…: run a command and print one line of TAP.
 expect()
 {
 	local status=$1 what=$2 output got

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * clashing: events whose ids follow from their names, events with one id, and an object of headers
- * from before version 1. Run without arguments it starts itself again, and reads what the library
- * reports on standard error.
+ * Tests events with ids derived from their names, two events with the same id, and an object that
+ * was built with headers from before version 1. Without arguments, the program starts itself again
+ * and reads the library's reports on standard error.
  */
 #include "check.h"
 
@@ -11,13 +11,13 @@
 
 RP_PROVIDER(clash, "Test-Clash");
 RP_EVENT(clash, placed, RP_EVENT_ID_AUTO, RP_LEVEL_INFORMATIONAL, 0, RP_U64(n));
-/* These two names have one hash. */
+/* The names of these two events have the same hash. */
 RP_EVENT(clash, event81, RP_EVENT_ID_AUTO, RP_LEVEL_INFORMATIONAL, 0, RP_U64(n));
 RP_EVENT(clash, event538, RP_EVENT_ID_AUTO, RP_LEVEL_INFORMATIONAL, 0, RP_U64(n));
 RP_EVENT(clash, first, 7, RP_LEVEL_INFORMATIONAL, 0, RP_U64(n));
 RP_EVENT(clash, second, 7, RP_LEVEL_INFORMATIONAL, 0, RP_U64(n));
 
-/* FNV-1a of 64 bits over the name and its NUL, to 32,768 and up. */
+/* Compute an id: 64-bit FNV-1a over the name and its NUL, mapped to 32,768 and up. */
 static uint32_t id_of(const char *name)
 {
 	uint64_t hash = 0xcbf29ce484222325ull;
@@ -37,7 +37,7 @@ static void expect(struct rp_listener *listener, const char *name, uint32_t id)
 	check(strcmp(event.name, name) == 0 && event.id == id);
 }
 
-/* Its size ends before its tables, which are not looked at. */
+/* The size of this object ends before its tables, so the library must not read the tables. */
 static void register_older_object(void)
 {
 	static struct rp_object older = {
@@ -70,7 +70,7 @@ static int be_loaded(void)
 	return 0;
 }
 
-/* A dynamic event gets the same id, and is refused where that is taken. */
+/* A dynamic event derives the same id from its name, and is refused if the id is taken. */
 static void create_dynamic(void)
 {
 	struct rp_event_decl decl = RP_EVENT_DECL_INIT;

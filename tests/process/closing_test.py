@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The library in programs that were never built for it, and close descriptors that are not theirs.
+"""The library in programs that were not built for it and close descriptors of other code.
 
 usage: closing_test.py LIBRARY SNATCHING [unittest arguments]
 """
@@ -15,10 +15,10 @@ import unittest
 LIBRARY = None
 SNATCHING = None
 PYTHON = "/usr/bin/python3"
-# The library is preloaded, and Python 3.12 warns of fork(2) beside its threads.
+# The library is preloaded, so Python 3.12 warns about fork(2) in a process with threads.
 QUIET = "-Wignore::DeprecationWarning"
 
-# Closes what it did not open, as daemons do, and has all numbers in use right after.
+# Closes descriptors that it did not open, as daemons do, and reuses all their numbers immediately.
 CLOSES = """
 import os, socket, sys
 os.closerange(3, 256)
@@ -31,8 +31,9 @@ else:
 before = [os.fstat(fd).st_ino for fd in own]
 """
 
-# Until the trace has its head and no thread of the library is about to write: what the host opens
-# between a comparison and a write gets that write (doc/architecture.md, Descriptors).
+# Waits until the trace has its header and no thread of the library is about to write. If the host
+# opens a descriptor between a check and a write, that write goes to it (doc/architecture.md,
+# Descriptors).
 HAS_HEADER = """
 import glob, os, time
 
@@ -64,7 +65,7 @@ else:
         raise AssertionError("somebody wrote to a socket, or ended it: %r" % got)
 """
 
-# In a child, too: what the parent closed is not there to be closed once more.
+# The same in a child: the child must not close again what its parent closed.
 FORKS = """
 child = os.fork()
 if child:
@@ -114,7 +115,7 @@ else:
     wait_for_port()
 """
 
-# One descriptor of ours is replaced by one of the host's, which must stay what it is.
+# The host replaces one descriptor of the library by its own, which must stay unchanged.
 REPLACES = """
 import os, select, socket, struct, sys, time
 
@@ -281,7 +282,7 @@ class Closing(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.directory)
 
     def run_program(self, text, *arguments, **variables):
-        # A daemon of LTTng's may run on this machine, which takes descriptors.
+        # The library would open descriptors for an LTTng daemon on this machine.
         environment = dict(os.environ, TMPDIR=self.directory, RINGPIPE_LTTNG="0",
                            **{"LD_PRELOAD": LIBRARY, **variables})
         done = subprocess.run([PYTHON, QUIET, "-c", text, *arguments], cwd=self.directory,
@@ -310,7 +311,7 @@ class Closing(unittest.TestCase):
             for by in ("file", "socket", "epoll"):
                 with self.subTest(kind=kind, by=by):
                     done = self.run_program(REPLACES, kind, by)
-                    # No more and no less than there were: one port, a pair, an epoll set.
+                    # The numbers are unchanged: one port, a socket pair, an epoll set.
                     self.assertEqual(done.stdout, "1 2 1\n")
                     self.assertEqual(done.stderr, "")
                     self.assertEqual(self.sizes() | {0}, {0})

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A plugin with the library: the static one, whose symbols it hides, or the shared one. */
+/* A plugin with a copy of the library: static with hidden symbols, or the shared library. */
 #include <ringpipe/host.h>
 #include <ringpipe/ringpipe.h>
 
@@ -9,7 +9,7 @@ RP_EVENT(copied, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial));
 int copied_trace(const char *path, uint64_t from, uint64_t count);
 int copied_list(rp_host_copy_callback callback, void *data);
 
-/* Writes into a session of its own, with activity ids. 0, or what failed. */
+/* Write to a separate session, with activity ids. Return: 0; -errno. */
 __attribute__((visibility("default"))) int copied_trace(const char *path, uint64_t from,
 							 uint64_t count)
 {
@@ -33,7 +33,7 @@ __attribute__((visibility("default"))) int copied_trace(const char *path, uint64
 	return ret != 0 ? ret : rp_session_stop(session, NULL);
 }
 
-/* As this copy of the library sees it. */
+/* List the copies through this copy of the library. */
 __attribute__((visibility("default"))) int copied_list(rp_host_copy_callback callback, void *data)
 {
 	return rp_host_list_copies(callback, data);

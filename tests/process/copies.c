@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * usage: copies PLUGIN COPIES COMMAND. As many copies of the plugin, each of which carries the
- * library: they load, trace, and know of each other; `ringpipe ps` shows how many there are.
+ * usage: copies PLUGIN COPIES COMMAND
  *
- * A library that is loaded late gets its thread-local storage from what the loader keeps in reserve
- * (1,664 bytes with glibc 2.36). A copy of the library may take TLS_BYTES of that.
+ * Loads copies of a plugin that contains the library. The copies trace and list each other, and
+ * `ringpipe ps` shows how many there are.
+ *
+ * A library that is loaded late gets its thread-local storage from a reserve of the loader (1,664
+ * bytes with glibc 2.36). A copy of the library may use at most TLS_BYTES of that reserve.
  */
 #include "check.h"
 
@@ -24,7 +26,7 @@
 static const char *plugin_path, *command_path;
 static char folder[] = "/tmp/rp-copies-XXXXXX";
 
-/* The loader takes one inode for one library. */
+/* The loader identifies a library by its inode, so each copy needs a separate file. */
 static void copy_plugin(const char *to)
 {
 	static char bytes[1 << 16];
@@ -66,7 +68,7 @@ static size_t tls_bytes(const char *path)
 }
 
 struct seen {
-	uint32_t copies, own_order, orders;	/* the orders as bits */
+	uint32_t copies, own_order, orders;	/* orders: a bit for each order seen */
 	const char *own_path;
 };
 
@@ -84,7 +86,7 @@ static int see(const struct rp_host_copy *copy, void *data)
 	return 0;
 }
 
-/* The program has the copy that was loaded first. */
+/* Check the list. The program contains the copy that was loaded first. */
 static void expect_copies(uint32_t copies)
 {
 	struct seen seen = { .copies = 0 };
@@ -119,7 +121,7 @@ static void expect_in_ps(const char *text)
 	check(found);
 }
 
-/* Each copy has sessions of its own, and its events are in its trace alone. */
+/* Check that each copy has separate sessions, and that only its own trace has its events. */
 static void load_and_trace(unsigned int number)
 {
 	int (*trace)(const char *path, uint64_t from, uint64_t count);

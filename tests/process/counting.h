@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Resources that a process holds, as reported by the kernel. */
+/* The resources that a process holds, as the kernel reports them. */
 #ifndef PROCESS_COUNTING_H
 #define PROCESS_COUNTING_H
 
@@ -24,7 +24,7 @@ static inline unsigned int count_entries(const char *path)
 	return count;
 }
 
-/* Shared memory without a file's name is that of rings. */
+/* Count shared mappings without a file name, which are rings. */
 static inline unsigned int count_rings(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -48,8 +48,8 @@ static inline struct held count_held(void)
 }
 
 /*
- * Whether the process holds no more than before. The first count may include resources that were
- * about to be released, even a thread that was joined: `before` becomes the lower count.
+ * Return: whether the process holds no more than before. The first count may include resources that
+ * were about to be released, even a joined thread. So the lower count is stored in `before`.
  */
 static inline bool holds_no_more(struct held *before)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * usage: delivered FD THREADS. Streams events of several threads to the socket that it inherits,
- * and does what the lines of its standard input say. After each line it prints one line:
+ * usage: delivered FD THREADS
+ *
+ * Streams events of several threads to an inherited socket, and executes the commands that it reads
+ * from standard input. After each command it prints one line:
  *
  *	start	threads write as fast as they can, into rings that are too small for that
  *	pause	the threads have ended			offered
- *	stats	what the session says while it runs	delivered lost error
+ *	stats	the stats of the running session	delivered lost error
  *	stop	the session has ended			delivered lost error
  */
 #include "check.h"
@@ -25,7 +27,7 @@ static pthread_t threads[THREADS_MAX];
 static uint64_t offered[THREADS_MAX];
 static size_t count;
 
-/* A session that ended is offered nothing; the write during which it ends may count or not. */
+/* A session that ended is offered nothing. The write during which it ends may or may not count. */
 static void *write_events(void *data)
 {
 	static const char filling[3000];

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Stats of a session to a slow peer against the whole events that the peer has.
+"""Compares the stats of a session to a slow peer with the whole events that the peer received.
 
 usage: delivered_test.py PROGRAM [unittest arguments]
 """
@@ -21,7 +21,7 @@ PROVIDER = "Test-Delivered"
 
 
 class Session:
-    """The program, its stream, and what was read of that."""
+    """The program, its stream, and the part of the stream that was read."""
 
     def __init__(self, threads, buffer):
         self.peer, end = socket.socketpair()
@@ -44,7 +44,7 @@ class Session:
         return self.answer()
 
     def read(self, most):
-        """Up to `most` bytes that are there. Return: how many; 0 at the end."""
+        """Reads up to `most` available bytes. Returns their number; 0 at the end."""
         if not select.select([self.peer], [], [], PATIENCE_S)[0]:
             raise TimeoutError("nothing to read")
         piece = self.peer.recv(most)
@@ -72,7 +72,7 @@ class Delivered(unittest.TestCase):
         return session
 
     def wait_for(self, session, wanted, read=0):
-        """Stats that are as `wanted`; meanwhile the peer may go on reading."""
+        """Waits for stats that `wanted` accepts. With `read`, the peer reads meanwhile."""
         end = time.monotonic() + PATIENCE_S
         while not wanted(stats := session.ask("stats")):
             self.assertLess(time.monotonic(), end, stats)
@@ -81,7 +81,7 @@ class Delivered(unittest.TestCase):
         return stats
 
     def check_payloads(self, payloads):
-        """Each thread's serials rise: no event is there twice."""
+        """Checks that each thread's serials increase, so that no event appears twice."""
         last = {}
         for payload in payloads:
             thread, serial = struct.unpack_from("<QQ", payload)
@@ -89,7 +89,7 @@ class Delivered(unittest.TestCase):
             last[thread] = serial
 
     def check_end(self, session, offered, is_exact=True):
-        """After the stop: the peer's whole events are what was delivered, the rest is lost."""
+        """After the stop: the peer has all delivered events, and all others are lost."""
         delivered, lost, error = session.ask("stop")
         session.read_all()
         payloads, ended = whole_events(bytes(session.received), PROVIDER)
@@ -98,7 +98,7 @@ class Delivered(unittest.TestCase):
         if is_exact:
             self.assertEqual(delivered + lost, offered)
         else:
-            # Each thread may have been in a write while the session ended.
+            # Each thread may have been in a write when the session ended.
             self.assertLessEqual(delivered + lost, offered)
             self.assertGreaterEqual(delivered + lost + 3, offered)
         return delivered, lost, error, ended
@@ -112,7 +112,7 @@ class Delivered(unittest.TestCase):
                                   read=self.random.randrange(1, 30000))
             before = stats[0]
         offered, = session.ask("pause")
-        # The rings are emptied, and then every event is in one of the two sums.
+        # When the rings are empty, every event is in one of the two sums.
         delivered, lost, error = self.wait_for(session, lambda stats: sum(stats) == offered,
                                                read=1 << 20)
         self.assertEqual(error, 0)
@@ -132,7 +132,7 @@ class Delivered(unittest.TestCase):
         session.ask("start")
         while len(session.received) < 300000:
             session.read(self.random.randrange(1, 5000))
-        # Nothing is read any more: the buffer is full, and the sink, and the rings.
+        # The peer stops reading: the socket buffer, the sink and the rings fill up.
         stuck = self.wait_for(session, lambda stats: stats[1] > 0)
         self.assertGreater(stuck[0], 0)
         offered, = session.ask("pause")
@@ -148,7 +148,7 @@ class Delivered(unittest.TestCase):
                 session.ask("start")
                 while len(session.received) < kept:
                     session.read(self.random.randrange(1, kept))
-                # The bytes in the socket stay to be read; the session's next write fails.
+                # The peer can still read the bytes in the socket; the next write fails.
                 session.peer.shutdown(socket.SHUT_RD)
                 self.wait_for(session, lambda stats: stats[2] == 32)
                 offered, = session.ask("pause")

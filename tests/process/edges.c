@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events from before main() and from after it are in the session that the environment asks for. The
- * program starts itself with such a one, as `written`, and reads what it wrote.
+ * Events from before main() and from after main() are in the environment's session. The program
+ * starts itself with such a session, as `written`, and reads the trace.
  */
 #include "check.h"
 
@@ -12,7 +12,7 @@
 RP_PROVIDER(edges, "Test-Edges");
 RP_EVENT(edges, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_STRING(place));
 
-/* In this order. */
+/* The places where events are written, in order. */
 static const char *const places[] = {
 	"constructor", "main", "thread", "key", "atexit in main", "atexit in constructor",
 	"destructor",

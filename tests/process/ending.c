@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* usage: ending PLUGIN. Threads that end in every way they may, and what they wrote to the last. */
+/* usage: ending PLUGIN. Threads end in every possible way; checks the events up to their last. */
 #include "check.h"
 
 #include <dlfcn.h>
@@ -15,17 +15,17 @@ RP_COUNTER(observed, sum, NULL, NULL);
 
 static pthread_key_t key;
 #if defined(__SANITIZE_THREAD__)
-#define ROUNDS (PTHREAD_DESTRUCTOR_ITERATIONS - 1)	/* gone from the thread in the last */
+#define ROUNDS (PTHREAD_DESTRUCTOR_ITERATIONS - 1)	/* the sanitizer ends before the last one */
 #else
 #define ROUNDS PTHREAD_DESTRUCTOR_ITERATIONS
 #endif
 
-/* Only one thread at a time writes and changes these. */
+/* Only one thread at a time writes events and changes these variables. */
 static uint64_t serial;
 static unsigned int destroyed;
 static __thread unsigned int rounds;
 
-/* With room for all that is written before it is read. */
+/* Create a listener whose buffer holds all events that are written before it reads them. */
 static struct rp_listener *listen_long(void)
 {
 	struct rp_session_provider wanted = {
@@ -46,7 +46,7 @@ static void write_some(unsigned int count)
 		check(ending_mark(serial++) == 0);
 }
 
-/* Destructors are called anew as long as one sets a value, PTHREAD_DESTRUCTOR_ITERATIONS times. */
+/* A destructor runs again if one sets a value, up to PTHREAD_DESTRUCTOR_ITERATIONS times. */
 static void write_at_end(void *data)
 {
 	destroyed++;
@@ -61,7 +61,7 @@ static void write_in_handler(void *data)
 	write_some(10);
 }
 
-/* All that was written is there, once and in order; nothing else is. */
+/* Check that the listener has all events, once and in order, and no other event. */
 static void expect_serials(struct rp_listener *listener)
 {
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
@@ -88,7 +88,7 @@ static void run_thread(void *(*run)(void *), void *expected)
 	check(result == expected);
 }
 
-/* Its first event is written when it has ended already. */
+/* The thread writes its first event in a destructor, when its function has already returned. */
 static void *end_at_once(void *data)
 {
 	(void)data;
@@ -151,7 +151,7 @@ static void count_call(const struct rp_listener_event *event, void *data)
 	*(unsigned int *)data += strcmp(event->name, "mark") == 0;
 }
 
-/* A point where the thread would end, below a function of the library's. */
+/* A cancellation point that runs inside a function of the library. */
 static void stop_here(struct rp_provider *provider, const struct rp_provider_state *state,
 		      void *data)
 {
@@ -237,7 +237,7 @@ static void *call_cancelled(void *data)
 	return NULL;
 }
 
-/* Each would be left in the middle, with what it holds: the next would wait for ever. */
+/* If cancellation ended a function in the middle, its locks would remain and the next call hang. */
 static void no_function_is_left_by_a_cancelled_thread(void)
 {
 	void (*uses[])(void) = { use_sessions, use_providers, use_library };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A host that does not start sessions: it writes 100 events and reports how it was loaded. With the
- * argument `socket` it does so once the diagnostics socket exists, with `flood` after more events
- * than any ring holds. With `count FILE` or `stacks FILE` it counts the events of such a host.
+ * A host that does not start sessions: it writes 100 events and reports how it was loaded. With
+ * `socket`, it writes them when the diagnostics socket exists; with `flood`, after more events than
+ * any ring holds. With `count FILE` or `stacks FILE`, it counts the events of such a host.
  */
 #include "check.h"
 
@@ -28,7 +28,7 @@ static unsigned int count_entries(const char *path)
 	return count;
 }
 
-/* Events of the host that carry a stack. */
+/* Count the events of the host that carry a stack. */
 static unsigned int count_stacks(const char *path)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
@@ -42,7 +42,7 @@ static unsigned int count_stacks(const char *path)
 	return count;
 }
 
-/* The library's threads, by their names: a sanitizer has one of its own. */
+/* Count the library's threads by their names, because a sanitizer may have threads too. */
 static unsigned int count_threads(void)
 {
 	DIR *directory = opendir("/proc/self/task");
@@ -58,7 +58,7 @@ static unsigned int count_threads(void)
 		file = fopen(path, "r");
 		if (!file)
 			continue;
-		/* It may have ended since. */
+		/* The thread may have ended meanwhile. */
 		count += fgets(name, sizeof(name), file) && strncmp(name, "ringpipe", 8) == 0;
 		fclose(file);
 	}

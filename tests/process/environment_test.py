@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Sessions and settings by environment: what a host does that was given nothing else."""
+"""Sessions and settings from the environment, in a host that configures nothing itself."""
 import os
 import pty
 import subprocess
@@ -20,10 +20,10 @@ class Environment(unittest.TestCase):
         os.mkdir(self.sockets)
 
     def run_host(self, *arguments, **settings):
-        """The host's standard output as a dictionary, and its standard error."""
+        """Returns the host's standard output as a dictionary, and its standard error."""
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith(('RINGPIPE_', 'DOTNET_', 'COMPlus_'))}
-        # A daemon of LTTng's may run on this machine, which takes a thread.
+        # The library would start a thread for an LTTng daemon on this machine.
         environment.update({'RINGPIPE_LTTNG': '0'}, **settings, TMPDIR=self.sockets)
         result = subprocess.run([HOST, *arguments], cwd=self.directory, env=environment, text=True,
                                 capture_output=True, timeout=120, check=False)
@@ -79,7 +79,7 @@ class Environment(unittest.TestCase):
         self.assertEqual(self.count(f't-{said["pid"]}.x'), (100, 0))
 
     def test_writers_wait_rather_than_lose_where_that_is_asked_for(self):
-        # Only a minute without any room would end the first wait; two seconds, the other.
+        # The first wait would end only after a minute without space; the other, after two seconds.
         for name, settings in (('ours', {'RINGPIPE_CONFIG': 'Test-Host', 'RINGPIPE_BUFFER_MB': '1',
                                          'RINGPIPE_OUTPUT': 'ours', 'RINGPIPE_BLOCK_MS': '60000'}),
                                ('dotnet', {'DOTNET_EnableEventPipe': '1',
@@ -145,7 +145,7 @@ class Environment(unittest.TestCase):
         for settings, stacks in (({}, 0), ({'RINGPIPE_STACKS': '1'}, 100)):
             self.run_host(RINGPIPE_CONFIG='Test-Host', RINGPIPE_OUTPUT='ours', **settings)
             self.assertEqual(self.count_stacks('ours'), stacks)
-            # The first stack of a process, at least, is taken before any rule is cached.
+            # At least the first stack of a process is taken before any rule is cached.
             with open(os.path.join(self.directory, 'ours'), 'rb') as file:
                 self.assertEqual('StacksCut'.encode('utf-16-le') in file.read(),
                                  bool(stacks) and os.uname().machine == 'x86_64')
@@ -263,6 +263,28 @@ class Environment(unittest.TestCase):
             self.assertEqual(errors, '')
             self.assertEqual(self.count(f'trace.{number}.nettrace'), (100, 0))
         self.assertEqual(self.files(), ['trace.000001.nettrace', 'trace.000002.nettrace'])
+
+    def test_format_is_the_version_of_output_snapshots_and_rolling_files(self):
+        for version, head in (('4', b'Nettrace\x14\0\0\0'), ('6', b'Nettrace\0\0\0\0\6\0\0\0')):
+            for settings, name in (({'RINGPIPE_OUTPUT': 'trace'}, 'trace'),
+                                   ({'RINGPIPE_OUTPUT': 'roll.nettrace', 'RINGPIPE_ROLL_MB': '8'},
+                                    'roll.000001.nettrace'),
+                                   ({'RINGPIPE_OUTPUT': 'flight', 'RINGPIPE_RECORDER': '1'},
+                                    'flight')):
+                with self.subTest(version=version, name=name):
+                    _, errors = self.run_host(RINGPIPE_CONFIG='Test-Host', RINGPIPE_FORMAT=version,
+                                              **settings)
+                    self.assertEqual(errors, '')
+                    with open(os.path.join(self.directory, name), 'rb') as trace:
+                        self.assertEqual(trace.read(len(head)), head)
+                    self.assertEqual(self.count(name), (100, 0))
+                    os.unlink(os.path.join(self.directory, name))
+
+    def test_format_that_does_not_exist_is_one_line(self):
+        for value in ('5', '0', '66', 'x'):
+            self.expect_complaint(f'"{value}"', 'RINGPIPE_FORMAT', RINGPIPE_CONFIG='*',
+                                  RINGPIPE_OUTPUT='trace', RINGPIPE_FORMAT=value)
+        self.assertEqual(self.files(), [])
 
     def test_trigger_takes_a_snapshot_of_the_recorder(self):
         said, errors = self.run_host(RINGPIPE_CONFIG='Test-Host', RINGPIPE_RECORDER='1',

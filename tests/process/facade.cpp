@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* C++'s own types in events: each payload is that of the same event written as in C. */
+/* Events with C++ types: each payload equals that of the same event written as in C. */
 #include <ringpipe/ringpipe.hpp>
 
 #include <array>
@@ -56,7 +56,7 @@ static seen next()
 	return { event.name, { bytes, bytes + event.payload_bytes }, event.activity };
 }
 
-/* The last two events have one payload. */
+/* Check that the next two events have the same payload. */
 static void expect_pair(const char *name)
 {
 	const seen first = next(), second = next();
@@ -118,7 +118,7 @@ static void write_single_ones()
 	check(next().name == "bare");
 }
 
-/* Thrown through, the scope ends its span all the same. */
+/* A scope ends its span even if an exception leaves the scope. */
 static void throw_in_a_span()
 {
 	shop_checkout_scope checkout{7, std::string("customer")};

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * usage: failing. Each call of libc that a session makes fails, one at a time, in the order they
- * are made, until a session runs to its end without having met the failure. Whichever call fails,
- * the API reports the error or does without the call, offered = delivered + lost, the file is
- * complete, no resource is kept, and the next session has all of its events.
+ * usage: failing
+ *
+ * Each libc call of a session fails, one at a time and in the order of the calls, until a session
+ * completes without the failure. Whichever call fails: the API reports the error or works without
+ * the call, offered = delivered + lost, the file is complete, no resource leaks, and the next
+ * session delivers all of its events.
  */
 #include "check.h"
 #include "counting.h"
@@ -23,17 +25,17 @@ RP_COUNTER(counted, sum, NULL, NULL);
 static char directory[] = "/tmp/rp-failing-XXXXXX";
 static char trace[64];
 
-/* How a session went. */
+/* The result of a session. */
 struct outcome {
-	int error;			/* of its start */
-	int end;			/* what stopping it returned */
+	int error;			/* returned by its start */
+	int end;			/* returned by its stop */
 	uint64_t offered;
-	bool unsure;			/* the last one was written while the session ended */
-	uint64_t taken;			/* by a listener */
+	bool unsure;			/* the last event was written while the session ended */
+	uint64_t taken;			/* events that the listener received */
 	struct rp_session_stats stats;
 };
 
-/* One in ten takes the fallback. One thread writes, and a bit that went does not come back. */
+/* Every tenth event uses the fallback. There is one writer, and a cleared bit is not set again. */
 static void write_while_enabled(struct outcome *outcome)
 {
 	static const char filling[5000];
@@ -69,7 +71,7 @@ static void run_file(struct outcome *outcome)
 	run_to_file(outcome, RP_SESSION_STACKS | RP_SESSION_NO_RUNDOWN);
 }
 
-/* With the names of functions, which the module finds. */
+/* A session with function names, which the module looks up. */
 static void run_names(struct outcome *outcome)
 {
 	run_to_file(outcome, RP_SESSION_STACKS);
@@ -99,7 +101,7 @@ static void run_listener(struct outcome *outcome)
 	outcome->end = rp_listener_stop(listener, &outcome->stats);
 }
 
-/* Samples, counters, what is mapped, and events of its own: all that has a thread or a table. */
+/* A session with samples, counters, mappings and library events: all with a thread or a table. */
 static void run_all(struct outcome *outcome)
 {
 	struct rp_session_provider wanted[] = {
@@ -128,7 +130,7 @@ static const struct scenario {
 	const char *name;
 	void (*run)(struct outcome *outcome);
 	bool has_file, is_exact;
-	/* libc ends the process where libelf's thread-local memory cannot be had. */
+	/* libc ends the process if it cannot allocate libelf's thread-local storage. */
 	bool needs_memory;
 } scenarios[] = {
 	{ "file", run_file, true, true, false },
@@ -154,7 +156,7 @@ static void check_counts(const struct scenario *scenario, const struct outcome *
 		check(events == outcome->stats.delivered);
 }
 
-/* Without a failure nothing is lost. */
+/* Without a failure, nothing is lost. */
 static void run_whole(const struct scenario *scenario)
 {
 	struct outcome outcome = { .stats.size = sizeof(outcome.stats) };
@@ -165,7 +167,7 @@ static void run_whole(const struct scenario *scenario)
 	check_counts(scenario, &outcome);
 }
 
-/* Return: whether the call was made at all. */
+/* Return: whether the scenario made the call. */
 static bool run_failing(const struct scenario *scenario, enum inject_kind kind, unsigned int nth)
 {
 	struct outcome outcome = { .stats.size = sizeof(outcome.stats) };
@@ -206,7 +208,7 @@ int main(void)
 	check(mkdtemp(directory));
 	snprintf(trace, sizeof(trace), "%s/trace", directory);
 	for (unsigned int i = 0; i < sizeof(scenarios) / sizeof(*scenarios); i++) {
-		/* Threads that stay are made by the first. */
+		/* The first run creates the threads that remain. */
 		run_whole(&scenarios[i]);
 		for (unsigned int kind = 0; kind < INJECT_KIND_COUNT; kind++) {
 			if (kind != INJECT_memory || !scenarios[i].needs_memory)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * usage: failing_port. A client collects events by the diagnostic port while each call of libc that
- * the library's threads make for it fails, one at a time. The client may be turned away or see its
- * stream break off; it is never left waiting, nothing is kept, and the next one gets everything.
+ * usage: failing_port
+ *
+ * A client collects events over the diagnostic port while each libc call of the library's threads
+ * fails, one at a time. The client may be refused or see its stream end early, but it never waits
+ * for ever. Nothing leaks, and the next client receives everything.
  */
 #include "check.h"
 #include "counting.h"
@@ -44,7 +46,7 @@ static bool find_port(void)
 	return found;
 }
 
-/* Return: a socket, or -1 while the port is away. */
+/* Return: a socket, or -1 while the port does not exist. */
 static int connect_port(void)
 {
 	const struct timeval patience = { .tv_sec = PATIENCE_S };
@@ -58,7 +60,7 @@ static int connect_port(void)
 	return -1;
 }
 
-/* Return: whether so many bytes came before the end. A receive that times out fails the test. */
+/* Return: whether `size` bytes arrived before the end. A receive that times out fails the test. */
 static bool receive(int fd, void *bytes, size_t size)
 {
 	size_t done = 0;
@@ -74,7 +76,7 @@ static bool receive(int fd, void *bytes, size_t size)
 	return true;
 }
 
-/* Sends a request and takes the number that an answer of OK carries. */
+/* Send a request and get the number from a successful reply. */
 static bool ask(int fd, uint8_t command, const void *payload, uint16_t payload_bytes,
 		uint64_t *ret_number)
 {
@@ -99,7 +101,7 @@ static void *put(void *at, const void *bytes, size_t size)
 	return (char *)at + size;
 }
 
-/* 1 MB, nettrace, one provider of all keywords and levels, without arguments. */
+/* The request: 1 MB, nettrace, one provider with all keywords and levels, without arguments. */
 static uint16_t build_request(uint8_t *payload)
 {
 	static const uint32_t head[] = { 1, 1, 1 };
@@ -119,7 +121,7 @@ static uint16_t build_request(uint8_t *payload)
 	return (uint16_t)(at - payload);
 }
 
-/* Return: whether the stream is whole, with all that was written. */
+/* Return: whether the stream is complete and has all events. */
 static bool read_stream(int fd)
 {
 	struct rp_reader_stats stats = RP_READER_STATS_INIT;
@@ -161,7 +163,7 @@ static bool collect(void)
 	if (ask(fd, COLLECT, payload, build_request(payload), &session)) {
 		for (uint64_t i = 0; i < EVENTS; i++)
 			(void)failing_mark(i);
-		/* Where that fails, the end of the connection ends the session. */
+		/* If the stop fails, the end of the connection ends the session. */
 		whole = stop(session) && read_stream(fd);
 	}
 	check(close(fd) == 0);
@@ -186,7 +188,7 @@ static unsigned int fail_each(enum inject_kind kind, struct held *before)
 	return nth - 2;
 }
 
-/* The directory of sockets is read when the library is loaded: this program again, with one set. */
+/* The library reads TMPDIR when it is loaded, so the program starts itself again with it set. */
 static void run_again(char **argv)
 {
 	char again[] = "again";
@@ -212,7 +214,7 @@ int main(int argc, char **argv)
 	wait_until(collect());
 	before = count_held();
 	for (unsigned int kind = 0; kind < INJECT_KIND_COUNT; kind++) {
-		/* Sockets can always be looked at. */
+		/* fstat(2) of a socket does not fail in practice. */
 		if (kind != INJECT_fstat && (kind != INJECT_memory || !INJECT_THREADS_NEED_MEMORY))
 			failures += fail_each(kind, &before);
 	}

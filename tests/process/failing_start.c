@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * usage: failing_start. Each call of libc that the library makes while it is loaded fails, one at a
- * time, and with it the session that the environment asks for and the diagnostics server. The
- * program runs and ends as ever; what it wrote is in the file, or one line says what is missing.
+ * usage: failing_start
+ *
+ * Each libc call of the library's initialisation fails, one at a time; so may the environment's
+ * session and the diagnostics server. The program runs and ends normally. Its events are in the
+ * file, or one line reports what is missing.
  */
 #include "check.h"
 #include "injecting.h"
@@ -19,13 +21,13 @@ RP_EVENT(failing, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial));
 
 #define EVENTS 20u
 #define NTH_MAX 2000u
-#define MET 10		/* what a program returns that met the failure */
+#define MET 10		/* exit status of a program in which the call failed */
 #define NOT_MET 11
 
 static char directory[] = "/tmp/rp-failing-XXXXXX";
 static char trace[64], said[64];
 
-/* The part of a loaded library's life before its end. */
+/* Use the library between its constructor and its destructor. */
 static int run_once(void)
 {
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
@@ -44,10 +46,10 @@ static int run_once(void)
 	alarm(PATIENCE_S);
 	for (uint64_t i = 0; i + 1 < EVENTS; i++)
 		check(failing_mark(i) == 0);
-	/* It may have to do without what could not be had when it was loaded, and says so. */
+	/* A resource may be missing since the library was loaded; the start then reports that. */
 	ret = rp_session_start(&options, &session);
 	check(ret == 0 || (met && ret == -ENOMEM));
-	/* For both. */
+	/* An event for both sessions. */
 	check(failing_mark(0) == 0);
 	if (ret == 0) {
 		check(rp_session_stop(session, &stats) == 0);
@@ -78,7 +80,7 @@ static int run_program(enum inject_kind kind, unsigned int nth)
 	return WEXITSTATUS(status);
 }
 
-/* Return: whether a line was said; nothing else may be. */
+/* Return: whether the library printed a line. Any other output fails the test. */
 static bool was_said(void)
 {
 	FILE *file = fopen(said, "re");
@@ -105,12 +107,12 @@ static bool run_failing(enum inject_kind kind, unsigned int nth)
 	check(status == MET || !is_reported);
 	if (!is_reported) {
 		count_trace(trace, "Test-Failing", &events, &lost);
-		/* Without the memory for a provider its events are off. */
+		/* Without memory for a provider, its events are off. */
 		check(events == EVENTS || (status == MET && kind == INJECT_memory && events == 0));
 		check(lost == 0);
 	}
 	(void)unlink(trace);
-	/* Nothing of the program's is left, its socket least of all. */
+	/* The directory must be empty: the program leaves no file in it, above all no socket. */
 	check(unlink(said) == 0);
 	check(rmdir(directory) == 0 && mkdir(directory, 0700) == 0);
 	return status == MET;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* usage: faulty none|leak|overflow|undefined|race. Does wrong on purpose, and ends with 0. */
+/* usage: faulty none|leak|overflow|undefined|race. Makes the named fault and exits with 0. */
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>

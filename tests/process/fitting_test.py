@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The library in Debian's own programs, and wherever they may find themselves.
+"""The library in Debian's programs, in every environment where they may run.
 
 usage: fitting_test.py LIBRARY RINGPIPE HOST [unittest arguments]
 
-HOST has the library linked in. It prints its pid, then writes numbered events of provider Ipc-Host
+HOST is linked to the library. It prints its pid, then writes numbered events of provider Ipc-Host
 until its standard input ends.
 """
 import csv
@@ -26,10 +26,10 @@ LIBRARY = RINGPIPE = HOST = None
 PATIENCE = 60
 NOBODY = 65534
 PYTHON = "/usr/bin/python3"
-# The library is preloaded, and Python 3.12 warns of fork(2) beside its threads.
+# The library is preloaded, so Python 3.12 warns about fork(2) in a process with threads.
 QUIET = "-Wignore::DeprecationWarning"
 
-# Does what `step` says, then what cat(1) does.
+# Executes `step`, then does the same as cat(1).
 STEPS = """
 import os, sys
 def fork():
@@ -68,7 +68,7 @@ class Fitting(unittest.TestCase):
         setting = [f"{name}={value}" for name, value in variables.items() if value is not None]
         unset = [f"--unset={name}" for name, value in variables.items() if value is None]
         log = open(self.path("log"), "w+", encoding="utf-8")
-        # Not preloaded is what comes before the program.
+        # The commands before the program run without the preloaded library.
         process = subprocess.Popen([*prefix, "env", *unset, *setting, *command],
                                    env=self.environment(), stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=log, text=True, cwd="/")
@@ -83,7 +83,7 @@ class Fitting(unittest.TestCase):
         return process
 
     def cat(self, **options):
-        """Runs, and does what it is there for."""
+        """Runs cat(1) with the library, and checks that it works."""
         process = self.start("cat", **options)
         process.stdin.write("word\n")
         process.stdin.flush()
@@ -107,7 +107,7 @@ class Fitting(unittest.TestCase):
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE)
 
     def assert_reached(self, pid):
-        """A forked child has its port a little later."""
+        """Waits for the port, because a forked child opens its port a little later."""
         end = time.monotonic() + PATIENCE
         while (done := self.tool("list", pid)).returncode != 0:
             self.assertLess(time.monotonic(), end, done.stderr)
@@ -138,7 +138,7 @@ class Folder(Fitting):
         process.stdin.write("go\n")
         process.stdin.flush()
         self.assertEqual(int(process.stdout.readline()), process.pid)
-        # Its own word for the folder means another one now; the kernel knows the whole path.
+        # The folder's path now means another folder; the kernel knows the whole path.
         self.assertEqual(self.tool("list", process.pid).returncode, 0)
         self.assertEqual(self.tool("list", process.pid, prefix=(
             "env", "TMPDIR=" + self.path("folder"))).returncode, 0)
@@ -156,7 +156,7 @@ class Folder(Fitting):
         self.assertRegex(self.said(), r'cannot open the diagnostic port "[^"\n]*": File name too')
 
     def expect_none(self, folder, **options):
-        """It runs, quietly; and says one thing where somebody wants the port."""
+        """The program runs without output, and reports one line if the port was requested."""
         process = self.cat(TMPDIR=folder, **options)
         self.assertEqual(self.said(), "")
         reported = self.tool("list", process.pid)
@@ -221,10 +221,10 @@ class Programs(Fitting):
 
 
 class Foreign(Fitting):
-    """Programs that were never built for it: they have what it has for every process."""
+    """Programs that were not built for the library have the features of every process."""
 
     def assert_sampled(self, pid, mapped):
-        """Stacks of running threads, deep into the program's own code."""
+        """Checks that stacks of running threads reach deep into the program's own code."""
         trace = self.path("trace")
         end = time.monotonic() + PATIENCE
         depth = 0
@@ -238,12 +238,12 @@ class Foreign(Fitting):
                                              trace).stdout.splitlines())
             depth = max((len(row.get("stack", ())) for row in rows
                          if row["event"] == "ThreadSample"), default=0)
-        # Only there as UTF-8.
+        # The trace contains this text only as UTF-8.
         with open(trace, "rb") as file:
             self.assertIn(b"/" + mapped.encode(), file.read(), "where its code is")
 
     def assert_asleep(self, pid, *words):
-        """Where it sleeps, once it does: a loaded machine may take it some time."""
+        """Waits until the program sleeps, and checks where; a loaded machine may be slow."""
         end = time.monotonic() + PATIENCE
         said = ""
         while not all(word in said for word in words):
@@ -253,7 +253,7 @@ class Foreign(Fitting):
             said = done.stdout
 
     def assert_counted(self, pid, busy=False):
-        """By all of these, as soon as an interval has come to its end."""
+        """Waits until all of these counters have a value."""
         wanted = {("System.Runtime", name) for name in ("cpu-usage", "working-set")} | \
             {("ringpipe", name) for name in ("threads", "context-switches", "events-delivered",
                                              "events-lost", "session-memory", "drain-lag")}
@@ -328,7 +328,7 @@ class Copies(Fitting):
         self.assertEqual(self.sockets(), [])
 
     def assert_one_of_two(self, process):
-        """One port, one file that is whole, and one complaint: of the second, for the file."""
+        """One port, one complete file, and one complaint about the file from the second copy."""
         self.assertEqual(self.sockets(), [socket_path(self.directory, process.pid)])
         self.assert_reached(process.pid)
         process.stdin.close()
@@ -368,7 +368,7 @@ class Copies(Fitting):
                 f"assert libc.dlmopen(ctypes.c_long(-1), b'{LIBRARY}', os.RTLD_NOW)")
 
     def test_a_copy_that_hears_of_no_fork_leaves_its_parents_alone(self):
-        """fork(2) of another libc runs no handler of ours; exit(3) ends all copies."""
+        """fork(2) of another libc runs no handler of the library; exit(3) ends all copies."""
         process = self.start(PYTHON, QUIET, "-c", STEPS % (
             self.dlmopen() + "\nchild = os.fork()\nif child == 0:\n    sys.exit(0)\n"
             "assert os.waitpid(child, 0)[1] == 0"), preload="", **self.variables())
@@ -381,7 +381,7 @@ class Copies(Fitting):
         self.assertTrue(json.loads(self.tool("report", "--format=json", trace).stdout)["complete"])
 
     def test_the_port_of_a_runtime_beside_us_is_left_to_it(self):
-        """It listens there already, under the very name."""
+        """The runtime already listens there, under the same name."""
         listens = ("import os, socket, sys\n"
                    "with open('/proc/self/stat') as stat:\n"
                    "    key = stat.read().rpartition(')')[2].split()[19]\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that ends without exit(3) leaves a trace of all that it wrote before
- * rp_sessions_flush(). The program starts itself, as each of the cases, and reads what they wrote.
+ * The trace of a process that ends without exit(3) contains all events from before its last
+ * rp_sessions_flush(). The program starts itself once for each case and reads the traces.
  */
 #include "check.h"
 
@@ -36,7 +36,7 @@ static void end_by_exec(void)
 	_exit(1);
 }
 
-/* On the alternate stack: the other one may be full. */
+/* This handler runs on the alternate stack, because the main stack may be full. */
 static void flush_in_handler(int number)
 {
 	(void)number;
@@ -76,7 +76,7 @@ static const struct {
 	{ "SIGSEGV", end_by_fault, HANDLER_STATUS },
 };
 
-/* The file has no end, and otherwise all that it should. */
+/* Check that the file lacks its end but is otherwise complete. */
 static void check_trace(const char *path)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;

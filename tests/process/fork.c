@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Forked children begin clean, and the parent notices nothing. */
+/* Forked children start without sessions, and a fork does not disturb the parent. */
 #include "check.h"
 
 #include <dirent.h>
@@ -27,14 +27,14 @@ static char parents_trace[64];
 #if defined(__SANITIZE_ADDRESS__)
 const char *__asan_default_options(void);
 
-/* A child forgets on purpose what its parent's sessions held. */
+/* A child deliberately does not free the memory of its parent's sessions. */
 const char *__asan_default_options(void)
 {
 	return "detect_leaks=0";
 }
 #endif
 
-/* A child that hangs is ended by its alarm, and seen. */
+/* An alarm ends a child that hangs, and this check then fails. */
 static void expect_child(pid_t child)
 {
 	int status;
@@ -71,8 +71,8 @@ static int64_t now_ns(void)
 }
 
 /*
- * Removes the child's socket. A child that has not called exec or _exit within CHILD_DELAY_MS may
- * have one; a child that ended sooner must not. Returns whether there was none.
+ * Remove the child's socket. A child that has called neither exec nor _exit within CHILD_DELAY_MS
+ * may have a socket; a child that ended earlier must not. Return: whether there was no socket.
  */
 static bool left_no_socket(pid_t child, int64_t forked_ns)
 {
@@ -100,7 +100,7 @@ static int no_session(const struct rp_enabled *enabled, void *data)
 	return enabled->session_id != 0;
 }
 
-/* A session of the child's own, from its start to a complete trace. */
+/* Run a session in the child, from its start to a complete trace. */
 static void run_own_session(uint64_t events)
 {
 	uint64_t read, lost;
@@ -182,7 +182,7 @@ static void child_is_clean_and_parent_complete(void)
 	check(read == written && lost == 0);
 }
 
-/* Writers and a thread that starts and stops sessions, all through the forks. */
+/* Writers, and a thread that starts and stops sessions, run during all forks. */
 static bool over;
 static uint64_t offered, refused;
 
@@ -254,7 +254,7 @@ static void forks_while_all_is_busy_do_not_hang(void)
 	check(read == stats.delivered && lost == stats.lost);
 }
 
-/* All that takes a lock of its own for a moment. */
+/* Call every function that holds an internal lock for a moment. */
 static void *keep_asking(void *data)
 {
 	while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
@@ -323,8 +323,8 @@ static struct rp_listener *listen_to_counters(void)
 }
 
 /*
- * Reads counter events, at least one, until their sum is `expected`. The increment follows the
- * name, the display name, which is the name, and the scale.
+ * Read counter events, at least one, until their sum is `expected`. In the payload, the increment
+ * follows the name, the display name (equal to the name) and the scale.
  */
 static void expect_increments(struct rp_listener *listener, double expected)
 {
@@ -369,7 +369,7 @@ static void counters_go_on_in_the_child_apart_from_the_parents(void)
 		expect_increments(own, 100);
 		check(counted() == 105);
 		check(rp_listener_stop(own, NULL) == 0);
-		exit(0);	/* it may have lived long enough to have a socket */
+		exit(0);	/* the child may have lived long enough to have a socket */
 	}
 	expect_child(child);
 	counted_sum_add(2);
@@ -436,7 +436,7 @@ static void grandchildren_are_clean_too(void)
 	check(read == 1 && lost == 0);
 }
 
-/* The directory of sockets is read when the library is loaded: this program again, with one set. */
+/* The library reads TMPDIR when it is loaded, so the program starts itself again with it set. */
 static int run_again(char **argv)
 {
 	char again[] = "again";

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Locks that glibc's malloc takes around fork and AddressSanitizer's, up to that of LLVM 18, does
- * not: a fork waits until no other thread is in the allocator, or the child finds locks held for
- * ever. Only the programs under test need this; the sanitizer still sees each call.
+ * glibc's malloc takes its locks around fork. AddressSanitizer's allocator does not, up to LLVM 18,
+ * so a child may inherit locks that no thread releases. In these programs, a fork therefore waits
+ * until no other thread is in the allocator. Only the programs under test need this; the sanitizer
+ * still sees each call.
  */
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 
-/* The sanitizer's own, by the names it gives them for such a purpose. */
+/* The sanitizer's functions, under the names that it provides for wrappers. */
 void *__interceptor_malloc(size_t size);
 void *__interceptor_calloc(size_t count, size_t size);
 void *__interceptor_realloc(void *memory, size_t size);
 int __interceptor_posix_memalign(void **ret_memory, size_t alignment, size_t size);
 void __interceptor_free(void *memory);
 
-/* No mutex: these functions run before the sanitizer is there to watch one. */
+/* Not a mutex: these functions run before the sanitizer can handle one. */
 static int held;
 static __thread unsigned int depth __attribute__((tls_model("initial-exec")));
 
@@ -83,9 +84,9 @@ UNWATCHED void free(void *memory)
 }
 
 /*
- * Handlers run before a fork in the reverse order of their registration. The allocator comes last,
- * after those that wait for locks whose holders may be allocating: so it is registered before the
- * constructors of any library.
+ * Handlers run before a fork in the reverse order of their registration. The allocator's handler
+ * must run last, after handlers that wait for locks whose holders may be allocating. So it is
+ * registered before the constructors of any library run.
  */
 UNWATCHED static void register_first(int argc, char **argv, char **environment)
 {

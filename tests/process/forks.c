@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * usage: forks HOW WORKERS EVENTS. A server that forks workers, each of which forks another; each
- * process waits for a session, writes EVENTS events with serial numbers, prints its id, and ends:
+ * usage: forks HOW WORKERS EVENTS
  *
- *	exit	by exit()
- *	kill	so, but for the last worker's worker, which is killed when it has written
- *	stay	when standard input does
- *	exec	so, but the last worker's worker becomes `forks exit 0 EVENTS` then
- *	daemon	by exit(); and what forks is a daemon, whose parent and grandparent have gone
+ * A server forks workers, and each worker forks another one. Each process waits for a session,
+ * writes EVENTS events with serial numbers, prints its id, and ends. HOW is one of:
+ *
+ *	exit	the process ends by exit()
+ *	kill	the same, but the last worker's worker is killed after it has written
+ *	stay	the process ends when its standard input ends
+ *	exec	the same, but the last worker's worker then executes `forks exit 0 EVENTS`
+ *	daemon	by exit(); the forking process is a daemon, whose parent and grandparent have ended
  */
 #include <poll.h>
 #include <signal.h>
@@ -28,7 +30,7 @@ static const char *how;
 static int events;
 
 #if defined(__SANITIZE_ADDRESS__)
-/* A child keeps the memory of its parent's sessions. */
+/* A child does not free the memory of its parent's sessions. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -45,7 +47,7 @@ static void write_events(void)
 	alarm(300);
 	while (!forks_mark_enabled())
 		poll(NULL, 0, 1);
-	/* Processes have definitions of different numbers. */
+	/* Let processes number their definitions differently. */
 	if (getpid() % 2)
 		forks_other((uint32_t)getpid());
 	for (int i = 0; i < events; i++)
@@ -74,7 +76,7 @@ static int end(char **argv)
 	return 0;
 }
 
-/* Returns only in the daemon. */
+/* Become a daemon. Only the daemon returns. */
 static void become_daemon(void)
 {
 	pid_t child = fork();

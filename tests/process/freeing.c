@@ -2,10 +2,11 @@
 /*
  * A child never uses or frees memory that another thread of its parent had freed before the fork.
  *
- * Each free of the library's threads stops that thread, unless it holds a mutex, for which the fork
- * handlers would wait; then the main thread forks. Freed memory keeps a pattern instead of going to
- * the allocator: the child checks the pattern after its fork handlers and after it has stopped the
- * session that the parent was stopping, and a second free of the memory ends the child.
+ * Each free() by the library's threads stops the calling thread, unless that thread holds a mutex
+ * that the fork handlers would wait for. Then the main thread forks. Freed memory is filled with a
+ * pattern and not returned to the allocator. The child checks the pattern after its fork handlers,
+ * and again after it has stopped the session that the parent was stopping. A second free of the
+ * memory ends the child.
  */
 #include "check.h"
 
@@ -36,23 +37,23 @@ extern void __libc_free(void *memory);
 
 /* The memory that the library's threads have freed since `armed`. */
 static struct {
-	unsigned char *memory;		/* atomic; NULL: not yet filled in */
+	unsigned char *memory;		/* atomic; NULL: the entry is not filled in yet */
 	size_t size;
 } freed[FREED_MAX];
 static uint32_t freed_count;		/* atomic */
 static bool armed;			/* atomic */
 
 static uintptr_t library_begin, library_end;
-static sem_t turn;			/* to be the thread that has stopped */
-static sem_t news, go;			/* wake the main thread; wake the thread that has stopped */
-static bool has_stopped;		/* atomic: a thread, at a free */
+static sem_t turn;			/* held by the thread that has stopped */
+static sem_t news, go;			/* wake the main thread; wake the stopped thread */
+static bool has_stopped;		/* atomic: a thread has stopped at a free */
 static bool is_over;			/* atomic: the session has been stopped */
-static bool is_session_freed;		/* or is being freed, by the thread that stops it */
+static bool is_session_freed;		/* the stopping thread has freed it, or is freeing it */
 static pid_t stopping_thread;		/* atomic */
 
-static bool is_called;			/* free() is this file's, also for the library */
+static bool is_called;			/* the library, too, calls this file's free() */
 
-/* The compiler inlines a direct call, and valgrind replaces the function. */
+/* The compiler inlines a direct call, and valgrind replaces the function, so call a pointer. */
 static void (*volatile free_by_address)(void *) = free;
 
 static __thread unsigned int mutexes __attribute__((tls_model("initial-exec")));
@@ -95,7 +96,7 @@ static bool is_armed(void)
 	return __atomic_load_n(&armed, __ATOMIC_ACQUIRE) && gettid() != getpid();
 }
 
-/* As malloc_usable_size(3), which is valgrind's under valgrind, by the chunk's header. */
+/* Get the usable size from the chunk's header; valgrind replaces malloc_usable_size(3). */
 static size_t usable_size(const void *memory)
 {
 	size_t header = ((const size_t *)memory)[-1];
@@ -130,7 +131,7 @@ static void keep_freed(unsigned char *memory)
 	__atomic_store_n(&freed[i].memory, memory, __ATOMIC_RELEASE);
 }
 
-/* Has the main thread fork, where the caller is the library and holds no mutex. */
+/* Let the main thread fork if the caller is the library and holds no mutex. */
 static void let_fork(uintptr_t caller)
 {
 	if (mutexes || caller < library_begin || caller >= library_end)
@@ -257,7 +258,7 @@ static void disarm(void)
 	sem_post(&turn);
 }
 
-/* Does something with the session on a thread of its own. Return: how often it forked meanwhile. */
+/* Run a function on a separate thread. Return: how often the main thread forked meanwhile. */
 static unsigned int fork_while(void (*run)(struct rp_session *session), struct rp_session *session)
 {
 	unsigned int forks = 0;
@@ -303,7 +304,7 @@ static struct rp_session *start(const char *providers, const char *output, const
 	return session;
 }
 
-static int result;			/* of the stop */
+static int result;			/* returned by the stop */
 
 static void stop(struct rp_session *session)
 {
@@ -314,12 +315,12 @@ static void stop(struct rp_session *session)
 static void session_that_ends(const char *providers, const char *output, const char *folder,
 			      uint32_t flags)
 {
-	/* Its memory, and its name and configuration. */
+	/* The library frees at least the session's memory, name and configuration. */
 	check(fork_while(stop, start(providers, output, folder, flags)) > 5);
 	check(result == 0);
 }
 
-/* It leaves the files of its rings for recovery. */
+/* This session leaves the files of its rings for recovery. */
 static void session_whose_output_fails(const char *output, const char *folder)
 {
 	struct rp_session *session = start(PROVIDER, output, folder, 0);
@@ -389,7 +390,7 @@ static void use_listener(struct rp_session *session)
 	check(rp_listener_stop(listener, NULL) == 0);
 }
 
-/* Two more sessions run meanwhile; one of them keeps state and files. */
+/* Two more sessions run meanwhile. One of them has state events and rings in files. */
 static void work_beside_sessions(const char *output, const char *folder)
 {
 	static void (*const works[])(struct rp_session *session) = {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A symbol file that never answers delays the end of a session, and does not prevent it.
+"""If the read of a symbol file blocks, the end of a session is delayed but not prevented.
 
-usage: hanging_test.py HOST LIBRARY MODULE STRICT: the module stands beside the library in a folder.
+usage: hanging_test.py HOST LIBRARY MODULE STRICT: the module lies next to the library in a folder.
 """
 import json
 import os

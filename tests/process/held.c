@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that is held up in the middle of a large write until its session has ended, and then
- * goes on: it returns alive, and what it writes late is in no other session.
+ * A thread is stopped in the middle of a large write until its session has ended, and then
+ * continues. The call must return, and no other session may contain the late data.
  *
- * The payload ends in a page that cannot be read yet; the handler of that fault holds the thread
- * up.
+ * The payload ends in a page that is not readable yet; the handler of that fault stops the thread.
  */
 #include "check.h"
 #include "../strict/strict.h"
@@ -47,7 +46,7 @@ static void *write_bulk(void *data)
 	int ret = held_bulk(payload, BYTES);
 
 	(void)data;
-	/* Or -ENOBUFS: the library may know that it came too late. */
+	/* -ENOBUFS: the library detected that the write came too late. */
 	check(ret == 0 || ret == -ENOBUFS);
 	return NULL;
 }
@@ -58,7 +57,7 @@ static void write_marks(uint64_t count)
 		check(held_mark(serial) == 0);
 }
 
-/* The marks are all there, and at most so many losses. */
+/* Check that all marks are in the trace, and that at most `lost` events were lost. */
 static void read_marks(const char *path, uint64_t count, uint64_t lost)
 {
 	static const struct strict_serials serials = { PROVIDER, "mark", NULL, "serial" };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Armed before main() where INJECT=NAME:NTH is set. A call that is not armed goes to libc, by the
- * bare system call where libc makes one: some are called before any symbol can be looked up.
+ * If INJECT=NAME:NTH is set, the failure is armed before main(). A call that does not fail goes to
+ * libc, or directly to the kernel if libc's function only makes a system call, because some calls
+ * are made before any symbol can be looked up.
  */
 #include "injecting.h"
 
@@ -23,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A sanitizer's function is in libc's place, and is what has to be called. */
+/* A sanitizer's function replaces libc's, so this file must call the sanitizer's function. */
 #if defined(ABOVE_ASAN)
 #define BELOW(name) __interceptor_##name
 #else
@@ -36,7 +37,7 @@ extern void *BELOW(realloc)(void *memory, size_t size);
 
 static struct {
 	enum inject_kind kind;
-	unsigned int left;	/* calls until it fails; 0: not armed */
+	unsigned int left;	/* calls until the failure; 0: not armed */
 	bool on_thread;
 	bool fired;
 } armed;
@@ -74,7 +75,7 @@ bool inject_disarm(void)
 	return __atomic_load_n(&armed.fired, __ATOMIC_SEQ_CST);
 }
 
-/* Whether this call is the one; errno is set then. */
+/* Return: whether this call must fail. Sets errno in that case. */
 static bool fails(enum inject_kind kind)
 {
 	unsigned int left = __atomic_load_n(&armed.left, __ATOMIC_SEQ_CST);
@@ -110,7 +111,7 @@ static void arm_from_environment(int argc, char **argv, char **environment)
 	}
 }
 
-/* Before the constructor of any library. */
+/* Runs before the constructor of any library. */
 __attribute__((section(".preinit_array"), used))
 static void (*const first)(int argc, char **argv, char **environment) = arm_from_environment;
 
@@ -129,7 +130,7 @@ void *realloc(void *memory, size_t size)
 	return fails(INJECT_memory) ? NULL : BELOW(realloc)(memory, size);
 }
 
-/* As libc's of that name, but for the kinds that fail by it. */
+/* The same as libc's syscall(), except for the kinds of call that can fail here. */
 long syscall(long number, ...)
 {
 	register long r10 __asm__("r10");
@@ -250,7 +251,7 @@ int epoll_create1(int flags)
 
 int epoll_ctl(int fd, int operation, int of, struct epoll_event *event)
 {
-	/* Only this one takes memory. */
+	/* Only this operation allocates memory. */
 	if (operation == EPOLL_CTL_ADD && fails(INJECT_epoll_ctl))
 		return -1;
 	return (int)syscall(SYS_epoll_ctl, fd, operation, of, event);

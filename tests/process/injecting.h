@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of libc that fail on request: linked into a program, this file's functions come
- * before libc's for all libraries too.
+ * Calls of libc that fail on request. This file is linked into a program, so its functions take
+ * precedence over libc's, for all libraries too.
  */
 #ifndef PROCESS_INJECTING_H
 #define PROCESS_INJECTING_H
 
 #include <stdbool.h>
 
-/* Kinds of calls, and what they fail with. `memory` is malloc(3) and its like. */
+/* Kinds of calls, and their errors. `memory` is malloc(3) and similar functions. */
 #define INJECT_KINDS(X) \
 	X(memory, ENOMEM) X(mmap, ENOMEM) X(mremap, ENOMEM) X(mprotect, ENOMEM) \
 	X(madvise, EINVAL) X(pthread_create, EAGAIN) X(open, EMFILE) X(read, EIO) X(write, EIO) \
@@ -26,7 +26,7 @@ enum inject_kind {
 	INJECT_KIND_COUNT,
 };
 
-/* AddressSanitizer ends a process in which a thread begins without. */
+/* AddressSanitizer ends a process in which a new thread cannot allocate memory. */
 #if defined(__SANITIZE_ADDRESS__)
 #define INJECT_THREADS_NEED_MEMORY true
 #else
@@ -37,12 +37,12 @@ const char *inject_name(enum inject_kind kind);
 int inject_error(enum inject_kind kind);
 
 /*
- * From now on, once: the nth call of that kind, counted from 1, by whichever thread; not by the
- * main one where `on_thread`.
+ * Let the nth next call of this kind fail, once; the first call is 1. The call may be on any
+ * thread; with `on_thread`, on any thread except the main one.
  */
 void inject_arm(enum inject_kind kind, unsigned int nth, bool on_thread);
 
-/* No call fails any more. Return: whether one did. */
+/* Disarm the failure. Return: whether a call failed. */
 bool inject_disarm(void);
 
 #endif

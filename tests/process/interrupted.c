@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * usage: interrupted PLUGIN. The first event of a thread, written by a library loaded at run time,
- * from a signal handler that interrupted malloc: malloc here raises the signal itself, and notes
- * when it is entered again before it is left.
+ * usage: interrupted PLUGIN
+ *
+ * A library loaded at run time writes the first event of a thread, in a signal handler that
+ * interrupted malloc. The malloc of this program raises the signal itself, and detects whether it
+ * is called again before it has returned.
  */
 #include "check.h"
 
@@ -33,7 +35,7 @@ static void raise_if_armed(void)
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-/* A sanitizer keeps its own malloc, which calls these before it returns. */
+/* A sanitizer keeps its own malloc, which calls these hooks before it returns. */
 void __sanitizer_malloc_hook(const volatile void *memory, size_t size);
 void __sanitizer_free_hook(const volatile void *memory);
 
@@ -81,7 +83,7 @@ void free(void *memory)
 }
 #endif
 
-/* By way of this, or the compiler knows better than to call it. */
+/* Called through this pointer, because the compiler might remove a direct call. */
 static void *(*volatile allocate)(size_t) = malloc;
 
 static int (*plugin_call)(uint32_t number);
@@ -138,7 +140,7 @@ int main(int argc, char **argv)
 	}
 	check(rp_listener_stop(listener, &stats) == 0);
 	check(stats.lost == 0);
-	/* Check that malloc and free call enter(): otherwise the test could not fail. */
+	/* Check that malloc and free call enter(), without which the test could not fail. */
 	inside = 1;
 	free(allocate(1));
 	inside = 0;

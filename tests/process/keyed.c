@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Static keys where code must not be changed, from the start or from some moment on. Without
- * arguments: starts itself once for each case, with RINGPIPE_STATIC_KEYS=1, so that why it is not
- * changed is said on standard error.
+ * Static keys in processes whose code must not be changed, from the start or from a later moment.
+ * Without arguments, the program starts itself once for each case, with RINGPIPE_STATIC_KEYS=1, so
+ * that the library reports the refusal on standard error.
  */
 #undef RP_STATIC_KEYS
 #define RP_STATIC_KEYS 1
@@ -28,7 +28,7 @@
 #define NOBODY 65534
 #define SET_MDWE 65		/* PR_SET_MDWE of Linux 6.3 */
 #define SYS_MSEAL 462		/* of Linux 6.10 */
-#define SEAL "KEYED_SEAL"	/* in the environment: before anything else is done */
+#define SEAL "KEYED_SEAL"	/* in the environment: seal the code before anything else */
 #define PAGE 4096u
 
 RP_PROVIDER(keyed, "Test-Keyed");
@@ -40,7 +40,7 @@ static __attribute__((noinline)) int mark(uint64_t serial)
 	return keyed_mark(serial);
 }
 
-/* The first byte of the event's only site. */
+/* Return the first byte of the event's only site. */
 static unsigned char site_of(const struct rp_event *event)
 {
 	for (const struct rp_key *key = __start_rp_keys; key < __stop_rp_keys; key++) {
@@ -57,7 +57,7 @@ static bool all_sites_are(unsigned char byte)
 	return site_of(&keyed_mark_event_) == byte && site_of(&keyed_other_event_) == byte;
 }
 
-/* The events of a running session are delivered or counted, in whatever state the sites are. */
+/* Check that the events of a session are delivered or counted, whatever state the sites have. */
 static void expect_events(void)
 {
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
@@ -85,7 +85,7 @@ static bool is_code_writable(void)
 	return found;
 }
 
-/* The library's thread that looks after sites, by its name. */
+/* Find the library's thread that maintains sites, by its name. */
 static bool has_thread(void)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -108,7 +108,7 @@ static bool has_thread(void)
 	return found;
 }
 
-/* As SELinux without execmod has it: no memory that is writable and executable. */
+/* Refuse memory that is writable and executable, as SELinux without execmod does. */
 static bool refuse_mprotect(void)
 {
 	struct sock_filter filter[] = {
@@ -122,7 +122,7 @@ static bool refuse_mprotect(void)
 	};
 	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
 
-	/* For all threads. */
+	/* The filter applies to all threads. */
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
 	       syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC,
 		       &program) == 0;
@@ -143,7 +143,7 @@ static int seal_object(struct dl_phdr_info *info, size_t size, void *data)
 	return 0;
 }
 
-/* No mprotect(2) of code any more, for good: as a loader may do with all objects. */
+/* Refuse mprotect(2) of code for good, as a loader may do for all objects. */
 static bool seal_code(void)
 {
 	bool sealed = true;
@@ -152,14 +152,14 @@ static bool seal_code(void)
 	return sealed;
 }
 
-/* Before the object is registered, which is a constructor, too. */
+/* Runs before the constructor that registers the object. */
 __attribute__((constructor(101))) static void seal_at_start(void)
 {
 	if (getenv(SEAL) && !seal_code())
 		_exit(SKIPPED);
 }
 
-/* The file in /proc becomes root's, as in a server that started as root. */
+/* Make the file in /proc belong to root, as in a server that started as root. */
 static bool refuse_proc(void)
 {
 	int fd;
@@ -199,7 +199,7 @@ static void after_a_change_of_user(void)
 	expect_events();
 }
 
-/* One of the two ways is enough for the way back. */
+/* If one way to write code is refused, the other one must restore the sites. */
 static void after_mprotect_is_refused(void)
 {
 	wait_until(all_sites_are(PASS));
@@ -220,7 +220,7 @@ static void after_code_is_sealed(void)
 	expect_events();
 }
 
-/* Nothing can be changed any more: what is a jump then, stays one. */
+/* No code can be changed any more: each jump remains a jump. */
 static void after_both_are_refused(void)
 {
 	struct rp_listener *listener;
@@ -235,7 +235,7 @@ static void after_both_are_refused(void)
 	check(all_sites_are(JUMP));
 }
 
-/* keyed_gdb_test.py has a breakpoint in mark(), and takes it away at the fourth call. */
+/* keyed_gdb_test.py sets a breakpoint in mark(), and removes it at the fourth call. */
 static void under_a_debugger(void)
 {
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
@@ -268,7 +268,7 @@ static bool turn_off(void)
 	return setenv("RINGPIPE_STATIC_KEYS", "0", 1) == 0;
 }
 
-/* No memory that gets executable, for this process and what it becomes. */
+/* Refuse to make memory executable, for this process and the programs that it executes. */
 static bool deny_write_execute(void)
 {
 	return prctl(SET_MDWE, 1, 0, 0, 0) == 0;
@@ -281,9 +281,9 @@ static bool seal_program(void)
 
 static const struct scenario {
 	const char *name;
-	bool (*before)(void);	/* the program is loaded */
+	bool (*before)(void);	/* called before the program is loaded */
 	void (*run)(void);
-	int refusal;		/* what is said on standard error; 0: nothing */
+	int refusal;		/* errno reported on standard error; 0: no report */
 } scenarios[] = {
 	{ "code_is_changed", nothing, code_is_changed, 0 },
 	{ "variable_turns_it_off", turn_off, code_is_left_alone, 0 },
@@ -299,7 +299,7 @@ static const struct scenario {
 
 #define SCENARIOS (sizeof(scenarios) / sizeof(scenarios[0]))
 
-/* Whether the expected warning came exactly once. All output is copied for failure reports. */
+/* Return: whether the warning appears exactly once. Copies all output, for failure reports. */
 static bool is_said(FILE *said, int refusal)
 {
 	char line[512], expected[256];

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A debugger's breakpoint at a site with a static key: neither disturbs the other.
+"""A debugger's breakpoint at a site with a static key: debugger and library do not interfere.
 
 usage: keyed_gdb_test.py PROGRAM
 """

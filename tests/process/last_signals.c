@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process whose main thread has called pthread_exit(): signals whose action is the default end it
- * once only the library's threads are left, and nothing is taken from host threads before that.
+ * The main thread of a process has called pthread_exit(). Once only the library's threads are left,
+ * a signal with the default action ends the process. Before that, the library takes no signal from
+ * a thread of the host.
  *
- * Each promise runs in a process of its own, which the parent looks at through /proc. This source
- * makes three programs: PLAIN, POLLED, which serves its clients itself, and KEYED, which has static
+ * Each promise runs in a separate process, which the parent observes through /proc. This source
+ * makes three programs: PLAIN; POLLED, which serves its clients itself; and KEYED, which has static
  * keys.
  */
 #include <errno.h>
@@ -26,12 +27,12 @@
 #include <ringpipe/ringpipe.h>
 
 #define PATIENCE_S 60
-#define LOOKS 3			/* of the library, until it is sure that it leaves a signal alone */
-#define ORDER_FD 100		/* the parent's ends are below it */
+#define LOOKS 3			/* checks after which the library surely ignores a signal */
+#define ORDER_FD 100		/* the parent's descriptors have lower numbers */
 #define REPORT_FD 101
-#define TAKEN 42		/* the exit status of a host that took its signal itself */
+#define TAKEN 42		/* exit status of a host that handled its signal itself */
 
-/* The programs of this source, and which of them this is. */
+/* The programs of this source; PROGRAM selects one. */
 #define PLAIN 0
 #define POLLED 1
 #define KEYED 2
@@ -39,7 +40,7 @@
 #define PROGRAM PLAIN
 #endif
 
-#if PROGRAM == POLLED		/* no thread of the library serves clients: the program does */
+#if PROGRAM == POLLED		/* the program serves clients, not a thread of the library */
 RP_DIAGNOSTICS(RP_DIAGNOSTICS_POLL);
 #endif
 
@@ -60,7 +61,7 @@ static void check(bool holds, const char *what)
 	_exit(1);
 }
 
-/* The host. */
+/* The host process. */
 
 static void block_all(void)
 {
@@ -148,7 +149,7 @@ static void choose_snapshot_signal(void)
 static void on_signal(int number)
 {
 	(void)number;
-	_exit(99);	/* on a thread of the library */
+	_exit(99);	/* called on a thread of the library */
 }
 
 static void install_handler(void)
@@ -165,7 +166,7 @@ static void await_order(void)
 	check(read(ORDER_FD, &order, 1) == 1, "the parent's order");
 }
 
-/* Not in sigwait() when the signal comes: it must be pending until then. */
+/* The thread calls sigwait() after the signal has arrived, so that the signal is pending first. */
 static void *take_by_sigwait(void *data)
 {
 	sigset_t set;
@@ -213,7 +214,7 @@ static void leave_signalfd(void)
 	spawn(take_by_signalfd);
 }
 
-/* The program serves its clients, of which there are none, and then no longer does. */
+/* The program serves its clients, of which there are none, once. */
 static void dispatch(void)
 {
 	check(rp_diagnostics_fd() >= 0, "rp_diagnostics_fd");
@@ -228,16 +229,16 @@ struct promise {
 	const char *name;
 	void (*prepare)(void);
 	const char *environment;
-	int signal;		/* sent first; 0: none, the process ends by itself */
-	int status;		/* as of waitpid(2), -1: the signal has no effect */
-	bool has_thread;	/* a thread of the host's takes the signal */
-	enum how how;		/* FORKED…: the promise is of a child, by the thread that forks */
-	int program;		/* the program of this source that runs it */
+	int signal;		/* sent first; 0: none, the process ends without a signal */
+	int status;		/* as from waitpid(2); -1: the signal has no effect */
+	bool has_thread;	/* a thread of the host handles the signal */
+	enum how how;		/* FORKED…: the promise is about a child of that thread */
+	int program;		/* the program that runs the promise */
 };
 
 #define NO_DIAGNOSTICS "RINGPIPE_DIAGNOSTICS=0"
 
-/* In a child, its allocator's lock may be that of a thread that was allocating. */
+/* A child may inherit the lock of its allocator from a thread that was allocating. */
 #if defined(__SANITIZE_ADDRESS__)
 #define CAN_FORK false
 #else
@@ -315,7 +316,7 @@ static const struct promise promises[] = {
 	  install_handler, NO_DIAGNOSTICS, SIGTERM, -1, false, ITSELF, KEYED },
 };
 
-/* On the main thread of the process that the promise is of. */
+/* End the main thread of the process under test. */
 static void leave(const struct promise *promise)
 {
 	pid_t pid = getpid();
@@ -325,7 +326,7 @@ static void leave(const struct promise *promise)
 	pthread_exit(NULL);
 }
 
-/* The parent ends, so that the child is the test's. */
+/* End the parent, so that the test observes the child. */
 static void leave_in_child(const struct promise *promise)
 {
 	pid_t child = fork();
@@ -341,7 +342,7 @@ struct forker {
 	pthread_t main;
 };
 
-/* After the main thread has ended, and the library's thread that looks was created. */
+/* Fork after the main thread has ended and the library has created its checking thread. */
 static void *fork_from_thread(void *data)
 {
 	const struct forker *forker = data;
@@ -365,7 +366,7 @@ static void be_host(const struct promise *promise)
 	pthread_exit(NULL);
 }
 
-/* The parent. */
+/* The parent process. */
 
 static double seconds(void)
 {
@@ -375,7 +376,7 @@ static double seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Waits until the main thread has ended, or the process. */
+/* Wait until the main thread or the process has ended. */
 static bool await_main_end(pid_t pid)
 {
 	double begun = seconds();
@@ -393,7 +394,7 @@ static bool await_main_end(pid_t pid)
 	return state == 'Z';
 }
 
-/* The value of a row of /proc/PID/task/TID/status; -1: there is none. */
+/* Return the value of a row of /proc/PID/task/TID/status; -1: there is no such row. */
 static long long row_of(pid_t pid, long tid, const char *row, int base)
 {
 	char path[64], line[256];
@@ -411,7 +412,7 @@ static long long row_of(pid_t pid, long tid, const char *row, int base)
 	return value;
 }
 
-/* How often the thread that looks has slept; 0: it is not there. */
+/* Return how often the checking thread has slept; 0: there is no such thread. */
 static long long looks_of(pid_t pid)
 {
 	char command[160], text[64] = "";
@@ -428,7 +429,7 @@ static long long looks_of(pid_t pid)
 	return text[0] ? row_of(pid, strtol(text, NULL, 10), "voluntary_ctxt_switches:", 10) : 0;
 }
 
-/* Waits for the process's end, or until the library has left a pending signal alone. */
+/* Wait until the process has ended, or until the library has ignored a pending signal. */
 static int await_end(pid_t pid, const struct promise *promise, int order)
 {
 	double begun = seconds();
@@ -472,7 +473,7 @@ static bool keep(const struct promise *promise, char **arguments)
 			putenv((char *)promise->environment);
 		dup2(order[0], ORDER_FD);
 		dup2(report[1], REPORT_FD);
-		/* Not the link itself, which under valgrind is valgrind's. */
+		/* Read the link's target, because valgrind replaces the link itself. */
 		if (readlink("/proc/self/exe", program, sizeof(program) - 1) > 0)
 			execv(program, arguments);
 		_exit(127);
@@ -499,7 +500,7 @@ static bool keep(const struct promise *promise, char **arguments)
 	return status == promise->status;
 }
 
-/* Its own, which has no diagnostics. */
+/* Check the program's own copy of the library, which has no diagnostics. */
 static bool has_other_threads(void)
 {
 	struct stat tasks;

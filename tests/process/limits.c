@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process without a descriptor, a thread or a page to spare: a call that needs a resource reports
- * the error, all else continues, and everything works again when the resource is available.
+ * A process has no file descriptor, thread or page left. A call that needs such a resource reports
+ * the error and everything else continues. Everything works again when the resource is available.
  */
 #include "check.h"
 
@@ -26,7 +26,7 @@ static uint32_t flags = RP_SESSION_STACKS;
 #if defined(__SANITIZE_ADDRESS__)
 const char *__asan_default_options(void);
 
-/* LeakSanitizer uses ptrace(2), which a process that changed its user is denied. */
+/* LeakSanitizer uses ptrace(2), which the kernel denies to a process that changed its user. */
 const char *__asan_default_options(void)
 {
 	return "detect_leaks=0";
@@ -56,7 +56,7 @@ static uint64_t write_some(void)
 	return written;
 }
 
-/* From start to a whole file, whatever could not be had meanwhile. */
+/* Check a session from its start to a complete file, whatever was missing meanwhile. */
 static void finish(struct rp_session *session)
 {
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
@@ -77,7 +77,7 @@ static void everything_goes(void)
 	finish(session);
 }
 
-/* In a child, which starts without a thread of ours and whose limits go with it. */
+/* Run in a child: it starts without threads of the library, and its limits end with it. */
 static void in_child(void (*run)(void))
 {
 	pid_t child = fork();
@@ -134,7 +134,7 @@ static void hear(const struct rp_listener_event *event, void *data)
 	(void)event, (void)data;
 }
 
-/* Root may have as many as it likes. */
+/* Root has no limit on threads, so the child becomes another user. */
 static void without_a_thread(void)
 {
 	struct rp_session_provider wanted = {
@@ -156,7 +156,7 @@ static void without_a_thread(void)
 	check(write_some() == EVENTS && !limited_mark_enabled());
 	check(setrlimit(RLIMIT_NPROC, &before) == 0);
 	everything_goes();
-	/* With the drain thread there, a listener's own is missing. */
+	/* The drain thread exists, so only the listener's own thread is missing. */
 	(void)set_limit(RLIMIT_NPROC, 0);
 	check(rp_listener_start(&options, hear, NULL, &listener) == -EAGAIN && !listener);
 	check(rp_listener_start(&options, NULL, NULL, &listener) == 0);
@@ -175,7 +175,7 @@ static rlim_t address_space(void)
 	return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
-/* A little more each time, from nothing to enough: fails for a while, then runs with less. */
+/* Raise the limit from nothing to enough: the start fails for a while, then works with less. */
 static void without_memory(void)
 {
 	rlim_t now = address_space(), step = 1 << 20, more = 0;
@@ -184,7 +184,7 @@ static void without_memory(void)
 	struct rlimit before;
 	bool whole = false;
 
-	/* Names are looked up with libelf, which does not survive it. */
+	/* The rundown uses libelf, which does not survive a lack of memory. */
 	flags |= RP_SESSION_NO_RUNDOWN;
 	for (; !whole && more < (rlim_t)1 << 30; more += step) {
 		struct rp_session_stats stats = RP_SESSION_STATS_INIT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* usage: loading PLUGIN. Events in many objects, and in objects that come and go. */
+/* usage: loading PLUGIN. Events in many objects, and in objects that are loaded and unloaded. */
 #include "check.h"
 
 #include <dlfcn.h>
@@ -31,7 +31,7 @@ static void *load(void)
 static void unload(void *handle)
 {
 	check(dlclose(handle) == 0);
-	check(!dlopen(plugin_path, RTLD_NOW | RTLD_NOLOAD));	/* really gone */
+	check(!dlopen(plugin_path, RTLD_NOW | RTLD_NOLOAD));	/* it is unloaded */
 }
 
 struct rows {
@@ -111,10 +111,10 @@ static void loaded_library_joins_a_running_session_and_leaves_it(void)
 	check(plugin_rows().rows == 0);
 	handle = load();
 	check(plugin_rows().rows == 1);
-	check(plugin_rows().events == 1);	/* unused events are not there */
+	check(plugin_rows().events == 1);	/* unused events are not registered */
 	check(plugin_call(1) == 0);
 	expect_next(listener, "Test-Plugin", "called", 1);
-	/* Events written before the unload are delivered after it with their names. */
+	/* Events written before the unload are delivered with their names after it. */
 	for (uint32_t i = 2; i < 1000; i++)
 		check(plugin_call(i) == 0);
 	unload(handle);
@@ -158,12 +158,12 @@ static void definitions_are_used_again(void)
 		highest = plugin_index() > highest ? plugin_index() : highest;
 		check(plugin_call(i) == 0);
 		unload(handle);
-		/* A few rounds may share a pass: what was retired in it stays until the next. */
+		/* A pass may cover a few rounds; an index retired in a pass is free in the next. */
 		if (i % 10 == 0)
 			wait_until(delivered(session) == i);
 	}
 	check(rp_session_stop(session, NULL) == 0);
-	/* Two events a round: without reuse there were 200 more. */
+	/* Each round has two events: without reuse, there would be 200 more. */
 	check(highest < ROUNDS);
 }
 
@@ -192,10 +192,10 @@ struct visitor {
 	uint64_t offered;
 };
 
-/* The loader has such a lock, but ThreadSanitizer does not see it. */
+/* Models the lock of the loader, which ThreadSanitizer does not see. */
 static pthread_mutex_t loader = PTHREAD_MUTEX_INITIALIZER;
 
-/* Loads and lets go by itself: what it calls stays for as long as it is in it. */
+/* Load and unload the plugin; it stays loaded while this thread calls its function. */
 static void *visit(void *data)
 {
 	struct visitor *visitor = data;
@@ -275,7 +275,7 @@ static struct rp_counter *plugins(void *handle, const char *what)
 	return get();
 }
 
-/* While a session looks, and each time from nothing. */
+/* The session collects counters while the library is loaded; the values start at zero each time. */
 static void counters_of_a_library_come_and_go_with_it(void)
 {
 	struct rp_session_provider wanted = {
@@ -296,7 +296,7 @@ static void counters_of_a_library_come_and_go_with_it(void)
 		check(plugin_call(3) == 0 && plugin_call(5) == 0);
 		check(read_counter(plugins(handle, "plugin_counter")).value == 2);
 		check(read_counter(plugins(handle, "plugin_histogram")).mean == 4);
-		/* One telling of it, at least. */
+		/* Wait for at least one report of the counter. */
 		do {
 			check(rp_listener_next(listener, &event, PATIENCE_S * 1000) == 1);
 		} while (strcmp(event.name, "EventCounters") != 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A child that was forked while another thread was in localtime(3) starts a session and ends it.
- * libc does not release that function's lock in the child, nor that of gmtime_r(3).
+ * A child that was forked while another thread was in localtime(3) starts and stops a session. libc
+ * does not release that function's lock in the child, nor the lock of gmtime_r(3).
  */
 #include "check.h"
 
@@ -16,7 +16,7 @@ RP_EVENT(logging, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial));
 #if defined(__SANITIZE_ADDRESS__)
 const char *__asan_default_options(void);
 
-/* A child keeps the memory of its parent's sessions. */
+/* A child does not free the memory of its parent's sessions. */
 const char *__asan_default_options(void)
 {
 	return "detect_leaks=0";
@@ -39,7 +39,7 @@ static void *log_lines(void *data)
 	return NULL;
 }
 
-/* A child that hangs is ended by its alarm. */
+/* An alarm ends a child that hangs. */
 static void trace_in_child(void)
 {
 	struct rp_session *session;

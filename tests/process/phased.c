@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * phased: does what its standard input says, a line at a time, and answers each with a line: `ok`,
- * or `failed ERROR CALL`. Where nothing is asked it writes events. Ends with its input.
+ * phased: execute the commands of standard input, one per line, and answer each with a line: `ok`,
+ * or `failed ERROR CALL`. The program writes events while no command is waiting, and ends with its
+ * input.
  *
- *	phase N		the calls from here on are of phase N: supervise.c
- *	start KIND	a session, of the kinds below
- *	work		writes events, until the session has them
- *	prepare [SIZE WHAT]	prepares everything, or what the options say
- *	snapshot	takes one of a flight recorder
- *	stop		ends the session
- *	move USER PATH	another root directory, and another user
- *	allow N,…	no other system calls any more
- *	confine N,…	prepares everything and allows no other calls, while no other thread runs
+ *	phase N		begin phase N for supervise.c
+ *	start KIND	start a session of one of the kinds below
+ *	work		write events until the session has them
+ *	prepare [SIZE WHAT]	call rp_prepare() for everything, or with these options
+ *	snapshot	take a snapshot of a flight recorder
+ *	stop		stop the session
+ *	move USER PATH	change the root directory and the user
+ *	allow N,…	allow only these system calls from now on
+ *	confine N,…	prepare everything and allow only these calls, while no other thread runs
  */
 #include "check.h"
 
@@ -31,7 +32,7 @@
 #define LINE_BYTES 4096u
 #define CALLS_MAX 400u
 #define EVENTS_AT_ONCE 1000u
-#define BURST 100000u		/* more than the rings of a session that waits hold */
+#define BURST 100000u		/* more events than the rings of a waiting session hold */
 #define TICK_US 2000
 
 RP_PROVIDER(phased, "Test-Phased");
@@ -46,7 +47,7 @@ struct kind {
 	size_t buffer_bytes;
 	uint64_t roll_bytes;
 	const char *recover_path;
-	const char *provider;		/* or NULL: this program's */
+	const char *provider;		/* NULL: this program's provider */
 	const char *filter_data;
 	bool listens, pushes, watches;
 };
@@ -88,7 +89,7 @@ static void say(const char *text, int error)
 	check(write(STDOUT_FILENO, line, (size_t)bytes) == bytes);
 }
 
-/* Whether there is a line to read, or the end. */
+/* Return: whether a line, or the end of the input, can be read. */
 static bool is_asked(void)
 {
 	struct timeval tick = { .tv_usec = TICK_US };
@@ -145,7 +146,7 @@ static uint64_t delivered(void)
 	return rp_session_get_stats(now.session, &stats) == 0 ? stats.delivered : 0;
 }
 
-/* An error of the output ends a session, which is as good as having seen the events. */
+/* An output error ends a session; the wait for its events then ends successfully. */
 static bool has_failed(void)
 {
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
@@ -205,7 +206,7 @@ static int open_session(const struct rp_session_options *options)
 	return ret;
 }
 
-/* The drain thread has begun as well when this returns. */
+/* Start a session. The drain thread has begun when this function returns. */
 static int start(const char *name)
 {
 	struct rp_session_provider wanted[2] = {
@@ -237,7 +238,7 @@ static int start(const char *name)
 	return ret;
 }
 
-/* Counters and samples are events of the session's, too: some are awaited. */
+/* Counters and samples are events of the session too: wait for some of them. */
 static int work(void)
 {
 	const unsigned int others = now.kind->provider || now.kind->filter_data ? 3 : 0;
@@ -272,7 +273,7 @@ static uint32_t number_of(char **at)
 	return (uint32_t)strtoul(*at, at, 10);
 }
 
-/* Ends every thread's right to other calls: the process is killed at one. */
+/* Set a filter for all threads that kills the process at any other call. */
 static int allow(const char *list)
 {
 	static struct sock_filter filter[2 * CALLS_MAX + 2] = {
@@ -296,7 +297,7 @@ static int allow(const char *list)
 	return 0;
 }
 
-/* Another root directory, and another user. */
+/* Change the root directory and the user. */
 static int move(const char *where)
 {
 	char *folder;
@@ -317,7 +318,10 @@ static int prepare(const char *arguments)
 	return rp_prepare(&options);
 }
 
-/* A new thread, which has no priority, runs only where the calling one waits. */
+/*
+ * Give this thread a real-time priority on its CPU. A new thread does not inherit the priority, and
+ * runs only while this thread waits.
+ */
 static int run_first(void)
 {
 	struct sched_param first = { .sched_priority = 1 };

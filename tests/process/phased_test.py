@@ -4,10 +4,9 @@
 
 usage: phased_test.py SUPERVISE PHASED KEYED RINGPIPE LIBRARY PAGE [--write] [unittest arguments]
 
-PHASED goes through its phases under SUPERVISE, which records its calls, and may refuse one of them
-from a phase on. The table lists what was seen; calls in parentheses need not be seen, since they
-depend on the machine or on timing. --write writes the table instead: what was not listed before
-comes without parentheses.
+PHASED executes its phases under SUPERVISE, which records its calls and may refuse one of them from
+a phase on. The table lists the recorded calls. Calls in parentheses depend on the machine or on
+timing and may be absent. --write writes the table instead, and lists new calls without parentheses.
 """
 import concurrent.futures
 import errno
@@ -27,13 +26,13 @@ import port  # noqa: E402
 
 SUPERVISE = PHASED = KEYED = RINGPIPE = LIBRARY = PAGE = None
 NOBODY = 65534
-PATIENCE = 120  # seconds until a thing that must happen is given up
+PATIENCE = 120  # seconds; longest wait for an event that must happen
 HEADER = "/usr/include/x86_64-linux-gnu/asm/unistd_64.h"
 BEGIN, END = "<!-- calls, by tests/process/phased_test.py --write -->", "<!-- end of calls -->"
 
 LOAD, START, RUNNING, STOP, EXIT, OPTION, BEFORE, HELPER = 0, 1, 2, 3, 4, 5, 6, 63
 ANY = "any phase"
-# Calls that later versions of glibc make in place of those that the table's version makes.
+# Calls that later versions of glibc make instead of the calls in the table.
 TABLE_GLIBC = (2, 36)
 GLIBC = tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split(".")))
 INSTEAD = {"fstat": "newfstatat", "readlinkat": "readlink"} if GLIBC > TABLE_GLIBC else {}
@@ -51,7 +50,7 @@ class Ended(Exception):
 
 
 class Host:
-    """PHASED, under SUPERVISE, in a directory of its own. `refused`: (phase, number, error)."""
+    """PHASED under SUPERVISE, in a separate directory. `refused`: (phase, number, error)."""
 
     def __init__(self, program=None, refused=None, supervised=True, **more):
         self.directory = tempfile.mkdtemp(prefix="rp-phased-")
@@ -76,7 +75,7 @@ class Host:
         shutil.rmtree(self.directory)
 
     def say(self, line):
-        """0, or (error, call): what the program answers."""
+        """Sends a command. Returns the program's answer: 0, or (error, call)."""
         try:
             self.process.stdin.write(line + "\n")
             answer = self.process.stdout.readline().split()
@@ -92,7 +91,7 @@ class Host:
         return self.say(f"phase {number}")
 
     def end(self):
-        """Its exit status, and what it said on standard error."""
+        """Ends the program. Returns its exit status and its standard error."""
         if self.process.stdin and not self.process.stdin.closed:
             try:
                 self.process.stdin.close()
@@ -118,7 +117,7 @@ class Host:
             raise Ended(f"{arguments}: {done.stderr}")
 
     def ask(self, command_set, command, payload=b""):
-        """One request to its diagnostics port."""
+        """Sends one request to the program's diagnostics port."""
         request = struct.pack("<14sHBBH", b"DOTNET_IPC_V1", 20 + len(payload), command_set,
                               command, 0) + payload
         with socket.socket(socket.AF_UNIX) as client:
@@ -128,7 +127,7 @@ class Host:
 
 
 def whole_session(host, kind):
-    """The phases of a session to a file."""
+    """Runs the phases of a session to a file."""
     result = 0
     for phase, line in ((START, "start " + kind), (RUNNING, "work"), (STOP, "stop")):
         host.phase(phase)
@@ -172,7 +171,7 @@ def client(*commands):
         host.phase(OPTION)
         for command in commands:
             host.run(*(word.format(pid=host.pid) for word in command.split()))
-        host.ask(0x04, 0x00)    # its answer comes when the connections before it are closed
+        host.ask(0x04, 0x00)    # answered when the earlier connections are closed
         host.phase(EXIT)
     return scenario
 
@@ -194,7 +193,7 @@ def keyed(host):
 
 
 # The table's rows besides the phases of a session to a file: program, environment, scenario, and
-# the phase that counts.
+# the phase whose calls the row lists.
 PREPARE, PORT = "`rp_prepare()`", "diagnostics port: `ps`, `list`"
 OPTIONS = {
     PREPARE: (None, {}, option("prepare"), OPTION),
@@ -240,13 +239,13 @@ def trace(scenario, program=None, **environment):
 
 
 def trace_for_table(*arguments, **environment):
-    """The calls under the names that the table has."""
+    """Records the calls, with the names that the table uses."""
     return {phase: {INSTEAD.get(call, call) for call in calls}
             for phase, calls in trace(*arguments, **environment).items()}
 
 
 def seen_calls(anywhere):
-    """Row -> the calls that were made, those of rows above that hold there, too, left out."""
+    """Returns the recorded calls of each row, without those of rows above that also apply."""
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         base = pool.submit(trace_for_table, lambda host: whole_session(host, "file"))
         others = {row: pool.submit(trace_for_table, scenario, program, **environment)
@@ -264,7 +263,7 @@ def seen_calls(anywhere):
 
 
 def read_table():
-    """Row -> (calls that are made, calls that may be made)."""
+    """Returns for each row: (calls that are always made, calls that may be made)."""
     with open(PAGE, encoding="utf-8") as file:
         table = file.read().split(BEGIN)[1].split(END)[0]
     rows = {}
@@ -310,7 +309,7 @@ class Table(unittest.TestCase):
 
 
     def test_page_lists_each_system_call_that_the_library_imports(self):
-        """Those of error paths and of other machines, too, which no phase makes here."""
+        """Includes calls of error paths and of other machines, which no phase makes here."""
         imports = subprocess.run(["nm", "-D", "--undefined-only", LIBRARY], check=True, text=True,
                                  stdout=subprocess.PIPE).stdout
         names = {name.split("@")[0] for name in re.findall(r" U (\w+(?:@\w+)?)", imports)}
@@ -323,21 +322,21 @@ class Table(unittest.TestCase):
         self.assertEqual(sorted(wrapped - listed), [])
 
 
-# libc ends the process when these fail, takes the failure for a success, or knows of no failure.
+# If one of these fails, libc ends the process, or ignores the failure.
 NEEDED = {"brk", "exit", "exit_group", "futex", "geteuid", "getpid", "gettid", "rseq",
           "rt_sigreturn"}
-# Calls that have another name than their function in libc, and what libc does on its own.
+# Calls whose name differs from that of their libc function, and calls that libc makes by itself.
 FUNCTIONS = {
     "pthread_create": {"clone3", "clone", "mmap", "mprotect"},
     "open": {"openat"}, "opendir": {"openat", "newfstatat", "fstat"},
     "fstat": {"newfstatat", "fstat"},
 }
-# libc's allocator turns any refusal into ENOMEM, and pthread_create(3) into EAGAIN.
+# libc's allocator turns every refusal into ENOMEM, and pthread_create(3) turns it into EAGAIN.
 MEMORY = {"mmap", "mprotect", "brk", "munmap", "mremap"}
 
 
 class Refusals(unittest.TestCase):
-    """Sessions in which one call is refused from a phase on."""
+    """Sessions in which one call fails from a phase on."""
 
     kinds = {"file": ()}
     phases = START, RUNNING, STOP
@@ -345,7 +344,7 @@ class Refusals(unittest.TestCase):
     maxDiff = None
 
     def steps(self, host, kind):
-        """The phase that ended, and the answer then: a session may end early, no process may."""
+        """Returns the last phase and its answer. A session may end early, a process may not."""
         more = [(RUNNING, line) for line in self.kinds.get(kind, ())]
         for phase, line in ((START, "start " + kind), (RUNNING, "work"), *more, (STOP, "stop")):
             host.phase(phase)
@@ -410,7 +409,7 @@ class RefusalsOfOptions(Refusals):
 
 
 class RefusalsOfKeys(Refusals):
-    """Sites that cannot be changed stay jumps, which the program is told."""
+    """Sites that cannot be changed stay jumps, and the library reports that to the program."""
 
     test_client_is_reported_which_call_was_refused = None
     program, environment = "keyed", {"RINGPIPE_STATIC_KEYS": "1"}
@@ -458,9 +457,9 @@ class RefusalsOfDumps(unittest.TestCase):
 
 
 class Prepared(unittest.TestCase):
-    """A program that calls rp_prepare(), restricts itself, and has sessions then."""
+    """A program calls rp_prepare(), restricts itself, and then starts sessions."""
 
-    # Rows of what comes before that, and of other programs.
+    # Rows of earlier phases, and of other programs.
     before = {"load", PREPARE, "… `dump`", "… the program that writes the dump",
               "LTTng, its own library included"}
     threads = {"clone", "clone3", "fork", "vfork", "rseq", "set_robust_list"}
@@ -512,7 +511,7 @@ class Prepared(unittest.TestCase):
             self.expect_end(host)
 
     def test_threads_run_when_rp_prepare_returns(self):
-        # A supervised call makes the thread wait for SUPERVISE, and a new one runs then.
+        # Not supervised: while a thread waits for SUPERVISE, the new thread would run.
         with Host(supervised=False) as host:
             answer = host.say("confine " + self.allowed(self.threads))
             if answer != 0 and answer[0] == errno.EPERM:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Constants that a program shares with the process that records its system calls. */
+/* Constants shared by a program and the process that records its system calls. */
 #ifndef PROCESS_PHASES_H
 #define PROCESS_PHASES_H
 

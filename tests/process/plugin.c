@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A library that comes and goes, with a provider of its own. */
+/* A library with a provider, which tests load and unload. */
 #include <ringpipe/ringpipe.h>
 
 RP_PROVIDER(plugin, "Test-Plugin");
@@ -31,7 +31,7 @@ struct rp_counter *plugin_histogram(void)
 	return plugin_numbers_counter();
 }
 
-/* The library's number for the event. */
+/* Return the library's index for the event. */
 uint32_t plugin_index(void)
 {
 	return plugin_called_event_.index;

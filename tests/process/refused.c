@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * refused CALL ERRNO PROGRAM [ARGUMENT...]: runs a program whose system calls of one number fail,
- * as containers and hardened services have it. `refused` alone: writes events, and is that program.
+ * refused CALL ERRNO PROGRAM [ARGUMENT...]: run a program in which one system call fails, as under
+ * filters of containers and hardened services. `refused` alone is that program, and writes events.
  */
 #include <stdlib.h>
 #include <unistd.h>

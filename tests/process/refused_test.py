@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Each system call that the library makes, refused, as filters of containers and services do it.
+"""Refuses each system call of the library, as filters of containers and services do.
 
 usage: refused_test.py PROGRAM RINGPIPE [unittest arguments]
 
-The program runs and ends as ever. What it writes is delivered, or the one line on standard error
-that a variable asked for says what is missing.
+The program runs and ends normally. Its events are delivered, or one line on standard error reports
+which requested feature is missing.
 """
 import errno
 import glob
@@ -22,14 +22,14 @@ PROGRAM = RINGPIPE = None
 EVENTS = 1000
 HEADER = "/usr/include/x86_64-linux-gnu/asm/unistd_64.h"
 
-# Calls that the loader and every program need: without them no program starts, with us or without.
+# Calls that the loader and every program need: without them, no program starts.
 NEEDED = {"execve", "exit", "exit_group", "arch_prctl", "brk", "close", "fstat", "futex", "getpid",
           "mmap", "mprotect", "munmap", "newfstatat", "open", "openat", "pread64", "read",
           "readlink", "rt_sigreturn", "set_tid_address", "write"}
-# Besides those that are seen: newer or older paths, and what only other machines take.
+# Calls besides the recorded ones: alternatives on newer or older systems and on other machines.
 ALSO = {"membarrier", "rseq", "memfd_create", "eventfd2", "timer_create", "timerfd_create",
         "getrandom", "sched_getaffinity", "clone3", "unlinkat", "accept4", "getsockopt", "sendto"}
-# A session needs a thread, rings that no child inherits, and a file that holds nothing else.
+# A session needs a thread, rings that no child inherits, and an empty file.
 MAY_FAIL = {"clone3", "madvise", "ftruncate"}
 
 
@@ -48,7 +48,7 @@ class Refused(unittest.TestCase):
         return dict(os.environ, TMPDIR=self.directory, **more)
 
     def run_program(self, *prefix):
-        # With {pid} the variables outlive the start of what PROGRAM then becomes.
+        # With {pid}, the variables stay set for the program that PROGRAM executes.
         environment = self.environment(RINGPIPE_CONFIG="Test-Refused",
                                        RINGPIPE_OUTPUT=self.directory + "/trace-{pid}")
         for trace in glob.glob(self.directory + "/trace-*"):

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that rolls is killed in the midst of it, and another one goes on where it was: each
- * file is readable, and no event is in two or missing between two. Two processes share a directory
- * by two names, not by one.
+ * A process with rolling files is killed, and another process continues the series. Each file is
+ * readable, and no event is duplicated or missing between two files. Two processes can share a
+ * directory under two file names, but not under one.
  */
 #include "check.h"
 #include "../strict/strict.h"
@@ -40,7 +40,7 @@ static int start(const char *name, struct rp_session **ret_session)
 	return rp_session_start(&options, ret_session);
 }
 
-/* In a child. */
+/* Write events in a child. */
 static void live(const char *name, uint64_t life)
 {
 	static const char bytes[500];
@@ -105,7 +105,7 @@ struct last {
 	bool seen;
 };
 
-/* The reader that shares no code with the library finds no serial missing and no loss. */
+/* Check that the second reader, which shares no code with the library, finds no gap and no loss. */
 static void read_strictly(const char *path, bool is_whole)
 {
 	static const struct strict_serials serials = { "Test-Rolling", "mark", "life", "serial" };
@@ -117,7 +117,7 @@ static void read_strictly(const char *path, bool is_whole)
 	check(strict_missing(&result) == 0 && result.lost_in_points == 0);
 }
 
-/* Return: whether the file has its end. */
+/* Return: whether the file is complete. */
 static bool read_file(const char *path, struct last *last)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
@@ -159,7 +159,7 @@ static void survive_kills(void)
 		if (before)
 			memcpy(newest, names[before - 1], sizeof(newest));
 		child = begin_life("killed", life);
-		/* Some events are in a file of its own; then at any point of its first ones. */
+		/* Kill the process when its own file has events, in each life a little later. */
 		wait_until((before = list_files("killed")) > 0 &&
 			   strcmp(names[before - 1], newest) > 0 && newest_bytes("killed") > 4096);
 		for (uint64_t i = 0; i < life * 1000; i++)
@@ -175,7 +175,7 @@ static void survive_kills(void)
 	printf("%u files, %u whole, %lu bytes\n", count, whole, (unsigned long)bytes);
 	check(last.seen && last.life == LIVES - 1);
 	check(bytes <= RP_SESSION_ROLL_MIN);
-	/* A life leaves at most two incomplete files: the last, and another that was ending. */
+	/* A killed process leaves at most two incomplete files: the last, and the one before. */
 	check(count - whole <= 2 * LIVES);
 }
 

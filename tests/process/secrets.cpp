@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A secret of every kind in C++: the listener of the same program gets none. */
+/* C++ events with a secret field of every kind: a listener in the program receives no secret. */
 #include <cstdio>
 #include <cstring>
 
@@ -16,7 +16,7 @@ RP_EVENT(keys, all, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U32(user), RP_SECRET(RP_STR
 	 RP_SECRET(RP_ARRAY(U16, digits)), RP_SECRET(RP_STRUCT_FIELD(card, paid)),
 	 RP_SECRET(RP_STRUCT_ARRAY(card, others)), RP_STRING(page));
 
-/* The user 7; three stars, three wide ones; zeros for the rest; the page "/". */
+/* The user id 7; `***`, a wide `***`; zeros for the other secrets; the page "/". */
 static const char expected[] = "\7\0\0\0***\0*\0*\0*\0\0\0"
 	"\0" "\0\0\0\0\0\0\0\0" "\0\0\0\0\0\0\0\0" "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
 	"\0\0" "\0\0" "\0\0\0\0\0\0\0\0\0\0" "\0\0" "/";

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program to spy on and to be misled by: prints its pid, then writes events until its standard
- * input ends. Names and texts try to steer a terminal; `paid` has secrets, as an event made at run
- * time has, too.
+ * A program for other users to spy on: it prints its pid, then writes events until its standard
+ * input ends. Its names and texts contain control characters for a terminal. The event `paid` and a
+ * dynamic event have secret fields.
  *
- * `ids UID`: its effective user is that one from then on. `saved UID OTHER`: all of its users are
- * that one, but the saved one, to which it may go back.
+ * `ids UID`: set the effective user id to UID. `saved UID OTHER`: set all user ids to UID, except
+ * the saved one, to which the process can return.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include <ringpipe/ringpipe.h>
 
 #define TICK_MS 5
-/* Clears a screen by ESC and by U+009B, rings, and begins a line that looks like one of ours. */
+/* Clears a screen by ESC and by U+009B, rings, and begins a line that looks like ringpipe's. */
 #define EVIL "evil\033[2J\302\2332J\a\r\nringpipe: all is well\177"
 #define SECRET "hunter2-"
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What doc/security.md promises and no other test shows: each test's name is a promise.
+"""The promises of doc/security.md that no other test checks; each test is named after its promise.
 
 usage: security_test.py HOST STATIC_HOST RINGPIPE MODULE [unittest arguments]
 
-Run as root it plays several users; an ordinary one skips what needs another. HOST and STATIC_HOST
-are security_host.c with the library shared and linked in; MODULE is a shared object that the
-loader takes, whatever is in it. The environment's KERNEL is ringpipe-kernel, where it was built.
+As root, the test acts as several users; without root, it skips the tests that need another user.
+HOST and STATIC_HOST are security_host.c with the library shared and linked in. MODULE is a shared
+object that the loader accepts, with any content. KERNEL in the environment is ringpipe-kernel, if
+it was built.
 """
 import concurrent.futures
 import contextlib
@@ -40,7 +41,7 @@ WIDE = "hunter2".encode("utf-16-le")
 needs_root = unittest.skipUnless(IS_ROOT, "only root can be two users")
 needs_plain = unittest.skipIf(SANITIZED, "a sanitizer does not go with set-user-ID programs")
 
-# Connects to a socket, asks who is there, prints how many bytes came.
+# Connects to a socket, sends a request, prints the size of the reply.
 ASK = """
 import socket, sys
 connection = socket.socket(socket.AF_UNIX)
@@ -53,7 +54,7 @@ except (BrokenPipeError, ConnectionResetError):
     print(0)
 """
 
-# Puts something under the name that this very process's socket will have, then becomes the host.
+# Creates a file under the name that the socket of this process will have, then executes the host.
 SQUAT = """
 import os, socket, sys
 kind, user, folder, host = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
@@ -96,7 +97,7 @@ class Security(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.mkdtemp(prefix="rp-security-")
         self.addCleanup(shutil.rmtree, self.directory)
-        # As /tmp is.
+        # The same mode as /tmp.
         os.chmod(self.directory, 0o1777)
         self.log = open(self.path("log"), "w+b")
         self.addCleanup(self.log.close)
@@ -115,13 +116,13 @@ class Security(unittest.TestCase):
                 if not name.startswith(("RINGPIPE_", "DOTNET_", "COMPlus_"))}
         kept.update({"TMPDIR": self.directory, "RINGPIPE_LTTNG": "0", "LC_ALL": "C.UTF-8"},
                     **variables)
-        # Some of the processes refuse inspection, also by LeakSanitizer.
+        # Some of the processes refuse inspection, even by LeakSanitizer.
         if "ASAN_OPTIONS" in kept:
             kept["ASAN_OPTIONS"] += ":detect_leaks=0"
         return kept
 
     def start(self, *command, prefix=(), executable=None, umask=-1, cwd="/", **variables):
-        """A host, once it has said its pid."""
+        """Starts a host and waits until it has printed its pid."""
         process = subprocess.Popen([*prefix, *(command or (HOST,))], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=self.log, cwd=cwd, umask=umask,
                                    executable=executable, env=self.environment(**variables))
@@ -151,7 +152,7 @@ class Security(unittest.TestCase):
         return path
 
     def ask_as(self, uid, path):
-        """How many bytes the process answers to a client of that user."""
+        """Returns the number of bytes that the process answers to a client of that user."""
         prefix = user(uid) if uid else ()
         done = subprocess.run([*prefix, PYTHON, "-c", ASK, path, PROCESS_INFO.hex()], check=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=PATIENCE)
@@ -185,15 +186,15 @@ class Security(unittest.TestCase):
 
 
 class Clients(Security):
-    """Who may ask."""
+    """The clients that the library serves."""
 
     @needs_root
     @needs_plain
     def test_program_with_more_rights_than_its_user_is_for_root_alone(self):
-        # Set-group-ID: the user is the same, so the socket's mode lets it through.
+        # Set-group-ID: the user is the same, so the mode of the socket admits the client.
         program = self.copy(STATIC, OWNER, 0, 0o2755)
         process = self.start(program, prefix=user(OWNER))
-        # TMPDIR is not believed.
+        # The library ignores TMPDIR.
         path = self.socket_of(process, "/tmp")
         self.assertEqual(self.ask_as(OWNER, path), 0)
         self.assertGreater(self.ask_as(0, path), 0)
@@ -257,7 +258,7 @@ class Clients(Security):
 
 
 class Files(Security):
-    """What is made, and for whom."""
+    """The files that the library creates, and their owners."""
 
     def test_socket_is_the_owners_whatever_the_umask(self):
         for umask in (0, 0o777):
@@ -287,7 +288,7 @@ class Files(Security):
     @needs_root
     def test_socket_of_another_process_under_our_name_is_not_taken_for_ours(self):
         self.skip_unless_it_runs(*user(OWNER), "test", "-x", HOST)
-        # Made by the process itself, then given away: in a sticky folder it cannot take it back.
+        # The process creates the file and gives it away; in a sticky folder it cannot remove it.
         done = subprocess.Popen([PYTHON, "-c", SQUAT.replace("os.execv", """
 os.setresgid(65534, 65534, 65534)
 os.setresuid(65534, 65534, 65534)
@@ -328,7 +329,7 @@ os.execv"""), "socket", str(OTHER_PROCESS), self.directory, HOST], stdin=subproc
                                 os.readlink(f"/proc/{process.pid}/fd/{fd}"))
 
     def test_secrets_are_in_no_file(self):
-        """Neither of the session nor of its rings, when the process is killed in the middle."""
+        """Neither in the trace nor in the rings of a process that is killed."""
         process = self.start(RINGPIPE_CONFIG="Till,Till-Made", RINGPIPE_OUTPUT=self.path("trace"),
                              RINGPIPE_RECOVER=self.path("rings"))
         eventually(lambda: os.path.getsize(self.path("trace")) > 4000, "a longer trace")
@@ -349,7 +350,7 @@ os.execv"""), "socket", str(OTHER_PROCESS), self.directory, HOST], stdin=subproc
 
 
 class Seen(Security):
-    """What another user can see."""
+    """Information that another user can see."""
 
     @needs_root
     def test_another_user_sees_the_sockets_name_and_nothing_in_the_process(self):
@@ -397,7 +398,7 @@ class Seen(Security):
 
     @needs_root
     def test_kernel_events_of_a_process_are_for_its_user(self):
-        """Also where the program has capabilities that its caller has not."""
+        """Even if the program has capabilities that its caller lacks."""
         if not KERNEL:
             self.skipTest("built without ringpipe-kernel")
         program = self.copy(KERNEL, 0, 0, 0o755)
@@ -410,7 +411,7 @@ class Seen(Security):
 
 
 class Terminal(Security):
-    """Names, texts and values of a hostile process do not steer who looks at them."""
+    """Names, texts and values of a hostile process do not control the viewer's terminal."""
 
     def check(self, arguments):
         done = self.tool(*arguments)
@@ -420,7 +421,7 @@ class Terminal(Security):
             steering = {hex(ord(c)) for c in text
                         if c != "\n" and (ord(c) < 32 or 127 <= ord(c) < 160)}
             self.assertEqual((arguments, steering), (arguments, set()), text[:2000])
-            # A line of its own would look like one of ours.
+            # A separate line would look like output of ringpipe.
             self.assertFalse("\nringpipe: all is well" in text, text[:2000])
         return done.stdout
 
@@ -445,14 +446,14 @@ class Terminal(Security):
 
 
 class Code(Security):
-    """Which code is loaded and run."""
+    """The code that is loaded and executed."""
 
     def mapped(self, process):
         with open(f"/proc/{process.pid}/maps", encoding="utf-8") as maps:
             return maps.read()
 
     def lay_out(self):
-        """A folder with modules and a helper of somebody's."""
+        """Creates a folder with an attacker's modules and helper."""
         folder = self.folder("theirs")
         for name in ("libringpipe-lttng.so", "libringpipe-symbols.so"):
             shutil.copy(MODULE, os.path.join(folder, name))
@@ -475,7 +476,7 @@ class Code(Security):
             with self.subTest(name):
                 process = self.start(name, executable=STATIC, cwd=cwd)
                 self.socket_of(process)
-                # It finds the one of an installation, or none.
+                # The library finds the helper of an installation, or none.
                 self.tool("dump", process.pid, "-o", self.path("core"), "--force")
                 self.assertFalse(os.path.exists(folder + "/was-run"))
                 self.end(process)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Declared here and nowhere else; fired from the program and from two libraries. */
+/* An event that is declared only here; the program and two libraries write it. */
 #ifndef SHARED_EVENT_H
 #define SHARED_EVENT_H
 
@@ -11,7 +11,7 @@ RP_EVENT(shared, hit, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U32(from), RP_STRING(text
 RP_COUNTER(shared, hits, NULL, NULL);
 RP_GAUGE(shared, mark, NULL, NULL);
 
-/* In shared_one.c and shared_two.c: fires the event; gives its word there; counts. */
+/* In shared_one.c and shared_two.c: write the event; return its enable word there; count. */
 void shared_one_count(int64_t by, double mark);
 struct rp_counter *shared_one_counter(void);
 void shared_two_count(int64_t by, double mark);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A library that fires the event of a header. */
+/* A library that writes the event of shared_event.h. */
 #include "shared_event.h"
 
 int shared_one_fire(void)

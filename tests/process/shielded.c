@@ -3,11 +3,11 @@
  * usage: shielded list
  *        shielded pipes|limit|full|storm DIRECTORY PLUGIN
  *
- * Calls every public function on the main thread, which blocks no signal, while outputs fail: by
- * pipes and sockets without a reader, by RLIMIT_FSIZE 0, by a full disk; or while a timer
+ * Calls every public function on the main thread, which blocks no signal, in one of two conditions:
+ * all outputs fail (pipes and sockets without a reader, RLIMIT_FSIZE 0, a full disk), or a timer
  * interrupts each system call. SIGPIPE and SIGXFSZ keep their default action. After each row no
- * signal is pending, the mask is as before, and the errors are those of the writes. `list` prints
- * the names.
+ * signal is pending, the signal mask is unchanged, and the errors are those of the writes. `list`
+ * prints the names.
  */
 #include "check.h"
 
@@ -43,10 +43,10 @@ static const char *directory, *plugin;
 static const struct rp_session_provider wanted = {
 	.size = sizeof(wanted), .name = "Test-Shielded", .level = 5,
 };
-static char trace[1 << 16];	/* a whole one, written before the hazard */
+static char trace[1 << 16];	/* a complete trace from before the failures */
 static size_t trace_bytes;
 static unsigned int ticks;
-static struct rp_session *keeper;	/* writes definitions into a file, from before the hazard */
+static struct rp_session *keeper;	/* started before; writes definitions to a file */
 
 static struct rp_session_options options_for(uint32_t flags)
 {
@@ -66,7 +66,7 @@ static const char *path_of(const char *name)
 	return path;
 }
 
-/* A descriptor into which no byte can be written, by the hazard; `other`: of another kind. */
+/* Open an output that the hazard affects. `other` selects the second kind of output. */
 static int bad_output(bool other)
 {
 	int fds[2];
@@ -87,7 +87,7 @@ static void write_some(void)
 		(void)shielded_mark(i, filling, i % 5 ? i : sizeof(filling));
 }
 
-/* A whole file only where nothing fails. */
+/* The result is 0, for a complete file, only if the hazard lets no write fail. */
 static void expect_error(int ret)
 {
 	if (ret != errors[hazard])
@@ -114,7 +114,7 @@ static void sessions(void)
 	check(rp_loss_reason_name(RP_LOSS_SINK) != NULL);
 }
 
-/* The first file's head is written by the caller. */
+/* The caller writes the header of the first file. */
 static void rolled_sessions(void)
 {
 	struct rp_session_options options = options_for(0);
@@ -131,7 +131,7 @@ static void rolled_sessions(void)
 		check(rp_session_stop(session, NULL) == 0);
 }
 
-/* Files for rings are made by the caller, and definitions are written by whoever makes an event. */
+/* The caller creates the files of rings, and the creator of an event writes its definition. */
 static void recoverable_sessions(void)
 {
 	struct rp_session_options options = options_for(0);
@@ -239,7 +239,7 @@ static int on_traced(const struct rp_traced *traced, void *data)
 	return (void)traced, (void)data, 0;
 }
 
-/* While `keeper` wants the events that are made. */
+/* `keeper` enables the events that this function creates. */
 static void providers(void)
 {
 	static const struct rp_field field = { "n", NULL, 0, RP_TYPE_U32, 0, 0, NULL };
@@ -331,7 +331,7 @@ static void parsers(void)
 	free(value);
 }
 
-/* The stream that JSON goes to is the caller's, and so are its signals. */
+/* The caller owns the JSON stream and handles the signals that writing to it raises. */
 static void readers(void)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
@@ -358,7 +358,7 @@ static void readers(void)
 	check(close(fds[0]) == 0 && fclose(null) == 0);
 }
 
-/* A client of this very thread. Return: its connection; the request is sent. */
+/* Be a client of this process, on this thread. Return: the connection, with the request sent. */
 static int ask(uint8_t group, uint8_t id, const void *payload, uint16_t bytes)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -368,7 +368,7 @@ static int ask(uint8_t group, uint8_t id, const void *payload, uint16_t bytes)
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 	FILE *stat = fopen("/proc/self/stat", "r");
 
-	/* The 22nd: the name has no blank. */
+	/* Field 22 is the start time; the program's name contains no blank. */
 	check(stat && fscanf(stat, "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
 			     "%*s %*s %*s %*s %*s %*s %llu", &key) == 1 && fclose(stat) == 0);
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s/dotnet-diagnostic-%d-%llu-socket",
@@ -394,7 +394,7 @@ static void serve(int fd)
 	check(close(fd) == 0);
 }
 
-/* Clients that go before their reply; a perf map that cannot be written. */
+/* Clients that disconnect before their reply, and a perf map that cannot be written. */
 static void diagnostics(void)
 {
 	static const uint32_t map = 3;
@@ -470,7 +470,7 @@ static void check_signals(void)
 	check(!sigismember(&pending, SIGPIPE) && !sigismember(&pending, SIGXFSZ));
 }
 
-/* The host's own: pending before, and blocked. The calls leave it where it is. */
+/* A signal of the host is pending and blocked before the calls. It must stay pending. */
 static void keep_what_is_pending(void)
 {
 	static const struct timespec at_once;
@@ -493,7 +493,7 @@ static void start_keeper(void)
 	struct rp_session_options options = options_for(0);
 	char folder[4096];
 
-	/* Not on the disk that is to be full: rings that fail there make space again. */
+	/* Not on the full disk, where ring files that cannot be created would free space. */
 	snprintf(folder, sizeof(folder), "%s/keeper", getenv("TMPDIR"));
 	options.recover_path = folder;
 	options.output_path = path_of("kept");
@@ -521,7 +521,7 @@ static void on_tick(int number)
 	ticks++;
 }
 
-/* A timer that interrupts this thread, whose handler restarts no system call. */
+/* Start a timer that interrupts this thread; its handler restarts no system call. */
 static void begin_storm(void)
 {
 	struct sigaction action = { .sa_handler = on_tick };
@@ -556,7 +556,7 @@ static void begin(void)
 	}
 }
 
-/* Below the directory, where the socket stays to be found. */
+/* Mount the disk below the directory, so that the socket in the directory stays reachable. */
 static void make_disk(void)
 {
 	directory = strdup(path_of("disk"));

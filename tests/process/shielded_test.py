@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Outputs that fail raise no signal in a host, whatever public function it calls.
+"""Failing outputs raise no signal in a host, whatever public function it calls.
 
 usage: shielded_test.py PROGRAM PLUGIN LIBRARY MAP [unittest arguments]
 """
@@ -20,7 +20,7 @@ SKIPPED = 77
 
 
 def exported():
-    """What the library has of the names and patterns in its map."""
+    """Returns the symbols of the library that match the names and patterns of its map."""
     with open(MAP, encoding="utf-8") as file:
         patterns = re.findall(r"^\t(rp_[\w*]+);$", file.read(), re.M)
     lines = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], check=True, text=True,

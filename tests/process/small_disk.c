@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session to a file system that fills up: the file stays readable to its end, and the events read
- * and the reported losses add up to the offers. Needs a mount namespace: root, or user namespaces.
+ * A session writes to a file system that fills up. The file stays readable to its end, and events
+ * read plus reported losses equal the offered events. The test needs a mount namespace: root, or
+ * user namespaces.
  */
 #include "check.h"
 #include "../strict/strict.h"
@@ -29,8 +30,8 @@ static void skip(const char *reason)
 }
 
 /*
- * One thread writes, and a bit that went does not come back: the count is exact but for the last
- * write, during which the bit may have gone.
+ * Only one thread writes, and a cleared bit is not set again. So the count is exact, except for the
+ * last write, during which the bit may have been cleared.
  */
 static uint64_t write_until_gone(bool *ret_unsure)
 {
@@ -47,7 +48,7 @@ static uint64_t write_until_gone(bool *ret_unsure)
 	return serial;
 }
 
-/* The reader that shares no code with the library says the same. */
+/* Check that the second reader, which shares no code with the library, finds the same numbers. */
 static void read_strictly(uint64_t events, uint64_t lost)
 {
 	static const struct strict_serials serials = { "Test-Disk", "mark", NULL, "serial" };
@@ -60,7 +61,7 @@ static void read_strictly(uint64_t events, uint64_t lost)
 	check(result.writer_count == (events > 0) && result.writers[0].count == events);
 }
 
-/* Reads the whole file; serials are those of the writes, in order, without one twice. */
+/* Read the whole file. The serials must be those of the writes, in order, each at most once. */
 static void read_trace(uint64_t *ret_events, uint64_t *ret_lost)
 {
 	struct rp_reader_stats stats = RP_READER_STATS_INIT;
@@ -89,7 +90,7 @@ static void read_trace(uint64_t *ret_events, uint64_t *ret_lost)
 	read_strictly(*ret_events, *ret_lost);
 }
 
-/* The sink cuts off the part that it was writing when the disk was full, up to a megabyte. */
+/* If the disk is full, the sink cuts off the incomplete part, up to a megabyte. */
 static void run(const char *size, size_t buffer_bytes, bool takes_some)
 {
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
@@ -110,7 +111,7 @@ static void run(const char *size, size_t buffer_bytes, bool takes_some)
 	check(events == stats.delivered);
 	check(lost == stats.lost);
 	check(events + lost == offered || (unsure && events + lost + 1 == offered));
-	/* The host goes on: events are off, and another session runs. */
+	/* The host continues: its events are disabled, and it can run another session. */
 	check(!disk_mark_enabled());
 	session = session_to("/dev/null", "Test-Disk", buffer_bytes);
 	check(disk_mark(1, "x", 1) == 0);
@@ -118,7 +119,7 @@ static void run(const char *size, size_t buffer_bytes, bool takes_some)
 	check(umount(directory) == 0);
 }
 
-/* Recovers the folder's one session by the command, into a file on another disk. */
+/* Recover the only session in the folder with the command, into a file on another disk. */
 static void recover(const char *folder, const char *path)
 {
 	char command[512];
@@ -130,7 +131,7 @@ static void recover(const char *folder, const char *path)
 	check(system(command) == 0);
 }
 
-/* The rings are on another disk: what the output does not hold is recovered from them. */
+/* The rings are on another disk, so events that are missing from the output can be recovered. */
 static void run_recoverable(const char *size, size_t buffer_bytes)
 {
 	char folder[] = "/tmp/rp-keep-XXXXXX", recovered[64], on_disk[sizeof(trace)];
@@ -170,7 +171,7 @@ static void run_recoverable(const char *size, size_t buffer_bytes)
 	check(umount(directory) == 0);
 }
 
-/* Rolling files make room for each other where the disk is smaller than the quota. */
+/* If the disk is smaller than the quota, the session deletes old files to free space. */
 static void run_rolling(void)
 {
 	struct rp_session_provider wanted = {
@@ -192,7 +193,7 @@ static void run_rolling(void)
 		check(disk_mark(serial, bytes, sizeof(bytes)) == 0);
 	check(rp_session_stop(session, &stats) == 0);
 	check(stats.delivered == 20000 && stats.lost == 0);
-	/* The newest is whole. */
+	/* The newest file is complete. */
 	for (unsigned int i = 1; i < 100; i++) {
 		snprintf(trace, sizeof(trace), "%s/trace.%06u", directory, i);
 		if (access(trace, F_OK) == 0)
@@ -203,7 +204,7 @@ static void run_rolling(void)
 	snprintf(trace, sizeof(trace), "%s/trace", directory);
 }
 
-/* A disk that is full before the session starts takes not even a head: an error, no harm. */
+/* On a full disk, not even the header fits: the stop reports the error and no file remains. */
 static void run_full(void)
 {
 	struct rp_session *session;
@@ -243,7 +244,7 @@ int main(void)
 	run("size=8k", 8 << 20, false);
 	run_full();
 	run_recoverable("size=5m", 64 << 20);
-	/* Losses while the drain thread counts them: not each run has one there. */
+	/* Repeat, because not each run loses an event while the drain thread counts losses. */
 	for (int i = 0; i < 10; i++)
 		run_recoverable("size=2m", RP_SESSION_BUFFER_MIN);
 	run_recoverable("size=8k", 8 << 20);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded before the library: closes what a call gave to a thread that is not the main one, the
- * first SNATCH_TIMES that it is made, as a host does that closes all descriptors at that moment.
- * SNATCH names the call.
+ * Preloaded before the library. For the first SNATCH_TIMES calls of the function SNATCH on threads
+ * other than the main one, this file closes the descriptor of the call. A host that closes all
+ * descriptors at that moment has the same effect.
  */
 #include <stdlib.h>
 #include <string.h>

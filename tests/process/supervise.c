@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * supervise [-r PHASE CALL ERRNO] REPORT PROGRAM [ARGUMENT…]: run a program and record each system
- * call that it makes, by phase, as lines `PHASE CALL` of numbers in REPORT. The exit status is the
+ * supervise [-r PHASE CALL ERRNO] REPORT PROGRAM [ARGUMENT…]: run a program and record each of its
+ * system calls by phase, as lines `PHASE CALL` of numbers in REPORT. The exit status is the
  * program's, or 128 plus its signal.
  *
- * The program names a phase by prctl(PHASE_MAGIC + number); phase 0 begins with execve(2). The
- * calls of a process that executes another program belong to phase PHASE_HELPER. With -r each CALL
+ * The program begins a phase by prctl(PHASE_MAGIC + number); phase 0 begins with execve(2). The
+ * calls of a process that executes another program belong to phase PHASE_HELPER. With -r, each CALL
  * from that phase on fails with ERRNO and has no effect.
  *
- * The kernel notifies this process of each call (SECCOMP_RET_USER_NOTIF). That works across forks
- * and together with ptrace(2), which the program that writes dumps needs for itself. The report
- * omits the calls by which a test talks to the program: read(0), write(1), write(2), pselect6 and
- * the prctl above.
+ * The kernel notifies this process of each call (SECCOMP_RET_USER_NOTIF). This method works across
+ * forks and together with ptrace(2), which the program that writes dumps uses itself. The report
+ * omits the calls by which a test communicates with the program: read(0), write(1), write(2),
+ * pselect6 and the prctl above.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -45,7 +45,7 @@
 static struct {
 	bool seen[PHASES][CALLS];
 	uint32_t phase;
-	uint32_t helpers[HELPERS];	/* processes that became another program */
+	uint32_t helpers[HELPERS];	/* processes that executed another program */
 	uint32_t helper_count;
 	bool executed;
 	int refused_from, refused_call, refused_error;
@@ -53,7 +53,7 @@ static struct {
 
 struct start {
 	char **arguments;
-	int listener;		/* 0: not yet */
+	int listener;		/* 0: there is none yet */
 };
 
 static int install(void)
@@ -70,7 +70,7 @@ static int install(void)
 			    SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, &program);
 }
 
-/* Has the descriptors and the memory of its parent until it executes the program. */
+/* The child shares descriptors and memory with its parent until it executes the program. */
 static int child(void *data)
 {
 	struct start *start = data;
@@ -106,7 +106,7 @@ static bool is_phase(const struct seccomp_data *data)
 	       data->args[0] < PHASE_MAGIC + PHASES;
 }
 
-/* The answer to a call: 0 to let it pass, else what it returns. */
+/* Decide about a call. Return: 0, or its error; sets `ret_passes` if the call may run. */
 static int judge(const struct seccomp_notif *call, bool *ret_passes)
 {
 	const struct seccomp_data *data = &call->data;
@@ -133,7 +133,7 @@ static int judge(const struct seccomp_notif *call, bool *ret_passes)
 	return -record.refused_error;
 }
 
-/* False: the program has ended. */
+/* Return: false if the program has ended. */
 static bool answer_one(int listener)
 {
 	struct pollfd waiting = { .fd = listener, .events = POLLIN };
@@ -150,7 +150,7 @@ static bool answer_one(int listener)
 	answer.id = call.id;
 	answer.error = judge(&call, &passes);
 	answer.flags = passes ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0;
-	/* ENOENT: its thread was killed meanwhile. */
+	/* ENOENT: the calling thread was killed meanwhile. */
 	return ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) == 0 || errno == ENOENT;
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The module that names functions, against files as distributions make them.
+"""The module that names functions, tested with symbol files in the forms that distributions use.
 
 usage: symbols_test.py ASK MODULE CODE [unittest options]
 """
@@ -49,7 +49,7 @@ class Symbols(unittest.TestCase):
         return os.path.join(self.directory, name)
 
     def ask(self, *addresses, file=None, build_id=None):
-        """(start, end, name) of each function found."""
+        """Returns (start, end, name) of each function that the module finds."""
         lines = run(ASK, MODULE, self.debug, file or self.code,
                     self.build_id if build_id is None else build_id,
                     *(f"{address:x}" for address in sorted(addresses))).splitlines()
@@ -63,7 +63,7 @@ class Symbols(unittest.TestCase):
         return sorted(row[2] for row in found)
 
     def split(self, *options):
-        """Makes libcode.debug and leaves libcode.so without .symtab."""
+        """Creates libcode.debug, and removes .symtab from libcode.so."""
         debug = self.path("libcode.debug")
         run("objcopy", "--only-keep-debug", self.code, debug)
         run("objcopy", "--strip-all", *options, self.code)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Outputs that others touch: files cut from outside, first writes that fail, and numbers of
- * descriptors that the host closes and opens again, also between the drain thread's check of a
- * descriptor and its write. For that the program stands in front of libc's write() and ftruncate().
+ * Other code interferes with the outputs: it truncates files, lets first writes fail, or closes the
+ * library's descriptors and reuses their numbers, even between the drain thread's check of a
+ * descriptor and its write. The program replaces libc's write() and ftruncate() for this purpose.
  */
 #include "check.h"
 
@@ -19,7 +19,7 @@ RP_EVENT(touched, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial), RP_BLOB(fi
 static char directory[] = "/tmp/rp-touched-XXXXXX";
 static char trace[64], mine[64];
 
-/* Runs once, on the drain thread, right before its next write. */
+/* Called once, on the drain thread, just before its next write. */
 static void (*before_write)(int fd);		/* atomic */
 static unsigned int writes_to_mine;		/* atomic */
 static int mine_fd = -1;
@@ -96,7 +96,7 @@ static struct rp_session_stats stats_of(struct rp_session *session)
 	return stats;
 }
 
-/* A session whose events so far are in its file. */
+/* Start a session and wait until its first events are in its file. */
 static struct rp_session *start_with_events(uint64_t *ret_offered)
 {
 	struct rp_session *session = start(trace, -1);
@@ -107,7 +107,7 @@ static struct rp_session *start_with_events(uint64_t *ret_offered)
 	return session;
 }
 
-/* Until the session has ended by itself. */
+/* Write until the session has ended by itself. */
 static uint64_t write_until_gone(void)
 {
 	uint64_t offered = 0;
@@ -117,8 +117,8 @@ static uint64_t write_until_gone(void)
 }
 
 /*
- * The file has a head and an end, and counts the losses among the events that it does not hold. The
- * writes during which the session ended may have been offered or not.
+ * Check that the file has a header and an end, and counts all events that it does not contain as
+ * lost. The events that were written while the session ended may have been offered or not.
  */
 static void expect_begun_again(struct rp_session *session, uint64_t offered)
 {
@@ -158,7 +158,7 @@ static void file_that_is_cut_right_before_a_write_is_begun_again(void)
 	check(!is_armed());
 }
 
-/* The events in the copy were delivered; the file is whole again, and empty. */
+/* The events in the copy were delivered; the truncated file becomes a complete, empty trace. */
 static void file_that_is_cut_right_before_the_last_write_is_begun_again(void)
 {
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
@@ -182,7 +182,7 @@ static void set_limit(int fd)
 	check(setrlimit(RLIMIT_FSIZE, &limit) == 0);
 }
 
-/* `bytes` of the head fit. */
+/* Only the first `bytes` bytes of the header fit. */
 static void first_write_that_fails_leaves_no_file(rlim_t bytes)
 {
 	struct rlimit before;
@@ -214,7 +214,7 @@ static void file_that_cannot_be_emptied_keeps_what_it_holds(void)
 	check(unlink(trace) == 0);
 }
 
-/* The bytes that the embedder had in the file stay, and nothing follows them. */
+/* The bytes that the file contained before the session stay, and nothing follows them. */
 static void embedders_file_is_cut_back_to_where_the_session_began(void)
 {
 	struct rlimit before;
@@ -234,7 +234,7 @@ static void embedders_file_is_cut_back_to_where_the_session_began(void)
 	check(unlink(trace) == 0);
 }
 
-/* Each event is a block of its own. Return: the file's size. */
+/* Write each event as a separate block. Return: the file's size. */
 static uint64_t write_blocks(uint64_t limit_bytes)
 {
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
@@ -265,7 +265,7 @@ static uint64_t write_blocks(uint64_t limit_bytes)
 	return bytes;
 }
 
-/* Down to a file that holds no event. */
+/* The limits go down to a file without events. */
 static void file_has_an_end_wherever_it_must_stop(void)
 {
 	uint64_t whole = write_blocks(1 << 20);
@@ -281,8 +281,9 @@ static void replace_by_mine(int fd)
 }
 
 /*
- * doc/architecture.md: a number that the host closes and opens again between the check and the
- * write gets that one write. The next check sees it; nothing more is written, cut or closed.
+ * doc/architecture.md: if the host closes and reuses a descriptor's number between the check and
+ * the write, that one write goes to the host's file. The next check detects the change, and the
+ * library writes, truncates and closes nothing more.
  */
 static void number_that_changes_hands_before_a_write_gets_that_write_alone(void)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that declares no event and has the static library in it. RINGPIPE_CONFIG asks for a
- * provider that it creates in main(): the library's constructor is there and started the session.
+ * A program that declares no event and is linked to the static library. RINGPIPE_CONFIG names a
+ * provider that the program creates in main(). The session runs, so the library's constructor was
+ * linked in.
  */
 #include "check.h"
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * usage: waiting PLUGIN LIBRARY. Processes end in every way, and libraries and threads come and go,
- * while writers wait for space that no reader frees: nothing hangs, and only events that such an
- * end takes are lost. The bound is an hour, so a wait that should have ended is seen.
+ * usage: waiting PLUGIN LIBRARY
+ *
+ * Processes end in every possible way, and libraries and threads start and end, while writers wait
+ * for space that no reader frees. Nothing may hang, and only events that such an end interrupts may
+ * be lost. The timeout of a wait is an hour, so the test detects a wait that should have ended.
  */
 #include "check.h"
 #include "waiting.h"
@@ -25,15 +27,15 @@ RP_PROVIDER(waiting, "Test-Waiting");
 RP_EVENT(waiting, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(stream), RP_U64(serial),
 	 RP_BLOB(filling));
 
-/* Results of the process that ends, for the process that checks them. */
+/* Results of the ending process, shared with the process that checks them. */
 static struct {
 	uint64_t taken[STREAMS];	/* writes that returned 0 */
-	uint64_t before[STREAMS];	/* of these, when all waited */
-	uint64_t refused;		/* all others */
+	uint64_t before[STREAMS];	/* taken[] when all writers waited */
+	uint64_t refused;		/* all other writes */
 } *shared;
 
 static const char *plugin_path, *library_path;
-static int output_fd, word_fd;		/* the session's; where it is said that all wait */
+static int output_fd, word_fd;		/* the session's output; reports that all writers wait */
 static struct rp_session *session;
 static pthread_t threads[WRITERS];
 static pid_t tids[WRITERS], last_tid;
@@ -62,7 +64,7 @@ static void *run_writer(void *data)
 {
 	uint64_t stream = (uint64_t)(uintptr_t)data;
 
-	/* For its destructor. */
+	/* The key's destructor needs the value. */
 	check(pthread_setspecific(key, (void *)(uintptr_t)(stream + 1)) == 0);
 	__atomic_store_n(&tids[stream], gettid(), __ATOMIC_RELEASE);
 	write_marks(stream, WRITER_EVENTS);
@@ -75,7 +77,7 @@ static void write_after_its_end(void *data)
 		write_marks((uint64_t)(uintptr_t)data - 1, LAST_EVENTS);
 }
 
-/* Whether /proc shows the thread in futex(2). Writers sleep on no other futex. */
+/* Return: whether /proc shows the thread in futex(2). Writers sleep on no other futex. */
 static bool waits(const pid_t *tid)
 {
 	pid_t known = __atomic_load_n(tid, __ATOMIC_ACQUIRE);
@@ -93,7 +95,7 @@ static bool waits(const pid_t *tid)
 	return number == SYS_futex;
 }
 
-/* With an output that is full. */
+/* Return: whether all writers wait and the output is full. */
 static bool all_wait(void)
 {
 	struct pollfd output = { .fd = output_fd, .events = POLLOUT };
@@ -124,7 +126,7 @@ static void begin(uint32_t flags)
 	wait_until(all_wait());
 }
 
-/* From here on the other process reads. */
+/* The other process begins to read when it receives this message. */
 static void report_that_all_wait(void)
 {
 	for (size_t i = 0; i < STREAMS; i++)
@@ -164,7 +166,7 @@ static void *exit_after_writers(void *data)
 }
 
 #if defined(__SANITIZE_THREAD__)
-/* A writer whose wait has just ended is not joined by who exits. */
+/* exit() does not join a writer whose wait has just ended. */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -173,7 +175,7 @@ const char *__tsan_default_options(void)
 #endif
 
 #if defined(__SANITIZE_ADDRESS__)
-/* Asked by LeakSanitizer, which cannot stop threads that are just ending, and sees leaks then. */
+/* LeakSanitizer calls this. It cannot stop threads that are just ending, and then reports leaks. */
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {
@@ -181,7 +183,7 @@ int __lsan_is_turned_off(void)
 }
 #endif
 
-/* Its threads go on; the library's would go on for ever. */
+/* The writers continue after the main thread; the library's threads would run for ever. */
 static int by_pthread_exit_of_main(void)
 {
 	pthread_t last;
@@ -252,7 +254,7 @@ static int after_a_child(void)
 	child = fork();
 	check(child >= 0);
 	if (child == 0) {
-		/* Nothing here is to be waited for, nor at its end. */
+		/* This process must not wait for anything, not even at its end. */
 		close(word_fd);
 		write_marks(MAIN_STREAM, LAST_EVENTS);
 		shared->taken[MAIN_STREAM] = 0;
@@ -272,7 +274,7 @@ static void write_at_exit(void)
 		write_marks(MAIN_STREAM, LAST_EVENTS);
 }
 
-/* The program's destructor runs before those of the libraries it needs. */
+/* This destructor runs before those of the libraries that the program needs. */
 __attribute__((destructor)) static void on_exit_of_program(void)
 {
 	if (session && writes_at_end)
@@ -317,7 +319,7 @@ static void *load_and_unload(void *data)
 	return NULL;
 }
 
-/* Loading holds a lock that the drain thread must not need to make room: also for stacks. */
+/* Loading holds a lock that the drain thread must not need to free space, even with stacks. */
 static int with_a_constructor_that_waits(void)
 {
 	pthread_t loader;
@@ -332,10 +334,10 @@ static int with_a_constructor_that_waits(void)
 }
 
 enum fate {
-	STOPPED,		/* the trace is whole, but ends amid the writers' work */
-	COMPLETE,		/* it has all that they wrote */
-	CUT,			/* its end is missing */
-	UNREAD,			/* no reader took it */
+	STOPPED,		/* the trace is complete, but lacks the writers' last events */
+	COMPLETE,		/* the trace has all events */
+	CUT,			/* the trace lacks its end */
+	UNREAD,			/* no reader received the trace */
 };
 
 static const struct {
@@ -359,7 +361,7 @@ static const struct {
 	{ "constructor", with_a_constructor_that_waits, COMPLETE, 0 },
 };
 
-/* Each stream from 0 on, without a gap. */
+/* Read the trace. Each stream starts at 0 and has no gap. */
 static void read_trace(int from, int expected, uint64_t ret_counts[STREAMS])
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
@@ -385,7 +387,7 @@ static void read_trace(int from, int expected, uint64_t ret_counts[STREAMS])
 	rp_reader_close(reader);
 }
 
-/* A process that ends may do so between a write and its account of that. */
+/* A process may end between a write and the count of that write. */
 static void compare(enum fate fate, const uint64_t counts[STREAMS])
 {
 	for (size_t i = 0; i < PLUGIN_STREAM; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A library that writes more than any ring holds while it is loaded, and while it is taken back. */
+/* A library that writes more events than any ring holds, in its constructor and its destructor. */
 #include "waiting.h"
 
 RP_PROVIDER(plugged, "Test-Waiting");

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Counts the whole events of a provider in a nettrace stream, wherever the stream was cut.
+"""Counts the complete events of a provider in a nettrace stream, wherever the stream was cut.
 
-Written from the description of the format (NetTraceFormat_v5.md of microsoft/perfview), V4 with
-compressed event headers. Shares no code with the library.
+The code follows the description of the format (NetTraceFormat_v5.md of microsoft/perfview), V4 with
+compressed event headers. It shares no code with the library.
 """
 import struct
 
@@ -50,7 +50,7 @@ class Bytes:
 
 
 def events_of(block):
-    """(metadata id, payload) of each whole event of a block's bytes, which may be cut."""
+    """Yields (metadata id, payload) of each whole event of a block, which may be cut."""
     header = block.u16()
     assert block.u16() & 1, "not compressed"
     block.take(header - 4)
@@ -65,7 +65,7 @@ def events_of(block):
             block.varint()
         if flags & STACK:
             block.varint()
-        block.varint()  # the step in time
+        block.varint()  # the time difference
         if flags & ACTIVITY:
             block.take(16)
         if flags & RELATED:
@@ -76,7 +76,7 @@ def events_of(block):
 
 
 def objects_of(stream):
-    """(type name, Bytes of the content) of each object; the last one may be cut."""
+    """Yields (type name, Bytes of the content) of each object; the last one may be cut."""
     assert stream.take(8) == b"Nettrace", "no nettrace"
     stream.take(stream.u32())
     while (tag := stream.u8()) != 1:
@@ -95,7 +95,7 @@ def objects_of(stream):
 
 
 def whole_events(data, provider):
-    """Payloads of the provider's events that are whole in `data`, and whether the stream ended."""
+    """Returns the payloads of the provider's whole events, and whether the stream ended."""
     providers, payloads = {}, []
     try:
         for name, content in objects_of(Bytes(data)):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every event that is offered is delivered or counted as lost, exactly: one session over the whole
- * life of its writers, so that each serial was offered to it.
+ * Every offered event is either delivered or counted as lost. One session lasts for the whole life
+ * of its writers, so every serial was offered to it.
  */
 #include <errno.h>
 #include <sched.h>
@@ -17,13 +17,13 @@ RP_EVENT(stress, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(se
 RP_EVENT(stress, bare, 2, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(serial),
 	 RP_U16(none));
 
-/* By either way: what has no bytes of its own goes in registers. */
+/* Uses both write functions: an event without bytes is written from registers. */
 static int stress_any(uint64_t stream, uint64_t serial, const void *bytes, size_t count)
 {
 	return count ? stress_mark(stream, serial, bytes, count) : stress_bare(stream, serial, 0);
 }
 
-/* Some 4 MB: rings of a session of 64 MB hold that many whatever happens. */
+/* About 4 MB: the rings of a session of 64 MB always hold that many. */
 #define UNDELIVERED_MAX 40000u
 
 struct writer {
@@ -31,7 +31,7 @@ struct writer {
 	const struct stress_books *books;
 	struct stress_stream *stream;
 	uint64_t count;
-	struct rp_session *no_deadline_with;	/* waits for this one to keep up; NULL: does not */
+	struct rp_session *no_deadline_with;	/* session to wait for; NULL: none */
 	bool without_rseq;
 };
 
@@ -43,7 +43,7 @@ static uint64_t undelivered(const struct writer *writer)
 	for (size_t i = 0; i < writer->books->count; i++)
 		written += __atomic_load_n(&writer->books->streams[i].done, __ATOMIC_RELAXED);
 	rp_session_get_stats(writer->no_deadline_with, &stats);
-	/* The session goes on meanwhile. */
+	/* The session continues meanwhile. */
 	return written > stats.delivered + stats.lost ? written - stats.delivered - stats.lost : 0;
 }
 
@@ -100,7 +100,7 @@ static void file_is_exact(size_t threads, size_t megabytes, bool no_deadline)
 	stress_settle(&books, &tally, &stats);
 	stress_check(stats.lost_by[RP_LOSS_SINK] == 0 && stats.lost_by[RP_LOSS_DAMAGED] == 0,
 		     "losses that nothing here can cause");
-	/* Holders of every fallback lock may be off their processors at once: that is chance. */
+	/* By chance, the holders of all fallback locks may be preempted simultaneously. */
 	stress_check(!no_deadline || stats.lost == stats.lost_by[RP_LOSS_BUSY],
 		     "rings were full without overload");
 	stress_stats(&books, &stats);
@@ -109,7 +109,7 @@ static void file_is_exact(size_t threads, size_t megabytes, bool no_deadline)
 	stress_end();
 }
 
-/* A peer that reads nothing until the writers are through: rings must overflow. */
+/* The peer reads nothing until the writers have finished, so the rings must overflow. */
 static void overload_is_exact(size_t threads)
 {
 	uint64_t count = stress_amount(1000000) / threads;
@@ -129,7 +129,7 @@ static void overload_is_exact(size_t threads)
 	stress_stop(session, &stats);
 	stress_far_side_join(&far_side);
 	stress_settle(&books, &tally, &stats);
-	/* Below 8 MB, the rings, the sink and the socket may hold all of it. */
+	/* With less than 8 MB, the rings, the sink and the socket may hold everything. */
 	stress_check(stats.lost > 0 || count * threads < 100000,
 		     "no loss, though nobody read what was written");
 	stress_stats(&books, &stats);
@@ -137,7 +137,7 @@ static void overload_is_exact(size_t threads)
 	stress_end();
 }
 
-/* Both kinds of writer at once, in one session. */
+/* Both kinds of writers, simultaneously in one session. */
 static void unregistered_threads_are_exact(void)
 {
 	uint64_t count = stress_amount(1000000) / 8;
@@ -154,7 +154,9 @@ static void unregistered_threads_are_exact(void)
 	}
 	stress_books_init(&books, 8, count, stress_any);
 	session = stress_start("Stress-Accounting", path, -1, 64u << 20, 0);
-	/* Patience makes them take turns: each would be through in a slice of its own. */
+	/*
+	 * Waiting makes the writers alternate; otherwise each would finish within its time slice.
+	 */
 	run_writers(&books, count, EVERY_OTHER_WITHOUT_RSEQ, session);
 	stress_stop(session, &stats);
 	stress_read_file(path, &books, &tally);
@@ -165,7 +167,7 @@ static void unregistered_threads_are_exact(void)
 	stress_end();
 }
 
-/* A payload that is too big for any ring counts as lost; the largest possible one does not. */
+/* A payload that exceeds every ring counts as lost; the largest permitted one does not. */
 static void too_big_is_counted(void)
 {
 	static uint8_t bytes[RP_PAYLOAD_MAX + 1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writers that wait for room, exactly: each serial is delivered or counted as given up, in order,
- * whether the output is fast, slow, or stands still.
+ * Writers that wait for space: each serial is delivered or counted as lost, in order, whether the
+ * output is fast, slow, or stalled.
  */
 #include <errno.h>
 #include <poll.h>
@@ -72,7 +72,7 @@ static void run_writers(struct stress_books *books, uint64_t count, int kind)
 	free(writers);
 }
 
-/* Losses have one reason here. */
+/* Here losses have only one reason. */
 static void settle(struct stress_books *books, const struct stress_tally *tally,
 		   const struct rp_session_stats *stats)
 {
@@ -105,7 +105,7 @@ static void file_gets_all(size_t threads)
 	stress_end();
 }
 
-/* Hands a stream on, a piece each millisecond. */
+/* Forwards a stream, a piece each millisecond. */
 struct relay {
 	pthread_t thread;
 	int from, to;
@@ -160,7 +160,7 @@ static void slow_output_is_exact(size_t threads, uint32_t block_ms, int kind)
 	stress_end();
 }
 
-/* A peer that reads nothing until the writers are through, which waited in vain. */
+/* The peer reads nothing until the writers have finished; their waits time out. */
 static void still_output_is_exact(size_t threads)
 {
 	uint64_t count = stress_amount(200000) / threads;

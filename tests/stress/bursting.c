@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A burst without a reader. At the first loss, records and their headers fill four fifths of the
- * session's ceiling, for any sizes of events and any number of threads, and the session takes no
- * more memory than it asked for.
+ * A burst without a reader. At the first loss, records and their headers fill at least four fifths
+ * of the session's memory limit, for any event sizes and number of threads, and the session stays
+ * within that limit.
  *
- * usage: bursting [CPUS]. With CPUS, which the machine must have: a thread on each of them.
+ * usage: bursting [CPUS]. With CPUS, the machine must have so many, and a thread runs on each.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -16,7 +16,7 @@
 #include "stress.h"
 
 #define PROVIDER "Stress-Bursting"
-#define HEADER_BYTES 24u		/* of a record, besides its payload */
+#define HEADER_BYTES 24u		/* of a record, in addition to its payload */
 #define BLOB_HEADER_BYTES 4u
 #define SMALL_BYTES 30u
 #define THREADS_MAX 32u
@@ -29,7 +29,7 @@ RP_EVENT(stress, blob, 2, RP_LEVEL_INFORMATIONAL, 0x1, RP_BLOB(filling));
 
 struct burst {
 	const char *name;
-	uint32_t from, to;	/* bytes of a payload; 0: the small event */
+	uint32_t from, to;	/* sizes of a payload; 0: the small event */
 };
 
 static const struct burst bursts[] = {
@@ -47,7 +47,7 @@ struct writer {
 	int cpu;		/* -1: any */
 };
 
-/* In a program that counts them: the concurrency ids that have had a buffer since the last call. */
+/* Only in a program that counts them: the concurrency ids that got a buffer since the last call. */
 unsigned int burst_ids(void) __attribute__((weak));
 
 static uint32_t over, waiting;
@@ -81,7 +81,7 @@ static void *write_burst(void *data)
 		stress_check(sched_setaffinity(0, sizeof(cpu), &cpu) == 0, "no CPU %d",
 			     writer->cpu);
 	}
-	/* All write from the beginning, so each processor has a ring. */
+	/* All threads write from the beginning, so each processor has a ring. */
 	__atomic_fetch_sub(&waiting, 1, __ATOMIC_RELAXED);
 	while (__atomic_load_n(&waiting, __ATOMIC_RELAXED) != 0)
 		sched_yield();
@@ -94,7 +94,7 @@ static void *write_burst(void *data)
 	return NULL;
 }
 
-/* A peer that reads nothing: the sink is full after what its socket holds. */
+/* The peer reads nothing: the sink is full once its socket's buffer is. */
 static struct rp_session *start(size_t megabytes, int sockets[2])
 {
 	int least = 1;
@@ -143,7 +143,7 @@ static void burst_fills_the_ceiling(const struct burst *burst, unsigned int thre
 		     stats.memory_bytes);
 	stress_note("figure: %" PRIu64 "%% of the ceiling, memory %" PRIu64 "%%",
 		    bytes * 100 / ceiling, stats.memory_bytes * 100 / ceiling);
-	/* The peer goes: what is left is lost, and need not be waited for. */
+	/* The peer closes: the remaining events are lost, without a wait. */
 	close(sockets[1]);
 	(void)rp_session_stop(session, &stats);
 	close(sockets[0]);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counters under fire: writers on several threads, whose signal handlers count in the middle of
- * counting, moved from processor to processor, while windows are read all the time. Each writer
- * keeps its own account; sums, counts and the histogram's sum (of whole numbers) are exact, and
- * the readings of a window add up to the same.
+ * Counters under load: writers on several threads, whose signal handlers interrupt counting and
+ * count too, moved between processors, while windows are read continuously. Each writer keeps
+ * separate counts. Sums, counts and the histogram's sum (of whole numbers) are exact, and the
+ * readings of a window add up to the same values.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -16,14 +16,14 @@
 
 #define WRITERS 6u
 #define COUNTS 300000u
-#define VALUES 1000u		/* recorded: 1 to VALUES */
+#define VALUES 1000u		/* recorded values: 1 to VALUES */
 
 RP_PROVIDER(stress, "Stress-Counting");
 RP_COUNTER(stress, sum, NULL, NULL);
 RP_UPDOWN_COUNTER(stress, level, NULL, NULL);
 RP_HISTOGRAM(stress, spread, NULL, NULL);
 
-/* A writer's account; the handler's part apart, since it may come in the middle of the other. */
+/* A writer's counts; the handler's are separate, since it may interrupt an update of the others. */
 struct writer {
 	pthread_t thread;
 	uint64_t counts;
@@ -73,13 +73,13 @@ static void *count(void *data)
 		writer->recorded += value;
 	}
 	__atomic_store_n(&writer->ended, 1, __ATOMIC_RELEASE);
-	/* Signals still come: the handler's account ends with the thread. */
+	/* Signals still arrive: the handler's counts end with the thread. */
 	while (!__atomic_load_n(&all_ended, __ATOMIC_ACQUIRE))
 		sched_yield();
 	return NULL;
 }
 
-/* Signals, and from one processor to another, until all have counted. */
+/* Sends signals and moves threads between processors, until all have counted. */
 static void *disturb(void *data)
 {
 	struct writer *writers = data;
@@ -106,7 +106,7 @@ static void *disturb(void *data)
 	return NULL;
 }
 
-/* Sums of the readings of the windows so far. */
+/* Sums of all readings of the windows so far. */
 struct reported {
 	struct rp_counter_window *sum, *spread;
 	double change, last, recorded, min, max;
@@ -172,7 +172,7 @@ static void settle(const struct writer *writers, const struct reported *reported
 		     reported->records, records);
 	stress_check(reported->recorded == (double)recorded, "windows told %.0f of %" PRIu64,
 		     reported->recorded, recorded);
-	/* A value may be recorded in the middle of a look, which then knows its bucket alone. */
+	/* A value may be recorded during a read, which then sees only its bucket. */
 	stress_check(reported->min >= 1 && reported->min <= 1 + RP_HISTOGRAM_ERROR &&
 		     reported->max >= VALUES && reported->max <= VALUES * (1 + RP_HISTOGRAM_ERROR),
 		     "from %g to %g", reported->min, reported->max);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session that overwrites, under fire: the test compares each snapshot's window with the writers'
- * own records. Each writer's serials in the window have no gap; the one after the last was not
- * written when the snapshot began; and the one before the first was written before the window.
- * Events that the library reported as lost may be missing, and no others.
+ * An overwriting session under load: the test compares each snapshot's window with the writers'
+ * records. Each writer's serials in the window have no gap. The serial after the last was not yet
+ * written when the snapshot began, and the one before the first was written before the window. Only
+ * events that the library reported as lost may be missing.
  *
- * Writers that nothing holds back may overwrite all of a ring while it is copied, and an empty
- * window promises nothing. So during every other snapshot they write a small part of the buffer
- * only: the window of each of these has events.
+ * Unlimited writers may overwrite a whole ring while it is copied, and an empty window guarantees
+ * nothing. So during every other snapshot they write only a small part of the buffer, and the
+ * window of each of these contains events.
  */
 #include <errno.h>
 #include <sched.h>
@@ -25,19 +25,19 @@ RP_EVENT(stress, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(writer), RP_U64(se
 	 RP_BLOB(filling));
 
 #define WRITERS_MAX 8u
-#define LOG (1u << 22)			/* serials whose time a writer remembers */
+#define LOG (1u << 22)			/* number of serials whose time a writer remembers */
 #define SLACK_NS 2000000u		/* the recording's clock follows CLOCK_MONOTONIC */
 #define LARGE_EVERY 4096u
 
 struct writer {
 	pthread_t thread;
 	uint64_t id;
-	uint64_t done;			/* serials below it are written */
-	uint64_t *before_ns;		/* each write began after that; 1: the event was lost */
-	bool large;			/* now and then */
+	uint64_t done;			/* lower serials are written */
+	uint64_t *before_ns;		/* a time before each write; 1: the event was lost */
+	bool large;			/* some events are large */
 	bool *stop;
-	const unsigned int *limit;	/* the limited snapshot that is being taken; 0: none */
-	size_t limit_bytes;		/* of payload, during each */
+	const unsigned int *limit;	/* the limited snapshot in progress; 0: none */
+	size_t limit_bytes;		/* bytes of payload allowed during each */
 };
 
 /* Bytes that a writer wrote during a limited snapshot. */
@@ -48,7 +48,7 @@ struct limited {
 
 /* A writer's serials in a snapshot. */
 struct seen {
-	uint64_t first, next;		/* of the window; next 0: none seen */
+	uint64_t first, next;		/* in the window; next 0: none */
 };
 
 static uint64_t now_ns(void)
@@ -59,7 +59,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Waits while a snapshot is taken during which the writer has written as much as it may. */
+/* Waits for the end of a limited snapshot if the writer has reached its limit. */
 static void keep_limit(const struct writer *writer, size_t size, struct limited *limited)
 {
 	unsigned int limit = __atomic_load_n(writer->limit, __ATOMIC_ACQUIRE);
@@ -95,7 +95,7 @@ static void *write_on(void *data)
 	return NULL;
 }
 
-/* 0: the writer has come so far since that it remembers another in its place. */
+/* Return: 0 if the writer has since reused the entry for a later serial. */
 static uint64_t began_ns(const struct writer *writer, uint64_t serial)
 {
 	uint64_t ns = __atomic_load_n(&writer->before_ns[serial % LOG], __ATOMIC_ACQUIRE);
@@ -103,7 +103,7 @@ static uint64_t began_ns(const struct writer *writer, uint64_t serial)
 	return __atomic_load_n(&writer->done, __ATOMIC_ACQUIRE) - serial < LOG ? ns : 0;
 }
 
-/* Or may have been. */
+/* Whether the serial was lost, or may have been. */
 static bool was_lost(const struct writer *writer, uint64_t serial)
 {
 	return began_ns(writer, serial) <= 1;
@@ -169,7 +169,7 @@ static uint64_t read_window(const char *path, const struct writer *writers, size
 	return inside;
 }
 
-/* Both ends of the window, as the writer knows them. */
+/* Compares both ends of the window with the writer's records. */
 static void check_ends(const struct writer *writer, const struct seen *seen, uint64_t done_before,
 		       const struct rp_snapshot_info *info)
 {
@@ -210,7 +210,7 @@ static uint64_t check_snapshot(struct rp_session *session, const struct writer *
 	if (!stress_check(rp_session_snapshot(session, path, -1, &info) == 0, "no snapshot"))
 		return 0;
 	inside = read_window(path, writers, count, &info, seen);
-	/* An empty window promises nothing. */
+	/* An empty window guarantees nothing. */
 	for (size_t i = 0; i < count && info.from_ns < info.to_ns; i++)
 		check_ends(&writers[i], &seen[i], done[i], &info);
 	unlink(path);
@@ -264,7 +264,7 @@ static void windows_are_complete(size_t count, size_t megabytes, bool large)
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	for (size_t i = 0; i < count; i++)
 		pthread_join(writers[i].thread, NULL);
-	/* Nobody writes any more: now the window cannot be empty. */
+	/* All writers have ended, so the window cannot be empty. */
 	some = check_snapshot(session, writers, count);
 	useful += some > 0;
 	stress_check(some > 0, "the last snapshot has no event in its window");
@@ -315,7 +315,7 @@ static void snapshots_at_once(void)
 	}
 	for (size_t i = 0; i < 4; i++) {
 		pthread_join(takers[i].thread, NULL);
-		/* They may be after one file: then some of them are refused. */
+		/* Several takers may request the same file: then some of them are refused. */
 		stress_check(takers[i].result == 0 || takers[i].result == -EBUSY,
 			     "a snapshot failed with %d", takers[i].result);
 		done += takers[i].result == 0;
@@ -330,13 +330,13 @@ static void snapshots_at_once(void)
 }
 
 /*
- * A handler of the same thread, which interrupts a write with a fallback's lock held, and the next
- * such one, until all are: what it writes then is lost, `busy`.
+ * A handler interrupts a write of its thread that holds a fallback lock, and further handlers do
+ * the same until all locks are held. The next event is then lost as `busy`.
  */
 static uint8_t *unreadable;
 static unsigned int depth, busy;
 
-#define DEPTH 8u		/* more than there are fallback rings */
+#define DEPTH 8u		/* more than the number of fallback rings */
 #define LARGE_BYTES 40960u
 
 static void on_fault(int number)
@@ -365,7 +365,7 @@ static __attribute__((unused)) void write_until_busy(void)
 	munmap(unreadable, DEPTH * LARGE_BYTES);
 }
 
-/* The losses of a snapshot, by reason, as the strict reader finds them. */
+/* Checks the losses of a snapshot, by reason, with the strict reader. */
 static void check_losses(struct rp_session *session, uint64_t too_big)
 {
 	const char *path = stress_path("losses.nettrace");
@@ -396,7 +396,7 @@ static void losses_are_in_snapshots(void)
 		stress_check(stress_mark(0, i, filling, sizeof(filling)) == -EMSGSIZE,
 			     "it was not too big");
 	check_losses(session, 3);
-	/* ThreadSanitizer blocks a handler's own faults. */
+	/* ThreadSanitizer blocks faults in a handler. */
 #ifndef __SANITIZE_THREAD__
 	write_until_busy();
 	stress_check(busy > 0, "not all locks were held");

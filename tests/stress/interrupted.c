@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writers that are interrupted where it hurts: by signals whose handlers write too, two deep and on
- * an alternate stack, and by being moved from processor to processor. Every restart of a section,
- * every lock found held by the thread one interrupted must leave the account exact.
+ * Writers that are interrupted at critical moments: by signals whose handlers write too, two deep
+ * and on an alternate stack, and by moves between processors. The counts must stay exact after
+ * every restart of a section and every lock held by the interrupted thread itself.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 
 #define PROVIDER "Stress-Interrupted"
 #define WRITERS 4u
-#define KINDS 3u		/* of streams on a thread: its own, SIGUSR1's, SIGUSR2's */
+#define KINDS 3u		/* streams of a thread: its own, SIGUSR1's, SIGUSR2's */
 #define MOVES 100u
 
 RP_PROVIDER(stress, PROVIDER);
@@ -25,7 +25,7 @@ RP_EVENT(stress, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(se
 RP_EVENT(stress, bare, 2, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(serial),
 	 RP_U16(none));
 
-/* By either way: what has no bytes of its own goes in registers. */
+/* Uses both write functions: an event without bytes is written from registers. */
 static int stress_any(uint64_t stream, uint64_t serial, const void *bytes, size_t count)
 {
 	return count ? stress_mark(stream, serial, bytes, count) : stress_bare(stream, serial, 0);
@@ -34,10 +34,10 @@ static int stress_any(uint64_t stream, uint64_t serial, const void *bytes, size_
 struct writer {
 	pthread_t thread;
 	struct scene *scene;
-	pid_t tid;			/* set when it runs */
+	pid_t tid;			/* set once it runs */
 	struct stress_stream *streams;	/* KINDS of them */
 	uint64_t count;
-	bool alternate;			/* SIGUSR2 on a stack of its own */
+	bool alternate;			/* SIGUSR2 uses an alternate stack */
 	bool without_rseq;
 	bool ended;
 };
@@ -56,13 +56,16 @@ static void write_from_handler(unsigned int kind)
 	struct stress_stream *stream = self ? &self->streams[kind] : NULL;
 	int saved = errno;
 
-	/* Full: the books take no more. Each handler masks its own signal, so it is alone here. */
+	/*
+	 * Drop events beyond the capacity. Each handler masks its own signal, so it runs alone
+	 * here.
+	 */
 	if (stream && stream->next < stream->space)
 		stress_write(stream);
 	errno = saved;
 }
 
-/* A second signal comes in the middle of this one's handler, by itself or from outside. */
+/* A second signal may interrupt this handler, raised here or by another thread. */
 static void on_usr1(int signal)
 {
 	(void)signal;
@@ -90,8 +93,8 @@ static void set_handlers(bool on)
 }
 
 /*
- * Whoever disturbs the writer has begun, however late a loaded machine lets them. A sanitizer may
- * keep a signal until the writer goes on.
+ * Whether the writer has been disturbed at least once, since a loaded machine may run the other
+ * threads late. A sanitizer may delay a signal until the writer continues.
  */
 static bool is_disturbed(const struct writer *writer)
 {
@@ -142,7 +145,7 @@ static bool anyone_writes(const struct scene *scene)
 	return false;
 }
 
-/* A signal each random number of microseconds, to one writer after another. */
+/* Sends a signal after each random number of microseconds, to one writer after another. */
 static void *send_signals(void *data)
 {
 	struct scene *scene = data;
@@ -154,7 +157,7 @@ static void *send_signals(void *data)
 
 		while (spins--)
 			__asm__ volatile("" ::: "memory");
-		/* The threads are joined after this one: the handle is good. */
+		/* The threads are joined after this one ends, so the handle is valid. */
 		pthread_kill(writer->thread, stress_random(&random) % 2 ? SIGUSR1 : SIGUSR2);
 		scene->signals++;
 		if (scene->signals % 256 == 0)
@@ -163,7 +166,7 @@ static void *send_signals(void *data)
 	return NULL;
 }
 
-/* From one processor to the other, from outside, as often as the kernel does it. */
+/* Moves the threads between processors as often as the kernel permits. */
 static void *move_about(void *data)
 {
 	struct scene *scene = data;
@@ -188,7 +191,7 @@ static void *move_about(void *data)
 	return NULL;
 }
 
-/* Every other writer writes payloads that take the fallback, so both kinds are in one session. */
+/* Every other writer writes payloads for the fallback, so one session has both kinds. */
 static void init_scene(struct scene *scene, uint64_t count, uint32_t large_bytes)
 {
 	stress_books_init(&scene->books, WRITERS * KINDS, count, stress_any);
@@ -277,8 +280,8 @@ static void migration_leaves_the_stats_exact(size_t megabytes)
 }
 
 /*
- * All of it in one session: writers with rseq and without, small payloads and such as take the
- * fallback, handlers that write, two deep, and threads pushed from processor to processor.
+ * Everything in one session: writers with and without rseq, small payloads and fallback payloads,
+ * nested handlers that write, and threads moved between processors.
  */
 static void everything_combined_leaves_the_stats_exact(size_t megabytes)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process killed at a random moment: its eight threads write small payloads and large ones, its
- * session starts, runs or stops. The account is kept in memory that outlives it: a thread confirms
- * a serial when the call returned 0, and writes a serial that was lost again. So what is recovered
- * of a thread are the serials 0 to n - 1, each once, whole, in order, and
+ * Kills a process at a random moment: its eight threads write small and large payloads, and its
+ * session starts, runs or stops. The writers' records are in memory that outlives the process: a
+ * thread confirms a serial when its call has returned 0, and repeats a serial that was lost. So the
+ * recovered events of a thread are the serials 0 to n - 1, each once, complete, in order, and
  *
  *	confirmed <= n <= confirmed + 1
  *
- * where the one more is the event whose call had not returned yet.
+ * where the additional event is the one whose call had not returned.
  *
  * usage: stress-killed [KILLS]. The default is 25 kills, or 100 in the long form.
  */
@@ -27,7 +27,7 @@
 #define PROVIDER "Stress-Killed"
 #define THREADS 8u
 #define LARGE_BYTES 60000u
-#define RUN_US_MAX 30000u	/* a killed process got so far */
+#define RUN_US_MAX 30000u	/* maximum run time before the kill */
 #define PATIENCE_S 60.0
 
 RP_PROVIDER(stress, PROVIDER);
@@ -36,7 +36,7 @@ RP_EVENT(stress, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U32(thread), RP_U64(se
 
 struct progress {
 	uint64_t confirmed[THREADS];
-	uint64_t lost[THREADS];	/* calls that returned so */
+	uint64_t lost[THREADS];	/* calls that returned a loss */
 	uint32_t begun;		/* the session is about to start */
 	uint32_t stop;
 };
@@ -44,7 +44,7 @@ struct progress {
 static struct progress *progress;
 static uint8_t pattern[LARGE_BYTES + 256];
 
-/* Follows from thread and serial; one in 64 is large. */
+/* Computed from thread and serial; one in 64 is large. */
 static size_t size_of(uint32_t thread, uint64_t serial)
 {
 	return (serial + thread) % 64 == 0 ? LARGE_BYTES - thread : (serial * 7 + thread) % 48;
@@ -89,7 +89,7 @@ static struct rp_session *start(const char *output, const char *keep)
 	return session;
 }
 
-/* The process that is killed. If `stops`, its session ends while the killer waits a little. */
+/* Runs in the process to kill. With `stops`, its session ends while the killer waits a little. */
 static void be_killed(const char *output, const char *keep, bool stops)
 {
 	pthread_t threads[THREADS];
@@ -102,7 +102,7 @@ static void be_killed(const char *output, const char *keep, bool stops)
 	if (stops) {
 		while (!__atomic_load_n(&progress->confirmed[0], __ATOMIC_ACQUIRE))
 			sched_yield();
-		/* Writers go on: once the session is off, nothing of theirs counts. */
+		/* Writers continue: their events after the session's end do not count. */
 		__atomic_store_n(&progress->stop, 1, __ATOMIC_RELEASE);
 		for (unsigned int i = 0; i < THREADS; i++)
 			pthread_join(threads[i], NULL);
@@ -166,7 +166,7 @@ static void check_event(const struct rp_reader_event *event, struct outcome *out
 	outcome->recovered[thread] = serial + 1;
 }
 
-/* Serials, event numbers and losses, by the reader that shares no code with recovery. */
+/* Checks serials, event numbers and losses by the reader that shares no code with recovery. */
 static void read_strictly(const char *path, unsigned int flags, const struct outcome *outcome)
 {
 	static const struct strict_serials serials = { PROVIDER, "mark", "thread", "serial" };
@@ -183,7 +183,7 @@ static void read_strictly(const char *path, unsigned int flags, const struct out
 			     result.writers[i].id, result.writers[i].count);
 	for (unsigned int i = 0; i < THREADS; i++)
 		lost += progress->lost[i];
-	/* The call of each thread may have counted a loss and not returned. */
+	/* Each thread's last call may have counted a loss without returning. */
 	stress_check(result.lost_in_points <= lost + THREADS,
 		     "%" PRIu64 " told as lost, %" PRIu64 " were", result.lost_in_points, lost);
 }
@@ -209,7 +209,7 @@ static void read_trace(const char *path, unsigned int flags, struct outcome *out
 	read_strictly(path, flags, outcome);
 }
 
-/* The one directory there, or what the session itself completed. */
+/* Recovers the only session's directory, or takes the session's own complete output. */
 static void recover(const char *keep, const char *output, struct outcome *outcome)
 {
 	char command[512], directory[300] = "", trace[400];
@@ -227,7 +227,7 @@ static void recover(const char *keep, const char *output, struct outcome *outcom
 		directory[strcspn(directory, "\n") - 1] = '\0';
 	pclose(list);
 	if (!directory[0]) {
-		/* Not begun, or ended: then the output is whole. */
+		/* The session had not begun, or had ended with a complete output. */
 		if (progress->confirmed[0])
 			read_trace(output, 0, outcome);
 		return;
@@ -270,11 +270,11 @@ static bool kill_once(uint64_t *random, unsigned int number, uint64_t *events)
 		be_killed(output, keep, stops);
 	while (!__atomic_load_n(&progress->begun, __ATOMIC_ACQUIRE) && stress_seconds() < deadline)
 		sched_yield();
-	/* On any machine, one of four has events to lose. */
+	/* In one of four kills, wait until there are events, on any machine. */
 	while (number % 4 == 1 && !__atomic_load_n(&progress->confirmed[0], __ATOMIC_ACQUIRE) &&
 	       stress_seconds() < deadline)
 		sched_yield();
-	/* Every other one in the first two milliseconds, when the session starts. */
+	/* Every other kill is in the first two milliseconds, while the session starts. */
 	wait_us(stress_random(random) % (number % 2 ? RUN_US_MAX : 2000));
 	kill(pid, SIGKILL);
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)

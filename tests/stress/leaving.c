@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A signal handler that leaves by siglongjmp, or a thread that is cancelled wherever it is, takes a
- * thread out of the middle of a write, perhaps with the lock of a fallback ring held. The drain
- * thread releases the lock when it finds the writer's frame or thread gone. The account: a call
- * that never returned may be in the recording or not, and is counted as lost once at most, as
- * "damaged" or for the reason it had found before it was left; all other calls are exact. Sessions
- * after that have nothing to do with it.
+ * A signal handler that leaves by siglongjmp, or the cancellation of a thread, abandons a write,
+ * possibly with the lock of a fallback ring held. The drain thread releases the lock when the
+ * writer's frame or thread no longer exists. A call that never returned may be in the recording or
+ * not, and is counted as lost at most once, as "damaged" or for the reason found before it was
+ * abandoned. All other calls are exact. Later sessions are not affected.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -23,7 +22,7 @@
 #define SERIALS 4000u
 #define LEAVES 400u
 #define JUMPS 100u
-#define BURST 64u		/* of a writer that is to be cancelled */
+#define BURST 64u		/* by a writer that is to be cancelled */
 
 RP_PROVIDER(stress, PROVIDER);
 RP_EVENT(stress, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(serial),
@@ -35,7 +34,7 @@ static uint64_t leaves;
 #if defined(__x86_64__)
 #define TRAP_FLAG 0x100ull
 
-/* One instruction after another, each a signal; at the last one the writer leaves, if it is to. */
+/* Single-steps by signals; at the last step the writer leaves, if requested. */
 static volatile uint64_t steps, last_step;
 
 static void on_step(int signal)
@@ -55,9 +54,9 @@ static void step_through_write(struct stress_stream *stream, uint64_t until)
 }
 
 /*
- * At any instruction; perhaps with so many locks left held that a call is lost for want of one. A
- * serial whose call never returned keeps the fate STRESS_UNWRITTEN. Restartable sections end at the
- * first step, so these calls take the fallback.
+ * Leaves at any instruction, possibly with all locks held, so that a call is lost. A serial whose
+ * call never returned keeps the fate STRESS_UNWRITTEN. The first step aborts a restartable section,
+ * so these calls take the fallback.
  */
 static void *write_and_leave(void *data)
 {
@@ -92,7 +91,7 @@ static void leave_by_jumps(struct stress_stream *stream)
 }
 #endif
 
-/* As POSIX has it, no function may be called like this: a promise that is ours. */
+/* POSIX permits no function to be cancelled like this; ringpipe guarantees it for writes. */
 static void *write_until_cancelled(void *data)
 {
 	struct stress_stream *stream = data;
@@ -127,7 +126,7 @@ static void cancel_in_the_middle(struct stress_stream *stream)
 	}
 }
 
-/* The session that was left, by serial. */
+/* Checks the session with abandoned writes, by serial. */
 static void check_left(const struct stress_stream *stream, const struct rp_session_stats *stats)
 {
 	uint64_t lost = 0, vanished = 0, damaged = stats->lost_by[RP_LOSS_DAMAGED];
@@ -142,7 +141,7 @@ static void check_left(const struct stress_stream *stream, const struct rp_sessi
 		lost += fate == STRESS_LOST;
 		vanished += fate == STRESS_UNWRITTEN && !seen;
 	}
-	/* A call may have been left after it had counted its loss, for whatever reason. */
+	/* A call may have counted its loss, for any reason, before it was abandoned. */
 	stress_check(stats->lost >= lost && stats->lost - lost <= vanished,
 		     "%" PRIu64 " told as lost, %" PRIu64 " were by calls that returned, %" PRIu64
 		     " vanished", stats->lost, lost, vanished);
@@ -211,7 +210,7 @@ static void later_sessions_do_not_suffer(void)
 	stress_end();
 }
 
-/* A page that the copy cannot read: what comes of that leaves the write for good. */
+/* A page that the copy cannot read: the fault's handler abandons the write. */
 static uint8_t *unreadable;
 
 static void on_fault(int signal)
@@ -220,7 +219,7 @@ static void on_fault(int signal)
 	siglongjmp(way_out, 1);
 }
 
-/* The same, but sure: the lock held, and the record half copied. */
+/* The same, but deterministic: the lock is held and the record half copied. */
 static void writers_that_leave_in_the_middle_are_reported(void)
 {
 	static const unsigned int leaving = 2;	/* of four rings */
@@ -262,7 +261,7 @@ static void on_fault_leave(int signal)
 	on_fault(signal);
 }
 
-/* Leaves one write in the middle, as soon as a lock is free for it. */
+/* Abandons one write in the middle, as soon as a lock is free for it. */
 static void *leave_once(void *data)
 {
 	volatile uint64_t *left = data;
@@ -275,7 +274,7 @@ static void *leave_once(void *data)
 	return NULL;
 }
 
-/* Overwrites the frames that were left, as a program's other calls do. */
+/* Overwrites the abandoned frames, as later calls of a program do. */
 static __attribute__((noinline)) void use_stack(void)
 {
 	volatile uint8_t frame[16384];
@@ -307,9 +306,8 @@ static struct rp_session *start_blocking(const char *path, uint32_t block_ms)
 }
 
 /*
- * More writers leave than there are locks, so each lock has to serve again; and the session says
- * what they cost while it runs. One that waits for locks waits for those that left, and in the end
- * gets one.
+ * More writers leave than there are locks, so each lock must be reused; and the session reports the
+ * losses while it runs. A writer that waits for a lock gets one of those that were abandoned.
  */
 static void locks_of_writers_that_left_serve_others(bool by_exit, uint32_t block_ms)
 {

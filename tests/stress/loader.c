@@ -2,16 +2,17 @@
 /*
  * usage: loader LIBRARY…. Threads load and unload libraries with events and counters, each time
  * with the loader's lock held in constructors and destructors, while everything of ringpipe starts
- * and stops. Nothing may wait for the loader's lock with a lock that they take.
+ * and stops. ringpipe may not wait for the loader's lock while it holds a lock that constructors
+ * take.
  *
- * Each kind of work is also the first of its kind in a process of its own, for that is when threads
- * are created and symbols looked up.
+ * Each kind of work is also the first of its kind in a separate process, since then threads are
+ * created and symbols looked up.
  *
- * The library's constructor starts the sessions that the environment asks for. In a program that is
+ * The library's constructor starts the sessions that the environment requests. In a program that is
  * linked with the library, it runs before the program's threads load anything; in the program
  * LOADER_LATE it runs on one of the threads that load.
  *
- * A process is stuck if for PATIENCE_S no library is loaded or no work comes to an end. The test
+ * A process counts as stuck if for PATIENCE_S no library is loaded or no work completes. The test
  * has no other time limit. RINGPIPE_SOAK_SECONDS=N repeats the processes that do everything for N
  * seconds.
  */
@@ -36,16 +37,16 @@
 
 #define PATIENCE_S 60
 #define ROUND '.'		/* progress: a library was loaded, used and unloaded */
-#define STEP '+'		/* … a part of the work is done */
+#define STEP '+'		/* … a part of the work is complete */
 #define LOADERS 8u		/* threads that load and unload */
 #define WORKERS 3u		/* threads that do all kinds of work */
 
 /*
- * In a child, LTTng calls dlopen(3), which ends a child that was forked while another thread was in
- * it: a process either has LTTng or forks.
+ * LTTng calls dlopen(3) in a child, which hangs if another thread was in dlopen(3) at the fork: so
+ * a process either uses LTTng or forks.
  */
 #define ALL_BUT(kind) "all but " kind
-#define NOTHING "nothing"	/* but the libraries */
+#define NOTHING "nothing"	/* except the libraries */
 
 static struct {
 	char **paths;
@@ -57,7 +58,7 @@ static struct {
 	bool over;
 } libraries = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
-/* In the child: where progress is reported. */
+/* In the child: the pipe for progress. */
 static int progress_fd = -1;
 
 static void report(char progress)
@@ -135,7 +136,7 @@ static const struct loader_kind *kind_of(const char *name)
 
 static const char *left_out = "";
 
-/* Each kind but one, in an order of the thread's own. */
+/* Does each kind but one, in a different order in each thread. */
 static void *do_all(void *data)
 {
 	size_t order[64], count = 0;
@@ -155,7 +156,7 @@ static void *do_all(void *data)
 	return NULL;
 }
 
-/* The child: `name` is that of a kind, or ALL_BUT() one. */
+/* Runs in the child: `name` is a kind's, or ALL_BUT() of one. */
 static int be_process(const char *name)
 {
 	const struct loader_kind *kind = kind_of(name);
@@ -211,7 +212,7 @@ static pid_t spawn(const char *name, const char *variable,
 	if (pipe2(fds, O_CLOEXEC) != 0)
 		exit(1);
 	fflush(stdout);
-	(void)stress_path("");	/* of this process, which looks at what others left there */
+	(void)stress_path("");	/* make the folder for the children's files */
 	child = fork();
 	if (child == 0) {
 		if (variable)
@@ -229,7 +230,7 @@ static pid_t spawn(const char *name, const char *variable,
 	return child;
 }
 
-/* Report the kernel function in which each thread waits. */
+/* Reports the kernel function in which each thread waits. */
 static void report_stuck(pid_t process)
 {
 	char command[128];
@@ -240,7 +241,7 @@ static void report_stuck(pid_t process)
 		stress_note("nothing is known of its threads");
 }
 
-/* Reads what the process reports until it closes the pipe. Return: whether it is not stuck. */
+/* Reads the process's progress until it closes the pipe. Return: false if it is stuck. */
 static bool follow(int fd)
 {
 	struct pollfd pipe = { .fd = fd, .events = POLLIN };
@@ -263,7 +264,7 @@ static bool follow(int fd)
 	}
 }
 
-/* Return: whether the process came to its end. */
+/* Return: whether the process ended normally. */
 static bool watch(pid_t process, int fd)
 {
 	bool follows = follow(fd);
@@ -314,7 +315,7 @@ static void test_all(unsigned int times)
 	stress_end();
 }
 
-/* In both programs, with no other kind of work than the libraries. */
+/* In both programs, with no other work than the libraries. */
 static void test_environment(const struct loader_environment *environment, unsigned int times)
 {
 	stress_begin("%s, from the environment, is the first of its kind while libraries are "

@@ -22,13 +22,13 @@
 
 #define LOADER_VARIABLES 4
 
-/* Start, use and stop one thing. */
+/* An object to start, use and stop. */
 struct loader_kind {
 	const char *name;
 	void (*run)(const struct loader_kind *kind);
 	uint32_t flags;			/* of a session */
 	const char *providers;		/* as in RINGPIPE_CONFIG */
-	const char *environment;	/* "NAME=VALUE", for the process in which it comes first */
+	const char *environment;	/* "NAME=VALUE", for the process in which it is the first */
 };
 
 extern const struct loader_kind loader_kinds[];
@@ -44,22 +44,22 @@ struct loader_environment {
 extern const struct loader_environment loader_environments[];
 extern const size_t loader_environment_count;
 
-/* In the process that is about to be executed. */
+/* Call it in the process that is about to be executed. */
 void loader_environment_set(const struct loader_environment *environment);
 
-/* Remove what the process left. Return: whether it is what it had to leave. */
+/* Remove the files of the process. Return: whether they are the expected ones. */
 bool loader_environment_check(const struct loader_environment *environment);
 
-/* From the diagnostics socket: a client's streams. */
+/* Collect streams as a client of the diagnostics socket. */
 void loader_collect(const struct loader_kind *kind);
 
 /* Return: a path in the test's directory for this thread's use of the kind. */
 const char *loader_path(const struct loader_kind *kind, char path[256]);
 
-/* Wait until the libraries were loaded and unloaded `count` times more. */
+/* Wait until the libraries were loaded and unloaded `count` more times. */
 void loader_wait(uint64_t count);
 
-/* A promise of the kind that does not hold: the process ends. */
+/* Check a promise of the kind; end the process if it does not hold. */
 void loader_check(bool holds, const struct loader_kind *kind, const char *what, int error);
 
 #endif

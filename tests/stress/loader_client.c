@@ -36,7 +36,7 @@ static void put_u32(struct message *message, uint32_t number)
 	put(message, &number, sizeof(number));
 }
 
-/* UTF-16 with its length, the NUL included. */
+/* Writes UTF-16 with its length, including the NUL. */
 static void put_text(struct message *message, const char *text)
 {
 	put_u32(message, (uint32_t)strlen(text) + 1);
@@ -55,7 +55,7 @@ static void begin(struct message *message, uint8_t command)
 	message->bytes[17] = command;
 }
 
-/* A killed process of the same id may have left its socket, where nothing listens. */
+/* A killed process with the same id may have left a socket on which no process listens. */
 static int connect_to_self(const struct loader_kind *kind)
 {
 	const char *folder = getenv("TMPDIR");
@@ -85,7 +85,7 @@ static void ask(const struct loader_kind *kind, int fd, struct message *message)
 		     "a request", -errno);
 }
 
-/* Return: the number that the reply carries. */
+/* Return: the number in the reply. */
 static uint64_t get_reply(const struct loader_kind *kind, int fd)
 {
 	uint8_t reply[HEADER_BYTES + sizeof(uint64_t)];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sessions and servers that the library's constructor starts, and the files that they leave. */
+/* Sessions and servers that the library's constructor starts, and their files. */
 #include "loader.h"
 
 #include <glob.h>
@@ -14,7 +14,7 @@
 #define CONFIG "RINGPIPE_CONFIG="
 #define PIECE_BYTES (64u << 10)
 
-/* In the order in which it is put into the environment. */
+/* In the order of the variables in the environment. */
 const struct loader_environment loader_environments[] = {
 	{ "file", { CONFIG LOADER_ALL }, true },
 	{ "roll", { CONFIG LOADER_ALL, "RINGPIPE_ROLL_MB=8" }, true },
@@ -34,7 +34,7 @@ const struct loader_environment loader_environments[] = {
 	{ "dotnet", { "DOTNET_EnableEventPipe=1", "DOTNET_EventPipeConfig=" LOADER_ALL }, true },
 	{ "static-keys", { CONFIG LOADER_ALL, "RINGPIPE_STATIC_KEYS=1" }, true },
 	{ "tracers", { "RINGPIPE_TRACERS_MS=10" }, false },
-	/* Where these cannot be had, the library says so and goes on. */
+	/* If LTTng or user_events are missing, the library reports that and continues. */
 	{ "lttng", { "RINGPIPE_LTTNG=1" }, false },
 	{ "user-events", { "RINGPIPE_USER_EVENTS=1" }, false },
 };
@@ -51,7 +51,7 @@ void loader_environment_set(const struct loader_environment *environment)
 	setenv("RINGPIPE_SNAPSHOTS", stress_path("snapshot-{pid}.nettrace"), 1);
 }
 
-/* Whether the file names a provider of the libraries, in UTF-16 as nettrace has it. */
+/* Whether the file has a provider of the libraries, as UTF-16 like nettrace. */
 static bool has_provider(const char *path)
 {
 	static char piece[PIECE_BYTES];

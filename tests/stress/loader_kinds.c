@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Everything of ringpipe that starts a thread, takes a lock or keeps libraries' events. */
+/* Everything of ringpipe that starts a thread, takes a lock or refers to libraries' events. */
 #include "loader.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@
 
 #include "stress.h"
 
-#define ROUNDS 5u		/* of the libraries, while the thing runs */
-#define BUFFER_BYTES (1u << 20)	/* or what a flight recorder needs */
+#define ROUNDS 5u		/* of the libraries, while the object exists */
+#define BUFFER_BYTES (1u << 20)	/* or the minimum of a flight recorder */
 #define BLOCK_MS 100u
 
 static struct rp_session_options options_of(const struct loader_kind *kind,
@@ -52,7 +52,7 @@ static void stop(const struct loader_kind *kind, struct rp_session *session)
 	loader_check(ret == 0, kind, "rp_session_stop", ret);
 }
 
-/* A session to a file; `change`, unless NULL, sets what is special in its options. */
+/* Records a session to a file; `change`, unless NULL, modifies its options. */
 static void record(const struct loader_kind *kind, void (*change)(struct rp_session_options *))
 {
 	struct rp_session_provider *providers;
@@ -146,7 +146,7 @@ static void run_recorder(const struct loader_kind *kind)
 	unlink(path);
 }
 
-/* There is one signal in a process. */
+/* A process has one such signal. */
 static void run_snapshot_signal(const struct loader_kind *kind)
 {
 	char path[256];
@@ -206,7 +206,7 @@ static void run_tracers(const struct loader_kind *kind)
 	loader_wait(ROUNDS);
 }
 
-/* Where LTTng is not installed there is nothing to load. */
+/* Without LTTng there is no library to load. */
 static void run_lttng(const struct loader_kind *kind)
 {
 	int ret = rp_lttng_start();
@@ -242,8 +242,8 @@ static void run_dynamic(const struct loader_kind *kind)
 }
 
 /*
- * A child has threads of its own, though another thread was in dlopen() when it was forked. It
- * reports no mappings: glibc's dl_iterate_phdr(3) may wait for ever there.
+ * A child creates threads, even if another thread was in dlopen() at the fork. The child reports no
+ * mappings, since glibc's dl_iterate_phdr(3) may hang there.
  */
 static void run_fork(const struct loader_kind *kind)
 {
@@ -256,7 +256,7 @@ static void run_fork(const struct loader_kind *kind)
 
 		options.output_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 		stop(kind, start(kind, &options));
-		/* The parent's other sessions would be leaks here. */
+		/* execl() hides the parent's sessions from the leak check. */
 		execl("/bin/true", "true", (char *)NULL);
 		_exit(1);
 	}
@@ -286,7 +286,7 @@ const struct loader_kind loader_kinds[] = {
 	{ "lttng", run_lttng, 0, NULL, NULL },
 	{ "dynamic", run_dynamic, 0, NULL, NULL },
 	{ "static-keys", run_session, 0, NULL, "RINGPIPE_STATIC_KEYS=1" },
-/* ThreadSanitizer has no threads after a fork, AddressSanitizer perhaps a held lock. */
+/* After a fork, ThreadSanitizer has no threads, and a lock of AddressSanitizer may be held. */
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 	{ "fork", run_fork, RP_SESSION_NO_RUNDOWN, NULL, NULL },
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * usage: loader_late LIBRARY…. A program without ringpipe, whose threads load and unload libraries
- * that bring it: the library's constructor starts what the environment asks for while the loader's
- * lock is held and other threads wait for it. Reports progress as loader.c reads it.
+ * that bring it: the library's constructor starts the environment's sessions while its thread holds
+ * the loader's lock and other threads wait for it. Reports progress as loader.c reads it.
  */
 #include <dlfcn.h>
 #include <pthread.h>

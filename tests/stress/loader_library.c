@@ -11,7 +11,7 @@ RP_HISTOGRAM(library, numbers, NULL, NULL);
 
 __attribute__((visibility("default"))) uint64_t library_call(void);
 
-/* Return: how often it was called since the library was loaded. */
+/* Return: the number of calls since the library was loaded. */
 uint64_t library_call(void)
 {
 	static uint64_t calls;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of a session: it takes at most its ceiling and frees all of it; and threads that come and
- * go leave no memory in use.
+ * Memory of a session: the session stays below its limit and frees all memory. Threads that start
+ * and end leave no memory in use.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -16,7 +16,7 @@
 #define WRITERS 4u
 #define LANES 16u
 
-/* A host's thread-local memory lies on the stack of each thread, ringpipe's own included. */
+/* A program's thread-local memory is on the stack of each thread, including ringpipe's threads. */
 static __thread char host_memory[1 << 20];
 
 RP_PROVIDER(stress, PROVIDER);
@@ -55,7 +55,7 @@ static uint64_t ring_bytes(void)
 	return sum;
 }
 
-/* Proportional: a page of a ring counts once, though it is mapped twice. */
+/* Proportional: a page of a ring counts once, although it is mapped twice. */
 static int64_t pss_bytes(void)
 {
 	FILE *rollup = fopen("/proc/self/smaps_rollup", "re");
@@ -99,7 +99,7 @@ static void write_with_threads(struct stress_books *books, uint64_t count)
 }
 
 #define PERCENT(bytes) ((bytes) / 100)
-/* The sink of a session below 16 MB has blocks and waiting output on top. */
+/* A session below 16 MB additionally has the sink's blocks and pending output. */
 #define SINK_BYTES(megabytes) ((megabytes) < 16 ? 640u << 10 : 0u)
 
 static void a_session_keeps_its_ceiling(size_t megabytes)
@@ -115,7 +115,7 @@ static void a_session_keeps_its_ceiling(size_t megabytes)
 	stress_check(ring_bytes() == 0, "rings before the session");
 	stress_books_init(&books, WRITERS, count * 8, stress_mark);
 	session = stress_start(PROVIDER, path, -1, megabytes << 20, 0);
-	/* Rings are made on first use: those of the processors come while writers write. */
+	/* Rings are created at first use: those of the processors appear while writers write. */
 	for (unsigned int i = 0; i < 8; i++) {
 		write_with_threads(&books, count);
 		rings = ring_bytes();
@@ -139,7 +139,7 @@ static void a_session_keeps_its_ceiling(size_t megabytes)
 	stress_end();
 }
 
-/* After the first few, a session leaves nothing behind: what is left grows with their number. */
+/* After the first few, each session frees all its memory: a leak would grow with their number. */
 static void sessions_leave_nothing(void)
 {
 	const char *path = stress_path("memory.nettrace");
@@ -161,7 +161,7 @@ static void sessions_leave_nothing(void)
 	after = pss_bytes();
 	unlink(path);
 	stress_check(ring_bytes() == 0, "rings after the stop");
-	/* One kilobyte a session would be a leak. */
+	/* One kilobyte per session would be a leak. */
 	stress_check(STRESS_WATCHED || after - before < (int64_t)rounds * 1024 + (64 << 10),
 		     "%" PRId64 " bytes more", after - before);
 	stress_note("%" PRId64 " bytes more after %" PRIu64 " sessions", after - before, rounds);
@@ -187,7 +187,7 @@ static void *run_lane(void *data)
 	return NULL;
 }
 
-/* Threads of one lane come one after another and share a stream. */
+/* Threads of one lane run one after another and share a stream. */
 static void storm(struct stress_books *books, uint64_t threads)
 {
 	struct writer lanes[LANES];
@@ -219,7 +219,7 @@ static void short_threads_cost_nothing_that_stays(void)
 		memset(books.streams[i].seen, 0, books.streams[i].space);
 		memset(control.streams[i].fate, 0, control.streams[i].space);
 	}
-	/* Measure threads without a session: memory of the allocator and the loader. */
+	/* Measures threads without a session: memory of the allocator and the loader. */
 	storm(&control, threads / 2);
 	before = pss_bytes();
 	storm(&control, threads / 2);
@@ -234,7 +234,7 @@ static void short_threads_cost_nothing_that_stays(void)
 	stress_stats(&books, &stats);
 	stress_note("%" PRId64 " bytes more than without a session (noise %" PRId64 ")",
 		    during - before, noise);
-	/* The ring, 1 MB, and as much again as the control differs from itself, at least 256 KB. */
+	/* The ring, 1 MB, and the variation of the control run, at least 256 KB. */
 	stress_check(STRESS_WATCHED ||
 		     during - before < (2 << 20) + 2 * (noise < 0 ? -noise : noise) + (256 << 10),
 		     "%" PRId64 " bytes", during - before);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * As many sessions as there can be, on the same events, each with keywords, a level and ids of its
- * own. A write is offered to each session that wants its event, and exact means: it returned 0 if
- * and only if it is in the recordings of all of them, and each session's losses are exactly the
- * serials it wanted and does not have.
+ * The maximum number of sessions, on the same events, each with different keywords, level and ids.
+ * A write is offered to each session that wants its event. The call returns 0 if and only if all of
+ * these sessions recorded it, and each session's losses are exactly the wanted serials that it
+ * lacks.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static const uint32_t ids[] = { 6, 1, 4 };
 struct wish {
 	uint64_t keywords;
 	uint8_t level;
-	int filter;		/* 0: none; 1: only `ids`; 2: all but `ids` */
+	int filter;		/* 0: none; 1: only `ids`; 2: all except `ids` */
 };
 
 static struct wish wish_of(unsigned int session)

@@ -30,7 +30,7 @@ static uint64_t mix(uint64_t a, uint64_t b)
 	return x ^ (x >> 31);
 }
 
-/* Size and content follow from stream and serial: the reader knows them too. */
+/* Size and content are functions of stream and serial, so the reader can compute them. */
 static size_t blob_bytes(const struct stress_stream *stream, uint64_t hash)
 {
 	if (stream->least_bytes)
@@ -86,7 +86,7 @@ enum stress_fate stress_write(struct stress_stream *stream)
 	enum stress_fate fate;
 	int ret;
 
-	/* Sequentially consistent: startstop.c holds it against the calls that start and stop. */
+	/* Sequentially consistent: switching.c compares it with the calls that start and stop. */
 	__atomic_store_n(&stream->next, serial + 1, __ATOMIC_SEQ_CST);
 	ret = stream->write(stream->id, serial, filling + (hash & 255), blob_bytes(stream, hash));
 	fate = ret == 0 ? STRESS_OK : ret == -ENOBUFS ? STRESS_LOST :
@@ -212,7 +212,7 @@ bool stress_read_strictly(const char *path, unsigned int flags,
 			    ret_result->fault);
 }
 
-/* Both readers of a file say the same. */
+/* Compares the results of both readers of a file. */
 static void compare_strictly(const char *path, const struct stress_tally *tally)
 {
 	struct strict_result result;
@@ -290,7 +290,7 @@ void stress_agree(const struct stress_tally *tally, const struct rp_session_stat
 			     (unsigned long long)tally->reported_by[i]);
 }
 
-/* Each serial's fate against the recording. Return: the gaps, which are the losses. */
+/* Compares each serial's fate with the recording. Return: the gaps, which are the losses. */
 static uint64_t settle_stream(const struct stress_stream *stream, uint64_t *ret_refused)
 {
 	uint64_t gaps = 0;
@@ -484,7 +484,7 @@ unsigned int stress_rounds(void)
 	return form && !strcmp(form, "long") ? 5 : rounds > 0 ? (unsigned int)rounds : 1;
 }
 
-/* A test that gave up may have left its recordings. */
+/* A failed test may have left its recordings. */
 static void remove_folder(void)
 {
 	DIR *files = opendir(folder);
@@ -506,7 +506,7 @@ static bool is_in_memory(const char *parent)
 	       (uint64_t)space.f_bavail * (uint64_t)space.f_bsize >= 1u << 30;
 }
 
-/* On tmpfs, where losses are the ring's and not the disk's, when it has a gigabyte left. */
+/* Uses tmpfs with a gigabyte free, so that losses come from rings and not from a slow disk. */
 static void make_folder(void)
 {
 	const char *parent = getenv("TMPDIR");
@@ -565,7 +565,7 @@ void stress_leave_rseq(void)
 
 	if (__rseq_size == 0)
 		return;
-	/* The size that glibc registered: 32 bytes in 2.36, which says less in __rseq_size. */
+	/* glibc 2.36 registered 32 bytes, although __rseq_size is less. */
 	stress_check(syscall(SYS_rseq, area, 32, RSEQ_FLAG_UNREGISTER, RSEQ_SIG) == 0,
 		     "leaving rseq: %s", strerror(errno));
 }

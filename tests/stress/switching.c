@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sessions come and go while writers write. Two controllers start and stop one session after
- * another, each for an event of its own, so that a write is offered to one session at most; writers
- * write both events all the time.
+ * Sessions start and stop while writers write. Two controllers start and stop one session after
+ * another, each for a different event, so that a write is offered to one session at most. Writers
+ * write both events continuously.
  *
- * The first write that a session sees is unknown, so the exact rules are about ranges. Around each
- * start and stop the controller reads two counters of each stream: all serials below `done` are
- * written, and no serial from `next` on has been begun.
+ * The first write that a session sees is unknown, so the rules apply to ranges. Around each start
+ * and stop the controller reads two counters of each stream: all serials below `done` are written,
+ * and no serial from `next` on has been begun.
  *
  *	        done   start()   next          done   stop()   next
  *	---------|----[-------]----|------------|----[------]----|---------> serials
@@ -16,14 +16,13 @@
  *				before stop() was called
  *	[first, end)		may have been offered; nothing outside of it was
  *
- * So, by serial: inside the sure range the call returned 0 if and only if the session's recording
- * holds it; inside the rest of [first, end) what the recording holds returned 0; outside it holds
- * nothing, and where no session could be on, every call returned 0 (none wanted it). And in sums: a
- * call that returned a loss was counted by one session. The ranges of two consecutive sessions
- * overlap by one serial of each stream at most, a call that was on its way during both. The losses
- * that a session reports are exactly the lost calls of its range, unless a lost call lies in an
- * overlap: then at least those outside and at most all; and the sum over all sessions is exactly
- * the sum of all lost calls.
+ * By serial: inside the sure range the call returned 0 if and only if the session's recording
+ * contains the serial. In the rest of [first, end), calls whose serial is recorded returned 0.
+ * Outside, the recording is empty, and while no session could be enabled, every call returned 0. In
+ * sums: one session counted each call that returned a loss. The ranges of two consecutive sessions
+ * overlap by at most one serial of each stream, whose call ran during both. A session reports
+ * exactly the lost calls of its range, unless a lost call is in an overlap: then at least those
+ * outside and at most all. The sum over all sessions is exactly the number of lost calls.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -49,7 +48,7 @@ RP_EVENT(odd, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(seria
 RP_EVENT(odd, bare, 2, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(serial),
 	 RP_U16(none));
 
-/* By either way: what has no bytes of its own goes in registers. */
+/* Uses both write functions: an event without bytes is written from registers. */
 static int even_any(uint64_t stream, uint64_t serial, const void *bytes, size_t count)
 {
 	return count ? even_mark(stream, serial, bytes, count) : even_bare(stream, serial, 0);
@@ -83,10 +82,10 @@ struct controller {
 	const char *provider;
 	char path[256];
 	struct stress_books books;
-	uint64_t dropped[WRITERS];	/* serials below it are accounted for, their space free */
+	uint64_t dropped[WRITERS];	/* lower serials were checked, and their entries are free */
 	uint64_t rounds;
 	uint64_t random;
-	/* Figures. */
+	/* Totals for the report. */
 	uint64_t offered, delivered, reported, lost_calls, exact, overloaded, clamped;
 };
 
@@ -104,7 +103,7 @@ static void *write_on(void *data)
 			struct controller *controller = &controllers[i];
 			struct stress_stream *stream = &controller->books.streams[writer];
 
-			/* Acquire: what the controller cleared may be written again. */
+			/* Acquire: entries that the controller cleared may be reused. */
 			if (stream->next - __atomic_load_n(&controller->dropped[writer],
 							   __ATOMIC_ACQUIRE) >= SPACE - 1)
 				continue;
@@ -177,7 +176,7 @@ static void begin(struct controller *controller, struct round *round, uint64_t n
 		round->ranges[i].sure_first = next(controller, i);
 }
 
-/* Most sessions end at once, some after a few thousand events. */
+/* Most sessions end immediately, some after a few thousand events. */
 static void linger(const struct controller *controller, const struct round *round, uint32_t dice)
 {
 	uint64_t wanted = dice % 32 ? 0 : dice / 32 % 4000;
@@ -190,7 +189,7 @@ static void linger(const struct controller *controller, const struct round *roun
 			written += done(controller, i) - round->ranges[i].first;
 		if (written < wanted)
 			sched_yield();
-		/* The writers have no space left until the round before is accounted for. */
+		/* The writers have no free entries until the previous round was checked. */
 	} while (written < wanted && stress_seconds() < until);
 }
 
@@ -238,7 +237,7 @@ static void check_stream(struct controller *controller, const struct round *roun
 	}
 }
 
-/* Frees the space of all serials that no later round can hold. */
+/* Frees the entries of all serials that no later round can contain. */
 static void drop(struct controller *controller, size_t writer, uint64_t below)
 {
 	struct stress_stream *stream = &controller->books.streams[writer];
@@ -262,7 +261,7 @@ static void verify(struct controller *controller, struct round *round, const uin
 	for (size_t i = 0; i < WRITERS; i++) {
 		uint64_t later_first = later ? later->ranges[i].first : round->ranges[i].end;
 
-		/* A call that the stop overtook is still on its way. */
+		/* A call that ran during the stop has not returned yet. */
 		while (done(controller, i) < round->ranges[i].end)
 			sched_yield();
 		check_stream(controller, round, i, earlier_ends[i], later_first, &losses);
@@ -295,7 +294,7 @@ static void *control(void *data)
 
 		if (!is_last)
 			begin(controller, round, number);
-		/* The round before is looked at while this one runs. */
+		/* The previous round is checked while this one runs. */
 		if (number > 0) {
 			verify(controller, earlier, earlier_ends, is_last ? NULL : round);
 			for (size_t i = 0; i < WRITERS; i++)

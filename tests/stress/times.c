@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Times are those of CLOCK_MONOTONIC, and they order cause before effect in sessions that ask for
- * it. The drain thread runs soon after an event, and never while no session exists.
+ * Event times are those of CLOCK_MONOTONIC. In sessions that request causal order, they order a
+ * cause before its effect. The drain thread runs soon after an event, and never without a session.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -24,7 +24,7 @@ RP_EVENT(stress, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(se
 RP_EVENT(stress, bare, 2, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(serial),
 	 RP_U16(none));
 
-/* By either way: what has no bytes of its own goes in registers. */
+/* Uses both write functions: an event without bytes is written from registers. */
 static int stress_any(uint64_t stream, uint64_t serial, const void *bytes, size_t count)
 {
 	return count ? stress_mark(stream, serial, bytes, count) : stress_bare(stream, serial, 0);
@@ -38,7 +38,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Time itself is what is waited for here. */
+/* Here the passing of time itself is the condition. */
 static void let_time_pass(uint64_t ns)
 {
 	uint64_t until = now_ns() + ns;
@@ -50,7 +50,7 @@ static void let_time_pass(uint64_t ns)
 	}
 }
 
-/* How far an event's time is outside of what the clock said before and after its write. */
+/* How far an event's time is outside the clock's range from before to after its write. */
 static uint64_t distance(uint64_t time, uint64_t before, uint64_t after)
 {
 	if (time < before)
@@ -85,7 +85,10 @@ static uint64_t time_some_events(void)
 	return worst;
 }
 
-/* The bound is of figures, not of how long anything took: before and after enclose the write. */
+/*
+ * The limit applies to the values of the clocks, not to durations: before and after enclose the
+ * write.
+ */
 static void times_are_the_clocks(void)
 {
 	unsigned int rounds = stress_rounds() + 4;
@@ -105,7 +108,7 @@ static void times_are_the_clocks(void)
 
 #define ROUNDS_MIN 128u
 
-/* A writes, then says so; B sees it, then writes; and the other way round. */
+/* A writes, then sets a flag; B sees the flag, then writes; and vice versa. */
 struct handshake {
 	struct stress_books books;
 	uint64_t rounds;
@@ -113,7 +116,7 @@ struct handshake {
 	uint64_t turn __attribute__((aligned(64)));
 };
 
-/* Spins, but not for a whole time slice where the other side needs the processor. */
+/* Spins, but yields the processor if the other side needs it. */
 static bool wait_for_turn(struct handshake *shake, uint64_t turn)
 {
 	unsigned int spins = 0;
@@ -151,7 +154,7 @@ static void *play_b(void *data)
 	return NULL;
 }
 
-/* In the file, A's serial n lies between B's n - 1 and B's n: A has begun one more, or as many. */
+/* In the file, A's serial n is between B's n - 1 and B's n. */
 static uint64_t count_breaks(const char *path)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
@@ -189,7 +192,7 @@ static void causes_come_first(void)
 
 	stress_begin("a_cause_comes_before_its_effect_in_a_causal_session");
 	stress_books_init(&shake.books, 2, shake.rounds, stress_any);
-	/* Where others use the processors a round may take two time slices: fewer rounds, then. */
+	/* On a loaded machine a round may need two time slices: the test then does fewer rounds. */
 	shake.until = stress_seconds() + 6 * stress_rounds();
 	session = stress_start(PROVIDER, path, -1, 64u << 20, RP_SESSION_CAUSAL);
 	stress_spawn(&a, play_a, &shake);
@@ -207,7 +210,7 @@ static void causes_come_first(void)
 	stress_end();
 }
 
-/* Goes from processor to processor, as fast as the kernel moves it. */
+/* A thread that moves between processors as fast as the kernel permits. */
 struct wanderer {
 	pthread_t thread;
 	struct stress_stream *stream;
@@ -248,7 +251,7 @@ static unsigned int find_two_cpus(int ret_cpus[2])
 
 #define WANDERERS 3u
 
-/* Each thread alternates between two rings, with many events at one step of the clock. */
+/* Each thread alternates between two rings, with many events at one value of the clock. */
 static void coarse_times_keep_the_order(void)
 {
 	const char *path = stress_path("coarse.nettrace");
@@ -285,7 +288,7 @@ static void coarse_times_keep_the_order(void)
 	stress_end();
 }
 
-/* Nothing else happens in the process: no full ring, no stop, no other event. */
+/* The process does nothing else: no full ring, no stop, no other event. */
 static void lone_events_arrive(void)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
@@ -299,7 +302,7 @@ static void lone_events_arrive(void)
 	session = stress_start(PROVIDER, NULL, fds[0], 64u << 20, 0);
 	if (!stress_check(rp_reader_open_fd(fds[1], &reader) == 0, "opening the socket"))
 		exit(1);
-	/* If an event never comes, the reader waits until the test's own time limit. */
+	/* If an event never arrives, the test's own time limit ends the wait. */
 	for (uint64_t i = 0; i < 20; i++) {
 		uint64_t serial = 0;
 
@@ -319,7 +322,7 @@ static void lone_events_arrive(void)
 	stress_end();
 }
 
-/* Voluntary switches of ringpipe's own threads, or -1 when there is no such thread. */
+/* Return: voluntary context switches of ringpipe's threads, or -1 if there is no such thread. */
 static long own_switches(void)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -358,8 +361,8 @@ static void burn_cpu(uint64_t ms)
 }
 
 /*
- * The drain thread may be on its way to sleep yet; a clock that ticks would show in each span of
- * 200 ms, so one quiet span is looked for, and the next one must be quiet too.
+ * The drain thread may still be going to sleep. A periodic wake-up would show in each span of 200
+ * ms, so the test looks for one quiet span, and the next span must be quiet too.
  */
 static void nothing_wakes_while_nobody_traces(void)
 {

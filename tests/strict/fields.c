@@ -9,7 +9,7 @@
 
 enum { STRUCT = 1, BOOL = 3, TEXT = 18, ARRAY = 19 };
 
-/* Bytes of a value, by type code; 0: no fixed size, or no such code. */
+/* Size of a value in bytes, by type code. 0: a variable size, or an unknown code. */
 static const uint8_t sizes[20] = {
 	[3] = 4, [4] = 2, [5] = 1, [6] = 1, [7] = 2, [8] = 2, [9] = 4, [10] = 4, [11] = 8,
 	[12] = 8, [13] = 4, [14] = 8, [15] = 16, [16] = 8, [17] = 16,
@@ -108,7 +108,7 @@ static const char *check_code(const struct strict_field *field, bool second)
 	return NULL;
 }
 
-/* The second form: size, name, code, element, members. */
+/* Read a field in the V2 form: size, name, code, element, members. */
 static const char *read_second(struct strict_input *all, unsigned int depth,
 			       struct strict_field *field)
 {
@@ -161,7 +161,7 @@ static const char *read_fields(struct strict_input *c, bool second, unsigned int
 	return problem;
 }
 
-/* {i32 length, u8 kind, data}: an opcode, or the fields in their second form. */
+/* Read a tag {i32 length, u8 kind, data}. Its data is an opcode, or the fields in the V2 form. */
 static const char *read_tag(struct strict_input *c, struct strict_definition *definition)
 {
 	uint64_t size = strict_number(c, 4), kind = strict_number(c, 1);

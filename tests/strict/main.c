@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a trace strictly and prints what it found as JSON.
+ * Read a trace strictly and print its content as JSON.
  *
  * usage: strict [--recovered] [--merged] [--cut] [--kernel]
  *	[--serials PROVIDER/EVENT[:WRITER]:SERIAL] TRACE
  *
- * --serials: an event's integer fields; without WRITER, each thread is a writer. Exit status: 0; 1,
- * with the fault on stderr; 2: wrong usage.
+ * --serials names an event and its integer fields. Without WRITER, each thread is a writer. Exit
+ * status: 0; 1 for a fault in the trace, which is reported on stderr; 2 for wrong usage.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -90,7 +90,7 @@ static void print_result(const struct strict_result *result, const struct kinds 
 	       result->complete ? "true" : "false");
 }
 
-/* Cuts PROVIDER/EVENT[:WRITER]:SERIAL into its parts. */
+/* Split PROVIDER/EVENT[:WRITER]:SERIAL into its parts. */
 static bool parse_serials(char *text, struct strict_serials *ret_serials)
 {
 	char *event = strchr(text, '/'), *first = event ? strchr(event, ':') : NULL;

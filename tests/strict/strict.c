@@ -23,8 +23,8 @@ const char *const strict_reasons[STRICT_REASONS] = {
 
 struct thread {
 	uint64_t id;
-	uint32_t number;	/* of its last event, or as a sequence point states */
-	bool used, wrote;	/* wrote: since the last sequence point */
+	uint32_t number;	/* of the thread's last event, or from a sequence point */
+	bool used, wrote;	/* wrote: an event since the last sequence point */
 };
 
 /* State of the compressed headers of a block. */
@@ -45,9 +45,9 @@ struct strict {
 	uint32_t processors;
 	uint32_t stacks;		/* defined since the last sequence point */
 	uint64_t last_ns;
-	uint64_t wrote;			/* threads that did since the last sequence point */
-	bool began;			/* an event was there */
-	bool unreported;			/* a point stated more than EventsLost events did */
+	uint64_t wrote;			/* number of threads that wrote since that point */
+	bool began;			/* an event was read */
+	bool unreported;		/* a point stated more losses than EventsLost events did */
 };
 
 static bool failed(const struct strict *strict)
@@ -55,7 +55,7 @@ static bool failed(const struct strict *strict)
 	return strict->result->fault[0];
 }
 
-/* The first fault stays. */
+/* Record a fault. Only the first fault is kept. */
 static __attribute__((format(printf, 3, 4))) void fail(struct strict *strict, const uint8_t *at,
 						       const char *format, ...)
 {
@@ -93,7 +93,7 @@ static struct thread *thread_of(struct strict *strict, uint64_t id, const uint8_
 	return thread;
 }
 
-/* The number of an event follows that of the thread's last one. */
+/* Check that the event's number follows the number of its thread's last event. */
 static void count_event(struct strict *strict, const struct header *header, const uint8_t *at)
 {
 	struct thread *thread = thread_of(strict, header->capture_thread, at);
@@ -148,7 +148,7 @@ static void take_own(struct strict *strict, const char *name, struct strict_inpu
 	}
 }
 
-/* A writer's serials rise. */
+/* Check that the serial numbers of a writer increase. */
 static void take_serial(struct strict *strict, uint64_t id, uint64_t serial, const uint8_t *at)
 {
 	struct strict_writer *writer = strict_writer_of(strict->result, id);
@@ -199,7 +199,7 @@ static void take_event(struct strict *strict, const struct header *header,
 		take_serial(strict, writer, serial, payload.at);
 }
 
-/* Flags 1, 2 and 4: who and which. */
+/* Read the parts of a header that flags 1, 2, 4 and 8 announce. */
 static void read_who(struct strict_input *c, uint8_t flags, struct header *header)
 {
 	if (flags & 1)
@@ -217,7 +217,7 @@ static void read_who(struct strict_input *c, uint8_t flags, struct header *heade
 		header->stack = (uint32_t)strict_varint(c, 32);
 }
 
-/* A compressed header. Return: the payload. */
+/* Read a compressed header. Return: the payload. */
 static struct strict_input read_header(struct strict *strict, struct strict_input *c,
 				       struct header *header)
 {
@@ -249,7 +249,7 @@ static void check_event(struct strict *strict, const struct header *header, cons
 		fail(strict, at, "a payload of %u bytes", header->payload_bytes);
 }
 
-/* The header of a block of events. */
+/* Read the header of an event block. */
 static void read_times(struct strict *strict, struct strict_input *c, uint64_t *ret_first,
 		       uint64_t *ret_last)
 {
@@ -345,7 +345,10 @@ static void read_stacks(struct strict *strict, struct strict_input block)
 	strict->stacks += (uint32_t)count;
 }
 
-/* A made-up capture thread: its number less 1 is what it counts as lost, which only rises. */
+/*
+ * Check an artificial capture thread, which reports losses: its number minus 1 is the number of
+ * lost events, so it never decreases.
+ */
 static void read_loss(struct strict *strict, struct thread *thread, uint32_t number,
 		      const uint8_t *at)
 {
@@ -360,7 +363,7 @@ static void read_loss(struct strict *strict, struct thread *thread, uint32_t num
 	strict->result->lost_in_points += number - before;
 }
 
-/* Return: whether it is a thread that wrote since the last sequence point. */
+/* Return: whether the thread wrote an event since the last sequence point. */
 static bool read_thread(struct strict *strict, uint64_t id, uint32_t number, const uint8_t *at)
 {
 	struct thread *thread = thread_of(strict, id, at);
@@ -372,7 +375,7 @@ static bool read_thread(struct strict *strict, uint64_t id, uint32_t number, con
 		if (number < thread->number)
 			fail(strict, at, "the kernel's number goes from %u back to %u",
 			     thread->number, number);
-		/* Its first mention is what it is counted from. */
+		/* The first sequence point that names the thread sets the initial number. */
 		if (thread->number || strict->began)
 			strict->result->lost_in_gaps += number - thread->number;
 	} else if (number != thread->number || !thread->number) {
@@ -418,7 +421,7 @@ static void read_point(struct strict *strict, struct strict_input block)
 	}
 	if (block.failed || block.at != block.end)
 		fail(strict, block.at, "threads do not fill their sequence point");
-	/* A killed process leaves threads that no sequence point names. */
+	/* A killed process leaves events of threads that no sequence point names. */
 	if (named != strict->wrote && !(strict->flags & STRICT_RECOVERED))
 		fail(strict, block.start, "a sequence point names %llu of %llu threads that wrote",
 		     (unsigned long long)named, (unsigned long long)strict->wrote);
@@ -450,7 +453,7 @@ static void read_trace_object(struct strict *strict, struct strict_input *c)
 		     (unsigned long long)ticks, (unsigned long long)pointer, strict->processors);
 }
 
-/* The beginning of an object. Return: its name's index in the names, from 0; -1. */
+/* Read the start of an object. Return: the index of its name in `names`; -1 for a fault. */
 static int read_name(struct strict *strict, struct strict_input *c)
 {
 	static const char *const names[] = {

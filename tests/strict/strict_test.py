@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The strict reader accepts a right trace and names the first fault of each wrong one.
+"""The strict reader accepts a valid trace and names the first fault of each invalid one.
 
-STRICT names the reader. The traces are built here, from the specification of nettrace V4.
+STRICT names the reader. This file builds the traces from the specification of nettrace V4.
 """
 import json
 import os
@@ -29,7 +29,7 @@ def varint(value):
 
 
 class Trace:
-    """Objects in the order in which they are added."""
+    """A trace of objects, in the order in which methods add them."""
 
     def __init__(self):
         self.bytes = b"Nettrace" + struct.pack("<I", 20) + b"!FastSerialization.1"
@@ -55,7 +55,7 @@ class Trace:
         return self.block("MetadataBlock", content)
 
     def events(self, *events, first=None, last=None, flags=64, stack=0):
-        """(time, thread, number, definition, payload) of each, with every part of its header."""
+        """Add a block of events (time, thread, number, definition, payload) with full headers."""
         content, number, time = b"", 0, 0
         for at, thread, its, definition, payload in events:
             content += bytes([flags | 1 | 2 | 4 | 8 | 128]) + varint(definition)

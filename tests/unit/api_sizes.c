@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Structs of programs that were built with another version of the headers: each lies right before
- * memory that cannot be read, so that a byte beyond its size is a crash.
+ * Structs of programs that were built with another version of the headers. Each lies right before
+ * inaccessible memory, so that an access beyond its size crashes.
  */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ static struct rp_session_provider all = {
 static struct rp_session *recorder;
 static struct rp_provider *provider;
 
-/* `size` bytes of `fill`, aligned, whose end is that of what can be accessed; never freed. */
+/* Return: aligned `size` bytes of `fill` that end right before inaccessible memory; never freed. */
 static void *before_a_gap(size_t size, int fill)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -119,7 +119,7 @@ static int create_counter(const void *given)
 	return ret == 0 ? rp_counter_destroy(counter) : ret;
 }
 
-/* A correct one of each struct that a caller fills. */
+/* Valid options for each struct that a caller fills. */
 static const struct rp_session_options session_options = {
 	.size = sizeof(session_options), .providers = &all, .provider_count = 1,
 	.output_path = "/dev/null",
@@ -160,7 +160,7 @@ static const struct options {
 	  create_counter },
 };
 
-/* The correct options, as a struct of another size. */
+/* The valid options, as a struct of another size. */
 static void *resized(const struct options *of, uint32_t size)
 {
 	void *given = before_a_gap(size, 0);
@@ -207,7 +207,7 @@ static int get_stats(void *result)
 	return rp_session_get_stats(recorder, result);
 }
 
-/* A session whose struct is refused goes on. */
+/* A running session whose stats struct is refused keeps running. */
 static int stop_session(void *result)
 {
 	struct rp_session_options of_one = session_options;
@@ -271,7 +271,7 @@ static int next_of_listener(void *result)
 
 	cr_assert_eq(sizes_mark(7), 0);
 	ret = rp_listener_next(listener, result, -1);
-	/* A refused call took no event. */
+	/* A refused call consumes no event. */
 	if (ret == -EINVAL)
 		cr_assert_eq(rp_listener_next(listener, &event, -1), 1);
 	stop_listening(listener);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Sets of addresses: each is kept once, with its first time, up to a bound that is counted. */
+/*
+ * Sets of addresses: each is stored once, with its first time, up to a limit; those beyond are
+ * counted.
+ */
 #include <criterion/criterion.h>
 
 #include "base/addresses.h"
@@ -34,7 +37,7 @@ Test(base_addresses, counts_what_is_above_the_ceiling)
 		rp_address_set_add(&set, &i, 1, 0);
 	cr_assert_eq(set.count, CEILING);
 	cr_assert_eq(set.left_out, 10);
-	/* Addresses that the set already holds do not count as left out. */
+	/* Addresses that are already in the set do not count as omitted. */
 	for (uint64_t i = 1; i <= CEILING; i++)
 		rp_address_set_add(&set, &i, 1, 0);
 	cr_assert_eq(set.left_out, 10);

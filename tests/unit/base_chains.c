@@ -17,7 +17,7 @@ struct thing {
 static struct rp_chains chains;
 static struct thing things[MANY];
 
-/* Every seventh has the hash of the one before. */
+/* Every seventh number has the hash of the previous one. */
 static uint64_t hash_of(uint32_t number)
 {
 	return (number - (number % 7 == 0)) * 0x9e3779b97f4a7c15ull;

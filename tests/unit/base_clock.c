@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The map from ticks to nanoseconds, with points put in by hand. */
+/* The map from ticks to nanoseconds, with points that the test sets. */
 #include <criterion/criterion.h>
 
 #include "base/clock.h"
 
-/* Three lines, the second without a jump behind the first, the third steeper. */
+/* Three lines: the second continues the first without a jump, the third is steeper. */
 static struct rp_clock_map three_lines(void)
 {
 	return (struct rp_clock_map){
@@ -41,7 +41,7 @@ Test(base_clock, what_follows_a_point_is_on_its_line)
 		cr_skip_test("the kernel's clock is not the processor's");
 	rp_clock_map_init(&map);
 	(void)rp_clock_map_ns(&map, rp_clock_ticks_ordered());
-	/* One is taken when the last is 10 ms old. */
+	/* A new point is taken when the last is 10 ms old. */
 	while (map.count == 2)
 		rp_clock_map_update(&map);
 	newest = &map.points[2];

@@ -40,7 +40,7 @@ static void write_to_nobody(void)
 	close(fds[1]);
 }
 
-/* By another process, which has ended when this returns. */
+/* Sends the signal from another process, which has ended when this returns. */
 static pid_t send_from_a_child(int number)
 {
 	pid_t child = fork();
@@ -65,7 +65,7 @@ Test(shield, signal_of_a_write_is_consumed)
 	write_to_nobody();
 	rp_shield_lower(&outer);
 	cr_expect_eq(caught, 0);
-	/* The mask is as before: without a shield the signal comes. */
+	/* The mask is restored: without a shield the signal arrives. */
 	write_to_nobody();
 	cr_expect_eq(caught, SIGPIPE);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Activity ids: per thread, carried in events, whole whoever sets them. */
+/* Activity ids: per thread, carried in events, and never mixed between two settings. */
 #include "core_support.h"
 
 #include <limits.h>
@@ -158,7 +158,7 @@ static void *set_ids(void *data)
 #define LIVE 100u
 #define ROUNDS 20u
 
-/* 2,000 threads, 100 at a time: each finds no ids, and keeps its own. */
+/* 2,000 threads, 100 at a time: each starts without ids and keeps those that it sets. */
 Test(core_activity, memory_of_threads_that_ended_is_used_again)
 {
 	pthread_t threads[LIVE];
@@ -202,7 +202,7 @@ Test(core_activity, forked_child_keeps_the_ids_of_its_thread)
 	if (child == 0) {
 		pthread_t thread;
 
-		/* None of its threads takes the block over, which had the parent's number. */
+		/* No thread of the child takes over the block that had the parent's number. */
 		for (int i = 0; i < 8; i++) {
 			pthread_create(&thread, NULL, set_ids, NULL);
 			pthread_join(thread, NULL);
@@ -252,7 +252,7 @@ Test(core_activity, created_ids_are_unique_over_threads)
 
 static unsigned int signals;
 
-/* Both ids are always of one byte value, the related one's the other's plus 100. */
+/* All bytes of an id are equal, and the related id's bytes are those of the id plus 100. */
 static void set_others(int signal)
 {
 	struct rp_activity activity;
@@ -303,7 +303,7 @@ Test(core_activity, ids_set_by_a_signal_handler_are_never_torn)
 	listener = push_to(look, &seen, "Test-Activity", 0);
 	sigaction(SIGALRM, &action, NULL);
 	while ((now = __atomic_load_n(&signals, __ATOMIC_RELAXED)) < 3000) {
-		/* One at a time: a slow machine would do nothing else than handle them. */
+		/* One signal at a time: a slow machine would otherwise only handle signals. */
 		if (now != before)
 			setitimer(ITIMER_REAL, &soon, NULL);
 		before = now;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writers that wait for space: which ones wait, what ends the wait, and which ones never wait. The
- * sink is a gate that refuses events until it is opened. The bound is an hour: a wrong wait hangs.
+ * Writers that wait for space: which writers wait, and which conditions end the wait. The sink is a
+ * gate that refuses events until it is opened. A wait may last an hour: an unwanted wait hangs.
  */
 #include "core_support.h"
 
@@ -111,7 +111,7 @@ static struct {
 	pthread_t thread;
 	pid_t tid;
 	uint64_t most;			/* events to write; 0: until one is lost */
-	uint64_t taken, lost;		/* by what the writes returned */
+	uint64_t taken, lost;		/* by the results of the writes */
 	uint32_t over;
 } writer;
 
@@ -164,7 +164,7 @@ static bool writer_waits(void)
 	return number == SYS_futex && word == &slot->space;
 }
 
-/* With every ring full, whatever processor the caller is on. */
+/* Writes until every ring is full, whatever processor the caller is on. */
 static int write_until_lost(void)
 {
 	int ret;
@@ -385,7 +385,7 @@ static void *leave_and_write(void *data)
 	return leaver.inside ? run_writer(data) : NULL;
 }
 
-/* Its thread waits again when that wait would have ended. */
+/* The thread can wait again after the time at which the aborted wait would have ended. */
 Test(core_block, wait_left_by_siglongjmp_comes_to_its_end)
 {
 	bool inside = false;
@@ -475,7 +475,7 @@ static int broken_batch(struct rp_sink *sink, struct rp_event_batch *batch)
 	return -EIO;
 }
 
-/* The drain thread informs the providers of a session that ends by itself. */
+/* The drain thread reports the end of a failed session to the providers. */
 Test(core_block, drain_thread_does_not_wait)
 {
 	static struct rp_sink_ops broken_ops;
@@ -542,7 +542,7 @@ Test(core_block, provider_whose_callback_waits_can_be_destroyed)
 	cr_assert_eq(pthread_create(&writer.thread, NULL, wait_in_callback, &listener), 0);
 	wait_until(writer_waits());
 	cr_assert_eq(pthread_create(&destroyer, NULL, destroy_provider, provider), 0);
-	/* Meanwhile others come and go. */
+	/* Meanwhile other providers are created and destroyed. */
 	cr_assert_eq(rp_provider_create("Test-Other", NULL, NULL, &reported_provider), 0);
 	cr_assert_eq(rp_provider_destroy(reported_provider), 0);
 	rp_store_relaxed(&gate.open, 1);
@@ -566,7 +566,7 @@ Test(core_block, sessions_that_do_not_wait_have_the_event_first)
 	listener = listen_to("Test-Blocked");
 	begin_writer(5000);
 	wait_until(writer_waits());
-	/* The listener also gets the event whose writer waits. */
+	/* The listener also gets the event of the writer that waited. */
 	for (; heard <= rp_load_relaxed(&writer.taken); heard++)
 		expect_event(listener, &event);
 	rp_store_relaxed(&gate.open, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Buffers of a session's pool, as the writers of one processor go from one to the next. */
+/* Buffers of a session's pool, when the writers of one processor move from a buffer to the next. */
 #include "core_support.h"
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@ RP_EVENT(buffers, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(serial), RP_U64(a
 static uint32_t turn;
 static uint64_t serial;
 
-/* Whether the next event of this processor goes into a buffer that has none yet. */
+/* Whether the next event of this processor needs a new buffer. */
 static bool is_full(void)
 {
 	const struct rp_slot *slot = rp_slots;
@@ -42,7 +42,9 @@ static void *write_multi(void *data)
 	for (uint32_t at = *me; at < 20; at += 2) {
 		while (rp_load_acquire(&turn) != at)
 			sched_yield();
-		/* One fills a buffer, the other has the first event of the next. */
+		/*
+		 * One thread fills a buffer, the other writes the first event into the next buffer.
+		 */
 		do
 			cr_assert_eq(buffers_mark(serial++, 0, 0), 0);
 		while (at % 2 == 0 && !is_full());
@@ -51,7 +53,7 @@ static void *write_multi(void *data)
 	return NULL;
 }
 
-/* By coarse times, which run ahead of their clock while a thread writes much. */
+/* With coarse times, which run ahead of the clock while a thread writes many events. */
 Test(core_buffers, threads_of_one_processor_keep_their_order_from_buffer_to_buffer)
 {
 	struct rp_session_options options = options_for("Test-Buffers");
@@ -90,7 +92,7 @@ Test(core_buffers, threads_of_one_processor_keep_their_order_from_buffer_to_buff
 	expect_end(listener);
 }
 
-/* Sets up what a holder leaves that claimed a buffer while its session ended. */
+/* Simulates a thread that claimed a buffer while its session ended. */
 static void leave_rings(struct rp_ring *ring)
 {
 	for (unsigned int slot = 0; slot < RP_SLOTS; slot++) {

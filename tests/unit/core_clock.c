@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One reading of the clock for all sessions that want an event: it is used again, and never where
- * something came between. The slots and the rings are made here, as in ring_aborts.c: an event that
- * was not in its ring at an interruption must have a time behind it, or the sequence point that the
- * interruption was would be passed by it.
+ * One clock reading for all sessions that want an event. The writer reuses it, except after an
+ * interruption. The test makes the slots and the rings, as in ring_aborts.c. An event that was not
+ * in its ring at an interruption must have a later time than the interruption; otherwise a sequence
+ * point at that moment would be wrong.
  */
 #include <criterion/criterion.h>
 
@@ -30,7 +30,7 @@
 #define SESSIONS 3u
 #define FIRST_SLOT 2u
 #define BITS (((1ull << SESSIONS) - 1) << FIRST_SLOT)
-#define TRIES 100000u	/* until nothing comes between by chance */
+#define TRIES 100000u	/* repeated until no chance interruption */
 
 static struct rp_event event = { .index = 7 };
 static struct rp_ring *rings[SESSIONS][RINGS_MAX], *fallbacks[SESSIONS][RP_FALLBACKS];
@@ -75,7 +75,7 @@ static void set_up(void)
 	reset();
 }
 
-/* The only record of a session, or NULL. */
+/* Return: the only record of a session, or NULL. */
 static const struct rp_record *record_of(unsigned int session)
 {
 	for (uint32_t i = 0; i < ring_count; i++) {
@@ -99,7 +99,7 @@ static uint64_t time_of(unsigned int session)
 	return record->ticks;
 }
 
-static bool in_words;	/* or as a part */
+static bool in_words;	/* else as a part of a payload */
 
 static void write_event(void)
 {
@@ -109,7 +109,7 @@ static void write_event(void)
 				rp_event_write(&event, &part, 1), 0);
 }
 
-/* The sessions that had the event at the time of the interruption, and that time. */
+/* The sessions that had the event at the interruption, and its time. */
 static volatile uint64_t interrupted;
 static volatile bool was_there[SESSIONS];
 
@@ -140,7 +140,7 @@ static bool has_sections(void)
 	return rp_rseq_usable;
 }
 
-/* Both ways to write one. */
+/* Runs the check for both ways to write an event. */
 static void each_way(void (*check)(void))
 {
 	if (!has_sections())
@@ -169,8 +169,8 @@ Test(core_clock, an_event_has_one_time_in_all_sessions)
 }
 
 /*
- * Its own is fenced: what others read may be earlier than what caused the event. A session that is
- * interrupted at its turn comes behind the others.
+ * The first clock read is fenced: without the fence, the time could precede the event's cause. A
+ * session whose write is interrupted gets a later time than the others.
  */
 static void check_causal(void)
 {
@@ -191,8 +191,9 @@ Test(core_clock, a_causal_session_reads_the_clock_itself)
 }
 
 /*
- * Words leave the rest to the general way, which reads the clock for them. After too many
- * interruptions an event is written by the fallback, which reads the clock for coarse sessions too.
+ * A write from registers leaves coarse sessions to the general path, which reads the clock. After
+ * too many interruptions the fallback writes the event, and also reads the clock for coarse
+ * sessions.
  */
 static void check_coarse(void)
 {
@@ -277,7 +278,7 @@ static void fault_at(void *what, size_t bytes, const char *where)
 	cr_assert(was_there[0]);
 }
 
-/* In the second session's turn, and in the third's. */
+/* Faults in the second session's write, and in the third's. */
 static void check_faults(void)
 {
 	struct sigaction action = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
@@ -302,7 +303,7 @@ Test(core_clock, what_a_fault_does_not_find_is_stamped_behind_it)
 	each_way(check_faults);
 }
 
-/* The kernel's part by itself, of which the rest is made. */
+/* Tests the kernel's guarantee on which the rest depends. */
 
 static const struct trap_section *multi_section(void)
 {
@@ -350,7 +351,7 @@ static void *run_on_it(void *data)
 	return NULL;
 }
 
-/* Waits for it: the other thread wants the same processor. */
+/* Waits for a preemption: the other thread needs the same processor. */
 Test(core_clock, kernel_reports_of_a_preemption_outside_of_the_section)
 {
 	pthread_t thread;

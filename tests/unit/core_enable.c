@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which events a session gets: keywords, level, filters, names. */
+/* Which events a session gets, by keywords, level, filters and names. */
 #include "core_support.h"
 
 #include <stdint.h>
@@ -57,7 +57,7 @@ static struct rp_listener *start(const struct rp_session_provider *wanted, size_
 	return listener;
 }
 
-/* Writes every event and expects those that `wanted` says, and no other. */
+/* Writes every event, and expects exactly those in `wanted`. */
 static void expect_exactly(struct rp_listener *listener, const bool wanted[KEYWORDS * LEVELS])
 {
 	for (uint32_t id = 0; id < KEYWORDS * LEVELS; id++) {
@@ -210,7 +210,7 @@ Test(core_enable, stop_takes_only_the_own_bit_and_leaves_the_kernels)
 	const uint64_t kernels = 3ull << 48;
 	struct rp_listener *first = listen_to(NAME), *second = listen_to(NAME);
 
-	/* As the kernel would, for a tracer attached to the USDT site. */
+	/* The kernel does the same when a tracer attaches to the USDT probe. */
 	__atomic_fetch_or(&events[0]->enable, kernels, __ATOMIC_SEQ_CST);
 	cr_assert_eq(rp_listener_stop(first, NULL), 0);
 	cr_assert_eq(__builtin_popcountll(events[0]->enable & ((1ull << 40) - 1)), 1);

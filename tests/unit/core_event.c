@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Declared events: which bytes each kind of field writes, and how large a payload may be. */
+/* Declared events: the bytes of each kind of field, and the maximum size of a payload. */
 #include "core_support.h"
 
 #include <stdint.h>
@@ -121,7 +121,7 @@ Test(core_event, strings_of_a_given_length_end_there_or_at_a_nul)
 	struct rp_listener_event event;
 	char *text = strdup("text");
 
-	/* The byte after a text is not read: valgrind and the sanitizers would see it. */
+	/* The byte after a text is not read: valgrind and the sanitizers would report it. */
 	cr_assert_eq(kinds_lengths(1, text, 4, 2, "password", 8, "", 0), 0);
 	expect_payload(listener, "\1text\0\2***\0\0", 12);
 	memset(text, 'x', 5);
@@ -206,7 +206,7 @@ Test(core_event, event_without_fields_has_no_payload)
 #define LENGTHS 600
 #define BATCH 50	/* fits the smallest ring */
 
-/* Parts of `length` bytes and what is missing to LENGTHS, from every place in a word. */
+/* Parts of `length` bytes and of LENGTHS minus `length`, from every alignment. */
 static unsigned int make_parts(size_t length, const uint8_t *source, struct rp_part parts[4])
 {
 	parts[0] = (struct rp_part){ source + length % 16, length };
@@ -254,7 +254,7 @@ Test(core_event, payload_of_64_kb_is_delivered_whole)
 		bytes[i] = (uint8_t)(i ^ i >> 8);
 	cr_assert_eq(rp_event_write(&kinds_blob_event_, &part, 1), 0);
 	expect_payload(listener, bytes, sizeof(bytes));
-	/* The largest blob: two bytes of the payload are its count. */
+	/* Two bytes of the largest blob's payload are its count. */
 	cr_assert_eq(kinds_blob(bytes, RP_PAYLOAD_MAX - 2), 0);
 	{
 		struct rp_listener_event event;
@@ -300,7 +300,7 @@ Test(core_event, count_too_large_for_the_payload_is_refused)
 	cr_assert_eq(kinds_longs(values, 8192), -EMSGSIZE);
 	cr_assert_eq(kinds_longs(values, 65536), -EMSGSIZE);
 	cr_assert_eq(kinds_longs(values, SIZE_MAX), -EMSGSIZE);
-	/* Times eight this is eight. */
+	/* The product with eight overflows to eight. */
 	cr_assert_eq(kinds_longs(values, SIZE_MAX / 8 + 2), -EMSGSIZE);
 	cr_assert_eq(rp_listener_stop(listener, &stats), 0);
 	cr_assert_eq(stats.lost_by[RP_LOSS_TOO_BIG], 4u);
@@ -385,7 +385,7 @@ Test(core_event, id_above_the_largest_is_refused)
 	rp_event_destroy(event);
 }
 
-/* A definition as the engine holds it: the message goes to other consumers than listeners. */
+/* The engine's own definition: consumers other than listeners also need the message. */
 Test(core_event, message_is_part_of_the_definition)
 {
 	cr_assert_str_eq(kinds_reported_event_.decl->message, "{0} is reported");
@@ -409,7 +409,7 @@ Test(core_event, time_does_not_go_back_and_is_the_monotonic_clock)
 		expect_event(listener, &event);
 		cr_assert_geq(event.time_ns, last);
 		last = event.time_ns;
-		/* A tick's translation is a straight line between points: a ms is far off. */
+		/* Translated ticks lie on a line between two points, so the tolerance is 1 ms. */
 		cr_assert_geq(event.time_ns + 1000000, before);
 		cr_assert_leq(event.time_ns, after + 1000000);
 	}

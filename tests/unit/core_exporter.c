@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Exporters: the events announced and handed to them, and the callbacks that report them. */
+/* Exporters: the events announced and passed to them, and the callbacks that report them. */
 #include "core_support.h"
 
 #include <pthread.h>
@@ -17,12 +17,12 @@ RP_EVENT(declared, pair, 7, RP_LEVEL_WARNING, 0x10, RP_U32(number), RP_STRING(te
 
 #define EXPORTS_MAX 64u
 
-/* Settings of the exporter under test, and the calls it received. They come one at a time. */
+/* Settings of the exporter under test, and the calls it received, which are serialized. */
 static struct {
 	const struct rp_export *exports[EXPORTS_MAX];
 	unsigned int count, added, removed;
 	bool enable;			/* each event as soon as it is announced */
-	char prefix[64];		/* of providers that count here */
+	char prefix[64];		/* prefix of the providers to count */
 	pthread_t writer;
 	const struct rp_export *written;
 	uint8_t payload[64];
@@ -222,7 +222,7 @@ Test(core_exporter, payload_too_large_is_reported_as_such)
 	cr_assert_eq(rp_provider_destroy(provider), 0);
 }
 
-/* The state in the callback's last call, which comes on a thread of its own. */
+/* The state in the callback's last call, which runs on a separate thread. */
 static struct {
 	pthread_mutex_t lock;
 	struct rp_provider_state state;
@@ -420,7 +420,7 @@ Test(core_exporter, eight_can_register)
 	cr_assert_null(exporter);
 }
 
-/* The kernel sets these bits and keeps setting them in the child; the others are gone there. */
+/* The kernel sets these bits and keeps them set in the child; all other bits are clear there. */
 static void expect_in_child(const struct rp_event *event, uint64_t bits)
 {
 	pid_t child = fork();
@@ -483,7 +483,7 @@ Test(core_exporter, fork_runs_its_handlers)
 	child = fork();
 	cr_assert_geq(child, 0);
 	if (child == 0) {
-		/* The lock is free here, too. */
+		/* The lock is also free here. */
 		make_event(make_provider("Test-Child"), 1, 0, 0);
 		_exit(order_count != 2 || order[0] != 1 || order[1] != 3);
 	}

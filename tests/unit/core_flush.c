@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rp_sessions_flush(): what it promises when it returns, and where it may be called. */
+/* rp_sessions_flush(): its guarantee when it returns, and the contexts that may call it. */
 #include "core_support.h"
 
 #include <fcntl.h>
@@ -120,7 +120,7 @@ Test(core_flush, callers_in_several_threads_all_return)
 	cr_assert_eq(rp_session_stop(session, NULL), 0);
 }
 
-/* A pipe that holds no byte more. */
+/* Fills a pipe until it accepts no more bytes. */
 static void fill(int fd)
 {
 	static const char bytes[4096];
@@ -138,7 +138,7 @@ static int flush_in_child(bool by_system_call)
 
 	cr_assert_geq(child, 0);
 	if (child == 0) {
-		/* Another program looks for no leak of what the parent has. */
+		/* In another program, so that no leak of the parent's memory is reported. */
 		execl(rp_sessions_flush(-1) == 0 ? "/bin/true" : "/bin/false", "result", NULL);
 		_exit(2);
 	}
@@ -169,7 +169,7 @@ Test(core_flush, output_that_takes_nothing_ends_the_wait_but_not_in_a_forked_chi
 	cr_assert_eq(rp_session_stop(other, NULL), 0);
 }
 
-/* As in a handler that interrupted a call which holds it. */
+/* Like a handler that interrupted a caller which holds the lock. */
 Test(core_flush, caller_that_holds_the_engines_lock_times_out)
 {
 	struct rp_session *session = stream_to(fd_to("/dev/null"), "Test-Flushed");
@@ -201,7 +201,7 @@ static void flush_in_listener(const struct rp_listener_event *event, void *data)
 	sem_post(&heard->done);
 }
 
-/* More than the listener's chunks hold, so that the drain thread cannot hand it any more. */
+/* More than the listener's chunks hold, so the drain thread cannot deliver the rest. */
 Test(core_flush, listener_that_does_not_read_holds_up_nobody)
 {
 	static const char bytes[30000];
@@ -238,7 +238,7 @@ static void flush_in_callback(struct rp_provider *provider, const struct rp_prov
 			 rp_sessions_flush(-1), __ATOMIC_SEQ_CST);
 }
 
-/* The session whose reader goes ends by itself, on the drain thread. */
+/* If its reader closes, the session ends on the drain thread. */
 Test(core_flush, callback_on_the_drain_thread_gets_an_error_and_others_flush)
 {
 	struct rp_session *failing;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A provider's GUID, against those the .NET runtime gives its own providers. */
+/* A provider's GUID, compared with those of the .NET runtime's own providers. */
 #include "core_support.h"
 
 #include <stdio.h>
@@ -35,7 +35,7 @@ Test(core_guid, case_of_ascii_letters_does_not_matter)
 	expect_guid("universal.SYSTEM", "8c107b6c-79f8-5231-4de6-2a0e20a3f562");
 }
 
-/* As .NET's EventSource says. */
+/* As documented for .NET's EventSource. */
 Test(core_guid, letters_beyond_ascii_are_upper_cased_as_dotnet_does)
 {
 	expect_guid("Z\u00fcrich-Stra\u00dfe", "cafe1a29-346a-5790-bbfd-41f2835bf21e");
@@ -45,7 +45,7 @@ Test(core_guid, letters_beyond_ascii_are_upper_cased_as_dotnet_does)
 		    "bd0b4a0c-d8d4-5f38-b702-c8e029833be2");
 }
 
-/* Computed apart from this code, with Python's hashlib. */
+/* Computed independently of this code, with Python's hashlib. */
 Test(core_guid, code_points_above_ffff_are_hashed_as_surrogates)
 {
 	expect_guid("\xf0\x9f\x98\x80", "1e70abc6-ecea-57b2-193b-86b4419aa8fb");
@@ -56,7 +56,10 @@ Test(core_guid, names_of_every_length_around_a_block_differ)
 	struct rp_guid guids[120];
 	char name[128];
 
-	/* The first block holds 24 letters after the namespace: lengths go over two ends. */
+	/*
+	 * The first block has space for 24 letters after the namespace: the lengths cross two block
+	 * ends.
+	 */
 	for (size_t i = 0; i < 120; i++) {
 		memset(name, 'A', sizeof(name));
 		name[i] = '\0';

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sites with static keys: what they are, and who changes them when. */
+/* Sites with static keys: their state, and when the library changes them. */
 #undef RP_STATIC_KEYS
 #define RP_STATIC_KEYS 1
 
@@ -53,7 +53,7 @@ static unsigned char *site_of(const struct rp_key *key)
 	return (unsigned char *)((uintptr_t)&key->site + (uintptr_t)(intptr_t)key->site);
 }
 
-/* How many sites of an event begin with this byte. */
+/* Return: how many sites of an event begin with this byte. */
 static unsigned int count(const struct rp_event *event, unsigned char byte)
 {
 	unsigned int found = 0;
@@ -170,7 +170,7 @@ Test(core_keys, tracer_that_the_kernel_counts_is_noticed)
 	wait_until(all_are(RP_CODE_PASS));
 }
 
-/* As a debugger does it: the byte that it keeps is put back later. */
+/* Writes the byte as a debugger does, which later restores the original. */
 static void poke(unsigned char *at, unsigned char byte)
 {
 	struct rp_code_change change = { .memory = -1 };
@@ -206,7 +206,7 @@ Test(core_keys, breakpoint_at_a_site_stays)
 	wait_until(all_are(RP_CODE_PASS));
 }
 
-/* An event's probe, put there by the kernel, ends with what the file has: a jump. */
+/* When the kernel removes its probe from a site, it restores the byte of the file: a jump. */
 Test(core_keys, site_that_became_what_it_should_be_is_left_alone)
 {
 	struct rp_listener *listener;
@@ -244,7 +244,10 @@ Test(core_keys, forked_child_has_sites_of_its_own)
 	skip_where_code_is_fixed();
 	wait_until(all_are(RP_CODE_PASS));
 	listener = listen_to("Test-Keys");
-	/* AddressSanitizer's allocator may be locked at a fork while a thread begins: they have. */
+	/*
+	 * AddressSanitizer's allocator may be locked if a thread starts during a fork: here all
+	 * have started.
+	 */
 	cr_assert_eq(mark(3), 0);
 	expect_event(listener, &event);
 	child = fork();
@@ -256,10 +259,10 @@ Test(core_keys, forked_child_has_sites_of_its_own)
 	stop_listening(listener);
 }
 
-/* Runs through both sites all the time, and says so once for each round. */
+/* A thread that executes both sites in a loop and reports each round. */
 struct runner {
 	pthread_t thread;
-	uint64_t round;		/* that it has written; main sets `asked` */
+	uint64_t round;		/* the last round written; main sets `asked` */
 };
 
 static uint64_t asked;
@@ -294,7 +297,7 @@ static void expect_round(uint64_t round)
 {
 	struct rp_listener *listener = listen_to("Test-Keys"), *other = NULL;
 
-	/* Its site is run through at this moment. */
+	/* The thread executes the site at this moment. */
 	if (round % 2)
 		other = listen_to("Test-Keys-Other");
 	rp_store_release(&asked, round);
@@ -306,7 +309,7 @@ static void expect_round(uint64_t round)
 		rp_listener_stop(other, NULL);
 }
 
-/* Whoever runs: what is written after the session's start is in it, round by round. */
+/* All events that the threads write after the session's start are in it, round by round. */
 Test(core_keys, threads_see_the_jump_when_the_session_has_started)
 {
 	skip_where_code_is_fixed();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events that are limited: what a session has, and what it reports as skipped, add up to what was
- * offered while it ran.
+ * Events with limits: the events that a session has, plus those that it reports as skipped, equal
+ * those offered while it ran.
  */
 #include "core_support.h"
 
@@ -37,7 +37,7 @@ static void add_skipped(const struct rp_listener_event *event, const char *name,
 	count->reports++;
 }
 
-/* All that the listener gets to its end. Its stats have the skipped of all events. */
+/* Counts all events up to the listener's end. Its stats contain the skipped events of all kinds. */
 static struct count count_to_end(struct rp_listener *listener, const char *name,
 				 uint64_t *ret_skipped)
 {
@@ -103,7 +103,7 @@ Test(core_limit, each_session_counts_its_own_time)
 	cr_assert_eq(skipped, in_second.skipped);
 }
 
-/* Others go on between a session's end and its last event. */
+/* Other threads continue between a session's end and its last event. */
 Test(core_limit, a_session_that_ends_does_not_count_what_others_skip)
 {
 	struct rp_listener *first = listen_to("Test-Limited"), *second = listen_to("Test-Limited");

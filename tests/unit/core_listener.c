@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Listeners: what they are given, what a slow one loses, and how they end. */
+/* Listeners: the events they get, the losses of a slow one, and how they end. */
 #include "core_support.h"
 
 #include <pthread.h>
@@ -164,7 +164,7 @@ Test(core_listener, stop_discards_and_counts_what_was_not_read)
 	cr_assert_eq(stats.memory_bytes, 0u);
 }
 
-/* Posts the callback's gate once the listener's events are off. */
+/* Posts the callback's gate once the listener's events are disabled. */
 static void *open_gate_when_off(void *gate)
 {
 	wait_until(!heard_mark_enabled());
@@ -223,7 +223,7 @@ Test(core_listener, discard_drops_and_counts_every_pending_event)
 
 #define BULK_BYTES 4000
 
-/* Writes more than chunks and rings of a 1 MB session hold. Returns how many were not refused. */
+/* Writes more than the chunks and rings of a 1 MB session hold. Returns how many were accepted. */
 static uint64_t write_too_much(uint64_t count)
 {
 	static const char bytes[BULK_BYTES];

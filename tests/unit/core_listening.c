@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Listeners whose callbacks write events, start and stop others, and change what they hear. */
+/*
+ * Listeners whose callbacks write events, start and stop other listeners, and change their filters.
+ */
 #include "core_support.h"
 
 #include <fcntl.h>
@@ -64,7 +66,7 @@ static void expect_stats(struct rp_listener *listener, uint64_t delivered)
 
 #define MARKS 500u
 
-/* Two at once: the echo of one would be heard by the other, and echoed. */
+/* Two listeners: each would get the other's echo and echo it. */
 Test(core_listening, what_callbacks_write_is_no_endless_loop)
 {
 	struct heard one = { .marks = 0 }, two = { .marks = 0 };
@@ -76,7 +78,7 @@ Test(core_listening, what_callbacks_write_is_no_endless_loop)
 
 	for (uint64_t serial = 0; serial < MARKS; serial++)
 		cr_assert_eq(act_mark(serial), 0);
-	/* Others hear what the callbacks wrote. */
+	/* Other listeners get what the callbacks wrote. */
 	while (seen[1] < MARKS || seen[2] < 2 * MARKS) {
 		expect_event(all, &event);
 		seen[event.id]++;
@@ -103,7 +105,7 @@ Test(core_listening, another_threads_events_are_heard_while_a_callback_writes)
 	cr_expect_eq(heard.echoes, MARKS);
 }
 
-/* All at the first event: begins a session and a listener, ends them and another listener. */
+/* At the first event, starts a session and a listener, and stops both and another listener. */
 static void begin_and_end(const struct rp_listener_event *event, void *data)
 {
 	struct heard *heard = data;
@@ -150,7 +152,7 @@ static int set_providers(struct rp_listener *listener, const char *list)
 	return ret;
 }
 
-/* From the first provider to the second, and then to none. */
+/* Changes from the first provider to the second, and then to none. */
 static void change_own(const struct rp_listener_event *event, void *data)
 {
 	struct heard *heard = data;
@@ -218,7 +220,7 @@ Test(core_listening, providers_are_reported_of_a_change)
 	cr_expect_str_eq(reported.text, "111a=1 013a=1 113a=2 000a=2 11ffffffffffffffff- 000- ");
 }
 
-/* Ends the other one, when both are at it. */
+/* Each of the two stops the other when both are in this callback. */
 static void end_other(const struct rp_listener_event *event, void *data)
 {
 	static uint64_t arrived;
@@ -241,7 +243,7 @@ Test(core_listening, two_that_end_each_other_do_not_wait_for_ever)
 	one.other = second;
 	two.other = first;
 	cr_assert_eq(act_mark(1), 0);
-	/* One of the two is gone, the other one's call is over. */
+	/* One of the two has ended; the other's call has returned. */
 	wait_until(__atomic_load_n(&one.result, __ATOMIC_ACQUIRE) == 0 ||
 		   __atomic_load_n(&two.result, __ATOMIC_ACQUIRE) == 0);
 	cr_expect_eq(one.result + two.result, -EDEADLK);

@@ -30,7 +30,7 @@ static int write_large(void)
 static void write_at_tick(int signal)
 {
 	(void)signal;
-	/* As on a machine that has no time for the thread before its wait is long over. */
+	/* Simulates a machine that runs the thread again only after its wait should be over. */
 	while (ticks == 0 && rp_clock_monotonic_ns() < late_ns)
 		;
 	cr_assert_eq(write_large(), -ENOBUFS);
@@ -50,7 +50,7 @@ static struct rp_session *start(uint32_t block_ms)
 	return session;
 }
 
-/* The drain thread knows no holder of these. */
+/* Holds the locks without a holder that the drain thread knows. */
 static void hold_locks(struct rp_slot *slot)
 {
 	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
@@ -65,7 +65,7 @@ static void release_locks(struct rp_slot *slot)
 
 TestSuite(core_locks, .timeout = 60);
 
-/* The wait is over at its bound, whatever comes in between. */
+/* The wait ends at its limit, however many interruptions occur. */
 Test(core_locks, handlers_that_write_at_each_tick_do_not_prolong_a_wait)
 {
 	const char *preloaded = getenv("LD_PRELOAD");

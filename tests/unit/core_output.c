@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Outputs: paths that cannot be, files that fill up, peers that go or never read. */
+/* Outputs: invalid paths, files that fill up, and peers that close or never read. */
 #include "core_support.h"
 
 #include <fcntl.h>
@@ -159,8 +159,8 @@ static void count_file(const char *file, uint64_t *ret_events, uint64_t *ret_los
 }
 
 /*
- * Writes until the session has gone, or `most` events. One thread writes, and a bit that went does
- * not come back: the count is exact but for the last write, during which the bit may have gone.
+ * Writes until the session has ended, or `most` events. One thread writes, and a cleared bit stays
+ * clear, so the count is exact except for the last write, during which the bit may have changed.
  */
 static uint64_t write_until_gone(uint64_t most, size_t size, bool *ret_unsure)
 {
@@ -238,7 +238,7 @@ Test(core_output, full_device_ends_the_session_with_enospc)
 {
 	uint64_t offered = 0;
 
-	/* It may be gone before the first event. */
+	/* The session may end before the first event. */
 	while (offered == 0) {
 		struct rp_session *session = to_path("/dev/full", RP_SESSION_BUFFER_MIN);
 		struct rp_session_stats stats = empty_stats();
@@ -274,7 +274,7 @@ static uint64_t count_cuts(const char *file, const char *provider, uint64_t *ret
 	return cuts;
 }
 
-/* A string takes two bytes a letter there, and the whole payload up to 65,400. */
+/* There a string takes two bytes per letter, and the payload is at most 65,400 bytes. */
 Test(core_output, payload_a_file_cannot_hold_is_cut_and_reported)
 {
 	static const size_t lengths[] = { 0, 100, 32698, 32699, 32700, 40000, 65535 };
@@ -319,7 +319,7 @@ Test(core_output, deleted_file_ends_the_session_with_enoent)
 	bool unsure;
 
 	cr_assert_eq(unlink(path), 0);
-	/* Ends because the event goes off. */
+	/* The loop ends when the event is disabled. */
 	offered = write_until_gone(UINT32_MAX, 100, &unsure);
 	cr_assert_lt(offered, (uint64_t)UINT32_MAX);
 	cr_assert_eq(rp_session_stop(session, &stats), -ENOENT);
@@ -355,7 +355,7 @@ Test(core_output, file_size_limit_does_not_kill_the_host)
 	cr_assert_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
 	limit = before;
 	limit.rlim_cur = 256 << 10;
-	/* Where rings have to be files the limit holds for them too, at the start. */
+	/* If rings must be files, the limit also applies to them, from the start. */
 	session = to_path(path, 8 << 20);
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	offered = write_until_gone(2000, 1000, &unsure);
@@ -433,7 +433,7 @@ static void *stop_session(void *data)
 	return NULL;
 }
 
-/* More than the peer's buffer holds, less than the sink's and the rings do. */
+/* More than the peer's buffer holds, less than the buffers of sink and rings. */
 #define STUCK 40u
 
 static void expect_never_read(int writer)
@@ -496,7 +496,7 @@ static void stop_in_callback(struct rp_provider *provider, const struct rp_provi
 	__atomic_store_n(&stop_result, rp_session_stop(to_be_stopped, NULL), __ATOMIC_SEQ_CST);
 }
 
-/* The session fails after its start, so the drain thread reports its end, not its starter. */
+/* The session fails after its start, so the drain thread reports its end. */
 static struct rp_session *to_nobody(void)
 {
 	struct rp_session *session;

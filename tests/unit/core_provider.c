@@ -79,13 +79,13 @@ Test(core_provider, callback_is_reported_the_aggregate_of_all_sessions)
 	expect_call(&calls, 1, true, 7, 3, true);
 	cr_assert_str_eq(calls.filters[0], "(none)");
 	cr_assert_str_eq(calls.filters[1], "k=v;k2=v2");
-	/* One ends, the other goes on: still enabled, by what the other wants. */
+	/* One session ends: the provider stays enabled, as the other session requires. */
 	cr_assert_eq(rp_listener_stop(first, NULL), 0);
 	expect_call(&calls, 2, true, 6, 2, false);
 	cr_assert_eq(rp_listener_stop(second, NULL), 0);
 	expect_call(&calls, 3, false, 0, 0, false);
 	cr_assert_eq(calls.count, 4u);
-	/* Each session has a source of its own, the same at its beginning and end. */
+	/* Each session has its own source id, the same at its start and end. */
 	cr_assert_eq(memcmp(&calls.states[0].source, &calls.states[2].source, 16), 0);
 	cr_assert_eq(memcmp(&calls.states[1].source, &calls.states[3].source, 16), 0);
 	cr_assert_neq(memcmp(&calls.states[0].source, &calls.states[1].source, 16), 0);
@@ -225,7 +225,7 @@ Test(core_provider, declared_provider_takes_a_callback_and_is_not_destroyed)
 	cr_assert_eq(rp_provider_set_callback(declared_provider(), NULL, NULL), 0);
 }
 
-/* A callback that waits until it is let go. */
+/* A callback that waits until it is released. */
 struct gate {
 	sem_t entered, leave;
 	bool left;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread's ring cache (struct rp_thread_ring) is valid only as long as what it describes. Each
- * test writes first, so that the cache is filled.
+ * A thread's ring cache (struct rp_thread_ring) is valid only while its ring, session and space
+ * are. Each test writes first, so that the cache is filled.
  */
 #include "core_support.h"
 
@@ -20,10 +20,10 @@ RP_EVENT(cached, number, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(number));
 RP_PROVIDER(other, "Test-Known-Other");
 RP_EVENT(other, number, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(number));
 
-/* More than one try may be aborted. */
+/* Other interruptions may abort tries. */
 #define TRIES 1000u
 
-/* Writes until the thread knows a ring; `count` is what was written. */
+/* Writes until the thread's cache is filled; `count` is the number of events written. */
 static bool learn(uint64_t *count)
 {
 	for (unsigned int i = 0; i < TRIES && rp_rseq_usable; i++) {
@@ -64,7 +64,7 @@ Test(core_ring_cache, nothing_is_written_when_the_session_has_ended)
 	if (!learn(&count))
 		return;
 	stop_listening(listener);
-	/* Past the gate, as who looked there just before. */
+	/* Calls past the test of the enable word, like a thread that tested it just before. */
 	cr_assert_eq(rp_event_write_regs(1, 0, 0, 0, &cached_number_event_, 8), 0);
 	listener = listen_to("Test-Known-Other");
 	cr_assert_eq(rp_event_write_regs(1, 0, 0, 0, &cached_number_event_, 8), 0);
@@ -152,7 +152,9 @@ Test(core_ring_cache, ids_are_with_the_events_that_follow_them)
 	expect_end(listener);
 }
 
-/* Rings by processor, as on kernels that give no concurrency ids: a thread can choose its own. */
+/*
+ * Rings by processor, as without concurrency ids in the kernel, so that the thread can choose one.
+ */
 Test(core_ring_cache, a_thread_that_moves_writes_to_the_ring_it_moved_to)
 {
 	struct rp_listener *listener;
@@ -177,8 +179,8 @@ Test(core_ring_cache, a_thread_that_moves_writes_to_the_ring_it_moved_to)
 		CPU_SET(i, &one);
 		cr_assert_eq(sched_setaffinity(0, sizeof(one), &one), 0);
 		/*
-		 * Few enough not to fill a buffer, whose end would make it look in any case; and no
-		 * pause, in which the drain thread might make it look.
+		 * Few enough not to fill a buffer, whose end would force a lookup; and without a
+		 * pause, in which the drain thread might force one.
 		 */
 		for (unsigned int j = 0; j < 64 && (!rp_load_acquire(&rings[i]) ||
 						    rp_thread_ring.ring != rings[i]); j++)
@@ -190,7 +192,7 @@ Test(core_ring_cache, a_thread_that_moves_writes_to_the_ring_it_moved_to)
 	stop_listening(listener);
 }
 
-/* In the child. Return: 0, or which of these went wrong. */
+/* Runs in the child. Return: 0, or the number of the check that failed. */
 static int write_as_a_child(uint64_t generation)
 {
 	struct rp_listener_event event = RP_LISTENER_EVENT_INIT;
@@ -233,7 +235,7 @@ Test(core_ring_cache, a_forked_child_knows_nothing_of_its_parents)
 static const struct rp_activity handlers_ids = { .id.bytes = { 9, 8, 7 } };
 static uint64_t written;	/* also the number of the next */
 
-static bool follows[2048];	/* by number: a handler had set ids before it was written */
+static bool follows[2048];	/* indexed by number: a handler had set ids before it was written */
 
 static void set_ids(void)
 {
@@ -252,8 +254,8 @@ static void write_other(void)
 }
 
 /*
- * For each instruction of the two ways words are written: what comes first, then an event that is
- * interrupted there by `then`, then one more.
+ * For each instruction of both functions that write from registers: calls `before`, then writes an
+ * event that `then` interrupts there, then one more event.
  */
 static bool at_each_instruction(void (*before)(void), void (*interrupted)(void), void (*then)(void),
 				void (*after)(void))
@@ -309,7 +311,7 @@ Test(core_ring_cache, ids_that_a_handler_sets_are_with_the_events_that_follow)
 	expect_end(listener);
 }
 
-/* The cache holds the first session's ring; the trap hits the lookup of the second's. */
+/* The cache holds the first session's ring; the trap interrupts the lookup of the second's. */
 Test(core_ring_cache, an_interrupted_miss_leaves_no_half_filled_cache)
 {
 	struct rp_listener *first = listen_to("Test-Known");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Dynamic events: which declarations are refused, what is copied, and how long events live. */
+/*
+ * Dynamic events: which declarations are refused, what the library copies, and how long events
+ * live.
+ */
 #include "core_support.h"
 
 #include <stdint.h>
@@ -50,7 +53,7 @@ Test(core_runtime, dynamic_event_is_delivered_with_its_description)
 	decl.opcode = 11;
 	decl.keywords = 1ull << 63;
 	cr_assert_eq(rp_event_create(provider, &decl, &event), 0);
-	/* All of it was copied. */
+	/* The library copied all of it. */
 	memset(name, 'x', 4);
 	memset(field_name, 'x', 5);
 	field.type = RP_TYPE_GUID;
@@ -74,7 +77,7 @@ Test(core_runtime, destroyed_event_is_still_delivered_with_its_name)
 	struct rp_provider *provider = make_provider("Test-Runtime");
 	struct rp_listener *listener = listen_to("Test-Runtime");
 
-	/* Many, so that an index or a name used too early would be seen. */
+	/* With many events, a premature use of an index or a name would show. */
 	for (uint32_t i = 0; i < 500; i++) {
 		char name[16];
 		struct rp_event_decl decl = declaration(i, name);
@@ -284,7 +287,7 @@ Test(core_runtime, event_may_have_128_fields)
 	cr_assert_eq(rp_provider_destroy(provider), 0);
 }
 
-/* 128 structs of 128 GUIDs: no nettrace payload holds as much. */
+/* 128 structs of 128 GUIDs: more than any nettrace payload holds. */
 static struct rp_event *make_monster(struct rp_provider *provider)
 {
 	static struct rp_field members[RP_FIELDS_MAX], fields[RP_FIELDS_MAX];

@@ -64,7 +64,7 @@ static const uint8_t redacted[] = {
 
 static const struct card cards[2] = { { 0x1122334455667788, 0x99aa }, { 0xbbbbbbbbbbbb, 0xcccc } };
 
-/* The payload as it would be without secrets. */
+/* The payload as it would be without secret fields. */
 static size_t lay_out(uint8_t *to)
 {
 	static const uint16_t wide[] = { 'o', 'p', 'e', 'n', 0x100, 0 }, digits[] = { 2, 1, 2 };
@@ -121,7 +121,7 @@ Test(core_secret, declared_events_forget_secrets_of_every_type)
 	cr_assert_eq(keys_all(7, "hunter2", wide, true, 'A', 100000, 0.5, &token, 1234, &token,
 			      "key", 3, digits, 2, &cards[0], cards, 2, "/"), 0);
 	expect_payload(listener, redacted, sizeof(redacted));
-	/* Not even whether there was a value. */
+	/* The payload does not even show whether there was a value. */
 	cr_assert_eq(keys_all(7, NULL, NULL, false, 0, 0, 0, NULL, 0, NULL, NULL, 0, NULL, 0, NULL,
 			      NULL, 0, "/"), 0);
 	expect_payload(listener, redacted, sizeof(redacted));
@@ -172,7 +172,7 @@ Test(core_secret, made_events_lose_secrets_of_every_type)
 	expect_end(listener);
 }
 
-/* More zeros in all than are kept for one part. */
+/* More zeros in total than the buffer for one part has. */
 Test(core_secret, many_secrets_side_by_side_are_all_zeros)
 {
 	struct rp_listener *listener = listen_to(KEYS "-Made");
@@ -208,7 +208,7 @@ Test(core_secret, parts_may_be_cut_anywhere)
 	struct rp_part parts[256];
 	size_t size = lay_out(bytes);
 
-	/* Each byte and the gap between two in parts of their own. */
+	/* Each byte, and each gap between two bytes, is a separate part. */
 	for (size_t i = 0; i < size; i++) {
 		apart[2 * i] = bytes[i];
 		parts[i] = (struct rp_part){ &apart[2 * i], 1 };
@@ -298,7 +298,10 @@ Test(core_secret, payload_in_too_many_parts_is_lost_and_counted)
 	for (unsigned int i = 0; i < 2 * RP_SECRET_PARTS; i++)
 		parts[i] = (struct rp_part){ &apart[2 * i], 1 };
 	parts[0] = (struct rp_part){ &count, 2 };
-	/* With the count and what the secret becomes, all of the parts; then one more. */
+	/*
+	 * The maximum number of parts, including the count and the replacement of the secret; then
+	 * one more.
+	 */
 	count = RP_SECRET_PARTS - 2;
 	cr_assert_eq(rp_event_write(event, parts, 1u + count + 1u), 0);
 	expect_event(listener, &heard);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sessions: what is refused, how many there may be, and what they leave behind. */
+/* Sessions: which are refused, how many may exist, and what they leave allocated. */
 #include "core_support.h"
 
 #include <dirent.h>
@@ -49,7 +49,7 @@ static int try(const struct rp_session_options *options)
 	return ret;
 }
 
-/* A caller of tomorrow, with an option this library does not know. */
+/* Options of a later version of the headers, with a member that this library does not know. */
 struct longer_options {
 	struct rp_session_options known;
 	uint64_t unknown;
@@ -271,7 +271,7 @@ Test(core_session, stop_gives_everything_back, .timeout = 240)
 	struct held before, during, after;
 	struct rp_session *session;
 
-	/* The drain thread and its heap stay; they are there after the first. */
+	/* The drain thread and its heap stay; the first session creates them. */
 	cr_assert_eq(rp_session_stop(run_session(), NULL), 0);
 	cr_assert_eq(rp_session_stop(run_session(), NULL), 0);
 	before = look();
@@ -289,7 +289,7 @@ Test(core_session, stop_gives_everything_back, .timeout = 240)
 	after = look();
 	cr_assert_eq(after.shared, 0u);
 	cr_assert_eq(after.descriptors, before.descriptors);
-	/* Half of what one session of the 50 had; a checked heap keeps some. */
+	/* Half of what one of the 50 sessions had; a checked heap keeps some memory. */
 	cr_assert_leq(after.bytes, before.bytes + (32u << 20), "%lu bytes more",
 		      after.bytes - before.bytes);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sessions that overwrite: what a snapshot holds, and from when on it is complete. */
+/* Sessions that overwrite: the content of a snapshot, and the time from which it is complete. */
+#include "core_support.h"
 
 #include "base/clock.h"
 #include "core/holders.h"
@@ -24,7 +25,7 @@ RP_EVENT(flight, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial), RP_BLOB(byt
 
 #define PATIENCE_SECONDS 60
 #define BLOB_MAX 60000u
-#define CLOCKS_APART_NS 1000000000u	/* ticks against nanoseconds, on a machine that jumps */
+#define CLOCKS_APART_NS 1000000000u	/* tolerance for clocks that jump */
 
 static char directory[] = "/tmp/rp-snapshot-XXXXXX";
 static char path[64];
@@ -83,8 +84,8 @@ static struct rp_snapshot_info snapshot_of(struct rp_session *session)
 /* Contents of a snapshot file. */
 struct content {
 	uint64_t events, first, last;	/* serials */
-	uint64_t inside;		/* … of events inside the window: without a gap */
-	uint64_t from_ns, to_ns;	/* as its event Snapshot says; 0: none */
+	uint64_t inside;		/* events inside the window: without a gap */
+	uint64_t from_ns, to_ns;	/* from its event Snapshot; 0: none */
 	uint64_t bytes;			/* of payloads */
 };
 
@@ -193,10 +194,12 @@ Test(core_snapshot, oldest_events_are_overwritten_by_the_newest)
 	info = snapshot_of(session);
 	content = read_file(&info);
 	cr_assert_eq(content.last, serial - 1);
-	/* The first may be there yet, in a ring that got no more since the thread moved on. */
+	/* The first event may remain in a ring that got no more events after the thread moved. */
 	cr_assert_lt(content.events, serial / 2);
 	cr_assert_eq(content.events, info.events);
-	/* One ring at least has seven eighths of a megabyte, and the window is this ring's. */
+	/*
+	 * At least one ring has seven eighths of a megabyte, and the window is that of this ring.
+	 */
 	cr_assert_gt(content.inside, 1000u);
 	cr_assert_gt(content.bytes, 500000u);
 	cr_assert_eq(rp_session_stop(session, NULL), 0);
@@ -302,7 +305,7 @@ Test(core_snapshot, overwritten_output_is_complete_within_the_window_it_reports)
 	cr_assert_lt(content.events, 100000u);
 }
 
-/* ThreadSanitizer looks at each write, and has nothing to say of one into code but to crash. */
+/* ThreadSanitizer instruments each write and crashes at a write into code. */
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 static _Atomic uint64_t written;
 static _Atomic bool quiet, starved;
@@ -318,7 +321,7 @@ static void *write_on(void *data)
 	return data;
 }
 
-/* On the thread that makes the snapshot, which goes on when another one wrote a lot. */
+/* Blocks the thread that makes the snapshot until another thread has written many events. */
 static void await_writer(void)
 {
 	const uint64_t enough = written + 10000;
@@ -329,10 +332,10 @@ static void await_writer(void)
 	starved |= written < enough;
 }
 
-/* Wherever a snapshot is, writers write: it stands still in the midst of its work for them. */
+/* At each step of a snapshot, writers make progress while the snapshot is blocked there. */
 Test(core_snapshot, writers_go_on_whatever_a_snapshot_is_doing)
 {
-	/* Called from other files than their own: no compiler has copies of them elsewhere. */
+	/* Each is called from another file, so no compiler has inlined a copy. */
 	static void *const steps[] = {
 		rp_snapshot_take, rp_session_await_holders, rp_ring_create, rp_ring_copy,
 		rp_snapshot_write, rp_merge, rp_snapshot_free,
@@ -469,7 +472,7 @@ Test(core_snapshot, definition_that_went_is_still_reported)
 	cr_assert_eq(rp_event_write(event, &part, 1), 0);
 	rp_event_destroy(event);
 	rp_provider_destroy(provider);
-	/* Sessions that come and go have the drain thread clear away what is retired. */
+	/* Sessions that start and stop make the drain thread free retired objects. */
 	options.output_path = "/dev/null";
 	for (int i = 0; i < 3; i++) {
 		cr_assert_eq(rp_session_start(&options, &other), 0);

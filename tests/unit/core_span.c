@@ -221,7 +221,9 @@ Test(core_log, a_text_that_is_too_long_ends_with_an_ellipsis_after_a_whole_chara
 	RP_LOG(spans, RP_LEVEL_ERROR, "%s", given);
 	expect(listener, "log_error", &event);
 	cr_assert_str_eq(event.payload, given, "as long as it may be");
-	/* One more: three bytes for the ellipsis, of which one would cut the umlaut. */
+	/*
+	 * One byte too many: the ellipsis needs three bytes, of which one would split the umlaut.
+	 */
 	memset(given, 'x', RP_LOG_TEXT_MAX + 1);
 	memcpy(given + RP_LOG_TEXT_MAX - 4, "\u00e4", 2);
 	snprintf(expected, sizeof(expected), "%.*s\u2026", (int)RP_LOG_TEXT_MAX - 4, given);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Stacks: the writer's callers, from wherever it writes; never a read outside its stack. */
+/* Stacks: the writer's callers, from any place, without a read outside the writer's stack. */
 #include "core_support.h"
 
 #include <dlfcn.h>
@@ -18,7 +18,7 @@ static void ignore(const struct rp_listener_event *event, void *data)
 	(void)event, (void)data;
 }
 
-/* The engine learns how stacks lie from its own thread: a session before makes sure that it ran. */
+/* The engine learns stack layouts on a separate thread: an earlier session ensures that it ran. */
 static void set_up(void)
 {
 	cr_assert_eq(rp_listener_stop(push_to(ignore, NULL, "Test-Stacks", 0), NULL), 0);
@@ -32,7 +32,7 @@ static void tear_down(void)
 
 TestSuite(core_stack, .init = set_up, .fini = tear_down);
 
-/* The functions' ends are not known: a return address is near the beginning of its function. */
+/* The ends of functions are unknown: a return address is within this distance of its function. */
 #define NEAR 4096
 
 static bool is_in(uint64_t address, const void *function)
@@ -47,7 +47,7 @@ static __attribute__((noinline)) void innermost(uint32_t number)
 	__asm__ volatile("");
 }
 
-/* Called by way of these, so that no compiler makes a copy that knows the number. */
+/* Called through these pointers, so that no compiler specialises a copy for the number. */
 static void (*volatile call_innermost)(uint32_t) = innermost;
 
 static __attribute__((noinline)) void middle(uint32_t number)
@@ -66,7 +66,7 @@ static __attribute__((noinline)) void outermost(uint32_t number)
 
 static void (*volatile call_outermost)(uint32_t) = outermost;
 
-/* The first frame, from a given one on, that lies in the function; -1: none. */
+/* The first frame, starting at `from`, inside the function; -1: none. */
 static int frame_of(const struct rp_listener_event *event, const void *function, int from)
 {
 	for (uint32_t i = (uint32_t)from; i < event->frame_count; i++) {
@@ -84,7 +84,7 @@ static void expect_chain(uint32_t number)
 	expect_event(listener, &event);
 	cr_assert_eq(*(const uint32_t *)event.payload, number);
 	cr_assert_geq(event.frame_count, 3u);
-	/* The generated writer comes first; then the three, each by the one before. */
+	/* The generated function is first; then the three functions, innermost first. */
 	at = frame_of(&event, innermost, 0);
 	cr_assert(at == 0 || at == 1, "the chain starts at frame %d", at);
 	cr_assert_lt((uint32_t)at + 2, event.frame_count);
@@ -117,7 +117,7 @@ Test(core_stack, other_threads_have_stacks_too)
 
 Test(core_stack, thread_on_a_stack_of_its_own_has_one)
 {
-	static char stack[4 << 20] __attribute__((aligned(4096)));	/* sanitizers want much */
+	static char stack[4 << 20] __attribute__((aligned(4096)));	/* sanitizers need much */
 	uint32_t number = 3;
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -171,7 +171,7 @@ Test(core_stack, handler_on_an_alternate_stack_writes_without_harm)
 	struct rp_listener_event event;
 
 	skip_under_valgrind("valgrind 3.19 loses track of a stack after a handler on another");
-	/* Nothing readable around it. */
+	/* No readable memory around it. */
 	cr_assert_neq(memory, MAP_FAILED);
 	cr_assert_eq(mprotect(alternate.ss_sp, alternate.ss_size, PROT_READ | PROT_WRITE), 0);
 	cr_assert_eq(sigaltstack(&alternate, NULL), 0);
@@ -197,7 +197,7 @@ static __attribute__((noinline)) void call_by(void (*call_back)(void (*run)(void
 	__asm__ volatile("");
 }
 
-/* Whether the library's function, which keeps no frame pointer, has its caller behind it. */
+/* Whether the stack has the caller of the library's function, which keeps no frame pointer. */
 static bool shows_caller(void *code)
 {
 	void (*call_back)(void (*run)(void));
@@ -236,7 +236,7 @@ Test(core_stack, library_loaded_during_a_session_is_known_soon)
 	dlclose(code);
 }
 
-/* Calls rp_event_write() as code without frame pointers does, with anything in rbp. */
+/* Calls rp_event_write() like code without frame pointers, with an arbitrary value in rbp. */
 static __attribute__((noinline)) long write_with_rbp(struct rp_event *event,
 						     const struct rp_part *part, uint64_t rbp)
 {

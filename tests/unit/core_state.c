@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events marked as state: sessions that overwrite keep them. */
+/* State events: overwriting sessions keep them. */
 #include "core_support.h"
 
 #include <pthread.h>
@@ -62,7 +62,7 @@ struct content {
 	uint64_t first;			/* of all threads: events before any other event */
 	uint64_t others;
 	uint64_t lost;			/* as reported by EventsLost events */
-	uint32_t frames;		/* of the last event of state */
+	uint32_t frames;		/* of the last state event */
 	bool process_info;
 };
 
@@ -122,7 +122,7 @@ static struct content snapshot_of(struct rp_session *session)
 	return content;
 }
 
-/* Several rings full, whoever many processors there are. */
+/* Fills several rings, whatever the number of processors. */
 static void wrap(unsigned int times)
 {
 	for (uint64_t i = 0; i < times * (RP_SESSION_OVERWRITE_MIN / 4 / BLOB_BYTES); i++)
@@ -294,7 +294,7 @@ Test(core_state, forked_child_has_nothing_of_it)
 struct writer {
 	pthread_t thread;
 	uint64_t number;
-	uint64_t written;	/* states, for others to see */
+	uint64_t written;	/* state events, read by other threads */
 	uint64_t lost;
 	bool stop;
 };

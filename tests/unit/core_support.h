@@ -17,7 +17,7 @@
 #define PATIENCE_MS 60000
 #define PATIENCE_S (PATIENCE_MS / 1000)
 
-/* Polls a condition; fails the test when it does not come true within PATIENCE_S. */
+/* Polls a condition; fails the test if it does not become true within PATIENCE_S. */
 #define wait_until(condition) \
 	do { \
 		time_t limit_ = time(NULL) + PATIENCE_S; \
@@ -32,7 +32,7 @@ static inline struct rp_session_stats empty_stats(void)
 	return (struct rp_session_stats){ .size = sizeof(struct rp_session_stats) };
 }
 
-/* Options for the providers in the list; give them back with free_options(). */
+/* Options for the providers in the list; release them with free_options(). */
 static inline struct rp_session_options options_for(const char *list)
 {
 	struct rp_session_options options = {
@@ -84,7 +84,7 @@ static inline struct rp_session *stream_to(int fd, const char *list)
 	return session;
 }
 
-/* As rp_listener_next(), but without StacksCut, which may come with any stack. */
+/* Like rp_listener_next(), but skips StacksCut, which may accompany any stack. */
 static inline int next_event(struct rp_listener *listener, struct rp_listener_event *ret_event)
 {
 	int ret;
@@ -110,7 +110,7 @@ static inline void expect_payload(struct rp_listener *listener, const void *byte
 	cr_assert_arr_eq(event.payload, bytes, size);
 }
 
-/* Closes, expects that nothing more was on its way, and stops without a loss. */
+/* Closes the listener, expects that no event was pending, and stops without a loss. */
 static inline void expect_end(struct rp_listener *listener)
 {
 	struct rp_session_stats stats = empty_stats();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The W3C's traceparent, in and out. */
+/* The W3C's traceparent, parsed and formatted. */
 #include "core_support.h"
 
 #include <stdint.h>
@@ -13,7 +13,7 @@ RP_EVENT(traced, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U32(number));
 
 static int parse(const char *text, struct rp_activity *ret_activity, uint8_t *ret_flags)
 {
-	/* Exactly as long: a sanitizer sees a step too far. */
+	/* Exact size: a sanitizer reports a read beyond it. */
 	size_t size = strlen(text);
 	char *copy = malloc(size ? size : 1);
 	int ret;
@@ -42,7 +42,7 @@ Test(core_traceparent, trace_goes_on_with_a_span_of_our_own)
 	cr_expect_eq(strncmp(text, VALID, 36), 0, "%s", text);
 	cr_expect_neq(strncmp(text + 36, SPAN, 16), 0, "%s", text);
 	cr_expect_str_eq(text + 52, "-01");
-	/* The next service sees our span as its caller. */
+	/* The next service gets this span as its caller. */
 	cr_assert_eq(parse(text, &second, &flags), 0);
 	cr_expect_arr_eq(second.id.bytes, trace, 16);
 	cr_expect_arr_eq(second.related.bytes, first.related.bytes + 8, 8);

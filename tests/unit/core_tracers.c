@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tracers that the kernel counts; its counting is done here by hand. */
+/* Tracers that the kernel counts; the test changes the counts instead. */
 #include <errno.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -60,7 +60,7 @@ Test(core_tracers, listing_has_a_row_for_each_traced_event)
 	cr_assert_eq(both.tracers_of_second, 3);
 	cr_assert_eq(rp_traced_list(refuse_row, &calls), -ECANCELED);
 	cr_assert_eq(calls, 1u);
-	/* The stubs are called, and nothing comes of it. */
+	/* The stubs are called and do nothing. */
 	cr_assert_eq(traced_first(1), 0);
 	cr_assert_eq(traced_second(NULL), 0);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The write path where its section is aborted: by a trap planted in it. The kernel restarts a
- * section before it calls the handler, so a trap that stays aborts every try.
+ * The write path with its section aborted by a planted trap. The kernel restarts a section before
+ * it calls the handler, so a trap that stays aborts every try.
  */
 #include "core_support.h"
 
@@ -15,7 +15,7 @@
 #include "ring/slot.h"
 #include "traps.h"
 
-#define ABORTS_MAX 8u		/* of one write: the contract of the write path */
+#define ABORTS_MAX 8u		/* in one write: the contract of the write path */
 
 RP_PROVIDER(aborted, "Test-Aborted");
 RP_EVENT(aborted, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(serial));
@@ -49,7 +49,7 @@ static const struct trap_section *writing_section(uint8_t **ret_clock)
 	return NULL;
 }
 
-/* The last instruction, which adds rax where r8 says. */
+/* The last instruction, which adds rax to the word at r8. */
 static uint8_t *commit_of(const struct trap_section *section)
 {
 	static const uint8_t by_distance[] = { 0x49, 0x01, 0x40 }, direct[] = { 0x49, 0x01, 0x00 };
@@ -61,7 +61,7 @@ static uint8_t *commit_of(const struct trap_section *section)
 	return end - 3;
 }
 
-/* Bytes that went through fallback rings. */
+/* Bytes written to fallback rings. */
 static uint64_t fallback_bytes(void)
 {
 	uint64_t bytes = 0;
@@ -76,7 +76,7 @@ static uint64_t fallback_bytes(void)
 	return bytes;
 }
 
-/* By the section that takes any payload; what is in registers has another, see ring_aborts.c. */
+/* Uses the section for any payload; ring_aborts.c tests the section for registers. */
 static int mark(uint64_t number)
 {
 	const struct rp_part part = { &number, sizeof(number) };
@@ -92,14 +92,16 @@ static void set_up(void)
 	if (!rp_rseq_usable)
 		cr_skip_test("no restartable sequences here");
 	listener = listen_to("Test-Aborted");
-	/* The first event of a processor takes a buffer of the pool. */
+	/* A processor's first event takes a buffer of the pool. */
 	cr_assert_eq(mark(0), 0);
 	expect_payload(listener, &(uint64_t){ 0 }, sizeof(uint64_t));
 }
 
 TestSuite(core_write, .init = set_up, .timeout = 120);
 
-/* Writes one with the trap in, and one without. Return: whether a fallback ring took one. */
+/*
+ * Writes one event with the trap, and one without. Return: whether a fallback ring got one of them.
+ */
 static bool expect_written_once(void)
 {
 	uint64_t before = fallback_bytes();
@@ -205,7 +207,9 @@ Test(core_write, writer_says_that_its_ring_is_above_its_watermark)
 	}
 }
 
-/* Writes one; `most` is the latest before it, of thread, ring or clock. Return: its time. */
+/*
+ * Writes an event. `most` is the latest time before it, of thread, ring or clock. Return: its time.
+ */
 static uint64_t expect_later(struct rp_ring *ring, bool by_fallback, uint64_t most)
 {
 	const struct rp_record *record;
@@ -221,7 +225,7 @@ static uint64_t expect_later(struct rp_ring *ring, bool by_fallback, uint64_t mo
 	return record->ticks;
 }
 
-/* The fallback is everywhere. */
+/* Every machine has the fallback. */
 Test(core_times, coarse_time_is_later_than_the_threads_and_the_rings_before)
 {
 	const uint64_t far = rp_clock_ticks_ordered() + (1ull << 60);
@@ -235,10 +239,10 @@ Test(core_times, coarse_time_is_later_than_the_threads_and_the_rings_before)
 		rp_clock_coarse = rp_thread_ring.stamp = 1;
 		last = expect_later(ring, by_fallback, 1);
 		last = expect_later(ring, by_fallback, last);
-		/* Another thread has written there. */
+		/* Another thread has written to this ring. */
 		ring->stamp = far;
 		last = expect_later(ring, by_fallback, far);
-		/* This one has written in other rings. */
+		/* This thread has written to other rings. */
 		rp_thread_ring.stamp = last + far;
 		last = expect_later(ring, by_fallback, last + far);
 		rp_thread_ring.stamp = 1;

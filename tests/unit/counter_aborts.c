@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Counting interrupted at every one of its instructions: aborted once, aborted always, and with a
- * handler in between that counts too. Sums, counts and the histogram's range are exact each time.
+ * handler that counts at the interruption. Sums, counts and the histogram's range are exact each
+ * time.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 #include "traps.h"
 
 #define ABORTS_MAX 8u		/* of one section: the contract of counting */
-#define SECTIONS 6u		/* of one round, each aborted by itself */
+#define SECTIONS 6u		/* in one round, each aborted separately */
 #define COMPLAINTS_MAX 20u
 
 RP_PROVIDER(unit, "Unit-Counter-Aborts");
@@ -31,7 +32,7 @@ static unsigned int complaints, rounds;
 
 static void count(void)
 {
-	unsigned int round = ++rounds;		/* a handler has its own */
+	unsigned int round = ++rounds;		/* a handler has its own number */
 	double value = 1000 + (round % 2 ? 1.0 : -1.0) * (double)(round % 900);
 
 	unit_total_add(3);
@@ -67,7 +68,7 @@ static void check(const struct trap_place *place, const char *how)
 		       how, place->text, total - books.total, level - books.level,
 		       (double)spread.count - (double)books.count, spread.sum - books.sum,
 		       spread.min - books.min, spread.max - books.max);
-	books.total = total;	/* the next one is not to blame */
+	books.total = total;	/* so that the next check is not affected */
 	books.level = level;
 	books.sum = spread.sum;
 	books.count = spread.count;
@@ -110,7 +111,7 @@ static void report(const struct trap_places *places)
 int main(void)
 {
 	static const char *const functions[] = {
-		"rp_counter_add", "rp_counter_record", /* where the compiler made them functions: */
+		"rp_counter_add", "rp_counter_record", /* unless the compiler inlined them: */
 		"add", "add_double", "raise_to", "add_spare", NULL,
 	};
 	struct trap_places places;

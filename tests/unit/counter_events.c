@@ -10,7 +10,7 @@ RP_UPDOWN_COUNTER(reported, level, NULL, NULL);
 RP_GAUGE(reported, heat, NULL, NULL);
 RP_HISTOGRAM(reported, spread, "ms", NULL);
 
-/* An EventCounters event taken apart. */
+/* A parsed EventCounters event. */
 struct reported {
 	char name[32], display_name[32], scale[32], series[32], type[8], metadata[32], unit[16];
 	double mean, deviation, min, max, increment;
@@ -69,7 +69,7 @@ static void take_apart(const struct rp_listener_event *event, struct reported *r
 	cr_assert_eq(at, (const char *)event->payload + event->payload_bytes);
 }
 
-/* Waits for the next telling of a counter, of one series. */
+/* Waits for the next report of a counter, for one series. */
 static struct reported next_of(struct rp_listener *listener, const char *name, const char *series)
 {
 	time_t limit = time(NULL) + PATIENCE_S;
@@ -96,7 +96,7 @@ Test(counter_events, sums_are_reported_by_increments)
 	struct reported reported;
 	double sum = 0;
 
-	reported_sum_add(1000);	/* before: not this session's */
+	reported_sum_add(1000);	/* before the session, so not reported in it */
 	listener = listen_to(EVERY_20_MS);
 	reported = next_of(listener, "sum", "Interval=20");
 	cr_expect_float_eq(reported.increment, 0, 0);
@@ -212,7 +212,7 @@ static struct rp_counter *ask(struct rp_provider *provider, int *asked)
 	return counter;
 }
 
-/* Not even the callbacks are run, while those of another provider are. */
+/* Not even the callbacks run, while those of another provider do. */
 Test(counter_events, wrong_intervals_report_nothing)
 {
 	static const char *const wrong[] = { "0", "-1", "x", "", "nan", "1,5", "1x" };
@@ -276,7 +276,7 @@ static int hang(struct rp_observation *observation, void *data)
 	return rp_observe(observation, 1, NULL, 0);
 }
 
-/* Sessions begin and end, counters are made, counted, read and destroyed. */
+/* Meanwhile sessions start and stop; counters are created, updated, read and destroyed. */
 Test(counter_events, callback_that_hangs_delays_only_what_is_reported)
 {
 	struct rp_counter_decl decl = { .size = sizeof(decl), .name = "hangs", .observe = hang,
@@ -304,7 +304,7 @@ Test(counter_events, callback_that_hangs_delays_only_what_is_reported)
 	cr_expect_eq(rp_counter_destroy(hanging), 0);
 }
 
-/* The provider has counters only now: the session was first. */
+/* The provider gets its first counters after the session's start. */
 Test(counter_events, counters_made_during_a_session_are_reported)
 {
 	struct rp_counter_decl decl = { .size = sizeof(decl), .name = "late", .unit = "u",

@@ -103,7 +103,7 @@ static struct rp_listener *ask_for(const char *arguments, ...)
 
 #define FAST ";RefreshInterval=0.1"
 
-/* The error that the second of two clients gets when they share a session but disagree. */
+/* Two clients share a session and disagree. Return: the error that the second client gets. */
 static struct word disagreement(const char *first, const char *second)
 {
 	struct rp_listener *there = ask_for("SessionId=SHARED;ClientId=one;%s", first), *newcomer;
@@ -132,7 +132,7 @@ Test(counter_meters, clients_that_disagree_are_reported_what_was_expected)
 	cr_expect_str_eq(value_of(&word, "actualRefreshInterval"), "0.25");
 }
 
-/* One differing limit is enough. A limit that a client leaves out is the session's. */
+/* One differing limit suffices. For a limit that a client omits, the session's applies. */
 Test(counter_meters, one_limit_that_differs_is_a_disagreement)
 {
 	static const char *const wrong[] = { "RefreshInterval=0.5", "MaxTimeSeries=8",
@@ -226,7 +226,7 @@ Test(counter_meters, later_client_of_a_shared_session_is_reported_everything_aga
 	cr_expect_str_eq(value_of(&again, "instrumentId"), value_of(&begun, "instrumentId"));
 	(void)next_about(second, "BeginInstrumentReporting", "SHARED", "heat");
 	(void)next_of(second, "InitialInstrumentEnumerationComplete", "SHARED");
-	/* Each hears of both now, and goes on when the other has gone. */
+	/* Each client now gets values of both, and continues after the other's end. */
 	measured_made_add(1);
 	other_heat_set(20);
 	(void)next_about(first, "GaugeValuePublished", "SHARED", "heat");
@@ -327,7 +327,7 @@ Test(counter_meters, series_above_the_limit_are_left_out_and_reported_once)
 	cr_assert_eq(rp_counter_add_tagged(counter, 1, &surplus, 1), 0);
 	(void)next_of(listener, "TimeSeriesLimitReached", "s");
 	cr_expect_eq(count_in(listener, "TimeSeriesLimitReached", "s", 3), 0);
-	/* The one without tags has nothing to say now. */
+	/* The series without tags has no new value. */
 	cr_expect_eq(count_in(listener, "CounterRateValuePublished", "s", 3), 3);
 	stop_listening(listener);
 	cr_assert_eq(rp_counter_destroy(counter), 0);
@@ -338,7 +338,7 @@ Test(counter_meters, histograms_above_the_limit_are_left_out_and_reported_once)
 	struct rp_listener *listener = ask_for("SessionId=s;Metrics=Test-Measured;"
 					       "MaxHistograms=1" FAST);
 
-	/* Used, so that the program has both histograms. */
+	/* Used, so that the program contains both histograms. */
 	cr_assert_neq(measured_spread_counter(), measured_width_counter());
 	(void)next_of(listener, "HistogramLimitReached", "s");
 	cr_expect_eq(count_in(listener, "HistogramLimitReached", "s", 3), 0);
@@ -371,7 +371,7 @@ Test(counter_meters, totals_of_histograms_are_of_all_values_and_for_those_who_as
 	cr_assert_eq(rp_counter_record(counter, 4), 0);
 	other = ask_for("SessionId=o;Metrics=Test-Other\\since" FAST);
 	listener = listen_to(WITH_TOTALS "SessionId=s" FAST);
-	/* In each interval, whether it has a value or not. */
+	/* A total in each interval, with or without a new value. */
 	expect_total(listener, "s", "2", "6.5");
 	expect_total(listener, "s", "2", "6.5");
 	cr_assert_eq(rp_counter_record(counter, 1), 0);
@@ -441,7 +441,7 @@ Test(counter_meters, instruments_that_come_and_go_are_reported)
 	stop_listening(listener);
 }
 
-/* Each of the lists but one names exactly `made`. */
+/* Each of the lists except one selects exactly `made`. */
 Test(counter_meters, instruments_are_chosen_by_meter_prefix_and_name)
 {
 	static const char *const lists[] = {
@@ -466,7 +466,7 @@ Test(counter_meters, instruments_are_chosen_by_meter_prefix_and_name)
 	}
 }
 
-/* As a .NET runtime printed them. */
+/* As printed by a .NET runtime. */
 Test(counter_meters, numbers_have_the_digits_that_dotnet_gives_them)
 {
 	static const struct {
@@ -505,7 +505,9 @@ static int hang(struct rp_observation *observation, void *data)
 	return rp_observe(observation, 1, NULL, 0);
 }
 
-/* The first client has left, although the thread that hangs in the callback cannot notice yet. */
+/*
+ * The first client has closed, although the thread that hangs in the callback cannot notice that.
+ */
 Test(counter_meters, client_that_comes_as_another_goes_has_the_session_to_itself)
 {
 	struct hold hold = { 0, 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters counted and read in the process, without a session. */
+/* Counters updated and read in the process, without a session. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <math.h>
@@ -77,7 +77,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The value that a part of all does not exceed, from the values themselves. */
+/* The quantile computed from the values themselves. */
 static double exact(const double *sorted, size_t count, double quantile)
 {
 	size_t rank = (size_t)ceil(quantile * (double)count);
@@ -245,7 +245,7 @@ Test(counter, bad_tags_are_refused)
 	cr_assert_eq(rp_counter_series(series, twice + 1, 1, &series), -EINVAL);
 }
 
-/* Around the length that is compared without memory of its own. */
+/* Lengths around the one up to which the comparison needs no allocation. */
 Test(counter, tags_of_any_length_find_their_series_again)
 {
 	char text[1000], again[1000];
@@ -283,7 +283,7 @@ Test(counter, series_are_limited)
 	cr_assert_eq(rp_counter_add_tagged(unit_total_counter(), 1, &tag, 1), 0);
 }
 
-/* All series are in one table: those of a counter that goes have to leave it. */
+/* One table holds all series: a destroyed counter must remove its own. */
 Test(counter, series_of_the_same_tags_are_each_counters_own)
 {
 	const struct rp_counter_decl decl = {

@@ -14,7 +14,7 @@
 
 static const uint8_t cookie[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
 
-/* Gives a whole message to a server without any session. */
+/* Passes a whole message to a server without any session. */
 static enum rp_command_outcome run(const uint8_t *bytes, size_t size,
 				   struct rp_message_buffer *reply)
 {
@@ -22,7 +22,7 @@ static enum rp_command_outcome run(const uint8_t *bytes, size_t size,
 	static struct rp_sending sendings[RP_SENDINGS_MAX] = {
 		{ .taken = true }, { .taken = true }, { .taken = true }, { .taken = true },
 	};
-	/* One is under way, so that no request begins one. */
+	/* A dump in progress, so that no request starts one. */
 	static struct rp_dump dump = { .id = 1, .fd = -1 };
 	struct rp_command command = {
 		.traces = &traces, .sendings = sendings, .dump = &dump, .cookie = cookie,
@@ -53,7 +53,10 @@ static uint32_t u32_at(const uint8_t *at)
 	return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
-/* An answer's HRESULT; checks that it is a whole message of the server's, stream aside. */
+/*
+ * Return: a reply's HRESULT. Checks that the reply is a whole message of the server, without a
+ * stream.
+ */
 static enum rp_hresult hresult_of(const struct rp_message_buffer *reply)
 {
 	size_t whole = 0;
@@ -83,13 +86,13 @@ static enum rp_hresult ask(struct rp_message_buffer *request)
 	return hr;
 }
 
-/* One row per command: what a server without sessions says to it. */
+/* One row per command: the reply of a server without sessions. */
 static const struct {
 	uint8_t set, id;
 	uint8_t payload_bytes;
 	enum rp_hresult expected;
 } conversations[] = {
-	{ 0x02, 0x01, 8, RP_HRESULT_OK },		/* StopTracing of a session long gone */
+	{ 0x02, 0x01, 8, RP_HRESULT_OK },		/* StopTracing of an ended session */
 	{ 0x02, 0x01, 7, RP_HRESULT_BAD_ENCODING },
 	{ 0x02, 0x01, 9, RP_HRESULT_BAD_ENCODING },
 	{ 0x02, 0x02, 0, RP_HRESULT_BAD_ENCODING },
@@ -134,7 +137,7 @@ static const struct {
 	{ 0x52, 0x07, 0, RP_HRESULT_INVALID_OPERATION },	/* no recorder */
 	{ 0x52, 0x07, 1, RP_HRESULT_BAD_ENCODING },
 	{ 0x52, 0x08, 0, RP_HRESULT_BAD_ENCODING },
-	{ 0x52, 0x08, 8, RP_HRESULT_FAIL },		/* as many as may be are under way */
+	{ 0x52, 0x08, 8, RP_HRESULT_FAIL },		/* the maximum number is in progress */
 	{ 0x52, 0x08, 9, RP_HRESULT_BAD_ENCODING },
 	{ 0x52, 0x0b, 7, RP_HRESULT_BAD_ENCODING },
 	{ 0x52, 0x0b, 8, RP_HRESULT_INVALID_ARGUMENT },	/* coarse, more than 1 */
@@ -168,7 +171,7 @@ Test(diag_commands, any_flip_in_any_request_gets_one_whole_answer)
 
 			flipped.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
 			reply = answer(flipped.bytes, flipped.size);
-			/* No answer only where the size in the header is another one now. */
+			/* Without a reply only if the header now has another size. */
 			if (reply.size)
 				hresult_of(&reply);
 			else
@@ -190,7 +193,7 @@ Test(diag_commands, reserved_bytes_of_the_header_are_not_looked_at)
 	cr_assert_eq(ask(&request), RP_HRESULT_OK);
 }
 
-/* Before it is sent, the process may become another program. */
+/* Until the reply is sent, the program must not start. */
 Test(diag_commands, start_goes_on_when_the_reply_is_sent_and_only_for_a_right_request)
 {
 	struct rp_message_buffer right = begin(RP_MESSAGE_PROCESS, 0x01);
@@ -222,7 +225,7 @@ Test(diag_commands, stop_tracing_answers_with_the_id_it_was_given)
 	rp_message_fini(&request);
 }
 
-/* Reads the fields all versions share, and leaves the cursor behind them. */
+/* Reads the fields that all versions share, and moves the cursor past them. */
 static void check_process_info(struct rp_cursor *payload)
 {
 	const uint8_t *bytes;

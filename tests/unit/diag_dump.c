@@ -84,7 +84,7 @@ Test(diag_dump, request_cut_at_any_byte_is_badly_encoded)
 
 		if (size == request.size)
 			continue;
-		rp_message_put_u8(&request, 0);	/* one more, for the last turn */
+		rp_message_put_u8(&request, 0);	/* one more, for the last iteration */
 		request.size--;
 		part = fence(request.bytes, size);
 		cr_assert_eq(parse(part.bytes, size, &parsed, refusal), RP_HRESULT_BAD_ENCODING,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The environment as clients read and change it. */
+/* The environment, read and changed by clients. */
 #include <criterion/criterion.h>
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static enum rp_hresult change(const char *name, const char *value, bool suspende
 	return hr;
 }
 
-/* The value that a client reads, for free(), or NULL; checks the reply's shape on the way. */
+/* Return: the value that a client reads, for free(), or NULL. Checks the form of the reply. */
 static char *reported(const char *name)
 {
 	struct rp_message_buffer reply = { 0 };

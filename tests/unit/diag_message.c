@@ -29,7 +29,7 @@ static void put_filter(struct rp_message_buffer *request, uint8_t enable, const 
 		rp_message_put_u32(request, ids[i]);
 }
 
-/* The fields before the providers, in each command's own shape. */
+/* Writes the fields before the providers, in the form of each command. */
 static struct rp_message_buffer begin_collect(uint8_t id, uint32_t mb, uint32_t format)
 {
 	struct rp_message_buffer request = begin(RP_MESSAGE_EVENTPIPE, id);
@@ -172,11 +172,11 @@ Test(diag_message, invalid_utf8_becomes_replacement_characters)
 	} rows[] = {
 		{ "a\x80z", { 'a', 0xfffd, 'z' }, 4 },			/* no first byte */
 		{ "\xff", { 0xfffd }, 2 },
-		{ "\xc3", { 0xfffd }, 2 },				/* cut by the end */
+		{ "\xc3", { 0xfffd }, 2 },				/* truncated */
 		{ "\xe2\x82", { 0xfffd }, 2 },
 		{ "\xf0\x9f\x98", { 0xfffd }, 2 },
 		{ "\xe2\x82z", { 0xfffd, 'z' }, 3 },			/* cut by a letter */
-		{ "\xc0\x80", { 0xfffd, 0xfffd }, 3 },		/* a NUL too long */
+		{ "\xc0\x80", { 0xfffd, 0xfffd }, 3 },		/* an overlong NUL */
 		{ "\xe0\x80\xaf", { 0xfffd, 0xfffd, 0xfffd }, 4 },
 		{ "\xed\xa0\x80", { 0xfffd, 0xfffd, 0xfffd }, 4 },	/* a surrogate */
 		{ "\xf4\x90\x80\x80", { 0xfffd, 0xfffd, 0xfffd, 0xfffd }, 5 },	/* beyond Unicode */
@@ -210,7 +210,7 @@ Test(diag_message, string_is_refused_unless_its_only_nul_ends_it)
 		{ { 2, 0, 0, 0, 0, 0, 0, 0 }, 8, -EBADMSG },	/* an end inside */
 		{ { 3, 0, 0, 0, 'a', 0, 0, 0 }, 8, -EBADMSG },	/* longer than the payload */
 		{ { 0xff, 0xff, 0xff, 0xff, 'a', 0, 0, 0 }, 8, -EBADMSG },
-		{ { 0, 0, 0, 0x80, 0, 0 }, 6, -EBADMSG },	/* twice the count is 2^32 */
+		{ { 0, 0, 0, 0x80, 0, 0 }, 6, -EBADMSG },	/* twice the count overflows to 0 */
 		{ { 2, 0, 0, 0, 0x00, 0xd8, 0, 0 }, 8, 4 },	/* half a surrogate pair */
 		{ { 1, 0, 0 }, 3, -EBADMSG },
 	};
@@ -243,7 +243,7 @@ Test(diag_message, cursor_that_has_failed_reads_zeros_to_the_end)
 	cr_assert(!rp_cursor_failed(&cursor));
 	cr_assert_eq(rp_cursor_get_u64(&cursor), 0);
 	cr_assert(rp_cursor_failed(&cursor));
-	/* Two bytes were left, and are not read any more. */
+	/* The two remaining bytes are no longer read. */
 	cr_assert_eq(rp_cursor_get_u8(&cursor), 0);
 	cr_assert_eq(rp_cursor_left(&cursor), 0);
 	cr_assert_null(rp_message_take_string(&cursor));
@@ -559,7 +559,7 @@ Test(diag_message, reply_longer_than_its_size_field_says_the_most_it_can)
 	cr_assert_eq(reply.size, 160020);
 	cr_assert_eq(rp_message_frame(reply.bytes, reply.size, &whole), RP_HRESULT_OK);
 	cr_assert_eq(whole, RP_MESSAGE_BYTES_MAX);
-	/* The longest that the field holds, and the next message in the same buffer. */
+	/* The longest reply that the field can hold, then the next message in the same buffer. */
 	rp_message_begin(&reply, RP_MESSAGE_SERVER, RP_MESSAGE_OK);
 	while (reply.size < RP_MESSAGE_BYTES_MAX)
 		rp_message_put_u8(&reply, 0);

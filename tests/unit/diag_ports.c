@@ -92,7 +92,7 @@ Test(diag_ports, relative_path_is_taken_from_the_directory_of_the_moment)
 	cr_assert_eq(rp_port_parse(long_name, sizeof(long_name), &port), -ENAMETOOLONG);
 }
 
-/* Without a listening default port: that one is the server's. */
+/* Without the listening default port, which belongs to the server. */
 static struct rp_ports make_ports(const char *const *texts, size_t count)
 {
 	struct rp_ports ports = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A flight recorder switched on, asked and switched off by clients, good and bad ones. */
+/* A flight recorder started, queried and stopped by valid and invalid client requests. */
 #include "diag_talk.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@
 #define END_RECORDING 0x07
 #define SNAPSHOT 0x08
 #define BUFFER_MB 8u
-#define DESCRIPTORS 120		/* that the process may have */
+#define DESCRIPTORS 120		/* the limit of the process */
 #define REPLY_BYTES (RP_MESSAGE_HEADER_BYTES + 8)
 
 RP_PROVIDER(flight, "Test-Recorder");
@@ -73,7 +73,7 @@ static int ask_for_end(void)
 	return fd;
 }
 
-/* The beginning of the reply, whatever follows. */
+/* Reads the beginning of the reply, whatever follows. */
 static enum rp_hresult take_reply(int fd, uint64_t *ret_session)
 {
 	uint8_t reply[REPLY_BYTES];
@@ -115,7 +115,7 @@ static void write_marks(uint64_t *serial, uint64_t count, size_t size)
 		cr_assert_eq(flight_mark((*serial)++, bytes, size), 0);
 }
 
-/* Reads a stream behind its reply. Return: events, without a gap to the last one written. */
+/* Reads the stream after the reply. Return: events, without a gap up to the last one written. */
 static uint64_t read_snapshot(int fd, uint64_t next_serial)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
@@ -182,7 +182,7 @@ Test(diag_recorder, there_is_one_and_then_another)
 	cr_assert_eq(reply_and_close(ask_for_end(), NULL), RP_HRESULT_OK);
 }
 
-/* The protocol's own StopTracing knows it, too. */
+/* The protocol's StopTracing accepts its id too. */
 Test(diag_recorder, its_id_stops_it)
 {
 	struct rp_message_buffer request = begin(RP_MESSAGE_EVENTPIPE, 0x01);
@@ -234,13 +234,15 @@ Test(diag_recorder, the_programs_own_is_found_and_of_two_one_has_to_be_named)
 	cr_assert_eq(reply_and_close(ask_for_end(), NULL), RP_HRESULT_OK);
 }
 
-/* More than all sockets together hold. */
+/* Writes more than all sockets together hold. */
 static void fill(uint64_t *serial)
 {
 	write_marks(serial, 6000, 1000);
 }
 
-/* Each is more than a socket holds, so its thread waits; the server and writers do not. */
+/*
+ * Each snapshot exceeds a socket's buffer, so its thread waits, but the server and writers do not.
+ */
 Test(diag_recorder, clients_that_take_nothing_delay_nobody_and_are_bounded)
 {
 	enum { SILENT = 3 * RP_SENDINGS_MAX };
@@ -250,7 +252,10 @@ Test(diag_recorder, clients_that_take_nothing_delay_nobody_and_are_bounded)
 
 	begin_recorder();
 	fill(&serial);
-	/* A silent one is given up after two seconds, so on a slow day another has its place. */
+	/*
+	 * After two seconds the server drops a silent client, whose place another may take on a
+	 * slow machine.
+	 */
 	for (int round = 0; refused == 0 && round < 20; round++) {
 		for (int i = 0; i < SILENT; i++)
 			fds[i] = ask_for_snapshot(0);
@@ -265,7 +270,7 @@ Test(diag_recorder, clients_that_take_nothing_delay_nobody_and_are_bounded)
 	cr_assert_eq(reply_and_close(ask_for_end(), NULL), RP_HRESULT_OK);
 }
 
-/* Connections of the server's end; the listening socket is none. */
+/* The server's open connections, without the listening socket. */
 static unsigned int count_connections(void)
 {
 	unsigned int count = 0;
@@ -283,7 +288,7 @@ static unsigned int count_connections(void)
 	return count;
 }
 
-/* With the listening socket, epoll and the pair that wakes it, a quarter of what there may be. */
+/* With the listening socket, epoll and the wake-up pair: a quarter of the descriptor limit. */
 Test(diag_recorder, snapshots_on_their_way_are_of_the_servers_share_of_descriptors)
 {
 	enum { SILENT = 40 };
@@ -303,7 +308,7 @@ Test(diag_recorder, snapshots_on_their_way_are_of_the_servers_share_of_descripto
 	}
 	for (unsigned int i = 0; i < SILENT; i++)
 		silent[i] = connect_to(getpid());
-	/* The server drops the first client for the one above the share that it has accepted. */
+	/* The server drops the first client to accept the one above its share. */
 	cr_assert_eq(recv(silent[0], &byte, 1, 0), 0);
 	cr_assert_leq(count_connections(), DESCRIPTORS / 4 - 4 + 1);
 	cr_assert_eq(ask_pid(), (uint64_t)getpid());
@@ -331,7 +336,7 @@ Test(diag_recorder, client_that_dies_in_the_middle_harms_nobody)
 	cr_assert_eq(reply_and_close(ask_for_end(), NULL), RP_HRESULT_OK);
 }
 
-/* The end waits for it, as long as it moves; a reader that was held up too long gets a part. */
+/* The stop waits for it while it makes progress; a reader that was blocked too long gets a part. */
 Test(diag_recorder, end_waits_for_a_snapshot_on_its_way)
 {
 	uint64_t serial = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests for the tests of diag/, in memory that faults on a read beyond their end. */
+/* Requests for the tests of diag/, in memory that faults at a read beyond the request's end. */
 #ifndef DIAG_REQUEST_H
 #define DIAG_REQUEST_H
 
@@ -20,7 +20,7 @@ static inline struct rp_message_buffer begin(uint8_t set, uint8_t id)
 	return request;
 }
 
-/* The bytes in memory that ends where they end: reading one more is a fault. */
+/* Bytes at the end of accessible memory: a read beyond them faults. */
 struct fenced {
 	uint8_t *map;
 	size_t map_bytes;

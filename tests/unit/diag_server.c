@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The DiagnosticServer's life: started, forked, stopped, and asked for more than fits a message. */
+/* The DiagnosticServer's life: start, fork, stop, and requests whose reply exceeds a message. */
 #include <criterion/criterion.h>
 
 #include <dirent.h>
@@ -19,7 +19,7 @@
 
 TestSuite(diag_server, .init = set_up, .fini = tear_down);
 
-/* Whether it is of a kind that the server has. Tools that watch a program have their own files. */
+/* Whether the descriptor is of a kind that the server opens. Checking tools open other files. */
 static bool is_servers(const char *fd)
 {
 	char path[64], target[64] = "";
@@ -64,7 +64,7 @@ Test(diag_server, stop_needs_no_start_and_start_no_stop)
 	cr_assert_eq(ask_pid(), (uint64_t)getpid());
 }
 
-/* An hour's delay: the test only ends if stop does not wait for it. */
+/* An hour's delay: the test ends only if stop does not wait for it. */
 Test(diag_server, stop_ends_the_delay_and_no_socket_ever_was)
 {
 	struct dirent *entry;
@@ -97,7 +97,9 @@ Test(diag_server, forked_child_closes_what_it_inherited_and_the_parent_serves_on
 		pid_t child;
 		int fd;
 
-		/* So the silent one was accepted; and the server may be closing this one now. */
+		/*
+		 * So the silent client was accepted before; the server may be closing this one now.
+		 */
 		cr_assert_eq(ask_pid(), (uint64_t)getpid());
 		child = fork_child(&fd);
 		if (child == 0) {
@@ -149,7 +151,7 @@ static void destroy_providers(struct rp_provider *providers[MANY_PROVIDERS])
 		cr_assert_eq(rp_provider_destroy(providers[i]), 0);
 }
 
-/* Reads all rows; a row cut short is a failure. */
+/* Reads all rows; fails at a truncated row. */
 static uint32_t count_rows(struct rp_cursor payload)
 {
 	char text[1024];
@@ -198,7 +200,9 @@ Test(diag_server, listing_longer_than_a_message_comes_whole)
 	destroy_providers(providers);
 }
 
-/* Its reply does not fit into the socket: others are served, and it is given up in the end. */
+/*
+ * The reply does not fit into the socket: the server serves others, and finally drops this client.
+ */
 Test(diag_server, client_that_does_not_take_its_reply_delays_nobody)
 {
 	static struct rp_provider *providers[MANY_PROVIDERS];
@@ -226,7 +230,7 @@ static void ask_for_listings(struct pollfd clients[SILENT])
 		clients[i] = (struct pollfd){ .fd = connect_to(getpid()), .events = POLLRDHUP };
 		cr_assert(send_request(clients[i].fd, RP_MESSAGE_RINGPIPE, 0x00));
 	}
-	/* Behind all of them, so their replies are made. */
+	/* Queued after all of them, so their replies have been made. */
 	cr_assert_eq(ask_pid(), (uint64_t)getpid());
 	poll(clients, SILENT, 0);
 }
@@ -245,7 +249,7 @@ Test(diag_server, replies_that_nobody_takes_stay_below_their_bound)
 	cr_assert_eq(rp_diag_start(0), 0);
 	for (int i = 0; i < SILENT; i++)
 		clients[i].fd = -1;
-	/* On a slow machine even the newest may have had its five seconds by now. */
+	/* On a slow machine even the newest may have reached its limit of five seconds. */
 	do
 		ask_for_listings(clients);
 	while (clients[SILENT - 1].revents && time(NULL) <= limit);

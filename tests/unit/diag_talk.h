@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests that start a DiagnosticServer in a directory of their own, and talk to it. */
+/* Helpers to start a DiagnosticServer in a separate directory, and to talk to it. */
 #ifndef DIAG_TALK_H
 #define DIAG_TALK_H
 
@@ -24,8 +24,9 @@
 static char directory[] = "/tmp/rp-diag-XXXXXX";
 
 /*
- * Loading the library has started a server; the tests start theirs, in a directory of their own. In
- * a forked child the library's fork handler has run: rp_diag_forget(), then rp_diag_start().
+ * Stops the server that the library started at loading; the tests start another in a separate
+ * directory. In a forked child the library's fork handler has run: rp_diag_forget(), then
+ * rp_diag_start().
  */
 static inline void set_up(void)
 {
@@ -40,7 +41,7 @@ static inline void tear_down(void)
 	cr_assert_eq(rmdir(directory), 0, "something was left behind in %s", directory);
 }
 
-/* Connects to this process's own socket, waiting for it to appear. -1: it never did. */
+/* Connects to this process's own socket after waiting for it. Return: -1 if it did not appear. */
 static inline int connect_to(pid_t pid)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -71,7 +72,7 @@ static inline bool send_request(int fd, uint8_t set, uint8_t id)
 	return n == RP_MESSAGE_HEADER_BYTES;
 }
 
-/* Everything up to the end of the connection. */
+/* Reads everything up to the end of the connection. */
 static inline size_t receive_all(int fd, uint8_t *bytes, size_t space)
 {
 	size_t size = 0;
@@ -82,7 +83,7 @@ static inline size_t receive_all(int fd, uint8_t *bytes, size_t space)
 	return size;
 }
 
-/* The pid that the server of this process says it has; 0: it does not answer. */
+/* Return: the pid that this process's server reports; 0 without an answer. */
 static inline uint64_t ask_pid(void)
 {
 	static uint8_t reply[RP_MESSAGE_BYTES_MAX];
@@ -104,9 +105,10 @@ static inline uint64_t ask_pid(void)
 }
 
 /*
- * A child that calls report_to_parent() and then waits to be killed: the server's thread, which may
- * be in the middle of an answer, is not in the child, and after an exit of the child's own valgrind
- * would call the answer's memory lost. Return: as fork(); `ret_fd` is the other's.
+ * Forks a child that reports its result by report_to_parent() and then waits to be killed. The
+ * server's thread may be in the middle of a reply and does not exist in the child. At an exit of
+ * the child, valgrind would report the reply's memory as lost. Return: as fork(); `ret_fd` is the
+ * other's end.
  */
 static inline pid_t fork_child(int *ret_fd)
 {
@@ -121,7 +123,7 @@ static inline pid_t fork_child(int *ret_fd)
 	return child;
 }
 
-/* In the child, which ends by itself only where its parent is gone. */
+/* Called in the child, which ends by itself only if its parent has ended. */
 static inline void report_to_parent(int fd, bool well)
 {
 	if (send(fd, &well, 1, MSG_NOSIGNAL) == 1)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Records for the kernel's user_events, and which tracepoint an event goes to; without a kernel. */
+/*
+ * Records for the kernel's user_events, and the choice of an event's tracepoint; without a kernel.
+ */
 #include <criterion/criterion.h>
 
 #include <errno.h>
@@ -15,7 +17,7 @@
 #include "export/user_event.h"
 #include "export/user_events.h"
 
-#define HEADER_BYTES 15u		/* the kernel's index, version, id, two places */
+#define HEADER_BYTES 15u		/* the kernel's index, version, id, two data locations */
 
 static const struct rp_field order_fields[] = {
 	{ .name = "id", .type = RP_TYPE_U32 },
@@ -44,7 +46,7 @@ static struct rp_user_event *make(const struct rp_field *fields, uint16_t count)
 	return event;
 }
 
-/* Writes one event into a pipe, and takes what came out of it. Return: as rp_user_event_write(). */
+/* Writes one event into a pipe, and reads the record. Return: as rp_user_event_write(). */
 static int pass(const struct rp_user_event *event, const struct rp_part *parts, unsigned int count,
 		uint8_t *out, size_t *ret_size)
 {
@@ -100,7 +102,7 @@ Test(export_user_events, record_is_laid_out_as_the_format_says)
 	rp_user_event_free(event);
 }
 
-/* record-trace takes the fields from the first tag alone. */
+/* record-trace reads the fields from the first tag only. */
 Test(export_user_events, fields_of_arrays_stand_before_the_opcode)
 {
 	struct rp_event_def def = definition(bytes_fields, 1);
@@ -109,7 +111,10 @@ Test(export_user_events, fields_of_arrays_stand_before_the_opcode)
 
 	def.opcode = RP_OPCODE_START;
 	cr_assert_eq(rp_user_event_make(&def, false, &event), 0);
-	/* Behind label, length, two names, id, keywords, version, level and no field of the old. */
+	/*
+	 * After label, length, two names, id, keywords, version, level and no field of the old
+	 * form.
+	 */
 	tag = event->metadata + 5 + 2 * sizeof("Shop") + 4 + 2 * sizeof("ordered") + 8 + 4 + 4 + 4;
 	cr_assert_eq(tag[4], 2);
 	tag += 5 + u32_at(tag);

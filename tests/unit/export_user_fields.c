@@ -60,7 +60,7 @@ Test(export_user_fields, every_type_has_a_name_the_kernel_knows)
 	rp_user_fields_fini(&fields);
 }
 
-/* The bytes that a place in the head points at. */
+/* Compares the bytes to which a data location in the header points. */
 static void expect_at(const uint8_t *out, size_t place, const void *bytes, size_t size)
 {
 	uint32_t value;

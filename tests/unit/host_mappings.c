@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of what is mapped: the program, its libraries, the vDSO, and what is gone. */
+/* The table of mappings: the program, its libraries, the vDSO, and removed mappings. */
 #include <criterion/criterion.h>
 
 #include <dlfcn.h>
@@ -100,7 +100,7 @@ Test(host_mappings, knows_a_library_that_comes_back_to_its_place_once)
 		dlclose(library);
 		rp_mappings_refresh();
 	}
-	/* The kernel may put it elsewhere, but not twenty times in an unchanged process. */
+	/* The kernel may move it once, but not twenty times in an unchanged process. */
 	cr_assert_lt(count_of("symbols_code"), 20);
 	rp_mappings_release();
 }

@@ -53,7 +53,7 @@ static struct payload payload_of(const struct rp_rundown_record *record)
 	return (struct payload){ bytes, bytes + record->payload_bytes };
 }
 
-/* Take all mappings. Return: the id of the mapping that holds the address. */
+/* Reads all mappings. Return: the id of the mapping that contains the address. */
 static uint64_t take_mappings(struct rp_rundown *rundown, const void *address)
 {
 	uint64_t at = (uint64_t)(uintptr_t)address, metadata = 0, wanted = 0;
@@ -206,7 +206,7 @@ Test(host_rundown, can_be_destroyed_while_symbols_are_read)
 	(void)take_mappings(rundown, NULL);
 	cr_assert_eq(rp_rundown_start(rundown, &address, 1, 0), 0);
 	rp_rundown_destroy(rundown);
-	/* Its thread lets go when it is done. */
+	/* The rundown's thread releases the mappings when it is done. */
 	while (rp_mappings_at(0))
 		poll(NULL, 0, 1);
 }

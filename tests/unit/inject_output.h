@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The output of an injection, collected for the test and the fuzz target that check it whole. */
+/* Collects the output of an injection, for the test and the fuzzer that check all of it. */
 #ifndef INJECT_OUTPUT_H
 #define INJECT_OUTPUT_H
 
@@ -13,7 +13,7 @@ struct inject_output {
 	size_t size;
 };
 
-/* Takes what came out so far away from the splice. */
+/* Appends the output produced so far. */
 static inline void inject_gather(struct rp_kernel_inject *inject, struct inject_output *output)
 {
 	size_t size;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small stand-in for Criterion's runner, for builds with ThreadSanitizer: the runner keeps its
- * state at addresses that ThreadSanitizer has taken, and cannot start. The tests stay as they are.
- * Each runs in a process of its own: this program again, with the test's number.
+ * A replacement for Criterion's runner in builds with ThreadSanitizer: the runner stores its state
+ * at addresses that ThreadSanitizer uses, and cannot start. The tests are unchanged. Each runs in a
+ * separate process: this program again, with the test's number.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -30,7 +30,7 @@ int main(int argc, char **argv);
 static bool test_failed;
 static jmp_buf test_end;
 
-/* What Criterion's assertions call. */
+/* Functions that Criterion's assertions call. */
 void cri_asserts_passed_incr(void)
 {
 }

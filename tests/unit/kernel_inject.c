@@ -40,7 +40,7 @@ static void put(struct rp_kernel_inject *inject, uint32_t definition, uint64_t t
 	cr_assert_eq(rp_kernel_inject_put(inject, &event), 0);
 }
 
-/* "name@time/thread " of each event, and the account of the whole. */
+/* Writes "name@time/thread " of each event. Return: the statistics of the whole stream. */
 static struct rp_reader_stats report(const struct inject_output *all, int end, char text[4096])
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
@@ -59,7 +59,7 @@ static struct rp_reader_stats report(const struct inject_output *all, int end, c
 	return stats;
 }
 
-/* Three events of a process at 100, 300 and 500 ns, two losses reported before the last. */
+/* Three events of a process at 100, 300 and 500 ns, and two losses reported before the last. */
 static uint8_t *process_trace(size_t *ret_size)
 {
 	struct rp_encoder *encoder = trace_begin();
@@ -80,7 +80,7 @@ static void inject_all(size_t piece, struct inject_output *ret_all)
 	size_t size, done = 0;
 	uint8_t *trace = process_trace(&size);
 
-	/* Processors reach the ring a little out of order. */
+	/* Records in the ring are slightly out of order, as processors write them. */
 	put(inject, 0, 200, 7, 1, 0);
 	put(inject, 1, 50, 9, 2, 0);
 	put(inject, 1, 450, 7, 3, 5);

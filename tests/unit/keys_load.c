@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sites with static keys change while threads run through them, signal handlers too, and while
- * processes fork. Nobody is stopped meanwhile: so each thread sums up what it does around the
- * sites, and any instruction that was not what it should be shows there or is the end.
+ * Sites with static keys change while threads and signal handlers execute them, and while processes
+ * fork. No thread is stopped for a change, so each thread computes sums around the sites: a wrong
+ * instruction would change a sum or crash.
  *
  * RINGPIPE_STRESS=long: for 30 seconds.
  */
@@ -30,11 +30,11 @@
 #define THREADS 4u
 #define SHORT_TOGGLES 400u
 #define LONG_S 30
-#define TOGGLES_MIN 100u	/* however slow the machine is, in the long form */
+#define TOGGLES_MIN 100u	/* minimum in the long form, on any machine */
 #define FORK_EVERY 50u
 #define SIGNAL_US 500
 #define PATIENCE_S 60
-#define ONE (1ull << 48)	/* a tracer of the kernel's */
+#define ONE (1ull << 48)	/* of a kernel tracer */
 
 RP_PROVIDER(load, "Test-Keys-Load");
 RP_EVENT(load, first, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b));
@@ -44,7 +44,7 @@ RP_EVENT(load, asked, 3, RP_LEVEL_INFORMATIONAL, 0);
 static bool over;
 static uint64_t signals;
 
-/* Sites in the middle of sums: whatever they are just then, the sums are the same. */
+/* Sites between the steps of a sum: their state must not change the sum. */
 static __attribute__((noinline)) uint64_t sum_up(uint64_t n)
 {
 	uint64_t a = n, b = n ^ 0x5555, c = 3 * n;
@@ -62,7 +62,7 @@ static __attribute__((noinline)) uint64_t sum_up(uint64_t n)
 	return a ^ b ^ c ^ (uint64_t)d;
 }
 
-/* The same without. */
+/* The same sum without sites. */
 static __attribute__((noinline)) uint64_t expected(uint64_t n)
 {
 	uint64_t a = n, b = n ^ 0x5555, c = 3 * n;
@@ -137,7 +137,7 @@ static void make_child(void)
 		fail("a child did not end well");
 }
 
-/* False: code cannot be changed here; the library found the same. */
+/* False if code cannot be changed here, as the library also found. */
 static bool becomes_ready(void)
 {
 	time_t limit = time(NULL) + PATIENCE_S;
@@ -179,7 +179,7 @@ int main(void)
 	uint64_t toggles;
 
 	printf("TAP version 13\n");
-	fflush(stdout);	/* or children say it again */
+	fflush(stdout);	/* else forked children would print it again */
 	if (!becomes_ready()) {
 		printf("1..0 # SKIP code cannot be changed here\n");
 		return 0;

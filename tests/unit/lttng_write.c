@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bytes that LTTng gets of an event, and the events that are refused. LTTng is not loaded: the
+ * The bytes of an event that LTTng gets, and the events that are refused. LTTng is not loaded: the
  * test provides its buffers. Another thread's actions at the worst moment are simulated where the
  * write path calls out: when it asks for the activity, and when it hands the event over.
  */
@@ -20,10 +20,10 @@
 
 static uint8_t given[SPACE];
 static size_t given_bytes, reserved_bytes;
-static struct rp_part pieces[8];	/* the first of them, where LTTng was to take them from */
+static struct rp_part pieces[8];	/* where LTTng was to read the first of them */
 static unsigned int piece_count;
 static unsigned int events, locks;
-static char *asked_text, *handed_text;	/* are changed then */
+static char *asked_text, *handed_text;	/* changed at those moments */
 static char changed;
 static struct rp_activity activity;
 
@@ -128,7 +128,9 @@ static void end(void)
 	rp_lttng_event_destroy(export.data);
 }
 
-/* Whether LTTng has the event; else it is lost, and nothing was given. */
+/*
+ * Return: whether LTTng got the event; otherwise it is counted as lost and nothing was passed on.
+ */
 static bool write_parts(const struct rp_part *parts, unsigned int count)
 {
 	uint64_t lost = export.lost, bytes = 0;
@@ -148,7 +150,7 @@ static bool write_parts(const struct rp_part *parts, unsigned int count)
 	return false;
 }
 
-/* Memory of its own, so that a sanitizer sees who reads behind it. */
+/* A separate allocation, so that a sanitizer reports a read beyond it. */
 static struct rp_part part_of(const void *bytes, size_t size)
 {
 	void *own = malloc(size ? size : 1);
@@ -247,12 +249,12 @@ Test(lttng_write, text_without_an_end_is_lost_at_any_length)
 		end();
 		if (length == 0)
 			continue;
-		/* One end for two texts. */
+		/* Two texts with only one NUL. */
 		text[length - 1] = '\0';
 		begin(two_fields, 2);
 		cr_assert_not(write_bytes(text, length), "of %zu bytes", length);
 		end();
-		text[length - 1] = '\xc3';	/* and the beginning of a character */
+		text[length - 1] = '\xc3';	/* and an incomplete character */
 		begin(text_field, 1);
 		cr_assert_not(write_bytes(text, length), "of %zu bytes", length);
 		end();
@@ -289,7 +291,7 @@ Test(lttng_write, what_is_no_utf_8_is_converted_wherever_it_stands)
 			memcpy(expected + length + 2, "\0" BOTH, 5);
 			cr_assert(write_bytes(text, length + 1));
 			assert_given(expected, length + 7);
-			/* A valid character of several bytes at this place is not changed. */
+			/* A valid multi-byte character at this position is not changed. */
 			if (at + 1 == length)
 				continue;
 			memcpy(text + at, "\xc3\xa9", 2);
@@ -390,7 +392,10 @@ Test(lttng_write, up_to_256_bytes_are_copied_once_before_and_more_go_out_from_wh
 		rp_lttng_write(&export, parts, 3, 8 + bytes + 8);
 		cr_assert_eq(piece_count, 2 * each, "%u pieces", piece_count);
 		for (unsigned int i = 0; i < piece_count; i++) {
-			/* The same copy for both, and never the program's; or nothing else. */
+			/*
+			 * Both sessions get the same copy, never the program's memory; or no other
+			 * output.
+			 */
 			cr_assert_eq(pieces[i].base, pieces[i % each].base);
 			for (int part = 0; part < 3; part++)
 				cr_assert_eq(lies_in(&pieces[i], &parts[part]),
@@ -404,7 +409,10 @@ Test(lttng_write, up_to_256_bytes_are_copied_once_before_and_more_go_out_from_wh
 	end();
 }
 
-/* Up to the size that is copied: an end that goes, or comes too early, would spoil the trace. */
+/*
+ * Up to the maximum size of a copy: a NUL that disappears, or appears too early, would corrupt the
+ * trace.
+ */
 static void write_while_it_changes(char **when)
 {
 	char text[256 - 16], before[sizeof(text)];
@@ -420,7 +428,7 @@ static void write_while_it_changes(char **when)
 			*when = &text[at];
 			cr_assert(write_order(text, bytes));
 			assert_order(before, bytes);
-			/* One that has to be converted, which is counted before. */
+			/* A text that needs conversion, which is counted first. */
 			memset(text, 'x', bytes);
 			text[0] = '\xff';
 			text[bytes - 1] = '\0';

@@ -228,7 +228,7 @@ Test(convert, cuts_a_long_string_at_a_character)
 	size_t size = RP_PAYLOAD_MAX, wire, shift;
 	char *payload = malloc(size), *json;
 
-	/* Pairs of units, on either side of the cut. */
+	/* Surrogate pairs on either side of the cut. */
 	for (shift = 0; shift < 2; shift++) {
 		memset(payload, 'a', size);
 		for (size_t at = shift; at + 4 <= size - 5; at += 4)

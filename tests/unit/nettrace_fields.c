@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Payloads by their fields: the same values from a listener and from a recording. */
+/* Payloads read by field: a listener and a recording give the same values. */
 #include "core_support.h"
 
 #include <stdint.h>
@@ -65,7 +65,7 @@ static void expect_pair(struct rp_fields *fields, uint8_t small, int32_t large)
 	cr_expect_eq(rp_fields_next(fields, NULL), 0);
 }
 
-/* Recordings give a POINTER as U64. */
+/* A recording stores a POINTER as U64. */
 static void expect_scalars(struct rp_fields *fields, uint8_t pointer_type)
 {
 	struct rp_value value = RP_VALUE_INIT;
@@ -131,7 +131,7 @@ static void expect_all(struct rp_fields *fields)
 	cr_expect_eq(rp_fields_next(fields, NULL), 0, "the end stays the end");
 }
 
-/* A listener's STRING is a STRING16 in recordings, which have no other type of string. */
+/* A listener's STRING is a STRING16 in recordings, which have no other string type. */
 static void expect_listener(struct rp_listener *listener)
 {
 	struct rp_listener_event event;
@@ -181,7 +181,7 @@ Test(fields, are_the_same_in_a_listener_and_a_recording)
 	fclose(file);
 }
 
-/* Walks everything, inner values too; returns how many there were, or the error. */
+/* Visits all values, including inner ones. Return: their number, or the error. */
 static int walk(struct rp_fields fields)
 {
 	struct rp_value value = RP_VALUE_INIT;
@@ -199,7 +199,7 @@ static int walk(struct rp_fields fields)
 	return ret < 0 ? ret : count;
 }
 
-/* A copy without a byte behind it, so that sanitizers see a step too far. */
+/* Copies the payload to memory of its exact size, so that sanitizers report a read beyond it. */
 static int walk_exactly(struct rp_listener_event event, const void *payload, size_t size)
 {
 	uint8_t *copy = malloc(size ? size : 1);
@@ -250,7 +250,9 @@ Test(fields, any_bytes_are_walked_within_their_bounds)
 	expect_end(listener);
 }
 
-/* An array that the payload's end cuts is given with what is there, then the error. */
+/*
+ * If the payload ends within an array, its present elements are read, then an error is returned.
+ */
 Test(fields, cut_array_is_given_as_far_as_it_goes)
 {
 	static const struct rp_field array = { "a", NULL, 0, RP_TYPE_ARRAY, RP_TYPE_U16, 0, NULL };

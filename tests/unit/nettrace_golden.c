@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One small trace with fixed contents, byte for byte: golden/nettrace_v4.hex holds what the
- * encoder wrote when a strict reader (TraceEvent) was seen to accept it. A change of the bytes is
- * a change of the format, so look at it with such a reader before running this with
+ * One small trace with fixed contents, compared byte for byte: golden/nettrace_v4.hex and
+ * nettrace_v6.hex have the encoder's output that a strict reader (TraceEvent) accepted. Different
+ * bytes are a change of the format, so check them with such a reader before running this with
  * RINGPIPE_REGENERATE=1.
  *
- * usage: nettrace_golden FILE
+ * usage: nettrace_golden VERSION FILE
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -115,9 +115,9 @@ static bool same_as_file(const char *path, const char *text)
 
 int main(int argc, char **argv)
 {
-	const struct rp_encoder_info info = {
+	struct rp_encoder_info info = {
 		.start_ns = 1000, .start_utc_ns = 1709210096007000000, .process_id = 1234,
-		.processors = 2,
+		.processors = 2, .page_bytes = 4096, .own_ids = 1,
 	};
 	struct rp_encoder *encoder = NULL;
 	struct rows rows;
@@ -126,13 +126,16 @@ int main(int argc, char **argv)
 	FILE *out;
 	bool good;
 
-	if (argc != 2 || rp_encoder_create(&info, &encoder) < 0 || !define(encoder, &rows) ||
+	if (argc != 3)
+		return EXIT_FAILURE;
+	info.version = (uint32_t)atoi(argv[1]);
+	if (rp_encoder_create(&info, &encoder) < 0 || !define(encoder, &rows) ||
 	    !fill(encoder, &rows))
 		return EXIT_FAILURE;
 	if (getenv("RINGPIPE_REGENERATE")) {
 		const void *bytes = rp_encoder_output(encoder, &size);
 
-		out = fopen(argv[1], "w");
+		out = fopen(argv[2], "w");
 		if (!out)
 			return EXIT_FAILURE;
 		print_hex(out, bytes, size);
@@ -144,7 +147,7 @@ int main(int argc, char **argv)
 		out = open_memstream(&text, &text_size);
 		print_hex(out, bytes, size);
 		fclose(out);
-		good = same_as_file(argv[1], text);
+		good = same_as_file(argv[2], text);
 		free(text);
 	}
 	rp_encoder_destroy(encoder);

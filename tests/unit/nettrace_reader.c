@@ -9,7 +9,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Traces made byte by byte: what our encoder never writes. */
+/* Traces made byte by byte, in forms that ringpipe's encoder never writes. */
 
 static void put_name(struct rp_outbuf *out, const char *name)
 {
@@ -57,7 +57,7 @@ static void put_header(struct rp_outbuf *out, uint32_t version, uint32_t pointer
 
 static void put_block_header(struct rp_outbuf *out, uint16_t flags)
 {
-	static const uint16_t size = 24;	/* readers skip what they do not know */
+	static const uint16_t size = 24;	/* readers skip unknown fields */
 
 	rp_outbuf_put(out, &size, 2);
 	rp_outbuf_put(out, &flags, 2);
@@ -69,7 +69,7 @@ static void put_fixed_event(struct rp_outbuf *out, uint32_t metadata_id, uint32_
 {
 	uint32_t padding = -size & 3;
 
-	/* Writers may or may not count the padding in: here those of even size do not. */
+	/* Writers may include the padding in the size or not: here, blocks of even size do not. */
 	rp_outbuf_put_u32(out, RP_EVENT_FIXED_BYTES - 4 + size + (size & 1 ? padding : 0));
 	rp_outbuf_put_u32(out, metadata_id);
 	rp_outbuf_put_u32(out, sequence);
@@ -84,7 +84,7 @@ static void put_fixed_event(struct rp_outbuf *out, uint32_t metadata_id, uint32_
 	rp_outbuf_put(out, "\0\0\0", padding);
 }
 
-/* The head of a blob for event `id`; fields and tags are the caller's. */
+/* Writes the header of a blob for event `id`; the caller adds fields and tags. */
 static void put_blob_header(struct rp_outbuf *out, uint32_t id)
 {
 	rp_outbuf_put_u32(out, id);
@@ -138,7 +138,7 @@ static void put_one_event(struct rp_outbuf *out, uint32_t id, uint32_t sequence,
 	rp_outbuf_fini(&content);
 }
 
-/* A trace with something of everything, and how many events it has. */
+/* A trace with each kind of object and event, and the number of its events. */
 static uint8_t *make_trace(size_t *ret_size, uint64_t *ret_events)
 {
 	static const struct rp_field inner[] = {
@@ -178,7 +178,7 @@ static uint8_t *make_trace(size_t *ret_size, uint64_t *ret_events)
 	return trace_end(encoder, ret_size);
 }
 
-/* Reads and prints everything; the result of the last call. */
+/* Reads and prints everything. Return: the result of the last call. */
 static int read_all(const void *bytes, size_t size, uint64_t *ret_events)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
@@ -240,7 +240,7 @@ Test(reader, survives_any_byte_changed)
 			ret = read_all(bytes, size, &got);
 			cr_expect(ret == 0 || ret == -EBADMSG || ret == -ENODATA ||
 				  ret == -EPROTONOSUPPORT, "%d at %zu", ret, at);
-			/* An event takes three bytes at least. */
+			/* An event has at least three bytes. */
 			cr_expect_lt(got, size / 3);
 			bytes[at] ^= changes[i];
 		}
@@ -256,7 +256,7 @@ Test(reader, refuses_what_is_no_nettrace)
 	cr_expect_eq(read_all("", 0, &got), -EBADMSG);
 	cr_expect_eq(read_all("Nettrac", 7, &got), -EBADMSG);
 	cr_expect_eq(read_all("#!/bin/sh\nexit 0\n........................", 40, &got), -EBADMSG);
-	cr_expect_eq(read_all("Nettrace\0\0\0\0\6\0\0\0\0\0\0\0", 20, &got), -EPROTONOSUPPORT);
+	cr_expect_eq(read_all("Nettrace\0\0\0\0\7\0\0\0\0\0\0\0", 20, &got), -EPROTONOSUPPORT);
 	put_header(&out, 5, 8);
 	cr_expect_eq(read_all(out.bytes, out.size, &got), -EPROTONOSUPPORT);
 	out.size = 0;
@@ -451,7 +451,7 @@ Test(reader, counts_losses_as_traceevent_does)
 	}
 }
 
-/* Reads one event whose blob and payload are given; its JSON. */
+/* Reads one event with the given blob and payload. Return: its JSON. */
 static char *hand_made(const struct rp_outbuf *blob, const void *payload, uint32_t size)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;

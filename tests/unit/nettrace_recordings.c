@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Recordings of the .NET runtime, as zip files next to the summaries that TraceEvent made of them:
- * NAME.nettrace.zip and NAME.nettrace.baseline.txt with lines `provider/event, count, first
- * event`. RINGPIPE_TEST_DATA names the folder that holds them in nettrace/; they are no part of
- * this project.
+ * NAME.nettrace.zip and NAME.nettrace.baseline.txt with lines `provider/event, count, first event`.
+ * RINGPIPE_TEST_DATA is the folder that contains them in nettrace/; they are not part of this
+ * project.
  */
 #include <sys/wait.h>
 
@@ -15,7 +15,7 @@ struct totals {
 	char tests[1024];	/* the events of TestEventSource0, as JSON */
 };
 
-/* Baselines leave these out: DCEnd/LoadVerbose bookkeeping and IL maps of the CLR's providers. */
+/* Baselines omit DCEnd/LoadVerbose bookkeeping and IL maps of the CLR's providers. */
 static int is_listed(const struct rp_reader_type *type)
 {
 	return strncmp(type->provider, "Microsoft-Windows-DotNET", 24) ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The short way of events like the one before, against the long one. */
+/* The short path for repeated events, compared with the long one. */
 #include "nettrace_trace.h"
 
 #include "nettrace/repeat.h"
@@ -37,7 +37,7 @@ static uint32_t next(uint64_t *seed)
 	return (uint32_t)(*seed >> 33);
 }
 
-/* By the short way, if it is open. */
+/* Uses the short path if it applies. */
 static bool repeats(struct rp_encoder *encoder, const struct rp_encoder_event *event)
 {
 	struct rp_encoder_repeat *repeat = rp_encoder_repeat(encoder);
@@ -49,7 +49,7 @@ static bool repeats(struct rp_encoder *encoder, const struct rp_encoder_event *e
 				     event->payload_bytes);
 }
 
-/* One event after the other, most of them like the one before. */
+/* Writes events, most of which repeat the previous one. */
 static void step(struct stream *stream, struct rp_encoder_event *event, uint32_t *type,
 		 uint64_t *seed, const uint64_t *frames, const struct rp_guid *ids)
 {

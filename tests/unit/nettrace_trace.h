@@ -12,9 +12,18 @@
 #include <ringpipe/reader.h>
 
 #include "nettrace/encoder.h"
+#include "nettrace/format.h"
 
 #define TRACE_START_NS 1000000ull
 #define TRACE_START_UTC_NS 1700000000123000000ll
+
+/* The version of the format that the encoder writes: the tests run with each. */
+static inline uint32_t trace_version(void)
+{
+	const char *text = getenv("TEST_NETTRACE_VERSION");
+
+	return text ? (uint32_t)atoi(text) : 4;
+}
 
 static inline struct rp_encoder *trace_begin(void)
 {
@@ -23,6 +32,7 @@ static inline struct rp_encoder *trace_begin(void)
 		.start_utc_ns = TRACE_START_UTC_NS,
 		.process_id = 4242,
 		.processors = 3,
+		.version = trace_version(),
 	};
 	struct rp_encoder *encoder = NULL;
 
@@ -69,7 +79,7 @@ static inline void trace_event(struct rp_encoder *encoder, const struct rp_encod
 	free(copy);
 }
 
-/* Ends the stream; the bytes are the caller's. */
+/* Ends the stream; the caller owns the bytes. */
 static inline uint8_t *trace_end(struct rp_encoder *encoder, size_t *ret_size)
 {
 	const void *output;
@@ -81,6 +91,28 @@ static inline uint8_t *trace_end(struct rp_encoder *encoder, size_t *ret_size)
 	memcpy(bytes, output, *ret_size);
 	rp_encoder_destroy(encoder);
 	return bytes;
+}
+
+/* The content of the next stack block or sequence point at or after `at`; NULL: there is none. */
+static inline uint8_t *trace_find_block(uint8_t *bytes, uint8_t *at, size_t size, uint8_t kind)
+{
+	const char *name = kind == RP_BLOCK_STACK ? "StackBlock\6" : "SPBlock\6";
+	uint32_t word;
+
+	if (trace_version() != 6) {
+		at = memmem(at, (size_t)(bytes + size - at), name, strlen(name));
+		if (!at)
+			return NULL;
+		at += strlen(name) + 4;
+		return at + (-(at - bytes) & 3);
+	}
+	/* Blocks follow each other from the Trace block on. */
+	for (uint8_t *next = bytes + 20; next < bytes + size; next += 4 + (word & 0xffffff)) {
+		memcpy(&word, next, 4);
+		if (next >= at && word >> 24 == kind)
+			return next + 4;
+	}
+	return NULL;
 }
 
 static inline struct rp_reader *trace_open(const void *bytes, size_t size)
@@ -110,7 +142,9 @@ static inline struct rp_reader_stats trace_stats(const struct rp_reader *reader)
 	return stats;
 }
 
-/* One event with these fields and this payload, through encoder and reader, as JSON. */
+/*
+ * Passes one event with these fields and this payload through encoder and reader. Return: its JSON.
+ */
 static inline char *trace_round(const struct rp_field *fields, size_t field_count,
 				const void *payload, size_t payload_bytes, size_t *ret_wire_bytes)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What Criterion calls of libgit2, which shows how two texts differ. Under valgrind it stands in
- * for that library: the fourteen that it needs take as long to start there as all else of a test,
- * and Criterion starts anew for each test.
+ * Replaces the functions of libgit2 by which Criterion shows how two texts differ. Under valgrind,
+ * loading that library and its fourteen dependencies takes as long as the rest of a test, and
+ * Criterion starts a process for each test.
  */
 int git_libgit2_init(void);
 int git_libgit2_shutdown(void);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A library that comes and goes, without frame pointers: its stack is known from its tables. */
+/*
+ * A library that is loaded and unloaded, without frame pointers: its stack needs its unwind tables.
+ */
 void passing_call(void (*run)(void));
 unsigned long passing_work(unsigned long rounds);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process stopped at every instruction of its session's life: start, writes of all sizes, what
- * the drain thread does with them, stop. At each the files are what SIGKILL would leave, and what
- * is recovered from them must be what was confirmed, or one event more.
+ * Stops a process at every instruction of a session's life: start, writes of all sizes, the drain
+ * thread's work, stop. At each instruction the files are what SIGKILL would leave, and a recovery
+ * must yield the confirmed events, or one event more.
  *
  * The threads are single-stepped one after the other. After each step the test compares everything
- * that recovery reads, and recovers if it changed, and sometimes if it did not. A step aborts the
- * restartable section that it is in, so writers use the fallback; ring_aborts.c tests the section.
+ * that recovery reads. It recovers after a change, and sometimes without a change. A step aborts
+ * the restartable section in which the thread is, so writers use the fallback; ring_aborts.c tests
+ * the section.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -32,11 +33,11 @@
 #define PROVIDER "Test-Steps"
 #define EVENTS 8u
 #define LARGE_BYTES 5000u	/* more than a section copies */
-#define LARGE 3u		/* that one has so many */
+#define LARGE 3u		/* number of such events */
 #define THREADS_MAX 8u
 #define RINGS_MAX 64u
 #define CHECK_ANYWAY 512u	/* steps */
-#define BLOCKED_SPINS 2000	/* a thread that does not stop so long is in a system call */
+#define BLOCKED_SPINS 2000	/* without a stop: in a system call */
 
 RP_PROVIDER(test, PROVIDER);
 RP_EVENT(test, step, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(serial), RP_BLOB(filling));
@@ -63,7 +64,7 @@ static bool check(bool holds, const char *what, uint64_t a, uint64_t b)
 	return holds;
 }
 
-/* The process that is looked at. */
+/* The observed process. */
 static void live(void)
 {
 	struct rp_session_provider provider = {
@@ -85,7 +86,7 @@ static void live(void)
 	for (uint64_t i = 0; i < EVENTS; i++) {
 		if (test_step(i, filling, size_of(i)) == 0)
 			progress->confirmed = i + 1;
-		/* Half of them are delivered, then more come. */
+		/* Half of the events are delivered before the rest is written. */
 		while (i == EVENTS / 2 && rp_session_get_stats(session, &stats) == 0 &&
 		       stats.delivered < i)
 			poll(NULL, 0, 1);
@@ -139,7 +140,7 @@ static int open_keep(void)
 	return fd;
 }
 
-/* What `ringpipe recover` would do now. Return: events; 0 where there is nothing. */
+/* Recovers like `ringpipe recover`. Return: events; 0 if there are none. */
 static uint64_t recover(int directory_fd)
 {
 	struct rp_recovery_result result;
@@ -211,7 +212,7 @@ static const void *map_file(int at, const char *name, size_t *ret_bytes)
 	return bytes == MAP_FAILED ? NULL : bytes;
 }
 
-/* Maps what has come since. */
+/* Maps files that appeared since the last call. */
 static void open_view(struct view *view)
 {
 	int fd = open_keep();
@@ -228,14 +229,14 @@ static void open_view(struct view *view)
 	for (; view->session && view->ring_count < RINGS_MAX; view->ring_count++) {
 		snprintf(name, sizeof(name), "ring-%u", view->ring_count);
 		view->rings[view->ring_count] = map_file(fd, name, &bytes);
-		/* Its file is shorter at first. */
+		/* A new file is shorter. */
 		if (!view->rings[view->ring_count] || bytes <= RP_RING_CONTROL_BYTES)
 			break;
 	}
 	close(fd);
 }
 
-/* Writers get no room back that the record does not give: what was there is not in the output. */
+/* The writers' tails must not pass the record's: the output does not have those events yet. */
 static void check_tails(const struct view *view)
 {
 	const struct rp_recover_header *head = (const void *)view->session;
@@ -274,7 +275,7 @@ static bool has_changed(struct view *view)
 
 struct tracee {
 	pid_t tid;
-	bool moving;	/* was stepped, and has not reported since */
+	bool moving;	/* was stepped, and has not stopped since */
 };
 
 static struct tracee tracees[THREADS_MAX];
@@ -292,7 +293,7 @@ static struct tracee *find(pid_t tid)
 	return &tracees[tracee_count++];
 }
 
-/* Takes one report. Return: false once the process is gone; *ret_any: there was one. */
+/* Reads one report. Return: false once the process has ended; *ret_any: there was a report. */
 static bool take_report(pid_t process, int flags, bool *ret_any, int *ret_status)
 {
 	pid_t tid = waitpid(-1, ret_status, __WALL | flags);
@@ -304,11 +305,11 @@ static bool take_report(pid_t process, int flags, bool *ret_any, int *ret_status
 		find(tid)->moving = false;
 		return true;
 	}
-	find(tid)->moving = true;	/* gone: never stepped again */
+	find(tid)->moving = true;	/* ended: never stepped again */
 	return tid != process;
 }
 
-/* One step of one thread; one in a system call is left there. */
+/* Steps one thread once; a thread in a system call stays there. */
 static bool step(pid_t process, struct tracee *tracee, int *ret_status)
 {
 	int patience = tracee->moving ? 1 : BLOCKED_SPINS;
@@ -353,7 +354,7 @@ static int look_at(pid_t process)
 			open_view(&view);
 		if (has_changed(&view) || round % CHECK_ANYWAY == 0)
 			check_now();
-		/* If all threads move, no thread can be stepped before one has reported. */
+		/* If all threads run, one must stop before the next step. */
 		if (all_move() && !take_report(process, 0, &any, &status))
 			break;
 	}

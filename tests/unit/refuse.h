@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A kernel that does not have a system call, or does not allow it: seccomp(2). */
+/* Simulates a kernel that lacks or forbids a system call, by seccomp(2). */
 #ifndef TESTS_REFUSE_H
 #define TESTS_REFUSE_H
 
@@ -9,7 +9,9 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 
-/* From here on `call` says `error`, to this thread alone. False: no filter may be set here. */
+/*
+ * Make `call` fail with `error` in this thread from here on. Return: false if no filter may be set.
+ */
 static inline bool refuse_call(unsigned int call, unsigned int error)
 {
 	struct sock_filter filter[] = {

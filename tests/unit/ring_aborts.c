@@ -7,11 +7,11 @@
  * counted as lost once, or, when the session ended at that instruction, neither. After the commit
  * and in the fallback, the same must hold with a handler in between that writes.
  *
- * Each path runs for this session alone, and as a multi-session write after another session that
- * wants the same event and must have each event whatever happens in this one.
+ * Each path runs for this session alone, and as a multi-session write after another session, which
+ * must get each event whatever happens in this session.
  *
- * A trap hits the first time round a loop only. Payloads whose end cannot be read yet abort the
- * copy at each of their bytes: the page fault is a signal.
+ * A trap in a loop hits only the first iteration. To abort a copy at each byte, the end of the
+ * payload is unreadable at first: the page fault is a signal.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -59,7 +59,7 @@ static const struct rp_activity no_ids, ids = {
 	.related.bytes = { 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1 },
 };
 
-/* With what stands before it. */
+/* Bytes of the payload and its prefix. */
 static uint64_t body_bytes(const struct path *path)
 {
 	uint64_t sum = path->frames * sizeof(uint64_t) + (path->ids ? sizeof(ids) : 0);
@@ -92,7 +92,7 @@ static int write_path(struct rp_event *which, const struct path *path)
 static const struct path *current;
 static int nested_ret;
 static bool has_nested, has_stopped, has_space;
-static uint64_t had_when_stopped;	/* the session, before the one before had the event */
+static uint64_t had_when_stopped;	/* the earlier session had the event, before this one */
 
 /* The records in the rings, and the losses counted, for one event. */
 struct found {
@@ -130,7 +130,7 @@ static bool is_whole(const struct path *path, const struct rp_record *record)
 	return true;
 }
 
-/* Counts the records of one event since BEGIN; each record must be whole, and none be older. */
+/* Counts the records of one event since BEGIN. Each record must be complete, and none older. */
 static unsigned int look(const struct path *path, const struct rp_ring *ring, uint32_t index,
 			 const struct trap_place *place)
 {
@@ -206,7 +206,7 @@ static struct found find(const struct path *path, uint32_t index, const struct t
 	return found;
 }
 
-/* Counts both events in the session before, whether in its rings or as lost. */
+/* Counts both events in the earlier session, in its rings or as lost. */
 static uint64_t count_before(const struct path *path, const struct trap_place *place)
 {
 	const struct rp_slot *slot = &rp_slots[BEFORE];
@@ -251,8 +251,8 @@ static bool is_locked(void)
 }
 
 /*
- * In turn, a thread that is preempted in the section of the session before writes to that one last.
- * An abort there comes when this session has the event already.
+ * In a multi-session write, a thread that is preempted in the earlier session's section writes to
+ * that session last. An abort there occurs when this session already has the event.
  */
 static uint64_t had_first(void)
 {
@@ -296,8 +296,8 @@ static void stop_session(void)
 }
 
 /*
- * The drain thread looks: what is below the heads is whole at every instant, and a fallback ring
- * that something was written to says so, should the writer never come back.
+ * Reads like the drain thread: at every instant, all records below the heads are complete, and a
+ * fallback ring with a record is marked as used, even if the writer never continues.
  */
 static void read_rings(void)
 {
@@ -340,7 +340,7 @@ static unsigned int must_lose(const struct path *path)
 	return (path->full && !path->pooled) || path->held || path->too_big;
 }
 
-/* The number of offers, for a call that the end of the session may have overtaken. */
+/* The number of offers, for a call during which the session may have ended. */
 static unsigned int offered(const struct path *path, const struct trap_place *place,
 			    const struct found *found)
 {
@@ -350,7 +350,7 @@ static unsigned int offered(const struct path *path, const struct trap_place *pl
 		return 1 + has_nested;
 	if (place->aborts)
 		return (unsigned int)had_when_stopped;
-	/* Outside of sections, the write may be through already. */
+	/* Outside of sections, the write may already be complete. */
 	return found->in_rings + found->in_fallbacks + found->lost > 0;
 }
 
@@ -381,7 +381,7 @@ static void check(const struct path *path, const struct mode *mode, unsigned int
 		fault(place, "%s: the call returned %d, %u records", mode->name, ret, records);
 	if (has_nested && !path->gone && (others == 1) != (nested_ret == 0))
 		fault(place, "the handler's call returned %d, %u records", nested_ret, others);
-	/* The section of words is tried once, and the other then from its beginning. */
+	/* The section for registers is tried once, then the general section from its beginning. */
 	if (mode->stays && (hits > (is_multi ? 2 : 1) * ABORTS_MAX ||
 			    (!is_multi && hits > 1 && found.in_rings)))
 		fault(place, "it gave up after %u aborts", hits);
@@ -484,7 +484,7 @@ static void sections_are_aborted_everywhere(const struct trap_places *places)
 	report("each_instruction_of_the_sections_was_aborted");
 }
 
-/* A page that cannot be read until it was tried. */
+/* A page that becomes readable after the first try. */
 static uint8_t *locked_page;
 static unsigned int faults;
 
@@ -498,7 +498,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 		write_nested();
 }
 
-/* The copy, wherever it is, with the session's last `size` - `readable` bytes out of reach. */
+/* Makes the copy fault: the last `size` - `readable` bytes of the payload are inaccessible. */
 static void copy_aborted_at(size_t readable, size_t size)
 {
 	struct path path = { .name = "fault", .part_count = 2,
@@ -552,7 +552,7 @@ int main(void)
 		"rp_event_write_regs", "rp_event_write_miss", "rp_event_write_slow",
 		"write_slots", "write_multi",
 		"rp_event_write_multi", "rp_event_write_multi_slow",
-		"rp_event_write_for", /* where the compiler made them functions: */ "append",
+		"rp_event_write_for", /* where the compiler kept them as functions: */ "append",
 		"count_loss", "count_loss.part.0", "count_loss.isra.0",
 		"switch_subbuf", "try_lock", "try_lock.cold", "try_locks", "refuse", "lose",
 		"lose_in_ring",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fence that ends sessions: after it, no thread is in a section that began before it. A thread
- * stays in one until it is aborted, or sees a store made after the fence, which it must not see.
+ * The fence that ends sessions: after it, no thread is in a section that began before it. A test
+ * thread stays in a section until the section is aborted or sees a store made after the fence; it
+ * must not see that store.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -24,7 +25,7 @@
 
 static uint32_t fencing, inside, fenced, round_begun, round_done, violations;
 
-/* Whether one section that began before `fencing` was set lasted until `fenced` was. */
+/* Return: whether a section that began before `fencing` was set lasted until `fenced` was. */
 static uint32_t stay_inside(void)
 {
 	uint32_t seen;
@@ -52,7 +53,7 @@ static uint32_t stay_inside(void)
 		"2:\n\t"
 		"movq $0, %[cs]\n\t"
 		".pushsection .text.unlikely, \"ax\"\n\t"
-		".byte 0x0f, 0xb9, 0x3d\n\t"	/* ud1 with the signature that the kernel wants */
+		".byte 0x0f, 0xb9, 0x3d\n\t"	/* ud1 with the required signature */
 		".long 0x53053053\n"
 		"4:\n\t"
 		"jmp 5b\n\t"
@@ -118,7 +119,7 @@ Test(ring_fence, nobody_is_where_the_program_has_forbidden_itself_membarrier)
 	cpu_set_t before, after;
 
 	cr_assert_eq(sched_getaffinity(0, sizeof(before), &before), 0);
-	/* As a program does that needs few system calls once it runs. */
+	/* Like a program that permits itself few system calls after its start. */
 	if (!refuse_call(SYS_membarrier, EPERM))
 		cr_skip_test("no filter may be set here");
 	expect_fence();

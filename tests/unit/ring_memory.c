@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where rings lie in memory. */
+/* The placement of rings in memory. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdbool.h>

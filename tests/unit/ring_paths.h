@@ -15,28 +15,28 @@
 
 static uint8_t bytes[RP_PAYLOAD_MAX + 1];
 
-/* A path: the payload that is written, and the state that the writer finds. */
+/* A path: the payload, and the state that the writer finds. */
 struct path {
 	const char *name;
 	struct rp_part parts[5];
 	unsigned int part_count;
-	unsigned int frames;		/* a prefix */
-	bool ids;			/* the thread has them: a prefix as well */
+	unsigned int frames;		/* a prefix of the payload */
+	bool ids;			/* the thread has activity ids, also a prefix */
 	enum rp_slot_clock clock;
-	bool full;			/* no room in any ring */
-	bool full_but_fallback;		/* … but those of the fallback */
+	bool full;			/* no space in any ring */
+	bool full_but_fallback;		/* … except in the fallback's */
 	bool gone;			/* the slot is empty */
 	bool missing;			/* no ring for this concurrency id */
 	bool beyond;			/* the concurrency id is beyond the table */
 	bool pooled;			/* … but buffers of a pool are free */
 	bool held;			/* all fallback locks are */
 	bool too_big;
-	bool overwrites;		/* no room, but a chunk to give up */
-	unsigned int rest;		/* … and this much left of the one before */
-	bool regs;			/* the one part goes by rp_event_write_regs() */
+	bool overwrites;		/* no space, but a sub-buffer to give up */
+	unsigned int rest;		/* … and this much left of the previous one */
+	bool regs;			/* the single part is written by rp_event_write_regs() */
 	bool clock_went_on, ring_is_ahead;	/* of the thread, by the coarse clock */
-	bool cached;			/* the thread has written words there before */
-	bool space_was_freed;		/* … when there was none yet */
+	bool cached;			/* the thread's cache holds the ring */
+	bool space_was_freed;		/* … from a time without space */
 	bool missing_before;		/* multi-session: the first session has no ring here */
 };
 
@@ -96,7 +96,7 @@ static const struct path paths[] = {
 	  .too_big = true },
 	{ .name = "too big for the fallback's rings", .parts = { BYTES(RING_BYTES) },
 	  .part_count = 1, .too_big = true },
-	/* In turn, as if the thread was preempted: the session before is written last. */
+	/* A multi-session write after a preemption: the earlier session is written last. */
 	{ .name = "8 bytes, last to the session before", .parts = { BYTES(8) }, .part_count = 1,
 	  .missing_before = true },
 	{ .name = "coarse time, last to the session before", .parts = { BYTES(8) },

@@ -22,27 +22,27 @@
 #define RINGS_MAX 4096u
 #define SLOT 3u
 #define BIT (1ull << SLOT)
-#define BEFORE (SLOT - 1)	/* where the session is whose turn is first */
+#define BEFORE (SLOT - 1)	/* slot of the session that is written first */
 #define BEFORE_BIT (1ull << BEFORE)
 
-/* Where each ring begins, so that every record wraps. */
+/* Where each ring begins, so that every record wraps around the end. */
 #define BEGIN (3u * RING_BYTES - 16u)
 
-enum { MAIN = 7, NESTED = 8 };	/* indexes of the events, as records have them */
+enum { MAIN = 7, NESTED = 8 };	/* indexes of the events in records */
 
 static struct rp_event event = { .index = MAIN }, nested_event = { .index = NESTED };
 static struct rp_ring *rings[RINGS_MAX], *later_rings[RINGS_MAX];
 static struct rp_ring *fallbacks[RP_FALLBACKS], *later_fallbacks[RP_FALLBACKS];
-static struct rp_ring *no_rings[RINGS_MAX];	/* not one there yet */
-/* The table that writers see, and change where there is a pool. */
+static struct rp_ring *no_rings[RINGS_MAX];	/* no ring exists yet */
+/* The table that writers read, and change if there is a pool. */
 static struct rp_ring *table[RINGS_MAX];
 #define POOL 3u
 static struct rp_ring *pool[POOL];
-/* With room for all that comes. */
+/* With space for all records. */
 static struct rp_ring *before_rings[RINGS_MAX], *before_fallbacks[RP_FALLBACKS];
 static bool is_multi;
 static uint32_t ring_count;
-static uint16_t processor;		/* that this runs on */
+static uint16_t processor;		/* on which this runs */
 
 /* Overwrites the bytes that a path will write, including a handler's event in between. */
 static void poison(struct rp_ring *ring, const struct path *path)
@@ -109,8 +109,8 @@ static void reset_pool(struct rp_slot *slot, const struct path *path)
 	}
 }
 
-static uint64_t stamp_before;		/* the latest that thread or rings have */
-static uint64_t closed_losses;		/* in the accounts of the session that ended */
+static uint64_t stamp_before;		/* the latest of the thread and the rings */
+static uint64_t closed_losses;		/* counted in the session that ended */
 
 static void reset_slot(const struct path *path)
 {
@@ -148,7 +148,7 @@ static void reset_slot(const struct path *path)
 	rp_regs_slow_mask = ~RP_SESSION_BITS;
 }
 
-/* As a session that has just started; what a thread knows is of one before. */
+/* Resets to a session that has just started; the thread's cache belongs to the previous one. */
 static void reset(const struct path *path)
 {
 	(*rp_slots_generation())++;
@@ -162,7 +162,7 @@ static void reset(const struct path *path)
 	if (path->cached) {
 		const struct rp_ring *ring = rp_thread_ring.ring;
 
-		/* The limit that a read of the tail gives. Tails only move forward. */
+		/* The limit from a read of the tail. Tails only move forward. */
 		rp_thread_ring.limit = path->space_was_freed ? 0 :
 				       ring->tail + ring->watermark - (RP_RECORD_HEADER + 32) + 1;
 	}
@@ -193,7 +193,7 @@ static void make_rings(void)
 		bytes[i] = (uint8_t)(i * 7 + (i >> 8) + 1);
 }
 
-/* To one processor, the last: its number is not what a record has by itself. */
+/* Binds to one processor, the last, since a record's default processor number is not that one. */
 static void settle_down(void)
 {
 	cpu_set_t set;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Libraries that come and go while the sampler's signals stop their code. */
+/* Libraries are loaded and unloaded while the sampler's signals interrupt their code. */
 #include "core_support.h"
 
 #include <dlfcn.h>
@@ -25,7 +25,7 @@ TestSuite(sample_libraries, .timeout = 240, .init = need_timers);
 
 static bool go_on = true;
 static unsigned int rounds;
-static uint64_t place;			/* of passing_work() */
+static uint64_t place;			/* address of passing_work() */
 
 static void *come_and_go(void *data)
 {
@@ -44,12 +44,12 @@ static void *come_and_go(void *data)
 	return NULL;
 }
 
-/* Wherever the library lay the last time: it comes to the same place again and again. */
+/* At the address of the last load: the loader uses the same one repeatedly. */
 static bool is_in_library(const struct rp_listener_event *event)
 {
 	uint64_t work = __atomic_load_n(&place, __ATOMIC_ACQUIRE);
 
-#ifdef __SANITIZE_THREAD__	/* which hands a signal on when its thread is elsewhere */
+#ifdef __SANITIZE_THREAD__	/* delivers a signal late, when the thread is elsewhere */
 	return event->frame_count > 0;
 #endif
 	return event->frame_count > 0 && event->frames[0] >= work &&

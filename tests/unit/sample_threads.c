@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The sampler: who runs is seen where it runs, who sleeps is left alone. */
+/* The sampler: running threads are sampled where they run, sleeping threads are not disturbed. */
 #include "core_support.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@
 #define EXTERNAL 1
 #define MANAGED 2
 
-/* Valgrind runs one thread at a time, and has no timers on their clocks. */
+/* Valgrind runs one thread at a time, and has no timers on thread clocks. */
 static void need_timers(void)
 {
 	const char *preloaded = getenv("LD_PRELOAD");
@@ -54,7 +54,7 @@ static void *burn_in_thread(void *data)
 {
 	atomic_store(&burner, (unsigned int)gettid());
 	call_burn();
-	/* Asleep until the other end of the pipe is closed. */
+	/* Sleeps until the other end of the pipe is closed. */
 	if (data)
 		(void)read(*(int *)data, &burner, 1);
 	return NULL;
@@ -74,7 +74,7 @@ static int type_of(const struct rp_listener_event *event)
 	return type;
 }
 
-/* The next sample of the thread that is of this type. */
+/* Waits for the next sample of this type of the thread. */
 static void expect_sample(struct rp_listener *listener, uint32_t thread, int type,
 			  struct rp_listener_event *ret_event)
 {
@@ -106,7 +106,7 @@ Test(sample_threads, running_thread_is_sampled_with_its_calls)
 	start_burning(&thread, NULL);
 	expect_sample(listener, atomic_load(&burner), MANAGED, &event);
 	stop_burning(thread);
-#ifndef __SANITIZE_THREAD__	/* which hands a signal on when its thread is elsewhere */
+#ifndef __SANITIZE_THREAD__	/* delivers a signal late, when the thread is elsewhere */
 	cr_assert_geq(event.frame_count, 3u);
 	cr_expect(is_between(event.frames[0], __start_text_burn, __stop_text_burn));
 	cr_expect(is_between(event.frames[1], __start_text_caller, __stop_text_caller));
@@ -170,7 +170,7 @@ Test(sample_threads, name_of_each_thread_is_reported_and_so_is_a_new_one)
 	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
 }
 
-/* Calls that the kernel never takes up again by itself, whatever SA_RESTART says. */
+/* Calls that the kernel never restarts, whatever SA_RESTART says. */
 static void *sleep_a_little(void *data)
 {
 	struct timespec moment = { 0, 200000 };
@@ -208,7 +208,7 @@ Test(sample_threads, no_system_call_is_cut_short)
 	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
 }
 
-/* Whether the thread has set its id and the kernel says that it sleeps. */
+/* Whether the thread has set its id and the kernel reports it as asleep. */
 static bool is_asleep(const atomic_uint *id)
 {
 	char path[64], state = '?';
@@ -223,7 +223,7 @@ static bool is_asleep(const atomic_uint *id)
 	return state == 'S';
 }
 
-/* Ways to sleep, from the calls of libc that a server's threads hang in. */
+/* Ways to sleep: the libc calls in which a server's threads block. */
 enum way {
 	IN_NANOSLEEP,
 	IN_EPOLL,
@@ -280,7 +280,7 @@ static void *sleep_in_thread(void *data)
 	return NULL;
 }
 
-/* Whether the stack goes through these two places, one straight below the other. */
+/* Whether the stack contains these two functions, one directly above the other. */
 static bool has_calls(const struct rp_listener_event *event)
 {
 	for (uint32_t i = 0; i + 1 < event->frame_count; i++) {
@@ -292,8 +292,8 @@ static bool has_calls(const struct rp_listener_event *event)
 }
 
 /*
- * A sanitizer's read() hangs on a frame pointer, jumps to another function of itself, and leaves
- * much of its stack as it found it: what the search finds there may be old.
+ * Whether the sampler may guess here: a sanitizer's read() keeps a frame pointer, jumps to another
+ * of its functions, and leaves much of its stack unwritten, so a search there may find old frames.
  */
 static bool is_guess(unsigned int way)
 {
@@ -305,7 +305,7 @@ static bool is_guess(unsigned int way)
 #endif
 }
 
-/* Two samples of each: clients show none that has no next one. */
+/* Two samples of each, since clients do not show a sample without a next one. */
 Test(sample_threads, session_begins_with_the_stacks_of_sleeping_threads)
 {
 	struct rp_listener_event event;
@@ -346,7 +346,7 @@ Test(sample_threads, session_begins_with_the_stacks_of_sleeping_threads)
 	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
 }
 
-/* How many real-time signals have a handler. */
+/* Return: the number of real-time signals with a handler. */
 static unsigned int handlers(void)
 {
 	unsigned int count = 0;
@@ -438,7 +438,7 @@ Test(sample_threads, star_does_not_mean_samples)
 	cr_assert_eq(rp_listener_stop(all, NULL), 0);
 }
 
-/* In the child: the signal is free, and a session of its own samples. */
+/* In the child the signal is free, and a new session samples. */
 static int run_child(struct rp_listener *inherited, unsigned int before)
 {
 	struct rp_listener_event event;
@@ -474,7 +474,7 @@ Test(sample_threads, forked_child_is_not_sampled_until_it_asks)
 	cr_assert_eq(rp_listener_stop(listener, NULL), 0);
 }
 
-/* The interval stands at the end of the Trace object, whose head has a fixed size. */
+/* The interval is at the end of the Trace object, whose header has a fixed size. */
 #define INTERVAL_AT (8 + 4 + 20 + 3 + 8 + 4 + 5 + 1 + 44)
 
 static uint32_t reported_interval(const char *list)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The batch sink, with a probe that keeps what it is fired with and a client at a socket. */
+/* The batch sink, with a probe that stores its arguments and a client at a socket. */
 #include <criterion/criterion.h>
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static struct {
 	uint64_t session;
 } seen;
 
-/* In place of the library's. */
+/* Replaces the library's function. */
 void rp_batch_probe(const void *events, size_t bytes, size_t count, uint64_t session_id)
 {
 	cr_assert_leq(bytes, RP_BATCH_BYTES_MAX);
@@ -63,7 +63,9 @@ static void stop(struct rp_sink *sink)
 	close(client);
 }
 
-/* A record as it lies in a ring, up to 72 KB; `flags` say which ids `body` begins with. */
+/*
+ * Makes a record in the ring's form, up to 72 KB; `flags` are the ids at the beginning of `body`.
+ */
 static const struct rp_record *record_of(uint8_t flags, const void *body, size_t size)
 {
 	static _Alignas(8) uint8_t bytes[72 << 10];
@@ -228,7 +230,7 @@ Test(sink_batch, events_lie_as_the_header_says)
 	stop(sink);
 }
 
-/* Around where the way of copying changes. */
+/* Sizes around the one at which the copy method changes. */
 Test(sink_batch, payloads_of_all_sizes_come_whole)
 {
 	struct rp_sink *sink = start_ready();
@@ -307,7 +309,7 @@ Test(sink_batch, ringpipes_own_events_are_left_to_the_stats)
 {
 	struct rp_sink *sink = start();
 	struct rp_event_def own = placed;
-	struct rp_record_view view = { .def = &own, .payload = "" };	/* in no ring */
+	struct rp_record_view view = { .def = &own, .payload = "" };	/* not in a ring */
 
 	own.index = RP_DEF_LOST_INDEX;
 	cr_expect_eq(sink->ops->event(sink, &view), 0);
@@ -364,7 +366,7 @@ Test(sink_batch, a_client_that_takes_nothing_gets_no_more_stats)
 	char full[4096] = "";
 	uint64_t memory;
 
-	/* Into the sink's own end: the connection is full. */
+	/* Writes into the sink's end, so that the connection is full. */
 	while (send(sink->fd, full, sizeof(full), MSG_DONTWAIT) > 0)
 		;
 	cr_expect_eq(sink->ops->flush(sink), -EAGAIN);

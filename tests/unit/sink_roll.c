@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sessions that roll: one file after the other, nothing lost or doubled between them. */
+/* Sessions that write successive files: no event is lost or duplicated between them. */
 #include "core_support.h"
 
 #include <dirent.h>
@@ -29,7 +29,7 @@ static void set_up(void)
 	snprintf(path, sizeof(path), "%s/trace.nettrace", directory);
 }
 
-/* The files there are, oldest first: their numbers have as many digits. */
+/* The existing files, oldest first: their numbers have the same number of digits. */
 struct files {
 	char names[FILES_MAX][300];
 	unsigned int count;
@@ -53,7 +53,7 @@ static struct files list_files(void)
 			continue;
 		cr_assert_lt(files.count, FILES_MAX);
 		snprintf(files.names[files.count], 300, "%s/%s", directory, entry->d_name);
-		/* The session may delete it in between. */
+		/* The session may delete it meanwhile. */
 		if (lstat(files.names[files.count], &stat) != 0)
 			continue;
 		files.bytes += (uint64_t)stat.st_size;
@@ -113,7 +113,7 @@ static void write_marks(uint64_t bytes)
 /* Contents of successive files. */
 struct content {
 	uint64_t events, first, last;	/* serials */
-	uint64_t gaps;			/* serials left out between events */
+	uint64_t gaps;			/* missing serials between events */
 	uint64_t reported_lost;		/* by sequence points */
 	uint64_t infos, named;		/* files with a ProcessInfo, with names of functions */
 };
@@ -300,7 +300,7 @@ Test(sink_roll, directory_that_vanished_ends_the_session)
 
 	cr_assert_eq(roll_mark(serial++, blob, sizeof(blob)), 0);
 	delete_files();
-	/* It may just have made the next file. */
+	/* The session may just have created the next file. */
 	while (rmdir(directory) != 0)
 		delete_files();
 	wait_until(!roll_mark_enabled());

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows, which the file's sink takes by a short way, against the same records one by one. */
+/*
+ * Repeat runs, which the file's sink encodes on a short path, compared with the same records one by
+ * one.
+ */
 #include <criterion/criterion.h>
 
 #include <stdlib.h>
@@ -41,7 +44,7 @@ static uint32_t next(uint64_t *seed)
 /* The index that the library gave to the event with this id. */
 static uint32_t index_of(uint32_t id)
 {
-	/* Only an event that some code fires is in the tables. */
+	/* The tables contain only events that some code writes. */
 	rows_words(0, 0, 0, 0), rows_other(0, 0, 0, 0), rows_small(0), rows_text("");
 	rows_large(0, 0, 0, 0, 0, 0);
 	for (uint32_t i = RP_DEF_OWN_COUNT; i < 1000; i++) {
@@ -68,7 +71,7 @@ static struct rp_record *put_record(struct rp_ring *ring, uint32_t event, uint64
 	return record;
 }
 
-/* Rows of all lengths, and whatever may end one. */
+/* Repeat runs of all lengths, and everything that may end one. */
 static struct rp_ring *fill(uint64_t seed)
 {
 	struct rp_ring *ring;
@@ -78,7 +81,7 @@ static struct rp_ring *fill(uint64_t seed)
 	for (uint32_t i = 0; i < KINDS; i++)
 		indexes[i] = index_of(i + 1);
 	cr_assert_eq(rp_ring_create(RING_BYTES, 0, &ring), 0);
-	/* So that a record lies across the end of the ring. */
+	/* One record crosses the end of the ring. */
 	ring->head = ring->tail = RING_BYTES / 2 + 8 * (next(&seed) % 8);
 	while (ring->head - ring->tail + 256 < RING_BYTES) {
 		uint32_t chance = next(&seed) % 200, late = chance == 3 ? 5000 : 0;
@@ -107,7 +110,7 @@ static int one_by_one(struct rp_sink *sink, struct rp_event_batch *batch)
 	return rp_event_batch_deliver(batch, sink, sink->ops->event, NULL, NULL);
 }
 
-/* Gives the ring to a file, `piece` bytes at a time. */
+/* Delivers the ring to a file, `piece` bytes at a time. */
 static struct output give(const struct rp_ring *ring, uint64_t piece,
 			  int (*give_batch)(struct rp_sink *sink, struct rp_event_batch *batch))
 {
@@ -121,7 +124,7 @@ static struct output give(const struct rp_ring *ring, uint64_t piece,
 	struct output output = { 0 };
 	struct rp_sink *sink;
 
-	/* One map for all: the same ticks are the same times. */
+	/* One map for all, so that the same ticks are the same times. */
 	if (!map.count)
 		rp_clock_map_init(&map);
 	cr_assert_geq(fd, 0);
@@ -175,7 +178,7 @@ Test(rows, short_way_writes_the_file_of_the_long_one)
 	}
 }
 
-/* A stray write meets a record in the middle of a row. */
+/* A stray write damages a record in the middle of a repeat batch. */
 Test(rows, repeat_run_ends_at_a_damaged_record)
 {
 	struct rp_ring *ring;
@@ -192,7 +195,7 @@ Test(rows, repeat_run_ends_at_a_damaged_record)
 	}
 	expect_same(ring, 64u << 10, &delivered);
 	cr_expect_eq(delivered, 50);
-	/* The last one is cut off. */
+	/* The last record is truncated. */
 	ring->head = 50 * 56 - 8;
 	output = give(ring, 64u << 10, NULL);
 	cr_expect_eq(output.delivered, 49);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rundown in the stream: whole, however small the buffers and slow the reader. */
+/* The rundown in the stream: complete, even with small buffers and a slow reader. */
 #include "core_support.h"
 
 #include <dlfcn.h>
@@ -24,8 +24,8 @@ struct reading {
 };
 
 /*
- * A little at a time, so that the sink is full again and again. Criterion's assertions are for one
- * thread: without memory the recording is just short.
+ * Reads little at a time, so that the sink is often full. Criterion's assertions work in one thread
+ * only: without memory, the recording is just short.
  */
 static void *read_with_pauses(void *data)
 {
@@ -73,7 +73,7 @@ static void read_done(const struct rp_reader_event *event, struct done *done)
 	cr_assert_gt(event->payload_bytes, 24u);
 	done->count++;
 	memcpy(&done->symbols, payload + 4, sizeof(done->symbols));
-	/* UTF-16, of plain letters. */
+	/* UTF-16 with only ASCII letters. */
 	for (size_t i = 0; i + 1 < sizeof(done->why) && 24 + 2 * i < event->payload_bytes; i++)
 		done->why[i] = payload[24 + 2 * i];
 }
@@ -118,7 +118,7 @@ Test(sink_rundown, is_whole_however_slow_its_reader, .timeout = 120)
 	reading.fd = ends[0];
 	cr_assert_eq(pthread_create(&thread, NULL, read_with_pauses, &reading), 0);
 	options.output_fd = ends[1];
-	options.buffer_bytes = 0;	/* for the events, which are not what this is about */
+	options.buffer_bytes = 0;	/* for the events, which this test ignores */
 	cr_assert_eq(rp_session_start(&options, &session), 0);
 	write_stacks(event, dlsym(library, "many_functions"));
 	cr_assert_eq(rp_session_stop(session, &stats), 0);
@@ -127,7 +127,7 @@ Test(sink_rundown, is_whole_however_slow_its_reader, .timeout = 120)
 	count_events(&reading, &symbols, &done);
 	cr_assert_eq(done.count, 1u);
 	cr_assert_eq(symbols, done.symbols);
-	/* There is a bound on the time for reading them, too. */
+	/* Reading symbols also has a time limit. */
 	if (MODULE && strcmp(done.why, "reading symbols took too long") != 0)
 		cr_assert_eq(symbols, FUNCTIONS, "%s", done.why);
 	rp_provider_destroy(provider);

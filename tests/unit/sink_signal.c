@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rp_snapshot_on_signal(): files that come, and a program that notices nothing of it. */
+/* rp_snapshot_on_signal(): the files appear, and the program is not disturbed. */
 #include "core_support.h"
 
 #include <dirent.h>
@@ -64,7 +64,7 @@ static const char *file_number(unsigned int number)
 	return name;
 }
 
-/* Events of the test's provider in a whole trace; -1: it is not whole. */
+/* Events of the test's provider in a complete trace; -1 if the trace is incomplete. */
 static int64_t count_events(const char *file)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
@@ -193,14 +193,14 @@ Test(sink_signal, what_cannot_be_is_refused_and_changes_nothing)
 	cr_assert_eq(sigaction(SIGUSR1, NULL, &now), 0);
 	cr_assert_eq(now.sa_handler, on_plain);
 	cr_assert_eq(rp_snapshot_on_signal(SIGUSR2, path), 0);
-	/* nohup(1) leaves it ignored. */
+	/* nohup(1) sets SIGHUP to be ignored. */
 	cr_assert_eq(sigaction(SIGHUP, NULL, &before), 0);
 	cr_assert_eq(rp_snapshot_on_signal(SIGHUP, path), -EBUSY);
 	cr_assert_eq(sigaction(SIGHUP, NULL, &now), 0);
 	cr_assert_eq(now.sa_handler, before.sa_handler);
 }
 
-/* In a child the signal does what it did in the program before. */
+/* In a child the signal has the action that the program had set before. */
 Test(sink_signal, forked_child_has_its_signal_back)
 {
 	int status;
@@ -218,7 +218,7 @@ Test(sink_signal, forked_child_has_its_signal_back)
 
 static _Atomic bool quiet;
 
-/* Holds the allocator's and stdio's locks, and is in the midst of events, most of the time. */
+/* Most of the time holds the allocator's and stdio's locks, or writes an event. */
 static void *work(void *data)
 {
 	FILE *null = fopen("/dev/null", "w");

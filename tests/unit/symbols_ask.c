@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * symbols_ask MODULE DEBUG FILE BUILD-ID ADDRESS…: what the module finds for these addresses of a
- * file, debug files looked for below DEBUG. All numbers in hex, the build id "" where it is
- * unknown. Prints a line "START END NAME" for each function, or one "error: …".
+ * symbols_ask MODULE DEBUG FILE BUILD-ID ADDRESS…: finds the functions at these addresses of a file
+ * by the module, with debug files below DEBUG. All numbers are hexadecimal; the build id is "" if
+ * it is unknown. Prints a line "START END NAME" for each function, or one line "error: …".
  */
 #include <dlfcn.h>
 #include <inttypes.h>

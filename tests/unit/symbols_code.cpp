@@ -23,7 +23,7 @@ FRAME int plain_function(int value)
 	return value + 1;
 }
 
-// Two names for one function: the one without underscores is what people know.
+// Two names for one function: users know the one without underscores.
 int __internal_other(int value) __attribute__((alias("plain_function")));
 
 static FRAME int local_function(int value)
@@ -36,7 +36,7 @@ int calls_all(int value)
 	return local_function(value);
 }
 
-// From assembly, without a size; what follows has one.
+// Written in assembly, without a size; the next symbol has one.
 __asm__(".text\n"
 	".globl bare_label\n"
 	".type bare_label, @function\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Damaged files: whatever they hold, the host that asks for a name lives on. */
+/* Damaged files: whatever their content, the host that looks up a name survives. */
 #include <criterion/criterion.h>
 
 #include <errno.h>
@@ -74,7 +74,7 @@ static int find_in(const char *path, const void *image, size_t image_bytes)
 	return rp_symbols_find(&query);
 }
 
-/* As a file, which is read, and as an image, which is not. */
+/* As a file, which is read by pread(2), and as an image in memory. */
 static void find_in_bytes(const uint8_t *bytes, size_t size)
 {
 	int fd = memfd_create("damaged", MFD_CLOEXEC);
@@ -107,7 +107,7 @@ Test(symbols_damage, survives_a_file_cut_anywhere)
 		find_in_bytes(whole, size);
 }
 
-/* A generator whose numbers are the same in each run. */
+/* A generator with the same numbers in each run. */
 static uint64_t next_random(uint64_t *state)
 {
 	*state ^= *state << 13;
@@ -127,7 +127,10 @@ Test(symbols_damage, survives_bytes_that_are_not_what_they_were)
 
 		memcpy(bytes, whole, whole_bytes);
 		for (unsigned int i = 0; i < changes; i++) {
-			/* Every second one in the headers, at the end of the file or its start. */
+			/*
+			 * Half of the changes are in the headers, at the end of the file or its
+			 * start.
+			 */
 			size_t span = next_random(&state) % 2 ? whole_bytes - 8 : 2048;
 			size_t at = next_random(&state) % span;
 			uint64_t value = next_random(&state) % 2 ? next_random(&state) :
@@ -157,7 +160,7 @@ static bool is_over_soon(void *data)
 	return ++looks > 3;
 }
 
-/* Makes every symbol one function that holds everything. */
+/* Makes every symbol a function that contains every address. */
 static void spread_symbols(uint8_t *bytes)
 {
 	const ElfW(Ehdr) *head = (const ElfW(Ehdr) *)bytes;
@@ -191,7 +194,7 @@ Test(symbols_damage, asks_whether_it_is_over_by_the_work_done)
 		many[i] = 0x1000 + i;
 	found_count = 0;
 	cr_assert_eq(rp_symbols_find(&query), 0);
-	/* The table it is in, and the one after it, once. */
+	/* Only the table that contains it and the next one are read, each once. */
 	cr_assert(looks == 4 || looks == 5, "%u", looks);
 	cr_assert_eq(found_count, 0);
 }

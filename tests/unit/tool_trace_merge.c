@@ -23,14 +23,14 @@ static const struct rp_field fields[] = {
 };
 
 static const uint8_t payload[] =
-	"Zo\xc3\xab\0"			/* the text */
+	"Zo\xc3\xab\0"			/* the string */
 	"\x01" "\0\0\0\0\0\0\xf0\x3f"	/* true, 1.0 */
 	"\x00\x00\x5d\x3f\x1e\x9a\x97\x17"
 	"0123456789abcdef"
 	"\xfe\xff" "in\0"
 	"\x02\x00" "\x07\x08";
 
-/* In memory, at its beginning; without its last bytes. */
+/* Makes a file in memory, with its offset at the start, without its last `cut` bytes. */
 static int file_of(struct rp_encoder *encoder, size_t cut)
 {
 	int fd = memfd_create("weave", MFD_CLOEXEC);
@@ -65,7 +65,7 @@ static int merge(struct rp_trace_merge_source *sources, size_t count)
 	return output.fd;
 }
 
-/* "name@time/thread:pid " of each event that the sources had. */
+/* Writes "name@time/thread:pid " of each event of the sources. */
 static struct rp_reader_stats report(int fd, struct rp_processes *processes, char text[4096])
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
@@ -101,7 +101,7 @@ Test(tool_trace_merge, events_of_all_are_in_the_order_of_time_as_their_own)
 	char text[4096];
 	int fd;
 
-	/* Thread 7 ends in one process, and its number comes back in the other. */
+	/* Thread 7 ends in one process, and the other process reuses its id. */
 	put(one, first, 100, 7);
 	put(one, first, 200, 7);
 	put(one, first, 500, 6);
@@ -171,7 +171,7 @@ Test(tool_trace_merge, part_that_is_cut_is_there_up_to_its_end_and_reported)
 		put(encoder, trace_define(encoder, "Some", 1, fields, 7), 100 + i, 20 + i);
 		sources[i].fd = file_of(encoder, i);
 	}
-	/* One of which nothing came. */
+	/* A source without data. */
 	sources[2].fd = memfd_create("nothing", MFD_CLOEXEC);
 	fd = merge(sources, 3);
 	report(fd, &processes, text);
@@ -189,7 +189,7 @@ Test(tool_trace_merge, part_that_is_cut_is_there_up_to_its_end_and_reported)
 	close(fd);
 }
 
-/* Fields, stack and activities of the first event that a source had. */
+/* Return: fields, stack and activities of the first event of a source. */
 static char *describe_all(int fd)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;

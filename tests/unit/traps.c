@@ -18,7 +18,7 @@ static struct {
 	struct trap_place *place;
 	void (*then)(void);
 	unsigned int hits, most;
-	uint8_t byte;		/* that was there */
+	uint8_t byte;		/* the original byte */
 	bool planted;
 } trap;
 
@@ -35,7 +35,9 @@ static void on_trap(int number, siginfo_t *info, void *context)
 	if (++trap.hits == trap.most)
 		take_out();
 #if defined(__x86_64__)
-	/* No section restarts the byte's instruction: it has to run yet. */
+	/*
+	 * Outside a section the byte's instruction is not restarted, so it must still be executed.
+	 */
 	if (!trap.place->aborts)
 		((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP]--;
 #endif
@@ -68,7 +70,7 @@ static int first_object(struct dl_phdr_info *info, size_t size, void *data)
 	return 1;
 }
 
-/* Whether the place is in the list already: a section's instructions come first. */
+/* Whether the list already has the place: a section's instructions come first. */
 static bool is_known(const struct trap_places *places, const uint8_t *at)
 {
 	for (size_t i = 0; i < places->count; i++) {
@@ -78,7 +80,7 @@ static bool is_known(const struct trap_places *places, const uint8_t *at)
 	return false;
 }
 
-/* Nobody comes to what fills the room before a place that is aligned. */
+/* Whether the instruction is padding before an aligned place, which is never executed. */
 static bool is_filling(const char *text)
 {
 	return strstr(text, "nopw") || strstr(text, "nopl");
@@ -104,7 +106,7 @@ static int disassemble(const char *arguments, bool aborts, struct trap_places *p
 
 		if (!text || end != text || is_known(places, (void *)(base + address)))
 			continue;
-		/* Not for want of objdump: the test would be skipped. */
+		/* Not -ENOENT, which means that objdump is missing and skips the test. */
 		if (places->count == PLACES_MAX)
 			abort();
 		*place = (struct trap_place){ .at = (void *)(base + address), .aborts = aborts };
@@ -137,7 +139,7 @@ static int disassemble_section(const struct trap_section *section, struct trap_p
 	return disassemble(arguments, true, places);
 }
 
-/* Sections that begin in what was disassembled; those are put in front of `all`. */
+/* Finds sections that begin in the disassembled functions, and inserts them before `all`. */
 static int find_sections(const struct trap_places *all, struct trap_places *places)
 {
 	int ret = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Triggers: what makes a flight recorder take a snapshot, and what is in that. */
+/* Triggers: which conditions make a flight recorder take a snapshot, and its contents. */
 #include "core_support.h"
 
 #include <pthread.h>
@@ -97,7 +97,7 @@ struct content {
 	uint64_t counts[6], last[6];	/* by event */
 	uint64_t time_ns, skipped, missed;	/* as reported by Triggered */
 	char trigger[64];
-	uint64_t trigger_ns;		/* when the last of events failed and done was written */
+	uint64_t trigger_ns;		/* time of the last `failed` or `done` */
 };
 
 static struct content read_file(unsigned int number)
@@ -173,7 +173,10 @@ Test(trigger_watch, event_takes_a_snapshot_that_has_it_and_reports_why)
 	cr_assert_eq(content.counts[1], 1u);
 	cr_assert_eq(content.last[1], 7u);
 	cr_assert_str_eq(content.trigger, "Test-Trigger:failed");
-	/* Two passes convert the time, each with a first rate of 1,000 ppm, or 1 % in valgrind. */
+	/*
+	 * Two passes convert the time. Each starts with a rate that is up to 1,000 ppm off, or 1 %
+	 * in valgrind.
+	 */
 	apart_ns = 1000000 + (now_ns() - begun_ns) / 50;
 	cr_assert_lt(content.time_ns - content.trigger_ns + apart_ns, 2 * apart_ns, "%ld of %lu ns",
 		     (long)(content.time_ns - content.trigger_ns), (unsigned long)apart_ns);
@@ -321,7 +324,7 @@ Test(trigger_watch, counter_that_crosses_its_bound_takes_one_snapshot)
 	cr_assert_eq(rp_counter_add(counter, 11), 0);
 	wait_until(stats_of(triggers).snapshots == 1);
 	cr_assert_str_eq(read_file(1).trigger, "Test-Counts:level>10");
-	/* Still above, which is no news; then below. */
+	/* Still above the limit, which is no new trigger; then below. */
 	cr_assert_eq(rp_counter_add(counter, 5), 0);
 	cr_assert_eq(rp_counter_add(counter, -40), 0);
 	wait_until(stats_of(triggers).snapshots == 2);
@@ -340,7 +343,10 @@ Test(trigger_watch, growing_counter_counts_by_its_rate_and_histogram_by_its_mean
 	cr_assert_eq(rp_provider_create("Test-Counts", NULL, NULL, &provider), 0);
 	sum = make_counter(provider, RP_COUNTER_SUM, "orders");
 	histogram = make_counter(provider, RP_COUNTER_HISTOGRAM, "bytes");
-	/* More than 1,000 a second, however long until the next look; one look is needed before. */
+	/*
+	 * A rate above 1,000 per second, whatever the interval of the checks; one check must
+	 * precede it.
+	 */
 	wait_until(rp_counter_add(sum, 1000000000) == 0 && stats_of(triggers).snapshots == 1);
 	cr_assert_str_eq(read_file(1).trigger, "Test-Counts:orders>1000");
 	wait_until(rp_counter_record(histogram, 6000) == 0 &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stacks of events whose writers use unwind rules that another thread looked up. Eventually every
- * stack is complete, whichever instructions are on it. Until then a stack ends with the mark of a
+ * stack is complete, whichever instructions are on it. Until then, a stack ends with the mark of a
  * truncated one, or is empty. Compiled without frame pointers.
  */
 #include <criterion/criterion.h>
@@ -21,7 +21,7 @@
 #define SITES 2000u
 #define DEPTH 90u
 #define CHAINS 40u
-#define ROUNDS 1000u	/* in each, one more frame is learnt at least */
+#define ROUNDS 1000u	/* each learns at least one more frame */
 #define FRAMES_MAX 100u
 
 /* The sites have their own section, so that an address identifies them. */
@@ -40,7 +40,7 @@ static __attribute__((noinline)) int take(void)
 
 static PLACE(sites) int descend(unsigned int site, unsigned int left);
 
-/* Two thousand places to call from, in no regular distance. */
+/* Two thousand call sites, at irregular distances. */
 #define SITE(n) \
 	case n: \
 		count = descend((site * 1103 + 17) % SITES, left - 1); \
@@ -89,13 +89,13 @@ static bool is_marked(int count)
 static uint32_t is_created;
 static unsigned int cut, cut_unmarked, marked_though_known;
 
-/* Returns the chain that never was whole, or NULL. */
+/* Return: the chain that never became complete, or NULL. */
 static void *learn_chains(void *data)
 {
 	static unsigned int chain;
 
 	(void)data;
-	/* Until then its stack is not known. */
+	/* Until its creation, the thread's stack is unknown. */
 	while (!rp_load_acquire(&is_created))
 		sched_yield();
 	for (chain = 0; chain < CHAINS; chain++) {
@@ -117,7 +117,7 @@ static void *learn_chains(void *data)
 	return NULL;
 }
 
-/* In a thread whose stack's bounds the library knows. */
+/* In a thread whose stack bounds the library knows. */
 Test(unwind_cache, every_stack_is_whole_in_the_end, .timeout = 120)
 {
 	const char *preloaded = getenv("LD_PRELOAD");

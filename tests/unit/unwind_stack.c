@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stacks that no compiler produces: broken, unmapped, endless, on another stack, through code that
- * has no unwind table or is unmapped. Each gives the frames that can be known, and does no harm.
+ * Stacks that no compiler produces: broken, unmapped, endless, on another stack, through code
+ * without an unwind table or without a mapping. For each, the library returns the frames that it
+ * can find, without a fault.
  */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
@@ -28,7 +29,7 @@ extern const char __start_text_taker[], __stop_text_taker[];
 extern const char __start_text_middle[], __stop_text_middle[];
 extern const char __start_text_outer[], __stop_text_outer[];
 
-/* No call of these is a compiler's to shorten. */
+/* Keeps the compiler from making the call before it a tail call. */
 #define NO_TAIL_CALL() __asm__ volatile("" ::: "memory")
 
 struct stack {
@@ -77,7 +78,7 @@ static void unwind_context(const ucontext_t *context)
 	cr_assert_leq(seen.count, FRAMES_MAX);
 }
 
-/* The stack from here out. */
+/* Takes the stack from this function outwards. */
 static PLACE(taker) void take_stack(void)
 {
 	ucontext_t context;
@@ -93,7 +94,7 @@ static PLACE(middle) void call_taker(void)
 	NO_TAIL_CALL();
 }
 
-/* With one of the two words that a call with a frame pointer leaves overwritten meanwhile. */
+/* Overwrites one of the two words that a call with a frame pointer pushes. */
 static PLACE(outer) __attribute__((no_sanitize("address", "thread")))
 void call_spoiled(unsigned int word, uint64_t value)
 {
@@ -127,7 +128,7 @@ static void spoil_with_all(unsigned int word)
 		0xffffffffff600000, UINT64_MAX - 15, UINT64_MAX - 7, UINT64_MAX,
 	};
 
-	/* Frames that call each other. */
+	/* Frames that point to each other. */
 	circle[0] = circle[2] = (uint64_t)(uintptr_t)&circle;
 	circle[1] = circle[3] = (uint64_t)(uintptr_t)call_taker + 1;
 	for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
@@ -154,7 +155,7 @@ Test(unwind_stack, broken_frame_pointer_leaves_the_calls_before_it)
 
 static void (*volatile taker_called)(void) = call_taker;
 
-/* By a pointer, so that the call does not say whom it calls. */
+/* Through a pointer, so that the call instruction does not contain the target. */
 static PLACE(outer) void call_by_pointer(void)
 {
 	taker_called();
@@ -162,8 +163,9 @@ static PLACE(outer) void call_by_pointer(void)
 }
 
 /*
- * Two places where a sleeper's frame pointer and return address may be. The second is the true one;
- * if it leads out, it goes on with this function's frame, and so to the first of the thread.
+ * A sleeping thread's frame pointer and return address may be in two places; the second is the true
+ * one. If `leads_out`, it continues with this function's frame, and so reaches the thread's first
+ * frame.
  */
 static void expect_the_second(bool is_own_call, bool leads_out)
 {
@@ -186,8 +188,8 @@ static void expect_the_second(bool is_own_call, bool leads_out)
 }
 
 /*
- * A call with arguments on the stack leaves the return address of an earlier one between them, and
- * a zero before it looks like the first frame of a thread.
+ * A call with arguments on the stack leaves the return address of an earlier call between them. A
+ * zero before that address looks like the first frame of a thread.
  */
 Test(unwind_stack, sleeper_did_not_come_from_calls_that_its_function_made_before)
 {
@@ -199,7 +201,7 @@ Test(unwind_stack, sleeper_did_not_come_from_such_a_call_where_nothing_leads_out
 	expect_the_second(true, false);
 }
 
-/* Calls that are over have left a frame whose caller is no longer there. */
+/* Finished calls have left a frame whose caller no longer exists. */
 Test(unwind_stack, sleeper_did_not_come_from_what_leads_nowhere)
 {
 	expect_the_second(false, true);
@@ -236,7 +238,7 @@ static int add_text(struct dl_phdr_info *info, size_t size, void *data)
 
 #define GARBAGE_WORDS (16u * PAGE / 8)
 
-/* A word as found on stacks: an address on the stack, code, a number, anything. */
+/* A word like those on stacks: an address on the stack, code, a number, anything. */
 static uint64_t random_word(uint64_t *state, const struct texts *texts, const uint64_t *garbage)
 {
 	uint64_t pick = next_random(state), what = next_random(state) % 8;
@@ -253,7 +255,7 @@ static uint64_t *map_garbage(uint64_t *state, const struct texts *texts)
 {
 	uint64_t *garbage = mmap(NULL, 18 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	/* Nothing on either side. */
+	/* No accessible memory on either side. */
 	cr_assert_neq(garbage, MAP_FAILED);
 	garbage += PAGE / 8;
 	cr_assert_eq(mprotect(garbage, 16 * PAGE, PROT_READ | PROT_WRITE), 0);
@@ -297,7 +299,7 @@ Test(unwind_stack, garbage_everywhere_is_followed_to_an_end)
 		expect_end_of_garbage(&state, &texts, garbage, true);
 }
 
-/* Its frame is where the stack pointer is: at its first instruction, that of any function. */
+/* The frame is at the stack pointer: the first instruction of any function. */
 static unsigned int unwind_from(uint64_t instruction, const uint64_t *stack)
 {
 	static const struct rp_window nothing;
@@ -318,12 +320,12 @@ Test(unwind_stack, stack_that_is_not_mapped_shows_the_function_alone)
 	cr_expect_eq(unwind_from(start, memory), 1u);
 	cr_expect_eq(unwind_from(start, NULL), 1u);
 	cr_expect_eq(unwind_from(start, (uint64_t *)UINT64_MAX), 1u);
-	/* One that ends in the middle. */
+	/* A stack that ends in the middle. */
 	cr_assert_eq(mprotect(memory, PAGE, PROT_READ | PROT_WRITE), 0);
 	end[-1] = end[-2] = start + 1;
 	cr_expect_eq(unwind_from(start, end - 2), 3u);
 	cr_expect_eq(seen.frames[2], start + 1);
-	/* A word that lies on the border. */
+	/* A word that crosses the boundary. */
 	cr_expect_eq(unwind_from(start, (uint64_t *)(uintptr_t)((uintptr_t)end - 4)), 1u);
 }
 
@@ -403,7 +405,7 @@ static PLACE(outer) void raise_signal(void)
 	NO_TAIL_CALL();
 }
 
-/* From the handler's stack to the one it interrupted. */
+/* Continues from the handler's stack to the interrupted one. */
 Test(unwind_stack, handler_on_an_alternate_stack_shows_what_it_interrupted)
 {
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
@@ -427,7 +429,7 @@ Test(unwind_stack, handler_on_an_alternate_stack_shows_what_it_interrupted)
 	cr_expect_lt(at, seen.count, "what was interrupted is not among %u frames", seen.count);
 }
 
-/* Calls what its first argument says: with a frame pointer, and with eight bytes of its own. */
+/* Calls its first argument: with a frame pointer, and with eight bytes on the stack instead. */
 static const uint8_t with_pointer[] = {
 	0x55,				/* push %rbp */
 	0x48, 0x89, 0xe5,		/* mov %rsp, %rbp */
@@ -448,7 +450,7 @@ static PLACE(outer) void call_made(void (*made)(void (*)(void)))
 	NO_TAIL_CALL();
 }
 
-/* Code generated at run time, in a mapping of its own; the caller's frame has a pointer. */
+/* Code generated at run time, in a separate mapping; the caller's frame has a pointer. */
 static uint64_t run_made_code(const uint8_t *code, size_t bytes)
 {
 	void *memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -474,7 +476,7 @@ Test(unwind_stack, generated_code_is_followed_by_its_frame_pointer)
 	cr_expect(is_in_outer(seen.frames[3]));
 }
 
-/* The walk skips the code's caller: the frame pointer is the caller's own, one frame too far. */
+/* The walk misses the code's caller: the frame pointer is the caller's, one frame too far. */
 Test(unwind_stack, code_made_without_a_frame_pointer_is_reported_and_hides_its_caller)
 {
 	uint64_t made = run_made_code(without_pointer, sizeof(without_pointer));
@@ -512,7 +514,7 @@ Test(unwind_stack, library_without_frame_pointers_is_followed_by_its_tables)
 	dlclose(code);
 }
 
-/* Known as loaded, gone, and then with anything in its place. */
+/* A library that was loaded and unloaded; then its addresses hold other content. */
 Test(unwind_stack, library_that_went_is_no_harm)
 {
 	struct rp_objects objects;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of .eh_frame that are cut off, lie, or are anything: what is found is what a whole table
- * says, or there is nothing.
+ * Tables of .eh_frame that are truncated, wrong or random: a lookup returns what the undamaged
+ * table says, or no result.
  */
 #include <criterion/criterion.h>
 #include <link.h>
@@ -18,7 +18,7 @@
 
 TestSuite(unwind_tables, .timeout = 120);
 
-/* The tables of libc, which use most of what there is, in memory that ends where they do. */
+/* The tables of libc, which use most of the format's features, at the end of accessible memory. */
 struct copy {
 	struct rp_object_text original, object;
 	uint8_t *bytes;			/* from the header on */
@@ -93,7 +93,7 @@ static void make_copy(void)
 		cr_skip_test("no libc with tables");
 	copy.bytes = map_fenced(copy.size);
 	memcpy(copy.bytes, (void *)(uintptr_t)copy.original.header, copy.size);
-	/* All in them is relative to where they lie. */
+	/* Everything in them is relative to their own address. */
 	shift = (uint64_t)(uintptr_t)copy.bytes - copy.original.header;
 	copy.object.start = copy.original.start + shift;
 	copy.object.end = copy.original.end + shift;
@@ -121,7 +121,7 @@ static bool are_same(const struct rp_cfi_row *a, const struct rp_cfi_row *b)
 	       a->is_signal == b->is_signal && a->start == b->start;
 }
 
-/* How many are found; each as in the whole tables. */
+/* Return: how many are found; each must agree with the undamaged tables. */
 static unsigned int count_true(void)
 {
 	struct rp_cfi_row row;
@@ -198,7 +198,7 @@ static void evaluate_all(const struct rp_cfi_row *row)
 	}
 }
 
-/* A few bytes of a description that is looked for, of its neighbours, or of the index. */
+/* Changes a few bytes of the description that is looked up, of its neighbours, or of the index. */
 static void damage_and_look(void)
 {
 	uint64_t saved[8];
@@ -232,7 +232,7 @@ Test(unwind_tables, damaged_tables_do_no_harm)
 	unsigned int expected;
 
 	make_copy();
-	/* More of them are where damage is. */
+	/* Limits the copy, so that damage is more likely to matter. */
 	copy.size = copy.size > 16 * PAGE ? 16 * PAGE : copy.size;
 	expected = count_true();
 	for (unsigned int i = 0; i < 500; i++)
@@ -254,7 +254,7 @@ static void put32(uint8_t *table, size_t at, uint32_t value)
 	memcpy(table + at, &value, 4);
 }
 
-/* Frame: 8 above the stack pointer, the return address right below it. */
+/* The frame is 8 above the stack pointer; the return address is right below the frame. */
 static const uint8_t cie[] = {
 	0x14, 0, 0, 0,			/* length */
 	0, 0, 0, 0,			/* a CIE */
@@ -298,7 +298,7 @@ static bool look(uint64_t offset, struct rp_cfi_row *ret_row)
 	return rp_cfi_find(&made, made.start + offset, ret_row);
 }
 
-/* Whether rules are found for a program of the FDE. */
+/* Whether a lookup finds rules for such a program in the FDE. */
 #define IS_FOUND(...) is_found((const uint8_t[]){ __VA_ARGS__ }, sizeof((uint8_t[]){ __VA_ARGS__ }))
 
 static bool is_found(const uint8_t *program, size_t bytes)
@@ -311,7 +311,7 @@ static bool is_found(const uint8_t *program, size_t bytes)
 
 Test(unwind_tables, tables_made_by_hand_are_understood)
 {
-	/* push %rbp at 1; mov %rsp, %rbp at 4; then a state kept and taken back. */
+	/* push %rbp at 1; mov %rsp, %rbp at 4; then a state remembered and restored. */
 	static const uint8_t program[] = { 0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x0a,
 					   0x44, 0x0c, 7, 8, 0xc6, 0x44, 0x0b };
 	struct rp_cfi_row row;
@@ -353,7 +353,7 @@ Test(unwind_tables, programs_that_make_no_sense_are_refused)
 	cr_expect(IS_FOUND(0x0c, 0xff, 0x7f, 8), "and the frame in one: none is known there");
 }
 
-/* With four bytes, or one, of a table that is right replaced by others. */
+/* Replaces four bytes, or one, of a valid table. */
 static bool is_found_with(size_t at, uint32_t value, size_t bytes)
 {
 	struct rp_cfi_row row;
@@ -389,7 +389,7 @@ Test(unwind_tables, lengths_and_places_that_lie_are_not_followed)
 	cr_expect_not(is_found_with(CIE + 16, 0x4b, 1), "addresses relative to what is not told");
 }
 
-/* Nothing but operations that do nothing, all of them there: it is not for a handler to read. */
+/* Only no-op instructions, but far too many for a signal handler to read. */
 Test(unwind_tables, description_without_measure_is_refused)
 {
 	struct rp_cfi_row row;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stacks by .eh_frame. The witness is libgcc's unwinder, which throws C++ exceptions by the same
+ * Stacks by .eh_frame, compared with libgcc's unwinder, which throws C++ exceptions by the same
  * tables: wherever the program is stopped, both must report the same calls.
  */
 #include <criterion/criterion.h>
@@ -30,7 +30,7 @@ static void init(void)
 	const char *preloaded = getenv("LD_PRELOAD");
 	void *frames[4];
 
-	/* Replacements of libc's functions, which no table describes. */
+	/* valgrind's replacements of libc's functions, which no table describes. */
 	if (preloaded && strstr(preloaded, "vgpreload"))
 		cr_skip_test("valgrind runs code of its own");
 	/* The first call loads libgcc. */
@@ -49,7 +49,7 @@ struct comparison {
 
 static struct comparison seen;
 
-/* From the interrupted instruction on. */
+/* Begins at the interrupted instruction. */
 static unsigned int witness(const ucontext_t *context, uint64_t *ret_frames)
 {
 	uint64_t at = (uint64_t)context->uc_mcontext.gregs[REG_RIP];
@@ -96,7 +96,7 @@ static int compare_numbers(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* A little of many parts of libc, whose hand-written and optimised code keeps no frame pointer. */
+/* Calls small parts of libc whose hand-written and optimised code keeps no frame pointer. */
 static void work(unsigned int round)
 {
 	double numbers[256];
@@ -136,7 +136,9 @@ static void print_mismatch(void)
 	}
 }
 
-/* Its last instructions are the caller's frame already, and its table says where that is. */
+/*
+ * In its last instructions the caller's frame is already current, and its table locates that frame.
+ */
 Test(unwind_walk, each_instruction_of_longjmp_shows_the_calls_that_libgcc_shows)
 {
 	struct sigaction action = { .sa_sigaction = compare_stacks, .sa_flags = SA_SIGINFO };

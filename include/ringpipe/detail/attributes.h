@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The attributes of RP_EVENT_EX and RP_SPAN_EX. Each is a tuple (kind, value), and they may be in
- * any order: RP_PICK_ finds one by its kind, or returns what it is without.
+ * The attributes of RP_EVENT_EX and RP_SPAN_EX. Each attribute is a tuple (kind, value), and the
+ * tuples may be in any order. RP_PICK_ returns the value of the tuple of a kind, or a default if
+ * there is no such tuple.
  */
 #ifndef RINGPIPE_DETAIL_ATTRIBUTES_H
 #define RINGPIPE_DETAIL_ATTRIBUTES_H
@@ -18,7 +19,7 @@
 #define RP_ONE_IN(n) (ONE_IN_, n)
 #define RP_PER_SECOND(n) (PER_SECOND_, n)
 
-/* Two kinds are the same if their names together are a macro. */
+/* Two kinds are the same if their joined names are the name of one of these macros. */
 #define RP_SAME_ID_ID_ ~, KEEP_
 #define RP_SAME_VERSION_VERSION_ ~, KEEP_
 #define RP_SAME_LEVEL_LEVEL_ ~, KEEP_
@@ -41,7 +42,7 @@
 #define RP_FIRST_I_(a, ...) a
 #define RP_BARE_(...) __VA_ARGS__
 
-/* All that RP_EVENT_EMIT_ takes, in its order. */
+/* The arguments of RP_EVENT_EMIT_, in its order. */
 #define RP_VALUES_(...) \
 	RP_PICK_(ID_, RP_EVENT_ID_AUTO, __VA_ARGS__), RP_PICK_(VERSION_, 0, __VA_ARGS__), \
 	RP_PICK_(LEVEL_, RP_LEVEL_INFORMATIONAL, __VA_ARGS__), \
@@ -50,7 +51,9 @@
 	RP_PICK_(PER_SECOND_, 0, __VA_ARGS__)
 #define RP_VALUE_KEYWORDS_(...) RP_PICK_(KEYWORDS_, 0, __VA_ARGS__)
 
-/* 0, or the name of what is no attribute, which does not exist. */
+/*
+ * 0, or for a tuple that is not an attribute, an undeclared name that makes the compiler report it.
+ */
 #define RP_ATTRIBUTES_(...) (0 RP_MAP_(RP_ATTRIBUTE_, RP_NOTHING_, __VA_ARGS__))
 #define RP_ATTRIBUTE_(t) RP_ATTRIBUTE_I_ t
 #define RP_ATTRIBUTE_I_(kind, ...) \

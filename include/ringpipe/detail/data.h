@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The data of a declaration, written by the assembler: a file has them where it uses what is
- * declared, and an executable or shared object has them once.
+ * The data of a declaration, emitted as assembler directives. A source file contains the data only
+ * if it uses the declaration, and an executable or shared object contains one copy of them.
  *
- * C has no inline variables. So each inline function of a declaration holds directives that make
- * its data. A function that the compiler drops takes them along, and a file that only includes the
- * declaration has nothing. All data of one declaration are one section group, whose signature is
- * its symbol: the linker keeps the first group of that name, drops the others, and collects its
- * sections together. `.ifndef` leaves out the copies in one file.
+ * C has no inline variables. Each inline function of a declaration therefore contains directives
+ * that emit its data. If the compiler drops the function, it drops the directives too, so a file
+ * that only includes the declaration contains no data. All data of one declaration form one section
+ * group, whose signature is the name of its symbol. The linker keeps the first group of that name
+ * with all its sections and drops the others. `.ifndef` omits further copies in the same file.
  *
- *	symbol			in section		is
+ *	symbol			in section		contents
  *	rp_object_		.data.<symbol>		struct rp_object, with its constructor
  *	<provider>_provider_	.data.<symbol>		struct rp_provider_decl
- *	<p>_<event>_event_	.probes			struct rp_event: tracers look there alone
+ *	<p>_<event>_event_	.probes			struct rp_event: tracers look only there
  *				.data.rel.ro.<symbol>	its struct rp_event_decl and fields
  *	<p>_<counter>_counter_	.data.<symbol>		struct rp_counter
  *				.data.rel.ro.<symbol>	its struct rp_counter_decl
  *
- * rp_providers, rp_events and rp_counters are the object's tables: an entry is in the group of
- * what it points to. Symbols are weak, for objects that were compiled without groups, and hidden,
- * so neither a GOT nor a COPY relocation stands between a site and its word.
+ * The sections rp_providers, rp_events and rp_counters are the object's tables. Each table entry is
+ * in the same group as the data that it points to. The symbols are weak, for objects that were
+ * compiled without groups. They are also hidden, so a call site reads its enable word without a GOT
+ * or COPY relocation.
  *
- * The tables of RP_STRUCT and RP_ENUM are static, since two files may have different structs of one
- * name: a file has those that its events use, and at gcc's -O0 all of them.
+ * The tables of RP_STRUCT and RP_ENUM are static, because two files may have different structs of
+ * the same name. A file contains the tables that its events use; with gcc -O0 it contains all of
+ * them.
  */
 #ifndef RINGPIPE_DETAIL_DATA_H
 #define RINGPIPE_DETAIL_DATA_H
@@ -30,7 +32,7 @@
 #if defined(__clang__) || __GNUC__ < 9
 #define RP_DATA_ASM_ __asm__ volatile
 #else
-#define RP_DATA_ASM_ __asm__ __inline__ volatile	/* gcc counts lines when it inlines */
+#define RP_DATA_ASM_ __asm__ __inline__ volatile	/* gcc assumes minimum size, not lines */
 #endif
 
 #define RP_SECTION_(name, type, symbol) \
@@ -53,8 +55,8 @@
 	".popsection\n"
 
 /*
- * The priority is the last before that of constructors without one: whatever a constructor of the
- * program writes is registered.
+ * Constructors without a priority run after this one, because its priority is the last before
+ * theirs. Events that a constructor of the program writes are therefore registered.
  */
 #define RP_OBJECT_DATA_(constructor, destructor) \
 	RP_DATA_ASM_(".ifndef rp_object_\n" \
@@ -83,7 +85,7 @@
 		".endif" \
 		: : "i"(sizeof(struct rp_provider_decl)), "i"(RP_CAST_(const char *, name)))
 
-/* One field of an event. `symbol` is made last, and so all fields precede it. */
+/* One field of an event. The directives for `symbol` come last, so all fields precede it. */
 #define RP_FIELD_DATA_(symbol, t) RP_FIELD_DATA_I_(symbol, RP_DESC_(t))
 #define RP_FIELD_DATA_I_(...) RP_FIELD_DATA_II_(__VA_ARGS__)
 #define RP_FIELD_DATA_II_(symbol, name, members, count, type, element, flags, enumeration) \
@@ -100,10 +102,16 @@
 		    "i"(count), "i"(type), "i"(element), "i"(flags), \
 		    "i"(RP_CAST_(const void *, enumeration)));
 
-/* Sixteen bits of a number: gcc prints none that is wider than an instruction's. */
+/*
+ * Sixteen bits of a number. gcc does not print a constant that is wider than an instruction's
+ * operand.
+ */
 #define RP_BITS_(number, shift) ((0ull + (number)) >> shift & 0xffff)
 
-/* An event, after its `n` fields. Only a limited one has the members of limits, at its end. */
+/*
+ * An event, after its `n` fields. Only an event with a limit has the members for limits, at the
+ * end.
+ */
 #define RP_EVENT_DATA_(symbol, provider, name, message, id, version, level, opcode, flags, \
 		       one_in, per_second, keywords, n) \
 	RP_DATA_ASM_(".ifndef " symbol "\n" \
@@ -160,8 +168,8 @@
 		    "i"(RP_CAST_(const char *, unit)), "i"(RP_CAST_(const char *, display_name)))
 
 /*
- * A function that is called and not inlined, and that a file without a call of it does not have.
- * Without optimisation gcc inlines nothing, but keeps every function that is not inline.
+ * A function that is not inlined, and that a file without a call of it does not contain. Without
+ * optimisation gcc inlines nothing, but emits every function that is not declared inline.
  */
 #ifdef __OPTIMIZE__
 #define RP_OUT_OF_LINE_ static __attribute__((noinline, unused))

@@ -13,7 +13,10 @@
 #include <ringpipe/detail/site.h>
 #include <ringpipe/detail/structs.h>
 
-/* EMIT_0_ for keywords alone, EMIT_N_ for keywords and fields; map.h has those for too many. */
+/*
+ * RP_EVENT_EMIT_0_ is for events without fields, RP_EVENT_EMIT_N_ for events with fields. map.h
+ * defines RP_EVENT_EMIT_MANY_, for too many fields.
+ */
 #define RP_EVENT_EMIT_(provider, event, id, version, level, opcode, flags, message, one_in, \
 		       per_second, ...) \
 	RP_CAT_(RP_EVENT_EMIT_, RP_ARITY_(__VA_ARGS__)) \

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The question at each site, "does anyone want this event", without a static key and with one. */
+/*
+ * The gate at each call site, without and with a static key: it tests whether a session or tracer
+ * wants the event.
+ */
 #ifndef RINGPIPE_DETAIL_GATE_H
 #define RINGPIPE_DETAIL_GATE_H
 
 /*
- * The gate: a compare with memory, fused with its branch. asm, because a compiler turns an atomic
- * load into three instructions and would hoist a plain one out of a loop.
+ * The gate without a static key: a comparison with memory, fused with its branch. It is inline
+ * assembly, because a compiler expands an atomic load into three instructions and would hoist a
+ * plain load out of a loop.
  */
 #if defined(__x86_64__)
 #define RP_GATE_0(word, label) \
@@ -19,16 +23,16 @@
 #endif
 
 /*
- * With a static key: a jump of five bytes to the code that tests the word. While the event is
- * disabled, the library changes the first byte to that of `test $imm32, %eax`. The table's entry
- * belongs to the section of the code ("o") and to its group ("?"), so the linker keeps or drops
- * both.
+ * The gate with a static key: a jump of five bytes to the code that tests the enable word. While
+ * the event is disabled, the library changes the first byte to that of `test $imm32, %eax`. The
+ * table entry belongs to the section of the code ("o") and to its group ("?"), so the linker keeps
+ * or drops both together.
  */
 #if defined(__x86_64__)
 #if defined(__clang__) || __GNUC__ < 9
 #define RP_KEY_ASM_ __asm__ goto
 #else
-#define RP_KEY_ASM_ __asm__ __inline__ goto	/* or each line counts when gcc inlines */
+#define RP_KEY_ASM_ __asm__ __inline__ goto	/* gcc assumes minimum size, not lines */
 #endif
 #define RP_GATE_1(word, label) \
 	RP_KEY_ASM_(".Lrp_key%=: .byte 0xe9\n\t" \

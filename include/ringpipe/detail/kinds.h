@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fields of events. Each is a tuple (kind, …), which the tables below take apart by its kind: as a
- * parameter, as an argument, as bytes, as a description.
+ * Fields of events. Each field is a tuple (kind, …). Each table below expands the tuple by its
+ * kind: as a parameter, an argument, a number of bytes, a description, and so on.
  */
 #ifndef RINGPIPE_DETAIL_KINDS_H
 #define RINGPIPE_DETAIL_KINDS_H
@@ -33,9 +33,9 @@
 #define RP_STRUCT_FIELD(tag, n) (STRUCT, tag, n)	/* const struct tag * */
 #define RP_STRUCT_ARRAY(tag, n) (STRUCTS, tag, n)	/* const struct tag *, size_t n_count */
 #define RP_ENUM_FIELD(tag, n) (ENUM_, tag, n)		/* int32_t, of an RP_ENUM(tag, …) */
-#define RP_SECRET(field) (SECRET_, field)		/* any of these */
+#define RP_SECRET(field) (SECRET_, field)		/* any of these fields */
 
-/* The macro of a table for the field inside RP_SECRET. */
+/* Applies a table to the field inside RP_SECRET. */
 #define RP_WITHIN_(table, ...) RP_WITHIN_I_(table, __VA_ARGS__)
 #define RP_WITHIN_I_(table, kind, ...) table##kind(__VA_ARGS__)
 
@@ -55,7 +55,7 @@
 #define RP_CTYPE_TIME int64_t
 #define RP_CTYPE_GUID struct rp_guid
 
-/* As parameters of the event's function. */
+/* Fields as parameters of the event's function. */
 #define RP_PARAM_(t) RP_PARAM_I_ t
 #define RP_PARAM_I_(kind, ...) RP_PARAM_##kind(__VA_ARGS__)
 #define RP_PARAM_SCALAR(T, n) RP_CTYPE_##T n
@@ -70,7 +70,7 @@
 #define RP_PARAM_ENUM_(tag, n) int32_t n
 #define RP_PARAM_SECRET_(t) RP_WITHIN_(RP_PARAM_, RP_BARE_ t)
 
-/* As arguments handed on. */
+/* Fields as arguments that one function passes to the next. */
 #define RP_ARG_(t) RP_ARG_I_ t
 #define RP_ARG_I_(kind, ...) RP_ARG_##kind(__VA_ARGS__)
 #define RP_ARG_SCALAR(T, n) n
@@ -85,7 +85,10 @@
 #define RP_ARG_ENUM_(tag, n) n
 #define RP_ARG_SECRET_(t) RP_WITHIN_(RP_ARG_, RP_BARE_ t)
 
-/* As values to forget, first of all: only secrets are. */
+/*
+ * Statements that overwrite the values of secret fields before anything else. Other fields expand
+ * to nothing.
+ */
 #define RP_FORGET_(t) RP_FORGET_I_ t
 #define RP_FORGET_I_(kind, ...) RP_FORGET_##kind(__VA_ARGS__)
 #define RP_FORGET_SCALAR(T, n)
@@ -110,7 +113,7 @@
 #define RP_REDACT_STRUCTS(tag, n) n = RP_NULL_, n##_count = 0;
 #define RP_REDACT_ENUM_(tag, n) n = 0;
 
-/* As bytes of the buffer that gathers the small ones. */
+/* The bytes of a field in the buffer that gathers small fields. */
 #define RP_SPACE_(t) RP_SPACE_I_ t
 #define RP_SPACE_I_(kind, ...) RP_SPACE_##kind(__VA_ARGS__)
 #define RP_SPACE_SCALAR(T, n) + sizeof(RP_CTYPE_##T)
@@ -125,7 +128,7 @@
 #define RP_SPACE_ENUM_(tag, n) + sizeof(int32_t)
 #define RP_SPACE_SECRET_(t) RP_WITHIN_(RP_SPACE_, RP_BARE_ t)
 
-/* As whether its bytes are elsewhere, and how many they are. */
+/* 1 for a field whose bytes are outside the buffer and have a variable number. */
 #define RP_VARIES_(t) RP_VARIES_I_ t
 #define RP_VARIES_I_(kind, ...) RP_VARIES_##kind(__VA_ARGS__)
 #define RP_VARIES_SCALAR(T, n)
@@ -140,13 +143,13 @@
 #define RP_VARIES_ENUM_(tag, n)
 #define RP_VARIES_SECRET_(t) RP_WITHIN_(RP_VARIES_, RP_BARE_ t)
 
-/* Whether the payload fits into the registers that arguments are passed in. */
+/* Whether the payload fits into the registers for arguments. */
 #define RP_REGS_BYTES_ 32
 #define RP_IS_REGS_(...) \
 	((0 RP_MAP_(RP_VARIES_, RP_NOTHING_, __VA_ARGS__)) == 0 && \
 	 (0 RP_MAP_(RP_SPACE_, RP_NOTHING_, __VA_ARGS__)) <= RP_REGS_BYTES_)
 
-/* As calls that lay the payload out. */
+/* Calls that append a field to the payload. */
 #define RP_PUT_(t) RP_PUT_I_ t
 #define RP_PUT_I_(kind, ...) RP_PUT_##kind(__VA_ARGS__)
 #define RP_PUT_SCALAR(T, n) rp_pack_copy_(&pack_, &n, sizeof(n));
@@ -163,7 +166,7 @@
 #define RP_PUT_ENUM_(tag, n) rp_pack_copy_(&pack_, &n, sizeof(n));
 #define RP_PUT_SECRET_(t) RP_WITHIN_(RP_PUT_, RP_BARE_ t)
 
-/* As the members of struct rp_field, with flags. */
+/* Fields as the members of struct rp_field; `f` contains the flags. */
 #define RP_DESC_(t) RP_DESC_I_ t
 #define RP_DESC_I_(kind, ...) RP_DESC_##kind(0, __VA_ARGS__)
 #define RP_DESC_SCALAR(f, T, n) #n, RP_NULL_, 0, RP_TYPE_##T, 0, f, RP_NULL_
@@ -183,7 +186,10 @@
 #define RP_DESC_SECRET_(f, t) RP_DESC_SECRET_I_ t
 #define RP_DESC_SECRET_I_(kind, ...) RP_DESC_##kind(RP_FIELD_SECRET, __VA_ARGS__)
 
-/* As members of a struct: fixed-size types only; a secret is a whole field. */
+/*
+ * Fields as members of a struct. Only fixed-size types are allowed, and RP_SECRET is not, because a
+ * secret is a whole field.
+ */
 #define RP_MEMBER_(t) RP_MEMBER_I_ t
 #define RP_MEMBER_I_(kind, ...) RP_MEMBER_##kind(__VA_ARGS__)
 #define RP_MEMBER_SCALAR(T, n) RP_CTYPE_##T n;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The data of a declaration, and their registration with the library. The layouts are ABI between
- * an object compiled today and the library of tomorrow: structs grow at the end, and `size` says
- * how far.
+ * The data of a declaration, and their registration with the library. The layouts are ABI between a
+ * program that was compiled earlier and a later version of the library: structs grow only at the
+ * end, and `size` states their length.
  */
 #ifndef RINGPIPE_DETAIL_LAYOUT_H
 #define RINGPIPE_DETAIL_LAYOUT_H
@@ -25,16 +25,16 @@ typedef uint_least16_t rp_char16;
 #define RP_NULL_ NULL
 #define RP_CAST_(type, value) ((type)(value))
 #endif
-/* Takes the semicolon behind a macro, and declares nothing, in whichever namespace it stands. */
+/* Consumes the semicolon after a macro. It declares nothing and is valid in any namespace. */
 #define RP_SEMICOLON_ RP_ASSERT_(1, "")
 
 RP_ASSERT_(sizeof(void *) == 8, "ringpipe knows 64-bit machines only");
 
-#define RP_FIELDS_MAX 128u	/* of a dynamic event; a declared one has up to 32 */
+#define RP_FIELDS_MAX 128u	/* of a dynamic event; a declared event has up to 32 */
 
 struct rp_provider;
 
-/* A declared provider. `core` is the library's. */
+/* A declared provider. The library sets and uses `core`. */
 struct rp_provider_decl {
 	uint32_t size;
 	uint32_t reserved;
@@ -57,25 +57,26 @@ struct rp_event_decl {
 	uint8_t opcode;
 	uint8_t flags;			/* enum rp_event_flags */
 	uint16_t reserved;
-	uint32_t one_in;		/* write one in so many; 0: all */
-	uint32_t per_second;		/* and at most so many in a second; 0: all */
+	uint32_t one_in;		/* write the first of so many; 0: all */
+	uint32_t per_second;		/* write at most so many in a second; 0: all */
 };
 
 #define RP_EVENT_DECL_SIZE_V1 RP_SIZE_THROUGH_(struct rp_event_decl, reserved)
 #define RP_EVENT_DECL_INIT RP_INIT_(struct rp_event_decl)
 
 enum rp_event_flags {
-	RP_EVENT_NO_STACK = 1,		/* never capture a stack for this one */
-	RP_EVENT_STATE = 2,		/* sessions that overwrite keep it: RP_STATE_EVENT */
+	RP_EVENT_NO_STACK = 1,		/* never capture a stack for this event */
+	RP_EVENT_STATE = 2,		/* overwriting sessions keep it: RP_STATE_EVENT */
 };
 
 /*
- * An event in one object. `enable` is the whole question "does anyone want this": bits 0-39
- * sessions, 40-46 exporters, 48-63 the kernel's USDT semaphore, which only the kernel writes.
+ * An event in one executable or shared object. `enable` is the enable word, which is not 0 while a
+ * session or tracer wants the event. Bits 0-39 are for sessions, bits 40-46 for exporters, and bits
+ * 48-63 are the kernel's USDT semaphore, which only the kernel writes.
  */
 struct rp_event {
 	uint64_t enable;
-	uint32_t index;			/* the library's number for it */
+	uint32_t index;			/* index of the definition in the library */
 	uint32_t flags;			/* enum rp_event_flags, once registered */
 	const struct rp_event_decl *decl;
 	void *core;
@@ -88,40 +89,40 @@ struct rp_counter_decl {
 	uint32_t size;
 	uint8_t kind;			/* enum rp_counter_kind */
 	uint8_t reserved[3];		/* 0 */
-	struct rp_provider_decl *provider;	/* of a declared one */
+	struct rp_provider_decl *provider;	/* of a declared counter */
 	const char *name;
 	const char *unit;		/* or NULL */
 	const char *display_name;	/* or NULL */
 	const char *metadata;		/* "key:value,key2:value2", or NULL */
 	int (*observe)(struct rp_observation *observation, void *data);
 	void *data;
-	uint32_t rate_seconds;		/* the rate a client shows: per so many seconds; 0: 1 */
+	uint32_t rate_seconds;		/* clients show the rate per so many seconds; 0: 1 */
 	uint32_t reserved2;		/* 0 */
 };
 
 #define RP_COUNTER_DECL_SIZE_V1 RP_SIZE_THROUGH_(struct rp_counter_decl, reserved2)
 #define RP_COUNTER_DECL_INIT RP_INIT_(struct rp_counter_decl)
 
-/* A counter in one object, or a series of one. */
+/* A counter in one executable or shared object, or a series of a counter. */
 struct rp_counter {
-	char *cells;			/* its place in the first processor's row; NULL: none yet */
+	char *cells;			/* address in the first processor's row; NULL: none yet */
 	uint32_t kind;
 	uint32_t reserved;
-	uint64_t early;			/* counted without cells */
+	uint64_t early;			/* the value counted while `cells` is NULL */
 	const struct rp_counter_decl *decl;
 	void *core;
 };
 
 /*
- * A site with a static key: where it is and whose enable word it stands for, each as the distance
- * from here. The loader has nothing to do for it.
+ * A call site with a static key. `site` is the distance to the site, and `event` the distance to
+ * its enable word, each from the member itself. Distances need no relocation by the loader.
  */
 struct rp_key {
 	int32_t site;
 	int32_t event;
 };
 
-/* Everything declared in one executable or shared object. */
+/* The declarations that one executable or shared object uses. */
 struct rp_object {
 	uint32_t size;
 	uint32_t registered;
@@ -137,13 +138,13 @@ RP_BEGIN_DECLS
 RP_PUBLIC void rp_object_register(struct rp_object *object);
 RP_PUBLIC void rp_object_unregister(struct rp_object *object);
 /*
- * As rp_event_write(), of a payload of up to 32 bytes, in words as memory has them; what is behind
- * it in the last is zero.
+ * Write an event whose payload has up to 32 bytes and a fixed size. The words contain the payload
+ * in memory order; bytes after the payload are zero. The contract is that of rp_event_write().
  */
 RP_PUBLIC int rp_event_write_regs(uint64_t a, uint64_t b, uint64_t c, uint64_t d,
 				  struct rp_event *event, size_t bytes);
 
-/* The linker makes these at the ends of each object's own tables. */
+/* The linker defines these symbols at the start and the end of each object's own tables. */
 extern struct rp_event *__start_rp_events[] __attribute__((weak, visibility("hidden")));
 extern struct rp_event *__stop_rp_events[] __attribute__((weak, visibility("hidden")));
 extern struct rp_provider_decl *__start_rp_providers[] __attribute__((weak, visibility("hidden")));
@@ -174,7 +175,7 @@ RP_OUT_OF_LINE_ void rp_object_destructor_(void)
 	rp_object_unregister(&rp_object_);
 }
 
-/* The layouts that data.h writes by the byte. */
+/* data.h emits these structs byte by byte. */
 RP_ASSERT_(sizeof(struct rp_provider_decl) == 24 && RP_EVENT_DECL_SIZE_V1 == 56 &&
 	   sizeof(struct rp_event_decl) == 64 &&
 	   sizeof(struct rp_event) == 32 && sizeof(struct rp_field) == 32 &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RP_MAP(m, sep, a, b, c) is m(a) sep() m(b) sep() m(c), for up to 32 arguments. C has no loop over
- * macro arguments; this is the one place that spells it out.
+ * RP_MAP_(m, sep, a, b, c) is m(a) sep() m(b) sep() m(c), for up to 32 arguments. C has no loop
+ * over macro arguments, so this header contains the expansion for each number of arguments.
  */
 #ifndef RINGPIPE_DETAIL_MAP_H
 #define RINGPIPE_DETAIL_MAP_H
@@ -18,9 +18,10 @@
 	a33, n, ...) n
 
 /*
- * The end of the name of a declaration's body: which one is for so many arguments. MANY_ is for too
- * many: then one of them stands where the rest have that end. Fields have parentheses, names have
- * none.
+ * These macros select the expansion of a declaration by the number of its arguments: the result is
+ * a suffix of the expansion's name. MANY_ means that there are too many arguments. In that case,
+ * the macro finds one of the arguments where it otherwise finds a suffix. Fields have parentheses
+ * and names do not, which distinguishes them from suffixes.
  */
 #define RP_ARITY_(...) RP_UNLESS_TUPLE_(RP_COUNT_I_(__VA_ARGS__, N_, N_, N_, N_, N_, N_, N_, N_, \
 	N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, N_, \

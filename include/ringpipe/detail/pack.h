@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The payload of an event, laid out as parts from its function's arguments. */
+/* Makes the parts of an event's payload from the arguments of the event's function. */
 #ifndef RINGPIPE_DETAIL_PACK_H
 #define RINGPIPE_DETAIL_PACK_H
 
 #include <ringpipe/detail/kinds.h>
 
-/* Texts in a function, of which a file has nothing unless it needs them. */
+/* These texts are in functions, so a file that does not need them does not contain them. */
 RP_INLINE_ const rp_char16 *rp_redacted16_(void)
 {
 	static const rp_char16 text[] = { '*', '*', '*', 0 };
@@ -52,7 +52,10 @@ static inline __attribute__((always_inline)) void rp_pack_refer_(struct rp_pack_
 	pack->parts[pack->count++].size_bytes = size;
 }
 
-/* A text without a NUL of its own. One inside it ends it, for the payload's strings end there. */
+/*
+ * A text without a NUL at its end. An embedded NUL ends the text, because a NUL ends the strings in
+ * a payload.
+ */
 static inline __attribute__((always_inline)) void
 rp_pack_text_(struct rp_pack_ *pack, const char *text, size_t bytes)
 {
@@ -72,7 +75,10 @@ rp_pack_array_(struct rp_pack_ *pack, const void *from, size_t count, size_t ele
 
 	if (__builtin_mul_overflow(count, element_size, &bytes))
 		bytes = SIZE_MAX;
-	/* A count that does not fit makes a payload that does not fit: refused as too large. */
+	/*
+	 * A count that does not fit into 16 bits makes a payload above the limit, which is refused
+	 * as too large.
+	 */
 	rp_pack_copy_(pack, &count, sizeof(uint16_t));
 	if (count)
 		rp_pack_refer_(pack, from, bytes);
@@ -96,7 +102,9 @@ static inline size_t rp_string16_bytes_(const rp_char16 *string)
 	return (units + 1) * 2;
 }
 
-/* The payload as parts. A payload that fits into registers is one part, padded with zeros. */
+/*
+ * Declares the payload as parts. A payload that fits into registers is one part, padded with zeros.
+ */
 #define RP_PACK_(...) \
 	unsigned char space_[RP_REGS_BYTES_ RP_MAP_(RP_SPACE_, RP_NOTHING_, __VA_ARGS__)]; \
 	struct rp_part parts_[2 * RP_COUNT_(__VA_ARGS__) + 1]; \

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The probe of a declared event for SystemTap, bpftrace, perf and libbpf: an ELF note with the
- * address of the site, its arguments, and the semaphore that counts tracers.
+ * address of the probe's site, its arguments, and the semaphore that counts tracers.
  *
- * The site is a stub that only a traced event calls: assembly in a section group, so that each
- * executable or shared object has one, and none if it does not use the event. It is emitted inside
- * the event's function, because the compiler drops unused functions, but into another section:
- * otherwise there would be one site per file, with arguments in arbitrary places.
+ * The site is a stub, which the event's function calls only while a tracer is attached. The stub is
+ * assembly in a section group: each executable or shared object that uses the event contains one
+ * stub, and others contain none. Its directives are inside the event's function, because the
+ * compiler drops unused functions, but they emit it into another section. A site inline in the
+ * function would exist once per file, with arguments in arbitrary places.
  *
- * Arguments are words of 64 bits. The stub gets the first five in registers, and in the sixth
- * register the address of all of them; so each has one place, which the note can name:
+ * Arguments are 64-bit words. The stub receives the first five in registers, and in the sixth
+ * register the address of an array of all words. Each argument is therefore always in the same
+ * place, which the note names:
  *
  *	word	x86-64				aarch64
  *	0 to 4	rdi rsi rdx rcx r8		x0 to x4
  *	5 to 11	40(%r9) to 88(%r9)		[x5, 40] to [x5, 88]
  *
- * libbpf takes twelve arguments: where there are more words, the twelfth is %r9 or x5 itself. The
- * instruction probed is a one-byte nop: a five-byte one under a probe costs the red zone on Linux
- * 6.18 to 7.2.
+ * libbpf accepts twelve arguments. If there are more words, the twelfth argument is %r9 or x5
+ * itself. The probed instruction is a one-byte nop, because a probe on a five-byte nop overwrites
+ * the red zone on Linux 6.18 to 7.2.
  */
 #ifndef RINGPIPE_DETAIL_PROBE_H
 #define RINGPIPE_DETAIL_PROBE_H
@@ -58,8 +60,9 @@
 #endif
 
 /*
- * How to get from the stub to its caller, for who looks at stacks. It stands in the middle of a
- * function that says that for itself, though of another section: clang's assembler minds.
+ * Unwind information of the stub, for tools that capture stacks. With clang it is omitted: the stub
+ * is in the middle of a function that has its own unwind information, and clang's assembler rejects
+ * that although the sections differ.
  */
 #if defined(__clang__)
 #define RP_CFI_(directive)
@@ -68,8 +71,9 @@
 #endif
 
 /*
- * The stub and its note; layout of the note: sys/sdt.h's, version 3. A file may have it more than
- * once, when the compiler copies the function: the first counts.
+ * The stub and its note. The layout of the note is that of sys/sdt.h, version 3. If the compiler
+ * copies the function, a file contains the directives more than once, and only the first copy
+ * applies.
  */
 #if defined(RP_PLACE_0_)
 #define RP_PROBE_STUB_(symbol, semaphore, provider, name, arguments) \
@@ -109,7 +113,7 @@
 		".endif\n")
 #endif
 
-/* The fields as words: their sizes (S: signed) … */
+/* The sizes of a field's words (S: signed). */
 #define RP_SIZES_(t) RP_SIZES_I_ t
 #define RP_SIZES_I_(kind, ...) RP_SIZES_##kind(__VA_ARGS__)
 #define RP_SIZES_SCALAR(T, n) RP_SIZE_##T
@@ -139,7 +143,10 @@
 #define RP_SIZE_POINTER U8
 #define RP_SIZE_TIME S8
 
-/* … and what is in them. No tool reads a register of floating point: those go by their bits. */
+/*
+ * The values of a field's words. No tool reads floating point registers, so floating point values
+ * are passed as their bits.
+ */
 #define RP_REGS_(t) RP_REGS_I_ t
 #define RP_REGS_I_(kind, ...) RP_REGS_##kind(__VA_ARGS__)
 #define RP_REGS_SCALAR(T, n) RP_WORD_##T(n)
@@ -187,7 +194,7 @@ static inline __attribute__((always_inline)) uint64_t rp_address_(const void *po
 	return rp_bits_(&pointer, sizeof(pointer));
 }
 
-/* The text of up to twelve arguments. END fills the list up to those, and one more. */
+/* The note's text for up to twelve arguments. END fills the list up to thirteen items. */
 #define RP_ARGUMENTS_(...) \
 	RP_ARGUMENTS_I_(__VA_ARGS__, END, END, END, END, END, END, END, END, END, END, END, END, \
 			END)
@@ -212,8 +219,8 @@ static inline __attribute__((always_inline)) uint64_t rp_address_(const void *po
 #define RP_TEXT_END(separator, place)
 
 /*
- * The stub, and its call in the event's function. It is called if the upper 16 bits of the enable
- * word, which are the note's semaphore, count a tracer.
+ * The stub, and its call in the event's function. The function calls the stub if the upper 16 bits
+ * of the enable word, which are the note's semaphore, count a tracer.
  */
 #if defined(RP_PLACE_0_)
 #define RP_PROBE_EMIT_(provider, event) \

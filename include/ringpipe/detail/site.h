@@ -54,12 +54,12 @@
 		RP_CAT_(RP_ENABLED_, RP_STATIC_KEYS)(provider##_##event##_event_.enable) \
 	}
 
-/* In an event that is not limited, the compiler drops the test. */
+/* For an event without a limit, the compiler removes this test. */
 #define RP_SKIP_(event, one_in, per_second) \
 	if (((one_in) || (per_second)) && !rp_event_admit(&event)) \
 		return 0;
 
-/* The gate stays at the site; everything else goes out of line. */
+/* The gate is inline at the call site; everything else is out of line. */
 #define RP_EVENT_CALL_(name, params, args) \
 	RP_INLINE_ int name params \
 	{ \
@@ -86,7 +86,7 @@
 	RP_EVENT_CALL_(provider##_##event, (void), ()) \
 	RP_SEMICOLON_
 
-/* By name: 0_ for attributes alone, N_ for attributes and fields. */
+/* The variants with attributes: 0_ for events without fields, N_ for events with fields. */
 #define RP_EVENT_EX_EMIT_0_(provider, event, attributes) \
 	RP_ASSERT_(RP_ATTRIBUTES_ attributes == 0, "attributes stand in parentheses"); \
 	RP_EVENT_EX_EMIT_0_I_(provider, event, RP_VALUES_ attributes, \
@@ -100,7 +100,7 @@
 #define RP_EVENT_EX_EMIT_MANY_(provider, event, ...) \
 	RP_EVENT_EMIT_MANY_(provider, event, __VA_ARGS__)
 
-/* ringpipe.hpp has what C++ adds. */
+/* ringpipe.hpp redefines this to add the functions of C++. */
 #define RP_EVENT_CPP_EMIT_(name, ...)
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* RP_STRUCT and RP_ENUM expand to these. */
+/* The expansions of RP_STRUCT and RP_ENUM. */
 #ifndef RINGPIPE_DETAIL_STRUCTS_H
 #define RINGPIPE_DETAIL_STRUCTS_H
 

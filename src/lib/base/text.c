@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,18 @@ const char *rp_text_keep(char **space, const char *text, size_t length)
 	copy[length] = '\0';
 	*space += length + 1;
 	return copy;
+}
+
+char *rp_text_expand_pid(const char *path, pid_t pid)
+{
+	const char *mark = strstr(path, "{pid}");
+	char *expanded;
+
+	if (!mark)
+		return rp_text_copy(path);
+	if (asprintf(&expanded, "%.*s%d%s", (int)(mark - path), path, (int)pid, mark + 5) < 0)
+		return NULL;
+	return expanded;
 }
 
 const char *rp_text_error(int error)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /*
  * Return: whether `name` is a valid name of a provider, event or field: UTF-8, 1 to RP_NAME_MAX
@@ -15,6 +16,9 @@ bool rp_text_is_name(const char *name);
 
 /* As strdup(3); NULL returns NULL. */
 char *rp_text_copy(const char *text);
+
+/* Copy a path, with its first `{pid}` replaced by a process id. The caller frees it. */
+char *rp_text_expand_pid(const char *path, pid_t pid);
 
 /* Copy `length` bytes and a NUL to *space, and move *space behind the copy. Return: the copy. */
 const char *rp_text_keep(char **space, const char *text, size_t length);

@@ -244,14 +244,19 @@ uint64_t rp_activity_number(void)
 	return z ^ z >> 31;
 }
 
+/* Byte 6 has the version of RFC 4122 in its upper half; the other 60 bits are random. */
+uint64_t rp_activity_own_ids(void)
+{
+	return (rp_load_relaxed(&seed) & ~(0xf0ull << 48)) | 0x40ull << 48;
+}
+
 /* In the form of RFC 4122 version 4: 60 random bits per process, then a counter. */
 RP_PUBLIC void rp_activity_generate(struct rp_guid *ret_id)
 {
-	uint64_t random = rp_load_relaxed(&seed);
+	uint64_t first = rp_activity_own_ids();
 	uint64_t number = rp_add_relaxed(&counter, 1) + 1;
 
-	memcpy(ret_id->bytes, &random, 8);
-	ret_id->bytes[6] = (uint8_t)((ret_id->bytes[6] & 0x0f) | 0x40);
+	memcpy(ret_id->bytes, &first, 8);
 	for (int i = 0; i < 8; i++)
 		ret_id->bytes[15 - i] = (uint8_t)(number >> (8 * i));
 	ret_id->bytes[8] = (uint8_t)((ret_id->bytes[8] & 0x3f) | 0x80);

@@ -36,4 +36,7 @@ void rp_activity_read(struct rp_activity *ret_activity);
 /* Return a random-looking number that no other call in this process returns. */
 uint64_t rp_activity_number(void);
 
+/* The first 8 bytes of each id that rp_activity_generate() makes in this process. Context: any. */
+uint64_t rp_activity_own_ids(void);
+
 #endif

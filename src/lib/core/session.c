@@ -164,6 +164,7 @@ static int make_session(const struct rp_session_setup *setup, struct rp_session 
 		session->configs[i].wants_data = setup->wants_data;
 	}
 	session->sample_interval_ns = setup->sample_interval_ns;
+	session->format = setup->format;
 	session->on_end = setup->on_end;
 	session->last_ns = rp_clock_monotonic_ns();
 	session->reported.point_ns = session->last_ns;

@@ -26,6 +26,7 @@ struct rp_session_setup {
 	struct rp_sink *sink;		/* owned by the session after success */
 	uint64_t id;			/* from rp_session_next_id(), or 0 */
 	uint32_t sample_interval_ns;	/* reported in the stream */
+	uint32_t format;		/* of the stream, for its snapshots */
 	bool callbacks_async;		/* providers' callbacks run on a separate thread */
 	/*
 	 * Selects events of the providers. NULL: all events that the options select. The engine's

@@ -69,6 +69,7 @@ struct rp_session {
 	uint64_t slots;			/* bit mask: its slot and the slot of `state_rings` */
 	uint32_t flags;
 	uint32_t sample_interval_ns;
+	uint32_t format;		/* of its snapshots */
 	uint64_t wait_ns;		/* how long writers wait for space; 0: not at all */
 	bool no_deadline;		/* its sink may take any time */
 	bool callbacks_async;

@@ -262,6 +262,7 @@ void rp_snapshot_get_about(const struct rp_snapshot *snapshot, struct rp_snapsho
 		.start_ns = snapshot->start_ns,
 		.session_flags = snapshot->session->flags,
 		.sample_interval_ns = snapshot->session->sample_interval_ns,
+		.format = snapshot->session->format,
 	};
 }
 

@@ -33,6 +33,7 @@ struct rp_snapshot_about {
 	uint64_t start_ns;		/* before its first event; CLOCK_MONOTONIC */
 	uint32_t session_flags;
 	uint32_t sample_interval_ns;
+	uint32_t format;
 };
 
 void rp_snapshot_get_about(const struct rp_snapshot *snapshot, struct rp_snapshot_about *ret_about);

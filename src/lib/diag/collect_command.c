@@ -32,8 +32,6 @@
 
 #include "core/session_setup.h"
 
-#define FORMAT_NETPERF 0u
-#define FORMAT_NETTRACE 1u
 #define TYPE_STREAM 0u
 #define TYPE_USER_EVENTS 1u
 #define MODE_DROP 0u
@@ -94,17 +92,18 @@ static enum rp_hresult parse_type(struct rp_cursor *payload, uint32_t *ret_type)
 	return *ret_type <= TYPE_USER_EVENTS ? RP_HRESULT_OK : RP_HRESULT_INVALID_ARGUMENT;
 }
 
-static enum rp_hresult parse_size_and_format(struct rp_cursor *payload, size_t *ret_bytes)
+static enum rp_hresult parse_size_and_format(struct rp_cursor *payload, struct rp_collect *collect)
 {
 	uint32_t mb, format;
 
 	if (rp_cursor_u32(payload, &mb) < 0 || rp_cursor_u32(payload, &format) < 0)
 		return RP_HRESULT_BAD_ENCODING;
-	if (format == FORMAT_NETPERF)
+	if (format == RP_FORMAT_NETPERF)
 		return RP_HRESULT_NOT_SUPPORTED;
-	if (format != FORMAT_NETTRACE || mb == 0)
+	if ((format != RP_FORMAT_NETTRACE_V4 && format != RP_FORMAT_NETTRACE_V6) || mb == 0)
 		return RP_HRESULT_INVALID_ARGUMENT;
-	*ret_bytes = (size_t)(mb < BUFFER_MB_MAX ? mb : BUFFER_MB_MAX) << 20;
+	collect->format = format == RP_FORMAT_NETTRACE_V6 ? 6 : 4;
+	collect->buffer_bytes = (size_t)(mb < BUFFER_MB_MAX ? mb : BUFFER_MB_MAX) << 20;
 	return RP_HRESULT_OK;
 }
 
@@ -119,7 +118,7 @@ static enum rp_hresult parse_options(const struct collect_shape *shape, struct r
 		hr = parse_type(payload, &type);
 	*ret_user_events = type == TYPE_USER_EVENTS;
 	if (hr == RP_HRESULT_OK && type == TYPE_STREAM)
-		hr = parse_size_and_format(payload, &collect->buffer_bytes);
+		hr = parse_size_and_format(payload, collect);
 	if (hr != RP_HRESULT_OK)
 		return hr;
 	if ((shape->rundown_flag && rp_cursor_u8(payload, &rundown) < 0) ||

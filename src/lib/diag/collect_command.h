@@ -15,6 +15,7 @@
 struct rp_collect {
 	bool batch;			/* events go to the probe, not into the stream */
 	size_t buffer_bytes;
+	uint32_t format;		/* version of nettrace */
 	uint64_t rundown_keywords;	/* 0: the client wants no rundown */
 	uint32_t session_flags;		/* enum rp_session_flags */
 	uint32_t block_ms;

@@ -73,6 +73,7 @@ static int create_sink(int fd, uint64_t id, const struct rp_collect *collect,
 		.rundown = collect->rundown_keywords != 0,
 		.sample_interval_ns = rp_sample_interval_of(collect->providers,
 							    collect->provider_count),
+		.format = collect->format,
 	};
 	struct rp_message_buffer preamble = { 0 };
 	int copy, r;
@@ -229,6 +230,7 @@ static int open_recorder(struct rp_trace *trace, const struct rp_collect *collec
 		.id = id,
 		.sample_interval_ns = rp_sample_interval_of(collect->providers,
 							    collect->provider_count),
+		.format = collect->format,
 		.callbacks_async = true,
 		.on_end = on_end,
 		.data = trace,
@@ -278,6 +280,7 @@ enum rp_hresult rp_trace_open_rolling(struct rp_trace_table *table,
 		.rundown = collect->rundown_keywords != 0,
 		.sample_interval_ns = rp_sample_interval_of(collect->providers,
 							    collect->provider_count),
+		.format = collect->format,
 	};
 	struct rp_trace *trace = find_free(table);
 	struct rp_sink *sink;

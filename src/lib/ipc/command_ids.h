@@ -46,6 +46,13 @@ enum rp_eventpipe_id {
 	RP_COLLECT_6 = 0x07,
 };
 
+/* The format of a session's stream, in the CollectTracing commands. */
+enum rp_stream_format {
+	RP_FORMAT_NETPERF = 0,
+	RP_FORMAT_NETTRACE_V4 = 1,
+	RP_FORMAT_NETTRACE_V6 = 6,	/* ringpipe's alone */
+};
+
 enum rp_profiler_id {
 	RP_ATTACH_PROFILER = 0x01,
 	RP_STARTUP_PROFILER = 0x02,

@@ -40,6 +40,11 @@ static void parse(struct rp_delivery *delivery, const struct rp_delivery_block *
 		  const uint8_t *output, uint64_t to,
 		  bool (*counts)(const void *data, uint32_t metadata_id), const void *data)
 {
+	const struct rp_wire_layout layout = {
+		.compressed = true,
+		.has_labels = delivery->has_labels,
+	};
+
 	if (!delivery->is_parsing) {
 		memset(&delivery->event, 0, sizeof(delivery->event));
 		delivery->is_parsing = true;
@@ -56,7 +61,7 @@ static void parse(struct rp_delivery *delivery, const struct rp_delivery_block *
 		delivery->events += delivery->counts;
 		delivery->parsed += delivery->counts;
 		/* Our own encoder wrote them. */
-		if (rp_wire_event_take(&events, NULL, true, &delivery->event, &payload) < 0)
+		if (rp_wire_event_take(&events, &layout, &delivery->event, &payload) < 0)
 			break;
 		delivery->event_end = delivery->taken + (uint64_t)(events.at - output);
 		delivery->counts = counts(data, delivery->event.metadata_id);

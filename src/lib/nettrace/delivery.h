@@ -26,6 +26,7 @@ struct rp_delivery {
 	size_t first, last, capacity;
 	uint64_t taken;		/* offset in the stream */
 	uint64_t events;	/* counted ones in what was taken */
+	bool has_labels;	/* the stream is V6 */
 	/* In the first block, when part of it was taken. */
 	bool is_parsing;
 	bool counts;		/* the event that `event_end` ends */

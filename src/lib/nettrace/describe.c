@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* metadata.c says what a blob looks like. */
-#include "base/utf.h"
 #include "nettrace/describe.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
 
+#include "base/utf.h"
 #include "nettrace/format.h"
-
-#define CHUNK_BYTES 16384u
-
-struct rp_arena_chunk {
-	struct rp_arena_chunk *next;
-	size_t used, capacity;
-	_Alignas(16) uint8_t bytes[];
-};
 
 static const struct {
 	uint8_t type, bytes;
@@ -37,29 +28,11 @@ static const struct {
 	[RP_WIRE_GUID] = { RP_TYPE_GUID, 16 },
 	[RP_WIRE_STRING16] = { RP_TYPE_STRING16, 0 },
 	[RP_WIRE_ARRAY] = { RP_TYPE_ARRAY, 0 },
+	[RP_WIRE_VARINT] = { RP_TYPE_I64, 0 },
+	[RP_WIRE_VARUINT] = { RP_TYPE_U64, 0 },
+	[RP_WIRE_CHAR8] = { RP_TYPE_CHAR, 1 },
+	[RP_WIRE_BOOL8] = { RP_TYPE_BOOL, 1 },
 };
-
-static void *arena_alloc(struct rp_type_table *table, size_t size)
-{
-	struct rp_arena_chunk *chunk = table->chunks;
-	size_t capacity = size > CHUNK_BYTES ? size : CHUNK_BYTES;
-	void *bytes;
-
-	size = (size + 15) & ~(size_t)15;
-	if (!chunk || chunk->capacity - chunk->used < size) {
-		capacity = (capacity + 15) & ~(size_t)15;
-		chunk = malloc(sizeof(*chunk) + capacity);
-		if (!chunk)
-			return NULL;
-		chunk->next = table->chunks;
-		chunk->used = 0;
-		chunk->capacity = capacity;
-		table->chunks = chunk;
-	}
-	bytes = chunk->bytes + chunk->used;
-	chunk->used += size;
-	return memset(bytes, 0, size);
-}
 
 static int take_name(struct rp_type_table *table, struct rp_cursor *c, const char **ret_name)
 {
@@ -70,7 +43,7 @@ static int take_name(struct rp_type_table *table, struct rp_cursor *c, const cha
 	if (rp_cursor_string16(c, &text, &units) < 0)
 		return -EBADMSG;
 	/* A unit needs three bytes at most. */
-	name = arena_alloc(table, 3 * units + 1);
+	name = rp_type_table_alloc(table, 3 * units + 1);
 	if (!name)
 		return -ENOMEM;
 	size = rp_utf8_from_utf16(text, units, name);
@@ -82,34 +55,35 @@ static int take_name(struct rp_type_table *table, struct rp_cursor *c, const cha
 static int take_fields(struct rp_type_table *table, struct rp_cursor *c, bool v2, int depth,
 		       const struct rp_reader_field **ret_fields, uint16_t *ret_count);
 
-/* The least a value takes; arrays of what may take nothing could claim to be endless. */
-static uint64_t least_bytes(uint8_t type, uint8_t wire_bytes, const struct rp_reader_field *members,
-			    uint16_t member_count)
+bool rp_describe_has_size(uint8_t type, const struct rp_reader_field *field)
 {
-	uint64_t sum = 0;
-
-	if (type == RP_TYPE_STRING16 || type == RP_TYPE_ARRAY)
-		return 2;
+	if (type == RP_TYPE_ARRAY && field->encoding == RP_READER_FIXED_COUNT)
+		return field->fixed_count && rp_describe_has_size(field->element, field);
 	if (type != RP_TYPE_STRUCT)
-		return wire_bytes;
-	for (uint16_t i = 0; i < member_count && !sum; i++)
-		sum += least_bytes(members[i].type, members[i].wire_bytes, members[i].members,
-				   members[i].member_count);
-	return sum;
+		return true;
+	for (uint16_t i = 0; i < field->member_count; i++)
+		if (rp_describe_has_size(field->members[i].type, &field->members[i]))
+			return true;
+	return false;
 }
 
-static int take_code(struct rp_cursor *c, uint8_t *ret_type, uint8_t *ret_bytes)
+int rp_describe_code(uint32_t code, uint8_t *ret_type, uint8_t *ret_bytes)
 {
-	uint32_t code;
-
-	if (rp_cursor_u32(c, &code) < 0)
-		return -EBADMSG;
 	if (code >= sizeof(known_types) / sizeof(*known_types) ||
 	    (!known_types[code].type && !known_types[code].bytes))
 		return -EBADMSG;
 	*ret_type = known_types[code].type;
 	*ret_bytes = known_types[code].bytes;
 	return 0;
+}
+
+static int take_code(struct rp_cursor *c, uint8_t *ret_type, uint8_t *ret_bytes)
+{
+	uint32_t code;
+
+	if (rp_cursor_u32(c, &code) < 0 || code > RP_WIRE_ARRAY)
+		return -EBADMSG;
+	return rp_describe_code(code, ret_type, ret_bytes);
 }
 
 static int take_type(struct rp_type_table *table, struct rp_cursor *c, bool v2, int depth,
@@ -133,8 +107,7 @@ static int take_type(struct rp_type_table *table, struct rp_cursor *c, bool v2, 
 		if (ret < 0)
 			return ret;
 	}
-	if (field->type == RP_TYPE_ARRAY &&
-	    !least_bytes(value, field->wire_bytes, field->members, field->member_count))
+	if (field->type == RP_TYPE_ARRAY && !rp_describe_has_size(value, field))
 		return -EBADMSG;
 	return 0;
 }
@@ -167,7 +140,7 @@ static int take_fields(struct rp_type_table *table, struct rp_cursor *c, bool v2
 	if (depth > RP_STRUCT_DEPTH_MAX || rp_cursor_u32(c, &count) < 0 ||
 	    count > rp_cursor_left(c) / (v2 ? 10 : 6) || count > UINT16_MAX)
 		return -EBADMSG;
-	fields = arena_alloc(table, count * sizeof(*fields));
+	fields = rp_type_table_alloc(table, count * sizeof(*fields));
 	if (!fields)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < count; i++) {
@@ -243,69 +216,15 @@ static int take_header(struct rp_type_table *table, struct rp_cursor *c,
 	return 0;
 }
 
-static size_t slot_of(struct rp_reader_type **slots, size_t capacity, uint32_t metadata_id)
+int rp_describe(struct rp_type_table *table, struct rp_cursor blob)
 {
-	size_t at = metadata_id * 0x9e3779b1u & (capacity - 1);
-
-	while (slots[at] && slots[at]->metadata_id != metadata_id)
-		at = (at + 1) & (capacity - 1);
-	return at;
-}
-
-struct rp_reader_type *rp_type_table_find(const struct rp_type_table *table, uint32_t metadata_id)
-{
-	if (!table->capacity)
-		return NULL;
-	return table->slots[slot_of(table->slots, table->capacity, metadata_id)];
-}
-
-static int grow(struct rp_type_table *table)
-{
-	size_t capacity = table->capacity ? table->capacity * 2 : 64;
-	struct rp_reader_type **slots;
-
-	if (2 * (table->count + 1) <= table->capacity)
-		return 0;
-	slots = calloc(capacity, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	for (size_t i = 0; i < table->capacity; i++)
-		if (table->slots[i])
-			slots[slot_of(slots, capacity, table->slots[i]->metadata_id)] =
-				table->slots[i];
-	free(table->slots);
-	table->slots = slots;
-	table->capacity = capacity;
-	return 0;
-}
-
-int rp_type_table_add(struct rp_type_table *table, struct rp_cursor blob)
-{
-	struct rp_reader_type *type = arena_alloc(table, sizeof(*type));
+	struct rp_reader_type *type = rp_type_table_alloc(table, sizeof(*type));
 	int ret;
 
-	if (!type || grow(table) < 0)
+	if (!type)
 		return -ENOMEM;
 	ret = take_header(table, &blob, type);
 	if (!ret)
 		ret = take_description(table, &blob, type);
-	if (ret < 0)
-		return ret;
-	if (rp_type_table_find(table, type->metadata_id))
-		return -EEXIST;
-	table->slots[slot_of(table->slots, table->capacity, type->metadata_id)] = type;
-	table->count++;
-	return 0;
-}
-
-void rp_type_table_fini(struct rp_type_table *table)
-{
-	while (table->chunks) {
-		struct rp_arena_chunk *next = table->chunks->next;
-
-		free(table->chunks);
-		table->chunks = next;
-	}
-	free(table->slots);
-	memset(table, 0, sizeof(*table));
+	return ret < 0 ? ret : rp_type_table_insert(table, type);
 }

@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* The kinds of events a file describes: parsing metadata blobs, and finding a kind by its id. */
+/* Parse the descriptions of event types, in both versions of the format. */
 #ifndef RP_NETTRACE_DESCRIBE_H
 #define RP_NETTRACE_DESCRIBE_H
 
-#include <ringpipe/reader.h>
+#include <stdbool.h>
 
 #include "base/cursor.h"
-
-struct rp_arena_chunk;
-
-struct rp_type_table {
-	struct rp_reader_type **slots;	/* by metadata id, open addressing */
-	size_t capacity;
-	size_t count;
-	struct rp_arena_chunk *chunks;	/* what the types are made of */
-};
+#include "nettrace/type_table.h"
 
 /*
- * Adds the kind that a metadata event's payload describes. Fields that this library cannot express
- * (arrays of arrays, unknown types, a damaged list) leave the kind without fields.
+ * Add the type that the payload of a V4 metadata event describes. Fields that this library cannot
+ * express (arrays of arrays, unknown types, a damaged list) leave the type without fields.
  *
  * Return: 0; -EBADMSG: the head of the blob is damaged; -EEXIST: the id is taken; -ENOMEM.
  */
-int rp_type_table_add(struct rp_type_table *table, struct rp_cursor blob);
+int rp_describe(struct rp_type_table *table, struct rp_cursor blob);
 
-/* NULL: not there. */
-struct rp_reader_type *rp_type_table_find(const struct rp_type_table *table, uint32_t metadata_id);
+/* Add the type of a row of a V6 Metadata block, without the row's size. Return: as above. */
+int rp_describe_row(struct rp_type_table *table, struct rp_cursor row);
 
-void rp_type_table_fini(struct rp_type_table *table);
+/*
+ * Look up a type code of the format, except the codes of arrays with a fixed count or a location.
+ * `ret_bytes` is 0 for values of variable size. 0; -EBADMSG: unknown.
+ */
+int rp_describe_code(uint32_t code, uint8_t *ret_type, uint8_t *ret_bytes);
+
+/*
+ * Whether elements of this type take at least one byte each. Otherwise an array could claim to hold
+ * any number of them.
+ */
+bool rp_describe_has_size(uint8_t type, const struct rp_reader_field *field);
 
 #endif

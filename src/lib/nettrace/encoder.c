@@ -1,61 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "nettrace/encoder.h"
+#include "nettrace/encoder_parts.h"
 
 #include <assert.h>
 
-#include "nettrace/convert.h"
-#include "nettrace/delivery.h"
-#include "nettrace/format.h"
-#include "nettrace/header.h"
 #include "nettrace/metadata.h"
-#include "nettrace/objects.h"
-#include "nettrace/outbuf.h"
-#include "nettrace/repeat.h"
-#include "nettrace/stack_block.h"
-#include "nettrace/thread_table.h"
 
 /* A block holds one event of the largest size and is closed when the next might not fit. */
 #define BLOCK_BYTES (96u << 10)
 /* A larger output buffer than this is given back once it is empty. */
 #define OUTPUT_KEEP_BYTES (8u << 20)
-
-/*
- * Losses that belong to no thread are the numbers of made-up capture threads, each good for
- * LOST_STEP of them: TraceEvent takes a step of 2^31 for a step back, and 0 for a new thread.
- */
-#define LOST_THREAD (1ull << 63)
-#define LOST_STEP 0x7fffffffull
-
-struct rp_encoder_event_type {
-	struct rp_encoder_plain plain;	/* no payload is plain until the stream has the type */
-	struct rp_plan plan;
-	struct rp_outbuf blob;		/* until the stream has it */
-	bool reported;
-	bool is_internal;
-};
-
-struct rp_encoder {
-	struct rp_encoder_repeat repeat;	/* first: found from it */
-	uint8_t *block;			/* content of the open event block */
-	size_t block_used;		/* its header included */
-	uint64_t block_events;
-	uint64_t block_internal;	/* of these, events of the library's own types */
-	uint64_t block_first_ns;
-	struct rp_header_state state;
-	struct rp_thread_table threads;
-	struct rp_thread_slot *thread;	/* of the event before */
-	struct rp_stack_set stacks;
-	struct rp_outbuf metadata;	/* content of the MetadataBlock, or empty */
-	struct rp_object_stream stream;
-	struct rp_delivery delivery;
-	uint64_t shortened;		/* events whose payload was cut */
-	uint64_t last_ns;
-	uint64_t lost;			/* in the last sequence point */
-	struct rp_encoder_event_type **types;
-	uint32_t type_count;
-	uint32_t type_capacity;
-	uint32_t used_ids;		/* metadata ids of the stream that this one continues */
-};
 
 static struct rp_encoder *make_encoder(uint64_t last_ns)
 {
@@ -64,6 +17,7 @@ static struct rp_encoder *make_encoder(uint64_t last_ns)
 	if (!encoder)
 		return NULL;
 	rp_stack_set_init(&encoder->stacks);
+	rp_label_set_init(&encoder->labels);
 	encoder->last_ns = last_ns;
 	encoder->block_used = RP_BLOCK_HEADER_BYTES;
 	encoder->block = malloc(BLOCK_BYTES);
@@ -77,13 +31,39 @@ static struct rp_encoder *make_encoder(uint64_t last_ns)
 int rp_encoder_create(const struct rp_encoder_info *info, struct rp_encoder **ret_encoder)
 {
 	struct rp_encoder *encoder = make_encoder(info->start_ns);
+	int ret = encoder ? rp_object_stream_put_header(&encoder->stream, info) : -ENOMEM;
 
-	if (!encoder || rp_object_stream_put_header(&encoder->stream, info) < 0) {
+	if (ret == 0 && encoder->stream.is_v6) {
+		encoder->process_id = info->process_id;
+		encoder->labels.own_ids = info->own_ids;
+		encoder->delivery.has_labels = true;
+		ret = rp_encoder_begin_rows(encoder);
+	}
+	if (ret < 0) {
 		rp_encoder_destroy(encoder);
 		return -ENOMEM;
 	}
 	*ret_encoder = encoder;
 	return 0;
+}
+
+/*
+ * Stacks and threads of what came before mean nothing behind it. V6 says so: the sequence point
+ * removes all rows, so that the numbers of events and losses start at 0 again.
+ */
+static int resume(struct rp_encoder *encoder, const struct rp_encoder_point *point)
+{
+	encoder->stream.offset = point->stream_offset;
+	rp_delivery_reset(&encoder->delivery, point->stream_offset);
+	encoder->used_ids = point->metadata_id;
+	encoder->stream.is_v6 = point->version == RP_NETTRACE_V6;
+	encoder->lost = point->lost;
+	encoder->process_id = point->process_id;
+	encoder->delivery.has_labels = encoder->stream.is_v6;
+	encoder->lost_base = point->lost;
+	if (rp_encoder_put_point(encoder, point->last_ns, point->lost, RP_POINT_FLUSH_THREADS) < 0)
+		return -ENOMEM;
+	return encoder->stream.is_v6 ? rp_encoder_begin_rows(encoder) : 0;
 }
 
 int rp_encoder_resume(const struct rp_encoder_point *point, struct rp_encoder **ret_encoder)
@@ -92,12 +72,7 @@ int rp_encoder_resume(const struct rp_encoder_point *point, struct rp_encoder **
 
 	if (!encoder)
 		return -ENOMEM;
-	encoder->stream.offset = point->stream_offset;
-	rp_delivery_reset(&encoder->delivery, point->stream_offset);
-	encoder->lost = point->lost;
-	encoder->used_ids = point->metadata_id;
-	/* Stacks and threads of what came before mean nothing behind it. */
-	if (rp_encoder_sequence_point(encoder, point->last_ns, point->lost) < 0) {
+	if (resume(encoder, point) < 0) {
 		rp_encoder_destroy(encoder);
 		return -ENOMEM;
 	}
@@ -135,6 +110,8 @@ void rp_encoder_destroy(struct rp_encoder *encoder)
 	rp_thread_table_fini(&encoder->threads);
 	rp_stack_set_fini(&encoder->stacks);
 	rp_outbuf_fini(&encoder->metadata);
+	rp_outbuf_fini(&encoder->thread_rows);
+	rp_label_set_fini(&encoder->labels);
 	rp_outbuf_fini(&encoder->stream.output);
 	rp_delivery_fini(&encoder->delivery);
 	free(encoder);
@@ -172,7 +149,11 @@ int rp_encoder_define(struct rp_encoder *encoder, const struct rp_definition *de
 		type->plain.metadata_id = encoder->used_ids + encoder->type_count + 1;
 		type->plain.bytes = UINT32_MAX;
 		type->is_internal = definition->is_internal;
-		rp_metadata_write(&type->blob, type->plain.metadata_id, definition);
+		if (encoder->stream.is_v6)
+			ret = rp_metadata_write_row(&type->blob, type->plain.metadata_id,
+						    definition);
+		else
+			rp_metadata_write(&type->blob, type->plain.metadata_id, definition);
 		if (type->blob.failed)
 			ret = -ENOMEM;
 	}
@@ -185,32 +166,62 @@ int rp_encoder_define(struct rp_encoder *encoder, const struct rp_definition *de
 	return 0;
 }
 
-/* A definition no event of the stream had yet goes into the MetadataBlock being gathered. */
-static int emit_type(struct rp_encoder *encoder, uint32_t metadata_id)
+/* V4 has a definition in the payload of an event. */
+static int put_definition_v4(struct rp_encoder *encoder, const struct rp_outbuf *blob)
 {
-	struct rp_encoder_event_type *type = encoder->types[metadata_id - encoder->used_ids - 1];
 	uint8_t header[32] = { RP_EVENT_SORTED | RP_EVENT_SIZE }, *p = header + 1;
 	struct rp_outbuf *metadata = &encoder->metadata;
 
 	/* Each event's time is a step from the one before: absolute for the first, then none. */
 	p = rp_wire_varint_put(p, metadata->size ? 0 : encoder->last_ns);
 	/* A blob without flag RP_EVENT_METADATA has id 0, which is what makes it a definition. */
-	p = rp_wire_varint_put(p, type->blob.size);
-	if (rp_outbuf_reserve(metadata,
-			      RP_BLOCK_HEADER_BYTES + sizeof(header) + type->blob.size) < 0)
+	p = rp_wire_varint_put(p, blob->size);
+	if (rp_outbuf_reserve(metadata, RP_BLOCK_HEADER_BYTES + sizeof(header) + blob->size) < 0)
 		return -ENOMEM;
 	if (!metadata->size) {
 		rp_wire_block_header_put(metadata->bytes, encoder->last_ns, encoder->last_ns);
 		metadata->size = RP_BLOCK_HEADER_BYTES;
 	}
 	rp_outbuf_put(metadata, header, p - header);
-	rp_outbuf_put(metadata, type->blob.bytes, type->blob.size);
+	rp_outbuf_put(metadata, blob->bytes, blob->size);
+	return 0;
+}
+
+/* In V6 it is a row of the block, which begins with the size of an empty header. */
+static int put_definition_v6(struct rp_encoder *encoder, const struct rp_outbuf *blob)
+{
+	static const uint8_t header[2];
+	struct rp_outbuf *metadata = &encoder->metadata;
+
+	if (rp_outbuf_reserve(metadata, sizeof(header) + blob->size) < 0)
+		return -ENOMEM;
+	if (!metadata->size)
+		rp_outbuf_put(metadata, header, sizeof(header));
+	rp_outbuf_put(metadata, blob->bytes, blob->size);
+	return 0;
+}
+
+/* A definition no event of the stream had yet goes into the MetadataBlock being gathered. */
+static int emit_type(struct rp_encoder *encoder, uint32_t metadata_id)
+{
+	struct rp_encoder_event_type *type = encoder->types[metadata_id - encoder->used_ids - 1];
+	int ret = encoder->stream.is_v6 ? put_definition_v6(encoder, &type->blob) :
+		  put_definition_v4(encoder, &type->blob);
+
+	if (ret < 0)
+		return ret;
 	rp_outbuf_fini(&type->blob);
 	type->reported = true;
 	type->plain.converts = type->plan.kind == RP_PLAN_CONVERT;
 	if (!type->plain.converts)
 		type->plain.bytes = type->plan.min_bytes;
 	return 0;
+}
+
+/* The number of the last event: V4 counts by threads, V6 in the whole stream. */
+static inline uint32_t *number_of(struct rp_encoder *encoder)
+{
+	return encoder->stream.is_v6 ? &encoder->sequence : &encoder->thread->sequence;
 }
 
 /* Events that went the short way come into the accounts; the next one goes the long way. */
@@ -224,7 +235,7 @@ static void settle(struct rp_encoder *encoder)
 		return;
 	encoder->block_used = repeat->at - encoder->block;
 	encoder->block_events += repeat->count;
-	encoder->thread->sequence += repeat->count;
+	*number_of(encoder) += repeat->count;
 	encoder->last_ns = repeat->time_ns;
 	state->sequence += repeat->count;
 	state->time = repeat->time_ns;
@@ -241,34 +252,42 @@ static void put_events(struct rp_encoder *encoder)
 	};
 
 	rp_wire_block_header_put(encoder->block, encoder->block_first_ns, encoder->last_ns);
-	rp_object_stream_put_block(&encoder->stream, "EventBlock", encoder->block,
+	rp_object_stream_put_block(&encoder->stream, RP_BLOCK_EVENT, encoder->block,
 				   encoder->block_used);
-	block.end = encoder->stream.offset - RP_OBJECT_END_BYTES;
+	block.end = encoder->stream.offset - rp_object_stream_end_bytes(&encoder->stream);
 	block.begin = block.end - encoder->block_used + RP_BLOCK_HEADER_BYTES;
 	rp_delivery_add(&encoder->delivery, &block);
 }
 
-/* Metadata before stacks before the events that refer to them. */
+/* Content that was gathered, unless there is none. */
+static void put_gathered(struct rp_encoder *encoder, enum rp_block_kind kind,
+			 const struct rp_outbuf *content)
+{
+	if (content->size)
+		rp_object_stream_put_block(&encoder->stream, kind, content->bytes, content->size);
+}
+
+/* What events refer to comes before them. */
 static int close_block(struct rp_encoder *encoder)
 {
-	struct rp_object_stream *stream = &encoder->stream;
 	int ret;
 
 	settle(encoder);
-	ret = rp_object_stream_reserve(stream, encoder->metadata.size +
+	ret = rp_object_stream_reserve(&encoder->stream, encoder->metadata.size +
+				       encoder->thread_rows.size + encoder->labels.content.size +
 				       encoder->stacks.content.size + encoder->block_used +
-				       3 * RP_OBJECT_BYTES);
+				       5 * RP_OBJECT_BYTES);
 	if (ret == 0)
 		ret = rp_delivery_reserve(&encoder->delivery);
 	if (ret < 0)
 		return ret;
-	if (encoder->metadata.size)
-		rp_object_stream_put_block(stream, "MetadataBlock", encoder->metadata.bytes,
-					   encoder->metadata.size);
+	put_gathered(encoder, RP_BLOCK_METADATA, &encoder->metadata);
 	encoder->metadata.size = 0;
-	if (encoder->stacks.count)
-		rp_object_stream_put_block(stream, "StackBlock", encoder->stacks.content.bytes,
-					   encoder->stacks.content.size);
+	put_gathered(encoder, RP_BLOCK_THREAD, &encoder->thread_rows);
+	encoder->thread_rows.size = 0;
+	put_gathered(encoder, RP_BLOCK_STACK, &encoder->stacks.content);
+	put_gathered(encoder, RP_BLOCK_LABEL_LIST, &encoder->labels.content);
+	rp_label_set_next(&encoder->labels, false);
 	rp_stack_set_next(&encoder->stacks, false);
 	if (encoder->block_events)
 		put_events(encoder);
@@ -279,16 +298,33 @@ static int close_block(struct rp_encoder *encoder)
 	return 0;
 }
 
+/* V6: the thread's row, before its first event, and the list of the event's ids. */
+static int prepare_v6(struct rp_encoder *encoder, const struct rp_encoder_event *event,
+		      struct rp_header_state *now)
+{
+	if (!encoder->thread->index) {
+		if (rp_encoder_put_thread_row(encoder, encoder->next_index,
+					      encoder->process_id, event->thread) < 0)
+			return -ENOMEM;
+		encoder->thread->index = encoder->next_index++;
+	}
+	now->capture_thread = INDEX_EVENTS;
+	now->thread = encoder->thread->index;
+	return rp_label_set_intern(&encoder->labels, event->activity, event->related_activity,
+				   &now->labels);
+}
+
 /* Everything about an event that may fail, before any of it is written. */
 static int prepare(struct rp_encoder *encoder, const struct rp_encoder_event *event, size_t bound,
-		   uint32_t *ret_stack)
+		   struct rp_header_state *now)
 {
 	const struct rp_encoder_event_type *type = event->type;
 	uint32_t frames = event->frame_count < RP_STACK_MAX ? event->frame_count : RP_STACK_MAX;
 	int ret = 0;
 
 	if (encoder->block_used + RP_WIRE_HEADER_MAX + bound > BLOCK_BYTES ||
-	    (frames && rp_stack_set_full(&encoder->stacks)))
+	    (frames && rp_stack_set_full(&encoder->stacks)) ||
+	    rp_label_set_full(&encoder->labels))
 		ret = close_block(encoder);
 	if (ret == 0 && !type->reported)
 		ret = emit_type(encoder, type->plain.metadata_id);
@@ -296,9 +332,13 @@ static int prepare(struct rp_encoder *encoder, const struct rp_encoder_event *ev
 		ret = rp_thread_table_add(&encoder->threads, event->thread, &encoder->thread);
 	if (ret < 0)
 		return ret;
-	*ret_stack = 0;
-	return frames ? rp_stack_set_intern(&encoder->stacks, event->frames, frames, event->time_ns,
-					    ret_stack) : 0;
+	now->capture_thread = now->thread = event->thread;
+	if (encoder->stream.is_v6)
+		ret = prepare_v6(encoder, event, now);
+	now->stack = 0;
+	return ret == 0 && frames ?
+	       rp_stack_set_intern(&encoder->stacks, event->frames, frames, event->time_ns,
+				   &now->stack) : ret;
 }
 
 /* After an event with no stack and no ids, the short way is open. */
@@ -353,13 +393,12 @@ int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *
 	int ret;
 
 	settle(encoder);
-	ret = prepare(encoder, event, bound, &now.stack);
+	ret = prepare(encoder, event, bound, &now);
 	if (ret < 0)
 		return ret;
 	start = encoder->block + encoder->block_used;
 	now.metadata_id = event->type->plain.metadata_id;
-	now.capture_thread = event->thread;
-	now.sequence = encoder->thread->sequence + 1;
+	now.sequence = *number_of(encoder) + 1;
 	now.processor = event->processor;
 	now.time = event->time_ns;
 	if (plan->kind == RP_PLAN_CONVERT) {
@@ -367,15 +406,17 @@ int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *
 		late = start + RP_WIRE_HEADER_MAX;
 		now.payload_bytes = rp_plan_run(plan, event->payload, event->payload_bytes, late,
 						&cut);
-		payload = rp_header_put(&encoder->state, event, &now, start);
+		payload = rp_header_put(&encoder->state, event, &now, encoder->stream.is_v6,
+					start);
 		memmove(payload, late, now.payload_bytes);
 	} else {
 		now.payload_bytes = bound;
-		payload = rp_header_put(&encoder->state, event, &now, start);
+		payload = rp_header_put(&encoder->state, event, &now, encoder->stream.is_v6,
+					start);
 		rp_plan_run(plan, event->payload, event->payload_bytes, payload, &cut);
 	}
 	encoder->shortened += cut;
-	encoder->thread->sequence = now.sequence;
+	*number_of(encoder) = now.sequence;
 	encoder->threads.marked += !encoder->thread->marked;
 	encoder->thread->marked = 1;
 	if (!encoder->block_events++)
@@ -383,79 +424,16 @@ int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *
 	encoder->block_internal += event->type->is_internal;
 	encoder->last_ns = event->time_ns;
 	encoder->block_used = payload + now.payload_bytes - encoder->block;
+	encoder->events_since_point = true;
 	begin_repeat(encoder, event, &now);
 	return 0;
 }
 
-static void put_marked_threads(struct rp_encoder *encoder)
-{
-	struct rp_thread_table *threads = &encoder->threads;
-
-	for (size_t i = 0; threads->marked; i++) {
-		struct rp_thread_slot *slot = &threads->slots[i];
-
-		if (!slot->marked)
-			continue;
-		slot->marked = 0;
-		threads->marked--;
-		rp_object_stream_put_u64(&encoder->stream, slot->thread);
-		rp_object_stream_put_u32(&encoder->stream, slot->sequence);
-	}
-}
-
-/* How many entries put_lost() writes. */
-static uint64_t lost_entries(const struct rp_encoder *encoder, uint64_t lost)
-{
-	if (lost <= encoder->lost)
-		return 1;
-	return 2 * ((lost - 1) / LOST_STEP - encoder->lost / LOST_STEP + 1);
-}
-
-/*
- * Each made-up thread is named with the number it had and then with the one it has. TraceEvent
- * forgets threads once it knows 5,000, these first since they have no events; naming the old number
- * again gives it the base that the step is counted from.
- */
-static void put_lost(struct rp_encoder *encoder, uint64_t lost)
-{
-	do {
-		uint64_t thread = LOST_THREAD + encoder->lost / LOST_STEP;
-		uint64_t reported = encoder->lost % LOST_STEP;
-		uint64_t step = lost > encoder->lost ? lost - encoder->lost : 0;
-
-		rp_object_stream_put_u64(&encoder->stream, thread);
-		rp_object_stream_put_u32(&encoder->stream, 1 + reported);
-		if (!step)
-			break;
-		if (step > LOST_STEP - reported)
-			step = LOST_STEP - reported;
-		rp_object_stream_put_u64(&encoder->stream, thread);
-		rp_object_stream_put_u32(&encoder->stream, 1 + reported + step);
-		encoder->lost += step;
-	} while (encoder->lost < lost);
-}
-
 int rp_encoder_sequence_point(struct rp_encoder *encoder, uint64_t time_ns, uint64_t lost)
 {
-	uint64_t count = encoder->threads.marked + lost_entries(encoder, lost);
-	uint32_t size = 12 + 12 * count;
-	int ret;
+	int ret = close_block(encoder);
 
-	if (count > UINT32_MAX / 16)
-		return -ENOMEM;
-	ret = close_block(encoder);
-	if (!ret)
-		ret = rp_object_stream_reserve(&encoder->stream, size + RP_OBJECT_BYTES);
-	if (ret < 0)
-		return ret;
-	rp_object_stream_begin_block(&encoder->stream, "SPBlock", size);
-	rp_object_stream_put_u64(&encoder->stream, time_ns);
-	rp_object_stream_put_u32(&encoder->stream, count);
-	put_marked_threads(encoder);
-	put_lost(encoder, lost);
-	rp_object_stream_end_block(&encoder->stream);
-	rp_stack_set_next(&encoder->stacks, true);
-	return 0;
+	return ret < 0 ? ret : rp_encoder_put_point(encoder, time_ns, lost, 0);
 }
 
 uint64_t rp_encoder_shortened(const struct rp_encoder *encoder)
@@ -480,15 +458,9 @@ int rp_encoder_flush(struct rp_encoder *encoder)
 
 int rp_encoder_end(struct rp_encoder *encoder)
 {
-	static const uint8_t end[] = { RP_TAG_NULL };
 	int ret = close_block(encoder);
 
-	if (!ret)
-		ret = rp_object_stream_reserve(&encoder->stream, sizeof(end));
-	if (ret < 0)
-		return ret;
-	rp_object_stream_put(&encoder->stream, end, sizeof(end));
-	return 0;
+	return ret < 0 ? ret : rp_object_stream_put_end(&encoder->stream);
 }
 
 int rp_encoder_cut(struct rp_encoder *encoder, uint64_t stream_offset, uint64_t time_ns,
@@ -506,6 +478,7 @@ int rp_encoder_cut(struct rp_encoder *encoder, uint64_t stream_offset, uint64_t 
 	for (size_t i = 0; i < encoder->threads.capacity; i++)
 		encoder->threads.slots[i].marked = 0;
 	encoder->threads.marked = 0;
+	encoder->events_since_point = false;
 	encoder->lost = lost_before;
 	ret = rp_encoder_sequence_point(encoder, time_ns, lost);
 	return ret < 0 ? ret : rp_encoder_end(encoder);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes nettrace V4. The encoder knows no file and no session: events in, bytes out. One thread at
- * a time.
+ * Writes nettrace V4 or V6. The encoder knows no file and no session: events in, bytes out. One
+ * thread at a time.
  */
 #ifndef RP_NETTRACE_ENCODER_H
 #define RP_NETTRACE_ENCODER_H
@@ -22,6 +22,13 @@ struct rp_encoder_info {
 	uint32_t process_id;
 	uint32_t processors;
 	uint32_t sample_interval_ns;	/* between samples of a thread; 0: 1 ms, .NET's value */
+	uint32_t version;		/* RP_NETTRACE_V6; otherwise 4 */
+	uint32_t page_bytes;		/* of the system; 0: 4096 */
+	/*
+	 * V6: the first 8 bytes of the activity ids that the process itself makes. Other activity
+	 * ids came from a traceparent, so they are also trace ids. 0: the stream has no trace ids.
+	 */
+	uint64_t own_ids;
 };
 
 struct rp_encoder_event {
@@ -47,12 +54,17 @@ struct rp_encoder_point {
 	uint64_t last_ns;		/* of its events, or before all that follow */
 	uint64_t lost;			/* in its last sequence point */
 	uint32_t metadata_id;		/* the highest that it used */
+	uint32_t version;
+	uint32_t process_id;
 };
 
 /* Make an encoder that continues there. Its output begins with a sequence point. 0; -ENOMEM. */
 int rp_encoder_resume(const struct rp_encoder_point *point, struct rp_encoder **ret_encoder);
 
-/* The number of a thread's last event in that stream; before the first event. 0; -ENOMEM. */
+/*
+ * Set the number of a thread's last event in that stream, before the first event. V6 needs none, as
+ * all numbers start again. 0; -ENOMEM.
+ */
 int rp_encoder_resume_thread(struct rp_encoder *encoder, uint64_t thread, uint32_t sequence);
 
 /*
@@ -75,8 +87,9 @@ int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *
 
 /*
  * Adds a sequence point: the numbers of all threads that wrote since the last one, and `lost`, the
- * events lost in the whole session so far, as the numbers of made-up capture threads (ids from 2^63
- * on, each good for 2^31 - 1 losses). The first one, before any event, sets the base.
+ * events lost in the whole session so far, as the numbers of made-up capture threads (V4: ids from
+ * 2^63 on, each good for 2^31 - 1 losses; V6: index 1). The first one, before any event, sets the
+ * base.
  */
 int rp_encoder_sequence_point(struct rp_encoder *encoder, uint64_t time_ns, uint64_t lost);
 

@@ -6,15 +6,16 @@
 /* In an uncompressed header the id's top bit says "not sorted". */
 #define UNSORTED 0x80000000u
 
-int rp_wire_block_header(struct rp_cursor *block, bool *ret_compressed)
+int rp_wire_block_header(struct rp_cursor *block, struct rp_wire_layout *layout)
 {
 	uint16_t size, flags;
 	const uint8_t *rest;
 
+	layout->start = block->at;
 	if (rp_cursor_u16(block, &size) < 0 || rp_cursor_u16(block, &flags) < 0 ||
 	    size < RP_BLOCK_HEADER_BYTES || rp_cursor_take(block, size - 4, &rest) < 0)
 		return -EBADMSG;
-	*ret_compressed = flags & RP_BLOCK_COMPRESSED;
+	layout->compressed = flags & RP_BLOCK_COMPRESSED;
 	return 0;
 }
 
@@ -30,7 +31,19 @@ static int take_capture(struct rp_cursor *block, struct rp_wire_event *event)
 	return 0;
 }
 
-static int take_compressed(struct rp_cursor *block, struct rp_wire_event *event,
+/* Activity ids, or a label list's id: the two versions use the same flag. */
+static int take_ids(struct rp_cursor *block, bool has_labels, uint8_t flags,
+		    struct rp_wire_event *event)
+{
+	if (has_labels)
+		return flags & RP_EVENT_LABELS ? rp_cursor_varint32(block, &event->labels) : 0;
+	if ((flags & RP_EVENT_ACTIVITY && rp_cursor_copy(block, event->activity, 16) < 0) ||
+	    (flags & RP_EVENT_RELATED && rp_cursor_copy(block, event->related, 16) < 0))
+		return -EBADMSG;
+	return 0;
+}
+
+static int take_compressed(struct rp_cursor *block, bool has_labels, struct rp_wire_event *event,
 			   struct rp_cursor *ret_payload)
 {
 	const uint8_t *flag_byte;
@@ -46,8 +59,7 @@ static int take_compressed(struct rp_cursor *block, struct rp_wire_event *event,
 	    (flags & RP_EVENT_THREAD && rp_cursor_varint(block, &event->thread) < 0) ||
 	    (flags & RP_EVENT_STACK && rp_cursor_varint32(block, &event->stack) < 0) ||
 	    rp_cursor_varint(block, &step) < 0 ||
-	    (flags & RP_EVENT_ACTIVITY && rp_cursor_copy(block, event->activity, 16) < 0) ||
-	    (flags & RP_EVENT_RELATED && rp_cursor_copy(block, event->related, 16) < 0) ||
+	    take_ids(block, has_labels, flags, event) < 0 ||
 	    (flags & RP_EVENT_SIZE && rp_cursor_varint32(block, &event->payload_bytes) < 0))
 		return -EBADMSG;
 	event->time += step;
@@ -56,7 +68,14 @@ static int take_compressed(struct rp_cursor *block, struct rp_wire_event *event,
 	return rp_cursor_sub(block, event->payload_bytes, ret_payload);
 }
 
-static int take_fixed(struct rp_cursor *block, const uint8_t *block_start,
+static int take_fixed_ids(struct rp_cursor *body, bool has_labels, struct rp_wire_event *event)
+{
+	if (has_labels)
+		return rp_cursor_u32(body, &event->labels);
+	return take_ids(body, false, RP_EVENT_ACTIVITY | RP_EVENT_RELATED, event);
+}
+
+static int take_fixed(struct rp_cursor *block, const struct rp_wire_layout *layout,
 		      struct rp_wire_event *event, struct rp_cursor *ret_payload)
 {
 	struct rp_cursor body;
@@ -71,26 +90,27 @@ static int take_fixed(struct rp_cursor *block, const uint8_t *block_start,
 	    rp_cursor_u32(&body, &event->processor) < 0 ||
 	    rp_cursor_u32(&body, &event->stack) < 0 ||
 	    rp_cursor_u64(&body, &event->time) < 0 ||
-	    rp_cursor_copy(&body, event->activity, 16) < 0 ||
-	    rp_cursor_copy(&body, event->related, 16) < 0 ||
+	    take_fixed_ids(&body, layout->has_labels, event) < 0 ||
 	    rp_cursor_u32(&body, &event->payload_bytes) < 0 ||
 	    rp_cursor_sub(&body, event->payload_bytes, ret_payload) < 0)
 		return -EBADMSG;
 	event->sorted = !(event->metadata_id & UNSORTED);
 	event->metadata_id &= ~UNSORTED;
+	if (layout->has_labels)
+		return 0;
 	/* Events begin at multiples of 4; some writers count the padding in, some do not. */
-	size = -(block->at - block_start) & 3;
+	size = -(block->at - layout->start) & 3;
 	if (rp_cursor_left(block) < size)
 		size = rp_cursor_left(block);
 	return rp_cursor_take(block, size, &padding);
 }
 
-int rp_wire_event_take(struct rp_cursor *block, const uint8_t *block_start, bool compressed,
+int rp_wire_event_take(struct rp_cursor *block, const struct rp_wire_layout *layout,
 		       struct rp_wire_event *event, struct rp_cursor *ret_payload)
 {
-	if (compressed)
-		return take_compressed(block, event, ret_payload);
-	return take_fixed(block, block_start, event, ret_payload);
+	if (layout->compressed)
+		return take_compressed(block, layout->has_labels, event, ret_payload);
+	return take_fixed(block, layout, event, ret_payload);
 }
 
 void rp_wire_block_header_put(uint8_t *out, uint64_t first_time, uint64_t last_time)

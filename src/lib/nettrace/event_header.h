@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Event headers of V4: read both kinds from untrusted bytes, write the compressed kind. */
+/* Event headers: read both kinds from untrusted bytes, write the compressed kind of V4. */
 #ifndef RP_NETTRACE_EVENT_HEADER_H
 #define RP_NETTRACE_EVENT_HEADER_H
 
@@ -18,19 +18,29 @@ struct rp_wire_event {
 	uint32_t stack;
 	uint32_t payload_bytes;
 	bool sorted;
+	uint32_t labels;	/* V6: id of a label list; `activity` and `related` are V4's */
 	uint8_t activity[16];	/* in the wire's byte order */
 	uint8_t related[16];
 };
 
-/* Take a block's header: u16 header size, u16 flags, and the rest of that size. -EBADMSG. */
-int rp_wire_block_header(struct rp_cursor *block, bool *ret_compressed);
+/* The layout of the events in one block. */
+struct rp_wire_layout {
+	const uint8_t *start;	/* of the block; V4 pads uncompressed events from there */
+	bool compressed;
+	bool has_labels;	/* V6: a label list instead of activity ids, and no padding */
+};
 
 /*
- * The next event of a block. `event` is zero for a block's first and holds the one before for all
- * others. `block_start` is where padding counts from. -EBADMSG, and `event` is then no use any
- * more.
+ * Take a block's header: u16 header size, u16 flags, and the rest of that size. Sets `start` and
+ * `compressed` of the layout. -EBADMSG.
  */
-int rp_wire_event_take(struct rp_cursor *block, const uint8_t *block_start, bool compressed,
+int rp_wire_block_header(struct rp_cursor *block, struct rp_wire_layout *layout);
+
+/*
+ * Take the next event of a block. `event` is zero for a block's first event and holds the previous
+ * event for all others. Return: 0; -EBADMSG: `event` is then undefined.
+ */
+int rp_wire_event_take(struct rp_cursor *block, const struct rp_wire_layout *layout,
 		       struct rp_wire_event *event, struct rp_cursor *ret_payload);
 
 /* Seven bits a byte, the lowest first. Returns where it ends. */

@@ -64,6 +64,16 @@ static void print_text16(struct json_printer *p, const uint8_t *text, size_t uni
 	putc('"', p->stream);
 }
 
+static void print_text8(struct json_printer *p, const uint8_t *at, size_t bytes)
+{
+	const uint8_t *end = at + bytes;
+
+	putc('"', p->stream);
+	while (at < end)
+		print_char(p, rp_utf8_next(&at, end));
+	putc('"', p->stream);
+}
+
 /* The fewest digits that read back the same; a point whatever the host's locale has. */
 static void print_double(struct json_printer *p, double value, int digits, int digits_max,
 			 bool single)
@@ -136,6 +146,12 @@ static void print_fixed(struct json_printer *p, const struct rp_value *value)
 		fputs(value->u64 ? "true" : "false", p->stream);
 		break;
 	case RP_TYPE_CHAR:
+		if (value->size_bytes == 1) {
+			putc('"', p->stream);
+			print_char(p, (uint32_t)value->u64);
+			putc('"', p->stream);
+			break;
+		}
 		print_text16(p, value->bytes, 1);
 		break;
 	case RP_TYPE_F32:
@@ -180,14 +196,35 @@ static void print_elements(struct json_printer *p, struct rp_fields *elements)
 	p->truncated |= ret < 0;
 }
 
+/* reader.h describes an array in an array as a struct whose one member has no name. */
+static bool is_inner_array(const struct rp_value *value)
+{
+	struct rp_fields members = value->inner;
+	struct rp_value member = RP_VALUE_INIT;
+
+	return members.left == 1 && rp_fields_next(&members, &member) == 1 && !*member.name;
+}
+
+static void print_inner_array(struct json_printer *p, struct rp_value *value)
+{
+	struct rp_value member = RP_VALUE_INIT;
+
+	if (rp_fields_next(&value->inner, &member) == 1)
+		print_value(p, &member);
+}
+
 static void print_value(struct json_printer *p, struct rp_value *value)
 {
-	if (value->type == RP_TYPE_STRUCT) {
+	if (value->type == RP_TYPE_STRUCT && is_inner_array(value)) {
+		print_inner_array(p, value);
+	} else if (value->type == RP_TYPE_STRUCT) {
 		putc('{', p->stream);
 		print_members(p, &value->inner);
 		putc('}', p->stream);
 	} else if (value->type == RP_TYPE_STRING16) {
 		print_text16(p, value->bytes, value->size_bytes / 2);
+	} else if (value->type == RP_TYPE_STRING) {
+		print_text8(p, value->bytes, value->size_bytes);
 	} else if (value->type == RP_TYPE_ARRAY && value->element == RP_TYPE_U8) {
 		print_hex(p, value->bytes, value->size_bytes);
 	} else if (value->type == RP_TYPE_ARRAY) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walks over payloads, in the layout of types.h (a listener's) and in nettrace V4's (a reader's).
+ * Walks over payloads, in the layout of types.h (a listener's) and in nettrace's (a reader's).
  *
  * The two descriptions of a field agree in what both have, so the walk reads either as the
- * reader's, and does not look at wire_bytes for a listener.
+ * reader's, and does not look at wire_bytes and the members after it for a listener.
  */
 #include "nettrace/field_walk.h"
 
@@ -54,6 +54,26 @@ static size_t fixed_bytes(uint8_t layout, const struct rp_reader_field *field, u
 	return type < sizeof(written_bytes) ? written_bytes[type] : 0;
 }
 
+static bool is_varint(uint8_t layout, const struct rp_reader_field *field, uint8_t type)
+{
+	return layout == RP_LAYOUT_WIRE && !field->wire_bytes &&
+	       (type == RP_TYPE_I64 || type == RP_TYPE_U64);
+}
+
+/* An element has the encoding of what it is in; only the field itself has its own. */
+static enum rp_reader_encoding encoding_of(uint8_t layout, const struct rp_reader_field *field,
+					   uint8_t type)
+{
+	if (layout != RP_LAYOUT_WIRE || type != field->type)
+		return RP_READER_PLAIN;
+	return (enum rp_reader_encoding)field->encoding;
+}
+
+static bool is_located(enum rp_reader_encoding encoding)
+{
+	return encoding == RP_READER_REL_LOC || encoding == RP_READER_DATA_LOC;
+}
+
 /* UTF-8 up to a NUL, which is taken and not counted. */
 static int take_string(struct rp_cursor *in, const uint8_t **ret_text, size_t *ret_bytes)
 {
@@ -97,24 +117,53 @@ static int skip_elements(struct rp_cursor *in, uint8_t layout, const struct rp_r
 	return 0;
 }
 
+/* How many elements or code units follow here. */
+static int take_count(struct rp_cursor *in, enum rp_reader_encoding encoding,
+		      const struct rp_reader_field *field, uint16_t *ret_count)
+{
+	if (encoding != RP_READER_FIXED_COUNT)
+		return rp_cursor_u16(in, ret_count);
+	*ret_count = field->fixed_count;
+	return 0;
+}
+
+/* The code units of a text whose length does not depend on a NUL. */
+static int take_units(struct rp_cursor *in, enum rp_reader_encoding encoding,
+		      const struct rp_reader_field *field, uint8_t type, struct rp_cursor *ret_text)
+{
+	uint16_t count;
+
+	if (take_count(in, encoding, field, &count) < 0)
+		return -EBADMSG;
+	return rp_cursor_sub(in, type == RP_TYPE_STRING ? count : 2 * (size_t)count, ret_text);
+}
+
 static int skip(struct rp_cursor *in, uint8_t layout, const struct rp_reader_field *field,
 		uint8_t type)
 {
+	enum rp_reader_encoding encoding = encoding_of(layout, field, type);
+	struct rp_cursor text;
 	const uint8_t *bytes;
+	uint64_t number;
 	uint16_t count;
 	size_t length;
 
 	if (type == RP_TYPE_STRUCT)
 		return skip_members(in, layout, field);
+	if (is_located(encoding))
+		return rp_cursor_take(in, 4, &bytes);
+	if (type == RP_TYPE_ARRAY)
+		return take_count(in, encoding, field, &count) < 0 ? -EBADMSG :
+		       skip_elements(in, layout, field, count);
+	if ((type == RP_TYPE_STRING || type == RP_TYPE_STRING16) && encoding)
+		return take_units(in, encoding, field, type, &text);
 	if (type == RP_TYPE_STRING)
 		return take_string(in, &bytes, &length);
 	if (type == RP_TYPE_STRING16)
 		return rp_cursor_string16(in, &bytes, &length);
-	if (type != RP_TYPE_ARRAY)
-		return rp_cursor_take(in, fixed_bytes(layout, field, type), &bytes);
-	if (rp_cursor_u16(in, &count) < 0)
-		return -EBADMSG;
-	return skip_elements(in, layout, field, count);
+	if (is_varint(layout, field, type))
+		return rp_cursor_varint(in, &number);
+	return rp_cursor_take(in, fixed_bytes(layout, field, type), &bytes);
 }
 
 /* In units of 100 ns since 1601 the wire goes further than nanoseconds in 64 bits do. */
@@ -139,6 +188,11 @@ static void decode(uint8_t layout, struct rp_value *value)
 	switch (value->type) {
 	case RP_TYPE_BOOL:
 		value->u64 = number != 0;
+		break;
+	case RP_TYPE_CHAR:
+		/* A unit of UTF-8 by itself is a character only in ASCII. */
+		if (layout == RP_LAYOUT_WIRE && size == 1 && number >= 0x80)
+			value->u64 = 0xfffd;
 		break;
 	case RP_TYPE_I8:
 		value->i64 = (int8_t)number;
@@ -168,15 +222,75 @@ static void decode(uint8_t layout, struct rp_value *value)
 	}
 }
 
+/* Find the bytes that a REL_LOC or DATA_LOC field refers to. They lie in the payload. */
+static int take_located(const struct rp_fields *fields, struct rp_cursor *in,
+			enum rp_reader_encoding encoding, struct rp_cursor *ret_data)
+{
+	uint32_t place;
+	size_t offset, size, left;
+
+	if (rp_cursor_u32(in, &place) < 0)
+		return -EBADMSG;
+	ret_data->at = encoding == RP_READER_REL_LOC ? in->at : fields->payload;
+	left = (size_t)(fields->payload_end - ret_data->at);
+	offset = place & 0xffff;
+	size = place >> 16;
+	if (offset > left || size > left - offset)
+		return -EBADMSG;
+	ret_data->at += offset;
+	ret_data->end = ret_data->at + size;
+	return 0;
+}
+
+static void begin_inner(struct rp_fields *fields, const struct rp_reader_field *field,
+			struct rp_cursor data, struct rp_value *value)
+{
+	bool is_array = value->type == RP_TYPE_ARRAY;
+
+	value->bytes = data.at;
+	value->size_bytes = rp_cursor_left(&data);
+	value->inner = (struct rp_fields){
+		.at = data.at,
+		.end = data.end,
+		.fields = is_array ? fields->fields : field->members,
+		.left = is_array ? value->count : field->member_count,
+		.layout = fields->layout,
+		.repeats = is_array,
+		.payload = fields->payload,
+		.payload_end = fields->payload_end,
+	};
+}
+
+/* An array's elements that lie elsewhere: as many as their bytes hold. */
+static int take_located_array(struct rp_fields *fields, struct rp_cursor *in,
+			      const struct rp_reader_field *field, struct rp_value *value)
+{
+	struct rp_cursor data, rest;
+
+	if (take_located(fields, in, (enum rp_reader_encoding)field->encoding, &data) < 0)
+		return -EBADMSG;
+	for (rest = data; rest.at < rest.end && value->count < UINT16_MAX; value->count++) {
+		const uint8_t *before = rest.at;
+
+		if (skip(&rest, fields->layout, field, field->element) < 0 || rest.at == before)
+			break;
+	}
+	begin_inner(fields, field, data, value);
+	return 0;
+}
+
 /* An array's elements or a struct's members, as far as they are there. */
 static int take_inner(struct rp_fields *fields, struct rp_cursor *in,
 		      const struct rp_reader_field *field, struct rp_value *value)
 {
 	bool is_array = value->type == RP_TYPE_ARRAY;
+	enum rp_reader_encoding encoding = encoding_of(fields->layout, field, value->type);
 	const uint8_t *start;
 	int ret;
 
-	if (is_array && rp_cursor_u16(in, &value->count) < 0)
+	if (is_located(encoding))
+		return take_located_array(fields, in, field, value);
+	if (is_array && take_count(in, encoding, field, &value->count) < 0)
 		return -EBADMSG;
 	start = in->at;
 	ret = is_array ? skip_elements(in, fields->layout, field, value->count) :
@@ -185,26 +299,52 @@ static int take_inner(struct rp_fields *fields, struct rp_cursor *in,
 		in->at = in->end;
 		fields->cut = 1;
 	}
+	begin_inner(fields, field, (struct rp_cursor){ start, in->at }, value);
+	return 0;
+}
+
+/* Text with a length of its own. Where the length is a maximum, a NUL ends it. */
+static int take_text(struct rp_fields *fields, struct rp_cursor *in,
+		     const struct rp_reader_field *field, enum rp_reader_encoding encoding,
+		     struct rp_value *value)
+{
+	size_t unit = value->type == RP_TYPE_STRING ? 1 : 2, size = 0;
+	struct rp_cursor text;
+
+	if ((is_located(encoding) ? take_located(fields, in, encoding, &text) :
+	     take_units(in, encoding, field, value->type, &text)) < 0)
+		return -EBADMSG;
+	while (rp_cursor_left(&text) - size >= unit &&
+	       (encoding == RP_READER_COUNTED || text.at[size] || text.at[size + unit - 1]))
+		size += unit;
+	value->bytes = text.at;
+	value->size_bytes = size;
+	return 0;
+}
+
+static int take_varint(struct rp_cursor *in, struct rp_value *value)
+{
+	const uint8_t *start = in->at;
+	uint64_t number;
+
+	if (rp_cursor_varint(in, &number) < 0)
+		return -EBADMSG;
 	value->bytes = start;
 	value->size_bytes = (size_t)(in->at - start);
-	value->inner = (struct rp_fields){
-		.at = start,
-		.end = in->at,
-		.fields = is_array ? fields->fields : field->members,
-		.left = is_array ? value->count : field->member_count,
-		.layout = fields->layout,
-		.repeats = is_array,
-	};
+	value->u64 = value->type == RP_TYPE_U64 ? number : number >> 1 ^ -(number & 1);
 	return 0;
 }
 
 static int take(struct rp_fields *fields, struct rp_cursor *in,
 		const struct rp_reader_field *field, struct rp_value *value)
 {
+	enum rp_reader_encoding encoding = encoding_of(fields->layout, field, value->type);
 	const uint8_t **ret_bytes = (const uint8_t **)&value->bytes;
 
 	if (value->type == RP_TYPE_ARRAY || value->type == RP_TYPE_STRUCT)
 		return take_inner(fields, in, field, value);
+	if ((value->type == RP_TYPE_STRING || value->type == RP_TYPE_STRING16) && encoding)
+		return take_text(fields, in, field, encoding, value);
 	if (value->type == RP_TYPE_STRING)
 		return take_string(in, ret_bytes, &value->size_bytes);
 	if (value->type == RP_TYPE_STRING16) {
@@ -213,6 +353,8 @@ static int take(struct rp_fields *fields, struct rp_cursor *in,
 		value->size_bytes *= 2;
 		return 0;
 	}
+	if (is_varint(fields->layout, field, value->type))
+		return take_varint(in, value);
 	value->size_bytes = fixed_bytes(fields->layout, field, value->type);
 	if (rp_cursor_take(in, value->size_bytes, ret_bytes) < 0)
 		return -EBADMSG;
@@ -327,5 +469,7 @@ RP_PUBLIC void rp_reader_get_fields(const struct rp_reader_event *event,
 		.fields = event->type->fields,
 		.left = event->type->field_count,
 		.layout = RP_LAYOUT_WIRE,
+		.payload = event->payload,
+		.payload_end = (const uint8_t *)event->payload + event->payload_bytes,
 	};
 }

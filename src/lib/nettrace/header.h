@@ -17,7 +17,8 @@ struct rp_header_state {
 	uint32_t processor;
 	uint32_t stack;
 	uint32_t payload_bytes;
-	struct rp_guid activity;
+	uint32_t labels;		/* V6 */
+	struct rp_guid activity;	/* V4 */
 	struct rp_guid related;
 };
 
@@ -36,10 +37,29 @@ static inline uint8_t *rp_header_put_guid(uint8_t *p, const struct rp_guid *guid
 	return p + sizeof(*guid);
 }
 
+/* The activity ids, or in V6 the label list that has them. */
+static inline uint8_t *rp_header_put_ids(struct rp_header_state *state,
+					 const struct rp_encoder_event *event,
+					 const struct rp_header_state *now, bool is_v6, uint8_t *p,
+					 uint8_t *flags)
+{
+	if (!is_v6) {
+		p = rp_header_put_guid(p, event->activity, &state->activity, RP_EVENT_ACTIVITY,
+				       flags);
+		return rp_header_put_guid(p, event->related_activity, &state->related,
+					  RP_EVENT_RELATED, flags);
+	}
+	if (now->labels == state->labels)
+		return p;
+	state->labels = now->labels;
+	*flags |= RP_EVENT_LABELS;
+	return rp_wire_varint_put(p, now->labels);
+}
+
 /* Writes only what differs from the event before; returns where the payload begins. */
 static inline uint8_t *rp_header_put(struct rp_header_state *state,
 				     const struct rp_encoder_event *event,
-				     const struct rp_header_state *now, uint8_t *start)
+				     const struct rp_header_state *now, bool is_v6, uint8_t *start)
 {
 	uint8_t flags = RP_EVENT_SORTED, *p = start + 1;
 
@@ -54,18 +74,16 @@ static inline uint8_t *rp_header_put(struct rp_header_state *state,
 		p = rp_wire_varint_put(p, now->capture_thread);
 		p = rp_wire_varint_put(p, now->processor);
 	}
-	if (now->capture_thread != state->capture_thread) {
+	if (now->thread != state->thread) {
 		flags |= RP_EVENT_THREAD;
-		p = rp_wire_varint_put(p, now->capture_thread);
+		p = rp_wire_varint_put(p, now->thread);
 	}
 	if (now->stack != state->stack) {
 		flags |= RP_EVENT_STACK;
 		p = rp_wire_varint_put(p, now->stack);
 	}
 	p = rp_wire_varint_put(p, now->time - state->time);
-	p = rp_header_put_guid(p, event->activity, &state->activity, RP_EVENT_ACTIVITY, &flags);
-	p = rp_header_put_guid(p, event->related_activity, &state->related, RP_EVENT_RELATED,
-			       &flags);
+	p = rp_header_put_ids(state, event, now, is_v6, p, &flags);
 	if (now->payload_bytes != state->payload_bytes) {
 		flags |= RP_EVENT_SIZE;
 		p = rp_wire_varint_put(p, now->payload_bytes);
@@ -73,6 +91,7 @@ static inline uint8_t *rp_header_put(struct rp_header_state *state,
 	start[0] = flags;
 	state->metadata_id = now->metadata_id;
 	state->capture_thread = now->capture_thread;
+	state->thread = now->thread;
 	state->sequence = now->sequence;
 	state->processor = now->processor;
 	state->stack = now->stack;

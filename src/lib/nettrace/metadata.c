@@ -7,13 +7,16 @@
  *		[struct: i32 count, fields]
  *
  * V1 cannot say array: an event that has one says all its fields in a V2 tag and has no V1 field.
+ * The rows of V6, in format.h, have other texts and sizes and the same types.
  */
+#include <errno.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/utf.h"
 #include "nettrace/metadata.h"
 
+#include "nettrace/event_header.h"
 #include "nettrace/format.h"
 
 static const uint8_t wire_types[] = {
@@ -164,4 +167,107 @@ void rp_metadata_write(struct rp_outbuf *out, uint32_t metadata_id,
 		rp_outbuf_put_u8(out, RP_METADATA_OPCODE);
 		rp_outbuf_put_u8(out, definition->opcode);
 	}
+}
+
+/* A string of V6. Names are UTF-8 already. */
+static void put_text8(struct rp_outbuf *out, const char *text, size_t bytes)
+{
+	uint8_t length[10];
+
+	rp_outbuf_put(out, length, (size_t)(rp_wire_varint_put(length, bytes) - length));
+	rp_outbuf_put(out, text, bytes);
+}
+
+static void put_event_name8(struct rp_outbuf *out, const struct rp_definition *definition)
+{
+	size_t prefix_bytes;
+	const char *suffix = start_stop_suffix(definition, &prefix_bytes);
+	uint8_t length[10];
+	size_t bytes;
+
+	if (!suffix) {
+		put_text8(out, definition->name, strlen(definition->name));
+		return;
+	}
+	bytes = prefix_bytes + strlen(suffix);
+	rp_outbuf_put(out, length, (size_t)(rp_wire_varint_put(length, bytes) - length));
+	rp_outbuf_put(out, definition->name, prefix_bytes);
+	rp_outbuf_put(out, suffix, strlen(suffix));
+}
+
+static void put_u16(struct rp_outbuf *out, size_t value)
+{
+	const uint16_t small = (uint16_t)value;
+
+	rp_outbuf_put(out, &small, sizeof(small));
+}
+
+static void patch_u16(struct rp_outbuf *out, size_t at)
+{
+	const uint16_t size = (uint16_t)(out->size - at - sizeof(size));
+
+	if (!out->failed)
+		memcpy(out->bytes + at, &size, sizeof(size));
+}
+
+static void put_fields_row(struct rp_outbuf *out, const struct rp_field *fields, size_t count)
+{
+	put_u16(out, count);
+	for (size_t i = 0; i < count; i++) {
+		const struct rp_field *field = &fields[i];
+		const char *name = field->name ? field->name : "";
+		size_t start = out->size;
+
+		put_u16(out, 0);
+		put_text8(out, name, strlen(name));
+		rp_outbuf_put_u8(out, wire_types[field->type]);
+		if (field->type == RP_TYPE_ARRAY)
+			rp_outbuf_put_u8(out, wire_types[field->element]);
+		if (field->type == RP_TYPE_STRUCT ||
+		    (field->type == RP_TYPE_ARRAY && field->element == RP_TYPE_STRUCT))
+			put_fields_row(out, field->members, field->member_count);
+		patch_u16(out, start);
+	}
+}
+
+static void put_attributes(struct rp_outbuf *out, const struct rp_definition *definition)
+{
+	size_t start = out->size;
+
+	put_u16(out, 0);
+	if (definition->opcode) {
+		rp_outbuf_put_u8(out, RP_METADATA_OPCODE);
+		rp_outbuf_put_u8(out, definition->opcode);
+	}
+	if (definition->keywords) {
+		rp_outbuf_put_u8(out, RP_METADATA_KEYWORDS);
+		rp_outbuf_put_u64(out, definition->keywords);
+	}
+	rp_outbuf_put_u8(out, RP_METADATA_LEVEL);
+	rp_outbuf_put_u8(out, definition->level);
+	if (definition->version) {
+		rp_outbuf_put_u8(out, RP_METADATA_VERSION);
+		rp_outbuf_put_u8(out, definition->version);
+	}
+	patch_u16(out, start);
+}
+
+int rp_metadata_write_row(struct rp_outbuf *out, uint32_t metadata_id,
+			  const struct rp_definition *definition)
+{
+	size_t start = out->size;
+	uint8_t number[10];
+
+	put_u16(out, 0);
+	rp_outbuf_put(out, number, (size_t)(rp_wire_varint_put(number, metadata_id) - number));
+	put_text8(out, definition->provider, strlen(definition->provider));
+	rp_outbuf_put(out, number, (size_t)(rp_wire_varint_put(number, definition->id) - number));
+	put_event_name8(out, definition);
+	put_fields_row(out, definition->fields, definition->field_count);
+	put_attributes(out, definition);
+	/* Sizes of rows have 16 bits. */
+	if (out->size - start > UINT16_MAX)
+		return -EMSGSIZE;
+	patch_u16(out, start);
+	return 0;
 }

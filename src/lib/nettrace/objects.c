@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "nettrace/objects.h"
 
-#include <time.h>
+#include <stdio.h>
 
 #include "nettrace/format.h"
 
@@ -53,24 +53,49 @@ void rp_object_stream_end_block(struct rp_object_stream *stream)
 {
 	static const uint8_t end[] = { RP_TAG_END };
 
-	rp_object_stream_put(stream, end, sizeof(end));
+	rp_object_stream_put(stream, end, rp_object_stream_end_bytes(stream));
 }
 
-void rp_object_stream_begin_block(struct rp_object_stream *stream, const char *name, uint32_t size)
+void rp_object_stream_begin_block(struct rp_object_stream *stream, enum rp_block_kind kind,
+				  uint32_t size)
 {
+	static const char *const names[] = {
+		[RP_BLOCK_EVENT] = "EventBlock",
+		[RP_BLOCK_METADATA] = "MetadataBlock",
+		[RP_BLOCK_SEQUENCE_POINT] = "SPBlock",
+		[RP_BLOCK_STACK] = "StackBlock",
+	};
 	static const uint8_t padding[4];
 
-	begin_object(stream, name, RP_BLOCK_VERSION);
+	if (stream->is_v6) {
+		rp_object_stream_put_u32(stream, size | (uint32_t)kind << 24);
+		return;
+	}
+	begin_object(stream, names[kind], RP_BLOCK_VERSION);
 	rp_object_stream_put_u32(stream, size);
 	rp_object_stream_put(stream, padding, -stream->offset & 3);
 }
 
-void rp_object_stream_put_block(struct rp_object_stream *stream, const char *name,
+void rp_object_stream_put_block(struct rp_object_stream *stream, enum rp_block_kind kind,
 				const void *content, size_t size)
 {
-	rp_object_stream_begin_block(stream, name, size);
+	rp_object_stream_begin_block(stream, kind, size);
 	rp_object_stream_put(stream, content, size);
 	rp_object_stream_end_block(stream);
+}
+
+int rp_object_stream_put_end(struct rp_object_stream *stream)
+{
+	static const uint8_t end[] = { RP_TAG_NULL };
+	int ret = rp_object_stream_reserve(stream, RP_OBJECT_BYTES);
+
+	if (ret < 0)
+		return ret;
+	if (stream->is_v6)
+		rp_object_stream_put_block(stream, RP_BLOCK_END, end, 0);
+	else
+		rp_object_stream_put(stream, end, sizeof(end));
+	return 0;
 }
 
 /*
@@ -106,13 +131,8 @@ static void put_utc(struct rp_object_stream *stream, int64_t utc_ns)
 	rp_object_stream_put(stream, fields, sizeof(fields));
 }
 
-int rp_object_stream_put_header(struct rp_object_stream *stream, const struct rp_encoder_info *info)
+static void put_header_v4(struct rp_object_stream *stream, const struct rp_encoder_info *info)
 {
-	int ret = rp_object_stream_reserve(stream, 256);
-
-	if (ret < 0)
-		return ret;
-	rp_object_stream_put(stream, RP_NETTRACE_MAGIC, strlen(RP_NETTRACE_MAGIC));
 	rp_object_stream_put_u32(stream, strlen(RP_NETTRACE_SERIALIZER));
 	rp_object_stream_put(stream, RP_NETTRACE_SERIALIZER, strlen(RP_NETTRACE_SERIALIZER));
 	begin_object(stream, "Trace", RP_TRACE_VERSION);
@@ -125,5 +145,62 @@ int rp_object_stream_put_header(struct rp_object_stream *stream, const struct rp
 	rp_object_stream_put_u32(stream, info->sample_interval_ns ? info->sample_interval_ns :
 					 1000000);
 	rp_object_stream_end_block(stream);
+}
+
+static void put_text(struct rp_object_stream *stream, const char *text)
+{
+	/* All texts here are shorter than 128 bytes, so that their length is one byte. */
+	const uint8_t length = (uint8_t)strlen(text);
+
+	rp_object_stream_put(stream, &length, 1);
+	rp_object_stream_put(stream, text, length);
+}
+
+static void put_key_number(struct rp_object_stream *stream, const char *key, uint64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	put_text(stream, key);
+	put_text(stream, text);
+}
+
+static void put_header_v6(struct rp_object_stream *stream, const struct rp_encoder_info *info)
+{
+	size_t block;
+	uint32_t size;
+
+	rp_object_stream_put_u32(stream, 0);
+	rp_object_stream_put_u32(stream, RP_NETTRACE_V6);
+	rp_object_stream_put_u32(stream, 0);
+	rp_object_stream_begin_block(stream, RP_BLOCK_TRACE, 0);
+	block = stream->output.size;
+	put_utc(stream, info->start_utc_ns);
+	rp_object_stream_put_u64(stream, info->start_ns);
+	rp_object_stream_put_u64(stream, 1000000000);
+	rp_object_stream_put_u32(stream, 8);
+	rp_object_stream_put_u32(stream, info->sample_interval_ns ? 4 : 3);
+	put_key_number(stream, RP_TRACE_KEY_PROCESSORS, info->processors);
+	put_key_number(stream, RP_TRACE_KEY_PROCESS, info->process_id);
+	put_key_number(stream, RP_TRACE_KEY_PAGE_SIZE, info->page_bytes ? info->page_bytes : 4096);
+	if (info->sample_interval_ns)
+		put_key_number(stream, RP_TRACE_KEY_SAMPLING, info->sample_interval_ns);
+	/* The size is known now; the block's kind is above its 24 bits. */
+	size = (uint32_t)(stream->output.size - block);
+	memcpy(stream->output.bytes + block - 4, &size, 3);
+}
+
+int rp_object_stream_put_header(struct rp_object_stream *stream, const struct rp_encoder_info *info)
+{
+	int ret = rp_object_stream_reserve(stream, 512);
+
+	if (ret < 0)
+		return ret;
+	stream->is_v6 = info->version == RP_NETTRACE_V6;
+	rp_object_stream_put(stream, RP_NETTRACE_MAGIC, strlen(RP_NETTRACE_MAGIC));
+	if (stream->is_v6)
+		put_header_v6(stream, info);
+	else
+		put_header_v4(stream, info);
 	return 0;
 }

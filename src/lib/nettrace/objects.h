@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* The outer layer of the stream: objects one after another, aligned blocks, the head. */
+/* The outer layer of the stream: its header, then V4's aligned objects or V6's blocks. */
 #ifndef RP_NETTRACE_OBJECTS_H
 #define RP_NETTRACE_OBJECTS_H
 
 #include "nettrace/encoder.h"
+#include "nettrace/format.h"
 #include "nettrace/outbuf.h"
 
 /* An object around its content: tags, versions, name, block size, padding, end tag. */
 #define RP_OBJECT_BYTES 64u
-/* The end tag after an object's content. */
-#define RP_OBJECT_END_BYTES 1u
 
 struct rp_object_stream {
 	struct rp_outbuf output;
+	bool is_v6;
 	size_t head;		/* consumed of the output */
 	uint64_t offset;	/* in the stream, of the end of the output */
 };
@@ -28,11 +28,21 @@ void rp_object_stream_put_u32(struct rp_object_stream *stream, uint32_t value);
 void rp_object_stream_put_u64(struct rp_object_stream *stream, uint64_t value);
 
 /* A block of `size` bytes, which are put between the two calls. */
-void rp_object_stream_begin_block(struct rp_object_stream *stream, const char *name, uint32_t size);
+void rp_object_stream_begin_block(struct rp_object_stream *stream, enum rp_block_kind kind,
+				  uint32_t size);
 void rp_object_stream_end_block(struct rp_object_stream *stream);
 
-void rp_object_stream_put_block(struct rp_object_stream *stream, const char *name,
+void rp_object_stream_put_block(struct rp_object_stream *stream, enum rp_block_kind kind,
 				const void *content, size_t size);
+
+/* Put the end of the stream. Reserves its own space. 0; -ENOMEM. */
+int rp_object_stream_put_end(struct rp_object_stream *stream);
+
+/* The bytes that rp_object_stream_end_block() puts. */
+static inline uint32_t rp_object_stream_end_bytes(const struct rp_object_stream *stream)
+{
+	return stream->is_v6 ? 0 : 1;
+}
 
 /*
  * Put the file header and the Trace object, before all blocks. Reserves its own space. 0; -ENOMEM.

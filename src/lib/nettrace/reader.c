@@ -1,60 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* A pull parser: objects one after another, the events of an EventBlock one per call. */
-#include <ringpipe/reader.h>
+/* A pull parser: objects or blocks one after another, the events of a block one per call. */
+#include "nettrace/reader_parts.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/sized.h"
 #include "base/text.h"
 #include "nettrace/convert.h"
-#include "nettrace/describe.h"
-#include "nettrace/event_header.h"
-#include "nettrace/format.h"
-#include "nettrace/frames.h"
-#include "nettrace/source.h"
-#include "nettrace/thread_table.h"
 
-/* Larger blocks are refused: the .NET runtime's have 100 KB, ours less. */
-#define BLOCK_MAX (64u << 20)
-#define NAME_BYTES_MAX 64u
-
-struct rp_reader {
-	struct rp_byte_source source;
-	int own_fd;			/* to be closed, or -1 */
-	int error;			/* sticky */
-	bool ended;
-	char message[160];
-	struct rp_reader_info info;
-	struct rp_reader_stats stats;
-	struct rp_type_table types;
-	struct rp_thread_table threads;
-	struct rp_frame_index frames;
-
-	/* The EventBlock whose events are being given out. */
-	struct rp_cursor events;
-	const uint8_t *block_start;
-	uint64_t block_offset;
-	bool compressed;
-	bool truncated;			/* the file ended within it */
-	struct rp_wire_event event;
-	uint64_t last_time;
-};
-
-struct trace_object {
-	char name[NAME_BYTES_MAX + 1];
-	uint32_t version, min_reader;
-	uint64_t version_at;
-};
-
-#define VERSION_MESSAGE "nettrace version %u, while version %u alone can be read,"
-
-__attribute__((format(printf, 4, 5)))
-static int fail(struct rp_reader *reader, int error, uint64_t offset, const char *format, ...)
+int rp_reader_fail(struct rp_reader *reader, int error, uint64_t offset, const char *format, ...)
 {
 	va_list args;
 	int used;
@@ -69,71 +27,27 @@ static int fail(struct rp_reader *reader, int error, uint64_t offset, const char
 	return error;
 }
 
-static int take(struct rp_reader *reader, size_t size, const uint8_t **ret_bytes)
+int rp_reader_take(struct rp_reader *reader, size_t size, const uint8_t **ret_bytes)
 {
 	int ret = rp_byte_source_take(&reader->source, size, ret_bytes);
 
 	if (ret == -ENODATA)
-		return fail(reader, ret, reader->source.offset, "the file stops before its end");
+		return rp_reader_fail(reader, ret, reader->source.offset,
+				      "the file stops before its end");
 	if (ret < 0)
-		return fail(reader, ret, reader->source.offset, "%s", rp_text_error(-ret));
+		return rp_reader_fail(reader, ret, reader->source.offset, "%s",
+				      rp_text_error(-ret));
 	return 0;
 }
 
-static int take_u32(struct rp_reader *reader, uint32_t *ret_value)
+int rp_reader_take_u32(struct rp_reader *reader, uint32_t *ret_value)
 {
 	const uint8_t *bytes;
-	int ret = take(reader, sizeof(*ret_value), &bytes);
+	int ret = rp_reader_take(reader, sizeof(*ret_value), &bytes);
 
 	if (!ret)
 		memcpy(ret_value, bytes, sizeof(*ret_value));
 	return ret;
-}
-
-static int take_tag(struct rp_reader *reader, uint8_t expected)
-{
-	const uint8_t *tag;
-	int ret = take(reader, 1, &tag);
-
-	if (!ret && *tag != expected)
-		return fail(reader, -EBADMSG, reader->source.offset - 1, "tag %u instead of %u",
-			    *tag, expected);
-	return ret;
-}
-
-/* Return: 1 with an object whose content is next; 0 at the end of the stream; negative. */
-static int begin_object(struct rp_reader *reader, struct trace_object *object)
-{
-	const uint8_t *bytes;
-	uint32_t size = 0;
-	int ret;
-
-	ret = take(reader, 1, &bytes);
-	if (ret < 0)
-		return ret;
-	if (*bytes == RP_TAG_NULL)
-		return 0;
-	if (*bytes != RP_TAG_BEGIN)
-		return fail(reader, -EBADMSG, reader->source.offset - 1, "no object but tag %u",
-			    *bytes);
-	if ((ret = take_tag(reader, RP_TAG_BEGIN)) < 0 ||
-	    (ret = take_tag(reader, RP_TAG_NULL)) < 0)
-		return ret;
-	object->version_at = reader->source.offset;
-	if ((ret = take_u32(reader, &object->version)) < 0 ||
-	    (ret = take_u32(reader, &object->min_reader)) < 0 ||
-	    (ret = take_u32(reader, &size)) < 0)
-		return ret;
-	if (!size || size > NAME_BYTES_MAX)
-		return fail(reader, -EBADMSG, reader->source.offset - 4,
-			    "an object's name has %u bytes", size);
-	ret = take(reader, size, &bytes);
-	if (ret < 0)
-		return ret;
-	memcpy(object->name, bytes, size);
-	object->name[size] = 0;
-	ret = take_tag(reader, RP_TAG_END);
-	return ret < 0 ? ret : 1;
 }
 
 /* Days from 1970-01-01 to a date of the Gregorian calendar; March is the first month of a year. */
@@ -147,7 +61,7 @@ static int64_t days_since_1970(int64_t year, int month, int day)
 }
 
 /* Year, month, day of week, day, hour, minute, second, millisecond. 0: no such time. */
-static int64_t utc_ns(const uint8_t *bytes)
+int64_t rp_reader_utc_ns(const uint8_t *bytes)
 {
 	uint16_t f[8];
 	int64_t seconds;
@@ -161,72 +75,35 @@ static int64_t utc_ns(const uint8_t *bytes)
 	return seconds * 1000000000 + f[7] * 1000000ll;
 }
 
-static int take_trace(struct rp_reader *reader)
+int rp_reader_check_info(struct rp_reader *reader)
 {
-	struct rp_reader_info *info = &reader->info;
-	const uint8_t *bytes;
-	int ret = take(reader, RP_TRACE_BYTES, &bytes);
+	const struct rp_reader_info *info = &reader->info;
 
-	if (ret < 0)
-		return ret;
-	info->start_utc_ns = utc_ns(bytes);
-	memcpy(&info->start_ticks, bytes + 16, 8);
-	memcpy(&info->ticks_per_second, bytes + 24, 8);
-	memcpy(&info->pointer_bytes, bytes + 32, 4);
-	memcpy(&info->process_id, bytes + 36, 4);
-	memcpy(&info->processors, bytes + 40, 4);
 	if (!info->ticks_per_second || info->ticks_per_second > INT64_MAX)
-		return fail(reader, -EBADMSG, reader->source.offset, "a clock without a rate");
+		return rp_reader_fail(reader, -EBADMSG, reader->source.offset,
+				      "a clock without a rate");
 	if (info->pointer_bytes != 4 && info->pointer_bytes != 8)
-		return fail(reader, -EBADMSG, reader->source.offset, "pointers of %u bytes",
-			    info->pointer_bytes);
-	return take_tag(reader, RP_TAG_END);
+		return rp_reader_fail(reader, -EBADMSG, reader->source.offset,
+				      "pointers of %u bytes", info->pointer_bytes);
+	return 0;
 }
 
-/* From version 6 on, zeros and the version follow the magic. */
-static int refuse_later_format(struct rp_reader *reader)
-{
-	uint64_t offset = reader->source.offset;
-	uint32_t version = 0;
-	int ret = take_u32(reader, &version);
-
-	return ret < 0 ? ret : fail(reader, -EPROTONOSUPPORT, offset, VERSION_MESSAGE, version,
-				    RP_TRACE_VERSION);
-}
-
+/* Before version 6, the length of a name follows the magic; after it, 0 and the version. */
 static int take_header(struct rp_reader *reader)
 {
-	struct trace_object object;
 	const uint8_t *bytes;
-	uint32_t size = 0;
-	int ret;
+	uint32_t name_bytes = 0;
+	int ret = rp_reader_take(reader, 8, &bytes);
 
-	ret = take(reader, 8, &bytes);
 	if (ret < 0)
 		return ret;
 	if (memcmp(bytes, RP_NETTRACE_MAGIC, 8))
 		return -EBADMSG;
-	ret = take_u32(reader, &size);
+	ret = rp_reader_take_u32(reader, &name_bytes);
 	if (ret < 0)
 		return ret;
-	if (!size)
-		return refuse_later_format(reader);
-	if (size != strlen(RP_NETTRACE_SERIALIZER))
-		return -EBADMSG;
-	ret = take(reader, size, &bytes);
-	if (ret < 0)
-		return ret;
-	if (memcmp(bytes, RP_NETTRACE_SERIALIZER, size))
-		return -EBADMSG;
-	ret = begin_object(reader, &object);
-	if (ret <= 0)
-		return ret < 0 ? ret : -EBADMSG;
-	if (strcmp(object.name, "Trace"))
-		return -EBADMSG;
-	if (object.version != RP_TRACE_VERSION || object.min_reader > RP_TRACE_VERSION)
-		return fail(reader, -EPROTONOSUPPORT, object.version_at, VERSION_MESSAGE,
-			    object.version, RP_TRACE_VERSION);
-	return take_trace(reader);
+	return name_bytes ? rp_reader_take_header_v4(reader, name_bytes) :
+	       rp_reader_take_header_v6(reader);
 }
 
 /* `message`: room for what rp_reader_error() would say of a failure, or NULL. */
@@ -301,117 +178,30 @@ void rp_reader_close(struct rp_reader *reader)
 		close(reader->own_fd);
 	rp_type_table_fini(&reader->types);
 	rp_thread_table_fini(&reader->threads);
-	rp_frame_index_fini(&reader->frames);
+	rp_thread_rows_fini(&reader->thread_rows);
+	rp_label_lists_fini(&reader->labels);
+	rp_outbuf_fini(&reader->key_values);
+	rp_point_index_fini(&reader->frames);
 	free(reader);
 }
 
-/*
- * Count losses by the step from a thread's last number to the number before its next, as TraceEvent
- * does. 0 means an unknown thread. A backward step counts as INT32_MAX, the largest step. A number
- * that starts over at 1 means that the thread id was reused.
- */
-static void count_lost(struct rp_reader *reader, uint32_t last, uint32_t expected)
+void rp_reader_count_lost(struct rp_reader *reader, uint32_t last, uint32_t expected)
 {
-	int32_t step = expected - last;
+	int32_t step = (int32_t)(expected - last);
 
-	if (last && expected && step)
-		reader->stats.lost += step > 0 ? step : INT32_MAX;
+	if (step)
+		reader->stats.lost += (uint32_t)(step > 0 ? step : INT32_MAX);
 }
 
-static int take_sequence_point(struct rp_reader *reader, struct rp_cursor block, uint64_t offset)
-{
-	struct rp_thread_slot *slot;
-	uint32_t count, sequence;
-	uint64_t time, thread;
-	size_t known;
-
-	if (rp_cursor_u64(&block, &time) < 0 || rp_cursor_u32(&block, &count) < 0 ||
-	    count > rp_cursor_left(&block) / 12)
-		return fail(reader, -EBADMSG, offset, "a damaged sequence point");
-	while (count--) {
-		if (rp_cursor_u64(&block, &thread) < 0 || rp_cursor_u32(&block, &sequence) < 0)
-			return fail(reader, -EBADMSG, offset, "a damaged sequence point");
-		known = reader->threads.count;
-		if (rp_thread_table_add(&reader->threads, thread, &slot) < 0)
-			return fail(reader, -ENOMEM, offset, "no memory for threads");
-		if (reader->threads.count == known)
-			count_lost(reader, slot->sequence, sequence);
-		slot->sequence = sequence;
-	}
-	rp_frame_index_clear(&reader->frames);
-	reader->stats.sequence_points++;
-	return 0;
-}
-
-static int take_metadata(struct rp_reader *reader, struct rp_cursor block, uint64_t offset)
-{
-	struct rp_wire_event event = { 0 };
-	const uint8_t *start = block.at;
-	struct rp_cursor blob;
-	bool compressed;
-	int ret;
-
-	if (rp_wire_block_header(&block, &compressed) < 0)
-		return fail(reader, -EBADMSG, offset, "a damaged metadata block");
-	while (block.at < block.end) {
-		uint64_t at = offset + (block.at - start);
-
-		if (rp_wire_event_take(&block, start, compressed, &event, &blob) < 0)
-			return fail(reader, -EBADMSG, at, "a damaged metadata event");
-		ret = rp_type_table_add(&reader->types, blob);
-		if (ret == -ENOMEM)
-			return fail(reader, ret, at, "no memory for definitions");
-		if (ret < 0)
-			return fail(reader, -EBADMSG, at, ret == -EEXIST ?
-				    "an event defined twice" : "a damaged event definition");
-	}
-	return 0;
-}
-
-static int begin_events(struct rp_reader *reader, struct rp_cursor block, uint64_t offset)
-{
-	reader->block_start = block.at;
-	reader->block_offset = offset;
-	if (rp_wire_block_header(&block, &reader->compressed) < 0) {
-		if (reader->truncated)
-			return fail(reader, -ENODATA, offset, "the file stops before its end");
-		return fail(reader, -EBADMSG, offset, "a damaged event block");
-	}
-	memset(&reader->event, 0, sizeof(reader->event));
-	reader->events = block;
-	return 0;
-}
-
-static int take_stacks(struct rp_reader *reader, struct rp_cursor block, uint64_t offset)
-{
-	int ret = rp_frame_index_add(&reader->frames, block);
-
-	if (ret == -ENOMEM)
-		return fail(reader, ret, offset, "no memory for stacks");
-	if (ret == -E2BIG)
-		return fail(reader, -EBADMSG, offset, "too many stacks without a sequence point");
-	return ret < 0 ? fail(reader, -EBADMSG, offset, "a damaged stack block") : 0;
-}
-
-/* Take a block's size and content. A truncated EventBlock yields the bytes that are there. */
-static int take_content(struct rp_reader *reader, bool events, struct rp_cursor *ret_block)
+int rp_reader_take_content(struct rp_reader *reader, uint32_t size, bool has_events,
+			   struct rp_cursor *ret_block)
 {
 	const uint8_t *bytes;
-	uint32_t size = 0;
-	size_t there;
-	int ret = take_u32(reader, &size);
+	size_t there = size;
+	int ret;
 
-	if (ret < 0)
-		return ret;
-	if (size > BLOCK_MAX)
-		return fail(reader, -EBADMSG, reader->source.offset - 4, "a block of %u bytes",
-			    size);
-	ret = take(reader, -reader->source.offset & 3, &bytes);
-	if (ret < 0)
-		return ret;
-	there = size;
-	ret = take(reader, size, &bytes);
-	if (ret == -ENODATA && events) {
+	ret = rp_reader_take(reader, size, &bytes);
+	if (ret == -ENODATA && has_events) {
 		there = rp_byte_source_take_rest(&reader->source, &bytes);
 		reader->truncated = true;
 		reader->error = 0;
@@ -424,40 +214,30 @@ static int take_content(struct rp_reader *reader, bool events, struct rp_cursor 
 	return 0;
 }
 
-/* Return: 1: one object was read; 0: the end of the stream; negative. */
-static int take_object(struct rp_reader *reader)
+int rp_reader_begin_events(struct rp_reader *reader, struct rp_cursor block, uint64_t offset)
 {
-	struct rp_cursor block;
-	struct trace_object object;
-	uint64_t offset;
-	bool events;
-	int ret = begin_object(reader, &object);
+	reader->block_offset = offset;
+	if (rp_wire_block_header(&block, &reader->layout) < 0) {
+		if (reader->truncated)
+			return rp_reader_fail(reader, -ENODATA, offset,
+					      "the file stops before its end");
+		return rp_reader_fail(reader, -EBADMSG, offset, "a damaged event block");
+	}
+	memset(&reader->event, 0, sizeof(reader->event));
+	reader->events = block;
+	return 0;
+}
 
-	if (ret <= 0)
-		return ret;
-	if (object.version > RP_BLOCK_VERSION || object.min_reader > RP_BLOCK_VERSION)
-		return fail(reader, -EPROTONOSUPPORT, object.version_at,
-			    "a block of version %u, while versions up to %u can be read,",
-			    object.version, RP_BLOCK_VERSION);
-	events = !strcmp(object.name, "EventBlock");
-	ret = take_content(reader, events, &block);
-	if (ret < 0)
-		return ret;
-	offset = reader->source.offset - (block.end - block.at);
-	if (events)
-		ret = begin_events(reader, block, offset);
-	else if (!strcmp(object.name, "MetadataBlock"))
-		ret = take_metadata(reader, block, offset);
-	else if (!strcmp(object.name, "StackBlock"))
-		ret = take_stacks(reader, block, offset);
-	else if (!strcmp(object.name, "SPBlock"))
-		ret = take_sequence_point(reader, block, offset);
-	else
-		ret = fail(reader, -EBADMSG, offset, "an object of unknown type");
-	/* The end tag after an EventBlock is looked at when its events are out. */
-	if (!ret && !events)
-		ret = take_tag(reader, RP_TAG_END);
-	return ret < 0 ? ret : 1;
+int rp_reader_take_stacks(struct rp_reader *reader, struct rp_cursor block, uint64_t offset)
+{
+	int ret = rp_point_index_add_stacks(&reader->frames, block);
+
+	if (ret == -ENOMEM)
+		return rp_reader_fail(reader, ret, offset, "no memory for stacks");
+	if (ret == -E2BIG)
+		return rp_reader_fail(reader, -EBADMSG, offset,
+				      "too many stacks without a sequence point");
+	return ret < 0 ? rp_reader_fail(reader, -EBADMSG, offset, "a damaged stack block") : 0;
 }
 
 static int64_t relative_ns(const struct rp_reader_info *info, uint64_t ticks)
@@ -470,94 +250,189 @@ static int64_t relative_ns(const struct rp_reader_info *info, uint64_t ticks)
 	return ns < INT64_MIN ? INT64_MIN : (int64_t)ns;
 }
 
-/* Counts the event in: its thread's number, its place in time. */
-static int count_event(struct rp_reader *reader)
+/* Count an event in: the losses before it, its thread, its place in time. */
+static void count_event(struct rp_reader *reader, uint32_t last, bool is_first, bool *wrote)
 {
 	const struct rp_wire_event *wire = &reader->event;
-	struct rp_thread_slot *slot;
-	size_t known = reader->threads.count;
 
-	if (rp_thread_table_add(&reader->threads, wire->capture_thread, &slot) < 0)
-		return -ENOMEM;
-	if (reader->threads.count == known)
-		count_lost(reader, slot->sequence, wire->sequence - 1);
-	slot->sequence = wire->sequence;
-	reader->stats.threads += !slot->marked;
-	slot->marked = 1;
+	if (!is_first)
+		rp_reader_count_lost(reader, last, wire->sequence - 1);
+	reader->stats.threads += !*wrote;
+	*wrote = true;
 	if (reader->stats.events && (int64_t)(wire->time - reader->last_time) < 0)
 		reader->stats.unordered++;
 	reader->last_time = wire->time;
 	reader->stats.events++;
+}
+
+/*
+ * In V4, a thread's first number is the base that losses are counted from. 0 means an unknown
+ * thread, and a number that starts over at 1 means that the thread id was reused.
+ */
+static int count_event_v4(struct rp_reader *reader, uint64_t at)
+{
+	const struct rp_wire_event *wire = &reader->event;
+	struct rp_thread_slot *slot;
+	size_t known = reader->threads.count;
+	bool wrote;
+
+	if (rp_thread_table_add(&reader->threads, wire->capture_thread, &slot) < 0)
+		return rp_reader_fail(reader, -ENOMEM, at, "no memory for threads");
+	wrote = slot->marked;
+	count_event(reader, slot->sequence, reader->threads.count != known || !slot->sequence ||
+		    wire->sequence == 1, &wrote);
+	slot->marked = wrote;
+	slot->sequence = wire->sequence;
 	return 0;
 }
 
-static void give(const struct rp_reader *reader, struct rp_reader_type *type,
-		 struct rp_cursor payload, struct rp_reader_event *ret_event)
+static int apply_labels(struct rp_reader *reader, uint64_t at, struct rp_reader_event *event)
+{
+	const struct rp_labels *labels;
+	int ret = rp_label_lists_find(&reader->labels, reader->event.labels, &labels,
+				      &event->labels);
+
+	if (ret < 0)
+		return rp_reader_fail(reader, ret, at, ret == -ENOMEM ? "no memory for labels" :
+				      "an event with an unknown label list");
+	event->activity = labels->activity;
+	event->related_activity = labels->related;
+	memcpy(event->trace_id, labels->trace_id, sizeof(event->trace_id));
+	event->span_id = labels->span_id;
+	event->label_count = labels->count;
+	if (labels->replaces & 1 << RP_LABEL_OPCODE)
+		event->opcode = labels->opcode;
+	if (labels->replaces & 1 << RP_LABEL_KEYWORDS)
+		event->keywords = labels->keywords;
+	if (labels->replaces & 1 << RP_LABEL_LEVEL)
+		event->level = labels->level;
+	if (labels->replaces & 1 << RP_LABEL_VERSION)
+		event->event_version = labels->version;
+	return 0;
+}
+
+/* In V6, all numbers start at 0, and the rows say which thread of the system an index is. */
+static int identify_v6(struct rp_reader *reader, uint64_t at, struct rp_reader_event *event)
+{
+	const struct rp_wire_event *wire = &reader->event;
+	struct rp_thread_row *thread = rp_thread_rows_find(&reader->thread_rows, wire->thread);
+	struct rp_thread_row *capture = thread;
+	int ret;
+
+	if (wire->capture_thread != wire->thread)
+		capture = rp_thread_rows_find(&reader->thread_rows, wire->capture_thread);
+	if (!thread || !capture)
+		return rp_reader_fail(reader, -EBADMSG, at, "an event of an unknown thread");
+	event->thread = thread->thread;
+	if (thread->process != RP_THREAD_NO_PROCESS)
+		event->process = thread->process;
+	if (thread->name)
+		event->thread_name = thread->name;
+	ret = apply_labels(reader, at, event);
+	if (ret < 0)
+		return ret;
+	count_event(reader, capture->sequence, false, &thread->wrote);
+	capture->sequence = wire->sequence;
+	return 0;
+}
+
+/* The thread, its process and the ids of an event, which the versions have in different places. */
+static int identify(struct rp_reader *reader, uint64_t at, struct rp_reader_event *event)
+{
+	const struct rp_wire_event *wire = &reader->event;
+
+	event->process = reader->info.process_id;
+	if (reader->layout.has_labels)
+		return identify_v6(reader, at, event);
+	event->thread = wire->thread;
+	rp_guid_swap(wire->activity, event->activity.bytes);
+	rp_guid_swap(wire->related, event->related_activity.bytes);
+	return count_event_v4(reader, at);
+}
+
+static int give(struct rp_reader *reader, uint64_t at, struct rp_reader_type *type,
+		struct rp_cursor payload, struct rp_reader_event *ret_event)
 {
 	const struct rp_wire_event *wire = &reader->event;
 	struct rp_reader_event event = {
 		.sequence = wire->sequence,
 		.type = type,
 		.time_ns = relative_ns(&reader->info, wire->time),
-		.thread = wire->thread,
 		.capture_thread = wire->capture_thread,
 		.processor = wire->processor,
 		.payload = payload.at,
 		.payload_bytes = rp_cursor_left(&payload),
+		.thread_name = "",
+		.keywords = type->keywords,
+		.level = type->level,
+		.opcode = type->opcode,
+		.event_version = type->version,
 	};
 	size_t frame_bytes;
+	int ret = identify(reader, at, &event);
 
-	event.frames = rp_frame_index_find(&reader->frames, wire->stack, &frame_bytes);
+	if (ret < 0)
+		return ret;
+	event.frames = rp_point_index_find(&reader->frames, wire->stack, &frame_bytes);
 	event.frame_count = frame_bytes / reader->info.pointer_bytes;
-	rp_guid_swap(wire->activity, event.activity.bytes);
-	rp_guid_swap(wire->related, event.related_activity.bytes);
 	rp_sized_write(ret_event, &event, sizeof(event));
+	return 1;
 }
 
 /* Return: 1 with an event; 0: the block is at its end. */
 static int next_of_block(struct rp_reader *reader, struct rp_reader_event *ret_event)
 {
-	uint64_t at = reader->block_offset + (reader->events.at - reader->block_start);
+	uint64_t at = reader->block_offset + (reader->events.at - reader->layout.start);
 	struct rp_reader_type *type;
 	struct rp_cursor payload;
 
 	if (reader->events.at == reader->events.end && !reader->truncated)
 		return 0;
-	if (rp_wire_event_take(&reader->events, reader->block_start, reader->compressed,
-			       &reader->event, &payload) < 0) {
+	if (rp_wire_event_take(&reader->events, &reader->layout, &reader->event, &payload) < 0) {
 		if (reader->truncated)
-			return fail(reader, -ENODATA, at, "the file stops before its end");
-		return fail(reader, -EBADMSG, at, "a damaged event");
+			return rp_reader_fail(reader, -ENODATA, at,
+					      "the file stops before its end");
+		return rp_reader_fail(reader, -EBADMSG, at, "a damaged event");
 	}
 	type = rp_type_table_find(&reader->types, reader->event.metadata_id);
 	if (!type)
-		return fail(reader, -EBADMSG, at, "an event of unknown type %u",
-			    reader->event.metadata_id);
-	if (count_event(reader) < 0)
-		return fail(reader, -ENOMEM, at, "no memory for threads");
-	give(reader, type, payload, ret_event);
-	return 1;
+		return rp_reader_fail(reader, -EBADMSG, at, "an event of unknown type %u",
+				      reader->event.metadata_id);
+	return give(reader, at, type, payload, ret_event);
 }
 
 int rp_reader_next(struct rp_reader *reader, struct rp_reader_event *ret_event)
 {
+	const bool is_v6 = reader->layout.has_labels;
 	int ret;
 
 	if (!ret_event || !rp_sized_fits(ret_event, RP_READER_EVENT_SIZE_V1))
 		return -EINVAL;
 	while (!reader->error && !reader->ended) {
-		if (reader->block_start) {
+		if (reader->layout.start) {
 			ret = next_of_block(reader, ret_event);
 			if (ret)
 				return ret;
-			reader->block_start = NULL;
-			if (take_tag(reader, RP_TAG_END) < 0)
+			reader->layout.start = NULL;
+			if (!is_v6 && rp_reader_end_events_v4(reader) < 0)
 				break;
 		}
-		if (!take_object(reader))
+		if (!(is_v6 ? rp_reader_take_block_v6(reader) : rp_reader_take_object_v4(reader)))
 			reader->ended = true;
 	}
 	return reader->error;
+}
+
+int rp_reader_get_key_value(const struct rp_reader *reader, uint32_t index, const char **ret_key,
+			    const char **ret_value)
+{
+	const struct rp_key_value *pairs = (const void *)reader->key_values.bytes;
+
+	if (index >= reader->info.key_value_count)
+		return -ENOENT;
+	*ret_key = pairs[index].key;
+	*ret_value = pairs[index].value;
+	return 0;
 }
 
 int rp_reader_get_info(const struct rp_reader *reader, struct rp_reader_info *ret_info)

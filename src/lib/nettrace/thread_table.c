@@ -5,13 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct rp_thread_slot *probe(struct rp_thread_slot *slots, size_t capacity, uint64_t thread)
+/* The place where a search for the thread begins. */
+static size_t home_of(size_t capacity, uint64_t thread)
 {
 	uint64_t hash = thread ^ thread >> 32;
-	size_t at;
 
 	hash *= 0x9e3779b97f4a7c15ull;
-	at = (hash ^ hash >> 32) & (capacity - 1);
+	return (hash ^ hash >> 32) & (capacity - 1);
+}
+
+static struct rp_thread_slot *probe(struct rp_thread_slot *slots, size_t capacity, uint64_t thread)
+{
+	size_t at = home_of(capacity, thread);
+
 	while (slots[at].used && slots[at].thread != thread)
 		at = (at + 1) & (capacity - 1);
 	return &slots[at];
@@ -65,6 +71,34 @@ int rp_thread_table_add(struct rp_thread_table *table, uint64_t thread,
 	}
 	*ret_slot = slot;
 	return 0;
+}
+
+/*
+ * Linear probing without tombstones: a slot after the hole moves into it unless its search begins
+ * after the hole. Source: Knuth, The Art of Computer Programming, volume 3, algorithm 6.4 R.
+ */
+void rp_thread_table_remove(struct rp_thread_table *table, uint64_t thread)
+{
+	struct rp_thread_slot *slot = rp_thread_table_find(table, thread);
+	const size_t mask = table->capacity - 1;
+	size_t hole, at;
+
+	if (!slot)
+		return;
+	table->marked -= slot->marked != 0;
+	hole = at = (size_t)(slot - table->slots);
+	for (;;) {
+		at = (at + 1) & mask;
+		if (!table->slots[at].used)
+			break;
+		if (((at - home_of(table->capacity, table->slots[at].thread)) & mask) <
+		    ((at - hole) & mask))
+			continue;
+		table->slots[hole] = table->slots[at];
+		hole = at;
+	}
+	memset(&table->slots[hole], 0, sizeof(*table->slots));
+	table->count--;
 }
 
 void rp_thread_table_fini(struct rp_thread_table *table)

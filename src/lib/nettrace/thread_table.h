@@ -12,8 +12,9 @@
 struct rp_thread_slot {
 	uint64_t thread;
 	uint32_t sequence;
-	uint16_t used;
-	uint16_t marked;	/* the owner's; counted in the table's `marked` by the owner */
+	uint32_t index : 30;	/* the owner's, of a V6 stream; 0: none yet */
+	uint32_t used : 1;
+	uint32_t marked : 1;	/* the owner's; counted in the table's `marked` by the owner */
 };
 
 struct rp_thread_table {
@@ -29,6 +30,9 @@ struct rp_thread_slot *rp_thread_table_find(const struct rp_thread_table *table,
 /* Finds, or adds with number 0. -ENOMEM. Slots move: pointers live until the next add. */
 int rp_thread_table_add(struct rp_thread_table *table, uint64_t thread,
 			struct rp_thread_slot **ret_slot);
+
+/* Remove a thread, if it is there. Slots move. */
+void rp_thread_table_remove(struct rp_thread_table *table, uint64_t thread);
 
 void rp_thread_table_fini(struct rp_thread_table *table);
 

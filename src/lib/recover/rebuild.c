@@ -48,6 +48,7 @@ struct rebuild {
 	size_t queue_count;
 	struct rp_thread_table threads;	/* threads in the output */
 	uint32_t metadata_id;		/* the highest id in the output */
+	uint32_t version;		/* of the output's format */
 	struct rp_encoder *encoder;
 	uint64_t last_ns;
 	uint64_t from_ns;		/* complete since then; 0: it does not overwrite */
@@ -301,6 +302,7 @@ static int read_copy(struct rebuild *rebuild)
 	if (ret == -ENOMEM)
 		return ret;
 	rebuild->result.before = stats.events;
+	rebuild->version = info.version;
 	return ret == -ENODATA && stats.bytes == rebuild->record->output_bytes &&
 	       info.start_ticks == rebuild->head->start_ns && rebuild->metadata_id < INDEX_MAX;
 }
@@ -377,6 +379,8 @@ static int go_on(struct rebuild *rebuild)
 		.last_ns = rebuild->last_ns,
 		.lost = rebuild->record->lost_reported,
 		.metadata_id = rebuild->metadata_id,
+		.version = rebuild->version,
+		.process_id = rebuild->head->process_id,
 	};
 	int ret = rp_encoder_resume(&point, &rebuild->encoder);
 

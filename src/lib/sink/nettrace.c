@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/failure.h"
 #include "base/memory.h"
+#include "core/activity_slots.h"
 #include "core/event_batch.h"
 #include "nettrace/encoder.h"
 #include "nettrace/repeat.h"
@@ -349,6 +350,9 @@ static int make_encoder(struct nettrace_sink *sink, const struct rp_sink_content
 		.process_id = (uint32_t)getpid(),
 		.processors = (uint32_t)sysconf(_SC_NPROCESSORS_CONF),
 		.sample_interval_ns = content->sample_interval_ns,
+		.version = content->format,
+		.page_bytes = (uint32_t)sysconf(_SC_PAGESIZE),
+		.own_ids = rp_activity_own_ids(),
 	};
 	uint64_t now;
 	int ret;

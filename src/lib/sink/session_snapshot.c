@@ -20,6 +20,7 @@ static struct rp_sink_content content_of(const struct rp_snapshot *snapshot)
 		.start_ns = about.start_ns,
 		.rundown = !(about.session_flags & RP_SESSION_NO_RUNDOWN),
 		.sample_interval_ns = about.sample_interval_ns,
+		.format = about.format,
 	};
 }
 

@@ -13,6 +13,7 @@
 struct rp_sink_content {
 	bool rundown;			/* with stacks: mappings, and symbols at the end */
 	uint32_t sample_interval_ns;	/* rp_sample_interval_of() of the session's providers */
+	uint32_t format;		/* version of nettrace: 6; otherwise 4 */
 	uint64_t start_ns;		/* before the first event; 0: now */
 	bool rolls;			/* a file may be deleted while it is written */
 };

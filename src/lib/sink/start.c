@@ -88,12 +88,14 @@ static int start(const struct rp_session_options *options, struct rp_session **r
 	int fd, ret;
 
 	if ((options->provider_count && !options->providers) ||
-	    options->provider_count > RP_SESSION_PROVIDERS_MAX || !can_roll(options))
+	    options->provider_count > RP_SESSION_PROVIDERS_MAX || !can_roll(options) ||
+	    (options->format && options->format != 4 && options->format != 6))
 		return -EINVAL;
 	content.rundown = !(options->flags & RP_SESSION_NO_RUNDOWN);
 	content.sample_interval_ns = rp_sample_interval_of(options->providers,
 							   options->provider_count);
 	setup.sample_interval_ns = content.sample_interval_ns;
+	setup.format = content.format = options->format;
 	if ((options->flags & RP_SESSION_OVERWRITE) && !options->output_path &&
 	    options->output_fd <= 0)
 		return start_on(&setup, rp_sink_none_create(&setup.sink), ret_session);

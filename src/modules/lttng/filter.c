@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What LTTng's filters see of an event: for each of its fields 64 bits of an integer, a double, a
- * pointer to a text, or a length and a pointer.
+ * Makes the values that LTTng's filters see of an event: for each field 64 bits of an integer, a
+ * double, a pointer to a text, or a length and a pointer.
  */
 #include "modules/lttng/record.h"
 
@@ -17,7 +17,7 @@ static char *push_text(char *stack, const char *text)
 	return push(stack, &text, sizeof(text));
 }
 
-/* Integers as 64 bits, floats as double: what LTTng's interpreter expects. */
+/* LTTng's interpreter expects integers as 64 bits and floats as double. */
 static char *push_number(char *stack, const struct rp_leaf *leaf, struct rp_lttng_cursor *cursor)
 {
 	uint64_t bits = 0;
@@ -62,7 +62,7 @@ static char *push_array(char *stack, struct rp_lttng_cursor *cursor, uint32_t si
 	return push(stack, &at, sizeof(at));
 }
 
-/* Converted into what is left of a room; cut where that ends. */
+/* Converts the text into the remaining space; cuts it at the end of that space. */
 static const char *show_units(const uint8_t *text, size_t units, char **space, const char *end)
 {
 	const char *shown = *space;
@@ -98,7 +98,7 @@ static char *push_leaf(char *stack, const struct rp_leaf *leaf, struct rp_lttng_
 		return push_array(stack, cursor, leaf->size, false);
 	case RP_LEAF_ARRAY:
 		return push_array(stack, cursor, leaf->size, true);
-	case RP_LEAF_GUIDS:	/* these fields are not for filters */
+	case RP_LEAF_GUIDS:	/* filters do not see these fields */
 	case RP_LEAF_STRUCTS:
 		rp_lttng_cursor_take(cursor, &count, sizeof(count));
 		rp_lttng_cursor_take(cursor, NULL, (size_t)count * leaf->size);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libringpipe-lttng.so: makes ringpipe's events tracepoints of LTTng-UST, and sets the enable bits
- * of those that LTTng enables.
+ * libringpipe-lttng.so: registers ringpipe's events as tracepoints of LTTng-UST, and sets the
+ * enable bits of the events that LTTng enables.
  *
  * LTTng enables a tracepoint by setting its `state`, without notice. So a thread polls all
  * tracepoints twenty times a second. When an event is registered, and in a child after fork, it
- * checks them immediately. Every call here runs under the exporters' lock, except the write.
+ * checks them immediately. Every function here runs under the exporters' lock, except the write
+ * function.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -64,7 +65,7 @@ static bool name_is_taken(const char *provider, const char *name)
 	return false;
 }
 
-/* Words of an event are on while LTTng wants it. */
+/* Sets or clears the event's enable bits, as LTTng's state requires. */
 static void look_at(struct rp_lttng_event *event)
 {
 	bool on = rp_load_relaxed(&event->tracepoint.state) != 0;
@@ -119,7 +120,7 @@ static struct rp_lttng_event *find(const struct rp_event_def *def)
 	return NULL;
 }
 
-/* Registers with LTTng, which turns on what a session wants before it returns. */
+/* Registers the event with LTTng, which enables it before it returns if a session wants it. */
 static struct rp_lttng_event *make(const struct rp_event_def *def)
 {
 	struct rp_lttng_event *event = rp_lttng_event_create(def, name_is_taken);
@@ -151,8 +152,8 @@ static void unmake(struct rp_lttng_event *event)
 	cds_hlist_del(&event->by_name);
 	lttng_ust_probe_unregister(event->registered);
 	/*
-	 * LTTng-UST 2.13 lets go of one trigger of an event that goes, and the others have its
-	 * description until they are removed. Then it stays for good.
+	 * When an event is removed, LTTng-UST 2.13 releases only one of its triggers. The others
+	 * refer to its description until they are removed, so the description is then never freed.
 	 */
 	kept = rp_load_relaxed(&event->tracepoint.probes) != NULL;
 	lttng_ust_tracepoint_module_unregister(&event->tracepoint_pointer);
@@ -210,7 +211,7 @@ static void on_remove(struct rp_export *const *exports, size_t count)
 	}
 }
 
-/* Programs under LTTng's own library for forks have all of this done already. */
+/* LTTng's own library for forks already does all of this. */
 static bool has_fork_library(void)
 {
 	void *handle = dlopen("liblttng-ust-fork.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -234,7 +235,7 @@ static void after_fork_in_parent(void)
 		lttng_ust_after_fork_parent(&signals_before);
 }
 
-/* The words are off here, whatever LTTng says by now. */
+/* In the child the enable bits are clear, whatever LTTng's state is. */
 static void after_fork_in_child(void)
 {
 	struct rp_lttng_event *event;

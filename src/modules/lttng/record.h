@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One event being written, and the walk over its payload. */
+/* One event that is being written, and the cursor over its payload. */
 #ifndef RP_LTTNG_RECORD_H
 #define RP_LTTNG_RECORD_H
 
@@ -8,9 +8,9 @@
 #include "modules/lttng/tracepoint.h"
 
 #define RP_GUID_TEXT 37u	/* with the NUL */
-#define RP_COPIED_MAX 256u	/* of a payload */
+#define RP_COPIED_MAX 256u	/* bytes of a payload */
 
-/* Where in a payload one is: a part, and bytes of it. */
+/* A position in a payload: a part, and an offset in it. */
 struct rp_lttng_cursor {
 	const struct rp_part *part, *end;
 	size_t at;
@@ -18,15 +18,15 @@ struct rp_lttng_cursor {
 
 struct rp_lttng_record {
 	const struct rp_lttng_event *event;
-	const struct rp_part *parts;	/* of the copy, where there is one */
+	const struct rp_part *parts;	/* the copy's, if the payload was copied */
 	unsigned int part_count;
 	bool is_copied;
 	bool convert;
-	size_t bytes;			/* as LTTng gets it, all in all */
-	const char *activity, *related;	/* texts, in `room` one behind the other */
-	size_t activity_bytes;		/* with both NULs */
+	size_t bytes;			/* total size as LTTng gets it */
+	const char *activity, *related;	/* consecutive texts in `space` */
+	size_t activity_bytes;		/* including both NULs */
 	struct rp_part copy;
-	/* The copy of a payload, if it is small, and the ids behind it. */
+	/* The copy of a small payload, followed by the ids. */
 	uint8_t space[RP_COPIED_MAX + 2 * RP_GUID_TEXT];
 };
 
@@ -38,7 +38,7 @@ static inline void rp_lttng_cursor_begin(struct rp_lttng_cursor *cursor,
 	cursor->at = 0;
 }
 
-/* The bytes that lie together from here on; 0 at the end. */
+/* Return: the number of contiguous bytes from here on; 0 at the end. */
 static inline size_t rp_lttng_cursor_together(struct rp_lttng_cursor *cursor,
 					      const uint8_t **ret_at)
 {
@@ -52,7 +52,7 @@ static inline size_t rp_lttng_cursor_together(struct rp_lttng_cursor *cursor,
 	return cursor->part->size_bytes - cursor->at;
 }
 
-/* Copies, or only skips where `to` is NULL. */
+/* Copies bytes to `to`, or skips them if `to` is NULL. */
 static inline bool rp_lttng_cursor_take(struct rp_lttng_cursor *cursor, void *to, size_t bytes)
 {
 	uint8_t *out = to;
@@ -73,7 +73,7 @@ static inline bool rp_lttng_cursor_take(struct rp_lttng_cursor *cursor, void *to
 	return true;
 }
 
-/* A text that lies in one part; `units` of it without the NUL. */
+/* Takes a text that is contiguous in one part; `units` is its length without the NUL. */
 static inline const uint8_t *rp_lttng_cursor_take_text(struct rp_lttng_cursor *cursor, size_t unit,
 						 size_t *ret_units)
 {
@@ -99,8 +99,8 @@ static inline const uint8_t *rp_lttng_cursor_take_text(struct rp_lttng_cursor *c
 }
 
 /*
- * filter.c: what LTTng's filters look at, 16 bytes for each field at most. `room` takes UTF-16 as
- * UTF-8.
+ * filter.c: writes the values for LTTng's filters, at most 16 bytes for each field. `space`
+ * receives UTF-16 converted to UTF-8.
  */
 void rp_lttng_fill_stack(const struct rp_lttng_record *record, char *stack, char *space,
 			 size_t space_bytes);

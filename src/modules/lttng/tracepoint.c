@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From a definition to LTTng's description of it. */
+/* Converts an event's definition to LTTng's description. */
 #include "modules/lttng/tracepoint.h"
 
 #include <float.h>
@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_CAPACITY 256u		/* of a field of ours, with the NUL */
-#define FIELD_MAX 254u		/* with one of 255 "lttng list --fields" shows no process at all */
+#define NAME_CAPACITY 256u		/* of a field's name in ringpipe, with the NUL */
+#define FIELD_MAX 254u		/* a name of 255 breaks "lttng list --fields" for all processes */
 #define PROVIDER_MAX 127u
-#define FULL_NAME_MAX 250u	/* "provider:event"; LTTng takes 254 */
-#define FIELDS_LIMIT 512u	/* LTTng's, of one event: writers have room for them on the stack */
+#define FULL_NAME_MAX 250u	/* "provider:event"; LTTng accepts 254 */
+#define FIELDS_LIMIT 512u	/* LTTng's limit per event; writers need stack space for each */
 #define OWN_FIELDS 5u
 
-/* LTTng's levels are those of syslog, with more below. 0 is in every range of them. */
+/* LTTng's levels are those of syslog, and more below them. Level 0 is in every range. */
 static const int loglevels[] = {
 	[RP_LEVEL_LOG_ALWAYS] = 0,	/* TRACE_EMERG */
 	[RP_LEVEL_CRITICAL] = 2,	/* TRACE_CRIT */
@@ -29,7 +29,7 @@ static const int loglevels[] = {
 struct tracepoint_shape {
 	uint8_t kind;
 	uint8_t size;
-	struct lttng_ust_type_integer integer;	/* as an element, or by itself */
+	struct lttng_ust_type_integer integer;	/* as an element, or alone */
 };
 
 #define INTEGER(kind_, bytes, is_signed, base_) \
@@ -41,7 +41,10 @@ struct tracepoint_shape {
 #define UNSIGNED(bytes) INTEGER(RP_LEAF_UNSIGNED, bytes, 0, 10)
 #define HEX(bytes) INTEGER(RP_LEAF_UNSIGNED, bytes, 0, 16)
 
-/* By enum rp_type. A float's `integer` is for sequences, which LTTng has of integers alone. */
+/*
+ * Indexed by enum rp_type. A float's `integer` is for sequences, since LTTng has only sequences of
+ * integers.
+ */
 static const struct tracepoint_shape shapes[] = {
 	[RP_TYPE_BOOL] = UNSIGNED(1), [RP_TYPE_CHAR] = UNSIGNED(1),
 	[RP_TYPE_I8] = SIGNED(1), [RP_TYPE_U8] = UNSIGNED(1),
@@ -77,7 +80,7 @@ static const struct lttng_ust_type_array guid_type = {
 	.encoding = lttng_ust_string_encoding_none,
 };
 
-/* The LTTng fields that these make; above FIELDS_LIMIT for any such count. */
+/* Return: the number of LTTng fields; any number above FIELDS_LIMIT if there are too many. */
 static size_t count_fields(const struct rp_field *fields, size_t count, size_t each)
 {
 	size_t sum = 0;
@@ -105,8 +108,8 @@ static uint32_t hash_text(const char *text)
 }
 
 /*
- * A name out of the characters that are allowed, one '_' in place of each other; what is longer
- * than `max` ends in a hash of the whole.
+ * Replaces each character that is not allowed by '_'. A name longer than `max` ends in a hash of
+ * the whole name.
  */
 static void map_name(const char *from, const char *allowed, size_t max, char *to)
 {
@@ -180,7 +183,10 @@ static struct lttng_ust_event_field *add_field(struct rp_lttng_event *event, con
 	return field;
 }
 
-/* The names of a count and a sequence begin alike, so the count's has less room. */
+/*
+ * The count and the sequence share the beginning of the name, so the count's suffix reduces the
+ * space.
+ */
 static void add_sequence(struct rp_lttng_event *event, const char *name,
 			 const struct tracepoint_shape *count,
 			 const struct tracepoint_shape *element, bool filter)
@@ -207,7 +213,7 @@ static void add_leaf(struct rp_lttng_event *event, uint8_t kind, uint32_t size, 
 	event->leaves[event->leaf_count++] = (struct rp_leaf){ kind, size, offset };
 }
 
-/* Fixed bytes gather in the last step, until something ends it. */
+/* Adds fixed bytes to the last step, until a part of variable size ends that step. */
 static void add_step(struct rp_lttng_event *event, uint32_t fixed_bytes, uint8_t kind,
 		     uint32_t element_bytes)
 {
@@ -225,7 +231,7 @@ static void join_names(const char *prefix, const char *name, char *ret_joined)
 {
 	bool both = *prefix && *name;
 
-	/* Cut names are made different again where fields are added. */
+	/* Names that become equal by the cut are made unique when the fields are added. */
 	snprintf(ret_joined, NAME_CAPACITY, "%.*s%s%.*s", 120, prefix, both ? "_" : "",
 		 both ? 120 : (int)NAME_CAPACITY - 1, name);
 }
@@ -256,7 +262,7 @@ static void fill_enum(struct rp_lttng_enum *made, struct rp_lttng_event *event,
 	};
 }
 
-/* NULL, and the event incomplete, without memory. */
+/* Without memory, returns NULL and marks the event as incomplete. */
 static const struct lttng_ust_type_common *make_enum(struct rp_lttng_event *event,
 						     const struct rp_enumeration *from,
 						     const struct tracepoint_shape *shape)
@@ -300,7 +306,7 @@ static void add_text(struct rp_lttng_event *event, const char *name, uint8_t kin
 	event->convert |= kind == RP_LEAF_STRING16;
 }
 
-/* Members of the structs of an array, as sequences; returns the bytes of one struct. */
+/* Adds the members of an array of structs, as sequences. Return: the bytes of one struct. */
 static uint32_t add_members(struct rp_lttng_event *event, const char *prefix,
 			    const struct rp_field *members, size_t count, uint32_t offset)
 {
@@ -373,7 +379,9 @@ static void add_fields(struct rp_lttng_event *event, const char *prefix,
 	}
 }
 
-/* OWN_FIELDS of them; a field of the event's that has the name keeps it. */
+/*
+ * Adds OWN_FIELDS fields; if the event has a field of that name, the event's field keeps the name.
+ */
 static void add_own_fields(struct rp_lttng_event *event)
 {
 	add_field(event, "activity_id", &string_type.parent);

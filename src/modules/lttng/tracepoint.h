@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An event as LTTng-UST describes it: its definition in the structs that the macros of LTTng make
- * at compile time.
+ * Describes an event in the structs that LTTng-UST's macros create at compile time.
  *
- * A ringpipe payload has the layout that LTTng would have packed: integers without alignment,
- * strings ended by a NUL, arrays after a count of 16 bits. So most payloads are written unchanged:
- * from the program's memory or, if they are small, in one piece from a copy. The exceptions:
+ * A ringpipe payload has the layout of a packed LTTng event: integers without alignment, strings
+ * ended by a NUL, arrays after a count of 16 bits. So most payloads are written unchanged: from the
+ * program's memory or, if they are small, in one piece from a copy. The exceptions:
  *
  *	an enumeration		an enumeration, of the integer
  *	GUID			an array of 16 bytes
@@ -15,8 +14,8 @@
  *	ARRAY of GUID		a sequence of bytes, 16 for each
  *	ARRAY of STRUCT		a sequence for each member
  *
- * After the fields follow the ids of the activity as text, and, for filters alone, the keywords, id
- * and opcode of the event.
+ * The activity ids follow the fields as text. Filters also see the keywords, id and opcode of the
+ * event.
  */
 #ifndef RP_LTTNG_TRACEPOINT_H
 #define RP_LTTNG_TRACEPOINT_H
@@ -35,20 +34,20 @@
 
 #include "core/exporters.h"
 
-/* Not the empty string: babeltrace2 2.0.4 shows the previous string in its place. */
+/* An empty string does not work: babeltrace2 2.0.4 then shows the previous string. */
 #define RP_LTTNG_NO_ACTIVITY "-"
 
 enum rp_leaf_kind {
-	RP_LEAF_SIGNED,		/* size bytes, as all up to RP_LEAF_BYTES */
+	RP_LEAF_SIGNED,		/* size bytes, like all up to RP_LEAF_BYTES */
 	RP_LEAF_UNSIGNED,
 	RP_LEAF_FLOAT,
 	RP_LEAF_BYTES,		/* a GUID */
 	RP_LEAF_STRING,
 	RP_LEAF_STRING16,
 	RP_LEAF_ARRAY,		/* of elements of size bytes */
-	RP_LEAF_GUIDS,		/* such an array, its elements GUIDs */
-	RP_LEAF_STRUCTS,	/* such an array, its elements structs; its members follow */
-	RP_LEAF_MEMBER,		/* of these: size bytes at `offset` of each; nothing of a payload */
+	RP_LEAF_GUIDS,		/* such an array with GUIDs as elements */
+	RP_LEAF_STRUCTS,	/* such an array of structs; its members follow */
+	RP_LEAF_MEMBER,		/* a member of these: size bytes at `offset` of each struct */
 	RP_LEAF_GUID_MEMBER,
 };
 
@@ -58,10 +57,10 @@ struct rp_leaf {
 	uint32_t offset;
 };
 
-/* A step of the check of a payload: fixed bytes, then one part of variable size. */
+/* A step in the check of a payload: fixed bytes, then one part of variable size. */
 struct rp_step {
 	uint32_t fixed_bytes;
-	uint8_t kind;		/* STRING, STRING16, ARRAY; SIGNED: nothing more */
+	uint8_t kind;		/* STRING, STRING16, ARRAY; SIGNED: no such part */
 	uint32_t element_bytes;	/* of an ARRAY of any kind */
 };
 
@@ -77,17 +76,17 @@ struct rp_lttng_enum {
 struct rp_lttng_event {
 	struct cds_hlist_node by_def;
 	struct cds_hlist_node by_name;
-	struct cds_list_head node;	/* in the list that the timer goes through */
+	struct cds_list_head node;	/* in the list that the polling thread visits */
 	const struct rp_event_def *def;
 	struct rp_export **exports;	/* enable words */
 	size_t export_count, export_capacity;
-	bool on;			/* as the words have it */
+	bool on;			/* state of the enable bits */
 
 	struct rp_leaf *leaves;
 	size_t leaf_count;
 	struct rp_step *steps;
 	size_t step_count;
-	bool convert;			/* no payload goes out as it is */
+	bool convert;			/* every payload needs conversion */
 	uint64_t keywords;
 	uint32_t id;
 	uint8_t opcode;
@@ -110,25 +109,25 @@ struct rp_lttng_event {
 	struct lttng_ust_type_sequence *sequences;
 	size_t field_count, sequence_count;
 	struct cds_list_head enums;	/* struct rp_lttng_enum, of the event's own */
-	bool incomplete;		/* for want of memory */
+	bool incomplete;		/* for lack of memory */
 };
 
-/* Whether the two names are another event's. */
+/* Whether another event already has the two names. */
 typedef bool (*rp_lttng_name_is_taken)(const char *provider, const char *event);
 
-/* Describes a definition; registers nothing. NULL without memory. */
+/* Describes a definition without registering it. NULL without memory. */
 struct rp_lttng_event *rp_lttng_event_create(const struct rp_event_def *def,
 					     rp_lttng_name_is_taken is_taken);
 void rp_lttng_event_destroy(struct rp_lttng_event *event);
 
-/* write.c: of struct rp_exporter_ops */
+/* write_event.c: the function of struct rp_exporter_ops */
 void rp_lttng_write(struct rp_export *export, const struct rp_part *parts,
 		    unsigned int part_count, uint64_t payload_bytes);
 
-/* write.c: what LTTng calls for each of its sessions that has the event on; `data` is LTTng's. */
+/* write_event.c: LTTng calls it for each session that enables the event; `data` is LTTng's. */
 void rp_lttng_probe(void *data, const void *record);
 
-/* write.c: how to get a thread's activity; false: it never had one */
+/* write_event.c: returns a thread's activity; false if the thread never had one */
 extern bool (*rp_lttng_activity_get)(struct rp_activity *ret_activity);
 
 #endif

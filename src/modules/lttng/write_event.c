@@ -5,9 +5,9 @@
  *
  * The writer checks the payload once, since a reader of LTTng's trace cannot find the next event
  * after an event without its fields. It copies a small payload first, and then checks and writes
- * the copy, so another thread that changes a text meanwhile does no harm. It writes the parts
- * unchanged, unless a text needs conversion or LTTng has another layout. In these cases it first
- * counts the pieces and then writes piece by piece.
+ * the copy, so a text that another thread changes meanwhile cannot damage the trace. It writes the
+ * parts unchanged, unless a text needs conversion or LTTng has another layout. In these cases it
+ * first counts the pieces and then writes piece by piece.
  */
 #include <string.h>
 
@@ -18,9 +18,9 @@
 #include "base/utf.h"
 #include "modules/lttng/record.h"
 
-#define TEXTS_CAPACITY 1024u	/* for filters that look at STRING16s */
+#define TEXTS_CAPACITY 1024u	/* for filters on STRING16 fields */
 
-/* The output of pieces. Without `context` they are only counted. */
+/* The destination of pieces. Without `context` they are only counted. */
 struct out {
 	struct lttng_ust_ring_buffer_ctx *context;
 	const struct lttng_ust_channel_buffer_ops *ops;
@@ -86,8 +86,8 @@ static inline void copy_piece(uint8_t *to, const uint8_t *from, size_t bytes)
 }
 
 /*
- * Make the copy the payload. Eight NULs follow it, where the ids will be: a search for the end of a
- * text ends there.
+ * Makes the copy the payload. Eight NULs follow it, in the place of the ids: the search for the end
+ * of a text stops there.
  */
 static inline void copy_payload(struct rp_lttng_record *record)
 {
@@ -116,7 +116,7 @@ static inline const uint8_t *skip_text(struct rp_lttng_record *record, const uin
 	const uint8_t *end = text;
 	uint64_t eight;
 
-	/* The lowest bit that is left is of the first byte that is NUL or not ASCII. */
+	/* The lowest set bit belongs to the first byte that is NUL or not ASCII. */
 	for (;; end += 8) {
 		memcpy(&eight, end, sizeof(eight));
 		eight = ((eight - ones) | eight) & tops;
@@ -139,7 +139,7 @@ static const uint8_t *skip_units(const uint8_t *text)
 	return text + 2;
 }
 
-/* The bytes of an array, whose count may lie behind the copy. */
+/* Return: the bytes of an array, whose count may lie beyond the copy. */
 static inline size_t array_bytes(const uint8_t *at, uint32_t element_bytes)
 {
 	uint16_t count;
@@ -148,7 +148,7 @@ static inline size_t array_bytes(const uint8_t *at, uint32_t element_bytes)
 	return sizeof(count) + (size_t)count * element_bytes;
 }
 
-/* As check(), of the copy. */
+/* Does the same as check(), on the copy. */
 static inline bool check_copy(struct rp_lttng_record *record)
 {
 	const struct rp_step *step = record->event->steps, *last;
@@ -173,7 +173,7 @@ static inline bool check_copy(struct rp_lttng_record *record)
 	}
 }
 
-/* Bytes beyond the counted size are cut: another thread changed a text after the count. */
+/* Cuts bytes beyond the counted size: another thread changed a text after the count. */
 static void put(struct out *out, const void *bytes, size_t size)
 {
 	if (out->context) {
@@ -225,7 +225,9 @@ static void put_bytes(struct out *out, struct rp_lttng_cursor *cursor, size_t by
 	}
 }
 
-/* One member of each of the structs that the cursor is before; they are left for the next one. */
+/*
+ * Writes one member of each struct after the cursor, whose copy here leaves the caller's unmoved.
+ */
 static void put_member(struct out *out, struct rp_lttng_cursor from, uint16_t count,
 		       uint32_t struct_bytes, const struct rp_leaf *member)
 {
@@ -286,7 +288,7 @@ static void put_leaf(struct out *out, struct rp_lttng_cursor *cursor, const stru
 		break;
 	case RP_LEAF_MEMBER:
 	case RP_LEAF_GUID_MEMBER:
-		break;	/* put with their array */
+		break;	/* written with their array */
 	default:
 		put_bytes(out, cursor, leaf->size);
 	}
@@ -316,7 +318,7 @@ static void put_guid(const struct rp_guid *guid, char *text)
 	*text = '\0';
 }
 
-/* Behind the payload's copy. */
+/* Writes the ids after the payload's copy. */
 static void set_activity(struct rp_lttng_record *record)
 {
 	static const struct rp_guid none;
@@ -354,8 +356,8 @@ static void write_record(const struct rp_lttng_record *record,
 
 	lttng_ust_ring_buffer_ctx_init(&context, recorder, record->bytes, 1, probe);
 	if (ops->event_reserve(&context) < 0)
-		return;	/* LTTng has counted it */
-	/* A call of LTTng's for each piece would cost more than the copy. */
+		return;	/* LTTng counted the loss */
+	/* One copy costs less than a call of LTTng for each piece. */
 	if (record->is_copied && !record->convert) {
 		ops->event_write(&context, record->space, record->bytes, 1);
 		ops->event_commit(&context);
@@ -390,7 +392,7 @@ static void notify(struct lttng_ust_event_notifier *notifier, struct lttng_ust_p
 	notifier->notification_send(notifier, stack, probe, &context);
 }
 
-/* Out of line: an event that no filter looks at does not pay for the room. */
+/* Out of line, so that events without filters do not need this stack space. */
 static __attribute__((noinline)) void probe_with_stack(struct lttng_ust_event_common *event,
 						       const struct rp_lttng_record *record,
 						       struct lttng_ust_probe_ctx *probe)
@@ -428,7 +430,7 @@ void rp_lttng_probe(void *data, const void *argument)
 		probe_with_stack(event, argument, &probe);
 }
 
-/* Whether the payload can go to LTTng; sets what it will take there. */
+/* Return: whether the payload can go to LTTng. Sets the size that LTTng reserves. */
 static bool prepare(struct rp_lttng_record *record, uint64_t payload_bytes)
 {
 	struct out out = { 0 };

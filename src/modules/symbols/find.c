@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libringpipe-symbols.so: which functions hold these addresses.
+ * libringpipe-symbols.so: finds the functions that contain given addresses.
  *
- * The tables of an object, in the order they are asked: its .symtab, or that of its debug file,
- * found by build id or debug link; the small one packed in .gnu_debugdata; .dynsym. Each only for
- * what those before it did not know.
+ * An object's tables are read in this order: its .symtab, or that of its debug file, found by build
+ * id or debug link; the small table packed in .gnu_debugdata; .dynsym. Each table is read only for
+ * addresses that the previous ones did not resolve.
  */
 #include <elfutils/libdwelf.h>
 #include <errno.h>
@@ -73,7 +73,10 @@ static bool has_checksum(const struct rp_symbols_query *query,
 	return ~sum == wanted;
 }
 
-/* The places in gdb's manual: the file's directory, its .debug, the global debug directory. */
+/*
+ * Searches the places of gdb's manual: the file's directory, its .debug, the global debug
+ * directory.
+ */
 static int open_by_link(const struct rp_symbols_query *query, const struct rp_object_file *object,
 			struct rp_object_file *ret_object)
 {
@@ -133,7 +136,7 @@ static int open_any(const struct rp_symbols_query *query, struct rp_object_file 
 		return rp_object_open_image(query->image, query->image_bytes, ret_object);
 	for (size_t i = 0; ret != 0 && i < query->path_count; i++)
 		ret = open_same(query, query->paths[i], ret_object);
-	/* The file is gone, its symbols may be here all the same. */
+	/* The object's file is gone, but its debug file may still exist. */
 	if (ret != 0 && open_by_build_id(query, ret_object) == 0)
 		ret = 0;
 	return ret;

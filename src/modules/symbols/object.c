@@ -18,7 +18,7 @@
 #define NATIVE_ORDER ELFDATA2MSB
 #endif
 
-/* The tables are read as the machine's own structs. */
+/* Whether the tables can be read as this machine's own structs. */
 static bool is_native(Elf *elf)
 {
 	const char *ident = elf_getident(elf, NULL);
@@ -152,7 +152,7 @@ int rp_object_open_packed(const struct rp_object_file *object, struct rp_object_
 	fd = memfd_create("ringpipe-symbols", MFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	/* libdw unpacks what it finds compressed, whatever it was compressed with. */
+	/* libdw decompresses the content, whatever the method. */
 	if (copy_to(object, &section, fd) == 0)
 		packed.elf = dwelf_elf_begin(fd);
 	if (packed.elf)

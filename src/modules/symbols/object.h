@@ -20,30 +20,30 @@ struct rp_object_file {
 };
 
 /*
- * Open a regular file. Return: 0; -ENOENT: no such file, or not readable; -ENOEXEC: not an ELF file
- * of this machine's kind.
+ * Open a regular file. Return: 0; -ENOENT if the file does not exist or cannot be read; -ENOEXEC if
+ * it is not an ELF file of this machine's kind.
  */
 int rp_object_open(const char *path, struct rp_object_file *ret_object);
 
-/* The image stays the caller's. */
+/* The caller keeps the ownership of the image. */
 int rp_object_open_image(const void *image, size_t size, struct rp_object_file *ret_object);
 
 /*
- * The small symbol table that some distributions pack into .gnu_debugdata, as an object of its own.
- * -ENOENT: there is none.
+ * Open the small symbol table that some distributions pack into .gnu_debugdata, as a separate
+ * object. Return: 0; -ENOENT if the object has none.
  */
 int rp_object_open_packed(const struct rp_object_file *object, struct rp_object_file *ret_packed);
 
 void rp_object_close(struct rp_object_file *object);
 
-/* Reads up to `size` bytes; fewer at the end, or where the file cannot be read. */
+/* Reads up to `size` bytes; fewer at the end, or if the file cannot be read. */
 size_t rp_object_read(const struct rp_object_file *object, uint64_t offset, void *buffer,
 		      size_t size);
 
-/* Whether its build id is this one. */
+/* Whether the object has this build id. */
 bool rp_object_has_build_id(const struct rp_object_file *object, const void *id, size_t size);
 
-/* The first section of a type (or, with a name, of that name), its index in `ret_index`. */
+/* Finds the first section of a type (or, with `name`, of that name); `ret_index` is its index. */
 bool rp_object_section(const struct rp_object_file *object, uint32_t type, const char *name,
 		       GElf_Shdr *ret_section);
 

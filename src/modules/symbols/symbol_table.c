@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One pass over a symbol table: each symbol is looked up among the addresses, not the other way
- * round, since a table has a million symbols and a trace some thousand addresses.
+ * Makes one pass over a symbol table and searches each symbol's range in the sorted addresses: a
+ * table has a million symbols, a trace only some thousand addresses.
  */
 #include "modules/symbols/symbol_table.h"
 
@@ -12,14 +12,14 @@
 
 #define SYMBOLS_AT_ONCE 2048u
 #define WORK_AT_ONCE 100000u
-#define NAME_WORK 100u		/* to read a name, compared with a look at an address */
+#define NAME_WORK 100u		/* cost of a name, relative to the check of an address */
 
-/* From libstdc++, which keeps no header of it that C can read. */
+/* From libstdc++, whose header for it is C++ only. */
 char *__cxa_demangle(const char *name, char *buffer, size_t *length, int *status);
 
 enum rank {
 	RANK_NONE,
-	RANK_LABEL,		/* has no size: extends to the next symbol */
+	RANK_LABEL,		/* without a size: extends to the next symbol */
 	RANK_LOCAL,
 	RANK_GLOBAL,
 };
@@ -27,27 +27,27 @@ enum rank {
 /* The best symbol so far for an address. */
 struct rp_match {
 	uint64_t start, end;
-	uint64_t name;		/* in the file */
+	uint64_t name;		/* offset in the file */
 	enum rank rank;
-	bool named;		/* by this table or one before */
+	bool named;		/* by this table or an earlier one */
 };
 
 /* The last symbol that starts at or before an address and after the previous address. */
 struct rp_edge {
 	uint64_t start;
-	uint64_t end;		/* of a label's section; 0: no label */
+	uint64_t end;		/* of a label's section; 0: not a label */
 	uint64_t name;
 };
 
 struct symbol_scan {
 	struct rp_lookup *lookup;
 	const struct rp_object_file *object;
-	uint64_t names, names_bytes;	/* the table of strings */
+	uint64_t names, names_bytes;	/* the string table */
 	uint32_t work;			/* since the last call of is_over() */
 	bool over;
 };
 
-/* A damaged table may have any number of symbols that hold every address. */
+/* A damaged table may have any number of symbols that contain every address. */
 static bool work(struct symbol_scan *scan, uint32_t amount)
 {
 	const struct rp_symbols_query *query = scan->lookup->query;
@@ -75,7 +75,7 @@ void rp_lookup_fini(struct rp_lookup *lookup)
 	free(lookup->edges);
 }
 
-/* The index of the first address at or above. */
+/* Return: the index of the first address that is not below `address`. */
 static uint32_t first_at(const struct rp_symbols_query *query, uint64_t address)
 {
 	uint32_t low = 0, high = query->address_count;
@@ -99,7 +99,7 @@ static size_t read_name(const struct symbol_scan *scan, uint64_t at, char *ret_n
 	return strlen(ret_name);
 }
 
-/* Whether a name is better known than another of the same code: `write`, not `__GI___write`. */
+/* Whether a name is the more common of two for the same code: `write`, not `__GI___write`. */
 static bool is_plainer(const struct symbol_scan *scan, uint64_t name, uint64_t than)
 {
 	char a[64], b[64];
@@ -120,7 +120,7 @@ static void offer(struct symbol_scan *scan, struct rp_match *match, const struct
 	*match = *with;
 }
 
-/* A label reaches to the end of its section, if nothing else begins before. */
+/* A label extends to the end of its section, unless another symbol starts before. */
 static uint64_t label_end(const struct symbol_scan *scan, const ElfW(Sym) *symbol)
 {
 	GElf_Shdr section;
@@ -166,7 +166,7 @@ static void take_symbol(struct symbol_scan *scan, const ElfW(Sym) *symbol)
 		offer(scan, &scan->lookup->matches[i], &with);
 }
 
-/* Assign addresses that no symbol with a size holds to the label before them. */
+/* Assign addresses that no sized symbol contains to the label before them. */
 static void take_labels(struct rp_lookup *lookup)
 {
 	const struct rp_symbols_query *query = lookup->query;
@@ -210,7 +210,7 @@ static char *readable_name(const struct symbol_scan *scan, uint64_t at)
 	return name;
 }
 
-/* Whether an address belongs to the function that was found for the one before. */
+/* Whether an address belongs to the same function as the previous one. */
 static bool is_same(const struct rp_match *match, const struct rp_match *before)
 {
 	return match->start == before->start && match->rank == before->rank && !match->named;

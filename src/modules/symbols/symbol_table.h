@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Addresses looked up in the symbol tables of one object, one table after another. */
+/* Looks addresses up in the symbol tables of one object, one table after another. */
 #ifndef RP_SYMBOLS_SYMBOL_TABLE_H
 #define RP_SYMBOLS_SYMBOL_TABLE_H
 
@@ -10,7 +10,7 @@ struct rp_lookup {
 	const struct rp_symbols_query *query;
 	struct rp_match *matches;	/* one for each address */
 	struct rp_edge *edges;		/* likewise */
-	uint32_t unnamed;		/* addresses no table knew so far */
+	uint32_t unnamed;		/* addresses that no table has resolved so far */
 };
 
 /* 0 or -ENOMEM. */

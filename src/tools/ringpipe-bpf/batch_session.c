@@ -16,7 +16,7 @@
 #define FRAME_STATS 2u
 #define FRAME_END 3u
 #define FRAME_HEADER_BYTES 8u
-/* More than the largest definition: 128 fields of names of 255 bytes, structs within. */
+/* More than the largest definition: 128 fields with names of 255 bytes, structs included. */
 #define FRAME_BYTES_MAX (16u << 20)
 
 static void put_filter(struct rp_message_buffer *request, const struct rp_event_filter *filter)
@@ -31,7 +31,7 @@ static int build_request(struct rp_message_buffer *request,
 			 const struct rp_session_provider *providers, size_t count,
 			 uint32_t buffer_mb)
 {
-	/* Either all have an event filter or none: see rp_bpf_session_begin(). */
+	/* Either all providers have an event filter or none: see rp_bpf_session_begin(). */
 	const bool filtered = count && providers[0].filter;
 
 	rp_message_begin(request, RP_MESSAGE_RINGPIPE,
@@ -127,7 +127,7 @@ static int answer(struct rp_bpf_session *session)
 	do {
 		sent = send(session->exchange.fd, &ready, sizeof(ready), MSG_NOSIGNAL);
 	} while (sent < 0 && errno == EINTR);
-	/* A process that is gone is seen by reading. */
+	/* The next read reports that the process has ended. */
 	return 0;
 }
 
@@ -154,7 +154,7 @@ static int take_frame(struct rp_bpf_session *session, uint32_t kind, const uint8
 	}
 }
 
-/* Takes the whole frames of the input. */
+/* Handles the complete frames of the input. */
 static int take_frames(struct rp_bpf_session *session,
 		       int (*define)(const struct rp_bpf_definition *definition, void *data),
 		       void *data)
@@ -179,7 +179,7 @@ static int take_frames(struct rp_bpf_session *session,
 	return ret;
 }
 
-/* Return: bytes; 0: the end; -EAGAIN; -errno. */
+/* Return: bytes; 0 at the end; -EAGAIN; -errno. */
 static ssize_t receive(struct rp_bpf_session *session)
 {
 	ssize_t got;
@@ -241,7 +241,7 @@ struct pollfd rp_bpf_session_poll_stop(const struct rp_bpf_session *session)
 	return rp_exchange_poll(&session->stop);
 }
 
-/* A refusal is no error: the session may have ended by itself in the same moment. */
+/* A refusal is no error: the session may have ended at the same moment. */
 void rp_bpf_session_step_stop(struct rp_bpf_session *session)
 {
 	if (session->stop.fd >= 0 && rp_exchange_step(&session->stop) != 1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A batch session in a process: the command 0x52/0x05 and what follows it; see sink/batch.c. */
+/* A batch session in a process: the command 0x52/0x05 and its frames; see sink/batch.c. */
 #ifndef RP_BPF_BATCH_SESSION_H
 #define RP_BPF_BATCH_SESSION_H
 
@@ -20,20 +20,20 @@ struct rp_bpf_session {
 	bool stopping;
 	uint64_t id;
 	uint64_t probe;			/* address of `ringpipe:batch` in the process */
-	struct rp_bpf_definition *definitions;	/* by number */
+	struct rp_bpf_definition *definitions;	/* indexed by number */
 	size_t definition_count;
-	uint8_t *input;			/* frames that are not whole yet */
+	uint8_t *input;			/* an incomplete frame */
 	size_t input_bytes;
 	size_t input_capacity;
-	uint64_t delivered;		/* by the last account */
+	uint64_t delivered;		/* from the latest account frame */
 	uint64_t lost;
 	uint64_t cut;
-	bool ended;			/* that account is the last one */
+	bool ended;			/* that account was the final one */
 };
 
 /*
- * Takes over the target. Either all providers have an event filter, or none. Return: 0; -errno,
- * after an error line. End the session in any case.
+ * Start the session, and take ownership of the target. Either all providers have an event filter,
+ * or none. Return: 0; -errno, after an error line. End the session in any case.
  */
 int rp_bpf_session_begin(struct rp_bpf_session *session, const struct rp_target *target,
 			 const struct rp_session_provider *providers, size_t provider_count,
@@ -42,16 +42,16 @@ int rp_bpf_session_begin(struct rp_bpf_session *session, const struct rp_target 
 /*
  * Reads the available frames. `define` is called for each definition; when it returns 0, the
  * process may deliver the definition's events.
- * Return: 1: go on; 0: the session is over; -errno, reported, or the result of `define`.
+ * Return: 1: continue; 0: the session is over; -errno, reported, or the result of `define`.
  */
 int rp_bpf_session_read(struct rp_bpf_session *session,
 			int (*define)(const struct rp_bpf_definition *definition, void *data),
 			void *data);
 
-/* Asks the process to end the session: what is under way still comes. */
+/* Asks the process to end the session: the events that are already in it still arrive. */
 void rp_bpf_session_stop(struct rp_bpf_session *session);
 
-/* The descriptor to poll while stopping, and the next step when it is ready. */
+/* Return: the descriptor to poll while the session stops; when it is ready, take the next step. */
 struct pollfd rp_bpf_session_poll_stop(const struct rp_bpf_session *session);
 void rp_bpf_session_step_stop(struct rp_bpf_session *session);
 

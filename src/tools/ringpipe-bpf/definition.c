@@ -9,7 +9,7 @@
 #include "base/cursor.h"
 
 #define DEPTH_MAX 32u
-/* A field takes at least this much of a frame. */
+/* The smallest encoding of a field in a frame. */
 #define FIELD_BYTES_MIN 8u
 
 static char *get_text(struct rp_cursor *cursor)
@@ -87,7 +87,7 @@ int rp_bpf_definition_read(const uint8_t *bytes, size_t size,
 	definition.fields = get_fields(&cursor, count, 0);
 	definition.field_count = definition.fields ? count : 0;
 	if (rp_cursor_failed(&cursor)) {
-		/* Of all that was called, malloc(3) and calloc(3) alone set errno. */
+		/* Only malloc(3) and calloc(3), among the functions called above, set errno. */
 		const int error = errno == ENOMEM ? -ENOMEM : -EBADMSG;
 
 		rp_bpf_definition_fini(&definition);
@@ -97,7 +97,7 @@ int rp_bpf_definition_read(const uint8_t *bytes, size_t size,
 	return 0;
 }
 
-/* 0: its size is in the payload. */
+/* Return: 0 if the payload determines the size. */
 static uint32_t fixed_bytes(uint8_t type)
 {
 	switch (type) {
@@ -126,7 +126,7 @@ static uint32_t fixed_bytes(uint8_t type)
 	}
 }
 
-/* An array's elements have a fixed size, structs of them too. */
+/* Elements of an array have a fixed size, including structs. */
 static uint32_t element_bytes(const struct rp_field *field)
 {
 	uint32_t bytes = 0;
@@ -204,7 +204,7 @@ static int end_path(struct rp_bpf_path *path, const struct rp_field *field)
 	}
 }
 
-/* The part of `name` that is for the members of the struct, or NULL when it means another field. */
+/* Return: the part of `name` that names a member of the struct; NULL if it names another field. */
 static const char *name_inside(const struct rp_field *field, const char *name)
 {
 	size_t length = strlen(field->name);
@@ -232,7 +232,7 @@ static int find(struct rp_bpf_path *path, const struct rp_field *fields, uint32_
 			ret = end_path(path, &fields[i]);
 		if (ret != -ENOENT)
 			return ret;
-		/* Replace the steps that the search inside the field added. */
+		/* Drop the steps that the search inside the field added. */
 		path->step_count = steps;
 		path->steps[steps ? steps - 1 : 0] = last;
 		ret = add_steps_over(path, &fields[i]);

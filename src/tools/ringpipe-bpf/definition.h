@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events as the process defines them, and where their fields lie. */
+/* Event definitions that the process sends, and the paths to their fields. */
 #ifndef RP_BPF_DEFINITION_H
 #define RP_BPF_DEFINITION_H
 
@@ -11,7 +11,7 @@
 #include "../../bpf/aggregate.h"
 
 struct rp_bpf_definition {
-	uint32_t number;		/* in this session */
+	uint32_t number;		/* unique in this session */
 	uint32_t id;
 	uint32_t version;
 	uint32_t level;
@@ -22,14 +22,14 @@ struct rp_bpf_definition {
 	uint32_t field_count;
 };
 
-/* Reads a definition frame. Return: 0; -EBADMSG: it is none; -ENOMEM. */
+/* Parse a definition frame. Return: 0; -EBADMSG if the frame is invalid; -ENOMEM. */
 int rp_bpf_definition_read(const uint8_t *bytes, size_t size,
 			   struct rp_bpf_definition *ret_definition);
 void rp_bpf_definition_fini(struct rp_bpf_definition *definition);
 
 /*
- * The way to a field, `name` or `struct.member`, from the beginning of a payload.
- * Return: 0; -ENOENT; -EOPNOTSUPP: its type is none that BPF counts; -E2BIG: too far behind.
+ * Find the path to a field, `name` or `struct.member`, from the beginning of a payload. Return: 0;
+ * -ENOENT; -EOPNOTSUPP if BPF cannot count its type; -E2BIG if too many fields precede it.
  */
 int rp_bpf_path_find(const struct rp_bpf_definition *definition, const char *name,
 		     struct rp_bpf_path *ret_path);

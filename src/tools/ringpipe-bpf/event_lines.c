@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Forwarded events as lines: text, or the members of `ringpipe report --events`. */
+/* Prints forwarded events as lines: text, or the members of `ringpipe report --events`. */
 #include "tools/ringpipe-bpf/show.h"
 
 #include <errno.h>
@@ -171,7 +171,7 @@ void rp_bpf_event_rows_init(struct rp_rows *rows, enum rp_format format)
 		{ .key = "related_activity", .is_optional = true }, { .key = "fields" },
 	};
 
-	/* Text has lines of its own. */
+	/* Text has a different form of line. */
 	if (format == RP_FORMAT_TEXT)
 		rp_rows_init(rows, format, columns, 0);
 	else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ringpipe-bpf: what `ringpipe bpf` becomes, with the same arguments. A program of its own, so that
- * `ringpipe` needs no libbpf, and capabilities can be given to this file alone.
+ * ringpipe-bpf: `ringpipe bpf` executes it with the same arguments. It is a separate program, so
+ * that `ringpipe` needs no libbpf, and only this file needs capabilities.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,32 +21,32 @@
 #include "tools/ringpipe/signals.h"
 #include "tools/ringpipe/tool.h"
 
-/* With a stop asked for, this long without a word means that nothing will come. */
+/* After a stop request and so long without a frame, the command gives up. */
 #define STOP_TIMEOUT_MS 20000
 
 struct bpf_run {
 	const struct rp_tool_options *options;
-	char *provider;			/* of the event asked for; NULL: every event */
+	char *provider;			/* of --event; NULL: every event */
 	const char *event;
-	struct rp_session_provider only;	/* when it is not said by --providers */
+	struct rp_session_provider only;	/* the entry used without --providers */
 	struct rp_session_provider *providers;
 	size_t provider_count;
-	bool narrowed;			/* the session asks for `only`, with the filter */
+	bool narrowed;			/* the session has only `only`, with the filter */
 	struct rp_event_filter filter;
 	uint32_t *ids;			/* of the filter */
 	enum rp_bpf_mode mode;
 	struct rp_bpf_session session;
 	struct rp_bpf_program program;
 	struct ring_buffer *ring;
-	struct rp_rows events;		/* as they are forwarded */
+	struct rp_rows events;		/* rows of forwarded events */
 	uint8_t wanted[RP_BPF_EVENTS];
 	uint32_t path_count;
-	bool found;			/* a definition was what is asked for */
+	bool found;			/* a definition matched --event */
 	int signal_fd;
-	int64_t end_ms;			/* when the duration is over; INT64_MAX: never */
-	int64_t refresh_ms;		/* when the next table is due; INT64_MAX: none */
+	int64_t end_ms;			/* end of the duration; INT64_MAX: none */
+	int64_t refresh_ms;		/* when to print the next table; INT64_MAX: never */
 	int64_t heard_ms;
-	int error;			/* reported */
+	int error;			/* already reported */
 };
 
 static bool is_wanted(const struct bpf_run *run, const struct rp_bpf_definition *definition)
@@ -80,7 +80,7 @@ static bool is_number(uint32_t kind)
 	return kind != RP_BPF_VALUE_STRING && kind != RP_BPF_VALUE_BYTES;
 }
 
-/* Tells the program how to find the field in events of this definition. */
+/* Passes the BPF program the path to the field in events of this definition. */
 static int add_path(struct bpf_run *run, const struct rp_bpf_definition *definition)
 {
 	struct batch_bpf__bss *bss = run->program.skeleton->bss;
@@ -157,7 +157,7 @@ static void want_stop(struct bpf_run *run)
 	rp_bpf_session_stop(&run->session);
 }
 
-/* Return: false: a second signal, which gives up. */
+/* Return: false after a second signal, which ends the command immediately. */
 static bool take_signals(struct bpf_run *run)
 {
 	struct signalfd_siginfo info;
@@ -198,7 +198,7 @@ static void take_time(struct bpf_run *run)
 	}
 }
 
-/* Follows the session to its end. Return: 0; -EINTR: given up; -errno, reported. */
+/* Reads the session to its end. Return: 0; -EINTR after a second signal; -errno, reported. */
 static int follow(struct bpf_run *run)
 {
 	for (;;) {
@@ -220,7 +220,10 @@ static int follow(struct bpf_run *run)
 			run->heard_ms = rp_now_ms();
 			ret = rp_bpf_session_read(&run->session, define, run);
 		}
-		/* Definitions first: no event is forwarded before its own was answered. */
+		/*
+		 * Definitions first: the process forwards no event before its definition was
+		 * answered.
+		 */
 		if (run->ring)
 			ring_buffer__consume(run->ring);
 		if (ret != 1 || run->error)
@@ -260,7 +263,7 @@ static int finish(struct bpf_run *run, int followed)
 	return status;
 }
 
-/* The entry of the list that applies to the event's provider: its own, or that of "*". */
+/* The entry of the list that applies to the event's provider: the exact name, or "*". */
 static const struct rp_session_provider *entry_of_event(const struct bpf_run *run)
 {
 	const struct rp_session_provider *all = NULL;
@@ -274,7 +277,7 @@ static const struct rp_session_provider *entry_of_event(const struct bpf_run *ru
 	return all;
 }
 
-/* The ids of the event. Return: 0; -ENOENT, without a line; -ENOMEM. */
+/* Finds the ids of the event. Return: 0; -ENOENT, without an error line; -ENOMEM. */
 static int find_ids(struct bpf_run *run, const struct rp_event_rows *rows)
 {
 	run->ids = calloc(rows->count + 1, sizeof(*run->ids));
@@ -300,8 +303,8 @@ static void explain_event(const struct bpf_run *run, const struct rp_event_rows 
 }
 
 /*
- * Have the session carry nothing but the event of --event. An older library does not report its
- * events: then the session carries the whole provider, and the BPF program passes over the rest.
+ * Limits the session to the event of --event. An older library does not report its events: the
+ * session then contains the whole provider, and the BPF program ignores the other events.
  */
 static int narrow(struct bpf_run *run, const struct rp_target *target)
 {
@@ -343,7 +346,7 @@ static const char *provider_name(size_t i, void *data)
 	return ((const struct rp_session_provider *)data)[i].name;
 }
 
-/* Check that the process has what was asked for, and ask for no more. */
+/* Checks that the process has the requested providers, and limits the session to the event. */
 static int prepare(struct bpf_run *run, const struct rp_target *target)
 {
 	int ret = run->options->given & RP_OPTION_MISSING ? 0 :
@@ -403,7 +406,7 @@ static int run_program(struct bpf_run *run)
 	return status;
 }
 
-/* "PROVIDER:EVENT". Names of providers may hold a colon, those of events do not. */
+/* Parses "PROVIDER:EVENT". A provider's name may contain a colon; an event's name does not. */
 static int take_event(struct bpf_run *run)
 {
 	const char *colon = run->options->event ? strrchr(run->options->event, ':') : NULL;

@@ -14,16 +14,16 @@
 #include "tools/ringpipe/tool.h"
 
 #define LOG_BYTES (1u << 20)
-#define LOG_LINES 12	/* of its end: there it says what it did not like */
+#define LOG_LINES 12	/* from the end of the log, which has the verifier's reason */
 
-/* libbpf's own words would come between; what they say of the verifier is in the log. */
+/* Suppresses libbpf's messages; the log contains the verifier's reason. */
 static int keep_silent(enum libbpf_print_level level, const char *format, va_list arguments)
 {
 	(void)level, (void)format, (void)arguments;
 	return 0;
 }
 
-/* The last lines of the verifier's log; its statistics at the end are not among them. */
+/* The last lines of the verifier's log, without the statistics at its end. */
 static const char *end_of_log(char *log)
 {
 	char *statistics = strstr(log, "\nverification time ");
@@ -53,7 +53,7 @@ static void explain_load(int error, char *log)
 		rp_tool_error("cannot load the BPF program: %s", strerror(-error));
 }
 
-/* Whether it is the kernel that has no BPF, or no BPF for us: libbpf's own error may be another. */
+/* Tests whether the kernel permits BPF at all, since libbpf's own error may be a different one. */
 static int try_map(void)
 {
 	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "ringpipe_try", 4, 8, 1, NULL);
@@ -95,14 +95,14 @@ int rp_bpf_program_load(enum rp_bpf_mode mode, uint64_t linear_step,
 	return ret;
 }
 
-/* A place in a file that a process has mapped. */
+/* An offset in a file that a process has mapped. */
 struct place {
 	uint64_t start, end;		/* of the mapping */
 	uint64_t offset;
 	char path[4096];
 };
 
-/* Return: 0; -ENOENT: nothing with a name is mapped there; -errno. */
+/* Return: 0; -ENOENT if no file is mapped there; -errno. */
 static int find_place(pid_t pid, uint64_t address, struct place *ret_place)
 {
 	char name[64], line[4352];
@@ -128,8 +128,8 @@ static int find_place(pid_t pid, uint64_t address, struct place *ret_place)
 }
 
 /*
- * A name of ours for the file: the kernel's, which leads there when it was deleted or lies behind
- * other mounts; who may not follow that goes by its path.
+ * Finds a name for the file in this process. The kernel's name (map_files) works even if the file
+ * was deleted or is hidden by a mount. Without permission for that, the function uses the path.
  */
 static void name_file(pid_t pid, const struct place *place, char *name, size_t space)
 {
@@ -159,7 +159,10 @@ int rp_bpf_program_attach(struct rp_bpf_program *program, pid_t pid, uint64_t ad
 		ret = program->link ? 0 : -errno;
 	}
 	if (ret == -EPERM || ret == -EACCES)
-		/* CAP_BPF and CAP_PERFMON do for the program, but for uprobes Linux wants more. */
+		/*
+		 * CAP_BPF and CAP_PERFMON suffice to load the program, but uprobes need
+		 * CAP_SYS_ADMIN.
+		 */
 		rp_tool_error("no permission to attach to process %d: be root, or have the "
 			      "capability CAP_SYS_ADMIN", pid);
 	else if (ret == -ENOENT)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The BPF program in the kernel, and its probe in the process. Failures are reported here, once. */
+/* Loads the BPF program and attaches it to its probe. The functions report each failure once. */
 #ifndef RP_BPF_PROGRAM_H
 #define RP_BPF_PROGRAM_H
 
@@ -16,16 +16,13 @@ struct rp_bpf_program {
 	struct bpf_link *link;
 };
 
-/*
- * Loads the program for a mode; the kernel's verifier reads it.
- * Return: 0; -errno, reported.
- */
+/* Loads the program for a mode; the kernel verifies it. Return: 0; -errno, reported. */
 int rp_bpf_program_load(enum rp_bpf_mode mode, uint64_t linear_step,
 			struct rp_bpf_program *ret_program);
 
 /*
- * Attaches it to the instruction at `address` in the process, for the batches of one session.
- * Return: 0; -errno, reported.
+ * Attaches the program to the instruction at `address` in the process, for the batches of one
+ * session. Return: 0; -errno, reported.
  */
 int rp_bpf_program_attach(struct rp_bpf_program *program, pid_t pid, uint64_t address,
 			  uint64_t session_id);

@@ -17,7 +17,7 @@
 #define BAR_WIDTH 40
 #define VALUE_TEXT_BYTES (RP_BPF_KEY_BYTES + 16)
 
-/* A value of a field and how often it came. */
+/* A value of a field and its number of events. */
 struct show_row {
 	struct rp_bpf_key key;
 	uint64_t count;
@@ -121,7 +121,7 @@ static struct json_object *value_to_json(const struct rp_bpf_key *key)
 	return key->kind == RP_BPF_VALUE_FLOAT ? NULL : rp_json_string(text);
 }
 
-/* The values of a slot: from `ret_from` on, below `ret_to`. */
+/* The values of a slot: `ret_from` is included, `ret_to` is not. */
 static void slot_bounds(const struct rp_bpf_view *view, uint32_t slot, double *ret_from,
 			double *ret_to)
 {
@@ -137,7 +137,9 @@ static void slot_bounds(const struct rp_bpf_view *view, uint32_t slot, double *r
 		*ret_from = 0;
 		*ret_to = 1;
 	} else {
-		/* Both ends moved by one: what is closed for positive values is open here. */
+		/*
+		 * Move both ends by one: the interval includes the other end for negative values.
+		 */
 		*ret_to = 1 - __builtin_ldexp(1, (int)RP_BPF_LOG2_ZERO - 1 - (int)slot);
 		*ret_from = 2 * *ret_to - 1;
 	}
@@ -152,7 +154,7 @@ static void print_bar(const char *label, uint64_t count, uint64_t most)
 	       "@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@", BAR_WIDTH - width, "");
 }
 
-/* The slots from the first that holds something to the last; -1: none does. */
+/* Finds the first and the last slot with a count. Return: the first; -1 if all are empty. */
 static int find_slots(const uint64_t *slots, int *ret_last, uint64_t *ret_most)
 {
 	int first = -1;
@@ -205,7 +207,7 @@ static void add_bucket(struct rp_rows *rows, struct json_object *from, struct js
 	rp_rows_add_u64(rows, count);
 }
 
-/* JSON has the values below and above as two numbers, CSV as rows that are open at one end. */
+/* JSON has the values below and above as two numbers, CSV as rows with one open end. */
 static void add_buckets(struct rp_rows *rows, const struct rp_bpf_view *view)
 {
 	const struct batch_bpf__bss *bss = view->program->skeleton->bss;
@@ -232,7 +234,7 @@ static void add_count(struct rp_rows *rows, uint64_t count)
 	rp_rows_add(rows, json_object_new_uint64(count), rp_text_count(count, text));
 }
 
-/* JSON has the other events as a number. */
+/* JSON has the count of all other events as a number. */
 static void add_events(struct rp_rows *rows, const struct rp_bpf_view *view)
 {
 	const uint64_t *counts = view->program->skeleton->bss->counts;
@@ -272,7 +274,7 @@ static void add_values(struct rp_rows *rows, const struct rp_bpf_view *view)
 	free(values.rows);
 }
 
-/* The rows of a mode; that of printed events has none. */
+/* The rows of a mode; the mode that prints events has none. */
 static void get_rows(struct rp_rows *rows, const struct rp_bpf_view *view, enum rp_format format)
 {
 	static const struct rp_column event_columns[] = {
@@ -305,7 +307,7 @@ static void get_rows(struct rp_rows *rows, const struct rp_bpf_view *view, enum 
 	}
 }
 
-/* Batches that were fired while the program was not called. */
+/* Batches that the process fired without a call of the program. */
 static uint64_t missed(const struct rp_bpf_view *view)
 {
 	const struct rp_bpf_stats *stats = &view->program->skeleton->bss->stats;
@@ -333,7 +335,7 @@ static struct json_object *stats_to_json(const struct rp_bpf_view *view)
 		{ "without_field", stats->missing },
 		{ "dropped", stats->dropped },
 	};
-	/* The last three are of what was asked for, which here is everything. */
+	/* Omit the last three without a selection: every event matches. */
 	size_t count = sizeof(rows) / sizeof(rows[0]) - (view->mode == RP_BPF_COUNT ? 3 : 0);
 	struct json_object *object = json_object_new_object();
 
@@ -365,7 +367,7 @@ static int print_json(struct rp_rows *rows, const struct rp_bpf_view *view)
 	json_object_object_add(out, "stats", stats_to_json(view));
 	if (view->mode != RP_BPF_FORWARD)
 		return rp_json_print(out);
-	/* One line after those of the events. */
+	/* One line after the lines of the events. */
 	rp_json_put(stdout, out, JSON_C_TO_STRING_NOSLASHESCAPE);
 	putchar('\n');
 	json_object_put(out);

@@ -10,23 +10,23 @@
 #include "tools/ringpipe-bpf/batch_session.h"
 #include "tools/ringpipe/rows.h"
 
-/* Figures of a session and the program at its probe. */
+/* The counts of a session and of the program at its probe. */
 struct rp_bpf_view {
 	const struct rp_bpf_session *session;
 	const struct rp_bpf_program *program;
-	const uint8_t *wanted;		/* by definition's number: whether it is shown */
+	const uint8_t *wanted;		/* by definition's number: whether to show it */
 	enum rp_bpf_mode mode;
 	uint64_t linear_step;
-	uint64_t top;			/* rows at most */
+	uint64_t top;			/* maximum number of rows */
 };
 
 /* Return: the exit status. */
 int rp_bpf_show(const struct rp_bpf_view *view, enum rp_format format);
 
-/* On standard error: how many events there were, and what of them was not seen, and why. */
+/* Print on standard error how many events there were, how many were not seen, and why. */
 void rp_bpf_show_stats(const struct rp_bpf_view *view);
 
-/* Prepare to print events, as rows of `format`. The heading of CSV is printed here. */
+/* Prepare to print events, as rows of `format`. Prints the heading of CSV. */
 void rp_bpf_event_rows_init(struct rp_rows *rows, enum rp_format format);
 /* Print one forwarded event as a line. Return: 0; -EIO. */
 int rp_bpf_show_event(const struct rp_bpf_session *session, const void *bytes, size_t size,

@@ -2,7 +2,7 @@
 /*
  *	Elf64_Ehdr
  *	Elf64_Phdr	of the notes, then one for each segment
- *	Elf64_Shdr	only where there are more than 65,534 of these: its sh_info has their number
+ *	Elf64_Shdr	only with more than 65,534 program headers: its sh_info has their number
  *	notes
  *	memory		from the next page on, segments with data in order
  *
@@ -69,7 +69,7 @@ struct copy {
 	uint8_t *buffer;
 };
 
-/* Page by page where one of them cannot be read. */
+/* Reads page by page if one page of the range cannot be read. */
 static void read_pages(const struct copy *copy, uint64_t start, size_t bytes)
 {
 	const size_t page = copy->plan->page_bytes;

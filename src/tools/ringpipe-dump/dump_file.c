@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* .NET writes over a file that is there, and through a symbolic link. We replace either. */
+/* .NET overwrites an existing file, also through a symbolic link. This program replaces either. */
 static int check_path(const char *path)
 {
 	struct stat file;
@@ -47,7 +47,7 @@ int rp_dump_output_open(struct rp_dump_output *output, const char *path)
 	}
 	if (output->fd < 0)
 		return -errno;
-	/* The umask may have taken from the owner. */
+	/* The umask may have removed permissions of the owner. */
 	return fchmod(output->fd, 0600) < 0 ? -errno : 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The file of a dump: there whole, or not at all. */
+/* The file of a dump, which appears only when it is complete. */
 #ifndef RP_DUMP_DUMP_FILE_H
 #define RP_DUMP_DUMP_FILE_H
 
@@ -8,7 +8,7 @@
 
 struct rp_dump_output {
 	const char *path;
-	char part[PATH_MAX];		/* its name while it is written, where it needs one */
+	char part[PATH_MAX];		/* temporary name, if the file system needs one */
 	bool has_name;
 	int fd;
 };
@@ -23,10 +23,10 @@ struct rp_dump_output {
  */
 int rp_dump_output_open(struct rp_dump_output *output, const char *path);
 
-/* Gives it its name; a file that had it is replaced. Return: 0; what link and rename say. */
+/* Give the file its name, and replace an older file. Return: 0; -errno of link(2) and rename(2). */
 int rp_dump_output_publish(struct rp_dump_output *output);
 
-/* Closes; what was not published is gone. */
+/* Close the file; a file that was not published disappears. */
 void rp_dump_output_close(struct rp_dump_output *output);
 
 #endif

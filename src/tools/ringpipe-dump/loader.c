@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Source: <link.h>: struct r_debug and struct link_map, which DT_DEBUG of the program's dynamic
- * section leads to. All of it is the process's own and may be anything.
+ * Source: <link.h>, struct r_debug and struct link_map; DT_DEBUG of the program's dynamic section
+ * points to the first. All of this is memory of the process and may contain anything.
  */
 #include "tools/ringpipe-dump/loader.h"
 
@@ -42,7 +42,7 @@ static uint64_t auxiliary(pid_t pid, uint64_t type)
 	return 0;
 }
 
-/* The program's dynamic section, or 0. */
+/* Return: the address of the program's dynamic section, or 0. */
 static uint64_t dynamic_section(pid_t pid)
 {
 	uint64_t headers = auxiliary(pid, AT_PHDR), count = auxiliary(pid, AT_PHNUM);

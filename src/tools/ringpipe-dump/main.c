@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ringpipe-dump: writes a core of the process that started it; see report.h. A program of its own,
- * since a process cannot look at its own threads while it is stopped.
+ * ringpipe-dump: writes a core of the process that started it; see report.h. It is a separate
+ * program, since a process cannot read its own threads while it is stopped.
  *
  * usage: ringpipe-dump PID TYPE PATH
  */
@@ -40,7 +40,7 @@ struct job {
 static int fail(struct job *job, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Keeps the first reason. */
+/* Keeps the first error. */
 static int fail(struct job *job, int error, const char *format, ...)
 {
 	va_list arguments;
@@ -53,7 +53,7 @@ static int fail(struct job *job, int error, const char *format, ...)
 	return error;
 }
 
-/* A client that does not take it misses one; the next says more. */
+/* If the client does not read a report, that report is dropped; the next one is more recent. */
 static void report_client(const struct rp_dump_report *report)
 {
 	uint8_t frame[RP_DUMP_FRAME_BYTES] = { 0 };
@@ -106,7 +106,7 @@ static int explain_stop(struct job *job, int error)
 	}
 }
 
-/* Reads what there is of a stopped process. Its memory comes last: it is the most. */
+/* Reads the stopped process. Its memory comes last, since it is the largest part. */
 static int write_core(struct job *job, const struct rp_tracee *tracee,
 		      const struct rp_dump_maps *maps, const struct rp_dump_plan *plan,
 		      struct rp_dump_notes *notes, struct rp_dump_output *output)
@@ -178,7 +178,7 @@ static int dump(struct job *job)
 	return r;
 }
 
-/* Signals: SIGCHLD is waited for; the others must not end us with a file half written. */
+/* SIGCHLD is waited for; the other signals must not end the program with a file half written. */
 static void prepare_signals(void)
 {
 	sigset_t child;

@@ -43,7 +43,7 @@ static int add(struct rp_dump_maps *maps, const struct rp_dump_mapping *mapping,
 	if (!row->path)
 		return -ENOMEM;
 	maps->count++;
-	/* Pages that the kernel offers, and that change or cannot be read. */
+	/* Mappings that the kernel provides, and that change or cannot be read. */
 	if (!strncmp(row->path, "[vvar", 5) || !strcmp(row->path, "[vsyscall]"))
 		row->excluded = true;
 	return 0;
@@ -58,7 +58,7 @@ static void parse_field(const char *line, struct rp_dump_mapping *mapping)
 	if (sscanf(line, "Rss: %" SCNu64, &kilobytes) == 1 ||
 	    sscanf(line, "Swap: %" SCNu64, &kilobytes) == 1)
 		mapping->touched |= kilobytes > 0;
-	/* Huge pages of hugetlbfs are counted apart. */
+	/* smaps counts the huge pages of hugetlbfs separately. */
 	if (strstr(line, "_Hugetlb:") && sscanf(strchr(line, ':'), ": %" SCNu64, &kilobytes) == 1)
 		mapping->touched |= kilobytes > 0;
 	if (strncmp(line, "VmFlags:", 8) != 0)

@@ -26,12 +26,10 @@ struct rp_dump_maps {
 	size_t capacity;
 };
 
-/*
- * Reads /proc/PID/smaps. Return: 0; -ENOMEM; what reading says.
- */
+/* Reads /proc/PID/smaps. Return: 0; -ENOMEM; -errno of reading. */
 int rp_dump_maps_read(struct rp_dump_maps *maps, pid_t pid);
 
-/* The same from the text of such a file. */
+/* Does the same from the text of such a file. */
 int rp_dump_maps_parse(struct rp_dump_maps *maps, FILE *file);
 
 void rp_dump_maps_fini(struct rp_dump_maps *maps);

@@ -49,7 +49,7 @@ static void pad(struct rp_dump_notes *notes)
 	put(notes, zeros, -notes->size & 3);
 }
 
-/* Begins a note whose content follows; end_note() fills in how much that was. */
+/* Begins a note whose content follows; end_note() fills in the size. */
 static size_t begin_note(struct rp_dump_notes *notes, const char *name, uint32_t type)
 {
 	size_t begin = notes->size;
@@ -177,7 +177,7 @@ int rp_dump_notes_make(struct rp_dump_notes *notes, const struct rp_tracee *trac
 		       const struct rp_dump_maps *maps)
 {
 	*notes = (struct rp_dump_notes){ 0 };
-	/* The notes of the process are between the first thread's two notes. */
+	/* Linux puts the notes of the process between the first thread's two notes. */
 	put_status(notes, &tracee->threads[0]);
 	put_process(notes, tracee);
 	put_auxv(notes, tracee);

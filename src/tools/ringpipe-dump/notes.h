@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The PT_NOTE segment of a core: who the process was, its threads, its files. */
+/* The PT_NOTE segment of a core: the process, its threads, its files. */
 #ifndef RP_DUMP_NOTES_H
 #define RP_DUMP_NOTES_H
 
@@ -17,15 +17,15 @@ struct rp_dump_notes {
 };
 
 /*
- * Name and type of our own note: debuggers have no note for the names of threads. It holds for each
- * thread u32 id, 16 bytes name, padded with NUL.
+ * Name and type of ringpipe's note: debuggers have no note for the names of threads. It contains,
+ * for each thread, u32 id and 16 bytes of name, padded with NUL.
  */
 #define RP_DUMP_NOTE_NAME "ringpipe"
 #define RP_DUMP_NOTE_THREAD_NAMES 0x544eu
 
 /*
- * Writes the notes that Linux writes into its cores, in its order, and ours at the end.
- * Return: 0; -ENOMEM.
+ * Writes the notes of Linux's cores, in their order, and ringpipe's note at the end. Return: 0;
+ * -ENOMEM.
  */
 int rp_dump_notes_make(struct rp_dump_notes *notes, const struct rp_tracee *tracee,
 		       const struct rp_dump_maps *maps);

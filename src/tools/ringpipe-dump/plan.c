@@ -19,13 +19,13 @@
 #define PAGE_SWAPPED (1ull << 62)
 #define PAGE_OF_FILE (1ull << 61)
 #define PAGES_AT_ONCE 512u
-/* A larger hole is left out: the length of the file would frighten people and file systems. */
+/* A larger hole is left out, since some file systems and users cannot handle huge files. */
 #define HOLE_BYTES_MAX (64ull << 20)
 #define STACK_BYTES_MAX (8ull << 20)
 /* A leaf function may use this many bytes below its stack pointer. */
 #define RED_ZONE_BYTES 128u
 
-/* PAGEMAP_SCAN (same page of the manual), which the headers of older kernels do not have. */
+/* PAGEMAP_SCAN (same page of the manual): the headers of older kernels lack it. */
 struct memory_scan {
 	uint64_t size, flags, start, end, walk_end, regions, region_count, pages_max;
 	uint64_t inverted, all_of, any_of, reported;
@@ -55,7 +55,7 @@ static bool ends(const char *text, const char *with)
 	return length >= tail && strcmp(text + length - tail, with) == 0;
 }
 
-/* Memory that is nowhere else when the process is gone, file name or not. */
+/* Whether this memory exists nowhere else once the process has ended, file name or not. */
 static bool is_shared_memory(const struct rp_dump_mapping *mapping)
 {
 	return mapping->shared && (ends(mapping->path, " (deleted)") ||
@@ -78,7 +78,7 @@ enum rp_dump_choice rp_dump_choose(const struct rp_dump_mapping *mapping, enum r
 	return mapping->shared ? RP_DUMP_NOTHING : RP_DUMP_CHANGED;
 }
 
-/* The range that `page` is in or comes before; NULL: it is behind all. */
+/* The range that contains `page` or follows it; NULL if none does. */
 static const struct rp_dump_range *next_range(const struct rp_dump_plan *plan, uint64_t page)
 {
 	size_t low = 0, high = plan->range_count;
@@ -125,7 +125,7 @@ static enum page_kind classify(const struct rp_dump_plan *plan,
 	return PAGE_DATA;
 }
 
-/* Entries of up to PAGES_AT_ONCE pages; those that cannot be read are taken for untouched. */
+/* Reads entries of up to PAGES_AT_ONCE pages; unreadable entries count as untouched pages. */
 static void read_entries(const struct rp_dump_plan *plan, uint64_t start, size_t count,
 			 uint64_t *ret_entries)
 {
@@ -139,7 +139,7 @@ static void read_entries(const struct rp_dump_plan *plan, uint64_t start, size_t
 /* The first present page from `start` on; `end` if none; `start` if the kernel has no scan. */
 static uint64_t next_existing(const struct rp_dump_plan *plan, uint64_t start, uint64_t end)
 {
-	struct scan_region region = { 0 };	/* valgrind does not see the kernel write it */
+	struct scan_region region = { 0 };	/* for valgrind; the kernel writes it */
 	struct memory_scan scan = {
 		.size = sizeof(scan), .start = start, .end = end,
 		.regions = (uint64_t)(uintptr_t)&region, .region_count = 1, .pages_max = 1,
@@ -151,8 +151,8 @@ static uint64_t next_existing(const struct rp_dump_plan *plan, uint64_t start, u
 }
 
 /*
- * The end of the missing pages from `at` on, without a check of each page, which would stop a
- * process with terabytes of reserved memory for too long.
+ * Finds the end of the missing pages from `at` on. A check of each page would stop a process with
+ * terabytes of reserved memory for too long.
  */
 static uint64_t end_of_hole(const struct rp_dump_plan *plan, const struct rp_dump_mapping *mapping,
 			    enum rp_dump_choice choice, uint64_t at)
@@ -189,7 +189,7 @@ static int append(struct rp_dump_plan *plan, const struct rp_dump_segment *segme
 	return 0;
 }
 
-/* A run of pages of one kind. */
+/* Contiguous pages of one kind. */
 struct page_run {
 	const struct rp_dump_mapping *mapping;
 	enum rp_dump_choice choice;
@@ -219,7 +219,7 @@ static int append_run(struct rp_dump_plan *plan, const struct page_run *run)
 	return append(plan, &segment);
 }
 
-/* Adds pages to the run, or begins another with them. */
+/* Adds pages to the run, or begins another run with them. */
 static int extend(struct rp_dump_plan *plan, struct page_run *run, enum page_kind kind,
 		  uint64_t start, uint64_t end)
 {
@@ -278,7 +278,7 @@ static int plan_mapping(struct rp_dump_plan *plan, const struct rp_dump_mapping 
 		whole.kind = PAGE_NOT_WANTED;
 		return append_run(plan, &whole);
 	}
-	/* Terabytes may be reserved and untouched. */
+	/* Skip untouched mappings: they may reserve terabytes. */
 	if (choice == RP_DUMP_PRESENT && !mapping->touched)
 		return append_run(plan, &whole);
 	return divide(plan, mapping, choice);
@@ -319,7 +319,7 @@ static void add_range(struct rp_dump_plan *plan, uint64_t start, uint64_t end)
 
 static uint64_t stack_pointer(const struct rp_tracee_thread *thread)
 {
-	/* Places in elf_gregset_t: the kernel's struct user_regs_struct and user_pt_regs. */
+	/* Indices in elf_gregset_t: the kernel's struct user_regs_struct and user_pt_regs. */
 #if defined(__x86_64__)
 	return thread->status.pr_reg[19];
 #else
@@ -363,8 +363,8 @@ static void add_loaders(uint64_t address, uint64_t bytes, void *data)
 }
 
 /*
- * A mini dump has the stacks, the pages that registers point to, and the loader's list, without
- * which a debugger finds no library.
+ * Collects the ranges of a mini dump: the stacks, the pages that registers point to, and the
+ * loader's list, without which a debugger finds no library.
  */
 static int collect_ranges(struct rp_dump_plan *plan, const struct rp_dump_maps *maps,
 			  const struct rp_tracee *tracee)

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 
-/* A thread that sleeps uninterruptibly in a file system stops when it pleases, or never. */
+/* A thread in an uninterruptible sleep of a file system may stop late, or never. */
 #define STOP_NS (3000ull * 1000000)
 #define XSTATE_BYTES_MAX (64u << 10)
 
@@ -45,7 +45,7 @@ static int add(struct rp_tracee *tracee, pid_t tid)
 	return 0;
 }
 
-/* The text behind `key` in a status file, or NULL. */
+/* The text after `key` in a status file, or NULL. */
 static const char *status_field(const char *status, const char *key)
 {
 	const char *at = strstr(status, key);
@@ -66,7 +66,7 @@ static int read_status(pid_t tid, char *status, size_t size)
 	return 0;
 }
 
-/* The kernel says EPERM for more than one reason. Return: 0 for a thread that has ended. */
+/* The kernel reports EPERM for several causes. Return: 0 for a thread that has ended. */
 static int explain_eperm(pid_t tid)
 {
 	char status[4096];
@@ -93,7 +93,7 @@ static int seize(struct rp_tracee *tracee, pid_t tid)
 	return r;
 }
 
-/* Return: threads that are new since the last scan, or -errno. */
+/* Return: the number of threads found since the last scan, or -errno. */
 static int seize_new(struct rp_tracee *tracee)
 {
 	char path[64];
@@ -138,11 +138,11 @@ static void note_stop(struct rp_tracee *tracee, pid_t tid, int status)
 		return;
 	}
 	thread->stopped = true;
-	/* A stop that is not ours is a signal that came first: the thread gets it later. */
+	/* Any other stop is a signal that arrived first: the thread gets it on release. */
 	thread->signal = status >> 16 == PTRACE_EVENT_STOP ? 0 : WSTOPSIG(status);
 }
 
-/* SIGCHLD is blocked, and pending after each stop. */
+/* SIGCHLD is blocked, and becomes pending at each stop. */
 static void await_stops(struct rp_tracee *tracee, uint64_t deadline_ns)
 {
 	sigset_t child;
@@ -174,7 +174,7 @@ int rp_tracee_stop(struct rp_tracee *tracee, pid_t pid)
 
 	*tracee = (struct rp_tracee){ .pid = pid, .stopped_ns = rp_clock_monotonic_ns() };
 	deadline = tracee->stopped_ns + STOP_NS;
-	/* A thread that runs may start another; once all stand still there are no more. */
+	/* A running thread may start another; once all have stopped, no new thread appears. */
 	while ((r = seize_new(tracee)) > 0)
 		await_stops(tracee, deadline);
 	if (r == 0 && tracee->count == 0)
@@ -273,7 +273,7 @@ uint64_t rp_tracee_release(struct rp_tracee *tracee)
 	for (size_t i = 0; i < tracee->count; i++) {
 		const struct rp_tracee_thread *thread = &tracee->threads[i];
 
-		/* One that did not stop is let go when we end. */
+		/* A thread that did not stop is released when this program ends. */
 		if (thread->stopped)
 			ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(intptr_t)thread->signal);
 	}

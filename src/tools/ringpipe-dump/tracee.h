@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A process, stopped: its threads and their registers. */
+/* A stopped process: its threads and their registers. */
 #ifndef RP_DUMP_TRACEE_H
 #define RP_DUMP_TRACEE_H
 
@@ -14,8 +14,8 @@
 struct rp_tracee_thread {
 	pid_t tid;
 	bool stopped;
-	bool gone;			/* it ended while we came */
-	int signal;			/* on its way to the thread when it stopped */
+	bool gone;			/* ended before it was stopped */
+	int signal;			/* to deliver to the thread on release */
 	char name[RP_THREAD_NAME_BYTES];
 	struct elf_prstatus status;	/* integer registers */
 	elf_fpregset_t fp;
@@ -29,23 +29,23 @@ struct rp_tracee {
 	struct rp_tracee_thread *threads;	/* the main thread first */
 	size_t count;
 	size_t capacity;
-	uint64_t stopped_ns;		/* CLOCK_MONOTONIC of the first stop */
+	uint64_t stopped_ns;		/* CLOCK_MONOTONIC at the first stop */
 };
 
 /*
- * Stops all threads, those that begin meanwhile included. One that does not stop in time, since the
- * kernel keeps it, stays without registers. Calls that sleep in the kernel are restarted, but for
- * those that report EINTR, as epoll_wait(2), whenever a debugger comes.
+ * Stop all threads, including those that start meanwhile. A thread that the kernel does not stop in
+ * time stays without registers. Blocked system calls are restarted, except those that return EINTR
+ * after any stop by a debugger, such as epoll_wait(2).
  *
- * Return: 0; -ESRCH: there is no such process; -EPERM: not ours to trace; -EBUSY: another process
- * traces it; -ENOMEM.
+ * Return: 0; -ESRCH if the process does not exist; -EPERM: no permission to trace it; -EBUSY if
+ * another process traces it; -ENOMEM.
  */
 int rp_tracee_stop(struct rp_tracee *tracee, pid_t pid);
 
 /* Reads registers and names of all stopped threads. Return: 0; -ENOMEM. */
 int rp_tracee_read(struct rp_tracee *tracee);
 
-/* Lets it run again. Return: nanoseconds it was stopped. */
+/* Let the process run again. Return: nanoseconds for which it was stopped. */
 uint64_t rp_tracee_release(struct rp_tracee *tracee);
 
 void rp_tracee_fini(struct rp_tracee *tracee);

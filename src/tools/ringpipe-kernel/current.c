@@ -5,7 +5,7 @@
 
 struct state {
 	uint8_t now[16];
-	uint8_t outer[16];		/* what it was when this one was started */
+	uint8_t outer[16];		/* current activity when this one was started */
 };
 
 static const uint8_t none[16];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which activity each thread is at, by what the stream says of it. */
+/* Follows the current activity of each thread, as the events of the stream show it. */
 #ifndef RP_KERNEL_CURRENT_H
 #define RP_KERNEL_CURRENT_H
 
@@ -8,15 +8,15 @@
 #include "nettrace/thread_table.h"
 
 struct rp_current {
-	struct rp_thread_table threads;	/* the number of each is its index in `states`, from 1 */
+	struct rp_thread_table threads;	/* maps a thread to its index in `states` plus 1 */
 	struct rp_outbuf states;	/* struct state */
 };
 
-/* After an event of the stream with this opcode, in the order of time. -ENOMEM. */
+/* Call it after each event of the stream, in order of time; `opcode` is the event's. -ENOMEM. */
 int rp_current_follow(struct rp_current *current, const struct rp_wire_event *event,
 		      uint32_t opcode);
 
-/* 16 bytes as the wire has them, zeros for none. */
+/* Return: 16 bytes in wire order, zeros for none. */
 const uint8_t *rp_current_activity(const struct rp_current *current, uint64_t thread);
 
 void rp_current_fini(struct rp_current *current);

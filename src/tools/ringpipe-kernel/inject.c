@@ -18,7 +18,7 @@
 #include "nettrace/metadata.h"
 #include "nettrace/objects.h"
 
-#define BLOCK_BYTES (64u << 10)		/* a block is closed when it has so many */
+#define BLOCK_BYTES (64u << 10)		/* a block is closed at this size */
 #define BLOCK_MAX (64u << 20)
 #define NAME_MAX_BYTES 64u
 #define HELD_MAX (1u << 18)		/* 38 MB */
@@ -36,16 +36,16 @@ struct held {
 struct rp_kernel_inject {
 	struct rp_plan *plans;
 	size_t definition_count;
-	struct rp_outbuf metadata;	/* content of a MetadataBlock: our definitions */
+	struct rp_outbuf metadata;	/* content of a MetadataBlock: the kernel events */
 
-	struct rp_outbuf input;		/* not yet a whole object */
+	struct rp_outbuf input;		/* an incomplete object */
 	size_t input_at;
-	uint64_t input_offset;		/* in the stream, of input_at */
+	uint64_t input_offset;		/* offset of input_at in the stream */
 	bool has_header, ended, raw;
 
-	struct held *held;		/* a queue, in the order of time */
+	struct held *held;		/* a queue in order of time */
 	size_t held_first, held_count, held_capacity;
-	uint32_t sequence;		/* of our thread */
+	uint32_t sequence;		/* of the capture thread */
 
 	struct rp_object_stream output;
 	struct rp_outbuf block;		/* content of the open EventBlock, or empty */
@@ -55,18 +55,18 @@ struct rp_kernel_inject {
 	struct rp_current current;
 };
 
-/* An object of the stream; content is empty for its end. */
+/* An object of the stream; an empty content marks the stream's end. */
 struct stream_object {
 	char name[NAME_MAX_BYTES + 1];
 	struct rp_cursor content;
 };
 
-static int put_object(struct rp_kernel_inject *inject, const char *name, const void *content,
-		      size_t size)
+static int put_object(struct rp_kernel_inject *inject, enum rp_block_kind kind,
+		      const void *content, size_t size)
 {
 	if (rp_object_stream_reserve(&inject->output, size + RP_OBJECT_BYTES) < 0)
 		return -ENOMEM;
-	rp_object_stream_put_block(&inject->output, name, content, size);
+	rp_object_stream_put_block(&inject->output, kind, content, size);
 	return 0;
 }
 
@@ -78,7 +78,7 @@ static int close_block(struct rp_kernel_inject *inject)
 	if (!block->size)
 		return 0;
 	rp_wire_block_header_put(block->bytes, inject->block_first, inject->last);
-	ret = put_object(inject, "EventBlock", block->bytes, block->size);
+	ret = put_object(inject, RP_BLOCK_EVENT, block->bytes, block->size);
 	block->size = 0;
 	return ret;
 }
@@ -131,7 +131,7 @@ static int put_held(struct rp_kernel_inject *inject, const struct held *held)
 	return ret;
 }
 
-/* Ours up to a time. */
+/* Writes the held kernel events up to a time. */
 static int put_until(struct rp_kernel_inject *inject, uint64_t time, size_t most)
 {
 	while (inject->held_count && most--) {
@@ -140,7 +140,7 @@ static int put_until(struct rp_kernel_inject *inject, uint64_t time, size_t most
 
 		if (held->time > time)
 			return 0;
-		/* Events before the session are left out. */
+		/* Drop events from before the session. */
 		ret = held->time < inject->start ? 0 : put_held(inject, held);
 		if (ret < 0)
 			return ret;
@@ -197,7 +197,10 @@ int rp_kernel_inject_put(struct rp_kernel_inject *inject,
 		return -EMSGSIZE;
 	memcpy(held.payload, payload, size);
 	held.payload_bytes = (uint16_t)size;
-	/* Processors reach the ring in nearly the order of their clocks. */
+	/*
+	 * Records in the ring are nearly sorted, since processors write almost in order of their
+	 * clocks.
+	 */
 	at = inject->held + inject->held_first + inject->held_count++;
 	while (at > inject->held + inject->held_first && at[-1].time > held.time) {
 		*at = at[-1];
@@ -214,7 +217,7 @@ int rp_kernel_inject_relieve(struct rp_kernel_inject *inject, uint64_t time_ns)
 	return put_until(inject, time_ns, inject->held_count / 2);
 }
 
-/* The number in a sequence point says how many of ours were lost, also after the last one. */
+/* The capture thread's number in a sequence point shows its losses, also after its last event. */
 static int put_sequence_point(struct rp_kernel_inject *inject, uint64_t time, uint32_t count,
 			      struct rp_cursor threads)
 {
@@ -223,7 +226,7 @@ static int put_sequence_point(struct rp_kernel_inject *inject, uint64_t time, ui
 
 	if (rp_object_stream_reserve(output, size + RP_OBJECT_BYTES) < 0)
 		return -ENOMEM;
-	rp_object_stream_begin_block(output, "SPBlock", (uint32_t)size);
+	rp_object_stream_begin_block(output, RP_BLOCK_SEQUENCE_POINT, (uint32_t)size);
 	rp_object_stream_put_u64(output, time);
 	rp_object_stream_put_u32(output, count + 1);
 	if (count)
@@ -249,47 +252,46 @@ static int pass_sequence_point(struct rp_kernel_inject *inject, struct rp_cursor
 	return ret ? ret : put_sequence_point(inject, time, count, content);
 }
 
-/* The id is the blob's beginning: it is changed in a copy of the block. */
+/* Each blob begins with the id, which is changed in a copy of the block. */
 static int pass_metadata(struct rp_kernel_inject *inject, struct rp_cursor content)
 {
 	const uint8_t *start = content.at;
 	const size_t size = rp_cursor_left(&content);
 	struct rp_wire_event event = { 0 };
+	struct rp_wire_layout layout = { .has_labels = false };
 	struct rp_cursor blob;
 	uint8_t *copy = malloc(size ? size : 1);
-	bool compressed;
 	uint32_t id;
-	int ret = copy ? rp_wire_block_header(&content, &compressed) : -ENOMEM;
+	int ret = copy ? rp_wire_block_header(&content, &layout) : -ENOMEM;
 
 	if (copy)
 		memcpy(copy, start, size);
 	while (!ret && content.at < content.end) {
-		ret = rp_wire_event_take(&content, start, compressed, &event, &blob);
+		ret = rp_wire_event_take(&content, &layout, &event, &blob);
 		if (!ret)
-			ret = rp_type_table_add(&inject->types, blob);
+			ret = rp_describe(&inject->types, blob);
 		if (!ret && rp_cursor_u32(&blob, &id) == 0) {
 			id += (uint32_t)inject->definition_count;
 			memcpy(copy + (blob.at - start) - sizeof(id), &id, sizeof(id));
 		}
 	}
 	if (!ret)
-		ret = put_object(inject, "MetadataBlock", copy, size);
+		ret = put_object(inject, RP_BLOCK_METADATA, copy, size);
 	free(copy);
 	return ret == -EEXIST ? -EBADMSG : ret;
 }
 
 static int pass_events(struct rp_kernel_inject *inject, struct rp_cursor content)
 {
-	const uint8_t *start = content.at;
+	struct rp_wire_layout layout = { .has_labels = false };
 	struct rp_wire_event event = { 0 }, moved;
 	struct rp_cursor payload;
-	bool compressed;
-	int ret = rp_wire_block_header(&content, &compressed);
+	int ret = rp_wire_block_header(&content, &layout);
 
 	while (!ret && content.at < content.end) {
 		const struct rp_reader_type *type;
 
-		ret = rp_wire_event_take(&content, start, compressed, &event, &payload);
+		ret = rp_wire_event_take(&content, &layout, &event, &payload);
 		if (ret)
 			break;
 		type = rp_type_table_find(&inject->types, event.metadata_id);
@@ -308,7 +310,10 @@ static int pass_events(struct rp_kernel_inject *inject, struct rp_cursor content
 	return ret ? ret : close_block(inject);
 }
 
-/* The process's file header and Trace object as they are, then our definitions and our base. */
+/*
+ * Copies the process's file header and Trace object, then adds the kernel events' definitions,
+ * and a time base for them.
+ */
 static int pass_header(struct rp_kernel_inject *inject, struct rp_cursor head, const uint8_t *trace)
 {
 	struct rp_object_stream *output = &inject->output;
@@ -325,13 +330,14 @@ static int pass_header(struct rp_kernel_inject *inject, struct rp_cursor head, c
 	inject->has_header = true;
 	inject->last = inject->start;
 	rp_wire_block_header_put(inject->metadata.bytes, inject->start, inject->start);
-	if (put_object(inject, "MetadataBlock", inject->metadata.bytes, inject->metadata.size) < 0)
+	if (put_object(inject, RP_BLOCK_METADATA, inject->metadata.bytes,
+		       inject->metadata.size) < 0)
 		return -ENOMEM;
 	return put_sequence_point(inject, inject->start, 0, head);
 }
 
 /*
- * The beginning of an object, up to its content. Return: 1; 0: not all of it is here; -EBADMSG.
+ * Parses the beginning of an object, up to its content. Return: 1; 0 if it is incomplete; -EBADMSG.
  */
 static int take_name(struct rp_cursor *c, struct stream_object *object, uint32_t *ret_version)
 {
@@ -351,7 +357,7 @@ static int take_name(struct rp_cursor *c, struct stream_object *object, uint32_t
 	return *end == RP_TAG_END ? 1 : -EBADMSG;
 }
 
-/* Return: 1 with an object; 0: not all of it is here; -EBADMSG. `offset` is that of c->at. */
+/* Return: 1 with an object; 0 if it is incomplete; -EBADMSG. `offset` is that of c->at. */
 static int take_object(struct rp_cursor *c, uint64_t offset, struct stream_object *ret_object)
 {
 	const uint8_t *start = c->at, *padding, *end;
@@ -407,7 +413,7 @@ static int take_header(struct rp_kernel_inject *inject, struct rp_cursor *c)
 	return ret ? ret : 1;
 }
 
-/* Handles the next object of the input. Return: 1; 0: it is incomplete; negative. */
+/* Handles the next object of the input. Return: 1; 0 if it is incomplete; negative on error. */
 static int step(struct rp_kernel_inject *inject, struct rp_cursor *c)
 {
 	struct stream_object object;
@@ -428,13 +434,15 @@ static int step(struct rp_kernel_inject *inject, struct rp_cursor *c)
 		ret = pass_metadata(inject, object.content);
 	else if (!strcmp(object.name, "SPBlock"))
 		ret = pass_sequence_point(inject, object.content);
-	else
-		ret = put_object(inject, object.name, object.content.at,
+	else if (!strcmp(object.name, "StackBlock"))
+		ret = put_object(inject, RP_BLOCK_STACK, object.content.at,
 				 rp_cursor_left(&object.content));
+	else
+		ret = -EBADMSG;
 	return ret < 0 ? ret : 1;
 }
 
-/* The rest goes as it is. */
+/* Copies bytes unchanged, for the rest of a stream that cannot be parsed. */
 static int put_raw(struct rp_kernel_inject *inject, const void *bytes, size_t size)
 {
 	if (rp_object_stream_reserve(&inject->output, size) < 0)
@@ -509,7 +517,7 @@ int rp_kernel_inject_finish(struct rp_kernel_inject *inject)
 static int define(struct rp_kernel_inject *inject, size_t index,
 		  const struct rp_definition *definition)
 {
-	/* A blob without an id of metadata, one after another at the block's own time. */
+	/* Metadata blobs have no metadata id and no time of their own. */
 	uint8_t header[RP_WIRE_HEADER_MAX];
 	struct rp_wire_event state = { 0 }, event = { .sequence = 1, .sorted = true };
 	struct rp_outbuf blob = { 0 };
@@ -535,7 +543,7 @@ int rp_kernel_inject_create(const struct rp_definition *definitions, size_t coun
 
 	if (!inject)
 		return -ENOMEM;
-	/* 0 would be a thread of whom nothing is known. */
+	/* A reader treats number 0 as a thread of unknown state. */
 	inject->sequence = 1;
 	inject->plans = calloc(count, sizeof(*inject->plans));
 	if (!inject->plans)

@@ -17,7 +17,7 @@
 #define FAULT_USER 4
 #define FAULT_EXECUTE 16
 
-enum { LOST = 0 };	/* the place of RP_KERNEL_MARK, which is no event of its own */
+enum { LOST = 0 };	/* index of RP_KERNEL_MARK, which is no event */
 
 static const struct rp_field lost_fields[] = { FIELD("count", U64), FIELD("total", U64) };
 
@@ -79,7 +79,7 @@ static const char *const reasons[] = {
 	[RP_KERNEL_EXITED] = "exited",
 };
 
-/* include/linux/blk_types.h: enum req_op; what a disk is rarely asked for has its number. */
+/* include/linux/blk_types.h: enum req_op; rare operations appear as numbers. */
 static const char *const operations[] = {
 	"read", "write", "flush", "discard", [5] = "secure-erase", [9] = "write-zeroes",
 };
@@ -115,7 +115,7 @@ static void put_string(struct kernel_payload *payload, const char *text)
 	put(payload, text, strlen(text) + 1);
 }
 
-/* Names a system call of this program's architecture. */
+/* Writes the name of a system call of this program's architecture. */
 static void put_syscall(struct kernel_payload *payload, int number)
 {
 	static char *names[1024];
@@ -135,14 +135,14 @@ static void put_syscall(struct kernel_payload *payload, int number)
 
 static void put_request(struct kernel_payload *payload, const struct rp_kernel_record *record)
 {
-	/* The kernel's own dev_t: 12 bits and 20. */
+	/* The kernel's internal dev_t: 12 bits major, 20 bits minor. */
 	const uint32_t device = (uint32_t)record->values[0];
 	char text[32];
 
 	snprintf(text, sizeof(text), "%u:%u", device >> 20, device & 0xfffff);
 	put_string(payload, text);
 	snprintf(text, sizeof(text), "%u", record->detail);
-	/* A flush without data is an empty write. */
+	/* A flush without data appears as an empty write. */
 	if (record->detail == 1 && record->values[2] == 0)
 		put_string(payload, operations[2]);
 	else

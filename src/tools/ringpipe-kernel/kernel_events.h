@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel's records as events of the provider Ringpipe-Kernel. */
+/* Converts the kernel's records to events of the provider Ringpipe-Kernel. */
 #ifndef RP_KERNEL_KERNEL_EVENTS_H
 #define RP_KERNEL_KERNEL_EVENTS_H
 
@@ -8,9 +8,9 @@
 
 struct rp_emit_kernel {
 	struct rp_kernel_inject *inject;
-	int64_t clock_offset_ns;	/* the process's CLOCK_MONOTONIC before the kernel's */
-	uint64_t lost;			/* of all, as emitted */
-	uint64_t mark_ns;		/* of the process's clock: the last mark */
+	int64_t clock_offset_ns;	/* the process's CLOCK_MONOTONIC minus the kernel's */
+	uint64_t lost;			/* total, as emitted */
+	uint64_t mark_ns;		/* time of the last mark on the process's clock */
 };
 
 /* Return: 0; -ENOMEM. */

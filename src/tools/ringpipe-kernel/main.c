@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ringpipe-kernel: a filter between a session's stream and its file, which puts the kernel's events
- * of the traced process in. A program of its own, so that `ringpipe` needs no libbpf.
+ * ringpipe-kernel: a filter between a session's stream and its file, which inserts the kernel's
+ * events of the traced process. It is a separate program, so that `ringpipe` needs no libbpf.
  *
  * usage: ringpipe-kernel PID GROUPS RING_BYTES
  *
- * Standard input: the stream; standard output: the file. On descriptor 3 it writes `r` when it is
- * ready for the stream, and `d` when all is in the file; it closes it without `r` when it cannot
- * help, having said why on stderr.
+ * Standard input is the stream, standard output the file. On descriptor 3 the program writes `r`
+ * when it is ready for the stream, and `d` when everything is in the file. If it cannot work, it
+ * reports the cause on stderr and closes the descriptor without `r`.
  */
 #include <errno.h>
 #include <poll.h>
@@ -28,7 +28,7 @@
 
 struct filter {
 	struct rp_emit_kernel emit;
-	struct rp_probe *probe;		/* NULL: not any more */
+	struct rp_probe *probe;		/* NULL: detached */
 	uint8_t *chunk;
 };
 
@@ -91,7 +91,7 @@ static int feed(struct filter *filter, size_t size)
 	return ret ? ret : write_output(filter);
 }
 
-/* Return: 1 to go on; 0 at the end of the stream; -errno. */
+/* Return: 1 to continue; 0 at the end of the stream; -errno. */
 static int turn(struct filter *filter)
 {
 	struct pollfd waits[] = {
@@ -151,7 +151,7 @@ static int run(struct filter *filter)
 	return ret;
 }
 
-/* "monotonic  SECONDS NANOSECONDS": what a time namespace adds. Return: in ns; 0 without one. */
+/* Parses "monotonic SECONDS NANOSECONDS", the offset of a time namespace. Return: ns; 0 if none. */
 static int64_t clock_offset(pid_t pid)
 {
 	long long seconds, ns;
@@ -184,7 +184,7 @@ static bool may_look_at(pid_t pid)
 
 int main(int argc, char **argv)
 {
-	/* Ctrl-C is for the command, which then ends the stream. */
+	/* Ctrl-C is meant for `ringpipe`, which then ends the stream. */
 	static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ };
 	struct filter filter = { .chunk = malloc(CHUNK_BYTES) };
 	pid_t pid;

@@ -24,11 +24,11 @@ struct rp_probe {
 	struct ring_buffer *ring;
 	rp_probe_record record;
 	void *user;
-	int error;			/* of the user's call */
-	bool marked;			/* the mark asked for has come */
+	int error;			/* returned by the user's callback */
+	bool marked;			/* the requested mark was read */
 };
 
-/* A group's programs; the tracepoints are named as the programs are. */
+/* A group's programs, each named after its tracepoint. */
 static const struct {
 	unsigned int group;
 	const char *name;
@@ -43,7 +43,7 @@ static const struct {
 
 #define GROUP_COUNT (sizeof(groups_table) / sizeof(*groups_table))
 
-/* The verifier's last message about the program that it refused last; or "". */
+/* The verifier's last message about the last rejected program; or "". */
 static char verdict[160];
 
 __attribute__((format(printf, 1, 2)))
@@ -58,7 +58,7 @@ static void warn_about(const char *format, ...)
 	va_end(arguments);
 }
 
-/* The last line of the verifier's log before its statistics. */
+/* Stores the last line of the verifier's log before its statistics. */
 static void keep_verdict(char *log)
 {
 	char *end = strstr(log, "\nprocessed "), *start;
@@ -70,7 +70,9 @@ static void keep_verdict(char *log)
 	snprintf(verdict, sizeof(verdict), "%s", start ? start + 1 : log);
 }
 
-/* libbpf's messages are for developers, except for the verifier's messages that they quote. */
+/*
+ * Suppresses libbpf's messages, which are for developers, but keeps the verifier's reason in them.
+ */
 static int listen(enum libbpf_print_level level, const char *format, va_list arguments)
 {
 	char *text;
@@ -83,7 +85,7 @@ static int listen(enum libbpf_print_level level, const char *format, va_list arg
 	return 0;
 }
 
-/* Why programs could not be loaded or attached. */
+/* Reports why programs could not be loaded or attached. */
 static void explain(const char *what, int error)
 {
 	if (*verdict)
@@ -97,7 +99,7 @@ static void explain(const char *what, int error)
 		warn_about("%s%s", what, strerror(-error));
 }
 
-/* The groups whose tracepoints the kernel has. */
+/* Return: the groups whose tracepoints the kernel has. */
 static unsigned int find_known(unsigned int groups)
 {
 	unsigned int known = 0;
@@ -134,7 +136,7 @@ static int choose_programs(struct kernel_bpf *bpf, unsigned int groups)
 	return 0;
 }
 
-/* The process's number in its own pid namespace, the last of the line. Return: 0 or -errno. */
+/* Reads the pid in the innermost pid namespace, the last of the line. Return: 0 or -errno. */
 static int read_inner_pid(pid_t pid, uint32_t *ret_inner)
 {
 	char path[64], line[256];
@@ -207,8 +209,8 @@ static int load(pid_t pid, unsigned int groups, size_t ring_bytes, struct kernel
 }
 
 /*
- * Where all together are refused, those that are not alone. Return: 0; -ENODATA: none, and all is
- * said; other -errno.
+ * If the kernel rejects the groups together, loads those that it accepts one by one. Return: 0;
+ * -ENODATA if none is left, already reported; other -errno.
  */
 static int load_known(pid_t pid, unsigned int groups, size_t ring_bytes,
 		      struct kernel_bpf **ret_bpf)
@@ -258,7 +260,7 @@ static int find_target(struct kernel_bpf *bpf)
 	return ret ? ret : bpf->bss->target ? 0 : -ESRCH;
 }
 
-/* All but the iterator, which has its turn already, and what is not attached to anything. */
+/* Attaches all programs except the iterator, which has already run, and those without a hook. */
 static int attach(struct kernel_bpf *bpf)
 {
 	int ret;
@@ -285,7 +287,7 @@ static int start(struct rp_probe *probe, pid_t pid, unsigned int groups, size_t 
 {
 	int ret;
 
-	/* libbpf's own first steps read much before the kernel can say no. */
+	/* Check permission first: libbpf's first steps read much before the kernel refuses. */
 	ret = bpf_map_create(BPF_MAP_TYPE_RINGBUF, NULL, 0, 0, (uint32_t)getpagesize(), NULL);
 	if (ret < 0)
 		return ret;
@@ -338,7 +340,7 @@ int rp_probe_fd(const struct rp_probe *probe)
 	return ring_buffer__epoll_fd(probe->ring);
 }
 
-/* A full ring has no room for the mark: what is there makes some. */
+/* If the ring is full, consumes its records to free space for the mark. */
 static int put_mark(struct rp_probe *probe)
 {
 	const int program = bpf_program__fd(probe->bpf->progs.put_mark);
@@ -362,7 +364,7 @@ int rp_probe_drain(struct rp_probe *probe)
 
 	probe->marked = false;
 	ret = put_mark(probe);
-	/* A program that was interrupted between reserving and committing holds up the ring. */
+	/* A program interrupted between reserving and committing delays all later records. */
 	while (ret >= 0 && !probe->marked) {
 		ret = ring_buffer__consume(probe->ring);
 		if (ret == 0 && !probe->marked)

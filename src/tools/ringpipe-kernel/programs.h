@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The BPF programs: loaded, attached, their ring buffer emptied. */
+/* Loads and attaches the BPF programs, and drains their ring buffer. */
 #ifndef RP_KERNEL_PROGRAMS_H
 #define RP_KERNEL_PROGRAMS_H
 
@@ -8,7 +8,7 @@
 
 #include "../../bpf/kernel.h"
 
-/* Groups of events that can be asked for one by one; bits. */
+/* Groups of events that can be requested separately; bits. */
 enum rp_probe_group {
 	RP_PROBE_SCHED = 1,
 	RP_PROBE_FAULTS = 2,
@@ -19,28 +19,26 @@ enum rp_probe_group {
 
 struct rp_probe;
 
-/* Return: 0; anything else ends the call that led here, and is what it returns. */
+/* Return: 0; another value ends the current call, which returns that value. */
 typedef int (*rp_probe_record)(void *user, const struct rp_kernel_record *record);
 
 /*
- * Attaches to a process. Groups that this kernel does not have or does not take are left out, each
- * said once on stderr; `ring_bytes` is rounded down to a power of two.
+ * Attach to a process. Groups that this kernel lacks or rejects are left out, with one message each
+ * on stderr. `ring_bytes` is rounded down to a power of two.
  *
- * Return: 0; -errno with nothing attached, said on stderr.
+ * Return: 0; -errno with nothing attached, after an error line on stderr.
  */
 int rp_probe_start(pid_t pid, unsigned int groups, size_t ring_bytes, rp_probe_record record,
 		   void *user, struct rp_probe **ret_probe);
 void rp_probe_destroy(struct rp_probe *probe);
 
-/* Readable when it is time to call rp_probe_drain(), at the latest. */
+/* Becomes readable no later than when rp_probe_drain() must be called. */
 int rp_probe_fd(const struct rp_probe *probe);
 
-/*
- * Hands on what there is, up to a mark whose time is not before this call. Return: 0 or -errno.
- */
+/* Deliver records up to a mark whose time is not before this call. Return: 0 or -errno. */
 int rp_probe_drain(struct rp_probe *probe);
 
-/* No more records after those there are. */
+/* Detach the programs; records already in the ring remain. */
 void rp_probe_stop(struct rp_probe *probe);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Payloads of Universal.System: integers are ULEB128, strings a u16 of bytes and UTF-8.
+ * Payload layouts of Universal.System: an integer is a ULEB128, a string is its size in bytes as a
+ * u16 and then UTF-8.
  *
  *	3  ProcessMapping	id, start, end (exclusive), file offset, file, id of the metadata
  *	4  ProcessSymbol	id, id of the mapping, start, end (inclusive), name

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of addresses, from a trace's events of provider Universal.System. */
+/* Finds the names of addresses, from a trace's events of the provider Universal.System. */
 #ifndef RP_TOOL_ADDRESS_RANGES_H
 #define RP_TOOL_ADDRESS_RANGES_H
 
@@ -9,15 +9,15 @@
 
 #include <ringpipe/reader.h>
 
-/* A named range; `end` is inclusive. The first of those with the same start counts. */
+/* A named range; `end` is inclusive. If several ranges have the same start, the first is used. */
 struct rp_address_range {
 	uint64_t start, end;
-	size_t reported;			/* how many were reported before */
+	size_t reported;			/* number of ranges reported before this one */
 	char *name;
 };
 
 struct rp_address_ranges {
-	struct rp_address_range *rows;		/* by start, once rp_names_sort() was called */
+	struct rp_address_range *rows;		/* sorted by start after rp_names_sort() */
 	size_t count, capacity;
 };
 
@@ -26,21 +26,22 @@ struct rp_names {
 	struct rp_address_ranges files;
 };
 
-/* Adds the names of an event that has some. Return: 0; -ENOMEM. Damaged events are ignored. */
+/* Adds the names that an event contains. Ignores damaged events. Return: 0; -ENOMEM. */
 int rp_names_take(struct rp_names *names, const struct rp_reader_event *event);
-/* After the last event, before the first rp_address_range_find(). */
+/* Call it after the last event and before the first rp_address_range_find(). */
 void rp_names_sort(struct rp_names *names);
-/* Both for the file at `path`, as far as it is whole. */
+/* Reads the file at `path`, up to the first damage, and sorts the names. */
 int rp_names_read(struct rp_names *names, const char *path);
 void rp_names_fini(struct rp_names *names);
 
 /*
- * Whether RP_EVENT generated the function, PROVIDER_EVENT_write_: its frame says no more
- * than that of its caller. Suffixes of compilers and mangled C++ names are known.
+ * Whether RP_EVENT generated the function (PROVIDER_EVENT_write_): such a frame can be left out,
+ * since its caller's frame says the same. Suffixes of compilers and mangled C++ names are
+ * recognised.
  */
 bool rp_address_range_is_generated(const char *function);
 
-/* NULL: the trace has no name for the address. */
+/* Return: the range that contains the address; NULL if the trace has no name for it. */
 const struct rp_address_range *rp_address_range_find(const struct rp_address_ranges *ranges,
 						     uint64_t address);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* ringpipe bpf: becomes ringpipe-bpf, which needs libbpf, where that was installed. */
+/*
+ * ringpipe bpf: executes the program ringpipe-bpf, which needs libbpf, where that program is
+ * installed.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,7 +14,7 @@
 
 #define PROGRAM "ringpipe-bpf"
 
-/* Beside this command, where it is built; or in the libexecdir seen from its bindir. */
+/* Looks in this command's own folder (a build), then in libexecdir, relative to bindir. */
 static int run_beside(char **arguments)
 {
 	static const char *const places[] = {
@@ -34,8 +37,9 @@ static int run_beside(char **arguments)
 }
 
 /*
- * The words of our own command line from `bpf` on, which is replaced by the program's name: options
- * come here taken apart, and that program reads them again. Return: ended by NULL; or NULL.
+ * The arguments of this process from `bpf` on, with `bpf` replaced by the program's name. main()
+ * has already parsed the options, so the program must parse the original words again. Return: an
+ * array that ends with NULL; or NULL.
  */
 static char **read_arguments(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What `ringpipe bpf` and the program that it becomes both read. */
+/* Options that both `ringpipe bpf` and the program ringpipe-bpf parse. */
 #ifndef RP_TOOL_BPF_OPTIONS_H
 #define RP_TOOL_BPF_OPTIONS_H
 

@@ -16,10 +16,13 @@
 #include "tools/ringpipe/signals.h"
 #include "tools/ringpipe/tool.h"
 
-/* A runtime that is there answers at once. */
+/* A deadline for hung runtimes: a working one answers immediately. */
 #define RESUME_MS 10000
 
-/* The child gets a clean mask: ours has blocked what comes by signalfd. */
+/*
+ * The child gets an empty signal mask, since this process blocks the signals that it reads by
+ * signalfd.
+ */
 static int spawn(char *const *arguments, pid_t *ret_pid)
 {
 	posix_spawnattr_t attributes;
@@ -36,7 +39,7 @@ static int spawn(char *const *arguments, pid_t *ret_pid)
 	return -ret;
 }
 
-/* Orphans of the command, too, which would stay as zombies. */
+/* Reaps orphans of the command too, which would otherwise remain zombies. */
 static void reap(struct rp_child *child)
 {
 	int status;
@@ -51,8 +54,8 @@ static void reap(struct rp_child *child)
 }
 
 /*
- * Ctrl-C on a terminal goes to the whole foreground group (si_code SI_KERNEL): the child has it
- * already. Signals sent to this process alone are passed on.
+ * Ctrl-C on a terminal sends SIGINT to the whole foreground group (si_code SI_KERNEL), so the child
+ * already has it. Signals sent to this process alone are passed on.
  */
 unsigned int rp_child_signals(struct rp_child *child)
 {
@@ -70,7 +73,7 @@ unsigned int rp_child_signals(struct rp_child *child)
 	return ours;
 }
 
-/* One round of waiting for the command: signals, and who comes to the port. */
+/* One round of waiting for the command: handles signals and connections to the port. */
 static void attend(struct rp_child *child)
 {
 	struct pollfd waits[] = {
@@ -110,7 +113,7 @@ void rp_child_resume(struct rp_child *child, const struct rp_target *target)
 	ret = rp_exchange_begin(&exchange, target, &request);
 	if (ret == 0)
 		ret = rp_exchange_run(&exchange, RESUME_MS);
-	/* The exit status reports a child that is gone. */
+	/* If the child has ended, its exit status is the report. */
 	if (ret == -ETIMEDOUT || ret == -EREMOTEIO)
 		rp_exchange_explain(&exchange, "resume", ret);
 	rp_exchange_end(&exchange);
@@ -122,12 +125,15 @@ int rp_child_start(struct rp_child *child, char *const *arguments)
 	int ret;
 
 	*child = (struct rp_child){ .signal_fd = -1 };
-	/* Orphans of the command become our children, so they stay known as its descendants. */
+	/*
+	 * Orphans of the command become children of this process, so --tree still finds them as
+	 * descendants.
+	 */
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	ret = rp_tool_port_open(&child->port);
 	if (ret)
 		return ret;
-	/* Connecting and suspended are the default. */
+	/* `connect` and `suspend` are the defaults of such a port. */
 	if (setenv("DOTNET_DiagnosticPorts", child->port.path, 1) || unsetenv("RINGPIPE_PORTS")) {
 		rp_tool_error("out of memory");
 		return -ENOMEM;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A command that is traced from its start. */
+/* A command that `ringpipe` starts and traces from its start. */
 #ifndef RP_TOOL_CHILD_H
 #define RP_TOOL_CHILD_H
 
@@ -10,34 +10,34 @@
 #include "tools/ringpipe/target.h"
 
 struct rp_child {
-	struct rp_tool_port port;	/* that it finds in its environment */
+	struct rp_tool_port port;	/* the command finds it in its environment */
 	int signal_fd;
 	pid_t pid;
 	bool ended;
 	bool resumed;
-	int status;			/* once it ended: its exit status, or 128 + signal */
+	int status;			/* after the end: the exit status, or 128 + signal */
 };
 
-/* Starts the command. Return: 0; -errno, said on stderr. */
+/* Starts the command. Return: 0; -errno, after an error line on stderr. */
 int rp_child_start(struct rp_child *child, char *const *arguments);
-/* After a failed start, too. */
+/* Releases the child, also after a failed rp_child_start(). */
 void rp_child_fini(struct rp_child *child);
 
 /*
- * Waits until it, or what it has started, connected to the port, passing on signals.
- * Return: 0; -ECHILD: it ended before.
+ * Waits until the command, or a process that it started, has connected to the port. Meanwhile
+ * passes signals on. Return: 0; -ECHILD if the command ended before.
  */
 int rp_child_await(struct rp_child *child);
 
-/* Lets what connected go on with its start; once. */
+/* Resumes the process that connected and waits for this reply. Later calls do nothing. */
 void rp_child_resume(struct rp_child *child, const struct rp_target *target);
 
-/* Waits until it ends, passing on signals. */
+/* Waits until the command ends, and passes signals on. */
 void rp_child_wait(struct rp_child *child);
 
 /*
- * Takes the signals that came. Those for the command are passed on; Return: how many came when it
- * had ended already, which are for us.
+ * Reads the pending signals and passes those for the command on. Return: the number of signals that
+ * came after the end of the command; these are for `ringpipe` itself.
  */
 unsigned int rp_child_signals(struct rp_child *child);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ringpipe collect: options into a plan, the recording, and what to say of it. */
+/* ringpipe collect: makes a plan from the options, records, and prints a summary. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 #include <ringpipe/reader.h>
 #include <ringpipe/session.h>
 
+#include "base/text.h"
 #include "tools/ringpipe/child.h"
 #include "tools/ringpipe/kernel_program.h"
 #include "tools/ringpipe/recording.h"
@@ -27,7 +28,9 @@ static bool is_reported(const struct rp_summary *summary, size_t index)
 	return false;
 }
 
-/* " (5 full, 2 blocked)", each reason over all rings; nothing where nothing was lost. */
+/*
+ * Prints " (5 full, 2 blocked)": each reason summed over all rings; nothing if no event was lost.
+ */
 static void print_reasons(const struct rp_summary *summary)
 {
 	const char *before = " (";
@@ -61,7 +64,7 @@ static void print_result(const struct rp_summary *summary, const struct rp_summa
 		rp_summary_print(summary, view, options->format);
 	if (options->format != RP_FORMAT_TEXT || options->given & RP_OPTION_QUIET)
 		return;
-	/* Standard output belongs to a command after "--". */
+	/* Standard output belongs to the command after "--". */
 	fprintf(stderr, "%s: %s events in %s, %s lost", view->path,
 		rp_text_count(summary->stats.events, events), rp_text_duration(ns, time),
 		rp_text_count(summary->stats.lost, lost));
@@ -70,8 +73,8 @@ static void print_result(const struct rp_summary *summary, const struct rp_summa
 }
 
 /*
- * Reads the file back, so that the summary is what a reader will find in it.
- * Return: 0 when it is whole; -ENODATA when it stops before its end; other -errno.
+ * Reads the file back, so that the summary describes what a reader will find in it. Return: 0 if
+ * the file is complete; -ENODATA if it stops before its end; another -errno.
  */
 static int check_trace(const char *path, const struct rp_tool_options *options)
 {
@@ -133,7 +136,7 @@ static int record(const struct rp_recording_plan *plan, const struct rp_tool_opt
 	struct rp_recording_result result;
 	struct rp_output output;
 	char *pattern = rp_output_pattern(options->output, plan->target->name, "nettrace");
-	char *path = pattern ? rp_output_expand(pattern, plan->target->pid) : NULL;
+	char *path = pattern ? rp_text_expand_pid(pattern, plan->target->pid) : NULL;
 	int status = RP_EXIT_FAILURE;
 
 	free(pattern);
@@ -145,7 +148,7 @@ static int record(const struct rp_recording_plan *plan, const struct rp_tool_opt
 		free(path);
 		return RP_EXIT_FAILURE;
 	}
-	/* A file at its limit is an error of write(2), not the end of this process. */
+	/* At the limit of the file size, write(2) then fails, and this process survives. */
 	signal(SIGXFSZ, SIG_IGN);
 	if (options->kernel) {
 		signal(SIGPIPE, SIG_IGN);
@@ -174,7 +177,7 @@ static int record(const struct rp_recording_plan *plan, const struct rp_tool_opt
 	return status;
 }
 
-/* Whether stacks come without being asked for. */
+/* Whether one of the providers samples stacks even if the options request none. */
 static bool has_sampler(const struct rp_session_provider *providers, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -192,6 +195,7 @@ static int plan_recording(const struct rp_tool_options *options, struct rp_recor
 		return -EINVAL;
 	plan->providers = providers;
 	plan->buffer_mb = options->buffer_mb;
+	plan->format = options->nettrace;
 	plan->block_ms = options->block_ms;
 	plan->coarse = options->given & RP_OPTION_COARSE;
 	plan->stacks = options->given & RP_OPTION_STACKS;
@@ -209,10 +213,10 @@ static int collect_process(const struct rp_tool_options *options, struct rp_reco
 	if (rp_target_find(options->pid, options->name, &target))
 		return RP_EXIT_FAILURE;
 	plan->target = &target;
-	/* The reader of our standard output may show it on the same terminal. */
+	/* If the trace goes to standard output, its reader may print on this same terminal. */
 	plan->live = isatty(STDERR_FILENO) && !(options->given & RP_OPTION_QUIET) &&
 		     !(options->output && !strcmp(options->output, "-"));
-	/* Any process of a tree may have them. */
+	/* With --tree, any process of the tree may have the providers. */
 	if (!plan->tree && rp_recording_check_providers(options, &target, plan->providers,
 							plan->provider_count))
 		status = RP_EXIT_FAILURE;
@@ -222,7 +226,7 @@ static int collect_process(const struct rp_tool_options *options, struct rp_reco
 	return status;
 }
 
-/* Printed before the command runs, if it can be. */
+/* Reports an occupied path before the command runs, where possible. */
 static int check_free(const struct rp_tool_options *options)
 {
 	const char *path = options->output;
@@ -286,6 +290,10 @@ int rp_command_collect(const struct rp_tool_options *options)
 	}
 	if ((options->given & RP_OPTION_TREE) && options->kernel) {
 		rp_tool_error("collect: --kernel is of one process, without --tree");
+		return RP_EXIT_USAGE;
+	}
+	if (options->nettrace == 6 && (options->given & RP_OPTION_TREE || options->kernel)) {
+		rp_tool_error("collect: --format 6 goes with neither --tree nor --kernel");
 		return RP_EXIT_USAGE;
 	}
 	if (plan_recording(options, &plan))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ringpipe complete WORD…: what the shells' completions ask. Prints the candidates for the last
- * word, one in a line, or `:file`, `:trace` or `:directory` where the shell completes a path.
+ * ringpipe complete WORD…: called by the completion scripts of the shells. Prints the candidates
+ * for the last word, one on each line, or `:file`, `:trace` or `:directory` where the shell
+ * completes a path.
  */
 #include "tools/ringpipe/complete.h"
 
@@ -35,7 +36,10 @@ static void offer(const char *candidate, const char *begin)
 		puts(candidate);
 }
 
-/* The lower-case words of "(monitor | collect) (-p PID)" up to the first ')', or of "mini|heap". */
+/*
+ * Offers the lower-case words of "(monitor | collect) (-p PID)" up to the first ')', or of
+ * "mini|heap".
+ */
 static void offer_words(const char *text, const char *begin)
 {
 	static const char separators[] = " |(";
@@ -56,7 +60,7 @@ static void offer_words(const char *text, const char *begin)
 	}
 }
 
-/* The processes that can be traced, by id or by name. */
+/* Offers the processes that can be traced, by id or by name. */
 static void offer_targets(bool by_name, const char *begin)
 {
 	struct rp_target_list list;
@@ -95,7 +99,7 @@ static void offer_operand(const struct rp_tool_command *command, const char *beg
 		offer_words(command->arguments, begin);
 }
 
-/* The first words of all commands, or the second words of those whose first one is `group`. */
+/* Offers the first words of all commands, or the second words of the commands in `group`. */
 static void offer_commands(const struct rp_tool_command *commands, size_t count, const char *group,
 			   const char *begin)
 {

@@ -22,7 +22,7 @@ static int compare_texts(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-/* An instrument as the process announces it, before its values. */
+/* An instrument that the process announced before its first value. */
 struct rp_counter_instrument {
 	char *provider;
 	char *name;
@@ -78,7 +78,7 @@ static void find_event_counters(const void *node, VISIT visit, void *data)
 		claim->rows[claim->count++] = row;
 }
 
-/* Removes the provider's rows of the other form. */
+/* Removes the provider's EventCounter rows once the provider has instruments. */
 static void claim_provider(struct rp_counter_board *board, const char *provider)
 {
 	struct claim claim = { .provider = provider };
@@ -91,7 +91,9 @@ static void claim_provider(struct rp_counter_board *board, const char *provider)
 		free(copy);
 		return;
 	}
-	/* The walk is for the few: not for each of thousands of providers. */
+	/*
+	 * This walk happens only while rows of EventCounters exist, not for thousands of providers.
+	 */
 	claim.count = board->event_counters;
 	while (claim.count > 0) {
 		claim.count = 0;
@@ -105,7 +107,7 @@ static void claim_provider(struct rp_counter_board *board, const char *provider)
 	}
 }
 
-/* The first that is announced of an instrument counts. */
+/* If an instrument is announced repeatedly, the first announcement is used. */
 static void add_instrument(struct rp_counter_board *board, const struct rp_counter_sample *sample)
 {
 	struct rp_counter_instrument key = { (char *)sample->provider, (char *)sample->name, NULL };
@@ -131,14 +133,16 @@ void rp_counter_board_instrument(struct rp_counter_board *board,
 				 const struct rp_counter_sample *instrument)
 {
 	pthread_mutex_lock(&board->lock);
-	/* There are no more claims than instruments, which have their bound. */
+	/*
+	 * The number of claims needs no limit: it never exceeds the limited number of instruments.
+	 */
 	if (board->instrument_count < RP_COUNTER_ROWS_MAX)
 		claim_provider(board, instrument->provider);
 	add_instrument(board, instrument);
 	pthread_mutex_unlock(&board->lock);
 }
 
-/* A value of an instrument comes without its display name. */
+/* A value of an instrument arrives without a display name, so the announcement's name is used. */
 static void set_display(const struct rp_counter_board *board, struct rp_counter_sample *sample)
 {
 	const struct rp_counter_instrument key = { sample->provider, sample->name, NULL };
@@ -149,7 +153,7 @@ static void set_display(const struct rp_counter_board *board, struct rp_counter_
 		snprintf(sample->display, sizeof(sample->display), "%s", (*found)->display);
 }
 
-/* NULL when there is no room for one more. */
+/* Return: the row; NULL if the board is full or out of memory. */
 static struct rp_counter_row *find_row(struct rp_counter_board *board,
 				       const struct rp_counter_sample *sample)
 {
@@ -187,7 +191,7 @@ static void add_up(struct rp_counter_row *row, const struct rp_counter_sample *s
 	}
 }
 
-/* A total comes before the value of its interval, and leaves the quantiles as they were. */
+/* A total arrives before the value of its interval and does not change the quantiles. */
 static void set_total(struct rp_counter_row *row, const struct rp_counter_sample *sample)
 {
 	row->has_total = true;
@@ -204,12 +208,12 @@ static bool take(struct rp_counter_board *board, const struct rp_counter_sample 
 	row = find_row(board, sample);
 	if (!row)
 		return false;
-	/* It had the other form before, whose sums do not apply. */
+	/* The row held the other kind of counter before, and its sums do not apply. */
 	if (row->last.is_instrument != sample->is_instrument) {
 		*row = (struct rp_counter_row){ .last = *sample };
 		board->event_counters--;
 	}
-	/* With a row of its own, so that there are no more claims than rows. */
+	/* Only with a row, so that there are never more claims than rows. */
 	if (sample->is_instrument)
 		claim_provider(board, sample->provider);
 	row->is_shown = sample->is_instrument || board->is_enumerated || row->words > 0;

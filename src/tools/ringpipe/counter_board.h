@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The last word of each counter, in the order of provider, name and tags. */
+/* The latest sample of each counter, sorted by provider, name and tags. */
 #ifndef RP_TOOL_COUNTER_BOARD_H
 #define RP_TOOL_COUNTER_BOARD_H
 
@@ -9,54 +9,54 @@
 
 #include "tools/ringpipe/counter_sample.h"
 
-/* A hostile or careless process may not fill our memory. */
+/* Limits the memory that a hostile or faulty process can make this command use. */
 #define RP_COUNTER_ROWS_MAX 20000u
 
 struct rp_counter_row {
 	struct rp_counter_sample last;
 	/*
-	 * RATE and SPREAD: since the counter was made where the process reports that, as ringpipe's
-	 * do; else since we look, less intervals that were dropped.
+	 * RATE and SPREAD: the total since the counter was created, if the process reports it, as
+	 * ringpipe does; else the total since this command started, without dropped intervals.
 	 */
 	double total;
 	uint64_t total_count;
-	bool has_total;			/* SPREAD: the process reports it */
+	bool has_total;			/* SPREAD: the process reports totals */
 	uint64_t words;			/* number of samples */
 	bool is_shown;
 };
 
 struct rp_counter_board {
 	pthread_mutex_t lock;
-	void *rows;			/* of tsearch(3) */
+	void *rows;			/* a tree of tsearch(3) */
 	void *claimed;			/* providers with instruments */
 	void *instruments;		/* struct rp_counter_instrument */
 	size_t instrument_count;
 	size_t row_count;
-	size_t event_counters;		/* rows of those, not of instruments */
+	size_t event_counters;		/* rows of EventCounters */
 	bool is_enumerated;
-	bool is_full;			/* a row found no place */
+	bool is_full;			/* a row was not added, for lack of space */
 };
 
 void rp_counter_board_init(struct rp_counter_board *board);
 void rp_counter_board_fini(struct rp_counter_board *board);
 
 /*
- * Adds a sample. Counters of ringpipe, and of some .NET libraries, come in both forms; a provider
- * with instruments is shown by those. So the first sample of an EventCounter is held back until it
- * is known which providers have instruments.
+ * Adds a sample. Counters of ringpipe, and of some .NET libraries, arrive both as EventCounters and
+ * as instruments; of a provider with instruments, only those are shown. The board therefore holds
+ * the first sample of an EventCounter back until it knows which providers have instruments.
  *
- * Return: whether the sample is to be shown.
+ * Return: whether to show the sample.
  */
 bool rp_counter_board_take(struct rp_counter_board *board, const struct rp_counter_sample *sample);
 
 /*
- * Take in that a provider has an instrument: from here on, its EventCounters are not shown. Its
- * display name goes to the rows of the instrument.
+ * Records that a provider has an instrument. From then on, the board hides the provider's
+ * EventCounters. The rows of the instrument get the instrument's display name.
  */
 void rp_counter_board_instrument(struct rp_counter_board *board,
 				 const struct rp_counter_sample *instrument);
 
-/* From here on, providers without instruments have none. */
+/* From here on, the board shows EventCounters of every provider without a known instrument. */
 void rp_counter_board_enumerated(struct rp_counter_board *board);
 
 /* Calls `visit` for each row that is shown, in order, with the lock held. */

@@ -8,7 +8,7 @@
 
 #define QUANTILE_STEP 1e-5
 
-/* Metrics events, by their ids in MetricsEventSource. */
+/* Events of System.Diagnostics.Metrics, by their ids in MetricsEventSource. */
 enum metrics_event {
 	COUNTER_RATE = 4,
 	GAUGE_VALUE = 5,
@@ -21,7 +21,7 @@ enum metrics_event {
 	CALLBACK_ERROR = 14,
 	OTHER_SESSION = 15,
 	UPDOWN_VALUE = 16,
-	HISTOGRAM_TOTAL = 1000,		/* ringpipe's own */
+	HISTOGRAM_TOTAL = 1000,		/* ringpipe's addition */
 };
 
 static bool take_text(struct rp_fields *fields, char *text, size_t space)
@@ -34,7 +34,7 @@ static bool take_text(struct rp_fields *fields, char *text, size_t space)
 	return true;
 }
 
-/* A number as text; none, or no text, is NaN. */
+/* Reads a number written as text. An empty or invalid text becomes NaN. */
 static bool take_number(struct rp_fields *fields, double *ret_number)
 {
 	char text[64], *end;
@@ -47,7 +47,7 @@ static bool take_number(struct rp_fields *fields, double *ret_number)
 	return true;
 }
 
-/* "0.5=1;0.95=2.5" */
+/* Parses quantiles such as "0.5=1;0.95=2.5". */
 static void parse_quantiles(const char *text, struct rp_counter_sample *sample)
 {
 	double last = -1;
@@ -64,7 +64,10 @@ static void parse_quantiles(const char *text, struct rp_counter_sample *sample)
 		quantile.value = strtod(text, &end);
 		if (end == text)
 			return;
-		/* In their order, as they come, each is another one even with few digits. */
+		/*
+		 * Quantiles must rise; the step accepts those that differ only beyond the printed
+		 * digits.
+		 */
 		if (quantile.at > last + QUANTILE_STEP && quantile.at <= 1) {
 			sample->quantiles[sample->quantile_count++] = quantile;
 			last = quantile.at;
@@ -111,7 +114,7 @@ static bool take_values(struct rp_fields *fields, uint32_t id, struct rp_counter
 		return take_spread(fields, sample);
 	if (id != GAUGE_VALUE && !take_number(fields, &rate))
 		return false;
-	/* The first version of an event ends with the rate. */
+	/* The first version of the event has no value and ends with the rate. */
 	if (!take_number(fields, &value))
 		value = NAN;
 	sample->form = id == COUNTER_RATE ? RP_COUNTER_RATE : RP_COUNTER_VALUE;
@@ -205,7 +208,7 @@ static double find_number(const struct rp_fields *fields, const char *name)
 	return rp_fields_find(fields, name, &value) == 0 ? value.f64 : NAN;
 }
 
-/* The fields lie in a struct, or in one inside another, as .NET writes them. */
+/* Enters the struct that holds the fields, or the struct inside another, as .NET writes them. */
 static void enter_payload(const struct rp_reader_event *event, struct rp_fields *ret_fields)
 {
 	struct rp_value value = RP_VALUE_INIT;

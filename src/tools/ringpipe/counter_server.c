@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counters as Prometheus scrapes them. Source of the text: "Exposition formats" in its
- * documentation, version 0.0.4. A name is provider_counter_unit in lower case, what goes up ends in
- * _total, a histogram is a summary. Units are those of OpenTelemetry's rules for Prometheus.
+ * Serves counters as Prometheus scrapes them. Source of the text format: "Exposition formats" in
+ * the documentation of Prometheus, version 0.0.4. A name is provider_counter_unit in lower case. A
+ * counter that only increases ends in _total, and a histogram becomes a summary. Units follow
+ * OpenTelemetry's rules for Prometheus.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,9 +22,9 @@
 
 /* The lines of one row in the page. */
 struct series {
-	size_t row;			/* its place on the board */
+	size_t row;			/* the row's index on the board */
 	enum rp_counter_form form;
-	char *name;			/* of the family */
+	char *name;			/* the name of the metric family */
 	char *labels;
 	char *heading;
 	char *samples;
@@ -36,7 +37,7 @@ struct page {
 	bool failed;
 };
 
-/* Replaces runs of invalid characters by one underscore. */
+/* Replaces each run of invalid characters by one underscore. */
 static void put_name(char *name, const char *text)
 {
 	size_t length = strlen(name);
@@ -52,7 +53,7 @@ static void put_name(char *name, const char *text)
 	name[length] = '\0';
 }
 
-/* The word for a unit of UCUM, or of .NET; what is no such unit is its own word. */
+/* Return: the Prometheus word for a UCUM or .NET unit; any other unit is returned unchanged. */
 static const char *unit_word(const char *unit)
 {
 	static const struct {
@@ -76,7 +77,7 @@ static const char *unit_word(const char *unit)
 	return unit;
 }
 
-/* Whether the name has the word as its last one. */
+/* Whether `word` is the last word of the name. */
 static bool ends_with(const char *name, const char *word)
 {
 	const size_t length = strlen(name), part = strlen(word);
@@ -86,7 +87,10 @@ static bool ends_with(const char *name, const char *word)
 	       name[length - part - 1] == '_';
 }
 
-/* "By/s" is bytes_per_second. Notes in braces, {request}, are no unit. */
+/*
+ * Appends the unit: "By/s" becomes bytes_per_second. UCUM annotations such as {request} are
+ * omitted.
+ */
 static void put_unit(char *name, const char *unit)
 {
 	char whole[64], suffix[NAME_BYTES] = "", *per;
@@ -102,7 +106,7 @@ static void put_unit(char *name, const char *unit)
 		word = unit_word(per);
 		put_name(suffix, *suffix ? "_per_" : "per_");
 		put_name(suffix, word);
-		/* One of them: seconds, but per second. */
+		/* The word after "per" is singular: bytes per second. */
 		if (word != per && suffix[strlen(suffix) - 1] == 's')
 			suffix[strlen(suffix) - 1] = '\0';
 	}
@@ -112,7 +116,7 @@ static void put_unit(char *name, const char *unit)
 	put_name(name, suffix);
 }
 
-/* `escaped`: what gets a backslash: that itself and, in a label, quotes. */
+/* Characters in `escaped` get a backslash: the backslash itself and, in a label, quotes. */
 static void put_escaped(FILE *stream, const char *text, size_t length, const char *escaped)
 {
 	for (size_t i = 0; i < length; i++) {
@@ -135,7 +139,7 @@ static void put_number(FILE *stream, double number)
 		fprintf(stream, " %.17g\n", number);
 }
 
-/* key=value,… as labels; what is there twice once names are made fit comes once. */
+/* Writes key=value,… as labels. If two keys become equal as label names, only one is written. */
 static void put_labels(FILE *stream, const char *tags, const double *quantile)
 {
 	char seen[32][64];
@@ -149,7 +153,7 @@ static void put_labels(FILE *stream, const char *tags, const double *quantile)
 
 		snprintf(key, sizeof(key), "%.*s", (int)key_length, tags);
 		put_name(name, key);
-		/* Summaries use this label themselves. */
+		/* Summaries use the label `quantile` themselves. */
 		snprintf(seen[count], sizeof(seen[count]), "%s%.50s",
 			 strcmp(name, "quantile") ? "" : "exported_", name);
 		for (size_t i = 0; i < count; i++)
@@ -239,7 +243,7 @@ static void add_row(const struct rp_counter_row *row, void *data)
 	put_unit(name, row->last.unit);
 	if (row->last.form == RP_COUNTER_RATE)
 		strcat(name, "_total");
-	/* Twice as many whenever the count is a power of two. */
+	/* Double the capacity whenever the count is a power of two. */
 	if ((page->count & (page->count - 1)) == 0) {
 		grown = realloc(page->series, (page->count ? 2 * page->count : 1) * sizeof(*grown));
 		page->failed = !grown;
@@ -263,7 +267,7 @@ static int compare_series(const void *a, const void *b)
 	return order ? order : (left->row > right->row) - (left->row < right->row);
 }
 
-/* The other families of a summary's samples, which come later in the order of names. */
+/* A summary also has samples named with a suffix; later families may not use those names. */
 static void take_name(struct page *page, const char *name, const char *suffix)
 {
 	char full[NAME_BYTES + 8];
@@ -289,8 +293,8 @@ static void take_name(struct page *page, const char *name, const char *suffix)
 }
 
 /*
- * Prometheus refuses a page that has a series twice, or a family in two places. So if names become
- * equal, only the first in order is written.
+ * Prometheus rejects a page in which a series occurs twice or a family is split. So if two names
+ * become equal, only the first in order is written.
  */
 static void put_series(struct page *page, FILE *stream)
 {
@@ -388,7 +392,7 @@ static enum MHD_Result answer(void *data, struct MHD_Connection *connection, con
 		     "text/plain; version=0.0.4; charset=utf-8");
 }
 
-/* Return: 0; -EINVAL: no address in numbers. */
+/* Parses a numeric address. Return: 0; -EINVAL if `host` is no numeric address. */
 static int read_address(const char *host, uint16_t port, struct sockaddr_storage *ret_address)
 {
 	struct sockaddr_in *four = (struct sockaddr_in *)ret_address;

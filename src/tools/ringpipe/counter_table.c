@@ -11,7 +11,7 @@
 #include "tools/ringpipe/counter_views.h"
 #include "tools/ringpipe/display_text.h"
 
-/* So long after the first of a set of counters the rest has come. */
+/* This long after the first counter of an interval, the others have arrived. */
 #define SETTLE_MS 100
 #define LABEL_COLUMNS 58
 
@@ -26,7 +26,7 @@ struct rp_counter_table {
 	bool on_terminal;
 };
 
-/* One drawing under way. */
+/* The state of one drawing. */
 struct drawing {
 	FILE *out;
 	size_t lines_left;
@@ -130,7 +130,10 @@ static void draw(const struct rp_counter_table *table)
 	struct drawing drawing = { .out = stdout, .lines_left = SIZE_MAX };
 
 	if (table->on_terminal) {
-		/* The heading, the line on what is hidden, and the one the cursor stands in. */
+		/*
+		 * Reserve three lines: the heading, the line about hidden rows, and the line of the
+		 * cursor.
+		 */
 		drawing.lines_left = screen_lines() - 3;
 		fputs("\033[H\033[J", stdout);
 	}

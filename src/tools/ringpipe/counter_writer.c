@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files of `dotnet-counters collect`: CSV with Timestamp, Provider, Counter Name, Counter Type
- * and Mean/Increment; JSON with TargetProcess, StartTime and Events. Text has the columns of CSV.
- * Times are UTC, ISO 8601.
+ * Writes the files of `dotnet-counters collect`. CSV has Timestamp, Provider, Counter Name, Counter
+ * Type and Mean/Increment; JSON has TargetProcess, StartTime and Events. Text has the columns of
+ * CSV. Times are UTC, in ISO 8601.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +17,9 @@
 
 #define NS_PER_S 1000000000ll
 
-/* The time comes from the process. An invalid one is replaced by the start. */
+/*
+ * The traced process supplies the time. If the time is invalid, the start of the recording is used.
+ */
 static void format_time(int64_t start_utc_ns, int64_t time_ns, char *text, size_t space)
 {
 	int64_t utc_ns, ns;
@@ -34,7 +36,7 @@ static void format_time(int64_t start_utc_ns, int64_t time_ns, char *text, size_
 	snprintf(text, space, "%s.%03dZ", date, (int)(ns / 1000000));
 }
 
-/* Text and CSV, with the tags in the label. The names are those of dotnet-counters. */
+/* The columns of text and CSV, named as in dotnet-counters. The label includes the tags. */
 static const struct rp_column columns[] = {
 	{ .key = "Timestamp", .title = "TIME", .width = 24 },
 	{ .key = "Provider", .title = "PROVIDER", .width = 16 },
@@ -48,7 +50,7 @@ static const struct rp_column json_columns[] = {
 	{ .key = "counterType" }, { .key = "value" },
 };
 
-/* "name (unit)", and the tags on their own. */
+/* Adds the label "name (unit)" and the tags as separate columns. */
 static void add_label_and_tags(struct rp_rows *rows, const struct rp_counter_sample *sample,
 			       const struct rp_counter_quantile *quantile)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ringpipe counters: a session that asks for counters only. Its stream goes through a pipe, from
- * the recording on the main thread to a reader on another one, which shows what it says.
+ * ringpipe counters: records a session that requests only counters. The main thread writes the
+ * stream into a pipe, and a reader thread decodes the pipe and shows the counters.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "tools/ringpipe/counter_views.h"
 #include "tools/ringpipe/exchange.h"
 #include "tools/ringpipe/output.h"
@@ -22,28 +23,28 @@
 
 #define BUFFER_MB 16
 #define METRICS_KEYWORDS 0x2			/* TimeSeriesValues */
-#define HISTOGRAM_TOTALS 0x800000000000		/* ringpipe's own; .NET does not know it */
+#define HISTOGRAM_TOTALS 0x800000000000		/* ringpipe only; .NET ignores it */
 #define SERIES_MAX 1000
 #define HISTOGRAMS_MAX 100
 
 enum view { MONITOR, COLLECT, SERVE };
 
-/* A provider that was asked for. */
+/* A provider named on the command line. */
 struct wanted {
 	char *name;
-	char **counters;	/* ended by NULL; empty: all */
+	char **counters;	/* ends with NULL; empty: all */
 	size_t counter_count;
 };
 
 struct counters {
-	char *path;			/* of the file that collect writes, or NULL */
+	char *path;			/* the output file of `collect`, or NULL */
 	const struct rp_tool_options *options;
 	enum view view;
 	struct rp_target target;
-	struct wanted *wanted;		/* none: all there are */
+	struct wanted *wanted;		/* NULL: all providers */
 	size_t wanted_count;
 	bool is_dotnet;
-	char *interval;			/* the arguments of the providers */
+	char *interval;			/* the providers' arguments */
 	char *metrics;
 	struct rp_session_provider *providers;
 	size_t provider_count;
@@ -56,7 +57,7 @@ struct counters {
 	int error;			/* of the reader */
 	bool reported_full;
 	pthread_mutex_t lock;
-	bool is_over;			/* the recording, and nothing waits for signals any more */
+	bool is_over;			/* the recording has ended and reads no more signals */
 };
 
 static void free_wanted(struct counters *counters)
@@ -101,7 +102,7 @@ static int add_counter(struct wanted *wanted, const char *name, size_t length)
 	return 0;
 }
 
-/* "Provider[counter,counter],Provider2" */
+/* Parses "Provider[counter,counter],Provider2". */
 static int parse_wanted(struct counters *counters, const char *text)
 {
 	int ret = 0;
@@ -152,7 +153,7 @@ static bool is_wanted(const struct counters *counters, const struct rp_counter_s
 	return counters->wanted_count == 0;
 }
 
-/* Names of all providers that the process has, with commas between. */
+/* Writes the names of all providers of the process, separated by commas. */
 static int name_all(struct counters *counters, FILE *names)
 {
 	struct rp_provider_names there;
@@ -163,7 +164,7 @@ static int name_all(struct counters *counters, FILE *names)
 	if (ret)
 		return counters->is_dotnet ? 0 : ret;
 	for (size_t i = 0; i < there.count; i++) {
-		/* A comma would part the name in two. */
+		/* Skip a name that contains a separator of the list. */
 		if (strpbrk(there.rows[i], ",;\\\""))
 			continue;
 		fprintf(names, "%s%s", comma, there.rows[i]);
@@ -190,7 +191,7 @@ static int name_wanted(const struct counters *counters, FILE *names)
 	return 0;
 }
 
-/* The meters, as Metrics wants them: names, or name\instrument, with commas between. */
+/* Writes the meters as Metrics expects them: "name" or "name\instrument", separated by commas. */
 static int name_meters(struct counters *counters, char **ret_names)
 {
 	char *text = NULL;
@@ -232,7 +233,7 @@ static int format_arguments(struct counters *counters)
 	return counters->interval && counters->metrics ? 0 : -ENOMEM;
 }
 
-/* Requests each provider's EventCounters, and the provider of all meters. */
+/* Requests each provider's EventCounters, and the one provider that covers all meters. */
 static int make_providers(struct counters *counters)
 {
 	size_t count = counters->wanted_count ? counters->wanted_count : 1;
@@ -258,7 +259,7 @@ static int make_providers(struct counters *counters)
 		.keywords = METRICS_KEYWORDS | (counters->view == SERVE ? HISTOGRAM_TOTALS : 0),
 		.filter_data = counters->metrics,
 	};
-	/* The first entry that fits a provider wins: "*" last. */
+	/* The library uses the first entry that matches a provider, so "*" is last. */
 	if (!counters->wanted_count) {
 		struct rp_session_provider first = providers[0];
 
@@ -311,7 +312,7 @@ static void read_all(struct counters *counters, struct rp_reader *reader)
 	}
 }
 
-/* The pipe is emptied in any case: the recording must come to its end. */
+/* Reads the pipe to its end even after an error, since the recording would otherwise block. */
 static void *read_stream(void *data)
 {
 	struct rp_reader_info info = RP_READER_INFO_INIT;
@@ -333,7 +334,10 @@ static void *read_stream(void *data)
 				      rp_reader_error(reader));
 		rp_reader_close(reader);
 	}
-	/* Nobody listens any more: the recording is over. If it is already, that would kill us. */
+	/*
+	 * Stop the recording by a signal, unless it has ended: then the signal would kill this
+	 * process.
+	 */
 	pthread_mutex_lock(&counters->lock);
 	if (!counters->is_over &&
 	    ((counters->error < 0 && counters->error != -ENODATA) || counters->writer.error))
@@ -344,14 +348,14 @@ static void *read_stream(void *data)
 	return NULL;
 }
 
-/* Said why not. */
+/* Reports the cause on failure. */
 static int open_file(struct counters *counters)
 {
 	const struct rp_tool_options *options = counters->options;
 	struct rp_output output;
 	int ret;
 
-	counters->path = rp_output_expand(options->output, counters->target.pid);
+	counters->path = rp_text_expand_pid(options->output, counters->target.pid);
 	if (!counters->path) {
 		rp_tool_error("out of memory");
 		return -ENOMEM;
@@ -465,7 +469,7 @@ static int run_session(struct counters *counters)
 	}
 	output.fd = ends[1];
 	counters->pipe_fd = ends[0];
-	/* Before the threads, which must not take them. */
+	/* Block the signals before threads start, since a new thread inherits the mask. */
 	plan.signal_fd = rp_signals_open();
 	if (plan.signal_fd < 0)
 		rp_tool_error("cannot receive signals: %s", strerror(-plan.signal_fd));
@@ -481,7 +485,10 @@ static int run_session(struct counters *counters)
 	pthread_mutex_lock(&counters->lock);
 	counters->is_over = true;
 	pthread_mutex_unlock(&counters->lock);
-	/* From here on a signal ends us, should a view wait for a terminal that waits. */
+	/*
+	 * From here on a signal ends the process, even if a view blocks in writing to a stopped
+	 * terminal.
+	 */
 	if (plan.signal_fd >= 0)
 		rp_signals_close(plan.signal_fd);
 	if (error == 0)

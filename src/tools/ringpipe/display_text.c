@@ -44,7 +44,7 @@ char *rp_text_clean(const char *text, bool terminal)
 {
 	const size_t length = text ? strlen(text) : 0;
 	const uint8_t *from = (const uint8_t *)text, *end = from + length;
-	/* One bad byte becomes the three of U+FFFD. */
+	/* One invalid byte becomes the three bytes of U+FFFD. */
 	char *copy = malloc(length * 3 + 1), *out = copy;
 
 	if (!copy)

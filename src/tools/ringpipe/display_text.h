@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text for people: what strangers wrote made harmless, and figures made readable. */
+/* Text for people: cleans untrusted text and formats numbers. */
 #ifndef RP_TOOL_DISPLAY_TEXT_H
 #define RP_TOOL_DISPLAY_TEXT_H
 
@@ -7,23 +7,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The room that rp_text_count() and its like want. */
+/* The size of the buffers for rp_text_count() and the similar functions. */
 #define RP_TEXT_MAX 32
 
 /*
- * A copy that is valid UTF-8: what is not becomes U+FFFD; with `terminal`, control characters too
- * (names of processes and providers must not steer the terminal). NULL reads as "".
- * Return: the copy, for free(), or NULL without memory.
+ * Make a copy that is valid UTF-8: each invalid sequence becomes U+FFFD. With `terminal`, control
+ * characters are replaced too (names of processes and providers must not control the terminal).
+ * NULL is treated as "". Return: the copy, for free(), or NULL without memory.
  */
 char *rp_text_clean(const char *text, bool terminal);
 
 /*
- * UTF-16, little endian and unaligned, to UTF-8; a lone surrogate becomes U+FFFD, a NUL ends it.
- * Return: the text, for free(), or NULL without memory.
+ * Convert UTF-16 (little-endian, unaligned) to UTF-8. A lone surrogate becomes U+FFFD; a NUL ends
+ * the text. Return: the text, for free(), or NULL without memory.
  */
 char *rp_text_from_utf16(const void *units, size_t unit_count);
 
-/* Each returns `buffer`, of RP_TEXT_MAX bytes. */
+/* Each of the following functions returns `buffer`, of RP_TEXT_MAX bytes. */
 /* 1,234,567 */
 const char *rp_text_count(uint64_t count, char *buffer);
 /* 45.3 MB */
@@ -34,10 +34,10 @@ const char *rp_text_duration(uint64_t ns, char *buffer);
 const char *rp_text_utc(int64_t utc_ns, char *buffer);
 /* 2026-11-21T01:02:03.004005006Z */
 const char *rp_text_utc_ns(int64_t utc_ns, char *buffer);
-/* How many a second; "-" for no time. */
+/* Formats a rate per second; "-" if the time is 0. */
 const char *rp_text_rate(uint64_t count, uint64_t ns, char *buffer);
 
-/* Columns that the text takes on a terminal, one for each character. */
+/* Return: the columns that the text needs on a terminal, one for each character. */
 size_t rp_text_width(const char *text);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Sorted by version where provider and id are the same. */
+/* Entries of the same provider and id are sorted by version. */
 static const struct {
 	const char *provider;
 	uint32_t id;

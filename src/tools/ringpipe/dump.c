@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ringpipe dump: a core of a process, which its own helper writes. While the process is stopped,
- * the helper reports the progress, by ringpipe's own command 0x52/0x04: an OK reply, then frames of
- * 48 bytes {u32 state (1 under way, 2 done, 3 failed), u32 HRESULT, u32 threads, u32 threads not
- * stopped, u64 memory done, u64 memory in all, u64 file bytes, u64 pause in ns}, behind the last
- * one a string. .NET runtimes have 0x01/0x03 to 0x01/0x01, which end with one reply.
+ * ringpipe dump: requests a core of a process, which the library's helper in that process writes.
+ * While the process is stopped, the helper reports the progress. ringpipe's own command 0x52/0x04
+ * answers with an OK reply, then frames of 48 bytes {u32 state (1 under way, 2 done, 3 failed), u32
+ * HRESULT, u32 threads, u32 threads not stopped, u64 memory done, u64 total memory, u64 file bytes,
+ * u64 pause in ns}. A string follows the last frame. .NET runtimes have the commands 0x01/0x01 to
+ * 0x01/0x03, which send a single reply.
  */
 #include <errno.h>
 #include <limits.h>
@@ -15,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "ipc/command_ids.h"
 #include "tools/ringpipe/exchange.h"
 #include "tools/ringpipe/output.h"
@@ -30,7 +32,7 @@
 /* Limit for the line of text after the last frame. */
 #define REASON_BYTES_MAX 4096u
 
-/* Tried one after the other, until the process knows the command. */
+/* Tried in this order, until the process knows the command. */
 static const struct {
 	uint8_t set;
 	uint8_t id;
@@ -50,15 +52,15 @@ struct result {
 	uint64_t done_bytes;
 	uint64_t total_bytes;
 	uint64_t file_bytes;
-	uint64_t pause_ns;		/* 0: unknown, as from .NET */
+	uint64_t pause_ns;		/* 0: unknown, as with .NET */
 };
 
 struct dump {
 	const struct rp_tool_options *options;
 	struct rp_target target;
-	char *path;			/* absolute, as the process has it */
-	char *seen;			/* as we do */
-	bool live;			/* a line of progress is wanted */
+	char *path;			/* absolute, as the process sees it */
+	char *seen;			/* the same file as `ringpipe` sees it */
+	bool live;			/* draw a progress line */
 	struct result result;
 };
 
@@ -79,7 +81,7 @@ static void end_progress(const struct dump *dump)
 		fputs("\r\033[K", stderr);
 }
 
-/* Return: bytes up to `size`, fewer at the end of the connection; -errno. */
+/* Return: up to `size` bytes, fewer only at the end of the connection; -errno. */
 static ssize_t receive(int fd, void *bytes, size_t size)
 {
 	size_t got = 0;
@@ -121,7 +123,9 @@ static void explain(const struct dump *dump, struct rp_cursor *reason)
 	free(text);
 }
 
-/* Reads frames to the last. Return: 0; -EREMOTEIO, reported; -EPROTO, -ECONNRESET: not reported. */
+/*
+ * Reads frames up to the last. Return: 0; -EREMOTEIO, reported; -EPROTO, -ECONNRESET: not reported.
+ */
 static int follow(struct dump *dump, int fd)
 {
 	uint8_t bytes[FRAME_BYTES], reason[REASON_BYTES_MAX];
@@ -145,7 +149,7 @@ static int follow(struct dump *dump, int fd)
 	return -EREMOTEIO;
 }
 
-/* Return: 0; -EAGAIN: not known there, try the next one; other -errno after having said why. */
+/* Return: 0; -EAGAIN if the process does not know the command; other -errno, after reporting it. */
 static int try_command(struct dump *dump, size_t command)
 {
 	static struct rp_message_buffer request;
@@ -174,7 +178,7 @@ static int try_command(struct dump *dump, size_t command)
 	return ret;
 }
 
-/* Not text, whose sentence is on standard error. */
+/* Prints no row for text, which has its line on standard error. */
 static void print_row(const struct dump *dump, enum rp_format format)
 {
 	static const struct rp_column columns[] = {
@@ -216,11 +220,14 @@ static int print_result(const struct dump *dump)
 	return RP_EXIT_OK;
 }
 
-/* The process has its own working directory. Return: the path for free(), or NULL, reported. */
+/*
+ * The process has a different working directory. Return: the path for free(); NULL, after an error
+ * line.
+ */
 static char *absolute_path(const struct rp_tool_options *options, const struct rp_target *target)
 {
 	char *pattern = rp_output_pattern(options->output, target->name, "core");
-	char *given = pattern ? rp_output_expand(pattern, target->pid) : NULL;
+	char *given = pattern ? rp_text_expand_pid(pattern, target->pid) : NULL;
 	char *folder = given && *given != '/' ? getcwd(NULL, 0) : NULL, *path = NULL;
 
 	if (given && *given == '/')
@@ -235,7 +242,7 @@ static char *absolute_path(const struct rp_tool_options *options, const struct r
 	return path;
 }
 
-/* A process in a container has another file system than we do. Return: as absolute_path(). */
+/* A process in a container has a different file system. Return: as absolute_path(). */
 static char *path_from_here(const struct dump *dump)
 {
 	struct rp_proc process;

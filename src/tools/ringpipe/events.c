@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ringpipe list --events. src/lib/diag/list_command.h describes the reply of 0x52/0x0c. */
+/* ringpipe list --events. src/lib/diag/list_command.h describes the reply to 0x52/0x0c. */
 #include "tools/ringpipe/events.h"
 
 #include <errno.h>
@@ -16,9 +16,9 @@
 #include "tools/ringpipe/tool.h"
 
 #define REPLY_TIMEOUT_MS 5000
-/* A hostile process may not exhaust our stack. */
+/* Limits the recursion, and so the stack that a hostile process can make this command use. */
 #define DEPTH_MAX 16
-/* The bytes of a field with an empty name: its count and NUL, three bytes, no members. */
+/* The size of the smallest field: an empty name (its count and NUL), three bytes, no members. */
 #define FIELD_BYTES_MIN 13u
 
 bool rp_event_is_internal(const char *provider, const char *name)
@@ -50,7 +50,7 @@ void rp_event_rows_fini(struct rp_event_rows *rows)
 	free(rows->rows);
 }
 
-/* The caller keeps the rows that were read, also after a failure. */
+/* Even after a failure, the rows that were read are returned to the caller. */
 static void get_fields(struct rp_cursor *cursor, int depth, struct rp_event_field **ret_fields,
 		       uint32_t *ret_count)
 {
@@ -96,7 +96,7 @@ static int compare_rows(const void *left, const void *right)
 	return rp_event_key_compare(&first, &second);
 }
 
-/* Each object of a program that uses an event has a row for it. */
+/* Sorts, and drops repeated rows: each object of a program that uses an event has a row for it. */
 static void sort(struct rp_event_rows *rows)
 {
 	size_t kept = 0;
@@ -184,7 +184,7 @@ static const char *type_name(uint8_t type)
 	return name ? name : "?";
 }
 
-/* "u64", "u32[]", "struct[]" */
+/* Writes a type such as "u64", "u32[]" or "struct[]". */
 static void put_type(const struct rp_event_field *field, FILE *stream)
 {
 	const bool is_array = field->type == RP_TYPE_ARRAY;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The events that a process has, with their fields. */
+/* The events of a process, with their fields. */
 #ifndef RP_TOOL_EVENTS_H
 #define RP_TOOL_EVENTS_H
 
@@ -19,7 +19,7 @@ struct rp_event_field {
 	uint32_t member_count;
 };
 
-/* The order of events in lists: by provider, id, version and name. */
+/* The sort key of events in lists: provider, id, version and name. */
 struct rp_event_key {
 	const char *provider, *name;
 	uint32_t id, version;
@@ -39,24 +39,26 @@ struct rp_event_row {
 };
 
 struct rp_event_rows {
-	struct rp_event_row *rows;	/* by provider, id and version, each once */
+	struct rp_event_row *rows;	/* sorted by provider, id and version, without repeats */
 	size_t count;
 };
 
 /*
- * Ask a process for its events. Return: 0; -EOPNOTSUPP: a .NET runtime, or an older libringpipe,
- * which does not report them. For both no line is printed, for all others: -errno, explained.
+ * Ask a process for its events. Return: 0; -EOPNOTSUPP, without an error line: a .NET runtime or an
+ * older libringpipe, which does not report them; other -errno, after an error line.
  */
 int rp_event_rows_get(const struct rp_target *target, struct rp_event_rows *ret_rows);
 void rp_event_rows_fini(struct rp_event_rows *rows);
 
-/* Print them, with their fields on request; `all` with those that only .NET's tools read. */
+/*
+ * Print the events, with their fields on request; `all` includes those that only .NET's tools read.
+ */
 int rp_event_rows_print(const struct rp_event_rows *rows, bool with_fields, bool all,
 			enum rp_format format);
 
 /*
- * Whether only tools read events of this kind: those of the provider
- * Microsoft-DotNETCore-EventPipe, and EventCounters, which `ringpipe counters` shows.
+ * Whether the event is only for tools: events of the provider Microsoft-DotNETCore-EventPipe, and
+ * EventCounters, which `ringpipe counters` shows.
  */
 bool rp_event_is_internal(const char *provider, const char *name);
 

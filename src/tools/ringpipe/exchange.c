@@ -12,12 +12,12 @@
 #include "tools/ringpipe/port.h"
 #include "tools/ringpipe/signals.h"
 
-/* No reply of ours is longer; a hostile peer may not fill our memory. */
+/* No known reply is longer. Limits the memory that a hostile peer can make this command use. */
 #define REPLY_MAX (64u << 20)
 
 /*
- * A server's socket exists from bind(2) on and refuses connections until listen(2). The command
- * retries this often, RP_EXCHANGE_RETRY_MS apart: 200 ms for two system calls.
+ * A server's socket exists from bind(2) on but refuses connections until listen(2). The command
+ * retries so many times, RP_EXCHANGE_RETRY_MS apart: 200 ms for two system calls.
  */
 #define REFUSALS_MAX 20
 
@@ -57,7 +57,7 @@ void rp_exchange_end(struct rp_exchange *exchange)
 
 /*
  * The process that called listen() must be the one in the socket's name; otherwise its replies
- * cannot be trusted. A pid of 0 is outside our pid namespace.
+ * cannot be trusted. The pid is 0 if that process is outside this pid namespace.
  */
 static int check_peer_credentials(const struct rp_exchange *exchange)
 {
@@ -72,7 +72,7 @@ static int check_peer_credentials(const struct rp_exchange *exchange)
 	return 0;
 }
 
-/* It comes to us, with a new connection for each request. */
+/* The target connects to the port of `ringpipe`, once for each request. */
 static int step_await(struct rp_exchange *exchange)
 {
 	exchange->fd = rp_tool_port_take(exchange->target->port);
@@ -80,7 +80,10 @@ static int step_await(struct rp_exchange *exchange)
 	return exchange->connected ? 0 : 1;
 }
 
-/* With the detour by its namespaces a path may be too long for an address: by its folder, then. */
+/*
+ * A path that leads through /proc/PID/root may be too long for a socket address. The function then
+ * opens the folder and connects by a short path.
+ */
 static int connect_to(int fd, const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -138,7 +141,7 @@ static int step_send(struct rp_exchange *exchange)
 	return 0;
 }
 
-/* Reads up to `total` bytes of the reply, of which `bytes` are the ones after `before`. */
+/* Reads up to `total` bytes of the reply. `bytes` holds those after the first `before` bytes. */
 static int step_receive(struct rp_exchange *exchange, uint8_t *bytes, size_t before, size_t total)
 {
 	while (exchange->received < total) {
@@ -169,12 +172,15 @@ static int check_header(struct rp_exchange *exchange)
 		return 0;
 	exchange->payload_bytes = size - RP_MESSAGE_HEADER_BYTES;
 	exchange->payload = malloc(exchange->payload_bytes + 1);
-	/* The size has 16 bits: a longer reply says the most it can, and ends by closing. */
+	/*
+	 * The size field has 16 bits: a longer reply has the maximum there and ends with the
+	 * connection.
+	 */
 	exchange->until_end = size == UINT16_MAX;
 	return exchange->payload ? 0 : -ENOMEM;
 }
 
-/* Reads a reply, whose size field may be too small for it, to the end of the connection. */
+/* Reads a reply that may be longer than its size field can say, to the end of the connection. */
 static int step_overlong(struct rp_exchange *exchange)
 {
 	for (;;) {
@@ -209,7 +215,10 @@ int rp_exchange_step(struct rp_exchange *exchange)
 
 	if (!ret)
 		ret = step_send(exchange);
-	/* A peer may refuse and close before it has read all: its reply is there all the same. */
+	/*
+	 * A peer may send its refusal and close before it has read everything: the reply is still
+	 * readable.
+	 */
 	if (ret == -EPIPE)
 		ret = 0;
 	if (!ret)
@@ -278,7 +287,7 @@ static const char *refusal_text(uint32_t hresult)
 	return "it refused";
 }
 
-/* Behind the HRESULT there may be a string that says more. Return: whether there was. */
+/* Prints the string that may follow the HRESULT. Return: whether there was one. */
 static bool explain_by_reason(const struct rp_exchange *exchange, const char *what)
 {
 	struct rp_cursor cursor = rp_exchange_payload(exchange);

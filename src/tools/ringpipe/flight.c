@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ringpipe flight start, flight stop: a flight recorder in another process. ringpipe's own
- * commands 0x52/0x06, u32 1 for rings in files or 2 for coarse times and then the payload of
- * CollectTracing4, 0x52/0x0a, with a path and a quota in front of that payload, and 0x52/0x07,
- * without one; the reply to all is u64 session id.
+ * ringpipe flight start, flight stop: controls a flight recorder in another process, by ringpipe's
+ * own commands. Start is 0x52/0x06: u32 1 for rings in files or 2 for coarse times, then the
+ * payload of CollectTracing4. 0x52/0x0a has a path and a quota before that payload; 0x52/0x07 has
+ * no such prefix. The reply to each is u64 session id.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "ipc/command_ids.h"
 #include "tools/ringpipe/display_text.h"
 #include "tools/ringpipe/exchange.h"
@@ -21,12 +22,12 @@
 #include "tools/ringpipe/signals.h"
 #include "tools/ringpipe/tool.h"
 
-/* To stop takes as long as a snapshot on its way to a slow reader may. */
+/* Stopping waits for a snapshot that is being sent to a slow reader. */
 #define REPLY_TIMEOUT_MS 30000
-#define TRIAL_MB 8u		/* the least that a process takes */
+#define TRIAL_MB 8u		/* the least that a process accepts */
 #define BUFFER_MB_MAX (1u << 20)
 
-/* The process may stand in another directory. */
+/* Makes the path absolute, since the process may have another working directory. */
 static int put_output(const struct rp_tool_options *options, const char *output,
 		      struct rp_message_buffer *request)
 {
@@ -52,7 +53,7 @@ struct plan {
 	size_t provider_count;
 	char *output;			/* of --roll, or NULL */
 	uint32_t buffer_mb;		/* 0: the process's default */
-	uint64_t window_ms;		/* of --last: what the recorder holds at the present rate */
+	uint64_t window_ms;		/* of --last: the time that the recorder must hold */
 };
 
 static int build_start(const struct plan *plan, struct rp_message_buffer *request)
@@ -69,7 +70,8 @@ static int build_start(const struct plan *plan, struct rp_message_buffer *reques
 		return -ENOMEM;
 	}
 	rp_message_put_u32(request, plan->buffer_mb);
-	rp_message_put_u32(request, 1);
+	rp_message_put_u32(request, options->nettrace == 6 ? RP_FORMAT_NETTRACE_V6 :
+			   RP_FORMAT_NETTRACE_V4);
 	rp_message_put_u64(request, stacks);
 	rp_message_put_u8(request, stacks);
 	rp_recording_put_providers(request, plan->providers, plan->provider_count);
@@ -102,7 +104,7 @@ static void emit(const struct rp_target *target, uint64_t id, const struct plan 
 		print_window(plan);
 }
 
-/* Return: 0, with the session's id; -errno, reported. */
+/* Return: 0, with the session's id; -errno, after an error line. */
 static int ask_quietly(const struct rp_target *target, const struct rp_message_buffer *request,
 		       const char *what, uint64_t *ret_id)
 {
@@ -139,6 +141,10 @@ static int ask(const struct rp_target *target, const struct rp_message_buffer *r
 /* Reports options that exclude each other. */
 static int check_usage(const struct rp_tool_options *options)
 {
+	if ((options->given & RP_OPTION_FORMAT) && !options->nettrace) {
+		rp_tool_error("flight start: --format takes 4 or 6");
+		return -EINVAL;
+	}
 	if (!(options->given & RP_OPTION_ROLL) != !(options->given & RP_OPTION_OUTPUT)) {
 		rp_tool_error("flight start: --roll and -o go together");
 		return -EINVAL;
@@ -166,7 +172,10 @@ static void build_stop(struct rp_message_buffer *request)
 	rp_message_end(request);
 }
 
-/* Return: an exit status; with RP_EXIT_OK, whether the trial goes on as the recorder. */
+/*
+ * Return: an exit status; with RP_EXIT_OK, `ret_goes_on` is whether the trial stays as the
+ * recorder.
+ */
 static int end_trial(const struct rp_flight_trial *trial, int64_t needed, bool *ret_goes_on)
 {
 	static struct rp_message_buffer request;
@@ -189,8 +198,9 @@ static int end_trial(const struct rp_flight_trial *trial, int64_t needed, bool *
 }
 
 /*
- * The buffer for --last, by a recorder with a small one. Signals wait from before its start, so it
- * does not outlive this command by one. Return: as end_trial().
+ * Finds the buffer for --last by a trial with a small buffer. Signals are blocked before the trial
+ * starts, so that a signal cannot end this command and leave the trial running. Return: as
+ * end_trial().
  */
 static int size_buffer(const struct rp_target *target, struct plan *plan, bool *ret_goes_on)
 {
@@ -237,7 +247,7 @@ static int start(const struct rp_target *target, struct plan *plan)
 			return status;
 		status = RP_EXIT_USAGE;
 	}
-	plan->output = options->output ? rp_output_expand(options->output, target->pid) : NULL;
+	plan->output = options->output ? rp_text_expand_pid(options->output, target->pid) : NULL;
 	if (options->output && !plan->output) {
 		rp_tool_error("out of memory");
 		return RP_EXIT_FAILURE;

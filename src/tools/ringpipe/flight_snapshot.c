@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ringpipe flight snapshot: writes the events of a flight recorder in another process to a file.
- * ringpipe's own command 0x52/0x08, u64 session id (0: the only overwriting one); the reply is
- * u64 session id, and nettrace follows to the end of the connection.
+ * ringpipe flight snapshot: writes the events of a flight recorder in another process to a file, by
+ * ringpipe's own command 0x52/0x08, u64 session id (0: the only overwriting one). The reply is u64
+ * session id; nettrace follows up to the end of the connection.
  */
 #include <errno.h>
 #include <poll.h>
@@ -15,6 +15,7 @@
 
 #include <ringpipe/reader.h>
 
+#include "base/text.h"
 #include "ipc/command_ids.h"
 #include "tools/ringpipe/exchange.h"
 #include "tools/ringpipe/output.h"
@@ -23,7 +24,7 @@
 #include "tools/ringpipe/display_text.h"
 #include "tools/ringpipe/tool.h"
 
-/* With not a byte for so long, nothing will come. */
+/* After so long without a byte, the command gives up. */
 #define SILENCE_MS 20000
 #define CHUNK_BYTES (256u << 10)
 
@@ -33,11 +34,11 @@ struct snapshot {
 	struct rp_output output;
 	struct rp_exchange exchange;
 	int signal_fd;
-	bool live;			/* a line of progress is wanted */
+	bool live;			/* draw a progress line */
 	uint64_t bytes;
 };
 
-/* Return: 0; -ETIMEDOUT; -EINTR: a signal asks us to give up. */
+/* Return: 0; -ETIMEDOUT; -EINTR if a signal requests the end. */
 static int await(const struct snapshot *snapshot, struct pollfd peer, int timeout_ms)
 {
 	struct pollfd waits[] = { { .fd = snapshot->signal_fd, .events = POLLIN }, peer };
@@ -51,7 +52,7 @@ static int await(const struct snapshot *snapshot, struct pollfd peer, int timeou
 	return n == 0 ? -ETIMEDOUT : n < 0 ? -errno : 0;
 }
 
-/* Up to the reply. Return: 0, or as rp_exchange_step() and await(). */
+/* Sends the request and reads the reply. Return: 0, or as rp_exchange_step() and await(). */
 static int ask(struct snapshot *snapshot)
 {
 	int64_t deadline = rp_now_ms() + SILENCE_MS;
@@ -91,7 +92,7 @@ static int take_chunk(struct snapshot *snapshot, char *chunk, size_t size)
 	return ret ? -EIO : 0;
 }
 
-/* Receives the whole stream. Return: 0; -EIO, reported; -EINTR; -ETIMEDOUT; errors of recv(2). */
+/* Receives the whole stream. Return: 0; -EIO, reported; -EINTR; -ETIMEDOUT; -errno of recv(2). */
 static int receive(struct snapshot *snapshot, char *chunk)
 {
 	const struct pollfd peer = { .fd = snapshot->exchange.fd, .events = POLLIN };
@@ -184,7 +185,7 @@ static int check(const struct snapshot *snapshot)
 	return ret;
 }
 
-/* A snapshot is whole, or there is no file. */
+/* Leaves either a complete snapshot or no file. */
 static int write_snapshot(struct snapshot *snapshot, const struct rp_message_buffer *request)
 {
 	int ret = fetch(snapshot, request);
@@ -205,7 +206,7 @@ static int run(struct snapshot *snapshot, const struct rp_message_buffer *reques
 {
 	char *pattern = rp_output_pattern(snapshot->options->output, snapshot->target.name,
 					  "nettrace");
-	char *path = pattern ? rp_output_expand(pattern, snapshot->target.pid) : NULL;
+	char *path = pattern ? rp_text_expand_pid(pattern, snapshot->target.pid) : NULL;
 	int status = RP_EXIT_FAILURE;
 
 	free(pattern);
@@ -215,7 +216,7 @@ static int run(struct snapshot *snapshot, const struct rp_message_buffer *reques
 		free(path);
 		return RP_EXIT_FAILURE;
 	}
-	/* A file at its limit is an error of write(2), not the end of this process. */
+	/* At the limit of the file size, write(2) then fails, and this process survives. */
 	signal(SIGXFSZ, SIG_IGN);
 	if (rp_output_open(&snapshot->output, path,
 			   snapshot->options->given & RP_OPTION_FORCE) == 0)

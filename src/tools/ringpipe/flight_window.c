@@ -18,11 +18,11 @@
 #include "tools/ringpipe/summary.h"
 #include "tools/ringpipe/tool.h"
 
-#define SILENCE_MS 20000	/* with not a byte for so long, nothing will come */
+#define SILENCE_MS 20000	/* after so long without a byte, the command gives up */
 #define FIRST_LOOK_MS 500
 #define CHUNK_BYTES (64u << 10)
 
-/* The stream behind the reply, to its end. Return: 0; -errno. */
+/* Copies the stream that follows the reply, to its end. Return: 0; -errno. */
 static int receive(int fd, FILE *stream)
 {
 	struct pollfd wait = { .fd = fd, .events = POLLIN };
@@ -125,7 +125,7 @@ static int64_t measure(const struct rp_flight_trial *trial, uint64_t *ret_window
 		int64_t since = look < last ? look : last, elapsed;
 		int ret = wait_until(trial, begun, begun + since);
 
-		/* Before the snapshot, which looks back from a later moment. */
+		/* Taken before the snapshot, whose window ends at a later time. */
 		elapsed = rp_now_ms() - begun;
 		if (ret == 0)
 			ret = rp_flight_get_window(trial->target, trial->session, ret_window_ms);

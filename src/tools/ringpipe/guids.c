@@ -8,7 +8,7 @@
 
 #define CAPACITY_MIN 64u
 
-/* Ids of one process may differ in a few bytes only, anywhere in them. */
+/* The GUIDs of one process may differ in only a few bytes, at any position, so all bytes matter. */
 static size_t hash_of(const struct rp_guid *guid)
 {
 	uint64_t low, high;
@@ -19,7 +19,7 @@ static size_t hash_of(const struct rp_guid *guid)
 	return (size_t)(low ^ low >> 32);
 }
 
-/* Return: the place of the GUID, or the free one where it goes. */
+/* Return: the slot of the GUID, or the free slot where it belongs. */
 static struct rp_guid *find(struct rp_guid *slots, size_t capacity, const struct rp_guid *guid)
 {
 	static const struct rp_guid none;
@@ -53,7 +53,7 @@ int rp_guids_add(struct rp_guids *set, const struct rp_guid *guid)
 
 	if (memcmp(guid, &none, sizeof(none)) == 0)
 		return 0;
-	/* A quarter stays free. */
+	/* Keep a quarter of the slots free. */
 	if (4 * set->count >= 3 * set->capacity && grow(set) != 0)
 		return -ENOMEM;
 	slot = find(set->slots, set->capacity, guid);

@@ -7,14 +7,14 @@
 
 #include <ringpipe/types.h>
 
-/* All zeros is an empty set; an all-zero GUID is in none. */
+/* Zero-initialised, the set is empty. It never contains the all-zero GUID. */
 struct rp_guids {
 	struct rp_guid *slots;
 	size_t capacity;	/* a power of two, or 0 */
 	size_t count;
 };
 
-/* Return: 0, also when the set has the GUID; -ENOMEM. */
+/* Return: 0, also if the set already has the GUID; -ENOMEM. */
 int rp_guids_add(struct rp_guids *set, const struct rp_guid *guid);
 void rp_guids_fini(struct rp_guids *set);
 

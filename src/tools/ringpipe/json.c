@@ -19,7 +19,7 @@ void rp_json_put(FILE *stream, struct json_object *value, int style)
 {
 	const char *text = json_object_to_json_string_ext(value, style);
 
-	/* json-c escapes what is below a blank. */
+	/* json-c escapes only the characters below a blank. */
 	for (; *text; text++) {
 		if (*text == 0x7f)
 			fputs("\\u007f", stream);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The few things that json-c leaves to us. */
+/* Additions to json-c. */
 #ifndef RP_TOOL_JSON_H
 #define RP_TOOL_JSON_H
 
@@ -7,13 +7,13 @@
 
 #include <json.h>
 
-/* A string that is valid UTF-8 whatever `text` is; null for NULL. */
+/* Make a string of valid UTF-8 from any `text`; null for NULL. */
 struct json_object *rp_json_string(const char *text);
 
-/* Prints the value, all control characters escaped: it may be a terminal, and strangers' text. */
+/* Prints the value with all control characters escaped: a terminal may show the untrusted text. */
 void rp_json_put(FILE *stream, struct json_object *value, int style);
 
-/* Prints the value on stdout, takes it over. Return: the exit status. */
+/* Prints the value on stdout and releases it. Return: the exit status. */
 int rp_json_print(struct json_object *value);
 
 #endif

@@ -15,10 +15,10 @@
 #define HELPER "ringpipe-kernel"
 #define STATUS_FD 3
 
-/* The fraction of the session's memory that is for records from the kernel. */
+/* Records from the kernel may use this fraction of the session's memory. */
 #define RING_SHARE 8
 
-/* Beside this program, as it is built; where an installation puts it. Return: 0 or -errno. */
+/* Looks in this program's build folder, then where an installation puts it. Return: 0 or -errno. */
 static int find_helper(char path[2 * PATH_MAX])
 {
 	static const char *const places[] = {
@@ -96,7 +96,7 @@ void rp_kernel_start(struct rp_output *output, pid_t pid, unsigned int groups, u
 	else if (ret || (ret = start(output, path, arguments)))
 		rp_tool_error("--kernel: cannot start %s: %s; the trace does without", HELPER,
 			      strerror(-ret));
-	/* Unless it is ready, it has said why. */
+	/* If the program is not ready, it has already reported the cause. */
 	else if (!rp_output_filter_says(output, 'r'))
 		rp_output_filter_end(output);
 }

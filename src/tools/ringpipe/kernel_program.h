@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The program that puts the kernel's events into a trace on its way into the file. */
+/* Runs ringpipe-kernel, which inserts the kernel's events into a trace on its way to the file. */
 #ifndef RP_TOOL_KERNEL_PROGRAM_H
 #define RP_TOOL_KERNEL_PROGRAM_H
 
@@ -9,10 +9,9 @@
 #include "tools/ringpipe/output.h"
 
 /*
- * `groups`: bits, as ringpipe-kernel knows them.
- *
- * From here on the output goes through the program, until rp_output_close(). Where that cannot be,
- * which is said on stderr, it goes on as it was.
+ * Send the output through the program, until rp_output_close(). `groups` are the bits of
+ * ringpipe-kernel's event groups. If the program cannot run, the function reports the cause on
+ * stderr and leaves the output unchanged.
  */
 void rp_kernel_start(struct rp_output *output, pid_t pid, unsigned int groups, uint32_t buffer_mb);
 

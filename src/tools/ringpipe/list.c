@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ringpipe list: the enabled events of a process. Reply of ringpipe's own command 0x52/0x00: u32
- * rows, each {string provider, string session name, u64 session id (0: not enabled),
- * u64 keywords, u32 level, u32 events, string filter data}; then, from newer libraries, u32 rows,
- * each {string provider, string event, u32 tracers that the kernel counts}; then u32 rows, each
- * {string provider, string exporter, u64 events that it could not take}.
+ * rows, each {string provider, string session name, u64 session id (0: not enabled), u64 keywords,
+ * u32 level, u32 events, string filter data}; then, from newer libraries, u32 rows, each {string
+ * provider, string event, u32 tracers that the kernel counts}; then u32 rows, each {string
+ * provider, string exporter, u64 events that the exporter lost}.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -50,17 +50,17 @@ static void free_row(struct list_row *row)
 	free(row->filter);
 }
 
-/* A row of any table, in one shape: what the row does not report is null. */
+/* A row of any table, in one form: members that the row does not report are null. */
 struct any_row {
 	const char *provider;
-	const struct list_row *session;	/* or NULL, as the rest */
+	const struct list_row *session;	/* or NULL, like the following members */
 	const char *event;
 	const char *exporter;
 	const uint64_t *count;		/* tracers of the event, or losses of the exporter */
 	bool is_enabled;
 };
 
-/* Text has a table of each kind of rows; JSON and CSV have the first one only. */
+/* Text has one table for each kind of row; JSON and CSV have only the first table. */
 enum { SESSIONS, TRACERS, LOSSES, TABLES };
 #define COLUMNS 12
 
@@ -105,8 +105,8 @@ static void add_row(struct tables *tables, int table, const struct any_row *row)
 }
 
 /*
- * Rows {string provider, string event or exporter, number}: a table that an older library does not
- * have.
+ * Reads rows {string provider, string event or exporter, number}. An older library does not send
+ * this table.
  */
 static void read_counts(struct rp_cursor *cursor, struct tables *tables, int table)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The `ringpipe` command: which commands there are, and help. */
+/* The `ringpipe` command: the table of commands, and help. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "tools/ringpipe/complete.h"
 #include "tools/ringpipe/tool.h"
 
-/* The tasks, in the order of their commands. */
+/* The headings of the help, in the order of the commands. */
 static const char look[] = "Look into a process", record[] = "Record a trace and read it",
 	flight[] = "Keep the newest events in the process, and write them when something happens",
 	kernel[] = "Count and print events in the kernel", crash[] = "After a crash",
@@ -103,13 +103,14 @@ static const struct rp_tool_command commands[] = {
 			 "file can be read up to there. A command after -- is traced from its\n"
 			 "start to its end, or for the duration, and gets the signals; ringpipe's\n"
 			 "status is the command's. Without -o the file is\n"
-			 "NAME_PID_YYYYMMDD_HHMMSS.nettrace; -o - is standard output.\n",
+			 "NAME_PID_YYYYMMDD_HHMMSS.nettrace; -o - is standard output. The version\n"
+			 "of nettrace is 4, or 6 by --format 6.\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_TREE | RP_OPTION_OUTPUT |
 			   RP_OPTION_FORCE | RP_OPTION_PROVIDERS | RP_OPTION_MISSING |
 			   RP_OPTION_DURATION |
 			   RP_OPTION_BUFFER | RP_OPTION_BLOCK | RP_OPTION_COARSE |
 			   RP_OPTION_STACKS | RP_OPTION_KERNEL | RP_OPTION_QUIET |
-			   RP_OPTION_FORMAT | RP_OPTION_HELP,
+			   RP_OPTION_FORMAT | RP_OPTION_NETTRACE | RP_OPTION_HELP,
 		.operands_max = -1,
 		.takes_child = true,
 		.is_binary = true,
@@ -137,11 +138,12 @@ static const struct rp_tool_command commands[] = {
 			 "overwrite the oldest, until ringpipe flight stop or its end. ringpipe\n"
 			 "flight snapshot writes them to a file. With --roll the process writes\n"
 			 "them to files itself, with its own rights. There is one such recorder\n"
-			 "in a process.\n",
+			 "in a process. --format 4 or 6 is the version of nettrace.\n",
 		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_OUTPUT |
 			   RP_OPTION_PROVIDERS | RP_OPTION_MISSING | RP_OPTION_BUFFER |
 			   RP_OPTION_LAST | RP_OPTION_COARSE | RP_OPTION_STACKS |
-			   RP_OPTION_RECOVER | RP_OPTION_ROLL | RP_OPTION_HELP,
+			   RP_OPTION_RECOVER | RP_OPTION_ROLL | RP_OPTION_FORMAT |
+			   RP_OPTION_NETTRACE | RP_OPTION_HELP,
 		.needs_file = by_itself,
 		.run = rp_command_flight_start,
 	},
@@ -255,7 +257,7 @@ static int run_command(const struct rp_tool_command *command, int argc, char **a
 	return command->run(&options);
 }
 
-/* Whether it is the first word of several commands. */
+/* Whether `word` is the first word of several commands. */
 static bool is_group(const char *word)
 {
 	bool found = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Options: one row each, for all commands. getopt_long() is not used because it takes
- * abbreviations, which break scripts when a second option of the same beginning is added.
+ * The options of all commands, one row each. getopt_long() is not used because it accepts
+ * abbreviations, which break scripts when a second option with the same beginning is added.
  */
 #include <errno.h>
 #include <limits.h>
@@ -17,7 +17,7 @@ struct rp_option {
 	uint64_t flag;			/* enum rp_tool_option_flag */
 	char letter;			/* or 0 */
 	const char *name;
-	const char *argument;		/* what it wants, or NULL */
+	const char *argument;		/* name of its argument, or NULL */
 	const char *help;
 	int (*take)(struct rp_tool_options *options, const char *value);
 };
@@ -70,7 +70,10 @@ static int take_providers(struct rp_tool_options *options, const char *value)
 	return *value ? 0 : -EINVAL;
 }
 
-/* "90", "90s", "1m30s", "2h": units at most once each, from large to small; a bare number last. */
+/*
+ * Parses "90", "90s", "1m30s" or "2h": each unit at most once, from large to small; a number
+ * without unit is last.
+ */
 static int parse_duration(const char *value, uint64_t *ret_ms)
 {
 	static const struct {
@@ -175,7 +178,10 @@ static int take_format(struct rp_tool_options *options, const char *value)
 			return 0;
 		}
 	}
-	return -EINVAL;
+	if (strcmp(value, "4") != 0 && strcmp(value, "6") != 0)
+		return -EINVAL;
+	options->nettrace = (uint32_t)(*value - '0');
+	return 0;
 }
 
 static int take_top(struct rp_tool_options *options, const char *value)
@@ -233,7 +239,7 @@ static int take_port(struct rp_tool_options *options, const char *value)
 	return 0;
 }
 
-/* Bits as ringpipe-kernel knows them. */
+/* Sets the bits of ringpipe-kernel's event groups. */
 static int take_kernel(struct rp_tool_options *options, const char *value)
 {
 	static const struct {
@@ -384,7 +390,7 @@ void rp_options_print(uint64_t mask)
 }
 
 /*
- * The row that `argument` names; `ret_value` is what stands in the same word (--name=value,
+ * Finds the row that `argument` names. `ret_value` is the value in the same word (--name=value,
  * -nvalue), or NULL.
  */
 static const struct rp_option *find_option(const char *argument, const char **ret_value)
@@ -405,7 +411,7 @@ static const struct rp_option *find_option(const char *argument, const char **re
 	return NULL;
 }
 
-/* Reads one option; `next` is the following word or NULL. Return: words used, or -EINVAL. */
+/* Parses one option; `next` is the following word or NULL. Return: words used, or -EINVAL. */
 static int parse_option(const struct rp_tool_command *command, const char *argument,
 			const char *next, struct rp_tool_options *options)
 {
@@ -467,7 +473,9 @@ static int check_operands(const struct rp_tool_command *command,
 	return 0;
 }
 
-/* A process is named in just one way; a command that starts one looks itself. */
+/*
+ * Checks that a process is named in exactly one way. A command that starts one checks for itself.
+ */
 static int check_process(const struct rp_tool_command *command, struct rp_tool_options *options)
 {
 	int ways = !!(options->given & RP_OPTION_PID) + !!(options->given & RP_OPTION_NAME);
@@ -490,7 +498,7 @@ static int check_process(const struct rp_tool_command *command, struct rp_tool_o
 	return 0;
 }
 
-/* "-" is standard output, where a command can use that. */
+/* Checks that the command can write to "-", and that no trace goes to a terminal. */
 static int check_output(const struct rp_tool_command *command,
 			const struct rp_tool_options *options)
 {
@@ -563,6 +571,10 @@ int rp_options_parse(const struct rp_tool_command *command, int argc, char **arg
 			ret = check_process(command, &options);
 		if (!ret)
 			ret = check_output(command, &options);
+		if (!ret && options.nettrace && !(command->options & RP_OPTION_NETTRACE)) {
+			rp_tool_error("%s: --format takes text, json or csv", command->name);
+			ret = -EINVAL;
+		}
 		if (ret)
 			return ret;
 	}

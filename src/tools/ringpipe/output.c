@@ -12,18 +12,6 @@
 #include "tools/ringpipe/display_text.h"
 #include "tools/ringpipe/tool.h"
 
-char *rp_output_expand(const char *pattern, pid_t pid)
-{
-	const char *mark = strstr(pattern, "{pid}");
-	char *path = NULL;
-
-	if (!mark)
-		return strdup(pattern);
-	if (asprintf(&path, "%.*s%d%s", (int)(mark - pattern), pattern, pid, mark + 5) < 0)
-		return NULL;
-	return path;
-}
-
 char *rp_output_pattern(const char *given, const char *name, const char *suffix)
 {
 	char when[32], safe[64], *pattern = NULL, *clean;
@@ -40,7 +28,7 @@ char *rp_output_pattern(const char *given, const char *name, const char *suffix)
 		safe[i] = strchr("/ {}", clean[i]) ? '_' : clean[i];
 	safe[i] = '\0';
 	free(clean);
-	/* A name that begins with a dash would read as an option later. */
+	/* A later command would read a name that begins with a dash as an option. */
 	if (safe[0] == '-' || safe[0] == '.')
 		safe[0] = '_';
 	localtime_r(&now, &parts);

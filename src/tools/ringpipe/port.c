@@ -18,7 +18,7 @@
 #define BACKLOG 16
 #define ADVERTISE_BYTES 34u
 #define ADVERTISE_MS 250
-#define LINEAGE_MAX 4096	/* processes looked at between one and us */
+#define LINEAGE_MAX 4096	/* ancestors visited between a process and this one */
 
 static int bind_at(int fd, const char *path, mode_t mode)
 {
@@ -34,8 +34,8 @@ static int bind_at(int fd, const char *path, mode_t mode)
 }
 
 /*
- * Listens in a new directory. A command of root's may become another user before it connects, so
- * the directory is open to all users then, and is_descendant() checks each peer.
+ * Listens in a new directory. A command that root runs may change its user before it connects, so
+ * any user may enter root's directory, and is_descendant() checks each peer.
  */
 static int listen_in(struct rp_tool_port *port, const char *parent)
 {
@@ -101,7 +101,9 @@ void rp_tool_port_close(struct rp_tool_port *port)
 	port->path = NULL;
 }
 
-/* "ADVR_V1\0", 16 bytes of cookie, u64 pid, u16 0. Return: whether it came, and in time. */
+/*
+ * Reads "ADVR_V1\0", 16 bytes of cookie, u64 pid, u16 0. Return: whether all of it arrived in time.
+ */
 static bool read_advertise(int fd, uint8_t bytes[ADVERTISE_BYTES])
 {
 	int64_t end = rp_now_ms() + ADVERTISE_MS;
@@ -132,7 +134,10 @@ static void resume_other(struct rp_tool_port *port, const uint8_t cookie[16], in
 			other = &port->others[i];
 	}
 	if (other) {
-		/* It was resumed, and waits for another command now, which never comes. */
+		/*
+		 * The runtime has been resumed and waits for another command, so keep its
+		 * connection open.
+		 */
 		hold(other, fd);
 		return;
 	}
@@ -146,8 +151,8 @@ static void resume_other(struct rp_tool_port *port, const uint8_t cookie[16], in
 }
 
 /*
- * The command, or what it has started: anybody else would be traced in its place. Those whose
- * parent has ended are ours by then, see rp_child_start().
+ * Whether the process is the command or a descendant of it: any other process is rejected, since it
+ * would be traced instead. An orphan's new parent is this process, see rp_child_start().
  */
 static bool is_descendant(pid_t pid)
 {
@@ -161,7 +166,10 @@ static bool is_descendant(pid_t pid)
 		} else if (at == pid) {
 			return false;
 		} else {
-			/* It ended between two looks, and its children have another parent. */
+			/*
+			 * The process ended between two reads, and its children have another
+			 * parent.
+			 */
 			at = pid;
 		}
 	}
@@ -192,7 +200,7 @@ static void greet(struct rp_tool_port *port, int fd)
 
 void rp_tool_port_accept(struct rp_tool_port *port)
 {
-	/* No more in a turn, so that a crowd keeps us from nothing else. */
+	/* Limits one call, so that many connections do not keep the caller from its other work. */
 	for (unsigned int i = 0; i < BACKLOG; i++) {
 		int fd = accept4(port->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 

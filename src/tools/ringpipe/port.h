@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A diagnostic port of our own: a command that we start finds it in its environment, connects, says
- * who it is (ipc-protocol.md in dotnet/diagnostics, "Advertise"), and waits at its start until it
- * is resumed.
+ * A diagnostic port of `ringpipe` itself: a command that `ringpipe` starts finds the port in its
+ * environment, connects, identifies itself (ipc-protocol.md in dotnet/diagnostics, "Advertise"),
+ * and waits at its start until it is resumed.
  *
  * The first runtime that connects is traced. Others, from child processes or from a second runtime
  * in the process, are resumed immediately and not traced.
@@ -18,31 +18,33 @@
 
 struct rp_runtime {
 	uint8_t cookie[16];		/* identifies the process */
-	int fd;				/* its connection that waits for a command; or -1 */
+	int fd;				/* the connection that waits for a command; or -1 */
 };
 
 struct rp_tool_port {
 	char *path;
 	int fd;
-	pid_t pid;			/* of the runtime to trace; 0: none came yet */
+	pid_t pid;			/* of the runtime to trace; 0: none has connected */
 	struct rp_runtime runtime;
 	struct rp_runtime others[RP_PORT_OTHERS_MAX];
-	size_t next_other;		/* whose place the next one takes */
+	size_t next_other;		/* the slot that the next one reuses */
 };
 
-/* Listens in a new directory in $TMPDIR or /tmp. Return: 0; -errno, said on stderr. */
+/*
+ * Listens in a new directory in $TMPDIR or /tmp. Return: 0; -errno, after an error line on stderr.
+ */
 int rp_tool_port_open(struct rp_tool_port *port);
 void rp_tool_port_close(struct rp_tool_port *port);
 
 /*
- * Accepts pending connections, and closes those of processes that are no descendants of ours. Does
- * not wait for connections, and waits 250 ms for their messages.
+ * Accepts pending connections, and closes those of processes that are not descendants. Does not
+ * wait for connections, but waits up to 250 ms for the message on each.
  */
 void rp_tool_port_accept(struct rp_tool_port *port);
 
 /*
- * The connection of the runtime to trace, for one command, which is the caller's then.
- * Return: the descriptor; -EAGAIN: it has not come (again) yet.
+ * Take the connection of the runtime to trace, for one command. The caller then owns it. Return:
+ * the descriptor; -EAGAIN if the runtime has not connected (again) yet.
  */
 int rp_tool_port_take(struct rp_tool_port *port);
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The beginning of a file of /proc, with a NUL behind it. Return: bytes read, or -errno. */
+/* Reads the beginning of a file of /proc and appends a NUL. Return: bytes read, or -errno. */
 static ssize_t read_proc(pid_t pid, const char *name, char *buffer, size_t size)
 {
 	char path[64];
@@ -31,7 +31,7 @@ static ssize_t read_proc(pid_t pid, const char *name, char *buffer, size_t size)
 	return length;
 }
 
-/* A number behind the third field of /proc/PID/stat. Return: 0 or -ESRCH. */
+/* Reads a number after the third field of /proc/PID/stat. Return: 0 or -ESRCH. */
 static int read_stat(pid_t pid, int wanted, uint64_t *ret_number)
 {
 	char stat[1024];
@@ -39,7 +39,9 @@ static int read_stat(pid_t pid, int wanted, uint64_t *ret_number)
 
 	if (read_proc(pid, "stat", stat, sizeof(stat)) <= 0)
 		return -ESRCH;
-	/* The name, field 2, may hold blanks and parentheses: count from its end. */
+	/*
+	 * The name, field 2, may contain blanks and parentheses: search for its end from the right.
+	 */
 	at = strrchr(stat, ')');
 	for (int field = 2; at && field < wanted; field++)
 		at = strchr(at + 1, ' ');
@@ -48,7 +50,10 @@ static int read_stat(pid_t pid, int wanted, uint64_t *ret_number)
 	return 0;
 }
 
-/* The last id of the row "NSpid:", which has one for each namespace, from ours to its own. */
+/*
+ * The last id of the row "NSpid:", which lists one per namespace, from this process's to the
+ * innermost.
+ */
 static pid_t inner_id(const char *status, pid_t otherwise)
 {
 	const char *ids = strstr(status, "\nNSpid:\t");
@@ -95,7 +100,7 @@ int rp_proc_read(pid_t pid, struct rp_proc *ret_proc)
 	if (read_stat(pid, 22, &process.start_time) ||
 	    read_proc(pid, "status", status, sizeof(status)) <= 0)
 		return -ESRCH;
-	/* The folder's owner would be root where the process may not be dumped. */
+	/* The folder's owner is no substitute: it is root for a process that may not be dumped. */
 	user = strstr(status, "\nUid:\t");
 	if (!user || sscanf(user, "\nUid: %*u %u", &process.uid) != 1)
 		return -ESRCH;
@@ -104,7 +109,7 @@ int rp_proc_read(pid_t pid, struct rp_proc *ret_proc)
 	return 0;
 }
 
-/* The children that one thread made: "PID PID …". */
+/* Visits the children that one thread created: "PID PID …". */
 static int thread_children(const char *path, int (*child)(pid_t pid, void *data), void *data)
 {
 	FILE *file = fopen(path, "re");
@@ -229,7 +234,7 @@ int rp_proc_sockets(pid_t pid, int (*visit)(const char *path, void *data), void 
 	if (!file)
 		file = fopen("/proc/net/unix", "re");
 	while (file && ret == 0 && getline(&row, &space, file) > 0) {
-		/* Seven columns, then the path, which may hold blanks. */
+		/* Seven columns precede the path, which may contain blanks. */
 		int at = 0;
 
 		(void)sscanf(row, "%*s %*s %*s %*s %*s %*s %*s %n", &at);
@@ -259,7 +264,7 @@ char *rp_proc_command_line(pid_t pid)
 	return strndup(buffer, (size_t)length);
 }
 
-/* The kernel cuts names at 15 bytes; the first argument often has the whole one. */
+/* The kernel cuts names at 15 bytes; the first argument often has the full name. */
 char *rp_proc_name(pid_t pid)
 {
 	char name[64], argument[4096];

@@ -9,52 +9,56 @@
 
 struct rp_proc {
 	pid_t pid;
-	pid_t inner_pid;		/* its own idea of that, in a pid namespace of its own */
-	uid_t uid;			/* the effective one */
+	pid_t inner_pid;		/* its pid in its innermost pid namespace */
+	uid_t uid;			/* the effective user id */
 	uint64_t start_time;		/* field 22 of /proc/PID/stat */
 };
 
-/* Return: 0; -ESRCH: there is no such process. */
+/* Return: 0; -ESRCH if the process does not exist. */
 int rp_proc_read(pid_t pid, struct rp_proc *ret_proc);
 /*
- * Call with the id of each thread that the process has now, as the process itself sees it. Return:
- * 0; what `visit` returned; -ESRCH: the process is gone, or its threads are not for us to see.
+ * Call `visit` with the id of each current thread, as the process itself sees it. Return: 0; the
+ * first other result of `visit`; -ESRCH if the process has ended or its threads may not be read.
  */
 int rp_proc_threads(pid_t pid, int (*visit)(uint64_t id, void *data), void *data);
-/* The same; 0: it has none in our pid namespace. */
+/*
+ * Return: 0; -ESRCH if the process does not exist. `ret_parent` is 0 if the parent is outside this
+ * pid namespace.
+ */
 int rp_proc_parent(pid_t pid, pid_t *ret_parent);
-/* Calls with each child of the process; returns what a call returned, if not 0. */
+/* Calls `child` with each child of the process. Return: 0, or the first other result of `child`. */
 int rp_proc_children(pid_t pid, int (*child)(pid_t pid, void *data), void *data);
 
 /*
- * Whether it may name files, and itself, in another way than we do: it has another root, another
- * mount namespace, or a pid namespace below ours. False where we may not know.
+ * Whether the process may know files, or itself, by other names: it has another root, another mount
+ * namespace, or a pid namespace below this one. False if that may not be read.
  */
 bool rp_proc_is_apart(const struct rp_proc *process);
 
 /*
- * Read where its socket lies by the environment it was started with, as it names that: TMPDIR or
- * /tmp. `ret_directory` is for free(). Return: 0; -ENOMEM; what open(2) and read(2) said.
+ * Read the folder of the process's socket from its initial environment: TMPDIR or /tmp, as the
+ * process names it. `ret_directory` is for free(). Return: 0; -ENOMEM; -errno of open(2) and
+ * read(2).
  */
 int rp_proc_directory(pid_t pid, char **ret_directory);
 
-/* The code that is mapped in a process. */
+/* The kind of code that a process has mapped. */
 enum rp_proc_code {
-	RP_PROC_UNKNOWN,		/* not for us to see */
-	RP_PROC_NO_MEMORY,		/* nothing is mapped: a kernel thread, or it has ended */
+	RP_PROC_UNKNOWN,		/* no permission to read the mappings */
+	RP_PROC_NO_MEMORY,		/* no mapping: a kernel thread, or the process has ended */
 	RP_PROC_TRACEABLE,		/* libringpipe.so or a .NET runtime */
 	RP_PROC_OTHER,
 };
 enum rp_proc_code rp_proc_code(pid_t pid);
 
 /*
- * Call with the absolute path of each socket bound in the network namespace of the process, or in
- * ours for pid 0 and where its own is not for us to see. Return: 0, or the first other return
- * of `visit`.
+ * Call `visit` with the absolute path of each socket bound in the process's network namespace. For
+ * pid 0, and if that namespace may not be read, this process's own is used. Return: 0, or the first
+ * other result of `visit`.
  */
 int rp_proc_sockets(pid_t pid, int (*visit)(const char *path, void *data), void *data);
 
-/* All for free(). NULL: no memory. */
+/* The results are for free(). NULL: no memory. */
 char *rp_proc_command_line(pid_t pid);	/* arguments joined by blanks */
 char *rp_proc_name(pid_t pid);		/* of the executable */
 

@@ -38,7 +38,7 @@ static int add(struct rp_processes *processes, struct rp_cursor c)
 	return 0;
 }
 
-/* The latest of this number. Return: its index, or SIZE_MAX. */
+/* Finds the latest process with this pid. Return: its index, or SIZE_MAX. */
 static size_t find(const struct rp_processes *processes, uint32_t pid)
 {
 	size_t i = processes->count;

@@ -9,26 +9,26 @@
 
 #include "nettrace/thread_table.h"
 
-/* One of them; or, when another program took its place, the part up to there. */
+/* One process, or, if it called execve(2), the part of it up to that call. */
 struct rp_process {
 	uint32_t pid;
 	uint32_t parent;		/* 0: not known */
 	char *name;
 	char *command_line;
-	uint64_t events;		/* of its threads */
+	uint64_t events;		/* number of its threads' events */
 	uint64_t lost;
 	bool complete;
 };
 
 struct rp_processes {
 	struct rp_process *rows;	/* in the order of their first events */
-	size_t count;			/* 0: the trace is of one process */
-	struct rp_thread_table threads;	/* the number of each: its row's index, from 1 */
+	size_t count;			/* 0: the trace has one process */
+	struct rp_thread_table threads;	/* maps a thread to its row's index plus 1 */
 };
 
 /*
- * Call it with each event. `ret_index` is the event's process, or SIZE_MAX if unknown. Events
- * unlike those of trace_merge.c are ignored. Return: 0 or -ENOMEM.
+ * Call it with each event. `ret_index` is the event's process, or SIZE_MAX if unknown. Events that
+ * do not match the layouts of trace_merge.c are ignored. Return: 0 or -ENOMEM.
  */
 int rp_processes_follow(struct rp_processes *processes, const struct rp_reader_event *event,
 			size_t *ret_index);

@@ -19,7 +19,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* A provider has a row for each session. */
+/* Sorts, and drops repeats: a provider has a row for each session. */
 static void sort(struct rp_provider_names *names)
 {
 	size_t kept = 0;
@@ -35,7 +35,7 @@ static void sort(struct rp_provider_names *names)
 	names->count = kept;
 }
 
-/* The first table of the reply that list.c describes. */
+/* Reads the first table of the reply that list.c describes. */
 static int read_names(const struct rp_exchange *exchange, struct rp_provider_names *names)
 {
 	struct rp_cursor cursor = rp_exchange_payload(exchange);
@@ -95,7 +95,7 @@ void rp_provider_names_fini(struct rp_provider_names *names)
 	free(names->rows);
 }
 
-/* Those that the library makes when a session first asks for them, and every one. */
+/* Whether the name needs no check: a provider that the library creates on demand, or "*". */
 static bool is_always_there(const char *name)
 {
 	static const char *const always[] = {
@@ -140,7 +140,7 @@ int rp_providers_check(const struct rp_target *target, const char *(*name_at)(si
 
 	while (first < count && is_always_there(name_at(first, data)))
 		first++;
-	/* A process that does not answer is reported by the request that matters. */
+	/* The later request for the session reports a process that does not answer. */
 	if (first == count || rp_provider_names_get(target, NULL, &names))
 		return 0;
 	for (size_t i = first; i < count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The providers that a process has, and those that a command asks for. */
+/* The providers of a process, and the check of those that a command names. */
 #ifndef RP_TOOL_PROVIDERS_H
 #define RP_TOOL_PROVIDERS_H
 
@@ -8,14 +8,14 @@
 #include "tools/ringpipe/target.h"
 
 struct rp_provider_names {
-	char **rows;			/* sorted, each once */
+	char **rows;			/* sorted, without repeats */
 	size_t count;
 };
 
 /*
- * Ask a process for its providers. `what` is what an error line says of a failure; NULL: no line.
- * Return: 0; -EOPNOTSUPP, without a line: it is a .NET runtime, which does not report them;
- * what rp_exchange_run() returned; -EPROTO; -ENOMEM.
+ * Ask a process for its providers. `what` begins the error line on a failure; NULL: no line.
+ * Return: 0; -EOPNOTSUPP, without a line: a .NET runtime, which does not report them; the result of
+ * rp_exchange_run(); -EPROTO; -ENOMEM.
  */
 int rp_provider_names_get(const struct rp_target *target, const char *what,
 			  struct rp_provider_names *ret_names);
@@ -23,8 +23,8 @@ void rp_provider_names_fini(struct rp_provider_names *names);
 
 /*
  * Check that the process has each of the providers; `name_at(i, data)` returns the name of one. A
- * process that does not report its providers passes. Return: 0; -ENOENT, after an error line with
- * the providers that exist.
+ * process that does not report its providers passes the check. Return: 0; -ENOENT, after an error
+ * line with the providers that exist.
  */
 int rp_providers_check(const struct rp_target *target, const char *(*name_at)(size_t i, void *data),
 		       size_t count, void *data);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ringpipe ps: the processes that can be traced. All are asked at once what they are, with one
- * deadline, so a process that hangs costs half a second and a "?".
+ * ringpipe ps: lists the processes that can be traced. It queries all of them simultaneously with
+ * one deadline, so a process that hangs costs half a second and a "?".
  */
 #include <errno.h>
 #include <poll.h>
@@ -19,7 +19,7 @@
 
 #define DEADLINE_MS 500
 
-/* Process commands, newest first: older runtimes do not know the newer ones. */
+/* Commands that identify a process, newest first: older runtimes do not know the newer ones. */
 static const uint8_t info_commands[] = {
 	RP_GET_PROCESS_INFO_3, RP_GET_PROCESS_INFO_2, RP_GET_PROCESS_INFO,
 };
@@ -30,7 +30,7 @@ struct probe {
 	struct rp_exchange exchange;
 	size_t command;			/* index in info_commands */
 	bool running;
-	char *runtime;			/* or NULL: not known */
+	char *runtime;			/* or NULL: unknown */
 };
 
 struct survey {
@@ -42,8 +42,8 @@ struct survey {
 
 /*
  * ProcessInfo: u64 pid, GUID cookie, command line, OS, architecture. ProcessInfo2 adds the entry
- * point's name and the runtime's version; ProcessInfo3 puts a u32 version in front and the platform
- * at the end. libringpipe adds how many copies of it are in the process, a u32.
+ * point's name and the runtime's version. ProcessInfo3 puts a u32 version before and the platform
+ * after these. libringpipe adds a u32, the number of its copies in the process.
  */
 static char *read_runtime(const struct rp_exchange *exchange, uint8_t command)
 {
@@ -101,7 +101,9 @@ static void step_probe(const struct survey *survey, struct probe *probe)
 	}
 }
 
-/* Steps all that run. Return: how many still do; the shortest wait goes into `timeout_ms`. */
+/*
+ * Steps all running exchanges. Return: how many still run; `timeout_ms` becomes the shortest wait.
+ */
 static size_t step_all(struct survey *survey, int64_t *timeout_ms)
 {
 	size_t running = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One poll loop: the stream of events, the signals, and two side conversations on connections of
- * their own, stop and stats. None of them waits for another.
+ * One poll loop for the stream of events, the signals, and two requests on separate connections:
+ * stop and stats. None of them waits for another.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,16 +21,16 @@
 #include "tools/ringpipe/display_text.h"
 
 #define START_TIMEOUT_MS 10000
-/* The .NET runtime's own; libringpipe takes any but 0 for all. */
+/* The .NET runtime's default; libringpipe does a full rundown for any value but 0. */
 #define RUNDOWN_KEYWORDS 0x80020139u
-/* With a stop asked for, this long without a byte means that nothing will come. */
+/* After a stop request and so long without a byte, the command gives up. */
 #define STOP_TIMEOUT_MS 20000
 #define TICK_MS 1000
 #define CHUNK_BYTES (256u << 10)
 
 enum phase { STARTING, RUNNING, STOPPING, ENDED };
 
-/* A request of ours on its own connection. */
+/* A request on a separate connection. */
 struct talk {
 	struct rp_message_buffer request;
 	struct rp_exchange exchange;
@@ -44,23 +44,23 @@ struct recording {
 	enum phase phase;
 	int signal_fd;
 	int64_t start_ms;		/* of the current phase STARTING, then of the session */
-	int64_t heard_ms;		/* the last byte, or the request to stop */
-	int64_t tick_ms;		/* when the live line is due again */
+	int64_t heard_ms;		/* the time of the last byte, or of the stop request */
+	int64_t tick_ms;		/* the time of the next progress line */
 	uint64_t session_id;
 	struct talk collect;		/* its connection carries the stream */
 	struct talk stop;
 	struct talk stats;
-	bool stats_unknown;		/* .NET: it has no such command */
+	bool stats_unknown;		/* .NET: the command does not exist there */
 	bool stats_seen;
-	bool stop_wanted;		/* signalled before the session had begun */
+	bool stop_wanted;		/* a signal arrived before the session began */
 	uint64_t delivered;
 	uint64_t lost;
-	bool line_open;			/* the live line stands on the terminal */
+	bool line_open;			/* the cursor is in the progress line */
 	size_t version;			/* index in collect_versions */
 	uint8_t *chunk;
 };
 
-/* EventPipe commands, newest first: what runtimes before .NET 9 and 8 know comes after. */
+/* EventPipe commands, newest first: those that runtimes before .NET 9 and 8 know come later. */
 static const struct {
 	uint8_t id;
 	bool has_keyword;		/* u64 rundown keyword instead of a bool */
@@ -75,7 +75,7 @@ static const struct {
 int rp_recording_providers(const struct rp_tool_options *options, const char *command,
 			   struct rp_session_provider **ret_providers, size_t *ret_count)
 {
-	/* Every provider, all keywords, every level. */
+	/* The default is every provider, with all keywords and every level. */
 	const char *text = options->providers ? options->providers : "*";
 	size_t at = 0;
 	int ret = rp_providers_parse(text, ret_providers, ret_count, &at);
@@ -120,9 +120,8 @@ static bool is_our_own(const struct rp_recording_plan *plan)
 }
 
 /*
- * The layout is that of ipc-protocol.md, see wire.h. Format 1 is nettrace. How long writers wait,
- * and that times are coarse, ringpipe's own command alone can say, which then goes on as
- * CollectTracing4 does.
+ * Builds the request in the layout of ipc-protocol.md, see wire.h. Only ringpipe's own command can
+ * request writers that wait and coarse times; the payload of CollectTracing4 follows these.
  */
 static int build_collect(struct recording *recording)
 {
@@ -138,7 +137,8 @@ static int build_collect(struct recording *recording)
 			      collect_versions[recording->version].id);
 	}
 	rp_message_put_u32(request, plan->buffer_mb);
-	rp_message_put_u32(request, 1);
+	rp_message_put_u32(request, plan->format == 6 ? RP_FORMAT_NETTRACE_V6 :
+			   RP_FORMAT_NETTRACE_V4);
 	if (collect_versions[recording->version].has_keyword)
 		rp_message_put_u64(request, plan->rundown ? RUNDOWN_KEYWORDS : 0);
 	else
@@ -188,13 +188,13 @@ static void end(struct recording *recording, enum rp_recording_end how)
 	recording->result->elapsed_ms = rp_now_ms() - recording->start_ms;
 }
 
-/* Ends a recording that never began, having said why. */
+/* Ends a recording that never began, and reports the cause. */
 static void fail_start(struct recording *recording, int error)
 {
 	bool is_gone = error == -ECONNRESET || error == -EPIPE;
 
 	rp_exchange_explain(&recording->collect.exchange, "trace", error);
-	/* It may have had the session, and what was written into it. */
+	/* The process may have started the session and written into it. */
 	end(recording, recording->plan->begun_fd && is_gone ? RP_RECORDING_PEER_ENDED :
 	    RP_RECORDING_FAILED);
 }
@@ -294,7 +294,7 @@ static void step_start(struct recording *recording)
 	}
 }
 
-/* A refused stop is no end yet: the stream may have ended by itself in the same moment. */
+/* A refused stop does not end the recording: the session may have ended at the same moment. */
 static void step_stop(struct recording *recording)
 {
 	int ret = rp_exchange_step(&recording->stop.exchange);
@@ -345,7 +345,7 @@ static void save_chunk(struct recording *recording, size_t size)
 	end(recording, RP_RECORDING_OUTPUT_FAILED);
 }
 
-/* One chunk a time, so that signals are seen however fast the peer writes. */
+/* Reads one chunk per call, so that signals are seen however fast the peer writes. */
 static void step_stream(struct recording *recording)
 {
 	ssize_t got = recv(recording->collect.exchange.fd, recording->chunk, CHUNK_BYTES, 0);
@@ -356,7 +356,7 @@ static void step_stream(struct recording *recording)
 		end(recording, recording->phase == STOPPING ? RP_RECORDING_STOPPED :
 							     RP_RECORDING_PEER_ENDED);
 	} else if (errno == ECONNRESET) {
-		/* It went away with something of ours unread; what it had sent is here. */
+		/* The peer closed with our request unread; all that it sent has been received. */
 		end(recording, RP_RECORDING_PEER_ENDED);
 	} else if (errno != EAGAIN && errno != EINTR) {
 		line_clear(recording);
@@ -438,7 +438,10 @@ static int64_t next_wait(const struct recording *recording)
 	return timeout;
 }
 
-/* The descriptor to poll for one exchange. If the peer's queue is full, it is retried soon. */
+/*
+ * The descriptor to poll for one exchange. If the peer's queue is full, the exchange is soon
+ * retried.
+ */
 static struct pollfd talk_poll(const struct talk *talk, int64_t *timeout)
 {
 	struct pollfd wait = { .fd = -1 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ringpipe recover: traces out of what killed processes left. */
+/* ringpipe recover: makes traces from the ring files of killed processes. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "recover/files.h"
 #include "recover/recovery.h"
 #include "tools/ringpipe/output.h"
@@ -29,13 +30,13 @@ static const char *const state_names[] = {
 	[RP_RECOVERY_EMPTY] = "empty",
 };
 
-/* One directory among those of sessions. */
+/* The directory of one session. */
 struct found {
 	int parent_fd;
 	const char *name;
-	const char *state;		/* for people */
+	const char *state;		/* for display */
 	bool is_running;
-	bool is_bare;			/* killed before its first file, or about to make it */
+	bool is_bare;			/* the process has not created its first file */
 	struct rp_recover_header head;
 };
 
@@ -48,7 +49,7 @@ static bool is_session_name(const char *name)
 	return pid && start && name[pid] == '-' && !name[pid + 1 + start];
 }
 
-/* Return: whether it is a session's directory; others are ignored. */
+/* Return: whether it is a session's directory; all others are ignored. */
 static bool look_at(int parent_fd, const char *name, struct found *ret_found)
 {
 	struct found found = { .parent_fd = parent_fd, .name = name };
@@ -90,7 +91,7 @@ static int prune_one(const struct found *found, void *data)
 	int ret = 0;
 
 	(void)data;
-	/* A process that is about to make its first file makes the directory again. */
+	/* A process that is about to create its first file creates the directory again. */
 	if (found->is_bare)
 		ret = unlinkat(found->parent_fd, found->name, AT_REMOVEDIR) == 0 ? 0 : -errno;
 	else if (!found->is_running)
@@ -102,7 +103,10 @@ static int prune_one(const struct found *found, void *data)
 	return ret;
 }
 
-/* Every session's directory in `path`, which may be missing. Return: the exit status. */
+/*
+ * Calls `act` for every session's directory in `path`, which may be missing. Return: the exit
+ * status.
+ */
 static int for_each(const char *path, int (*act)(const struct found *found, void *data),
 		    void *data)
 {
@@ -148,7 +152,10 @@ static int list(const char *path, enum rp_format format)
 	return printed == RP_EXIT_OK ? status : printed;
 }
 
-/* The session's output where it is still there, else -1. Never `file`, which is the new trace. */
+/*
+ * Opens the session's output if it still exists, else returns -1. Never opens `file`, the new
+ * trace.
+ */
 static int open_session_output(const struct rp_recover_header *head)
 {
 	int fd = open(head->output, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -210,7 +217,7 @@ static void emit(const struct rp_recovery_result *result, const struct rp_recove
 			      rp_text_count(result->damaged, number));
 }
 
-/* rp_output_open() makes files that are only written to. */
+/* rp_output_open() opens files for writing only. */
 static int reopen(const struct rp_output *output)
 {
 	char path[64];
@@ -259,7 +266,7 @@ static int recover_into(int directory_fd, const struct rp_recover_header *head,
 			const struct rp_tool_options *options)
 {
 	char *pattern = rp_output_pattern(options->output, head->name, "nettrace");
-	char *path = pattern ? rp_output_expand(pattern, (pid_t)head->process_id) : NULL;
+	char *path = pattern ? rp_text_expand_pid(pattern, (pid_t)head->process_id) : NULL;
 	struct rp_output output;
 	int status = RP_EXIT_FAILURE;
 
@@ -321,7 +328,9 @@ int rp_command_recover(const struct rp_tool_options *options)
 			      "--help");
 		return RP_EXIT_USAGE;
 	}
-	/* The default one is made by the first session; with --prune, nothing to remove is well. */
+	/*
+	 * The first session creates the default directory; with --prune, a missing one is no error.
+	 */
 	if (mode == RP_OPTION_LIST && path && access(path, F_OK) != 0) {
 		rp_tool_error("cannot read %s: %s", path, strerror(errno));
 		return RP_EXIT_FAILURE;

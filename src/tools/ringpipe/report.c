@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ringpipe report: the summary of a trace; the events one by one are in report_events.c. */
+/* ringpipe report: prints the summary of a trace; report_events.c prints the events. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

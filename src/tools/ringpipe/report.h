@@ -9,12 +9,12 @@
 
 #include "tools/ringpipe/tool.h"
 
-/* NULL when all is well, else a sentence for the user; the buffer may hold it. */
+/* NULL on success, else a sentence for the user, which may be stored in the buffer. */
 const char *rp_report_explain(const struct rp_reader *reader, int error, char *buffer, size_t size);
 
 /*
- * Print each event on standard output. `path` names the trace in messages; `file`, or NULL, is read
- * before for the names of functions, which stand at its end. Return: the exit status.
+ * Print each event on standard output. `path` names the trace in messages. `file`, or NULL, is read
+ * first for the names of functions, which are at its end. Return: the exit status.
  */
 int rp_report_events(struct rp_reader *reader, const char *path, const char *file,
 		     const struct rp_tool_options *options);

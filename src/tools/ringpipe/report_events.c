@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ringpipe report --events: as text, with the stack below each event; as JSON, one line for each;
- * as CSV with a header, the fields of an event in one column as JSON. A trace has millions of
- * events, so this file writes them directly, and not by struct rp_rows.
+ * ringpipe report --events. Text has the stack below each event; JSON has one line per event; CSV
+ * has a header, and the fields of an event in one column as JSON. A trace has millions of events,
+ * so this file writes them directly, without struct rp_rows.
  */
 #include "tools/ringpipe/report.h"
 
@@ -21,16 +21,16 @@
 struct event_printer {
 	enum rp_format format;
 	bool all;
-	/* Names as the format writes them, kept while events of one kind follow each other. */
+	/* Names in the output format, reused while successive events are of one kind. */
 	const struct rp_reader_type *type;
 	char *provider;
 	char *name;
-	const struct rp_summary *summary;	/* in the making */
-	struct rp_names names;		/* of functions, as the format writes them */
+	const struct rp_summary *summary;	/* incomplete while events are printed */
+	struct rp_names names;		/* of functions, in the output format */
 	struct rp_reader_info info;
 };
 
-/* A name as the format writes it: for free(), or NULL without memory. */
+/* Formats a name for the output. Return: the text, for free(), or NULL without memory. */
 static char *render_name(enum rp_format format, const char *name)
 {
 	struct json_object *string;
@@ -75,7 +75,7 @@ static int take_type(struct event_printer *printer, const struct rp_reader_type 
 static const char *utc_of(const struct event_printer *printer, const struct rp_reader_event *event,
 			  char *buffer)
 {
-	/* A damaged trace may have any time. */
+	/* The times in a damaged trace may have any value, so subtract as unsigned numbers. */
 	uint64_t utc_ns = (uint64_t)printer->info.start_utc_ns + (uint64_t)event->time_ns;
 
 	return rp_text_utc_ns((int64_t)utc_ns, buffer);
@@ -84,7 +84,7 @@ static const char *utc_of(const struct event_printer *printer, const struct rp_r
 static uint64_t frame_of(const struct event_printer *printer, const struct rp_reader_event *event,
 			 uint32_t index)
 {
-	/* A reader lets only 4 and 8 pass; a wider one would not fit the address. */
+	/* A reader accepts only 4 and 8; a wider one would not fit the address. */
 	const size_t bytes = printer->info.pointer_bytes > 8 ? 8 : printer->info.pointer_bytes;
 	uint64_t address = 0;
 
@@ -92,7 +92,7 @@ static uint64_t frame_of(const struct event_printer *printer, const struct rp_re
 	return address;
 }
 
-/* NULL where the trace does not name it. */
+/* Return: the function's name; NULL if the trace does not contain it. */
 static const char *function_of(const struct event_printer *printer,
 			       const struct rp_reader_event *event, uint32_t index)
 {
@@ -105,7 +105,7 @@ static const char *function_of(const struct event_printer *printer,
 
 #define GUID_TEXT 37
 
-/* The GUID as text, or "" for none. */
+/* The GUID as text, or "" if it is all zeros. */
 static const char *guid_text(const struct rp_guid *guid, char *buffer)
 {
 	static const struct rp_guid none;
@@ -149,17 +149,77 @@ static void print_json_frames(const struct event_printer *printer,
 	putchar(']');
 }
 
+/* W3C trace context: hexadecimal digits, as in the header `traceparent`. */
+static void print_json_trace(const struct rp_reader_event *event)
+{
+	static const uint8_t none[sizeof(event->trace_id)];
+
+	if (!memcmp(event->trace_id, none, sizeof(none)))
+		return;
+	fputs(",\"trace_id\":\"", stdout);
+	for (size_t i = 0; i < sizeof(event->trace_id); i++)
+		printf("%02x", event->trace_id[i]);
+	putchar('"');
+	if (event->span_id)
+		printf(",\"span_id\":\"%016" PRIx64 "\"", event->span_id);
+}
+
+static void print_json_text(const char *text)
+{
+	struct json_object *string = rp_json_string(text);
+
+	rp_json_put(stdout, string, 0);
+	json_object_put(string);
+}
+
+static void print_json_labels(const struct rp_reader_event *event)
+{
+	const char *comma = "";
+
+	if (!event->label_count)
+		return;
+	fputs(",\"labels\":{", stdout);
+	for (uint32_t i = 0; i < event->label_count; i++) {
+		const struct rp_reader_label *label = &event->labels[i];
+
+		fputs(comma, stdout);
+		print_json_text(label->key);
+		putchar(':');
+		if (label->text)
+			print_json_text(label->text);
+		else
+			printf("%" PRId64, label->number);
+		comma = ",";
+	}
+	putchar('}');
+}
+
+/* Whether a row names the process: the trace has events of several. */
+static bool has_process(const struct event_printer *printer, const struct rp_reader_event *event)
+{
+	return printer->summary->process != SIZE_MAX ||
+	       event->process != printer->info.process_id;
+}
+
+static uint64_t process_of(const struct event_printer *printer,
+			   const struct rp_reader_event *event)
+{
+	const struct rp_summary *summary = printer->summary;
+
+	return summary->process == SIZE_MAX ? event->process :
+	       summary->processes.rows[summary->process].pid;
+}
+
 static int print_json(const struct event_printer *printer, const struct rp_reader_event *event)
 {
 	char utc[RP_TEXT_MAX];
 
 	printf("{\"time_ns\":%" PRId64 ",\"time_utc\":\"%s\"", event->time_ns,
 	       utc_of(printer, event, utc));
-	if (printer->summary->process != SIZE_MAX)
-		printf(",\"process\":%" PRIu32,
-		       printer->summary->processes.rows[printer->summary->process].pid);
+	if (has_process(printer, event))
+		printf(",\"process\":%" PRIu64, process_of(printer, event));
 	printf(",\"thread\":%" PRIu64, event->thread);
-	/* The .NET runtime writes -1 where it does not know. */
+	/* The .NET runtime writes -1 if it does not know the processor. */
 	if (event->processor == UINT32_MAX)
 		fputs(",\"processor\":null", stdout);
 	else
@@ -168,18 +228,12 @@ static int print_json(const struct event_printer *printer, const struct rp_reade
 	       printer->name, event->type->id);
 	print_json_guid("activity", &event->activity);
 	print_json_guid("related_activity", &event->related_activity);
+	print_json_trace(event);
+	print_json_labels(event);
 	print_json_frames(printer, event);
 	fputs(",\"fields\":", stdout);
 	errno = EIO;
 	return rp_reader_print_json(event, stdout) || puts("}") < 0 ? -errno : 0;
-}
-
-static uint32_t process_of(const struct event_printer *printer)
-{
-	const struct rp_summary *summary = printer->summary;
-
-	return summary->process == SIZE_MAX ? printer->info.process_id :
-	       summary->processes.rows[summary->process].pid;
 }
 
 static int print_text(const struct event_printer *printer, const struct rp_reader_event *event)
@@ -187,8 +241,8 @@ static int print_text(const struct event_printer *printer, const struct rp_reade
 	char utc[RP_TEXT_MAX], activity[GUID_TEXT];
 
 	printf("%s  ", utc_of(printer, event, utc));
-	if (printer->summary->process != SIZE_MAX)
-		printf("%" PRIu32 "/", process_of(printer));
+	if (has_process(printer, event))
+		printf("%" PRIu64 "/", process_of(printer, event));
 	printf("%" PRIu64 "  %s/%s  ", event->thread, printer->provider, printer->name);
 	errno = EIO;
 	if (rp_reader_print_json(event, stdout))
@@ -225,7 +279,7 @@ static int print_csv_fields(const struct rp_reader_event *event)
 	return ret;
 }
 
-/* Functions, or addresses where the trace names none, innermost first, with semicolons between. */
+/* Prints functions, or addresses without a name, innermost first, separated by semicolons. */
 static int print_csv_stack(const struct event_printer *printer, const struct rp_reader_event *event)
 {
 	char *text = NULL;
@@ -261,8 +315,8 @@ static int print_csv(const struct event_printer *printer, const struct rp_reader
 	char utc[RP_TEXT_MAX], activity[GUID_TEXT], related[GUID_TEXT];
 	int ret;
 
-	printf("%s,%" PRId64 ",%" PRIu32 ",%" PRIu64 ",", utc_of(printer, event, utc),
-	       event->time_ns, process_of(printer), event->thread);
+	printf("%s,%" PRId64 ",%" PRIu64 ",%" PRIu64 ",", utc_of(printer, event, utc),
+	       event->time_ns, process_of(printer, event), event->thread);
 	if (event->processor != UINT32_MAX)
 		printf("%" PRIu32, event->processor);
 	putchar(',');
@@ -326,7 +380,7 @@ int rp_report_events(struct rp_reader *reader, const char *path, const char *fil
 	int ret;
 
 	rp_reader_get_info(reader, &printer.info);
-	/* A pipe may be a live session: an event must not wait for the next ones. */
+	/* A pipe may be a live session, where each event must appear immediately. */
 	if (!file)
 		setvbuf(stdout, NULL, _IOLBF, 0);
 	if (printer.format == RP_FORMAT_CSV)

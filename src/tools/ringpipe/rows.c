@@ -44,7 +44,7 @@ static size_t shown_columns(const struct rp_rows *rows)
 	return count;
 }
 
-/* The last column gets no blanks after it. */
+/* No padding follows the last column. */
 static void put_cell(const struct rp_rows *rows, const char *text, size_t width, bool is_right,
 		     bool is_last)
 {
@@ -60,7 +60,7 @@ static void put_cell(const struct rp_rows *rows, const char *text, size_t width,
 	fputs(is_last ? "\n" : rows->format == RP_FORMAT_CSV ? "," : "  ", rows->stream);
 }
 
-/* One line: the headings, where `cells` is NULL. */
+/* Prints one line: the headings if `cells` is NULL. */
 static void put_line(const struct rp_rows *rows, char *const *cells, const size_t *widths)
 {
 	const size_t shown = shown_columns(rows);

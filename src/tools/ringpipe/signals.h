@@ -7,10 +7,10 @@
 
 /* Blocks SIGINT, SIGTERM, SIGHUP and SIGCHLD. Return: a signalfd for them, or -errno. */
 int rp_signals_open(void);
-/* Forgets those that are pending, closes the signalfd, and lets signals come as before. */
+/* Discards pending signals, closes the signalfd, and unblocks the signals. */
 void rp_signals_close(int fd);
 
-/* CLOCK_MONOTONIC in milliseconds. */
+/* Return: CLOCK_MONOTONIC in milliseconds. */
 int64_t rp_now_ms(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ringpipe stacks: the current stack of each thread of a process, from a short session of the
- * sampler. It samples sleeping threads at once and running ones at their next tick; the first stack
- * of each thread is kept.
+ * sampler. The sampler samples sleeping threads immediately and running ones at their next tick.
+ * The command shows the first stack of each thread.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -26,7 +26,7 @@
 #define DURATION_MS 500u
 #define BUFFER_MB 8u
 
-/* Events of the sampler. */
+/* The events of the sampler. */
 enum {
 	THREAD_SAMPLE = 0,	/* an i32: 1 asleep, 2 running */
 	THREAD_NAME = 1,	/* a u32, the thread, and its name */
@@ -37,10 +37,10 @@ enum {
 struct thread {
 	uint64_t id;
 	char *name;			/* or NULL */
-	const char *state;		/* or NULL: it was not seen */
+	const char *state;		/* or NULL: no sample arrived */
 	uint64_t *frames;
 	uint32_t frame_count;
-	bool is_there;			/* it has not ended */
+	bool is_there;			/* the thread has not ended */
 };
 
 struct stacks {
@@ -139,19 +139,22 @@ static int read_trace(int fd, struct stacks *stacks)
 	return ret;
 }
 
-/* One frame, resolved. */
+/* One frame with its names. */
 struct frame {
 	uint64_t address;
 	const char *function;		/* or NULL */
 	const char *file;		/* or NULL */
-	uint64_t offset;		/* from where the function begins, or the mapping */
+	uint64_t offset;		/* from the start of the function, or of the mapping */
 };
 
 static void name_frame(const struct stacks *stacks, const struct thread *thread, uint32_t at,
 		       struct frame *ret_frame)
 {
 	uint64_t address = thread->frames[at];
-	/* A call may be the last of its function: what it returns to is the next one's. */
+	/*
+	 * A call may be the last instruction of its function; its return address is then in the
+	 * next one.
+	 */
 	uint64_t inside = at ? address - 1 : address;
 	const struct rp_address_range *function = rp_address_range_find(&stacks->names.functions,
 									inside);
@@ -238,7 +241,7 @@ static void add_json_frames(struct rp_rows *rows, const struct stacks *stacks,
 	rp_rows_add(rows, frames, NULL);
 }
 
-/* As in CSV of events: functions, innermost first, with semicolons between. */
+/* As in CSV of events: functions, innermost first, separated by semicolons. */
 static void add_csv_frames(struct rp_rows *rows, const struct stacks *stacks,
 			   const struct thread *thread)
 {
@@ -306,7 +309,7 @@ static int keep_thread(uint64_t id, void *data)
 	return 0;
 }
 
-/* A thread that has ended since is in no place. Where the threads are not ours to see, all stay. */
+/* Drops threads that have ended since. If the threads may not be read, all stay. */
 static void drop_ended(struct stacks *stacks, const struct rp_target *target)
 {
 	size_t kept = 0;
@@ -324,7 +327,7 @@ static void drop_ended(struct stacks *stacks, const struct rp_target *target)
 	stacks->count = kept;
 }
 
-/* By id: the main thread first. */
+/* Sorts by id, so the main thread is first. */
 static int compare_threads(const void *a, const void *b)
 {
 	const struct thread *x = a, *y = b;

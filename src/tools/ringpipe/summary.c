@@ -43,10 +43,10 @@ static void free_loss(void *node)
 	free(loss);
 }
 
-/* Adds to an array that doubles. Return: 0 or -ENOMEM. */
+/* Appends to an array whose capacity doubles. Return: 0 or -ENOMEM. */
 static int append(void ***array, size_t *count, void *item)
 {
-	/* Full at 0 and at each power of two. */
+	/* The array is full at 0 and at each power of two. */
 	if ((*count & (*count - 1)) == 0) {
 		void **grown = realloc(*array, (*count ? *count * 2 : 1) * sizeof(*grown));
 
@@ -58,7 +58,7 @@ static int append(void ***array, size_t *count, void *item)
 	return 0;
 }
 
-/* Providers whose events the drain thread writes, which is no thread of the program. */
+/* Whether the drain thread, rather than the program, writes the provider's events. */
 static bool is_own(const char *provider)
 {
 	return !strcmp(provider, "ringpipe") || !strcmp(provider, "Universal.System") ||
@@ -90,7 +90,7 @@ static struct rp_kind *add_kind(struct rp_summary *summary, const struct rp_read
 		free_kind(kind);
 		return NULL;
 	}
-	/* On failure the tree still owns it. */
+	/* If append() fails, the tree still owns the kind. */
 	return append((void ***)&summary->kinds, &summary->kind_count, kind) ? NULL : kind;
 }
 
@@ -115,7 +115,7 @@ static int add_loss(struct rp_summary *summary, uint32_t ring, char *reason, uin
 	return append((void ***)&summary->losses, &summary->loss_count, loss);
 }
 
-/* Payload of EventsLost: u32 ring, UTF-16 reason, u64 count. Any other one is passed over. */
+/* Payload of EventsLost: u32 ring, UTF-16 reason, u64 count. Other payloads are ignored. */
 static int read_loss(struct rp_summary *summary, const struct rp_reader_event *event)
 {
 	const struct rp_reader_field *fields = event->type->fields;
@@ -210,7 +210,7 @@ static int compare_ids(const void *left, const void *right)
 	return (left > right) - (left < right);
 }
 
-/* The ids are the keys themselves: no memory is behind these pointers. */
+/* The ids are stored as the pointers themselves, which refer to no memory. */
 static int count_thread(struct rp_summary *summary, uint64_t thread)
 {
 	const void *id = (const void *)(uintptr_t)thread;
@@ -229,7 +229,7 @@ static void keep_id(void *node)
 	(void)node;
 }
 
-/* A stack of 32-bit addresses is of no writer that marks them. */
+/* No writer of 32-bit addresses marks stacks that are cut. */
 static bool is_cut(const struct rp_summary *summary, const struct rp_reader_event *event)
 {
 	uint64_t last;
@@ -249,7 +249,7 @@ static int count_event(struct rp_summary *summary, const struct rp_reader_event 
 	if (ret)
 		return ret;
 	if (!kind) {
-		/* The name then holds for the summary and for each printed event. */
+		/* Set the name once, for the summary and for each printed event. */
 		if (!*event->type->name)
 			event->type->name = rp_dotnet_event_name(event->type);
 		kind = add_kind(summary, event->type);

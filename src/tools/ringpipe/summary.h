@@ -12,7 +12,7 @@
 #include "tools/ringpipe/processes.h"
 #include "tools/ringpipe/tool.h"
 
-/* A kind of event: all that agree in these names and numbers. */
+/* A kind of event: all events that agree in these names and numbers. */
 struct rp_kind {
 	char *provider;
 	char *name;
@@ -36,7 +36,7 @@ struct rp_loss {
 
 struct rp_provider_sum {
 	const char *name;
-	struct rp_kind **kinds;		/* most events first; part of summary.kinds */
+	struct rp_kind **kinds;		/* sorted by number of events; part of summary.kinds */
 	size_t kind_count;
 	uint64_t events;
 	uint64_t payload_bytes;
@@ -45,30 +45,30 @@ struct rp_provider_sum {
 struct rp_summary {
 	struct rp_reader_info info;
 	struct rp_reader_stats stats;
-	uint64_t stacks;		/* events that carry one */
-	struct rp_guids activities;	/* that events carry */
-	uint64_t stacks_cut;		/* that end with RP_FRAME_CUT */
-	uint64_t skipped;		/* by EventsSkipped: left out by the events' limits */
-	uint64_t rules_missing;		/* by StacksCut: some stacks lack them and may be cut */
-	uint64_t threads;		/* that events of the program name */
+	uint64_t stacks;		/* events with a stack */
+	struct rp_guids activities;	/* activity ids of the events */
+	uint64_t stacks_cut;		/* stacks that end with RP_FRAME_CUT */
+	uint64_t skipped;		/* from EventsSkipped: beyond an event's limit */
+	uint64_t rules_missing;		/* from StacksCut: unwind rules that stacks lacked */
+	uint64_t threads;		/* threads of the program's events */
 	uint64_t last_thread;
-	int64_t last_ns;		/* the latest event, since the start */
-	uint64_t window_from, window_to;	/* from event Snapshot; 0: no snapshot */
-	uint64_t step_ns;		/* resolution from event CoarseTime; 0: exact times */
-	struct rp_kind **kinds;		/* by provider, most events first */
+	int64_t last_ns;		/* time of the latest event, since the start */
+	uint64_t window_from, window_to;	/* from the event Snapshot; 0: no snapshot */
+	uint64_t step_ns;		/* resolution from the event CoarseTime; 0: exact times */
+	struct rp_kind **kinds;		/* sorted by provider, then by number of events */
 	size_t kind_count;
-	struct rp_provider_sum *providers;	/* most events first */
+	struct rp_provider_sum *providers;	/* sorted by number of events */
 	size_t provider_count;
 	struct rp_loss **losses;
 	size_t loss_count;
 	struct rp_processes processes;
-	size_t process;			/* whose the event is that is visited; or SIZE_MAX */
+	size_t process;			/* process of the visited event; or SIZE_MAX */
 	void *kind_tree;
 	void *loss_tree;
 	void *thread_tree;		/* ids, as pointers */
 };
 
-/* Called for each event; returns 0, or -errno to stop. */
+/* Called for each event. Return: 0, or -errno to stop. */
 typedef int (*rp_summary_visit)(const struct rp_reader_event *event, void *data);
 
 /*
@@ -81,20 +81,20 @@ int rp_summary_read(struct rp_reader *reader, rp_summary_visit visit, void *data
 		    struct rp_summary *ret_summary);
 void rp_summary_fini(struct rp_summary *summary);
 
-/* When a snapshot of a flight recorder is complete; at no time where both are the same. */
+/* The window in which a flight recorder's snapshot is complete; empty if both times are equal. */
 struct rp_summary_window {
 	int64_t from_utc_ns, to_utc_ns;
 };
 
-/* Return: false if the trace has none. */
+/* Return: false if the trace has no window. */
 bool rp_summary_get_window(const struct rp_summary *summary, struct rp_summary_window *ret_window);
 
-/* How a summary is printed. */
+/* How to print a summary. */
 struct rp_summary_view {
 	const char *path;
 	const char *error;		/* or NULL */
-	uint64_t top;			/* how many kinds of events */
-	bool all;			/* internal kinds, too */
+	uint64_t top;			/* how many kinds of events to print */
+	bool all;			/* internal kinds too */
 };
 
 /*

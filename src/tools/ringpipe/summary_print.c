@@ -117,7 +117,10 @@ static int descending(const void *left, const void *right)
 	return (a < b) - (a > b);
 }
 
-/* The count of the top-th kind: kinds with fewer events are left out. 0, all, without memory. */
+/*
+ * The count of the top-th kind; kinds with fewer events are omitted. Without memory: 0, so all are
+ * shown.
+ */
 static uint64_t threshold(const struct rp_summary *summary, uint64_t top)
 {
 	uint64_t *counts, at_least;
@@ -135,7 +138,7 @@ static uint64_t threshold(const struct rp_summary *summary, uint64_t top)
 	return at_least;
 }
 
-/* With the version where another kind has the same id. */
+/* Adds the name, with the version if another kind has the same id. */
 static void add_name(struct rp_rows *rows, const struct rp_provider_sum *sum,
 		     const struct rp_kind *kind)
 {
@@ -150,10 +153,10 @@ static void add_name(struct rp_rows *rows, const struct rp_provider_sum *sum,
 			      kind->id, kind->version);
 }
 
-/* Which kinds of events are shown. */
+/* Selects the kinds of events to show. */
 struct choice {
-	bool all;			/* internal kinds, too */
-	uint64_t at_least;		/* kinds with fewer events are left out */
+	bool all;			/* internal kinds too */
+	uint64_t at_least;		/* kinds with fewer events are omitted */
 };
 
 static struct choice choose(const struct rp_summary *summary, const struct rp_summary_view *view)
@@ -161,7 +164,7 @@ static struct choice choose(const struct rp_summary *summary, const struct rp_su
 	return (struct choice){ .all = view->all, .at_least = threshold(summary, view->top) };
 }
 
-/* A provider without the internal kinds of events that are not shown. */
+/* The provider's totals without the internal kinds that are not shown. */
 static struct rp_provider_sum shown_of(const struct rp_provider_sum *sum,
 				       const struct choice *choice)
 {
@@ -182,9 +185,9 @@ static bool is_kind_shown(const struct rp_kind *kind, const struct choice *choic
 	return (choice->all || !kind->is_internal) && kind->events >= choice->at_least;
 }
 
-/* The table leaves these out. */
+/* Counts what the table omits. */
 struct omitted {
-	size_t kinds;			/* they came less often */
+	size_t kinds;			/* kinds with too few events */
 	uint64_t internal_events;
 };
 
@@ -247,7 +250,7 @@ static struct json_object *rate_to_json(uint64_t events, uint64_t ns)
 	return ns ? json_object_new_double((double)events * 1e9 / (double)ns) : NULL;
 }
 
-/* Those of CSV; in JSON each provider has the rest of its kinds. */
+/* Columns of CSV; in JSON each provider lists the rest of its kinds. */
 static const struct rp_column kind_columns[] = {
 	{ .key = "provider" }, { .key = "name" }, { .key = "id" }, { .key = "version" },
 	{ .key = "level" }, { .key = "opcode" }, { .key = "keywords" }, { .key = "events" },
@@ -349,7 +352,7 @@ static struct json_object *losses_to_json(const struct rp_summary *summary)
 	return losses;
 }
 
-/* Nanoseconds since the trace's start, as its events' times are. */
+/* Nanoseconds since the trace's start, like the times of events. */
 static struct json_object *window_to_json(const struct rp_summary *summary)
 {
 	struct rp_summary_window window;

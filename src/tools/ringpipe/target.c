@@ -21,7 +21,7 @@ const char *rp_target_directory(void)
 	return directory && *directory ? directory : "/tmp";
 }
 
-/* Digits up to `end`, which is stepped over. Return: 0 or -EINVAL. */
+/* Parses digits up to `end`, and skips `end`. Return: 0 or -EINVAL. */
 static int parse_part(const char **text, const char *end, uint64_t max, uint64_t *ret_number)
 {
 	const char *stop = strstr(*text, end);
@@ -90,7 +90,7 @@ void rp_target_list_fini(struct rp_target_list *list)
 	free(list->rows);
 }
 
-/* Whether the file is a socket of the process, and not of another user. */
+/* Whether the file is a socket owned by the user of the process. */
 static bool is_its_socket(const char *path, const struct rp_proc *process)
 {
 	struct stat file;
@@ -99,7 +99,7 @@ static bool is_its_socket(const char *path, const struct rp_proc *process)
 	       (file.st_uid == process->uid || file.st_uid == 0);
 }
 
-/* Takes over `path`. Return: 1, or -ENOMEM. */
+/* Takes ownership of `path`. Return: 1, or -ENOMEM. */
 static int fill_target(const struct rp_proc *process, char *path, bool is_async,
 		       struct rp_target *ret_target)
 {
@@ -122,7 +122,7 @@ static int fill_target(const struct rp_proc *process, char *path, bool is_async,
 	return 1;
 }
 
-/* Return: 1 with a target; 0 when the file is no socket of a living process; -ENOMEM. */
+/* Return: 1 with a target; 0 if the file is not the socket of a living process; -ENOMEM. */
 static int examine(const char *directory, const char *name, struct rp_target *ret_target)
 {
 	struct rp_proc process;
@@ -141,9 +141,10 @@ static int examine(const char *directory, const char *name, struct rp_target *re
 }
 
 /*
- * The socket in the process's own folder, by its own pid. With a pid namespace there may be one of
- * time as well, and the start time another one than we see: then the newest, as .NET's tools do.
- * The listener is checked before anything is sent. Return: for free(), or NULL.
+ * Finds the socket in the process's own folder, by the pid that the process itself sees. Its time
+ * namespace may differ too, and then the start time in the name is different from the one seen
+ * here: the function takes the newest, as .NET's tools do. The listener is checked before anything
+ * is sent. Return: the path, for free(), or NULL.
  */
 static char *find_socket(const char *directory, const struct rp_proc *process,
 			 bool is_async)
@@ -180,7 +181,10 @@ static char *find_socket(const char *directory, const struct rp_proc *process,
 	return found;
 }
 
-/* A path of the process as we name it. For free(), or NULL without memory. */
+/*
+ * Converts a path of the process for use in this process. Return: for free(), or NULL without
+ * memory.
+ */
 static char *seen_from_here(const struct rp_proc *process, const char *inside)
 {
 	const bool is_absolute = *inside == '/';
@@ -193,8 +197,8 @@ static char *seen_from_here(const struct rp_proc *process, const char *inside)
 }
 
 /*
- * Where the process itself says, through its own root: another mount namespace, as of a container
- * or of systemd's PrivateTmp, a chroot, or just another TMPDIR. Return: as examine().
+ * Looks, through the process's root, where its own environment says: it has another mount namespace
+ * (a container, systemd's PrivateTmp), a chroot, or only another TMPDIR. Return: as examine().
  */
 static int examine_inside(const struct rp_proc *process, bool is_async,
 			  struct rp_target *ret_target)
@@ -229,7 +233,10 @@ static int compare_targets(const void *left, const void *right)
 	return order ? order : b->is_async - a->is_async;
 }
 
-/* One row for a pid and a kind: a key can have zeros before it, so names are not unique. */
+/*
+ * Keeps one row for a pid and a kind: keys may have leading zeros, so one process can have two
+ * names.
+ */
 static void drop_repeated(struct rp_target_list *list)
 {
 	size_t kept = 0;
@@ -243,7 +250,7 @@ static void drop_repeated(struct rp_target_list *list)
 	list->count = kept;
 }
 
-/* Return: 0 or -ENOMEM, in which case the target is gone. */
+/* Return: 0 or -ENOMEM, after which the target is freed. */
 static int add_target(struct rp_target_list *list, struct rp_target *target)
 {
 	struct rp_target *rows = realloc(list->rows, (list->count + 1) * sizeof(*rows));
@@ -264,7 +271,7 @@ static void sort(struct rp_target_list *list)
 	drop_repeated(list);
 }
 
-/* By the names in our own folder. */
+/* Adds the targets named by the sockets in this process's folder. */
 static int scan_directory(struct rp_target_list *list)
 {
 	const char *directory = rp_target_directory();
@@ -293,10 +300,10 @@ static bool is_listed(const struct rp_target_list *list, size_t count, pid_t pid
 	return count && bsearch(&key, list->rows, count, sizeof(key), compare_pids);
 }
 
-/* Which processes a look at all of /proc adds. */
+/* Which processes a scan of all of /proc adds. */
 enum scope {
-	APART,			/* those apart from us */
-	EVERYWHERE,		/* those with another TMPDIR, too, or a socket anywhere */
+	APART,			/* those with another root or namespace */
+	EVERYWHERE,		/* those with another TMPDIR too, or a socket elsewhere */
 };
 
 static bool is_in_scope(const struct rp_proc *process, enum scope scope)
@@ -313,7 +320,7 @@ static bool is_in_scope(const struct rp_proc *process, enum scope scope)
 	return is_elsewhere;
 }
 
-/* By their own environments. */
+/* Adds the processes that their own environments lead to. */
 static int scan_processes(struct rp_target_list *list, enum scope scope)
 {
 	const size_t sorted = list->count;
@@ -344,8 +351,8 @@ static int scan_processes(struct rp_target_list *list, enum scope scope)
 
 struct bound_scan {
 	struct rp_target_list *list;
-	size_t sorted;			/* rows of the list before the scan */
-	pid_t pid;			/* of the one process that is looked for; 0: all */
+	size_t sorted;			/* rows that the list had before the scan */
+	pid_t pid;			/* the only process to add; 0: all */
 };
 
 /* Return: 0 or -ENOMEM. */
@@ -367,7 +374,7 @@ static int add_bound(const char *path, void *data)
 	return ret > 0 ? add_target(scan->list, &target) : ret;
 }
 
-/* By what the kernel knows of sockets, whatever the environments say. */
+/* Adds the sockets that the kernel lists, independently of environments. */
 static int scan_bound(struct rp_target_list *list, pid_t pid)
 {
 	struct bound_scan scan = { .list = list, .sorted = list->count, .pid = pid };
@@ -442,7 +449,7 @@ int rp_target_look(pid_t pid, struct rp_target *ret_target)
 	return ret;
 }
 
-/* Moves the first row of the process out of the list. Return: 1 with a target; 0: it has none. */
+/* Moves the first row of the process out of the list. Return: 1 with a target; 0: it has no row. */
 static int take_row(struct rp_target_list *list, pid_t pid, struct rp_target *ret_target)
 {
 	for (size_t i = 0; i < list->count; i++) {
@@ -455,7 +462,10 @@ static int take_row(struct rp_target_list *list, pid_t pid, struct rp_target *re
 	return 0;
 }
 
-/* In our own folder, then in the folder that the process names, then wherever the kernel knows. */
+/*
+ * Looks in this process's folder, then in the folder that the process names, then in the kernel's
+ * list.
+ */
 static int find_pid(pid_t pid, struct rp_target *ret_target)
 {
 	struct rp_target_list list = { 0 };
@@ -483,7 +493,7 @@ static int find_pid(pid_t pid, struct rp_target *ret_target)
 	return ret == 0 ? -ESRCH : ret < 0 ? ret : 0;
 }
 
-/* How many processes of the list have the name; `ret_row` is the first row of the last one. */
+/* Return: how many processes have the name; `ret_row` is the first row of the last one. */
 static size_t count_name(const struct rp_target_list *list, const char *name, size_t *ret_row)
 {
 	size_t matches = 0;
@@ -498,7 +508,7 @@ static size_t count_name(const struct rp_target_list *list, const char *name, si
 	return matches;
 }
 
-/* Those that share our TMPDIR come before those that do not. */
+/* Prefers processes that share this process's TMPDIR. */
 static int find_name(const char *name, struct rp_target *ret_target)
 {
 	struct rp_target_list list = { 0 };

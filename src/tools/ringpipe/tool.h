@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The `ringpipe` command, from inside: what its files share.
+ * Declarations that all files of the `ringpipe` command share.
  *
  * Handlers return the exit status. The function that finds an error prints it, once, and returns.
  * Only main() ends the process.
@@ -17,10 +17,10 @@ enum rp_tool_exit {
 	RP_EXIT_OK = 0,
 	RP_EXIT_FAILURE = 1,
 	RP_EXIT_USAGE = 2,
-	RP_EXIT_GAVE_UP = 130,		/* 128 + SIGINT, as shells count */
+	RP_EXIT_GAVE_UP = 130,		/* 128 + SIGINT, as in shells */
 };
 
-/* Which options a command takes; the rows are in options.c. */
+/* The options that a command accepts; their rows are in options.c. */
 enum rp_tool_option_flag {
 	RP_OPTION_HELP = 1ull << 0,
 	RP_OPTION_PID = 1ull << 2,
@@ -55,6 +55,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_MISSING = 1ull << 32,
 	RP_OPTION_LISTEN = 1ull << 33,
 	RP_OPTION_LAST = 1ull << 34,
+	RP_OPTION_NETTRACE = 1ull << 35, /* --format takes a version of nettrace, too */
 };
 
 /* How a command prints its rows. */
@@ -65,7 +66,7 @@ enum rp_format {
 };
 
 struct rp_tool_options {
-	uint64_t given;			/* enum rp_tool_option_flag of those seen */
+	uint64_t given;			/* enum rp_tool_option_flag of the options seen */
 	bool child;			/* a "--" was seen: the operands are a command line */
 	pid_t pid;
 	const char *name;
@@ -77,8 +78,9 @@ struct rp_tool_options {
 	uint32_t block_ms;
 	uint32_t roll_mb;
 	enum rp_format format;
+	uint32_t nettrace;		/* the version in --format, or 0 */
 	uint64_t top;
-	uint32_t dump_type;		/* as the protocol numbers them */
+	uint32_t dump_type;		/* with the protocol's numbers */
 	const char *counters;
 	uint64_t refresh_ms;
 	uint16_t port;
@@ -86,53 +88,56 @@ struct rp_tool_options {
 	const char *event;
 	const char *field;
 	uint64_t step;
-	unsigned int kernel;		/* groups of the kernel's events, bits */
-	char **operands;		/* ended by NULL, as argv is */
+	unsigned int kernel;		/* bits of the kernel event groups */
+	char **operands;		/* ends with NULL, like argv */
 	int operand_count;
 };
 
 struct rp_tool_command {
 	const char *name;
 	const char *task;		/* the heading in the list of commands */
-	const char *arguments;		/* as the usage line shows them */
+	const char *arguments;		/* in the usage line */
 	const char *help;
 	const char *notes;		/* paragraphs under the options, or NULL */
 	uint64_t options;		/* enum rp_tool_option_flag */
 	int operands_min;
 	int operands_max;		/* -1: any number */
 	bool takes_child;		/* operands come after "--" only */
-	bool takes_pid;			/* the operand is a process, as -p names it */
-	bool is_binary;			/* what goes to -o is nothing for a terminal */
+	bool takes_pid;			/* the operand is a process, like the argument of -p */
+	bool is_binary;			/* its output must not go to a terminal */
 	const char *needs_file;		/* why -o cannot be "-", standard output; or NULL */
 	int (*run)(const struct rp_tool_options *options);
 };
 
-/* Prints `ringpipe: …` and a newline on stderr, control characters made harmless. */
+/* Prints `ringpipe: …` and a newline on stderr, with control characters replaced. */
 void rp_tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Prints the line and a newline, control characters made harmless. */
+/* Prints the line and a newline, with control characters replaced. */
 void rp_tool_say(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Reads a command's arguments (argv[0] is the first after the command's name).
- * Return: 0, or -EINVAL after having said what is wrong.
+ * Parses a command's arguments (argv[0] is the first after the command's name). Return: 0; -EINVAL,
+ * after an error line.
  */
 int rp_options_parse(const struct rp_tool_command *command, int argc, char **argv,
 		     struct rp_tool_options *ret_options);
 
-/* Says what is wrong with the --providers of a command, which rp_providers_parse() refused. */
+/* Reports the error in a command's --providers, which rp_providers_parse() rejected. */
 void rp_options_explain_providers(const char *command, const char *text, size_t at);
 
 /* Prints the rows of the options in `mask` on stdout. */
 void rp_options_print(uint64_t mask);
 
-/* Prints the long names of the options in `mask` that begin so, one in a line. */
+/* Prints the long names of the options in `mask` that begin with `begin`, one per line. */
 void rp_options_offer(uint64_t mask, const char *begin);
 
-/* The argument of the option `word` of `mask`, as the help shows it; NULL: it takes none. */
+/* Return: the argument of the option `word` of `mask`, as the help shows it; NULL: it has none. */
 const char *rp_options_argument(uint64_t mask, const char *word);
 
-/* A decimal number without sign or blanks. Return: 0; -EINVAL for all else; -ERANGE above max. */
+/*
+ * Parses a decimal number without sign or blanks. Return: 0; -ERANGE above `max`; -EINVAL
+ * otherwise.
+ */
 int rp_number_parse(const char *text, uint64_t max, uint64_t *ret_number);
 
 int rp_command_ps(const struct rp_tool_options *options);

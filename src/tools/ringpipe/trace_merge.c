@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each source goes through a reader, all through one encoder: it numbers the events of each thread
- * anew, so a thread's number may come back in another process, and sums the losses. Definitions are
- * written from what the readers understood of them, payloads as they were.
+ * Each source has a reader, and all events go through one encoder. The encoder renumbers the events
+ * of each thread, since two processes may reuse one thread's number, and sums the losses.
+ * Definitions are rebuilt from the parsed form; payloads are copied unchanged.
  */
 #include "tools/ringpipe/trace_merge.h"
 
@@ -53,7 +53,7 @@ static const struct rp_definition own_definitions[OWN_COUNT] = {
 /* One source, and its next event. */
 struct strand {
 	struct rp_trace_merge_source *source;
-	struct rp_reader *reader;	/* NULL: no trace, or at its end */
+	struct rp_reader *reader;	/* NULL: not a trace, or at its end */
 	struct rp_reader_info info;
 	struct rp_reader_event event;
 	uint64_t start_ns, time_ns;	/* CLOCK_MONOTONIC */
@@ -65,9 +65,9 @@ struct merge {
 	struct rp_encoder_event_type *own[OWN_COUNT];
 	struct strand *strands;
 	size_t count;
-	struct rp_thread_table threads;	/* the number of each: its strand's index, from 1 */
+	struct rp_thread_table threads;	/* maps a thread to its strand's index plus 1 */
 	struct rp_output *output;
-	uint64_t time_ns;		/* of the event written last */
+	uint64_t time_ns;		/* time of the last event written */
 	uint64_t lost;
 };
 
@@ -154,7 +154,9 @@ static void free_fields(struct rp_field *fields, size_t count)
 	free(fields);
 }
 
-/* A decimal has no name here. Return: for free_fields(); NULL: such a one, or no memory. */
+/*
+ * The encoder cannot express a decimal. Return: for free_fields(); NULL: a decimal, or no memory.
+ */
 static struct rp_field *copy_fields(const struct rp_reader_field *from, size_t count)
 {
 	struct rp_field *fields = calloc(count ? count : 1, sizeof(*fields));
@@ -177,7 +179,7 @@ static struct rp_field *copy_fields(const struct rp_reader_field *from, size_t c
 	return fields;
 }
 
-/* The kind's own type in the encoder, made when its first event comes. */
+/* Finds the kind's type in the encoder, and creates it at the kind's first event. */
 static int find_type(struct merge *merge, struct rp_reader_type *kind,
 		     struct rp_encoder_event_type **ret_type)
 {
@@ -252,7 +254,7 @@ static int follow_losses(struct merge *merge, struct strand *strand)
 	return rp_encoder_sequence_point(merge->encoder, merge->time_ns, merge->lost);
 }
 
-/* Its next event, or its end. */
+/* Reads the strand's next event, or its end. */
 static int step(struct merge *merge, struct strand *strand)
 {
 	int read = rp_reader_next(strand->reader, &strand->event);
@@ -270,7 +272,10 @@ static int step(struct merge *merge, struct strand *strand)
 	return read == -ENOMEM ? read : report_end(merge, strand);
 }
 
-/* The strand whose event comes first; up to what time, when no other is before it. NULL: none. */
+/*
+ * Finds the strand with the earliest event. Until `ret_until`, no other strand has an earlier one.
+ * NULL: none.
+ */
 static struct strand *find_first(struct merge *merge, uint64_t *ret_until)
 {
 	struct strand *first = NULL;
@@ -333,7 +338,7 @@ static void open_strand(struct strand *strand, struct rp_trace_merge_source *sou
 				      strand->info.ticks_per_second);
 }
 
-/* It begins when the first of them did. Return: 0; -ENODATA; -ENOMEM. */
+/* The trace begins when the earliest source began. Return: 0; -ENODATA; -ENOMEM. */
 static int create_encoder(struct merge *merge, pid_t process_id)
 {
 	struct rp_encoder_info info = { .process_id = (uint32_t)process_id };

@@ -18,28 +18,28 @@
 #define RP_TRACE_MERGE_PROVIDER "ringpipe"
 
 enum rp_trace_merge_event {
-	RP_TRACE_MERGE_PROCESS = 64,		/* ids; the library's own are below */
+	RP_TRACE_MERGE_PROCESS = 64,		/* the library's ids are lower */
 	RP_TRACE_MERGE_THREAD,
 	RP_TRACE_MERGE_END,
 };
 
 struct rp_trace_merge_source {
-	int fd;				/* of a trace, at its beginning */
+	int fd;				/* of a trace; its offset is at the beginning */
 	pid_t pid;
-	pid_t parent;			/* 0: not known */
+	pid_t parent;			/* 0: unknown */
 	const char *name;
 	const char *command_line;
 	uint64_t events;		/* set by rp_trace_merge() */
 	uint64_t lost;
-	bool whole;			/* it did not stop before its end */
+	bool whole;			/* the trace has its end */
 };
 
 /*
- * Reads all sources and writes one trace, `process_id`'s. It has each source's events up to the
- * end, or up to the place where the source is cut or damaged: each event once, with its payload,
- * time, stack and activity unchanged. Losses are summed.
+ * Reads all sources and writes one trace, in the name of `process_id`. The trace has the events of
+ * each source up to its end, or up to the place where the source is cut or damaged: each event
+ * once, with its payload, time, stack and activity unchanged. Losses are summed.
  *
- * Return: 0; -ENODATA: there is no source with a head; -ENOMEM; what write(2) said.
+ * Return: 0; -ENODATA if no source has a header; -ENOMEM; -errno of write(2).
  */
 int rp_trace_merge(struct rp_trace_merge_source *sources, size_t count, pid_t process_id,
 		   struct rp_output *output);

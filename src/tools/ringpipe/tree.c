@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each process has its own recorder, a process of ours that writes an unnamed file. The files are
- * merged when all recorders have ended. They cannot be merged earlier, because the stream of an
- * idle process does not show its current time.
+ * Each process of the tree has its own recorder, a child of `ringpipe` that writes an unnamed file.
+ * The files are merged when all recorders have ended. They cannot be merged earlier, because the
+ * stream of an idle process does not show its current time.
  */
 #include "tools/ringpipe/tree.h"
 
@@ -25,10 +25,10 @@
 
 #define SCAN_MS 50
 #define EXECS_MAX 100u			/* parts of one process */
-#define TRIES_MAX 100u			/* its socket may be there before it listens */
-#define NO_END '?'			/* a recorder that did not say how it ended */
+#define TRIES_MAX 100u			/* the socket exists before the process listens */
+#define NO_END '?'			/* the recorder did not report how it ended */
 
-/* A process of the tree; or, after execve(2) in it, what it was before. */
+/* A process of the tree; or, before an execve(2) in it, the earlier program. */
 struct tree_member {
 	pid_t pid;
 	pid_t parent;
@@ -42,7 +42,7 @@ struct tree_member {
 	int status_fd;			/* 'b' when the session has begun, then its end; or -1 */
 	int spool_fd;			/* or -1 */
 	bool begun;
-	bool is_part;			/* of the file */
+	bool is_part;			/* the file includes it */
 	char end;			/* '0' + enum rp_recording_end */
 };
 
@@ -109,7 +109,7 @@ static bool has_pid(const struct tree_member *member)
 	       process.start_time == member->start_time;
 }
 
-/* Also a zombie is gone: it has no program any more. */
+/* A zombie counts as gone: it has no program any more. */
 static bool is_gone(const struct tree_member *member)
 {
 	char path[64], program[8];
@@ -119,7 +119,9 @@ static bool is_gone(const struct tree_member *member)
 	       (readlink(path, program, sizeof(program)) < 0 && errno == ENOENT);
 }
 
-/* Without a name, where the trace will be, or where it is sure to be possible. */
+/*
+ * Opens an unnamed file in the folder of the trace, or, if that fails, in the folder for sockets.
+ */
 static int open_spool(const struct rp_output *output)
 {
 	const char *slash = output->regular ? strrchr(output->path, '/') : NULL;
@@ -135,7 +137,7 @@ static int open_spool(const struct rp_output *output)
 		return -ENOMEM;
 	fd = open(path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	free(path);
-	/* Some file systems cannot. */
+	/* Some file systems do not support O_TMPFILE. */
 	if (fd < 0 && asprintf(&path, "%s/ringpipe-XXXXXX", rp_target_directory()) > 0) {
 		fd = mkostemp(path, O_CLOEXEC);
 		if (fd >= 0)
@@ -145,7 +147,9 @@ static int open_spool(const struct rp_output *output)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The recorder. Ctrl-C on a terminal is for the one process that counts them. */
+/*
+ * Runs in the recorder's process. Ctrl-C on a terminal is for the parent alone, which counts them.
+ */
 static void record(const struct tree *tree, const struct tree_member *member, int status_fd)
 {
 	struct rp_recording_plan plan = *tree->plan;
@@ -162,7 +166,7 @@ static void record(const struct tree *tree, const struct tree_member *member, in
 	plan.live = false;
 	plan.duration_ms = 0;
 	plan.begun_fd = status_fd;
-	/* There may be many; their results are reported at the end. */
+	/* There may be many recorders; the parent reports their results at the end. */
 	nowhere = member == tree->members[0] ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
 	if (nowhere >= 0)
 		dup2(nowhere, STDERR_FILENO);
@@ -212,8 +216,8 @@ static void look_at(struct tree *tree, struct tree_member *member)
 }
 
 /*
- * Finds descendants by the kernel's lists of children. Children of a process that ended become our
- * children, so our own list is read last.
+ * Finds descendants by the kernel's lists of children. Orphans become children of this process, so
+ * its own list is read last.
  */
 static void scan(struct tree *tree)
 {
@@ -372,7 +376,7 @@ static bool report_part(const struct tree_member *member, bool whole)
 	return true;
 }
 
-/* One that has ended before it could be asked is none. */
+/* Whether the member is part of the file. A process that ended before it could be asked is not. */
 static bool is_part(const struct tree_member *member)
 {
 	return member->spool_fd >= 0 &&

@@ -30,7 +30,7 @@ static class Calls
 		Encoder = JavaScriptEncoder.UnsafeRelaxedJsonEscaping,
 	};
 	static readonly TimeSpan Patience = TimeSpan.FromSeconds(60);
-	const int Enough = 4000;	// bytes of a trace: its head and some events
+	const int Enough = 4000;	// bytes of a trace: its header and some events
 	const BindingFlags Public = BindingFlags.Public | BindingFlags.Instance |
 		BindingFlags.Static | BindingFlags.DeclaredOnly;
 	static readonly HashSet<string> Made = [];
@@ -47,7 +47,7 @@ static class Calls
 
 	static void Say(object row) => Console.WriteLine(JsonSerializer.Serialize(row, Plain));
 
-	// Makes a call, waits for it if it is a task, and tells what came of it.
+	// Makes a call, waits for it if it is a task, and prints the result.
 	static object? Make(Delegate call, params object?[] arguments)
 	{
 		Made.Add(Signature(call.Method));
@@ -87,7 +87,7 @@ static class Calls
 	static void Mark(Type type, string name) =>
 		Made.UnionWith(type.GetMethods().Where(m => m.Name == name).Select(Signature));
 
-	// Reads a session's stream into a file until it ends.
+	// Reads a session's stream into a file until the stream ends.
 	static Task Save(Session session, string name)
 	{
 		Mark(typeof(Session), "get_EventStream");
@@ -100,7 +100,7 @@ static class Calls
 		if (started is not Session session)
 			return;
 		var copy = Save(session, name);
-		// The stop is answered when the stream has ended, which needs a reader.
+		// The stop is answered only after the stream has ended, which requires a reader.
 		if (asynchronously)
 			Make(session.StopAsync, None.None);
 		else
@@ -174,7 +174,7 @@ static class Calls
 		Sessions(client);
 		Dumps(client);
 		Make(client.ResumeRuntime);
-		// Made on a process that is started: the other form.
+		// Called on the process that is started: the other overload.
 		Mark(typeof(DiagnosticsClientConnector), "FromDiagnosticPort");
 		Mark(typeof(DiagnosticsClientConnector), "get_Instance");
 		Mark(typeof(DiagnosticsClientConnector), "DisposeAsync");
@@ -213,7 +213,7 @@ static class Calls
 			trace.Refresh();
 			return trace.Length > Enough;
 		}, Patience);
-		// It ends with its input, and so does the stream.
+		// The process ends at the end of its input, and so does the stream.
 		process.StandardInput.Close();
 		process.WaitForExit();
 		copy.Wait(Patience);

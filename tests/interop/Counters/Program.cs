@@ -137,7 +137,7 @@ static class Watcher
 		using var source = new EventPipeEventSource(session.EventStream);
 		var reader = new Thread(() => source.Process());
 
-		// Without somebody behind it the dynamic parser names nothing.
+		// The dynamic parser decodes names only if it has a subscriber.
 		source.Dynamic.All += _ => { };
 		source.AllEvents += data => Console.WriteLine(Describe(data).ToJsonString(Plain));
 		reader.Start();
@@ -159,7 +159,7 @@ static class Watcher
 			(name, i) => Field(name, data.PayloadValue(i)))]),
 	};
 
-	// [name, type, value]; of a struct the value is its fields.
+	// [name, type, value]; the value of a struct is its fields.
 	static JsonNode Field(string name, object? value) => new JsonArray(name, value switch
 	{
 		IDictionary<string, object> => "struct",

@@ -36,7 +36,7 @@ static class Reader
 	static readonly TextWriter Out =
 		new StreamWriter(Console.OpenStandardOutput(), bufferSize: 1 << 16);
 
-	// By provider, id and version. TraceEvent shows a name with its opcode behind it.
+	// By provider, id and version. TraceEvent shows a name followed by its opcode.
 	static readonly Dictionary<(Guid, int, int), Kind> Kinds = [];
 	static readonly HashSet<int> Threads = [];
 	static long events;
@@ -81,7 +81,7 @@ static class Reader
 	{
 		using var source = new EventPipeEventSource(path);
 
-		// Without somebody behind it the dynamic parser names nothing.
+		// The dynamic parser decodes names only if it has a subscriber.
 		source.Dynamic.All += _ => { };
 		source.AllEvents += data =>
 		{
@@ -93,7 +93,7 @@ static class Reader
 		Print(Summarise(source));
 	}
 
-	// TraceLog wants a file of its own, which goes away with its directory.
+	// TraceLog needs a separate file, which is deleted with its directory.
 	static void ReadLog(string path)
 	{
 		var scratch = Directory.CreateTempSubdirectory("TraceRead");
@@ -119,7 +119,7 @@ static class Reader
 		}
 	}
 
-	// Nothing but the process's delay between start and stop gives it time for samples.
+	// Only the process's own delay between start and stop allows time for samples.
 	static void Record(int pid, string path)
 	{
 		using var file = File.Create(path);
@@ -167,7 +167,7 @@ static class Reader
 		}
 	}
 
-	// The frame that ends a thread's stack is named after the thread.
+	// The frame that ends a thread's stack has the thread's name.
 	static (string, JsonArray) ThreadStack(StackSource stacks, StackSourceCallStackIndex at)
 	{
 		var frames = new JsonArray();
@@ -255,7 +255,7 @@ static class Reader
 
 	static JsonNode? Id(Guid id) => id == Guid.Empty ? null : (JsonNode)id.ToString();
 
-	// What TraceEvent cannot decode it replaces by a text "<<<EXCEPTION_DURING_VALUE_LOOKUP …".
+	// TraceEvent replaces undecodable values by a text "<<<EXCEPTION_DURING_VALUE_LOOKUP …".
 	static JsonObject Payload(TraceEvent data)
 	{
 		var fields = new JsonObject();
@@ -288,7 +288,7 @@ static class Reader
 		_ => new JsonObject { [value.GetType().Name] = value.ToString() },
 	};
 
-	// JSON has no NaN and no infinity: their names stand for them.
+	// JSON has no NaN and no infinity: their names are written instead.
 	static JsonNode Number(double number, string digits) =>
 		double.IsFinite(number) ? JsonNode.Parse(digits)! : number.ToString();
 

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Runs a program in a machine of its own, on a kernel built for that.
+"""Runs a program in a virtual machine, on a kernel built for that.
 
 usage: tests/linux/qemu/boot.py [--cpus N] INIT PROGRAM [ARGUMENT...]
 
-The machine has N processors, or one. INIT is init.c. What the program prints is printed, and its
-exit status is the script's. Libraries go along, and files named by arguments. Exit status 77:
-something is missing, told in the last line.
+The machine has N processors, or one. INIT is init.c. The script prints the program's output and
+exits with its status. The machine also gets its libraries, and the files named by arguments. Exit
+status 77: something is missing, which the last line names.
 """
 import gzip
 import os
@@ -26,7 +26,7 @@ def skip(reason):
 
 
 def entry(name, mode, data=b"", device=(0, 0)):
-    """One member of an archive in cpio's "newc" format, as initramfs-buffer-format.rst has it."""
+    """Build one member of an archive in cpio's "newc" format, see initramfs-buffer-format.rst."""
     name = name.encode() + b"\0"
     fields = [0, mode, 0, 0, 1, 0, len(data), 0, 0, *device, len(name), 0]
     head = b"070701" + b"".join(b"%08x" % field for field in fields) + name
@@ -34,19 +34,20 @@ def entry(name, mode, data=b"", device=(0, 0)):
 
 
 def libraries(program):
-    """What the dynamic linker maps for it, and the linker: path in the machine -> path here."""
+    """Return the libraries that the dynamic linker maps, and the linker: path in the machine ->
+    path here."""
     listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
-    # The linker alone is looked for at its own path.
+    # Only the linker must be at its own path.
     return {path if " => " not in line else "/lib/" + os.path.basename(path): path
             for line in listed.splitlines() for path in re.findall(r"(/\S+) \(0x", line)}
 
 
 def initramfs(files):
-    """`files`: path in the machine -> path here."""
+    """Build the archive of `files`: path in the machine -> path here."""
     archive = b""
     for folder in ("dev", "lib", "lib64", "proc", "sys", "tmp"):
         archive += entry(folder, 0o40755)
-    # Without it the first process has no output.
+    # Without the console the first process has no output.
     archive += entry("dev/console", 0o20600, device=(5, 1))
     for path, source in sorted(files.items()):
         with open(source, "rb") as content:
@@ -55,12 +56,13 @@ def initramfs(files):
 
 
 def boot(kernel, archive, cpus, arguments):
-    """Gives what came out of the serial console, and how the machine ended."""
+    """Return the output of the serial console, and how the machine ended."""
     command = ["timeout", "--kill-after=5", str(BOOT_S), "qemu-system-x86_64", "-nodefaults",
                "-display", "none", "-no-reboot", "-cpu", "max",
-               # In turn on one thread: more processors than the host has only wait for each other.
+               # One thread emulates all processors: more than the host has would only wait for each
+               # other.
                "-accel", "tcg,thread=single",
-               # The table of processors that a small kernel reads has one for each socket.
+               # A small kernel's table of processors has one entry for each socket.
                "-smp", f"{cpus},sockets={cpus}", "-m", "512", "-serial", "stdio",
                "-kernel", kernel, "-initrd", archive, "-append",
                " ".join(["console=ttyS0", "loglevel=3", "panic=-1", "reboot=t", "no_timer_check",
@@ -71,7 +73,7 @@ def boot(kernel, archive, cpus, arguments):
 
 
 def run(init, program, *arguments, cpus=1):
-    """Gives what the program printed, and its exit status."""
+    """Return the program's output and its exit status."""
     if not shutil.which("qemu-system-x86_64"):
         skip("no qemu-system-x86_64; scripts/setup long installs it")
     here = os.path.dirname(os.path.abspath(__file__))
@@ -90,7 +92,7 @@ def run(init, program, *arguments, cpus=1):
     with tempfile.NamedTemporaryFile() as archive:
         archive.write(initramfs(files))
         archive.flush()
-        # A host that has no time for it makes a kernel give up before the program begins.
+        # On an overloaded host, the kernel may panic before the program begins.
         for _ in range(BOOTS):
             output, status = boot(built.stdout.strip(), archive.name, cpus, inside)
             if "\nbegan\n" in output:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What `dotnet-trace collect-linux` does, in a machine whose kernel has user_events: the recorder
- * that comes with dotnet-trace, librecordtrace.so, traces a server by a script. The trace is
- * printed in hexadecimal.
+ * Works like `dotnet-trace collect-linux` in a machine whose kernel has user_events: dotnet-trace's
+ * recorder, librecordtrace.so, traces a server by a script. The program prints the trace in
+ * hexadecimal.
  *
  * usage: collect_linux RECORDER
  */
@@ -16,8 +16,8 @@
 #define OUTPUT "/tmp/recorded.nettrace"
 #define SCRIPT "/tmp/recorded.script"
 #define ROUNDS 20u
-#define ROUND_EVENTS 10u	/* what perf's smallest ring holds */
-#define EMPTY_ROUNDS 3u		/* until the recorder has surely read the last events */
+#define ROUND_EVENTS 10u	/* fits in perf's smallest ring */
+#define EMPTY_ROUNDS 3u		/* by then the recorder has read the last events */
 
 RP_PROVIDER(guest, "Guest-Events");
 RP_EVENT(guest, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(serial), RP_STRING(text));
@@ -26,7 +26,7 @@ RP_EVENT(guest, job_start, 2, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(serial));
 typedef int (*recorder_output)(uint32_t type, const char *text, size_t bytes);
 typedef int (*recorder_run)(const uint8_t *command, size_t bytes, recorder_output output);
 
-/* Pipes: the recorder's loop asks for a round of events, and hears that they are written. */
+/* Pipes: the recorder's loop requests a round of events, and learns when they are written. */
 static int asks[2], answers[2];
 static unsigned int rounds;
 
@@ -46,8 +46,9 @@ static void serve(void)
 }
 
 /*
- * As dotnet-trace's callback, called in each turn of the recorder's loop. In each turn after the
- * server's answer, one round of events. Return: whether the recording is over.
+ * Works like dotnet-trace's callback, which the recorder's loop calls in each iteration. In each
+ * iteration after the server's answer, requests one round of events. Return: whether the recording
+ * is over.
  */
 static int on_turn(uint32_t type, const char *text, size_t bytes)
 {
@@ -61,7 +62,7 @@ static int on_turn(uint32_t type, const char *text, size_t bytes)
 	if (poll(&answer, 1, 0) != 1)
 		return 0;
 	if (read(answers[0], &byte, 1) != 1)
-		return 1;	/* the server has failed, and said why */
+		return 1;	/* the server has failed and reported the cause */
 	if (rounds++ < ROUNDS)
 		check(write(asks[1], "", 1) == 1);
 	return 0;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The recorder of `dotnet-trace collect-linux` traces a server through the kernel's user_events, in
-a machine of its own, and TraceEvent reads what it wrote.
+a virtual machine, and TraceEvent reads the trace.
 
 Environment: INTEROP_BUILD, GUEST_INIT, GUEST_PROGRAM.
 """
@@ -20,7 +20,7 @@ EVENTS = 200
 
 
 def recorder():
-    """The library that comes with dotnet-trace."""
+    """Return the library that comes with dotnet-trace."""
     tools = os.path.dirname(clients.dotnet_trace_command())
     found = glob.glob(tools + "/.store/dotnet-trace/**/linux-x64/native/librecordtrace.so",
                       recursive=True)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For programs that run alone in a machine of their own: the kernel's files, a client of the
- * diagnostics socket, and perf's way to read a tracepoint.
+ * For programs that run alone in a virtual machine: the kernel's files, a client of the diagnostics
+ * socket, and a reader of tracepoints like perf's.
  */
 #ifndef LINUX_GUEST_H
 #define LINUX_GUEST_H
@@ -58,7 +58,7 @@ static inline bool has_tracepoint(const char *name)
 	return access(path, F_OK) == 0;
 }
 
-/* A message of the diagnostics protocol in the making. */
+/* A message of the diagnostics protocol that is being built. */
 struct message {
 	uint8_t bytes[8192];
 	size_t size;
@@ -86,7 +86,7 @@ static inline void put_u64(struct message *message, uint64_t value)
 	put(message, &value, sizeof(value));
 }
 
-/* ASCII only; an empty one as record-trace sends it. */
+/* ASCII only; an empty string as record-trace sends it. */
 static inline void put_string(struct message *message, const char *text)
 {
 	size_t units = strlen(text) ? strlen(text) + 1 : 0;
@@ -119,7 +119,7 @@ static inline int connect_to(pid_t pid)
 	return fd;
 }
 
-/* Sends the message, and `passed` behind it unless that is -1. Return: the connection. */
+/* Sends the message, and then the descriptor `passed` unless that is -1. Return: the connection. */
 static inline int send_to(pid_t pid, struct message *message, int passed)
 {
 	union {
@@ -172,11 +172,11 @@ static inline uint32_t reply_of(int fd, void *payload, size_t size)
 	return hresult;
 }
 
-/* Reads a tracepoint as perf does: what this thread, or this process, writes. */
+/* Reads a tracepoint like perf: the records of this thread, or of this process. */
 struct perf {
 	int fd;
 	struct perf_event_mmap_page *page;
-	size_t bytes;		/* of data behind the page */
+	size_t bytes;		/* size of the data after the page */
 };
 
 static inline struct perf perf_open(const char *name)
@@ -215,7 +215,7 @@ static inline void perf_copy(const struct perf *perf, uint64_t from, void *bytes
 		((uint8_t *)bytes)[i] = data[(from + i) % perf->bytes];
 }
 
-/* Return: the bytes of the next record's fields, without the kernel's own; 0: there is none. */
+/* Return: the size of the next record's fields, without the kernel's own; 0 without a record. */
 static inline size_t perf_next(struct perf *perf, uint8_t *fields, size_t space)
 {
 	uint64_t head = __atomic_load_n(&perf->page->data_head, __ATOMIC_ACQUIRE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first process of a machine that runs one program: mounts what the program looks at, runs it,
- * says that it began and how it ended, and ends the machine.
+ * The first process of a machine that runs one program: mounts the file systems, runs the program,
+ * reports that it began and how it ended, and stops the machine.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	child = fork();
 	if (child == 0) {
-		/* The kernel hands on what stands behind "--" on its command line. */
+		/* The kernel passes on the arguments after "--" on its command line. */
 		execv("/program", argv);
 		perror("/program");
 		_exit(127);

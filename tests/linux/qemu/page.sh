@@ -8,7 +8,7 @@
 set -eu
 PATH=/lib
 page=$1
-cd /lib	# where ./server is
+cd /lib	# the folder of ./server
 trace=/sys/kernel/tracing/trace
 
 sed -n '/^## .*user_events/,/^## /{/^```sh$/,/^```$/{/^```/!p}}' "$page" >/tmp/commands
@@ -28,7 +28,7 @@ while read -r command; do
 done </tmp/commands
 sed -n '1,20p' /tmp/shown
 test "$*" = shown || { echo "the page does not show the trace any more"; exit 1; }
-# As the page has it, up to its dots.
+# The line in the page, up to its dots.
 line='^ *server-[0-9]* *\[[0-9]*\] [^ ]* *[0-9.]*: Shop_Orders_order_placed: '
 line=$line'order_id=0x[0-9a-f]* ([0-9]*) customer=Ada '
 sed -n "/$line/q1" /tmp/shown || exit 0

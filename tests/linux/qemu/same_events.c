@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random events of every type, written once, and read four times: a file and a listener of ours, a
- * client's tracepoint and the typed ones of the kernel's.
+ * Random events of every type, written once and read by four consumers: a file and a listener of
+ * the library, a client's tracepoint and the kernel's typed tracepoints.
  */
 #include "user_events.h"
 
@@ -39,7 +39,7 @@ static void write_reals(uint32_t writer, uint64_t serial)
 
 	memcpy(&f64, &bits, sizeof(f64));
 	memcpy(&f32, &low, sizeof(f32));
-	/* A float that is no number may change on its way through a register. */
+	/* A NaN may change in a register, so zero is used instead. */
 	same_reals(writer, serial, some() & 1, (char)some(), f32 == f32 ? f32 : 0,
 		   f64 == f64 ? f64 : 0, (void *)(uintptr_t)some(), (int64_t)(some() >> 2),
 		   (int32_t)some());
@@ -109,7 +109,7 @@ static size_t put_place(uint8_t *out, const uint8_t *fields, size_t at, uint32_t
 	return n + size;
 }
 
-/* The payload as our own listeners have it, from a typed record. */
+/* Converts a typed record to the payload that listeners get. */
 static size_t payload_of(uint32_t id, const uint8_t *fields, size_t fixed, uint8_t *out)
 {
 	size_t n = 12;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The server of doc/linux-tools.md: places an order now and then, until it is killed. */
+/* The server of doc/linux-tools.md: repeatedly places an order, until it is killed. */
 #include <time.h>
 
 #include <ringpipe/ringpipe.h>

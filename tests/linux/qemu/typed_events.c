@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* With RINGPIPE_USER_EVENTS each event has a tracepoint of its own, with its fields. */
+/* With RINGPIPE_USER_EVENTS each event has a separate tracepoint with its fields. */
 #include "user_events.h"
 
 #include <dlfcn.h>
@@ -44,7 +44,7 @@ static void typed_values_are_what_was_written(void)
 
 		wait_until((size = perf_next(&perf, fields, BYTES_MAX)) > 0);
 		check(memcmp(fields, &serial, 8) == 0);
-		/* Behind the kernel's eight bytes and what is fixed. */
+		/* After the kernel's eight bytes and the fixed fields. */
 		check(u32_at(fields + 8) == ((uint32_t)(strlen(text) + 1) << 16 | (8 + 21)));
 		check(memcmp(fields + 12, &value, 8) == 0 && fields[20] == (serial & 1));
 		check(memcmp(fields + 21, text, strlen(text) + 1) == 0);
@@ -75,7 +75,7 @@ static uint64_t monotonic_us(void)
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* The time of the first line of the event, which ftrace rounds. */
+/* The time in the event's first line, which ftrace rounds. */
 static uint64_t traced_us(const char *event)
 {
 	FILE *trace = fopen(TRACING "/trace", "re");
@@ -157,7 +157,7 @@ static void library_comes_again_to_its_tracepoint(void)
 		wait_until(perf_next(&perf, fields, BYTES_MAX) > 0);
 		check(fields[0] == i);
 		dlclose(plugin);
-		/* The kernel writes to the words of the others only. */
+		/* The kernel now changes only the enable words of the other events. */
 		perf_close(&perf);
 	}
 	check(!kernel_complained());

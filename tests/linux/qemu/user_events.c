@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sessions whose events go to the kernel's user_events, in a machine with such a kernel: the client
- * of the diagnostics socket, the process it traces and whoever reads the tracepoints are one.
+ * Sessions whose events go to the kernel's user_events, in a machine with such a kernel. One
+ * process is the client of the diagnostics socket, the traced process and the reader of the
+ * tracepoints.
  *
  * usage: user_events PLUGIN
  */
@@ -20,7 +21,7 @@ static uint64_t exporter_bits(const struct rp_event *event)
 	return __atomic_load_n(&event->enable, __ATOMIC_RELAXED) >> 40 & 0xff;
 }
 
-/* Adds up the events that the kernel enabled. */
+/* Counts the events that the kernel enabled. */
 static int on_row(const struct rp_enabled *enabled, void *data)
 {
 	if (enabled->session_name && strcmp(enabled->session_name, "user_events") == 0)
@@ -88,7 +89,7 @@ static void activity_ids_go_along(void)
 		.id = { { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 } },
 		.related = { { 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32 } },
 	};
-	/* The first three groups of a GUID are numbers, little endian. */
+	/* The first three groups of a GUID are little-endian numbers. */
 	static const uint8_t id[] = { 4, 3, 2, 1, 6, 5, 8, 7, 9, 10, 11, 12, 13, 14, 15, 16 };
 	int session = start_all("activity");
 	struct perf perf = perf_open("activity");
@@ -309,7 +310,7 @@ static void stop_tracing_ends_a_session(void)
 	close(stop);
 	check(read(session, &id, sizeof(id)) == 0);
 	close(session);
-	/* The kernel keeps a tracepoint that is switched on. */
+	/* The kernel does not remove an enabled tracepoint. */
 	switch_tracepoint("stopped", false);
 	wait_until(!has_tracepoint("stopped"));
 }
@@ -391,7 +392,7 @@ static void libraries_come_and_go(void)
 		check(record.payload_bytes == 8 && record.payload[0] == i);
 		dlclose(plugin);
 		check(!dlopen(plugin_path, RTLD_NOW | RTLD_NOLOAD));
-		/* The kernel now writes the bits of all there are. */
+		/* The kernel now changes the bits of all existing words. */
 		perf_close(&perf);
 		check(!guest_mark_enabled());
 		perf = perf_open("come_and_go");
@@ -414,7 +415,7 @@ static void child_begins_without_the_session(void)
 	if (child == 0) {
 		check(guest_mark_event_.enable == 0);
 		check(guest_mark(1, "a child's", 0, 0) == 0);
-		/* One of its own. */
+		/* The child's own session. */
 		end(start_all("forked_child"), "forked_child");
 		switch_tracepoint("forked", true);
 		switch_tracepoint("forked", false);
@@ -448,7 +449,7 @@ static void host_that_closes_descriptors_ends_sessions(void)
 	close(kept);
 	switch_tracepoint("closed", false);
 	wait_until(!has_tracepoint("closed"));
-	/* The server goes on, on other descriptors. */
+	/* The server continues on other descriptors. */
 	end(start_all("closed"), "closed");
 }
 
@@ -529,7 +530,7 @@ static const struct test session_tests[] = {
 	TEST(callbacks_hear_of_the_kernels_switch),
 };
 
-/* Return: how many failed. */
+/* Return: the number of failures. */
 static unsigned int run_tests(const struct test *tests, size_t count, unsigned int number)
 {
 	unsigned int failed = 0;
@@ -538,7 +539,7 @@ static unsigned int run_tests(const struct test *tests, size_t count, unsigned i
 		pid_t child = fork();
 		int status = 0;
 
-		/* Each test runs in a process of its own, so a failure leaves nothing behind. */
+		/* Each test runs in a separate process, so that a failure has no later effect. */
 		if (child == 0) {
 			tests[i].run();
 			exit(0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A client that asks for a session of the kernel's user_events, and reads what it gets. */
+/* A client that requests a session of the kernel's user_events, and reads its records. */
 #ifndef LINUX_USER_EVENTS_H
 #define LINUX_USER_EVENTS_H
 
@@ -15,7 +15,7 @@ RP_EVENT(guest, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(serial), RP_STRING(
 RP_EVENT(guest, other, 2, RP_LEVEL_VERBOSE, 0x2, RP_U64(serial));
 RP_EVENT(guest, blob, 3, RP_LEVEL_INFORMATIONAL, 0x1, RP_BLOB(bytes));
 
-/* Which library the tests load. */
+/* The library that the tests load. */
 extern const char *plugin_path;
 
 struct test {
@@ -53,8 +53,8 @@ struct wish {
 	const char *provider;
 	uint64_t keywords;
 	uint32_t level;
-	uint32_t without;		/* an id that is filtered out, 0: none */
-	const char *tracepoint;		/* of events that are in no set */
+	uint32_t without;		/* an id to filter out, 0: none */
+	const char *tracepoint;		/* for events that are in no set */
 	const char *set;		/* a tracepoint for one id */
 	uint32_t set_id;
 	uint32_t set_id_again;
@@ -120,7 +120,7 @@ static inline void end(int session, const char *tracepoint)
 	wait_until(!has_tracepoint(tracepoint));
 }
 
-/* One record, taken apart. */
+/* One parsed record. */
 struct record {
 	uint8_t version;
 	uint16_t id;
@@ -178,7 +178,7 @@ static inline struct record next_record(struct perf *perf, uint8_t *fields)
 	return take_apart(fields, size);
 }
 
-/* UTF-16 that is ASCII, with its NUL; what is behind it. */
+/* Compares UTF-16 with an ASCII text and its NUL. Return: the position after it. */
 static const uint8_t *expect_text(const uint8_t *at, const char *text)
 {
 	for (size_t i = 0; i <= strlen(text); i++, at += 2)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hanging_host TRACE: a session with stacks whose symbols are in a file that does not answer ends
- * all the same. Then the file answers, and the thread that waited for it ends.
+ * hanging_host TRACE: a session with stacks must end although the read of its symbol file blocks.
+ * Later the file becomes readable, and the thread that waited for it ends.
  */
 #include "../check.h"
 
@@ -12,7 +12,7 @@
 RP_PROVIDER(hanging, "Test-Hanging");
 RP_EVENT(hanging, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial));
 
-/* Whether the thread that reads symbols is there. */
+/* Return: whether the thread that reads symbols exists. */
 static bool is_reading(void)
 {
 	DIR *directory = opendir("/proc/self/task");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In the place of the module that names functions: it reads a symbol file that does not answer
- * until the file that HANGING_UNTIL names is there.
+ * Replaces the module that names functions. It simulates a symbol file that does not answer until
+ * the file exists that HANGING_UNTIL names.
  */
 #include <poll.h>
 #include <stdlib.h>

@@ -1,32 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-#include "nettrace/frames.h"
+#include "nettrace/point_index.h"
 
 /* The .NET runtime writes a sequence point each 10 MB. */
 #define BYTES_MAX (256u << 20)
 
-struct rp_frame_entry {
+struct rp_point_entry {
 	uint32_t id;
 	uint32_t bytes;
 	uint64_t offset;
 };
 
-static int add(struct rp_frame_index *index, uint32_t id, const uint8_t *frames, uint32_t bytes)
+static uint32_t last_id(const struct rp_point_index *index)
 {
-	struct rp_frame_entry entry = { .id = id, .bytes = bytes, .offset = index->bytes.size };
-
-	if (index->bytes.size + bytes + index->entries.size > BYTES_MAX)
-		return -E2BIG;
-	if (rp_outbuf_reserve(&index->bytes, bytes) < 0 ||
-	    rp_outbuf_reserve(&index->entries, sizeof(entry)) < 0)
-		return -ENOMEM;
-	rp_outbuf_put(&index->bytes, frames, bytes);
-	rp_outbuf_put(&index->entries, &entry, sizeof(entry));
-	return 0;
-}
-
-static uint32_t last_id(const struct rp_frame_index *index)
-{
-	struct rp_frame_entry entry = { 0 };
+	struct rp_point_entry entry = { 0 };
 
 	if (index->entries.size)
 		memcpy(&entry, index->entries.bytes + index->entries.size - sizeof(entry),
@@ -34,30 +20,45 @@ static uint32_t last_id(const struct rp_frame_index *index)
 	return entry.id;
 }
 
-int rp_frame_index_add(struct rp_frame_index *index, struct rp_cursor block)
+int rp_point_index_put(struct rp_point_index *index, uint32_t id, const void *row, uint32_t bytes)
+{
+	struct rp_point_entry entry = { .id = id, .bytes = bytes, .offset = index->bytes.size };
+
+	if (index->entries.size && id <= last_id(index))
+		return -EBADMSG;
+	if (index->bytes.size + bytes + index->entries.size > BYTES_MAX)
+		return -E2BIG;
+	if (rp_outbuf_reserve(&index->bytes, bytes) < 0 ||
+	    rp_outbuf_reserve(&index->entries, sizeof(entry)) < 0)
+		return -ENOMEM;
+	rp_outbuf_put(&index->bytes, row, bytes);
+	rp_outbuf_put(&index->entries, &entry, sizeof(entry));
+	return 0;
+}
+
+int rp_point_index_add_stacks(struct rp_point_index *index, struct rp_cursor block)
 {
 	uint32_t first, count, bytes;
 	const uint8_t *frames;
 	int ret;
 
 	if (rp_cursor_u32(&block, &first) < 0 || rp_cursor_u32(&block, &count) < 0 ||
-	    count > rp_cursor_left(&block) / 4 || (uint64_t)first + count > UINT32_MAX ||
-	    (count && first <= last_id(index) && index->entries.size))
+	    count > rp_cursor_left(&block) / 4 || (uint64_t)first + count > UINT32_MAX)
 		return -EBADMSG;
 	for (uint32_t i = 0; i < count; i++) {
 		if (rp_cursor_u32(&block, &bytes) < 0 ||
 		    rp_cursor_take(&block, bytes, &frames) < 0)
 			return -EBADMSG;
-		ret = add(index, first + i, frames, bytes);
+		ret = rp_point_index_put(index, first + i, frames, bytes);
 		if (ret < 0)
 			return ret;
 	}
 	return 0;
 }
 
-const void *rp_frame_index_find(const struct rp_frame_index *index, uint32_t id, size_t *ret_bytes)
+const void *rp_point_index_find(const struct rp_point_index *index, uint32_t id, size_t *ret_bytes)
 {
-	const struct rp_frame_entry *entries = (const void *)index->entries.bytes;
+	const struct rp_point_entry *entries = (const void *)index->entries.bytes;
 	size_t low = 0, high = index->entries.size / sizeof(*entries);
 
 	*ret_bytes = 0;
@@ -69,7 +70,7 @@ const void *rp_frame_index_find(const struct rp_frame_index *index, uint32_t id,
 		else
 			high = middle;
 	}
-	/* Where all stacks so far are empty, there are no bytes to point into. */
+	/* Where all rows so far are empty, there are no bytes to point into. */
 	if (low == index->entries.size / sizeof(*entries) || entries[low].id != id ||
 	    !entries[low].bytes)
 		return NULL;
@@ -77,13 +78,13 @@ const void *rp_frame_index_find(const struct rp_frame_index *index, uint32_t id,
 	return index->bytes.bytes + entries[low].offset;
 }
 
-void rp_frame_index_clear(struct rp_frame_index *index)
+void rp_point_index_clear(struct rp_point_index *index)
 {
 	index->bytes.size = 0;
 	index->entries.size = 0;
 }
 
-void rp_frame_index_fini(struct rp_frame_index *index)
+void rp_point_index_fini(struct rp_point_index *index)
 {
 	rp_outbuf_fini(&index->bytes);
 	rp_outbuf_fini(&index->entries);

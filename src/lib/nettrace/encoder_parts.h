@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* The encoder: encoder.c has types and events, points.c sequence points, losses and rows. */
+#ifndef RP_NETTRACE_ENCODER_PARTS_H
+#define RP_NETTRACE_ENCODER_PARTS_H
+
+#include "nettrace/convert.h"
+#include "nettrace/delivery.h"
+#include "nettrace/encoder.h"
+#include "nettrace/header.h"
+#include "nettrace/label_set.h"
+#include "nettrace/objects.h"
+#include "nettrace/outbuf.h"
+#include "nettrace/repeat.h"
+#include "nettrace/stack_block.h"
+#include "nettrace/thread_table.h"
+
+/*
+ * V6 numbers events by capture indexes, which are rows without a process. All events of a stream
+ * have one, and losses have another. A thread's index says who wrote the event. Indexes are never
+ * used again: TraceEvent 4.0.0 mixes up rows that were removed.
+ */
+enum {
+	INDEX_EVENTS,
+	INDEX_LOST,
+	INDEX_THREADS,
+};
+
+struct rp_encoder_event_type {
+	struct rp_encoder_plain plain;	/* no payload is plain until the stream has the type */
+	struct rp_plan plan;
+	struct rp_outbuf blob;		/* until the stream has it */
+	bool reported;
+	bool is_internal;
+};
+
+struct rp_encoder {
+	struct rp_encoder_repeat repeat;	/* first: found from it */
+	uint8_t *block;			/* content of the open event block */
+	size_t block_used;		/* its header included */
+	uint64_t block_events;
+	uint64_t block_internal;	/* of these, events of the library's own types */
+	uint64_t block_first_ns;
+	struct rp_header_state state;
+	struct rp_thread_table threads;
+	struct rp_thread_slot *thread;	/* of the event before */
+	struct rp_stack_set stacks;
+	struct rp_outbuf metadata;	/* content of the MetadataBlock, or empty */
+	struct rp_outbuf thread_rows;	/* V6: content of the Thread block, or empty */
+	struct rp_label_set labels;	/* V6 */
+	uint32_t next_index;		/* V6: of the next thread */
+	uint32_t sequence;		/* V6: of the last event */
+	uint32_t process_id;
+	bool events_since_point;	/* V6 */
+	struct rp_object_stream stream;
+	struct rp_delivery delivery;
+	uint64_t shortened;		/* events whose payload was cut */
+	uint64_t last_ns;
+	uint64_t lost;			/* in the last sequence point */
+	uint64_t lost_base;		/* V6: before the rows of this encoder */
+	struct rp_encoder_event_type **types;
+	uint32_t type_count;
+	uint32_t type_capacity;
+	uint32_t used_ids;		/* metadata ids of the stream that this one continues */
+};
+
+/* V6: put a row into the Thread block, for a thread of a process. 0; -ENOMEM. */
+int rp_encoder_put_thread_row(struct rp_encoder *encoder, uint32_t index, uint32_t process,
+			      uint64_t thread);
+
+/* V6: put the two rows that stand for no thread. 0; -ENOMEM. */
+int rp_encoder_begin_rows(struct rp_encoder *encoder);
+
+/* Put a sequence point after all blocks; `flags` are V6's. 0; -ENOMEM. */
+int rp_encoder_put_point(struct rp_encoder *encoder, uint64_t time_ns, uint64_t lost,
+			 uint32_t flags);
+
+#endif

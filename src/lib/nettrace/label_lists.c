@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+#include "nettrace/label_lists.h"
+
+#include "base/utf.h"
+#include "nettrace/convert.h"
+#include "nettrace/format.h"
+
+struct text {
+	const uint8_t *at;
+	uint32_t bytes;
+};
+
+/* One label. Members that its kind does not have stay as they were. */
+struct label {
+	uint8_t kind;
+	bool is_last;
+	struct text key, value;
+	const uint8_t *bytes;	/* 16, of an id */
+	uint64_t number;
+};
+
+static int take_text(struct rp_cursor *c, struct text *text)
+{
+	if (rp_cursor_varint32(c, &text->bytes) < 0)
+		return -EBADMSG;
+	return rp_cursor_take(c, text->bytes, &text->at);
+}
+
+static int take_small(struct rp_cursor *c, uint64_t *ret_number)
+{
+	uint8_t small;
+
+	if (rp_cursor_u8(c, &small) < 0)
+		return -EBADMSG;
+	*ret_number = small;
+	return 0;
+}
+
+static int take_label(struct rp_cursor *c, struct label *label)
+{
+	uint8_t kind;
+
+	if (rp_cursor_u8(c, &kind) < 0)
+		return -EBADMSG;
+	label->kind = kind & (uint8_t)~RP_LABEL_LAST;
+	label->is_last = kind & RP_LABEL_LAST;
+	switch (label->kind) {
+	case RP_LABEL_ACTIVITY:
+	case RP_LABEL_RELATED:
+	case RP_LABEL_TRACE_ID:
+		return rp_cursor_take(c, 16, &label->bytes);
+	case RP_LABEL_SPAN_ID:
+	case RP_LABEL_KEYWORDS:
+		return rp_cursor_u64(c, &label->number);
+	case RP_LABEL_TEXT:
+		return take_text(c, &label->key) < 0 ? -EBADMSG : take_text(c, &label->value);
+	case RP_LABEL_NUMBER:
+		return take_text(c, &label->key) < 0 ? -EBADMSG :
+		       rp_cursor_varint(c, &label->number);
+	case RP_LABEL_OPCODE:
+	case RP_LABEL_LEVEL:
+	case RP_LABEL_VERSION:
+		return take_small(c, &label->number);
+	}
+	/* The size of an unknown kind is unknown. */
+	return -EBADMSG;
+}
+
+int rp_label_lists_add(struct rp_label_lists *lists, struct rp_cursor block)
+{
+	struct label label;
+	uint32_t first, count;
+	int ret;
+
+	if (rp_cursor_u32(&block, &first) < 0 || rp_cursor_u32(&block, &count) < 0 || !first ||
+	    count > rp_cursor_left(&block) || (uint64_t)first + count > UINT32_MAX)
+		return -EBADMSG;
+	for (uint32_t i = 0; i < count; i++) {
+		const uint8_t *start = block.at;
+
+		do {
+			if (take_label(&block, &label) < 0)
+				return -EBADMSG;
+		} while (!label.is_last);
+		ret = rp_point_index_put(&lists->index, first + i, start,
+					 (uint32_t)(block.at - start));
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+/* Append a text with its NUL. Return: its offset plus 1, as it may move until all are there. */
+static const char *put_text(struct rp_outbuf *texts, const struct text *text)
+{
+	const uint8_t *at = text->at, *end = at + text->bytes;
+	uintptr_t offset = texts->size + 1;
+	char utf8[4];
+
+	while (at < end) {
+		uint32_t character = rp_utf8_next(&at, end);
+
+		rp_outbuf_put(texts, utf8, rp_utf8_put(character ? character : 0xfffd, utf8));
+	}
+	rp_outbuf_put_u8(texts, 0);
+	return (const char *)offset;
+}
+
+static void put_other(struct rp_label_lists *lists, const struct label *label)
+{
+	struct rp_reader_label other = {
+		.key = put_text(&lists->texts, &label->key),
+		.number = (int64_t)(label->number >> 1 ^ -(label->number & 1)),
+	};
+
+	if (label->kind == RP_LABEL_TEXT) {
+		other.text = put_text(&lists->texts, &label->value);
+		other.number = 0;
+	}
+	rp_outbuf_put(&lists->others, &other, sizeof(other));
+	lists->labels.count++;
+}
+
+static void apply(struct rp_label_lists *lists, const struct label *label)
+{
+	struct rp_labels *labels = &lists->labels;
+
+	labels->replaces |= (uint16_t)(1u << label->kind);
+	switch (label->kind) {
+	case RP_LABEL_ACTIVITY:
+		rp_guid_swap(label->bytes, labels->activity.bytes);
+		break;
+	case RP_LABEL_RELATED:
+		rp_guid_swap(label->bytes, labels->related.bytes);
+		break;
+	case RP_LABEL_TRACE_ID:
+		memcpy(labels->trace_id, label->bytes, sizeof(labels->trace_id));
+		break;
+	case RP_LABEL_SPAN_ID:
+		labels->span_id = label->number;
+		break;
+	case RP_LABEL_OPCODE:
+		labels->opcode = (uint8_t)label->number;
+		break;
+	case RP_LABEL_KEYWORDS:
+		labels->keywords = label->number;
+		break;
+	case RP_LABEL_LEVEL:
+		labels->level = (uint8_t)label->number;
+		break;
+	case RP_LABEL_VERSION:
+		labels->version = (uint8_t)label->number;
+		break;
+	default:
+		put_other(lists, label);
+	}
+}
+
+static void resolve_texts(struct rp_label_lists *lists)
+{
+	struct rp_reader_label *others = (struct rp_reader_label *)lists->others.bytes;
+	const char *texts = (const char *)lists->texts.bytes;
+
+	for (uint32_t i = 0; i < lists->labels.count; i++) {
+		others[i].key = texts + (uintptr_t)others[i].key - 1;
+		if (others[i].text)
+			others[i].text = texts + (uintptr_t)others[i].text - 1;
+	}
+}
+
+static void forget(struct rp_label_lists *lists)
+{
+	memset(&lists->labels, 0, sizeof(lists->labels));
+	lists->others.size = 0;
+	lists->texts.size = 0;
+	lists->id = 0;
+}
+
+/* rp_label_lists_add() has checked the bytes. */
+static int decode(struct rp_label_lists *lists, uint32_t id)
+{
+	size_t size;
+	const void *bytes = rp_point_index_find(&lists->index, id, &size);
+	struct rp_cursor c = { bytes, (const uint8_t *)bytes + size };
+
+	forget(lists);
+	if (id && !bytes)
+		return -EBADMSG;
+	while (id && c.at < c.end) {
+		struct label label = { .kind = 0 };
+
+		if (take_label(&c, &label) < 0)
+			return -EBADMSG;
+		apply(lists, &label);
+	}
+	if (lists->others.failed || lists->texts.failed)
+		return -ENOMEM;
+	resolve_texts(lists);
+	lists->id = id;
+	return 0;
+}
+
+int rp_label_lists_find(struct rp_label_lists *lists, uint32_t id,
+			const struct rp_labels **ret_labels,
+			const struct rp_reader_label **ret_others)
+{
+	int ret = id == lists->id ? 0 : decode(lists, id);
+
+	if (ret < 0)
+		return ret;
+	*ret_labels = &lists->labels;
+	*ret_others = (const struct rp_reader_label *)lists->others.bytes;
+	return 0;
+}
+
+void rp_label_lists_clear(struct rp_label_lists *lists)
+{
+	forget(lists);
+	rp_point_index_clear(&lists->index);
+}
+
+void rp_label_lists_fini(struct rp_label_lists *lists)
+{
+	rp_point_index_fini(&lists->index);
+	rp_outbuf_fini(&lists->others);
+	rp_outbuf_fini(&lists->texts);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The reader's parts: reader.c has the API and the events, reader_v4.c and reader_v6.c have the
+ * outer layers of the two formats.
+ */
+#ifndef RP_NETTRACE_READER_PARTS_H
+#define RP_NETTRACE_READER_PARTS_H
+
+#include <ringpipe/reader.h>
+
+#include <stdbool.h>
+
+#include "nettrace/describe.h"
+#include "nettrace/event_header.h"
+#include "nettrace/format.h"
+#include "nettrace/label_lists.h"
+#include "nettrace/point_index.h"
+#include "nettrace/source.h"
+#include "nettrace/thread_rows.h"
+#include "nettrace/thread_table.h"
+
+struct rp_key_value {
+	const char *key, *value;
+};
+
+struct rp_reader {
+	struct rp_byte_source source;
+	int own_fd;			/* to be closed, or -1 */
+	int error;			/* sticky */
+	bool ended;
+	char message[160];
+	struct rp_reader_info info;
+	struct rp_reader_stats stats;
+	struct rp_type_table types;
+	struct rp_thread_table threads;	/* V4: by thread id */
+	struct rp_thread_rows thread_rows; /* V6: by index */
+	struct rp_point_index frames;
+	struct rp_label_lists labels;	/* V6 */
+	struct rp_outbuf key_values;	/* V6: struct rp_key_value; the texts are the types' */
+
+	/* The block whose events are being given out. */
+	struct rp_cursor events;
+	struct rp_wire_layout layout;	/* `start` is NULL: there is none */
+	uint64_t block_offset;
+	bool truncated;			/* the file ended within it */
+	struct rp_wire_event event;
+	uint64_t last_time;
+};
+
+#define RP_READER_VERSION_MESSAGE \
+	"nettrace version %u, while versions 4 and 6 alone can be read,"
+
+/* Record an error with its place, and return it. */
+__attribute__((format(printf, 4, 5)))
+int rp_reader_fail(struct rp_reader *reader, int error, uint64_t offset, const char *format, ...);
+
+/* Take bytes of the stream. On failure, the error is recorded. */
+int rp_reader_take(struct rp_reader *reader, size_t size, const uint8_t **ret_bytes);
+int rp_reader_take_u32(struct rp_reader *reader, uint32_t *ret_value);
+
+/*
+ * Take a block's content. If the stream ends inside a block of events, the block has the bytes that
+ * exist, and `truncated` is set.
+ */
+int rp_reader_take_content(struct rp_reader *reader, uint32_t size, bool has_events,
+			   struct rp_cursor *ret_block);
+
+/* Begin to give out the events of a block. */
+int rp_reader_begin_events(struct rp_reader *reader, struct rp_cursor block, uint64_t offset);
+
+int rp_reader_take_stacks(struct rp_reader *reader, struct rp_cursor block, uint64_t offset);
+
+/*
+ * Count losses by the step from a thread's last number to the number before its next. A backward
+ * step counts as INT32_MAX, the largest step, as in TraceEvent.
+ */
+void rp_reader_count_lost(struct rp_reader *reader, uint32_t last, uint32_t expected);
+
+/* Parse 16 bytes: year, month, day of week, day, hour, minute, second, millisecond. 0: no time. */
+int64_t rp_reader_utc_ns(const uint8_t *bytes);
+
+/* Check the clock's rate and the size of pointers. */
+int rp_reader_check_info(struct rp_reader *reader);
+
+/* The file header and the Trace object or block, after the magic. */
+int rp_reader_take_header_v4(struct rp_reader *reader, uint32_t name_bytes);
+int rp_reader_take_header_v6(struct rp_reader *reader);
+
+/* One object or block. Return: 1: it was read; 0: the end of the stream; negative: the error. */
+int rp_reader_take_object_v4(struct rp_reader *reader);
+int rp_reader_take_block_v6(struct rp_reader *reader);
+
+/* The bytes after the last event of a block. */
+int rp_reader_end_events_v4(struct rp_reader *reader);
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/* The outer layer of versions 4 and 5: objects one after another. */
+#include "nettrace/reader_parts.h"
+
+#include <string.h>
+
+/* Larger blocks are refused: the .NET runtime's have 100 KB, ours less. */
+#define BLOCK_MAX (64u << 20)
+#define NAME_BYTES_MAX 64u
+
+struct trace_object {
+	char name[NAME_BYTES_MAX + 1];
+	uint32_t version, min_reader;
+	uint64_t version_at;
+};
+
+static int take_tag(struct rp_reader *reader, uint8_t expected)
+{
+	const uint8_t *tag;
+	int ret = rp_reader_take(reader, 1, &tag);
+
+	if (!ret && *tag != expected)
+		return rp_reader_fail(reader, -EBADMSG, reader->source.offset - 1,
+				      "tag %u instead of %u",     *tag, expected);
+	return ret;
+}
+
+/* Return: 1 with an object whose content is next; 0 at the end of the stream; negative. */
+static int begin_object(struct rp_reader *reader, struct trace_object *object)
+{
+	const uint8_t *bytes;
+	uint32_t size = 0;
+	int ret;
+
+	ret = rp_reader_take(reader, 1, &bytes);
+	if (ret < 0)
+		return ret;
+	if (*bytes == RP_TAG_NULL)
+		return 0;
+	if (*bytes != RP_TAG_BEGIN)
+		return rp_reader_fail(reader, -EBADMSG, reader->source.offset - 1,
+				      "no object but tag %u",     *bytes);
+	if ((ret = take_tag(reader, RP_TAG_BEGIN)) < 0 ||
+	    (ret = take_tag(reader, RP_TAG_NULL)) < 0)
+		return ret;
+	object->version_at = reader->source.offset;
+	if ((ret = rp_reader_take_u32(reader, &object->version)) < 0 ||
+	    (ret = rp_reader_take_u32(reader, &object->min_reader)) < 0 ||
+	    (ret = rp_reader_take_u32(reader, &size)) < 0)
+		return ret;
+	if (!size || size > NAME_BYTES_MAX)
+		return rp_reader_fail(reader, -EBADMSG, reader->source.offset - 4,
+			    "an object's name has %u bytes", size);
+	ret = rp_reader_take(reader, size, &bytes);
+	if (ret < 0)
+		return ret;
+	memcpy(object->name, bytes, size);
+	object->name[size] = 0;
+	ret = take_tag(reader, RP_TAG_END);
+	return ret < 0 ? ret : 1;
+}
+
+static int take_trace(struct rp_reader *reader)
+{
+	struct rp_reader_info *info = &reader->info;
+	const uint8_t *bytes;
+	int ret = rp_reader_take(reader, RP_TRACE_BYTES, &bytes);
+
+	if (ret < 0)
+		return ret;
+	info->start_utc_ns = rp_reader_utc_ns(bytes);
+	memcpy(&info->start_ticks, bytes + 16, 8);
+	memcpy(&info->ticks_per_second, bytes + 24, 8);
+	memcpy(&info->pointer_bytes, bytes + 32, 4);
+	memcpy(&info->process_id, bytes + 36, 4);
+	memcpy(&info->processors, bytes + 40, 4);
+	info->version = RP_TRACE_VERSION;
+	ret = rp_reader_check_info(reader);
+	return ret < 0 ? ret : take_tag(reader, RP_TAG_END);
+}
+
+int rp_reader_take_header_v4(struct rp_reader *reader, uint32_t name_bytes)
+{
+	struct trace_object object;
+	const uint8_t *bytes;
+	int ret;
+
+	if (name_bytes != strlen(RP_NETTRACE_SERIALIZER))
+		return -EBADMSG;
+	ret = rp_reader_take(reader, name_bytes, &bytes);
+	if (ret < 0)
+		return ret;
+	if (memcmp(bytes, RP_NETTRACE_SERIALIZER, name_bytes))
+		return -EBADMSG;
+	ret = begin_object(reader, &object);
+	if (ret <= 0)
+		return ret < 0 ? ret : -EBADMSG;
+	if (strcmp(object.name, "Trace"))
+		return -EBADMSG;
+	if (object.version != RP_TRACE_VERSION || object.min_reader > RP_TRACE_VERSION)
+		return rp_reader_fail(reader, -EPROTONOSUPPORT, object.version_at,
+				      RP_READER_VERSION_MESSAGE, object.version);
+	return take_trace(reader);
+}
+
+static int take_sequence_point(struct rp_reader *reader, struct rp_cursor block, uint64_t offset)
+{
+	struct rp_thread_slot *slot;
+	uint32_t count, sequence;
+	uint64_t time, thread;
+	size_t known;
+
+	if (rp_cursor_u64(&block, &time) < 0 || rp_cursor_u32(&block, &count) < 0 ||
+	    count > rp_cursor_left(&block) / 12)
+		return rp_reader_fail(reader, -EBADMSG, offset, "a damaged sequence point");
+	while (count--) {
+		if (rp_cursor_u64(&block, &thread) < 0 || rp_cursor_u32(&block, &sequence) < 0)
+			return rp_reader_fail(reader, -EBADMSG, offset, "a damaged sequence point");
+		known = reader->threads.count;
+		if (rp_thread_table_add(&reader->threads, thread, &slot) < 0)
+			return rp_reader_fail(reader, -ENOMEM, offset, "no memory for threads");
+		if (reader->threads.count == known && slot->sequence && sequence)
+			rp_reader_count_lost(reader, slot->sequence, sequence);
+		slot->sequence = sequence;
+	}
+	rp_point_index_clear(&reader->frames);
+	reader->stats.sequence_points++;
+	return 0;
+}
+
+static int take_metadata(struct rp_reader *reader, struct rp_cursor block, uint64_t offset)
+{
+	struct rp_wire_layout layout = { .has_labels = false };
+	struct rp_wire_event event = { 0 };
+	const uint8_t *start = block.at;
+	struct rp_cursor blob;
+	int ret;
+
+	if (rp_wire_block_header(&block, &layout) < 0)
+		return rp_reader_fail(reader, -EBADMSG, offset, "a damaged metadata block");
+	while (block.at < block.end) {
+		uint64_t at = offset + (block.at - start);
+
+		if (rp_wire_event_take(&block, &layout, &event, &blob) < 0)
+			return rp_reader_fail(reader, -EBADMSG, at, "a damaged metadata event");
+		ret = rp_describe(&reader->types, blob);
+		if (ret == -ENOMEM)
+			return rp_reader_fail(reader, ret, at, "no memory for definitions");
+		if (ret < 0)
+			return rp_reader_fail(reader, -EBADMSG, at, ret == -EEXIST ?
+				    "an event defined twice" : "a damaged event definition");
+	}
+	return 0;
+}
+
+/* Take a block's size and content. */
+static int take_content(struct rp_reader *reader, bool has_events, struct rp_cursor *ret_block)
+{
+	const uint8_t *padding;
+	uint32_t size = 0;
+	int ret = rp_reader_take_u32(reader, &size);
+
+	if (ret == 0 && size > BLOCK_MAX)
+		return rp_reader_fail(reader, -EBADMSG, reader->source.offset - 4,
+				      "a block of %u bytes", size);
+	if (ret == 0)
+		ret = rp_reader_take(reader, -reader->source.offset & 3, &padding);
+	return ret < 0 ? ret : rp_reader_take_content(reader, size, has_events, ret_block);
+}
+
+int rp_reader_take_object_v4(struct rp_reader *reader)
+{
+	struct rp_cursor block;
+	struct trace_object object;
+	uint64_t offset;
+	bool events;
+	int ret = begin_object(reader, &object);
+
+	if (ret <= 0)
+		return ret;
+	if (object.version > RP_BLOCK_VERSION || object.min_reader > RP_BLOCK_VERSION)
+		return rp_reader_fail(reader, -EPROTONOSUPPORT, object.version_at,
+			    "a block of version %u, while versions up to %u can be read,",
+			    object.version, RP_BLOCK_VERSION);
+	events = !strcmp(object.name, "EventBlock");
+	ret = take_content(reader, events, &block);
+	if (ret < 0)
+		return ret;
+	offset = reader->source.offset - (block.end - block.at);
+	if (events)
+		ret = rp_reader_begin_events(reader, block, offset);
+	else if (!strcmp(object.name, "MetadataBlock"))
+		ret = take_metadata(reader, block, offset);
+	else if (!strcmp(object.name, "StackBlock"))
+		ret = rp_reader_take_stacks(reader, block, offset);
+	else if (!strcmp(object.name, "SPBlock"))
+		ret = take_sequence_point(reader, block, offset);
+	else
+		ret = rp_reader_fail(reader, -EBADMSG, offset, "an object of unknown type");
+	/* The end tag after an EventBlock is looked at when its events are out. */
+	if (!ret && !events)
+		ret = take_tag(reader, RP_TAG_END);
+	return ret < 0 ? ret : 1;
+}
+
+int rp_reader_end_events_v4(struct rp_reader *reader)
+{
+	return take_tag(reader, RP_TAG_END);
+}

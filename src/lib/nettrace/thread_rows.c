@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+#include "nettrace/thread_rows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nettrace/format.h"
+
+#define ROWS_MAX (1u << 20)
+
+static int take_text(struct rp_cursor *c, const uint8_t **ret_text, uint32_t *ret_bytes)
+{
+	if (rp_cursor_varint32(c, ret_bytes) < 0)
+		return -EBADMSG;
+	return rp_cursor_take(c, *ret_bytes, ret_text);
+}
+
+static int take_name(struct rp_cursor *c, struct rp_thread_row *row)
+{
+	const uint8_t *text;
+	uint32_t bytes;
+
+	if (take_text(c, &text, &bytes) < 0)
+		return -EBADMSG;
+	free(row->name);
+	row->name = strndup((const char *)text, bytes);
+	return row->name ? 0 : -ENOMEM;
+}
+
+static int take_attribute(struct rp_cursor *c, struct rp_thread_row *row)
+{
+	const uint8_t *text;
+	uint32_t bytes;
+	uint8_t kind;
+
+	if (rp_cursor_u8(c, &kind) < 0)
+		return -EBADMSG;
+	switch (kind) {
+	case RP_THREAD_NAME:
+		return take_name(c, row);
+	case RP_THREAD_PROCESS:
+		return rp_cursor_varint(c, &row->process);
+	case RP_THREAD_ID:
+		return rp_cursor_varint(c, &row->thread);
+	case RP_THREAD_KEY_VALUE:
+		if (take_text(c, &text, &bytes) < 0)
+			return -EBADMSG;
+		return take_text(c, &text, &bytes);
+	}
+	/* A later version's: its size is unknown, so the rest cannot be read either. */
+	c->at = c->end;
+	return 0;
+}
+
+static int reserve(struct rp_thread_rows *rows)
+{
+	size_t capacity = rows->capacity ? rows->capacity * 2 : 64;
+	struct rp_thread_row *grown;
+
+	if (rows->count < rows->capacity)
+		return 0;
+	if (rows->count >= ROWS_MAX)
+		return -E2BIG;
+	grown = realloc(rows->rows, capacity * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	rows->rows = grown;
+	rows->capacity = capacity;
+	return 0;
+}
+
+static int insert(struct rp_thread_rows *rows, const struct rp_thread_row *row)
+{
+	struct rp_thread_slot *slot;
+	int ret = rp_thread_rows_find(rows, row->index) ? -EEXIST : reserve(rows);
+
+	if (ret == 0)
+		ret = rp_thread_table_add(&rows->places, row->index, &slot);
+	if (ret < 0)
+		return ret;
+	rows->rows[rows->count++] = *row;
+	slot->sequence = (uint32_t)rows->count;
+	return 0;
+}
+
+int rp_thread_rows_add(struct rp_thread_rows *rows, struct rp_cursor row)
+{
+	struct rp_thread_row thread = { .process = RP_THREAD_NO_PROCESS };
+	int ret = rp_cursor_varint(&row, &thread.index);
+
+	while (ret == 0 && row.at < row.end)
+		ret = take_attribute(&row, &thread);
+	if (ret == 0)
+		ret = insert(rows, &thread);
+	if (ret < 0)
+		free(thread.name);
+	return ret;
+}
+
+struct rp_thread_row *rp_thread_rows_find(const struct rp_thread_rows *rows, uint64_t index)
+{
+	const struct rp_thread_slot *slot = rp_thread_table_find(&rows->places, index);
+
+	return slot ? &rows->rows[slot->sequence - 1] : NULL;
+}
+
+void rp_thread_rows_remove(struct rp_thread_rows *rows, struct rp_thread_row *row)
+{
+	struct rp_thread_row *last = &rows->rows[rows->count - 1];
+	const uint32_t place = (uint32_t)(row - rows->rows) + 1;
+
+	free(row->name);
+	rp_thread_table_remove(&rows->places, row->index);
+	if (row != last) {
+		*row = *last;
+		rp_thread_table_find(&rows->places, row->index)->sequence = place;
+	}
+	rows->count--;
+}
+
+void rp_thread_rows_clear(struct rp_thread_rows *rows)
+{
+	for (size_t i = 0; i < rows->count; i++)
+		free(rows->rows[i].name);
+	rows->count = 0;
+	rp_thread_table_fini(&rows->places);
+}
+
+void rp_thread_rows_fini(struct rp_thread_rows *rows)
+{
+	rp_thread_rows_clear(rows);
+	free(rows->rows);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* The threads that a V6 stream declares, by their indexes. */
+#ifndef RP_NETTRACE_THREAD_ROWS_H
+#define RP_NETTRACE_THREAD_ROWS_H
+
+#include <stdbool.h>
+
+#include "base/cursor.h"
+#include "nettrace/thread_table.h"
+
+struct rp_thread_row {
+	uint64_t index;
+	uint64_t process;	/* RP_THREAD_NO_PROCESS: the stream's */
+	uint64_t thread;	/* the id in the system */
+	char *name;		/* NULL: none */
+	uint32_t sequence;	/* of the last event, if the row is a capture thread; starts at 0 */
+	bool wrote;
+};
+
+#define RP_THREAD_NO_PROCESS UINT64_MAX
+
+struct rp_thread_rows {
+	struct rp_thread_table places;	/* index -> place in `rows`, plus 1 */
+	struct rp_thread_row *rows;
+	size_t count, capacity;
+};
+
+/*
+ * Add a row of a Thread block, without its size.
+ *
+ * Return: 0; -EBADMSG: damaged; -EEXIST: the index is taken; -E2BIG: more threads at a time than a
+ * reader should hold; -ENOMEM.
+ */
+int rp_thread_rows_add(struct rp_thread_rows *rows, struct rp_cursor row);
+
+/* NULL: not there. Valid until rows are added or removed. */
+struct rp_thread_row *rp_thread_rows_find(const struct rp_thread_rows *rows, uint64_t index);
+
+/* Remove a row, which exists. */
+void rp_thread_rows_remove(struct rp_thread_rows *rows, struct rp_thread_row *row);
+
+/* Remove all rows. Their memory stays for the next ones. */
+void rp_thread_rows_clear(struct rp_thread_rows *rows);
+
+void rp_thread_rows_fini(struct rp_thread_rows *rows);
+
+#endif

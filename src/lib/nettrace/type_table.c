@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "nettrace/type_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK_BYTES 16384u
+
+struct rp_arena_chunk {
+	struct rp_arena_chunk *next;
+	size_t used, capacity;
+	_Alignas(16) uint8_t bytes[];
+};
+
+void *rp_type_table_alloc(struct rp_type_table *table, size_t size)
+{
+	struct rp_arena_chunk *chunk = table->chunks;
+	size_t capacity = size > CHUNK_BYTES ? size : CHUNK_BYTES;
+	void *bytes;
+
+	size = (size + 15) & ~(size_t)15;
+	if (!chunk || chunk->capacity - chunk->used < size) {
+		capacity = (capacity + 15) & ~(size_t)15;
+		chunk = malloc(sizeof(*chunk) + capacity);
+		if (!chunk)
+			return NULL;
+		chunk->next = table->chunks;
+		chunk->used = 0;
+		chunk->capacity = capacity;
+		table->chunks = chunk;
+	}
+	bytes = chunk->bytes + chunk->used;
+	chunk->used += size;
+	return memset(bytes, 0, size);
+}
+
+static size_t slot_of(struct rp_reader_type **slots, size_t capacity, uint32_t metadata_id)
+{
+	size_t at = metadata_id * 0x9e3779b1u & (capacity - 1);
+
+	while (slots[at] && slots[at]->metadata_id != metadata_id)
+		at = (at + 1) & (capacity - 1);
+	return at;
+}
+
+struct rp_reader_type *rp_type_table_find(const struct rp_type_table *table, uint32_t metadata_id)
+{
+	if (!table->capacity)
+		return NULL;
+	return table->slots[slot_of(table->slots, table->capacity, metadata_id)];
+}
+
+static int grow(struct rp_type_table *table)
+{
+	size_t capacity = table->capacity ? table->capacity * 2 : 64;
+	struct rp_reader_type **slots;
+
+	if (2 * (table->count + 1) <= table->capacity)
+		return 0;
+	slots = calloc(capacity, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < table->capacity; i++)
+		if (table->slots[i])
+			slots[slot_of(slots, capacity, table->slots[i]->metadata_id)] =
+				table->slots[i];
+	free(table->slots);
+	table->slots = slots;
+	table->capacity = capacity;
+	return 0;
+}
+
+int rp_type_table_insert(struct rp_type_table *table, struct rp_reader_type *type)
+{
+	if (grow(table) < 0)
+		return -ENOMEM;
+	if (rp_type_table_find(table, type->metadata_id))
+		return -EEXIST;
+	table->slots[slot_of(table->slots, table->capacity, type->metadata_id)] = type;
+	table->count++;
+	return 0;
+}
+
+void rp_type_table_clear(struct rp_type_table *table)
+{
+	if (table->slots)
+		memset(table->slots, 0, table->capacity * sizeof(*table->slots));
+	table->count = 0;
+}
+
+void rp_type_table_fini(struct rp_type_table *table)
+{
+	while (table->chunks) {
+		struct rp_arena_chunk *next = table->chunks->next;
+
+		free(table->chunks);
+		table->chunks = next;
+	}
+	free(table->slots);
+	memset(table, 0, sizeof(*table));
+}

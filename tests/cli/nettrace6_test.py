@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`ringpipe report` on version 6 of nettrace, written by the second writer of nettrace6.py."""
+import json
+import struct
+import unittest
+
+import nettrace6 as v6
+from tool import ToolTest
+
+GUID = bytes(range(16))
+GUID_TEXT = "03020100-0504-0706-0809-0a0b0c0d0e0f"
+SEQUENCE = ({"index": 1, "process": 77, "thread": 501, "name": "main"},
+            {"index": 2, "process": 78, "thread": 601},
+            {"index": 9, "process": 0, "thread": 0})
+
+
+def begin(*rows, **options):
+    return v6.Trace(**options).threads(*(rows or SEQUENCE)).define(1, "Shop", "Order", 5)
+
+
+def event(**given):
+    return {"id": 1, "thread": 1, "capture": 9, **given}
+
+
+class Version6(ToolTest):
+    def events(self, trace, *, status=0, ended=True):
+        data = trace.end() if ended else trace.bytes
+        out, err = self.run_tool("report", self.write("t", data), "--events", "--format=json",
+                                 status=status)
+        self.last_error = err
+        return [json.loads(line) for line in out.splitlines()]
+
+    def summary(self, trace):
+        return json.loads(self.run_tool("report", self.write("t", trace.end()),
+                                        "--format=json")[0])
+
+    def test_every_type_of_field_has_its_value(self):
+        payload, expected = v6.all_fields_payload()
+        trace = v6.Trace().threads(*SEQUENCE)
+        trace.define(1, "Shop", "all", 5, v6.ALL_FIELDS)
+        row = self.events(trace.events(event(payload=payload)))[0]
+        self.assertEqual(row["fields"], expected)
+
+    def test_both_forms_of_headers_say_the_same(self):
+        rows = [event(ns=5, cpu=1, payload=b"x"), event(ns=9, thread=2, number=2, payload=b"xyz"),
+                event(ns=9, cpu=3, number=3, payload=b"")]
+        got = [self.events(begin().events(*rows, compressed=form)) for form in (True, False)]
+        self.assertEqual(*got)
+        self.assertEqual([(row["time_ns"], row["thread"], row["process"], row["processor"])
+                          for row in got[0]], [(5, 501, 77, 1), (9, 601, 78, 1), (9, 501, 77, 3)])
+
+    def test_attributes_of_a_type_and_what_labels_replace(self):
+        attributes = b"\1\1" + b"\3" + struct.pack("<Q", 5) + b"\4" + v6.text("took {ms}")
+        attributes += b"\5" + v6.text("an order") + b"\6" + v6.text("k") + v6.text("v")
+        attributes += b"\7" + GUID + b"\x08\3" + b"\x09\2"
+        trace = v6.Trace().threads(*SEQUENCE).define(1, "Shop", "Order", 5, (), attributes,
+                                                     skip=b"later versions")
+        trace.labels(1, [[(1, GUID), (2, GUID), (3, b"T" * 16), (4, struct.pack("<Q", 99)),
+                          (5, v6.text("zone") + v6.text("eu\x1b")),
+                          (6, v6.text("n") + v6.varint(-5))],
+                         [(7, b"\2"), (8, struct.pack("<Q", 1)), (9, b"\5"), (10, b"\7")]])
+        rows = self.events(trace.events(event(labels=1), event(labels=2), event(labels=0)))
+        self.assertEqual(rows[0]["activity"], GUID_TEXT)
+        self.assertEqual(rows[0]["related_activity"], GUID_TEXT)
+        self.assertEqual(rows[0]["trace_id"], "54" * 16)
+        self.assertEqual(rows[0]["span_id"], "0000000000000063")
+        self.assertEqual(rows[0]["labels"]["n"], -5)
+        self.assertTrue(rows[0]["labels"]["zone"].startswith("eu"))
+        for row in rows[1:]:
+            self.assertNotIn("activity", row)
+            self.assertNotIn("trace_id", row)
+            self.assertNotIn("labels", row)
+
+    def test_losses_count_from_0_for_each_capture_index(self):
+        for points, first, lost in ((((9, 1),), 1, 0), (((9, 1),), 4, 3 + 2**31 - 1),
+                                    (((9, 6),), 1, 5), (((9, 1), (2, 7)), 1, 7)):
+            with self.subTest(points=points, first=first):
+                trace = begin().events(event(number=first)).point(points)
+                self.assertEqual(self.summary(trace)["lost"], lost)
+        trace = begin().events(event()).remove((9, 11))
+        self.assertEqual(self.summary(trace)["lost"], 10)
+
+    def test_threads_and_types_can_be_declared_again_after_they_were_flushed(self):
+        trace = begin().events(event()).point([(9, 1)], flags=v6.FLUSH_THREADS | v6.FLUSH_METADATA)
+        trace.threads({"index": 1, "process": 80, "thread": 9}, {"index": 9})
+        trace.define(1, "Shop", "Other", 6).events(event(number=1))
+        rows = self.events(trace)
+        self.assertEqual([(row["event"], row["process"], row["thread"]) for row in rows],
+                         [("Order", 77, 501), ("Other", 80, 9)])
+        trace = begin().events(event()).remove((1, 0), (9, 1))
+        trace.threads({"index": 1, "process": 81, "thread": 10}, {"index": 9})
+        self.assertEqual([row["process"] for row in self.events(trace.events(event(number=1)))],
+                         [77, 81])
+
+    def test_stacks_and_labels_end_with_a_sequence_point(self):
+        trace = begin().stacks(1, [[1, 2]]).labels(1, [[(1, GUID)]])
+        trace.events(event(stack=1, labels=1)).point([(9, 1)])
+        rows = self.events(trace.stacks(1, [[3]]).events(event(stack=1, number=2)))
+        self.assertEqual([row["stack"] for row in rows], [["0x1", "0x2"], ["0x3"]])
+        trace = begin().labels(1, [[(1, GUID)]]).point()
+        self.events(trace.events(event(labels=1)), status=1)
+        self.assertIn("unknown label list", self.last_error)
+
+    def test_the_keys_of_the_recording_may_be_missing_or_unknown(self):
+        trace = begin(pairs=(("Machine", "a"), ("ProcessId", "12")), minor=7)
+        trace.block(77, b"a kind of a later minor version")
+        summary = self.summary(trace.events(event()))
+        self.assertEqual((summary["process_id"], summary["events"]), (12, 1))
+
+    def test_unknown_indexes_are_errors_with_their_place(self):
+        for trace, said in ((begin().events(event(thread=5)), "unknown thread"),
+                            (begin().events(event(capture=5)), "unknown thread"),
+                            (begin().events(event(id=5)), "unknown type 5"),
+                            (begin().threads({"index": 1}), "defined twice in a Thread block"),
+                            (begin().define(1, "a", "b", 1), "defined twice in a Metadata block"),
+                            (begin().point([(5, 1)]), "damaged SequencePoint"),
+                            (begin().block(v6.TRACE, b""), "second Trace block"),
+                            (begin().block(v6.LABELS, struct.pack("<II", 1, 1) + b"\x8b"),
+                             "damaged LabelList"),
+                            (begin().block(v6.THREAD, b"\xff\0"), "damaged Thread")):
+            with self.subTest(said=said):
+                self.events(trace, status=1)
+                self.assertIn(said, self.last_error)
+                self.assertRegex(self.last_error, "at offset [0-9]+")
+
+    def test_fields_that_cannot_be_expressed_leave_the_event(self):
+        nested = (v6.ARRAY, (v6.STRUCT, (("at", (v6.DATA_LOC, v6.U8)),)))
+        for pairs in ((("a", 99),), (("a", nested),), (("a", (v6.ARRAY, (v6.STRUCT, ()))),),
+                      (("a", (v6.ARRAY, (v6.FIXED, v6.U8, 0))),)):
+            with self.subTest(pairs=pairs):
+                trace = v6.Trace().threads(*SEQUENCE).define(1, "Shop", "odd", 5, pairs)
+                self.assertEqual(self.events(trace.events(event(payload=b"abc")))[0]["fields"], {})
+
+    def test_places_outside_of_the_payload_are_no_values(self):
+        for code in (v6.REL_LOC, v6.DATA_LOC):
+            for place in ((0, 100), (100, 0), (65535, 65535)):
+                with self.subTest(code=code, place=place):
+                    trace = v6.Trace().threads(*SEQUENCE)
+                    trace.define(1, "Shop", "loc", 5, (("a", (code, v6.U16)),))
+                    row = self.events(trace.events(event(payload=struct.pack("<HH", *place))))[0]
+                    self.assertEqual(row["fields"], {"…truncated": True})
+
+    def test_a_file_cut_anywhere_gives_what_is_whole(self):
+        trace = begin().events(*(event(ns=i, payload=b"abcd") for i in range(20)))
+        data = trace.point([(9, 20)]).end()
+        whole = data.index(b"abcd")
+        for size in range(20, len(data), 7):
+            with self.subTest(size=size):
+                out, err = self.run_tool("report", self.write("t", data[:size]), "--events",
+                                         "--format=json", status=1)
+                events = data[:size].count(b"abcd")
+                self.assertEqual(len(out.splitlines()), events if size > whole else 0)
+                self.assertTrue(err)
+
+
+if __name__ == "__main__":
+    unittest.main()
