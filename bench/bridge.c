@@ -186,13 +186,13 @@ static struct cost offer_probed(unsigned int seconds)
 }
 
 /* Reads a stream to its end, or only its first line. */
-static void read_text(int fd, char *text, size_t room, bool line)
+static void read_text(int fd, char *text, size_t space, bool line)
 {
 	size_t size = 0;
 	ssize_t got;
 
-	while (size < room - 1 && !(line && memchr(text, '\n', size)) &&
-	       (got = read(fd, text + size, room - 1 - size)) > 0)
+	while (size < space - 1 && !(line && memchr(text, '\n', size)) &&
+	       (got = read(fd, text + size, space - 1 - size)) > 0)
 		size += (size_t)got;
 	text[size] = '\0';
 }
@@ -206,7 +206,7 @@ static struct cost offer_bridged(const char *tool, unsigned int seconds, double 
 	int said[2], reported[2];
 	char pid[16], text[4096];
 	unsigned long delivered, lost, seen;
-	const char *account;
+	const char *stats;
 	pid_t child;
 	struct cost cost;
 
@@ -234,11 +234,11 @@ static struct cost offer_bridged(const char *tool, unsigned int seconds, double 
 	waitpid(child, NULL, 0);
 	close(said[0]);
 	close(reported[0]);
-	account = strstr(text, "\"delivered\"");
-	if (!account ||
-	    sscanf(account, "\"delivered\": %lu, \"lost\": %lu", &delivered, &lost) != 2 ||
-	    !(account = strstr(account, "\"seen\"")) ||
-	    sscanf(account, "\"seen\": %lu", &seen) != 1 || seen != delivered ||
+	stats = strstr(text, "\"delivered\"");
+	if (!stats ||
+	    sscanf(stats, "\"delivered\": %lu, \"lost\": %lu", &delivered, &lost) != 2 ||
+	    !(stats = strstr(stats, "\"seen\"")) ||
+	    sscanf(stats, "\"seen\": %lu", &seen) != 1 || seen != delivered ||
 	    delivered + lost != offered(seconds)) {
 		fprintf(stderr, "bridge: ringpipe bpf says:\n%s", text);
 		exit(1);

@@ -19,7 +19,7 @@
 #define PART_BYTES (1u << 20)	/* at most, so that it fits in a ring */
 #define PAYLOAD_BYTES 32u
 #define THREADS_MAX 64u
-#define TURNS 19200u
+#define ROUNDS 19200u
 
 RP_PROVIDER(bench, "Bench-Bytes");
 RP_EVENT(bench, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
@@ -61,7 +61,7 @@ struct writer {
 	pthread_t thread;
 	sem_t turn;
 	struct writer *next;
-	unsigned int turns;
+	unsigned int rounds;
 };
 
 /* Each event comes from a different thread than the previous event. */
@@ -69,7 +69,7 @@ static void *write_multi(void *data)
 {
 	struct writer *writer = data;
 
-	for (unsigned int i = 0; i < writer->turns; i++) {
+	for (unsigned int i = 0; i < writer->rounds; i++) {
 		while (sem_wait(&writer->turn) != 0)
 			;
 		bench_bytes32(i, 0, i, 0);
@@ -80,13 +80,13 @@ static void *write_multi(void *data)
 
 static void by_threads(unsigned int count)
 {
-	unsigned int turns = bench_rounds(100) * (TURNS / 100) / count;
+	unsigned int rounds = bench_rounds(100) * (ROUNDS / 100) / count;
 	struct rp_session *session = bench_start("Bench-Bytes", path, 64u << 20, 0);
 	struct writer writers[THREADS_MAX];
 
 	for (unsigned int i = 0; i < count; i++) {
 		writers[i].next = &writers[(i + 1) % count];
-		writers[i].turns = turns;
+		writers[i].rounds = rounds;
 		sem_init(&writers[i].turn, 0, 0);
 		if (pthread_create(&writers[i].thread, NULL, write_multi, &writers[i]) != 0)
 			exit(1);
@@ -95,7 +95,7 @@ static void by_threads(unsigned int count)
 	for (unsigned int i = 0; i < count; i++)
 		pthread_join(writers[i].thread, NULL);
 	figure_point("alternating threads", count,
-		     stop(session, (uint64_t)turns * count) - PAYLOAD_BYTES, "B");
+		     stop(session, (uint64_t)rounds * count) - PAYLOAD_BYTES, "B");
 }
 
 int main(int argc, char **argv)

@@ -36,7 +36,7 @@ RP_PROVIDER(coarse, "Bench-Coarse");
 RP_EVENT(coarse, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
 
 static uint64_t sum;
-static char room[4096];
+static char space[4096];
 static struct rp_activity activity;
 
 static void run_rdtsc(unsigned int count)
@@ -92,7 +92,7 @@ static void run_text(unsigned int count)
 static void run_blob512(unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++)
-		bench_blob(room, 512);
+		bench_blob(space, 512);
 }
 
 static void run_activity(unsigned int count)

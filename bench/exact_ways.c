@@ -13,7 +13,7 @@ RP_PROVIDER(both, "Bench-Both");
 RP_PROVIDER(many, "Bench-Many");
 RP_PROVIDER(coarse, "Bench-Coarse");
 RP_PROVIDER(causal, "Bench-Causal");
-RP_PROVIDER(patient, "Bench-Patient");
+RP_PROVIDER(waiting, "Bench-Patient");
 RP_PROVIDER(full, "Bench-Full");
 RP_PROVIDER(stalled, "Bench-Stalled");
 RP_PROVIDER(stacked, "Bench-Stacked");
@@ -35,7 +35,7 @@ BYTES32(both)
 BYTES32(many)
 BYTES32(coarse)
 BYTES32(causal)
-BYTES32(patient)
+BYTES32(waiting)
 BYTES32(full)
 BYTES32(stalled)
 BYTES32(stacked)
@@ -65,7 +65,7 @@ RP_HISTOGRAM(bench, spread, NULL, NULL);
 #define RP_STATIC_KEYS 1
 RP_EVENT(bench, keyed, 13, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
 
-static char room[8192];
+static char space[8192];
 static const char *volatile customer = "a customer's name";
 static const struct rp_counter_tag tag = { "key", "value" };
 static struct rp_counter *series;
@@ -116,18 +116,18 @@ static void wide(void)
 
 static void blob512(void)
 {
-	bench_blob(room, 512);
+	bench_blob(space, 512);
 }
 
 /* Too large for the critical section to copy. */
 static void blob4608(void)
 {
-	bench_blob(room, 4608);
+	bench_blob(space, 4608);
 }
 
 static void too_big(void)
 {
-	bench_blob(room, RP_PAYLOAD_MAX + 1);
+	bench_blob(space, RP_PAYLOAD_MAX + 1);
 }
 
 static void array(void)
@@ -156,21 +156,21 @@ static void keyed(void)
 
 static void one_part(void)
 {
-	const struct rp_part part = { room, 32 };
+	const struct rp_part part = { space, 32 };
 
 	rp_event_write(made, &part, 1);
 }
 
 static void four_parts(void)
 {
-	const struct rp_part parts[] = { { room, 8 }, { room, 8 }, { room, 8 }, { room, 8 } };
+	const struct rp_part parts[] = { { space, 8 }, { space, 8 }, { space, 8 }, { space, 8 } };
 
 	rp_event_write(made, parts, 4);
 }
 
 static void part_with_secret(void)
 {
-	const struct rp_part part = { room, 32 };
+	const struct rp_part part = { space, 32 };
 
 	rp_event_write(made_secret, &part, 1);
 }
@@ -325,7 +325,7 @@ const struct exact_way exact_ways[] = {
 	WAY("event 32 B, overwriting", flight_run),
 	WAY("event 32 B, coarse time", coarse_run, .many = true),
 	WAY("event 32 B, causal", causal_run),
-	WAY("event 32 B, session that waits for room", patient_run),
+	WAY("event 32 B, session that waits for room", waiting_run),
 	WAY("event 32 B, two sessions", both_run),
 	WAY("event 32 B, eight sessions", many_run),
 	WAY("event 32 B with a stack", with_stack),
@@ -376,14 +376,14 @@ void exact_write_stack(void)
 
 void exact_write_kind(const char *kind, unsigned int count)
 {
-	bool turns = strcmp(kind, "turns") == 0;
+	bool alternates = strcmp(kind, "turns") == 0;
 
 	if (strcmp(kind, "activity") == 0)
 		begin_activity();
 	for (unsigned int i = 0; i < count; i++) {
 		if (strcmp(kind, "text") == 0)
 			text();
-		else if (turns && i % 2)
+		else if (alternates && i % 2)
 			bytes8();
 		else
 			bench_run();

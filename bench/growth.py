@@ -169,7 +169,7 @@ def suite_delivery(build):
 def suite_stall(build):
     """Stall the disk while events are written; compare the losses with those that the file
     reports."""
-    curves, untold = {}, 0
+    curves, unreported = {}, 0
     with tempfile.TemporaryDirectory(dir=output_folder()) as folder:
         target = os.path.join(folder, 'bench.nettrace')
         for rate in (1,) if measure.QUICK else (1, 5):
@@ -178,8 +178,8 @@ def suite_stall(build):
                 found = figures([program(build, 'stall'), target, str(rate), str(ms)])
                 lost = found['missing in the file'][0]
                 points.append((ms, lost))
-                untold += abs(lost - found['told in the file'][0])
-                untold += abs(lost - found['lost'][0])
+                unreported += abs(lost - found['told in the file'][0])
+                unreported += abs(lost - found['lost'][0])
             bridged = max((ms for ms, lost in points if lost == 0), default=0)
             row(f'longest stall without a loss, 64 MB, {rate} M/s', bridged, 'ms')
         curve('Events lost by a stall of the disk', 'ms', 'events', curves)
@@ -187,7 +187,7 @@ def suite_stall(build):
                          *(('30', '100') if measure.QUICK else ('1000', '3000'))])
         row('1 M/s, stall of 1,000 ms, block mode: lost', found['lost'][0], 'events')
         row('  writer held up, longest', found['longest batch'][0], 'ms')
-    return row('lost in stalls, missing in the file', untold, 'events', '0', untold == 0)
+    return row('lost in stalls, missing in the file', unreported, 'events', '0', unreported == 0)
 
 
 def suite_listener(build):

@@ -23,7 +23,7 @@ RP_PROVIDER(file, "Bench-File");
 RP_EVENT(file, bytes32, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(a), RP_U64(b), RP_U64(c), RP_U64(d));
 RP_EVENT(file, blob, 2, RP_LEVEL_INFORMATIONAL, 0, RP_BLOB(b));
 
-static char room[512];
+static char space[512];
 
 static void run_memory(unsigned int count)
 {
@@ -34,7 +34,7 @@ static void run_memory(unsigned int count)
 static void run_memory512(unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++)
-		memory_blob(room, sizeof(room));
+		memory_blob(space, sizeof(space));
 }
 
 static void run_file(unsigned int count)
@@ -46,7 +46,7 @@ static void run_file(unsigned int count)
 static void run_file512(unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++)
-		file_blob(room, sizeof(room));
+		file_blob(space, sizeof(space));
 }
 
 static const struct row {

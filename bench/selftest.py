@@ -62,7 +62,7 @@ class Gate(unittest.TestCase):
         self.assertEqual((same, compared), (True, 0))
         self.assertIn('skipped: nothing is kept for gcc 99', output)
 
-    def test_figures_of_every_way_are_kept(self):
+    def test_every_way_has_recorded_values(self):
         """A way without an accepted figure is reported only by the test that runs it."""
         with open(exact.KEPT, encoding='utf-8') as opened:
             kept = json.load(opened)['steps']

@@ -14,7 +14,7 @@
 #define COUNTS 100000u
 #define SERIES_MAX (RP_COUNTER_SERIES_MAX - 1)	/* the series without tags is the other one */
 #define COUNTERS_MAX 10000u
-#define TOLD_TIMES 6u
+#define REPORTED_TIMES 6u
 
 RP_PROVIDER(bench, "Bench-Series");
 RP_COUNTER(bench, counted, NULL, NULL);
@@ -22,7 +22,7 @@ RP_COUNTER(bench, counted, NULL, NULL);
 static struct rp_counter *list[SERIES_MAX];
 static char values[SERIES_MAX][12];
 
-static void count_in_turn(unsigned int count)
+static void count_one_by_one(unsigned int count)
 {
 	for (unsigned int i = 0, at = 0; i < COUNTS; i++) {
 		rp_counter_add(list[at], 1);
@@ -30,7 +30,7 @@ static void count_in_turn(unsigned int count)
 	}
 }
 
-static void find_in_turn(unsigned int count)
+static void find_one_by_one(unsigned int count)
 {
 	struct rp_counter_tag tag = { "key", NULL };
 
@@ -82,9 +82,9 @@ static void series(void)
 		made = (now_ns() - begun) / some;
 		figure_point("made", count, made, "ns");
 		figure_point("counted, kept by the program", count,
-			     best_of(count_in_turn, count) / COUNTS, "ns");
+			     best_of(count_one_by_one, count) / COUNTS, "ns");
 		figure_point("counted, found by its tag", count,
-			     best_of(find_in_turn, count) / (COUNTS / 10), "ns");
+			     best_of(find_one_by_one, count) / (COUNTS / 10), "ns");
 		figure_point("all read", count, best_of(read_all, count) / 1e3, "us");
 	}
 }
@@ -106,7 +106,7 @@ static double others_cpu_ns(void)
 static void report(unsigned int count)
 {
 	struct rp_session_provider provider = {
-		.size = sizeof(provider), .name = "Bench-Told", .level = RP_LEVEL_VERBOSE,
+		.size = sizeof(provider), .name = "Bench-Reported", .level = RP_LEVEL_VERBOSE,
 		.filter_data = "EventCounterIntervalSec=0.05",
 	};
 	struct rp_session_options options = {
@@ -128,7 +128,7 @@ static void report(unsigned int count)
 	 * Counts from the current position: on a busy machine, more than one report may have been
 	 * sent.
 	 */
-	bench_settle(session, before.delivered + bench_rounds(TOLD_TIMES) * (uint64_t)count);
+	bench_settle(session, before.delivered + bench_rounds(REPORTED_TIMES) * (uint64_t)count);
 	rp_session_get_stats(session, &stats);
 	cpu = others_cpu_ns() - cpu;
 	rp_session_stop(session, NULL);
@@ -136,14 +136,14 @@ static void report(unsigned int count)
 		     cpu / (double)(stats.delivered - before.delivered), "ns");
 }
 
-static void telling(void)
+static void reporting(void)
 {
 	struct rp_provider *provider;
 	struct rp_counter *counter;
 	unsigned int have = 0;
 	char name[32];
 
-	if (rp_provider_create("Bench-Told", NULL, NULL, &provider) != 0)
+	if (rp_provider_create("Bench-Reported", NULL, NULL, &provider) != 0)
 		exit(1);
 	for (unsigned int count = 10; count <= COUNTERS_MAX; count *= 10) {
 		for (; have < count; have++) {
@@ -162,6 +162,6 @@ static void telling(void)
 int main(void)
 {
 	series();
-	telling();
+	reporting();
 	return 0;
 }

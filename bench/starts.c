@@ -65,7 +65,7 @@ static void beside_sessions(void)
 		rp_session_stop(list[--have], NULL);
 }
 
-static void with_room(void)
+static void with_space(void)
 {
 	for (unsigned int megabytes = 1; megabytes <= 1024; megabytes *= 4)
 		start_and_stop("MB", megabytes, (size_t)megabytes << 20);
@@ -176,7 +176,7 @@ int main(int argc, char **argv)
 	sem_init(&ready, 0, 0);
 	sem_init(&wrote, 0, 0);
 	beside_sessions();
-	with_room();
+	with_space();
 	beside_writers();
 	fflush(stdout);
 	for (unsigned int count = 1; count <= most; count *= 10) {

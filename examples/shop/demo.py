@@ -45,7 +45,7 @@ def collect(build, out, shop):
                   for what in ("offered", "refused")], drive.names(after)
 
 
-def print_table(offered, refused, traced, names, told):
+def print_table(offered, refused, traced, names, reported):
     """Return whether offered = traced + lost for each event, and whether the reported losses
     agree."""
     fine = True
@@ -55,20 +55,20 @@ def print_table(offered, refused, traced, names, told):
         fine = fine and match
         print(f"{key[0] + '/' + names[key]:<28}{count:>14,}{traced.get(key, 0):>14,}"
               f"{refused[key]:>10,}  {'yes' if match else 'NO'}")
-    match = sum(refused.values()) == told
-    print(f"{'all':<28}{sum(offered.values()):>14,}{sum(traced.values()):>14,}{told:>10,}  "
+    match = sum(refused.values()) == reported
+    print(f"{'all':<28}{sum(offered.values()):>14,}{sum(traced.values()):>14,}{reported:>10,}  "
           f"{'yes' if match else 'NO'}")
     return fine and match
 
 
-def print_counters(expected, told):
+def print_counters(expected, reported):
     """Return whether each counter, read from outside, equals the shop's own count."""
     print(f"\n{'COUNTER':<46}{'SHOP COUNTED':>14}{'FROM OUTSIDE':>14}  OK")
     for name, count in expected.items():
-        seen = f"{told[name]:,.0f}" if name in told else "none"
+        seen = f"{reported[name]:,.0f}" if name in reported else "none"
         print(f"{name:<46}{count:>14,}{seen:>14}  "
-              f"{'yes' if told.get(name) == count else 'NO'}")
-    return told == expected
+              f"{'yes' if reported.get(name) == count else 'NO'}")
+    return reported == expected
 
 
 def demo(build, out):
@@ -81,7 +81,7 @@ def demo(build, out):
     with drive.shop(os.path.join(build, "examples/shop/shop"), "--db", database) as shop:
         rate, (offered, refused), names = collect(build, out, shop)
         expected = drive.expected_counters(shop.stats())
-        told = drive.read_counters(os.path.join(build, "src/tools/ringpipe/ringpipe"), shop)
+        reported = drive.read_counters(os.path.join(build, "src/tools/ringpipe/ringpipe"), shop)
         if drive.interrupt(shop.process) != 0:
             raise drive.Failure(f"the shop ended with {shop.process.returncode}")
     trace = os.path.join(out, "shop.nettrace")
@@ -90,7 +90,7 @@ def demo(build, out):
           f"{summary['bytes'] / 1e6:.1f} MB, {summary['lost']:,} lost\n")
     if not print_table(offered, refused, drive.report_counts(summary), names, summary["lost"]):
         raise drive.Failure("the trace and the shop's books disagree")
-    if not print_counters(expected, told):
+    if not print_counters(expected, reported):
         raise drive.Failure("the counters and the shop's books disagree")
     if not sum(offered.values()):
         raise drive.Failure("the shop offered nothing")

@@ -158,14 +158,14 @@ def read_counters(ringpipe, shop):
     """Wait until COUNTERS of an idle shop, read from outside, equal the shop's own counts. Return
     them, or the last values after DEADLINE_S."""
     expected = expected_counters(shop.stats())
-    told = {}
+    reported = {}
 
     def agree():
-        told.update((name, value) for name, value in read().items() if name in COUNTERS)
-        return told == expected
+        reported.update((name, value) for name, value in read().items() if name in COUNTERS)
+        return reported == expected
     with counters(ringpipe, shop) as read, contextlib.suppress(Late):
         wait_for(agree, "the last counts", [shop.process])
-    return told
+    return reported
 
 
 def report(ringpipe, path, *options):

@@ -158,12 +158,12 @@ static enum MHD_Result serve_buy(struct MHD_Connection *connection, struct reque
 	return place(connection, request, customer ? customer : "Zoë", total ? total : "9.99");
 }
 
-static void keep(char *to, size_t room, uint64_t offset, const char *data, size_t size)
+static void keep(char *to, size_t space, uint64_t offset, const char *data, size_t size)
 {
-	if (offset >= room - 1)
+	if (offset >= space - 1)
 		return;
-	if (size > room - 1 - offset)
-		size = room - 1 - offset;
+	if (size > space - 1 - offset)
+		size = space - 1 - offset;
 	memcpy(to + offset, data, size);
 	to[offset + size] = 0;
 }

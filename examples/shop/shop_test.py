@@ -50,10 +50,10 @@ class Accounting(unittest.TestCase):
     KEY, OTHER = ("Shop-Http", 1), ("Shop-Http", 2)
     NAMES = {KEY: "request_start", OTHER: "request_stop"}
 
-    def adds_up(self, offered, refused, traced, told):
+    def adds_up(self, offered, refused, traced, reported):
         with contextlib.redirect_stdout(io.StringIO()):
             return demo.print_table(dict(zip(self.NAMES, offered)), dict(zip(self.NAMES, refused)),
-                                    dict(zip(self.NAMES, traced)), self.NAMES, told)
+                                    dict(zip(self.NAMES, traced)), self.NAMES, reported)
 
     def test_what_adds_up_is_accepted(self):
         self.assertTrue(self.adds_up((10, 10), (0, 0), (10, 10), 0))
@@ -63,14 +63,14 @@ class Accounting(unittest.TestCase):
         self.assertFalse(self.adds_up((10, 10), (0, 0), (9, 10), 0), "one is missing")
         self.assertFalse(self.adds_up((10, 10), (0, 0), (10, 11), 0), "one too many")
         self.assertFalse(self.adds_up((10, 10), (0, 0), (9, 11), 0), "one is taken for another")
-        self.assertFalse(self.adds_up((10, 10), (3, 0), (7, 10), 2), "a loss was not told")
+        self.assertFalse(self.adds_up((10, 10), (3, 0), (7, 10), 2), "a loss was not reported")
         self.assertFalse(self.adds_up((10, 10), (0, 0), (10, 10), 1), "a loss that was none")
 
 
     def test_counters_that_differ_are_refused(self):
-        def same(told):
+        def same(reported):
             with contextlib.redirect_stdout(io.StringIO()):
-                return demo.print_counters({"a": 10, "b": 0}, told)
+                return demo.print_counters({"a": 10, "b": 0}, reported)
         self.assertTrue(same({"a": 10.0, "b": 0.0}))
         self.assertFalse(same({"a": 11.0, "b": 0.0}))
         self.assertFalse(same({"a": 9.5, "b": 0.0}))
@@ -201,10 +201,10 @@ class Shop(unittest.TestCase):
             ask(shop, "/buy?total=-1")
             ask(shop, "/nothing")
             shop.wait_until_quiet()
-            told = drive.read_counters(RINGPIPE, shop)
-        self.assertEqual(told, dict(zip(drive.COUNTERS, (9, 7, 1))))
+            reported = drive.read_counters(RINGPIPE, shop)
+        self.assertEqual(reported, dict(zip(drive.COUNTERS, (9, 7, 1))))
 
-    def test_open_connections_and_the_time_of_requests_are_told(self):
+    def test_open_connections_and_the_time_of_requests_are_reported(self):
         with drive.shop(SHOP, "--db", self.database) as shop, contextlib.ExitStack() as stack:
             address = urllib.parse.urlsplit(shop.url)
             for _ in range(3):
@@ -213,10 +213,10 @@ class Shop(unittest.TestCase):
             drive.wait_for(lambda: read().get("shop_http_connections") == 3,
                            "three connections", [shop.process])
             ask(shop, "/buy")
-            told = drive.wait_for(
+            reported = drive.wait_for(
                 lambda: (page := read()).get("shop_http_request_time_milliseconds_count") and page,
                 "the time of a request", [shop.process])
-            self.assertGreater(told["shop_http_request_time_milliseconds_sum"], 0)
+            self.assertGreater(reported["shop_http_request_time_milliseconds_sum"], 0)
 
     def test_signals_end_it_cleanly_and_orders_stay(self):
         for order, number in enumerate((signal.SIGTERM, signal.SIGINT), start=1):

@@ -37,7 +37,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static sqlite3 *database;
 static sqlite3_stmt *statements[STATEMENT_COUNT];
 
-static void tell_failure(enum statement which)
+static void report_failure(enum statement which)
 {
 	shop_book(SHOP_FAILED,
 		  shop_storage_failed(shop_serial(SHOP_FAILED), texts[which].name,
@@ -53,7 +53,7 @@ static int step(enum statement which)
 	uint64_t took_ns = shop_clock_ns() - start_ns;
 
 	if (ret != SQLITE_ROW && ret != SQLITE_DONE) {
-		tell_failure(which);
+		report_failure(which);
 		return -EIO;
 	}
 	if (which == COMMIT)

@@ -103,13 +103,13 @@ class Child(ToolTest):
             fifo.write("\n")
         self.assertIn("3 events", self.finish(process, 5)[1])
 
-    def test_what_the_command_starts_in_turn_is_not_held_up(self):
+    def test_what_the_command_starts_itself_is_not_held_up(self):
         again = f"exec {sys.executable} {RUNTIME} sample 'touch second'"
         self.run_tool("collect", "-o", "t", "--", *self.command(f"cd .; {again}"))
         self.assertTrue(os.path.exists(self.path("second")))
         self.assertEqual(self.read("t"), self.read("sample"))
 
-    def test_a_stranger_who_comes_first_is_turned_away(self):
+    def test_another_process_that_connects_first_is_rejected(self):
         os.mkfifo(self.path("fifo"))
         command = self.command()
         process = self.start("collect", "-o", "t", "--", "sh", "-c",
@@ -118,12 +118,12 @@ class Child(ToolTest):
         self.wait_until(lambda: os.path.exists(self.path("where")) and self.read("where"))
         path = self.read("where").decode().rstrip("\n")
         for advertise in (b"", b"ADVR_V1\0" + struct.pack("<QQQH", 1, 2, os.getpid(), 0)):
-            with socket.socket(socket.AF_UNIX) as stranger:
-                stranger.settimeout(PATIENCE)
-                stranger.connect(path)
+            with socket.socket(socket.AF_UNIX) as other:
+                other.settimeout(PATIENCE)
+                other.connect(path)
                 try:
-                    stranger.sendall(advertise)
-                    self.assertEqual(stranger.recv(1), b"")
+                    other.sendall(advertise)
+                    self.assertEqual(other.recv(1), b"")
                 except (BrokenPipeError, ConnectionResetError):
                     pass
         with open(self.path("fifo"), "w", encoding="utf-8") as fifo:

@@ -18,15 +18,15 @@ from tool import PATIENCE, TOOL, ToolTest
 
 COLLECT4, COLLECT3, COLLECT2, STOP = (2, 5), (2, 4), (2, 3), (2, 1)
 RUNDOWN = 0x80020139  # the .NET runtime's default keywords for it
-FIGURES, OWN = (0x52, 1), (0x52, 11)
+STATS, OWN = (0x52, 1), (0x52, 11)
 SESSION = 0x1122334455667788
 
 
 class Runtime:
     """A handler that records: sends `before` immediately and `after` at the stop request."""
 
-    def __init__(self, before, after=b"", versions=(COLLECT4,), figures=None):
-        self.before, self.after, self.versions, self.figures = before, after, versions, figures
+    def __init__(self, before, after=b"", versions=(COLLECT4,), stats=None):
+        self.before, self.after, self.versions, self.stats = before, after, versions, stats
         self.stop = threading.Event()
         self.sent = threading.Event()
         self.hold = None  # called with the stream before the stop
@@ -43,8 +43,8 @@ class Runtime:
             assert request.payload == struct.pack("<Q", SESSION), request.payload
             self.stop.set()
             connection.sendall(ok(request.payload))
-        elif request.command == FIGURES and self.figures:
-            connection.sendall(ok(self.figures))
+        elif request.command == STATS and self.stats:
+            connection.sendall(ok(self.stats))
         else:
             connection.sendall(error(UNKNOWN_COMMAND))
 
@@ -334,13 +334,13 @@ class Collect(ToolTest):
         return self.start("collect", "-p", os.getpid(), "-o", "out.nettrace", stderr=terminal,
                           stdin=terminal)
 
-    def test_the_live_line_shows_the_figures_of_the_session(self):
-        figures = struct.pack("<QQQI5Qi", 1234567, 89, 1000, 5, 89, 0, 0, 0, 0, 0)
-        seen = self.on_terminal(Runtime(*self.whole(), figures=figures), b"89 lost")
+    def test_the_live_line_shows_the_stats_of_the_session(self):
+        stats = struct.pack("<QQQI5Qi", 1234567, 89, 1000, 5, 89, 0, 0, 0, 0, 0)
+        seen = self.on_terminal(Runtime(*self.whole(), stats=stats), b"89 lost")
         self.assertIn("1,234,567 events", seen)
         self.assertIn("Ctrl-C stops", seen)
 
-    def test_the_live_line_does_without_figures(self):
+    def test_the_live_line_does_without_stats(self):
         seen = self.on_terminal(Runtime(*self.whole()), b"Ctrl-C stops")
         line = seen[:seen.index("Ctrl-C stops")].rpartition("\r")[2]
         self.assertRegex(line, r"00:0\d:\d\d  \d+ B  $")
@@ -351,15 +351,15 @@ class Collect(ToolTest):
     def test_the_live_line_survives_a_short_answer(self):
         self.check_garbage(b"\xff" * 7)
 
-    def check_garbage(self, figures):
+    def check_garbage(self, stats):
         asked = []
         runtime = Runtime(*self.whole())
 
         def handler(connection, request):
-            if request.command != FIGURES:
+            if request.command != STATS:
                 return runtime(connection, request)
             asked.append(request)
-            return connection.sendall(ok(figures))
+            return connection.sendall(ok(stats))
 
         # The second request shows that the first answer did not disturb the recording.
         seen = self.on_terminal(handler, rb"00:00:(0[2-9]|[1-5]\d)")

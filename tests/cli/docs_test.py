@@ -303,19 +303,19 @@ def batched(reader, page, command, cwd):
     command = command.replace("/usr/lib", reader.environment["LD_LIBRARY_PATH"])
     command = "exec " + command.replace("-e '", "-B line -e 'BEGIN { printf(\"ready\\n\"); } ", 1)
     with drive.shop(os.environ["SHOP"], env=reader.environment) as shop, \
-            tempfile.TemporaryFile() as log, tempfile.TemporaryFile() as account, \
+            tempfile.TemporaryFile() as log, tempfile.TemporaryFile() as stats, \
             in_session(reader.popen(command.replace("PID", str(shop.pid)), cwd, stdout=log,
                                     stderr=log)) as tracer:
         drive.wait_for(lambda: "ready" in said(log), "bpftrace at work", [tracer])
         bridge = f"exec ringpipe bpf count -p {shop.pid} --format json"
-        with in_session(reader.popen(bridge, cwd, stdout=account,
+        with in_session(reader.popen(bridge, cwd, stdout=stats,
                                      stderr=subprocess.DEVNULL)) as process:
             drive.wait_for(lambda: any(shop.stats()["sessions"].values()), "a session", [process])
             place_orders(shop.url)
             os.killpg(process.pid, signal.SIGINT)
-            finish(process, account)
+            finish(process, stats)
         end_bpftrace(tracer)
-        seen = json.loads(said(account))["stats"]["seen"]
+        seen = json.loads(said(stats))["stats"]["seen"]
         found = re.search(r"(?m)^@events: (\d+)$", said(log))
         if not found or int(found[1]) != seen or seen < ORDERS:
             raise drive.Failure(f"{seen} events were seen, not:\n{said(log)}")

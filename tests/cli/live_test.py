@@ -115,7 +115,7 @@ class Live(ToolTest):
         # On a loaded machine it may have written less within a second.
         self.wait_until(is_traced)
 
-    def test_writers_that_wait_lose_nothing_though_there_is_little_room(self):
+    def test_writers_that_wait_lose_nothing_though_there_is_little_space(self):
         """Half a million events, many times the session's megabyte."""
         process = self.start("collect", "--block", "60000", "--buffer", "1", "-o", "t.nettrace",
                              "--providers", "Test-Host", "--format=json", "--", FLOOD, "flood")

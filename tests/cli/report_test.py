@@ -45,7 +45,7 @@ class Report(ToolTest):
             "     3       999     66 B    EventsLost (1)",
         ])
 
-    def test_json_has_the_same_figures(self):
+    def test_json_has_the_same_values(self):
         path = self.write("t", nettrace.sample(losses=True))
         summary = json.loads(self.run_tool("report", path, "--format=json")[0])
         self.assertEqual(summary["lost_by"], [{"ring": 0, "reason": "full", "lost": 10},

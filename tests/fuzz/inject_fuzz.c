@@ -17,7 +17,7 @@ static const struct rp_definition definition = {
 	.provider = "Kernel", .name = "Event", .id = 1, .fields = fields, .field_count = 1,
 };
 
-static void read_all(const struct splice_output *output)
+static void read_all(const struct inject_output *output)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_reader *reader;
@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	struct fuzz_input input = { bytes, size };
 	size_t piece = fuzz_take_byte(&input) + 1u;
 	unsigned int every = fuzz_take_byte(&input) + 1u, pieces = 0;
-	struct splice_output output = { NULL, 0 };
+	struct inject_output output = { NULL, 0 };
 	struct rp_kernel_inject *inject;
 	uint64_t payload = 1;
 
@@ -53,10 +53,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		if (pieces++ % every == 0 && rp_kernel_inject_put(inject, &event) != 0)
 			abort();
 		(void)rp_kernel_inject_feed(inject, fed, now);
-		splice_gather(inject, &output);
+		inject_gather(inject, &output);
 	}
 	(void)rp_kernel_inject_finish(inject);
-	splice_gather(inject, &output);
+	inject_gather(inject, &output);
 	read_all(&output);
 	rp_kernel_inject_destroy(inject);
 	free(output.bytes);

@@ -106,14 +106,14 @@ static int connect_to_server(void)
 	return fd;
 }
 
-/* Reads up to `room` bytes; fewer at the end of the stream. */
-static size_t receive(int fd, uint8_t *bytes, size_t room)
+/* Reads up to `space` bytes; fewer at the end of the stream. */
+static size_t receive(int fd, uint8_t *bytes, size_t space)
 {
 	size_t size = 0;
 	ssize_t n = 1;
 
-	while (size < room && n > 0) {
-		n = recv(fd, bytes + size, room - size, 0);
+	while (size < space && n > 0) {
+		n = recv(fd, bytes + size, space - size, 0);
 		if (n > 0)
 			size += (size_t)n;
 		else if (n < 0 && errno == EINTR)

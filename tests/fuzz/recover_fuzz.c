@@ -20,7 +20,7 @@
 
 #define RINGS 2u
 #define RING_BYTES 4096u
-#define HEAD_BYTES offsetof(struct rp_recover_header, name)
+#define HEADER_BYTES offsetof(struct rp_recover_header, name)
 #define RECORD_BYTES (sizeof(struct rp_recover_record) + RINGS * 8u)
 
 static uint8_t session[sizeof(struct rp_recover_header) + 2 * RECORD_BYTES];
@@ -31,7 +31,7 @@ static void take_session(struct fuzz_input *input)
 {
 	uint8_t *records = session + sizeof(struct rp_recover_header);
 
-	fuzz_take(input, session, HEAD_BYTES);
+	fuzz_take(input, session, HEADER_BYTES);
 	fuzz_take(input, records, RECORD_BYTES);
 	memcpy(records + RECORD_BYTES, records, RECORD_BYTES);
 }

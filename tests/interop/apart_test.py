@@ -153,7 +153,7 @@ class Apart(unittest.TestCase):
         pid, inner = self.start("unshare", "--pid", "--fork", "--mount-proc", HOST, TMPDIR=long)
         self.assert_traced(pid, self.name(pid, inner))
 
-    def test_a_stranger_in_its_place_is_not_asked(self):
+    def test_another_process_in_its_place_is_not_asked(self):
         """Another process of the same container listens under that name."""
         pid, inner = self.start("unshare", "--pid", "--fork", "--mount-proc", HOST)
         name, = os.listdir(self.path("outer"))

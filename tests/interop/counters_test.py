@@ -62,7 +62,7 @@ class Recorded(clients.Scratch):
         return found
 
 
-class Told(Recorded):
+class Reported(Recorded):
     def test_increments_add_up_to_the_sum(self):
         reported = self.counters("done")
         self.assertEqual(sum(payload["Increment"] for payload in reported),

@@ -79,7 +79,7 @@ class Event:
         return self.head, tuple((name, kind) for name, kind, _ in self.fields)
 
 
-class Told:
+class Reported:
     """The events that a client gets from a process with the counters."""
 
     def __init__(self, test, command, watch):
@@ -141,8 +141,8 @@ class Twins(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         dotnet = clients.counters_command()
-        cls.theirs = Told(cls, [*dotnet, "publish"], dotnet)
-        cls.ours = Told(cls, [os.environ["COUNTERS_TWIN"]], dotnet)
+        cls.theirs = Reported(cls, [*dotnet, "publish"], dotnet)
+        cls.ours = Reported(cls, [os.environ["COUNTERS_TWIN"]], dotnet)
 
     def same(self, name, *without):
         theirs, ours = self.theirs.rows(name, *without), self.ours.rows(name, *without)

@@ -289,7 +289,7 @@ class Suspend(Ports):
             process.send_signal(number)
             self.assertEqual(process.wait(PATIENCE), -number)
 
-    def test_what_the_process_starts_in_turn_does_not_wait(self):
+    def test_what_the_process_starts_itself_does_not_wait(self):
         tool = self.tool("port")
         process = self.start(self.path("port"), command=[HOST, "exec", HOST])
         self.assertEqual(tool.ask(RESUME), (OK, bytes(4)))
@@ -469,12 +469,12 @@ class Wrong(Ports):
         self.assert_runs(process)
         self.assertEqual(self.said().count("\n"), 1)
 
-    def test_more_ports_than_there_is_room_for_are_reported(self):
+    def test_more_ports_than_the_limit_are_reported(self):
         self.expect(";".join(self.path("p%d" % i) + ",nosuspend" for i in range(8)), "p7")
 
 
 @unittest.skipUnless(os.geteuid() == 0, "needs root")
-class Strangers(Ports):
+class OtherProcesses(Ports):
     def test_another_user_that_listens_at_a_port_gets_no_word(self):
         tool = self.tool("port")
         os.chmod(self.directory, 0o777)

@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: MIT
 """Checks every #include against the table of folders, which the code calls rooms.
 
-usage: rooms.py ROOT
+usage: rooms.py ROOT [LIBRARY]
 
 The script reports an #include that the table does not permit, an #include of a missing file, files
 that include each other in a circle, two files or types of the product with the same name, and a
-table in doc/architecture.md that differs from this one.
+table in doc/architecture.md that differs from this one. LIBRARY is the static library: the script
+also reports an object that uses a symbol against the table.
 """
 import os
 import re
+import subprocess
 import sys
 
 import tree
@@ -63,6 +65,21 @@ def full(name):
 
 
 ROOMS = {room: [full(name) for name in names.split()] for room, names in ROWS.items()}
+
+# Symbols that a folder may use against the table, and why.
+UPWARD = {
+    # The writers in assembly end with a jump to them, for events that they do not write.
+    # ring/regs.h declares them as functions of the layer above. A pointer that core sets would need
+    # a load and an indirect jump for such an event, and a value before a constructor writes one.
+    ('src/lib/ring/', 'rp_event_write_slow'),
+    ('src/lib/ring/', 'rp_event_write_multi_slow'),
+    # Public functions whose address is taken: to find other copies of the library in the process,
+    # and to make a static link take the file with the constructor.
+    ('src/lib/host/', 'rp_object_register'),
+    ('src/lib/core/', 'rp_object_register'),
+    # The bridge to LTTng tests in place whether the thread has ids, as the writers do.
+    ('src/lib/export/', 'rp_thread_ring'),
+}
 
 # Headers of other projects, and the folders that may include them.
 FOREIGN = {
@@ -207,6 +224,31 @@ def same_structs(root, paths):
     return complaints
 
 
+def room_of_member(member):
+    """The room of an object in the static library: meson makes lib_ring_slot.c.o of ring/slot.c."""
+    path = 'src/' + re.sub(r'\.o$', '', member).replace('_', '/', 1)
+    return room_of(path) or room_of(path.replace('_', '/', 1))
+
+
+def check_symbols(library):
+    """Complaints about objects of the static library that use a symbol against the table."""
+    listed = subprocess.run(['nm', '-A', '-g', library], check=True, stdout=subprocess.PIPE,
+                            text=True).stdout
+    owners, uses = {}, []
+    line = r'^[^:\n]*:([^:\n]+\.o):\S* +(\w) (\S+)$'
+    for member, kind, symbol in re.findall(line, listed, re.M):
+        if kind in 'Uvw':
+            uses.append((member, symbol))
+        else:
+            owners[symbol] = room_of_member(member)
+    complaints = []
+    for member, symbol in sorted(set(uses)):
+        room, owner = room_of_member(member), owners.get(symbol)
+        if owner and owner not in (room, *ROOMS.get(room, ())) and (room, symbol) not in UPWARD:
+            complaints.append(f'{member}: {room} may not use {owner} ({symbol})')
+    return complaints
+
+
 def main():
     root = sys.argv[1]
     paths = set(path for path in tree.files(root) if tree.is_c(path))
@@ -223,6 +265,8 @@ def main():
                 complaints.append(complaint)
             if target:
                 edges.setdefault(path, []).append(target)
+    if len(sys.argv) > 2:
+        complaints += check_symbols(sys.argv[2])
     tree.report(complaints + same_names(paths) + same_structs(root, paths) + circles(edges))
 
 

@@ -90,6 +90,16 @@ CASES = (
     ('glossary', 'a name in other words',
      {'src/lib/base/b.h': LICENCE + '/* turns */\nint make_room(int told);\n'},
      'src/lib/base/b.h:3: "make_room" contains "room"; say space or capacity'),
+    ('glossary', 'a name in other words in Python',
+     {'tests/cli/a_test.py': '# SPDX-License-Identifier: MIT\ntest_losses_are_told = 1\n'},
+     'tests/cli/a_test.py:2: "test_losses_are_told" contains "told"'),
+    ('glossary', 'a target in other words',
+     {'src/meson.build': "# SPDX-License-Identifier: MIT\nx = files('words.c', 'cold-words.c')\n"},
+     '"cold-words.c" contains "words"; say regs'),
+    ('glossary', 'a word that has no plain sense in its folder',
+     {'src/lib/ring/r.c': GOOD['src/lib/ring/r.c'] + 'int known;\n',
+      'src/lib/base/b.h': GOOD['src/lib/base/b.h'] + 'int known;\n'},
+     'src/lib/ring/r.c:4: "known" contains "known"; say ring cache'),
     ('glossary', 'a file in other words', {'src/lib/base/weave.h': LICENCE}, 'say trace_merge'),
     ('prose', 'a page in the old manner',
      {'doc/old.md': 'What is lost is told.\n' * 20}, 'say: a sentence with a subject'),
@@ -199,6 +209,20 @@ CASES = (
     ('docs', 'a link to nowhere', {'README.md': '[x](doc/gone.md)\n'}, 'there is no doc/gone.md'),
 )
 
+OBJECT_CASES = (
+    ('objects along the table',
+     {'lib_core_write.c.o': 'extern int rp_ring; int *rp_core = &rp_ring;',
+      'lib_ring_rings.c.o': 'int rp_ring;'}, ''),
+    ('a listed symbol against the table',
+     {'lib_core_write.c.o': 'void rp_event_write_slow(void) { }',
+      'lib_ring_regs_x86_64.S.o': 'void rp_event_write_slow(void); '
+                                  'void f(void) { rp_event_write_slow(); }'}, ''),
+    ('a symbol against the table',
+     {'lib_core_write.c.o': 'int rp_core;',
+      'lib_ring_write_rseq.c.o': 'extern int rp_core; int *rp_ring = &rp_core;'},
+     'lib_ring_write_rseq.c.o: src/lib/ring/ may not use src/lib/core/ (rp_core)'),
+)
+
 LIBRARY_HEADER = LICENCE + '#define RP_PUBLIC __attribute__((visibility("default")))\n'
 SYMBOL_CASES = (
     (None, 'as declared', 'RP_PUBLIC int rp_a(void);\n', 'int rp_a(void) { return 1; }\n', ''),
@@ -250,10 +274,23 @@ def try_symbols(header, source, wanted):
                         os.path.join(root, 'l.c'), '-lc', *(['-lm'] if 'math' in source else [])],
                        check=True)
         command = os.path.join(root, 'command')
-        door = 'void rp_object_register(void) { } ' if 'front door' in wanted else ''
+        other = 'void rp_object_register(void) { } ' if 'front door' in wanted else ''
         subprocess.run(['gcc', '-x', 'c', '-', '-o', command], check=True, text=True,
-                       input=door + 'int main(void) { return 0; }')
+                       input=other + 'int main(void) { return 0; }')
         return judge(*run('symbols', root, library, command), wanted)
+
+
+def try_objects(sources, wanted):
+    """The symbols of objects named as meson names them, against the table of rooms."""
+    with tempfile.TemporaryDirectory() as root:
+        lay_out(root, {})
+        objects = [os.path.join(root, name) for name in sources]
+        for path, source in zip(objects, sources.values()):
+            subprocess.run(['gcc', '-x', 'c', '-c', '-', '-o', path], check=True, text=True,
+                           input=source)
+        library = os.path.join(root, 'l.a')
+        subprocess.run(['ar', 'rc', library, *objects], check=True)
+        return judge(*run('rooms', root, library), wanted)
 
 
 def judge(status, output, wanted):
@@ -272,6 +309,8 @@ def main():
     results += [(f'symbols {"finds" if lint else "accepts"} {what}',
                  try_symbols(header, source, wanted))
                 for lint, what, header, source, wanted in SYMBOL_CASES]
+    results += [(f'rooms {"finds" if wanted else "accepts"} {what}', try_objects(sources, wanted))
+                for what, sources, wanted in OBJECT_CASES]
     print(f'TAP version 13\n1..{len(results)}')
     for number, (name, wrong) in enumerate(results, 1):
         print(f'{"not ok" if wrong else "ok"} {number} - {name}')

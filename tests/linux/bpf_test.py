@@ -81,13 +81,13 @@ class BpfTest(ToolTest):
             self.send(command)
         return json.loads(self.stop(tool)[0])
 
-    def check_account(self, account, offered):
-        self.assertTrue(account["complete"], account)
-        self.assertEqual(account["delivered"] + account["lost"], offered, account)
-        self.assertEqual(account["seen"] + account["missed"], account["delivered"], account)
-        self.assertEqual(account["unread"], 0, account)
+    def check_counts(self, stats, offered):
+        self.assertTrue(stats["complete"], stats)
+        self.assertEqual(stats["delivered"] + stats["lost"], offered, stats)
+        self.assertEqual(stats["seen"] + stats["missed"], stats["delivered"], stats)
+        self.assertEqual(stats["unread"], 0, stats)
         # One thread fires the probe, and the kernel calls the program each time.
-        self.assertEqual(account["missed"], 0, account)
+        self.assertEqual(stats["missed"], 0, stats)
 
     def refuse(self, *arguments, status=1, **options):
         tool = self.start("bpf", *arguments, **options)
@@ -103,12 +103,12 @@ class Counting(BpfTest):
         self.assertEqual(counts, {"numbers": 1234, "texts": 1234, "large": 2})
         self.assertEqual({event["provider"] for event in result["events"]}, {PROVIDER})
         self.assertEqual(result["others"], 0)
-        self.check_account(result["stats"], 2470)
+        self.check_counts(result["stats"], 2470)
 
     def test_only_providers_that_were_named_are_counted(self):
         result = self.watch(["write 10"], "count", "--allow-missing", "--providers", "Some-Other")
         self.assertEqual(result["events"], [])
-        self.check_account(result["stats"], 0)
+        self.check_counts(result["stats"], 0)
 
     def test_counts_by_the_values_of_a_text(self):
         result = self.watch(["write 103"], "count", "--event", f"{PROVIDER}:texts",
@@ -150,9 +150,9 @@ class Counting(BpfTest):
 
     def test_ends_after_the_duration(self):
         tool = self.attach("count", "-d", "1", "--format=json")
-        self.check_account(json.loads(self.finish(tool, 0)[0])["stats"], 0)
+        self.check_counts(json.loads(self.finish(tool, 0)[0])["stats"], 0)
 
-    def test_a_figure_between_is_reported_by_refresh(self):
+    def test_intermediate_counts_are_reported_by_refresh(self):
         tool = self.attach("count", "--refresh", "1")
         self.send("write 5")
         while b"numbers" not in tool.stdout.readline():
@@ -282,7 +282,7 @@ class Printing(BpfTest):
         for providers in ([], ["--providers", f"*,{PROVIDER}:ffff:5"]):
             result = self.watch(["write 10", "trip"], "count", "--event", f"{PROVIDER}:trip",
                                 "--field", "mark", *providers)
-            self.check_account(result["stats"], 1)
+            self.check_counts(result["stats"], 1)
         self.assertIn("--providers leaves out the provider of --event", self.refuse(
             "print", "-p", self.pid, "--event", f"{PROVIDER}:trip", "--providers", "ringpipe"))
 
@@ -336,7 +336,7 @@ class Volume(BpfTest):
         result = self.watch([f"rate {count} {count}"], "count")
         self.assertEqual([event["events"] for event in result["events"]],
                          [result["stats"]["delivered"]])
-        self.check_account(result["stats"], count)
+        self.check_counts(result["stats"], count)
 
     def test_what_a_stopped_client_loses_is_reported(self):
         tool = self.attach("count", "--format=json", "--buffer", "1")
@@ -344,7 +344,7 @@ class Volume(BpfTest):
         self.send("rate 100000 100000000")
         tool.send_signal(signal.SIGCONT)
         result = json.loads(self.stop(tool)[0])
-        self.check_account(result["stats"], 100000)
+        self.check_counts(result["stats"], 100000)
         self.assertGreater(result["stats"]["lost"], 0)
         self.assertGreater(result["stats"]["seen"], 0)
 
@@ -355,7 +355,7 @@ class Volume(BpfTest):
         self.send("write 500")
         for tool, trips in ((one, 1), (two, 0)):
             result = json.loads(self.stop(tool)[0])
-            self.check_account(result["stats"], 1000 + trips)
+            self.check_counts(result["stats"], 1000 + trips)
             self.assertEqual({event["event"]: event["events"] for event in result["events"]},
                              {"numbers": 500, "texts": 500, **({"trip": 1} if trips else {})})
 
@@ -435,7 +435,7 @@ class Refusals(BpfTest):
 
     def test_tracing_goes_on_after_a_refusal(self):
         self.refuse("count", "-p", self.pid, "--event", "nonsense", status=2)
-        self.check_account(self.watch(["write 5"], "count")["stats"], 10)
+        self.check_counts(self.watch(["write 5"], "count")["stats"], 10)
 
     def test_a_process_that_is_not_there(self):
         self.reap(self.host)
@@ -501,7 +501,7 @@ class Refusals(BpfTest):
         self.send("write 100")
         self.host.stdin.close()
         self.assertEqual(self.host.wait(PATIENCE), 0)
-        self.check_account(json.loads(self.finish(tool, 0)[0])["stats"], 200)
+        self.check_counts(json.loads(self.finish(tool, 0)[0])["stats"], 200)
 
 
 class Foreign(BpfTest):
@@ -547,7 +547,7 @@ class Foreign(BpfTest):
         self.assertEqual(kind, 1)
         definition = self.read(connection, size)
         self.assertEqual(struct.unpack_from("<II", definition), (0, 1))
-        self.check_account(self.watch(["write 10"], "count")["stats"], 20)
+        self.check_counts(self.watch(["write 10"], "count")["stats"], 20)
         connection.sendall(b"\1")
         kind, size = struct.unpack("<II", self.read(connection, 8))
         while kind == 2:
@@ -564,7 +564,7 @@ class Foreign(BpfTest):
                 pass
         except ConnectionResetError:
             pass
-        self.check_account(self.watch(["write 10"], "count")["stats"], 20)
+        self.check_counts(self.watch(["write 10"], "count")["stats"], 20)
 
 
 def skip_reason():

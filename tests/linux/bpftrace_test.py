@@ -225,7 +225,7 @@ class RunTime(WithHost):
         return self.trace(f"usdt:{RINGPIPE}:ringpipe:event /pid == {self.host.pid}/ {self.PROBE}")
 
     @NUMBERED
-    def test_event_made_at_run_time_is_seen_at_the_one_probe(self):
+    def test_dynamic_event_is_seen_at_the_one_probe(self):
         tracer = self.attach_made()
         text = "in one or two"
         payload = struct.pack("<I", 0xabcd) + text.encode() + b"\0"
@@ -248,7 +248,7 @@ class RunTime(WithHost):
         self.assertEqual(tracer.reported("= ", 2), ["Made-Up made 0 4096 4096 0",
                                                 "Made-Up made 0 4096 7680 0"])
 
-    def test_watcher_turns_events_made_at_run_time_on(self):
+    def test_watcher_enables_dynamic_events(self):
         self.assertEqual(self.host.say("watch", "0"), "-22")
         self.assertEqual(self.host.say("watch", "5"), "0")
         self.assertEqual(self.host.say("watch", "7"), "0")

@@ -148,7 +148,7 @@ class KernelTest(unittest.TestCase):
                                for event in ("requestStart", "requestStop")})
 
 
-class Told(KernelTest):
+class Reported(KernelTest):
     def test_system_calls_have_name_result_and_time(self):
         host = self.host()
         tool = self.collect(host, "--kernel", "syscalls")

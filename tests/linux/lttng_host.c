@@ -439,10 +439,10 @@ static void write_activity(uint32_t serial)
 }
 
 /* Writes in a separate thread and prints the thread's id. */
-static void *write_aside(void *serial)
+static void *write_on_thread(void *serial)
 {
 	printf("%ld\n", (long)syscall(SYS_gettid));
-	write_ticks(*(uint32_t *)serial, 1, "aside");
+	write_ticks(*(uint32_t *)serial, 1, "thread");
 	return NULL;
 }
 
@@ -510,8 +510,8 @@ static void obey(const char *command, uint32_t a, uint32_t b, const char *text)
 		say_heard(a);
 	} else if (strcmp(command, "activity") == 0) {
 		write_activity(a);
-	} else if (strcmp(command, "aside") == 0) {
-		pthread_create(&thread, NULL, write_aside, &a);
+	} else if (strcmp(command, "thread") == 0) {
+		pthread_create(&thread, NULL, write_on_thread, &a);
 		pthread_join(thread, NULL);
 	} else if (strcmp(command, "graded") == 0) {
 		make_levels();

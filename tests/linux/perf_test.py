@@ -33,7 +33,7 @@ class WithHost(unittest.TestCase):
         return done.stdout + done.stderr
 
     @staticmethod
-    def tell_kernel(line):
+    def enable_in_kernel(line):
         """Without a Python file object, which would seek to the end."""
         file = os.open(TRACEFS + "/uprobe_events", os.O_WRONLY | os.O_APPEND)
         try:
@@ -43,7 +43,7 @@ class WithHost(unittest.TestCase):
 
     def take_back(self):
         for name in self.made:
-            self.tell_kernel(f"-:{name}\n")
+            self.enable_in_kernel(f"-:{name}\n")
 
     def define(self, event):
         """Return the name that `perf probe` chose; others on this machine may use the event's
@@ -143,7 +143,7 @@ class Perf(WithHost):
             made, = [line for line in file if line.startswith(f"p:{name} ")]
         texts = re.sub(r"arg1=(\S+):u64", r"text=+0(\1):string", made)
         texts = re.sub(r"^p:\S+", f"p:probes_{os.getpid()}/texts", texts)
-        self.tell_kernel(texts)
+        self.enable_in_kernel(texts)
         self.made.append(f"probes_{os.getpid()}/texts")
         some = [References() for _ in range(EVENTS)]
         lines = self.record(

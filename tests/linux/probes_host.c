@@ -110,7 +110,7 @@ static int fire(const char *event, const uint64_t *w)
 }
 
 /* Lists the names of the enabled events. */
-static void tell_enabled(char *answer)
+static void report_enabled(char *answer)
 {
 	sprintf(answer, "%s%s%s%s%s%s%s%s.", probes_few_enabled() ? "few " : "",
 		probes_numbers_enabled() ? "numbers " : "", probes_reals_enabled() ? "reals " : "",
@@ -280,7 +280,7 @@ static void obey(char *line, char *answer, size_t size)
 		words[count++] = word;
 	}
 	if (strcmp(words[0], "enabled") == 0)
-		tell_enabled(answer);
+		report_enabled(answer);
 	else if (strcmp(words[0], "jumps") == 0)
 		sprintf(answer, "%u", count_jumps());
 	else if (strcmp(words[0], "session") == 0)

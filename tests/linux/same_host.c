@@ -35,8 +35,8 @@ struct writer {
 	uint32_t number;
 	uint64_t events;
 	uint64_t random;
-	char *account;
-	size_t account_bytes;
+	char *expected;
+	size_t expected_bytes;
 	FILE *stream;
 };
 
@@ -62,7 +62,7 @@ static uint64_t any_bits(struct writer *writer)
 				 next_random(writer);
 }
 
-static void tell_hex(FILE *stream, const void *bytes, size_t size)
+static void print_hex(FILE *stream, const void *bytes, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
 		fprintf(stream, "%02x", ((const uint8_t *)bytes)[i]);
@@ -137,16 +137,16 @@ static void write_texts(struct writer *writer, uint64_t serial)
 	for (size_t i = 0; i < sizeof(guid); i++)
 		guid.bytes[i] = (uint8_t)(next_random(writer) >> 16);
 	fprintf(writer->stream, "texts writer=%u serial=%" PRIu64 " text=", writer->number, serial);
-	tell_hex(writer->stream, text, strlen(text));
+	print_hex(writer->stream, text, strlen(text));
 	fputs(" text16=", writer->stream);
-	tell_hex(writer->stream, text8, strlen(text8));
+	print_hex(writer->stream, text8, strlen(text8));
 	fputs(" guid=", writer->stream);
-	tell_hex(writer->stream, &guid, sizeof(guid));
+	print_hex(writer->stream, &guid, sizeof(guid));
 	fputc('\n', writer->stream);
 	same_texts(writer->number, serial, text, text16, &guid);
 }
 
-static void tell_point(FILE *stream, const struct same_point *point)
+static void print_point(FILE *stream, const struct same_point *point)
 {
 	fprintf(stream, "[x=%d y=%u]", point->x, point->y);
 }
@@ -168,16 +168,16 @@ static void write_lists(struct writer *writer, uint64_t serial)
 		point[i].y = (uint16_t)any_bits(writer);
 	}
 	fprintf(writer->stream, "lists writer=%u serial=%" PRIu64 " blob=", writer->number, serial);
-	tell_hex(writer->stream, blob, bytes);
+	print_hex(writer->stream, blob, bytes);
 	fputs(" list=[", writer->stream);
 	for (size_t i = 0; i < count; i++)
 		fprintf(writer->stream, "%s%u", i ? " " : "", list[i]);
 	fputs("] point=", writer->stream);
-	tell_point(writer->stream, &point[LIST_MAX]);
+	print_point(writer->stream, &point[LIST_MAX]);
 	fputs(" points=[", writer->stream);
 	for (size_t i = 0; i < points; i++) {
 		fputs(i ? " " : "", writer->stream);
-		tell_point(writer->stream, &point[i]);
+		print_point(writer->stream, &point[i]);
 	}
 	fputs("]\n", writer->stream);
 	same_lists(writer->number, serial, blob, bytes, list, count, &point[LIST_MAX], point,
@@ -192,7 +192,7 @@ static void write_secrets(struct writer *writer, uint64_t serial)
 	snprintf(password, sizeof(password), "hunter2-%016" PRIx64, next_random(writer));
 	fprintf(writer->stream, "secrets writer=%u serial=%" PRIu64 " password=", writer->number,
 		serial);
-	tell_hex(writer->stream, "***", 3);
+	print_hex(writer->stream, "***", 3);
 	fputs(" pin=0\n", writer->stream);
 	same_secrets(writer->number, serial, password, next_random(writer) | 1);
 }
@@ -227,9 +227,9 @@ static void *write_share(void *data)
 }
 
 /* Named like in a nettrace file, or as written: GUIDs differ in their byte order. */
-static void tell_fields(FILE *stream, struct rp_fields *fields, bool named);
+static void print_fields(FILE *stream, struct rp_fields *fields, bool named);
 
-static void tell_value(FILE *stream, struct rp_value *value)
+static void print_value(FILE *stream, struct rp_value *value)
 {
 	char text[512];
 	uint32_t bits32;
@@ -248,23 +248,23 @@ static void tell_value(FILE *stream, struct rp_value *value)
 		fprintf(stream, "%016" PRIx64, value->u64);
 		break;
 	case RP_TYPE_GUID:
-		tell_hex(stream, &value->guid, sizeof(value->guid));
+		print_hex(stream, &value->guid, sizeof(value->guid));
 		break;
 	case RP_TYPE_STRING: case RP_TYPE_STRING16:
-		tell_hex(stream, text, rp_value_get_text(value, text, sizeof(text)));
+		print_hex(stream, text, rp_value_get_text(value, text, sizeof(text)));
 		break;
 	case RP_TYPE_ARRAY:
 		if (value->element == RP_TYPE_U8) {
-			tell_hex(stream, value->bytes, value->size_bytes);
+			print_hex(stream, value->bytes, value->size_bytes);
 			break;
 		}
 		fputc('[', stream);
-		tell_fields(stream, &value->inner, false);
+		print_fields(stream, &value->inner, false);
 		fputc(']', stream);
 		break;
 	case RP_TYPE_STRUCT:
 		fputc('[', stream);
-		tell_fields(stream, &value->inner, true);
+		print_fields(stream, &value->inner, true);
 		fputc(']', stream);
 		break;
 	default:
@@ -272,7 +272,7 @@ static void tell_value(FILE *stream, struct rp_value *value)
 	}
 }
 
-static void tell_fields(FILE *stream, struct rp_fields *fields, bool named)
+static void print_fields(FILE *stream, struct rp_fields *fields, bool named)
 {
 	struct rp_value value = RP_VALUE_INIT;
 	const char *space = "";
@@ -281,7 +281,7 @@ static void tell_fields(FILE *stream, struct rp_fields *fields, bool named)
 		fputs(space, stream);
 		if (named)
 			fprintf(stream, "%s=", value.name);
-		tell_value(stream, &value);
+		print_value(stream, &value);
 		space = " ";
 	}
 }
@@ -292,7 +292,7 @@ static void on_event(const struct rp_listener_event *event, void *data)
 
 	fprintf(data, "%s at=%" PRIu64 " ", event->name, event->time_ns);
 	rp_listener_get_fields(event, &fields);
-	tell_fields(data, &fields, true);
+	print_fields(data, &fields, true);
 	fputc('\n', data);
 }
 
@@ -314,7 +314,7 @@ static int read_trace(const char *path)
 		printf("%s at=%" PRIu64 " ", event.type->name,
 		       info.start_ticks + (uint64_t)event.time_ns);
 		rp_reader_get_fields(&event, &fields);
-		tell_fields(stdout, &fields, true);
+		print_fields(stdout, &fields, true);
 		putchar('\n');
 	}
 	if (ret != 0)
@@ -341,26 +341,27 @@ static FILE *open_in(const char *directory, const char *name)
 static void write_all(const char *directory, uint64_t events, uint32_t threads, uint64_t seed)
 {
 	struct writer *writers = calloc(threads, sizeof(*writers));
-	FILE *account = open_in(directory, "account");
+	FILE *expected = open_in(directory, "account");
 
 	for (uint32_t i = 0; i < threads; i++) {
 		writers[i].number = i;
 		writers[i].events = events / threads;
 		writers[i].random = (seed + i) * 0x9e3779b97f4a7c15ull | 1;
-		writers[i].stream = open_memstream(&writers[i].account, &writers[i].account_bytes);
+		writers[i].stream = open_memstream(&writers[i].expected,
+						   &writers[i].expected_bytes);
 		if (pthread_create(&writers[i].thread, NULL, write_share, &writers[i]) != 0)
 			exit(1);
 	}
 	for (uint32_t i = 0; i < threads; i++) {
 		pthread_join(writers[i].thread, NULL);
-		fwrite(writers[i].account, 1, writers[i].account_bytes, account);
-		free(writers[i].account);
+		fwrite(writers[i].expected, 1, writers[i].expected_bytes, expected);
+		free(writers[i].expected);
 	}
 	free(writers);
-	fclose(account);
+	fclose(expected);
 }
 
-static void tell_enabled(void)
+static void report_enabled(void)
 {
 	printf("%s%s%s%s%s.\n", same_integers_enabled() ? "integers " : "",
 	       same_reals_enabled() ? "reals " : "", same_texts_enabled() ? "texts " : "",
@@ -391,7 +392,7 @@ static int run(char **argv)
 				return 1;
 			puts("started");
 		} else if (strcmp(line, "enabled") == 0) {
-			tell_enabled();
+			report_enabled();
 		} else if (strcmp(line, "write") == 0) {
 			write_all(argv[2], strtoull(argv[3], NULL, 10),
 				  (uint32_t)strtoul(argv[4], NULL, 10),

@@ -446,9 +446,9 @@ class SameTest(unittest.TestCase):
     def write(cls):
         assert cls.say("write") == "written"
         cls.lost = cls.say("stop")
-        with open(os.path.join(cls.folder, "account"), encoding="ascii") as account:
-            lines = [parse(line) for line in account]
-        cls.account = by_writer(event for event in lines if event.name != "when")
+        with open(os.path.join(cls.folder, "account"), encoding="ascii") as file:
+            lines = [parse(line) for line in file]
+        cls.expected = by_writer(event for event in lines if event.name != "when")
         cls.when = {(event.fields["writer"], event.fields["serial"]):
                     (int(event.fields["before"]), int(event.fields["after"]))
                     for event in lines if event.name == "when"}
@@ -460,8 +460,8 @@ class SameTest(unittest.TestCase):
         reported = by_writer(events)
         self.check_times(reported, within_ns)
         self.assertEqual({writer: len(events) for writer, events in reported.items()},
-                         {writer: len(events) for writer, events in self.account.items()})
-        for writer, wrote in self.account.items():
+                         {writer: len(events) for writer, events in self.expected.items()})
+        for writer, wrote in self.expected.items():
             for expected, seen in zip(wrote, reported[writer]):
                 expected = leave(expected)
                 known = {name: value for name, value in seen.fields.items()
@@ -482,9 +482,9 @@ class SameTest(unittest.TestCase):
             self.skipTest(self.missing[name])
         self.check(self.consumers[name].events(), **options)
 
-    def test_account_has_every_type_and_all_serials(self):
-        self.assertEqual(sorted(self.account), list(range(THREADS)))
-        for events in self.account.values():
+    def test_expected_values_have_every_type_and_all_serials(self):
+        self.assertEqual(sorted(self.expected), list(range(THREADS)))
+        for events in self.expected.values():
             self.assertEqual([int(event.fields["serial"]) for event in events],
                              list(range(1, EVENTS // THREADS + 1)))
             self.assertEqual({event.name for event in events}, ALL)

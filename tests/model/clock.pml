@@ -72,7 +72,7 @@ inline flush_all(p)
 }
 
 #define RUNS (where[me] != NOWHERE)
-#define ROOM (where[me] != NOWHERE && buffered[where[me]] < DEPTH)
+#define SPACE (where[me] != NOWHERE && buffered[where[me]] < DEPTH)
 
 inline commit(ring, ticks)
 {
@@ -97,10 +97,10 @@ next_event:
 	:: atomic { RUNS && left > 0 -> left--; session = 0; ticks = 0 }
 	fi;
 
-in_turn:
+next_session:
 	if
 	:: atomic { RUNS && ticks == 0 -> points[me] = true }
-#ifdef WRONG_POINTS_ANEW	/* entered again, as if no interruption could have occurred */
+#ifdef WRONG_POINTS_RETRIED	/* entered again, as if no interruption could have occurred */
 	:: atomic { RUNS && ticks != 0 -> points[me] = true }
 #else
 	:: atomic { RUNS && ticks != 0 -> skip }
@@ -127,19 +127,19 @@ in_turn:
 	fi;
 	if
 	:: atomic { aborted[me] -> now = 0; goto failed }
-	:: atomic { ROOM && !aborted[me] ->
+	:: atomic { SPACE && !aborted[me] ->
 		    commit(session * CPUS + c, now);
 		    in_section[me] = false; now = 0; c = 0; session++ }
 	fi;
 	if
-	:: atomic { session < SESSIONS -> goto in_turn }
+	:: atomic { session < SESSIONS -> goto next_session }
 	:: atomic { RUNS && session == SESSIONS ->
 		    session = 0; ticks = 0; points[me] = false; goto next_event }
 	fi;
 
 failed:	/* the abort handler; the general section for this session would behave the same */
 	atomic { RUNS -> in_section[me] = false; aborted[me] = false; c = 0 };
-	atomic { RUNS -> points[me] = false; ticks = 0; goto in_turn };
+	atomic { RUNS -> points[me] = false; ticks = 0; goto next_session };
 
 over:
 	done[me] = true

@@ -88,7 +88,7 @@ inline flush_all(p)
 }
 
 #define RUNS (where[me] != NOWHERE)
-#define ROOM (where[me] != NOWHERE && buffered[where[me]] < DEPTH)
+#define SPACE (where[me] != NOWHERE && buffered[where[me]] < DEPTH)
 #define MAX(a, b) ((a) > (b) -> (a) : (b))
 
 /* `since`: the thread's latest event when it began this one; a handler's event comes after. */
@@ -149,7 +149,7 @@ section:
 #endif
 	if
 	:: atomic { aborted[me] -> now = 0; goto section }
-	:: atomic { ROOM && !aborted[me] -> commit(c, now, since); in_section[me] = false }
+	:: atomic { SPACE && !aborted[me] -> commit(c, now, since); in_section[me] = false }
 	fi;
 #ifdef WRONG_RING_LATE
 	atomic { RUNS -> ring_stamp[c] = now };
@@ -204,7 +204,7 @@ fallback_commits:
 	if
 	:: atomic { RUNS && left > 0 && switches < SWITCHES ->
 		    switches++; left--; since = latest[me]; goto section }
-	:: atomic { ROOM -> commit(FALLBACK, own, before); own = 0; before = 0; held = 0 }
+	:: atomic { SPACE -> commit(FALLBACK, own, before); own = 0; before = 0; held = 0 }
 	fi;
 	atomic { RUNS -> flush_all(where[me]); lock++ };	/* an exchange */
 	goto next_event;

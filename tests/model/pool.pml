@@ -66,7 +66,7 @@ inline enter()
 
 proctype writer(byte me)
 {
-	byte left = EVENTS, b, c, token, known = NONE, known_cid, known_generation;
+	byte left = EVENTS, b, c, token, cache = NONE, cache_cid, cache_generation;
 
 next_event:
 	if
@@ -79,13 +79,13 @@ try:
 	enter();
 #ifndef WRONG_NO_GENERATION
 	STEP(if
-	     :: known == NONE || known_generation != generation || known_cid != where[me] -> goto look
-	     :: else -> b = known
+	     :: cache == NONE || cache_generation != generation || cache_cid != where[me] -> goto look
+	     :: else -> b = cache
 	     fi);
 #else
 	STEP(if
-	     :: known == NONE || known_cid != where[me] -> goto look
-	     :: else -> b = known
+	     :: cache == NONE || cache_cid != where[me] -> goto look
+	     :: else -> b = cache
 	     fi);
 #endif
 	STEP(if
@@ -98,10 +98,10 @@ look:
 	STEP(c = where[me]; b = ring[c]);
 	STEP(if
 	     :: b == NONE || stored[b] -> in_section[me] = false; goto claim
-	     :: else -> known = NONE
+	     :: else -> cache = NONE
 	     fi);
-	STEP(known_cid = c; known_generation = generation);
-	STEP(known = b);
+	STEP(cache_cid = c; cache_generation = generation);
+	STEP(cache = b);
 	STEP(assert(user[b] == where[me]); stored[b] = true; in_section[me] = false; goto next_event);
 claim:
 	if

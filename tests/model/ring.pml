@@ -122,7 +122,7 @@ inline store(c, kind, place, number, time)
 	  kept_value[(c) * DEPTH] : memory[place]))
 
 #define RUNS (where[me] != NOWHERE)
-#define ROOM (where[me] != NOWHERE && buffered[where[me]] < DEPTH)
+#define SPACE (where[me] != NOWHERE && buffered[where[me]] < DEPTH)
 
 #ifdef WRONG_NO_ABORT	/* a section continues after an interruption */
 #define RESTARTED false
@@ -130,7 +130,7 @@ inline store(c, kind, place, number, time)
 #define RESTARTED aborted[me]
 #endif
 
-#ifdef WRONG_ROOM	/* accepts one record too many */
+#ifdef WRONG_SPACE	/* accepts one record too many */
 #define FULL(used) ((used) > SIZE + 1)
 #else
 #define FULL(used) ((used) > SIZE)
@@ -183,19 +183,19 @@ section:
 #ifdef WRONG_HEAD_FIRST
 	if
 	:: atomic { RESTARTED -> in_section[me] = false; h = 0; ring = 0; now = 0; goto section }
-	:: atomic { ROOM && !RESTARTED -> store(c, IS_HEAD, ring, h + 1, 0); offered++; clock++ }
+	:: atomic { SPACE && !RESTARTED -> store(c, IS_HEAD, ring, h + 1, 0); offered++; clock++ }
 	fi;
-	atomic { ROOM -> in_section[me] = false;
+	atomic { SPACE -> in_section[me] = false;
 		 store(where[me], IS_RECORD, PLACE(ring, h), me * EVENTS + serial, now) };
 #else
 	if
 	:: atomic { RESTARTED -> in_section[me] = false; h = 0; ring = 0; now = 0; goto section }
-	:: atomic { ROOM && !RESTARTED ->
+	:: atomic { SPACE && !RESTARTED ->
 		    store(c, IS_RECORD, PLACE(ring, h), me * EVENTS + serial, now) }
 	fi;
 	if
 	:: atomic { RESTARTED -> in_section[me] = false; h = 0; ring = 0; now = 0; goto section }
-	:: atomic { ROOM && !RESTARTED ->	/* the commit, which ends the section */
+	:: atomic { SPACE && !RESTARTED ->	/* the commit, which ends the section */
 		    store(c, IS_HEAD, ring, h + 1, 0);
 		    in_section[me] = false; offered++; clock++ }
 	fi;
@@ -206,12 +206,12 @@ lose:	/* a section with the same tests, entered when the first found no space */
 #ifdef WRONG_LOSS_OUTSIDE
 	atomic { RUNS -> in_section[me] = false; now = OWN(where[me], IS_LOST, ring, lost);
 		 offered++ };
-	atomic { ROOM -> store(where[me], IS_LOST, ring, now + 1, 0) };
+	atomic { SPACE -> store(where[me], IS_LOST, ring, now + 1, 0) };
 	goto written;
 #else
 	if
 	:: atomic { RESTARTED -> in_section[me] = false; ring = 0; goto section }
-	:: atomic { ROOM && !RESTARTED ->	/* incq, the commit */
+	:: atomic { SPACE && !RESTARTED ->	/* incq, the commit */
 		    now = OWN(c, IS_LOST, ring, lost) + 1;
 		    store(c, IS_LOST, ring, now, 0);
 		    in_section[me] = false; offered++; goto written }
@@ -220,14 +220,14 @@ lose:	/* a section with the same tests, entered when the first found no space */
 
 fallback:
 	if
-	:: atomic { RUNS && lock % 2 == 1 -> goto account }
+	:: atomic { RUNS && lock % 2 == 1 -> goto count_loss }
 	:: atomic { RUNS && lock % 2 == 0 -> old = lock }
 	fi;
 #ifdef WRONG_CLOCK_BEFORE_LOCK
 	atomic { RUNS -> now = clock };
 #endif
 	if
-	:: atomic { RUNS && lock != old -> old = 0; goto account }
+	:: atomic { RUNS && lock != old -> old = 0; goto count_loss }
 	:: atomic { RUNS && lock == old -> flush_all(where[me]); lock++ }	/* compare and swap */
 	fi;
 #ifndef WRONG_NO_TEST_UNDER_LOCK
@@ -242,7 +242,7 @@ fallback:
 	fi;
 	atomic { RUNS -> assert(!freed[ring / RINGS]); h = OWN(where[me], IS_HEAD, ring, head) };
 	if
-	:: atomic { ROOM && FULL(h - tail[ring] + 1) ->
+	:: atomic { SPACE && FULL(h - tail[ring] + 1) ->
 		    now = OWN(where[me], IS_LOST, ring, lost) + 1;
 		    store(where[me], IS_LOST, ring, now, 0);
 		    offered++; goto unlock }
@@ -251,20 +251,20 @@ fallback:
 #ifndef WRONG_CLOCK_BEFORE_LOCK
 	atomic { RUNS -> now = clock };
 #endif
-	atomic { ROOM -> store(where[me], IS_RECORD, PLACE(ring, h), me * EVENTS + serial, now) };
-	atomic { ROOM -> store(where[me], IS_HEAD, ring, h + 1, 0); offered++; clock++ };
+	atomic { SPACE -> store(where[me], IS_RECORD, PLACE(ring, h), me * EVENTS + serial, now) };
+	atomic { SPACE -> store(where[me], IS_HEAD, ring, h + 1, 0); offered++; clock++ };
 unlock:
 	atomic { RUNS -> flush_all(where[me]); lock++ };	/* an exchange */
 	goto written;
 
-account:	/* no ring is free: generation and count are one word */
+count_loss:	/* no ring is free: generation and count are one word */
 	atomic { RUNS -> old = busy };
 	if
 	:: atomic { RUNS && (!enable || slot == 0) -> goto written }
 	:: atomic { RUNS && enable && slot != 0 -> skip }
 	fi;
 	if
-	:: atomic { RUNS && busy != old -> goto account }
+	:: atomic { RUNS && busy != old -> goto count_loss }
 	:: atomic { RUNS && busy == old -> flush_all(where[me]); busy++; offered++ }
 	fi;
 

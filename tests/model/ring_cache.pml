@@ -36,7 +36,7 @@ byte where;			/* the processor, and its concurrency id */
 bool in_section, aborted, done;
 byte switches;
 
-byte known_bit = NONE, known_generation, known_ring, known_cid;
+byte cache_bit = NONE, cache_generation, cache_ring, cache_cid;
 
 #ifdef WRONG_NO_ABORT
 #define RESTARTED false
@@ -79,32 +79,32 @@ next_event:
 	atomic { in_section = true; aborted = false };
 #ifndef WRONG_NO_BIT
 	STEP(if
-	     :: !enable[event] || known_bit != event -> goto anew
+	     :: !enable[event] || cache_bit != event -> goto miss
 	     :: else -> seen[event] = owner[event]
 	     fi);
 #else
 	STEP(if
-	     :: !enable[event] || known_bit == NONE -> goto anew
+	     :: !enable[event] || cache_bit == NONE -> goto miss
 	     :: else -> seen[event] = owner[event]
 	     fi);
 #endif
 #ifndef WRONG_NO_GENERATION
 	STEP(if
-	     :: known_generation != generation -> goto anew
+	     :: cache_generation != generation -> goto miss
 	     :: else -> skip
 	     fi);
 #endif
 #ifndef WRONG_NO_CID
 	STEP(if
-	     :: known_cid != where -> goto anew
+	     :: cache_cid != where -> goto miss
 	     :: else -> skip
 	     fi);
 #endif
-	STEP(ring = known_ring);
+	STEP(ring = cache_ring);
 	STEP(commit(ring));
 	goto written;
 
-anew:
+miss:
 	atomic { in_section = true; aborted = false };
 	STEP(if
 	     :: !enable[event] -> in_section = false; goto written
@@ -116,12 +116,12 @@ anew:
 	     fi);
 	STEP(c = where; ring = RING(ring, c));
 #ifndef WRONG_HALF
-	STEP(known_bit = NONE);
+	STEP(cache_bit = NONE);
 #endif
-	STEP(known_cid = c);
-	STEP(known_ring = ring);
-	STEP(known_generation = generation);
-	STEP(known_bit = event);
+	STEP(cache_cid = c);
+	STEP(cache_ring = ring);
+	STEP(cache_generation = generation);
+	STEP(cache_bit = event);
 	STEP(commit(ring));
 	goto written;
 

@@ -23,7 +23,7 @@ byte newest[WRITERS];		/* stored by the writer; in its processor's buffer until 
 bool asleep, work, news;
 byte wakes;
 
-#define TAKEN (taken[0] == EVENTS && taken[1] == EVENTS && told)
+#define TAKEN (taken[0] == EVENTS && taken[1] == EVENTS && reported)
 
 /* The thread that clears `asleep` issues the wake; a compare and swap empties its store buffer. */
 inline wake(me)
@@ -73,13 +73,13 @@ proctype requester()
 proctype drain()
 {
 	byte taken[WRITERS];
-	bool told;
+	bool reported;
 
 	do
 	:: TAKEN -> break
 	:: else ->
 		/* A pass. */
-		told = news;
+		reported = news;
 		taken[0] = head[0];
 		taken[1] = head[1];
 		/* Goes to sleep. */

@@ -101,7 +101,7 @@ class Build:
         self.run(words + ['-w', '-o', made, '-c', changed or os.path.join(ROOT, source)])
         # The shared library has separate objects for the sources of the static one.
         own = not entry['output'].startswith('src/libringpipe.a.p')
-        return made, entry['output'] if own else 'src/libringpipe-words.a'
+        return made, entry['output'] if own else 'src/libringpipe-regs.a'
 
     def link_library(self, folder, made, replaced):
         words = [made[replaced.index(word)] if word in replaced else word
@@ -239,7 +239,7 @@ class Report:
         self.failed += not good
         print(f'{"ok" if good else "not ok"} {self.number} - {text}', flush=True)
 
-    def tell_mutation(self, mutation, found):
+    def report_mutation(self, mutation, found):
         self.made += 1
         self.caught += bool(found)
         if not found:
@@ -283,7 +283,7 @@ def main_races(build, report):
     """The tests also run without a mistake, on the same build."""
     races = RACES + [Mutation(*same[:4], ['stress-accounting']) for same in VISIBLE]
     for race in races:
-        report.tell_mutation(race, find(build, race, ROUNDS))
+        report.report_mutation(race, find(build, race, ROUNDS))
     print(f'# figure: {report.made} races made, {report.caught} caught by ThreadSanitizer')
 
 
@@ -300,7 +300,7 @@ def main_mistakes(build, report, options):
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         found = pool.map(lambda mutation: find(build, mutation, 1), certain)
         for mutation, result in zip(certain, found):
-            report.tell_mutation(mutation, result)
+            report.report_mutation(mutation, result)
         for change, result in zip(same, pool.map(lambda change: is_same(build, change), same)):
             report.describe(result, f'{change.name}: no other order on this machine, left to the '
                         f'model\'s {change.model}')
@@ -308,7 +308,7 @@ def main_mistakes(build, report, options):
         report.describe(is_modelled(change), f'{change.name}: too rare, left to the model\'s '
                     f'{change.model}')
     for mutation in likely:
-        report.tell_mutation(mutation, find(build, mutation, ROUNDS))
+        report.report_mutation(mutation, find(build, mutation, ROUNDS))
     left = f'; left to the models: {len(same)} that make no difference on this machine, ' \
            f'{len(rare)} that are too rare'
     print(f'# figure: {report.made} mutations made, {report.caught} caught{left if same else ""}')

@@ -34,7 +34,7 @@ before = [os.fstat(fd).st_ino for fd in own]
 # Waits until the trace has its header and no thread of the library is about to write. If the host
 # opens a descriptor between a check and a write, that write goes to it (doc/architecture.md,
 # Descriptors).
-HAS_HEAD = """
+HAS_HEADER = """
 import glob, os, time
 
 def is_quiet():
@@ -335,7 +335,7 @@ class Closing(unittest.TestCase):
 
     def test_a_session_whose_file_was_closed_ends_and_says_so(self):
         for kind in ("files", "sockets"):
-            done = self.run_program(HAS_HEAD + CLOSES + FORKS + CHECKS, kind,
+            done = self.run_program(HAS_HEADER + CLOSES + FORKS + CHECKS, kind,
                                     RINGPIPE_CONFIG="*", RINGPIPE_OUTPUT="trace")
             self.assertIn("Bad file descriptor", done.stderr)
         self.assertEqual(self.sizes(), {0})

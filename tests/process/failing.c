@@ -139,7 +139,7 @@ static const struct scenario {
 	{ "all", run_all, true, false, INJECT_THREADS_NEED_MEMORY },
 };
 
-static void check_account(const struct scenario *scenario, const struct outcome *outcome)
+static void check_counts(const struct scenario *scenario, const struct outcome *outcome)
 {
 	uint64_t sum = outcome->stats.delivered + outcome->stats.lost, events, lost;
 
@@ -164,7 +164,7 @@ static void run_whole(const struct scenario *scenario)
 	scenario->run(&outcome);
 	check(outcome.error == 0 && outcome.end == 0);
 	check(outcome.offered == EVENTS && outcome.stats.lost == 0);
-	check_account(scenario, &outcome);
+	check_counts(scenario, &outcome);
 }
 
 /* Return: whether the scenario made the call. */
@@ -178,7 +178,7 @@ static bool run_failing(const struct scenario *scenario, enum inject_kind kind, 
 	failed = inject_disarm();
 	check(outcome.error == 0 || (failed && outcome.error == -inject_error(kind)));
 	if (outcome.error == 0)
-		check_account(scenario, &outcome);
+		check_counts(scenario, &outcome);
 	return failed;
 }
 

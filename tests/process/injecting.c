@@ -38,7 +38,7 @@ extern void *BELOW(realloc)(void *memory, size_t size);
 static struct {
 	enum inject_kind kind;
 	unsigned int left;	/* calls until the failure; 0: not armed */
-	bool aside;
+	bool on_thread;
 	bool fired;
 } armed;
 
@@ -61,10 +61,10 @@ int inject_error(enum inject_kind kind)
 	return kinds[kind].error;
 }
 
-void inject_arm(enum inject_kind kind, unsigned int nth, bool aside)
+void inject_arm(enum inject_kind kind, unsigned int nth, bool on_thread)
 {
 	armed.kind = kind;
-	armed.aside = aside;
+	armed.on_thread = on_thread;
 	armed.fired = false;
 	__atomic_store_n(&armed.left, nth, __ATOMIC_SEQ_CST);
 }
@@ -80,7 +80,7 @@ static bool fails(enum inject_kind kind)
 {
 	unsigned int left = __atomic_load_n(&armed.left, __ATOMIC_SEQ_CST);
 
-	if (left == 0 || armed.kind != kind || (armed.aside && gettid() == getpid()))
+	if (left == 0 || armed.kind != kind || (armed.on_thread && gettid() == getpid()))
 		return false;
 	while (!__atomic_compare_exchange_n(&armed.left, &left, left - 1, false, __ATOMIC_SEQ_CST,
 					    __ATOMIC_SEQ_CST)) {

@@ -38,9 +38,9 @@ int inject_error(enum inject_kind kind);
 
 /*
  * Let the nth next call of this kind fail, once; the first call is 1. The call may be on any
- * thread; with `aside`, on any thread except the main one.
+ * thread; with `on_thread`, on any thread except the main one.
  */
-void inject_arm(enum inject_kind kind, unsigned int nth, bool aside);
+void inject_arm(enum inject_kind kind, unsigned int nth, bool on_thread);
 
 /* Disarm the failure. Return: whether a call failed. */
 bool inject_disarm(void);

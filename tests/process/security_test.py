@@ -30,7 +30,7 @@ from port import socket_path
 
 HOST = STATIC = RINGPIPE = MODULE = KERNEL = None
 PATIENCE = 60
-OWNER, STRANGER = 65534, 1	# users that exist on every system and run nothing
+OWNER, OTHER_PROCESS = 65534, 1	# users that exist on every system and run nothing
 IS_ROOT = os.geteuid() == 0
 SANITIZED = bool(os.environ.get("SANITIZERS", "").replace("none", ""))
 PYTHON = "/usr/bin/python3"
@@ -203,12 +203,12 @@ class Clients(Security):
     @needs_plain
     def test_set_user_id_program_answers_neither_of_its_users(self):
         program = self.copy(STATIC, OWNER, OWNER, 0o4755)
-        process = self.start(program, prefix=user(STRANGER))
+        process = self.start(program, prefix=user(OTHER_PROCESS))
         path = self.socket_of(process, "/tmp")
         self.assertEqual((os.stat(path).st_uid, mode(path)), (OWNER, 0o600))
         os.chmod(path, 0o666)
         self.assertEqual(self.ask_as(OWNER, path), 0)
-        self.assertEqual(self.ask_as(STRANGER, path), 0)
+        self.assertEqual(self.ask_as(OTHER_PROCESS, path), 0)
         self.assertGreater(self.ask_as(0, path), 0)
 
     @needs_root
@@ -221,7 +221,7 @@ class Clients(Security):
 
     @needs_root
     def test_process_that_may_become_another_user_again_is_for_root_alone(self):
-        for saved, answers in (OWNER, True), (0, False), (STRANGER, False):
+        for saved, answers in (OWNER, True), (0, False), (OTHER_PROCESS, False):
             with self.subTest(saved=saved):
                 process = self.start(HOST, "saved", str(OWNER), str(saved))
                 path = self.socket_of(process)
@@ -237,7 +237,7 @@ class Clients(Security):
         self.assertGreater(self.ask_as(OWNER, path), 0)
         self.assertGreater(self.ask_as(0, path), 0)
         os.chmod(path, 0o666)
-        self.assertEqual(self.ask_as(STRANGER, path), 0)
+        self.assertEqual(self.ask_as(OTHER_PROCESS, path), 0)
 
     @needs_root
     @needs_plain
@@ -251,7 +251,7 @@ class Clients(Security):
                     "DOTNET_EventPipeOutputPath": folder + "/theirs",
                     "COMPlus_DiagnosticPorts": folder + "/old,listen,nosuspend",
                     "DOTNET_DefaultDiagnosticPortSuspend": "1"}
-        process = self.start(program, prefix=user(STRANGER), **settings)
+        process = self.start(program, prefix=user(OTHER_PROCESS), **settings)
         self.socket_of(process, "/tmp")
         self.assertEqual(os.listdir(folder), [])
         self.assertEqual(self.said(), "")
@@ -276,7 +276,7 @@ class Files(Security):
     def test_name_of_the_socket_that_somebody_took_before_is_left_alone(self):
         for kind in ("link", "file"):
             with self.subTest(kind):
-                process, found = self.squat(kind, STRANGER if IS_ROOT else 0)
+                process, found = self.squat(kind, OTHER_PROCESS if IS_ROOT else 0)
                 before = os.lstat(found)
                 self.assertIn("diagnostic port", self.said())
                 self.end(process)
@@ -286,19 +286,19 @@ class Files(Security):
                 self.assertFalse(os.path.lexists(self.path("victim")))
 
     @needs_root
-    def test_socket_of_a_stranger_under_our_name_is_not_taken_for_ours(self):
+    def test_socket_of_another_process_under_our_name_is_not_taken_for_ours(self):
         self.skip_unless_it_runs(*user(OWNER), "test", "-x", HOST)
         # The process creates the file and gives it away; in a sticky folder it cannot remove it.
         done = subprocess.Popen([PYTHON, "-c", SQUAT.replace("os.execv", """
 os.setresgid(65534, 65534, 65534)
 os.setresuid(65534, 65534, 65534)
-os.execv"""), "socket", str(STRANGER), self.directory, HOST], stdin=subprocess.PIPE,
+os.execv"""), "socket", str(OTHER_PROCESS), self.directory, HOST], stdin=subprocess.PIPE,
                                 stdout=subprocess.PIPE, stderr=self.log, cwd="/",
                                 env=self.environment(RINGPIPE_DIAGNOSTICS="1"))
         self.addCleanup(self.end, done)
         pid = int(done.stdout.readline())
         found = socket_path(self.directory, pid)
-        self.assertEqual(os.stat(found).st_uid, STRANGER)
+        self.assertEqual(os.stat(found).st_uid, OTHER_PROCESS)
         self.assertIn("diagnostic port", self.said())
         listed = self.tool("list", pid)
         self.assertNotEqual(listed.returncode, 0)
@@ -354,22 +354,22 @@ class Seen(Security):
 
     @needs_root
     def test_another_user_sees_the_sockets_name_and_nothing_in_the_process(self):
-        self.skip_unless_it_runs(*user(STRANGER), "test", "-x", RINGPIPE)
+        self.skip_unless_it_runs(*user(OTHER_PROCESS), "test", "-x", RINGPIPE)
         process = self.start(RINGPIPE_CONFIG="Till", RINGPIPE_OUTPUT=self.path("trace"))
         path = self.socket_of(process)
         with open("/proc/net/unix", encoding="utf-8") as sockets:
             self.assertIn(path, sockets.read())
         for name in (f"/proc/{process.pid}/{file}" for file in
                      ("fd", "maps", "environ", "map_files")):
-            done = subprocess.run([*user(STRANGER), "cat" if "fd" not in name else "ls", name],
+            done = subprocess.run([*user(OTHER_PROCESS), "cat" if "fd" not in name else "ls", name],
                                   check=False, stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             self.assertNotEqual((name, done.returncode), (name, 0))
-        done = subprocess.run([*user(STRANGER), "cat", self.path("trace")], check=False,
+        done = subprocess.run([*user(OTHER_PROCESS), "cat", self.path("trace")], check=False,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE)
         self.assertNotEqual(done.returncode, 0)
-        listed = self.tool("list", process.pid, prefix=user(STRANGER))
+        listed = self.tool("list", process.pid, prefix=user(OTHER_PROCESS))
         self.assertNotEqual(listed.returncode, 0)
         self.assertNotIn(b"Till", listed.stdout)
 
@@ -403,7 +403,7 @@ class Seen(Security):
             self.skipTest("built without ringpipe-kernel")
         program = self.copy(KERNEL, 0, 0, 0o755)
         process = self.start()
-        for uid, is_refused in ((STRANGER, True), (0, False)):
+        for uid, is_refused in ((OTHER_PROCESS, True), (0, False)):
             done = subprocess.run([*user(uid), program, str(process.pid), "0", "1048576"],
                                   check=False, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                   stdout=subprocess.DEVNULL, timeout=PATIENCE)

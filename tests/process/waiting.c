@@ -127,7 +127,7 @@ static void begin(uint32_t flags)
 }
 
 /* The other process begins to read when it receives this message. */
-static void tell_that_all_wait(void)
+static void report_that_all_wait(void)
 {
 	for (size_t i = 0; i < STREAMS; i++)
 		shared->before[i] = look(&shared->taken[i]);
@@ -147,14 +147,14 @@ static void join_writers(void *expected)
 static int by_exit(void)
 {
 	begin(0);
-	tell_that_all_wait();
+	report_that_all_wait();
 	exit(0);
 }
 
 static int by_return_from_main(void)
 {
 	begin(0);
-	tell_that_all_wait();
+	report_that_all_wait();
 	return 0;
 }
 
@@ -190,21 +190,21 @@ static int by_pthread_exit_of_main(void)
 
 	begin(0);
 	check(pthread_create(&last, NULL, exit_after_writers, NULL) == 0);
-	tell_that_all_wait();
+	report_that_all_wait();
 	pthread_exit(NULL);
 }
 
 static int by_immediate_exit(void)
 {
 	begin(0);
-	tell_that_all_wait();
+	report_that_all_wait();
 	_exit(0);
 }
 
 static int by_kill(void)
 {
 	begin(0);
-	tell_that_all_wait();
+	report_that_all_wait();
 	raise(SIGKILL);
 	return 1;
 }
@@ -212,7 +212,7 @@ static int by_kill(void)
 static int by_exec(void)
 {
 	begin(0);
-	tell_that_all_wait();
+	report_that_all_wait();
 	execl("/bin/true", "true", (char *)NULL);
 	return 1;
 }
@@ -222,7 +222,7 @@ static int after_cancellation(void)
 	begin(0);
 	for (size_t i = 0; i < WRITERS; i++)
 		check(pthread_cancel(threads[i]) == 0);
-	tell_that_all_wait();
+	report_that_all_wait();
 	join_writers(PTHREAD_CANCELED);
 	return 0;
 }
@@ -230,7 +230,7 @@ static int after_cancellation(void)
 static int after_the_peer(void)
 {
 	begin(0);
-	tell_that_all_wait();
+	report_that_all_wait();
 	join_writers(NULL);
 	check(rp_session_stop(session, NULL) == -EPIPE);
 	return 0;
@@ -239,7 +239,7 @@ static int after_the_peer(void)
 static int after_stop(void)
 {
 	begin(0);
-	tell_that_all_wait();
+	report_that_all_wait();
 	check(rp_session_stop(session, NULL) == 0);
 	join_writers(NULL);
 	return 0;
@@ -263,7 +263,7 @@ static int after_a_child(void)
 	check(waitpid(child, &status, 0) == child);
 	check(status == 0);
 	wait_until(all_wait());
-	tell_that_all_wait();
+	report_that_all_wait();
 	join_writers(NULL);
 	return 0;
 }
@@ -286,7 +286,7 @@ static int with_destructors_that_write(void)
 	writes_at_end = true;
 	begin(0);
 	check(atexit(write_at_exit) == 0);
-	tell_that_all_wait();
+	report_that_all_wait();
 	join_writers(NULL);
 	return 0;
 }
@@ -302,7 +302,7 @@ static int with_libraries_that_go(void)
 	check(dlclose(handle) == 0);
 	check(dlclose(own) == 0);
 	wait_until(all_wait());
-	tell_that_all_wait();
+	report_that_all_wait();
 	join_writers(NULL);
 	return 0;
 }
@@ -327,7 +327,7 @@ static int with_a_constructor_that_waits(void)
 	begin(RP_SESSION_STACKS);
 	check(pthread_create(&loader, NULL, load_and_unload, NULL) == 0);
 	wait_until(waits(&last_tid) && all_wait());
-	tell_that_all_wait();
+	report_that_all_wait();
 	check(pthread_join(loader, NULL) == 0);
 	join_writers(NULL);
 	return 0;

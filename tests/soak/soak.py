@@ -34,7 +34,7 @@ RESIDENT_SLACK_KB = 1024    # pages that malloc and rings touch in another order
 DISK_BYTES = 3 << 20
 
 
-class Figures:
+class Counts:
     """Counts, by name, from many threads."""
 
     def __init__(self):
@@ -78,7 +78,7 @@ class Soak:
         self.disk = os.path.join(folder, 'disk')
         self.rings = os.path.join(folder, 'rings')
         self.port = os.path.join(folder, 'port')
-        self.figures = Figures()
+        self.counts = Counts()
         self.over = threading.Event()
         self.failures = []
         self.stacks = []
@@ -103,7 +103,7 @@ class Soak:
         ran = subprocess.run([self.ringpipe, *name.split(), '-p', str(self.server.pid), *arguments],
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,
                              env=dict(os.environ, TMPDIR=self.server.directory), check=False)
-        self.figures.add('ringpipe ' + name)
+        self.counts.add('ringpipe ' + name)
         if ran.returncode != 0:
             raise AssertionError(f'ringpipe {name} {arguments}: {ran.stdout.decode()}')
 
@@ -126,7 +126,7 @@ class Soak:
                               os.path.join(self.folder, 'counters.csv'), '--duration', '00:00:02'],
                              env=dict(os.environ, TMPDIR=self.server.directory), timeout=120,
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-        self.figures.add('dotnet-counters')
+        self.counts.add('dotnet-counters')
         assert ran.returncode == 0, f'dotnet-counters ended with {ran.returncode}'
 
     def read_some(self, connection, seconds):
@@ -134,7 +134,7 @@ class Soak:
         end = time.monotonic() + seconds
         try:
             while time.monotonic() < end and (piece := connection.recv(1 << 20)):
-                self.figures.add('bytes streamed', len(piece))
+                self.counts.add('bytes streamed', len(piece))
         except (TimeoutError, ConnectionResetError):
             pass
 
@@ -151,7 +151,7 @@ class Soak:
                 reader.start()
                 self.server.ask(stop(session))
                 reader.join()
-        self.figures.add(f'stream that {kind}')
+        self.counts.add(f'stream that {kind}')
 
     def annoy(self):
         with self.server.connect() as connection:
@@ -165,7 +165,7 @@ class Soak:
                     self.read_some(connection, 0.1)
             except (BrokenPipeError, ConnectionResetError):
                 pass
-            self.figures.add(f'client that says {kind}')
+            self.counts.add(f'client that says {kind}')
         self.over.wait(0.01)
 
     def be_a_port(self):
@@ -174,7 +174,7 @@ class Soak:
         try:
             for _ in range(random.randrange(1, 4)):
                 connection = tool.accept()[0]
-                self.figures.add('port connected')
+                self.counts.add('port connected')
                 with connection:
                     connection.sendall(collect(PROVIDER, mb=1))
                     self.read_some(connection, random.uniform(0, 0.2))
@@ -191,7 +191,7 @@ class Soak:
                 while self.is_small:
                     file.write(bytes(65536))
             except OSError:
-                self.figures.add('disk filled')
+                self.counts.add('disk filled')
         self.over.wait(random.uniform(0, 0.3))
         os.unlink(filler)
         self.over.wait(random.uniform(0, 0.3))
@@ -301,7 +301,7 @@ def run(options, folder):
         bad.append('sessions of the server that failed for another reason than a full disk')
     if left:
         bad.append('left behind: ' + ' '.join(left))
-    print(f'# figure: {len(states)} rounds, at the end {describe(states[-1])}; {soak.figures}')
+    print(f'# figure: {len(states)} rounds, at the end {describe(states[-1])}; {soak.counts}')
     disk = '' if soak.is_small else '; no small disk here'
     print(f'# figure: the server: {describe(done)}{disk}')
     for line in bad:

@@ -31,7 +31,7 @@ struct writer {
 	const struct stress_books *books;
 	struct stress_stream *stream;
 	uint64_t count;
-	struct rp_session *patient_with;	/* session to wait for; NULL: none */
+	struct rp_session *no_deadline_with;	/* session to wait for; NULL: none */
 	bool without_rseq;
 };
 
@@ -42,7 +42,7 @@ static uint64_t undelivered(const struct writer *writer)
 
 	for (size_t i = 0; i < writer->books->count; i++)
 		written += __atomic_load_n(&writer->books->streams[i].done, __ATOMIC_RELAXED);
-	rp_session_get_stats(writer->patient_with, &stats);
+	rp_session_get_stats(writer->no_deadline_with, &stats);
 	/* The session continues meanwhile. */
 	return written > stats.delivered + stats.lost ? written - stats.delivered - stats.lost : 0;
 }
@@ -55,7 +55,7 @@ static void *write_all(void *data)
 		stress_leave_rseq();
 	for (uint64_t i = 0; i < writer->count; i++) {
 		stress_write(writer->stream);
-		while (writer->patient_with && i % 64 == 63 &&
+		while (writer->no_deadline_with && i % 64 == 63 &&
 		       undelivered(writer) > UNDELIVERED_MAX)
 			sched_yield();
 	}
@@ -65,7 +65,7 @@ static void *write_all(void *data)
 enum { ALL_ALIKE, EVERY_OTHER_WITHOUT_RSEQ };
 
 static void run_writers(struct stress_books *books, uint64_t count, int kind,
-			struct rp_session *patient_with)
+			struct rp_session *no_deadline_with)
 {
 	struct writer *writers = stress_alloc(books->count, sizeof(*writers));
 
@@ -73,7 +73,7 @@ static void run_writers(struct stress_books *books, uint64_t count, int kind,
 		writers[i].stream = &books->streams[i];
 		writers[i].count = count;
 		writers[i].books = books;
-		writers[i].patient_with = patient_with;
+		writers[i].no_deadline_with = no_deadline_with;
 		writers[i].without_rseq = kind == EVERY_OTHER_WITHOUT_RSEQ && i % 2;
 		stress_spawn(&writers[i].thread, write_all, &writers[i]);
 	}
@@ -82,7 +82,7 @@ static void run_writers(struct stress_books *books, uint64_t count, int kind,
 	free(writers);
 }
 
-static void file_is_exact(size_t threads, size_t megabytes, bool patient)
+static void file_is_exact(size_t threads, size_t megabytes, bool no_deadline)
 {
 	uint64_t count = stress_amount(1000000) / threads;
 	const char *path = stress_path("accounting.nettrace");
@@ -94,16 +94,16 @@ static void file_is_exact(size_t threads, size_t megabytes, bool patient)
 	stress_begin("serials_add_up_with_%zu_threads_in_%zu_mb", threads, megabytes);
 	stress_books_init(&books, threads, count, stress_any);
 	session = stress_start("Stress-Accounting", path, -1, megabytes << 20, 0);
-	run_writers(&books, count, ALL_ALIKE, patient ? session : NULL);
+	run_writers(&books, count, ALL_ALIKE, no_deadline ? session : NULL);
 	stress_stop(session, &stats);
 	stress_read_file(path, &books, &tally);
 	stress_settle(&books, &tally, &stats);
 	stress_check(stats.lost_by[RP_LOSS_SINK] == 0 && stats.lost_by[RP_LOSS_DAMAGED] == 0,
 		     "losses that nothing here can cause");
 	/* By chance, the holders of all fallback locks may be preempted simultaneously. */
-	stress_check(!patient || stats.lost == stats.lost_by[RP_LOSS_BUSY],
+	stress_check(!no_deadline || stats.lost == stats.lost_by[RP_LOSS_BUSY],
 		     "rings were full without overload");
-	stress_figures(&books, &stats);
+	stress_stats(&books, &stats);
 	unlink(path);
 	stress_books_fini(&books);
 	stress_end();
@@ -132,7 +132,7 @@ static void overload_is_exact(size_t threads)
 	/* With less than 8 MB, the rings, the sink and the socket may hold everything. */
 	stress_check(stats.lost > 0 || count * threads < 100000,
 		     "no loss, though nobody read what was written");
-	stress_figures(&books, &stats);
+	stress_stats(&books, &stats);
 	stress_books_fini(&books);
 	stress_end();
 }
@@ -161,7 +161,7 @@ static void unregistered_threads_are_exact(void)
 	stress_stop(session, &stats);
 	stress_read_file(path, &books, &tally);
 	stress_settle(&books, &tally, &stats);
-	stress_figures(&books, &stats);
+	stress_stats(&books, &stats);
 	unlink(path);
 	stress_books_fini(&books);
 	stress_end();

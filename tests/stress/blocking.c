@@ -80,7 +80,7 @@ static void settle(struct stress_books *books, const struct stress_tally *tally,
 	stress_check(stats->lost == stats->lost_by[RP_LOSS_BLOCKED],
 		     "%llu lost, %llu of them given up", (unsigned long long)stats->lost,
 		     (unsigned long long)stats->lost_by[RP_LOSS_BLOCKED]);
-	stress_figures(books, stats);
+	stress_stats(books, stats);
 }
 
 static void file_gets_all(size_t threads)
@@ -111,7 +111,7 @@ struct relay {
 	int from, to;
 };
 
-static void *relay_slowly(void *data)
+static void *relay_with_delay(void *data)
 {
 	const struct relay *relay = data;
 	static char piece[PIECE_BYTES];
@@ -146,7 +146,7 @@ static void slow_output_is_exact(size_t threads, uint32_t block_ms, int kind)
 	stress_socketpair(far);
 	relay.from = near[1];
 	relay.to = far[0];
-	stress_spawn(&relay.thread, relay_slowly, &relay);
+	stress_spawn(&relay.thread, relay_with_delay, &relay);
 	stress_far_side_start(&far_side, far[1], &books, &tally);
 	session = start(NULL, near[0], block_ms);
 	run_writers(&books, count, kind);

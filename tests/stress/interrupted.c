@@ -60,7 +60,7 @@ static void write_from_handler(unsigned int kind)
 	 * Drop events beyond the capacity. Each handler masks its own signal, so it runs alone
 	 * here.
 	 */
-	if (stream && stream->next < stream->room)
+	if (stream && stream->next < stream->space)
 		stress_write(stream);
 	errno = saved;
 }
@@ -235,11 +235,11 @@ static void run_scene(struct scene *scene, size_t megabytes, bool signals, bool 
 	stress_stop(session, &stats);
 	stress_read_file(path, &scene->books, &tally);
 	stress_settle(&scene->books, &tally, &stats);
-	stress_figures(&scene->books, &stats);
+	stress_stats(&scene->books, &stats);
 	unlink(path);
 }
 
-static void signals_leave_the_account_exact(size_t megabytes)
+static void signals_leave_the_stats_exact(size_t megabytes)
 {
 	struct scene scene = { .signals = 0 };
 	uint64_t handled = 0;
@@ -261,7 +261,7 @@ static void signals_leave_the_account_exact(size_t megabytes)
 	stress_end();
 }
 
-static void migration_leaves_the_account_exact(size_t megabytes)
+static void migration_leaves_the_stats_exact(size_t megabytes)
 {
 	struct scene scene = { .signals = 0 };
 	cpu_set_t allowed;
@@ -283,7 +283,7 @@ static void migration_leaves_the_account_exact(size_t megabytes)
  * Everything in one session: writers with and without rseq, small payloads and fallback payloads,
  * nested handlers that write, and threads moved between processors.
  */
-static void everything_at_once_leaves_the_account_exact(size_t megabytes)
+static void everything_combined_leaves_the_stats_exact(size_t megabytes)
 {
 	struct scene scene = { .signals = 0 };
 	uint64_t handled = 0;
@@ -312,12 +312,12 @@ static void everything_at_once_leaves_the_account_exact(size_t megabytes)
 int main(void)
 {
 	for (unsigned int i = 0; i < stress_rounds(); i++) {
-		signals_leave_the_account_exact(64);
-		signals_leave_the_account_exact(1);
-		migration_leaves_the_account_exact(64);
-		migration_leaves_the_account_exact(1);
-		everything_at_once_leaves_the_account_exact(64);
-		everything_at_once_leaves_the_account_exact(1);
+		signals_leave_the_stats_exact(64);
+		signals_leave_the_stats_exact(1);
+		migration_leaves_the_stats_exact(64);
+		migration_leaves_the_stats_exact(1);
+		everything_combined_leaves_the_stats_exact(64);
+		everything_combined_leaves_the_stats_exact(1);
 	}
 	return stress_exit();
 }

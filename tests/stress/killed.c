@@ -34,14 +34,14 @@ RP_PROVIDER(stress, PROVIDER);
 RP_EVENT(stress, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U32(thread), RP_U64(serial),
 	 RP_BLOB(filling));
 
-struct account {
+struct progress {
 	uint64_t confirmed[THREADS];
 	uint64_t lost[THREADS];	/* calls that returned a loss */
 	uint32_t begun;		/* the session is about to start */
 	uint32_t stop;
 };
 
-static struct account *account;
+static struct progress *progress;
 static uint8_t pattern[LARGE_BYTES + 256];
 
 /* Computed from thread and serial; one in 64 is large. */
@@ -58,9 +58,9 @@ static const uint8_t *bytes_of(uint32_t thread, uint64_t serial)
 static void *write_for_ever(void *data)
 {
 	uint32_t thread = (uint32_t)(uintptr_t)data;
-	uint64_t *confirmed = &account->confirmed[thread], *lost = &account->lost[thread];
+	uint64_t *confirmed = &progress->confirmed[thread], *lost = &progress->lost[thread];
 
-	while (!__atomic_load_n(&account->stop, __ATOMIC_ACQUIRE)) {
+	while (!__atomic_load_n(&progress->stop, __ATOMIC_ACQUIRE)) {
 		uint64_t serial = *confirmed;
 
 		if (stress_mark(thread, serial, bytes_of(thread, serial),
@@ -95,15 +95,15 @@ static void be_killed(const char *output, const char *keep, bool stops)
 	pthread_t threads[THREADS];
 	struct rp_session *session;
 
-	__atomic_store_n(&account->begun, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&progress->begun, 1, __ATOMIC_RELEASE);
 	session = start(output, keep);
 	for (uintptr_t i = 0; i < THREADS; i++)
 		stress_spawn(&threads[i], write_for_ever, (void *)i);
 	if (stops) {
-		while (!__atomic_load_n(&account->confirmed[0], __ATOMIC_ACQUIRE))
+		while (!__atomic_load_n(&progress->confirmed[0], __ATOMIC_ACQUIRE))
 			sched_yield();
 		/* Writers continue: their events after the session's end do not count. */
-		__atomic_store_n(&account->stop, 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&progress->stop, 1, __ATOMIC_RELEASE);
 		for (unsigned int i = 0; i < THREADS; i++)
 			pthread_join(threads[i], NULL);
 		rp_session_stop(session, NULL);
@@ -182,7 +182,7 @@ static void read_strictly(const char *path, unsigned int flags, const struct out
 			     "thread %" PRIu64 ": %" PRIu64 " by the strict reader",
 			     result.writers[i].id, result.writers[i].count);
 	for (unsigned int i = 0; i < THREADS; i++)
-		lost += account->lost[i];
+		lost += progress->lost[i];
 	/* Each thread's last call may have counted a loss without returning. */
 	stress_check(result.lost_in_points <= lost + THREADS,
 		     "%" PRIu64 " told as lost, %" PRIu64 " were", result.lost_in_points, lost);
@@ -228,21 +228,21 @@ static void recover(const char *keep, const char *output, struct outcome *outcom
 	pclose(list);
 	if (!directory[0]) {
 		/* The session had not begun, or had ended with a complete output. */
-		if (account->confirmed[0])
+		if (progress->confirmed[0])
 			read_trace(output, 0, outcome);
 		return;
 	}
 	status = run_recover(arguments);
 	if (status == 0)
 		read_trace(trace, STRICT_RECOVERED, outcome);
-	else if (account->confirmed[0] && stress_check(status == 1, "recover: status %d", status))
+	else if (progress->confirmed[0] && stress_check(status == 1, "recover: status %d", status))
 		read_trace(output, 0, outcome);
 }
 
 static void settle(const struct outcome *outcome, uint64_t *events)
 {
 	for (unsigned int i = 0; i < THREADS; i++) {
-		uint64_t confirmed = account->confirmed[i], recovered = outcome->recovered[i];
+		uint64_t confirmed = progress->confirmed[i], recovered = outcome->recovered[i];
 
 		stress_check(recovered >= confirmed && recovered <= confirmed + 1,
 			     "thread %u: %" PRIu64 " recovered, %" PRIu64 " confirmed", i,
@@ -264,14 +264,14 @@ static bool kill_once(uint64_t *random, unsigned int number, uint64_t *events)
 	snprintf(output, sizeof(output), "%s", stress_path("killed.nettrace"));
 	snprintf(keep, sizeof(keep), "%s", stress_path("keep"));
 	unlink(output);
-	memset(account, 0, sizeof(*account));
+	memset(progress, 0, sizeof(*progress));
 	pid = fork();
 	if (pid == 0)
 		be_killed(output, keep, stops);
-	while (!__atomic_load_n(&account->begun, __ATOMIC_ACQUIRE) && stress_seconds() < deadline)
+	while (!__atomic_load_n(&progress->begun, __ATOMIC_ACQUIRE) && stress_seconds() < deadline)
 		sched_yield();
 	/* In one of four kills, wait until there are events, on any machine. */
-	while (number % 4 == 1 && !__atomic_load_n(&account->confirmed[0], __ATOMIC_ACQUIRE) &&
+	while (number % 4 == 1 && !__atomic_load_n(&progress->confirmed[0], __ATOMIC_ACQUIRE) &&
 	       stress_seconds() < deadline)
 		sched_yield();
 	/* Every other kill is in the first two milliseconds, while the session starts. */
@@ -299,9 +299,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "RINGPIPE names the command\n");
 		return 1;
 	}
-	account = mmap(NULL, sizeof(*account), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
-	if (account == MAP_FAILED)
+	if (progress == MAP_FAILED)
 		return 1;
 	for (size_t i = 0; i < sizeof(pattern); i++)
 		pattern[i] = (uint8_t)(i * 7 + (i >> 8));

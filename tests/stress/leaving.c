@@ -175,7 +175,7 @@ static void writers_may_leave(void (*leave)(struct stress_stream *stream), const
 	stress_read_file(path, &books, &tally);
 	stress_agree(&tally, &stats);
 	check_left(&books.streams[0], &stats);
-	stress_figures(&books, &stats);
+	stress_stats(&books, &stats);
 	unlink(path);
 	stress_books_fini(&books);
 	stress_end();
@@ -203,7 +203,7 @@ static void later_sessions_do_not_suffer(void)
 		stress_check(stats.lost_by[RP_LOSS_DAMAGED] == 0,
 			     "%" PRIu64 " told as damaged by a session nobody left",
 			     stats.lost_by[RP_LOSS_DAMAGED]);
-		stress_figures(&books, &stats);
+		stress_stats(&books, &stats);
 		unlink(path);
 		stress_books_fini(&books);
 	}

@@ -132,7 +132,7 @@ static void a_session_keeps_its_ceiling(size_t megabytes)
 	stress_check(ring_bytes() == 0, "%" PRIu64 " bytes of rings after the stop", ring_bytes());
 	stress_read_file(path, &books, &tally);
 	stress_settle(&books, &tally, &stats);
-	stress_figures(&books, &stats);
+	stress_stats(&books, &stats);
 	stress_note("rings %" PRIu64 " bytes at most", most);
 	unlink(path);
 	stress_books_fini(&books);
@@ -215,9 +215,9 @@ static void short_threads_cost_nothing_that_stays(void)
 	stress_books_init(&control, LANES, threads, stress_mark);
 	stress_books_init(&books, LANES, threads, stress_mark);
 	for (unsigned int i = 0; i < LANES; i++) {
-		memset(books.streams[i].fate, 0, books.streams[i].room);
-		memset(books.streams[i].seen, 0, books.streams[i].room);
-		memset(control.streams[i].fate, 0, control.streams[i].room);
+		memset(books.streams[i].fate, 0, books.streams[i].space);
+		memset(books.streams[i].seen, 0, books.streams[i].space);
+		memset(control.streams[i].fate, 0, control.streams[i].space);
 	}
 	/* Measures threads without a session: memory of the allocator and the loader. */
 	storm(&control, threads / 2);
@@ -231,7 +231,7 @@ static void short_threads_cost_nothing_that_stays(void)
 	stress_stop(session, &stats);
 	stress_read_file(path, &books, &tally);
 	stress_settle(&books, &tally, &stats);
-	stress_figures(&books, &stats);
+	stress_stats(&books, &stats);
 	stress_note("%" PRId64 " bytes more than without a session (noise %" PRId64 ")",
 		    during - before, noise);
 	/* The ring, 1 MB, and the variation of the control run, at least 256 KB. */

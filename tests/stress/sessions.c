@@ -205,7 +205,7 @@ static void every_session_is_exact(void)
 		unlink(paths[i]);
 	}
 	check_calls(&books, arrived);
-	stress_figures(&books, &sum);
+	stress_stats(&books, &sum);
 	for (size_t i = 0; i < books.count; i++)
 		free(arrived[i]);
 	stress_books_fini(&books);

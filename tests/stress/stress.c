@@ -47,14 +47,14 @@ __attribute__((constructor)) static void fill(void)
 		filling[i] = (uint8_t)(i * 7 + (i >> 8));
 }
 
-void stress_books_init(struct stress_books *books, size_t count, uint64_t room,
+void stress_books_init(struct stress_books *books, size_t count, uint64_t space,
 		       stress_writer write)
 {
 	uint64_t power = 1;
 
 	if (count > STRESS_STREAMS_MAX)
 		abort();
-	while (power < room)
+	while (power < space)
 		power *= 2;
 	books->count = count;
 	books->streams = aligned_alloc(64, count * sizeof(*books->streams));
@@ -64,7 +64,7 @@ void stress_books_init(struct stress_books *books, size_t count, uint64_t room,
 	for (size_t i = 0; i < count; i++) {
 		books->streams[i].write = write;
 		books->streams[i].id = i;
-		books->streams[i].room = power;
+		books->streams[i].space = power;
 		books->streams[i].fate = stress_alloc(power, 1);
 		books->streams[i].seen = stress_alloc(power, 1);
 	}
@@ -91,7 +91,7 @@ enum stress_fate stress_write(struct stress_stream *stream)
 	ret = stream->write(stream->id, serial, filling + (hash & 255), blob_bytes(stream, hash));
 	fate = ret == 0 ? STRESS_OK : ret == -ENOBUFS ? STRESS_LOST :
 	       ret == -EMSGSIZE ? STRESS_REFUSED : STRESS_WRONG;
-	stream->fate[serial & (stream->room - 1)] = (uint8_t)fate;
+	stream->fate[serial & (stream->space - 1)] = (uint8_t)fate;
 	__atomic_store_n(&stream->done, serial + 1, __ATOMIC_SEQ_CST);
 	return fate;
 }
@@ -126,7 +126,7 @@ void stress_take(struct stress_books *books, struct stress_tally *tally, const v
 			  "stream %llu: serial %llu was never written", (unsigned long long)id,
 			  (unsigned long long)serial))
 		return;
-	seen = &stream->seen[serial & (stream->room - 1)];
+	seen = &stream->seen[serial & (stream->space - 1)];
 	stress_check(__atomic_load_n(seen, __ATOMIC_RELAXED) == 0,
 		     "stream %llu: serial %llu a second time", (unsigned long long)id,
 		     (unsigned long long)serial);
@@ -295,7 +295,7 @@ static uint64_t settle_stream(const struct stress_stream *stream, uint64_t *ret_
 {
 	uint64_t gaps = 0;
 
-	stress_check(stream->next <= stream->room, "more serials than room");
+	stress_check(stream->next <= stream->space, "more serials than space");
 	for (uint64_t serial = 0; serial < stream->next; serial++) {
 		uint8_t fate = stream->fate[serial];
 		bool seen = stream->seen[serial] != 0;
@@ -429,7 +429,7 @@ void stress_note(const char *format, ...)
 	va_end(arguments);
 }
 
-void stress_figures(const struct stress_books *books, const struct rp_session_stats *stats)
+void stress_stats(const struct stress_books *books, const struct rp_session_stats *stats)
 {
 	uint64_t offered = 0;
 

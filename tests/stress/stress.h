@@ -54,7 +54,7 @@ typedef int (*stress_writer)(uint64_t stream, uint64_t serial, const void *blob,
 struct stress_stream {
 	stress_writer write;
 	uint64_t id;
-	uint64_t room;		/* entries of fate and seen: a power of two; serials wrap around */
+	uint64_t space;		/* entries of fate and seen: a power of two; serials wrap around */
 	uint8_t *fate;
 	uint8_t *seen;		/* set by the reader: 0, or the mark of the recording */
 	uint32_t least_bytes;	/* of a blob; 0: mostly small, one in a thousand large */
@@ -80,8 +80,8 @@ struct stress_tally {
 	uint64_t last_seen[STRESS_STREAMS_MAX];	/* serial + 1 */
 };
 
-/* Streams with ids 0 to count - 1 and space for `room` serials each. */
-void stress_books_init(struct stress_books *books, size_t count, uint64_t room,
+/* Streams with ids 0 to count - 1 and space for `space` serials each. */
+void stress_books_init(struct stress_books *books, size_t count, uint64_t space,
 		       stress_writer write);
 void stress_books_fini(struct stress_books *books);
 
@@ -146,7 +146,7 @@ void stress_begin(const char *format, ...) __attribute__((format(printf, 1, 2)))
 bool stress_check(bool holds, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void stress_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void stress_skip(const char *why);
-void stress_figures(const struct stress_books *books, const struct rp_session_stats *stats);
+void stress_stats(const struct stress_books *books, const struct rp_session_stats *stats);
 void stress_end(void);
 int stress_exit(void);		/* the program's exit status */
 

@@ -35,7 +35,7 @@
 #include "stress.h"
 
 #define WRITERS 4u
-#define ROOM (1u << 14)
+#define SPACE (1u << 14)
 
 RP_PROVIDER(even, "Stress-Even");
 RP_EVENT(even, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(stream), RP_U64(serial),
@@ -105,7 +105,7 @@ static void *write_on(void *data)
 
 			/* Acquire: entries that the controller cleared may be reused. */
 			if (stream->next - __atomic_load_n(&controller->dropped[writer],
-							   __ATOMIC_ACQUIRE) >= ROOM - 1)
+							   __ATOMIC_ACQUIRE) >= SPACE - 1)
 				continue;
 			stress_write(stream);
 			wrote = true;
@@ -213,7 +213,7 @@ static void check_stream(struct controller *controller, const struct round *roun
 {
 	const struct stress_stream *stream = &controller->books.streams[writer];
 	const struct range *range = &round->ranges[writer];
-	uint64_t mask = stream->room - 1;
+	uint64_t mask = stream->space - 1;
 
 	for (uint64_t serial = earlier_end; serial < range->first; serial++)
 		stress_check(stream->fate[serial & mask] == STRESS_OK &&
@@ -241,7 +241,7 @@ static void check_stream(struct controller *controller, const struct round *roun
 static void drop(struct controller *controller, size_t writer, uint64_t below)
 {
 	struct stress_stream *stream = &controller->books.streams[writer];
-	uint64_t mask = stream->room - 1;
+	uint64_t mask = stream->space - 1;
 
 	for (uint64_t serial = controller->dropped[writer]; serial < below; serial++) {
 		controller->lost_calls += stream->fate[serial & mask] == STRESS_LOST;
@@ -311,7 +311,7 @@ static void *control(void *data)
 	return NULL;
 }
 
-static void tell_figures(void)
+static void report_stats(void)
 {
 	uint64_t sessions = 0, offered = 0, delivered = 0, lost = 0;
 
@@ -352,7 +352,7 @@ int main(void)
 		strcpy(controllers[i].path, stress_path(controllers[i].provider));
 		controllers[i].rounds = rounds;
 		controllers[i].random = 17 + i;
-		stress_books_init(&controllers[i].books, WRITERS, ROOM,
+		stress_books_init(&controllers[i].books, WRITERS, SPACE,
 				  i ? odd_any : even_any);
 	}
 	for (size_t i = 0; i < WRITERS; i++)
@@ -368,7 +368,7 @@ int main(void)
 		count_the_rest(&controllers[i]);
 		stress_books_fini(&controllers[i].books);
 	}
-	tell_figures();
+	report_stats();
 	stress_end();
 	return stress_exit();
 }

@@ -204,7 +204,7 @@ static void causes_come_first(void)
 	stress_settle(&shake.books, &tally, &stats);
 	breaks = count_breaks(path);
 	stress_check(breaks == 0, "%" PRIu64 " events before their cause", breaks);
-	stress_figures(&shake.books, &stats);
+	stress_stats(&shake.books, &stats);
 	unlink(path);
 	stress_books_fini(&shake.books);
 	stress_end();
@@ -282,7 +282,7 @@ static void coarse_times_keep_the_order(void)
 	stress_check(tally.coarse_reported == 1, "CoarseTime came %" PRIu64 " times",
 		     tally.coarse_reported);
 	stress_check(stats.clamped == 0, "%" PRIu64 " events came late", stats.clamped);
-	stress_figures(&books, &stats);
+	stress_stats(&books, &stats);
 	unlink(path);
 	stress_books_fini(&books);
 	stress_end();

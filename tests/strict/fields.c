@@ -65,13 +65,13 @@ uint64_t strict_varint(struct strict_input *input, unsigned int bits)
 	return 0;
 }
 
-void strict_text(struct strict_input *input, char *ret_text, size_t room)
+void strict_text(struct strict_input *input, char *ret_text, size_t space)
 {
 	size_t length = 0;
 	uint64_t unit;
 
 	while ((unit = strict_number(input, 2)) != 0) {
-		if (length + 1 < room)
+		if (length + 1 < space)
 			ret_text[length++] = unit < 128 ? (char)unit : '?';
 	}
 	ret_text[length] = '\0';

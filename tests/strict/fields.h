@@ -23,7 +23,7 @@ uint64_t strict_varint(struct strict_input *input, unsigned int bits);
  * Read UTF-16 up to its NUL and store it as ASCII. '?' replaces other characters; text that does
  * not fit is cut.
  */
-void strict_text(struct strict_input *input, char *ret_text, size_t room);
+void strict_text(struct strict_input *input, char *ret_text, size_t space);
 
 #define STRICT_NAME_BYTES 128u
 

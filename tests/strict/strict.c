@@ -47,7 +47,7 @@ struct strict {
 	uint64_t last_ns;
 	uint64_t wrote;			/* number of threads that wrote since that point */
 	bool began;			/* an event was read */
-	bool untold;			/* a point stated more losses than EventsLost events did */
+	bool unreported;		/* a point stated more losses than EventsLost events did */
 };
 
 static bool failed(const struct strict *strict)
@@ -392,7 +392,7 @@ static void check_losses(struct strict *strict, const uint8_t *at)
 	const struct strict_result *result = strict->result;
 	bool equal = result->lost_reported == result->lost_in_points;
 
-	if (strict->untold && (strict->flags & STRICT_RECOVERED))
+	if (strict->unreported && (strict->flags & STRICT_RECOVERED))
 		fail(strict, at, "a sequence point after one with losses of no EventsLost event");
 	else if (!equal && !(strict->flags & STRICT_MERGED) &&
 		 !((strict->flags & STRICT_RECOVERED) &&
@@ -400,7 +400,7 @@ static void check_losses(struct strict *strict, const uint8_t *at)
 		fail(strict, at, "EventsLost events state %llu, the sequence point %llu",
 		     (unsigned long long)result->lost_reported,
 		     (unsigned long long)result->lost_in_points);
-	strict->untold = !equal;
+	strict->unreported = !equal;
 }
 
 static void read_point(struct strict *strict, struct strict_input block)
@@ -500,7 +500,7 @@ static void read_block(struct strict *strict, int kind, struct strict_input *c)
 		read_point(strict, block);
 }
 
-static void read_head(struct strict *strict, struct strict_input *c)
+static void read_file_header(struct strict *strict, struct strict_input *c)
 {
 	const uint8_t *magic = strict_take(c, 32), *end;
 
@@ -520,7 +520,7 @@ static void read_all(struct strict *strict)
 {
 	struct strict_input *c = &strict->input;
 
-	read_head(strict, c);
+	read_file_header(strict, c);
 	while (!failed(strict) && !c->failed && c->at < c->end) {
 		int kind;
 
@@ -541,7 +541,7 @@ static void read_all(struct strict *strict)
 	if (!(strict->flags & STRICT_CUT) && (strict->result->points == 0 || strict->wrote) &&
 	    !(strict->flags & STRICT_RECOVERED))
 		fail(strict, c->at, "no sequence point at the end");
-	if (strict->untold && !(strict->flags & (STRICT_CUT | STRICT_RECOVERED)))
+	if (strict->unreported && !(strict->flags & (STRICT_CUT | STRICT_RECOVERED)))
 		fail(strict, c->at, "EventsLost events state %llu, sequence points %llu",
 		     (unsigned long long)strict->result->lost_reported,
 		     (unsigned long long)strict->result->lost_in_points);

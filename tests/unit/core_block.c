@@ -14,10 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/core.h"
 #include "core/drain_wake.h"
 #include "core/event_batch.h"
 #include "core/session_setup.h"
+#include "core/session_state.h"
 #include "core/wait.h"
 
 #define HOUR_MS 3600000u
@@ -42,9 +42,9 @@ static int gate_event(struct rp_sink *sink, const struct rp_record_view *record)
 	return 0;
 }
 
-static int gate_run(struct rp_sink *sink, struct rp_event_batch *run)
+static int gate_batch(struct rp_sink *sink, struct rp_event_batch *batch)
 {
-	return rp_event_batch_deliver(run, sink, gate_event, NULL, NULL);
+	return rp_event_batch_deliver(batch, sink, gate_event, NULL, NULL);
 }
 
 static int gate_point(struct rp_sink *sink, uint64_t time_ns, uint64_t lost)
@@ -70,7 +70,7 @@ static void gate_destroy(struct rp_sink *sink)
 }
 
 static const struct rp_sink_ops gate_ops = {
-	.run = gate_run,
+	.batch = gate_batch,
 	.event = gate_event,
 	.sequence_point = gate_point,
 	.flush = gate_flush,
@@ -177,7 +177,7 @@ static int write_until_lost(void)
 
 TestSuite(core_block, .timeout = 120);
 
-Test(core_block, writer_waits_for_room_and_loses_nothing)
+Test(core_block, writer_waits_for_space_and_loses_nothing)
 {
 	struct rp_session_stats stats;
 
@@ -469,9 +469,9 @@ static void on_change(struct rp_provider *provider, const struct rp_provider_sta
 		rp_store_release(&reported, rp_drain_is_self() ? 2 : 1);
 }
 
-static int broken_run(struct rp_sink *sink, struct rp_event_batch *run)
+static int broken_batch(struct rp_sink *sink, struct rp_event_batch *batch)
 {
-	(void)sink, (void)run;
+	(void)sink, (void)batch;
 	return -EIO;
 }
 
@@ -480,7 +480,7 @@ Test(core_block, drain_thread_does_not_wait)
 {
 	static struct rp_sink_ops broken_ops;
 	static struct rp_sink broken = { .ops = &broken_ops, .fd = -1 };
-	struct rp_session_options options = options_for("Test-Told");
+	struct rp_session_options options = options_for("Test-Reported");
 	const struct rp_session_setup setup = { .options = &options, .sink = &broken };
 	const struct rp_event_decl decl = { .size = sizeof(decl), .name = "told", .id = 1 };
 	struct rp_session *other;
@@ -488,9 +488,9 @@ Test(core_block, drain_thread_does_not_wait)
 	struct rp_event *event;
 
 	broken_ops = gate_ops;
-	broken_ops.run = broken_run;
+	broken_ops.batch = broken_batch;
 	start(HOUR_MS);
-	cr_assert_eq(rp_provider_create("Test-Told", on_change, NULL, &reported_provider), 0);
+	cr_assert_eq(rp_provider_create("Test-Reported", on_change, NULL, &reported_provider), 0);
 	cr_assert_eq(rp_event_create(reported_provider, &decl, &event), 0);
 	cr_assert_eq(rp_session_open(&setup, &other), 0);
 	free_options(&options);
@@ -508,7 +508,7 @@ static void *wait_in_callback(void *data)
 	struct rp_listener **ret_listener = data;
 
 	rp_store_relaxed(&writer.tid, gettid());
-	*ret_listener = listen_to("Test-Told");
+	*ret_listener = listen_to("Test-Reported");
 	rp_store_release(&writer.over, 1);
 	return NULL;
 }
@@ -537,7 +537,7 @@ Test(core_block, provider_whose_callback_waits_can_be_destroyed)
 	pthread_t destroyer;
 
 	start(HOUR_MS);
-	cr_assert_eq(rp_provider_create("Test-Told", on_start, NULL, &provider), 0);
+	cr_assert_eq(rp_provider_create("Test-Reported", on_start, NULL, &provider), 0);
 	memset(&writer, 0, sizeof(writer));
 	cr_assert_eq(pthread_create(&writer.thread, NULL, wait_in_callback, &listener), 0);
 	wait_until(writer_waits());

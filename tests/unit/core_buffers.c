@@ -9,9 +9,11 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include "base/atomic.h"
 #include "base/thread.h"
-#include "core/core.h"
+#include "core/session_state.h"
 #include "ring/rseq.h"
+#include "ring/slot.h"
 
 RP_PROVIDER(buffers, "Test-Buffers");
 RP_EVENT(buffers, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(serial), RP_U64(a), RP_U64(b));

@@ -17,9 +17,10 @@
 #include <ringpipe/ringpipe.h>
 
 #include "base/clock.h"
-#include "core/core.h"
+#include "core/enable.h"
 #include "core/own.h"
 #include "ring/regs.h"
+#include "ring/ring.h"
 #include "ring/rseq.h"
 #include "ring/slot.h"
 #include "traps.h"
@@ -68,7 +69,7 @@ static void set_up(void)
 		slot->clock = RP_SLOT_CLOCK_TICKS;
 	}
 	event.enable = BITS;
-	rp_unusual_slots = ~RP_SESSION_BITS;
+	rp_regs_slow_mask = ~RP_SESSION_BITS;
 	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq(page, MAP_FAILED);
 	reset();
@@ -304,7 +305,7 @@ Test(core_clock, what_a_fault_does_not_find_is_stamped_behind_it)
 
 /* Tests the kernel's guarantee on which the rest depends. */
 
-static const struct trap_section *in_turn_section(void)
+static const struct trap_section *multi_section(void)
 {
 	cr_assert_neq((void *)__start___rseq_cs, (void *)__stop___rseq_cs);
 	return __start___rseq_cs;
@@ -312,7 +313,7 @@ static const struct trap_section *in_turn_section(void)
 
 static void point_there(void)
 {
-	*(volatile uint64_t *)&rp_rseq_area()->rseq_cs = (uintptr_t)in_turn_section();
+	*(volatile uint64_t *)&rp_rseq_area()->rseq_cs = (uintptr_t)multi_section();
 }
 
 static uint64_t points(void)

@@ -8,7 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/core.h"
+#include "base/atomic.h"
+#include "core/exporter_set.h"
 #include "core/own.h"
 
 RP_PROVIDER(declared, "Test-Exporter-Declared");
@@ -404,7 +405,7 @@ Test(core_exporter, events_in_the_name_of_other_threads_are_not_reported)
 	cr_assert_eq(rp_provider_destroy(provider), 0);
 }
 
-Test(core_exporter, eight_have_room)
+Test(core_exporter, eight_can_register)
 {
 	struct rp_exporter_ops small = ops;
 	struct rp_exporter *exporter = NULL;

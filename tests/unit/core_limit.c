@@ -83,7 +83,7 @@ Test(core_limit, one_in_ten_of_all_threads_and_the_others_counted)
 	cr_assert_eq(skipped, count.skipped);
 }
 
-Test(core_limit, each_session_accounts_for_its_own_time)
+Test(core_limit, each_session_counts_its_own_time)
 {
 	struct rp_listener *first = listen_to("Test-Limited"), *second;
 	struct count in_first, in_second;

@@ -9,8 +9,8 @@
 RP_PROVIDER(heard, "Test-Heard");
 RP_EVENT(heard, mark, 1, RP_LEVEL_INFORMATIONAL, 1, RP_U64(serial));
 RP_EVENT(heard, bulk, 2, RP_LEVEL_INFORMATIONAL, 2, RP_U64(serial), RP_BLOB(bytes));
-RP_PROVIDER(aside, "Test-Aside");
-RP_EVENT(aside, mark, 1, RP_LEVEL_INFORMATIONAL, 1, RP_U64(serial));
+RP_PROVIDER(other, "Test-Other");
+RP_EVENT(other, mark, 1, RP_LEVEL_INFORMATIONAL, 1, RP_U64(serial));
 
 static bool is_own(const struct rp_listener_event *event)
 {
@@ -246,11 +246,11 @@ Test(core_listener, slow_listener_loses_and_counts_and_delays_no_other, .timeout
 	sem_init(&gate, 0, 0);
 	heard.gate = &gate;
 	slow = push_to(hear, &heard, "Test-Heard:2", 0);
-	other = listen_to("Test-Aside");
+	other = listen_to("Test-Other");
 	taken = write_too_much(1000);
 	wait_until(__atomic_load_n(&heard.at_gate, __ATOMIC_SEQ_CST));
 	for (uint64_t serial = 1; serial <= 20; serial++) {
-		cr_assert_eq(aside_mark(serial), 0);
+		cr_assert_eq(other_mark(serial), 0);
 		expect_event(other, &event);
 		cr_assert_eq(serial_of(&event), serial);
 	}

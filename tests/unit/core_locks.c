@@ -9,8 +9,10 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/clock.h"
-#include "core/core.h"
+#include "core/session_state.h"
+#include "ring/slot.h"
 
 RP_PROVIDER(locked, "Test-Locked");
 RP_EVENT(locked, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_BLOB(filling));

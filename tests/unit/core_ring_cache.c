@@ -15,8 +15,8 @@
 #include "ring/slot.h"
 #include "traps.h"
 
-RP_PROVIDER(known, "Test-Known");
-RP_EVENT(known, number, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(number));
+RP_PROVIDER(cached, "Test-Known");
+RP_EVENT(cached, number, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(number));
 RP_PROVIDER(other, "Test-Known-Other");
 RP_EVENT(other, number, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(number));
 
@@ -27,7 +27,7 @@ RP_EVENT(other, number, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(number));
 static bool learn(uint64_t *count)
 {
 	for (unsigned int i = 0; i < TRIES && rp_rseq_usable; i++) {
-		cr_assert_eq(known_number((*count)++), 0);
+		cr_assert_eq(cached_number((*count)++), 0);
 		if (rp_thread_ring.bit != RP_NO_BIT &&
 		    rp_thread_ring.generation == *rp_slots_generation())
 			return true;
@@ -65,9 +65,9 @@ Test(core_ring_cache, nothing_is_written_when_the_session_has_ended)
 		return;
 	stop_listening(listener);
 	/* Calls past the test of the enable word, like a thread that tested it just before. */
-	cr_assert_eq(rp_event_write_regs(1, 0, 0, 0, &known_number_event_, 8), 0);
+	cr_assert_eq(rp_event_write_regs(1, 0, 0, 0, &cached_number_event_, 8), 0);
 	listener = listen_to("Test-Known-Other");
-	cr_assert_eq(rp_event_write_regs(1, 0, 0, 0, &known_number_event_, 8), 0);
+	cr_assert_eq(rp_event_write_regs(1, 0, 0, 0, &cached_number_event_, 8), 0);
 	expect_end(listener);
 }
 
@@ -81,13 +81,13 @@ Test(core_ring_cache, a_session_with_stacks_in_the_place_of_one_without_has_them
 		return;
 	stop_listening(listener);
 	listener = push_to(NULL, NULL, "Test-Known", RP_SESSION_STACKS);
-	cr_assert_eq(known_number(1), 0);
+	cr_assert_eq(cached_number(1), 0);
 	expect_event(listener, &event);
 	cr_expect_gt(event.frame_count, 0u);
 	expect_end(listener);
 }
 
-Test(core_ring_cache, events_of_two_sessions_in_turn_reach_each_its_own)
+Test(core_ring_cache, alternating_events_of_two_sessions_reach_each_its_own)
 {
 	struct rp_listener *first = listen_to("Test-Known");
 	struct rp_listener *second = listen_to("Test-Known-Other");
@@ -97,7 +97,7 @@ Test(core_ring_cache, events_of_two_sessions_in_turn_reach_each_its_own)
 		return;
 	before = count;
 	for (uint64_t i = 0; i < 100; i++) {
-		cr_assert_eq(known_number(count++), 0);
+		cr_assert_eq(cached_number(count++), 0);
 		cr_assert_eq(other_number(i), 0);
 		cr_assert_eq(other_number(i), 0);
 	}
@@ -119,12 +119,12 @@ Test(core_ring_cache, an_event_that_a_second_session_wants_reaches_both)
 		return;
 	before = count;
 	second = listen_to("Test-Known");
-	cr_assert_eq(known_number(count++), 0);
-	cr_assert_eq(known_number(count++), 0);
+	cr_assert_eq(cached_number(count++), 0);
+	cr_assert_eq(cached_number(count++), 0);
 	after = count;
 	expect_numbers(second, before, after);
 	expect_end(second);
-	cr_assert_eq(known_number(count++), 0);
+	cr_assert_eq(cached_number(count++), 0);
 	expect_numbers(first, 0, after + 1);
 	expect_end(first);
 }
@@ -143,7 +143,7 @@ Test(core_ring_cache, ids_are_with_the_events_that_follow_them)
 		rp_activity_set(i % 2 ? &none : &ids);
 		cr_expect(i % 2 || rp_thread_ring.bit == RP_NO_BIT);
 		for (unsigned int j = 0; j < 3; j++) {
-			cr_assert_eq(known_number(j), 0);
+			cr_assert_eq(cached_number(j), 0);
 			expect_event(listener, &event);
 			cr_expect_eq(memcmp(&event.activity, i % 2 ? &none.id : &ids.id,
 					    sizeof(ids.id)), 0, "set %u, event %u", i, j);
@@ -184,7 +184,7 @@ Test(core_ring_cache, a_thread_that_moves_writes_to_the_ring_it_moved_to)
 		 */
 		for (unsigned int j = 0; j < 64 && (!rp_load_acquire(&rings[i]) ||
 						    rp_thread_ring.ring != rings[i]); j++)
-			cr_assert_eq(known_number(count++), 0);
+			cr_assert_eq(cached_number(count++), 0);
 		cr_assert_not_null(rp_load_acquire(&rings[i]), "processor %u", i);
 		cr_expect_eq(rp_thread_ring.ring, rings[i], "processor %u", i);
 		cr_expect_gt(rp_load_relaxed(&rings[i]->head), 0u);
@@ -202,13 +202,13 @@ static int write_as_a_child(uint64_t generation)
 	if (*rp_slots_generation() != 0)
 		return 1;
 	/* The call bypasses the enable word; no session gets the event. */
-	if (rp_event_write_regs(1, 0, 0, 0, &known_number_event_, 8) != 0)
+	if (rp_event_write_regs(1, 0, 0, 0, &cached_number_event_, 8) != 0)
 		return 2;
 	if (rp_listener_start(&options, NULL, NULL, &listener) != 0)
 		return 3;
 	if (*rp_slots_generation() <= generation)
 		return 4;
-	if (known_number(7) != 0 || rp_listener_next(listener, &event, PATIENCE_MS) != 1)
+	if (cached_number(7) != 0 || rp_listener_next(listener, &event, PATIENCE_MS) != 1)
 		return 5;
 	return event.thread == (uint32_t)getpid() && *(const uint64_t *)event.payload == 7 ? 0 : 6;
 }
@@ -243,9 +243,9 @@ static void set_ids(void)
 	follows[written] = true;
 }
 
-static void write_known(void)
+static void write_cached(void)
 {
-	cr_assert_eq(known_number(written++), 0);
+	cr_assert_eq(cached_number(written++), 0);
 }
 
 static void write_other(void)
@@ -298,7 +298,7 @@ Test(core_ring_cache, ids_that_a_handler_sets_are_with_the_events_that_follow)
 	struct rp_listener_event event;
 	unsigned int with_ids = 0;
 
-	if (!at_each_instruction(begin_without_ids, write_known, set_ids, write_known))
+	if (!at_each_instruction(begin_without_ids, write_cached, set_ids, write_cached))
 		return;
 	for (uint64_t i = 0; i < written; i++) {
 		expect_event(listener, &event);
@@ -312,16 +312,16 @@ Test(core_ring_cache, ids_that_a_handler_sets_are_with_the_events_that_follow)
 }
 
 /* The cache holds the first session's ring; the trap interrupts the lookup of the second's. */
-Test(core_ring_cache, an_interrupted_look_for_a_ring_leaves_nothing_that_is_half_known)
+Test(core_ring_cache, an_interrupted_miss_leaves_no_half_filled_cache)
 {
 	struct rp_listener *first = listen_to("Test-Known");
 	struct rp_listener *second = listen_to("Test-Known-Other");
 	uint64_t half;
 
-	if (!at_each_instruction(write_known, write_other, NULL, write_known))
+	if (!at_each_instruction(write_cached, write_other, NULL, write_cached))
 		return;
 	half = written;
-	if (!at_each_instruction(write_known, write_other, NULL, write_other))
+	if (!at_each_instruction(write_cached, write_other, NULL, write_other))
 		return;
 	for (uint64_t i = 0; i < written; i++) {
 		bool is_second = i < half ? i % 3 == 1 : i % 3 != 0;

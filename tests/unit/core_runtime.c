@@ -38,7 +38,7 @@ static int write_u32(struct rp_event *event, uint32_t value)
 	return rp_event_write(event, &part, 1);
 }
 
-Test(core_runtime, event_made_at_run_time_is_delivered_with_its_description)
+Test(core_runtime, dynamic_event_is_delivered_with_its_description)
 {
 	struct rp_provider *provider = make_provider("Test-Runtime");
 	struct rp_listener *listener = listen_to("Test-Runtime");

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Secrets: no sink, listener or exporter gets their values, from static or dynamic events. */
-#include "core_support.h"
-
-#include <stdint.h>
-#include <unistd.h>
 
 #include "base/atomic.h"
-#include "core/core.h"
+#include "core/kernel_probes.h"
 #include "core/secret.h"
+#include "core_support.h"
+#include <stdint.h>
+#include <unistd.h>
 
 #define KEYS "Test-Secrets"
 

@@ -2,7 +2,15 @@
 /* Sessions that overwrite: the content of a snapshot, and the time from which it is complete. */
 #include "core_support.h"
 
+#include "base/clock.h"
+#include "core/holders.h"
+#include "core/merge.h"
+#include "core/snapshot.h"
+#include "core_support.h"
+#include "ring/ring.h"
+#include "traps.h"
 #include <pthread.h>
+#include <ringpipe/reader.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -11,15 +19,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <ringpipe/reader.h>
-
-#include "base/clock.h"
-#include "core/core.h"
-#include "core/holders.h"
-#include "core/merge.h"
-#include "core/snapshot.h"
-#include "traps.h"
 
 RP_PROVIDER(flight, "Test-Flight");
 RP_EVENT(flight, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial), RP_BLOB(bytes));
@@ -168,7 +167,7 @@ static void write_marks(uint64_t *serial, uint64_t count, size_t size)
 		cr_assert_eq(flight_mark((*serial)++, blob, size), 0);
 }
 
-Test(core_snapshot, session_with_room_has_every_event_in_its_window)
+Test(core_snapshot, session_with_space_has_every_event_in_its_window)
 {
 	struct rp_session *session = record(NULL);
 	struct rp_snapshot_info info;
@@ -184,7 +183,7 @@ Test(core_snapshot, session_with_room_has_every_event_in_its_window)
 	cr_assert_eq(rp_session_stop(session, NULL), 0);
 }
 
-Test(core_snapshot, oldest_events_make_room_for_the_newest)
+Test(core_snapshot, oldest_events_are_overwritten_by_the_newest)
 {
 	struct rp_session *session = record(NULL);
 	struct rp_snapshot_info info;
@@ -207,7 +206,7 @@ Test(core_snapshot, oldest_events_make_room_for_the_newest)
 }
 
 /* The writer pads the rest of each sub-buffer. The sizes produce every multiple of 8. */
-Test(core_snapshot, records_of_all_sizes_meet_the_borders_of_chunks)
+Test(core_snapshot, records_of_all_sizes_meet_the_boundaries_of_subbuffers)
 {
 	struct rp_session *session = record(NULL);
 	struct rp_snapshot_info info;
@@ -286,7 +285,7 @@ Test(core_snapshot, output_gets_what_is_there_when_the_session_ends)
 	cr_assert_gt(content.to_ns, content.from_ns);
 }
 
-Test(core_snapshot, overwritten_output_is_complete_within_the_window_it_tells)
+Test(core_snapshot, overwritten_output_is_complete_within_the_window_it_reports)
 {
 	struct rp_session *session = record(path);
 	struct rp_snapshot_info info = { 0 };
@@ -339,7 +338,7 @@ Test(core_snapshot, writers_go_on_whatever_a_snapshot_is_doing)
 	/* Each is called from another file, so no compiler has inlined a copy. */
 	static void *const steps[] = {
 		rp_snapshot_take, rp_session_await_holders, rp_ring_create, rp_ring_copy,
-		rp_snapshot_write, rp_session_merge, rp_snapshot_free,
+		rp_snapshot_write, rp_merge, rp_snapshot_free,
 	};
 	const char *preloaded = getenv("LD_PRELOAD");
 	struct rp_session *session;

@@ -162,7 +162,7 @@ Test(core_state, later_state_has_its_place_in_the_order_of_time)
 	cr_assert_eq(rp_session_stop(session, NULL), 0);
 }
 
-Test(core_state, event_made_at_run_time_is_kept_as_well)
+Test(core_state, dynamic_state_event_is_not_overwritten_either)
 {
 	static const struct rp_field fields[] = {
 		{ "serial", NULL, 0, RP_TYPE_U64, 0, 0, NULL },
@@ -188,22 +188,22 @@ Test(core_state, event_made_at_run_time_is_kept_as_well)
 	cr_assert_eq(rp_session_stop(session, NULL), 0);
 }
 
-Test(core_state, what_finds_no_room_is_counted_and_the_first_stay)
+Test(core_state, state_events_without_space_are_counted_and_the_first_stay)
 {
 	struct rp_session *session = record(NULL);
 	struct rp_session_stats stats = empty_stats();
-	uint64_t kept = 0, lost = 0;
+	uint64_t written = 0, lost = 0;
 	struct content content;
 
 	while (lost < 1000) {
-		if (shop_configured(kept, 0) == 0)
-			kept++;
+		if (shop_configured(written, 0) == 0)
+			written++;
 		else
 			lost++;
 	}
-	cr_assert_gt(kept, 500u);
+	cr_assert_gt(written, 500u);
 	content = snapshot_of(session);
-	cr_assert_eq(content.states[0], kept);
+	cr_assert_eq(content.states[0], written);
 	cr_assert_eq(content.lost, lost);
 	cr_assert_eq(shop_sold(0, 0, blob, 8), 0, "others have room");
 	cr_assert_eq(snapshot_of(session).others, 1u);
@@ -227,7 +227,7 @@ Test(core_state, output_of_the_session_has_them_too)
 	cr_assert_eq(stats.delivered, content.others + 1);
 }
 
-Test(core_state, stack_is_kept_with_the_event)
+Test(core_state, stack_stays_with_the_event)
 {
 	struct rp_session *session;
 

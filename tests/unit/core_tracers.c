@@ -114,7 +114,7 @@ static struct rp_event *make_event(void)
 	return event;
 }
 
-Test(core_tracers, event_made_at_run_time_has_the_tracers_of_the_one_probe)
+Test(core_tracers, dynamic_event_has_the_tracers_of_the_one_probe)
 {
 	struct rp_event *event = make_event();
 	char bytes[100] = { 0 };

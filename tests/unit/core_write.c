@@ -8,8 +8,11 @@
 #include <stdint.h>
 #include <unistd.h>
 
-#include "core/core.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "ring/ring.h"
 #include "ring/rseq.h"
+#include "ring/slot.h"
 #include "traps.h"
 
 #define ABORTS_MAX 8u		/* in one write: the contract of the write path */

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-RP_PROVIDER(reported, "Test-Told");
+RP_PROVIDER(reported, "Test-Reported");
 RP_COUNTER(reported, sum, "things", "The sum");
 RP_UPDOWN_COUNTER(reported, level, NULL, NULL);
 RP_GAUGE(reported, heat, NULL, NULL);
@@ -78,7 +78,7 @@ static struct reported next_of(struct rp_listener *listener, const char *name, c
 
 	while (time(NULL) <= limit) {
 		if (rp_listener_next(listener, &event, 100) != 1 ||
-		    strcmp(event.provider, "Test-Told") != 0)
+		    strcmp(event.provider, "Test-Reported") != 0)
 			continue;
 		take_apart(&event, &reported);
 		if (strcmp(reported.name, name) == 0 && strcmp(reported.series, series) == 0)
@@ -88,7 +88,7 @@ static struct reported next_of(struct rp_listener *listener, const char *name, c
 	return reported;
 }
 
-#define EVERY_20_MS "Test-Told:0:4:EventCounterIntervalSec=0.02"
+#define EVERY_20_MS "Test-Reported:0:4:EventCounterIntervalSec=0.02"
 
 Test(counter_events, sums_are_reported_by_increments)
 {
@@ -227,7 +227,7 @@ Test(counter_events, wrong_intervals_report_nothing)
 	counter = ask(reported_provider(), &asked);
 	other_counter = ask(other, &other_asked);
 	for (size_t i = 0; i < COUNT; i++) {
-		snprintf(list, sizeof(list), "Test-Told:0:4:\"EventCounterIntervalSec=%s\"",
+		snprintf(list, sizeof(list), "Test-Reported:0:4:\"EventCounterIntervalSec=%s\"",
 			 wrong[i]);
 		listeners[i] = listen_to(list);
 	}
@@ -290,7 +290,7 @@ Test(counter_events, callback_that_hangs_delays_only_what_is_reported)
 	cr_assert_eq(rp_counter_create(reported_provider(), &decl, &hanging), 0);
 	listener = listen_to(EVERY_20_MS);
 	wait_until(__atomic_load_n(&hold.inside, __ATOMIC_SEQ_CST));
-	second = listen_to("Test-Told:0:4:EventCounterIntervalSec=0.03");
+	second = listen_to("Test-Reported:0:4:EventCounterIntervalSec=0.03");
 	reported_sum_add(1);
 	cr_expect_eq(rp_counter_read(reported_sum_counter(), &reading), 0);
 	decl = (struct rp_counter_decl){ .size = sizeof(decl), .name = "other",
@@ -310,7 +310,7 @@ Test(counter_events, counters_made_during_a_session_are_reported)
 	struct rp_counter_decl decl = { .size = sizeof(decl), .name = "late", .unit = "u",
 					.metadata = "k:v,k2:v2", .rate_seconds = 90061,
 					.kind = RP_COUNTER_SUM };
-	struct rp_listener *listener = listen_to("Test-Told,Test-Late:0:4:"
+	struct rp_listener *listener = listen_to("Test-Reported,Test-Late:0:4:"
 						 "EventCounterIntervalSec=0.02");
 	struct rp_provider *provider;
 	struct rp_listener_event event = RP_LISTENER_EVENT_INIT;

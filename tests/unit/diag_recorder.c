@@ -387,7 +387,7 @@ Test(diag_recorder, forked_child_does_not_hold_the_connection)
 		close(fd);
 		/* The child's own server, and its socket. */
 		rp_diag_stop();
-		tell_parent(child_fd, true);
+		report_to_parent(child_fd, true);
 	}
 	cr_assert_eq(take_reply(fd, NULL), RP_HRESULT_OK);
 	cr_assert_eq(read_snapshot(fd, serial), 50u);

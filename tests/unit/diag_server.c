@@ -106,7 +106,7 @@ Test(diag_server, forked_child_closes_what_it_inherited_and_the_parent_serves_on
 			rp_diag_stop();
 			list_fds(after);
 			after[client] = after[fd] = false;
-			tell_parent(fd, memcmp(before, after, sizeof(before)) == 0);
+			report_to_parent(fd, memcmp(before, after, sizeof(before)) == 0);
 		}
 		cr_assert(child_did_well(child, fd), "child %d", i);
 	}
@@ -127,7 +127,7 @@ Test(diag_server, forked_child_has_a_socket_of_its_own)
 
 		serves = ask_pid() == (uint64_t)getpid();
 		rp_diag_stop();
-		tell_parent(fd, serves);
+		report_to_parent(fd, serves);
 	}
 	cr_assert(child_did_well(child, fd));
 	cr_assert_eq(ask_pid(), (uint64_t)getpid());
@@ -180,8 +180,8 @@ static uint32_t count_rows(struct rp_cursor payload)
 Test(diag_server, listing_longer_than_a_message_comes_whole)
 {
 	static struct rp_provider *providers[MANY_PROVIDERS];
-	const size_t room = (size_t)4 << 20;
-	uint8_t *reply = malloc(room);
+	const size_t space = (size_t)4 << 20;
+	uint8_t *reply = malloc(space);
 	struct rp_message message;
 	size_t size;
 	int fd;
@@ -190,9 +190,9 @@ Test(diag_server, listing_longer_than_a_message_comes_whole)
 	cr_assert_eq(rp_diag_start(0), 0);
 	fd = connect_to(getpid());
 	cr_assert(send_request(fd, RP_MESSAGE_RINGPIPE, 0x00));
-	size = receive_all(fd, reply, room);
+	size = receive_all(fd, reply, space);
 	cr_assert_gt(size, RP_MESSAGE_BYTES_MAX);
-	cr_assert_lt(size, room);
+	cr_assert_lt(size, space);
 	rp_message_open(reply, size, &message);
 	cr_assert_geq(count_rows(message.payload), MANY_PROVIDERS);
 	close(fd);
@@ -239,10 +239,10 @@ static void ask_for_listings(struct pollfd clients[SILENT])
 Test(diag_server, replies_that_nobody_takes_stay_below_their_bound)
 {
 	static struct rp_provider *providers[MANY_PROVIDERS];
-	const size_t room = (size_t)4 << 20, bound = (size_t)16 << 20;
+	const size_t space = (size_t)4 << 20, bound = (size_t)16 << 20;
 	const time_t limit = time(NULL) + PATIENCE_SECONDS;
 	struct pollfd clients[SILENT];
-	uint8_t *reply = malloc(room);
+	uint8_t *reply = malloc(space);
 	size_t size, given_up = 0;
 
 	create_providers(providers);
@@ -260,7 +260,7 @@ Test(diag_server, replies_that_nobody_takes_stay_below_their_bound)
 				      "%d went before %d", i, i - 1);
 	}
 	cr_assert_eq(clients[SILENT - 1].revents, 0);
-	size = receive_all(clients[SILENT - 1].fd, reply, room);
+	size = receive_all(clients[SILENT - 1].fd, reply, space);
 	cr_assert_gt(SILENT * size, bound, "too small to test anything");
 	cr_assert_leq((SILENT - given_up) * size, bound, "%zu replies of %zu bytes",
 		      SILENT - given_up, size);

@@ -73,12 +73,12 @@ static inline bool send_request(int fd, uint8_t set, uint8_t id)
 }
 
 /* Reads everything up to the end of the connection. */
-static inline size_t receive_all(int fd, uint8_t *bytes, size_t room)
+static inline size_t receive_all(int fd, uint8_t *bytes, size_t space)
 {
 	size_t size = 0;
 	ssize_t n;
 
-	while (size < room && (n = recv(fd, bytes + size, room - size, 0)) > 0)
+	while (size < space && (n = recv(fd, bytes + size, space - size, 0)) > 0)
 		size += (size_t)n;
 	return size;
 }
@@ -105,9 +105,10 @@ static inline uint64_t ask_pid(void)
 }
 
 /*
- * Forks a child that reports its result by tell_parent() and then waits to be killed. The server's
- * thread may be in the middle of a reply and does not exist in the child; at an exit of the child,
- * valgrind would report the reply's memory as lost. Return: as fork(); `ret_fd` is the other's end.
+ * Forks a child that reports its result by report_to_parent() and then waits to be killed. The
+ * server's thread may be in the middle of a reply and does not exist in the child. At an exit of
+ * the child, valgrind would report the reply's memory as lost. Return: as fork(); `ret_fd` is the
+ * other's end.
  */
 static inline pid_t fork_child(int *ret_fd)
 {
@@ -123,7 +124,7 @@ static inline pid_t fork_child(int *ret_fd)
 }
 
 /* Called in the child, which ends by itself only if its parent has ended. */
-static inline void tell_parent(int fd, bool well)
+static inline void report_to_parent(int fd, bool well)
 {
 	if (send(fd, &well, 1, MSG_NOSIGNAL) == 1)
 		(void)!recv(fd, &well, 1, 0);

@@ -17,7 +17,7 @@
 #include "export/user_event.h"
 #include "export/user_events.h"
 
-#define HEAD_BYTES 15u		/* the kernel's index, version, id, two data locations */
+#define HEADER_BYTES 15u		/* the kernel's index, version, id, two data locations */
 
 static const struct rp_field order_fields[] = {
 	{ .name = "id", .type = RP_TYPE_U32 },
@@ -60,7 +60,7 @@ static int pass(const struct rp_user_event *event, const struct rp_part *parts, 
 		bytes += parts[i].size_bytes;
 	r = rp_user_event_write(event, fds[1], parts, count, bytes, scratch);
 	close(fds[1]);
-	n = read(fds[0], out, HEAD_BYTES + RP_USER_EVENT_BYTES_MAX);
+	n = read(fds[0], out, HEADER_BYTES + RP_USER_EVENT_BYTES_MAX);
 	*ret_size = n > 0 ? (size_t)n : 0;
 	close(fds[0]);
 	free(scratch);
@@ -85,11 +85,11 @@ Test(export_user_events, record_is_laid_out_as_the_format_says)
 	static const uint8_t payload[] = "\x2a\0\0\0" "A\0\xac\x20\0\0" "\x01\0\0";
 	const struct rp_part parts[] = { { "\x2a\0\0\0" "A\xe2\x82\xac", 9 }, { "\x01", 1 } };
 	struct rp_user_event *event = make(order_fields, 3);
-	uint8_t out[HEAD_BYTES + RP_USER_EVENT_BYTES_MAX];
+	uint8_t out[HEADER_BYTES + RP_USER_EVENT_BYTES_MAX];
 	size_t size, extension = 5 + sizeof(metadata);
 
 	cr_assert_eq(pass(event, parts, 2, out, &size), 0);
-	cr_assert_eq(size, HEAD_BYTES + extension + sizeof(payload));
+	cr_assert_eq(size, HEADER_BYTES + extension + sizeof(payload));
 	cr_assert_eq(u32_at(out), 0x01020304);
 	cr_assert_eq(out[4], 1);
 	cr_assert_eq(memcmp(out + 5, "\x34\x12", 2), 0);
@@ -131,13 +131,13 @@ Test(export_user_events, activity_ids_follow_the_metadata)
 		.id = { { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 } },
 	};
 	struct rp_user_event *event = make(NULL, 0);
-	uint8_t out[HEAD_BYTES + RP_USER_EVENT_BYTES_MAX];
-	const uint8_t *at = out + HEAD_BYTES + event->metadata_bytes;
+	uint8_t out[HEADER_BYTES + RP_USER_EVENT_BYTES_MAX];
+	const uint8_t *at = out + HEADER_BYTES + event->metadata_bytes;
 	size_t size;
 
 	rp_activity_set(&activity);
 	cr_assert_eq(pass(event, NULL, 0, out, &size), 0);
-	cr_assert_eq(size, HEAD_BYTES + event->metadata_bytes + 17);
+	cr_assert_eq(size, HEADER_BYTES + event->metadata_bytes + 17);
 	cr_assert_eq(at[0], 2);
 	cr_assert_eq(memcmp(at + 1, "\3\2\1\0\5\4\7\6\x8\x9\xa\xb\xc\xd\xe\xf", 16), 0);
 	rp_user_event_free(event);
@@ -147,8 +147,8 @@ Test(export_user_events, longest_record_is_written_and_a_longer_one_refused)
 {
 	static uint8_t bytes[70000];
 	struct rp_user_event *event = make(bytes_fields, 1);
-	size_t most = RP_USER_EVENT_BYTES_MAX - (HEAD_BYTES - 4) - event->metadata_bytes - 2;
-	uint8_t out[HEAD_BYTES + RP_USER_EVENT_BYTES_MAX];
+	size_t most = RP_USER_EVENT_BYTES_MAX - (HEADER_BYTES - 4) - event->metadata_bytes - 2;
+	uint8_t out[HEADER_BYTES + RP_USER_EVENT_BYTES_MAX];
 	const size_t counts[] = { most, most + 1, 65000, 65534, 65535 };
 	size_t size;
 

@@ -114,17 +114,17 @@ Test(export_user_fields, any_payload_stays_within_its_bounds)
 	unsigned int seed = 1;
 
 	for (int i = 0; i < 20000; i++) {
-		size_t size = (size_t)rand_r(&seed) % 120, room = fields.header_bytes;
+		size_t size = (size_t)rand_r(&seed) % 120, space = fields.header_bytes;
 		uint8_t *payload = malloc(size ? size : 1), *out;
 		int64_t n;
 
-		room += (size_t)rand_r(&seed) % 100;
-		out = malloc(room);
+		space += (size_t)rand_r(&seed) % 100;
+		out = malloc(space);
 		for (size_t k = 0; k < size; k++)
 			payload[k] = rand_r(&seed) % 3 ? (uint8_t)(rand_r(&seed) % 5) : 0;
-		n = rp_user_fields_put(&fields, payload, size, out, room);
+		n = rp_user_fields_put(&fields, payload, size, out, space);
 		cr_assert(n == -EMSGSIZE ||
-			  (n >= (int64_t)fields.header_bytes && n <= (int64_t)room));
+			  (n >= (int64_t)fields.header_bytes && n <= (int64_t)space));
 		free(payload);
 		free(out);
 	}

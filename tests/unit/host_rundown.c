@@ -181,7 +181,7 @@ Test(host_rundown, counts_addresses_that_have_no_name)
 	rp_rundown_destroy(rundown);
 }
 
-Test(host_rundown, tells_what_was_loaded_since)
+Test(host_rundown, reports_what_was_loaded_since)
 {
 	struct rp_rundown *rundown = begin();
 	struct rp_rundown_record record;

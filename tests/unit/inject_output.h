@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* Collects the output of an injection, for the test and the fuzzer that check all of it. */
-#ifndef SPLICE_OUTPUT_H
-#define SPLICE_OUTPUT_H
+#ifndef INJECT_OUTPUT_H
+#define INJECT_OUTPUT_H
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/ringpipe-kernel/inject.h"
 
-struct splice_output {
+struct inject_output {
 	uint8_t *bytes;
 	size_t size;
 };
 
 /* Appends the output produced so far. */
-static inline void splice_gather(struct rp_kernel_inject *inject, struct splice_output *output)
+static inline void inject_gather(struct rp_kernel_inject *inject, struct inject_output *output)
 {
 	size_t size;
 	const void *bytes = rp_kernel_inject_output(inject, &size);

@@ -41,7 +41,7 @@ static void put(struct rp_kernel_inject *inject, uint32_t definition, uint64_t t
 }
 
 /* Writes "name@time/thread " of each event. Return: the statistics of the whole stream. */
-static struct rp_reader_stats report(const struct splice_output *all, int end, char text[4096])
+static struct rp_reader_stats report(const struct inject_output *all, int end, char text[4096])
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_reader_stats stats = RP_READER_STATS_INIT;
@@ -74,7 +74,7 @@ static uint8_t *process_trace(size_t *ret_size)
 	return trace_end(encoder, ret_size);
 }
 
-static void splice_all(size_t piece, struct splice_output *ret_all)
+static void inject_all(size_t piece, struct inject_output *ret_all)
 {
 	struct rp_kernel_inject *inject = make();
 	size_t size, done = 0;
@@ -91,21 +91,21 @@ static void splice_all(size_t piece, struct splice_output *ret_all)
 
 		cr_assert_eq(rp_kernel_inject_feed(inject, trace + done, next), 0);
 		done += next;
-		splice_gather(inject, ret_all);
+		inject_gather(inject, ret_all);
 	}
 	cr_assert_eq(rp_kernel_inject_finish(inject), 0);
-	splice_gather(inject, ret_all);
+	inject_gather(inject, ret_all);
 	rp_kernel_inject_destroy(inject);
 	free(trace);
 }
 
-Test(kernel_splice, events_stand_at_their_time_and_losses_of_both_are_reported)
+Test(kernel_inject, events_stand_at_their_time_and_losses_of_both_are_reported)
 {
-	struct splice_output all = { 0 };
+	struct inject_output all = { 0 };
 	struct rp_reader_stats stats;
 	char text[4096];
 
-	splice_all(SIZE_MAX, &all);
+	inject_all(SIZE_MAX, &all);
 	stats = report(&all, 0, text);
 	cr_expect_str_eq(text, "Second@50/9 Theirs@100/7 First@200/7 Theirs@300/8 First@400/8 "
 			 "Second@450/7 Theirs@500/7 Second@600/8 ");
@@ -114,15 +114,15 @@ Test(kernel_splice, events_stand_at_their_time_and_losses_of_both_are_reported)
 	free(all.bytes);
 }
 
-Test(kernel_splice, pieces_of_any_size_give_the_same_stream)
+Test(kernel_inject, pieces_of_any_size_give_the_same_stream)
 {
-	struct splice_output whole = { 0 };
+	struct inject_output whole = { 0 };
 
-	splice_all(SIZE_MAX, &whole);
+	inject_all(SIZE_MAX, &whole);
 	for (size_t piece = 1; piece < 100; piece += 3) {
-		struct splice_output all = { 0 };
+		struct inject_output all = { 0 };
 
-		splice_all(piece, &all);
+		inject_all(piece, &all);
 		cr_expect(all.size == whole.size && !memcmp(all.bytes, whole.bytes, whole.size),
 			  "pieces of %zu", piece);
 		free(all.bytes);
@@ -130,10 +130,10 @@ Test(kernel_splice, pieces_of_any_size_give_the_same_stream)
 	free(whole.bytes);
 }
 
-Test(kernel_splice, stream_that_stops_early_stops_early_behind_it)
+Test(kernel_inject, stream_that_stops_early_stops_early_behind_it)
 {
 	struct rp_kernel_inject *inject = make();
-	struct splice_output all = { 0 };
+	struct inject_output all = { 0 };
 	char text[4096];
 	size_t size;
 	uint8_t *trace = process_trace(&size);
@@ -141,7 +141,7 @@ Test(kernel_splice, stream_that_stops_early_stops_early_behind_it)
 	put(inject, 1, 600, 8, 5, 0);
 	cr_assert_eq(rp_kernel_inject_feed(inject, trace, size - 1), 0);
 	cr_assert_eq(rp_kernel_inject_finish(inject), 0);
-	splice_gather(inject, &all);
+	inject_gather(inject, &all);
 	report(&all, -ENODATA, text);
 	cr_expect_str_eq(text, "Theirs@100/7 Theirs@300/8 Theirs@500/7 Second@600/8 ");
 	rp_kernel_inject_destroy(inject);
@@ -149,10 +149,10 @@ Test(kernel_splice, stream_that_stops_early_stops_early_behind_it)
 	free(trace);
 }
 
-Test(kernel_splice, what_was_before_the_session_is_left_out)
+Test(kernel_inject, what_was_before_the_session_is_left_out)
 {
 	struct rp_kernel_inject *inject = make();
-	struct splice_output all = { 0 };
+	struct inject_output all = { 0 };
 	char text[4096];
 	size_t size;
 	uint8_t *trace = process_trace(&size);
@@ -160,7 +160,7 @@ Test(kernel_splice, what_was_before_the_session_is_left_out)
 	put(inject, 1, (uint64_t)-10, 8, 5, 0);
 	cr_assert_eq(rp_kernel_inject_feed(inject, trace, size), 0);
 	cr_assert_eq(rp_kernel_inject_finish(inject), 0);
-	splice_gather(inject, &all);
+	inject_gather(inject, &all);
 	report(&all, 0, text);
 	cr_expect_str_eq(text, "Theirs@100/7 Theirs@300/8 Theirs@500/7 ");
 	rp_kernel_inject_destroy(inject);
@@ -169,14 +169,14 @@ Test(kernel_splice, what_was_before_the_session_is_left_out)
 }
 
 /* In a damaged stream no byte after the place where the damage is detected is changed. */
-Test(kernel_splice, damaged_stream_is_passed_on)
+Test(kernel_inject, damaged_stream_is_passed_on)
 {
 	size_t size;
 	uint8_t *trace = process_trace(&size);
 
 	for (size_t at = 0; at < size; at++) {
 		struct rp_kernel_inject *inject = make();
-		struct splice_output all = { 0 };
+		struct inject_output all = { 0 };
 		uint8_t good = trace[at];
 		int ret;
 
@@ -188,7 +188,7 @@ Test(kernel_splice, damaged_stream_is_passed_on)
 		if (ret) {
 			cr_expect_eq(rp_kernel_inject_feed(inject, "the rest", 8), 0);
 			cr_expect_eq(rp_kernel_inject_finish(inject), 0);
-			splice_gather(inject, &all);
+			inject_gather(inject, &all);
 			cr_expect(all.size > 8 && !memcmp(all.bytes + all.size - 8, "the rest", 8));
 			cr_expect_eq(all.bytes[all.size - 9], trace[size - 1]);
 		}
@@ -199,16 +199,16 @@ Test(kernel_splice, damaged_stream_is_passed_on)
 	free(trace);
 }
 
-Test(kernel_splice, idle_process_holds_up_only_so_many)
+Test(kernel_inject, idle_process_holds_up_only_so_many)
 {
 	struct rp_kernel_inject *inject = make();
-	struct splice_output all = { 0 };
+	struct inject_output all = { 0 };
 	size_t size, waiting;
 	uint8_t *trace = process_trace(&size);
 
 	/* Up to the third event's block. */
 	cr_assert_eq(rp_kernel_inject_feed(inject, trace, size / 2), 0);
-	splice_gather(inject, &all);
+	inject_gather(inject, &all);
 	for (uint64_t i = 0; i < 1u << 18; i++)
 		put(inject, 1, 1000 + i, 7, i, 0);
 	cr_assert_eq(rp_kernel_inject_relieve(inject, TRACE_START_NS + (1u << 20)), 0);
@@ -219,7 +219,7 @@ Test(kernel_splice, idle_process_holds_up_only_so_many)
 	free(trace);
 }
 
-Test(kernel_splice, payload_that_is_too_long_is_refused)
+Test(kernel_inject, payload_that_is_too_long_is_refused)
 {
 	struct rp_kernel_inject *inject = make();
 	uint8_t payload[80] = { 0 };

@@ -15,10 +15,10 @@
 
 #include "modules/lttng/record.h"
 
-#define ROOM 1024u
+#define SPACE 1024u
 #define BOTH "-\0-"	/* no activity, with its NULs */
 
-static uint8_t given[ROOM];
+static uint8_t given[SPACE];
 static size_t given_bytes, reserved_bytes;
 static struct rp_part pieces[8];	/* where LTTng was to read the first of them */
 static unsigned int piece_count;
@@ -47,7 +47,7 @@ static void give(struct lttng_ust_ring_buffer_ctx *context, const void *from, si
 		 size_t alignment)
 {
 	(void)context, (void)alignment;
-	cr_assert_leq(given_bytes + bytes, ROOM);
+	cr_assert_leq(given_bytes + bytes, SPACE);
 	if (piece_count < sizeof(pieces) / sizeof(pieces[0]))
 		pieces[piece_count] = (struct rp_part){ from, bytes };
 	piece_count++;
@@ -199,7 +199,7 @@ static bool write_order(const char *text, size_t text_bytes)
 static void assert_order(const char *text, size_t text_bytes)
 {
 	static const uint64_t id = 0x1122334455667788, price = 0x99aabbccddeeff00;
-	uint8_t expected[ROOM];
+	uint8_t expected[SPACE];
 
 	memcpy(expected, &id, 8);
 	memcpy(expected + 8, text, text_bytes);
@@ -210,7 +210,7 @@ static void assert_order(const char *text, size_t text_bytes)
 
 Test(lttng_write, text_of_any_length_goes_out_as_it_is_in_one_part_and_in_three)
 {
-	char text[ROOM];
+	char text[SPACE];
 
 	for (size_t length = 0; length < 320; length++) {
 		struct rp_part part;
@@ -278,7 +278,7 @@ Test(lttng_write, bytes_behind_the_last_field_are_refused)
 
 Test(lttng_write, what_is_no_utf_8_is_converted_wherever_it_stands)
 {
-	char text[300], expected[ROOM];
+	char text[300], expected[SPACE];
 
 	begin(text_field, 1);
 	for (size_t length = 1; length < sizeof(text) - 1; length += length < 20 ? 1 : 13) {
@@ -348,7 +348,7 @@ Test(lttng_write, ids_of_the_activity_are_behind_a_payload_of_any_size)
 {
 	static const char id[] = "10111213-1415-1617-1819-1a1b1c1d1e1f";
 	static const char related[] = "f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff";
-	char text[320], expected[ROOM];
+	char text[320], expected[SPACE];
 
 	for (int i = 0; i < 16; i++) {
 		activity.id.bytes[i] = (uint8_t)(0x10 + i);

@@ -8,7 +8,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-Test(encoder, tells_what_a_definition_says)
+Test(encoder, describes_what_a_definition_says)
 {
 	static const struct rp_field fields[] = {
 		{ .name = "\xf0\x9f\x98\x80", .type = RP_TYPE_BOOL },
@@ -137,7 +137,7 @@ Test(encoder, defines_between_events_and_only_what_is_used)
 	free(bytes);
 }
 
-Test(encoder, tells_any_time_of_day_at_the_start)
+Test(encoder, states_any_time_of_day_at_the_start)
 {
 	static const struct {
 		int64_t utc_ns;
@@ -202,7 +202,7 @@ Test(encoder, numbers_the_events_of_each_thread)
 	free(bytes);
 }
 
-Test(encoder, tells_activities_of_their_events_only)
+Test(encoder, reports_activities_of_their_events_only)
 {
 	static const struct rp_guid one = { { 1, 2, 3, 4, 5, 6, 7, 8, 9 } }, two = { { 0xff, 1 } };
 	static const struct rp_guid none;
@@ -286,7 +286,7 @@ Test(encoder, keeps_stacks_apart_across_blocks_and_sequence_points)
 	free(bytes);
 }
 
-Test(encoder, tells_equal_stacks_once)
+Test(encoder, writes_equal_stacks_once)
 {
 	struct rp_encoder *encoder = trace_begin();
 	struct rp_encoder_event_type *type = trace_define(encoder, "S", 1, NULL, 0);
@@ -301,7 +301,7 @@ Test(encoder, tells_equal_stacks_once)
 	free(bytes);
 }
 
-Test(encoder, begins_the_ids_of_stacks_anew_after_a_sequence_point)
+Test(encoder, restarts_the_ids_of_stacks_after_a_sequence_point)
 {
 	static const uint32_t first_ids[] = { 1, 3, 1, 2 };
 	struct rp_encoder *encoder = trace_begin();
@@ -355,7 +355,7 @@ static uint64_t read_lost(const uint64_t *lost, size_t count)
 	return reported;
 }
 
-Test(encoder, tells_losses_exactly)
+Test(encoder, reports_losses_exactly)
 {
 	static const uint64_t steps[] = { 0, 1, 1, 300, 3000700, 0x7ffffffe, 0x7fffffff, 0x80000000,
 					  0xffffffff, 0x100000000, 0x300000001, 20000000000 };

@@ -52,10 +52,10 @@ static struct rp_value next_of(struct rp_fields *fields, const char *name, uint8
 static void expect_text(struct rp_fields *fields, const char *name, uint8_t type, const char *text)
 {
 	struct rp_value value = next_of(fields, name, type);
-	char room[64];
+	char space[64];
 
-	cr_expect_eq(rp_value_get_text(&value, room, sizeof(room)), strlen(text), "%s", name);
-	cr_expect_str_eq(room, text, "%s: \"%s\"", name, room);
+	cr_expect_eq(rp_value_get_text(&value, space, sizeof(space)), strlen(text), "%s", name);
+	cr_expect_str_eq(space, text, "%s: \"%s\"", name, space);
 }
 
 static void expect_pair(struct rp_fields *fields, uint8_t small, int32_t large)
@@ -278,15 +278,15 @@ Test(fields, cut_array_is_given_as_far_as_it_goes)
 	cr_expect_eq(rp_fields_find(&fields, "b", &value), -EBADMSG);
 }
 
-static void expect_cut(const struct rp_value *value, size_t room, const char *expected)
+static void expect_cut(const struct rp_value *value, size_t space, const char *expected)
 {
 	char text[32];
 
 	memset(text, 'x', sizeof(text));
-	cr_expect_eq(rp_value_get_text(value, text, room), strlen(TEXT), "room %zu", room);
-	if (room)
-		cr_expect_str_eq(text, expected, "room %zu: \"%s\"", room, text);
-	cr_expect_eq(text[room], 'x', "nothing behind the room");
+	cr_expect_eq(rp_value_get_text(value, text, space), strlen(TEXT), "space %zu", space);
+	if (space)
+		cr_expect_str_eq(text, expected, "space %zu: \"%s\"", space, text);
+	cr_expect_eq(text[space], 'x', "nothing behind the space");
 	cr_expect_eq(rp_value_get_text(value, NULL, 0), strlen(TEXT));
 }
 

@@ -37,7 +37,7 @@ static void put_block(struct rp_outbuf *out, const char *name, const struct rp_o
 	rp_outbuf_put_u8(out, RP_TAG_END);
 }
 
-static void put_head(struct rp_outbuf *out, uint32_t version, uint32_t pointer_bytes)
+static void put_header(struct rp_outbuf *out, uint32_t version, uint32_t pointer_bytes)
 {
 	static const uint16_t utc[8] = { 2024, 2, 4, 29, 1, 2, 3, 4 };
 
@@ -85,7 +85,7 @@ static void put_fixed_event(struct rp_outbuf *out, uint32_t metadata_id, uint32_
 }
 
 /* Writes the header of a blob for event `id`; the caller adds fields and tags. */
-static void put_blob_head(struct rp_outbuf *out, uint32_t id)
+static void put_blob_header(struct rp_outbuf *out, uint32_t id)
 {
 	rp_outbuf_put_u32(out, id);
 	put_name(out, "Hand");
@@ -110,7 +110,7 @@ static void put_plain_definition(struct rp_outbuf *out, uint32_t id)
 {
 	struct rp_outbuf blob = { 0 };
 
-	put_blob_head(&blob, id);
+	put_blob_header(&blob, id);
 	put_definition(out, &blob);
 	rp_outbuf_fini(&blob);
 }
@@ -257,10 +257,10 @@ Test(reader, refuses_what_is_no_nettrace)
 	cr_expect_eq(read_all("Nettrac", 7, &got), -EBADMSG);
 	cr_expect_eq(read_all("#!/bin/sh\nexit 0\n........................", 40, &got), -EBADMSG);
 	cr_expect_eq(read_all("Nettrace\0\0\0\0\7\0\0\0\0\0\0\0", 20, &got), -EPROTONOSUPPORT);
-	put_head(&out, 5, 8);
+	put_header(&out, 5, 8);
 	cr_expect_eq(read_all(out.bytes, out.size, &got), -EPROTONOSUPPORT);
 	out.size = 0;
-	put_head(&out, 4, 5);
+	put_header(&out, 4, 5);
 	cr_expect_eq(read_all(out.bytes, out.size, &got), -EBADMSG);
 	rp_outbuf_fini(&out);
 }
@@ -275,13 +275,13 @@ Test(reader, says_what_open_said)
 	rp_reader_close(NULL);
 }
 
-Test(reader, tells_the_recording)
+Test(reader, describes_the_recording)
 {
 	struct rp_reader_info info = RP_READER_INFO_INIT;
 	struct rp_outbuf out = { 0 };
 	struct rp_reader *reader;
 
-	put_head(&out, 4, 8);
+	put_header(&out, 4, 8);
 	reader = trace_open(out.bytes, out.size);
 	rp_reader_get_info(reader, &info);
 	cr_expect_eq(info.start_utc_ns, 1709168523004000000);
@@ -294,7 +294,7 @@ Test(reader, tells_the_recording)
 	rp_outbuf_fini(&out);
 }
 
-static void *write_slowly(void *data)
+static void *write_in_pieces(void *data)
 {
 	struct { int fd; const uint8_t *bytes; size_t size; } *job = data;
 
@@ -319,7 +319,7 @@ Test(reader, reads_a_pipe_as_it_reads_memory)
 	job.bytes = bytes;
 	cr_assert_eq(pipe(fds), 0);
 	job.fd = fds[1];
-	cr_assert_eq(pthread_create(&thread, NULL, write_slowly, &job), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, write_in_pieces, &job), 0);
 	cr_assert_eq(rp_reader_open_fd(fds[0], &from_pipe), 0);
 	from_memory = trace_open(bytes, job.size);
 	for (uint64_t i = 0; i < events; i++) {
@@ -344,21 +344,21 @@ Test(reader, refuses_a_block_longer_than_any)
 	struct rp_outbuf out = { 0 };
 	uint64_t got;
 
-	put_head(&out, 4, 8);
+	put_header(&out, 4, 8);
 	begin_object(&out, "MetadataBlock", 2);
 	rp_outbuf_put_u32(&out, (64u << 20) + 1);
 	cr_expect_eq(read_all(out.bytes, out.size, &got), -EBADMSG);
 	rp_outbuf_fini(&out);
 }
 
-Test(reader, tells_a_pipe_that_ends_within_a_block)
+Test(reader, reports_a_pipe_that_ends_within_a_block)
 {
 	struct rp_outbuf out = { 0 };
 	struct rp_reader *reader;
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	int fds[2];
 
-	put_head(&out, 4, 8);
+	put_header(&out, 4, 8);
 	begin_object(&out, "EventBlock", 2);
 	rp_outbuf_put_u32(&out, 64u << 20);
 	cr_assert_eq(pipe(fds), 0);
@@ -378,7 +378,7 @@ Test(reader, gives_unsorted_events_of_several_threads_in_the_order_of_the_stream
 	static const int64_t times_ns[] = { 1000, 3000, -1000, 2000 };
 	struct rp_reader *reader;
 
-	put_head(&out, 4, 8);
+	put_header(&out, 4, 8);
 	put_plain_definition(&out, 1);
 	put_block_header(&content, 0);
 	put_fixed_event(&content, 0x80000001, 1, 10, 510, "a", 1);
@@ -431,7 +431,7 @@ Test(reader, counts_losses_as_traceevent_does)
 		struct rp_outbuf out = { 0 };
 		struct rp_reader *reader;
 
-		put_head(&out, 4, 8);
+		put_header(&out, 4, 8);
 		put_plain_definition(&out, 1);
 		for (size_t n = 0; n < 4 && rows[i].numbers[n]; n++) {
 			if (rows[i].numbers[n] > 0)
@@ -459,7 +459,7 @@ static char *hand_made(const struct rp_outbuf *blob, const void *payload, uint32
 	struct rp_reader *reader;
 	char *json;
 
-	put_head(&out, 4, 8);
+	put_header(&out, 4, 8);
 	put_definition(&out, blob);
 	put_one_event(&out, 1, 1, 5, payload, size);
 	rp_outbuf_put_u8(&out, RP_TAG_NULL);
@@ -493,7 +493,7 @@ Test(reader, prints_what_is_there_of_a_short_payload)
 	};
 	struct rp_outbuf blob = { 0 };
 
-	put_blob_head(&blob, 1);
+	put_blob_header(&blob, 1);
 	rp_outbuf_put_u32(&blob, 3);
 	put_v1_field(&blob, RP_WIRE_I32, "a");
 	rp_outbuf_put_u32(&blob, RP_WIRE_STRUCT);
@@ -544,7 +544,7 @@ Test(reader, keeps_an_event_whose_fields_it_cannot_express)
 		struct rp_outbuf blob = { 0 };
 		char *json;
 
-		put_blob_head(&blob, 1);
+		put_blob_header(&blob, 1);
 		put_v2_tag(&blob, rows[i].codes, rows[i].count);
 		json = hand_made(&blob, payload, sizeof(payload));
 		cr_expect_str_eq(json, rows[i].json, "row %zu: %s", i, json);
@@ -559,7 +559,7 @@ Test(reader, refuses_a_second_definition_and_an_unknown_type)
 	uint64_t got;
 	size_t head;
 
-	put_head(&out, 4, 8);
+	put_header(&out, 4, 8);
 	put_plain_definition(&out, 1);
 	head = out.size;
 	put_plain_definition(&out, 1);

@@ -7,11 +7,11 @@ unsigned long passing_work(unsigned long rounds);
 
 void passing_call(void (*run)(void))
 {
-	volatile char room[64];
+	volatile char space[64];
 
-	room[0] = 0;
+	space[0] = 0;
 	run();
-	room[1] = room[0];
+	space[1] = space[0];
 }
 
 unsigned long passing_work(unsigned long rounds)

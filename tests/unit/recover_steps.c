@@ -42,12 +42,12 @@
 RP_PROVIDER(test, PROVIDER);
 RP_EVENT(test, step, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(serial), RP_BLOB(filling));
 
-struct account {
+struct progress {
 	uint64_t confirmed;
 	uint32_t done;
 };
 
-static struct account *account;
+static struct progress *progress;
 static uint8_t filling[LARGE_BYTES];
 static char folder[] = "/dev/shm/rp-steps-XXXXXX", keep[64], output[64];
 static uint64_t steps, checks, complaints;
@@ -85,7 +85,7 @@ static void live(void)
 		_exit(1);
 	for (uint64_t i = 0; i < EVENTS; i++) {
 		if (test_step(i, filling, size_of(i)) == 0)
-			account->confirmed = i + 1;
+			progress->confirmed = i + 1;
 		/* Half of the events are delivered before the rest is written. */
 		while (i == EVENTS / 2 && rp_session_get_stats(session, &stats) == 0 &&
 		       stats.delivered < i)
@@ -93,7 +93,7 @@ static void live(void)
 	}
 	if (rp_session_stop(session, NULL) != 0)
 		_exit(2);
-	account->done = 1;
+	progress->done = 1;
 	_exit(0);
 }
 
@@ -174,7 +174,7 @@ static void check_now(void)
 	checks++;
 	if (has_session && head.magic[0] && !head.ended) {
 		count = recover(fd);
-	} else if (account->confirmed) {
+	} else if (progress->confirmed) {
 		int whole = open(output, O_RDONLY);
 
 		count = count_events(whole);
@@ -182,8 +182,8 @@ static void check_now(void)
 	}
 	if (fd >= 0)
 		close(fd);
-	check(count >= account->confirmed && count <= account->confirmed + 1,
-	      "recovered, confirmed", count, account->confirmed);
+	check(count >= progress->confirmed && count <= progress->confirmed + 1,
+	      "recovered, confirmed", count, progress->confirmed);
 }
 
 /* Everything that recovery reads, except the contents of rings. */
@@ -254,10 +254,10 @@ static void check_tails(const struct view *view)
 static bool has_changed(struct view *view)
 {
 	struct stat stat;
-	bool changed = view->confirmed != account->confirmed;
+	bool changed = view->confirmed != progress->confirmed;
 
 	check_tails(view);
-	view->confirmed = account->confirmed;
+	view->confirmed = progress->confirmed;
 	if (view->session && memcmp(view->session, view->before, view->session_bytes) != 0) {
 		memcpy(view->before, view->session, view->session_bytes);
 		changed = true;
@@ -360,9 +360,9 @@ static int look_at(pid_t process)
 	}
 gone:
 	check_now();
-	check(WIFEXITED(status) && WEXITSTATUS(status) == 0 && account->done, "it ended badly",
-	      (uint64_t)status, account->done);
-	check(account->confirmed == EVENTS, "not all were written", account->confirmed, EVENTS);
+	check(WIFEXITED(status) && WEXITSTATUS(status) == 0 && progress->done, "it ended badly",
+	      (uint64_t)status, progress->done);
+	check(progress->confirmed == EVENTS, "not all were written", progress->confirmed, EVENTS);
 	return 0;
 }
 
@@ -384,9 +384,9 @@ int main(void)
 		return skip("no tmpfs");
 	snprintf(keep, sizeof(keep), "%s/keep", folder);
 	snprintf(output, sizeof(output), "%s/trace", folder);
-	account = mmap(NULL, sizeof(*account), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
-	if (account == MAP_FAILED)
+	if (progress == MAP_FAILED)
 		return 1;
 	for (size_t i = 0; i < sizeof(filling); i++)
 		filling[i] = (uint8_t)(i * 7);

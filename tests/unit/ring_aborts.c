@@ -26,9 +26,10 @@
 
 #include <ringpipe/ringpipe.h>
 
-#include "core/core.h"
-#include "core/own.h"
+#include "base/clock.h"
 #include "core/kernel_probes.h"
+#include "core/own.h"
+#include "ring/ring.h"
 #include "ring/rseq.h"
 #include "ring/slot.h"
 #include "ring_setup.h"
@@ -40,7 +41,7 @@
 static unsigned int complaints;
 static const char *doing = "";
 
-static void complain(const struct trap_place *place, const char *format, ...)
+static void fault(const struct trap_place *place, const char *format, ...)
 {
 	va_list arguments;
 
@@ -75,12 +76,12 @@ static int write_path(struct rp_event *which, const struct path *path)
 				    .frames = frames };
 
 	rp_activity_set(path->ids ? &ids : &no_ids);
-	if (path->words) {
-		uint64_t words[4] = { 0 };
+	if (path->regs) {
+		uint64_t regs[4] = { 0 };
 
 		if (path->part_count)
-			memcpy(words, path->parts[0].base, path->parts[0].size_bytes);
-		return rp_event_write_regs(words[0], words[1], words[2], words[3], which,
+			memcpy(regs, path->parts[0].base, path->parts[0].size_bytes);
+		return rp_event_write_regs(regs[0], regs[1], regs[2], regs[3], which,
 					   path->parts[0].size_bytes);
 	}
 	return path->frames ?
@@ -90,7 +91,7 @@ static int write_path(struct rp_event *which, const struct path *path)
 
 static const struct path *current;
 static int nested_ret;
-static bool has_nested, has_stopped, has_room;
+static bool has_nested, has_stopped, has_space;
 static uint64_t had_when_stopped;	/* the earlier session had the event, before this one */
 
 /* The records in the rings, and the losses counted, for one event. */
@@ -138,12 +139,12 @@ static unsigned int look(const struct path *path, const struct rp_ring *ring, ui
 
 	if (path->rest && ring->subbuf && ring->head > BEGIN &&
 	    ring->ends[BEGIN / ring->subbuf % RP_RING_SUBBUFS] != BEGIN)
-		complain(place, "nobody knows where the chunk ends");
+		fault(place, "nobody knows where the chunk ends");
 	for (uint64_t at = BEGIN + (ring->subbuf ? path->rest : 0); at < ring->head;) {
 		const struct rp_record *record = rp_ring_record(ring, at, ring->head);
 
 		if (!record || !is_whole(path, record) || record->ticks < ticks) {
-			complain(place, "a torn record");
+			fault(place, "a torn record");
 			break;
 		}
 		ticks = record->ticks;
@@ -174,7 +175,7 @@ static void find_pooled(const struct path *path, uint32_t index, const struct tr
 
 		*(is_of_fallback(pool[i]) ? &found->in_fallbacks : &found->in_rings) += count;
 		if (count && (slot->owners[i] & RP_OWNER_MASK) == RP_OWNER_FREE)
-			complain(place, "a record in a buffer that is free");
+			fault(place, "a record in a buffer that is free");
 		found->lost += pool[i]->lost_full + pool[i]->lost_fallback;
 	}
 }
@@ -183,9 +184,9 @@ static struct found find(const struct path *path, uint32_t index, const struct t
 {
 	const struct rp_slot *slot = &rp_slots[SLOT];
 	struct found found = { .lost = closed_losses };
-	uint64_t accounts = (slot->busy + slot->too_big) & RP_STATS_COUNT;
+	uint64_t lost = (slot->busy + slot->too_big) & RP_STATS_COUNT;
 
-	*(has_stopped ? &found.later_lost : &found.lost) += accounts;
+	*(has_stopped ? &found.later_lost : &found.lost) += lost;
 	for (uint32_t i = 0; i < ring_count; i++) {
 		found.in_rings += look(path, rings[i], index, place);
 		found.later += look(path, later_rings[i], index, place);
@@ -200,7 +201,7 @@ static struct found find(const struct path *path, uint32_t index, const struct t
 		found.locks += slot->fallback[i].lock / 2;
 		found.later_lost += later_fallbacks[i]->lost_fallback;
 		if (slot->fallback[i].lock % 2 != path->held)
-			complain(place, "a lock that is held, or not any more");
+			fault(place, "a lock that is held, or not any more");
 	}
 	return found;
 }
@@ -218,7 +219,7 @@ static uint64_t count_before(const struct path *path, const struct trap_place *p
 		count += look(path, before_fallbacks[i], MAIN, place) +
 			 look(path, before_fallbacks[i], NESTED, place);
 		if (slot->fallback[i].lock % 2 && place)
-			complain(place, "a lock of the session before is held");
+			fault(place, "a lock of the session before is held");
 	}
 	return count;
 }
@@ -258,7 +259,7 @@ static uint64_t had_first(void)
 	const struct rp_slot *slot = &rp_slots[SLOT];
 	uint64_t count = (slot->busy + slot->too_big) & RP_STATS_COUNT;
 
-	if (!in_turn || count_before(current, NULL))
+	if (!is_multi || count_before(current, NULL))
 		return 0;
 	for (uint32_t i = 0; i < ring_count; i++)
 		count += look(current, rings[i], MAIN, NULL) + rings[i]->lost_full;
@@ -307,7 +308,7 @@ static void read_rings(void)
 
 		(void)look(current, ring, MAIN, NULL);
 		if (ring->data[BEGIN % RING_BYTES] != 0xee && ring->intent <= BEGIN)
-			complain(NULL, "a write into the fallback's ring that is not told");
+			fault(NULL, "a write into the fallback's ring that is not told");
 	}
 }
 
@@ -317,7 +318,7 @@ static void make_space(void)
 		rings[i]->tail = BEGIN;
 	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
 		fallbacks[i]->tail = BEGIN;
-	has_room = true;
+	has_space = true;
 }
 
 static const struct mode {
@@ -367,37 +368,37 @@ static void check(const struct path *path, const struct mode *mode, unsigned int
 	nested = find(path, NESTED, place);
 	records = found.in_rings + found.in_fallbacks;
 	others = nested.in_rings + nested.in_fallbacks;
-	if (in_turn && count_before(path, place) != 1u + has_nested)
-		complain(place, "%s: %" PRIu64 " times in the session before", mode->name,
+	if (is_multi && count_before(path, place) != 1u + has_nested)
+		fault(place, "%s: %" PRIu64 " times in the session before", mode->name,
 			 count_before(path, place));
 	if (found.later || nested.later || found.later_lost)
-		complain(place, "%s: the later session got it", mode->name);
+		fault(place, "%s: the later session got it", mode->name);
 	if (records + others + found.lost != offered(path, place, &found))
-		complain(place, "%s: %u records, %u of the handler's, %" PRIu64 " losses",
+		fault(place, "%s: %u records, %u of the handler's, %" PRIu64 " losses",
 			 mode->name, records, others, found.lost);
 	if ((found.lost && !has_nested && ret != loss) ||
 	    (!path->gone && !has_stopped && (records == 1) != (ret == 0)))
-		complain(place, "%s: the call returned %d, %u records", mode->name, ret, records);
+		fault(place, "%s: the call returned %d, %u records", mode->name, ret, records);
 	if (has_nested && !path->gone && (others == 1) != (nested_ret == 0))
-		complain(place, "the handler's call returned %d, %u records", nested_ret, others);
+		fault(place, "the handler's call returned %d, %u records", nested_ret, others);
 	/* The section for registers is tried once, then the general section from its beginning. */
-	if (mode->stays && (hits > (in_turn ? 2 : 1) * ABORTS_MAX ||
-			    (!in_turn && hits > 1 && found.in_rings)))
-		complain(place, "it gave up after %u aborts", hits);
+	if (mode->stays && (hits > (is_multi ? 2 : 1) * ABORTS_MAX ||
+			    (!is_multi && hits > 1 && found.in_rings)))
+		fault(place, "it gave up after %u aborts", hits);
 	if (!mode->then && !mode->stays && found.lost != must_lose(path))
-		complain(place, "%s: lost %" PRIu64, mode->name, found.lost);
+		fault(place, "%s: lost %" PRIu64, mode->name, found.lost);
 	if (found.locks < found.in_fallbacks + nested.in_fallbacks)
-		complain(place, "two writers under one lock");
+		fault(place, "two writers under one lock");
 	if (path->overwrites && !path->missing && !mode->then && !mode->stays &&
 	    found.in_rings != 1)
-		complain(place, "%s: the chunk was not given up", mode->name);
-	if (has_room && place->aborts && records != 1)
-		complain(place, "there was room, and it was not used");
+		fault(place, "%s: the chunk was not given up", mode->name);
+	if (has_space && place->aborts && records != 1)
+		fault(place, "there was room, and it was not used");
 	if ((path->missing || path->beyond) && !path->pooled && !mode->stays && !has_stopped &&
 	    !rp_slots[SLOT].wanted)
-		complain(place, "nobody was told of the ring that is missing");
+		fault(place, "nobody was told of the ring that is missing");
 	if (rp_rseq_area()->rseq_cs)
-		complain(place, "the thread points into the section still");
+		fault(place, "the thread points into the section still");
 }
 
 static unsigned int interrupt(const struct path *path, const struct mode *mode,
@@ -407,7 +408,7 @@ static unsigned int interrupt(const struct path *path, const struct mode *mode,
 	int ret;
 
 	reset(path);
-	has_nested = has_stopped = has_room = false;
+	has_nested = has_stopped = has_space = false;
 	current = path;
 	traps_plant(place, mode->stays ? TRAP_HITS_MAX : 1, mode->then);
 	ret = write_path(&event, path);
@@ -435,7 +436,7 @@ static void run_path(const struct path *path, struct trap_places *places)
 
 	static char name[80];
 
-	snprintf(name, sizeof(name), "%s%s", in_turn ? "in turn: " : "", path->name);
+	snprintf(name, sizeof(name), "%s%s", is_multi ? "in turn: " : "", path->name);
 	doing = name;
 	for (size_t i = 0; i < places->count; i++) {
 		struct trap_place *place = &places->list[i];
@@ -470,7 +471,7 @@ static void sections_are_aborted_everywhere(const struct trap_places *places)
 
 		printf("# %4" PRIu64 " aborts at %s\n", place->hits, place->text);
 		if (!place->hits)
-			complain(place, "no path came here");
+			fault(place, "no path came here");
 		if (place->hits < least)
 			least = place->hits;
 		count++;
@@ -479,7 +480,7 @@ static void sections_are_aborted_everywhere(const struct trap_places *places)
 	       " or more at each; %" PRIu64 " signals elsewhere\n", all_aborts, count, least,
 	       all_signals);
 	if (count < 20)
-		complain(NULL, "%u instructions", count);
+		fault(NULL, "%u instructions", count);
 	report("each_instruction_of_the_sections_was_aborted");
 }
 
@@ -507,14 +508,14 @@ static void copy_aborted_at(size_t readable, size_t size)
 	int ret;
 
 	reset(&path);
-	has_nested = has_stopped = has_room = false;
+	has_nested = has_stopped = has_space = false;
 	current = &path;
 	mprotect(locked_page, 4096, PROT_NONE);
 	ret = write_path(&event, &path);
 	mprotect(locked_page, 4096, PROT_READ | PROT_WRITE);
 	check(&path, &mode, 1, ret, NULL);
 	if (faults != before + 1 || ret != 0)
-		complain(NULL, "%u faults, returned %d", faults - before, ret);
+		fault(NULL, "%u faults, returned %d", faults - before, ret);
 }
 
 static void copies_are_aborted_at_each_byte(void)
@@ -538,7 +539,7 @@ static void copies_are_aborted_at_each_byte(void)
 	printf("# %u aborts in copies, one at each byte\n", faults);
 	signal(SIGSEGV, SIG_DFL);
 	munmap(pages, 8192);
-	report(in_turn ? "copy_aborted_at_each_byte_in_turn_is_written_once_in_each_session" :
+	report(is_multi ? "multi_copy_aborted_at_each_byte_is_written_once_in_each_session" :
 		       "copy_aborted_at_each_byte_is_written_once");
 }
 
@@ -569,13 +570,13 @@ int main(void)
 	make_rings();
 	settle_down();
 	for (size_t i = 0; i < 2 * PATHS; i++) {
-		in_turn = i >= PATHS;
+		is_multi = i >= PATHS;
 		run_path(&paths[i % PATHS], &places);
 	}
 	sections_are_aborted_everywhere(&places);
-	in_turn = false;
+	is_multi = false;
 	copies_are_aborted_at_each_byte();
-	in_turn = true;
+	is_multi = true;
 	copies_are_aborted_at_each_byte();
 	traps_free(&places);
 	printf("1..%u\n", tests);

@@ -15,10 +15,11 @@
 #include <ringpipe/ringpipe.h>
 
 #include "base/atomic.h"
-#include "ring/rseq.h"
 #include "core/core.h"
-#include "ring/slot.h"
 #include "refuse.h"
+#include "ring/ring.h"
+#include "ring/rseq.h"
+#include "ring/slot.h"
 
 #define ROUNDS 100u
 

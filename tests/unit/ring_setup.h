@@ -11,9 +11,11 @@
 
 #include <ringpipe/ringpipe.h>
 
-#include "core/core.h"
+#include "base/clock.h"
+#include "core/enable.h"
 #include "core/own.h"
 #include "ring/regs.h"
+#include "ring/ring.h"
 #include "ring/slot.h"
 #include "ring_paths.h"
 
@@ -38,7 +40,7 @@ static struct rp_ring *table[RINGS_MAX];
 static struct rp_ring *pool[POOL];
 /* With space for all records. */
 static struct rp_ring *before_rings[RINGS_MAX], *before_fallbacks[RP_FALLBACKS];
-static bool in_turn;
+static bool is_multi;
 static uint32_t ring_count;
 static uint16_t processor;		/* on which this runs */
 
@@ -142,26 +144,26 @@ static void reset_slot(const struct path *path)
 	for (uint32_t i = 0; i < ring_count; i++)
 		rings[i]->stamp = path->ring_is_ahead ? stamp_before : 0;
 	reset_before(path);
-	event.enable = nested_event.enable = in_turn ? BIT | BEFORE_BIT : BIT;
-	rp_unusual_slots = ~RP_SESSION_BITS;
+	event.enable = nested_event.enable = is_multi ? BIT | BEFORE_BIT : BIT;
+	rp_regs_slow_mask = ~RP_SESSION_BITS;
 }
 
 /* Resets to a session that has just started; the thread's cache belongs to the previous one. */
 static void reset(const struct path *path)
 {
 	(*rp_slots_generation())++;
-	if (path->known) {
+	if (path->cached) {
 		const struct path before = { .clock = path->clock };
 
 		reset_slot(&before);
 		(void)rp_event_write_regs(0, 0, 0, 0, &nested_event, 0);
 	}
 	reset_slot(path);
-	if (path->known) {
+	if (path->cached) {
 		const struct rp_ring *ring = rp_thread_ring.ring;
 
 		/* The limit from a read of the tail. Tails only move forward. */
-		rp_thread_ring.limit = path->room_was_made ? 0 :
+		rp_thread_ring.limit = path->space_was_freed ? 0 :
 				       ring->tail + ring->watermark - (RP_RECORD_HEADER + 32) + 1;
 	}
 }

@@ -111,9 +111,9 @@ static struct rp_sink *start_ready(void)
 	return sink;
 }
 
-static size_t received(void *bytes, size_t room)
+static size_t received(void *bytes, size_t space)
 {
-	ssize_t got = recv(client, bytes, room, MSG_DONTWAIT);
+	ssize_t got = recv(client, bytes, space, MSG_DONTWAIT);
 
 	return got > 0 ? (size_t)got : 0;
 }
@@ -305,7 +305,7 @@ Test(sink_batch, an_index_used_again_is_another_definition)
 	stop(sink);
 }
 
-Test(sink_batch, ringpipes_own_events_are_left_to_the_accounts)
+Test(sink_batch, ringpipes_own_events_are_left_to_the_stats)
 {
 	struct rp_sink *sink = start();
 	struct rp_event_def own = placed;
@@ -360,7 +360,7 @@ Test(sink_batch, a_client_that_is_gone_fails_the_sink)
 	stop(sink);
 }
 
-Test(sink_batch, a_client_that_takes_nothing_gets_no_more_accounts)
+Test(sink_batch, a_client_that_takes_nothing_gets_no_more_stats)
 {
 	struct rp_sink *sink = start();
 	char full[4096] = "";

@@ -16,7 +16,7 @@
 #include "sink/sinks.h"
 
 #define RING_BYTES (1u << 20)
-#define HEAD_BYTES 80u		/* of a file, with the date in it */
+#define HEADER_BYTES 80u		/* of a file, with the date in it */
 #define KINDS 5u
 
 RP_PROVIDER(rows, "Test-Rows");
@@ -105,18 +105,18 @@ static struct rp_ring *fill(uint64_t seed)
 	return ring;
 }
 
-static int one_by_one(struct rp_sink *sink, struct rp_event_batch *run)
+static int one_by_one(struct rp_sink *sink, struct rp_event_batch *batch)
 {
-	return rp_event_batch_deliver(run, sink, sink->ops->event, NULL, NULL);
+	return rp_event_batch_deliver(batch, sink, sink->ops->event, NULL, NULL);
 }
 
 /* Delivers the ring to a file, `piece` bytes at a time. */
 static struct output give(const struct rp_ring *ring, uint64_t piece,
-			  int (*give_run)(struct rp_sink *sink, struct rp_event_batch *run))
+			  int (*give_batch)(struct rp_sink *sink, struct rp_event_batch *batch))
 {
 	static struct rp_clock_map map;
 	const struct rp_sink_content content = { .start_ns = 1000 };
-	struct rp_event_batch run = {
+	struct rp_event_batch batch = {
 		.ring = ring, .position = ring->tail, .limit = ring->head, .map = &map,
 		.until_ticks = UINT64_MAX,
 	};
@@ -130,17 +130,18 @@ static struct output give(const struct rp_ring *ring, uint64_t piece,
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(rp_sink_file_create(fd, false, &content, &sink), 0);
 	sink->keep_fd = true;
-	while (run.position < run.limit) {
-		run.pause = run.position + piece < run.limit ? run.position + piece : run.limit;
-		cr_assert_eq((give_run ? give_run : sink->ops->run)(sink, &run), 0);
-		cr_assert_geq(run.position, run.pause);
+	while (batch.position < batch.limit) {
+		batch.pause = batch.position + piece < batch.limit ?
+			      batch.position + piece : batch.limit;
+		cr_assert_eq((give_batch ? give_batch : sink->ops->batch)(sink, &batch), 0);
+		cr_assert_geq(batch.position, batch.pause);
 	}
 	cr_assert_eq(sink->ops->flush(sink), 0);
 	output.size = sink->bytes;
 	output.delivered = sink->delivered;
-	output.clamped = run.clamped;
-	output.damaged = run.damaged;
-	output.last_ns = run.last_ns;
+	output.clamped = batch.clamped;
+	output.damaged = batch.damaged;
+	output.last_ns = batch.last_ns;
 	output.bytes = malloc(output.size);
 	cr_assert_eq(pread(fd, output.bytes, output.size, 0), (ssize_t)output.size);
 	sink->ops->destroy(sink);
@@ -157,8 +158,8 @@ static void expect_same(const struct rp_ring *ring, uint64_t piece, uint64_t *re
 	cr_expect_eq(rows.damaged, single.damaged);
 	cr_expect_eq(rows.last_ns, single.last_ns);
 	cr_assert_eq(rows.size, single.size);
-	cr_expect_eq(memcmp(rows.bytes + HEAD_BYTES, single.bytes + HEAD_BYTES,
-			    rows.size - HEAD_BYTES), 0);
+	cr_expect_eq(memcmp(rows.bytes + HEADER_BYTES, single.bytes + HEADER_BYTES,
+			    rows.size - HEADER_BYTES), 0);
 	*ret_delivered = rows.delivered;
 	free(rows.bytes);
 	free(single.bytes);
@@ -177,8 +178,8 @@ Test(rows, short_way_writes_the_file_of_the_long_one)
 	}
 }
 
-/* A stray write damages a record in the middle of a repeat run. */
-Test(rows, row_ends_at_a_record_that_cannot_be)
+/* A stray write damages a record in the middle of a repeat batch. */
+Test(rows, repeat_run_ends_at_a_damaged_record)
 {
 	struct rp_ring *ring;
 	uint64_t ticks = rp_clock_ticks_ordered(), delivered;
@@ -203,8 +204,8 @@ Test(rows, row_ends_at_a_record_that_cannot_be)
 	rp_ring_destroy(ring);
 }
 
-/* A record of another event, or from another thread, ends a repeat run. */
-Test(rows, row_ends_with_its_kind_and_its_writer)
+/* A record of another event, or from another thread, ends a repeat batch. */
+Test(rows, repeat_run_ends_with_its_kind_and_its_writer)
 {
 	struct rp_ring *ring;
 	uint64_t ticks = rp_clock_ticks_ordered(), delivered;

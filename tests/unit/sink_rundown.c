@@ -27,7 +27,7 @@ struct reading {
  * Reads little at a time, so that the sink is often full. Criterion's assertions work in one thread
  * only: without memory, the recording is just short.
  */
-static void *read_slowly(void *data)
+static void *read_with_pauses(void *data)
 {
 	struct reading *reading = data;
 	ssize_t got;
@@ -116,7 +116,7 @@ Test(sink_rundown, is_whole_however_slow_its_reader, .timeout = 120)
 	cr_assert_eq(rp_event_create(provider, &decl, &event), 0);
 	cr_assert_eq(pipe(ends), 0);
 	reading.fd = ends[0];
-	cr_assert_eq(pthread_create(&thread, NULL, read_slowly, &reading), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, read_with_pauses, &reading), 0);
 	options.output_fd = ends[1];
 	options.buffer_bytes = 0;	/* for the events, which this test ignores */
 	cr_assert_eq(rp_session_start(&options, &session), 0);

@@ -26,12 +26,12 @@ static bool never(void *data)
 	return false;
 }
 
-static size_t parse_hex(const char *text, uint8_t *ret_bytes, size_t room)
+static size_t parse_hex(const char *text, uint8_t *ret_bytes, size_t space)
 {
 	size_t count = 0;
 	unsigned int byte;
 
-	while (count < room && sscanf(text + 2 * count, "%2x", &byte) == 1)
+	while (count < space && sscanf(text + 2 * count, "%2x", &byte) == 1)
 		ret_bytes[count++] = (uint8_t)byte;
 	return count;
 }

@@ -190,7 +190,7 @@ Test(tool_trace_merge, part_that_is_cut_is_there_up_to_its_end_and_reported)
 }
 
 /* Return: fields, stack and activities of the first event of a source. */
-static char *tell_all(int fd)
+static char *describe_all(int fd)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
 	struct rp_reader *reader;
@@ -237,10 +237,10 @@ Test(tool_trace_merge, nothing_of_an_event_is_changed)
 	event.type = type;
 	cr_assert_eq(rp_encoder_event(encoder, &event), 0);
 	source.fd = file_of(encoder, 0);
-	before = tell_all(source.fd);
+	before = describe_all(source.fd);
 	cr_assert_eq(lseek(source.fd, 0, SEEK_SET), 0);
 	fd = merge(&source, 1);
-	after = tell_all(fd);
+	after = describe_all(fd);
 	cr_expect_str_eq(after, before);
 	cr_expect(strstr(after, "\"inner\":{\"x\":-2,\"name\":\"in\"},\"bytes\":\"0708\""), "%s",
 		  after);

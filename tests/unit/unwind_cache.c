@@ -118,7 +118,7 @@ static void *learn_chains(void *data)
 }
 
 /* In a thread whose stack bounds the library knows. */
-Test(unwind_learnt, every_stack_is_whole_in_the_end, .timeout = 120)
+Test(unwind_cache, every_stack_is_whole_in_the_end, .timeout = 120)
 {
 	const char *preloaded = getenv("LD_PRELOAD");
 	pthread_t thread;

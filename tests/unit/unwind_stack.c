@@ -465,7 +465,7 @@ static uint64_t run_made_code(const uint8_t *code, size_t bytes)
 	return (uint64_t)(uintptr_t)memory;
 }
 
-Test(unwind_stack, code_made_at_run_time_is_followed_by_its_frame_pointer)
+Test(unwind_stack, generated_code_is_followed_by_its_frame_pointer)
 {
 	uint64_t made = run_made_code(with_pointer, sizeof(with_pointer));
 

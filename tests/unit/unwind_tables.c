@@ -206,9 +206,9 @@ static void damage_and_look(void)
 	struct rp_cfi_row row;
 
 	for (unsigned int i = 0; i < 8; i++) {
-		size_t room = next_random() % 4 == 0 ? 64 : copy.size - 8;
+		size_t space = next_random() % 4 == 0 ? 64 : copy.size - 8;
 
-		places[i] = copy.bytes + next_random() % room;
+		places[i] = copy.bytes + next_random() % space;
 		memcpy(&saved[i], places[i], 8);
 		if (next_random() % 2)
 			*places[i] = (uint8_t)next_random();
@@ -370,7 +370,7 @@ Test(unwind_tables, lengths_and_places_that_lie_are_not_followed)
 	cr_expect_not(is_found_with(HEADER + 2, 0xff, 1), "no index");
 	cr_expect_not(is_found_with(HEADER + 3, 0x1b, 1), "an index of another kind");
 	cr_expect_not(is_found_with(HEADER + 8, 0, 4), "an index of nothing");
-	cr_expect_not(is_found_with(HEADER + 8, 2, 4), "an index longer than its room");
+	cr_expect_not(is_found_with(HEADER + 8, 2, 4), "an index longer than its space");
 	cr_expect_not(is_found_with(HEADER + 8, UINT32_MAX, 4), "much longer");
 	cr_expect_not(is_found_with(HEADER + 16, 0x7ffffff0, 4), "a description nowhere");
 	cr_expect_not(is_found_with(HEADER + 16, CIE, 4), "a description that is none");
@@ -440,7 +440,7 @@ Test(unwind_tables, expressions_report_their_value_or_none)
 	cr_expect_eq(VALUE_OF(1, 0x06), NO_VALUE, "a word from nowhere");
 	cr_expect_eq(VALUE_OF(4, 0x0a, 0xff, 0xff, 0x06), NO_VALUE, "a word that is not there");
 	cr_expect_eq(VALUE_OF(9, 0x30, 0x30, 0x30, 0x30, 0x30, 0x30, 0x30, 0x30, 0x30), NO_VALUE,
-		     "more than there is room for");
+		     "more than there is space for");
 	cr_expect_eq(VALUE_OF(3, 0x2f, 0xfd, 0xff), NO_VALUE, "a jump back");
 	cr_expect_eq(VALUE_OF(1, 0x77), NO_VALUE, "an operand that is missing");
 	cr_expect_eq(VALUE_OF(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0x06),

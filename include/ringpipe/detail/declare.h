@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The expansions of RP_PROVIDER, RP_EVENT, RP_STRUCT and RP_ENUM. */
+/*
+ * RP_EVENT expands to this. RP_PROVIDER and the parts of an event are in site.h, RP_STRUCT and
+ * RP_ENUM in structs.h, the types of fields in kinds.h.
+ */
 #ifndef RINGPIPE_DETAIL_DECLARE_H
 #define RINGPIPE_DETAIL_DECLARE_H
 
-#include <ringpipe/detail/gate.h>
-#include <ringpipe/detail/layout.h>
 #include <ringpipe/detail/kinds.h>
 #include <ringpipe/detail/map.h>
 #include <ringpipe/detail/pack.h>
 #include <ringpipe/detail/probe.h>
+#include <ringpipe/detail/site.h>
+#include <ringpipe/detail/structs.h>
 
 /*
  * RP_EVENT_EMIT_0_ is for events without fields, RP_EVENT_EMIT_N_ for events with fields. map.h
@@ -19,113 +22,6 @@
 	RP_CAT_(RP_EVENT_EMIT_, RP_ARITY_(__VA_ARGS__)) \
 	(provider, event, id, version, level, opcode, flags, message, one_in, per_second, \
 	 __VA_ARGS__)
-
-#define RP_PROVIDER_EMIT_(ident, provider_name) \
-	RP_ASSERT_(sizeof(provider_name) <= RP_NAME_MAX + 1, "a provider's name is too long"); \
-	RP_BEGIN_DECLS \
-	extern struct rp_provider_decl ident##_provider_ __attribute__((visibility("hidden"))); \
-	RP_END_DECLS \
-	RP_INLINE_ void ident##_provider_data_(void) \
-	{ \
-		rp_object_data_(); \
-		RP_PROVIDER_DATA_(#ident "_provider_", provider_name); \
-	} \
-	RP_INLINE_ struct rp_provider *ident##_provider(void) \
-	{ \
-		ident##_provider_data_(); \
-		return ident##_provider_.core; \
-	} \
-	RP_SEMICOLON_
-
-#define RP_MEMBER_DESC_(t) { RP_DESC_(t) }
-#define RP_STRUCT_EMIT_(tag, ...) \
-	RP_CAT_(RP_STRUCT_EMIT_, RP_WHICH_(__VA_ARGS__))(tag, __VA_ARGS__)
-#define RP_STRUCT_EMIT_FEW_(tag, ...) \
-	struct tag { \
-		RP_MAP_(RP_MEMBER_, RP_NOTHING_, __VA_ARGS__) \
-	} __attribute__((packed)); \
-	static const struct rp_field tag##_fields_[] __attribute__((unused)) = { \
-		RP_MAP_(RP_MEMBER_DESC_, RP_COMMA_, __VA_ARGS__) }; \
-	RP_SEMICOLON_
-
-#define RP_ENUMERATOR_(c) { #c, RP_CAST_(int64_t, c) }
-#define RP_ENUM_EMIT_(tag, ...) \
-	RP_CAT_(RP_ENUM_EMIT_, RP_WHICH_NAMES_(__VA_ARGS__))(tag, __VA_ARGS__)
-#define RP_ENUM_EMIT_FEW_(tag, ...) \
-	static const struct rp_enumerator tag##_enumerators_[] = { \
-		RP_MAP_(RP_ENUMERATOR_, RP_COMMA_, __VA_ARGS__) }; \
-	static const struct rp_enumeration tag##_enumeration_ __attribute__((unused)) = { \
-		#tag, tag##_enumerators_, RP_COUNT_(__VA_ARGS__) }; \
-	RP_SEMICOLON_
-
-#define RP_EVENT_SITE_(provider, event, id, version, level, opcode, flags, message, one_in, \
-		       per_second, keywords, n, fields) \
-	RP_ASSERT_(sizeof(#event) <= RP_NAME_MAX + 1, "an event's name is too long"); \
-	RP_ASSERT_((version) < 256 && (level) + 0 < 256 && (opcode) < 256, \
-		   "an event's version, level or opcode exceeds 255"); \
-	RP_ASSERT_(RP_CAST_(uint64_t, id) <= RP_EVENT_ID_MAX || \
-		   RP_CAST_(uint64_t, id) == RP_EVENT_ID_AUTO, "an event's id is above 65534"); \
-	RP_BEGIN_DECLS \
-	extern struct rp_event provider##_##event##_event_ __attribute__((visibility("hidden"))); \
-	RP_END_DECLS \
-	RP_INLINE_ void provider##_##event##_data_(void) \
-	{ \
-		provider##_provider_data_(); \
-		fields \
-		RP_EVENT_DATA_(#provider "_" #event "_event_", provider##_provider_, #event, \
-			       message, id, version, level, opcode, flags, one_in, per_second, \
-			       keywords, n); \
-	} \
-	RP_INLINE_ int provider##_##event##_enabled(void) \
-	{ \
-		provider##_##event##_data_(); \
-		RP_CAT_(RP_ENABLED_, RP_STATIC_KEYS)(provider##_##event##_event_.enable) \
-	}
-
-/* For an event without a limit, the compiler removes this test. */
-#define RP_SKIP_(event, one_in, per_second) \
-	if (((one_in) || (per_second)) && !rp_event_admit(&event)) \
-		return 0;
-
-/* The variants with attributes: 0_ for events without fields, N_ for events with fields. */
-#define RP_EVENT_EX_EMIT_0_(provider, event, attributes) \
-	RP_ASSERT_(RP_ATTRIBUTES_ attributes == 0, "attributes stand in parentheses"); \
-	RP_EVENT_EX_EMIT_0_I_(provider, event, RP_VALUES_ attributes, \
-			      RP_VALUE_KEYWORDS_ attributes)
-#define RP_EVENT_EX_EMIT_0_I_(...) RP_EVENT_EMIT_0_(__VA_ARGS__)
-#define RP_EVENT_EX_EMIT_N_(provider, event, attributes, ...) \
-	RP_ASSERT_(RP_ATTRIBUTES_ attributes == 0, "attributes stand in parentheses"); \
-	RP_EVENT_EX_EMIT_N_I_(provider, event, RP_VALUES_ attributes, \
-			      RP_VALUE_KEYWORDS_ attributes, __VA_ARGS__)
-#define RP_EVENT_EX_EMIT_N_I_(...) RP_EVENT_EMIT_N_(__VA_ARGS__)
-#define RP_EVENT_EX_EMIT_MANY_(provider, event, ...) \
-	RP_EVENT_EMIT_MANY_(provider, event, __VA_ARGS__)
-
-/* The gate is inline at the call site; everything else is out of line. */
-#define RP_EVENT_CALL_(name, params, args) \
-	RP_INLINE_ int name params \
-	{ \
-		RP_CAT_(RP_GATE_, RP_STATIC_KEYS)(name##_event_.enable, wanted); \
-		return 0; \
-	wanted: RP_COLD_LABEL_; \
-		RP_CAT_(RP_GATE_AGAIN_, RP_STATIC_KEYS)(name##_event_.enable) \
-		return name##_write_ args; \
-	}
-
-#define RP_EVENT_EMIT_0_(provider, event, id, version, level, opcode, flags, message, one_in, \
-			 per_second, keywords) \
-	RP_EVENT_SITE_(provider, event, id, version, level, opcode, flags, message, one_in, \
-		       per_second, keywords, 0, ) \
-	RP_PROBE_EMIT_(provider, event) \
-	RP_OUT_OF_LINE_ int provider##_##event##_write_(void) \
-	{ \
-		provider##_##event##_data_(); \
-		RP_SKIP_(provider##_##event##_event_, one_in, per_second) \
-		RP_PROBE_FIRE_(provider, event, "", 0) \
-		return rp_event_write_regs(0, 0, 0, 0, &provider##_##event##_event_, 0); \
-	} \
-	RP_EVENT_CALL_(provider##_##event, (void), ()) \
-	RP_SEMICOLON_
 
 #define RP_EVENT_EMIT_N_(provider, event, id, version, level, opcode, flags, message, one_in, \
 			 per_second, keywords, ...) \
@@ -164,8 +60,5 @@
 		       (RP_MAP_(RP_ARG_, RP_COMMA_, __VA_ARGS__))) \
 	RP_EVENT_CPP_EMIT_(provider##_##event, __VA_ARGS__) \
 	RP_SEMICOLON_
-
-/* ringpipe.hpp redefines this to add the functions of C++. */
-#define RP_EVENT_CPP_EMIT_(name, ...)
 
 #endif

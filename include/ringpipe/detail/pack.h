@@ -87,10 +87,10 @@ rp_pack_array_(struct rp_pack_ *pack, const void *from, size_t count, size_t ele
 static inline __attribute__((always_inline)) int rp_pack_write_regs_(const struct rp_pack_ *pack,
 								     struct rp_event *event)
 {
-	uint64_t words[RP_REGS_BYTES_ / 8];
+	uint64_t regs[RP_REGS_BYTES_ / 8];
 
-	memcpy(words, pack->space, sizeof(words));
-	return rp_event_write_regs(words[0], words[1], words[2], words[3], event, pack->at);
+	memcpy(regs, pack->space, sizeof(regs));
+	return rp_event_write_regs(regs[0], regs[1], regs[2], regs[3], event, pack->at);
 }
 
 static inline size_t rp_string16_bytes_(const rp_char16 *string)

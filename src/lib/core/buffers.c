@@ -9,9 +9,12 @@
  * last one became free. It takes the rings of locks first, because these are free immediately.
  * Without this step, all buffers of a small session end up as full rings, and none becomes free.
  */
+#include "base/atomic.h"
 #include "core/buffers.h"
 #include "core/core.h"
+#include "core/session_state.h"
 #include "core/wait.h"
+#include "ring/slot.h"
 
 static bool is_ring_of_fallback(const struct rp_slot *slot, const struct rp_source *source)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The global state of the engine, and its initialisation. */
+#include "base/clock.h"
 #include "core/core.h"
+#include "ring/slot.h"
 
 #include <stdlib.h>
 

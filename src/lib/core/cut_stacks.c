@@ -2,8 +2,8 @@
 #include "core/cut_stacks.h"
 
 #include "base/atomic.h"
-#include "core/core.h"
 #include "core/session_emit.h"
+#include "core/session_state.h"
 #include "unwind/unwind.h"
 
 /* Number of rules that were requested since the start of the process. */
@@ -32,20 +32,20 @@ void rp_stacks_cache_fill(void)
 
 void rp_stacks_begin(struct rp_session *session)
 {
-	session->stacks_reported = rp_load_relaxed(&missing);
+	session->reported.stack_rules = rp_load_relaxed(&missing);
 	session->counts_stacks = session->flags & RP_SESSION_STACKS;
 }
 
 int rp_stacks_emit(struct rp_session *session)
 {
 	const uint64_t now = rp_load_relaxed(&missing);
-	const uint64_t count = now - session->stacks_reported;
+	const uint64_t count = now - session->reported.stack_rules;
 	int ret;
 
 	if (!session->counts_stacks || count == 0)
 		return 0;
 	ret = rp_session_emit(session, &cut_def, &count, sizeof(count));
 	if (ret == 0)
-		session->stacks_reported = now;
+		session->reported.stack_rules = now;
 	return ret;
 }

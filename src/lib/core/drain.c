@@ -6,17 +6,25 @@
 #include <errno.h>
 #include <time.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
 #include "base/thread.h"
 #include "core/core.h"
 #include "core/cut_stacks.h"
+#include "core/def_table.h"
 #include "core/drain.h"
 #include "core/drain_wake.h"
+#include "core/enable.h"
 #include "core/flush.h"
+#include "core/listing.h"
 #include "core/missing.h"
+#include "core/notices.h"
 #include "core/rings.h"
 #include "core/session_pass.h"
 #include "core/session_setup.h"
+#include "core/session_state.h"
 #include "core/session_stats.h"
+#include "ring/slot.h"
 
 #define TICK_NS 50000000u	/* longest time before an event is passed on */
 #define SPACING_NS 1000000u	/* between membarriers, unless half of a buffer is unread */
@@ -49,7 +57,7 @@ static void begin_pass(struct pass *pass)
 		pass->sessions[pass->count] = session;
 		with_coarse_times |= session->flags & RP_SESSION_COARSE;
 		pass->with_stacks |= (session->flags & RP_SESSION_STACKS) != 0;
-		if (session->discard)
+		if (session->finish.discard)
 			session->failed = true;
 		rp_missing_settle(session);
 		pass->finishing[pass->count++] = session->state == RP_SESSION_FINISHING;
@@ -61,7 +69,7 @@ static void begin_pass(struct pass *pass)
 }
 
 /* Disable the events of sessions whose output failed. */
-static void take_off_failed(const struct pass *pass)
+static void detach_failed(const struct pass *pass)
 {
 	bool any = false, async = true;
 
@@ -71,7 +79,7 @@ static void take_off_failed(const struct pass *pass)
 
 		if (!session->failed || session->state != RP_SESSION_RUNNING)
 			continue;
-		rp_session_take_off(session);
+		rp_session_detach(session);
 		rp_notices_add(session, false);
 		any = true;
 		async = async && session->callbacks_async;
@@ -93,7 +101,7 @@ static void end_session(struct rp_session *session)
 	sink->ops->destroy(sink);
 	pthread_mutex_lock(&rp_core.lock);
 	session->state = RP_SESSION_ENDED;
-	session->stats.memory_bytes = 0;
+	rp_session_clear_memory_stats(session);
 	rp_core.slots_used &= ~session->slots;
 	rp_core.session_count--;
 	pthread_cond_broadcast(&rp_core.changed);
@@ -170,7 +178,7 @@ static enum rp_pass run_pass(struct pass *pass, struct rp_clock_map *map)
 		if (pass->result[i] != RP_PASS_DONE && pass->result[i] > worst)
 			worst = pass->result[i];
 	}
-	take_off_failed(pass);
+	detach_failed(pass);
 	flushed = is_flushed(pass);
 	end_pass(pass);		/* frees sessions that have ended */
 	if (flushed)

@@ -24,8 +24,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "core/core.h"
+#include "ring/ring.h"
+#include "ring/slot.h"
 
 /* Static, because a writer may read it at any time, even after its session has ended. */
 static uint32_t asleep;

@@ -7,16 +7,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
 #include "base/sized.h"
 #include "base/text.h"
 #include "core/buffers.h"
 #include "core/core.h"
 #include "core/cut_stacks.h"
+#include "core/def_table.h"
+#include "core/enable.h"
+#include "core/kernel_probes.h"
 #include "core/keys.h"
 #include "core/limit.h"
 #include "core/missing.h"
+#include "core/provider_list.h"
+#include "core/session_pass.h"
+#include "core/session_state.h"
+#include "core/sites.h"
 #include "core/wait.h"
 #include "recover/files.h"
+#include "ring/slot.h"
 
 void rp_configs_free(struct rp_config *configs, size_t count)
 {
@@ -108,7 +118,7 @@ bool rp_config_wants(const struct rp_config *config, const struct rp_event_def *
 /*
  * Store the definition for recovery before the event is enabled, so that a recovered event has one.
  */
-static void keep_definition(const struct rp_session *session, const struct rp_event_def *def)
+static void store_definition(const struct rp_session *session, const struct rp_event_def *def)
 {
 	const struct rp_definition definition = rp_event_def_plain(def);
 
@@ -138,7 +148,7 @@ uint64_t rp_site_session_bits(const struct rp_site *site)
 		if (session->state != RP_SESSION_RUNNING || !config ||
 		    !rp_config_wants(config, &site->def->public))
 			continue;
-		keep_definition(session, &site->def->public);
+		store_definition(session, &site->def->public);
 		rp_limit_switch(site->def->limit, session, true);
 		bits |= bit_for(session, &site->def->public);
 	}
@@ -160,7 +170,7 @@ void rp_session_switch(struct rp_session *session, bool on)
 
 			rp_limit_switch(site->def->limit, session, wants);
 			if (wants) {
-				keep_definition(session, &site->def->public);
+				store_definition(session, &site->def->public);
 				rp_or_seq_cst(enable, bit);
 			} else if (rp_load_relaxed(enable) & bit) {
 				rp_and_seq_cst(enable, ~bit);	/* [SLOT-BIT] */
@@ -227,7 +237,7 @@ static void fill_slot(const struct rp_session *session, uint32_t flags)
 }
 
 /* Fill the slots, then let writers see them, in the order that slot.h describes. */
-void rp_session_put_on(struct rp_session *session)
+void rp_session_attach(struct rp_session *session)
 {
 	uint64_t bits = session->slots;
 
@@ -256,13 +266,13 @@ static void empty_slot(const struct rp_session *session)
 		rp_store_release(&slot->fallback[i].ring, NULL);
 }
 
-void rp_session_take_off(struct rp_session *session)
+void rp_session_detach(struct rp_session *session)
 {
 	uint64_t bits = session->slots;
 
 	session->state = RP_SESSION_FINISHING;
-	session->deadline_ns = rp_clock_monotonic_ns() + RP_FINISH_NS;
-	session->until_ns = rp_clock_monotonic_ns() + RP_SLOW_NS;
+	session->finish.deadline_ns = rp_clock_monotonic_ns() + RP_FINISH_NS;
+	session->finish.until_ns = rp_clock_monotonic_ns() + RP_SLOW_NS;
 	rp_session_switch(session, false);
 	rp_and_seq_cst(&rp_core.stack_slots, ~bits);
 	rp_and_seq_cst(&rp_core.push_slots, ~bits);
@@ -273,25 +283,4 @@ void rp_session_take_off(struct rp_session *session)
 		empty_slot(session->state_rings);
 	/* Wake snapshots that wait for the session's first pass. */
 	pthread_cond_broadcast(&rp_core.changed);
-}
-
-void rp_export_state_get(const struct rp_provider *provider, const struct rp_exporter *exporter,
-			 struct rp_export_state *ret_state)
-{
-	struct rp_site *site;
-
-	*ret_state = (struct rp_export_state){ 0 };
-	cds_list_for_each_entry(site, &provider->sites, node) {
-		const struct rp_export *export = site->exports[exporter->slot];
-		const struct rp_event_def *def = &site->def->public;
-
-		if (export)
-			ret_state->lost += rp_load_relaxed(&export->lost);
-		if (!export || (rp_load_relaxed(&site->event->enable) & export->bit) == 0)
-			continue;
-		ret_state->events++;
-		ret_state->keywords |= def->keywords;
-		if (ret_state->level < def->level)
-			ret_state->level = def->level;
-	}
 }

@@ -11,15 +11,23 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/atomic.h"
 #include "base/hash.h"
 #include "base/sized.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include "core/event_batch.h"
 #include "core/core.h"
+#include "core/def_table.h"
+#include "core/enable.h"
+#include "core/event_batch.h"
+#include "core/event_def.h"
+#include "core/exporter_set.h"
 #include "core/fields.h"
+#include "core/kernel_probes.h"
 #include "core/limit.h"
+#include "core/provider_list.h"
 #include "core/secret.h"
+#include "core/sites.h"
 
 _Static_assert(offsetof(struct rp_def, public) == 0, "a definition is found from its public part");
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A batch ("run"): consecutive records of one ring, up to the time of the next record in any other
+ * A batch: consecutive records of one ring, up to the time of the next record in any other
  * ring. Every sink takes batches with the loop below, into which its function for an event is
  * inlined.
  */
@@ -17,7 +17,7 @@
 #include "core/sink.h"
 #include "ring/ring.h"
 
-#define RP_RUN_AHEAD_BYTES 2048u	/* distance of the prefetch; the best one measured */
+#define RP_BATCH_AHEAD_BYTES 2048u	/* distance of the prefetch; the best one measured */
 
 struct rp_event_batch {
 	const struct rp_ring *ring;
@@ -72,19 +72,19 @@ struct rp_event_batch_key {
 
 static inline struct rp_event_batch_key rp_event_batch_key_of(const struct rp_record *record)
 {
-	struct rp_event_batch_key row;
+	struct rp_event_batch_key key;
 
-	memcpy(&row.kind, record, sizeof(row.kind));
-	memcpy(&row.writer, &record->thread, sizeof(row.writer));
-	return row;
+	memcpy(&key.kind, record, sizeof(key.kind));
+	memcpy(&key.writer, &record->thread, sizeof(key.writer));
+	return key;
 }
 
-static inline bool rp_event_batch_has(const struct rp_event_batch_key *row,
+static inline bool rp_event_batch_has(const struct rp_event_batch_key *key,
 				      const struct rp_record *record)
 {
 	struct rp_event_batch_key its = rp_event_batch_key_of(record);
 
-	return its.kind == row->kind && its.writer == row->writer;
+	return its.kind == key->kind && its.writer == key->writer;
 }
 
 /*
@@ -93,8 +93,8 @@ static inline bool rp_event_batch_has(const struct rp_event_batch_key *row,
  * A sink may have a shorter path for a repeat run, in which records differ only in time and
  * payload. `begins` gets the first record of a possible repeat run: after each record that went
  * through `event`, and after each change of the common part. It returns whether this record and its
- * repetitions may go through `again`. `again` takes a record and returns true, or leaves the record
- * to `event`. Both are NULL if the sink has no shorter path.
+ * repetitions may go through `repeat`. `repeat` takes a record and returns true, or leaves the
+ * record to `event`. Both are NULL if the sink has no shorter path.
  *
  * Return: 0, or the error of the sink for the event at the batch's position.
  *
@@ -102,29 +102,29 @@ static inline bool rp_event_batch_has(const struct rp_event_batch_key *row,
  * loads several records simultaneously and does not wait for each length from another CPU's cache.
  */
 static inline __attribute__((always_inline)) int
-rp_event_batch_deliver(struct rp_event_batch *run, struct rp_sink *sink,
+rp_event_batch_deliver(struct rp_event_batch *batch, struct rp_sink *sink,
 		       int (*event)(struct rp_sink *sink, const struct rp_record_view *view),
 		       bool (*begins)(struct rp_sink *sink, const struct rp_event_def *def,
 				      const struct rp_record *record, uint32_t payload_bytes),
-		       bool (*again)(struct rp_sink *sink, uint64_t time_ns, const void *payload,
+		       bool (*repeat)(struct rp_sink *sink, uint64_t time_ns, const void *payload,
 				     uint32_t payload_bytes))
 {
-	const struct rp_ring ring = { .data = run->ring->data, .size = run->ring->size };
-	uint64_t position = run->position, limit = run->limit, last_ns = run->last_ns;
+	const struct rp_ring ring = { .data = batch->ring->data, .size = batch->ring->size };
+	uint64_t position = batch->position, limit = batch->limit, last_ns = batch->last_ns;
 	struct rp_record_view view = { 0 };
-	struct rp_event_batch_key row = { 0, 0 };
+	struct rp_event_batch_key key = { 0, 0 };
 	uint32_t length = 0, index = UINT32_MAX, guess;
 	bool in_batch = false;
 	int ret = 0;
 
-	while (position < run->pause) {
+	while (position < batch->pause) {
 		const struct rp_record *record = rp_ring_at(&ring, position);
 
-		__builtin_prefetch((const uint8_t *)record + RP_RUN_AHEAD_BYTES);
-		if (!in_batch || limit - position < length || !rp_event_batch_has(&row, record)) {
+		__builtin_prefetch((const uint8_t *)record + RP_BATCH_AHEAD_BYTES);
+		if (!in_batch || limit - position < length || !rp_event_batch_has(&key, record)) {
 			record = rp_ring_record(&ring, position, limit);
 			if (!record) {
-				run->damaged++;
+				batch->damaged++;
 				position = limit;
 				break;
 			}
@@ -138,23 +138,23 @@ rp_event_batch_deliver(struct rp_event_batch *run, struct rp_sink *sink,
 				index = record->event;
 				view.def = rp_event_def_by_index(index);
 			}
-			row = rp_event_batch_key_of(record);
+			key = rp_event_batch_key_of(record);
 			in_batch = begins && view.def &&
 				 begins(sink, view.def, record, length - RP_RECORD_HEADER);
 		}
-		if (record->ticks > run->until_ticks)
+		if (record->ticks > batch->until_ticks)
 			break;
-		view.time_ns = rp_clock_map_ns(run->map, record->ticks);
+		view.time_ns = rp_clock_map_ns(batch->map, record->ticks);
 		if (view.time_ns < last_ns) {
 			view.time_ns = last_ns;
-			run->clamped++;
+			batch->clamped++;
 		}
-		if (in_batch && again(sink, view.time_ns, record->body,
+		if (in_batch && repeat(sink, view.time_ns, record->body,
 				      length - RP_RECORD_HEADER)) {
 			last_ns = view.time_ns;
 		} else if (__builtin_expect(!view.def ||
 					    rp_record_view(record, length, &view) != 0, 0)) {
-			run->damaged++;
+			batch->damaged++;
 		} else {
 			in_batch = false;
 			ret = event(sink, &view);
@@ -163,13 +163,13 @@ rp_event_batch_deliver(struct rp_event_batch *run, struct rp_sink *sink,
 			else if (ret != -EMSGSIZE)
 				break;
 			else
-				run->refused++;
+				batch->refused++;
 			ret = 0;
 		}
 		position += rp_record_step(length);
 	}
-	run->position = position;
-	run->last_ns = last_ns;
+	batch->position = position;
+	batch->last_ns = last_ns;
 	return ret;
 }
 

@@ -16,7 +16,7 @@
 
 #include <ringpipe/types.h>
 
-#include "core/sink.h"
+#include "core/event_def.h"
 
 #define RP_EXPORTERS_MAX 7u
 #define RP_EXPORTER_BIT 40u		/* of the first exporter */

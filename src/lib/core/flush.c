@@ -23,10 +23,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/core.h"
+#include "base/atomic.h"
+#include "base/clock.h"
 #include "core/drain_wake.h"
 #include "core/flush.h"
 #include "core/session_setup.h"
+#include "ring/slot.h"
 
 static uint64_t flushed_ticks;	/* beginning of the last pass that delivered everything */
 static uint32_t waiting;

@@ -7,11 +7,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/ending.h"
 #include "base/thread.h"
 #include "core/core.h"
+#include "core/def_table.h"
 #include "core/drain.h"
+#include "core/enable.h"
+#include "core/exporter_set.h"
+#include "core/fork.h"
+#include "core/kernel_probes.h"
+#include "core/provider_list.h"
+#include "core/session_state.h"
+#include "core/sites.h"
 #include "recover/files.h"
+#include "ring/slot.h"
 
 /* The child does not inherit the rings. */
 static void forget_rings(struct rp_session *session)

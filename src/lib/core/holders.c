@@ -10,9 +10,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
 #include "core/buffers.h"
-#include "core/core.h"
 #include "core/holders.h"
+#include "core/session_state.h"
+#include "core/session_stats.h"
+#include "ring/slot.h"
 
 #define HOLDER_NS 10000000u	/* wait for a lock's holder in a running session */
 #define LEAVER_NS 1000000000u	/* further wait of a finishing session, which then gives up */
@@ -98,7 +102,7 @@ static void release_for_holder(struct rp_session *session, unsigned int index, u
 	rp_store_relaxed(&fallback->left, 0);
 	/* The exchange fails if the holder has released the lock itself. [SLOT-LOCK] */
 	if (rp_cas_seq_cst(&fallback->lock, &lock, rp_lock_released(lock)))
-		session->lost_damaged += unfinished;
+		rp_session_count_lost(session, RP_LOSS_DAMAGED, unfinished);
 }
 
 /*
@@ -108,7 +112,7 @@ static void release_for_holder(struct rp_session *session, unsigned int index, u
 static void give_up_ring(struct rp_session *session, unsigned int index, uint64_t lock)
 {
 	rp_store_relaxed(&rp_slots[session->slot].fallback[index].left, lock);
-	session->lost_damaged += left_unfinished(session, index);
+	rp_session_count_lost(session, RP_LOSS_DAMAGED, left_unfinished(session, index));
 	for (uint32_t i = 0; i < session->source_count; i++) {
 		struct rp_source *source = &session->sources[i];
 

@@ -3,9 +3,14 @@
 
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/thread.h"
-#include "core/core.h"
+#include "core/def_table.h"
+#include "core/enable.h"
+#include "core/provider_list.h"
+#include "core/sites.h"
 #include "ring/regs.h"
+#include "ring/slot.h"
 
 /* In .probes, where bpftrace and perf look for semaphores. */
 __attribute__((used, section(".probes"), visibility("hidden"), aligned(8)))
@@ -13,10 +18,10 @@ uint64_t rp_slow_path_mask = RP_EXPORTER_BITS;
 
 void rp_slow_path_changed(void)
 {
-	uint64_t unusual = rp_load_relaxed(&rp_slow_path_mask) | ~RP_SESSION_BITS;
+	uint64_t slow_mask = rp_load_relaxed(&rp_slow_path_mask) | ~RP_SESSION_BITS;
 
-	rp_store_relaxed(&rp_unusual_slots,
-			 rp_rseq_usable && rp_thread_id_offset ? unusual : UINT64_MAX);
+	rp_store_relaxed(&rp_regs_slow_mask,
+			 rp_rseq_usable && rp_thread_id_offset ? slow_mask : UINT64_MAX);
 }
 
 #if defined(RP_PLACE_0_)

@@ -19,7 +19,7 @@
 extern uint64_t rp_slow_path_mask __attribute__((visibility("hidden")));
 
 /*
- * Update rp_unusual_slots (ring/regs.h): this mask, and all bits that belong to no session. The
+ * Update rp_regs_slow_mask (ring/regs.h): this mask, and all bits that belong to no session. The
  * caller holds the core's lock.
  */
 void rp_slow_path_changed(void);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/atomic.h"
 #include "base/code.h"
 #include "base/sized.h"
 #include "base/thread.h"

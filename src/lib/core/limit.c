@@ -8,7 +8,11 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "core/core.h"
+#include "core/def_table.h"
 #include "core/session_emit.h"
+#include "core/session_state.h"
+#include "core/session_stats.h"
+#include "core/sites.h"
 
 /*
  * The word of a window: the second in the upper bits, the number of its events in the lower bits.
@@ -173,7 +177,7 @@ static struct rp_def *take_growth(struct rp_session *session, uint64_t *ret_coun
 		if (*ret_count == 0)
 			continue;
 		limit->sessions[session->slot].reported += *ret_count;
-		session->skipped += *ret_count;
+		rp_session_count_skipped(session, *ret_count);
 		def = limit->def;
 		def->pins++;
 		break;
@@ -187,7 +191,7 @@ static void settle(struct rp_session *session, struct rp_def *def, uint64_t retu
 	pthread_mutex_lock(&rp_core.lock);
 	def->pins--;
 	def->limit->sessions[session->slot].reported -= returned;
-	session->skipped -= returned;
+	rp_session_uncount_skipped(session, returned);
 	pthread_mutex_unlock(&rp_core.lock);
 }
 

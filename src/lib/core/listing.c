@@ -5,11 +5,19 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/atomic.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "core/core.h"
+#include "core/def_table.h"
+#include "core/enable.h"
+#include "core/exporter_set.h"
+#include "core/kernel_probes.h"
 #include "core/listing.h"
+#include "core/provider_list.h"
 #include "core/session_setup.h"
+#include "core/session_state.h"
+#include "core/sites.h"
 
 /* One row of rp_enabled_list(), copied so that the callback runs without the lock. */
 struct enabled_row {

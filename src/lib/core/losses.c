@@ -7,10 +7,11 @@
 
 #include <string.h>
 
-#include "core/core.h"
+#include "base/atomic.h"
 #include "core/cut_stacks.h"
 #include "core/limit.h"
 #include "core/session_emit.h"
+#include "core/session_state.h"
 #include "core/session_stats.h"
 
 #define NO_RING_ID UINT32_MAX		/* for losses that no ring counted */
@@ -55,11 +56,11 @@ static const struct rp_event_def cut_def = {
  */
 static int emit_cuts(struct rp_session *session)
 {
-	uint64_t now = session->sink->shortened, count = now - session->cuts_reported;
+	uint64_t now = session->sink->shortened, count = now - session->reported.cuts;
 	int ret = count ? rp_session_emit(session, &cut_def, &count, sizeof(count)) : 0;
 
 	if (ret == 0)
-		session->cuts_reported = now;
+		session->reported.cuts = now;
 	return ret;
 }
 
@@ -112,7 +113,7 @@ int rp_session_emit_losses(struct rp_session *session)
 			       rp_session_lost_by(session, (enum rp_loss_reason)reason);
 
 		ret = emit_more(session, NO_RING_ID, (enum rp_loss_reason)reason, now,
-				&session->reported[reason]);
+				&session->reported.lost[reason]);
 	}
 	if (ret == 0)
 		ret = emit_cuts(session);
@@ -129,6 +130,6 @@ uint64_t rp_session_reported(const struct rp_session *session)
 		sum += session->sources[i].lost_reported +
 		       session->sources[i].lost_fallback_reported;
 	for (int reason = 0; reason < RP_LOSS_REASON_COUNT; reason++)
-		sum += session->reported[reason];
+		sum += session->reported.lost[reason];
 	return sum;
 }

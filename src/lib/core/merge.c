@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Merge the rings of one session: all events up to the sequence point go to the sink in time order.
+ * Merge rings into a sink: all events up to the sequence point go to the sink in time order.
  *
  * Rules, which the tests of loss accounting check:
  *  - The merge only emits records with ticks <= T. Between T and a ring's head, records of other
@@ -14,21 +14,18 @@
 
 #include <string.h>
 
-#include "core/core.h"
+#include "base/atomic.h"
 #include "core/drain_wake.h"
-#include "core/event_batch.h"
-#include "core/missing.h"
-#include "core/session_emit.h"
-#include "core/session_recovery.h"
-#include "core/wait.h"
+#include "core/ring_source.h"
+#include "ring/ring.h"
 
 #define PUBLISH_BYTES (64u << 10)
 
 /*
  * Return the record at the source's position, with its length checked. Skip a damaged ring to its
- * head.
+ * head, and count it in *damaged.
  */
-static const struct rp_record *peek(struct rp_session *session, struct rp_source *source)
+static const struct rp_record *peek(struct rp_source *source, uint64_t *damaged)
 {
 	const struct rp_record *record;
 	uint64_t end;
@@ -44,185 +41,126 @@ static const struct rp_record *peek(struct rp_session *session, struct rp_source
 	}
 	record = rp_ring_record(source->ring, source->position, end);
 	if (!record) {
-		session->lost_damaged++;
+		(*damaged)++;
 		source->position = source->limit;
 	}
 	return record;
 }
 
-static void publish_tail(const struct rp_session *session, struct rp_source *source)
-{
-	bool freed = source->ring->tail != source->position;
-
-	/* A buffer becomes free after all of it has been read: buffers.c. */
-	if (session->pool_count)
-		return;
-	rp_store_release(&source->ring->tail, source->position);	/* [RING-ROOM] */
-	if (freed && session->wait_ns)
-		rp_wait_wake(&rp_slots[session->slot]);
-}
-
-static void publish_tails(struct rp_session *session)
-{
-	for (uint32_t i = 0; i < session->source_count; i++)
-		publish_tail(session, &session->sources[i]);
-}
-
-void rp_session_publish(struct rp_session *session, const struct rp_clock_map *map)
-{
-	rp_session_record(session, map);
-	publish_tails(session);
-}
-
-static void snapshot_stats(struct rp_session *session, struct rp_event_batch *run)
-{
-	session->last_ns = run->last_ns;
-	session->clamped += run->clamped;
-	session->lost_damaged += run->damaged;
-	session->lost_sink += run->refused;
-	run->clamped = 0;
-	run->damaged = 0;
-	run->refused = 0;
-}
-
-/*
- * Flush the output and free the space. A session whose rings are files frees space only after its
- * output contains the records.
- */
-static int hand_over(struct rp_session *session, struct rp_event_batch *run)
-{
-	int ret = session->sink->ops->flush(session->sink);
-
-	snapshot_stats(session, run);
-	if (ret == 0)
-		rp_session_publish(session, run->map);
-	return ret;
-}
-
 /* Move a source to its place by time, after sources with the same time. */
-static void put_active(struct rp_session *session, uint32_t at, struct rp_source *source)
+static void put_active(struct rp_merge *merge, uint32_t at, struct rp_source *source)
 {
-	struct rp_source **active = session->active;
+	struct rp_source **active = merge->active;
 
 	/* From the near end, because a source usually moves by few places. */
-	while (at + 1 < session->active_count && active[at + 1]->ticks <= source->ticks) {
+	while (at + 1 < merge->active_count && active[at + 1]->ticks <= source->ticks) {
 		active[at] = active[at + 1];
 		at++;
 	}
 	active[at] = source;
 }
 
-static void add_active(struct rp_session *session, struct rp_source *source)
+static void add_active(struct rp_merge *merge, struct rp_source *source)
 {
-	struct rp_source **active = session->active;
-	uint32_t at = session->active_count++;
+	struct rp_source **active = merge->active;
+	uint32_t at = merge->active_count++;
 
 	for (; at > 0 && active[at - 1]->ticks > source->ticks; at--)
 		active[at] = active[at - 1];
 	active[at] = source;
 }
 
-static void drop_first(struct rp_session *session)
+static void drop_first(struct rp_merge *merge)
 {
-	session->active_count--;
-	memmove(session->active, session->active + 1,
-		session->active_count * sizeof(*session->active));
+	merge->active_count--;
+	memmove(merge->active, merge->active + 1,
+		merge->active_count * sizeof(*merge->active));
 }
 
 /*
  * Return the source with the earliest next record, and in *ret_next the time of the second source.
  */
-static struct rp_source *earliest(struct rp_session *session, uint64_t bound, uint64_t *ret_next)
+static struct rp_source *earliest(struct rp_merge *merge, uint64_t bound, uint64_t *ret_next)
 {
-	struct rp_source **active = session->active;
+	struct rp_source **active = merge->active;
 
-	if (session->active_count == 0 || active[0]->ticks > bound)
+	if (merge->active_count == 0 || active[0]->ticks > bound)
 		return NULL;
-	*ret_next = session->active_count > 1 && active[1]->ticks < bound ? active[1]->ticks :
+	*ret_next = merge->active_count > 1 && active[1]->ticks < bound ? active[1]->ticks :
 		    bound;
 	return active[0];
 }
 
 /* Emit records of the first source while no other source has an earlier record. */
-static int give_run(struct rp_session *session, struct rp_source *source,
-		    struct rp_event_batch *run)
+static int give_batch(struct rp_merge *merge, struct rp_source *source)
 {
+	struct rp_event_batch *batch = &merge->batch;
 	const struct rp_record *record;
 	int ret;
 
-	run->ring = source->ring;
-	run->position = source->position;
-	run->limit = rp_ring_batch_end(source->ring, source->position, source->limit);
+	batch->ring = source->ring;
+	batch->position = source->position;
+	batch->limit = rp_ring_batch_end(source->ring, source->position, source->limit);
 	do {
-		/* Free space for writers at intervals. */
-		run->pause = source->position + PUBLISH_BYTES;
-		if (run->pause > run->limit)
-			run->pause = run->limit;
-		ret = session->sink->ops->run(session->sink, run);
-		source->position = run->position;
+		/* Publish at intervals, so that writers get space. */
+		batch->pause = source->position + PUBLISH_BYTES;
+		if (batch->pause > batch->limit)
+			batch->pause = batch->limit;
+		ret = merge->sink->ops->batch(merge->sink, batch);
+		source->position = batch->position;
 		rp_drain_move_coarse();
-		if (run->position < run->pause)
+		if (batch->position < batch->pause)
 			break;
-		if (!session->recovery)
-			publish_tail(session, source);
-		else if (ret == 0)
-			ret = hand_over(session, run);
-	} while (ret == 0 && run->position < run->limit);
-	record = peek(session, source);
+		if (ret == 0 && merge->publish)
+			ret = merge->publish(merge, source);
+	} while (ret == 0 && batch->position < batch->limit);
+	record = peek(source, &batch->damaged);
 	if (record) {
 		source->ticks = record->ticks;
-		put_active(session, 0, source);
+		put_active(merge, 0, source);
 	} else {
-		drop_first(session);
+		drop_first(merge);
 	}
 	return ret;
 }
 
-int rp_session_merge(struct rp_session *session, uint64_t bound, struct rp_clock_map *map)
+int rp_merge(struct rp_merge *merge, uint64_t bound)
 {
-	struct rp_event_batch run = { .map = map, .last_ns = session->last_ns };
 	struct rp_source *source;
-	int ret;
+	int ret = 0;
 
-	session->active_count = 0;
-	for (uint32_t i = 0; i < session->source_count; i++) {
+	merge->active_count = 0;
+	for (uint32_t i = 0; i < merge->source_count; i++) {
 		const struct rp_record *record;
 
-		source = &session->sources[i];
+		source = &merge->sources[i];
 		if (!source->given_up)
 			source->limit = rp_load_acquire(&source->ring->head);	/* [RING-PUB] */
-		record = peek(session, source);
+		record = peek(source, &merge->batch.damaged);
 		if (record) {
 			source->ticks = record->ticks;
-			add_active(session, source);
+			add_active(merge, source);
 		}
 	}
-	ret = rp_session_emit_coarse(session);
-	if (ret == 0)
-		ret = rp_missing_emit(session);
-	while (ret == 0 && (source = earliest(session, bound, &run.until_ticks)) != NULL)
-		ret = give_run(session, source, &run);
-	snapshot_stats(session, &run);
-	if (!session->recovery)
-		publish_tails(session);
+	while (ret == 0 && (source = earliest(merge, bound, &merge->batch.until_ticks)) != NULL)
+		ret = give_batch(merge, source);
 	return ret;
 }
 
-uint64_t rp_session_skip_rest(struct rp_session *session)
+uint64_t rp_merge_skip(struct rp_merge *merge)
 {
 	uint64_t count = 0;
 
-	for (uint32_t i = 0; i < session->source_count; i++) {
-		struct rp_source *source = &session->sources[i];
+	for (uint32_t i = 0; i < merge->source_count; i++) {
+		struct rp_source *source = &merge->sources[i];
 		const struct rp_record *record;
 
 		if (!source->given_up)
 			source->limit = rp_load_acquire(&source->ring->head);
-		while ((record = peek(session, source)) != NULL) {
+		while ((record = peek(source, &merge->batch.damaged)) != NULL) {
 			source->position += rp_record_step(record->length);
 			count++;
 		}
 	}
 	return count;
 }
-

@@ -1,28 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Merge the rings of a session into its sink. On the drain thread, or on the thread of a snapshot.
- */
+/* Merge rings into a sink. On the drain thread, or on the thread of a snapshot. */
 #ifndef RP_CORE_MERGE_H
 #define RP_CORE_MERGE_H
 
 #include <stdint.h>
 
-struct rp_clock_map;
-struct rp_session;
+#include "core/event_batch.h"
+
+struct rp_sink;
+struct rp_source;
+
+struct rp_merge {
+	struct rp_source *sources;
+	uint32_t source_count;
+	struct rp_source **active;	/* sources with records, by time of the next record */
+	uint32_t active_count;
+	struct rp_sink *sink;
+	struct rp_event_batch batch;	/* the caller sets map and last_ns, and reads the counts */
+	/*
+	 * Called at intervals, after the sink took all records of `source` below its position. May
+	 * be NULL. Return: 0; or an error, which ends the merge.
+	 */
+	int (*publish)(struct rp_merge *merge, struct rp_source *source);
+	void *data;			/* for `publish` */
+};
 
 /*
- * Give the sink all records of the session's sources up to `bound`. Return: 0; -EAGAIN: some
- * records are left; or another error of the sink.
+ * Give the sink all records of the sources up to `bound`. Return: 0; -EAGAIN: some records are
+ * left; or another error of the sink or of `publish`.
  */
-int rp_session_merge(struct rp_session *session, uint64_t bound, struct rp_clock_map *map);
+int rp_merge(struct rp_merge *merge, uint64_t bound);
 
-/*
- * Publish that the output contains all events given to it: record this for recovery, then free the
- * space.
- */
-void rp_session_publish(struct rp_session *session, const struct rp_clock_map *map);
-
-/* Skip the remaining records of the rings. Return: their number. */
-uint64_t rp_session_skip_rest(struct rp_session *session);
+/* Skip the remaining records of the sources. Return: their number. */
+uint64_t rp_merge_skip(struct rp_merge *merge);
 
 #endif

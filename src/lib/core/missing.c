@@ -8,9 +8,12 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "core/core.h"
+#include "core/enable.h"
+#include "core/provider_list.h"
 #include "core/session_emit.h"
+#include "core/session_state.h"
 
-#define PATIENCE_NS 1000000000u
+#define DELAY_NS 1000000000u
 #define EXISTING_BYTES 1000u
 
 struct rp_missing {
@@ -109,7 +112,7 @@ int rp_session_watch_missing(struct rp_session *session,
 	}
 	missing->report = report;
 	missing->count = session->config_count;
-	missing->due_ns = rp_clock_monotonic_ns() + PATIENCE_NS;
+	missing->due_ns = rp_clock_monotonic_ns() + DELAY_NS;
 	pthread_mutex_lock(&rp_core.lock);
 	for (size_t i = 0; i < missing->count; i++)
 		missing->found[i] = is_always_there(session->configs[i].name);
@@ -163,13 +166,13 @@ int rp_missing_emit(struct rp_session *session)
 	const struct rp_missing *missing = rp_load_acquire(&session->missing);	/* [MISSING] */
 	int ret = 0;
 
-	if (!missing || session->missing_reported || !rp_load_acquire(&missing->settled))
+	if (!missing || session->reported.missing || !rp_load_acquire(&missing->settled))
 		return 0;
 	for (size_t i = 0; ret == 0 && i < missing->count && i < session->config_count; i++) {
 		if (!missing->found[i])
 			ret = emit(session, session->configs[i].name, missing->existing);
 	}
-	session->missing_reported = ret == 0;
+	session->reported.missing = ret == 0;
 	return ret;
 }
 

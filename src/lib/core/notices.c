@@ -14,7 +14,12 @@
 #include "base/thread.h"
 #include "core/core.h"
 #include "core/drain_wake.h"
+#include "core/enable.h"
+#include "core/exporter_set.h"
+#include "core/notices.h"
+#include "core/provider_list.h"
 #include "core/session_setup.h"
+#include "core/session_state.h"
 
 void rp_source_guid(uint64_t id, struct rp_guid *ret_guid)
 {

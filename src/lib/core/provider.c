@@ -10,7 +10,14 @@
 #include "base/thread.h"
 #include "base/warn.h"
 #include "core/core.h"
+#include "core/def_table.h"
+#include "core/enable.h"
+#include "core/exporter_set.h"
+#include "core/notices.h"
 #include "core/own.h"
+#include "core/provider_list.h"
+#include "core/session_state.h"
+#include "core/sites.h"
 
 static struct rp_provider *make_provider(const char *name, rp_provider_callback callback,
 					 void *data)

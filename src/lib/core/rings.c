@@ -23,9 +23,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/core.h"
+#include "base/atomic.h"
 #include "core/rings.h"
+#include "core/session_state.h"
 #include "recover/files.h"
+#include "ring/slot.h"
 
 #define RING_MIN (64u << 10)
 #define BUFFER_MIN (128u << 10)
@@ -79,7 +81,7 @@ static int add_source(struct rp_session *session, size_t bytes, uint32_t id)
 	struct rp_source *source = &session->sources[session->source_count];
 	int ret;
 
-	id += session->keeps_state ? STATE_IDS : 0;
+	id += session->is_state_rings ? STATE_IDS : 0;
 	ret = session->recovery ?
 	      rp_recovery_make_ring(session->recovery, bytes, id, &source->ring, &source->file) :
 	      rp_ring_create(bytes, id, &source->ring);
@@ -87,7 +89,7 @@ static int add_source(struct rp_session *session, size_t bytes, uint32_t id)
 		return ret;
 	if (session->flags & RP_SESSION_OVERWRITE)
 		rp_ring_set_overwrite(source->ring);
-	if (session->keeps_state)
+	if (session->is_state_rings)
 		source->ring->watermark = source->ring->size;
 	session->used_bytes += bytes;
 	rp_store_release(&session->source_count, session->source_count + 1);
@@ -200,7 +202,7 @@ int rp_session_make_memory(struct rp_session *session)
 				sizeof(*session->rings));
 	if (!session->rings)
 		return -ENOMEM;
-	if (!session->keeps_state && !(session->flags & RP_SESSION_OVERWRITE))
+	if (!session->is_state_rings && !(session->flags & RP_SESSION_OVERWRITE))
 		return make_pool(session);
 	return make_fixed(session);
 }
@@ -250,7 +252,7 @@ static void free_rings(struct rp_session *session)
 
 void rp_session_free_rings(struct rp_session *session)
 {
-	if (!session->keeps_state)
+	if (!session->is_state_rings)
 		rp_recovery_destroy(session->recovery);
 	session->recovery = NULL;
 	if (session->array.memory)

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/core.h"
+#include "core/event_def.h"
 #include "core/fields.h"
 
 struct secret_walk {

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
 #include "base/sized.h"
 #include "base/text.h"
 #include "base/thread.h"
@@ -11,10 +13,16 @@
 #include "core/core.h"
 #include "core/drain.h"
 #include "core/drain_wake.h"
+#include "core/enable.h"
+#include "core/listing.h"
 #include "core/missing.h"
+#include "core/notices.h"
 #include "core/rings.h"
 #include "core/session_recovery.h"
 #include "core/session_setup.h"
+#include "core/session_state.h"
+#include "core/session_stats.h"
+#include "ring/slot.h"
 
 #define BUFFER_DEFAULT (64u << 20)
 
@@ -121,7 +129,7 @@ static int make_state_rings(struct rp_session *session)
 	state_rings = calloc(1, sizeof(*state_rings));
 	if (!state_rings)
 		return -ENOMEM;
-	state_rings->keeps_state = true;
+	state_rings->is_state_rings = true;
 	state_rings->recovery = session->recovery;
 	state_rings->budget_bytes = session->budget_bytes / 8;
 	session->state_rings = state_rings;
@@ -159,7 +167,7 @@ static int make_session(const struct rp_session_setup *setup, struct rp_session 
 	session->format = setup->format;
 	session->on_end = setup->on_end;
 	session->last_ns = rp_clock_monotonic_ns();
-	session->last_point_ns = session->last_ns;
+	session->reported.point_ns = session->last_ns;
 	session->data = setup->data;
 	rp_session_start_recovery(session);
 	*ret_session = session;
@@ -202,7 +210,7 @@ static int admit(struct rp_session *session, const struct rp_session *behind)
 	rp_core.slots_used |= session->slots;
 	rp_core.session_count++;
 	cds_list_add_tail(&session->node, &rp_core.sessions);
-	rp_session_put_on(session);
+	rp_session_attach(session);
 	session->begun_ns = rp_clock_monotonic_ns();
 	rp_notices_add(session, true);
 	return 0;
@@ -271,7 +279,7 @@ void rp_session_finish(struct rp_session *session)
 	async = session->callbacks_async;
 	first = session->state == RP_SESSION_RUNNING;
 	if (first) {
-		rp_session_take_off(session);
+		rp_session_detach(session);
 		rp_notices_add(session, false);
 	}
 	pthread_mutex_unlock(&rp_core.lock);
@@ -285,7 +293,7 @@ void rp_session_finish(struct rp_session *session)
 void rp_session_discard(struct rp_session *session)
 {
 	pthread_mutex_lock(&rp_core.lock);
-	session->discard = true;
+	session->finish.discard = true;
 	pthread_mutex_unlock(&rp_core.lock);
 	rp_session_finish(session);
 }
@@ -298,27 +306,6 @@ RP_PUBLIC int rp_session_get_stats(struct rp_session *session, struct rp_session
 	rp_sized_write(ret_stats, &session->stats, sizeof(session->stats));
 	pthread_mutex_unlock(&rp_core.lock);
 	return 0;
-}
-
-void rp_sessions_total(struct rp_totals *ret_totals)
-{
-	struct rp_session *session;
-	bool running = false;
-
-	pthread_mutex_lock(&rp_core.lock);
-	*ret_totals = (struct rp_totals){
-		.delivered = rp_core.past_delivered,
-		.lost = rp_core.past_lost,
-	};
-	cds_list_for_each_entry(session, &rp_core.sessions, node) {
-		running |= session->state == RP_SESSION_RUNNING;
-		ret_totals->delivered += session->stats.delivered;
-		ret_totals->lost += session->stats.lost;
-		ret_totals->memory_bytes += session->stats.memory_bytes;
-	}
-	if (running && rp_core.pass_ns)
-		ret_totals->lag_ns = rp_clock_monotonic_ns() - rp_core.pass_ns;
-	pthread_mutex_unlock(&rp_core.lock);
 }
 
 RP_PUBLIC int rp_session_stop(struct rp_session *session, struct rp_session_stats *ret_stats)
@@ -337,8 +324,7 @@ RP_PUBLIC int rp_session_stop(struct rp_session *session, struct rp_session_stat
 	while (session->state != RP_SESSION_ENDED)
 		pthread_cond_wait(&rp_core.changed, &rp_core.lock);
 	cds_list_del(&session->node);
-	rp_core.past_delivered += session->stats.delivered;
-	rp_core.past_lost += session->stats.lost;
+	rp_session_add_to_past(session);
 	if (ret_stats)
 		rp_sized_write(ret_stats, &session->stats, sizeof(session->stats));
 	ret = session->stats.error;
@@ -350,7 +336,7 @@ RP_PUBLIC int rp_session_stop(struct rp_session *session, struct rp_session_stat
 /*
  * Return a session in this state that the end of the process must complete, or NULL. With the lock.
  */
-static struct rp_session *impatient(enum rp_session_state state)
+static struct rp_session *find_with_deadline(enum rp_session_state state)
 {
 	struct rp_session *session;
 
@@ -368,13 +354,13 @@ void rp_sessions_finish_all(void)
 	if (rp_drain_is_self())
 		return;
 	pthread_mutex_lock(&rp_core.lock);
-	while ((session = impatient(RP_SESSION_RUNNING)) != NULL)
-		rp_session_take_off(session);
+	while ((session = find_with_deadline(RP_SESSION_RUNNING)) != NULL)
+		rp_session_detach(session);
 	pthread_mutex_unlock(&rp_core.lock);
 	rp_core_changed();
 	rp_drain_wake();
 	pthread_mutex_lock(&rp_core.lock);
-	while (impatient(RP_SESSION_FINISHING))
+	while (find_with_deadline(RP_SESSION_FINISHING))
 		pthread_cond_wait(&rp_core.changed, &rp_core.lock);
 	pthread_mutex_unlock(&rp_core.lock);
 }

@@ -3,8 +3,8 @@
 #include "core/session_emit.h"
 
 #include "base/thread.h"
-#include "core/core.h"
 #include "core/drain_wake.h"
+#include "core/session_state.h"
 
 int rp_session_emit(struct rp_session *session, const struct rp_event_def *def, const void *payload,
 		    uint32_t payload_bytes)
@@ -41,9 +41,9 @@ int rp_session_emit_coarse(struct rp_session *session)
 	uint64_t step_ns = RP_COARSE_NS;
 	int ret = 0;
 
-	if ((session->flags & RP_SESSION_COARSE) && !session->coarse_reported)
+	if ((session->flags & RP_SESSION_COARSE) && !session->reported.coarse)
 		ret = rp_session_emit(session, &coarse_def, &step_ns, sizeof(step_ns));
 	if (ret == 0)
-		session->coarse_reported = true;
+		session->reported.coarse = true;
 	return ret;
 }

@@ -7,17 +7,22 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "core/buffers.h"
 #include "core/core.h"
 #include "core/holders.h"
 #include "core/losses.h"
 #include "core/merge.h"
+#include "core/missing.h"
 #include "core/rings.h"
+#include "core/session_emit.h"
 #include "core/session_recovery.h"
+#include "core/session_state.h"
 #include "core/session_stats.h"
 #include "core/session_window.h"
 #include "core/wait.h"
+#include "ring/slot.h"
 
 #define POINT_NS 1000000000u		/* between sequence points of a stream without new losses */
 
@@ -33,10 +38,7 @@ static void take_state_rings(struct rp_session *session)
 	for (uint32_t i = 0; i < state_rings->source_count; i++)
 		session->sources[session->source_count++] = state_rings->sources[i];
 	state_rings->source_count = 0;
-	session->stats_busy += state_rings->stats_busy;
-	session->stats_too_big += state_rings->stats_too_big;
-	session->stats_full += state_rings->stats_full;
-	session->lost_damaged += state_rings->lost_damaged;
+	rp_session_add_counts(session, state_rings);
 	session->used_bytes += state_rings->used_bytes;
 	rp_session_free_state_rings(session);
 }
@@ -50,14 +52,118 @@ static int mark_point(struct rp_session *session, uint64_t now_ns)
 	if (ret != 0)
 		return ret;
 	total = rp_session_reported(session);
-	if (total == session->lost_in_stream && now_ns < session->last_point_ns + POINT_NS)
+	if (total == session->reported.point_lost && now_ns < session->reported.point_ns + POINT_NS)
 		return 0;
 	ret = session->sink->ops->sequence_point(session->sink, session->last_ns, total);
 	if (ret != 0)
 		return ret;
-	session->lost_in_stream = total;
-	session->last_point_ns = now_ns;
+	session->reported.point_lost = total;
+	session->reported.point_ns = now_ns;
 	return 0;
+}
+
+static void init_merge(struct rp_session *session, struct rp_clock_map *map,
+		       struct rp_merge *merge)
+{
+	*merge = (struct rp_merge){
+		.sources = session->sources,
+		.source_count = session->source_count,
+		.active = session->active,
+		.sink = session->sink,
+		.batch = { .map = map, .last_ns = session->last_ns },
+		.data = session,
+	};
+}
+
+static void take_batch(struct rp_session *session, struct rp_event_batch *batch)
+{
+	session->last_ns = batch->last_ns;
+	rp_session_count_batch(session, batch);
+}
+
+static void publish_tail(const struct rp_session *session, struct rp_source *source)
+{
+	bool freed = source->ring->tail != source->position;
+
+	/* A buffer becomes free after all of it has been read: buffers.c. */
+	if (session->pool_count)
+		return;
+	rp_store_release(&source->ring->tail, source->position);	/* [RING-ROOM] */
+	if (freed && session->wait_ns)
+		rp_wait_wake(&rp_slots[session->slot]);
+}
+
+static void publish_tails(struct rp_session *session)
+{
+	for (uint32_t i = 0; i < session->source_count; i++)
+		publish_tail(session, &session->sources[i]);
+}
+
+/*
+ * Publish that the output contains all events given to it: record this for recovery, then free the
+ * space.
+ */
+static void publish_output(struct rp_session *session, const struct rp_clock_map *map)
+{
+	rp_session_record(session, map);
+	publish_tails(session);
+}
+
+static int publish_source(struct rp_merge *merge, struct rp_source *source)
+{
+	publish_tail(merge->data, source);
+	return 0;
+}
+
+/* A session whose rings are files frees space only after its output contains the records. */
+static int flush_and_publish(struct rp_merge *merge, struct rp_source *source)
+{
+	struct rp_session *session = merge->data;
+	int ret = session->sink->ops->flush(session->sink);
+
+	(void)source;
+	take_batch(session, &merge->batch);
+	if (ret == 0)
+		publish_output(session, merge->batch.map);
+	return ret;
+}
+
+int rp_session_merge(struct rp_session *session, uint64_t bound, struct rp_clock_map *map,
+		     int (*publish)(struct rp_merge *merge, struct rp_source *source))
+{
+	struct rp_merge merge;
+	int ret = rp_session_emit_coarse(session);
+
+	if (ret == 0)
+		ret = rp_missing_emit(session);
+	if (ret != 0)
+		return ret;
+	init_merge(session, map, &merge);
+	merge.publish = publish;
+	ret = rp_merge(&merge, bound);
+	take_batch(session, &merge.batch);
+	return ret;
+}
+
+static int merge_and_publish(struct rp_session *session, uint64_t bound, struct rp_clock_map *map)
+{
+	int ret = rp_session_merge(session, bound, map,
+				   session->recovery ? flush_and_publish : publish_source);
+
+	if (!session->recovery)
+		publish_tails(session);
+	return ret;
+}
+
+static uint64_t skip_remaining(struct rp_session *session)
+{
+	struct rp_merge merge;
+	uint64_t count;
+
+	init_merge(session, NULL, &merge);
+	count = rp_merge_skip(&merge);
+	take_batch(session, &merge.batch);
+	return count;
 }
 
 static void end_rings(struct rp_session *session)
@@ -79,9 +185,9 @@ static void end_rings(struct rp_session *session)
 static enum rp_pass end_failed(struct rp_session *session)
 {
 	rp_session_record_lost(session);
-	session->lost_sink += rp_session_skip_rest(session);
+	rp_session_count_lost(session, RP_LOSS_SINK, skip_remaining(session));
 	session->sink->ops->abandon(session->sink, session->last_ns, rp_session_lost(session));
-	session->lost_sink += session->sink->pending;
+	rp_session_count_lost(session, RP_LOSS_SINK, session->sink->pending);
 	end_rings(session);
 	return RP_PASS_DONE;
 }
@@ -104,15 +210,16 @@ bool rp_session_may_wait(struct rp_session *session)
 	uint64_t now = rp_clock_monotonic_ns();
 
 	if (sink->busy)
-		session->until_ns = now + RP_SLOW_NS;
-	if (sink->busy || sink->bytes != session->finish_bytes)
-		session->deadline_ns = now + RP_FINISH_NS;
-	session->finish_bytes = sink->bytes;
-	return session->no_deadline || (now < session->deadline_ns && now < session->until_ns);
+		session->finish.until_ns = now + RP_SLOW_NS;
+	if (sink->busy || sink->bytes != session->finish.sink_bytes)
+		session->finish.deadline_ns = now + RP_FINISH_NS;
+	session->finish.sink_bytes = sink->bytes;
+	return session->no_deadline ||
+	       (now < session->finish.deadline_ns && now < session->finish.until_ns);
 }
 
 /* Keep the clock map for snapshots. */
-static void keep_map(struct rp_session *session, const struct rp_clock_map *map)
+static void store_map(struct rp_session *session, const struct rp_clock_map *map)
 {
 	struct rp_clock_map *copy = session->map ? session->map : malloc(sizeof(*copy));
 
@@ -153,7 +260,7 @@ static enum rp_pass finish_pass(struct rp_session *session, struct rp_clock_map 
 	}
 	if (session->failed)
 		return end_failed(session);
-	ret = rp_session_merge(session, UINT64_MAX, map);
+	ret = merge_and_publish(session, UINT64_MAX, map);
 	if (ret == 0)
 		ret = rp_session_emit_window(session);
 	if (ret == 0)
@@ -194,19 +301,19 @@ enum rp_pass rp_session_pass(struct rp_session *session, bool finishing, uint64_
 		(void)rp_session_make_rings(session->state_rings, rp_load_relaxed(&slot->wanted));
 		rp_session_wait_for_holders(session, false);
 		rp_session_wait_for_holders(session->state_rings, false);
-		keep_map(session, map);
+		store_map(session, map);
 		if (session->recovery)
 			rp_session_record(session, map);
 		return RP_PASS_QUIET;
 	}
 	rp_session_wait_for_holders(session, false);
 	rp_session_retire_buffers(session);
-	ret = rp_session_merge(session, now_ticks, map);
+	ret = merge_and_publish(session, now_ticks, map);
 	if (ret == 0)
 		ret = mark_point(session, rp_clock_monotonic_ns());
 	flushed = ret == 0 || ret == -EAGAIN ? session->sink->ops->flush(session->sink) : ret;
 	if (flushed == 0 && session->recovery)
-		rp_session_publish(session, map);
+		publish_output(session, map);
 	if (flushed == 0 || !session->recovery)
 		retiring = rp_session_free_buffers(session);
 	if (ret == 0)

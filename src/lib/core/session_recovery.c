@@ -6,11 +6,12 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "core/core.h"
 #include "core/session_setup.h"
+#include "core/session_state.h"
 #include "core/session_stats.h"
 #include "core/session_window.h"
 #include "recover/files.h"
+#include "ring/slot.h"
 
 /*
  * The files keep the session's rings after the end of the process. An overwriting session needs no
@@ -62,12 +63,12 @@ static void record_output(struct rp_session *session, const struct rp_clock_map 
 
 	record->output_bytes = session->sink->bytes;
 	record->last_ns = session->last_ns;
-	record->lost_reported = session->lost_in_stream;
+	record->lost_reported = session->reported.point_lost;
 	record->lost_besides = lost;
 	record->clock_ticks = point->ticks;
 	record->clock_ns = point->ns;
 	record->clock_ns_per_tick = point->ns_per_tick;
-	record->from_ns = session->window_from_ns ? session->window_from_ns : session->begun_ns;
+	record->from_ns = session->window.from_ns ? session->window.from_ns : session->begun_ns;
 	record->ring_count = 0;
 	record_tails(session, record);
 	if (session->state_rings)
@@ -88,7 +89,7 @@ void rp_session_start_recovery(struct rp_session *session)
 	if (!session->recovery)
 		return;
 	if (session->state_rings)
-		rp_session_keep_window(session);
+		rp_session_define_window(session);
 	rp_clock_map_init(&map);
 	record_output(session, &map, 0);
 	rp_recovery_begin(session->recovery);

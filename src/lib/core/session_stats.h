@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A session's stats. */
+/* A session's stats. session_stats.c is the only file that writes them. */
 #ifndef RP_CORE_SESSION_STATS_H
 #define RP_CORE_SESSION_STATS_H
 
@@ -7,6 +7,7 @@
 
 #include <ringpipe/session.h>
 
+struct rp_event_batch;
 struct rp_session;
 
 uint64_t rp_session_lost_by(const struct rp_session *session, enum rp_loss_reason reason);
@@ -25,5 +26,22 @@ void rp_session_close_stats(struct rp_session *session);
  * session has ended.
  */
 void rp_session_fill_stats(struct rp_session *session);
+
+/* With the lock: the session's memory is freed. */
+void rp_session_clear_memory_stats(struct rp_session *session);
+/* With the lock: the session ceases to exist, and rp_sessions_total() includes its stats. */
+void rp_session_add_to_past(const struct rp_session *session);
+
+/* Count events as lost, by the reasons RP_LOSS_SINK and RP_LOSS_DAMAGED. */
+void rp_session_count_lost(struct rp_session *session, enum rp_loss_reason reason, uint64_t count);
+/* Move the counts of a batch to the session. */
+void rp_session_count_batch(struct rp_session *session, struct rp_event_batch *batch);
+/* With the lock: count skipped events before their report, and undo it if the sink refuses it. */
+void rp_session_count_skipped(struct rp_session *session, uint64_t count);
+void rp_session_uncount_skipped(struct rp_session *session, uint64_t count);
+/* At the end: add the counts of a session's rings of state events. */
+void rp_session_add_counts(struct rp_session *session, const struct rp_session *state_rings);
+/* Set the counts of a snapshot's copy to those of its session. */
+void rp_session_copy_counts(struct rp_session *copy, const struct rp_session *session);
 
 #endif

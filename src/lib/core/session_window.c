@@ -9,8 +9,10 @@
  */
 #include "core/session_window.h"
 
-#include "core/core.h"
+#include "base/atomic.h"
+#include "base/clock.h"
 #include "core/session_emit.h"
+#include "core/session_state.h"
 #include "recover/files.h"
 
 static const struct rp_field window_fields[] = {
@@ -30,7 +32,7 @@ static const struct rp_event_def window_def = {
 	.level = RP_LEVEL_INFORMATIONAL,
 };
 
-void rp_session_keep_window(struct rp_session *session)
+void rp_session_define_window(struct rp_session *session)
 {
 	const struct rp_definition definition = rp_event_def_plain(&window_def);
 
@@ -40,11 +42,11 @@ void rp_session_keep_window(struct rp_session *session)
 
 int rp_session_emit_window(struct rp_session *session)
 {
-	uint64_t payload[2] = { session->window_from_ns, session->window_to_ns };
+	uint64_t payload[2] = { session->window.from_ns, session->window.to_ns };
 	int ret = payload[1] ? rp_session_emit(session, &window_def, payload, sizeof(payload)) : 0;
 
 	if (ret == 0)
-		session->window_to_ns = 0;
+		session->window.to_ns = 0;
 	return ret;
 }
 
@@ -95,8 +97,8 @@ void rp_session_set_window(struct rp_session *session, uint64_t from, uint64_t u
 		begin = end;
 	else if (from && rp_clock_map_ns(map, from) >= begin)
 		begin = rp_clock_map_ns(map, from) + 1;
-	session->window_from_ns = begin < end ? begin : end;
-	session->window_to_ns = end;
+	session->window.from_ns = begin < end ? begin : end;
+	session->window.to_ns = end;
 }
 
 void rp_session_begin_at_oldest(struct rp_session *session, struct rp_clock_map *map)

@@ -20,6 +20,6 @@ void rp_session_set_window(struct rp_session *session, uint64_t from, uint64_t u
 void rp_session_begin_at_oldest(struct rp_session *session, struct rp_clock_map *map);
 
 int rp_session_emit_window(struct rp_session *session);		/* result as the sink's event() */
-void rp_session_keep_window(struct rp_session *session);	/* stores that event for recovery */
+void rp_session_define_window(struct rp_session *session);	/* stores that event for recovery */
 
 #endif

@@ -14,45 +14,11 @@
 #include <ringpipe/session.h>
 #include <ringpipe/types.h>
 
-#include "base/event_definition.h"
 #include "base/file.h"
+#include "core/event_def.h"
 
 struct rp_record;
 struct rp_sink;
-
-/* The definition of an event. It exists as long as a session may still deliver such an event. */
-struct rp_event_def {
-	uint32_t index;			/* unique among existing definitions; small */
-	uint32_t id;
-	uint64_t serial;		/* never reused, unlike the index */
-	const char *provider;
-	const char *name;
-	const char *message;		/* or NULL */
-	const struct rp_field *fields;
-	uint64_t keywords;
-	uint16_t field_count;
-	uint8_t version;
-	uint8_t level;
-	uint8_t opcode;
-	uint8_t flags;
-	uint64_t fields_hash;
-};
-
-/* Return the definition as plain data, for recovery and sinks. */
-static inline struct rp_definition rp_event_def_plain(const struct rp_event_def *def)
-{
-	return (struct rp_definition){
-		.provider = def->provider,
-		.name = def->name,
-		.id = def->id,
-		.version = def->version,
-		.level = def->level,
-		.opcode = def->opcode,
-		.keywords = def->keywords,
-		.fields = def->fields,
-		.field_count = def->field_count,
-	};
-}
 
 /* One event for a sink. Pointers are valid during the call. */
 struct rp_record_view {
@@ -76,7 +42,7 @@ struct rp_sink_ops {
 	/*
 	 * Take a batch of events of one ring, with rp_event_batch_deliver() of core/event_batch.h.
 	 */
-	int (*run)(struct rp_sink *sink, struct rp_event_batch *run);
+	int (*batch)(struct rp_sink *sink, struct rp_event_batch *batch);
 	/*
 	 * Take one event. Return: 0; -EAGAIN: no space now, offer the event again later; -EMSGSIZE:
 	 * the format cannot hold the event, which is lost; another error: the sink failed.
@@ -120,27 +86,5 @@ struct rp_sink {
 	bool no_deadline;			/* finish() has no deadline */
 	bool pushes;			/* a library thread runs a callback for each event */
 };
-
-/*
- * Keep a definition alive after the delivery of its last event, until rp_def_unpin() was called as
- * often. Takes the engine's lock.
- */
-void rp_def_pin(const struct rp_event_def *def);
-void rp_def_unpin(const struct rp_event_def *def);
-
-/*
- * The definitions of ringpipe's own events: EventsLost, PayloadsCut, Snapshot, Triggered,
- * CoarseTime, ProviderMissing, StacksCut, EventsSkipped. Sinks pass these events on and do not
- * count them.
- */
-#define RP_DEF_LOST_INDEX 0u
-#define RP_DEF_CUT_INDEX 1u
-#define RP_DEF_SNAPSHOT_INDEX 2u
-#define RP_DEF_TRIGGERED_INDEX 3u
-#define RP_DEF_COARSE_INDEX 4u
-#define RP_DEF_MISSING_INDEX 5u
-#define RP_DEF_STACKS_INDEX 6u
-#define RP_DEF_SKIPPED_INDEX 7u
-#define RP_DEF_OWN_COUNT 8u
 
 #endif

@@ -15,18 +15,21 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
 #include "base/thread.h"
 #include "core/core.h"
 #include "core/drain_wake.h"
 #include "core/holders.h"
 #include "core/losses.h"
-#include "core/merge.h"
 #include "core/rings.h"
 #include "core/session_pass.h"
 #include "core/session_setup.h"
+#include "core/session_state.h"
 #include "core/session_stats.h"
 #include "core/session_window.h"
 #include "recover/files.h"
+#include "ring/slot.h"
 
 #define TRIES 8u			/* attempts to copy all rings before they are overwritten */
 #define HOLDER_NS 1000000000u		/* maximum wait for the holders of fallback locks */
@@ -38,6 +41,7 @@ struct rp_snapshot {
 	struct rp_clock_map map;
 	uint64_t until;			/* T, in ticks */
 	uint64_t start_ns, end_ns;
+	unsigned int late;		/* writers that held a fallback lock during the copying */
 	const struct rp_record_view *note;	/* not emitted yet, or NULL */
 };
 
@@ -126,8 +130,8 @@ static int copy_rings(struct rp_snapshot *snapshot, uint64_t *ret_from)
 	snapshot->until = rp_clock_ticks_ordered();
 	rp_clock_coarse_pass(snapshot->until);
 	rp_fence_heavy();
-	copy->lost_damaged = rp_session_await_holders(snapshot->session, rp_clock_monotonic_ns() +
-						      HOLDER_NS);
+	snapshot->late = rp_session_await_holders(snapshot->session,
+						  rp_clock_monotonic_ns() + HOLDER_NS);
 	ret = make_copies(copy, snapshot->session);
 	if (ret != 0)
 		return ret;
@@ -145,8 +149,8 @@ static int copy_state_rings(struct rp_snapshot *snapshot)
 	uint32_t count = rp_load_acquire(&state_rings->source_count);
 	int ret = 0;
 
-	copy->lost_damaged += rp_session_await_holders(state_rings,
-						       rp_clock_monotonic_ns() + HOLDER_NS);
+	snapshot->late += rp_session_await_holders(state_rings,
+						   rp_clock_monotonic_ns() + HOLDER_NS);
 	for (uint32_t i = 0; ret == 0 && i < count; i++) {
 		const struct rp_ring *ring = state_rings->sources[i].ring;
 		struct rp_ring **to = &copy->sources[copy->source_count].ring;
@@ -176,16 +180,14 @@ static void settle(struct rp_snapshot *snapshot, uint64_t from)
 {
 	struct rp_session *session = snapshot->session, *copy = &snapshot->copy;
 
-	copy->stats_busy = rp_session_lost_by(session, RP_LOSS_BUSY);
-	copy->stats_too_big = rp_session_lost_by(session, RP_LOSS_TOO_BIG);
-	copy->stats_full = rp_session_lost_elsewhere(session, RP_LOSS_FULL_FALLBACK);
-	copy->quiesced = true;
+	rp_session_copy_counts(copy, session);
+	rp_session_count_lost(copy, RP_LOSS_DAMAGED, snapshot->late);
 	pthread_mutex_lock(&rp_core.lock);
 	snapshot->map = *session->map;
 	pthread_mutex_unlock(&rp_core.lock);
 	rp_session_set_window(copy, from, snapshot->until, &snapshot->map);
 	snapshot->end_ns = rp_clock_map_ns(&snapshot->map, snapshot->until);
-	snapshot->start_ns = copy->window_from_ns;
+	snapshot->start_ns = copy->window.from_ns;
 	for (uint32_t i = 0; i < copy->source_count; i++) {
 		const struct rp_source *source = &copy->sources[i];
 		const struct rp_record *record = rp_ring_record(source->ring, source->position,
@@ -284,7 +286,7 @@ static int emit_note(struct rp_snapshot *snapshot)
 static int give_all(struct rp_snapshot *snapshot)
 {
 	struct rp_session *copy = &snapshot->copy;
-	int ret = rp_session_merge(copy, snapshot->until, &snapshot->map);
+	int ret = rp_session_merge(copy, snapshot->until, &snapshot->map, NULL);
 
 	if (ret != 0)
 		return ret;
@@ -317,8 +319,8 @@ static bool wait_for_sink(struct rp_snapshot *snapshot)
 
 	(void)copy->sink->ops->flush(copy->sink);
 	(void)poll(&peer, 1, copy->sink->busy ? PAUSE_MS : 50 * PAUSE_MS);
-	if (copy->until_ns == UINT64_MAX && is_ending(snapshot->session))
-		copy->until_ns = rp_clock_monotonic_ns() + RP_SLOW_NS;
+	if (copy->finish.until_ns == UINT64_MAX && is_ending(snapshot->session))
+		copy->finish.until_ns = rp_clock_monotonic_ns() + RP_SLOW_NS;
 	return rp_session_may_wait(copy);
 }
 
@@ -331,13 +333,13 @@ int rp_snapshot_write(struct rp_snapshot *snapshot, struct rp_sink *sink,
 		      struct rp_snapshot_info *ret_info)
 {
 	struct rp_session *copy = &snapshot->copy;
-	uint64_t from = copy->window_from_ns, to = copy->window_to_ns;
+	uint64_t from = copy->window.from_ns, to = copy->window.to_ns;
 	int ret;
 
 	copy->sink = sink;
 	copy->last_ns = snapshot->start_ns;
-	copy->deadline_ns = rp_clock_monotonic_ns() + RP_FINISH_NS;
-	copy->until_ns = UINT64_MAX;
+	copy->finish.deadline_ns = rp_clock_monotonic_ns() + RP_FINISH_NS;
+	copy->finish.until_ns = UINT64_MAX;
 	do {
 		ret = give_all(snapshot);
 	} while (ret == -EAGAIN && wait_for_sink(snapshot));

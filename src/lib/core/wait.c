@@ -38,10 +38,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <ringpipe/session.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
 #include "base/thread.h"
-#include "core/core.h"
 #include "core/drain_wake.h"
 #include "core/wait.h"
+#include "ring/slot.h"
 
 #define WAITED_FOR 1u
 #define STALLED 2u

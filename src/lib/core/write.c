@@ -14,15 +14,23 @@
 
 #include <ringpipe/event.h>
 
+#include "base/atomic.h"
 #include "base/thread.h"
 #include "core/activity_slots.h"
 #include "core/core.h"
+#include "core/def_table.h"
 #include "core/drain_wake.h"
+#include "core/enable.h"
+#include "core/exporter_set.h"
+#include "core/kernel_probes.h"
 #include "core/own.h"
 #include "core/secret.h"
+#include "core/sites.h"
 #include "core/wait.h"
 #include "ring/regs.h"
+#include "ring/ring.h"
 #include "ring/rseq.h"
+#include "ring/slot.h"
 #include "unwind/unwind.h"
 
 /* A longer copy would be aborted repeatedly by the library's own membarriers. */
@@ -37,7 +45,7 @@ struct prefix {
 };
 
 /* Store the ids of the prefix; ids that are zero are left out. Return: their size in bytes. */
-static uint64_t put_ids(struct rp_write *write, struct rp_guid ids[2])
+static uint64_t copy_ids(struct rp_write *write, struct rp_guid ids[2])
 {
 	static const struct rp_guid none;
 	struct rp_activity activity;
@@ -173,7 +181,7 @@ static inline uint64_t sum_sizes(const struct rp_part *parts, unsigned int part_
 	return payload_bytes;
 }
 
-static inline void begin_write(struct rp_write *write, const struct rp_event *event,
+static inline void init_write(struct rp_write *write, const struct rp_event *event,
 			       const struct rp_part *parts, unsigned int part_count)
 {
 	write->enable = &event->enable;
@@ -204,10 +212,10 @@ static inline int after_write(struct rp_write *write, enum rp_write_result resul
 }
 
 static inline enum rp_write_result
-write_one(struct rp_write *write, const struct rp_event *event, uint64_t special,
+write_one(struct rp_write *write, const struct rp_event *event, uint64_t slow_mask,
 	  uint64_t payload_bytes, const void *frame)
 {
-	if (__builtin_expect((special & write->bit) != 0, 0))
+	if (__builtin_expect((slow_mask & write->bit) != 0, 0))
 		return write_slow_path(write, event, payload_bytes, frame);
 	write->slot = &rp_slots[__builtin_ctzll(write->bit)];
 	return write_slot(write, payload_bytes);
@@ -215,7 +223,7 @@ write_one(struct rp_write *write, const struct rp_event *event, uint64_t special
 
 /* `wait` must be in the real stack frame, not in AddressSanitizer's copy on the heap. */
 static __attribute__((no_sanitize("address"))) enum rp_write_result
-write_waiting(struct rp_write *write, const struct rp_event *event, uint64_t special,
+write_waiting(struct rp_write *write, const struct rp_event *event, uint64_t slow_mask,
 		uint64_t payload_bytes, const void *frame)
 {
 	struct rp_slot *slot = &rp_slots[__builtin_ctzll(write->bit)];
@@ -224,7 +232,7 @@ write_waiting(struct rp_write *write, const struct rp_event *event, uint64_t spe
 
 	if (rp_wait_begin(&wait, slot)) {
 		do {
-			result = write_one(write, event, special, payload_bytes, frame);
+			result = write_one(write, event, slow_mask, payload_bytes, frame);
 		} while (result >= RP_WRITE_NO_SPACE && rp_wait_more(&wait, slot, result));
 		rp_wait_end(&wait);
 	}
@@ -236,13 +244,13 @@ static __attribute__((noinline)) int
 write_later(struct rp_write *write, const struct rp_event *event, uint64_t slots,
 	    uint64_t payload_bytes, const void *frame, int ret)
 {
-	uint64_t special = rp_load_relaxed(&rp_slow_path_mask);
+	uint64_t slow_mask = rp_load_relaxed(&rp_slow_path_mask);
 	int saved = errno;
 
 	for (; slots; slots &= slots - 1) {
 		write->bit = slots & -slots;
 		write->slot = &rp_slots[__builtin_ctzll(slots)];
-		ret = after_write(write, write_waiting(write, event, special, payload_bytes,
+		ret = after_write(write, write_waiting(write, event, slow_mask, payload_bytes,
 							 frame), ret);
 	}
 	errno = saved;
@@ -258,14 +266,14 @@ write_slots(struct rp_write *write, uint64_t slots, const void *frame)
 {
 	const struct rp_event *event = (const struct rp_event *)(const void *)write->enable;
 	uint64_t payload_bytes = sum_sizes(write->parts, (unsigned int)write->part_count);
-	uint64_t special = rp_load_relaxed(&rp_slow_path_mask), later = 0;
+	uint64_t slow_mask = rp_load_relaxed(&rp_slow_path_mask), later = 0;
 	int ret = 0;
 
 	for (; slots; slots &= slots - 1) {
 		enum rp_write_result result;
 
 		write->bit = slots & -slots;
-		result = write_one(write, event, special, payload_bytes, frame);
+		result = write_one(write, event, slow_mask, payload_bytes, frame);
 		if (result >= RP_WRITE_NO_SPACE)
 			later |= write->bit;
 		ret = after_write(write, result, ret);
@@ -274,14 +282,14 @@ write_slots(struct rp_write *write, uint64_t slots, const void *frame)
 }
 
 static inline __attribute__((always_inline)) void
-begin_records(struct rp_write *write, const struct rp_event *event, const struct rp_part *parts,
+init_record(struct rp_write *write, const struct rp_event *event, const struct rp_part *parts,
 	      unsigned int part_count, uint64_t payload_bytes, struct rp_guid ids[2])
 {
-	begin_write(write, event, parts, part_count);
+	init_write(write, event, parts, part_count);
 	write->thread_flags = rp_thread_id();
 	if (__builtin_expect(rp_thread_ring.has_ids, 0)) {
 		write->prefix = ids;
-		write->prefix_bytes = put_ids(write, ids);
+		write->prefix_bytes = copy_ids(write, ids);
 	}
 	set_length(write, event->index, payload_bytes);
 }
@@ -293,7 +301,7 @@ write_sessions(struct rp_event *event, const struct rp_part *parts, unsigned int
 	struct rp_guid ids[2];
 	struct rp_write write;
 
-	begin_records(&write, event, parts, part_count, payload_bytes, ids);
+	init_record(&write, event, parts, part_count, payload_bytes, ids);
 	return write_slots(&write, slots, frame);
 }
 
@@ -341,7 +349,7 @@ write_multi(struct rp_write *write, uint64_t slots, const void *frame)
  */
 static inline __attribute__((always_inline)) int
 write_some(struct rp_event *event, const struct rp_part *parts, unsigned int part_count,
-	   uint64_t slots, uint64_t special, const void *frame)
+	   uint64_t slots, uint64_t slow_mask, const void *frame)
 {
 	uint64_t payload_bytes;
 	struct rp_guid ids[2];
@@ -350,10 +358,10 @@ write_some(struct rp_event *event, const struct rp_part *parts, unsigned int par
 	if (!slots)
 		return 0;
 	payload_bytes = part_count == 1 ? parts[0].size_bytes : sum_sizes(parts, part_count);
-	if (__builtin_expect((slots & special) != 0, 0))
+	if (__builtin_expect((slots & slow_mask) != 0, 0))
 		return write_exports(event, parts, part_count, payload_bytes, slots,
 				     frame ? frame : __builtin_frame_address(0));
-	begin_records(&write, event, parts, part_count, payload_bytes, ids);
+	init_record(&write, event, parts, part_count, payload_bytes, ids);
 	if (__builtin_expect(!rp_rseq_usable || payload_bytes > RSEQ_PAYLOAD_MAX, 0))
 		return write_slots(&write, slots, frame ? frame : __builtin_frame_address(0));
 	if (slots & (slots - 1))
@@ -369,16 +377,16 @@ write_some(struct rp_event *event, const struct rp_part *parts, unsigned int par
 
 static inline __attribute__((always_inline)) int
 write_all(struct rp_event *event, const struct rp_part *parts, unsigned int part_count,
-	  uint64_t special, const void *frame)
+	  uint64_t slow_mask, const void *frame)
 {
 	return write_some(event, parts, part_count,
-			  rp_load_relaxed(&event->enable) & (RP_SECRET_BIT - 1), special, frame);
+			  rp_load_relaxed(&event->enable) & (RP_SECRET_BIT - 1), slow_mask, frame);
 }
 
 /* For tracers of `ringpipe:event`, and for dynamic events with secret fields. */
 static __attribute__((noinline, cold)) int
 write_watched(struct rp_event *event, const struct rp_part *parts, unsigned int part_count,
-	      uint64_t special, const void *frame)
+	      uint64_t slow_mask, const void *frame)
 {
 	static const struct rp_part too_big = { NULL, RP_PAYLOAD_MAX + 1 };
 	struct rp_part others[RP_SECRET_PARTS];
@@ -388,31 +396,31 @@ write_watched(struct rp_event *event, const struct rp_part *parts, unsigned int 
 		int count = rp_secret_replace(&site->def->public, parts, part_count, others);
 
 		if (count < 0)
-			return write_all(event, &too_big, 1, special, frame);
+			return write_all(event, &too_big, 1, slow_mask, frame);
 		parts = others;
 		part_count = (unsigned int)count;
 	}
-	if (special > RP_OWN_BITS)
+	if (slow_mask > RP_OWN_BITS)
 		rp_probe_fire(event, parts, part_count);
-	return write_all(event, parts, part_count, special, frame);
+	return write_all(event, parts, part_count, slow_mask, frame);
 }
 
 RP_PUBLIC int rp_event_write(struct rp_event *event, const struct rp_part *parts,
 			     unsigned int part_count)
 {
-	uint64_t special = rp_load_relaxed(&rp_slow_path_mask);
+	uint64_t slow_mask = rp_load_relaxed(&rp_slow_path_mask);
 
-	if (__builtin_expect(special > RP_SECRET_BIT - 1, 0))
-		return write_watched(event, parts, part_count, special,
+	if (__builtin_expect(slow_mask > RP_SECRET_BIT - 1, 0))
+		return write_watched(event, parts, part_count, slow_mask,
 				     __builtin_frame_address(0));
-	return write_all(event, parts, part_count, special, NULL);
+	return write_all(event, parts, part_count, slow_mask, NULL);
 }
 
 /* Inlined into the called function, so a stack begins with that function's caller. */
 static inline __attribute__((always_inline)) int
-write_words(const uint64_t words[4], size_t bytes, struct rp_event *event)
+write_regs(const uint64_t regs[4], size_t bytes, struct rp_event *event)
 {
-	const struct rp_part part = { words, bytes };
+	const struct rp_part part = { regs, bytes };
 
 	return write_all(event, &part, bytes != 0, rp_load_relaxed(&rp_slow_path_mask), NULL);
 }
@@ -421,24 +429,24 @@ write_words(const uint64_t words[4], size_t bytes, struct rp_event *event)
 int rp_event_write_slow(uint64_t a, uint64_t b, uint64_t c, uint64_t d, struct rp_event *event,
 			size_t bytes)
 {
-	return write_words((const uint64_t[]){ a, b, c, d }, bytes, event);
+	return write_regs((const uint64_t[]){ a, b, c, d }, bytes, event);
 }
 
 int rp_event_write_multi_slow(uint64_t a, uint64_t b, uint64_t c, uint64_t d,
-			      struct rp_event *event, uint64_t rest)
+			      struct rp_event *event, uint64_t slots_bytes)
 {
-	const uint64_t words[] = { a, b, c, d };
-	const struct rp_part part = { words, rest >> RP_MULTI_SLOW_BYTES_AT };
+	const uint64_t regs[] = { a, b, c, d };
+	const struct rp_part part = { regs, slots_bytes >> RP_MULTI_SLOW_BYTES_AT };
 
 	return write_some(event, &part, part.size_bytes != 0,
-			  rest & rp_load_relaxed(&event->enable) & RP_SESSION_BITS,
+			  slots_bytes & rp_load_relaxed(&event->enable) & RP_SESSION_BITS,
 			  rp_load_relaxed(&rp_slow_path_mask), NULL);
 }
 #else
 RP_PUBLIC int rp_event_write_regs(uint64_t a, uint64_t b, uint64_t c, uint64_t d,
 				  struct rp_event *event, size_t bytes)
 {
-	return write_words((const uint64_t[]){ a, b, c, d }, bytes, event);
+	return write_regs((const uint64_t[]){ a, b, c, d }, bytes, event);
 }
 #endif
 
@@ -450,7 +458,7 @@ int rp_event_write_for(struct rp_event *event, const struct rp_part *parts,
 	struct rp_write write;
 	int ret = 0;
 
-	begin_write(&write, event, parts, part_count);
+	init_write(&write, event, parts, part_count);
 	write.thread_flags = origin->thread | (uint64_t)origin->frame_count << 56;
 	write.prefix = origin->frames;
 	write.prefix_bytes = origin->frame_count * sizeof(uint64_t);

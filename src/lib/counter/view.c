@@ -57,7 +57,7 @@ static void raise_to(uint64_t *word, uint64_t to)
 		*word = to;
 }
 
-static struct rp_histogram_header *head_of(char *chunk, uint32_t row)
+static struct rp_histogram_header *header_of(char *chunk, uint32_t row)
 {
 	return (struct rp_histogram_header *)rp_cell_row(chunk, row);
 }
@@ -69,13 +69,13 @@ static void hand_out_extremes(struct rp_series *series)
 	struct rp_mark *mark;
 
 	for (uint32_t row = 0; row < rp_cell_row_count(); row++) {
-		struct rp_histogram_header *head = head_of(series->public.cells, row);
+		struct rp_histogram_header *header = header_of(series->public.cells, row);
 
 		/* A write would allocate memory for a row that has none. */
-		if (rp_load_relaxed(&head->max) != 0)
-			raise_to(&max, rp_exchange_seq_cst(&head->max, 0));
-		if (rp_load_relaxed(&head->min) != 0)
-			raise_to(&min, rp_exchange_seq_cst(&head->min, 0));
+		if (rp_load_relaxed(&header->max) != 0)
+			raise_to(&max, rp_exchange_seq_cst(&header->max, 0));
+		if (rp_load_relaxed(&header->min) != 0)
+			raise_to(&min, rp_exchange_seq_cst(&header->min, 0));
 	}
 	cds_list_for_each_entry(mark, &series->marks, of_series) {
 		raise_to(&mark->max, max);
@@ -93,10 +93,10 @@ static void range_of(char *chunk, uint32_t *ret_first, uint32_t *ret_end)
 	uint64_t max = 0, min = 0;
 
 	for (uint32_t row = 0; row < rp_cell_row_count(); row++) {
-		struct rp_histogram_header *head = head_of(chunk, row);
+		struct rp_histogram_header *header = header_of(chunk, row);
 
-		raise_to(&max, rp_load_acquire(&head->ever_max));
-		raise_to(&min, rp_load_acquire(&head->ever_min));
+		raise_to(&max, rp_load_acquire(&header->ever_max));
+		raise_to(&min, rp_load_acquire(&header->ever_min));
 	}
 	*ret_first = min ? rp_bucket_of(~min) : RP_BUCKET_COUNT;
 	*ret_end = max ? rp_bucket_of(max - 1) + 1 : 0;
@@ -116,7 +116,7 @@ static double add_sums(char *chunk)
 	double sum = 0;
 
 	for (uint32_t row = 0; row < rp_cell_row_count(); row++)
-		sum += rp_double_of(rp_load_relaxed(&head_of(chunk, row)->sum_bits));
+		sum += rp_double_of(rp_load_relaxed(&header_of(chunk, row)->sum_bits));
 	return sum;
 }
 
@@ -237,10 +237,10 @@ static int begin_mark(struct rp_mark *mark)
 static void remember_extremes(struct rp_mark *mark)
 {
 	for (uint32_t row = 0; row < rp_cell_row_count(); row++) {
-		struct rp_histogram_header *head = head_of(mark->series->public.cells, row);
+		struct rp_histogram_header *header = header_of(mark->series->public.cells, row);
 
-		raise_to(&mark->max, rp_load_relaxed(&head->ever_max));
-		raise_to(&mark->min, rp_load_relaxed(&head->ever_min));
+		raise_to(&mark->max, rp_load_relaxed(&header->ever_max));
+		raise_to(&mark->min, rp_load_relaxed(&header->ever_min));
 	}
 }
 

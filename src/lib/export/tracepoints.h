@@ -3,7 +3,8 @@
 #ifndef RP_EXPORT_TRACEPOINTS_H
 #define RP_EXPORT_TRACEPOINTS_H
 
-#include "core/core.h"
+#include "core/enable.h"
+#include "core/event_def.h"
 #include "export/user_events.h"
 
 /*

@@ -24,7 +24,7 @@
 
 #include <ringpipe/types.h>
 
-#include "core/sink.h"
+#include "core/event_def.h"
 #include "export/user_fields.h"
 #include "nettrace/convert.h"
 

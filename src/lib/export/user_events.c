@@ -34,15 +34,14 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/thread.h"
-#include "core/core.h"
-#include "core/exporters.h"
+#include "core/exporter_set.h"
 #include "export/tracepoints.h"
 #include "export/user_event.h"
 #include "export/user_words.h"
 
 #define CLAIMS 32u
 #define SCRATCH_BYTES ((size_t)CLAIMS * RP_USER_EVENT_SCRATCH_BYTES)
-#define PATIENCE_NS 2000000000u	/* maximum wait for writers of an event */
+#define WRITERS_NS 2000000000u	/* maximum wait for writers of an event */
 #define LOOK_MS 100		/* polling interval: the kernel changes bits without notice */
 
 /* An enable word. */
@@ -181,7 +180,7 @@ static void serve(struct rp_user_events *session, struct trace_request *request)
  */
 static void wait_for_writers(struct slot *slot)
 {
-	uint64_t limit = rp_clock_monotonic_ns() + PATIENCE_NS;
+	uint64_t limit = rp_clock_monotonic_ns() + WRITERS_NS;
 
 	while (rp_load_seq_cst(&slot->claims) & ~slot->left) {	/* [USER-CLAIM] */
 		if (rp_clock_monotonic_ns() > limit) {

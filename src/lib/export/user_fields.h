@@ -25,7 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/sink.h"
+#include "core/event_def.h"
 
 #define RP_USER_COMMAND_BYTES_MAX 512u	/* the kernel's limit, with the NUL */
 

@@ -26,7 +26,7 @@ struct rp_recovery_files {
 	char *path;
 	int fd;			/* the directory's descriptor */
 	struct rp_file_id file;	/* the directory: the program may close and reuse the number */
-	struct rp_recover_header *head;
+	struct rp_recover_header *header;
 	size_t header_bytes;
 	uint32_t ring_count;
 	uint64_t events_bytes;
@@ -108,7 +108,7 @@ int rp_recovery_make_ring(struct rp_recovery_files *recovery, size_t size, uint3
 	char name[32];
 	int fd, ret;
 
-	if (recovery->ring_count >= recovery->head->ring_space)
+	if (recovery->ring_count >= recovery->header->ring_space)
 		return -ENOSPC;
 	name_ring(name, recovery->ring_count);
 	fd = make_file(recovery, name, RP_RING_CONTROL_BYTES + size);
@@ -124,43 +124,43 @@ int rp_recovery_make_ring(struct rp_recovery_files *recovery, size_t size, uint3
 }
 
 /* MADV_DONTFORK: a forked child must not change the parent's header. */
-static int map_head(struct rp_recovery_files *recovery, uint32_t ring_space)
+static int map_header(struct rp_recovery_files *recovery, uint32_t ring_space)
 {
-	size_t bytes = sizeof(*recovery->head) + 2 * rp_recover_record_bytes(ring_space);
+	size_t bytes = sizeof(*recovery->header) + 2 * rp_recover_record_bytes(ring_space);
 	int fd, ret = 0;
-	void *head;
+	void *header;
 
 	fd = make_file(recovery, "session", bytes);
 	if (fd < 0)
 		return fd;
-	head = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (head == MAP_FAILED)
+	header = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (header == MAP_FAILED)
 		ret = rp_failed("mmap");
 	close(fd);
 	if (ret != 0)
 		return ret;
-	(void)madvise(head, bytes, MADV_DONTFORK);
-	recovery->head = head;
+	(void)madvise(header, bytes, MADV_DONTFORK);
+	recovery->header = header;
 	recovery->header_bytes = bytes;
 	return 0;
 }
 
-static int fill_head(struct rp_recovery_files *recovery, const struct rp_recovery_setup *setup)
+static int fill_header(struct rp_recovery_files *recovery, const struct rp_recovery_setup *setup)
 {
-	struct rp_recover_header *head = recovery->head;
+	struct rp_recover_header *header = recovery->header;
 	char *output = setup->output_fd < 0 ? strdup("") : rp_file_path(setup->output_fd);
 
 	if (!output)
 		return rp_failed("readlink");
-	head->ring_space = setup->ring_space;
-	head->process_id = (uint32_t)getpid();
-	head->clock_is_tsc = rp_clock_is_tsc;
-	head->processors = (uint32_t)sysconf(_SC_NPROCESSORS_CONF);
-	head->start_ns = setup->start_ns;
-	head->start_utc_ns = setup->start_utc_ns;
-	snprintf(head->output, sizeof(head->output), "%s", output);
+	header->ring_space = setup->ring_space;
+	header->process_id = (uint32_t)getpid();
+	header->clock_is_tsc = rp_clock_is_tsc;
+	header->processors = (uint32_t)sysconf(_SC_NPROCESSORS_CONF);
+	header->start_ns = setup->start_ns;
+	header->start_utc_ns = setup->start_utc_ns;
+	snprintf(header->output, sizeof(header->output), "%s", output);
 	free(output);
-	snprintf(head->name, sizeof(head->name), "%s", setup->name);
+	snprintf(header->name, sizeof(header->name), "%s", setup->name);
 	return 0;
 }
 
@@ -208,10 +208,10 @@ static int make_files(struct rp_recovery_files *recovery, const struct rp_recove
 		leave_directory(recovery);
 		ret = make_directory(recovery, setup);
 		if (ret == 0)
-			ret = map_head(recovery, setup->ring_space);
+			ret = map_header(recovery, setup->ring_space);
 	}
 	if (ret == 0)
-		ret = fill_head(recovery, setup);
+		ret = fill_header(recovery, setup);
 	fd = ret == 0 ? make_file(recovery, "events", 0) : ret;
 	if (fd >= 0)
 		close(fd);
@@ -239,7 +239,7 @@ int rp_recovery_create(const struct rp_recovery_setup *setup,
 void rp_recovery_begin(struct rp_recovery_files *recovery)
 {
 	rp_compiler_barrier();
-	memcpy(recovery->head->magic, RP_RECOVER_MAGIC, sizeof(recovery->head->magic));
+	memcpy(recovery->header->magic, RP_RECOVER_MAGIC, sizeof(recovery->header->magic));
 	rp_compiler_barrier();
 }
 
@@ -285,28 +285,28 @@ void rp_recovery_define(struct rp_recovery_files *recovery, uint32_t index, uint
 	rp_outbuf_fini(&bytes);
 }
 
-static struct rp_recover_record *record_of(struct rp_recover_header *head, uint64_t generation)
+static struct rp_recover_record *record_of(struct rp_recover_header *header, uint64_t generation)
 {
-	return (void *)((char *)(head + 1) + (generation & 1) *
-			rp_recover_record_bytes(head->ring_space));
+	return (void *)((char *)(header + 1) + (generation & 1) *
+			rp_recover_record_bytes(header->ring_space));
 }
 
 struct rp_recover_record *rp_recovery_next_record(struct rp_recovery_files *recovery)
 {
-	return record_of(recovery->head, recovery->head->generation + 1);
+	return record_of(recovery->header, recovery->header->generation + 1);
 }
 
 void rp_recovery_set_lost(struct rp_recovery_files *recovery, uint64_t lost_besides)
 {
-	struct rp_recover_header *head = recovery->head;
+	struct rp_recover_header *header = recovery->header;
 
-	rp_store_relaxed(&record_of(head, head->generation)->lost_besides, lost_besides);
+	rp_store_relaxed(&record_of(header, header->generation)->lost_besides, lost_besides);
 }
 
 void rp_recovery_commit(struct rp_recovery_files *recovery)
 {
 	/* [RECOVER-RECORD] */
-	rp_store_release(&recovery->head->generation, recovery->head->generation + 1);
+	rp_store_release(&recovery->header->generation, recovery->header->generation + 1);
 }
 
 static void remove_files(const struct rp_recovery_files *recovery)
@@ -329,20 +329,20 @@ void rp_recovery_destroy(struct rp_recovery_files *recovery)
 {
 	if (!recovery)
 		return;
-	if (recovery->head) {
-		recovery->head->ended = 1;
+	if (recovery->header) {
+		recovery->header->ended = 1;
 		rp_compiler_barrier();
 	}
 	remove_files(recovery);
-	if (recovery->head)
-		munmap(recovery->head, recovery->header_bytes);
+	if (recovery->header)
+		munmap(recovery->header, recovery->header_bytes);
 	rp_recovery_forget(recovery);
 }
 
 void rp_recovery_leave(struct rp_recovery_files *recovery)
 {
-	recovery->head->failed = 1;
-	munmap(recovery->head, recovery->header_bytes);
+	recovery->header->failed = 1;
+	munmap(recovery->header, recovery->header_bytes);
 	rp_recovery_forget(recovery);
 }
 

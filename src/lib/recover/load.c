@@ -86,9 +86,9 @@ static int is_mapped(int fd)
 }
 
 int rp_recovery_look(int directory_fd, enum rp_recovery_state *ret_state,
-		     struct rp_recover_header *ret_head)
+		     struct rp_recover_header *ret_header)
 {
-	struct rp_recover_header head = { 0 };
+	struct rp_recover_header header = { 0 };
 	struct stat stat;
 	int fd = open_file(directory_fd, "session", &stat), mapped;
 	ssize_t got;
@@ -96,18 +96,18 @@ int rp_recovery_look(int directory_fd, enum rp_recovery_state *ret_state,
 	if (fd < 0)
 		return fd;
 	mapped = is_mapped(fd);
-	got = read_at(fd, (uint8_t *)&head, sizeof(head));
+	got = read_at(fd, (uint8_t *)&header, sizeof(header));
 	close(fd);
 	if (mapped < 0 || got < 0)
 		return mapped < 0 ? mapped : (int)got;
-	head.name[sizeof(head.name) - 1] = '\0';
-	head.output[sizeof(head.output) - 1] = '\0';
-	*ret_head = head;
+	header.name[sizeof(header.name) - 1] = '\0';
+	header.output[sizeof(header.output) - 1] = '\0';
+	*ret_header = header;
 	if (mapped)
 		*ret_state = RP_RECOVERY_RUNNING;
-	else if (!head.magic[0] || head.ended)
+	else if (!header.magic[0] || header.ended)
 		*ret_state = RP_RECOVERY_EMPTY;
-	else if (memcmp(head.magic, RP_RECOVER_MAGIC, sizeof(head.magic)) == 0)
+	else if (memcmp(header.magic, RP_RECOVER_MAGIC, sizeof(header.magic)) == 0)
 		*ret_state = RP_RECOVERY_LEFT;
 	else
 		return -EBADMSG;

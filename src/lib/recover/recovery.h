@@ -31,12 +31,12 @@ struct rp_recovery {
 };
 
 /*
- * Find out whether a process still writes, and read the header. Texts in `ret_head` are terminated.
- * Return: 0; -ENOENT: the directory is not a session's; -EBADMSG: it is damaged or has another
- * version; -errno of open(2), fcntl(2) or pread(2).
+ * Find out whether a process still writes, and read the header. Texts in `ret_header` are
+ * terminated. Return: 0; -ENOENT: the directory is not a session's; -EBADMSG: it is damaged or has
+ * another version; -errno of open(2), fcntl(2) or pread(2).
  */
 int rp_recovery_look(int directory_fd, enum rp_recovery_state *ret_state,
-		     struct rp_recover_header *ret_head);
+		     struct rp_recover_header *ret_header);
 
 /*
  * Read all files. Return: 0; -EFBIG: a file is too large; -EBADMSG: there are too many rings, or a

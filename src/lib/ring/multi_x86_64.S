@@ -5,18 +5,18 @@
  * the processor and the concurrency id only once, because the thread was not interrupted.
  *
  *	each session:
- *		if (area->rseq_cs != section)			-> the rest
- *		if (!(*enable & bit))				-> the rest
- *		rings = slot->rings; if (!rings)		-> the rest
- *		if (slot->clock is not the usual one)		-> the rest
+ *		if (area->rseq_cs != section)			-> slow
+ *		if (!(*enable & bit))				-> slow
+ *		rings = slot->rings; if (!rings)		-> slow
+ *		if (slot->clock is not the usual one)		-> slow
  *		the first: processor, concurrency id, ticks = rdtsc
- *		if (cid >= slot->ring_count)			-> the rest
- *		ring = rings[cid]; if (!ring)			-> the rest
- *		if (head + largest record - tail > watermark) [RING-ROOM] -> the rest
+ *		if (cid >= slot->ring_count)			-> slow
+ *		ring = rings[cid]; if (!ring)			-> slow
+ *		if (head + largest record - tail > watermark) [RING-ROOM] -> slow
  *		store payload, header, ticks
  *		ring->head += step			commit	[RING-PUB]
  *
- * "the rest": an exit of the section, an abort included, passes this session and the remaining ones
+ * "slow": an exit of the section, an abort included, passes this session and the remaining ones
  * to rp_event_write_multi_slow().
  *
  * Like regs_x86_64.S, the function has no stack frame. All its state is in registers.
@@ -27,7 +27,7 @@
 #ifdef RP_HAVE_RSEQ
 
 	.hidden	rp_rseq_index_offset, rp_rseq_offset, rp_slots, rp_thread_id_offset
-	.hidden	rp_thread_ring, rp_unusual_slots
+	.hidden	rp_thread_ring, rp_regs_slow_mask
 	.hidden	rp_event_write_multi_slow, rp_event_write_slow
 
 /*
@@ -38,12 +38,12 @@
 function rp_event_write_multi
 	movq	rp_thread_ring@gottpoff(%rip), %r11
 	cmpl	$0, %fs:CACHE_HAS_IDS(%r11)
-	jne	.Lmulti_slow
+	jne	.Lmulti_no_section
 	movq	EVENT_ENABLE(%r8), %r10
-	testq	%r10, rp_unusual_slots(%rip)
-	jnz	.Lmulti_slow
+	testq	%r10, rp_regs_slow_mask(%rip)
+	jnz	.Lmulti_no_section
 	testq	%r10, %r10
-	jz	.Lmulti_slow
+	jz	.Lmulti_no_section
 	movq	%rdi, %xmm1
 	movq	%rsi, %xmm2
 	punpcklqdq %xmm2, %xmm1
@@ -68,20 +68,20 @@ function rp_event_write_multi
 	movq	rp_rseq_offset(%rip), %rdx
 .Lmulti_begin:
 	cmpq	%rax, %fs:RSEQ_CS(%rdx)
-	jne	.Lmulti_rest
+	jne	.Lmulti_slow
 	movq	%r10, %rax
 	negq	%rax
 	andq	%r10, %rax
 	testq	%rax, EVENT_ENABLE(%r8)
-	jz	.Lmulti_rest
+	jz	.Lmulti_slow
 	cmpl	$CLOCK_TICKS, SLOT_CLOCK(%r11)
-	jne	.Lmulti_rest
+	jne	.Lmulti_slow
 	testq	%rcx, %rcx
 	jns	.Lmulti_find_ring
 	/* The first session. A thread that is not registered is never aborted. */
 	movl	%fs:RSEQ_CPU_ID(%rdx), %esi
 	testl	%esi, %esi
-	js	.Lmulti_rest
+	js	.Lmulti_slow
 	addq	rp_rseq_index_offset(%rip), %rdx
 	movl	%fs:(%rdx), %ecx
 	shlq	$32, %rsi
@@ -95,18 +95,18 @@ function rp_event_write_multi
 .Lmulti_find_ring:
 	movq	SLOT_RINGS(%r11), %rdx
 	testq	%rdx, %rdx
-	jz	.Lmulti_rest
+	jz	.Lmulti_slow
 	cmpq	SLOT_RING_COUNT(%r11), %rcx
-	jae	.Lmulti_rest
+	jae	.Lmulti_slow
 	movq	(%rdx, %rcx, 8), %rdx
 	testq	%rdx, %rdx
-	jz	.Lmulti_rest
+	jz	.Lmulti_slow
 	/* rdx: the ring; rax: its head; r11: the used bytes with a record of the largest size */
 	movq	RING_HEAD(%rdx), %rax
 	leaq	RECORD_HEADER + REGS_BYTES_MAX(%rax), %r11
 	subq	RING_TAIL(%rdx), %r11
 	cmpq	RING_WATERMARK(%rdx), %r11
-	ja	.Lmulti_rest
+	ja	.Lmulti_slow
 	/* r11: the address of the record */
 	movq	RING_SIZE(%rdx), %r11
 	decq	%r11
@@ -128,10 +128,10 @@ function rp_event_write_multi
 	movq	$0, %fs:RSEQ_CS(%rdx)
 	xorl	%eax, %eax
 	ret
-.Lmulti_slow:
+.Lmulti_no_section:
 	jmp	rp_event_write_slow
 	abort_handler multi
-.Lmulti_rest:
+.Lmulti_slow:
 	movq	rp_rseq_offset(%rip), %rdx
 	movq	$0, %fs:RSEQ_CS(%rdx)
 	movl	%edi, %r9d

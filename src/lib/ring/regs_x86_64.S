@@ -25,10 +25,10 @@
  *
  * The second section finds the ring and fills the cache:
  *
- *	if (*enable & unusual, or the thread has ids)	-> slow
+ *	if (*enable & slow_mask, or the thread has ids)	-> slow
  *	if (*enable has two bits)			-> multi_x86_64.S
  *	write:
- *		if (!(*enable & bit) or bit & unusual)		-> slow
+ *		if (!(*enable & bit) or bit & slow_mask)		-> slow
  *		rings = slot->rings; if (!rings)		-> slow
  *		if (area->cpu_id < 0)				-> slow
  *		cid = area->mm_cid; if (cid >= slot->ring_count) -> slow
@@ -37,7 +37,7 @@
  *		fill the cache
  *		from `if (ring->head …` on as above
  *
- * Both tests for unusual cases are necessary: after the first test, another session may have got
+ * Both tests of these conditions are necessary: after the first test, another session may have got
  * the bit, and a signal handler may have set ids.
  *
  * A section that exits before the commit, by an abort or otherwise, has changed nothing visible.
@@ -54,7 +54,7 @@
 #ifdef RP_HAVE_RSEQ
 
 	.hidden	rp_clock_coarse, rp_rseq_index_offset, rp_rseq_offset, rp_slots
-	.hidden	rp_thread_id_offset, rp_thread_ring, rp_unusual_slots
+	.hidden	rp_thread_id_offset, rp_thread_ring, rp_regs_slow_mask
 	.hidden	rp_event_write_multi, rp_event_write_slow
 
 /* Leave the section by a jump: clear rseq_cs, and restore the arguments. */
@@ -90,7 +90,7 @@
 	orq	%rdx, %rax
 	movq	%rax, RECORD_TICKS(%r10)
 	movq	RING_HEAD(%r11), %rax
-	jmp	.L\name\()_words
+	jmp	.L\name\()_payload
 	/* Another thread wrote the last record of the ring. */
 .L\name\()_ring_is_later:
 	movq	RING_STAMP(%r11), %rdx
@@ -136,7 +136,7 @@
 	movq	%rdx, RING_STAMP(%r11)
 	addq	%rax, %r10
 	movq	%rdx, RECORD_TICKS(%r10)
-.L\name\()_words:
+.L\name\()_payload:
 	movq	%rdi, RECORD_HEADER(%r10)
 	movq	%rsi, RECORD_HEADER + 8(%r10)
 	movq	%xmm0, RECORD_HEADER + 16(%r10)
@@ -194,7 +194,7 @@ end_function rp_event_write_regs
 function rp_event_write_miss
 	movq	EVENT_ENABLE(%r8), %rax
 	leaq	-1(%rax), %r10
-	orq	rp_unusual_slots(%rip), %r10
+	orq	rp_regs_slow_mask(%rip), %r10
 	testq	%rax, %r10
 	jnz	.Lmiss_not_one_session
 	movq	rp_thread_ring@gottpoff(%rip), %r10
@@ -211,7 +211,7 @@ function rp_event_write_miss
 .Lmiss_begin:
 	testq	%rax, EVENT_ENABLE(%r8)
 	jz	.Lmiss_slow
-	testq	%rax, rp_unusual_slots(%rip)
+	testq	%rax, rp_regs_slow_mask(%rip)
 	jnz	.Lmiss_slow
 	movq	%rax, %xmm2
 	movq	SLOT_RINGS(%r10), %r11
@@ -251,7 +251,7 @@ function rp_event_write_miss
 .Lmiss_ids:
 	jmp	rp_event_write_slow
 .Lmiss_not_one_session:
-	testq	%rax, rp_unusual_slots(%rip)
+	testq	%rax, rp_regs_slow_mask(%rip)
 	jz	rp_event_write_multi
 	jmp	rp_event_write_slow
 end_function rp_event_write_miss

@@ -8,11 +8,11 @@
  * Offsets for the struct of a ring, one cache line apart. The count is prime, so that consecutive
  * rings use all offsets.
  */
-#define PLACES 61u
-#define PLACE_BYTES 64u
+#define OFFSETS 61u
+#define OFFSET_BYTES 64u
 
-_Static_assert((PLACES - 1) * PLACE_BYTES + sizeof(struct rp_ring) <= RP_RING_CONTROL_BYTES,
-	       "the last place ends in the ring's head");
+_Static_assert((OFFSETS - 1) * OFFSET_BYTES + sizeof(struct rp_ring) <= RP_RING_CONTROL_BYTES,
+	       "the last offset ends in the ring's head");
 
 /*
  * Return the offset of the struct for a new ring in memory. An event that many sessions want
@@ -20,11 +20,11 @@ _Static_assert((PLACES - 1) * PLACE_BYTES + sizeof(struct rp_ring) <= RP_RING_CO
  * offset in a page. If all structs were at the beginning of a page, forty sessions would need a
  * third more time (doc/performance.md).
  */
-static size_t next_place(void)
+static size_t next_offset(void)
 {
 	static uint32_t rings;
 
-	return rp_add_relaxed(&rings, 1) * 3 % PLACES * PLACE_BYTES;
+	return rp_add_relaxed(&rings, 1) * 3 % OFFSETS * OFFSET_BYTES;
 }
 
 int rp_ring_create_in(int fd, size_t size, uint32_t id, struct rp_ring **ret_ring)
@@ -36,7 +36,7 @@ int rp_ring_create_in(int fd, size_t size, uint32_t id, struct rp_ring **ret_rin
 	if (ret != 0)
 		return ret;
 	/* In a file, recovery expects the struct at offset 0: src/lib/recover/recovery_format.h. */
-	ring = (void *)((char *)memory + (fd < 0 ? next_place() : 0));
+	ring = (void *)((char *)memory + (fd < 0 ? next_offset() : 0));
 	ring->data = (uint8_t *)memory + RP_RING_CONTROL_BYTES;
 	ring->size = size;
 	ring->watermark = size / 4;
@@ -57,7 +57,7 @@ _Static_assert(sizeof(struct rp_ring) <= ARRAY_STRIDE, "structs in an array do n
 
 int rp_ring_array_create(size_t size, uint32_t count, struct rp_ring_array *ret_array)
 {
-	size_t first = next_place();
+	size_t first = next_offset();
 	struct rp_ring_array array = {
 		.control_bytes = (first + count * ARRAY_STRIDE + 4095) & ~4095ull,
 		.first = first,

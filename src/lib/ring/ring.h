@@ -202,9 +202,9 @@ static inline uint64_t rp_ring_batch_end(const struct rp_ring *ring, uint64_t po
 	return boundary - end < ring->subbuf ? end : boundary;
 }
 
-static inline uint64_t rp_ring_next_batch(const struct rp_ring *ring, uint64_t row_end)
+static inline uint64_t rp_ring_next_batch(const struct rp_ring *ring, uint64_t batch_end)
 {
-	return ring->subbuf ? (row_end + ring->subbuf - 1) & ~(ring->subbuf - 1) : row_end;
+	return ring->subbuf ? (batch_end + ring->subbuf - 1) & ~(ring->subbuf - 1) : batch_end;
 }
 
 static inline const struct rp_record *rp_ring_at(const struct rp_ring *ring, uint64_t position)

@@ -23,7 +23,7 @@
 
 __thread struct rp_thread_ring rp_thread_ring = { .bit = RP_NO_BIT };
 struct rp_slot *rp_slots;
-uint64_t rp_unusual_slots = UINT64_MAX;
+uint64_t rp_regs_slow_mask = UINT64_MAX;
 bool rp_rseq_usable;
 uint64_t rp_rseq_index_offset;
 ptrdiff_t rp_rseq_offset;

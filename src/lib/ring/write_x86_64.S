@@ -85,9 +85,9 @@
 	.hidden	rp_clock_coarse, rp_rseq_index_offset, rp_rseq_offset, rp_thread_ring
 
 /*
- * Begin a function. Afterwards: r9: its struct rp_write; rax: the descriptor; rcx: the rseq area.
+ * Enter a function. Afterwards: r9: its struct rp_write; rax: the descriptor; rcx: the rseq area.
  */
-.macro begin name
+.macro enter_function name
 	movq	%rdi, %r9
 	describe_section \name
 	movq	rp_rseq_offset(%rip), %rcx
@@ -353,7 +353,7 @@
 
 /* Each section exists once, because a test aborts each of its instructions. */
 function rp_slot_try_rseq
-	begin try
+	enter_function try
 	enter_section try
 	find_ring try
 	write_record try
@@ -363,7 +363,7 @@ function rp_slot_try_rseq
 end_function rp_slot_try_rseq
 
 function rp_slot_try_rseq_multi
-	begin multi
+	enter_function multi
 	enter_section_multi multi
 	find_ring multi
 	write_record multi, once=1
@@ -374,7 +374,7 @@ function rp_slot_try_rseq_multi
 end_function rp_slot_try_rseq_multi
 
 function rp_slot_lose_or_switch
-	begin lose
+	enter_function lose
 	enter_section lose
 	find_ring lose
 	/* There is space now, so the caller tries to write again. */
@@ -413,7 +413,7 @@ end_function rp_slot_lose_or_switch
 
 /* Arguments: rsi: the buffer's index; rdx, later rdi: its token. */
 function rp_slot_install
-	begin install
+	enter_function install
 	movq	%rdx, %rdi
 	enter_section install
 	find_rings install

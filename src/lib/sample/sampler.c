@@ -16,12 +16,12 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "core/core.h"
+#include "core/notices.h"
 #include "core/own.h"
 #include "core/session_setup.h"
 #include "sample/beginning.h"
-#include "sample/sample.h"
 #include "sample/interrupt.h"
+#include "sample/sample.h"
 
 #define SCAN_NS 50000000u	/* minimum time between scans for new threads */
 #define SCAN_SHARE 50u		/* a scan may use 1/SCAN_SHARE of the time */

@@ -308,9 +308,9 @@ static inline __attribute__((always_inline)) int batch_event(struct rp_sink *bas
 	return 0;
 }
 
-static int batch_run(struct rp_sink *sink, struct rp_event_batch *run)
+static int batch_take(struct rp_sink *sink, struct rp_event_batch *events)
 {
-	return rp_event_batch_deliver(run, sink, batch_event, NULL, NULL);
+	return rp_event_batch_deliver(events, sink, batch_event, NULL, NULL);
 }
 
 static int batch_sequence_point(struct rp_sink *base, uint64_t time_ns, uint64_t lost)
@@ -362,7 +362,7 @@ static void batch_destroy(struct rp_sink *base)
 }
 
 static const struct rp_sink_ops batch_ops = {
-	.run = batch_run,
+	.batch = batch_take,
 	.event = batch_event,
 	.sequence_point = batch_sequence_point,
 	.flush = batch_flush,

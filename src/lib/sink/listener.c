@@ -196,9 +196,9 @@ static int listener_event(struct rp_sink *sink, const struct rp_record_view *vie
 	return 0;
 }
 
-static int listener_run(struct rp_sink *sink, struct rp_event_batch *run)
+static int listener_batch(struct rp_sink *sink, struct rp_event_batch *batch)
 {
-	return rp_event_batch_deliver(run, sink, listener_event, NULL, NULL);
+	return rp_event_batch_deliver(batch, sink, listener_event, NULL, NULL);
 }
 
 static int listener_sequence_point(struct rp_sink *sink, uint64_t time_ns, uint64_t lost)
@@ -257,7 +257,7 @@ static void listener_destroy(struct rp_sink *sink)
 }
 
 static const struct rp_sink_ops listener_ops = {
-	.run = listener_run,
+	.batch = listener_batch,
 	.event = listener_event,
 	.sequence_point = listener_sequence_point,
 	.flush = listener_flush,

@@ -47,7 +47,7 @@ struct nettrace_sink {
 	struct rp_sink base;
 	struct rp_encoder *encoder;
 	struct rp_encoder_repeat *repeat;
-	const struct rp_encoder_event_type *row;	/* type of the current repeat run */
+	const struct rp_encoder_event_type *repeated;	/* type of the current repeat run */
 	struct rp_emit emit;
 	struct written_definition *known;
 	size_t known_count;
@@ -291,9 +291,9 @@ static inline bool nettrace_begins(struct rp_sink *base, const struct rp_event_d
 	if (index >= sink->known_count || index < RP_DEF_OWN_COUNT ||
 	    sink->known[index].serial != def->serial || record->flags || record->frames)
 		return false;
-	sink->row = sink->known[index].type;
-	return sink->row && rp_encoder_repeats(sink->repeat, sink->row, record->thread,
-					       record->processor, payload_bytes);
+	sink->repeated = sink->known[index].type;
+	return sink->repeated && rp_encoder_repeats(sink->repeat, sink->repeated, record->thread,
+						    record->processor, payload_bytes);
 }
 
 /* Never ends a block, so the caller needs no other check. */
@@ -302,15 +302,15 @@ static inline bool nettrace_repeat_run(struct rp_sink *base, uint64_t time_ns, c
 {
 	struct nettrace_sink *sink = of(base);
 
-	if (!rp_encoder_repeat_run(sink->repeat, sink->row, time_ns, payload, payload_bytes))
+	if (!rp_encoder_repeat_run(sink->repeat, sink->repeated, time_ns, payload, payload_bytes))
 		return false;
 	base->pending++;
 	return true;
 }
 
-static int nettrace_run(struct rp_sink *base, struct rp_event_batch *run)
+static int nettrace_batch(struct rp_sink *base, struct rp_event_batch *batch)
 {
-	int ret = rp_event_batch_deliver(run, base, nettrace_event, nettrace_begins,
+	int ret = rp_event_batch_deliver(batch, base, nettrace_event, nettrace_begins,
 					 nettrace_repeat_run);
 
 	base->shortened = rp_encoder_shortened(of(base)->encoder);
@@ -384,7 +384,7 @@ static void remove_file(struct nettrace_sink *sink)
 }
 
 /* Prepare a complete new file: a header, the losses and an end. */
-static int begin_again(struct nettrace_sink *sink, uint64_t time_ns, uint64_t lost)
+static int write_new_file(struct nettrace_sink *sink, uint64_t time_ns, uint64_t lost)
 {
 	struct rp_encoder *encoder = sink->encoder;
 	int ret;
@@ -456,7 +456,7 @@ static void nettrace_abandon(struct rp_sink *base, uint64_t time_ns, uint64_t lo
 		(void)cut(sink, 0);
 	} else if (sink->is_changed) {
 		/* The caller of a session on a descriptor may have put its own bytes there. */
-		if (sink->is_ours && begin_again(sink, time_ns, lost + base->pending) == 0 &&
+		if (sink->is_ours && write_new_file(sink, time_ns, lost + base->pending) == 0 &&
 		    cut(sink, 0))
 			(void)put_end(sink);
 	} else if (!end_at(sink, &sink->whole, time_ns, lost) && sink->spare.bytes > 0) {
@@ -483,7 +483,7 @@ static void nettrace_destroy(struct rp_sink *base)
 }
 
 static const struct rp_sink_ops nettrace_ops = {
-	.run = nettrace_run,
+	.batch = nettrace_batch,
 	.event = nettrace_event,
 	.sequence_point = nettrace_sequence_point,
 	.flush = nettrace_flush,

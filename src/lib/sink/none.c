@@ -13,9 +13,9 @@ static int none_event(struct rp_sink *sink, const struct rp_record_view *record)
 	return 0;
 }
 
-static int none_run(struct rp_sink *sink, struct rp_event_batch *run)
+static int none_batch(struct rp_sink *sink, struct rp_event_batch *batch)
 {
-	return rp_event_batch_deliver(run, sink, none_event, NULL, NULL);
+	return rp_event_batch_deliver(batch, sink, none_event, NULL, NULL);
 }
 
 static int none_point(struct rp_sink *sink, uint64_t time_ns, uint64_t lost)
@@ -43,7 +43,7 @@ static void none_destroy(struct rp_sink *sink)
 }
 
 static const struct rp_sink_ops none_ops = {
-	.run = none_run,
+	.batch = none_batch,
 	.event = none_event,
 	.sequence_point = none_point,
 	.flush = none_flush,

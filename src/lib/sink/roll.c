@@ -225,7 +225,7 @@ static int begin_file_if_full(struct roll_sink *roll)
 	return ret;
 }
 
-static int roll_run(struct rp_sink *base, struct rp_event_batch *run)
+static int roll_batch(struct rp_sink *base, struct rp_event_batch *batch)
 {
 	struct roll_sink *roll = of(base);
 	int ret = begin_file_if_full(roll);
@@ -233,9 +233,9 @@ static int roll_run(struct rp_sink *base, struct rp_event_batch *run)
 	if (ret != 0)
 		return ret;
 	do {
-		ret = roll->now.sink->ops->run(roll->now.sink, run);
+		ret = roll->now.sink->ops->batch(roll->now.sink, batch);
 	} while (made_space(roll, ret));
-	roll->last_ns = run->last_ns;
+	roll->last_ns = batch->last_ns;
 	snapshot_stats(roll);
 	return ret;
 }
@@ -332,7 +332,7 @@ static void roll_destroy(struct rp_sink *base)
 }
 
 static const struct rp_sink_ops roll_ops = {
-	.run = roll_run,
+	.batch = roll_batch,
 	.event = roll_event,
 	.sequence_point = roll_sequence_point,
 	.flush = roll_flush,

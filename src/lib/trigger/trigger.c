@@ -12,14 +12,15 @@
 
 #include <ringpipe/trigger.h>
 
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/failure.h"
 #include "base/sized.h"
 #include "base/thread.h"
-#include "core/core.h"
 #include "core/drain_wake.h"
 #include "core/event_batch.h"
 #include "core/session_setup.h"
+#include "core/session_state.h"
 #include "counter/counters.h"
 #include "sink/series.h"
 #include "sink/sinks.h"
@@ -168,9 +169,9 @@ static int watch_event(struct rp_sink *base, const struct rp_record_view *view)
 	return 0;
 }
 
-static int watch_run(struct rp_sink *base, struct rp_event_batch *run)
+static int watch_batch(struct rp_sink *base, struct rp_event_batch *batch)
 {
-	return rp_event_batch_deliver(run, base, watch_event, NULL, NULL);
+	return rp_event_batch_deliver(batch, base, watch_event, NULL, NULL);
 }
 
 static int watch_point(struct rp_sink *base, uint64_t time_ns, uint64_t lost)
@@ -201,7 +202,7 @@ static void watch_destroy(struct rp_sink *base)
 }
 
 static const struct rp_sink_ops watch_ops = {
-	.run = watch_run,
+	.batch = watch_batch,
 	.event = watch_event,
 	.sequence_point = watch_point,
 	.flush = watch_flush,

@@ -116,13 +116,13 @@ static void put_unit(char *name, const char *unit)
 	put_name(name, suffix);
 }
 
-/* Characters in `special` get a backslash: the backslash itself and, in a label, quotes. */
-static void put_escaped(FILE *stream, const char *text, size_t length, const char *special)
+/* Characters in `escaped` get a backslash: the backslash itself and, in a label, quotes. */
+static void put_escaped(FILE *stream, const char *text, size_t length, const char *escaped)
 {
 	for (size_t i = 0; i < length; i++) {
 		if (text[i] == '\n')
 			fputs("\\n", stream);
-		else if (strchr(special, text[i]))
+		else if (strchr(escaped, text[i]))
 			fprintf(stream, "\\%c", text[i]);
 		else
 			putc(text[i], stream);

@@ -57,7 +57,7 @@ static void print_processes(const struct rp_processes *processes)
 	}
 }
 
-static void print_head(const struct rp_summary *summary, const struct rp_summary_view *view)
+static void print_header(const struct rp_summary *summary, const struct rp_summary_view *view)
 {
 	char text[RP_TEXT_MAX], more[RP_TEXT_MAX];
 	char *path = rp_text_clean(view->path, true);
@@ -226,7 +226,7 @@ static int print_text(const struct rp_summary *summary, const struct rp_summary_
 	struct rp_rows rows;
 	char text[RP_TEXT_MAX];
 
-	print_head(summary, view);
+	print_header(summary, view);
 	if (!summary->kind_count)
 		return RP_EXIT_OK;
 	rp_rows_init(&rows, RP_FORMAT_TEXT, columns, sizeof(columns) / sizeof(columns[0]));

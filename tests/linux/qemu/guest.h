@@ -216,7 +216,7 @@ static inline void perf_copy(const struct perf *perf, uint64_t from, void *bytes
 }
 
 /* Return: the size of the next record's fields, without the kernel's own; 0 without a record. */
-static inline size_t perf_next(struct perf *perf, uint8_t *fields, size_t room)
+static inline size_t perf_next(struct perf *perf, uint8_t *fields, size_t space)
 {
 	uint64_t head = __atomic_load_n(&perf->page->data_head, __ATOMIC_ACQUIRE);
 	uint64_t tail = perf->page->data_tail;
@@ -228,7 +228,7 @@ static inline size_t perf_next(struct perf *perf, uint8_t *fields, size_t room)
 	perf_copy(perf, tail, &header, sizeof(header));
 	check(header.type == PERF_RECORD_SAMPLE);
 	perf_copy(perf, tail + sizeof(header), &size, sizeof(size));
-	check(size > 8 && size - 8 <= room);
+	check(size > 8 && size - 8 <= space);
 	perf_copy(perf, tail + sizeof(header) + sizeof(size) + 8, fields, size - 8);
 	__atomic_store_n(&perf->page->data_tail, tail + header.size, __ATOMIC_RELEASE);
 	return size - 8;
