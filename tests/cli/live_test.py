@@ -175,6 +175,33 @@ class Live(ToolTest):
         err = self.run_tool("collect", "-p", host.pid, "--providers", "Ipc-Hoast", status=1)[1]
         self.assertIn("has no provider 'Ipc-Hoast'; it has: Ipc-Host, Micro", err)
 
+    def test_a_provider_that_a_short_command_lacks_is_an_error_at_its_end(self):
+        for arguments, missing in ((["--providers", "Ipc-Host,Ipc-Hoast"], 1),
+                                   (["--providers", "Ipc-Host"], 0),
+                                   (["--providers", "Microsoft-DotNETCore-SampleProfiler"], 0),
+                                   (["--providers", "Ipc-Hoast", "--allow-missing"], 0)):
+            with self.subTest(arguments):
+                err = self.run_tool("collect", "-f", "-o", "t.nettrace", *arguments, "--", HOST,
+                                    status=missing)[1]
+                self.assertEqual(err.count("has no provider"), missing, err)
+                if missing:
+                    self.assertRegex(err, r"has no provider 'Ipc-Hoast'; it has: .*\bIpc-Host\b")
+                self.assertIn("t.nettrace: ", err)  # its trace is whole all the same
+
+    def test_a_provider_that_a_command_lacks_is_reported_while_the_command_runs(self):
+        self.heard = ""
+        for output in ("t.nettrace", "-"):
+            process = self.start("collect", "-o", output, "--providers", "Ipc-Hoast", "--", HOST,
+                                 stdin=subprocess.PIPE)
+            self.wait_until(lambda: "has no provider 'Ipc-Hoast'; it has: Ipc-Host" in
+                            self.stderr_so_far(process))
+            self.assertIsNone(process.poll())
+            os.set_blocking(process.stderr.fileno(), True)
+            err = process.communicate(timeout=PATIENCE)[1]
+            self.assertEqual(process.returncode, 1)
+            self.assertNotIn(b"has no provider", err)
+            self.heard = ""
+
     def test_a_provider_missing_from_the_environment_is_reported_while_the_process_runs(self):
         self.environment["RINGPIPE_CONFIG"] = "Ipc-Hoast"
         self.environment["RINGPIPE_OUTPUT"] = self.path("trace")
