@@ -302,17 +302,15 @@ OUTSIDE = [
              'ret == 0 ? state == RP_RECOVERY_RUNNING : ret != -EBADMSG', 'ret == 0 && state == '
              'RP_RECOVERY_RUNNING',
              [RECOVER + 'prune_leaves_alone_what_it_cannot_ask_the_kernel_about']),
+    Mutation('a buffer becomes free before the record', MERGE,
+             '\trp_session_record(session, map);\n\tpublish_tails(session);\n}',
+             '\t_Bool rp_session_free_buffers(struct rp_session *);\n\n'
+             '\t(void)rp_session_free_buffers(session);\n\trp_session_record(session, map);\n}',
+             ['recover_steps']),
 ]
 
 # Found under load, in the first run or a later one, or by a hang.
 LIKELY = [
-    Mutation('a ring in a file gives room back before the record', MERGE,
-             '\t\tif (!session->recovery)\n\t\t\tpublish_tail(session, source);\n\t\telse if',
-             '\t\tpublish_tail(session, source);\n\t\tif (session->recovery && ret == 0)\n\t\t\t'
-             'ret = hand_over(session, run);\n\t\telse if', ['recover_steps', 'meson-killed']),
-    Mutation('tails are published before the record', MERGE,
-             '\trp_session_record(session, map);\n\tpublish_tails(session);\n}',
-             '\tpublish_tails(session);\n\trp_session_record(session, map);\n}', ['recover_steps']),
     Mutation('a symbol file that does not answer is waited for', 'src/lib/host/resolve.c',
              ' &&\n\t       rp_clock_monotonic_ns() < resolve->begun_ns + HANG_NS', '',
              ['meson-hanging-symbols']),
