@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 RP_PROVIDER(stress, "Stress-Flight");
 RP_EVENT(stress, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(writer), RP_U64(serial),
 	 RP_BLOB(filling));
+RP_STATE_EVENT(stress, state, 2, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(serial), RP_BLOB(filling));
 
 #define WRITERS_MAX 8u
 #define LOG (1u << 22)			/* number of serials whose time a writer remembers */
@@ -334,7 +336,8 @@ static void snapshots_at_once(void)
  * the same until all locks are held. The next event is then lost as `busy`.
  */
 static uint8_t *unreadable;
-static unsigned int depth, busy;
+static unsigned int depth;
+static uint64_t too_big, busy, damaged, full;	/* that snapshots report */
 
 #define DEPTH 8u		/* more than the number of fallback rings */
 #define LARGE_BYTES 40960u
@@ -354,6 +357,7 @@ static __attribute__((unused)) void write_until_busy(void)
 {
 	struct sigaction action = { .sa_handler = on_fault, .sa_flags = SA_NODEFER }, usual;
 
+	depth = 0;
 	unreadable = mmap(NULL, DEPTH * LARGE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			  0);
 	stress_check(unreadable != MAP_FAILED, "no memory");
@@ -365,9 +369,75 @@ static __attribute__((unused)) void write_until_busy(void)
 	munmap(unreadable, DEPTH * LARGE_BYTES);
 }
 
-/* Checks the losses of a snapshot, by reason, with the strict reader. */
-static void check_losses(struct rp_session *session, uint64_t too_big)
+static sigjmp_buf way_out;
+
+static void leave(int number)
 {
+	(void)number;
+	siglongjmp(way_out, 1);
+}
+
+/* A handler that does not return leaves a fallback's lock held, and a record without its end. */
+static __attribute__((unused)) void leave_write(void)
+{
+	struct sigaction action = { .sa_handler = leave }, usual;
+	uint8_t *page = mmap(NULL, 2 * LARGE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	stress_check(page != MAP_FAILED, "no memory");
+	mprotect(page + LARGE_BYTES - 4096, 4096, PROT_NONE);
+	sigaction(SIGSEGV, &action, &usual);
+	if (sigsetjmp(way_out, 1) == 0) {
+		stress_mark(0, 0, page, LARGE_BYTES);
+		stress_check(false, "the write was not left");
+	}
+	sigaction(SIGSEGV, &usual, NULL);
+	munmap(page, 2 * LARGE_BYTES);
+	damaged++;
+}
+
+/* Overwrites the frame of the write that was left, as other calls of a program do. */
+static __attribute__((unused, noinline)) void overwrite_stack(void)
+{
+	volatile uint8_t frame[64u << 10];
+
+	for (size_t i = 0; i < sizeof(frame); i++)
+		frame[i] = (uint8_t)i;
+}
+
+/* Waits until the drain thread has found that the writer left. */
+static __attribute__((unused)) void await_damaged(struct rp_session *session)
+{
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
+
+	do {
+		overwrite_stack();
+		sched_yield();
+		rp_session_get_stats(session, &stats);
+	} while (stats.lost_by[RP_LOSS_DAMAGED] < damaged);
+}
+
+/* State events are not overwritten, so their rings get full. Large ones use the fallback. */
+static void fill_state_rings(void)
+{
+	static const uint8_t filling[LARGE_BYTES];
+
+	for (uint64_t serial = 0; full < 10 && serial < 1000; serial++)
+		full += stress_state(serial, filling, sizeof(filling)) == -ENOBUFS;
+	stress_check(full == 10, "%llu state events lost, not 10", (unsigned long long)full);
+}
+
+static void check_reason(const struct strict_result *result, const char *reason, uint64_t count)
+{
+	uint64_t found = strict_lost(result, reason);
+
+	stress_check(found == count, "%s: %llu, not %llu", reason, (unsigned long long)found,
+		     (unsigned long long)count);
+}
+
+/* Checks the losses of a snapshot, by reason, with the strict reader. */
+static void check_losses(struct rp_session *session)
+{
+	const uint64_t lost = too_big + busy + damaged + full;
 	const char *path = stress_path("losses.nettrace");
 	struct rp_snapshot_info info = RP_SNAPSHOT_INFO_INIT;
 	struct strict_result result;
@@ -375,13 +445,13 @@ static void check_losses(struct rp_session *session, uint64_t too_big)
 	if (!stress_check(rp_session_snapshot(session, path, -1, &info) == 0, "no snapshot") ||
 	    !stress_read_strictly(path, 0, NULL, &result))
 		return;
-	stress_check(info.lost == too_big + busy && result.lost_reported == info.lost,
+	stress_check(info.lost == lost && result.lost_reported == info.lost,
 		     "%llu lost, %llu told, not %llu", (unsigned long long)info.lost,
-		     (unsigned long long)result.lost_reported, (unsigned long long)too_big + busy);
-	stress_check(strict_lost(&result, "too-big") == too_big &&
-		     strict_lost(&result, "busy") == busy, "too big: %llu, busy: %llu",
-		     (unsigned long long)strict_lost(&result, "too-big"),
-		     (unsigned long long)strict_lost(&result, "busy"));
+		     (unsigned long long)result.lost_reported, (unsigned long long)lost);
+	check_reason(&result, "too-big", too_big);
+	check_reason(&result, "busy", busy);
+	check_reason(&result, "damaged", damaged);
+	check_reason(&result, "full-fallback", full);
 	unlink(path);
 }
 
@@ -392,15 +462,22 @@ static void losses_are_in_snapshots(void)
 						  RP_SESSION_OVERWRITE);
 
 	stress_begin("snapshots_state_losses_of_every_reason");
-	for (unsigned int i = 0; i < 3; i++)
-		stress_check(stress_mark(0, i, filling, sizeof(filling)) == -EMSGSIZE,
+	for (; too_big < 3; too_big++)
+		stress_check(stress_mark(0, too_big, filling, sizeof(filling)) == -EMSGSIZE,
 			     "it was not too big");
-	check_losses(session, 3);
+	check_losses(session);
+	fill_state_rings();
+	check_losses(session);
 	/* ThreadSanitizer blocks faults in a handler. */
 #ifndef __SANITIZE_THREAD__
 	write_until_busy();
 	stress_check(busy > 0, "not all locks were held");
-	check_losses(session, 3);
+	check_losses(session);
+	for (unsigned int i = 0; i < 3; i++) {
+		leave_write();
+		await_damaged(session);
+		check_losses(session);
+	}
 #endif
 	stress_check(rp_session_stop(session, NULL) == 0, "the session ended with an error");
 	stress_end();

@@ -181,6 +181,8 @@ static void settle(struct rp_snapshot *snapshot, uint64_t from)
 	copy->stats_full = rp_session_lost_elsewhere(session, RP_LOSS_FULL_FALLBACK);
 	copy->quiesced = true;
 	pthread_mutex_lock(&rp_core.lock);
+	/* Besides those that hold a lock now: those whose lock the drain thread has released. */
+	copy->lost_damaged += session->stats.lost_by[RP_LOSS_DAMAGED];
 	snapshot->map = *session->map;
 	pthread_mutex_unlock(&rp_core.lock);
 	rp_session_set_window(copy, from, snapshot->until, &snapshot->map);
