@@ -5,9 +5,10 @@
  * written when the snapshot began, and the one before the first was written before the window. Only
  * events that the library reported as lost may be missing.
  *
- * Unlimited writers may overwrite a whole ring while it is copied, and an empty window guarantees
- * nothing. So during every other snapshot they write only a small part of the buffer, and the
- * window of each of these contains events.
+ * Unlimited writers may overwrite a whole ring while it is copied. The window is then empty, which
+ * guarantees nothing. So a window may be empty only if the writers wrote more than a small part of
+ * the buffer during the snapshot. During every other snapshot they write no more than that part, and
+ * the window of each of these contains events.
  */
 #include <errno.h>
 #include <sched.h>
@@ -30,11 +31,13 @@ RP_STATE_EVENT(stress, state, 2, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(serial), RP
 #define LOG (1u << 22)			/* number of serials whose time a writer remembers */
 #define SLACK_NS 2000000u		/* the recording's clock follows CLOCK_MONOTONIC */
 #define LARGE_EVERY 4096u
+#define LIMIT_DIVISOR 64u		/* the small part of the buffer */
 
 struct writer {
 	pthread_t thread;
 	uint64_t id;
 	uint64_t done;			/* lower serials are written */
+	uint64_t bytes;			/* of payload, the current write included */
 	uint64_t *before_ns;		/* a time before each write; 1: the event was lost */
 	bool large;			/* some events are large */
 	bool *stop;
@@ -89,6 +92,7 @@ static void *write_on(void *data)
 		if (writer->large && serial % LARGE_EVERY == 0)
 			size = sizeof(filling) - size;
 		keep_limit(writer, size, &limited);
+		__atomic_store_n(&writer->bytes, writer->bytes + size, __ATOMIC_RELEASE);
 		__atomic_store_n(before, now_ns(), __ATOMIC_RELAXED);
 		if (stress_mark(writer->id, serial, filling, size) != 0)
 			__atomic_store_n(before, 1, __ATOMIC_RELAXED);
@@ -228,12 +232,36 @@ static uint64_t sum_done(const struct writer *writers, size_t count)
 	return sum;
 }
 
+static uint64_t sum_bytes(const struct writer *writers, size_t count)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += __atomic_load_n(&writers[i].bytes, __ATOMIC_ACQUIRE);
+	return sum;
+}
+
+/* Return: events in the window, of which there are some unless the writers wrote too much. */
+static uint64_t check_useful(struct rp_session *session, const struct writer *writers,
+			     size_t count, uint64_t limit_bytes)
+{
+	uint64_t before = sum_bytes(writers, count), bytes;
+	uint64_t inside = check_snapshot(session, writers, count);
+
+	bytes = sum_bytes(writers, count) - before;
+	stress_check(inside > 0 || bytes > limit_bytes,
+		     "no event in the window, though only %llu bytes were written meanwhile",
+		     (unsigned long long)bytes);
+	return inside;
+}
+
 static void windows_are_complete(size_t count, size_t megabytes, bool large)
 {
 	unsigned int snapshots = (STRESS_WATCHED ? 2 : 4) * stress_rounds(), useful = 0;
 	struct rp_session *session = stress_start("Stress-Flight", NULL, -1, megabytes << 20,
 						  RP_SESSION_OVERWRITE);
 	struct writer writers[WRITERS_MAX] = { 0 };
+	const uint64_t limit_bytes = (megabytes << 20) / LIMIT_DIVISOR;
 	uint64_t inside = 0, some, written;
 	unsigned int limit = 0;
 	bool stop = false;
@@ -245,7 +273,7 @@ static void windows_are_complete(size_t count, size_t megabytes, bool large)
 		writers[i].stop = &stop;
 		writers[i].large = large;
 		writers[i].limit = &limit;
-		writers[i].limit_bytes = (megabytes << 20) / 64 / count;
+		writers[i].limit_bytes = limit_bytes / count;
 		writers[i].before_ns = stress_alloc(LOG, sizeof(uint64_t));
 		stress_spawn(&writers[i].thread, write_on, &writers[i]);
 	}
@@ -257,7 +285,7 @@ static void windows_are_complete(size_t count, size_t megabytes, bool large)
 		unsigned int number = i % 2 ? i : 0;
 
 		__atomic_store_n(&limit, number, __ATOMIC_RELEASE);
-		some = check_snapshot(session, writers, count);
+		some = check_useful(session, writers, count, limit_bytes);
 		inside += some;
 		useful += some > 0;
 		stress_check(!number || some > 0, "snapshot %u has no event in its window", i);
