@@ -298,6 +298,10 @@ OUTSIDE = [
     Mutation('a snapshot leaves out what writers left unfinished', SNAPSHOT,
              'copy->lost_damaged += session->stats.lost_by[RP_LOSS_DAMAGED];', '',
              ['meson-flight']),
+    Mutation('events of a quiet process wait for more', PASS,
+             '-EAGAIN ? session->sink->ops->flush(session->sink) : ret;', '-EAGAIN ? 0 : ret;',
+             ['meson-live:Live.test_each_event_reaches_standard_output_before_the_next_is_'
+              'written']),
     Mutation('memory of a writer that is held up goes with its session',
              'src/lib/core/rings.c', 'given_up |= session->sources[i].given_up;', ';',
              ['process-held']),
