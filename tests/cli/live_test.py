@@ -4,7 +4,9 @@
 import json
 import os
 import pty
+import select
 import signal
+import struct
 import subprocess
 import unittest
 
@@ -12,6 +14,7 @@ from tool import PATIENCE, ToolTest
 
 HOST = os.environ.get("HOST", "")
 FLOOD = os.environ.get("FLOOD", "")
+ASKED = os.environ.get("ASKED", "")
 
 
 class Live(ToolTest):
@@ -175,6 +178,33 @@ class Live(ToolTest):
         err = self.run_tool("collect", "-p", host.pid, "--providers", "Ipc-Hoast", status=1)[1]
         self.assertIn("has no provider 'Ipc-Hoast'; it has: Ipc-Host, Micro", err)
 
+    def test_a_provider_that_a_short_command_lacks_is_an_error_at_its_end(self):
+        for arguments, missing in ((["--providers", "Ipc-Host,Ipc-Hoast"], 1),
+                                   (["--providers", "Ipc-Host"], 0),
+                                   (["--providers", "Microsoft-DotNETCore-SampleProfiler"], 0),
+                                   (["--providers", "Ipc-Hoast", "--allow-missing"], 0)):
+            with self.subTest(arguments):
+                err = self.run_tool("collect", "-f", "-o", "t.nettrace", *arguments, "--", HOST,
+                                    status=missing)[1]
+                self.assertEqual(err.count("has no provider"), missing, err)
+                if missing:
+                    self.assertRegex(err, r"has no provider 'Ipc-Hoast'; it has: .*\bIpc-Host\b")
+                self.assertIn("t.nettrace: ", err)  # its trace is whole all the same
+
+    def test_a_provider_that_a_command_lacks_is_reported_while_the_command_runs(self):
+        self.heard = ""
+        for output in ("t.nettrace", "-"):
+            process = self.start("collect", "-o", output, "--providers", "Ipc-Hoast", "--", HOST,
+                                 stdin=subprocess.PIPE)
+            self.wait_until(lambda: "has no provider 'Ipc-Hoast'; it has: Ipc-Host" in
+                            self.stderr_so_far(process))
+            self.assertIsNone(process.poll())
+            os.set_blocking(process.stderr.fileno(), True)
+            err = process.communicate(timeout=PATIENCE)[1]
+            self.assertEqual(process.returncode, 1)
+            self.assertNotIn(b"has no provider", err)
+            self.heard = ""
+
     def test_a_provider_missing_from_the_environment_is_reported_while_the_process_runs(self):
         self.environment["RINGPIPE_CONFIG"] = "Ipc-Hoast"
         self.environment["RINGPIPE_OUTPUT"] = self.path("trace")
@@ -265,6 +295,24 @@ class Live(ToolTest):
         process.send_signal(signal.SIGINT)
         self.finish(process, 0)
         self.assertRegex(seen.decode(), r"\d+ events  [0-9.]+ k?B  0 lost")
+
+    def test_each_event_reaches_standard_output_before_the_next_is_written(self):
+        """The host writes an event when it is asked to, and is asked when the last one is here."""
+        host = self.start_host(program=ASKED)
+        process = self.start("collect", "-p", host.pid, "--providers", "Test-Asked", "-o", "-")
+        seen = b""
+        self.wait_until(lambda: any(row["enabled"] and row["provider"] == "Test-Asked" for row in
+                                    json.loads(self.run_tool("list", host.pid,
+                                                             "--format=json")[0])))
+        for serial in range(0x1d5a9c3e7b24f600, 0x1d5a9c3e7b24f600 + 10):
+            host.stdin.write(b".")
+            host.stdin.flush()
+            while struct.pack("<Q", serial) not in seen:
+                self.assertTrue(select.select([process.stdout], [], [], PATIENCE)[0],
+                                f"event {serial & 0xff} is held back")
+                seen += os.read(process.stdout.fileno(), 65536)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(PATIENCE), 0)
 
     def test_there_is_no_live_line_among_the_data_of_standard_output(self):
         master, slave = pty.openpty()

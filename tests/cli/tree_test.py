@@ -146,6 +146,25 @@ class Tree(ToolTest):
         for row in after:
             self.assertEqual(self.serials_of(row["process_id"]), list(range(EVENTS)))
 
+    def test_a_provider_that_the_root_lacks_is_an_error_at_the_start(self):
+        host = self.start_host("exit")
+        err = self.run_tool("collect", "--tree", "-p", host.pid, "--providers", "Test-Froks",
+                            "-o", "t.nettrace", status=1)[1]
+        self.assertRegex(err, f"process {host.pid} has no provider 'Test-Froks'; it has: [^\n]*"
+                              "Test-Forks")
+        self.assertFalse(os.path.exists(self.path("t.nettrace")))
+        # Its processes wait for a session.
+        self.run_tool("collect", "--tree", "-p", host.pid, "-o", "t.nettrace")
+        self.assertEqual(host.wait(PATIENCE), 0)
+
+    def test_a_provider_that_a_command_lacks_is_an_error_at_its_end(self):
+        for providers, missing in (("Test-Forks", 0), ("Test-Forks,Test-Froks", 1)):
+            process = self.start("collect", "--tree", "--providers", providers, "-f", "-o",
+                                 "t.nettrace", "--", HOST, "exit", WORKERS, EVENTS)
+            _, err = self.finish(process, missing)
+            self.assertEqual(err.count("has no provider 'Test-Froks'"), missing, err)
+            self.check(1 + 2 * WORKERS)
+
     def test_kernels_events_are_of_one_process(self):
         err = self.run_tool("collect", "--tree", "--kernel", "all", "-p", os.getpid(), status=2)[1]
         self.assertIn("--kernel traces one process", err)

@@ -209,6 +209,19 @@ static void leave_sigwait(void)
 	spawn(take_by_sigwait);
 }
 
+/* Its name ends as those of LTTng-UST's threads do, which block every signal. */
+static void leave_named_sigwait(void)
+{
+	pthread_t thread;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	check(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0, "pthread_sigmask");
+	check(pthread_create(&thread, NULL, take_by_sigwait, NULL) == 0, "pthread_create");
+	check(pthread_setname_np(thread, "take-ust") == 0, "pthread_setname_np");
+}
+
 static void leave_signalfd(void)
 {
 	spawn(take_by_signalfd);
@@ -237,6 +250,7 @@ struct promise {
 };
 
 #define NO_DIAGNOSTICS "RINGPIPE_DIAGNOSTICS=0"
+#define WITH_LTTNG "RINGPIPE_LTTNG=1"	/* if its module was built */
 
 /* A child may inherit the lock of its allocator from a thread that was allocating. */
 #if defined(__SANITIZE_ADDRESS__)
@@ -266,6 +280,14 @@ static const struct promise promises[] = {
 	  leave_sigwait, NULL, SIGTERM, TAKEN << 8, true, ITSELF, PLAIN },
 	{ "signalfd takes its signal",
 	  leave_signalfd, NULL, SIGTERM, TAKEN << 8, true, ITSELF, PLAIN },
+	{ "SIGTERM ends a process with LTTng's threads",
+	  do_nothing, WITH_LTTNG, SIGTERM, SIGTERM, false, ITSELF, PLAIN },
+	{ "SIGTERM ends a process with LTTng's threads and the drain thread",
+	  start_session, WITH_LTTNG, SIGTERM, SIGTERM, false, ITSELF, PLAIN },
+	{ "sigwait takes its signal beside LTTng's threads",
+	  leave_sigwait, WITH_LTTNG, SIGTERM, TAKEN << 8, true, ITSELF, PLAIN },
+	{ "sigwait takes its signal in a thread with a name like LTTng's",
+	  leave_named_sigwait, NULL, SIGTERM, TAKEN << 8, true, ITSELF, PLAIN },
 	{ "a process without other threads ends by itself",
 	  do_nothing, NO_DIAGNOSTICS, 0, 0, false, ITSELF, PLAIN },
 	{ "SIGTERM ends a process with the counters' thread alone",

@@ -9,6 +9,7 @@
  *	work		write events until the session has them
  *	prepare [SIZE WHAT]	call rp_prepare() for everything, or with these options
  *	snapshot	take a snapshot of a flight recorder
+ *	flush		flush all sessions
  *	stop		stop the session
  *	move USER PATH	change the root directory and the user
  *	allow N,…	allow only these system calls from now on
@@ -34,6 +35,7 @@
 #define EVENTS_AT_ONCE 1000u
 #define BURST 100000u		/* more events than the rings of a waiting session hold */
 #define TICK_US 2000
+#define FLUSH_MS 60000u
 
 RP_PROVIDER(phased, "Test-Phased");
 RP_EVENT(phased, mark, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(serial), RP_STRING(text));
@@ -58,6 +60,7 @@ static const struct kind kinds[] = {
 	{ .name = "roll", .roll_bytes = RP_SESSION_ROLL_MIN },
 	{ .name = "stacks", .flags = RP_SESSION_STACKS },
 	{ .name = "coarse", .flags = RP_SESSION_COARSE },
+	{ .name = "causal", .flags = RP_SESSION_CAUSAL },
 	{ .name = "block", .block_ms = 1000 },
 	{ .name = "samples", .provider = "Microsoft-DotNETCore-SampleProfiler" },
 	{ .name = "counters", .filter_data = "EventCounterIntervalSec=0.05" },
@@ -357,6 +360,8 @@ static int obey(const char *line)
 		return work();
 	if (strcmp(line, "snapshot") == 0)
 		return rp_session_snapshot(now.session, "snapshot.nettrace", -1, NULL);
+	if (strcmp(line, "flush") == 0)
+		return rp_sessions_flush(FLUSH_MS);
 	if (strcmp(line, "watch") == 0)
 		return rp_snapshot_on_signal(SIGUSR2, "signal.nettrace");
 	if (strncmp(line, "prepare ", 8) == 0)

@@ -116,14 +116,15 @@ class Host:
         if done.returncode != 0:
             raise Ended(f"{arguments}: {done.stderr}")
 
-    def ask(self, command_set, command, payload=b""):
-        """Sends one request to the program's diagnostics port."""
+    def ask(self, command_set, command, payload=b"", go_on=lambda client: client.recv(4096)):
+        """Sends one request to the program's diagnostics port; `go_on` gets the connection."""
         request = struct.pack("<14sHBBH", b"DOTNET_IPC_V1", 20 + len(payload), command_set,
                               command, 0) + payload
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(port.socket_path(self.directory, self.pid))
             client.sendall(request)
-            client.recv(4096)
+            client.settimeout(PATIENCE)
+            go_on(client)
 
 
 def whole_session(host, kind):
@@ -184,6 +185,27 @@ def perf_map(host):
     host.phase(EXIT)
 
 
+def answer_batches(client):
+    """Answers each definition, until some stats have come."""
+    stream, stats = client.makefile("rb"), 0
+    stream.read(36)     # the OK, the session's id, the probe
+    while stats < 3:
+        kind, count = struct.unpack("<II", stream.read(8))
+        stream.read(count)
+        stats += kind == 2
+        if kind == 1:
+            client.sendall(b".")
+
+
+def batches(host):
+    """What `ringpipe bpf` asks for: its events go to a probe, definitions and stats come here."""
+    every = struct.pack("<QII4sI", 2**64 - 1, 5, 2, "*\0".encode("utf-16-le"), 0)
+    host.phase(OPTION)
+    host.ask(0x52, 0x05, struct.pack("<IIQBI", 4, 1, 0, 0, 1) + every, answer_batches)
+    host.ask(0x04, 0x00)
+    host.phase(EXIT)
+
+
 def nothing(host):
     host.phase(EXIT)
 
@@ -200,6 +222,9 @@ OPTIONS = {
     "`recover_path`": (None, {}, session("recovery"), OPTION),
     "`roll_bytes`": (None, {}, session("roll"), OPTION),
     "`RP_SESSION_STACKS`": (None, {}, session("stacks"), OPTION),
+    "`RP_SESSION_CAUSAL`": (None, {}, session("causal"), OPTION),
+    "`RP_SESSION_COARSE`": (None, {}, session("coarse"), OPTION),
+    "`rp_sessions_flush()`": (None, {}, session("file", "flush"), OPTION),
     "`block_ms`": (None, {}, session("block"), OPTION),
     "`RP_SESSION_OVERWRITE`, snapshots": (None, {}, session("recorder", "snapshot"), OPTION),
     "snapshots at a signal": (None, {}, at_a_signal, OPTION),
@@ -214,11 +239,11 @@ OPTIONS = {
     "… `collect`": (None, {}, client("collect -p {pid} -d 1 -o collected.nettrace"), OPTION),
     "… `flight`": (None, {}, client(
         "flight start -p {pid}", "flight snapshot -p {pid} -o snapshot.nettrace",
-        "flight stop -p {pid}"),
-        OPTION),
+        "flight stop -p {pid}"), OPTION),
     "… `counters`": (None, {}, client(
         "counters collect -p {pid} -d 2 --format=csv -o counters.csv"), OPTION),
     "… `stacks`": (None, {}, client("stacks {pid}"), OPTION),
+    "… `bpf`": (None, {}, batches, OPTION),
     "… `dump`": (None, {}, client("dump -p {pid} -o dumped.core"), OPTION),
     "… the program that writes the dump": (None, {}, client("dump -p {pid} -o dumped.core"),
                                            HELPER),
@@ -307,7 +332,6 @@ class Table(unittest.TestCase):
                 self.assertEqual(sorted(calls - always - sometimes), [], "made, and not listed")
                 self.assertEqual(sorted(always - calls), [], "listed, and not made")
 
-
     def test_page_lists_each_system_call_that_the_library_imports(self):
         """Includes calls of error paths and of other machines, which no phase makes here."""
         imports = subprocess.run(["nm", "-D", "--undefined-only", LIBRARY], check=True, text=True,
@@ -392,7 +416,6 @@ class Refusals(unittest.TestCase):
             self.assertGreater(len(attempts), 20)
             wrong = [attempt.result() for attempt in attempts]
         self.assertEqual("\n".join(what for what in wrong if what), "")
-
 
     def test_client_is_reported_which_call_was_refused(self):
         numbers = {name: number for number, name in call_names().items()}

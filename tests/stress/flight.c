@@ -5,12 +5,14 @@
  * written when the snapshot began, and the one before the first was written before the window. Only
  * events that the library reported as lost may be missing.
  *
- * Unlimited writers may overwrite a whole ring while it is copied, and an empty window guarantees
- * nothing. So during every other snapshot they write only a small part of the buffer, and the
- * window of each of these contains events.
+ * Unlimited writers may overwrite a whole ring while it is copied. The window is then empty, which
+ * guarantees nothing. So a window may be empty only if the writers wrote more than a small part of
+ * the buffer during the snapshot. During every other snapshot they write no more than that part, and
+ * the window of each of these contains events.
  */
 #include <errno.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,16 +25,19 @@
 RP_PROVIDER(stress, "Stress-Flight");
 RP_EVENT(stress, mark, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(writer), RP_U64(serial),
 	 RP_BLOB(filling));
+RP_STATE_EVENT(stress, state, 2, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(serial), RP_BLOB(filling));
 
 #define WRITERS_MAX 8u
 #define LOG (1u << 22)			/* number of serials whose time a writer remembers */
 #define SLACK_NS 2000000u		/* the recording's clock follows CLOCK_MONOTONIC */
 #define LARGE_EVERY 4096u
+#define LIMIT_DIVISOR 64u		/* the small part of the buffer */
 
 struct writer {
 	pthread_t thread;
 	uint64_t id;
 	uint64_t done;			/* lower serials are written */
+	uint64_t bytes;			/* of payload, the current write included */
 	uint64_t *before_ns;		/* a time before each write; 1: the event was lost */
 	bool large;			/* some events are large */
 	bool *stop;
@@ -87,6 +92,7 @@ static void *write_on(void *data)
 		if (writer->large && serial % LARGE_EVERY == 0)
 			size = sizeof(filling) - size;
 		keep_limit(writer, size, &limited);
+		__atomic_store_n(&writer->bytes, writer->bytes + size, __ATOMIC_RELEASE);
 		__atomic_store_n(before, now_ns(), __ATOMIC_RELAXED);
 		if (stress_mark(writer->id, serial, filling, size) != 0)
 			__atomic_store_n(before, 1, __ATOMIC_RELAXED);
@@ -226,12 +232,36 @@ static uint64_t sum_done(const struct writer *writers, size_t count)
 	return sum;
 }
 
+static uint64_t sum_bytes(const struct writer *writers, size_t count)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += __atomic_load_n(&writers[i].bytes, __ATOMIC_ACQUIRE);
+	return sum;
+}
+
+/* Return: events in the window, of which there are some unless the writers wrote too much. */
+static uint64_t check_useful(struct rp_session *session, const struct writer *writers,
+			     size_t count, uint64_t limit_bytes)
+{
+	uint64_t before = sum_bytes(writers, count), bytes;
+	uint64_t inside = check_snapshot(session, writers, count);
+
+	bytes = sum_bytes(writers, count) - before;
+	stress_check(inside > 0 || bytes > limit_bytes,
+		     "no event in the window, though only %llu bytes were written meanwhile",
+		     (unsigned long long)bytes);
+	return inside;
+}
+
 static void windows_are_complete(size_t count, size_t megabytes, bool large)
 {
 	unsigned int snapshots = (STRESS_WATCHED ? 2 : 4) * stress_rounds(), useful = 0;
 	struct rp_session *session = stress_start("Stress-Flight", NULL, -1, megabytes << 20,
 						  RP_SESSION_OVERWRITE);
 	struct writer writers[WRITERS_MAX] = { 0 };
+	const uint64_t limit_bytes = (megabytes << 20) / LIMIT_DIVISOR;
 	uint64_t inside = 0, some, written;
 	unsigned int limit = 0;
 	bool stop = false;
@@ -243,7 +273,7 @@ static void windows_are_complete(size_t count, size_t megabytes, bool large)
 		writers[i].stop = &stop;
 		writers[i].large = large;
 		writers[i].limit = &limit;
-		writers[i].limit_bytes = (megabytes << 20) / 64 / count;
+		writers[i].limit_bytes = limit_bytes / count;
 		writers[i].before_ns = stress_alloc(LOG, sizeof(uint64_t));
 		stress_spawn(&writers[i].thread, write_on, &writers[i]);
 	}
@@ -255,7 +285,7 @@ static void windows_are_complete(size_t count, size_t megabytes, bool large)
 		unsigned int number = i % 2 ? i : 0;
 
 		__atomic_store_n(&limit, number, __ATOMIC_RELEASE);
-		some = check_snapshot(session, writers, count);
+		some = check_useful(session, writers, count, limit_bytes);
 		inside += some;
 		useful += some > 0;
 		stress_check(!number || some > 0, "snapshot %u has no event in its window", i);
@@ -334,7 +364,8 @@ static void snapshots_at_once(void)
  * the same until all locks are held. The next event is then lost as `busy`.
  */
 static uint8_t *unreadable;
-static unsigned int depth, busy;
+static unsigned int depth;
+static uint64_t too_big, busy, damaged, full;	/* that snapshots report */
 
 #define DEPTH 8u		/* more than the number of fallback rings */
 #define LARGE_BYTES 40960u
@@ -354,6 +385,7 @@ static __attribute__((unused)) void write_until_busy(void)
 {
 	struct sigaction action = { .sa_handler = on_fault, .sa_flags = SA_NODEFER }, usual;
 
+	depth = 0;
 	unreadable = mmap(NULL, DEPTH * LARGE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			  0);
 	stress_check(unreadable != MAP_FAILED, "no memory");
@@ -365,9 +397,75 @@ static __attribute__((unused)) void write_until_busy(void)
 	munmap(unreadable, DEPTH * LARGE_BYTES);
 }
 
-/* Checks the losses of a snapshot, by reason, with the strict reader. */
-static void check_losses(struct rp_session *session, uint64_t too_big)
+static sigjmp_buf way_out;
+
+static void leave(int number)
 {
+	(void)number;
+	siglongjmp(way_out, 1);
+}
+
+/* A handler that does not return leaves a fallback's lock held, and a record without its end. */
+static __attribute__((unused)) void leave_write(void)
+{
+	struct sigaction action = { .sa_handler = leave }, usual;
+	uint8_t *page = mmap(NULL, 2 * LARGE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	stress_check(page != MAP_FAILED, "no memory");
+	mprotect(page + LARGE_BYTES - 4096, 4096, PROT_NONE);
+	sigaction(SIGSEGV, &action, &usual);
+	if (sigsetjmp(way_out, 1) == 0) {
+		stress_mark(0, 0, page, LARGE_BYTES);
+		stress_check(false, "the write was not left");
+	}
+	sigaction(SIGSEGV, &usual, NULL);
+	munmap(page, 2 * LARGE_BYTES);
+	damaged++;
+}
+
+/* Overwrites the frame of the write that was left, as other calls of a program do. */
+static __attribute__((unused, noinline)) void overwrite_stack(void)
+{
+	volatile uint8_t frame[64u << 10];
+
+	for (size_t i = 0; i < sizeof(frame); i++)
+		frame[i] = (uint8_t)i;
+}
+
+/* Waits until the drain thread has found that the writer left. */
+static __attribute__((unused)) void await_damaged(struct rp_session *session)
+{
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
+
+	do {
+		overwrite_stack();
+		sched_yield();
+		rp_session_get_stats(session, &stats);
+	} while (stats.lost_by[RP_LOSS_DAMAGED] < damaged);
+}
+
+/* State events are not overwritten, so their rings get full. Large ones use the fallback. */
+static void fill_state_rings(void)
+{
+	static const uint8_t filling[LARGE_BYTES];
+
+	for (uint64_t serial = 0; full < 10 && serial < 1000; serial++)
+		full += stress_state(serial, filling, sizeof(filling)) == -ENOBUFS;
+	stress_check(full == 10, "%llu state events lost, not 10", (unsigned long long)full);
+}
+
+static void check_reason(const struct strict_result *result, const char *reason, uint64_t count)
+{
+	uint64_t found = strict_lost(result, reason);
+
+	stress_check(found == count, "%s: %llu, not %llu", reason, (unsigned long long)found,
+		     (unsigned long long)count);
+}
+
+/* Checks the losses of a snapshot, by reason, with the strict reader. */
+static void check_losses(struct rp_session *session)
+{
+	const uint64_t lost = too_big + busy + damaged + full;
 	const char *path = stress_path("losses.nettrace");
 	struct rp_snapshot_info info = RP_SNAPSHOT_INFO_INIT;
 	struct strict_result result;
@@ -375,13 +473,13 @@ static void check_losses(struct rp_session *session, uint64_t too_big)
 	if (!stress_check(rp_session_snapshot(session, path, -1, &info) == 0, "no snapshot") ||
 	    !stress_read_strictly(path, 0, NULL, &result))
 		return;
-	stress_check(info.lost == too_big + busy && result.lost_reported == info.lost,
+	stress_check(info.lost == lost && result.lost_reported == info.lost,
 		     "%llu lost, %llu told, not %llu", (unsigned long long)info.lost,
-		     (unsigned long long)result.lost_reported, (unsigned long long)too_big + busy);
-	stress_check(strict_lost(&result, "too-big") == too_big &&
-		     strict_lost(&result, "busy") == busy, "too big: %llu, busy: %llu",
-		     (unsigned long long)strict_lost(&result, "too-big"),
-		     (unsigned long long)strict_lost(&result, "busy"));
+		     (unsigned long long)result.lost_reported, (unsigned long long)lost);
+	check_reason(&result, "too-big", too_big);
+	check_reason(&result, "busy", busy);
+	check_reason(&result, "damaged", damaged);
+	check_reason(&result, "full-fallback", full);
 	unlink(path);
 }
 
@@ -392,15 +490,22 @@ static void losses_are_in_snapshots(void)
 						  RP_SESSION_OVERWRITE);
 
 	stress_begin("snapshots_state_losses_of_every_reason");
-	for (unsigned int i = 0; i < 3; i++)
-		stress_check(stress_mark(0, i, filling, sizeof(filling)) == -EMSGSIZE,
+	for (; too_big < 3; too_big++)
+		stress_check(stress_mark(0, too_big, filling, sizeof(filling)) == -EMSGSIZE,
 			     "it was not too big");
-	check_losses(session, 3);
+	check_losses(session);
+	fill_state_rings();
+	check_losses(session);
 	/* ThreadSanitizer blocks faults in a handler. */
 #ifndef __SANITIZE_THREAD__
 	write_until_busy();
 	stress_check(busy > 0, "not all locks were held");
-	check_losses(session, 3);
+	check_losses(session);
+	for (unsigned int i = 0; i < 3; i++) {
+		leave_write();
+		await_damaged(session);
+		check_losses(session);
+	}
 #endif
 	stress_check(rp_session_stop(session, NULL) == 0, "the session ended with an error");
 	stress_end();

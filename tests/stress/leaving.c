@@ -365,6 +365,63 @@ static void locks_of_writers_that_left_serve_others(bool by_exit, enum form form
 	stress_end();
 }
 
+/*
+ * A write that was left costs the drain thread no more than PASSES of its passes: each flush waits
+ * for one that began after the write.
+ */
+#define PASSES 3u
+#define FLUSH_MS 600000
+
+static void check_after_passes(struct rp_session *session, uint64_t left)
+{
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
+
+	for (unsigned int i = 0; i < PASSES; i++) {
+		use_stack();
+		stress_check(rp_sessions_flush(FLUSH_MS) == 0, "no flush");
+	}
+	stress_check(rp_session_get_stats(session, &stats) == 0 &&
+		     stats.lost_by[RP_LOSS_DAMAGED] == left,
+		     "%" PRIu64 " told as damaged after %u passes, not %" PRIu64,
+		     stats.lost_by[RP_LOSS_DAMAGED], PASSES, left);
+}
+
+static void lock_that_was_left_is_free_after_a_few_passes(bool by_exit)
+{
+	struct sigaction action = { .sa_handler = on_fault_leave }, usual;
+	const char *path = stress_path("leaving.nettrace");
+	struct rp_session_stats stats;
+	static uint8_t large[8192];
+	struct rp_session *session;
+	uint64_t left = 0;
+	pthread_t writer;
+
+	stress_begin("lock_of_a_writer_that_%s_is_free_after_a_few_passes",
+		     by_exit ? "ended" : "left");
+	leave_by_exit = by_exit;
+	unreadable = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stress_check(unreadable != MAP_FAILED && sigaction(SIGSEGV, &action, &usual) == 0, "mmap");
+	session = start_form(FORM_RUNS);
+	for (unsigned int i = 0; i < 5; i++) {
+		if (by_exit) {
+			stress_spawn(&writer, leave_once, &left);
+			pthread_join(writer, NULL);
+		} else {
+			leave_once(&left);
+		}
+		check_after_passes(session, left);
+		stress_check(stress_mark(0, left, large, sizeof(large)) == 0, "no lock is free");
+	}
+	sigaction(SIGSEGV, &usual, NULL);
+	stress_stop(session, &stats);
+	stress_check(stats.lost == left && stats.delivered == left,
+		     "%" PRIu64 " delivered, %" PRIu64 " lost, of %" PRIu64 " each",
+		     stats.delivered, stats.lost, left);
+	munmap(unreadable, 8192);
+	unlink(path);
+	stress_end();
+}
+
 int main(void)
 {
 	writers_that_leave_in_the_middle_are_reported();
@@ -373,6 +430,8 @@ int main(void)
 		locks_of_writers_that_left_serve_others(false, form);
 		locks_of_writers_that_left_serve_others(true, form);
 	}
+	lock_that_was_left_is_free_after_a_few_passes(false);
+	lock_that_was_left_is_free_after_a_few_passes(true);
 #endif
 #if defined(__x86_64__)
 	writers_may_leave(leave_by_jumps, "siglongjmp", 0);

@@ -8,6 +8,10 @@
  * that recovery reads. It recovers after a change, and sometimes without a change. A step aborts
  * the restartable section in which the thread is, so writers use the fallback; ring_aborts.c tests
  * the section.
+ *
+ * While the writer fills a buffer and continues with the next one, the test holds the drain thread
+ * after its sequence point and before its search for full buffers. The drain thread then merges the
+ * events of the full buffer in the pass in which that buffer becomes free.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,22 +25,27 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <ringpipe/reader.h>
 #include <ringpipe/ringpipe.h>
 
+#include "core/buffers.h"
 #include "recover/recovery.h"
 #include "ring/ring.h"
 
 #define PROVIDER "Test-Steps"
-#define EVENTS 8u
+#define EVENTS 12u
 #define LARGE_BYTES 5000u	/* more than a section copies */
-#define LARGE 3u		/* number of such events */
+#define LARGE 3u		/* serial of such an event */
+#define FULL_BYTES 65000u	/* a buffer has space for one */
+#define FULL_FIRST 5u		/* serial of the first such event */
+#define FULL_LAST 6u
 #define THREADS_MAX 8u
 #define RINGS_MAX 64u
-#define CHECK_ANYWAY 512u	/* steps */
+#define CHECK_ANYWAY 2048u	/* steps */
 #define BLOCKED_SPINS 2000	/* without a stop: in a system call */
 
 RP_PROVIDER(test, PROVIDER);
@@ -45,15 +54,19 @@ RP_EVENT(test, step, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U64(serial), RP_BLOB(fil
 struct progress {
 	uint64_t confirmed;
 	uint32_t done;
+	uint32_t hold;		/* the process asks for the drain thread to be held */
+	uint32_t held;		/* it is */
 };
 
 static struct progress *progress;
-static uint8_t filling[LARGE_BYTES];
+static uint8_t filling[FULL_BYTES];
 static char folder[] = "/dev/shm/rp-steps-XXXXXX", keep[64], output[64];
-static uint64_t steps, checks, complaints;
+static uint64_t steps, checks, complaints, recycled;
 
 static size_t size_of(uint64_t serial)
 {
+	if (serial >= FULL_FIRST && serial <= FULL_LAST)
+		return FULL_BYTES;
 	return serial == LARGE ? LARGE_BYTES : (serial * 13) % 40;
 }
 
@@ -84,11 +97,14 @@ static void live(void)
 	if (rp_session_start(&options, &session) != 0)
 		_exit(1);
 	for (uint64_t i = 0; i < EVENTS; i++) {
+		progress->hold = i >= FULL_FIRST && i <= FULL_LAST;
+		while (progress->hold && !((volatile struct progress *)progress)->held)
+			poll(NULL, 0, 1);
 		if (test_step(i, filling, size_of(i)) == 0)
 			progress->confirmed = i + 1;
-		/* Half of the events are delivered before the rest is written. */
-		while (i == EVENTS / 2 && rp_session_get_stats(session, &stats) == 0 &&
-		       stats.delivered < i)
+		/* What is there is delivered before the rest is written. */
+		while ((i == FULL_FIRST - 1 || i == FULL_LAST + 1) &&
+		       rp_session_get_stats(session, &stats) == 0 && stats.delivered < i)
 			poll(NULL, 0, 1);
 	}
 	if (rp_session_stop(session, NULL) != 0)
@@ -193,6 +209,7 @@ struct view {
 	uint8_t *before;
 	const struct rp_ring *rings[RINGS_MAX];
 	uint64_t heads[RINGS_MAX];
+	uint64_t tails[RINGS_MAX];
 	unsigned int ring_count;
 	off_t output_bytes;
 	uint64_t confirmed;
@@ -236,8 +253,8 @@ static void open_view(struct view *view)
 	close(fd);
 }
 
-/* The writers' tails must not pass the record's: the output does not have those events yet. */
-static void check_tails(const struct view *view)
+/* A buffer becomes free after the record says that the output has its events, up to the last head. */
+static void check_tails(struct view *view)
 {
 	const struct rp_recover_header *head = (const void *)view->session;
 	const struct rp_recover_record *record;
@@ -246,9 +263,14 @@ static void check_tails(const struct view *view)
 		return;
 	record = (const void *)(view->session + sizeof(*head) + (head->generation & 1) *
 				rp_recover_record_bytes(head->ring_space));
-	for (uint32_t i = 0; i < view->ring_count; i++)
-		check(view->rings[i]->tail <= (i < record->ring_count ? record->tails[i] : 0),
-		      "a tail is beyond the record's, ring", view->rings[i]->tail, i);
+	for (uint32_t i = 0; i < view->ring_count; i++) {
+		if (view->tails[i] == view->rings[i]->tail)
+			continue;
+		view->tails[i] = view->rings[i]->tail;
+		recycled++;
+		check(i < record->ring_count && record->tails[i] >= view->heads[i],
+		      "a buffer is free before the record, tail", view->tails[i], i);
+	}
 }
 
 static bool has_changed(struct view *view)
@@ -309,6 +331,26 @@ static bool take_report(pid_t process, int flags, bool *ret_any, int *ret_status
 	return tid != process;
 }
 
+/* Return: whether a thread begins its search for full buffers. */
+static bool is_at_retire(const struct tracee *tracee)
+{
+	struct user_regs_struct registers;
+
+	return !tracee->moving &&
+	       ptrace(PTRACE_GETREGS, tracee->tid, NULL, &registers) == 0 &&
+	       registers.rip == (uintptr_t)rp_session_retire_buffers;
+}
+
+/* Return: whether the drain thread is held. */
+static bool hold(const struct tracee *tracee)
+{
+	if (!progress->hold)
+		progress->held = 0;
+	else if (!progress->held && is_at_retire(tracee))
+		progress->held = 1;
+	return progress->held;
+}
+
 /* Steps one thread once; a thread in a system call stays there. */
 static bool step(pid_t process, struct tracee *tracee, int *ret_status)
 {
@@ -347,6 +389,9 @@ static int look_at(pid_t process)
 	ptrace(PTRACE_SETOPTIONS, process, NULL, PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL);
 	for (uint64_t round = 0; ; round++) {
 		for (unsigned int i = 0; i < tracee_count; i++) {
+			/* The first one is the writer. */
+			if (i > 0 && hold(&tracees[i]))
+				continue;
 			if (!step(process, &tracees[i], &status))
 				goto gone;
 		}
@@ -362,6 +407,7 @@ gone:
 	check_now();
 	check(WIFEXITED(status) && WEXITSTATUS(status) == 0 && progress->done, "it ended badly",
 	      (uint64_t)status, progress->done);
+	check(recycled > 0, "no buffer became free", 0, 0);
 	check(progress->confirmed == EVENTS, "not all were written", progress->confirmed, EVENTS);
 	return 0;
 }

@@ -258,14 +258,16 @@ static uint64_t had_first(void)
 {
 	const struct rp_slot *slot = &rp_slots[SLOT];
 	uint64_t count = (slot->busy + slot->too_big) & RP_STATS_COUNT;
+	struct found pooled = { 0 };
 
 	if (!is_multi || count_before(current, NULL))
 		return 0;
 	for (uint32_t i = 0; i < ring_count; i++)
 		count += look(current, rings[i], MAIN, NULL) + rings[i]->lost_full;
 	for (unsigned int i = 0; i < RP_FALLBACKS; i++)
-		count += look(current, fallbacks[i], MAIN, NULL) + fallbacks[i]->lost_full;
-	return count;
+		count += look(current, fallbacks[i], MAIN, NULL) + fallbacks[i]->lost_fallback;
+	find_pooled(current, MAIN, NULL, &pooled);
+	return count + pooled.in_rings + pooled.in_fallbacks + pooled.lost;
 }
 
 /*

@@ -184,6 +184,42 @@ Test(sink_roll, each_event_is_in_one_of_the_files)
 	cr_assert_str_eq(strrchr(list_files().names[1], '/'), "/trace.000002.nettrace");
 }
 
+/*
+ * As copytruncate does. The file has no head any more: it gets one, and the losses, and its end.
+ */
+Test(sink_roll, file_cut_from_outside_is_an_error_and_what_follows_is_counted_as_lost)
+{
+	struct rp_session *session = rolling(8 * MB);
+	struct rp_session_stats stats = empty_stats();
+	struct content content = { 0 };
+	struct files files;
+	uint64_t before;
+
+	write_marks(5 * MB / 2);	/* half a file at the end */
+	cr_assert_eq(rp_sessions_flush(PATIENCE_MS), 0);
+	before = serial;
+	files = list_files();
+	cr_assert_geq(files.count, 3u);
+	cr_assert_eq(truncate(files.names[files.count - 1], 0), 0);
+	/* The first one is offered; the session may have ended at any of the others. */
+	while (stats.error == 0) {
+		(void)roll_mark(serial++, blob, sizeof(blob));
+		cr_assert_eq(rp_session_get_stats(session, &stats), 0);
+	}
+	cr_assert_eq(rp_session_stop(session, &stats), -ESTALE);
+	cr_assert_eq(stats.error, -ESTALE);
+	cr_assert_eq(stats.delivered, before);
+	cr_assert_geq(stats.lost, 1u);
+	cr_assert_leq(stats.delivered + stats.lost, serial);
+	cr_assert_eq(list_files().count, files.count);
+	for (unsigned int i = 0; i < files.count; i++)
+		read_file(files.names[i], &content);
+	cr_assert_eq(content.first, 0u);
+	cr_assert_eq(content.gaps, 0u);
+	cr_assert_lt(content.last, before);
+	cr_assert_eq(content.reported_lost, stats.lost);
+}
+
 Test(sink_roll, oldest_files_go_and_all_stay_below_the_quota)
 {
 	struct rp_session *session = rolling(8 * MB);

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -15,31 +16,62 @@
 #include "base/thread.h"
 
 #define LOOK_NS 100000000
+#define STATUS_BYTES 4096u
+/* SIGKILL, SIGSTOP, and the two that glibc keeps for itself, as in the masks of /proc. */
+#define UNBLOCKABLE (1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1) | 1ull << 31 | 1ull << 32)
 
 static pthread_key_t key;
 static bool has_key;
 static struct rp_thread_once watcher = RP_THREAD_ONCE_INIT;
 
-/* Return: whether the main thread has ended. It is then a zombie until the process ends. */
-static bool main_has_ended(void)
+/* Read the beginning of a file of a thread. */
+static bool read_of_thread(uint32_t id, const char *name, char *ret_text, size_t size)
 {
-	char path[64], text[256];
-	const char *state;
+	char path[64];
 	ssize_t got = -1;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
+	snprintf(path, sizeof(path), "/proc/self/task/%" PRIu32 "/%s", id, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
-		got = read(fd, text, sizeof(text) - 1);
+		got = read(fd, ret_text, size - 1);
 		close(fd);
 	}
-	if (got <= 0)
+	ret_text[got > 0 ? got : 0] = '\0';
+	return got > 0;
+}
+
+/* Return: whether the main thread has ended. It is then a zombie until the process ends. */
+static bool main_has_ended(void)
+{
+	const char *state;
+	char text[256];
+
+	if (!read_of_thread((uint32_t)getpid(), "stat", text, sizeof(text)))
 		return false;
-	text[got] = '\0';
 	/* "PID (name) STATE": the name may contain any characters. */
 	state = strrchr(text, ')');
 	return state && state[1] && (state[2] == 'Z' || state[2] == 'X');
+}
+
+/*
+ * Return: whether a thread is one of LTTng-UST's, which come with the module for LTTng. They block
+ * all signals and take none, and LTTng-UST appends "-ust" to their names. A thread of the host that
+ * waits for its signals may have such a name by chance, so both conditions must hold.
+ */
+static bool is_of_lttng(uint32_t id)
+{
+	char text[STATUS_BYTES];
+	const char *name_end, *blocked;
+
+	if (!read_of_thread(id, "status", text, sizeof(text)))
+		return false;
+	/* "Name:\tNAME\n…\nSigBlk:\tMASK\n"; newlines in names are escaped. */
+	name_end = strchr(text, '\n');
+	if (!name_end || name_end - text < 4 || memcmp(name_end - 4, "-ust", 4) != 0)
+		return false;
+	blocked = strstr(name_end, "\nSigBlk:");
+	return blocked && (strtoull(blocked + 8, NULL, 16) | UNBLOCKABLE) == UINT64_MAX;
 }
 
 /* Count the library's threads, except the main one. Return: -1 if a thread of the host exists. */
@@ -56,7 +88,7 @@ static int count_own_threads(void)
 
 		if (id == 0 || id == (uint32_t)getpid())
 			continue;
-		count = rp_thread_is_running(id) ? count + 1 : -1;
+		count = rp_thread_is_running(id) || is_of_lttng(id) ? count + 1 : -1;
 	}
 	closedir(tasks);
 	return count;

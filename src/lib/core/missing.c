@@ -51,6 +51,7 @@ static bool is_always_there(const char *name)
 {
 	static const char *const always[] = {
 		"*", "ringpipe", "System.Runtime", "System.Diagnostics.Metrics",
+		"Microsoft-DotNETCore-SampleProfiler",
 	};
 
 	for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++) {
@@ -141,7 +142,7 @@ void rp_missing_report(struct rp_session *session)
 {
 	struct rp_missing *missing = rp_load_acquire(&session->missing);	/* [MISSING] */
 
-	if (!missing || !missing->settled || missing->reported)
+	if (!missing || !missing->report || !missing->settled || missing->reported)
 		return;
 	missing->reported = true;
 	for (size_t i = 0; i < missing->count && i < session->config_count; i++) {

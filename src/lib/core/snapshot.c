@@ -183,6 +183,8 @@ static void settle(struct rp_snapshot *snapshot, uint64_t from)
 	rp_session_copy_counts(copy, session);
 	rp_session_count_lost(copy, RP_LOSS_DAMAGED, snapshot->late);
 	pthread_mutex_lock(&rp_core.lock);
+	/* `late` counts the writers that hold a lock now; the drain thread counted earlier ones. */
+	rp_session_count_lost(copy, RP_LOSS_DAMAGED, session->stats.lost_by[RP_LOSS_DAMAGED]);
 	snapshot->map = *session->map;
 	pthread_mutex_unlock(&rp_core.lock);
 	rp_session_set_window(copy, from, snapshot->until, &snapshot->map);

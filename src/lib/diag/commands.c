@@ -106,7 +106,11 @@ static enum rp_hresult collect_with_options(struct rp_command *command, uint8_t 
 		return hr;
 	collect->block_ms = block_ms;
 	collect->session_flags |= coarse ? RP_SESSION_COARSE : 0u;
-	return open_trace(command, collect);
+	hr = open_trace(command, collect);
+	/* Other processes can be asked for their providers first. */
+	if (hr == RP_HRESULT_OK)
+		command->trace->reports_missing = command->suspended;
+	return hr;
 }
 
 /* Parse a payload that contains only a session id. */

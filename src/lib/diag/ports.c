@@ -174,6 +174,23 @@ static void let_go(struct rp_ports *ports, struct rp_port *port)
 		syscall(SYS_futex, &ports->waiting, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
+/* Whether start-up waits for `other` until a client of `port` sends ResumeRuntime. */
+static bool is_resumed_by(const struct rp_port *other, const struct rp_port *port)
+{
+	if (port->suspends)
+		return other == port;
+	return other->suspends && !other->listens && !other->connected;
+}
+
+bool rp_ports_resume_is_last(const struct rp_ports *ports, const struct rp_port *port)
+{
+	uint32_t resumed = 0;
+
+	for (size_t i = 0; i < ports->count; i++)
+		resumed += is_resumed_by(&ports->slots[i], port);
+	return resumed == ports->waiting;
+}
+
 void rp_ports_resume(struct rp_ports *ports, struct rp_port *port)
 {
 	if (port->suspends) {
@@ -181,10 +198,8 @@ void rp_ports_resume(struct rp_ports *ports, struct rp_port *port)
 		return;
 	}
 	for (size_t i = 0; i < ports->count; i++) {
-		struct rp_port *other = &ports->slots[i];
-
-		if (other->suspends && !other->listens && !other->connected)
-			let_go(ports, other);
+		if (is_resumed_by(&ports->slots[i], port))
+			let_go(ports, &ports->slots[i]);
 	}
 }
 

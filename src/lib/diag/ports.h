@@ -88,6 +88,9 @@ void rp_port_again(struct rp_port *port, uint64_t now_ns);
  */
 void rp_ports_resume(struct rp_ports *ports, struct rp_port *port);
 
+/* Return: whether start-up waits for no port after rp_ports_resume() of `port`. */
+bool rp_ports_resume_is_last(const struct rp_ports *ports, const struct rp_port *port);
+
 /* Return: whether start-up still waits for this port. Context: any thread. */
 bool rp_port_suspends(const struct rp_port *port);
 

@@ -180,6 +180,8 @@ static void run_request(struct rp_client *client, int passed_fd)
 	case RP_COMMAND_RESUME:
 		/* Reply first: the resumed program may exec and lose its connections. */
 		send_reply(client);
+		if (rp_ports_resume_is_last(&rp_server.ports, port))
+			rp_trace_watch_missing(&rp_server.traces);
 		rp_ports_resume(&rp_server.ports, port);
 		break;
 	}

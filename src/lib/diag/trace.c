@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/failure.h"
+#include "core/missing.h"
 #include "core/session_setup.h"
 #include "core/sink.h"
 #include "diag/wake.h"
@@ -300,6 +301,18 @@ enum rp_hresult rp_trace_open_rolling(struct rp_trace_table *table,
 	}
 	*ret_trace = trace;
 	return RP_HRESULT_OK;
+}
+
+void rp_trace_watch_missing(struct rp_trace_table *table)
+{
+	for (size_t i = 0; i < RP_SESSIONS_MAX; i++) {
+		struct rp_trace *trace = &table->slots[i];
+
+		/* Without memory, there is no event. */
+		if (trace->id && trace->session && trace->reports_missing)
+			(void)rp_session_watch_missing(trace->session, NULL);
+		trace->reports_missing = false;
+	}
 }
 
 int rp_trace_stats(struct rp_trace *trace, struct rp_session_stats *ret_stats)

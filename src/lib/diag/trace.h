@@ -26,6 +26,7 @@ struct rp_trace {
 	struct rp_file_id file;	/* identity of the file behind fd */
 	bool has_samples;	/* its first samples must be written before its end */
 	uint64_t finish_ns;	/* latest time of a delayed finish; 0: no stop requested */
+	bool reports_missing;	/* it reports missing providers, once start-up continues */
 	bool recorder;		/* independent of the client that started it: overwrites or rolls */
 	bool ended;		/* set by the session's thread or the drain thread */
 };
@@ -81,6 +82,12 @@ enum rp_hresult rp_trace_open_rolling(struct rp_trace_table *table,
 
 /* Return: the running recorder, or NULL. */
 struct rp_trace *rp_trace_find_recorder(struct rp_trace_table *table);
+
+/*
+ * Start-up continues: make the sessions with `reports_missing` write an event ProviderMissing for
+ * each provider that they request and that does not register within a second.
+ */
+void rp_trace_watch_missing(struct rp_trace_table *table);
 
 /* Get the current statistics of the session. Return: 0 or -errno. */
 int rp_trace_stats(struct rp_trace *trace, struct rp_session_stats *ret_stats);

@@ -23,7 +23,9 @@
  *				-> u64 id of a session with rolling files, which does not end
  *				with this connection
  *	0x52 0x0b collect	u32 milliseconds for which writers wait for space, or 0; u32 1: its
- *				times are coarse, 0: not; then as CollectTracing4, reply included
+ *				times are coarse, 0: not; then as CollectTracing4, reply included.
+ *				A session that begins before ResumeRuntime reports providers that do
+ *				not register within a second of it, by events ProviderMissing
  *	0x52 0x0c list events	nothing -> u32 rows, see diag/list_command.h
  *	0x52 0x0d batches	as 0x05, but as CollectTracing5, whose providers have event filters
  */

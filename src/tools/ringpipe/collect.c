@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "tools/ringpipe/child.h"
 #include "tools/ringpipe/kernel_program.h"
+#include "tools/ringpipe/providers.h"
 #include "tools/ringpipe/recording.h"
 #include "tools/ringpipe/summary.h"
 #include "tools/ringpipe/display_text.h"
@@ -72,11 +73,57 @@ static void print_result(const struct rp_summary *summary, const struct rp_summa
 	fprintf(stderr, ", %s\n", rp_text_bytes(summary->stats.bytes, bytes));
 }
 
+/* What the trace of a command says of providers that the command lacks. */
+struct missing {
+	const struct rp_recording_plan *plan;
+	bool found;
+};
+
+/* Code units of the UTF-16 text at `at`, which ends with a NUL; SIZE_MAX: it does not. */
+static size_t count_units(const struct rp_reader_event *event, size_t at)
+{
+	const char *payload = event->payload;
+
+	for (size_t units = 0; at + units * 2 + 2 <= event->payload_bytes; units++) {
+		if (!payload[at + units * 2] && !payload[at + units * 2 + 1])
+			return units;
+	}
+	return SIZE_MAX;
+}
+
+/* Payload of ProviderMissing: UTF-16 provider, UTF-16 existing ones. */
+static int read_missing(const struct rp_reader_event *event, void *data)
+{
+	struct missing *missing = data;
+	size_t units, existing_units;
+	char *provider, *existing;
+
+	if (strcmp(event->type->name, "ProviderMissing") != 0 ||
+	    strcmp(event->type->provider, "ringpipe") != 0)
+		return 0;
+	units = count_units(event, 0);
+	if (units == SIZE_MAX)
+		return 0;
+	existing_units = count_units(event, (units + 1) * 2);
+	if (existing_units == SIZE_MAX)
+		return 0;
+	missing->found = true;
+	provider = rp_text_from_utf16(event->payload, units);
+	existing = rp_text_from_utf16((const char *)event->payload + (units + 1) * 2,
+				      existing_units);
+	rp_providers_explain(missing->plan->target->pid, provider ? provider : "?",
+			     !existing ? "?" : *existing ? existing : "none");
+	free(provider);
+	free(existing);
+	return 0;
+}
+
 /*
- * Reads the file back, so that the summary describes what a reader will find in it. Return: 0 if
- * the file is complete; -ENODATA if it stops before its end; another -errno.
+ * Reads the file back, so that the summary describes what a reader will find in it. `missing` may be
+ * NULL. Return: 0 if the file is complete; -ENODATA if it stops before its end; another -errno.
  */
-static int check_trace(const char *path, const struct rp_tool_options *options)
+static int check_trace(const char *path, const struct rp_tool_options *options,
+		       struct missing *missing)
 {
 	struct rp_reader *reader;
 	struct rp_summary summary;
@@ -85,7 +132,7 @@ static int check_trace(const char *path, const struct rp_tool_options *options)
 
 	if (ret)
 		return ret;
-	ret = rp_summary_read(reader, NULL, NULL, &summary);
+	ret = rp_summary_read(reader, missing ? read_missing : NULL, missing, &summary);
 	if (ret == -ENODATA)
 		view.error = "stops before its end";
 	else if (ret)
@@ -101,12 +148,15 @@ static int finish_recording(const struct rp_recording_plan *plan, struct rp_outp
 			    const struct rp_tool_options *options)
 {
 	int ret = rp_output_close(output), status = RP_EXIT_OK;
+	struct missing missing = { .plan = plan, .found = result->missing };
+	bool reads_missing = plan->report_missing && !result->missing;
 
 	if (ret) {
 		rp_tool_error("cannot write %s: %s", output->path, strerror(-ret));
 		status = RP_EXIT_FAILURE;
 	}
-	ret = output->regular ? check_trace(output->path, options) : 0;
+	ret = output->regular ?
+	      check_trace(output->path, options, reads_missing ? &missing : NULL) : 0;
 	if (result->end == RP_RECORDING_GAVE_UP)
 		return RP_EXIT_GAVE_UP;
 	if (result->end == RP_RECORDING_OUTPUT_FAILED || result->end == RP_RECORDING_STREAM_FAILED)
@@ -115,7 +165,7 @@ static int finish_recording(const struct rp_recording_plan *plan, struct rp_outp
 	    !(options->given & RP_OPTION_QUIET))
 		fprintf(stderr, "Process %d ended the session.\n", plan->target->pid);
 	if (ret == 0)
-		return result->cut ? RP_EXIT_FAILURE : status;
+		return result->cut || missing.found ? RP_EXIT_FAILURE : status;
 	if (ret == -ENODATA && result->end == RP_RECORDING_PEER_ENDED && plan->child)
 		rp_tool_error("%s: the trace stops before its end: %s did not end by exit() or by "
 			      "returning from main()", output->path, options->operands[0]);
@@ -216,9 +266,8 @@ static int collect_process(const struct rp_tool_options *options, struct rp_reco
 	/* If the trace goes to standard output, its reader may print on this same terminal. */
 	plan->live = isatty(STDERR_FILENO) && !(options->given & RP_OPTION_QUIET) &&
 		     !(options->output && !strcmp(options->output, "-"));
-	/* With --tree, any process of the tree may have the providers. */
-	if (!plan->tree && rp_recording_check_providers(options, &target, plan->providers,
-							plan->provider_count))
+	if (rp_recording_check_providers(options, &target, plan->providers,
+					 plan->provider_count))
 		status = RP_EXIT_FAILURE;
 	else
 		status = record(plan, options);
@@ -266,6 +315,7 @@ static int collect_child(const struct rp_tool_options *options, struct rp_record
 	if (check_free(options))
 		return RP_EXIT_FAILURE;
 	plan->child = &child;
+	plan->report_missing = !(options->given & RP_OPTION_MISSING);
 	if (!rp_child_start(&child, options->operands)) {
 		if (!rp_child_await(&child))
 			status = record_child(plan, options);

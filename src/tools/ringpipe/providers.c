@@ -110,6 +110,12 @@ static bool is_always_there(const char *name)
 	return false;
 }
 
+void rp_providers_explain(pid_t pid, const char *missing, const char *existing)
+{
+	rp_tool_error("process %d has no provider '%s'; it has: %s (--allow-missing accepts "
+		      "missing ones)", pid, missing, existing);
+}
+
 static void explain_missing(const struct rp_target *target, const char *missing,
 			    const struct rp_provider_names *names)
 {
@@ -125,9 +131,7 @@ static void explain_missing(const struct rp_target *target, const char *missing,
 		free(list);
 		list = NULL;
 	}
-	rp_tool_error("process %d has no provider '%s'; it has: %s (--allow-missing accepts "
-		      "missing ones)", target->pid, missing,
-		      !list ? "?" : *list ? list : "none");
+	rp_providers_explain(target->pid, missing, !list ? "?" : *list ? list : "none");
 	free(list);
 }
 

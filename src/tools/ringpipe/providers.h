@@ -21,6 +21,9 @@ int rp_provider_names_get(const struct rp_target *target, const char *what,
 			  struct rp_provider_names *ret_names);
 void rp_provider_names_fini(struct rp_provider_names *names);
 
+/* Print the error line for a provider that the process lacks; `existing`: those that it has. */
+void rp_providers_explain(pid_t pid, const char *missing, const char *existing);
+
 /*
  * Check that the process has each of the providers; `name_at(i, data)` returns the name of one. A
  * process that does not report its providers passes the check. Return: 0; -ENOENT, after an error

@@ -27,6 +27,8 @@
 /* After a stop request and so long without a byte, the command gives up. */
 #define STOP_TIMEOUT_MS 20000
 #define TICK_MS 1000
+/* After its start, until which a command may register its providers. */
+#define REGISTER_MS 1000
 #define CHUNK_BYTES (256u << 10)
 
 enum phase { STARTING, RUNNING, STOPPING, ENDED };
@@ -53,6 +55,8 @@ struct recording {
 	struct talk stats;
 	bool stats_unknown;		/* .NET: the command does not exist there */
 	bool stats_seen;
+	bool own_unknown;		/* the runtime does not know ringpipe's own command */
+	bool providers_checked;		/* the providers of a command were */
 	bool stop_wanted;		/* a signal arrived before the session began */
 	uint64_t delivered;
 	uint64_t lost;
@@ -102,21 +106,28 @@ int rp_recording_check_providers(const struct rp_tool_options *options,
 	return rp_providers_check(target, provider_name, count, (void *)providers);
 }
 
-static bool is_our_own(const struct rp_recording_plan *plan)
+static bool needs_our_own(const struct rp_recording_plan *plan)
 {
 	return plan->block_ms || plan->coarse;
 }
 
+static bool is_our_own(const struct recording *recording)
+{
+	return needs_our_own(recording->plan) ||
+	       (recording->plan->report_missing && !recording->own_unknown);
+}
+
 /*
  * Builds the request in the layout of ipc-protocol.md, see wire.h. Only ringpipe's own command can
- * request writers that wait and coarse times; the payload of CollectTracing4 follows these.
+ * request writers that wait, coarse times and reports of missing providers; the payload of
+ * CollectTracing4 follows these.
  */
 static int build_collect(struct recording *recording)
 {
 	const struct rp_recording_plan *plan = recording->plan;
 	struct rp_message_buffer *request = &recording->collect.request;
 
-	if (is_our_own(plan)) {
+	if (is_our_own(recording)) {
 		rp_message_begin(request, RP_MESSAGE_RINGPIPE, RP_OWN_COLLECT);
 		rp_message_put_u32(request, plan->block_ms);
 		rp_message_put_u32(request, plan->coarse);
@@ -264,12 +275,16 @@ static void step_start(struct recording *recording)
 		return;
 	}
 	recording->collect.running = false;
-	if (rp_exchange_unknown_command(exchange, ret) && is_our_own(recording->plan)) {
+	if (rp_exchange_unknown_command(exchange, ret) && needs_our_own(recording->plan)) {
 		rp_tool_error("cannot trace process %d with %s: its runtime does not support it "
 			      "(it is .NET's, or an older libringpipe)",
 			      recording->plan->target->pid,
 			      recording->plan->coarse ? "--coarse" : "--block");
 		end(recording, RP_RECORDING_FAILED);
+	} else if (rp_exchange_unknown_command(exchange, ret) && is_our_own(recording)) {
+		rp_exchange_end(exchange);
+		recording->own_unknown = true;
+		start(recording);
 	} else if (rp_exchange_unknown_command(exchange, ret) &&
 		   recording->version + 1 < COLLECT_VERSIONS) {
 		rp_exchange_end(exchange);
@@ -380,6 +395,24 @@ static void step_signals(struct recording *recording)
 	}
 }
 
+static bool has_providers_to_check(const struct recording *recording)
+{
+	return recording->plan->child && recording->plan->report_missing &&
+	       !recording->providers_checked && recording->phase == RUNNING;
+}
+
+/* A command that ends earlier reports them in its trace. */
+static void check_providers(struct recording *recording)
+{
+	const struct rp_recording_plan *plan = recording->plan;
+
+	recording->providers_checked = true;
+	line_clear(recording);
+	recording->result->missing = rp_providers_check(plan->target, provider_name,
+							plan->provider_count,
+							(void *)plan->providers) != 0;
+}
+
 static void step_time(struct recording *recording)
 {
 	const struct rp_recording_plan *plan = recording->plan;
@@ -388,6 +421,8 @@ static void step_time(struct recording *recording)
 	if (recording->phase == RUNNING && plan->duration_ms &&
 	    now - recording->start_ms >= (int64_t)plan->duration_ms)
 		want_stop(recording);
+	if (has_providers_to_check(recording) && now - recording->start_ms >= REGISTER_MS)
+		check_providers(recording);
 	if (recording->phase == STOPPING && now - recording->heard_ms >= STOP_TIMEOUT_MS) {
 		line_clear(recording);
 		rp_tool_error("process %d did not end the trace within %d s; is it stopped?",
@@ -421,6 +456,8 @@ static int64_t next_wait(const struct recording *recording)
 		sooner(&timeout, recording->heard_ms + STOP_TIMEOUT_MS - now);
 	if (recording->phase == RUNNING && recording->plan->duration_ms)
 		sooner(&timeout, recording->start_ms + (int64_t)recording->plan->duration_ms - now);
+	if (has_providers_to_check(recording))
+		sooner(&timeout, recording->start_ms + REGISTER_MS - now);
 	if (recording->phase != STARTING && recording->plan->live)
 		sooner(&timeout, recording->tick_ms - now);
 	return timeout;

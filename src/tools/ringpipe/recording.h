@@ -39,6 +39,7 @@ struct rp_recording_plan {
 	bool rundown;			/* names for the addresses in stacks, at the end */
 	bool live;			/* draw a progress line */
 	bool tree;			/* for rp_tree_run() */
+	bool report_missing;		/* of a command: providers that it lacks */
 	int begun_fd;			/* gets a 'b' when the session has begun; 0: none */
 	uint64_t duration_ms;		/* 0: until a signal */
 };
@@ -57,6 +58,7 @@ struct rp_recording_result {
 	enum rp_recording_end end;
 	uint64_t bytes;
 	int64_t elapsed_ms;
+	bool missing;			/* the command lacks a provider, which was reported */
 	bool cut;			/* of a tree: a part is incomplete, which was reported */
 };
 

@@ -162,6 +162,7 @@ static void record(const struct tree *tree, const struct tree_member *member, in
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	plan.target = &member->target;
 	plan.child = NULL;
+	plan.report_missing &= member == tree->members[0];
 	plan.signal_fd = 0;
 	plan.live = false;
 	plan.duration_ms = 0;
