@@ -20,7 +20,7 @@
 #include "core/fork.h"
 #include "core/keys.h"
 #include "core/missing.h"
-#include "core/provider_list.h"
+#include "core/provider_table.h"
 #include "core/session_setup.h"
 #include "counter/counters.h"
 #include "diag/diag.h"

@@ -7,8 +7,8 @@
  *
  * Unlimited writers may overwrite a whole ring while it is copied. The window is then empty, which
  * guarantees nothing. So a window may be empty only if the writers wrote more than a small part of
- * the buffer during the snapshot. During every other snapshot they write no more than that part, and
- * the window of each of these contains events.
+ * the buffer during the snapshot. During every other snapshot they write no more than that part,
+ * and the window of each of these contains events.
  */
 #include <errno.h>
 #include <sched.h>

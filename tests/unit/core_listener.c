@@ -43,7 +43,7 @@ Test(core_listener, wrong_options_are_refused)
 	struct rp_session_options options = options_for("Test-Heard");
 	struct rp_listener *listener = NULL;
 
-	options.size--;
+	options.size = RP_SESSION_OPTIONS_SIZE_V1 - 1;
 	cr_assert_eq(rp_listener_start(&options, NULL, NULL, &listener), -EINVAL);
 	options.size++;
 	options.provider_count = 0;

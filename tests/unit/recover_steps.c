@@ -253,7 +253,7 @@ static void open_view(struct view *view)
 	close(fd);
 }
 
-/* A buffer becomes free after the record says that the output has its events, up to the last head. */
+/* A buffer becomes free after the record says that the output has all of its events. */
 static void check_tails(struct view *view)
 {
 	const struct rp_recover_header *head = (const void *)view->session;

@@ -20,7 +20,7 @@
 #include "core/keys.h"
 #include "core/limit.h"
 #include "core/missing.h"
-#include "core/provider_list.h"
+#include "core/provider_table.h"
 #include "core/session_pass.h"
 #include "core/session_state.h"
 #include "core/sites.h"

@@ -25,7 +25,7 @@
 #include "core/fields.h"
 #include "core/kernel_probes.h"
 #include "core/limit.h"
-#include "core/provider_list.h"
+#include "core/provider_table.h"
 #include "core/secret.h"
 #include "core/sites.h"
 

@@ -19,7 +19,7 @@
 #include "core/exporter_set.h"
 #include "core/keys.h"
 #include "core/notices.h"
-#include "core/provider_list.h"
+#include "core/provider_table.h"
 #include "core/sites.h"
 
 static struct {

@@ -17,7 +17,7 @@
 #include "core/exporter_set.h"
 #include "core/fork.h"
 #include "core/kernel_probes.h"
-#include "core/provider_list.h"
+#include "core/provider_table.h"
 #include "core/session_state.h"
 #include "core/sites.h"
 #include "recover/files.h"

@@ -7,7 +7,7 @@
 #include "base/thread.h"
 #include "core/def_table.h"
 #include "core/enable.h"
-#include "core/provider_list.h"
+#include "core/provider_table.h"
 #include "core/sites.h"
 #include "ring/regs.h"
 #include "ring/slot.h"

@@ -14,7 +14,7 @@
 #include "core/exporter_set.h"
 #include "core/kernel_probes.h"
 #include "core/listing.h"
-#include "core/provider_list.h"
+#include "core/provider_table.h"
 #include "core/session_setup.h"
 #include "core/session_state.h"
 #include "core/sites.h"

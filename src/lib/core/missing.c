@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "core/core.h"
 #include "core/enable.h"
-#include "core/provider_list.h"
+#include "core/provider_table.h"
 #include "core/session_emit.h"
 #include "core/session_state.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Providers that a session requests but the process does not have. The session is checked one
- * second after rp_session_watch_missing(), or at its end, because executables and libraries register
- * their providers after this library is loaded.
+ * second after rp_session_watch_missing(), or at its end, because executables and libraries
+ * register their providers after this library is loaded.
  */
 #ifndef RP_CORE_MISSING_H
 #define RP_CORE_MISSING_H
@@ -12,10 +12,10 @@ struct rp_provider;
 struct rp_session;
 
 /*
- * Make the session write an event ProviderMissing for each such provider. Call `report`, unless it is
- * NULL, once for each, on the drain thread and without a lock; it must not block. `existing` lists
- * the names of the providers that the process has, separated by commas. Return: 0; -ENOMEM: no
- * memory.
+ * Make the session write an event ProviderMissing for each such provider. Call `report`, unless it
+ * is NULL, once for each, on the drain thread and without a lock; it must not block. `existing`
+ * lists the names of the providers that the process has, separated by commas. Return: 0; -ENOMEM:
+ * no memory.
  */
 int rp_session_watch_missing(struct rp_session *session,
 			     void (*report)(const char *provider, const char *existing));

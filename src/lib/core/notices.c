@@ -17,7 +17,7 @@
 #include "core/enable.h"
 #include "core/exporter_set.h"
 #include "core/notices.h"
-#include "core/provider_list.h"
+#include "core/provider_table.h"
 #include "core/session_setup.h"
 #include "core/session_state.h"
 

@@ -15,7 +15,7 @@
 #include "core/exporter_set.h"
 #include "core/notices.h"
 #include "core/own.h"
-#include "core/provider_list.h"
+#include "core/provider_table.h"
 #include "core/session_state.h"
 #include "core/sites.h"
 

@@ -11,7 +11,7 @@
 #include "base/thread.h"
 #include "base/warn.h"
 #include "core/core.h"
-#include "core/provider_list.h"
+#include "core/provider_table.h"
 #include "counter/buckets.h"
 #include "counter/counters.h"
 #include "counter/state.h"

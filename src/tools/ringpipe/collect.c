@@ -119,8 +119,8 @@ static int read_missing(const struct rp_reader_event *event, void *data)
 }
 
 /*
- * Reads the file back, so that the summary describes what a reader will find in it. `missing` may be
- * NULL. Return: 0 if the file is complete; -ENODATA if it stops before its end; another -errno.
+ * Reads the file back, so that the summary describes what a reader will find in it. `missing` may
+ * be NULL. Return: 0 if the file is complete; -ENODATA if it stops before its end; another -errno.
  */
 static int check_trace(const char *path, const struct rp_tool_options *options,
 		       struct missing *missing)
