@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "core/core.h"
+#include "core/enable.h"
 #include "ring/slot.h"
 
 #define CLOCKS_APART_NS 1000000u	/* between conversions of ticks by two points */

@@ -150,7 +150,7 @@ Test(core_session, wrong_options_are_refused)
 	cr_assert_eq(try(&good), 0);
 	cr_assert_eq(rp_session_start(NULL, NULL), -EINVAL);
 	cr_assert_eq(rp_session_start(&good, NULL), -EINVAL);
-	options.size = sizeof(options) - 1;
+	options.size = RP_SESSION_OPTIONS_SIZE_V1 - 1;
 	cr_assert_eq(try(&options), -EINVAL);
 	options = good;
 	options.provider_count = 0;
