@@ -301,9 +301,9 @@ class Live(ToolTest):
         host = self.start_host(program=ASKED)
         process = self.start("collect", "-p", host.pid, "--providers", "Test-Asked", "-o", "-")
         seen = b""
-        self.wait_until(lambda: any(row["enabled"] and row["provider"] == "Test-Asked" for row in
-                                    json.loads(self.run_tool("list", host.pid,
-                                                             "--format=json")[0])))
+        self.wait_until(lambda: any(
+            (row["kind"], row["provider"]) == ("session", "Test-Asked")
+            for row in json.loads(self.run_tool("list", host.pid, "--format=json")[0])))
         for serial in range(0x1d5a9c3e7b24f600, 0x1d5a9c3e7b24f600 + 10):
             host.stdin.write(b".")
             host.stdin.flush()
