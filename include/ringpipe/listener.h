@@ -116,7 +116,7 @@ RP_PUBLIC void rp_listener_discard(struct rp_listener *listener);
  * every event that was written, unless rp_listener_discard() was called. Events that were not read
  * from a pull listener are dropped and counted: to keep them, call rp_listener_drain() and read
  * them first. In a forked child, this is the only function that may be called for an inherited
- * listener. On failure the listener is unchanged.
+ * listener.
  *
  * Context: any thread, not a signal handler. Waits as rp_listener_drain().
  * Return: 0, also for NULL; -ENOMEM if the listener ended early for lack of memory, and is freed;

@@ -375,8 +375,12 @@ Test(encoder, makes_no_loss_step_that_traceevent_misreads)
 	uint32_t count, number;
 	size_t size;
 
-	if (trace_version() == 6)
-		cr_skip_test("nettrace_v6 has the same for version 6");
+	if (trace_version() == 6) {
+		/* nettrace_v6 looks at the bytes. */
+		cr_expect_eq(read_lost(&lost, 1), lost);
+		rp_encoder_destroy(encoder);
+		return;
+	}
 	cr_assert_eq(rp_encoder_sequence_point(encoder, TRACE_START_NS, lost), 0);
 	bytes = trace_end(encoder, &size);
 	at = trace_find_block(bytes, bytes, size, RP_BLOCK_SEQUENCE_POINT);
