@@ -50,11 +50,11 @@ GLOSSARY = (
                                           'tests/mutation/')),
     Row('slow_path_mask or slow_mask', ('special', 'unusual')),
     Row('recovery', ('keep', 'keeps'), ('src/lib/recover/', 'src/lib/ring/', 'src/lib/core/'),
-        # Of secret fields; of the descriptor of a sink; of a copied text.
+        # Names of secret fields, of a sink's descriptor, and of a copied text.
         ('keep', 'keep_fd', 'rp_text_keep')),
     Row('state_rings', ('kept',), ENGINE + ('tests/unit/core_state',)),
     Row('stats', ('account', 'accounts'), (), ('SHOP_ACCOUNTS_H', 'accounts.*')),
-    # What a benchmark measures is a figure, of which its line says so.
+    # The figures of benchmarks keep their name.
     Row('stats', ('figure', 'figures'), ('include/', 'src/', 'bpf/', 'tests/', 'examples/')),
     Row('emit, report or announce', ('tell', 'tells', 'telling', 'told', 'untold')),
     Row('dynamic', ('made_at_run_time', 'at_run_time')),

@@ -366,8 +366,8 @@ static void locks_of_writers_that_left_serve_others(bool by_exit, enum form form
 }
 
 /*
- * A write that was left costs the drain thread no more than PASSES of its passes: each flush waits
- * for one that began after the write.
+ * After a writer left its write, the drain thread needs at most PASSES passes to release the lock.
+ * Each flush waits for a pass that began after the write.
  */
 #define PASSES 3u
 #define FLUSH_MS 600000

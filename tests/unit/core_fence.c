@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fences of the start of a session and of a snapshot. What they order goes wrong once in hours
- * without them, so the linker leads each call through here (--wrap), and the test looks at what was
- * done by then.
+ * Tests the fences of a session's start and of a snapshot. Without a fence, a wrong order occurs
+ * only once in hours. So the linker redirects each call of the fence to this file (--wrap), and the
+ * test checks which steps came before the call.
  */
 #include "core_support.h"
 

@@ -102,7 +102,7 @@ static void live(void)
 			poll(NULL, 0, 1);
 		if (test_step(i, filling, size_of(i)) == 0)
 			progress->confirmed = i + 1;
-		/* What is there is delivered before the rest is written. */
+		/* The earlier events are delivered before the test writes the rest. */
 		while ((i == FULL_FIRST - 1 || i == FULL_LAST + 1) &&
 		       rp_session_get_stats(session, &stats) == 0 && stats.delivered < i)
 			poll(NULL, 0, 1);

@@ -33,7 +33,7 @@ struct rp_session_finish {
 	uint64_t sink_bytes;	/* that the sink had written in the previous pass */
 };
 
-/* What the stream contains already, so that each report has only what came since. */
+/* The counts that the stream already contains. Each report has only the increase since then. */
 struct rp_session_reported {
 	uint64_t lost[RP_LOSS_REASON_COUNT];	/* by EventsLost, except FULL: see rp_source */
 	uint64_t cuts;			/* payloads, by PayloadsCut */
@@ -45,8 +45,8 @@ struct rp_session_reported {
 };
 
 /*
- * What a session lost or changed, except the losses that its rings count. Only session_stats.c
- * writes it.
+ * Counts of a session's lost and changed events, except the losses that its rings count. Only
+ * session_stats.c writes this struct.
  */
 struct rp_session_counts {
 	uint64_t sink, damaged;		/* lost */

@@ -267,7 +267,7 @@ static void put_gathered(struct rp_encoder *encoder, enum rp_block_kind kind,
 		rp_object_stream_put_block(&encoder->stream, kind, content->bytes, content->size);
 }
 
-/* What events refer to comes before them. */
+/* Put the gathered definitions, rows, stacks and labels before the events that refer to them. */
 static int close_block(struct rp_encoder *encoder)
 {
 	int ret;

@@ -73,7 +73,7 @@ static void print_result(const struct rp_summary *summary, const struct rp_summa
 	fprintf(stderr, ", %s\n", rp_text_bytes(summary->stats.bytes, bytes));
 }
 
-/* What the trace of a command says of providers that the command lacks. */
+/* Providers that a command lacks, as its trace reports them. */
 struct missing {
 	const struct rp_recording_plan *plan;
 	bool found;
