@@ -277,7 +277,7 @@ static void *leave_once(void *data)
 /* Overwrites the abandoned frames, as later calls of a program do. */
 static __attribute__((noinline)) void use_stack(void)
 {
-	volatile uint8_t frame[16384];
+	volatile uint8_t frame[65536];
 
 	for (size_t i = 0; i < sizeof(frame); i++)
 		frame[i] = (uint8_t)i;
