@@ -161,16 +161,16 @@ static int be_process(const char *name)
 {
 	const struct loader_kind *kind = kind_of(name);
 	bool nothing = strcmp(name, NOTHING) == 0;
-	unsigned int loaders = kind ? 2 : LOADERS, workers = kind || nothing ? 0 : WORKERS;
+	unsigned int workers = kind || nothing ? 0 : WORKERS;
 	pthread_t loading[LOADERS], working[WORKERS];
 
 	progress_fd = STDOUT_FILENO;
 	if (workers > 0)
 		left_out = name + strlen(ALL_BUT(""));
 	(void)stress_path("");
-	for (uintptr_t i = 0; i < loaders; i++)
+	for (uintptr_t i = 0; i < LOADERS; i++)
 		stress_spawn(&loading[i], load_and_unload, (void *)(i + 1));
-	loader_wait(nothing ? 10 * loaders : loaders);
+	loader_wait(nothing ? 10 * LOADERS : LOADERS);
 	if (kind)
 		kind->run(kind);
 	for (uintptr_t i = 0; i < workers; i++)
@@ -178,7 +178,7 @@ static int be_process(const char *name)
 	for (unsigned int i = 0; i < workers; i++)
 		pthread_join(working[i], NULL);
 	__atomic_store_n(&libraries.over, true, __ATOMIC_RELAXED);
-	for (unsigned int i = 0; i < loaders; i++)
+	for (unsigned int i = 0; i < LOADERS; i++)
 		pthread_join(loading[i], NULL);
 	if (libraries.fresh < 2) {
 		fprintf(stderr, "# no library was ever unloaded\n");
