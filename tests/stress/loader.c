@@ -15,6 +15,9 @@
  * A process counts as stuck if for PATIENCE_S no library is loaded or no work completes. The test
  * has no other time limit. RINGPIPE_SOAK_SECONDS=N repeats the processes that do everything for N
  * seconds.
+ *
+ * With LOADER_TRACE=DIRECTORY, a daemon of LTTng records the libraries' events there. The test then
+ * runs only what uses LTTng, and requires an event of each process in the trace.
  */
 #include "loader.h"
 
@@ -191,6 +194,7 @@ static int be_process(const char *name)
 
 static char **arguments;
 static uint64_t rounds_seen, processes;
+static const char *trace;	/* LOADER_TRACE */
 
 /* Return: the path of the program to execute: LOADER_LATE for no name, else this one. */
 static const char *program_of(const char *name)
@@ -289,14 +293,15 @@ static bool run(const char *name, const char *variable,
 	bool ended = watch(process, fd);
 
 	close(fd);
-	return ended && (!environment || loader_environment_check(environment));
+	return ended && (!environment || loader_environment_check(environment)) &&
+		(!trace || loader_trace_check(trace, process, PATIENCE_S));
 }
 
-static void test_first(const struct loader_kind *kind, unsigned int times)
+static void test_first(const struct loader_kind *kind, const char *variable, unsigned int times)
 {
 	stress_begin("%s is the first of its kind while libraries are loaded and unloaded",
 		     kind->name);
-	for (unsigned int i = 0; i < times && run(kind->name, kind->environment, NULL); i++)
+	for (unsigned int i = 0; i < times && run(kind->name, variable, NULL); i++)
 		;
 	stress_end();
 }
@@ -308,7 +313,8 @@ static void test_all(unsigned int times)
 
 	stress_begin("everything starts and stops while libraries are loaded and unloaded");
 	for (unsigned int i = 0; i < times || stress_seconds() - begun < seconds; i++) {
-		if (!run(ALL_BUT("fork"), NULL, NULL) || !run(ALL_BUT("lttng"), NULL, NULL))
+		if (!run(ALL_BUT("fork"), NULL, NULL) ||
+		    (!trace && !run(ALL_BUT("lttng"), NULL, NULL)))
 			break;
 	}
 	stress_note("%" PRIu64 " processes, %" PRIu64 " times a library", processes, rounds_seen);
@@ -325,6 +331,17 @@ static void test_environment(const struct loader_environment *environment, unsig
 			break;
 	}
 	stress_end();
+}
+
+static void test_lttng(unsigned int times)
+{
+	/* Without the variable, the library's constructor would be the first to start LTTng. */
+	test_first(kind_of("lttng"), "RINGPIPE_LTTNG=0", 2 * times);
+	for (size_t i = 0; i < loader_environment_count; i++) {
+		if (strcmp(loader_environments[i].name, "lttng") == 0)
+			test_environment(&loader_environments[i], 2 * times);
+	}
+	test_all(times);
 }
 
 static void test_environment_and_all(unsigned int times)
@@ -352,8 +369,13 @@ int main(int argc, char **argv)
 	libraries.count = (uint64_t)argc - 1;
 	if (name)
 		return be_process(name);
+	trace = getenv("LOADER_TRACE");
+	if (trace) {
+		test_lttng(stress_rounds());
+		return stress_exit();
+	}
 	for (size_t i = 0; i < loader_kind_count; i++)
-		test_first(&loader_kinds[i], 2 * stress_rounds());
+		test_first(&loader_kinds[i], loader_kinds[i].environment, 2 * stress_rounds());
 	for (size_t i = 0; i < loader_environment_count; i++)
 		test_environment(&loader_environments[i], 2 * stress_rounds());
 	test_all(stress_rounds());

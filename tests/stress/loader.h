@@ -9,8 +9,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define LOADER_PROVIDERS "Loader-Library"	/* the libraries' names begin with it */
+#define LOADER_TEXT "from a library that is unloaded soon"	/* in their events */
 
 /* Providers of sessions, as in RINGPIPE_CONFIG. */
 #define LOADER_ALL "*"
@@ -49,6 +51,12 @@ void loader_environment_set(const struct loader_environment *environment);
 
 /* Remove the files of the process. Return: whether they are the expected ones. */
 bool loader_environment_check(const struct loader_environment *environment);
+
+/*
+ * Wait until LTTng's trace below the directory `trace` has an event that a library wrote in the
+ * process. Its consumer writes the last events after the process has ended.
+ */
+bool loader_trace_check(const char *trace, pid_t process, double patience_s);
 
 /* Collect streams as a client of the diagnostics socket. */
 void loader_collect(const struct loader_kind *kind);

@@ -3,9 +3,11 @@
 #include "loader.h"
 
 #include <glob.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <uchar.h>
 #include <unistd.h>
 
@@ -51,18 +53,15 @@ void loader_environment_set(const struct loader_environment *environment)
 	setenv("RINGPIPE_SNAPSHOTS", stress_path("snapshot-{pid}.nettrace"), 1);
 }
 
-/* Whether the file has a provider of the libraries, as UTF-16 like nettrace. */
-static bool has_provider(const char *path)
+static bool file_has(const char *path, const void *bytes, size_t size)
 {
 	static char piece[PIECE_BYTES];
-	static const char16_t name[] = u"" LOADER_PROVIDERS;
-	const size_t size = sizeof(name) - sizeof(name[0]);
 	FILE *file = fopen(path, "r");
 	size_t kept = 0, got;
 	bool found = false;
 
 	while (file && !found && (got = fread(piece + kept, 1, PIECE_BYTES - kept, file)) > 0) {
-		found = memmem(piece, kept + got, name, size) != NULL;
+		found = memmem(piece, kept + got, bytes, size) != NULL;
 		got += kept;
 		kept = got < size ? got : size;
 		memmove(piece, piece + got - kept, kept);
@@ -70,6 +69,44 @@ static bool has_provider(const char *path)
 	if (file)
 		fclose(file);
 	return found;
+}
+
+/* Whether the file has a provider of the libraries, as UTF-16 like nettrace. */
+static bool has_provider(const char *path)
+{
+	static const char16_t name[] = u"" LOADER_PROVIDERS;
+
+	return file_has(path, name, sizeof(name) - sizeof(name[0]));
+}
+
+/* Whether LTTng's trace of the process has a payload of the libraries. */
+static bool trace_has_events(const char *trace, pid_t process)
+{
+	static const char text[] = LOADER_TEXT;
+	char pattern[PATH_MAX];
+	glob_t paths = { 0 };
+	bool found = false;
+
+	snprintf(pattern, sizeof(pattern), "%s/ust/pid/*-%d-*/*_[0-9]*", trace, (int)process);
+	(void)glob(pattern, 0, NULL, &paths);
+	for (size_t i = 0; i < paths.gl_pathc && !found; i++)
+		found = file_has(paths.gl_pathv[i], text, sizeof(text));
+	globfree(&paths);
+	return found;
+}
+
+bool loader_trace_check(const char *trace, pid_t process, double patience_s)
+{
+	const struct timespec pause = { .tv_nsec = 20000000 };
+	double begun = stress_seconds();
+
+	while (!trace_has_events(trace, process)) {
+		if (!stress_check(stress_seconds() - begun < patience_s,
+				  "no event of process %d reached LTTng", (int)process))
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return true;
 }
 
 bool loader_environment_check(const struct loader_environment *environment)

@@ -2,6 +2,8 @@
 /* A library with events and counters that the test of the loader loads and unloads. */
 #include <ringpipe/ringpipe.h>
 
+#include "loader.h"
+
 RP_PROVIDER(library, LIBRARY_NAME);
 RP_EVENT(library, called, 1, RP_LEVEL_INFORMATIONAL, 0, RP_U64(number), RP_STRING(text));
 RP_EVENT(library, other, 2, RP_LEVEL_VERBOSE, 0, RP_U64(number));
@@ -19,7 +21,7 @@ uint64_t library_call(void)
 
 	library_calls_add(1);
 	library_numbers_record((double)number);
-	(void)library_called(number, "from a library that is unloaded soon");
+	(void)library_called(number, LOADER_TEXT);
 	(void)library_other(number);
 	return number;
 }
