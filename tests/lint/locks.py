@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Finds code that may wait for the loader's lock while it holds a lock that a constructor takes.
 
-usage: locks.py LIBRARY [--list]
+usage: locks.py LIBRARY [--module MODULE] [--list]
 
 The script reads the machine code of the linked library (x86-64, with symbols and debug
 information), follows every path through every function, and records the mutexes that may be held at
@@ -15,8 +15,12 @@ that locks it: it treats all such mutexes of one file as the same mutex. TARGETS
 that a call through a pointer may reach. A missing row is an error, and so is an unused one. HOST
 represents a callback of the program: none may run while such a mutex is held.
 
+--module analyses libringpipe-lttng.so as well. Its operations and its thread run under the
+exporters' lock, so they may not call a function of FORBIDDEN. MODULE_FREE lists the exceptions.
+
 --list prints the mutexes, and the calls through pointers while they are held.
 """
+import argparse
 import bisect
 import collections
 import re
@@ -40,7 +44,7 @@ FILLED = {'host/mappings.c: table', 'unwind/loaded_objects.c: loader_lock'}
 # Locking attempts and timed waits are not checked: they may delay a thread, but never block it.
 LOCK, UNLOCK = 'pthread_mutex_lock', 'pthread_mutex_unlock'
 HOST = 'HOST'    # a callback of the program
-MODULE = 'MODULE'    # a function of libringpipe-lttng.so, which takes LTTng's locks
+MODULE = 'MODULE'    # a function of libringpipe-lttng.so, which is analysed with --module
 LIBC = 'LIBC'
 # Runs once, before any other thread can use the library.
 ONCE = 'library_init'
@@ -64,6 +68,20 @@ TARGETS = {
     ('counter/instrument.c', 'rp_counter_destroy'): [('counter/counter_thread.c', 'report_end')],
     ('counter/instrument.c', 'rp_counters_unregister'):
         [('counter/counter_thread.c', 'report_end')],
+}
+
+EXPORTERS = 'core/exporters.c: exporters'
+OPERATIONS, THREAD = 'ops', 'watch'    # of the module
+# The write function runs without the lock. In a forked child, the module creates its thread again.
+MODULE_FREE = {'rp_lttng_write', 'after_fork_in_child'}
+LIBRARY = 'LIBRARY'    # a function of libringpipe.so, which is analysed there
+# As TARGETS, for the module. LTTng's functions, which take LTTng's locks, are not analysed.
+MODULE_TARGETS = {
+    ('modules/lttng/lttng_module.c', 'look_at'): [LIBRARY],    # rp_export_switch
+    ('modules/lttng/lttng_module.c', 'on_add'): [LIBRARY],    # rp_export_switch
+    ('modules/lttng/lttng_module.c', 'watch'): [LIBRARY],    # rp_exporters_lock, …_unlock
+    ('modules/lttng/tracepoint.c', 'rp_lttng_event_create'):
+        [('modules/lttng/lttng_module.c', 'name_is_taken')],
 }
 
 SAVED = ('rbx', 'rbp', 'r12', 'r13', 'r14', 'r15')
@@ -111,6 +129,15 @@ class Code:
                 start = int(words[1], 16)
                 found.add((start, start + int(words[2], 0), words[7].split('@')[0]))
         return sorted(found)
+
+    def pointers_in(self, name):
+        """Returns the addresses in this library to which the data object points."""
+        rows = subprocess.run(['readelf', '-rW', self.library], check=True, stdout=subprocess.PIPE,
+                              text=True).stdout
+        return {int(addend, 16) for offset, addend
+                in re.findall(r'^([0-9a-f]+) .* R_X86_64_RELATIVE +([0-9a-f]+)$', rows, re.M)
+                for start, end, other in self.data
+                if other == name and start <= int(offset, 16) < end}
 
     def object_at(self, address):
         for start, end, name in self.data:
@@ -315,8 +342,8 @@ class Function:
 
 
 class Analysis:
-    def __init__(self, code):
-        self.code = code
+    def __init__(self, code, rows):
+        self.code, self.rows = code, rows
         code.order = sorted(code.at)
         code.sorted_starts = sorted(code.starts)
         code.index = {address: index for index, address in enumerate(code.order)}
@@ -341,10 +368,10 @@ class Analysis:
     def targets(self, function, call):
         """Returns the functions that a call through a pointer may reach; None: no row exists."""
         key = self.code.name(function.start)
-        if key not in TARGETS:
+        if key not in self.rows:
             return None
         self.used.add(key)
-        return TARGETS[key]
+        return self.rows[key]
 
     def walk(self, start, held):
         """Follows a function that is entered with `held`. Returns the mutexes that may be held
@@ -397,11 +424,11 @@ class Analysis:
                     after = after | self.walk(start, held)
         return after
 
-    def reach(self, starts):
-        """Returns the contexts that are reached if `starts` are entered with no mutex held."""
+    def reach(self, starts, held=frozenset()):
+        """Returns the contexts that are reached if `starts` are entered with `held`."""
         for start in starts:
-            self.walk(start, frozenset())
-        seen, todo = {}, [((start, frozenset()), None) for start in starts]
+            self.walk(start, held)
+        seen, todo = {}, [((start, held), None) for start in starts]
         while todo:
             key, parent = todo.pop()
             if key in seen:
@@ -439,7 +466,6 @@ class Analysis:
 
 
 def check(analysis, show):
-    complaints, listed = set(), set()
     roots = [analysis.by_name[name][0] for name in CONSTRUCTORS] + \
         sorted(analysis.fork_handlers())
     taken = analysis.locks(roots)
@@ -447,7 +473,33 @@ def check(analysis, show):
               for call in function.calls.values() if call.kind == 'direct'}
     entries = [start for start in analysis.functions if start not in called] + roots
     analysis.restrict(taken)
-    seen = analysis.reach(entries)
+    complaints, listed = check_contexts(analysis, analysis.reach(entries))
+    if show:
+        print('\n'.join(f'taken by a constructor or fork handler: {name}'
+                        for name in sorted(taken)))
+        print('\n'.join(sorted(listed)))
+    if not taken:
+        complaints.add('no mutex found that a constructor takes')
+    return complaints | check_rows(analysis)
+
+
+def check_module(analysis, show):
+    operations = {start for start in analysis.code.pointers_in(OPERATIONS)
+                  if start in analysis.functions}
+    entries = {start for start in operations
+               if analysis.code.name(start)[1] not in MODULE_FREE}
+    if not entries or not analysis.by_name[THREAD]:
+        return {f'{analysis.code.library}: {OPERATIONS} or {THREAD}() is not there'}
+    seen = analysis.reach([*sorted(entries), *analysis.by_name[THREAD]], frozenset({EXPORTERS}))
+    complaints, listed = check_contexts(analysis, seen)
+    if show:
+        print('\n'.join(sorted(listed)))
+    return complaints | check_rows(analysis)
+
+
+def check_contexts(analysis, seen):
+    """Returns the complaints, and the calls through pointers while mutexes are held."""
+    complaints, listed = set(), set()
     for key in seen:
         for call, held, _ in analysis.events.get(key, ()):
             if not held:
@@ -455,7 +507,7 @@ def check(analysis, show):
             place = analysis.code.name(key[0])
             under = f'under {" and ".join(sorted(held))}: {analysis.chain(seen, key)}'
             if call.kind == 'pointer':
-                targets = TARGETS.get(place)
+                targets = analysis.rows.get(place)
                 listed.add(f'{place[0]}: {place[1]}: {targets} {under}')
                 if targets is None:
                     complaints.add(f'{place[0]}: {place[1]}: no row says what is called through a '
@@ -469,13 +521,13 @@ def check(analysis, show):
             elif call.kind == 'extern' and FORBIDDEN.match(call.what) and \
                     not held <= ALLOWED.get(call.what, set()):
                 complaints.add(f'{place[0]}: {call.what}() {under}')
-    if show:
-        print('\n'.join(f'taken by a constructor or fork handler: {name}'
-                        for name in sorted(taken)))
-        print('\n'.join(sorted(listed)))
-    if not taken:
-        complaints.add('no mutex found that a constructor takes')
-    return complaints
+    return complaints, listed
+
+
+def check_rows(analysis):
+    complaints = {f'{place}: {name}: no call through a pointer is there'
+                  for place, name in set(analysis.rows) - analysis.used}
+    return complaints | {f'{place}: {name}: no such function' for place, name in analysis.absent}
 
 
 def check_walk(analysis, place, call):
@@ -487,21 +539,28 @@ def check_walk(analysis, place, call):
     return set()
 
 
-def main():
-    library = sys.argv[1]
-    head = subprocess.run(['readelf', '-hdW', library], check=True, stdout=subprocess.PIPE,
+def analyse(path, rows, checker, show):
+    head = subprocess.run(['readelf', '-hdW', path], check=True, stdout=subprocess.PIPE,
                           text=True).stdout
     if 'X86-64' not in head:
         print('the machine code of x86-64 alone is read')
         sys.exit(77)
-    sys.setrecursionlimit(10000)
-    analysis = Analysis(Code(library))
-    complaints = check(analysis, '--list' in sys.argv)
+    complaints = checker(Analysis(Code(path), rows), show)
     if not re.search(r'\bNOW\b', head):
-        complaints.add(f'{library}: not linked with -z now')
-    complaints |= {f'{place}: {name}: no call through a pointer is there'
-                   for place, name in set(TARGETS) - analysis.used}
-    complaints |= {f'{place}: {name}: no such function' for place, name in analysis.absent}
+        complaints.add(f'{path}: not linked with -z now')
+    return complaints
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('library')
+    parser.add_argument('--module')
+    parser.add_argument('--list', action='store_true')
+    options = parser.parse_args()
+    sys.setrecursionlimit(10000)
+    complaints = analyse(options.library, TARGETS, check, options.list)
+    if options.module:
+        complaints |= analyse(options.module, MODULE_TARGETS, check_module, options.list)
     tree.report(sorted(complaints))
 
 
