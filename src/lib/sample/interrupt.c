@@ -91,6 +91,12 @@ int rp_sample_signal_take(void)
 	return -EBUSY;
 }
 
+/*
+ * A filter refused to delete a timer, which therefore still sends its signal. The default action
+ * would end the process, so the handler stays.
+ */
+static bool timer_remains;
+
 static bool is_ours(void)
 {
 	struct sigaction now;
@@ -130,13 +136,14 @@ static bool is_pending_anywhere(void)
 
 bool rp_sample_signal_give_back(void)
 {
-	if (number && !is_pending_anywhere())
+	if (number && !rp_load_relaxed(&timer_remains) && !is_pending_anywhere())
 		set_default();
-	return number == 0;
+	return number == 0 || rp_load_relaxed(&timer_remains);
 }
 
 void rp_sample_signal_forget(void)
 {
+	rp_store_relaxed(&timer_remains, false);
 	if (number)
 		set_default();
 }
@@ -166,7 +173,7 @@ int rp_sample_timer_start(struct rp_sampled *thread, uint64_t interval_ns)
 
 void rp_sample_timer_stop(struct rp_sampled *thread)
 {
-	if (thread->has_timer)
-		timer_delete(thread->timer);
+	if (thread->has_timer && timer_delete(thread->timer) != 0)
+		rp_store_relaxed(&timer_remains, true);
 	thread->has_timer = false;
 }
