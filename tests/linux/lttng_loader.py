@@ -27,7 +27,7 @@ def main():
     reason = skip_reason()
     if reason:
         print(f'1..0 # SKIP {reason}')
-        sys.exit(77)
+        sys.exit(0)
     program = [os.path.abspath(path) for path in sys.argv[1:]]
     daemon = Daemon()
     try:
