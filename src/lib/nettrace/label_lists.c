@@ -181,12 +181,15 @@ static int decode(struct rp_label_lists *lists, uint32_t id)
 {
 	size_t size;
 	const void *bytes = rp_point_index_find(&lists->index, id, &size);
-	struct rp_cursor c = { bytes, (const uint8_t *)bytes + size };
+	struct rp_cursor c;
 
 	forget(lists);
-	if (id && !bytes)
+	if (!id)
+		return 0;
+	if (!bytes)
 		return -EBADMSG;
-	while (id && c.at < c.end) {
+	c = rp_cursor_over(bytes, size);
+	while (c.at < c.end) {
 		struct label label = { .kind = 0 };
 
 		if (take_label(&c, &label) < 0)
