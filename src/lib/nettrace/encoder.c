@@ -303,8 +303,10 @@ static int prepare_v6(struct rp_encoder *encoder, const struct rp_encoder_event 
 		      struct rp_header_state *now)
 {
 	if (!encoder->thread->index) {
-		if (rp_encoder_put_thread_row(encoder, encoder->next_index,
-					      encoder->process_id, event->thread) < 0)
+		uint32_t process = event->process ? event->process : encoder->process_id;
+
+		if (rp_encoder_put_thread_row(encoder, encoder->next_index, process,
+					      event->thread) < 0)
 			return -ENOMEM;
 		encoder->thread->index = encoder->next_index++;
 	}

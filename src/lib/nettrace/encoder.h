@@ -35,6 +35,7 @@ struct rp_encoder_event {
 	const struct rp_encoder_event_type *type;
 	uint64_t time_ns;		/* not before the event encoded last */
 	uint64_t thread;
+	uint32_t process;		/* V6: of the thread's first event; 0: the stream's */
 	uint32_t processor;
 	uint32_t frame_count;		/* up to RP_STACK_MAX */
 	const uint64_t *frames;		/* unaligned is fine */
