@@ -44,6 +44,7 @@ ROWS = {
     'src/tools/ringpipe-dump/': 'diag base',
     'src/tools/ringpipe-kernel/': 'nettrace base bpf/',
     'src/tools/ringpipe/': 'recover nettrace ipc base',
+    'src/tools/ringpipe-record/': 'symbols ringpipe nettrace host unwind base',
     'src/tools/ringpipe-bpf/': 'bpf/ ringpipe ipc base',
     'examples/': '',
     'bench/': '',

@@ -9,8 +9,7 @@
 
 #include "base/atomic.h"
 #include "base/thread.h"
-#include "unwind/cache.h"
-#include "unwind/cfi.h"
+#include "unwind/steps.h"
 
 /* The range that is searched for a lost frame pointer, and the words read in one step. */
 #define SEARCH_BYTES (64u << 10)
@@ -51,35 +50,6 @@ static bool read_word(const void *data, uint64_t address, uint64_t *ret_word)
 		return true;
 	}
 	return !walk->asks && rp_memory_peek(address, ret_word, sizeof(*ret_word));
-}
-
-static bool is_known(const struct rp_registers *registers, unsigned int reg)
-{
-	return reg < RP_REG_COUNT && (registers->known & 1u << reg) != 0;
-}
-
-static void set_register(struct rp_registers *registers, unsigned int reg, uint64_t value)
-{
-	registers->value[reg] = value;
-	registers->known |= 1u << reg;
-}
-
-/* The callee-saved registers. The caller's values of all other registers are unknown. */
-#define KEPT_REGISTERS ((1u << RP_REG_RBX) | (1u << RP_REG_RBP) | (0xfu << RP_REG_R12))
-
-/* A caller's frame is at a higher address. Any other result is a loop or a broken stack. */
-static bool is_further_out(const struct rp_registers *registers, uint64_t frame)
-{
-	return frame > registers->value[RP_REG_RSP];
-}
-
-/* Enter the caller, whose stack pointer is `frame` and whose next instruction is `from`. */
-static bool enter_caller(struct rp_registers *registers, uint64_t frame, uint64_t from)
-{
-	registers->known &= KEPT_REGISTERS;
-	set_register(registers, RP_REG_RSP, frame);
-	set_register(registers, RP_REG_RIP, from);
-	return from != 0;
 }
 
 /* The function that a call of `target` reaches: a linker's stub jumps through a table. */
@@ -152,7 +122,7 @@ static bool leads_out(const struct frame_walk *walk, uint64_t place)
 
 	trial.registers = &registers;
 	trial.is_sleeper = false;
-	set_register(&registers, RP_REG_RBP, place);
+	rp_step_set(&registers, RP_REG_RBP, place);
 	while (count++ < RP_STACK_MAX && step_out_of_line(&trial, &kind) == GO_ON)
 		continue;
 	return kind == RP_PLAIN_END;
@@ -180,7 +150,7 @@ static bool search(struct frame_walk *walk, const struct rp_cfi_row *row, bool e
 			    !is_after_call(walk, words[i + 1], row->start, exact))
 				continue;
 			if (exact || leads_out(walk, place)) {
-				set_register(registers, RP_REG_RBP, place);
+				rp_step_set(registers, RP_REG_RBP, place);
 				return true;
 			}
 			if (!first && (words[i] == 0 || words[i] > place))
@@ -188,7 +158,7 @@ static bool search(struct frame_walk *walk, const struct rp_cfi_row *row, bool e
 		}
 	}
 	if (first)
-		set_register(registers, RP_REG_RBP, first);
+		rp_step_set(registers, RP_REG_RBP, first);
 	return first != 0;
 }
 
@@ -205,114 +175,18 @@ static bool search_frame_pointer(struct frame_walk *walk, const struct rp_plain 
 	return search(walk, &row, true) || search(walk, &row, false);
 }
 
-static bool step_plain(struct frame_walk *walk, const struct rp_plain *plain)
+static inline __attribute__((always_inline))
+bool step_plain(struct frame_walk *walk, const struct rp_plain *plain)
 {
-	struct rp_registers *registers = walk->registers;
-	const int16_t slots[6] = { plain->rbx_slot, plain->rbp_slot, plain->r_slots[0],
-				   plain->r_slots[1], plain->r_slots[2], plain->r_slots[3] };
-	static const uint8_t kept[6] = { RP_REG_RBX, RP_REG_RBP, RP_REG_R12, RP_REG_R12 + 1,
-					 RP_REG_R12 + 2, RP_REG_R15 };
-	uint64_t frame, from, value;
-
-	if (!is_known(registers, plain->frame_register) &&
-	    !(walk->is_sleeper && search_frame_pointer(walk, plain)))
+	if (walk->is_sleeper && !rp_step_is_known(walk->registers, plain->frame_register) &&
+	    !search_frame_pointer(walk, plain))
 		return false;
-	frame = registers->value[plain->frame_register] + (uint64_t)(int64_t)plain->frame_offset;
-	if (!is_further_out(registers, frame) ||
-	    !read_word(walk, frame + (uint64_t)(plain->return_slot * 8), &from))
-		return false;
-	for (int i = 0; i < 6; i++) {
-		if (slots[i] == 0)
-			continue;
-		registers->known &= ~(1u << kept[i]);
-		if (read_word(walk, frame + (uint64_t)(slots[i] * 8), &value))
-			set_register(registers, kept[i], value);
-	}
-	return enter_caller(registers, frame, from);
+	return rp_step_plain(walk->registers, plain, read_word, walk);
 }
 
-static bool register_by_rule(const struct frame_walk *walk, const struct rp_object_text *object,
-			     const struct rp_cfi_rule *rule, uint64_t frame, uint64_t *ret_value)
-{
-	uint64_t place = frame + (uint64_t)(int64_t)rule->value;
-
-	switch (rule->kind) {
-	case RP_CFI_IS:
-		*ret_value = place;
-		return true;
-	case RP_CFI_AT:
-		return read_word(walk, place, ret_value);
-	case RP_CFI_REGISTER:
-		if (!is_known(walk->registers, (unsigned int)rule->value))
-			return false;
-		*ret_value = walk->registers->value[rule->value];
-		return true;
-	case RP_CFI_AT_EXPRESSION:
-		return rp_cfi_evaluate(object, rule->value, walk->registers, &frame, read_word,
-				       walk, &place) && read_word(walk, place, ret_value);
-	case RP_CFI_IS_EXPRESSION:
-		return rp_cfi_evaluate(object, rule->value, walk->registers, &frame, read_word,
-				       walk, ret_value);
-	default:
-		return false;
-	}
-}
-
-static bool frame_by_rule(const struct frame_walk *walk, const struct rp_object_text *object,
-			  const struct rp_cfi_row *row, uint64_t *ret_frame)
-{
-	if (row->frame_is_expression)
-		return rp_cfi_evaluate(object, row->frame_offset, walk->registers, NULL, read_word,
-				       walk, ret_frame);
-	if (!is_known(walk->registers, row->frame_register))
-		return false;
-	*ret_frame = walk->registers->value[row->frame_register] +
-		     (uint64_t)(int64_t)row->frame_offset;
-	return true;
-}
-
-static bool step_by_row(struct frame_walk *walk, const struct rp_object_text *object,
-			const struct rp_cfi_row *row)
-{
-	struct rp_registers *registers = walk->registers, caller = *registers;
-	uint64_t frame, value;
-
-	if (!frame_by_rule(walk, object, row, &frame))
-		return false;
-	for (unsigned int reg = 0; reg < RP_REG_COUNT; reg++) {
-		if (row->rules[reg].kind == RP_CFI_SAME)
-			continue;
-		caller.known &= ~(1u << reg);
-		if (register_by_rule(walk, object, &row->rules[reg], frame, &value))
-			set_register(&caller, reg, value);
-	}
-	if (row->rules[RP_REG_RSP].kind == RP_CFI_SAME) {
-		if (!is_further_out(registers, frame))
-			return false;
-		set_register(&caller, RP_REG_RSP, frame);
-	}
-	/*
-	 * At the end of longjmp(), the stack pointer is already the caller's, so it may be equal.
-	 */
-	if (!is_known(&caller, RP_REG_RIP) || !is_known(&caller, RP_REG_RSP) ||
-	    caller.value[RP_REG_RSP] < registers->value[RP_REG_RSP])
-		return false;
-	*registers = caller;
-	return enter_caller(registers, caller.value[RP_REG_RSP], caller.value[RP_REG_RIP]);
-}
-
-/* Step without tables: the frame pointer points to {caller's frame pointer, return address}. */
 static bool step_frame_pointer(struct frame_walk *walk)
 {
-	struct rp_registers *registers = walk->registers;
-	uint64_t at = registers->value[RP_REG_RBP], pair[2];
-
-	if (!is_known(registers, RP_REG_RBP) || at % 8 != 0 ||
-	    !is_further_out(registers, at + 16) || !read_word(walk, at, &pair[0]) ||
-	    !read_word(walk, at + 8, &pair[1]))
-		return false;
-	set_register(registers, RP_REG_RBP, pair[0]);
-	return enter_caller(registers, at + 16, pair[1]);
+	return rp_step_frame_pointer(walk->registers, read_word, walk);
 }
 
 #if defined(__x86_64__)
@@ -345,7 +219,7 @@ bool take_registers(struct rp_registers *ret_registers)
 		"leaq (%%rip), %%rax\n\t"
 		"movq %%rax, 128(%0)\n\t"
 		: : "r"(ret_registers->value) : "rax", "memory");
-	ret_registers->known = KEPT_REGISTERS | 1u << RP_REG_RSP | 1u << RP_REG_RIP;
+	ret_registers->known = RP_KEPT_REGISTERS | 1u << RP_REG_RSP | 1u << RP_REG_RIP;
 	return true;
 }
 
@@ -430,7 +304,7 @@ static bool step_hard(struct frame_walk *walk, uint64_t address, uint64_t tag,
 	case RP_PLAIN_END:
 		return false;
 	default:
-		return step_by_row(walk, object, &row);
+		return rp_step_by_row(walk->registers, object, &row, read_word, walk);
 	}
 }
 
@@ -566,8 +440,8 @@ unsigned int rp_unwind_sleeper(uint64_t stack_pointer, uint64_t instruction, uin
 		.registers = &registers, .window = &nothing, .is_sleeper = true,
 	};
 
-	set_register(&registers, RP_REG_RSP, stack_pointer);
-	set_register(&registers, RP_REG_RIP, instruction);
+	rp_step_set(&registers, RP_REG_RSP, stack_pointer);
+	rp_step_set(&registers, RP_REG_RIP, instruction);
 	return (unsigned int)walk_out(&walk, 0, ret_frames, max);
 }
 

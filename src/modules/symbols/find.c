@@ -12,13 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <ringpipe/types.h>
-
-#include "host/symbols.h"
+#include "modules/symbols/find.h"
 #include "modules/symbols/object.h"
 #include "modules/symbols/symbol_table.h"
-
-RP_PUBLIC int rp_symbols_find(const struct rp_symbols_query *query);
 
 /* Opens the file if it has the build id of the query. */
 static int open_same(const struct rp_symbols_query *query, const char *path,

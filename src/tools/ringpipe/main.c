@@ -10,6 +10,7 @@
 
 #include "tools/ringpipe/bpf_options.h"
 #include "tools/ringpipe/complete.h"
+#include "tools/ringpipe/record_options.h"
 #include "tools/ringpipe/tool.h"
 
 /* The headings of the help, in the order of the commands. */
@@ -144,6 +145,23 @@ static const struct rp_tool_command commands[] = {
 		.takes_child = true,
 		.is_binary = true,
 		.run = rp_command_collect,
+	},
+	{
+		.name = "record",
+		.task = record,
+		.arguments = "[-- COMMAND ARGUMENTS…]",
+		.help = "record what the whole machine does",
+		.notes = "Samples of all processes and of the kernel, with their stacks, go\n"
+			 "into one trace in version 6 of nettrace. Recording ends at Ctrl-C,\n"
+			 "SIGTERM, the end of the duration, or the end of the command after --.\n"
+			 "Without -o the file is machine_PID_YYYYMMDD_HHMMSS.nettrace. The\n"
+			 "command needs root or CAP_PERFMON.\n",
+		.examples = "record -d 10 -o machine.nettrace\n"
+			    "record -- make -j8\n",
+		.options = RP_RECORD_OPTIONS,
+		.takes_child = true,
+		.is_binary = true,
+		.run = rp_command_record,
 	},
 	{
 		.name = "report",

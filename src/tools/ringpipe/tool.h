@@ -152,6 +152,7 @@ int rp_command_counters_collect(const struct rp_tool_options *options);
 int rp_command_counters_serve(const struct rp_tool_options *options);
 int rp_command_report(const struct rp_tool_options *options);
 int rp_command_bpf(const struct rp_tool_options *options);
+int rp_command_record(const struct rp_tool_options *options);
 int rp_command_recover(const struct rp_tool_options *options);
 int rp_command_flight_start(const struct rp_tool_options *options);
 int rp_command_flight_stop(const struct rp_tool_options *options);

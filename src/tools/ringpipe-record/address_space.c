@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/ringpipe-record/address_space.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+
+/* Return: the index of the first mapping that ends above `address`. */
+static size_t first_above(const struct rp_address_space *space, uint64_t address)
+{
+	size_t low = 0, high = space->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (space->mapped[middle].end <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static int insert(struct rp_address_space *space, size_t at, const struct rp_mapped *mapped)
+{
+	struct rp_mapped *grown;
+
+	grown = rp_array_reserve(space->mapped, space->count, &space->capacity, 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	space->mapped = grown;
+	memmove(grown + at + 1, grown + at, (space->count - at) * sizeof(*grown));
+	grown[at] = *mapped;
+	space->count++;
+	return 0;
+}
+
+static void remove_at(struct rp_address_space *space, size_t at, size_t count)
+{
+	memmove(space->mapped + at, space->mapped + at + count,
+		(space->count - at - count) * sizeof(*space->mapped));
+	space->count -= count;
+}
+
+/* Makes room for `mapped` by shortening, splitting and removing what overlaps it. */
+static int cut_overlap(struct rp_address_space *space, const struct rp_mapped *mapped)
+{
+	size_t at = first_above(space, mapped->start), last;
+	struct rp_mapped *old = space->mapped + at;
+
+	if (at < space->count && old->start < mapped->start) {
+		struct rp_mapped rest = *old;
+
+		old->end = mapped->start;
+		at++;
+		if (rest.end > mapped->end) {
+			rest.file_offset += mapped->end - rest.start;
+			rest.start = mapped->end;
+			rest.id = 0;
+			return insert(space, at, &rest);
+		}
+	}
+	for (last = at; last < space->count && space->mapped[last].end <= mapped->end; last++)
+		;
+	remove_at(space, at, last - at);
+	old = space->mapped + at;
+	if (at < space->count && old->start < mapped->end) {
+		old->file_offset += mapped->end - old->start;
+		old->start = mapped->end;
+		old->id = 0;
+	}
+	return 0;
+}
+
+int rp_address_space_add(struct rp_address_space *space, const struct rp_mapped *mapped)
+{
+	size_t at = first_above(space, mapped->start);
+	int ret;
+
+	if (mapped->start >= mapped->end)
+		return 0;
+	/* The scan of /proc and the kernel's record often report the same mapping. */
+	if (at < space->count && space->mapped[at].start == mapped->start &&
+	    space->mapped[at].end == mapped->end && space->mapped[at].image == mapped->image &&
+	    space->mapped[at].file_offset == mapped->file_offset)
+		return 0;
+	ret = cut_overlap(space, mapped);
+	return ret ? ret : insert(space, first_above(space, mapped->start), mapped);
+}
+
+struct rp_mapped *rp_address_space_find(const struct rp_address_space *space, uint64_t address)
+{
+	size_t at = first_above(space, address);
+
+	return at < space->count && space->mapped[at].start <= address ? &space->mapped[at] : NULL;
+}
+
+int rp_address_space_copy(struct rp_address_space *space, const struct rp_address_space *from)
+{
+	struct rp_mapped *copy = NULL;
+
+	if (from->count) {
+		copy = malloc(from->count * sizeof(*copy));
+		if (!copy)
+			return -ENOMEM;
+		memcpy(copy, from->mapped, from->count * sizeof(*copy));
+	}
+	for (size_t i = 0; i < from->count; i++)
+		copy[i].id = 0;
+	rp_address_space_fini(space);
+	*space = (struct rp_address_space){ copy, from->count, from->count };
+	return 0;
+}
+
+void rp_address_space_clear(struct rp_address_space *space)
+{
+	space->count = 0;
+}
+
+void rp_address_space_fini(struct rp_address_space *space)
+{
+	free(space->mapped);
+	*space = (struct rp_address_space){ 0 };
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/ringpipe-record/functions.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "modules/symbols/find.h"
+#include "tools/ringpipe-record/perf_map.h"
+
+#define DEBUG_DIRECTORY "/usr/lib/debug"
+#define KERNEL_START 0xffff800000000000ull
+
+struct function {
+	uint64_t start, end;		/* addresses of the ELF file; end is exclusive */
+	char *name;
+};
+
+/* What is known of one image. */
+struct known {
+	const struct rp_image *image;
+	struct function *functions;	/* sorted by start */
+	size_t count, capacity;
+	uint64_t *asked;		/* addresses of the next query */
+	size_t asked_count, asked_capacity;
+	struct rp_thread_table nameless;	/* addresses without a function */
+	int error;
+};
+
+struct rp_functions {
+	struct rp_kernel_symbols kernel;
+	int kernel_error;
+	struct known *known;
+	size_t known_count, known_capacity;
+};
+
+int rp_functions_create(struct rp_functions **ret_functions)
+{
+	struct rp_functions *functions = calloc(1, sizeof(*functions));
+
+	if (!functions)
+		return -ENOMEM;
+	functions->kernel_error = rp_kernel_symbols_read(&functions->kernel);
+	*ret_functions = functions;
+	return 0;
+}
+
+static void fini_known(struct known *known)
+{
+	for (size_t i = 0; i < known->count; i++)
+		free(known->functions[i].name);
+	free(known->functions);
+	free(known->asked);
+	rp_thread_table_fini(&known->nameless);
+}
+
+void rp_functions_destroy(struct rp_functions *functions)
+{
+	if (!functions)
+		return;
+	for (size_t i = 0; i < functions->known_count; i++)
+		fini_known(&functions->known[i]);
+	free(functions->known);
+	rp_kernel_symbols_fini(&functions->kernel);
+	free(functions);
+}
+
+int rp_functions_kernel_error(const struct rp_functions *functions)
+{
+	return functions->kernel_error;
+}
+
+/* Return: NULL: no memory. */
+static struct known *known_of(struct rp_functions *functions, const struct rp_image *image)
+{
+	struct known *grown;
+
+	for (size_t i = 0; i < functions->known_count; i++) {
+		if (functions->known[i].image == image)
+			return &functions->known[i];
+	}
+	grown = rp_array_reserve(functions->known, functions->known_count,
+				 &functions->known_capacity, 1, sizeof(*grown));
+	if (!grown)
+		return NULL;
+	functions->known = grown;
+	grown += functions->known_count++;
+	*grown = (struct known){ .image = image };
+	return grown;
+}
+
+static const struct function *find(const struct known *known, uint64_t vaddr)
+{
+	size_t above = rp_array_find(known->functions, known->count, sizeof(*known->functions),
+				     vaddr + 1);
+	const struct function *function = known->functions + above - 1;
+
+	return above > 0 && vaddr < function->end ? function : NULL;
+}
+
+/* The mapping of a hit and its address in the file. Return: false: it is not code of a file. */
+static bool place_of(const struct rp_record_hit *hit, struct rp_mapped **ret_mapped,
+		     uint64_t *ret_vaddr)
+{
+	struct rp_mapped *mapped = rp_address_space_find(&hit->process->space, hit->address);
+
+	*ret_mapped = mapped;
+	return mapped && mapped->image &&
+	       rp_image_vaddr(mapped->image, mapped->file_offset + hit->address - mapped->start,
+			      ret_vaddr);
+}
+
+/* Add the address to its image's next query, unless the answer is known. */
+static int ask(struct rp_functions *functions, const struct rp_record_hit *hit)
+{
+	struct rp_thread_slot *slot;
+	struct rp_mapped *mapped;
+	struct known *known;
+	uint64_t vaddr, *grown;
+
+	if (hit->address >= KERNEL_START || !place_of(hit, &mapped, &vaddr))
+		return 0;
+	known = known_of(functions, mapped->image);
+	if (!known)
+		return -ENOMEM;
+	if (known->error || find(known, vaddr) || rp_thread_table_find(&known->nameless, vaddr))
+		return 0;
+	grown = rp_array_reserve(known->asked, known->asked_count, &known->asked_capacity, 1,
+				 sizeof(*grown));
+	/* It has no name until the query finds one, and is asked for once. */
+	if (!grown || rp_thread_table_add(&known->nameless, vaddr, &slot) < 0)
+		return -ENOMEM;
+	known->asked = grown;
+	grown[known->asked_count++] = vaddr;
+	return 0;
+}
+
+static void add_function(void *data, uint64_t start, uint64_t end, const char *name)
+{
+	struct known *known = data;
+	struct function *grown;
+	size_t at = rp_array_find(known->functions, known->count, sizeof(*grown), start);
+	char *copy;
+
+	if (at < known->count && known->functions[at].start == start)
+		return;
+	grown = rp_array_reserve(known->functions, known->count, &known->capacity, 1,
+				 sizeof(*grown));
+	if (grown)
+		known->functions = grown;
+	copy = strdup(name);
+	if (!grown || !copy) {
+		free(copy);
+		known->error = -ENOMEM;
+		return;
+	}
+	memmove(grown + at + 1, grown + at, (known->count - at) * sizeof(*grown));
+	grown[at] = (struct function){ start, end, copy };
+	known->count++;
+}
+
+static bool never_over(void *data)
+{
+	(void)data;
+	return false;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static int query(struct known *known)
+{
+	char path[64];
+	const char *paths[] = { path };
+	struct rp_symbols_query query = {
+		.size = sizeof(query),
+		.address_count = (uint32_t)known->asked_count,
+		.addresses = known->asked,
+		.paths = paths,
+		.path_count = known->image->fd >= 0,
+		.image = known->image->memory,
+		.image_bytes = known->image->memory_bytes,
+		.named = known->image->path,
+		.debug_directory = DEBUG_DIRECTORY,
+		.build_id = known->image->build_id,
+		.build_id_bytes = known->image->build_id_bytes,
+		.found = add_function,
+		.is_over = never_over,
+		.data = known,
+	};
+	int ret;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", known->image->fd);
+	qsort(known->asked, known->asked_count, sizeof(*known->asked), compare);
+	ret = rp_symbols_find(&query);
+	known->asked_count = 0;
+	if (ret < 0 && ret != -ENOMEM)
+		known->error = ret;
+	return ret == -ENOMEM || known->error == -ENOMEM ? -ENOMEM : 0;
+}
+
+static int name_kernel(const struct rp_functions *functions, struct rp_record_trace *trace,
+		       const struct rp_record_hit *hit)
+{
+	const struct rp_kernel_symbol *symbol;
+	uint64_t end;
+
+	symbol = rp_kernel_symbols_find(&functions->kernel, hit->address, &end);
+	return symbol ? rp_record_function(trace, hit->process, hit->process->kernel_mapping,
+					  symbol->start, end, symbol->name) : 0;
+}
+
+/* Generated code may have a map of its functions, which its compiler writes. */
+static int name_generated(struct rp_perf_map *map, struct rp_record_trace *trace,
+			  const struct rp_record_hit *hit, const struct rp_mapped *mapped)
+{
+	const struct rp_perf_map_function *function;
+
+	if (map->process != hit->process)
+		rp_perf_map_read(map, hit->process);
+	function = rp_perf_map_find(map, hit->address);
+	return function ? rp_record_function(trace, hit->process, mapped ? mapped->id : 0,
+					    function->start, function->end, function->name) : 0;
+}
+
+static int name(struct rp_functions *functions, struct rp_record_trace *trace,
+		struct rp_perf_map *map, const struct rp_record_hit *hit)
+{
+	const struct function *function;
+	struct rp_mapped *mapped;
+	struct known *known;
+	uint64_t vaddr, bias;
+
+	if (hit->address >= KERNEL_START)
+		return name_kernel(functions, trace, hit);
+	if (!place_of(hit, &mapped, &vaddr))
+		return name_generated(map, trace, hit, mapped);
+	known = known_of(functions, mapped->image);
+	if (!known)
+		return -ENOMEM;
+	function = find(known, vaddr);
+	if (!function)
+		return 0;
+	bias = hit->address - vaddr;
+	return rp_record_function(trace, hit->process, mapped->id, function->start + bias,
+				 function->end + bias, function->name);
+}
+
+int rp_functions_resolve(struct rp_functions *functions, struct rp_record_trace *trace)
+{
+	struct rp_perf_map map = { 0 };
+	const struct rp_record_hit *hits;
+	size_t count;
+	int ret = 0;
+
+	hits = rp_record_hits(trace, &count);
+	for (size_t i = 0; ret == 0 && i < count; i++)
+		ret = ask(functions, &hits[i]);
+	for (size_t i = 0; ret == 0 && i < functions->known_count; i++) {
+		if (functions->known[i].asked_count)
+			ret = query(&functions->known[i]);
+	}
+	for (size_t i = 0; ret == 0 && i < count; i++)
+		ret = name(functions, trace, &map, &hits[i]);
+	rp_perf_map_fini(&map);
+	rp_record_hits_clear(trace);
+	return ret;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finds the names of the functions in stacks, and puts them into the trace. What an image's symbol
+ * tables showed is kept for all processes and all later stacks.
+ */
+#ifndef RP_RECORD_FUNCTIONS_H
+#define RP_RECORD_FUNCTIONS_H
+
+#include "tools/ringpipe-record/kernel_symbols.h"
+#include "tools/ringpipe-record/machine_trace.h"
+
+struct rp_functions;
+
+/* Reads the kernel's symbols. 0; -ENOMEM. */
+int rp_functions_create(struct rp_functions **ret_functions);
+void rp_functions_destroy(struct rp_functions *functions);
+
+/* Why the kernel's functions have no names: -errno, or 0. */
+int rp_functions_kernel_error(const struct rp_functions *functions);
+
+/* Name the hits of the trace, and clear them. 0; -ENOMEM. */
+int rp_functions_resolve(struct rp_functions *functions, struct rp_record_trace *trace);
+
+#endif

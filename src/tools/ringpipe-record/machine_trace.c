@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Payloads of Universal.System and Universal.Events: integers are ULEB128, strings a u16 of bytes
+ * and UTF-8. Source: UniversalSystemTraceEventParser.cs and UniversalEventsTraceEventParser.cs in
+ * the repository microsoft/perfview.
+ *
+ * TraceEvent resolves the frames of the kernel in each process separately, so each process has a
+ * mapping and functions of the kernel of its own.
+ */
+#include "tools/ringpipe-record/machine_trace.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/utf.h"
+#include "host/identity.h"
+#include "host/uleb.h"
+#include "nettrace/encoder.h"
+#include "nettrace/format.h"
+
+#define PAYLOAD_BYTES (2u * PATH_MAX + 2048u)
+
+/* The kernel's half of the addresses. */
+#define KERNEL_START 0xffff800000000000ull
+
+enum event_kind {
+	EXISTING_PROCESS, PROCESS_CREATE, PROCESS_EXIT, MAPPING, FUNCTION, METADATA, SAMPLE, WAIT,
+	PROCESS_INFO, KIND_COUNT,
+};
+
+#define SYSTEM(name_, id_) { .provider = "Universal.System", .name = name_, .id = id_ }
+#define EVENTS(name_, id_) { .provider = "Universal.Events", .name = name_, .id = id_ }
+#define STRING(name_) { .name = name_, .type = RP_TYPE_STRING }
+
+static const struct rp_field info_fields[] = {
+	STRING("CommandLine"), STRING("OSInformation"), STRING("ArchInformation"),
+};
+
+static const struct rp_definition definitions[KIND_COUNT] = {
+	[EXISTING_PROCESS] = SYSTEM("ExistingProcess", 0),
+	[PROCESS_CREATE] = SYSTEM("ProcessCreate", 1),
+	[PROCESS_EXIT] = SYSTEM("ProcessExit", 2),
+	[MAPPING] = SYSTEM("ProcessMapping", 3),
+	[FUNCTION] = SYSTEM("ProcessSymbol", 4),
+	[METADATA] = SYSTEM("ProcessMappingMetadata", 5),
+	[SAMPLE] = EVENTS("cpu", 1),
+	[WAIT] = EVENTS("cswitch", 2),
+	[PROCESS_INFO] = {
+		.provider = "Microsoft-DotNETCore-EventPipe", .name = "ProcessInfo", .id = 1,
+		.version = 1, .fields = info_fields, .field_count = 3,
+	},
+};
+
+struct rp_record_trace {
+	struct rp_encoder *encoder;
+	struct rp_encoder_event_type *types[KIND_COUNT];
+	struct rp_output *output;
+	struct rp_record_hit *hits;
+	size_t hit_count, hit_capacity;
+	uint64_t last_ns;
+	uint32_t next_id;		/* of a mapping or function */
+	struct rp_record_trace_stats stats;
+	size_t used;			/* of `payload` */
+	uint8_t payload[PAYLOAD_BYTES];
+};
+
+static int write_output(struct rp_record_trace *trace)
+{
+	size_t size;
+	const void *bytes = rp_encoder_output(trace->encoder, &size);
+	int ret = size ? rp_output_write(trace->output, bytes, size) : 0;
+
+	if (ret == 0) {
+		rp_encoder_consume(trace->encoder, size);
+		trace->stats.bytes += size;
+	}
+	return ret;
+}
+
+int rp_record_trace_create(struct rp_output *output, uint32_t frequency_hz,
+			   struct rp_record_trace **ret_trace)
+{
+	struct rp_record_trace *trace = calloc(1, sizeof(*trace));
+	struct timespec utc;
+	struct rp_encoder_info info = {
+		.start_ns = rp_clock_monotonic_ns(),
+		.process_id = (uint32_t)getpid(),
+		.processors = (uint32_t)sysconf(_SC_NPROCESSORS_CONF),
+		.sample_interval_ns = 1000000000u / frequency_hz,
+		.version = RP_NETTRACE_V6,
+		.page_bytes = (uint32_t)sysconf(_SC_PAGESIZE),
+	};
+	int ret;
+
+	if (!trace)
+		return -ENOMEM;
+	clock_gettime(CLOCK_REALTIME, &utc);
+	info.start_utc_ns = utc.tv_sec * 1000000000ll + utc.tv_nsec;
+	trace->output = output;
+	trace->last_ns = info.start_ns;
+	ret = rp_encoder_create(&info, &trace->encoder);
+	for (int i = 0; ret == 0 && i < KIND_COUNT; i++)
+		ret = rp_encoder_define(trace->encoder, &definitions[i], &trace->types[i]);
+	if (ret == 0)
+		ret = rp_encoder_sequence_point(trace->encoder, info.start_ns, 0);
+	if (ret < 0) {
+		rp_record_trace_destroy(trace);
+		return ret;
+	}
+	*ret_trace = trace;
+	return 0;
+}
+
+void rp_record_trace_destroy(struct rp_record_trace *trace)
+{
+	if (!trace)
+		return;
+	rp_encoder_destroy(trace->encoder);
+	free(trace->hits);
+	free(trace);
+}
+
+struct rp_encoder *rp_record_trace_encoder(struct rp_record_trace *trace)
+{
+	return trace->encoder;
+}
+
+static void put_number(struct rp_record_trace *trace, uint64_t value)
+{
+	trace->used += rp_uleb_put(trace->payload + trace->used, value);
+}
+
+/* A text that does not fit is cut; bytes that are not UTF-8 become '?'. */
+static void put_text(struct rp_record_trace *trace, const char *text)
+{
+	size_t space = sizeof(trace->payload) - trace->used - 64, size = strnlen(text, space);
+	uint8_t *at = trace->payload + trace->used;
+	uint16_t length = (uint16_t)size;
+
+	memcpy(at, &length, sizeof(length));
+	memcpy(at + 2, text, size);
+	if (!rp_utf8_is_valid(text, size)) {
+		for (size_t i = 0; i < size; i++)
+			at[2 + i] = at[2 + i] < 0x80 ? at[2 + i] : '?';
+	}
+	trace->used += 2 + size;
+}
+
+/* Put the payload as an event of the process, or of one of its threads. */
+static int put(struct rp_record_trace *trace, enum event_kind kind,
+	       const struct rp_machine_process *process, const struct rp_record_trace_place *place,
+	       const uint64_t *frames, uint32_t frame_count)
+{
+	struct rp_encoder_event event = {
+		.type = trace->types[kind],
+		.time_ns = place->time_ns > trace->last_ns ? place->time_ns : trace->last_ns,
+		.thread = place->thread ? place->thread->trace_id : (uint64_t)process->pid,
+		.process = (uint32_t)process->pid,
+		.processor = place->processor,
+		.frames = frames,
+		.frame_count = frame_count,
+		.payload = trace->payload,
+		.payload_bytes = trace->used,
+	};
+
+	trace->last_ns = event.time_ns;
+	trace->used = 0;
+	return rp_encoder_event(trace->encoder, &event);
+}
+
+/* The command line, as the runtime of .NET reports it. */
+static int put_info(struct rp_record_trace *trace, const struct rp_machine_process *process,
+		    const struct rp_record_trace_place *place)
+{
+	size_t size = strnlen(process->command_line, PATH_MAX);
+
+	memcpy(trace->payload, process->command_line, size);
+	trace->payload[size] = '\0';
+	trace->used = size + 1;
+	memcpy(trace->payload + trace->used, RP_PROCESS_SYSTEM, sizeof(RP_PROCESS_SYSTEM));
+	trace->used += sizeof(RP_PROCESS_SYSTEM);
+	memcpy(trace->payload + trace->used, RP_PROCESS_ARCHITECTURE,
+	       sizeof(RP_PROCESS_ARCHITECTURE));
+	trace->used += sizeof(RP_PROCESS_ARCHITECTURE);
+	return put(trace, PROCESS_INFO, process, place, NULL, 0);
+}
+
+/*
+ * A process is put before its first event. If it executed another program afterwards, a second
+ * ExistingProcess renames it.
+ */
+static int put_process(struct rp_record_trace *trace, struct rp_machine_process *process,
+		       const struct rp_record_trace_place *place)
+{
+	bool existed = process->existed || process->in_trace;
+	int ret;
+
+	if (process->in_trace && !process->renamed)
+		return 0;
+	trace->stats.processes += !process->in_trace;
+	process->in_trace = true;
+	process->renamed = false;
+	put_number(trace, (uint64_t)process->inner_pid);
+	put_text(trace, process->name ? process->name : "");
+	put_text(trace, "");
+	ret = put(trace, existed ? EXISTING_PROCESS : PROCESS_CREATE, process, place, NULL, 0);
+	if (ret == 0 && process->command_line && *process->command_line)
+		ret = put_info(trace, process, place);
+	return ret;
+}
+
+static int put_metadata(struct rp_record_trace *trace, const struct rp_machine_process *process,
+			uint32_t id, const struct rp_mapped *mapped,
+			const struct rp_record_trace_place *place)
+{
+	const struct rp_image *image = mapped->image;
+	char build_id[2 * RP_BUILD_ID_MAX + 1] = "", json[256];
+	uint64_t vaddr = mapped->file_offset;
+
+	for (uint32_t i = 0; i < image->build_id_bytes; i++)
+		snprintf(build_id + 2 * i, 3, "%02x", image->build_id[i]);
+	(void)rp_image_vaddr(image, mapped->file_offset, &vaddr);
+	snprintf(json, sizeof(json),
+		 "{\"type\":\"ELF\",\"build_id\":\"%s\","
+		 "\"p_vaddr\":\"0x%llx\",\"p_offset\":\"0x%llx\"}",
+		 build_id, (unsigned long long)vaddr, (unsigned long long)mapped->file_offset);
+	put_number(trace, id);
+	put_text(trace, json);
+	put_text(trace, "");
+	return put(trace, METADATA, process, place, NULL, 0);
+}
+
+static int put_mapping(struct rp_record_trace *trace, const struct rp_machine_process *process,
+		       struct rp_mapped *mapped, const struct rp_record_trace_place *place)
+{
+	uint32_t id = ++trace->next_id;
+	bool has_metadata = mapped->image && mapped->image->path[0] == '/';
+	int ret = has_metadata ? put_metadata(trace, process, id, mapped, place) : 0;
+
+	if (ret < 0)
+		return ret;
+	put_number(trace, id);
+	put_number(trace, mapped->start);
+	put_number(trace, mapped->end);
+	put_number(trace, mapped->file_offset);
+	put_text(trace, mapped->image ? mapped->image->path : "");
+	put_number(trace, has_metadata ? id : 0);
+	ret = put(trace, MAPPING, process, place, NULL, 0);
+	mapped->id = id;
+	trace->stats.mappings++;
+	return ret;
+}
+
+static int put_mapping_of(struct rp_record_trace *trace, struct rp_machine_process *process,
+			  uint64_t address, const struct rp_record_trace_place *place)
+{
+	struct rp_mapped *mapped;
+
+	if (address >= KERNEL_START) {
+		struct rp_image kernel = { .path = (char *)"vmlinux" };
+		struct rp_mapped all = {
+			.start = KERNEL_START, .end = UINT64_MAX, .image = &kernel,
+		};
+		int ret;
+
+		if (process->kernel_mapping)
+			return 0;
+		ret = put_mapping(trace, process, &all, place);
+		process->kernel_mapping = all.id;
+		return ret;
+	}
+	mapped = rp_address_space_find(&process->space, address);
+	return mapped && !mapped->id ? put_mapping(trace, process, mapped, place) : 0;
+}
+
+/* Remember an address that needs a name. */
+static int put_hit(struct rp_record_trace *trace, struct rp_machine_process *process,
+		   uint64_t address, const struct rp_record_trace_place *place)
+{
+	struct rp_record_hit *grown;
+	struct rp_thread_slot *slot;
+	int ret;
+
+	if (rp_thread_table_find(&process->hits, address))
+		return 0;
+	ret = put_mapping_of(trace, process, address, place);
+	if (ret < 0)
+		return ret;
+	grown = rp_array_reserve(trace->hits, trace->hit_count, &trace->hit_capacity, 1,
+				 sizeof(*grown));
+	if (!grown || rp_thread_table_add(&process->hits, address, &slot) < 0)
+		return -ENOMEM;
+	trace->hits = grown;
+	grown[trace->hit_count++] = (struct rp_record_hit){ process, address };
+	return 0;
+}
+
+static int put_stack_event(struct rp_record_trace *trace, enum event_kind kind,
+			   const struct rp_record_trace_place *place, uint64_t value,
+			   const uint64_t *frames, uint32_t frame_count)
+{
+	struct rp_machine_process *process = place->thread->process;
+	int ret = put_process(trace, process, place);
+
+	for (uint32_t i = 0; ret == 0 && i < frame_count; i++)
+		ret = put_hit(trace, process, frames[i], place);
+	if (ret < 0)
+		return ret;
+	put_number(trace, value);
+	return put(trace, kind, process, place, frames, frame_count);
+}
+
+int rp_record_sample(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
+		     uint64_t period_ns, const uint64_t *frames, uint32_t frame_count)
+{
+	trace->stats.samples++;
+	return put_stack_event(trace, SAMPLE, place, period_ns, frames, frame_count);
+}
+
+int rp_record_wait(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
+		   uint64_t duration_ns, const uint64_t *frames, uint32_t frame_count)
+{
+	trace->stats.waits++;
+	return put_stack_event(trace, WAIT, place, duration_ns, frames, frame_count);
+}
+
+int rp_record_process_end(struct rp_record_trace *trace, struct rp_machine_process *process,
+			  uint64_t time_ns)
+{
+	const struct rp_record_trace_place place = { .time_ns = time_ns };
+
+	return process->in_trace ? put(trace, PROCESS_EXIT, process, &place, NULL, 0) : 0;
+}
+
+int rp_record_function(struct rp_record_trace *trace, struct rp_machine_process *process,
+		       uint32_t mapping, uint64_t start, uint64_t end, const char *name)
+{
+	const struct rp_record_trace_place place = { .time_ns = trace->last_ns };
+	struct rp_thread_slot *slot;
+
+	if (rp_thread_table_find(&process->functions, start))
+		return 0;
+	if (rp_thread_table_add(&process->functions, start, &slot) < 0)
+		return -ENOMEM;
+	trace->stats.functions++;
+	put_number(trace, ++trace->next_id);
+	put_number(trace, mapping);
+	put_number(trace, start);
+	put_number(trace, end - 1);
+	put_text(trace, name);
+	return put(trace, FUNCTION, process, &place, NULL, 0);
+}
+
+const struct rp_record_hit *rp_record_hits(const struct rp_record_trace *trace, size_t *ret_count)
+{
+	*ret_count = trace->hit_count;
+	return trace->hits;
+}
+
+void rp_record_hits_clear(struct rp_record_trace *trace)
+{
+	trace->hit_count = 0;
+}
+
+int rp_record_flush(struct rp_record_trace *trace, uint64_t time_ns, uint64_t lost)
+{
+	int ret;
+
+	if (time_ns > trace->last_ns)
+		trace->last_ns = time_ns;
+	ret = rp_encoder_sequence_point(trace->encoder, trace->last_ns, lost);
+	return ret < 0 ? ret : write_output(trace);
+}
+
+int rp_record_end(struct rp_record_trace *trace, uint64_t time_ns, uint64_t lost)
+{
+	int ret = rp_record_flush(trace, time_ns, lost);
+
+	if (ret == 0)
+		ret = rp_encoder_end(trace->encoder);
+	return ret < 0 ? ret : write_output(trace);
+}
+
+void rp_record_trace_stats(const struct rp_record_trace *trace,
+			   struct rp_record_trace_stats *ret_stats)
+{
+	*ret_stats = trace->stats;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ringpipe-record: `ringpipe record` executes it with the same arguments. It is a separate program,
+ * so that `ringpipe` needs no elfutils, and only this file needs capabilities.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "tools/ringpipe-record/recorder.h"
+#include "tools/ringpipe/display_text.h"
+#include "tools/ringpipe/record_options.h"
+#include "tools/ringpipe/signals.h"
+#include "tools/ringpipe/tool.h"
+
+#define FREQUENCY_HZ 99u
+#define PASS_MS 100
+#define STATUS_MS 1000
+#define WAIT_NS 1000000u
+
+struct run {
+	const struct rp_tool_options *options;
+	struct rp_output output;
+	struct rp_recorder *recorder;
+	int signal_fd;
+	int64_t begin_ms, end_ms;	/* end: INT64_MAX: none */
+	int64_t status_ms;		/* when to print the next status line */
+	bool live;
+	bool stop;
+	pid_t child;			/* 0: none */
+	int child_status;
+	int signals;			/* that asked to stop */
+};
+
+static bool take_child(struct run *run)
+{
+	int status;
+
+	if (!run->child || waitpid(run->child, &status, WNOHANG) != run->child)
+		return false;
+	run->child = 0;
+	run->child_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	return true;
+}
+
+static void take_signals(struct run *run)
+{
+	struct signalfd_siginfo info;
+
+	while (read(run->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD) {
+			run->stop |= take_child(run);
+		} else if (run->child) {
+			/* The terminal sends Ctrl-C to the command as well. */
+			if (info.ssi_signo != SIGINT || info.ssi_code != SI_KERNEL)
+				kill(run->child, (int)info.ssi_signo);
+		} else {
+			run->stop = true;
+			run->signals++;
+		}
+	}
+}
+
+static void print_status(struct run *run, int64_t now_ms)
+{
+	char samples[RP_TEXT_MAX], lost[RP_TEXT_MAX], bytes[RP_TEXT_MAX], time[RP_TEXT_MAX];
+	struct rp_recorder_stats stats;
+	struct rusage usage;
+	double cpu;
+
+	run->status_ms = now_ms + STATUS_MS;
+	if (!run->live || now_ms == run->begin_ms)
+		return;
+	rp_recorder_stats(run->recorder, &stats);
+	getrusage(RUSAGE_SELF, &usage);
+	cpu = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e3 +
+	      (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e3;
+	fprintf(stderr, "\r\033[K%s: %s samples, %s lost, %s, recorder %.1f%% of a CPU",
+		rp_text_duration((uint64_t)(now_ms - run->begin_ms) * 1000000, time),
+		rp_text_count(stats.samples, samples), rp_text_count(stats.lost_samples, lost),
+		rp_text_bytes(stats.bytes, bytes), 100 * cpu / (double)(now_ms - run->begin_ms));
+	fflush(stderr);
+}
+
+static int turn(struct run *run)
+{
+	struct pollfd waits[] = {
+		{ .fd = run->signal_fd, .events = POLLIN },
+		{ .fd = rp_recorder_fd(run->recorder), .events = POLLIN },
+	};
+	int64_t now_ms;
+
+	if (poll(waits, 2, PASS_MS) < 0 && errno != EINTR)
+		return -errno;
+	take_signals(run);
+	now_ms = rp_now_ms();
+	if (now_ms >= run->end_ms)
+		run->stop = true;
+	if (now_ms >= run->status_ms)
+		print_status(run, now_ms);
+	return rp_recorder_pass(run->recorder);
+}
+
+/* Starts the command after "--". */
+static int start_child(struct run *run)
+{
+	char **arguments = run->options->operands;
+	posix_spawnattr_t attributes;
+	sigset_t none;
+	int ret;
+
+	sigemptyset(&none);
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+	ret = posix_spawnp(&run->child, arguments[0], NULL, &attributes, arguments, environ);
+	posix_spawnattr_destroy(&attributes);
+	if (ret)
+		rp_tool_error("record: cannot run %s: %s", arguments[0], strerror(ret));
+	return -ret;
+}
+
+static int record(struct run *run)
+{
+	int ret = 0;
+
+	run->begin_ms = rp_now_ms();
+	run->status_ms = run->begin_ms + STATUS_MS;
+	run->end_ms = run->options->duration_ms ?
+		      run->begin_ms + (int64_t)run->options->duration_ms : INT64_MAX;
+	while (ret == 0 && !run->stop)
+		ret = turn(run);
+	if (run->live)
+		fputs("\r\033[K", stderr);
+	if (ret == 0)
+		ret = rp_recorder_finish(run->recorder);
+	if (ret < 0)
+		rp_tool_error("record: cannot write %s: %s", run->output.path, strerror(-ret));
+	return ret;
+}
+
+static void print_result(const struct run *run)
+{
+	char samples[RP_TEXT_MAX], processes[RP_TEXT_MAX], functions[RP_TEXT_MAX];
+	char lost[RP_TEXT_MAX], bytes[RP_TEXT_MAX], time[RP_TEXT_MAX];
+	struct rp_recorder_stats stats;
+
+	if (run->options->given & RP_OPTION_QUIET)
+		return;
+	rp_recorder_stats(run->recorder, &stats);
+	fprintf(stderr, "%s: %s samples of %s processes in %s, %s functions named, %s lost, %s\n",
+		run->output.path, rp_text_count(stats.samples, samples),
+		rp_text_count(stats.processes, processes),
+		rp_text_duration((uint64_t)(rp_now_ms() - run->begin_ms) * 1000000, time),
+		rp_text_count(stats.functions, functions),
+		rp_text_count(stats.lost_samples + stats.lost_records, lost),
+		rp_text_bytes(stats.bytes, bytes));
+}
+
+/* Until the first pass, which writes. Return: 0; -errno, after an error line. */
+static int start(struct run *run)
+{
+	const struct rp_recorder_options options = {
+		.frequency_hz = FREQUENCY_HZ, .wait_ns = WAIT_NS, .output = &run->output,
+	};
+	int ret = rp_recorder_create(&options, &run->recorder);
+
+	if (ret < 0)
+		return ret;
+	ret = rp_recorder_start(run->recorder);
+	if (ret < 0)
+		rp_tool_error("record: cannot start: %s", strerror(-ret));
+	else if (run->options->child)
+		ret = start_child(run);
+	return ret;
+}
+
+static int run_recorder(struct run *run)
+{
+	int ret = start(run);
+
+	if (ret < 0) {
+		rp_recorder_destroy(run->recorder);
+		rp_output_discard(&run->output);
+		return RP_EXIT_FAILURE;
+	}
+	if (run->live)
+		rp_tool_say(stderr, "Recording this machine into %s", run->output.path);
+	ret = record(run);
+	if (ret == 0)
+		print_result(run);
+	rp_recorder_destroy(run->recorder);
+	if (rp_output_close(&run->output) < 0 && ret == 0) {
+		rp_tool_error("record: cannot write %s", run->output.path);
+		ret = -EIO;
+	}
+	return ret < 0 ? RP_EXIT_FAILURE : RP_EXIT_OK;
+}
+
+static int run_options(const struct rp_tool_options *options)
+{
+	struct run run = { .options = options };
+	char *pattern = rp_output_pattern(options->output, "machine", "nettrace");
+	char *path = pattern ? rp_text_expand_pid(pattern, getpid()) : NULL;
+	int status = RP_EXIT_FAILURE;
+
+	free(pattern);
+	if (!path) {
+		rp_tool_error("out of memory");
+		return RP_EXIT_FAILURE;
+	}
+	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	if (rp_output_open(&run.output, path, options->given & RP_OPTION_FORCE) == 0 &&
+	    rp_output_begin(&run.output) == 0) {
+		run.live = isatty(STDERR_FILENO) && !(options->given & RP_OPTION_QUIET);
+		run.signal_fd = rp_signals_open();
+		status = run.signal_fd < 0 ? RP_EXIT_FAILURE : run_recorder(&run);
+		if (run.signal_fd >= 0)
+			rp_signals_close(run.signal_fd);
+	}
+	free(path);
+	return status ? status : run.child_status;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct rp_tool_command command = {
+		.name = "record",
+		.options = RP_RECORD_OPTIONS,
+		.takes_child = true,
+		.is_binary = true,
+		.run = run_options,
+	};
+	struct rp_tool_options options;
+
+	if (rp_options_parse(&command, argc - 1, argv + 1, &options) < 0)
+		return RP_EXIT_USAGE;
+	return command.run(&options);
+}

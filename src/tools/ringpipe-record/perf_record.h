@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* Parses the records of perf_events, which are untrusted only in their length. */
+#ifndef RP_RECORD_PERF_RECORD_H
+#define RP_RECORD_PERF_RECORD_H
+
+#include <linux/perf_event.h>
+
+#include "tools/ringpipe-record/perf_events.h"
+
+#define RP_PERF_SAMPLE_TYPE \
+	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | \
+	 PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | \
+	 PERF_SAMPLE_STACK_USER)
+
+/* User registers that unwinding needs, as bits of the kernel's enum perf_event_x86_regs. */
+#define RP_PERF_REGISTERS 0xff01ffull
+
+#define RP_PERF_FRAMES_MAX 127u		/* kernel.perf_event_max_stack's default */
+
+/* Where the decoded parts of one record are stored. */
+struct rp_perf_parts {
+	struct rp_registers registers;
+	uint64_t frames[RP_PERF_FRAMES_MAX];
+};
+
+/* The time of a record; 0: the record is too short. */
+uint64_t rp_perf_record_time(const struct perf_event_header *header);
+
+/*
+ * Return: 0; 1: a record of another kind, without meaning here; 2: `ret_lost` records were lost;
+ * -EBADMSG: too short.
+ */
+int rp_perf_record_parse(const struct perf_event_header *header, struct rp_perf_parts *parts,
+			 struct rp_perf_record *ret_record, uint64_t *ret_lost);
+
+#endif

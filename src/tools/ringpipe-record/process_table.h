@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The processes and threads of the machine, as /proc shows them at the start and as the kernel's
+ * records change them. The kernel reuses ids, so a process or thread is one life of its id.
+ */
+#ifndef RP_RECORD_PROCESS_TABLE_H
+#define RP_RECORD_PROCESS_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "nettrace/thread_table.h"
+#include "tools/ringpipe-record/address_space.h"
+#include "tools/ringpipe-record/image.h"
+#include "tools/ringpipe-record/perf_events.h"
+
+struct rp_machine_process {
+	pid_t pid;
+	pid_t inner_pid;		/* in its innermost pid namespace */
+	uid_t user;
+	char *name;
+	char *command_line;		/* or NULL; of a process that ended early, it is unknown */
+	struct rp_address_space space;
+	uint64_t since_ns;		/* when it became known; older records are ignored */
+	uint32_t threads;		/* that have not ended */
+	bool existed;			/* before the recording */
+	bool has_ended;
+	bool is_kernel;			/* a thread of the kernel */
+
+	/* Of the trace. */
+	bool in_trace;
+	bool renamed;			/* since it was put into the trace */
+	uint32_t kernel_mapping;	/* 0: none yet */
+	struct rp_thread_table hits;	/* addresses in its stacks */
+	struct rp_thread_table functions;	/* starts of functions that the trace names */
+};
+
+struct rp_machine_thread {
+	struct rp_machine_process *process;
+	pid_t tid;
+	uint64_t since_ns;
+	/*
+	 * The id in the trace. It differs from `tid` if that id was used before, because
+	 * TraceEvent identifies threads by that id alone.
+	 */
+	uint64_t trace_id;
+	bool has_ended;
+};
+
+struct rp_process_table;
+
+int rp_process_table_create(struct rp_images *images, struct rp_process_table **ret_table);
+void rp_process_table_destroy(struct rp_process_table *table);
+
+/* Read all processes from /proc. Processes that end meanwhile are left out. 0; -ENOMEM; -errno. */
+int rp_process_table_scan(struct rp_process_table *table);
+
+/*
+ * Change the table as a record says, which is not a sample. `ret_ended` is the process whose last
+ * thread ended by this record, or NULL. 0; -ENOMEM.
+ */
+int rp_process_table_follow(struct rp_process_table *table, const struct rp_perf_record *record,
+			    struct rp_machine_process **ret_ended);
+
+/*
+ * Return: the thread, which is added if the table does not have it; NULL: no memory. Valid until
+ * the next call that adds a thread.
+ */
+struct rp_machine_thread *rp_process_table_thread(struct rp_process_table *table, pid_t process,
+					  pid_t thread);
+
+/* Processes from 0 up to the count, ended ones too until they are forgotten. */
+size_t rp_process_table_count(const struct rp_process_table *table);
+struct rp_machine_process *rp_process_table_at(const struct rp_process_table *table, size_t index);
+
+/* Free processes that have ended. Their names must be in the trace. */
+void rp_process_table_forget(struct rp_process_table *table);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* Records the machine: from the kernel's records to the trace. */
+#ifndef RP_RECORD_RECORDER_H
+#define RP_RECORD_RECORDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tools/ringpipe/output.h"
+
+struct rp_recorder_options {
+	uint32_t frequency_hz;
+	uint64_t wait_ns;		/* record waits from this duration on */
+	struct rp_output *output;
+};
+
+struct rp_recorder_stats {
+	uint64_t samples, waits, processes, functions;
+	uint64_t lost_samples;		/* the kernel found no space */
+	uint64_t lost_records;		/* damaged */
+	uint64_t late;
+	uint64_t whole_stacks;		/* walks that reached the outermost function */
+	uint64_t cut_stacks;		/* other walks */
+	uint64_t bytes;
+	size_t memory_bytes;
+};
+
+struct rp_recorder;
+
+/*
+ * Open the kernel's events. Explains on standard error why it cannot, and what is left out.
+ * Return: 0; -errno.
+ */
+int rp_recorder_create(const struct rp_recorder_options *options,
+		       struct rp_recorder **ret_recorder);
+void rp_recorder_destroy(struct rp_recorder *recorder);
+
+/* Start, after which the descriptor becomes readable when rp_recorder_pass() should be called. */
+int rp_recorder_start(struct rp_recorder *recorder);
+int rp_recorder_fd(const struct rp_recorder *recorder);
+
+/*
+ * Write what the kernel recorded, up to the previous pass. Call it ten times a second at least.
+ * 0; -ENOMEM; -errno of write(2).
+ */
+int rp_recorder_pass(struct rp_recorder *recorder);
+
+/* Stop, and write the rest with the names of functions and the end of the trace. */
+int rp_recorder_finish(struct rp_recorder *recorder);
+
+void rp_recorder_stats(const struct rp_recorder *recorder, struct rp_recorder_stats *ret_stats);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* Options that both `ringpipe record` and the program ringpipe-record parse. */
+#ifndef RP_TOOL_RECORD_OPTIONS_H
+#define RP_TOOL_RECORD_OPTIONS_H
+
+#include "tools/ringpipe/tool.h"
+
+#define RP_RECORD_OPTIONS \
+	(RP_OPTION_OUTPUT | RP_OPTION_FORCE | RP_OPTION_DURATION | RP_OPTION_QUIET | \
+	 RP_OPTION_HELP)
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Uses a given time of CPU, in functions without frame pointers that call each other in a known
+ * order, and prints the time that it used.
+ *
+ * usage: record_host MILLISECONDS [deep|code]
+ *
+ * deep	the innermost function runs below an array of 24 KB on the stack, and one of variable size
+ * code	it copies its innermost function into anonymous memory and runs it there, as a compiler
+ *	does at run time, and writes a map of it for perf(1)
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile uint64_t result;
+
+static uint64_t used_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+/* It calls nothing, so that its code can be copied. */
+static __attribute__((noinline, aligned(64))) uint64_t innermost(uint64_t rounds)
+{
+	uint64_t value = rounds;
+
+	for (uint64_t i = 0; i < rounds; i++) {
+		value = value * 6364136223846793005u + 1442695040888963407u;
+		__asm__ volatile("" : "+r"(value));
+	}
+	return value;
+}
+
+static __attribute__((noinline, aligned(64))) void after_innermost(void)
+{
+	__asm__ volatile("");
+}
+
+static uint64_t (*run)(uint64_t) = innermost;
+
+static __attribute__((noinline)) void middle(uint64_t end_ns)
+{
+	while (used_ns() < end_ns)
+		result += run(200000);
+}
+
+static __attribute__((noinline)) void below_arrays(uint64_t end_ns, size_t size)
+{
+	volatile char array[24576];
+	volatile char *variable = __builtin_alloca(size);
+
+	/* A page that was never written is not in memory, and is missing in copies of the stack. */
+	for (size_t i = 0; i < sizeof(array); i += 1024)
+		array[i] = 1;
+	variable[0] = 1;
+	middle(end_ns);
+	result += (uint64_t)array[1024] + (uint64_t)variable[0];
+}
+
+static __attribute__((noinline)) void outermost(uint64_t end_ns, int deep)
+{
+	if (deep)
+		below_arrays(end_ns, 1000);
+	else
+		middle(end_ns);
+	result++;
+}
+
+static void generate_code(void)
+{
+	size_t size = (size_t)((char *)after_innermost - (char *)innermost);
+	void *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char path[64];
+	FILE *map;
+
+	if (code == MAP_FAILED || size > 4096)
+		exit(1);
+	memcpy(code, (void *)innermost, size);
+	run = (uint64_t (*)(uint64_t))code;
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	map = fopen(path, "w");
+	if (!map)
+		exit(1);
+	fprintf(map, "%lx %zx generated function\n", (unsigned long)code, size);
+	fclose(map);
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t ns = argc > 1 ? strtoull(argv[1], NULL, 10) * 1000000 : 0;
+
+	if (argc > 2 && !strcmp(argv[2], "code"))
+		generate_code();
+	outermost(used_ns() + ns, argc > 2 && !strcmp(argv[2], "deep"));
+	printf("%llu\n", (unsigned long long)used_ns());
+	return 0;
+}

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""ringpipe record writes what the machine does into one trace, which TraceEvent reads.
+
+record_host.c uses CPU time in known functions and prints how much. Environment: RINGPIPE, HOST,
+RECORD (empty: not built), SANITIZERS, INTEROP_BUILD.
+"""
+import collections
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "interop"))
+import clients  # noqa: E402
+
+TOOL = os.environ["RINGPIPE"]
+HOST = os.environ["HOST"]
+RATE = 99
+PATIENCE = 60
+NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
+
+
+def stacks_of(path):
+    """Return the samples and TraceEvent's summary of a trace."""
+    done = subprocess.run([*clients.trace_read_command(), "--stacks", path], text=True,
+                          stdout=subprocess.PIPE, check=True, timeout=PATIENCE)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return [row for row in rows[:-1] if row["event"] == "cpu"], rows[-1]
+
+
+def functions(sample):
+    return [frame["method"] for frame in sample["stack"]]
+
+
+def below_interrupts(sample):
+    """Return the functions of the program, which an interrupt may have stopped."""
+    names = functions(sample)
+    return names[names.index("innermost"):]
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.trace = os.path.join(folder.name, "t.nettrace")
+
+    def record(self, *command, **options):
+        done = subprocess.run([TOOL, "record", "-o", self.trace, *command], text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=PATIENCE, check=False, **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def record_host(self, *arguments):
+        """Record the host alone. Return its CPU time in seconds, its samples, and the summary."""
+        done = self.record("--", HOST, *map(str, arguments))
+        samples, summary = stacks_of(self.trace)
+        name = os.path.basename(HOST)
+        return (int(done.stdout) / 1e9,
+                [sample for sample in samples if sample["process_name"] == name], summary)
+
+
+class Samples(Case):
+    def test_a_process_has_a_sample_for_each_99th_of_a_second_that_it_ran(self):
+        seconds, samples, summary = self.record_host(2000)
+        self.assertEqual(summary["events_lost"], 0)
+        # A hypervisor may take the processor away, and the kernel's timer then comes late.
+        self.assertGreater(len(samples), 0.8 * RATE * seconds)
+        self.assertLess(len(samples), 1.05 * RATE * seconds + 2)
+
+    def test_stacks_without_frame_pointers_reach_the_first_function(self):
+        _, samples, _ = self.record_host(1000)
+        whole = [below_interrupts(sample) for sample in samples
+                 if "innermost" in functions(sample)]
+        self.assertGreater(len(whole), 0.8 * len(samples))
+        for stack in whole:
+            self.assertEqual(stack[:4], ["innermost", "middle", "outermost", "main"])
+            self.assertEqual(stack[-1], "_start")
+
+    def test_stacks_below_large_arrays_reach_the_first_function(self):
+        _, samples, _ = self.record_host(1000, "deep")
+        whole = [below_interrupts(sample) for sample in samples
+                 if "innermost" in functions(sample)]
+        self.assertGreater(len(whole), 0.8 * len(samples))
+        for stack in whole:
+            self.assertEqual(stack[:5],
+                             ["innermost", "middle", "below_arrays", "outermost", "main"])
+            self.assertEqual(stack[-1], "_start")
+
+    def test_generated_code_has_the_names_of_its_map(self):
+        _, samples, _ = self.record_host(1000, "code")
+        names = collections.Counter(functions(sample)[0] for sample in samples)
+        self.assertGreater(names["generated function"], 0.8 * len(samples), names)
+
+    def test_the_kernels_functions_have_names(self):
+        self.record("--", "dd", "if=/dev/zero", "of=/dev/null", "bs=1M", "count=20000",
+                    "status=none")
+        samples, _ = stacks_of(self.trace)
+        reads = [functions(sample) for sample in samples if sample["process_name"] == "dd"
+                 and "vfs_read" in functions(sample)]
+        self.assertGreater(len(reads), 10)
+        for stack in reads:
+            # dd itself has no symbols, but libc, which called its main(), has.
+            self.assertIn("__libc_start_main", stack)
+
+    def test_processes_that_start_during_the_recording_have_their_own_names(self):
+        self.record("--", "sh", "-c", f"{HOST} 400 & {HOST} 400 deep & wait")
+        samples, _ = stacks_of(self.trace)
+        name = os.path.basename(HOST)
+        processes = collections.Counter(sample["process"] for sample in samples
+                                        if sample["process_name"] == name)
+        self.assertEqual(len(processes), 2, processes)
+        for count in processes.values():
+            self.assertGreater(count, 0.8 * RATE * 0.4)
+
+
+class Ending(Case):
+    def test_interrupting_leaves_a_complete_trace(self):
+        for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+            with self.subTest(signal=number.name):
+                trace = f"{self.trace}.{number}"
+                with subprocess.Popen([TOOL, "record", "-o", trace], stderr=subprocess.PIPE,
+                                      text=True) as process:
+                    clients.drive.wait_for(lambda: os.path.exists(trace) and
+                                           os.path.getsize(trace) > 0, "the first bytes")
+                    process.send_signal(number)
+                    _, errors = process.communicate(timeout=PATIENCE)
+                self.assertEqual(process.returncode, 0, errors)
+                done = subprocess.run([TOOL, "report", trace], text=True, check=False,
+                                      stdout=subprocess.PIPE, timeout=PATIENCE)
+                self.assertEqual(done.returncode, 0, done.stdout)
+                self.assertIn("Complete   yes", done.stdout)
+
+    def test_the_status_is_that_of_the_command(self):
+        done = subprocess.run([TOOL, "record", "-o", self.trace, "--", "sh", "-c", "exit 7"],
+                              stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, 7, done.stderr)
+
+    def test_a_killed_recorder_leaves_a_trace_that_can_be_read(self):
+        with subprocess.Popen([TOOL, "record", "-o", self.trace], stderr=subprocess.PIPE) as it:
+            with subprocess.Popen([HOST, "1000"], stdout=subprocess.DEVNULL):
+                clients.drive.wait_for(lambda: os.path.exists(self.trace) and
+                                       os.path.getsize(self.trace) > 3000, "some samples")
+            it.kill()
+        done = subprocess.run([TOOL, "report", "--format", "json", self.trace], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                              timeout=PATIENCE)
+        self.assertGreater(json.loads(done.stdout)["events"], 10, done.stderr)
+
+    def test_a_full_disk_is_reported(self):
+        done = subprocess.run([TOOL, "record", "-d", "1", "-f", "-o", "/dev/full"], text=True,
+                              stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("No space left on device", done.stderr)
+
+
+class Refused(Case):
+    def test_a_user_without_rights_sees_what_grants_them(self):
+        done = subprocess.run([TOOL, "record", "-d", "1", "-o", "/dev/null", "-f"], text=True,
+                              stderr=subprocess.PIPE, timeout=PATIENCE, check=False, **NOBODY)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("perf_event_open: Permission denied", done.stderr)
+        self.assertIn("CAP_PERFMON", done.stderr)
+
+    def test_an_unknown_command_is_reported(self):
+        done = subprocess.run([TOOL, "record", "-o", self.trace, "--", "/nonexistent"], text=True,
+                              stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot run /nonexistent: No such file or directory", done.stderr)
+        self.assertFalse(os.path.exists(self.trace))
+
+
+if __name__ == "__main__":
+    if not os.environ["RECORD"]:
+        clients.skip("ringpipe-record was not built: elfutils is missing")
+    if os.environ["SANITIZERS"] != "none":
+        clients.skip("TraceEvent takes too long with a sanitizer's stacks")
+    if os.geteuid() != 0:
+        clients.skip("recording all processes requires root")
+    clients.main(clients.trace_read_command)
