@@ -76,8 +76,8 @@ template<typename T> inline T rp_init_()
 #define RP_EVENT_ID_MAX 65534u
 
 /*
- * Requests an id that the library derives from the event's name. The id is above 32767, and is the
- * same in every build and process.
+ * Requests an id that the library derives from the event's name. The id is above 32767 and below
+ * those of the provider's counters (65533 and 65534), and is the same in every build and process.
  */
 #define RP_EVENT_ID_AUTO 0xffffffffu
 

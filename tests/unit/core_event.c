@@ -3,7 +3,10 @@
 #include "core_support.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <unistd.h>
+
+#include "core/def_table.h"
 
 RP_PROVIDER(kinds, "Test-Kinds");
 
@@ -386,6 +389,20 @@ Test(core_event, id_above_the_largest_is_refused)
 }
 
 /* The engine's own definition: consumers other than listeners also need the message. */
+Test(core_event, ids_by_name_leave_out_those_of_counters)
+{
+	for (int i = 0; i < 200000; i++) {
+		char name[32];
+		struct rp_event_decl decl = {
+			.size = sizeof(decl), .id = RP_EVENT_ID_AUTO, .name = name,
+		}, read;
+
+		snprintf(name, sizeof(name), "event%d", i);
+		cr_assert_eq(rp_event_decl_read(&read, &decl), 0);
+		cr_assert(read.id > 32767 && read.id < 65533, "%s has id %u", name, read.id);
+	}
+}
+
 Test(core_event, message_is_part_of_the_definition)
 {
 	cr_assert_str_eq(kinds_reported_event_.decl->message, "{0} is reported");

@@ -137,10 +137,13 @@ const struct rp_event_def *rp_event_def_by_index(uint32_t index)
 static uint32_t event_id(const struct rp_event_decl *decl)
 {
 	const uint32_t first = 32768, count = RP_EVENT_ID_MAX - first + 1;
+	uint32_t id;
 
 	if (decl->id != RP_EVENT_ID_AUTO)
 		return decl->id;
-	return first + (uint32_t)(rp_hash_text(RP_HASH_BEGIN, decl->name) % count);
+	id = first + (uint32_t)(rp_hash_text(RP_HASH_BEGIN, decl->name) % count);
+	/* The two highest ids belong to the provider's counters: EventCounters in two shapes. */
+	return id > RP_EVENT_ID_MAX - 2 ? id - 2 : id;
 }
 
 int rp_event_decl_read(struct rp_event_decl *ret_decl, const struct rp_event_decl *decl)
