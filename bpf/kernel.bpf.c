@@ -14,6 +14,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "kernel.h"
+#include "kernel_types.h"
 
 /* Limits threads that are off their processor or in a system call, and pending block requests. */
 #define THREADS_MAX 16384
@@ -21,38 +22,6 @@
 
 /* Limits the requests that the block layer merged into one. */
 #define MERGED_MAX 64
-
-#define RELOCATED __attribute__((preserve_access_index))
-
-struct ns_common {
-	unsigned int inum;
-} RELOCATED;
-
-struct pid_namespace {
-	struct ns_common ns;
-} RELOCATED;
-
-struct upid {
-	int nr;
-	struct pid_namespace *ns;
-} RELOCATED;
-
-struct pid {
-	unsigned int level;
-	struct upid numbers[1];
-} RELOCATED;
-
-struct task_struct {
-	unsigned int __state;
-	int pid;
-	int tgid;
-	struct pid *thread_pid;
-} RELOCATED;
-
-/* x86-64 only; other architectures have no tracepoints for page faults. */
-struct pt_regs {
-	unsigned long ip;
-} RELOCATED;
 
 struct block_device {
 	__u32 bd_dev;
@@ -75,10 +44,6 @@ struct request_queue;
 
 struct request {
 	struct bio *bio;
-} RELOCATED;
-
-struct bpf_iter__task {
-	struct task_struct *task;
 } RELOCATED;
 
 struct thread_state {

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """ringpipe record writes what the machine does into one trace, which TraceEvent reads.
 
-record_host.c uses CPU time in known functions and prints how much. Environment: RINGPIPE, HOST,
-RECORD (empty: not built), SANITIZERS, INTEROP_BUILD.
+record_host.c uses CPU time in known functions and prints how much; waits_host.c waits in known
+functions and prints for how long. Environment: RINGPIPE, HOST, WAITS_HOST, RECORD (empty: not
+built), SANITIZERS, INTEROP_BUILD.
 """
 import collections
 import json
@@ -19,17 +20,24 @@ import clients  # noqa: E402
 
 TOOL = os.environ["RINGPIPE"]
 HOST = os.environ["HOST"]
+WAITS_HOST = os.environ["WAITS_HOST"]
 RATE = 99
 PATIENCE = 60
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 
 
-def stacks_of(path):
-    """Return the samples and TraceEvent's summary of a trace."""
+def events_of(path):
+    """Return the events with their stacks, and TraceEvent's summary of a trace."""
     done = subprocess.run([*clients.trace_read_command(), "--stacks", path], text=True,
                           stdout=subprocess.PIPE, check=True, timeout=PATIENCE)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
-    return [row for row in rows[:-1] if row["event"] == "cpu"], rows[-1]
+    return rows[:-1], rows[-1]
+
+
+def stacks_of(path):
+    """Return the samples and TraceEvent's summary of a trace."""
+    events, summary = events_of(path)
+    return [event for event in events if event["event"] == "cpu"], summary
 
 
 def functions(sample):
@@ -116,6 +124,80 @@ class Samples(Case):
         self.assertEqual(len(processes), 2, processes)
         for count in processes.values():
             self.assertGreater(count, 0.8 * RATE * 0.4)
+
+
+class Waits(Case):
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, "t.nettrace")
+            done = subprocess.run([TOOL, "record", "-o", trace, "--", WAITS_HOST], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  timeout=PATIENCE, check=True)
+            if "no waits are recorded" in done.stderr:
+                raise unittest.SkipTest(done.stderr)
+            events, cls.summary = events_of(trace)
+        name = os.path.basename(WAITS_HOST)
+        cls.events = [event for event in events if event["process_name"] == name]
+        lines = [line.split() for line in done.stdout.splitlines()]
+        cls.waker = next(int(number) for word, number in lines if word == "waker")
+        cls.took = collections.defaultdict(list)
+        for kind, number in lines:
+            if kind != "waker":
+                cls.took[kind].append(int(number))
+
+    def waits_in(self, function):
+        """Return the waits whose stack has the function, each with its details."""
+        found = []
+        for event, following in zip(self.events, self.events[1:]):
+            if event["event"] == "cswitch" and function in functions(event):
+                self.assertEqual(following["event"], "Wait")
+                self.assertEqual(following["thread"], event["thread"])
+                self.assertEqual(following["fields"]["duration_ns"], event["fields"]["Value"])
+                found.append((event, following["fields"]))
+        return found
+
+    def check(self, kind, function, kernel_function):
+        """Each wait above a millisecond is there once, with its duration and stacks."""
+        waits = self.waits_in(function)
+        seen = [ns for ns in self.took[kind] if ns > 1100000]
+        self.assertEqual(len([ns for _, fields in waits if (ns := fields["duration_ns"])]),
+                         len(seen))
+        for (event, fields), took in zip(waits, seen):
+            names = functions(event)
+            self.assertIn(kernel_function, names)
+            self.assertLess(names.index(kernel_function), names.index(function))
+            self.assertIn("main", names)
+            self.assertEqual(names[-1], "_start")
+            self.assertEqual(fields["state"], 1)
+            self.assertLess(fields["duration_ns"], took)
+            self.assertLess(fields["runnable_ns"], fields["duration_ns"])
+        return waits
+
+    def test_each_sleep_above_a_millisecond_is_there_once(self):
+        waits = self.check("time", "wait_for_time", "hrtimer_nanosleep")
+        for (_, fields), asked in zip(waits, [2e6, 5e6, 20e6] * 5):
+            # The timer is started some microseconds before the thread leaves its processor.
+            self.assertGreater(fields["duration_ns"], asked - 5e5)
+
+    def test_each_wait_for_a_thread_names_that_thread(self):
+        for kind, function, kernel_function in (("word", "wait_for_word", "futex_wait"),
+                                                ("pipe", "wait_for_pipe", "anon_pipe_read")):
+            for _, fields in self.check(kind, function, kernel_function):
+                self.assertEqual(fields["waker_thread"], self.waker)
+
+    def test_each_waking_has_the_stack_of_the_waker(self):
+        for function in "wake_by_word", "wake_by_pipe":
+            wakings = [event for event in self.events if event["event"] == "Waking"
+                       and function in functions(event)]
+            self.assertEqual(len(wakings), 20)
+            for event in wakings:
+                self.assertEqual(event["thread"], self.waker)
+                self.assertEqual(event["fields"]["woken_process"], event["process"])
+                self.assertIn("start_thread", functions(event))
+
+    def test_nothing_is_lost(self):
+        self.assertEqual(self.summary["events_lost"], 0)
 
 
 class Ending(Case):

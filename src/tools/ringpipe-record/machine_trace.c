@@ -32,7 +32,7 @@
 
 enum event_kind {
 	EXISTING_PROCESS, PROCESS_CREATE, PROCESS_EXIT, MAPPING, FUNCTION, METADATA, SAMPLE, WAIT,
-	PROCESS_INFO, KIND_COUNT,
+	PROCESS_INFO, WAIT_DETAILS, WAKING, KIND_COUNT,
 };
 
 #define SYSTEM(name_, id_) { .provider = "Universal.System", .name = name_, .id = id_ }
@@ -41,6 +41,20 @@ enum event_kind {
 
 static const struct rp_field info_fields[] = {
 	STRING("CommandLine"), STRING("OSInformation"), STRING("ArchInformation"),
+};
+
+static const struct rp_field wait_fields[] = {
+	{ "duration_ns", .type = RP_TYPE_U64 },
+	{ "runnable_ns", .type = RP_TYPE_U64 },
+	{ "state", .type = RP_TYPE_U32 },
+	{ "waker_process", .type = RP_TYPE_U32 },
+	{ "waker_thread", .type = RP_TYPE_U64 },
+};
+
+static const struct rp_field waking_fields[] = {
+	{ "woken_process", .type = RP_TYPE_U32 },
+	{ "woken_thread", .type = RP_TYPE_U64 },
+	{ "waited_ns", .type = RP_TYPE_U64 },
 };
 
 static const struct rp_definition definitions[KIND_COUNT] = {
@@ -55,6 +69,14 @@ static const struct rp_definition definitions[KIND_COUNT] = {
 	[PROCESS_INFO] = {
 		.provider = "Microsoft-DotNETCore-EventPipe", .name = "ProcessInfo", .id = 1,
 		.version = 1, .fields = info_fields, .field_count = 3,
+	},
+	[WAIT_DETAILS] = {
+		.provider = "Ringpipe-Machine", .name = "Wait", .id = 1,
+		.level = RP_LEVEL_INFORMATIONAL, .fields = wait_fields, .field_count = 5,
+	},
+	[WAKING] = {
+		.provider = "Ringpipe-Machine", .name = "Waking", .id = 2,
+		.level = RP_LEVEL_INFORMATIONAL, .fields = waking_fields, .field_count = 3,
 	},
 };
 
@@ -302,33 +324,70 @@ static int put_hit(struct rp_record_trace *trace, struct rp_machine_process *pro
 	return 0;
 }
 
-static int put_stack_event(struct rp_record_trace *trace, enum event_kind kind,
-			   const struct rp_record_trace_place *place, uint64_t value,
-			   const uint64_t *frames, uint32_t frame_count)
+/* Put the process and what its stack needs, before an event. */
+static int put_stack(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
+		     const uint64_t *frames, uint32_t frame_count)
 {
 	struct rp_machine_process *process = place->thread->process;
 	int ret = put_process(trace, process, place);
 
 	for (uint32_t i = 0; ret == 0 && i < frame_count; i++)
 		ret = put_hit(trace, process, frames[i], place);
-	if (ret < 0)
-		return ret;
-	put_number(trace, value);
-	return put(trace, kind, process, place, frames, frame_count);
+	return ret;
+}
+
+static void put_bytes(struct rp_record_trace *trace, const void *bytes, size_t size)
+{
+	memcpy(trace->payload + trace->used, bytes, size);
+	trace->used += size;
 }
 
 int rp_record_sample(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
 		     uint64_t period_ns, const uint64_t *frames, uint32_t frame_count)
 {
+	int ret = put_stack(trace, place, frames, frame_count);
+
+	if (ret < 0)
+		return ret;
 	trace->stats.samples++;
-	return put_stack_event(trace, SAMPLE, place, period_ns, frames, frame_count);
+	put_number(trace, period_ns);
+	return put(trace, SAMPLE, place->thread->process, place, frames, frame_count);
 }
 
+/* The event that other readers know has only the duration; the next one has all. */
 int rp_record_wait(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
-		   uint64_t duration_ns, const uint64_t *frames, uint32_t frame_count)
+		   const struct rp_record_wait *wait, const uint64_t *frames, uint32_t frame_count)
 {
+	int ret = put_stack(trace, place, frames, frame_count);
+
+	if (ret < 0)
+		return ret;
 	trace->stats.waits++;
-	return put_stack_event(trace, WAIT, place, duration_ns, frames, frame_count);
+	put_number(trace, wait->duration_ns);
+	ret = put(trace, WAIT, place->thread->process, place, frames, frame_count);
+	if (ret < 0)
+		return ret;
+	put_bytes(trace, &wait->duration_ns, 8);
+	put_bytes(trace, &wait->runnable_ns, 8);
+	put_bytes(trace, &wait->state, 4);
+	put_bytes(trace, &wait->waker_process, 4);
+	put_bytes(trace, &wait->waker_thread, 8);
+	return put(trace, WAIT_DETAILS, place->thread->process, place, NULL, 0);
+}
+
+int rp_record_waking(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
+		     const struct rp_record_waking *waking, const uint64_t *frames,
+		     uint32_t frame_count)
+{
+	int ret = put_stack(trace, place, frames, frame_count);
+
+	if (ret < 0)
+		return ret;
+	trace->stats.wakings++;
+	put_bytes(trace, &waking->woken_process, 4);
+	put_bytes(trace, &waking->woken_thread, 8);
+	put_bytes(trace, &waking->waited_ns, 8);
+	return put(trace, WAKING, place->thread->process, place, frames, frame_count);
 }
 
 int rp_record_process_end(struct rp_record_trace *trace, struct rp_machine_process *process,

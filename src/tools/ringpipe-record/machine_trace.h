@@ -12,7 +12,7 @@
 struct rp_record_trace;
 
 struct rp_record_trace_stats {
-	uint64_t samples, waits, functions, mappings, processes;
+	uint64_t samples, waits, wakings, functions, mappings, processes;
 	uint64_t bytes;			/* written */
 };
 
@@ -38,8 +38,28 @@ struct rp_encoder *rp_record_trace_encoder(struct rp_record_trace *trace);
  */
 int rp_record_sample(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
 		     uint64_t period_ns, const uint64_t *frames, uint32_t frame_count);
+
+/* A thread that runs again; `place` is its own. */
+struct rp_record_wait {
+	uint64_t duration_ns;		/* off its processor */
+	uint64_t runnable_ns;		/* of that, after it was woken */
+	uint32_t state;			/* enum rp_wait_state */
+	uint32_t waker_process;		/* 0: an interrupt while the processor was idle */
+	uint64_t waker_thread;		/* as in the trace */
+};
 int rp_record_wait(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
-		   uint64_t duration_ns, const uint64_t *frames, uint32_t frame_count);
+		   const struct rp_record_wait *wait, const uint64_t *frames,
+		   uint32_t frame_count);
+
+/* A thread that woke another; `place` is the waker's. */
+struct rp_record_waking {
+	uint32_t woken_process;
+	uint64_t woken_thread;		/* as in the trace */
+	uint64_t waited_ns;		/* so far */
+};
+int rp_record_waking(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
+		     const struct rp_record_waking *waking, const uint64_t *frames,
+		     uint32_t frame_count);
 
 /* Put the end of a process that the trace has. 0; -ENOMEM. */
 int rp_record_process_end(struct rp_record_trace *trace, struct rp_machine_process *process,

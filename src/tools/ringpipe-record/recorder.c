@@ -10,8 +10,9 @@
 #include "tools/ringpipe-record/functions.h"
 #include "tools/ringpipe-record/perf_events.h"
 #include "tools/ringpipe-record/stack_walk.h"
-#include "tools/ringpipe-record/machine_trace.h"
+#include "tools/ringpipe-record/wait_queue.h"
 #include "tools/ringpipe/tool.h"
+#include "unwind/steps.h"
 
 /* Memory for the kernel's rings: a share for each processor, within limits. */
 #define RINGS_BYTES (32u << 20)
@@ -22,18 +23,23 @@
 #define STACK_BYTES (32u << 10)
 #define FRAMES_MAX 512u
 
+#define WAITS_BYTES (16u << 20)
+
 /* Names of functions are written at least this often. */
 #define NAMES_NS 5000000000ull
 
 struct rp_recorder {
 	struct rp_recorder_options options;
 	struct rp_perf *perf;
+	struct rp_waits *waits;		/* NULL: the kernel refused BPF */
+	struct rp_wait_queue wait_queue;
 	struct rp_images *images;
 	struct rp_process_table *processes;
 	struct rp_functions *functions;
 	struct rp_record_trace *trace;
 	uint64_t named_ns;		/* when functions were named last */
 	uint64_t ends[RP_WALK_FRAMES_MAX + 1];	/* how walks ended */
+	uint64_t wait_ends[RP_WALK_FRAMES_MAX + 1];
 	uint64_t frames[FRAMES_MAX];
 };
 
@@ -109,11 +115,38 @@ void rp_recorder_destroy(struct rp_recorder *recorder)
 	if (!recorder)
 		return;
 	rp_perf_close(recorder->perf);
+	rp_waits_destroy(recorder->waits);
+	rp_wait_queue_fini(&recorder->wait_queue);
 	rp_record_trace_destroy(recorder->trace);
 	rp_functions_destroy(recorder->functions);
 	rp_process_table_destroy(recorder->processes);
 	rp_images_destroy(recorder->images);
 	free(recorder);
+}
+
+static int queue_wait(void *user, const struct rp_wait_record *record)
+{
+	struct rp_recorder *recorder = user;
+
+	return rp_wait_queue_add(&recorder->wait_queue, record);
+}
+
+/* Without BPF, the recording goes on, and lacks waits. */
+static int start_waits(struct rp_recorder *recorder)
+{
+	const struct rp_waits_options options = {
+		.threshold_ns = recorder->options.wait_ns, .ring_bytes = WAITS_BYTES,
+	};
+	int ret = rp_waits_start(&options, queue_wait, recorder, &recorder->waits);
+
+	if (ret == -EOPNOTSUPP)
+		rp_tool_error("record: no waits are recorded: that needs libbpf, and a kernel with "
+			      "BPF and type information (/sys/kernel/btf/vmlinux)");
+	else if (ret < 0 && ret != -ENOMEM)
+		rp_tool_error("record: no waits are recorded: loading BPF programs: %s%s",
+			      strerror(-ret), ret == -EPERM || ret == -EACCES ?
+			      "; it needs root, or CAP_BPF and CAP_PERFMON" : "");
+	return ret == -ENOMEM ? ret : 0;
 }
 
 /* The records of changes begin before /proc is read, so that no change is missed. */
@@ -126,6 +159,8 @@ int rp_recorder_start(struct rp_recorder *recorder)
 		ret = rp_perf_enable(recorder->perf);
 	if (ret == 0)
 		ret = rp_process_table_scan(recorder->processes);
+	if (ret == 0)
+		ret = start_waits(recorder);
 	recorder->named_ns = rp_clock_monotonic_ns();
 	return ret;
 }
@@ -169,12 +204,95 @@ static int take_sample(struct rp_recorder *recorder, const struct rp_perf_record
 			       recorder->frames, count);
 }
 
+/* Frames of the kernel, and those of the program, which waits or wakes in a system call. */
+static uint32_t wait_frames(struct rp_recorder *recorder, const struct rp_wait_record *record,
+			    const struct rp_machine_process *process)
+{
+	const struct rp_wait_registers *user = &record->registers;
+	const struct rp_registers registers = {
+		.value = {
+			[RP_REG_RBX] = user->bx, [RP_REG_RBP] = user->bp,
+			[RP_REG_RSP] = user->sp, [RP_REG_R12] = user->r12,
+			[RP_REG_R12 + 1] = user->r13, [RP_REG_R12 + 2] = user->r14,
+			[RP_REG_R15] = user->r15, [RP_REG_RIP] = user->ip,
+		},
+		.known = RP_KEPT_REGISTERS | 1u << RP_REG_RSP | 1u << RP_REG_RIP,
+	};
+	uint32_t count = record->kernel_frames;
+	enum rp_walk_end end;
+
+	if (count > RP_WAIT_FRAMES_MAX)
+		count = RP_WAIT_FRAMES_MAX;
+	memcpy(recorder->frames, record->frames, count * sizeof(uint64_t));
+	if (!record->has_registers)
+		return count;
+	count += rp_stack_walk(&process->space, &registers, record->stack, record->stack_bytes,
+			       recorder->frames + count, FRAMES_MAX - count, &end);
+	recorder->wait_ends[end]++;
+	return count;
+}
+
+/* The thread's id in the trace; 0: no thread, or no memory. */
+static uint64_t trace_id(struct rp_recorder *recorder, uint32_t process, uint32_t thread)
+{
+	const struct rp_machine_thread *found;
+
+	if (thread == 0)
+		return 0;
+	found = rp_process_table_thread(recorder->processes, (pid_t)process, (pid_t)thread);
+	return found ? found->trace_id : 0;
+}
+
+static int take_wait(struct rp_recorder *recorder, const struct rp_wait_record *record)
+{
+	uint64_t other = trace_id(recorder, record->other_process, record->other_thread);
+	struct rp_record_trace_place place = {
+		.time_ns = record->time_ns,
+		.processor = record->processor,
+		.thread = rp_process_table_thread(recorder->processes, (pid_t)record->process,
+						  (pid_t)record->thread),
+	};
+	uint64_t duration_ns = record->time_ns - record->began_ns;
+	uint32_t count;
+
+	if (!place.thread)
+		return -ENOMEM;
+	count = wait_frames(recorder, record, place.thread->process);
+	if (record->kind == RP_WAIT_WAKING)
+		return rp_record_waking(recorder->trace, &place, &(struct rp_record_waking){
+			.woken_process = record->other_process,
+			.woken_thread = other,
+			.waited_ns = duration_ns,
+		}, recorder->frames, count);
+	return rp_record_wait(recorder->trace, &place, &(struct rp_record_wait){
+		.duration_ns = duration_ns,
+		.runnable_ns = record->woken_ns ? record->time_ns - record->woken_ns : 0,
+		.state = record->state,
+		.waker_process = record->other_process,
+		.waker_thread = other,
+	}, recorder->frames, count);
+}
+
+static int take_waits(struct rp_recorder *recorder, uint64_t limit_ns)
+{
+	struct rp_wait_record *record;
+	int ret = 0;
+
+	while (ret == 0 && (record = rp_wait_queue_take(&recorder->wait_queue, limit_ns))) {
+		ret = take_wait(recorder, record);
+		free(record);
+	}
+	return ret;
+}
+
 static int take_record(void *user, const struct rp_perf_record *record)
 {
 	struct rp_recorder *recorder = user;
 	struct rp_machine_process *ended;
-	int ret;
+	int ret = take_waits(recorder, record->time_ns);
 
+	if (ret < 0)
+		return ret;
 	if (record->kind == RP_PERF_SAMPLE)
 		return take_sample(recorder, record);
 	ret = rp_process_table_follow(recorder->processes, record, &ended);
@@ -188,7 +306,8 @@ static uint64_t lost_total(const struct rp_recorder *recorder)
 	struct rp_perf_stats stats;
 
 	rp_perf_stats(recorder->perf, &stats);
-	return stats.lost[RP_PERF_LOSS_FULL] + stats.lost[RP_PERF_LOSS_DAMAGED];
+	return stats.lost[RP_PERF_LOSS_FULL] + stats.lost[RP_PERF_LOSS_DAMAGED] +
+	       (recorder->waits ? rp_waits_lost(recorder->waits) : 0);
 }
 
 /* Symbol tables take time to read, so only names since the last time are looked up. */
@@ -201,10 +320,19 @@ static int name_functions(struct rp_recorder *recorder)
 	return ret;
 }
 
+static int drain(struct rp_recorder *recorder, uint64_t limit_ns)
+{
+	int ret = recorder->waits ? rp_waits_drain(recorder->waits) : 0;
+
+	if (ret == 0)
+		ret = rp_perf_drain(recorder->perf, limit_ns, take_record, recorder);
+	return ret ? ret : take_waits(recorder, limit_ns);
+}
+
 int rp_recorder_pass(struct rp_recorder *recorder)
 {
 	uint64_t limit_ns = rp_perf_limit(recorder->perf);
-	int ret = rp_perf_drain(recorder->perf, limit_ns, take_record, recorder);
+	int ret = drain(recorder, limit_ns);
 
 	if (ret == 0 && rp_clock_monotonic_ns() - recorder->named_ns > NAMES_NS)
 		ret = name_functions(recorder);
@@ -216,8 +344,10 @@ int rp_recorder_finish(struct rp_recorder *recorder)
 	int ret;
 
 	rp_perf_disable(recorder->perf);
+	if (recorder->waits)
+		rp_waits_stop(recorder->waits);
 	(void)rp_perf_limit(recorder->perf);
-	ret = rp_perf_drain(recorder->perf, UINT64_MAX, take_record, recorder);
+	ret = drain(recorder, UINT64_MAX);
 	if (ret == 0)
 		ret = name_functions(recorder);
 	return ret ? ret : rp_record_end(recorder->trace, rp_clock_monotonic_ns(),

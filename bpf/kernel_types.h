@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the programs read of the kernel. libbpf relocates the members to the running kernel's types,
+ * so the order and the missing members do not matter.
+ */
+#ifndef RP_BPF_KERNEL_TYPES_H
+#define RP_BPF_KERNEL_TYPES_H
+
+#define RELOCATED __attribute__((preserve_access_index))
+
+struct ns_common {
+	unsigned int inum;
+} RELOCATED;
+
+struct pid_namespace {
+	struct ns_common ns;
+} RELOCATED;
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+} RELOCATED;
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+} RELOCATED;
+
+struct rseq;
+
+struct task_struct {
+	unsigned int __state;
+	unsigned int flags;
+	int pid;
+	int tgid;
+	struct pid *thread_pid;
+	struct rseq *rseq;
+} RELOCATED;
+
+/* x86-64 only. */
+struct pt_regs {
+	unsigned long bx, bp, r12, r13, r14, r15, ip, sp;
+} RELOCATED;
+
+struct bpf_iter__task {
+	struct task_struct *task;
+} RELOCATED;
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/ringpipe-record/wait_programs.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <waits.skel.h>
+
+struct rp_waits {
+	struct waits_bpf *bpf;
+	struct ring_buffer *ring;
+	rp_waits_callback callback;
+	void *user;
+	int result;			/* of the callback that ended a drain */
+};
+
+/* The caller explains failures. */
+static int say_nothing(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+	(void)level;
+	(void)format;
+	(void)arguments;
+	return 0;
+}
+
+static int take(void *context, void *bytes, size_t size)
+{
+	struct rp_waits *waits = context;
+
+	(void)size;
+	waits->result = waits->callback(waits->user, bytes);
+	return waits->result ? -ECANCELED : 0;
+}
+
+/* Before Linux 4.18, and where threads have no sequences, the kernel lacks rseq_update. */
+static void choose_programs(struct waits_bpf *bpf)
+{
+	if (libbpf_find_vmlinux_btf_id("rseq_update", BPF_TRACE_RAW_TP) <= 0)
+		bpf_program__set_autoload(bpf->progs.rseq_update, false);
+}
+
+static int load(struct rp_waits *waits, const struct rp_waits_options *options)
+{
+	int ret;
+
+	waits->bpf = waits_bpf__open();
+	if (!waits->bpf)
+		return -errno;
+	choose_programs(waits->bpf);
+	waits->bpf->rodata->threshold_ns = options->threshold_ns;
+	waits->bpf->rodata->self = (uint32_t)getpid();
+	waits->bpf->rodata->wake_bytes = options->ring_bytes / 4;
+	ret = bpf_map__set_max_entries(waits->bpf->maps.records, (uint32_t)options->ring_bytes);
+	if (ret == 0)
+		ret = waits_bpf__load(waits->bpf);
+	return ret;
+}
+
+/*
+ * Run the iterator over all threads. A failure only means that states are made later, when there
+ * may be no memory at once.
+ */
+static void prepare(struct waits_bpf *bpf)
+{
+	struct bpf_link *link = bpf_program__attach_iter(bpf->progs.prepare, NULL);
+	char none[64];
+	int fd;
+
+	if (!link)
+		return;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	while (fd >= 0 && read(fd, none, sizeof(none)) > 0)
+		;
+	if (fd >= 0)
+		close(fd);
+	bpf_link__destroy(link);
+}
+
+static int attach(struct rp_waits *waits)
+{
+	bpf_program__set_autoattach(waits->bpf->progs.prepare, false);
+	prepare(waits->bpf);
+	return waits_bpf__attach(waits->bpf);
+}
+
+int rp_waits_start(const struct rp_waits_options *options, rp_waits_callback callback, void *user,
+		   struct rp_waits **ret_waits)
+{
+	struct rp_waits *waits = calloc(1, sizeof(*waits));
+	int ret;
+
+	if (!waits)
+		return -ENOMEM;
+	waits->callback = callback;
+	waits->user = user;
+	libbpf_set_print(say_nothing);
+	ret = load(waits, options);
+	if (ret == 0) {
+		waits->ring = ring_buffer__new(bpf_map__fd(waits->bpf->maps.records), take, waits,
+					       NULL);
+		ret = waits->ring ? attach(waits) : -errno;
+	}
+	if (ret < 0) {
+		rp_waits_destroy(waits);
+		return ret == -ENOENT || ret == -ESRCH || ret == -EINVAL ? -EOPNOTSUPP : ret;
+	}
+	*ret_waits = waits;
+	return 0;
+}
+
+void rp_waits_destroy(struct rp_waits *waits)
+{
+	if (!waits)
+		return;
+	ring_buffer__free(waits->ring);
+	waits_bpf__destroy(waits->bpf);
+	free(waits);
+}
+
+int rp_waits_fd(const struct rp_waits *waits)
+{
+	return ring_buffer__epoll_fd(waits->ring);
+}
+
+int rp_waits_drain(struct rp_waits *waits)
+{
+	int ret = ring_buffer__consume(waits->ring);
+
+	if (ret == -ECANCELED)
+		return waits->result;
+	return ret < 0 ? ret : 0;
+}
+
+void rp_waits_stop(struct rp_waits *waits)
+{
+	waits_bpf__detach(waits->bpf);
+}
+
+uint64_t rp_waits_lost(const struct rp_waits *waits)
+{
+	uint64_t lost = 0;
+
+	for (int i = 0; i < RP_WAIT_LOSS_COUNT; i++)
+		lost += __atomic_load_n(&waits->bpf->bss->lost[i], __ATOMIC_RELAXED);
+	return lost;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* The waits of all threads, which BPF programs in the kernel record. One thread at a time. */
+#ifndef RP_RECORD_WAIT_PROGRAMS_H
+#define RP_RECORD_WAIT_PROGRAMS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../../bpf/waits.h"
+
+struct rp_waits;
+
+struct rp_waits_options {
+	uint64_t threshold_ns;		/* shorter waits are left out */
+	size_t ring_bytes;		/* a power of two, in pages */
+};
+
+/* The record is valid during the call. Another value than 0 ends the drain, which returns it. */
+typedef int (*rp_waits_callback)(void *user, const struct rp_wait_record *record);
+
+/*
+ * Load and attach the programs.
+ *
+ * Return: 0; -EOPNOTSUPP: this program was built without libbpf, or the kernel has no type
+ * information or lacks a tracepoint; -EPERM: no permission to load them; -errno.
+ */
+int rp_waits_start(const struct rp_waits_options *options, rp_waits_callback callback, void *user,
+		   struct rp_waits **ret_waits);
+void rp_waits_destroy(struct rp_waits *waits);
+
+/* A descriptor that becomes readable when a part of the ring is in use. */
+int rp_waits_fd(const struct rp_waits *waits);
+
+/* Deliver what the ring contains, roughly in order of time. */
+int rp_waits_drain(struct rp_waits *waits);
+
+/* Detach the programs. Records in the ring remain. */
+void rp_waits_stop(struct rp_waits *waits);
+
+/* Return: the number of waits and wakings above the threshold that have no record. */
+uint64_t rp_waits_lost(const struct rp_waits *waits);
+
+#endif
