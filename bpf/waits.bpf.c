@@ -9,9 +9,9 @@
  *
  * rseq_update: the kernel calls it on the way to user mode, in the context of the thread, if the
  * thread has registered a restartable sequence, as every thread of glibc 2.35 has. The due record
- * is made here, because only here can the user's stack be read. The stack has not changed, because the
- * thread has not run in user mode since. A thread that waits again before makes its due record when
- * it leaves.
+ * is made here, because only here can the user's stack be read. The stack has not changed, because
+ * the thread has not run in user mode since. A thread that waits again before makes its due record
+ * when it leaves.
  *
  * sched_waking: makes the waker's record, in the context of the waker.
  *

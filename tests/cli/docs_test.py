@@ -411,6 +411,11 @@ def by_root(reader, page, command, cwd):
     reader.run(command, cwd)
 
 
+def as_root(reader, page, command, cwd):
+    """Run without sudo, which need not be installed."""
+    by_root(reader, page, command.removeprefix("sudo "), cwd)
+
+
 def in_kernel(reader, page, command, cwd):
     """Skipped: tests/linux/qemu/page.sh runs it with the kernel's user_events, in a virtual
     machine."""
@@ -438,6 +443,7 @@ RULES = (
     (r"(.*&& )?perf |.*\bperf\.data\b|.*/uprobe_events", profiled),
     (r"RINGPIPE_USER_EVENTS=|.*/sys/kernel/tracing/", in_kernel),
     (r"ldconfig", by_root),
+    (r"sudo ringpipe record ", as_root),
     (r"bpftrace .*:ringpipe:batch ", batched),
     (r"bpftrace ", traced),
     (r".*(\bPID|-n shop)\b", looked_at),
