@@ -6,6 +6,7 @@ Environment: INTEROP_BUILD, FORKS (a server that forks), RINGPIPE.
 """
 
 import collections
+import json
 import os
 import subprocess
 import unittest
@@ -34,6 +35,25 @@ class Tree(clients.Scratch):
                 process_of[fields["thread"]] = fields["process_id"]
         self.assertEqual(set(reported), set(serials))
         self.assertEqual(list(serials.values()), [list(range(EVENTS))] * (1 + 2 * WORKERS))
+        self.assertEqual(summary["events_lost"], 0)
+
+    def test_traceevent_names_the_process_of_each_event_in_version_6(self):
+        trace = self.path("tree.nettrace")
+        subprocess.run([os.environ["RINGPIPE"], "collect", "--tree", "--format", "6", "-o", trace,
+                        "--stacks", "--", os.environ["FORKS"], "exit", str(WORKERS), str(EVENTS)],
+                       check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=300)
+        done = subprocess.run([*clients.trace_read_command(), "--stacks", trace], check=True,
+                              stdout=subprocess.PIPE, text=True, timeout=300)
+        *rows, summary = map(json.loads, done.stdout.splitlines())
+        serials, threads = collections.defaultdict(list), collections.defaultdict(set)
+        for row in rows:
+            if row["provider"] == "Test-Forks" and "serial" in row["fields"]:
+                serials[row["process"]].append(row["fields"]["serial"])
+                self.assertEqual(row["process"], row["fields"]["process"])
+                self.assertEqual(row["process_name"], os.path.basename(os.environ["FORKS"]))
+                threads[row["process"]].add(row["thread"])
+        self.assertEqual(list(serials.values()), [list(range(EVENTS))] * (1 + 2 * WORKERS))
+        self.assertEqual([len(ids) for ids in threads.values()], [1] * (1 + 2 * WORKERS))
         self.assertEqual(summary["events_lost"], 0)
 
 

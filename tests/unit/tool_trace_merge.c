@@ -60,7 +60,7 @@ static int merge(struct rp_trace_merge_source *sources, size_t count)
 		sources[i].name = "name";
 		sources[i].command_line = "name --option";
 	}
-	cr_assert_eq(rp_trace_merge(sources, count, sources[0].pid, &output), 0);
+	cr_assert_eq(rp_trace_merge(sources, count, sources[0].pid, 4, &output), 0);
 	cr_assert_eq(lseek(output.fd, 0, SEEK_SET), 0);
 	return output.fd;
 }
@@ -256,6 +256,6 @@ Test(tool_trace_merge, nothing_at_all_is_no_trace)
 						.name = "", .command_line = "" };
 	struct rp_output output = { .fd = -1, .filter_fd = -1, .status_fd = -1 };
 
-	cr_expect_eq(rp_trace_merge(&source, 1, 10, &output), -ENODATA);
+	cr_expect_eq(rp_trace_merge(&source, 1, 10, 4, &output), -ENODATA);
 	close(source.fd);
 }

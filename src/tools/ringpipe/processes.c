@@ -99,6 +99,19 @@ int rp_processes_follow(struct rp_processes *processes, const struct rp_reader_e
 		       id == RP_TRACE_MERGE_THREAD ? assign_thread(processes, c) : end(processes,
 										       c);
 	slot = processes->count ? rp_thread_table_find(&processes->threads, event->thread) : NULL;
+	/* In version 6, the stream itself has the process of each thread. */
+	if (processes->count && !slot) {
+		const size_t index = find(processes, (uint32_t)event->process);
+		struct rp_thread_slot *added;
+
+		if (index != SIZE_MAX &&
+		    rp_thread_table_add(&processes->threads, event->thread, &added) < 0)
+			return -ENOMEM;
+		if (index != SIZE_MAX) {
+			added->sequence = (uint32_t)index + 1;
+			slot = added;
+		}
+	}
 	if (slot) {
 		*ret_index = slot->sequence - 1;
 		processes->rows[*ret_index].events++;

@@ -13,11 +13,16 @@
 #include <ringpipe/reader.h>
 
 #include "nettrace/encoder.h"
+#include "nettrace/event_header.h"
+#include "nettrace/format.h"
 #include "nettrace/thread_table.h"
 
 #define WRITE_BYTES (1u << 20)
 
-enum own { PROCESS, THREAD, END, OWN_COUNT };
+enum own { PROCESS, THREAD, END, EXISTING_PROCESS, PROCESS_INFO, OWN_COUNT };
+
+/* Above all thread ids of Linux: what version 6 adds to an id that another process uses, too. */
+#define REUSE_STEP (1ull << 22)
 
 static const struct rp_field process_fields[] = {
 	{ "process_id", .type = RP_TYPE_U32 },
@@ -38,6 +43,12 @@ static const struct rp_field end_fields[] = {
 	{ "complete", .type = RP_TYPE_BOOL },
 };
 
+static const struct rp_field info_fields[] = {
+	{ "CommandLine", .type = RP_TYPE_STRING },
+	{ "OSInformation", .type = RP_TYPE_STRING },
+	{ "ArchInformation", .type = RP_TYPE_STRING },
+};
+
 #define OWN(name_, id_, fields_) { \
 	.provider = RP_TRACE_MERGE_PROVIDER, .name = name_, .id = id_, \
 	.level = RP_LEVEL_INFORMATIONAL, .fields = fields_, \
@@ -48,6 +59,14 @@ static const struct rp_definition own_definitions[OWN_COUNT] = {
 	[PROCESS] = OWN("ProcessTraced", RP_TRACE_MERGE_PROCESS, process_fields),
 	[THREAD] = OWN("ThreadOfProcess", RP_TRACE_MERGE_THREAD, thread_fields),
 	[END] = OWN("ProcessEnd", RP_TRACE_MERGE_END, end_fields),
+	/* As TraceEvent and the runtime of .NET define them. */
+	[EXISTING_PROCESS] = {
+		.provider = "Universal.System", .name = "ExistingProcess", .id = 0,
+	},
+	[PROCESS_INFO] = {
+		.provider = "Microsoft-DotNETCore-EventPipe", .name = "ProcessInfo", .id = 1,
+		.version = 1, .fields = info_fields, .field_count = 3,
+	},
 };
 
 /* One source, and its next event. */
@@ -58,6 +77,7 @@ struct strand {
 	struct rp_reader_event event;
 	uint64_t start_ns, time_ns;	/* CLOCK_MONOTONIC */
 	bool is_reported;
+	uint64_t thread;		/* of the event, in the merged trace */
 };
 
 struct merge {
@@ -67,6 +87,7 @@ struct merge {
 	size_t count;
 	struct rp_thread_table threads;	/* maps a thread to its strand's index plus 1 */
 	struct rp_output *output;
+	uint32_t version;
 	uint64_t time_ns;		/* time of the last event written */
 	uint64_t lost;
 };
@@ -84,15 +105,43 @@ static int write_out(struct merge *merge, size_t at_least)
 	return ret;
 }
 
-static int put_own(struct merge *merge, enum own kind, uint64_t thread, const void *payload,
-		   size_t size)
+static int put_own(struct merge *merge, enum own kind, const struct strand *strand,
+		   uint64_t thread, const void *payload, size_t size)
 {
 	const struct rp_encoder_event event = {
 		.type = merge->own[kind], .time_ns = merge->time_ns, .thread = thread,
+		.process = (uint32_t)strand->source->pid,
 		.payload = payload, .payload_bytes = size,
 	};
 
 	return rp_encoder_event(merge->encoder, &event);
+}
+
+/* For TraceEvent, which shows processes by these events. */
+static int name_process(struct merge *merge, const struct strand *strand)
+{
+	const struct rp_trace_merge_source *source = strand->source;
+	size_t name = strnlen(source->name, UINT16_MAX / 2), command = strlen(source->command_line);
+	uint8_t *payload = malloc(name + command + 64), *at = payload;
+	uint16_t length = (uint16_t)name;
+	int ret;
+
+	if (!payload)
+		return -ENOMEM;
+	at = rp_wire_varint_put(at, (uint64_t)source->pid);
+	memcpy(at, &length, 2);
+	memcpy(at + 2, source->name, name);
+	at += 2 + name;
+	memset(at, 0, 2);			/* the namespace has no name */
+	ret = put_own(merge, EXISTING_PROCESS, strand, (uint64_t)source->pid, payload,
+		      (size_t)(at + 2 - payload));
+	memcpy(payload, source->command_line, command + 1);
+	memcpy(payload + command + 1, "Linux\0", 7);
+	if (ret == 0)
+		ret = put_own(merge, PROCESS_INFO, strand, (uint64_t)source->pid, payload,
+			      command + 8);
+	free(payload);
+	return ret;
 }
 
 static int report_process(struct merge *merge, struct strand *strand)
@@ -109,12 +158,15 @@ static int report_process(struct merge *merge, struct strand *strand)
 	memcpy(payload, ids, sizeof(ids));
 	memcpy(payload + sizeof(ids), source->name, name);
 	memcpy(payload + sizeof(ids) + name, source->command_line, command);
-	ret = put_own(merge, PROCESS, ids[0], payload, sizeof(ids) + name + command);
+	ret = put_own(merge, PROCESS, strand, ids[0], payload, sizeof(ids) + name + command);
 	free(payload);
+	if (ret == 0 && merge->version == RP_NETTRACE_V6)
+		ret = name_process(merge, strand);
 	return ret;
 }
 
-static int report_thread(struct merge *merge, const struct strand *strand)
+/* Find the thread's id in the merged trace, and state its process. */
+static int report_thread(struct merge *merge, struct strand *strand)
 {
 	const uint32_t index = (uint32_t)(strand - merge->strands) + 1;
 	const struct {
@@ -126,10 +178,16 @@ static int report_thread(struct merge *merge, const struct strand *strand)
 	struct rp_thread_slot *slot;
 	int ret = rp_thread_table_add(&merge->threads, payload.thread, &slot);
 
+	strand->thread = payload.thread;
 	if (ret || slot->sequence == index)
 		return ret;
+	if (merge->version == RP_NETTRACE_V6 && slot->sequence) {
+		strand->thread += index * REUSE_STEP;
+		return 0;
+	}
 	slot->sequence = index;
-	return put_own(merge, THREAD, payload.thread, &payload, sizeof(payload));
+	return merge->version == RP_NETTRACE_V6 ? 0 :
+	       put_own(merge, THREAD, strand, payload.thread, &payload, sizeof(payload));
 }
 
 static int report_end(struct merge *merge, struct strand *strand)
@@ -144,7 +202,7 @@ static int report_end(struct merge *merge, struct strand *strand)
 	};
 	int ret = strand->is_reported ? 0 : report_process(merge, strand);
 
-	return ret ? ret : put_own(merge, END, payload.pid, &payload, sizeof(payload));
+	return ret ? ret : put_own(merge, END, strand, payload.pid, &payload, sizeof(payload));
 }
 
 static void free_fields(struct rp_field *fields, size_t count)
@@ -214,7 +272,7 @@ static int put_event(struct merge *merge, struct strand *strand)
 {
 	const struct rp_reader_event *from = &strand->event;
 	struct rp_encoder_event event = {
-		.thread = from->thread,
+		.process = (uint32_t)strand->source->pid,
 		.processor = from->processor,
 		.frame_count = strand->info.pointer_bytes == 8 ? from->frame_count : 0,
 		.frames = from->frames,
@@ -233,6 +291,7 @@ static int put_event(struct merge *merge, struct strand *strand)
 	if (!ret)
 		ret = find_type(merge, from->type, (struct rp_encoder_event_type **)&event.type);
 	event.time_ns = merge->time_ns;
+	event.thread = strand->thread;
 	if (!ret)
 		ret = rp_encoder_event(merge->encoder, &event);
 	strand->source->events += !ret;
@@ -341,7 +400,9 @@ static void open_strand(struct strand *strand, struct rp_trace_merge_source *sou
 /* The trace begins when the earliest source began. Return: 0; -ENODATA; -ENOMEM. */
 static int create_encoder(struct merge *merge, pid_t process_id)
 {
-	struct rp_encoder_info info = { .process_id = (uint32_t)process_id };
+	struct rp_encoder_info info = {
+		.process_id = (uint32_t)process_id, .version = merge->version,
+	};
 	const struct strand *first = NULL;
 	int ret;
 
@@ -365,9 +426,9 @@ static int create_encoder(struct merge *merge, pid_t process_id)
 }
 
 int rp_trace_merge(struct rp_trace_merge_source *sources, size_t count, pid_t process_id,
-		   struct rp_output *output)
+		   uint32_t version, struct rp_output *output)
 {
-	struct merge merge = { .count = count, .output = output };
+	struct merge merge = { .count = count, .version = version, .output = output };
 	int ret;
 
 	merge.strands = calloc(count ? count : 1, sizeof(*merge.strands));

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Merges the traces of several processes into one, by time. A nettrace file names one process, so
- * events of provider `ringpipe` describe the others (fields in trace_merge.c): ProcessTraced before
- * a process's events; ThreadOfProcess before the first event of a thread, and again when another
- * process reuses its id; and ProcessEnd after the process's events, with the numbers of its events
- * and losses and whether its trace is complete.
+ * Merges the traces of several processes into one, by time. A nettrace file of version 4 names one
+ * process, so events of provider `ringpipe` describe the others (fields in trace_merge.c):
+ * ProcessTraced before a process's events; ThreadOfProcess before the first event of a thread, and
+ * again when another process reuses its id; and ProcessEnd after the process's events, with the
+ * numbers of its events and losses and whether its trace is complete.
+ *
+ * In version 6, the row of each thread has its process, so there is no ThreadOfProcess. Events of
+ * Universal.System and ProcessInfo name the processes for TraceEvent.
  */
 #ifndef RP_TOOL_TRACE_MERGE_H
 #define RP_TOOL_TRACE_MERGE_H
@@ -35,13 +38,13 @@ struct rp_trace_merge_source {
 };
 
 /*
- * Reads all sources and writes one trace, in the name of `process_id`. The trace has the events of
+ * Reads all sources and writes one trace, in the name of `process_id` and in version 4 or 6. The trace has the events of
  * each source up to its end, or up to the place where the source is cut or damaged: each event
  * once, with its payload, time, stack and activity unchanged. Losses are summed.
  *
  * Return: 0; -ENODATA if no source has a header; -ENOMEM; -errno of write(2).
  */
 int rp_trace_merge(struct rp_trace_merge_source *sources, size_t count, pid_t process_id,
-		   struct rp_output *output);
+		   uint32_t version, struct rp_output *output);
 
 #endif

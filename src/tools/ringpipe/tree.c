@@ -404,7 +404,8 @@ static int merge(const struct tree *tree, struct rp_output *output,
 				.command_line = member->target.command_line,
 			};
 	}
-	ret = rp_trace_merge(sources, count, tree->members[0]->pid, output);
+	ret = rp_trace_merge(sources, count, tree->members[0]->pid, tree->plan->format,
+			     output);
 	count = 0;
 	for (size_t i = 0; ret == 0 && i < tree->count; i++) {
 		if (tree->members[i]->is_part)
