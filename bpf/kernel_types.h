@@ -35,6 +35,7 @@ struct task_struct {
 	int tgid;
 	struct pid *thread_pid;
 	struct rseq *rseq;
+	__u64 start_time;
 } RELOCATED;
 
 /* x86-64 only. */

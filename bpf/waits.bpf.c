@@ -32,11 +32,23 @@
 #define PF_KTHREAD 0x00200000
 
 struct thread_wait {
+	__u64 started_ns;		/* when the thread started, because ids are reused */
 	__u64 began_ns;			/* 0: the thread runs */
 	__u64 woken_ns;
 	__u32 state;
 	__u32 waker_thread, waker_process;
 };
+
+/*
+ * For threads without storage: the kernel does not make storage while it is at work on another
+ * thread's on the same processor, or has no memory at hand.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct thread_wait);
+} more_waits SEC(".maps");
 
 /* The record that is due of the thread which runs on this processor. */
 struct due {
@@ -60,6 +72,18 @@ struct {
 	__type(value, struct due);
 } due_records SEC(".maps");
 
+/* Where a record is filled. The stack is copied in pieces of 1 KB. */
+struct space {
+	__u64 words[(sizeof(struct rp_wait_record) + RP_WAIT_STACK_BYTES + 1024) / 8];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, struct space);
+} spaces SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 24);
@@ -76,12 +100,25 @@ static __always_inline void count_loss(enum rp_wait_loss reason)
 	__sync_fetch_and_add(&lost[reason], 1);
 }
 
-static __always_inline void submit(void *record)
+/* Each kind of record has its own space: an interrupt may wake a thread while a wait is filled. */
+static __always_inline struct rp_wait_record *begin_record(__u32 kind)
+{
+	struct space *space = bpf_map_lookup_elem(&spaces, &kind);
+
+	return (struct rp_wait_record *)space;
+}
+
+/* Stores only the part of the stack that was copied. */
+static __always_inline void put_record(struct rp_wait_record *record)
 {
 	__u64 waiting = bpf_ringbuf_query(&records, BPF_RB_AVAIL_DATA);
+	__u64 size = record->stack_bytes;
 
-	bpf_ringbuf_submit(record, waiting >= wake_bytes ? BPF_RB_FORCE_WAKEUP :
-			   BPF_RB_NO_WAKEUP);
+	if (size > RP_WAIT_STACK_BYTES)
+		size = 0;
+	if (bpf_ringbuf_output(&records, record, sizeof(*record) + size,
+			       waiting >= wake_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
+		count_loss(RP_WAIT_LOSS_FULL);
 }
 
 static __always_inline void take_registers(struct rp_wait_record *record, struct task_struct *task)
@@ -144,39 +181,20 @@ static __always_inline void fill_wait(struct rp_wait_record *record, struct due 
 	__builtin_memcpy(record->frames, due->frames, sizeof(record->frames));
 }
 
-/* In the context of the thread. */
-static __always_inline void emit_with_stack(struct task_struct *task, struct due *due)
+static __always_inline void emit(struct task_struct *task, struct due *due, bool with_stack)
 {
-	struct rp_wait_record *record;
+	struct rp_wait_record *record = begin_record(RP_WAIT_ENDED);
 
-	record = bpf_ringbuf_reserve(&records, sizeof(*record) + RP_WAIT_STACK_BYTES, 0);
-	if (record) {
-		fill(record, task);
-		fill_wait(record, due);
+	if (!record)
+		return;
+	fill(record, task);
+	fill_wait(record, due);
+	due->ended_ns = 0;
+	if (!(task->flags & PF_KTHREAD))
 		take_registers(record, task);
+	if (with_stack)
 		take_stack(record);
-		submit(record);
-	} else {
-		count_loss(RP_WAIT_LOSS_FULL);
-	}
-	due->ended_ns = 0;
-}
-
-static __always_inline void emit_without_stack(struct task_struct *task, struct due *due)
-{
-	struct rp_wait_record *record;
-
-	record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
-	if (record) {
-		fill(record, task);
-		fill_wait(record, due);
-		if (!(task->flags & PF_KTHREAD))
-			take_registers(record, task);
-		submit(record);
-	} else {
-		count_loss(RP_WAIT_LOSS_FULL);
-	}
-	due->ended_ns = 0;
+	put_record(record);
 }
 
 static __always_inline bool has_sequence(const struct task_struct *task)
@@ -184,15 +202,38 @@ static __always_inline bool has_sequence(const struct task_struct *task)
 	return !(task->flags & PF_KTHREAD) && bpf_core_field_exists(task->rseq) && task->rseq;
 }
 
+static __always_inline struct thread_wait *find_wait(struct task_struct *task)
+{
+	struct thread_wait *wait = bpf_task_storage_get(&waits, task, NULL, 0);
+	__u32 thread = task->pid;
+
+	if (wait)
+		return wait;
+	wait = bpf_map_lookup_elem(&more_waits, &thread);
+	return wait && wait->started_ns == task->start_time ? wait : NULL;
+}
+
+static __always_inline struct thread_wait *make_wait(struct task_struct *task)
+{
+	struct thread_wait *wait, none = { .started_ns = task->start_time };
+	__u32 thread = task->pid;
+
+	wait = bpf_task_storage_get(&waits, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (wait)
+		return wait;
+	bpf_map_update_elem(&more_waits, &thread, &none, BPF_ANY);
+	return bpf_map_lookup_elem(&more_waits, &thread);
+}
+
 static __always_inline void leave(struct task_struct *task, struct due *due, __u64 now)
 {
 	struct thread_wait *wait;
 
 	if (due->ended_ns)
-		emit_with_stack(task, due);
+		emit(task, due, true);
 	if (task->pid == 0 || (__u32)task->tgid == self)
 		return;
-	wait = bpf_task_storage_get(&waits, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	wait = make_wait(task);
 	if (!wait) {
 		count_loss(RP_WAIT_LOSS_STATE);
 		return;
@@ -210,7 +251,7 @@ static __always_inline void come_back(struct task_struct *task, struct due *due,
 
 	if (task->pid == 0)
 		return;
-	wait = bpf_task_storage_get(&waits, task, NULL, 0);
+	wait = find_wait(task);
 	if (!wait || !wait->began_ns)
 		return;
 	if (now - wait->began_ns >= threshold_ns) {
@@ -218,7 +259,7 @@ static __always_inline void come_back(struct task_struct *task, struct due *due,
 		due->ended_ns = now;
 		due->frame_bytes = bpf_get_task_stack(task, due->frames, sizeof(due->frames), 0);
 		if (!has_sequence(task))
-			emit_without_stack(task, due);
+			emit(task, due, false);
 	}
 	wait->began_ns = 0;
 }
@@ -244,7 +285,7 @@ int BPF_PROG(rseq_update, struct task_struct *task)
 	struct due *due = bpf_map_lookup_elem(&due_records, &zero);
 
 	if (due && due->ended_ns)
-		emit_with_stack(task, due);
+		emit(task, due, true);
 	return 0;
 }
 
@@ -263,14 +304,11 @@ static __always_inline void emit_waking(struct task_struct *waker,
 					const struct task_struct *sleeper,
 					const struct thread_wait *wait, void *context)
 {
-	struct rp_wait_record *record;
+	struct rp_wait_record *record = begin_record(RP_WAIT_WAKING);
 	__s64 bytes;
 
-	record = bpf_ringbuf_reserve(&records, sizeof(*record) + RP_WAIT_STACK_BYTES, 0);
-	if (!record) {
-		count_loss(RP_WAIT_LOSS_FULL);
+	if (!record)
 		return;
-	}
 	fill(record, waker);
 	record->kind = RP_WAIT_WAKING;
 	record->state = wait->state;
@@ -286,13 +324,13 @@ static __always_inline void emit_waking(struct task_struct *waker,
 		take_registers(record, waker);
 		take_stack(record);
 	}
-	submit(record);
+	put_record(record);
 }
 
 SEC("tp_btf/sched_waking")
 int BPF_PROG(sched_waking, struct task_struct *sleeper)
 {
-	struct thread_wait *wait = bpf_task_storage_get(&waits, sleeper, NULL, 0);
+	struct thread_wait *wait = find_wait(sleeper);
 	struct task_struct *waker;
 	__u64 now;
 

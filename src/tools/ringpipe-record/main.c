@@ -12,24 +12,37 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "nettrace/format.h"
 #include "tools/ringpipe-record/recorder.h"
+#include "tools/ringpipe-record/sessions.h"
 #include "tools/ringpipe/display_text.h"
 #include "tools/ringpipe/record_options.h"
+#include "tools/ringpipe/recording.h"
 #include "tools/ringpipe/signals.h"
+#include "tools/ringpipe/target.h"
 #include "tools/ringpipe/tool.h"
+#include "tools/ringpipe/trace_merge.h"
 
 #define FREQUENCY_HZ 99u
 #define PASS_MS 100
+#define PRIORITY -10
 #define STATUS_MS 1000
 #define WAIT_NS 1000000u
 
 struct run {
 	const struct rp_tool_options *options;
 	struct rp_output output;
+	struct rp_output machine;	/* what the recorder writes: the output, or a part of it */
+	struct rp_record_sessions sessions;
+	struct rp_session_provider *providers;	/* NULL: no sessions */
+	size_t provider_count;
+	uint64_t events, lost;		/* of the sessions */
+	int64_t elapsed_ms;
 	struct rp_recorder *recorder;
 	int signal_fd;
 	int64_t begin_ms, end_ms;	/* end: INT64_MAX: none */
@@ -70,6 +83,35 @@ static void take_signals(struct run *run)
 	}
 }
 
+static uint64_t sum_losses(const struct rp_recorder_stats *stats)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < RP_RECORDER_LOSS_COUNT; i++)
+		sum += stats->lost[i];
+	return sum;
+}
+
+/* Prints " (5 ring of waits full, 2 sessions)", or nothing if nothing was lost, and the newline. */
+static void print_reasons(const struct run *run, const struct rp_recorder_stats *stats)
+{
+	const char *before = " (";
+	char count[RP_TEXT_MAX];
+
+	for (int i = 0; i < RP_RECORDER_LOSS_COUNT; i++) {
+		if (!stats->lost[i])
+			continue;
+		fprintf(stderr, "%s%s %s", before, rp_text_count(stats->lost[i], count),
+			rp_recorder_loss_text((enum rp_recorder_loss)i));
+		before = ", ";
+	}
+	if (run->lost) {
+		fprintf(stderr, "%s%s by sessions", before, rp_text_count(run->lost, count));
+		before = ", ";
+	}
+	fputs(*before == ',' ? ")\n" : "\n", stderr);
+}
+
 static void print_status(struct run *run, int64_t now_ms)
 {
 	char samples[RP_TEXT_MAX], lost[RP_TEXT_MAX], bytes[RP_TEXT_MAX], time[RP_TEXT_MAX];
@@ -86,20 +128,21 @@ static void print_status(struct run *run, int64_t now_ms)
 	      (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e3;
 	fprintf(stderr, "\r\033[K%s: %s samples, %s lost, %s, recorder %.1f%% of a CPU",
 		rp_text_duration((uint64_t)(now_ms - run->begin_ms) * 1000000, time),
-		rp_text_count(stats.samples, samples), rp_text_count(stats.lost_samples, lost),
+		rp_text_count(stats.samples, samples), rp_text_count(sum_losses(&stats), lost),
 		rp_text_bytes(stats.bytes, bytes), 100 * cpu / (double)(now_ms - run->begin_ms));
 	fflush(stderr);
 }
 
 static int turn(struct run *run)
 {
-	struct pollfd waits[] = {
-		{ .fd = run->signal_fd, .events = POLLIN },
-		{ .fd = rp_recorder_fd(run->recorder), .events = POLLIN },
-	};
+	struct pollfd waits[3] = { { .fd = run->signal_fd, .events = POLLIN } };
+	int fds[2];
 	int64_t now_ms;
 
-	if (poll(waits, 2, PASS_MS) < 0 && errno != EINTR)
+	rp_recorder_fds(run->recorder, fds);
+	for (int i = 0; i < 2; i++)
+		waits[i + 1] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
+	if (poll(waits, 3, PASS_MS) < 0 && errno != EINTR)
 		return -errno;
 	take_signals(run);
 	now_ms = rp_now_ms();
@@ -129,20 +172,47 @@ static int start_child(struct run *run)
 	return -ret;
 }
 
+/* The streams of processes show no time while they are idle, so they are merged at the end. */
+static int merge_sessions(struct run *run)
+{
+	struct rp_trace_merge_source sources[] = {
+		{ .fd = run->machine.fd }, { .fd = run->sessions.spool_fd },
+	};
+
+	int ret;
+
+	rp_record_sessions_stop(&run->sessions);
+	if (lseek(run->machine.fd, 0, SEEK_SET) < 0 ||
+	    lseek(run->sessions.spool_fd, 0, SEEK_SET) < 0)
+		return -errno;
+	ret = rp_trace_merge(sources, 2, getpid(), RP_NETTRACE_V6, &run->output);
+	run->events = sources[1].events;
+	run->lost = sources[1].lost;
+	return ret;
+}
+
 static int record(struct run *run)
 {
 	int ret = 0;
 
+	/*
+	 * The load that is recorded must not keep the recorder from its rings. The processes that
+	 * were started before keep their priority.
+	 */
+	(void)setpriority(PRIO_PROCESS, 0, PRIORITY);
 	run->begin_ms = rp_now_ms();
 	run->status_ms = run->begin_ms + STATUS_MS;
 	run->end_ms = run->options->duration_ms ?
 		      run->begin_ms + (int64_t)run->options->duration_ms : INT64_MAX;
 	while (ret == 0 && !run->stop)
 		ret = turn(run);
+	run->elapsed_ms = rp_now_ms() - run->begin_ms;
 	if (run->live)
 		fputs("\r\033[K", stderr);
 	if (ret == 0)
 		ret = rp_recorder_finish(run->recorder);
+	if (ret == 0 && run->providers)
+		ret = merge_sessions(run);
 	if (ret < 0)
 		rp_tool_error("record: cannot write %s: %s", run->output.path, strerror(-ret));
 	return ret;
@@ -150,27 +220,33 @@ static int record(struct run *run)
 
 static void print_result(const struct run *run)
 {
-	char samples[RP_TEXT_MAX], processes[RP_TEXT_MAX], functions[RP_TEXT_MAX];
-	char lost[RP_TEXT_MAX], bytes[RP_TEXT_MAX], time[RP_TEXT_MAX];
+	char samples[RP_TEXT_MAX], waits[RP_TEXT_MAX], processes[RP_TEXT_MAX];
+	char events[RP_TEXT_MAX], lost[RP_TEXT_MAX], bytes[RP_TEXT_MAX], time[RP_TEXT_MAX];
 	struct rp_recorder_stats stats;
+	struct stat file;
 
 	if (run->options->given & RP_OPTION_QUIET)
 		return;
 	rp_recorder_stats(run->recorder, &stats);
-	fprintf(stderr, "%s: %s samples of %s processes in %s, %s functions named, %s lost, %s\n",
-		run->output.path, rp_text_count(stats.samples, samples),
-		rp_text_count(stats.processes, processes),
-		rp_text_duration((uint64_t)(rp_now_ms() - run->begin_ms) * 1000000, time),
-		rp_text_count(stats.functions, functions),
-		rp_text_count(stats.lost_samples + stats.lost_records, lost),
-		rp_text_bytes(stats.bytes, bytes));
+	if (run->output.regular && fstat(run->output.fd, &file) == 0)
+		stats.bytes = (uint64_t)file.st_size;
+	fprintf(stderr, "%s: %s samples and %s waits of %s processes", run->output.path,
+		rp_text_count(stats.samples, samples), rp_text_count(stats.waits, waits),
+		rp_text_count(stats.processes, processes));
+	if (run->providers)
+		fprintf(stderr, ", %s events", rp_text_count(run->events, events));
+	fprintf(stderr, " in %s, %s, %s lost",
+		rp_text_duration((uint64_t)run->elapsed_ms * 1000000, time),
+		rp_text_bytes(stats.bytes, bytes),
+		rp_text_count(sum_losses(&stats) + run->lost, lost));
+	print_reasons(run, &stats);
 }
 
 /* Until the first pass, which writes. Return: 0; -errno, after an error line. */
 static int start(struct run *run)
 {
 	const struct rp_recorder_options options = {
-		.frequency_hz = FREQUENCY_HZ, .wait_ns = WAIT_NS, .output = &run->output,
+		.frequency_hz = FREQUENCY_HZ, .wait_ns = WAIT_NS, .output = &run->machine,
 	};
 	int ret = rp_recorder_create(&options, &run->recorder);
 
@@ -179,17 +255,51 @@ static int start(struct run *run)
 	ret = rp_recorder_start(run->recorder);
 	if (ret < 0)
 		rp_tool_error("record: cannot start: %s", strerror(-ret));
-	else if (run->options->child)
+	if (ret == 0 && run->providers) {
+		ret = rp_record_sessions_start(&run->sessions, run->providers,
+					       run->provider_count, &run->output);
+		if (ret < 0)
+			rp_tool_error("record: cannot open sessions: %s", strerror(-ret));
+	}
+	if (ret == 0 && run->options->child)
 		ret = start_child(run);
 	return ret;
 }
 
+/* With sessions, the recorder writes an unnamed file, which is a part of the output. */
+static int open_parts(struct run *run)
+{
+	run->machine = run->output;
+	run->sessions.spool_fd = -1;
+	if (!run->options->providers)
+		return 0;
+	if (rp_recording_providers(run->options, "record", &run->providers,
+				   &run->provider_count) < 0)
+		return -EINVAL;
+	run->machine.fd = rp_output_open_spool(&run->output, rp_target_directory());
+	if (run->machine.fd < 0)
+		rp_tool_error("record: cannot open a file for a part of the trace: %s",
+			      strerror(-run->machine.fd));
+	return run->machine.fd < 0 ? run->machine.fd : 0;
+}
+
+static void close_parts(struct run *run)
+{
+	rp_record_sessions_fini(&run->sessions);
+	if (run->providers && run->machine.fd >= 0)
+		close(run->machine.fd);
+	free(run->providers);
+}
+
 static int run_recorder(struct run *run)
 {
-	int ret = start(run);
+	int ret = open_parts(run);
 
+	if (ret == 0)
+		ret = start(run);
 	if (ret < 0) {
 		rp_recorder_destroy(run->recorder);
+		close_parts(run);
 		rp_output_discard(&run->output);
 		return RP_EXIT_FAILURE;
 	}
@@ -199,6 +309,7 @@ static int run_recorder(struct run *run)
 	if (ret == 0)
 		print_result(run);
 	rp_recorder_destroy(run->recorder);
+	close_parts(run);
 	if (rp_output_close(&run->output) < 0 && ret == 0) {
 		rp_tool_error("record: cannot write %s", run->output.path);
 		ret = -EIO;

@@ -23,7 +23,7 @@
 #define STACK_BYTES (32u << 10)
 #define FRAMES_MAX 512u
 
-#define WAITS_BYTES (16u << 20)
+#define WAITS_BYTES (32u << 20)
 
 /* Names of functions are written at least this often. */
 #define NAMES_NS 5000000000ull
@@ -165,9 +165,10 @@ int rp_recorder_start(struct rp_recorder *recorder)
 	return ret;
 }
 
-int rp_recorder_fd(const struct rp_recorder *recorder)
+void rp_recorder_fds(const struct rp_recorder *recorder, int ret_fds[2])
 {
-	return rp_perf_fd(recorder->perf);
+	ret_fds[0] = rp_perf_fd(recorder->perf);
+	ret_fds[1] = recorder->waits ? rp_waits_fd(recorder->waits) : -1;
 }
 
 /* Frames of the kernel, then those of the program. */
@@ -301,13 +302,39 @@ static int take_record(void *user, const struct rp_perf_record *record)
 	return ret;
 }
 
-static uint64_t lost_total(const struct rp_recorder *recorder)
+const char *rp_recorder_loss_text(enum rp_recorder_loss loss)
 {
+	static const char *const texts[RP_RECORDER_LOSS_COUNT] = {
+		[RP_RECORDER_RING_FULL] = "ring of perf_events full",
+		[RP_RECORDER_RECORD_DAMAGED] = "damaged record of perf_events",
+		[RP_RECORDER_WAITS_FULL] = "ring of waits full",
+		[RP_RECORDER_WAITS_MEMORY] = "no memory for the state of a thread",
+	};
+
+	return texts[loss];
+}
+
+static void count_losses(const struct rp_recorder *recorder,
+			 uint64_t ret_lost[RP_RECORDER_LOSS_COUNT])
+{
+	const struct rp_waits *waits = recorder->waits;
 	struct rp_perf_stats stats;
 
 	rp_perf_stats(recorder->perf, &stats);
-	return stats.lost[RP_PERF_LOSS_FULL] + stats.lost[RP_PERF_LOSS_DAMAGED] +
-	       (recorder->waits ? rp_waits_lost(recorder->waits) : 0);
+	ret_lost[RP_RECORDER_RING_FULL] = stats.lost[RP_PERF_LOSS_FULL];
+	ret_lost[RP_RECORDER_RECORD_DAMAGED] = stats.lost[RP_PERF_LOSS_DAMAGED];
+	ret_lost[RP_RECORDER_WAITS_FULL] = waits ? rp_waits_lost(waits, RP_WAIT_LOSS_FULL) : 0;
+	ret_lost[RP_RECORDER_WAITS_MEMORY] = waits ? rp_waits_lost(waits, RP_WAIT_LOSS_STATE) : 0;
+}
+
+static uint64_t lost_total(const struct rp_recorder *recorder)
+{
+	uint64_t lost[RP_RECORDER_LOSS_COUNT], total = 0;
+
+	count_losses(recorder, lost);
+	for (int i = 0; i < RP_RECORDER_LOSS_COUNT; i++)
+		total += lost[i];
+	return total;
 }
 
 /* Symbol tables take time to read, so only names since the last time are looked up. */
@@ -366,8 +393,6 @@ void rp_recorder_stats(const struct rp_recorder *recorder, struct rp_recorder_st
 		.waits = trace.waits,
 		.processes = trace.processes,
 		.functions = trace.functions,
-		.lost_samples = perf.lost[RP_PERF_LOSS_FULL],
-		.lost_records = perf.lost[RP_PERF_LOSS_DAMAGED],
 		.late = perf.late,
 		.whole_stacks = recorder->ends[RP_WALK_OUTERMOST],
 		.cut_stacks = recorder->ends[RP_WALK_COPY_END] +
@@ -376,4 +401,5 @@ void rp_recorder_stats(const struct rp_recorder *recorder, struct rp_recorder_st
 		.bytes = trace.bytes,
 		.memory_bytes = perf.memory_bytes,
 	};
+	count_losses(recorder, ret_stats->lost);
 }

@@ -14,10 +14,21 @@ struct rp_recorder_options {
 	struct rp_output *output;
 };
 
+/* Why records are missing in the trace. */
+enum rp_recorder_loss {
+	RP_RECORDER_RING_FULL,		/* perf_events: the ring of a processor */
+	RP_RECORDER_RECORD_DAMAGED,	/* perf_events: not as documented */
+	RP_RECORDER_WAITS_FULL,		/* the ring of the BPF programs */
+	RP_RECORDER_WAITS_MEMORY,	/* no memory for the state of a thread */
+	RP_RECORDER_LOSS_COUNT,
+};
+
+/* The reason in words, for messages and the trace. */
+const char *rp_recorder_loss_text(enum rp_recorder_loss loss);
+
 struct rp_recorder_stats {
 	uint64_t samples, waits, processes, functions;
-	uint64_t lost_samples;		/* the kernel found no space */
-	uint64_t lost_records;		/* damaged */
+	uint64_t lost[RP_RECORDER_LOSS_COUNT];
 	uint64_t late;
 	uint64_t whole_stacks;		/* walks that reached the outermost function */
 	uint64_t cut_stacks;		/* other walks */
@@ -35,9 +46,10 @@ int rp_recorder_create(const struct rp_recorder_options *options,
 		       struct rp_recorder **ret_recorder);
 void rp_recorder_destroy(struct rp_recorder *recorder);
 
-/* Start, after which the descriptor becomes readable when rp_recorder_pass() should be called. */
 int rp_recorder_start(struct rp_recorder *recorder);
-int rp_recorder_fd(const struct rp_recorder *recorder);
+
+/* Get descriptors that become readable when rp_recorder_pass() should be called; -1: none. */
+void rp_recorder_fds(const struct rp_recorder *recorder, int ret_fds[2]);
 
 /*
  * Write what the kernel recorded, up to the previous pass. Call it ten times a second at least.

@@ -141,11 +141,7 @@ void rp_waits_stop(struct rp_waits *waits)
 	waits_bpf__detach(waits->bpf);
 }
 
-uint64_t rp_waits_lost(const struct rp_waits *waits)
+uint64_t rp_waits_lost(const struct rp_waits *waits, enum rp_wait_loss reason)
 {
-	uint64_t lost = 0;
-
-	for (int i = 0; i < RP_WAIT_LOSS_COUNT; i++)
-		lost += __atomic_load_n(&waits->bpf->bss->lost[i], __ATOMIC_RELAXED);
-	return lost;
+	return __atomic_load_n(&waits->bpf->bss->lost[reason], __ATOMIC_RELAXED);
 }

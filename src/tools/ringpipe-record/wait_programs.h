@@ -37,7 +37,7 @@ int rp_waits_drain(struct rp_waits *waits);
 /* Detach the programs. Records in the ring remain. */
 void rp_waits_stop(struct rp_waits *waits);
 
-/* Return: the number of waits and wakings above the threshold that have no record. */
-uint64_t rp_waits_lost(const struct rp_waits *waits);
+/* Return: the number of waits and wakings that have no record, for one reason. */
+uint64_t rp_waits_lost(const struct rp_waits *waits, enum rp_wait_loss reason);
 
 #endif

@@ -36,8 +36,9 @@ void rp_waits_stop(struct rp_waits *waits)
 	(void)waits;
 }
 
-uint64_t rp_waits_lost(const struct rp_waits *waits)
+uint64_t rp_waits_lost(const struct rp_waits *waits, enum rp_wait_loss reason)
 {
 	(void)waits;
+	(void)reason;
 	return 0;
 }

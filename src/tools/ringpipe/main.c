@@ -154,6 +154,7 @@ static const struct rp_tool_command commands[] = {
 		.notes = "Samples of all processes and of the kernel, with their stacks, go\n"
 			 "into one trace in version 6 of nettrace. Recording ends at Ctrl-C,\n"
 			 "SIGTERM, the end of the duration, or the end of the command after --.\n"
+			 "With --providers, the trace has the events of all processes, too.\n"
 			 "Without -o the file is machine_PID_YYYYMMDD_HHMMSS.nettrace. The\n"
 			 "command needs root or CAP_PERFMON.\n",
 		.examples = "record -d 10 -o machine.nettrace\n"

@@ -135,3 +135,28 @@ void rp_output_discard(struct rp_output *output)
 	if (output->made)
 		unlink(output->path);
 }
+
+int rp_output_open_spool(const struct rp_output *output, const char *directory)
+{
+	const char *slash = output->regular ? strrchr(output->path, '/') : NULL;
+	char *path = NULL;
+	int fd;
+
+	if (!output->regular)
+		path = strdup(directory);
+	else
+		path = slash ? strndup(output->path, (size_t)(slash - output->path) + 1) :
+		       strdup(".");
+	if (!path)
+		return -ENOMEM;
+	fd = open(path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	free(path);
+	/* Some file systems do not support O_TMPFILE. */
+	if (fd < 0 && asprintf(&path, "%s/ringpipe-XXXXXX", directory) > 0) {
+		fd = mkostemp(path, O_CLOEXEC);
+		if (fd >= 0)
+			unlink(path);
+		free(path);
+	}
+	return fd < 0 ? -errno : fd;
+}

@@ -49,4 +49,12 @@ int rp_output_close(struct rp_output *output);
 /* Closes the file, and removes it if this command created it. */
 void rp_output_discard(struct rp_output *output);
 
+
+/*
+ * Open an unnamed file for a part of the output: in the folder of the output if that is a regular
+ * file, otherwise, or if that folder does not permit it, in `directory`. Return: a descriptor;
+ * -errno.
+ */
+int rp_output_open_spool(const struct rp_output *output, const char *directory);
+
 #endif

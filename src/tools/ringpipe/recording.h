@@ -39,6 +39,7 @@ struct rp_recording_plan {
 	bool rundown;			/* names for the addresses in stacks, at the end */
 	bool live;			/* draw a progress line */
 	bool tree;			/* for rp_tree_run() */
+	bool machine;			/* likewise: all processes, and no target */
 	bool report_missing;		/* of a command: providers that it lacks */
 	int begun_fd;			/* gets a 'b' when the session has begun; 0: none */
 	uint64_t duration_ms;		/* 0: until a signal */

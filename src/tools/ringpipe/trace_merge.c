@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <ringpipe/reader.h>
 
@@ -60,12 +61,10 @@ static const struct rp_definition own_definitions[OWN_COUNT] = {
 	[THREAD] = OWN("ThreadOfProcess", RP_TRACE_MERGE_THREAD, thread_fields),
 	[END] = OWN("ProcessEnd", RP_TRACE_MERGE_END, end_fields),
 	/* As TraceEvent and the runtime of .NET define them. */
-	[EXISTING_PROCESS] = {
-		.provider = "Universal.System", .name = "ExistingProcess", .id = 0,
-	},
+	[EXISTING_PROCESS] = { "Universal.System", "ExistingProcess", .id = 0 },
 	[PROCESS_INFO] = {
-		.provider = "Microsoft-DotNETCore-EventPipe", .name = "ProcessInfo", .id = 1,
-		.version = 1, .fields = info_fields, .field_count = 3,
+		"Microsoft-DotNETCore-EventPipe", "ProcessInfo", .id = 1, .version = 1,
+		.fields = info_fields, .field_count = 3,
 	},
 };
 
@@ -77,7 +76,6 @@ struct strand {
 	struct rp_reader_event event;
 	uint64_t start_ns, time_ns;	/* CLOCK_MONOTONIC */
 	bool is_reported;
-	uint64_t thread;		/* of the event, in the merged trace */
 };
 
 struct merge {
@@ -166,7 +164,7 @@ static int report_process(struct merge *merge, struct strand *strand)
 }
 
 /* Find the thread's id in the merged trace, and state its process. */
-static int report_thread(struct merge *merge, struct strand *strand)
+static int report_thread(struct merge *merge, struct strand *strand, uint64_t *ret_thread)
 {
 	const uint32_t index = (uint32_t)(strand - merge->strands) + 1;
 	const struct {
@@ -178,16 +176,24 @@ static int report_thread(struct merge *merge, struct strand *strand)
 	struct rp_thread_slot *slot;
 	int ret = rp_thread_table_add(&merge->threads, payload.thread, &slot);
 
-	strand->thread = payload.thread;
+	*ret_thread = payload.thread;
 	if (ret || slot->sequence == index)
 		return ret;
 	if (merge->version == RP_NETTRACE_V6 && slot->sequence) {
-		strand->thread += index * REUSE_STEP;
+		*ret_thread += index * REUSE_STEP;
 		return 0;
 	}
 	slot->sequence = index;
 	return merge->version == RP_NETTRACE_V6 ? 0 :
 	       put_own(merge, THREAD, strand, payload.thread, &payload, sizeof(payload));
+}
+
+/* State the process of the strand's event, whose thread may get another id. */
+static int report(struct merge *merge, struct strand *strand, uint64_t *ret_thread)
+{
+	int ret = strand->is_reported ? 0 : report_process(merge, strand);
+
+	return ret ? ret : report_thread(merge, strand, ret_thread);
 }
 
 static int report_end(struct merge *merge, struct strand *strand)
@@ -200,8 +206,11 @@ static int report_end(struct merge *merge, struct strand *strand)
 	} __attribute__((packed)) payload = {
 		(uint32_t)source->pid, source->events, source->lost, source->whole,
 	};
-	int ret = strand->is_reported ? 0 : report_process(merge, strand);
+	int ret;
 
+	if (!source->pid)
+		return 0;
+	ret = strand->is_reported ? 0 : report_process(merge, strand);
 	return ret ? ret : put_own(merge, END, strand, payload.pid, &payload, sizeof(payload));
 }
 
@@ -272,7 +281,9 @@ static int put_event(struct merge *merge, struct strand *strand)
 {
 	const struct rp_reader_event *from = &strand->event;
 	struct rp_encoder_event event = {
-		.process = (uint32_t)strand->source->pid,
+		.thread = from->thread,
+		.process = (uint32_t)(strand->source->pid ? (uint64_t)strand->source->pid :
+							    from->process),
 		.processor = from->processor,
 		.frame_count = strand->info.pointer_bytes == 8 ? from->frame_count : 0,
 		.frames = from->frames,
@@ -285,13 +296,10 @@ static int put_event(struct merge *merge, struct strand *strand)
 
 	if (strand->time_ns > merge->time_ns)
 		merge->time_ns = strand->time_ns;
-	ret = strand->is_reported ? 0 : report_process(merge, strand);
-	if (!ret)
-		ret = report_thread(merge, strand);
+	ret = strand->source->pid ? report(merge, strand, &event.thread) : 0;
 	if (!ret)
 		ret = find_type(merge, from->type, (struct rp_encoder_event_type **)&event.type);
 	event.time_ns = merge->time_ns;
-	event.thread = strand->thread;
 	if (!ret)
 		ret = rp_encoder_event(merge->encoder, &event);
 	strand->source->events += !ret;
@@ -417,6 +425,7 @@ static int create_encoder(struct merge *merge, pid_t process_id)
 	info.start_ns = merge->time_ns = first->start_ns;
 	info.start_utc_ns = first->info.start_utc_ns;
 	info.processors = first->info.processors;
+	info.page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
 	ret = rp_encoder_create(&info, &merge->encoder);
 	if (!ret)
 		ret = rp_encoder_sequence_point(merge->encoder, info.start_ns, 0);

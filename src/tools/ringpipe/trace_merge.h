@@ -28,9 +28,9 @@ enum rp_trace_merge_event {
 
 struct rp_trace_merge_source {
 	int fd;				/* of a trace; its offset is at the beginning */
-	pid_t pid;
+	pid_t pid;			/* 0: the trace, of version 6, names its processes itself */
 	pid_t parent;			/* 0: unknown */
-	const char *name;
+	const char *name;		/* NULL, like the next, if pid is 0 */
 	const char *command_line;
 	uint64_t events;		/* set by rp_trace_merge() */
 	uint64_t lost;
@@ -38,9 +38,10 @@ struct rp_trace_merge_source {
 };
 
 /*
- * Reads all sources and writes one trace, in the name of `process_id` and in version 4 or 6. The trace has the events of
- * each source up to its end, or up to the place where the source is cut or damaged: each event
- * once, with its payload, time, stack and activity unchanged. Losses are summed.
+ * Reads all sources and writes one trace, in the name of `process_id` and in version 4 or 6. The
+ * trace has the events of each source up to its end, or up to the place where the source is cut or
+ * damaged: each event once, with its payload, time, stack and activity unchanged. The losses are
+ * summed.
  *
  * Return: 0; -ENODATA if no source has a header; -ENOMEM; -errno of write(2).
  */

@@ -24,6 +24,7 @@
 #include "tools/ringpipe/trace_merge.h"
 
 #define SCAN_MS 50
+#define SCAN_ALL_MS 500
 #define EXECS_MAX 100u			/* parts of one process */
 #define TRIES_MAX 100u			/* the socket exists before the process listens */
 #define NO_END '?'			/* the recorder did not report how it ended */
@@ -53,10 +54,17 @@ struct tree {
 	size_t count;
 	int signal_fd;
 	int64_t start_ms;
+	int64_t next_scan_ms;		/* of all processes */
 	unsigned int stops;		/* number of requests to stop */
 	bool failed;			/* the root cannot be recorded; reported */
 	bool no_memory;
 };
+
+/* The process without which there is nothing to record; a recording of the machine has none. */
+static bool is_root(const struct tree *tree, const struct tree_member *member)
+{
+	return !tree->plan->machine && member == tree->members[0];
+}
 
 static bool is_known(const struct tree *tree, pid_t pid)
 {
@@ -120,34 +128,6 @@ static bool is_gone(const struct tree_member *member)
 }
 
 /*
- * Opens an unnamed file in the folder of the trace, or, if that fails, in the folder for sockets.
- */
-static int open_spool(const struct rp_output *output)
-{
-	const char *slash = output->regular ? strrchr(output->path, '/') : NULL;
-	char *path = NULL;
-	int fd;
-
-	if (!output->regular)
-		path = strdup(rp_target_directory());
-	else
-		path = slash ? strndup(output->path, (size_t)(slash - output->path) + 1) :
-		       strdup(".");
-	if (!path)
-		return -ENOMEM;
-	fd = open(path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	free(path);
-	/* Some file systems do not support O_TMPFILE. */
-	if (fd < 0 && asprintf(&path, "%s/ringpipe-XXXXXX", rp_target_directory()) > 0) {
-		fd = mkostemp(path, O_CLOEXEC);
-		if (fd >= 0)
-			unlink(path);
-		free(path);
-	}
-	return fd < 0 ? -errno : fd;
-}
-
-/*
  * Runs in the recorder's process. Ctrl-C on a terminal is for the parent alone, which counts them.
  */
 static void record(const struct tree *tree, const struct tree_member *member, int status_fd)
@@ -162,13 +142,13 @@ static void record(const struct tree *tree, const struct tree_member *member, in
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	plan.target = &member->target;
 	plan.child = NULL;
-	plan.report_missing &= member == tree->members[0];
+	plan.report_missing &= is_root(tree, member);
 	plan.signal_fd = 0;
 	plan.live = false;
 	plan.duration_ms = 0;
 	plan.begun_fd = status_fd;
 	/* There may be many recorders; the parent reports their results at the end. */
-	nowhere = member == tree->members[0] ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
+	nowhere = is_root(tree, member) ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
 	if (nowhere >= 0)
 		dup2(nowhere, STDERR_FILENO);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", member->spool_fd);
@@ -185,7 +165,7 @@ static int start_recorder(struct tree *tree, struct tree_member *member)
 {
 	int status[2];
 
-	member->spool_fd = open_spool(tree->output);
+	member->spool_fd = rp_output_open_spool(tree->output, rp_target_directory());
 	if (member->spool_fd < 0)
 		return member->spool_fd;
 	if (pipe2(status, O_CLOEXEC | O_NONBLOCK))
@@ -213,7 +193,20 @@ static void look_at(struct tree *tree, struct tree_member *member)
 		if (ret)
 			rp_tool_error("cannot record process %d: %s", member->pid, strerror(-ret));
 	}
-	tree->failed |= ret < 0 && member == tree->members[0];
+	tree->failed |= ret < 0 && is_root(tree, member);
+}
+
+/* Finds all processes with a socket, but not too often: the list takes a look at each process. */
+static void find_all(struct tree *tree)
+{
+	struct rp_target_list list;
+
+	if (tree->stops || rp_now_ms() < tree->next_scan_ms || rp_target_list_scan(&list) < 0)
+		return;
+	for (size_t i = 0; i < list.count; i++)
+		(void)on_child(list.rows[i].pid, tree);
+	rp_target_list_fini(&list);
+	tree->next_scan_ms = rp_now_ms() + SCAN_ALL_MS;
 }
 
 /*
@@ -222,13 +215,16 @@ static void look_at(struct tree *tree, struct tree_member *member)
  */
 static void scan(struct tree *tree)
 {
+	if (tree->plan->machine)
+		find_all(tree);
 	for (size_t i = 0; i < tree->count; i++) {
 		struct tree_member *member = tree->members[i];
 
 		if (member->gone && !has_pid(member))
 			continue;
 		member->gone |= is_gone(member);
-		(void)rp_proc_children(member->pid, on_child, tree);
+		if (!tree->plan->machine)
+			(void)rp_proc_children(member->pid, on_child, tree);
 		if (!member->gone && !member->has_target && !tree->stops)
 			look_at(tree, member);
 	}
@@ -253,7 +249,7 @@ static void expect_next_program(struct tree *tree, struct tree_member *member)
 
 static void try_again(const struct tree *tree, struct tree_member *member)
 {
-	if (member->end != '0' + RP_RECORDING_FAILED || member == tree->members[0] ||
+	if (member->end != '0' + RP_RECORDING_FAILED || is_root(tree, member) ||
 	    ++member->tries >= TRIES_MAX || tree->stops || is_gone(member))
 		return;
 	close(member->spool_fd);
@@ -279,7 +275,7 @@ static void hear(struct tree *tree, struct tree_member *member)
 	close(member->status_fd);
 	member->status_fd = -1;
 	(void)waitpid(member->recorder, NULL, 0);
-	tree->failed |= member == tree->members[0] && !member->begun;
+	tree->failed |= is_root(tree, member) && !member->begun;
 	if (tree->plan->child && !tree->plan->child->resumed && member == tree->members[0])
 		rp_child_resume(tree->plan->child, tree->plan->target);
 	expect_next_program(tree, member);
@@ -316,7 +312,7 @@ static bool is_over(const struct tree *tree)
 			return false;
 		alive |= !tree->members[i]->gone;
 	}
-	return !alive || tree->stops || tree->failed;
+	return (!alive && !tree->plan->machine) || tree->stops || tree->failed;
 }
 
 /* Return: 0 or -ENOMEM. */
@@ -463,7 +459,8 @@ void rp_tree_run(const struct rp_recording_plan *plan, struct rp_output *output,
 		rp_tool_error("cannot receive signals: %s", strerror(-tree.signal_fd));
 		return;
 	}
-	if (rp_proc_read(plan->target->pid, &process) == 0 && add_member(&tree, &process))
+	if (plan->machine || (rp_proc_read(plan->target->pid, &process) == 0 &&
+			      add_member(&tree, &process)))
 		scan(&tree);
 	else
 		tree.failed = true;

@@ -6,7 +6,8 @@
 #include "tools/ringpipe/recording.h"
 
 /*
- * Like rp_recording_run(), for plan->target and its descendants, including those that start later.
+ * Like rp_recording_run(), for plan->target and its descendants, including those that start later,
+ * or, with plan->machine, for all processes that this user may trace, until a signal.
  * Also ends when all of them have ended. The output gets its first byte at the end.
  */
 void rp_tree_run(const struct rp_recording_plan *plan, struct rp_output *output,
