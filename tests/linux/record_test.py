@@ -7,6 +7,7 @@ functions and prints for how long. Environment: RINGPIPE, HOST, WAITS_HOST, SHOP
 built), SANITIZERS, INTEROP_BUILD.
 """
 import collections
+import contextlib
 import json
 import os
 import signal
@@ -60,6 +61,16 @@ def ask(shop, requests):
         for path in "/", "/buy":
             with urllib.request.urlopen(shop.url + path, timeout=PATIENCE) as answer:
                 answer.read()
+
+
+def arguments_below(pid):
+    """Return the arguments of the children of a process."""
+    found = b""
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
+        for child in children.read().split():
+            with contextlib.suppress(OSError), open(f"/proc/{child}/cmdline", "rb") as line:
+                found += line.read()
+    return found
 
 
 class Case(unittest.TestCase):
@@ -137,6 +148,40 @@ class Samples(Case):
         self.assertEqual(len(processes), 2, processes)
         for count in processes.values():
             self.assertGreater(count, 0.8 * RATE * 0.4)
+
+
+class Chosen(Case):
+    def test_only_the_process_and_what_it_starts_are_recorded(self):
+        script = f"{HOST} 400; {HOST} 400 deep; read _"
+        with subprocess.Popen([HOST, "5000"], stdout=subprocess.DEVNULL) as other:
+            with subprocess.Popen(["sh", "-c", "read _; " + script], stdin=subprocess.PIPE,
+                                  stdout=subprocess.DEVNULL) as chosen:
+                with subprocess.Popen([TOOL, "record", "-o", self.trace, "-p", str(chosen.pid)],
+                                      stderr=subprocess.PIPE, text=True) as process:
+                    drive.wait_for(lambda: os.path.exists(self.trace) and
+                                   os.path.getsize(self.trace) > 0, "the first bytes")
+                    chosen.stdin.write(b"\n")
+                    chosen.stdin.flush()
+                    drive.wait_for(lambda: b"deep" in arguments_below(chosen.pid), "the second")
+                    drive.wait_for(lambda: not arguments_below(chosen.pid), "its end")
+                    process.send_signal(signal.SIGINT)
+                    _, errors = process.communicate(timeout=PATIENCE)
+                chosen.communicate(b"\n", timeout=PATIENCE)
+            other.kill()
+        self.assertEqual(process.returncode, 0, errors)
+        events, _ = events_of(self.trace)
+        samples = [event for event in events if event["event"] == "cpu"]
+        self.assertGreater(len(samples), 0.8 * RATE * 0.8)
+        self.assertNotIn(other.pid, {event["process"] for event in events})
+        self.assertLessEqual({sample["process_name"] for sample in samples},
+                             {"sh", os.path.basename(HOST)})
+
+    def test_a_process_that_does_not_exist_is_reported(self):
+        done = subprocess.run([TOOL, "record", "-o", self.trace, "-p", str(2 ** 22 - 1)], text=True,
+                              stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"there is no process {2 ** 22 - 1}", done.stderr)
+        self.assertFalse(os.path.exists(self.trace))
 
 
 class Waits(Case):
@@ -310,12 +355,21 @@ class Ending(Case):
 
 
 class Refused(Case):
-    def test_a_user_without_rights_sees_what_grants_them(self):
-        done = subprocess.run([TOOL, "record", "-d", "1", "-o", "/dev/null", "-f"], text=True,
-                              stderr=subprocess.PIPE, timeout=PATIENCE, check=False, **NOBODY)
-        self.assertEqual(done.returncode, 1)
+    def test_a_user_without_rights_records_own_processes_and_sees_what_grants_more(self):
+        folder = os.path.dirname(self.trace)
+        os.chown(folder, 65534, 65534)
+        with subprocess.Popen([HOST, "3000"], stdout=subprocess.DEVNULL) as roots:
+            done = self.record("--", HOST, "500", **NOBODY)
+            roots.kill()
         self.assertIn("perf_event_open: Permission denied", done.stderr)
         self.assertIn("CAP_PERFMON", done.stderr)
+        self.assertIn("no waits are recorded", done.stderr)
+        samples, _ = stacks_of(self.trace)
+        whole = [functions(sample) for sample in samples if "innermost" in functions(sample)]
+        self.assertGreater(len(whole), 0.8 * RATE * 0.5)
+        for stack in whole:
+            self.assertEqual(stack[:4], ["innermost", "middle", "outermost", "main"])
+        self.assertNotIn(roots.pid, {sample["process"] for sample in samples})
 
     def test_an_unknown_command_is_reported(self):
         done = subprocess.run([TOOL, "record", "-o", self.trace, "--", "/nonexistent"], text=True,

@@ -247,6 +247,7 @@ static int start(struct run *run)
 {
 	const struct rp_recorder_options options = {
 		.frequency_hz = FREQUENCY_HZ, .wait_ns = WAIT_NS, .output = &run->machine,
+		.process = run->options->pid,
 	};
 	int ret = rp_recorder_create(&options, &run->recorder);
 
@@ -349,6 +350,7 @@ int main(int argc, char **argv)
 		.name = "record",
 		.options = RP_RECORD_OPTIONS,
 		.takes_child = true,
+		.process_is_optional = true,
 		.is_binary = true,
 		.run = run_options,
 	};

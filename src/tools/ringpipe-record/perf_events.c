@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each processor has one event with a ring of its own. The kernel writes records into it in order
- * of time. To merge the rings, rp_perf_drain() takes the earliest of their next records, as far as
- * all rings are known to be complete: up to the time of the previous look at their heads.
+ * Each processor has a ring of its own, into which all its events write. The kernel writes records
+ * into it in order of time. To merge the rings, rp_perf_drain() takes the earliest of their next
+ * records, as far as all rings are known to be complete: up to the time of the previous look at
+ * their heads.
  *
  * Ordering: the kernel stores the records and then data_head; this program loads data_head with
  * acquire, reads the records, and stores data_tail with release (kernel/events/ring_buffer.c).
@@ -19,14 +20,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "tools/ringpipe-record/perf_record.h"
 
 #define RECORD_BYTES_MAX (64u << 10)
+#define RING_BYTES_MIN (128u << 10)	/* some samples with their stacks */
 
 struct ring {
-	int fd;				/* -1: the processor is offline */
+	int fd;				/* the first event of the processor, which has the memory */
 	struct perf_event_mmap_page *page;
 	const uint8_t *bytes;
 	uint64_t seen;			/* up to here, records were there at the last look */
@@ -35,6 +38,9 @@ struct ring {
 };
 
 struct rp_perf {
+	const struct rp_perf_options *options;	/* while the events are opened */
+	int *events;			/* descriptors of all events */
+	size_t event_count, event_capacity;
 	struct ring *rings;
 	uint32_t ring_count;
 	size_t ring_bytes;
@@ -60,6 +66,9 @@ static void fill_attributes(struct perf_event_attr *attr, const struct rp_perf_o
 		.sample_regs_user = RP_PERF_REGISTERS,
 		.sample_stack_user = options->stack_bytes,
 		.disabled = 1,
+		.inherit = options->threads != NULL,
+		.exclude_kernel = options->without_kernel,
+		.exclude_hv = options->without_kernel,
 		.exclude_idle = 1,
 		.exclude_callchain_user = 1,
 		.mmap = 1,
@@ -77,14 +86,14 @@ static void fill_attributes(struct perf_event_attr *attr, const struct rp_perf_o
 }
 
 /* Return: a descriptor; -errno. Kernels before 5.12 know no build ids in records. */
-static int open_event(struct perf_event_attr *attr, int processor)
+static int open_event(struct perf_event_attr *attr, pid_t thread, int processor)
 {
-	int fd = (int)syscall(SYS_perf_event_open, attr, -1, processor, -1,
+	int fd = (int)syscall(SYS_perf_event_open, attr, thread, processor, -1,
 			      PERF_FLAG_FD_CLOEXEC);
 
 	if (fd < 0 && errno == EINVAL && attr->build_id) {
 		attr->build_id = 0;
-		return open_event(attr, processor);
+		return open_event(attr, thread, processor);
 	}
 	return fd < 0 ? -errno : fd;
 }
@@ -95,44 +104,78 @@ static bool has_hardware(const struct rp_perf_options *options)
 	int fd;
 
 	fill_attributes(&attr, options, 4096, true);
-	fd = open_event(&attr, 0);
+	fd = open_event(&attr, options->threads ? 0 : -1, options->threads ? -1 : 0);
 	if (fd < 0)
 		return false;
 	close(fd);
 	return true;
 }
 
-static int open_ring(struct rp_perf *perf, struct perf_event_attr *attr, int processor,
-		     const char **ret_call)
+/* Map the ring of a processor's first event. A user without rights may lock little memory. */
+static int map_ring(struct rp_perf *perf, int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN };
-	struct ring *ring = &perf->rings[perf->ring_count];
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
-	void *memory;
-	int fd;
+	void *memory = MAP_FAILED;
 
-	*ret_call = "perf_event_open";
-	fd = open_event(attr, processor);
-	if (fd == -ENODEV)
-		return 0;			/* offline */
-	if (fd < 0)
-		return fd;
-	*ret_call = "mmap";
-	memory = mmap(NULL, page_bytes + perf->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-		      0);
-	if (memory == MAP_FAILED || epoll_ctl(perf->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
-		int ret = -errno;
-
-		close(fd);
-		return ret;
+	while (memory == MAP_FAILED) {
+		memory = mmap(NULL, page_bytes + perf->ring_bytes, PROT_READ | PROT_WRITE,
+			      MAP_SHARED, fd, 0);
+		if (memory != MAP_FAILED)
+			break;
+		if (errno != EPERM || perf->ring_count > 0 || perf->ring_bytes <= RING_BYTES_MIN)
+			return -errno;
+		perf->ring_bytes /= 2;
 	}
-	*ring = (struct ring){
+	perf->rings[perf->ring_count++] = (struct ring){
 		.fd = fd, .page = memory, .bytes = (const uint8_t *)memory + page_bytes,
 		.next_ns = UINT64_MAX,
 	};
-	perf->ring_count++;
 	perf->stats.memory_bytes += page_bytes + perf->ring_bytes;
-	return 0;
+	return epoll_ctl(perf->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+/* All events of a processor write into one ring. */
+static int add_event(struct rp_perf *perf, int fd, struct ring *ring, const char **ret_call)
+{
+	int *grown = rp_array_reserve(perf->events, perf->event_count, &perf->event_capacity, 1,
+				      sizeof(*grown));
+
+	if (!grown) {
+		close(fd);
+		return -ENOMEM;
+	}
+	perf->events = grown;
+	grown[perf->event_count++] = fd;
+	*ret_call = ring ? "ioctl(PERF_EVENT_IOC_SET_OUTPUT)" : "mmap";
+	if (!ring)
+		return map_ring(perf, fd);
+	return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) < 0 ? -errno : 0;
+}
+
+static int open_processor(struct rp_perf *perf, struct perf_event_attr *attr, int processor,
+			  const char **ret_call)
+{
+	static const pid_t all = -1;
+	const pid_t *threads = perf->options->threads ? perf->options->threads : &all;
+	size_t count = perf->options->threads ? perf->options->thread_count : 1;
+	struct ring *ring = NULL;
+	int ret = 0;
+
+	for (size_t i = 0; ret == 0 && i < count; i++) {
+		int fd = open_event(attr, threads[i], processor);
+
+		*ret_call = "perf_event_open";
+		if (fd == -ENODEV)
+			return 0;		/* offline */
+		if (fd == -ESRCH)
+			continue;
+		if (fd < 0)
+			return fd;
+		ret = add_event(perf, fd, ring, ret_call);
+		ring = &perf->rings[perf->ring_count - 1];
+	}
+	return ret;
 }
 
 int rp_perf_open(const struct rp_perf_options *options, struct rp_perf **ret_perf,
@@ -146,6 +189,7 @@ int rp_perf_open(const struct rp_perf_options *options, struct rp_perf **ret_per
 	*ret_call = "calloc";
 	if (!perf)
 		return -ENOMEM;
+	perf->options = options;
 	perf->ring_bytes = 4096;
 	while (perf->ring_bytes < options->ring_bytes)
 		perf->ring_bytes *= 2;
@@ -156,7 +200,9 @@ int rp_perf_open(const struct rp_perf_options *options, struct rp_perf **ret_per
 	perf->stats.is_hardware = has_hardware(options);
 	fill_attributes(&attr, options, perf->ring_bytes, perf->stats.is_hardware);
 	for (int i = 0; ret == 0 && i < processors; i++)
-		ret = open_ring(perf, &attr, i, ret_call);
+		ret = open_processor(perf, &attr, i, ret_call);
+	if (ret == 0 && perf->ring_count == 0)
+		ret = -ESRCH;
 	if (ret < 0) {
 		rp_perf_close(perf);
 		return ret;
@@ -175,8 +221,10 @@ void rp_perf_close(struct rp_perf *perf)
 		munmap(perf->rings[i].page,
 		       (size_t)(perf->rings[i].bytes - (uint8_t *)perf->rings[i].page) +
 		       perf->ring_bytes);
-		close(perf->rings[i].fd);
 	}
+	for (size_t i = 0; i < perf->event_count; i++)
+		close(perf->events[i]);
+	free(perf->events);
 	if (perf->epoll_fd >= 0)
 		close(perf->epoll_fd);
 	free(perf->rings);
@@ -185,8 +233,8 @@ void rp_perf_close(struct rp_perf *perf)
 
 int rp_perf_enable(struct rp_perf *perf)
 {
-	for (uint32_t i = 0; i < perf->ring_count; i++) {
-		if (ioctl(perf->rings[i].fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
+	for (size_t i = 0; i < perf->event_count; i++) {
+		if (ioctl(perf->events[i], PERF_EVENT_IOC_ENABLE, 0) < 0)
 			return -errno;
 	}
 	return 0;
@@ -194,8 +242,8 @@ int rp_perf_enable(struct rp_perf *perf)
 
 void rp_perf_disable(struct rp_perf *perf)
 {
-	for (uint32_t i = 0; i < perf->ring_count; i++)
-		(void)ioctl(perf->rings[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+	for (size_t i = 0; i < perf->event_count; i++)
+		(void)ioctl(perf->events[i], PERF_EVENT_IOC_DISABLE, 0);
 }
 
 int rp_perf_fd(const struct rp_perf *perf)

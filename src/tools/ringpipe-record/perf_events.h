@@ -56,7 +56,10 @@ struct rp_perf_record {
 struct rp_perf_options {
 	uint32_t frequency_hz;
 	uint32_t stack_bytes;		/* to copy for each sample; a multiple of 8 below 64 KB */
-	size_t ring_bytes;		/* for each processor; rounded up to a power of two */
+	size_t ring_bytes;		/* for each processor; less if the kernel permits less */
+	const pid_t *threads;		/* these, and what they start; NULL: all threads */
+	size_t thread_count;
+	bool without_kernel;		/* its samples and frames, which need a right */
 };
 
 enum rp_perf_loss {
@@ -78,9 +81,10 @@ struct rp_perf;
 typedef int (*rp_perf_callback)(void *user, const struct rp_perf_record *record);
 
 /*
- * Open the events of all processors, disabled.
+ * Open the events of all processors, disabled. Threads that end meanwhile are left out.
  *
- * Return: 0; -errno of perf_event_open(2) or mmap(2), with the name of the call in `ret_call`.
+ * Return: 0; -errno of perf_event_open(2) or mmap(2), with the name of the call in `ret_call`;
+ * -ESRCH: none of the threads exists.
  */
 int rp_perf_open(const struct rp_perf_options *options, struct rp_perf **ret_perf,
 		 const char **ret_call);

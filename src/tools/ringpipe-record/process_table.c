@@ -16,6 +16,9 @@
 /* Above all thread ids of Linux: what the trace adds to the id of a second life. */
 #define LIFE_STEP (1ull << 22)
 
+/* No process has more ancestors. */
+#define DEPTH_MAX 1000
+
 struct rp_process_table {
 	struct rp_images *images;
 	struct rp_machine_process **processes;
@@ -266,28 +269,69 @@ static int scan_process(struct rp_process_table *table, pid_t pid)
 	return ret;
 }
 
-int rp_process_table_scan(struct rp_process_table *table)
+/* Whether the process is `process`, or descends from it. */
+static bool descends_from(pid_t pid, pid_t process)
+{
+	for (int depth = 0; pid > 0 && depth < DEPTH_MAX; depth++) {
+		if (pid == process)
+			return true;
+		if (rp_proc_parent(pid, &pid) < 0)
+			return false;
+	}
+	return false;
+}
+
+static bool is_chosen(const struct rp_process_choice *choice, pid_t pid)
+{
+	struct rp_proc about;
+
+	if (choice->by_user && (rp_proc_read(pid, &about) < 0 || about.uid != choice->user))
+		return false;
+	return !choice->process || descends_from(pid, choice->process);
+}
+
+int rp_process_table_scan(struct rp_process_table *table, const struct rp_process_choice *choice)
 {
 	const struct dirent *entry;
 	DIR *dir = opendir("/proc");
 	int ret = dir ? 0 : -errno;
 
 	while (ret == 0 && (entry = readdir(dir))) {
-		if (isdigit((unsigned char)entry->d_name[0]))
-			ret = scan_process(table, (pid_t)atoi(entry->d_name));
+		pid_t pid = (pid_t)atoi(entry->d_name);
+
+		if (pid > 0 && is_chosen(choice, pid) && !find_process(table, pid))
+			ret = scan_process(table, pid);
 	}
 	if (dir)
 		closedir(dir);
 	return ret;
 }
 
+pid_t *rp_process_table_threads(const struct rp_process_table *table, size_t *ret_count)
+{
+	pid_t *threads = calloc(table->thread_count ? table->thread_count : 1, sizeof(*threads));
+
+	*ret_count = threads ? table->thread_count : 0;
+	for (size_t i = 0; i < *ret_count; i++)
+		threads[i] = table->threads[i].tid;
+	return threads;
+}
+
+struct rp_machine_thread *rp_process_table_find(const struct rp_process_table *table, pid_t pid,
+						pid_t tid)
+{
+	struct rp_machine_thread *thread = find_thread(table, tid);
+
+	return thread && thread->process && thread->process->pid == pid ? thread : NULL;
+}
+
 struct rp_machine_thread *rp_process_table_thread(struct rp_process_table *table, pid_t pid,
 						  pid_t tid)
 {
-	struct rp_machine_thread *thread = find_thread(table, tid);
+	struct rp_machine_thread *thread = rp_process_table_find(table, pid, tid);
 	struct rp_machine_process *process;
 
-	if (thread && thread->process && thread->process->pid == pid)
+	if (thread)
 		return thread;
 	process = find_process(table, pid);
 	if (!process) {

@@ -53,8 +53,25 @@ struct rp_process_table;
 int rp_process_table_create(struct rp_images *images, struct rp_process_table **ret_table);
 void rp_process_table_destroy(struct rp_process_table *table);
 
-/* Read all processes from /proc. Processes that end meanwhile are left out. 0; -ENOMEM; -errno. */
-int rp_process_table_scan(struct rp_process_table *table);
+/* Which processes to read. */
+struct rp_process_choice {
+	pid_t process;			/* this one and its descendants; 0: all */
+	bool by_user;			/* only those of `user` */
+	uid_t user;
+};
+
+/*
+ * Read the processes from /proc. Those that end meanwhile are left out. Others are not in the table
+ * until a record names them. 0; -ENOMEM; -errno.
+ */
+int rp_process_table_scan(struct rp_process_table *table, const struct rp_process_choice *choice);
+
+/* Get the ids of all threads in the table. Return: an array for free(); NULL: no memory. */
+pid_t *rp_process_table_threads(const struct rp_process_table *table, size_t *ret_count);
+
+/* Return: the thread, or NULL if the table does not have it. */
+struct rp_machine_thread *rp_process_table_find(const struct rp_process_table *table,
+						pid_t process, pid_t thread);
 
 /*
  * Change the table as a record says, which is not a sample. `ret_ended` is the process whose last

@@ -2,6 +2,7 @@
 #include "tools/ringpipe-record/recorder.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 
 /* redis-benchmark, for one, has a buffer of 16 KB on its stack. */
 #define STACK_BYTES (32u << 10)
+#define UNPRIVILEGED_STACK_BYTES (16u << 10)	/* as the rings are small */
 #define FRAMES_MAX 512u
 
 #define WAITS_BYTES (32u << 20)
@@ -37,6 +39,7 @@ struct rp_recorder {
 	struct rp_process_table *processes;
 	struct rp_functions *functions;
 	struct rp_record_trace *trace;
+	bool is_chosen;			/* only chosen processes are recorded */
 	uint64_t named_ns;		/* when functions were named last */
 	uint64_t ends[RP_WALK_FRAMES_MAX + 1];	/* how walks ended */
 	uint64_t wait_ends[RP_WALK_FRAMES_MAX + 1];
@@ -54,40 +57,88 @@ static size_t ring_bytes(void)
 
 static void explain(const char *call, int error)
 {
-	rp_tool_error("record: %s: %s", call, strerror(-error));
-	if (error == -EACCES || error == -EPERM)
-		rp_tool_error("    recording all processes needs root or CAP_PERFMON: "
-			      "sudo ringpipe record …, or setcap cap_perfmon,cap_sys_ptrace+ep on "
-			      "ringpipe-record");
+	rp_tool_error("record: %s: %s; only processes of this user are recorded, without the "
+		      "kernel", call, strerror(-error));
+	rp_tool_error("    all processes need root or CAP_PERFMON: sudo ringpipe record …, or "
+		      "setcap cap_perfmon,cap_sys_ptrace+ep on ringpipe-record");
 }
 
+/* The memory that the kernel lets every user lock for each processor, without the ring's head. */
+static size_t unprivileged_ring_bytes(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/perf_event_mlock_kb", "re");
+	size_t bytes = RING_BYTES_MIN;
+	unsigned long kilobytes = 0;
+
+	if (file && fscanf(file, "%lu", &kilobytes) == 1) {
+		while (bytes * 2 + (size_t)sysconf(_SC_PAGESIZE) <= kilobytes << 10)
+			bytes *= 2;
+	}
+	if (file)
+		fclose(file);
+	return bytes;
+}
+
+/* Records of processes that start between the scan and the opening of events are missing. */
+static int open_chosen(struct rp_recorder *recorder, struct rp_perf_options *options,
+		       const char **ret_call)
+{
+	const struct rp_process_choice choice = {
+		.process = recorder->options.process,
+		.by_user = options->without_kernel, .user = geteuid(),
+	};
+	pid_t *threads;
+	int ret = rp_process_table_scan(recorder->processes, &choice);
+
+	*ret_call = "/proc";
+	if (ret < 0)
+		return ret;
+	threads = rp_process_table_threads(recorder->processes, &options->thread_count);
+	if (!threads)
+		return -ENOMEM;
+	options->threads = threads;
+	recorder->is_chosen = true;
+	ret = rp_perf_open(options, &recorder->perf, ret_call);
+	free(threads);
+	return ret;
+}
+
+/* Without the right to record all processes, record those of this user. */
 static int open_perf(struct rp_recorder *recorder)
 {
-	const struct rp_perf_options options = {
+	struct rp_perf_options options = {
 		.frequency_hz = recorder->options.frequency_hz,
 		.stack_bytes = STACK_BYTES,
 		.ring_bytes = ring_bytes(),
 	};
 	const char *call;
-	int ret = rp_perf_open(&options, &recorder->perf, &call);
+	int ret = recorder->options.process ? open_chosen(recorder, &options, &call) :
+		  rp_perf_open(&options, &recorder->perf, &call);
 
-	if (ret < 0)
+	if (ret == -EACCES || ret == -EPERM) {
 		explain(call, ret);
+		options.without_kernel = true;
+		options.ring_bytes = unprivileged_ring_bytes();
+		options.stack_bytes = UNPRIVILEGED_STACK_BYTES;
+		ret = open_chosen(recorder, &options, &call);
+	}
+	if (ret == -ESRCH && recorder->options.process)
+		rp_tool_error("record: there is no process %d", recorder->options.process);
+	else if (ret < 0)
+		rp_tool_error("record: %s: %s", call, strerror(-ret));
+	else if (!options.without_kernel && rp_functions_kernel_error(recorder->functions) < 0)
+		rp_tool_error("record: the kernel shows no addresses of its functions, so they "
+			      "have no names: sysctl kernel.kptr_restrict=0");
 	return ret;
 }
 
-static int open_rest(struct rp_recorder *recorder)
+static int create_tables(struct rp_recorder *recorder)
 {
 	int ret = rp_images_create(&recorder->images);
 
 	if (ret == 0)
 		ret = rp_process_table_create(recorder->images, &recorder->processes);
-	if (ret == 0)
-		ret = rp_functions_create(&recorder->functions);
-	if (ret == 0 && rp_functions_kernel_error(recorder->functions) < 0)
-		rp_tool_error("record: the kernel shows no addresses of its functions, so they "
-			      "have no names: sysctl kernel.kptr_restrict=0");
-	return ret;
+	return ret ? ret : rp_functions_create(&recorder->functions);
 }
 
 int rp_recorder_create(const struct rp_recorder_options *options,
@@ -99,9 +150,9 @@ int rp_recorder_create(const struct rp_recorder_options *options,
 	if (!recorder)
 		return -ENOMEM;
 	recorder->options = *options;
-	ret = open_perf(recorder);
+	ret = create_tables(recorder);
 	if (ret == 0)
-		ret = open_rest(recorder);
+		ret = open_perf(recorder);
 	if (ret < 0) {
 		rp_recorder_destroy(recorder);
 		return ret;
@@ -157,8 +208,8 @@ int rp_recorder_start(struct rp_recorder *recorder)
 
 	if (ret == 0)
 		ret = rp_perf_enable(recorder->perf);
-	if (ret == 0)
-		ret = rp_process_table_scan(recorder->processes);
+	if (ret == 0 && !recorder->is_chosen)
+		ret = rp_process_table_scan(recorder->processes, &(struct rp_process_choice){ 0 });
 	if (ret == 0)
 		ret = start_waits(recorder);
 	recorder->named_ns = rp_clock_monotonic_ns();
@@ -233,6 +284,15 @@ static uint32_t wait_frames(struct rp_recorder *recorder, const struct rp_wait_r
 	return count;
 }
 
+/* The BPF programs record all processes, of which some may not be chosen. NULL: none. */
+static struct rp_machine_thread *find_thread(struct rp_recorder *recorder, uint32_t process,
+					     uint32_t thread)
+{
+	return recorder->is_chosen ?
+	       rp_process_table_find(recorder->processes, (pid_t)process, (pid_t)thread) :
+	       rp_process_table_thread(recorder->processes, (pid_t)process, (pid_t)thread);
+}
+
 /* The thread's id in the trace; 0: no thread, or no memory. */
 static uint64_t trace_id(struct rp_recorder *recorder, uint32_t process, uint32_t thread)
 {
@@ -240,7 +300,7 @@ static uint64_t trace_id(struct rp_recorder *recorder, uint32_t process, uint32_
 
 	if (thread == 0)
 		return 0;
-	found = rp_process_table_thread(recorder->processes, (pid_t)process, (pid_t)thread);
+	found = find_thread(recorder, process, thread);
 	return found ? found->trace_id : 0;
 }
 
@@ -250,14 +310,13 @@ static int take_wait(struct rp_recorder *recorder, const struct rp_wait_record *
 	struct rp_record_trace_place place = {
 		.time_ns = record->time_ns,
 		.processor = record->processor,
-		.thread = rp_process_table_thread(recorder->processes, (pid_t)record->process,
-						  (pid_t)record->thread),
+		.thread = find_thread(recorder, record->process, record->thread),
 	};
 	uint64_t duration_ns = record->time_ns - record->began_ns;
 	uint32_t count;
 
 	if (!place.thread)
-		return -ENOMEM;
+		return recorder->is_chosen ? 0 : -ENOMEM;
 	count = wait_frames(recorder, record, place.thread->process);
 	if (record->kind == RP_WAIT_WAKING)
 		return rp_record_waking(recorder->trace, &place, &(struct rp_record_waking){

@@ -11,6 +11,7 @@
 struct rp_recorder_options {
 	uint32_t frequency_hz;
 	uint64_t wait_ns;		/* record waits from this duration on */
+	pid_t process;			/* record it and its descendants; 0: all */
 	struct rp_output *output;
 };
 

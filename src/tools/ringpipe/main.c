@@ -149,18 +149,21 @@ static const struct rp_tool_command commands[] = {
 	{
 		.name = "record",
 		.task = record,
-		.arguments = "[-- COMMAND ARGUMENTS…]",
+		.arguments = "[PID | -p PID | -- COMMAND ARGUMENTS…]",
 		.help = "record what the whole machine does",
 		.notes = "Samples of all processes and of the kernel, with their stacks, go\n"
 			 "into one trace in version 6 of nettrace. Recording ends at Ctrl-C,\n"
 			 "SIGTERM, the end of the duration, or the end of the command after --.\n"
-			 "With --providers, the trace has the events of all processes, too.\n"
+			 "With --providers, the trace has the events of all processes, too. With\n"
+			 "a PID, it has that process and its descendants.\n"
 			 "Without -o the file is machine_PID_YYYYMMDD_HHMMSS.nettrace. The\n"
-			 "command needs root or CAP_PERFMON.\n",
+			 "command needs root or CAP_PERFMON; for other users, it records their\n"
+			 "own processes, without the kernel.\n",
 		.examples = "record -d 10 -o machine.nettrace\n"
 			    "record -- make -j8\n",
 		.options = RP_RECORD_OPTIONS,
 		.takes_child = true,
+		.process_is_optional = true,
 		.is_binary = true,
 		.run = rp_command_record,
 	},

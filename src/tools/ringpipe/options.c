@@ -499,6 +499,8 @@ static int check_process(const struct rp_tool_command *command, struct rp_tool_o
 			      command->takes_child ? "; a command to run comes after --" : "");
 		return -EINVAL;
 	}
+	if (ways == 0 && command->process_is_optional)
+		return 0;
 	if (ways != 1) {
 		rp_tool_error("%s: give one of PID, -p PID%s -n NAME%s", command->name,
 			      command->takes_child ? "," : " and",

@@ -107,6 +107,7 @@ struct rp_tool_command {
 	int operands_min;		/* without a process, which any command with -p takes */
 	int operands_max;		/* -1: any number */
 	bool takes_child;		/* a command line may follow "--" */
+	bool process_is_optional;	/* without one, the command is for all processes */
 	bool is_binary;			/* its output must not go to a terminal */
 	const char *needs_file;		/* why -o cannot be "-", standard output; or NULL */
 	int (*run)(const struct rp_tool_options *options);
