@@ -49,7 +49,8 @@ ROWS = {
     'examples/': '',
     'bench/': '',
     'tests/unit/': 'base ring ipc host symbols core nettrace sink counter diag unwind sample '
-                   'export lttng ringpipe ringpipe-dump ringpipe-kernel recover trigger',
+                   'export lttng ringpipe ringpipe-dump ringpipe-kernel ringpipe-record recover '
+                   'trigger',
     'tests/fuzz/': 'host ring ipc nettrace diag unwind ringpipe ringpipe-dump ringpipe-kernel '
                    'recover trigger',
     'tests/': '',

@@ -39,6 +39,8 @@ static int insert(struct rp_address_space *space, size_t at, const struct rp_map
 
 static void remove_at(struct rp_address_space *space, size_t at, size_t count)
 {
+	if (count == 0)
+		return;
 	memmove(space->mapped + at, space->mapped + at + count,
 		(space->count - at - count) * sizeof(*space->mapped));
 	space->count -= count;
@@ -48,9 +50,12 @@ static void remove_at(struct rp_address_space *space, size_t at, size_t count)
 static int cut_overlap(struct rp_address_space *space, const struct rp_mapped *mapped)
 {
 	size_t at = first_above(space, mapped->start), last;
-	struct rp_mapped *old = space->mapped + at;
+	struct rp_mapped *old;
 
-	if (at < space->count && old->start < mapped->start) {
+	if (at == space->count)
+		return 0;
+	old = &space->mapped[at];
+	if (old->start < mapped->start) {
 		struct rp_mapped rest = *old;
 
 		old->end = mapped->start;
@@ -65,7 +70,7 @@ static int cut_overlap(struct rp_address_space *space, const struct rp_mapped *m
 	for (last = at; last < space->count && space->mapped[last].end <= mapped->end; last++)
 		;
 	remove_at(space, at, last - at);
-	old = space->mapped + at;
+	old = &space->mapped[at];
 	if (at < space->count && old->start < mapped->end) {
 		old->file_offset += mapped->end - old->start;
 		old->start = mapped->end;
