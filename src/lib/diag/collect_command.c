@@ -328,6 +328,7 @@ enum rp_hresult rp_collect_parse(uint8_t id, struct rp_cursor *payload,
 	if (hr != RP_HRESULT_OK)
 		return hr;
 	collect->buffer_bytes = options.buffer_bytes;
+	collect->format = options.format;
 	collect->rundown_keywords = options.rundown_keywords;
 	collect->session_flags = options.session_flags;
 	*ret_collect = collect;
