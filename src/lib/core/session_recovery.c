@@ -27,6 +27,7 @@ int rp_session_make_recovery(struct rp_session *session, const struct rp_session
 		.output_fd = setup->sink->fd,
 		.start_ns = setup->sink->start_ns,
 		.start_utc_ns = setup->sink->start_utc_ns,
+		.format = setup->format,
 	};
 	struct timespec utc;
 

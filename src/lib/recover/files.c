@@ -156,6 +156,7 @@ static int fill_header(struct rp_recovery_files *recovery, const struct rp_recov
 	header->process_id = (uint32_t)getpid();
 	header->clock_is_tsc = rp_clock_is_tsc;
 	header->processors = (uint32_t)sysconf(_SC_NPROCESSORS_CONF);
+	header->format = setup->format == 6 ? 6 : 4;
 	header->start_ns = setup->start_ns;
 	header->start_utc_ns = setup->start_utc_ns;
 	snprintf(header->output, sizeof(header->output), "%s", output);

@@ -19,6 +19,7 @@ struct rp_recovery_setup {
 	int output_fd;			/* a regular file; -1: there is no output */
 	uint64_t start_ns;		/* as in the header of the output */
 	int64_t start_utc_ns;
+	uint32_t format;		/* version of nettrace: 6; otherwise 4 */
 };
 
 #define RP_RECOVERY_PARENT_BYTES 64u

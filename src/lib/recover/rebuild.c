@@ -366,6 +366,7 @@ static int begin_afresh(struct rebuild *rebuild)
 		.start_utc_ns = head->start_utc_ns + (int64_t)later,
 		.process_id = head->process_id,
 		.processors = head->processors,
+		.version = head->format,
 	};
 	int ret = rp_encoder_create(&info, &rebuild->encoder);
 
@@ -496,6 +497,7 @@ static int report_window(struct rebuild *rebuild)
 				to };
 	struct rp_encoder_event event = {
 		.time_ns = rebuild->last_ns,
+		.thread = rebuild->head->process_id,
 		.payload = payload,
 		.payload_bytes = sizeof(payload),
 	};

@@ -49,7 +49,7 @@ struct rp_recover_header {
 	uint8_t clock_is_tsc;		/* else ticks are nanoseconds */
 	uint8_t ended;			/* the output is complete: there is nothing to recover */
 	uint8_t failed;			/* the output failed; the process may still run */
-	uint8_t reserved;
+	uint8_t format;			/* version of nettrace: 6; otherwise 4 */
 	uint64_t start_ns;		/* as in the header of the output */
 	int64_t start_utc_ns;
 	char name[RP_RECOVER_NAME_BYTES];	/* of the session */
