@@ -14,10 +14,11 @@ import unittest
 import nettrace
 import server
 from server import UNKNOWN_COMMAND, error, message, ok, string
-from tool import PATIENCE, ToolTest
+from tool import PATIENCE, VERSION, ToolTest
 
 HOST = os.environ["HOST"]
 PACED = os.environ["PACED"]
+FORMAT = {"4": 1, "6": 6}[VERSION]  # the number that a request has for it
 RECORD, END, SNAPSHOT = (0x52, 6), (0x52, 7), (0x52, 8)
 SESSION = struct.pack("<Q", 77)
 
@@ -345,7 +346,7 @@ class Recorder(ToolTest):
         record, end, coarse = fake.requests
         self.assertEqual((coarse.command, coarse.payload[:4]), (RECORD, struct.pack("<I", 2)))
         self.assertEqual((record.command, end.command, end.payload), (RECORD, END, b""))
-        self.assertEqual(record.payload, struct.pack("<IIIQB", 0, 17, 1, 1, 1) +
+        self.assertEqual(record.payload, struct.pack("<IIIQB", 0, 17, FORMAT, 1, 1) +
                          struct.pack("<IQI", 1, 0xf0, 4) + string("Shop") + string("a=b"))
 
     def test_wrong_usage_is_reported(self):

@@ -14,6 +14,7 @@ from server import Server, socket_path
 
 TOOL = os.environ.get("RINGPIPE", "ringpipe")
 STRICT = os.environ.get("STRICT", "strict")
+VERSION = os.environ.get("TEST_NETTRACE_VERSION", "4")  # of the traces that sessions write
 PATIENCE = 60  # seconds until a thing that must happen is given up
 
 
@@ -21,7 +22,8 @@ class ToolTest(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.mkdtemp(prefix="ringpipe-cli-")
         self.addCleanup(shutil.rmtree, self.directory)
-        self.environment = dict(os.environ, TMPDIR=self.directory, LC_ALL="C.UTF-8", TZ="UTC")
+        self.environment = dict(os.environ, TMPDIR=self.directory, LC_ALL="C.UTF-8", TZ="UTC",
+                                RINGPIPE_FORMAT=VERSION)
 
     def path(self, name):
         return os.path.join(self.directory, name)
@@ -41,8 +43,17 @@ class ToolTest(unittest.TestCase):
         self.addCleanup(fake.close)
         return fake
 
+    @staticmethod
+    def in_version(arguments):
+        """Return the arguments of a command that starts a session, with the version to test."""
+        for words in (("collect",), ("flight", "start")):
+            if arguments[:len(words)] == words and "--format" not in arguments and VERSION != "4":
+                return [*words, "--format", VERSION, *arguments[len(words):]]
+        return arguments
+
     def start(self, *arguments, **options):
         options.setdefault("stderr", subprocess.PIPE)
+        arguments = self.in_version(arguments)
         process = subprocess.Popen([TOOL, *map(str, arguments)], stdout=subprocess.PIPE,
                                    env=self.environment, cwd=self.directory, **options)
         self.addCleanup(self.reap, process)
@@ -72,6 +83,7 @@ class ToolTest(unittest.TestCase):
     def strict(self, path, *options):
         """Return the findings of the strict reader, independent of the library, in a trace without
         a fault."""
+        self.assertEqual(self.read(path)[8:12] == bytes(4), VERSION == "6")
         done = subprocess.run([STRICT, *options, self.path(path)], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, check=False, timeout=PATIENCE)
         self.assertEqual((done.returncode, done.stderr.decode()), (0, ""))

@@ -19,7 +19,7 @@ class Tree(ToolTest):
     def summary(self, status=0):
         return json.loads(self.run_tool("report", "t.nettrace", "--format=json", status=status)[0])
 
-    def check(self, processes, has_strict_reader=True):
+    def check(self, processes):
         """Each process wrote 0 to EVENTS - 1, and all are present once, in order, under its id."""
         serials = collections.defaultdict(list)
         before = 0
@@ -37,8 +37,6 @@ class Tree(ToolTest):
         self.assertEqual(len(serials), processes)
         for pid, numbers in serials.items():
             self.assertEqual(numbers, list(range(EVENTS)), pid)
-        if not has_strict_reader:
-            return serials
         found = self.strict("t.nettrace", "--merged", "--serials", "Test-Forks/mark:process:serial")
         self.assertEqual({int(pid): writer for pid, writer in found["writers"].items()},
                          {pid: {"first": 0, "last": EVENTS - 1, "count": EVENTS}
@@ -60,16 +58,11 @@ class Tree(ToolTest):
         return host
 
     def test_command_its_workers_and_theirs_are_one_file(self):
-        for version in "4", "6":
-            with self.subTest(version=version):
-                self.check_one_file(version)
-
-    def check_one_file(self, version):
-        process = self.start("collect", "--tree", "-f", "-o", "t.nettrace", "--format", version,
-                             "--", HOST, "exit", WORKERS, EVENTS)
+        process = self.start("collect", "--tree", "-o", "t.nettrace", "--", HOST, "exit", WORKERS,
+                             EVENTS)
         _, err = self.finish(process, 0)
         self.assertIn("t.nettrace: ", err)
-        serials = self.check(1 + 2 * WORKERS, has_strict_reader=version == "4")
+        serials = self.check(1 + 2 * WORKERS)
         summary = self.summary()
         rows = {row["process_id"]: row for row in summary["processes"]}
         self.assertEqual(set(rows), set(serials))

@@ -18,7 +18,7 @@
 
 #include <ringpipe/ringpipe.h>
 
-#include "nettrace_version.h"
+#include "../nettrace_version.h"
 
 #define THREADS 4
 

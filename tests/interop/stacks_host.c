@@ -13,7 +13,7 @@
 
 #include <ringpipe/ringpipe.h>
 
-#include "nettrace_version.h"
+#include "../nettrace_version.h"
 
 RP_PROVIDER(stacks, "Stacks-Host");
 RP_EVENT(stacks, deep, 1, RP_LEVEL_INFORMATIONAL, 0x1, RP_U32(depth));

@@ -12,7 +12,7 @@
 
 #include <ringpipe/ringpipe.h>
 
-#include "nettrace_version.h"
+#include "../nettrace_version.h"
 
 #define TIME_NS 1700000000123456700ll		/* 2023-11-14T22:13:20.1234567Z */
 #define LONG_BYTES 16000

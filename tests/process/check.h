@@ -14,6 +14,8 @@
 #include <ringpipe/reader.h>
 #include <ringpipe/ringpipe.h>
 
+#include "../nettrace_version.h"
+
 #define PATIENCE_S 60
 #define SKIPPED 77
 
@@ -43,7 +45,7 @@ static inline struct rp_session *session_to(const char *path, const char *provid
 	};
 	struct rp_session_options options = {
 		.size = sizeof(options), .providers = &wanted, .provider_count = 1,
-		.output_path = path, .buffer_bytes = buffer_bytes,
+		.output_path = path, .buffer_bytes = buffer_bytes, .format = nettrace_version(),
 	};
 	struct rp_session *session;
 

@@ -33,6 +33,7 @@ static int start(const char *name, struct rp_session **ret_session)
 	struct rp_session_options options = {
 		.size = sizeof(options), .providers = &wanted, .provider_count = 1,
 		.output_path = path, .buffer_bytes = RP_SESSION_BUFFER_MIN,
+		.format = nettrace_version(),
 		.roll_bytes = RP_SESSION_ROLL_MIN, .block_ms = WAIT_MS,
 	};
 

@@ -141,6 +141,7 @@ static void run_recoverable(const char *size, size_t buffer_bytes)
 	struct rp_session_options options = {
 		.size = sizeof(options), .providers = &wanted, .provider_count = 1,
 		.output_path = trace, .buffer_bytes = buffer_bytes, .recover_path = folder,
+		.format = nettrace_version(),
 	};
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
 	uint64_t offered, events, lost, full;
@@ -180,6 +181,7 @@ static void run_rolling(void)
 	struct rp_session_options options = {
 		.size = sizeof(options), .providers = &wanted, .provider_count = 1,
 		.output_path = trace, .buffer_bytes = RP_SESSION_BUFFER_MIN,
+		.format = nettrace_version(),
 		.roll_bytes = RP_SESSION_ROLL_MIN, .block_ms = 60000,
 	};
 	struct rp_session_stats stats = RP_SESSION_STATS_INIT;

@@ -80,7 +80,7 @@ static struct rp_session *start(const char *output, const char *keep)
 	struct rp_session_options options = {
 		.size = sizeof(options), .name = "killed", .buffer_bytes = 2u << 20,
 		.providers = &provider, .provider_count = 1,
-		.output_path = output, .recover_path = keep,
+		.output_path = output, .recover_path = keep, .format = nettrace_version(),
 	};
 	struct rp_session *session;
 

@@ -308,6 +308,7 @@ static struct rp_session *start_form(enum form form)
 		.provider_count = 1,
 		.output_path = output,
 		.output_fd = -1,
+		.format = nettrace_version(),
 		.flags = form == FORM_OVERWRITES ? RP_SESSION_OVERWRITE : 0,
 		.block_ms = form == FORM_BLOCKS ? 3600000 : 0,
 		.recover_path = form == FORM_RECOVERABLE ? parent : NULL,

@@ -367,6 +367,7 @@ struct rp_session *stress_start(const char *name, const char *path, int fd, size
 		.provider_count = 1,
 		.output_path = path,
 		.output_fd = fd,
+		.format = nettrace_version(),
 	};
 	struct rp_session *session = NULL;
 	int ret = rp_session_start(&options, &session);

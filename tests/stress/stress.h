@@ -24,6 +24,7 @@
 #include <ringpipe/reader.h>
 #include <ringpipe/ringpipe.h>
 
+#include "../nettrace_version.h"
 #include "../strict/strict.h"
 
 #define STRESS_BLOB_MAX 60000u

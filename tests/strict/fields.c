@@ -77,6 +77,16 @@ void strict_text(struct strict_input *input, char *ret_text, size_t space)
 	ret_text[length] = '\0';
 }
 
+void strict_text8(struct strict_input *input, char *ret_text, size_t space)
+{
+	uint64_t size = strict_varint(input, 32);
+	const uint8_t *text = strict_take(input, size);
+	size_t length = input->failed ? 0 : size < space ? (size_t)size : space - 1;
+
+	memcpy(ret_text, text, length);
+	ret_text[length] = '\0';
+}
+
 static void free_fields(struct strict_field *fields, uint32_t count)
 {
 	for (uint32_t i = 0; fields && i < count; i++)
@@ -210,6 +220,88 @@ const char *strict_define(struct strict_input blob, struct strict_definition **r
 	if (!definition)
 		return "no memory";
 	problem = read_definition(&blob, definition);
+	if (problem)
+		strict_definition_free(definition);
+	else
+		*ret_definition = definition;
+	return problem;
+}
+
+static const char *read_row_fields(struct strict_input *c, unsigned int depth,
+				   struct strict_field **ret_fields, uint32_t *ret_count);
+
+/* Read a field in the form of version 6: size, name, code, element, members. */
+static const char *read_row_field(struct strict_input *all, unsigned int depth,
+				  struct strict_field *field)
+{
+	struct strict_input c = strict_part(all, strict_number(all, 2));
+	const char *problem;
+
+	strict_text8(&c, field->name, sizeof(field->name));
+	field->code = (uint32_t)strict_number(&c, 1);
+	if (field->code == ARRAY)
+		field->element = (uint32_t)strict_number(&c, 1);
+	problem = check_code(field, true);
+	if (!problem && (field->code == STRUCT || field->element == STRUCT))
+		problem = read_row_fields(&c, depth + 1, &field->members, &field->member_count);
+	if (!problem && (c.failed || c.at != c.end))
+		problem = "a definition with a field whose size is wrong";
+	return problem;
+}
+
+static const char *read_row_fields(struct strict_input *c, unsigned int depth,
+				   struct strict_field **ret_fields, uint32_t *ret_count)
+{
+	uint64_t count = strict_number(c, 2);
+	const char *problem = NULL;
+
+	if (c->failed || count > FIELDS_MAX || depth > DEPTH_MAX)
+		return "a definition with too many fields";
+	*ret_fields = calloc(count ? count : 1, sizeof(**ret_fields));
+	if (!*ret_fields)
+		return "no memory";
+	*ret_count = (uint32_t)count;
+	for (uint32_t i = 0; i < count && !problem && !c->failed; i++)
+		problem = read_row_field(c, depth, &(*ret_fields)[i]);
+	return problem;
+}
+
+/* Read opcode, keywords, level and version, each at most once, in the order of their codes. */
+static const char *read_attributes(struct strict_input *row)
+{
+	static const uint8_t sizes_of[10] = { [1] = 1, [3] = 8, [8] = 1, [9] = 1 };
+	struct strict_input c = strict_part(row, strict_number(row, 2));
+	uint64_t before = 0, level = 6;
+
+	while (!c.failed && c.at < c.end) {
+		uint64_t code = strict_number(&c, 1), value;
+
+		if (code <= before || code > 9 || !sizes_of[code])
+			return "a definition with an attribute twice, or one that is not allowed";
+		value = strict_number(&c, sizes_of[code]);
+		if (code == 8)
+			level = value;
+		before = code;
+	}
+	return c.failed || level > 5 ? "a definition with a wrong level, or cut attributes" : NULL;
+}
+
+const char *strict_define_row(struct strict_input row, struct strict_definition **ret_definition)
+{
+	struct strict_definition *definition = calloc(1, sizeof(*definition));
+	const char *problem;
+
+	if (!definition)
+		return "no memory";
+	definition->metadata_id = (uint32_t)strict_varint(&row, 32);
+	strict_text8(&row, definition->provider, sizeof(definition->provider));
+	definition->id = (uint32_t)strict_varint(&row, 32);
+	strict_text8(&row, definition->name, sizeof(definition->name));
+	problem = read_row_fields(&row, 0, &definition->fields, &definition->field_count);
+	if (!problem)
+		problem = read_attributes(&row);
+	if (!problem && (row.failed || row.at != row.end || !definition->provider[0]))
+		problem = "a definition whose size is wrong, or without a provider";
 	if (problem)
 		strict_definition_free(definition);
 	else

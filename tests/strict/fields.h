@@ -24,6 +24,8 @@ uint64_t strict_varint(struct strict_input *input, unsigned int bits);
  * not fit is cut.
  */
 void strict_text(struct strict_input *input, char *ret_text, size_t space);
+/* Read a varint of bytes and UTF-8, and store what fits of it. */
+void strict_text8(struct strict_input *input, char *ret_text, size_t space);
 
 #define STRICT_NAME_BYTES 128u
 
@@ -44,6 +46,8 @@ struct strict_definition {
 
 /* Return: NULL; or a text that names the fault in the blob. */
 const char *strict_define(struct strict_input blob, struct strict_definition **ret_definition);
+/* The same for a row of version 6. */
+const char *strict_define_row(struct strict_input row, struct strict_definition **ret_definition);
 void strict_definition_free(struct strict_definition *definition);
 
 /* Return: NULL; or a text that names the fault. Without fields, any payload is valid. */

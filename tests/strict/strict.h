@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A second reader of nettrace V4, for tests. It shares no code with the library and accepts only
- * what the format and ringpipe's promises permit. The first deviation is a fault.
+ * A second reader of nettrace V4 and V6, for tests. It shares no code with the library and accepts
+ * only what the format and ringpipe's promises permit. The first deviation is a fault.
  *
  * The reader checks in each trace that
  *  - every byte belongs to an object: tags, versions, sizes, padding, end;

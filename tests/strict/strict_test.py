@@ -2,14 +2,19 @@
 # SPDX-License-Identifier: MIT
 """The strict reader accepts a valid trace and names the first fault of each invalid one.
 
-STRICT names the reader. This file builds the traces from the specification of nettrace V4.
+STRICT names the reader. This file builds the traces from the specification of nettrace V4, and
+nettrace6.py those of V6.
 """
 import json
 import os
 import struct
 import subprocess
+import sys
 import tempfile
 import unittest
+
+sys.path.append(os.path.join(os.path.dirname(__file__), "..", "cli"))
+import nettrace6 as v6
 
 STRICT = os.environ["STRICT"]
 START, LOST = 1000, 1 << 63
@@ -102,7 +107,7 @@ def marks(trace=None, numbers=(1, 2, 3), serials=None, time=2000):
         for i, number in enumerate(numbers)])
 
 
-class Strict(unittest.TestCase):
+class StrictTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -124,6 +129,8 @@ class Strict(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn(fault, done.stderr)
 
+
+class Strict(StrictTest):
     def test_a_right_trace_is_accepted_and_counted(self):
         trace = marks(serials=(5, 6, 9))
         trace.events((2004, 8, 1, 2, lost("full", 2)), (2004, 8, 2, 2, lost("busy", 5)))
@@ -244,13 +251,159 @@ class Strict(unittest.TestCase):
 
         self.assertEqual(self.accept(snapshot(START, 1500))["window"], [START, 1500])
         self.refuse("a window that begins before the trace", snapshot(START - 1, 1500))
-        self.refuse("after its own end", snapshot(1501, 1500))
+        self.refuse("after its end", snapshot(1501, 1500))
 
     def test_serials_rise(self):
         self.refuse("serial 4 follows serial 5",
                     marks(serials=(5, 4, 6)).point(3000, (7, 3), (LOST, 1)).end(),
                     "--serials", "Shop/mark:serial")
         self.refuse("no such integer fields", marks(), "--serials", "Shop/mark:number")
+
+
+EVENTS, LOST_INDEX, KERNEL = 0, 1, 1 << 32
+LEVEL = b"\x08\4"
+
+
+def begun6(*rows, pairs=(("HardwareThreadCount", "4"), ("ProcessId", "42"))):
+    trace = v6.Trace(pairs=pairs)
+    trace.threads(*({"index": i, "process": 0, "thread": 0} for i in (EVENTS, LOST_INDEX)),
+                  {"index": 2, "process": 42, "thread": 7}, *rows)
+    trace.define(1, "Shop", "mark", 1, (("serial", v6.U64),), LEVEL)
+    return trace.define(2, "ringpipe", "EventsLost", 1,
+                        (("ring", v6.U32), ("reason", v6.STRING16), ("count", v6.U64)), LEVEL)
+
+
+def mark6(number, ns=0, **given):
+    return {"id": 1, "thread": 2, "capture": EVENTS, "number": number, "ns": ns,
+            "payload": serial(number), **given}
+
+
+def end6(trace, *numbers, ns=100):
+    trace.point(numbers, ns=ns).end()
+    return trace
+
+
+class Strict6(StrictTest):
+    def test_a_right_trace_is_accepted_and_counted(self):
+        trace = begun6({"index": 3, "process": 42, "thread": 8})
+        trace.labels(1, [[(1, b"a" * 16)], [(1, b"a" * 16), (2, b"r" * 16), (3, b"t" * 16),
+                                            (4, b"s" * 8)]])
+        trace.stacks(1, [[1, 2]])
+        trace.events(mark6(1, labels=2), mark6(2, thread=3, labels=0, stack=1), mark6(3, stack=0),
+                     {"id": 2, "thread": 3, "number": 4, "payload": lost("full", 5)})
+        found = self.accept(end6(trace, (EVENTS, 4), (LOST_INDEX, 5)), "--serials",
+                            "Shop/mark:serial")
+        self.assertEqual(found["kinds"], {"Shop/mark": 3, "ringpipe/EventsLost": 1})
+        self.assertEqual((found["lost_by"]["full"], found["lost_in_points"]), (5, 5))
+        self.assertEqual(found["writers"], {"7": {"first": 1, "last": 3, "count": 2},
+                                            "8": {"first": 2, "last": 2, "count": 1}})
+        self.assertEqual((found["threads"], found["complete"]), (2, True))
+
+    def test_all_events_have_one_number_after_another(self):
+        two = [mark6(1), mark6(3)]
+        self.refuse("event 3 follows event 1", begun6().events(*two))
+        self.refuse("event 2 follows event 0", begun6().events(mark6(2)))
+        self.refuse("states 2, its last event is 1", end6(begun6().events(mark6(1)), (EVENTS, 2)))
+        self.refuse("names 0 of 1 threads", end6(begun6().events(mark6(1))))
+        self.refuse("no sequence point at the end", self.ended(begun6().events(mark6(1))))
+        self.refuse("a number of index 2", end6(begun6().events(mark6(1)), (EVENTS, 1), (2, 1)))
+
+    @staticmethod
+    def ended(trace):
+        trace.end()
+        return trace
+
+    def test_losses_are_the_same_from_both_sides(self):
+        stated = {"id": 2, "thread": 2, "number": 2, "payload": lost("full", 5)}
+        self.refuse("state 5, the sequence point 4",
+                    end6(begun6().events(mark6(1), stated), (EVENTS, 2), (LOST_INDEX, 4)))
+        self.refuse("state 0, the sequence point 4",
+                    end6(begun6().events(mark6(1)), (EVENTS, 1), (LOST_INDEX, 4)))
+        self.accept(end6(begun6().events(mark6(1)), (EVENTS, 1), (LOST_INDEX, 4)), "--recovered")
+        self.refuse("lost events goes from 0 to 0",
+                    end6(begun6().events(mark6(1)), (EVENTS, 1), (LOST_INDEX, 0)))
+        self.refuse("an event numbered by index 1",
+                    begun6().events(mark6(1, capture=LOST_INDEX)))
+
+    def test_gaps_of_the_kernels_index_are_losses_where_it_may_have_some(self):
+        trace = begun6({"index": KERNEL, "process": 0, "thread": 0},
+                       {"index": KERNEL + 7, "process": 42, "thread": 7})
+        trace.events(mark6(1), mark6(2, capture=KERNEL, thread=KERNEL + 7), mark6(2))
+        end6(trace, (EVENTS, 2), (KERNEL, 7))
+        found = self.accept(trace, "--kernel")
+        self.assertEqual(found["lost_in_gaps"], 1 + 5)
+        self.refuse("event 2 follows event 0", trace)
+
+    def test_an_event_has_a_thread_and_a_thread_one_row(self):
+        for index in (EVENTS, 5):
+            self.refuse(f"index {index}, which is no thread",
+                        begun6().events(mark6(1, thread=index)))
+        self.refuse("numbered by index 2", begun6().events(mark6(1, capture=2)))
+        self.refuse("index 2 is declared twice",
+                    begun6({"index": 2, "process": 42, "thread": 8}))
+        self.refuse("a second row of thread 7", begun6({"index": 9, "process": 42, "thread": 7}))
+        self.refuse("thread 8 of process 43", begun6({"index": 9, "process": 43, "thread": 8}))
+        self.refuse("thread 0 of process 42", begun6({"index": 9, "process": 42, "thread": 0}))
+        self.refuse("a row that is not", begun6({"index": 9, "name": "x", "process": 42}))
+        other = begun6({"index": 9, "process": 43, "thread": 7})
+        self.accept(end6(other.events(mark6(1)), (EVENTS, 1)), "--merged")
+
+    def test_only_a_recovered_trace_declares_threads_again(self):
+        trace = begun6().events(mark6(1)).point(flags=v6.FLUSH_THREADS)
+        trace.threads({"index": EVENTS, "process": 0, "thread": 0},
+                      {"index": 2, "process": 42, "thread": 8})
+        trace.events(mark6(1, payload=serial(2)))
+        found = self.accept(end6(trace, (EVENTS, 1)), "--recovered")
+        self.assertEqual(found["kinds"], {"Shop/mark": 2})
+        self.refuse("a sequence point", trace)
+        self.refuse("flags 2", begun6().point(flags=v6.FLUSH_METADATA), "--recovered")
+
+    def test_labels_and_stacks_are_defined_since_the_last_sequence_point(self):
+        activity = [(1, b"a" * 16)]
+        self.refuse("label list 1, and 0", begun6().events(mark6(1, labels=1)))
+        self.refuse("label list 1, and 0", begun6().labels(1, [activity]).point()
+                    .events(mark6(1, labels=1)))
+        self.refuse("stack 1, and 0", begun6().stacks(1, [[1]]).point().events(mark6(1, stack=1)))
+        self.refuse("1 label lists from 2 on", begun6().labels(2, [activity]))
+        self.refuse("label 1 follows 2", begun6().labels(1, [[(2, b"r" * 16), *activity]]))
+        self.refuse("label 1 is zero", begun6().labels(1, [[(1, bytes(16))]]))
+        self.refuse("label 7 follows 0", begun6().labels(1, [[(7, b"\1")]]))
+
+    def test_events_are_in_the_order_of_time(self):
+        self.refuse("follows", begun6().events(mark6(1, ns=5)).events(mark6(2, ns=4)))
+        self.refuse("a sequence point at", end6(begun6().events(mark6(1, ns=5)), (EVENTS, 1), ns=4))
+
+    def test_definitions_are_what_every_reader_takes(self):
+        def defined(code, attributes=LEVEL, **given):
+            return begun6().define(3, "Shop", "odd", 3, (("a", code),), attributes, **given)
+
+        self.accept(end6(defined((v6.ARRAY, v6.U8)).events(mark6(1)), (EVENTS, 1)))
+        for code in (v6.VARINT, v6.BOOL8, (v6.FIXED, v6.U8, 2), (v6.ARRAY, v6.CHAR8)):
+            self.refuse("not allowed there", defined(code))
+        self.refuse("an attribute twice", defined(v6.U8, LEVEL + LEVEL))
+        self.refuse("a wrong level", defined(v6.U8, b""))
+        self.refuse("with a header", defined(v6.U8, skip=b"x"))
+        self.refuse("definition 1: twice", begun6().define(1, "Shop", "mark", 1, (), LEVEL))
+
+    def test_each_byte_belongs_to_a_block(self):
+        trace = end6(begun6().events(mark6(1)), (EVENTS, 1))
+        whole = trace.bytes
+        self.accept(trace)
+        for size in [*range(0, len(whole), 5), len(whole) - 1]:
+            trace.bytes = whole[:size]
+            self.assertEqual(self.run_strict(trace).returncode, 1, size)
+        trace.bytes = whole + b"\0"
+        self.refuse("bytes after the end", trace)
+        trace.bytes = whole[:-4]
+        self.assertFalse(self.accept(trace, "--cut")["complete"])
+        self.refuse("a block of kind 77", begun6().block(77, b""))
+        self.refuse("a block of kind 7", begun6().remove((2, 0)))
+
+    def test_the_trace_block_has_what_readers_need(self):
+        for pairs in ((("ProcessId", "42"),), (("HardwareThreadCount", "4"),),
+                      (("HardwareThreadCount", "4"), ("ProcessId", "x")),
+                      (("HardwareThreadCount", "4"), ("ProcessId", "42"), ("Odd", "1"))):
+            self.refuse("Trace: ", begun6(pairs=pairs))
 
 
 if __name__ == "__main__":
