@@ -96,9 +96,9 @@ static const struct function *find(const struct known *known, uint64_t vaddr)
 {
 	size_t above = rp_array_find(known->functions, known->count, sizeof(*known->functions),
 				     vaddr + 1);
-	const struct function *function = known->functions + above - 1;
 
-	return above > 0 && vaddr < function->end ? function : NULL;
+	return above > 0 && vaddr < known->functions[above - 1].end ? &known->functions[above - 1] :
+	       NULL;
 }
 
 /* The mapping of a hit and its address in the file. Return: false: it is not code of a file. */

@@ -15,7 +15,7 @@ static size_t size_of(const struct rp_wait_record *record)
 /* Moves the records to the start of the array when half of it was taken. */
 static void compact(struct rp_wait_queue *queue)
 {
-	if (queue->first < queue->count - queue->first)
+	if (queue->first == 0 || queue->first < queue->count - queue->first)
 		return;
 	memmove(queue->records, queue->records + queue->first,
 		(queue->count - queue->first) * sizeof(*queue->records));
