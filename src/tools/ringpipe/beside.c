@@ -87,5 +87,5 @@ int rp_command_bpf(const struct rp_tool_options *options)
 int rp_command_record(const struct rp_tool_options *options)
 {
 	(void)options;
-	return run("record", "ringpipe-record", "elfutils");
+	return run("record", "ringpipe-record", "elfutils, or not for x86-64");
 }
