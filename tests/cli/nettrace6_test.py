@@ -42,6 +42,23 @@ class Version6(ToolTest):
         row = self.events(trace.events(event(payload=payload)))[0]
         self.assertEqual(row["fields"], expected)
 
+    def test_arrays_of_arrays_have_their_values(self):
+        numbers = (v6.ARRAY, v6.U32)
+        pairs = (("a", (v6.ARRAY, numbers)), ("b", (v6.ARRAY, (v6.ARRAY, numbers))),
+                 ("c", (v6.ARRAY, (v6.ARRAY, v6.STRING16))),
+                 ("d", (v6.ARRAY, (v6.FIXED, v6.U16, 2))),
+                 ("e", (v6.FIXED, (v6.ARRAY, v6.U16), 2)),
+                 ("f", (v6.ARRAY, (v6.STRUCT, (("g", (v6.ARRAY, numbers)),)))))
+        two = struct.pack("<H", 2) + struct.pack("<HII", 2, 1, 2) + struct.pack("<H", 0)
+        payload = two + struct.pack("<H", 2) + two + struct.pack("<H", 0)
+        payload += struct.pack("<HH", 1, 2) + v6.utf16z("x") + v6.utf16z("yz")
+        payload += struct.pack("<HHHHH", 2, 1, 2, 3, 4) + struct.pack("<HHH", 1, 9, 0)
+        payload += struct.pack("<H", 1) + two
+        trace = v6.Trace().threads(*SEQUENCE).define(1, "Shop", "nested", 5, pairs)
+        self.assertEqual(self.events(trace.events(event(payload=payload)))[0]["fields"], {
+            "a": [[1, 2], []], "b": [[[1, 2], []], []], "c": [["x", "yz"]],
+            "d": [[1, 2], [3, 4]], "e": [[9], []], "f": [{"g": [[1, 2], []]}]})
+
     def test_both_forms_of_headers_say_the_same(self):
         rows = [event(ns=5, cpu=1, payload=b"x"), event(ns=9, thread=2, number=2, payload=b"xyz"),
                 event(ns=9, cpu=3, number=3, payload=b"")]
