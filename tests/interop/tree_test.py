@@ -55,6 +55,24 @@ class Tree(clients.Scratch):
         self.assertEqual(list(serials.values()), [list(range(EVENTS))] * (1 + 2 * WORKERS))
         self.assertEqual([len(ids) for ids in threads.values()], [1] * (1 + 2 * WORKERS))
         self.assertEqual(summary["events_lost"], 0)
+        self.compare_with_report(trace, rows, summary["processes"])
+
+    def compare_with_report(self, trace, rows, processes):
+        """TraceEvent and the command list the same processes, with as many events of each."""
+        done = subprocess.run([os.environ["RINGPIPE"], "report", "--format=json", trace],
+                              check=True, stdout=subprocess.PIPE, timeout=300)
+        reported = {row["process_id"]: row for row in json.loads(done.stdout)["processes"]}
+        listed = {row["process"]: row for row in processes}
+        self.assertEqual(len(reported), 1 + 2 * WORKERS)
+        self.assertEqual(set(listed), set(reported))
+        counts = collections.Counter(
+            row["process"] for row in rows
+            if row["provider"] != "ringpipe" or not {"parent_id", "complete"} & set(row["fields"]))
+        for pid, row in reported.items():
+            self.assertEqual(listed[pid]["name"], os.path.basename(os.environ["FORKS"]))
+            self.assertEqual(listed[pid]["command_line"],
+                             f"{os.environ['FORKS']} exit {WORKERS} {EVENTS}")
+            self.assertEqual(counts[pid], row["events"])
 
 
 if __name__ == "__main__":

@@ -60,9 +60,17 @@ static int merge(struct rp_trace_merge_source *sources, size_t count)
 		sources[i].name = "name";
 		sources[i].command_line = "name --option";
 	}
-	cr_assert_eq(rp_trace_merge(sources, count, sources[0].pid, 4, &output), 0);
+	cr_assert_eq(rp_trace_merge(sources, count, sources[0].pid, trace_version(), &output), 0);
 	cr_assert_eq(lseek(output.fd, 0, SEEK_SET), 0);
 	return output.fd;
+}
+
+/* In version 6, processes are also described by these. */
+static bool is_description(const struct rp_reader_event *event)
+{
+	return !strcmp(event->type->provider, RP_TRACE_MERGE_PROVIDER) ||
+	       !strcmp(event->type->provider, "Universal.System") ||
+	       !strcmp(event->type->provider, "Microsoft-DotNETCore-EventPipe");
 }
 
 /* Writes "name@time/thread:pid " of each event of the sources. */
@@ -79,7 +87,9 @@ static struct rp_reader_stats report(int fd, struct rp_processes *processes, cha
 	cr_assert_eq(rp_reader_open_fd(fd, &reader), 0);
 	while ((ret = rp_reader_next(reader, &event)) == 1) {
 		cr_assert_eq(rp_processes_follow(processes, &event, &index), 0);
-		if (strcmp(event.type->provider, RP_TRACE_MERGE_PROVIDER) != 0)
+		if (trace_version() == 6)
+			cr_expect(index == SIZE_MAX || processes->rows[index].pid == event.process);
+		if (!is_description(&event))
 			sprintf(text + strlen(text), "%s@%lld/%llu:%u ", event.type->name,
 				(long long)event.time_ns, (unsigned long long)event.thread,
 				index < processes->count ? processes->rows[index].pid : 0);
@@ -112,12 +122,15 @@ Test(tool_trace_merge, events_of_all_are_in_the_order_of_time_as_their_own)
 	sources[1].fd = file_of(two, 0);
 	fd = merge(sources, 2);
 	stats = report(fd, &processes, text);
-	cr_expect_str_eq(text, "First@100/7:10 Second@150/8:11 First@200/7:10 Second@300/7:11 "
+	cr_expect_str_eq(text, trace_version() == 6 ?
+			 "First@100/7:10 Second@150/8:11 First@200/7:10 Second@300/8388615:11 "
+			 "First@500/6:10 Second@501/8388615:11 " :
+			 "First@100/7:10 Second@150/8:11 First@200/7:10 Second@300/7:11 "
 			 "First@500/6:10 Second@501/7:11 ");
 	cr_expect_eq(stats.lost, 0);
 	cr_expect_eq(stats.unordered, 0);
 	cr_assert_eq(processes.count, 2);
-	cr_expect_eq(processes.rows[0].events, 3);
+	cr_expect_eq(processes.rows[0].events, trace_version() == 6 ? 3 + 2 : 3);
 	cr_expect_eq(processes.rows[1].parent, 10);
 	cr_expect_str_eq(processes.rows[1].command_line, "name --option");
 	cr_expect(processes.rows[0].complete && processes.rows[1].complete);
@@ -125,6 +138,63 @@ Test(tool_trace_merge, events_of_all_are_in_the_order_of_time_as_their_own)
 	close(sources[0].fd);
 	close(sources[1].fd);
 	close(fd);
+}
+
+/* Writes "id@time/thread:process " of each event of Universal.System. */
+static void report_lives(int fd, char text[4096])
+{
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_reader *reader;
+
+	*text = '\0';
+	cr_assert_eq(lseek(fd, 0, SEEK_SET), 0);
+	cr_assert_eq(rp_reader_open_fd(fd, &reader), 0);
+	while (rp_reader_next(reader, &event) == 1)
+		if (!strcmp(event.type->provider, "Universal.System"))
+			sprintf(text + strlen(text), "%u@%lld/%llu:%llu ", event.type->id,
+				(long long)event.time_ns, (unsigned long long)event.thread,
+				(unsigned long long)event.process);
+	rp_reader_close(reader);
+}
+
+/* Pid 10 is a process, then the program that replaces it, and later another process. */
+Test(tool_trace_merge, lives_of_an_id_are_apart_in_version_6)
+{
+	struct rp_trace_merge_source sources[4] = {
+		{ .pid = 10 }, { .pid = 10, .replaces = true, .exited = true },
+		{ .pid = 11, .is_new = true, .exited = true }, { .pid = 10 },
+	};
+	const uint64_t times[4] = { 100, 200, 300, 400 };
+	struct rp_processes processes;
+	char text[4096];
+	int fd;
+
+	for (size_t i = 0; i < 4; i++) {
+		struct rp_encoder *encoder = trace_begin();
+		struct rp_encoder_event_type *type = trace_define(encoder, "Some", 1, fields, 7);
+
+		put(encoder, type, times[i], 10);
+		put(encoder, type, times[i] + 1, 11);
+		sources[i].fd = file_of(encoder, 0);
+	}
+	fd = merge(sources, 4);
+	report(fd, &processes, text);
+	if (trace_version() == 6) {
+		cr_expect_str_eq(text,
+				 "Some@100/10:10 Some@101/11:10 Some@200/10:10 Some@201/11:10 "
+				 "Some@300/12582922:11 Some@301/12582923:11 "
+				 "Some@400/16777226:10 Some@401/16777227:10 ");
+		report_lives(fd, text);
+		cr_expect_str_eq(text, "0@100/10:10 0@200/10:10 2@201/10:10 1@300/12582923:11 "
+				 "2@301/12582923:11 1@400/16777226:10 ");
+	}
+	cr_expect_eq(processes.count, 4);
+	for (size_t i = 0; i < processes.count; i++)
+		cr_expect_geq(processes.rows[i].events, 2);
+	rp_processes_fini(&processes);
+	close(fd);
+	for (size_t i = 0; i < 4; i++)
+		close(sources[i].fd);
 }
 
 Test(tool_trace_merge, losses_are_summed_and_reported_for_each)
@@ -149,7 +219,7 @@ Test(tool_trace_merge, losses_are_summed_and_reported_for_each)
 	fd = merge(sources, 2);
 	stats = report(fd, &processes, text);
 	cr_expect_eq(stats.lost, 7 + 8);
-	cr_expect_eq(stats.events, 4 + 2 + 2 + 2);
+	cr_expect_eq(stats.events, trace_version() == 6 ? 4 + 2 + 2 * 2 + 2 : 4 + 2 + 2 + 2);
 	cr_expect_eq(processes.rows[0].lost, 7);
 	cr_expect_eq(processes.rows[1].lost, 8);
 	rp_processes_fini(&processes);
@@ -182,7 +252,8 @@ Test(tool_trace_merge, part_that_is_cut_is_there_up_to_its_end_and_reported)
 		const struct rp_process *process = &processes.rows[i];
 
 		cr_expect_eq(process->complete, process->pid == 10);
-		cr_expect_eq(process->events, process->pid == 12 ? 0 : 1);
+		cr_expect_eq(process->events, (process->pid == 12 ? 0u : 1u) +
+			     (trace_version() == 6 ? 2u : 0u));
 		close(sources[i].fd);
 	}
 	rp_processes_fini(&processes);
@@ -200,7 +271,7 @@ static char *describe_all(int fd)
 	cr_assert_eq(rp_reader_open_fd(fd, &reader), 0);
 	do
 		cr_assert_eq(rp_reader_next(reader, &event), 1);
-	while (!strcmp(event.type->provider, RP_TRACE_MERGE_PROVIDER));
+	while (is_description(&event));
 	json = trace_json(&event);
 	cr_assert_eq(event.frame_count, 2);
 	cr_assert_gt(asprintf(&text, "%s %s %u %u %u %u %u %llx %.16s %.16s %.16s", json,

@@ -33,6 +33,9 @@ static int add(struct rp_processes *processes, struct rp_cursor c)
 		free(row.command_line);
 		return row.command_line ? -ENOMEM : 0;
 	}
+	/* The threads of a program are those of the program that replaces it. */
+	if (!processes->has_threads)
+		rp_thread_table_fini(&processes->threads);
 	processes->rows = grown;
 	processes->rows[processes->count++] = row;
 	return 0;
@@ -61,10 +64,27 @@ static int assign_thread(struct rp_processes *processes, struct rp_cursor c)
 	index = find(processes, pid);
 	if (index == SIZE_MAX)
 		return 0;
+	processes->has_threads = true;
 	ret = rp_thread_table_add(&processes->threads, thread, &slot);
 	if (ret == 0)
 		slot->sequence = (uint32_t)index + 1;
 	return ret;
+}
+
+/* In version 6, the stream itself has the process of each thread. */
+static int take_thread(struct rp_processes *processes, const struct rp_reader_event *event,
+		       const struct rp_thread_slot **ret_slot)
+{
+	const size_t index = find(processes, (uint32_t)event->process);
+	struct rp_thread_slot *slot;
+
+	if (index == SIZE_MAX)
+		return 0;
+	if (rp_thread_table_add(&processes->threads, event->thread, &slot) < 0)
+		return -ENOMEM;
+	slot->sequence = (uint32_t)index + 1;
+	*ret_slot = slot;
+	return 0;
 }
 
 static int end(struct rp_processes *processes, struct rp_cursor c)
@@ -99,19 +119,9 @@ int rp_processes_follow(struct rp_processes *processes, const struct rp_reader_e
 		       id == RP_TRACE_MERGE_THREAD ? assign_thread(processes, c) : end(processes,
 										       c);
 	slot = processes->count ? rp_thread_table_find(&processes->threads, event->thread) : NULL;
-	/* In version 6, the stream itself has the process of each thread. */
-	if (processes->count && !slot) {
-		const size_t index = find(processes, (uint32_t)event->process);
-		struct rp_thread_slot *added;
-
-		if (index != SIZE_MAX &&
-		    rp_thread_table_add(&processes->threads, event->thread, &added) < 0)
-			return -ENOMEM;
-		if (index != SIZE_MAX) {
-			added->sequence = (uint32_t)index + 1;
-			slot = added;
-		}
-	}
+	if (processes->count && !slot && !processes->has_threads &&
+	    take_thread(processes, event, &slot) < 0)
+		return -ENOMEM;
 	if (slot) {
 		*ret_index = slot->sequence - 1;
 		processes->rows[*ret_index].events++;

@@ -24,6 +24,7 @@ struct rp_processes {
 	struct rp_process *rows;	/* in the order of their first events */
 	size_t count;			/* 0: the trace has one process */
 	struct rp_thread_table threads;	/* maps a thread to its row's index plus 1 */
+	bool has_threads;		/* the trace has events that state the threads */
 };
 
 /*

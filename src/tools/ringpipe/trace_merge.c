@@ -20,7 +20,10 @@
 
 #define WRITE_BYTES (1u << 20)
 
-enum own { PROCESS, THREAD, END, EXISTING_PROCESS, PROCESS_INFO, OWN_COUNT };
+enum own {
+	PROCESS, THREAD, END, EXISTING_PROCESS, PROCESS_CREATE, PROCESS_EXIT, PROCESS_INFO,
+	OWN_COUNT,
+};
 
 /* Above all thread ids of Linux: what version 6 adds to an id that another process uses, too. */
 #define REUSE_STEP (1ull << 22)
@@ -62,6 +65,8 @@ static const struct rp_definition own_definitions[OWN_COUNT] = {
 	[END] = OWN("ProcessEnd", RP_TRACE_MERGE_END, end_fields),
 	/* As TraceEvent and the runtime of .NET define them. */
 	[EXISTING_PROCESS] = { "Universal.System", "ExistingProcess", .id = 0 },
+	[PROCESS_CREATE] = { "Universal.System", "ProcessCreate", .id = 1 },
+	[PROCESS_EXIT] = { "Universal.System", "ProcessExit", .id = 2 },
 	[PROCESS_INFO] = {
 		"Microsoft-DotNETCore-EventPipe", "ProcessInfo", .id = 1, .version = 1,
 		.fields = info_fields, .field_count = 3,
@@ -103,16 +108,69 @@ static int write_out(struct merge *merge, size_t at_least)
 	return ret;
 }
 
-static int put_own(struct merge *merge, enum own kind, const struct strand *strand,
-		   uint64_t thread, const void *payload, size_t size)
+/* Return: whether an earlier process had the thread's id, so that this one's needs another. */
+static bool is_reused(const struct merge *merge, const struct strand *strand,
+		      const struct rp_thread_slot *slot)
 {
-	const struct rp_encoder_event event = {
-		.type = merge->own[kind], .time_ns = merge->time_ns, .thread = thread,
+	const struct rp_trace_merge_source *owner;
+
+	if (!slot->sequence)
+		return false;
+	owner = merge->strands[slot->sequence - 1].source;
+	/* A program that another one replaced had the same threads. */
+	return owner != strand->source &&
+	       !(strand->source->replaces && owner->pid == strand->source->pid);
+}
+
+/*
+ * Find the id that a thread has in the merged trace. TraceEvent identifies threads by their ids
+ * alone, so in version 6 each process has ids of its own. `ret_is_new`: this is another process's
+ * thread than before.
+ */
+static int find_thread(struct merge *merge, const struct strand *strand, uint64_t thread,
+		       uint64_t *ret_thread, bool *ret_is_new)
+{
+	const uint32_t index = (uint32_t)(strand - merge->strands) + 1;
+	struct rp_thread_slot *slot;
+	int ret = rp_thread_table_add(&merge->threads, thread, &slot);
+
+	*ret_thread = thread;
+	*ret_is_new = false;
+	if (ret)
+		return ret;
+	if (merge->version == RP_NETTRACE_V6 && is_reused(merge, strand, slot)) {
+		*ret_thread += index * REUSE_STEP;
+		return 0;
+	}
+	*ret_is_new = slot->sequence != index;
+	slot->sequence = index;
+	return 0;
+}
+
+static int put_own(struct merge *merge, enum own kind, const struct strand *strand,
+		   const void *payload, size_t size)
+{
+	struct rp_encoder_event event = {
+		.type = merge->own[kind], .time_ns = merge->time_ns,
+		.thread = (uint64_t)strand->source->pid,
 		.process = (uint32_t)strand->source->pid,
 		.payload = payload, .payload_bytes = size,
 	};
+	bool is_new;
+	int ret = 0;
 
-	return rp_encoder_event(merge->encoder, &event);
+	if (merge->version == RP_NETTRACE_V6)
+		ret = find_thread(merge, strand, event.thread, &event.thread, &is_new);
+	return ret ? ret : rp_encoder_event(merge->encoder, &event);
+}
+
+/* Return: whether another process of the trace had this id before. */
+static bool has_reused_id(const struct merge *merge, const struct strand *strand)
+{
+	for (const struct strand *other = merge->strands; other < strand; other++)
+		if (other->source->pid == strand->source->pid)
+			return !strand->source->replaces;
+	return false;
 }
 
 /* For TraceEvent, which shows processes by these events. */
@@ -131,13 +189,12 @@ static int name_process(struct merge *merge, const struct strand *strand)
 	memcpy(at + 2, source->name, name);
 	at += 2 + name;
 	memset(at, 0, 2);			/* the namespace has no name */
-	ret = put_own(merge, EXISTING_PROCESS, strand, (uint64_t)source->pid, payload,
-		      (size_t)(at + 2 - payload));
+	ret = put_own(merge, source->is_new || has_reused_id(merge, strand) ? PROCESS_CREATE :
+		      EXISTING_PROCESS, strand, payload, (size_t)(at + 2 - payload));
 	memcpy(payload, source->command_line, command + 1);
 	memcpy(payload + command + 1, "Linux\0", 7);
 	if (ret == 0)
-		ret = put_own(merge, PROCESS_INFO, strand, (uint64_t)source->pid, payload,
-			      command + 8);
+		ret = put_own(merge, PROCESS_INFO, strand, payload, command + 8);
 	free(payload);
 	return ret;
 }
@@ -156,36 +213,31 @@ static int report_process(struct merge *merge, struct strand *strand)
 	memcpy(payload, ids, sizeof(ids));
 	memcpy(payload + sizeof(ids), source->name, name);
 	memcpy(payload + sizeof(ids) + name, source->command_line, command);
-	ret = put_own(merge, PROCESS, strand, ids[0], payload, sizeof(ids) + name + command);
+	ret = put_own(merge, PROCESS, strand, payload, sizeof(ids) + name + command);
 	free(payload);
 	if (ret == 0 && merge->version == RP_NETTRACE_V6)
 		ret = name_process(merge, strand);
 	return ret;
 }
 
-/* Find the thread's id in the merged trace, and state its process. */
+/* Find the thread's id in the merged trace. In version 4, an event states its process. */
 static int report_thread(struct merge *merge, struct strand *strand, uint64_t *ret_thread)
 {
-	const uint32_t index = (uint32_t)(strand - merge->strands) + 1;
 	const struct {
 		uint64_t thread;
 		uint32_t pid;
 	} __attribute__((packed)) payload = {
 		strand->event.thread, (uint32_t)strand->source->pid,
 	};
-	struct rp_thread_slot *slot;
-	int ret = rp_thread_table_add(&merge->threads, payload.thread, &slot);
+	const struct rp_encoder_event event = {
+		.type = merge->own[THREAD], .time_ns = merge->time_ns, .thread = payload.thread,
+		.payload = &payload, .payload_bytes = sizeof(payload),
+	};
+	bool is_new;
+	int ret = find_thread(merge, strand, payload.thread, ret_thread, &is_new);
 
-	*ret_thread = payload.thread;
-	if (ret || slot->sequence == index)
-		return ret;
-	if (merge->version == RP_NETTRACE_V6 && slot->sequence) {
-		*ret_thread += index * REUSE_STEP;
-		return 0;
-	}
-	slot->sequence = index;
-	return merge->version == RP_NETTRACE_V6 ? 0 :
-	       put_own(merge, THREAD, strand, payload.thread, &payload, sizeof(payload));
+	return ret || !is_new || merge->version == RP_NETTRACE_V6 ? ret :
+	       rp_encoder_event(merge->encoder, &event);
 }
 
 /* State the process of the strand's event, whose thread may get another id. */
@@ -211,7 +263,10 @@ static int report_end(struct merge *merge, struct strand *strand)
 	if (!source->pid)
 		return 0;
 	ret = strand->is_reported ? 0 : report_process(merge, strand);
-	return ret ? ret : put_own(merge, END, strand, payload.pid, &payload, sizeof(payload));
+	if (!ret)
+		ret = put_own(merge, END, strand, &payload, sizeof(payload));
+	return ret || merge->version != RP_NETTRACE_V6 || !source->exited ? ret :
+	       put_own(merge, PROCESS_EXIT, strand, NULL, 0);
 }
 
 static void free_fields(struct rp_field *fields, size_t count)

@@ -32,6 +32,9 @@ struct rp_trace_merge_source {
 	pid_t parent;			/* 0: unknown */
 	const char *name;		/* NULL, like the next, if pid is 0 */
 	const char *command_line;
+	bool is_new;			/* the process began after the trace */
+	bool replaces;			/* by execve(2) the program of an earlier source */
+	bool exited;			/* it has ended, and no program replaced this one */
 	uint64_t events;		/* set by rp_trace_merge() */
 	uint64_t lost;
 	bool whole;			/* the trace has its end */

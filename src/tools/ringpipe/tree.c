@@ -37,6 +37,8 @@ struct tree_member {
 	unsigned int execs;
 	unsigned int tries;
 	bool gone;
+	bool is_new;			/* it began after the trace */
+	bool replaced;			/* by the program of a later member */
 	struct rp_target target;	/* of the part that is recorded */
 	bool has_target;
 	pid_t recorder;
@@ -54,6 +56,7 @@ struct tree {
 	size_t count;
 	int signal_fd;
 	int64_t start_ms;
+	bool is_running;		/* the processes that existed before are known */
 	int64_t next_scan_ms;		/* of all processes */
 	unsigned int stops;		/* number of requests to stop */
 	bool failed;			/* the root cannot be recorded; reported */
@@ -92,7 +95,7 @@ static struct tree_member *add_member(struct tree *tree, const struct rp_proc *p
 	}
 	*member = (struct tree_member){
 		.pid = process->pid, .start_time = process->start_time,
-		.status_fd = -1, .spool_fd = -1, .end = NO_END,
+		.status_fd = -1, .spool_fd = -1, .end = NO_END, .is_new = tree->is_running,
 	};
 	(void)rp_proc_parent(member->pid, &member->parent);
 	tree->members[tree->count++] = member;
@@ -243,8 +246,11 @@ static void expect_next_program(struct tree *tree, struct tree_member *member)
 		return;
 	member->gone = true;
 	next = add_member(tree, &process);
-	if (next)
-		next->execs = member->execs + 1;
+	if (!next)
+		return;
+	next->execs = member->execs + 1;
+	next->is_new = false;
+	member->replaced = true;
 }
 
 static void try_again(const struct tree *tree, struct tree_member *member)
@@ -398,6 +404,8 @@ static int merge(const struct tree *tree, struct rp_output *output,
 				.fd = member->spool_fd, .pid = member->pid,
 				.parent = member->parent, .name = member->target.name,
 				.command_line = member->target.command_line,
+				.is_new = member->is_new, .replaces = member->execs > 0,
+				.exited = is_gone(member) && !member->replaced,
 			};
 	}
 	ret = rp_trace_merge(sources, count, tree->members[0]->pid, tree->plan->format,
@@ -464,6 +472,7 @@ void rp_tree_run(const struct rp_recording_plan *plan, struct rp_output *output,
 		scan(&tree);
 	else
 		tree.failed = true;
+	tree.is_running = true;
 	while (!is_over(&tree)) {
 		if (turn(&tree)) {
 			rp_tool_error("out of memory");

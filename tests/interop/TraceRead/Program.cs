@@ -111,7 +111,9 @@ static class Reader
 				row["stack"] = Stack(data.CallStack());
 				Print(row);
 			}
-			Print(Summarise(log));
+			var summary = Summarise(log);
+			summary["processes"] = Processes(log);
+			Print(summary);
 		}
 		finally
 		{
@@ -217,6 +219,15 @@ static class Reader
 
 	static JsonObject Summarise(TraceLog log) => Summarise(log.EventsLost, log.SessionStartTime,
 		log.PointerSize, log.NumberOfProcessors);
+
+	static JsonArray Processes(TraceLog log) => new([.. log.Processes.Select(process =>
+		(JsonNode)new JsonObject
+		{
+			["process"] = process.ProcessID,
+			["name"] = process.Name,
+			["command_line"] = process.CommandLine,
+			["events"] = process.EventsInProcess.Count(),
+		})]);
 
 	static JsonObject Summarise(int lost, DateTime start, int pointerSize,
 				    int processors) => new()
