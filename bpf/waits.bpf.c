@@ -225,7 +225,8 @@ static __always_inline struct thread_wait *make_wait(struct task_struct *task)
 	return bpf_map_lookup_elem(&more_waits, &thread);
 }
 
-static __always_inline void leave(struct task_struct *task, struct due *due, __u64 now)
+static __always_inline void leave(struct task_struct *task, struct due *due, bool preempt,
+				  __u64 now)
 {
 	struct thread_wait *wait;
 
@@ -238,8 +239,11 @@ static __always_inline void leave(struct task_struct *task, struct due *due, __u
 		count_loss(RP_WAIT_LOSS_STATE);
 		return;
 	}
-	/* The bits above these say how a sleep may be ended. */
-	wait->state = task->__state & RP_WAIT_STATE_MASK;
+	/*
+	 * A thread that is preempted on its way to sleep has the state of a sleep, and can run. The
+	 * bits above the mask say how a sleep may be ended.
+	 */
+	wait->state = preempt ? RP_WAIT_PREEMPTED : task->__state & RP_WAIT_STATE_MASK;
 	wait->began_ns = now;
 	wait->woken_ns = wait->state ? 0 : now;
 	wait->waker_thread = wait->waker_process = 0;
@@ -273,7 +277,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 
 	if (!due)
 		return 0;
-	leave(prev, due, now);
+	leave(prev, due, preempt, now);
 	come_back(next, due, now);
 	return 0;
 }

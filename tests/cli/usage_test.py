@@ -156,6 +156,15 @@ class Usage(ToolTest):
             err = self.run_tool("counters", "monitor", "1", option, "1.5", status=2)[1]
             self.assertIn(f"{option} requires SECONDS|1m30s, not '1.5'", err)
 
+    def test_short_times_are_a_number_with_a_unit_or_zero(self):
+        for text in ("0", "700ns", "500us", "2ms", "1s"):
+            out = self.run_tool("record", "--off-cpu", text, "--help")[0]
+            self.assertIn("--off-cpu 0|500us|2ms|1s", out)
+        for text in ("", "5", "ms", "1.5ms", "-1ms", "1m", "1ms2us", "1ms ", "00",
+                     "4294967296ns", "99999999999s"):
+            err = self.run_tool("record", "--off-cpu", text, status=2)[1]
+            self.assertIn(f"--off-cpu requires 0|500us|2ms|1s, not '{text}'", err)
+
     def test_version_is_printed(self):
         for option in ["--version", "-V"]:
             self.assertRegex(self.run_tool(option)[0], r"^ringpipe \d+\.\d+\.\d+\n$")

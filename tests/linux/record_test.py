@@ -185,12 +185,14 @@ class Chosen(Case):
 
 
 class Waits(Case):
+    options = ()
+
     @classmethod
     def setUpClass(cls):
         with tempfile.TemporaryDirectory() as folder:
             trace = os.path.join(folder, "t.nettrace")
-            done = subprocess.run([TOOL, "record", "-o", trace, "--", WAITS_HOST], text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            done = subprocess.run([TOOL, "record", "-o", trace, *cls.options, "--", WAITS_HOST],
+                                  text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                   timeout=PATIENCE, check=True)
             if "no waits are recorded" in done.stderr:
                 raise unittest.SkipTest(done.stderr)
@@ -232,7 +234,7 @@ class Waits(Case):
             self.assertLess(fields["runnable_ns"], fields["duration_ns"])
         return waits
 
-    def test_each_sleep_above_a_millisecond_is_there_once(self):
+    def test_each_sleep_above_the_threshold_is_there_once(self):
         waits = self.check("time", "wait_for_time", "hrtimer_nanosleep")
         for (_, fields), asked in zip(waits, [2e6, 5e6, 20e6] * 5):
             # The timer is started some microseconds before the thread leaves its processor.
@@ -257,6 +259,23 @@ class Waits(Case):
 
     def test_nothing_is_lost(self):
         self.assertEqual(self.summary["events_lost"], 0)
+
+
+class AllWaits(Waits):
+    options = ("--off-cpu", "0")
+
+    def check(self, kind, function, kernel_function):
+        """The trace has as many sleeps as the kernel counted, and each has its stack."""
+        waits = [(event, fields) for event, fields in self.waits_in(function) if fields["state"]]
+        self.assertEqual([len(waits)], self.took[kind + "_sleeps"])
+        for event, fields in waits:
+            self.assertIn(kernel_function, functions(event))
+            self.assertLess(fields["runnable_ns"], fields["duration_ns"])
+        return waits
+
+    def test_each_sleep_above_the_threshold_is_there_once(self):
+        waits = self.check("time", "wait_for_time", "hrtimer_nanosleep")
+        self.assertTrue([fields for _, fields in waits if fields["duration_ns"] < 1e6])
 
 
 class Sessions(Case):

@@ -32,7 +32,6 @@
 #define PASS_MS 100
 #define PRIORITY -10
 #define STATUS_MS 1000
-#define WAIT_NS 1000000u
 
 struct run {
 	const struct rp_tool_options *options;
@@ -246,8 +245,8 @@ static void print_result(const struct run *run)
 static int start(struct run *run)
 {
 	const struct rp_recorder_options options = {
-		.frequency_hz = FREQUENCY_HZ, .wait_ns = WAIT_NS, .output = &run->machine,
-		.process = run->options->pid,
+		.frequency_hz = FREQUENCY_HZ, .wait_ns = run->options->off_cpu_ns,
+		.output = &run->machine, .process = run->options->pid,
 	};
 	int ret = rp_recorder_create(&options, &run->recorder);
 

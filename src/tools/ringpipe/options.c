@@ -24,25 +24,6 @@ struct rp_option {
 	int (*take)(struct rp_tool_options *options, const char *value);
 };
 
-int rp_number_parse(const char *text, uint64_t max, uint64_t *ret_number)
-{
-	uint64_t number = 0;
-
-	if (*text == '\0')
-		return -EINVAL;
-	for (; *text; text++) {
-		if (*text < '0' || *text > '9')
-			return -EINVAL;
-		if (__builtin_mul_overflow(number, 10, &number) ||
-		    __builtin_add_overflow(number, (uint64_t)(*text - '0'), &number))
-			return -ERANGE;
-	}
-	if (number > max)
-		return -ERANGE;
-	*ret_number = number;
-	return 0;
-}
-
 static int take_pid(struct rp_tool_options *options, const char *value)
 {
 	uint64_t pid;
@@ -78,54 +59,19 @@ static int take_providers(struct rp_tool_options *options, const char *value)
 	return *value ? 0 : -EINVAL;
 }
 
-/*
- * Parses "90", "90s", "1m30s" or "2h": each unit at most once, from large to small; a number
- * without unit is last.
- */
-static int parse_duration(const char *value, uint64_t *ret_ms)
-{
-	static const struct {
-		char letter;
-		uint64_t ms;
-	} units[] = { { 'h', 3600000 }, { 'm', 60000 }, { 's', 1000 } };
-	uint64_t total = 0;
-	size_t unit = 0;
-
-	while (*value) {
-		char digits[10];
-		size_t length = strspn(value, "0123456789");
-		uint64_t number;
-
-		if (length == 0 || length >= sizeof(digits))
-			return -EINVAL;
-		memcpy(digits, value, length);
-		digits[length] = '\0';
-		value += length;
-		if (rp_number_parse(digits, UINT32_MAX, &number))
-			return -EINVAL;
-		while (unit < 3 && *value && units[unit].letter != *value)
-			unit++;
-		if (unit == 3)
-			return -EINVAL;
-		if (*value)
-			total += number * units[unit++].ms, value++;
-		else
-			total += number * 1000;
-	}
-	if (total == 0)
-		return -EINVAL;
-	*ret_ms = total;
-	return 0;
-}
-
 static int take_duration(struct rp_tool_options *options, const char *value)
 {
-	return parse_duration(value, &options->duration_ms);
+	return rp_duration_parse(value, &options->duration_ms);
+}
+
+static int take_shortest_wait(struct rp_tool_options *options, const char *value)
+{
+	return rp_short_time_parse(value, &options->off_cpu_ns);
 }
 
 static int take_last(struct rp_tool_options *options, const char *value)
 {
-	return parse_duration(value, &options->last_ms);
+	return rp_duration_parse(value, &options->last_ms);
 }
 
 static int take_buffer(struct rp_tool_options *options, const char *value)
@@ -207,7 +153,7 @@ static int take_refresh(struct rp_tool_options *options, const char *value)
 {
 	uint64_t ms;
 
-	if (parse_duration(value, &ms) || ms > REFRESH_MAX_MS)
+	if (rp_duration_parse(value, &ms) || ms > REFRESH_MAX_MS)
 		return -EINVAL;
 	options->refresh_ms = ms;
 	return 0;
@@ -308,6 +254,9 @@ static const struct rp_option options_table[] = {
 	{ RP_OPTION_KERNEL, 0, "kernel", "GROUPS",
 	  "add kernel events of the process: sched, faults, block, syscalls,\n"
 	  "or all; needs root, or CAP_BPF and CAP_PERFMON", take_kernel },
+	{ RP_OPTION_OFF_CPU, 0, "off-cpu", "0|500us|2ms|1s",
+	  "record the waits of threads from this time on (1ms); 0 records\n"
+	  "all waits", take_shortest_wait },
 	{ RP_OPTION_QUIET, 'q', "quiet", NULL, "print no progress and no summary", NULL },
 	{ RP_OPTION_EVENTS, 0, "events", NULL, "print each event instead of a summary", NULL },
 	{ RP_OPTION_OWN_EVENTS, 0, "events", NULL,
@@ -546,7 +495,7 @@ int rp_options_parse(const struct rp_tool_command *command, int argc, char **arg
 {
 	struct rp_tool_options options = {
 		.buffer_mb = 64, .top = UINT64_MAX, .dump_type = 2, .refresh_ms = 1000,
-		.port = 9464,
+		.port = 9464, .off_cpu_ns = 1000000,
 	};
 	int kept = 0, i = 0;
 

@@ -58,6 +58,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_LISTEN = 1ull << 33,
 	RP_OPTION_LAST = 1ull << 34,
 	RP_OPTION_NETTRACE = 1ull << 35, /* --format takes a version of nettrace, too */
+	RP_OPTION_OFF_CPU = 1ull << 36,
 };
 
 /* How a command prints its rows. */
@@ -77,6 +78,7 @@ struct rp_tool_options {
 	const char *providers;
 	uint64_t duration_ms;
 	uint64_t last_ms;
+	uint64_t off_cpu_ns;		/* the shortest wait to record; 0: all */
 	uint32_t buffer_mb;
 	uint32_t block_ms;
 	uint32_t roll_mb;
@@ -143,6 +145,15 @@ const char *rp_options_argument(uint64_t mask, const char *word);
  * otherwise.
  */
 int rp_number_parse(const char *text, uint64_t max, uint64_t *ret_number);
+
+/*
+ * Parses "90", "90s", "1m30s" or "2h": each unit at most once, from large to small; a number
+ * without unit is last. 0; -EINVAL, also for a time of 0.
+ */
+int rp_duration_parse(const char *value, uint64_t *ret_ms);
+
+/* Parses a number with one of the units ns, us, ms and s, or "0" alone. 0; -EINVAL. */
+int rp_short_time_parse(const char *text, uint64_t *ret_ns);
 
 int rp_command_ps(const struct rp_tool_options *options);
 int rp_command_list(const struct rp_tool_options *options);
