@@ -89,6 +89,17 @@ class Version6(ToolTest):
             self.assertNotIn("trace_id", row)
             self.assertNotIn("labels", row)
 
+    def test_an_activity_is_a_trace_where_the_span_is_that_of_the_related_id(self):
+        related = bytes(8) + struct.pack(">Q", 0x1122334455667788)
+        activity, span = (1, GUID), (4, struct.pack("<Q", 0x1122334455667788))
+        trace = v6.Trace().threads(*SEQUENCE).define(1, "Shop", "Order", 5)
+        trace.labels(1, [[activity, (2, related), span], [activity, (2, GUID), span],
+                         [activity, (2, related)], [activity, (2, related), (3, b"T" * 16), span]])
+        rows = self.events(trace.events(*[event(labels=i) for i in (1, 2, 3, 4)]))
+        self.assertEqual([row.get("trace_id") for row in rows],
+                         [GUID_TEXT.replace("-", ""), None, None, "54" * 16])
+        self.assertEqual(rows[0]["span_id"], "1122334455667788")
+
     def test_losses_count_from_0_for_each_capture_index(self):
         for points, first, lost in ((((9, 1),), 1, 0), (((9, 1),), 4, 3 + 2**31 - 1),
                                     (((9, 6),), 1, 5), (((9, 1), (2, 7)), 1, 7)):

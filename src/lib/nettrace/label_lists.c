@@ -176,6 +176,19 @@ static void forget(struct rp_label_lists *lists)
 	lists->id = 0;
 }
 
+/*
+ * A list of ringpipe does not repeat the trace id that is the activity id. It shows that by the
+ * span id of the related id (label_set.c).
+ */
+static void find_trace_id(struct rp_labels *labels)
+{
+	const uint64_t span = __builtin_bswap64(labels->span_id);
+
+	if (!(labels->replaces & 1 << RP_LABEL_TRACE_ID) && span &&
+	    !memcmp(labels->related.bytes + 8, &span, sizeof(span)))
+		memcpy(labels->trace_id, labels->activity.bytes, sizeof(labels->trace_id));
+}
+
 /* rp_label_lists_add() has checked the bytes. */
 static int decode(struct rp_label_lists *lists, uint32_t id)
 {
@@ -199,6 +212,7 @@ static int decode(struct rp_label_lists *lists, uint32_t id)
 	if (lists->others.failed || lists->texts.failed)
 		return -ENOMEM;
 	resolve_texts(lists);
+	find_trace_id(&lists->labels);
 	lists->id = id;
 	return 0;
 }

@@ -24,8 +24,8 @@ void rp_label_set_fini(struct rp_label_set *set);
 
 /*
  * Find or make the list of an event with these ids, of which each may be NULL or zero. The list has
- * them as activity ids. If the process did not make the activity id, the list has the trace id and
- * the span id that rp_traceparent_parse() put there, too.
+ * them as activity ids. If the process did not make the activity id, it is a trace id, and the list
+ * also has the span id that rp_traceparent_parse() put into the related id.
  *
  * Return: 0, with id 0 for no ids; -ENOMEM.
  */
