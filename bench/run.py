@@ -302,6 +302,17 @@ def suite_traced(build):
                  'event with a tracer / bare uprobe', limit=1.1)
 
 
+def suite_waits(build):
+    found = figures_if_possible('waits of all threads', '', build, 'bench-waits', 'ringpipe',
+                                'ringpipe-record')
+    if not found:
+        return True
+    measure.rows_of(found)
+    for way in ('ringpipe record', 'records of perf_events'):
+        ratio(found, f'switch, {way}', 'switch')
+    return True
+
+
 def suite_recover(build):
     with tempfile.TemporaryDirectory(dir=measure.output_folder()) as folder:
         found = figures([os.path.join(build, 'bench', 'bench-recover'), folder])
@@ -328,6 +339,7 @@ SUITES = {
     'bridge': suite_bridge,
     'kernel': suite_kernel,
     'traced': suite_traced,
+    'waits': suite_waits,
 }
 
 
