@@ -39,8 +39,6 @@ class Usage(ToolTest):
                 (["ps", "--format"], "--format requires text|json|csv"),
                 (["flight", "start", "-p", "1", "--format", "csv"], "--format requires 4 or 6"),
                 (["report", "t", "--format", "6"], "--format requires text, json or csv"),
-                (["collect", "-p", "1", "--kernel", "all", "--format", "6"],
-                 "cannot be used with --kernel"),
                 (["recover", "left", "--format", "csv"], "--format requires --list"),
                 (["counters", "serve", "-p", "1", "--format", "csv"],
                  "unknown option --format"),

@@ -21,6 +21,7 @@ import clients  # noqa: E402
 
 TOOL = os.environ["RINGPIPE"]
 STRICT = os.environ["STRICT"]
+VERSION = os.environ["TEST_NETTRACE_VERSION"]  # of the traces
 HOST = os.environ["KERNEL_HOST"]
 SHIM = os.environ["SHIM"]
 SANITIZED = os.environ["SANITIZERS"] != "none"
@@ -86,8 +87,8 @@ class KernelTest(unittest.TestCase):
         if shim:
             environment.update(LD_PRELOAD=SHIM, BPF_SHIM=shim)
         tool = subprocess.Popen([*prefix, TOOL, "collect", "-p", str(host.pid), "-o",
-                                 self.path("trace"), *arguments], env=environment,
-                                stderr=subprocess.PIPE, text=True, **options)
+                                 self.path("trace"), "--format", VERSION, *arguments],
+                                env=environment, stderr=subprocess.PIPE, text=True, **options)
         self.addCleanup(self.reap, tool)
         host.await_session()
         return tool
@@ -114,6 +115,8 @@ class KernelTest(unittest.TestCase):
     def strict(self):
         """Return the findings of the strict reader, independent of the library, in a trace without
         a fault."""
+        with open(self.path("trace"), "rb") as trace:
+            self.assertEqual(trace.read(12)[8:] == bytes(4), VERSION == "6")
         done = subprocess.run([STRICT, "--kernel", self.path("trace")], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, check=False, timeout=PATIENCE)
         self.assertEqual((done.returncode, done.stderr.decode()), (0, ""))
@@ -326,9 +329,10 @@ class Namespace(KernelTest):
 class Ends(KernelTest):
     def test_command_is_traced_from_start_to_end(self):
         done = subprocess.run([TOOL, "collect", "-q", "--kernel", "syscalls", "-o",
-                               self.path("trace"), "--", HOST], input="syscalls 50\n", text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
-                              env=self.environment, timeout=PATIENCE)
+                               self.path("trace"), "--format", VERSION, "--", HOST],
+                              input="syscalls 50\n", text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, check=False, env=self.environment,
+                              timeout=PATIENCE)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         thread = int(done.stdout.splitlines()[-1])
         rows = self.events()

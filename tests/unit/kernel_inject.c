@@ -114,6 +114,64 @@ Test(kernel_inject, events_stand_at_their_time_and_losses_of_both_are_reported)
 	free(all.bytes);
 }
 
+static void with_activity(struct rp_encoder *encoder, const struct rp_encoder_event_type *type,
+			  uint64_t time_ns, uint64_t thread, const char *activity)
+{
+	const struct rp_encoder_event event = {
+		.type = type, .time_ns = TRACE_START_NS + time_ns, .thread = thread,
+		.activity = (const struct rp_guid *)activity,
+	};
+
+	cr_assert_eq(rp_encoder_event(encoder, &event), 0);
+}
+
+/* Writes "time/first character of the activity " of each event. */
+static void report_activities(const struct inject_output *all, char text[4096])
+{
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_reader *reader;
+	int ret;
+
+	*text = '\0';
+	cr_assert_eq(rp_reader_open_memory(all->bytes, all->size, &reader), 0);
+	while ((ret = rp_reader_next(reader, &event)) == 1)
+		sprintf(text + strlen(text), "%lld/%c ", (long long)event.time_ns,
+			event.activity.bytes[0] ? event.activity.bytes[0] : '-');
+	cr_expect_eq(ret, 0, "%s", rp_reader_error(reader));
+	rp_reader_close(reader);
+}
+
+/* The lists of version 6 end with a sequence point, while the activity of a thread goes on. */
+Test(kernel_inject, kernel_events_have_the_activity_of_their_thread)
+{
+	struct rp_kernel_inject *inject = make();
+	struct rp_encoder *encoder = trace_begin();
+	struct rp_encoder_event_type *type = trace_define(encoder, "Theirs", 1, NULL, 0);
+	struct inject_output all = { 0 };
+	char text[4096];
+	uint8_t *trace;
+	size_t size;
+
+	for (uint64_t i = 0; i < 6; i++)
+		put(inject, 1, 150 + 100 * i, i == 3 ? 9 : 7, i, 0);
+	with_activity(encoder, type, 100, 7, "Aaaaaaaaaaaaaaaa");
+	with_activity(encoder, type, 200, 8, "Bbbbbbbbbbbbbbbb");
+	cr_assert_eq(rp_encoder_sequence_point(encoder, TRACE_START_NS + 300, 0), 0);
+	with_activity(encoder, type, 400, 8, "Bbbbbbbbbbbbbbbb");
+	with_activity(encoder, type, 500, 7, "Cccccccccccccccc");
+	with_activity(encoder, type, 600, 7, NULL);
+	trace = trace_end(encoder, &size);
+	cr_assert_eq(rp_kernel_inject_feed(inject, trace, size), 0);
+	cr_assert_eq(rp_kernel_inject_finish(inject), 0);
+	inject_gather(inject, &all);
+	report_activities(&all, text);
+	cr_expect_str_eq(text, "100/A 150/A 200/B 250/A 350/A 400/B 450/- 500/C 550/C 600/- "
+			 "650/- ");
+	rp_kernel_inject_destroy(inject);
+	free(all.bytes);
+	free(trace);
+}
+
 Test(kernel_inject, pieces_of_any_size_give_the_same_stream)
 {
 	struct inject_output whole = { 0 };

@@ -132,8 +132,21 @@ static uint8_t *put_guid(uint8_t *p, const uint8_t *guid, const uint8_t *known, 
 	return p + 16;
 }
 
+static uint8_t *put_ids(uint8_t *p, const struct rp_wire_event *state,
+			const struct rp_wire_event *event, bool has_labels, uint8_t *flags)
+{
+	if (!has_labels) {
+		p = put_guid(p, event->activity, state->activity, RP_EVENT_ACTIVITY, flags);
+		return put_guid(p, event->related, state->related, RP_EVENT_RELATED, flags);
+	}
+	if (event->labels == state->labels)
+		return p;
+	*flags |= RP_EVENT_LABELS;
+	return rp_wire_varint_put(p, event->labels);
+}
+
 size_t rp_wire_event_put(struct rp_wire_event *state, const struct rp_wire_event *event,
-			 uint8_t *out)
+			 bool has_labels, uint8_t *out)
 {
 	uint8_t flags = event->sorted ? RP_EVENT_SORTED : 0, *p = out + 1;
 
@@ -157,8 +170,7 @@ size_t rp_wire_event_put(struct rp_wire_event *state, const struct rp_wire_event
 		p = rp_wire_varint_put(p, event->stack);
 	}
 	p = rp_wire_varint_put(p, event->time - state->time);
-	p = put_guid(p, event->activity, state->activity, RP_EVENT_ACTIVITY, &flags);
-	p = put_guid(p, event->related, state->related, RP_EVENT_RELATED, &flags);
+	p = put_ids(p, state, event, has_labels, &flags);
 	if (event->payload_bytes != state->payload_bytes) {
 		flags |= RP_EVENT_SIZE;
 		p = rp_wire_varint_put(p, event->payload_bytes);

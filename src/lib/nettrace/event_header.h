@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Event headers: read both kinds from untrusted bytes, write the compressed kind of V4. */
+/* Event headers: read both kinds from untrusted bytes, write the compressed kind. */
 #ifndef RP_NETTRACE_EVENT_HEADER_H
 #define RP_NETTRACE_EVENT_HEADER_H
 
@@ -62,9 +62,10 @@ void rp_wire_block_header_put(uint8_t *out, uint64_t first_time, uint64_t last_t
 
 /*
  * Writes a compressed header, of what differs from the event before in this block (zero for the
- * first), which `state` has and then holds. Returns its size.
+ * first), which `state` has and then holds. `has_labels`: as in struct rp_wire_layout. Returns its
+ * size.
  */
 size_t rp_wire_event_put(struct rp_wire_event *state, const struct rp_wire_event *event,
-			 uint8_t *out);
+			 bool has_labels, uint8_t *out);
 
 #endif

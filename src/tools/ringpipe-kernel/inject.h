@@ -48,7 +48,7 @@ int rp_kernel_inject_put(struct rp_kernel_inject *inject,
 /*
  * Process the next bytes of the stream.
  *
- * Return: 0; -EBADMSG: it is damaged; -EPROTONOSUPPORT: no V4, or a clock other than
+ * Return: 0; -EBADMSG: it is damaged; -EPROTONOSUPPORT: no V4 or V6, or a clock other than
  * CLOCK_MONOTONIC in ns; -ENOMEM. After an error, the rest of the stream is copied unchanged.
  */
 int rp_kernel_inject_feed(struct rp_kernel_inject *inject, const void *bytes, size_t size);

@@ -82,7 +82,7 @@ static int feed(struct filter *filter, size_t size)
 	if (ret == -EBADMSG || ret == -EPROTONOSUPPORT) {
 		fprintf(stderr, "ringpipe: --kernel: %s; no kernel events from here on\n",
 			ret == -EBADMSG ? "the process sends damaged data" :
-			"the process's trace is no nettrace V4 with times in ns");
+			"the process's trace is no nettrace V4 or V6 with times in ns");
 		stop_probe(filter);
 		ret = 0;
 	}

@@ -336,10 +336,6 @@ int rp_command_collect(const struct rp_tool_options *options)
 		rp_tool_error("collect: --kernel traces one process; do not use it with --tree");
 		return RP_EXIT_USAGE;
 	}
-	if (options->nettrace == 6 && options->kernel) {
-		rp_tool_error("collect: --format 6 cannot be used with --kernel");
-		return RP_EXIT_USAGE;
-	}
 	if (plan_recording(options, &plan))
 		return RP_EXIT_USAGE;
 	status = options->child ? collect_child(options, &plan) : collect_process(options, &plan);
