@@ -28,7 +28,7 @@ static struct rp_session *start(const char *path, int fd, uint32_t block_ms)
 	struct rp_session_options options = {
 		.size = sizeof(options), .providers = &wanted, .provider_count = 1,
 		.output_path = path, .output_fd = fd, .buffer_bytes = 1u << 20,
-		.block_ms = block_ms,
+		.block_ms = block_ms, .format = nettrace_version(),
 	};
 	struct rp_session *session;
 

@@ -43,7 +43,7 @@ int main(int argc, char **argv)
 	struct rp_session_options options = {
 		.size = sizeof(options), .providers = &wanted, .provider_count = 1,
 		.output_path = argv[1], .buffer_bytes = RP_SESSION_BUFFER_MIN,
-		.flags = RP_SESSION_STACKS,
+		.flags = RP_SESSION_STACKS, .format = nettrace_version(),
 	};
 	struct rp_session *session;
 	int fd;
