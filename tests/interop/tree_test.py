@@ -57,6 +57,31 @@ class Tree(clients.Scratch):
         self.assertEqual(summary["events_lost"], 0)
         self.compare_with_report(trace, rows, summary["processes"])
 
+    def test_traceevent_lists_each_life_of_a_process_id(self):
+        alone = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        script = "test -w /proc/sys/kernel/ns_last_pid"
+        if subprocess.run([*alone, "sh", "-c", script], stderr=subprocess.DEVNULL,
+                          check=False).returncode:
+            self.skipTest("no pid namespaces here")
+        trace = self.path("again.nettrace")
+        subprocess.run([*alone, os.environ["RINGPIPE"], "collect", "--tree", "--format", "6", "-o",
+                        trace, "--stacks", "--", os.environ["FORKS"], "again", "3", str(EVENTS)],
+                       check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=300)
+        done = subprocess.run([*clients.trace_read_command(), "--stacks", trace], check=True,
+                              stdout=subprocess.PIPE, text=True, timeout=300)
+        *rows, summary = map(json.loads, done.stdout.splitlines())
+        serials = collections.defaultdict(list)
+        for row in rows:
+            if row["provider"] == "Test-Forks" and "serial" in row["fields"]:
+                self.assertEqual(row["process"], row["fields"]["process"])
+                # The functions are those of this process, not of the one before.
+                self.assertIn("forks_mark", row["stack"][0]["method"])
+                serials[row["process"], row["thread"]].append(row["fields"]["serial"])
+        self.assertEqual(list(serials.values()), [list(range(EVENTS))] * 4)
+        self.assertEqual(sum(process == 1000 for process, _ in serials), 3)
+        listed = [row["process"] for row in summary["processes"]]
+        self.assertEqual((listed.count(1000), len(listed)), (3, 4))
+
     def compare_with_report(self, trace, rows, processes):
         """TraceEvent and the command list the same processes, with as many events of each."""
         done = subprocess.run([os.environ["RINGPIPE"], "report", "--format=json", trace],

@@ -9,6 +9,8 @@
  *	kill	the same, but the last worker's worker is killed after it has written
  *	stay	the process ends when its standard input ends
  *	exec	the same, but the last worker's worker then executes `forks exit 0 EVENTS`
+ *	again	the workers have one process id and run one after another, without workers of their
+ *		own; the caller is alone in its pid namespace and may choose ids
  *	daemon	by exit(); the forking process is a daemon, whose parent and grandparent have ended
  */
 #include <poll.h>
@@ -87,6 +89,26 @@ static void become_daemon(void)
 		_exit(1);
 }
 
+/* Fork until the child has the id. Another process may take it meanwhile. */
+static void run_as(pid_t id)
+{
+	for (;;) {
+		FILE *file = fopen("/proc/sys/kernel/ns_last_pid", "we");
+		pid_t child;
+
+		if (!file || fprintf(file, "%d", (int)id - 1) < 0 || fclose(file) != 0)
+			_exit(1);
+		child = fork();
+		if (child == 0 && getpid() == id)
+			write_events();
+		if (child <= 0)
+			exit(child < 0);
+		waitpid(child, NULL, 0);
+		if (child == id)
+			return;
+	}
+}
+
 int main(int argc, char **argv)
 {
 	int workers;
@@ -99,6 +121,12 @@ int main(int argc, char **argv)
 	if (!strcmp(how, "daemon")) {
 		write_events();
 		become_daemon();
+	}
+	if (!strcmp(how, "again")) {
+		write_events();
+		for (int i = 0; i < workers; i++)
+			run_as(1000);
+		return 0;
 	}
 	for (int i = 0; i < workers; i++) {
 		if (fork() == 0) {
