@@ -15,6 +15,14 @@
 #include "tools/ringpipe-kernel/current.h"
 #include "tools/ringpipe-kernel/inject.h"
 
+#define RP_INJECT_LISTS 256u
+
+/* A list of one activity id alone, in the output since its last sequence point. */
+struct rp_inject_list {
+	struct rp_guid activity;
+	uint32_t id;			/* 0: none */
+};
+
 struct rp_kernel_inject {
 	struct rp_plan *plans;
 	size_t definition_count;
@@ -44,6 +52,7 @@ struct rp_kernel_inject {
 	struct rp_label_lists labels;	/* of the stream, by its ids */
 	struct rp_outbuf label_ranges;	/* struct label_range, since the last sequence point */
 	struct rp_label_set label_set;	/* of kernel events, and the next id of the output */
+	struct rp_inject_list lists[RP_INJECT_LISTS];	/* by a hash of the activity */
 };
 
 int rp_inject_put_object(struct rp_kernel_inject *inject, enum rp_block_kind kind,

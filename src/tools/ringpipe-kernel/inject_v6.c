@@ -45,6 +45,38 @@ static int find_index(struct rp_kernel_inject *inject, uint64_t thread, uint64_t
 	return ret ? ret : put_row(inject, *ret_index, inject->process, thread);
 }
 
+static struct rp_inject_list *list_of(struct rp_kernel_inject *inject,
+				      const struct rp_guid *activity)
+{
+	uint64_t words[2];
+
+	memcpy(words, activity, sizeof(words));
+	words[0] = (words[0] ^ words[1]) * 0x9e3779b97f4a7c15ull;
+	return &inject->lists[words[0] >> 32 & (RP_INJECT_LISTS - 1)];
+}
+
+static void note_list(struct rp_kernel_inject *inject, const struct rp_guid *activity, uint32_t id)
+{
+	*list_of(inject, activity) = (struct rp_inject_list){ *activity, id };
+}
+
+/* Kernel events use the list that the process's events use, if it has the activity alone. */
+static int find_list(struct rp_kernel_inject *inject, const struct rp_guid *activity,
+		     uint32_t *ret_id)
+{
+	const struct rp_inject_list *list = list_of(inject, activity);
+	int ret;
+
+	if (list->id && !memcmp(&list->activity, activity, sizeof(*activity))) {
+		*ret_id = list->id;
+		return 0;
+	}
+	ret = rp_label_set_intern(&inject->label_set, activity, NULL, ret_id);
+	if (!ret && *ret_id)
+		note_list(inject, activity, *ret_id);
+	return ret;
+}
+
 int rp_inject_identify_v6(struct rp_kernel_inject *inject, uint64_t thread,
 			  struct rp_wire_event *event)
 {
@@ -59,8 +91,7 @@ int rp_inject_identify_v6(struct rp_kernel_inject *inject, uint64_t thread,
 		ret = rp_inject_close_block(inject);
 	if (!ret)
 		ret = find_index(inject, thread, &event->thread);
-	return ret ? ret : rp_label_set_intern(&inject->label_set, &activity, NULL,
-					       &event->labels);
+	return ret ? ret : find_list(inject, &activity, &event->labels);
 }
 
 int rp_inject_put_labels(struct rp_kernel_inject *inject)
@@ -207,6 +238,8 @@ static int pass_event(struct rp_kernel_inject *inject, struct rp_wire_event even
 	moved.labels = find_labels(inject, event.labels);
 	if (!ret)
 		ret = rp_inject_put_event(inject, &moved, payload.at);
+	if (moved.labels && labels->replaces == 1 << RP_LABEL_ACTIVITY && !labels->count)
+		note_list(inject, &labels->activity, moved.labels);
 	event.thread = row->thread;
 	memcpy(event.activity, labels->activity.bytes, sizeof(event.activity));
 	return ret ? ret : rp_current_follow(&inject->current, &event, opcode);
@@ -273,6 +306,7 @@ static int pass_sequence_point(struct rp_kernel_inject *inject, struct rp_cursor
 	rp_label_lists_clear(&inject->labels);
 	rp_label_set_next(&inject->label_set, true);
 	inject->label_ranges.size = 0;
+	memset(inject->lists, 0, sizeof(inject->lists));
 	return ret;
 }
 
