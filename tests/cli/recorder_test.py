@@ -109,8 +109,9 @@ class Recorder(ToolTest):
         host = self.start_host()
         process = self.start("flight", "start", "-p", host.pid, "--last", "1h")
 
-        self.wait_until(lambda: len(json.loads(
-            self.run_tool("list", host.pid, "--format=json")[0])) > 0)
+        # A signal that comes before the session ends the command in the default way.
+        self.wait_until(lambda: any(row["kind"] == "session" for row in json.loads(
+            self.run_tool("list", host.pid, "--format=json")[0])))
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=PATIENCE)
         self.assertEqual(process.returncode, 130)
