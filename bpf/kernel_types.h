@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the programs read of the kernel. libbpf relocates the members to the running kernel's types,
- * so the order and the missing members do not matter.
+ * The members of the kernel's types that the programs read. libbpf relocates them to the types of
+ * the running kernel, so their order, and the members that are missing here, do not matter.
  */
 #ifndef RP_BPF_KERNEL_TYPES_H
 #define RP_BPF_KERNEL_TYPES_H

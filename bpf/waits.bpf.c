@@ -4,8 +4,9 @@
  * its stack, and who woke it, with the waker's stack.
  *
  * sched_switch: the thread that leaves gets the time in its storage. The thread that comes back has
- * waited. If it waited long, its kernel stack is stored, which is still the one that it waited in,
- * and its record is due. Each processor runs one thread, so it has at most one due record.
+ * waited. If it waited long, the program stores its kernel stack, which has not changed since the
+ * wait began, and its record is due. Each processor runs one thread, so it has at most one due
+ * record.
  *
  * rseq_update: the kernel calls it on the way to user mode, in the context of the thread, if the
  * thread has registered a restartable sequence, as every thread of glibc 2.35 has. The due record

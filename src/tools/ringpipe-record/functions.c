@@ -19,7 +19,7 @@ struct function {
 	char *name;
 };
 
-/* What is known of one image. */
+/* The functions that queries found in one image. */
 struct known {
 	const struct rp_image *image;
 	struct function *functions;	/* sorted by start */

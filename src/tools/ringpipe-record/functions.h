@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the names of the functions in stacks, and puts them into the trace. What an image's symbol
- * tables showed is kept for all processes and all later stacks.
+ * Finds the names of the functions in stacks, and puts them into the trace. The names found in an
+ * image serve all processes and all later stacks.
  */
 #ifndef RP_RECORD_FUNCTIONS_H
 #define RP_RECORD_FUNCTIONS_H

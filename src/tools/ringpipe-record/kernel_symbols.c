@@ -120,7 +120,7 @@ const struct rp_kernel_symbol *rp_kernel_symbols_find(const struct rp_kernel_sym
 	if (above == 0)
 		return NULL;
 	symbol = &symbols->symbols[above - 1];
-	/* Of several names for one address, the first one in the file. */
+	/* If one address has several names, take the first one in the file. */
 	while (symbol > symbols->symbols && symbol[-1].start == symbol->start)
 		symbol--;
 	*ret_end = above < symbols->count ? symbols->symbols[above].start :

@@ -28,7 +28,7 @@ struct rp_machine_process {
 	bool has_ended;
 	bool is_kernel;			/* a thread of the kernel */
 
-	/* Of the trace. */
+	/* The state of the process in the trace. */
 	bool in_trace;
 	bool renamed;			/* since it was put into the trace */
 	uint32_t kernel_mapping;	/* 0: none yet */
