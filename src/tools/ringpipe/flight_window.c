@@ -119,11 +119,11 @@ static int wait_until(const struct rp_flight_trial *trial, int64_t begun, int64_
 static int64_t measure(const struct rp_flight_trial *trial, uint64_t *ret_window_ms)
 {
 	const int64_t begun = rp_now_ms(), last = (int64_t)trial->last_ms;
-	int64_t window = 0;
+	int64_t look = FIRST_LOOK_MS < last ? FIRST_LOOK_MS : last, window;
 
-	for (int64_t look = FIRST_LOOK_MS;; look *= 2) {
-		int64_t since = look < last ? look : last, elapsed;
-		int ret = wait_until(trial, begun, begun + since);
+	for (;;) {
+		int64_t elapsed;
+		int ret = wait_until(trial, begun, begun + look);
 
 		/* Taken before the snapshot, whose window ends at a later time. */
 		elapsed = rp_now_ms() - begun;
@@ -134,8 +134,10 @@ static int64_t measure(const struct rp_flight_trial *trial, uint64_t *ret_window
 		window = *ret_window_ms ? (int64_t)*ret_window_ms : 1;
 		if (window < elapsed - elapsed / 10)
 			break;
-		if (since == last)
+		if (window >= last)
 			return trial->buffer_mb;
+		/* A window is a little shorter than the time since the session began. */
+		look = look * 2 < last ? look * 2 : elapsed + last - window;
 	}
 	window = trial->buffer_mb * last * 5 / (window * 4) + 1;
 	return window > trial->buffer_mb ? window : trial->buffer_mb;
