@@ -174,6 +174,13 @@ static bool is_own(uint64_t at)
 
 static bool saw_section, saw_rdtsc;
 
+static bool is_rdtsc(const uint8_t *code)
+{
+	const bool is_rdtscp = code[0] == 0x0f && code[1] == 0x01 && code[2] == 0xf9;
+
+	return is_rdtscp || (code[0] == 0x0f && code[1] == 0x31);
+}
+
 /* Continues the child until its next stop. Return: false if it ended instead. */
 static bool go_on(pid_t child, int how, int *ret_status)
 {
@@ -249,7 +256,7 @@ static double step_through(pid_t child)
 			if (*code == 0xcc)
 				return seen;
 			seen++;
-			saw_rdtsc |= code[0] == 0x0f && code[1] == 0x31;
+			saw_rdtsc |= is_rdtsc(code);
 			last = at;
 			if (look_for_it(child, at))
 				continue;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The map from ticks to nanoseconds, with points that the test sets. */
+#include <sched.h>
+
 #include <criterion/criterion.h>
 
 #include "base/clock.h"
@@ -58,4 +60,40 @@ Test(base_clock, nanoseconds_stay_what_they_are)
 	rp_clock_is_tsc = false;
 	for (unsigned int i = 0; i < sizeof(times) / sizeof(times[0]); i++)
 		cr_expect_eq(rp_clock_map_ns(&map, times[i]), times[i], "%lu", times[i]);
+}
+
+static void expect_own_processor(const char *clock)
+{
+	cpu_set_t all, one;
+	uint64_t last = 0;
+
+	cr_assert_eq(sched_getaffinity(0, sizeof(all), &all), 0);
+	rp_clock_init(clock);
+	for (int i = 0; i < CPU_SETSIZE; i++) {
+		uint16_t processor = UINT16_MAX;
+		uint64_t ticks;
+
+		if (!CPU_ISSET(i, &all))
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(i, &one);
+		cr_assert_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+		ticks = rp_clock_ticks_processor(&processor);
+		cr_expect_eq(processor, i);
+		cr_expect_gt(ticks, last);
+		last = ticks;
+		cr_expect_geq(rp_clock_ticks_ordered(), ticks);
+	}
+}
+
+Test(base_clock, ticks_come_with_the_processor_that_read_them)
+{
+	expect_own_processor(NULL);
+	cr_expect(!rp_clock_has_processor || rp_clock_is_tsc);
+}
+
+Test(base_clock, without_the_tsc_ticks_come_with_the_processor_too)
+{
+	expect_own_processor("monotonic");
+	cr_expect_not(rp_clock_has_processor);
 }

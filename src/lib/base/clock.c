@@ -11,7 +11,7 @@
 #include <cpuid.h>
 #endif
 
-bool rp_clock_is_tsc;
+bool rp_clock_is_tsc, rp_clock_has_processor;
 uint64_t rp_clock_coarse __attribute__((aligned(64)));	/* every writer reads this line */
 
 #if defined(__x86_64__)
@@ -37,17 +37,37 @@ static bool kernel_uses_tsc(void)
 
 	return length >= 4 && memcmp(name, "tsc\n", 4) == 0;
 }
+
+/*
+ * The kernel sets TSC_AUX on each processor for its own getcpu(). A virtual machine monitor may
+ * not, so compare both; the thread may move in between. The TSC must be readable.
+ */
+static bool tsc_has_processor(void)
+{
+	unsigned int a, b, c, d, aux;
+	int before, after;
+
+	if (!__get_cpuid(0x80000001, &a, &b, &c, &d) || !(d & (1u << 27)))
+		return false;
+	do {
+		before = sched_getcpu();
+		(void)__builtin_ia32_rdtscp(&aux);
+		after = sched_getcpu();
+	} while (before != after);
+	return before >= 0 && (aux & RP_CLOCK_PROCESSOR_MASK) == (unsigned int)before;
+}
 #endif
 
 void rp_clock_init(const char *wanted)
 {
-	rp_clock_is_tsc = false;
+	rp_clock_is_tsc = rp_clock_has_processor = false;
 #if defined(__x86_64__)
 	if (wanted && strcmp(wanted, "monotonic") == 0)
 		return;
 	/* Guests on kvm-clock or hyperv have an invariant TSC, but use it only on request. */
 	rp_clock_is_tsc = tsc_is_invariant() && tsc_is_readable() &&
 			  (kernel_uses_tsc() || (wanted && strcmp(wanted, "tsc") == 0));
+	rp_clock_has_processor = rp_clock_is_tsc && tsc_has_processor();
 #else
 	(void)wanted;
 #endif

@@ -8,12 +8,17 @@
 #ifndef RP_BASE_CLOCK_H
 #define RP_BASE_CLOCK_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
 /* Whether ticks are the TSC; rp_clock_init() sets it once. */
 extern bool rp_clock_is_tsc;
+
+/* Whether rdtscp returns the TSC and the processor's number; rp_clock_init() sets it once. */
+extern bool rp_clock_has_processor;
+#define RP_CLOCK_PROCESSOR_MASK 0xfffu	/* of TSC_AUX; the kernel keeps the node above it */
 
 /* Select the clock that this machine allows. RINGPIPE_CLOCK=tsc|monotonic overrides. */
 void rp_clock_init(const char *wanted);
@@ -37,6 +42,22 @@ static inline uint64_t rp_clock_ticks_ordered(void)
 	}
 #endif
 	return rp_clock_monotonic_ns();
+}
+
+/* As rp_clock_ticks_ordered(), with the number of a processor on which the thread just ran. */
+static inline uint64_t rp_clock_ticks_processor(uint16_t *ret_processor)
+{
+#if defined(__x86_64__)
+	if (rp_clock_has_processor) {
+		unsigned int aux;
+		uint64_t ticks = __builtin_ia32_rdtscp(&aux);
+
+		*ret_processor = (uint16_t)(aux & RP_CLOCK_PROCESSOR_MASK);
+		return ticks;
+	}
+#endif
+	*ret_processor = (uint16_t)sched_getcpu();	/* vDSO or rseq: no system call */
+	return rp_clock_ticks_ordered();
 }
 
 /*

@@ -3,7 +3,6 @@
  * The writer in C11 atomics: for machines and threads without rseq, for large payloads, and for
  * writes whose section was aborted too often. See ORDERING in slot.h and ring.h.
  */
-#include <sched.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -64,7 +63,8 @@ static uint64_t stamp_after(struct rp_ring *ring, uint64_t ticks)
 static void copy_record(const struct rp_write *write, struct rp_ring *ring, uint8_t *to)
 {
 	struct rp_record *record = (struct rp_record *)to;
-	uint64_t ticks = rp_clock_ticks_ordered();
+	uint16_t processor;
+	uint64_t ticks = rp_clock_ticks_processor(&processor);
 
 	if (rp_load_relaxed(&write->slot->clock) == RP_SLOT_CLOCK_COARSE)
 		ticks = stamp_after(ring, ticks);
@@ -72,7 +72,7 @@ static void copy_record(const struct rp_write *write, struct rp_ring *ring, uint
 	memcpy(to, &write->length_event, 8);
 	memcpy(to + 8, &ticks, 8);
 	memcpy(to + 16, &write->thread_flags, 8);
-	record->processor = (uint16_t)sched_getcpu();	/* vDSO or rseq: no system call */
+	record->processor = processor;
 	to += RP_RECORD_HEADER;
 	if (write->prefix_bytes)
 		memcpy(to, write->prefix, write->prefix_bytes);
@@ -346,15 +346,21 @@ static enum rp_write_result lose_in_ring(struct rp_write *write)
 	return is_for_next(result) ? lose(write, RP_WRITE_FULL) : result;
 }
 
+static __attribute__((noinline)) enum rp_write_result
+lose_anywhere(struct rp_write *write, enum rp_write_result why)
+{
+	return why == RP_WRITE_NO_RING ? lose_in_ring(write) : lose(write, why);
+}
+
 enum rp_write_result rp_slot_write_fallback(struct rp_write *write)
 {
 	enum rp_write_result result = try_lock(write, first_lock(write), ATTEMPT_OR_LOSE);
 
+	if (__builtin_expect(result == RP_WRITE_OK, 1))
+		return result;
 	if (is_for_next(result))
 		result = find_space(write);
-	if (result == RP_WRITE_NO_RING)
-		return lose_in_ring(write);
-	return is_for_next(result) ? lose(write, result) : result;
+	return is_for_next(result) ? lose_anywhere(write, result) : result;
 }
 
 enum rp_write_result rp_slot_write_elsewhere(struct rp_write *write)
