@@ -10,7 +10,7 @@ import struct
 import subprocess
 import unittest
 
-from tool import PATIENCE, ToolTest
+from tool import PATIENCE, TOOL, ToolTest
 
 HOST = os.environ.get("HOST", "")
 FLOOD = os.environ.get("FLOOD", "")
@@ -190,6 +190,12 @@ class Live(ToolTest):
                 if missing:
                     self.assertRegex(err, r"has no provider 'Ipc-Hoast'; it has: .*\bIpc-Host\b")
                 self.assertIn("t.nettrace: ", err)  # its trace is whole all the same
+                piped = subprocess.run([TOOL, "collect", "-o", "-", *arguments, "--", HOST],
+                                       env=self.environment, cwd=self.directory,
+                                       stdin=subprocess.DEVNULL, capture_output=True,
+                                       timeout=PATIENCE, check=False)
+                self.assertEqual(piped.returncode, missing, piped.stderr)
+                self.assertEqual(piped.stderr.count(b"has no provider"), missing)
 
     def test_a_provider_that_a_command_lacks_is_reported_while_the_command_runs(self):
         self.heard = ""

@@ -143,6 +143,20 @@ static int check_trace(const char *path, const struct rp_tool_options *options,
 	return ret;
 }
 
+/* Read the copy of a stream that went to a pipe. The stream itself was checked by its reader. */
+static void check_copy(struct rp_output *output, struct missing *missing)
+{
+	struct rp_reader *reader;
+	struct rp_summary summary;
+
+	if (output->copy_fd < 0 || lseek(output->copy_fd, 0, SEEK_SET) != 0 ||
+	    rp_reader_open_fd(output->copy_fd, &reader) != 0)
+		return;
+	(void)rp_summary_read(reader, read_missing, missing, &summary);
+	rp_summary_fini(&summary);
+	rp_reader_close(reader);
+}
+
 static int finish_recording(const struct rp_recording_plan *plan, struct rp_output *output,
 			    const struct rp_recording_result *result,
 			    const struct rp_tool_options *options)
@@ -157,6 +171,9 @@ static int finish_recording(const struct rp_recording_plan *plan, struct rp_outp
 	}
 	ret = output->regular ?
 	      check_trace(output->path, options, reads_missing ? &missing : NULL) : 0;
+	if (reads_missing && !output->regular)
+		check_copy(output, &missing);
+	rp_output_drop_copy(output);
 	if (result->end == RP_RECORDING_GAVE_UP)
 		return RP_EXIT_GAVE_UP;
 	if (result->end == RP_RECORDING_OUTPUT_FAILED || result->end == RP_RECORDING_STREAM_FAILED)
@@ -198,6 +215,8 @@ static int record(const struct rp_recording_plan *plan, const struct rp_tool_opt
 		free(path);
 		return RP_EXIT_FAILURE;
 	}
+	if (plan->child && plan->report_missing && !plan->tree && !output.regular)
+		rp_output_copy(&output, rp_target_directory());
 	/* At the limit of the file size, write(2) then fails, and this process survives. */
 	signal(SIGXFSZ, SIG_IGN);
 	if (options->kernel) {

@@ -55,7 +55,7 @@ int rp_output_open(struct rp_output *output, const char *path, bool force)
 	struct stat stat;
 
 	output->path = is_stdout ? "standard output" : path;
-	output->filter_fd = output->status_fd = -1;
+	output->filter_fd = output->status_fd = output->copy_fd = -1;
 	output->made = fd >= 0 && !is_stdout;
 	if (fd < 0 && error == EEXIST && (force || !rp_output_is_taken(path))) {
 		fd = open(path, flags, 0600);
@@ -78,9 +78,8 @@ int rp_output_begin(struct rp_output *output)
 	return output->regular && ftruncate(output->fd, 0) ? -errno : 0;
 }
 
-int rp_output_write(struct rp_output *output, const void *bytes, size_t size)
+static int write_all(int fd, const void *bytes, size_t size)
 {
-	const int fd = output->filter_fd >= 0 ? output->filter_fd : output->fd;
 	const char *at = bytes;
 
 	while (size) {
@@ -94,6 +93,13 @@ int rp_output_write(struct rp_output *output, const void *bytes, size_t size)
 		size -= (size_t)written;
 	}
 	return 0;
+}
+
+int rp_output_write(struct rp_output *output, const void *bytes, size_t size)
+{
+	if (output->copy_fd >= 0 && write_all(output->copy_fd, bytes, size) != 0)
+		rp_output_drop_copy(output);
+	return write_all(output->filter_fd >= 0 ? output->filter_fd : output->fd, bytes, size);
 }
 
 bool rp_output_filter_says(struct rp_output *output, char word)
@@ -131,6 +137,7 @@ int rp_output_close(struct rp_output *output)
 
 void rp_output_discard(struct rp_output *output)
 {
+	rp_output_drop_copy(output);
 	rp_output_close(output);
 	if (output->made)
 		unlink(output->path);
@@ -159,4 +166,18 @@ int rp_output_open_spool(const struct rp_output *output, const char *directory)
 		free(path);
 	}
 	return fd < 0 ? -errno : fd;
+}
+
+void rp_output_copy(struct rp_output *output, const char *directory)
+{
+	int fd = rp_output_open_spool(output, directory);
+
+	output->copy_fd = fd < 0 ? -1 : fd;
+}
+
+void rp_output_drop_copy(struct rp_output *output)
+{
+	if (output->copy_fd >= 0)
+		close(output->copy_fd);
+	output->copy_fd = -1;
 }

@@ -12,6 +12,7 @@ struct rp_output {
 	int fd;				/* or -1 */
 	int filter_fd;			/* input of a filter program that writes to fd; or -1 */
 	int status_fd;			/* on which the filter program reports; or -1 */
+	int copy_fd;			/* of rp_output_copy(); or -1 */
 	bool made;			/* created here; removed if nothing is written */
 	bool regular;			/* a file that can be read back; not a pipe or device */
 };
@@ -48,7 +49,12 @@ int rp_output_filter_end(struct rp_output *output);
 int rp_output_close(struct rp_output *output);
 /* Closes the file, and removes it if this command created it. */
 void rp_output_discard(struct rp_output *output);
-
+/*
+ * Also write to an unnamed file in `directory` from now on, because a pipe cannot be read back. A
+ * copy that fails is dropped.
+ */
+void rp_output_copy(struct rp_output *output, const char *directory);
+void rp_output_drop_copy(struct rp_output *output);
 
 /*
  * Open an unnamed file for a part of the output: in the folder of the output if that is a regular

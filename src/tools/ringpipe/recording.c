@@ -407,6 +407,7 @@ static void check_providers(struct recording *recording)
 	const struct rp_recording_plan *plan = recording->plan;
 
 	recording->providers_checked = true;
+	rp_output_drop_copy(recording->output);
 	line_clear(recording);
 	recording->result->missing = rp_providers_check(plan->target, provider_name,
 							plan->provider_count,
