@@ -149,7 +149,7 @@ static void check_copy(struct rp_output *output, struct missing *missing)
 	struct rp_reader *reader;
 	struct rp_summary summary;
 
-	if (output->copy_fd < 0 || lseek(output->copy_fd, 0, SEEK_SET) != 0 ||
+	if (!output->copy_fd || lseek(output->copy_fd, 0, SEEK_SET) != 0 ||
 	    rp_reader_open_fd(output->copy_fd, &reader) != 0)
 		return;
 	(void)rp_summary_read(reader, read_missing, missing, &summary);

@@ -55,7 +55,8 @@ int rp_output_open(struct rp_output *output, const char *path, bool force)
 	struct stat stat;
 
 	output->path = is_stdout ? "standard output" : path;
-	output->filter_fd = output->status_fd = output->copy_fd = -1;
+	output->filter_fd = output->status_fd = -1;
+	output->copy_fd = 0;
 	output->made = fd >= 0 && !is_stdout;
 	if (fd < 0 && error == EEXIST && (force || !rp_output_is_taken(path))) {
 		fd = open(path, flags, 0600);
@@ -97,7 +98,7 @@ static int write_all(int fd, const void *bytes, size_t size)
 
 int rp_output_write(struct rp_output *output, const void *bytes, size_t size)
 {
-	if (output->copy_fd >= 0 && write_all(output->copy_fd, bytes, size) != 0)
+	if (output->copy_fd && write_all(output->copy_fd, bytes, size) != 0)
 		rp_output_drop_copy(output);
 	return write_all(output->filter_fd >= 0 ? output->filter_fd : output->fd, bytes, size);
 }
@@ -172,12 +173,12 @@ void rp_output_copy(struct rp_output *output, const char *directory)
 {
 	int fd = rp_output_open_spool(output, directory);
 
-	output->copy_fd = fd < 0 ? -1 : fd;
+	output->copy_fd = fd > 0 ? fd : 0;
 }
 
 void rp_output_drop_copy(struct rp_output *output)
 {
-	if (output->copy_fd >= 0)
+	if (output->copy_fd)
 		close(output->copy_fd);
-	output->copy_fd = -1;
+	output->copy_fd = 0;
 }

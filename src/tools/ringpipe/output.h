@@ -12,7 +12,7 @@ struct rp_output {
 	int fd;				/* or -1 */
 	int filter_fd;			/* input of a filter program that writes to fd; or -1 */
 	int status_fd;			/* on which the filter program reports; or -1 */
-	int copy_fd;			/* of rp_output_copy(); or -1 */
+	int copy_fd;			/* of rp_output_copy(); 0: none */
 	bool made;			/* created here; removed if nothing is written */
 	bool regular;			/* a file that can be read back; not a pipe or device */
 };
