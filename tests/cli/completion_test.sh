@@ -102,7 +102,7 @@ sorted()
 # shellcheck disable=SC1091
 source "$source/man/ringpipe.bash"
 name=$(basename "$host")
-commands="ps list counters stacks dump collect record report flight bpf recover help"
+commands="ps list counters stacks dump collect record report convert flight bpf recover help"
 
 echo "TAP version 13"
 offers "commands come first" "$commands --help --version" ""
@@ -114,6 +114,7 @@ offers "an option of a command of two words" "--buffer" flight start --bu
 offers "collect has its options" "--process-id --providers" collect --p
 offers "report has its own" "--events" report --e
 offers "report takes traces" "one.nettrace" report on
+offers "convert takes traces" "one.nettrace" convert on
 offers "recover takes a directory" "left" recover le
 offers "an output is any file" "two.txt" collect -o tw
 offers "counters has its commands" "collect" counters col

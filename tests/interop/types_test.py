@@ -29,6 +29,8 @@ def guid_bytes(text):
 
 
 class Types(clients.Scratch):
+    conversions = ()  # versions that `ringpipe convert` writes, in this order
+
     @classmethod
     def setUpClass(cls):
         scratch = clients.tempfile.mkdtemp(prefix="ringpipe-types-")
@@ -37,6 +39,11 @@ class Types(clients.Scratch):
         done = subprocess.run([os.environ["TYPES_HOST"], cls.trace], stdout=subprocess.PIPE,
                               check=True, timeout=60)
         cls.books = json.loads(done.stdout)
+        for version in cls.conversions:
+            converted = os.path.join(scratch, f"as{version}.nettrace")
+            subprocess.run([os.environ["RINGPIPE"], "convert", "-q", "-f", "-o", converted,
+                            "--format", version, cls.trace], check=True, timeout=60)
+            cls.trace = converted
         cls.rows, cls.summary = clients.TraceRead().events(cls.trace)
 
     def kind(self, number):
@@ -213,6 +220,14 @@ class Types(clients.Scratch):
                          clients.counts(self.summary, ["Types-Host"]))
         self.assertEqual([row["payload"] for row in rows if row["provider"] == "Types-Host"],
                          [row["payload"] for row in self.rows if row["provider"] == "Types-Host"])
+
+
+class ConvertedTo6(Types):
+    conversions = ("6",)
+
+
+class ConvertedTo4(Types):
+    conversions = ("6", "4")
 
 
 def same(ours, theirs):

@@ -103,7 +103,7 @@ int rp_object_stream_put_end(struct rp_object_stream *stream)
  * another thread held it. Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms",
  * civil_from_days. Years begin in March there, so that a leap day is a year's last.
  */
-static void put_utc(struct rp_object_stream *stream, int64_t utc_ns)
+void rp_object_stream_put_utc(struct rp_object_stream *stream, int64_t utc_ns)
 {
 	int64_t ms = utc_ns / 1000000 - (utc_ns % 1000000 < 0);
 	int64_t days = ms / 86400000 - (ms % 86400000 < 0);
@@ -136,7 +136,7 @@ static void put_header_v4(struct rp_object_stream *stream, const struct rp_encod
 	rp_object_stream_put_u32(stream, strlen(RP_NETTRACE_SERIALIZER));
 	rp_object_stream_put(stream, RP_NETTRACE_SERIALIZER, strlen(RP_NETTRACE_SERIALIZER));
 	begin_object(stream, "Trace", RP_TRACE_VERSION);
-	put_utc(stream, info->start_utc_ns);
+	rp_object_stream_put_utc(stream, info->start_utc_ns);
 	rp_object_stream_put_u64(stream, info->start_ns);
 	rp_object_stream_put_u64(stream, 1000000000);
 	rp_object_stream_put_u32(stream, 8);
@@ -175,7 +175,7 @@ static void put_header_v6(struct rp_object_stream *stream, const struct rp_encod
 	rp_object_stream_put_u32(stream, 0);
 	rp_object_stream_begin_block(stream, RP_BLOCK_TRACE, 0);
 	block = stream->output.size;
-	put_utc(stream, info->start_utc_ns);
+	rp_object_stream_put_utc(stream, info->start_utc_ns);
 	rp_object_stream_put_u64(stream, info->start_ns);
 	rp_object_stream_put_u64(stream, 1000000000);
 	rp_object_stream_put_u32(stream, 8);

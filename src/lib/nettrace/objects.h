@@ -38,6 +38,9 @@ void rp_object_stream_put_block(struct rp_object_stream *stream, enum rp_block_k
 /* Put the end of the stream. Reserves its own space. 0; -ENOMEM. */
 int rp_object_stream_put_end(struct rp_object_stream *stream);
 
+/* Put 16 bytes: a date and time, to the millisecond. */
+void rp_object_stream_put_utc(struct rp_object_stream *stream, int64_t utc_ns);
+
 /* The bytes that rp_object_stream_end_block() puts. */
 static inline uint32_t rp_object_stream_end_bytes(const struct rp_object_stream *stream)
 {

@@ -161,6 +161,12 @@ int rp_reader_open_explained(int fd, struct rp_reader **ret_reader, char *ret_me
 	return open_reader(source, -1, ret_reader, ret_message, message_bytes);
 }
 
+int rp_reader_open_source(const struct rp_byte_source *source, struct rp_reader **ret_reader,
+			  char *ret_message, size_t message_bytes)
+{
+	return open_reader(*source, -1, ret_reader, ret_message, message_bytes);
+}
+
 int rp_reader_open_memory(const void *bytes, size_t size, struct rp_reader **ret_reader)
 {
 	struct rp_byte_source source;
@@ -254,9 +260,11 @@ static int64_t relative_ns(const struct rp_reader_info *info, uint64_t ticks)
 static void count_event(struct rp_reader *reader, uint32_t last, bool is_first, bool *wrote)
 {
 	const struct rp_wire_event *wire = &reader->event;
+	const uint64_t lost = reader->stats.lost;
 
 	if (!is_first)
 		rp_reader_count_lost(reader, last, wire->sequence - 1);
+	reader->lost_before = reader->stats.lost - lost;
 	reader->stats.threads += !*wrote;
 	*wrote = true;
 	if (reader->stats.events && (int64_t)(wire->time - reader->last_time) < 0)

@@ -45,7 +45,16 @@ struct rp_reader {
 	bool truncated;			/* the file ended within it */
 	struct rp_wire_event event;
 	uint64_t last_time;
+	uint64_t lost_before;		/* by the number of the last event, right before it */
+	uint32_t sample_interval_ns;	/* V4: from the head */
 };
+
+/*
+ * Open a source, as rp_reader_open_explained() does with a descriptor. The reader owns the source,
+ * whatever the result.
+ */
+int rp_reader_open_source(const struct rp_byte_source *source, struct rp_reader **ret_reader,
+			  char *ret_message, size_t message_bytes);
 
 #define RP_READER_VERSION_MESSAGE \
 	"nettrace version %u, while versions 4 and 6 alone can be read,"

@@ -74,6 +74,7 @@ static int take_trace(struct rp_reader *reader)
 	memcpy(&info->pointer_bytes, bytes + 32, 4);
 	memcpy(&info->process_id, bytes + 36, 4);
 	memcpy(&info->processors, bytes + 40, 4);
+	memcpy(&reader->sample_interval_ns, bytes + 44, 4);
 	info->version = RP_TRACE_VERSION;
 	ret = rp_reader_check_info(reader);
 	return ret < 0 ? ret : take_tag(reader, RP_TAG_END);

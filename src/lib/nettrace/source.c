@@ -15,6 +15,14 @@ void rp_byte_source_init_fd(struct rp_byte_source *source, int fd)
 	source->fd = fd;
 }
 
+void rp_byte_source_init_read(struct rp_byte_source *source, rp_byte_source_read read, void *data)
+{
+	memset(source, 0, sizeof(*source));
+	source->fd = -1;
+	source->read = read;
+	source->data = data;
+}
+
 void rp_byte_source_init_memory(struct rp_byte_source *source, const void *bytes, size_t size)
 {
 	memset(source, 0, sizeof(*source));
@@ -52,6 +60,20 @@ static int make_space(struct rp_byte_source *source)
 	return 0;
 }
 
+static int fill_by_call(struct rp_byte_source *source)
+{
+	ssize_t got;
+	int ret = make_space(source);
+
+	if (ret < 0)
+		return ret;
+	got = source->read(source->data, source->buffer + source->end,
+			   source->capacity - source->end);
+	if (got > 0)
+		source->end += (size_t)got;
+	return got > 0 ? 0 : got ? (int)got : -ENODATA;
+}
+
 static int fill(struct rp_byte_source *source)
 {
 	struct pollfd pfd = { .fd = source->fd, .events = POLLIN };
@@ -59,7 +81,7 @@ static int fill(struct rp_byte_source *source)
 	int ret;
 
 	if (source->fd < 0)
-		return -ENODATA;
+		return source->read ? fill_by_call(source) : -ENODATA;
 	ret = make_space(source);
 	if (ret < 0)
 		return ret;

@@ -184,6 +184,27 @@ static const struct rp_tool_command commands[] = {
 		.run = rp_command_report,
 	},
 	{
+		.name = "convert",
+		.task = record,
+		.arguments = "FILE",
+		.help = "write a trace in another version of nettrace",
+		.notes = "FILE may be -, for standard input; -o - is standard output. The new\n"
+			 "trace has the same events, stacks, losses, activity ids and clock. What\n"
+			 "version 4 lacks, events of provider ringpipe state there: the processes\n"
+			 "of threads, names of threads, labels, and keys of the trace.\n"
+			 "If FILE is damaged or stops before its end, the new trace is complete\n"
+			 "up to that place, and the status is 1. After Ctrl-C, it is complete up\n"
+			 "to there, and the status is 130.\n",
+		.examples = "convert shop.nettrace -o shop6.nettrace\n"
+			    "convert --format 4 -o old.nettrace new.nettrace\n",
+		.options = RP_OPTION_OUTPUT | RP_OPTION_FORCE | RP_OPTION_VERSION |
+			   RP_OPTION_QUIET | RP_OPTION_HELP,
+		.operands_min = 1,
+		.operands_max = 1,
+		.is_binary = true,
+		.run = rp_command_convert,
+	},
+	{
 		.name = "flight start",
 		.task = flight,
 		.arguments = PROCESS,

@@ -138,6 +138,14 @@ static int take_format(struct rp_tool_options *options, const char *value)
 	return 0;
 }
 
+static int take_version(struct rp_tool_options *options, const char *value)
+{
+	if (strcmp(value, "4") != 0 && strcmp(value, "6") != 0)
+		return -EINVAL;
+	options->nettrace = (uint32_t)(*value - '0');
+	return 0;
+}
+
 static int take_top(struct rp_tool_options *options, const char *value)
 {
 	return rp_number_parse(value, UINT64_MAX, &options->top) || options->top == 0 ? -EINVAL : 0;
@@ -297,6 +305,9 @@ static const struct rp_option options_table[] = {
 	  "remove the directories of ended processes, recovered or not", NULL },
 	{ RP_OPTION_FORMAT, 0, "format", "text|json|csv",
 	  "print the rows as text (default), JSON or CSV", take_format },
+	{ RP_OPTION_VERSION, 0, "format", "4|6",
+	  "the version of nettrace to write; default: the one that FILE does\n"
+	  "not have", take_version },
 	{ RP_OPTION_HELP, 'h', "help", NULL, "print this help", NULL },
 };
 
@@ -532,7 +543,8 @@ int rp_options_parse(const struct rp_tool_command *command, int argc, char **arg
 			ret = check_process(command, &options);
 		if (!ret)
 			ret = check_output(command, &options);
-		if (!ret && options.nettrace && !(command->options & RP_OPTION_NETTRACE)) {
+		if (!ret && options.nettrace && !(command->options &
+						 (RP_OPTION_NETTRACE | RP_OPTION_VERSION))) {
 			rp_tool_error("%s: --format requires text, json or csv", command->name);
 			ret = -EINVAL;
 		}

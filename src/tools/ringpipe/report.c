@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* ringpipe report: prints the summary of a trace; report_events.c prints the events. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "tools/ringpipe/input.h"
 #include "tools/ringpipe/report.h"
 #include "tools/ringpipe/summary.h"
 #include "tools/ringpipe/display_text.h"
@@ -53,13 +51,6 @@ static int report_summary(struct rp_reader *reader, const char *path,
 	return status;
 }
 
-static bool is_regular(const char *path)
-{
-	struct stat stat_;
-
-	return stat(path, &stat_) == 0 && S_ISREG(stat_.st_mode);
-}
-
 static int check_usage(const struct rp_tool_options *options)
 {
 	const uint64_t given = options->given;
@@ -73,34 +64,20 @@ static int check_usage(const struct rp_tool_options *options)
 
 int rp_command_report(const struct rp_tool_options *options)
 {
-	const char *path = options->operands[0];
-	bool is_stdin = !strcmp(path, "-");
-	int fd = STDIN_FILENO, ret, status;
+	struct rp_input input;
 	struct rp_reader *reader;
-	char message[256];
+	int status;
 
 	if (check_usage(options))
 		return RP_EXIT_USAGE;
-	if (is_stdin)
-		path = "standard input";
-	else
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-	ret = fd < 0 ? -errno : rp_reader_open_explained(fd, &reader, message, sizeof(message));
-	if (ret == -EBADMSG)
-		rp_tool_error("%s: not a nettrace file, or its beginning is damaged", path);
-	else if (ret == -EPROTONOSUPPORT)
-		rp_tool_error("%s: %s", path, message);
-	else if (ret)
-		rp_tool_error("%s: %s", path, strerror(-ret));
-	if (ret)
+	if (rp_input_open(&input, options->operands[0], -1, &reader))
 		return RP_EXIT_FAILURE;
 	if (options->given & RP_OPTION_EVENTS)
-		status = rp_report_events(reader, path, !is_stdin && is_regular(path) ? path : NULL,
+		status = rp_report_events(reader, input.path, input.bytes ? input.path : NULL,
 					  options);
 	else
-		status = report_summary(reader, path, options);
+		status = report_summary(reader, input.path, options);
 	rp_reader_close(reader);
-	if (!is_stdin)
-		close(fd);
+	rp_input_close(&input);
 	return status;
 }

@@ -59,6 +59,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_LAST = 1ull << 34,
 	RP_OPTION_NETTRACE = 1ull << 35, /* --format takes a version of nettrace, too */
 	RP_OPTION_OFF_CPU = 1ull << 36,
+	RP_OPTION_VERSION = 1ull << 37,	/* of nettrace */
 };
 
 /* How a command prints its rows. */
@@ -162,6 +163,7 @@ int rp_command_dump(const struct rp_tool_options *options);
 int rp_command_counters_monitor(const struct rp_tool_options *options);
 int rp_command_counters_collect(const struct rp_tool_options *options);
 int rp_command_counters_serve(const struct rp_tool_options *options);
+int rp_command_convert(const struct rp_tool_options *options);
 int rp_command_report(const struct rp_tool_options *options);
 int rp_command_bpf(const struct rp_tool_options *options);
 int rp_command_record(const struct rp_tool_options *options);

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* ringpipe convert: writes a trace in another version of nettrace. */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "tools/ringpipe/display_text.h"
+#include "tools/ringpipe/input.h"
+#include "tools/ringpipe/report.h"
+#include "tools/ringpipe/signals.h"
+#include "tools/ringpipe/tool.h"
+#include "tools/ringpipe/trace_convert.h"
+
+#define TICK_MS 500
+
+struct conversion {
+	struct rp_input input;
+	struct rp_output output;
+	struct rp_reader *reader;
+	enum rp_trace_form form;
+	bool is_live;			/* progress is printed */
+	bool line_open;			/* the cursor is in the line of progress */
+	int64_t tick_ms;
+};
+
+static void show_progress(struct conversion *conversion)
+{
+	char bytes[RP_TEXT_MAX], size[RP_TEXT_MAX];
+
+	conversion->tick_ms = rp_now_ms() + TICK_MS;
+	fprintf(stderr, "\r\033[K%s", rp_text_bytes(conversion->input.taken, bytes));
+	if (conversion->input.bytes)
+		fprintf(stderr, " of %s", rp_text_bytes(conversion->input.bytes, size));
+	fputs("  Ctrl-C stops", stderr);
+	conversion->line_open = true;
+}
+
+static bool tick(void *data)
+{
+	struct conversion *conversion = data;
+	struct pollfd wait = { .fd = conversion->input.signal_fd, .events = POLLIN };
+
+	if (conversion->is_live && rp_now_ms() >= conversion->tick_ms)
+		show_progress(conversion);
+	return poll(&wait, 1, 0) <= 0 || !wait.revents;
+}
+
+static void print_result(const struct conversion *conversion,
+			 const struct rp_trace_convert_result *result)
+{
+	char events[RP_TEXT_MAX], added[RP_TEXT_MAX], lost[RP_TEXT_MAX], bytes[RP_TEXT_MAX];
+
+	fprintf(stderr, "%s: %s events, %s lost, %s in version %c", conversion->output.path,
+		rp_text_count(result->events, events), rp_text_count(result->lost, lost),
+		rp_text_bytes(result->bytes, bytes),
+		conversion->form == RP_TRACE_FORM_V4 ? '4' : '6');
+	if (result->added)
+		fprintf(stderr, "; %s events of provider ringpipe state what version 4 lacks",
+			rp_text_count(result->added, added));
+	fputc('\n', stderr);
+}
+
+/* Return: the exit status. */
+static int explain(const struct conversion *conversion, int ret, int output_error,
+		   const struct rp_trace_convert_result *result)
+{
+	const char *path = conversion->output.path;
+	char buffer[512], count[RP_TEXT_MAX];
+
+	if (output_error) {
+		rp_tool_error("cannot write %s: %s", path, output_error == -EMSGSIZE ?
+			      "an event of the trace is too large" : strerror(-output_error));
+		return RP_EXIT_FAILURE;
+	}
+	if (result->stopped || ret == -ECANCELED) {
+		rp_tool_error("stopped; %s has the events up to then", path);
+		return RP_EXIT_GAVE_UP;
+	}
+	if (ret)
+		rp_tool_error("%s: %s; %s has the events before that", conversion->input.path,
+			      rp_report_explain(conversion->reader, ret, buffer, sizeof(buffer)),
+			      path);
+	if (result->cut)
+		rp_tool_error("%s: the payloads of %s events are too large and were cut", path,
+			      rp_text_count(result->cut, count));
+	return ret || result->cut ? RP_EXIT_FAILURE : RP_EXIT_OK;
+}
+
+static int convert(struct conversion *conversion, const struct rp_tool_options *options)
+{
+	struct rp_trace_convert_result result;
+	int ret, output_error = rp_output_begin(&conversion->output), status;
+
+	conversion->is_live = isatty(STDERR_FILENO) && !(options->given & RP_OPTION_QUIET);
+	conversion->tick_ms = rp_now_ms() + TICK_MS;
+	/* At the limit of the file size, write(2) then fails, and this process survives. */
+	signal(SIGXFSZ, SIG_IGN);
+	ret = output_error ? 1 : rp_trace_convert(conversion->reader, conversion->form,
+						  &conversion->output, tick, conversion, &result,
+						  &output_error);
+	if (conversion->line_open)
+		fputs("\r\033[K", stderr);
+	if (!output_error)
+		output_error = rp_output_close(&conversion->output);
+	status = explain(conversion, ret, output_error, &result);
+	if (output_error)
+		rp_output_discard(&conversion->output);
+	else if (!(options->given & RP_OPTION_QUIET))
+		print_result(conversion, &result);
+	return status;
+}
+
+static bool is_same_file(int a, int b)
+{
+	struct stat one, two;
+
+	return fstat(a, &one) == 0 && fstat(b, &two) == 0 && S_ISREG(one.st_mode) &&
+	       one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+}
+
+static enum rp_trace_form choose_form(uint32_t version, const struct rp_tool_options *options)
+{
+	if (options->nettrace)
+		return options->nettrace == 4 ? RP_TRACE_FORM_V4 : RP_TRACE_FORM_V6;
+	return version == 4 ? RP_TRACE_FORM_V6 : RP_TRACE_FORM_V4;
+}
+
+static int open_output(struct conversion *conversion, const char *path,
+		       const struct rp_tool_options *options)
+{
+	int ret = rp_output_open(&conversion->output, path, options->given & RP_OPTION_FORCE);
+
+	if (ret == 0 && is_same_file(conversion->input.fd, conversion->output.fd)) {
+		rp_tool_error("%s is the trace to convert; choose another file by -o", path);
+		rp_output_close(&conversion->output);
+		ret = -EEXIST;
+	}
+	return ret;
+}
+
+static int convert_into(struct conversion *conversion, const struct rp_tool_options *options)
+{
+	struct rp_reader_info info = RP_READER_INFO_INIT;
+	int status = RP_EXIT_FAILURE;
+	char *path;
+
+	rp_reader_get_info(conversion->reader, &info);
+	conversion->form = choose_form(info.version, options);
+	path = rp_text_expand_pid(options->output, (pid_t)info.process_id);
+	if (!path)
+		rp_tool_error("out of memory");
+	else if (open_output(conversion, path, options) == 0)
+		status = convert(conversion, options);
+	free(path);
+	return status;
+}
+
+int rp_command_convert(const struct rp_tool_options *options)
+{
+	struct conversion conversion = { 0 };
+	int signal_fd, status;
+
+	if (!options->output) {
+		rp_tool_error("convert: requires -o FILE; see ringpipe convert --help");
+		return RP_EXIT_USAGE;
+	}
+	signal_fd = rp_signals_open();
+	if (rp_input_open(&conversion.input, options->operands[0], signal_fd, &conversion.reader))
+		return RP_EXIT_FAILURE;
+	status = convert_into(&conversion, options);
+	rp_reader_close(conversion.reader);
+	rp_input_close(&conversion.input);
+	rp_signals_close(signal_fd);
+	return status;
+}

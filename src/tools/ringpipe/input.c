@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "nettrace/reader_parts.h"
+#include "tools/ringpipe/input.h"
+#include "tools/ringpipe/tool.h"
+
+/* Wait for bytes or a signal. Return: whether it is a signal. */
+static bool is_stopped(const struct rp_input *input)
+{
+	struct pollfd fds[2] = {
+		{ .fd = input->fd, .events = POLLIN },
+		{ .fd = input->signal_fd, .events = POLLIN },
+	};
+
+	while (poll(fds, 2, -1) < 0 && errno == EINTR)
+		;
+	return fds[1].revents;
+}
+
+static ssize_t read_bytes(void *data, void *buffer, size_t size)
+{
+	struct rp_input *input = data;
+	ssize_t got;
+
+	do {
+		if (is_stopped(input))
+			return -ECANCELED;
+		got = read(input->fd, buffer, size);
+	} while (got < 0 && (errno == EINTR || errno == EAGAIN));
+	if (got > 0)
+		input->taken += (uint64_t)got;
+	return got < 0 ? -errno : got;
+}
+
+static void explain(const struct rp_input *input, int error, const char *message)
+{
+	if (error == -EBADMSG)
+		rp_tool_error("%s: not a nettrace file, or its beginning is damaged", input->path);
+	else if (error == -EPROTONOSUPPORT)
+		rp_tool_error("%s: %s", input->path, message);
+	else
+		rp_tool_error("%s: %s", input->path, strerror(-error));
+}
+
+int rp_input_open(struct rp_input *input, const char *path, int signal_fd,
+		  struct rp_reader **ret_reader)
+{
+	const bool is_stdin = !strcmp(path, "-");
+	struct rp_byte_source source;
+	struct stat status;
+	char message[256] = "";
+	int ret;
+
+	*input = (struct rp_input){
+		.path = is_stdin ? "standard input" : path, .signal_fd = signal_fd,
+		.fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC),
+	};
+	ret = input->fd < 0 ? -errno : 0;
+	if (ret == 0 && !is_stdin && fstat(input->fd, &status) == 0 && S_ISREG(status.st_mode))
+		input->bytes = (uint64_t)status.st_size;
+	rp_byte_source_init_read(&source, read_bytes, input);
+	if (ret == 0)
+		ret = rp_reader_open_source(&source, ret_reader, message, sizeof(message));
+	if (ret == 0)
+		return 0;
+	explain(input, ret, message);
+	rp_input_close(input);
+	return ret;
+}
+
+void rp_input_close(struct rp_input *input)
+{
+	if (input->fd > STDIN_FILENO)
+		close(input->fd);
+	input->fd = -1;
+}

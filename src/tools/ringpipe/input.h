@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* A trace that a command reads. */
+#ifndef RP_TOOL_INPUT_H
+#define RP_TOOL_INPUT_H
+
+#include <stdint.h>
+
+#include <ringpipe/reader.h>
+
+struct rp_input {
+	const char *path;		/* or the name in messages */
+	int fd;
+	int signal_fd;			/* reading ends when it is readable; or -1 */
+	uint64_t bytes;			/* of a regular file, else 0 */
+	uint64_t taken;			/* bytes read */
+};
+
+/*
+ * Open a trace: a file, or standard input if `path` is "-". Prints the cause of a failure. The
+ * input must not move before rp_input_close().
+ *
+ * Return: 0; -errno, also of rp_reader_open().
+ */
+int rp_input_open(struct rp_input *input, const char *path, int signal_fd,
+		  struct rp_reader **ret_reader);
+
+/* Call it after rp_reader_close(). */
+void rp_input_close(struct rp_input *input);
+
+#endif

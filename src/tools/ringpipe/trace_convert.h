@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Converts a trace of one version into another. Version 4 lacks what version 6 attaches to events,
+ * threads and the trace, so events of provider `ringpipe` state it there, each before the first
+ * event that it is about: ProcessTraced and ThreadOfProcess as in a merged trace (trace_merge.h),
+ * ThreadName, EventLabel and TraceKeyValue. In the other direction, ThreadOfProcess gives each
+ * thread its process again.
+ */
+#ifndef RP_TOOL_TRACE_CONVERT_H
+#define RP_TOOL_TRACE_CONVERT_H
+
+#include <ringpipe/reader.h>
+
+#include "tools/ringpipe/output.h"
+#include "tools/ringpipe/trace_fields.h"
+
+struct rp_trace_convert_result {
+	uint64_t events;		/* of the trace, without those that were added */
+	uint64_t added;
+	uint64_t lost;
+	uint64_t bytes;			/* written */
+	uint64_t cut;			/* events whose payload was too large for the form */
+	bool stopped;
+};
+
+/* Called about every 4,096 events. Return: false to stop. */
+typedef bool (*rp_trace_convert_tick)(void *data);
+
+/*
+ * Read the trace up to its end, to its damage, or until `tick` stops it. The new trace is complete
+ * in each case.
+ *
+ * Return: 0; what rp_reader_next() returned; 1: the output failed, and `*ret_output_error` is its
+ * -errno or -ENOMEM.
+ */
+int rp_trace_convert(struct rp_reader *reader, enum rp_trace_form form, struct rp_output *output,
+		     rp_trace_convert_tick tick, void *data,
+		     struct rp_trace_convert_result *ret_result, int *ret_output_error);
+
+#endif

@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`ringpipe convert`: the oracle of oracle.py reads the same in both traces."""
+import glob
+import os
+import random
+import signal
+import struct
+import subprocess
+import unittest
+import zipfile
+
+import nettrace
+import nettrace6 as v6
+import oracle
+from tool import ToolTest
+
+GUID = bytes(range(16))
+ADDED = ("ProcessTraced", "ThreadOfProcess", "ThreadName", "TraceKeyValue", "EventLabel")
+RECORDINGS = sorted(glob.glob(os.path.join(os.environ.get("RINGPIPE_TEST_DATA", "/nonexistent"),
+                                           "nettrace", "*.zip")))
+
+
+def busy(version):
+    """A trace with stacks, losses, several threads, processors and sequence points."""
+    ns, orders = 0, 0
+    if version == 4:
+        trace = nettrace.Trace(ticks_per_second=10_000_000)
+        trace.point({1 << 62: 1})
+        trace.define(1, "Shop", "OrderPlaced", 5, [("id", 12), ("customer", 18)], keywords=6,
+                     level=3, version=2)
+        for turn in range(20):
+            trace.stacks(1, [[turn + 1, 2, 3], [7]])
+            for thread in (7, 8):
+                trace.activity = GUID if turn % 2 else bytes(16)
+                trace.events(1, [nettrace.order(orders + at, "Zoë €") for at in range(3)],
+                             thread=thread, ns=ns, stack=turn % 3)
+                orders, ns = orders + 3, ns + 100_000
+            trace.sequence[7] += 2
+            trace.point({7: trace.sequence[7], 8: trace.sequence[8],
+                         1 << 62: 1 + turn * 5}, ns=ns)
+        return trace.end()
+    trace = v6.Trace(ticks_per_second=10_000_000)
+    trace.threads({"index": 1, "thread": 7}, {"index": 2, "thread": 8}, {"index": 0})
+    fields = (("id", v6.VARUINT), ("customer", (v6.ARRAY, v6.CHAR8)))
+    trace.define(1, "Shop", "OrderPlaced", 5, fields,
+                 b"\1\4\3" + struct.pack("<Q", 6) + b"\x08\3\x09\2")
+    for turn in range(20):
+        trace.stacks(1, [[turn + 1, 2, 3], [7]]).labels(1, [[(1, GUID), (2, GUID[::-1])]])
+        rows = []
+        for at in range(6):
+            text = "Zoë €".encode()
+            rows.append({"id": 1, "thread": 1 + at % 2, "capture": 0, "cpu": at % 2, "ns": ns,
+                         "number": orders + 1 + 2 * turn, "stack": turn % 3, "labels": turn % 2,
+                         "payload": v6.varuint(orders) + struct.pack("<H", len(text)) + text})
+            orders, ns = orders + 1, ns + 1000
+        trace.events(*rows)
+        trace.point(((0, orders + 2 * turn + 2),), ns=ns)
+    return trace.end()
+
+
+class Convert(ToolTest):
+    def convert(self, data, *options, status=0):
+        path = self.write("from.nettrace", data)
+        self.errors = self.run_tool("convert", path, "-f", "-o", "to.nettrace", *options,
+                                    status=status)[1]
+        return self.read("to.nettrace")
+
+    def compare(self, before, after, *without):
+        """All events agree, except those that convert adds for what version 4 lacks."""
+        one, two = oracle.Trace(before), oracle.Trace(after)
+        self.assertTrue(two.ended)
+        drop = {"sorted", *without}
+        rows = [[{key: value for key, value in event.items() if key not in drop}
+                 for event in trace.events
+                 if event["provider"] != "ringpipe" or event["name"] not in ADDED]
+                for trace in (one, two)]
+        self.assertEqual(len(rows[0]), len(rows[1]))
+        for ours, theirs in zip(*rows):
+            self.assertEqual(ours, theirs)
+        for name in ("lost", "utc", "sync", "rate", "pointer", "process", "processors", "sampling"):
+            self.assertEqual(getattr(one, name), getattr(two, name), name)
+        return one, two
+
+    def test_both_versions_become_the_other_and_come_back(self):
+        for version in (4, 6):
+            with self.subTest(version=version):
+                data = busy(version)
+                there = self.convert(data)
+                self.assertEqual(there[8:12] == bytes(4), version == 4)
+                one, _ = self.compare(data, there)
+                self.assertGreater(one.lost, 30)
+                self.assertGreater(sum(bool(event["stack"]) for event in one.events), 50)
+                back = self.convert(there)
+                self.assertEqual(back[8:12] == bytes(4), version == 6)
+                self.compare(data, back)
+                self.assertEqual(len(oracle.Trace(back).events), len(one.events))
+
+    def test_the_same_version_is_written_again(self):
+        for version in (4, 6):
+            data = busy(version)
+            again = self.convert(data, "--format", version)
+            self.compare(data, again)
+            self.assertEqual(self.convert(again, "--format", version), again)
+
+    def test_report_says_the_same(self):
+        for version in (4, 6):
+            data = busy(version)
+            self.convert(data)
+            rows = [self.run_tool("report", name, "--events", "--format", "csv")[0].splitlines()
+                    for name in ("from.nettrace", "to.nettrace")]
+            self.assertEqual(len(rows[0]), 121)
+            self.assertEqual(rows[0], rows[1])
+
+    def test_every_type_of_version_6_has_its_equal_in_version_4(self):
+        payload, _ = v6.all_fields_payload()
+        trace = v6.Trace().threads({"index": 1, "thread": 5}).define(
+            1, "Shop", "all", 5, v6.ALL_FIELDS)
+        data = trace.events({"id": 1, "thread": 1, "capture": 1, "payload": payload}).end()
+        _, two = self.compare(data, self.convert(data))
+        self.assertEqual(two.events[0]["fields"]["data"], "end")
+        self.assertEqual(two.events[0]["fields"]["nested"], [[1, 2], []])
+        self.compare(data, self.convert(data, "--format", 6))
+
+    def test_a_text_with_a_nul_stays_whole(self):
+        trace = v6.Trace().threads({"index": 1, "thread": 5})
+        trace.define(1, "Shop", "text", 5, (("a", (v6.ARRAY, v6.CHAR8)), ("b", v6.U8)))
+        data = trace.events({"id": 1, "thread": 1, "capture": 1,
+                             "payload": struct.pack("<H", 3) + b"x\0y\7"}).end()
+        event = oracle.Trace(self.convert(data)).events[0]
+        self.assertEqual(event["fields"], {"a": "x\ufffdy", "b": 7})
+
+    def test_a_payload_shorter_than_its_fields_stays_short(self):
+        trace = v6.Trace().threads({"index": 1, "thread": 5})
+        trace.define(1, "Shop", "short", 5, (("a", v6.VARUINT), ("b", v6.U64)))
+        data = trace.events({"id": 1, "thread": 1, "capture": 1, "payload": b"\5\1"}).end()
+        self.compare(data, self.convert(data))
+
+    def test_what_version_4_lacks_becomes_events(self):
+        trace = v6.Trace((("HardwareThreadCount", "4"), ("ProcessId", "77"), ("Host", "eu-1")))
+        trace.threads({"index": 1, "process": 77, "thread": 501, "name": "main"},
+                      {"index": 2, "process": 78, "thread": 601}, {"index": 9})
+        trace.define(1, "Shop", "Order", 5)
+        trace.define(2, "Universal.System", "ExistingProcess", 0)
+        trace.labels(1, [[(5, v6.text("zone") + v6.text("eu")), (6, v6.text("n") + v6.varint(-5))],
+                         [(7, b"\2"), (8, struct.pack("<Q", 9)), (9, b"\5"), (10, b"\7")],
+                         [(3, b"T" * 16), (4, struct.pack("<Q", 0x99))]])
+        rows = [{"id": 2, "thread": 2, "payload": v6.varuint(1) + struct.pack("<H", 4) + b"bank" +
+                 b"\0\0"}, {"id": 1, "thread": 1, "labels": 1, "payload": b""},
+                {"thread": 1, "labels": 2}, {"thread": 2, "labels": 3}]
+        data = trace.events(*({"capture": 9, **row} for row in rows)).end()
+        _, two = self.compare(data, self.convert(data), "process", "thread_name", "pairs", "trace",
+                              "span")
+        added = [(event["name"], event["thread"], event["fields"]) for event in two.events
+                 if event["name"] in ADDED]
+        self.assertEqual(added, [
+            ("TraceKeyValue", 601, {"key": "Host", "value": "eu-1"}),
+            ("ProcessTraced", 601, {"process_id": 78, "parent_id": 0, "name": "bank",
+                                    "command_line": ""}),
+            ("ThreadOfProcess", 601, {"thread": 601, "process_id": 78}),
+            ("ThreadName", 501, {"thread": 501, "name": "main"}),
+            ("EventLabel", 501, {"key": "zone", "value": "eu"}),
+            ("EventLabel", 501, {"key": "n", "value": "-5"}),
+            ("EventLabel", 601, {"key": "trace_id", "value": "54" * 16}),
+            ("EventLabel", 601, {"key": "span_id", "value": f"{0x99:016x}"})])
+        order = [event for event in two.events if event["name"] == "Order"][1]
+        self.assertEqual((order["opcode"], order["keywords"], order["level"], order["version"]),
+                         (2, 9, 5, 7))
+        # The processes come back with version 6, and nothing is stated twice.
+        back = oracle.Trace(self.convert(self.read("to.nettrace")))
+        self.assertEqual([event["process"] for event in back.events if event["provider"] == "Shop"],
+                         [77, 77, 78])
+        self.assertEqual(len(oracle.Trace(self.convert(self.read("to.nettrace"))).events),
+                         len(two.events))
+
+    def test_version_6_keeps_labels_and_rows(self):
+        trace = v6.Trace((("HardwareThreadCount", "4"), ("Host", "eu-1"))).threads(
+            {"index": 1, "process": 77, "thread": 501, "name": "main"}, {"index": 9})
+        trace.define(1, "Shop", "Order", 5, (), b"\4" + v6.text("took {ms}") + b"\7" + GUID)
+        trace.labels(1, [[(1, GUID), (3, b"T" * 16), (4, struct.pack("<Q", 9)),
+                          (5, v6.text("zone") + v6.text("eu")), (7, b"\2")]])
+        data = trace.events({"id": 1, "thread": 1, "capture": 9, "labels": 1}).end()
+        one, two = self.compare(data, self.convert(data, "--format", 6))
+        self.assertEqual(one.pairs, two.pairs)
+        self.assertEqual(*(next(iter(trace.types.values())) for trace in (one, two)))
+
+    def test_unsorted_threads_keep_their_order(self):
+        trace = nettrace.Trace()
+        trace.define(1, "Shop", "Order", 5, [])
+        for thread in (7, 8):
+            blobs = []
+            for at in range(4):
+                trace.sequence[thread] = at + 1
+                blob = trace._blob(1, at + 1, thread, 1, trace.start_ticks + at * 10, b"")
+                blobs.append(blob[:4] + struct.pack("<I", 1 | 1 << 31) + blob[8:])
+            trace._block("EventBlock", blobs)
+        data = trace.end()
+        _, two = self.compare(data, self.convert(data))
+        self.assertFalse(any(event["sorted"] for event in two.events))
+        self.compare(data, self.convert(self.read("to.nettrace")))
+
+    def test_what_came_before_a_damage_is_complete(self):
+        for version in (4, 6):
+            data = busy(version)
+            for cut in (len(data) // 2, len(data) - 1):
+                after = self.convert(data[:cut], status=1)
+                self.assertIn("stops before its end", self.errors)
+                self.assertIn("to.nettrace has the events before that", self.errors)
+                trace = oracle.Trace(after)
+                self.assertTrue(trace.ended)
+                self.assertGreaterEqual(len(trace.events), cut * 100 // len(data))
+            at = data.rindex(b"EventBlock") + 40 if version == 4 else len(data) - 3
+            damaged = data[:at] + b"\xff" * (len(data) - at)
+            self.assertTrue(oracle.Trace(self.convert(damaged, status=1)).ended)
+            self.assertIn("the trace", self.errors)
+
+    def test_no_damage_crashes_it(self):
+        choose = random.Random(5)
+        for version in (4, 6):
+            data = busy(version)
+            for _ in range(40):
+                bad = bytearray(data)
+                for _ in range(choose.randrange(1, 5)):
+                    bad[choose.randrange(len(bad))] = choose.randrange(256)
+                path = self.write("bad", bytes(bad))
+                process = self.start("convert", path, "-q", "-f", "-o", "to.nettrace")
+                process.communicate(timeout=60)
+                self.assertIn(process.returncode, (0, 1))
+                if process.returncode == 0:
+                    self.run_tool("report", "to.nettrace")
+
+    def test_standard_input_and_output(self):
+        data = busy(4)
+        self.run_tool("convert", "-", "-o", "{pid}.nettrace", data=data)
+        self.compare(data, self.read("4242.nettrace"))
+        process = self.start("convert", "-", "-o", "-", stdin=subprocess.PIPE)
+        out, err = process.communicate(data, timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+        self.compare(data, out)
+
+    def test_ctrl_c_leaves_a_complete_trace(self):
+        data = busy(4)
+        process = self.start("convert", "-", "-o", "to.nettrace", stdin=subprocess.PIPE)
+        process.stdin.write(data[:-100])
+        process.stdin.flush()
+        self.wait_until(lambda: os.path.exists(self.path("to.nettrace")))
+        process.send_signal(signal.SIGINT)
+        self.assertIn("stopped; to.nettrace has the events up to then",
+                      self.finish(process, 130)[1])
+        self.assertTrue(oracle.Trace(self.read("to.nettrace")).ended)
+
+    def test_a_trace_of_several_processes_keeps_them(self):
+        for version in (4, 6):
+            self.run_tool("collect", "--tree", "--format", version, "-f", "-o", "tree", "--stacks",
+                          "--", os.environ["FORKS"], "exit", 3, 50)
+            names = ["tree", "there", "back"]
+            for before, after in zip(names, names[1:]):
+                self.run_tool("convert", "-f", "-o", after, before)
+            lines = [[line for line in self.run_tool("report", name)[0].splitlines()
+                      if " forks (of " in line or line.startswith(("Lost", "Process"))]
+                     for name in names]
+            self.assertGreater(len(lines[0]), 6)
+            self.assertEqual(lines[1], lines[0])
+            self.assertEqual(lines[2], lines[0])
+
+    def test_wrong_usage(self):
+        path = self.write("t", busy(4))
+        self.assertIn("requires -o FILE", self.run_tool("convert", path, status=2)[1])
+        self.assertIn("--format requires 4|6, not '5'",
+                      self.run_tool("convert", path, "-o", "x", "--format", "5", status=2)[1])
+        self.assertIn("is the trace to convert",
+                      self.run_tool("convert", path, "-f", "-o", path, status=1)[1])
+        self.assertEqual(self.read("t"), busy(4))
+        self.assertIn("exists already", self.run_tool("convert", path, "-o", path, status=1)[1])
+        self.write("no", b"no trace")
+        self.assertIn("not a nettrace file",
+                      self.run_tool("convert", "no", "-o", "x", status=1)[1])
+        self.assertFalse(os.path.exists(self.path("x")))
+
+    def test_memory_does_not_grow_with_the_trace(self):
+        trace = v6.Trace().threads({"index": 1, "thread": 5}).define(1, "Shop", "Blob", 5)
+        start, peaks = len(trace.bytes), []
+        for megabytes in (8, 64):
+            process = self.start("convert", "-", "-q", "-f", "-o", "to.nettrace",
+                                 stdin=subprocess.PIPE)
+            process.stdin.write(trace.bytes[:start])
+            for at in range(megabytes * 16):
+                trace.bytes = b""
+                trace.events({"id": 1, "thread": 1, "capture": 1, "number": at + 1, "ns": at,
+                              "payload": bytes(65000)}).point(((1, at + 1),), ns=at)
+                process.stdin.write(trace.bytes)
+            process.stdin.write(bytes(4))
+            process.stdin.close()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            self.assertEqual(process.returncode, 0)
+            self.assertGreater(os.stat(self.path("to.nettrace")).st_size, megabytes * 1_000_000)
+            peaks.append(usage.ru_maxrss)
+            trace = v6.Trace().threads({"index": 1, "thread": 5}).define(1, "Shop", "Blob", 5)
+        self.assertLess(peaks[1], peaks[0] + 4096)
+
+    @unittest.skipUnless(RECORDINGS, "RINGPIPE_TEST_DATA has no recordings")
+    def test_recordings_of_dotnet(self):
+        events = 0
+        for path in RECORDINGS:
+            with self.subTest(path=path), zipfile.ZipFile(path) as archive:
+                data = archive.read(archive.namelist()[0])
+                one, _ = self.compare(data, self.convert(data))
+                events += len(one.events)
+                self.compare(data, self.convert(self.read("to.nettrace")))
+        self.assertGreater(events, 100)
+
+
+if __name__ == "__main__":
+    unittest.main()
