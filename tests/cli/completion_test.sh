@@ -102,7 +102,7 @@ sorted()
 # shellcheck disable=SC1091
 source "$source/man/ringpipe.bash"
 name=$(basename "$host")
-commands="ps list counters stacks dump collect record report convert flight bpf recover help"
+commands="ps list counters stacks dump collect record report convert flight bpf recover doctor help"
 
 echo "TAP version 13"
 offers "commands come first" "$commands --help --version" ""

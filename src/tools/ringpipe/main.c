@@ -298,6 +298,17 @@ static const struct rp_tool_command commands[] = {
 		.run = rp_command_recover,
 	},
 	{
+		.name = "doctor",
+		.task = help,
+		.arguments = "",
+		.help = "check what works on this machine, and how to get the rest",
+		.notes = "It tries the calls that servers, exporters and recordings need, as this\n"
+			 "user. The status is 1 if no process could be traced here.\n",
+		.examples = "doctor\n",
+		.options = RP_OPTION_FORMAT | RP_OPTION_HELP,
+		.run = rp_command_doctor,
+	},
+	{
 		.name = "help",
 		.task = help,
 		.arguments = "[COMMAND]",

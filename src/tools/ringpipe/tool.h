@@ -163,6 +163,7 @@ int rp_command_dump(const struct rp_tool_options *options);
 int rp_command_counters_monitor(const struct rp_tool_options *options);
 int rp_command_counters_collect(const struct rp_tool_options *options);
 int rp_command_counters_serve(const struct rp_tool_options *options);
+int rp_command_doctor(const struct rp_tool_options *options);
 int rp_command_convert(const struct rp_tool_options *options);
 int rp_command_report(const struct rp_tool_options *options);
 int rp_command_bpf(const struct rp_tool_options *options);

@@ -11,25 +11,46 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/ringpipe/own_programs.h"
 #include "tools/ringpipe/tool.h"
 
-/* Looks in this command's own folder (a build), then in libexecdir, relative to bindir. */
-static int run_beside(const char *program, char **arguments)
+/*
+ * Calls `act` on the program's path in this command's own folder (a build), then in libexecdir,
+ * relative to bindir, until it finds a file. Return: 0; -errno.
+ */
+static int try_paths(const char *program, int (*act)(const char *path, void *data), void *data)
 {
 	char path[PATH_MAX + sizeof(RP_LIBEXEC_FROM_COMMAND) + 64], own[PATH_MAX];
 	ssize_t size = readlink("/proc/self/exe", own, sizeof(own) - 1);
+	int ret;
 
 	if (size < 0)
 		return -errno;
 	own[size] = '\0';
 	*strrchr(own, '/') = '\0';
 	snprintf(path, sizeof(path), "%s/../%s/%s", own, program, program);
+	ret = act(path, data);
+	if (ret != -ENOENT)
+		return ret;
+	snprintf(path, sizeof(path), "%s/" RP_LIBEXEC_FROM_COMMAND "/%s", own, program);
+	return act(path, data);
+}
+
+static int execute(const char *path, void *arguments)
+{
 	execv(path, arguments);
-	if (errno == ENOENT) {
-		snprintf(path, sizeof(path), "%s/" RP_LIBEXEC_FROM_COMMAND "/%s", own, program);
-		execv(path, arguments);
-	}
 	return -errno;
+}
+
+static int check_access(const char *path, void *data)
+{
+	(void)data;
+	return access(path, X_OK) ? -errno : 0;
+}
+
+bool rp_own_program_exists(const char *program)
+{
+	return try_paths(program, check_access, NULL) == 0;
 }
 
 /*
@@ -68,7 +89,7 @@ static char **read_arguments(const char *program)
 static int run(const char *command, const char *program, const char *library)
 {
 	char **arguments = read_arguments(program);
-	int ret = arguments ? run_beside(program, arguments + 1) : -errno;
+	int ret = arguments ? try_paths(program, execute, arguments + 1) : -errno;
 
 	if (ret == -ENOENT)
 		rp_tool_error("%s: %s is not installed; ringpipe was built without %s", command,
