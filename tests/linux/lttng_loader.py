@@ -18,7 +18,8 @@ def skip_reason():
             return f'no {program} (lttng-tools)'
     if not os.path.exists(os.environ['MODULE']):
         return 'built without LTTng'
-    if subprocess.run(['test', '-x', sys.argv[1]], check=False, **user()).returncode != 0:
+    program = os.path.abspath(sys.argv[1])
+    if subprocess.run(['test', '-x', program], check=False, **user()).returncode != 0:
         return 'the build is closed to the user nobody'
     return None
 
