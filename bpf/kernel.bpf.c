@@ -40,12 +40,6 @@ struct bio {
 	struct bvec_iter bi_iter;
 } RELOCATED;
 
-struct request_queue;
-
-struct request {
-	struct bio *bio;
-} RELOCATED;
-
 struct thread_state {
 	__u64 left_ns;			/* when it left its processor; 0: running, or unknown */
 	__u64 entered_ns;		/* when it entered the system call; 0: none, or unknown */

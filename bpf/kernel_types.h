@@ -40,7 +40,26 @@ struct task_struct {
 
 /* x86-64 only. */
 struct pt_regs {
-	unsigned long bx, bp, r12, r13, r14, r15, ip, sp;
+	unsigned long bx, bp, r12, r13, r14, r15, ip, sp, di, si, dx, r10, r8, r9;
+} RELOCATED;
+
+struct gendisk {
+	int major, first_minor;
+} RELOCATED;
+
+struct request_queue {
+	struct gendisk *disk;		/* since Linux 5.17 */
+} RELOCATED;
+
+struct bio;
+
+struct request {
+	struct bio *bio;
+	struct request_queue *q;
+	struct gendisk *rq_disk;	/* before Linux 5.17 */
+	unsigned int cmd_flags;
+	unsigned int __data_len;
+	__u64 __sector;
 } RELOCATED;
 
 struct bpf_iter__task {

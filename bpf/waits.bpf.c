@@ -80,7 +80,7 @@ struct space {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 2);
+	__uint(max_entries, RP_WAIT_KINDS);
 	__type(key, __u32);
 	__type(value, struct space);
 } spaces SEC(".maps");
@@ -113,11 +113,11 @@ static __always_inline struct rp_wait_record *begin_record(__u32 kind)
 static __always_inline void put_record(struct rp_wait_record *record)
 {
 	__u64 waiting = bpf_ringbuf_query(&records, BPF_RB_AVAIL_DATA);
-	__u64 size = record->stack_bytes;
+	__u64 size = rp_wait_record_bytes(record);
 
-	if (size > RP_WAIT_STACK_BYTES)
-		size = 0;
-	if (bpf_ringbuf_output(&records, record, sizeof(*record) + size,
+	if (size > sizeof(*record) + RP_WAIT_STACK_BYTES)
+		size = sizeof(*record);
+	if (bpf_ringbuf_output(&records, record, size,
 			       waiting >= wake_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
 		count_loss(RP_WAIT_LOSS_FULL);
 }
@@ -351,6 +351,8 @@ int BPF_PROG(sched_waking, struct task_struct *sleeper)
 		emit_waking(waker, sleeper, wait, ctx);
 	return 0;
 }
+
+#include "calls.bpf.h"
 
 /* The kernel gives some helpers only to programs under the GPL. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

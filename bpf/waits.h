@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The records of waits.bpf.c, for the program that loads it. All times are CLOCK_MONOTONIC ns. */
+/*
+ * The records of waits.bpf.c and calls.bpf.h, for the program that loads them. All times are
+ * CLOCK_MONOTONIC ns.
+ */
 #ifndef RP_BPF_WAITS_H
 #define RP_BPF_WAITS_H
 
@@ -11,6 +14,10 @@
 enum rp_wait_kind {
 	RP_WAIT_ENDED,			/* a thread runs again */
 	RP_WAIT_WAKING,			/* a thread makes another one runnable */
+	RP_WAIT_CALL,			/* a system call returns */
+	RP_WAIT_FAULT,			/* a page fault in user mode */
+	RP_WAIT_BLOCK,			/* a request to a block device is complete */
+	RP_WAIT_KINDS
 };
 
 /* How the thread left its processor. */
@@ -27,6 +34,26 @@ struct rp_wait_registers {
 	__u64 bx, bp, r12, r13, r14, r15, ip, sp;
 };
 
+struct rp_call {
+	__u64 number;
+	__u64 arguments[6];
+	__s64 result;
+};
+
+struct rp_fault {
+	__u64 address;
+	__u64 error;			/* bits of x86-64: 1 protection, 2 write, 16 instruction */
+};
+
+struct rp_block_request {
+	__u64 sector;
+	__u32 bytes;
+	__u32 major, minor;		/* of the disk */
+	__u32 operation;		/* REQ_OP_ of the kernel: 0 read, 1 write, 2 flush */
+	__s32 status;			/* 0: no error */
+};
+
+/* Waits and wakings have frames of the kernel. Others end after their part if no stack follows. */
 struct rp_wait_record {
 	__u32 kind;
 	__u32 state;			/* bits of the kernel's task state */
@@ -35,17 +62,33 @@ struct rp_wait_record {
 	__u32 other_process;
 	__u32 processor;
 	__u32 kernel_frames;		/* count */
-	__u64 time_ns;			/* of the switch to the thread, or of the waking */
-	__u64 began_ns;			/* when the sleeper left its processor */
+	__u64 time_ns;			/* of the switch to the thread, the waking, or the end */
+	__u64 began_ns;			/* when the sleeper left its processor, or the call began */
 	__u64 woken_ns;			/* when it became runnable; 0: unknown */
 	__u32 stack_bytes;		/* of the user's stack; 0: the registers alone are known */
 	__u32 has_registers;
 	struct rp_wait_registers registers;
-	__u64 frames[RP_WAIT_FRAMES_MAX];
+	union {
+		__u64 frames[RP_WAIT_FRAMES_MAX];
+		struct rp_call call;
+		struct rp_fault fault;
+		struct rp_block_request block;
+	};
 	__u8 stack[];			/* from the stack pointer up */
 };
 
-/* Waits and wakings without a record. */
+#define RP_WAIT_SHORT_BYTES \
+	(__builtin_offsetof(struct rp_wait_record, frames) + sizeof(struct rp_call))
+
+/* Return: the bytes of a record that a ring contains. */
+static inline __u64 rp_wait_record_bytes(const struct rp_wait_record *record)
+{
+	if (record->kind >= RP_WAIT_CALL && record->stack_bytes == 0)
+		return RP_WAIT_SHORT_BYTES;
+	return sizeof(*record) + record->stack_bytes;
+}
+
+/* Why there is no record. */
 enum rp_wait_loss {
 	RP_WAIT_LOSS_FULL,		/* no space in the ring buffer */
 	RP_WAIT_LOSS_STATE,		/* no memory for the state of a thread */

@@ -93,7 +93,7 @@ FOREIGN = {
     'json-c': ('src/tools/ringpipe/',),
     'bpf': ('bpf/', 'src/tools/ringpipe-bpf/', 'src/tools/ringpipe-kernel/',
             'src/tools/ringpipe-record/', 'tests/linux/'),
-    'seccomp.h': ('src/tools/ringpipe-kernel/',),
+    'seccomp.h': ('src/tools/ringpipe-kernel/', 'src/tools/ringpipe-record/'),
     'gelf.h': ('src/modules/symbols/',),
     'elfutils': ('src/modules/symbols/',),
     'lttng': ('src/modules/lttng/', 'tests/unit/', 'bench/'),

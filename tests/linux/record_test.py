@@ -311,6 +311,112 @@ class AllWaits(Waits):
         self.assertTrue([fields for _, fields in waits if fields["duration_ns"] < 1e6])
 
 
+class Calls(Waits):
+    """The groups that run on request; waits are recorded as without them."""
+    options = ("--kernel", "all")
+
+    def calls_in(self, function, event="Syscall"):
+        return [row for row in self.events if row["event"] == event
+                and function in functions(row)]
+
+    def check_calls(self, kind, function, name, result):
+        """Each call above a millisecond is there once, with its duration and stack."""
+        calls = self.calls_in(function)
+        seen = [ns for ns in self.took[kind] if ns > 1100000]
+        self.assertEqual(len(calls), len(seen))
+        for call, took in zip(calls, seen):
+            self.assertEqual((call["fields"]["name"], call["fields"]["result"]), (name, result))
+            self.assertGreater(call["fields"]["duration_ns"], took - 1e6)
+            self.assertLess(call["fields"]["duration_ns"], took)
+            self.assertEqual(functions(call)[-1], "_start")
+        return calls
+
+    @in_one_of_three
+    def test_each_long_system_call_is_there_once(self):
+        self.check_calls("time", "wait_for_time", "clock_nanosleep", 0)
+        for call in self.check_calls("pipe", "wait_for_pipe", "read", 1):
+            self.assertEqual(call["fields"]["argument2"], 1)
+
+    @in_one_of_three
+    def test_each_wait_for_a_futex_names_the_thread_that_ended_it(self):
+        waits = self.calls_in("wait_for_word", "FutexWait")
+        calls = self.calls_in("wait_for_word")
+        self.assertEqual(len(waits), len([ns for ns in self.took["word"] if ns > 1100000]))
+        self.assertEqual([wait["fields"]["duration_ns"] for wait in waits],
+                         [call["fields"]["duration_ns"] for call in calls])
+        for wait, call in zip(waits, calls):
+            self.assertEqual(wait["fields"]["address"], call["fields"]["argument0"])
+            self.assertEqual(wait["fields"]["waker_thread"], self.waker)
+            self.assertEqual(wait["fields"]["waker_process"], wait["process"])
+
+
+class Groups(Case):
+    def fields_of(self, event, *command):
+        """Return the last line of the command's output, and the fields of its events."""
+        done = self.record("--kernel", "faults,block", "--", *command)
+        if "no waits are recorded" in done.stderr:
+            self.skipTest(done.stderr)
+        rows, summary = events_of(self.trace)
+        self.assertEqual(summary["events_lost"], 0, done.stderr)
+        name = os.path.basename(command[0])[:15]
+        return (done.stdout.strip().rpartition("\n")[2],
+                [row["fields"] for row in rows if row["event"] == event
+                 and row["process_name"] == name])
+
+    @in_one_of_three
+    def test_each_page_that_a_program_touches_first_is_a_fault(self):
+        pages = 200
+        line, faults = self.fields_of("PageFault", sys.executable, "-c", f"""
+import ctypes, mmap
+memory = mmap.mmap(-1, {pages} * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+memory.madvise(mmap.MADV_NOHUGEPAGE)
+for page in range({pages}):
+    memory[page * 4096] = 1
+print(ctypes.addressof(ctypes.c_char.from_buffer(memory)))
+""")
+        begin = int(line)
+        touched = [fault for fault in faults if begin <= fault["address"] < begin + pages * 4096]
+        self.assertEqual(sorted(fault["address"] for fault in touched),
+                         [begin + page * 4096 for page in range(pages)])
+        self.assertEqual({bool(fault["is_write"]) for fault in touched}, {True})
+
+    @in_one_of_three
+    def test_each_read_past_the_page_cache_is_a_request_to_the_disk(self):
+        path = os.path.join(os.path.dirname(self.trace), "data")
+        with open(path, "wb") as file:
+            file.write(os.urandom(1 << 20))
+            os.fsync(file.fileno())
+        device = os.stat(path).st_dev
+        with open("/proc/diskstats", encoding="ascii") as disks:
+            if not any(line.split()[:2] == [str(os.major(device)), str(os.minor(device))]
+                       for line in disks):
+                self.skipTest("the folder for temporary files is on no disk")
+        _, requests = self.fields_of("BlockRequest", "dd", f"if={path}", "of=/dev/null", "bs=64k",
+                                     "iflag=direct", "status=none")
+        reads = [request for request in requests if request["operation"] == "read"
+                 and request["bytes"] == 65536]
+        # A page of the program itself may come from the disk, too.
+        self.assertGreaterEqual(len(reads), 16)
+        for request in reads:
+            self.assertEqual(request["status"], 0)
+            self.assertGreater(request["duration_ns"], 0)
+
+    def test_a_profile_of_the_processor_has_no_waits(self):
+        done = self.record("--profile", "cpu", "--", HOST, "500")
+        events, _ = events_of(self.trace)
+        self.assertIn(" 0 waits ", done.stderr)
+        self.assertEqual({event["event"] for event in events} & {"Wait", "Waking", "Syscall"},
+                         set())
+
+    def test_wrong_groups_are_refused(self):
+        for option in ["--kernel", "disk"], ["--profile", "cpu,io"], ["--profile", "fast"]:
+            done = subprocess.run([TOOL, "record", "-o", self.trace, *option], text=True,
+                                  stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(option[0], done.stderr)
+            self.assertFalse(os.path.exists(self.trace))
+
+
 class Sessions(Case):
     def start(self):
         process = subprocess.Popen([TOOL, "record", "-o", self.trace, "--providers",

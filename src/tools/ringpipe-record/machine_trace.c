@@ -32,7 +32,8 @@
 
 enum event_kind {
 	EXISTING_PROCESS, PROCESS_CREATE, PROCESS_EXIT, MAPPING, FUNCTION, METADATA, SAMPLE, WAIT,
-	PROCESS_INFO, WAIT_DETAILS, WAKING, KIND_COUNT,
+	PROCESS_INFO, WAIT_DETAILS, WAKING, SYSCALL, FUTEX_WAIT, PAGE_FAULT, BLOCK_REQUEST,
+	KIND_COUNT,
 };
 
 #define SYSTEM(name_, id_) { .provider = "Universal.System", .name = name_, .id = id_ }
@@ -57,6 +58,43 @@ static const struct rp_field waking_fields[] = {
 	{ "waited_ns", .type = RP_TYPE_U64 },
 };
 
+static const struct rp_field syscall_fields[] = {
+	{ "number", .type = RP_TYPE_U32 },
+	STRING("name"),
+	{ "result", .type = RP_TYPE_I64 },
+	{ "duration_ns", .type = RP_TYPE_U64 },
+	{ "argument0", .type = RP_TYPE_U64 }, { "argument1", .type = RP_TYPE_U64 },
+	{ "argument2", .type = RP_TYPE_U64 }, { "argument3", .type = RP_TYPE_U64 },
+	{ "argument4", .type = RP_TYPE_U64 }, { "argument5", .type = RP_TYPE_U64 },
+};
+
+static const struct rp_field futex_fields[] = {
+	{ "address", .type = RP_TYPE_POINTER },
+	{ "result", .type = RP_TYPE_I64 },
+	{ "duration_ns", .type = RP_TYPE_U64 },
+	{ "waker_process", .type = RP_TYPE_U32 },
+	{ "waker_thread", .type = RP_TYPE_U64 },
+};
+
+static const struct rp_field fault_fields[] = {
+	{ "address", .type = RP_TYPE_POINTER }, { "is_write", .type = RP_TYPE_BOOL },
+};
+
+static const struct rp_field block_fields[] = {
+	{ "major", .type = RP_TYPE_U32 }, { "minor", .type = RP_TYPE_U32 },
+	STRING("operation"),
+	{ "sector", .type = RP_TYPE_U64 },
+	{ "bytes", .type = RP_TYPE_U32 },
+	{ "status", .type = RP_TYPE_I32 },
+	{ "duration_ns", .type = RP_TYPE_U64 },
+};
+
+#define MACHINE(name_, id_, fields_) { \
+	.provider = "Ringpipe-Machine", .name = name_, .id = id_, \
+	.level = RP_LEVEL_INFORMATIONAL, .fields = fields_, \
+	.field_count = sizeof(fields_) / sizeof(fields_[0]), \
+}
+
 static const struct rp_definition definitions[KIND_COUNT] = {
 	[EXISTING_PROCESS] = SYSTEM("ExistingProcess", 0),
 	[PROCESS_CREATE] = SYSTEM("ProcessCreate", 1),
@@ -70,14 +108,12 @@ static const struct rp_definition definitions[KIND_COUNT] = {
 		.provider = "Microsoft-DotNETCore-EventPipe", .name = "ProcessInfo", .id = 1,
 		.version = 1, .fields = info_fields, .field_count = 3,
 	},
-	[WAIT_DETAILS] = {
-		.provider = "Ringpipe-Machine", .name = "Wait", .id = 1,
-		.level = RP_LEVEL_INFORMATIONAL, .fields = wait_fields, .field_count = 5,
-	},
-	[WAKING] = {
-		.provider = "Ringpipe-Machine", .name = "Waking", .id = 2,
-		.level = RP_LEVEL_INFORMATIONAL, .fields = waking_fields, .field_count = 3,
-	},
+	[WAIT_DETAILS] = MACHINE("Wait", 1, wait_fields),
+	[WAKING] = MACHINE("Waking", 2, waking_fields),
+	[SYSCALL] = MACHINE("Syscall", 3, syscall_fields),
+	[FUTEX_WAIT] = MACHINE("FutexWait", 4, futex_fields),
+	[PAGE_FAULT] = MACHINE("PageFault", 5, fault_fields),
+	[BLOCK_REQUEST] = MACHINE("BlockRequest", 6, block_fields),
 };
 
 struct rp_record_trace {
@@ -388,6 +424,78 @@ int rp_record_waking(struct rp_record_trace *trace, const struct rp_record_trace
 	put_bytes(trace, &waking->woken_thread, 8);
 	put_bytes(trace, &waking->waited_ns, 8);
 	return put(trace, WAKING, place->thread->process, place, frames, frame_count);
+}
+
+static void put_string(struct rp_record_trace *trace, const char *text)
+{
+	put_bytes(trace, text, strlen(text) + 1);
+}
+
+int rp_record_syscall(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
+		      const struct rp_record_syscall *call, const uint64_t *frames,
+		      uint32_t frame_count)
+{
+	int ret = put_stack(trace, place, frames, frame_count);
+
+	if (ret < 0)
+		return ret;
+	trace->stats.calls++;
+	put_bytes(trace, &call->number, 4);
+	put_string(trace, call->name);
+	put_bytes(trace, &call->result, 8);
+	put_bytes(trace, &call->duration_ns, 8);
+	put_bytes(trace, call->arguments, sizeof(call->arguments));
+	return put(trace, SYSCALL, place->thread->process, place, frames, frame_count);
+}
+
+int rp_record_futex_wait(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
+			 const struct rp_record_futex_wait *wait, const uint64_t *frames,
+			 uint32_t frame_count)
+{
+	int ret = put_stack(trace, place, frames, frame_count);
+
+	if (ret < 0)
+		return ret;
+	trace->stats.futex_waits++;
+	put_bytes(trace, &wait->address, 8);
+	put_bytes(trace, &wait->result, 8);
+	put_bytes(trace, &wait->duration_ns, 8);
+	put_bytes(trace, &wait->waker_process, 4);
+	put_bytes(trace, &wait->waker_thread, 8);
+	return put(trace, FUTEX_WAIT, place->thread->process, place, frames, frame_count);
+}
+
+int rp_record_page_fault(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
+			 uint64_t address, bool is_write, const uint64_t *frames,
+			 uint32_t frame_count)
+{
+	int ret = put_stack(trace, place, frames, frame_count);
+
+	if (ret < 0)
+		return ret;
+	trace->stats.faults++;
+	put_bytes(trace, &address, 8);
+	put_bytes(trace, &is_write, 1);
+	return put(trace, PAGE_FAULT, place->thread->process, place, frames, frame_count);
+}
+
+int rp_record_block_request(struct rp_record_trace *trace,
+			    const struct rp_record_trace_place *place,
+			    const struct rp_record_block_request *request)
+{
+	int ret = put_stack(trace, place, NULL, 0);
+
+	if (ret < 0)
+		return ret;
+	trace->stats.requests++;
+	put_bytes(trace, &request->major, 4);
+	put_bytes(trace, &request->minor, 4);
+	put_string(trace, request->operation);
+	put_bytes(trace, &request->sector, 8);
+	put_bytes(trace, &request->bytes, 4);
+	put_bytes(trace, &request->status, 4);
+	put_bytes(trace, &request->duration_ns, 8);
+	return put(trace, BLOCK_REQUEST, place->thread->process, place, NULL, 0);
 }
 
 int rp_record_process_end(struct rp_record_trace *trace, struct rp_machine_process *process,

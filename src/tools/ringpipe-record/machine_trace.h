@@ -13,6 +13,7 @@ struct rp_record_trace;
 
 struct rp_record_trace_stats {
 	uint64_t samples, waits, wakings, functions, mappings, processes;
+	uint64_t calls, futex_waits, faults, requests;
 	uint64_t bytes;			/* written */
 };
 
@@ -60,6 +61,47 @@ struct rp_record_waking {
 int rp_record_waking(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
 		     const struct rp_record_waking *waking, const uint64_t *frames,
 		     uint32_t frame_count);
+
+/* A system call that returned. */
+struct rp_record_syscall {
+	uint32_t number;
+	const char *name;
+	uint64_t arguments[6];
+	int64_t result;			/* -errno below 0 */
+	uint64_t duration_ns;
+};
+int rp_record_syscall(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
+		      const struct rp_record_syscall *call, const uint64_t *frames,
+		      uint32_t frame_count);
+
+/* A thread that waited in futex(2). */
+struct rp_record_futex_wait {
+	uint64_t address;
+	int64_t result;
+	uint64_t duration_ns;
+	uint32_t waker_process;		/* 0: unknown */
+	uint64_t waker_thread;
+};
+int rp_record_futex_wait(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
+			 const struct rp_record_futex_wait *wait, const uint64_t *frames,
+			 uint32_t frame_count);
+
+int rp_record_page_fault(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
+			 uint64_t address, bool is_write, const uint64_t *frames,
+			 uint32_t frame_count);
+
+/* A request to a block device; `place` is the end, on the thread that issued it. */
+struct rp_record_block_request {
+	uint32_t major, minor;
+	const char *operation;
+	uint64_t sector;
+	uint32_t bytes;
+	int32_t status;			/* BLK_STS_ of the kernel; 0: no error */
+	uint64_t duration_ns;
+};
+int rp_record_block_request(struct rp_record_trace *trace,
+			    const struct rp_record_trace_place *place,
+			    const struct rp_record_block_request *request);
 
 /* Put the end of a process that the trace has. 0; -ENOMEM. */
 int rp_record_process_end(struct rp_record_trace *trace, struct rp_machine_process *process,

@@ -20,6 +20,7 @@
 #include "nettrace/format.h"
 #include "tools/ringpipe-record/recorder.h"
 #include "tools/ringpipe-record/sessions.h"
+#include "tools/ringpipe-record/wait_programs.h"
 #include "tools/ringpipe/display_text.h"
 #include "tools/ringpipe/record_options.h"
 #include "tools/ringpipe/recording.h"
@@ -217,10 +218,19 @@ static int record(struct run *run)
 	return ret;
 }
 
+/* Prints ", 5 system calls", unless there are none. */
+static void print_kind(uint64_t count, const char *what)
+{
+	char text[RP_TEXT_MAX];
+
+	if (count)
+		fprintf(stderr, ", %s %s", rp_text_count(count, text), what);
+}
+
 static void print_result(const struct run *run)
 {
 	char samples[RP_TEXT_MAX], waits[RP_TEXT_MAX], processes[RP_TEXT_MAX];
-	char events[RP_TEXT_MAX], lost[RP_TEXT_MAX], bytes[RP_TEXT_MAX], time[RP_TEXT_MAX];
+	char lost[RP_TEXT_MAX], bytes[RP_TEXT_MAX], time[RP_TEXT_MAX];
 	struct rp_recorder_stats stats;
 	struct stat file;
 
@@ -232,8 +242,11 @@ static void print_result(const struct run *run)
 	fprintf(stderr, "%s: %s samples and %s waits of %s processes", run->output.path,
 		rp_text_count(stats.samples, samples), rp_text_count(stats.waits, waits),
 		rp_text_count(stats.processes, processes));
-	if (run->providers)
-		fprintf(stderr, ", %s events", rp_text_count(run->events, events));
+	print_kind(stats.calls, "system calls");
+	print_kind(stats.futex_waits, "waits for a futex");
+	print_kind(stats.faults, "page faults");
+	print_kind(stats.requests, "block requests");
+	print_kind(run->events, "events");
 	fprintf(stderr, " in %s, %s, %s lost",
 		rp_text_duration((uint64_t)run->elapsed_ms * 1000000, time),
 		rp_text_bytes(stats.bytes, bytes),
@@ -241,10 +254,27 @@ static void print_result(const struct run *run)
 	print_reasons(run, &stats);
 }
 
+/* What the options request besides samples. */
+static unsigned int find_groups(const struct rp_tool_options *options)
+{
+	return options->given & (RP_OPTION_MACHINE | RP_OPTION_PROFILE) ? options->kernel :
+	       RP_KERNEL_SCHED;
+}
+
+static unsigned int find_programs(unsigned int groups)
+{
+	return (groups & RP_KERNEL_SYSCALLS ? RP_WAITS_CALLS : 0) |
+	       (groups & RP_KERNEL_FUTEX ? RP_WAITS_FUTEX : 0) |
+	       (groups & RP_KERNEL_FAULTS ? RP_WAITS_FAULTS : 0) |
+	       (groups & RP_KERNEL_BLOCK ? RP_WAITS_BLOCK : 0);
+}
+
 /* Until the first pass, which writes. Return: 0; -errno, after an error line. */
 static int start(struct run *run)
 {
+	const unsigned int groups = find_groups(run->options);
 	const struct rp_recorder_options options = {
+		.groups = find_programs(groups), .without_waits = !(groups & RP_KERNEL_SCHED),
 		.frequency_hz = FREQUENCY_HZ, .wait_ns = run->options->off_cpu_ns,
 		.output = &run->machine, .process = run->options->pid,
 	};

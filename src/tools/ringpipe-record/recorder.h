@@ -10,7 +10,9 @@
 
 struct rp_recorder_options {
 	uint32_t frequency_hz;
-	uint64_t wait_ns;		/* record waits from this duration on */
+	uint64_t wait_ns;		/* record waits and system calls from this duration on */
+	unsigned int groups;		/* more to record: enum rp_waits_group */
+	bool without_waits;
 	pid_t process;			/* record it and its descendants; 0: all */
 	struct rp_output *output;
 };
@@ -29,6 +31,7 @@ const char *rp_recorder_loss_text(enum rp_recorder_loss loss);
 
 struct rp_recorder_stats {
 	uint64_t samples, waits, processes, functions;
+	uint64_t calls, futex_waits, faults, requests;
 	uint64_t lost[RP_RECORDER_LOSS_COUNT];
 	uint64_t late;
 	uint64_t whole_stacks;		/* walks that reached the outermost function */

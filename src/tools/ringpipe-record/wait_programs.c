@@ -37,11 +37,29 @@ static int take(void *context, void *bytes, size_t size)
 	return waits->result ? -ECANCELED : 0;
 }
 
-/* Before Linux 4.18, and where threads have no sequences, the kernel lacks rseq_update. */
-static void choose_programs(struct waits_bpf *bpf)
+static void choose(struct bpf_program *program, bool is_wanted)
 {
-	if (libbpf_find_vmlinux_btf_id("rseq_update", BPF_TRACE_RAW_TP) <= 0)
-		bpf_program__set_autoload(bpf->progs.rseq_update, false);
+	if (!is_wanted)
+		bpf_program__set_autoload(program, false);
+}
+
+/* Before Linux 4.18, and where threads have no sequences, the kernel lacks rseq_update. */
+static void choose_programs(struct waits_bpf *bpf, const struct rp_waits_options *options)
+{
+	const bool waits = !options->without_waits;
+	const bool calls = options->groups & (RP_WAITS_CALLS | RP_WAITS_FUTEX);
+	const bool block = options->groups & RP_WAITS_BLOCK;
+
+	choose(bpf->progs.sched_switch, waits);
+	choose(bpf->progs.sched_waking, waits);
+	choose(bpf->progs.prepare, waits);
+	choose(bpf->progs.rseq_update,
+	       waits && libbpf_find_vmlinux_btf_id("rseq_update", BPF_TRACE_RAW_TP) > 0);
+	choose(bpf->progs.sys_enter, calls);
+	choose(bpf->progs.sys_exit, calls);
+	choose(bpf->progs.page_fault_user, options->groups & RP_WAITS_FAULTS);
+	choose(bpf->progs.block_rq_issue, block);
+	choose(bpf->progs.block_rq_complete, block);
 }
 
 static int load(struct rp_waits *waits, const struct rp_waits_options *options)
@@ -51,8 +69,9 @@ static int load(struct rp_waits *waits, const struct rp_waits_options *options)
 	waits->bpf = waits_bpf__open();
 	if (!waits->bpf)
 		return -errno;
-	choose_programs(waits->bpf);
+	choose_programs(waits->bpf, options);
 	waits->bpf->rodata->threshold_ns = options->threshold_ns;
+	waits->bpf->rodata->all_calls = options->groups & RP_WAITS_CALLS;
 	waits->bpf->rodata->self = (uint32_t)getpid();
 	waits->bpf->rodata->wake_bytes = options->ring_bytes / 4;
 	ret = bpf_map__set_max_entries(waits->bpf->maps.records, (uint32_t)options->ring_bytes);
@@ -81,10 +100,11 @@ static void prepare(struct waits_bpf *bpf)
 	bpf_link__destroy(link);
 }
 
-static int attach(struct rp_waits *waits)
+static int attach(struct rp_waits *waits, const struct rp_waits_options *options)
 {
 	bpf_program__set_autoattach(waits->bpf->progs.prepare, false);
-	prepare(waits->bpf);
+	if (!options->without_waits)
+		prepare(waits->bpf);
 	return waits_bpf__attach(waits->bpf);
 }
 
@@ -103,7 +123,7 @@ int rp_waits_start(const struct rp_waits_options *options, rp_waits_callback cal
 	if (ret == 0) {
 		waits->ring = ring_buffer__new(bpf_map__fd(waits->bpf->maps.records), take, waits,
 					       NULL);
-		ret = waits->ring ? attach(waits) : -errno;
+		ret = waits->ring ? attach(waits, options) : -errno;
 	}
 	if (ret < 0) {
 		rp_waits_destroy(waits);

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The waits of all threads, which BPF programs in the kernel record. One thread at a time. */
+/*
+ * The waits of all threads, and more on request, which BPF programs in the kernel record. For one
+ * thread at a time.
+ */
 #ifndef RP_RECORD_WAIT_PROGRAMS_H
 #define RP_RECORD_WAIT_PROGRAMS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,8 +14,18 @@
 
 struct rp_waits;
 
+/* What is recorded besides waits: bits of `groups`. */
+enum rp_waits_group {
+	RP_WAITS_CALLS = 1 << 0,	/* system calls above the threshold */
+	RP_WAITS_FUTEX = 1 << 1,	/* of those, futex() alone, unless CALLS is set, too */
+	RP_WAITS_FAULTS = 1 << 2,	/* page faults of user mode */
+	RP_WAITS_BLOCK = 1 << 3,	/* requests to block devices */
+};
+
 struct rp_waits_options {
-	uint64_t threshold_ns;		/* shorter waits are left out */
+	uint64_t threshold_ns;		/* shorter waits and system calls are left out */
+	unsigned int groups;
+	bool without_waits;
 	size_t ring_bytes;		/* a power of two, in pages */
 };
 

@@ -7,11 +7,6 @@
 
 #include "base/array.h"
 
-static size_t size_of(const struct rp_wait_record *record)
-{
-	return sizeof(*record) + record->stack_bytes;
-}
-
 /* Moves the records to the start of the array when half of it was taken. */
 static void compact(struct rp_wait_queue *queue)
 {
@@ -25,7 +20,7 @@ static void compact(struct rp_wait_queue *queue)
 
 int rp_wait_queue_add(struct rp_wait_queue *queue, const struct rp_wait_record *record)
 {
-	struct rp_wait_record *copy = malloc(size_of(record)), **grown;
+	struct rp_wait_record *copy = malloc(rp_wait_record_bytes(record)), **grown;
 	size_t at;
 
 	compact(queue);
@@ -37,12 +32,12 @@ int rp_wait_queue_add(struct rp_wait_queue *queue, const struct rp_wait_record *
 		free(copy);
 		return -ENOMEM;
 	}
-	memcpy(copy, record, size_of(record));
+	memcpy(copy, record, rp_wait_record_bytes(record));
 	for (at = queue->count++; at > queue->first && grown[at - 1]->time_ns > record->time_ns;
 	     at--)
 		grown[at] = grown[at - 1];
 	grown[at] = copy;
-	queue->bytes += size_of(record);
+	queue->bytes += rp_wait_record_bytes(record);
 	return 0;
 }
 
@@ -53,7 +48,7 @@ struct rp_wait_record *rp_wait_queue_take(struct rp_wait_queue *queue, uint64_t 
 	if (queue->first == queue->count || queue->records[queue->first]->time_ns >= limit_ns)
 		return NULL;
 	record = queue->records[queue->first++];
-	queue->bytes -= size_of(record);
+	queue->bytes -= rp_wait_record_bytes(record);
 	return record;
 }
 

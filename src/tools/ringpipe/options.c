@@ -201,29 +201,62 @@ static int take_port(struct rp_tool_options *options, const char *value)
 	return 0;
 }
 
-/* Sets the bits of ringpipe-kernel's event groups. */
+struct name_of_bits {
+	const char *name;
+	unsigned int bits;
+};
+
+/* Adds the bits of the names in a list with commas. Return: 0; -EINVAL. */
+static int take_names(const struct name_of_bits *names, size_t count, const char *list,
+		      unsigned int *bits)
+{
+	for (;;) {
+		size_t length = strcspn(list, ","), i = 0;
+
+		while (i < count && (strlen(names[i].name) != length ||
+				     strncmp(names[i].name, list, length)))
+			i++;
+		if (i == count)
+			return -EINVAL;
+		*bits |= names[i].bits;
+		if (!list[length])
+			return 0;
+		list += length + 1;
+	}
+}
+
 static int take_kernel(struct rp_tool_options *options, const char *value)
 {
-	static const struct {
-		const char *name;
-		unsigned int bits;
-	} groups[] = {
-		{ "sched", 1 }, { "faults", 2 }, { "block", 4 }, { "syscalls", 8 }, { "all", 15 },
+	static const struct name_of_bits groups[] = {
+		{ "sched", RP_KERNEL_SCHED }, { "faults", RP_KERNEL_FAULTS },
+		{ "block", RP_KERNEL_BLOCK }, { "syscalls", RP_KERNEL_SYSCALLS },
+		{ "all", 15 },
 	};
 
-	for (;;) {
-		size_t length = strcspn(value, ","), i = 0;
+	return take_names(groups, 5, value, &options->kernel);
+}
 
-		while (i < 5 && (strlen(groups[i].name) != length ||
-				 strncmp(groups[i].name, value, length)))
-			i++;
-		if (i == 5)
-			return -EINVAL;
-		options->kernel |= groups[i].bits;
-		if (!value[length])
-			return 0;
-		value += length + 1;
-	}
+static int take_machine(struct rp_tool_options *options, const char *value)
+{
+	static const struct name_of_bits groups[] = {
+		{ "sched", RP_KERNEL_SCHED }, { "faults", RP_KERNEL_FAULTS },
+		{ "block", RP_KERNEL_BLOCK }, { "syscalls", RP_KERNEL_SYSCALLS },
+		{ "futex", RP_KERNEL_SCHED | RP_KERNEL_FUTEX }, { "all", 31 },
+	};
+
+	return take_names(groups, 6, value, &options->kernel);
+}
+
+static int take_profile(struct rp_tool_options *options, const char *value)
+{
+	static const struct name_of_bits profiles[] = {
+		{ "cpu", 0 },
+		{ "latency", RP_KERNEL_SCHED | RP_KERNEL_SYSCALLS | RP_KERNEL_FUTEX },
+		{ "io", RP_KERNEL_SCHED | RP_KERNEL_SYSCALLS | RP_KERNEL_BLOCK },
+		{ "all", 31 },
+	};
+
+	return strchr(value, ',') ? -EINVAL : take_names(profiles, 4, value, &options->kernel);
 }
 
 static const struct rp_option options_table[] = {
@@ -262,9 +295,15 @@ static const struct rp_option options_table[] = {
 	{ RP_OPTION_KERNEL, 0, "kernel", "GROUPS",
 	  "add kernel events of the process: sched, faults, block, syscalls,\n"
 	  "or all; needs root, or CAP_BPF and CAP_PERFMON", take_kernel },
+	{ RP_OPTION_MACHINE, 0, "kernel", "GROUPS",
+	  "what to record besides samples: sched (waits; the default),\n"
+	  "syscalls, futex, faults, block, or all", take_machine },
+	{ RP_OPTION_PROFILE, 0, "profile", "cpu|latency|io|all",
+	  "groups for a purpose: none; sched, syscalls and futex; sched,\n"
+	  "syscalls and block; or all", take_profile },
 	{ RP_OPTION_OFF_CPU, 0, "off-cpu", "0|500us|2ms|1s",
-	  "record the waits of threads from this time on (1ms); 0 records\n"
-	  "all waits", take_shortest_wait },
+	  "record waits and system calls from this time on (1ms); 0 records\n"
+	  "all of them, and calls without stacks", take_shortest_wait },
 	{ RP_OPTION_QUIET, 'q', "quiet", NULL, "print no progress and no summary", NULL },
 	{ RP_OPTION_EVENTS, 0, "events", NULL, "print each event instead of a summary", NULL },
 	{ RP_OPTION_OWN_EVENTS, 0, "events", NULL,

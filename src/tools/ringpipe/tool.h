@@ -60,6 +60,17 @@ enum rp_tool_option_flag {
 	RP_OPTION_NETTRACE = 1ull << 35, /* --format takes a version of nettrace, too */
 	RP_OPTION_OFF_CPU = 1ull << 36,
 	RP_OPTION_VERSION = 1ull << 37,	/* of nettrace */
+	RP_OPTION_MACHINE = 1ull << 38,	/* --kernel of a recording of the machine */
+	RP_OPTION_PROFILE = 1ull << 39,
+};
+
+/* In the order of ringpipe-kernel's bits. */
+enum rp_tool_kernel_group {
+	RP_KERNEL_SCHED = 1 << 0,
+	RP_KERNEL_FAULTS = 1 << 1,
+	RP_KERNEL_BLOCK = 1 << 2,
+	RP_KERNEL_SYSCALLS = 1 << 3,
+	RP_KERNEL_FUTEX = 1 << 4,	/* of the machine only */
 };
 
 /* How a command prints its rows. */
@@ -94,7 +105,7 @@ struct rp_tool_options {
 	const char *event;
 	const char *field;
 	uint64_t step;
-	unsigned int kernel;		/* bits of the kernel event groups */
+	unsigned int kernel;		/* groups of kernel events: enum rp_tool_kernel_group */
 	char **operands;		/* ends with NULL, like argv */
 	int operand_count;
 };
