@@ -401,6 +401,30 @@ print(ctypes.addressof(ctypes.c_char.from_buffer(memory)))
             self.assertEqual(request["status"], 0)
             self.assertGreater(request["duration_ns"], 0)
 
+    def test_what_a_small_ring_cannot_take_is_counted_in_the_trace(self):
+        copies = 200000
+        copy = f"dd if=/dev/zero of=/dev/null bs=1 count={copies} status=none"
+        done = self.record("--buffer", "1", "--off-cpu", "0", "--kernel", "syscalls", "--",
+                           "sh", "-c", f"{copy} & {copy}; wait")
+        if "no waits are recorded" in done.stderr:
+            self.skipTest(done.stderr)
+        report = json.loads(subprocess.run([TOOL, "report", "--format", "json", self.trace],
+                                           stdout=subprocess.PIPE, check=True,
+                                           timeout=PATIENCE).stdout)
+        recorded = {kind["event"]: kind["events"] for provider in report["providers"]
+                    for kind in provider["kinds"]}
+        rows = subprocess.run([TOOL, "report", "--events", "--format", "json", self.trace],
+                              stdout=subprocess.PIPE, check=True, timeout=PATIENCE).stdout
+        losses = {row["fields"]["reason"]: row["fields"]["lost"] for row in map(
+            json.loads, (line for line in rows.splitlines() if b'"Loss"' in line))}
+        lost = losses["ring of BPF programs full"]
+        self.assertGreater(lost, 0)
+        # Each copy is a read and a write; other programs lost calls as well.
+        self.assertGreaterEqual(recorded["Syscall"] + lost, 4 * copies)
+        self.assertLess(recorded["Syscall"], 4 * copies)
+        self.assertEqual(sum(losses.values()), report["lost"])
+        self.assertIn("ring of BPF programs full", done.stderr)
+
     def test_a_profile_of_the_processor_has_no_waits(self):
         done = self.record("--profile", "cpu", "--", HOST, "500")
         events, _ = events_of(self.trace)

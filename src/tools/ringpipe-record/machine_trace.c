@@ -33,7 +33,7 @@
 enum event_kind {
 	EXISTING_PROCESS, PROCESS_CREATE, PROCESS_EXIT, MAPPING, FUNCTION, METADATA, SAMPLE, WAIT,
 	PROCESS_INFO, WAIT_DETAILS, WAKING, SYSCALL, FUTEX_WAIT, PAGE_FAULT, BLOCK_REQUEST,
-	KIND_COUNT,
+	LOSS, KIND_COUNT,
 };
 
 #define SYSTEM(name_, id_) { .provider = "Universal.System", .name = name_, .id = id_ }
@@ -89,6 +89,10 @@ static const struct rp_field block_fields[] = {
 	{ "duration_ns", .type = RP_TYPE_U64 },
 };
 
+static const struct rp_field loss_fields[] = {
+	STRING("reason"), { "lost", .type = RP_TYPE_U64 },
+};
+
 #define MACHINE(name_, id_, fields_) { \
 	.provider = "Ringpipe-Machine", .name = name_, .id = id_, \
 	.level = RP_LEVEL_INFORMATIONAL, .fields = fields_, \
@@ -114,6 +118,7 @@ static const struct rp_definition definitions[KIND_COUNT] = {
 	[FUTEX_WAIT] = MACHINE("FutexWait", 4, futex_fields),
 	[PAGE_FAULT] = MACHINE("PageFault", 5, fault_fields),
 	[BLOCK_REQUEST] = MACHINE("BlockRequest", 6, block_fields),
+	[LOSS] = MACHINE("Loss", 7, loss_fields),
 };
 
 struct rp_record_trace {
@@ -496,6 +501,16 @@ int rp_record_block_request(struct rp_record_trace *trace,
 	put_bytes(trace, &request->status, 4);
 	put_bytes(trace, &request->duration_ns, 8);
 	return put(trace, BLOCK_REQUEST, place->thread->process, place, NULL, 0);
+}
+
+int rp_record_loss(struct rp_record_trace *trace, const char *reason, uint64_t lost)
+{
+	const struct rp_machine_process recorder = { .pid = getpid() };
+	const struct rp_record_trace_place place = { .time_ns = trace->last_ns };
+
+	put_string(trace, reason);
+	put_bytes(trace, &lost, 8);
+	return put(trace, LOSS, &recorder, &place, NULL, 0);
 }
 
 int rp_record_process_end(struct rp_record_trace *trace, struct rp_machine_process *process,

@@ -103,6 +103,9 @@ int rp_record_block_request(struct rp_record_trace *trace,
 			    const struct rp_record_trace_place *place,
 			    const struct rp_record_block_request *request);
 
+/* Put how many records were lost so far for a reason. 0; -ENOMEM. */
+int rp_record_loss(struct rp_record_trace *trace, const char *reason, uint64_t lost);
+
 /* Put the end of a process that the trace has. 0; -ENOMEM. */
 int rp_record_process_end(struct rp_record_trace *trace, struct rp_machine_process *process,
 			  uint64_t time_ns);

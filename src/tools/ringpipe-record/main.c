@@ -31,6 +31,7 @@
 
 #define FREQUENCY_HZ 99u
 #define PASS_MS 100
+#define REST_MS 5			/* between two passes; the rings hold more than this */
 #define PRIORITY -10
 #define STATUS_MS 1000
 
@@ -133,17 +134,30 @@ static void print_status(struct run *run, int64_t now_ms)
 	fflush(stderr);
 }
 
-static int turn(struct run *run)
+/*
+ * Wait for a full ring, a signal or the time of the next pass. A ring is readable as long as it has
+ * a record, so a stream of records would cause a pass for a few of them each.
+ */
+static int wait_for_pass(const struct run *run)
 {
 	struct pollfd waits[3] = { { .fd = run->signal_fd, .events = POLLIN } };
-	int fds[2];
-	int64_t now_ms;
+	int fds[2], ready = poll(waits, 1, REST_MS);
 
 	rp_recorder_fds(run->recorder, fds);
 	for (int i = 0; i < 2; i++)
 		waits[i + 1] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
-	if (poll(waits, 3, PASS_MS) < 0 && errno != EINTR)
-		return -errno;
+	if (ready == 0)
+		ready = poll(waits, 3, PASS_MS - REST_MS);
+	return ready < 0 && errno != EINTR ? -errno : 0;
+}
+
+static int turn(struct run *run)
+{
+	int ret = wait_for_pass(run);
+	int64_t now_ms;
+
+	if (ret < 0)
+		return ret;
 	take_signals(run);
 	now_ms = rp_now_ms();
 	if (now_ms >= run->end_ms)
@@ -274,6 +288,7 @@ static int start(struct run *run)
 {
 	const unsigned int groups = find_groups(run->options);
 	const struct rp_recorder_options options = {
+		.buffer_bytes = (size_t)run->options->buffer_mb << 20,
 		.groups = find_programs(groups), .without_waits = !(groups & RP_KERNEL_SCHED),
 		.frequency_hz = FREQUENCY_HZ, .wait_ns = run->options->off_cpu_ns,
 		.output = &run->machine, .process = run->options->pid,

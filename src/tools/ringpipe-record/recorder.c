@@ -1,63 +1,44 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/ringpipe-record/recorder.h"
+#include "tools/ringpipe-record/recorder_parts.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "tools/ringpipe-record/functions.h"
-#include "tools/ringpipe-record/perf_events.h"
 #include "tools/ringpipe-record/stack_walk.h"
-#include "tools/ringpipe-record/syscall_names.h"
-#include "tools/ringpipe-record/wait_queue.h"
 #include "tools/ringpipe/tool.h"
-#include "unwind/steps.h"
 
-/* Memory for the kernel's rings: a share for each processor, within limits. */
-#define RINGS_BYTES (32u << 20)
+/* Limits of one ring. */
 #define RING_BYTES_MIN (256u << 10)
 #define RING_BYTES_MAX (8u << 20)
+#define WAITS_BYTES_MAX (256u << 20)
 
 /* redis-benchmark, for one, has a buffer of 16 KB on its stack. */
 #define STACK_BYTES (32u << 10)
 #define UNPRIVILEGED_STACK_BYTES (16u << 10)	/* as the rings are small */
-#define FRAMES_MAX 512u
-
-#define WAITS_BYTES (32u << 20)
-
-#define FAULT_WRITES 2u			/* x86-64: the fault was caused by a write */
 
 /* Names of functions are written at least this often. */
 #define NAMES_NS 5000000000ull
 
-struct rp_recorder {
-	struct rp_recorder_options options;
-	struct rp_perf *perf;
-	struct rp_waits *waits;		/* NULL: the kernel refused BPF */
-	struct rp_wait_queue wait_queue;
-	struct rp_images *images;
-	struct rp_process_table *processes;
-	struct rp_functions *functions;
-	struct rp_record_trace *trace;
-	bool is_chosen;			/* only chosen processes are recorded */
-	uint64_t named_ns;		/* when functions were named last */
-	uint64_t ends[RP_WALK_FRAMES_MAX + 1];	/* how walks ended */
-	uint64_t wait_ends[RP_WALK_FRAMES_MAX + 1];
-	uint64_t frames[FRAMES_MAX];
-};
-
-static size_t ring_bytes(void)
+/* The largest power of two within the share and the limits. */
+static size_t choose_bytes(size_t share, size_t max)
 {
-	size_t share = RINGS_BYTES / (size_t)sysconf(_SC_NPROCESSORS_CONF), bytes = RING_BYTES_MIN;
+	size_t bytes = RING_BYTES_MIN;
 
-	while (bytes * 2 <= share && bytes < RING_BYTES_MAX)
+	while (bytes * 2 <= share && bytes < max)
 		bytes *= 2;
 	return bytes;
+}
+
+/* Half of the buffer is for the processors' rings of perf_events, half for that of BPF. */
+static size_t ring_bytes(const struct rp_recorder_options *options)
+{
+	const size_t processors = (size_t)sysconf(_SC_NPROCESSORS_CONF);
+
+	return choose_bytes(options->buffer_bytes / 2 / processors, RING_BYTES_MAX);
 }
 
 static void explain(const char *call, int error)
@@ -114,7 +95,7 @@ static int open_perf(struct rp_recorder *recorder)
 	struct rp_perf_options options = {
 		.frequency_hz = recorder->options.frequency_hz,
 		.stack_bytes = STACK_BYTES,
-		.ring_bytes = ring_bytes(),
+		.ring_bytes = ring_bytes(&recorder->options),
 	};
 	const char *call;
 	int ret = recorder->options.process ? open_chosen(recorder, &options, &call) :
@@ -191,7 +172,8 @@ static int queue_wait(void *user, const struct rp_wait_record *record)
 static int start_waits(struct rp_recorder *recorder)
 {
 	const struct rp_waits_options options = {
-		.threshold_ns = recorder->options.wait_ns, .ring_bytes = WAITS_BYTES,
+		.threshold_ns = recorder->options.wait_ns,
+		.ring_bytes = choose_bytes(recorder->options.buffer_bytes / 2, WAITS_BYTES_MAX),
 		.groups = recorder->options.groups,
 		.without_waits = recorder->options.without_waits,
 	};
@@ -244,7 +226,7 @@ static uint32_t collect_frames(struct rp_recorder *recorder, const struct rp_per
 		return count;
 	count += rp_stack_walk(&process->space, record->sample.registers, record->sample.stack,
 			       record->sample.stack_bytes, recorder->frames + count,
-			       FRAMES_MAX - count, &end);
+			       RP_RECORDER_FRAMES_MAX - count, &end);
 	recorder->ends[end]++;
 	return count;
 }
@@ -266,211 +248,11 @@ static int take_sample(struct rp_recorder *recorder, const struct rp_perf_record
 			       recorder->frames, count);
 }
 
-/* Frames of the kernel, and those of the program, which waits or wakes in a system call. */
-static uint32_t wait_frames(struct rp_recorder *recorder, const struct rp_wait_record *record,
-			    const struct rp_machine_process *process)
-{
-	const struct rp_wait_registers *user = &record->registers;
-	const struct rp_registers registers = {
-		.value = {
-			[RP_REG_RBX] = user->bx, [RP_REG_RBP] = user->bp,
-			[RP_REG_RSP] = user->sp, [RP_REG_R12] = user->r12,
-			[RP_REG_R12 + 1] = user->r13, [RP_REG_R12 + 2] = user->r14,
-			[RP_REG_R15] = user->r15, [RP_REG_RIP] = user->ip,
-		},
-		.known = RP_KEPT_REGISTERS | 1u << RP_REG_RSP | 1u << RP_REG_RIP,
-	};
-	uint32_t count = record->kernel_frames;
-	enum rp_walk_end end;
-
-	if (count > RP_WAIT_FRAMES_MAX)
-		count = RP_WAIT_FRAMES_MAX;
-	if (count)
-		memcpy(recorder->frames, record->frames, count * sizeof(uint64_t));
-	if (!record->has_registers)
-		return count;
-	count += rp_stack_walk(&process->space, &registers, record->stack, record->stack_bytes,
-			       recorder->frames + count, FRAMES_MAX - count, &end);
-	recorder->wait_ends[end]++;
-	return count;
-}
-
-/* The BPF programs record all processes, of which some may not be chosen. NULL: none. */
-static struct rp_machine_thread *find_thread(struct rp_recorder *recorder, uint32_t process,
-					     uint32_t thread)
-{
-	return recorder->is_chosen ?
-	       rp_process_table_find(recorder->processes, (pid_t)process, (pid_t)thread) :
-	       rp_process_table_thread(recorder->processes, (pid_t)process, (pid_t)thread);
-}
-
-/* The thread's id in the trace; 0: no thread, or no memory. */
-static uint64_t trace_id(struct rp_recorder *recorder, uint32_t process, uint32_t thread)
-{
-	const struct rp_machine_thread *found;
-
-	if (thread == 0)
-		return 0;
-	found = find_thread(recorder, process, thread);
-	return found ? found->trace_id : 0;
-}
-
-/* A record on its way to the trace. */
-struct arrival {
-	const struct rp_wait_record *record;
-	struct rp_record_trace_place place;
-	struct rp_machine_thread *thread;
-	uint64_t other;			/* the other thread's id in the trace; 0: none */
-	uint32_t frame_count;
-};
-
-static int take_wait(struct rp_recorder *recorder, const struct arrival *arrival)
-{
-	const struct rp_wait_record *record = arrival->record;
-
-	arrival->thread->woken_ns = record->time_ns;
-	arrival->thread->waker_process = record->other_process;
-	arrival->thread->waker_thread = arrival->other;
-	return rp_record_wait(recorder->trace, &arrival->place, &(struct rp_record_wait){
-		.duration_ns = record->time_ns - record->began_ns,
-		.runnable_ns = record->woken_ns ? record->time_ns - record->woken_ns : 0,
-		.state = record->state,
-		.waker_process = record->other_process,
-		.waker_thread = arrival->other,
-	}, recorder->frames, arrival->frame_count);
-}
-
-static int take_waking(struct rp_recorder *recorder, const struct arrival *arrival)
-{
-	const struct rp_wait_record *record = arrival->record;
-
-	return rp_record_waking(recorder->trace, &arrival->place, &(struct rp_record_waking){
-		.woken_process = record->other_process,
-		.woken_thread = arrival->other,
-		.waited_ns = record->time_ns - record->began_ns,
-	}, recorder->frames, arrival->frame_count);
-}
-
-/* Whether the call is futex(2) and waits: FUTEX_WAIT, LOCK_PI, WAIT_BITSET and their like. */
-static bool is_futex_wait(const struct rp_call *call)
-{
-	const uint64_t operation = call->arguments[1] & (uint64_t)FUTEX_CMD_MASK;
-
-	return call->number == SYS_futex &&
-	       (operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET ||
-		operation == FUTEX_LOCK_PI || operation == FUTEX_WAIT_REQUEUE_PI);
-}
-
-static int take_futex_wait(struct rp_recorder *recorder, const struct arrival *arrival)
-{
-	const struct rp_wait_record *record = arrival->record;
-	const struct rp_machine_thread *thread = arrival->thread;
-	bool knows_waker = thread->woken_ns > record->began_ns;
-
-	return rp_record_futex_wait(recorder->trace, &arrival->place,
-				    &(struct rp_record_futex_wait){
-		.address = record->call.arguments[0],
-		.result = record->call.result,
-		.duration_ns = record->time_ns - record->began_ns,
-		.waker_process = knows_waker ? thread->waker_process : 0,
-		.waker_thread = knows_waker ? thread->waker_thread : 0,
-	}, recorder->frames, arrival->frame_count);
-}
-
-static int take_call(struct rp_recorder *recorder, const struct arrival *arrival)
-{
-	const struct rp_wait_record *record = arrival->record;
-	struct rp_record_syscall call = {
-		.number = (uint32_t)record->call.number,
-		.name = rp_syscall_name(record->call.number),
-		.result = record->call.result,
-		.duration_ns = record->time_ns - record->began_ns,
-	};
-	int ret = 0;
-
-	if ((recorder->options.groups & RP_WAITS_FUTEX) && is_futex_wait(&record->call))
-		ret = take_futex_wait(recorder, arrival);
-	if (ret || !(recorder->options.groups & RP_WAITS_CALLS))
-		return ret;
-	memcpy(call.arguments, record->call.arguments, sizeof(call.arguments));
-	return rp_record_syscall(recorder->trace, &arrival->place, &call, recorder->frames,
-				 arrival->frame_count);
-}
-
-static int take_block_request(struct rp_recorder *recorder, const struct arrival *arrival)
-{
-	static const char *const operations[] = { "read", "write", "flush", "discard" };
-	const struct rp_block_request *block = &arrival->record->block;
-	const struct rp_record_block_request request = {
-		.major = block->major, .minor = block->minor,
-		.operation = block->operation < 4 ? operations[block->operation] : "other",
-		.sector = block->sector, .bytes = block->bytes, .status = block->status,
-		.duration_ns = arrival->record->time_ns - arrival->record->began_ns,
-	};
-
-	return rp_record_block_request(recorder->trace, &arrival->place, &request);
-}
-
-static int take_arrival(struct rp_recorder *recorder, const struct arrival *arrival)
-{
-	const struct rp_wait_record *record = arrival->record;
-
-	switch (record->kind) {
-	case RP_WAIT_ENDED:
-		return take_wait(recorder, arrival);
-	case RP_WAIT_WAKING:
-		return take_waking(recorder, arrival);
-	case RP_WAIT_CALL:
-		return take_call(recorder, arrival);
-	case RP_WAIT_FAULT:
-		return rp_record_page_fault(recorder->trace, &arrival->place,
-					    record->fault.address,
-					    record->fault.error & FAULT_WRITES, recorder->frames,
-					    arrival->frame_count);
-	case RP_WAIT_BLOCK:
-		return take_block_request(recorder, arrival);
-	default:
-		return 0;
-	}
-}
-
-static int take_kernel_record(struct rp_recorder *recorder, const struct rp_wait_record *record)
-{
-	/* First the other thread: adding a thread may move all of them. */
-	struct arrival arrival = {
-		.record = record,
-		.other = trace_id(recorder, record->other_process, record->other_thread),
-	};
-
-	arrival.thread = find_thread(recorder, record->process, record->thread);
-	if (!arrival.thread)
-		return recorder->is_chosen ? 0 : -ENOMEM;
-	arrival.place = (struct rp_record_trace_place){
-		.time_ns = record->time_ns, .processor = record->processor,
-		.thread = arrival.thread,
-	};
-	if (record->kind != RP_WAIT_BLOCK)
-		arrival.frame_count = wait_frames(recorder, record, arrival.thread->process);
-	return take_arrival(recorder, &arrival);
-}
-
-static int take_waits(struct rp_recorder *recorder, uint64_t limit_ns)
-{
-	struct rp_wait_record *record;
-	int ret = 0;
-
-	while (ret == 0 && (record = rp_wait_queue_take(&recorder->wait_queue, limit_ns))) {
-		ret = take_kernel_record(recorder, record);
-		free(record);
-	}
-	return ret;
-}
-
 static int take_record(void *user, const struct rp_perf_record *record)
 {
 	struct rp_recorder *recorder = user;
 	struct rp_machine_process *ended;
-	int ret = take_waits(recorder, record->time_ns);
+	int ret = rp_recorder_take_waits(recorder, record->time_ns);
 
 	if (ret < 0)
 		return ret;
@@ -507,14 +289,23 @@ static void count_losses(const struct rp_recorder *recorder,
 	ret_lost[RP_RECORDER_WAITS_MEMORY] = waits ? rp_waits_lost(waits, RP_WAIT_LOSS_STATE) : 0;
 }
 
-static uint64_t lost_total(const struct rp_recorder *recorder)
+/* Put each count that grew, and get the sum of all. */
+static int put_losses(struct rp_recorder *recorder, uint64_t *ret_total)
 {
-	uint64_t lost[RP_RECORDER_LOSS_COUNT], total = 0;
+	uint64_t lost[RP_RECORDER_LOSS_COUNT];
+	int ret = 0;
 
+	*ret_total = 0;
 	count_losses(recorder, lost);
-	for (int i = 0; i < RP_RECORDER_LOSS_COUNT; i++)
-		total += lost[i];
-	return total;
+	for (int i = 0; ret == 0 && i < RP_RECORDER_LOSS_COUNT; i++) {
+		if (lost[i] != recorder->reported[i])
+			ret = rp_record_loss(recorder->trace,
+					     rp_recorder_loss_text((enum rp_recorder_loss)i),
+					     lost[i]);
+		recorder->reported[i] = lost[i];
+		*ret_total += lost[i];
+	}
+	return ret;
 }
 
 /* Symbol tables take time to read, so only names since the last time are looked up. */
@@ -533,21 +324,24 @@ static int drain(struct rp_recorder *recorder, uint64_t limit_ns)
 
 	if (ret == 0)
 		ret = rp_perf_drain(recorder->perf, limit_ns, take_record, recorder);
-	return ret ? ret : take_waits(recorder, limit_ns);
+	return ret ? ret : rp_recorder_take_waits(recorder, limit_ns);
 }
 
 int rp_recorder_pass(struct rp_recorder *recorder)
 {
-	uint64_t limit_ns = rp_perf_limit(recorder->perf);
+	uint64_t limit_ns = rp_perf_limit(recorder->perf), lost = 0;
 	int ret = drain(recorder, limit_ns);
 
 	if (ret == 0 && rp_clock_monotonic_ns() - recorder->named_ns > NAMES_NS)
 		ret = name_functions(recorder);
-	return ret ? ret : rp_record_flush(recorder->trace, limit_ns, lost_total(recorder));
+	if (ret == 0)
+		ret = put_losses(recorder, &lost);
+	return ret ? ret : rp_record_flush(recorder->trace, limit_ns, lost);
 }
 
 int rp_recorder_finish(struct rp_recorder *recorder)
 {
+	uint64_t lost = 0;
 	int ret;
 
 	rp_perf_disable(recorder->perf);
@@ -557,8 +351,9 @@ int rp_recorder_finish(struct rp_recorder *recorder)
 	ret = drain(recorder, UINT64_MAX);
 	if (ret == 0)
 		ret = name_functions(recorder);
-	return ret ? ret : rp_record_end(recorder->trace, rp_clock_monotonic_ns(),
-					lost_total(recorder));
+	if (ret == 0)
+		ret = put_losses(recorder, &lost);
+	return ret ? ret : rp_record_end(recorder->trace, rp_clock_monotonic_ns(), lost);
 }
 
 void rp_recorder_stats(const struct rp_recorder *recorder, struct rp_recorder_stats *ret_stats)

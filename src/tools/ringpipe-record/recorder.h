@@ -4,6 +4,7 @@
 #define RP_RECORD_RECORDER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "tools/ringpipe/output.h"
@@ -13,6 +14,7 @@ struct rp_recorder_options {
 	uint64_t wait_ns;		/* record waits and system calls from this duration on */
 	unsigned int groups;		/* more to record: enum rp_waits_group */
 	bool without_waits;
+	size_t buffer_bytes;		/* for all rings that the kernel fills */
 	pid_t process;			/* record it and its descendants; 0: all */
 	struct rp_output *output;
 };

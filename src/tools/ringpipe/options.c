@@ -282,6 +282,8 @@ static const struct rp_option options_table[] = {
 	  take_duration },
 	{ RP_OPTION_BUFFER, 0, "buffer", "MB",
 	  "maximum memory of the session in the traced process (64)", take_buffer },
+	{ RP_OPTION_RINGS, 0, "buffer", "MB",
+	  "memory for the rings that the kernel fills (64)", take_buffer },
 	{ RP_OPTION_LAST, 0, "last", "SECONDS|1m30s",
 	  "choose --buffer such that it holds the events of this time; this\n"
 	  "measures their rate first, for that time at most", take_last },

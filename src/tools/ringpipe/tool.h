@@ -62,6 +62,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_VERSION = 1ull << 37,	/* of nettrace */
 	RP_OPTION_MACHINE = 1ull << 38,	/* --kernel of a recording of the machine */
 	RP_OPTION_PROFILE = 1ull << 39,
+	RP_OPTION_RINGS = 1ull << 40,	/* --buffer of a recording of the machine */
 };
 
 /* In the order of ringpipe-kernel's bits. */

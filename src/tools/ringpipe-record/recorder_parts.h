@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* The recorder's state, for the files that it consists of. */
+#ifndef RP_RECORD_RECORDER_PARTS_H
+#define RP_RECORD_RECORDER_PARTS_H
+
+#include "tools/ringpipe-record/functions.h"
+#include "tools/ringpipe-record/perf_events.h"
+#include "tools/ringpipe-record/recorder.h"
+#include "tools/ringpipe-record/stack_walk.h"
+#include "tools/ringpipe-record/wait_queue.h"
+
+#define RP_RECORDER_FRAMES_MAX 512u
+
+struct rp_recorder {
+	struct rp_recorder_options options;
+	struct rp_perf *perf;
+	struct rp_waits *waits;		/* NULL: the kernel refused BPF */
+	struct rp_wait_queue wait_queue;
+	struct rp_images *images;
+	struct rp_process_table *processes;
+	struct rp_functions *functions;
+	struct rp_record_trace *trace;
+	bool is_chosen;			/* only chosen processes are recorded */
+	uint64_t named_ns;		/* when functions were named last */
+	uint64_t ends[RP_WALK_FRAMES_MAX + 1];	/* how walks ended */
+	uint64_t wait_ends[RP_WALK_FRAMES_MAX + 1];
+	uint64_t reported[RP_RECORDER_LOSS_COUNT];	/* losses that the trace states */
+	uint64_t frames[RP_RECORDER_FRAMES_MAX];
+};
+
+/* Put the records of BPF programs before `limit_ns` into the trace. 0; -ENOMEM. */
+int rp_recorder_take_waits(struct rp_recorder *recorder, uint64_t limit_ns);
+
+#endif
