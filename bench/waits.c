@@ -5,12 +5,14 @@
  * under the switch records of perf_events alone. Rounds alternate.
  *
  *	waits RINGPIPE
- *	waits: plays once, and prints the cost of a switch
+ *	waits PROCESSOR: plays once there, and prints the cost of a switch
  */
+#include <ctype.h>
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -104,16 +106,23 @@ static double measure_perf(int processor)
 	return cost;
 }
 
-/* The recorder starts the players. */
-static double measure_recorded(const char *tool, const char *program)
+/* The recorder starts the players, on the same processor as those of the other ways. */
+static double measure_recorded(const char *tool, const char *program, int processor)
 {
-	char command[4096];
-	double cost;
+	char command[4096], line[256];
+	double cost = 0;
 	FILE *output;
 
-	snprintf(command, sizeof(command), "'%s' record -q -f -o /dev/null -- '%s'", tool, program);
+	snprintf(command, sizeof(command), "'%s' record -q -f -o /dev/null -- '%s' %d 2>&1", tool,
+		 program, processor);
 	output = popen(command, "r");
-	if (!output || fscanf(output, "%lf", &cost) != 1 || pclose(output))
+	while (output && fgets(line, sizeof(line), output)) {
+		errno = EOPNOTSUPP;
+		if (strstr(line, "no waits are recorded"))
+			fail(line, 77);
+		cost = strtod(line, NULL);
+	}
+	if (!output || pclose(output) || cost <= 0)
 		fail("ringpipe record", 1);
 	return cost;
 }
@@ -140,8 +149,10 @@ int main(int argc, char **argv)
 
 	sched_getaffinity(0, sizeof(all), &all);
 	processor = sched_getcpu();
-	if (argc == 1) {
-		stay(processor);
+	if (argc != 2)
+		return 2;
+	if (isdigit((unsigned char)argv[1][0])) {
+		stay((int)strtol(argv[1], NULL, 10));
 		printf("%f\n", measure());
 		return 0;
 	}
@@ -150,7 +161,7 @@ int main(int argc, char **argv)
 		fail("needs root", 77);
 	for (unsigned int round = 0; round < bench_rounds(ROUNDS); round++) {
 		sched_setaffinity(0, sizeof(all), &all);
-		rounds[RECORD][round] = measure_recorded(argv[1], argv[0]);
+		rounds[RECORD][round] = measure_recorded(argv[1], argv[0], processor);
 		stay(processor);
 		rounds[UNDISTURBED][round] = measure();
 		rounds[PERF][round] = measure_perf(processor);
