@@ -3,8 +3,8 @@
 """ringpipe record writes what the machine does into one trace, which TraceEvent reads.
 
 record_host.c uses CPU time in known functions and prints how much; waits_host.c waits in known
-functions and prints for how long. Environment: RINGPIPE, HOST, WAITS_HOST, SHOP, RECORD (empty: not
-built), SANITIZERS, INTEROP_BUILD.
+functions and prints for how long; brief_host.c ends after an instant. Environment: RINGPIPE, HOST,
+WAITS_HOST, BRIEF_HOST, SHOP, RECORD (empty: not built), SANITIZERS, INTEROP_BUILD.
 """
 import collections
 import contextlib
@@ -25,6 +25,7 @@ from clients import drive  # noqa: E402
 TOOL = os.environ["RINGPIPE"]
 HOST = os.environ["HOST"]
 WAITS_HOST = os.environ["WAITS_HOST"]
+BRIEF_HOST = os.environ["BRIEF_HOST"]
 SHOP = os.environ["SHOP"]
 PLAIN = {**os.environ, "RINGPIPE_LTTNG": "0"}
 RATE = 99
@@ -481,6 +482,18 @@ class Sessions(Case):
             self.assertEqual({event["process_name"] for event in samples} - {"shop"}, set())
         times = [event["time_ms"] for event in events]
         self.assertEqual(times, sorted(times))
+
+    @in_one_of_three
+    def test_processes_that_live_for_an_instant_have_their_events(self):
+        self.record("--providers", "Test-Brief", "--", "sh", "-c",
+                    f"for i in 1 2 3 4 5 6 7 8 9 10; do '{BRIEF_HOST}' || exit 1; done")
+        events, summary = events_of(self.trace)
+        serials = collections.defaultdict(list)
+        for event in events:
+            if event["provider"] == "Test-Brief":
+                serials[event["process"]].append(event["fields"]["serial"])
+        self.assertEqual(list(serials.values()), [list(range(10))] * 10)
+        self.assertEqual(summary["events_lost"], 0)
 
     def test_a_killed_process_costs_no_more_than_the_end_of_its_stream(self):
         with drive.shop(SHOP, env=PLAIN) as first, drive.shop(SHOP, env=PLAIN) as second:

@@ -271,6 +271,13 @@ static void sort(struct rp_target_list *list)
 	drop_repeated(list);
 }
 
+pid_t rp_target_socket_pid(const char *name)
+{
+	struct name parsed;
+
+	return parse_socket_name(name, &parsed) == 0 ? parsed.pid : 0;
+}
+
 /* Adds the targets named by the sockets in this process's folder. */
 static int scan_directory(struct rp_target_list *list)
 {

@@ -50,6 +50,8 @@ void rp_target_list_fini(struct rp_target_list *list);
  * such process, or more than one. Return: 0 or -errno.
  */
 int rp_target_find(pid_t pid, const char *name, struct rp_target *ret_target);
+/* Return: the process whose diagnostics socket has this name in its folder; 0: no such name. */
+pid_t rp_target_socket_pid(const char *name);
 /* Prints nothing. Return: 1 with a target; 0: the process has no socket, or not yet; -ENOMEM. */
 int rp_target_look(pid_t pid, struct rp_target *ret_target);
 void rp_target_fini(struct rp_target *target);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -27,6 +28,7 @@
 #define SCAN_ALL_MS 500
 #define EXECS_MAX 100u			/* parts of one process */
 #define TRIES_MAX 100u			/* the socket exists before the process listens */
+#define OTHER_FDS 3			/* that a turn waits for, next to the members' */
 #define NO_END '?'			/* the recorder did not report how it ended */
 
 /* A process of the tree; or, before an execve(2) in it, the earlier program. */
@@ -58,6 +60,7 @@ struct tree {
 	int64_t start_ms;
 	bool is_running;		/* the processes that existed before are known */
 	int64_t next_scan_ms;		/* of all processes */
+	int sockets_fd;			/* of inotify: new sockets in this command's folder; or -1 */
 	unsigned int stops;		/* number of requests to stop */
 	bool failed;			/* the root cannot be recorded; reported */
 	bool no_memory;
@@ -212,6 +215,35 @@ static void find_all(struct tree *tree)
 	tree->next_scan_ms = rp_now_ms() + SCAN_ALL_MS;
 }
 
+/* Takes processes whose sockets have just appeared. Those of other folders wait for find_all(). */
+static void find_new(struct tree *tree)
+{
+	char bytes[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+	ssize_t size;
+
+	while ((size = read(tree->sockets_fd, bytes, sizeof(bytes))) > 0) {
+		for (const char *at = bytes; at < bytes + size;) {
+			const struct inotify_event *event = (const void *)at;
+			pid_t pid = event->len ? rp_target_socket_pid(event->name) : 0;
+
+			if (pid && !tree->stops)
+				(void)on_child(pid, tree);
+			at += sizeof(*event) + event->len;
+		}
+	}
+}
+
+static int watch_sockets(void)
+{
+	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+	if (fd >= 0 && inotify_add_watch(fd, rp_target_directory(), IN_CREATE | IN_MOVED_TO) < 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
 /*
  * Finds descendants by the kernel's lists of children. Orphans become children of this process, so
  * its own list is read last.
@@ -325,21 +357,24 @@ static bool is_over(const struct tree *tree)
 static int turn(struct tree *tree)
 {
 	struct rp_child *child = tree->plan->child;
-	struct pollfd *waits = calloc(tree->count + 2, sizeof(*waits));
+	struct pollfd *waits = calloc(tree->count + OTHER_FDS, sizeof(*waits));
 	const size_t count = tree->count;
 
 	if (!waits)
 		return -ENOMEM;
 	waits[0] = (struct pollfd){ .fd = tree->signal_fd, .events = POLLIN };
 	waits[1] = (struct pollfd){ .fd = child ? child->port.fd : -1, .events = POLLIN };
+	waits[2] = (struct pollfd){ .fd = tree->sockets_fd, .events = POLLIN };
 	for (size_t i = 0; i < count; i++)
-		waits[i + 2] = (struct pollfd){ .fd = tree->members[i]->status_fd,
-						.events = POLLIN };
-	if (poll(waits, count + 2, SCAN_MS) > 0) {
+		waits[i + OTHER_FDS] = (struct pollfd){ .fd = tree->members[i]->status_fd,
+							.events = POLLIN };
+	if (poll(waits, count + OTHER_FDS, SCAN_MS) > 0) {
 		for (size_t i = 0; i < count; i++) {
-			if (waits[i + 2].revents)
+			if (waits[i + OTHER_FDS].revents)
 				hear(tree, tree->members[i]);
 		}
+		if (waits[2].revents)
+			find_new(tree);
 		if (waits[1].revents)
 			rp_tool_port_accept(&child->port);
 		for (unsigned int n = waits[0].revents ? count_signals(tree) : 0; n; n--)
@@ -451,6 +486,8 @@ static void fini(struct tree *tree)
 		free(member);
 	}
 	free(tree->members);
+	if (tree->sockets_fd >= 0)
+		close(tree->sockets_fd);
 	if (!tree->plan->child && tree->signal_fd >= 0)
 		rp_signals_close(tree->signal_fd);
 }
@@ -458,7 +495,9 @@ static void fini(struct tree *tree)
 void rp_tree_run(const struct rp_recording_plan *plan, struct rp_output *output,
 		 struct rp_recording_result *ret_result)
 {
-	struct tree tree = { .plan = plan, .output = output, .start_ms = rp_now_ms() };
+	struct tree tree = {
+		.plan = plan, .output = output, .start_ms = rp_now_ms(), .sockets_fd = -1,
+	};
 	struct rp_proc process;
 
 	*ret_result = (struct rp_recording_result){ .end = RP_RECORDING_FAILED };
@@ -467,6 +506,8 @@ void rp_tree_run(const struct rp_recording_plan *plan, struct rp_output *output,
 		rp_tool_error("cannot receive signals: %s", strerror(-tree.signal_fd));
 		return;
 	}
+	if (plan->machine)
+		tree.sockets_fd = watch_sockets();
 	if (plan->machine || (rp_proc_read(plan->target->pid, &process) == 0 &&
 			      add_member(&tree, &process)))
 		scan(&tree);
