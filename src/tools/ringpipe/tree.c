@@ -60,7 +60,7 @@ struct tree {
 	int64_t start_ms;
 	bool is_running;		/* the processes that existed before are known */
 	int64_t next_scan_ms;		/* of all processes */
-	int sockets_fd;			/* of inotify: new sockets in this command's folder; or -1 */
+	int sockets_fd;			/* of inotify: new sockets in TMPDIR; or -1 */
 	unsigned int stops;		/* number of requests to stop */
 	bool failed;			/* the root cannot be recorded; reported */
 	bool no_memory;
