@@ -59,6 +59,20 @@ def busy(version):
     return trace.end()
 
 
+def partly_sorted():
+    """As .NET writes: the first event of a block is sorted."""
+    trace = nettrace.Trace()
+    trace.define(1, "Shop", "Order", 5, [])
+    for start in (0, 3, 6):
+        blobs = []
+        for at in range(start, start + 3):
+            blob = trace._blob(1, at + 1, 7, 1, trace.start_ticks + at, b"")
+            unsorted = 1 << 31 if at > start else 0
+            blobs.append(blob[:4] + struct.pack("<I", 1 | unsorted) + blob[8:])
+        trace._block("EventBlock", blobs)
+    return trace.end()
+
+
 class Convert(ToolTest):
     def convert(self, data, *options, status=0):
         path = self.write("from.nettrace", data)
@@ -198,6 +212,13 @@ class Convert(ToolTest):
         _, two = self.compare(data, self.convert(data))
         self.assertFalse(any(event["sorted"] for event in two.events))
         self.compare(data, self.convert(self.read("to.nettrace")))
+
+    def test_sorted_and_unsorted_events_of_a_block_have_numbers_of_their_own(self):
+        data = partly_sorted()
+        there = self.convert(data)
+        one, _ = self.compare(data, there)
+        self.assertEqual([event["sorted"] for event in one.events], 3 * [True, False, False])
+        self.compare(data, self.convert(there))
 
     def test_what_came_before_a_damage_is_complete(self):
         for version in (4, 6):

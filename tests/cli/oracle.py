@@ -353,12 +353,16 @@ class Trace:
         c.take(header - 4)
         now = {"id": 0, "number": 0, "capture": 0, "cpu": 0, "thread": 0, "stack": 0, "time": 0,
                "activity": bytes(16), "related": bytes(16), "labels": 0, "size": 0, "sorted": True}
+        first = True
         while not c.end():
-            now = dict(now)
+            last, now = now, dict(now)
             if flags & 1:
                 self._compressed(c, now)
             else:
                 self._plain(c, now)
+            # TraceEvent counts the numbers of unsorted events for the capture thread before.
+            assert first or now["sorted"] or now["capture"] == last["capture"]
+            first = False
             yield now, c.take(now["size"])
             if not flags & 1 and not self.is_v6:
                 c.at = min(c.at + -c.at % 4, len(c.data))

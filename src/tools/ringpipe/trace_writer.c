@@ -429,6 +429,10 @@ int rp_trace_writer_event(struct rp_trace_writer *writer,
 	writer->block_offset = reader->block_offset;
 	if (ret == 0)
 		ret = resolve(writer, event, &wire);
+	/* Readers take a block's unsorted events for those of the capture thread before them. */
+	if (ret == 0 && !wire.sorted && writer->events.size &&
+	    wire.capture_thread != writer->state.capture_thread)
+		ret = close_block(writer);
 	return ret ? ret : put_event(writer, &wire, event->payload);
 }
 
