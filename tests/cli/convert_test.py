@@ -270,6 +270,18 @@ class Convert(ToolTest):
                       self.finish(process, 130)[1])
         self.assertTrue(oracle.Trace(self.read("to.nettrace")).ended)
 
+    def test_a_full_disk_leaves_no_file(self):
+        path = self.write("from.nettrace", busy(4))
+        process = subprocess.run(
+            ["bash", "-c", 'ulimit -f 4; exec "$0" "$@"', os.environ["RINGPIPE"], "convert", path,
+             "-o", "to.nettrace"], env=self.environment, cwd=self.directory,
+            stderr=subprocess.PIPE, check=False, timeout=60)
+        self.assertEqual((process.returncode, process.stderr),
+                         (1, b"ringpipe: cannot write to.nettrace: File too large\n"))
+        self.assertFalse(os.path.exists(self.path("to.nettrace")))
+        err = self.run_tool("convert", path, "-o", "/dev/full", status=1)[1]
+        self.assertIn("cannot write /dev/full: No space left on device", err)
+
     def test_a_trace_of_several_processes_keeps_them(self):
         for version in (4, 6):
             self.run_tool("collect", "--tree", "--format", version, "-f", "-o", "tree", "--stacks",
