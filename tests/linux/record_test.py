@@ -7,8 +7,6 @@ functions and prints for how long; brief_host.c ends after an instant. Environme
 WAITS_HOST, BRIEF_HOST, SHOP, RECORD (empty: not built), SANITIZERS, INTEROP_BUILD.
 """
 import collections
-import contextlib
-import functools
 import json
 import os
 import signal
@@ -16,105 +14,10 @@ import subprocess
 import sys
 import tempfile
 import unittest
-import urllib.request
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "interop"))
-import clients  # noqa: E402
-from clients import drive  # noqa: E402
-
-TOOL = os.environ["RINGPIPE"]
-HOST = os.environ["HOST"]
-WAITS_HOST = os.environ["WAITS_HOST"]
-BRIEF_HOST = os.environ["BRIEF_HOST"]
-SHOP = os.environ["SHOP"]
-PLAIN = {**os.environ, "RINGPIPE_LTTNG": "0"}
-RATE = 99
-PATIENCE = 60
-NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
-
-
-def events_of(path):
-    """Return the events with their stacks, and TraceEvent's summary of a trace."""
-    done = subprocess.run([*clients.trace_read_command(), "--stacks", path], text=True,
-                          stdout=subprocess.PIPE, check=True, timeout=PATIENCE)
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
-    return rows[:-1], rows[-1]
-
-
-def stacks_of(path):
-    """Return the samples and TraceEvent's summary of a trace."""
-    events, summary = events_of(path)
-    return [event for event in events if event["event"] == "cpu"], summary
-
-
-def functions(sample):
-    return [frame["method"] for frame in sample["stack"]]
-
-
-def below_interrupts(sample):
-    """Return the functions of the program, which an interrupt may have stopped."""
-    names = functions(sample)
-    return names[names.index("innermost"):]
-
-
-def ask(shop, requests):
-    """Send requests of two kinds, one after another."""
-    for _ in range(requests):
-        for path in "/", "/buy":
-            with urllib.request.urlopen(shop.url + path, timeout=PATIENCE) as answer:
-                answer.read()
-
-
-def arguments_below(pid):
-    """Return the arguments of the children of a process."""
-    found = b""
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
-        for child in children.read().split():
-            with contextlib.suppress(OSError), open(f"/proc/{child}/cmdline", "rb") as line:
-                found += line.read()
-    return found
-
-
-def in_one_of_three(test):
-    """Run the test again, twice at most: other programs may load the machine so that the kernel
-    drops records, which the trace reports, or may preempt a thread that is about to sleep."""
-    @functools.wraps(test)
-    def repeated(self):
-        for _ in range(2):
-            try:
-                return test(self)
-            except AssertionError as failure:
-                print(f"again: {failure}", file=sys.stderr)
-                self.prepare_again()
-        return test(self)
-    return repeated
-
-
-class Case(unittest.TestCase):
-    def prepare_again(self):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.trace)
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.trace = os.path.join(folder.name, "t.nettrace")
-
-    def record(self, *command, **options):
-        done = subprocess.run([TOOL, "record", "-o", self.trace, *command], text=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, timeout=PATIENCE, check=False, **options)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done
-
-    def record_host(self, *arguments):
-        """Record the host alone. Return its CPU time in seconds, its samples, and the summary."""
-        done = self.record("--", HOST, *map(str, arguments))
-        samples, summary = stacks_of(self.trace)
-        name = os.path.basename(HOST)
-        return (int(done.stdout) / 1e9,
-                [sample for sample in samples if sample["process_name"] == name],
-                {**summary, "stderr": done.stderr})
+from record_case import (NOBODY, PATIENCE, PLAIN, RATE, KERNEL_START, HOST, WAITS_HOST, BRIEF_HOST,
+                         SHOP, TOOL, Case, arguments_below, ask, below_interrupts, clients, drive,
+                         events_of, functions, in_one_of_three, stacks_of)
 
 
 class Samples(Case):
@@ -125,6 +28,23 @@ class Samples(Case):
         # A hypervisor may take the processor away, and the kernel's timer then comes late.
         self.assertGreater(len(samples), 0.8 * RATE * seconds)
         self.assertLess(len(samples), 1.05 * RATE * seconds + 2)
+
+    def test_report_counts_the_same_functions_as_traceevent(self):
+        self.record("--", "sh", "-c", f"'{HOST}' 500 & '{HOST}' 500 deep; wait")
+        expected = collections.Counter()
+        for sample in stacks_of(self.trace)[0]:
+            frames = [frame for frame in sample["stack"] if frame["address"] < KERNEL_START]
+            method = (frames or sample["stack"])[0]["method"]
+            expected[sample["process"], method or None] += 1
+        report = json.loads(subprocess.run([TOOL, "report", "--format", "json", self.trace],
+                                           stdout=subprocess.PIPE, check=True,
+                                           timeout=PATIENCE).stdout)
+        found = {(row["process_id"], row["function"]): row["samples"]
+                 for row in report["hot_functions"]}
+        self.assertEqual(found, expected)
+        hottest = [row["function"] for row in report["hot_functions"]
+                   if row["process"] == os.path.basename(HOST)]
+        self.assertEqual(hottest[0], "innermost")
 
     def test_stacks_without_frame_pointers_reach_the_first_function(self):
         _, samples, _ = self.record_host(1000)

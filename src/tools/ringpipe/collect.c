@@ -55,7 +55,7 @@ static void print_reasons(const struct rp_summary *summary)
 	fputs(*before == ',' ? ")" : "", stderr);
 }
 
-static void print_result(const struct rp_summary *summary, const struct rp_summary_view *view,
+static void print_result(struct rp_summary *summary, const struct rp_summary_view *view,
 			 const struct rp_tool_options *options)
 {
 	char events[RP_TEXT_MAX], lost[RP_TEXT_MAX], bytes[RP_TEXT_MAX], time[RP_TEXT_MAX];

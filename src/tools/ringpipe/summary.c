@@ -85,6 +85,7 @@ static struct rp_kind *add_kind(struct rp_summary *summary, const struct rp_read
 		.opcode = type->opcode, .keywords = type->keywords,
 		.is_internal = rp_event_is_internal(type->provider, type->name),
 		.is_own = is_own(type->provider),
+		.is_of_machine = strncmp(type->provider, "Universal.", 10) == 0,
 	};
 	if (!kind->provider || !kind->name || !tsearch(kind, &summary->kind_tree, compare_kinds)) {
 		free_kind(kind);
@@ -262,6 +263,11 @@ static int count_event(struct rp_summary *summary, const struct rp_reader_event 
 	ret = kind->is_own ? 0 : count_thread(summary, event->thread);
 	if (ret)
 		return ret;
+	if (kind->is_of_machine) {
+		ret = rp_hot_functions_take(&summary->hot, event);
+		if (ret)
+			return ret;
+	}
 	summary->stacks += event->frame_count > 0;
 	summary->stacks_cut += is_cut(summary, event);
 	ret = rp_guids_add(&summary->activities, &event->activity);
@@ -363,6 +369,7 @@ void rp_summary_fini(struct rp_summary *summary)
 	tdestroy(summary->kind_tree, free_kind);
 	tdestroy(summary->loss_tree, free_loss);
 	rp_guids_fini(&summary->activities);
+	rp_hot_functions_fini(&summary->hot);
 	tdestroy(summary->thread_tree, keep_id);
 	free(summary->kinds);
 	free(summary->losses);

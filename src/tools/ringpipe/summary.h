@@ -9,6 +9,7 @@
 #include <ringpipe/reader.h>
 
 #include "tools/ringpipe/guids.h"
+#include "tools/ringpipe/hot_functions.h"
 #include "tools/ringpipe/processes.h"
 #include "tools/ringpipe/tool.h"
 
@@ -23,6 +24,7 @@ struct rp_kind {
 	uint64_t keywords;
 	bool is_internal;		/* see rp_event_is_internal() */
 	bool is_own;			/* written by libringpipe's threads about the session */
+	bool is_of_machine;		/* of a recording of the machine */
 	uint64_t events;
 	uint64_t payload_bytes;
 };
@@ -61,6 +63,7 @@ struct rp_summary {
 	size_t provider_count;
 	struct rp_loss **losses;
 	size_t loss_count;
+	struct rp_hot_functions hot;
 	struct rp_processes processes;
 	size_t process;			/* process of the visited event; or SIZE_MAX */
 	void *kind_tree;
@@ -101,7 +104,7 @@ struct rp_summary_view {
  * Print the summary on standard output: text and JSON with the totals of the trace, CSV with a row
  * for each kind of event. Return: the exit status.
  */
-int rp_summary_print(const struct rp_summary *summary, const struct rp_summary_view *view,
+int rp_summary_print(struct rp_summary *summary, const struct rp_summary_view *view,
 		     enum rp_format format);
 
 #endif

@@ -214,7 +214,7 @@ static void add_provider(struct rp_rows *rows, const struct rp_summary *summary,
 	}
 }
 
-static int print_text(const struct rp_summary *summary, const struct rp_summary_view *view)
+static int print_text(struct rp_summary *summary, const struct rp_summary_view *view)
 {
 	static const struct rp_column columns[] = {
 		{ .title = "EVENTS", .is_right = true }, { .title = "A SECOND", .is_right = true },
@@ -242,7 +242,7 @@ static int print_text(const struct rp_summary *summary, const struct rp_summary_
 		printf("\n%s events for .NET's tools are not shown; --all shows them.\n",
 		       rp_text_count(omitted.internal_events, text));
 	rp_rows_fini(&rows);
-	return status;
+	return status ? status : rp_hot_functions_print(&summary->hot);
 }
 
 static struct json_object *rate_to_json(uint64_t events, uint64_t ns)
@@ -395,7 +395,7 @@ static struct json_object *processes_to_json(const struct rp_processes *processe
 	return array;
 }
 
-static struct json_object *to_json(const struct rp_summary *summary,
+static struct json_object *to_json(struct rp_summary *summary,
 				   const struct rp_summary_view *view)
 {
 	const struct rp_reader_stats *stats = &summary->stats;
@@ -433,11 +433,14 @@ static struct json_object *to_json(const struct rp_summary *summary,
 	json_object_object_add(out, "unordered", json_object_new_uint64(stats->unordered));
 	json_object_object_add(out, "sequence_points",
 			       json_object_new_uint64(stats->sequence_points));
+	if (summary->hot.samples)
+		json_object_object_add(out, "hot_functions",
+				       rp_hot_functions_to_json(&summary->hot));
 	json_object_object_add(out, "providers", providers_to_json(summary, view));
 	return out;
 }
 
-int rp_summary_print(const struct rp_summary *summary, const struct rp_summary_view *view,
+int rp_summary_print(struct rp_summary *summary, const struct rp_summary_view *view,
 		     enum rp_format format)
 {
 	switch (format) {
