@@ -433,8 +433,11 @@ static void *stop_session(void *data)
 	return NULL;
 }
 
-/* More than the peer's buffer holds, less than the buffers of sink and rings. */
-#define STUCK 40u
+/*
+ * More than the peer's buffer holds, and less than those of sink and rings, even if a thread that
+ * changed the processor left a buffer almost empty.
+ */
+#define STUCK 24u
 
 static void expect_never_read(int writer)
 {
