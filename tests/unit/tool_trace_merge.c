@@ -49,6 +49,19 @@ static void put(struct rp_encoder *encoder, const struct rp_encoder_event_type *
 	trace_event(encoder, type, TRACE_START_NS + time_ns, thread, payload, sizeof(payload) - 1);
 }
 
+static int merge_into(struct rp_output *output, struct rp_trace_merge_source *sources, size_t count)
+{
+	struct rp_trace_merge *merge;
+	int ret;
+
+	cr_assert_eq(rp_trace_merge_create(sources[0].pid, trace_version(), output, &merge), 0);
+	for (size_t i = 0; i < count; i++)
+		cr_assert_eq(rp_trace_merge_add(merge, &sources[i]), 0);
+	ret = rp_trace_merge_finish(merge);
+	rp_trace_merge_destroy(merge);
+	return ret;
+}
+
 static int merge(struct rp_trace_merge_source *sources, size_t count)
 {
 	struct rp_output output = {
@@ -60,7 +73,7 @@ static int merge(struct rp_trace_merge_source *sources, size_t count)
 		sources[i].name = "name";
 		sources[i].command_line = "name --option";
 	}
-	cr_assert_eq(rp_trace_merge(sources, count, sources[0].pid, trace_version(), &output), 0);
+	cr_assert_eq(merge_into(&output, sources, count), 0);
 	cr_assert_eq(lseek(output.fd, 0, SEEK_SET), 0);
 	return output.fd;
 }
@@ -327,6 +340,6 @@ Test(tool_trace_merge, nothing_at_all_is_no_trace)
 						.name = "", .command_line = "" };
 	struct rp_output output = { .fd = -1, .filter_fd = -1, .status_fd = -1 };
 
-	cr_expect_eq(rp_trace_merge(&source, 1, 10, 4, &output), -ENODATA);
+	cr_expect_eq(merge_into(&output, &source, 1), -ENODATA);
 	close(source.fd);
 }

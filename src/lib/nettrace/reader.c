@@ -207,7 +207,7 @@ int rp_reader_take_content(struct rp_reader *reader, uint32_t size, bool has_eve
 	int ret;
 
 	ret = rp_reader_take(reader, size, &bytes);
-	if (ret == -ENODATA && has_events) {
+	if (ret == -ENODATA && has_events && !reader->is_growing) {
 		there = rp_byte_source_take_rest(&reader->source, &bytes);
 		reader->truncated = true;
 		reader->error = 0;
@@ -409,24 +409,42 @@ static int next_of_block(struct rp_reader *reader, struct rp_reader_event *ret_e
 	return give(reader, at, type, payload, ret_event);
 }
 
+/* Take what follows a block of events. */
+static void end_block(struct rp_reader *reader)
+{
+	if (reader->layout.has_labels || rp_reader_end_events_v4(reader) == 0)
+		reader->layout.start = NULL;
+}
+
+static void take_block(struct rp_reader *reader)
+{
+	if (!(reader->layout.has_labels ? rp_reader_take_block_v6(reader) :
+					  rp_reader_take_object_v4(reader)))
+		reader->ended = true;
+}
+
 int rp_reader_next(struct rp_reader *reader, struct rp_reader_event *ret_event)
 {
-	const bool is_v6 = reader->layout.has_labels;
 	int ret;
 
 	if (!ret_event || !rp_sized_fits(ret_event, RP_READER_EVENT_SIZE_V1))
 		return -EINVAL;
 	while (!reader->error && !reader->ended) {
+		rp_byte_source_mark(&reader->source);
 		if (reader->layout.start) {
 			ret = next_of_block(reader, ret_event);
 			if (ret)
 				return ret;
-			reader->layout.start = NULL;
-			if (!is_v6 && rp_reader_end_events_v4(reader) < 0)
-				break;
+			end_block(reader);
+		} else {
+			take_block(reader);
 		}
-		if (!(is_v6 ? rp_reader_take_block_v6(reader) : rp_reader_take_object_v4(reader)))
-			reader->ended = true;
+	}
+	if (reader->is_growing && reader->error == -ENODATA) {
+		rp_byte_source_rewind(&reader->source);
+		reader->error = 0;
+		reader->message[0] = '\0';
+		return -EAGAIN;
 	}
 	return reader->error;
 }

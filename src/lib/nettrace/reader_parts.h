@@ -28,6 +28,7 @@ struct rp_reader {
 	int own_fd;			/* to be closed, or -1 */
 	int error;			/* sticky */
 	bool ended;
+	bool is_growing;		/* at the end, rp_reader_next() returns -EAGAIN */
 	char message[160];
 	struct rp_reader_info info;
 	struct rp_reader_stats stats;
@@ -45,6 +46,7 @@ struct rp_reader {
 	bool truncated;			/* the file ended within it */
 	struct rp_wire_event event;
 	uint64_t last_time;
+	uint64_t point_time;		/* V6: of the last sequence point */
 	uint64_t lost_before;		/* by the number of the last event, right before it */
 	uint32_t sample_interval_ns;	/* V4: from the head */
 };

@@ -209,6 +209,7 @@ static int take_sequence_point(struct rp_reader *reader, struct rp_cursor block,
 		rp_thread_rows_clear(&reader->thread_rows);
 	if (flags & RP_POINT_FLUSH_METADATA)
 		rp_type_table_clear(&reader->types);
+	reader->point_time = time;
 	rp_point_index_clear(&reader->frames);
 	rp_label_lists_clear(&reader->labels);
 	reader->stats.sequence_points++;

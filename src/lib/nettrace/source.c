@@ -44,11 +44,12 @@ static int make_space(struct rp_byte_source *source)
 
 	if (source->end < source->capacity)
 		return 0;
-	if (source->start) {
-		memmove(source->buffer, source->buffer + source->start,
-			source->end - source->start);
-		source->end -= source->start;
-		source->start = 0;
+	if (source->start > source->marked) {
+		const size_t unused = source->start - source->marked;
+
+		memmove(source->buffer, source->buffer + unused, source->end - unused);
+		source->end -= unused;
+		source->start = source->marked;
 		return 0;
 	}
 	buffer = realloc(source->buffer, capacity);
@@ -113,7 +114,22 @@ int rp_byte_source_take(struct rp_byte_source *source, size_t size, const uint8_
 	*ret_bytes = source->bytes + source->start;
 	source->start += size;
 	source->offset += size;
+	if (source->is_marked)
+		source->marked += size;
 	return 0;
+}
+
+void rp_byte_source_mark(struct rp_byte_source *source)
+{
+	source->is_marked = true;
+	source->marked = 0;
+}
+
+void rp_byte_source_rewind(struct rp_byte_source *source)
+{
+	source->start -= source->marked;
+	source->offset -= source->marked;
+	source->marked = 0;
 }
 
 size_t rp_byte_source_take_rest(struct rp_byte_source *source, const uint8_t **ret_bytes)

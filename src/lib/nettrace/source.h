@@ -3,6 +3,7 @@
 #ifndef RP_NETTRACE_SOURCE_H
 #define RP_NETTRACE_SOURCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -19,6 +20,8 @@ struct rp_byte_source {
 	const uint8_t *bytes;	/* memory, or `buffer` */
 	uint8_t *buffer;
 	size_t start, end;	/* what is there and not yet taken */
+	bool is_marked;
+	size_t marked;		/* bytes before `start` that rp_byte_source_rewind() gives back */
 	size_t capacity;
 	uint64_t offset;	/* in the stream, of what comes next */
 };
@@ -36,6 +39,10 @@ void rp_byte_source_fini(struct rp_byte_source *source);
  * function said.
  */
 int rp_byte_source_take(struct rp_byte_source *source, size_t size, const uint8_t **ret_bytes);
+
+/* Mark the offset that rp_byte_source_rewind() returns to. */
+void rp_byte_source_mark(struct rp_byte_source *source);
+void rp_byte_source_rewind(struct rp_byte_source *source);
 
 /* Takes whatever is there already; used after -ENODATA. */
 size_t rp_byte_source_take_rest(struct rp_byte_source *source, const uint8_t **ret_bytes);

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "nettrace/format.h"
 #include "tools/ringpipe-record/recorder.h"
 #include "tools/ringpipe-record/sessions.h"
 #include "tools/ringpipe-record/wait_programs.h"
@@ -27,7 +26,6 @@
 #include "tools/ringpipe/signals.h"
 #include "tools/ringpipe/target.h"
 #include "tools/ringpipe/tool.h"
-#include "tools/ringpipe/trace_merge.h"
 
 #define FREQUENCY_HZ 99u
 #define PASS_MS 100
@@ -42,7 +40,6 @@ struct run {
 	struct rp_record_sessions sessions;
 	struct rp_session_provider *providers;	/* NULL: no sessions */
 	size_t provider_count;
-	uint64_t events, lost;		/* of the sessions */
 	int64_t elapsed_ms;
 	struct rp_recorder *recorder;
 	int signal_fd;
@@ -93,6 +90,11 @@ static uint64_t sum_losses(const struct rp_recorder_stats *stats)
 	return sum;
 }
 
+static uint64_t sum_session_losses(const struct run *run)
+{
+	return run->sessions.report ? run->sessions.report->lost : 0;
+}
+
 /* Prints " (5 ring of waits full, 2 sessions)", or nothing if nothing was lost, and the newline. */
 static void print_reasons(const struct run *run, const struct rp_recorder_stats *stats)
 {
@@ -106,8 +108,9 @@ static void print_reasons(const struct run *run, const struct rp_recorder_stats 
 			rp_recorder_loss_text((enum rp_recorder_loss)i));
 		before = ", ";
 	}
-	if (run->lost) {
-		fprintf(stderr, "%s%s by sessions", before, rp_text_count(run->lost, count));
+	if (sum_session_losses(run)) {
+		fprintf(stderr, "%s%s by sessions", before,
+			rp_text_count(sum_session_losses(run), count));
 		before = ", ";
 	}
 	fputs(*before == ',' ? ")\n" : "\n", stderr);
@@ -159,6 +162,8 @@ static int turn(struct run *run)
 	if (ret < 0)
 		return ret;
 	take_signals(run);
+	if (rp_record_sessions_failed(&run->sessions))
+		return -ECANCELED;
 	now_ms = rp_now_ms();
 	if (now_ms >= run->end_ms)
 		run->stop = true;
@@ -186,25 +191,6 @@ static int start_child(struct run *run)
 	return -ret;
 }
 
-/* The streams of processes show no time while they are idle, so they are merged at the end. */
-static int merge_sessions(struct run *run)
-{
-	struct rp_trace_merge_source sources[] = {
-		{ .fd = run->machine.fd }, { .fd = run->sessions.spool_fd },
-	};
-
-	int ret;
-
-	rp_record_sessions_stop(&run->sessions);
-	if (lseek(run->machine.fd, 0, SEEK_SET) < 0 ||
-	    lseek(run->sessions.spool_fd, 0, SEEK_SET) < 0)
-		return -errno;
-	ret = rp_trace_merge(sources, 2, getpid(), RP_NETTRACE_V6, &run->output);
-	run->events = sources[1].events;
-	run->lost = sources[1].lost;
-	return ret;
-}
-
 static int record(struct run *run)
 {
 	int ret = 0;
@@ -225,9 +211,9 @@ static int record(struct run *run)
 		fputs("\r\033[K", stderr);
 	if (ret == 0)
 		ret = rp_recorder_finish(run->recorder);
-	if (ret == 0 && run->providers)
-		ret = merge_sessions(run);
-	if (ret < 0)
+	if (ret == 0 && run->providers && rp_record_sessions_stop(&run->sessions) < 0)
+		ret = -ECANCELED;
+	if (ret < 0 && ret != -ECANCELED)
 		rp_tool_error("record: cannot write %s: %s", run->output.path, strerror(-ret));
 	return ret;
 }
@@ -260,11 +246,11 @@ static void print_result(const struct run *run)
 	print_kind(stats.futex_waits, "waits for a futex");
 	print_kind(stats.faults, "page faults");
 	print_kind(stats.requests, "block requests");
-	print_kind(run->events, "events");
+	print_kind(run->sessions.report ? run->sessions.report->events : 0, "events");
 	fprintf(stderr, " in %s, %s, %s lost",
 		rp_text_duration((uint64_t)run->elapsed_ms * 1000000, time),
 		rp_text_bytes(stats.bytes, bytes),
-		rp_text_count(sum_losses(&stats) + run->lost, lost));
+		rp_text_count(sum_losses(&stats) + sum_session_losses(run), lost));
 	print_reasons(run, &stats);
 }
 
@@ -302,7 +288,8 @@ static int start(struct run *run)
 		rp_tool_error("record: cannot start: %s", strerror(-ret));
 	if (ret == 0 && run->providers) {
 		ret = rp_record_sessions_start(&run->sessions, run->providers,
-					       run->provider_count, &run->output);
+					       run->provider_count, run->machine.fd,
+					       &run->output);
 		if (ret < 0)
 			rp_tool_error("record: cannot open sessions: %s", strerror(-ret));
 	}
@@ -315,7 +302,6 @@ static int start(struct run *run)
 static int open_parts(struct run *run)
 {
 	run->machine = run->output;
-	run->sessions.spool_fd = -1;
 	if (!run->options->providers)
 		return 0;
 	if (rp_recording_providers(run->options, "record", &run->providers,

@@ -4,19 +4,34 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/ringpipe/target.h"
 #include "tools/ringpipe/tree.h"
 
 /* Each process has a buffer of this size, and there may be hundreds of processes. */
 #define BUFFER_MB 16u
 
 /* In the new process. Ctrl-C on a terminal is for the parent alone, which stops this process. */
-static void run(const struct rp_record_sessions *sessions,
-		const struct rp_session_provider *providers, size_t provider_count)
+static void run(const struct rp_record_sessions *sessions, const struct rp_recording_plan *plan,
+		struct rp_output *output)
+{
+	struct rp_recording_result result;
+
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	rp_tree_run(plan, output, &result);
+	sessions->report->events = result.events;
+	sessions->report->lost = result.lost;
+	sessions->report->is_written = result.end == RP_RECORDING_STOPPED;
+	_exit(0);
+}
+
+int rp_record_sessions_start(struct rp_record_sessions *sessions,
+			     const struct rp_session_provider *providers, size_t provider_count,
+			     int machine_fd, struct rp_output *output)
 {
 	const struct rp_recording_plan plan = {
 		.providers = providers,
@@ -24,48 +39,46 @@ static void run(const struct rp_record_sessions *sessions,
 		.buffer_mb = BUFFER_MB,
 		.format = 6,
 		.machine = true,
+		.machine_fd = machine_fd,
 	};
-	struct rp_recording_result result;
-	struct rp_output output;
-	char path[32];
+	void *report = mmap(NULL, sizeof(*sessions->report), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	setpgid(0, 0);
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", sessions->spool_fd);
-	if (rp_output_open(&output, path, true) < 0)
-		_exit(1);
-	rp_tree_run(&plan, &output, &result);
-	_exit(rp_output_close(&output) < 0 || result.end != RP_RECORDING_STOPPED);
-}
-
-int rp_record_sessions_start(struct rp_record_sessions *sessions,
-			     const struct rp_session_provider *providers, size_t provider_count,
-			     const struct rp_output *output)
-{
-	sessions->process = 0;
-	sessions->spool_fd = rp_output_open_spool(output, rp_target_directory());
-	if (sessions->spool_fd < 0)
-		return sessions->spool_fd;
+	if (report == MAP_FAILED)
+		return -errno;
+	sessions->report = report;
 	fflush(NULL);
 	sessions->process = fork();
 	if (sessions->process == 0)
-		run(sessions, providers, provider_count);
-	return sessions->process < 0 ? -errno : 0;
+		run(sessions, &plan, output);
+	if (sessions->process > 0)
+		return 0;
+	sessions->process = 0;
+	return -errno;
 }
 
-void rp_record_sessions_stop(struct rp_record_sessions *sessions)
+bool rp_record_sessions_failed(struct rp_record_sessions *sessions)
 {
-	if (sessions->process <= 0)
-		return;
-	kill(sessions->process, SIGINT);
-	while (waitpid(sessions->process, NULL, 0) < 0 && errno == EINTR)
-		;
+	if (!sessions->process || waitpid(sessions->process, NULL, WNOHANG) != sessions->process)
+		return false;
 	sessions->process = 0;
+	return true;
+}
+
+int rp_record_sessions_stop(struct rp_record_sessions *sessions)
+{
+	if (sessions->process) {
+		kill(sessions->process, SIGINT);
+		while (waitpid(sessions->process, NULL, 0) < 0 && errno == EINTR)
+			;
+		sessions->process = 0;
+	}
+	return sessions->report && sessions->report->is_written ? 0 : -EIO;
 }
 
 void rp_record_sessions_fini(struct rp_record_sessions *sessions)
 {
-	rp_record_sessions_stop(sessions);
-	if (sessions->spool_fd >= 0)
-		close(sessions->spool_fd);
+	(void)rp_record_sessions_stop(sessions);
+	if (sessions->report)
+		munmap(sessions->report, sizeof(*sessions->report));
 }

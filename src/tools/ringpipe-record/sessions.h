@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sessions in all processes with a diagnostics socket, also in those that start later. A process of
- * its own runs them, because each session waits for its peer. At the end it writes one trace.
+ * its own runs them, because each session waits for its peer. It merges their streams with the
+ * machine's trace, and writes the output.
  */
 #ifndef RP_RECORD_SESSIONS_H
 #define RP_RECORD_SESSIONS_H
@@ -10,21 +11,33 @@
 
 #include "tools/ringpipe/output.h"
 
+/* What the process of the sessions reports, in memory that it shares with the recorder. */
+struct rp_record_sessions_report {
+	uint64_t events, lost;
+	bool is_written;		/* the trace has its end */
+};
+
 struct rp_record_sessions {
 	pid_t process;			/* 0: none runs */
-	int spool_fd;			/* of the trace; -1: there is none */
+	struct rp_record_sessions_report *report;	/* NULL: none was started */
 };
 
 /*
- * Start the process. The output is where the parts of the trace are stored: in its folder. Return:
- * 0; -errno.
+ * Start the process. `machine_fd`: a file into which the caller writes the machine's trace; the
+ * process writes it, with the events of all sessions, into the output. Return: 0; -errno.
  */
 int rp_record_sessions_start(struct rp_record_sessions *sessions,
 			     const struct rp_session_provider *providers, size_t provider_count,
-			     const struct rp_output *output);
+			     int machine_fd, struct rp_output *output);
 
-/* Stop all sessions, and wait for their trace. A session that does not end is cut after 20 s. */
-void rp_record_sessions_stop(struct rp_record_sessions *sessions);
+/* Whether the process ended by itself, because it cannot write the output, which it reported. */
+bool rp_record_sessions_failed(struct rp_record_sessions *sessions);
+
+/*
+ * Stop all sessions, and wait until the output is complete. A session that does not end is cut
+ * after 20 s. Return: 0; -EIO: the output lacks its end, which the process reported.
+ */
+int rp_record_sessions_stop(struct rp_record_sessions *sessions);
 
 void rp_record_sessions_fini(struct rp_record_sessions *sessions);
 

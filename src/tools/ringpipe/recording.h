@@ -40,6 +40,7 @@ struct rp_recording_plan {
 	bool live;			/* draw a progress line */
 	bool tree;			/* for rp_tree_run() */
 	bool machine;			/* likewise: all processes, and no target */
+	int machine_fd;			/* of a file that gets the machine's own trace */
 	bool report_missing;		/* of a command: providers that it lacks */
 	int begun_fd;			/* gets a 'b' when the session has begun; 0: none */
 	uint64_t duration_ms;		/* 0: until a signal */
@@ -61,6 +62,7 @@ struct rp_recording_result {
 	int64_t elapsed_ms;
 	bool missing;			/* the command lacks a provider, which was reported */
 	bool cut;			/* of a tree: a part is incomplete, which was reported */
+	uint64_t events, lost;		/* of a tree */
 };
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Merges the traces of several processes into one, by time. A nettrace file of version 4 names one
- * process, so events of provider `ringpipe` describe the others (fields in trace_merge.c):
+ * process, so events of provider `ringpipe` describe the others (fields in trace_merge_events.c):
  * ProcessTraced before a process's events; ThreadOfProcess before the first event of a thread, and
  * again when another process reuses its id; and ProcessEnd after the process's events, with the
  * numbers of its events and losses and whether its trace is complete.
@@ -27,7 +27,7 @@ enum rp_trace_merge_event {
 };
 
 struct rp_trace_merge_source {
-	int fd;				/* of a trace; its offset is at the beginning */
+	int fd;				/* of a file with a trace from its beginning on */
 	pid_t pid;			/* 0: the trace, of version 6, names its processes itself */
 	pid_t parent;			/* 0: unknown */
 	const char *name;		/* NULL, like the next, if pid is 0 */
@@ -35,20 +35,40 @@ struct rp_trace_merge_source {
 	bool is_new;			/* the process began after the trace */
 	bool replaces;			/* by execve(2) the program of an earlier source */
 	bool exited;			/* it has ended, and no program replaced this one */
-	uint64_t events;		/* set by rp_trace_merge() */
+	bool is_complete;		/* no more is written into the file */
+	bool states_progress;		/* a sequence point follows all earlier events, also later */
+	uint64_t events;		/* set by the merge, like the rest */
 	uint64_t lost;
+	uint64_t late;			/* came after later events had been written */
 	bool whole;			/* the trace has its end */
 };
 
 /*
- * Reads all sources and writes one trace, in the name of `process_id` and in version 4 or 6. The
- * trace has the events of each source up to its end, or up to the place where the source is cut or
- * damaged: each event once, with its payload, time, stack and activity unchanged. The losses are
- * summed.
- *
- * Return: 0; -ENODATA if no source has a header; -ENOMEM; -errno of write(2).
+ * Merges traces, also while they are written. The merged trace has the events of each source up to
+ * its end, or up to the place where the source is cut or damaged: each event once, with its
+ * payload, stack and activity unchanged, and in the order of time. A late event gets the time of
+ * the last event before it. The losses are summed.
  */
-int rp_trace_merge(struct rp_trace_merge_source *sources, size_t count, pid_t process_id,
-		   uint32_t version, struct rp_output *output);
+struct rp_trace_merge;
+
+/* Begin a trace in the name of `process_id` and in version 4 or 6. 0; -ENOMEM. */
+int rp_trace_merge_create(pid_t process_id, uint32_t version, struct rp_output *output,
+			  struct rp_trace_merge **ret_merge);
+void rp_trace_merge_destroy(struct rp_trace_merge *merge);
+
+/* Add a source, which must exist as long as the merge. 0; -ENOMEM. */
+int rp_trace_merge_add(struct rp_trace_merge *merge, struct rp_trace_merge_source *source);
+
+/*
+ * Write the events up to `limit_ns` (CLOCK_MONOTONIC) that the sources have, and the end of each
+ * source that is complete. 0; -ENOMEM; -errno of write(2).
+ */
+int rp_trace_merge_pass(struct rp_trace_merge *merge, uint64_t limit_ns);
+
+/*
+ * Write the rest: all sources are complete. Return: 0; -ENODATA if no source has a header; -ENOMEM;
+ * -errno of write(2).
+ */
+int rp_trace_merge_finish(struct rp_trace_merge *merge);
 
 #endif

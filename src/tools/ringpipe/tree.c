@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each process of the tree has its own recorder, a child of `ringpipe` that writes an unnamed file.
- * The files are merged when all recorders have ended. They cannot be merged earlier, because the
- * stream of an idle process does not show its current time.
+ * tree_merge.c merges the files.
  */
-#include "tools/ringpipe/tree.h"
+#include "tools/ringpipe/tree_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,60 +21,24 @@
 
 #include "tools/ringpipe/proc.h"
 #include "tools/ringpipe/signals.h"
-#include "tools/ringpipe/trace_merge.h"
 
 #define SCAN_MS 50
 #define SCAN_ALL_MS 500
 #define EXECS_MAX 100u			/* parts of one process */
 #define TRIES_MAX 100u			/* the socket exists before the process listens */
 #define OTHER_FDS 3			/* that a turn waits for, next to the members' */
-#define NO_END '?'			/* the recorder did not report how it ended */
-
-/* A process of the tree; or, before an execve(2) in it, the earlier program. */
-struct tree_member {
-	pid_t pid;
-	pid_t parent;
-	uint64_t start_time;
-	unsigned int execs;
-	unsigned int tries;
-	bool gone;
-	bool is_new;			/* it began after the trace */
-	bool replaced;			/* by the program of a later member */
-	struct rp_target target;	/* of the part that is recorded */
-	bool has_target;
-	pid_t recorder;
-	int status_fd;			/* 'b' when the session has begun, then its end; or -1 */
-	int spool_fd;			/* or -1 */
-	bool begun;
-	bool is_part;			/* the file includes it */
-	char end;			/* '0' + enum rp_recording_end */
-};
-
-struct tree {
-	const struct rp_recording_plan *plan;
-	const struct rp_output *output;
-	struct tree_member **members;
-	size_t count;
-	int signal_fd;
-	int64_t start_ms;
-	bool is_running;		/* the processes that existed before are known */
-	int64_t next_scan_ms;		/* of all processes */
-	int sockets_fd;			/* of inotify: new sockets in TMPDIR; or -1 */
-	unsigned int stops;		/* number of requests to stop */
-	bool failed;			/* the root cannot be recorded; reported */
-	bool no_memory;
-};
+#define RP_TREE_NO_END '?'			/* the recorder did not report how it ended */
 
 /* The process without which there is nothing to record; a recording of the machine has none. */
-static bool is_root(const struct tree *tree, const struct tree_member *member)
+static bool is_root(const struct rp_tree *tree, const struct rp_tree_member *member)
 {
 	return !tree->plan->machine && member == tree->members[0];
 }
 
-static bool is_known(const struct tree *tree, pid_t pid)
+static bool is_known(const struct rp_tree *tree, pid_t pid)
 {
 	for (size_t i = 0; i < tree->count; i++) {
-		const struct tree_member *member = tree->members[i];
+		const struct rp_tree_member *member = tree->members[i];
 
 		if ((member->pid == pid && !member->gone) ||
 		    (member->recorder == pid && member->status_fd >= 0))
@@ -84,21 +47,21 @@ static bool is_known(const struct tree *tree, pid_t pid)
 	return false;
 }
 
-static struct tree_member *add_member(struct tree *tree, const struct rp_proc *process)
+static struct rp_tree_member *add_member(struct rp_tree *tree, const struct rp_proc *process)
 {
-	struct tree_member *member = calloc(1, sizeof(*member));
-	struct tree_member **grown = realloc(tree->members, (tree->count + 1) * sizeof(*grown));
+	struct rp_tree_member *member = calloc(1, sizeof(*member));
+	struct rp_tree_member **grown = realloc(tree->members, (tree->count + 1) * sizeof(*grown));
 
 	if (grown)
 		tree->members = grown;
 	if (!member || !grown) {
 		free(member);
-		tree->no_memory = true;
+		tree->error = -ENOMEM;
 		return NULL;
 	}
-	*member = (struct tree_member){
+	*member = (struct rp_tree_member){
 		.pid = process->pid, .start_time = process->start_time,
-		.status_fd = -1, .spool_fd = -1, .end = NO_END, .is_new = tree->is_running,
+		.status_fd = -1, .spool_fd = -1, .end = RP_TREE_NO_END, .is_new = tree->is_running,
 	};
 	(void)rp_proc_parent(member->pid, &member->parent);
 	tree->members[tree->count++] = member;
@@ -107,7 +70,7 @@ static struct tree_member *add_member(struct tree *tree, const struct rp_proc *p
 
 static int on_child(pid_t pid, void *data)
 {
-	struct tree *tree = data;
+	struct rp_tree *tree = data;
 	struct rp_proc process;
 
 	if (!is_known(tree, pid) && rp_proc_read(pid, &process) == 0)
@@ -115,7 +78,7 @@ static int on_child(pid_t pid, void *data)
 	return 0;
 }
 
-static bool has_pid(const struct tree_member *member)
+static bool has_pid(const struct rp_tree_member *member)
 {
 	struct rp_proc process;
 
@@ -123,8 +86,7 @@ static bool has_pid(const struct tree_member *member)
 	       process.start_time == member->start_time;
 }
 
-/* A zombie counts as gone: it has no program any more. */
-static bool is_gone(const struct tree_member *member)
+bool rp_tree_is_gone(const struct rp_tree_member *member)
 {
 	char path[64], program[8];
 
@@ -136,7 +98,7 @@ static bool is_gone(const struct tree_member *member)
 /*
  * Runs in the recorder's process. Ctrl-C on a terminal is for the parent alone, which counts them.
  */
-static void record(const struct tree *tree, const struct tree_member *member, int status_fd)
+static void record(const struct rp_tree *tree, const struct rp_tree_member *member, int status_fd)
 {
 	struct rp_recording_plan plan = *tree->plan;
 	struct rp_recording_result result = { .end = RP_RECORDING_FAILED };
@@ -167,7 +129,7 @@ static void record(const struct tree *tree, const struct tree_member *member, in
 	_exit(write(status_fd, &end, 1) != 1);
 }
 
-static int start_recorder(struct tree *tree, struct tree_member *member)
+static int start_recorder(struct rp_tree *tree, struct rp_tree_member *member)
 {
 	int status[2];
 
@@ -189,7 +151,7 @@ static int start_recorder(struct tree *tree, struct tree_member *member)
 	return 0;
 }
 
-static void look_at(struct tree *tree, struct tree_member *member)
+static void look_at(struct rp_tree *tree, struct rp_tree_member *member)
 {
 	int ret = rp_target_look(member->pid, &member->target);
 
@@ -203,7 +165,7 @@ static void look_at(struct tree *tree, struct tree_member *member)
 }
 
 /* Finds all processes with a socket, but not too often: the list takes a look at each process. */
-static void find_all(struct tree *tree)
+static void find_all(struct rp_tree *tree)
 {
 	struct rp_target_list list;
 
@@ -216,7 +178,7 @@ static void find_all(struct tree *tree)
 }
 
 /* Takes processes whose sockets have just appeared. Those of other folders wait for find_all(). */
-static void find_new(struct tree *tree)
+static void find_new(struct rp_tree *tree)
 {
 	char bytes[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
 	ssize_t size;
@@ -248,16 +210,16 @@ static int watch_sockets(void)
  * Finds descendants by the kernel's lists of children. Orphans become children of this process, so
  * its own list is read last.
  */
-static void scan(struct tree *tree)
+static void scan(struct rp_tree *tree)
 {
 	if (tree->plan->machine)
 		find_all(tree);
 	for (size_t i = 0; i < tree->count; i++) {
-		struct tree_member *member = tree->members[i];
+		struct rp_tree_member *member = tree->members[i];
 
 		if (member->gone && !has_pid(member))
 			continue;
-		member->gone |= is_gone(member);
+		member->gone |= rp_tree_is_gone(member);
 		if (!tree->plan->machine)
 			(void)rp_proc_children(member->pid, on_child, tree);
 		if (!member->gone && !member->has_target && !tree->stops)
@@ -268,13 +230,13 @@ static void scan(struct tree *tree)
 }
 
 /* After an exec, the new program is recorded as another part. */
-static void expect_next_program(struct tree *tree, struct tree_member *member)
+static void expect_next_program(struct rp_tree *tree, struct rp_tree_member *member)
 {
 	const struct rp_proc process = { .pid = member->pid, .start_time = member->start_time };
-	struct tree_member *next;
+	struct rp_tree_member *next;
 
 	if (member->end != '0' + RP_RECORDING_PEER_ENDED || member->execs >= EXECS_MAX ||
-	    is_gone(member))
+	    rp_tree_is_gone(member))
 		return;
 	member->gone = true;
 	next = add_member(tree, &process);
@@ -285,28 +247,30 @@ static void expect_next_program(struct tree *tree, struct tree_member *member)
 	member->replaced = true;
 }
 
-static void try_again(const struct tree *tree, struct tree_member *member)
+static void try_again(const struct rp_tree *tree, struct rp_tree_member *member)
 {
-	if (member->end != '0' + RP_RECORDING_FAILED || is_root(tree, member) ||
-	    ++member->tries >= TRIES_MAX || tree->stops || is_gone(member))
+	if (member->end != '0' + RP_RECORDING_FAILED || is_root(tree, member) || member->is_part ||
+	    ++member->tries >= TRIES_MAX || tree->stops || rp_tree_is_gone(member))
 		return;
 	close(member->spool_fd);
 	member->spool_fd = -1;
 	rp_target_fini(&member->target);
 	member->has_target = false;
-	member->end = NO_END;
+	member->end = RP_TREE_NO_END;
 }
 
-static void hear(struct tree *tree, struct tree_member *member)
+static void hear(struct rp_tree *tree, struct rp_tree_member *member)
 {
 	char word;
 	ssize_t got;
 
 	while ((got = read(member->status_fd, &word, 1)) == 1) {
-		if (word == 'b')
-			member->begun = true;
-		else
+		if (word != 'b') {
 			member->end = word;
+			continue;
+		}
+		member->begun = true;
+		rp_tree_merge_add(tree, member);
 	}
 	if (got < 0)
 		return;
@@ -320,7 +284,7 @@ static void hear(struct tree *tree, struct tree_member *member)
 	try_again(tree, member);
 }
 
-static void stop(struct tree *tree)
+static void stop(struct rp_tree *tree)
 {
 	tree->stops++;
 	for (size_t i = 0; i < tree->count; i++) {
@@ -329,7 +293,7 @@ static void stop(struct tree *tree)
 	}
 }
 
-static unsigned int count_signals(struct tree *tree)
+static unsigned int count_signals(struct rp_tree *tree)
 {
 	struct signalfd_siginfo info;
 	unsigned int count = 0;
@@ -341,7 +305,7 @@ static unsigned int count_signals(struct tree *tree)
 	return count;
 }
 
-static bool is_over(const struct tree *tree)
+static bool is_over(const struct rp_tree *tree)
 {
 	bool alive = false;
 
@@ -350,18 +314,19 @@ static bool is_over(const struct tree *tree)
 			return false;
 		alive |= !tree->members[i]->gone;
 	}
-	return (!alive && !tree->plan->machine) || tree->stops || tree->failed;
+	return (!alive && !tree->plan->machine) || tree->stops || tree->failed || tree->error;
 }
 
-/* Return: 0 or -ENOMEM. */
-static int turn(struct tree *tree)
+static void turn(struct rp_tree *tree)
 {
 	struct rp_child *child = tree->plan->child;
 	struct pollfd *waits = calloc(tree->count + OTHER_FDS, sizeof(*waits));
 	const size_t count = tree->count;
 
-	if (!waits)
-		return -ENOMEM;
+	if (!waits) {
+		tree->error = -ENOMEM;
+		return;
+	}
 	waits[0] = (struct pollfd){ .fd = tree->signal_fd, .events = POLLIN };
 	waits[1] = (struct pollfd){ .fd = child ? child->port.fd : -1, .events = POLLIN };
 	waits[2] = (struct pollfd){ .fd = tree->sockets_fd, .events = POLLIN };
@@ -387,95 +352,13 @@ static int turn(struct tree *tree)
 	    rp_now_ms() - tree->start_ms >= (int64_t)tree->plan->duration_ms)
 		stop(tree);
 	scan(tree);
-	return tree->no_memory ? -ENOMEM : 0;
+	rp_tree_merge_pass(tree);
 }
 
-/* Return: whether the part is listed. */
-static bool report_part(const struct tree_member *member, bool whole)
-{
-	if (whole && member->end != '0' + RP_RECORDING_OUTPUT_FAILED)
-		return false;
-	switch (member->end - '0') {
-	case RP_RECORDING_PEER_ENDED:
-		rp_tool_error("process %d ended %s", member->pid, member->begun ?
-			      "before it completed its part; the trace has its events up to then" :
-			      "before it sent anything");
-		break;
-	case RP_RECORDING_FAILED:
-		rp_tool_error("process %d could not be traced", member->pid);
-		break;
-	case RP_RECORDING_OUTPUT_FAILED:
-		rp_tool_error("no space to record process %d; its part ends there", member->pid);
-		break;
-	default:
-		rp_tool_error("process %d did not end its part; the trace has its first events",
-			      member->pid);
-	}
-	return true;
-}
-
-/* Whether the member is part of the file. A process that ended before it could be asked is not. */
-static bool is_part(const struct tree_member *member)
-{
-	return member->spool_fd >= 0 &&
-	       (member->end != '0' + RP_RECORDING_FAILED || !is_gone(member));
-}
-
-static int merge(const struct tree *tree, struct rp_output *output,
-		 struct rp_recording_result *result)
-{
-	struct rp_trace_merge_source *sources = calloc(tree->count, sizeof(*sources));
-	size_t count = 0;
-	int ret;
-
-	if (!sources)
-		return -ENOMEM;
-	for (size_t i = 0; i < tree->count; i++) {
-		struct tree_member *member = tree->members[i];
-
-		member->is_part = is_part(member);
-		if (member->is_part)
-			sources[count++] = (struct rp_trace_merge_source){
-				.fd = member->spool_fd, .pid = member->pid,
-				.parent = member->parent, .name = member->target.name,
-				.command_line = member->target.command_line,
-				.is_new = member->is_new, .replaces = member->execs > 0,
-				.exited = is_gone(member) && !member->replaced,
-			};
-	}
-	ret = rp_trace_merge(sources, count, tree->members[0]->pid, tree->plan->format,
-			     output);
-	count = 0;
-	for (size_t i = 0; ret == 0 && i < tree->count; i++) {
-		if (tree->members[i]->is_part)
-			result->cut |= report_part(tree->members[i], sources[count++].whole);
-	}
-	free(sources);
-	return ret;
-}
-
-static void finish(struct tree *tree, struct rp_output *output, struct rp_recording_result *result)
-{
-	struct stat stat;
-	int ret = rp_output_begin(output);
-
-	if (!ret)
-		ret = merge(tree, output, result);
-	result->bytes = fstat(output->fd, &stat) || !S_ISREG(stat.st_mode) ? 1 :
-			(uint64_t)stat.st_size;
-	result->end = tree->stops > 1 ? RP_RECORDING_GAVE_UP : RP_RECORDING_STOPPED;
-	if (ret == -ENODATA)
-		result->bytes = 0;
-	else if (ret)
-		result->end = RP_RECORDING_OUTPUT_FAILED;
-	if (ret && ret != -ENODATA)
-		rp_tool_error("cannot write %s: %s", output->path, strerror(-ret));
-}
-
-static void fini(struct tree *tree)
+static void fini(struct rp_tree *tree)
 {
 	for (size_t i = 0; i < tree->count; i++) {
-		struct tree_member *member = tree->members[i];
+		struct rp_tree_member *member = tree->members[i];
 
 		if (member->spool_fd >= 0)
 			close(member->spool_fd);
@@ -486,6 +369,7 @@ static void fini(struct tree *tree)
 		free(member);
 	}
 	free(tree->members);
+	rp_trace_merge_destroy(tree->merge);
 	if (tree->sockets_fd >= 0)
 		close(tree->sockets_fd);
 	if (!tree->plan->child && tree->signal_fd >= 0)
@@ -495,7 +379,7 @@ static void fini(struct tree *tree)
 void rp_tree_run(const struct rp_recording_plan *plan, struct rp_output *output,
 		 struct rp_recording_result *ret_result)
 {
-	struct tree tree = {
+	struct rp_tree tree = {
 		.plan = plan, .output = output, .start_ms = rp_now_ms(), .sockets_fd = -1,
 	};
 	struct rp_proc process;
@@ -506,6 +390,7 @@ void rp_tree_run(const struct rp_recording_plan *plan, struct rp_output *output,
 		rp_tool_error("cannot receive signals: %s", strerror(-tree.signal_fd));
 		return;
 	}
+	tree.error = rp_tree_merge_start(&tree);
 	if (plan->machine)
 		tree.sockets_fd = watch_sockets();
 	if (plan->machine || (rp_proc_read(plan->target->pid, &process) == 0 &&
@@ -514,13 +399,9 @@ void rp_tree_run(const struct rp_recording_plan *plan, struct rp_output *output,
 	else
 		tree.failed = true;
 	tree.is_running = true;
-	while (!is_over(&tree)) {
-		if (turn(&tree)) {
-			rp_tool_error("out of memory");
-			break;
-		}
-	}
-	if (!tree.failed && tree.count > 0)
-		finish(&tree, output, ret_result);
+	while (!is_over(&tree))
+		turn(&tree);
+	if (!tree.failed && (tree.count > 0 || plan->machine))
+		rp_tree_merge_finish(&tree, ret_result);
 	fini(&tree);
 }
