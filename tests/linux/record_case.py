@@ -26,9 +26,9 @@ PATIENCE = 60
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 
 
-def events_of(path):
+def events_of(path, mode="--stacks"):
     """Return the events with their stacks, and TraceEvent's summary of a trace."""
-    done = subprocess.run([*clients.trace_read_command(), "--stacks", path], text=True,
+    done = subprocess.run([*clients.trace_read_command(), mode, path], text=True,
                           stdout=subprocess.PIPE, check=True, timeout=PATIENCE)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     return rows[:-1], rows[-1]
@@ -58,13 +58,18 @@ def ask(shop, requests):
                 answer.read()
 
 
+def children_of(pid):
+    """Return the ids of the children of a process."""
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
+        return [int(child) for child in children.read().split()]
+
+
 def arguments_below(pid):
     """Return the arguments of the children of a process."""
     found = b""
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
-        for child in children.read().split():
-            with contextlib.suppress(OSError), open(f"/proc/{child}/cmdline", "rb") as line:
-                found += line.read()
+    for child in children_of(pid):
+        with contextlib.suppress(OSError), open(f"/proc/{child}/cmdline", "rb") as line:
+            found += line.read()
     return found
 
 

@@ -16,8 +16,8 @@ import tempfile
 import unittest
 
 from record_case import (NOBODY, PATIENCE, PLAIN, RATE, KERNEL_START, HOST, WAITS_HOST, BRIEF_HOST,
-                         SHOP, TOOL, Case, arguments_below, ask, below_interrupts, clients, drive,
-                         events_of, functions, in_one_of_three, stacks_of)
+                         SHOP, TOOL, Case, arguments_below, ask, below_interrupts, children_of,
+                         clients, drive, events_of, functions, in_one_of_three, stacks_of)
 
 
 class Samples(Case):
@@ -428,6 +428,44 @@ class Sessions(Case):
         self.assertIn(f"process {first.pid} ended before it completed its part", errors)
         self.assertGreater(sum(counts[first.pid].values()), 100)
         self.assertEqual(counts[second.pid], {key: n for key, n in expected.items() if n})
+
+    def events_so_far(self):
+        """Return how many events of the shop the trace has, as it is on the disk."""
+        done = subprocess.run([TOOL, "report", "--format", "json", self.trace],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False,
+                              timeout=PATIENCE)
+        report = json.loads(done.stdout or b'{"providers": []}')
+        return sum(kind["events"] for provider in report["providers"]
+                   if provider["provider"] in drive.PROVIDERS for kind in provider["kinds"])
+
+    def test_a_killed_recorder_leaves_the_events_of_processes_up_to_then(self):
+        with drive.shop(SHOP, env=PLAIN) as shop:
+            process = self.start()
+            shop.wait_for_sessions(1)
+            ask(shop, 300)
+            drive.wait_for(lambda: self.events_so_far() > 1000,
+                           "events in the file")
+            for writer in children_of(process.pid):
+                os.kill(writer, signal.SIGKILL)
+            _, errors = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("was killed by signal 9", errors)
+        events, summary = events_of(self.trace, "--cut")
+        self.assertEqual(summary["events_lost"], 0)
+        of_shop = [event for event in events if event["process"] == shop.pid
+                   and event["provider"] in drive.PROVIDERS]
+        self.assertGreater(len(of_shop), 900)
+        self.assertEqual(self.events_so_far(), len(of_shop))
+
+    def test_a_full_disk_ends_the_recording_with_an_error(self):
+        with drive.shop(SHOP, env=PLAIN) as shop:
+            done = subprocess.run([TOOL, "record", "-d", "30", "-f", "-o", "/dev/full",
+                                   "--providers", ",".join(drive.PROVIDERS)], text=True,
+                                  stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+            # The program goes on.
+            ask(shop, 1)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write /dev/full: No space left on device", done.stderr)
 
 
 class Ending(Case):

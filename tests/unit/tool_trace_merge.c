@@ -343,3 +343,176 @@ Test(tool_trace_merge, nothing_at_all_is_no_trace)
 	cr_expect_eq(merge_into(&output, &source, 1), -ENODATA);
 	close(source.fd);
 }
+
+/* A file whose trace is written in parts. */
+struct growing {
+	struct rp_encoder *encoder;
+	struct rp_encoder_event_type *type;
+	struct rp_trace_merge_source source;
+	off_t bytes;
+};
+
+static struct growing begin_growing(pid_t pid, const char *name)
+{
+	struct growing file = { .encoder = trace_begin() };
+
+	file.type = trace_define(file.encoder, name, 1, fields, 7);
+	file.source = (struct rp_trace_merge_source){
+		.fd = memfd_create("growing", MFD_CLOEXEC), .pid = pid, .name = "name",
+		.command_line = "name",
+	};
+	return file;
+}
+
+/* Writes all but the last `held` bytes of what the encoder has. */
+static void grow(struct growing *file, size_t held)
+{
+	const uint8_t *bytes;
+	size_t size;
+
+	cr_assert_eq(rp_encoder_flush(file->encoder), 0);
+	bytes = rp_encoder_output(file->encoder, &size);
+	cr_assert_gt(size, held);
+	size -= held;
+	cr_assert_eq(pwrite(file->source.fd, bytes, size, file->bytes), (ssize_t)size);
+	file->bytes += (off_t)size;
+	rp_encoder_consume(file->encoder, size);
+}
+
+static void end_growing(struct growing *file)
+{
+	cr_assert_eq(rp_encoder_end(file->encoder), 0);
+	grow(file, 0);
+	rp_encoder_destroy(file->encoder);
+}
+
+/* The events that the output has so far. */
+static void expect_so_far(const struct rp_output *output, const char *expected)
+{
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_reader *reader;
+	char text[4096] = "";
+
+	cr_assert_eq(lseek(output->fd, 0, SEEK_SET), 0);
+	cr_assert_eq(rp_reader_open_fd(output->fd, &reader), 0);
+	while (rp_reader_next(reader, &event) == 1)
+		if (!is_description(&event))
+			sprintf(text + strlen(text), "%s@%lld ", event.type->name,
+				(long long)event.time_ns);
+	cr_expect_str_eq(text, expected);
+	rp_reader_close(reader);
+	cr_assert_geq(lseek(output->fd, 0, SEEK_END), 0);
+}
+
+static struct rp_trace_merge *begin_merge(struct rp_output *output, struct growing *files)
+{
+	struct rp_trace_merge *merge;
+
+	*output = (struct rp_output){
+		.fd = memfd_create("woven", MFD_CLOEXEC), .filter_fd = -1, .status_fd = -1,
+	};
+	cr_assert_eq(rp_trace_merge_create(10, trace_version(), output, &merge), 0);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(rp_trace_merge_add(merge, &files[i].source), 0);
+	return merge;
+}
+
+static void end_merge(struct rp_trace_merge *merge, const struct rp_output *output,
+		      const struct growing *files)
+{
+	rp_trace_merge_destroy(merge);
+	close(output->fd);
+	for (int i = 0; i < 2; i++)
+		close(files[i].source.fd);
+}
+
+Test(tool_trace_merge, pass_writes_the_events_up_to_its_limit_in_whole_blocks)
+{
+	struct growing files[2] = { begin_growing(10, "A"), begin_growing(11, "B") };
+	struct rp_output output;
+	struct rp_trace_merge *merge = begin_merge(&output, files);
+
+	/* Nothing has a header yet. */
+	cr_assert_eq(rp_trace_merge_pass(merge, TRACE_START_NS + 50), 0);
+	put(files[0].encoder, files[0].type, 100, 20);
+	put(files[0].encoder, files[0].type, 300, 20);
+	grow(&files[0], 0);
+	put(files[1].encoder, files[1].type, 200, 21);
+	grow(&files[1], 5);
+	cr_assert_eq(rp_trace_merge_pass(merge, TRACE_START_NS + 250), 0);
+	expect_so_far(&output, "A@100 ");
+	grow(&files[1], 0);
+	cr_assert_eq(rp_trace_merge_pass(merge, TRACE_START_NS + 250), 0);
+	expect_so_far(&output, "A@100 B@200 ");
+	cr_assert_eq(rp_trace_merge_pass(merge, TRACE_START_NS + 300), 0);
+	expect_so_far(&output, "A@100 B@200 A@300 ");
+	/* This one comes too late for its place. */
+	put(files[1].encoder, files[1].type, 290, 21);
+	put(files[1].encoder, files[1].type, 400, 21);
+	grow(&files[1], 0);
+	cr_assert_eq(rp_trace_merge_pass(merge, TRACE_START_NS + 1000), 0);
+	expect_so_far(&output, "A@100 B@200 A@300 B@300 B@400 ");
+	for (int i = 0; i < 2; i++)
+		end_growing(&files[i]);
+	cr_assert_eq(rp_trace_merge_finish(merge), 0);
+	expect_so_far(&output, "A@100 B@200 A@300 B@300 B@400 ");
+	cr_expect_eq(files[0].source.late, 0);
+	cr_expect_eq(files[1].source.late, 1);
+	end_merge(merge, &output, files);
+}
+
+Test(tool_trace_merge, pass_waits_for_a_source_that_states_its_progress)
+{
+	struct growing files[2] = { begin_growing(10, "A"), begin_growing(11, "B") };
+	struct rp_output output;
+	struct rp_trace_merge *merge = begin_merge(&output, files);
+
+	files[0].source.states_progress = true;
+	put(files[0].encoder, files[0].type, 100, 20);
+	grow(&files[0], 0);
+	for (uint64_t time_ns = 150; time_ns <= 350; time_ns += 100)
+		put(files[1].encoder, files[1].type, time_ns, 21);
+	grow(&files[1], 0);
+	cr_assert_eq(rp_trace_merge_pass(merge, TRACE_START_NS + 1000), 0);
+	expect_so_far(&output, "A@100 ");
+	if (trace_version() == 6) {
+		cr_assert_eq(rp_encoder_sequence_point(files[0].encoder, TRACE_START_NS + 260, 0),
+			     0);
+		grow(&files[0], 0);
+		cr_assert_eq(rp_trace_merge_pass(merge, TRACE_START_NS + 1000), 0);
+		expect_so_far(&output, "A@100 B@150 B@250 ");
+	}
+	put(files[0].encoder, files[0].type, 300, 20);
+	for (int i = 0; i < 2; i++)
+		end_growing(&files[i]);
+	cr_assert_eq(rp_trace_merge_finish(merge), 0);
+	expect_so_far(&output, "A@100 B@150 B@250 A@300 B@350 ");
+	cr_expect_eq(files[0].source.late + files[1].source.late, 0);
+	end_merge(merge, &output, files);
+}
+
+Test(tool_trace_merge, part_of_a_process_that_exits_after_its_stream_ends_with_its_exit)
+{
+	struct growing files[2] = { begin_growing(10, "A"), begin_growing(11, "B") };
+	struct rp_processes processes;
+	struct rp_output output;
+	struct rp_trace_merge *merge = begin_merge(&output, files);
+	char text[4096];
+
+	put(files[0].encoder, files[0].type, 100, 20);
+	put(files[1].encoder, files[1].type, 200, 21);
+	for (int i = 0; i < 2; i++)
+		end_growing(&files[i]);
+	cr_assert_eq(rp_trace_merge_pass(merge, TRACE_START_NS + 1000), 0);
+	files[1].source.exited = true;
+	files[1].source.is_complete = true;
+	cr_assert_eq(rp_trace_merge_pass(merge, TRACE_START_NS + 1000), 0);
+	cr_assert_eq(rp_trace_merge_finish(merge), 0);
+	cr_assert_eq(lseek(output.fd, 0, SEEK_SET), 0);
+	report(output.fd, &processes, text);
+	cr_assert_eq(processes.count, 2);
+	cr_expect(processes.rows[0].complete && processes.rows[1].complete);
+	cr_expect_str_eq(text, "A@100/20:10 B@200/21:11 ");
+	rp_processes_fini(&processes);
+	end_merge(merge, &output, files);
+}

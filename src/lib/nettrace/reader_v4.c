@@ -14,15 +14,20 @@ struct trace_object {
 	uint64_t version_at;
 };
 
+/* Check the tag that was taken last. */
+static int check_tag(struct rp_reader *reader, uint8_t tag, uint8_t expected)
+{
+	return tag == expected ? 0 :
+	       rp_reader_fail(reader, -EBADMSG, reader->source.offset - 1, "tag %u instead of %u",
+			      tag, expected);
+}
+
 static int take_tag(struct rp_reader *reader, uint8_t expected)
 {
 	const uint8_t *tag;
 	int ret = rp_reader_take(reader, 1, &tag);
 
-	if (!ret && *tag != expected)
-		return rp_reader_fail(reader, -EBADMSG, reader->source.offset - 1,
-				      "tag %u instead of %u",     *tag, expected);
-	return ret;
+	return ret < 0 ? ret : check_tag(reader, *tag, expected);
 }
 
 /* Return: 1 with an object whose content is next; 0 at the end of the stream; negative. */
@@ -154,7 +159,10 @@ static int take_metadata(struct rp_reader *reader, struct rp_cursor block, uint6
 	return 0;
 }
 
-/* Take a block's size and content. */
+/*
+ * Take a block's size and content, and the end tag, unless it has events, which may be cut. A block
+ * without events is taken as a whole, because what it declares must not be read twice.
+ */
 static int take_content(struct rp_reader *reader, bool has_events, struct rp_cursor *ret_block)
 {
 	const uint8_t *padding;
@@ -166,7 +174,11 @@ static int take_content(struct rp_reader *reader, bool has_events, struct rp_cur
 				      "a block of %u bytes", size);
 	if (ret == 0)
 		ret = rp_reader_take(reader, -reader->source.offset & 3, &padding);
-	return ret < 0 ? ret : rp_reader_take_content(reader, size, has_events, ret_block);
+	if (ret == 0)
+		ret = rp_reader_take_content(reader, size + !has_events, has_events, ret_block);
+	if (ret < 0 || has_events)
+		return ret;
+	return check_tag(reader, *--ret_block->end, RP_TAG_END);
 }
 
 int rp_reader_take_object_v4(struct rp_reader *reader)
@@ -187,7 +199,7 @@ int rp_reader_take_object_v4(struct rp_reader *reader)
 	ret = take_content(reader, events, &block);
 	if (ret < 0)
 		return ret;
-	offset = reader->source.offset - (block.end - block.at);
+	offset = reader->source.offset - !events - (uint64_t)(block.end - block.at);
 	if (events)
 		ret = rp_reader_begin_events(reader, block, offset);
 	else if (!strcmp(object.name, "MetadataBlock"))
@@ -198,9 +210,6 @@ int rp_reader_take_object_v4(struct rp_reader *reader)
 		ret = take_sequence_point(reader, block, offset);
 	else
 		ret = rp_reader_fail(reader, -EBADMSG, offset, "an object of unknown type");
-	/* The end tag after an EventBlock is looked at when its events are out. */
-	if (!ret && !events)
-		ret = take_tag(reader, RP_TAG_END);
 	return ret < 0 ? ret : 1;
 }
 

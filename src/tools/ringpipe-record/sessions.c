@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tools/ringpipe/tool.h"
 #include "tools/ringpipe/tree.h"
 
 /* Each process has a buffer of this size, and there may be hundreds of processes. */
@@ -57,21 +58,34 @@ int rp_record_sessions_start(struct rp_record_sessions *sessions,
 	return -errno;
 }
 
+/* Note that the process has ended. */
+static void take_end(struct rp_record_sessions *sessions, int status)
+{
+	sessions->process = 0;
+	if (WIFSIGNALED(status))
+		rp_tool_error("record: the process that writes the trace was killed by signal %d",
+			      WTERMSIG(status));
+}
+
 bool rp_record_sessions_failed(struct rp_record_sessions *sessions)
 {
-	if (!sessions->process || waitpid(sessions->process, NULL, WNOHANG) != sessions->process)
+	int status;
+
+	if (!sessions->process || waitpid(sessions->process, &status, WNOHANG) != sessions->process)
 		return false;
-	sessions->process = 0;
+	take_end(sessions, status);
 	return true;
 }
 
 int rp_record_sessions_stop(struct rp_record_sessions *sessions)
 {
+	int status = 0;
+
 	if (sessions->process) {
 		kill(sessions->process, SIGINT);
-		while (waitpid(sessions->process, NULL, 0) < 0 && errno == EINTR)
+		while (waitpid(sessions->process, &status, 0) < 0 && errno == EINTR)
 			;
-		sessions->process = 0;
+		take_end(sessions, status);
 	}
 	return sessions->report && sessions->report->is_written ? 0 : -EIO;
 }

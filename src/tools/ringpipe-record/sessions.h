@@ -30,7 +30,7 @@ int rp_record_sessions_start(struct rp_record_sessions *sessions,
 			     const struct rp_session_provider *providers, size_t provider_count,
 			     int machine_fd, struct rp_output *output);
 
-/* Whether the process ended by itself, because it cannot write the output, which it reported. */
+/* Whether the process ended by itself, for example because the disk is full; that was reported. */
 bool rp_record_sessions_failed(struct rp_record_sessions *sessions);
 
 /*

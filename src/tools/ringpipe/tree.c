@@ -314,7 +314,7 @@ static bool is_over(const struct rp_tree *tree)
 			return false;
 		alive |= !tree->members[i]->gone;
 	}
-	return (!alive && !tree->plan->machine) || tree->stops || tree->failed || tree->error;
+	return (!alive && !tree->plan->machine) || tree->stops || tree->failed;
 }
 
 static void turn(struct rp_tree *tree)
@@ -353,6 +353,8 @@ static void turn(struct rp_tree *tree)
 		stop(tree);
 	scan(tree);
 	rp_tree_merge_pass(tree);
+	if (tree->error && !tree->stops)
+		stop(tree);
 }
 
 static void fini(struct rp_tree *tree)

@@ -5,6 +5,7 @@
 //	TraceRead FILE			one object: losses, threads, times, and each kind of event
 //	TraceRead --dump FILE		one line for each event, then the object
 //	TraceRead --stacks FILE		the same by way of TraceLog, with stacks
+//	TraceRead --cut FILE		likewise, of a trace that may lack its end
 //	TraceRead --threads PID		as `dotnet-stack report`: a line for each thread of the
 //					process, with its first stack, from a session of 10 ms
 //
@@ -48,9 +49,9 @@ static class Reader
 		var mode = args.Length == 2 ? args[0] : "";
 
 		if (args.Length is < 1 or > 2 || path.StartsWith('-') ||
-		    mode is not ("" or "--dump" or "--stacks" or "--threads"))
+		    mode is not ("" or "--dump" or "--stacks" or "--cut" or "--threads"))
 		{
-			Console.Error.WriteLine("usage: TraceRead [--dump|--stacks] FILE\n" +
+			Console.Error.WriteLine("usage: TraceRead [--dump|--stacks|--cut] FILE\n" +
 						"       TraceRead --threads PID");
 			return 2;
 		}
@@ -58,8 +59,8 @@ static class Reader
 		{
 			if (mode == "--threads")
 				ReportThreads(int.Parse(path));
-			else if (mode == "--stacks")
-				ReadLog(path);
+			else if (mode is "--stacks" or "--cut")
+				ReadLog(path, mode == "--cut");
 			else
 				ReadStream(path, mode == "--dump");
 		}
@@ -94,7 +95,7 @@ static class Reader
 	}
 
 	// TraceLog needs a separate file, which is deleted with its directory.
-	static void ReadLog(string path)
+	static void ReadLog(string path, bool mayLackItsEnd)
 	{
 		var scratch = Directory.CreateTempSubdirectory("TraceRead");
 
@@ -102,7 +103,8 @@ static class Reader
 		{
 			var etlx = Path.Combine(scratch.FullName, "log.etlx");
 
-			TraceLog.CreateFromEventPipeDataFile(path, etlx);
+			TraceLog.CreateFromEventPipeDataFile(
+				path, etlx, new TraceLogOptions { ContinueOnError = mayLackItsEnd });
 			using var log = new TraceLog(etlx);
 			foreach (var data in log.Events)
 			{
