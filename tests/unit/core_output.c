@@ -433,10 +433,7 @@ static void *stop_session(void *data)
 	return NULL;
 }
 
-/*
- * More than the peer's buffer holds, and less than those of sink and rings, even if a thread that
- * changed the processor left a buffer almost empty.
- */
+/* More than the peer's buffer holds, and less than those of sink and rings, even half used. */
 #define STUCK 24u
 
 static void expect_never_read(int writer)

@@ -5,7 +5,6 @@
 
 #include "nettrace/format.h"
 #include "nettrace/outbuf.h"
-#include "nettrace/reader_parts.h"
 #include "nettrace_trace.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -139,46 +138,6 @@ static void put_one_event(struct rp_outbuf *out, uint32_t id, uint32_t sequence,
 	rp_outbuf_fini(&content);
 }
 
-/* A trace with each kind of object and event, and the number of its events. */
-static uint8_t *make_trace(size_t *ret_size, uint64_t *ret_events)
-{
-	static const struct rp_field inner[] = {
-		{ .name = "x", .type = RP_TYPE_F64 }, { .name = "b", .type = RP_TYPE_BOOL },
-	};
-	static const struct rp_field fields[] = {
-		{ .name = "n", .type = RP_TYPE_U32 },
-		{ .name = "s", .type = RP_TYPE_STRING },
-		{ .name = "all", .type = RP_TYPE_ARRAY, .element = RP_TYPE_STRUCT,
-		  .members = inner, .member_count = 2 },
-	};
-	static const char payload[] = "\1\0\0\0text\0\1\0\0\0\0\0\0\0\0\0\1";
-	static const struct rp_guid activity = { { 1, 2, 3 } };
-	static const uint64_t frames[] = { 0x400000, 0x400100 };
-	struct rp_encoder *encoder = trace_begin();
-	struct rp_encoder_event_type *types[2];
-
-	types[0] = trace_define(encoder, "First", 1, fields, 3);
-	types[1] = trace_define(encoder, "Second", 2, fields, 2);
-	cr_assert_eq(rp_encoder_sequence_point(encoder, TRACE_START_NS, 0), 0);
-	*ret_events = 24;
-	for (uint64_t i = 0; i < *ret_events; i++) {
-		const struct rp_encoder_event event = {
-			.type = types[i / 4 % 2], .time_ns = TRACE_START_NS + 10 * i,
-			.thread = i % 3,
-			.payload = payload, .payload_bytes = sizeof(payload) - 1,
-			.activity = i & 1 ? &activity : NULL,
-			.frames = frames, .frame_count = i % 3,
-		};
-
-		cr_assert_eq(rp_encoder_event(encoder, &event), 0);
-		if (i % 8 == 5)
-			cr_assert_eq(rp_encoder_sequence_point(encoder, event.time_ns, i), 0);
-		else if (i % 8 == 2)
-			cr_assert_eq(rp_encoder_flush(encoder), 0);
-	}
-	return trace_end(encoder, ret_size);
-}
-
 /* Reads and prints everything. Return: the result of the last call. */
 static int read_all(const void *bytes, size_t size, uint64_t *ret_events)
 {
@@ -211,7 +170,7 @@ Test(reader, gives_the_whole_events_of_a_file_cut_anywhere)
 	uint8_t *bytes;
 	size_t size;
 
-	bytes = make_trace(&size, &events);
+	bytes = trace_make(&size, &events);
 	for (size_t cut = 0; cut < size; cut++) {
 		int ret = read_all(bytes, cut, &got);
 
@@ -232,7 +191,7 @@ Test(reader, survives_any_byte_changed)
 	uint8_t *bytes;
 	size_t size;
 
-	bytes = make_trace(&size, &events);
+	bytes = trace_make(&size, &events);
 	for (size_t at = 0; at < size; at++) {
 		for (size_t i = 0; i < COUNT(changes); i++) {
 			int ret;
@@ -316,7 +275,7 @@ Test(reader, reads_a_pipe_as_it_reads_memory)
 	uint8_t *bytes;
 	int fds[2];
 
-	bytes = make_trace(&job.size, &events);
+	bytes = trace_make(&job.size, &events);
 	job.bytes = bytes;
 	cr_assert_eq(pipe(fds), 0);
 	job.fd = fds[1];
@@ -337,105 +296,6 @@ Test(reader, reads_a_pipe_as_it_reads_memory)
 	rp_reader_close(from_pipe);
 	rp_reader_close(from_memory);
 	cr_expect_eq(close(fds[0]), 0, "the reader leaves a descriptor that is not its own");
-	free(bytes);
-}
-
-struct growing {
-	const uint8_t *bytes;
-	size_t written, read;
-};
-
-static ssize_t read_growing(void *data, void *buffer, size_t size)
-{
-	struct growing *file = data;
-	size_t left = file->written - file->read, got = left < size ? left : size;
-
-	memcpy(buffer, file->bytes + file->read, got);
-	file->read += got;
-	return (ssize_t)got;
-}
-
-/* Opens the trace as soon as its header is there. */
-static struct rp_reader *open_growing(struct growing *file, size_t size)
-{
-	struct rp_byte_source source;
-	struct rp_reader *reader = NULL;
-
-	do {
-		cr_assert_lt(++file->written, size);
-		file->read = 0;
-		rp_byte_source_init_read(&source, read_growing, file);
-	} while (rp_reader_open_source(&source, &reader, NULL, 0) != 0);
-	reader->is_growing = true;
-	return reader;
-}
-
-Test(reader, gives_each_event_of_a_growing_file_once)
-{
-	struct rp_reader_event part = RP_READER_EVENT_INIT, event = RP_READER_EVENT_INIT;
-	struct growing file = { 0 };
-	struct rp_reader *growing, *whole;
-	uint64_t events, waits = 0;
-	uint8_t *bytes;
-	size_t size;
-	int ret;
-
-	bytes = make_trace(&size, &events);
-	file.bytes = bytes;
-	whole = trace_open(bytes, size);
-	growing = open_growing(&file, size);
-	while ((ret = rp_reader_next(growing, &part)) != 0) {
-		if (ret == -EAGAIN) {
-			cr_assert_str_empty(rp_reader_error(growing));
-			cr_assert_lt(file.written, size);
-			file.written++;
-			waits++;
-			continue;
-		}
-		cr_assert_eq(ret, 1, "%s", rp_reader_error(growing));
-		cr_assert_eq(rp_reader_next(whole, &event), 1);
-		cr_assert_eq(part.payload_bytes, event.payload_bytes);
-		cr_assert_arr_eq(part.payload, event.payload, event.payload_bytes);
-		cr_assert_eq(part.time_ns, event.time_ns);
-		cr_assert_eq(part.frame_count, event.frame_count);
-	}
-	cr_expect_gt(waits, size / 2);
-	cr_expect_eq(file.written, size);
-	cr_expect_eq(rp_reader_next(whole, &event), 0);
-	cr_expect_eq(trace_stats(growing).events, events);
-	cr_expect_eq(trace_stats(growing).lost, trace_stats(whole).lost);
-	cr_expect_eq(trace_stats(growing).bytes, size);
-	rp_reader_close(growing);
-	rp_reader_close(whole);
-	free(bytes);
-}
-
-/* It is known only then that no bytes follow. */
-Test(reader, gives_the_events_of_a_cut_block_when_the_file_stops_growing)
-{
-	struct rp_reader_event event = RP_READER_EVENT_INIT;
-	struct growing file = { 0 };
-	struct rp_reader *reader;
-	uint64_t events, before = 0, after = 0;
-	uint8_t *bytes;
-	size_t size;
-
-	bytes = make_trace(&size, &events);
-	for (size_t cut = 1; cut < 20; cut++) {
-		file = (struct growing){ .bytes = bytes };
-		reader = open_growing(&file, size);
-		file.written = size - cut;
-		while (rp_reader_next(reader, &event) == 1)
-			before++;
-		cr_assert_eq(rp_reader_next(reader, &event), -EAGAIN);
-		reader->is_growing = false;
-		while (rp_reader_next(reader, &event) == 1)
-			after++;
-		cr_expect_eq(rp_reader_next(reader, &event), -ENODATA);
-		rp_reader_close(reader);
-	}
-	cr_expect_gt(before, 0);
-	cr_expect_gt(after, 0);
 	free(bytes);
 }
 

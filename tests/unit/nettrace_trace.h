@@ -93,6 +93,46 @@ static inline uint8_t *trace_end(struct rp_encoder *encoder, size_t *ret_size)
 	return bytes;
 }
 
+/* A trace with each kind of object and event, and the number of its events. */
+static inline uint8_t *trace_make(size_t *ret_size, uint64_t *ret_events)
+{
+	static const struct rp_field inner[] = {
+		{ .name = "x", .type = RP_TYPE_F64 }, { .name = "b", .type = RP_TYPE_BOOL },
+	};
+	static const struct rp_field fields[] = {
+		{ .name = "n", .type = RP_TYPE_U32 },
+		{ .name = "s", .type = RP_TYPE_STRING },
+		{ .name = "all", .type = RP_TYPE_ARRAY, .element = RP_TYPE_STRUCT,
+		  .members = inner, .member_count = 2 },
+	};
+	static const char payload[] = "\1\0\0\0text\0\1\0\0\0\0\0\0\0\0\0\1";
+	static const struct rp_guid activity = { { 1, 2, 3 } };
+	static const uint64_t frames[] = { 0x400000, 0x400100 };
+	struct rp_encoder *encoder = trace_begin();
+	struct rp_encoder_event_type *types[2];
+
+	types[0] = trace_define(encoder, "First", 1, fields, 3);
+	types[1] = trace_define(encoder, "Second", 2, fields, 2);
+	cr_assert_eq(rp_encoder_sequence_point(encoder, TRACE_START_NS, 0), 0);
+	*ret_events = 24;
+	for (uint64_t i = 0; i < *ret_events; i++) {
+		const struct rp_encoder_event event = {
+			.type = types[i / 4 % 2], .time_ns = TRACE_START_NS + 10 * i,
+			.thread = i % 3,
+			.payload = payload, .payload_bytes = sizeof(payload) - 1,
+			.activity = i & 1 ? &activity : NULL,
+			.frames = frames, .frame_count = i % 3,
+		};
+
+		cr_assert_eq(rp_encoder_event(encoder, &event), 0);
+		if (i % 8 == 5)
+			cr_assert_eq(rp_encoder_sequence_point(encoder, event.time_ns, i), 0);
+		else if (i % 8 == 2)
+			cr_assert_eq(rp_encoder_flush(encoder), 0);
+	}
+	return trace_end(encoder, ret_size);
+}
+
 /* The content of the next stack block or sequence point at or after `at`; NULL: there is none. */
 static inline uint8_t *trace_find_block(uint8_t *bytes, uint8_t *at, size_t size, uint8_t kind)
 {

@@ -93,6 +93,22 @@ static const struct rp_guid *guid_or_null(const struct rp_guid *guid)
 	return memcmp(guid, &none, sizeof(none)) ? guid : NULL;
 }
 
+/*
+ * Whether events of the type describe the process. They come at the end of a stream, with the time
+ * of the last event before.
+ */
+static bool is_description(const struct rp_reader_type *type)
+{
+	static const char *const providers[] = {
+		"Microsoft-DotNETCore-EventPipe", "Universal.System", RP_TRACE_MERGE_PROVIDER,
+	};
+
+	for (size_t i = 0; i < sizeof(providers) / sizeof(providers[0]); i++)
+		if (strcmp(type->provider, providers[i]) == 0)
+			return true;
+	return false;
+}
+
 static int put_event(struct rp_trace_merge *merge, struct rp_merge_strand *strand)
 {
 	const struct rp_reader_event *from = &strand->event;
@@ -113,7 +129,7 @@ static int put_event(struct rp_trace_merge *merge, struct rp_merge_strand *stran
 	if (strand->time_ns >= merge->time_ns)
 		merge->time_ns = strand->time_ns;
 	else
-		strand->source->late++;
+		strand->source->late += !is_description(from->type);
 	ret = strand->source->pid ? rp_merge_put_origin(merge, strand, &event.thread) : 0;
 	if (!ret)
 		ret = find_type(merge, from->type, (struct rp_encoder_event_type **)&event.type);

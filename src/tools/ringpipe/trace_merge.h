@@ -36,10 +36,10 @@ struct rp_trace_merge_source {
 	bool replaces;			/* by execve(2) the program of an earlier source */
 	bool exited;			/* it has ended, and no program replaced this one */
 	bool is_complete;		/* no more is written into the file */
-	bool states_progress;		/* a sequence point follows all earlier events, also later */
+	bool states_progress;		/* no earlier event follows a sequence point */
 	uint64_t events;		/* set by the merge, like the rest */
 	uint64_t lost;
-	uint64_t late;			/* came after later events had been written */
+	uint64_t late;			/* events that came after later ones had been written */
 	bool whole;			/* the trace has its end */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the merged trace states about processes and threads, besides the events of the sources. */
+/* The merged trace describes processes and threads by events of its own. */
 #include "tools/ringpipe/trace_merge_parts.h"
 
 #include <errno.h>
@@ -178,7 +178,8 @@ static int report_thread(struct rp_trace_merge *merge, struct rp_merge_strand *s
 		strand->event.thread, (uint32_t)strand->source->pid,
 	};
 	const struct rp_encoder_event event = {
-		.type = merge->own[RP_MERGE_THREAD], .time_ns = merge->time_ns, .thread = payload.thread,
+		.type = merge->own[RP_MERGE_THREAD], .time_ns = merge->time_ns,
+		.thread = payload.thread,
 		.payload = &payload, .payload_bytes = sizeof(payload),
 	};
 	bool is_new;

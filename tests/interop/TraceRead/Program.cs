@@ -104,7 +104,8 @@ static class Reader
 			var etlx = Path.Combine(scratch.FullName, "log.etlx");
 
 			TraceLog.CreateFromEventPipeDataFile(
-				path, etlx, new TraceLogOptions { ContinueOnError = mayLackItsEnd });
+				path, etlx,
+				new TraceLogOptions { ContinueOnError = mayLackItsEnd });
 			using var log = new TraceLog(etlx);
 			foreach (var data in log.Events)
 			{
