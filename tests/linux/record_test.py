@@ -31,20 +31,26 @@ class Samples(Case):
 
     def test_report_counts_the_same_functions_as_traceevent(self):
         self.record("--", "sh", "-c", f"'{HOST}' 500 & '{HOST}' 500 deep; wait")
-        expected = collections.Counter()
+        expected, by_process = collections.Counter(), collections.Counter()
         for sample in stacks_of(self.trace)[0]:
+            by_process[sample["process"]] += 1
+            if sample["process_name"] != os.path.basename(HOST):
+                continue
             frames = [frame for frame in sample["stack"] if frame["address"] < KERNEL_START]
             method = (frames or sample["stack"])[0]["method"]
             expected[sample["process"], method or None] += 1
         report = json.loads(subprocess.run([TOOL, "report", "--format", "json", self.trace],
                                            stdout=subprocess.PIPE, check=True,
                                            timeout=PATIENCE).stdout)
-        found = {(row["process_id"], row["function"]): row["samples"]
-                 for row in report["hot_functions"]}
-        self.assertEqual(found, expected)
-        hottest = [row["function"] for row in report["hot_functions"]
-                   if row["process"] == os.path.basename(HOST)]
-        self.assertEqual(hottest[0], "innermost")
+        rows = report["hot_functions"]
+        found = collections.Counter()
+        for row in rows:
+            found[row["process_id"]] += row["samples"]
+        self.assertEqual(found, by_process)
+        of_host = [row for row in rows if row["process"] == os.path.basename(HOST)]
+        self.assertEqual({(row["process_id"], row["function"]): row["samples"]
+                          for row in of_host}, expected)
+        self.assertEqual(of_host[0]["function"], "innermost")
 
     def test_stacks_without_frame_pointers_reach_the_first_function(self):
         _, samples, _ = self.record_host(1000)
@@ -363,9 +369,10 @@ print(ctypes.addressof(ctypes.c_char.from_buffer(memory)))
 
 
 class Sessions(Case):
-    def start(self):
-        process = subprocess.Popen([TOOL, "record", "-o", self.trace, "--providers",
-                                    ",".join(drive.PROVIDERS)], stderr=subprocess.PIPE, text=True)
+    def start(self, *options):
+        options = options or ("--providers", ",".join(drive.PROVIDERS))
+        process = subprocess.Popen([TOOL, "record", "-o", self.trace, *options],
+                                   stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.wait, PATIENCE)
         self.addCleanup(process.kill)
         return process
@@ -429,14 +436,49 @@ class Sessions(Case):
         self.assertGreater(sum(counts[first.pid].values()), 100)
         self.assertEqual(counts[second.pid], {key: n for key, n in expected.items() if n})
 
-    def events_so_far(self):
-        """Return how many events of the shop the trace has, as it is on the disk."""
+    def events_so_far(self, providers=tuple(drive.PROVIDERS)):
+        """Return how many events of the providers the trace has, as it is on the disk."""
         done = subprocess.run([TOOL, "report", "--format", "json", self.trace],
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False,
                               timeout=PATIENCE)
         report = json.loads(done.stdout or b'{"providers": []}')
         return sum(kind["events"] for provider in report["providers"]
-                   if provider["provider"] in drive.PROVIDERS for kind in provider["kinds"])
+                   if provider["provider"] in providers for kind in provider["kinds"])
+
+    def test_by_default_native_processes_and_those_of_dotnet_have_events(self):
+        runtime = "Microsoft-Windows-DotNETRuntime"
+        process = self.start("--off-cpu", "10ms")
+        with drive.shop(SHOP, env=PLAIN) as shop, \
+             subprocess.Popen(["dotnet", clients.beside_command()], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, env=PLAIN) as dotnet:
+            shop.wait_for_sessions(1)
+            ask(shop, 100)
+            drive.wait_for(lambda: self.events_so_far((runtime,)) > 0, "events of the runtime")
+            expected = drive.books(shop.wait_until_quiet())
+            dotnet.stdin.close()
+            dotnet.wait(PATIENCE)
+            counts, events, _, _ = self.finish(process)
+        # Its verbose events are left out.
+        self.assertEqual(counts[shop.pid]["Shop-Http", 1], 200)
+        self.assertLess(counts[shop.pid].items(), expected.items())
+        self.assertEqual({event["process"] for event in events if event["provider"] == runtime},
+                         {dotnet.pid})
+
+    def test_a_chosen_process_alone_has_a_session(self):
+        with drive.shop(SHOP, env=PLAIN) as first, drive.shop(SHOP, env=PLAIN) as second:
+            process = self.start("-p", str(first.pid))
+            first.wait_for_sessions(1)
+            for shop in second, first:
+                ask(shop, 10)
+            first.wait_until_quiet()
+            counts, _, _, _ = self.finish(process)
+        self.assertEqual(set(counts), {first.pid})
+
+    def test_no_process_has_a_session_if_none_is_requested(self):
+        self.record("--providers", "none", "--", "sh", "-c", f"'{BRIEF_HOST}'; true")
+        events, _ = events_of(self.trace)
+        self.assertEqual({event["provider"] for event in events}
+                         & {"ringpipe", "Test-Brief"}, set())
 
     def test_a_killed_recorder_leaves_the_events_of_processes_up_to_then(self):
         with drive.shop(SHOP, env=PLAIN) as shop:

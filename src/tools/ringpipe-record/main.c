@@ -27,6 +27,11 @@
 #include "tools/ringpipe/target.h"
 #include "tools/ringpipe/tool.h"
 
+/* The default of --providers. The second is the profile dotnet-common of dotnet-trace. */
+#define OWN_PROVIDERS "*:0xffffffffffffffff:4"
+#define DOTNET_PROVIDERS "Microsoft-Windows-DotNETRuntime:0x100003801d:4"
+#define NO_PROVIDERS "none"
+
 #define FREQUENCY_HZ 99u
 #define PASS_MS 100
 #define REST_MS 5			/* between two passes; the rings hold more than this */
@@ -38,8 +43,8 @@ struct run {
 	struct rp_output output;
 	struct rp_output machine;	/* what the recorder writes: the output, or a part of it */
 	struct rp_record_sessions sessions;
-	struct rp_session_provider *providers;	/* NULL: no sessions */
-	size_t provider_count;
+	bool has_sessions;
+	struct rp_record_providers providers;
 	int64_t elapsed_ms;
 	struct rp_recorder *recorder;
 	int signal_fd;
@@ -211,7 +216,7 @@ static int record(struct run *run)
 		fputs("\r\033[K", stderr);
 	if (ret == 0)
 		ret = rp_recorder_finish(run->recorder);
-	if (ret == 0 && run->providers && rp_record_sessions_stop(&run->sessions) < 0)
+	if (ret == 0 && run->has_sessions && rp_record_sessions_stop(&run->sessions) < 0)
 		ret = -ECANCELED;
 	if (ret < 0 && ret != -ECANCELED)
 		rp_tool_error("record: cannot write %s: %s", run->output.path, strerror(-ret));
@@ -286,10 +291,9 @@ static int start(struct run *run)
 	ret = rp_recorder_start(run->recorder);
 	if (ret < 0)
 		rp_tool_error("record: cannot start: %s", strerror(-ret));
-	if (ret == 0 && run->providers) {
-		ret = rp_record_sessions_start(&run->sessions, run->providers,
-					       run->provider_count, run->machine.fd,
-					       &run->output);
+	if (ret == 0 && run->has_sessions) {
+		ret = rp_record_sessions_start(&run->sessions, &run->providers,
+					       run->options->pid, run->machine.fd, &run->output);
 		if (ret < 0)
 			rp_tool_error("record: cannot open sessions: %s", strerror(-ret));
 	}
@@ -298,14 +302,27 @@ static int start(struct run *run)
 	return ret;
 }
 
+static int parse_providers(struct run *run)
+{
+	struct rp_record_providers *providers = &run->providers;
+	const char *given = run->options->providers;
+	int ret = rp_recording_providers_parse(given ? given : OWN_PROVIDERS, "record",
+					       &providers->own, &providers->own_count);
+
+	return ret ? ret :
+	       rp_recording_providers_parse(given ? given : DOTNET_PROVIDERS, "record",
+					    &providers->dotnet, &providers->dotnet_count);
+}
+
 /* With sessions, the recorder writes an unnamed file, which is a part of the output. */
 static int open_parts(struct run *run)
 {
 	run->machine = run->output;
-	if (!run->options->providers)
+	run->has_sessions = !run->options->providers ||
+			    strcmp(run->options->providers, NO_PROVIDERS) != 0;
+	if (!run->has_sessions)
 		return 0;
-	if (rp_recording_providers(run->options, "record", &run->providers,
-				   &run->provider_count) < 0)
+	if (parse_providers(run) < 0)
 		return -EINVAL;
 	run->machine.fd = rp_output_open_spool(&run->output, rp_target_directory());
 	if (run->machine.fd < 0)
@@ -317,9 +334,10 @@ static int open_parts(struct run *run)
 static void close_parts(struct run *run)
 {
 	rp_record_sessions_fini(&run->sessions);
-	if (run->providers && run->machine.fd >= 0)
+	if (run->has_sessions && run->machine.fd >= 0)
 		close(run->machine.fd);
-	free(run->providers);
+	free(run->providers.own);
+	free(run->providers.dotnet);
 }
 
 static int run_recorder(struct run *run)

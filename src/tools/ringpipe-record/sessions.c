@@ -31,15 +31,18 @@ static void run(const struct rp_record_sessions *sessions, const struct rp_recor
 }
 
 int rp_record_sessions_start(struct rp_record_sessions *sessions,
-			     const struct rp_session_provider *providers, size_t provider_count,
+			     const struct rp_record_providers *providers, pid_t root,
 			     int machine_fd, struct rp_output *output)
 {
 	const struct rp_recording_plan plan = {
-		.providers = providers,
-		.provider_count = provider_count,
+		.providers = providers->own,
+		.provider_count = providers->own_count,
+		.dotnet_providers = providers->dotnet,
+		.dotnet_provider_count = providers->dotnet_count,
 		.buffer_mb = BUFFER_MB,
 		.format = 6,
 		.machine = true,
+		.root = root,
 		.machine_fd = machine_fd,
 	};
 	void *report = mmap(NULL, sizeof(*sessions->report), PROT_READ | PROT_WRITE,

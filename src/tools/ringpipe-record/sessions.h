@@ -11,6 +11,12 @@
 
 #include "tools/ringpipe/output.h"
 
+/* What is recorded in each process; for free(). */
+struct rp_record_providers {
+	struct rp_session_provider *own, *dotnet;	/* with libringpipe; of .NET */
+	size_t own_count, dotnet_count;
+};
+
 /* What the process of the sessions reports, in memory that it shares with the recorder. */
 struct rp_record_sessions_report {
 	uint64_t events, lost;
@@ -23,11 +29,12 @@ struct rp_record_sessions {
 };
 
 /*
- * Start the process. `machine_fd`: a file into which the caller writes the machine's trace; the
+ * Start the process. `root`: only this process and its descendants get sessions; 0: all do.
+ * `machine_fd`: a file into which the caller writes the machine's trace; the
  * process writes it, with the events of all sessions, into the output. Return: 0; -errno.
  */
 int rp_record_sessions_start(struct rp_record_sessions *sessions,
-			     const struct rp_session_provider *providers, size_t provider_count,
+			     const struct rp_record_providers *providers, pid_t root,
 			     int machine_fd, struct rp_output *output);
 
 /* Whether the process ended by itself, for example because the disk is full; that was reported. */

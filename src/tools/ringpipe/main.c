@@ -154,8 +154,9 @@ static const struct rp_tool_command commands[] = {
 		.notes = "Samples of all processes and of the kernel, with their stacks, go\n"
 			 "into one trace in version 6 of nettrace. Recording ends at Ctrl-C,\n"
 			 "SIGTERM, the end of the duration, or the end of the command after --.\n"
-			 "With --providers, the trace has the events of all processes, too. With\n"
-			 "a PID, it has that process and its descendants.\n"
+			 "The trace has the events of all processes with ringpipe or .NET, too,\n"
+			 "unless --providers none is given. With a PID, it has that process and\n"
+			 "its descendants.\n"
 			 "Without -o the file is machine_PID_YYYYMMDD_HHMMSS.nettrace. The\n"
 			 "command needs root or CAP_PERFMON; for other users, it records their\n"
 			 "own processes, without the kernel.\n",
@@ -189,9 +190,9 @@ static const struct rp_tool_command commands[] = {
 		.arguments = "FILE",
 		.help = "write a trace in another version of nettrace",
 		.notes = "FILE may be -, for standard input; -o - is standard output. The new\n"
-			 "trace has the same events, stacks, losses, activity ids and clock. What\n"
-			 "version 4 lacks, events of provider ringpipe state there: the processes\n"
-			 "of threads, names of threads, labels, and keys of the trace.\n"
+			 "trace has the same events, stacks, losses, activity ids and clock. In\n"
+			 "version 4, events of provider ringpipe state the processes of threads,\n"
+			 "names of threads, labels, and keys of the trace.\n"
 			 "If FILE is damaged or stops before its end, the new trace is complete\n"
 			 "up to that place, and the status is 1. After Ctrl-C, it is complete up\n"
 			 "to there, and the status is 130.\n",

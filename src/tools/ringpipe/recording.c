@@ -77,19 +77,25 @@ static const struct {
 };
 #define COLLECT_VERSIONS (sizeof(collect_versions) / sizeof(collect_versions[0]))
 
+int rp_recording_providers_parse(const char *list, const char *command,
+				 struct rp_session_provider **ret_providers, size_t *ret_count)
+{
+	size_t at = 0;
+	int ret = rp_providers_parse(list, ret_providers, ret_count, &at);
+
+	if (ret == -EINVAL)
+		rp_options_explain_providers(command, list, at);
+	else if (ret)
+		rp_tool_error("%s: --providers: %s", command, strerror(-ret));
+	return ret;
+}
+
 int rp_recording_providers(const struct rp_tool_options *options, const char *command,
 			   struct rp_session_provider **ret_providers, size_t *ret_count)
 {
 	/* The default is every provider, with all keywords and every level. */
-	const char *text = options->providers ? options->providers : "*";
-	size_t at = 0;
-	int ret = rp_providers_parse(text, ret_providers, ret_count, &at);
-
-	if (ret == -EINVAL)
-		rp_options_explain_providers(command, text, at);
-	else if (ret)
-		rp_tool_error("%s: --providers: %s", command, strerror(-ret));
-	return ret;
+	return rp_recording_providers_parse(options->providers ? options->providers : "*", command,
+					    ret_providers, ret_count);
 }
 
 static const char *provider_name(size_t i, void *data)

@@ -11,6 +11,13 @@
 #include "ipc/message.h"
 
 /*
+ * Parse a list of providers, as the option --providers has it. `ret_providers` is for free().
+ * Return: 0; -errno, reported as wrong usage of the command.
+ */
+int rp_recording_providers_parse(const char *list, const char *command,
+				 struct rp_session_provider **ret_providers, size_t *ret_count);
+
+/*
  * Parse the providers in the options; the default is all. `ret_providers` is for free(). Return: 0;
  * -errno, reported as wrong usage of the command.
  */
@@ -31,6 +38,8 @@ struct rp_recording_plan {
 	int signal_fd;			/* of rp_signals_open(), the caller's; 0: none */
 	const struct rp_session_provider *providers;
 	size_t provider_count;
+	const struct rp_session_provider *dotnet_providers;	/* of a tree, for .NET's runtimes */
+	size_t dotnet_provider_count;	/* 0: the same as for the others */
 	uint32_t buffer_mb;
 	uint32_t format;		/* version of nettrace: 6; otherwise 4 */
 	uint32_t block_ms;		/* how long writers wait for space; 0: they do not */
@@ -40,6 +49,7 @@ struct rp_recording_plan {
 	bool live;			/* draw a progress line */
 	bool tree;			/* for rp_tree_run() */
 	bool machine;			/* likewise: all processes, and no target */
+	pid_t root;			/* of `machine`: it and its descendants only; 0: all */
 	int machine_fd;			/* of a file that gets the machine's own trace */
 	bool report_missing;		/* of a command: providers that it lacks */
 	int begun_fd;			/* gets a 'b' when the session has begun; 0: none */

@@ -19,7 +19,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "nettrace/format.h"
 #include "tools/ringpipe/proc.h"
+#include "tools/ringpipe/providers.h"
 #include "tools/ringpipe/signals.h"
 
 #define SCAN_MS 50
@@ -68,12 +70,23 @@ static struct rp_tree_member *add_member(struct rp_tree *tree, const struct rp_p
 	return member;
 }
 
+/* Whether the process is below the root. */
+static bool is_wanted(const struct rp_tree *tree, pid_t pid)
+{
+	const pid_t root = tree->plan->root;
+
+	while (root && pid != root)
+		if (rp_proc_parent(pid, &pid) < 0 || pid == 0)
+			return false;
+	return true;
+}
+
 static int on_child(pid_t pid, void *data)
 {
 	struct rp_tree *tree = data;
 	struct rp_proc process;
 
-	if (!is_known(tree, pid) && rp_proc_read(pid, &process) == 0)
+	if (!is_known(tree, pid) && is_wanted(tree, pid) && rp_proc_read(pid, &process) == 0)
 		(void)add_member(tree, &process);
 	return 0;
 }
@@ -95,6 +108,27 @@ bool rp_tree_is_gone(const struct rp_tree_member *member)
 	       (readlink(path, program, sizeof(program)) < 0 && errno == ENOENT);
 }
 
+/* A runtime of .NET does not know the commands of ringpipe. */
+static bool is_dotnet(const struct rp_target *target)
+{
+	struct rp_provider_names names;
+	int ret = rp_provider_names_get(target, NULL, &names);
+
+	if (ret == 0)
+		rp_provider_names_fini(&names);
+	return ret == -EOPNOTSUPP;
+}
+
+/* Runtimes of .NET write version 4 only; the merged trace has version 6 nevertheless. */
+static void adapt_to_dotnet(struct rp_recording_plan *plan)
+{
+	plan->format = 0;
+	if (!plan->dotnet_provider_count)
+		return;
+	plan->providers = plan->dotnet_providers;
+	plan->provider_count = plan->dotnet_provider_count;
+}
+
 /*
  * Runs in the recorder's process. Ctrl-C on a terminal is for the parent alone, which counts them.
  */
@@ -109,6 +143,8 @@ static void record(const struct rp_tree *tree, const struct rp_tree_member *memb
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	plan.target = &member->target;
+	if (plan.format == RP_NETTRACE_V6 && is_dotnet(&member->target))
+		adapt_to_dotnet(&plan);
 	plan.child = NULL;
 	plan.report_missing &= is_root(tree, member);
 	plan.signal_fd = 0;
