@@ -15,6 +15,7 @@ import sys
 import tempfile
 import unittest
 
+import record_case
 from record_case import (NOBODY, PATIENCE, PLAIN, RATE, KERNEL_START, HOST, WAITS_HOST, BRIEF_HOST,
                          SHOP, TOOL, Case, arguments_below, ask, below_interrupts, children_of,
                          clients, drive, events_of, functions, in_one_of_three, stacks_of)
@@ -510,46 +511,6 @@ class Sessions(Case):
         self.assertIn("cannot write /dev/full: No space left on device", done.stderr)
 
 
-class Ending(Case):
-    def test_interrupting_leaves_a_complete_trace(self):
-        for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
-            with self.subTest(signal=number.name):
-                trace = f"{self.trace}.{number}"
-                with subprocess.Popen([TOOL, "record", "-o", trace], stderr=subprocess.PIPE,
-                                      text=True) as process:
-                    drive.wait_for(lambda: os.path.exists(trace) and
-                                           os.path.getsize(trace) > 0, "the first bytes")
-                    process.send_signal(number)
-                    _, errors = process.communicate(timeout=PATIENCE)
-                self.assertEqual(process.returncode, 0, errors)
-                done = subprocess.run([TOOL, "report", trace], text=True, check=False,
-                                      stdout=subprocess.PIPE, timeout=PATIENCE)
-                self.assertEqual(done.returncode, 0, done.stdout)
-                self.assertIn("Complete   yes", done.stdout)
-
-    def test_the_status_is_that_of_the_command(self):
-        done = subprocess.run([TOOL, "record", "-o", self.trace, "--", "sh", "-c", "exit 7"],
-                              stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
-        self.assertEqual(done.returncode, 7, done.stderr)
-
-    def test_a_killed_recorder_leaves_a_trace_that_can_be_read(self):
-        with subprocess.Popen([TOOL, "record", "-o", self.trace], stderr=subprocess.PIPE) as it:
-            with subprocess.Popen([HOST, "1000"], stdout=subprocess.DEVNULL):
-                drive.wait_for(lambda: os.path.exists(self.trace) and
-                                       os.path.getsize(self.trace) > 3000, "some samples")
-            it.kill()
-        done = subprocess.run([TOOL, "report", "--format", "json", self.trace], text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
-                              timeout=PATIENCE)
-        self.assertGreater(json.loads(done.stdout)["events"], 10, done.stderr)
-
-    def test_a_full_disk_is_reported(self):
-        done = subprocess.run([TOOL, "record", "-d", "1", "-f", "-o", "/dev/full"], text=True,
-                              stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("No space left on device", done.stderr)
-
-
 class Refused(Case):
     def test_a_user_without_rights_records_own_processes_and_sees_what_grants_more(self):
         folder = os.path.dirname(self.trace)
@@ -576,10 +537,4 @@ class Refused(Case):
 
 
 if __name__ == "__main__":
-    if not os.environ["RECORD"]:
-        clients.skip("ringpipe-record was not built: elfutils is missing")
-    if os.environ["SANITIZERS"] == "thread":
-        clients.skip("the recorder has one thread")
-    if os.geteuid() != 0:
-        clients.skip("recording all processes requires root")
-    clients.main(clients.trace_read_command)
+    record_case.main()

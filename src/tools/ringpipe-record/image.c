@@ -71,6 +71,16 @@ void rp_images_destroy(struct rp_images *images)
 	free(images);
 }
 
+int rp_images_visit(const struct rp_images *images,
+		    int (*visit)(const struct rp_image *image, void *data), void *data)
+{
+	int ret = 0;
+
+	for (size_t i = 0; ret == 0 && i < images->count; i++)
+		ret = visit(images->images[i], data);
+	return ret;
+}
+
 static bool read_layout_bytes(const struct layout *layout, uint64_t offset, void *buffer,
 			      size_t size)
 {

@@ -30,6 +30,7 @@ struct rp_image {
 	struct rp_object_text text;	/* unwind tables, in this program's memory; 0: none */
 	uint64_t text_vaddr;		/* the file's address of text.start */
 	uint64_t span, span_bytes;	/* the memory that is mapped for them */
+	bool is_used;			/* a stack of the trace has its code */
 	const void *memory;		/* of the vDSO: the whole file */
 	size_t memory_bytes;
 };
@@ -51,6 +52,10 @@ struct rp_image_place {
 
 /* Get the image that a process has mapped there. Return: NULL: no memory. */
 struct rp_image *rp_images_get(struct rp_images *images, const struct rp_image_place *place);
+
+/* Call a function for each image, until one call does not return 0. Return: the last result. */
+int rp_images_visit(const struct rp_images *images,
+		    int (*visit)(const struct rp_image *image, void *data), void *data);
 
 /* Convert an offset in the file to an address of the ELF file. Return: false if it has none. */
 bool rp_image_vaddr(const struct rp_image *image, uint64_t file_offset, uint64_t *ret_vaddr);

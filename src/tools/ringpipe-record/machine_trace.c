@@ -317,6 +317,8 @@ static int put_mapping(struct rp_record_trace *trace, const struct rp_machine_pr
 	put_number(trace, has_metadata ? id : 0);
 	ret = put(trace, MAPPING, process, place, NULL, 0);
 	mapped->id = id;
+	if (mapped->image)
+		mapped->image->is_used = true;
 	trace->stats.mappings++;
 	return ret;
 }

@@ -14,9 +14,11 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "tools/ringpipe-record/archive.h"
 #include "tools/ringpipe-record/recorder.h"
 #include "tools/ringpipe-record/sessions.h"
 #include "tools/ringpipe-record/wait_programs.h"
@@ -52,6 +54,8 @@ struct run {
 	int64_t status_ms;		/* when to print the next status line */
 	bool live;
 	bool stop;
+	int64_t start_utc_ns;
+	FILE *log;			/* of the messages, for the archive; or NULL */
 	pid_t child;			/* 0: none */
 	int child_status;
 	int signals;			/* that asked to stop */
@@ -101,7 +105,8 @@ static uint64_t sum_session_losses(const struct run *run)
 }
 
 /* Prints " (5 ring of waits full, 2 sessions)", or nothing if nothing was lost, and the newline. */
-static void print_reasons(const struct run *run, const struct rp_recorder_stats *stats)
+static void print_reasons(const struct run *run, const struct rp_recorder_stats *stats,
+			  FILE *stream)
 {
 	const char *before = " (";
 	char count[RP_TEXT_MAX];
@@ -109,16 +114,16 @@ static void print_reasons(const struct run *run, const struct rp_recorder_stats 
 	for (int i = 0; i < RP_RECORDER_LOSS_COUNT; i++) {
 		if (!stats->lost[i])
 			continue;
-		fprintf(stderr, "%s%s %s", before, rp_text_count(stats->lost[i], count),
+		fprintf(stream, "%s%s %s", before, rp_text_count(stats->lost[i], count),
 			rp_recorder_loss_text((enum rp_recorder_loss)i));
 		before = ", ";
 	}
 	if (sum_session_losses(run)) {
-		fprintf(stderr, "%s%s by sessions", before,
+		fprintf(stream, "%s%s by sessions", before,
 			rp_text_count(sum_session_losses(run), count));
 		before = ", ";
 	}
-	fputs(*before == ',' ? ")\n" : "\n", stderr);
+	fputs(*before == ',' ? ")\n" : "\n", stream);
 }
 
 static void print_status(struct run *run, int64_t now_ms)
@@ -224,39 +229,37 @@ static int record(struct run *run)
 }
 
 /* Prints ", 5 system calls", unless there are none. */
-static void print_kind(uint64_t count, const char *what)
+static void print_kind(uint64_t count, const char *what, FILE *stream)
 {
 	char text[RP_TEXT_MAX];
 
 	if (count)
-		fprintf(stderr, ", %s %s", rp_text_count(count, text), what);
+		fprintf(stream, ", %s %s", rp_text_count(count, text), what);
 }
 
-static void print_result(const struct run *run)
+static void print_result(const struct run *run, FILE *stream)
 {
 	char samples[RP_TEXT_MAX], waits[RP_TEXT_MAX], processes[RP_TEXT_MAX];
 	char lost[RP_TEXT_MAX], bytes[RP_TEXT_MAX], time[RP_TEXT_MAX];
 	struct rp_recorder_stats stats;
 	struct stat file;
 
-	if (run->options->given & RP_OPTION_QUIET)
-		return;
 	rp_recorder_stats(run->recorder, &stats);
 	if (run->output.regular && fstat(run->output.fd, &file) == 0)
 		stats.bytes = (uint64_t)file.st_size;
-	fprintf(stderr, "%s: %s samples and %s waits of %s processes", run->output.path,
+	fprintf(stream, "%s: %s samples and %s waits of %s processes", run->output.path,
 		rp_text_count(stats.samples, samples), rp_text_count(stats.waits, waits),
 		rp_text_count(stats.processes, processes));
-	print_kind(stats.calls, "system calls");
-	print_kind(stats.futex_waits, "waits for a futex");
-	print_kind(stats.faults, "page faults");
-	print_kind(stats.requests, "block requests");
-	print_kind(run->sessions.report ? run->sessions.report->events : 0, "events");
-	fprintf(stderr, " in %s, %s, %s lost",
+	print_kind(stats.calls, "system calls", stream);
+	print_kind(stats.futex_waits, "waits for a futex", stream);
+	print_kind(stats.faults, "page faults", stream);
+	print_kind(stats.requests, "block requests", stream);
+	print_kind(run->sessions.report ? run->sessions.report->events : 0, "events", stream);
+	fprintf(stream, " in %s, %s, %s lost",
 		rp_text_duration((uint64_t)run->elapsed_ms * 1000000, time),
 		rp_text_bytes(stats.bytes, bytes),
 		rp_text_count(sum_losses(&stats) + sum_session_losses(run), lost));
-	print_reasons(run, &stats);
+	print_reasons(run, &stats, stream);
 }
 
 /* What the options request besides samples. */
@@ -340,6 +343,28 @@ static void close_parts(struct run *run)
 	free(run->providers.dotnet);
 }
 
+static int write_archive(struct run *run)
+{
+	const struct rp_tool_options *options = run->options;
+	const struct rp_archive_plan plan = {
+		.path = options->archive,
+		.is_forced = options->given & RP_OPTION_FORCE,
+		.trace_path = run->output.path,
+		.trace_name = "machine.nettrace",
+		.log_fd = fileno(run->log),
+		.start_utc_ns = run->start_utc_ns,
+		.duration_ms = run->elapsed_ms,
+		.binaries = options->given & RP_OPTION_BINARIES ?
+			    rp_recorder_images(run->recorder) : NULL,
+	};
+	int ret = rp_archive_write(&plan);
+
+	if (ret < 0)
+		rp_tool_error("record: cannot write %s: %s; the trace is in %s", options->archive,
+			      strerror(-ret), run->output.path);
+	return ret;
+}
+
 static int run_recorder(struct run *run)
 {
 	int ret = open_parts(run);
@@ -355,8 +380,12 @@ static int run_recorder(struct run *run)
 	if (run->live)
 		rp_tool_say(stderr, "Recording this machine into %s", run->output.path);
 	ret = record(run);
-	if (ret == 0)
-		print_result(run);
+	if (ret == 0 && !(run->options->given & RP_OPTION_QUIET))
+		print_result(run, stderr);
+	if (ret == 0 && run->log) {
+		print_result(run, run->log);
+		ret = write_archive(run);
+	}
 	rp_recorder_destroy(run->recorder);
 	close_parts(run);
 	if (rp_output_close(&run->output) < 0 && ret == 0) {
@@ -366,28 +395,75 @@ static int run_recorder(struct run *run)
 	return ret < 0 ? RP_EXIT_FAILURE : RP_EXIT_OK;
 }
 
+/*
+ * Prepare what the archive gets. Its log is a file without a buffer, because the process of the
+ * sessions writes into it, too. Return: 0; -errno, after an error line.
+ */
+static int open_log(struct run *run)
+{
+	const struct rp_tool_options *options = run->options;
+	struct timespec now;
+
+	if (!options->archive)
+		return 0;
+	if (!rp_archive_is_supported()) {
+		rp_tool_error("record: --archive needs libarchive, which this build lacks");
+		return -EOPNOTSUPP;
+	}
+	if (!(options->given & RP_OPTION_FORCE) && access(options->archive, F_OK) == 0) {
+		rp_tool_error("record: %s exists; --force overwrites it", options->archive);
+		return -EEXIST;
+	}
+	run->log = tmpfile();
+	if (!run->log) {
+		rp_tool_error("record: cannot open a file for messages: %s", strerror(errno));
+		return -errno;
+	}
+	setvbuf(run->log, NULL, _IONBF, 0);
+	rp_tool_set_error_log(run->log);
+	clock_gettime(CLOCK_REALTIME, &now);
+	run->start_utc_ns = now.tv_sec * 1000000000ll + now.tv_nsec;
+	return 0;
+}
+
+/* Return: the path of the trace, for free(); NULL: no memory. */
+static char *find_path(const struct rp_tool_options *options)
+{
+	char *pattern = NULL, *path;
+
+	if (options->archive && !options->output)
+		return asprintf(&path, "%s.nettrace", options->archive) < 0 ? NULL : path;
+	pattern = rp_output_pattern(options->output, "machine", "nettrace");
+	path = pattern ? rp_text_expand_pid(pattern, getpid()) : NULL;
+	free(pattern);
+	return path;
+}
+
 static int run_options(const struct rp_tool_options *options)
 {
 	struct run run = { .options = options };
-	char *pattern = rp_output_pattern(options->output, "machine", "nettrace");
-	char *path = pattern ? rp_text_expand_pid(pattern, getpid()) : NULL;
+	char *path = find_path(options);
 	int status = RP_EXIT_FAILURE;
 
-	free(pattern);
 	if (!path) {
 		rp_tool_error("out of memory");
 		return RP_EXIT_FAILURE;
 	}
 	signal(SIGXFSZ, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
-	if (rp_output_open(&run.output, path, options->given & RP_OPTION_FORCE) == 0 &&
+	if (open_log(&run) == 0 &&
+	    rp_output_open(&run.output, path, options->given & RP_OPTION_FORCE) == 0 &&
 	    rp_output_begin(&run.output) == 0) {
 		run.live = isatty(STDERR_FILENO) && !(options->given & RP_OPTION_QUIET);
 		run.signal_fd = rp_signals_open();
 		status = run.signal_fd < 0 ? RP_EXIT_FAILURE : run_recorder(&run);
 		if (run.signal_fd >= 0)
 			rp_signals_close(run.signal_fd);
+		if (status == RP_EXIT_OK && options->archive && !options->output)
+			unlink(path);
 	}
+	if (run.log)
+		fclose(run.log);
 	free(path);
 	return status ? status : run.child_status;
 }

@@ -356,6 +356,11 @@ int rp_recorder_finish(struct rp_recorder *recorder)
 	return ret ? ret : rp_record_end(recorder->trace, rp_clock_monotonic_ns(), lost);
 }
 
+const struct rp_images *rp_recorder_images(const struct rp_recorder *recorder)
+{
+	return recorder->images;
+}
+
 void rp_recorder_stats(const struct rp_recorder *recorder, struct rp_recorder_stats *ret_stats)
 {
 	struct rp_record_trace_stats trace;

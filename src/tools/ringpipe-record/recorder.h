@@ -9,6 +9,8 @@
 
 #include "tools/ringpipe/output.h"
 
+struct rp_images;
+
 struct rp_recorder_options {
 	uint32_t frequency_hz;
 	uint64_t wait_ns;		/* record waits and system calls from this duration on */
@@ -65,6 +67,9 @@ int rp_recorder_pass(struct rp_recorder *recorder);
 
 /* Stop, and write the rest with the names of functions and the end of the trace. */
 int rp_recorder_finish(struct rp_recorder *recorder);
+
+/* The files with the code of processes that were recorded. Valid as long as the recorder. */
+const struct rp_images *rp_recorder_images(const struct rp_recorder *recorder);
 
 void rp_recorder_stats(const struct rp_recorder *recorder, struct rp_recorder_stats *ret_stats);
 

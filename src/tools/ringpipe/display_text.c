@@ -10,6 +10,8 @@
 #include "tools/ringpipe/display_text.h"
 #include "tools/ringpipe/tool.h"
 
+static FILE *error_log;			/* or NULL */
+
 static void say(FILE *stream, const char *prefix, const char *format, va_list arguments)
 {
 	char *raw = NULL, *clean;
@@ -24,11 +26,20 @@ static void say(FILE *stream, const char *prefix, const char *format, va_list ar
 
 void rp_tool_error(const char *format, ...)
 {
-	va_list arguments;
+	va_list arguments, again;
 
 	va_start(arguments, format);
+	va_copy(again, arguments);
 	say(stderr, "ringpipe: ", format, arguments);
+	if (error_log)
+		say(error_log, "ringpipe: ", format, again);
+	va_end(again);
 	va_end(arguments);
+}
+
+void rp_tool_set_error_log(FILE *log)
+{
+	error_log = log;
 }
 
 void rp_tool_say(FILE *stream, const char *format, ...)

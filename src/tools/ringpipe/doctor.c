@@ -103,12 +103,30 @@ static void print_sum(const size_t counts[RP_CHECK_STATES])
 	       counts[RP_CHECK_LIMITED], counts[RP_CHECK_MISSING]);
 }
 
+static const struct rp_column columns[] = {
+	{ .key = "check" }, { .key = "state" }, { .key = "found" }, { .key = "needed_for" },
+	{ .key = "fix" },
+};
+
+struct json_object *rp_doctor_to_json(void)
+{
+	struct json_object *array;
+	struct rp_rows rows;
+
+	rp_rows_init(&rows, RP_FORMAT_JSON, columns, sizeof(columns) / sizeof(columns[0]));
+	for (size_t i = 0; i < CHECK_COUNT; i++) {
+		struct rp_finding finding = { 0 };
+
+		checks[i].check(&finding);
+		add_row(&rows, i, &finding);
+	}
+	array = rp_rows_take_json(&rows);
+	rp_rows_fini(&rows);
+	return array;
+}
+
 int rp_command_doctor(const struct rp_tool_options *options)
 {
-	static const struct rp_column columns[] = {
-		{ .key = "check" }, { .key = "state" }, { .key = "found" },
-		{ .key = "needed_for" }, { .key = "fix" },
-	};
 	size_t counts[RP_CHECK_STATES] = { 0 };
 	int status = RP_EXIT_OK, printed = RP_EXIT_OK;
 	struct rp_rows rows;

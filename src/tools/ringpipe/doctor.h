@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#include <json.h>
+
 enum rp_check_state {
 	RP_CHECK_WORKS,
 	RP_CHECK_LIMITED,		/* works partly, or costs more */
@@ -49,6 +51,9 @@ void rp_check_uprobes(struct rp_finding *ret_finding);
 void rp_check_user_events(struct rp_finding *ret_finding);
 void rp_check_kernel_names(struct rp_finding *ret_finding);
 void rp_check_other_processes(struct rp_finding *ret_finding);
+
+/* Run all checks. Return: an array of their findings, owned by the caller; NULL: no memory. */
+struct json_object *rp_doctor_to_json(void);
 
 /* Set a finding, whose text is formatted like printf's. */
 void rp_finding_set(struct rp_finding *ret_finding, enum rp_check_state state, const char *fix,

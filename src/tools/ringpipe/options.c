@@ -201,62 +201,25 @@ static int take_port(struct rp_tool_options *options, const char *value)
 	return 0;
 }
 
-struct name_of_bits {
-	const char *name;
-	unsigned int bits;
-};
-
-/* Adds the bits of the names in a list with commas. Return: 0; -EINVAL. */
-static int take_names(const struct name_of_bits *names, size_t count, const char *list,
-		      unsigned int *bits)
-{
-	for (;;) {
-		size_t length = strcspn(list, ","), i = 0;
-
-		while (i < count && (strlen(names[i].name) != length ||
-				     strncmp(names[i].name, list, length)))
-			i++;
-		if (i == count)
-			return -EINVAL;
-		*bits |= names[i].bits;
-		if (!list[length])
-			return 0;
-		list += length + 1;
-	}
-}
-
 static int take_kernel(struct rp_tool_options *options, const char *value)
 {
-	static const struct name_of_bits groups[] = {
-		{ "sched", RP_KERNEL_SCHED }, { "faults", RP_KERNEL_FAULTS },
-		{ "block", RP_KERNEL_BLOCK }, { "syscalls", RP_KERNEL_SYSCALLS },
-		{ "all", 15 },
-	};
-
-	return take_names(groups, 5, value, &options->kernel);
+	return rp_kernel_groups_parse(value, &options->kernel);
 }
 
 static int take_machine(struct rp_tool_options *options, const char *value)
 {
-	static const struct name_of_bits groups[] = {
-		{ "sched", RP_KERNEL_SCHED }, { "faults", RP_KERNEL_FAULTS },
-		{ "block", RP_KERNEL_BLOCK }, { "syscalls", RP_KERNEL_SYSCALLS },
-		{ "futex", RP_KERNEL_SCHED | RP_KERNEL_FUTEX }, { "all", 31 },
-	};
-
-	return take_names(groups, 6, value, &options->kernel);
+	return rp_machine_groups_parse(value, &options->kernel);
 }
 
 static int take_profile(struct rp_tool_options *options, const char *value)
 {
-	static const struct name_of_bits profiles[] = {
-		{ "cpu", 0 },
-		{ "latency", RP_KERNEL_SCHED | RP_KERNEL_SYSCALLS | RP_KERNEL_FUTEX },
-		{ "io", RP_KERNEL_SCHED | RP_KERNEL_SYSCALLS | RP_KERNEL_BLOCK },
-		{ "all", 31 },
-	};
+	return rp_profile_parse(value, &options->kernel);
+}
 
-	return strchr(value, ',') ? -EINVAL : take_names(profiles, 4, value, &options->kernel);
+static int take_archive(struct rp_tool_options *options, const char *value)
+{
+	options->archive = value;
+	return 0;
 }
 
 static const struct rp_option options_table[] = {
@@ -306,6 +269,11 @@ static const struct rp_option options_table[] = {
 	{ RP_OPTION_OFF_CPU, 0, "off-cpu", "0|500us|2ms|1s",
 	  "record waits and system calls from this time on (1ms); 0 records\n"
 	  "all of them, and calls without stacks", take_shortest_wait },
+	{ RP_OPTION_ARCHIVE, 0, "archive", "FILE.zip",
+	  "also write an archive: the trace, a description of the machine,\n"
+	  "and the messages; without -o, nothing else remains", take_archive },
+	{ RP_OPTION_BINARIES, 0, "binaries", NULL,
+	  "add the programs and libraries in the trace to the archive", NULL },
 	{ RP_OPTION_QUIET, 'q', "quiet", NULL, "print no progress and no summary", NULL },
 	{ RP_OPTION_EVENTS, 0, "events", NULL, "print each event instead of a summary", NULL },
 	{ RP_OPTION_OWN_EVENTS, 0, "events", NULL,

@@ -63,6 +63,8 @@ enum rp_tool_option_flag {
 	RP_OPTION_MACHINE = 1ull << 38,	/* --kernel of a recording of the machine */
 	RP_OPTION_PROFILE = 1ull << 39,
 	RP_OPTION_RINGS = 1ull << 40,	/* --buffer of a recording of the machine */
+	RP_OPTION_ARCHIVE = 1ull << 41,
+	RP_OPTION_BINARIES = 1ull << 42,
 };
 
 /* In the order of ringpipe-kernel's bits. */
@@ -88,6 +90,7 @@ struct rp_tool_options {
 	const char *name;
 	uint64_t session;		/* 0: not given */
 	const char *output;
+	const char *archive;
 	const char *providers;
 	uint64_t duration_ms;
 	uint64_t last_ms;
@@ -131,6 +134,9 @@ struct rp_tool_command {
 /* Prints `ringpipe: …` and a newline on stderr, with control characters replaced. */
 void rp_tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Also write error lines to the log from now on; NULL: to standard error only. */
+void rp_tool_set_error_log(FILE *log);
+
 /* Prints the line and a newline, with control characters replaced. */
 void rp_tool_say(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -158,6 +164,14 @@ const char *rp_options_argument(uint64_t mask, const char *word);
  * otherwise.
  */
 int rp_number_parse(const char *text, uint64_t max, uint64_t *ret_number);
+
+/*
+ * Parse a list of groups with commas, of a process or of the machine, or the name of a profile, and
+ * add enum rp_tool_kernel_group to `ret_groups`. Return: 0; -EINVAL.
+ */
+int rp_kernel_groups_parse(const char *list, unsigned int *ret_groups);
+int rp_machine_groups_parse(const char *list, unsigned int *ret_groups);
+int rp_profile_parse(const char *name, unsigned int *ret_groups);
 
 /*
  * Parses "90", "90s", "1m30s" or "2h": each unit at most once, from large to small; a number

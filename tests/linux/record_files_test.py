@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""The files that ringpipe record leaves: archives, and traces of recordings that are interrupted,
+killed, or have no space."""
+import json
+import os
+import signal
+import subprocess
+import unittest
+import zipfile
+
+import record_case
+from record_case import HOST, PATIENCE, TOOL, Case, drive, events_of
+
+
+class Archives(Case):
+    def archive(self, *options):
+        self.path = os.path.join(os.path.dirname(self.trace), "a.zip")
+        return subprocess.run([TOOL, "record", "--providers", "none", "--archive", self.path,
+                               *options], text=True, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE,
+                              check=False)
+
+    def test_an_archive_has_the_trace_the_machine_and_the_messages(self):
+        done = self.archive("-o", self.trace, "--", HOST, "300")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with zipfile.ZipFile(self.path) as archive, open(self.trace, "rb") as trace:
+            self.assertIsNone(archive.testzip())
+            self.assertEqual(archive.read("machine.nettrace"), trace.read())
+            system = json.loads(archive.read("system.json"))
+            checks = json.loads(archive.read("checks.json"))
+            self.assertIn(archive.read("log.txt").decode(), done.stderr)
+            self.assertFalse([name for name in archive.namelist() if "binaries" in name])
+        self.assertEqual([system["kernel"], system["host"]],
+                         [os.uname().release, os.uname().nodename])
+        self.assertIn(HOST, system["command"])
+        self.assertIn("perf_events", {check["check"] for check in checks})
+
+    def test_binaries_have_the_names_of_their_build_ids(self):
+        done = self.archive("--binaries", "--", HOST, "300")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        notes = subprocess.run(["readelf", "-n", HOST], stdout=subprocess.PIPE, text=True,
+                               check=True).stdout
+        build_id = notes.partition("Build ID: ")[2].split()[0]
+        with zipfile.ZipFile(self.path) as archive, open(HOST, "rb") as host:
+            self.assertEqual(archive.read(f"binaries/.build-id/{build_id[:2]}/{build_id[2:]}"),
+                             host.read())
+            self.assertEqual(len(set(archive.namelist())), len(archive.namelist()))
+        self.assertEqual(os.listdir(os.path.dirname(self.path)), ["a.zip"])
+
+    def test_an_existing_archive_is_kept_unless_forced(self):
+        with open(os.path.join(os.path.dirname(self.trace), "a.zip"), "w",
+                  encoding="ascii") as file:
+            file.write("precious")
+        done = self.archive("-d", "1")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("exists; --force overwrites it", done.stderr)
+        with open(self.path, encoding="ascii") as file:
+            self.assertEqual(file.read(), "precious")
+        self.assertEqual(self.archive("--force", "-d", "1").returncode, 0)
+        self.assertTrue(zipfile.is_zipfile(self.path))
+
+    def test_a_full_disk_keeps_the_trace(self):
+        done = subprocess.run([TOOL, "record", "--providers", "none", "-d", "1", "-o", self.trace,
+                               "--force", "--archive", "/dev/full"], text=True,
+                              stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"No space left on device; the trace is in {self.trace}", done.stderr)
+        self.assertTrue(os.path.exists("/dev/full"))
+        self.assertGreater(events_of(self.trace)[1]["events"], 0)
+
+
+class Ending(Case):
+    def test_interrupting_leaves_a_complete_trace(self):
+        for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+            with self.subTest(signal=number.name):
+                trace = f"{self.trace}.{number}"
+                with subprocess.Popen([TOOL, "record", "-o", trace], stderr=subprocess.PIPE,
+                                      text=True) as process:
+                    drive.wait_for(lambda: os.path.exists(trace) and
+                                           os.path.getsize(trace) > 0, "the first bytes")
+                    process.send_signal(number)
+                    _, errors = process.communicate(timeout=PATIENCE)
+                self.assertEqual(process.returncode, 0, errors)
+                done = subprocess.run([TOOL, "report", trace], text=True, check=False,
+                                      stdout=subprocess.PIPE, timeout=PATIENCE)
+                self.assertEqual(done.returncode, 0, done.stdout)
+                self.assertIn("Complete   yes", done.stdout)
+
+    def test_the_status_is_that_of_the_command(self):
+        done = subprocess.run([TOOL, "record", "-o", self.trace, "--", "sh", "-c", "exit 7"],
+                              stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, 7, done.stderr)
+
+    def test_a_killed_recorder_leaves_a_trace_that_can_be_read(self):
+        with subprocess.Popen([TOOL, "record", "-o", self.trace], stderr=subprocess.PIPE) as it:
+            with subprocess.Popen([HOST, "1000"], stdout=subprocess.DEVNULL):
+                drive.wait_for(lambda: os.path.exists(self.trace) and
+                                       os.path.getsize(self.trace) > 3000, "some samples")
+            it.kill()
+        done = subprocess.run([TOOL, "report", "--format", "json", self.trace], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                              timeout=PATIENCE)
+        self.assertGreater(json.loads(done.stdout)["events"], 10, done.stderr)
+
+    def test_a_full_disk_is_reported(self):
+        done = subprocess.run([TOOL, "record", "-d", "1", "-f", "-o", "/dev/full"], text=True,
+                              stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("No space left on device", done.stderr)
+
+
+if __name__ == "__main__":
+    record_case.main()
