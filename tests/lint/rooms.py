@@ -90,6 +90,7 @@ FOREIGN = {
     'microhttpd.h': ('examples/', 'src/tools/ringpipe/'),
     'sqlite3.h': ('examples/',),
     'json.h': ('src/tools/ringpipe/', 'src/tools/ringpipe-record/'),
+    'zstd.h': ('src/tools/ringpipe/',),
     'archive': ('src/tools/ringpipe-record/',),
     'json-c': ('src/tools/ringpipe/',),
     'bpf': ('bpf/', 'src/tools/ringpipe-bpf/', 'src/tools/ringpipe-kernel/',

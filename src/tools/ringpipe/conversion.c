@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "tools/ringpipe/compression.h"
 #include "tools/ringpipe/display_text.h"
 #include "tools/ringpipe/input.h"
 #include "tools/ringpipe/report.h"
@@ -25,6 +26,8 @@ struct conversion {
 	struct rp_output output;
 	struct rp_reader *reader;
 	enum rp_trace_form form;
+	struct rp_compressor *compressor;	/* or NULL */
+	uint64_t compressed_bytes;
 	bool is_live;			/* progress is printed */
 	bool line_open;			/* the cursor is in the line of progress */
 	int64_t tick_ms;
@@ -61,6 +64,9 @@ static void print_result(const struct conversion *conversion,
 		rp_text_count(result->events, events), rp_text_count(result->lost, lost),
 		rp_text_bytes(result->bytes, bytes),
 		conversion->form == RP_TRACE_FORM_V4 ? '4' : '6');
+	if (conversion->compressor)
+		fprintf(stderr, ", %s compressed",
+			rp_text_bytes(conversion->compressed_bytes, bytes));
 	if (result->added)
 		fprintf(stderr, "; %s events of provider ringpipe state what version 4 lacks",
 			rp_text_count(result->added, added));
@@ -107,6 +113,9 @@ static int convert(struct conversion *conversion, const struct rp_tool_options *
 						  &output_error);
 	if (conversion->line_open)
 		fputs("\r\033[K", stderr);
+	if (!output_error && conversion->compressor)
+		output_error = rp_compressor_end(conversion->compressor, conversion->output.fd,
+						 &conversion->compressed_bytes);
 	if (!output_error)
 		output_error = rp_output_close(&conversion->output);
 	status = explain(conversion, ret, output_error, &result);
@@ -125,11 +134,29 @@ static bool is_same_file(int a, int b)
 	       one.st_dev == two.st_dev && one.st_ino == two.st_ino;
 }
 
+/* The default is the other version; a trace that is to be compressed keeps its version. */
 static enum rp_trace_form choose_form(uint32_t version, const struct rp_tool_options *options)
 {
 	if (options->nettrace)
-		return options->nettrace == 4 ? RP_TRACE_FORM_V4 : RP_TRACE_FORM_V6;
-	return version == 4 ? RP_TRACE_FORM_V6 : RP_TRACE_FORM_V4;
+		version = options->nettrace;
+	else if (!rp_compression_is_named(options->output))
+		version = version == 4 ? 6 : 4;
+	return version == 6 ? RP_TRACE_FORM_V6 : RP_TRACE_FORM_V4;
+}
+
+/* Compress the output if its name requests that. 0; -errno, after an error line. */
+static int open_compressor(struct conversion *conversion, const char *path)
+{
+	if (!rp_compression_is_named(path))
+		return 0;
+	if (!rp_compression_is_supported()) {
+		rp_tool_error("cannot write %s: this build lacks libzstd", path);
+		return -EOPNOTSUPP;
+	}
+	conversion->compressor = rp_compressor_create();
+	if (!conversion->compressor)
+		rp_tool_error("out of memory");
+	return conversion->compressor ? 0 : -ENOMEM;
 }
 
 static int open_output(struct conversion *conversion, const char *path,
@@ -141,6 +168,10 @@ static int open_output(struct conversion *conversion, const char *path,
 		rp_tool_error("%s is the trace to convert; choose another file by -o", path);
 		rp_output_close(&conversion->output);
 		ret = -EEXIST;
+	}
+	if (ret == 0 && conversion->compressor) {
+		conversion->output.compress = rp_compressor_write;
+		conversion->output.compressor = conversion->compressor;
 	}
 	return ret;
 }
@@ -156,8 +187,10 @@ static int convert_into(struct conversion *conversion, const struct rp_tool_opti
 	path = rp_text_expand_pid(options->output, (pid_t)info.process_id);
 	if (!path)
 		rp_tool_error("out of memory");
-	else if (open_output(conversion, path, options) == 0)
+	else if (open_compressor(conversion, path) == 0 &&
+		 open_output(conversion, path, options) == 0)
 		status = convert(conversion, options);
+	rp_compressor_destroy(conversion->compressor);
 	free(path);
 	return status;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "nettrace/reader_parts.h"
+#include "tools/ringpipe/compression.h"
 #include "tools/ringpipe/input.h"
 #include "tools/ringpipe/tool.h"
 
@@ -23,7 +24,7 @@ static bool is_stopped(const struct rp_input *input)
 	return fds[1].revents;
 }
 
-static ssize_t read_bytes(void *data, void *buffer, size_t size)
+static ssize_t read_file(void *data, void *buffer, size_t size)
 {
 	struct rp_input *input = data;
 	ssize_t got;
@@ -38,9 +39,65 @@ static ssize_t read_bytes(void *data, void *buffer, size_t size)
 	return got < 0 ? -errno : got;
 }
 
+/* Read the first bytes, which show whether the file is compressed. */
+static int take_head(struct rp_input *input)
+{
+	while (input->head_bytes < sizeof(input->head)) {
+		ssize_t got = read_file(input, input->head + input->head_bytes,
+					sizeof(input->head) - input->head_bytes);
+
+		if (got < 0)
+			return (int)got;
+		if (got == 0)
+			break;
+		input->head_bytes += (size_t)got;
+	}
+	input->has_head = true;
+	if (input->head_bytes < sizeof(input->head) || !rp_compression_is_magic(input->head))
+		return 0;
+	if (!rp_compression_is_supported())
+		return -EOPNOTSUPP;
+	input->decompressor = rp_decompressor_create(read_file, input, input->head,
+						     input->head_bytes);
+	return input->decompressor ? 0 : -ENOMEM;
+}
+
+static ssize_t decompress(struct rp_input *input, void *buffer, size_t size)
+{
+	ssize_t got = rp_decompressor_read(input->decompressor, buffer, size);
+
+	if (got == -EBADMSG)
+		rp_tool_error("%s: a damaged frame of zstd: %s", input->path,
+			      rp_decompressor_error(input->decompressor));
+	return got;
+}
+
+static ssize_t read_bytes(void *data, void *buffer, size_t size)
+{
+	struct rp_input *input = data;
+	size_t left;
+	int ret = input->has_head ? 0 : take_head(input);
+
+	if (ret < 0)
+		return ret;
+	if (input->decompressor)
+		return decompress(input, buffer, size);
+	left = input->head_bytes - input->head_given;
+	if (!left)
+		return read_file(input, buffer, size);
+	if (left > size)
+		left = size;
+	memcpy(buffer, input->head + input->head_given, left);
+	input->head_given += left;
+	return (ssize_t)left;
+}
+
 static void explain(const struct rp_input *input, int error, const char *message)
 {
-	if (error == -EBADMSG)
+	if (error == -EOPNOTSUPP)
+		rp_tool_error("%s: compressed by zstd, which this build cannot read; "
+			      "zstd -d restores the trace", input->path);
+	else if (error == -EBADMSG)
 		rp_tool_error("%s: not a nettrace file, or its beginning is damaged", input->path);
 	else if (error == -EPROTONOSUPPORT)
 		rp_tool_error("%s: %s", input->path, message);
@@ -79,4 +136,6 @@ void rp_input_close(struct rp_input *input)
 	if (input->fd > STDIN_FILENO)
 		close(input->fd);
 	input->fd = -1;
+	rp_decompressor_destroy(input->decompressor);
+	input->decompressor = NULL;
 }

@@ -3,6 +3,8 @@
 #ifndef RP_TOOL_INPUT_H
 #define RP_TOOL_INPUT_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <ringpipe/reader.h>
@@ -13,10 +15,14 @@ struct rp_input {
 	int signal_fd;			/* reading ends when it is readable; or -1 */
 	uint64_t bytes;			/* of a regular file, else 0 */
 	uint64_t taken;			/* bytes read */
+	struct rp_decompressor *decompressor;	/* NULL: the file is not compressed */
+	uint8_t head[4];		/* the first bytes of the file */
+	size_t head_bytes, head_given;
+	bool has_head;
 };
 
 /*
- * Open a trace: a file, or standard input if `path` is "-". Prints the cause of a failure. The
+ * Open a trace: a file, or standard input if `path` is "-". It may be compressed by zstd. Prints the cause of a failure. The
  * input must not move before rp_input_close().
  *
  * Return: 0; -errno, also of rp_reader_open().

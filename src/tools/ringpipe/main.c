@@ -193,6 +193,9 @@ static const struct rp_tool_command commands[] = {
 			 "trace has the same events, stacks, losses, activity ids and clock. In\n"
 			 "version 4, events of provider ringpipe state the processes of threads,\n"
 			 "names of threads, labels, and keys of the trace.\n"
+			 "If the output's name ends in .zst, zstd compresses the trace, which\n"
+			 "keeps its version unless --format is given; all commands that read\n"
+			 "traces accept it.\n"
 			 "If FILE is damaged or stops before its end, the new trace is complete\n"
 			 "up to that place, and the status is 1. After Ctrl-C, it is complete up\n"
 			 "to there, and the status is 130.\n",

@@ -57,6 +57,7 @@ int rp_output_open(struct rp_output *output, const char *path, bool force)
 	output->path = is_stdout ? "standard output" : path;
 	output->filter_fd = output->status_fd = -1;
 	output->copy_fd = 0;
+	output->compress = NULL;
 	output->made = fd >= 0 && !is_stdout;
 	if (fd < 0 && error == EEXIST && (force || !rp_output_is_taken(path))) {
 		fd = open(path, flags, 0600);
@@ -100,6 +101,8 @@ int rp_output_write(struct rp_output *output, const void *bytes, size_t size)
 {
 	if (output->copy_fd && write_all(output->copy_fd, bytes, size) != 0)
 		rp_output_drop_copy(output);
+	if (output->compress)
+		return output->compress(output->compressor, output->fd, bytes, size);
 	return write_all(output->filter_fd >= 0 ? output->filter_fd : output->fd, bytes, size);
 }
 

@@ -7,12 +7,17 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+struct rp_compressor;
+
 struct rp_output {
 	const char *path;		/* or the name in messages */
 	int fd;				/* or -1 */
 	int filter_fd;			/* input of a filter program that writes to fd; or -1 */
 	int status_fd;			/* on which the filter program reports; or -1 */
 	int copy_fd;			/* of rp_output_copy(); 0: none */
+	/* Writes in place of write(2); NULL: the file has the bytes as they are. */
+	int (*compress)(struct rp_compressor *compressor, int fd, const void *bytes, size_t size);
+	struct rp_compressor *compressor;	/* of the caller */
 	bool made;			/* created here; removed if nothing is written */
 	bool regular;			/* a file that can be read back; not a pipe or device */
 };
