@@ -17,7 +17,7 @@
 #define FOOTER_BYTES 9u
 #define FRAMES_MAX 0x8000000u
 
-struct frame {
+struct zstd_frame {
 	uint32_t compressed, plain;
 };
 
@@ -27,7 +27,7 @@ struct rp_compressor {
 	size_t plain_bytes;
 	uint8_t *compressed;
 	size_t compressed_capacity;
-	struct frame *frames;
+	struct zstd_frame *frames;
 	size_t frame_count, frame_capacity;
 	uint64_t bytes;			/* written */
 };
@@ -88,7 +88,7 @@ static int write_all(struct rp_compressor *compressor, int fd, const void *bytes
 
 static int write_frame(struct rp_compressor *compressor, int fd)
 {
-	struct frame *grown;
+	struct zstd_frame *grown;
 	size_t size;
 
 	if (!compressor->plain_bytes)
@@ -105,7 +105,7 @@ static int write_frame(struct rp_compressor *compressor, int fd)
 			      compressor->plain_bytes);
 	if (ZSTD_isError(size))
 		return -ENOMEM;
-	grown[compressor->frame_count++] = (struct frame){
+	grown[compressor->frame_count++] = (struct zstd_frame){
 		(uint32_t)size, (uint32_t)compressor->plain_bytes,
 	};
 	compressor->plain_bytes = 0;
@@ -135,16 +135,17 @@ int rp_compressor_end(struct rp_compressor *compressor, int fd, uint64_t *ret_by
 {
 	int ret = write_frame(compressor, fd);
 	const uint32_t count = (uint32_t)compressor->frame_count;
-	const uint32_t size = count * (uint32_t)sizeof(struct frame) + FOOTER_BYTES;
-	const uint32_t head[2] = { SKIPPABLE_MAGIC, size };
+	const uint32_t size = count * (uint32_t)sizeof(struct zstd_frame) + FOOTER_BYTES;
+	const uint32_t header[2] = { SKIPPABLE_MAGIC, size };
 	uint8_t footer[FOOTER_BYTES] = { 0 };	/* the descriptor: entries without checksums */
 
 	memcpy(footer, &count, 4);
 	memcpy(footer + 5, &(uint32_t){ TABLE_MAGIC }, 4);
 	if (ret == 0)
-		ret = write_all(compressor, fd, head, sizeof(head));
+		ret = write_all(compressor, fd, header, sizeof(header));
 	if (ret == 0)
-		ret = write_all(compressor, fd, compressor->frames, count * sizeof(struct frame));
+		ret = write_all(compressor, fd, compressor->frames,
+				count * sizeof(struct zstd_frame));
 	if (ret == 0)
 		ret = write_all(compressor, fd, footer, sizeof(footer));
 	*ret_bytes = compressor->bytes;
@@ -174,7 +175,7 @@ void rp_decompressor_destroy(struct rp_decompressor *decompressor)
 }
 
 struct rp_decompressor *rp_decompressor_create(rp_compression_read read, void *data,
-					       const void *head, size_t head_bytes)
+					       const void *start, size_t start_bytes)
 {
 	struct rp_decompressor *decompressor = calloc(1, sizeof(*decompressor));
 
@@ -191,8 +192,8 @@ struct rp_decompressor *rp_decompressor_create(rp_compression_read read, void *d
 		rp_decompressor_destroy(decompressor);
 		return NULL;
 	}
-	memcpy(decompressor->compressed, head, head_bytes);
-	decompressor->in = (ZSTD_inBuffer){ decompressor->compressed, head_bytes, 0 };
+	memcpy(decompressor->compressed, start, start_bytes);
+	decompressor->in = (ZSTD_inBuffer){ decompressor->compressed, start_bytes, 0 };
 	return decompressor;
 }
 

@@ -39,11 +39,11 @@ struct rp_decompressor;
 typedef ssize_t (*rp_compression_read)(void *data, void *buffer, size_t size);
 
 /*
- * `head`: the first bytes of the file, which were read before. Return: NULL: no memory, or not
+ * `start`: the first bytes of the file, which were read before. Return: NULL: no memory, or not
  * supported.
  */
 struct rp_decompressor *rp_decompressor_create(rp_compression_read read, void *data,
-					       const void *head, size_t head_bytes);
+					       const void *start, size_t start_bytes);
 void rp_decompressor_destroy(struct rp_decompressor *decompressor);
 
 /*

@@ -32,9 +32,9 @@ int rp_compressor_end(struct rp_compressor *compressor, int fd, uint64_t *ret_by
 }
 
 struct rp_decompressor *rp_decompressor_create(rp_compression_read read, void *data,
-					       const void *head, size_t head_bytes)
+					       const void *start, size_t start_bytes)
 {
-	(void)read, (void)data, (void)head, (void)head_bytes;
+	(void)read, (void)data, (void)start, (void)start_bytes;
 	return NULL;
 }
 

@@ -40,25 +40,25 @@ static ssize_t read_file(void *data, void *buffer, size_t size)
 }
 
 /* Read the first bytes, which show whether the file is compressed. */
-static int take_head(struct rp_input *input)
+static int take_start(struct rp_input *input)
 {
-	while (input->head_bytes < sizeof(input->head)) {
-		ssize_t got = read_file(input, input->head + input->head_bytes,
-					sizeof(input->head) - input->head_bytes);
+	while (input->start_bytes < sizeof(input->start)) {
+		ssize_t got = read_file(input, input->start + input->start_bytes,
+					sizeof(input->start) - input->start_bytes);
 
 		if (got < 0)
 			return (int)got;
 		if (got == 0)
 			break;
-		input->head_bytes += (size_t)got;
+		input->start_bytes += (size_t)got;
 	}
-	input->has_head = true;
-	if (input->head_bytes < sizeof(input->head) || !rp_compression_is_magic(input->head))
+	input->has_start = true;
+	if (input->start_bytes < sizeof(input->start) || !rp_compression_is_magic(input->start))
 		return 0;
 	if (!rp_compression_is_supported())
 		return -EOPNOTSUPP;
-	input->decompressor = rp_decompressor_create(read_file, input, input->head,
-						     input->head_bytes);
+	input->decompressor = rp_decompressor_create(read_file, input, input->start,
+						     input->start_bytes);
 	return input->decompressor ? 0 : -ENOMEM;
 }
 
@@ -76,19 +76,19 @@ static ssize_t read_bytes(void *data, void *buffer, size_t size)
 {
 	struct rp_input *input = data;
 	size_t left;
-	int ret = input->has_head ? 0 : take_head(input);
+	int ret = input->has_start ? 0 : take_start(input);
 
 	if (ret < 0)
 		return ret;
 	if (input->decompressor)
 		return decompress(input, buffer, size);
-	left = input->head_bytes - input->head_given;
+	left = input->start_bytes - input->start_given;
 	if (!left)
 		return read_file(input, buffer, size);
 	if (left > size)
 		left = size;
-	memcpy(buffer, input->head + input->head_given, left);
-	input->head_given += left;
+	memcpy(buffer, input->start + input->start_given, left);
+	input->start_given += left;
 	return (ssize_t)left;
 }
 

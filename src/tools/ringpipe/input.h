@@ -16,14 +16,14 @@ struct rp_input {
 	uint64_t bytes;			/* of a regular file, else 0 */
 	uint64_t taken;			/* bytes read */
 	struct rp_decompressor *decompressor;	/* NULL: the file is not compressed */
-	uint8_t head[4];		/* the first bytes of the file */
-	size_t head_bytes, head_given;
-	bool has_head;
+	uint8_t start[4];		/* the first bytes of the file */
+	size_t start_bytes, start_given;
+	bool has_start;
 };
 
 /*
- * Open a trace: a file, or standard input if `path` is "-". It may be compressed by zstd. Prints the cause of a failure. The
- * input must not move before rp_input_close().
+ * Open a trace: a file, or standard input if `path` is "-". It may be compressed by zstd. Prints
+ * the cause of a failure. The input must not move before rp_input_close().
  *
  * Return: 0; -errno, also of rp_reader_open().
  */
