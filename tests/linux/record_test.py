@@ -500,6 +500,21 @@ class Sessions(Case):
         self.assertGreater(len(of_shop), 900)
         self.assertEqual(self.events_so_far(), len(of_shop))
 
+    def test_a_stopped_process_is_reported_and_costs_only_its_events(self):
+        with drive.shop(SHOP, env=PLAIN) as stopped, drive.shop(SHOP, env=PLAIN) as shop:
+            os.kill(stopped.pid, signal.SIGSTOP)
+            process = self.start()
+            shop.wait_for_sessions(1)
+            ask(shop, 10)
+            expected = drive.books(shop.wait_until_quiet())
+            counts, _, summary, errors = self.finish(process)
+            os.kill(stopped.pid, signal.SIGCONT)
+        self.assertIn(f"process {stopped.pid} could not be traced", errors)
+        self.assertEqual(counts[shop.pid], {key: n for key, n in expected.items() if n})
+        # The kernel's events end before the sessions do, and so do their losses.
+        self.assertEqual(summary["events_lost"], 0, errors)
+        self.assertIn(" 0 lost", errors)
+
     def test_a_full_disk_ends_the_recording_with_an_error(self):
         with drive.shop(SHOP, env=PLAIN) as shop:
             done = subprocess.run([TOOL, "record", "-d", "30", "-f", "-o", "/dev/full",

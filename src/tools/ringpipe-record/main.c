@@ -221,7 +221,8 @@ static int record(struct run *run)
 		fputs("\r\033[K", stderr);
 	if (ret == 0)
 		ret = rp_recorder_finish(run->recorder);
-	if (ret == 0 && run->has_sessions && rp_record_sessions_stop(&run->sessions) < 0)
+	if (ret == 0 && run->has_sessions &&
+	    rp_record_sessions_stop(&run->sessions, run->signal_fd) < 0)
 		ret = -ECANCELED;
 	if (ret < 0 && ret != -ECANCELED)
 		rp_tool_error("record: cannot write %s: %s", run->output.path, strerror(-ret));
@@ -287,19 +288,21 @@ static int start(struct run *run)
 		.frequency_hz = FREQUENCY_HZ, .wait_ns = run->options->off_cpu_ns,
 		.output = &run->machine, .process = run->options->pid,
 	};
-	int ret = rp_recorder_create(&options, &run->recorder);
+	int ret = run->has_sessions ?
+		  rp_record_sessions_start(&run->sessions, &run->providers, run->options->pid,
+					   run->machine.fd, &run->output) : 0;
 
+	if (ret < 0)
+		rp_tool_error("record: cannot open sessions: %s", strerror(-ret));
+	else
+		ret = rp_recorder_create(&options, &run->recorder);
 	if (ret < 0)
 		return ret;
 	ret = rp_recorder_start(run->recorder);
 	if (ret < 0)
 		rp_tool_error("record: cannot start: %s", strerror(-ret));
-	if (ret == 0 && run->has_sessions) {
-		ret = rp_record_sessions_start(&run->sessions, &run->providers,
-					       run->options->pid, run->machine.fd, &run->output);
-		if (ret < 0)
-			rp_tool_error("record: cannot open sessions: %s", strerror(-ret));
-	}
+	else if (run->has_sessions)
+		rp_record_sessions_begin(&run->sessions);
 	if (ret == 0 && run->options->child)
 		ret = start_child(run);
 	return ret;
@@ -336,7 +339,7 @@ static int open_parts(struct run *run)
 
 static void close_parts(struct run *run)
 {
-	rp_record_sessions_fini(&run->sessions);
+	rp_record_sessions_fini(&run->sessions, run->signal_fd);
 	if (run->has_sessions && run->machine.fd >= 0)
 		close(run->machine.fd);
 	free(run->providers.own);
@@ -441,7 +444,7 @@ static char *find_path(const struct rp_tool_options *options)
 
 static int run_options(const struct rp_tool_options *options)
 {
-	struct run run = { .options = options };
+	struct run run = { .options = options, .sessions.begin_fd = -1 };
 	char *path = find_path(options);
 	int status = RP_EXIT_FAILURE;
 

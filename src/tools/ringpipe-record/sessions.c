@@ -2,31 +2,43 @@
 #include "tools/ringpipe-record/sessions.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tools/ringpipe/signals.h"
 #include "tools/ringpipe/tool.h"
 #include "tools/ringpipe/tree.h"
 
 /* Each process has a buffer of this size, and there may be hundreds of processes. */
 #define BUFFER_MB 16u
 
+#define POLL_MS 50
+#define PATIENCE_MS 2000
+
 /* In the new process. Ctrl-C on a terminal is for the parent alone, which stops this process. */
 static void run(const struct rp_record_sessions *sessions, const struct rp_recording_plan *plan,
-		struct rp_output *output)
+		struct rp_output *output, int begin_fd)
 {
 	struct rp_recording_result result;
+	char word;
 
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (read(begin_fd, &word, 1) != 1)
+		_exit(0);
+	close(begin_fd);
 	rp_tree_run(plan, output, &result);
 	sessions->report->events = result.events;
 	sessions->report->lost = result.lost;
-	sessions->report->is_written = result.end == RP_RECORDING_STOPPED;
+	sessions->report->is_written = result.end == RP_RECORDING_STOPPED ||
+				       result.end == RP_RECORDING_GAVE_UP;
 	_exit(0);
 }
 
@@ -47,18 +59,39 @@ int rp_record_sessions_start(struct rp_record_sessions *sessions,
 	};
 	void *report = mmap(NULL, sizeof(*sessions->report), PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int begin[2];
 
 	if (report == MAP_FAILED)
 		return -errno;
 	sessions->report = report;
+	if (pipe2(begin, O_CLOEXEC) != 0)
+		return -errno;
 	fflush(NULL);
 	sessions->process = fork();
-	if (sessions->process == 0)
-		run(sessions, &plan, output);
+	if (sessions->process == 0) {
+		close(begin[1]);
+		run(sessions, &plan, output, begin[0]);
+	}
+	close(begin[0]);
+	sessions->begin_fd = begin[1];
 	if (sessions->process > 0)
 		return 0;
 	sessions->process = 0;
 	return -errno;
+}
+
+static void close_begin(struct rp_record_sessions *sessions)
+{
+	if (sessions->begin_fd >= 0)
+		close(sessions->begin_fd);
+	sessions->begin_fd = -1;
+}
+
+void rp_record_sessions_begin(struct rp_record_sessions *sessions)
+{
+	/* A process that has ended is noticed by rp_record_sessions_failed(). */
+	(void)!write(sessions->begin_fd, "b", 1);
+	close_begin(sessions);
 }
 
 /* Note that the process has ended. */
@@ -80,22 +113,47 @@ bool rp_record_sessions_failed(struct rp_record_sessions *sessions)
 	return true;
 }
 
-int rp_record_sessions_stop(struct rp_record_sessions *sessions)
+/* Take pending signals. Return: whether one requests to stop. */
+static bool is_asked_again(int signal_fd)
 {
-	int status = 0;
+	struct signalfd_siginfo info;
+	bool asked = false;
 
+	while (read(signal_fd, &info, sizeof(info)) == sizeof(info))
+		asked |= info.ssi_signo != SIGCHLD;
+	return asked;
+}
+
+static void wait_for_end(struct rp_record_sessions *sessions, int signal_fd)
+{
+	struct pollfd wait = { .fd = signal_fd, .events = POLLIN };
+	const int64_t patient_ms = rp_now_ms() + PATIENCE_MS;
+	bool is_reported = false;
+
+	while (!rp_record_sessions_failed(sessions)) {
+		(void)poll(&wait, 1, POLL_MS);
+		if (is_asked_again(signal_fd))
+			kill(sessions->process, SIGINT);
+		if (is_reported || rp_now_ms() < patient_ms)
+			continue;
+		rp_tool_error("record: waiting for a process to end its stream; Ctrl-C cuts it");
+		is_reported = true;
+	}
+}
+
+int rp_record_sessions_stop(struct rp_record_sessions *sessions, int signal_fd)
+{
+	close_begin(sessions);
 	if (sessions->process) {
 		kill(sessions->process, SIGINT);
-		while (waitpid(sessions->process, &status, 0) < 0 && errno == EINTR)
-			;
-		take_end(sessions, status);
+		wait_for_end(sessions, signal_fd);
 	}
 	return sessions->report && sessions->report->is_written ? 0 : -EIO;
 }
 
-void rp_record_sessions_fini(struct rp_record_sessions *sessions)
+void rp_record_sessions_fini(struct rp_record_sessions *sessions, int signal_fd)
 {
-	(void)rp_record_sessions_stop(sessions);
+	(void)rp_record_sessions_stop(sessions, signal_fd);
 	if (sessions->report)
 		munmap(sessions->report, sizeof(*sessions->report));
 }

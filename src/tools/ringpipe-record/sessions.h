@@ -25,11 +25,14 @@ struct rp_record_sessions_report {
 
 struct rp_record_sessions {
 	pid_t process;			/* 0: none runs */
+	int begin_fd;			/* the process waits for a byte from it; or -1 */
 	struct rp_record_sessions_report *report;	/* NULL: none was started */
 };
 
 /*
- * Start the process. `root`: only this process and its descendants get sessions; 0: all do.
+ * Start the process, which waits for rp_record_sessions_begin(). It must not inherit what the
+ * recorder opens, because BPF programs stay attached as long as a process has their descriptors.
+ * `root`: only this process and its descendants get sessions; 0: all do.
  * `machine_fd`: a file into which the caller writes the machine's trace; the
  * process writes it, with the events of all sessions, into the output. Return: 0; -errno.
  */
@@ -37,15 +40,19 @@ int rp_record_sessions_start(struct rp_record_sessions *sessions,
 			     const struct rp_record_providers *providers, pid_t root,
 			     int machine_fd, struct rp_output *output);
 
+/* Open the sessions. */
+void rp_record_sessions_begin(struct rp_record_sessions *sessions);
+
 /* Whether the process ended by itself, for example because the disk is full; that was reported. */
 bool rp_record_sessions_failed(struct rp_record_sessions *sessions);
 
 /*
  * Stop all sessions, and wait until the output is complete. A session that does not end is cut
- * after 20 s. Return: 0; -EIO: the output lacks its end, which the process reported.
+ * after 20 s, or when `signal_fd`, of rp_signals_open(), gets another signal. Return: 0; -EIO: the
+ * output lacks its end, which the process reported.
  */
-int rp_record_sessions_stop(struct rp_record_sessions *sessions);
+int rp_record_sessions_stop(struct rp_record_sessions *sessions, int signal_fd);
 
-void rp_record_sessions_fini(struct rp_record_sessions *sessions);
+void rp_record_sessions_fini(struct rp_record_sessions *sessions, int signal_fd);
 
 #endif

@@ -108,15 +108,19 @@ bool rp_tree_is_gone(const struct rp_tree_member *member)
 	       (readlink(path, program, sizeof(program)) < 0 && errno == ENOENT);
 }
 
-/* A runtime of .NET does not know the commands of ringpipe. */
-static bool is_dotnet(const struct rp_target *target)
+/*
+ * Find out whose library the process has. Return: -EOPNOTSUPP: a runtime of .NET, which does not
+ * know the commands of ringpipe; -ETIMEDOUT: it does not answer, for example because it is stopped;
+ * otherwise as rp_provider_names_get().
+ */
+static int ask_kind(const struct rp_target *target)
 {
 	struct rp_provider_names names;
 	int ret = rp_provider_names_get(target, NULL, &names);
 
 	if (ret == 0)
 		rp_provider_names_fini(&names);
-	return ret == -EOPNOTSUPP;
+	return ret;
 }
 
 /* Runtimes of .NET write version 4 only; the merged trace has version 6 nevertheless. */
@@ -138,12 +142,14 @@ static void record(const struct rp_tree *tree, const struct rp_tree_member *memb
 	struct rp_recording_result result = { .end = RP_RECORDING_FAILED };
 	struct rp_output output;
 	char path[32], end;
-	int nowhere;
+	int nowhere, kind = 0;
 
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	plan.target = &member->target;
-	if (plan.format == RP_NETTRACE_V6 && is_dotnet(&member->target))
+	if (plan.format == RP_NETTRACE_V6)
+		kind = ask_kind(&member->target);
+	if (kind == -EOPNOTSUPP)
 		adapt_to_dotnet(&plan);
 	plan.child = NULL;
 	plan.report_missing &= is_root(tree, member);
@@ -156,7 +162,7 @@ static void record(const struct rp_tree *tree, const struct rp_tree_member *memb
 	if (nowhere >= 0)
 		dup2(nowhere, STDERR_FILENO);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", member->spool_fd);
-	if (rp_output_open(&output, path, true) == 0) {
+	if (kind != -ETIMEDOUT && rp_output_open(&output, path, true) == 0) {
 		rp_recording_run(&plan, &output, &result);
 		if (rp_output_close(&output))
 			result.end = RP_RECORDING_OUTPUT_FAILED;
