@@ -263,7 +263,7 @@ static void print_result(const struct run *run, FILE *stream)
 	print_reasons(run, &stats, stream);
 }
 
-/* What the options request besides samples. */
+/* Return: the groups of events that the options request besides samples. */
 static unsigned int find_groups(const struct rp_tool_options *options)
 {
 	return options->given & (RP_OPTION_MACHINE | RP_OPTION_PROFILE) ? options->kernel :

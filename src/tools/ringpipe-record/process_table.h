@@ -46,7 +46,7 @@ struct rp_machine_thread {
 	 */
 	uint64_t trace_id;
 	bool has_ended;
-	/* Of the thread's last recorded wait: a later record of a futex needs them. */
+	/* They belong to the thread's last recorded wait; a later record of a futex needs them. */
 	uint64_t woken_ns;		/* when it ran again; 0: no wait was recorded */
 	uint32_t waker_process;
 	uint64_t waker_thread;		/* as in the trace */

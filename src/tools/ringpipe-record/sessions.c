@@ -20,7 +20,7 @@
 #define BUFFER_MB 16u
 
 #define POLL_MS 50
-#define PATIENCE_MS 2000
+#define REPORT_MS 2000
 
 /* In the new process. Ctrl-C on a terminal is for the parent alone, which stops this process. */
 static void run(const struct rp_record_sessions *sessions, const struct rp_recording_plan *plan,
@@ -127,14 +127,14 @@ static bool is_asked_again(int signal_fd)
 static void wait_for_end(struct rp_record_sessions *sessions, int signal_fd)
 {
 	struct pollfd wait = { .fd = signal_fd, .events = POLLIN };
-	const int64_t patient_ms = rp_now_ms() + PATIENCE_MS;
+	const int64_t report_ms = rp_now_ms() + REPORT_MS;
 	bool is_reported = false;
 
 	while (!rp_record_sessions_failed(sessions)) {
 		(void)poll(&wait, 1, POLL_MS);
 		if (is_asked_again(signal_fd))
 			kill(sessions->process, SIGINT);
-		if (is_reported || rp_now_ms() < patient_ms)
+		if (is_reported || rp_now_ms() < report_ms)
 			continue;
 		rp_tool_error("record: waiting for a process to end its stream; Ctrl-C cuts it");
 		is_reported = true;

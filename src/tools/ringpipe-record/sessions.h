@@ -11,13 +11,13 @@
 
 #include "tools/ringpipe/output.h"
 
-/* What is recorded in each process; for free(). */
+/* The providers to record, for processes of each kind; for free(). */
 struct rp_record_providers {
 	struct rp_session_provider *own, *dotnet;	/* with libringpipe; of .NET */
 	size_t own_count, dotnet_count;
 };
 
-/* What the process of the sessions reports, in memory that it shares with the recorder. */
+/* The report of the sessions' process, in memory that it shares with the recorder. */
 struct rp_record_sessions_report {
 	uint64_t events, lost;
 	bool is_written;		/* the trace has its end */

@@ -14,7 +14,7 @@
 
 struct rp_waits;
 
-/* What is recorded besides waits: bits of `groups`. */
+/* Records besides waits: bits of `groups`. */
 enum rp_waits_group {
 	RP_WAITS_CALLS = 1 << 0,	/* system calls above the threshold */
 	RP_WAITS_FUTEX = 1 << 1,	/* of those, futex() alone, unless CALLS is set, too */

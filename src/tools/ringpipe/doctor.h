@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the machine offers to ringpipe. */
+/* Checks of the machine's offers to ringpipe. */
 #ifndef RP_TOOL_DOCTOR_H
 #define RP_TOOL_DOCTOR_H
 
@@ -29,7 +29,7 @@ struct rp_finding {
  */
 typedef void (*rp_check)(struct rp_finding *ret_finding);
 
-/* Of this process and the library in it: doctor_process.c. */
+/* Checks of this process and the library in it: doctor_process.c. */
 void rp_check_kernel(struct rp_finding *ret_finding);
 void rp_check_libc(struct rp_finding *ret_finding);
 void rp_check_rseq(struct rp_finding *ret_finding);
@@ -40,7 +40,7 @@ void rp_check_recovery(struct rp_finding *ret_finding);
 void rp_check_lttng(struct rp_finding *ret_finding);
 void rp_check_container(struct rp_finding *ret_finding);
 
-/* Of the kernel's tracing: doctor_kernel.c. */
+/* Checks of the kernel's tracing: doctor_kernel.c. */
 void rp_check_perf_events(struct rp_finding *ret_finding);
 void rp_check_cycles(struct rp_finding *ret_finding);
 void rp_check_bpf(struct rp_finding *ret_finding);

@@ -20,7 +20,7 @@
 
 #define KERNEL_START 0xffff800000000000ull
 
-/* What text shows. */
+/* Text has these rows; JSON has all. */
 #define PROCESSES_SHOWN 10u
 #define FUNCTIONS_SHOWN 3u
 
@@ -80,7 +80,7 @@ static struct rp_hot_process *find_process(struct rp_hot_functions *hot, uint64_
 	return &grown[hot->process_count++];
 }
 
-/* Of a stack, the innermost function of the program, or else of the kernel. */
+/* Return: the stack's innermost function of the program, or else of the kernel. */
 static uint64_t choose_address(const struct rp_reader_event *event)
 {
 	const uint8_t *frames = event->frames;

@@ -19,7 +19,7 @@ enum rp_trace_form {
 	RP_TRACE_FORM_COMPACT,		/* version 6: text in UTF-8, integers of variable length */
 };
 
-/* What an event's labels may replace. */
+/* Values that an event's labels may replace. */
 struct rp_trace_attributes {
 	uint64_t keywords;
 	uint32_t level, opcode, version;
