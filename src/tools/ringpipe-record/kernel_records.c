@@ -193,6 +193,8 @@ static int take_kernel_record(struct rp_recorder *recorder, const struct rp_wait
 	arrival.thread = find_thread(recorder, record->process, record->thread);
 	if (!arrival.thread)
 		return recorder->is_chosen ? 0 : -ENOMEM;
+	if (!rp_process_table_wants(recorder->processes, arrival.thread->process))
+		return 0;
 	arrival.place = (struct rp_record_trace_place){
 		.time_ns = record->time_ns, .processor = record->processor,
 		.thread = arrival.thread,

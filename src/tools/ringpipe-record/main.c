@@ -282,14 +282,21 @@ static unsigned int find_programs(unsigned int groups)
 static int start(struct run *run)
 {
 	const unsigned int groups = find_groups(run->options);
+	const struct rp_record_scope scope = {
+		.root = run->options->pid,
+		.filter = {
+			.by_user = run->options->given & RP_OPTION_USER,
+			.user = run->options->user, .cgroup = run->options->cgroup,
+		},
+	};
 	const struct rp_recorder_options options = {
 		.buffer_bytes = (size_t)run->options->buffer_mb << 20,
 		.groups = find_programs(groups), .without_waits = !(groups & RP_KERNEL_SCHED),
 		.frequency_hz = FREQUENCY_HZ, .wait_ns = run->options->off_cpu_ns,
-		.output = &run->machine, .process = run->options->pid,
+		.output = &run->machine, .process = run->options->pid, .filter = scope.filter,
 	};
 	int ret = run->has_sessions ?
-		  rp_record_sessions_start(&run->sessions, &run->providers, run->options->pid,
+		  rp_record_sessions_start(&run->sessions, &run->providers, &scope,
 					   run->machine.fd, &run->output) : 0;
 
 	if (ret < 0)

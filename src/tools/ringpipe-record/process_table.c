@@ -20,6 +20,7 @@
 #define DEPTH_MAX 1000
 
 struct rp_process_table {
+	struct rp_proc_filter filter;
 	struct rp_images *images;
 	struct rp_machine_process **processes;
 	size_t process_count, process_capacity;
@@ -29,13 +30,15 @@ struct rp_process_table {
 	struct rp_thread_table tids;	/* tid -> index of the thread, plus 1 */
 };
 
-int rp_process_table_create(struct rp_images *images, struct rp_process_table **ret_table)
+int rp_process_table_create(struct rp_images *images, const struct rp_proc_filter *filter,
+			    struct rp_process_table **ret_table)
 {
 	struct rp_process_table *table = calloc(1, sizeof(*table));
 
 	if (!table)
 		return -ENOMEM;
 	table->images = images;
+	table->filter = *filter;
 	*ret_table = table;
 	return 0;
 }
@@ -103,6 +106,7 @@ static struct rp_machine_process *add_process(struct rp_process_table *table, pi
 		return NULL;
 	}
 	process->pid = process->inner_pid = pid;
+	process->matches = -ESRCH;
 	process->since_ns = rp_clock_monotonic_ns();
 	table->processes[table->process_count++] = process;
 	slot->index = table->process_count & 0x3fffffff;
@@ -343,6 +347,16 @@ struct rp_machine_thread *rp_process_table_thread(struct rp_process_table *table
 	return add_thread(table, process, tid);
 }
 
+bool rp_process_table_wants(const struct rp_process_table *table,
+			    struct rp_machine_process *process)
+{
+	if (!table->filter.by_user && !table->filter.cgroup)
+		return true;
+	if (process->matches < 0 && !process->has_ended)
+		process->matches = rp_proc_matches(process->pid, &table->filter);
+	return process->matches < 0 ? process->was_wanted : process->matches;
+}
+
 static int follow_start(struct rp_process_table *table, const struct rp_perf_record *record)
 {
 	const struct rp_machine_thread *known = find_thread(table, record->thread);
@@ -363,6 +377,7 @@ static int follow_start(struct rp_process_table *table, const struct rp_perf_rec
 	if (parent) {
 		process->is_kernel = parent->is_kernel;
 		process->user = parent->user;
+		process->was_wanted = rp_process_table_wants(table, parent);
 		set_text(&process->name, parent->name ? strdup(parent->name) : NULL);
 		if (rp_address_space_copy(&process->space, &parent->space) < 0)
 			return -ENOMEM;
@@ -403,6 +418,8 @@ static int follow_name(struct rp_process_table *table, const struct rp_perf_reco
 		set_text(&process->name, name);
 		read_names(process);
 		process->renamed = process->in_trace;
+		process->was_wanted = rp_process_table_wants(table, process);
+		process->matches = -ESRCH;
 	} else if (process->is_kernel || !process->name) {
 		set_text(&process->name, name);
 	} else {

@@ -14,6 +14,7 @@
 #include "tools/ringpipe-record/address_space.h"
 #include "tools/ringpipe-record/image.h"
 #include "tools/ringpipe-record/perf_events.h"
+#include "tools/ringpipe/proc.h"
 
 struct rp_machine_process {
 	pid_t pid;
@@ -27,6 +28,8 @@ struct rp_machine_process {
 	bool existed;			/* before the recording */
 	bool has_ended;
 	bool is_kernel;			/* a thread of the kernel */
+	int matches;			/* the filter: 1; 0: not; -ESRCH: unknown yet */
+	bool was_wanted;		/* of its parent, or of its program before exec(2) */
 
 	/* The state of the process in the trace. */
 	bool in_trace;
@@ -54,7 +57,9 @@ struct rp_machine_thread {
 
 struct rp_process_table;
 
-int rp_process_table_create(struct rp_images *images, struct rp_process_table **ret_table);
+/* The filter is copied; its cgroup must exist as long as the table. 0; -ENOMEM. */
+int rp_process_table_create(struct rp_images *images, const struct rp_proc_filter *filter,
+			    struct rp_process_table **ret_table);
 void rp_process_table_destroy(struct rp_process_table *table);
 
 /* Which processes to read. */
@@ -90,6 +95,13 @@ int rp_process_table_follow(struct rp_process_table *table, const struct rp_perf
  */
 struct rp_machine_thread *rp_process_table_thread(struct rp_process_table *table, pid_t process,
 					  pid_t thread);
+
+/*
+ * Whether the filter lets the process into the trace. A process that ended before it could be asked
+ * is like its parent.
+ */
+bool rp_process_table_wants(const struct rp_process_table *table,
+			    struct rp_machine_process *process);
 
 /* Processes from 0 up to the count, ended ones too until they are forgotten. */
 size_t rp_process_table_count(const struct rp_process_table *table);

@@ -123,7 +123,8 @@ static int create_tables(struct rp_recorder *recorder)
 	int ret = rp_images_create(&recorder->images);
 
 	if (ret == 0)
-		ret = rp_process_table_create(recorder->images, &recorder->processes);
+		ret = rp_process_table_create(recorder->images, &recorder->options.filter,
+					      &recorder->processes);
 	return ret ? ret : rp_functions_create(&recorder->functions);
 }
 
@@ -243,6 +244,8 @@ static int take_sample(struct rp_recorder *recorder, const struct rp_perf_record
 
 	if (!place.thread)
 		return -ENOMEM;
+	if (!rp_process_table_wants(recorder->processes, place.thread->process))
+		return 0;
 	count = collect_frames(recorder, record, place.thread->process);
 	return rp_record_sample(recorder->trace, &place, record->sample.period_ns,
 			       recorder->frames, count);

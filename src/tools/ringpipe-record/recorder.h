@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "tools/ringpipe/output.h"
+#include "tools/ringpipe/proc.h"
 
 struct rp_images;
 
@@ -18,6 +19,7 @@ struct rp_recorder_options {
 	bool without_waits;
 	size_t buffer_bytes;		/* for all rings that the kernel fills */
 	pid_t process;			/* record it and its descendants; 0: all */
+	struct rp_proc_filter filter;
 	struct rp_output *output;
 };
 

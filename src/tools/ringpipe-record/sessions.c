@@ -43,7 +43,8 @@ static void run(const struct rp_record_sessions *sessions, const struct rp_recor
 }
 
 int rp_record_sessions_start(struct rp_record_sessions *sessions,
-			     const struct rp_record_providers *providers, pid_t root,
+			     const struct rp_record_providers *providers,
+			     const struct rp_record_scope *scope,
 			     int machine_fd, struct rp_output *output)
 {
 	const struct rp_recording_plan plan = {
@@ -54,7 +55,8 @@ int rp_record_sessions_start(struct rp_record_sessions *sessions,
 		.buffer_mb = BUFFER_MB,
 		.format = 6,
 		.machine = true,
-		.root = root,
+		.root = scope->root,
+		.filter = scope->filter,
 		.machine_fd = machine_fd,
 	};
 	void *report = mmap(NULL, sizeof(*sessions->report), PROT_READ | PROT_WRITE,

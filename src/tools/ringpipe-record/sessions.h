@@ -10,11 +10,18 @@
 #include <ringpipe/session.h>
 
 #include "tools/ringpipe/output.h"
+#include "tools/ringpipe/proc.h"
 
 /* The providers to record, for processes of each kind; for free(). */
 struct rp_record_providers {
 	struct rp_session_provider *own, *dotnet;	/* with libringpipe; of .NET */
 	size_t own_count, dotnet_count;
+};
+
+/* The processes that get sessions. */
+struct rp_record_scope {
+	pid_t root;			/* this one and its descendants; 0: all */
+	struct rp_proc_filter filter;
 };
 
 /* The report of the sessions' process, in memory that it shares with the recorder. */
@@ -32,12 +39,12 @@ struct rp_record_sessions {
 /*
  * Start the process, which waits for rp_record_sessions_begin(). It must not inherit what the
  * recorder opens, because BPF programs stay attached as long as a process has their descriptors.
- * `root`: only this process and its descendants get sessions; 0: all do.
  * `machine_fd`: a file into which the caller writes the machine's trace; the
  * process writes it, with the events of all sessions, into the output. Return: 0; -errno.
  */
 int rp_record_sessions_start(struct rp_record_sessions *sessions,
-			     const struct rp_record_providers *providers, pid_t root,
+			     const struct rp_record_providers *providers,
+			     const struct rp_record_scope *scope,
 			     int machine_fd, struct rp_output *output);
 
 /* Open the sessions. */

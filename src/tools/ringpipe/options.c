@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -216,6 +217,23 @@ static int take_profile(struct rp_tool_options *options, const char *value)
 	return rp_profile_parse(value, &options->kernel);
 }
 
+static int take_user(struct rp_tool_options *options, const char *value)
+{
+	const struct passwd *user = getpwnam(value);
+	uint64_t number;
+
+	if (!user && rp_number_parse(value, UINT32_MAX - 1, &number))
+		return -EINVAL;
+	options->user = user ? user->pw_uid : (uid_t)number;
+	return 0;
+}
+
+static int take_cgroup(struct rp_tool_options *options, const char *value)
+{
+	options->cgroup = value;
+	return *value == '/' ? 0 : -EINVAL;
+}
+
 static int take_archive(struct rp_tool_options *options, const char *value)
 {
 	options->archive = value;
@@ -269,6 +287,11 @@ static const struct rp_option options_table[] = {
 	{ RP_OPTION_OFF_CPU, 0, "off-cpu", "0|500us|2ms|1s",
 	  "record waits and system calls from this time on (1ms); 0 records\n"
 	  "all of them, and calls without stacks", take_shortest_wait },
+	{ RP_OPTION_USER, 0, "user", "NAME|UID", "record only the processes of this user",
+	  take_user },
+	{ RP_OPTION_CGROUP, 0, "cgroup", "PATH",
+	  "record only the processes in this cgroup and below; the path as in\n"
+	  "/proc/PID/cgroup: /system.slice/nginx.service", take_cgroup },
 	{ RP_OPTION_ARCHIVE, 0, "archive", "FILE.zip",
 	  "also write an archive: the trace, a description of the machine,\n"
 	  "and the messages; without -o, nothing else remains", take_archive },

@@ -109,6 +109,46 @@ int rp_proc_read(pid_t pid, struct rp_proc *ret_proc)
 	return 0;
 }
 
+/* Whether a line "ID:CONTROLLERS:PATH" of /proc/PID/cgroup has the path, or one below it. */
+static bool is_line_in(const char *line, const char *cgroup)
+{
+	const size_t length = strlen(cgroup), end = strcspn(line, "\n");
+	const char *path = memchr(line, ':', end);
+
+	path = path ? memchr(path + 1, ':', end - (size_t)(path + 1 - line)) : NULL;
+	if (!path)
+		return false;
+	path++;
+	return strncmp(path, cgroup, length) == 0 &&
+	       (strchr("/\n", path[length]) != NULL || cgroup[length - 1] == '/');
+}
+
+/* Return: 1; 0; -ESRCH. */
+static int is_in_cgroup(pid_t pid, const char *cgroup)
+{
+	char text[4096];
+
+	if (read_proc(pid, "cgroup", text, sizeof(text)) <= 0)
+		return -ESRCH;
+	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
+		if (is_line_in(line, cgroup))
+			return 1;
+	return 0;
+}
+
+int rp_proc_matches(pid_t pid, const struct rp_proc_filter *filter)
+{
+	struct rp_proc process;
+
+	if (filter->by_user) {
+		if (rp_proc_read(pid, &process) < 0)
+			return -ESRCH;
+		if (process.uid != filter->user)
+			return 0;
+	}
+	return filter->cgroup ? is_in_cgroup(pid, filter->cgroup) : 1;
+}
+
 /* Visits the children that one thread created: "PID PID …". */
 static int thread_children(const char *path, int (*child)(pid_t pid, void *data), void *data)
 {

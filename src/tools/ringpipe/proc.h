@@ -42,6 +42,19 @@ bool rp_proc_is_apart(const struct rp_proc *process);
  */
 int rp_proc_directory(pid_t pid, char **ret_directory);
 
+/* Which processes are wanted; all zeros: all. */
+struct rp_proc_filter {
+	bool by_user;			/* only those of `user`, by the effective user id */
+	uid_t user;
+	const char *cgroup;		/* only those in it or below; NULL: all */
+};
+
+/*
+ * `cgroup` in the filter is a path as in /proc/PID/cgroup, of any hierarchy. Return: 1: the process
+ * is wanted; 0: it is not; -ESRCH: it does not exist.
+ */
+int rp_proc_matches(pid_t pid, const struct rp_proc_filter *filter);
+
 /* The kind of code that a process has mapped. */
 enum rp_proc_code {
 	RP_PROC_UNKNOWN,		/* no permission to read the mappings */

@@ -7,6 +7,7 @@
 
 #include "tools/ringpipe/child.h"
 #include "tools/ringpipe/output.h"
+#include "tools/ringpipe/proc.h"
 #include "tools/ringpipe/target.h"
 #include "ipc/message.h"
 
@@ -50,6 +51,7 @@ struct rp_recording_plan {
 	bool tree;			/* for rp_tree_run() */
 	bool machine;			/* likewise: all processes, and no target */
 	pid_t root;			/* of `machine`: it and its descendants only; 0: all */
+	struct rp_proc_filter filter;	/* likewise */
 	int machine_fd;			/* of a file that gets the machine's own trace */
 	bool report_missing;		/* of a command: providers that it lacks */
 	int begun_fd;			/* gets a 'b' when the session has begun; 0: none */

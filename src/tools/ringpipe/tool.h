@@ -65,6 +65,8 @@ enum rp_tool_option_flag {
 	RP_OPTION_RINGS = 1ull << 40,	/* --buffer of a recording of the machine */
 	RP_OPTION_ARCHIVE = 1ull << 41,
 	RP_OPTION_BINARIES = 1ull << 42,
+	RP_OPTION_USER = 1ull << 43,
+	RP_OPTION_CGROUP = 1ull << 44,
 };
 
 /* In the order of ringpipe-kernel's bits. */
@@ -91,6 +93,8 @@ struct rp_tool_options {
 	uint64_t session;		/* 0: not given */
 	const char *output;
 	const char *archive;
+	uid_t user;
+	const char *cgroup;
 	const char *providers;
 	uint64_t duration_ms;
 	uint64_t last_ms;
