@@ -3,9 +3,10 @@
 
 A run lasts SECONDS. perf samples 101 times a second, and ringpipe 99 times. For each function with
 100 samples or more, the share of the samples is taken in each second. The scatter of these shares
-states the error of their mean, for each recorder. In a run, the means of the two recorders may differ
-by BOUND errors of the difference. If nothing is wrong, a function exceeds this in one of 10,000 cases
-(Student's t with 18 degrees of freedom), so 20 runs with five functions pass in 99 of 100 cases.
+states the error of their mean, for each recorder. In a run, the means of the two recorders may
+differ by BOUND errors of the difference. If nothing is wrong, a function exceeds this in one of
+10,000 cases (Student's t, 18 degrees of freedom), so 20 runs with five functions pass in 99 of 100
+cases.
 
 With several runs, the mean of the differences is compared in the same way with their scatter. In 20
 runs, its error is 0.005 for a share of 0.4, so a function that gets a tenth too much is found."""
