@@ -59,6 +59,16 @@ class Archives(Case):
         self.assertEqual(self.archive("--force", "-d", "1").returncode, 0)
         self.assertTrue(zipfile.is_zipfile(self.path))
 
+    def test_options_that_do_not_fit_are_refused(self):
+        done = self.archive("-o", "-", "-d", "1")
+        self.assertIn("--archive needs the trace in a file", done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        done = subprocess.run([TOOL, "record", "--binaries", "-o", self.trace], text=True,
+                              stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+        self.assertIn("--binaries requires --archive", done.stderr)
+        self.assertEqual(done.returncode, 2)
+        self.assertFalse(os.path.exists(self.path) or os.path.exists(self.trace))
+
     def test_a_full_disk_keeps_the_trace(self):
         done = subprocess.run([TOOL, "record", "--providers", "none", "-d", "1", "-o", self.trace,
                                "--force", "--archive", "/dev/full"], text=True,

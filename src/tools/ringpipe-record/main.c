@@ -416,6 +416,10 @@ static int open_log(struct run *run)
 
 	if (!options->archive)
 		return 0;
+	if (options->output && strcmp(options->output, "-") == 0) {
+		rp_tool_error("record: --archive needs the trace in a file, which -o - is not");
+		return -EINVAL;
+	}
 	if (!rp_archive_is_supported()) {
 		rp_tool_error("record: --archive needs libarchive, which this build lacks");
 		return -EOPNOTSUPP;
@@ -492,5 +496,9 @@ int main(int argc, char **argv)
 
 	if (rp_options_parse(&command, argc - 1, argv + 1, &options) < 0)
 		return RP_EXIT_USAGE;
+	if ((options.given & RP_OPTION_BINARIES) && !options.archive) {
+		rp_tool_error("record: --binaries requires --archive");
+		return RP_EXIT_USAGE;
+	}
 	return command.run(&options);
 }
