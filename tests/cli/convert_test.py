@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """`ringpipe convert`: the oracle of oracle.py reads the same in both traces."""
 import glob
+import json
 import os
 import random
 import signal
@@ -116,6 +117,42 @@ class Convert(ToolTest):
             again = self.convert(data, "--format", version)
             self.compare(data, again)
             self.assertEqual(self.convert(again, "--format", version), again)
+
+    def test_the_compact_form_is_smaller_and_has_the_same_events(self):
+        payload, _ = v6.all_fields_payload()
+        every = v6.Trace().threads({"index": 1, "thread": 5}).define(
+            1, "Shop", "all", 5, v6.ALL_FIELDS)
+        every = every.events({"id": 1, "thread": 1, "capture": 1, "payload": payload}).end()
+        for data, saved in (busy(4), 0.1), (busy(6), 0), (every, 0):
+            compact = self.convert(data, "--compact")
+            rows = [self.run_tool("report", name, "--events", "--format", "csv")[0]
+                    for name in ("from.nettrace", "to.nettrace")]
+            self.assertEqual(*rows)
+            plain = self.convert(data, "--format", "6")
+            self.assertLessEqual(len(compact), (1 - saved) * len(plain))
+            # It becomes the other form again.
+            again = self.convert(self.convert(data, "--compact"), "--format", "4")
+            self.compare(self.convert(data, "--format", "4"), again)
+
+    def test_version_4_has_no_compact_form(self):
+        path = self.write("from.nettrace", busy(6))
+        errors = self.run_tool("convert", path, "-o", "to.nettrace", "--format", "4", "--compact",
+                               status=2)[1]
+        self.assertIn("version 4 has no compact form", errors)
+
+    def test_the_compact_form_keeps_events_whose_layout_readers_know(self):
+        text = [("text", 18)]
+        trace = nettrace.Trace()
+        providers = "Universal.System", "Microsoft-Runtime", "ringpipe", "Shop"
+        for at, provider in enumerate(providers):
+            trace.define(at + 1, provider, "event", 5, text)
+            trace.events(at + 1, [nettrace.utf16z("text")], thread=7)
+        self.convert(trace.end(), "--compact")
+        counts = {provider["provider"]: provider["kinds"][0]["payload_bytes"]
+                  for provider in json.loads(self.run_tool(
+                      "report", "--all", "--format", "json", "to.nettrace")[0])["providers"]}
+        self.assertEqual(counts, {"Universal.System": 10, "Microsoft-Runtime": 10,
+                                  "ringpipe": 10, "Shop": 6})
 
     def test_report_says_the_same(self):
         for version in (4, 6):

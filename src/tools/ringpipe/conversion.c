@@ -141,6 +141,8 @@ static enum rp_trace_form choose_form(uint32_t version, const struct rp_tool_opt
 		version = options->nettrace;
 	else if (!rp_compression_is_named(options->output))
 		version = version == 4 ? 6 : 4;
+	if (options->given & RP_OPTION_COMPACT)
+		return RP_TRACE_FORM_COMPACT;
 	return version == 6 ? RP_TRACE_FORM_V6 : RP_TRACE_FORM_V4;
 }
 
@@ -202,6 +204,10 @@ int rp_command_convert(const struct rp_tool_options *options)
 
 	if (!options->output) {
 		rp_tool_error("convert: requires -o FILE; see ringpipe convert --help");
+		return RP_EXIT_USAGE;
+	}
+	if (options->nettrace == 4 && (options->given & RP_OPTION_COMPACT)) {
+		rp_tool_error("convert: version 4 has no compact form");
 		return RP_EXIT_USAGE;
 	}
 	signal_fd = rp_signals_open();

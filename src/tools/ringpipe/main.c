@@ -202,6 +202,7 @@ static const struct rp_tool_command commands[] = {
 		.examples = "convert shop.nettrace -o shop6.nettrace\n"
 			    "convert --format 4 -o old.nettrace new.nettrace\n",
 		.options = RP_OPTION_OUTPUT | RP_OPTION_FORCE | RP_OPTION_VERSION |
+			   RP_OPTION_COMPACT |
 			   RP_OPTION_QUIET | RP_OPTION_HELP,
 		.operands_min = 1,
 		.operands_max = 1,

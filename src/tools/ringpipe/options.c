@@ -287,6 +287,8 @@ static const struct rp_option options_table[] = {
 	{ RP_OPTION_OFF_CPU, 0, "off-cpu", "0|500us|2ms|1s",
 	  "record waits and system calls from this time on (1ms); 0 records\n"
 	  "all of them, and calls without stacks", take_shortest_wait },
+	{ RP_OPTION_COMPACT, 0, "compact", NULL,
+	  "version 6 with text in UTF-8 and integers of variable length", NULL },
 	{ RP_OPTION_USER, 0, "user", "NAME|UID", "record only the processes of this user",
 	  take_user },
 	{ RP_OPTION_CGROUP, 0, "cgroup", "PATH",

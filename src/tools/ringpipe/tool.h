@@ -67,6 +67,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_BINARIES = 1ull << 42,
 	RP_OPTION_USER = 1ull << 43,
 	RP_OPTION_CGROUP = 1ull << 44,
+	RP_OPTION_COMPACT = 1ull << 45,
 };
 
 /* In the order of ringpipe-kernel's bits. */

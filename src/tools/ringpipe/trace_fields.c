@@ -84,8 +84,20 @@ static bool differs(const struct rp_reader_field *fields, size_t count, enum rp_
 	return false;
 }
 
+/* Readers know the layout of these providers' events, and do not look at their fields. */
+static enum rp_trace_form form_of(const struct rp_reader_type *type, enum rp_trace_form form)
+{
+	static const char *const known[] = { "ringpipe", "Universal.", "Microsoft-" };
+
+	for (size_t i = 0; form == RP_TRACE_FORM_COMPACT && i < sizeof(known) / sizeof(*known); i++)
+		if (strncmp(type->provider, known[i], strlen(known[i])) == 0)
+			return RP_TRACE_FORM_V6;
+	return form;
+}
+
 bool rp_trace_is_rewritten(const struct rp_reader_type *type, enum rp_trace_form form)
 {
+	form = form_of(type, form);
 	return form != RP_TRACE_FORM_V6 && differs(type->fields, type->field_count, form);
 }
 
@@ -337,7 +349,8 @@ int rp_trace_put_definition(struct rp_outbuf *out, enum rp_trace_form form, uint
 			    const struct rp_trace_attributes *attributes)
 {
 	if (form != RP_TRACE_FORM_V4)
-		return put_row(out, form, metadata_id, type, type->field_count, attributes);
+		return put_row(out, form_of(type, form), metadata_id, type, type->field_count,
+			       attributes);
 	put_blob(out, metadata_id, type, attributes);
 	return 0;
 }
@@ -505,7 +518,9 @@ static int put_values(struct rewrite *rewrite, struct rp_fields *fields,
 bool rp_trace_put_payload(struct rp_outbuf *out, enum rp_trace_form form,
 			  const struct rp_reader_event *event)
 {
-	struct rewrite rewrite = { .out = out, .form = form, .start = out->size };
+	struct rewrite rewrite = {
+		.out = out, .form = form_of(event->type, form), .start = out->size,
+	};
 	const struct rp_reader_type *type = event->type;
 	bool has_located = false;
 	struct rp_fields fields;
