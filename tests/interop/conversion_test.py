@@ -39,6 +39,20 @@ class Conversion(clients.Scratch):
                 self.assertEqual((summary["events"], summary["events_lost"]),
                                  (len(trace.events), trace.lost))
 
+    def test_the_compact_form_has_the_same_events_and_ascii_text(self):
+        for version in 4, 6:
+            data = convert_test.busy(version).replace("ë".encode("utf-16-le"), b"e\0").replace(
+                "€".encode("utf-16-le"), b"E\0").replace("Zoë €".encode(), b"Zoe ASCII"[:8])
+            plain, compact = self.path("plain"), self.path("compact")
+            with open(self.path("trace"), "wb") as trace:
+                trace.write(data)
+            for name, option in (plain, []), (compact, ["--compact"]):
+                subprocess.run([os.environ["RINGPIPE"], "convert", "-q", "-f", "--format", "6",
+                                *option, "-o", name, self.path("trace")], check=True, timeout=60)
+            one, other = map(clients.TraceRead().summary, (plain, compact))
+            self.assertEqual(one, other)
+            self.assertEqual(one["events"], 120)
+
     @unittest.skipUnless(convert_test.RECORDINGS, "RINGPIPE_TEST_DATA has no recordings")
     def test_recordings_of_dotnet(self):
         for path in convert_test.RECORDINGS:
