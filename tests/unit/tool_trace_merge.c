@@ -287,12 +287,13 @@ static char *describe_all(int fd)
 	while (is_description(&event));
 	json = trace_json(&event);
 	cr_assert_eq(event.frame_count, 2);
-	cr_assert_gt(asprintf(&text, "%s %s %u %u %u %u %u %llx %.16s %.16s %.16s", json,
+	cr_assert_gt(asprintf(&text, "%s %s %u %u %u %u %u %llx %.16s %.16s %.16s %.16s %llx", json,
 			      event.type->name, event.type->id, event.type->version,
 			      event.type->level, event.type->opcode, event.processor,
 			      (unsigned long long)event.type->keywords,
 			      (const char *)event.frames, event.activity.bytes,
-			      event.related_activity.bytes), 0);
+			      event.related_activity.bytes, event.trace_id,
+			      (unsigned long long)event.span_id), 0);
 	free(json);
 	rp_reader_close(reader);
 	return text;
@@ -311,6 +312,7 @@ Test(tool_trace_merge, nothing_of_an_event_is_changed)
 	struct rp_encoder_event event = {
 		.time_ns = TRACE_START_NS + 5, .thread = 7, .processor = 2, .frame_count = 2,
 		.frames = frames, .activity = &ids[0], .related_activity = &ids[1],
+		.has_trace_id = true,
 		.payload = payload, .payload_bytes = sizeof(payload) - 1,
 	};
 	struct rp_encoder_event_type *type;
@@ -326,6 +328,9 @@ Test(tool_trace_merge, nothing_of_an_event_is_changed)
 	fd = merge(&source, 1);
 	after = describe_all(fd);
 	cr_expect_str_eq(after, before);
+	if (trace_version() == 6)
+		cr_expect(strstr(after, " PQRSTUVWXYZabcd ABCDEFGHIJKLMNO 58595a6162636400"), "%s",
+			  after);
 	cr_expect(strstr(after, "\"inner\":{\"x\":-2,\"name\":\"in\"},\"bytes\":\"0708\""), "%s",
 		  after);
 	free(before);

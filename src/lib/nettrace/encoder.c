@@ -313,7 +313,7 @@ static int prepare_v6(struct rp_encoder *encoder, const struct rp_encoder_event 
 	now->capture_thread = INDEX_EVENTS;
 	now->thread = encoder->thread->index;
 	return rp_label_set_intern(&encoder->labels, event->activity, event->related_activity,
-				   &now->labels);
+				   event->has_trace_id, &now->labels);
 }
 
 /* Everything about an event that may fail, before any of it is written. */

@@ -41,6 +41,7 @@ struct rp_encoder_event {
 	const uint64_t *frames;		/* unaligned is fine */
 	const struct rp_guid *activity;	/* or NULL */
 	const struct rp_guid *related_activity;
+	bool has_trace_id;		/* V6: the activity id is one, whoever made it */
 	const void *payload;		/* as types.h lays it out; what is missing is zero */
 	size_t payload_bytes;
 };

@@ -11,6 +11,7 @@
 struct rp_label_entry {
 	struct rp_guid activity, related;
 	uint32_t id;		/* 0: free */
+	bool is_trace;
 };
 
 static const struct rp_guid none;
@@ -91,7 +92,7 @@ static size_t put_trace(struct rp_outbuf *out, const struct rp_guid *activity,
 }
 
 static void put_list(struct rp_label_set *set, const struct rp_guid *activity,
-		     const struct rp_guid *related)
+		     const struct rp_guid *related, bool is_trace)
 {
 	struct rp_outbuf *out = &set->content;
 	size_t last = out->size;
@@ -102,13 +103,13 @@ static void put_list(struct rp_label_set *set, const struct rp_guid *activity,
 		last = out->size;
 		put_guid(out, RP_LABEL_RELATED, related);
 	}
-	if (set->own_ids && !is_none(activity) && memcmp(activity, &set->own_ids, 8) != 0)
+	if (is_trace)
 		last = put_trace(out, activity, related);
 	out->bytes[last] |= RP_LABEL_LAST;
 }
 
 int rp_label_set_intern(struct rp_label_set *set, const struct rp_guid *activity,
-			const struct rp_guid *related, uint32_t *ret_id)
+			const struct rp_guid *related, bool is_trace, uint32_t *ret_id)
 {
 	struct rp_label_entry *entry;
 	uint32_t at;
@@ -122,18 +123,22 @@ int rp_label_set_intern(struct rp_label_set *set, const struct rp_guid *activity
 		return 0;
 	if (begin(set) < 0)
 		return -ENOMEM;
+	is_trace = !is_none(activity) &&
+		   (is_trace || (set->own_ids && memcmp(activity, &set->own_ids, 8) != 0));
 	for (at = hash_ids(activity, related) % SLOTS; set->entries[at].id; at = (at + 1) % SLOTS) {
 		entry = &set->entries[at];
 		if (!memcmp(&entry->activity, activity, sizeof(*activity)) &&
-		    !memcmp(&entry->related, related, sizeof(*related))) {
+		    !memcmp(&entry->related, related, sizeof(*related)) &&
+		    entry->is_trace == is_trace) {
 			*ret_id = entry->id;
 			return 0;
 		}
 	}
 	set->entries[at] = (struct rp_label_entry){
 		.activity = *activity, .related = *related, .id = set->first_id + set->count++,
+		.is_trace = is_trace,
 	};
-	put_list(set, activity, related);
+	put_list(set, activity, related, is_trace);
 	memcpy(set->content.bytes + 4, &set->count, 4);
 	*ret_id = set->entries[at].id;
 	return 0;

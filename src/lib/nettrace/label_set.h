@@ -24,13 +24,13 @@ void rp_label_set_fini(struct rp_label_set *set);
 
 /*
  * Find or make the list of an event with these ids, of which each may be NULL or zero. The list has
- * them as activity ids. If the process did not make the activity id, it is a trace id, and the list
- * also has the span id that rp_traceparent_parse() put into the related id.
+ * them as activity ids. If the process did not make the activity id, or if `is_trace`, it is a
+ * trace id, and the list also has the span id that rp_traceparent_parse() put into the related id.
  *
  * Return: 0, with id 0 for no ids; -ENOMEM.
  */
 int rp_label_set_intern(struct rp_label_set *set, const struct rp_guid *activity,
-			const struct rp_guid *related, uint32_t *ret_id);
+			const struct rp_guid *related, bool is_trace, uint32_t *ret_id);
 
 /* True: close the block before the next list. */
 bool rp_label_set_full(const struct rp_label_set *set);

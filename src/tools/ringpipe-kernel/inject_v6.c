@@ -71,7 +71,7 @@ static int find_list(struct rp_kernel_inject *inject, const struct rp_guid *acti
 		*ret_id = list->id;
 		return 0;
 	}
-	ret = rp_label_set_intern(&inject->label_set, activity, NULL, ret_id);
+	ret = rp_label_set_intern(&inject->label_set, activity, NULL, false, ret_id);
 	if (!ret && *ret_id)
 		note_list(inject, activity, *ret_id);
 	return ret;

@@ -109,6 +109,15 @@ static bool is_description(const struct rp_reader_type *type)
 	return false;
 }
 
+/* Other lists, with a trace id that is not the activity id, come from no source that is merged. */
+static bool has_trace_id(const struct rp_reader_event *event)
+{
+	static const uint8_t none[sizeof(event->trace_id)];
+
+	return memcmp(event->trace_id, none, sizeof(none)) != 0 &&
+	       memcmp(event->trace_id, &event->activity, sizeof(event->trace_id)) == 0;
+}
+
 static int put_event(struct rp_trace_merge *merge, struct rp_merge_strand *strand)
 {
 	const struct rp_reader_event *from = &strand->event;
@@ -121,6 +130,7 @@ static int put_event(struct rp_trace_merge *merge, struct rp_merge_strand *stran
 		.frames = from->frames,
 		.activity = guid_or_null(&from->activity),
 		.related_activity = guid_or_null(&from->related_activity),
+		.has_trace_id = has_trace_id(from),
 		.payload = from->payload,
 		.payload_bytes = from->payload_bytes,
 	};

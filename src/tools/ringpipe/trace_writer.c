@@ -357,7 +357,7 @@ static int find_labels(struct rp_trace_writer *writer, const struct rp_trace_wri
 
 	if (writer->reader->info.version != RP_NETTRACE_V6)
 		return rp_label_set_intern(&writer->ids, &event->from->activity,
-					   &event->from->related_activity, ret_labels);
+					   &event->from->related_activity, false, ret_labels);
 	bytes = rp_point_index_find(&writer->reader->labels.index, id, &size);
 	return bytes ? intern(&writer->lists, &writer->list_ids, id, bytes, size, false,
 			      ret_labels) : 0;
