@@ -511,7 +511,10 @@ Test(tool_trace_merge, part_of_a_process_that_exits_after_its_stream_ends_with_i
 	cr_assert_eq(rp_trace_merge_pass(merge, TRACE_START_NS + 1000), 0);
 	files[1].source.exited = true;
 	files[1].source.is_complete = true;
+	cr_expect(!files[1].source.is_done);
 	cr_assert_eq(rp_trace_merge_pass(merge, TRACE_START_NS + 1000), 0);
+	cr_expect(files[1].source.is_done && !files[0].source.is_done);
+	cr_assert_eq(ftruncate(files[1].source.fd, 0), 0, "the file is needed no more");
 	cr_assert_eq(rp_trace_merge_finish(merge), 0);
 	cr_assert_eq(lseek(output.fd, 0, SEEK_SET), 0);
 	report(output.fd, &processes, text);

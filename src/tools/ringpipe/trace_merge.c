@@ -173,7 +173,7 @@ static int finish_strand(struct rp_trace_merge *merge, struct rp_merge_strand *s
 {
 	rp_reader_close(strand->reader);
 	strand->reader = NULL;
-	strand->is_done = true;
+	strand->source->is_done = true;
 	return rp_merge_put_end(merge, strand);
 }
 
@@ -236,8 +236,8 @@ static int create_encoder(struct rp_trace_merge *merge)
 	const struct rp_merge_strand *first = NULL;
 	int ret;
 
-	for (size_t i = 0; i < merge->count; i++) {
-		const struct rp_merge_strand *strand = merge->strands[i];
+	for (size_t i = 0; i < merge->open_count; i++) {
+		const struct rp_merge_strand *strand = merge->open[i];
 
 		if (strand->reader && (!first || strand->start_ns < first->start_ns))
 			first = strand;
@@ -254,21 +254,33 @@ static int create_encoder(struct rp_trace_merge *merge)
 	return ret ? ret : rp_merge_define(merge);
 }
 
+/* A machine may have had thousands of processes, of which few have more events. */
+static void forget_done(struct rp_trace_merge *merge)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < merge->open_count; i++)
+		if (!merge->open[i]->source->is_done)
+			merge->open[left++] = merge->open[i];
+	merge->open_count = left;
+}
+
 /* Read the next event of each strand that has none. 0; -ENODATA: no strand has a header. */
 static int look(struct rp_trace_merge *merge)
 {
 	int ret = 0;
 
-	for (size_t i = 0; i < merge->count; i++) {
-		if (!merge->strands[i]->reader && !merge->strands[i]->is_done)
-			(void)open_strand(merge->strands[i]);
+	forget_done(merge);
+	for (size_t i = 0; i < merge->open_count; i++) {
+		if (!merge->open[i]->reader)
+			(void)open_strand(merge->open[i]);
 	}
 	if (!merge->encoder)
 		ret = create_encoder(merge);
-	for (size_t i = 0; ret == 0 && i < merge->count; i++) {
-		struct rp_merge_strand *strand = merge->strands[i];
+	for (size_t i = 0; ret == 0 && i < merge->open_count; i++) {
+		struct rp_merge_strand *strand = merge->open[i];
 
-		if (strand->is_done || strand->has_event)
+		if (strand->has_event)
 			continue;
 		if (strand->reader)
 			ret = step(merge, strand);
@@ -287,8 +299,8 @@ static struct rp_merge_strand *find_first(struct rp_trace_merge *merge, uint64_t
 	struct rp_merge_strand *first = NULL;
 
 	*ret_until = UINT64_MAX;
-	for (size_t i = 0; i < merge->count; i++) {
-		struct rp_merge_strand *strand = merge->strands[i];
+	for (size_t i = 0; i < merge->open_count; i++) {
+		struct rp_merge_strand *strand = merge->open[i];
 
 		if (!strand->has_event)
 			continue;
@@ -306,11 +318,12 @@ static struct rp_merge_strand *find_first(struct rp_trace_merge *merge, uint64_t
 /* Lower the limit to what the strands that state their progress have reached. */
 static uint64_t limit_to_progress(const struct rp_trace_merge *merge, uint64_t limit_ns)
 {
-	for (size_t i = 0; i < merge->count; i++) {
-		const struct rp_merge_strand *strand = merge->strands[i];
+	for (size_t i = 0; i < merge->open_count; i++) {
+		const struct rp_merge_strand *strand = merge->open[i];
 		uint64_t reached_ns;
 
-		if (!strand->source->states_progress || strand->has_event || strand->is_done)
+		if (!strand->source->states_progress || strand->has_event ||
+		    strand->source->is_done)
 			continue;
 		reached_ns = strand->reader ? strand->reader->point_time : 0;
 		if (strand->time_ns > reached_ns)
@@ -380,6 +393,7 @@ void rp_trace_merge_destroy(struct rp_trace_merge *merge)
 	rp_encoder_destroy(merge->encoder);
 	rp_thread_table_fini(&merge->threads);
 	free(merge->strands);
+	free(merge->open);
 	free(merge);
 }
 
@@ -392,16 +406,22 @@ int rp_trace_merge_add(struct rp_trace_merge *merge, struct rp_trace_merge_sourc
 	if (!grown)
 		return -ENOMEM;
 	merge->strands = grown;
+	grown = rp_array_reserve(merge->open, merge->open_count, &merge->open_capacity, 1,
+				 sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	merge->open = grown;
 	strand = calloc(1, sizeof(*strand));
 	if (!strand)
 		return -ENOMEM;
 	source->events = source->lost = source->late = 0;
-	source->whole = false;
+	source->whole = source->is_done = false;
 	strand->source = source;
 	strand->index = (uint32_t)merge->count;
 	strand->info.size = sizeof(strand->info);
 	strand->event.size = sizeof(strand->event);
 	merge->strands[merge->count++] = strand;
+	merge->open[merge->open_count++] = strand;
 	return 0;
 }
 
@@ -414,8 +434,8 @@ int rp_trace_merge_pass(struct rp_trace_merge *merge, uint64_t limit_ns)
 	ret = rp_encoder_sequence_point(merge->encoder, merge->time_ns, merge->lost);
 	if (ret == 0)
 		ret = write_out(merge, 0);
-	for (size_t i = 0; ret == 0 && i < merge->count; i++)
-		release(merge->strands[i]);
+	for (size_t i = 0; ret == 0 && i < merge->open_count; i++)
+		release(merge->open[i]);
 	return ret;
 }
 
@@ -423,8 +443,8 @@ int rp_trace_merge_finish(struct rp_trace_merge *merge)
 {
 	int ret;
 
-	for (size_t i = 0; i < merge->count; i++)
-		merge->strands[i]->source->is_complete = true;
+	for (size_t i = 0; i < merge->open_count; i++)
+		merge->open[i]->source->is_complete = true;
 	ret = merge_until(merge, UINT64_MAX);
 	if (ret == 0)
 		ret = rp_encoder_sequence_point(merge->encoder, merge->time_ns, merge->lost);

@@ -41,6 +41,7 @@ struct rp_trace_merge_source {
 	uint64_t lost;
 	uint64_t late;			/* events that came after later ones had been written */
 	bool whole;			/* the trace has its end */
+	bool is_done;			/* the merge needs `fd` no more */
 };
 
 /*

@@ -24,7 +24,6 @@ struct rp_merge_strand {
 	struct rp_reader_info info;
 	struct rp_reader_event event;
 	bool has_event;
-	bool is_done;
 	uint64_t start_ns, time_ns;	/* CLOCK_MONOTONIC */
 	bool is_reported;
 };
@@ -37,6 +36,8 @@ struct rp_trace_merge {
 	struct rp_encoder_event_type *own[RP_MERGE_EVENT_COUNT];
 	struct rp_merge_strand **strands;
 	size_t count, capacity;
+	struct rp_merge_strand **open;	/* those that may have more events, in the same order */
+	size_t open_count, open_capacity;
 	struct rp_thread_table threads;	/* maps a thread to its strand's index plus 1 */
 	uint64_t time_ns;		/* time of the last event written */
 	uint64_t lost;

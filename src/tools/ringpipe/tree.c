@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -26,6 +27,7 @@
 
 #define SCAN_MS 50
 #define SCAN_ALL_MS 500
+#define RESERVED_FILES 48u
 #define EXECS_MAX 100u			/* parts of one process */
 #define TRIES_MAX 100u			/* the socket exists before the process listens */
 #define OTHER_FDS 3			/* that a turn waits for, next to the members' */
@@ -173,10 +175,34 @@ static void record(const struct rp_tree *tree, const struct rp_tree_member *memb
 	_exit(write(status_fd, &end, 1) != 1);
 }
 
+/* Each process needs two open files, and soft limits are often 1,024. */
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+/* Whether there are files for one more process, besides those to read /proc. */
+static bool has_free_files(const struct rp_tree *tree)
+{
+	size_t used = RESERVED_FILES;
+	struct rlimit limit;
+
+	for (size_t i = 0; i < tree->count; i++)
+		used += (tree->members[i]->spool_fd >= 0) + (tree->members[i]->status_fd >= 0);
+	return getrlimit(RLIMIT_NOFILE, &limit) != 0 || used + 2 <= limit.rlim_cur;
+}
+
 static int start_recorder(struct rp_tree *tree, struct rp_tree_member *member)
 {
 	int status[2];
 
+	if (!has_free_files(tree))
+		return -EMFILE;
 	member->spool_fd = rp_output_open_spool(tree->output, rp_target_directory());
 	if (member->spool_fd < 0)
 		return member->spool_fd;
@@ -261,7 +287,9 @@ static void scan(struct rp_tree *tree)
 	for (size_t i = 0; i < tree->count; i++) {
 		struct rp_tree_member *member = tree->members[i];
 
-		if (member->gone && !has_pid(member))
+		if (member->gone && !member->is_reaped)
+			member->is_reaped = !has_pid(member);
+		if (member->is_reaped)
 			continue;
 		member->gone |= rp_tree_is_gone(member);
 		if (!tree->plan->machine)
@@ -366,6 +394,7 @@ static void turn(struct rp_tree *tree)
 	struct rp_child *child = tree->plan->child;
 	struct pollfd *waits = calloc(tree->count + OTHER_FDS, sizeof(*waits));
 	const size_t count = tree->count;
+	nfds_t used = OTHER_FDS, at = OTHER_FDS;
 
 	if (!waits) {
 		tree->error = -ENOMEM;
@@ -374,13 +403,18 @@ static void turn(struct rp_tree *tree)
 	waits[0] = (struct pollfd){ .fd = tree->signal_fd, .events = POLLIN };
 	waits[1] = (struct pollfd){ .fd = child ? child->port.fd : -1, .events = POLLIN };
 	waits[2] = (struct pollfd){ .fd = tree->sockets_fd, .events = POLLIN };
-	for (size_t i = 0; i < count; i++)
-		waits[i + OTHER_FDS] = (struct pollfd){ .fd = tree->members[i]->status_fd,
-							.events = POLLIN };
-	if (poll(waits, count + OTHER_FDS, SCAN_MS) > 0) {
+	/* poll(2) refuses more entries than the limit of open files, also if they have none. */
+	for (size_t i = 0; i < count; i++) {
+		if (tree->members[i]->status_fd >= 0)
+			waits[used++] = (struct pollfd){ .fd = tree->members[i]->status_fd,
+							 .events = POLLIN };
+	}
+	if (poll(waits, used, SCAN_MS) > 0) {
 		for (size_t i = 0; i < count; i++) {
-			if (waits[i + OTHER_FDS].revents)
-				hear(tree, tree->members[i]);
+			struct rp_tree_member *member = tree->members[i];
+
+			if (member->status_fd >= 0 && waits[at++].revents)
+				hear(tree, member);
 		}
 		if (waits[2].revents)
 			find_new(tree);
@@ -436,6 +470,7 @@ void rp_tree_run(const struct rp_recording_plan *plan, struct rp_output *output,
 		rp_tool_error("cannot receive signals: %s", strerror(-tree.signal_fd));
 		return;
 	}
+	raise_file_limit();
 	tree.error = rp_tree_merge_start(&tree);
 	if (plan->machine)
 		tree.sockets_fd = watch_sockets();

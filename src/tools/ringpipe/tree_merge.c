@@ -55,6 +55,18 @@ static void complete_part(struct rp_tree_member *member, bool is_last)
 	member->source.is_complete = true;
 }
 
+/* There may be more short processes than this one may have open files. */
+static void close_spool(struct rp_tree_member *member)
+{
+	bool is_done = member->is_part ? member->source.is_done :
+		       member->status_fd < 0 && member->end != RP_TREE_NO_END && !is_part(member);
+
+	if (member->spool_fd < 0 || !is_done)
+		return;
+	close(member->spool_fd);
+	member->spool_fd = -1;
+}
+
 void rp_tree_merge_pass(struct rp_tree *tree)
 {
 	int ret;
@@ -70,6 +82,8 @@ void rp_tree_merge_pass(struct rp_tree *tree)
 	ret = rp_trace_merge_pass(tree->merge, rp_clock_monotonic_ns() - HOLD_NS);
 	if (ret < 0)
 		tree->error = ret;
+	for (size_t i = 0; i < tree->count; i++)
+		close_spool(tree->members[i]);
 	tree->next_merge_ms = rp_now_ms() + MERGE_MS;
 }
 

@@ -16,6 +16,7 @@ struct rp_tree_member {
 	unsigned int execs;
 	unsigned int tries;
 	bool gone;
+	bool is_reaped;			/* gone, and its pid is free */
 	bool is_new;			/* it began after the trace */
 	bool replaced;			/* by the program of a later member */
 	struct rp_target target;	/* of the part that is recorded */
