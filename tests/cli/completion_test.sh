@@ -102,7 +102,8 @@ sorted()
 # shellcheck disable=SC1091
 source "$source/man/ringpipe.bash"
 name=$(basename "$host")
-commands="ps list counters stacks dump collect record report convert flight bpf recover doctor help"
+commands="ps list counters stacks dump collect record report convert merge flight bpf recover"
+commands+=" doctor help"
 
 echo "TAP version 13"
 offers "commands come first" "$commands --help --version" ""
@@ -115,6 +116,7 @@ offers "collect has its options" "--process-id --providers" collect --p
 offers "report has its own" "--events" report --e
 offers "report takes traces" "one.nettrace" report on
 offers "convert takes traces" "one.nettrace" convert on
+offers "merge takes traces" "one.nettrace" merge on
 offers "recover takes a directory" "left" recover le
 offers "an output is any file" "two.txt" collect -o tw
 offers "counters has its commands" "collect" counters col

@@ -338,7 +338,7 @@ class Convert(ToolTest):
         self.assertIn("requires -o FILE", self.run_tool("convert", path, status=2)[1])
         self.assertIn("--format requires 4|6, not '5'",
                       self.run_tool("convert", path, "-o", "x", "--format", "5", status=2)[1])
-        self.assertIn("is the trace to convert",
+        self.assertIn("is a trace to read",
                       self.run_tool("convert", path, "-f", "-o", path, status=1)[1])
         self.assertEqual(self.read("t"), busy(4))
         self.assertIn("exists already", self.run_tool("convert", path, "-o", path, status=1)[1])

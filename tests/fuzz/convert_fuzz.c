@@ -32,7 +32,7 @@ static void check(int fd, const struct rp_trace_convert_result *result)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	for (int form = RP_TRACE_FORM_V4; form <= RP_TRACE_FORM_COMPACT; form++) {
+	for (int form = RP_TRACE_FORM_V4; form <= RP_TRACE_FORM_PLAIN; form++) {
 		struct rp_output output = { .filter_fd = -1, .fd = memfd_create("trace", 0) };
 		struct rp_trace_convert_result result;
 		struct rp_reader *reader;

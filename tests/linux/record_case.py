@@ -21,6 +21,7 @@ BRIEF_HOST = os.environ["BRIEF_HOST"]
 SHOP = os.environ["SHOP"]
 PLAIN = {**os.environ, "RINGPIPE_LTTNG": "0"}
 RATE = 99
+OWN_EVENTS = ("Loss", "Machine", "ClockReading", "Suspend")	# of the recorder itself
 KERNEL_START = 0xffff800000000000
 PATIENCE = 60
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}

@@ -3,9 +3,11 @@
 import contextlib
 import os
 import subprocess
+import time
 
 import record_case
-from record_case import HOST, NOBODY, PATIENCE, PLAIN, SHOP, TOOL, Case, ask, drive, events_of
+from record_case import (BRIEF_HOST, HOST, NOBODY, OWN_EVENTS, PATIENCE, PLAIN, SHOP, TOOL, Case,
+                         ask, drive, events_of)
 
 PROVIDERS = ",".join(drive.PROVIDERS)
 
@@ -50,11 +52,12 @@ class Filters(Case):
             for host in hosts:
                 host.wait(PATIENCE)
             wanted.wait_until_quiet()
-            self.assertEqual(drive.interrupt(recorder), 0)
+            status = drive.interrupt(recorder)
+            self.assertEqual(status, 0, recorder.stderr.read())
         events, _ = events_of(self.trace)
         machine = {event["process"] for event in events
                    if event["provider"] in ("Universal.Events", "Ringpipe-Machine")
-                   and event["event"] != "Loss"}
+                   and event["event"] not in OWN_EVENTS}
         shops = {event["process"] for event in events if event["provider"] in drive.PROVIDERS}
         self.assertEqual(shops, {wanted.pid})
         self.assertNotIn(hosts[0].pid, machine)
@@ -88,6 +91,32 @@ class Filters(Case):
                                   stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
             self.assertEqual(done.returncode, 2)
             self.assertIn(option[0], done.stderr)
+
+
+class Clocks(Case):
+    def test_the_trace_states_the_machine_and_its_clocks(self):
+        self.record("--", "true")
+        events = events_of(self.trace)[0]
+        machine = [event["fields"] for event in events if event["event"] == "Machine"]
+        self.assertEqual([row["host"] for row in machine], [os.uname().nodename])
+        readings = [event["fields"] for event in events if event["event"] == "ClockReading"]
+        self.assertGreaterEqual(len(readings), 2)
+        for reading in readings:
+            now = time.time_ns() - time.monotonic_ns()
+            self.assertLess(abs(reading["utc_ns"] - reading["monotonic_ns"] - now), 100_000_000)
+
+    def test_events_of_a_time_namespace_have_the_times_of_the_machine(self):
+        apart = f"unshare --time --monotonic 100000 --fork '{BRIEF_HOST}'"
+        if subprocess.run(apart.replace(f"'{BRIEF_HOST}'", "true"), shell=True,
+                          stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("the kernel has no time namespaces")
+        done = self.record("--providers", "Test-Brief", "--", "sh", "-ec",
+                           f"'{BRIEF_HOST}'; {apart}; '{BRIEF_HOST}'")
+        processes = [event["process"] for event in events_of(self.trace)[0]
+                     if event["provider"] == "Test-Brief"]
+        self.assertEqual(len(processes), 30)
+        self.assertEqual(processes, sorted(processes))
+        self.assertNotIn("too late", done.stderr)
 
 
 if __name__ == "__main__":

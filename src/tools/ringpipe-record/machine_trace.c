@@ -24,106 +24,16 @@
 #include "host/uleb.h"
 #include "nettrace/encoder.h"
 #include "nettrace/format.h"
+#include "tools/ringpipe-record/machine_events.h"
 
 #define PAYLOAD_BYTES (2u * PATH_MAX + 2048u)
 
 /* The kernel's half of the addresses. */
 #define KERNEL_START 0xffff800000000000ull
 
-enum event_kind {
-	EXISTING_PROCESS, PROCESS_CREATE, PROCESS_EXIT, MAPPING, FUNCTION, METADATA, SAMPLE, WAIT,
-	PROCESS_INFO, WAIT_DETAILS, WAKING, SYSCALL, FUTEX_WAIT, PAGE_FAULT, BLOCK_REQUEST,
-	LOSS, KIND_COUNT,
-};
-
-#define SYSTEM(name_, id_) { .provider = "Universal.System", .name = name_, .id = id_ }
-#define EVENTS(name_, id_) { .provider = "Universal.Events", .name = name_, .id = id_ }
-#define STRING(name_) { .name = name_, .type = RP_TYPE_STRING }
-
-static const struct rp_field info_fields[] = {
-	STRING("CommandLine"), STRING("OSInformation"), STRING("ArchInformation"),
-};
-
-static const struct rp_field wait_fields[] = {
-	{ "duration_ns", .type = RP_TYPE_U64 },
-	{ "runnable_ns", .type = RP_TYPE_U64 },
-	{ "state", .type = RP_TYPE_U32 },
-	{ "waker_process", .type = RP_TYPE_U32 },
-	{ "waker_thread", .type = RP_TYPE_U64 },
-};
-
-static const struct rp_field waking_fields[] = {
-	{ "woken_process", .type = RP_TYPE_U32 },
-	{ "woken_thread", .type = RP_TYPE_U64 },
-	{ "waited_ns", .type = RP_TYPE_U64 },
-};
-
-static const struct rp_field syscall_fields[] = {
-	{ "number", .type = RP_TYPE_U32 },
-	STRING("name"),
-	{ "result", .type = RP_TYPE_I64 },
-	{ "duration_ns", .type = RP_TYPE_U64 },
-	{ "argument0", .type = RP_TYPE_U64 }, { "argument1", .type = RP_TYPE_U64 },
-	{ "argument2", .type = RP_TYPE_U64 }, { "argument3", .type = RP_TYPE_U64 },
-	{ "argument4", .type = RP_TYPE_U64 }, { "argument5", .type = RP_TYPE_U64 },
-};
-
-static const struct rp_field futex_fields[] = {
-	{ "address", .type = RP_TYPE_POINTER },
-	{ "result", .type = RP_TYPE_I64 },
-	{ "duration_ns", .type = RP_TYPE_U64 },
-	{ "waker_process", .type = RP_TYPE_U32 },
-	{ "waker_thread", .type = RP_TYPE_U64 },
-};
-
-static const struct rp_field fault_fields[] = {
-	{ "address", .type = RP_TYPE_POINTER }, { "is_write", .type = RP_TYPE_BOOL },
-};
-
-static const struct rp_field block_fields[] = {
-	{ "major", .type = RP_TYPE_U32 }, { "minor", .type = RP_TYPE_U32 },
-	STRING("operation"),
-	{ "sector", .type = RP_TYPE_U64 },
-	{ "bytes", .type = RP_TYPE_U32 },
-	{ "status", .type = RP_TYPE_I32 },
-	{ "duration_ns", .type = RP_TYPE_U64 },
-};
-
-static const struct rp_field loss_fields[] = {
-	STRING("reason"), { "lost", .type = RP_TYPE_U64 },
-};
-
-#define MACHINE(name_, id_, fields_) { \
-	.provider = "Ringpipe-Machine", .name = name_, .id = id_, \
-	.level = RP_LEVEL_INFORMATIONAL, .fields = fields_, \
-	.field_count = sizeof(fields_) / sizeof(fields_[0]), \
-}
-
-static const struct rp_definition definitions[KIND_COUNT] = {
-	[EXISTING_PROCESS] = SYSTEM("ExistingProcess", 0),
-	[PROCESS_CREATE] = SYSTEM("ProcessCreate", 1),
-	[PROCESS_EXIT] = SYSTEM("ProcessExit", 2),
-	[MAPPING] = SYSTEM("ProcessMapping", 3),
-	[FUNCTION] = SYSTEM("ProcessSymbol", 4),
-	[METADATA] = SYSTEM("ProcessMappingMetadata", 5),
-	[SAMPLE] = EVENTS("cpu", 1),
-	[WAIT] = EVENTS("cswitch", 2),
-	[PROCESS_INFO] = {
-		.provider = "Microsoft-DotNETCore-EventPipe", .name = "ProcessInfo", .id = 1,
-		.version = 1, .fields = info_fields, .field_count = 3,
-	},
-	[WAIT_DETAILS] = MACHINE("Wait", 1, wait_fields),
-	[WAKING] = MACHINE("Waking", 2, waking_fields),
-	[SYSCALL] = MACHINE("Syscall", 3, syscall_fields),
-	[FUTEX_WAIT] = MACHINE("FutexWait", 4, futex_fields),
-	[PAGE_FAULT] = MACHINE("PageFault", 5, fault_fields),
-	[BLOCK_REQUEST] = MACHINE("BlockRequest", 6, block_fields),
-	[LOSS] = MACHINE("Loss", 7, loss_fields),
-};
-
 struct rp_record_trace {
 	struct rp_encoder *encoder;
-	struct rp_encoder_event_type *types[KIND_COUNT];
+	struct rp_encoder_event_type *types[RP_MACHINE_EVENT_COUNT];
 	struct rp_output *output;
 	struct rp_record_hit *hits;
 	size_t hit_count, hit_capacity;
@@ -169,8 +79,9 @@ int rp_record_trace_create(struct rp_output *output, uint32_t frequency_hz,
 	trace->output = output;
 	trace->last_ns = info.start_ns;
 	ret = rp_encoder_create(&info, &trace->encoder);
-	for (int i = 0; ret == 0 && i < KIND_COUNT; i++)
-		ret = rp_encoder_define(trace->encoder, &definitions[i], &trace->types[i]);
+	for (int i = 0; ret == 0 && i < RP_MACHINE_EVENT_COUNT; i++)
+		ret = rp_encoder_define(trace->encoder, &rp_machine_definitions[i],
+					&trace->types[i]);
 	if (ret == 0)
 		ret = rp_encoder_sequence_point(trace->encoder, info.start_ns, 0);
 	if (ret < 0) {
@@ -217,7 +128,7 @@ static void put_text(struct rp_record_trace *trace, const char *text)
 }
 
 /* Put the payload as an event of the process, or of one of its threads. */
-static int put(struct rp_record_trace *trace, enum event_kind kind,
+static int put(struct rp_record_trace *trace, enum rp_machine_event kind,
 	       const struct rp_machine_process *process, const struct rp_record_trace_place *place,
 	       const uint64_t *frames, uint32_t frame_count)
 {
@@ -252,7 +163,7 @@ static int put_info(struct rp_record_trace *trace, const struct rp_machine_proce
 	memcpy(trace->payload + trace->used, RP_PROCESS_ARCHITECTURE,
 	       sizeof(RP_PROCESS_ARCHITECTURE));
 	trace->used += sizeof(RP_PROCESS_ARCHITECTURE);
-	return put(trace, PROCESS_INFO, process, place, NULL, 0);
+	return put(trace, RP_MACHINE_PROCESS_INFO, process, place, NULL, 0);
 }
 
 /*
@@ -273,7 +184,8 @@ static int put_process(struct rp_record_trace *trace, struct rp_machine_process 
 	put_number(trace, (uint64_t)process->inner_pid);
 	put_text(trace, process->name ? process->name : "");
 	put_text(trace, "");
-	ret = put(trace, existed ? EXISTING_PROCESS : PROCESS_CREATE, process, place, NULL, 0);
+	ret = put(trace, existed ? RP_MACHINE_EXISTING_PROCESS : RP_MACHINE_PROCESS_CREATE,
+		  process, place, NULL, 0);
 	if (ret == 0 && process->command_line && *process->command_line)
 		ret = put_info(trace, process, place);
 	return ret;
@@ -297,7 +209,7 @@ static int put_metadata(struct rp_record_trace *trace, const struct rp_machine_p
 	put_number(trace, id);
 	put_text(trace, json);
 	put_text(trace, "");
-	return put(trace, METADATA, process, place, NULL, 0);
+	return put(trace, RP_MACHINE_METADATA, process, place, NULL, 0);
 }
 
 static int put_mapping(struct rp_record_trace *trace, const struct rp_machine_process *process,
@@ -315,7 +227,7 @@ static int put_mapping(struct rp_record_trace *trace, const struct rp_machine_pr
 	put_number(trace, mapped->file_offset);
 	put_text(trace, mapped->image ? mapped->image->path : "");
 	put_number(trace, has_metadata ? id : 0);
-	ret = put(trace, MAPPING, process, place, NULL, 0);
+	ret = put(trace, RP_MACHINE_MAPPING, process, place, NULL, 0);
 	mapped->id = id;
 	if (mapped->image)
 		mapped->image->is_used = true;
@@ -394,7 +306,7 @@ int rp_record_sample(struct rp_record_trace *trace, const struct rp_record_trace
 		return ret;
 	trace->stats.samples++;
 	put_number(trace, period_ns);
-	return put(trace, SAMPLE, place->thread->process, place, frames, frame_count);
+	return put(trace, RP_MACHINE_SAMPLE, place->thread->process, place, frames, frame_count);
 }
 
 /* The event that other readers know has only the duration; the next one has all. */
@@ -407,7 +319,7 @@ int rp_record_wait(struct rp_record_trace *trace, const struct rp_record_trace_p
 		return ret;
 	trace->stats.waits++;
 	put_number(trace, wait->duration_ns);
-	ret = put(trace, WAIT, place->thread->process, place, frames, frame_count);
+	ret = put(trace, RP_MACHINE_WAIT, place->thread->process, place, frames, frame_count);
 	if (ret < 0)
 		return ret;
 	put_bytes(trace, &wait->duration_ns, 8);
@@ -415,7 +327,7 @@ int rp_record_wait(struct rp_record_trace *trace, const struct rp_record_trace_p
 	put_bytes(trace, &wait->state, 4);
 	put_bytes(trace, &wait->waker_process, 4);
 	put_bytes(trace, &wait->waker_thread, 8);
-	return put(trace, WAIT_DETAILS, place->thread->process, place, NULL, 0);
+	return put(trace, RP_MACHINE_WAIT_DETAILS, place->thread->process, place, NULL, 0);
 }
 
 int rp_record_waking(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
@@ -430,7 +342,7 @@ int rp_record_waking(struct rp_record_trace *trace, const struct rp_record_trace
 	put_bytes(trace, &waking->woken_process, 4);
 	put_bytes(trace, &waking->woken_thread, 8);
 	put_bytes(trace, &waking->waited_ns, 8);
-	return put(trace, WAKING, place->thread->process, place, frames, frame_count);
+	return put(trace, RP_MACHINE_WAKING, place->thread->process, place, frames, frame_count);
 }
 
 static void put_string(struct rp_record_trace *trace, const char *text)
@@ -452,7 +364,7 @@ int rp_record_syscall(struct rp_record_trace *trace, const struct rp_record_trac
 	put_bytes(trace, &call->result, 8);
 	put_bytes(trace, &call->duration_ns, 8);
 	put_bytes(trace, call->arguments, sizeof(call->arguments));
-	return put(trace, SYSCALL, place->thread->process, place, frames, frame_count);
+	return put(trace, RP_MACHINE_SYSCALL, place->thread->process, place, frames, frame_count);
 }
 
 int rp_record_futex_wait(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
@@ -469,7 +381,8 @@ int rp_record_futex_wait(struct rp_record_trace *trace, const struct rp_record_t
 	put_bytes(trace, &wait->duration_ns, 8);
 	put_bytes(trace, &wait->waker_process, 4);
 	put_bytes(trace, &wait->waker_thread, 8);
-	return put(trace, FUTEX_WAIT, place->thread->process, place, frames, frame_count);
+	return put(trace, RP_MACHINE_FUTEX_WAIT, place->thread->process, place, frames,
+		   frame_count);
 }
 
 int rp_record_page_fault(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
@@ -483,7 +396,8 @@ int rp_record_page_fault(struct rp_record_trace *trace, const struct rp_record_t
 	trace->stats.faults++;
 	put_bytes(trace, &address, 8);
 	put_bytes(trace, &is_write, 1);
-	return put(trace, PAGE_FAULT, place->thread->process, place, frames, frame_count);
+	return put(trace, RP_MACHINE_PAGE_FAULT, place->thread->process, place, frames,
+		   frame_count);
 }
 
 int rp_record_block_request(struct rp_record_trace *trace,
@@ -502,17 +416,55 @@ int rp_record_block_request(struct rp_record_trace *trace,
 	put_bytes(trace, &request->bytes, 4);
 	put_bytes(trace, &request->status, 4);
 	put_bytes(trace, &request->duration_ns, 8);
-	return put(trace, BLOCK_REQUEST, place->thread->process, place, NULL, 0);
+	return put(trace, RP_MACHINE_BLOCK_REQUEST, place->thread->process, place, NULL, 0);
 }
 
-int rp_record_loss(struct rp_record_trace *trace, const char *reason, uint64_t lost)
+/* An event of the recorder. Its time is not before events that the trace has already. */
+static int put_own(struct rp_record_trace *trace, enum rp_machine_event kind)
 {
 	const struct rp_machine_process recorder = { .pid = getpid() };
 	const struct rp_record_trace_place place = { .time_ns = trace->last_ns };
 
+	return put(trace, kind, &recorder, &place, NULL, 0);
+}
+
+int rp_record_loss(struct rp_record_trace *trace, const char *reason, uint64_t lost)
+{
 	put_string(trace, reason);
 	put_bytes(trace, &lost, 8);
-	return put(trace, LOSS, &recorder, &place, NULL, 0);
+	return put_own(trace, RP_MACHINE_LOSS);
+}
+
+int rp_record_machine(struct rp_record_trace *trace)
+{
+	char host[HOST_NAME_MAX + 1] = "", boot_id[64] = "";
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	gethostname(host, sizeof(host) - 1);
+	if (file) {
+		if (fgets(boot_id, sizeof(boot_id), file))
+			boot_id[strcspn(boot_id, "\n")] = '\0';
+		fclose(file);
+	}
+	put_string(trace, host);
+	put_string(trace, boot_id);
+	return put_own(trace, RP_MACHINE_DESCRIPTION);
+}
+
+int rp_record_clock(struct rp_record_trace *trace, const struct rp_clock_reading *reading)
+{
+	put_bytes(trace, &reading->monotonic_ns, 8);
+	put_bytes(trace, &reading->utc_ns, 8);
+	put_bytes(trace, &reading->boottime_ns, 8);
+	put_bytes(trace, &reading->uncertainty_ns, 8);
+	return put_own(trace, RP_MACHINE_CLOCK);
+}
+
+int rp_record_suspend(struct rp_record_trace *trace, uint64_t duration_ns)
+{
+	trace->stats.suspended_ns += duration_ns;
+	put_bytes(trace, &duration_ns, 8);
+	return put_own(trace, RP_MACHINE_SUSPEND);
 }
 
 int rp_record_process_end(struct rp_record_trace *trace, struct rp_machine_process *process,
@@ -520,7 +472,8 @@ int rp_record_process_end(struct rp_record_trace *trace, struct rp_machine_proce
 {
 	const struct rp_record_trace_place place = { .time_ns = time_ns };
 
-	return process->in_trace ? put(trace, PROCESS_EXIT, process, &place, NULL, 0) : 0;
+	return process->in_trace ?
+	       put(trace, RP_MACHINE_PROCESS_EXIT, process, &place, NULL, 0) : 0;
 }
 
 int rp_record_function(struct rp_record_trace *trace, struct rp_machine_process *process,
@@ -539,7 +492,7 @@ int rp_record_function(struct rp_record_trace *trace, struct rp_machine_process 
 	put_number(trace, start);
 	put_number(trace, end - 1);
 	put_text(trace, name);
-	return put(trace, FUNCTION, process, &place, NULL, 0);
+	return put(trace, RP_MACHINE_FUNCTION, process, &place, NULL, 0);
 }
 
 const struct rp_record_hit *rp_record_hits(const struct rp_record_trace *trace, size_t *ret_count)

@@ -7,6 +7,7 @@
 #define RP_RECORD_MACHINE_TRACE_H
 
 #include "tools/ringpipe-record/process_table.h"
+#include "tools/ringpipe/machine_clock.h"
 #include "tools/ringpipe/output.h"
 
 struct rp_record_trace;
@@ -14,6 +15,7 @@ struct rp_record_trace;
 struct rp_record_trace_stats {
 	uint64_t samples, waits, wakings, functions, mappings, processes;
 	uint64_t calls, futex_waits, faults, requests;
+	uint64_t suspended_ns;
 	uint64_t bytes;			/* written */
 };
 
@@ -105,6 +107,12 @@ int rp_record_block_request(struct rp_record_trace *trace,
 
 /* Put how many records were lost so far for a reason. 0; -ENOMEM. */
 int rp_record_loss(struct rp_record_trace *trace, const char *reason, uint64_t lost);
+
+/* State the host and the boot, at the beginning. 0; -ENOMEM. */
+int rp_record_machine(struct rp_record_trace *trace);
+int rp_record_clock(struct rp_record_trace *trace, const struct rp_clock_reading *reading);
+/* The machine was suspended for so long. 0; -ENOMEM. */
+int rp_record_suspend(struct rp_record_trace *trace, uint64_t duration_ns);
 
 /* Put the end of a process that the trace has. 0; -ENOMEM. */
 int rp_record_process_end(struct rp_record_trace *trace, struct rp_machine_process *process,

@@ -256,9 +256,11 @@ static void print_result(const struct run *run, FILE *stream)
 	print_kind(stats.faults, "page faults", stream);
 	print_kind(stats.requests, "block requests", stream);
 	print_kind(run->sessions.report ? run->sessions.report->events : 0, "events", stream);
-	fprintf(stream, " in %s, %s, %s lost",
-		rp_text_duration((uint64_t)run->elapsed_ms * 1000000, time),
-		rp_text_bytes(stats.bytes, bytes),
+	fprintf(stream, " in %s", rp_text_duration((uint64_t)run->elapsed_ms * 1000000, time));
+	if (stats.suspended_ns)
+		fprintf(stream, " and a suspension of %s",
+			rp_text_duration(stats.suspended_ns, time));
+	fprintf(stream, ", %s, %s lost", rp_text_bytes(stats.bytes, bytes),
 		rp_text_count(sum_losses(&stats) + sum_session_losses(run), lost));
 	print_reasons(run, &stats, stream);
 }

@@ -137,6 +137,7 @@ int rp_recorder_create(const struct rp_recorder_options *options,
 	if (!recorder)
 		return -ENOMEM;
 	recorder->options = *options;
+	recorder->clocks.read = clock_gettime;
 	ret = create_tables(recorder);
 	if (ret == 0)
 		ret = open_perf(recorder);
@@ -193,12 +194,29 @@ static int start_waits(struct rp_recorder *recorder)
 	return ret == -ENOMEM ? ret : 0;
 }
 
+static int follow_clocks(struct rp_recorder *recorder, bool is_last)
+{
+	struct rp_clock_changes changes;
+	int ret = 0;
+
+	rp_clock_watch_pass(&recorder->clocks, is_last, &changes);
+	for (size_t i = 0; ret == 0 && i < changes.reading_count; i++)
+		ret = rp_record_clock(recorder->trace, &changes.readings[i]);
+	if (ret == 0 && changes.suspended_ns)
+		ret = rp_record_suspend(recorder->trace, changes.suspended_ns);
+	return ret;
+}
+
 /* The records of changes begin before /proc is read, so that no change is missed. */
 int rp_recorder_start(struct rp_recorder *recorder)
 {
 	int ret = rp_record_trace_create(recorder->options.output, recorder->options.frequency_hz,
 				  &recorder->trace);
 
+	if (ret == 0)
+		ret = rp_record_machine(recorder->trace);
+	if (ret == 0)
+		ret = follow_clocks(recorder, false);
 	if (ret == 0)
 		ret = rp_perf_enable(recorder->perf);
 	if (ret == 0 && !recorder->is_chosen)
@@ -339,6 +357,8 @@ int rp_recorder_pass(struct rp_recorder *recorder)
 		ret = name_functions(recorder);
 	if (ret == 0)
 		ret = put_losses(recorder, &lost);
+	if (ret == 0)
+		ret = follow_clocks(recorder, false);
 	return ret ? ret : rp_record_flush(recorder->trace, limit_ns, lost);
 }
 
@@ -356,6 +376,8 @@ int rp_recorder_finish(struct rp_recorder *recorder)
 		ret = name_functions(recorder);
 	if (ret == 0)
 		ret = put_losses(recorder, &lost);
+	if (ret == 0)
+		ret = follow_clocks(recorder, true);
 	return ret ? ret : rp_record_end(recorder->trace, rp_clock_monotonic_ns(), lost);
 }
 
@@ -378,6 +400,7 @@ void rp_recorder_stats(const struct rp_recorder *recorder, struct rp_recorder_st
 		.futex_waits = trace.futex_waits,
 		.faults = trace.faults,
 		.requests = trace.requests,
+		.suspended_ns = trace.suspended_ns,
 		.processes = trace.processes,
 		.functions = trace.functions,
 		.late = perf.late,

@@ -38,6 +38,7 @@ const char *rp_recorder_loss_text(enum rp_recorder_loss loss);
 struct rp_recorder_stats {
 	uint64_t samples, waits, processes, functions;
 	uint64_t calls, futex_waits, faults, requests;
+	uint64_t suspended_ns;		/* the machine, in all */
 	uint64_t lost[RP_RECORDER_LOSS_COUNT];
 	uint64_t late;
 	uint64_t whole_stacks;		/* walks that reached the outermost function */

@@ -3,6 +3,7 @@
 #ifndef RP_RECORD_RECORDER_PARTS_H
 #define RP_RECORD_RECORDER_PARTS_H
 
+#include "tools/ringpipe-record/clock_watch.h"
 #include "tools/ringpipe-record/functions.h"
 #include "tools/ringpipe-record/perf_events.h"
 #include "tools/ringpipe-record/recorder.h"
@@ -20,6 +21,7 @@ struct rp_recorder {
 	struct rp_process_table *processes;
 	struct rp_functions *functions;
 	struct rp_record_trace *trace;
+	struct rp_clock_watch clocks;
 	bool is_chosen;			/* only chosen processes are recorded */
 	uint64_t named_ns;		/* when functions were named last */
 	uint64_t ends[RP_WALK_FRAMES_MAX + 1];	/* how walks ended */

@@ -87,7 +87,7 @@ static void offer_operand(const struct rp_tool_command *command, const char *beg
 {
 	if (command->options & RP_OPTION_PID)
 		offer_targets(false, begin);
-	else if (!strcmp(command->arguments, "FILE"))
+	else if (!strncmp(command->arguments, "FILE", 4))
 		puts(":trace");
 	else if (!strncmp(command->arguments, "(DIRECTORY", 10))
 		puts(":directory");

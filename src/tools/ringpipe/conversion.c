@@ -7,51 +7,32 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "tools/ringpipe/compression.h"
 #include "tools/ringpipe/display_text.h"
 #include "tools/ringpipe/input.h"
+#include "tools/ringpipe/progress.h"
 #include "tools/ringpipe/report.h"
 #include "tools/ringpipe/signals.h"
 #include "tools/ringpipe/tool.h"
 #include "tools/ringpipe/trace_convert.h"
-
-#define TICK_MS 500
+#include "tools/ringpipe/trace_output.h"
 
 struct conversion {
 	struct rp_input input;
-	struct rp_output output;
+	struct rp_trace_output output;
 	struct rp_reader *reader;
 	enum rp_trace_form form;
-	struct rp_compressor *compressor;	/* or NULL */
-	uint64_t compressed_bytes;
-	bool is_live;			/* progress is printed */
-	bool line_open;			/* the cursor is in the line of progress */
-	int64_t tick_ms;
+	struct rp_progress progress;
 };
-
-static void show_progress(struct conversion *conversion)
-{
-	char bytes[RP_TEXT_MAX], size[RP_TEXT_MAX];
-
-	conversion->tick_ms = rp_now_ms() + TICK_MS;
-	fprintf(stderr, "\r\033[K%s", rp_text_bytes(conversion->input.taken, bytes));
-	if (conversion->input.bytes)
-		fprintf(stderr, " of %s", rp_text_bytes(conversion->input.bytes, size));
-	fputs("  Ctrl-C stops", stderr);
-	conversion->line_open = true;
-}
 
 static bool tick(void *data)
 {
 	struct conversion *conversion = data;
 	struct pollfd wait = { .fd = conversion->input.signal_fd, .events = POLLIN };
 
-	if (conversion->is_live && rp_now_ms() >= conversion->tick_ms)
-		show_progress(conversion);
+	rp_progress_show(&conversion->progress, conversion->input.taken, conversion->input.bytes);
 	return poll(&wait, 1, 0) <= 0 || !wait.revents;
 }
 
@@ -60,13 +41,13 @@ static void print_result(const struct conversion *conversion,
 {
 	char events[RP_TEXT_MAX], added[RP_TEXT_MAX], lost[RP_TEXT_MAX], bytes[RP_TEXT_MAX];
 
-	fprintf(stderr, "%s: %s events, %s lost, %s in version %c", conversion->output.path,
+	fprintf(stderr, "%s: %s events, %s lost, %s in version %c", conversion->output.output.path,
 		rp_text_count(result->events, events), rp_text_count(result->lost, lost),
 		rp_text_bytes(result->bytes, bytes),
 		conversion->form == RP_TRACE_FORM_V4 ? '4' : '6');
-	if (conversion->compressor)
+	if (conversion->output.compressor)
 		fprintf(stderr, ", %s compressed",
-			rp_text_bytes(conversion->compressed_bytes, bytes));
+			rp_text_bytes(conversion->output.compressed_bytes, bytes));
 	if (result->added)
 		fprintf(stderr, "; %s events of provider ringpipe state what version 4 lacks",
 			rp_text_count(result->added, added));
@@ -77,7 +58,7 @@ static void print_result(const struct conversion *conversion,
 static int explain(const struct conversion *conversion, int ret, int output_error,
 		   const struct rp_trace_convert_result *result)
 {
-	const char *path = conversion->output.path;
+	const char *path = conversion->output.output.path;
 	char buffer[512], count[RP_TEXT_MAX];
 
 	if (output_error) {
@@ -102,36 +83,23 @@ static int explain(const struct conversion *conversion, int ret, int output_erro
 static int convert(struct conversion *conversion, const struct rp_tool_options *options)
 {
 	struct rp_trace_convert_result result;
-	int ret, output_error = rp_output_begin(&conversion->output), status;
+	int ret, output_error = rp_output_begin(&conversion->output.output), status;
 
-	conversion->is_live = isatty(STDERR_FILENO) && !(options->given & RP_OPTION_QUIET);
-	conversion->tick_ms = rp_now_ms() + TICK_MS;
+	rp_progress_begin(&conversion->progress, options->given & RP_OPTION_QUIET);
 	/* At the limit of the file size, write(2) then fails, and this process survives. */
 	signal(SIGXFSZ, SIG_IGN);
 	ret = output_error ? 1 : rp_trace_convert(conversion->reader, conversion->form,
-						  &conversion->output, tick, conversion, &result,
-						  &output_error);
-	if (conversion->line_open)
-		fputs("\r\033[K", stderr);
-	if (!output_error && conversion->compressor)
-		output_error = rp_compressor_end(conversion->compressor, conversion->output.fd,
-						 &conversion->compressed_bytes);
+						  &conversion->output.output, tick, conversion,
+						  &result, &output_error);
+	rp_progress_end(&conversion->progress);
 	if (!output_error)
-		output_error = rp_output_close(&conversion->output);
+		output_error = rp_trace_output_close(&conversion->output);
 	status = explain(conversion, ret, output_error, &result);
 	if (output_error)
-		rp_output_discard(&conversion->output);
+		rp_trace_output_discard(&conversion->output);
 	else if (!(options->given & RP_OPTION_QUIET))
 		print_result(conversion, &result);
 	return status;
-}
-
-static bool is_same_file(int a, int b)
-{
-	struct stat one, two;
-
-	return fstat(a, &one) == 0 && fstat(b, &two) == 0 && S_ISREG(one.st_mode) &&
-	       one.st_dev == two.st_dev && one.st_ino == two.st_ino;
 }
 
 /* The default is the other version; a trace that is to be compressed keeps its version. */
@@ -146,34 +114,15 @@ static enum rp_trace_form choose_form(uint32_t version, const struct rp_tool_opt
 	return version == 6 ? RP_TRACE_FORM_V6 : RP_TRACE_FORM_V4;
 }
 
-/* Compress the output if its name requests that. 0; -errno, after an error line. */
-static int open_compressor(struct conversion *conversion, const char *path)
-{
-	if (!rp_compression_is_named(path))
-		return 0;
-	if (!rp_compression_is_supported()) {
-		rp_tool_error("cannot write %s: this build lacks libzstd", path);
-		return -EOPNOTSUPP;
-	}
-	conversion->compressor = rp_compressor_create();
-	if (!conversion->compressor)
-		rp_tool_error("out of memory");
-	return conversion->compressor ? 0 : -ENOMEM;
-}
-
 static int open_output(struct conversion *conversion, const char *path,
 		       const struct rp_tool_options *options)
 {
-	int ret = rp_output_open(&conversion->output, path, options->given & RP_OPTION_FORCE);
+	int ret = rp_trace_output_open(&conversion->output, path,
+				       options->given & RP_OPTION_FORCE);
 
-	if (ret == 0 && is_same_file(conversion->input.fd, conversion->output.fd)) {
-		rp_tool_error("%s is the trace to convert; choose another file by -o", path);
-		rp_output_close(&conversion->output);
+	if (ret == 0 && rp_trace_output_is_input(&conversion->output, conversion->input.fd)) {
+		rp_trace_output_close(&conversion->output);
 		ret = -EEXIST;
-	}
-	if (ret == 0 && conversion->compressor) {
-		conversion->output.compress = rp_compressor_write;
-		conversion->output.compressor = conversion->compressor;
 	}
 	return ret;
 }
@@ -189,10 +138,9 @@ static int convert_into(struct conversion *conversion, const struct rp_tool_opti
 	path = rp_text_expand_pid(options->output, (pid_t)info.process_id);
 	if (!path)
 		rp_tool_error("out of memory");
-	else if (open_compressor(conversion, path) == 0 &&
-		 open_output(conversion, path, options) == 0)
+	else if (open_output(conversion, path, options) == 0)
 		status = convert(conversion, options);
-	rp_compressor_destroy(conversion->compressor);
+	rp_trace_output_fini(&conversion->output);
 	free(path);
 	return status;
 }

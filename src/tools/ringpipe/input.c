@@ -72,7 +72,7 @@ static ssize_t decompress(struct rp_input *input, void *buffer, size_t size)
 	return got;
 }
 
-static ssize_t read_bytes(void *data, void *buffer, size_t size)
+ssize_t rp_input_read(void *data, void *buffer, size_t size)
 {
 	struct rp_input *input = data;
 	size_t left;
@@ -101,29 +101,43 @@ static void explain(const struct rp_input *input, int error, const char *message
 		rp_tool_error("%s: not a nettrace file, or its beginning is damaged", input->path);
 	else if (error == -EPROTONOSUPPORT)
 		rp_tool_error("%s: %s", input->path, message);
+	else if (error == -ECANCELED)
+		rp_tool_error("stopped before %s was read", input->path);
 	else
 		rp_tool_error("%s: %s", input->path, strerror(-error));
 }
 
-int rp_input_open(struct rp_input *input, const char *path, int signal_fd,
-		  struct rp_reader **ret_reader)
+int rp_input_open_bytes(struct rp_input *input, const char *path, int signal_fd)
 {
 	const bool is_stdin = !strcmp(path, "-");
-	struct rp_byte_source source;
 	struct stat status;
-	char message[256] = "";
-	int ret;
 
 	*input = (struct rp_input){
 		.path = is_stdin ? "standard input" : path, .signal_fd = signal_fd,
 		.fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC),
 	};
-	ret = input->fd < 0 ? -errno : 0;
-	if (ret == 0 && !is_stdin && fstat(input->fd, &status) == 0 && S_ISREG(status.st_mode))
+	if (input->fd < 0) {
+		int error = -errno;
+
+		explain(input, error, "");
+		return error;
+	}
+	if (!is_stdin && fstat(input->fd, &status) == 0 && S_ISREG(status.st_mode))
 		input->bytes = (uint64_t)status.st_size;
-	rp_byte_source_init_read(&source, read_bytes, input);
-	if (ret == 0)
-		ret = rp_reader_open_source(&source, ret_reader, message, sizeof(message));
+	return 0;
+}
+
+int rp_input_open(struct rp_input *input, const char *path, int signal_fd,
+		  struct rp_reader **ret_reader)
+{
+	struct rp_byte_source source;
+	char message[256] = "";
+	int ret = rp_input_open_bytes(input, path, signal_fd);
+
+	if (ret)
+		return ret;
+	rp_byte_source_init_read(&source, rp_input_read, input);
+	ret = rp_reader_open_source(&source, ret_reader, message, sizeof(message));
 	if (ret == 0)
 		return 0;
 	explain(input, ret, message);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <ringpipe/reader.h>
 
@@ -29,6 +30,12 @@ struct rp_input {
  */
 int rp_input_open(struct rp_input *input, const char *path, int signal_fd,
 		  struct rp_reader **ret_reader);
+
+/* Open a trace for rp_input_read(). Prints the cause of a failure. Return: 0; -errno. */
+int rp_input_open_bytes(struct rp_input *input, const char *path, int signal_fd);
+
+/* Read the bytes of the trace, decompressed. Return: as read(2); -errno; -ECANCELED: a signal. */
+ssize_t rp_input_read(void *input, void *buffer, size_t size);
 
 /* Call it after rp_reader_close(). */
 void rp_input_close(struct rp_input *input);

@@ -210,6 +210,27 @@ static const struct rp_tool_command commands[] = {
 		.run = rp_command_convert,
 	},
 	{
+		.name = "merge",
+		.task = record,
+		.arguments = "FILE FILE…",
+		.help = "put traces of several processes or machines into one",
+		.notes = "The new trace has the events of all in the order of time, in version 6\n"
+			 "and on the clock of the first machine. The times of other machines are\n"
+			 "converted by the time of day, which record reads each minute; the\n"
+			 "command prints how well. Names of processes then end in @HOST, and the\n"
+			 "ids of the processes and threads of each further machine are higher by\n"
+			 "67,108,864.\n"
+			 "If a FILE is damaged or stops before its end, its first events are\n"
+			 "merged, and the status is 1. -o - is standard output; a name that ends\n"
+			 "in .zst is compressed.\n",
+		.examples = "merge web1.nettrace web2.nettrace -o site.nettrace\n",
+		.options = RP_OPTION_OUTPUT | RP_OPTION_FORCE | RP_OPTION_QUIET | RP_OPTION_HELP,
+		.operands_min = 2,
+		.operands_max = -1,
+		.is_binary = true,
+		.run = rp_command_merge,
+	},
+	{
 		.name = "flight start",
 		.task = flight,
 		.arguments = PROCESS,

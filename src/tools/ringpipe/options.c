@@ -469,7 +469,7 @@ static int check_operands(const struct rp_tool_command *command,
 			      command->arguments, command->name);
 		return -EINVAL;
 	}
-	if (!options->child && count > max) {
+	if (!options->child && command->operands_max >= 0 && count > max) {
 		rp_tool_error("%s: unexpected '%s'; see ringpipe %s --help", command->name,
 			      options->operands[max], command->name);
 		return -EINVAL;

@@ -42,15 +42,17 @@ static void print_window(const struct rp_summary *summary)
 
 static void print_processes(const struct rp_processes *processes)
 {
-	char events[RP_TEXT_MAX], lost[RP_TEXT_MAX];
+	char events[RP_TEXT_MAX], lost[RP_TEXT_MAX], parent[RP_TEXT_MAX];
 
 	printf("Processes  %zu\n", processes->count);
 	for (size_t i = 0; i < processes->count; i++) {
 		const struct rp_process *process = &processes->rows[i];
 		char *name = rp_text_clean(process->name, true);
 
-		printf("           %" PRIu32 " %s (of %" PRIu32 "): %s events, %s lost%s\n",
-		       process->pid, name ? name : "?", process->parent,
+		snprintf(parent, sizeof(parent), process->parent ? " (of %" PRIu32 ")" : "",
+			 process->parent);
+		printf("           %" PRIu32 " %s%s: %s events, %s lost%s\n",
+		       process->pid, name ? name : "?", parent,
 		       rp_text_count(process->events, events), rp_text_count(process->lost, lost),
 		       process->complete ? "" : ", stops before its end");
 		free(name);

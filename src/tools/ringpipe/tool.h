@@ -196,6 +196,7 @@ int rp_command_counters_collect(const struct rp_tool_options *options);
 int rp_command_counters_serve(const struct rp_tool_options *options);
 int rp_command_doctor(const struct rp_tool_options *options);
 int rp_command_convert(const struct rp_tool_options *options);
+int rp_command_merge(const struct rp_tool_options *options);
 int rp_command_report(const struct rp_tool_options *options);
 int rp_command_bpf(const struct rp_tool_options *options);
 int rp_command_record(const struct rp_tool_options *options);

@@ -25,12 +25,17 @@ static bool is_located(const struct rp_reader_field *field)
 	return field->encoding == RP_READER_REL_LOC || field->encoding == RP_READER_DATA_LOC;
 }
 
+static bool has_types_of_v4(enum rp_trace_form form)
+{
+	return form == RP_TRACE_FORM_V4 || form == RP_TRACE_FORM_PLAIN;
+}
+
 /* Change a value of fixed size, or the element of an array, to what the form has for it. */
 static void change_simple(uint8_t *type, uint8_t *wire_bytes, enum rp_trace_form form)
 {
 	const bool is_number = *type == RP_TYPE_I64 || *type == RP_TYPE_U64;
 
-	if (form == RP_TRACE_FORM_V4) {
+	if (has_types_of_v4(form)) {
 		if (*type == RP_TYPE_BOOL)
 			*wire_bytes = 4;
 		else if (*type == RP_TYPE_CHAR)
@@ -51,7 +56,7 @@ static struct rp_reader_field change(const struct rp_reader_field *field, enum r
 	if (form == RP_TRACE_FORM_V6)
 		return to;
 	if (is_text(field->type)) {
-		if (form == RP_TRACE_FORM_V4) {
+		if (has_types_of_v4(form)) {
 			to.type = RP_TYPE_STRING16;
 			to.encoding = RP_READER_PLAIN;
 		} else if (field->encoding != RP_READER_FIXED_COUNT) {
@@ -60,7 +65,7 @@ static struct rp_reader_field change(const struct rp_reader_field *field, enum r
 		}
 	} else if (field->type == RP_TYPE_ARRAY) {
 		change_simple(&to.element, &to.wire_bytes, form);
-		if (form == RP_TRACE_FORM_V4 || is_located(field))
+		if (has_types_of_v4(form) || is_located(field))
 			to.encoding = RP_READER_COUNTED;
 	} else {
 		change_simple(&to.type, &to.wire_bytes, form);

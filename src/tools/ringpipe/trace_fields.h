@@ -17,6 +17,7 @@ enum rp_trace_form {
 	RP_TRACE_FORM_V4,
 	RP_TRACE_FORM_V6,		/* all fields as they are */
 	RP_TRACE_FORM_COMPACT,		/* version 6: text in UTF-8, integers of variable length */
+	RP_TRACE_FORM_PLAIN,		/* version 6 with the types of version 4 */
 };
 
 /* Values that an event's labels may replace. */

@@ -121,10 +121,11 @@ static bool has_trace_id(const struct rp_reader_event *event)
 static int put_event(struct rp_trace_merge *merge, struct rp_merge_strand *strand)
 {
 	const struct rp_reader_event *from = &strand->event;
+	const uint64_t step = strand->source->id_step;
 	struct rp_encoder_event event = {
-		.thread = from->thread,
+		.thread = from->thread + step,
 		.process = (uint32_t)(strand->source->pid ? (uint64_t)strand->source->pid :
-							    from->process),
+							    from->process + step),
 		.processor = from->processor,
 		.frame_count = strand->info.pointer_bytes == 8 ? from->frame_count : 0,
 		.frames = from->frames,
@@ -144,6 +145,8 @@ static int put_event(struct rp_trace_merge *merge, struct rp_merge_strand *stran
 	if (!ret)
 		ret = find_type(merge, from->type, (struct rp_encoder_event_type **)&event.type);
 	event.time_ns = merge->time_ns;
+	if (!ret && strand->source->path)
+		ret = rp_merge_rename(merge, strand, &event);
 	if (!ret)
 		ret = rp_encoder_event(merge->encoder, &event);
 	strand->source->events += !ret;
@@ -189,7 +192,8 @@ static int step(struct rp_trace_merge *merge, struct rp_merge_strand *strand)
 	if (ret || read == -ENOMEM)
 		return ret ? ret : read;
 	if (strand->has_event) {
-		strand->time_ns = strand->start_ns + (uint64_t)strand->event.time_ns;
+		strand->time_ns = rp_merge_time(strand->source, strand->start_ns +
+						(uint64_t)strand->event.time_ns);
 		return 0;
 	}
 	strand->source->whole = read == 0;
@@ -201,6 +205,8 @@ static ssize_t read_source(void *data, void *buffer, size_t size)
 	struct rp_merge_strand *strand = data;
 	ssize_t got;
 
+	if (strand->source->read)
+		return strand->source->read(strand->source->data, buffer, size);
 	do
 		got = pread(strand->source->fd, buffer, size, (off_t)strand->offset);
 	while (got < 0 && errno == EINTR);
@@ -234,24 +240,35 @@ static int create_encoder(struct rp_trace_merge *merge)
 		.process_id = (uint32_t)merge->process_id, .version = merge->version,
 	};
 	const struct rp_merge_strand *first = NULL;
+	uint64_t start_ns;
 	int ret;
 
 	for (size_t i = 0; i < merge->open_count; i++) {
 		const struct rp_merge_strand *strand = merge->open[i];
 
-		if (strand->reader && (!first || strand->start_ns < first->start_ns))
+		if (!strand->reader)
+			continue;
+		start_ns = rp_merge_time(strand->source, strand->start_ns);
+		if (!first || start_ns < info.start_ns) {
 			first = strand;
+			info.start_ns = start_ns;
+		}
 	}
 	if (!first)
 		return -ENODATA;
-	info.start_ns = merge->time_ns = first->start_ns;
+	merge->time_ns = info.start_ns;
 	info.start_utc_ns = first->info.start_utc_ns;
 	info.processors = first->info.processors;
 	info.page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
 	ret = rp_encoder_create(&info, &merge->encoder);
 	if (ret == 0)
 		ret = rp_encoder_sequence_point(merge->encoder, info.start_ns, 0);
-	return ret ? ret : rp_merge_define(merge);
+	if (ret == 0)
+		ret = rp_merge_define(merge);
+	for (size_t i = 0; ret == 0 && i < merge->open_count; i++)
+		if (merge->open[i]->source->path)
+			ret = rp_merge_put_source(merge, merge->open[i]);
+	return ret;
 }
 
 /* A machine may have had thousands of processes, of which few have more events. */
@@ -340,7 +357,7 @@ static void release(struct rp_merge_strand *strand)
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t until = strand->offset / page * page;
 
-	if (until - strand->released < RELEASE_BYTES ||
+	if (strand->source->fd < 0 || until - strand->released < RELEASE_BYTES ||
 	    fallocate(strand->source->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		      (off_t)strand->released, (off_t)(until - strand->released)) != 0)
 		return;
@@ -388,8 +405,10 @@ void rp_trace_merge_destroy(struct rp_trace_merge *merge)
 		return;
 	for (size_t i = 0; i < merge->count; i++) {
 		rp_reader_close(merge->strands[i]->reader);
+		rp_thread_table_fini(&merge->strands[i]->ids);
 		free(merge->strands[i]);
 	}
+	rp_outbuf_fini(&merge->renamed);
 	rp_encoder_destroy(merge->encoder);
 	rp_thread_table_fini(&merge->threads);
 	free(merge->strands);

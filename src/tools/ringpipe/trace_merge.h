@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "tools/ringpipe/machine_clock.h"
 #include "tools/ringpipe/output.h"
 
 #define RP_TRACE_MERGE_PROVIDER "ringpipe"
@@ -24,10 +25,14 @@ enum rp_trace_merge_event {
 	RP_TRACE_MERGE_PROCESS = 64,		/* the library's ids are lower */
 	RP_TRACE_MERGE_THREAD,
 	RP_TRACE_MERGE_END,
+	RP_TRACE_MERGE_SOURCE = 70,		/* those between belong to trace_convert.c */
 };
 
 struct rp_trace_merge_source {
-	int fd;				/* of a file with a trace from its beginning on */
+	int fd;				/* of a file with a trace from its beginning on; or -1 */
+	/* Without fd: reads as read(2), but returns -errno. */
+	ssize_t (*read)(void *data, void *buffer, size_t size);
+	void *data;			/* its first argument */
 	pid_t pid;			/* 0: the trace, of version 6, names its processes itself */
 	pid_t parent;			/* 0: unknown */
 	const char *name;		/* NULL, like the next, if pid is 0 */
@@ -37,6 +42,11 @@ struct rp_trace_merge_source {
 	bool exited;			/* it has ended, and no program replaced this one */
 	bool is_complete;		/* no more is written into the file */
 	bool states_progress;		/* no earlier event follows a sequence point */
+	struct rp_machine_clock clock;	/* of the source, if it has another one than the trace */
+	const struct rp_machine_clock *trace_clock;	/* NULL: the source has the trace's clock */
+	const char *path;		/* of a recording that is merged as a whole, or NULL: */
+	const char *host;		/* of another machine: names of processes get it; or NULL */
+	uint64_t id_step;		/* added to ids of processes and threads */
 	uint64_t events;		/* set by the merge, like the rest */
 	uint64_t lost;
 	uint64_t late;			/* events that came after later ones had been written */

@@ -28,6 +28,15 @@ static const struct rp_field end_fields[] = {
 	{ "complete", .type = RP_TYPE_BOOL },
 };
 
+static const struct rp_field source_fields[] = {
+	{ "path", .type = RP_TYPE_STRING },
+	{ "host", .type = RP_TYPE_STRING },
+	{ "id_step", .type = RP_TYPE_U64 },
+	{ "clock_offset_ns", .type = RP_TYPE_I64 },
+	{ "clock_drift", .type = RP_TYPE_F64 },
+	{ "clock_residual_ns", .type = RP_TYPE_U64 },
+};
+
 static const struct rp_field info_fields[] = {
 	{ "CommandLine", .type = RP_TYPE_STRING },
 	{ "OSInformation", .type = RP_TYPE_STRING },
@@ -44,6 +53,7 @@ static const struct rp_definition own_definitions[RP_MERGE_EVENT_COUNT] = {
 	[RP_MERGE_PROCESS] = OWN("ProcessTraced", RP_TRACE_MERGE_PROCESS, process_fields),
 	[RP_MERGE_THREAD] = OWN("ThreadOfProcess", RP_TRACE_MERGE_THREAD, thread_fields),
 	[RP_MERGE_END] = OWN("ProcessEnd", RP_TRACE_MERGE_END, end_fields),
+	[RP_MERGE_SOURCE] = OWN("TraceMerged", RP_TRACE_MERGE_SOURCE, source_fields),
 	/* As TraceEvent and the runtime of .NET define them. */
 	[RP_MERGE_EXISTING_PROCESS] = { "Universal.System", "ExistingProcess", .id = 0 },
 	[RP_MERGE_PROCESS_CREATE] = { "Universal.System", "ProcessCreate", .id = 1 },
@@ -175,7 +185,7 @@ static int report_thread(struct rp_trace_merge *merge, struct rp_merge_strand *s
 		uint64_t thread;
 		uint32_t pid;
 	} __attribute__((packed)) payload = {
-		strand->event.thread, (uint32_t)strand->source->pid,
+		strand->event.thread + strand->source->id_step, (uint32_t)strand->source->pid,
 	};
 	const struct rp_encoder_event event = {
 		.type = merge->own[RP_MERGE_THREAD], .time_ns = merge->time_ns,
@@ -227,3 +237,32 @@ int rp_merge_put_end(struct rp_trace_merge *merge, struct rp_merge_strand *stran
 	       put_own(merge, RP_MERGE_PROCESS_EXIT, strand, NULL, 0);
 }
 
+
+int rp_merge_put_source(struct rp_trace_merge *merge, const struct rp_merge_strand *strand)
+{
+	const struct rp_trace_merge_source *source = strand->source;
+	const uint64_t converted_ns = rp_merge_time(source, strand->start_ns);
+	const int64_t offset_ns = (int64_t)(converted_ns - strand->start_ns);
+	const double drift = source->trace_clock ? source->clock.drift : 0;
+	const uint64_t residual_ns = source->trace_clock ? source->clock.residual_ns +
+				     source->trace_clock->residual_ns : 0;
+	const char *host = source->host ? source->host : "";
+	struct rp_outbuf payload = { 0 };
+	struct rp_encoder_event event = {
+		.type = merge->own[RP_MERGE_SOURCE], .time_ns = merge->time_ns,
+		.thread = (uint64_t)merge->process_id, .process = (uint32_t)merge->process_id,
+	};
+	int ret;
+
+	rp_outbuf_put(&payload, source->path, strlen(source->path) + 1);
+	rp_outbuf_put(&payload, host, strlen(host) + 1);
+	rp_outbuf_put_u64(&payload, source->id_step);
+	rp_outbuf_put_u64(&payload, (uint64_t)offset_ns);
+	rp_outbuf_put(&payload, &drift, sizeof(drift));
+	rp_outbuf_put_u64(&payload, residual_ns);
+	event.payload = payload.bytes;
+	event.payload_bytes = payload.size;
+	ret = payload.failed ? -ENOMEM : rp_encoder_event(merge->encoder, &event);
+	rp_outbuf_fini(&payload);
+	return ret;
+}

@@ -4,6 +4,7 @@
 #define RP_TOOL_TRACE_MERGE_PARTS_H
 
 #include "nettrace/encoder.h"
+#include "nettrace/outbuf.h"
 #include "nettrace/reader_parts.h"
 #include "nettrace/thread_table.h"
 #include "tools/ringpipe/trace_merge.h"
@@ -11,7 +12,7 @@
 enum rp_merge_event {
 	RP_MERGE_PROCESS, RP_MERGE_THREAD, RP_MERGE_END, RP_MERGE_EXISTING_PROCESS,
 	RP_MERGE_PROCESS_CREATE, RP_MERGE_PROCESS_EXIT, RP_MERGE_PROCESS_INFO,
-	RP_MERGE_EVENT_COUNT,
+	RP_MERGE_SOURCE, RP_MERGE_EVENT_COUNT,
 };
 
 /* One source, and its next event. */
@@ -26,6 +27,7 @@ struct rp_merge_strand {
 	bool has_event;
 	uint64_t start_ns, time_ns;	/* CLOCK_MONOTONIC */
 	bool is_reported;
+	struct rp_thread_table ids;	/* of mappings and functions -> those in the trace */
 };
 
 struct rp_trace_merge {
@@ -41,6 +43,8 @@ struct rp_trace_merge {
 	struct rp_thread_table threads;	/* maps a thread to its strand's index plus 1 */
 	uint64_t time_ns;		/* time of the last event written */
 	uint64_t lost;
+	uint32_t next_id;		/* of mappings and functions */
+	struct rp_outbuf renamed;	/* the payload of an event with other ids */
 };
 
 /* Define the events below in the encoder. 0; -ENOMEM. */
@@ -55,5 +59,19 @@ int rp_merge_put_origin(struct rp_trace_merge *merge, struct rp_merge_strand *st
 
 /* State that a strand has no more events. 0; -ENOMEM. */
 int rp_merge_put_end(struct rp_trace_merge *merge, struct rp_merge_strand *strand);
+
+/* State a recording that is merged as a whole. 0; -ENOMEM. */
+int rp_merge_put_source(struct rp_trace_merge *merge, const struct rp_merge_strand *strand);
+
+/* Give the event the ids and the clock that it has in the merged trace. 0; -ENOMEM. */
+int rp_merge_rename(struct rp_trace_merge *merge, struct rp_merge_strand *strand,
+		    struct rp_encoder_event *event);
+
+/* Convert a time of the source to the trace's. */
+static inline uint64_t rp_merge_time(const struct rp_trace_merge_source *source, uint64_t ns)
+{
+	return source->trace_clock ?
+	       rp_machine_clock_convert(&source->clock, source->trace_clock, ns) : ns;
+}
 
 #endif

@@ -65,6 +65,7 @@ static struct rp_tree_member *add_member(struct rp_tree *tree, const struct rp_p
 	}
 	*member = (struct rp_tree_member){
 		.pid = process->pid, .start_time = process->start_time,
+		.clock_offset_ns = rp_proc_clock_offset(process->pid) - tree->clock_offset_ns,
 		.status_fd = -1, .spool_fd = -1, .end = RP_TREE_NO_END, .is_new = tree->is_running,
 	};
 	(void)rp_proc_parent(member->pid, &member->parent);
@@ -461,6 +462,7 @@ void rp_tree_run(const struct rp_recording_plan *plan, struct rp_output *output,
 {
 	struct rp_tree tree = {
 		.plan = plan, .output = output, .start_ms = rp_now_ms(), .sockets_fd = -1,
+		.clock_offset_ns = rp_proc_clock_offset(getpid()),
 	};
 	struct rp_proc process;
 

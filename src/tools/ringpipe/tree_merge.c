@@ -38,6 +38,13 @@ void rp_tree_merge_add(struct rp_tree *tree, struct rp_tree_member *member)
 		.name = member->target.name, .command_line = member->target.command_line,
 		.is_new = member->is_new, .replaces = member->execs > 0,
 	};
+	/* In a time namespace, the process's clock is ahead of the machine's by a fixed time. */
+	if (member->clock_offset_ns) {
+		static const struct rp_machine_clock machine;
+
+		member->source.clock.ns = (uint64_t)member->clock_offset_ns;
+		member->source.trace_clock = &machine;
+	}
 	ret = rp_trace_merge_add(tree->merge, &member->source);
 	member->is_part = ret == 0;
 	if (ret < 0)

@@ -13,6 +13,7 @@ struct rp_tree_member {
 	pid_t pid;
 	pid_t parent;
 	uint64_t start_time;
+	int64_t clock_offset_ns;	/* of its CLOCK_MONOTONIC, in a time namespace */
 	unsigned int execs;
 	unsigned int tries;
 	bool gone;
@@ -40,6 +41,7 @@ struct rp_tree {
 	struct rp_tree_member **members;
 	size_t count;
 	int signal_fd;
+	int64_t clock_offset_ns;	/* of this process */
 	int64_t start_ms;
 	bool is_running;		/* the processes that existed before are known */
 	int64_t next_scan_ms;		/* of all processes */

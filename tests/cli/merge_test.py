@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`ringpipe merge`: the oracle of oracle.py reads in the merged trace what the traces have."""
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import unittest
+
+import nettrace
+import nettrace6 as v6
+import oracle
+from tool import ToolTest
+
+SECOND = 10**9
+UTC = 1_795_000_000 * SECOND
+STEP = 1 << 26
+OWN = ("TraceMerged", "ProcessTraced", "ProcessEnd", "ExistingProcess", "ProcessInfo")
+
+
+class Reader(oracle.Trace):
+    """Keeps payloads, for the events of Universal.System, which declare no fields."""
+
+    def _event(self, now, payload):
+        super()._event(now, payload)
+        self.events[-1]["payload"] = payload
+
+
+def system(*values):
+    return b"".join(v6.varuint(value) if isinstance(value, int) else
+                    struct.pack("<H", len(value.encode())) + value.encode() for value in values)
+
+
+class Machine:
+    """A recording of a machine: a trace of version 6 with two processes, 100 and 200."""
+
+    FIELDS = {
+        "Machine": (("host", v6.STRING16), ("boot_id", v6.STRING16)),
+        "ClockReading": (("monotonic_ns", v6.U64), ("utc_ns", v6.I64), ("boottime_ns", v6.U64),
+                         ("uncertainty_ns", v6.U64)),
+        "Wait": (("duration_ns", v6.U64), ("runnable_ns", v6.U64), ("state", v6.U32),
+                 ("waker_process", v6.U32), ("waker_thread", v6.U64)),
+    }
+
+    def __init__(self, host, boot, start):
+        self.start = start
+        self.number = 0
+        self.trace = v6.Trace(pairs=(("HardwareThreadCount", "2"), ("ProcessId", "99")),
+                              start_ticks=start)
+        self.trace.threads({"index": 1, "process": 100, "thread": 101},
+                           {"index": 2, "process": 200, "thread": 200},
+                           {"index": 3, "process": 99, "thread": 99}, {"index": 0})
+        for i, (name, fields) in enumerate(self.FIELDS.items()):
+            self.trace.define(i + 1, "Ringpipe-Machine", name, i + 1, fields)
+        for i, name in enumerate(("ExistingProcess", "ProcessCreate", "ProcessExit",
+                                  "ProcessMapping", "ProcessSymbol", "ProcessMappingMetadata")):
+            self.trace.define(10 + i, "Universal.System", name, i)
+        self.trace.define(20, "Shop", "Order", 1, (("id", v6.U32),))
+        self.put(1, 3, 0, v6.utf16z(host) + v6.utf16z(boot))
+
+    def put(self, kind, thread, ns, payload):
+        self.number += 1
+        self.trace.events({"id": kind, "thread": thread, "capture": 0, "number": self.number,
+                           "ns": ns, "payload": payload})
+        return self
+
+    def clock(self, ns, utc):
+        return self.put(2, 3, ns, struct.pack("<QqQQ", self.start + ns, utc, self.start + ns, 40))
+
+    def order(self, ns, number, thread=1):
+        return self.put(20, thread, ns, struct.pack("<I", number))
+
+    def end(self):
+        return self.trace.end()
+
+
+def one():
+    machine = Machine("web1", "boot-1", 5000 * SECOND).clock(0, UTC)
+    machine.put(10, 1, 1, system(1, "shop", ""))
+    machine.put(15, 1, 2, system(1, "{}", "")).put(13, 1, 2, system(1, 4096, 8192, 0, "/shop", 1))
+    machine.put(14, 1, 3, system(2, 1, 4096, 4200, "main"))
+    machine.order(SECOND, 1).order(3 * SECOND, 3)
+    machine.put(3, 2, 4 * SECOND, struct.pack("<QQIIQ", 7, 5, 1, 100, 101))
+    return machine.clock(60 * SECOND, UTC + 60 * SECOND)
+
+
+def two():
+    """A machine that was booted earlier. Its time of day gains 10 us per second."""
+    machine = Machine("web2", "boot-2", 90000 * SECOND).clock(0, UTC + SECOND)
+    machine.put(10, 1, 1, system(1, "shop", ""))
+    machine.put(15, 1, 2, system(1, "{}", "")).put(13, 1, 2, system(1, 4096, 8192, 0, "/shop", 1))
+    machine.put(14, 1, 3, system(2, 1, 4096, 4200, "main"))
+    machine.order(SECOND, 2).order(10 * SECOND, 4)
+    machine.put(3, 2, 11 * SECOND, struct.pack("<QQIIQ", 7, 5, 1, 100, 101))
+    machine.put(3, 2, 11 * SECOND, struct.pack("<QQIIQ", 7, 5, 1, 0, 0))
+    return machine.clock(100 * SECOND, UTC + 101 * SECOND + 1_000_000)
+
+
+def number_of(event):
+    return event["fields"]["id"]
+
+
+class Merge(ToolTest):
+    def merge(self, *traces, status=0, names=None, options=()):
+        paths = [self.write(name, trace) for name, trace in
+                 zip(names or [f"{i}.nettrace" for i in range(len(traces))], traces)]
+        self.messages = self.run_tool("merge", *paths, "-f", "-o", "merged.nettrace", *options,
+                                      status=status)[1]
+        return Reader(self.read("merged.nettrace"))
+
+    def test_events_of_two_machines_are_in_order_on_the_clock_of_the_first(self):
+        merged = self.merge(one().end(), two().end())
+        orders = [(number_of(event), event["time"] - 5000 * SECOND)
+                  for event in merged.events if event["name"] == "Order"]
+        # Machine two's seconds are 10 us longer by the clock of machine one.
+        self.assertEqual(orders, [(1, SECOND), (2, 2 * SECOND + 10_000), (3, 3 * SECOND),
+                                  (4, 11 * SECOND + 100_000)])
+        times = [event["time"] for event in merged.events]
+        self.assertEqual(times, sorted(times))
+        self.assertTrue(merged.ended)
+        self.assertRegex(self.messages, r"21 events of 2 traces, 0 lost\n")
+        self.assertRegex(self.messages, r"0\.nettrace: 10 events, the clock of the merged trace\n")
+        self.assertRegex(self.messages, r"1\.nettrace: 11 events, clock of web2 by readings of its "
+                                        r"time of day, within 0\.1 us, drift 10\.000 ppm\n")
+        # The readings of the clock are those of the merged trace.
+        for event in merged.events:
+            if event["name"] == "ClockReading":
+                mono, utc = event["fields"]["monotonic_ns"], event["fields"]["utc_ns"]
+                self.assertLess(abs(utc - UTC - (mono - 5000 * SECOND)), 5)
+
+    def test_processes_and_threads_of_two_machines_have_ids_and_names_of_their_own(self):
+        merged = self.merge(one().end(), two().end())
+        threads = {number_of(event): (event["process"], event["thread"])
+                   for event in merged.events if event["name"] == "Order"}
+        self.assertEqual(threads, {1: (100, 101), 3: (100, 101),
+                                   2: (100 + STEP, 101 + STEP), 4: (100 + STEP, 101 + STEP)})
+        names = {event["process"]: event["payload"] for event in merged.events
+                 if event["name"] == "ExistingProcess"}
+        self.assertEqual(names, {100: system(1, "shop@web1", ""),
+                                 100 + STEP: system(1, "shop@web2", "")})
+        waits = [(event["process"], event["fields"]) for event in merged.events
+                 if event["name"] == "Wait"]
+        self.assertEqual([(process, wait["waker_process"], wait["waker_thread"])
+                          for process, wait in waits],
+                         [(200, 100, 101), (200 + STEP, 100 + STEP, 101 + STEP),
+                          (200 + STEP, 0, 0)])
+
+    def test_mappings_and_functions_of_two_recordings_have_ids_of_their_own(self):
+        merged = self.merge(one().end(), one().end())
+        mappings, functions, metadata = [], [], []
+        for event in merged.events:
+            c = oracle.Bytes(event["payload"])
+            if event["name"] == "ProcessMapping":
+                mappings.append((c.varuint(), c.data[-1]))
+            elif event["name"] == "ProcessSymbol":
+                functions.append((c.varuint(), c.varuint()))
+            elif event["name"] == "ProcessMappingMetadata":
+                metadata.append(c.varuint())
+        # A mapping names its metadata, and a function its mapping.
+        self.assertEqual(sorted(mapping[1] for mapping in mappings), sorted(metadata))
+        self.assertEqual({mapping[0] for mapping in mappings},
+                         {function[1] for function in functions})
+        self.assertEqual(len({mapping[0] for mapping in mappings}), 2)
+        self.assertEqual(len({function[0] for function in functions}), 2)
+        # They are of one machine, so the process is the same one.
+        self.assertEqual({event["process"] for event in merged.events
+                          if event["name"] == "Order"}, {100})
+        self.assertEqual(self.messages.count("the clock of the merged trace"), 2)
+        self.assertIn(system(1, "shop", ""), [event["payload"] for event in merged.events])
+
+    def test_traces_of_single_processes_get_their_processes(self):
+        first = nettrace.Trace(pid=10, start_ticks=7 * SECOND)
+        first.define(1, "Shop", "Order", 5, [("id", nettrace.U64)])
+        first.define(2, "Microsoft-DotNETCore-EventPipe", "ProcessInfo", 1,
+                     [("CommandLine", nettrace.STRING)])
+        first.events(1, [struct.pack("<Q", 1)], thread=11, ns=1000)
+        first.events(1, [struct.pack("<Q", 3)], thread=11, ns=3000)
+        first.events(2, [nettrace.utf16z("/usr/bin/shop --port 80")], thread=11, ns=4000)
+        first.point({1 << 62: 1}).point({1 << 62: 5})
+        second = nettrace.Trace(pid=20, start_ticks=7 * SECOND + 500)
+        second.define(1, "Cart", "Item", 5, [("id", nettrace.U64)])
+        second.events(1, [struct.pack("<Q", 2)], thread=11, ns=1500)
+        merged = self.merge(first.end(), second.end(), names=("a.nettrace", "cart.nettrace"))
+        found = [(event["name"], number_of(event), event["process"])
+                 for event in merged.events if event["name"] in ("Order", "Item")]
+        self.assertEqual(found, [("Order", 1, 10), ("Item", 2, 20), ("Order", 3, 10)])
+        names = {event["process"]: event["fields"]["name"] for event in merged.events
+                 if event["name"] == "ProcessTraced"}
+        self.assertEqual(names, {10: "shop", 20: "cart"})
+        self.assertEqual(merged.lost, 4)
+        report = self.run_tool("report", "merged.nettrace")[0]
+        self.assertRegex(report, r"10 shop: \d+ events, 4 lost")
+
+    def test_processes_of_a_merged_trace_of_version_4_stay_apart(self):
+        tree = self.path("tree.nettrace")
+        self.run_tool("collect", "--tree", "--providers", "*", "--format", "4", "-o", tree,
+                      "--", os.environ["FORKS"], "exit", 3, 50)
+        before = self.run_tool("report", tree)[0]
+        shutil.copy(tree, self.path("copy.nettrace"))
+        self.run_tool("merge", tree, self.write("x.nettrace", one().end()), "-o", "m.nettrace")
+        after = self.run_tool("report", "m.nettrace")[0]
+        forks = [line for line in before.splitlines() if " forks (of " in line]
+        self.assertGreater(len(forks), 3)
+        for line in forks:
+            self.assertIn(line.split(" (of")[0].split()[0], after)
+        self.assertEqual(self.read("tree.nettrace"), self.read("copy.nettrace"))
+
+    def test_compressed_traces_are_read_and_written(self):
+        paths = [self.write("a.nettrace", one().end()), self.write("b.nettrace", two().end())]
+        for path in paths:
+            self.run_tool("convert", path, "-o", path + ".zst")
+        self.run_tool("merge", *paths, "-o", "plain.nettrace")
+        self.run_tool("merge", *[path + ".zst" for path in paths], "-o", "m.nettrace.zst")
+        self.run_tool("convert", "--format", "6", "m.nettrace.zst", "-o", "m.nettrace")
+        plain, packed = (Reader(self.read(name)).events for name in ("plain.nettrace",
+                                                                     "m.nettrace"))
+        for events in (plain, packed):
+            for event in events:
+                if event["name"] == "TraceMerged":
+                    event["fields"] = event["payload"] = None
+        self.assertEqual(packed, plain)
+
+    def test_compact_traces_are_merged_as_the_others(self):
+        self.write("b.nettrace", two().end())
+        self.run_tool("convert", "--compact", "b.nettrace", "-o", "c.nettrace")
+        merged = self.merge(one().end(), self.read("c.nettrace"))
+        waits = [event["fields"]["waker_thread"] for event in merged.events
+                 if event["name"] == "Wait"]
+        self.assertEqual(waits, [101, 101 + STEP, 0])
+        self.assertIn("within 0.1 us", self.messages)
+
+    def test_a_merged_trace_can_be_merged_again(self):
+        first = self.merge(one().end(), two().end())
+        again = self.merge(self.read("merged.nettrace"), one().end())
+        orders = [event for event in again.events if event["name"] == "Order"]
+        self.assertEqual([number_of(event) for event in orders], [1, 1, 2, 3, 3, 4])
+        self.assertEqual({event["process"] for event in orders},
+                         {event["process"] for event in first.events if event["name"] == "Order"})
+
+    def test_a_cut_trace_gives_its_first_events(self):
+        whole = one().end()
+        merged = self.merge(whole[:-200], two().end(), status=1)
+        self.assertIn("0.nettrace: the trace stops before its end", self.messages)
+        self.assertIn("the merged trace has the events before that", self.messages)
+        self.assertTrue(merged.ended)
+        self.assertIn(4, [number_of(event) for event in merged.events
+                          if event["name"] == "Order"])
+
+    def test_ctrl_c_stops_and_leaves_no_file_before_the_first_event(self):
+        os.mkfifo(self.path("slow"))
+        process = self.start("merge", "slow", "slow", "-o", "m.nettrace")
+        with open(self.path("slow"), "wb"):
+            process.send_signal(signal.SIGINT)
+            self.finish(process, 130)
+        self.assertFalse(os.path.exists(self.path("m.nettrace")))
+
+    def test_a_full_disk_is_reported(self):
+        paths = [self.write("a", one().end()), self.write("b", two().end())]
+        done = subprocess.run([os.environ["RINGPIPE"], "merge", *paths, "-o", "/dev/full"],
+                              stderr=subprocess.PIPE, check=False, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"cannot write /dev/full: No space left on device", done.stderr)
+
+    def test_wrong_usage(self):
+        a, b = self.write("a", one().end()), self.write("b", two().end())
+        self.assertIn("requires -o FILE", self.run_tool("merge", a, b, status=2)[1])
+        self.assertIn("requires FILE FILE", self.run_tool("merge", a, "-o", "x", status=2)[1])
+        self.assertIn("needs files", self.run_tool("merge", a, "-", "-o", "x", status=2)[1])
+        self.assertIn("is a trace to read",
+                      self.run_tool("merge", a, b, "-f", "-o", b, status=1)[1])
+        self.assertEqual(self.read("b"), two().end())
+        self.write("no", b"no trace")
+        self.assertIn("not a nettrace file",
+                      self.run_tool("merge", a, "no", "-o", "x", status=1)[1])
+        self.assertFalse(os.path.exists(self.path("x")))
+
+
+if __name__ == "__main__":
+    unittest.main()
