@@ -102,7 +102,6 @@ static int give_batch(struct rp_merge *merge, struct rp_source *source)
 	batch->position = source->position;
 	batch->limit = rp_ring_batch_end(source->ring, source->position, source->limit);
 	do {
-		/* Publish at intervals, so that writers get space. */
 		batch->pause = source->position + PUBLISH_BYTES;
 		if (batch->pause > batch->limit)
 			batch->pause = batch->limit;
@@ -112,7 +111,7 @@ static int give_batch(struct rp_merge *merge, struct rp_source *source)
 		if (batch->position < batch->pause)
 			break;
 		if (ret == 0 && merge->publish)
-			ret = merge->publish(merge, source);
+			ret = merge->publish(merge);
 	} while (ret == 0 && batch->position < batch->limit);
 	record = peek(source, &batch->damaged);
 	if (record) {

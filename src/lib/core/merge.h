@@ -18,10 +18,10 @@ struct rp_merge {
 	struct rp_sink *sink;
 	struct rp_event_batch batch;	/* the caller sets map and last_ns, and reads the counts */
 	/*
-	 * Called at intervals, after the sink took all records of `source` below its position. May
-	 * be NULL. Return: 0; or an error, which ends the merge.
+	 * Called at intervals, after the sink took all records below the positions of the sources.
+	 * May be NULL. Return: 0; or an error, which ends the merge.
 	 */
-	int (*publish)(struct rp_merge *merge, struct rp_source *source);
+	int (*publish)(struct rp_merge *merge);
 	void *data;			/* for `publish` */
 };
 

@@ -81,55 +81,20 @@ static void take_batch(struct rp_session *session, struct rp_event_batch *batch)
 	rp_session_count_batch(session, batch);
 }
 
-static void publish_tail(const struct rp_session *session, struct rp_source *source)
-{
-	bool freed = source->ring->tail != source->position;
-
-	/* A buffer becomes free after all of it has been read: buffers.c. */
-	if (session->pool_count)
-		return;
-	rp_store_release(&source->ring->tail, source->position);	/* [RING-ROOM] */
-	if (freed && session->wait_ns)
-		rp_wait_wake(&rp_slots[session->slot]);
-}
-
-static void publish_tails(struct rp_session *session)
-{
-	for (uint32_t i = 0; i < session->source_count; i++)
-		publish_tail(session, &session->sources[i]);
-}
-
-/*
- * Publish that the output contains all events given to it: record this for recovery, then free the
- * space.
- */
-static void publish_output(struct rp_session *session, const struct rp_clock_map *map)
-{
-	rp_session_record(session, map);
-	publish_tails(session);
-}
-
-static int publish_source(struct rp_merge *merge, struct rp_source *source)
-{
-	publish_tail(merge->data, source);
-	return 0;
-}
-
-/* A session whose rings are files frees space only after its output contains the records. */
-static int flush_and_publish(struct rp_merge *merge, struct rp_source *source)
+/* Record for recovery at intervals what the output contains. */
+static int flush_and_record(struct rp_merge *merge)
 {
 	struct rp_session *session = merge->data;
 	int ret = session->sink->ops->flush(session->sink);
 
-	(void)source;
 	take_batch(session, &merge->batch);
 	if (ret == 0)
-		publish_output(session, merge->batch.map);
+		rp_session_record(session, merge->batch.map);
 	return ret;
 }
 
 int rp_session_merge(struct rp_session *session, uint64_t bound, struct rp_clock_map *map,
-		     int (*publish)(struct rp_merge *merge, struct rp_source *source))
+		     int (*publish)(struct rp_merge *merge))
 {
 	struct rp_merge merge;
 	int ret = rp_session_emit_coarse(session);
@@ -145,14 +110,10 @@ int rp_session_merge(struct rp_session *session, uint64_t bound, struct rp_clock
 	return ret;
 }
 
-static int merge_and_publish(struct rp_session *session, uint64_t bound, struct rp_clock_map *map)
+/* Merge up to `bound`. This frees no space: buffers.c frees a buffer after all of it was read. */
+static int merge_until(struct rp_session *session, uint64_t bound, struct rp_clock_map *map)
 {
-	int ret = rp_session_merge(session, bound, map,
-				   session->recovery ? flush_and_publish : publish_source);
-
-	if (!session->recovery)
-		publish_tails(session);
-	return ret;
+	return rp_session_merge(session, bound, map, session->recovery ? flush_and_record : NULL);
 }
 
 static uint64_t skip_remaining(struct rp_session *session)
@@ -260,7 +221,7 @@ static enum rp_pass finish_pass(struct rp_session *session, struct rp_clock_map 
 	}
 	if (session->failed)
 		return end_failed(session);
-	ret = merge_and_publish(session, UINT64_MAX, map);
+	ret = merge_until(session, UINT64_MAX, map);
 	if (ret == 0)
 		ret = rp_session_emit_window(session);
 	if (ret == 0)
@@ -308,12 +269,12 @@ enum rp_pass rp_session_pass(struct rp_session *session, bool finishing, uint64_
 	}
 	rp_session_wait_for_holders(session, false);
 	rp_session_retire_buffers(session);
-	ret = merge_and_publish(session, now_ticks, map);
+	ret = merge_until(session, now_ticks, map);
 	if (ret == 0)
 		ret = mark_point(session, rp_clock_monotonic_ns());
 	flushed = ret == 0 || ret == -EAGAIN ? session->sink->ops->flush(session->sink) : ret;
 	if (flushed == 0 && session->recovery)
-		publish_output(session, map);
+		rp_session_record(session, map);
 	if (flushed == 0 || !session->recovery)
 		retiring = rp_session_free_buffers(session);
 	if (ret == 0)

@@ -12,7 +12,6 @@
 struct rp_clock_map;
 struct rp_merge;
 struct rp_session;
-struct rp_source;
 
 enum rp_pass {
 	RP_PASS_QUIET,		/* all events taken, the rings nearly empty */
@@ -29,7 +28,7 @@ enum rp_pass rp_session_pass(struct rp_session *session, bool finishing, uint64_
  * drain thread, or on the thread of a snapshot. Return: as rp_merge().
  */
 int rp_session_merge(struct rp_session *session, uint64_t bound, struct rp_clock_map *map,
-		     int (*publish)(struct rp_merge *merge, struct rp_source *source));
+		     int (*publish)(struct rp_merge *merge));
 
 /* Whether to wait longer for a sink that returned -EAGAIN. */
 bool rp_session_may_wait(struct rp_session *session);

@@ -10,16 +10,16 @@
  *
  *	writer					drain thread
  *	------					------------
- *	space |= WAITED_FOR [WAIT-WORD] seq_cst	store tail		[RING-ROOM]
- *	try to write: load tail	   [RING-ROOM]	space: next round, wake	[WAIT-WORD] seq_cst
+ *	space |= WAITED_FOR [WAIT-WORD] seq_cst	owner: FREE; pool_frees++	[POOL-FREE]
+ *	try to write: pool_frees?  [POOL-FREE]	space: next round, wake	[WAIT-WORD] seq_cst
  *	futex_wait while `space` is the same
  *
  * The word counts rounds above its flags. Without the rounds, a writer could take the later
  * announcement of another writer for its own, and sleep through the wake-up in between.
  *
  * The end of a session, a failed sink, and an event that is no longer wanted use the same order,
- * with another change in place of the tail: first the change that the next attempt to write sees,
- * then the word.
+ * with another change in place of the free buffer: first the change that the next attempt to write
+ * sees, then the word.
  *
  * A signal handler that interrupts a wait must not wait itself. Otherwise the handlers of a timer
  * could keep the interrupted wait from ending. The thread may also have left that wait by
