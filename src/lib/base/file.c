@@ -35,6 +35,21 @@ ssize_t rp_file_read(const char *path, void *buffer, size_t size)
 	return (ssize_t)done;
 }
 
+int rp_file_write(int fd, const void *bytes, size_t size)
+{
+	while (size) {
+		ssize_t done = write(fd, bytes, size);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return -errno;
+		bytes = (const char *)bytes + done;
+		size -= (size_t)done;
+	}
+	return 0;
+}
+
 int rp_file_identify(int fd, struct rp_file_id *ret_id)
 {
 	struct stat file;

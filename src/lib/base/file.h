@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads small files, and identifies and locks open files. */
+/* Reads and writes files, and identifies and locks open files. */
 #ifndef RP_BASE_FILE_H
 #define RP_BASE_FILE_H
 
@@ -10,6 +10,13 @@
 
 /* Read up to `size` bytes of a file. Return: the number of bytes, or -errno. */
 ssize_t rp_file_read(const char *path, void *buffer, size_t size);
+
+/*
+ * Write all bytes to a blocking descriptor, and retry after signals.
+ *
+ * Return: 0; -errno of write(2), after part of the bytes may have been written.
+ */
+int rp_file_write(int fd, const void *bytes, size_t size);
 
 /*
  * The identity of the open file behind a descriptor. Hosts close descriptors of others with

@@ -14,6 +14,7 @@
 
 #include <ringpipe/reader.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "nettrace/encoder.h"
 #include "nettrace/thread_table.h"
@@ -230,21 +231,6 @@ static int open_queues(struct rebuild *rebuild, const struct rp_recovery *recove
 	return ret;
 }
 
-static int write_all(int fd, const void *bytes, size_t size)
-{
-	while (size) {
-		ssize_t done = write(fd, bytes, size);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return -errno;
-		bytes = (const char *)bytes + done;
-		size -= (size_t)done;
-	}
-	return 0;
-}
-
 /* Return: 1: all bytes were copied; 0: the output is shorter; -errno. */
 static int copy_output(int from, int to, uint64_t size)
 {
@@ -262,7 +248,7 @@ static int copy_output(int from, int to, uint64_t size)
 			return -errno;
 		if (got == 0)
 			return 0;
-		ret = write_all(to, bytes, (size_t)got);
+		ret = rp_file_write(to, bytes, (size_t)got);
 		if (ret != 0)
 			return ret;
 		done += (uint64_t)got;
@@ -403,7 +389,7 @@ static int put_output(struct rebuild *rebuild, size_t at_least)
 
 	if (size < at_least)
 		return 0;
-	ret = write_all(rebuild->fd, bytes, size);
+	ret = rp_file_write(rebuild->fd, bytes, size);
 	if (ret == 0)
 		rp_encoder_consume(rebuild->encoder, size);
 	return ret;

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "tools/ringpipe-kernel/kernel_events.h"
 #include "tools/ringpipe-kernel/programs.h"
 
@@ -43,14 +44,13 @@ static int write_output(struct filter *filter)
 	const void *bytes;
 
 	while (bytes = rp_kernel_inject_output(filter->emit.inject, &size), size) {
-		ssize_t written = write(STDOUT_FILENO, bytes, size);
+		int ret = rp_file_write(STDOUT_FILENO, bytes, size);
 
-		if (written < 0 && errno != EINTR) {
-			fprintf(stderr, "ringpipe: cannot write the trace: %s\n", strerror(errno));
-			return -errno;
+		if (ret) {
+			fprintf(stderr, "ringpipe: cannot write the trace: %s\n", strerror(-ret));
+			return ret;
 		}
-		if (written > 0)
-			rp_kernel_inject_consume(filter->emit.inject, (size_t)written);
+		rp_kernel_inject_consume(filter->emit.inject, size);
 	}
 	return 0;
 }

@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <zstd.h>
 
 #include "base/array.h"
+#include "base/file.h"
 
 #define LEVEL 3
 #define FRAME_BYTES (1u << 20)	/* of the trace, in a frame; a reader's buffer */
@@ -68,22 +68,13 @@ struct rp_compressor *rp_compressor_create(void)
 	return NULL;
 }
 
-static int write_all(struct rp_compressor *compressor, int fd, const void *bytes, size_t size)
+static int put(struct rp_compressor *compressor, int fd, const void *bytes, size_t size)
 {
-	const char *at = bytes;
+	const int ret = rp_file_write(fd, bytes, size);
 
-	while (size) {
-		ssize_t written = write(fd, at, size);
-
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written < 0)
-			return -errno;
-		at += written;
-		size -= (size_t)written;
-		compressor->bytes += (uint64_t)written;
-	}
-	return 0;
+	if (ret == 0)
+		compressor->bytes += size;
+	return ret;
 }
 
 static int write_frame(struct rp_compressor *compressor, int fd)
@@ -109,7 +100,7 @@ static int write_frame(struct rp_compressor *compressor, int fd)
 		(uint32_t)size, (uint32_t)compressor->plain_bytes,
 	};
 	compressor->plain_bytes = 0;
-	return write_all(compressor, fd, compressor->compressed, size);
+	return put(compressor, fd, compressor->compressed, size);
 }
 
 int rp_compressor_write(struct rp_compressor *compressor, int fd, const void *bytes, size_t size)
@@ -142,12 +133,11 @@ int rp_compressor_end(struct rp_compressor *compressor, int fd, uint64_t *ret_by
 	memcpy(footer, &count, 4);
 	memcpy(footer + 5, &(uint32_t){ TABLE_MAGIC }, 4);
 	if (ret == 0)
-		ret = write_all(compressor, fd, header, sizeof(header));
+		ret = put(compressor, fd, header, sizeof(header));
 	if (ret == 0)
-		ret = write_all(compressor, fd, compressor->frames,
-				count * sizeof(struct zstd_frame));
+		ret = put(compressor, fd, compressor->frames, count * sizeof(struct zstd_frame));
 	if (ret == 0)
-		ret = write_all(compressor, fd, footer, sizeof(footer));
+		ret = put(compressor, fd, footer, sizeof(footer));
 	*ret_bytes = compressor->bytes;
 	return ret;
 }

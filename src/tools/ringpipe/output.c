@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "tools/ringpipe/output.h"
 #include "tools/ringpipe/display_text.h"
 #include "tools/ringpipe/tool.h"
@@ -80,30 +81,13 @@ int rp_output_begin(struct rp_output *output)
 	return output->regular && ftruncate(output->fd, 0) ? -errno : 0;
 }
 
-static int write_all(int fd, const void *bytes, size_t size)
-{
-	const char *at = bytes;
-
-	while (size) {
-		ssize_t written = write(fd, at, size);
-
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written < 0)
-			return -errno;
-		at += written;
-		size -= (size_t)written;
-	}
-	return 0;
-}
-
 int rp_output_write(struct rp_output *output, const void *bytes, size_t size)
 {
-	if (output->copy_fd && write_all(output->copy_fd, bytes, size) != 0)
+	if (output->copy_fd && rp_file_write(output->copy_fd, bytes, size) != 0)
 		rp_output_drop_copy(output);
 	if (output->compress)
 		return output->compress(output->compressor, output->fd, bytes, size);
-	return write_all(output->filter_fd >= 0 ? output->filter_fd : output->fd, bytes, size);
+	return rp_file_write(output->filter_fd >= 0 ? output->filter_fd : output->fd, bytes, size);
 }
 
 bool rp_output_filter_says(struct rp_output *output, char word)
