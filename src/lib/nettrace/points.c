@@ -4,6 +4,7 @@
 
 #include "nettrace/encoder_parts.h"
 #include "nettrace/event_header.h"
+#include "nettrace/thread_rows.h"
 
 /*
  * Losses that belong to no thread are the numbers of made-up capture threads, each good for
@@ -12,23 +13,15 @@
 #define LOST_THREAD (1ull << 63)
 #define LOST_STEP 0x7fffffffull
 
-/* A row of the Thread block: u16 size, index, process, thread. */
 int rp_encoder_put_thread_row(struct rp_encoder *encoder, uint32_t index, uint32_t process,
 			      uint64_t thread)
 {
-	uint8_t row[40], *p = row + 2;
-	uint16_t size;
+	uint8_t row[RP_THREAD_ROW_BYTES];
+	const size_t size = rp_thread_row_put(row, index, process, thread);
 
-	p = rp_wire_varint_put(p, index);
-	*p++ = RP_THREAD_PROCESS;
-	p = rp_wire_varint_put(p, process);
-	*p++ = RP_THREAD_ID;
-	p = rp_wire_varint_put(p, thread);
-	size = (uint16_t)(p - row - 2);
-	memcpy(row, &size, 2);
-	if (rp_outbuf_reserve(&encoder->thread_rows, (size_t)(p - row)) < 0)
+	if (rp_outbuf_reserve(&encoder->thread_rows, size) < 0)
 		return -ENOMEM;
-	rp_outbuf_put(&encoder->thread_rows, row, (size_t)(p - row));
+	rp_outbuf_put(&encoder->thread_rows, row, size);
 	return 0;
 }
 

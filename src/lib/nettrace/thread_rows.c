@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nettrace/event_header.h"
 #include "nettrace/format.h"
 
 #define ROWS_MAX (1u << 20)
@@ -82,6 +83,21 @@ static int insert(struct rp_thread_rows *rows, const struct rp_thread_row *row)
 	rows->rows[rows->count++] = *row;
 	slot->sequence = (uint32_t)rows->count;
 	return 0;
+}
+
+size_t rp_thread_row_put(uint8_t *row, uint64_t index, uint64_t process, uint64_t thread)
+{
+	uint8_t *p = row + 2;
+	uint16_t size;
+
+	p = rp_wire_varint_put(p, index);
+	*p++ = RP_THREAD_PROCESS;
+	p = rp_wire_varint_put(p, process);
+	*p++ = RP_THREAD_ID;
+	p = rp_wire_varint_put(p, thread);
+	size = (uint16_t)(p - row - 2);
+	memcpy(row, &size, sizeof(size));
+	return (size_t)(p - row);
 }
 
 int rp_thread_rows_add(struct rp_thread_rows *rows, struct rp_cursor row)

@@ -44,4 +44,14 @@ void rp_thread_rows_clear(struct rp_thread_rows *rows);
 
 void rp_thread_rows_fini(struct rp_thread_rows *rows);
 
+#define RP_THREAD_ROW_BYTES 40u
+
+/*
+ * Write a row of a Thread block: u16 size, index, process, thread.
+ * @row: RP_THREAD_ROW_BYTES bytes.
+ *
+ * Return: the number of bytes written.
+ */
+size_t rp_thread_row_put(uint8_t *row, uint64_t index, uint64_t process, uint64_t thread);
+
 #endif

@@ -19,17 +19,10 @@ struct label_range {
 static int put_row(struct rp_kernel_inject *inject, uint64_t index, uint64_t process,
 		   uint64_t thread)
 {
-	uint8_t row[40], *p = row + 2;
-	uint16_t size;
+	uint8_t row[RP_THREAD_ROW_BYTES];
+	const size_t size = rp_thread_row_put(row, index, process, thread);
 
-	p = rp_wire_varint_put(p, index);
-	*p++ = RP_THREAD_PROCESS;
-	p = rp_wire_varint_put(p, process);
-	*p++ = RP_THREAD_ID;
-	p = rp_wire_varint_put(p, thread);
-	size = (uint16_t)(p - row - 2);
-	memcpy(row, &size, sizeof(size));
-	return rp_inject_put_object(inject, RP_BLOCK_THREAD, row, (size_t)(p - row));
+	return rp_inject_put_object(inject, RP_BLOCK_THREAD, row, size);
 }
 
 /* The table has 32 bits for an index: 0 stands for the index of a row that is made here. */
