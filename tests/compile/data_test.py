@@ -9,13 +9,13 @@ compiler and linker in many ways. The program checks the tables that it register
 counter that a file uses is there once, complete, and every file has the same word. Then a file that
 only includes declarations is compiled with and without them: both have the same sections. TAP.
 """
-import concurrent.futures
 import os
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
+
+import tap
 
 C, CXX = ["-x", "c", "-std=c11"], ["-x", "c++", "-std=c++11"]
 COMPILERS = {"gcc": C, "g++": CXX, "clang": C, "clang++": CXX}
@@ -97,7 +97,7 @@ def idle(base, compiler, options):
         raise Refused(f"{found}, without declarations {expected}")
 
 
-def verdict(number, folder, job, arguments):
+def verdict(folder, number, _what, job, arguments):
     """What is wrong, '' for nothing, None where a compiler or linker is missing."""
     if not all(shutil.which(word) for word in arguments if isinstance(word, str)) or \
             MOLD in arguments[-1] and not os.access(MOLD[2:] + "/ld", os.X_OK):
@@ -117,24 +117,10 @@ def main():
             for first, second, ways in WAYS for options in ways]
     jobs += [("unused header", idle, (compiler, options))
              for compiler in COMPILERS for options in IDLE]
-    failed = False
-    print(f"TAP version 13\n1..{len(jobs)}")
-    with tempfile.TemporaryDirectory() as folder, \
-            concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        verdicts = list(pool.map(lambda row: verdict(row[0], folder, *row[1][1:]),
-                                 enumerate(jobs)))
-    for number, ((what, _, (*compilers, options)), wrong) in enumerate(zip(jobs, verdicts), 1):
-        name = (f"{number} - {what} of {' and '.join(compilers)} {' '.join(options)} has its data "
-                f"{'once' if what == 'program' else 'nowhere'}")
-        if wrong is None:
-            print(f"ok {name} # SKIP a compiler or linker is missing")
-        elif wrong:
-            failed = True
-            print(f"not ok {name}\n  ---\n  message: |")
-            print("".join(f"    {line}\n" for line in wrong.splitlines()) + "  ...")
-        else:
-            print(f"ok {name}")
-    sys.exit(failed)
+    names = [f"{what} of {' and '.join(compilers)} {' '.join(options)} has its data "
+             f"{'once' if what == 'program' else 'nowhere'}"
+             for what, _, (*compilers, options) in jobs]
+    sys.exit(tap.report(zip(names, tap.judge(jobs, verdict)), "a compiler or linker is missing"))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 
+import tap
+
 FUNCTIONS = ("write_texts", "write_lists", "write_structs")
 PLAIN = ["cmpq", "jne", "xor", "ret"]
 KEYED = ["jmp", "xor", "ret"]
@@ -65,21 +67,10 @@ def cases(directory, root, compiler):
 
 
 def main():
-    root = sys.argv[1]
-    number, failed = 0, False
-    print("TAP version 13")
     with tempfile.TemporaryDirectory() as directory:
-        for compiler in ("g++", "clang++"):
-            if not shutil.which(compiler):
-                continue
-            for name, wrong in cases(directory, root, compiler):
-                number += 1
-                print(f"{'not ok' if wrong else 'ok'} {number} - {compiler}: {name}")
-                for line in wrong.splitlines():
-                    print("# " + line)
-                failed = failed or bool(wrong)
-    print(f"1..{number}")
-    sys.exit(1 if failed or number == 0 else 0)
+        sys.exit(tap.report((f"{compiler}: {name}", wrong)
+                            for compiler in ("g++", "clang++") if shutil.which(compiler)
+                            for name, wrong in cases(directory, sys.argv[1], compiler)))
 
 
 if __name__ == "__main__":

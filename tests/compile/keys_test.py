@@ -6,13 +6,13 @@ usage: keys_test.py ROOT
 
 The program looks at its own table, changes the sites in it, and sees that no other was left. TAP.
 """
-import concurrent.futures
 import os
 import platform
 import shutil
 import subprocess
 import sys
-import tempfile
+
+import tap
 
 SECTIONS = ["-ffunction-sections", "-Wl,--gc-sections", "-Wl,-z,separate-code"]
 MOLD = "/usr/libexec/mold"  # as `ld`, since not every gcc knows it by -fuse-ld
@@ -67,22 +67,9 @@ def main():
         sys.exit(77)
     os.chdir(sys.argv[1])
     jobs = [(compiler, options) for compiler, ways in WAYS for options in ways]
-    failed = False
-    print(f"TAP version 13\n1..{len(jobs)}")
-    with tempfile.TemporaryDirectory() as folder, \
-            concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        verdicts = list(pool.map(lambda job: verdict(folder, job[0], *job[1]), enumerate(jobs)))
-    for number, ((compiler, options), wrong) in enumerate(zip(jobs, verdicts), 1):
-        name = f"{number} - program of {compiler[0]} {' '.join(options)} has all its sites"
-        if wrong is None:
-            print(f"ok {name} # SKIP no {compiler[0]}, or it cannot")
-        elif wrong:
-            failed = True
-            print(f"not ok {name}\n  ---\n  message: |")
-            print("".join(f"    {line}\n" for line in wrong.splitlines()) + "  ...")
-        else:
-            print(f"ok {name}")
-    sys.exit(failed)
+    names = [f"program of {compiler[0]} {' '.join(options)} has all its sites"
+             for compiler, options in jobs]
+    sys.exit(tap.report(zip(names, tap.judge(jobs, verdict)), "the compiler is missing, or cannot"))
 
 
 if __name__ == "__main__":

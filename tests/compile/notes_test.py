@@ -9,13 +9,13 @@ event that is fired, with the event's words where the page says, its semaphore i
 the last quarter of its enable word, in .probes, and its place at a nop of one byte: a longer one
 under a probe costs what lies below the stack pointer. Speaks TAP.
 """
-import concurrent.futures
 import os
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
+
+import tap
 
 X86 = ["%rdi", "%rsi", "%rdx", "%rcx", "%r8"] + [f"{8 * word}(%r9)" for word in range(5, 12)]
 ARM = [f"x{word}" for word in range(5)] + [f"[x5, {8 * word}]" for word in range(5, 12)]
@@ -131,23 +131,9 @@ def main():
     os.chdir(sys.argv[1])
     jobs = [(compiler, options, linked) for ways, linked in ((WAYS, True), (OBJECTS, False))
             for compiler, all_options in ways for options in all_options]
-    failed = False
-    print(f"TAP version 13\n1..{len(jobs)}")
-    with tempfile.TemporaryDirectory() as folder, \
-            concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        verdicts = list(pool.map(lambda job: verdict(folder, job[0], *job[1]), enumerate(jobs)))
-    for number, ((compiler, options, linked), wrong) in enumerate(zip(jobs, verdicts), 1):
-        name = (f"{number} - {'library' if linked else 'object'} of {compiler[0]} "
-                f"{' '.join(options)} has the right notes")
-        if wrong is None:
-            print(f"ok {name} # SKIP no {compiler[0]}, or it cannot")
-        elif wrong:
-            failed = True
-            print(f"not ok {name}\n  ---\n  message: |")
-            print("".join(f"    {line}\n" for line in wrong.splitlines()) + "  ...")
-        else:
-            print(f"ok {name}")
-    sys.exit(failed)
+    names = [f"{'library' if linked else 'object'} of {compiler[0]} {' '.join(options)} has the "
+             "right notes" for compiler, options, linked in jobs]
+    sys.exit(tap.report(zip(names, tap.judge(jobs, verdict)), "the compiler is missing, or cannot"))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ import shutil
 import subprocess
 import sys
 
+import tap
+
 GCC = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Wundef",
        "-Wcast-qual", "-Wcast-align", "-Wwrite-strings", "-Wredundant-decls", "-Wlogical-op",
        "-Wduplicated-cond", "-Wduplicated-branches", "-Wnull-dereference", "-Wdouble-promotion",
@@ -55,25 +57,18 @@ def cases(root):
             yield name, languages, [f"-DRP_STATIC_KEYS={keys}", sample], None
 
 
+def verdicts(root):
+    for name, languages, arguments, text in cases(root):
+        for program, language, standard, flags in COMPILERS:
+            if language not in languages or (standard == "c++11" and "facade" in name):
+                continue
+            command = [program, "-x", language, "-std=" + standard, *flags, *arguments]
+            yield (f"{program} as {standard} is content with {name}",
+                   compiled(root, command, text) if shutil.which(program) else None)
+
+
 def main():
-    root = sys.argv[1]
-    rows = [(*case, compiler) for case in cases(root) for compiler in COMPILERS
-            if compiler[1] in case[1] and not (compiler[2] == "c++11" and "facade" in case[0])]
-    print(f"TAP version 13\n1..{len(rows)}")
-    failed = False
-    for number, (name, _, arguments, text, compiler) in enumerate(rows, 1):
-        program, language, standard, flags = compiler
-        title = f"{number} - {program} as {standard} is content with {name}"
-        if not shutil.which(program):
-            print(f"ok {title} # SKIP no {program}")
-            continue
-        said = compiled(root, [program, "-x", language, "-std=" + standard, *flags, *arguments],
-                        text)
-        failed = failed or bool(said)
-        print(f"{'not ok' if said else 'ok'} {title}")
-        for line in said.splitlines():
-            print("# " + line)
-    sys.exit(1 if failed else 0)
+    sys.exit(tap.report(verdicts(sys.argv[1]), "no such compiler"))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ import shutil
 import subprocess
 import sys
 
+import tap
+
 COMPILERS = (('gcc', 'c', 'c11'), ('g++', 'c++', 'c++17'), ('clang', 'c', 'c11'),
              ('clang++', 'c++', 'c++17'))
 
@@ -53,21 +55,10 @@ def main():
     root = sys.argv[1]
     folder = sys.argv[2] if len(sys.argv) > 2 else 'tests/compile/refused'
     cases = sorted(name for name in os.listdir(os.path.join(root, folder)) if name.endswith('.c'))
-    print(f'TAP version 13\n1..{len(cases) * len(COMPILERS)}')
-    number, failed = 0, not cases
-    for case in cases:
-        for compiler in COMPILERS:
-            number += 1
-            name = f'{number} - {case[:-2]} is refused by {compiler[0]} as {compiler[2]}'
-            if not shutil.which(compiler[0]):
-                print(f'ok {name} # SKIP no {compiler[0]}')
-                continue
-            wrong = verdict(root, os.path.join(folder, case), compiler)
-            print(f'{"not ok" if wrong else "ok"} {name}')
-            for line in wrong.splitlines():
-                print(f'# {line}')
-            failed = failed or wrong
-    sys.exit(1 if failed else 0)
+    sys.exit(tap.report(((f'{case[:-2]} is refused by {compiler[0]} as {compiler[2]}',
+                          verdict(root, os.path.join(folder, case), compiler)
+                          if shutil.which(compiler[0]) else None)
+                         for case in cases for compiler in COMPILERS), 'no such compiler'))
 
 
 if __name__ == '__main__':
