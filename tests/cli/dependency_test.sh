@@ -9,23 +9,8 @@ set -uo pipefail
 source=$1 meson=$2 cc=$3 cxx=$4 sanitizers=$5
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-number=0
-failed=0
-
-# check WHAT COMMAND…: one line of TAP.
-check()
-{
-	local what=$1
-	shift
-	number=$((number + 1))
-	if "$@" >"$work/output" 2>&1; then
-		echo "ok $number - $what"
-	else
-		echo "not ok $number - $what"
-		sed 's/^/# /' "$work/output" | tail -n 40
-		failed=1
-	fi
-}
+# shellcheck source=tests/cli/tap.sh
+. "$source/tests/cli/tap.sh"
 
 # block LANGUAGE: prints README's first block of it.
 block()
@@ -109,5 +94,4 @@ check "the static library is used where it was asked for" \
 	eval '! uses_shared_library with-static && ! uses_shared_library libplugin.so'
 check "the program with the shared library is traced" trace_example with-shared
 check "the program with the static library is traced" trace_example with-static
-echo "1..$number"
-exit "$failed"
+finish

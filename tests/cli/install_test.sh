@@ -12,30 +12,8 @@ source=$1 build=$2 meson=$3 cc=$4 cxx=$5 sanitizers=$6
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/root
-number=0
-failed=0
-
-# check WHAT COMMAND…: one line of TAP.
-check()
-{
-	local what=$1
-	shift
-	number=$((number + 1))
-	if "$@" >"$work/output" 2>&1; then
-		echo "ok $number - $what"
-	else
-		echo "not ok $number - $what"
-		sed 's/^/# /' "$work/output" | head -n 40
-		failed=1
-	fi
-}
-
-# skip WHAT REASON
-skip()
-{
-	number=$((number + 1))
-	echo "ok $number - $1 # SKIP $2"
-}
+# shellcheck source=tests/cli/tap.sh
+. "$source/tests/cli/tap.sh"
 
 install_all()
 {
@@ -219,5 +197,4 @@ if command -v cmake >/dev/null; then
 else
 	skip "CMake finds the package" "no cmake"
 fi
-echo "1..$number"
-exit "$failed"
+finish
