@@ -19,6 +19,7 @@ import growth
 import measure
 import page
 import peers
+import record_cost
 import report
 from measure import figures, ratio, row
 from peers import lttng_session, lttng_user
@@ -340,6 +341,7 @@ SUITES = {
     'kernel': suite_kernel,
     'traced': suite_traced,
     'waits': suite_waits,
+    'record': record_cost.suite_record,
 }
 
 

@@ -15,6 +15,7 @@ import disassembly
 import exact
 import measure
 import page
+import record_cost
 import report
 import run
 
@@ -258,6 +259,33 @@ class Counters(unittest.TestCase):
             os.chmod(path, 0o755)
             with mock.patch.dict(os.environ, PATH=f'{folder}:{os.environ["PATH"]}'):
                 self.assertEqual(run.processor_counts('program'), {'instructions': 2})
+
+
+class RecordCost(unittest.TestCase):
+    def test_quantiles_are_those_of_students_distribution(self):
+        for freedom, expected in ((5, 2.015), (9, 1.833), (29, 1.699)):
+            self.assertAlmostEqual(record_cost.student(0.95, freedom), expected, places=2)
+
+    def test_upper_bound_is_above_the_mean_by_the_error_of_the_mean(self):
+        self.assertAlmostEqual(record_cost.upper_bound([1, 3] * 15), 2 + 1.699 * 1.017 / 30**0.5,
+                               places=2)
+        self.assertEqual(record_cost.upper_bound([4]), 4)
+
+    def test_processes_that_began_in_a_window_count_from_their_start(self):
+        self.assertEqual(record_cost.cpu_between({1: 10, 2: 5}, {1: 15, 3: 7}), 12)
+
+    def test_only_the_calmest_rounds_are_taken(self):
+        rounds = iter([(0.5, 'a'), (0.05, 'b'), (0.2, 'c'), (0.3, 'd')])
+        way = record_cost.Way('w')
+        with mock.patch.object(record_cost, 'run_round',
+                               lambda *_: next((other, {way: name}) for other, name in rounds)):
+            self.assertEqual(record_cost.run_pairs('', mock.MagicMock(), [way], 2, 1), 0.2)
+        self.assertEqual(way.windows, ['b', 'c'])
+
+    def test_memory_of_this_process_is_that_of_its_mappings(self):
+        with open('/proc/self/smaps_rollup', encoding='ascii') as file:
+            whole = int(re.search(r'^Pss: +(\d+)', file.read(), re.M).group(1)) << 10
+        self.assertLess(abs(record_cost.mappings_bytes(os.getpid()) / whole - 1), 0.1)
 
 
 class Page(unittest.TestCase):

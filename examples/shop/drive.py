@@ -102,12 +102,15 @@ def shop(binary, *options, **popen):
         yield Shop(process)
 
 
+def load_command(url, seconds, connections=16):
+    return ["wrk", "-t2", f"-c{connections}", f"-d{seconds}s",
+            "-s", os.path.join(HERE, "load.lua"), url]
+
+
 def load(url, seconds, connections=16):
     """Run wrk. Return requests per second."""
-    command = ["wrk", "-t2", f"-c{connections}", f"-d{seconds}s",
-               "-s", os.path.join(HERE, "load.lua"), url]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, check=False,
+    done = subprocess.run(load_command(url, seconds, connections), stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
                           timeout=seconds + DEADLINE_S)
     found = re.search(r"Requests/sec:\s*([\d.]+)", done.stdout)
     if done.returncode != 0 or not found:
