@@ -170,7 +170,7 @@ int main(void)
 	figure("1,000 silent clients: the server keeps", there, "");
 	report(without.asked_us, PAIRS * ASKS, "without them");
 	report(with.asked_us, PAIRS * ASKS, "with them");
-	report(behind_us, PAIRS, "right behind their connects");
+	report(behind_us, PAIRS, "right after their connects");
 	sort_rounds(ratios, PAIRS);
 	figure("event 32 B, with them / without, median of pairs", ratios[PAIRS / 2], "x");
 	figure("lost", (double)stats.lost, "events");

@@ -140,10 +140,10 @@ static const struct row {
 	{ "event with a string", run_text, true, 0 },
 	{ "event 512 B", run_blob512, true, 0 },
 	{ "event 32 B with activity id", run_activity, true, 0 },
-	{ "rdtsc, a long row", run_rdtsc, false, LONG },
-	{ "event 32 B, a long row", run_bytes32, true, LONG },
-	{ "event 32 B, coarse time, a long row", run_coarse, false, LONG },
-	{ "floor: the same section, a long row", run_floor, false, LONG },
+	{ "rdtsc, a long burst", run_rdtsc, false, LONG },
+	{ "event 32 B, a long burst", run_bytes32, true, LONG },
+	{ "event 32 B, coarse time, a long burst", run_coarse, false, LONG },
+	{ "floor: the same section, a long burst", run_floor, false, LONG },
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))

@@ -25,7 +25,7 @@ extern const unsigned int exact_way_count;
 
 void exact_ways_init(void);
 void exact_write_stack(void);
-/* Writes `count` events of a kind: "text", "turns", "activity"; any other is 32 bytes. */
+/* Writes `count` events of a kind: "text", "mixed", "activity"; any other is 32 bytes. */
 void exact_write_kind(const char *kind, unsigned int count);
 
 /*

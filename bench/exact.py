@@ -21,11 +21,11 @@ import disassembly
 import header
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-KEPT = os.path.join(HERE, 'exact.json')
+REFERENCE = os.path.join(HERE, 'exact.json')
 ANY = 'any machine'
 EVENTS = 100_000
-KINDS = {'bytes32': 'of 32 B', 'text': 'with a string', 'turns': 'of two kinds in turn',
-         'activity': 'with activity id'}
+KINDS = {'bytes32': 'of 32 B', 'text': 'with a string', 'activity': 'with activity id',
+         'mixed': 'of two alternating kinds'}
 TRIES = 20
 BLOCK = re.compile(b'\5\5\1.\0\0\0.\0\0\0.\0\0\0((?:Event|Metadata|Stack|SP)Block)\6', re.S)
 QUIET = {**os.environ, 'RINGPIPE_DIAGNOSTICS': '0', 'RINGPIPE_LTTNG': '0'}
@@ -52,7 +52,7 @@ def sites(_build):
             if numbers is None:
                 print(f'skipped: {version} cannot link with {" ".join(options)}')
                 numbers = (None, None, None)
-            for what, number in zip(('instructions', 'bytes', 'bytes out of the way'), numbers):
+            for what, number in zip(('instructions', 'bytes', 'bytes out of line'), numbers):
                 found[version][f'disabled event, {" ".join(options)}: {what}'] = number
     return found
 
@@ -171,7 +171,7 @@ def depends_on_chance(key, name):
     return key.endswith('fallback') and name.startswith('first event of a thread: instructions')
 
 
-def compare(found, kept):
+def compare(found, reference):
     """
     Print the differences, and how much was compared. A figure is None if it is not available, which
     was reported. Return (whether all figures match, compared).
@@ -179,7 +179,7 @@ def compare(found, kept):
     same, compared, unknown = True, 0, []
     for part, keys in found.items():
         for key, figures in keys.items():
-            known = kept.get(part, {}).get(key)
+            known = reference.get(part, {}).get(key)
             if known is None:
                 unknown.append(key)
                 continue
@@ -190,39 +190,40 @@ def compare(found, kept):
                 elif depends_on_chance(key, name) and name in figures:
                     continue
                 elif name not in figures:
-                    print(f'GONE    {key}: {name}: not found any more, kept is {before}')
+                    print(f'GONE    {key}: {name}: not found any more, reference is {before}')
                     same = False
                 elif now is None:
                     continue
                 elif before is None:
-                    print(f'NEW     {key}: {name}: {now}, and nothing is kept')
+                    print(f'NEW     {key}: {name}: {now}, without a reference')
                     same = False
                 else:
                     compared += 1
                     word = 'WORSE ' if now > before else 'BETTER'
-                    print(f'{word}  {key}: {name}: {now}, kept is {before}')
+                    print(f'{word}  {key}: {name}: {now}, reference is {before}')
                     same = False
     for key in unknown:
-        print(f'skipped: nothing is kept for {key}')
+        print(f'skipped: no reference for {key}')
     print(f'{compared} figures compared')
     return same, compared
 
 
-def accept(found, kept):
+def accept(found, reference):
     """Replace all stored figures of the same kind by those found."""
     for part, keys in found.items():
         for key, figures in keys.items():
-            kept.setdefault(part, {})[key] = {name: value for name, value in figures.items()
-                                              if value is not None}
-    with open(KEPT, 'w', encoding='utf-8') as opened:
-        json.dump(kept, opened, indent='\t', sort_keys=True)
+            reference.setdefault(part, {})[key] = {
+                name: value for name, value in figures.items() if value is not None}
+    with open(REFERENCE, 'w', encoding='utf-8') as opened:
+        json.dump(reference, opened, indent='\t', sort_keys=True)
         opened.write('\n')
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--accept', action='store_true', help='what is found is kept from now on')
+    parser.add_argument('--accept', action='store_true',
+                        help='store the figures as the new reference')
     parser.add_argument('build', help='a build directory')
     parser.add_argument('parts', nargs='*', metavar='part',
                         help=f'{", ".join(PARTS)} (default: all)')
@@ -236,14 +237,14 @@ def main():
             found[part] = PARTS[part](options.build)
         except Skip as reason:
             print(f'skipped: {part}: {reason}')
-    with open(KEPT, encoding='utf-8') as opened:
-        kept = json.load(opened)
+    with open(REFERENCE, encoding='utf-8') as opened:
+        reference = json.load(opened)
     if options.accept:
-        accept(found, kept)
+        accept(found, reference)
         return 0
-    same, compared = compare(found, kept)
+    same, compared = compare(found, reference)
     if not same:
-        print('\nIf it is meant to be so: scripts/bench --accept')
+        print('\nIf the difference is intended: scripts/bench --accept')
         return 1
     return 0 if compared else 77
 

@@ -222,7 +222,7 @@ void exact_start(void)
 		start("Bench-Many", RING, 0, 0);
 	start("Bench-Coarse", RING, RP_SESSION_COARSE, 0);
 	start("Bench-Causal", RING, RP_SESSION_CAUSAL, 0);
-	start("Bench-Patient", RING, 0, 1000);
+	start("Bench-Blocking", RING, 0, 1000);
 	start("Bench-Full", RP_SESSION_BUFFER_MIN, 0, 0);
 	start("Bench-Stalled", RP_SESSION_BUFFER_MIN, 0, 1000);
 	start("Bench-Stacked", RING, RP_SESSION_STACKS | RP_SESSION_NO_RUNDOWN, 0);

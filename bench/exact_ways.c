@@ -13,7 +13,7 @@ RP_PROVIDER(both, "Bench-Both");
 RP_PROVIDER(many, "Bench-Many");
 RP_PROVIDER(coarse, "Bench-Coarse");
 RP_PROVIDER(causal, "Bench-Causal");
-RP_PROVIDER(waiting, "Bench-Patient");
+RP_PROVIDER(waiting, "Bench-Blocking");
 RP_PROVIDER(full, "Bench-Full");
 RP_PROVIDER(stalled, "Bench-Stalled");
 RP_PROVIDER(stacked, "Bench-Stacked");
@@ -319,13 +319,13 @@ const struct exact_way exact_ways[] = {
 	WAY("event with a secret", secret, .writes = true),
 	WAY("event 512 B", blob512, .writes = true),
 	WAY("event 4,608 B", blob4608, .writes = true),
-	WAY("event behind a static key that is on", keyed, .writes = true),
-	WAY("event made at run time, one part", one_part, .writes = true),
-	WAY("event made at run time, four parts", four_parts, .writes = true),
+	WAY("event with an enabled static key", keyed, .writes = true),
+	WAY("dynamic event, one part", one_part, .writes = true),
+	WAY("dynamic event, four parts", four_parts, .writes = true),
 	WAY("event 32 B, overwriting", flight_run),
 	WAY("event 32 B, coarse time", coarse_run, .many = true),
 	WAY("event 32 B, causal", causal_run),
-	WAY("event 32 B, session that waits for room", waiting_run),
+	WAY("event 32 B, session that waits for space", waiting_run),
 	WAY("event 32 B, two sessions", both_run),
 	WAY("event 32 B, eight sessions", many_run),
 	WAY("event 32 B with a stack", with_stack),
@@ -335,8 +335,8 @@ const struct exact_way exact_ways[] = {
 	    .end = end_exported),
 	WAY("event 32 B, a tracer too", traced, .begin = begin_traced, .end = end_traced,
 	    .writes = true),
-	WAY("event lost, no room", full_run, .begin = begin_full),
-	WAY("event lost, waiting in vain", stalled_run, .begin = begin_stalled,
+	WAY("event lost, no space", full_run, .begin = begin_full),
+	WAY("event lost, wait timed out", stalled_run, .begin = begin_stalled,
 	    .end = end_stalled),
 	WAY("event lost, too big", too_big, .writes = true),
 	WAY("counter", count, .many = true),
@@ -347,7 +347,7 @@ const struct exact_way exact_ways[] = {
 	/* Last, because it would slow later ways down. */
 	WAY("event 32 B with activity id", bench_run, .begin = begin_activity, .writes = true),
 	WAY("event 32 B with two ids", bench_run, .begin = begin_related, .writes = true),
-	WAY("event made at run time, with a secret", part_with_secret, .begin = begin_secret,
+	WAY("dynamic event with a secret", part_with_secret, .begin = begin_secret,
 	    .end = end_secret, .writes = true, .once = true),
 };
 
@@ -376,7 +376,7 @@ void exact_write_stack(void)
 
 void exact_write_kind(const char *kind, unsigned int count)
 {
-	bool alternates = strcmp(kind, "turns") == 0;
+	bool alternates = strcmp(kind, "mixed") == 0;
 
 	if (strcmp(kind, "activity") == 0)
 		begin_activity();

@@ -35,19 +35,19 @@ def suite_many(build):
     curve('Enabled event by sessions', 'sessions', 'ns', {'sessions': curves['sessions']})
     first, more = curves['sessions'][0][1], each_more('session', curves['sessions'], 'ns')
     ok = row('each more session / the first', more / first, 'x', '<= 1', more <= first)
-    curve('Enabled event by threads that write at once', 'threads', 'ns',
-          {'threads at once': curves['threads at once']})
+    curve('Enabled event by threads that write simultaneously', 'threads', 'ns',
+          {'simultaneous threads': curves['simultaneous threads']})
     curve('A thread in all by threads', 'threads', 'us',
           {name: curves[name] for name in ('thread that writes once', 'thread that does not')})
     curve('Memory by threads', 'threads', 'kB',
           {'session and threads': curves['session and threads']})
     for what in ('events', 'providers'):
-        making = 'making an event' if what == 'events' else 'making a provider with an event'
+        making = 'creating an event' if what == 'events' else 'creating a provider with an event'
         curve(f'Making {what}', what, 'us', {making: curves[making]})
         curve(f'Start and stop by {what}', what, 'us',
               {f'{which} of a session': curves[f'{which} of a session, by {what}']
                for which in ('start', 'stop')})
-        each_more(f'{what[:-1]} that is switched on', curves[f'start of a session, by {what}'],
+        each_more(f'{what[:-1]} that is enabled', curves[f'start of a session, by {what}'],
                   'us')
     curve('Memory by events', 'events', 'kB', {'memory of events': curves['memory of events']})
     each_more('event', curves['memory of events'], 'kB')
@@ -93,7 +93,7 @@ def offer(build, target, rate, around=()):
                                        run['drain thread per event'][0]))
 
 
-def drain_beside_writer(name, found, limit=True):
+def compare_drain_with_writer(name, found, limit=True):
     """
     Add the CPU time per event of the drain thread and of the writer, and their floor. Return
     whether the drain thread needs no more than its target, if it has one.
@@ -120,8 +120,8 @@ def large_pages(build, folder):
     if subprocess.run([*mount, 'true'], check=False, stderr=subprocess.DEVNULL).returncode != 0:
         row(f'{name}: drain thread / writer', 'cannot run')
         return True
-    return drain_beside_writer(name, offer(build, os.path.join(folder, 'bench.nettrace'), 10,
-                                           mount))
+    found = offer(build, os.path.join(folder, 'bench.nettrace'), 10, mount)
+    return compare_drain_with_writer(name, found)
 
 
 def deliver(build, target, name):
@@ -137,11 +137,11 @@ def deliver(build, target, name):
             'events')
         points.append((found['offered'][0], found['drain thread per event'][0]))
         if rate == 10 and target != 'socket':
-            ok = drain_beside_writer(name, found, name == 'file on tmpfs')
+            ok = compare_drain_with_writer(name, found, name == 'file on tmpfs')
         most = rate if lost == 0 and whole else most
     found = offer(build, target, 0)
-    row(f'{name}, as fast as it goes: offered', found['offered'][0], 'M/s')
-    row(f'{name}, as fast as it goes: delivered', found['delivered'][0], 'M/s')
+    row(f'{name}, at full speed: offered', found['offered'][0], 'M/s')
+    row(f'{name}, at full speed: delivered', found['delivered'][0], 'M/s')
     row(f'{name}: bytes per event of 32 B', found['bytes per event'][0], 'B')
     return points, most, ok
 
@@ -178,7 +178,7 @@ def suite_stall(build):
                 found = figures([program(build, 'stall'), target, str(rate), str(ms)])
                 lost = found['missing in the file'][0]
                 points.append((ms, lost))
-                unreported += abs(lost - found['told in the file'][0])
+                unreported += abs(lost - found['reported in the file'][0])
                 unreported += abs(lost - found['lost'][0])
             bridged = max((ms for ms, lost in points if lost == 0), default=0)
             row(f'longest stall without a loss, 64 MB, {rate} M/s', bridged, 'ms')
@@ -186,18 +186,18 @@ def suite_stall(build):
         found = figures([program(build, 'stall'), target, '1',
                          *(('30', '100') if measure.QUICK else ('1000', '3000'))])
         row('1 M/s, stall of 1,000 ms, block mode: lost', found['lost'][0], 'events')
-        row('  writer held up, longest', found['longest batch'][0], 'ms')
+        row('  longest delay of the writer', found['longest batch'][0], 'ms')
     return row('lost in stalls, missing in the file', unreported, 'events', '0', unreported == 0)
 
 
 def suite_listener(build):
     found = figures([program(build, 'listener')])
-    curve('CPU of an event heard by listeners', 'listeners', 'ns',
+    curve('CPU of an event delivered to listeners', 'listeners', 'ns',
           {'listeners': found.curves['listeners']})
-    curve('CPU of an event heard by bytes', 'bytes', 'ns',
-          {name: found.curves[name] for name in ('listener', 'session to nowhere')})
-    row('heard, the least of all of these',
-        min(share for _, share in found.curves['heard by listeners']), '%')
+    curve('CPU of a delivered event by bytes', 'bytes', 'ns',
+          {name: found.curves[name] for name in ('listener', 'session without output')})
+    row('delivered, minimum of all of these',
+        min(share for _, share in found.curves['delivered to listeners']), '%')
     curve('Memory by listeners', 'listeners', 'kB',
           {'memory of listeners': found.curves['memory of listeners']})
     each_more('listener', found.curves['memory of listeners'], 'kB')

@@ -138,7 +138,8 @@ int main(void)
 	cpu = process_ns();
 	begun = now_ns();
 	sleep(2);
-	figure("looking after them", (process_ns() - cpu) / (now_ns() - begun) * 100, "% of a CPU");
+	figure("thread that checks them", (process_ns() - cpu) / (now_ns() - begun) * 100,
+	       "% of a CPU");
 	events_on();
 	return 0;
 }

@@ -88,7 +88,7 @@ static void *write_too(void *data)
 	return NULL;
 }
 
-static void report(const char *beside, const uint64_t *histogram, uint64_t most)
+static void report(const char *condition, const uint64_t *histogram, uint64_t most)
 {
 	static const double shares[] = { 0.5, 0.9, 0.99, 0.999, 0.9999 };
 	enum { SHARES = sizeof(shares) / sizeof(shares[0]) };
@@ -101,18 +101,18 @@ static void report(const char *beside, const uint64_t *histogram, uint64_t most)
 	for (unsigned int i = 0; i < BUCKETS && share < SHARES; i++) {
 		seen += histogram[i];
 		while (share < SHARES && (double)seen >= shares[share] * (double)count) {
-			snprintf(name, sizeof(name), "%s, p%g", beside, shares[share] * 100);
+			snprintf(name, sizeof(name), "%s, p%g", condition, shares[share] * 100);
 			figure(name, value_of(i) / ticks_per_ns, "ns");
-			figure_point(beside, 1 / (1 - shares[share]), value_of(i) / ticks_per_ns,
+			figure_point(condition, 1 / (1 - shares[share]), value_of(i) / ticks_per_ns,
 				     "ns");
 			share++;
 		}
 	}
-	snprintf(name, sizeof(name), "%s, longest", beside);
+	snprintf(name, sizeof(name), "%s, longest", condition);
 	figure(name, (double)most / ticks_per_ns, "ns");
 }
 
-static void measure(const char *beside, void *(*competitor)(void *data), unsigned int samples)
+static void measure(const char *condition, void *(*competitor)(void *data), unsigned int samples)
 {
 	static uint64_t histogram[BUCKETS];
 	uint64_t most = 0;
@@ -135,7 +135,7 @@ static void measure(const char *beside, void *(*competitor)(void *data), unsigne
 	__atomic_store_n(&stopping, true, __ATOMIC_RELAXED);
 	if (competitor)
 		pthread_join(thread, NULL);
-	report(beside, histogram, most);
+	report(condition, histogram, most);
 }
 
 int main(void)

@@ -100,7 +100,7 @@ static double measure(unsigned int count, size_t bytes)
 	cpu = others_cpu_ns() - before;
 	for (unsigned int i = 0; i < count; i++)
 		rp_listener_stop(list[i], NULL);
-	figure_point("heard by listeners", count,
+	figure_point("delivered to listeners", count,
 		     (double)heard / (double)(written * count) * 100, "%");
 	return heard ? cpu / (double)heard : 0;
 }
@@ -141,7 +141,7 @@ int main(void)
 		figure_point("listeners", *count, measure(*count, 32), "ns");
 	for (size_t bytes = 8; bytes <= sizeof(from); bytes *= 4) {
 		figure_point("listener", (double)bytes, measure(1, bytes), "ns");
-		figure_point("session to nowhere", (double)bytes, to_nowhere(bytes), "ns");
+		figure_point("session without output", (double)bytes, to_nowhere(bytes), "ns");
 	}
 	return 0;
 }

@@ -123,7 +123,7 @@ static void threads_at_once(struct rp_session *session, unsigned int count)
 		best = sum < best ? sum : best;
 		bench_settle(session, written += THREAD_EVENTS / count * count);
 	}
-	figure_point("threads at once", count, best, "ns");
+	figure_point("simultaneous threads", count, best, "ns");
 }
 
 static void *short_life(void *data)
@@ -215,7 +215,7 @@ static void events(unsigned int count)
 		make_events(list[used], some);
 		left -= some;
 	}
-	figure_point("making an event", count, (now_ns() - begun) / count / 1e3, "us");
+	figure_point("creating an event", count, (now_ns() - begun) / count / 1e3, "us");
 	figure_point("memory of events", count, (bench_resident_bytes() - before) / 1024, "kB");
 	start_and_stop("*", "by events", count);
 	for (unsigned int i = 0; i < used; i++)
@@ -238,7 +238,7 @@ static void providers(unsigned int count)
 			exit(1);
 		make_events(list[i], 1);
 	}
-	figure_point("making a provider with an event", count, (now_ns() - begun) / count / 1e3,
+	figure_point("creating a provider with an event", count, (now_ns() - begun) / count / 1e3,
 		     "us");
 	start_and_stop("*", "by providers", count);
 	for (unsigned int i = 0; i < count; i++)

@@ -76,7 +76,7 @@ static void sessions(void)
 	idle = bench_resident_bytes();
 	for (unsigned int i = 0; i < SESSION_BYTES / 8; i++)
 		bench_bytes32(i, i, i, i);
-	figure("a session of 1 MB, written full, more than that",
+	figure("a full session of 1 MB, beyond an idle one",
 	       (bench_resident_bytes() - idle) / RP_SESSIONS_MAX / 1024, "kB");
 	while (have > 0)
 		rp_session_stop(list[--have], NULL);

@@ -73,8 +73,8 @@ MORE = (
      '[lifecycle: start, 10,000 events, best]; [lifecycle: stop, 10,000 events, best] ms', ''),
     ('event of 32 bytes without restartable sequences', '',
      '[enabled: event 32 B without rseq / rdtsc] × `rdtsc`'),
-    ('event of 32 bytes behind a static key that is on', '[keys: event 32 B, static key on] ns',
-     '[keys: event 32 B, static key on / event 32 B, load and branch on] × behind a load '
+    ('event of 32 bytes with an enabled static key', '[keys: event 32 B, static key on] ns',
+     '[keys: event 32 B, static key on / event 32 B, load and branch on] × with a load '
      'and a branch'),
     ('each more integer; string of 16 bytes; frame of a stack',
      '[sizes: each more integer]; [sizes: each more string of 16 bytes]; [stacks: each '
@@ -83,15 +83,15 @@ MORE = (
      'memcpy of as much: [sizes: memcpy, 65,500 bytes] ns'),
     (".NET's EventPipe with stacks", '[peers: .NET EventPipe, with stacks] ns at best',
      '[peers: .NET EventPipe, with stacks / ringpipe, medians] × of medians'),
-    ('64 threads at once on two CPUs', '[many: threads at once, 64 threads] ns',
-     'one: [many: threads at once, 1 threads] ns'),
+    ('64 simultaneous threads on two CPUs', '[many: simultaneous threads, 64 threads] ns',
+     'one: [many: simultaneous threads, 1 threads] ns'),
     ('counter; histogram', '[counters: counter]; [counters: histogram] ns',
      '[counters: counter / relaxed atomic add] × a relaxed atomic add'),
     ('drain thread, the same to tmpfs of large pages',
      '[delivery: file on tmpfs of large pages: drain thread / writer] × the writer',
      'write(2) and a copy from the other CPU alone: '
      '[delivery: file on tmpfs of large pages: write(2) and that copy alone / writer] ×'),
-    ('event heard by a listener', '[listener: listeners, 1 listeners] ns',
+    ('event delivered to a listener', '[listener: listeners, 1 listeners] ns',
      'by each of 40: [listener: listeners, 40 listeners] ns'),
     ('start; stop with 39 other sessions',
      '[starts: start, by sessions, 40 sessions]; '

@@ -9,7 +9,7 @@ import subprocess
 
 from measure import number
 
-TARGETS = '## What was to be reached'
+TARGETS = '## Targets'
 
 
 def first_line(*command):

@@ -101,7 +101,7 @@ def suite_disabled(build):
             worst[disassembly.KEYS in options].append(added[0])
             row(what, added[0], 'instr')
             row('  code at the site', added[1], 'B')
-            row('  code out of the way', added[2], 'B')
+            row('  code out of line', added[2], 'B')
             row('  cache lines of data', added[3], 'lines')
     for with_keys, what, most in ((False, 'disabled event, the worst of these', 2),
                                   (True, 'disabled event with static keys, the worst', 1)):
@@ -127,8 +127,9 @@ def suite_enabled(build):
             ratio(found, name, 'rdtsc')
     ok &= ratio(found, 'event 32 B, coarse time', 'rdtsc', limit=0.5)
     for name in ('event 32 B', 'event 32 B, coarse time', 'floor: the same section'):
-        if f'{name}, a long row' in found.rounds:
-            ratio(found, f'{name}, a long row', 'rdtsc, a long row', f'{name} / rdtsc, a long row')
+        if f'{name}, a long burst' in found.rounds:
+            ratio(found, f'{name}, a long burst', 'rdtsc, a long burst',
+                  f'{name} / rdtsc, a long burst')
     ok &= ratio(found, 'event 32 B, overwriting', 'event 32 B', limit=1.1)
     rounds = {} if measure.QUICK else {'BENCH_ROUNDS': '1000'}
     fallback = figures([os.path.join(build, 'bench', 'bench-enabled')],
@@ -155,12 +156,12 @@ def suite_counters(build):
     curves = figures([os.path.join(build, 'bench', 'bench-series')]).curves
     measure.curve('A counter by its series', 'series', 'ns', {
         name: curves[name] for name in
-        ('made', 'counted, kept by the program', 'counted, found by its tag')})
+        ('made', 'counted, by a stored pointer', 'counted, by its tag')})
     measure.curve('Reading a counter by its series', 'series', 'us',
                   {'all read': curves['all read']})
     measure.each_more('series', curves['all read'], 'us')
-    measure.curve('Telling counters', 'counters', 'ns',
-                  {'telling a counter': curves['telling a counter']})
+    measure.curve('Emitting counters', 'counters', 'ns',
+                  {'emitting a counter': curves['emitting a counter']})
     fallback = figures([os.path.join(build, 'bench', 'bench-counters')],
                        env={**no_rseq(), 'BENCH_ROUNDS': '3'})
     ratio(fallback, 'counter', 'relaxed atomic add', 'counter without rseq / relaxed atomic add')
@@ -200,7 +201,7 @@ def suite_stacks(build):
 def suite_clients(build):
     found = figures([os.path.join(build, 'bench', 'bench-clients')])
     limits = {'ProcessInfo with them, worst': 100000,
-              'ProcessInfo right behind their connects, median': 100000,
+              'ProcessInfo right after their connects, median': 100000,
               'event 32 B, with them / without, median of pairs': 1.1}
     ok = True
     for name, (value, unit) in found.items():
@@ -355,7 +356,7 @@ def run_suite(name, build):
         ok = SUITES[name](build)
     except Exception as error:	# an unexpected failure must not stop the other suites
         traceback.print_exc()
-        row('the suite broke off', str(error).replace('|', '/'), ok=False)
+        row('the suite failed', str(error).replace('|', '/'), ok=False)
         ok = False
     return suite.end(), ok
 

@@ -19,58 +19,59 @@ import record_cost
 import report
 import run
 
-KEPT = {'steps': {'any machine': {'calls': 0}, 'gcc 12.2.0': {'instructions': 2}},
-        'file': {'any machine': {'bytes': 33}}}
+REFERENCE = {'steps': {'any machine': {'calls': 0}, 'gcc 12.2.0': {'instructions': 2}},
+             'file': {'any machine': {'bytes': 33}}}
 
 
 def compare(**found):
     """Return (whether all matched, figures compared, printed text)."""
     with contextlib.redirect_stdout(io.StringIO()) as output:
-        same, compared = exact.compare(found, KEPT)
+        same, compared = exact.compare(found, REFERENCE)
     return same, compared, output.getvalue()
 
 
 class Gate(unittest.TestCase):
-    def test_what_is_as_kept_passes(self):
-        self.assertEqual(compare(**KEPT)[:2], (True, 3))
+    def test_figure_equal_to_the_reference_passes(self):
+        self.assertEqual(compare(**REFERENCE)[:2], (True, 3))
 
-    def test_what_got_worse_fails_and_prints_both(self):
+    def test_worse_figure_fails_and_both_are_printed(self):
         same, _, output = compare(steps={'gcc 12.2.0': {'instructions': 3}})
         self.assertFalse(same)
-        self.assertIn('WORSE   gcc 12.2.0: instructions: 3, kept is 2', output)
+        self.assertIn('WORSE   gcc 12.2.0: instructions: 3, reference is 2', output)
 
-    def test_what_got_better_fails_until_it_is_accepted(self):
+    def test_better_figure_fails_until_it_is_accepted(self):
         same, _, output = compare(steps={'gcc 12.2.0': {'instructions': 1}})
         self.assertFalse(same)
         self.assertIn('BETTER', output)
 
-    def test_figure_nobody_kept_fails(self):
+    def test_figure_without_a_reference_fails(self):
         self.assertFalse(compare(steps={'any machine': {'calls': 0, 'allocations': 0}})[0])
 
-    def test_figure_that_is_not_there_any_more_fails(self):
+    def test_missing_figure_fails(self):
         same, _, output = compare(steps={'gcc 12.2.0': {}})
         self.assertFalse(same)
-        self.assertIn('GONE    gcc 12.2.0: instructions: not found any more, kept is 2', output)
+        self.assertIn('GONE    gcc 12.2.0: instructions: not found any more, reference is 2',
+                      output)
 
-    def test_figure_that_cannot_be_had_here_is_passed_over(self):
+    def test_unavailable_figure_is_skipped(self):
         self.assertEqual(compare(steps={'gcc 12.2.0': {'instructions': None}})[:2], (True, 0))
 
-    def test_what_another_part_counts_is_not_missed(self):
+    def test_figures_of_other_parts_are_not_required(self):
         self.assertEqual(compare(file={'any machine': {'bytes': 33}})[:2], (True, 1))
 
     def test_unknown_compiler_is_skipped_with_the_reason(self):
         same, compared, output = compare(steps={'gcc 99': {'instructions': 9}})
         self.assertEqual((same, compared), (True, 0))
-        self.assertIn('skipped: nothing is kept for gcc 99', output)
+        self.assertIn('skipped: no reference for gcc 99', output)
 
     def test_every_way_has_recorded_values(self):
         """A way without an accepted figure is reported only by the test that runs it."""
-        with open(exact.KEPT, encoding='utf-8') as opened:
-            kept = json.load(opened)['steps']
+        with open(exact.REFERENCE, encoding='utf-8') as opened:
+            reference = json.load(opened)['steps']
         with open(os.path.join(exact.HERE, 'exact_ways.c'), encoding='utf-8') as opened:
             ways = re.findall(r'\tWAY\("([^"]+)"', opened.read())
         self.assertGreater(len(ways), 30)
-        for key, figures in kept.items():
+        for key, figures in reference.items():
             for way in ways if 'library' in key else ():
                 if way != 'nothing':
                     self.assertIn(f'{way}: instructions', figures, key)
@@ -90,7 +91,7 @@ class Disassembly(unittest.TestCase):
     def test_straight_path_ends_with_the_first_return(self):
         self.assertEqual(disassembly.straight(disassembly.instructions(self.TEXT, 'f')), (3, 11))
 
-    def test_whole_function_has_its_part_out_of_the_way_and_no_padding(self):
+    def test_whole_function_includes_its_cold_part_and_no_padding(self):
         self.assertEqual(disassembly.whole(disassembly.instructions(self.TEXT, 'f')), 16)
 
     def test_word_of_the_gate_is_one_place_in_memory(self):
@@ -163,7 +164,7 @@ class Report(unittest.TestCase):
                        'spread': [], 'growth': ''}]
         return suite
 
-    def test_run_of_one_suite_keeps_what_was_known_of_others(self):
+    def test_run_of_one_suite_preserves_the_results_of_others(self):
         with tempfile.TemporaryDirectory() as folder:
             for suite in (self.suite('two', 2.0), self.suite('one', 1.0),
                           self.suite('two', 'not here')):
@@ -230,7 +231,7 @@ class Runner(unittest.TestCase):
     def test_suite_that_breaks_off_says_so_and_others_go_on(self):
         status, written, page = self.run_suites(one=broken, two=one_figure)
         self.assertEqual((status, written), (1, ['one', 'two']))
-        self.assertIn('| the suite broke off | no such daemon |', page)
+        self.assertIn('| the suite failed | no such daemon |', page)
 
     def test_what_ended_before_an_interruption_is_written(self):
         status, written, _ = self.run_suites(one=one_figure, two=interrupted, three=one_figure)
@@ -307,7 +308,7 @@ class Page(unittest.TestCase):
     def test_table_of_another_machine_stays(self):
         results = {}
         self.assertEqual(page.with_table(self.PAGE, 'results/other', results), self.PAGE)
-        self.assertIn('| 64 threads at once on two CPUs | not taken ns | one: not taken ns |',
+        self.assertIn('| 64 simultaneous threads on two CPUs | not taken ns | one: not taken ns |',
                       page.with_table(self.PAGE, 'results/kind', results))
 
 

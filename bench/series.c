@@ -81,9 +81,9 @@ static void series(void)
 		}
 		made = (now_ns() - begun) / some;
 		figure_point("made", count, made, "ns");
-		figure_point("counted, kept by the program", count,
+		figure_point("counted, by a stored pointer", count,
 			     best_of(count_one_by_one, count) / COUNTS, "ns");
-		figure_point("counted, found by its tag", count,
+		figure_point("counted, by its tag", count,
 			     best_of(find_one_by_one, count) / (COUNTS / 10), "ns");
 		figure_point("all read", count, best_of(read_all, count) / 1e3, "us");
 	}
@@ -132,7 +132,7 @@ static void report(unsigned int count)
 	rp_session_get_stats(session, &stats);
 	cpu = others_cpu_ns() - cpu;
 	rp_session_stop(session, NULL);
-	figure_point("telling a counter", count,
+	figure_point("emitting a counter", count,
 		     cpu / (double)(stats.delivered - before.delivered), "ns");
 }
 

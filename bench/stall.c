@@ -120,7 +120,7 @@ int main(int argc, char **argv)
 	figure("offered", (double)offered, "events");
 	figure("lost", (double)stats.lost, "events");
 	figure("missing in the file", (double)(offered - seen), "events");
-	figure("told in the file", (double)reported, "events");
+	figure("reported in the file", (double)reported, "events");
 	figure("longest batch", longest / 1e6, "ms");
 	return 0;
 }

@@ -50,7 +50,7 @@ static void start_and_stop(const char *what, unsigned int x, size_t buffer_bytes
 	figure_point(curve, x, stop / 1e3, "us");
 }
 
-static void beside_sessions(void)
+static void with_sessions(void)
 {
 	static const unsigned int counts[] = { 1, 2, 4, 8, 16, 32, RP_SESSIONS_MAX };
 	struct rp_session *list[RP_SESSIONS_MAX];
@@ -84,7 +84,7 @@ static void *write_often(void *data)
 	return NULL;
 }
 
-static void beside_writers(void)
+static void with_writers(void)
 {
 	struct rp_session *session = bench_start("Bench-Other", "/dev/null", 1u << 20, 0);
 	pthread_t list[WRITERS_MAX];
@@ -129,7 +129,7 @@ static void wait_for(sem_t *semaphore, unsigned int count)
 }
 
 /* Threads that are alive simultaneously; each writes one event. */
-static void beside_threads(unsigned int count)
+static void with_threads(unsigned int count)
 {
 	pthread_t *list = calloc(count, sizeof(*list));
 	struct rp_session *session;
@@ -175,12 +175,12 @@ int main(int argc, char **argv)
 
 	sem_init(&ready, 0, 0);
 	sem_init(&wrote, 0, 0);
-	beside_sessions();
+	with_sessions();
 	with_space();
-	beside_writers();
+	with_writers();
 	fflush(stdout);
 	for (unsigned int count = 1; count <= most; count *= 10) {
-		beside_threads(count);
+		with_threads(count);
 		fflush(stdout);
 	}
 	return 0;
