@@ -36,7 +36,7 @@ nothing_else_is_installed()
 	library+='|lib.*/pkgconfig/ringpipe\.pc'
 	library+='|lib.*/cmake/ringpipe/ringpipeConfig(Version)?\.cmake'
 	local rest='bin/ringpipe|include/ringpipe/.*\.h(pp)?|man/man[137]/[A-Za-z_]+\.[137]'
-	rest+='|libexec/ringpipe-(dump|bpf|kernel|record)'
+	rest+='|libexec/ringpipe-(dump|bpf|kernel|record|symbolize)'
 	local completions='bash-completion/completions/ringpipe|zsh/site-functions/_ringpipe'
 	completions+='|fish/vendor_completions.d/ringpipe.fish'
 	! find "$root" -type f | grep -v -E \

@@ -34,6 +34,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	for (int form = RP_TRACE_FORM_V4; form <= RP_TRACE_FORM_PLAIN; form++) {
 		struct rp_output output = { .filter_fd = -1, .fd = memfd_create("trace", 0) };
+		const struct rp_trace_convert_plan plan = {
+			.form = (enum rp_trace_form)form, .output = &output,
+		};
 		struct rp_trace_convert_result result;
 		struct rp_reader *reader;
 		int error;
@@ -42,8 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 			close(output.fd);
 			return 0;
 		}
-		if (rp_trace_convert(reader, (enum rp_trace_form)form, &output, NULL, NULL,
-				     &result, &error) != 1)
+		if (rp_trace_convert(reader, &plan, &result, &error) != 1)
 			check(output.fd, &result);
 		rp_reader_close(reader);
 		close(output.fd);

@@ -3,6 +3,7 @@
 killed, or have no space."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import unittest
@@ -46,6 +47,30 @@ class Archives(Case):
                              host.read())
             self.assertEqual(len(set(archive.namelist())), len(archive.namelist()))
         self.assertEqual(os.listdir(os.path.dirname(self.path)), ["a.zip"])
+
+    def test_names_that_a_stripped_program_lacks_are_added_afterwards(self):
+        folder = os.path.dirname(self.trace)
+        stripped, named = os.path.join(folder, "stripped"), os.path.join(folder, "n.nettrace")
+        shutil.copy(HOST, stripped)
+        subprocess.run(["strip", stripped], check=True)
+        self.record("--", stripped, "500")
+
+        def hottest(path):
+            report = subprocess.run([TOOL, "report", "--format", "json", path], check=True,
+                                    stdout=subprocess.PIPE, timeout=PATIENCE).stdout
+            return {row["function"] for row in json.loads(report)["hot_functions"]
+                    if row["process"] == "stripped"}
+
+        self.assertNotIn("innermost", hottest(self.trace))
+        os.mkdir(os.path.join(folder, "symbols"))
+        shutil.copy(HOST, os.path.join(folder, "symbols", "stripped"))
+        subprocess.run([TOOL, "symbolize", self.trace, "-o", named, "--symbols",
+                        os.path.join(folder, "symbols")], check=True, timeout=PATIENCE,
+                       stderr=subprocess.DEVNULL)
+        self.assertIn("innermost", hottest(named))
+        events, summary = events_of(named)
+        self.assertTrue([event for event in events if event["event"] == "cpu" and "innermost" in
+                         [frame["method"] for frame in event["stack"]]], summary)
 
     def test_an_existing_archive_is_kept_unless_forced(self):
         with open(os.path.join(os.path.dirname(self.trace), "a.zip"), "w",

@@ -13,7 +13,6 @@
 #include "tools/ringpipe/display_text.h"
 #include "tools/ringpipe/input.h"
 #include "tools/ringpipe/progress.h"
-#include "tools/ringpipe/report.h"
 #include "tools/ringpipe/signals.h"
 #include "tools/ringpipe/tool.h"
 #include "tools/ringpipe/trace_convert.h"
@@ -72,7 +71,7 @@ static int explain(const struct conversion *conversion, int ret, int output_erro
 	}
 	if (ret)
 		rp_tool_error("%s: %s; %s has the events before that", conversion->input.path,
-			      rp_report_explain(conversion->reader, ret, buffer, sizeof(buffer)),
+			      rp_input_explain(conversion->reader, ret, buffer, sizeof(buffer)),
 			      path);
 	if (result->cut)
 		rp_tool_error("%s: the payloads of %s events are too large and were cut", path,
@@ -82,15 +81,18 @@ static int explain(const struct conversion *conversion, int ret, int output_erro
 
 static int convert(struct conversion *conversion, const struct rp_tool_options *options)
 {
+	const struct rp_trace_convert_plan plan = {
+		.form = conversion->form, .output = &conversion->output.output,
+		.tick = tick, .data = conversion,
+	};
 	struct rp_trace_convert_result result;
 	int ret, output_error = rp_output_begin(&conversion->output.output), status;
 
 	rp_progress_begin(&conversion->progress, options->given & RP_OPTION_QUIET);
 	/* At the limit of the file size, write(2) then fails, and this process survives. */
 	signal(SIGXFSZ, SIG_IGN);
-	ret = output_error ? 1 : rp_trace_convert(conversion->reader, conversion->form,
-						  &conversion->output.output, tick, conversion,
-						  &result, &output_error);
+	ret = output_error ? 1 : rp_trace_convert(conversion->reader, &plan, &result,
+						  &output_error);
 	rp_progress_end(&conversion->progress);
 	if (!output_error)
 		output_error = rp_trace_output_close(&conversion->output);

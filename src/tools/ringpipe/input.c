@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -152,4 +153,22 @@ void rp_input_close(struct rp_input *input)
 	input->fd = -1;
 	rp_decompressor_destroy(input->decompressor);
 	input->decompressor = NULL;
+}
+
+const char *rp_input_explain(const struct rp_reader *reader, int error, char *buffer,
+			      size_t size)
+{
+	const char *said = rp_reader_error(reader), *offset = strstr(said, " at offset ");
+
+	if (error == 0)
+		return NULL;
+	if (error == -ENODATA)
+		snprintf(buffer, size, "the trace stops before its end%s", offset ? offset : "");
+	else if (error == -EBADMSG)
+		snprintf(buffer, size, "the trace is damaged%s%s", *said ? ": " : "", said);
+	else if (error == -EPROTONOSUPPORT)
+		snprintf(buffer, size, "%s", said);
+	else
+		snprintf(buffer, size, "%s", strerror(-error));
+	return buffer;
 }

@@ -40,4 +40,7 @@ ssize_t rp_input_read(void *input, void *buffer, size_t size);
 /* Call it after rp_reader_close(). */
 void rp_input_close(struct rp_input *input);
 
+/* NULL on success, else a sentence for the user, which may be stored in the buffer. */
+const char *rp_input_explain(const struct rp_reader *reader, int error, char *buffer, size_t size);
+
 #endif

@@ -11,6 +11,7 @@
 #include "tools/ringpipe/bpf_options.h"
 #include "tools/ringpipe/complete.h"
 #include "tools/ringpipe/record_options.h"
+#include "tools/ringpipe/symbolize_options.h"
 #include "tools/ringpipe/tool.h"
 
 /* The headings of the help, in the order of the commands. */
@@ -229,6 +230,23 @@ static const struct rp_tool_command commands[] = {
 		.operands_max = -1,
 		.is_binary = true,
 		.run = rp_command_merge,
+	},
+	{
+		.name = "symbolize",
+		.task = record,
+		.arguments = "FILE",
+		.help = "add the names of functions to a trace of the machine",
+		.notes = "The trace states the build ids of its files. The command finds them, or\n"
+			 "their debug files, on this machine: in --symbols, at their own paths,\n"
+			 "in /usr/lib/debug, and on the servers in DEBUGINFOD_URLS. It adds the\n"
+			 "functions that the stacks of the trace lack, and lists the files that\n"
+			 "it did not find.\n",
+		.examples = "symbolize machine.nettrace -o named.nettrace --symbols binaries\n",
+		.options = RP_SYMBOLIZE_OPTIONS,
+		.operands_min = 1,
+		.operands_max = 1,
+		.is_binary = true,
+		.run = rp_command_symbolize,
 	},
 	{
 		.name = "flight start",

@@ -13,7 +13,6 @@
 #include "tools/ringpipe/display_text.h"
 #include "tools/ringpipe/input.h"
 #include "tools/ringpipe/progress.h"
-#include "tools/ringpipe/report.h"
 #include "tools/ringpipe/signals.h"
 #include "tools/ringpipe/target.h"
 #include "tools/ringpipe/tool.h"
@@ -95,6 +94,9 @@ static char *find_name(const struct merged_file *part)
 static int convert_part(struct merged_file *part, struct rp_reader *reader)
 {
 	struct rp_output spool = { .path = part->path, .filter_fd = -1, .status_fd = -1 };
+	const struct rp_trace_convert_plan plan = {
+		.form = RP_TRACE_FORM_PLAIN, .output = &spool,
+	};
 	struct rp_trace_convert_result result;
 	int output_error = 0;
 
@@ -106,8 +108,7 @@ static int convert_part(struct merged_file *part, struct rp_reader *reader)
 		return spool.fd;
 	}
 	/* A damaged trace ends at the damage, which the scan has seen. */
-	(void)rp_trace_convert(reader, RP_TRACE_FORM_PLAIN, &spool, NULL, NULL, &result,
-			       &output_error);
+	(void)rp_trace_convert(reader, &plan, &result, &output_error);
 	if (output_error)
 		rp_tool_error("cannot write %s: %s", part->merge->output.output.path,
 			      strerror(-output_error));
@@ -136,7 +137,7 @@ static int scan_part(struct merged_file *part)
 			ret = -ENOMEM;
 		if (part->error && part->error != -ECANCELED)
 			rp_tool_error("%s: %s; the merged trace has the events before that",
-				      part->path, rp_report_explain(reader, part->error, buffer,
+				      part->path, rp_input_explain(reader, part->error, buffer,
 								    sizeof(buffer)));
 	}
 	rp_reader_close(reader);

@@ -240,6 +240,12 @@ static int take_archive(struct rp_tool_options *options, const char *value)
 	return 0;
 }
 
+static int take_symbols(struct rp_tool_options *options, const char *value)
+{
+	options->symbols = value;
+	return 0;
+}
+
 static const struct rp_option options_table[] = {
 	{ RP_OPTION_PID, 'p', "process-id", "PID", "the process to trace", take_pid },
 	{ RP_OPTION_NAME, 'n', "name", "NAME",
@@ -299,6 +305,9 @@ static const struct rp_option options_table[] = {
 	  "and the messages; without -o, nothing else remains", take_archive },
 	{ RP_OPTION_BINARIES, 0, "binaries", NULL,
 	  "add the programs and libraries in the trace to the archive", NULL },
+	{ RP_OPTION_SYMBOLS, 0, "symbols", "DIRECTORY[:…]",
+	  "search these first: for .build-id/xx/yyyy as in an archive of\n"
+	  "record, .build-id/xx/yyyy.debug, and files by their names", take_symbols },
 	{ RP_OPTION_QUIET, 'q', "quiet", NULL, "print no progress and no summary", NULL },
 	{ RP_OPTION_EVENTS, 0, "events", NULL, "print each event instead of a summary", NULL },
 	{ RP_OPTION_OWN_EVENTS, 0, "events", NULL,

@@ -110,3 +110,9 @@ int rp_command_record(const struct rp_tool_options *options)
 	(void)options;
 	return run("record", "ringpipe-record", "elfutils, or not for x86-64");
 }
+
+int rp_command_symbolize(const struct rp_tool_options *options)
+{
+	(void)options;
+	return run("symbolize", "ringpipe-symbolize", "elfutils");
+}

@@ -10,24 +10,6 @@
 #include "tools/ringpipe/display_text.h"
 #include "tools/ringpipe/tool.h"
 
-const char *rp_report_explain(const struct rp_reader *reader, int error, char *buffer,
-			      size_t size)
-{
-	const char *said = rp_reader_error(reader), *offset = strstr(said, " at offset ");
-
-	if (error == 0)
-		return NULL;
-	if (error == -ENODATA)
-		snprintf(buffer, size, "the trace stops before its end%s", offset ? offset : "");
-	else if (error == -EBADMSG)
-		snprintf(buffer, size, "the trace is damaged%s%s", *said ? ": " : "", said);
-	else if (error == -EPROTONOSUPPORT)
-		snprintf(buffer, size, "%s", said);
-	else
-		snprintf(buffer, size, "%s", strerror(-error));
-	return buffer;
-}
-
 static int report_summary(struct rp_reader *reader, const char *path,
 			  const struct rp_tool_options *options)
 {
@@ -36,7 +18,7 @@ static int report_summary(struct rp_reader *reader, const char *path,
 	int ret = rp_summary_read(reader, NULL, NULL, &summary), status;
 	struct rp_summary_view view = {
 		.path = path,
-		.error = rp_report_explain(reader, ret, buffer, sizeof(buffer)),
+		.error = rp_input_explain(reader, ret, buffer, sizeof(buffer)),
 		.top = options->top,
 		.all = options->given & RP_OPTION_ALL,
 	};

@@ -9,9 +9,6 @@
 
 #include "tools/ringpipe/tool.h"
 
-/* NULL on success, else a sentence for the user, which may be stored in the buffer. */
-const char *rp_report_explain(const struct rp_reader *reader, int error, char *buffer, size_t size);
-
 /*
  * Print each event on standard output. `path` names the trace in messages. `file`, or NULL, is read
  * first for the names of functions, which are at its end. Return: the exit status.

@@ -4,6 +4,7 @@
  * has a header, and the fields of an event in one column as JSON. A trace has millions of events,
  * so this file writes them directly, without struct rp_rows.
  */
+#include "tools/ringpipe/input.h"
 #include "tools/ringpipe/report.h"
 
 #include <errno.h>
@@ -393,7 +394,7 @@ int rp_report_events(struct rp_reader *reader, const char *path, const char *fil
 	}
 	forget_type(&printer);
 	rp_names_fini(&printer.names);
-	error = rp_report_explain(reader, ret, buffer, sizeof(buffer));
+	error = rp_input_explain(reader, ret, buffer, sizeof(buffer));
 	if (ferror(stdout))
 		rp_tool_error("cannot write the output: %s", strerror(-ret));
 	else if (error)

@@ -68,6 +68,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_USER = 1ull << 43,
 	RP_OPTION_CGROUP = 1ull << 44,
 	RP_OPTION_COMPACT = 1ull << 45,
+	RP_OPTION_SYMBOLS = 1ull << 46,
 };
 
 /* In the order of ringpipe-kernel's bits. */
@@ -94,6 +95,7 @@ struct rp_tool_options {
 	uint64_t session;		/* 0: not given */
 	const char *output;
 	const char *archive;
+	const char *symbols;
 	uid_t user;
 	const char *cgroup;
 	const char *providers;
@@ -196,6 +198,7 @@ int rp_command_counters_collect(const struct rp_tool_options *options);
 int rp_command_counters_serve(const struct rp_tool_options *options);
 int rp_command_doctor(const struct rp_tool_options *options);
 int rp_command_convert(const struct rp_tool_options *options);
+int rp_command_symbolize(const struct rp_tool_options *options);
 int rp_command_merge(const struct rp_tool_options *options);
 int rp_command_report(const struct rp_tool_options *options);
 int rp_command_bpf(const struct rp_tool_options *options);

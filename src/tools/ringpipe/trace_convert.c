@@ -12,6 +12,7 @@
 #include "tools/ringpipe/trace_writer.h"
 
 #define TICK_EVENTS 4096u
+#define ADDED_TYPES_MAX 8
 
 /* Fits a block of version 6. */
 #define PAYLOAD_MAX (4u << 20)
@@ -27,7 +28,7 @@ struct kind {
 
 enum added { PROCESS, THREAD, THREAD_NAME, KEY_VALUE, LABEL, ADDED_COUNT };
 
-struct convert {
+struct rp_trace_convert {
 	struct rp_reader *reader;
 	struct rp_reader_event event;
 	struct rp_trace_writer writer;
@@ -40,6 +41,11 @@ struct convert {
 	struct rp_thread_table threads;	/* thread -> its process, unless that is the trace's */
 	struct rp_thread_table names;	/* threads whose name is stated -> its hash */
 	uint64_t lost, points;		/* of the stats, as far as written */
+	struct added_type {
+		const char *provider;
+		uint32_t id, metadata_id;
+	} added_types[ADDED_TYPES_MAX];	/* of rp_trace_convert_add() */
+	size_t added_count;
 	struct rp_trace_convert_result *result;
 };
 
@@ -74,7 +80,7 @@ static const struct rp_definition added_definitions[ADDED_COUNT] = {
 	[LABEL] = ADDED("EventLabel", RP_TRACE_MERGE_END + 3, pair_fields),
 };
 
-static int define_added(struct convert *convert, enum added kind)
+static int define_added(struct rp_trace_convert *convert, enum added kind)
 {
 	struct rp_outbuf blob = { 0 };
 	int ret;
@@ -103,7 +109,7 @@ static void put_text(struct rp_outbuf *out, const char *text)
 }
 
 /* Write an event, whose payload is in convert->text, on the thread of the current event. */
-static int put_added(struct convert *convert, enum added kind)
+static int put_added(struct rp_trace_convert *convert, enum added kind)
 {
 	int ret = define_added(convert, kind);
 	const struct rp_trace_writer_event added = {
@@ -120,7 +126,8 @@ static int put_added(struct convert *convert, enum added kind)
 	return ret;
 }
 
-static int add_pair(struct convert *convert, enum added kind, const char *key, const char *value)
+static int add_pair(struct rp_trace_convert *convert, enum added kind, const char *key,
+		    const char *value)
 {
 	put_text(&convert->text, key);
 	put_text(&convert->text, value);
@@ -136,7 +143,7 @@ static bool is_in_header(const char *key, const char *value)
 	       !strcmp(key, RP_TRACE_KEY_SAMPLING);
 }
 
-static int add_key_values(struct convert *convert)
+static int add_key_values(struct rp_trace_convert *convert)
 {
 	const char *key, *value;
 	int ret = 0;
@@ -166,7 +173,7 @@ static bool has_ids_of_trace(const struct rp_reader_event *event)
 	       (!span || !memcmp(event->related_activity.bytes + 8, &span, 8));
 }
 
-static int add_labels(struct convert *convert)
+static int add_labels(struct rp_trace_convert *convert)
 {
 	const struct rp_reader_event *event = &convert->event;
 	char text[40];
@@ -188,7 +195,7 @@ static int add_labels(struct convert *convert)
 	return ret;
 }
 
-static int add_name(struct convert *convert)
+static int add_name(struct rp_trace_convert *convert)
 {
 	const char *name = convert->event.thread_name;
 	struct rp_thread_slot *slot;
@@ -229,7 +236,7 @@ static void find_name(const struct rp_reader_event *event, char *name, size_t si
 }
 
 /* ProcessTraced of the event's process, unless the trace has it or has one process only. */
-static int add_process(struct convert *convert, uint32_t process)
+static int add_process(struct rp_trace_convert *convert, uint32_t process)
 {
 	struct rp_thread_slot *slot;
 	char name[256];
@@ -246,7 +253,7 @@ static int add_process(struct convert *convert, uint32_t process)
 	return put_added(convert, PROCESS);
 }
 
-static uint32_t *process_of(struct convert *convert, uint64_t thread)
+static uint32_t *process_of(struct rp_trace_convert *convert, uint64_t thread)
 {
 	struct rp_thread_slot *slot = rp_thread_table_find(&convert->threads, thread);
 
@@ -259,7 +266,7 @@ static uint32_t *process_of(struct convert *convert, uint64_t thread)
 }
 
 /* The other trace may have these events, for example because it was converted before. */
-static int follow_added(struct convert *convert)
+static int follow_added(struct rp_trace_convert *convert)
 {
 	const struct rp_reader_event *event = &convert->event;
 	struct rp_cursor c = rp_cursor_over(event->payload, event->payload_bytes);
@@ -285,7 +292,7 @@ static int follow_added(struct convert *convert)
 	return ret;
 }
 
-static int add_thread(struct convert *convert, uint32_t process)
+static int add_thread(struct rp_trace_convert *convert, uint32_t process)
 {
 	uint32_t *known = process_of(convert, convert->event.thread);
 	int ret;
@@ -304,7 +311,7 @@ static int add_thread(struct convert *convert, uint32_t process)
 }
 
 /* Find the process of the event, and in version 4 state what only version 6 has. */
-static int state_context(struct convert *convert, uint64_t *ret_process)
+static int state_context(struct rp_trace_convert *convert, uint64_t *ret_process)
 {
 	const bool from_v6 = convert->reader->info.version == RP_NETTRACE_V6;
 	const uint32_t *known;
@@ -328,8 +335,8 @@ static int state_context(struct convert *convert, uint64_t *ret_process)
 	return ret ? ret : add_labels(convert);
 }
 
-static int create_kind(struct convert *convert, const struct rp_trace_attributes *attributes,
-		       struct kind **ret_kind)
+static int create_kind(struct rp_trace_convert *convert,
+		       const struct rp_trace_attributes *attributes, struct kind **ret_kind)
 {
 	struct rp_reader_type *type = convert->event.type;
 	struct kind *kind = calloc(1, sizeof(*kind));
@@ -354,7 +361,7 @@ static int create_kind(struct convert *convert, const struct rp_trace_attributes
 }
 
 /* Labels may replace attributes of a type. Version 4 has no labels, but a type for each. */
-static int find_kind(struct convert *convert, struct kind **ret_kind)
+static int find_kind(struct rp_trace_convert *convert, struct kind **ret_kind)
 {
 	const struct rp_reader_event *event = &convert->event;
 	const struct rp_reader_type *type = event->type;
@@ -380,7 +387,7 @@ static int find_kind(struct convert *convert, struct kind **ret_kind)
 	return create_kind(convert, &attributes, ret_kind);
 }
 
-static int put_event(struct convert *convert)
+static int put_event(struct rp_trace_convert *convert)
 {
 	struct rp_trace_writer_event event = {
 		.from = &convert->event, .lost_before = convert->reader->lost_before,
@@ -412,7 +419,7 @@ static int put_event(struct convert *convert)
 }
 
 /* Write the losses and sequence points that the reader has passed, before the event. */
-static int follow_points(struct convert *convert, bool has_event)
+static int follow_points(struct rp_trace_convert *convert, bool has_event)
 {
 	const struct rp_reader_stats *stats = &convert->reader->stats;
 	const uint64_t before = has_event ? convert->reader->lost_before : 0;
@@ -425,14 +432,14 @@ static int follow_points(struct convert *convert, bool has_event)
 }
 
 /* Return: the reader's result; a failure of the output is in `*ret_output_error`. */
-static int convert_events(struct convert *convert, rp_trace_convert_tick tick, void *data,
-			  int *ret_output_error)
+static int convert_events(struct rp_trace_convert *convert,
+			  const struct rp_trace_convert_plan *plan, int *ret_output_error)
 {
 	uint64_t count = 0;
 	int read = 0;
 
 	while (!*ret_output_error) {
-		if (count++ % TICK_EVENTS == 0 && tick && !tick(data)) {
+		if (count++ % TICK_EVENTS == 0 && plan->tick && !plan->tick(plan->data)) {
 			convert->result->stopped = true;
 			return 0;
 		}
@@ -448,7 +455,7 @@ static int convert_events(struct convert *convert, rp_trace_convert_tick tick, v
 	return read < 0 ? read : 0;
 }
 
-static void fini(struct convert *convert)
+static void fini(struct rp_trace_convert *convert)
 {
 	struct kind *kind;
 
@@ -464,27 +471,79 @@ static void fini(struct convert *convert)
 	rp_thread_table_fini(&convert->names);
 }
 
-int rp_trace_convert(struct rp_reader *reader, enum rp_trace_form form, struct rp_output *output,
-		     rp_trace_convert_tick tick, void *data,
+int rp_trace_convert(struct rp_reader *reader, const struct rp_trace_convert_plan *plan,
 		     struct rp_trace_convert_result *ret_result, int *ret_output_error)
 {
-	struct convert convert = {
-		.reader = reader, .event = RP_READER_EVENT_INIT, .form = form,
-		.adds = form == RP_TRACE_FORM_V4 && reader->info.version == RP_NETTRACE_V6,
+	struct rp_trace_convert convert = {
+		.reader = reader, .event = RP_READER_EVENT_INIT, .form = plan->form,
+		.adds = plan->form == RP_TRACE_FORM_V4 && reader->info.version == RP_NETTRACE_V6,
 		.result = ret_result,
 	};
 	int ret = 0;
 
 	memset(ret_result, 0, sizeof(*ret_result));
 	*ret_output_error = rp_trace_writer_begin(&convert.writer, reader,
-						  form == RP_TRACE_FORM_V4 ? RP_TRACE_VERSION :
-						  RP_NETTRACE_V6, output);
+						  plan->form == RP_TRACE_FORM_V4 ?
+						  RP_TRACE_VERSION : RP_NETTRACE_V6, plan->output);
 	if (!*ret_output_error)
-		ret = convert_events(&convert, tick, data, ret_output_error);
+		ret = convert_events(&convert, plan, ret_output_error);
+	if (!*ret_output_error && plan->add && ret_result->events)
+		*ret_output_error = plan->add(plan->data, &convert);
 	if (!*ret_output_error)
 		*ret_output_error = rp_trace_writer_end(&convert.writer);
 	ret_result->lost = convert.lost;
 	ret_result->bytes = convert.writer.bytes;
 	fini(&convert);
 	return *ret_output_error ? 1 : ret;
+}
+
+/* Find the kind of an added event, which is one of none of the other trace's types. */
+static int find_added(struct rp_trace_convert *convert, const struct rp_trace_added_event *added,
+		      uint32_t *ret_metadata_id)
+{
+	const struct rp_reader_type type = {
+		.provider = added->provider, .name = added->name, .id = added->id,
+		.level = RP_LEVEL_INFORMATIONAL,
+	};
+	const struct rp_trace_attributes attributes = { .level = RP_LEVEL_INFORMATIONAL };
+	struct rp_outbuf definition = { 0 };
+	int ret;
+
+	for (size_t i = 0; i < convert->added_count; i++) {
+		if (convert->added_types[i].id == added->id &&
+		    !strcmp(convert->added_types[i].provider, added->provider)) {
+			*ret_metadata_id = convert->added_types[i].metadata_id;
+			return 0;
+		}
+	}
+	if (convert->added_count == ADDED_TYPES_MAX)
+		return -ENOMEM;
+	*ret_metadata_id = rp_trace_writer_take_id(&convert->writer);
+	convert->added_types[convert->added_count++] = (struct added_type){
+		.provider = added->provider, .id = added->id, .metadata_id = *ret_metadata_id,
+	};
+	ret = rp_trace_put_definition(&definition, convert->form, *ret_metadata_id, &type,
+				      &attributes);
+	if (ret == 0)
+		ret = rp_trace_writer_put_definition(&convert->writer, &definition);
+	rp_outbuf_fini(&definition);
+	return ret;
+}
+
+int rp_trace_convert_add(struct rp_trace_convert *convert,
+			 const struct rp_trace_added_event *added)
+{
+	const struct rp_reader_event from = {
+		.thread = added->thread, .thread_name = "", .process = added->process,
+	};
+	struct rp_trace_writer_event event = {
+		.from = &from, .process = added->process, .is_added = true,
+		.payload = added->payload, .payload_bytes = added->payload_bytes,
+	};
+	int ret = find_added(convert, added, &event.metadata_id);
+
+	if (ret == 0)
+		ret = rp_trace_writer_event(&convert->writer, &event);
+	convert->result->added += !ret;
+	return ret;
 }

@@ -23,8 +23,19 @@ struct rp_trace_convert_result {
 	bool stopped;
 };
 
-/* Called about every 4,096 events. Return: false to stop. */
-typedef bool (*rp_trace_convert_tick)(void *data);
+struct rp_trace_convert;
+
+struct rp_trace_convert_plan {
+	enum rp_trace_form form;
+	struct rp_output *output;
+	bool (*tick)(void *data);	/* called about every 4,096 events: false stops; or NULL */
+	/*
+	 * Called after the last event, to add events by rp_trace_convert_add(); or NULL. Return: 0;
+	 * -errno: the conversion fails.
+	 */
+	int (*add)(void *data, struct rp_trace_convert *convert);
+	void *data;			/* their first argument */
+};
 
 /*
  * Read the trace up to its end, to its damage, or until `tick` stops it. The new trace is complete
@@ -33,8 +44,20 @@ typedef bool (*rp_trace_convert_tick)(void *data);
  * Return: 0; what rp_reader_next() returned; 1: the output failed, and `*ret_output_error` is its
  * -errno or -ENOMEM.
  */
-int rp_trace_convert(struct rp_reader *reader, enum rp_trace_form form, struct rp_output *output,
-		     rp_trace_convert_tick tick, void *data,
+int rp_trace_convert(struct rp_reader *reader, const struct rp_trace_convert_plan *plan,
 		     struct rp_trace_convert_result *ret_result, int *ret_output_error);
+
+/* An event that the other trace does not have. */
+struct rp_trace_added_event {
+	const char *provider, *name;
+	uint32_t id;			/* of the event in its provider */
+	uint64_t process, thread;
+	const void *payload;		/* of an event without declared fields */
+	size_t payload_bytes;
+};
+
+/* Add an event at the time of the last one. 0; -EMSGSIZE; -ENOMEM; -errno of the output. */
+int rp_trace_convert_add(struct rp_trace_convert *convert,
+			 const struct rp_trace_added_event *added);
 
 #endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/ringpipe-symbolize/code_names.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "modules/symbols/find.h"
+#include "nettrace/event_header.h"
+#include "tools/ringpipe-symbolize/debug_server.h"
+
+#define DEBUG_DIRECTORY "/usr/lib/debug"
+#define SYSTEM "Universal.System"
+#define FUNCTION 4u			/* id of ProcessSymbol */
+#define PAYLOAD_MAX (4 * 10u + 2u + RP_SYMBOL_NAME_MAX)
+
+struct found_function {
+	uint64_t start, end;		/* addresses of the ELF file; end: exclusive */
+	char *name;
+};
+
+/* The functions of one file. */
+struct rp_file_names {
+	const struct rp_code_names *all;
+	struct found_function *functions;	/* sorted by start */
+	size_t count, capacity;
+	bool is_found;
+	bool has_failed;		/* no memory */
+};
+
+static const struct found_function *find_function(const struct rp_file_names *names, uint64_t at)
+{
+	size_t above = rp_array_find(names->functions, names->count, sizeof(*names->functions),
+				     at + 1);
+
+	return above > 0 && at < names->functions[above - 1].end ? &names->functions[above - 1] :
+	       NULL;
+}
+
+static size_t count_missing(const struct rp_file_names *names, const struct rp_code_file *file)
+{
+	size_t missing = 0;
+
+	for (size_t i = 0; i < file->asked_count; i++)
+		missing += !find_function(names, file->asked[i]);
+	return missing;
+}
+
+static void add_function(void *data, uint64_t start, uint64_t end, const char *name)
+{
+	struct rp_file_names *names = data;
+	size_t at = rp_array_find(names->functions, names->count, sizeof(*names->functions), start);
+	struct found_function *grown;
+	char *copy;
+
+	if (at < names->count && names->functions[at].start == start)
+		return;
+	grown = rp_array_reserve(names->functions, names->count, &names->capacity, 1,
+				 sizeof(*grown));
+	copy = strdup(name);
+	if (grown)
+		names->functions = grown;
+	if (!grown || !copy) {
+		free(copy);
+		names->has_failed = true;
+		return;
+	}
+	memmove(grown + at + 1, grown + at, (names->count - at) * sizeof(*grown));
+	grown[at] = (struct found_function){ start, end, copy };
+	names->count++;
+}
+
+static bool is_over(void *data)
+{
+	const struct rp_file_names *names = data;
+
+	return names->all->is_over(names->all->data);
+}
+
+/* Ask one place for the addresses that have no name yet. 0; -ENOMEM. */
+static int query(struct rp_file_names *names, const struct rp_code_file *file, const char *path,
+		 const char *debug_directory)
+{
+	struct rp_symbols_query query = {
+		.size = sizeof(query),
+		.paths = &path,
+		.path_count = path ? 1 : 0,
+		.named = path ? path : file->path,
+		.debug_directory = debug_directory,
+		.build_id = file->build_id,
+		.build_id_bytes = file->build_id_bytes,
+		.found = add_function,
+		.is_over = is_over,
+		.data = names,
+	};
+	uint64_t *left = malloc((file->asked_count + 1) * sizeof(*left));
+	int ret;
+
+	if (!left)
+		return -ENOMEM;
+	for (size_t i = 0; i < file->asked_count; i++)
+		if (!find_function(names, file->asked[i]))
+			left[query.address_count++] = file->asked[i];
+	query.addresses = left;
+	ret = query.address_count ? rp_symbols_find(&query) : 0;
+	names->is_found |= ret == 0;
+	free(left);
+	return ret == -ENOMEM || names->has_failed ? -ENOMEM : 0;
+}
+
+/*
+ * A directory has files as an archive of `ringpipe record` has them, .build-id/xx/yyyy, or debug
+ * files as gdb knows them, .build-id/xx/yyyy.debug; or the file itself by its name.
+ */
+static int query_directory(struct rp_file_names *names, const struct rp_code_file *file,
+			   const char *directory, size_t length)
+{
+	char id[2 * RP_BUILD_ID_MAX + 1] = "", root[PATH_MAX], path[PATH_MAX + 512];
+	const char *slash = strrchr(file->path, '/');
+	int ret;
+
+	if (length == 0 || length >= sizeof(root))
+		return 0;
+	memcpy(root, directory, length);
+	root[length] = '\0';
+	for (uint32_t i = 0; i < file->build_id_bytes; i++)
+		snprintf(id + 2 * i, 3, "%02x", file->build_id[i]);
+	snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s", root, id, *id ? id + 2 : "");
+	ret = query(names, file, path, root);
+	if (ret == 0 && slash) {
+		snprintf(path, sizeof(path), "%s%.255s", root, slash);
+		ret = query(names, file, path, root);
+	}
+	return ret;
+}
+
+static int query_server(struct rp_file_names *names, const struct rp_code_file *file)
+{
+	char *path;
+	int ret;
+
+	if (!file->build_id_bytes || !count_missing(names, file))
+		return 0;
+	path = rp_debug_server_get(file->build_id, file->build_id_bytes, is_over, names);
+	ret = path ? query(names, file, path, DEBUG_DIRECTORY) : 0;
+	free(path);
+	return ret;
+}
+
+static int find_file(struct rp_code_names *all, size_t index)
+{
+	const struct rp_code_file *file = &all->code->files[index];
+	struct rp_file_names *names = &all->files[index];
+	const char *at = all->directories;
+	int ret = 0;
+
+	names->all = all;
+	while (ret == 0 && at && *at) {
+		size_t length = strcspn(at, ":");
+
+		ret = query_directory(names, file, at, length);
+		at += length + (at[length] == ':');
+	}
+	/* Without a build id, a file at that path may be another one. */
+	if (ret == 0 && file->build_id_bytes)
+		ret = query(names, file, file->path, DEBUG_DIRECTORY);
+	return ret ? ret : query_server(names, file);
+}
+
+int rp_code_names_find(struct rp_code_names *names)
+{
+	int ret = 0;
+
+	names->files = calloc(names->code->file_count + 1, sizeof(*names->files));
+	if (!names->files)
+		return -ENOMEM;
+	for (size_t i = 0; ret == 0 && i < names->code->file_count; i++)
+		if (names->code->files[i].asked_count && !names->is_over(names->data))
+			ret = find_file(names, i);
+	return ret;
+}
+
+size_t rp_code_names_missing(const struct rp_code_names *names, size_t file, bool *ret_is_found)
+{
+	*ret_is_found = names->files[file].is_found;
+	return count_missing(&names->files[file], &names->code->files[file]);
+}
+
+static int put_function(struct rp_code_names *names, struct rp_trace_convert *convert,
+			const struct rp_code_mapping *mapping,
+			const struct found_function *function)
+{
+	const size_t length = strnlen(function->name, RP_SYMBOL_NAME_MAX);
+	uint8_t payload[PAYLOAD_MAX], *at = payload;
+	struct rp_trace_added_event event = {
+		.provider = SYSTEM, .name = "ProcessSymbol", .id = FUNCTION,
+		.process = mapping->process, .thread = mapping->process, .payload = payload,
+	};
+
+	names->functions++;
+	at = rp_wire_varint_put(at, names->code->last_id + names->functions);
+	at = rp_wire_varint_put(at, mapping->id);
+	at = rp_wire_varint_put(at, function->start + mapping->bias);
+	at = rp_wire_varint_put(at, function->end + mapping->bias - 1);
+	*at++ = (uint8_t)(length & 0xff);
+	*at++ = (uint8_t)(length >> 8);
+	memcpy(at, function->name, length);
+	event.payload_bytes = (size_t)(at - payload) + length;
+	return rp_trace_convert_add(convert, &event);
+}
+
+/* Addresses are sorted, so those of a function in a process follow each other. */
+int rp_code_names_add(struct rp_code_names *names, struct rp_trace_convert *convert)
+{
+	const struct rp_trace_code *code = names->code;
+	const struct found_function *last = NULL;
+	const struct rp_code_mapping *last_mapping = NULL;
+	int ret = 0;
+
+	for (size_t i = 0; ret == 0 && i < code->address_count; i++) {
+		const struct rp_code_address *address = &code->addresses[i];
+		const struct rp_code_mapping *mapping = rp_trace_code_find(code, address);
+		const struct found_function *function;
+
+		function = mapping && mapping->file != SIZE_MAX ?
+			   find_function(&names->files[mapping->file],
+					 address->address - mapping->bias) : NULL;
+		names->named += !!function;
+		names->nameless += !function;
+		if (!function || (function == last && mapping == last_mapping))
+			continue;
+		ret = put_function(names, convert, mapping, function);
+		last = function;
+		last_mapping = mapping;
+	}
+	return ret;
+}
+
+void rp_code_names_fini(struct rp_code_names *names)
+{
+	for (size_t i = 0; names->files && i < names->code->file_count; i++) {
+		for (size_t j = 0; j < names->files[i].count; j++)
+			free(names->files[i].functions[j].name);
+		free(names->files[i].functions);
+	}
+	free(names->files);
+}

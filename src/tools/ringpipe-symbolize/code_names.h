@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Finds the functions of a trace's code in files on this machine. */
+#ifndef RP_SYMBOLIZE_CODE_NAMES_H
+#define RP_SYMBOLIZE_CODE_NAMES_H
+
+#include <stdbool.h>
+
+#include "tools/ringpipe-symbolize/trace_code.h"
+#include "tools/ringpipe/trace_convert.h"
+
+struct rp_code_names {
+	const struct rp_trace_code *code;
+	const char *directories;	/* to search first, with ':' between them; or NULL */
+	bool (*is_over)(void *data);	/* called at intervals; true: stop the search */
+	void *data;			/* its argument */
+	struct rp_file_names *files;	/* one for each file of the code */
+	uint64_t functions;		/* added to the trace */
+	uint64_t named, nameless;	/* addresses in stacks */
+};
+
+/*
+ * Look up what has to be asked of each file: in the directories, at its path, in the system's
+ * directory of debug files, and from the servers in DEBUGINFOD_URLS. 0; -ENOMEM.
+ */
+int rp_code_names_find(struct rp_code_names *names);
+
+/* Add the functions to a trace. Return: as rp_trace_convert_add(). */
+int rp_code_names_add(struct rp_code_names *names, struct rp_trace_convert *convert);
+
+/* Return: how many addresses of a file have no name. `ret_is_found`: a file with its build id. */
+size_t rp_code_names_missing(const struct rp_code_names *names, size_t file, bool *ret_is_found);
+
+void rp_code_names_fini(struct rp_code_names *names);
+
+#endif
