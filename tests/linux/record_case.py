@@ -10,7 +10,8 @@ import tempfile
 import unittest
 import urllib.request
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "interop"))
+for folder in "interop", "cli":
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", folder))
 import clients  # noqa: E402
 from clients import drive  # noqa: E402
 

@@ -6,6 +6,8 @@ import subprocess
 import time
 
 import record_case
+from merge_test import Reader
+from oracle import Bytes
 from record_case import (BRIEF_HOST, HOST, NOBODY, OWN_EVENTS, PATIENCE, PLAIN, SHOP, TOOL, Case,
                          ask, drive, events_of)
 
@@ -13,9 +15,9 @@ PROVIDERS = ",".join(drive.PROVIDERS)
 
 
 @contextlib.contextmanager
-def cgroup(folder):
+def cgroup(folder, name=None):
     """Make a cgroup. Yield its folder."""
-    path = os.path.join(folder, f"ringpipe-test-{os.getpid()}")
+    path = os.path.join(folder, name or f"ringpipe-test-{os.getpid()}")
     os.mkdir(path)
     try:
         yield path
@@ -71,14 +73,39 @@ class Filters(Case):
                 self.assertEqual(machine - wanted, set())
                 self.prepare_again()
 
-    def test_only_the_processes_of_a_cgroup_are_in_the_trace(self):
-        # Of version 1 and 2 of cgroups.
-        folders = [path for path in ("/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified",
-                                     "/sys/fs/cgroup")
-                   if os.path.exists(os.path.join(path, "cgroup.procs"))]
-        if not folders:
+    def folders(self):
+        """Return hierarchies of version 1 and 2 of cgroups."""
+        found = [path for path in ("/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified",
+                                   "/sys/fs/cgroup")
+                 if os.path.exists(os.path.join(path, "cgroup.procs"))]
+        if not found:
             self.skipTest("no hierarchy of cgroups is mounted")
-        for folder in folders:
+        return found
+
+    def test_processes_of_a_container_have_its_name_and_their_own_ids(self):
+        container = f"{os.getpid():x}".ljust(64, "0")
+        with cgroup(self.folders()[0], f"docker-{container}.scope") as path:
+            self.record("--providers", "Test-Brief", "--", "unshare", "--pid", "--fork", "sh",
+                        "-ec", f"'{BRIEF_HOST}'; '{HOST}' 500",
+                        preexec_fn=lambda: enter(path))
+        with open(self.trace, "rb") as file:
+            events = Reader(file.read()).events
+        shown = set()
+        for event in events:
+            if event["name"] in ("ExistingProcess", "ProcessCreate"):
+                c = Bytes(event["payload"])
+                pid, name, where = (c.varuint(), *(c.take(c.number("H")).decode()
+                                                   for _ in range(2)))
+                shown.add((name, where))
+                # The shell is process 1 of its namespace.
+                if name == os.path.basename(HOST):
+                    self.assertIn(pid, range(2, 20))
+        self.assertLessEqual({(os.path.basename(HOST), container[:12]),
+                              (os.path.basename(BRIEF_HOST), container[:12])}, shown)
+        self.assertEqual({where for _, where in shown} - {container[:12]}, {""})
+
+    def test_only_the_processes_of_a_cgroup_are_in_the_trace(self):
+        for folder in self.folders():
             with self.subTest(folder=folder), cgroup(folder) as path:
                 option = ["--cgroup", "/" + os.path.basename(path)]
                 wanted, machine = self.record_two(option, preexec_fn=lambda: enter(path))

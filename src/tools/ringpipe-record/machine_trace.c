@@ -183,7 +183,7 @@ static int put_process(struct rp_record_trace *trace, struct rp_machine_process 
 	process->renamed = false;
 	put_number(trace, (uint64_t)process->inner_pid);
 	put_text(trace, process->name ? process->name : "");
-	put_text(trace, "");
+	put_text(trace, process->container);
 	ret = put(trace, existed ? RP_MACHINE_EXISTING_PROCESS : RP_MACHINE_PROCESS_CREATE,
 		  process, place, NULL, 0);
 	if (ret == 0 && process->command_line && *process->command_line)

@@ -222,6 +222,7 @@ static void read_names(struct rp_machine_process *process)
 	if (rp_proc_read(process->pid, &about) == 0) {
 		process->inner_pid = about.inner_pid;
 		process->user = about.uid;
+		rp_container_read(process->pid, about.inner_pid, process->container);
 	}
 	/* "?" stands for a name that could not be read. */
 	if (name && (!*name || !strcmp(name, "?"))) {
@@ -361,6 +362,7 @@ static int follow_start(struct rp_process_table *table, const struct rp_perf_rec
 {
 	const struct rp_machine_thread *known = find_thread(table, record->thread);
 	struct rp_machine_process *process = find_process(table, record->process), *parent;
+	struct rp_proc about;
 
 	if (known && known->process && !known->has_ended && record->time_ns < known->since_ns)
 		return 0;
@@ -378,6 +380,9 @@ static int follow_start(struct rp_process_table *table, const struct rp_perf_rec
 		process->is_kernel = parent->is_kernel;
 		process->user = parent->user;
 		process->was_wanted = rp_process_table_wants(table, parent);
+		memcpy(process->container, parent->container, sizeof(process->container));
+		if (parent->inner_pid != parent->pid && rp_proc_read(process->pid, &about) == 0)
+			process->inner_pid = about.inner_pid;
 		set_text(&process->name, parent->name ? strdup(parent->name) : NULL);
 		if (rp_address_space_copy(&process->space, &parent->space) < 0)
 			return -ENOMEM;

@@ -14,12 +14,14 @@
 #include "tools/ringpipe-record/address_space.h"
 #include "tools/ringpipe-record/image.h"
 #include "tools/ringpipe-record/perf_events.h"
+#include "tools/ringpipe/container.h"
 #include "tools/ringpipe/proc.h"
 
 struct rp_machine_process {
 	pid_t pid;
 	pid_t inner_pid;		/* in its innermost pid namespace */
 	uid_t user;
+	char container[RP_CONTAINER_MAX];	/* "": none */
 	char *name;
 	char *command_line;		/* or NULL; of a process that ended early, it is unknown */
 	struct rp_address_space space;

@@ -35,6 +35,8 @@ struct rp_trace_merge_source {
 	void *data;			/* its first argument */
 	pid_t pid;			/* 0: the trace, of version 6, names its processes itself */
 	pid_t parent;			/* 0: unknown */
+	pid_t inner_pid;		/* in its pid namespace; 0: the same */
+	const char *container;		/* or NULL */
 	const char *name;		/* NULL, like the next, if pid is 0 */
 	const char *command_line;
 	bool is_new;			/* the process began after the trace */

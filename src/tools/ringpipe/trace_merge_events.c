@@ -129,25 +129,34 @@ static bool has_reused_id(const struct rp_trace_merge *merge, const struct rp_me
 	return false;
 }
 
+static uint8_t *put_text(uint8_t *at, const char *text, size_t size)
+{
+	const uint16_t length = (uint16_t)size;
+
+	memcpy(at, &length, sizeof(length));
+	memcpy(at + sizeof(length), text, size);
+	return at + sizeof(length) + size;
+}
+
 /* For TraceEvent, which shows processes by these events. */
 static int name_process(struct rp_trace_merge *merge, const struct rp_merge_strand *strand)
 {
 	const struct rp_trace_merge_source *source = strand->source;
 	size_t name = strnlen(source->name, UINT16_MAX / 2), command = strlen(source->command_line);
-	uint8_t *payload = malloc(name + command + 64), *at = payload;
-	uint16_t length = (uint16_t)name;
+	const char *container = source->container ? source->container : "";
+	const size_t container_bytes = strlen(container);
+	uint8_t *payload = malloc(name + command + container_bytes + 64), *at = payload;
 	int ret;
 
 	if (!payload)
 		return -ENOMEM;
-	at = rp_wire_varint_put(at, (uint64_t)source->pid);
-	memcpy(at, &length, 2);
-	memcpy(at + 2, source->name, name);
-	at += 2 + name;
-	memset(at, 0, 2);			/* the namespace has no name */
+	at = rp_wire_varint_put(at, (uint64_t)(source->inner_pid ? source->inner_pid :
+								source->pid));
+	at = put_text(at, source->name, name);
+	at = put_text(at, container, container_bytes);
 	ret = put_own(merge, source->is_new || has_reused_id(merge, strand) ?
 		      RP_MERGE_PROCESS_CREATE : RP_MERGE_EXISTING_PROCESS, strand, payload,
-		      (size_t)(at + 2 - payload));
+		      (size_t)(at - payload));
 	memcpy(payload, source->command_line, command + 1);
 	memcpy(payload + command + 1, "Linux\0", 7);
 	if (ret == 0)

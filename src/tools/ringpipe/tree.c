@@ -64,11 +64,13 @@ static struct rp_tree_member *add_member(struct rp_tree *tree, const struct rp_p
 		return NULL;
 	}
 	*member = (struct rp_tree_member){
-		.pid = process->pid, .start_time = process->start_time,
+		.pid = process->pid, .inner_pid = process->inner_pid,
+		.start_time = process->start_time,
 		.clock_offset_ns = rp_proc_clock_offset(process->pid) - tree->clock_offset_ns,
 		.status_fd = -1, .spool_fd = -1, .end = RP_TREE_NO_END, .is_new = tree->is_running,
 	};
 	(void)rp_proc_parent(member->pid, &member->parent);
+	rp_container_read(member->pid, member->inner_pid, member->container);
 	tree->members[tree->count++] = member;
 	return member;
 }

@@ -35,6 +35,7 @@ void rp_tree_merge_add(struct rp_tree *tree, struct rp_tree_member *member)
 		return;
 	member->source = (struct rp_trace_merge_source){
 		.fd = member->spool_fd, .pid = member->pid, .parent = member->parent,
+		.inner_pid = member->inner_pid, .container = member->container,
 		.name = member->target.name, .command_line = member->target.command_line,
 		.is_new = member->is_new, .replaces = member->execs > 0,
 	};

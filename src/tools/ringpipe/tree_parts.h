@@ -3,6 +3,7 @@
 #ifndef RP_TOOL_TREE_PARTS_H
 #define RP_TOOL_TREE_PARTS_H
 
+#include "tools/ringpipe/container.h"
 #include "tools/ringpipe/trace_merge.h"
 #include "tools/ringpipe/tree.h"
 
@@ -12,6 +13,8 @@
 struct rp_tree_member {
 	pid_t pid;
 	pid_t parent;
+	pid_t inner_pid;		/* in its pid namespace */
+	char container[RP_CONTAINER_MAX];
 	uint64_t start_time;
 	int64_t clock_offset_ns;	/* of its CLOCK_MONOTONIC, in a time namespace */
 	unsigned int execs;
