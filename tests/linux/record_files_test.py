@@ -48,6 +48,16 @@ class Archives(Case):
             self.assertEqual(len(set(archive.namelist())), len(archive.namelist()))
         self.assertEqual(os.listdir(os.path.dirname(self.path)), ["a.zip"])
 
+    def test_files_without_a_build_id_are_listed(self):
+        nameless = os.path.join(os.path.dirname(self.trace), "nameless")
+        subprocess.run(["objcopy", "--remove-section=.note.gnu.build-id", HOST, nameless],
+                       check=True)
+        done = self.archive("--binaries", "--", nameless, "300")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with zipfile.ZipFile(self.path) as archive:
+            self.assertIn(f"{nameless}\tthe file has no build id\n",
+                          archive.read("missing.txt").decode())
+
     def test_names_that_a_stripped_program_lacks_are_added_afterwards(self):
         folder = os.path.dirname(self.trace)
         stripped, named = os.path.join(folder, "stripped"), os.path.join(folder, "n.nettrace")

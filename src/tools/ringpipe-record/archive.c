@@ -192,15 +192,26 @@ static bool is_put(const struct binaries *binaries, const struct rp_image *image
 	return false;
 }
 
-/* A file that could not be opened is left out: the trace has its build id. */
+static int put_memory(struct archive *archive, const char *name, const void *bytes, size_t size)
+{
+	int ret = begin_entry(archive, name, (int64_t)size, 0755);
+
+	return ret ? ret : put_bytes(archive, bytes, size);
+}
+
+/* Whether the archive can have the file. The vDSO is in memory only. */
+static bool has_binary(const struct rp_image *image)
+{
+	return image->build_id_bytes && (image->fd >= 0 || image->memory);
+}
+
 static int put_binary(const struct rp_image *image, void *data)
 {
 	char id[2 * RP_BUILD_ID_MAX + 1] = "", name[NAME_MAX_BYTES];
 	struct binaries *binaries = data;
 	const struct rp_image **grown;
 
-	if (!image->is_used || image->fd < 0 || !image->build_id_bytes ||
-	    is_put(binaries, image))
+	if (!image->is_used || !has_binary(image) || is_put(binaries, image))
 		return 0;
 	grown = rp_array_reserve(binaries->put, binaries->count, &binaries->capacity, 1,
 				 sizeof(*grown));
@@ -211,7 +222,8 @@ static int put_binary(const struct rp_image *image, void *data)
 	for (uint32_t i = 0; i < image->build_id_bytes; i++)
 		snprintf(id + 2 * i, 3, "%02x", image->build_id[i]);
 	snprintf(name, sizeof(name), "binaries/.build-id/%.2s/%s", id, id + 2);
-	return put_file(binaries->archive, name, image->fd, 0755);
+	return image->fd >= 0 ? put_file(binaries->archive, name, image->fd, 0755) :
+	       put_memory(binaries->archive, name, image->memory, image->memory_bytes);
 }
 
 static int put_binaries(struct archive *archive, const struct rp_images *images)
@@ -223,6 +235,37 @@ static int put_binaries(struct archive *archive, const struct rp_images *images)
 	return ret;
 }
 
+static int list_missing(const struct rp_image *image, void *data)
+{
+	if (!image->is_used || has_binary(image))
+		return 0;
+	if (fprintf(data, "%s\t%s\n", image->path, image->fd < 0 ?
+		    "the file could not be opened" : "the file has no build id") < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+/* Name the files of the stacks that neither the archive nor a build id stands for. */
+static int put_missing(struct archive *archive, const struct rp_images *images)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+	int ret = -ENOMEM;
+
+	if (!stream)
+		return -ENOMEM;
+	ret = rp_images_visit(images, list_missing, stream);
+	if (fclose(stream) != 0)
+		ret = -ENOMEM;
+	if (ret == 0 && size)
+		ret = begin_entry(archive, "missing.txt", (int64_t)size, 0644);
+	if (ret == 0 && size)
+		ret = put_bytes(archive, text, size);
+	free(text);
+	return ret;
+}
+
 static int put_all(struct archive *archive, const struct rp_archive_plan *plan)
 {
 	int ret = put_path(archive, plan->trace_name, plan->trace_path);
@@ -231,8 +274,10 @@ static int put_all(struct archive *archive, const struct rp_archive_plan *plan)
 		ret = put_json(archive, "system.json", describe_system(plan));
 	if (ret == 0)
 		ret = put_json(archive, "checks.json", rp_doctor_to_json());
-	if (ret == 0 && plan->binaries)
-		ret = put_binaries(archive, plan->binaries);
+	if (ret == 0 && plan->has_binaries)
+		ret = put_binaries(archive, plan->images);
+	if (ret == 0)
+		ret = put_missing(archive, plan->images);
 	return ret ? ret : put_file(archive, "log.txt", plan->log_fd, 0644);
 }
 

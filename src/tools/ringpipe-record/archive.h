@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The archive of a recording, a zip file: the trace, system.json, checks.json, log.txt, and on
- * request the programs and libraries, by build id as debuggers look them up.
+ * The archive of a recording, a zip file: the trace, system.json, checks.json, log.txt,
+ * missing.txt if code came from files that could not be identified, and on request the programs and
+ * libraries, by build id as debuggers look them up.
  */
 #ifndef RP_RECORD_ARCHIVE_H
 #define RP_RECORD_ARCHIVE_H
@@ -20,7 +21,8 @@ struct rp_archive_plan {
 	int log_fd;			/* of a file with the messages */
 	int64_t start_utc_ns;
 	int64_t duration_ms;
-	const struct rp_images *binaries;	/* NULL: leave them out */
+	const struct rp_images *images;	/* the files of the trace's stacks */
+	bool has_binaries;		/* the archive gets them */
 };
 
 /* Whether this build can write archives. */

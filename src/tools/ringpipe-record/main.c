@@ -366,8 +366,8 @@ static int write_archive(struct run *run)
 		.log_fd = fileno(run->log),
 		.start_utc_ns = run->start_utc_ns,
 		.duration_ms = run->elapsed_ms,
-		.binaries = options->given & RP_OPTION_BINARIES ?
-			    rp_recorder_images(run->recorder) : NULL,
+		.images = rp_recorder_images(run->recorder),
+		.has_binaries = options->given & RP_OPTION_BINARIES,
 	};
 	int ret = rp_archive_write(&plan);
 
