@@ -16,7 +16,7 @@ struct rp_code_file {
 	char *path;			/* where it was */
 	uint8_t build_id[RP_BUILD_ID_MAX];
 	uint32_t build_id_bytes;	/* 0: unknown */
-	uint64_t *asked;		/* addresses of the ELF file; in the end sorted, each once */
+	uint64_t *asked;		/* addresses of the ELF file; each once, sorted */
 	size_t asked_count, asked_capacity;
 };
 
