@@ -10,7 +10,7 @@ import unittest
 import zipfile
 
 import record_case
-from record_case import HOST, PATIENCE, TOOL, Case, drive, events_of
+from record_case import BRIEF_HOST, HOST, PATIENCE, TOOL, Case, drive, events_of
 
 
 class Archives(Case):
@@ -117,6 +117,48 @@ class Archives(Case):
 
 
 class Ending(Case):
+    def until(self, condition, *options):
+        """Start a recorder that ends by itself. Return it when it records."""
+        recorder = subprocess.Popen([TOOL, "record", "-o", self.trace, "--until", condition,
+                                     *options], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(recorder.stderr.close)
+        self.addCleanup(recorder.kill)
+        drive.wait_for(lambda: os.path.exists(self.trace) and os.path.getsize(self.trace) > 0,
+                       "the first bytes")
+        return recorder
+
+    def test_an_event_with_a_field_condition_ends_the_recording(self):
+        recorder = self.until("Test-Brief:written:serial>7", "--providers", "Test-Brief")
+        subprocess.run([BRIEF_HOST], check=True, timeout=PATIENCE)
+        _, errors = recorder.communicate(timeout=PATIENCE)
+        self.assertEqual(recorder.returncode, 0, errors)
+        serials = [event["fields"]["serial"] for event in events_of(self.trace)[0]
+                   if event["provider"] == "Test-Brief"]
+        self.assertEqual(serials, list(range(10)))
+
+    def test_a_size_ends_the_recording(self):
+        for providers in "none", "Test-Brief":
+            with self.subTest(providers=providers):
+                recorder = self.until("300kB", "--providers", providers, "--profile", "all")
+                while recorder.poll() is None:
+                    subprocess.run([HOST, "300"], stdout=subprocess.DEVNULL, check=True)
+                self.assertEqual(recorder.returncode, 0, recorder.stderr.read())
+                self.assertIn(os.path.getsize(self.trace), range(300_000, 20_000_000))
+                self.prepare_again()
+
+    def test_a_wrong_condition_is_refused(self):
+        for option in ["--until", "5"], ["--until", "a:b:c"], ["--until", "0MB"]:
+            done = subprocess.run([TOOL, "record", "-o", self.trace, *option], text=True,
+                                  stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("--until requires", done.stderr)
+        done = subprocess.run([TOOL, "record", "-o", self.trace, "--providers", "none", "--until",
+                               "a:b"], text=True, stderr=subprocess.PIPE, timeout=PATIENCE,
+                              check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("needs sessions", done.stderr)
+        self.assertFalse(os.path.exists(self.trace))
+
     def test_interrupting_leaves_a_complete_trace(self):
         for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
             with self.subTest(signal=number.name):

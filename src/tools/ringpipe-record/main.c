@@ -47,6 +47,7 @@ struct run {
 	struct rp_record_sessions sessions;
 	bool has_sessions;
 	struct rp_record_providers providers;
+	struct rp_event_condition until;	/* of --until */
 	int64_t elapsed_ms;
 	struct rp_recorder *recorder;
 	int signal_fd;
@@ -164,6 +165,22 @@ static int wait_for_pass(const struct run *run)
 	return ready < 0 && errno != EINTR ? -errno : 0;
 }
 
+/* Whether the trace has the size or the event of --until. */
+static bool has_reached(const struct run *run)
+{
+	struct rp_recorder_stats stats;
+	struct stat file;
+
+	if (run->until.provider)
+		return run->sessions.report->has_until;
+	if (!run->options->until_bytes)
+		return false;
+	if (run->output.regular && fstat(run->output.fd, &file) == 0)
+		return (uint64_t)file.st_size >= run->options->until_bytes;
+	rp_recorder_stats(run->recorder, &stats);
+	return stats.bytes >= run->options->until_bytes;
+}
+
 static int turn(struct run *run)
 {
 	int ret = wait_for_pass(run);
@@ -175,8 +192,7 @@ static int turn(struct run *run)
 	if (rp_record_sessions_failed(&run->sessions))
 		return -ECANCELED;
 	now_ms = rp_now_ms();
-	if (now_ms >= run->end_ms)
-		run->stop = true;
+	run->stop |= now_ms >= run->end_ms || has_reached(run);
 	if (now_ms >= run->status_ms)
 		print_status(run, now_ms);
 	return rp_recorder_pass(run->recorder);
@@ -286,6 +302,7 @@ static int start(struct run *run)
 	const unsigned int groups = find_groups(run->options);
 	const struct rp_record_scope scope = {
 		.root = run->options->pid,
+		.until = run->until.provider ? &run->until : NULL,
 		.filter = {
 			.by_user = run->options->given & RP_OPTION_USER,
 			.user = run->options->user, .cgroup = run->options->cgroup,
@@ -335,8 +352,16 @@ static int open_parts(struct run *run)
 	run->machine = run->output;
 	run->has_sessions = !run->options->providers ||
 			    strcmp(run->options->providers, NO_PROVIDERS) != 0;
+	if (!run->has_sessions && run->options->until) {
+		rp_tool_error("record: --until with an event needs sessions, which --providers %s "
+			      "turns off", NO_PROVIDERS);
+		return -EINVAL;
+	}
 	if (!run->has_sessions)
 		return 0;
+	if (run->options->until &&
+	    rp_event_condition_parse(run->options->until, &run->until) < 0)
+		return -ENOMEM;
 	if (parse_providers(run) < 0)
 		return -EINVAL;
 	run->machine.fd = rp_output_open_spool(&run->output, rp_target_directory());
@@ -351,6 +376,7 @@ static void close_parts(struct run *run)
 	rp_record_sessions_fini(&run->sessions, run->signal_fd);
 	if (run->has_sessions && run->machine.fd >= 0)
 		close(run->machine.fd);
+	rp_event_condition_fini(&run->until);
 	free(run->providers.own);
 	free(run->providers.dotnet);
 }

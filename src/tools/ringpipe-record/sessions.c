@@ -47,7 +47,7 @@ int rp_record_sessions_start(struct rp_record_sessions *sessions,
 			     const struct rp_record_scope *scope,
 			     int machine_fd, struct rp_output *output)
 {
-	const struct rp_recording_plan plan = {
+	struct rp_recording_plan plan = {
 		.providers = providers->own,
 		.provider_count = providers->own_count,
 		.dotnet_providers = providers->dotnet,
@@ -57,6 +57,7 @@ int rp_record_sessions_start(struct rp_record_sessions *sessions,
 		.machine = true,
 		.root = scope->root,
 		.filter = scope->filter,
+		.until = scope->until,
 		.machine_fd = machine_fd,
 	};
 	void *report = mmap(NULL, sizeof(*sessions->report), PROT_READ | PROT_WRITE,
@@ -66,6 +67,7 @@ int rp_record_sessions_start(struct rp_record_sessions *sessions,
 	if (report == MAP_FAILED)
 		return -errno;
 	sessions->report = report;
+	plan.ret_until = &sessions->report->has_until;
 	if (pipe2(begin, O_CLOEXEC) != 0)
 		return -errno;
 	fflush(NULL);

@@ -9,6 +9,7 @@
 
 #include <ringpipe/session.h>
 
+#include "tools/ringpipe/event_condition.h"
 #include "tools/ringpipe/output.h"
 #include "tools/ringpipe/proc.h"
 
@@ -22,11 +23,13 @@ struct rp_record_providers {
 struct rp_record_scope {
 	pid_t root;			/* this one and its descendants; 0: all */
 	struct rp_proc_filter filter;
+	const struct rp_event_condition *until;	/* of an event to report; or NULL */
 };
 
 /* The report of the sessions' process, in memory that it shares with the recorder. */
 struct rp_record_sessions_report {
 	uint64_t events, lost;
+	volatile bool has_until;	/* the trace has an event that fulfils the condition */
 	bool is_written;		/* the trace has its end */
 };
 

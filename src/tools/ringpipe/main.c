@@ -154,7 +154,8 @@ static const struct rp_tool_command commands[] = {
 		.help = "record what the whole machine does",
 		.notes = "Samples of all processes and of the kernel, with their stacks, go\n"
 			 "into one trace in version 6 of nettrace. Recording ends at Ctrl-C,\n"
-			 "SIGTERM, the end of the duration, or the end of the command after --.\n"
+			 "SIGTERM, the end of the duration, the size or event of --until, or the\n"
+			 "end of the command after --.\n"
 			 "The trace has the events of all processes with ringpipe or .NET, too,\n"
 			 "unless --providers none is given. With a PID, it has that process and\n"
 			 "its descendants.\n"

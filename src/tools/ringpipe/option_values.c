@@ -60,6 +60,31 @@ int rp_duration_parse(const char *value, uint64_t *ret_ms)
 	return 0;
 }
 
+int rp_size_parse(const char *text, uint64_t *ret_bytes)
+{
+	static const struct {
+		const char *name;
+		uint64_t bytes;
+	} units[] = { { "kB", 1000 }, { "MB", 1000000 }, { "GB", 1000000000 } };
+	char digits[20];
+	const size_t length = strspn(text, "0123456789");
+	uint64_t number;
+
+	if (length == 0 || length >= sizeof(digits))
+		return -EINVAL;
+	memcpy(digits, text, length);
+	digits[length] = '\0';
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (strcmp(text + length, units[i].name) != 0)
+			continue;
+		if (rp_number_parse(digits, UINT64_MAX / units[i].bytes, &number) || !number)
+			return -EINVAL;
+		*ret_bytes = number * units[i].bytes;
+		return 0;
+	}
+	return -EINVAL;
+}
+
 int rp_short_time_parse(const char *text, uint64_t *ret_ns)
 {
 	static const struct {

@@ -12,6 +12,7 @@
 
 #include <ringpipe/session.h>
 
+#include "tools/ringpipe/event_condition.h"
 #include "tools/ringpipe/tool.h"
 
 #define REFRESH_MAX_MS 86400000u
@@ -36,28 +37,27 @@ static int take_pid(struct rp_tool_options *options, const char *value)
 	return 0;
 }
 
+/* The value is any text but the empty one. */
+#define TAKE_TEXT(name) \
+	static int take_##name(struct rp_tool_options *options, const char *value) \
+	{ \
+		options->name = value; \
+		return *value ? 0 : -EINVAL; \
+	}
+TAKE_TEXT(name)
+TAKE_TEXT(output)
+TAKE_TEXT(providers)
+TAKE_TEXT(counters)
+TAKE_TEXT(event)
+TAKE_TEXT(field)
+TAKE_TEXT(listen)
+TAKE_TEXT(archive)
+TAKE_TEXT(symbols)
+
 static int take_session(struct rp_tool_options *options, const char *value)
 {
 	return rp_number_parse(value, UINT64_MAX, &options->session) || options->session == 0 ?
 	       -EINVAL : 0;
-}
-
-static int take_name(struct rp_tool_options *options, const char *value)
-{
-	options->name = value;
-	return *value ? 0 : -EINVAL;
-}
-
-static int take_output(struct rp_tool_options *options, const char *value)
-{
-	options->output = value;
-	return *value ? 0 : -EINVAL;
-}
-
-static int take_providers(struct rp_tool_options *options, const char *value)
-{
-	options->providers = value;
-	return *value ? 0 : -EINVAL;
 }
 
 static int take_duration(struct rp_tool_options *options, const char *value)
@@ -152,12 +152,6 @@ static int take_top(struct rp_tool_options *options, const char *value)
 	return rp_number_parse(value, UINT64_MAX, &options->top) || options->top == 0 ? -EINVAL : 0;
 }
 
-static int take_counters(struct rp_tool_options *options, const char *value)
-{
-	options->counters = value;
-	return *value ? 0 : -EINVAL;
-}
-
 static int take_refresh(struct rp_tool_options *options, const char *value)
 {
 	uint64_t ms;
@@ -168,28 +162,10 @@ static int take_refresh(struct rp_tool_options *options, const char *value)
 	return 0;
 }
 
-static int take_event(struct rp_tool_options *options, const char *value)
-{
-	options->event = value;
-	return *value ? 0 : -EINVAL;
-}
-
-static int take_field(struct rp_tool_options *options, const char *value)
-{
-	options->field = value;
-	return *value ? 0 : -EINVAL;
-}
-
 static int take_step(struct rp_tool_options *options, const char *value)
 {
 	return rp_number_parse(value, INT64_MAX, &options->step) || options->step == 0 ?
 	       -EINVAL : 0;
-}
-
-static int take_listen(struct rp_tool_options *options, const char *value)
-{
-	options->listen = value;
-	return *value ? 0 : -EINVAL;
 }
 
 static int take_port(struct rp_tool_options *options, const char *value)
@@ -234,16 +210,18 @@ static int take_cgroup(struct rp_tool_options *options, const char *value)
 	return *value == '/' ? 0 : -EINVAL;
 }
 
-static int take_archive(struct rp_tool_options *options, const char *value)
+static int take_until(struct rp_tool_options *options, const char *value)
 {
-	options->archive = value;
-	return 0;
-}
+	struct rp_event_condition condition;
+	int ret;
 
-static int take_symbols(struct rp_tool_options *options, const char *value)
-{
-	options->symbols = value;
-	return 0;
+	if (rp_size_parse(value, &options->until_bytes) == 0)
+		return 0;
+	ret = rp_event_condition_parse(value, &condition);
+	if (ret == 0)
+		rp_event_condition_fini(&condition);
+	options->until = value;
+	return ret;
 }
 
 static const struct rp_option options_table[] = {
@@ -305,6 +283,9 @@ static const struct rp_option options_table[] = {
 	  "and the messages; without -o, nothing else remains", take_archive },
 	{ RP_OPTION_BINARIES, 0, "binaries", NULL,
 	  "add the programs and libraries in the trace to the archive", NULL },
+	{ RP_OPTION_UNTIL, 0, "until", "SIZE|PROVIDER:EVENT[:FIELD>=VALUE]",
+	  "stop when the trace has this size, as 500MB, or this event; the\n"
+	  "comparisons are = != < <= > >=", take_until },
 	{ RP_OPTION_SYMBOLS, 0, "symbols", "DIRECTORY[:…]",
 	  "search these first: for .build-id/xx/yyyy as in an archive of\n"
 	  "record, .build-id/xx/yyyy.debug, and files by their names", take_symbols },

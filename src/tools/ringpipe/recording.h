@@ -53,6 +53,8 @@ struct rp_recording_plan {
 	pid_t root;			/* of `machine`: it and its descendants only; 0: all */
 	struct rp_proc_filter filter;	/* likewise */
 	int machine_fd;			/* of a file that gets the machine's own trace */
+	const struct rp_event_condition *until;	/* likewise: to watch for; or NULL */
+	volatile bool *ret_until;	/* set when an event of the merged trace fulfils it */
 	bool report_missing;		/* of a command: providers that it lacks */
 	int begun_fd;			/* gets a 'b' when the session has begun; 0: none */
 	uint64_t duration_ms;		/* 0: until a signal */

@@ -69,6 +69,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_CGROUP = 1ull << 44,
 	RP_OPTION_COMPACT = 1ull << 45,
 	RP_OPTION_SYMBOLS = 1ull << 46,
+	RP_OPTION_UNTIL = 1ull << 47,
 };
 
 /* In the order of ringpipe-kernel's bits. */
@@ -100,6 +101,8 @@ struct rp_tool_options {
 	const char *cgroup;
 	const char *providers;
 	uint64_t duration_ms;
+	const char *until;		/* PROVIDER:EVENT…, unless until_bytes is given */
+	uint64_t until_bytes;
 	uint64_t last_ms;
 	uint64_t off_cpu_ns;		/* the shortest wait to record; 0: all */
 	uint32_t buffer_mb;
@@ -185,6 +188,9 @@ int rp_profile_parse(const char *name, unsigned int *ret_groups);
  * without unit is last. 0; -EINVAL, also for a time of 0.
  */
 int rp_duration_parse(const char *value, uint64_t *ret_ms);
+
+/* Parses a number with one of the units kB, MB and GB, powers of 1000. 0; -EINVAL. */
+int rp_size_parse(const char *text, uint64_t *ret_bytes);
 
 /* Parses a number with one of the units ns, us, ms and s, or "0" alone. 0; -EINVAL. */
 int rp_short_time_parse(const char *text, uint64_t *ret_ns);

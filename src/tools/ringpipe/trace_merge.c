@@ -150,6 +150,8 @@ static int put_event(struct rp_trace_merge *merge, struct rp_merge_strand *stran
 	if (!ret)
 		ret = rp_encoder_event(merge->encoder, &event);
 	strand->source->events += !ret;
+	if (!ret && merge->until && rp_event_condition_matches(merge->until, from))
+		*merge->ret_until = true;
 	return ret ? ret : write_out(merge, WRITE_BYTES);
 }
 
@@ -397,6 +399,13 @@ int rp_trace_merge_create(pid_t process_id, uint32_t version, struct rp_output *
 	merge->output = output;
 	*ret_merge = merge;
 	return 0;
+}
+
+void rp_trace_merge_watch(struct rp_trace_merge *merge, const struct rp_event_condition *condition,
+			  volatile bool *ret_found)
+{
+	merge->until = condition;
+	merge->ret_until = ret_found;
 }
 
 void rp_trace_merge_destroy(struct rp_trace_merge *merge)

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "tools/ringpipe/event_condition.h"
 #include "tools/ringpipe/machine_clock.h"
 #include "tools/ringpipe/output.h"
 
@@ -63,6 +64,10 @@ struct rp_trace_merge_source {
  * the last event before it. The losses are summed.
  */
 struct rp_trace_merge;
+
+/* Watch for an event: `ret_found` is set when one that is written fulfils the condition. */
+void rp_trace_merge_watch(struct rp_trace_merge *merge, const struct rp_event_condition *condition,
+			  volatile bool *ret_found);
 
 /* Begin a trace in the name of `process_id` and in version 4 or 6. 0; -ENOMEM. */
 int rp_trace_merge_create(pid_t process_id, uint32_t version, struct rp_output *output,

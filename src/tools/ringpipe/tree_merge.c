@@ -183,6 +183,7 @@ int rp_tree_merge_start(struct rp_tree *tree)
 
 	if (ret < 0 || !plan->machine)
 		return ret;
+	rp_trace_merge_watch(tree->merge, plan->until, plan->ret_until);
 	tree->machine = (struct rp_trace_merge_source){
 		.fd = plan->machine_fd, .states_progress = true,
 	};
