@@ -28,6 +28,12 @@ PATIENCE = 60
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 
 
+def lacks_bpf(errors):
+    """Return whether the messages of a recording say that the kernel refused BPF programs."""
+    return any(text in errors for text in ("no waits are recorded", "the kernel's stack alone",
+                                           "block requests are recorded"))
+
+
 def events_of(path, mode="--stacks"):
     """Return the events with their stacks, and TraceEvent's summary of a trace."""
     done = subprocess.run([*clients.trace_read_command(), mode, path], text=True,

@@ -19,7 +19,8 @@ import unittest
 import record_case
 from record_case import (NOBODY, PATIENCE, PLAIN, RATE, KERNEL_START, HOST, WAITS_HOST, BRIEF_HOST,
                          SHOP, TOOL, Case, arguments_below, ask, below_interrupts, children_of,
-                         clients, drive, events_of, functions, in_one_of_three, stacks_of)
+                         clients, drive, events_of, functions, in_one_of_three, lacks_bpf,
+                         stacks_of)
 
 
 class Samples(Case):
@@ -151,7 +152,7 @@ class Waits(Case):
             done = subprocess.run([TOOL, "record", "-o", trace, *cls.options, "--", WAITS_HOST],
                                   text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                   timeout=PATIENCE, check=True)
-            if "no waits are recorded" in done.stderr:
+            if lacks_bpf(done.stderr):
                 raise unittest.SkipTest(done.stderr)
             events, cls.summary = events_of(trace)
         name = os.path.basename(WAITS_HOST)
@@ -283,7 +284,7 @@ class Groups(Case):
     def fields_of(self, event, *command):
         """Return the last line of the command's output, and the fields of its events."""
         done = self.record("--kernel", "faults,block", "--", *command)
-        if "no waits are recorded" in done.stderr:
+        if lacks_bpf(done.stderr):
             self.skipTest(done.stderr)
         rows, summary = events_of(self.trace)
         self.assertEqual(summary["events_lost"], 0, done.stderr)
@@ -335,7 +336,7 @@ print(ctypes.addressof(ctypes.c_char.from_buffer(memory)))
         copy = f"dd if=/dev/zero of=/dev/null bs=1 count={copies} status=none"
         done = self.record("--buffer", "1", "--off-cpu", "0", "--kernel", "syscalls", "--",
                            "sh", "-c", f"{copy} & {copy}; wait")
-        if "no waits are recorded" in done.stderr:
+        if lacks_bpf(done.stderr):
             self.skipTest(done.stderr)
         report = json.loads(subprocess.run([TOOL, "report", "--format", "json", self.trace],
                                            stdout=subprocess.PIPE, check=True,

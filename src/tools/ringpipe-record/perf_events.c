@@ -85,6 +85,27 @@ static void fill_attributes(struct perf_event_attr *attr, const struct rp_perf_o
 	};
 }
 
+/* A sample, with the kernel's stack, and a record at each switch between two threads. */
+static void fill_switch_attributes(struct perf_event_attr *attr, size_t ring_bytes)
+{
+	*attr = (struct perf_event_attr){
+		.size = sizeof(*attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CONTEXT_SWITCHES,
+		.sample_period = 1,
+		.sample_type = RP_PERF_SAMPLE_TYPE & ~(uint64_t)(PERF_SAMPLE_REGS_USER |
+								 PERF_SAMPLE_STACK_USER),
+		.disabled = 1,
+		.exclude_callchain_user = 1,
+		.context_switch = 1,
+		.sample_id_all = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+		.watermark = 1,
+		.wakeup_watermark = (uint32_t)(ring_bytes / 2),
+	};
+}
+
 /* Return: a descriptor; -errno. Kernels before 5.12 know no build ids in records. */
 static int open_event(struct perf_event_attr *attr, pid_t thread, int processor)
 {
@@ -197,8 +218,11 @@ int rp_perf_open(const struct rp_perf_options *options, struct rp_perf **ret_per
 	perf->rings = calloc((size_t)processors, sizeof(*perf->rings));
 	if (perf->epoll_fd < 0 || !perf->rings)
 		ret = -ENOMEM;
-	perf->stats.is_hardware = has_hardware(options);
-	fill_attributes(&attr, options, perf->ring_bytes, perf->stats.is_hardware);
+	perf->stats.is_hardware = !options->is_switches && has_hardware(options);
+	if (options->is_switches)
+		fill_switch_attributes(&attr, perf->ring_bytes);
+	else
+		fill_attributes(&attr, options, perf->ring_bytes, perf->stats.is_hardware);
 	for (int i = 0; ret == 0 && i < processors; i++)
 		ret = open_processor(perf, &attr, i, ret_call);
 	if (ret == 0 && perf->ring_count == 0)

@@ -19,6 +19,7 @@ enum rp_perf_kind {
 	RP_PERF_START,		/* of a thread */
 	RP_PERF_END,		/* of a thread */
 	RP_PERF_SAMPLE,
+	RP_PERF_SWITCH,		/* to the thread or away from it */
 };
 
 /* Pointers are valid during the callback. */
@@ -27,6 +28,7 @@ struct rp_perf_record {
 	uint32_t processor;
 	uint64_t time_ns;		/* CLOCK_MONOTONIC */
 	pid_t process, thread;
+	bool is_switch_out, is_preempted;	/* of a switch */
 	union {
 		struct {
 			uint64_t start, end, file_offset;
@@ -60,6 +62,7 @@ struct rp_perf_options {
 	const pid_t *threads;		/* these, and what they start; NULL: all threads */
 	size_t thread_count;
 	bool without_kernel;		/* its samples and frames, which need a right */
+	bool is_switches;		/* records of switches between threads, and nothing else */
 };
 
 enum rp_perf_loss {

@@ -119,6 +119,9 @@ static void parse_sample(struct rp_cursor *cursor, struct rp_perf_parts *parts,
 	rp_cursor_skip(cursor, 4);
 	record->sample.period_ns = rp_cursor_get_u64(cursor);
 	parse_frames(cursor, parts, record);
+	/* Samples of switches end here. */
+	if (rp_cursor_left(cursor) == 0)
+		return;
 	parse_registers(cursor, parts, record);
 	parse_stack(cursor, record);
 }
@@ -172,6 +175,13 @@ static void parse_task(struct rp_cursor *cursor, bool is_start, struct rp_perf_r
 	rp_cursor_skip(cursor, 8);
 }
 
+static void parse_switch(const struct perf_event_header *header, struct rp_perf_record *record)
+{
+	record->kind = RP_PERF_SWITCH;
+	record->is_switch_out = header->misc & PERF_RECORD_MISC_SWITCH_OUT;
+	record->is_preempted = header->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
+}
+
 static int parse_lost(const struct perf_event_header *header, struct rp_cursor *cursor,
 		      uint64_t *ret_lost)
 {
@@ -199,6 +209,10 @@ static int parse_content(const struct perf_event_header *header, struct rp_curso
 	case PERF_RECORD_EXIT:
 		parse_task(cursor, header->type == PERF_RECORD_FORK, record);
 		return 0;
+	case PERF_RECORD_SWITCH:
+	case PERF_RECORD_SWITCH_CPU_WIDE:
+		parse_switch(header, record);
+		return 0;
 	case PERF_RECORD_LOST:
 	case PERF_RECORD_LOST_SAMPLES:
 		return parse_lost(header, cursor, ret_lost);
@@ -220,6 +234,8 @@ int rp_perf_record_parse(const struct perf_event_header *header, struct rp_perf_
 	memset(ret_record, 0, sizeof(*ret_record));
 	if (trailer) {
 		ret_record->time_ns = rp_perf_record_time(header);
+		memcpy(&ret_record->process, bytes + header->size - 24, 4);
+		memcpy(&ret_record->thread, bytes + header->size - 20, 4);
 		memcpy(&ret_record->processor, bytes + header->size - 8, 4);
 	}
 	cursor = rp_cursor_over(bytes + sizeof(*header), header->size - sizeof(*header) - trailer);

@@ -155,6 +155,7 @@ void rp_recorder_destroy(struct rp_recorder *recorder)
 		return;
 	rp_perf_close(recorder->perf);
 	rp_waits_destroy(recorder->waits);
+	rp_switch_waits_destroy(recorder->switch_waits);
 	rp_wait_queue_fini(&recorder->wait_queue);
 	rp_record_trace_destroy(recorder->trace);
 	rp_functions_destroy(recorder->functions);
@@ -170,7 +171,33 @@ static int queue_wait(void *user, const struct rp_wait_record *record)
 	return rp_wait_queue_add(&recorder->wait_queue, record);
 }
 
-/* Without BPF, the recording goes on, and lacks waits. */
+/*
+ * Without BPF, the recording lacks the groups that only BPF programs record, and knows less about
+ * waits. Other users than root may not see the kernel's switches either.
+ */
+static int start_switch_waits(struct rp_recorder *recorder, const struct rp_waits_options *options,
+			      int error)
+{
+	const char *cause = error == -EOPNOTSUPP ? "this needs libbpf, and a kernel with BPF and "
+			    "type information (/sys/kernel/btf/vmlinux)" : strerror(-error);
+	const char *hint = error == -EPERM || error == -EACCES ?
+			   "; BPF programs need root, or CAP_BPF and CAP_PERFMON" : "";
+	int ret = -EPERM;
+
+	if (!options->without_waits && !recorder->is_chosen)
+		ret = rp_switch_waits_start(options, queue_wait, recorder,
+					    &recorder->switch_waits);
+	if (ret == 0)
+		rp_tool_error("record: waits have the kernel's stack alone, and no waker: %s%s",
+			      cause, hint);
+	else if (!options->without_waits && ret != -ENOMEM)
+		rp_tool_error("record: no waits are recorded: %s%s", cause, hint);
+	if (options->groups)
+		rp_tool_error("record: no system calls, futexes, page faults or block requests "
+			      "are recorded: %s%s", cause, hint);
+	return ret == -ENOMEM ? ret : 0;
+}
+
 static int start_waits(struct rp_recorder *recorder)
 {
 	const struct rp_waits_options options = {
@@ -184,14 +211,7 @@ static int start_waits(struct rp_recorder *recorder)
 	if (options.without_waits && !options.groups)
 		return 0;
 	ret = rp_waits_start(&options, queue_wait, recorder, &recorder->waits);
-	if (ret == -EOPNOTSUPP)
-		rp_tool_error("record: no waits are recorded: that needs libbpf, and a kernel with "
-			      "BPF and type information (/sys/kernel/btf/vmlinux)");
-	else if (ret < 0 && ret != -ENOMEM)
-		rp_tool_error("record: no waits are recorded: loading BPF programs: %s%s",
-			      strerror(-ret), ret == -EPERM || ret == -EACCES ?
-			      "; it needs root, or CAP_BPF and CAP_PERFMON" : "");
-	return ret == -ENOMEM ? ret : 0;
+	return ret == 0 || ret == -ENOMEM ? ret : start_switch_waits(recorder, &options, ret);
 }
 
 static int follow_clocks(struct rp_recorder *recorder, bool is_last)
@@ -230,7 +250,8 @@ int rp_recorder_start(struct rp_recorder *recorder)
 void rp_recorder_fds(const struct rp_recorder *recorder, int ret_fds[2])
 {
 	ret_fds[0] = rp_perf_fd(recorder->perf);
-	ret_fds[1] = recorder->waits ? rp_waits_fd(recorder->waits) : -1;
+	ret_fds[1] = recorder->waits ? rp_waits_fd(recorder->waits) :
+		     recorder->switch_waits ? rp_switch_waits_fd(recorder->switch_waits) : -1;
 }
 
 /* Frames of the kernel, then those of the program. */
@@ -291,6 +312,7 @@ const char *rp_recorder_loss_text(enum rp_recorder_loss loss)
 		[RP_RECORDER_RING_FULL] = "ring of perf_events full",
 		[RP_RECORDER_RECORD_DAMAGED] = "damaged record of perf_events",
 		[RP_RECORDER_WAITS_FULL] = "ring of BPF programs full",
+		[RP_RECORDER_SWITCHES_FULL] = "ring of switches full",
 		[RP_RECORDER_WAITS_MEMORY] = "no memory for the state of a thread",
 	};
 
@@ -307,6 +329,8 @@ static void count_losses(const struct rp_recorder *recorder,
 	ret_lost[RP_RECORDER_RING_FULL] = stats.lost[RP_PERF_LOSS_FULL];
 	ret_lost[RP_RECORDER_RECORD_DAMAGED] = stats.lost[RP_PERF_LOSS_DAMAGED];
 	ret_lost[RP_RECORDER_WAITS_FULL] = waits ? rp_waits_lost(waits, RP_WAIT_LOSS_FULL) : 0;
+	ret_lost[RP_RECORDER_SWITCHES_FULL] = recorder->switch_waits ?
+					      rp_switch_waits_lost(recorder->switch_waits) : 0;
 	ret_lost[RP_RECORDER_WAITS_MEMORY] = waits ? rp_waits_lost(waits, RP_WAIT_LOSS_STATE) : 0;
 }
 
@@ -343,6 +367,8 @@ static int drain(struct rp_recorder *recorder, uint64_t limit_ns)
 {
 	int ret = recorder->waits ? rp_waits_drain(recorder->waits) : 0;
 
+	if (ret == 0 && recorder->switch_waits)
+		ret = rp_switch_waits_drain(recorder->switch_waits, limit_ns == UINT64_MAX);
 	if (ret == 0)
 		ret = rp_perf_drain(recorder->perf, limit_ns, take_record, recorder);
 	return ret ? ret : rp_recorder_take_waits(recorder, limit_ns);
@@ -370,6 +396,8 @@ int rp_recorder_finish(struct rp_recorder *recorder)
 	rp_perf_disable(recorder->perf);
 	if (recorder->waits)
 		rp_waits_stop(recorder->waits);
+	if (recorder->switch_waits)
+		rp_switch_waits_stop(recorder->switch_waits);
 	(void)rp_perf_limit(recorder->perf);
 	ret = drain(recorder, UINT64_MAX);
 	if (ret == 0)

@@ -28,6 +28,7 @@ enum rp_recorder_loss {
 	RP_RECORDER_RING_FULL,		/* perf_events: the ring of a processor */
 	RP_RECORDER_RECORD_DAMAGED,	/* perf_events: not as documented */
 	RP_RECORDER_WAITS_FULL,		/* the ring of the BPF programs */
+	RP_RECORDER_SWITCHES_FULL,	/* a ring of switches, where BPF is refused */
 	RP_RECORDER_WAITS_MEMORY,	/* no memory for the state of a thread */
 	RP_RECORDER_LOSS_COUNT,
 };

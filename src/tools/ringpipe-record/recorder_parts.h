@@ -8,6 +8,7 @@
 #include "tools/ringpipe-record/perf_events.h"
 #include "tools/ringpipe-record/recorder.h"
 #include "tools/ringpipe-record/stack_walk.h"
+#include "tools/ringpipe-record/switch_waits.h"
 #include "tools/ringpipe-record/wait_queue.h"
 
 #define RP_RECORDER_FRAMES_MAX 512u
@@ -16,6 +17,7 @@ struct rp_recorder {
 	struct rp_recorder_options options;
 	struct rp_perf *perf;
 	struct rp_waits *waits;		/* NULL: the kernel refused BPF */
+	struct rp_switch_waits *switch_waits;	/* in their place; or NULL */
 	struct rp_wait_queue wait_queue;
 	struct rp_images *images;
 	struct rp_process_table *processes;
