@@ -53,7 +53,7 @@ ROWS = {
                    'export lttng ringpipe ringpipe-dump ringpipe-kernel ringpipe-record recover '
                    'trigger',
     'tests/fuzz/': 'host ring ipc nettrace diag unwind ringpipe ringpipe-dump ringpipe-kernel '
-                   'recover trigger',
+                   'ringpipe-record ringpipe-symbolize recover trigger',
     'tests/': '',
 }
 

@@ -10,7 +10,7 @@ import unittest
 import zipfile
 
 import record_case
-from record_case import BRIEF_HOST, HOST, PATIENCE, TOOL, Case, drive, events_of
+from record_case import BRIEF_HOST, HOST, PATIENCE, TOOL, Case, drive, events_of, functions
 
 
 class Archives(Case):
@@ -114,6 +114,16 @@ class Archives(Case):
         self.assertIn(f"No space left on device; the trace is in {self.trace}", done.stderr)
         self.assertTrue(os.path.exists("/dev/full"))
         self.assertGreater(events_of(self.trace)[1]["events"], 0)
+
+
+class GeneratedCode(Case):
+    def test_functions_have_the_names_in_a_jitdump_file_also_after_a_move(self):
+        for kind in "jit", "moved":
+            with self.subTest(kind=kind):
+                _, samples, _ = self.record_host(1000, kind)
+                names = [functions(sample)[0] for sample in samples]
+                self.assertGreater(names.count("jitted function"), 0.8 * len(names), names)
+                self.prepare_again()
 
 
 class Ending(Case):

@@ -3,11 +3,13 @@
  * Uses a given time of CPU, in functions without frame pointers that call each other in a known
  * order, and prints the time that it used.
  *
- * usage: record_host MILLISECONDS [deep|code]
+ * usage: record_host MILLISECONDS [deep|code|jit|moved]
  *
  * deep	the innermost function runs below an array of 24 KB on the stack, and one of variable size
  * code	it copies its innermost function into anonymous memory and runs it there, as a compiler
  *	does at run time, and writes a map of it for perf(1)
+ * jit	the same, with a jitdump file, which is mapped
+ * moved	the file states that the code was moved
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -74,18 +76,55 @@ static __attribute__((noinline)) void outermost(uint64_t end_ns, int deep)
 	result++;
 }
 
-static void generate_code(void)
+static void put(FILE *file, const void *bytes, size_t size)
 {
-	size_t size = (size_t)((char *)after_innermost - (char *)innermost);
-	void *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (fwrite(bytes, 1, size, file) != size)
+		exit(1);
+}
+
+/*
+ * Write a jitdump file, of which the first page is mapped as executable. With `is_moved`, the code
+ * was generated elsewhere, and then moved.
+ */
+static void write_jit_dump(const void *code, size_t size, int is_moved)
+{
+	static const char name[] = "jitted function";
+	const uint64_t at = (uint64_t)(uintptr_t)code, first = is_moved ? 0x1000 : at;
+	const uint32_t header[] = { 0x4a695444, 1, 40, 62, 0, (uint32_t)getpid(), 0, 0, 0, 0 };
+	const uint32_t ids[] = { (uint32_t)getpid(), (uint32_t)getpid() };
+	const uint32_t load[] = { 0, (uint32_t)(16 + 40 + sizeof(name) + size), 0, 0 };
+	const uint32_t move[] = { 1, 16 + 48, 0, 0 };
+	const char *folder = getenv("TMPDIR");
+	char path[256];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/jit-%d.dump", folder ? folder : "/tmp", getpid());
+	file = fopen(path, "w+");
+	if (!file)
+		exit(1);
+	put(file, header, sizeof(header));
+	put(file, load, sizeof(load));
+	put(file, ids, sizeof(ids));
+	put(file, (uint64_t[]){ first, first, size, 1 }, 32);
+	put(file, name, sizeof(name));
+	put(file, code, size);
+	if (is_moved) {
+		put(file, move, sizeof(move));
+		put(file, ids, sizeof(ids));
+		put(file, (uint64_t[]){ at, first, at, size, 1 }, 40);
+	}
+	/* A compiler may be writing the next record. */
+	put(file, load, 9);
+	if (fflush(file) != 0 || mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(file),
+				      0) == MAP_FAILED)
+		exit(1);
+}
+
+static void write_map(const void *code, size_t size)
+{
 	char path[64];
 	FILE *map;
 
-	if (code == MAP_FAILED || size > 4096)
-		exit(1);
-	memcpy(code, (void *)innermost, size);
-	run = (uint64_t (*)(uint64_t))code;
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
 	map = fopen(path, "w");
 	if (!map)
@@ -94,12 +133,28 @@ static void generate_code(void)
 	fclose(map);
 }
 
+static void generate_code(const char *kind)
+{
+	size_t size = (size_t)((char *)after_innermost - (char *)innermost);
+	void *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (code == MAP_FAILED || size > 4096)
+		exit(1);
+	memcpy(code, (void *)innermost, size);
+	run = (uint64_t (*)(uint64_t))code;
+	if (!strcmp(kind, "code"))
+		write_map(code, size);
+	else
+		write_jit_dump(code, size, !strcmp(kind, "moved"));
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t ns = argc > 1 ? strtoull(argv[1], NULL, 10) * 1000000 : 0;
 
-	if (argc > 2 && !strcmp(argv[2], "code"))
-		generate_code();
+	if (argc > 2 && strcmp(argv[2], "deep") != 0)
+		generate_code(argv[2]);
 	outermost(used_ns() + ns, argc > 2 && !strcmp(argv[2], "deep"));
 	printf("%llu\n", (unsigned long long)used_ns());
 	return 0;

@@ -2,6 +2,7 @@
 #include "tools/ringpipe-record/perf_map.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,25 +10,25 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "tools/ringpipe-record/image.h"
+#include "tools/ringpipe-record/jit_dump.h"
 
 /* A larger map is read up to here. */
 #define MAP_BYTES_MAX (64u << 20)
 
 /*
  * Opens a regular file that belongs to the process's user: anybody may write into /tmp. A process
- * that has ended had this program's /tmp, or its map cannot be found.
+ * that has ended had this program's folders, or its files cannot be found. Return: -1: none.
  */
-static int open_map(const struct rp_machine_process *process)
+static int open_file(const struct rp_machine_process *process, const char *path_there)
 {
+	char path[PATH_MAX + 32];
 	struct stat map;
-	char path[96];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/root/tmp/perf-%d.map", process->pid,
-		 process->inner_pid);
-	if (process->has_ended)
-		snprintf(path, sizeof(path), "/tmp/perf-%d.map", process->pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	snprintf(path, sizeof(path), "/proc/%d/root%s", process->pid, path_there);
+	fd = open(process->has_ended ? path_there : path,
+		  O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return -1;
 	if (fstat(fd, &map) == 0 && S_ISREG(map.st_mode) && map.st_uid == process->user)
@@ -88,25 +89,79 @@ static void parse(struct rp_perf_map *map)
 			break;
 		map->functions = grown;
 		grown[map->count++] = (struct rp_perf_map_function){
-			start, start + bytes, number, line + 1,
+			start, start + bytes, number, line + 1, NULL,
 		};
 	}
-	if (map->count)
-		qsort(map->functions, map->count, sizeof(*map->functions), compare);
+}
+
+/* The name of code that was moved is that of the function which was there last. */
+static char *copy_name(const struct rp_perf_map *map, const struct rp_jit_function *function)
+{
+	if (function->name)
+		return strdup(function->name);
+	for (size_t i = map->count; i > 0; i--)
+		if (map->functions[i - 1].start == function->old_start)
+			return strdup(map->functions[i - 1].name);
+	return NULL;
+}
+
+static int add_jit_function(void *data, const struct rp_jit_function *function)
+{
+	struct rp_perf_map *map = data;
+	const uint64_t end = function->start + function->bytes;
+	char *name = end > function->start ? copy_name(map, function) : NULL;
+	struct rp_perf_map_function *grown;
+
+	grown = name ? rp_array_reserve(map->functions, map->count, &map->capacity, 1,
+					sizeof(*grown)) : NULL;
+	if (!grown) {
+		free(name);
+		return 0;
+	}
+	map->functions = grown;
+	grown[map->count] = (struct rp_perf_map_function){
+		function->start, end, map->count, name, name,
+	};
+	map->count++;
+	return 0;
+}
+
+/* The process has mapped a page of each jitdump file. */
+static void read_jit_dumps(struct rp_perf_map *map, const struct rp_machine_process *process)
+{
+	for (size_t i = 0; i < process->space.count; i++) {
+		const struct rp_image *image = process->space.mapped[i].image;
+		int fd;
+
+		if (!image || !rp_jit_dump_is_path(image->path))
+			continue;
+		fd = open_file(process, image->path);
+		if (fd < 0)
+			continue;
+		(void)rp_jit_dump_read(fd, add_jit_function, map);
+		close(fd);
+	}
 }
 
 void rp_perf_map_read(struct rp_perf_map *map, const struct rp_machine_process *process)
 {
-	int fd = open_map(process);
+	char path[64];
+	int fd;
 
 	rp_perf_map_fini(map);
 	map->process = process;
-	if (fd < 0)
-		return;
-	map->text = read_text(fd);
-	close(fd);
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map",
+		 process->has_ended ? process->pid : process->inner_pid);
+	fd = open_file(process, path);
+	if (fd >= 0) {
+		map->text = read_text(fd);
+		close(fd);
+	}
 	if (map->text)
 		parse(map);
+	read_jit_dumps(map, process);
+	if (map->count)
+		qsort(map->functions, map->count, sizeof(*map->functions), compare);
 }
 
 const struct rp_perf_map_function *rp_perf_map_find(const struct rp_perf_map *map,
@@ -121,6 +176,8 @@ const struct rp_perf_map_function *rp_perf_map_find(const struct rp_perf_map *ma
 
 void rp_perf_map_fini(struct rp_perf_map *map)
 {
+	for (size_t i = 0; i < map->count; i++)
+		free(map->functions[i].owned);
 	free(map->functions);
 	free(map->text);
 	*map = (struct rp_perf_map){ 0 };

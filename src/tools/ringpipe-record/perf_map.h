@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions of generated code, from the file /tmp/perf-PID.map that a compiler such as those of
- * .NET, Java and Node.js writes on request. Its content is untrusted.
+ * The functions of generated code, from the files that compilers such as those of .NET, Java and
+ * Node.js write on request: /tmp/perf-PID.map and jitdump files. Their content is untrusted.
  *
  * Source: tools/perf/Documentation/jit-interface.txt of Linux.
  */
@@ -14,6 +14,7 @@ struct rp_perf_map_function {
 	uint64_t start, end;		/* end is exclusive */
 	size_t line;			/* of the file; later lines replace earlier ones */
 	const char *name;
+	char *owned;			/* the name, if it is not in the map's text */
 };
 
 struct rp_perf_map {
@@ -23,7 +24,7 @@ struct rp_perf_map {
 	char *text;
 };
 
-/* Read the map of a process, as that process sees the path. Without a map, it is empty. */
+/* Read the files of a process, as that process sees the paths. Without files, the map is empty. */
 void rp_perf_map_read(struct rp_perf_map *map, const struct rp_machine_process *process);
 
 const struct rp_perf_map_function *rp_perf_map_find(const struct rp_perf_map *map,
