@@ -10,12 +10,12 @@
 
 enum { CODE_LOAD, CODE_MOVE };
 
-struct jit_header {
+struct dump_header {
 	uint32_t magic, version, size, machine, reserved, process;
 	uint64_t time, flags;
 };
 
-struct jit_record {
+struct dump_record {
 	uint32_t id, size;		/* size: of the whole record */
 	uint64_t time;
 };
@@ -84,8 +84,8 @@ static int take_move(int fd, uint64_t offset, uint64_t bytes, rp_jit_dump_callba
 
 int rp_jit_dump_read(int fd, rp_jit_dump_callback callback, void *data)
 {
-	struct jit_header header;
-	struct jit_record prefix;
+	struct dump_header header;
+	struct dump_record prefix;
 	uint64_t offset;
 	int ret = 0;
 

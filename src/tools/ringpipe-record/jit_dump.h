@@ -25,8 +25,8 @@ struct rp_jit_function {
 typedef int (*rp_jit_dump_callback)(void *data, const struct rp_jit_function *function);
 
 /*
- * Call back for each function, in the order in which code was generated and moved. A record that was
- * cut ends the file, since the compiler may be writing. Return: 0; -EBADMSG: not such a file; the
+ * Call back for each function, in the order in which code was generated and moved. A record that
+ * was cut ends the file, since the compiler may be writing. Return: 0; -EBADMSG: not such a file; the
  * first other result of the callback.
  */
 int rp_jit_dump_read(int fd, rp_jit_dump_callback callback, void *data);
