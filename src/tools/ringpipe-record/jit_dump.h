@@ -26,8 +26,9 @@ typedef int (*rp_jit_dump_callback)(void *data, const struct rp_jit_function *fu
 
 /*
  * Call back for each function, in the order in which code was generated and moved. A record that
- * was cut ends the file, since the compiler may be writing. Return: 0; -EBADMSG: not such a file; the
- * first other result of the callback.
+ * was cut ends the file, since the compiler may be writing.
+ *
+ * Return: 0; -EBADMSG: not such a file; the first other result of the callback.
  */
 int rp_jit_dump_read(int fd, rp_jit_dump_callback callback, void *data);
 
