@@ -11,6 +11,21 @@ from tool import TOOL, ToolTest
 
 
 class Usage(ToolTest):
+    def test_the_programs_behind_commands_explain_themselves_and_do_nothing(self):
+        for command, *more in ("record",), ("symbolize",), ("bpf", "count"), ("bpf", "print"):
+            program = os.path.join(os.path.dirname(TOOL), "..", f"ringpipe-{command}",
+                                   f"ringpipe-{command}")
+            if not os.access(program, os.X_OK):
+                continue
+            done = subprocess.run([program, *more, "--help"], cwd=self.directory, check=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                  timeout=60)
+            self.assertTrue(done.stdout.startswith(f"Usage: ringpipe {' '.join([command, *more])}"),
+                            done.stdout)
+            self.assertIn("--help", done.stdout)
+            self.assertEqual(done.stderr, "")
+        self.assertEqual(os.listdir(self.directory), [])
+
     def test_wrong_usage_is_reported_with_status_2(self):
         for arguments, said in [
                 ([], "no command given"),

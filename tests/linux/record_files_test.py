@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The files that ringpipe record leaves: archives, and traces of recordings that are interrupted,
 killed, or have no space."""
+import contextlib
 import json
 import os
+import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -127,6 +130,28 @@ class GeneratedCode(Case):
 
 
 class Ending(Case):
+    def test_a_terminal_shows_events_losses_size_and_cost(self):
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execl(TOOL, TOOL, "record", "-o", self.trace, "--providers", "Test-Brief", "--",
+                     "sh", "-c", f"'{BRIEF_HOST}'; '{HOST}' 5000 >/dev/null")
+        shown = b""
+        with contextlib.suppress(OSError):
+            while data := os.read(terminal, 65536):
+                shown += data
+        os.close(terminal)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, shown)
+        number = r"([\d,.]+)"
+        lines = re.findall(rf"{number} samples, {number} events, {number} lost, [\d.]+ .?B, "
+                           rf"recorder {number}% of a CPU", shown.decode())
+        self.assertTrue(lines, shown)
+        samples, events, lost, cost = lines[-1]
+        self.assertGreater(int(samples.replace(",", "")), 100)
+        # Ten of the program, and those that describe it.
+        self.assertIn(int(events), range(10, 30))
+        self.assertEqual(lost, "0")
+        self.assertGreater(float(cost), 0)
+
     def until(self, condition, *options):
         """Start a recorder that ends by itself. Return it when it records."""
         recorder = subprocess.Popen([TOOL, "record", "-o", self.trace, "--until", condition,

@@ -464,12 +464,15 @@ static int take_providers(struct bpf_run *run)
 	return ret;
 }
 
+#define PROCESS "(PID | -p PID | -n NAME)"
+
 int main(int argc, char **argv)
 {
 	static const struct rp_tool_command commands[] = {
-		{ .name = "bpf count", .options = RP_BPF_COUNT_OPTIONS },
-		{ .name = "bpf histogram", .options = RP_BPF_HISTOGRAM_OPTIONS },
-		{ .name = "bpf print", .options = RP_BPF_PRINT_OPTIONS },
+		{ .name = "bpf count", .arguments = PROCESS, .options = RP_BPF_COUNT_OPTIONS },
+		{ .name = "bpf histogram", .arguments = PROCESS,
+		  .options = RP_BPF_HISTOGRAM_OPTIONS },
+		{ .name = "bpf print", .arguments = PROCESS, .options = RP_BPF_PRINT_OPTIONS },
 	};
 	static const enum rp_bpf_mode modes[] = { RP_BPF_COUNT, RP_BPF_HISTOGRAM, RP_BPF_FORWARD };
 	struct rp_tool_options options;
@@ -482,6 +485,10 @@ int main(int argc, char **argv)
 		at++;
 	if (argc < 2 || rp_options_parse(&commands[at], argc - 2, argv + 2, &options))
 		return RP_EXIT_USAGE;
+	if (options.given & RP_OPTION_HELP) {
+		rp_options_print_usage(&commands[at]);
+		return RP_EXIT_OK;
+	}
 	run.options = &options;
 	if (take_mode(&run, modes[at]) == 0 && take_event(&run) == 0 && take_providers(&run) == 0)
 		status = run_program(&run);

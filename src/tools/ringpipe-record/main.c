@@ -130,21 +130,29 @@ static void print_reasons(const struct run *run, const struct rp_recorder_stats 
 static void print_status(struct run *run, int64_t now_ms)
 {
 	char samples[RP_TEXT_MAX], lost[RP_TEXT_MAX], bytes[RP_TEXT_MAX], time[RP_TEXT_MAX];
+	char events[RP_TEXT_MAX];
 	struct rp_recorder_stats stats;
 	struct rusage usage;
+	const struct rp_recording_progress *sessions;
 	double cpu;
 
 	run->status_ms = now_ms + STATUS_MS;
 	if (!run->live || now_ms == run->begin_ms)
 		return;
+	sessions = run->sessions.report ? &run->sessions.report->progress : NULL;
 	rp_recorder_stats(run->recorder, &stats);
 	getrusage(RUSAGE_SELF, &usage);
 	cpu = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e3 +
-	      (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e3;
-	fprintf(stderr, "\r\033[K%s: %s samples, %s lost, %s, recorder %.1f%% of a CPU",
+	      (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e3 +
+	      (double)(sessions ? sessions->cpu_ns : 0) / 1e6;
+	fprintf(stderr, "\r\033[K%s: %s samples, ",
 		rp_text_duration((uint64_t)(now_ms - run->begin_ms) * 1000000, time),
-		rp_text_count(stats.samples, samples), rp_text_count(sum_losses(&stats), lost),
-		rp_text_bytes(stats.bytes, bytes), 100 * cpu / (double)(now_ms - run->begin_ms));
+		rp_text_count(stats.samples, samples));
+	if (sessions)
+		fprintf(stderr, "%s events, ", rp_text_count(sessions->events, events));
+	fprintf(stderr, "%s lost, %s, recorder %.1f%% of a CPU",
+		rp_text_count(sum_losses(&stats), lost), rp_text_bytes(stats.bytes, bytes),
+		100 * cpu / (double)(now_ms - run->begin_ms));
 	fflush(stderr);
 }
 
@@ -172,7 +180,7 @@ static bool has_reached(const struct run *run)
 	struct stat file;
 
 	if (run->until.provider)
-		return run->sessions.report->has_until;
+		return run->sessions.report->progress.has_until;
 	if (!run->options->until_bytes)
 		return false;
 	if (run->output.regular && fstat(run->output.fd, &file) == 0)
@@ -514,6 +522,7 @@ int main(int argc, char **argv)
 {
 	static const struct rp_tool_command command = {
 		.name = "record",
+		.arguments = "[PID | -p PID | -- COMMAND ARGUMENTS…]",
 		.options = RP_RECORD_OPTIONS,
 		.takes_child = true,
 		.process_is_optional = true,
@@ -524,6 +533,10 @@ int main(int argc, char **argv)
 
 	if (rp_options_parse(&command, argc - 1, argv + 1, &options) < 0)
 		return RP_EXIT_USAGE;
+	if (options.given & RP_OPTION_HELP) {
+		rp_options_print_usage(&command);
+		return RP_EXIT_OK;
+	}
 	if ((options.given & RP_OPTION_BINARIES) && !options.archive) {
 		rp_tool_error("record: --binaries requires --archive");
 		return RP_EXIT_USAGE;

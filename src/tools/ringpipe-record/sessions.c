@@ -67,7 +67,7 @@ int rp_record_sessions_start(struct rp_record_sessions *sessions,
 	if (report == MAP_FAILED)
 		return -errno;
 	sessions->report = report;
-	plan.ret_until = &sessions->report->has_until;
+	plan.progress = &sessions->report->progress;
 	if (pipe2(begin, O_CLOEXEC) != 0)
 		return -errno;
 	fflush(NULL);

@@ -12,6 +12,7 @@
 #include "tools/ringpipe/event_condition.h"
 #include "tools/ringpipe/output.h"
 #include "tools/ringpipe/proc.h"
+#include "tools/ringpipe/recording.h"
 
 /* The providers to record, for processes of each kind; for free(). */
 struct rp_record_providers {
@@ -28,8 +29,8 @@ struct rp_record_scope {
 
 /* The report of the sessions' process, in memory that it shares with the recorder. */
 struct rp_record_sessions_report {
-	uint64_t events, lost;
-	volatile bool has_until;	/* the trace has an event that fulfils the condition */
+	struct rp_recording_progress progress;
+	uint64_t events, lost;		/* at the end */
 	bool is_written;		/* the trace has its end */
 };
 

@@ -578,3 +578,11 @@ int rp_options_parse(const struct rp_tool_command *command, int argc, char **arg
 	*ret_options = options;
 	return 0;
 }
+
+void rp_options_print_usage(const struct rp_tool_command *command)
+{
+	printf("Usage: ringpipe %s [OPTIONS] %s\n\nOptions:\n", command->name,
+	       command->arguments ? command->arguments : "");
+	rp_options_print(command->options);
+	printf("\nringpipe %s --help explains more.\n", command->name);
+}

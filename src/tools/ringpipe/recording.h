@@ -33,6 +33,13 @@ int rp_recording_check_providers(const struct rp_tool_options *options,
 				 const struct rp_target *target,
 				 const struct rp_session_provider *providers, size_t count);
 
+/* The progress of a recording of the machine, in memory that processes share. */
+struct rp_recording_progress {
+	volatile uint64_t events;	/* of processes, written so far */
+	volatile uint64_t cpu_ns;	/* used by this process and those that it started */
+	volatile bool has_until;	/* an event fulfilled the plan's condition */
+};
+
 struct rp_recording_plan {
 	const struct rp_target *target;
 	struct rp_child *child;		/* the started command; NULL: the target already ran */
@@ -54,7 +61,7 @@ struct rp_recording_plan {
 	struct rp_proc_filter filter;	/* likewise */
 	int machine_fd;			/* of a file that gets the machine's own trace */
 	const struct rp_event_condition *until;	/* likewise: to watch for; or NULL */
-	volatile bool *ret_until;	/* set when an event of the merged trace fulfils it */
+	struct rp_recording_progress *progress;	/* likewise: what to keep up to date */
 	bool report_missing;		/* of a command: providers that it lacks */
 	int begun_fd;			/* gets a 'b' when the session has begun; 0: none */
 	uint64_t duration_ms;		/* 0: until a signal */

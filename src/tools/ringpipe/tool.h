@@ -160,6 +160,9 @@ int rp_options_parse(const struct rp_tool_command *command, int argc, char **arg
 /* Reports the error in a command's --providers, which rp_providers_parse() rejected. */
 void rp_options_explain_providers(const char *command, const char *text, size_t at);
 
+/* Print the usage of a command in a program of its own, which --help asks for. */
+void rp_options_print_usage(const struct rp_tool_command *command);
+
 /* Prints the rows of the options in `mask` on stdout. */
 void rp_options_print(uint64_t mask);
 

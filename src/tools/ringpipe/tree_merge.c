@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -75,8 +77,30 @@ static void close_spool(struct rp_tree_member *member)
 	member->spool_fd = -1;
 }
 
+/* The processor time of a process without its children; 0: it has ended. */
+static uint64_t process_cpu_ns(pid_t pid)
+{
+	struct timespec time;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &time) != 0)
+		return 0;
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* The processor time of the recorders that have ended. */
+static uint64_t children_cpu_ns(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_CHILDREN, &usage);
+	return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000u +
+	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
+}
+
 void rp_tree_merge_pass(struct rp_tree *tree)
 {
+	uint64_t events = 0, cpu_ns = process_cpu_ns(getpid()) + children_cpu_ns();
 	int ret;
 
 	if (!tree->plan->machine || rp_now_ms() < tree->next_merge_ms)
@@ -90,8 +114,14 @@ void rp_tree_merge_pass(struct rp_tree *tree)
 	ret = rp_trace_merge_pass(tree->merge, rp_clock_monotonic_ns() - HOLD_NS);
 	if (ret < 0)
 		tree->error = ret;
-	for (size_t i = 0; i < tree->count; i++)
+	for (size_t i = 0; i < tree->count; i++) {
+		events += tree->members[i]->is_part ? tree->members[i]->source.events : 0;
+		cpu_ns += tree->members[i]->status_fd >= 0 ?
+			  process_cpu_ns(tree->members[i]->recorder) : 0;
 		close_spool(tree->members[i]);
+	}
+	tree->plan->progress->events = events;
+	tree->plan->progress->cpu_ns = cpu_ns;
 	tree->next_merge_ms = rp_now_ms() + MERGE_MS;
 }
 
@@ -183,7 +213,7 @@ int rp_tree_merge_start(struct rp_tree *tree)
 
 	if (ret < 0 || !plan->machine)
 		return ret;
-	rp_trace_merge_watch(tree->merge, plan->until, plan->ret_until);
+	rp_trace_merge_watch(tree->merge, plan->until, &plan->progress->has_until);
 	tree->machine = (struct rp_trace_merge_source){
 		.fd = plan->machine_fd, .states_progress = true,
 	};
