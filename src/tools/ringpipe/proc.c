@@ -324,10 +324,13 @@ char *rp_proc_name(pid_t pid)
 {
 	char name[64], argument[4096];
 	const char *base;
+	ssize_t length = read_proc(pid, "comm", name, sizeof(name));
 
-	if (read_proc(pid, "comm", name, sizeof(name)) <= 0)
+	if (length <= 0)
 		return strdup("?");
-	name[strcspn(name, "\n")] = '\0';
+	/* The name itself may have newlines. */
+	if (name[length - 1] == '\n')
+		name[length - 1] = '\0';
 	if (strlen(name) == 15 && read_proc(pid, "cmdline", argument, sizeof(argument)) > 0) {
 		base = strrchr(argument, '/');
 		base = base ? base + 1 : argument;
