@@ -28,13 +28,15 @@
 /*
  * If RP_STATIC_KEYS is 1, the call sites of events declared from here on have static keys. Such a
  * site is one instruction while the event is disabled, and a jump, a load and a branch while it is
- * enabled. A thread of the library patches the sites, by default only on AMD processors; see
- * libringpipe(7). On machines other than x86-64, 1 means the same as 0. Define the macro before
- * this header is included, or redefine it between declarations to apply it to some events only.
+ * enabled. The call that starts a session patches the sites. A thread of the library patches them
+ * back within 100 ms after the session's end. By default, only code on AMD and Hygon processors is
+ * patched; elsewhere a site is always a jump, a load and a branch. See libringpipe(7). On machines
+ * other than x86-64, 1 means the same as 0. Define the macro before this header is included, or
+ * redefine it between declarations to apply it to some events only.
  *
  * The library patches the sites one after the other. Until the call that starts a session returns,
  * `_enabled()` may return true while the site that writes the event is still off. After that call,
- * all sites are on.
+ * all sites are on, except in the cases that libringpipe(7) lists.
  */
 #ifndef RP_STATIC_KEYS
 #define RP_STATIC_KEYS 0

@@ -67,9 +67,9 @@ RP_PUBLIC int rp_listener_start(const struct rp_session_options *options,
  * Wait for the next event, up to `timeout_ms` milliseconds (-1: without a limit).
  *
  * Context: one thread at a time, not a signal handler.
- * Return: 1 with an event; 0 when no event came in time; -EPIPE if the listener was drained and all
- * its events were read, or was discarded; -EINVAL if this is a push listener or the size of
- * `ret_event` is too small, and no event is consumed.
+ * Return: 1 with an event; 0 when no event came in time; -EPIPE if all events of a drained
+ * listener were read, the listener was discarded, or its session failed; -EINVAL if this is a push
+ * listener, `ret_event` is NULL, or its size is too small. With -EINVAL, no event is consumed.
  */
 RP_PUBLIC int rp_listener_next(struct rp_listener *listener, struct rp_listener_event *ret_event,
 			       int timeout_ms);

@@ -15,7 +15,8 @@ from record_case import PATIENCE, TOOL, Case, clients, drive, events_of, functio
 
 POSTGRES = "/usr/lib/postgresql"
 SECONDS = "4"
-REACHED = {"main", "__libc_start_main", "__libc_start_main_impl", "__libc_start_call_main", "_start"}
+REACHED = {"main", "__libc_start_main", "__libc_start_main_impl", "__libc_start_call_main",
+           "_start"}
 
 
 def free_port():

@@ -21,10 +21,12 @@
 int rp_connection_socket(void);
 
 /*
- * Connect to the socket at `path`, which may be longer than a socket's address.
+ * Connect to the Unix socket at `path`. A path that does not fit into a socket's address is reached
+ * through its directory.
  *
- * Return: 0; -EAGAIN: the queue of the listening socket is full; -ENAMETOOLONG: the path is too
- * long, and its directory cannot be opened; -errno of connect(2).
+ * Return: 0; -EAGAIN: the queue of the listening socket is full; -ENAMETOOLONG: the path does not
+ * fit, and its directory cannot be opened or its file name is too long as well; -errno of
+ * connect(2).
  */
 int rp_connection_connect(int fd, const char *path);
 

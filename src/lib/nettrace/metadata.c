@@ -6,8 +6,10 @@
  *	V2 field: i32 size with itself, name, i32 type [array: i32 element]
  *		[struct: i32 count, fields]
  *
- * V1 cannot say array: an event that has one says all its fields in a V2 tag and has no V1 field.
- * The rows of V6, in format.h, have other texts and sizes and the same types.
+ * V1 cannot express an array. If an event has one, it has no V1 field, and a V2 tag contains all
+ * its fields: i32 count, V2 fields. The length of a tag is that of its data. The rows of V6, in
+ * format.h, have the same type codes in one byte, UTF-8 text, varints, and attributes for keywords,
+ * level, version and opcode.
  */
 #include <errno.h>
 #include <string.h>

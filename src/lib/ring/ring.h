@@ -186,8 +186,9 @@ static inline uint64_t rp_ring_oldest(const struct rp_ring *ring)
 }
 
 /*
- * Return the end of the contiguous records from `position`, which is below `limit`, an earlier
- * head. In an overwriting ring, they end in the same sub-buffer. The next records start at
+ * Return the end of the contiguous records that start at `position`. `limit` is a head that the
+ * caller has read; `position` is below it. In an overwriting ring, the records end at the boundary
+ * of the sub-buffer at the latest. The next records start at
  * rp_ring_next_batch().
  */
 static inline uint64_t rp_ring_batch_end(const struct rp_ring *ring, uint64_t position,

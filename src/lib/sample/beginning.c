@@ -26,11 +26,13 @@ void rp_beginning_mark(void)
 }
 
 /*
- * Write the first two samples of a sleeping thread without waking it: a signal would interrupt a
- * system call that cannot be restarted. The kernel reports the thread's instruction and stack
- * pointer in /proc, and this function reads the stack in place. If the kernel reports nothing, the
- * thread gets no sample.
- * Return: false, with nothing written, if the thread did not sleep the whole time.
+ * Write the initial samples of a sleeping thread: one with its stack, and an empty one that ends
+ * it. The function sends the thread no signal, because a signal would interrupt a system call that
+ * cannot be restarted. It reads the instruction and stack pointers from /proc, and the stack in
+ * place.
+ *
+ * Return: true if both samples were written, or if /proc does not show the pointers, and then none
+ * is written; false, with nothing written, if the thread ran meanwhile.
  */
 static bool write_sleeper(uint32_t id)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A series of files: the name of a single file, with a number of six digits or more before its
- * extension. `log/trace.nettrace` becomes `log/trace.000001.nettrace` and so on. The functions read
- * the directory each time, because other programs may delete files and earlier processes may have
- * left some.
+ * A file series is a sequence of files that share one name and differ in a number, with at least
+ * six digits, before the extension. `log/trace.nettrace` becomes `log/trace.000001.nettrace` and so
+ * on. rp_file_series_look() and rp_file_series_delete_oldest() read the directory at every call,
+ * because other programs may delete files and earlier processes may have left some.
  */
 #ifndef RP_SINK_SERIES_H
 #define RP_SINK_SERIES_H

@@ -3,8 +3,9 @@
  * Where processes spend processor time, from the samples of a trace: events `cpu` of provider
  * Universal.Events, with names from Universal.System.
  *
- * A sample counts for the innermost function of the program, also while the kernel works for it; a
- * sample without such a function counts for the kernel's innermost one.
+ * A sample counts for its innermost function in user space, even if the kernel ran at that moment.
+ * A sample with frames of the kernel alone counts for the innermost of these, and a sample without
+ * frames is ignored.
  */
 #ifndef RP_TOOL_HOT_FUNCTIONS_H
 #define RP_TOOL_HOT_FUNCTIONS_H

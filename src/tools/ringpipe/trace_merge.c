@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each source has a reader, and all events go through one encoder. The encoder renumbers the events
- * of each thread, since two processes may reuse one thread's number, and sums the losses.
- * Definitions are rebuilt from the parsed form; payloads are copied unchanged.
+ * Each source has a reader, and all events go through one encoder. The encoder gives the events new
+ * sequence numbers, of each thread in version 4 and of the stream in version 6, because two
+ * processes may use the same thread id. It adds up the losses. Definitions are encoded again, and
+ * payloads are copied. Where whole recordings are merged, trace_merge_rename.c changes ids, names
+ * and times in the payloads that describe processes and clocks.
  */
 #include "tools/ringpipe/trace_merge_parts.h"
 
