@@ -169,6 +169,8 @@ class ShopLoad:
         self.stack = contextlib.ExitStack()
         self.shop = self.stack.enter_context(
             drive.shop(os.path.join(build, 'examples/shop/shop'), env=PLAIN))
+        # A shop that is killed leaves its socket, which each scan of the recorder examines.
+        self.stack.callback(drive.interrupt, self.shop.process)
         wrk = self.stack.enter_context(
             drive.running(drive.load_command(self.shop.url, 3600), stdout=subprocess.DEVNULL))
         self.pids = [self.shop.pid, wrk.pid]
@@ -194,7 +196,7 @@ class SwitchLoad:
         self.stack = contextlib.ExitStack()
         host = self.stack.enter_context(drive.running(
             [os.path.join(build, 'bench/bench-record_load'), 'switches', path, str(processor),
-             str(RATE)], stdout=subprocess.PIPE, env=PLAIN))
+             str(RATE)], stdout=subprocess.PIPE, env={**PLAIN, 'RINGPIPE_DIAGNOSTICS': '0'}))
         host.stdout.readline()
         with open(path, 'rb') as file:
             self.counter = mmap.mmap(file.fileno(), 8, prot=mmap.PROT_READ)
