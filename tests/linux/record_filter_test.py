@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """ringpipe record of the processes of a user or a cgroup."""
+import collections
 import contextlib
 import os
 import subprocess
@@ -9,7 +10,7 @@ import record_case
 from merge_test import Reader
 from oracle import Bytes
 from record_case import (BRIEF_HOST, HOST, NOBODY, OWN_EVENTS, PATIENCE, PLAIN, SHOP, TOOL, Case,
-                         ask, drive, events_of)
+                         ask, drive, events_of, functions)
 
 PROVIDERS = ",".join(drive.PROVIDERS)
 
@@ -131,6 +132,30 @@ class Clocks(Case):
         for reading in readings:
             now = time.time_ns() - time.monotonic_ns()
             self.assertLess(abs(reading["utc_ns"] - reading["monotonic_ns"] - now), 100_000_000)
+
+    def test_traceevent_shows_both_machines_of_a_merged_trace(self):
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            boot = file.read().strip()
+        hosts, paths = [], [self.trace, self.trace + ".2"]
+        for path in paths:
+            self.trace = path
+            hosts.append(len([sample for sample in self.record_host(1000)[1]
+                              if "innermost" in functions(sample)]))
+        # The second one becomes the recording of another machine.
+        with open(paths[1], "rb") as file:
+            content = file.read()
+        with open(paths[1], "wb") as file:
+            file.write(content.replace(boot.encode("utf-16-le"),
+                                       ("0" * 8 + boot[8:]).encode("utf-16-le")))
+        merged = paths[0] + ".merged"
+        done = subprocess.run([TOOL, "merge", *paths, "-o", merged], stderr=subprocess.PIPE,
+                              text=True, check=True, timeout=PATIENCE)
+        self.assertIn("by readings of its time of day", done.stderr)
+        found = collections.Counter(event["process"] >> 26 for event in events_of(merged)[0]
+                                    if event["event"] == "cpu" and
+                                    event["process_name"].startswith(os.path.basename(HOST)) and
+                                    "innermost" in functions(event))
+        self.assertEqual([found[0], found[1]], hosts)
 
     def test_events_of_a_time_namespace_have_the_times_of_the_machine(self):
         apart = f"unshare --time --monotonic 100000 --fork '{BRIEF_HOST}'"
