@@ -11,10 +11,9 @@
 #include "modules/symbols/find.h"
 #include "nettrace/event_header.h"
 #include "tools/ringpipe-symbolize/debug_server.h"
+#include "tools/ringpipe/system_event.h"
 
 #define DEBUG_DIRECTORY "/usr/lib/debug"
-#define SYSTEM "Universal.System"
-#define FUNCTION 4u			/* id of ProcessSymbol */
 #define PAYLOAD_MAX (4 * 10u + 2u + RP_SYMBOL_NAME_MAX)
 
 struct found_function {
@@ -196,7 +195,8 @@ static int put_function(struct rp_code_names *names, struct rp_trace_convert *co
 	const size_t length = strnlen(function->name, RP_SYMBOL_NAME_MAX);
 	uint8_t payload[PAYLOAD_MAX], *at = payload;
 	struct rp_trace_added_event event = {
-		.provider = SYSTEM, .name = "ProcessSymbol", .id = FUNCTION,
+		.provider = RP_SYSTEM_PROVIDER, .name = "ProcessSymbol",
+		.id = RP_SYSTEM_FUNCTION,
 		.process = mapping->process, .thread = mapping->process, .payload = payload,
 	};
 

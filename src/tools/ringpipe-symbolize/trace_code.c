@@ -10,11 +10,7 @@
 
 #include "base/array.h"
 #include "base/cursor.h"
-
-/* Ids of events of Universal.System. */
-#define MAPPING 3u
-#define FUNCTION 4u
-#define METADATA 5u
+#include "tools/ringpipe/system_event.h"
 
 #define KERNEL_START 0xffff800000000000ull
 
@@ -99,27 +95,6 @@ static int take_stack(struct rp_trace_code *code, const struct rp_reader_event *
 	return 0;
 }
 
-static uint64_t take_number(struct rp_cursor *cursor)
-{
-	uint64_t value;
-
-	if (rp_cursor_varint(cursor, &value) == 0)
-		return value;
-	rp_cursor_fail(cursor);
-	return 0;
-}
-
-/* A u16 of bytes, and the text. Return: for free(); NULL: cut, or no memory. */
-static char *take_text(struct rp_cursor *cursor)
-{
-	const uint8_t *bytes;
-	uint16_t size;
-
-	if (rp_cursor_u16(cursor, &size) < 0 || rp_cursor_take(cursor, size, &bytes) < 0)
-		return NULL;
-	return strndup((const char *)bytes, size);
-}
-
 static uint64_t note_id(struct rp_trace_code *code, uint64_t id)
 {
 	if (id > code->last_id)
@@ -131,12 +106,12 @@ static int take_mapping(struct rp_trace_code *code, uint64_t process, struct rp_
 {
 	struct rp_code_mapping *grown, mapping = { .process = process, .file = SIZE_MAX };
 
-	mapping.id = note_id(code, take_number(&cursor));
-	mapping.start = take_number(&cursor);
-	mapping.end = take_number(&cursor);
-	mapping.file_offset = take_number(&cursor);
-	mapping.path = take_text(&cursor);
-	mapping.metadata_id = take_number(&cursor);
+	mapping.id = note_id(code, rp_system_take_number(&cursor));
+	mapping.start = rp_system_take_number(&cursor);
+	mapping.end = rp_system_take_number(&cursor);
+	mapping.file_offset = rp_system_take_number(&cursor);
+	mapping.path = rp_system_take_text(&cursor);
+	mapping.metadata_id = rp_system_take_number(&cursor);
 	if (!mapping.path)
 		return 0;
 	grown = rp_array_reserve(code->mappings, code->mapping_count, &code->mapping_capacity, 1,
@@ -154,10 +129,10 @@ static int take_function(struct rp_trace_code *code, uint64_t process, struct rp
 {
 	struct rp_code_function *grown, function = { .process = process };
 
-	(void)note_id(code, take_number(&cursor));
-	(void)take_number(&cursor);
-	function.start = take_number(&cursor);
-	function.last = take_number(&cursor);
+	(void)note_id(code, rp_system_take_number(&cursor));
+	(void)rp_system_take_number(&cursor);
+	function.start = rp_system_take_number(&cursor);
+	function.last = rp_system_take_number(&cursor);
 	grown = rp_array_reserve(code->functions, code->function_count, &code->function_capacity,
 				 1, sizeof(*grown));
 	if (!grown)
@@ -190,8 +165,8 @@ static int take_metadata(struct rp_trace_code *code, uint64_t process, struct rp
 	struct json_object *object;
 	char *text;
 
-	one.id = note_id(code, take_number(&cursor));
-	text = take_text(&cursor);
+	one.id = note_id(code, rp_system_take_number(&cursor));
+	text = rp_system_take_text(&cursor);
 	object = text ? json_tokener_parse(text) : NULL;
 	free(text);
 	if (object) {
@@ -221,14 +196,14 @@ int rp_trace_code_take(struct rp_trace_code *code, const struct rp_reader_info *
 
 	if (event->frame_count && info->pointer_bytes == sizeof(uint64_t))
 		ret = take_stack(code, event);
-	if (ret || !event->payload_bytes || strcmp(event->type->provider, "Universal.System") != 0)
+	if (ret || !event->payload_bytes || !rp_system_is_event(event))
 		return ret;
 	switch (event->type->id) {
-	case MAPPING:
+	case RP_SYSTEM_MAPPING:
 		return take_mapping(code, event->process, cursor);
-	case FUNCTION:
+	case RP_SYSTEM_FUNCTION:
 		return take_function(code, event->process, cursor);
-	case METADATA:
+	case RP_SYSTEM_METADATA:
 		return take_metadata(code, event->process, cursor);
 	}
 	return 0;

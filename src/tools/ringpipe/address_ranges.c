@@ -1,11 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Payload layouts of Universal.System: an integer is a ULEB128, a string is its size in bytes as a
- * u16 and then UTF-8.
- *
- *	3  ProcessMapping	id, start, end (exclusive), file offset, file, id of the metadata
- *	4  ProcessSymbol	id, id of the mapping, start, end (inclusive), name
- */
 #include "tools/ringpipe/address_ranges.h"
 
 #include <errno.h>
@@ -15,30 +8,7 @@
 
 #include "base/array.h"
 #include "base/cursor.h"
-
-#define MAPPING_ID 3u
-#define SYMBOL_ID 4u
-
-static uint64_t get_number(struct rp_cursor *payload)
-{
-	uint64_t value;
-
-	if (rp_cursor_varint(payload, &value) == 0)
-		return value;
-	rp_cursor_fail(payload);
-	return 0;
-}
-
-static int get_text(struct rp_cursor *payload, char **ret_text)
-{
-	const uint8_t *text;
-	uint16_t length;
-
-	if (rp_cursor_u16(payload, &length) < 0 || rp_cursor_take(payload, length, &text) < 0)
-		return -EBADMSG;
-	*ret_text = strndup((const char *)text, length);
-	return *ret_text ? 0 : -ENOMEM;
-}
+#include "tools/ringpipe/system_event.h"
 
 static int add(struct rp_address_ranges *ranges, struct rp_address_range range)
 {
@@ -56,23 +26,23 @@ static int add(struct rp_address_ranges *ranges, struct rp_address_range range)
 int rp_names_take(struct rp_names *names, const struct rp_reader_event *event)
 {
 	struct rp_cursor payload = rp_cursor_over(event->payload, event->payload_bytes);
-	bool is_mapping = event->type->id == MAPPING_ID;
+	bool is_mapping = event->type->id == RP_SYSTEM_MAPPING;
 	struct rp_address_range range;
 	int ret;
 
-	if ((!is_mapping && event->type->id != SYMBOL_ID) || event->type->field_count != 0 ||
-	    strcmp(event->type->provider, "Universal.System") != 0)
+	if ((!is_mapping && event->type->id != RP_SYSTEM_FUNCTION) ||
+	    event->type->field_count != 0 || !rp_system_is_event(event))
 		return 0;
-	(void)get_number(&payload);
+	(void)rp_system_take_number(&payload);
 	if (!is_mapping)
-		(void)get_number(&payload);
-	range.start = get_number(&payload);
-	range.end = get_number(&payload) - is_mapping;
+		(void)rp_system_take_number(&payload);
+	range.start = rp_system_take_number(&payload);
+	range.end = rp_system_take_number(&payload) - is_mapping;
 	if (is_mapping)
-		(void)get_number(&payload);
-	ret = get_text(&payload, &range.name);
-	if (ret != 0)
-		return ret == -EBADMSG ? 0 : ret;
+		(void)rp_system_take_number(&payload);
+	range.name = rp_system_take_text(&payload);
+	if (!range.name)
+		return rp_cursor_failed(&payload) ? 0 : -ENOMEM;
 	ret = add(is_mapping ? &names->files : &names->functions, range);
 	if (ret != 0)
 		free(range.name);

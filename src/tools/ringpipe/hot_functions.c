@@ -11,12 +11,9 @@
 #include "tools/ringpipe/display_text.h"
 #include "tools/ringpipe/json.h"
 #include "tools/ringpipe/rows.h"
+#include "tools/ringpipe/system_event.h"
 
-/* Ids of events of Universal.System; machine_trace.c in ringpipe-record names the source. */
-#define EXISTING_PROCESS 0u
-#define PROCESS_CREATE 1u
-#define PROCESS_SYMBOL 4u
-#define CPU_SAMPLE 1u
+#define CPU_SAMPLE 1u			/* id in Universal.Events */
 
 #define KERNEL_START 0xffff800000000000ull
 
@@ -116,28 +113,17 @@ static int take_sample(struct rp_hot_functions *hot, const struct rp_reader_even
 	return 0;
 }
 
-/* A u16 of bytes, and the text. Return: the text, for free(); NULL: cut, or no memory. */
-static char *take_text(struct rp_cursor *cursor)
-{
-	const uint8_t *bytes;
-	uint16_t size;
-
-	if (rp_cursor_u16(cursor, &size) < 0 || rp_cursor_take(cursor, size, &bytes) < 0)
-		return NULL;
-	return strndup((const char *)bytes, size);
-}
-
 /* A process that executes another program is named again. */
 static int take_name(struct rp_hot_functions *hot, const struct rp_reader_event *event)
 {
 	struct rp_cursor cursor = rp_cursor_over(event->payload, event->payload_bytes);
 	struct rp_hot_process *process = find_process(hot, event->process);
-	uint64_t inner_pid;
 	char *name;
 
 	if (!process)
 		return -ENOMEM;
-	name = rp_cursor_varint(&cursor, &inner_pid) == 0 ? take_text(&cursor) : NULL;
+	(void)rp_system_take_number(&cursor);
+	name = rp_system_take_text(&cursor);
 	if (!name)
 		return 0;
 	free(process->name);
@@ -149,13 +135,12 @@ static int take_symbol(struct rp_hot_functions *hot, const struct rp_reader_even
 {
 	struct rp_cursor cursor = rp_cursor_over(event->payload, event->payload_bytes);
 	struct rp_hot_symbol *grown, symbol = { .process = event->process };
-	uint64_t id, mapping;
 
-	if (rp_cursor_varint(&cursor, &id) < 0 || rp_cursor_varint(&cursor, &mapping) < 0 ||
-	    rp_cursor_varint(&cursor, &symbol.start) < 0 ||
-	    rp_cursor_varint(&cursor, &symbol.last) < 0)
-		return 0;
-	symbol.name = take_text(&cursor);
+	(void)rp_system_take_number(&cursor);
+	(void)rp_system_take_number(&cursor);
+	symbol.start = rp_system_take_number(&cursor);
+	symbol.last = rp_system_take_number(&cursor);
+	symbol.name = rp_system_take_text(&cursor);
 	if (!symbol.name)
 		return 0;
 	grown = rp_array_reserve(hot->symbols, hot->symbol_count, &hot->symbol_capacity, 1,
@@ -177,9 +162,9 @@ int rp_hot_functions_take(struct rp_hot_functions *hot, const struct rp_reader_e
 		return 0;
 	if (strcmp(type->provider, "Universal.Events") == 0)
 		return type->id == CPU_SAMPLE && event->frame_count ? take_sample(hot, event) : 0;
-	if (type->id == EXISTING_PROCESS || type->id == PROCESS_CREATE)
+	if (type->id == RP_SYSTEM_EXISTING_PROCESS || type->id == RP_SYSTEM_PROCESS_CREATE)
 		return take_name(hot, event);
-	return type->id == PROCESS_SYMBOL ? take_symbol(hot, event) : 0;
+	return type->id == RP_SYSTEM_FUNCTION ? take_symbol(hot, event) : 0;
 }
 
 static const char *find_name(const struct rp_hot_functions *hot, const struct rp_hot_hit *hit)

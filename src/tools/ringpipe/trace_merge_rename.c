@@ -2,9 +2,6 @@
 /*
  * Traces of several machines use the same ids of processes and threads, and each recording numbers
  * its mappings and functions from 1 on. A merged trace needs different ones.
- *
- * Payloads of Universal.System: integers are varints, strings a u16 of bytes and UTF-8. Source:
- * UniversalSystemTraceEventParser.cs in the repository microsoft/perfview.
  */
 #include "tools/ringpipe/trace_merge_parts.h"
 
@@ -17,8 +14,7 @@
 
 #include "nettrace/event_header.h"
 #include "tools/ringpipe/machine_clock.h"
-
-enum { EXISTING, CREATE, MAPPING = 3, FUNCTION, METADATA };	/* ids of Universal.System */
+#include "tools/ringpipe/system_event.h"
 
 static void put_number(struct rp_outbuf *out, uint64_t value)
 {
@@ -89,14 +85,14 @@ static int rename_system(struct rp_trace_merge *merge, struct rp_merge_strand *s
 	uint16_t bytes;
 	int ret = -EBADMSG;
 
-	if (id == EXISTING || id == CREATE)
+	if (id == RP_SYSTEM_EXISTING_PROCESS || id == RP_SYSTEM_PROCESS_CREATE)
 		return strand->source->host ? put_host(out, from, strand->source->host) : -EBADMSG;
-	if (id < MAPPING || id > METADATA)
+	if (id < RP_SYSTEM_MAPPING || id > RP_SYSTEM_METADATA)
 		return ret;
 	ret = put_id(merge, strand, from);
-	if (ret == 0 && id == FUNCTION)
+	if (ret == 0 && id == RP_SYSTEM_FUNCTION)
 		ret = put_id(merge, strand, from);
-	if (ret || id != MAPPING)
+	if (ret || id != RP_SYSTEM_MAPPING)
 		return ret;
 	for (int i = 0; ret == 0 && i < 3; i++)		/* start, end, offset in the file */
 		ret = copy_number(out, from);
@@ -167,7 +163,7 @@ int rp_merge_rename(struct rp_trace_merge *merge, struct rp_merge_strand *strand
 	int ret = -EBADMSG;
 
 	merge->renamed.size = 0;
-	if (!strcmp(provider, "Universal.System"))
+	if (!strcmp(provider, RP_SYSTEM_PROVIDER))
 		ret = rename_system(merge, strand, &from);
 	else if (strand->source->trace_clock && (!strcmp(provider, RP_MACHINE_PROVIDER) ||
 						!strcmp(provider, RP_TRACE_MERGE_PROVIDER)))
@@ -176,7 +172,7 @@ int rp_merge_rename(struct rp_trace_merge *merge, struct rp_merge_strand *strand
 		return -ENOMEM;
 	if (ret)
 		return 0;
-	if (!strcmp(provider, "Universal.System"))
+	if (!strcmp(provider, RP_SYSTEM_PROVIDER))
 		rp_outbuf_put(&merge->renamed, from.at, (size_t)(from.end - from.at));
 	event->payload = merge->renamed.bytes;
 	event->payload_bytes = merge->renamed.size;
