@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Payloads of Universal.System, whose events declare no fields: an integer is a varint, a string
- * the number of its bytes as a u16 and then UTF-8. machine_trace.c in ringpipe-record names the source.
+ * Payloads of Universal.System, whose events declare no fields. An integer is a varint. A string is
+ * a u16 with the number of its bytes, and then UTF-8.
  *
  *	0, 1  ExistingProcess, ProcessCreate	pid in its namespace, name, container
  *	3  ProcessMapping	id, start, end (exclusive), file offset, file, id of the metadata

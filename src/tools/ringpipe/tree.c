@@ -18,6 +18,7 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "nettrace/format.h"
@@ -27,6 +28,8 @@
 
 #define SCAN_MS 50
 #define SCAN_ALL_MS 500
+#define SCAN_ALL_MAX_MS 5000
+#define SCAN_SHARE 100			/* the scans of all processes use at most 1 % of a CPU */
 #define RESERVED_FILES 48u
 #define EXECS_MAX 100u			/* parts of one process */
 #define TRIES_MAX 100u			/* the socket exists before the process listens */
@@ -237,9 +240,27 @@ static void look_at(struct rp_tree *tree, struct rp_tree_member *member)
 	tree->failed |= ret < 0 && is_root(tree, member);
 }
 
+static uint64_t thread_cpu_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* How long to wait after a scan that took so long: a machine may have thousands of processes. */
+static int64_t rest_after(uint64_t took_ms)
+{
+	const uint64_t rest_ms = took_ms * SCAN_SHARE;
+
+	return rest_ms < SCAN_ALL_MS ? SCAN_ALL_MS :
+	       rest_ms > SCAN_ALL_MAX_MS ? SCAN_ALL_MAX_MS : (int64_t)rest_ms;
+}
+
 /* Finds all processes with a socket, but not too often: the list takes a look at each process. */
 static void find_all(struct rp_tree *tree)
 {
+	const uint64_t began_ns = thread_cpu_ns();
 	struct rp_target_list list;
 
 	if (tree->stops || rp_now_ms() < tree->next_scan_ms || rp_target_list_scan(&list) < 0)
@@ -247,7 +268,7 @@ static void find_all(struct rp_tree *tree)
 	for (size_t i = 0; i < list.count; i++)
 		(void)on_child(list.rows[i].pid, tree);
 	rp_target_list_fini(&list);
-	tree->next_scan_ms = rp_now_ms() + SCAN_ALL_MS;
+	tree->next_scan_ms = rp_now_ms() + rest_after((thread_cpu_ns() - began_ns) / 1000000);
 }
 
 /* Takes processes whose sockets have just appeared. Those of other folders wait for find_all(). */
