@@ -73,14 +73,14 @@ struct {
 	__type(value, struct due);
 } due_records SEC(".maps");
 
-/* Where a record is filled. The stack is copied in pieces of 1 KB. */
+/* Where a record is filled, except that of an interrupt. The stack is copied in pieces of 1 KB. */
 struct space {
 	__u64 words[(sizeof(struct rp_wait_record) + RP_WAIT_STACK_BYTES + 1024) / 8];
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, RP_WAIT_KINDS);
+	__uint(max_entries, RP_WAIT_INTERRUPT);
 	__type(key, __u32);
 	__type(value, struct space);
 } spaces SEC(".maps");
@@ -353,6 +353,7 @@ int BPF_PROG(sched_waking, struct task_struct *sleeper)
 }
 
 #include "calls.bpf.h"
+#include "interrupts.bpf.h"
 
 /* The kernel gives some helpers only to programs under the GPL. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

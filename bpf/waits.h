@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The records of waits.bpf.c and calls.bpf.h, for the program that loads them. All times are
- * CLOCK_MONOTONIC ns.
+ * The records of waits.bpf.c, calls.bpf.h and interrupts.bpf.h, for the program that loads them.
+ * All times are CLOCK_MONOTONIC ns.
  */
 #ifndef RP_BPF_WAITS_H
 #define RP_BPF_WAITS_H
@@ -17,7 +17,7 @@ enum rp_wait_kind {
 	RP_WAIT_CALL,			/* a system call returns */
 	RP_WAIT_FAULT,			/* a page fault in user mode */
 	RP_WAIT_BLOCK,			/* a request to a block device is complete */
-	RP_WAIT_KINDS
+	RP_WAIT_INTERRUPT,		/* an interrupt was handled */
 };
 
 /* How the thread left its processor. */
@@ -53,6 +53,13 @@ struct rp_block_request {
 	__s32 status;			/* 0: no error */
 };
 
+struct rp_interrupt {
+	__u32 number;			/* of the hard interrupt, or of the softirq's kind */
+	__u8 is_soft;
+	__u8 is_handled;		/* false: the device of this handler caused none */
+	char name[58];			/* of the handler; empty for a softirq */
+};
+
 /* Waits and wakings have frames of the kernel. Others end after their part if no stack follows. */
 struct rp_wait_record {
 	__u32 kind;
@@ -73,6 +80,7 @@ struct rp_wait_record {
 		struct rp_call call;
 		struct rp_fault fault;
 		struct rp_block_request block;
+		struct rp_interrupt interrupt;
 	};
 	__u8 stack[];			/* from the stack pointer up */
 };

@@ -124,6 +124,8 @@ offers "a command takes a session" "--session" flight snapshot --se
 offers "bpf has its commands" "histogram" bpf h
 offers "dump has kinds of cores" "mini heap full" dump --type ""
 offers "the kernel's events have groups" "sched syscalls" collect --kernel s
+offers "those of the machine have more groups" "futex faults" record --kernel f
+offers "interrupts are a group of the machine" "irq" record --kernel i
 includes "a process id is one that ps shows" "$host_pid" collect -p ""
 includes "a process id is completed" "$host_pid" collect --process-id "${host_pid:0:2}"
 includes "a command takes a process id" "$host_pid" stacks ""

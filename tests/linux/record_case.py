@@ -31,7 +31,7 @@ NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 def lacks_bpf(errors):
     """Return whether the messages of a recording say that the kernel refused BPF programs."""
     return any(text in errors for text in ("no waits are recorded", "the kernel's stack alone",
-                                           "block requests are recorded"))
+                                           "or interrupts are recorded"))
 
 
 def events_of(path, mode="--stacks"):

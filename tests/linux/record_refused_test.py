@@ -61,8 +61,8 @@ class WithoutBpf(Case):
                                "--", "true"], text=True, stderr=subprocess.PIPE,
                               timeout=PATIENCE, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("no system calls, futexes, page faults or block requests are recorded",
-                      done.stderr)
+        self.assertIn("no system calls, futexes, page faults, block requests or interrupts are "
+                      "recorded", done.stderr)
         self.assertIn("CAP_BPF", done.stderr)
 
 

@@ -159,6 +159,30 @@ static int take_block_request(struct rp_recorder *recorder, const struct arrival
 	return rp_record_block_request(recorder->trace, &arrival->place, &request);
 }
 
+/* The kernel's order, which is a part of its interface: /proc/softirqs has it. */
+static const char *softirq_name(uint32_t number)
+{
+	static const char *const names[] = {
+		"HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED",
+		"HRTIMER", "RCU",
+	};
+
+	return number < sizeof(names) / sizeof(names[0]) ? names[number] : "other";
+}
+
+static int take_interrupt(struct rp_recorder *recorder, const struct arrival *arrival)
+{
+	const struct rp_interrupt *interrupt = &arrival->record->interrupt;
+
+	return rp_record_interrupt(recorder->trace, &arrival->place, &(struct rp_record_interrupt){
+		.kind = interrupt->is_soft ? "soft" : "hard",
+		.number = interrupt->number,
+		.name = interrupt->is_soft ? softirq_name(interrupt->number) : interrupt->name,
+		.is_handled = interrupt->is_handled,
+		.duration_ns = arrival->record->time_ns - arrival->record->began_ns,
+	});
+}
+
 static int take_arrival(struct rp_recorder *recorder, const struct arrival *arrival)
 {
 	const struct rp_wait_record *record = arrival->record;
@@ -177,6 +201,8 @@ static int take_arrival(struct rp_recorder *recorder, const struct arrival *arri
 					    arrival->frame_count);
 	case RP_WAIT_BLOCK:
 		return take_block_request(recorder, arrival);
+	case RP_WAIT_INTERRUPT:
+		return take_interrupt(recorder, arrival);
 	default:
 		return 0;
 	}

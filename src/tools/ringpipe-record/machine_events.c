@@ -56,6 +56,15 @@ static const struct rp_field block_fields[] = {
 	{ "duration_ns", .type = RP_TYPE_U64 },
 };
 
+static const struct rp_field interrupt_fields[] = {
+	STRING("kind"),
+	{ "number", .type = RP_TYPE_U32 },
+	STRING("name"),
+	{ "is_handled", .type = RP_TYPE_BOOL },
+	{ "duration_ns", .type = RP_TYPE_U64 },
+	{ "processor", .type = RP_TYPE_U32 },
+};
+
 static const struct rp_field loss_fields[] = {
 	STRING("reason"), { "lost", .type = RP_TYPE_U64 },
 };
@@ -104,4 +113,5 @@ const struct rp_definition rp_machine_definitions[RP_MACHINE_EVENT_COUNT] = {
 	[RP_MACHINE_DESCRIPTION] = MACHINE(RP_MACHINE_EVENT_DESCRIPTION, 8, machine_fields),
 	[RP_MACHINE_CLOCK] = MACHINE(RP_MACHINE_EVENT_CLOCK, 9, clock_fields),
 	[RP_MACHINE_SUSPEND] = MACHINE("Suspend", 10, suspend_fields),
+	[RP_MACHINE_INTERRUPT] = MACHINE("Interrupt", 11, interrupt_fields),
 };

@@ -168,7 +168,8 @@ static int put_info(struct rp_record_trace *trace, const struct rp_machine_proce
 
 /*
  * A process is put before its first event. If it executed another program afterwards, a second
- * ExistingProcess renames it.
+ * ExistingProcess renames it. The idle thread of the kernel, whose process is 0, has no process in
+ * the trace: its events belong to thread 0 of the recorder, which an ExistingProcess would rename.
  */
 static int put_process(struct rp_record_trace *trace, struct rp_machine_process *process,
 		       const struct rp_record_trace_place *place)
@@ -176,7 +177,7 @@ static int put_process(struct rp_record_trace *trace, struct rp_machine_process 
 	bool existed = process->existed || process->in_trace;
 	int ret;
 
-	if (process->in_trace && !process->renamed)
+	if (process->pid == 0 || (process->in_trace && !process->renamed))
 		return 0;
 	trace->stats.processes += !process->in_trace;
 	process->in_trace = true;
@@ -417,6 +418,23 @@ int rp_record_block_request(struct rp_record_trace *trace,
 	put_bytes(trace, &request->status, 4);
 	put_bytes(trace, &request->duration_ns, 8);
 	return put(trace, RP_MACHINE_BLOCK_REQUEST, place->thread->process, place, NULL, 0);
+}
+
+int rp_record_interrupt(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
+			const struct rp_record_interrupt *interrupt)
+{
+	int ret = put_stack(trace, place, NULL, 0);
+
+	if (ret < 0)
+		return ret;
+	trace->stats.interrupts++;
+	put_string(trace, interrupt->kind);
+	put_bytes(trace, &interrupt->number, 4);
+	put_string(trace, interrupt->name);
+	put_bytes(trace, &interrupt->is_handled, 1);
+	put_bytes(trace, &interrupt->duration_ns, 8);
+	put_bytes(trace, &place->processor, 4);
+	return put(trace, RP_MACHINE_INTERRUPT, place->thread->process, place, NULL, 0);
 }
 
 /* An event of the recorder. Its time is not before events that the trace has already. */

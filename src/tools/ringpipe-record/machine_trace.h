@@ -14,7 +14,7 @@ struct rp_record_trace;
 
 struct rp_record_trace_stats {
 	uint64_t samples, waits, wakings, functions, mappings, processes;
-	uint64_t calls, futex_waits, faults, requests;
+	uint64_t calls, futex_waits, faults, requests, interrupts;
 	uint64_t suspended_ns;
 	uint64_t bytes;			/* written */
 };
@@ -104,6 +104,17 @@ struct rp_record_block_request {
 int rp_record_block_request(struct rp_record_trace *trace,
 			    const struct rp_record_trace_place *place,
 			    const struct rp_record_block_request *request);
+
+/* An interrupt that was handled; `place` is the end, on the thread that it interrupted. */
+struct rp_record_interrupt {
+	const char *kind;		/* "hard" or "soft" */
+	uint32_t number;
+	const char *name;		/* of the handler, or of the softirq */
+	bool is_handled;		/* false: the device of this handler caused none */
+	uint64_t duration_ns;
+};
+int rp_record_interrupt(struct rp_record_trace *trace, const struct rp_record_trace_place *place,
+			const struct rp_record_interrupt *interrupt);
 
 /* Put how many records were lost so far for a reason. 0; -ENOMEM. */
 int rp_record_loss(struct rp_record_trace *trace, const char *reason, uint64_t lost);

@@ -279,6 +279,7 @@ static void print_result(const struct run *run, FILE *stream)
 	print_kind(stats.futex_waits, "waits for a futex", stream);
 	print_kind(stats.faults, "page faults", stream);
 	print_kind(stats.requests, "block requests", stream);
+	print_kind(stats.interrupts, "interrupts", stream);
 	print_kind(run->sessions.report ? run->sessions.report->events : 0, "events", stream);
 	fprintf(stream, " in %s", rp_text_duration((uint64_t)run->elapsed_ms * 1000000, time));
 	if (stats.suspended_ns)
@@ -301,7 +302,8 @@ static unsigned int find_programs(unsigned int groups)
 	return (groups & RP_KERNEL_SYSCALLS ? RP_WAITS_CALLS : 0) |
 	       (groups & RP_KERNEL_FUTEX ? RP_WAITS_FUTEX : 0) |
 	       (groups & RP_KERNEL_FAULTS ? RP_WAITS_FAULTS : 0) |
-	       (groups & RP_KERNEL_BLOCK ? RP_WAITS_BLOCK : 0);
+	       (groups & RP_KERNEL_BLOCK ? RP_WAITS_BLOCK : 0) |
+	       (groups & RP_KERNEL_IRQ ? RP_WAITS_INTERRUPTS : 0);
 }
 
 /* Until the first pass, which writes. Return: 0; -errno, after an error line. */

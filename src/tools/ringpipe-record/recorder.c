@@ -193,8 +193,8 @@ static int start_switch_waits(struct rp_recorder *recorder, const struct rp_wait
 	else if (!options->without_waits && ret != -ENOMEM)
 		rp_tool_error("record: no waits are recorded: %s%s", cause, hint);
 	if (options->groups)
-		rp_tool_error("record: no system calls, futexes, page faults or block requests "
-			      "are recorded: %s%s", cause, hint);
+		rp_tool_error("record: no system calls, futexes, page faults, block requests or "
+			      "interrupts are recorded: %s%s", cause, hint);
 	return ret == -ENOMEM ? ret : 0;
 }
 
@@ -428,6 +428,7 @@ void rp_recorder_stats(const struct rp_recorder *recorder, struct rp_recorder_st
 		.futex_waits = trace.futex_waits,
 		.faults = trace.faults,
 		.requests = trace.requests,
+		.interrupts = trace.interrupts,
 		.suspended_ns = trace.suspended_ns,
 		.processes = trace.processes,
 		.functions = trace.functions,

@@ -14,7 +14,7 @@ struct rp_images;
 
 struct rp_recorder_options {
 	uint32_t frequency_hz;
-	uint64_t wait_ns;		/* record waits and system calls from this duration on */
+	uint64_t wait_ns;		/* record waits, calls, interrupts of at least this time */
 	unsigned int groups;		/* more to record: enum rp_waits_group */
 	bool without_waits;
 	size_t buffer_bytes;		/* for all rings that the kernel fills */
@@ -38,7 +38,7 @@ const char *rp_recorder_loss_text(enum rp_recorder_loss loss);
 
 struct rp_recorder_stats {
 	uint64_t samples, waits, processes, functions;
-	uint64_t calls, futex_waits, faults, requests;
+	uint64_t calls, futex_waits, faults, requests, interrupts;
 	uint64_t suspended_ns;		/* the machine, in all */
 	uint64_t lost[RP_RECORDER_LOSS_COUNT];
 	uint64_t late;

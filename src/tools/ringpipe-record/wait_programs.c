@@ -49,6 +49,7 @@ static void choose_programs(struct waits_bpf *bpf, const struct rp_waits_options
 	const bool waits = !options->without_waits;
 	const bool calls = options->groups & (RP_WAITS_CALLS | RP_WAITS_FUTEX);
 	const bool block = options->groups & RP_WAITS_BLOCK;
+	const bool interrupts = options->groups & RP_WAITS_INTERRUPTS;
 
 	choose(bpf->progs.sched_switch, waits);
 	choose(bpf->progs.sched_waking, waits);
@@ -60,6 +61,10 @@ static void choose_programs(struct waits_bpf *bpf, const struct rp_waits_options
 	choose(bpf->progs.page_fault_user, options->groups & RP_WAITS_FAULTS);
 	choose(bpf->progs.block_rq_issue, block);
 	choose(bpf->progs.block_rq_complete, block);
+	choose(bpf->progs.irq_handler_entry, interrupts);
+	choose(bpf->progs.irq_handler_exit, interrupts);
+	choose(bpf->progs.softirq_entry, interrupts);
+	choose(bpf->progs.softirq_exit, interrupts);
 }
 
 static int load(struct rp_waits *waits, const struct rp_waits_options *options)

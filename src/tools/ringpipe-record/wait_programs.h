@@ -20,10 +20,11 @@ enum rp_waits_group {
 	RP_WAITS_FUTEX = 1 << 1,	/* of those, futex() alone, unless CALLS is set, too */
 	RP_WAITS_FAULTS = 1 << 2,	/* page faults of user mode */
 	RP_WAITS_BLOCK = 1 << 3,	/* requests to block devices */
+	RP_WAITS_INTERRUPTS = 1 << 4,	/* interrupts above the threshold */
 };
 
 struct rp_waits_options {
-	uint64_t threshold_ns;		/* shorter waits and system calls are left out */
+	uint64_t threshold_ns;		/* shorter waits, calls and interrupts are left out */
 	unsigned int groups;
 	bool without_waits;
 	size_t ring_bytes;		/* a power of two, in pages */

@@ -71,14 +71,17 @@ static void offer_targets(bool by_name, const char *begin)
 	rp_target_list_fini(&list);
 }
 
-static void offer_value(const char *argument, const char *begin)
+static void offer_value(const struct rp_tool_command *command, const char *argument,
+			const char *begin)
 {
 	if (!strcmp(argument, "PID") || !strcmp(argument, "NAME"))
 		offer_targets(*argument == 'N', begin);
 	else if (!strcmp(argument, "FILE"))
 		puts(":file");
 	else if (!strcmp(argument, "GROUPS"))
-		offer_words("all|sched|faults|block|syscalls", begin);
+		offer_words(command->options & RP_OPTION_MACHINE ?
+			    "all|sched|syscalls|futex|faults|block|irq" :
+			    "all|sched|faults|block|syscalls", begin);
 	else
 		offer_words(argument, begin);
 }
@@ -120,7 +123,7 @@ static void complete_arguments(const struct rp_tool_command *command, int words,
 	if (before > words)
 		argument = rp_options_argument(command->options, argv[before - 1]);
 	if (argument) {
-		offer_value(argument, begin);
+		offer_value(command, argument, begin);
 		return;
 	}
 	if (*begin != '-' && (before == words || argv[before - 1][0] == '-'))

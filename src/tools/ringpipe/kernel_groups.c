@@ -6,21 +6,23 @@
 #include "tools/ringpipe/tool.h"
 
 #define ALL_OF_A_PROCESS (RP_KERNEL_FUTEX - 1)
-#define ALL_OF_THE_MACHINE (2 * RP_KERNEL_FUTEX - 1)
+#define ALL_OF_THE_MACHINE (2 * RP_KERNEL_IRQ - 1)
 
 struct name_of_bits {
 	const char *name;
 	unsigned int bits;
 };
 
-/* The last one is for a machine only. */
+/* Those of a process come first. */
 static const struct name_of_bits groups[] = {
 	{ "sched", RP_KERNEL_SCHED }, { "faults", RP_KERNEL_FAULTS },
 	{ "block", RP_KERNEL_BLOCK }, { "syscalls", RP_KERNEL_SYSCALLS },
-	{ "all", ALL_OF_THE_MACHINE }, { "futex", RP_KERNEL_SCHED | RP_KERNEL_FUTEX },
+	{ "all", ALL_OF_THE_MACHINE },
+	{ "futex", RP_KERNEL_SCHED | RP_KERNEL_FUTEX }, { "irq", RP_KERNEL_IRQ },
 };
 
 #define GROUP_COUNT (sizeof(groups) / sizeof(groups[0]))
+#define PROCESS_GROUP_COUNT 5
 
 /* Adds the bits of the names in a list with commas. Return: 0; -EINVAL. */
 static int take_names(const struct name_of_bits *names, size_t count, const char *list,
@@ -43,7 +45,7 @@ static int take_names(const struct name_of_bits *names, size_t count, const char
 
 int rp_kernel_groups_parse(const char *list, unsigned int *ret_groups)
 {
-	int ret = take_names(groups, GROUP_COUNT - 1, list, ret_groups);
+	int ret = take_names(groups, PROCESS_GROUP_COUNT, list, ret_groups);
 
 	*ret_groups &= ALL_OF_A_PROCESS;
 	return ret;

@@ -264,13 +264,13 @@ static const struct rp_option options_table[] = {
 	  "or all; needs root, or CAP_BPF and CAP_PERFMON", take_kernel },
 	{ RP_OPTION_MACHINE, 0, "kernel", "GROUPS",
 	  "what to record besides samples: sched (waits; the default),\n"
-	  "syscalls, futex, faults, block, or all", take_machine },
+	  "syscalls, futex, faults, block, irq, or all", take_machine },
 	{ RP_OPTION_PROFILE, 0, "profile", "cpu|latency|io|all",
 	  "groups for a purpose: none; sched, syscalls and futex; sched,\n"
 	  "syscalls and block; or all", take_profile },
 	{ RP_OPTION_OFF_CPU, 0, "off-cpu", "0|500us|2ms|1s",
-	  "record waits and system calls from this time on (1ms); 0 records\n"
-	  "all of them, and calls without stacks", take_shortest_wait },
+	  "record waits, system calls and interrupts from this time on (1ms);\n"
+	  "0 records all of them, and calls without stacks", take_shortest_wait },
 	{ RP_OPTION_COMPACT, 0, "compact", NULL,
 	  "version 6 with text in UTF-8 and integers of variable length", NULL },
 	{ RP_OPTION_USER, 0, "user", "NAME|UID", "record only the processes of this user",

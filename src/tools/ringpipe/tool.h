@@ -78,7 +78,9 @@ enum rp_tool_kernel_group {
 	RP_KERNEL_FAULTS = 1 << 1,
 	RP_KERNEL_BLOCK = 1 << 2,
 	RP_KERNEL_SYSCALLS = 1 << 3,
-	RP_KERNEL_FUTEX = 1 << 4,	/* of the machine only */
+	/* Of the machine only: */
+	RP_KERNEL_FUTEX = 1 << 4,
+	RP_KERNEL_IRQ = 1 << 5,
 };
 
 /* How a command prints its rows. */
