@@ -46,11 +46,13 @@ RP_PUBLIC void rp_diagnostics_wait(void);
  * Return the file descriptor that a program with RP_DIAGNOSTICS_POLL polls for input. When it is
  * readable, call rp_diagnostics_dispatch(). The library owns the descriptor. Call this function
  * before each poll, because the descriptor changes if the program closes descriptors that it did
- * not open. It also changes in a forked child, which has no port until it calls this function.
+ * not open. It also changes in a forked child, which has no port until it calls this function or
+ * rp_diagnostics_dispatch(). If another thread serves clients, the call waits for it.
  *
  * Context: any thread, not a signal handler.
  * Return: the descriptor; -ENOTSUP if the program does not have RP_DIAGNOSTICS_POLL; -ENOTCONN if
- * diagnostics are turned off, or no port could be opened.
+ * diagnostics are turned off, or no port or epoll set could be opened; -EDEADLK if a callback that
+ * a dispatch runs calls it.
  */
 RP_PUBLIC int rp_diagnostics_fd(void);
 

@@ -45,10 +45,12 @@ char *rp_file_path(int fd);
 
 /*
  * Lock an open file until the last descriptor of its open file description is closed, those of
- * forked children included. `type` is F_WRLCK for the writer, or F_RDLCK to test for a writer. The
- * lock uses fcntl(2), because seccomp filters rarely allow flock(2).
+ * forked children included. `type` is F_WRLCK for the writer, or F_RDLCK to test for a writer,
+ * which holds a read lock. The function does not wait. The lock uses fcntl(2), because seccomp
+ * filters rarely allow flock(2).
  *
- * Return: 0, also if the file system has no locks; -EBUSY: another session has it locked.
+ * Return: 0, also if the file system has no locks; -EBUSY: another open file description has a
+ * conflicting lock.
  */
 int rp_file_lock(int fd, short type);
 

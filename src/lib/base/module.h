@@ -8,8 +8,8 @@
 
 /*
  * Get the folder of the library, or in a static build the folder of the object that contains it.
- * The path is absolute: neither the working directory nor argv[0] affects which code is loaded or
- * run.
+ * The path is absolute, and depends neither on the working directory nor on argv[0]. For the root
+ * folder it is "".
  *
  * Context: any thread. Return: 0; -ENOENT: the loader knows no absolute path; -errno of
  * readlink(2).

@@ -12,10 +12,11 @@ struct rp_provider;
 struct rp_session;
 
 /*
- * Make the session write an event ProviderMissing for each such provider. Call `report`, unless it
- * is NULL, once for each, on the drain thread and without a lock; it must not block. `existing`
- * lists the names of the providers that the process has, separated by commas. Return: 0; -ENOMEM:
- * no memory.
+ * Make the session write an event ProviderMissing for each provider that it requests and the
+ * process does not have. For each, the drain thread also calls `report`, unless it is NULL; it
+ * holds no lock, and `report` must not block. `existing` has the names of the providers that
+ * existed since this call, with commas between them, up to 999 bytes. Return: 0; -ENOMEM: no
+ * memory.
  */
 int rp_session_watch_missing(struct rp_session *session,
 			     void (*report)(const char *provider, const char *existing));

@@ -151,10 +151,11 @@ void rp_notices_add(struct rp_session *session, bool enabled)
 }
 
 /*
- * The list may change whenever the lock is released, so the search restarts each time. Two kinds of
- * thread do not wait for another callback, which could be waiting for them: threads inside a
- * callback (of a provider or a listener), and the drain thread. The thread inside the other
- * callback then delivers the notice.
+ * The list of providers may change whenever the lock is released, so the search restarts each time.
+ * Three kinds of threads do not wait for a callback on another thread: threads inside a callback of
+ * a provider or listener and the drain thread, for which the callback could be waiting, and the
+ * thread of rp_notices_run(), for which no thread waits. The thread that runs the callback then
+ * delivers the notice.
  */
 void rp_notices_deliver(void)
 {

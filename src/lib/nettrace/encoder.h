@@ -88,10 +88,12 @@ int rp_encoder_define(struct rp_encoder *encoder, const struct rp_definition *de
 int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *event);
 
 /*
- * Adds a sequence point: the numbers of all threads that wrote since the last one, and `lost`, the
- * events lost in the whole session so far, as the numbers of made-up capture threads (V4: ids from
- * 2^63 on, each good for 2^31 - 1 losses; V6: index 1). The first one, before any event, sets the
- * base.
+ * Add a sequence point. In V4 it has the sequence number of the last event of each thread that
+ * wrote since the previous point; in V6, all events have one capture thread and so one number.
+ * `lost` is the number of events that the session has lost so far. It becomes the numbers of
+ * artificial capture threads: in V4 ids from 2^63 on, each for up to 2^31 - 1 losses; in V6 index
+ * 1. In V4, add the first point before any event, because readers subtract its numbers from later
+ * ones. Return: 0; -ENOMEM.
  */
 int rp_encoder_sequence_point(struct rp_encoder *encoder, uint64_t time_ns, uint64_t lost);
 

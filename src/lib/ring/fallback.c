@@ -155,9 +155,12 @@ enum attempt {
 };
 
 /*
- * Handle a record that does not fit into the ring, whose lock is held. If possible, the ring counts
- * the loss: recovery after a crash finds losses that the ring counts, but not losses that the slot
+ * Decide what happens to a record for which the ring has no space. The caller holds the ring's
+ * lock. Recovery after a crash finds losses that a ring counts, but not losses that the slot
  * counts.
+ *
+ * Return: RP_WRITE_NO_RING: another lock may have space; RP_WRITE_NO_SPACE: the writer may wait;
+ * RP_WRITE_FULL: the event is lost, and the ring has counted it.
  */
 static __attribute__((noinline, cold)) enum rp_write_result
 refuse(struct rp_write *write, struct rp_ring *ring, enum attempt attempt)

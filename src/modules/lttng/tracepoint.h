@@ -3,14 +3,16 @@
  * Describes an event in the structs that LTTng-UST's macros create at compile time.
  *
  * A ringpipe payload has the layout of a packed LTTng event: integers without alignment, strings
- * ended by a NUL, arrays after a count of 16 bits. So most payloads are written unchanged: from the
- * program's memory or, if they are small, in one piece from a copy. The exceptions:
+ * ended by a NUL, arrays after a count of 16 bits. The writer therefore passes most payloads on
+ * unchanged: from the program's memory or, if they are small, from a copy. It converts a payload
+ * with a STRING16, an array of GUIDs or of structs, or a string that is not valid UTF-8. LTTng's
+ * type differs from ringpipe's in these cases:
  *
  *	an enumeration		an enumeration, of the integer
  *	GUID			an array of 16 bytes
  *	STRING16		a string, as UTF-8
  *	STRUCT			a field for each member, named struct_member
- *	ARRAY of F32, F64	a sequence of the bits, in hex: LTTng's are of integers alone
+ *	ARRAY of F32, F64	a sequence of integers with the same bits, in hex
  *	ARRAY of GUID		a sequence of bytes, 16 for each
  *	ARRAY of STRUCT		a sequence for each member
  *

@@ -119,9 +119,9 @@ bool rp_tree_is_gone(const struct rp_tree_member *member)
 }
 
 /*
- * Find out whose library the process has. Return: -EOPNOTSUPP: a runtime of .NET, which does not
- * know the commands of ringpipe; -ETIMEDOUT: it does not answer, for example because it is stopped;
- * otherwise as rp_provider_names_get().
+ * Ask whether ringpipe or a .NET runtime serves the process's diagnostics socket. Return: 0:
+ * ringpipe; -EOPNOTSUPP: a .NET runtime; -ETIMEDOUT: the process does not answer, for example
+ * because it is stopped; otherwise as rp_provider_names_get().
  */
 static int ask_kind(const struct rp_target *target)
 {
