@@ -25,10 +25,10 @@ static inline uint32_t trace_version(void)
 	return text ? (uint32_t)atoi(text) : 4;
 }
 
-static inline struct rp_encoder *trace_begin(void)
+static inline struct rp_encoder *trace_begin_at(uint64_t start_ns)
 {
 	const struct rp_encoder_info info = {
-		.start_ns = TRACE_START_NS,
+		.start_ns = start_ns,
 		.start_utc_ns = TRACE_START_UTC_NS,
 		.process_id = 4242,
 		.processors = 3,
@@ -38,6 +38,11 @@ static inline struct rp_encoder *trace_begin(void)
 
 	cr_assert_eq(rp_encoder_create(&info, &encoder), 0);
 	return encoder;
+}
+
+static inline struct rp_encoder *trace_begin(void)
+{
+	return trace_begin_at(TRACE_START_NS);
 }
 
 static inline struct rp_encoder_event_type *trace_define(struct rp_encoder *encoder,

@@ -357,9 +357,9 @@ struct growing {
 	off_t bytes;
 };
 
-static struct growing begin_growing(pid_t pid, const char *name)
+static struct growing begin_growing_at(uint64_t time_ns, pid_t pid, const char *name)
 {
-	struct growing file = { .encoder = trace_begin() };
+	struct growing file = { .encoder = trace_begin_at(TRACE_START_NS + time_ns) };
 
 	file.type = trace_define(file.encoder, name, 1, fields, 7);
 	file.source = (struct rp_trace_merge_source){
@@ -367,6 +367,11 @@ static struct growing begin_growing(pid_t pid, const char *name)
 		.command_line = "name",
 	};
 	return file;
+}
+
+static struct growing begin_growing(pid_t pid, const char *name)
+{
+	return begin_growing_at(0, pid, name);
 }
 
 /* Writes all but the last `held` bytes of what the encoder has. */
@@ -493,6 +498,25 @@ Test(tool_trace_merge, pass_waits_for_a_source_that_states_its_progress)
 	cr_assert_eq(rp_trace_merge_finish(merge), 0);
 	expect_so_far(&output, "A@100 B@150 B@250 A@300 B@350 ");
 	cr_expect_eq(files[0].source.late + files[1].source.late, 0);
+	end_merge(merge, &output, files);
+}
+
+Test(tool_trace_merge, trace_begins_with_a_source_that_states_its_progress)
+{
+	struct growing files[2] = { begin_growing(10, "A"), begin_growing_at(150, 11, "B") };
+	struct rp_output output;
+	struct rp_trace_merge *merge = begin_merge(&output, files);
+
+	files[0].source.states_progress = true;
+	put(files[1].encoder, files[1].type, 200, 21);
+	grow(&files[1], 0);
+	cr_assert_eq(rp_trace_merge_pass(merge, TRACE_START_NS + 1000), 0);
+	put(files[0].encoder, files[0].type, 100, 20);
+	for (int i = 0; i < 2; i++)
+		end_growing(&files[i]);
+	cr_assert_eq(rp_trace_merge_finish(merge), 0);
+	expect_so_far(&output, "A@100 B@200 ");
+	cr_expect_eq(files[0].source.late, 0);
 	end_merge(merge, &output, files);
 }
 

@@ -237,7 +237,10 @@ static bool open_strand(struct rp_merge_strand *strand)
 	return true;
 }
 
-/* The trace begins when the earliest strand began. Return: 0; -ENODATA; -ENOMEM. */
+/*
+ * The trace begins when the earliest strand began. A strand that states its progress may have begun
+ * before the others, although its header arrives after theirs. Return: 0; -ENODATA; -ENOMEM.
+ */
 static int create_encoder(struct rp_trace_merge *merge)
 {
 	struct rp_encoder_info info = {
@@ -250,6 +253,9 @@ static int create_encoder(struct rp_trace_merge *merge)
 	for (size_t i = 0; i < merge->open_count; i++) {
 		const struct rp_merge_strand *strand = merge->open[i];
 
+		if (!strand->reader && strand->source->states_progress &&
+		    !strand->source->is_complete)
+			return -ENODATA;
 		if (!strand->reader)
 			continue;
 		start_ns = rp_merge_time(strand->source, strand->start_ns);
@@ -286,7 +292,7 @@ static void forget_done(struct rp_trace_merge *merge)
 	merge->open_count = left;
 }
 
-/* Read the next event of each strand that has none. 0; -ENODATA: no strand has a header. */
+/* Read the next event of each strand that has none. 0; -ENODATA: the trace cannot begin yet. */
 static int look(struct rp_trace_merge *merge)
 {
 	int ret = 0;
