@@ -2,9 +2,11 @@
 /*
  * Waits in known functions for known times, and prints each wait as it saw it: the kind and the
  * nanoseconds between a clock read before and one after. Then it prints, for each kind, how often
- * the kernel says that the thread went to sleep, and the thread that woke it.
+ * the kernel says that the thread went to sleep, and the thread that woke it. Both threads also
+ * use CPU time. For each, it prints begin, end, CPU time, and how often it left its processor.
  */
 #include <linux/futex.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,6 +16,7 @@
 #include <unistd.h>
 
 #define ROUNDS 20
+#define CPU_NS 100000000
 
 static int word, pipe_ends[2];
 
@@ -67,7 +70,52 @@ __attribute__((noinline)) static void wake_by_pipe(void)
 		_exit(1);
 }
 
-static void *wake(void *unused)
+struct use {
+	uint64_t ns, cpu_ns;
+	long switches;
+};
+
+static struct use use_so_far(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return (struct use){
+		.ns = now_ns(),
+		.cpu_ns = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000 +
+			  (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000,
+		.switches = usage.ru_nvcsw + usage.ru_nivcsw,
+	};
+}
+
+/*
+ * Ends with a wait, because a recorder sees a thread's CPU time only up to a switch. Tests count
+ * sleeps, so it is none.
+ */
+static void use_cpu(void)
+{
+	uint64_t end_ns = use_so_far().cpu_ns + CPU_NS;
+
+	while (use_so_far().cpu_ns < end_ns)
+		;
+	poll(NULL, 0, 1);
+}
+
+/* Runs a function of this thread, and prints what it used. */
+static void measure(const char *name, void (*function)(void))
+{
+	struct use begin = use_so_far(), end;
+
+	function();
+	end = use_so_far();
+	printf("%s %ld\n", name, syscall(SYS_gettid));
+	printf("%s_begin_ns %llu\n", name, (unsigned long long)begin.ns);
+	printf("%s_end_ns %llu\n", name, (unsigned long long)end.ns);
+	printf("%s_cpu_ns %llu\n", name, (unsigned long long)(end.cpu_ns - begin.cpu_ns));
+	printf("%s_switches %ld\n", name, end.switches - begin.switches);
+}
+
+static void run_waker(void)
 {
 	for (int round = 0; round < ROUNDS; round++) {
 		nanosleep(&(struct timespec){ 0, 20000000 }, NULL);
@@ -77,19 +125,22 @@ static void *wake(void *unused)
 		nanosleep(&(struct timespec){ 0, 20000000 }, NULL);
 		wake_by_pipe();
 	}
-	printf("waker %ld\n", syscall(SYS_gettid));
+	use_cpu();
+}
+
+static void *wake(void *unused)
+{
+	measure("waker", run_waker);
 	return unused;
 }
 
-int main(void)
+static void run_waiter(void)
 {
 	static const long sleeps[] = { 300000, 2000000, 5000000, 20000000 };
 	uint64_t took[3 * ROUNDS], begin;
 	long sleeping[5];
 	pthread_t waker;
 
-	if (pipe(pipe_ends) < 0)
-		return 1;
 	sleeping[0] = sleeps_so_far();
 	for (int round = 0; round < ROUNDS; round++) {
 		begin = now_ns();
@@ -112,10 +163,18 @@ int main(void)
 	}
 	sleeping[3] = sleeps_so_far();
 	pthread_join(waker, NULL);
+	use_cpu();
 	for (int i = 0; i < 3 * ROUNDS; i++)
 		printf("%s %llu\n", i < ROUNDS ? "time" : i < 2 * ROUNDS ? "word" : "pipe",
 		       (unsigned long long)took[i]);
 	printf("time_sleeps %ld\nword_sleeps %ld\npipe_sleeps %ld\n", sleeping[1] - sleeping[0],
 	       sleeping[2] - sleeping[4], sleeping[3] - sleeping[2]);
+}
+
+int main(void)
+{
+	if (pipe(pipe_ends) < 0)
+		return 1;
+	measure("waiter", run_waiter);
 	return 0;
 }

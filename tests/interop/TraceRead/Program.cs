@@ -6,6 +6,7 @@
 //	TraceRead --dump FILE		one line for each event, then the object
 //	TraceRead --stacks FILE		the same by way of TraceLog, with stacks
 //	TraceRead --cut FILE		likewise, of a trace that may lack its end
+//	TraceRead --thread-time FILE	one line for each sample of PerfView's view Thread Time
 //	TraceRead --threads PID		as `dotnet-stack report`: a line for each thread of the
 //					process, with its first stack, from a session of 10 ms
 //
@@ -49,9 +50,11 @@ static class Reader
 		var mode = args.Length == 2 ? args[0] : "";
 
 		if (args.Length is < 1 or > 2 || path.StartsWith('-') ||
-		    mode is not ("" or "--dump" or "--stacks" or "--cut" or "--threads"))
+		    mode is not ("" or "--dump" or "--stacks" or "--cut" or "--thread-time" or
+				 "--threads"))
 		{
-			Console.Error.WriteLine("usage: TraceRead [--dump|--stacks|--cut] FILE\n" +
+			Console.Error.WriteLine("usage: TraceRead [--dump|--stacks|--cut|" +
+						"--thread-time] FILE\n" +
 						"       TraceRead --threads PID");
 			return 2;
 		}
@@ -59,8 +62,11 @@ static class Reader
 		{
 			if (mode == "--threads")
 				ReportThreads(int.Parse(path));
+			else if (mode == "--thread-time")
+				OpenLog(path, new(), PrintThreadTime);
 			else if (mode is "--stacks" or "--cut")
-				ReadLog(path, mode == "--cut");
+				OpenLog(path, new() { ContinueOnError = mode == "--cut" },
+					PrintEvents);
 			else
 				ReadStream(path, mode == "--dump");
 		}
@@ -95,7 +101,7 @@ static class Reader
 	}
 
 	// TraceLog needs a separate file, which is deleted with its directory.
-	static void ReadLog(string path, bool mayLackItsEnd)
+	static void OpenLog(string path, TraceLogOptions options, Action<TraceLog> read)
 	{
 		var scratch = Directory.CreateTempSubdirectory("TraceRead");
 
@@ -103,25 +109,28 @@ static class Reader
 		{
 			var etlx = Path.Combine(scratch.FullName, "log.etlx");
 
-			TraceLog.CreateFromEventPipeDataFile(
-				path, etlx,
-				new TraceLogOptions { ContinueOnError = mayLackItsEnd });
+			TraceLog.CreateFromEventPipeDataFile(path, etlx, options);
 			using var log = new TraceLog(etlx);
-			foreach (var data in log.Events)
-			{
-				Count(data);
-				var row = Describe(data);
-				row["stack"] = Stack(data.CallStack());
-				Print(row);
-			}
-			var summary = Summarise(log);
-			summary["processes"] = Processes(log);
-			Print(summary);
+			read(log);
 		}
 		finally
 		{
 			scratch.Delete(recursive: true);
 		}
+	}
+
+	static void PrintEvents(TraceLog log)
+	{
+		foreach (var data in log.Events)
+		{
+			Count(data);
+			var row = Describe(data);
+			row["stack"] = Stack(data.CallStack());
+			Print(row);
+		}
+		var summary = Summarise(log);
+		summary["processes"] = Processes(log);
+		Print(summary);
 	}
 
 	// Only the process's own delay between start and stop allows time for samples.
@@ -141,35 +150,60 @@ static class Reader
 	{
 		var scratch = Directory.CreateTempSubdirectory("TraceRead");
 		var trace = Path.Combine(scratch.FullName, "trace.nettrace");
-		var etlx = Path.Combine(scratch.FullName, "log.etlx");
 
 		try
 		{
 			Record(pid, trace);
-			TraceLog.CreateFromEventPipeDataFile(trace, etlx);
-			using var log = new TraceLog(etlx);
-			using var symbols = new SymbolReader(TextWriter.Null, "");
-			var times = new SampleProfilerThreadTimeComputer(log, symbols);
-			var stacks = new MutableTraceEventStackSource(log);
-			var seen = new HashSet<string>();
-
-			stacks.OnlyManagedCodeStacks = true;
-			times.GenerateThreadTimeStacks(stacks);
-			stacks.ForEach(sample =>
-			{
-				var (thread, frames) = ThreadStack(stacks, sample.StackIndex);
-				if (seen.Add(thread))
-					Print(new JsonObject
-					{
-						["thread"] = thread,
-						["frames"] = frames,
-					});
-			});
+			OpenLog(trace, new(), PrintThreads);
 		}
 		finally
 		{
 			scratch.Delete(recursive: true);
 		}
+	}
+
+	static void PrintThreads(TraceLog log)
+	{
+		using var symbols = new SymbolReader(TextWriter.Null, "");
+		var times = new SampleProfilerThreadTimeComputer(log, symbols);
+		var stacks = new MutableTraceEventStackSource(log);
+		var seen = new HashSet<string>();
+
+		stacks.OnlyManagedCodeStacks = true;
+		times.GenerateThreadTimeStacks(stacks);
+		stacks.ForEach(sample =>
+		{
+			var (thread, frames) = ThreadStack(stacks, sample.StackIndex);
+			if (seen.Add(thread))
+				Print(new JsonObject
+				{
+					["thread"] = thread,
+					["frames"] = frames,
+				});
+		});
+	}
+
+	// The first frame is CPU_TIME or BLOCKED_TIME.
+	static void PrintThreadTime(TraceLog log)
+	{
+		using var symbols = new SymbolReader(TextWriter.Null, "");
+		var stacks = new MutableTraceEventStackSource(log);
+#pragma warning disable CS0618	// Its interface may change.
+		var times = new ThreadTimeStackComputer(log, symbols);
+#pragma warning restore CS0618
+
+		times.GenerateThreadTimeStacks(stacks);
+		stacks.ForEach(sample =>
+		{
+			var (thread, frames) = ThreadStack(stacks, sample.StackIndex);
+			Print(new JsonObject
+			{
+				["thread"] = thread,
+				["time_ms"] = sample.TimeRelativeMSec,
+				["duration_ms"] = sample.Metric,
+				["frames"] = frames,
+			});
+		});
 	}
 
 	// The frame that ends a thread's stack has the thread's name.
