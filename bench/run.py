@@ -14,6 +14,7 @@ import tempfile
 import time
 import traceback
 
+import compress
 import disassembly
 import growth
 import measure
@@ -343,6 +344,7 @@ SUITES = {
     'traced': suite_traced,
     'waits': suite_waits,
     'record': record_cost.suite_record,
+    'compress': compress.suite_compress,
 }
 
 

@@ -52,7 +52,7 @@ class Recording(Case):
     """Alone: it opens sessions in all processes, and a process has a limited number of them."""
 
     def test_recording_becomes_figures_and_a_table(self):
-        self.check('record', has_plots=False)
+        self.check('record', 'compress', has_plots=False)
 
 
 if __name__ == '__main__':
