@@ -86,8 +86,9 @@ class Filters(Case):
     def test_processes_of_a_container_have_its_name_and_their_own_ids(self):
         container = f"{os.getpid():x}".ljust(64, "0")
         with cgroup(self.folders()[0], f"docker-{container}.scope") as path:
+            # The name of its socket has the inner pid, so only a look at all processes finds it.
             self.record("--providers", "Test-Brief", "--", "unshare", "--pid", "--fork", "sh",
-                        "-ec", f"'{BRIEF_HOST}'; '{HOST}' 500",
+                        "-ec", f"until '{BRIEF_HOST}'; do :; done; '{HOST}' 500",
                         preexec_fn=lambda: enter(path))
         with open(self.trace, "rb") as file:
             events = Reader(file.read()).events
