@@ -437,7 +437,8 @@ void stress_stats(const struct stress_books *books, const struct rp_session_stat
 	for (size_t i = 0; i < books->count; i++)
 		offered += books->streams[i].next;
 	stress_note("%s: offered %llu, delivered %llu, lost %llu (full %llu, too big %llu, "
-		    "busy %llu, sink %llu, damaged %llu, blocked %llu), clamped %llu, rings %u",
+		    "busy %llu, sink %llu, damaged %llu, blocked %llu, full fallback %llu), "
+		    "clamped %llu, rings %u",
 		    test_name,
 		    (unsigned long long)offered, (unsigned long long)stats->delivered,
 		    (unsigned long long)stats->lost,
@@ -447,6 +448,7 @@ void stress_stats(const struct stress_books *books, const struct rp_session_stat
 		    (unsigned long long)stats->lost_by[RP_LOSS_SINK],
 		    (unsigned long long)stats->lost_by[RP_LOSS_DAMAGED],
 		    (unsigned long long)stats->lost_by[RP_LOSS_BLOCKED],
+		    (unsigned long long)stats->lost_by[RP_LOSS_FULL_FALLBACK],
 		    (unsigned long long)stats->clamped, stats->rings);
 }
 
