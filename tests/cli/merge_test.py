@@ -192,6 +192,20 @@ class Merge(ToolTest):
         report = self.run_tool("report", "merged.nettrace")[0]
         self.assertRegex(report, r"10 shop: \d+ events, 4 lost")
 
+    def test_traces_of_another_machine_remain_true_to_each_other(self):
+        # Their headers have the time of day in milliseconds, and that of the second one is late.
+        others = []
+        for pid, late in (10, 0), (20, 700_000):
+            other = nettrace.Trace(pid=pid, start_ticks=9000 * SECOND + late)
+            other.define(1, "Shop", "Order", 5, [("id", nettrace.U64)])
+            other.events(1, [struct.pack("<Q", pid)], ns=SECOND - late)
+            others.append(other.end())
+        merged = self.merge(one().end(), *others)
+        times = [event["time"] for event in merged.events
+                 if event["name"] == "Order" and number_of(event) in (10, 20)]
+        self.assertEqual(len(times), 2)
+        self.assertEqual(times[0], times[1])
+
     def test_processes_of_a_merged_trace_of_version_4_stay_apart(self):
         tree = self.path("tree.nettrace")
         self.run_tool("collect", "--tree", "--providers", "*", "--format", "4", "-o", tree,

@@ -164,7 +164,10 @@ static int prepare_part(struct merged_file *part)
 	return ret;
 }
 
-/* Find the machine of a part, and the trace with the most readings of the machine's clock. */
+/*
+ * Find the machine of a part. All parts of a machine are converted by one of them, the first with
+ * the most readings of its clock, so that their times remain true to each other.
+ */
 static void find_machine(struct merged_file *part)
 {
 	const struct merge *merge = part->merge;
@@ -173,12 +176,12 @@ static void find_machine(struct merged_file *part)
 	while (earlier < part && !rp_trace_scan_is_same_boot(&earlier->scan, &part->scan))
 		earlier++;
 	part->machine = earlier < part ? earlier->machine : part->merge->machine_count++;
-	part->clock = &part->scan;
+	part->clock = NULL;
 	for (size_t i = 0; i < merge->count; i++) {
 		const struct rp_trace_scan *other = &merge->parts[i].scan;
 
 		if (rp_trace_scan_is_same_boot(other, &part->scan) &&
-		    other->reading_count > part->clock->reading_count)
+		    (!part->clock || other->reading_count > part->clock->reading_count))
 			part->clock = other;
 	}
 }
