@@ -100,7 +100,7 @@ static uint64_t children_cpu_ns(void)
 
 void rp_tree_merge_pass(struct rp_tree *tree)
 {
-	uint64_t events = 0, cpu_ns = process_cpu_ns(getpid()) + children_cpu_ns();
+	uint64_t events = 0, cpu_ns;
 	int ret;
 
 	if (!tree->plan->machine || rp_now_ms() < tree->next_merge_ms)
@@ -114,6 +114,7 @@ void rp_tree_merge_pass(struct rp_tree *tree)
 	ret = rp_trace_merge_pass(tree->merge, rp_clock_monotonic_ns() - HOLD_NS);
 	if (ret < 0)
 		tree->error = ret;
+	cpu_ns = process_cpu_ns(getpid()) + children_cpu_ns();
 	for (size_t i = 0; i < tree->count; i++) {
 		events += tree->members[i]->is_part ? tree->members[i]->source.events : 0;
 		cpu_ns += tree->members[i]->status_fd >= 0 ?
