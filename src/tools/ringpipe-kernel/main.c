@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/time_namespace.h"
 #include "tools/ringpipe-kernel/kernel_events.h"
 #include "tools/ringpipe-kernel/programs.h"
 
@@ -151,24 +152,6 @@ static int run(struct filter *filter)
 	return ret;
 }
 
-/* Parses "monotonic SECONDS NANOSECONDS", the offset of a time namespace. Return: ns; 0 if none. */
-static int64_t clock_offset(pid_t pid)
-{
-	long long seconds, ns;
-	int64_t offset = 0;
-	char path[64];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/timens_offsets", pid);
-	file = fopen(path, "re");
-	if (!file)
-		return 0;
-	if (fscanf(file, "monotonic %lld %lld", &seconds, &ns) == 2)
-		offset = seconds * 1000000000 + ns;
-	fclose(file);
-	return offset;
-}
-
 /*
  * With file capabilities, this program could show any user the events of any process. It shows them
  * only to root and the process's user, like the rest of ringpipe.
@@ -204,7 +187,8 @@ int main(int argc, char **argv)
 		free(filter.chunk);
 		return 1;
 	}
-	ret = filter.chunk ? rp_emit_kernel_init(&filter.emit, clock_offset(pid)) : -ENOMEM;
+	ret = filter.chunk ? rp_emit_kernel_init(&filter.emit, rp_time_namespace_offset(pid)) :
+			     -ENOMEM;
 	if (!ret)
 		ret = rp_probe_start(pid, (unsigned int)atoi(argv[2]), strtoul(argv[3], NULL, 10),
 				     take_record, &filter.emit, &filter.probe);

@@ -218,21 +218,6 @@ static FILE *open_proc(pid_t pid, const char *name)
 	return fopen(path, "re");
 }
 
-/* The line is "monotonic SECONDS NANOSECONDS". Source: time_namespaces(7). */
-int64_t rp_proc_clock_offset(pid_t pid)
-{
-	FILE *file = open_proc(pid, "timens_offsets");
-	long long seconds, ns;
-	int64_t offset = 0;
-
-	if (!file)
-		return 0;
-	if (fscanf(file, "monotonic %lld %lld", &seconds, &ns) == 2)
-		offset = seconds * 1000000000 + ns;
-	fclose(file);
-	return offset;
-}
-
 int rp_proc_directory(pid_t pid, char **ret_directory)
 {
 	FILE *file = open_proc(pid, "environ");

@@ -36,12 +36,6 @@ int rp_proc_children(pid_t pid, int (*child)(pid_t pid, void *data), void *data)
 bool rp_proc_is_apart(const struct rp_proc *process);
 
 /*
- * Read by how much the process's CLOCK_MONOTONIC is ahead of the machine's: it differs in a time
- * namespace. Return: nanoseconds; 0 if that may not be read.
- */
-int64_t rp_proc_clock_offset(pid_t pid);
-
-/*
  * Read the folder of the process's socket from its initial environment: TMPDIR or /tmp, as the
  * process names it. `ret_directory` is for free(). Return: 0; -ENOMEM; -errno of open(2) and
  * read(2).

@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/time_namespace.h"
 #include "nettrace/format.h"
 #include "tools/ringpipe/proc.h"
 #include "tools/ringpipe/providers.h"
@@ -69,7 +70,7 @@ static struct rp_tree_member *add_member(struct rp_tree *tree, const struct rp_p
 	*member = (struct rp_tree_member){
 		.pid = process->pid, .inner_pid = process->inner_pid,
 		.start_time = process->start_time,
-		.clock_offset_ns = rp_proc_clock_offset(process->pid) - tree->clock_offset_ns,
+		.clock_offset_ns = rp_time_namespace_offset(process->pid) - tree->clock_offset_ns,
 		.status_fd = -1, .spool_fd = -1, .end = RP_TREE_NO_END, .is_new = tree->is_running,
 	};
 	(void)rp_proc_parent(member->pid, &member->parent);
@@ -485,7 +486,7 @@ void rp_tree_run(const struct rp_recording_plan *plan, struct rp_output *output,
 {
 	struct rp_tree tree = {
 		.plan = plan, .output = output, .start_ms = rp_now_ms(), .sockets_fd = -1,
-		.clock_offset_ns = rp_proc_clock_offset(getpid()),
+		.clock_offset_ns = rp_time_namespace_offset(getpid()),
 	};
 	struct rp_proc process;
 
