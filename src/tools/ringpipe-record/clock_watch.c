@@ -5,7 +5,7 @@
 
 #define PUT_NS 60000000000ull
 
-/* The slowest step that is one: more than NTP shifts the clock in a second. */
+/* A smaller shift is no step: NTP shifts the clock by less than this in a second. */
 #define STEP_NS 1000000
 
 /* CLOCK_BOOTTIME goes on while the machine is suspended, and CLOCK_MONOTONIC does not. */

@@ -15,7 +15,7 @@ struct rp_clock_watch {
 	bool has_last;
 };
 
-/* What a pass found. */
+/* The result of a pass. */
 struct rp_clock_changes {
 	struct rp_clock_reading readings[2];	/* they belong into the trace */
 	size_t reading_count;

@@ -494,9 +494,14 @@ static char *find_path(const struct rp_tool_options *options)
 static int run_options(const struct rp_tool_options *options)
 {
 	struct run run = { .options = options, .sessions.begin_fd = -1 };
-	char *path = find_path(options);
 	int status = RP_EXIT_FAILURE;
+	char *path;
 
+	if ((options->given & RP_OPTION_BINARIES) && !options->archive) {
+		rp_tool_error("record: --binaries requires --archive");
+		return RP_EXIT_USAGE;
+	}
+	path = find_path(options);
 	if (!path) {
 		rp_tool_error("out of memory");
 		return RP_EXIT_FAILURE;
@@ -531,17 +536,6 @@ int main(int argc, char **argv)
 		.is_binary = true,
 		.run = run_options,
 	};
-	struct rp_tool_options options;
 
-	if (rp_options_parse(&command, argc - 1, argv + 1, &options) < 0)
-		return RP_EXIT_USAGE;
-	if (options.given & RP_OPTION_HELP) {
-		rp_options_print_usage(&command);
-		return RP_EXIT_OK;
-	}
-	if ((options.given & RP_OPTION_BINARIES) && !options.archive) {
-		rp_tool_error("record: --binaries requires --archive");
-		return RP_EXIT_USAGE;
-	}
-	return command.run(&options);
+	return rp_options_run(&command, argc, argv);
 }

@@ -258,13 +258,6 @@ int main(int argc, char **argv)
 		.is_binary = true,
 		.run = run_options,
 	};
-	struct rp_tool_options options;
 
-	if (rp_options_parse(&command, argc - 1, argv + 1, &options) < 0)
-		return RP_EXIT_USAGE;
-	if (options.given & RP_OPTION_HELP) {
-		rp_options_print_usage(&command);
-		return RP_EXIT_OK;
-	}
-	return command.run(&options);
+	return rp_options_run(&command, argc, argv);
 }

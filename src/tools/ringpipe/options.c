@@ -581,8 +581,20 @@ int rp_options_parse(const struct rp_tool_command *command, int argc, char **arg
 
 void rp_options_print_usage(const struct rp_tool_command *command)
 {
-	printf("Usage: ringpipe %s [OPTIONS] %s\n\nOptions:\n", command->name,
-	       command->arguments ? command->arguments : "");
+	printf("Usage: ringpipe %s [OPTIONS] %s\n\nOptions:\n", command->name, command->arguments);
 	rp_options_print(command->options);
 	printf("\nringpipe %s --help explains more.\n", command->name);
+}
+
+int rp_options_run(const struct rp_tool_command *command, int argc, char **argv)
+{
+	struct rp_tool_options options;
+
+	if (rp_options_parse(command, argc - 1, argv + 1, &options) < 0)
+		return RP_EXIT_USAGE;
+	if (options.given & RP_OPTION_HELP) {
+		rp_options_print_usage(command);
+		return RP_EXIT_OK;
+	}
+	return command->run(&options);
 }

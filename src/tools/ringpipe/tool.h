@@ -78,9 +78,8 @@ enum rp_tool_kernel_group {
 	RP_KERNEL_FAULTS = 1 << 1,
 	RP_KERNEL_BLOCK = 1 << 2,
 	RP_KERNEL_SYSCALLS = 1 << 3,
-	/* Of the machine only: */
-	RP_KERNEL_FUTEX = 1 << 4,
-	RP_KERNEL_IRQ = 1 << 5,
+	RP_KERNEL_FUTEX = 1 << 4,	/* of the machine only */
+	RP_KERNEL_IRQ = 1 << 5,		/* likewise */
 };
 
 /* How a command prints its rows. */
@@ -164,6 +163,9 @@ void rp_options_explain_providers(const char *command, const char *text, size_t 
 
 /* Print the usage of a command in a program of its own, which --help asks for. */
 void rp_options_print_usage(const struct rp_tool_command *command);
+
+/* Parse the arguments of such a program, which main() got, and run it. Return: the exit status. */
+int rp_options_run(const struct rp_tool_command *command, int argc, char **argv);
 
 /* Prints the rows of the options in `mask` on stdout. */
 void rp_options_print(uint64_t mask);
