@@ -35,7 +35,7 @@ SECONDS = 2.0
 # The recorder merges events two seconds after they occurred.
 WARM_S = 2.5
 CALM_S = 0.3
-# What other programs may use in a window.
+# Other programs may use so much in a window.
 CALM_CPUS = 0.1
 RATE = 100_000
 PROCESSES = 200

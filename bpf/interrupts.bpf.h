@@ -15,7 +15,7 @@ struct irqaction {
 } RELOCATED;
 
 struct interrupt_times {
-	__u64 hard_ns, soft_ns;		/* when the one that runs began; 0: none runs */
+	__u64 hard_ns, soft_ns;		/* start of the current one; 0: none is current */
 };
 
 struct {

@@ -11,7 +11,6 @@
 #include "modules/symbols/find.h"
 #include "nettrace/event_header.h"
 #include "tools/ringpipe-symbolize/debug_server.h"
-#include "tools/ringpipe/system_event.h"
 
 #define DEBUG_DIRECTORY "/usr/lib/debug"
 #define PAYLOAD_MAX (4 * 10u + 2u + RP_SYMBOL_NAME_MAX)
@@ -194,11 +193,6 @@ static int put_function(struct rp_code_names *names, struct rp_trace_convert *co
 {
 	const size_t length = strnlen(function->name, RP_SYMBOL_NAME_MAX);
 	uint8_t payload[PAYLOAD_MAX], *at = payload;
-	struct rp_trace_added_event event = {
-		.provider = RP_SYSTEM_PROVIDER, .name = "ProcessSymbol",
-		.id = RP_SYSTEM_FUNCTION,
-		.process = mapping->process, .thread = mapping->process, .payload = payload,
-	};
 
 	names->functions++;
 	at = rp_wire_varint_put(at, names->code->last_id + names->functions);
@@ -208,8 +202,8 @@ static int put_function(struct rp_code_names *names, struct rp_trace_convert *co
 	*at++ = (uint8_t)(length & 0xff);
 	*at++ = (uint8_t)(length >> 8);
 	memcpy(at, function->name, length);
-	event.payload_bytes = (size_t)(at - payload) + length;
-	return rp_trace_convert_add(convert, &event);
+	return rp_trace_convert_add_function(convert, mapping->process, payload,
+					     (size_t)(at - payload) + length);
 }
 
 /* Addresses are sorted, so those of a function in a process follow each other. */

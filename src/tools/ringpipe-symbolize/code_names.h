@@ -24,7 +24,7 @@ struct rp_code_names {
  */
 int rp_code_names_find(struct rp_code_names *names);
 
-/* Add the functions to a trace. Return: as rp_trace_convert_add(). */
+/* Add the functions to a trace. Return: as rp_trace_convert_add_function(). */
 int rp_code_names_add(struct rp_code_names *names, struct rp_trace_convert *convert);
 
 /* Return: how many addresses of a file have no name. `ret_is_found`: a file with its build id. */

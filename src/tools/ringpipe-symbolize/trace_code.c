@@ -50,7 +50,7 @@ static int compare_starts(const void *left, const void *right)
 	return order ? order : compare_numbers(a[1], b[1]);
 }
 
-/* Of two mappings with one start, the later one counts. */
+/* Sort by process and start, and mappings with one start by their age. */
 static int compare_mappings(const void *left, const void *right)
 {
 	const struct rp_code_mapping *a = left, *b = right;

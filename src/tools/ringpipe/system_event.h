@@ -19,6 +19,7 @@
 #include "base/cursor.h"
 
 #define RP_SYSTEM_PROVIDER "Universal.System"
+#define RP_SYSTEM_FUNCTION_NAME "ProcessSymbol"
 
 enum rp_system_event {
 	RP_SYSTEM_EXISTING_PROCESS, RP_SYSTEM_PROCESS_CREATE, RP_SYSTEM_PROCESS_EXIT,

@@ -8,11 +8,11 @@
 
 #include "base/utf.h"
 #include "nettrace/metadata.h"
+#include "tools/ringpipe/system_event.h"
 #include "tools/ringpipe/trace_merge.h"
 #include "tools/ringpipe/trace_writer.h"
 
 #define TICK_EVENTS 4096u
-#define ADDED_TYPES_MAX 8
 
 /* Fits a block of version 6. */
 #define PAYLOAD_MAX (4u << 20)
@@ -41,11 +41,7 @@ struct rp_trace_convert {
 	struct rp_thread_table threads;	/* thread -> its process, unless that is the trace's */
 	struct rp_thread_table names;	/* threads whose name is stated -> its hash */
 	uint64_t lost, points;		/* of the stats, as far as written */
-	struct added_type {
-		const char *provider;
-		uint32_t id, metadata_id;
-	} added_types[ADDED_TYPES_MAX];	/* of rp_trace_convert_add() */
-	size_t added_count;
+	uint32_t function_id;		/* of the functions that were added; 0: none was */
 	struct rp_trace_convert_result *result;
 };
 
@@ -229,7 +225,8 @@ static void find_name(const struct rp_reader_event *event, char *name, size_t si
 	uint16_t bytes;
 
 	*name = '\0';
-	if ((is_event(event, "Universal.System", 0) || is_event(event, "Universal.System", 1)) &&
+	if ((is_event(event, RP_SYSTEM_PROVIDER, RP_SYSTEM_EXISTING_PROCESS) ||
+	     is_event(event, RP_SYSTEM_PROVIDER, RP_SYSTEM_PROCESS_CREATE)) &&
 	    rp_cursor_varint(&c, &number) == 0 && rp_cursor_u16(&c, &bytes) == 0 &&
 	    rp_cursor_take(&c, bytes, &text) == 0)
 		snprintf(name, size, "%.*s", (int)bytes, (const char *)text);
@@ -497,32 +494,21 @@ int rp_trace_convert(struct rp_reader *reader, const struct rp_trace_convert_pla
 	return *ret_output_error ? 1 : ret;
 }
 
-/* Find the kind of an added event, which is one of none of the other trace's types. */
-static int find_added(struct rp_trace_convert *convert, const struct rp_trace_added_event *added,
-		      uint32_t *ret_metadata_id)
+/* Define the functions that are added, which are of none of the other trace's types. */
+static int define_functions(struct rp_trace_convert *convert)
 {
 	const struct rp_reader_type type = {
-		.provider = added->provider, .name = added->name, .id = added->id,
-		.level = RP_LEVEL_INFORMATIONAL,
+		.provider = RP_SYSTEM_PROVIDER, .name = RP_SYSTEM_FUNCTION_NAME,
+		.id = RP_SYSTEM_FUNCTION,
 	};
 	const struct rp_trace_attributes attributes = { .level = RP_LEVEL_INFORMATIONAL };
 	struct rp_outbuf definition = { 0 };
 	int ret;
 
-	for (size_t i = 0; i < convert->added_count; i++) {
-		if (convert->added_types[i].id == added->id &&
-		    !strcmp(convert->added_types[i].provider, added->provider)) {
-			*ret_metadata_id = convert->added_types[i].metadata_id;
-			return 0;
-		}
-	}
-	if (convert->added_count == ADDED_TYPES_MAX)
-		return -ENOMEM;
-	*ret_metadata_id = rp_trace_writer_take_id(&convert->writer);
-	convert->added_types[convert->added_count++] = (struct added_type){
-		.provider = added->provider, .id = added->id, .metadata_id = *ret_metadata_id,
-	};
-	ret = rp_trace_put_definition(&definition, convert->form, *ret_metadata_id, &type,
+	if (convert->function_id)
+		return 0;
+	convert->function_id = rp_trace_writer_take_id(&convert->writer);
+	ret = rp_trace_put_definition(&definition, convert->form, convert->function_id, &type,
 				      &attributes);
 	if (ret == 0)
 		ret = rp_trace_writer_put_definition(&convert->writer, &definition);
@@ -530,17 +516,17 @@ static int find_added(struct rp_trace_convert *convert, const struct rp_trace_ad
 	return ret;
 }
 
-int rp_trace_convert_add(struct rp_trace_convert *convert,
-			 const struct rp_trace_added_event *added)
+int rp_trace_convert_add_function(struct rp_trace_convert *convert, uint64_t process,
+				  const void *payload, size_t payload_bytes)
 {
 	const struct rp_reader_event from = {
-		.thread = added->thread, .thread_name = "", .process = added->process,
+		.thread = process, .thread_name = "", .process = process,
 	};
-	struct rp_trace_writer_event event = {
-		.from = &from, .process = added->process, .is_added = true,
-		.payload = added->payload, .payload_bytes = added->payload_bytes,
+	int ret = define_functions(convert);
+	const struct rp_trace_writer_event event = {
+		.from = &from, .metadata_id = convert->function_id, .process = process,
+		.is_added = true, .payload = payload, .payload_bytes = payload_bytes,
 	};
-	int ret = find_added(convert, added, &event.metadata_id);
 
 	if (ret == 0)
 		ret = rp_trace_writer_event(&convert->writer, &event);

@@ -30,8 +30,8 @@ struct rp_trace_convert_plan {
 	struct rp_output *output;
 	bool (*tick)(void *data);	/* called about every 4,096 events: false stops; or NULL */
 	/*
-	 * Called after the last event, to add events by rp_trace_convert_add(); or NULL. Return: 0;
-	 * -errno: the conversion fails.
+	 * Called after the last event, to add functions by rp_trace_convert_add_function(); or
+	 * NULL. Return: 0; -errno: the conversion fails.
 	 */
 	int (*add)(void *data, struct rp_trace_convert *convert);
 	void *data;			/* their first argument */
@@ -47,17 +47,11 @@ struct rp_trace_convert_plan {
 int rp_trace_convert(struct rp_reader *reader, const struct rp_trace_convert_plan *plan,
 		     struct rp_trace_convert_result *ret_result, int *ret_output_error);
 
-/* An event that the other trace does not have. */
-struct rp_trace_added_event {
-	const char *provider, *name;
-	uint32_t id;			/* of the event in its provider */
-	uint64_t process, thread;
-	const void *payload;		/* of an event without declared fields */
-	size_t payload_bytes;
-};
-
-/* Add an event at the time of the last one. 0; -EMSGSIZE; -ENOMEM; -errno of the output. */
-int rp_trace_convert_add(struct rp_trace_convert *convert,
-			 const struct rp_trace_added_event *added);
+/*
+ * Add an event ProcessSymbol of Universal.System to a process, at the time of the last event. 0;
+ * -EMSGSIZE; -ENOMEM; -errno of the output.
+ */
+int rp_trace_convert_add_function(struct rp_trace_convert *convert, uint64_t process,
+				  const void *payload, size_t payload_bytes);
 
 #endif

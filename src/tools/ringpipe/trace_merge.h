@@ -47,7 +47,7 @@ struct rp_trace_merge_source {
 	bool states_progress;		/* no earlier event follows a sequence point */
 	struct rp_machine_clock clock;	/* of the source, if it has another one than the trace */
 	const struct rp_machine_clock *trace_clock;	/* NULL: the source has the trace's clock */
-	const char *path;		/* of a recording that is merged as a whole, or NULL: */
+	const char *path;		/* of a recording that is merged as a whole, or NULL */
 	const char *host;		/* of another machine: names of processes get it; or NULL */
 	uint64_t id_step;		/* added to ids of processes and threads */
 	uint64_t events;		/* set by the merge, like the rest */
@@ -66,7 +66,7 @@ struct rp_trace_merge_source {
  */
 struct rp_trace_merge;
 
-/* Watch for an event: `ret_found` is set when one that is written fulfils the condition. */
+/* Set `ret_found` as soon as the merge writes an event that fulfils the condition. */
 void rp_trace_merge_watch(struct rp_trace_merge *merge, const struct rp_event_condition *condition,
 			  volatile bool *ret_found);
 

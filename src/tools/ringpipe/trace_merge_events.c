@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/ringpipe/system_event.h"
+
 /* Above all thread ids of Linux: what version 6 adds to an id that another process uses, too. */
 #define REUSE_STEP (1ull << 22)
 
@@ -55,9 +57,12 @@ static const struct rp_definition own_definitions[RP_MERGE_EVENT_COUNT] = {
 	[RP_MERGE_END] = OWN("ProcessEnd", RP_TRACE_MERGE_END, end_fields),
 	[RP_MERGE_SOURCE] = OWN("TraceMerged", RP_TRACE_MERGE_SOURCE, source_fields),
 	/* As TraceEvent and the runtime of .NET define them. */
-	[RP_MERGE_EXISTING_PROCESS] = { "Universal.System", "ExistingProcess", .id = 0 },
-	[RP_MERGE_PROCESS_CREATE] = { "Universal.System", "ProcessCreate", .id = 1 },
-	[RP_MERGE_PROCESS_EXIT] = { "Universal.System", "ProcessExit", .id = 2 },
+	[RP_MERGE_EXISTING_PROCESS] = { RP_SYSTEM_PROVIDER, "ExistingProcess",
+					.id = RP_SYSTEM_EXISTING_PROCESS },
+	[RP_MERGE_PROCESS_CREATE] = { RP_SYSTEM_PROVIDER, "ProcessCreate",
+				      .id = RP_SYSTEM_PROCESS_CREATE },
+	[RP_MERGE_PROCESS_EXIT] = { RP_SYSTEM_PROVIDER, "ProcessExit",
+				    .id = RP_SYSTEM_PROCESS_EXIT },
 	[RP_MERGE_PROCESS_INFO] = {
 		"Microsoft-DotNETCore-EventPipe", "ProcessInfo", .id = 1, .version = 1,
 		.fields = info_fields, .field_count = 3,
@@ -245,7 +250,6 @@ int rp_merge_put_end(struct rp_trace_merge *merge, struct rp_merge_strand *stran
 	return ret || merge->version != RP_NETTRACE_V6 || !source->exited ? ret :
 	       put_own(merge, RP_MERGE_PROCESS_EXIT, strand, NULL, 0);
 }
-
 
 int rp_merge_put_source(struct rp_trace_merge *merge, const struct rp_merge_strand *strand)
 {

@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "nettrace/reader_parts.h"
+#include "tools/ringpipe/system_event.h"
 #include "tools/ringpipe/trace_fields.h"
 #include "tools/ringpipe/trace_merge.h"
 
@@ -27,7 +28,7 @@ static enum scan_kind find_kind(const struct rp_reader_type *type)
 		       !strcmp(type->name, RP_MACHINE_EVENT_CLOCK) ? CLOCK : OTHER;
 	if (!strcmp(type->provider, "Microsoft-DotNETCore-EventPipe"))
 		return !strcmp(type->name, "ProcessInfo") || type->id == 1 ? PROCESS_INFO : OTHER;
-	return !strcmp(type->provider, "Universal.System") ||
+	return !strcmp(type->provider, RP_SYSTEM_PROVIDER) ||
 	       (!strcmp(type->provider, RP_TRACE_MERGE_PROVIDER) &&
 		type->id == RP_TRACE_MERGE_PROCESS) ? PROCESSES : OTHER;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a merge needs to know about a trace before it reads the first event. */
+/* A first reading of a trace finds what a merge needs before it reads the first event. */
 #ifndef RP_TOOL_TRACE_SCAN_H
 #define RP_TOOL_TRACE_SCAN_H
 
