@@ -281,6 +281,9 @@ class Merge(ToolTest):
         self.assertIn("requires -o FILE", self.run_tool("merge", a, b, status=2)[1])
         self.assertIn("requires FILE FILE", self.run_tool("merge", a, "-o", "x", status=2)[1])
         self.assertIn("needs files", self.run_tool("merge", a, "-", "-o", "x", status=2)[1])
+        os.symlink(a, a + ".link")
+        self.assertIn(f"{a} and {a}.link are the same file",
+                      self.run_tool("merge", a, b, a + ".link", "-o", "x", status=2)[1])
         self.assertIn("is a trace to read",
                       self.run_tool("merge", a, b, "-f", "-o", b, status=1)[1])
         self.assertEqual(self.read("b"), two().end())

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -368,6 +369,31 @@ static int run(struct merge *merge)
 	return status;
 }
 
+/* Return: whether both paths lead to one file, whose events the new trace would have twice. */
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat one, two;
+
+	return stat(a, &one) == 0 && stat(b, &two) == 0 && S_ISREG(one.st_mode) &&
+	       one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+}
+
+static int check_operand(char **operands, int index)
+{
+	if (!strcmp(operands[index], "-")) {
+		rp_tool_error("merge: reads each trace twice, so it needs files");
+		return -EINVAL;
+	}
+	for (int i = 0; i < index; i++) {
+		if (is_same_file(operands[i], operands[index])) {
+			rp_tool_error("merge: %s and %s are the same file", operands[i],
+				      operands[index]);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
 static int check_usage(const struct rp_tool_options *options)
 {
 	if (!options->output) {
@@ -375,10 +401,8 @@ static int check_usage(const struct rp_tool_options *options)
 		return -EINVAL;
 	}
 	for (int i = 0; i < options->operand_count; i++) {
-		if (!strcmp(options->operands[i], "-")) {
-			rp_tool_error("merge: reads each trace twice, so it needs files");
+		if (check_operand(options->operands, i) < 0)
 			return -EINVAL;
-		}
 	}
 	return 0;
 }
