@@ -152,12 +152,17 @@ static int set_providers(struct rp_listener *listener, const char *list)
 	return ret;
 }
 
-/* Changes from the first provider to the second, and then to none. */
+/*
+ * Changes from the first provider to the second, and then to none. The last event changes nothing,
+ * because the listener may be closed during its callback.
+ */
 static void change_own(const struct rp_listener_event *event, void *data)
 {
 	struct heard *heard = data;
 
 	count(heard, event);
+	if (heard->marks == 2)
+		return;
 	if (heard->calm == 0)
 		heard->result = set_providers(heard->self, "Test-Calm");
 	else
