@@ -12,6 +12,8 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 RP_PROVIDER(disk, "Test-Disk");
@@ -33,10 +35,9 @@ static void skip(const char *reason)
  * Only one thread writes, and a cleared bit is not set again. So the count is exact, except for the
  * last write, during which the bit may have been cleared.
  */
-static uint64_t write_until_gone(bool *ret_unsure)
+static uint64_t write_until_gone(uint64_t serial, bool *ret_unsure)
 {
 	static const char bytes[100];
-	uint64_t serial = 0;
 
 	*ret_unsure = false;
 	while (serial < OFFERED && disk_mark_enabled()) {
@@ -100,7 +101,7 @@ static void run(const char *size, size_t buffer_bytes, bool takes_some)
 
 	check(mount("none", directory, "tmpfs", 0, size) == 0);
 	session = session_to(trace, "Test-Disk", buffer_bytes);
-	offered = write_until_gone(&unsure);
+	offered = write_until_gone(0, &unsure);
 	check(rp_session_stop(session, &stats) == -ENOSPC);
 	check(stats.error == -ENOSPC);
 	check(stats.lost_by[RP_LOSS_SINK] > 0);
@@ -131,10 +132,9 @@ static void recover(const char *folder, const char *path)
 	check(system(command) == 0);
 }
 
-/* The rings are on another disk, so events that are missing from the output can be recovered. */
-static void run_recoverable(const char *size, size_t buffer_bytes)
+/* Start a session whose rings are on another disk than its output. */
+static struct rp_session *session_to_recover(const char *folder, size_t buffer_bytes)
 {
-	char folder[] = "/tmp/rp-keep-XXXXXX", recovered[64], on_disk[sizeof(trace)];
 	struct rp_session_provider wanted = {
 		.size = sizeof(wanted), .name = "Test-Disk", .keywords = UINT64_MAX, .level = 5,
 	};
@@ -143,32 +143,94 @@ static void run_recoverable(const char *size, size_t buffer_bytes)
 		.output_path = trace, .buffer_bytes = buffer_bytes, .recover_path = folder,
 		.format = nettrace_version(),
 	};
-	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
-	uint64_t offered, events, lost, full;
 	struct rp_session *session;
-	bool unsure;
 
-	check(mkdtemp(folder));
-	check(mount("none", directory, "tmpfs", 0, size) == 0);
 	check(rp_session_start(&options, &session) == 0);
-	offered = write_until_gone(&unsure);
-	check(rp_session_stop(session, &stats) == -ENOSPC);
-	full = stats.lost_by[RP_LOSS_FULL] + stats.lost_by[RP_LOSS_FULL_FALLBACK];
-	check(stats.lost > full);
+	return session;
+}
+
+/* Recover the session of `folder`. The trace must have all events that found space in a ring. */
+static void expect_all_recovered(const char *folder, uint64_t offered, bool unsure,
+				 const struct rp_session_stats *stats)
+{
+	uint64_t full = stats->lost_by[RP_LOSS_FULL] + stats->lost_by[RP_LOSS_FULL_FALLBACK];
+	char recovered[64], on_disk[sizeof(trace)];
+	uint64_t events, lost;
+
+	check(stats->lost > full);
 	snprintf(recovered, sizeof(recovered), "%s/recovered", folder);
 	recover(folder, recovered);
 	memcpy(on_disk, trace, sizeof(trace));
 	memcpy(trace, recovered, sizeof(recovered));
 	read_trace(&events, &lost);
 	memcpy(trace, on_disk, sizeof(trace));
-	printf("%s: offered %lu, recovered %lu and %lu lost, full %lu in rings and %lu in locks' "
-	       "rings or none\n", size, (unsigned long)offered, (unsigned long)events,
-	       (unsigned long)lost, (unsigned long)stats.lost_by[RP_LOSS_FULL],
-	       (unsigned long)stats.lost_by[RP_LOSS_FULL_FALLBACK]);
+	printf("offered %lu, recovered %lu and %lu lost, full %lu in rings and %lu in locks' "
+	       "rings or none\n", (unsigned long)offered, (unsigned long)events,
+	       (unsigned long)lost, (unsigned long)stats->lost_by[RP_LOSS_FULL],
+	       (unsigned long)stats->lost_by[RP_LOSS_FULL_FALLBACK]);
 	check(lost == full);
-	check(events + full == stats.delivered + stats.lost);
+	check(events + full == stats->delivered + stats->lost);
 	check(events + full == offered || (unsure && events + full + 1 == offered));
 	check(unlink(recovered) == 0 && rmdir(folder) == 0);
+}
+
+static void run_recoverable(const char *size, size_t buffer_bytes)
+{
+	char folder[] = "/tmp/rp-keep-XXXXXX";
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
+	struct rp_session *session;
+	uint64_t offered;
+	bool unsure;
+
+	check(mkdtemp(folder));
+	check(mount("none", directory, "tmpfs", 0, size) == 0);
+	session = session_to_recover(folder, buffer_bytes);
+	offered = write_until_gone(0, &unsure);
+	check(rp_session_stop(session, &stats) == -ENOSPC);
+	expect_all_recovered(folder, offered, unsure, &stats);
+	check(umount(directory) == 0);
+}
+
+static void write_and_wait(struct rp_session *session, uint64_t serial)
+{
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
+	static const char bytes[1000];
+
+	check(disk_mark(serial, bytes, sizeof(bytes)) == 0);
+	do {
+		sched_yield();
+		check(rp_session_get_stats(session, &stats) == 0);
+	} while (stats.delivered <= serial);
+}
+
+/*
+ * The output has no space for its end behind its last whole block. That block must remain in the
+ * output, because the rings do not contain its events any more.
+ */
+static void run_recoverable_without_space_for_an_end(void)
+{
+	char folder[] = "/tmp/rp-keep-XXXXXX";
+	struct rp_session_stats stats = RP_SESSION_STATS_INIT;
+	struct rlimit before, limit;
+	struct rp_session *session;
+	struct stat output;
+	uint64_t offered;
+	bool unsure;
+
+	check(mkdtemp(folder));
+	check(mount("none", directory, "tmpfs", 0, "size=1m") == 0);
+	session = session_to_recover(folder, RP_SESSION_BUFFER_MIN);
+	write_and_wait(session, 0);
+	write_and_wait(session, 1);
+	check(stat(trace, &output) == 0 && getrlimit(RLIMIT_FSIZE, &before) == 0);
+	limit = before;
+	limit.rlim_cur = (rlim_t)output.st_size;
+	check(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+	offered = write_until_gone(2, &unsure);
+	check(rp_session_stop(session, &stats) == -EFBIG);
+	check(setrlimit(RLIMIT_FSIZE, &before) == 0);
+	check(stats.delivered == 2);
+	expect_all_recovered(folder, offered, unsure, &stats);
 	check(umount(directory) == 0);
 }
 
@@ -250,6 +312,7 @@ int main(void)
 	for (int i = 0; i < 10; i++)
 		run_recoverable("size=2m", RP_SESSION_BUFFER_MIN);
 	run_recoverable("size=8k", 8 << 20);
+	run_recoverable_without_space_for_an_end();
 	run_rolling();
 	check(rmdir(directory) == 0);
 	return 0;

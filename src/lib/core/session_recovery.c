@@ -33,6 +33,7 @@ int rp_session_make_recovery(struct rp_session *session, const struct rp_session
 
 	if (!recovery.parent)
 		return 0;
+	setup->sink->is_recoverable = true;
 	if (overwrites && recovery.output_fd < 0) {
 		clock_gettime(CLOCK_REALTIME, &utc);
 		recovery.start_utc_ns = (int64_t)utc.tv_sec * 1000000000 + utc.tv_nsec;

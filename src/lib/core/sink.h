@@ -82,6 +82,7 @@ struct rp_sink {
 	uint64_t start_ns;		/* start times in the header of a file that */
 	int64_t start_utc_ns;		/* recovery can continue; else 0 */
 	bool keep_fd;			/* destroy() leaves fd open */
+	bool is_recoverable;		/* a recovery continues the file after the last flush() */
 	bool busy;			/* finish() is working itself: deadlines start later */
 	bool no_deadline;			/* finish() has no deadline */
 	bool pushes;			/* a library thread runs a callback for each event */

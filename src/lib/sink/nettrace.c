@@ -440,8 +440,10 @@ static bool end_at(struct nettrace_sink *sink, const struct whole *whole, uint64
 
 /*
  * Cut a file back to its last whole block and write an end. The cut frees space for the end even on
- * a full disk. If that space is too small, the file is cut back further. If another program changed
- * the file, the sink writes a new header and end instead. A stream whose peer is gone gets no end.
+ * a full disk. If that space is too small, the file is cut back further, unless a recovery will
+ * continue the file: the rings do not contain these events any more, so the file keeps them and has
+ * no end. If another program changed the file, the sink writes a new header and end instead. A
+ * stream whose peer is gone gets no end.
  */
 static void nettrace_abandon(struct rp_sink *base, uint64_t time_ns, uint64_t lost)
 {
@@ -459,7 +461,11 @@ static void nettrace_abandon(struct rp_sink *base, uint64_t time_ns, uint64_t lo
 		if (sink->is_ours && write_new_file(sink, time_ns, lost + base->pending) == 0 &&
 		    cut(sink, 0))
 			(void)put_end(sink);
-	} else if (!end_at(sink, &sink->whole, time_ns, lost) && sink->spare.bytes > 0) {
+	} else if (end_at(sink, &sink->whole, time_ns, lost)) {
+		return;
+	} else if (base->is_recoverable) {
+		(void)cut(sink, sink->whole.bytes);
+	} else if (sink->spare.bytes > 0) {
 		(void)end_at(sink, &sink->spare, time_ns, lost);
 	}
 }
