@@ -17,17 +17,19 @@ struct rp_object;
 typedef void rp_keys_warn_function(const char *what, const char *value, int error);
 
 /*
- * Register an object's sites. They remain jumps without memory, or if code cannot be changed.
- * `warn_by` is set if RINGPIPE_STATIC_KEYS=1 requests static keys. In that case the processor is
- * not checked (see rp_code_is_promised()), and other obstacles are reported once, on a library
- * thread.
+ * Register an object's sites, and start the thread. If memory is exhausted, or the thread finds
+ * that code cannot be changed, the sites remain jumps.
+ * @warn_by: NULL: register the sites only if the processor's manual allows changes of code
+ *	(rp_code_is_promised()); otherwise they remain jumps. Not NULL: RINGPIPE_STATIC_KEYS=1
+ *	requests static keys, so register the sites on every processor. If the thread then finds
+ *	that code cannot be changed, it calls `warn_by`, once for all objects.
  */
 void rp_keys_register(const struct rp_object *object, rp_keys_warn_function *warn_by);
 void rp_keys_unregister(const struct rp_object *object);
 
 /*
  * Wait until the thread has found out whether code can be changed. Return: 0, also if there are no
- * sites; or the error of the thread's creation.
+ * sites or code cannot be changed; or the error of the thread's creation.
  */
 int rp_keys_prepare(void);
 

@@ -16,8 +16,8 @@
 #define RP_SESSION_PROVIDERS_MAX 1000u
 
 /*
- * How long writers wait for space, if the user that requests this cannot specify a time: as long as
- * a finishing session waits for a peer that reads nothing.
+ * How long writers wait for space if a session is requested to block them without a time, as by
+ * settings and clients of .NET. A finishing session waits as long for a peer that reads nothing.
  */
 #define RP_BLOCK_MS 2000u
 
@@ -45,8 +45,11 @@ struct rp_session_setup {
 };
 
 /*
- * Read one of the providers that a caller names. All have the same size, which may differ from the
- * library's own size. Return: 0; -EINVAL: the size differs from the others or is not valid.
+ * Copy one element of a caller's array of providers. The `size` of the first element is the
+ * distance between elements. It may differ from the size in this version of the library.
+ *
+ * Return: 0; -EINVAL: the element's `size` differs from that of the first element, is below the
+ * struct's first version, or the element has nonzero bytes that this version does not know.
  */
 int rp_session_provider_at(const struct rp_session_provider *providers, size_t index,
 			   struct rp_session_provider *ret_provider);
@@ -95,9 +98,9 @@ struct rp_totals {
 void rp_sessions_total(struct rp_totals *ret_totals);
 
 /*
- * Have `changed` called after a session starts, and after the events of a session are disabled. One
- * watcher per process; set while the library is loaded. Context of `changed`: any thread, the drain
- * thread included, without a lock; it must not block.
+ * Register `changed`, which is called after a session has started, and after the events of a
+ * session were disabled. A process has one such function, set while the library is loaded. Context
+ * of `changed`: any thread, the drain thread included, without a lock; it must not block.
  */
 void rp_core_watch(void (*changed)(void));
 
@@ -109,8 +112,8 @@ struct rp_request {
 };
 
 /*
- * Return all of them in the order of the sessions, in one allocation for free(3). Return: 0;
- * -ENOMEM: no memory.
+ * Return the requests of all running sessions, in the order of the sessions. They are one
+ * allocation, which the caller passes to free(3). Return: 0; -ENOMEM: no memory.
  */
 int rp_requests_get(struct rp_request **ret_requests, size_t *ret_count);
 

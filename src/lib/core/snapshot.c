@@ -2,10 +2,14 @@
 /*
  * Snapshots of overwriting sessions.
  *
- * A snapshot makes a separate sequence point: it reads the clock (T), executes a membarrier, and
- * waits for each held fallback lock. It then copies the rings (rp_ring_copy). It merges the copies
- * up to T with the functions of the drain thread, in a session that has the copies as its rings and
- * is on no list.
+ * The thread that takes a snapshot makes a sequence point of its own: it reads the clock (T),
+ * executes a membarrier, and waits for each held fallback lock. It then copies the rings
+ * (rp_ring_copy()). If writers meanwhile overwrote so much that the copies have no common window up
+ * to T, it begins again with a new T, up to TRIES times. Last, it copies the rings of state events.
+ *
+ * `copy` is a private struct rp_session with the copies as its rings. It is not in
+ * rp_core.sessions. The functions that the drain thread uses for sessions merge its events up to T
+ * into the sink.
  */
 #include "core/snapshot.h"
 

@@ -18,9 +18,9 @@ struct rp_snapshot;
  */
 int rp_snapshot_take(struct rp_session *session, struct rp_snapshot **ret_snapshot);
 /*
- * The same for the session with this id, which may end in the meantime. 0: the only overwriting
- * session. Return: as above; -EINVAL: no such overwriting session; -ENOTUNIQ: the id is 0, and
- * there are several overwriting sessions.
+ * As rp_snapshot_take(), for the overwriting session with this id; 0: the only overwriting session.
+ * The session may end before the call. Return: as rp_snapshot_take(); -EINVAL: no overwriting
+ * session with this id is running; -ENOTUNIQ: the id is 0, and several overwriting sessions run.
  */
 int rp_snapshot_take_by_id(uint64_t session_id, struct rp_snapshot **ret_snapshot);
 void rp_snapshot_free(struct rp_snapshot *snapshot);
@@ -30,7 +30,7 @@ size_t rp_snapshot_sessions(uint64_t ret_ids[RP_SESSIONS_MAX]);
 
 struct rp_snapshot_about {
 	uint64_t session_id;
-	uint64_t start_ns;		/* before its first event; CLOCK_MONOTONIC */
+	uint64_t start_ns;		/* not after the first event; CLOCK_MONOTONIC */
 	uint32_t session_flags;
 	uint32_t sample_interval_ns;
 	uint32_t format;
@@ -38,12 +38,15 @@ struct rp_snapshot_about {
 
 void rp_snapshot_get_about(const struct rp_snapshot *snapshot, struct rp_snapshot_about *ret_about);
 
-/* Add an event after the snapshot's events. Its pointers must be valid until it is written. */
+/*
+ * Add an event after the snapshot's events. `note` and its pointers must be valid until
+ * rp_snapshot_write() returns.
+ */
 void rp_snapshot_note(struct rp_snapshot *snapshot, const struct rp_record_view *note);
 
 /*
- * Pass the snapshot to a sink, once, and wait until the sink has finished. Return: 0; -ETIMEDOUT:
- * the sink took no more in time; or another error of the sink.
+ * Write the snapshot to a sink, and wait until the sink has finished. Call it once for a snapshot.
+ * Return: 0; -ETIMEDOUT: the sink accepted no more data in time; or another error of the sink.
  */
 int rp_snapshot_write(struct rp_snapshot *snapshot, struct rp_sink *sink,
 		      struct rp_snapshot_info *ret_info);

@@ -312,9 +312,13 @@ void rp_delta_fini(struct rp_delta *delta)
 }
 
 /*
- * Extremes are stored apart from the buckets. A value that is recorded during a collection may thus
- * count into one interval by its bucket and into another as an extreme. An extreme outside the
- * outermost bucket belongs to another interval, and the middle of that bucket is used instead.
+ * Return the minimum or maximum of an interval. `bucket` is the lowest or highest bucket that has
+ * values in the interval, and `bits` is the stored minimum or maximum.
+ *
+ * A series stores these extremes apart from its buckets. If a thread records a value while a reader
+ * collects an interval, the value may count in one interval by its bucket, and in another one as an
+ * extreme. A stored extreme that does not lie in `bucket` therefore belongs to another interval. In
+ * that case, or if none is stored, return the middle of `bucket`.
  */
 static double extreme(uint64_t bits, bool is_known, uint32_t bucket)
 {
@@ -345,7 +349,7 @@ double rp_delta_mean(const struct rp_delta *delta)
 	return delta->count ? delta->sum / (double)delta->count : 0;
 }
 
-/* Newton's method, from above: the library does not link to libm. */
+/* Return the square root, by Newton's method from above: the library does not link to libm. */
 static double square_root(double number)
 {
 	double root = number > 1 ? number : 1, next;
@@ -361,8 +365,9 @@ static double square_root(double number)
 }
 
 /*
- * Computed from the middles of buckets. A running sum of squares would grow for ever: after one
- * value far above the others, rounding would hide all recent values.
+ * The deviation is computed from the middles of the buckets, not from a running sum of squares.
+ * That sum would grow for ever: after one value far above the others, rounding would hide all
+ * recent values.
  */
 double rp_delta_deviation(const struct rp_delta *delta)
 {
@@ -381,8 +386,9 @@ double rp_delta_deviation(const struct rp_delta *delta)
 }
 
 /*
- * The smallest value that at least this part of the values does not exceed: the middle of its
- * bucket, limited by the minimum and the maximum.
+ * Return the smallest recorded value that at least the part `quantile` (0 to 1) of all values does
+ * not exceed. The result is the middle of that value's bucket, limited by the minimum and the
+ * maximum.
  */
 double rp_delta_quantile(const struct rp_delta *delta, double quantile)
 {

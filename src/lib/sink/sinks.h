@@ -14,7 +14,7 @@ struct rp_sink_content {
 	bool rundown;			/* with stacks: mappings, and symbols at the end */
 	uint32_t sample_interval_ns;	/* rp_sample_interval_of() of the session's providers */
 	uint32_t format;		/* version of nettrace: 6; otherwise 4 */
-	uint64_t start_ns;		/* before the first event; 0: now */
+	uint64_t start_ns;		/* not after the first event; 0: now */
 	bool rolls;			/* a file may be deleted while it is written */
 };
 
@@ -32,9 +32,9 @@ uint64_t rp_sink_file_bytes(const struct rp_sink *sink);
 
 /*
  * Create a sink that writes one nettrace file after the other. It deletes the oldest files to stay
- * within the quota. The numbers (sink/series.h) continue those of existing files. If another
- * program deletes the current file, the sink begins the next. A full disk does not end the sink as
- * long as it can delete an older file.
+ * within the quota. The files are numbered (sink/series.h), and the numbers continue those of
+ * existing files. If another program deletes the current file, the sink begins the next. A full
+ * disk does not end the sink as long as it can delete an older file.
  *
  * Return: 0; -EBUSY: another session writes the newest file; -ENOMEM; -errno of open(2).
  */
@@ -85,9 +85,13 @@ int rp_sink_send_snapshot(struct rp_snapshot *snapshot, int fd, const void *prea
 			  size_t preamble_bytes);
 
 /*
- * Create a sink that packs events into batches and fires the probe `ringpipe:batch` for each batch.
- * sink/batch.c describes the data on the connected socket and the client's answers. The sink copies
- * `preamble` and sends it first. The sink owns fd on success.
+ * Create a sink for BPF programs. It packs events into a buffer, and fires the probe
+ * `ringpipe:batch`, with `session_id`, for each full buffer and at the end of each pass. `fd` is a
+ * socket that is connected to the client: sink/batch.c describes the frames that the sink sends
+ * there, and the client's answers. The sink copies `preamble` and sends it first. The sink owns fd
+ * on success.
+ *
+ * Return: 0; -ENOMEM; -errno of fstat(2).
  */
 int rp_sink_batch_create(int fd, uint64_t session_id, const void *preamble, size_t preamble_bytes,
 			 struct rp_sink **ret_sink);

@@ -38,7 +38,10 @@ static uint64_t asked[64];
 
 static enum step step_out_of_line(struct frame_walk *walk, enum rp_plain_kind *ret_kind);
 
-/* Read a word of the stack: directly inside the walk's window, which is certain to be mapped. */
+/*
+ * Read a word of the stack. Inside the walk's window, which is certain to be mapped, read it
+ * directly; elsewhere by a system call, or not at all if the walk must not make one (`asks`).
+ */
 __attribute__((no_sanitize("address", "thread")))
 static bool read_word(const void *data, uint64_t address, uint64_t *ret_word)
 {
@@ -52,7 +55,10 @@ static bool read_word(const void *data, uint64_t address, uint64_t *ret_word)
 	return !walk->asks && rp_memory_peek(address, ret_word, sizeof(*ret_word));
 }
 
-/* The function that a call of `target` reaches: a linker's stub jumps through a table. */
+/*
+ * Return the function that a call of `target` reaches. If `target` is a linker's stub, that is the
+ * function to which the stub jumps through a table.
+ */
 static uint64_t follow_stub(uint64_t target)
 {
 	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
@@ -104,8 +110,8 @@ static bool is_after_call(const struct frame_walk *walk, uint64_t from, uint64_t
 }
 
 /*
- * Calls that the function made earlier left return addresses where its current call passes
- * arguments.
+ * Return: whether the return address `from` lies in the function of `row`. The function's earlier
+ * calls left such addresses on the stack, where its current call passes arguments.
  */
 static bool is_own_call(const struct rp_cfi_row *row, uint64_t from)
 {
@@ -129,10 +135,15 @@ static bool leads_out(const struct frame_walk *walk, uint64_t place)
 }
 
 /*
- * Search above the stack pointer for the pair {frame pointer, return address} of this function.
- * Calls that are over left such pairs too. With `exact`, the return address must follow a call of
- * this very function. Otherwise, prefer a pair that leads to the outermost function, else use the
- * first plausible pair.
+ * Find the frame pointer of the function of `row` in the stack of a sleeping thread. The function's
+ * prologue stored the pair {caller's frame pointer, return address}; search for that pair from the
+ * stack pointer upwards. Finished calls left such pairs too.
+ *
+ * With `exact`, the return address must follow a call of the function of `row`. Without `exact`, it
+ * may follow any call that is_after_call() accepts: prefer a pair from which the walk reaches the
+ * thread's first function, else use the first pair whose saved frame pointer is plausible.
+ *
+ * Return: whether a pair was found. Its address is then the frame pointer in walk->registers.
  */
 static bool search(struct frame_walk *walk, const struct rp_cfi_row *row, bool exact)
 {
@@ -224,8 +235,9 @@ bool take_registers(struct rp_registers *ret_registers)
 }
 
 /*
- * Where a signal handler returns to, the stack pointer points to the ucontext that the kernel
- * saved. The interrupted code may have used another stack.
+ * Step from the code to which a signal handler returns, to the code that the signal interrupted.
+ * The stack pointer points to the ucontext that the kernel saved. The interrupted code may have
+ * used another stack.
  */
 static bool step_signal(struct frame_walk *walk)
 {
@@ -274,7 +286,10 @@ static void learn(const struct rp_object_text *object, uint64_t address, uint64_
 	rp_unwind_cache_put(tag, ret_plain);
 }
 
-/* Does not replace an earlier request: after a wrong frame pointer, addresses may be garbage. */
+/*
+ * Request the rule of an instruction. A request does not replace an earlier one in the same entry:
+ * after a wrong frame pointer, addresses may be garbage.
+ */
 static void ask(uint64_t address)
 {
 	uint64_t *question = &asked[(address * 0x9e3779b97f4a7c15ull) >> 58];
@@ -346,9 +361,14 @@ step_out_of_line(struct frame_walk *walk, enum rp_plain_kind *ret_kind)
 }
 
 /*
- * Continue a walk from a frame without a cached rule: request the rule, and follow the frame
- * pointer. Walks with cached rules alone do not pay for the marker frame. `count` frames are stored
- * already; if none is, the frame is the library's own, which may have no frame pointer.
+ * Continue a walk at a frame whose unwind rule is not cached: request the rule, and step by the
+ * frame pointer. A stack that then ends before the outermost function gets the marker RP_FRAME_CUT
+ * as its last frame. This function is out of line, so that walks with cached rules alone are not
+ * slowed down.
+ *
+ * `count` frames are stored already. If `count` is 0, the current frame belongs to the library's
+ * own code, which may have no frame pointer, so the walk cannot continue.
+ * Return: the number of frames, with the marker; -EAGAIN: `count` is 0.
  */
 static __attribute__((noinline, cold)) int
 walk_on_asking(struct frame_walk *walk, enum rp_plain_kind kind, uint64_t *ret_frames,
@@ -380,7 +400,8 @@ static int walk_out(struct frame_walk *walk, uint64_t inner, uint64_t *ret_frame
 	struct rp_registers *registers = walk->registers;
 	unsigned int count = 0, left_out = 0;
 	/*
-	 * Here and after a signal frame, the address is the next instruction's: no return address.
+	 * At the start and after a signal frame, the address is not a return address: it is the
+	 * instruction that runs next, so the rule is looked up there and not one byte before it.
 	 */
 	enum rp_plain_kind kind = RP_PLAIN_SIGNAL;
 	enum step next;

@@ -41,25 +41,30 @@ void rp_counter_board_init(struct rp_counter_board *board);
 void rp_counter_board_fini(struct rp_counter_board *board);
 
 /*
- * Adds a sample. Counters of ringpipe, and of some .NET libraries, arrive both as EventCounters and
- * as instruments; of a provider with instruments, only those are shown. The board therefore holds
- * the first sample of an EventCounter back until it knows which providers have instruments.
+ * Add a sample. Counters of ringpipe, and of some .NET libraries, arrive both as EventCounters and
+ * as instruments. If a provider has instruments, the board shows the instruments and drops the
+ * provider's EventCounters. An EventCounter may arrive before the instruments of its provider.
+ * Until rp_counter_board_enumerated(), the board therefore hides the first sample of each
+ * EventCounter, and shows the counter from its second sample on.
  *
- * Return: whether to show the sample.
+ * Return: whether to show the sample; false also if the board is full or out of memory.
  */
 bool rp_counter_board_take(struct rp_counter_board *board, const struct rp_counter_sample *sample);
 
 /*
- * Records that a provider has an instrument. From then on, the board hides the provider's
- * EventCounters. The rows of the instrument get the instrument's display name.
+ * Record that a provider has an instrument. The board removes the provider's EventCounters, and
+ * drops their samples from then on. The instrument's later samples get its display name.
  */
 void rp_counter_board_instrument(struct rp_counter_board *board,
 				 const struct rp_counter_sample *instrument);
 
-/* From here on, the board shows EventCounters of every provider without a known instrument. */
+/*
+ * Record that the process has listed all its instruments. From then on, the board shows each sample
+ * of an EventCounter whose provider has no known instrument.
+ */
 void rp_counter_board_enumerated(struct rp_counter_board *board);
 
-/* Calls `visit` for each row that is shown, in order, with the lock held. */
+/* Call `visit` for each row that is shown, in the order of the board, with the lock held. */
 void rp_counter_board_walk(struct rp_counter_board *board,
 			   void (*visit)(const struct rp_counter_row *row, void *data), void *data);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where processes spend processor time, from the samples of a trace: events `cpu` of provider
- * Universal.Events, with names from Universal.System.
+ * Finds the functions in which processes spend processor time. It counts the samples of a trace,
+ * which are events `cpu` of the provider Universal.Events. The names of processes and functions
+ * come from events of the provider Universal.System.
  *
- * A sample counts for its innermost function in user space, even if the kernel ran at that moment.
- * A sample with frames of the kernel alone counts for the innermost of these, and a sample without
- * frames is ignored.
+ * A sample counts for the innermost function in user space of its stack, even if the thread was in
+ * the kernel at that moment. If the stack has frames of the kernel only, the sample counts for the
+ * innermost of them. A sample without a stack is ignored.
  */
 #ifndef RP_TOOL_HOT_FUNCTIONS_H
 #define RP_TOOL_HOT_FUNCTIONS_H
@@ -32,12 +33,12 @@ struct rp_hot_process {
 	uint64_t samples;
 };
 
-/* All zeros: without samples. */
+/* Initialise it with zeros. */
 struct rp_hot_functions {
 	uint64_t samples;
 	struct rp_hot_hit *hits;
 	size_t hit_count, hit_capacity;
-	size_t merged;			/* hits up to here are sorted, each once */
+	size_t merged;			/* the first hits: sorted, and no address twice */
 	struct rp_hot_symbol *symbols;
 	size_t symbol_count, symbol_capacity;
 	struct rp_hot_process *processes;
@@ -47,15 +48,16 @@ struct rp_hot_functions {
 /* A row of the result. */
 struct rp_hot_function {
 	const struct rp_hot_process *process;
-	const char *name;		/* NULL: unknown; valid as long as the struct above */
+	const char *name;		/* NULL: unknown; valid until rp_hot_functions_fini() */
 	uint64_t samples;
 };
 
-/* Look at an event. 0; -ENOMEM. */
+/* Add an event of the trace. Events without samples or names are ignored. Return: 0; -ENOMEM. */
 int rp_hot_functions_take(struct rp_hot_functions *hot, const struct rp_reader_event *event);
 
 /*
- * Make the rows: processes with most samples first, and the functions of each likewise. For free().
+ * Make the rows, one for each function of each process. The process with most samples comes first,
+ * and within a process the function with most samples. The caller passes the result to free().
  * Return: the rows; NULL: there are no samples, or no memory.
  */
 struct rp_hot_function *rp_hot_functions_rows(struct rp_hot_functions *hot, size_t *ret_count);

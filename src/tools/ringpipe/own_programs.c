@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commands that are programs of their own, because of the libraries they need: ringpipe bpf
- * executes ringpipe-bpf (libbpf), ringpipe record executes ringpipe-record (elfutils). Then the
- * command itself needs none of these libraries.
+ * Commands that are separate programs, because of the libraries that they need: ringpipe bpf
+ * executes ringpipe-bpf (libbpf), ringpipe record executes ringpipe-record, and ringpipe symbolize
+ * executes ringpipe-symbolize (both elfutils). The command itself needs none of these libraries.
  */
 #include <errno.h>
 #include <limits.h>
@@ -15,8 +15,9 @@
 #include "tools/ringpipe/tool.h"
 
 /*
- * Calls `act` on the program's path in this command's own folder (a build), then in libexecdir,
- * relative to bindir, until it finds a file. Return: 0; -errno.
+ * Call `act` with the path that the program has in a build, in the folder next to this command's.
+ * If there is no such file, call it with the path of an installed program, in libexecdir. Return:
+ * the result of the last call; -errno.
  */
 static int try_paths(const char *program, int (*act)(const char *path, void *data), void *data)
 {
@@ -54,9 +55,10 @@ bool rp_own_program_exists(const char *program)
 }
 
 /*
- * The arguments of this process from the command's name on, which becomes the program's name.
- * main() has already parsed the options, so the program must parse the original words again.
- * Return: an array that ends with NULL; or NULL.
+ * Read the arguments of this process from the kernel, and replace the command's name, at index 1,
+ * by the program's name. The program receives the array from index 1 on, and parses the options
+ * again: what main() passes to a command is the parsed options, not the original arguments.
+ * Return: an array that ends with NULL; NULL, with errno set, on failure.
  */
 static char **read_arguments(const char *program)
 {

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* Whether the program can be executed. */
+/* Return: whether the program is installed, or built, and may be executed. */
 bool rp_own_program_exists(const char *program);
 
 #endif
