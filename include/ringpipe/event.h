@@ -104,8 +104,10 @@
 /*
  * Like RP_EVENT, for state that a reader needs in order to understand other events, such as the
  * configuration of the program. An overwriting session (RP_SESSION_OVERWRITE) never overwrites
- * state events, and each of its snapshots begins with them. In other sessions, state events are
- * ordinary events. A dynamic state event has RP_EVENT_STATE in its flags.
+ * state events, and each of its snapshots contains all of them, in order of time. They have an
+ * eighth of the session's buffer. If it is full, further state events are lost and counted. In
+ * other sessions, state events are ordinary events. A dynamic state event has RP_EVENT_STATE in its
+ * flags.
  */
 #define RP_STATE_EVENT(provider, event, id, level, ...) \
 	RP_EVENT_EMIT_(provider, event, id, 0, level, RP_OPCODE_INFO, RP_EVENT_STATE, RP_NULL_, \
