@@ -2,9 +2,9 @@
 /*
  * Provisional: this header may still change in ways that need programs to be rebuilt.
  *
- * Reads .nettrace files of versions 4, 5 and 6: ours, the .NET runtime's and those of machine-wide
- * collectors. Everything is checked before it is believed: a damaged or hostile file gives an
- * error, never a crash or unbounded memory.
+ * A reader of .nettrace files of versions 4, 5 and 6, as ringpipe, the .NET runtime and
+ * machine-wide collectors write them. The reader checks all data before it uses them: a damaged or
+ * hostile file causes an error, never a crash or an unbounded use of memory.
  *
  *	rp_reader_open(path, &reader);
  *	while ((ret = rp_reader_next(reader, &event)) == 1) ...
@@ -22,12 +22,12 @@ RP_BEGIN_DECLS
 
 struct rp_reader;
 
-/* About the recording as a whole. */
+/* The header of a trace. */
 struct rp_reader_info {
 	uint32_t size;
 	uint32_t process_id;
-	int64_t start_utc_ns;		/* since 1970 */
-	uint64_t start_ticks;		/* the clock at that moment */
+	int64_t start_utc_ns;		/* the start of the recording, since 1970 */
+	uint64_t start_ticks;		/* the trace's clock at the start */
 	uint64_t ticks_per_second;
 	uint32_t processors;
 	uint32_t pointer_bytes;
@@ -39,24 +39,27 @@ struct rp_reader_info {
 #define RP_READER_INFO_INIT RP_INIT_(struct rp_reader_info)
 
 /*
- * Where the elements of an array or the code units of a text are. Version 4 has only the first:
- * an array has its count in front, and a text ends with a NUL.
+ * Where a payload stores the elements of an array or the code units of a text. Version 4 has only
+ * RP_READER_PLAIN.
  */
 enum rp_reader_encoding {
-	RP_READER_PLAIN,
-	RP_READER_COUNTED,		/* a u16 count in front */
+	RP_READER_PLAIN,		/* an array follows its count; a NUL ends a text */
+	RP_READER_COUNTED,		/* they follow their count, a u16 */
 	RP_READER_FIXED_COUNT,		/* `fixed_count` of them; a NUL ends a text earlier */
-	RP_READER_REL_LOC,		/* u16 offset after the field, u16 bytes: they are there */
-	RP_READER_DATA_LOC,		/* the same from the payload's beginning */
+	RP_READER_REL_LOC,		/* u16 offset from the end of the field, u16 bytes */
+	RP_READER_DATA_LOC,		/* u16 offset from the start of the payload, u16 bytes */
 };
 
 /*
- * A field as the file describes it. `type` is one of RP_TYPE_*; the payload has it as nettrace
- * stores it: a bool in 4 bytes or 1, a char in 2 or 1, a time in units of 100 ns since 1601-01-01
- * UTC, a GUID with its first three groups little-endian. STRING16 is text in UTF-16, STRING text in
- * UTF-8. I64 and U64 without `wire_bytes` are varints. A type that only nettrace has (decimal) is
- * RP_TYPE_NONE: `wire_bytes` of opaque data. An array of arrays has STRUCT elements, each with one
- * member without a name. A type with fields that cannot be expressed here is shown without fields.
+ * A field as the file describes it. The payload contains its value in the form of nettrace:
+ *  - a bool has 4 bytes or 1, and a char 2 or 1;
+ *  - a time is a number of units of 100 ns since 1601-01-01 UTC;
+ *  - the first three groups of a GUID are little-endian;
+ *  - a STRING16 is text in UTF-16, a STRING is text in UTF-8;
+ *  - an I64 or U64 is a varint if `wire_bytes` is 0;
+ *  - a type that only nettrace has (decimal) is RP_TYPE_NONE: `wire_bytes` of opaque data;
+ *  - an array of arrays has STRUCT elements, each with one member without a name.
+ * If this struct cannot express a field of an event, the event's type has no fields.
  */
 struct rp_reader_field {
 	const char *name;
@@ -70,7 +73,7 @@ struct rp_reader_field {
 	const void *reserved2;		/* NULL */
 };
 
-/* A kind of event, as the file describes it. Lives as long as the reader. */
+/* A type of event, as the file describes it. It is valid until rp_reader_close(). */
 struct rp_reader_type {
 	const char *provider;
 	const char *name;		/* may be "" */
@@ -82,8 +85,8 @@ struct rp_reader_type {
 	uint32_t field_count;
 	uint64_t keywords;
 	const struct rp_reader_field *fields;
-	void *user;			/* the caller's, NULL at first */
-	const char *message;		/* version 6: the template of a text for people, or "" */
+	void *user;			/* for the caller; the reader sets it to NULL */
+	const char *message;		/* version 6: the template of a readable text, or "" */
 	const char *description;	/* version 6, or "" */
 	struct rp_guid provider_guid;	/* version 6; zero: the hash of the name */
 };
@@ -95,10 +98,10 @@ struct rp_reader_label {
 	int64_t number;
 };
 
-/* One event. Pointers are valid until the next call. */
+/* One event. Its pointers are valid until the next rp_reader_next(). */
 struct rp_reader_event {
 	uint32_t size;
-	uint32_t sequence;		/* the thread's number for it */
+	uint32_t sequence;		/* its number among the events of `capture_thread` */
 	struct rp_reader_type *type;
 	int64_t time_ns;		/* since the start of the recording */
 	uint64_t thread;		/* its id in the system */
@@ -110,7 +113,7 @@ struct rp_reader_event {
 	struct rp_guid related_activity;
 	const void *payload;
 	size_t payload_bytes;
-	uint64_t process;		/* of the thread; in version 4 the file's */
+	uint64_t process;		/* of the thread; version 4: info.process_id */
 	const char *thread_name;	/* version 6, or "" */
 	/* As the type has them, except where the event's labels replace them. */
 	uint64_t keywords;
@@ -131,8 +134,8 @@ struct rp_reader_stats {
 	uint32_t size;
 	uint32_t ended;			/* 1: the end of the stream was seen */
 	uint64_t events;
-	uint64_t lost;			/* by the numbers of threads and sequence points */
-	uint64_t threads;		/* capture threads that wrote */
+	uint64_t lost;			/* from gaps in the numbers that events and points state */
+	uint64_t threads;		/* threads of the events; version 4: capture threads */
 	uint64_t sequence_points;
 	uint64_t bytes;
 	uint64_t unordered;		/* events earlier than the one before them in the stream */
@@ -142,17 +145,20 @@ struct rp_reader_stats {
 #define RP_READER_STATS_INIT RP_INIT_(struct rp_reader_stats)
 
 /*
- * Open a file and read its head.
+ * Open a file and read its header, the part before the first event.
  * @path: the file.
+ * @ret_reader: on success, the reader. The caller passes it to rp_reader_close().
  *
- * Context: any thread; allocates.
- * Return: 0; errors of open(2) and read(2); -EBADMSG: not a nettrace file, or its head is damaged;
- * -EPROTONOSUPPORT: a version this reader does not know; -ENOMEM.
+ * Context: any thread; allocates; blocks as read(2) does.
+ * Return: 0; -errno of open(2) or read(2); -EBADMSG if the file is not a nettrace file, or its
+ * header is damaged or incomplete; -EPROTONOSUPPORT if the reader does not know the file's version;
+ * -ENOMEM if an allocation fails.
  */
 RP_PUBLIC int rp_reader_open(const char *path, struct rp_reader **ret_reader);
 
 /*
- * Open a descriptor, which may be a pipe or a socket. The reader does not close it.
+ * Open a descriptor, which may be a pipe or a socket, as rp_reader_open() does. The reader does not
+ * close the descriptor, which must stay open until rp_reader_close().
  * @fd: the descriptor, open for reading.
  *
  * Context, Return: as rp_reader_open().
@@ -162,9 +168,10 @@ RP_PUBLIC int rp_reader_open_fd(int fd, struct rp_reader **ret_reader);
 /*
  * Open a descriptor as rp_reader_open_fd() does, and explain a failure.
  * @fd: the descriptor, open for reading.
- * @ret_message: a sentence with the offset in the file, such as which version the file has and
- *	which the reader reads; "" when there is none. Up to message_bytes with its NUL.
- * @message_bytes: space at `ret_message`.
+ * @ret_message: a sentence about the failure, with the offset in the file; "" if there is none. For
+ *	a file of an unknown version, it names that version and those that the reader knows. The
+ *	sentence is cut to message_bytes, its NUL included.
+ * @message_bytes: the space at `ret_message`.
  *
  * Context, Return: as rp_reader_open().
  */
@@ -172,7 +179,7 @@ RP_PUBLIC int rp_reader_open_explained(int fd, struct rp_reader **ret_reader, ch
 				       size_t message_bytes);
 
 /*
- * Open a recording in memory, which the caller keeps until rp_reader_close().
+ * Open a recording in memory. The caller must not free or change it before rp_reader_close().
  * @bytes, @size: the recording.
  *
  * Context, Return: as rp_reader_open().
@@ -190,30 +197,30 @@ RP_PUBLIC void rp_reader_close(struct rp_reader *reader);
  * Read the next event in the order of the stream.
  *
  * Context: any thread, one at a time for each reader; allocates; blocks as read(2) does.
- * Return: 1 with an event; 0 at the end of the stream; -ENODATA: the file stops before its end (all
- * whole events before that were given); -EBADMSG: damaged, rp_reader_error() says how and where;
- * -EPROTONOSUPPORT: blocks of a later version; -EINVAL: the size of `ret_event` is too small;
- * errors of read(2); -ENOMEM. After an error of the stream every further call returns it
- * again.
+ * Return: 1 with an event; 0 at the end of the stream; -ENODATA if the file stops before the end of
+ * the stream, after all complete events were returned; -EBADMSG if the file is damaged:
+ * rp_reader_error() describes the damage; -EPROTONOSUPPORT if the file has blocks of a later
+ * version; -EINVAL if the size of `ret_event` is too small; -errno of read(2); -ENOMEM if an
+ * allocation fails. After an error of the stream, each further call returns the same error.
  */
 RP_PUBLIC int rp_reader_next(struct rp_reader *reader, struct rp_reader_event *ret_event);
 
 /*
- * Return what the head of the stream contains.
+ * Return the header of the stream.
  *
  * Context: any thread, while no other uses the reader.
- * Return: 0; -EINVAL: NULL, or the size of `ret_info` is too small.
+ * Return: 0; -EINVAL if `ret_info` is NULL or its size is too small.
  */
 RP_PUBLIC int rp_reader_get_info(const struct rp_reader *reader, struct rp_reader_info *ret_info);
 
 /*
- * Return a key and its value from the head of a file of version 6.
+ * Return a key and its value from the header of a file of version 6.
  * @index: 0 to `key_value_count` - 1, in the order of the file
  * @ret_key: UTF-8, valid as long as the reader
  * @ret_value: the same
  *
  * Context: any thread, while no other uses the reader.
- * Return: 0; -ENOENT: there are fewer.
+ * Return: 0; -ENOENT if `index` is too high.
  */
 RP_PUBLIC int rp_reader_get_key_value(const struct rp_reader *reader, uint32_t index,
 				      const char **ret_key, const char **ret_value);
@@ -222,7 +229,7 @@ RP_PUBLIC int rp_reader_get_key_value(const struct rp_reader *reader, uint32_t i
  * Return the stats of the events read so far.
  *
  * Context: any thread, while no other uses the reader.
- * Return: 0; -EINVAL: NULL, or the size of `ret_stats` is too small.
+ * Return: 0; -EINVAL if `ret_stats` is NULL or its size is too small.
  */
 RP_PUBLIC int rp_reader_get_stats(const struct rp_reader *reader,
 				  struct rp_reader_stats *ret_stats);
@@ -239,12 +246,13 @@ RP_PUBLIC const char *rp_reader_error(const struct rp_reader *reader);
 /*
  * Print an event's fields as the members of one JSON object: `{"order_id":1,"customer":"x"}`.
  * 64-bit integers are numbers, blobs are hexadecimal, GUIDs and times are strings, NaN and
- * infinities are null. A payload shorter than its description ends the object early with
- * "…truncated":true.
+ * infinities are null. If the payload ends before its last field, the object ends there with the
+ * member "…truncated":true.
  * @stream: the stream to print to.
  *
- * Context: any thread. The stream is the caller's, and so are the signals of writing to it.
- * Return: 0; -EIO when the stream refused.
+ * Context: any thread. A write to the stream may raise SIGPIPE or SIGXFSZ; the library does not
+ * block these signals.
+ * Return: 0; -EIO if a write to the stream failed.
  */
 RP_PUBLIC int rp_reader_print_json(const struct rp_reader_event *event, FILE *stream);
 
