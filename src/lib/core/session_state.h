@@ -81,8 +81,8 @@ struct rp_session {
 	void *data;
 	/*
 	 * Overwriting sessions only: a session with the rings of state events, which are never
-	 * emptied. It is on no list and has a separate slot. NULL after its rings moved to this
-	 * session.
+	 * emptied. It is not in rp_core.sessions, and has a separate slot. NULL after its rings
+	 * moved to this session.
 	 */
 	struct rp_session *state_rings;
 

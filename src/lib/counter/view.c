@@ -84,9 +84,9 @@ static void hand_out_extremes(struct rp_series *series)
 }
 
 /*
- * The range of buckets that may be non-zero in any row. The range covers all rows, because a thread
- * may move to another row between updating the range and counting. If the range is empty, `first`
- * is greater than `end`.
+ * Get the range of buckets that may be non-zero in any row. The range covers all rows, because a
+ * thread may move to another row after it has updated the range and before it counts. If the range
+ * is empty, `first` is greater than `end`.
  */
 static void range_of(char *chunk, uint32_t *ret_first, uint32_t *ret_end)
 {
@@ -155,7 +155,7 @@ static void take_histogram(struct rp_mark *mark, struct rp_delta *delta)
 	mark->min = 0;
 }
 
-/* Counts from before the cells existed, of each object that declares the counter. */
+/* Return the sum of what objects that declare the counter counted before the cells existed. */
 static uint64_t count_early(const struct rp_series *series)
 {
 	uint64_t sum = series->early + rp_load_relaxed(&series->public.early);
@@ -220,7 +220,7 @@ void rp_mark_take(struct rp_mark *mark, struct rp_delta *delta)
 		take_sum(mark, delta);
 }
 
-/* Values recorded before the mark are excluded. */
+/* Begin a mark that excludes the values recorded before it. */
 static int begin_mark(struct rp_mark *mark)
 {
 	struct rp_delta before;
@@ -233,7 +233,10 @@ static int begin_mark(struct rp_mark *mark)
 	return 0;
 }
 
-/* Start with the extremes since creation: another view may have reset those in the cells. */
+/*
+ * Begin a mark with the extremes since the series was created. Those in the cells do not suffice,
+ * because another view may have reset them.
+ */
 static void remember_extremes(struct rp_mark *mark)
 {
 	for (uint32_t row = 0; row < rp_cell_row_count(); row++) {

@@ -17,11 +17,11 @@
 
 #define KERNEL_START 0xffff800000000000ull
 
-/* Text has these rows; JSON has all. */
+/* The maximum number of processes, and of functions of each, in text. JSON contains all. */
 #define PROCESSES_SHOWN 10u
 #define FUNCTIONS_SHOWN 3u
 
-/* Hits are merged when so many have come since the last time. */
+/* Hits are merged when this many new ones were added since the last merge. */
 #define MERGE_HITS 65536u
 
 static int compare_numbers(uint64_t a, uint64_t b)
@@ -113,7 +113,7 @@ static int take_sample(struct rp_hot_functions *hot, const struct rp_reader_even
 	return 0;
 }
 
-/* A process that executes another program is named again. */
+/* Take the name of a process. If the process executes another program, it gets a new name. */
 static int take_name(struct rp_hot_functions *hot, const struct rp_reader_event *event)
 {
 	struct rp_cursor cursor = rp_cursor_over(event->payload, event->payload_bytes);
