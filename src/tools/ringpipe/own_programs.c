@@ -69,8 +69,10 @@ static char **read_arguments(const char *program)
 	while (file && getdelim(&word, &space, '\0', file) > 0) {
 		char **grown = reallocarray(arguments, count + 2, sizeof(*grown));
 
-		if (!grown)
+		if (!grown) {
+			count = 0;
 			break;
+		}
 		arguments = grown;
 		arguments[count++] = word;
 		arguments[count] = NULL;
