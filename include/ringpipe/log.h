@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines of text as events, formatted as by printf(3):
+ * Write lines of text as events, with the formats of printf(3):
  *
  *	RP_PROVIDER(shop, "Shop-Orders");
  *	RP_LOG_EVENTS(shop);
  *
  *	RP_LOG(shop, RP_LEVEL_WARNING, "disk %s is %u%% full", name, percent);
  *
- * The compiler checks the format. The arguments are evaluated, and the text is formatted, only
- * while a session wants the level.
+ * RP_LOG_EVENTS declares one event for each level. The compiler checks the format against the
+ * arguments. RP_LOG evaluates the arguments and formats the text only while a session or another
+ * tracer wants the event of that level.
  */
 #ifndef RINGPIPE_LOG_H
 #define RINGPIPE_LOG_H

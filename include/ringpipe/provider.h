@@ -78,8 +78,9 @@ RP_PUBLIC int rp_provider_create(const char *name, rp_provider_callback callback
 RP_PUBLIC int rp_provider_destroy(struct rp_provider *provider);
 
 /*
- * Set or replace the callback of a declared provider. If the provider is already enabled, the
- * callback runs once for each session before this function returns.
+ * Set or replace the callback of a declared provider. If the old callback runs in another thread,
+ * the function first waits for it. The new callback then runs once for each session that has
+ * enabled the provider, before this function returns.
  * @callback: the new callback; NULL: none.
  * @data: an argument for each call of it.
  *
