@@ -80,10 +80,12 @@ bool rp_thread_once_forget(struct rp_thread_once *once);
 int rp_thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *data);
 
 /*
- * Public functions that may block begin with this. Cancellation inside them would leave locks held,
- * so it is disabled there, and in the callbacks of the host that they call.
+ * A public function that may block begins with this line:
  *
  *	RP_NO_CANCEL int cancel = rp_cancel_disable();
+ *
+ * The line disables thread cancellation until the function returns, also in callbacks of the host
+ * that the function calls. A thread that is cancelled inside the function would leave locks held.
  */
 #define RP_NO_CANCEL __attribute__((cleanup(rp_thread_let_go), unused))
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writers that hold a fallback lock while the drain thread makes a sequence point. Most of them
- * release it immediately. A thread that left its write by siglongjmp, or ended during it, never
- * releases its lock. No thread can return into such a write, so the drain thread releases the lock.
+ * In each pass, and at the end of a session, the drain thread waits for the writers that hold a
+ * fallback lock. Most of them release it immediately. A thread that left its write by siglongjmp,
+ * or ended during it, never does. No thread can return into such a write, so the drain thread
+ * releases the lock. A holder that is only late keeps its lock; if the session ends meanwhile, the
+ * drain thread gives up the ring of that lock.
  */
 #include <errno.h>
 #include <fcntl.h>

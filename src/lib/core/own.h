@@ -20,9 +20,11 @@ struct rp_origin {
 };
 
 /*
- * As rp_event_write(), for an event of `origin`'s thread, which may be another one. The event
- * contains the given stack in all sessions, with or without RP_SESSION_STACKS, and no activity ids.
- * It never waits for space. Context and return as there.
+ * Write an event in the name of the thread in `origin`, which need not be the calling thread. The
+ * event goes to sessions only, not to other tracers. In each session it contains the stack of
+ * `origin`, with or without RP_SESSION_STACKS, and no activity ids. The function never waits for
+ * space, even in a session with block_ms.
+ * Context, Return: as rp_event_write().
  */
 int rp_event_write_for(struct rp_event *event, const struct rp_part *parts,
 		       unsigned int part_count, const struct rp_origin *origin);

@@ -56,14 +56,15 @@ struct rp_ports {
 int rp_port_parse(const char *text, size_t length, struct rp_port *ret_port);
 
 /*
- * Add a port. A listening port listens from now on, but accepts no connection yet.
+ * Add a port. A listening port listens from now on, so clients can connect to it before the server
+ * accepts them. A connecting port connects later, by rp_port_connect().
  *
- * Return: 0; -ENOSPC: there are RP_PORTS_MAX already; -ENOTSOCK: the file at its path is not a
- * socket; for a listening port, as rp_listen_at().
+ * Return: 0; -ENOSPC: there are RP_PORTS_MAX ports already; -ENOTSOCK: the file at the port's path
+ * is not a socket; for a listening port, as rp_port_listen().
  */
 int rp_ports_add(struct rp_ports *ports, const struct rp_port *port);
 
-/* Let the port listen at its path. Return: 0; as rp_listen_at(). */
+/* Let the port listen at its path. Return: 0; -errno of socket(2); as rp_listen_at(). */
 int rp_port_listen(struct rp_port *port);
 
 /*

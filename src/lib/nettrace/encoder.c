@@ -166,7 +166,7 @@ int rp_encoder_define(struct rp_encoder *encoder, const struct rp_definition *de
 	return 0;
 }
 
-/* V4 has a definition in the payload of an event. */
+/* In V4 a definition is the payload of an event. */
 static int put_definition_v4(struct rp_encoder *encoder, const struct rp_outbuf *blob)
 {
 	uint8_t header[32] = { RP_EVENT_SORTED | RP_EVENT_SIZE }, *p = header + 1;
@@ -187,7 +187,7 @@ static int put_definition_v4(struct rp_encoder *encoder, const struct rp_outbuf 
 	return 0;
 }
 
-/* In V6 it is a row of the block, which begins with the size of an empty header. */
+/* In V6 a definition is a row of the block, which begins with the size of an empty header. */
 static int put_definition_v6(struct rp_encoder *encoder, const struct rp_outbuf *blob)
 {
 	static const uint8_t header[2];
@@ -201,7 +201,7 @@ static int put_definition_v6(struct rp_encoder *encoder, const struct rp_outbuf 
 	return 0;
 }
 
-/* A definition no event of the stream had yet goes into the MetadataBlock being gathered. */
+/* Append the definition of a type to the open Metadata block, before the type's first event. */
 static int emit_type(struct rp_encoder *encoder, uint32_t metadata_id)
 {
 	struct rp_encoder_event_type *type = encoder->types[metadata_id - encoder->used_ids - 1];
@@ -218,13 +218,13 @@ static int emit_type(struct rp_encoder *encoder, uint32_t metadata_id)
 	return 0;
 }
 
-/* The number of the last event: V4 counts by threads, V6 in the whole stream. */
+/* The number of the last event. V4 numbers the events of each thread, V6 those of the stream. */
 static inline uint32_t *number_of(struct rp_encoder *encoder)
 {
 	return encoder->stream.is_v6 ? &encoder->sequence : &encoder->thread->sequence;
 }
 
-/* Events that went the short way come into the accounts; the next one goes the long way. */
+/* Count the events that took the fast path. The next event takes the slow path. */
 static void settle(struct rp_encoder *encoder)
 {
 	struct rp_encoder_repeat *repeat = &encoder->repeat;
@@ -244,7 +244,7 @@ static void settle(struct rp_encoder *encoder)
 	repeat->count = 0;
 }
 
-/* The event block that is about to be put; space for it is reserved. */
+/* Put the event block. The caller has reserved the space. */
 static void put_events(struct rp_encoder *encoder)
 {
 	struct rp_delivery_block block = {
@@ -259,7 +259,7 @@ static void put_events(struct rp_encoder *encoder)
 	rp_delivery_add(&encoder->delivery, &block);
 }
 
-/* Content that was gathered, unless there is none. */
+/* Put a block of gathered content, unless the content is empty. */
 static void put_gathered(struct rp_encoder *encoder, enum rp_block_kind kind,
 			 const struct rp_outbuf *content)
 {
@@ -298,7 +298,7 @@ static int close_block(struct rp_encoder *encoder)
 	return 0;
 }
 
-/* V6: the thread's row, before its first event, and the list of the event's ids. */
+/* V6: put the thread's row before its first event, and find the label list of the event's ids. */
 static int prepare_v6(struct rp_encoder *encoder, const struct rp_encoder_event *event,
 		      struct rp_header_state *now)
 {
@@ -316,7 +316,7 @@ static int prepare_v6(struct rp_encoder *encoder, const struct rp_encoder_event 
 				   event->has_trace_id, &now->labels);
 }
 
-/* Everything about an event that may fail, before any of it is written. */
+/* Do everything that may fail for an event, before any part of the event is written. */
 static int prepare(struct rp_encoder *encoder, const struct rp_encoder_event *event, size_t bound,
 		   struct rp_header_state *now)
 {

@@ -70,12 +70,13 @@ int rp_encoder_resume(const struct rp_encoder_point *point, struct rp_encoder **
 int rp_encoder_resume_thread(struct rp_encoder *encoder, uint64_t thread, uint32_t sequence);
 
 /*
- * Add a definition. The stream carries it before its first event, or never if it has no event. The
- * type lives as long as the encoder.
+ * Add a definition. The encoder writes it to the stream just before the first event of `ret_type`,
+ * and not at all if there is no such event. The type lives as long as the encoder.
  *
- * Return: 0; -EINVAL: a field's type is none, structs nest deeper than 16, an array's elements are
- * empty or of variable size; -EMSGSIZE: even with all strings empty a payload would not fit;
- * -ENOMEM.
+ * Return: 0; -EINVAL: a field has an unknown type, structs nest deeper than 16, a struct contains
+ * an array or lacks its members, or an array's elements are empty or of variable size; -EMSGSIZE: a
+ * payload would be too long even if all strings and arrays were empty, or, in V6, the definition is
+ * longer than 64 KB; -ENOMEM.
  */
 int rp_encoder_define(struct rp_encoder *encoder, const struct rp_definition *definition,
 		      struct rp_encoder_event_type **ret_type);

@@ -28,10 +28,10 @@ struct rp_recovery_setup {
 void rp_recovery_default_parent(char parent[RP_RECOVERY_PARENT_BYTES]);
 
 /*
- * Open the directory that contains the directories of this user's sessions, and create it if it
- * does not exist.
+ * Open the directory `path`, in which each session of this user has a directory of its own. Create
+ * it if it does not exist. "" means the default.
  * Return: the descriptor; -EPERM: the directory belongs to another user, or others may write to it;
- * -ELOOP or -ENOTDIR: the path is a symbolic link; -errno of open(2) or mkdir(2).
+ * -ELOOP or -ENOTDIR: the path is a symbolic link, or no directory; -errno of mkdir(2) or open(2).
  */
 int rp_recovery_open_parent(const char *path);
 

@@ -156,11 +156,11 @@ enum attempt {
 
 /*
  * Decide what happens to a record for which the ring has no space. The caller holds the ring's
- * lock. Recovery after a crash finds losses that a ring counts, but not losses that the slot
- * counts.
+ * lock. A loss is counted in the ring, not in the slot, because recovery after a crash finds only
+ * the counts of rings.
  *
- * Return: RP_WRITE_NO_RING: another lock may have space; RP_WRITE_NO_SPACE: the writer may wait;
- * RP_WRITE_FULL: the event is lost, and the ring has counted it.
+ * Return: RP_WRITE_NO_RING: the ring of another lock may have space; RP_WRITE_NO_SPACE: the writer
+ * may wait; RP_WRITE_FULL: the event is lost and counted. Only RP_WRITE_FULL counts a loss.
  */
 static __attribute__((noinline, cold)) enum rp_write_result
 refuse(struct rp_write *write, struct rp_ring *ring, enum attempt attempt)

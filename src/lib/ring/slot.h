@@ -225,9 +225,10 @@ static inline uint64_t *rp_slots_generation(void)
 }
 
 /*
- * The input of one write, built once and used for each session that wants the event. It stores the
- * record's header as the words that the section loads. If the header were assembled in memory from
- * smaller parts, each load would wait for several stores.
+ * The input of one write. The writer builds it once, and sets `bit` and `slot` for each
+ * session that wants the event. The record's header is stored as the 64-bit words that the rseq
+ * section loads. If the writer stored smaller parts instead, each load would wait for several
+ * stores.
  */
 struct rp_write {
 	const uint64_t *enable;

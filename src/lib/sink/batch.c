@@ -10,12 +10,12 @@
  *	1 definition	u32 number, u32 id, u32 version, u32 level, u64 keywords, text provider,
  *			text name, u32 count of fields, the fields
  *	  field		u8 type, u8 element, u16 count of members, text name, the members
- *	2 account	u64 delivered, u64 lost, u64 cut
+ *	2 stats	u64 delivered, u64 lost, u64 cut
  *	3 end		the same, once, after the last batch
  *
  * The client answers each definition with one byte. The sink delivers no event of the definition
  * before that answer, so the client can first prepare the program at the probe for the new number.
- * The sink sends an account at a sequence point if no output is waiting.
+ * The sink sends a stats frame at a sequence point if no output is waiting.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -294,7 +294,7 @@ static inline __attribute__((always_inline)) int batch_event(struct rp_sink *bas
 	uint32_t number, bytes = view->record_bytes;
 	int ret;
 
-	/* Skip ringpipe's own events, which are in no ring: the accounts carry their content. */
+	/* Skip ringpipe's own events, which are in no ring: stats frames carry their content. */
 	if (!view->record)
 		return 0;
 	ret = number_of(sink, view->def, &number);
@@ -316,7 +316,7 @@ static int batch_take(struct rp_sink *sink, struct rp_event_batch *events)
 static int batch_sequence_point(struct rp_sink *base, uint64_t time_ns, uint64_t lost)
 {
 	(void)time_ns;
-	/* If the client reads no accounts, do not queue more of them. */
+	/* If the client does not read, do not queue more stats frames. */
 	return of(base)->output.size ? 0 : emit_stats(of(base), FRAME_STATS, lost);
 }
 
