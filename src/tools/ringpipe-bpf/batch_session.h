@@ -25,10 +25,10 @@ struct rp_bpf_session {
 	uint8_t *input;			/* an incomplete frame */
 	size_t input_bytes;
 	size_t input_capacity;
-	uint64_t delivered;		/* from the latest account frame */
+	uint64_t delivered;		/* this and the next two: from the latest stats frame */
 	uint64_t lost;
 	uint64_t cut;
-	bool ended;			/* that account was the final one */
+	bool ended;			/* the process has sent the frame that ends the session */
 };
 
 /*
@@ -40,15 +40,16 @@ int rp_bpf_session_begin(struct rp_bpf_session *session, const struct rp_target 
 			 uint32_t buffer_mb);
 
 /*
- * Reads the available frames. `define` is called for each definition; when it returns 0, the
- * process may deliver the definition's events.
- * Return: 1: continue; 0: the session is over; -errno, reported, or the result of `define`.
+ * Read the available frames. The function calls `define` for each definition. If `define` returns
+ * 0, the function tells the process that it may deliver the events of that definition.
+ * Return: 1: continue; 0: the session is over; -EBADMSG or -ENOMEM, after an error line; -errno of
+ * recv(2); the result of `define` if that is not 0.
  */
 int rp_bpf_session_read(struct rp_bpf_session *session,
 			int (*define)(const struct rp_bpf_definition *definition, void *data),
 			void *data);
 
-/* Asks the process to end the session: the events that are already in it still arrive. */
+/* Ask the process to end the session. Events that the session already has still arrive. */
 void rp_bpf_session_stop(struct rp_bpf_session *session);
 
 /* Return: the descriptor to poll while the session stops; when it is ready, take the next step. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies a nettrace stream from a process to a file and inserts kernel events by time. The data of
- * the process is unchanged: payloads, stacks, the threads' event numbers, which contain the losses,
- * and definitions (with higher ids, to free some for the inserted events). For one thread only.
+ * Copies a nettrace stream of a process and inserts kernel events in the order of time. The events
+ * of the process keep their payloads, stacks and event numbers, whose gaps show the losses. Their
+ * definitions get higher ids, because the inserted events use the lowest ids.
  *
- * The inserted events belong to an artificial capture thread, whose event numbers contain their
- * losses.
+ * The inserted events belong to an artificial capture thread. Gaps in its event numbers show how
+ * many inserted events were lost. One thread at a time may call these functions.
  */
 #ifndef RP_KERNEL_INJECT_H
 #define RP_KERNEL_INJECT_H
@@ -40,7 +40,9 @@ void rp_kernel_inject_destroy(struct rp_kernel_inject *inject);
 
 /*
  * Insert an event. It is held until the stream has reached its time. Before feeding a part of the
- * stream, put all events that precede that part. -ENOMEM; -EMSGSIZE.
+ * stream, put all events that precede that part.
+ *
+ * Return: 0; -EMSGSIZE: the payload is too long; -ENOMEM.
  */
 int rp_kernel_inject_put(struct rp_kernel_inject *inject,
 			 const struct rp_kernel_inject_event *event);
@@ -48,8 +50,9 @@ int rp_kernel_inject_put(struct rp_kernel_inject *inject,
 /*
  * Process the next bytes of the stream.
  *
- * Return: 0; -EBADMSG: it is damaged; -EPROTONOSUPPORT: no V4 or V6, or a clock other than
- * CLOCK_MONOTONIC in ns; -ENOMEM. After an error, the rest of the stream is copied unchanged.
+ * Return: 0; -EBADMSG: the stream is damaged; -EPROTONOSUPPORT: it is neither V4 nor V6, or its
+ * clock is not CLOCK_MONOTONIC in ns; -ENOMEM. After the first two, the rest of the stream is
+ * copied unchanged.
  */
 int rp_kernel_inject_feed(struct rp_kernel_inject *inject, const void *bytes, size_t size);
 

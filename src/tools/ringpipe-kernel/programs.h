@@ -23,10 +23,13 @@ struct rp_probe;
 typedef int (*rp_probe_record)(void *user, const struct rp_kernel_record *record);
 
 /*
- * Attach to a process. Groups that this kernel lacks or rejects are left out, with one message each
- * on stderr. `ring_bytes` is rounded down to a power of two.
+ * Load the programs of `groups` for the events of one process, and attach them. The function leaves
+ * out a group that this kernel lacks or rejects, and prints one line about it on stderr. The size
+ * of the ring is `ring_bytes`, rounded down to a power of two, at least 64 KB and at most 256 MB.
+ * rp_probe_drain() calls `record` for each record.
  *
- * Return: 0; -errno with nothing attached, after an error line on stderr.
+ * Return: 0; -ENODATA: no group is left; other -errno, after an error line on stderr. On failure
+ * nothing is attached.
  */
 int rp_probe_start(pid_t pid, unsigned int groups, size_t ring_bytes, rp_probe_record record,
 		   void *user, struct rp_probe **ret_probe);

@@ -9,16 +9,16 @@
 #define RP_CONTAINER_MAX 64		/* bytes of a name, with its NUL */
 
 /*
- * Find a container's name in the content of /proc/PID/cgroup: the first 12 digits of the id that
- * Docker, Podman, containerd and CRI-O use, or the name that LXC and systemd-nspawn use. `ret_name`
- * is "" if there is none.
+ * Find the name of the innermost container in the content of /proc/PID/cgroup: the first 12 digits
+ * of the id that Docker, Podman, containerd and CRI-O use, or the name that LXC and systemd-nspawn
+ * use. `ret_name` is "" if the content names no container.
  */
 void rp_container_find(const char *cgroups, char ret_name[RP_CONTAINER_MAX]);
 
 /*
- * Read the container of a process, which has `inner_pid` in its pid namespace. A process in another
- * pid namespace without a known container has the namespace, "pid:[4026532198]". `ret_name` is ""
- * if the process is in none.
+ * Read the name of a process's container, as rp_container_find(). `inner_pid` is the pid that the
+ * process has in its own pid namespace. If no container is found but `inner_pid` differs from
+ * `pid`, `ret_name` is that namespace, such as "pid:[4026532198]". Otherwise it is "".
  */
 void rp_container_read(pid_t pid, pid_t inner_pid, char ret_name[RP_CONTAINER_MAX]);
 

@@ -11,7 +11,7 @@
 #include <ringpipe/reader.h>
 
 struct rp_input {
-	const char *path;		/* or the name in messages */
+	const char *path;		/* for messages: the path, or "standard input" */
 	int fd;
 	int signal_fd;			/* reading ends when it is readable; or -1 */
 	uint64_t bytes;			/* of a regular file, else 0 */
@@ -23,24 +23,32 @@ struct rp_input {
 };
 
 /*
- * Open a trace: a file, or standard input if `path` is "-". It may be compressed by zstd. Prints
- * the cause of a failure. The input must not move before rp_input_close().
+ * Open a trace: a file, or standard input if `path` is "-". The trace may be compressed by zstd. On
+ * failure the function prints the cause. The reader keeps a pointer to `input`, so do not copy or
+ * move that struct before rp_input_close().
  *
- * Return: 0; -errno, also of rp_reader_open().
+ * Return: 0; -EOPNOTSUPP: compressed, and this build has no zstd; -ECANCELED: `signal_fd` became
+ * readable; otherwise as rp_reader_open().
  */
 int rp_input_open(struct rp_input *input, const char *path, int signal_fd,
 		  struct rp_reader **ret_reader);
 
-/* Open a trace for rp_input_read(). Prints the cause of a failure. Return: 0; -errno. */
+/* Open a trace for rp_input_read(). Print the cause of a failure. Return: 0; -errno of open(2). */
 int rp_input_open_bytes(struct rp_input *input, const char *path, int signal_fd);
 
-/* Read the bytes of the trace, decompressed. Return: as read(2); -errno; -ECANCELED: a signal. */
+/*
+ * Read the next bytes of the trace, decompressed.
+ * Return: the number of bytes; 0 at the end; -ECANCELED: `signal_fd` became readable; other -errno.
+ */
 ssize_t rp_input_read(void *input, void *buffer, size_t size);
 
 /* Call it after rp_reader_close(). */
 void rp_input_close(struct rp_input *input);
 
-/* NULL on success, else a sentence for the user, which may be stored in the buffer. */
+/*
+ * Explain `error`, the result of reading the trace. Return: NULL if it is 0; otherwise a sentence
+ * for the user, in `buffer`.
+ */
 const char *rp_input_explain(const struct rp_reader *reader, int error, char *buffer, size_t size);
 
 #endif
