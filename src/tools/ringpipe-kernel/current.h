@@ -16,7 +16,7 @@ struct rp_current {
 int rp_current_follow(struct rp_current *current, const struct rp_wire_event *event,
 		      uint32_t opcode);
 
-/* Return: 16 bytes, in the order in which the events have them, zeros for none. */
+/* Return: the thread's current activity id, 16 bytes in the wire's order; zeros: none. */
 const uint8_t *rp_current_activity(const struct rp_current *current, uint64_t thread);
 
 void rp_current_fini(struct rp_current *current);

@@ -12,7 +12,10 @@
 
 #include "nettrace/encoder.h"
 
-/* Above all thread ids of Linux, below those for the losses of a session. */
+/*
+ * Id of the artificial capture thread: above all thread ids of Linux, below the ids of the threads
+ * that state a session's losses.
+ */
 #define RP_KERNEL_INJECT_THREAD (1ull << 32)
 
 /* The longest payload of an inserted event, on the wire. */

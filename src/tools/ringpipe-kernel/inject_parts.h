@@ -17,7 +17,7 @@
 
 #define RP_INJECT_LISTS 256u
 
-/* A list of one activity id alone, in the output since its last sequence point. */
+/* A label list that contains only an activity id, written since the last sequence point. */
 struct rp_inject_list {
 	struct rp_guid activity;
 	uint32_t id;			/* 0: none */

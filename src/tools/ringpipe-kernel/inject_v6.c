@@ -25,7 +25,10 @@ static int put_row(struct rp_kernel_inject *inject, uint64_t index, uint64_t pro
 	return rp_inject_put_object(inject, RP_BLOCK_THREAD, row, size);
 }
 
-/* The table has 32 bits for an index: 0 stands for the index of a row that is made here. */
+/*
+ * Find the index of a thread's row, or put a row. The table has only 32 bits for an index, so 0
+ * marks a row that this function put, whose index follows from the thread.
+ */
 static int find_index(struct rp_kernel_inject *inject, uint64_t thread, uint64_t *ret_index)
 {
 	struct rp_thread_slot *slot = rp_thread_table_find(&inject->indexes, thread);
@@ -53,7 +56,10 @@ static void note_list(struct rp_kernel_inject *inject, const struct rp_guid *act
 	*list_of(inject, activity) = (struct rp_inject_list){ *activity, id };
 }
 
-/* Kernel events use the list that the process's events use, if it has the activity alone. */
+/*
+ * Find or make the label list of a kernel event. A list of the process's events is used again if it
+ * contains only this activity id.
+ */
 static int find_list(struct rp_kernel_inject *inject, const struct rp_guid *activity,
 		     uint32_t *ret_id)
 {
@@ -76,7 +82,7 @@ int rp_inject_identify_v6(struct rp_kernel_inject *inject, uint64_t thread,
 	struct rp_guid activity;
 	int ret = 0;
 
-	/* The count of lost events belongs to no thread: the first one has it. */
+	/* EventsLost belongs to no thread, so the main thread gets it. */
 	if (thread == RP_KERNEL_INJECT_THREAD)
 		thread = inject->process;
 	memcpy(activity.bytes, rp_current_activity(&inject->current, thread), 16);
@@ -98,7 +104,7 @@ int rp_inject_put_labels(struct rp_kernel_inject *inject)
 	return ret;
 }
 
-/* The stream's rows. A stream names each thread once, so a later row of a thread is the same. */
+/* Put the stream's rows. Each thread has one row, so a later row of a thread is the same row. */
 static int pass_threads(struct rp_kernel_inject *inject, struct rp_cursor content)
 {
 	const struct rp_cursor whole = content;
@@ -200,7 +206,7 @@ static int pass_labels(struct rp_kernel_inject *inject, struct rp_cursor content
 	return ret;
 }
 
-/* Find the id in the output of a list of the stream. Ranges ascend. 0: none. */
+/* Return the id that a label list of the stream has in the output; 0: none. Ranges ascend. */
 static uint32_t find_labels(const struct rp_kernel_inject *inject, uint32_t id)
 {
 	const struct label_range *ranges = (const void *)inject->label_ranges.bytes;
@@ -257,7 +263,7 @@ static int pass_events(struct rp_kernel_inject *inject, struct rp_cursor content
 	return ret ? ret : rp_inject_close_block(inject);
 }
 
-/* `entries` are those of the stream; the capture index comes after them. */
+/* Put a sequence point: the stream's `entries`, then that of the artificial capture thread. */
 static int put_point(struct rp_kernel_inject *inject, uint64_t time, uint32_t flags,
 		     uint32_t count, struct rp_cursor entries)
 {
