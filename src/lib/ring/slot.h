@@ -46,14 +46,15 @@
  * written only under that lock. It retires when it is no longer the lock's ring, and the holder
  * that may have claimed it has released the lock. tests/model/pool.pml checks the table.
  *
- * When no buffer is free, the drain thread takes rings back of which all has been read. One of a
- * lock is free as soon as the drain thread has held that lock. One of a concurrency id retires
- * after the next fence, like any that is no id's ring. Retiring it in the same pass would be wrong:
- * a section that found the ring before may note it together with the generation after, and be
- * aborted before its commit. Then the thread would remember a buffer that becomes free unwritten.
- * An exchange on rings[cid] against the writers' plain store needs no more: only the drain thread
- * changes the owner of a ring, so the same pointer is the same ring. For the same reason a buffer
- * that is RETIRING, and was made a ring meanwhile, is not taken before it is TAKEN again.
+ * When no buffer is free, the drain thread takes back the rings that it has read completely. The
+ * ring of a fallback lock is free as soon as the drain thread has held that lock. The ring of a
+ * concurrency id retires after the next membarrier, like any buffer that is no id's ring. Retiring
+ * it in the same pass would be wrong: a section that found the ring before may cache it with the
+ * new generation, and be aborted before its commit. The thread's cache would then contain a buffer
+ * that becomes free without a write. A compare-and-exchange on rings[cid] suffices against the
+ * plain stores of writers: only the drain thread changes the owner of a ring, so the same pointer
+ * is the same ring. For the same reason, the drain thread does not take back a buffer that is
+ * RETIRING and was made a ring meanwhile, until the buffer is TAKEN again.
  *
  *	writer						drain thread
  *	------						-----------
