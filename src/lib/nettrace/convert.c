@@ -16,7 +16,7 @@ enum op_code {
 	OP_TIME,
 	OP_STRING,
 	OP_STRING16,
-	OP_ARRAY,	/* the next `inner` ops are one element's */
+	OP_ARRAY,	/* the next `inner` ops convert one element */
 };
 
 struct rp_plan_op {
@@ -71,7 +71,7 @@ static int add_op(struct rp_plan *plan, struct rp_plan_op op, uint32_t merge_fro
 	if (op.code == OP_COPY && plan->op_count > merge_from && last->code == OP_COPY) {
 		last->in_bytes += op.in_bytes;
 		last->out_bytes += op.out_bytes;
-		/* Absurdly wide structs must not wrap the sizes. */
+		/* The sizes of very wide structs must not overflow. */
 		return last->out_bytes > RP_WIRE_PAYLOAD_MAX ? -EMSGSIZE : 0;
 	}
 	if (plan->op_count == plan->op_capacity) {
@@ -135,7 +135,7 @@ static int add_array(struct rp_plan *plan, const struct rp_field *field)
 static int add_field(struct rp_plan *plan, const struct rp_field *field, uint32_t *merge_from,
 		     int depth);
 
-/* A struct that is no array's element may hold strings. */
+/* Add a struct that is not an array's element. Such a struct may contain strings. */
 static int add_struct(struct rp_plan *plan, const struct rp_field *field, uint32_t *merge_from,
 		      int depth)
 {

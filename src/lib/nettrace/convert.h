@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Conversion of payloads from the layout of types.h to the layout of nettrace V4. A plan is made
- * once per definition, and each event only follows it. Lengths and counts in a payload are
- * untrusted.
+ * Conversion of payloads from the layout of types.h to the layout of nettrace. A plan is made once
+ * per definition, and each event only follows it. Lengths and counts in a payload are untrusted.
  */
 #ifndef RP_NETTRACE_CONVERT_H
 #define RP_NETTRACE_CONVERT_H
@@ -28,16 +27,17 @@ struct rp_plan {
 };
 
 /*
- * Return: 0; -EINVAL: a type no field may have, structs nested too deep, an array of variable-size
- * or empty elements; -EMSGSIZE: even empty it is longer than the format holds; -ENOMEM.
+ * Make a plan for payloads with these fields.
+ * Return: 0; -EMSGSIZE: a payload would be too long even if all strings and arrays were empty;
+ * -EINVAL and -ENOMEM, as rp_encoder_define().
  */
 int rp_plan_make(struct rp_plan *plan, const struct rp_field *fields, size_t field_count);
 void rp_plan_fini(struct rp_plan *plan);
 
-/* Bytes allocated. */
+/* Return the bytes of memory that the plan uses. */
 size_t rp_plan_memory(const struct rp_plan *plan);
 
-/* The maximum size on the wire of a payload of so many bytes. */
+/* Return the maximum size on the wire of a payload of `payload_bytes` bytes. */
 size_t rp_plan_bound(const struct rp_plan *plan, size_t payload_bytes);
 
 /*
@@ -48,7 +48,7 @@ size_t rp_plan_bound(const struct rp_plan *plan, size_t payload_bytes);
 size_t rp_plan_run(const struct rp_plan *plan, const void *payload, size_t payload_bytes,
 		   uint8_t *out, bool *ret_cut);
 
-/* A GUID in the wire's byte order; its own inverse. */
+/* Convert a GUID to the wire's byte order, or from it. */
 void rp_guid_swap(const uint8_t *in, uint8_t *out);
 
 #endif

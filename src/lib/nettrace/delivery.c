@@ -35,7 +35,7 @@ void rp_delivery_add(struct rp_delivery *delivery, const struct rp_delivery_bloc
 	delivery->blocks[delivery->last++] = *block;
 }
 
-/* Parses the events that begin before offset `to` of a block that is taken up to there. */
+/* Parse the events that begin before offset `to`, up to which the block was taken. */
 static void parse(struct rp_delivery *delivery, const struct rp_delivery_block *block,
 		  const uint8_t *output, uint64_t to,
 		  bool (*counts)(const void *data, uint32_t metadata_id), const void *data)
@@ -60,7 +60,7 @@ static void parse(struct rp_delivery *delivery, const struct rp_delivery_block *
 
 		delivery->events += delivery->counts;
 		delivery->parsed += delivery->counts;
-		/* Our own encoder wrote them. */
+		/* The encoder of this library wrote the events, so they are valid. */
 		if (rp_wire_event_take(&events, &layout, &delivery->event, &payload) < 0)
 			break;
 		delivery->event_end = delivery->taken + (uint64_t)(events.at - output);

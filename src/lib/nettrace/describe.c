@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* metadata.c says what a blob looks like. */
+/* Parses the blobs of V4. metadata.c describes their layout. */
 #include "nettrace/describe.h"
 
 #include <stdbool.h>
@@ -177,7 +177,7 @@ static int take_tag(struct rp_type_table *table, struct rp_cursor *c, struct rp_
 	return 0;
 }
 
-/* Where the list of V1 fields is damaged, the tags cannot be found either. */
+/* If the list of V1 fields is damaged, the tags after it cannot be found either. */
 static int take_description(struct rp_type_table *table, struct rp_cursor *c,
 			    struct rp_reader_type *type)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of a V6 Metadata block. format.h says what they look like. */
+/* Parses the rows of a V6 Metadata block. format.h describes their layout. */
 #include "nettrace/describe.h"
 
 #include <string.h>
@@ -8,10 +8,10 @@
 #include "nettrace/convert.h"
 #include "nettrace/format.h"
 
-/* Located fields of a type, of which its fields are shown. */
+/* The maximum number of located fields of a type whose fields are shown. */
 #define LOCATED_MAX 128u
 
-/* The name of the member that an array has as the only one of each element, if that is an array. */
+/* An array of arrays becomes an array of structs. This is the name of the struct's one member. */
 #define INNER_ARRAY ""
 
 /* Copy a string. Bytes that are not UTF-8, and NULs, become U+FFFD. */
@@ -189,12 +189,12 @@ static int take_attribute(struct rp_type_table *table, struct rp_cursor *c,
 		type->version = ret == 0 ? small : 0;
 		return ret;
 	}
-	/* A later version's: its size is unknown, so the rest cannot be read either. */
+	/* An attribute of a later version: its size is unknown, so the rest is unreadable. */
 	c->at = c->end;
 	return 0;
 }
 
-/* Each located value may be all of the payload, so their number bounds an event's values. */
+/* Each located value may refer to the whole payload, so limit the number of such values. */
 static bool has_too_many_located(const struct rp_reader_field *fields, uint16_t count)
 {
 	unsigned int located = 0;

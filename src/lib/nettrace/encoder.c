@@ -7,7 +7,7 @@
 
 /* A block holds one event of the largest size and is closed when the next might not fit. */
 #define BLOCK_BYTES (96u << 10)
-/* A larger output buffer than this is given back once it is empty. */
+/* An output buffer larger than this is freed when it is empty. */
 #define OUTPUT_KEEP_BYTES (8u << 20)
 
 static struct rp_encoder *make_encoder(uint64_t last_ns)
@@ -48,8 +48,8 @@ int rp_encoder_create(const struct rp_encoder_info *info, struct rp_encoder **re
 }
 
 /*
- * Stacks and threads of what came before mean nothing behind it. V6 says so: the sequence point
- * removes all rows, so that the numbers of events and losses start at 0 again.
+ * Continue a stream. Its stacks and threads are not valid after this sequence point. In V6, the
+ * point removes all rows, so the numbers of events and losses start at 0 again.
  */
 static int resume(struct rp_encoder *encoder, const struct rp_encoder_point *point)
 {
@@ -343,7 +343,7 @@ static int prepare(struct rp_encoder *encoder, const struct rp_encoder_event *ev
 				   &now->stack) : ret;
 }
 
-/* After an event with no stack and no ids, the short way is open. */
+/* Open the fast path after an event without a stack and ids; otherwise close it. */
 static void begin_repeat(struct rp_encoder *encoder, const struct rp_encoder_event *event,
 			 const struct rp_header_state *now)
 {
@@ -366,7 +366,10 @@ struct rp_encoder_repeat *rp_encoder_repeat(struct rp_encoder *encoder)
 	return &encoder->repeat;
 }
 
-/* Its size stands before the payload, so it is converted at a distance and moves up. */
+/*
+ * The size precedes the payload but is known only after the conversion. So convert the payload at a
+ * distance, and then move it to its place.
+ */
 bool rp_encoder_repeat_run_converted(struct rp_encoder_repeat *repeat,
 				     const struct rp_encoder_event_type *type, uint64_t time_ns,
 				     const void *payload, uint32_t payload_bytes)
@@ -404,7 +407,7 @@ int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *
 	now.processor = event->processor;
 	now.time = event->time_ns;
 	if (plan->kind == RP_PLAN_CONVERT) {
-		/* Its size stands before it: converted at a distance, then moved up. */
+		/* As in rp_encoder_repeat_run_converted(): convert at a distance, then move. */
 		late = start + RP_WIRE_HEADER_MAX;
 		now.payload_bytes = rp_plan_run(plan, event->payload, event->payload_bytes, late,
 						&cut);

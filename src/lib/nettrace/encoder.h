@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes nettrace V4 or V6. The encoder knows no file and no session: events in, bytes out. One
- * thread at a time.
+ * Writes nettrace V4 or V6. The encoder turns events into bytes, and knows neither the file nor the
+ * session. One thread at a time may use it.
  */
 #ifndef RP_NETTRACE_ENCODER_H
 #define RP_NETTRACE_ENCODER_H
@@ -17,7 +17,7 @@ struct rp_encoder;
 struct rp_encoder_event_type;	/* a definition this stream knows, with its conversion plan */
 
 struct rp_encoder_info {
-	uint64_t start_ns;		/* the clock of all times below, at the start */
+	uint64_t start_ns;		/* start of the stream, on the clock of the events */
 	int64_t start_utc_ns;		/* the same moment, since 1970 */
 	uint32_t process_id;
 	uint32_t processors;
@@ -41,21 +41,21 @@ struct rp_encoder_event {
 	const uint64_t *frames;		/* unaligned is fine */
 	const struct rp_guid *activity;	/* or NULL */
 	const struct rp_guid *related_activity;
-	bool has_trace_id;		/* V6: the activity id is one, whoever made it */
-	const void *payload;		/* as types.h lays it out; what is missing is zero */
+	bool has_trace_id;		/* V6: the activity id is a trace id, whoever made it */
+	const void *payload;		/* in the layout of types.h; missing bytes are zero */
 	size_t payload_bytes;
 };
 
-/* Makes an encoder; its output begins with the file header and the Trace object. */
+/* Make an encoder. Its output begins with the file header and the Trace object. 0; -ENOMEM. */
 int rp_encoder_create(const struct rp_encoder_info *info, struct rp_encoder **ret_encoder);
 void rp_encoder_destroy(struct rp_encoder *encoder);
 
 /* Where another encoder's stream was cut, after a block. */
 struct rp_encoder_point {
 	uint64_t stream_offset;
-	uint64_t last_ns;		/* of its events, or before all that follow */
+	uint64_t last_ns;		/* of its last event, or before all later events */
 	uint64_t lost;			/* in its last sequence point */
-	uint32_t metadata_id;		/* the highest that it used */
+	uint32_t metadata_id;		/* the highest metadata id in it */
 	uint32_t version;
 	uint32_t process_id;
 };
@@ -64,8 +64,8 @@ struct rp_encoder_point {
 int rp_encoder_resume(const struct rp_encoder_point *point, struct rp_encoder **ret_encoder);
 
 /*
- * Set the number of a thread's last event in that stream, before the first event. V6 needs none, as
- * all numbers start again. 0; -ENOMEM.
+ * Set the number of a thread's last event in that stream. Call it before the first event. Not for
+ * V6, where all numbers start again. 0; -ENOMEM.
  */
 int rp_encoder_resume_thread(struct rp_encoder *encoder, uint64_t thread, uint32_t sequence);
 
@@ -82,9 +82,9 @@ int rp_encoder_define(struct rp_encoder *encoder, const struct rp_definition *de
 		      struct rp_encoder_event_type **ret_type);
 
 /*
- * Adds one event: converts strings to UTF-16, gives it its thread's next number. -ENOMEM only, and
- * then the event is not in the stream. A payload of more than 65,400 bytes on the wire is cut: a
- * string at a character, an array at an element.
+ * Add one event. The encoder converts its strings to UTF-16 and gives it the next number of its
+ * thread (V6: of the stream). A payload of more than 65,400 bytes on the wire is cut: a string at a
+ * character, an array at an element. Return: 0; -ENOMEM: the event is not in the stream.
  */
 int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *event);
 
@@ -98,20 +98,21 @@ int rp_encoder_event(struct rp_encoder *encoder, const struct rp_encoder_event *
  */
 int rp_encoder_sequence_point(struct rp_encoder *encoder, uint64_t time_ns, uint64_t lost);
 
-/* How many events got a payload shorter than theirs. */
+/* Return the number of events whose payload was cut. */
 uint64_t rp_encoder_shortened(const struct rp_encoder *encoder);
 
 /*
- * The distinct addresses of all stacks, in no order: no event with a stack may follow. The encoder
- * keeps 65,536 of them; `ret_more` counts how often there was another.
+ * Return the distinct addresses of all stacks, in no order. No event with a stack may follow. The
+ * encoder keeps 65,536 addresses; `ret_more` is how often an event had an address that it did not
+ * keep.
  */
 const struct rp_address *rp_encoder_addresses(struct rp_encoder *encoder, size_t *ret_count,
 				     uint64_t *ret_more);
 
-/* Closes open blocks so that all events so far are in the output. */
+/* Close the open blocks, so that all events so far are in the output. 0; -ENOMEM. */
 int rp_encoder_flush(struct rp_encoder *encoder);
 
-/* Flushes and writes the end of the stream. Nothing may follow. */
+/* Flush, and write the end of the stream. Nothing may follow. 0; -ENOMEM. */
 int rp_encoder_end(struct rp_encoder *encoder);
 
 /*
@@ -124,17 +125,18 @@ int rp_encoder_end(struct rp_encoder *encoder);
 int rp_encoder_cut(struct rp_encoder *encoder, uint64_t stream_offset, uint64_t time_ns,
 		   uint64_t lost_before, uint64_t lost);
 
-/* The finished bytes not yet consumed, whole blocks only. */
+/* Return the finished bytes that are not consumed yet. They end at the end of a block. */
 const void *rp_encoder_output(struct rp_encoder *encoder, size_t *ret_size);
 void rp_encoder_consume(struct rp_encoder *encoder, size_t size);
 
 /*
- * The number of events that are whole in the bytes consumed so far, those of internal definitions
- * excepted. An event counts as soon as its last byte is consumed, wherever its block ends.
+ * Return the number of events that are complete in the bytes consumed so far, without those of
+ * internal definitions. An event counts as soon as its last byte is consumed, even if the rest of
+ * its block is not.
  */
 uint64_t rp_encoder_consumed_events(const struct rp_encoder *encoder);
 
-/* Bytes of memory held. */
+/* Return the bytes of memory that the encoder uses. */
 size_t rp_encoder_memory(const struct rp_encoder *encoder);
 
 #endif

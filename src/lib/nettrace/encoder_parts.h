@@ -15,9 +15,10 @@
 #include "nettrace/thread_table.h"
 
 /*
- * V6 numbers events by capture indexes, which are rows without a process. All events of a stream
- * have one, and losses have another. A thread's index says who wrote the event. Indexes are never
- * used again: TraceEvent 4.0.0 mixes up rows that were removed.
+ * Indexes of the rows of a V6 stream. V6 counts events by capture thread, which is a row without a
+ * process. All events of a stream share one capture thread, and the losses have another. A separate
+ * index names the thread that wrote the event. The encoder uses no index twice, because TraceEvent
+ * 4.0.0 confuses a new row with a removed row of the same index.
  */
 enum {
 	INDEX_EVENTS,
@@ -28,13 +29,13 @@ enum {
 struct rp_encoder_event_type {
 	struct rp_encoder_plain plain;	/* no payload is plain until the stream has the type */
 	struct rp_plan plan;
-	struct rp_outbuf blob;		/* until the stream has it */
+	struct rp_outbuf blob;		/* the encoded definition, until it is in the stream */
 	bool reported;
 	bool is_internal;
 };
 
 struct rp_encoder {
-	struct rp_encoder_repeat repeat;	/* first: found from it */
+	struct rp_encoder_repeat repeat;	/* first: its address is the encoder's */
 	uint8_t *block;			/* content of the open event block */
 	size_t block_used;		/* its header included */
 	uint64_t block_events;
@@ -42,7 +43,7 @@ struct rp_encoder {
 	uint64_t block_first_ns;
 	struct rp_header_state state;
 	struct rp_thread_table threads;
-	struct rp_thread_slot *thread;	/* of the event before */
+	struct rp_thread_slot *thread;	/* of the previous event */
 	struct rp_stack_set stacks;
 	struct rp_outbuf metadata;	/* content of the MetadataBlock, or empty */
 	struct rp_outbuf thread_rows;	/* V6: content of the Thread block, or empty */
@@ -56,18 +57,18 @@ struct rp_encoder {
 	uint64_t shortened;		/* events whose payload was cut */
 	uint64_t last_ns;
 	uint64_t lost;			/* in the last sequence point */
-	uint64_t lost_base;		/* V6: before the rows of this encoder */
+	uint64_t lost_base;		/* V6: losses before this encoder's first row */
 	struct rp_encoder_event_type **types;
 	uint32_t type_count;
 	uint32_t type_capacity;
-	uint32_t used_ids;		/* metadata ids of the stream that this one continues */
+	uint32_t used_ids;		/* the highest metadata id of the stream that continues */
 };
 
 /* V6: put a row into the Thread block, for a thread of a process. 0; -ENOMEM. */
 int rp_encoder_put_thread_row(struct rp_encoder *encoder, uint32_t index, uint32_t process,
 			      uint64_t thread);
 
-/* V6: put the two rows that stand for no thread. 0; -ENOMEM. */
+/* V6: put the rows of the two capture threads. 0; -ENOMEM. */
 int rp_encoder_begin_rows(struct rp_encoder *encoder);
 
 /* Put a sequence point after all blocks; `flags` are V6's. 0; -ENOMEM. */

@@ -3,7 +3,7 @@
 
 #include "nettrace/format.h"
 
-/* In an uncompressed header the id's top bit says "not sorted". */
+/* In an uncompressed header the id's top bit means "not sorted". */
 #define UNSORTED 0x80000000u
 
 int rp_wire_block_header(struct rp_cursor *block, struct rp_wire_layout *layout)
@@ -98,7 +98,7 @@ static int take_fixed(struct rp_cursor *block, const struct rp_wire_layout *layo
 	event->metadata_id &= ~UNSORTED;
 	if (layout->has_labels)
 		return 0;
-	/* Events begin at multiples of 4; some writers count the padding in, some do not. */
+	/* Events begin at multiples of 4. Only some writers include the padding in the size. */
 	size = -(block->at - layout->start) & 3;
 	if (rp_cursor_left(block) < size)
 		size = rp_cursor_left(block);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Event headers: read both kinds from untrusted bytes, write the compressed kind. */
+/* Event headers: reads both kinds from untrusted bytes, and writes the compressed kind. */
 #ifndef RP_NETTRACE_EVENT_HEADER_H
 #define RP_NETTRACE_EVENT_HEADER_H
 
@@ -43,7 +43,7 @@ int rp_wire_block_header(struct rp_cursor *block, struct rp_wire_layout *layout)
 int rp_wire_event_take(struct rp_cursor *block, const struct rp_wire_layout *layout,
 		       struct rp_wire_event *event, struct rp_cursor *ret_payload);
 
-/* Seven bits a byte, the lowest first. Returns where it ends. */
+/* Put a number, seven bits a byte, the lowest first. Return: where it ends. */
 static inline uint8_t *rp_wire_varint_put(uint8_t *p, uint64_t value)
 {
 	while (value >= 0x80) {
@@ -61,9 +61,9 @@ void rp_wire_block_header_put(uint8_t *out, uint64_t first_time, uint64_t last_t
 #define RP_WIRE_HEADER_MAX 96u
 
 /*
- * Writes a compressed header, of what differs from the event before in this block (zero for the
- * first), which `state` has and then holds. `has_labels`: as in struct rp_wire_layout. Returns its
- * size.
+ * Write a compressed header, which contains only what differs from `state`: the previous event of
+ * the block, or zeros for the first. Then `state` is this event. `has_labels` is as in struct
+ * rp_wire_layout. Return: the size of the header.
  */
 size_t rp_wire_event_put(struct rp_wire_event *state, const struct rp_wire_event *event,
 			 bool has_labels, uint8_t *out);

@@ -12,7 +12,7 @@
 
 struct json_printer {
 	FILE *stream;
-	bool truncated;		/* the payload ended before its description */
+	bool truncated;		/* the payload ended before its last field */
 	bool named;		/* at least one member is printed */
 };
 
@@ -30,7 +30,7 @@ static void print_char(struct json_printer *p, uint32_t character)
 		fwrite(utf8, 1, rp_utf8_put(character, utf8), p->stream);
 }
 
-/* Names come from our own conversion: valid UTF-8, only to be escaped. */
+/* Put a name. The reader has made it valid UTF-8, so it is only escaped. */
 static void print_name(struct json_printer *p, const char *name)
 {
 	p->named = true;
@@ -74,7 +74,7 @@ static void print_text8(struct json_printer *p, const uint8_t *at, size_t bytes)
 	putc('"', p->stream);
 }
 
-/* The fewest digits that read back the same; a point whatever the host's locale has. */
+/* Put the fewest digits that give the same number again, with a point in any locale. */
 static void print_double(struct json_printer *p, double value, int digits, int digits_max,
 			 bool single)
 {
@@ -164,7 +164,7 @@ static void print_fixed(struct json_printer *p, const struct rp_value *value)
 		print_guid(p, &value->guid);
 		break;
 	case RP_TYPE_TIME:
-		/* Nanoseconds do not reach as far as the wire does. */
+		/* Times on the wire may exceed the range of 64-bit nanoseconds. */
 		memcpy(&ticks, value->bytes, sizeof(ticks));
 		print_time(p, ticks);
 		break;

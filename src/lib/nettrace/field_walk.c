@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walks over payloads, in the layout of types.h (a listener's) and in nettrace's (a reader's).
+ * Walks over payloads, in the layout of types.h (for listeners) and in that of nettrace (for
+ * readers).
  *
- * The two descriptions of a field agree in what both have, so the walk reads either as the
- * reader's, and does not look at wire_bytes and the members after it for a listener.
+ * The members that struct rp_field and struct rp_reader_field share have the same offsets. So the
+ * walk reads both as struct rp_reader_field. For a listener it ignores wire_bytes and the members
+ * after it.
  */
 #include "nettrace/field_walk.h"
 
@@ -60,7 +62,7 @@ static bool is_varint(uint8_t layout, const struct rp_reader_field *field, uint8
 	       (type == RP_TYPE_I64 || type == RP_TYPE_U64);
 }
 
-/* An element has the encoding of what it is in; only the field itself has its own. */
+/* Only the field itself has the field's encoding; the elements of an array are plain. */
 static enum rp_reader_encoding encoding_of(uint8_t layout, const struct rp_reader_field *field,
 					   uint8_t type)
 {
@@ -74,7 +76,7 @@ static bool is_located(enum rp_reader_encoding encoding)
 	return encoding == RP_READER_REL_LOC || encoding == RP_READER_DATA_LOC;
 }
 
-/* UTF-8 up to a NUL, which is taken and not counted. */
+/* Take UTF-8 up to a NUL. The NUL is taken too, but not counted. */
 static int take_string(struct rp_cursor *in, const uint8_t **ret_text, size_t *ret_bytes)
 {
 	size_t left = rp_cursor_left(in);
@@ -102,7 +104,7 @@ static int skip_members(struct rp_cursor *in, uint8_t layout, const struct rp_re
 	return 0;
 }
 
-/* Stops at an element of no size, which would otherwise be skipped up to 65,535 times. */
+/* Skip elements. Stop at an element of size 0, or the loop would run up to 65,535 times. */
 static int skip_elements(struct rp_cursor *in, uint8_t layout, const struct rp_reader_field *field,
 			 uint16_t count)
 {
@@ -117,7 +119,7 @@ static int skip_elements(struct rp_cursor *in, uint8_t layout, const struct rp_r
 	return 0;
 }
 
-/* How many elements or code units follow here. */
+/* Take the number of elements or code units that follow. */
 static int take_count(struct rp_cursor *in, enum rp_reader_encoding encoding,
 		      const struct rp_reader_field *field, uint16_t *ret_count)
 {
@@ -127,7 +129,7 @@ static int take_count(struct rp_cursor *in, enum rp_reader_encoding encoding,
 	return 0;
 }
 
-/* The code units of a text whose length does not depend on a NUL. */
+/* Take the code units of a text whose length does not depend on a NUL. */
 static int take_units(struct rp_cursor *in, enum rp_reader_encoding encoding,
 		      const struct rp_reader_field *field, uint8_t type, struct rp_cursor *ret_text)
 {
@@ -166,7 +168,7 @@ static int skip(struct rp_cursor *in, uint8_t layout, const struct rp_reader_fie
 	return rp_cursor_take(in, fixed_bytes(layout, field, type), &bytes);
 }
 
-/* In units of 100 ns since 1601 the wire goes further than nanoseconds in 64 bits do. */
+/* Times on the wire, in 100 ns since 1601, may exceed the range of 64-bit nanoseconds. */
 static int64_t time_from_wire(int64_t ticks)
 {
 	int64_t ns;
@@ -190,7 +192,7 @@ static void decode(uint8_t layout, struct rp_value *value)
 		value->u64 = number != 0;
 		break;
 	case RP_TYPE_CHAR:
-		/* A unit of UTF-8 by itself is a character only in ASCII. */
+		/* A single unit of UTF-8 is a character only in ASCII. */
 		if (layout == RP_LAYOUT_WIRE && size == 1 && number >= 0x80)
 			value->u64 = 0xfffd;
 		break;
@@ -261,7 +263,7 @@ static void begin_inner(struct rp_fields *fields, const struct rp_reader_field *
 	};
 }
 
-/* An array's elements that lie elsewhere: as many as their bytes hold. */
+/* Begin a walk over the elements of a located array: as many as its bytes contain. */
 static int take_located_array(struct rp_fields *fields, struct rp_cursor *in,
 			      const struct rp_reader_field *field, struct rp_value *value)
 {
@@ -279,7 +281,7 @@ static int take_located_array(struct rp_fields *fields, struct rp_cursor *in,
 	return 0;
 }
 
-/* An array's elements or a struct's members, as far as they are there. */
+/* Begin a walk over an array's elements or a struct's members, as far as the payload has them. */
 static int take_inner(struct rp_fields *fields, struct rp_cursor *in,
 		      const struct rp_reader_field *field, struct rp_value *value)
 {
@@ -303,7 +305,7 @@ static int take_inner(struct rp_fields *fields, struct rp_cursor *in,
 	return 0;
 }
 
-/* Text with a length of its own. Where the length is a maximum, a NUL ends it. */
+/* Take a text that has a length. If the length is a maximum, a NUL ends the text. */
 static int take_text(struct rp_fields *fields, struct rp_cursor *in,
 		     const struct rp_reader_field *field, enum rp_reader_encoding encoding,
 		     struct rp_value *value)
@@ -408,7 +410,7 @@ RP_PUBLIC int rp_fields_find(const struct rp_fields *fields, const char *name,
 	return ret < 0 ? ret : -ENOENT;
 }
 
-/* How much of a text of `size` bytes fits `room`, to the end of a character. */
+/* Return how many bytes of a text fit into `capacity`, up to the end of a character. */
 static size_t whole_characters(const char *text, size_t size, size_t capacity)
 {
 	if (size <= capacity)

@@ -71,7 +71,7 @@ enum rp_event_flag {
 	RP_EVENT_ACTIVITY = 16,		/* GUID */
 	RP_EVENT_LABELS = 16,		/* V6: varu32, instead of the GUIDs */
 	RP_EVENT_RELATED = 32,		/* GUID */
-	RP_EVENT_SORTED = 64,		/* nothing follows */
+	RP_EVENT_SORTED = 64,		/* adds no bytes to the header */
 	RP_EVENT_SIZE = 128,		/* varu32 */
 };
 
@@ -168,15 +168,15 @@ enum rp_wire_type {
 };
 
 /*
- * TraceEvent keeps a payload's size in 16 bits: 65,536 bytes would read as none. And its TraceLog
- * (4.0.0) cannot read a file with an event of more than 65,436 bytes at all.
+ * The largest payload. TraceEvent stores a payload's size in 16 bits, so 65,536 bytes become 0. Its
+ * TraceLog (4.0.0) cannot read a file with an event of more than 65,436 bytes at all.
  */
 #define RP_WIRE_PAYLOAD_MAX 65400u
 
 /* 1970-01-01 in units of 100 ns since 1601-01-01. */
 #define RP_WIRE_TIME_1970 116444736000000000LL
 
-/* Structs in structs, deeper than anybody needs. */
+/* The maximum depth of structs in structs. */
 #define RP_STRUCT_DEPTH_MAX 16
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The compressed header of an event that the encoder has in its own form. */
+/* Writes the compressed header of an event of the encoder. */
 #ifndef RP_NETTRACE_HEADER_H
 #define RP_NETTRACE_HEADER_H
 
@@ -37,7 +37,7 @@ static inline uint8_t *rp_header_put_guid(uint8_t *p, const struct rp_guid *guid
 	return p + sizeof(*guid);
 }
 
-/* The activity ids, or in V6 the label list that has them. */
+/* Put the activity ids, or in V6 the id of the label list that contains them. */
 static inline uint8_t *rp_header_put_ids(struct rp_header_state *state,
 					 const struct rp_encoder_event *event,
 					 const struct rp_header_state *now, bool is_v6, uint8_t *p,
@@ -56,7 +56,7 @@ static inline uint8_t *rp_header_put_ids(struct rp_header_state *state,
 	return rp_wire_varint_put(p, now->labels);
 }
 
-/* Writes only what differs from the event before; returns where the payload begins. */
+/* Write what differs from the previous event. Return: where the payload begins. */
 static inline uint8_t *rp_header_put(struct rp_header_state *state,
 				     const struct rp_encoder_event *event,
 				     const struct rp_header_state *now, bool is_v6, uint8_t *start)

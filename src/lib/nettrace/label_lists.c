@@ -10,7 +10,7 @@ struct text {
 	uint32_t bytes;
 };
 
-/* One label. Members that its kind does not have stay as they were. */
+/* A label. Members that its kind does not use keep their previous values. */
 struct label {
 	uint8_t kind;
 	bool is_last;
@@ -90,7 +90,7 @@ int rp_label_lists_add(struct rp_label_lists *lists, struct rp_cursor block)
 	return 0;
 }
 
-/* Append a text with its NUL. Return: its offset plus 1, as it may move until all are there. */
+/* Append a text and a NUL. Return: its offset plus 1, because the buffer may still move. */
 static const char *put_text(struct rp_outbuf *texts, const struct text *text)
 {
 	const uint8_t *at = text->at, *end = at + text->bytes;
@@ -177,7 +177,7 @@ static void forget(struct rp_label_lists *lists)
 }
 
 /*
- * A list of ringpipe does not repeat the trace id that is the activity id. It shows that by the
+ * Set the trace id that a list of ringpipe omits because it is the activity id. Such a list has the
  * span id of the related id (label_set.c).
  */
 static void find_trace_id(struct rp_labels *labels)

@@ -69,10 +69,10 @@ static void put_guid(struct rp_outbuf *out, uint8_t kind, const struct rp_guid *
 }
 
 /*
- * The second half of the related id is this request's span. Its bytes have the order of the header
- * `traceparent`, so its number has the first byte highest. Readers take the activity id for the
- * trace id where the span id is that of the related id, so the list does not repeat it: 17 of its
- * 60 bytes.
+ * Put the ids of a request's trace. The second half of the related id is the request's span id, in
+ * the byte order of the header `traceparent`: the first byte is the highest. If a list has that
+ * span id, readers use the activity id as the trace id. The list therefore omits the trace id,
+ * which would be 17 of its 60 bytes.
  */
 static size_t put_trace(struct rp_outbuf *out, const struct rp_guid *activity,
 			const struct rp_guid *related)

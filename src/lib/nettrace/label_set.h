@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The content of the LabelList block under construction: the ids of each activity once. */
+/* The content of the open LabelList block: each distinct list of ids once. */
 #ifndef RP_NETTRACE_LABEL_SET_H
 #define RP_NETTRACE_LABEL_SET_H
 
@@ -23,9 +23,10 @@ void rp_label_set_init(struct rp_label_set *set);
 void rp_label_set_fini(struct rp_label_set *set);
 
 /*
- * Find or make the list of an event with these ids, of which each may be NULL or zero. The list has
- * them as activity ids. If the process did not make the activity id, or if `is_trace`, it is a
- * trace id, and the list also has the span id that rp_traceparent_parse() put into the related id.
+ * Find or make the label list of an event with these ids, each of which may be NULL or zero. The
+ * list contains them as activity ids. If `is_trace` is true, or the process did not make the
+ * activity id, that id is a trace id too. The list shows this by the span id that
+ * rp_traceparent_parse() put into the related id or, without a span id, by a copy of the trace id.
  *
  * Return: 0, with id 0 for no ids; -ENOMEM.
  */
@@ -35,7 +36,7 @@ int rp_label_set_intern(struct rp_label_set *set, const struct rp_guid *activity
 /* True: close the block before the next list. */
 bool rp_label_set_full(const struct rp_label_set *set);
 
-/* The block was written: begin the next one, whose ids continue, or start at 1 again. */
+/* The block was written: begin the next one. Its ids continue, or start at 1 if `from_one`. */
 void rp_label_set_next(struct rp_label_set *set, bool from_one);
 
 size_t rp_label_set_memory(const struct rp_label_set *set);

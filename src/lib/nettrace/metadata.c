@@ -61,8 +61,9 @@ static void put_name(struct rp_outbuf *out, const char *name)
 }
 
 /*
- * The suffix that TraceEvent takes off the event's name, since it shows the opcode there: of
- * jobStart it makes job/Start. NULL: none. Without an opcode, TraceEvent takes it from the suffix.
+ * Return the suffix that TraceEvent removes from the event's name to show the opcode instead: it
+ * shows jobStart as job/Start. NULL: none. If the event has no opcode, TraceEvent derives one from
+ * the suffix.
  */
 static const char *start_stop_suffix(const struct rp_definition *definition,
 				     size_t *ret_prefix_bytes)
@@ -156,7 +157,7 @@ void rp_metadata_write(struct rp_outbuf *out, uint32_t metadata_id,
 	rp_outbuf_put_u32(out, definition->version);
 	rp_outbuf_put_u32(out, definition->level);
 	put_fields_v1(out, definition->fields, v2 ? 0 : definition->field_count);
-	/* First, since record-trace looks for the fields in no other tag. */
+	/* This tag is the first, because record-trace looks for fields in the first tag only. */
 	if (v2) {
 		tag = out->size;
 		rp_outbuf_put_u32(out, 0);
@@ -171,7 +172,7 @@ void rp_metadata_write(struct rp_outbuf *out, uint32_t metadata_id,
 	}
 }
 
-/* A string of V6. Names are UTF-8 already. */
+/* Put a string of V6. Names are UTF-8 already. */
 static void put_text8(struct rp_outbuf *out, const char *text, size_t bytes)
 {
 	uint8_t length[10];

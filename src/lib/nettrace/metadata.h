@@ -6,11 +6,14 @@
 #include "base/event_definition.h"
 #include "nettrace/outbuf.h"
 
-/* Appends the blob; a failure is in out->failed. The definition has passed rp_plan_make(). */
+/*
+ * Append a definition as V4 has it. rp_plan_make() has accepted its fields. On failure out->failed
+ * is set.
+ */
 void rp_metadata_write(struct rp_outbuf *out, uint32_t metadata_id,
 		       const struct rp_definition *definition);
 
-/* Append a row of a Metadata block, its size included. 0; -EMSGSIZE: a row cannot hold it. */
+/* Append a row of V6's Metadata block. 0; -EMSGSIZE: longer than 64 KB, the limit of a row. */
 int rp_metadata_write_row(struct rp_outbuf *out, uint32_t metadata_id,
 			  const struct rp_definition *definition);
 

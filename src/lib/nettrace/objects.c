@@ -22,7 +22,6 @@ void rp_object_stream_put_u64(struct rp_object_stream *stream, uint64_t value)
 	rp_object_stream_put(stream, &value, sizeof(value));
 }
 
-/* All the room a step needs is taken first: it happens whole or not at all. */
 int rp_object_stream_reserve(struct rp_object_stream *stream, size_t size)
 {
 	struct rp_outbuf *output = &stream->output;

@@ -18,8 +18,8 @@ struct rp_object_stream {
 };
 
 /*
- * Makes room for `size` bytes; -ENOMEM. All others only fill room made before, so that a step
- * happens whole or not at all.
+ * Reserve space for `size` bytes. 0; -ENOMEM. The other functions only fill reserved space, unless
+ * they state otherwise, so the caller's step happens completely or not at all.
  */
 int rp_object_stream_reserve(struct rp_object_stream *stream, size_t size);
 
@@ -27,7 +27,7 @@ void rp_object_stream_put(struct rp_object_stream *stream, const void *bytes, si
 void rp_object_stream_put_u32(struct rp_object_stream *stream, uint32_t value);
 void rp_object_stream_put_u64(struct rp_object_stream *stream, uint64_t value);
 
-/* A block of `size` bytes, which are put between the two calls. */
+/* Begin and end a block. Put its `size` bytes of content between the two calls. */
 void rp_object_stream_begin_block(struct rp_object_stream *stream, enum rp_block_kind kind,
 				  uint32_t size);
 void rp_object_stream_end_block(struct rp_object_stream *stream);

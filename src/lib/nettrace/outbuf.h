@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A byte buffer that grows by doubling. A failed allocation sticks: put many, look at `failed`
- * once.
+ * A byte buffer that grows by doubling. If an allocation fails, rp_outbuf_put() sets `failed` and
+ * all later calls do nothing, so the caller checks `failed` once, after all calls.
  */
 #ifndef RP_NETTRACE_OUTBUF_H
 #define RP_NETTRACE_OUTBUF_H

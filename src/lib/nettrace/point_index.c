@@ -70,7 +70,7 @@ const void *rp_point_index_find(const struct rp_point_index *index, uint32_t id,
 		else
 			high = middle;
 	}
-	/* Where all rows so far are empty, there are no bytes to point into. */
+	/* If all rows so far are empty, there are no bytes to which a pointer could lead. */
 	if (low == index->entries.size / sizeof(*entries) || entries[low].id != id ||
 	    !entries[low].bytes)
 		return NULL;

@@ -14,8 +14,8 @@ struct rp_point_index {
 /*
  * Copy a row.
  *
- * Return: 0; -EBADMSG: the id is not above the last one; -E2BIG: more between two sequence points
- * than a reader should hold; -ENOMEM.
+ * Return: 0; -EBADMSG: the id is not above the previous one; -E2BIG: the rows since the last
+ * sequence point exceed the reader's limit; -ENOMEM.
  */
 int rp_point_index_put(struct rp_point_index *index, uint32_t id, const void *row, uint32_t bytes);
 

@@ -7,8 +7,9 @@
 #include "nettrace/thread_rows.h"
 
 /*
- * Losses that belong to no thread are the numbers of made-up capture threads, each good for
- * LOST_STEP of them: TraceEvent takes a step of 2^31 for a step back, and 0 for a new thread.
+ * V4 states the session's losses as the event numbers of artificial capture threads, from id
+ * LOST_THREAD on. Each stands for up to LOST_STEP losses, because TraceEvent takes a step of 2^31
+ * for a step back. Their numbers start at 1, because it takes 0 for a new thread.
  */
 #define LOST_THREAD (1ull << 63)
 #define LOST_STEP 0x7fffffffull
@@ -49,7 +50,7 @@ static void put_marked_threads(struct rp_encoder *encoder)
 	}
 }
 
-/* How many entries put_lost() writes. */
+/* Return the number of entries that put_lost() writes. */
 static uint64_t lost_entries(const struct rp_encoder *encoder, uint64_t lost)
 {
 	if (lost <= encoder->lost)
@@ -58,9 +59,9 @@ static uint64_t lost_entries(const struct rp_encoder *encoder, uint64_t lost)
 }
 
 /*
- * Each made-up thread is named with the number it had and then with the one it has. TraceEvent
- * forgets threads once it knows 5,000, these first since they have no events; naming the old number
- * again gives it the base that the step is counted from.
+ * Put two entries for each artificial thread: its previous number, then its new number. When
+ * TraceEvent knows more than 5,000 threads, it forgets these first, because they have no events.
+ * The previous number then shows it from where to count.
  */
 static void put_lost(struct rp_encoder *encoder, uint64_t lost)
 {
@@ -106,7 +107,7 @@ static void put_number(struct rp_outbuf *content, uint32_t index, uint32_t numbe
 	rp_outbuf_put(content, entry, (size_t)(p - entry));
 }
 
-/* A reader takes a step of 2^31 for a step back, so several smaller ones are written. */
+/* A reader takes a step of 2^31 for a step back, so write several smaller steps. */
 static uint32_t put_lost_v6(struct rp_encoder *encoder, uint64_t lost, struct rp_outbuf *content)
 {
 	uint32_t count = 0;
@@ -121,7 +122,7 @@ static uint32_t put_lost_v6(struct rp_encoder *encoder, uint64_t lost, struct rp
 	return count;
 }
 
-/* The time, flags and number of threads, and then their last numbers. */
+/* Put the time, the flags and the number of capture threads, and then their last numbers. */
 static int put_point_v6(struct rp_encoder *encoder, uint64_t time_ns, uint64_t lost, uint32_t flags)
 {
 	struct rp_outbuf content = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A pull parser: objects or blocks one after another, the events of a block one per call. */
+/* A pull parser: it reads one object or block after another, and returns one event per call. */
 #include "nettrace/reader_parts.h"
 
 #include <fcntl.h>
@@ -50,7 +50,7 @@ int rp_reader_take_u32(struct rp_reader *reader, uint32_t *ret_value)
 	return ret;
 }
 
-/* Days from 1970-01-01 to a date of the Gregorian calendar; March is the first month of a year. */
+/* Return the days from 1970-01-01 to a Gregorian date. A year begins with March here. */
 static int64_t days_since_1970(int64_t year, int month, int day)
 {
 	int64_t shifted = month <= 2 ? year - 1 : year;
@@ -60,7 +60,7 @@ static int64_t days_since_1970(int64_t year, int month, int day)
 	return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
 
-/* Year, month, day of week, day, hour, minute, second, millisecond. 0: no such time. */
+/* The bytes: year, month, day of week, day, hour, minute, second, millisecond, each a u16. */
 int64_t rp_reader_utc_ns(const uint8_t *bytes)
 {
 	uint16_t f[8];
@@ -106,7 +106,7 @@ static int take_header(struct rp_reader *reader)
 	       rp_reader_take_header_v6(reader);
 }
 
-/* `message`: room for what rp_reader_error() would say of a failure, or NULL. */
+/* `message`: a buffer for the sentence of rp_reader_error() about a failure; or NULL. */
 static int open_reader(struct rp_byte_source source, int own_fd, struct rp_reader **ret_reader,
 		       char *message, size_t message_bytes)
 {
@@ -256,7 +256,7 @@ static int64_t relative_ns(const struct rp_reader_info *info, uint64_t ticks)
 	return ns < INT64_MIN ? INT64_MIN : (int64_t)ns;
 }
 
-/* Count an event in: the losses before it, its thread, its place in time. */
+/* Count an event: the losses before it, its thread, and whether its time is in order. */
 static void count_event(struct rp_reader *reader, uint32_t last, bool is_first, bool *wrote)
 {
 	const struct rp_wire_event *wire = &reader->event;
@@ -274,8 +274,8 @@ static void count_event(struct rp_reader *reader, uint32_t last, bool is_first, 
 }
 
 /*
- * In V4, a thread's first number is the base that losses are counted from. 0 means an unknown
- * thread, and a number that starts over at 1 means that the thread id was reused.
+ * In V4, losses are counted from a thread's first number. A last number of 0 means an unknown
+ * thread, and a number 1 again means that another thread uses the thread id.
  */
 static int count_event_v4(struct rp_reader *reader, uint64_t at)
 {
@@ -319,7 +319,7 @@ static int apply_labels(struct rp_reader *reader, uint64_t at, struct rp_reader_
 	return 0;
 }
 
-/* In V6, all numbers start at 0, and the rows say which thread of the system an index is. */
+/* In V6, all numbers start at 0, and the row of an index contains the thread id of the system. */
 static int identify_v6(struct rp_reader *reader, uint64_t at, struct rp_reader_event *event)
 {
 	const struct rp_wire_event *wire = &reader->event;
@@ -344,7 +344,7 @@ static int identify_v6(struct rp_reader *reader, uint64_t at, struct rp_reader_e
 	return 0;
 }
 
-/* The thread, its process and the ids of an event, which the versions have in different places. */
+/* Set the thread, process and ids of an event, which V4 and V6 have in different places. */
 static int identify(struct rp_reader *reader, uint64_t at, struct rp_reader_event *event)
 {
 	const struct rp_wire_event *wire = &reader->event;
@@ -409,7 +409,7 @@ static int next_of_block(struct rp_reader *reader, struct rp_reader_event *ret_e
 	return give(reader, at, type, payload, ret_event);
 }
 
-/* Take what follows a block of events. */
+/* Take the bytes after a block of events. */
 static void end_block(struct rp_reader *reader)
 {
 	if (reader->layout.has_labels || rp_reader_end_events_v4(reader) == 0)

@@ -39,15 +39,15 @@ struct rp_reader {
 	struct rp_label_lists labels;	/* V6 */
 	struct rp_outbuf key_values;	/* V6: struct rp_key_value; the texts are the types' */
 
-	/* The block whose events are being given out. */
+	/* The block whose events rp_reader_next() returns. */
 	struct rp_cursor events;
 	struct rp_wire_layout layout;	/* `start` is NULL: there is none */
 	uint64_t block_offset;
-	bool truncated;			/* the file ended within it */
+	bool truncated;			/* the file ended inside the block */
 	struct rp_wire_event event;
 	uint64_t last_time;
 	uint64_t point_time;		/* V6: of the last sequence point */
-	uint64_t lost_before;		/* by the number of the last event, right before it */
+	uint64_t lost_before;		/* losses just before the last event, by its number */
 	uint32_t sample_interval_ns;	/* V4: from the head */
 };
 
@@ -61,7 +61,7 @@ int rp_reader_open_source(const struct rp_byte_source *source, struct rp_reader 
 #define RP_READER_VERSION_MESSAGE \
 	"nettrace version %u, while versions 4 and 6 alone can be read,"
 
-/* Record an error with its place, and return it. */
+/* Record an error with its offset and message, and return it. */
 __attribute__((format(printf, 4, 5)))
 int rp_reader_fail(struct rp_reader *reader, int error, uint64_t offset, const char *format, ...);
 
@@ -76,7 +76,7 @@ int rp_reader_take_u32(struct rp_reader *reader, uint32_t *ret_value);
 int rp_reader_take_content(struct rp_reader *reader, uint32_t size, bool has_events,
 			   struct rp_cursor *ret_block);
 
-/* Begin to give out the events of a block. */
+/* Begin to return the events of a block. */
 int rp_reader_begin_events(struct rp_reader *reader, struct rp_cursor block, uint64_t offset);
 
 int rp_reader_take_stacks(struct rp_reader *reader, struct rp_cursor block, uint64_t offset);
@@ -90,18 +90,18 @@ void rp_reader_count_lost(struct rp_reader *reader, uint32_t last, uint32_t expe
 /* Parse 16 bytes: year, month, day of week, day, hour, minute, second, millisecond. 0: no time. */
 int64_t rp_reader_utc_ns(const uint8_t *bytes);
 
-/* Check the clock's rate and the size of pointers. */
+/* Check the clock's rate and the size of pointers. Return: 0; the error, which is recorded. */
 int rp_reader_check_info(struct rp_reader *reader);
 
-/* The file header and the Trace object or block, after the magic. */
+/* Take the file header and the Trace object or block, after the magic. */
 int rp_reader_take_header_v4(struct rp_reader *reader, uint32_t name_bytes);
 int rp_reader_take_header_v6(struct rp_reader *reader);
 
-/* One object or block. Return: 1: it was read; 0: the end of the stream; negative: the error. */
+/* Take an object or block. Return: 1: it was read; 0: the end of the stream; negative: an error. */
 int rp_reader_take_object_v4(struct rp_reader *reader);
 int rp_reader_take_block_v6(struct rp_reader *reader);
 
-/* The bytes after the last event of a block. */
+/* Take the bytes after the last event of a block. */
 int rp_reader_end_events_v4(struct rp_reader *reader);
 
 #endif

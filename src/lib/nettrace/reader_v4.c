@@ -160,8 +160,9 @@ static int take_metadata(struct rp_reader *reader, struct rp_cursor block, uint6
 }
 
 /*
- * Take a block's size and content, and the end tag, unless it has events, which may be cut. A block
- * without events is taken as a whole, because what it declares must not be read twice.
+ * Take a block's size and content. A block of events may be cut, so its end tag is taken later. Any
+ * other block is taken completely, with its end tag, because its content must not be
+ * read twice.
  */
 static int take_content(struct rp_reader *reader, bool has_events, struct rp_cursor *ret_block)
 {

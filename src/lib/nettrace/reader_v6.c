@@ -20,7 +20,7 @@ static int damaged(struct rp_reader *reader, uint64_t offset, const char *what)
 	return rp_reader_fail(reader, -EBADMSG, offset, "a damaged %s", what);
 }
 
-/* A failure to keep what the stream declares. */
+/* Report that a declaration of the stream cannot be stored. */
 static int refuse(struct rp_reader *reader, int error, uint64_t offset, const char *what)
 {
 	if (error == -ENOMEM)
@@ -49,7 +49,7 @@ static int take_text(struct rp_reader *reader, struct rp_cursor *c, const char *
 	return 0;
 }
 
-/* The keys whose values version 4 had as numbers. */
+/* The keys whose values are members of the Trace object in version 4. */
 static void note_key_value(struct rp_reader_info *info, const struct rp_key_value *pair)
 {
 	uint32_t number = (uint32_t)strtoul(pair->value, NULL, 10);
@@ -164,7 +164,7 @@ static int take_threads(struct rp_reader *reader, struct rp_cursor block, uint64
 	return 0;
 }
 
-/* A thread's last number, in a sequence point or at its removal: what is missing was lost. */
+/* Handle a thread's last number, in a sequence point or a removal. Missing events were lost. */
 static int take_last_number(struct rp_reader *reader, struct rp_cursor *block,
 			    struct rp_thread_row **ret_row)
 {
@@ -263,6 +263,6 @@ int rp_reader_take_block_v6(struct rp_reader *reader)
 		ret = take_labels(reader, block, offset);
 		break;
 	}
-	/* Blocks of other kinds belong to later minor versions and are skipped. */
+	/* Skip blocks of other kinds, which belong to later minor versions. */
 	return ret < 0 ? ret : 1;
 }

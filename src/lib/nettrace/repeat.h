@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The short way for what most events of a busy thread are: another event of the thread and the
- * processor of the one before, with a payload that the format has as it is. Compiled into the loop
- * that gives events to an encoder.
+ * The encoder's fast path, for an event of the same thread and processor as the previous event,
+ * without a stack and ids. Most events of a busy thread are such events. The functions are inline,
+ * in the loop that passes events to an encoder.
  */
 #ifndef RP_NETTRACE_REPEAT_H
 #define RP_NETTRACE_REPEAT_H
@@ -14,7 +14,7 @@
 #include "nettrace/event_header.h"
 #include "nettrace/format.h"
 
-/* How an event type begins. */
+/* The first member of struct rp_encoder_event_type: what the fast path needs. */
 struct rp_encoder_plain {
 	uint32_t metadata_id;
 	uint32_t bytes;		/* of each payload; UINT32_MAX: converted, or not in the stream */
@@ -22,19 +22,19 @@ struct rp_encoder_plain {
 };
 
 struct rp_encoder_repeat {
-	uint8_t *at, *end;	/* of the open block, its memory; the same: nothing repeats */
+	uint8_t *at, *end;	/* free memory of the open block; equal: no fast path now */
 	uint64_t thread;
 	uint64_t time_ns;
 	uint32_t processor;
 	uint32_t metadata_id;
 	uint32_t payload_bytes;
-	uint32_t count;		/* events written so that the encoder has not yet counted */
+	uint32_t count;		/* events of the fast path that the encoder has not yet counted */
 };
 
-/* Lives as long as the encoder. */
+/* Return the state of the fast path, which lives as long as the encoder. */
 struct rp_encoder_repeat *rp_encoder_repeat(struct rp_encoder *encoder);
 
-/* Whether rp_encoder_repeat_run() encodes such events, which have no stack and no ids. */
+/* Whether rp_encoder_repeat_run() can encode an event. The event has no stack and no ids. */
 static inline bool rp_encoder_repeats(const struct rp_encoder_repeat *repeat,
 				      const struct rp_encoder_event_type *type, uint64_t thread,
 				      uint32_t processor, uint32_t payload_bytes)
@@ -45,7 +45,7 @@ static inline bool rp_encoder_repeats(const struct rp_encoder_repeat *repeat,
 	       processor == repeat->processor;
 }
 
-/* Writes a header, of what is not as before. Returns where the payload begins. */
+/* Write a header: only what differs from the previous event. Return: where the payload begins. */
 static inline uint8_t *rp_encoder_repeat_header(struct rp_encoder_repeat *repeat,
 						const struct rp_encoder_event_type *type,
 						uint64_t time_ns, uint32_t payload_bytes)
@@ -82,14 +82,14 @@ static inline void rp_encoder_copy(uint8_t *to, const uint8_t *from, uint32_t by
 	memcpy(to + bytes - 16, from + bytes - 16, 16);
 }
 
-/* rp_encoder_repeat_run() where a payload has strings or the like. */
+/* As rp_encoder_repeat_run(), for a payload that has to be converted, such as one with strings. */
 bool rp_encoder_repeat_run_converted(struct rp_encoder_repeat *repeat,
 				     const struct rp_encoder_event_type *type, uint64_t time_ns,
 				     const void *payload, uint32_t payload_bytes);
 
 /*
- * As rp_encoder_event(), for an event that rp_encoder_repeats(), whose payload is not NULL. Return:
- * false: there is no room in the block, nothing was done, it goes the long way.
+ * Encode an event for which rp_encoder_repeats() returned true. The payload is not NULL. Return:
+ * false if the block has no space: nothing was done, so call rp_encoder_event().
  */
 static inline bool rp_encoder_repeat_run(struct rp_encoder_repeat *repeat,
 					 const struct rp_encoder_event_type *type, uint64_t time_ns,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a reader's bytes come from: a descriptor, a function or memory. */
+/* The source of a reader's bytes: a descriptor, a function or memory. */
 #ifndef RP_NETTRACE_SOURCE_H
 #define RP_NETTRACE_SOURCE_H
 
@@ -16,14 +16,14 @@ typedef ssize_t (*rp_byte_source_read)(void *data, void *buffer, size_t size);
 struct rp_byte_source {
 	int fd;			/* -1: a function or memory */
 	rp_byte_source_read read;	/* or NULL */
-	void *data;		/* the function's */
+	void *data;		/* argument of the function */
 	const uint8_t *bytes;	/* memory, or `buffer` */
 	uint8_t *buffer;
-	size_t start, end;	/* what is there and not yet taken */
+	size_t start, end;	/* the bytes that are present and not yet taken */
 	bool is_marked;
-	size_t marked;		/* bytes before `start` that rp_byte_source_rewind() gives back */
+	size_t marked;		/* bytes before `start` since the mark */
 	size_t capacity;
-	uint64_t offset;	/* in the stream, of what comes next */
+	uint64_t offset;	/* in the stream, of the byte at `start` */
 };
 
 void rp_byte_source_init_fd(struct rp_byte_source *source, int fd);
@@ -32,11 +32,11 @@ void rp_byte_source_init_memory(struct rp_byte_source *source, const void *bytes
 void rp_byte_source_fini(struct rp_byte_source *source);
 
 /*
- * The next `size` bytes, valid until the next call. Allocates as bytes arrive, not as they are
- * announced.
+ * Take the next `size` bytes, valid until the next call. The buffer grows only as bytes arrive, so
+ * a wrong `size` in a damaged file costs no memory.
  *
- * Return: 0; -ENODATA: the stream ends before, and nothing was taken; -ENOMEM; what read(2) or the
- * function said.
+ * Return: 0; -ENODATA: the stream ends earlier, and nothing was taken; -ENOMEM; -errno of read(2)
+ * or of the function.
  */
 int rp_byte_source_take(struct rp_byte_source *source, size_t size, const uint8_t **ret_bytes);
 
@@ -44,7 +44,7 @@ int rp_byte_source_take(struct rp_byte_source *source, size_t size, const uint8_
 void rp_byte_source_mark(struct rp_byte_source *source);
 void rp_byte_source_rewind(struct rp_byte_source *source);
 
-/* Takes whatever is there already; used after -ENODATA. */
+/* Take all bytes that are already present. Call it after -ENODATA. Return: their number. */
 size_t rp_byte_source_take_rest(struct rp_byte_source *source, const uint8_t **ret_bytes);
 
 #endif

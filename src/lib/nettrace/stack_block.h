@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The content of the StackBlock under construction: each distinct stack once, found by its hash. */
+/* The content of the open StackBlock: each distinct stack once, found by its hash. */
 #ifndef RP_NETTRACE_STACK_BLOCK_H
 #define RP_NETTRACE_STACK_BLOCK_H
 
@@ -21,14 +21,14 @@ struct rp_stack_set {
 void rp_stack_set_init(struct rp_stack_set *set);
 void rp_stack_set_fini(struct rp_stack_set *set);
 
-/* The id of a stack that came at this time; 0 for no frames. -ENOMEM. */
+/* Find or make the id of a stack of an event at `time_ns`; 0 for no frames. 0; -ENOMEM. */
 int rp_stack_set_intern(struct rp_stack_set *set, const uint64_t *frames, uint32_t frame_count,
 			uint64_t time_ns, uint32_t *ret_id);
 
 /* True: close the block before the next stack. */
 bool rp_stack_set_full(const struct rp_stack_set *set);
 
-/* The block was written: begins the next one, whose ids go on from here, or from 1. */
+/* The block was written: begin the next one. Its ids continue, or start at 1 if `from_one`. */
 void rp_stack_set_next(struct rp_stack_set *set, bool from_one);
 
 size_t rp_stack_set_memory(const struct rp_stack_set *set);

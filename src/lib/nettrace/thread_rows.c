@@ -49,7 +49,7 @@ static int take_attribute(struct rp_cursor *c, struct rp_thread_row *row)
 			return -EBADMSG;
 		return take_text(c, &text, &bytes);
 	}
-	/* A later version's: its size is unknown, so the rest cannot be read either. */
+	/* An attribute of a later version: its size is unknown, so the rest is unreadable. */
 	c->at = c->end;
 	return 0;
 }

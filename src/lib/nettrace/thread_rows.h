@@ -28,12 +28,12 @@ struct rp_thread_rows {
 /*
  * Add a row of a Thread block, without its size.
  *
- * Return: 0; -EBADMSG: damaged; -EEXIST: the index is taken; -E2BIG: more threads at a time than a
- * reader should hold; -ENOMEM.
+ * Return: 0; -EBADMSG: damaged; -EEXIST: the index is taken; -E2BIG: the number of threads exceeds
+ * the reader's limit; -ENOMEM.
  */
 int rp_thread_rows_add(struct rp_thread_rows *rows, struct rp_cursor row);
 
-/* NULL: not there. Valid until rows are added or removed. */
+/* Return: the row, valid until rows are added or removed; NULL: no such index. */
 struct rp_thread_row *rp_thread_rows_find(const struct rp_thread_rows *rows, uint64_t index);
 
 /* Remove a row, which exists. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Thread id -> the number of its last event. 16 bytes a slot, at most three quarters of them
- * taken.
+ * A hash table from a thread's id to the number of its last event. A slot has 16 bytes, and at most
+ * three quarters of the slots are in use.
  */
 #ifndef RP_NETTRACE_THREAD_TABLE_H
 #define RP_NETTRACE_THREAD_TABLE_H
@@ -24,10 +24,10 @@ struct rp_thread_table {
 	size_t marked;
 };
 
-/* NULL: not there. */
+/* Return: the slot; NULL: the thread is not in the table. */
 struct rp_thread_slot *rp_thread_table_find(const struct rp_thread_table *table, uint64_t thread);
 
-/* Finds, or adds with number 0. -ENOMEM. Slots move: pointers live until the next add. */
+/* Find a thread, or add it with number 0. 0; -ENOMEM. Valid until a thread is added or removed. */
 int rp_thread_table_add(struct rp_thread_table *table, uint64_t thread,
 			struct rp_thread_slot **ret_slot);
 

@@ -23,7 +23,7 @@ void *rp_type_table_alloc(struct rp_type_table *table, size_t size);
 /* Add a type that was allocated there. 0; -EEXIST: its id is taken; -ENOMEM. */
 int rp_type_table_insert(struct rp_type_table *table, struct rp_reader_type *type);
 
-/* NULL: not there. */
+/* Return: the type; NULL: no type has this id. */
 struct rp_reader_type *rp_type_table_find(const struct rp_type_table *table, uint32_t metadata_id);
 
 /* Make all ids free again. The types stay valid. */
