@@ -41,7 +41,7 @@ int rp_bpf_session_begin(struct rp_bpf_session *session, const struct rp_target 
 
 /*
  * Read the available frames. The function calls `define` for each definition. If `define` returns
- * 0, the function tells the process that it may deliver the events of that definition.
+ * 0, the function permits the process to deliver the events of that definition.
  * Return: 1: continue; 0: the session is over; -EBADMSG or -ENOMEM, after an error line; -errno of
  * recv(2); the result of `define` if that is not 0.
  */
