@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Payloads taken apart by their fields, whether a listener or a reader gave them:
+ * Returns the values of the fields in a payload, from a listener or a reader:
  *
  *	struct rp_value value = RP_VALUE_INIT;
  *
  *	rp_listener_get_fields(event, &fields);
  *	while (rp_fields_next(&fields, &value) == 1) ...
  *
- * Nothing in a payload is believed: a length or count beyond its end gives an error, not a crash.
+ * The payload is not trusted: a length or count beyond its end causes an error, not a crash.
  */
 #ifndef RINGPIPE_FIELD_H
 #define RINGPIPE_FIELD_H
@@ -19,23 +19,23 @@ RP_BEGIN_DECLS
 struct rp_listener_event;
 struct rp_reader_event;
 
-/* A walk over values. On the caller's stack; a copy goes on from the same place. */
+/* A walk over values. It needs no cleanup, and a copy continues from the same place. */
 struct rp_fields {
-	const uint8_t *at, *end;	/* all members are the library's own business */
+	const uint8_t *at, *end;	/* all members are for the library only */
 	const void *fields;
 	uint32_t left;
 	uint8_t layout;
 	uint8_t repeats;
 	uint8_t cut;
 	uint8_t reserved;
-	const uint8_t *payload, *payload_end;	/* that located values lie in */
+	const uint8_t *payload, *payload_end;	/* it contains the located values */
 };
 
 /* One value. Pointers are valid as long as the event is. */
 struct rp_value {
 	uint32_t size;
 	uint16_t count;			/* elements that an ARRAY declares */
-	uint8_t type;			/* enum rp_type; NONE: nothing but bytes */
+	uint8_t type;			/* enum rp_type; NONE: opaque bytes */
 	uint8_t element;		/* of an ARRAY */
 	const char *name;		/* the field's; elements have their array's */
 	/*
@@ -80,7 +80,7 @@ RP_PUBLIC int rp_fields_next(struct rp_fields *fields, struct rp_value *ret_valu
  * @name: the field's name.
  *
  * Context: any.
- * Return: 0; -ENOENT: there is none; -EBADMSG when the payload ends before it; -EINVAL: the size of
+ * Return: 0; -ENOENT: there is none; -EBADMSG: the payload ends before it; -EINVAL: the size of
  * `ret_value` is too small.
  */
 RP_PUBLIC int rp_fields_find(const struct rp_fields *fields, const char *name,

@@ -115,7 +115,7 @@ struct rp_reader_event {
 	size_t payload_bytes;
 	uint64_t process;		/* of the thread; version 4: info.process_id */
 	const char *thread_name;	/* version 6, or "" */
-	/* As the type has them, except where the event's labels replace them. */
+	/* The values of the type, unless the event's labels replace them. */
 	uint64_t keywords;
 	uint32_t level;
 	uint32_t opcode;
@@ -138,7 +138,7 @@ struct rp_reader_stats {
 	uint64_t threads;		/* threads of the events; version 4: capture threads */
 	uint64_t sequence_points;
 	uint64_t bytes;
-	uint64_t unordered;		/* events earlier than the one before them in the stream */
+	uint64_t unordered;		/* events earlier than the previous event of the stream */
 };
 
 #define RP_READER_STATS_SIZE_V1 RP_SIZE_THROUGH_(struct rp_reader_stats, unordered)
