@@ -145,8 +145,8 @@ static bool is_idle(const struct rp_source *source, bool is_short)
 }
 
 /*
- * Frees the ring of a lock that no writer holds. Under the lock no writer can reach the ring: there
- * is nothing to wait for.
+ * Free the ring of a lock that no writer holds. While the drain thread holds the lock, no writer
+ * can reach the ring, so no wait is needed.
  */
 static bool take_from_lock(struct rp_fallback *fallback, struct rp_source *source, uint64_t *owner,
 			   bool is_short)
@@ -182,10 +182,10 @@ static bool take_from_locks(struct rp_session *session, bool is_short)
 }
 
 /*
- * A section may have found the ring before, so the buffer retires in the next pass, after its
- * fence. A buffer that retires already, and was made a ring since, may not be taken: it would
- * become free in that pass. The coarse times of a processor go on from ring to ring, so there is
- * always one.
+ * Take back rings of concurrency ids. A section may have found such a ring before, so its buffer
+ * retires in the next pass, after that pass's fence. Do not take a buffer that is RETIRING and was
+ * made a ring since: it would become free in that pass. With the coarse clock, each concurrency id
+ * keeps a ring, because the stamps in a new ring continue those of the previous ring.
  */
 static bool take_from_ids(struct rp_session *session, bool is_short)
 {
@@ -204,7 +204,7 @@ static bool take_from_ids(struct rp_session *session, bool is_short)
 	return any;
 }
 
-/* Writers claim the lowest that is free. */
+/* Search from the end, because writers claim the lowest free buffer. */
 static bool has_free_buffer(const struct rp_session *session)
 {
 	const struct rp_slot *slot = &rp_slots[session->slot];
