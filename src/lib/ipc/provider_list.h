@@ -14,8 +14,8 @@ void rp_message_put_providers(struct rp_message_buffer *request,
 			      const struct rp_session_provider *providers, size_t count);
 
 /*
- * The same as CollectTracing5 has it. Each provider must have an event filter, which follows its
- * arguments: u8 enable, u32 count, then u32 ids.
+ * Put the providers in the form of CollectTracing5. Each provider must have an event filter, which
+ * follows its arguments: u8 enable, u32 count, then u32 ids.
  */
 void rp_message_put_filtered_providers(struct rp_message_buffer *request,
 				       const struct rp_session_provider *providers, size_t count);

@@ -85,8 +85,8 @@ struct rp_machine_thread *rp_process_table_find(const struct rp_process_table *t
 						pid_t process, pid_t thread);
 
 /*
- * Change the table as a record says, which is not a sample. `ret_ended` is the process whose last
- * thread ended by this record, or NULL. 0; -ENOMEM.
+ * Update the table from a record other than a sample. `ret_ended` is the process whose last thread
+ * ended by this record, or NULL. 0; -ENOMEM.
  */
 int rp_process_table_follow(struct rp_process_table *table, const struct rp_perf_record *record,
 			    struct rp_machine_process **ret_ended);

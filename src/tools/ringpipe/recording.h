@@ -12,7 +12,7 @@
 #include "ipc/message.h"
 
 /*
- * Parse a list of providers, as the option --providers has it. `ret_providers` is for free().
+ * Parse a list of providers, in the form of the option --providers. `ret_providers` is for free().
  * Return: 0; -errno, reported as wrong usage of the command.
  */
 int rp_recording_providers_parse(const char *list, const char *command,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Converts a trace of one version into another. Version 4 lacks what version 6 attaches to events,
- * threads and the trace, so events of provider `ringpipe` state it there, each before the first
- * event that it is about: ProcessTraced and ThreadOfProcess as in a merged trace (trace_merge.h),
- * ThreadName, EventLabel and TraceKeyValue. In the other direction, ThreadOfProcess gives each
- * thread its process again.
+ * Converts a trace to another version. Version 4 has no place for the data that version 6 attaches
+ * to events, threads and the trace. So the converter adds events of provider `ringpipe` with that
+ * data, each before the first event to which it refers: ProcessTraced and ThreadOfProcess as in a
+ * merged trace (trace_merge.h), ThreadName, EventLabel and TraceKeyValue. A conversion to version 6
+ * takes the process of each thread from ThreadOfProcess.
  */
 #ifndef RP_TOOL_TRACE_CONVERT_H
 #define RP_TOOL_TRACE_CONVERT_H

@@ -75,7 +75,7 @@ static int put_host(struct rp_outbuf *out, struct rp_cursor *from, const char *h
 	return 0;
 }
 
-/* Return: -EBADMSG: the payload is not as it should be, and is left as it is. */
+/* Return: -EBADMSG: the payload has another layout than expected, so it stays unchanged. */
 static int rename_system(struct rp_trace_merge *merge, struct rp_merge_strand *strand,
 			 struct rp_cursor *from)
 {

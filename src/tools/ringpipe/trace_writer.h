@@ -43,12 +43,12 @@ struct rp_trace_writer {
 	uint64_t bytes;			/* written */
 };
 
-/* An event as it is to be written. */
+/* The input of rp_trace_writer_event(). */
 struct rp_trace_writer_event {
 	const struct rp_reader_event *from;
 	uint32_t metadata_id;
 	uint64_t process;
-	uint64_t lost_before;		/* numbers that are missing right before it */
+	uint64_t lost_before;		/* events lost just before it */
 	bool is_added;			/* it is not in the other trace: no stack, no labels */
 	const void *payload;
 	size_t payload_bytes;
@@ -68,10 +68,10 @@ int rp_trace_writer_put_definition(struct rp_trace_writer *writer, const struct 
 int rp_trace_writer_event(struct rp_trace_writer *writer,
 			  const struct rp_trace_writer_event *event);
 
-/* Put a sequence point; so many more events were lost. */
+/* Put a sequence point. `lost` is the number of further losses. */
 int rp_trace_writer_point(struct rp_trace_writer *writer, uint64_t lost);
 
-/* Put the end of the trace, and write all. */
+/* Put the end of the trace, and write all output. */
 int rp_trace_writer_end(struct rp_trace_writer *writer);
 
 void rp_trace_writer_fini(struct rp_trace_writer *writer);
