@@ -10,8 +10,9 @@ struct rp_session;
 
 /*
  * Wait for writers that hold a fallback lock, and release the locks of writers that can never
- * return. The wait is 10 ms in a running session, once for each holder. It is up to a second longer
- * if the session is `finishing`; then the function gives up the rings of the locks still held.
+ * return. The wait is at most 10 ms, and a later call does not wait again for the same holder. If
+ * the session is `finishing`, the wait is up to a second longer, and the function then gives up the
+ * rings of the locks that are still held.
  * Context: the drain thread.
  */
 void rp_session_wait_for_holders(struct rp_session *session, bool finishing);
