@@ -40,11 +40,11 @@ struct rp_span_scope {
  * Declares a span with up to 32 fields, in a source file or in a header, and its functions:
  *	void <provider>_<span>_begin(struct rp_span *span, fields…)
  *	void <provider>_<span>_end(struct rp_span *span)
- * `begin` writes the start event if any session wants one of the two events. `end` writes the stop
- * event if `begin` wrote the start event; a second call of `end` does nothing. Neither function
- * changes the activity ids of the thread: to give the span's ids to other events, call
- * rp_activity_set(&span.activity). Context and cost are those of an event. If no session wants the
- * span, `begin` costs two loads and a branch, and `end` a branch.
+ * `begin` writes the start event if any session or other tracer wants one of the two events. `end`
+ * writes the stop event if `begin` wrote the start event; a second call of `end` does nothing.
+ * Neither function changes the activity ids of the thread: to give the span's ids to other events,
+ * call rp_activity_set(&span.activity). Context and cost are those of an event. While no session
+ * and no other tracer wants the span, `begin` costs two loads and a branch, and `end` a branch.
  *
  * RP_SPAN_EX accepts the attributes of RP_EVENT_EX except RP_ONE_IN and RP_PER_SECOND. RP_ID is the
  * id of the start event; the id of the stop event is one higher. RP_MESSAGE is the message of the
