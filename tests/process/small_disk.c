@@ -203,6 +203,17 @@ static void write_and_wait(struct rp_session *session, uint64_t serial)
 	} while (stats.delivered <= serial);
 }
 
+/* Check that the command shows `count` events of an output without an end, and fails. */
+static void expect_no_end(int count)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command), "%s report --events %s >%s.events 2>/dev/null; "
+		 "[ $? -eq 1 ] && grep -c Test-Disk/mark %s.events | grep -qx %d",
+		 getenv("RINGPIPE"), trace, trace, trace, count);
+	check(system(command) == 0);
+}
+
 /*
  * The output has no space for its end behind its last whole block. That block must remain in the
  * output, because the rings do not contain its events any more.
@@ -230,6 +241,7 @@ static void run_recoverable_without_space_for_an_end(void)
 	check(rp_session_stop(session, &stats) == -EFBIG);
 	check(setrlimit(RLIMIT_FSIZE, &before) == 0);
 	check(stats.delivered == 2);
+	expect_no_end(2);
 	expect_all_recovered(folder, offered, unsure, &stats);
 	check(umount(directory) == 0);
 }
