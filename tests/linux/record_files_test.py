@@ -13,7 +13,8 @@ import unittest
 import zipfile
 
 import record_case
-from record_case import BRIEF_HOST, HOST, PATIENCE, TOOL, Case, drive, events_of, functions
+from record_case import (BRIEF_HOST, HOST, PATIENCE, TOOL, WITHOUT_LEAKS, Case, drive, events_of,
+                         functions)
 
 
 class Archives(Case):
@@ -109,9 +110,8 @@ class Archives(Case):
 
     def test_a_full_disk_keeps_the_trace(self):
         # libarchive does not free the compressor of a file that it cannot complete.
-        environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
         done = subprocess.run([TOOL, "record", "--providers", "none", "-d", "1", "-o", self.trace,
-                               "--force", "--archive", "/dev/full"], text=True, env=environment,
+                               "--force", "--archive", "/dev/full"], text=True, env=WITHOUT_LEAKS,
                               stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn(f"No space left on device; the trace is in {self.trace}", done.stderr)

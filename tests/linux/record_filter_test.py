@@ -9,8 +9,8 @@ import time
 import record_case
 from merge_test import Reader
 from oracle import Bytes
-from record_case import (BRIEF_HOST, HOST, NOBODY, OWN_EVENTS, PATIENCE, PLAIN, SHOP, TOOL, Case,
-                         ask, drive, events_of, functions)
+from record_case import (BRIEF_HOST, HOST, NOBODY, OWN_EVENTS, PATIENCE, PLAIN, SHOP, TOOL,
+                         WITHOUT_LEAKS, Case, ask, drive, events_of, functions)
 
 PROVIDERS = ",".join(drive.PROVIDERS)
 
@@ -86,14 +86,13 @@ class Filters(Case):
     def test_processes_of_a_container_have_its_name_and_their_own_ids(self):
         container = f"{os.getpid():x}".ljust(64, "0")
         inner = self.trace + ".inner"
-        # LeakSanitizer looks for the inner pid in the outer /proc.
-        environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
         with cgroup(self.folders()[0], f"docker-{container}.scope") as path:
             # The name of its socket has the inner pid, so only a look at all processes finds it.
             self.record("--providers", "Test-Brief", "--", "unshare", "--pid", "--fork", "sh",
                         "-ec", f"until '{BRIEF_HOST}'; do :; done; "
                                f"'{HOST}' 500 & echo $! > '{inner}'; wait $!",
-                        env=environment, preexec_fn=lambda: enter(path))
+                        # LeakSanitizer looks for the inner pid in the outer /proc.
+                        env=WITHOUT_LEAKS, preexec_fn=lambda: enter(path))
         with open(inner, encoding="ascii") as file:
             host = int(file.read())
         with open(self.trace, "rb") as file:
