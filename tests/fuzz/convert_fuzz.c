@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "input.h"
-#include "tools/ringpipe/trace_convert.h"
+#include "tools/trace/trace_convert.h"
 
 static void check(int fd, const struct rp_trace_convert_result *result)
 {

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "input.h"
-#include "tools/ringpipe/proc.h"
-#include "tools/ringpipe/tool.h"
+#include "tools/client/proc.h"
+#include "tools/cli/tool.h"
 
 static struct {
 	int listen_fd;

@@ -70,7 +70,7 @@ GLOSSARY = (
          'again', 'again_ns', 'listen_again')),
     Row('batch or repeat_run', ('give_run', 'run_ahead', 'event_run'), ENGINE + ('src/lib/sink/',)),
     Row('unwind_cache', ('learnt', 'learned')),
-    Row('address_ranges', ('places',), ('src/lib/', 'src/tools/ringpipe/'),
+    Row('address_ranges', ('places',), ('src/lib/', 'src/tools/trace/', 'src/tools/ringpipe/'),
         # Where a program's file may lie; decimal places.
         ('places', 'PLACES_MIN', 'PLACES_MAX')),
     Row('trace_merge', ('weave', 'weaves', 'woven')),

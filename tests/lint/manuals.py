@@ -96,7 +96,8 @@ def check_functions(root):
 
 def check_command(root):
     code = ''.join(tree.without_comments(tree.read(root, path))
-                   for path in tree.files(root, TOOL) if path.endswith('.c'))
+                   for folder in (TOOL, 'src/tools/cli') for path in tree.files(root, folder)
+                   if path.endswith('.c'))
     options = set(OPTION_ROW.findall(code))
     commands = set(COMMAND_ROW.findall(code))
     page = tree.read(root, 'man/ringpipe.1')
@@ -114,7 +115,7 @@ def check_command(root):
 def check_environment(root):
     read = set()
     for path in tree.files(root, 'src'):
-        if path.endswith('.c') and not path.startswith('src/tools/ringpipe/'):
+        if path.endswith('.c') and not path.startswith('src/tools/'):
             read.update(VARIABLE.findall(tree.without_comments(tree.read(root, path))))
     page = tree.read(root, 'man/libringpipe.7')
     reported = set(re.findall(r'\b((?:RINGPIPE|DOTNET)_\w+)', page))

@@ -43,17 +43,20 @@ ROWS = {
     'bpf/': '',
     'src/tools/ringpipe-dump/': 'diag base',
     'src/tools/ringpipe-kernel/': 'nettrace base bpf/',
-    'src/tools/ringpipe/': 'recover nettrace ipc base',
-    'src/tools/ringpipe-record/': 'bpf/ symbols ringpipe nettrace host unwind base',
-    'src/tools/ringpipe-symbolize/': 'symbols ringpipe nettrace host base',
-    'src/tools/ringpipe-bpf/': 'bpf/ ringpipe ipc base',
+    'src/tools/cli/': 'base',
+    'src/tools/trace/': 'cli nettrace base',
+    'src/tools/client/': 'trace cli nettrace ipc base',
+    'src/tools/ringpipe/': 'client trace cli recover nettrace ipc base',
+    'src/tools/ringpipe-record/': 'bpf/ symbols client trace cli nettrace host unwind base',
+    'src/tools/ringpipe-symbolize/': 'symbols trace cli nettrace host base',
+    'src/tools/ringpipe-bpf/': 'bpf/ client trace cli ipc base',
     'examples/': '',
     'bench/': '',
     'tests/unit/': 'base ring ipc host symbols core nettrace sink counter diag unwind sample '
-                   'export lttng ringpipe ringpipe-dump ringpipe-kernel ringpipe-record recover '
-                   'trigger',
-    'tests/fuzz/': 'host ring ipc nettrace diag unwind ringpipe ringpipe-dump ringpipe-kernel '
-                   'ringpipe-record ringpipe-symbolize recover trigger',
+                   'export lttng cli trace client ringpipe ringpipe-dump ringpipe-kernel '
+                   'ringpipe-record recover trigger',
+    'tests/fuzz/': 'host ring ipc nettrace diag unwind cli trace client ringpipe ringpipe-dump '
+                   'ringpipe-kernel ringpipe-record ringpipe-symbolize recover trigger',
     'tests/': '',
 }
 
@@ -90,11 +93,10 @@ FOREIGN = {
     'criterion': ('tests/',),
     'microhttpd.h': ('examples/', 'src/tools/ringpipe/'),
     'sqlite3.h': ('examples/',),
-    'json.h': ('src/tools/ringpipe/', 'src/tools/ringpipe-record/',
-               'src/tools/ringpipe-symbolize/'),
-    'zstd.h': ('src/tools/ringpipe/',),
+    'json.h': ('src/tools/',),
+    'zstd.h': ('src/tools/trace/',),
     'archive': ('src/tools/ringpipe-record/',),
-    'json-c': ('src/tools/ringpipe/',),
+    'json-c': ('src/tools/',),
     'bpf': ('bpf/', 'src/tools/ringpipe-bpf/', 'src/tools/ringpipe-kernel/',
             'src/tools/ringpipe-record/', 'tests/linux/'),
     'seccomp.h': ('src/tools/ringpipe-kernel/', 'src/tools/ringpipe-record/'),

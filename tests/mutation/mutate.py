@@ -62,7 +62,9 @@ class Build:
             if entry['output'].startswith('src/libringpipe.so'):
                 self.library = entry['output'].partition('.p/')[0]
             elif not entry['output'].startswith(('src/libringpipe.a.p',
-                                                 'src/tools/ringpipe/ringpipe.p')):
+                                                 'src/tools/ringpipe/ringpipe.p',
+                                                 'src/tools/cli/', 'src/tools/trace/',
+                                                 'src/tools/client/')):
                 continue
             self.compiles[source] = shlex.split(entry['command']), entry
 
@@ -110,12 +112,14 @@ class Build:
         self.run(words)
 
     def link_tool(self, folder, made, replaced):
-        """Return the link command, with objects replaced or inserted before the archive."""
+        """Return the link command, with objects replaced or inserted before the archives."""
         words = []
+        inserted = [object for object, its in zip(made, replaced)
+                    if not its.startswith('src/tools/ringpipe/')]
         for word in self.link_command('src/tools/ringpipe/ringpipe'):
-            if word == 'src/libringpipe.a':
-                words += [object for object, its in zip(made, replaced)
-                          if not its.startswith('src/tools/ringpipe/')]
+            if word.endswith('.a'):
+                words += inserted
+                inserted = []
             words.append(made[replaced.index(word)] if word in replaced else word)
         words[words.index('-o') + 1] = os.path.join(folder, 'ringpipe')
         self.run(words)

@@ -2,7 +2,7 @@
 /* Names of containers, in /proc/PID/cgroup as the programs that create containers leave it. */
 #include <criterion/criterion.h>
 
-#include "tools/ringpipe/container.h"
+#include "tools/client/container.h"
 
 #define ID "4f1d2c3b5a697887766554433221100ffeeddccbbaa998877665544332211000"
 

@@ -4,7 +4,7 @@
 
 #include "nettrace_trace.h"
 
-#include "tools/ringpipe/event_condition.h"
+#include "tools/trace/event_condition.h"
 
 static const struct rp_field fields[] = {
 	{ .name = "text", .type = RP_TYPE_STRING }, { .name = "small", .type = RP_TYPE_I8 },

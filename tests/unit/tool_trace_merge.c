@@ -5,8 +5,8 @@
 
 #include "nettrace_trace.h"
 
-#include "tools/ringpipe/processes.h"
-#include "tools/ringpipe/trace_merge.h"
+#include "tools/trace/processes.h"
+#include "tools/trace/trace_merge.h"
 
 static const struct rp_field members[] = {
 	{ .name = "x", .type = RP_TYPE_I16 }, { .name = "name", .type = RP_TYPE_STRING },

@@ -8,7 +8,7 @@
 
 #include "ipc/command_ids.h"
 #include "ipc/provider_list.h"
-#include "tools/ringpipe/tool.h"
+#include "tools/cli/tool.h"
 
 #define REPLY_TIMEOUT_MS 10000
 #define TYPE_STREAM 0u

@@ -10,7 +10,7 @@
 #include <ringpipe/session.h>
 
 #include "tools/ringpipe-bpf/definition.h"
-#include "tools/ringpipe/exchange.h"
+#include "tools/client/exchange.h"
 
 struct rp_bpf_session {
 	struct rp_target target;

@@ -14,8 +14,8 @@
 #include <ringpipe/field.h>
 #include <ringpipe/listener.h>
 
-#include "tools/ringpipe/json.h"
-#include "tools/ringpipe/display_text.h"
+#include "tools/cli/json.h"
+#include "tools/cli/display_text.h"
 
 static struct json_object *members(struct rp_fields *fields);
 static struct json_object *to_json(struct rp_value *value);

@@ -15,11 +15,11 @@
 #include "tools/ringpipe-bpf/program.h"
 #include "tools/ringpipe-bpf/batch_session.h"
 #include "tools/ringpipe-bpf/show.h"
-#include "tools/ringpipe/bpf_options.h"
-#include "tools/ringpipe/events.h"
-#include "tools/ringpipe/providers.h"
-#include "tools/ringpipe/signals.h"
-#include "tools/ringpipe/tool.h"
+#include "tools/cli/bpf_options.h"
+#include "tools/client/events.h"
+#include "tools/client/providers.h"
+#include "tools/cli/signals.h"
+#include "tools/cli/tool.h"
 
 /* After a stop request and so long without a frame, the command gives up. */
 #define STOP_TIMEOUT_MS 20000

@@ -11,7 +11,7 @@
 
 #include <bpf/bpf.h>
 
-#include "tools/ringpipe/tool.h"
+#include "tools/cli/tool.h"
 
 #define LOG_BYTES (1u << 20)
 #define LOG_LINES 12	/* from the end of the log, which has the verifier's reason */

@@ -9,10 +9,10 @@
 
 #include <bpf/bpf.h>
 
-#include "tools/ringpipe/json.h"
-#include "tools/ringpipe/rows.h"
-#include "tools/ringpipe/display_text.h"
-#include "tools/ringpipe/tool.h"
+#include "tools/cli/json.h"
+#include "tools/cli/rows.h"
+#include "tools/cli/display_text.h"
+#include "tools/cli/tool.h"
 
 #define BAR_WIDTH 40
 #define VALUE_TEXT_BYTES (RP_BPF_KEY_BYTES + 16)

@@ -8,7 +8,7 @@
 
 #include "tools/ringpipe-bpf/program.h"
 #include "tools/ringpipe-bpf/batch_session.h"
-#include "tools/ringpipe/rows.h"
+#include "tools/cli/rows.h"
 
 /* The counts of a session and of the program at its probe. */
 struct rp_bpf_view {

@@ -19,8 +19,8 @@
 
 #include "base/array.h"
 #include "host/identity.h"
-#include "tools/ringpipe/display_text.h"
-#include "tools/ringpipe/doctor.h"
+#include "tools/cli/display_text.h"
+#include "tools/client/doctor.h"
 
 #define CHUNK_BYTES (256u << 10)
 #define NAME_MAX_BYTES 512

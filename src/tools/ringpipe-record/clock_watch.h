@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include "tools/ringpipe/machine_clock.h"
+#include "tools/trace/machine_clock.h"
 
 struct rp_clock_watch {
 	int (*read)(clockid_t clock, struct timespec *ret_time);	/* clock_gettime(2) */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/ringpipe-record/machine_events.h"
 
-#include "tools/ringpipe/machine_clock.h"
+#include "tools/trace/machine_clock.h"
 
 #define SYSTEM(name_, id_) { .provider = "Universal.System", .name = name_, .id = id_ }
 #define EVENTS(name_, id_) { .provider = "Universal.Events", .name = name_, .id = id_ }

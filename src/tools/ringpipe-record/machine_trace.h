@@ -7,8 +7,8 @@
 #define RP_RECORD_MACHINE_TRACE_H
 
 #include "tools/ringpipe-record/process_table.h"
-#include "tools/ringpipe/machine_clock.h"
-#include "tools/ringpipe/output.h"
+#include "tools/trace/machine_clock.h"
+#include "tools/trace/output.h"
 
 struct rp_record_trace;
 

@@ -22,12 +22,12 @@
 #include "tools/ringpipe-record/recorder.h"
 #include "tools/ringpipe-record/sessions.h"
 #include "tools/ringpipe-record/wait_programs.h"
-#include "tools/ringpipe/display_text.h"
-#include "tools/ringpipe/record_options.h"
-#include "tools/ringpipe/recording.h"
-#include "tools/ringpipe/signals.h"
-#include "tools/ringpipe/target.h"
-#include "tools/ringpipe/tool.h"
+#include "tools/cli/display_text.h"
+#include "tools/cli/record_options.h"
+#include "tools/client/recording.h"
+#include "tools/cli/signals.h"
+#include "tools/client/target.h"
+#include "tools/cli/tool.h"
 
 /* The default of --providers. The second is the profile dotnet-common of dotnet-trace. */
 #define OWN_PROVIDERS "*:0xffffffffffffffff:4"
@@ -369,9 +369,6 @@ static int open_parts(struct run *run)
 	}
 	if (!run->has_sessions)
 		return 0;
-	if (run->options->until &&
-	    rp_event_condition_parse(run->options->until, &run->until) < 0)
-		return -ENOMEM;
 	if (parse_providers(run) < 0)
 		return -EINVAL;
 	run->machine.fd = rp_output_open_spool(&run->output, rp_target_directory());
@@ -386,7 +383,6 @@ static void close_parts(struct run *run)
 	rp_record_sessions_fini(&run->sessions, run->signal_fd);
 	if (run->has_sessions && run->machine.fd >= 0)
 		close(run->machine.fd);
-	rp_event_condition_fini(&run->until);
 	free(run->providers.own);
 	free(run->providers.dotnet);
 }
@@ -491,6 +487,16 @@ static char *find_path(const struct rp_tool_options *options)
 	return path;
 }
 
+/* Return: false, after an error line, if --until states neither a size nor an event. */
+static bool parse_until(struct run *run)
+{
+	if (!run->options->until ||
+	    rp_event_condition_parse(run->options->until, &run->until) == 0)
+		return true;
+	rp_tool_error("record: --until requires SIZE or PROVIDER:EVENT[:FIELD>=VALUE]");
+	return false;
+}
+
 static int run_options(const struct rp_tool_options *options)
 {
 	struct run run = { .options = options, .sessions.begin_fd = -1 };
@@ -501,9 +507,12 @@ static int run_options(const struct rp_tool_options *options)
 		rp_tool_error("record: --binaries requires --archive");
 		return RP_EXIT_USAGE;
 	}
+	if (!parse_until(&run))
+		return RP_EXIT_USAGE;
 	path = find_path(options);
 	if (!path) {
 		rp_tool_error("out of memory");
+		rp_event_condition_fini(&run.until);
 		return RP_EXIT_FAILURE;
 	}
 	signal(SIGXFSZ, SIG_IGN);
@@ -522,6 +531,7 @@ static int run_options(const struct rp_tool_options *options)
 	if (run.log)
 		fclose(run.log);
 	free(path);
+	rp_event_condition_fini(&run.until);
 	return status ? status : run.child_status;
 }
 

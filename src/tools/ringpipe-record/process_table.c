@@ -11,7 +11,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "tools/ringpipe/proc.h"
+#include "tools/client/proc.h"
 
 /* Above all thread ids of Linux: what the trace adds to the id of a second life. */
 #define LIFE_STEP (1ull << 22)

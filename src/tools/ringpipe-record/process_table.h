@@ -14,8 +14,8 @@
 #include "tools/ringpipe-record/address_space.h"
 #include "tools/ringpipe-record/image.h"
 #include "tools/ringpipe-record/perf_events.h"
-#include "tools/ringpipe/container.h"
-#include "tools/ringpipe/proc.h"
+#include "tools/client/container.h"
+#include "tools/client/proc.h"
 
 struct rp_machine_process {
 	pid_t pid;

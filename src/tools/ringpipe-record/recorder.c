@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "tools/ringpipe-record/stack_walk.h"
-#include "tools/ringpipe/tool.h"
+#include "tools/cli/tool.h"
 
 /* Limits of one ring. */
 #define RING_BYTES_MIN (256u << 10)

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/ringpipe/output.h"
-#include "tools/ringpipe/proc.h"
+#include "tools/trace/output.h"
+#include "tools/client/proc.h"
 
 struct rp_images;
 

@@ -12,9 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/ringpipe/signals.h"
-#include "tools/ringpipe/tool.h"
-#include "tools/ringpipe/tree.h"
+#include "tools/cli/signals.h"
+#include "tools/cli/tool.h"
+#include "tools/client/tree.h"
 
 /* Each process has a buffer of this size, and there may be hundreds of processes. */
 #define BUFFER_MB 16u

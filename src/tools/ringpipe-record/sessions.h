@@ -9,10 +9,10 @@
 
 #include <ringpipe/session.h>
 
-#include "tools/ringpipe/event_condition.h"
-#include "tools/ringpipe/output.h"
-#include "tools/ringpipe/proc.h"
-#include "tools/ringpipe/recording.h"
+#include "tools/trace/event_condition.h"
+#include "tools/trace/output.h"
+#include "tools/client/proc.h"
+#include "tools/client/recording.h"
 
 /* The providers to record, for processes of each kind; for free(). */
 struct rp_record_providers {

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "tools/ringpipe-symbolize/trace_code.h"
-#include "tools/ringpipe/trace_convert.h"
+#include "tools/trace/trace_convert.h"
 
 struct rp_code_names {
 	const struct rp_trace_code *code;

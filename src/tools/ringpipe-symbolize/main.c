@@ -13,13 +13,13 @@
 #include "nettrace/format.h"
 #include "tools/ringpipe-symbolize/code_names.h"
 #include "tools/ringpipe-symbolize/trace_code.h"
-#include "tools/ringpipe/display_text.h"
-#include "tools/ringpipe/input.h"
-#include "tools/ringpipe/progress.h"
-#include "tools/ringpipe/signals.h"
-#include "tools/ringpipe/symbolize_options.h"
-#include "tools/ringpipe/tool.h"
-#include "tools/ringpipe/trace_output.h"
+#include "tools/cli/display_text.h"
+#include "tools/trace/input.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/signals.h"
+#include "tools/cli/symbolize_options.h"
+#include "tools/cli/tool.h"
+#include "tools/trace/trace_output.h"
 
 /* Files without names, in the messages. */
 #define FILES_SHOWN 10

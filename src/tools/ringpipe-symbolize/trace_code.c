@@ -10,7 +10,7 @@
 
 #include "base/array.h"
 #include "base/cursor.h"
-#include "tools/ringpipe/system_event.h"
+#include "tools/trace/system_event.h"
 
 #define KERNEL_START 0xffff800000000000ull
 

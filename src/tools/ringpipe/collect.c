@@ -11,14 +11,14 @@
 #include <ringpipe/session.h>
 
 #include "base/text.h"
-#include "tools/ringpipe/child.h"
+#include "tools/client/child.h"
 #include "tools/ringpipe/kernel_program.h"
-#include "tools/ringpipe/providers.h"
-#include "tools/ringpipe/recording.h"
-#include "tools/ringpipe/summary.h"
-#include "tools/ringpipe/display_text.h"
-#include "tools/ringpipe/tool.h"
-#include "tools/ringpipe/tree.h"
+#include "tools/client/providers.h"
+#include "tools/client/recording.h"
+#include "tools/trace/summary.h"
+#include "tools/cli/display_text.h"
+#include "tools/cli/tool.h"
+#include "tools/client/tree.h"
 
 static bool is_reported(const struct rp_summary *summary, size_t index)
 {

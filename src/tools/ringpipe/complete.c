@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/ringpipe/target.h"
+#include "tools/client/target.h"
 
 int rp_command_match(const char *name, int argc, char *const *argv)
 {

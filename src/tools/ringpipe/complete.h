@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "tools/ringpipe/tool.h"
+#include "tools/cli/tool.h"
 
 /* Prints the candidates for the last of the words after `ringpipe`; that word may be empty. */
 void rp_complete(const struct rp_tool_command *commands, size_t count, int argc, char *const *argv);

@@ -9,14 +9,14 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tools/ringpipe/compression.h"
-#include "tools/ringpipe/display_text.h"
-#include "tools/ringpipe/input.h"
-#include "tools/ringpipe/progress.h"
-#include "tools/ringpipe/signals.h"
-#include "tools/ringpipe/tool.h"
-#include "tools/ringpipe/trace_convert.h"
-#include "tools/ringpipe/trace_output.h"
+#include "tools/trace/compression.h"
+#include "tools/cli/display_text.h"
+#include "tools/trace/input.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/signals.h"
+#include "tools/cli/tool.h"
+#include "tools/trace/trace_convert.h"
+#include "tools/trace/trace_output.h"
 
 struct conversion {
 	struct rp_input input;

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "tools/ringpipe/counter_views.h"
-#include "tools/ringpipe/display_text.h"
+#include "tools/cli/display_text.h"
 
 /* This long after the first counter of an interval, the others have arrived. */
 #define SETTLE_MS 100

@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 #include "tools/ringpipe/counter_board.h"
-#include "tools/ringpipe/rows.h"
-#include "tools/ringpipe/target.h"
+#include "tools/cli/rows.h"
+#include "tools/client/target.h"
 
 /*
  * The table on standard output. On a terminal it is redrawn in place; elsewhere it is printed

@@ -12,8 +12,8 @@
 #include <time.h>
 
 #include "tools/ringpipe/counter_views.h"
-#include "tools/ringpipe/json.h"
-#include "tools/ringpipe/display_text.h"
+#include "tools/cli/json.h"
+#include "tools/cli/display_text.h"
 
 #define NS_PER_S 1000000000ll
 

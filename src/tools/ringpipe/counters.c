@@ -14,12 +14,12 @@
 
 #include "base/text.h"
 #include "tools/ringpipe/counter_views.h"
-#include "tools/ringpipe/exchange.h"
-#include "tools/ringpipe/output.h"
-#include "tools/ringpipe/providers.h"
-#include "tools/ringpipe/recording.h"
-#include "tools/ringpipe/signals.h"
-#include "tools/ringpipe/tool.h"
+#include "tools/client/exchange.h"
+#include "tools/trace/output.h"
+#include "tools/client/providers.h"
+#include "tools/client/recording.h"
+#include "tools/cli/signals.h"
+#include "tools/cli/tool.h"
 
 #define BUFFER_MB 16
 #define METRICS_KEYWORDS 0x2			/* TimeSeriesValues */

@@ -18,13 +18,13 @@
 
 #include "base/text.h"
 #include "ipc/command_ids.h"
-#include "tools/ringpipe/exchange.h"
-#include "tools/ringpipe/output.h"
-#include "tools/ringpipe/proc.h"
-#include "tools/ringpipe/rows.h"
-#include "tools/ringpipe/target.h"
-#include "tools/ringpipe/display_text.h"
-#include "tools/ringpipe/tool.h"
+#include "tools/client/exchange.h"
+#include "tools/trace/output.h"
+#include "tools/client/proc.h"
+#include "tools/cli/rows.h"
+#include "tools/client/target.h"
+#include "tools/cli/display_text.h"
+#include "tools/cli/tool.h"
 
 #define FRAME_BYTES 48u
 #define STATE_RUNS 1u

@@ -15,13 +15,13 @@
 #include "base/text.h"
 #include "ipc/command_ids.h"
 #include "ipc/provider_list.h"
-#include "tools/ringpipe/display_text.h"
-#include "tools/ringpipe/exchange.h"
+#include "tools/cli/display_text.h"
+#include "tools/client/exchange.h"
 #include "tools/ringpipe/flight_window.h"
-#include "tools/ringpipe/output.h"
-#include "tools/ringpipe/recording.h"
-#include "tools/ringpipe/signals.h"
-#include "tools/ringpipe/tool.h"
+#include "tools/trace/output.h"
+#include "tools/client/recording.h"
+#include "tools/cli/signals.h"
+#include "tools/cli/tool.h"
 
 /* Stopping waits for a snapshot that is being sent to a slow reader. */
 #define REPLY_TIMEOUT_MS 30000

@@ -17,12 +17,12 @@
 
 #include "base/text.h"
 #include "ipc/command_ids.h"
-#include "tools/ringpipe/exchange.h"
-#include "tools/ringpipe/output.h"
-#include "tools/ringpipe/signals.h"
-#include "tools/ringpipe/summary.h"
-#include "tools/ringpipe/display_text.h"
-#include "tools/ringpipe/tool.h"
+#include "tools/client/exchange.h"
+#include "tools/trace/output.h"
+#include "tools/cli/signals.h"
+#include "tools/trace/summary.h"
+#include "tools/cli/display_text.h"
+#include "tools/cli/tool.h"
 
 /* After so long without a byte, the command gives up. */
 #define SILENCE_MS 20000

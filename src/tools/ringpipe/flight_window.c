@@ -12,11 +12,11 @@
 #include <ringpipe/reader.h>
 
 #include "ipc/command_ids.h"
-#include "tools/ringpipe/display_text.h"
-#include "tools/ringpipe/exchange.h"
-#include "tools/ringpipe/signals.h"
-#include "tools/ringpipe/summary.h"
-#include "tools/ringpipe/tool.h"
+#include "tools/cli/display_text.h"
+#include "tools/client/exchange.h"
+#include "tools/cli/signals.h"
+#include "tools/trace/summary.h"
+#include "tools/cli/tool.h"
 
 #define SILENCE_MS 20000	/* after so long without a byte, the command gives up */
 #define FIRST_LOOK_MS 500

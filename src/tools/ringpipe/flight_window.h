@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tools/ringpipe/target.h"
+#include "tools/client/target.h"
 
 /* Take a snapshot, and compute for how long it is complete. Return: 0; -errno, reported. */
 int rp_flight_get_window(const struct rp_target *target, uint64_t session, uint64_t *ret_ms);

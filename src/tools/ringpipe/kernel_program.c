@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "tools/ringpipe/kernel_program.h"
-#include "tools/ringpipe/tool.h"
+#include "tools/cli/tool.h"
 
 #define HELPER "ringpipe-kernel"
 #define STATUS_FD 3

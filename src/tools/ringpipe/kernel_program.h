@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "tools/ringpipe/output.h"
+#include "tools/trace/output.h"
 
 /*
  * Send the output through the program, until rp_output_close(). `groups` are the bits of

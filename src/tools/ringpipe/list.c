@@ -13,12 +13,12 @@
 #include <string.h>
 
 #include "ipc/command_ids.h"
-#include "tools/ringpipe/events.h"
-#include "tools/ringpipe/exchange.h"
-#include "tools/ringpipe/json.h"
-#include "tools/ringpipe/rows.h"
-#include "tools/ringpipe/target.h"
-#include "tools/ringpipe/tool.h"
+#include "tools/client/events.h"
+#include "tools/client/exchange.h"
+#include "tools/cli/json.h"
+#include "tools/cli/rows.h"
+#include "tools/client/target.h"
+#include "tools/cli/tool.h"
 
 #define REPLY_TIMEOUT_MS 5000
 

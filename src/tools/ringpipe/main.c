@@ -8,11 +8,11 @@
 
 #include <ringpipe/types.h>
 
-#include "tools/ringpipe/bpf_options.h"
+#include "tools/cli/bpf_options.h"
 #include "tools/ringpipe/complete.h"
-#include "tools/ringpipe/record_options.h"
-#include "tools/ringpipe/symbolize_options.h"
-#include "tools/ringpipe/tool.h"
+#include "tools/cli/record_options.h"
+#include "tools/cli/symbolize_options.h"
+#include "tools/cli/tool.h"
 
 /* The headings of the help, in the order of the commands. */
 static const char look[] = "Look into a process", record[] = "Record a trace and read it",

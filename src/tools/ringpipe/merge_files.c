@@ -11,16 +11,16 @@
 
 #include "base/text.h"
 #include "nettrace/format.h"
-#include "tools/ringpipe/display_text.h"
-#include "tools/ringpipe/input.h"
-#include "tools/ringpipe/progress.h"
-#include "tools/ringpipe/signals.h"
-#include "tools/ringpipe/target.h"
-#include "tools/ringpipe/tool.h"
-#include "tools/ringpipe/trace_convert.h"
-#include "tools/ringpipe/trace_merge.h"
-#include "tools/ringpipe/trace_output.h"
-#include "tools/ringpipe/trace_scan.h"
+#include "tools/cli/display_text.h"
+#include "tools/trace/input.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/signals.h"
+#include "tools/client/target.h"
+#include "tools/cli/tool.h"
+#include "tools/trace/trace_convert.h"
+#include "tools/trace/trace_merge.h"
+#include "tools/trace/trace_output.h"
+#include "tools/trace/trace_scan.h"
 
 /*
  * Ids of processes and threads of each further machine are so much higher. TraceEvent keeps ids in

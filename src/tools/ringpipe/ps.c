@@ -10,12 +10,12 @@
 #include <string.h>
 
 #include "ipc/command_ids.h"
-#include "tools/ringpipe/exchange.h"
-#include "tools/ringpipe/json.h"
-#include "tools/ringpipe/rows.h"
-#include "tools/ringpipe/signals.h"
-#include "tools/ringpipe/target.h"
-#include "tools/ringpipe/tool.h"
+#include "tools/client/exchange.h"
+#include "tools/cli/json.h"
+#include "tools/cli/rows.h"
+#include "tools/cli/signals.h"
+#include "tools/client/target.h"
+#include "tools/cli/tool.h"
 
 #define DEADLINE_MS 500
 

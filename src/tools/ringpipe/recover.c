@@ -12,11 +12,11 @@
 #include "base/text.h"
 #include "recover/files.h"
 #include "recover/recovery.h"
-#include "tools/ringpipe/json.h"
-#include "tools/ringpipe/output.h"
-#include "tools/ringpipe/rows.h"
-#include "tools/ringpipe/display_text.h"
-#include "tools/ringpipe/tool.h"
+#include "tools/cli/json.h"
+#include "tools/trace/output.h"
+#include "tools/cli/rows.h"
+#include "tools/cli/display_text.h"
+#include "tools/cli/tool.h"
 
 static int open_directory(int at, const char *path)
 {

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/ringpipe/input.h"
+#include "tools/trace/input.h"
 #include "tools/ringpipe/report.h"
-#include "tools/ringpipe/summary.h"
-#include "tools/ringpipe/display_text.h"
-#include "tools/ringpipe/tool.h"
+#include "tools/trace/summary.h"
+#include "tools/cli/display_text.h"
+#include "tools/cli/tool.h"
 
 static int report_summary(struct rp_reader *reader, const char *path,
 			  const struct rp_tool_options *options)

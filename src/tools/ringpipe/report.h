@@ -7,7 +7,7 @@
 
 #include <ringpipe/reader.h>
 
-#include "tools/ringpipe/tool.h"
+#include "tools/cli/tool.h"
 
 /*
  * Print each event on standard output. `path` names the trace in messages. `file`, or NULL, is read

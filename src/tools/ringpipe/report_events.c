@@ -4,7 +4,7 @@
  * has a header, and the fields of an event in one column as JSON. A trace has millions of events,
  * so this file writes them directly, without struct rp_rows.
  */
-#include "tools/ringpipe/input.h"
+#include "tools/trace/input.h"
 #include "tools/ringpipe/report.h"
 
 #include <errno.h>
@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/ringpipe/address_ranges.h"
-#include "tools/ringpipe/events.h"
-#include "tools/ringpipe/json.h"
-#include "tools/ringpipe/rows.h"
-#include "tools/ringpipe/summary.h"
-#include "tools/ringpipe/display_text.h"
+#include "tools/trace/address_ranges.h"
+#include "tools/trace/event_names.h"
+#include "tools/cli/json.h"
+#include "tools/cli/rows.h"
+#include "tools/trace/summary.h"
+#include "tools/cli/display_text.h"
 
 struct event_printer {
 	enum rp_format format;

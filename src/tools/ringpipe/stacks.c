@@ -15,13 +15,13 @@
 #include <ringpipe/reader.h>
 
 #include "base/array.h"
-#include "tools/ringpipe/address_ranges.h"
-#include "tools/ringpipe/json.h"
-#include "tools/ringpipe/proc.h"
-#include "tools/ringpipe/recording.h"
-#include "tools/ringpipe/rows.h"
-#include "tools/ringpipe/display_text.h"
-#include "tools/ringpipe/tool.h"
+#include "tools/trace/address_ranges.h"
+#include "tools/cli/json.h"
+#include "tools/client/proc.h"
+#include "tools/client/recording.h"
+#include "tools/cli/rows.h"
+#include "tools/cli/display_text.h"
+#include "tools/cli/tool.h"
 
 #define SAMPLER "Microsoft-DotNETCore-SampleProfiler"
 #define DURATION_MS 500u

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/cli/signals.h"
+
+static void fill_set(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGHUP);
+	sigaddset(set, SIGCHLD);
+}
+
+int rp_signals_open(void)
+{
+	sigset_t set;
+	int fd;
+
+	fill_set(&set);
+	if (sigprocmask(SIG_BLOCK, &set, NULL))
+		return -errno;
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
+void rp_signals_close(int fd)
+{
+	struct signalfd_siginfo info;
+	sigset_t set;
+
+	while (read(fd, &info, sizeof(info)) == sizeof(info))
+		;
+	close(fd);
+	fill_set(&set);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+int64_t rp_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* The providers of a process, and the check of those that a command names. */
+#ifndef RP_TOOL_PROVIDERS_H
+#define RP_TOOL_PROVIDERS_H
+
+#include <stddef.h>
+
+#include "tools/client/target.h"
+
+struct rp_provider_names {
+	char **rows;			/* sorted, without repeats */
+	size_t count;
+};
+
+/*
+ * Ask a process for its providers. `what` begins the error line on a failure; NULL: no line.
+ * Return: 0; -EOPNOTSUPP, without a line: a .NET runtime, which does not report them; the result of
+ * rp_exchange_run(); -EPROTO; -ENOMEM.
+ */
+int rp_provider_names_get(const struct rp_target *target, const char *what,
+			  struct rp_provider_names *ret_names);
+void rp_provider_names_fini(struct rp_provider_names *names);
+
+/* Print the error line for a provider that the process lacks; `existing`: those that it has. */
+void rp_providers_explain(pid_t pid, const char *missing, const char *existing);
+
+/*
+ * Check that the process has each of the providers; `name_at(i, data)` returns the name of one. A
+ * process that does not report its providers passes the check. Return: 0; -ENOENT, after an error
+ * line with the providers that exist.
+ */
+int rp_providers_check(const struct rp_target *target, const char *(*name_at)(size_t i, void *data),
+		       size_t count, void *data);
+
+#endif

@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each process of the tree has its own recorder, a child of `ringpipe` that writes an unnamed file.
+ * tree_merge.c merges the files.
+ */
+#include "tools/client/tree_parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/time_namespace.h"
+#include "nettrace/format.h"
+#include "tools/client/proc.h"
+#include "tools/client/providers.h"
+#include "tools/cli/signals.h"
+
+#define SCAN_MS 50
+#define SCAN_ALL_MS 500
+#define SCAN_ALL_MAX_MS 5000
+#define SCAN_SHARE 100			/* the scans of all processes use at most 1 % of a CPU */
+#define RESERVED_FILES 48u
+#define EXECS_MAX 100u			/* parts of one process */
+#define TRIES_MAX 100u			/* the socket exists before the process listens */
+#define OTHER_FDS 3			/* that a turn waits for, next to the members' */
+#define RP_TREE_NO_END '?'			/* the recorder did not report how it ended */
+
+/* The process without which there is nothing to record; a recording of the machine has none. */
+static bool is_root(const struct rp_tree *tree, const struct rp_tree_member *member)
+{
+	return !tree->plan->machine && member == tree->members[0];
+}
+
+static bool is_known(const struct rp_tree *tree, pid_t pid)
+{
+	for (size_t i = 0; i < tree->count; i++) {
+		const struct rp_tree_member *member = tree->members[i];
+
+		if ((member->pid == pid && !member->gone) ||
+		    (member->recorder == pid && member->status_fd >= 0))
+			return true;
+	}
+	return false;
+}
+
+static struct rp_tree_member *add_member(struct rp_tree *tree, const struct rp_proc *process)
+{
+	struct rp_tree_member *member = calloc(1, sizeof(*member));
+	struct rp_tree_member **grown = realloc(tree->members, (tree->count + 1) * sizeof(*grown));
+
+	if (grown)
+		tree->members = grown;
+	if (!member || !grown) {
+		free(member);
+		tree->error = -ENOMEM;
+		return NULL;
+	}
+	*member = (struct rp_tree_member){
+		.pid = process->pid, .inner_pid = process->inner_pid,
+		.start_time = process->start_time,
+		.clock_offset_ns = rp_time_namespace_offset(process->pid) - tree->clock_offset_ns,
+		.status_fd = -1, .spool_fd = -1, .end = RP_TREE_NO_END, .is_new = tree->is_running,
+	};
+	(void)rp_proc_parent(member->pid, &member->parent);
+	rp_container_read(member->pid, member->inner_pid, member->container);
+	tree->members[tree->count++] = member;
+	return member;
+}
+
+/* Whether the process is below the root, and the filter does not exclude it. */
+static bool is_wanted(const struct rp_tree *tree, pid_t pid)
+{
+	const pid_t root = tree->plan->root;
+
+	if (rp_proc_matches(pid, &tree->plan->filter) != 1)
+		return false;
+	while (root && pid != root)
+		if (rp_proc_parent(pid, &pid) < 0 || pid == 0)
+			return false;
+	return true;
+}
+
+static int on_child(pid_t pid, void *data)
+{
+	struct rp_tree *tree = data;
+	struct rp_proc process;
+
+	if (!is_known(tree, pid) && is_wanted(tree, pid) && rp_proc_read(pid, &process) == 0)
+		(void)add_member(tree, &process);
+	return 0;
+}
+
+static bool has_pid(const struct rp_tree_member *member)
+{
+	struct rp_proc process;
+
+	return rp_proc_read(member->pid, &process) == 0 &&
+	       process.start_time == member->start_time;
+}
+
+bool rp_tree_is_gone(const struct rp_tree_member *member)
+{
+	char path[64], program[8];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", member->pid);
+	return !has_pid(member) ||
+	       (readlink(path, program, sizeof(program)) < 0 && errno == ENOENT);
+}
+
+/*
+ * Ask whether ringpipe or a .NET runtime serves the process's diagnostics socket. Return: 0:
+ * ringpipe; -EOPNOTSUPP: a .NET runtime; -ETIMEDOUT: the process does not answer, for example
+ * because it is stopped; otherwise as rp_provider_names_get().
+ */
+static int ask_kind(const struct rp_target *target)
+{
+	struct rp_provider_names names;
+	int ret = rp_provider_names_get(target, NULL, &names);
+
+	if (ret == 0)
+		rp_provider_names_fini(&names);
+	return ret;
+}
+
+/* Runtimes of .NET write version 4 only; the merged trace has version 6 nevertheless. */
+static void adapt_to_dotnet(struct rp_recording_plan *plan)
+{
+	plan->format = 0;
+	if (!plan->dotnet_provider_count)
+		return;
+	plan->providers = plan->dotnet_providers;
+	plan->provider_count = plan->dotnet_provider_count;
+}
+
+/*
+ * Runs in the recorder's process. Ctrl-C on a terminal is for the parent alone, which counts them.
+ */
+static void record(const struct rp_tree *tree, const struct rp_tree_member *member, int status_fd)
+{
+	struct rp_recording_plan plan = *tree->plan;
+	struct rp_recording_result result = { .end = RP_RECORDING_FAILED };
+	struct rp_output output;
+	char path[32], end;
+	int nowhere, kind = 0;
+
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	plan.target = &member->target;
+	if (plan.format == RP_NETTRACE_V6)
+		kind = ask_kind(&member->target);
+	if (kind == -EOPNOTSUPP)
+		adapt_to_dotnet(&plan);
+	plan.child = NULL;
+	plan.report_missing &= is_root(tree, member);
+	plan.signal_fd = 0;
+	plan.live = false;
+	plan.duration_ms = 0;
+	plan.begun_fd = status_fd;
+	/* There may be many recorders; the parent reports their results at the end. */
+	nowhere = is_root(tree, member) ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
+	if (nowhere >= 0)
+		dup2(nowhere, STDERR_FILENO);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", member->spool_fd);
+	if (kind != -ETIMEDOUT && rp_output_open(&output, path, true) == 0) {
+		rp_recording_run(&plan, &output, &result);
+		if (rp_output_close(&output))
+			result.end = RP_RECORDING_OUTPUT_FAILED;
+	}
+	end = (char)('0' + result.end);
+	_exit(write(status_fd, &end, 1) != 1);
+}
+
+/* Each process needs two open files, and soft limits are often 1,024. */
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+/* Whether there are files for one more process, besides those to read /proc. */
+static bool has_free_files(const struct rp_tree *tree)
+{
+	size_t used = RESERVED_FILES;
+	struct rlimit limit;
+
+	for (size_t i = 0; i < tree->count; i++)
+		used += (tree->members[i]->spool_fd >= 0) + (tree->members[i]->status_fd >= 0);
+	return getrlimit(RLIMIT_NOFILE, &limit) != 0 || used + 2 <= limit.rlim_cur;
+}
+
+static int start_recorder(struct rp_tree *tree, struct rp_tree_member *member)
+{
+	int status[2];
+
+	if (!has_free_files(tree))
+		return -EMFILE;
+	member->spool_fd = rp_output_open_spool(tree->output, rp_target_directory());
+	if (member->spool_fd < 0)
+		return member->spool_fd;
+	if (pipe2(status, O_CLOEXEC | O_NONBLOCK))
+		return -errno;
+	fflush(NULL);
+	member->recorder = fork();
+	if (member->recorder == 0)
+		record(tree, member, status[1]);
+	close(status[1]);
+	if (member->recorder < 0) {
+		close(status[0]);
+		return -errno;
+	}
+	member->status_fd = status[0];
+	return 0;
+}
+
+static void look_at(struct rp_tree *tree, struct rp_tree_member *member)
+{
+	int ret = rp_target_look(member->pid, &member->target);
+
+	if (ret == 1) {
+		member->has_target = true;
+		ret = start_recorder(tree, member);
+		if (ret)
+			rp_tool_error("cannot record process %d: %s", member->pid, strerror(-ret));
+	}
+	tree->failed |= ret < 0 && is_root(tree, member);
+}
+
+static uint64_t thread_cpu_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* How long to wait after a scan that took so long: a machine may have thousands of processes. */
+static int64_t rest_after(uint64_t took_ms)
+{
+	const uint64_t rest_ms = took_ms * SCAN_SHARE;
+
+	return rest_ms < SCAN_ALL_MS ? SCAN_ALL_MS :
+	       rest_ms > SCAN_ALL_MAX_MS ? SCAN_ALL_MAX_MS : (int64_t)rest_ms;
+}
+
+/* Finds all processes with a socket, but not too often: the list takes a look at each process. */
+static void find_all(struct rp_tree *tree)
+{
+	const uint64_t began_ns = thread_cpu_ns();
+	struct rp_target_list list;
+
+	if (tree->stops || rp_now_ms() < tree->next_scan_ms || rp_target_list_scan(&list) < 0)
+		return;
+	for (size_t i = 0; i < list.count; i++)
+		(void)on_child(list.rows[i].pid, tree);
+	rp_target_list_fini(&list);
+	tree->next_scan_ms = rp_now_ms() + rest_after((thread_cpu_ns() - began_ns) / 1000000);
+}
+
+/* Takes processes whose sockets have just appeared. Those of other folders wait for find_all(). */
+static void find_new(struct rp_tree *tree)
+{
+	char bytes[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+	ssize_t size;
+
+	while ((size = read(tree->sockets_fd, bytes, sizeof(bytes))) > 0) {
+		for (const char *at = bytes; at < bytes + size;) {
+			const struct inotify_event *event = (const void *)at;
+			pid_t pid = event->len ? rp_target_socket_pid(event->name) : 0;
+
+			if (pid && !tree->stops)
+				(void)on_child(pid, tree);
+			at += sizeof(*event) + event->len;
+		}
+	}
+}
+
+static int watch_sockets(void)
+{
+	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+	if (fd >= 0 && inotify_add_watch(fd, rp_target_directory(), IN_CREATE | IN_MOVED_TO) < 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/*
+ * Finds descendants by the kernel's lists of children. Orphans become children of this process, so
+ * its own list is read last.
+ */
+static void scan(struct rp_tree *tree)
+{
+	if (tree->plan->machine)
+		find_all(tree);
+	for (size_t i = 0; i < tree->count; i++) {
+		struct rp_tree_member *member = tree->members[i];
+
+		if (member->gone && !member->is_reaped)
+			member->is_reaped = !has_pid(member);
+		if (member->is_reaped)
+			continue;
+		member->gone |= rp_tree_is_gone(member);
+		if (!tree->plan->machine)
+			(void)rp_proc_children(member->pid, on_child, tree);
+		if (!member->gone && !member->has_target && !tree->stops)
+			look_at(tree, member);
+	}
+	if (tree->plan->child)
+		(void)rp_proc_children(getpid(), on_child, tree);
+}
+
+/* After an exec, the new program is recorded as another part. */
+static void expect_next_program(struct rp_tree *tree, struct rp_tree_member *member)
+{
+	const struct rp_proc process = { .pid = member->pid, .start_time = member->start_time };
+	struct rp_tree_member *next;
+
+	if (member->end != '0' + RP_RECORDING_PEER_ENDED || member->execs >= EXECS_MAX ||
+	    rp_tree_is_gone(member))
+		return;
+	member->gone = true;
+	next = add_member(tree, &process);
+	if (!next)
+		return;
+	next->execs = member->execs + 1;
+	next->is_new = false;
+	member->replaced = true;
+}
+
+static void try_again(const struct rp_tree *tree, struct rp_tree_member *member)
+{
+	if (member->end != '0' + RP_RECORDING_FAILED || is_root(tree, member) || member->is_part ||
+	    ++member->tries >= TRIES_MAX || tree->stops || rp_tree_is_gone(member))
+		return;
+	close(member->spool_fd);
+	member->spool_fd = -1;
+	rp_target_fini(&member->target);
+	member->has_target = false;
+	member->end = RP_TREE_NO_END;
+}
+
+static void hear(struct rp_tree *tree, struct rp_tree_member *member)
+{
+	char word;
+	ssize_t got;
+
+	while ((got = read(member->status_fd, &word, 1)) == 1) {
+		if (word != 'b') {
+			member->end = word;
+			continue;
+		}
+		member->begun = true;
+		rp_tree_merge_add(tree, member);
+	}
+	if (got < 0)
+		return;
+	close(member->status_fd);
+	member->status_fd = -1;
+	(void)waitpid(member->recorder, NULL, 0);
+	tree->failed |= is_root(tree, member) && !member->begun;
+	if (tree->plan->child && !tree->plan->child->resumed && member == tree->members[0])
+		rp_child_resume(tree->plan->child, tree->plan->target);
+	expect_next_program(tree, member);
+	try_again(tree, member);
+}
+
+static void stop(struct rp_tree *tree)
+{
+	tree->stops++;
+	for (size_t i = 0; i < tree->count; i++) {
+		if (tree->members[i]->status_fd >= 0)
+			kill(tree->members[i]->recorder, SIGINT);
+	}
+}
+
+static unsigned int count_signals(struct rp_tree *tree)
+{
+	struct signalfd_siginfo info;
+	unsigned int count = 0;
+
+	if (tree->plan->child)
+		return rp_child_signals(tree->plan->child);
+	while (read(tree->signal_fd, &info, sizeof(info)) == sizeof(info))
+		count += info.ssi_signo != SIGCHLD;
+	return count;
+}
+
+static bool is_over(const struct rp_tree *tree)
+{
+	bool alive = false;
+
+	for (size_t i = 0; i < tree->count; i++) {
+		if (tree->members[i]->status_fd >= 0)
+			return false;
+		alive |= !tree->members[i]->gone;
+	}
+	return (!alive && !tree->plan->machine) || tree->stops || tree->failed;
+}
+
+static void turn(struct rp_tree *tree)
+{
+	struct rp_child *child = tree->plan->child;
+	struct pollfd *waits = calloc(tree->count + OTHER_FDS, sizeof(*waits));
+	const size_t count = tree->count;
+	nfds_t used = OTHER_FDS, at = OTHER_FDS;
+
+	if (!waits) {
+		tree->error = -ENOMEM;
+		return;
+	}
+	waits[0] = (struct pollfd){ .fd = tree->signal_fd, .events = POLLIN };
+	waits[1] = (struct pollfd){ .fd = child ? child->port.fd : -1, .events = POLLIN };
+	waits[2] = (struct pollfd){ .fd = tree->sockets_fd, .events = POLLIN };
+	/* poll(2) refuses more entries than the limit of open files, also if they have none. */
+	for (size_t i = 0; i < count; i++) {
+		if (tree->members[i]->status_fd >= 0)
+			waits[used++] = (struct pollfd){ .fd = tree->members[i]->status_fd,
+							 .events = POLLIN };
+	}
+	if (poll(waits, used, SCAN_MS) > 0) {
+		for (size_t i = 0; i < count; i++) {
+			struct rp_tree_member *member = tree->members[i];
+
+			if (member->status_fd >= 0 && waits[at++].revents)
+				hear(tree, member);
+		}
+		if (waits[2].revents)
+			find_new(tree);
+		if (waits[1].revents)
+			rp_tool_port_accept(&child->port);
+		for (unsigned int n = waits[0].revents ? count_signals(tree) : 0; n; n--)
+			stop(tree);
+	}
+	free(waits);
+	if (child && !child->resumed && tree->members[0]->begun)
+		rp_child_resume(child, tree->plan->target);
+	if (!tree->stops && tree->plan->duration_ms &&
+	    rp_now_ms() - tree->start_ms >= (int64_t)tree->plan->duration_ms)
+		stop(tree);
+	scan(tree);
+	rp_tree_merge_pass(tree);
+	if (tree->error && !tree->stops)
+		stop(tree);
+}
+
+static void fini(struct rp_tree *tree)
+{
+	for (size_t i = 0; i < tree->count; i++) {
+		struct rp_tree_member *member = tree->members[i];
+
+		if (member->spool_fd >= 0)
+			close(member->spool_fd);
+		if (member->status_fd >= 0)
+			close(member->status_fd);
+		if (member->has_target)
+			rp_target_fini(&member->target);
+		free(member);
+	}
+	free(tree->members);
+	rp_trace_merge_destroy(tree->merge);
+	if (tree->sockets_fd >= 0)
+		close(tree->sockets_fd);
+	if (!tree->plan->child && tree->signal_fd >= 0)
+		rp_signals_close(tree->signal_fd);
+}
+
+void rp_tree_run(const struct rp_recording_plan *plan, struct rp_output *output,
+		 struct rp_recording_result *ret_result)
+{
+	struct rp_tree tree = {
+		.plan = plan, .output = output, .start_ms = rp_now_ms(), .sockets_fd = -1,
+		.clock_offset_ns = rp_time_namespace_offset(getpid()),
+	};
+	struct rp_proc process;
+
+	*ret_result = (struct rp_recording_result){ .end = RP_RECORDING_FAILED };
+	tree.signal_fd = plan->child ? plan->child->signal_fd : rp_signals_open();
+	if (tree.signal_fd < 0) {
+		rp_tool_error("cannot receive signals: %s", strerror(-tree.signal_fd));
+		return;
+	}
+	raise_file_limit();
+	tree.error = rp_tree_merge_start(&tree);
+	if (plan->machine)
+		tree.sockets_fd = watch_sockets();
+	if (plan->machine || (rp_proc_read(plan->target->pid, &process) == 0 &&
+			      add_member(&tree, &process)))
+		scan(&tree);
+	else
+		tree.failed = true;
+	tree.is_running = true;
+	while (!is_over(&tree))
+		turn(&tree);
+	if (!tree.failed && (tree.count > 0 || plan->machine))
+		rp_tree_merge_finish(&tree, ret_result);
+	fini(&tree);
+}

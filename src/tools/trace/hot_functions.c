@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/trace/hot_functions.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cursor.h"
+#include "tools/cli/display_text.h"
+#include "tools/cli/json.h"
+#include "tools/cli/rows.h"
+#include "tools/trace/system_event.h"
+
+#define CPU_SAMPLE 1u			/* id in Universal.Events */
+
+#define KERNEL_START 0xffff800000000000ull
+
+/* The maximum number of processes, and of functions of each, in text. JSON contains all. */
+#define PROCESSES_SHOWN 10u
+#define FUNCTIONS_SHOWN 3u
+
+/* Hits are merged when this many new ones were added since the last merge. */
+#define MERGE_HITS 65536u
+
+static int compare_numbers(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int compare_hits(const void *left, const void *right)
+{
+	const struct rp_hot_hit *a = left, *b = right;
+	int order = compare_numbers(a->process, b->process);
+
+	return order ? order : compare_numbers(a->address, b->address);
+}
+
+static int compare_symbols(const void *left, const void *right)
+{
+	const struct rp_hot_symbol *a = left, *b = right;
+	int order = compare_numbers(a->process, b->process);
+
+	return order ? order : compare_numbers(a->start, b->start);
+}
+
+static void merge_hits(struct rp_hot_functions *hot)
+{
+	size_t kept = 0;
+
+	if (hot->hit_count)
+		qsort(hot->hits, hot->hit_count, sizeof(*hot->hits), compare_hits);
+	for (size_t i = 0; i < hot->hit_count; i++) {
+		if (kept && compare_hits(&hot->hits[kept - 1], &hot->hits[i]) == 0)
+			hot->hits[kept - 1].samples += hot->hits[i].samples;
+		else
+			hot->hits[kept++] = hot->hits[i];
+	}
+	hot->hit_count = hot->merged = kept;
+}
+
+static struct rp_hot_process *find_process(struct rp_hot_functions *hot, uint64_t process)
+{
+	struct rp_hot_process *grown;
+
+	for (size_t i = hot->process_count; i > 0; i--) {
+		if (hot->processes[i - 1].process == process)
+			return &hot->processes[i - 1];
+	}
+	grown = rp_array_reserve(hot->processes, hot->process_count, &hot->process_capacity, 1,
+				 sizeof(*grown));
+	if (!grown)
+		return NULL;
+	hot->processes = grown;
+	grown[hot->process_count] = (struct rp_hot_process){ .process = process };
+	return &grown[hot->process_count++];
+}
+
+/* Return: the stack's innermost function of the program, or else of the kernel. */
+static uint64_t choose_address(const struct rp_reader_event *event)
+{
+	const uint8_t *frames = event->frames;
+	uint64_t address, first = 0;
+
+	for (uint32_t i = 0; i < event->frame_count; i++) {
+		memcpy(&address, frames + i * sizeof(address), sizeof(address));
+		if (address < KERNEL_START)
+			return address;
+		if (i == 0)
+			first = address;
+	}
+	return first;
+}
+
+static int take_sample(struct rp_hot_functions *hot, const struct rp_reader_event *event)
+{
+	struct rp_hot_process *process = find_process(hot, event->process);
+	struct rp_hot_hit *grown;
+
+	if (hot->hit_count - hot->merged >= MERGE_HITS)
+		merge_hits(hot);
+	grown = rp_array_reserve(hot->hits, hot->hit_count, &hot->hit_capacity, 1,
+				 sizeof(*grown));
+	if (!process || !grown)
+		return -ENOMEM;
+	hot->hits = grown;
+	grown[hot->hit_count++] = (struct rp_hot_hit){
+		.process = event->process, .address = choose_address(event), .samples = 1,
+	};
+	process->samples++;
+	hot->samples++;
+	return 0;
+}
+
+/* Take the name of a process. If the process executes another program, it gets a new name. */
+static int take_name(struct rp_hot_functions *hot, const struct rp_reader_event *event)
+{
+	struct rp_cursor cursor = rp_cursor_over(event->payload, event->payload_bytes);
+	struct rp_hot_process *process = find_process(hot, event->process);
+	char *name;
+
+	if (!process)
+		return -ENOMEM;
+	(void)rp_system_take_number(&cursor);
+	name = rp_system_take_text(&cursor);
+	if (!name)
+		return 0;
+	free(process->name);
+	process->name = name;
+	return 0;
+}
+
+static int take_symbol(struct rp_hot_functions *hot, const struct rp_reader_event *event)
+{
+	struct rp_cursor cursor = rp_cursor_over(event->payload, event->payload_bytes);
+	struct rp_hot_symbol *grown, symbol = { .process = event->process };
+
+	(void)rp_system_take_number(&cursor);
+	(void)rp_system_take_number(&cursor);
+	symbol.start = rp_system_take_number(&cursor);
+	symbol.last = rp_system_take_number(&cursor);
+	symbol.name = rp_system_take_text(&cursor);
+	if (!symbol.name)
+		return 0;
+	grown = rp_array_reserve(hot->symbols, hot->symbol_count, &hot->symbol_capacity, 1,
+				 sizeof(*grown));
+	if (!grown) {
+		free(symbol.name);
+		return -ENOMEM;
+	}
+	hot->symbols = grown;
+	grown[hot->symbol_count++] = symbol;
+	return 0;
+}
+
+int rp_hot_functions_take(struct rp_hot_functions *hot, const struct rp_reader_event *event)
+{
+	const struct rp_reader_type *type = event->type;
+
+	if (!event->payload_bytes)
+		return 0;
+	if (strcmp(type->provider, "Universal.Events") == 0)
+		return type->id == CPU_SAMPLE && event->frame_count ? take_sample(hot, event) : 0;
+	if (type->id == RP_SYSTEM_EXISTING_PROCESS || type->id == RP_SYSTEM_PROCESS_CREATE)
+		return take_name(hot, event);
+	return type->id == RP_SYSTEM_FUNCTION ? take_symbol(hot, event) : 0;
+}
+
+static const char *find_name(const struct rp_hot_functions *hot, const struct rp_hot_hit *hit)
+{
+	size_t low = 0, high = hot->symbol_count;
+
+	/* The last symbol that starts at the address or before. */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct rp_hot_symbol *symbol = &hot->symbols[middle];
+
+		if (symbol->process < hit->process ||
+		    (symbol->process == hit->process && symbol->start <= hit->address))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0 || hot->symbols[low - 1].process != hit->process ||
+	    hot->symbols[low - 1].last < hit->address)
+		return NULL;
+	return hot->symbols[low - 1].name;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+	const struct rp_hot_function *a = left, *b = right;
+	int order = compare_numbers(b->process->samples, a->process->samples);
+
+	if (order == 0)
+		order = compare_numbers(a->process->process, b->process->process);
+	return order ? order : compare_numbers(b->samples, a->samples);
+}
+
+static int compare_names(const void *left, const void *right)
+{
+	const struct rp_hot_function *a = left, *b = right;
+	int order = compare_numbers(a->process->process, b->process->process);
+
+	if (order || a->name == b->name)
+		return order;
+	return !a->name ? 1 : !b->name ? -1 : strcmp(a->name, b->name);
+}
+
+/* A function with several addresses becomes one row. Return: the number of rows. */
+static size_t merge_rows(struct rp_hot_function *rows, size_t count)
+{
+	size_t kept = 0;
+
+	qsort(rows, count, sizeof(*rows), compare_names);
+	for (size_t i = 0; i < count; i++) {
+		if (kept && compare_names(&rows[kept - 1], &rows[i]) == 0)
+			rows[kept - 1].samples += rows[i].samples;
+		else
+			rows[kept++] = rows[i];
+	}
+	return kept;
+}
+
+struct rp_hot_function *rp_hot_functions_rows(struct rp_hot_functions *hot, size_t *ret_count)
+{
+	struct rp_hot_function *rows;
+
+	*ret_count = 0;
+	merge_hits(hot);
+	rows = hot->hit_count ? calloc(hot->hit_count, sizeof(*rows)) : NULL;
+	if (!rows)
+		return NULL;
+	if (hot->symbol_count)
+		qsort(hot->symbols, hot->symbol_count, sizeof(*hot->symbols), compare_symbols);
+	for (size_t i = 0; i < hot->hit_count; i++)
+		rows[i] = (struct rp_hot_function){
+			.process = find_process(hot, hot->hits[i].process),
+			.name = find_name(hot, &hot->hits[i]),
+			.samples = hot->hits[i].samples,
+		};
+	*ret_count = merge_rows(rows, hot->hit_count);
+	qsort(rows, *ret_count, sizeof(*rows), compare_rows);
+	return rows;
+}
+
+static void add_row(struct rp_rows *rows, const struct rp_hot_functions *hot,
+		    const struct rp_hot_function *row)
+{
+	const struct rp_hot_process *process = row->process;
+	char count[RP_TEXT_MAX], share[16], name[64];
+
+	snprintf(share, sizeof(share), "%.1f %%", 100. * (double)row->samples /
+						  (double)hot->samples);
+	snprintf(name, sizeof(name), "%s (%llu)", process->name ? process->name : "?",
+		 (unsigned long long)process->process);
+	rp_rows_add(rows, NULL, rp_text_count(row->samples, count));
+	rp_rows_add(rows, NULL, share);
+	rp_rows_add_string(rows, name);
+	rp_rows_add_string(rows, row->name);
+}
+
+int rp_hot_functions_print(struct rp_hot_functions *hot)
+{
+	static const struct rp_column columns[] = {
+		{ .title = "SAMPLES", .is_right = true }, { .title = "SHARE", .is_right = true },
+		{ .title = "PROCESS" }, { .title = "HOTTEST FUNCTIONS" },
+	};
+	unsigned int processes = 0, functions = 0;
+	struct rp_rows rows;
+	size_t count;
+	struct rp_hot_function *found = rp_hot_functions_rows(hot, &count);
+	int status;
+
+	if (!found)
+		return RP_EXIT_OK;
+	rp_rows_init(&rows, RP_FORMAT_TEXT, columns, sizeof(columns) / sizeof(columns[0]));
+	for (size_t i = 0; i < count; i++) {
+		bool is_next = i == 0 || found[i].process != found[i - 1].process;
+
+		processes += is_next;
+		functions = is_next ? 1 : functions + 1;
+		if (processes <= PROCESSES_SHOWN && functions <= FUNCTIONS_SHOWN)
+			add_row(&rows, hot, &found[i]);
+	}
+	putchar('\n');
+	status = rp_rows_print(&rows);
+	rp_rows_fini(&rows);
+	free(found);
+	return status;
+}
+
+struct json_object *rp_hot_functions_to_json(struct rp_hot_functions *hot)
+{
+	size_t count;
+	struct rp_hot_function *found = rp_hot_functions_rows(hot, &count);
+	struct json_object *array = found ? json_object_new_array() : NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct rp_hot_process *process = found[i].process;
+		struct json_object *row = json_object_new_object();
+
+		json_object_object_add(row, "process_id", json_object_new_uint64(process->process));
+		json_object_object_add(row, "process", rp_json_string(process->name));
+		json_object_object_add(row, "function", rp_json_string(found[i].name));
+		json_object_object_add(row, "samples", json_object_new_uint64(found[i].samples));
+		json_object_array_add(array, row);
+	}
+	free(found);
+	return array;
+}
+
+void rp_hot_functions_fini(struct rp_hot_functions *hot)
+{
+	for (size_t i = 0; i < hot->symbol_count; i++)
+		free(hot->symbols[i].name);
+	for (size_t i = 0; i < hot->process_count; i++)
+		free(hot->processes[i].name);
+	free(hot->symbols);
+	free(hot->processes);
+	free(hot->hits);
+	memset(hot, 0, sizeof(*hot));
+}

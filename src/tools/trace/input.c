@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "nettrace/reader_parts.h"
+#include "tools/trace/compression.h"
+#include "tools/trace/input.h"
+#include "tools/cli/tool.h"
+
+/* Wait for bytes or a signal. Return: whether it is a signal. */
+static bool is_stopped(const struct rp_input *input)
+{
+	struct pollfd fds[2] = {
+		{ .fd = input->fd, .events = POLLIN },
+		{ .fd = input->signal_fd, .events = POLLIN },
+	};
+
+	while (poll(fds, 2, -1) < 0 && errno == EINTR)
+		;
+	return fds[1].revents;
+}
+
+static ssize_t read_file(void *data, void *buffer, size_t size)
+{
+	struct rp_input *input = data;
+	ssize_t got;
+
+	do {
+		if (is_stopped(input))
+			return -ECANCELED;
+		got = read(input->fd, buffer, size);
+	} while (got < 0 && (errno == EINTR || errno == EAGAIN));
+	if (got > 0)
+		input->taken += (uint64_t)got;
+	return got < 0 ? -errno : got;
+}
+
+/* Read the first bytes, which show whether the file is compressed. */
+static int take_start(struct rp_input *input)
+{
+	while (input->start_bytes < sizeof(input->start)) {
+		ssize_t got = read_file(input, input->start + input->start_bytes,
+					sizeof(input->start) - input->start_bytes);
+
+		if (got < 0)
+			return (int)got;
+		if (got == 0)
+			break;
+		input->start_bytes += (size_t)got;
+	}
+	input->has_start = true;
+	if (input->start_bytes < sizeof(input->start) || !rp_compression_is_magic(input->start))
+		return 0;
+	if (!rp_compression_is_supported())
+		return -EOPNOTSUPP;
+	input->decompressor = rp_decompressor_create(read_file, input, input->start,
+						     input->start_bytes);
+	return input->decompressor ? 0 : -ENOMEM;
+}
+
+static ssize_t decompress(struct rp_input *input, void *buffer, size_t size)
+{
+	ssize_t got = rp_decompressor_read(input->decompressor, buffer, size);
+
+	if (got == -EBADMSG)
+		rp_tool_error("%s: a damaged frame of zstd: %s", input->path,
+			      rp_decompressor_error(input->decompressor));
+	return got;
+}
+
+ssize_t rp_input_read(void *data, void *buffer, size_t size)
+{
+	struct rp_input *input = data;
+	size_t left;
+	int ret = input->has_start ? 0 : take_start(input);
+
+	if (ret < 0)
+		return ret;
+	if (input->decompressor)
+		return decompress(input, buffer, size);
+	left = input->start_bytes - input->start_given;
+	if (!left)
+		return read_file(input, buffer, size);
+	if (left > size)
+		left = size;
+	memcpy(buffer, input->start + input->start_given, left);
+	input->start_given += left;
+	return (ssize_t)left;
+}
+
+static void explain(const struct rp_input *input, int error, const char *message)
+{
+	if (error == -EOPNOTSUPP)
+		rp_tool_error("%s: compressed by zstd, which this build cannot read; "
+			      "zstd -d restores the trace", input->path);
+	else if (error == -EBADMSG)
+		rp_tool_error("%s: not a nettrace file, or its beginning is damaged", input->path);
+	else if (error == -EPROTONOSUPPORT)
+		rp_tool_error("%s: %s", input->path, message);
+	else if (error == -ECANCELED)
+		rp_tool_error("stopped before %s was read", input->path);
+	else
+		rp_tool_error("%s: %s", input->path, strerror(-error));
+}
+
+int rp_input_open_bytes(struct rp_input *input, const char *path, int signal_fd)
+{
+	const bool is_stdin = !strcmp(path, "-");
+	struct stat status;
+
+	*input = (struct rp_input){
+		.path = is_stdin ? "standard input" : path, .signal_fd = signal_fd,
+		.fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC),
+	};
+	if (input->fd < 0) {
+		int error = -errno;
+
+		explain(input, error, "");
+		return error;
+	}
+	if (!is_stdin && fstat(input->fd, &status) == 0 && S_ISREG(status.st_mode))
+		input->bytes = (uint64_t)status.st_size;
+	return 0;
+}
+
+int rp_input_open(struct rp_input *input, const char *path, int signal_fd,
+		  struct rp_reader **ret_reader)
+{
+	struct rp_byte_source source;
+	char message[256] = "";
+	int ret = rp_input_open_bytes(input, path, signal_fd);
+
+	if (ret)
+		return ret;
+	rp_byte_source_init_read(&source, rp_input_read, input);
+	ret = rp_reader_open_source(&source, ret_reader, message, sizeof(message));
+	if (ret == 0)
+		return 0;
+	explain(input, ret, message);
+	rp_input_close(input);
+	return ret;
+}
+
+void rp_input_close(struct rp_input *input)
+{
+	if (input->fd > STDIN_FILENO)
+		close(input->fd);
+	input->fd = -1;
+	rp_decompressor_destroy(input->decompressor);
+	input->decompressor = NULL;
+}
+
+const char *rp_input_explain(const struct rp_reader *reader, int error, char *buffer,
+			      size_t size)
+{
+	const char *said = rp_reader_error(reader), *offset = strstr(said, " at offset ");
+
+	if (error == 0)
+		return NULL;
+	if (error == -ENODATA)
+		snprintf(buffer, size, "the trace stops before its end%s", offset ? offset : "");
+	else if (error == -EBADMSG)
+		snprintf(buffer, size, "the trace is damaged%s%s", *said ? ": " : "", said);
+	else if (error == -EPROTONOSUPPORT)
+		snprintf(buffer, size, "%s", said);
+	else
+		snprintf(buffer, size, "%s", strerror(-error));
+	return buffer;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "tools/trace/output.h"
+#include "tools/cli/display_text.h"
+#include "tools/cli/tool.h"
+
+char *rp_output_pattern(const char *given, const char *name, const char *suffix)
+{
+	char when[32], safe[64], *pattern = NULL, *clean;
+	time_t now = time(NULL);
+	struct tm parts;
+	size_t i;
+
+	if (given)
+		return strdup(given);
+	clean = rp_text_clean(name, true);
+	if (!clean)
+		return NULL;
+	for (i = 0; clean[i] && i < sizeof(safe) - 1; i++)
+		safe[i] = strchr("/ {}", clean[i]) ? '_' : clean[i];
+	safe[i] = '\0';
+	free(clean);
+	/* A later command would read a name that begins with a dash as an option. */
+	if (safe[0] == '-' || safe[0] == '.')
+		safe[0] = '_';
+	localtime_r(&now, &parts);
+	strftime(when, sizeof(when), "%Y%m%d_%H%M%S", &parts);
+	return asprintf(&pattern, "%s_{pid}_%s.%s", safe, when, suffix) < 0 ? NULL : pattern;
+}
+
+bool rp_output_is_taken(const char *path)
+{
+	struct stat file;
+
+	if (!strcmp(path, "-") || lstat(path, &file))
+		return false;
+	return stat(path, &file) || !(S_ISFIFO(file.st_mode) || S_ISCHR(file.st_mode));
+}
+
+int rp_output_open(struct rp_output *output, const char *path, bool force)
+{
+	const int flags = O_WRONLY | O_CREAT | O_CLOEXEC;
+	bool is_stdout = !strcmp(path, "-");
+	int fd = is_stdout ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) :
+		 open(path, flags | O_EXCL, 0600);
+	int error = errno;
+	struct stat stat;
+
+	output->path = is_stdout ? "standard output" : path;
+	output->filter_fd = output->status_fd = -1;
+	output->copy_fd = 0;
+	output->compress = NULL;
+	output->made = fd >= 0 && !is_stdout;
+	if (fd < 0 && error == EEXIST && (force || !rp_output_is_taken(path))) {
+		fd = open(path, flags, 0600);
+		error = errno;
+	}
+	output->fd = fd;
+	output->regular = fd >= 0 && !is_stdout && !fstat(fd, &stat) && S_ISREG(stat.st_mode);
+	if (fd >= 0)
+		return 0;
+	if (error == EEXIST)
+		rp_tool_error("%s exists already; choose another file by -o, or give --force",
+			      path);
+	else
+		rp_tool_error("cannot write %s: %s", path, strerror(error));
+	return -error;
+}
+
+int rp_output_begin(struct rp_output *output)
+{
+	return output->regular && ftruncate(output->fd, 0) ? -errno : 0;
+}
+
+int rp_output_write(struct rp_output *output, const void *bytes, size_t size)
+{
+	if (output->copy_fd && rp_file_write(output->copy_fd, bytes, size) != 0)
+		rp_output_drop_copy(output);
+	if (output->compress)
+		return output->compress(output->compressor, output->fd, bytes, size);
+	return rp_file_write(output->filter_fd >= 0 ? output->filter_fd : output->fd, bytes, size);
+}
+
+bool rp_output_filter_says(struct rp_output *output, char word)
+{
+	char said = 0;
+	ssize_t n;
+
+	do
+		n = read(output->status_fd, &said, 1);
+	while (n < 0 && errno == EINTR);
+	return n == 1 && said == word;
+}
+
+int rp_output_filter_end(struct rp_output *output)
+{
+	bool done;
+
+	if (output->filter_fd < 0)
+		return 0;
+	close(output->filter_fd);
+	done = rp_output_filter_says(output, 'd');
+	close(output->status_fd);
+	output->filter_fd = output->status_fd = -1;
+	return done ? 0 : -EIO;
+}
+
+int rp_output_close(struct rp_output *output)
+{
+	int filtered = rp_output_filter_end(output);
+	int ret = output->fd >= 0 && close(output->fd) ? -errno : 0;
+
+	output->fd = -1;
+	return ret ? ret : filtered;
+}
+
+void rp_output_discard(struct rp_output *output)
+{
+	rp_output_drop_copy(output);
+	rp_output_close(output);
+	if (output->made)
+		unlink(output->path);
+}
+
+int rp_output_open_spool(const struct rp_output *output, const char *directory)
+{
+	const char *slash = output->regular ? strrchr(output->path, '/') : NULL;
+	char *path = NULL;
+	int fd;
+
+	if (!output->regular)
+		path = strdup(directory);
+	else
+		path = slash ? strndup(output->path, (size_t)(slash - output->path) + 1) :
+		       strdup(".");
+	if (!path)
+		return -ENOMEM;
+	fd = open(path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	free(path);
+	/* Some file systems do not support O_TMPFILE. */
+	if (fd < 0 && asprintf(&path, "%s/ringpipe-XXXXXX", directory) > 0) {
+		fd = mkostemp(path, O_CLOEXEC);
+		if (fd >= 0)
+			unlink(path);
+		free(path);
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+void rp_output_copy(struct rp_output *output, const char *directory)
+{
+	int fd = rp_output_open_spool(output, directory);
+
+	output->copy_fd = fd > 0 ? fd : 0;
+}
+
+void rp_output_drop_copy(struct rp_output *output)
+{
+	if (output->copy_fd)
+		close(output->copy_fd);
+	output->copy_fd = 0;
+}

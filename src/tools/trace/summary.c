@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/trace/dotnet.h"
+#include "tools/trace/event_names.h"
+#include "tools/trace/summary.h"
+#include "tools/cli/display_text.h"
+
+static int compare_kinds(const void *left, const void *right)
+{
+	const struct rp_kind *a = left, *b = right;
+	const struct rp_event_key first = { a->provider, a->name, a->id, a->version };
+	const struct rp_event_key second = { b->provider, b->name, b->id, b->version };
+
+	return rp_event_key_compare(&first, &second);
+}
+
+static int compare_losses(const void *left, const void *right)
+{
+	const struct rp_loss *a = left, *b = right;
+	int order = (a->ring > b->ring) - (a->ring < b->ring);
+
+	return order ? order : strcmp(a->reason, b->reason);
+}
+
+static void free_kind(void *node)
+{
+	struct rp_kind *kind = node;
+
+	free(kind->provider);
+	free(kind->name);
+	free(kind);
+}
+
+static void free_loss(void *node)
+{
+	struct rp_loss *loss = node;
+
+	free(loss->reason);
+	free(loss);
+}
+
+/* Appends to an array whose capacity doubles. Return: 0 or -ENOMEM. */
+static int append(void ***array, size_t *count, void *item)
+{
+	/* The array is full at 0 and at each power of two. */
+	if ((*count & (*count - 1)) == 0) {
+		void **grown = realloc(*array, (*count ? *count * 2 : 1) * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		*array = grown;
+	}
+	(*array)[(*count)++] = item;
+	return 0;
+}
+
+/* Whether the drain thread, rather than the program, writes the provider's events. */
+static bool is_own(const char *provider)
+{
+	return !strcmp(provider, "ringpipe") || !strcmp(provider, "Universal.System") ||
+	       !strcmp(provider, "Microsoft-DotNETCore-EventPipe");
+}
+
+static struct rp_kind *add_kind(struct rp_summary *summary, const struct rp_reader_type *type)
+{
+	struct rp_kind key = {
+		.provider = (char *)type->provider, .name = (char *)type->name,
+		.id = type->id, .version = type->version,
+	};
+	struct rp_kind **found = tfind(&key, &summary->kind_tree, compare_kinds);
+	struct rp_kind *kind;
+
+	if (found)
+		return *found;
+	kind = malloc(sizeof(*kind));
+	if (!kind)
+		return NULL;
+	*kind = (struct rp_kind){
+		.provider = strdup(type->provider), .name = strdup(type->name),
+		.id = type->id, .version = type->version, .level = type->level,
+		.opcode = type->opcode, .keywords = type->keywords,
+		.is_internal = rp_event_is_internal(type->provider, type->name),
+		.is_own = is_own(type->provider),
+		.is_of_machine = strncmp(type->provider, "Universal.", 10) == 0,
+	};
+	if (!kind->provider || !kind->name || !tsearch(kind, &summary->kind_tree, compare_kinds)) {
+		free_kind(kind);
+		return NULL;
+	}
+	/* If append() fails, the tree still owns the kind. */
+	return append((void ***)&summary->kinds, &summary->kind_count, kind) ? NULL : kind;
+}
+
+static int add_loss(struct rp_summary *summary, uint32_t ring, char *reason, uint64_t count)
+{
+	struct rp_loss key = { .ring = ring, .reason = reason };
+	struct rp_loss **found = tfind(&key, &summary->loss_tree, compare_losses);
+	struct rp_loss *loss;
+
+	if (found) {
+		(*found)->count += count;
+		return 0;
+	}
+	loss = malloc(sizeof(*loss));
+	if (!loss)
+		return -ENOMEM;
+	*loss = (struct rp_loss){ .ring = ring, .reason = strdup(reason), .count = count };
+	if (!loss->reason || !tsearch(loss, &summary->loss_tree, compare_losses)) {
+		free_loss(loss);
+		return -ENOMEM;
+	}
+	return append((void ***)&summary->losses, &summary->loss_count, loss);
+}
+
+/* Payload of EventsLost: u32 ring, UTF-16 reason, u64 count. Other payloads are ignored. */
+static int read_loss(struct rp_summary *summary, const struct rp_reader_event *event)
+{
+	const struct rp_reader_field *fields = event->type->fields;
+	const char *payload = event->payload;
+	size_t at = 4, units = 0;
+	uint64_t count;
+	uint32_t ring;
+	char *reason;
+	int ret;
+
+	if (event->type->field_count != 3 || fields[0].type != RP_TYPE_U32 ||
+	    fields[1].type != RP_TYPE_STRING16 || fields[2].type != RP_TYPE_U64)
+		return 0;
+	if (event->payload_bytes < 4 + 2 + 8)
+		return 0;
+	while (payload[at + units * 2] || payload[at + units * 2 + 1]) {
+		units++;
+		if (at + units * 2 + 2 + 8 > event->payload_bytes)
+			return 0;
+	}
+	memcpy(&ring, payload, sizeof(ring));
+	memcpy(&count, payload + at + units * 2 + 2, sizeof(count));
+	reason = rp_text_from_utf16(payload + at, units);
+	if (!reason)
+		return -ENOMEM;
+	ret = add_loss(summary, ring, reason, count);
+	free(reason);
+	return ret;
+}
+
+/* Payload of Snapshot: u64 from, u64 to, on the clock of the trace's start. */
+static void read_window(struct rp_summary *summary, const struct rp_reader_event *event)
+{
+	const struct rp_reader_field *fields = event->type->fields;
+
+	if (event->type->field_count != 2 || fields[0].type != RP_TYPE_U64 ||
+	    fields[1].type != RP_TYPE_U64 || event->payload_bytes != 16)
+		return;
+	memcpy(&summary->window_from, event->payload, 8);
+	memcpy(&summary->window_to, (const char *)event->payload + 8, 8);
+}
+
+/* Payload of CoarseTime: u64 step. */
+static void read_step(struct rp_summary *summary, const struct rp_reader_event *event)
+{
+	if (event->type->field_count == 1 && event->type->fields[0].type == RP_TYPE_U64 &&
+	    event->payload_bytes == 8)
+		memcpy(&summary->step_ns, event->payload, 8);
+}
+
+/* Payload of StacksCut: u64 rules, since the last such event. */
+static void read_stacks_cut(struct rp_summary *summary, const struct rp_reader_event *event)
+{
+	uint64_t count;
+
+	if (event->type->field_count != 1 || event->type->fields[0].type != RP_TYPE_U64 ||
+	    event->payload_bytes != sizeof(count))
+		return;
+	memcpy(&count, event->payload, sizeof(count));
+	summary->rules_missing += count;
+}
+
+/* Payload of EventsSkipped: provider, event, u64 count, since the last one of this event. */
+static void read_skipped(struct rp_summary *summary, const struct rp_reader_event *event)
+{
+	const struct rp_reader_field *fields = event->type->fields;
+	uint64_t count;
+
+	if (event->type->field_count != 3 || fields[2].type != RP_TYPE_U64 ||
+	    event->payload_bytes < sizeof(count))
+		return;
+	memcpy(&count, (const char *)event->payload + event->payload_bytes - sizeof(count),
+	       sizeof(count));
+	summary->skipped += count;
+}
+
+bool rp_summary_get_window(const struct rp_summary *summary, struct rp_summary_window *ret_window)
+{
+	uint64_t start = summary->info.start_ticks;
+
+	if (!summary->window_to || summary->window_from < start ||
+	    summary->window_to < summary->window_from || summary->window_to - start > INT64_MAX / 2)
+		return false;
+	ret_window->from_utc_ns = summary->info.start_utc_ns +
+				  (int64_t)(summary->window_from - start);
+	ret_window->to_utc_ns = summary->info.start_utc_ns + (int64_t)(summary->window_to - start);
+	return true;
+}
+
+static int compare_ids(const void *left, const void *right)
+{
+	return (left > right) - (left < right);
+}
+
+/* The ids are stored as the pointers themselves, which refer to no memory. */
+static int count_thread(struct rp_summary *summary, uint64_t thread)
+{
+	const void *id = (const void *)(uintptr_t)thread;
+
+	if (summary->threads && summary->last_thread == thread)
+		return 0;
+	summary->last_thread = thread;
+	if (tfind(id, &summary->thread_tree, compare_ids))
+		return 0;
+	summary->threads++;
+	return tsearch(id, &summary->thread_tree, compare_ids) ? 0 : -ENOMEM;
+}
+
+static void keep_id(void *node)
+{
+	(void)node;
+}
+
+/* No writer of 32-bit addresses marks stacks that are cut. */
+static bool is_cut(const struct rp_summary *summary, const struct rp_reader_event *event)
+{
+	uint64_t last;
+
+	if (event->frame_count == 0 || summary->info.pointer_bytes != sizeof(last))
+		return false;
+	memcpy(&last, (const char *)event->frames + (event->frame_count - 1) * sizeof(last),
+	       sizeof(last));
+	return last == RP_FRAME_CUT;
+}
+
+static int count_event(struct rp_summary *summary, const struct rp_reader_event *event)
+{
+	struct rp_kind *kind = event->type->user;
+	int ret = rp_processes_follow(&summary->processes, event, &summary->process);
+
+	if (ret)
+		return ret;
+	if (!kind) {
+		/* Set the name once, for the summary and for each printed event. */
+		if (!*event->type->name)
+			event->type->name = rp_dotnet_event_name(event->type);
+		kind = add_kind(summary, event->type);
+		if (!kind)
+			return -ENOMEM;
+		event->type->user = kind;
+	}
+	kind->events++;
+	kind->payload_bytes += event->payload_bytes;
+	ret = kind->is_own ? 0 : count_thread(summary, event->thread);
+	if (ret)
+		return ret;
+	if (kind->is_of_machine) {
+		ret = rp_hot_functions_take(&summary->hot, event);
+		if (ret)
+			return ret;
+	}
+	summary->stacks += event->frame_count > 0;
+	summary->stacks_cut += is_cut(summary, event);
+	ret = rp_guids_add(&summary->activities, &event->activity);
+	if (ret)
+		return ret;
+	if (event->time_ns > summary->last_ns)
+		summary->last_ns = event->time_ns;
+	if (!strcmp(kind->name, "Snapshot") && !strcmp(kind->provider, "ringpipe"))
+		read_window(summary, event);
+	if (!strcmp(kind->name, "CoarseTime") && !strcmp(kind->provider, "ringpipe"))
+		read_step(summary, event);
+	if (!strcmp(kind->name, "StacksCut") && !strcmp(kind->provider, "ringpipe"))
+		read_stacks_cut(summary, event);
+	if (!strcmp(kind->name, "EventsSkipped") && !strcmp(kind->provider, "ringpipe"))
+		read_skipped(summary, event);
+	if (!strcmp(kind->name, "EventsLost") && !strcmp(kind->provider, "ringpipe"))
+		return read_loss(summary, event);
+	return 0;
+}
+
+static int by_provider(const void *left, const void *right)
+{
+	const struct rp_kind *a = *(struct rp_kind *const *)left;
+	const struct rp_kind *b = *(struct rp_kind *const *)right;
+	int order = strcmp(a->provider, b->provider);
+
+	if (!order)
+		order = (a->events < b->events) - (a->events > b->events);
+	return order ? order : compare_kinds(a, b);
+}
+
+static int by_events(const void *left, const void *right)
+{
+	const struct rp_provider_sum *a = left, *b = right;
+	int order = (a->events < b->events) - (a->events > b->events);
+
+	return order ? order : strcmp(a->name, b->name);
+}
+
+static int by_ring(const void *left, const void *right)
+{
+	return compare_losses(*(void *const *)left, *(void *const *)right);
+}
+
+static int group(struct rp_summary *summary)
+{
+	struct rp_provider_sum *sum = NULL;
+
+	if (summary->loss_count)
+		qsort(summary->losses, summary->loss_count, sizeof(*summary->losses), by_ring);
+	if (!summary->kind_count)
+		return 0;
+	qsort(summary->kinds, summary->kind_count, sizeof(*summary->kinds), by_provider);
+	summary->providers = calloc(summary->kind_count, sizeof(*summary->providers));
+	if (!summary->providers)
+		return -ENOMEM;
+	for (size_t i = 0; i < summary->kind_count; i++) {
+		struct rp_kind *kind = summary->kinds[i];
+
+		if (!sum || strcmp(sum->name, kind->provider)) {
+			sum = &summary->providers[summary->provider_count++];
+			sum->name = kind->provider;
+			sum->kinds = &summary->kinds[i];
+		}
+		sum->kind_count++;
+		sum->events += kind->events;
+		sum->payload_bytes += kind->payload_bytes;
+	}
+	qsort(summary->providers, summary->provider_count, sizeof(*summary->providers), by_events);
+	return 0;
+}
+
+int rp_summary_read(struct rp_reader *reader, rp_summary_visit visit, void *data,
+		    struct rp_summary *ret_summary)
+{
+	struct rp_summary *summary = ret_summary;
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	int ret, grouped;
+
+	*summary = (struct rp_summary){
+		.info.size = sizeof(summary->info),
+		.stats.size = sizeof(summary->stats),
+	};
+	rp_reader_get_info(reader, &summary->info);
+	while ((ret = rp_reader_next(reader, &event)) == 1) {
+		ret = count_event(summary, &event);
+		if (!ret && visit)
+			ret = visit(&event, data);
+		if (ret)
+			break;
+	}
+	rp_reader_get_stats(reader, &summary->stats);
+	grouped = group(summary);
+	return ret ? ret : grouped;
+}
+
+void rp_summary_fini(struct rp_summary *summary)
+{
+	tdestroy(summary->kind_tree, free_kind);
+	tdestroy(summary->loss_tree, free_loss);
+	rp_guids_fini(&summary->activities);
+	rp_hot_functions_fini(&summary->hot);
+	tdestroy(summary->thread_tree, keep_id);
+	free(summary->kinds);
+	free(summary->losses);
+	free(summary->providers);
+	rp_processes_fini(&summary->processes);
+}

@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/trace/trace_convert.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf.h"
+#include "nettrace/metadata.h"
+#include "tools/trace/system_event.h"
+#include "tools/trace/trace_merge.h"
+#include "tools/trace/trace_writer.h"
+
+#define TICK_EVENTS 4096u
+
+/* Fits a block of version 6. */
+#define PAYLOAD_MAX (4u << 20)
+
+/* A type of the other trace, with the attributes that labels gave some of its events. */
+struct kind {
+	struct kind *next;
+	struct kind *all;		/* for free() */
+	struct rp_trace_attributes attributes;
+	uint32_t metadata_id;
+	bool is_rewritten;
+};
+
+enum added { PROCESS, THREAD, THREAD_NAME, KEY_VALUE, LABEL, ADDED_COUNT };
+
+struct rp_trace_convert {
+	struct rp_reader *reader;
+	struct rp_reader_event event;
+	struct rp_trace_writer writer;
+	enum rp_trace_form form;
+	bool adds;			/* from version 6 to 4 */
+	struct kind *kinds;
+	struct rp_outbuf payload, text;
+	uint32_t added_ids[ADDED_COUNT];
+	struct rp_thread_table processes; /* processes that ProcessTraced states */
+	struct rp_thread_table threads;	/* thread -> its process, unless that is the trace's */
+	struct rp_thread_table names;	/* threads whose name is stated -> its hash */
+	uint64_t lost, points;		/* of the stats, as far as written */
+	uint32_t function_id;		/* of the functions that were added; 0: none was */
+	struct rp_trace_convert_result *result;
+};
+
+static const struct rp_field process_fields[] = {
+	{ "process_id", .type = RP_TYPE_U32 }, { "parent_id", .type = RP_TYPE_U32 },
+	{ "name", .type = RP_TYPE_STRING }, { "command_line", .type = RP_TYPE_STRING },
+};
+
+static const struct rp_field thread_fields[] = {
+	{ "thread", .type = RP_TYPE_U64 }, { "process_id", .type = RP_TYPE_U32 },
+};
+
+static const struct rp_field name_fields[] = {
+	{ "thread", .type = RP_TYPE_U64 }, { "name", .type = RP_TYPE_STRING },
+};
+
+static const struct rp_field pair_fields[] = {
+	{ "key", .type = RP_TYPE_STRING }, { "value", .type = RP_TYPE_STRING },
+};
+
+#define ADDED(name_, id_, fields_) { \
+	.provider = RP_TRACE_MERGE_PROVIDER, .name = name_, .id = id_, \
+	.level = RP_LEVEL_INFORMATIONAL, .fields = fields_, \
+	.field_count = sizeof(fields_) / sizeof(fields_[0]), \
+}
+
+static const struct rp_definition added_definitions[ADDED_COUNT] = {
+	[PROCESS] = ADDED("ProcessTraced", RP_TRACE_MERGE_PROCESS, process_fields),
+	[THREAD] = ADDED("ThreadOfProcess", RP_TRACE_MERGE_THREAD, thread_fields),
+	[THREAD_NAME] = ADDED("ThreadName", RP_TRACE_MERGE_END + 1, name_fields),
+	[KEY_VALUE] = ADDED("TraceKeyValue", RP_TRACE_MERGE_END + 2, pair_fields),
+	[LABEL] = ADDED("EventLabel", RP_TRACE_MERGE_END + 3, pair_fields),
+};
+
+static int define_added(struct rp_trace_convert *convert, enum added kind)
+{
+	struct rp_outbuf blob = { 0 };
+	int ret;
+
+	if (convert->added_ids[kind])
+		return 0;
+	convert->added_ids[kind] = rp_trace_writer_take_id(&convert->writer);
+	rp_metadata_write(&blob, convert->added_ids[kind], &added_definitions[kind]);
+	ret = rp_trace_writer_put_definition(&convert->writer, &blob);
+	rp_outbuf_fini(&blob);
+	return ret;
+}
+
+static void put_text(struct rp_outbuf *out, const char *text)
+{
+	const size_t bytes = strlen(text);
+
+	if (out->failed || rp_outbuf_reserve(out, 2 * bytes + 2) < 0) {
+		out->failed = true;
+		return;
+	}
+	if (bytes)
+		out->size += 2 * rp_utf16_from_utf8((const uint8_t *)text, bytes,
+						    out->bytes + out->size, bytes);
+	rp_outbuf_put(out, "\0", 2);
+}
+
+/* Write an event, whose payload is in convert->text, on the thread of the current event. */
+static int put_added(struct rp_trace_convert *convert, enum added kind)
+{
+	int ret = define_added(convert, kind);
+	const struct rp_trace_writer_event added = {
+		.from = &convert->event, .metadata_id = convert->added_ids[kind],
+		.is_added = true, .payload = convert->text.bytes,
+		.payload_bytes = convert->text.size,
+	};
+
+	if (ret == 0)
+		ret = convert->text.failed ? -ENOMEM :
+		      rp_trace_writer_event(&convert->writer, &added);
+	convert->result->added += !ret;
+	convert->text.size = 0;
+	return ret;
+}
+
+static int add_pair(struct rp_trace_convert *convert, enum added kind, const char *key,
+		    const char *value)
+{
+	put_text(&convert->text, key);
+	put_text(&convert->text, value);
+	return put_added(convert, kind);
+}
+
+/* Whether the header of version 4 has the value, or its readers assume it. */
+static bool is_in_header(const char *key, const char *value)
+{
+	if (!strcmp(key, RP_TRACE_KEY_PAGE_SIZE))
+		return !strcmp(value, "4096");
+	return !strcmp(key, RP_TRACE_KEY_PROCESSORS) || !strcmp(key, RP_TRACE_KEY_PROCESS) ||
+	       !strcmp(key, RP_TRACE_KEY_SAMPLING);
+}
+
+static int add_key_values(struct rp_trace_convert *convert)
+{
+	const char *key, *value;
+	int ret = 0;
+
+	for (uint32_t i = 0; !ret && !rp_reader_get_key_value(convert->reader, i, &key, &value);
+	     i++) {
+		if (!is_in_header(key, value))
+			ret = add_pair(convert, KEY_VALUE, key, value);
+	}
+	return ret;
+}
+
+static void format_hex(const uint8_t *bytes, size_t count, char *text)
+{
+	for (size_t i = 0; i < count; i++)
+		sprintf(text + 2 * i, "%02x", bytes[i]);
+}
+
+/* Return: whether the ids of the event also have its trace id and span id. */
+static bool has_ids_of_trace(const struct rp_reader_event *event)
+{
+	static const uint8_t none[16];
+	const uint64_t span = __builtin_bswap64(event->span_id);
+
+	return (!memcmp(event->trace_id, none, 16) ||
+		!memcmp(event->trace_id, event->activity.bytes, 16)) &&
+	       (!span || !memcmp(event->related_activity.bytes + 8, &span, 8));
+}
+
+static int add_labels(struct rp_trace_convert *convert)
+{
+	const struct rp_reader_event *event = &convert->event;
+	char text[40];
+	int ret = 0;
+
+	if (!has_ids_of_trace(event)) {
+		format_hex(event->trace_id, 16, text);
+		ret = add_pair(convert, LABEL, "trace_id", text);
+		snprintf(text, sizeof(text), "%016" PRIx64, event->span_id);
+		if (!ret && event->span_id)
+			ret = add_pair(convert, LABEL, "span_id", text);
+	}
+	for (uint32_t i = 0; !ret && i < event->label_count; i++) {
+		const struct rp_reader_label *label = &event->labels[i];
+
+		snprintf(text, sizeof(text), "%" PRId64, label->number);
+		ret = add_pair(convert, LABEL, label->key, label->text ? label->text : text);
+	}
+	return ret;
+}
+
+static int add_name(struct rp_trace_convert *convert)
+{
+	const char *name = convert->event.thread_name;
+	struct rp_thread_slot *slot;
+	uint32_t hash = 1;
+	int ret;
+
+	if (!*name)
+		return 0;
+	for (const char *at = name; *at; at++)
+		hash = (hash ^ (uint8_t)*at) * 0x01000193u;
+	ret = rp_thread_table_add(&convert->names, convert->event.thread, &slot);
+	if (ret || slot->sequence == (hash | 1))
+		return ret;
+	slot->sequence = hash | 1;
+	rp_outbuf_put_u64(&convert->text, convert->event.thread);
+	put_text(&convert->text, name);
+	return put_added(convert, THREAD_NAME);
+}
+
+static bool is_event(const struct rp_reader_event *event, const char *provider, uint32_t id)
+{
+	return event->type->id == id && !strcmp(event->type->provider, provider);
+}
+
+/* The name that an event ExistingProcess or ProcessCreate has for its process, or "". */
+static void find_name(const struct rp_reader_event *event, char *name, size_t size)
+{
+	struct rp_cursor c = rp_cursor_over(event->payload, event->payload_bytes);
+	const uint8_t *text;
+	uint64_t number;
+	uint16_t bytes;
+
+	*name = '\0';
+	if ((is_event(event, RP_SYSTEM_PROVIDER, RP_SYSTEM_EXISTING_PROCESS) ||
+	     is_event(event, RP_SYSTEM_PROVIDER, RP_SYSTEM_PROCESS_CREATE)) &&
+	    rp_cursor_varint(&c, &number) == 0 && rp_cursor_u16(&c, &bytes) == 0 &&
+	    rp_cursor_take(&c, bytes, &text) == 0)
+		snprintf(name, size, "%.*s", (int)bytes, (const char *)text);
+}
+
+/* ProcessTraced of the event's process, unless the trace has it or has one process only. */
+static int add_process(struct rp_trace_convert *convert, uint32_t process)
+{
+	struct rp_thread_slot *slot;
+	char name[256];
+	int ret = rp_thread_table_add(&convert->processes, process, &slot);
+
+	if (ret || slot->marked)
+		return ret;
+	slot->marked = 1;
+	find_name(&convert->event, name, sizeof(name));
+	rp_outbuf_put_u32(&convert->text, process);
+	rp_outbuf_put_u32(&convert->text, 0);
+	put_text(&convert->text, name);
+	put_text(&convert->text, "");
+	return put_added(convert, PROCESS);
+}
+
+static uint32_t *process_of(struct rp_trace_convert *convert, uint64_t thread)
+{
+	struct rp_thread_slot *slot = rp_thread_table_find(&convert->threads, thread);
+
+	if (slot)
+		return &slot->sequence;
+	if (rp_thread_table_add(&convert->threads, thread, &slot) < 0)
+		return NULL;
+	slot->sequence = convert->reader->info.process_id;
+	return &slot->sequence;
+}
+
+/* The other trace may have these events, for example because it was converted before. */
+static int follow_added(struct rp_trace_convert *convert)
+{
+	const struct rp_reader_event *event = &convert->event;
+	struct rp_cursor c = rp_cursor_over(event->payload, event->payload_bytes);
+	struct rp_thread_slot *slot;
+	uint64_t thread = 0;
+	uint32_t process, *known;
+	int ret = 0;
+
+	if (!event->payload_bytes)
+		return 0;
+	if (is_event(event, RP_TRACE_MERGE_PROVIDER, RP_TRACE_MERGE_PROCESS) &&
+	    rp_cursor_u32(&c, &process) == 0) {
+		ret = rp_thread_table_add(&convert->processes, process, &slot);
+		if (ret == 0)
+			slot->marked = 1;
+	} else if (is_event(event, RP_TRACE_MERGE_PROVIDER, RP_TRACE_MERGE_THREAD) &&
+		   rp_cursor_u64(&c, &thread) == 0 && rp_cursor_u32(&c, &process) == 0) {
+		known = process_of(convert, thread);
+		if (!known)
+			return -ENOMEM;
+		*known = process;
+	}
+	return ret;
+}
+
+static int add_thread(struct rp_trace_convert *convert, uint32_t process)
+{
+	uint32_t *known = process_of(convert, convert->event.thread);
+	int ret;
+
+	if (!known)
+		return -ENOMEM;
+	if (*known == process)
+		return 0;
+	*known = process;
+	ret = add_process(convert, process);
+	if (ret)
+		return ret;
+	rp_outbuf_put_u64(&convert->text, convert->event.thread);
+	rp_outbuf_put_u32(&convert->text, process);
+	return put_added(convert, THREAD);
+}
+
+/* Find the process of the event, and in version 4 state what only version 6 has. */
+static int state_context(struct rp_trace_convert *convert, uint64_t *ret_process)
+{
+	const bool from_v6 = convert->reader->info.version == RP_NETTRACE_V6;
+	const uint32_t *known;
+	int ret = follow_added(convert);
+
+	*ret_process = convert->event.process;
+	if (ret)
+		return ret;
+	if (!from_v6 && convert->threads.count) {
+		known = process_of(convert, convert->event.thread);
+		*ret_process = known ? *known : 0;
+		return known ? 0 : -ENOMEM;
+	}
+	if (!convert->adds)
+		return 0;
+	/* Readers know a process from its ProcessTraced on. */
+	if (!is_event(&convert->event, RP_TRACE_MERGE_PROVIDER, RP_TRACE_MERGE_PROCESS))
+		ret = add_thread(convert, (uint32_t)convert->event.process);
+	if (ret == 0)
+		ret = add_name(convert);
+	return ret ? ret : add_labels(convert);
+}
+
+static int create_kind(struct rp_trace_convert *convert,
+		       const struct rp_trace_attributes *attributes, struct kind **ret_kind)
+{
+	struct rp_reader_type *type = convert->event.type;
+	struct kind *kind = calloc(1, sizeof(*kind));
+	struct rp_outbuf blob = { 0 };
+	int ret;
+
+	if (!kind)
+		return -ENOMEM;
+	*kind = (struct kind){
+		.next = type->user, .all = convert->kinds, .attributes = *attributes,
+		.metadata_id = rp_trace_writer_take_id(&convert->writer),
+		.is_rewritten = rp_trace_is_rewritten(type, convert->form),
+	};
+	convert->kinds = kind;
+	type->user = kind;
+	ret = rp_trace_put_definition(&blob, convert->form, kind->metadata_id, type, attributes);
+	if (ret == 0)
+		ret = rp_trace_writer_put_definition(&convert->writer, &blob);
+	rp_outbuf_fini(&blob);
+	*ret_kind = kind;
+	return ret;
+}
+
+/* Labels may replace attributes of a type. Version 4 has no labels, but a type for each. */
+static int find_kind(struct rp_trace_convert *convert, struct kind **ret_kind)
+{
+	const struct rp_reader_event *event = &convert->event;
+	const struct rp_reader_type *type = event->type;
+	struct rp_trace_attributes attributes = {
+		.keywords = type->keywords, .level = type->level, .opcode = type->opcode,
+		.version = type->version,
+	};
+
+	if (convert->adds)
+		attributes = (struct rp_trace_attributes){
+			.keywords = event->keywords, .level = event->level,
+			.opcode = event->opcode, .version = event->event_version,
+		};
+	for (struct kind *kind = type->user; kind; kind = kind->next) {
+		if (kind->attributes.keywords == attributes.keywords &&
+		    kind->attributes.level == attributes.level &&
+		    kind->attributes.opcode == attributes.opcode &&
+		    kind->attributes.version == attributes.version) {
+			*ret_kind = kind;
+			return 0;
+		}
+	}
+	return create_kind(convert, &attributes, ret_kind);
+}
+
+static int put_event(struct rp_trace_convert *convert)
+{
+	struct rp_trace_writer_event event = {
+		.from = &convert->event, .lost_before = convert->reader->lost_before,
+		.payload = convert->event.payload, .payload_bytes = convert->event.payload_bytes,
+	};
+	bool is_whole = true;
+	struct kind *kind = NULL;
+	int ret = state_context(convert, &event.process);
+
+	if (ret == 0)
+		ret = find_kind(convert, &kind);
+	if (ret)
+		return ret;
+	event.metadata_id = kind->metadata_id;
+	if (kind->is_rewritten) {
+		convert->payload.size = 0;
+		is_whole = rp_trace_put_payload(&convert->payload, convert->form, &convert->event);
+		event.payload = convert->payload.bytes;
+		event.payload_bytes = convert->payload.size;
+	}
+	if (event.payload_bytes > PAYLOAD_MAX) {
+		event.payload_bytes = PAYLOAD_MAX;
+		is_whole = false;
+	}
+	convert->result->cut += !is_whole;
+	ret = convert->payload.failed ? -ENOMEM : rp_trace_writer_event(&convert->writer, &event);
+	convert->result->events += !ret;
+	return ret;
+}
+
+/* Write the losses and sequence points that the reader has passed, before the event. */
+static int follow_points(struct rp_trace_convert *convert, bool has_event)
+{
+	const struct rp_reader_stats *stats = &convert->reader->stats;
+	const uint64_t before = has_event ? convert->reader->lost_before : 0;
+	const uint64_t lost = stats->lost - before - convert->lost;
+	const bool is_point = stats->sequence_points != convert->points;
+
+	convert->lost = stats->lost;
+	convert->points = stats->sequence_points;
+	return lost || is_point ? rp_trace_writer_point(&convert->writer, lost) : 0;
+}
+
+/* Return: the reader's result; a failure of the output is in `*ret_output_error`. */
+static int convert_events(struct rp_trace_convert *convert,
+			  const struct rp_trace_convert_plan *plan, int *ret_output_error)
+{
+	uint64_t count = 0;
+	int read = 0;
+
+	while (!*ret_output_error) {
+		if (count++ % TICK_EVENTS == 0 && plan->tick && !plan->tick(plan->data)) {
+			convert->result->stopped = true;
+			return 0;
+		}
+		read = rp_reader_next(convert->reader, &convert->event);
+		*ret_output_error = follow_points(convert, read == 1);
+		if (read != 1 || *ret_output_error)
+			break;
+		if (convert->adds && convert->result->events == 0)
+			*ret_output_error = add_key_values(convert);
+		if (!*ret_output_error)
+			*ret_output_error = put_event(convert);
+	}
+	return read < 0 ? read : 0;
+}
+
+static void fini(struct rp_trace_convert *convert)
+{
+	struct kind *kind;
+
+	while ((kind = convert->kinds)) {
+		convert->kinds = kind->all;
+		free(kind);
+	}
+	rp_trace_writer_fini(&convert->writer);
+	rp_outbuf_fini(&convert->payload);
+	rp_outbuf_fini(&convert->text);
+	rp_thread_table_fini(&convert->processes);
+	rp_thread_table_fini(&convert->threads);
+	rp_thread_table_fini(&convert->names);
+}
+
+int rp_trace_convert(struct rp_reader *reader, const struct rp_trace_convert_plan *plan,
+		     struct rp_trace_convert_result *ret_result, int *ret_output_error)
+{
+	struct rp_trace_convert convert = {
+		.reader = reader, .event = RP_READER_EVENT_INIT, .form = plan->form,
+		.adds = plan->form == RP_TRACE_FORM_V4 && reader->info.version == RP_NETTRACE_V6,
+		.result = ret_result,
+	};
+	int ret = 0;
+
+	memset(ret_result, 0, sizeof(*ret_result));
+	*ret_output_error = rp_trace_writer_begin(&convert.writer, reader,
+						  plan->form == RP_TRACE_FORM_V4 ?
+						  RP_TRACE_VERSION : RP_NETTRACE_V6, plan->output);
+	if (!*ret_output_error)
+		ret = convert_events(&convert, plan, ret_output_error);
+	if (!*ret_output_error && plan->add && ret_result->events)
+		*ret_output_error = plan->add(plan->data, &convert);
+	if (!*ret_output_error)
+		*ret_output_error = rp_trace_writer_end(&convert.writer);
+	ret_result->lost = convert.lost;
+	ret_result->bytes = convert.writer.bytes;
+	fini(&convert);
+	return *ret_output_error ? 1 : ret;
+}
+
+/* Define the functions that are added, which are of none of the other trace's types. */
+static int define_functions(struct rp_trace_convert *convert)
+{
+	const struct rp_reader_type type = {
+		.provider = RP_SYSTEM_PROVIDER, .name = RP_SYSTEM_FUNCTION_NAME,
+		.id = RP_SYSTEM_FUNCTION,
+	};
+	const struct rp_trace_attributes attributes = { .level = RP_LEVEL_INFORMATIONAL };
+	struct rp_outbuf definition = { 0 };
+	int ret;
+
+	if (convert->function_id)
+		return 0;
+	convert->function_id = rp_trace_writer_take_id(&convert->writer);
+	ret = rp_trace_put_definition(&definition, convert->form, convert->function_id, &type,
+				      &attributes);
+	if (ret == 0)
+		ret = rp_trace_writer_put_definition(&convert->writer, &definition);
+	rp_outbuf_fini(&definition);
+	return ret;
+}
+
+int rp_trace_convert_add_function(struct rp_trace_convert *convert, uint64_t process,
+				  const void *payload, size_t payload_bytes)
+{
+	const struct rp_reader_event from = {
+		.thread = process, .thread_name = "", .process = process,
+	};
+	int ret = define_functions(convert);
+	const struct rp_trace_writer_event event = {
+		.from = &from, .metadata_id = convert->function_id, .process = process,
+		.is_added = true, .payload = payload, .payload_bytes = payload_bytes,
+	};
+
+	if (ret == 0)
+		ret = rp_trace_writer_event(&convert->writer, &event);
+	convert->result->added += !ret;
+	return ret;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Merges the traces of several processes into one, by time. A nettrace file of version 4 names one
+ * process, so events of provider `ringpipe` describe the others (fields in trace_merge_events.c):
+ * ProcessTraced before a process's events; ThreadOfProcess before the first event of a thread, and
+ * again when another process reuses its id; and ProcessEnd after the process's events, with the
+ * numbers of its events and losses and whether its trace is complete.
+ *
+ * In version 6, the row of each thread has its process, so there is no ThreadOfProcess. Events of
+ * Universal.System and ProcessInfo name the processes for TraceEvent.
+ */
+#ifndef RP_TOOL_TRACE_MERGE_H
+#define RP_TOOL_TRACE_MERGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "tools/trace/event_condition.h"
+#include "tools/trace/machine_clock.h"
+#include "tools/trace/output.h"
+
+#define RP_TRACE_MERGE_PROVIDER "ringpipe"
+
+enum rp_trace_merge_event {
+	RP_TRACE_MERGE_PROCESS = 64,		/* the library's ids are lower */
+	RP_TRACE_MERGE_THREAD,
+	RP_TRACE_MERGE_END,
+	RP_TRACE_MERGE_SOURCE = 70,		/* those between belong to trace_convert.c */
+};
+
+struct rp_trace_merge_source {
+	int fd;				/* of a file with a trace from its beginning on; or -1 */
+	/* Without fd: reads as read(2), but returns -errno. */
+	ssize_t (*read)(void *data, void *buffer, size_t size);
+	void *data;			/* its first argument */
+	pid_t pid;			/* 0: the trace, of version 6, names its processes itself */
+	pid_t parent;			/* 0: unknown */
+	pid_t inner_pid;		/* in its pid namespace; 0: the same */
+	const char *container;		/* or NULL */
+	const char *name;		/* NULL, like the next, if pid is 0 */
+	const char *command_line;
+	bool is_new;			/* the process began after the trace */
+	bool replaces;			/* by execve(2) the program of an earlier source */
+	bool exited;			/* it has ended, and no program replaced this one */
+	bool is_complete;		/* no more is written into the file */
+	bool states_progress;		/* no earlier event follows a sequence point */
+	struct rp_machine_clock clock;	/* of the source, if it has another one than the trace */
+	const struct rp_machine_clock *trace_clock;	/* NULL: the source has the trace's clock */
+	const char *path;		/* of a recording that is merged as a whole, or NULL */
+	const char *host;		/* of another machine: names of processes get it; or NULL */
+	uint64_t id_step;		/* added to ids of processes and threads */
+	uint64_t events;		/* set by the merge, like the rest */
+	uint64_t lost;
+	uint64_t late;			/* events that came after later ones had been written */
+	bool whole;			/* the trace has its end */
+	bool is_done;			/* the merge needs `fd` no more */
+};
+
+/*
+ * Merges traces, also while they are written. The merged trace has the events of each source up to
+ * its end, or up to the place where the source is cut or damaged: each event once, with its stack
+ * and activity unchanged, and in the order of time. Payloads are unchanged, too, except that those
+ * of recordings that are merged as a whole may get other ids, names and times. A late event gets
+ * the time of the last event before it. The losses are summed.
+ */
+struct rp_trace_merge;
+
+/* Set `ret_found` as soon as the merge writes an event that fulfils the condition. */
+void rp_trace_merge_watch(struct rp_trace_merge *merge, const struct rp_event_condition *condition,
+			  volatile bool *ret_found);
+
+/* Begin a trace in the name of `process_id` and in version 4 or 6. 0; -ENOMEM. */
+int rp_trace_merge_create(pid_t process_id, uint32_t version, struct rp_output *output,
+			  struct rp_trace_merge **ret_merge);
+void rp_trace_merge_destroy(struct rp_trace_merge *merge);
+
+/* Add a source, which must exist as long as the merge. 0; -ENOMEM. */
+int rp_trace_merge_add(struct rp_trace_merge *merge, struct rp_trace_merge_source *source);
+
+/*
+ * Write the events up to `limit_ns` (CLOCK_MONOTONIC) that the sources have, and the end of each
+ * source that is complete. 0; -ENOMEM; -errno of write(2).
+ */
+int rp_trace_merge_pass(struct rp_trace_merge *merge, uint64_t limit_ns);
+
+/*
+ * Write the rest: all sources are complete. Return: 0; -ENODATA if no source has a header; -ENOMEM;
+ * -errno of write(2).
+ */
+int rp_trace_merge_finish(struct rp_trace_merge *merge);
+
+#endif
