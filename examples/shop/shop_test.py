@@ -140,7 +140,7 @@ class Shop(unittest.TestCase):
 
     def traced(self, path):
         """Return (activity, related activity) of the events in a trace."""
-        done = subprocess.run([RINGPIPE, "report", "--events", "--format=json", path],
+        done = subprocess.run([RINGPIPE, "report", path, "events", "--format=json"],
                               stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, text=True, check=True, timeout=60)
         events = [json.loads(line) for line in done.stdout.splitlines()]

@@ -113,7 +113,8 @@ offers "flight has its commands" "start snapshot stop" flight ""
 offers "help knows them" "start stop" help flight st
 offers "an option of a command of two words" "--buffer" flight start --bu
 offers "collect has its options" "--process-id --providers" collect --p
-offers "report has its own" "--events" report --e
+offers "report has its own" "--all" report --a
+offers "report knows its kinds" "events" report one.nettrace ev
 offers "report takes traces" "one.nettrace" report on
 offers "convert takes traces" "one.nettrace" convert on
 offers "merge takes traces" "one.nettrace" merge on

@@ -125,7 +125,7 @@ class Convert(ToolTest):
         every = every.events({"id": 1, "thread": 1, "capture": 1, "payload": payload}).end()
         for data, saved in (busy(4), 0.1), (busy(6), 0), (every, 0):
             compact = self.convert(data, "--compact")
-            rows = [self.run_tool("report", name, "--events", "--format", "csv")[0]
+            rows = [self.run_tool("report", name, "events", "--format", "csv")[0]
                     for name in ("from.nettrace", "to.nettrace")]
             self.assertEqual(*rows)
             plain = self.convert(data, "--format", "6")
@@ -158,7 +158,7 @@ class Convert(ToolTest):
         for version in (4, 6):
             data = busy(version)
             self.convert(data)
-            rows = [self.run_tool("report", name, "--events", "--format", "csv")[0].splitlines()
+            rows = [self.run_tool("report", name, "events", "--format", "csv")[0].splitlines()
                     for name in ("from.nettrace", "to.nettrace")]
             self.assertEqual(len(rows[0]), 121)
             self.assertEqual(rows[0], rows[1])

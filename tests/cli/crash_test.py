@@ -47,7 +47,7 @@ class Crash(ToolTest):
         window = summary["window"]
         self.assertLess(window["from_ns"], window["to_ns"])
         numbers, inside = [], 0
-        events = self.run_tool("report", name, "--events", "--format=json")[0].splitlines()
+        events = self.run_tool("report", name, "events", "--format=json")[0].splitlines()
         for event in map(json.loads, events):
             if event["event"] != "mark":
                 continue

@@ -47,7 +47,7 @@ class Daemon(ToolTest):
     def processes(self, path, status=0):
         """Return the pids that wrote, and the serials of each."""
         serials = {}
-        for line in self.run_tool("report", path, "--events", "--format=json",
+        for line in self.run_tool("report", path, "events", "--format=json",
                                   status=status)[0].splitlines():
             event = json.loads(line)
             if event["event"] == "mark":

@@ -17,7 +17,7 @@ from tool import ToolTest
 ODD = 'a,"b" | Zoë'
 SAMPLER = "Microsoft-DotNETCore-SampleProfiler"
 COMMANDS = ["ps", "list 1", "list 1 --events", "stacks 1", "counters monitor -p 1",
-            "counters collect -p 1", "dump 1", "collect -p 1", "report t", "report t --events",
+            "counters collect -p 1", "dump 1", "collect -p 1", "report t", "report t events",
             "flight snapshot -p 1", "recover --list", "bpf count -p 1"]
 
 
@@ -184,7 +184,7 @@ class Formats(ToolTest):
         shop.events(1, [nettrace.utf16z(ODD), nettrace.utf16z("one, two")]).events(2, [b""])
         path = self.write("t", shop.end())
         for more, count in (((), 2), (("--all",), 3)):
-            arguments = ("report", path, "--events", *more)
+            arguments = ("report", path, "events", *more)
             rows = [json.loads(line) for line in self.print_as("json", *arguments).splitlines()]
             found = self.csv_rows(*arguments)
             self.assertEqual((len(rows), len(found)), (count, count))

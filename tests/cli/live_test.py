@@ -27,7 +27,7 @@ class Live(ToolTest):
         return host
 
     def events(self, path, status=0):
-        out, _ = self.run_tool("report", path, "--events", "--format=json", status=status)
+        out, _ = self.run_tool("report", path, "events", "--format=json", status=status)
         return [json.loads(line) for line in out.splitlines()]
 
     def collect_for_a_second(self, host, path, *arguments):

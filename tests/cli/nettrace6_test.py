@@ -26,7 +26,7 @@ def event(**given):
 class Version6(ToolTest):
     def events(self, trace, *, status=0, ended=True):
         data = trace.end() if ended else trace.bytes
-        out, err = self.run_tool("report", self.write("t", data), "--events", "--format=json",
+        out, err = self.run_tool("report", self.write("t", data), "events", "--format=json",
                                  status=status)
         self.last_error = err
         return [json.loads(line) for line in out.splitlines()]
@@ -176,7 +176,7 @@ class Version6(ToolTest):
         whole = data.index(b"abcd")
         for size in range(20, len(data), 7):
             with self.subTest(size=size):
-                out, err = self.run_tool("report", self.write("t", data[:size]), "--events",
+                out, err = self.run_tool("report", self.write("t", data[:size]), "events",
                                          "--format=json", status=1)
                 events = data[:size].count(b"abcd")
                 self.assertEqual(len(out.splitlines()), events if size > whole else 0)

@@ -43,7 +43,7 @@ class Recorder(ToolTest):
         self.assertTrue(summary["complete"])
         self.assertEqual(summary["lost"], 0)
         events = [json.loads(line)
-                  for line in self.run_tool("report", path, "--events",
+                  for line in self.run_tool("report", path, "events",
                                             "--format=json")[0].splitlines()]
         own = [event["event"] for event in events if event["provider"] == "ringpipe"]
         self.assertEqual(own[-1], "Snapshot")
@@ -211,7 +211,7 @@ class Recorder(ToolTest):
         self.wait_until(lambda: os.path.getsize(self.path("r.000001.nettrace")) > 4096)
         self.assertIn(session, self.run_tool("flight", "stop", "-p", host.pid)[0])
         events = [json.loads(line) for line in
-                  self.run_tool("report", "r.000001.nettrace", "--events",
+                  self.run_tool("report", "r.000001.nettrace", "events",
                                 "--format=json")[0].splitlines()]
         ticks = [event["fields"]["serial"] for event in events if event["event"] == "tick"]
         self.assertEqual(ticks, list(range(ticks[0], ticks[0] + len(ticks))))

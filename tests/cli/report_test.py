@@ -63,7 +63,7 @@ class Report(ToolTest):
     def test_events_are_lines_of_json(self):
         path = self.write("t", nettrace.sample(orders=2))
         lines = [json.loads(line) for line in
-                 self.run_tool("report", path, "--events", "--format=json")[0].splitlines()]
+                 self.run_tool("report", path, "events", "--format=json")[0].splitlines()]
         self.assertEqual(lines, [
             {"time_ns": 1000000 + i * 1000,
              "time_utc": f"2026-11-21T01:02:03.00500{i}000Z", "thread_id": 7,
@@ -85,7 +85,7 @@ class Report(ToolTest):
                          3)
 
     def test_events_of_a_live_stream_are_printed_before_its_end(self):
-        process = self.start("report", "--events", "--format=json", "-", stdin=subprocess.PIPE)
+        process = self.start("report", "-", "events", "--format=json", stdin=subprocess.PIPE)
         process.stdin.write(nettrace.sample(orders=1)[:-1])
         process.stdin.flush()
         # Nothing more arrives until then.
@@ -139,7 +139,7 @@ class Report(ToolTest):
 
     def test_what_only_dotnets_tools_read_appears_on_request(self):
         path = self.trace_with_dotnets_names()
-        for arguments in ([], ["--events", "--format", "text"], ["--events", "--format=csv"]):
+        for arguments in ([], ["events", "--format", "text"], ["events", "--format=csv"]):
             out = self.run_tool("report", path, *arguments)[0]
             self.assertIn("OrderPlaced", out)
             self.assertNotIn("EventCounters", out)
@@ -156,13 +156,13 @@ class Report(ToolTest):
     def test_events_are_lines_of_text(self):
         path = self.write("t", nettrace.sample(orders=2))
         self.assertEqual(
-            self.run_tool("report", path, "--events", "--format", "text")[0].splitlines(),
+            self.run_tool("report", path, "events", "--format", "text")[0].splitlines(),
             [f"2026-11-21T01:02:03.00500{i}000Z  7  Shop/OrderPlaced  "
              f'{{"order_id":{i},"customer":"Zoë"}}' for i in range(2)])
 
     def test_events_are_rows_of_csv(self):
         path = self.trace_with_dotnets_names()
-        out = self.run_tool("report", path, "--events", "--format=csv")[0]
+        out = self.run_tool("report", path, "events", "--format=csv")[0]
         row, = csv.DictReader(io.StringIO(out))
         self.assertEqual(json.loads(row.pop("fields")), {"order_id": 0, "customer": CUSTOMER})
         self.assertEqual(row, {
@@ -200,7 +200,7 @@ class Report(ToolTest):
         summary = json.loads(self.run_tool("report", path, "--format=json", status=1)[0])
         self.assertEqual((summary["events"], summary["complete"]), (3, False))
         self.assertIn("stops before its end", summary["error"])
-        out, err = self.run_tool("report", path, "--events", "--format=json", status=1)
+        out, err = self.run_tool("report", path, "events", "--format=json", status=1)
         self.assertEqual(len(out.splitlines()), 3)
         self.assertIn("stops before its end", err)
 
@@ -235,7 +235,7 @@ class Report(ToolTest):
         for name in ("GCStart (1)", "Contention (81, version 0)", "ContentionStart (81, version 1)",
                      "Given (2)", " (65000)", " (1)"):
             self.assertRegex(out, rf"(?m) {re.escape(name)}$")
-        rows = map(json.loads, self.run_tool("report", path, "--events",
+        rows = map(json.loads, self.run_tool("report", path, "events",
                                              "--format=json")[0].splitlines())
         self.assertEqual([row["event"] for row in rows],
                          ["GCStart", "Contention", "ContentionStart", "Given", "", ""])

@@ -23,7 +23,7 @@ class Tree(ToolTest):
         """Each process wrote 0 to EVENTS - 1, and all are present once, in order, under its id."""
         serials = collections.defaultdict(list)
         before = 0
-        for line in self.run_tool("report", "t.nettrace", "--events",
+        for line in self.run_tool("report", "t.nettrace", "events",
                                   "--format=json")[0].splitlines():
             event = json.loads(line)
             self.assertGreaterEqual(event["time_ns"], before)
@@ -45,7 +45,7 @@ class Tree(ToolTest):
         return serials
 
     def serials_of(self, process, path="t.nettrace"):
-        events = map(json.loads, self.run_tool("report", path, "--events",
+        events = map(json.loads, self.run_tool("report", path, "events",
                                                "--format=json")[0].splitlines())
         return [event["fields"]["serial"] for event in events
                 if event["event"] == "mark" and event["fields"]["process"] == process]
@@ -81,7 +81,7 @@ class Tree(ToolTest):
                              "exit", 1, EVENTS)
         self.finish(process, 0)
         self.check(3)
-        events = map(json.loads, self.run_tool("report", "t.nettrace", "--events",
+        events = map(json.loads, self.run_tool("report", "t.nettrace", "events",
                                                "--format=json")[0].splitlines())
         reported = [event["process_id"] for event in events if event["event"] == "CoarseTime"]
         self.assertEqual(len(set(reported)), 3)

@@ -47,9 +47,10 @@ class Usage(ToolTest):
                 (["list", "12x"], "requires a process id, not '12x'"),
                 (["list", "0"], "requires a process id, not '0'"),
                 (["report"], "requires FILE"),
-                (["report", "a", "b"], "unexpected 'b'"),
+                (["report", "a", "events", "c"], "unexpected 'c'"),
                 (["report", "a", "--top", "0"], "--top requires N, not '0'"),
-                (["report", "a", "--top", "1", "--events"], "--top cannot be used with --events"),
+                (["report", "a", "events", "--top", "1"], "--top cannot be used with events"),
+                (["report", "a", "event"], "no report is called 'event'"),
                 (["ps", "--json"], "unknown option --json"),
                 (["ps", "--format"], "--format requires text|json|csv"),
                 (["flight", "start", "-p", "1", "--format", "csv"], "--format requires 4 or 6"),
@@ -196,9 +197,9 @@ class Usage(ToolTest):
 
     def test_output_that_cannot_be_written_is_a_failure(self):
         trace = self.write("t", nettrace.sample())
-        for arguments in [["--help"], ["report", trace], ["report", "--events", trace],
-                          ["report", "--events", "--format=csv", trace],
-                          ["report", "--events", "--format", "text", trace],
+        for arguments in [["--help"], ["report", trace], ["report", trace, "events"],
+                          ["report", trace, "events", "--format=csv"],
+                          ["report", trace, "events", "--format", "text"],
                           ["report", "--format=json", trace], ["recover", "--list"]]:
             with self.subTest(arguments=arguments), open("/dev/full", "wb") as full:
                 process = subprocess.run([TOOL, *arguments], stdout=full, check=False,

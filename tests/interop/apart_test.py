@@ -105,7 +105,7 @@ class Apart(unittest.TestCase):
         def collected():
             self.tool("collect", "-p", pid, "--providers", "Ipc-Host", "--duration", 1, "--force",
                       "-o", trace)
-            events = self.tool("report", "--events", "--format=json", trace).stdout.splitlines()
+            events = self.tool("report", trace, "events", "--format=json").stdout.splitlines()
             return "tick" in {json.loads(event)["event"] for event in events}
 
         eventually(collected, "an event in a second")
@@ -189,8 +189,8 @@ class Apart(unittest.TestCase):
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, timeout=PATIENCE)
             self.assertEqual(done.returncode, 0, done.stdout)
-            return '"tick"' in self.tool("report", "--events", "--format=json",
-                                         self.path("n")).stdout
+            return '"tick"' in self.tool("report",
+                                         self.path("n"), "events", "--format=json").stdout
 
         eventually(collected, "an event in a second")
 

@@ -60,8 +60,8 @@ class Beside(clients.Scratch):
         return done.stdout
 
     def serials(self, trace):
-        rows = map(json.loads, self.run_tool(RINGPIPE, "report", "--events", "--format=json",
-                                             trace).splitlines())
+        rows = map(json.loads, self.run_tool(RINGPIPE, "report",
+                                             trace, "events", "--format=json").splitlines())
         return [row["fields"]["serial"] for row in rows
                 if (row["provider"], row["id"]) == ("Beside", 1)]
 

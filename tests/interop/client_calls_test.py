@@ -102,8 +102,8 @@ class ClientCalls(clients.Scratch):
             self.assertNotIn("error", calls[name][0])
         environment = calls["GetProcessEnvironment"][0]["result"]
         self.assertEqual(environment["RP_CALLED"], "yes")
-        rows = subprocess.run([RINGPIPE, "report", "--events", "--format=json",
-                               self.path("started.nettrace")],
+        rows = subprocess.run([RINGPIPE, "report",
+                               self.path("started.nettrace"), "events", "--format=json"],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=PATIENCE_S, check=True).stdout
         serials = [row["fields"]["serial"] for row in map(json.loads, rows.splitlines())

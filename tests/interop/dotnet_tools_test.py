@@ -114,7 +114,7 @@ class DotnetTools(clients.Scratch):
         self.assertEqual(self.serials(trace), list(range(1000)))
 
     def serials(self, trace):
-        out = subprocess.run([RINGPIPE, "report", "--events", "--format=json", trace],
+        out = subprocess.run([RINGPIPE, "report", trace, "events", "--format=json"],
                              capture_output=True,
                              stdin=subprocess.DEVNULL, text=True, timeout=PATIENCE_S, check=True)
         return [row["fields"]["serial"] for row in map(json.loads, out.stdout.splitlines())

@@ -110,8 +110,8 @@ class Ports(unittest.TestCase):
         with open(self.path("trace"), "wb") as trace:
             while piece := stream.recv(65536):
                 trace.write(piece)
-        done = subprocess.run([RINGPIPE, "report", "--events", "--format=json",
-                               self.path("trace")], check=True,
+        done = subprocess.run([RINGPIPE, "report",
+                               self.path("trace"), "events", "--format=json"], check=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         events = [json.loads(line) for line in done.stdout.splitlines()]
         return [event["fields"]["serial"] for event in events if event["event"] == "tick"]

@@ -86,8 +86,8 @@ class Rundown(unittest.TestCase):
         trace = os.path.join(self.directory, "trace")
         with open(trace, "wb") as file:
             file.write(self.stream(self.start()))
-        done = subprocess.run([os.environ["RINGPIPE"], "report", "--events", "--format=json",
-                               trace],
+        done = subprocess.run([os.environ["RINGPIPE"], "report",
+                               trace, "events", "--format=json"],
                               stdout=subprocess.PIPE, check=True, timeout=60)
         rows = [json.loads(line) for line in done.stdout.splitlines()]
         rows = [row for row in rows if row["provider"] == "Ipc-Host"]

@@ -199,8 +199,8 @@ class Types(clients.Scratch):
                               if row["provider"] == "Types-Host"}), 2)
 
     def test_ringpipe_reads_the_same(self):
-        done = subprocess.run([os.environ["RINGPIPE"], "report", "--events", "--all",
-                               "--format=json", self.trace],
+        done = subprocess.run([os.environ["RINGPIPE"], "report", self.trace, "events", "--all",
+                               "--format=json"],
                               stdout=subprocess.PIPE, check=True, timeout=60)
         rows = [json.loads(line) for line in done.stdout.decode().splitlines()]
         self.assertEqual(len(rows), len(self.rows))

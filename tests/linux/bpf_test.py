@@ -304,7 +304,7 @@ class Printing(BpfTest):
         self.send("await")
         self.send("broken")
         self.stop(tool)
-        rows = self.run_tool("report", "--events", "--format=json", trace)[0].splitlines()
+        rows = self.run_tool("report", trace, "events", "--format=json")[0].splitlines()
         reported = [json.loads(row) for row in rows if '"texts"' in row]
         self.assertEqual([event["fields"]["name"] for event in reported], [replaced])
 

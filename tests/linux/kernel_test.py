@@ -123,7 +123,7 @@ class KernelTest(unittest.TestCase):
         return json.loads(done.stdout)
 
     def events(self):
-        done = subprocess.run([TOOL, "report", "--events", "--format=json", self.path("trace")],
+        done = subprocess.run([TOOL, "report", self.path("trace"), "events", "--format=json"],
                               check=True, stdout=subprocess.PIPE, timeout=PATIENCE)
         rows = [json.loads(line) for line in done.stdout.splitlines()]
         times = [row["time_ns"] for row in rows]

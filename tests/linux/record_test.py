@@ -343,7 +343,7 @@ print(ctypes.addressof(ctypes.c_char.from_buffer(memory)))
                                            timeout=PATIENCE).stdout)
         recorded = {kind["event"]: kind["events"] for provider in report["providers"]
                     for kind in provider["kinds"]}
-        rows = subprocess.run([TOOL, "report", "--events", "--format", "json", self.trace],
+        rows = subprocess.run([TOOL, "report", self.trace, "events", "--format", "json"],
                               stdout=subprocess.PIPE, check=True, timeout=PATIENCE).stdout
         losses = {row["fields"]["reason"]: row["fields"]["lost"] for row in map(
             json.loads, (line for line in rows.splitlines() if b'"Loss"' in line))}

@@ -234,8 +234,8 @@ class Foreign(Fitting):
                              "Microsoft-DotNETCore-SampleProfiler:0:5", "--duration", "1",
                              "--force", "-o", trace)
             self.assertEqual(done.returncode, 0, done.stderr)
-            rows = map(json.loads, self.tool("report", "--events", "--format=json",
-                                             trace).stdout.splitlines())
+            rows = map(json.loads, self.tool("report",
+                                             trace, "events", "--format=json").stdout.splitlines())
             depth = max((len(row.get("stack", ())) for row in rows
                          if row["event"] == "ThreadSample"), default=0)
         # The trace contains this text only as UTF-8.

@@ -514,7 +514,7 @@ class Prepared(unittest.TestCase):
                 os.unlink(os.path.join(host.directory, "trace.nettrace"))
 
     def check_trace(self, host, name):
-        done = subprocess.run([RINGPIPE, "report", "--events", "--format=json", name],
+        done = subprocess.run([RINGPIPE, "report", name, "events", "--format=json"],
                               cwd=host.directory,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               check=False)

@@ -59,7 +59,7 @@ class Refused(unittest.TestCase):
 
     def delivered(self):
         traces = glob.glob(self.directory + "/trace-*")
-        done = subprocess.run([RINGPIPE, "report", "--events", "--format=json", *traces],
+        done = subprocess.run([RINGPIPE, "report", *traces, "events", "--format=json"],
                               check=False, text=True,
                               env=self.environment(), stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, timeout=60)

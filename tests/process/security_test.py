@@ -344,7 +344,7 @@ os.execv"""), "socket", str(OTHER_PROCESS), self.directory, HOST], stdin=subproc
             with open(name, "rb") as file:
                 content = file.read()
             self.assertFalse(SECRET in content or WIDE in content, name)
-        report = self.tool("report", self.path("recovered"), "--events", "--format=json").stdout
+        report = self.tool("report", self.path("recovered"), "events", "--format=json").stdout
         self.assertTrue(b'"card":"***","wide":"***","code":""' in report, report[:1000])
         self.assertTrue(b'"event":"made","id":1,"fields":{"card":"***"}' in report, report[:1000])
 
@@ -441,7 +441,7 @@ class Terminal(Security):
         trace, = glob.glob(self.path("*.nettrace"))
         for form in forms:
             self.check(("stacks", pid, *form))
-            for more in (form, ("--events", *form)):
+            for more in (form, ("events", *form)):
                 self.assertTrue(b"evil" in self.check(("report", trace, *more)), more)
 
 

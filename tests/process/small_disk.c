@@ -208,7 +208,7 @@ static void expect_no_end(int count)
 {
 	char command[512];
 
-	snprintf(command, sizeof(command), "%s report --events %s >%s.events 2>/dev/null; "
+	snprintf(command, sizeof(command), "%s report %s events >%s.events 2>/dev/null; "
 		 "[ $? -eq 1 ] && grep -c Test-Disk/mark %s.events | grep -qx %d",
 		 getenv("RINGPIPE"), trace, trace, trace, count);
 	check(system(command) == 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The values of options that are numbers and times. */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "tools/cli/tool.h"
@@ -21,6 +22,16 @@ int rp_number_parse(const char *text, uint64_t max, uint64_t *ret_number)
 	if (number > max)
 		return -ERANGE;
 	*ret_number = number;
+	return 0;
+}
+
+int rp_pid_parse(const char *text, pid_t *ret_pid)
+{
+	uint64_t pid;
+
+	if (rp_number_parse(text, INT_MAX, &pid) || pid == 0)
+		return -EINVAL;
+	*ret_pid = (pid_t)pid;
 	return 0;
 }
 

@@ -20,7 +20,7 @@ enum rp_tool_exit {
 	RP_EXIT_GAVE_UP = 130,		/* 128 + SIGINT, as in shells */
 };
 
-/* The options that a command accepts; their rows are in options.c. */
+/* The options that a command accepts; their rows are in option_table.c. */
 enum rp_tool_option_flag {
 	RP_OPTION_HELP = 1ull << 0,
 	RP_OPTION_SESSION = 1ull << 1,
@@ -33,7 +33,6 @@ enum rp_tool_option_flag {
 	RP_OPTION_BUFFER = 1ull << 8,
 	RP_OPTION_STACKS = 1ull << 9,
 	RP_OPTION_QUIET = 1ull << 10,
-	RP_OPTION_EVENTS = 1ull << 11,		/* of a trace */
 	RP_OPTION_TOP = 1ull << 12,
 	RP_OPTION_TYPE = 1ull << 13,
 	RP_OPTION_COUNTERS = 1ull << 14,
@@ -173,6 +172,9 @@ void rp_options_print(uint64_t mask);
 /* Prints the long names of the options in `mask` that begin with `begin`, one per line. */
 void rp_options_offer(uint64_t mask, const char *begin);
 
+/* Return: the long name of the first option in `mask`; NULL if it is 0. */
+const char *rp_options_name(uint64_t mask);
+
 /* Return: the argument of the option `word` of `mask`, as the help shows it; NULL: it has none. */
 const char *rp_options_argument(uint64_t mask, const char *word);
 
@@ -181,6 +183,9 @@ const char *rp_options_argument(uint64_t mask, const char *word);
  * otherwise.
  */
 int rp_number_parse(const char *text, uint64_t max, uint64_t *ret_number);
+
+/* Parse a process id. Return: 0; -EINVAL. */
+int rp_pid_parse(const char *text, pid_t *ret_pid);
 
 /*
  * Parse a list of groups with commas, of a process or of the machine, or the name of a profile, and

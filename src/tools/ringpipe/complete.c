@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tools/client/target.h"
+#include "tools/ringpipe/report.h"
 
 int rp_command_match(const char *name, int argc, char *const *argv)
 {
@@ -128,6 +129,8 @@ static void complete_arguments(const struct rp_tool_command *command, int words,
 	}
 	if (*begin != '-' && (before == words || argv[before - 1][0] == '-'))
 		offer_operand(command, begin);
+	else if (*begin != '-' && before == words + 1 && command->run == rp_command_report)
+		rp_report_offer(begin);
 	rp_options_offer(command->options, begin);
 }
 

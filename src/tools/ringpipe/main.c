@@ -173,17 +173,17 @@ static const struct rp_tool_command commands[] = {
 	{
 		.name = "report",
 		.task = record,
-		.arguments = "FILE",
-		.help = "summarise a trace, or print its events",
-		.notes = "FILE may be -, for standard input. If a trace is damaged or stops\n"
+		.arguments = "FILE [WHAT]",
+		.help = "print a summary of a trace, or its events",
+		.notes = "WHAT is summary (default) or events.\n"
+			 "FILE may be -, for standard input. If a trace is damaged or stops\n"
 			 "before its end, the command prints what can be read, and the status\n"
 			 "is 1.\n",
 		.examples = "report shop.nettrace\n"
-			    "report --events --format json shop.nettrace\n",
-		.options = RP_OPTION_EVENTS | RP_OPTION_ALL | RP_OPTION_TOP |
-			   RP_OPTION_FORMAT | RP_OPTION_HELP,
+			    "report shop.nettrace events --format json\n",
+		.options = RP_OPTION_ALL | RP_OPTION_TOP | RP_OPTION_FORMAT | RP_OPTION_HELP,
 		.operands_min = 1,
-		.operands_max = 1,
+		.operands_max = 2,
 		.run = rp_command_report,
 	},
 	{

@@ -1,65 +1,83 @@
 /* SPDX-License-Identifier: MIT */
-/* ringpipe report: prints the summary of a trace; report_events.c prints the events. */
-#include <errno.h>
+/* ringpipe report FILE WHAT: opens the trace and calls the report's function. */
+#include "tools/ringpipe/report.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "tools/trace/input.h"
-#include "tools/ringpipe/report.h"
-#include "tools/trace/summary.h"
-#include "tools/cli/display_text.h"
-#include "tools/cli/tool.h"
 
-static int report_summary(struct rp_reader *reader, const char *path,
-			  const struct rp_tool_options *options)
+static const struct report_kind {
+	const char *name;
+	uint64_t options;		/* those of the command that it does not ignore */
+	int (*run)(const struct rp_report *report);
+} kinds[] = {
+	{ "summary", RP_OPTION_ALL | RP_OPTION_TOP, rp_report_summary },
+	{ "events", RP_OPTION_ALL, rp_report_events },
+};
+
+#define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))
+/* Every report has them. */
+#define COMMON (RP_OPTION_FORMAT | RP_OPTION_HELP)
+
+void rp_report_offer(const char *begin)
 {
-	struct rp_summary summary;
-	char buffer[512];
-	int ret = rp_summary_read(reader, NULL, NULL, &summary), status;
-	struct rp_summary_view view = {
-		.path = path,
-		.error = rp_input_explain(reader, ret, buffer, sizeof(buffer)),
-		.top = options->top,
-		.all = options->given & RP_OPTION_ALL,
-	};
-
-	status = rp_summary_print(&summary, &view, options->format);
-	rp_summary_fini(&summary);
-	if (view.error) {
-		fflush(stdout);
-		rp_tool_error("%s: %s; the summary has the events before that", path, view.error);
-		status = RP_EXIT_FAILURE;
+	for (size_t i = 0; i < KIND_COUNT; i++) {
+		if (!strncmp(kinds[i].name, begin, strlen(begin)))
+			puts(kinds[i].name);
 	}
-	return status;
 }
 
-static int check_usage(const struct rp_tool_options *options)
+int rp_report_end(const struct rp_report *report, int ret)
 {
-	const uint64_t given = options->given;
+	char buffer[512];
+	const char *error = rp_input_explain(report->reader, ret, buffer, sizeof(buffer));
 
-	if ((given & RP_OPTION_EVENTS) && (given & RP_OPTION_TOP)) {
-		rp_tool_error("report: --top cannot be used with --events");
-		return -EINVAL;
+	if (!error)
+		return RP_EXIT_OK;
+	fflush(stdout);
+	rp_tool_error("%s: %s; the report has the events before that", report->path, error);
+	return RP_EXIT_FAILURE;
+}
+
+/* Return: NULL, after an error line, if there is no such report or an option is not for it. */
+static const struct report_kind *find_kind(const struct rp_tool_options *options)
+{
+	const char *name = options->operand_count > 1 ? options->operands[1] : kinds[0].name;
+	const struct report_kind *kind = NULL;
+	const char *unused;
+
+	for (size_t i = 0; i < KIND_COUNT; i++) {
+		if (!strcmp(kinds[i].name, name))
+			kind = &kinds[i];
 	}
-	return 0;
+	if (!kind) {
+		rp_tool_error("report: no report is called '%s'; see ringpipe report --help", name);
+		return NULL;
+	}
+	unused = rp_options_name(options->given & ~(kind->options | COMMON));
+	if (unused) {
+		rp_tool_error("report: --%s cannot be used with %s", unused, name);
+		return NULL;
+	}
+	return kind;
 }
 
 int rp_command_report(const struct rp_tool_options *options)
 {
+	const struct report_kind *kind = find_kind(options);
+	struct rp_report report = { .options = options };
 	struct rp_input input;
-	struct rp_reader *reader;
 	int status;
 
-	if (check_usage(options))
+	if (!kind)
 		return RP_EXIT_USAGE;
-	if (rp_input_open(&input, options->operands[0], -1, &reader))
+	if (rp_input_open(&input, options->operands[0], -1, &report.reader))
 		return RP_EXIT_FAILURE;
-	if (options->given & RP_OPTION_EVENTS)
-		status = rp_report_events(reader, input.path, input.bytes ? input.path : NULL,
-					  options);
-	else
-		status = report_summary(reader, input.path, options);
-	rp_reader_close(reader);
+	report.path = input.path;
+	report.file = input.bytes ? input.path : NULL;
+	status = kind->run(&report);
+	rp_reader_close(report.reader);
 	rp_input_close(&input);
 	return status;
 }

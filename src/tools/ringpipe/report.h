@@ -1,19 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the parts of `ringpipe report`. */
+/* Shared by the parts of `ringpipe report FILE WHAT`; each WHAT has a file of its own. */
 #ifndef RP_TOOL_REPORT_H
 #define RP_TOOL_REPORT_H
-
-#include <stddef.h>
 
 #include <ringpipe/reader.h>
 
 #include "tools/cli/tool.h"
 
+struct rp_report {
+	struct rp_reader *reader;	/* before the first event */
+	const char *path;		/* for messages */
+	const char *file;		/* NULL: a pipe, which can be read only once */
+	const struct rp_tool_options *options;
+};
+
 /*
- * Print each event on standard output. `path` names the trace in messages. `file`, or NULL, is read
- * first for the names of functions, which are at its end. Return: the exit status.
+ * Print what the name says on standard output. These functions read the trace to its end, or to the
+ * first damage, which they report. Return: the exit status.
  */
-int rp_report_events(struct rp_reader *reader, const char *path, const char *file,
-		     const struct rp_tool_options *options);
+int rp_report_summary(const struct rp_report *report);
+int rp_report_events(const struct rp_report *report);
+
+/*
+ * Report why reading ended, if it was not the end of the trace. `ret` is what rp_reader_next()
+ * returned. Call it after the output, which has what could be read. Return: the exit status.
+ */
+int rp_report_end(const struct rp_report *report, int ret);
+
+/* Print the kinds of reports that begin with `begin`, one on each line. */
+void rp_report_offer(const char *begin);
 
 #endif

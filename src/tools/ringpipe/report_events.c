@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ringpipe report --events. Text has the stack below each event; JSON has one line per event; CSV
- * has a header, and the fields of an event in one column as JSON. A trace has millions of events,
- * so this file writes them directly, without struct rp_rows.
+ * ringpipe report FILE events. Text has the stack below each event; JSON has one line per event;
+ * CSV has a header, and the fields of an event in one column as JSON. A trace has millions of
+ * events, so this file writes them directly, without struct rp_rows.
  */
-#include "tools/trace/input.h"
 #include "tools/ringpipe/report.h"
 
 #include <errno.h>
@@ -366,9 +365,9 @@ static int read_functions(const char *file, struct event_printer *printer)
 	return ret;
 }
 
-int rp_report_events(struct rp_reader *reader, const char *path, const char *file,
-		     const struct rp_tool_options *options)
+int rp_report_events(const struct rp_report *report)
 {
+	const struct rp_tool_options *options = report->options;
 	struct rp_summary summary;
 	struct event_printer printer = {
 		.format = options->format,
@@ -376,28 +375,24 @@ int rp_report_events(struct rp_reader *reader, const char *path, const char *fil
 		.summary = &summary,
 		.info.size = sizeof(printer.info),
 	};
-	char buffer[512];
-	const char *error;
 	int ret;
 
-	rp_reader_get_info(reader, &printer.info);
+	rp_reader_get_info(report->reader, &printer.info);
 	/* A pipe may be a live session, where each event must appear immediately. */
-	if (!file)
+	if (!report->file)
 		setvbuf(stdout, NULL, _IOLBF, 0);
 	if (printer.format == RP_FORMAT_CSV)
 		puts("time_utc,time_ns,process_id,thread_id,processor,provider,event,id,activity,"
 		     "related_activity,fields,stack");
-	ret = file ? read_functions(file, &printer) : 0;
+	ret = report->file ? read_functions(report->file, &printer) : 0;
 	if (ret == 0) {
-		ret = rp_summary_read(reader, print_event, &printer, &summary);
+		ret = rp_summary_read(report->reader, print_event, &printer, &summary);
 		rp_summary_fini(&summary);
 	}
 	forget_type(&printer);
 	rp_names_fini(&printer.names);
-	error = rp_input_explain(reader, ret, buffer, sizeof(buffer));
-	if (ferror(stdout))
-		rp_tool_error("cannot write the output: %s", strerror(-ret));
-	else if (error)
-		rp_tool_error("%s: %s", path, error);
-	return error ? RP_EXIT_FAILURE : RP_EXIT_OK;
+	if (!ferror(stdout))
+		return rp_report_end(report, ret);
+	rp_tool_error("cannot write the output: %s", strerror(-ret));
+	return RP_EXIT_FAILURE;
 }

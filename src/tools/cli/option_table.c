@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/* The options of all commands, one row each, and the functions that take their values. */
+#include "tools/cli/option_table.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <ringpipe/session.h>
+
+#define REFRESH_MAX_MS 86400000u
+
+static int take_pid(struct rp_tool_options *options, const char *value)
+{
+	return rp_pid_parse(value, &options->pid);
+}
+
+/* The value is any text but the empty one. */
+#define TAKE_TEXT(name) \
+	static int take_##name(struct rp_tool_options *options, const char *value) \
+	{ \
+		options->name = value; \
+		return *value ? 0 : -EINVAL; \
+	}
+TAKE_TEXT(name)
+TAKE_TEXT(output)
+TAKE_TEXT(providers)
+TAKE_TEXT(counters)
+TAKE_TEXT(event)
+TAKE_TEXT(field)
+TAKE_TEXT(listen)
+TAKE_TEXT(archive)
+TAKE_TEXT(symbols)
+
+static int take_session(struct rp_tool_options *options, const char *value)
+{
+	return rp_number_parse(value, UINT64_MAX, &options->session) || options->session == 0 ?
+	       -EINVAL : 0;
+}
+
+static int take_duration(struct rp_tool_options *options, const char *value)
+{
+	return rp_duration_parse(value, &options->duration_ms);
+}
+
+static int take_shortest_wait(struct rp_tool_options *options, const char *value)
+{
+	return rp_short_time_parse(value, &options->off_cpu_ns);
+}
+
+static int take_last(struct rp_tool_options *options, const char *value)
+{
+	return rp_duration_parse(value, &options->last_ms);
+}
+
+static int take_buffer(struct rp_tool_options *options, const char *value)
+{
+	uint64_t megabytes;
+
+	if (rp_number_parse(value, 1 << 20, &megabytes) || megabytes == 0)
+		return -EINVAL;
+	options->buffer_mb = (uint32_t)megabytes;
+	return 0;
+}
+
+static int take_roll(struct rp_tool_options *options, const char *value)
+{
+	uint64_t megabytes;
+
+	if (rp_number_parse(value, 1 << 30, &megabytes) || megabytes << 20 < RP_SESSION_ROLL_MIN)
+		return -EINVAL;
+	options->roll_mb = (uint32_t)megabytes;
+	return 0;
+}
+
+static int take_block(struct rp_tool_options *options, const char *value)
+{
+	uint64_t ms;
+
+	if (rp_number_parse(value, UINT32_MAX, &ms) || ms == 0)
+		return -EINVAL;
+	options->block_ms = (uint32_t)ms;
+	return 0;
+}
+
+static int take_type(struct rp_tool_options *options, const char *value)
+{
+	static const struct {
+		const char *name;
+		uint32_t type;
+	} types[] = { { "mini", 1 }, { "heap", 2 }, { "full", 4 } };
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		if (!strcmp(value, types[i].name)) {
+			options->dump_type = types[i].type;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int take_format(struct rp_tool_options *options, const char *value)
+{
+	static const char *const names[] = {
+		[RP_FORMAT_TEXT] = "text", [RP_FORMAT_JSON] = "json", [RP_FORMAT_CSV] = "csv",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strcmp(value, names[i])) {
+			options->format = (enum rp_format)i;
+			return 0;
+		}
+	}
+	if (strcmp(value, "4") != 0 && strcmp(value, "6") != 0)
+		return -EINVAL;
+	options->nettrace = (uint32_t)(*value - '0');
+	return 0;
+}
+
+static int take_version(struct rp_tool_options *options, const char *value)
+{
+	if (strcmp(value, "4") != 0 && strcmp(value, "6") != 0)
+		return -EINVAL;
+	options->nettrace = (uint32_t)(*value - '0');
+	return 0;
+}
+
+static int take_top(struct rp_tool_options *options, const char *value)
+{
+	return rp_number_parse(value, UINT64_MAX, &options->top) || options->top == 0 ? -EINVAL : 0;
+}
+
+static int take_refresh(struct rp_tool_options *options, const char *value)
+{
+	uint64_t ms;
+
+	if (rp_duration_parse(value, &ms) || ms > REFRESH_MAX_MS)
+		return -EINVAL;
+	options->refresh_ms = ms;
+	return 0;
+}
+
+static int take_step(struct rp_tool_options *options, const char *value)
+{
+	return rp_number_parse(value, INT64_MAX, &options->step) || options->step == 0 ?
+	       -EINVAL : 0;
+}
+
+static int take_port(struct rp_tool_options *options, const char *value)
+{
+	uint64_t port;
+
+	if (rp_number_parse(value, UINT16_MAX, &port))
+		return -EINVAL;
+	options->port = (uint16_t)port;
+	return 0;
+}
+
+static int take_kernel(struct rp_tool_options *options, const char *value)
+{
+	return rp_kernel_groups_parse(value, &options->kernel);
+}
+
+static int take_machine(struct rp_tool_options *options, const char *value)
+{
+	return rp_machine_groups_parse(value, &options->kernel);
+}
+
+static int take_profile(struct rp_tool_options *options, const char *value)
+{
+	return rp_profile_parse(value, &options->kernel);
+}
+
+static int take_user(struct rp_tool_options *options, const char *value)
+{
+	const struct passwd *user = getpwnam(value);
+	uint64_t number;
+
+	if (!user && rp_number_parse(value, UINT32_MAX - 1, &number))
+		return -EINVAL;
+	options->user = user ? user->pw_uid : (uid_t)number;
+	return 0;
+}
+
+static int take_cgroup(struct rp_tool_options *options, const char *value)
+{
+	options->cgroup = value;
+	return *value == '/' ? 0 : -EINVAL;
+}
+
+static int take_until(struct rp_tool_options *options, const char *value)
+{
+	/* Not a size: an event, which the command parses. */
+	if (rp_size_parse(value, &options->until_bytes) < 0)
+		options->until = value;
+	return 0;
+}
+
+const struct rp_option rp_option_table[] = {
+	{ RP_OPTION_PID, 'p', "process-id", "PID", "the process to trace", take_pid },
+	{ RP_OPTION_NAME, 'n', "name", "NAME",
+	  "the process with this name, which must be unique; see ringpipe ps", take_name },
+	{ RP_OPTION_SESSION, 0, "session", "ID",
+	  "the recorder's session, as ringpipe list shows it", take_session },
+	{ RP_OPTION_TREE, 0, "tree", NULL,
+	  "trace its present and later descendants too, into one file", NULL },
+	{ RP_OPTION_OUTPUT, 'o', "output", "FILE",
+	  "the output file; {pid} is replaced by the process id", take_output },
+	{ RP_OPTION_FORCE, 'f', "force", NULL, "overwrite the file if it exists", NULL },
+	{ RP_OPTION_PROVIDERS, 0, "providers", "LIST",
+	  "NAME[:KEYWORDS[:LEVEL[:ARGUMENTS]]],…\n"
+	  "keywords in hex (all), level 0-5 or its name (5), arguments\n"
+	  "k=v;k2=v2; default: *, which is every provider with all\n"
+	  "keywords at level 5", take_providers },
+	{ RP_OPTION_MISSING, 0, "allow-missing", NULL,
+	  "accept names of providers that the process does not have yet:\n"
+	  "dlopen() may add them later", NULL },
+	{ RP_OPTION_DURATION, 'd', "duration", "SECONDS|1m30s", "stop after this time",
+	  take_duration },
+	{ RP_OPTION_BUFFER, 0, "buffer", "MB",
+	  "maximum memory of the session in the traced process (64)", take_buffer },
+	{ RP_OPTION_RINGS, 0, "buffer", "MB",
+	  "memory for the rings that the kernel fills (64)", take_buffer },
+	{ RP_OPTION_LAST, 0, "last", "SECONDS|1m30s",
+	  "choose --buffer such that it holds the events of this time; this\n"
+	  "measures their rate first, for that time at most", take_last },
+	{ RP_OPTION_BLOCK, 0, "block", "MS",
+	  "a writer waits up to MS milliseconds while the buffers are full;\n"
+	  "for libringpipe only", take_block },
+	{ RP_OPTION_COARSE, 0, "coarse", NULL,
+	  "make events cheaper: their times are from a clock that advances\n"
+	  "each millisecond; for libringpipe only", NULL },
+	{ RP_OPTION_STACKS, 0, "stacks", NULL, "record the writer's stack with each event", NULL },
+	{ RP_OPTION_KERNEL, 0, "kernel", "GROUPS",
+	  "add kernel events of the process: sched, faults, block, syscalls,\n"
+	  "or all; needs root, or CAP_BPF and CAP_PERFMON", take_kernel },
+	{ RP_OPTION_MACHINE, 0, "kernel", "GROUPS",
+	  "what to record besides samples: sched (waits; the default),\n"
+	  "syscalls, futex, faults, block, irq, or all", take_machine },
+	{ RP_OPTION_PROFILE, 0, "profile", "cpu|latency|io|all",
+	  "groups for a purpose: none; sched, syscalls and futex; sched,\n"
+	  "syscalls and block; or all", take_profile },
+	{ RP_OPTION_OFF_CPU, 0, "off-cpu", "0|500us|2ms|1s",
+	  "record waits, system calls and interrupts from this time on (1ms);\n"
+	  "0 records all of them, and calls without stacks", take_shortest_wait },
+	{ RP_OPTION_COMPACT, 0, "compact", NULL,
+	  "version 6 with text in UTF-8 and integers of variable length", NULL },
+	{ RP_OPTION_USER, 0, "user", "NAME|UID", "record only the processes of this user",
+	  take_user },
+	{ RP_OPTION_CGROUP, 0, "cgroup", "PATH",
+	  "record only the processes in this cgroup and below; the path as in\n"
+	  "/proc/PID/cgroup: /system.slice/nginx.service", take_cgroup },
+	{ RP_OPTION_ARCHIVE, 0, "archive", "FILE.zip",
+	  "also write an archive: the trace, a description of the machine,\n"
+	  "and the messages; without -o, nothing else remains", take_archive },
+	{ RP_OPTION_BINARIES, 0, "binaries", NULL,
+	  "add the programs and libraries in the trace to the archive", NULL },
+	{ RP_OPTION_UNTIL, 0, "until", "SIZE|PROVIDER:EVENT[:FIELD>=VALUE]",
+	  "stop when the trace has this size, as 500MB, or this event; the\n"
+	  "comparisons are = != < <= > >=", take_until },
+	{ RP_OPTION_SYMBOLS, 0, "symbols", "DIRECTORY[:…]",
+	  "search these first: for .build-id/xx/yyyy as in an archive of\n"
+	  "record, .build-id/xx/yyyy.debug, and files by their names", take_symbols },
+	{ RP_OPTION_QUIET, 'q', "quiet", NULL, "print no progress and no summary", NULL },
+	{ RP_OPTION_OWN_EVENTS, 0, "events", NULL,
+	  "list all events of the process, enabled or not", NULL },
+	{ RP_OPTION_FIELDS, 0, "fields", NULL, "show the fields of each event too", NULL },
+	{ RP_OPTION_ALL, 0, "all", NULL,
+	  "show also what only .NET's tools read: the events EventCounters\n"
+	  "and the provider Microsoft-DotNETCore-EventPipe", NULL },
+	{ RP_OPTION_TYPE, 0, "type", "mini|heap|full",
+	  "contents of the core: mini has the stacks and the memory that\n"
+	  "registers point to; heap has all memory that no file holds\n"
+	  "(default); full has all mapped memory", take_type },
+	{ RP_OPTION_TOP, 0, "top", "N", "show only the N most frequent kinds of events, or values",
+	  take_top },
+	{ RP_OPTION_COUNTERS, 0, "counters", "LIST",
+	  "PROVIDER[COUNTER,…],…; default: all counters of the process", take_counters },
+	{ RP_OPTION_REFRESH, 0, "refresh", "SECONDS|1m30s",
+	  "the time between two updates (1)",
+	  take_refresh },
+	{ RP_OPTION_EVENT, 0, "event", "PROVIDER:EVENT", "the event to count or print",
+	  take_event },
+	{ RP_OPTION_FIELD, 0, "field", "FIELD",
+	  "the field whose values count; STRUCT.MEMBER for one in a struct", take_field },
+	{ RP_OPTION_STEP, 0, "step", "N",
+	  "a histogram with steps of N from 0; default: powers of two", take_step },
+	{ RP_OPTION_PORT, 0, "port", "PORT", "the TCP port to serve (9464)", take_port },
+	{ RP_OPTION_LISTEN, 0, "listen", "ADDRESS",
+	  "the address to listen on, in numbers (127.0.0.1, this machine\n"
+	  "only); with 0.0.0.0 or ::, any host that reaches it can connect", take_listen },
+	{ RP_OPTION_RECOVER, 0, "recover", NULL,
+	  "keep the events in files in memory, for ringpipe recover after a\n"
+	  "crash", NULL },
+	{ RP_OPTION_ROLL, 0, "roll", "MB",
+	  "the process writes all events to numbered files named after -o,\n"
+	  "MB megabytes in all, at least 8, and deletes the oldest files", take_roll },
+	{ RP_OPTION_LIST, 0, "list", NULL, "list the directories of sessions", NULL },
+	{ RP_OPTION_PRUNE, 0, "prune", NULL,
+	  "remove the directories of ended processes, recovered or not", NULL },
+	{ RP_OPTION_FORMAT, 0, "format", "text|json|csv",
+	  "print the rows as text (default), JSON or CSV", take_format },
+	{ RP_OPTION_VERSION, 0, "format", "4|6",
+	  "the version of nettrace to write; default: the one that FILE does\n"
+	  "not have", take_version },
+	{ RP_OPTION_HELP, 'h', "help", NULL, "print this help", NULL },
+};
+
+const size_t rp_option_count = sizeof(rp_option_table) / sizeof(rp_option_table[0]);
