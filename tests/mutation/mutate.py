@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: MIT
 """Puts mistakes into the sources, one at a time, and checks that the tests find each.
 
-usage: mutate.py BUILD [--quick | --all | --races] [--only WORD]
+usage: mutate.py BUILD [--quick | --part | --all | --races] [--only WORD]
 
 BUILD is a build directory with the unit and stress tests; the script does not change it. A mistake
 is one edit of one file under src/. The script compiles the file like the build, links the library
 and the test with it, and runs the tests named for the mistake, which must fail; otherwise the
-script fails. --quick: a few mistakes in the lock-free core, some seconds. --all: also mistakes that
-only show by chance, under load, or after a minute. --races: mistakes in the fallback that
-ThreadSanitizer finds; BUILD must use it.
+script fails. --quick: a few mistakes in the lock-free core, some seconds. --part: half of them; the
+day decides which half. --all: also mistakes that only show by chance, under load, or after a
+minute. --races: mistakes in the fallback that ThreadSanitizer finds; BUILD must use it.
 
 The models cover mistakes that x86 cannot show (there, a relaxed load is the same code as an
 acquire). Such an edit must not change the object's fences and LOCKed instructions, and the models
@@ -28,12 +28,14 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 from mistakes import CERTAIN, LIKELY, OUTSIDE, RACES, RARE, SAME, VISIBLE, Mutation
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ROUNDS = 20         # of a test that finds the mistake by chance
 QUICK_STEP = 9      # --quick uses one mistake in this many
+DAY_S = 86400
 PATIENCE = 120      # seconds; a test that hangs has found the mistake
 
 
@@ -292,8 +294,12 @@ def main_races(build, report):
 
 
 def main_mistakes(build, report, options):
-    certain = [mutation for mutation in (CERTAIN[::QUICK_STEP] if options.quick else
-                                         CERTAIN + OUTSIDE) if options.only in mutation.name]
+    certain = CERTAIN[::QUICK_STEP] if options.quick else CERTAIN + OUTSIDE
+    if options.part:
+        half = int(time.time()) // DAY_S % 2
+        print(f'# every second mistake, from number {half}')
+        certain = certain[half::2]
+    certain = [mutation for mutation in certain if options.only in mutation.name]
     likely = [mutation for mutation in LIKELY if options.only in mutation.name and options.all]
     same = [change for change in SAME if options.only in change.name and not options.quick]
     rare = [change for change in RARE if options.only in change.name and not options.quick]
@@ -322,6 +328,7 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__.split('usage: ')[1].splitlines()[0])
     parser.add_argument('build')
     parser.add_argument('--quick', action='store_true')
+    parser.add_argument('--part', action='store_true')
     parser.add_argument('--all', action='store_true')
     parser.add_argument('--races', action='store_true')
     parser.add_argument('--only', default='')
