@@ -45,18 +45,20 @@ ROWS = {
     'src/tools/ringpipe-kernel/': 'nettrace base bpf/',
     'src/tools/cli/': 'base',
     'src/tools/trace/': 'cli nettrace base',
+    'src/tools/analysis/': 'trace cli base',
     'src/tools/client/': 'trace cli nettrace ipc base',
-    'src/tools/ringpipe/': 'client trace cli recover nettrace ipc base',
+    'src/tools/ringpipe/': 'client analysis trace cli recover nettrace ipc base',
     'src/tools/ringpipe-record/': 'bpf/ symbols client trace cli nettrace host unwind base',
     'src/tools/ringpipe-symbolize/': 'symbols trace cli nettrace host base',
     'src/tools/ringpipe-bpf/': 'bpf/ client trace cli ipc base',
     'examples/': '',
     'bench/': '',
     'tests/unit/': 'base ring ipc host symbols core nettrace sink counter diag unwind sample '
-                   'export lttng cli trace client ringpipe ringpipe-dump ringpipe-kernel '
+                   'export lttng cli trace analysis client ringpipe ringpipe-dump ringpipe-kernel '
                    'ringpipe-record recover trigger',
-    'tests/fuzz/': 'host ring ipc nettrace diag unwind cli trace client ringpipe ringpipe-dump '
-                   'ringpipe-kernel ringpipe-record ringpipe-symbolize recover trigger',
+    'tests/fuzz/': 'host ring ipc nettrace diag unwind cli trace analysis client ringpipe '
+                   'ringpipe-dump ringpipe-kernel ringpipe-record ringpipe-symbolize recover '
+                   'trigger',
     'tests/': '',
 }
 

@@ -144,6 +144,27 @@ const char *rp_text_duration(uint64_t ns, char *buffer)
 	return buffer;
 }
 
+const char *rp_text_short_time(uint64_t ns, char *buffer)
+{
+	static const struct {
+		double ns;
+		const char *unit;
+	} units[] = { { 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" } };
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		/* Rounded to three digits, 999.7 us is 1.00 ms. */
+		const double value = (double)ns / units[i].ns;
+
+		if (value < 0.9995)
+			continue;
+		snprintf(buffer, RP_TEXT_MAX, "%.*f %s", value < 9.995 ? 2 : value < 99.95 ? 1 : 0,
+			 value, units[i].unit);
+		return buffer;
+	}
+	snprintf(buffer, RP_TEXT_MAX, "%" PRIu64 " ns", ns);
+	return buffer;
+}
+
 const char *rp_text_utc(int64_t utc_ns, char *buffer)
 {
 	/* Round down, also before 1970. */

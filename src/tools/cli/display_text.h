@@ -30,6 +30,8 @@ const char *rp_text_count(uint64_t count, char *buffer);
 const char *rp_text_bytes(uint64_t bytes, char *buffer);
 /* 12.345 s; 1 h 02 min 03 s */
 const char *rp_text_duration(uint64_t ns, char *buffer);
+/* 830 ns; 12.3 us; 4.56 ms; 7.89 s; 1234 s */
+const char *rp_text_short_time(uint64_t ns, char *buffer);
 /* 2026-11-21 01:02:03.004 */
 const char *rp_text_utc(int64_t utc_ns, char *buffer);
 /* 2026-11-21T01:02:03.004005006Z */

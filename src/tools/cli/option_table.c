@@ -10,6 +10,7 @@
 #include <ringpipe/session.h>
 
 #define REFRESH_MAX_MS 86400000u
+#define SLOWEST_MAX 100000u
 
 static int take_pid(struct rp_tool_options *options, const char *value)
 {
@@ -32,6 +33,7 @@ TAKE_TEXT(field)
 TAKE_TEXT(listen)
 TAKE_TEXT(archive)
 TAKE_TEXT(symbols)
+TAKE_TEXT(span)
 
 static int take_session(struct rp_tool_options *options, const char *value)
 {
@@ -129,6 +131,16 @@ static int take_version(struct rp_tool_options *options, const char *value)
 static int take_top(struct rp_tool_options *options, const char *value)
 {
 	return rp_number_parse(value, UINT64_MAX, &options->top) || options->top == 0 ? -EINVAL : 0;
+}
+
+static int take_slowest(struct rp_tool_options *options, const char *value)
+{
+	uint64_t count;
+
+	if (rp_number_parse(value, SLOWEST_MAX, &count) || count == 0)
+		return -EINVAL;
+	options->slowest = (uint32_t)count;
+	return 0;
 }
 
 static int take_refresh(struct rp_tool_options *options, const char *value)
@@ -275,6 +287,9 @@ const struct rp_option rp_option_table[] = {
 	  "(default); full has all mapped memory", take_type },
 	{ RP_OPTION_TOP, 0, "top", "N", "show only the N most frequent kinds of events, or values",
 	  take_top },
+	{ RP_OPTION_SPAN, 0, "span", "[PROVIDER/]NAME", "only spans of this name", take_span },
+	{ RP_OPTION_SLOWEST, 0, "slowest", "N",
+	  "print the N spans that took longest, up to 100000", take_slowest },
 	{ RP_OPTION_COUNTERS, 0, "counters", "LIST",
 	  "PROVIDER[COUNTER,…],…; default: all counters of the process", take_counters },
 	{ RP_OPTION_REFRESH, 0, "refresh", "SECONDS|1m30s",

@@ -69,6 +69,8 @@ enum rp_tool_option_flag {
 	RP_OPTION_COMPACT = 1ull << 45,
 	RP_OPTION_SYMBOLS = 1ull << 46,
 	RP_OPTION_UNTIL = 1ull << 47,
+	RP_OPTION_SPAN = 1ull << 48,
+	RP_OPTION_SLOWEST = 1ull << 49,
 };
 
 /* In the order of ringpipe-kernel's bits. */
@@ -105,6 +107,8 @@ struct rp_tool_options {
 	uint64_t until_bytes;
 	uint64_t last_ms;
 	uint64_t off_cpu_ns;		/* the shortest wait to record; 0: all */
+	const char *span;
+	uint32_t slowest;
 	uint32_t buffer_mb;
 	uint32_t block_ms;
 	uint32_t roll_mb;

@@ -14,6 +14,7 @@ static const struct report_kind {
 } kinds[] = {
 	{ "summary", RP_OPTION_ALL | RP_OPTION_TOP, rp_report_summary },
 	{ "events", RP_OPTION_ALL, rp_report_events },
+	{ "spans", RP_OPTION_SPAN | RP_OPTION_SLOWEST, rp_report_spans },
 };
 
 #define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))

@@ -13,6 +13,7 @@
 
 #include "tools/trace/address_ranges.h"
 #include "tools/trace/event_names.h"
+#include "tools/trace/guids.h"
 #include "tools/cli/json.h"
 #include "tools/cli/rows.h"
 #include "tools/trace/summary.h"
@@ -103,29 +104,11 @@ static const char *function_of(const struct event_printer *printer,
 	return place ? place->name : NULL;
 }
 
-#define GUID_TEXT 37
-
-/* The GUID as text, or "" if it is all zeros. */
-static const char *guid_text(const struct rp_guid *guid, char *buffer)
-{
-	static const struct rp_guid none;
-	size_t at = 0;
-
-	buffer[0] = '\0';
-	if (!memcmp(guid, &none, sizeof(none)))
-		return buffer;
-	for (int i = 0; i < 16; i++)
-		at += (size_t)snprintf(buffer + at, GUID_TEXT - at,
-				       i >= 4 && i <= 10 && !(i & 1) ? "-%02x" : "%02x",
-				       guid->bytes[i]);
-	return buffer;
-}
-
 static void print_json_guid(const char *key, const struct rp_guid *guid)
 {
-	char text[GUID_TEXT];
+	char text[RP_GUID_TEXT];
 
-	if (*guid_text(guid, text))
+	if (*rp_guid_text(guid, text))
 		printf(",\"%s\":\"%s\"", key, text);
 }
 
@@ -238,7 +221,7 @@ static int print_json(const struct event_printer *printer, const struct rp_reade
 
 static int print_text(const struct event_printer *printer, const struct rp_reader_event *event)
 {
-	char utc[RP_TEXT_MAX], activity[GUID_TEXT];
+	char utc[RP_TEXT_MAX], activity[RP_GUID_TEXT];
 
 	printf("%s  ", utc_of(printer, event, utc));
 	if (has_process(printer, event))
@@ -247,7 +230,7 @@ static int print_text(const struct event_printer *printer, const struct rp_reade
 	errno = EIO;
 	if (rp_reader_print_json(event, stdout))
 		return -errno;
-	if (*guid_text(&event->activity, activity))
+	if (*rp_guid_text(&event->activity, activity))
 		printf("  activity %s", activity);
 	putchar('\n');
 	for (uint32_t i = 0; i < event->frame_count; i++) {
@@ -312,7 +295,7 @@ static int print_csv_stack(const struct event_printer *printer, const struct rp_
 
 static int print_csv(const struct event_printer *printer, const struct rp_reader_event *event)
 {
-	char utc[RP_TEXT_MAX], activity[GUID_TEXT], related[GUID_TEXT];
+	char utc[RP_TEXT_MAX], activity[RP_GUID_TEXT], related[RP_GUID_TEXT];
 	int ret;
 
 	printf("%s,%" PRId64 ",%" PRIu64 ",%" PRIu64 ",", utc_of(printer, event, utc),
@@ -323,8 +306,8 @@ static int print_csv(const struct event_printer *printer, const struct rp_reader
 	rp_csv_put(stdout, printer->provider);
 	putchar(',');
 	rp_csv_put(stdout, printer->name);
-	printf(",%" PRIu32 ",%s,%s,", event->type->id, guid_text(&event->activity, activity),
-	       guid_text(&event->related_activity, related));
+	printf(",%" PRIu32 ",%s,%s,", event->type->id, rp_guid_text(&event->activity, activity),
+	       rp_guid_text(&event->related_activity, related));
 	ret = print_csv_fields(event);
 	putchar(',');
 	if (ret == 0 && event->frame_count)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,6 +61,21 @@ int rp_guids_add(struct rp_guids *set, const struct rp_guid *guid)
 	set->count += memcmp(slot, guid, sizeof(*guid)) != 0;
 	*slot = *guid;
 	return 0;
+}
+
+const char *rp_guid_text(const struct rp_guid *guid, char *buffer)
+{
+	static const struct rp_guid none;
+	size_t at = 0;
+
+	buffer[0] = '\0';
+	if (!memcmp(guid, &none, sizeof(none)))
+		return buffer;
+	for (int i = 0; i < 16; i++)
+		at += (size_t)snprintf(buffer + at, RP_GUID_TEXT - at,
+				       i >= 4 && i <= 10 && !(i & 1) ? "-%02x" : "%02x",
+				       guid->bytes[i]);
+	return buffer;
 }
 
 void rp_guids_fini(struct rp_guids *set)

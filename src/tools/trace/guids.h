@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* A set of GUIDs that only grows. */
+/* GUIDs as text, and a set of GUIDs that only grows. */
 #ifndef RP_TOOL_GUIDS_H
 #define RP_TOOL_GUIDS_H
 
 #include <stddef.h>
 
 #include <ringpipe/types.h>
+
+#define RP_GUID_TEXT 37
+
+/* Write a GUID as text, or "" if it is zero. Return: `buffer`, of RP_GUID_TEXT bytes. */
+const char *rp_guid_text(const struct rp_guid *guid, char *buffer);
 
 /* Zero-initialised, the set is empty. It never contains the all-zero GUID. */
 struct rp_guids {

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Counts durations, and returns their percentiles with a relative error below 0.4 %.
+ *
+ * Each power of two is divided into 128 equal buckets, as in HdrHistogram. The rows of powers that
+ * do not occur take no memory.
+ */
+#ifndef RP_TOOL_LATENCY_HISTOGRAM_H
+#define RP_TOOL_LATENCY_HISTOGRAM_H
+
+#include <stdint.h>
+
+#define RP_LATENCY_ROWS 58
+
+/* Initialise it with zeros. */
+struct rp_latency_histogram {
+	uint64_t count, total_ns, max_ns;	/* total: UINT64_MAX if the sum is above it */
+	uint64_t *rows[RP_LATENCY_ROWS];
+};
+
+/* Return: 0; -ENOMEM. */
+int rp_latency_add(struct rp_latency_histogram *histogram, uint64_t ns);
+
+/*
+ * Return the smallest duration that `share` of all durations do not exceed, or 0 if there are none.
+ * @share: from 0 to 1
+ */
+uint64_t rp_latency_percentile(const struct rp_latency_histogram *histogram, double share);
+
+void rp_latency_fini(struct rp_latency_histogram *histogram);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pairs the start and stop events of spans.
+ *
+ * An event starts or stops a span by its opcode (1 and 2) or by the end of its name: Start and
+ * Stop, or Begin and End, also after an underscore or a slash, and before a version such as _V1.
+ * Both have the same provider, the same name without that end, the same process and the same
+ * activity id. Without an activity id, both are of the same thread. Of several spans that match a
+ * stop event, the last to start stops.
+ *
+ * A span has an error if its stop event, or another event with its activity id while it was open,
+ * has the level error or critical, or if its stop event has a field `error` that is neither 0 nor
+ * empty, or a field `status` from 500 on.
+ */
+#ifndef RP_TOOL_TRACE_SPANS_H
+#define RP_TOOL_TRACE_SPANS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <ringpipe/reader.h>
+
+/* The names of spans are unique: two spans of the same name have the same pointer. */
+struct rp_span_name {
+	char *provider;
+	char *name;
+	size_t index;			/* in rp_trace_spans.names */
+};
+
+struct rp_trace_span {
+	const struct rp_span_name *name;
+	uint64_t process;
+	uint64_t thread, stop_thread;	/* `thread` started it */
+	int64_t start_ns, stop_ns;	/* since the start of the recording; stop_ns >= start_ns */
+	struct rp_guid activity;	/* zero: none */
+	struct rp_guid parent;		/* the related activity of the start event; zero: none */
+	uint8_t trace_id[16];		/* zero: none */
+	uint64_t span_id;
+	bool has_error;
+};
+
+/* Called for each span that stopped. Return: 0, or -errno to stop reading. */
+typedef int (*rp_span_visit)(const struct rp_trace_span *span, void *data);
+
+/* Initialise it with zeros, except for `visit` and `data`. */
+struct rp_trace_spans {
+	rp_span_visit visit;
+	void *data;
+	struct rp_span_name **names;
+	size_t name_count, name_capacity;
+	size_t open_count;		/* spans without a stop event so far */
+	uint64_t dropped;		/* the oldest of them, beyond RP_SPANS_OPEN_MAX */
+	uint64_t stops_alone;		/* stop events whose span did not start in the trace */
+	/* For trace_spans.c only. */
+	void *name_tree, *kind_tree, *group_tree;
+	struct rp_open_span *oldest, *newest;
+};
+
+/* A span that never stops takes memory to the end of the trace, so their number is limited. */
+#define RP_SPANS_OPEN_MAX 1000000u
+
+/*
+ * Take the next event of the trace, and pass a span that it stops to `visit`.
+ * Return: 0; -ENOMEM; what `visit` returned.
+ */
+int rp_trace_spans_take(struct rp_trace_spans *spans, const struct rp_reader_event *event);
+
+/*
+ * Call `visit` for the spans that have not stopped, in the order of their start events. Their
+ * stop_ns is `end_ns`, or start_ns if that is later.
+ */
+int rp_trace_spans_visit_open(const struct rp_trace_spans *spans, int64_t end_ns,
+			      rp_span_visit visit, void *data);
+
+void rp_trace_spans_fini(struct rp_trace_spans *spans);
+
+#endif

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ringpipe report FILE spans: a row for each name of spans, and the spans that took longest. With
+ * --slowest, only the latter.
+ */
+#include "tools/ringpipe/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "tools/analysis/latency_histogram.h"
+#include "tools/analysis/trace_spans.h"
+#include "tools/cli/display_text.h"
+#include "tools/cli/json.h"
+#include "tools/cli/rows.h"
+#include "tools/trace/guids.h"
+
+#define SLOWEST_SHOWN 5u
+#define ID_TEXT 33
+
+struct span_row {
+	const struct rp_span_name *name;
+	struct rp_latency_histogram latency;
+	uint64_t errors;
+	uint64_t open;
+};
+
+struct span_report {
+	const struct rp_report *report;
+	struct rp_trace_spans spans;
+	struct span_row *rows;		/* by the index of the name, until they are sorted */
+	size_t row_count, row_capacity;
+	struct rp_trace_span *slowest;	/* a heap: the fastest of them is the first */
+	size_t slowest_count, slowest_max;
+	int64_t first_ns, last_ns;
+	bool has_events;
+};
+
+static bool is_wanted(const struct span_report *spans, const struct rp_span_name *name)
+{
+	const char *wanted = spans->report->options->span;
+	const size_t provider = strlen(name->provider);
+
+	return !wanted || !strcmp(wanted, name->name) ||
+	       (!strncmp(wanted, name->provider, provider) && wanted[provider] == '/' &&
+		!strcmp(wanted + provider + 1, name->name));
+}
+
+static uint64_t duration_of(const struct rp_trace_span *span)
+{
+	return (uint64_t)span->stop_ns - (uint64_t)span->start_ns;
+}
+
+/* Of two spans with one duration, the earlier is the slower, so that the result has one order. */
+static bool is_slower(const struct rp_trace_span *a, const struct rp_trace_span *b)
+{
+	if (duration_of(a) != duration_of(b))
+		return duration_of(a) > duration_of(b);
+	return a->start_ns < b->start_ns;
+}
+
+static void sink_first(struct span_report *spans)
+{
+	struct rp_trace_span *heap = spans->slowest;
+	size_t at = 0;
+
+	for (;;) {
+		size_t child = 2 * at + 1;
+		struct rp_trace_span moved = heap[at];
+
+		if (child + 1 < spans->slowest_count && is_slower(&heap[child], &heap[child + 1]))
+			child++;
+		if (child >= spans->slowest_count || !is_slower(&heap[at], &heap[child]))
+			return;
+		heap[at] = heap[child];
+		heap[child] = moved;
+		at = child;
+	}
+}
+
+static void keep_if_slow(struct span_report *spans, const struct rp_trace_span *span)
+{
+	struct rp_trace_span *heap = spans->slowest;
+	size_t at;
+
+	if (spans->slowest_count == spans->slowest_max) {
+		if (spans->slowest_max && is_slower(span, &heap[0])) {
+			heap[0] = *span;
+			sink_first(spans);
+		}
+		return;
+	}
+	at = spans->slowest_count++;
+	heap[at] = *span;
+	for (; at > 0 && is_slower(&heap[(at - 1) / 2], &heap[at]); at = (at - 1) / 2) {
+		struct rp_trace_span moved = heap[at];
+
+		heap[at] = heap[(at - 1) / 2];
+		heap[(at - 1) / 2] = moved;
+	}
+}
+
+/* Return: the row of the name; NULL: no memory. */
+static struct span_row *row_of(struct span_report *spans, const struct rp_span_name *name)
+{
+	struct span_row *grown;
+
+	if (name->index >= spans->row_count) {
+		const size_t missing = name->index + 1 - spans->row_count;
+
+		grown = rp_array_reserve(spans->rows, spans->row_count, &spans->row_capacity,
+					 missing, sizeof(*grown));
+		if (!grown)
+			return NULL;
+		spans->rows = grown;
+		memset(&grown[spans->row_count], 0, missing * sizeof(*grown));
+		spans->row_count = name->index + 1;
+	}
+	spans->rows[name->index].name = name;
+	return &spans->rows[name->index];
+}
+
+static int take_span(const struct rp_trace_span *span, void *data)
+{
+	struct span_report *spans = data;
+	struct span_row *row;
+
+	if (!is_wanted(spans, span->name))
+		return 0;
+	row = row_of(spans, span->name);
+	if (!row || rp_latency_add(&row->latency, duration_of(span)) < 0)
+		return -ENOMEM;
+	row->errors += span->has_error;
+	keep_if_slow(spans, span);
+	return 0;
+}
+
+static int take_open(const struct rp_trace_span *span, void *data)
+{
+	struct span_report *spans = data;
+	struct span_row *row;
+
+	if (!is_wanted(spans, span->name))
+		return 0;
+	row = row_of(spans, span->name);
+	if (!row)
+		return -ENOMEM;
+	row->open++;
+	return 0;
+}
+
+/* Return: as rp_reader_next(), but 0 at the end; -ENOMEM. */
+static int read_spans(struct span_report *spans)
+{
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	int ret;
+
+	while ((ret = rp_reader_next(spans->report->reader, &event)) == 1) {
+		if (!spans->has_events || event.time_ns < spans->first_ns)
+			spans->first_ns = event.time_ns;
+		if (!spans->has_events || event.time_ns > spans->last_ns)
+			spans->last_ns = event.time_ns;
+		spans->has_events = true;
+		ret = rp_trace_spans_take(&spans->spans, &event);
+		if (ret < 0)
+			return ret;
+	}
+	if (rp_trace_spans_visit_open(&spans->spans, spans->last_ns, take_open, spans) < 0)
+		return -ENOMEM;
+	return ret;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+	const struct span_row *a = left, *b = right;
+	const uint64_t first = a->latency.total_ns, second = b->latency.total_ns;
+
+	if (!a->name || !b->name)
+		return !a->name - !b->name;
+	return first != second ? (first < second) - (first > second) :
+	       (a->name->index > b->name->index) - (a->name->index < b->name->index);
+}
+
+static int compare_slowest(const void *left, const void *right)
+{
+	return is_slower(left, right) ? -1 : is_slower(right, left);
+}
+
+static void add_time(struct rp_rows *out, uint64_t ns, bool is_known)
+{
+	char text[RP_TEXT_MAX];
+
+	if (is_known)
+		rp_rows_add(out, json_object_new_uint64(ns), rp_text_short_time(ns, text));
+	else
+		rp_rows_add(out, NULL, NULL);
+}
+
+static void add_name(struct rp_rows *out, const struct rp_span_name *name)
+{
+	char *joined = NULL;
+
+	if (out->format != RP_FORMAT_TEXT) {
+		rp_rows_add_string(out, name->provider);
+		rp_rows_add_string(out, name->name);
+		return;
+	}
+	rp_rows_add(out, NULL, NULL);
+	if (asprintf(&joined, "%s/%s", name->provider, name->name) < 0)
+		joined = NULL;
+	rp_rows_add_string(out, joined);
+	free(joined);
+}
+
+static int print_names(struct span_report *spans)
+{
+	static const struct rp_column columns[] = {
+		{ "provider", NULL, 0, false, false }, { "span", "SPAN", 0, false, false },
+		{ "count", "COUNT", 0, true, false },
+		{ "per_second", "PER SECOND", 0, true, false },
+		{ "p50_ns", "P50", 0, true, false }, { "p90_ns", "P90", 0, true, false },
+		{ "p99_ns", "P99", 0, true, false }, { "p99_9_ns", "P99.9", 0, true, false },
+		{ "p99_99_ns", "P99.99", 0, true, false }, { "max_ns", "MAX", 0, true, false },
+		{ "total_ns", NULL, 0, true, false }, { "errors", "ERRORS", 0, true, false },
+		{ "open", "OPEN", 0, true, false },
+	};
+	static const double shares[] = { 0.5, 0.9, 0.99, 0.999, 0.9999 };
+	const uint64_t period = (uint64_t)spans->last_ns - (uint64_t)spans->first_ns;
+	struct rp_rows out;
+	char text[RP_TEXT_MAX];
+	int status;
+
+	rp_rows_init(&out, spans->report->options->format, columns,
+		     sizeof(columns) / sizeof(columns[0]));
+	qsort(spans->rows, spans->row_count, sizeof(*spans->rows), compare_rows);
+	for (size_t i = 0; i < spans->row_count && spans->rows[i].name; i++) {
+		const struct span_row *row = &spans->rows[i];
+		const uint64_t count = row->latency.count;
+
+		add_name(&out, row->name);
+		rp_rows_add(&out, json_object_new_uint64(count), rp_text_count(count, text));
+		rp_rows_add(&out, period ? json_object_new_double((double)count * 1e9 /
+								  (double)period) : NULL,
+			    rp_text_rate(count, period, text));
+		for (size_t j = 0; j < sizeof(shares) / sizeof(shares[0]); j++)
+			add_time(&out, rp_latency_percentile(&row->latency, shares[j]), count);
+		add_time(&out, row->latency.max_ns, count);
+		add_time(&out, row->latency.total_ns, count);
+		rp_rows_add_u64(&out, row->errors);
+		rp_rows_add_u64(&out, row->open);
+	}
+	status = rp_rows_print(&out);
+	rp_rows_fini(&out);
+	return status;
+}
+
+static void add_bytes(struct rp_rows *out, const uint8_t *bytes, size_t size)
+{
+	char text[ID_TEXT] = "";
+	bool is_zero = true;
+
+	for (size_t i = 0; i < size; i++) {
+		is_zero = is_zero && bytes[i] == 0;
+		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+	}
+	rp_rows_add_string(out, is_zero ? NULL : text);
+}
+
+static int print_slowest(struct span_report *spans)
+{
+	static const struct rp_column columns[] = {
+		{ "duration_ns", "DURATION", 0, true, false },
+		{ "provider", NULL, 0, false, false },
+		{ "span", "SLOWEST", 0, false, false }, { "start_ns", "START", 0, true, false },
+		{ "process_id", "PROCESS", 0, true, false },
+		{ "thread_id", "THREAD", 0, true, false },
+		{ "stop_thread_id", NULL, 0, true, false },
+		{ "trace_id", "TRACE ID", 0, false, false },
+		{ "span_id", NULL, 0, false, false }, { "activity", "ACTIVITY", 0, false, false },
+		{ "parent_activity", NULL, 0, false, false }, { "error", "ERROR", 0, false, false },
+	};
+	struct rp_rows out;
+	int status;
+
+	rp_rows_init(&out, spans->report->options->format, columns,
+		     sizeof(columns) / sizeof(columns[0]));
+	if (spans->slowest_count)
+		qsort(spans->slowest, spans->slowest_count, sizeof(*spans->slowest),
+		      compare_slowest);
+	for (size_t i = 0; i < spans->slowest_count; i++) {
+		const struct rp_trace_span *span = &spans->slowest[i];
+		char activity[RP_GUID_TEXT], parent[RP_GUID_TEXT], span_id[17];
+
+		add_time(&out, duration_of(span), true);
+		add_name(&out, span->name);
+		rp_rows_addf(&out, json_object_new_int64(span->start_ns), "%.6f s",
+			     (double)span->start_ns / 1e9);
+		rp_rows_add_u64(&out, span->process);
+		rp_rows_add_u64(&out, span->thread);
+		rp_rows_add_u64(&out, span->stop_thread);
+		add_bytes(&out, span->trace_id, sizeof(span->trace_id));
+		snprintf(span_id, sizeof(span_id), "%016" PRIx64, span->span_id);
+		rp_rows_add_string(&out, span->span_id ? span_id : NULL);
+		rp_rows_add_string(&out, *rp_guid_text(&span->activity, activity) ? activity :
+										     NULL);
+		rp_rows_add_string(&out, *rp_guid_text(&span->parent, parent) ? parent : NULL);
+		rp_rows_add(&out, json_object_new_boolean(span->has_error),
+			    span->has_error ? "yes" : "");
+	}
+	status = rp_rows_print(&out);
+	rp_rows_fini(&out);
+	return status;
+}
+
+static void print_doubts(const struct span_report *spans)
+{
+	char count[RP_TEXT_MAX];
+
+	if (spans->spans.stops_alone)
+		printf("%s stop events have no start event in the trace.\n",
+		       rp_text_count(spans->spans.stops_alone, count));
+	if (spans->spans.dropped)
+		printf("%s spans without a stop event were forgotten; %u are kept.\n",
+		       rp_text_count(spans->spans.dropped, count), RP_SPANS_OPEN_MAX);
+}
+
+static int print(struct span_report *spans)
+{
+	const struct rp_tool_options *options = spans->report->options;
+	const bool is_text = options->format == RP_FORMAT_TEXT;
+	int status;
+
+	if (options->given & RP_OPTION_SLOWEST)
+		return print_slowest(spans);
+	if (is_text && spans->row_count == 0) {
+		puts("The trace has no spans: no start event with its stop event.");
+		return RP_EXIT_OK;
+	}
+	status = print_names(spans);
+	if (is_text && status == RP_EXIT_OK && spans->slowest_count) {
+		putchar('\n');
+		status = print_slowest(spans);
+	}
+	if (is_text)
+		print_doubts(spans);
+	return status;
+}
+
+int rp_report_spans(const struct rp_report *report)
+{
+	struct span_report spans = {
+		.report = report, .spans = { .visit = take_span, .data = &spans },
+		.slowest_max = report->options->given & RP_OPTION_SLOWEST ?
+			       report->options->slowest : SLOWEST_SHOWN,
+	};
+	int ret = -ENOMEM, status;
+
+	spans.slowest = reallocarray(NULL, spans.slowest_max, sizeof(*spans.slowest));
+	if (spans.slowest)
+		ret = read_spans(&spans);
+	status = print(&spans);
+	for (size_t i = 0; i < spans.row_count; i++)
+		rp_latency_fini(&spans.rows[i].latency);
+	free(spans.rows);
+	free(spans.slowest);
+	rp_trace_spans_fini(&spans.spans);
+	return ret < 0 ? rp_report_end(report, ret) : status;
+}
