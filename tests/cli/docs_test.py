@@ -398,6 +398,12 @@ def started(reader, page, command, cwd):
     stopped(reader, command, cwd, shop_url)
 
 
+def attached_by_root(reader, page, command, cwd):
+    if os.geteuid() != 0:
+        raise Skipped("needs root")
+    attached(reader, page, command.replace("sudo ", ""), cwd)
+
+
 def elsewhere(reader, page, command, cwd):
     """Skipped, since `scripts/test` runs this test."""
     with open(os.path.join(ROOT, ".ci", "run"), encoding="utf-8") as ci:
@@ -445,6 +451,7 @@ RULES = (
     (r"(.*&& )?perf |.*\bperf\.data\b|.*/uprobe_events", profiled),
     (r"RINGPIPE_USER_EVENTS=|.*/sys/kernel/tracing/", in_kernel),
     (r"ldconfig", by_root),
+    (r"sudo ringpipe record .*-p PID\b", attached_by_root),
     (r"sudo ringpipe record ", as_root),
     (r"bpftrace .*:ringpipe:batch ", batched),
     (r"bpftrace ", traced),

@@ -11,12 +11,22 @@
 #include <ringpipe/field.h>
 
 #include "base/array.h"
+#include "tools/trace/event_names.h"
 
 #define OPCODE_START 1u
 #define OPCODE_STOP 2u
 #define STATUS_OF_ERRORS 500u		/* as in HTTP */
 /* An event examines only this many spans with its id, so that no trace makes it slow. */
 #define EXAMINED_MAX 1000u
+
+bool rp_span_has_name(const struct rp_span_name *name, const char *wanted)
+{
+	const size_t provider = strlen(name->provider);
+
+	return !wanted || !strcmp(wanted, name->name) ||
+	       (!strncmp(wanted, name->provider, provider) && wanted[provider] == '/' &&
+		!strcmp(wanted + provider + 1, name->name));
+}
 
 enum span_role { ROLE_NONE, ROLE_START, ROLE_STOP };
 
@@ -157,7 +167,8 @@ static struct span_kind *find_kind(struct rp_trace_spans *spans,
 	if (found)
 		return *found;
 	key.named = role_of_name(type->name, &length);
-	if (key.named || type->opcode == OPCODE_START || type->opcode == OPCODE_STOP) {
+	if (!rp_event_is_own(type->provider) && (key.named || type->opcode == OPCODE_START ||
+	    type->opcode == OPCODE_STOP)) {
 		key.name = add_name(spans, type->provider, type->name, length);
 		if (!key.name)
 			return NULL;

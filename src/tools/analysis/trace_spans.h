@@ -28,6 +28,9 @@ struct rp_span_name {
 	size_t index;			/* in rp_trace_spans.names */
 };
 
+/* Return: whether the name is `wanted`, NAME or PROVIDER/NAME; NULL: any. */
+bool rp_span_has_name(const struct rp_span_name *name, const char *wanted);
+
 struct rp_trace_span {
 	const struct rp_span_name *name;
 	uint64_t process;

@@ -34,6 +34,7 @@ TAKE_TEXT(listen)
 TAKE_TEXT(archive)
 TAKE_TEXT(symbols)
 TAKE_TEXT(span)
+TAKE_TEXT(id)
 
 static int take_session(struct rp_tool_options *options, const char *value)
 {
@@ -290,6 +291,7 @@ const struct rp_option rp_option_table[] = {
 	{ RP_OPTION_SPAN, 0, "span", "[PROVIDER/]NAME", "only spans of this name", take_span },
 	{ RP_OPTION_SLOWEST, 0, "slowest", "N",
 	  "print the N spans that took longest, up to 100000", take_slowest },
+	{ RP_OPTION_ID, 0, "id", "ID", "only spans with this trace id or activity id", take_id },
 	{ RP_OPTION_COUNTERS, 0, "counters", "LIST",
 	  "PROVIDER[COUNTER,…],…; default: all counters of the process", take_counters },
 	{ RP_OPTION_REFRESH, 0, "refresh", "SECONDS|1m30s",

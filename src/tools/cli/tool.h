@@ -71,6 +71,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_UNTIL = 1ull << 47,
 	RP_OPTION_SPAN = 1ull << 48,
 	RP_OPTION_SLOWEST = 1ull << 49,
+	RP_OPTION_ID = 1ull << 50,
 };
 
 /* In the order of ringpipe-kernel's bits. */
@@ -108,6 +109,7 @@ struct rp_tool_options {
 	uint64_t last_ms;
 	uint64_t off_cpu_ns;		/* the shortest wait to record; 0: all */
 	const char *span;
+	const char *id;
 	uint32_t slowest;
 	uint32_t buffer_mb;
 	uint32_t block_ms;
@@ -222,6 +224,7 @@ int rp_command_doctor(const struct rp_tool_options *options);
 int rp_command_convert(const struct rp_tool_options *options);
 int rp_command_symbolize(const struct rp_tool_options *options);
 int rp_command_merge(const struct rp_tool_options *options);
+int rp_command_explain(const struct rp_tool_options *options);
 int rp_command_report(const struct rp_tool_options *options);
 int rp_command_bpf(const struct rp_tool_options *options);
 int rp_command_record(const struct rp_tool_options *options);

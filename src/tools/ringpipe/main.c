@@ -190,6 +190,26 @@ static const struct rp_tool_command commands[] = {
 		.run = rp_command_report,
 	},
 	{
+		.name = "explain",
+		.task = record,
+		.arguments = "FILE",
+		.help = "divide the time of the slowest spans by what their threads did",
+		.notes = "FILE is a trace of ringpipe record --profile all --off-cpu 0. A span is\n"
+			 "the time between a start and a stop event; see ringpipe report FILE\n"
+			 "spans. Its thread was on a processor, in the program, in system calls\n"
+			 "or interrupted; ready to run; or it waited for a lock, a disk, a page\n"
+			 "of memory, the network, another process with the same trace id, or a\n"
+			 "time.\n"
+			 "Time without a record is unexplained.\n",
+		.examples = "explain machine.nettrace\n"
+			    "explain --span request --slowest 3 machine.nettrace\n",
+		.options = RP_OPTION_SPAN | RP_OPTION_SLOWEST | RP_OPTION_ID | RP_OPTION_FORMAT |
+			   RP_OPTION_HELP,
+		.operands_min = 1,
+		.operands_max = 1,
+		.run = rp_command_explain,
+	},
+	{
 		.name = "convert",
 		.task = record,
 		.arguments = "FILE",

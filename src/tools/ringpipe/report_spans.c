@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "tools/analysis/latency_histogram.h"
+#include "tools/analysis/slowest_spans.h"
 #include "tools/analysis/trace_spans.h"
 #include "tools/cli/display_text.h"
 #include "tools/cli/json.h"
@@ -34,75 +35,10 @@ struct span_report {
 	struct rp_trace_spans spans;
 	struct span_row *rows;		/* by the index of the name, until they are sorted */
 	size_t row_count, row_capacity;
-	struct rp_trace_span *slowest;	/* a heap: the fastest of them is the first */
-	size_t slowest_count, slowest_max;
+	struct rp_slowest_spans slowest;
 	int64_t first_ns, last_ns;
 	bool has_events;
 };
-
-static bool is_wanted(const struct span_report *spans, const struct rp_span_name *name)
-{
-	const char *wanted = spans->report->options->span;
-	const size_t provider = strlen(name->provider);
-
-	return !wanted || !strcmp(wanted, name->name) ||
-	       (!strncmp(wanted, name->provider, provider) && wanted[provider] == '/' &&
-		!strcmp(wanted + provider + 1, name->name));
-}
-
-static uint64_t duration_of(const struct rp_trace_span *span)
-{
-	return (uint64_t)span->stop_ns - (uint64_t)span->start_ns;
-}
-
-/* Of two spans with one duration, the earlier is the slower, so that the result has one order. */
-static bool is_slower(const struct rp_trace_span *a, const struct rp_trace_span *b)
-{
-	if (duration_of(a) != duration_of(b))
-		return duration_of(a) > duration_of(b);
-	return a->start_ns < b->start_ns;
-}
-
-static void sink_first(struct span_report *spans)
-{
-	struct rp_trace_span *heap = spans->slowest;
-	size_t at = 0;
-
-	for (;;) {
-		size_t child = 2 * at + 1;
-		struct rp_trace_span moved = heap[at];
-
-		if (child + 1 < spans->slowest_count && is_slower(&heap[child], &heap[child + 1]))
-			child++;
-		if (child >= spans->slowest_count || !is_slower(&heap[at], &heap[child]))
-			return;
-		heap[at] = heap[child];
-		heap[child] = moved;
-		at = child;
-	}
-}
-
-static void keep_if_slow(struct span_report *spans, const struct rp_trace_span *span)
-{
-	struct rp_trace_span *heap = spans->slowest;
-	size_t at;
-
-	if (spans->slowest_count == spans->slowest_max) {
-		if (spans->slowest_max && is_slower(span, &heap[0])) {
-			heap[0] = *span;
-			sink_first(spans);
-		}
-		return;
-	}
-	at = spans->slowest_count++;
-	heap[at] = *span;
-	for (; at > 0 && is_slower(&heap[(at - 1) / 2], &heap[at]); at = (at - 1) / 2) {
-		struct rp_trace_span moved = heap[at];
-
-		heap[at] = heap[(at - 1) / 2];
-		heap[(at - 1) / 2] = moved;
-	}
-}
 
 /* Return: the row of the name; NULL: no memory. */
 static struct span_row *row_of(struct span_report *spans, const struct rp_span_name *name)
@@ -129,13 +65,13 @@ static int take_span(const struct rp_trace_span *span, void *data)
 	struct span_report *spans = data;
 	struct span_row *row;
 
-	if (!is_wanted(spans, span->name))
+	if (!rp_span_has_name(span->name, spans->report->options->span))
 		return 0;
 	row = row_of(spans, span->name);
-	if (!row || rp_latency_add(&row->latency, duration_of(span)) < 0)
+	if (!row || rp_latency_add(&row->latency, rp_span_duration(span)) < 0)
 		return -ENOMEM;
 	row->errors += span->has_error;
-	keep_if_slow(spans, span);
+	rp_slowest_spans_add(&spans->slowest, span);
 	return 0;
 }
 
@@ -144,7 +80,7 @@ static int take_open(const struct rp_trace_span *span, void *data)
 	struct span_report *spans = data;
 	struct span_row *row;
 
-	if (!is_wanted(spans, span->name))
+	if (!rp_span_has_name(span->name, spans->report->options->span))
 		return 0;
 	row = row_of(spans, span->name);
 	if (!row)
@@ -183,11 +119,6 @@ static int compare_rows(const void *left, const void *right)
 		return !a->name - !b->name;
 	return first != second ? (first < second) - (first > second) :
 	       (a->name->index > b->name->index) - (a->name->index < b->name->index);
-}
-
-static int compare_slowest(const void *left, const void *right)
-{
-	return is_slower(left, right) ? -1 : is_slower(right, left);
 }
 
 static void add_time(struct rp_rows *out, uint64_t ns, bool is_known)
@@ -288,14 +219,12 @@ static int print_slowest(struct span_report *spans)
 
 	rp_rows_init(&out, spans->report->options->format, columns,
 		     sizeof(columns) / sizeof(columns[0]));
-	if (spans->slowest_count)
-		qsort(spans->slowest, spans->slowest_count, sizeof(*spans->slowest),
-		      compare_slowest);
-	for (size_t i = 0; i < spans->slowest_count; i++) {
-		const struct rp_trace_span *span = &spans->slowest[i];
+	rp_slowest_spans_sort(&spans->slowest);
+	for (size_t i = 0; i < spans->slowest.count; i++) {
+		const struct rp_trace_span *span = &spans->slowest.spans[i];
 		char activity[RP_GUID_TEXT], parent[RP_GUID_TEXT], span_id[17];
 
-		add_time(&out, duration_of(span), true);
+		add_time(&out, rp_span_duration(span), true);
 		add_name(&out, span->name);
 		rp_rows_addf(&out, json_object_new_int64(span->start_ns), "%.6f s",
 			     (double)span->start_ns / 1e9);
@@ -341,7 +270,7 @@ static int print(struct span_report *spans)
 		return RP_EXIT_OK;
 	}
 	status = print_names(spans);
-	if (is_text && status == RP_EXIT_OK && spans->slowest_count) {
+	if (is_text && status == RP_EXIT_OK && spans->slowest.count) {
 		putchar('\n');
 		status = print_slowest(spans);
 	}
@@ -354,19 +283,19 @@ int rp_report_spans(const struct rp_report *report)
 {
 	struct span_report spans = {
 		.report = report, .spans = { .visit = take_span, .data = &spans },
-		.slowest_max = report->options->given & RP_OPTION_SLOWEST ?
-			       report->options->slowest : SLOWEST_SHOWN,
 	};
-	int ret = -ENOMEM, status;
+	int ret = rp_slowest_spans_init(&spans.slowest,
+					report->options->given & RP_OPTION_SLOWEST ?
+					report->options->slowest : SLOWEST_SHOWN);
+	int status;
 
-	spans.slowest = reallocarray(NULL, spans.slowest_max, sizeof(*spans.slowest));
-	if (spans.slowest)
+	if (ret == 0)
 		ret = read_spans(&spans);
 	status = print(&spans);
 	for (size_t i = 0; i < spans.row_count; i++)
 		rp_latency_fini(&spans.rows[i].latency);
 	free(spans.rows);
-	free(spans.slowest);
+	rp_slowest_spans_fini(&spans.slowest);
 	rp_trace_spans_fini(&spans.spans);
 	return ret < 0 ? rp_report_end(report, ret) : status;
 }

@@ -9,6 +9,12 @@ bool rp_event_is_internal(const char *provider, const char *name)
 	       !strcmp(name, "EventCounters");
 }
 
+bool rp_event_is_own(const char *provider)
+{
+	return !strcmp(provider, "ringpipe") || !strcmp(provider, "Universal.System") ||
+	       !strcmp(provider, "Microsoft-DotNETCore-EventPipe");
+}
+
 int rp_event_key_compare(const struct rp_event_key *a, const struct rp_event_key *b)
 {
 	int order = strcmp(a->provider, b->provider);

@@ -20,4 +20,7 @@ int rp_event_key_compare(const struct rp_event_key *a, const struct rp_event_key
  */
 bool rp_event_is_internal(const char *provider, const char *name);
 
+/* Whether the drain thread, rather than the program, writes the provider's events. */
+bool rp_event_is_own(const char *provider);
+
 #endif

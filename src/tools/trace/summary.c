@@ -58,13 +58,6 @@ static int append(void ***array, size_t *count, void *item)
 	return 0;
 }
 
-/* Whether the drain thread, rather than the program, writes the provider's events. */
-static bool is_own(const char *provider)
-{
-	return !strcmp(provider, "ringpipe") || !strcmp(provider, "Universal.System") ||
-	       !strcmp(provider, "Microsoft-DotNETCore-EventPipe");
-}
-
 static struct rp_kind *add_kind(struct rp_summary *summary, const struct rp_reader_type *type)
 {
 	struct rp_kind key = {
@@ -84,7 +77,7 @@ static struct rp_kind *add_kind(struct rp_summary *summary, const struct rp_read
 		.id = type->id, .version = type->version, .level = type->level,
 		.opcode = type->opcode, .keywords = type->keywords,
 		.is_internal = rp_event_is_internal(type->provider, type->name),
-		.is_own = is_own(type->provider),
+		.is_own = rp_event_is_own(type->provider),
 		.is_of_machine = strncmp(type->provider, "Universal.", 10) == 0,
 	};
 	if (!kind->provider || !kind->name || !tsearch(kind, &summary->kind_tree, compare_kinds)) {

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+
+#include <errno.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <ringpipe/field.h>
+
+#include "base/array.h"
+#include "tools/analysis/thread_time_parts.h"
+
+#define MACHINE "Ringpipe-Machine"
+#define UNIVERSAL "Universal.Events"
+#define SAMPLE_ID 1u
+#define SWITCH_ID 2u
+#define KERNEL_START 0xffff800000000000ull
+#define FRAMES_MAX 64u
+#define STATE_RUNNING 0u
+
+enum machine_id {		/* of MACHINE */
+	ID_WAIT = 1, ID_SYSCALL = 3, ID_FUTEX = 4, ID_FAULT = 5, ID_BLOCK = 6, ID_LOSS = 7,
+	ID_INTERRUPT = 11,
+};
+
+static int compare_numbers(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int compare_times(int64_t a, int64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int compare_intervals(const void *left, const void *right)
+{
+	const struct rp_thread_interval *a = left, *b = right;
+	int order = compare_numbers(a->thread, b->thread);
+
+	if (order == 0)
+		order = compare_times(a->from_ns, b->from_ns);
+	return order ? order : compare_times(a->to_ns, b->to_ns);
+}
+
+static int compare_texts(const void *left, const void *right)
+{
+	return strcmp(left, right);
+}
+
+/* Return: the one copy of the text, valid until rp_thread_time_fini(); NULL: no memory. */
+static const char *keep_text(struct rp_thread_time *time, const char *text)
+{
+	char **found = tfind(text, &time->texts, compare_texts), *copy;
+
+	if (found)
+		return *found;
+	copy = strdup(text);
+	if (copy && !tsearch(copy, &time->texts, compare_texts)) {
+		free(copy);
+		return NULL;
+	}
+	return copy;
+}
+
+/* Return: the first interval of the thread that may end after `from_ns`; or time->count. */
+static size_t find_first(const struct rp_thread_time *time, uint64_t thread, int64_t from_ns)
+{
+	size_t low = 0, high = time->count;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (time->intervals[middle].thread < thread ||
+		    (time->intervals[middle].thread == thread &&
+		     time->latest_ns[middle] <= from_ns))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < time->count && time->intervals[low].thread == thread ? low : time->count;
+}
+
+static bool overlaps(const struct rp_thread_interval *interval, int64_t from_ns, int64_t to_ns)
+{
+	return interval->from_ns < to_ns && from_ns < interval->to_ns;
+}
+
+static int add_record(struct rp_thread_time *time, struct rp_thread_interval *interval,
+		      const struct rp_time_record *record)
+{
+	struct rp_time_record *grown;
+
+	if (time->record_count >= RP_TIME_RECORDS_MAX) {
+		time->left_out++;
+		return 0;
+	}
+	grown = rp_array_reserve(interval->records, interval->record_count,
+				 &interval->record_capacity, 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	interval->records = grown;
+	grown[interval->record_count++] = *record;
+	time->record_count++;
+	return 0;
+}
+
+/* Add a record to all intervals of the thread that it overlaps. */
+static int add_to_thread(struct rp_thread_time *time, uint64_t thread,
+			 const struct rp_time_record *record)
+{
+	int ret = 0;
+
+	for (size_t i = find_first(time, thread, record->from_ns);
+	     ret == 0 && i < time->count && time->intervals[i].thread == thread &&
+	     time->intervals[i].from_ns < record->to_ns; i++) {
+		if (overlaps(&time->intervals[i], record->from_ns, record->to_ns))
+			ret = add_record(time, &time->intervals[i], record);
+	}
+	return ret;
+}
+
+static bool is_of_interest(const struct rp_thread_time *time, uint64_t thread, int64_t from_ns,
+			   int64_t to_ns)
+{
+	const size_t first = find_first(time, thread, from_ns);
+
+	return first < time->count && time->intervals[first].from_ns < to_ns;
+}
+
+static bool has_interval(const struct rp_thread_time *time, uint64_t thread)
+{
+	return find_first(time, thread, INT64_MIN) < time->count;
+}
+
+static uint64_t number_of(const struct rp_reader_event *event, const char *name)
+{
+	struct rp_value value = RP_VALUE_INIT;
+	struct rp_fields fields;
+
+	rp_reader_get_fields(event, &fields);
+	return rp_fields_find(&fields, name, &value) == 0 ? value.u64 : 0;
+}
+
+/* Return: the field's text, kept; "" if the event lacks it; NULL: no memory. */
+static const char *text_of(struct rp_thread_time *time, const struct rp_reader_event *event,
+			   const char *name)
+{
+	struct rp_value value = RP_VALUE_INIT;
+	struct rp_fields fields;
+	char text[128] = "";
+
+	rp_reader_get_fields(event, &fields);
+	if (rp_fields_find(&fields, name, &value) == 0)
+		rp_value_get_text(&value, text, sizeof(text));
+	return keep_text(time, text);
+}
+
+/* The time at which something began that ended with the event. */
+static int64_t begin_of(const struct rp_reader_event *event, uint64_t duration_ns)
+{
+	int64_t begin;
+
+	if (duration_ns > INT64_MAX ||
+	    __builtin_sub_overflow(event->time_ns, (int64_t)duration_ns, &begin))
+		return INT64_MIN;
+	return begin;
+}
+
+static uint64_t frame_of(const struct rp_reader_event *event, size_t index)
+{
+	uint64_t address;
+
+	memcpy(&address, (const char *)event->frames + index * sizeof(address), sizeof(address));
+	return address;
+}
+
+/* Return: the name of the function at the address; NULL: unknown. */
+static const char *function_at(const struct rp_thread_time *time, uint64_t address)
+{
+	const struct rp_address_range *range;
+
+	range = time->names ? rp_address_range_find(&time->names->functions, address) : NULL;
+	return range ? range->name : NULL;
+}
+
+/* Classify the stack of a switch; the next event of the thread, Wait, has the rest. */
+static int take_switch(struct rp_thread_time *time, const struct rp_reader_event *event)
+{
+	const char *functions[FRAMES_MAX];
+	const size_t count = event->frame_count < FRAMES_MAX ? event->frame_count : FRAMES_MAX;
+
+	if (!has_interval(time, event->thread))
+		return 0;
+	for (size_t i = 0; i < count; i++)
+		functions[i] = function_at(time, frame_of(event, i));
+	time->stack.thread = event->thread;
+	time->stack.time_ns = event->time_ns;
+	time->stack.part = rp_wait_cause_of_stack(functions, count);
+	time->stack.detail = count ? functions[0] : NULL;
+	return 0;
+}
+
+/* Take the program's innermost function, for each interval that contains the sample. */
+static int take_sample(struct rp_thread_time *time, const struct rp_reader_event *event)
+{
+	const char *function = NULL;
+
+	for (uint32_t i = 0; i < event->frame_count && !function; i++) {
+		if (frame_of(event, i) < KERNEL_START)
+			function = function_at(time, frame_of(event, i));
+	}
+	for (size_t i = find_first(time, event->thread, event->time_ns);
+	     function && i < time->count && time->intervals[i].thread == event->thread &&
+	     time->intervals[i].from_ns <= event->time_ns; i++) {
+		struct rp_thread_interval *interval = &time->intervals[i];
+		const char **grown;
+
+		if (event->time_ns > interval->to_ns)
+			continue;
+		grown = rp_array_reserve(interval->functions, interval->function_count,
+					 &interval->function_capacity, 1,
+					 sizeof(*interval->functions));
+		if (!grown)
+			return -ENOMEM;
+		interval->functions = grown;
+		grown[interval->function_count++] = function;
+	}
+	return 0;
+}
+
+/* Only processes with intervals are noted, and they are few. */
+static int note_process(struct rp_thread_time *time, uint64_t process)
+{
+	uint64_t *grown;
+
+	for (size_t i = time->waiting_count; i > 0; i--) {
+		if (time->waiting_processes[i - 1] == process)
+			return 0;
+	}
+	grown = rp_array_reserve(time->waiting_processes, time->waiting_count,
+				 &time->waiting_capacity, 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	time->waiting_processes = grown;
+	grown[time->waiting_count++] = process;
+	return 0;
+}
+
+static int take_wait(struct rp_thread_time *time, const struct rp_reader_event *event)
+{
+	struct rp_time_record wait = {
+		.kind = KIND_WAIT, .part = RP_TIME_OTHER_WAIT, .to_ns = event->time_ns,
+	};
+
+	time->has_waits = true;
+	if (!has_interval(time, event->thread))
+		return 0;
+	wait.from_ns = begin_of(event, number_of(event, "duration_ns"));
+	wait.runnable_ns = begin_of(event, number_of(event, "runnable_ns"));
+	/* A thread that another displaced was ready to run all the time. */
+	if (number_of(event, "state") == STATE_RUNNING || wait.runnable_ns < wait.from_ns)
+		wait.runnable_ns = wait.from_ns;
+	wait.waker_process = number_of(event, "waker_process");
+	wait.waker_thread = number_of(event, "waker_thread");
+	if (time->stack.thread == event->thread && time->stack.time_ns == event->time_ns) {
+		wait.part = time->stack.part;
+		wait.detail = time->stack.detail;
+	}
+	return note_process(time, event->process) ? -ENOMEM :
+	       add_to_thread(time, event->thread, &wait);
+}
+
+static int take_record(struct rp_thread_time *time, const struct rp_reader_event *event,
+		       enum record_kind kind, const char *name)
+{
+	struct rp_time_record record = { .kind = kind, .to_ns = event->time_ns };
+
+	record.from_ns = begin_of(event, number_of(event, "duration_ns"));
+	if (!is_of_interest(time, event->thread, record.from_ns, record.to_ns))
+		return 0;
+	if (name) {
+		record.detail = text_of(time, event, name);
+		if (!record.detail)
+			return -ENOMEM;
+	}
+	if (kind == KIND_FUTEX) {
+		record.lock = number_of(event, "address");
+		record.waker_process = number_of(event, "waker_process");
+		record.waker_thread = number_of(event, "waker_thread");
+	}
+	return add_to_thread(time, event->thread, &record);
+}
+
+int rp_thread_time_take(struct rp_thread_time *time, const struct rp_reader_event *event)
+{
+	if (strcmp(event->type->provider, UNIVERSAL) == 0)
+		return event->type->id == SWITCH_ID ? take_switch(time, event) :
+		       event->type->id == SAMPLE_ID ? take_sample(time, event) : 0;
+	if (strcmp(event->type->provider, MACHINE) != 0)
+		return 0;
+	switch (event->type->id) {
+	case ID_WAIT:
+		return take_wait(time, event);
+	case ID_SYSCALL:
+		time->has_calls = true;
+		return take_record(time, event, KIND_CALL, "name");
+	case ID_FUTEX:
+		return take_record(time, event, KIND_FUTEX, NULL);
+	case ID_FAULT:
+		return take_record(time, event, KIND_FAULT, NULL);
+	case ID_BLOCK:
+		return take_record(time, event, KIND_BLOCK, "operation");
+	case ID_LOSS:
+		time->lost += number_of(event, "lost");
+		return 0;
+	case ID_INTERRUPT:
+		return take_record(time, event, KIND_INTERRUPT, "name");
+	default:
+		return 0;
+	}
+}
+
+static int compare_guids(const void *left, const void *right)
+{
+	const struct rp_interval_id *a = left, *b = right;
+
+	return memcmp(a->id, b->id, sizeof(a->id));
+}
+
+static bool is_zero(const uint8_t *id)
+{
+	static const uint8_t none[16];
+
+	return memcmp(id, none, sizeof(none)) == 0;
+}
+
+static void add_id(struct rp_thread_time *time, const void *id, size_t interval)
+{
+	struct rp_interval_id *row = &time->ids[time->id_count];
+
+	if (is_zero(id))
+		return;
+	memcpy(row->id, id, sizeof(row->id));
+	row->interval = interval;
+	time->id_count++;
+}
+
+/* List the ids by which the work of other processes refers to the spans of the intervals. */
+static int list_ids(struct rp_thread_time *time)
+{
+	time->ids = reallocarray(NULL, time->count, 3 * sizeof(*time->ids));
+	if (!time->ids)
+		return -ENOMEM;
+	for (size_t i = 0; i < time->count; i++) {
+		const struct rp_trace_span *span = time->intervals[i].span;
+
+		if (!span)
+			continue;
+		add_id(time, &span->activity, i);
+		add_id(time, &span->parent, i);
+		add_id(time, span->trace_id, i);
+	}
+	if (time->id_count)
+		qsort(time->ids, time->id_count, sizeof(*time->ids), compare_guids);
+	return 0;
+}
+
+int rp_thread_time_begin(struct rp_thread_time *time, struct rp_thread_interval *intervals,
+			 size_t count, const struct rp_names *names)
+{
+	*time = (struct rp_thread_time){ .intervals = intervals, .count = count, .names = names };
+	if (count == 0)
+		return 0;
+	qsort(intervals, count, sizeof(*intervals), compare_intervals);
+	time->latest_ns = reallocarray(NULL, count, sizeof(*time->latest_ns));
+	if (!time->latest_ns)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		const bool is_next = i && intervals[i - 1].thread == intervals[i].thread;
+		const int64_t before = is_next ? time->latest_ns[i - 1] : INT64_MIN;
+
+		time->latest_ns[i] = intervals[i].to_ns > before ? intervals[i].to_ns : before;
+	}
+	return list_ids(time);
+}
+
+static int add_callee(struct rp_thread_time *time, struct rp_thread_interval *interval,
+		      const struct rp_trace_span *span)
+{
+	struct rp_time_record callee = {
+		.kind = KIND_CALLEE, .from_ns = span->start_ns, .to_ns = span->stop_ns,
+		.waker_process = span->process,
+	};
+
+	if (interval->process == span->process ||
+	    !overlaps(interval, span->start_ns, span->stop_ns))
+		return 0;
+	callee.detail = keep_text(time, span->name->name);
+	return callee.detail ? add_record(time, interval, &callee) : -ENOMEM;
+}
+
+static int add_callee_of(struct rp_thread_time *time, const void *id,
+			 const struct rp_trace_span *span)
+{
+	size_t low = 0, high = time->id_count;
+	int ret = 0;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (memcmp(time->ids[middle].id, id, 16) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; ret == 0 && low < time->id_count && !memcmp(time->ids[low].id, id, 16); low++)
+		ret = add_callee(time, &time->intervals[time->ids[low].interval], span);
+	return ret;
+}
+
+int rp_thread_time_take_callee(struct rp_thread_time *time, const struct rp_trace_span *span)
+{
+	int ret = is_zero(span->parent.bytes) ? 0 : add_callee_of(time, &span->parent, span);
+
+	if (ret == 0 && !is_zero(span->trace_id) &&
+	    memcmp(span->trace_id, &span->parent, sizeof(span->trace_id)) != 0)
+		ret = add_callee_of(time, span->trace_id, span);
+	return ret;
+}
+
+void rp_thread_time_fini(struct rp_thread_time *time)
+{
+	for (size_t i = 0; i < time->count; i++) {
+		free(time->intervals[i].records);
+		free(time->intervals[i].pieces);
+		free(time->intervals[i].functions);
+	}
+	while (time->texts) {
+		char *text = *(char **)time->texts;
+
+		tdelete(text, &time->texts, compare_texts);
+		free(text);
+	}
+	free(time->latest_ns);
+	free(time->ids);
+	free(time->waiting_processes);
+	*time = (struct rp_thread_time){ 0 };
+}

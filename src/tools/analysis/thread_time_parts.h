@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* The records of an interval, which thread_time.c collects and thread_division.c divides. */
+#ifndef RP_TOOL_THREAD_TIME_PARTS_H
+#define RP_TOOL_THREAD_TIME_PARTS_H
+
+#include "tools/analysis/thread_time.h"
+
+enum record_kind {
+	KIND_WAIT, KIND_CALL, KIND_INTERRUPT, KIND_FUTEX, KIND_BLOCK, KIND_CALLEE, KIND_FAULT,
+	KIND_COUNT,
+};
+
+_Static_assert(KIND_COUNT == RP_TIME_KINDS, "the arrays have an item for each kind");
+
+struct rp_time_record {
+	enum record_kind kind;
+	enum rp_time_part part;		/* of a WAIT */
+	int64_t from_ns, to_ns;
+	int64_t runnable_ns;		/* of a WAIT: when its thread was woken */
+	const char *detail;
+	uint64_t lock, waker_process, waker_thread;
+};
+
+#endif

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/ringpipe/explain_print.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/analysis/slowest_spans.h"
+#include "tools/cli/display_text.h"
+#include "tools/cli/json.h"
+#include "tools/cli/rows.h"
+#include "tools/trace/guids.h"
+
+#define DETAILS_SHOWN 3u
+#define DETAIL_TEXT 512
+
+/* The time of one part with one detail. */
+struct detail {
+	const char *text;
+	uint64_t lock, waker_process, waker_thread;
+	uint64_t ns, count;
+};
+
+static bool is_same(const struct detail *detail, const struct rp_time_piece *piece)
+{
+	return detail->lock == piece->lock && detail->waker_thread == piece->waker_thread &&
+	       detail->waker_process == piece->waker_process &&
+	       (detail->text == piece->detail ||
+		(detail->text && piece->detail && !strcmp(detail->text, piece->detail)));
+}
+
+static int compare_details(const void *left, const void *right)
+{
+	const struct detail *a = left, *b = right;
+
+	return (a->ns < b->ns) - (a->ns > b->ns);
+}
+
+/* The details that take most time; more than `max` kinds of details are not told apart. */
+static size_t collect_details(const struct rp_thread_interval *interval, enum rp_time_part part,
+			      struct detail *details, size_t max)
+{
+	size_t count = 0, at;
+
+	for (size_t i = 0; i < interval->piece_count; i++) {
+		const struct rp_time_piece *piece = &interval->pieces[i];
+
+		if (piece->part != part)
+			continue;
+		for (at = 0; at < count && !is_same(&details[at], piece); at++)
+			;
+		if (at == max)
+			continue;
+		if (at == count)
+			details[count++] = (struct detail){
+				.text = piece->detail, .lock = piece->lock,
+				.waker_process = piece->waker_process,
+				.waker_thread = piece->waker_thread,
+			};
+		details[at].ns += (uint64_t)piece->to_ns - (uint64_t)piece->from_ns;
+		details[at].count++;
+	}
+	qsort(details, count, sizeof(*details), compare_details);
+	return count;
+}
+
+static void describe(const struct detail *detail, enum rp_time_part part, FILE *out)
+{
+	char time[RP_TEXT_MAX];
+
+	if (part == RP_TIME_LOCK && detail->lock)
+		fprintf(out, "lock 0x%" PRIx64, detail->lock);
+	else if (detail->text)
+		fputs(detail->text, out);
+	if (detail->waker_thread && part != RP_TIME_RUNNABLE)
+		fprintf(out, "%sended by thread %" PRIu64 " of process %" PRIu64,
+			detail->text || detail->lock ? ", " : "", detail->waker_thread,
+			detail->waker_process);
+	else if (part == RP_TIME_CALLEE)
+		fprintf(out, " in process %" PRIu64, detail->waker_process);
+	fprintf(out, " (%s%s", rp_text_short_time(detail->ns, time),
+		detail->count > 1 ? "" : ")");
+	if (detail->count > 1)
+		fprintf(out, " in %" PRIu64 ")", detail->count);
+}
+
+/* Return: the functions that samples found, most frequent first, for free(); or NULL. */
+static char *describe_functions(const struct rp_thread_interval *interval)
+{
+	struct { const char *name; size_t samples; } best[DETAILS_SHOWN] = { 0 };
+	char *text = NULL;
+	size_t size;
+	FILE *out = interval->function_count ? open_memstream(&text, &size) : NULL;
+
+	if (!out)
+		return NULL;
+	for (size_t round = 0; round < DETAILS_SHOWN; round++) {
+		for (size_t i = 0; i < interval->function_count; i++) {
+			const char *name = interval->functions[i];
+			size_t samples = 0;
+			bool is_taken = false;
+
+			for (size_t j = 0; j < round; j++)
+				is_taken |= best[j].name && !strcmp(best[j].name, name);
+			for (size_t j = 0; !is_taken && j < interval->function_count; j++)
+				samples += !strcmp(interval->functions[j], name);
+			if (samples > best[round].samples) {
+				best[round].name = name;
+				best[round].samples = samples;
+			}
+		}
+		if (best[round].name)
+			fprintf(out, "%s%s (%zu %s)", round ? ", " : "", best[round].name,
+				best[round].samples,
+				best[round].samples == 1 ? "sample" : "samples");
+	}
+	fclose(out);
+	return text;
+}
+
+static char *describe_part(const struct rp_thread_interval *interval, enum rp_time_part part)
+{
+	struct detail details[64];
+	const size_t count = collect_details(interval, part, details, 64);
+	char *text = NULL;
+	size_t size, shown = 0;
+	FILE *out;
+
+	if (part == RP_TIME_PROGRAM)
+		return describe_functions(interval);
+	if (part == RP_TIME_RUNNABLE || part == RP_TIME_UNEXPLAINED)
+		return NULL;
+	out = open_memstream(&text, &size);
+	if (!out)
+		return NULL;
+	for (size_t i = 0; i < count && shown < DETAILS_SHOWN; i++) {
+		if (!details[i].text && !details[i].lock && !details[i].waker_thread)
+			continue;
+		if (shown++)
+			fputs("; ", out);
+		describe(&details[i], part, out);
+	}
+	fclose(out);
+	return text;
+}
+
+static enum rp_time_part largest_part(const struct rp_thread_interval *interval)
+{
+	enum rp_time_part largest = RP_TIME_PROGRAM;
+
+	for (unsigned int part = 0; part < RP_TIME_PART_COUNT; part++) {
+		if (interval->parts_ns[part] > interval->parts_ns[largest])
+			largest = (enum rp_time_part)part;
+	}
+	return largest;
+}
+
+/* The parts that took time, the longest first. Return: their number. */
+static size_t sort_parts(const struct rp_thread_interval *interval, enum rp_time_part *parts)
+{
+	size_t count = 0;
+
+	for (unsigned int part = 0; part < RP_TIME_PART_COUNT; part++) {
+		size_t at = count;
+
+		if (!interval->parts_ns[part])
+			continue;
+		for (; at > 0 && interval->parts_ns[parts[at - 1]] < interval->parts_ns[part]; at--)
+			parts[at] = parts[at - 1];
+		parts[at] = (enum rp_time_part)part;
+		count++;
+	}
+	return count;
+}
+
+static int print_parts(const struct rp_thread_interval *interval)
+{
+	static const struct rp_column columns[] = {
+		{ "share", "SHARE", 7, true, false }, { "time", "TIME", 8, true, false },
+		{ "part", "THE THREAD WAS", 0, false, false }, { "detail", "", 0, false, false },
+	};
+	const uint64_t whole = (uint64_t)interval->to_ns - (uint64_t)interval->from_ns;
+	enum rp_time_part parts[RP_TIME_PART_COUNT];
+	const size_t count = sort_parts(interval, parts);
+	struct rp_rows out;
+	char text[RP_TEXT_MAX];
+	int status;
+
+	rp_rows_init(&out, RP_FORMAT_TEXT, columns, sizeof(columns) / sizeof(columns[0]));
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t ns = interval->parts_ns[parts[i]];
+		char *detail = describe_part(interval, parts[i]);
+
+		rp_rows_addf(&out, NULL, "%.1f %%", 100. * (double)ns / (double)whole);
+		rp_rows_add(&out, NULL, rp_text_short_time(ns, text));
+		rp_rows_add(&out, NULL, rp_time_part_text(parts[i]));
+		rp_rows_add(&out, NULL, detail ? detail : "");
+		free(detail);
+	}
+	status = rp_rows_print(&out);
+	rp_rows_fini(&out);
+	return status;
+}
+
+static void print_holder(const struct rp_thread_interval *holder)
+{
+	enum rp_time_part parts[RP_TIME_PART_COUNT];
+	const size_t count = sort_parts(holder, parts);
+	char time[RP_TEXT_MAX];
+
+	printf("Thread %" PRIu64 " ended the longest wait for a lock, of %s. Meanwhile it was\n",
+	       holder->thread, rp_text_short_time((uint64_t)holder->to_ns -
+						  (uint64_t)holder->from_ns, time));
+	for (size_t i = 0; i < count && i < DETAILS_SHOWN; i++) {
+		char *detail = describe_part(holder, parts[i]);
+
+		rp_tool_say(stdout, "  %s %s%s%s", rp_text_short_time(holder->parts_ns[parts[i]],
+								      time),
+			    rp_time_part_text(parts[i]), detail && *detail ? ": " : "",
+			    detail ? detail : "");
+		free(detail);
+	}
+}
+
+static int print_text(const struct rp_trace_span *span, const struct rp_thread_interval *interval,
+		      const struct rp_thread_interval *holder)
+{
+	const uint64_t whole = rp_span_duration(span);
+	const enum rp_time_part largest = largest_part(interval);
+	char time[RP_TEXT_MAX], activity[RP_GUID_TEXT];
+	int status;
+
+	rp_tool_say(stdout, "%s/%s took %s, on thread %" PRIu64 " of process %" PRIu64
+		    " from %.6f s on.", span->name->provider, span->name->name,
+		    rp_text_short_time(whole, time), span->thread, span->process,
+		    (double)span->start_ns / 1e9);
+	if (*rp_guid_text(&span->activity, activity))
+		printf("Its activity id is %s.\n", activity);
+	if (span->stop_thread != span->thread)
+		printf("It stopped on thread %" PRIu64 "; only its first thread is explained.\n",
+		       span->stop_thread);
+	if (whole == 0)
+		return RP_EXIT_OK;
+	putchar('\n');
+	status = print_parts(interval);
+	printf("\n%.0f %% of the time, it was %s.\n",
+	       100. * (double)interval->parts_ns[largest] / (double)whole,
+	       rp_time_part_text(largest));
+	if (holder)
+		print_holder(holder);
+	return status;
+}
+
+static struct json_object *parts_to_json(const struct rp_thread_interval *interval)
+{
+	struct json_object *object = json_object_new_object();
+
+	for (unsigned int part = 0; part < RP_TIME_PART_COUNT; part++)
+		json_object_object_add(object, rp_time_part_key((enum rp_time_part)part),
+				       json_object_new_uint64(interval->parts_ns[part]));
+	return object;
+}
+
+static struct json_object *pieces_to_json(const struct rp_thread_interval *interval)
+{
+	struct json_object *array = json_object_new_array();
+	char lock[32];
+
+	for (size_t i = 0; i < interval->piece_count; i++) {
+		const struct rp_time_piece *piece = &interval->pieces[i];
+		struct json_object *row = json_object_new_object();
+
+		json_object_object_add(row, "part", rp_json_string(rp_time_part_key(piece->part)));
+		json_object_object_add(row, "from_ns", json_object_new_int64(piece->from_ns));
+		json_object_object_add(row, "duration_ns",
+				       json_object_new_int64(piece->to_ns - piece->from_ns));
+		if (piece->detail)
+			json_object_object_add(row, "detail", rp_json_string(piece->detail));
+		if (piece->lock) {
+			snprintf(lock, sizeof(lock), "0x%" PRIx64, piece->lock);
+			json_object_object_add(row, "lock", json_object_new_string(lock));
+		}
+		if (piece->waker_thread) {
+			json_object_object_add(row, "waker_process_id",
+					       json_object_new_uint64(piece->waker_process));
+			json_object_object_add(row, "waker_thread_id",
+					       json_object_new_uint64(piece->waker_thread));
+		}
+		json_object_array_add(array, row);
+	}
+	return array;
+}
+
+static struct json_object *holder_to_json(const struct rp_thread_interval *holder)
+{
+	struct json_object *object;
+
+	if (!holder)
+		return NULL;
+	object = json_object_new_object();
+	json_object_object_add(object, "process_id", json_object_new_uint64(holder->process));
+	json_object_object_add(object, "thread_id", json_object_new_uint64(holder->thread));
+	json_object_object_add(object, "from_ns", json_object_new_int64(holder->from_ns));
+	json_object_object_add(object, "parts_ns", parts_to_json(holder));
+	return object;
+}
+
+static void add_row(struct rp_rows *out, const struct rp_trace_span *span,
+		    const struct rp_thread_interval *interval,
+		    const struct rp_thread_interval *holder)
+{
+	char activity[RP_GUID_TEXT], trace_id[33] = "";
+
+	for (size_t i = 0; i < sizeof(span->trace_id); i++)
+		snprintf(trace_id + 2 * i, 3, "%02x", span->trace_id[i]);
+	rp_rows_add_string(out, span->name->provider);
+	rp_rows_add_string(out, span->name->name);
+	rp_rows_add(out, json_object_new_int64(span->start_ns), NULL);
+	rp_rows_add_u64(out, rp_span_duration(span));
+	rp_rows_add_u64(out, span->process);
+	rp_rows_add_u64(out, span->thread);
+	rp_rows_add_u64(out, span->stop_thread);
+	rp_rows_add_string(out, strspn(trace_id, "0") == 32 ? NULL : trace_id);
+	rp_rows_add_string(out, *rp_guid_text(&span->activity, activity) ? activity : NULL);
+	rp_rows_add_string(out, rp_time_part_key(largest_part(interval)));
+	rp_rows_add(out, parts_to_json(interval), NULL);
+	rp_rows_add(out, pieces_to_json(interval), NULL);
+	rp_rows_add(out, holder_to_json(holder), NULL);
+}
+
+static const struct rp_thread_interval *find_owned(const struct rp_thread_interval *intervals,
+						   size_t count, size_t owner)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (intervals[i].owner == owner)
+			return &intervals[i];
+	}
+	return NULL;
+}
+
+static int print_all(const struct rp_explain_view *view)
+{
+	int status = RP_EXIT_OK;
+
+	for (size_t i = 0; status == RP_EXIT_OK && i < view->count; i++) {
+		if (i)
+			putchar('\n');
+		status = print_text(&view->spans[i],
+				    find_owned(view->intervals, view->count, i),
+				    find_owned(view->holders, view->holder_count, i));
+	}
+	return status;
+}
+
+static void print_doubts(const struct rp_thread_time *time)
+{
+	char count[RP_TEXT_MAX];
+
+	if (!time->has_waits)
+		rp_tool_error("the trace has no waits of threads: record it by ringpipe record "
+			      "--profile all --off-cpu 0");
+	else if (!time->has_calls)
+		rp_tool_error("the trace has no system calls; ringpipe record --profile all "
+			      "--off-cpu 0 adds them");
+	if (time->lost)
+		rp_tool_error("%s records were lost, so waits may be missing; record with a larger "
+			      "--buffer", rp_text_count(time->lost, count));
+	if (time->left_out)
+		rp_tool_error("the spans have more than %u records, and %s were left out; choose "
+			      "fewer spans", RP_TIME_RECORDS_MAX,
+			      rp_text_count(time->left_out, count));
+}
+
+int rp_explain_print(const struct rp_explain_view *view, enum rp_format format)
+{
+	static const struct rp_column columns[] = {
+		{ .key = "provider" }, { .key = "span" }, { .key = "start_ns" },
+		{ .key = "duration_ns" }, { .key = "process_id" }, { .key = "thread_id" },
+		{ .key = "stop_thread_id" }, { .key = "trace_id" }, { .key = "activity" },
+		{ .key = "largest_part" }, { .key = "parts_ns" }, { .key = "pieces" },
+		{ .key = "holder" },
+	};
+	struct rp_rows out;
+	int status;
+
+	print_doubts(view->time);
+	if (format == RP_FORMAT_TEXT)
+		return print_all(view);
+	rp_rows_init(&out, format, columns, sizeof(columns) / sizeof(columns[0]));
+	for (size_t i = 0; i < view->count; i++)
+		add_row(&out, &view->spans[i], find_owned(view->intervals, view->count, i),
+			find_owned(view->holders, view->holder_count, i));
+	status = rp_rows_print(&out);
+	rp_rows_fini(&out);
+	return status;
+}

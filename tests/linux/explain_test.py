@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""ringpipe explain, on requests that a program made slow in known ways. The trace has no event of
+the program but the spans; the program's own records say what is right."""
+import collections
+import json
+import os
+import subprocess
+import unittest
+
+import record_case
+from record_case import PATIENCE, TOOL, Case, in_one_of_three, lacks_bpf
+
+REQUESTS = int(os.environ.get("REQUESTS", "160"))
+SEED = os.environ.get("SEED", "1")
+PARTS = {"lock": "lock", "disk": "block_io", "processor": "runnable", "page": "page_fault",
+         "network": "network", "callee": "callee", "sleep": "sleep", "program": "program"}
+
+
+class Causes(Case):
+    @in_one_of_three
+    def test_the_cause_of_each_slow_request_is_found(self):
+        done = subprocess.run(
+            [TOOL, "record", "-o", self.trace, "--profile", "all", "--off-cpu", "0", "--buffer",
+             "256", "--", os.environ["SLOW_HOST"], os.path.dirname(self.trace), str(REQUESTS),
+             SEED], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            timeout=10 * PATIENCE, check=False)
+        if lacks_bpf(done.stderr):
+            raise unittest.SkipTest("the kernel loads no BPF programs")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        known = [line.split() for line in done.stdout.splitlines()]
+        self.assertEqual(len(known), REQUESTS, done.stderr)
+        rows = json.loads(subprocess.run(
+            [TOOL, "explain", self.trace, "--span", "Test-Slow/request", "--slowest",
+             str(REQUESTS), "--format", "json"], stdout=subprocess.PIPE, check=True,
+            timeout=PATIENCE).stdout)
+        self.assertEqual(len(rows), REQUESTS, done.stderr)
+        right, total = collections.Counter(), collections.Counter()
+        for row, (_, cause, took_ns, added_ns) in zip(
+                sorted(rows, key=lambda row: row["start_ns"]), known):
+            self.assertEqual(sum(row["parts_ns"].values()), row["duration_ns"])
+            self.assertLess(abs(row["duration_ns"] - int(took_ns)), 0.1 * int(took_ns) + 20_000)
+            right[cause] += row["parts_ns"][PARTS[cause]] >= 0.5 * int(added_ns)
+            total[cause] += 1
+        self.assertEqual(set(total), set(PARTS))
+        self.assertGreaterEqual(right.total(), 0.95 * REQUESTS, (right, total))
+        unexplained = sum(row["parts_ns"]["unexplained"] for row in rows)
+        self.assertLessEqual(unexplained, 0.01 * sum(row["duration_ns"] for row in rows))
+        print(f"# figure: explain: the cause of {right.total()} of {REQUESTS} requests")
+
+
+if __name__ == "__main__":
+    record_case.main()
