@@ -4,11 +4,12 @@
 # as a stranger would: README's example, as C and C++, against the shared library and the static
 # one.
 #
-# usage: install_test.sh SOURCE BUILD MESON CC CXX SANITIZERS. The last three are what the library
-# was built with; SANITIZERS may be `none`, and with others there is no program without libraries.
+# usage: install_test.sh SOURCE BUILD MESON CC CXX SANITIZERS [PYTHON]. CC, CXX and SANITIZERS are
+# what the library was built with; SANITIZERS may be `none`, and with others there is no program
+# without libraries. PYTHON is the one that has the module.
 set -uo pipefail
 
-source=$1 build=$2 meson=$3 cc=$4 cxx=$5 sanitizers=$6
+source=$1 build=$2 meson=$3 cc=$4 cxx=$5 sanitizers=$6 python=${7-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/root
@@ -39,8 +40,19 @@ nothing_else_is_installed()
 	rest+='|libexec/ringpipe-(dump|bpf|kernel|record|symbolize)'
 	local completions='bash-completion/completions/ringpipe|zsh/site-functions/_ringpipe'
 	completions+='|fish/vendor_completions.d/ringpipe.fish'
+	local module='python3[^/]*/(site|dist)-packages/ringpipe'
+	module+='/(__init__\.pyi?|_ringpipe\.abi3\.so|py\.typed)'
 	! find "$root" -type f | grep -v -E \
-		"/($library|$rest|$completions)\$"
+		"/($library|$rest|$completions|$module)\$"
+}
+
+# The installed library is not in the path: the module does not need it.
+module_is_imported()
+{
+	local folder
+	folder=$(dirname "$(find "$root" -path '*/ringpipe/_ringpipe.abi3.so')")
+	env -u LD_LIBRARY_PATH PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="${folder%/*}" \
+		"$python" -c 'import ringpipe; print(ringpipe.open)'
 }
 
 headers_are_all_there()
@@ -160,6 +172,11 @@ check "library, command, pages and completion are installed" installed \
 	'bash-completion/completions/ringpipe' 'zsh/site-functions/_ringpipe' \
 	'fish/vendor_completions.d/ringpipe.fish'
 check "nothing else is installed" nothing_else_is_installed
+if [[ -n $python ]]; then
+	check "Python imports the installed module" module_is_imported
+else
+	skip "Python imports the installed module" "built without it, or with a sanitizer"
+fi
 check "every public header is installed" headers_are_all_there
 check "pkg-config knows the version" pkg-config --exact-version=0.1.0 ringpipe
 check "the command runs" ringpipe --version

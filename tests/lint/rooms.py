@@ -51,6 +51,7 @@ ROWS = {
     'src/tools/ringpipe-record/': 'bpf/ symbols client trace cli nettrace host unwind base',
     'src/tools/ringpipe-symbolize/': 'symbols trace cli nettrace host base',
     'src/tools/ringpipe-bpf/': 'bpf/ client trace cli ipc base',
+    'src/python/': 'trace nettrace',
     'examples/': '',
     'bench/': '',
     'tests/unit/': 'base ring ipc host symbols core nettrace sink counter diag unwind sample '
@@ -104,6 +105,7 @@ FOREIGN = {
     'seccomp.h': ('src/tools/ringpipe-kernel/', 'src/tools/ringpipe-record/'),
     'gelf.h': ('src/modules/symbols/',),
     'elfutils': ('src/modules/symbols/',),
+    'Python.h': ('src/python/',),
     'lttng': ('src/modules/lttng/', 'tests/unit/', 'bench/'),
 }
 

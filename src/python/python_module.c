@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+#include "python/python_module.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct rp_py_objects rp_py_objects;
+
+/* Return the offset at the end of a sentence as a new int, or None. */
+static PyObject *find_offset(const char *sentence)
+{
+	static const char words_before[] = " at offset ";
+	const char *found = strstr(sentence, words_before);
+
+	if (!found)
+		Py_RETURN_NONE;
+	return PyLong_FromUnsignedLongLong(strtoull(found + sizeof(words_before) - 1, NULL, 10));
+}
+
+static PyObject *make_message(PyObject *path, const char *sentence)
+{
+	PyObject *text = rp_py_text(sentence), *name = NULL, *message = NULL;
+
+	if (!path || !text)
+		return text;
+	if (PyUnicode_FSDecoder(path, &name))
+		message = PyUnicode_FromFormat("%U: %U", name, text);
+	Py_XDECREF(name);
+	Py_DECREF(text);
+	return message;
+}
+
+PyObject *rp_py_raise(PyObject *path, const char *sentence, bool is_incomplete)
+{
+	PyObject *class = is_incomplete ? rp_py_objects.incomplete : rp_py_objects.error;
+	PyObject *message = make_message(path, sentence), *offset = find_offset(sentence);
+	PyObject *error = message ? PyObject_CallFunctionObjArgs(class, message, NULL) : NULL;
+
+	if (error && offset && PyObject_SetAttrString(error, "offset", offset) == 0)
+		PyErr_SetObject(class, error);
+	Py_XDECREF(message);
+	Py_XDECREF(offset);
+	Py_XDECREF(error);
+	return NULL;
+}
+
+static PyObject *open_trace(PyObject *module, PyObject *object)
+{
+	(void)module;
+	return rp_py_trace_open(object);
+}
+
+static PyMethodDef functions[] = {
+	{ "open", open_trace, METH_O,
+	  "open(source, /)\n--\n\n"
+	  "Open a trace and read its header.\n\n"
+	  "source is a path, the bytes of a trace, a file object, or an object with fileno().\n"
+	  "The trace may be compressed by zstd. The caller closes files that the caller opened.\n\n"
+	  "Raises OSError if the file cannot be opened or read, and Error if it is no trace." },
+	{ NULL, NULL, 0, NULL },
+};
+
+static struct PyModuleDef definition = {
+	PyModuleDef_HEAD_INIT,
+	.m_name = "_ringpipe",
+	.m_size = -1,
+	.m_methods = functions,
+};
+
+static PyObject *import(const char *module_name, const char *name)
+{
+	PyObject *module = PyImport_ImportModule(module_name);
+	PyObject *object = module ? PyObject_GetAttrString(module, name) : NULL;
+
+	Py_XDECREF(module);
+	return object;
+}
+
+static PyObject *make_epoch(void)
+{
+	PyObject *datetime = import("datetime", "datetime");
+	PyObject *timezone = import("datetime", "timezone");
+	PyObject *utc = timezone ? PyObject_GetAttrString(timezone, "utc") : NULL;
+	PyObject *epoch = NULL;
+
+	if (datetime && utc)
+		epoch = PyObject_CallFunction(datetime, "iiiiiiiO", 1970, 1, 1, 0, 0, 0, 0, utc);
+	Py_XDECREF(datetime);
+	Py_XDECREF(timezone);
+	Py_XDECREF(utc);
+	return epoch;
+}
+
+/* Create the exceptions, whose attribute `offset` is None unless an instance has one. */
+static bool create_errors(struct rp_py_objects *objects)
+{
+	PyObject *attributes = Py_BuildValue("{s:O}", "offset", Py_None);
+
+	if (attributes)
+		objects->error = PyErr_NewExceptionWithDoc(
+			"ringpipe.Error", "A file is no trace, or is damaged. `offset` is the "
+			"place in the decompressed file, or None.", NULL, attributes);
+	if (objects->error)
+		objects->incomplete = PyErr_NewExceptionWithDoc(
+			"ringpipe.Incomplete", "A trace stops before its end, as that of a killed "
+			"process does. All complete events were returned.", objects->error, NULL);
+	Py_XDECREF(attributes);
+	return objects->incomplete;
+}
+
+static bool create_objects(struct rp_py_objects *objects)
+{
+	objects->uuid = import("uuid", "UUID");
+	objects->timedelta = import("datetime", "timedelta");
+	objects->epoch = make_epoch();
+	objects->trace = (PyTypeObject *)PyType_FromSpec(&rp_py_trace_spec);
+	objects->event = (PyTypeObject *)PyType_FromSpec(&rp_py_event_spec);
+	objects->info = PyStructSequence_NewType(&rp_py_info_description);
+	objects->stats = PyStructSequence_NewType(&rp_py_stats_description);
+	return create_errors(objects) && objects->uuid && objects->timedelta && objects->epoch &&
+	       objects->trace && objects->event && objects->info && objects->stats;
+}
+
+static bool add_objects(PyObject *module, const struct rp_py_objects *objects)
+{
+	const struct {
+		const char *name;
+		PyObject *object;
+	} table[] = {
+		{ "Error", objects->error },
+		{ "Incomplete", objects->incomplete },
+		{ "Trace", (PyObject *)objects->trace },
+		{ "Event", (PyObject *)objects->event },
+		{ "Info", (PyObject *)objects->info },
+		{ "Stats", (PyObject *)objects->stats },
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (PyModule_AddObjectRef(module, table[i].name, table[i].object) < 0)
+			return false;
+	return true;
+}
+
+PyMODINIT_FUNC PyInit__ringpipe(void);
+
+PyMODINIT_FUNC PyInit__ringpipe(void)
+{
+	PyObject *module = PyModule_Create(&definition);
+
+	if (module && (!create_objects(&rp_py_objects) || !add_objects(module, &rp_py_objects)))
+		Py_CLEAR(module);
+	return module;
+}
