@@ -35,7 +35,7 @@ struct rp_py_objects {
 
 extern struct rp_py_objects rp_py_objects;
 
-/* What a trace is read from: a descriptor, bytes, or an object with a method that reads. */
+/* The bytes of a trace: those of a descriptor, of an object, or what its method returns. */
 struct rp_py_source {
 	PyObject *object;	/* the caller's argument; NULL: closed */
 	PyObject *path;		/* in messages, or NULL */

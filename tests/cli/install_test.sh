@@ -6,7 +6,7 @@
 #
 # usage: install_test.sh SOURCE BUILD MESON CC CXX SANITIZERS [PYTHON]. CC, CXX and SANITIZERS are
 # what the library was built with; SANITIZERS may be `none`, and with others there is no program
-# without libraries. PYTHON is the one that has the module.
+# without libraries. PYTHON is the interpreter that the module is built for.
 set -uo pipefail
 
 source=$1 build=$2 meson=$3 cc=$4 cxx=$5 sanitizers=$6 python=${7-}
