@@ -37,7 +37,7 @@ PyObject *rp_py_raise(PyObject *path, const char *sentence, bool is_incomplete)
 	PyObject *message = make_message(path, sentence), *offset = find_offset(sentence);
 	PyObject *error = message ? PyObject_CallFunctionObjArgs(class, message, NULL) : NULL;
 
-	if (error && offset && PyObject_SetAttrString(error, "offset", offset) == 0)
+	if (error && offset && PyObject_SetAttr(error, rp_py_objects.offset, offset) == 0)
 		PyErr_SetObject(class, error);
 	Py_XDECREF(message);
 	Py_XDECREF(offset);
@@ -109,8 +109,21 @@ static bool create_errors(struct rp_py_objects *objects)
 	return objects->incomplete;
 }
 
+static bool create_names(struct rp_py_objects *objects)
+{
+	objects->buffer = PyUnicode_InternFromString("buffer");
+	objects->fspath = PyUnicode_InternFromString("__fspath__");
+	objects->offset = PyUnicode_InternFromString("offset");
+	objects->read = PyUnicode_InternFromString("read");
+	objects->read1 = PyUnicode_InternFromString("read1");
+	return objects->buffer && objects->fspath && objects->offset && objects->read &&
+	       objects->read1;
+}
+
 static bool create_objects(struct rp_py_objects *objects)
 {
+	if (!create_names(objects))
+		return false;
 	objects->uuid = import("uuid", "UUID");
 	objects->timedelta = import("datetime", "timedelta");
 	objects->epoch = make_epoch();

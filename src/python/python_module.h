@@ -27,6 +27,11 @@ struct rp_py_objects {
 	PyObject *uuid;		/* uuid.UUID */
 	PyObject *timedelta;	/* datetime.timedelta */
 	PyObject *epoch;	/* 1970-01-01 UTC, a datetime.datetime */
+	/*
+	 * Names of attributes. Python caches a look-up by the address of its name, so a new string
+	 * for each look-up would fill the cache.
+	 */
+	PyObject *buffer, *fspath, *offset, *read, *read1;
 	PyTypeObject *trace;
 	PyTypeObject *event;
 	PyTypeObject *info;
@@ -39,7 +44,7 @@ extern struct rp_py_objects rp_py_objects;
 struct rp_py_source {
 	PyObject *object;	/* the caller's argument; NULL: closed */
 	PyObject *path;		/* in messages, or NULL */
-	const char *method;	/* of the object: "read1" or "read"; or NULL */
+	PyObject *method;	/* of the object: "read1" or "read"; or NULL; borrowed */
 	int fd;			/* or -1 */
 	bool owns_fd;
 	Py_buffer view;		/* `obj` is NULL: there are no bytes */

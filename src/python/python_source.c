@@ -49,17 +49,19 @@ static ssize_t take_view(struct rp_py_source *source, void *buffer, size_t size)
 
 static ssize_t take_method(const struct rp_py_source *source, void *buffer, size_t size)
 {
-	PyObject *bytes = PyObject_CallMethod(source->object, source->method, "n",
-					      (Py_ssize_t)size);
+	PyObject *number = PyLong_FromSize_t(size), *bytes = NULL;
 	Py_ssize_t got = -1;
 	char *from;
 
+	if (number)
+		bytes = PyObject_CallMethodObjArgs(source->object, source->method, number, NULL);
+	Py_XDECREF(number);
 	if (!bytes)
 		return -ECANCELED;
 	if (bytes == Py_None)
 		PyErr_SetString(PyExc_BlockingIOError, "the file has no bytes yet");
 	else if (PyBytes_AsStringAndSize(bytes, &from, &got) == 0 && (size_t)got > size)
-		PyErr_Format(PyExc_ValueError, "%s() returned more bytes than asked for",
+		PyErr_Format(PyExc_ValueError, "%U() returned more bytes than asked for",
 			     source->method);
 	else if (!PyErr_Occurred())
 		memcpy(buffer, from, (size_t)got);
@@ -155,9 +157,9 @@ static bool use_binary_file(struct rp_py_source *source)
 {
 	PyObject *below;
 
-	if (!PyObject_HasAttrString(source->object, "buffer"))
+	if (!PyObject_HasAttr(source->object, rp_py_objects.buffer))
 		return true;
-	below = PyObject_GetAttrString(source->object, "buffer");
+	below = PyObject_GetAttr(source->object, rp_py_objects.buffer);
 	if (!below)
 		return false;
 	Py_DECREF(source->object);
@@ -173,10 +175,10 @@ static bool init_object(struct rp_py_source *source)
 {
 	if (!use_binary_file(source))
 		return false;
-	if (PyObject_HasAttrString(source->object, "read1"))
-		source->method = "read1";
-	else if (PyObject_HasAttrString(source->object, "read"))
-		source->method = "read";
+	if (PyObject_HasAttr(source->object, rp_py_objects.read1))
+		source->method = rp_py_objects.read1;
+	else if (PyObject_HasAttr(source->object, rp_py_objects.read))
+		source->method = rp_py_objects.read;
 	else
 		source->fd = PyObject_AsFileDescriptor(source->object);
 	return source->method || source->fd >= 0;
@@ -191,7 +193,7 @@ bool rp_py_source_init(struct rp_py_source *source, PyObject *object)
 	*source = (struct rp_py_source){ .object = object, .fd = -1 };
 	if (!is_path && PyObject_CheckBuffer(object)) {
 		is_done = PyObject_GetBuffer(object, &source->view, PyBUF_SIMPLE) == 0;
-	} else if (is_path || PyObject_HasAttrString(object, "__fspath__")) {
+	} else if (is_path || PyObject_HasAttr(object, rp_py_objects.fspath)) {
 		source->path = PyOS_FSPath(object);
 		is_done = source->path && init_path(source);
 	} else {
