@@ -6,9 +6,10 @@ usage: docs_test.py [--long] SOURCE BUILD MESON
 
 sh runs each line of a `sh` block, and each `.Dl` of a manual page, and each must succeed. Each page
 has a directory, and the build is installed and on the paths. A page's program in C (or README's) is
-in the directory under the name in the `cc` command; `./shop` is examples/shop. A few lines need
-more, which RULES defines; any other line that cannot run fails. Prints TAP, a line for each
-command. Environment: SHOP, INTEROP_BUILD, and SANITIZE, the build's sanitizers.
+in the directory under the name in the `cc` command; `./shop` is examples/shop. A page's program in
+Python gets the name in the `python3` command. A few lines need more, which RULES defines; any other
+line that cannot run fails. Prints TAP, a line for each command. Environment: SHOP, INTEROP_BUILD,
+and SANITIZE, the build's sanitizers.
 
 The commands that build take minutes: they are run with --long, in a copy of the tree.
 """
@@ -46,10 +47,11 @@ class Skipped(Exception):
 class Page:
     """A page's commands, and the directory in which they run."""
 
-    def __init__(self, name, commands, programs):
+    def __init__(self, name, commands, programs, scripts=()):
         self.name = name
         self.commands = commands  # (line, command)
         self.programs = programs  # C programs of the page, the last one first
+        self.scripts = scripts  # programs in Python
 
 
 def commands_of(block):
@@ -70,13 +72,15 @@ def commands_of(block):
 
 
 def markdown_page(name, text):
-    commands, programs = [], []
+    commands, programs, scripts = [], [], []
     for line, language, code in docs.blocks(text):
         if language == ["sh"]:
             commands += [(line + 1 + offset, command) for offset, command in commands_of(code)]
         elif language == ["c"] and "int main(" in code:
             programs.insert(0, code)
-    return Page(name, commands, programs)
+        elif language == ["python"]:
+            scripts.append(code)
+    return Page(name, commands, programs, scripts)
 
 
 def manual_page(name, text):
@@ -116,6 +120,9 @@ class Reader:
             PKG_CONFIG_PATH=os.path.join(os.path.dirname(library), "pkgconfig"),
             PKG_CONFIG_SYSROOT_DIR=root, LD_LIBRARY_PATH=os.path.dirname(library),
             PATH=os.path.dirname(tool) + ":" + os.environ["PATH"])
+        modules = glob.glob(root + "/**/ringpipe/_ringpipe.abi3.so", recursive=True)
+        if modules:
+            self.environment["PYTHONPATH"] = os.path.dirname(os.path.dirname(modules[0]))
         if os.environ["SANITIZE"] != "none":
             self.sanitize("cc", "c++")
 
@@ -220,6 +227,19 @@ def plain(reader, page, command, cwd):
 
 def compiled(reader, page, command, cwd):
     reader.write_program(page, command, cwd)
+    reader.run(command, cwd)
+
+
+def analysed(reader, page, command, cwd):
+    """Run the page's program in Python, which the command names."""
+    if "PYTHONPATH" not in reader.environment:
+        raise Skipped("the build has no Python module")
+    if os.environ["SANITIZE"] != "none":
+        raise Skipped("the module needs its sanitizer from the start of Python")
+    script, = page.scripts
+    with open(os.path.join(cwd, re.search(r"\w+\.py", command)[0]), "w",
+              encoding="utf-8") as file:
+        file.write(script)
     reader.run(command, cwd)
 
 
@@ -444,6 +464,7 @@ RULES = (
     (r"(lttng|babeltrace2) |\./hello &", recorded),
     (r"\./scripts/test\b", elsewhere),
     (r"(cc|c\+\+) ", compiled),
+    (r"python3 \w+\.py ", analysed),
     (r"(ringpipe|dotnet-trace) collect .*-- \./shop", started),
     (r"(ringpipe|dotnet-trace) collect .*-(p PID|n shop)\b", attached),
     (r"ringpipe bpf ", bridged),

@@ -50,6 +50,7 @@ def cases(root):
                      if name.endswith(".h"))
     includes = "".join(f"#include <{header}>\n" for header in headers) + "typedef int not_empty;\n"
     yield "the headers", ["c", "c++"], ["-"], includes
+    yield "reader.hpp", ["c++"], ["-"], "#include <ringpipe/reader.hpp>\ntypedef int not_empty;\n"
     for keys in (0, 1):
         for sample in SAMPLES:
             languages = ["c++"] if sample.endswith(".cpp") else ["c", "c++"]
@@ -60,7 +61,8 @@ def cases(root):
 def verdicts(root):
     for name, languages, arguments, text in cases(root):
         for program, language, standard, flags in COMPILERS:
-            if language not in languages or (standard == "c++11" and "facade" in name):
+            if language not in languages or (standard == "c++11" and
+                                             ("facade" in name or name == "reader.hpp")):
                 continue
             command = [program, "-x", language, "-std=" + standard, *flags, *arguments]
             yield (f"{program} as {standard} is content with {name}",

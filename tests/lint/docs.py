@@ -5,7 +5,8 @@
 usage: docs.py ROOT
 
 Every fenced block must name its language. A block of `c` must compile unchanged, as C11 and C++17,
-without a warning; a block of `cpp` must compile as C++17. A block of `c fragment` is part of a
+without a warning; a block of `cpp` must compile as C++17; a block of `python` must have
+the right syntax. A block of `c fragment` is part of a
 function's body and must compile inside a function. A `.Bd -literal` of a manual page is C and must
 compile after the public headers. tests/cli/docs_test.py runs blocks of `sh`; install_test.sh and
 dependency_test.sh there run those of `cmake` and `meson`. Blocks of `text` are not checked. Links
@@ -81,6 +82,14 @@ def check_code(root, where, code, *languages):
     return complaints
 
 
+def check_python(where, code):
+    try:
+        compile(code, where, 'exec')
+    except SyntaxError as error:
+        return [f'{where}: {error}']
+    return []
+
+
 def check_links(root, path, text):
     complaints = []
     for match in LINK.finditer(text):
@@ -153,6 +162,8 @@ def check_page(root, path):
             complaints += check_code(root, where, code, C, CPP)
         elif language[0] == 'cpp':
             complaints += check_code(root, where, code, CPP)
+        elif language[0] == 'python':
+            complaints += check_python(where, code)
         elif language[0] not in ELSEWHERE:
             complaints.append(f'{where}: blocks of {language[0]} are not checked by anything')
     return complaints

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The Python module `ringpipe` on traces of both versions, whose values are known from traces.py."""
+"""The Python module `ringpipe` on the traces of traces.py, which also has their values."""
 import ast
 import os
 import struct
