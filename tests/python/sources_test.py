@@ -254,7 +254,12 @@ class Leaks(unittest.TestCase):
                     use_everything(one)
             gc.collect()
 
+        def references():
+            return [sys.getrefcount(kind) for kind in (ringpipe.Trace, ringpipe.Event,
+                                                       ringpipe.Error, ringpipe.Stats)]
+
         use(3)
+        first = references()
         tracemalloc.start()
         use(2)
         before = tracemalloc.take_snapshot()
@@ -265,6 +270,7 @@ class Leaks(unittest.TestCase):
                     if "tracemalloc" not in row.traceback[0].filename)
         # One pointer per use would be 8 bytes * 10 * 4 * the uses of each trace.
         self.assertLess(grown, 4096)
+        self.assertEqual(references(), first)
 
     @unittest.skipUnless(os.environ["SANITIZE"] == "none", "a sanitizer delays each free()")
     def test_memory_is_bounded_while_a_long_trace_is_read(self):
