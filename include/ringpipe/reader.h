@@ -9,6 +9,9 @@
  *	rp_reader_open(path, &reader);
  *	while ((ret = rp_reader_next(reader, &event)) == 1) ...
  *	rp_reader_close(reader);
+ *
+ * The names of types, fields and labels, and the texts of labels, are valid UTF-8. The names of
+ * threads and the keys and values of the header have the bytes of the file up to the first NUL.
  */
 #ifndef RINGPIPE_READER_H
 #define RINGPIPE_READER_H
@@ -26,7 +29,7 @@ struct rp_reader;
 struct rp_reader_info {
 	uint32_t size;
 	uint32_t process_id;
-	int64_t start_utc_ns;		/* the start of the recording, since 1970 */
+	int64_t start_utc_ns;		/* the start of the recording, since 1970; 0: no date */
 	uint64_t start_ticks;		/* the trace's clock at the start */
 	uint64_t ticks_per_second;
 	uint32_t processors;
@@ -73,7 +76,10 @@ struct rp_reader_field {
 	const void *reserved2;		/* NULL */
 };
 
-/* A type of event, as the file describes it. It is valid until rp_reader_close(). */
+/*
+ * A type of event, as the file describes it. It is valid until rp_reader_close(). A file may define
+ * an event's type again, which is then another struct.
+ */
 struct rp_reader_type {
 	const char *provider;
 	const char *name;		/* may be "" */
@@ -103,7 +109,7 @@ struct rp_reader_event {
 	uint32_t size;
 	uint32_t sequence;		/* its number among the events of `capture_thread` */
 	struct rp_reader_type *type;
-	int64_t time_ns;		/* since the start of the recording */
+	int64_t time_ns;		/* since the start of the recording, limited to 64 bits */
 	uint64_t thread;		/* its id in the system */
 	uint64_t capture_thread;	/* the thread that wrote the event; version 6: an index */
 	uint32_t processor;
@@ -123,7 +129,7 @@ struct rp_reader_event {
 	uint32_t label_count;
 	const struct rp_reader_label *labels;
 	uint8_t trace_id[16];		/* W3C trace context; zero: none */
-	uint64_t span_id;
+	uint64_t span_id;		/* a `traceparent` header has it as %016x; zero: none */
 };
 
 #define RP_READER_EVENT_SIZE_V1 RP_SIZE_THROUGH_(struct rp_reader_event, span_id)
@@ -216,7 +222,7 @@ RP_PUBLIC int rp_reader_get_info(const struct rp_reader *reader, struct rp_reade
 /*
  * Return a key and its value from the header of a file of version 6.
  * @index: 0 to `key_value_count` - 1, in the order of the file
- * @ret_key: UTF-8, valid as long as the reader
+ * @ret_key: the key, valid as long as the reader
  * @ret_value: the same
  *
  * Context: any thread, while no other uses the reader.

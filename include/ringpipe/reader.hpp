@@ -360,7 +360,7 @@ public:
 			::close(fd_);
 	}
 
-	/* Read the next event. A second call of begin() continues behind the current event. */
+	/* Read the next event. A second call of begin() goes on after the current event. */
 	iterator begin() { return iterator(next() ? this : nullptr); }
 	iterator end() const noexcept { return iterator(); }
 

@@ -351,7 +351,7 @@ static PyMethodDef methods[] = {
 };
 
 static char doc[] = "One event of a trace. event[\"order_id\"] is the value of a field.\n\n"
-		    "The event stays valid when the trace goes on or is closed.";
+		    "The event stays valid after the trace went on or was closed.";
 
 static PyType_Slot slots[] = {
 	{ Py_tp_doc, doc },

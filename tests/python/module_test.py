@@ -107,6 +107,21 @@ class Events(unittest.TestCase):
         self.assertEqual((third.activity, third.trace_id, third.labels, third.stack,
                           third.thread_name), (None, None, {}, [], ""))
 
+    def test_texts_that_are_not_utf8_have_the_replacement_character(self):
+        trace = v6.Trace(pairs=((b"k\xff", b"v\xff"),))
+        trace.threads({"index": 1, "name": b"t\xff"})
+        trace.define(1, b"p\xff", b"e\xff", 1, [(b"f\xff", (v6.ARRAY, v6.CHAR8))])
+        trace.labels(1, [[(5, v6.text(b"l\xff") + v6.text(b"x\xff"))]])
+        trace.events(*({"id": 1, "thread": 1, "capture": 1, "labels": 1, "ns": i,
+                        "payload": b"\2\0y\xff"} for i in range(2)))
+        with ringpipe.open(trace.end()) as trace:
+            self.assertEqual(trace.info.key_values, {"k\ufffd": "v\ufffd"})
+            for event in trace:
+                self.assertEqual((event.provider, event.name, event.thread_name),
+                                 ("p\ufffd", "e\ufffd", "t\ufffd"))
+                self.assertEqual((event.labels, event.fields),
+                                 ({"l\ufffd": "x\ufffd"}, {"f\ufffd": "y\ufffd"}))
+
     def test_events_stay_valid_when_the_trace_is_closed_and_dropped(self):
         with ringpipe.open(traces.with_ids_v6()) as trace:
             events = list(trace)
