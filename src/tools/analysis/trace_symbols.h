@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The names that a trace has for processes and addresses, from its events of the provider
+ * Universal.System.
+ *
+ * A trace reports a mapping before the first stack that needs it, or, in a trace of one process, at
+ * the end. At a given time, an address therefore belongs to the mapping that was reported last
+ * before that time, or else to the one that was reported first afterwards. A process id that is
+ * used again after ProcessExit belongs to another process, whose mappings are its own.
+ *
+ * The memory is bounded: of mappings, functions and build ids together, the first RP_SYMBOLS_MAX
+ * are used, and `ignored` counts the others.
+ */
+#ifndef RP_TOOL_TRACE_SYMBOLS_H
+#define RP_TOOL_TRACE_SYMBOLS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <ringpipe/reader.h>
+
+#include "tools/analysis/text_pool.h"
+#include "tools/trace/processes.h"
+
+#define RP_SYMBOLS_MAX (4u << 20)
+
+struct rp_symbol_range;
+struct rp_symbol_process;
+
+struct rp_symbol_ranges {
+	struct rp_symbol_range *rows;	/* by process and start after rp_symbols_sort() */
+	size_t count, capacity;
+};
+
+/* Initialise it with zeros. */
+struct rp_symbols {
+	struct rp_symbol_ranges mappings, functions, metadata;
+	struct rp_symbol_process *processes;	/* in the order of their events */
+	size_t process_count, process_capacity;
+	struct rp_symbol_range **by_id;	/* the mappings by their ids */
+	uint64_t ignored;
+	struct rp_text_pool texts;
+	struct rp_processes tree;
+};
+
+/* The names of an address. Texts are valid until rp_symbols_fini(). */
+struct rp_symbol {
+	const char *function;		/* NULL: unknown */
+	uint64_t function_start;
+	const char *file;		/* NULL: unknown; the kernel is "vmlinux" */
+	uint64_t file_offset;		/* of the address */
+	uint64_t mapping_start;
+	const char *build_id;		/* in hexadecimal; NULL: unknown */
+};
+
+/* Called with each event. Return: 0, or an error that ends the reading. */
+typedef int (*rp_symbols_visit)(const struct rp_reader_event *event, void *data);
+
+/*
+ * Add the names that an event contains. Damaged events and those of other providers are ignored.
+ * Return: 0; -ENOMEM.
+ */
+int rp_symbols_take(struct rp_symbols *symbols, const struct rp_reader_event *event);
+
+/* Prepare for lookups. Call it after the last event. Return: 0; -ENOMEM. */
+int rp_symbols_sort(struct rp_symbols *symbols);
+
+/*
+ * Read the file at `path`, which may be compressed, up to the first damage, and prepare for
+ * lookups. The function prints why a file cannot be opened.
+ * @visit: sees each event too; or NULL.
+ * Return: 0; -errno of rp_input_open(); what `visit` returned; -ENOMEM.
+ */
+int rp_symbols_read(struct rp_symbols *symbols, const char *path, rp_symbols_visit visit,
+		    void *data);
+
+/* Look up an address of a process at a time of the trace; `ret_symbol` has what is known. */
+void rp_symbols_find(const struct rp_symbols *symbols, uint64_t process, int64_t time_ns,
+		     uint64_t address, struct rp_symbol *ret_symbol);
+
+/*
+ * Return: the name of a process at a time of the trace, or else its first later name; NULL: the
+ * trace has none. Valid until rp_symbols_fini().
+ */
+const char *rp_symbols_process(const struct rp_symbols *symbols, uint64_t process,
+			       int64_t time_ns);
+
+/*
+ * Follow the processes of a trace of several, as rp_processes_follow() does.
+ * Return: 0, and the process id of the event's thread; -ENOMEM.
+ */
+int rp_symbols_process_id(struct rp_processes *tree, const struct rp_reader_event *event,
+			  uint64_t *ret_process);
+
+void rp_symbols_fini(struct rp_symbols *symbols);
+
+#endif
