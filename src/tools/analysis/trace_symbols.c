@@ -13,8 +13,8 @@
 #include "tools/trace/system_event.h"
 
 /*
- * The ranges that one lookup examines at most, from the last one that starts at or before the
- * address. Ranges of real traces hardly overlap; a hostile trace must not make lookups slow.
+ * The ranges that one lookup examines at most: the last ones that start at the address or before.
+ * Ranges of real traces hardly overlap; a hostile trace must not make lookups slow.
  */
 #define EXAMINED_MAX 64u
 
@@ -324,7 +324,10 @@ static const struct rp_symbol_range *mapping_with_id(const struct rp_symbols *sy
 	return symbols->by_id[low];
 }
 
-/* Return: the number of rows of processes up to this one that start at or before the address. */
+/*
+ * Return: the number of rows of lower processes, and of rows of this process that start at the
+ * address or before.
+ */
 static size_t rows_before(const struct rp_symbol_ranges *ranges, uint64_t process,
 			  uint64_t address)
 {
@@ -508,6 +511,10 @@ const char *rp_symbols_process(const struct rp_symbols *symbols, uint64_t proces
 	for (; after < symbols->process_count && rows[after].process == process; after++) {
 		if (rows[after].name)
 			return rows[after].life == life ? rows[after].name : NULL;
+	}
+	for (size_t i = after; i > 0 && rows[i - 1].process == process; i--) {
+		if (rows[i - 1].name)
+			return rows[i - 1].name;
 	}
 	return NULL;
 }

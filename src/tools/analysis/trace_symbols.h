@@ -5,7 +5,7 @@
  *
  * A trace reports a mapping before the first stack that needs it, or, in a trace of one process, at
  * the end. At a given time, an address therefore belongs to the mapping that was reported last
- * before that time, or else to the one that was reported first afterwards. A process id that is
+ * before that time, or else to the mapping that was reported first afterwards. A process id that is
  * used again after ProcessExit belongs to another process, whose mappings are its own.
  *
  * The memory is bounded: of mappings, functions and build ids together, the first RP_SYMBOLS_MAX
@@ -79,8 +79,8 @@ void rp_symbols_find(const struct rp_symbols *symbols, uint64_t process, int64_t
 		     uint64_t address, struct rp_symbol *ret_symbol);
 
 /*
- * Return: the name of a process at a time of the trace, or else its first later name; NULL: the
- * trace has none. Valid until rp_symbols_fini().
+ * Return: the name of a process at a time of the trace, or else its first later name; after the end
+ * of the process, its last name; NULL: the trace has none. Valid until rp_symbols_fini().
  */
 const char *rp_symbols_process(const struct rp_symbols *symbols, uint64_t process,
 			       int64_t time_ns);

@@ -30,6 +30,7 @@ TAKE_TEXT(providers)
 TAKE_TEXT(counters)
 TAKE_TEXT(event)
 TAKE_TEXT(field)
+TAKE_TEXT(function)
 TAKE_TEXT(listen)
 TAKE_TEXT(archive)
 TAKE_TEXT(symbols)
@@ -97,6 +98,22 @@ static int take_type(struct rp_tool_options *options, const char *value)
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		if (!strcmp(value, types[i].name)) {
 			options->dump_type = types[i].type;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int take_by(struct rp_tool_options *options, const char *value)
+{
+	static const char *const names[] = {
+		[RP_REPORT_BY_FUNCTION] = "function", [RP_REPORT_BY_PROCESS] = "process",
+		[RP_REPORT_BY_THREAD] = "thread",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strcmp(value, names[i])) {
+			options->by = (enum rp_report_by)i;
 			return 0;
 		}
 	}
@@ -286,12 +303,18 @@ const struct rp_option rp_option_table[] = {
 	  "contents of the core: mini has the stacks and the memory that\n"
 	  "registers point to; heap has all memory that no file holds\n"
 	  "(default); full has all mapped memory", take_type },
-	{ RP_OPTION_TOP, 0, "top", "N", "show only the N most frequent kinds of events, or values",
-	  take_top },
 	{ RP_OPTION_SPAN, 0, "span", "[PROVIDER/]NAME", "only spans of this name", take_span },
 	{ RP_OPTION_SLOWEST, 0, "slowest", "N",
 	  "print the N spans that took longest, up to 100000", take_slowest },
 	{ RP_OPTION_ID, 0, "id", "ID", "only spans with this trace id or activity id", take_id },
+	{ RP_OPTION_TOP, 0, "top", "N",
+	  "show only the N most frequent kinds of events, or values; of\n"
+	  "profiles, the N first rows (20)", take_top },
+	{ RP_OPTION_BY, 0, "by", "function|process|thread",
+	  "the rows of a profile: functions (default), or the functions of\n"
+	  "each process or thread", take_by },
+	{ RP_OPTION_FUNCTION, 0, "function", "NAME",
+	  "show the callers and callees of this function", take_function },
 	{ RP_OPTION_COUNTERS, 0, "counters", "LIST",
 	  "PROVIDER[COUNTER,…],…; default: all counters of the process", take_counters },
 	{ RP_OPTION_REFRESH, 0, "refresh", "SECONDS|1m30s",

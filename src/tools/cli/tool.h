@@ -72,6 +72,8 @@ enum rp_tool_option_flag {
 	RP_OPTION_SPAN = 1ull << 48,
 	RP_OPTION_SLOWEST = 1ull << 49,
 	RP_OPTION_ID = 1ull << 50,
+	RP_OPTION_BY = 1ull << 52,
+	RP_OPTION_FUNCTION = 1ull << 53,
 };
 
 /* In the order of ringpipe-kernel's bits. */
@@ -89,6 +91,13 @@ enum rp_format {
 	RP_FORMAT_TEXT,			/* for people */
 	RP_FORMAT_JSON,
 	RP_FORMAT_CSV,
+};
+
+/* The rows of a profile. */
+enum rp_report_by {
+	RP_REPORT_BY_FUNCTION,
+	RP_REPORT_BY_PROCESS,
+	RP_REPORT_BY_THREAD,
 };
 
 struct rp_tool_options {
@@ -117,6 +126,8 @@ struct rp_tool_options {
 	enum rp_format format;
 	uint32_t nettrace;		/* the version in --format, or 0 */
 	uint64_t top;
+	enum rp_report_by by;
+	const char *function;
 	uint32_t dump_type;		/* with the protocol's numbers */
 	const char *counters;
 	uint64_t refresh_ms;

@@ -174,16 +174,20 @@ static const struct rp_tool_command commands[] = {
 		.name = "report",
 		.task = record,
 		.arguments = "FILE [WHAT]",
-		.help = "print a summary of a trace, its events, or its spans",
-		.notes = "WHAT is summary (default), events, or spans: how often and how long the\n"
-			 "work took that has a start and a stop event.\n"
+		.help = "print a summary of a trace, its events, spans or profiles",
+		.notes = "WHAT is summary (default); events; spans, how long the work took that\n"
+			 "has a start and a stop event; cpu, functions by processor time;\n"
+			 "offcpu, functions by waiting time; or waits, which thread blocked\n"
+			 "which.\n"
 			 "FILE may be -, for standard input. If a trace is damaged or stops\n"
 			 "before its end, the command prints what can be read, and the status\n"
 			 "is 1.\n",
 		.examples = "report shop.nettrace\n"
 			    "report shop.nettrace events --format json\n"
-			    "report shop.nettrace spans\n",
+			    "report shop.nettrace spans\n"
+			    "report machine.nettrace cpu --by process\n",
 		.options = RP_OPTION_ALL | RP_OPTION_TOP | RP_OPTION_SPAN | RP_OPTION_SLOWEST |
+			   RP_OPTION_BY | RP_OPTION_FUNCTION |
 			   RP_OPTION_FORMAT | RP_OPTION_HELP,
 		.operands_min = 1,
 		.operands_max = 2,

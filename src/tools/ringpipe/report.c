@@ -15,6 +15,9 @@ static const struct report_kind {
 	{ "summary", RP_OPTION_ALL | RP_OPTION_TOP, rp_report_summary },
 	{ "events", RP_OPTION_ALL, rp_report_events },
 	{ "spans", RP_OPTION_SPAN | RP_OPTION_SLOWEST, rp_report_spans },
+	{ "cpu", RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_TOP, rp_report_cpu },
+	{ "offcpu", RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_TOP, rp_report_offcpu },
+	{ "waits", RP_OPTION_TOP, rp_report_waits },
 };
 
 #define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))

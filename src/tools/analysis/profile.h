@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The call tree of a trace's samples or waits, with the names of functions. The trace is read
+ * twice, because a function's name may follow the stacks that need it.
+ *
+ * Samples are the events `cpu` of Universal.Events. A trace without them may have events
+ * `ThreadSample` of the sampler in the process, of which those of running threads count. Waits are
+ * the events `cswitch` of Universal.Events; ringpipe's `Wait` follows each and has the details.
+ */
+#ifndef RP_TOOL_PROFILE_H
+#define RP_TOOL_PROFILE_H
+
+#include <stdbool.h>
+
+#include <ringpipe/reader.h>
+
+#include "tools/analysis/call_tree.h"
+#include "tools/analysis/trace_symbols.h"
+
+/* The groups of a profile's call tree. A group without a thread or process has 0 for it. */
+enum rp_profile_by {
+	RP_PROFILE_BY_FUNCTION,		/* one group */
+	RP_PROFILE_BY_PROCESS,
+	RP_PROFILE_BY_THREAD,
+};
+
+/* The events that a profile uses. */
+enum rp_profile_event {
+	RP_PROFILE_OTHER,
+	RP_PROFILE_SAMPLE,		/* of the machine */
+	RP_PROFILE_THREAD_SAMPLE,	/* of the sampler in the process */
+	RP_PROFILE_SWITCH,		/* `cswitch` */
+	RP_PROFILE_WAIT,		/* `Wait`, the details of a `cswitch` */
+	RP_PROFILE_FUTEX_WAIT,
+	RP_PROFILE_EVENT_COUNT,
+};
+
+/* Initialise it by rp_profile_init(). */
+struct rp_profile {
+	enum rp_profile_by by;
+	bool has_kernel;		/* stacks have their functions of the kernel */
+	struct rp_symbols symbols;
+	struct rp_call_tree tree;
+	uint64_t seen[RP_PROFILE_EVENT_COUNT];	/* events of the trace */
+	struct rp_processes processes;	/* of the second reading */
+	uint32_t pointer_bytes;
+	uint32_t *functions;		/* of the current stack */
+	size_t function_capacity;
+	int64_t last_ns;		/* time of the latest event of the first reading */
+};
+
+/* Prepare, and read the names in the file at `path`. Return: as rp_symbols_read(). */
+int rp_profile_init(struct rp_profile *profile, enum rp_profile_by by, const char *path);
+void rp_profile_fini(struct rp_profile *profile);
+
+/* Take the header of the second reading. */
+void rp_profile_set_reader(struct rp_profile *profile, const struct rp_reader *reader);
+
+enum rp_profile_event rp_profile_classify(const struct rp_reader_event *event);
+
+/* Return: 0, and the process id of the event's thread; -ENOMEM. Call it with each event. */
+int rp_profile_process(struct rp_profile *profile, const struct rp_reader_event *event,
+		       uint64_t *ret_process);
+
+/*
+ * Add the event's stack to the tree, in the group of its process and thread.
+ * @ret_group, @ret_node: as rp_call_tree_add() has them.
+ * Return: 0; -ENOMEM.
+ */
+int rp_profile_add(struct rp_profile *profile, const struct rp_reader_event *event,
+		   uint64_t process, const struct rp_call_weight *weight, uint32_t *ret_group,
+		   uint32_t *ret_node);
+
+/* Read all samples. Return: what ended the reading, as rp_reader_next(); -ENOMEM. */
+int rp_profile_read_samples(struct rp_profile *profile, struct rp_reader *reader);
+/* Read all waits, likewise. */
+int rp_profile_read_waits(struct rp_profile *profile, struct rp_reader *reader);
+
+/* Return: the number in an integer field of the event; 0: the event has no such field. */
+uint64_t rp_profile_number(const struct rp_reader_event *event, const char *field);
+
+/* Return: whether the function is one of the kernel. */
+bool rp_profile_is_kernel(const struct rp_call_function *function);
+
+#endif

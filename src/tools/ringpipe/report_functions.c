@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/ringpipe/report_functions.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/cli/display_text.h"
+#include "tools/cli/json.h"
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+const char *rp_function_text(const struct rp_call_function *function, char *buffer)
+{
+	static const char end[] = "…";
+	size_t length = RP_FUNCTION_TEXT_MAX - sizeof(end);
+
+	if (function->name && strlen(function->name) < RP_FUNCTION_TEXT_MAX) {
+		strcpy(buffer, function->name);
+	} else if (function->name) {
+		/* Do not cut a character of UTF-8. */
+		while (length > 0 && ((unsigned char)function->name[length] & 0xc0) == 0x80)
+			length--;
+		memcpy(buffer, function->name, length);
+		memcpy(buffer + length, end, sizeof(end));
+	} else if (function->file) {
+		snprintf(buffer, RP_FUNCTION_TEXT_MAX, "[%s]", base_name(function->file));
+	} else {
+		strcpy(buffer, "[unknown]");
+	}
+	return buffer;
+}
+
+void rp_function_add(struct rp_rows *rows, const struct rp_call_function *function)
+{
+	char buffer[RP_FUNCTION_TEXT_MAX];
+
+	rp_rows_add(rows, rp_json_string(function->name), rp_function_text(function, buffer));
+	rp_rows_add_string(rows, function->file);
+}
+
+struct json_object *rp_function_to_json(const struct rp_call_function *function)
+{
+	struct json_object *json = json_object_new_object();
+
+	json_object_object_add(json, "function", rp_json_string(function->name));
+	json_object_object_add(json, "file", rp_json_string(function->file));
+	return json;
+}
+
+void rp_process_add(struct rp_rows *rows, const struct rp_profile *profile, uint64_t process)
+{
+	const char *name = rp_symbols_process(&profile->symbols, process, profile->last_ns);
+
+	rp_rows_add_u64(rows, process);
+	rp_rows_add(rows, rp_json_string(name), name ? NULL : "?");
+}
+
+double rp_share(uint64_t part, uint64_t whole)
+{
+	return whole ? (double)part / (double)whole : 0;
+}
+
+void rp_share_add(struct rp_rows *rows, uint64_t part, uint64_t whole)
+{
+	const double share = rp_share(part, whole);
+
+	rp_rows_addf(rows, json_object_new_double(share), "%.1f %%", 100 * share);
+}
+
+void rp_time_add(struct rp_rows *rows, uint64_t ns)
+{
+	static const struct {
+		uint64_t ns;
+		const char *name;
+	} units[] = { { 1000000000, "s" }, { 1000000, "ms" }, { 1000, "us" } };
+	size_t i = 0;
+
+	while (i < 2 && ns < units[i].ns)
+		i++;
+	rp_rows_addf(rows, json_object_new_uint64(ns), "%.3f %s",
+		     (double)ns / (double)units[i].ns, units[i].name);
+}
+
+int rp_report_profile_init(const struct rp_report *report, enum rp_profile_by by,
+			   struct rp_profile *ret_profile)
+{
+	int ret;
+
+	*ret_profile = (struct rp_profile){ .by = by };
+	if (!report->file) {
+		rp_tool_error("%s: the report reads the trace twice, so the trace must be a file",
+			      report->path);
+		return RP_EXIT_FAILURE;
+	}
+	ret = rp_profile_init(ret_profile, by, report->file);
+	if (ret == 0)
+		return RP_EXIT_OK;
+	/* Other errors come from rp_input_open(), which has printed them. */
+	if (ret == -ENOMEM)
+		rp_tool_error("out of memory");
+	rp_profile_fini(ret_profile);
+	return RP_EXIT_FAILURE;
+}
+
+void rp_report_bounds(const struct rp_report *report, const struct rp_profile *profile)
+{
+	if (profile->tree.cut)
+		rp_tool_error("%s: %" PRIu64 " stacks are cut, because they or the call tree "
+			      "became too large; … stands for their other functions",
+			      report->path, profile->tree.cut);
+	if (profile->symbols.ignored)
+		rp_tool_error("%s: %" PRIu64 " mappings and functions above %u are ignored",
+			      report->path, profile->symbols.ignored, RP_SYMBOLS_MAX);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ringpipe report FILE waits: a row for each pair of a thread that waited and the thread that ended
+ * the wait; for calls of futex(2), one for each pair and address.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/analysis/wait_table.h"
+#include "tools/cli/display_text.h"
+#include "tools/cli/json.h"
+#include "tools/ringpipe/report_functions.h"
+
+#define STACK_SHOWN 3u			/* functions of a stack in text */
+
+/* The latest `cswitch`, whose details are the next event of its thread. */
+struct waits_switch {
+	bool is_set;
+	uint64_t thread;
+	uint32_t node;
+};
+
+struct waits_view {
+	const struct rp_report *report;
+	struct rp_profile profile;
+	struct rp_wait_table table;
+	struct waits_switch last;
+};
+
+static int add_wait(struct waits_view *view, const struct rp_reader_event *event,
+		    uint64_t process, bool is_futex, uint32_t node)
+{
+	const struct rp_wait_row wait = {
+		.process = process,
+		.thread = event->thread,
+		.waker_process = rp_profile_number(event, "waker_process"),
+		.waker_thread = rp_profile_number(event, "waker_thread"),
+		.address = is_futex ? rp_profile_number(event, "address") : 0,
+		.is_futex = is_futex,
+		.node = node,
+		.total_ns = rp_profile_number(event, "duration_ns"),
+	};
+
+	return rp_wait_table_add(&view->table, &wait);
+}
+
+static int take_event(struct waits_view *view, const struct rp_reader_event *event)
+{
+	const enum rp_profile_event kind = rp_profile_classify(event);
+	const struct rp_call_weight none = { 0 };
+	struct waits_switch *last = &view->last;
+	uint32_t group, node;
+	uint64_t process;
+	int ret = rp_profile_process(&view->profile, event, &process);
+
+	if (ret)
+		return ret;
+	if (kind == RP_PROFILE_SWITCH) {
+		last->is_set = true;
+		last->thread = event->thread;
+		return rp_profile_add(&view->profile, event, process, &none, &group, &last->node);
+	}
+	/* A thread that was preempted, which is state 0, did not wait for another one. */
+	if (kind == RP_PROFILE_WAIT && rp_profile_number(event, "state") != 0) {
+		node = last->is_set && last->thread == event->thread ? last->node : RP_CALL_NONE;
+		last->is_set = false;
+		return add_wait(view, event, process, false, node);
+	}
+	if (kind != RP_PROFILE_FUTEX_WAIT)
+		return 0;
+	ret = rp_profile_add(&view->profile, event, process, &none, &group, &node);
+	return ret ? ret : add_wait(view, event, process, true, node);
+}
+
+/* Return: what ended the reading, as rp_reader_next(); -ENOMEM. */
+static int read_waits(struct waits_view *view)
+{
+	struct rp_reader *reader = view->report->reader;
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	int ret;
+
+	rp_profile_set_reader(&view->profile, reader);
+	while ((ret = rp_reader_next(reader, &event)) == 1) {
+		ret = take_event(view, &event);
+		if (ret)
+			return ret;
+	}
+	rp_wait_table_finish(&view->table);
+	return ret;
+}
+
+/* Add the stack, innermost function first: all of it as a list, and some functions as text. */
+static void add_stack(const struct waits_view *view, struct rp_rows *rows, uint32_t node)
+{
+	const struct rp_call_tree *tree = &view->profile.tree;
+	struct json_object *array = json_object_new_array();
+	char name[RP_FUNCTION_TEXT_MAX], text[STACK_SHOWN * (RP_FUNCTION_TEXT_MAX + 3)] = "";
+	unsigned int shown = 0;
+
+	for (; node != RP_CALL_NONE; node = tree->nodes[node].parent) {
+		const struct rp_call_function *function =
+			&tree->functions[tree->nodes[node].function];
+
+		rp_function_text(function, name);
+		json_object_array_add(array, rp_json_string(name));
+		if (shown++ >= STACK_SHOWN)
+			continue;
+		strcat(text, *text ? " < " : "");
+		strcat(text, name);
+	}
+	rp_rows_add(rows, array, *text ? text : "-");
+}
+
+/* Add the columns of a thread and its process; without `is_known`, empty ones. */
+static void add_thread(const struct waits_view *view, struct rp_rows *rows, bool is_known,
+		       uint64_t process, uint64_t thread)
+{
+	if (is_known) {
+		rp_process_add(rows, &view->profile, process);
+		rp_rows_add_u64(rows, thread);
+		return;
+	}
+	for (int i = 0; i < 3; i++)
+		rp_rows_add(rows, NULL, NULL);
+}
+
+static void add_row(const struct waits_view *view, struct rp_rows *rows,
+		    const struct rp_wait_row *wait)
+{
+	char count[RP_TEXT_MAX], address[32] = "";
+
+	snprintf(address, sizeof(address), "0x%" PRIx64, wait->address);
+	rp_rows_add_string(rows, wait->is_rest ? "…" : wait->is_futex ? "futex" : "wait");
+	rp_time_add(rows, wait->total_ns);
+	rp_rows_add(rows, json_object_new_uint64(wait->count),
+		    rp_text_count(wait->count, count));
+	rp_time_add(rows, wait->max_ns);
+	add_thread(view, rows, !wait->is_rest, wait->process, wait->thread);
+	add_thread(view, rows, !wait->is_rest && wait->waker_thread != 0, wait->waker_process,
+		   wait->waker_thread);
+	rp_rows_add_string(rows, wait->is_futex ? address : NULL);
+	add_stack(view, rows, wait->node);
+}
+
+static int print(const struct waits_view *view)
+{
+	static const struct rp_column columns[] = {
+		{ .key = "kind", .title = "KIND" },
+		{ .key = "total_ns", .title = "TOTAL", .is_right = true },
+		{ .key = "count", .title = "WAITS", .is_right = true },
+		{ .key = "max_ns", .title = "LONGEST", .is_right = true },
+		{ .key = "process_id", .title = "PID", .is_right = true },
+		{ .key = "process", .title = "PROCESS" },
+		{ .key = "thread_id", .title = "THREAD", .is_right = true },
+		{ .key = "waker_process_id", .title = "WAKER", .is_right = true },
+		{ .key = "waker_process", .title = "PROCESS" },
+		{ .key = "waker_thread_id", .title = "THREAD", .is_right = true },
+		{ .key = "address", .title = "ADDRESS" },
+		{ .key = "stack", .title = "STACK" },
+	};
+	const struct rp_tool_options *options = view->report->options;
+	const uint64_t top = options->given & RP_OPTION_TOP ? options->top : RP_REPORT_TOP;
+	struct rp_rows rows;
+	int status;
+
+	rp_rows_init(&rows, options->format, columns, sizeof(columns) / sizeof(columns[0]));
+	for (size_t i = 0; i < view->table.count && i < top; i++)
+		add_row(view, &rows, &view->table.rows[i]);
+	status = rp_rows_print(&rows);
+	rp_rows_fini(&rows);
+	return status;
+}
+
+static int read_and_print(struct waits_view *view)
+{
+	const uint64_t *seen = view->profile.seen;
+	const char *path = view->report->path;
+	int ret = read_waits(view), status;
+
+	if (ret == -ENOMEM) {
+		rp_tool_error("out of memory");
+		return RP_EXIT_FAILURE;
+	}
+	if (!view->table.count && ret == 0) {
+		rp_tool_error("%s: no waits with the thread that ended them; `ringpipe record "
+			      "--kernel sched` records them, and with `--kernel sched,futex` also "
+			      "the addresses of locks", path);
+		return RP_EXIT_FAILURE;
+	}
+	status = print(view);
+	if (!seen[RP_PROFILE_FUTEX_WAIT])
+		rp_tool_error("%s: no addresses of locks; `ringpipe record --kernel sched,futex` "
+			      "records them", path);
+	rp_report_bounds(view->report, &view->profile);
+	return ret ? rp_report_end(view->report, ret) : status;
+}
+
+int rp_report_waits(const struct rp_report *report)
+{
+	struct waits_view view = { .report = report };
+	int status = rp_report_profile_init(report, RP_PROFILE_BY_FUNCTION, &view.profile);
+
+	if (status != RP_EXIT_OK)
+		return status;
+	view.profile.has_kernel = false;
+	status = read_and_print(&view);
+	rp_wait_table_fini(&view.table);
+	rp_profile_fini(&view.profile);
+	return status;
+}
