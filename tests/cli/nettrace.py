@@ -87,6 +87,38 @@ class Trace:
         return self.bytes
 
 
+def uleb(value):
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7f | 0x80)
+        value >>= 7
+    return bytes(out + bytes([value]))
+
+
+def counted(text):
+    """A string of Universal.System: its bytes after their count."""
+    utf8 = text.encode() if isinstance(text, str) else text
+    return struct.pack("<H", len(utf8)) + utf8
+
+
+# The payloads of Universal.System; the ids of these events are 0 to 5, and they have no fields.
+EXISTING_PROCESS, PROCESS_CREATE, PROCESS_EXIT, MAPPING, FUNCTION, METADATA = range(6)
+
+
+def process_name(name, pid=1):
+    return uleb(pid) + counted(name) + counted("")
+
+
+def mapping(number, start, end, file, offset=0, metadata=0):
+    """Return a ProcessMapping; `end` is exclusive."""
+    return b"".join(map(uleb, (number, start, end, offset))) + counted(file) + uleb(metadata)
+
+
+def function(number, mapping_number, start, last, name):
+    """Return a ProcessSymbol; `last` is inclusive."""
+    return b"".join(map(uleb, (number, mapping_number, start, last))) + counted(name)
+
+
 def order(number, customer):
     return struct.pack("<Q", number) + utf16z(customer)
 
