@@ -440,9 +440,8 @@ static bool is_nearer(const struct rp_symbol_range *row, const struct rp_symbol_
 
 static const struct rp_symbol_range *find_mapping(const struct rp_symbols *symbols,
 						  uint64_t process, int64_t time_ns,
-						  uint64_t address)
+						  uint64_t address, uint32_t life)
 {
-	const uint32_t life = life_at(symbols, process, time_ns);
 	size_t at = rows_before(&symbols->mappings, process, address);
 	const struct rp_symbol_range *row, *best = NULL;
 	unsigned int examined = 0;
@@ -463,16 +462,26 @@ static bool is_same_code(const struct rp_symbol_range *a, const struct rp_symbol
 	return a == b || (a->name == b->name && a->start - a->offset == b->start - b->offset);
 }
 
+/* A function without a mapping in the trace belongs to all; as does an address without one. */
+static bool is_of_mapping(const struct rp_symbol_range *function,
+			  const struct rp_symbol_range *mapping, uint32_t life)
+{
+	if (!function->mapping)
+		return true;
+	return mapping ? is_same_code(function->mapping, mapping) : function->mapping->life == life;
+}
+
 static const struct rp_symbol_range *find_function(const struct rp_symbols *symbols,
 						   uint64_t process, uint64_t address,
-						   const struct rp_symbol_range *mapping)
+						   const struct rp_symbol_range *mapping,
+						   uint32_t life)
 {
 	size_t at = rows_before(&symbols->functions, process, address);
 	const struct rp_symbol_range *row;
 	unsigned int examined = 0;
 
 	while ((row = next_row(&symbols->functions, process, address, &at, &examined))) {
-		if (!mapping || !row->mapping || is_same_code(row->mapping, mapping))
+		if (is_of_mapping(row, mapping, life))
 			return row;
 	}
 	return NULL;
@@ -481,8 +490,11 @@ static const struct rp_symbol_range *find_function(const struct rp_symbols *symb
 void rp_symbols_find(const struct rp_symbols *symbols, uint64_t process, int64_t time_ns,
 		     uint64_t address, struct rp_symbol *ret_symbol)
 {
-	const struct rp_symbol_range *mapping = find_mapping(symbols, process, time_ns, address);
-	const struct rp_symbol_range *function = find_function(symbols, process, address, mapping);
+	const uint32_t life = life_at(symbols, process, time_ns);
+	const struct rp_symbol_range *mapping = find_mapping(symbols, process, time_ns, address,
+							     life);
+	const struct rp_symbol_range *function = find_function(symbols, process, address, mapping,
+							       life);
 
 	*ret_symbol = (struct rp_symbol){ 0 };
 	if (mapping) {
