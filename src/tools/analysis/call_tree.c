@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/hash.h"
 #include "tools/analysis/call_parts.h"
 
 #define FIRST_CAPACITY 1024u
+#define NEAR_CHILDREN 2u		/* children that are examined before the table */
 
 static uint64_t add_up(uint64_t a, uint64_t b)
 {
@@ -25,10 +25,12 @@ void rp_call_weight_add(struct rp_call_weight *sum, const struct rp_call_weight 
 
 uint64_t rp_call_hash(uint64_t a, uint64_t b)
 {
-	const uint64_t key[2] = { a, b };
-	const uint64_t hash = rp_hash_bytes(RP_HASH_BEGIN, key, sizeof(key));
+	/* The last steps of MurmurHash3: every bit changes the low bits, which choose the slot. */
+	uint64_t hash = a ^ (b + 0x9e3779b97f4a7c15ull) * 0xff51afd7ed558ccdull;
 
-	return hash ^ hash >> 32;
+	hash = (hash ^ hash >> 33) * 0xff51afd7ed558ccdull;
+	hash = (hash ^ hash >> 33) * 0xc4ceb9fe1a85ec53ull;
+	return hash ^ hash >> 33;
 }
 
 int rp_call_index_reserve(struct rp_call_index *index, size_t count, rp_call_index_hash hash,
@@ -168,6 +170,23 @@ int rp_call_tree_group(struct rp_call_tree *tree, uint64_t process, uint64_t thr
 	return 0;
 }
 
+/*
+ * Look among the latest children. The nodes of one path were added together and are neighbours in
+ * memory, which the table's slots are not. Return: the child's number, or RP_CALL_NONE.
+ */
+static uint32_t find_near(const struct rp_call_tree *tree, const struct rp_call_node *key)
+{
+	uint32_t number = key->parent == RP_CALL_NONE ? tree->groups[key->group].first_root :
+			  tree->nodes[key->parent].first_child;
+
+	for (unsigned int i = 0; i < NEAR_CHILDREN && number != RP_CALL_NONE; i++) {
+		if (tree->nodes[number].function == key->function)
+			return number;
+		number = tree->nodes[number].next_sibling;
+	}
+	return RP_CALL_NONE;
+}
+
 /* Find the child. Return: its number; RP_CALL_NONE: there is none, and its slot is `ret_at`. */
 static uint32_t find_child(const struct rp_call_tree *tree, const struct rp_call_node *key,
 			   size_t *ret_at)
@@ -218,10 +237,15 @@ static int step(struct rp_call_tree *tree, uint32_t group, uint32_t function, ui
 		.first_child = RP_CALL_NONE, .next_sibling = RP_CALL_NONE,
 	};
 	bool is_full = false;
-	uint32_t found;
+	uint32_t found = find_near(tree, &key);
 	size_t at;
-	int ret = rp_call_index_reserve(&tree->by_path, tree->node_count, hash_node, tree->nodes);
+	int ret;
 
+	if (found != RP_CALL_NONE) {
+		*node = found;
+		return 0;
+	}
+	ret = rp_call_index_reserve(&tree->by_path, tree->node_count, hash_node, tree->nodes);
 	if (ret)
 		return ret;
 	found = find_child(tree, &key, &at);

@@ -117,6 +117,26 @@ static uint64_t frame_of(const struct rp_profile *profile, const struct rp_reade
 	return address;
 }
 
+/* Texts that were looked up before have the same pointers. */
+static int intern(struct rp_profile *profile, const struct rp_symbol *symbol,
+		  uint32_t *ret_function)
+{
+	const uintptr_t hash = ((uintptr_t)symbol->function >> 4) * 31 + (uintptr_t)symbol->file;
+	struct rp_profile_slot *slot = &profile->cache[hash % RP_PROFILE_CACHE];
+	int ret;
+
+	if (slot->is_used && slot->name == symbol->function && slot->file == symbol->file) {
+		*ret_function = slot->function;
+		return 0;
+	}
+	ret = rp_call_tree_function(&profile->tree, symbol->function, symbol->file, ret_function);
+	if (ret == 0)
+		*slot = (struct rp_profile_slot){
+			symbol->function, symbol->file, *ret_function, true,
+		};
+	return ret;
+}
+
 /*
  * Look up a frame. All frames but the innermost ones of the kernel and of the program are return
  * addresses. A call may be the last instruction of its function, so the byte before is looked up.
@@ -133,7 +153,7 @@ static int find_function(struct rp_profile *profile, const struct rp_reader_even
 	rp_symbols_find(&profile->symbols, process, event->time_ns, address - !is_exact, &symbol);
 	if (!symbol.file && address >= KERNEL_START)
 		symbol.file = KERNEL_FILE;
-	return rp_call_tree_function(&profile->tree, symbol.function, symbol.file, ret_function);
+	return intern(profile, &symbol, ret_function);
 }
 
 /*

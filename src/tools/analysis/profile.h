@@ -35,6 +35,15 @@ enum rp_profile_event {
 	RP_PROFILE_EVENT_COUNT,
 };
 
+#define RP_PROFILE_CACHE 4096u		/* a power of two */
+
+/* A function of the tree, by the texts of `symbols`. */
+struct rp_profile_slot {
+	const char *name, *file;
+	uint32_t function;
+	bool is_used;
+};
+
 /* Initialise it by rp_profile_init(). */
 struct rp_profile {
 	enum rp_profile_by by;
@@ -46,6 +55,7 @@ struct rp_profile {
 	uint32_t pointer_bytes;
 	uint32_t *functions;		/* of the current stack */
 	size_t function_capacity;
+	struct rp_profile_slot cache[RP_PROFILE_CACHE];
 	int64_t last_ns;		/* time of the latest event of the first reading */
 };
 
