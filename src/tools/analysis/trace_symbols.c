@@ -531,6 +531,39 @@ const char *rp_symbols_process(const struct rp_symbols *symbols, uint64_t proces
 	return NULL;
 }
 
+int rp_symbols_render(struct rp_symbols *symbols, char *(*render)(const char *name, void *data),
+		      void *data)
+{
+	for (size_t i = 0; i < symbols->functions.count; i++) {
+		char *text = render(symbols->functions.rows[i].name, data);
+
+		symbols->functions.rows[i].name = text ? rp_text_pool_add(&symbols->texts, text) :
+						  NULL;
+		free(text);
+		if (!symbols->functions.rows[i].name)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+bool rp_symbol_is_generated(const char *function)
+{
+	static const char ending[] = "_write_";
+	const size_t ending_length = sizeof(ending) - 1;
+	size_t length = strcspn(function, ".(");
+
+	/* _ZL16shop_order_write_m: a static function; its name has 16 bytes. */
+	if (!strncmp(function, "_ZL", 3)) {
+		char *name;
+		const unsigned long name_length = strtoul(function + 3, &name, 10);
+
+		length = strnlen(name, name_length < 1024 ? name_length : 0);
+		function = name;
+	}
+	return length > ending_length &&
+	       !memcmp(function + length - ending_length, ending, ending_length);
+}
+
 void rp_symbols_fini(struct rp_symbols *symbols)
 {
 	free(symbols->mappings.rows);

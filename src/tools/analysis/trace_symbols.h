@@ -14,6 +14,7 @@
 #ifndef RP_TOOL_TRACE_SYMBOLS_H
 #define RP_TOOL_TRACE_SYMBOLS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -91,6 +92,20 @@ const char *rp_symbols_process(const struct rp_symbols *symbols, uint64_t proces
  */
 int rp_symbols_process_id(struct rp_processes *tree, const struct rp_reader_event *event,
 			  uint64_t *ret_process);
+
+/*
+ * Replace the name of each function by what `render` returns, which is a text for free(), or NULL
+ * without memory. Return: 0; -ENOMEM.
+ */
+int rp_symbols_render(struct rp_symbols *symbols, char *(*render)(const char *name, void *data),
+		      void *data);
+
+/*
+ * Whether RP_EVENT generated the function (PROVIDER_EVENT_write_): such a frame can be left out,
+ * since its caller's frame says the same. Suffixes of compilers and mangled C++ names are
+ * recognised.
+ */
+bool rp_symbol_is_generated(const char *function);
 
 void rp_symbols_fini(struct rp_symbols *symbols);
 

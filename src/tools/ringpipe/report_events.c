@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/trace/address_ranges.h"
+#include "tools/analysis/trace_symbols.h"
 #include "tools/trace/event_names.h"
 #include "tools/trace/guids.h"
 #include "tools/cli/json.h"
@@ -27,7 +27,7 @@ struct event_printer {
 	char *provider;
 	char *name;
 	const struct rp_summary *summary;	/* incomplete while events are printed */
-	struct rp_names names;		/* of functions, in the output format */
+	struct rp_symbols symbols;	/* functions have their names in the output format */
 	struct rp_reader_info info;
 };
 
@@ -93,15 +93,31 @@ static uint64_t frame_of(const struct event_printer *printer, const struct rp_re
 	return address;
 }
 
+/* Whether a row names the process: the trace has events of several. */
+static bool has_process(const struct event_printer *printer, const struct rp_reader_event *event)
+{
+	return printer->summary->process != SIZE_MAX ||
+	       event->process != printer->info.process_id;
+}
+
+static uint64_t process_of(const struct event_printer *printer,
+			   const struct rp_reader_event *event)
+{
+	const struct rp_summary *summary = printer->summary;
+
+	return summary->process == SIZE_MAX ? event->process :
+	       summary->processes.rows[summary->process].pid;
+}
+
 /* Return: the function's name; NULL if the trace does not contain it. */
 static const char *function_of(const struct event_printer *printer,
 			       const struct rp_reader_event *event, uint32_t index)
 {
-	const struct rp_address_range *place = rp_address_range_find(&printer->names.functions,
-								     frame_of(printer, event,
-									      index));
+	struct rp_symbol symbol;
 
-	return place ? place->name : NULL;
+	rp_symbols_find(&printer->symbols, process_of(printer, event), event->time_ns,
+			frame_of(printer, event, index), &symbol);
+	return symbol.function;
 }
 
 static void print_json_guid(const char *key, const struct rp_guid *guid)
@@ -121,7 +137,7 @@ static void print_json_frames(const struct event_printer *printer,
 	for (uint32_t i = 0; i < event->frame_count; i++)
 		printf("%s\"0x%" PRIx64 "\"", i ? "," : "", frame_of(printer, event, i));
 	putchar(']');
-	if (!printer->names.functions.count)
+	if (!printer->symbols.functions.count)
 		return;
 	fputs(",\"functions\":[", stdout);
 	for (uint32_t i = 0; i < event->frame_count; i++) {
@@ -177,22 +193,6 @@ static void print_json_labels(const struct rp_reader_event *event)
 	putchar('}');
 }
 
-/* Whether a row names the process: the trace has events of several. */
-static bool has_process(const struct event_printer *printer, const struct rp_reader_event *event)
-{
-	return printer->summary->process != SIZE_MAX ||
-	       event->process != printer->info.process_id;
-}
-
-static uint64_t process_of(const struct event_printer *printer,
-			   const struct rp_reader_event *event)
-{
-	const struct rp_summary *summary = printer->summary;
-
-	return summary->process == SIZE_MAX ? event->process :
-	       summary->processes.rows[summary->process].pid;
-}
-
 static int print_json(const struct event_printer *printer, const struct rp_reader_event *event)
 {
 	char utc[RP_TEXT_MAX];
@@ -236,7 +236,7 @@ static int print_text(const struct event_printer *printer, const struct rp_reade
 	for (uint32_t i = 0; i < event->frame_count; i++) {
 		const char *function = function_of(printer, event, i);
 
-		if (function && rp_address_range_is_generated(function))
+		if (function && rp_symbol_is_generated(function))
 			continue;
 		printf("    0x%012" PRIx64 "%s%s\n", frame_of(printer, event, i),
 		       function ? "  " : "", function ? function : "");
@@ -275,7 +275,7 @@ static int print_csv_stack(const struct event_printer *printer, const struct rp_
 	for (uint32_t i = 0; i < event->frame_count; i++) {
 		const char *function = function_of(printer, event, i);
 
-		if (function && rp_address_range_is_generated(function))
+		if (function && rp_symbol_is_generated(function))
 			continue;
 		fputs(semicolon, stream);
 		semicolon = ";";
@@ -332,20 +332,18 @@ static int print_event(const struct rp_reader_event *event, void *data)
 						   print_csv(printer, event);
 }
 
+static char *render_function(const char *name, void *data)
+{
+	const struct event_printer *printer = data;
+
+	return render_name(printer->format, name);
+}
+
 static int read_functions(const char *file, struct event_printer *printer)
 {
-	struct rp_address_ranges *functions = &printer->names.functions;
-	int ret = rp_names_read(&printer->names, file);
+	const int ret = rp_symbols_read(&printer->symbols, file, NULL, NULL);
 
-	for (size_t i = 0; ret == 0 && i < functions->count; i++) {
-		char *name = render_name(printer->format, functions->rows[i].name);
-
-		if (!name)
-			return -ENOMEM;
-		free(functions->rows[i].name);
-		functions->rows[i].name = name;
-	}
-	return ret;
+	return ret ? ret : rp_symbols_render(&printer->symbols, render_function, printer);
 }
 
 int rp_report_events(const struct rp_report *report)
@@ -373,7 +371,7 @@ int rp_report_events(const struct rp_report *report)
 		rp_summary_fini(&summary);
 	}
 	forget_type(&printer);
-	rp_names_fini(&printer.names);
+	rp_symbols_fini(&printer.symbols);
 	if (!ferror(stdout))
 		return rp_report_end(report, ret);
 	rp_tool_error("cannot write the output: %s", strerror(-ret));

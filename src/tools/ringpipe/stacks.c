@@ -15,7 +15,7 @@
 #include <ringpipe/reader.h>
 
 #include "base/array.h"
-#include "tools/trace/address_ranges.h"
+#include "tools/analysis/trace_symbols.h"
 #include "tools/cli/json.h"
 #include "tools/client/proc.h"
 #include "tools/client/recording.h"
@@ -47,7 +47,8 @@ struct thread {
 struct stacks {
 	struct thread *threads;
 	size_t count, capacity;
-	struct rp_names names;
+	struct rp_symbols symbols;
+	uint64_t process;		/* as the trace has it */
 };
 
 static struct thread *thread_of(struct stacks *stacks, uint64_t id)
@@ -89,6 +90,7 @@ static int take_stack(struct stacks *stacks, const struct rp_reader_event *event
 	struct thread *thread = thread_of(stacks, event->thread);
 	int32_t type;
 
+	stacks->process = event->process;
 	if (!thread)
 		return -ENOMEM;
 	if (thread->frames || event->frame_count == 0 || event->payload_bytes < sizeof(type))
@@ -106,7 +108,7 @@ static int take_stack(struct stacks *stacks, const struct rp_reader_event *event
 static int take_event(struct stacks *stacks, const struct rp_reader_event *event)
 {
 	if (strcmp(event->type->provider, SAMPLER) != 0)
-		return rp_names_take(&stacks->names, event);
+		return rp_symbols_take(&stacks->symbols, event);
 	if (event->type->id == THREAD_NAME)
 		return take_name(stacks, event);
 	if (event->type->id == THREAD_SAMPLE)
@@ -134,7 +136,8 @@ static int read_trace(int fd, struct stacks *stacks)
 			ret = -ENOMEM;
 	}
 	rp_reader_close(reader);
-	rp_names_sort(&stacks->names);
+	if (rp_symbols_sort(&stacks->symbols) != 0)
+		return -ENOMEM;
 	return ret;
 }
 
@@ -155,15 +158,16 @@ static void name_frame(const struct stacks *stacks, const struct thread *thread,
 	 * next one.
 	 */
 	uint64_t inside = at ? address - 1 : address;
-	const struct rp_address_range *function = rp_address_range_find(&stacks->names.functions,
-									inside);
-	const struct rp_address_range *file = rp_address_range_find(&stacks->names.files, inside);
-	const char *slash = file ? strrchr(file->name, '/') : NULL;
+	struct rp_symbol symbol;
+	const char *slash;
 
+	rp_symbols_find(&stacks->symbols, stacks->process, INT64_MAX, inside, &symbol);
+	slash = symbol.file ? strrchr(symbol.file, '/') : NULL;
 	ret_frame->address = address;
-	ret_frame->function = function ? function->name : NULL;
-	ret_frame->file = slash ? slash + 1 : file ? file->name : NULL;
-	ret_frame->offset = address - (function ? function->start : file ? file->start : address);
+	ret_frame->function = symbol.function;
+	ret_frame->file = slash ? slash + 1 : symbol.file;
+	ret_frame->offset = address - (symbol.function ? symbol.function_start :
+				       symbol.file ? symbol.mapping_start : address);
 }
 
 static void print_clean(const char *text)
@@ -193,7 +197,7 @@ static bool get_frame(const struct stacks *stacks, const struct thread *thread, 
 		      struct frame *ret_frame)
 {
 	name_frame(stacks, thread, at, ret_frame);
-	return !ret_frame->function || !rp_address_range_is_generated(ret_frame->function);
+	return !ret_frame->function || !rp_symbol_is_generated(ret_frame->function);
 }
 
 static int print_text(const struct stacks *stacks)
@@ -296,7 +300,7 @@ static void stacks_fini(struct stacks *stacks)
 		free(stacks->threads[i].frames);
 	}
 	free(stacks->threads);
-	rp_names_fini(&stacks->names);
+	rp_symbols_fini(&stacks->symbols);
 }
 
 static int keep_thread(uint64_t id, void *data)
