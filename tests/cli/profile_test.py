@@ -200,6 +200,16 @@ class Samples(Profile):
         self.assertEqual([(row["process_id"], row["thread_id"], row["samples"]) for row in rows],
                          [(7, 7, 1), (8, 8, 1), (8, 9, 1)])
 
+    def test_events_have_the_functions_of_their_process_and_time(self):
+        machine = program(7, "a").name(8, "other").map(8, 800, 0x1000, 0x9000, "/bin/two")
+        machine.function(8, 800, 0x1000, 0x1fff, "z")
+        machine.sample(7, 7, [0x1010]).sample(8, 8, [0x1010]).exit(7).name(7, "third")
+        machine.sample(7, 7, [0x1010])
+        path = self.write("t", machine.end())
+        lines = self.run_tool("report", path, "events", "--format=json")[0].splitlines()
+        self.assertEqual([row["functions"] for row in map(json.loads, lines) if "stack" in row],
+                         [["a"], ["z"], [None]])
+
     def test_addresses_used_again_belong_to_the_file_of_their_time(self):
         machine = program(7, "a").sample(7, 7, [0x1010])
         machine.map(7, 701, 0x1000, 0x2000, "/bin/next").function(7, 701, 0x1000, 0x1fff, "n")
