@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
 #include <errno.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,26 +40,6 @@ static int compare_intervals(const void *left, const void *right)
 	if (order == 0)
 		order = compare_times(a->from_ns, b->from_ns);
 	return order ? order : compare_times(a->to_ns, b->to_ns);
-}
-
-static int compare_texts(const void *left, const void *right)
-{
-	return strcmp(left, right);
-}
-
-/* Return: the one copy of the text, valid until rp_thread_time_fini(); NULL: no memory. */
-static const char *keep_text(struct rp_thread_time *time, const char *text)
-{
-	char **found = tfind(text, &time->texts, compare_texts), *copy;
-
-	if (found)
-		return *found;
-	copy = strdup(text);
-	if (copy && !tsearch(copy, &time->texts, compare_texts)) {
-		free(copy);
-		return NULL;
-	}
-	return copy;
 }
 
 /* Return: the first interval of the thread that may end after `from_ns`; or time->count. */
@@ -153,7 +132,7 @@ static const char *text_of(struct rp_thread_time *time, const struct rp_reader_e
 	rp_reader_get_fields(event, &fields);
 	if (rp_fields_find(&fields, name, &value) == 0)
 		rp_value_get_text(&value, text, sizeof(text));
-	return keep_text(time, text);
+	return rp_text_pool_add(&time->texts, text);
 }
 
 /* The time at which something began that ended with the event. */
@@ -175,13 +154,15 @@ static uint64_t frame_of(const struct rp_reader_event *event, size_t index)
 	return address;
 }
 
-/* Return: the name of the function at the address; NULL: unknown. */
-static const char *function_at(const struct rp_thread_time *time, uint64_t address)
+/* Return: the name of the function of a frame; NULL: unknown. */
+static const char *function_of(const struct rp_thread_time *time,
+			       const struct rp_reader_event *event, size_t index)
 {
-	const struct rp_address_range *range;
+	struct rp_symbol symbol;
 
-	range = time->names ? rp_address_range_find(&time->names->functions, address) : NULL;
-	return range ? range->name : NULL;
+	rp_symbols_find(time->symbols, event->process, event->time_ns, frame_of(event, index),
+			&symbol);
+	return symbol.function;
 }
 
 /* Classify the stack of a switch; the next event of the thread, Wait, has the rest. */
@@ -193,7 +174,7 @@ static int take_switch(struct rp_thread_time *time, const struct rp_reader_event
 	if (!has_interval(time, event->thread))
 		return 0;
 	for (size_t i = 0; i < count; i++)
-		functions[i] = function_at(time, frame_of(event, i));
+		functions[i] = function_of(time, event, i);
 	time->stack.thread = event->thread;
 	time->stack.time_ns = event->time_ns;
 	time->stack.part = rp_wait_cause_of_stack(functions, count);
@@ -208,7 +189,7 @@ static int take_sample(struct rp_thread_time *time, const struct rp_reader_event
 
 	for (uint32_t i = 0; i < event->frame_count && !function; i++) {
 		if (frame_of(event, i) < KERNEL_START)
-			function = function_at(time, frame_of(event, i));
+			function = function_of(time, event, i);
 	}
 	for (size_t i = find_first(time, event->thread, event->time_ns);
 	     function && i < time->count && time->intervals[i].thread == event->thread &&
@@ -367,9 +348,10 @@ static int list_ids(struct rp_thread_time *time)
 }
 
 int rp_thread_time_begin(struct rp_thread_time *time, struct rp_thread_interval *intervals,
-			 size_t count, const struct rp_names *names)
+			 size_t count, const struct rp_symbols *symbols)
 {
-	*time = (struct rp_thread_time){ .intervals = intervals, .count = count, .names = names };
+	*time = (struct rp_thread_time){ .intervals = intervals, .count = count,
+					 .symbols = symbols };
 	if (count == 0)
 		return 0;
 	qsort(intervals, count, sizeof(*intervals), compare_intervals);
@@ -396,7 +378,7 @@ static int add_callee(struct rp_thread_time *time, struct rp_thread_interval *in
 	if (interval->process == span->process ||
 	    !overlaps(interval, span->start_ns, span->stop_ns))
 		return 0;
-	callee.detail = keep_text(time, span->name->name);
+	callee.detail = rp_text_pool_add(&time->texts, span->name->name);
 	return callee.detail ? add_record(time, interval, &callee) : -ENOMEM;
 }
 
@@ -436,12 +418,7 @@ void rp_thread_time_fini(struct rp_thread_time *time)
 		free(time->intervals[i].pieces);
 		free(time->intervals[i].functions);
 	}
-	while (time->texts) {
-		char *text = *(char **)time->texts;
-
-		tdelete(text, &time->texts, compare_texts);
-		free(text);
-	}
+	rp_text_pool_fini(&time->texts);
 	free(time->latest_ns);
 	free(time->ids);
 	free(time->waiting_processes);

@@ -19,8 +19,8 @@
 #include <ringpipe/reader.h>
 
 #include "tools/analysis/trace_spans.h"
+#include "tools/analysis/trace_symbols.h"
 #include "tools/analysis/wait_cause.h"
-#include "tools/trace/address_ranges.h"
 
 /* Limits the memory for the records inside of intervals. */
 #define RP_TIME_RECORDS_MAX 4000000u
@@ -61,7 +61,7 @@ struct rp_thread_interval {
 struct rp_thread_time {
 	struct rp_thread_interval *intervals;	/* sorted by rp_thread_time_begin() */
 	size_t count;
-	const struct rp_names *names;	/* of functions; NULL: waits are classified by calls */
+	const struct rp_symbols *symbols;
 	bool has_waits, has_calls;	/* the trace has such records */
 	uint64_t lost;			/* records that the recorder lost, as the trace states */
 	uint64_t left_out;		/* records beyond RP_TIME_RECORDS_MAX */
@@ -69,7 +69,7 @@ struct rp_thread_time {
 	struct rp_interval_id *ids;	/* sorted */
 	size_t id_count;
 	int64_t *latest_ns;		/* the latest end of this interval and of those before it */
-	void *texts;
+	struct rp_text_pool texts;
 	size_t record_count;
 	struct {
 		uint64_t thread;
@@ -86,7 +86,7 @@ struct rp_thread_time {
  * Return: 0; -ENOMEM.
  */
 int rp_thread_time_begin(struct rp_thread_time *time, struct rp_thread_interval *intervals,
-			 size_t count, const struct rp_names *names);
+			 size_t count, const struct rp_symbols *symbols);
 
 /* Take an event of the trace. Return: 0; -ENOMEM. */
 int rp_thread_time_take(struct rp_thread_time *time, const struct rp_reader_event *event);

@@ -25,7 +25,7 @@
 
 struct explanation {
 	const struct rp_tool_options *options;
-	struct rp_names names;
+	struct rp_symbols symbols;
 	struct rp_trace_spans spans;
 	struct rp_slowest_spans slowest;
 	struct rp_thread_time time, holders;
@@ -60,11 +60,6 @@ static int read_trace(struct explanation *explanation, const char *path, bool is
 	rp_reader_close(reader);
 	rp_input_close(&input);
 	return ret;
-}
-
-static int take_name(struct explanation *explanation, const struct rp_reader_event *event)
-{
-	return rp_names_take(&explanation->names, event);
 }
 
 /* Whether 16 bytes are what the text says in hexadecimal digits, with or without hyphens. */
@@ -129,13 +124,12 @@ static int find_spans(struct explanation *explanation, const char *path)
 			     options->id ? SPANS_OF_ID_MAX : 1;
 	int ret = rp_slowest_spans_init(&explanation->slowest, max);
 
-	if (ret == 0) {
-		explanation->spans = (struct rp_trace_spans){ .visit = take_span,
-							      .data = explanation };
-		ret = read_trace(explanation, path, false, take_for_spans);
-	}
+	if (ret < 0)
+		return ret;
+	explanation->spans = (struct rp_trace_spans){ .visit = take_span, .data = explanation };
+	ret = read_trace(explanation, path, true, take_for_spans);
 	rp_slowest_spans_sort(&explanation->slowest);
-	return ret == -ENOMEM ? ret : 0;
+	return ret;
 }
 
 /* The spans keep the names of explanation->spans, so that must outlive them. */
@@ -160,7 +154,7 @@ static int divide_time(struct explanation *explanation, const char *path)
 	}
 	explanation->spans = (struct rp_trace_spans){ .visit = take_callee, .data = explanation };
 	ret = rp_thread_time_begin(&explanation->time, explanation->intervals, count,
-				   &explanation->names);
+				   &explanation->symbols);
 	if (ret == 0)
 		ret = read_trace(explanation, path, false, take_for_time);
 	rp_trace_spans_fini(&explanation->spans);
@@ -207,19 +201,22 @@ static int divide_holders(struct explanation *explanation, const char *path)
 	if (explanation->holder_count == 0)
 		return 0;
 	ret = rp_thread_time_begin(&explanation->holders, explanation->holder_intervals,
-				   explanation->holder_count, &explanation->names);
+				   explanation->holder_count, &explanation->symbols);
 	if (ret == 0)
 		ret = read_trace(explanation, path, false, take_for_holders);
 	return ret == -ENOMEM ? ret : rp_thread_time_divide(&explanation->holders);
 }
 
+/* Return: the exit status; -ENOMEM. */
 static int explain(struct explanation *explanation, const char *path)
 {
-	int ret = read_trace(explanation, path, true, take_name), status;
+	int ret = rp_symbols_read(&explanation->symbols, path, NULL, NULL), damage, status;
 
-	if (ret == -ENOMEM || find_spans(explanation, path) < 0)
-		return -ENOMEM;
-	rp_names_sort(&explanation->names);
+	if (ret < 0)
+		return ret == -ENOMEM ? ret : RP_EXIT_FAILURE;
+	damage = find_spans(explanation, path);
+	if (damage == -ENOMEM)
+		return damage;
 	if (explanation->slowest.count == 0) {
 		rp_tool_error("explain: the trace has no such span; see ringpipe report %s spans",
 			      path);
@@ -234,7 +231,7 @@ static int explain(struct explanation *explanation, const char *path)
 		.holder_count = explanation->holder_count,
 		.time = &explanation->time,
 	}, explanation->options->format);
-	return ret < 0 ? RP_EXIT_FAILURE : status;
+	return damage < 0 ? RP_EXIT_FAILURE : status;
 }
 
 int rp_command_explain(const struct rp_tool_options *options)
@@ -257,6 +254,6 @@ int rp_command_explain(const struct rp_tool_options *options)
 	free(explanation.holder_intervals);
 	rp_slowest_spans_fini(&explanation.slowest);
 	rp_trace_spans_fini(&explanation.spans);
-	rp_names_fini(&explanation.names);
+	rp_symbols_fini(&explanation.symbols);
 	return status;
 }
