@@ -102,8 +102,8 @@ sorted()
 # shellcheck disable=SC1091
 source "$source/man/ringpipe.bash"
 name=$(basename "$host")
-commands="ps list counters stacks dump collect record report explain convert merge symbolize"
-commands+=" flight bpf recover doctor help"
+commands="ps list counters stacks dump collect record tail report explain convert merge"
+commands+=" symbolize flight bpf recover doctor help"
 
 echo "TAP version 13"
 offers "commands come first" "$commands --help --version" ""

@@ -163,7 +163,7 @@ class Ending(Case):
         return recorder
 
     def test_an_event_with_a_field_condition_ends_the_recording(self):
-        recorder = self.until("Test-Brief:written:serial>7", "--providers", "Test-Brief")
+        recorder = self.until('event == "written" and serial > 7', "--providers", "Test-Brief")
         subprocess.run([BRIEF_HOST], check=True, timeout=PATIENCE)
         _, errors = recorder.communicate(timeout=PATIENCE)
         self.assertEqual(recorder.returncode, 0, errors)
@@ -182,13 +182,14 @@ class Ending(Case):
                 self.prepare_again()
 
     def test_a_wrong_condition_is_refused(self):
-        for option in ["--until", "5"], ["--until", "a:b:c"], ["--until", "0MB"]:
-            done = subprocess.run([TOOL, "record", "-o", self.trace, *option], text=True,
-                                  stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+        for condition, place in ("5", 0), ("a:b:c", 1), ("a == ", 5), ("0MB", 1):
+            done = subprocess.run([TOOL, "record", "-o", self.trace, "--until", condition],
+                                  text=True, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
             self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertIn("--until requires", done.stderr)
+            self.assertIn("--until: ", done.stderr)
+            self.assertEqual(done.stderr.splitlines()[1:], [f"  {condition}", f"  {'':{place}}^"])
         done = subprocess.run([TOOL, "record", "-o", self.trace, "--providers", "none", "--until",
-                               "a:b"], text=True, stderr=subprocess.PIPE, timeout=PATIENCE,
+                               "a == 1"], text=True, stderr=subprocess.PIPE, timeout=PATIENCE,
                               check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("needs sessions", done.stderr)

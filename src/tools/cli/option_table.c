@@ -36,6 +36,7 @@ TAKE_TEXT(archive)
 TAKE_TEXT(symbols)
 TAKE_TEXT(span)
 TAKE_TEXT(id)
+TAKE_TEXT(where)
 
 static int take_session(struct rp_tool_options *options, const char *value)
 {
@@ -221,7 +222,7 @@ static int take_cgroup(struct rp_tool_options *options, const char *value)
 
 static int take_until(struct rp_tool_options *options, const char *value)
 {
-	/* Not a size: an event, which the command parses. */
+	/* Not a size: an expression, which the command compiles. */
 	if (rp_size_parse(value, &options->until_bytes) < 0)
 		options->until = value;
 	return 0;
@@ -286,9 +287,13 @@ const struct rp_option rp_option_table[] = {
 	  "and the messages; without -o, nothing else remains", take_archive },
 	{ RP_OPTION_BINARIES, 0, "binaries", NULL,
 	  "add the programs and libraries in the trace to the archive", NULL },
-	{ RP_OPTION_UNTIL, 0, "until", "SIZE|PROVIDER:EVENT[:FIELD>=VALUE]",
-	  "stop when the trace has this size, as 500MB, or this event; the\n"
-	  "comparisons are = != < <= > >=", take_until },
+	{ RP_OPTION_UNTIL, 0, "until", "SIZE|EXPRESSION",
+	  "stop when the trace has this size, as 500MB, or an event that\n"
+	  "fulfils the expression, as --where of ringpipe report", take_until },
+	{ RP_OPTION_WHERE, 0, "where", "EXPRESSION",
+	  "only the events that fulfil this condition, for example\n"
+	  "'provider == \"Shop-Orders\" and total > 100'; EXPRESSIONS in\n"
+	  "ringpipe(1) describes the language", take_where },
 	{ RP_OPTION_SYMBOLS, 0, "symbols", "DIRECTORY[:…]",
 	  "search these first: for .build-id/xx/yyyy as in an archive of\n"
 	  "record, .build-id/xx/yyyy.debug, and files by their names", take_symbols },

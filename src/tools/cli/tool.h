@@ -74,6 +74,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_ID = 1ull << 50,
 	RP_OPTION_BY = 1ull << 52,
 	RP_OPTION_FUNCTION = 1ull << 53,
+	RP_OPTION_WHERE = 1ull << 58,
 };
 
 /* In the order of ringpipe-kernel's bits. */
@@ -113,8 +114,9 @@ struct rp_tool_options {
 	const char *cgroup;
 	const char *providers;
 	uint64_t duration_ms;
-	const char *until;		/* PROVIDER:EVENT…, unless until_bytes is given */
+	const char *until;		/* an expression, unless until_bytes is given */
 	uint64_t until_bytes;
+	const char *where;		/* an expression */
 	uint64_t last_ms;
 	uint64_t off_cpu_ns;		/* the shortest wait to record; 0: all */
 	const char *span;
@@ -236,6 +238,7 @@ int rp_command_convert(const struct rp_tool_options *options);
 int rp_command_symbolize(const struct rp_tool_options *options);
 int rp_command_merge(const struct rp_tool_options *options);
 int rp_command_explain(const struct rp_tool_options *options);
+int rp_command_tail(const struct rp_tool_options *options);
 int rp_command_report(const struct rp_tool_options *options);
 int rp_command_bpf(const struct rp_tool_options *options);
 int rp_command_record(const struct rp_tool_options *options);

@@ -227,6 +227,7 @@ static void want_stop(struct recording *recording)
 		return;
 	}
 	recording->phase = STOPPING;
+	recording->output->is_stopping = true;
 	recording->heard_ms = rp_now_ms();
 	rp_message_begin(&recording->stop.request, RP_MESSAGE_EVENTPIPE, RP_STOP_TRACING);
 	rp_message_put_u64(&recording->stop.request, recording->session_id);
@@ -349,6 +350,10 @@ static void save_chunk(struct recording *recording, size_t size)
 		return;
 	}
 	line_clear(recording);
+	if (ret == -ECANCELED) {
+		end(recording, RP_RECORDING_CANCELLED);
+		return;
+	}
 	rp_tool_error("cannot write %s: %s; the trace ends there", recording->output->path,
 		      strerror(-ret));
 	end(recording, RP_RECORDING_OUTPUT_FAILED);

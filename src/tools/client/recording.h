@@ -60,7 +60,7 @@ struct rp_recording_plan {
 	pid_t root;			/* of `machine`: it and its descendants only; 0: all */
 	struct rp_proc_filter filter;	/* likewise */
 	int machine_fd;			/* of a file that gets the machine's own trace */
-	const struct rp_event_condition *until;	/* likewise: to watch for; or NULL */
+	struct rp_expression *until;		/* likewise: to watch for; or NULL */
 	struct rp_recording_progress *progress;	/* likewise: what to keep up to date */
 	bool report_missing;		/* of a command: providers that it lacks */
 	int begun_fd;			/* gets a 'b' when the session has begun; 0: none */
@@ -75,6 +75,7 @@ enum rp_recording_end {
 	RP_RECORDING_OUTPUT_FAILED,	/* for example a full disk; reported */
 	RP_RECORDING_STREAM_FAILED,	/* the connection failed, or stop had no effect; reported */
 	RP_RECORDING_GAVE_UP,		/* second Ctrl-C; reported */
+	RP_RECORDING_CANCELLED,		/* by the output, see its `stop_fd` */
 };
 
 struct rp_recording_result {

@@ -47,7 +47,7 @@ struct run {
 	struct rp_record_sessions sessions;
 	bool has_sessions;
 	struct rp_record_providers providers;
-	struct rp_event_condition until;	/* of --until */
+	struct rp_expression *until;	/* of --until; or NULL */
 	int64_t elapsed_ms;
 	struct rp_recorder *recorder;
 	int signal_fd;
@@ -179,7 +179,7 @@ static bool has_reached(const struct run *run)
 	struct rp_recorder_stats stats;
 	struct stat file;
 
-	if (run->until.provider)
+	if (run->until)
 		return run->sessions.report->progress.has_until;
 	if (!run->options->until_bytes)
 		return false;
@@ -312,7 +312,7 @@ static int start(struct run *run)
 	const unsigned int groups = find_groups(run->options);
 	const struct rp_record_scope scope = {
 		.root = run->options->pid,
-		.until = run->until.provider ? &run->until : NULL,
+		.until = run->until,
 		.filter = {
 			.by_user = run->options->given & RP_OPTION_USER,
 			.user = run->options->user, .cgroup = run->options->cgroup,
@@ -487,16 +487,6 @@ static char *find_path(const struct rp_tool_options *options)
 	return path;
 }
 
-/* Return: false, after an error line, if --until states neither a size nor an event. */
-static bool parse_until(struct run *run)
-{
-	if (!run->options->until ||
-	    rp_event_condition_parse(run->options->until, &run->until) == 0)
-		return true;
-	rp_tool_error("record: --until requires SIZE or PROVIDER:EVENT[:FIELD>=VALUE]");
-	return false;
-}
-
 static int run_options(const struct rp_tool_options *options)
 {
 	struct run run = { .options = options, .sessions.begin_fd = -1 };
@@ -507,12 +497,12 @@ static int run_options(const struct rp_tool_options *options)
 		rp_tool_error("record: --binaries requires --archive");
 		return RP_EXIT_USAGE;
 	}
-	if (!parse_until(&run))
+	if (options->until && rp_expression_take("record: --until", options->until, &run.until))
 		return RP_EXIT_USAGE;
 	path = find_path(options);
 	if (!path) {
 		rp_tool_error("out of memory");
-		rp_event_condition_fini(&run.until);
+		rp_expression_destroy(run.until);
 		return RP_EXIT_FAILURE;
 	}
 	signal(SIGXFSZ, SIG_IGN);
@@ -531,7 +521,7 @@ static int run_options(const struct rp_tool_options *options)
 	if (run.log)
 		fclose(run.log);
 	free(path);
-	rp_event_condition_fini(&run.until);
+	rp_expression_destroy(run.until);
 	return status ? status : run.child_status;
 }
 

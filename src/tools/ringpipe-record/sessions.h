@@ -9,7 +9,7 @@
 
 #include <ringpipe/session.h>
 
-#include "tools/trace/event_condition.h"
+#include "tools/trace/event_expression.h"
 #include "tools/trace/output.h"
 #include "tools/client/proc.h"
 #include "tools/client/recording.h"
@@ -24,7 +24,7 @@ struct rp_record_providers {
 struct rp_record_scope {
 	pid_t root;			/* this one and its descendants; 0: all */
 	struct rp_proc_filter filter;
-	const struct rp_event_condition *until;	/* of an event to report; or NULL */
+	struct rp_expression *until;		/* of an event to report; or NULL */
 };
 
 /* The report of the sessions' process, in memory that it shares with the recorder. */

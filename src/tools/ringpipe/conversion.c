@@ -23,6 +23,7 @@ struct conversion {
 	struct rp_trace_output output;
 	struct rp_reader *reader;
 	enum rp_trace_form form;
+	struct rp_expression *where;
 	struct rp_progress progress;
 };
 
@@ -83,6 +84,7 @@ static int convert(struct conversion *conversion, const struct rp_tool_options *
 {
 	const struct rp_trace_convert_plan plan = {
 		.form = conversion->form, .output = &conversion->output.output,
+		.where = conversion->where,
 		.tick = tick, .data = conversion,
 	};
 	struct rp_trace_convert_result result;
@@ -104,12 +106,12 @@ static int convert(struct conversion *conversion, const struct rp_tool_options *
 	return status;
 }
 
-/* The default is the other version; a trace that is to be compressed keeps its version. */
+/* The default is the other version, unless the trace becomes smaller in another way. */
 static enum rp_trace_form choose_form(uint32_t version, const struct rp_tool_options *options)
 {
 	if (options->nettrace)
 		version = options->nettrace;
-	else if (!rp_compression_is_named(options->output))
+	else if (!options->where && !rp_compression_is_named(options->output))
 		version = version == 4 ? 6 : 4;
 	if (options->given & RP_OPTION_COMPACT)
 		return RP_TRACE_FORM_COMPACT;
@@ -160,12 +162,19 @@ int rp_command_convert(const struct rp_tool_options *options)
 		rp_tool_error("convert: version 4 has no compact form");
 		return RP_EXIT_USAGE;
 	}
+	if (options->where &&
+	    rp_expression_take("convert: --where", options->where, &conversion.where))
+		return RP_EXIT_USAGE;
 	signal_fd = rp_signals_open();
-	if (rp_input_open(&conversion.input, options->operands[0], signal_fd, &conversion.reader))
+	if (rp_input_open(&conversion.input, options->operands[0], signal_fd,
+			  &conversion.reader)) {
+		rp_expression_destroy(conversion.where);
 		return RP_EXIT_FAILURE;
+	}
 	status = convert_into(&conversion, options);
 	rp_reader_close(conversion.reader);
 	rp_input_close(&conversion.input);
 	rp_signals_close(signal_fd);
+	rp_expression_destroy(conversion.where);
 	return status;
 }

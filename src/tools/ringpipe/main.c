@@ -171,6 +171,24 @@ static const struct rp_tool_command commands[] = {
 		.run = rp_command_record,
 	},
 	{
+		.name = "tail",
+		.task = record,
+		.arguments = "[PID | -p PID | -n NAME]",
+		.help = "print events as they occur",
+		.notes = "Without a process, the command prints the events of all processes, also\n"
+			 "of those that start later.\n"
+			 "Events that occur faster than they can be printed are dropped, and the\n"
+			 "command reports their number. The process never waits.\n" UNTIL_END,
+		.examples = "tail -n shop\n"
+			    "tail -n shop --where 'level <= warning' --format json\n",
+		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_PROVIDERS |
+			   RP_OPTION_MISSING | RP_OPTION_WHERE | RP_OPTION_DURATION |
+			   RP_OPTION_BUFFER | RP_OPTION_ALL | RP_OPTION_QUIET | RP_OPTION_FORMAT |
+			   RP_OPTION_HELP,
+		.process_is_optional = true,
+		.run = rp_command_tail,
+	},
+	{
 		.name = "report",
 		.task = record,
 		.arguments = "FILE [WHAT]",
@@ -183,11 +201,11 @@ static const struct rp_tool_command commands[] = {
 			 "before its end, the command prints what can be read, and the status\n"
 			 "is 1.\n",
 		.examples = "report shop.nettrace\n"
-			    "report shop.nettrace events --format json\n"
+			    "report shop.nettrace events --where 'total > 100'\n"
 			    "report shop.nettrace spans\n"
 			    "report machine.nettrace cpu --by process\n",
 		.options = RP_OPTION_ALL | RP_OPTION_TOP | RP_OPTION_SPAN | RP_OPTION_SLOWEST |
-			   RP_OPTION_BY | RP_OPTION_FUNCTION |
+			   RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_WHERE |
 			   RP_OPTION_FORMAT | RP_OPTION_HELP,
 		.operands_min = 1,
 		.operands_max = 2,
@@ -229,9 +247,10 @@ static const struct rp_tool_command commands[] = {
 			 "up to that place, and the status is 1. After Ctrl-C, it is complete up\n"
 			 "to there, and the status is 130.\n",
 		.examples = "convert shop.nettrace -o shop6.nettrace\n"
-			    "convert --format 4 -o old.nettrace new.nettrace\n",
+			    "convert --format 4 -o old.nettrace new.nettrace\n"
+			    "convert --where 'total > 100' -o large.nettrace shop.nettrace\n",
 		.options = RP_OPTION_OUTPUT | RP_OPTION_FORCE | RP_OPTION_VERSION |
-			   RP_OPTION_COMPACT |
+			   RP_OPTION_COMPACT | RP_OPTION_WHERE |
 			   RP_OPTION_QUIET | RP_OPTION_HELP,
 		.operands_min = 1,
 		.operands_max = 1,

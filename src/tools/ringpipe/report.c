@@ -12,8 +12,8 @@ static const struct report_kind {
 	uint64_t options;		/* those of the command that it does not ignore */
 	int (*run)(const struct rp_report *report);
 } kinds[] = {
-	{ "summary", RP_OPTION_ALL | RP_OPTION_TOP, rp_report_summary },
-	{ "events", RP_OPTION_ALL, rp_report_events },
+	{ "summary", RP_OPTION_ALL | RP_OPTION_TOP | RP_OPTION_WHERE, rp_report_summary },
+	{ "events", RP_OPTION_ALL | RP_OPTION_WHERE, rp_report_events },
 	{ "spans", RP_OPTION_SPAN | RP_OPTION_SLOWEST, rp_report_spans },
 	{ "cpu", RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_TOP, rp_report_cpu },
 	{ "offcpu", RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_TOP, rp_report_offcpu },
@@ -76,12 +76,18 @@ int rp_command_report(const struct rp_tool_options *options)
 
 	if (!kind)
 		return RP_EXIT_USAGE;
-	if (rp_input_open(&input, options->operands[0], -1, &report.reader))
+	if (options->where &&
+	    rp_expression_take("report: --where", options->where, &report.where))
+		return RP_EXIT_USAGE;
+	if (rp_input_open(&input, options->operands[0], -1, &report.reader)) {
+		rp_expression_destroy(report.where);
 		return RP_EXIT_FAILURE;
+	}
 	report.path = input.path;
 	report.file = input.bytes ? input.path : NULL;
 	status = kind->run(&report);
 	rp_reader_close(report.reader);
 	rp_input_close(&input);
+	rp_expression_destroy(report.where);
 	return status;
 }

@@ -6,12 +6,14 @@
 #include <ringpipe/reader.h>
 
 #include "tools/cli/tool.h"
+#include "tools/trace/event_expression.h"
 
 struct rp_report {
 	struct rp_reader *reader;	/* before the first event */
 	const char *path;		/* for messages */
 	const char *file;		/* NULL: a pipe, which can be read only once */
 	const struct rp_tool_options *options;
+	struct rp_expression *where;	/* the events to report; NULL: all */
 };
 
 /*

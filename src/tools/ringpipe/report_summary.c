@@ -12,7 +12,8 @@ int rp_report_summary(const struct rp_report *report)
 	const struct rp_tool_options *options = report->options;
 	struct rp_summary summary;
 	char buffer[512];
-	int ret = rp_summary_read(report->reader, NULL, NULL, &summary), status;
+	int status, ret = rp_summary_read_where(report->reader, report->where, NULL, NULL,
+						&summary);
 	struct rp_summary_view view = {
 		.path = report->path,
 		.error = rp_input_explain(report->reader, ret, buffer, sizeof(buffer)),

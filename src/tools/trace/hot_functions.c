@@ -154,6 +154,11 @@ static int take_symbol(struct rp_hot_functions *hot, const struct rp_reader_even
 	return 0;
 }
 
+bool rp_hot_functions_is_sample(const struct rp_reader_type *type)
+{
+	return type->id == CPU_SAMPLE && strcmp(type->provider, "Universal.Events") == 0;
+}
+
 int rp_hot_functions_take(struct rp_hot_functions *hot, const struct rp_reader_event *event)
 {
 	const struct rp_reader_type *type = event->type;

@@ -11,6 +11,7 @@
 #ifndef RP_TOOL_HOT_FUNCTIONS_H
 #define RP_TOOL_HOT_FUNCTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,6 +52,9 @@ struct rp_hot_function {
 	const char *name;		/* NULL: unknown; valid until rp_hot_functions_fini() */
 	uint64_t samples;
 };
+
+/* Whether events of the type are samples. */
+bool rp_hot_functions_is_sample(const struct rp_reader_type *type);
 
 /* Add an event of the trace. Events without samples or names are ignored. Return: 0; -ENOMEM. */
 int rp_hot_functions_take(struct rp_hot_functions *hot, const struct rp_reader_event *event);

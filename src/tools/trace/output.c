@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,9 @@
 #include "tools/trace/output.h"
 #include "tools/cli/display_text.h"
 #include "tools/cli/tool.h"
+
+/* How long a full pipe delays the end of a session. */
+#define STOP_MS 2000
 
 char *rp_output_pattern(const char *given, const char *name, const char *suffix)
 {
@@ -57,7 +61,8 @@ int rp_output_open(struct rp_output *output, const char *path, bool force)
 
 	output->path = is_stdout ? "standard output" : path;
 	output->filter_fd = output->status_fd = -1;
-	output->copy_fd = 0;
+	output->copy_fd = output->stop_fd = 0;
+	output->is_stopping = false;
 	output->compress = NULL;
 	output->made = fd >= 0 && !is_stdout;
 	if (fd < 0 && error == EEXIST && (force || !rp_output_is_taken(path))) {
@@ -81,12 +86,40 @@ int rp_output_begin(struct rp_output *output)
 	return output->regular && ftruncate(output->fd, 0) ? -errno : 0;
 }
 
+static int write_or_stop(const struct rp_output *output, const char *bytes, size_t size)
+{
+	while (size) {
+		struct pollfd waits[] = {
+			{ .fd = output->fd, .events = POLLOUT },
+			{ .fd = output->stop_fd, .events = POLLIN },
+		};
+		const ssize_t written = write(output->fd, bytes, size);
+		int ready;
+
+		if (written >= 0) {
+			bytes += written;
+			size -= (size_t)written;
+			continue;
+		}
+		if (errno == EPIPE)
+			return -ECANCELED;
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+		ready = poll(waits, 2, output->is_stopping ? STOP_MS : -1);
+		if (ready == 0 || (ready > 0 && !waits[0].revents))
+			return -ECANCELED;
+	}
+	return 0;
+}
+
 int rp_output_write(struct rp_output *output, const void *bytes, size_t size)
 {
 	if (output->copy_fd && rp_file_write(output->copy_fd, bytes, size) != 0)
 		rp_output_drop_copy(output);
 	if (output->compress)
 		return output->compress(output->compressor, output->fd, bytes, size);
+	if (output->stop_fd)
+		return write_or_stop(output, bytes, size);
 	return rp_file_write(output->filter_fd >= 0 ? output->filter_fd : output->fd, bytes, size);
 }
 

@@ -15,6 +15,12 @@ struct rp_output {
 	int filter_fd;			/* input of a filter program that writes to fd; or -1 */
 	int status_fd;			/* on which the filter program reports; or -1 */
 	int copy_fd;			/* of rp_output_copy(); 0: none */
+	/*
+	 * For a pipe with O_NONBLOCK: a write waits until this is readable, and no longer than two
+	 * seconds once `is_stopping` is set. 0: none.
+	 */
+	int stop_fd;
+	bool is_stopping;
 	/* Writes in place of write(2); NULL: the file has the bytes as they are. */
 	int (*compress)(struct rp_compressor *compressor, int fd, const void *bytes, size_t size);
 	struct rp_compressor *compressor;	/* of the caller */
@@ -39,7 +45,10 @@ bool rp_output_is_taken(const char *path);
 int rp_output_open(struct rp_output *output, const char *path, bool force);
 /* Truncates the file. Return: 0 or -errno. */
 int rp_output_begin(struct rp_output *output);
-/* Return: 0; -errno, for example on a full disk: the file then holds what was written before. */
+/*
+ * Return: 0; -ECANCELED: `stop_fd` ended the wait for a full pipe, or the pipe's reader has left;
+ * other -errno, for example on a full disk: the file then holds what was written before.
+ */
 int rp_output_write(struct rp_output *output, const void *bytes, size_t size);
 /* Waits for the character that the filter program writes when it is ready or done. */
 bool rp_output_filter_says(struct rp_output *output, char word);

@@ -235,7 +235,9 @@ static bool is_cut(const struct rp_summary *summary, const struct rp_reader_even
 	return last == RP_FRAME_CUT;
 }
 
-static int count_event(struct rp_summary *summary, const struct rp_reader_event *event)
+/* Learn from an event what describes the trace. `ret_kind`: the event's kind. */
+static int follow_event(struct rp_summary *summary, const struct rp_reader_event *event,
+			struct rp_kind **ret_kind)
 {
 	struct rp_kind *kind = event->type->user;
 	int ret = rp_processes_follow(&summary->processes, event, &summary->process);
@@ -251,21 +253,12 @@ static int count_event(struct rp_summary *summary, const struct rp_reader_event 
 			return -ENOMEM;
 		event->type->user = kind;
 	}
-	kind->events++;
-	kind->payload_bytes += event->payload_bytes;
-	ret = kind->is_own ? 0 : count_thread(summary, event->thread);
-	if (ret)
-		return ret;
-	if (kind->is_of_machine) {
+	*ret_kind = kind;
+	if (kind->is_of_machine && !rp_hot_functions_is_sample(event->type)) {
 		ret = rp_hot_functions_take(&summary->hot, event);
 		if (ret)
 			return ret;
 	}
-	summary->stacks += event->frame_count > 0;
-	summary->stacks_cut += is_cut(summary, event);
-	ret = rp_guids_add(&summary->activities, &event->activity);
-	if (ret)
-		return ret;
 	if (event->time_ns > summary->last_ns)
 		summary->last_ns = event->time_ns;
 	if (!strcmp(kind->name, "Snapshot") && !strcmp(kind->provider, "ringpipe"))
@@ -279,6 +272,20 @@ static int count_event(struct rp_summary *summary, const struct rp_reader_event 
 	if (!strcmp(kind->name, "EventsLost") && !strcmp(kind->provider, "ringpipe"))
 		return read_loss(summary, event);
 	return 0;
+}
+
+static int count_event(struct rp_summary *summary, struct rp_kind *kind,
+		       const struct rp_reader_event *event)
+{
+	int ret = kind->is_own ? 0 : count_thread(summary, event->thread);
+
+	kind->events++;
+	kind->payload_bytes += event->payload_bytes;
+	summary->stacks += event->frame_count > 0;
+	summary->stacks_cut += is_cut(summary, event);
+	if (!ret && kind->is_of_machine && rp_hot_functions_is_sample(event->type))
+		ret = rp_hot_functions_take(&summary->hot, event);
+	return ret ? ret : rp_guids_add(&summary->activities, &event->activity);
 }
 
 static int by_provider(const void *left, const void *right)
@@ -305,12 +312,25 @@ static int by_ring(const void *left, const void *right)
 	return compare_losses(*(void *const *)left, *(void *const *)right);
 }
 
+/* Kinds of which no event fulfilled the expression. The tree still owns them. */
+static void drop_empty_kinds(struct rp_summary *summary)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < summary->kind_count; i++) {
+		if (summary->kinds[i]->events)
+			summary->kinds[count++] = summary->kinds[i];
+	}
+	summary->kind_count = count;
+}
+
 static int group(struct rp_summary *summary)
 {
 	struct rp_provider_sum *sum = NULL;
 
 	if (summary->loss_count)
 		qsort(summary->losses, summary->loss_count, sizeof(*summary->losses), by_ring);
+	drop_empty_kinds(summary);
 	if (!summary->kind_count)
 		return 0;
 	qsort(summary->kinds, summary->kind_count, sizeof(*summary->kinds), by_provider);
@@ -336,8 +356,30 @@ static int group(struct rp_summary *summary)
 int rp_summary_read(struct rp_reader *reader, rp_summary_visit visit, void *data,
 		    struct rp_summary *ret_summary)
 {
+	return rp_summary_read_where(reader, NULL, visit, data, ret_summary);
+}
+
+/* rp_processes_follow() has counted the event for its process. */
+static bool is_wanted(struct rp_summary *summary, struct rp_expression *where,
+		      const struct rp_reader_event *event)
+{
+	struct rp_process *process = summary->process == SIZE_MAX ? NULL :
+				     &summary->processes.rows[summary->process];
+	const bool is_wanted = !where || rp_expression_matches(where, event, process ?
+							       process->pid : event->process);
+
+	if (!is_wanted && process)
+		process->events--;
+	return is_wanted;
+}
+
+int rp_summary_read_where(struct rp_reader *reader, struct rp_expression *where,
+			  rp_summary_visit visit, void *data, struct rp_summary *ret_summary)
+{
 	struct rp_summary *summary = ret_summary;
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_kind *kind;
+	uint64_t counted = 0;
 	int ret, grouped;
 
 	*summary = (struct rp_summary){
@@ -346,13 +388,20 @@ int rp_summary_read(struct rp_reader *reader, rp_summary_visit visit, void *data
 	};
 	rp_reader_get_info(reader, &summary->info);
 	while ((ret = rp_reader_next(reader, &event)) == 1) {
-		ret = count_event(summary, &event);
+		ret = follow_event(summary, &event, &kind);
+		if (!ret && !is_wanted(summary, where, &event))
+			continue;
+		if (!ret)
+			ret = count_event(summary, kind, &event);
 		if (!ret && visit)
 			ret = visit(&event, data);
 		if (ret)
 			break;
+		counted++;
 	}
 	rp_reader_get_stats(reader, &summary->stats);
+	if (where)
+		summary->stats.events = counted;
 	grouped = group(summary);
 	return ret ? ret : grouped;
 }

@@ -8,6 +8,7 @@
 
 #include <ringpipe/reader.h>
 
+#include "tools/trace/event_expression.h"
 #include "tools/trace/guids.h"
 #include "tools/trace/hot_functions.h"
 #include "tools/trace/processes.h"
@@ -82,6 +83,13 @@ typedef int (*rp_summary_visit)(const struct rp_reader_event *event, void *data)
  */
 int rp_summary_read(struct rp_reader *reader, rp_summary_visit visit, void *data,
 		    struct rp_summary *ret_summary);
+
+/*
+ * Read as rp_summary_read() does, but count and visit only the events that fulfil the expression;
+ * NULL: all. The losses, the processes and the window are still those of the whole trace.
+ */
+int rp_summary_read_where(struct rp_reader *reader, struct rp_expression *where,
+			  rp_summary_visit visit, void *data, struct rp_summary *ret_summary);
 void rp_summary_fini(struct rp_summary *summary);
 
 /* The window in which a flight recorder's snapshot is complete; empty if both times are equal. */

@@ -428,12 +428,47 @@ static int follow_points(struct rp_trace_convert *convert, bool has_event)
 	return lost || is_point ? rp_trace_writer_point(&convert->writer, lost) : 0;
 }
 
+/* Whether the event describes the trace, so that others can be understood. */
+static bool is_description(const struct rp_reader_event *event)
+{
+	static const char *const providers[] = {
+		RP_TRACE_MERGE_PROVIDER, RP_SYSTEM_PROVIDER, "Microsoft-DotNETCore-EventPipe",
+		"Microsoft-Windows-DotNETRuntimeRundown",
+	};
+	static const char *const names[] = {
+		RP_MACHINE_EVENT_DESCRIPTION, RP_MACHINE_EVENT_CLOCK, "Suspend", "Loss",
+	};
+
+	for (size_t i = 0; i < sizeof(providers) / sizeof(providers[0]); i++) {
+		if (!strcmp(event->type->provider, providers[i]))
+			return true;
+	}
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strcmp(event->type->provider, RP_MACHINE_PROVIDER) &&
+		    !strcmp(event->type->name, names[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool is_omitted(struct rp_trace_convert *convert, struct rp_expression *where)
+{
+	const struct rp_reader_event *event = &convert->event;
+	const bool from_v6 = convert->reader->info.version == RP_NETTRACE_V6;
+	const struct rp_thread_slot *slot = from_v6 ? NULL :
+		rp_thread_table_find(&convert->threads, event->thread);
+
+	return where && !rp_expression_matches(where, event, slot ? slot->sequence :
+					       event->process) && !is_description(event);
+}
+
 /* Return: the reader's result; a failure of the output is in `*ret_output_error`. */
 static int convert_events(struct rp_trace_convert *convert,
 			  const struct rp_trace_convert_plan *plan, int *ret_output_error)
 {
 	uint64_t count = 0;
 	int read = 0;
+	bool omits;
 
 	while (!*ret_output_error) {
 		if (count++ % TICK_EVENTS == 0 && plan->tick && !plan->tick(plan->data)) {
@@ -441,9 +476,13 @@ static int convert_events(struct rp_trace_convert *convert,
 			return 0;
 		}
 		read = rp_reader_next(convert->reader, &convert->event);
-		*ret_output_error = follow_points(convert, read == 1);
+		omits = read == 1 && is_omitted(convert, plan->where);
+		/* The events that were lost before an omitted one are lost all the same. */
+		*ret_output_error = follow_points(convert, read == 1 && !omits);
 		if (read != 1 || *ret_output_error)
 			break;
+		if (omits)
+			continue;
 		if (convert->adds && convert->result->events == 0)
 			*ret_output_error = add_key_values(convert);
 		if (!*ret_output_error)

@@ -11,11 +11,12 @@
 
 #include <ringpipe/reader.h>
 
+#include "tools/trace/event_expression.h"
 #include "tools/trace/output.h"
 #include "tools/trace/trace_fields.h"
 
 struct rp_trace_convert_result {
-	uint64_t events;		/* of the trace, without those that were added */
+	uint64_t events;		/* of the trace, without those that were added or omitted */
 	uint64_t added;
 	uint64_t lost;
 	uint64_t bytes;			/* written */
@@ -28,6 +29,11 @@ struct rp_trace_convert;
 struct rp_trace_convert_plan {
 	enum rp_trace_form form;
 	struct rp_output *output;
+	/*
+	 * Which events to write; NULL: all. The new trace also has the events that describe it: its
+	 * processes, clocks, losses and functions. Its losses are those of the whole trace.
+	 */
+	struct rp_expression *where;
 	bool (*tick)(void *data);	/* called about every 4,096 events: false stops; or NULL */
 	/*
 	 * Called after the last event, to add functions by rp_trace_convert_add_function(); or

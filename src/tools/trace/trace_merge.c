@@ -152,7 +152,9 @@ static int put_event(struct rp_trace_merge *merge, struct rp_merge_strand *stran
 	if (!ret)
 		ret = rp_encoder_event(merge->encoder, &event);
 	strand->source->events += !ret;
-	if (!ret && merge->until && rp_event_condition_matches(merge->until, from))
+	if (!ret && merge->until &&
+	    rp_expression_matches(merge->until, from, strand->source->pid ?
+				  (uint64_t)strand->source->pid : from->process))
 		*merge->ret_until = true;
 	return ret ? ret : write_out(merge, WRITE_BYTES);
 }
@@ -178,6 +180,8 @@ static int follow_losses(struct rp_trace_merge *merge, struct rp_merge_strand *s
  */
 static int finish_strand(struct rp_trace_merge *merge, struct rp_merge_strand *strand)
 {
+	if (merge->until)
+		rp_expression_forget(merge->until);
 	rp_reader_close(strand->reader);
 	strand->reader = NULL;
 	strand->source->is_done = true;
@@ -409,10 +413,10 @@ int rp_trace_merge_create(pid_t process_id, uint32_t version, struct rp_output *
 	return 0;
 }
 
-void rp_trace_merge_watch(struct rp_trace_merge *merge, const struct rp_event_condition *condition,
+void rp_trace_merge_watch(struct rp_trace_merge *merge, struct rp_expression *until,
 			  volatile bool *ret_found)
 {
-	merge->until = condition;
+	merge->until = until;
 	merge->ret_until = ret_found;
 }
 

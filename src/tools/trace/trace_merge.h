@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "tools/trace/event_condition.h"
+#include "tools/trace/event_expression.h"
 #include "tools/trace/machine_clock.h"
 #include "tools/trace/output.h"
 
@@ -66,8 +66,8 @@ struct rp_trace_merge_source {
  */
 struct rp_trace_merge;
 
-/* Set `ret_found` as soon as the merge writes an event that fulfils the condition. */
-void rp_trace_merge_watch(struct rp_trace_merge *merge, const struct rp_event_condition *condition,
+/* Set `ret_found` as soon as the merge writes an event that fulfils the expression, or NULL. */
+void rp_trace_merge_watch(struct rp_trace_merge *merge, struct rp_expression *until,
 			  volatile bool *ret_found);
 
 /* Begin a trace in the name of `process_id` and in version 4 or 6. 0; -ENOMEM. */

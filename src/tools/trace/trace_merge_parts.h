@@ -43,7 +43,7 @@ struct rp_trace_merge {
 	struct rp_thread_table threads;	/* maps a thread to its strand's index plus 1 */
 	uint64_t time_ns;		/* time of the last event written */
 	uint64_t lost;
-	const struct rp_event_condition *until;	/* of rp_trace_merge_watch(); or NULL */
+	struct rp_expression *until;	/* of rp_trace_merge_watch(); or NULL */
 	volatile bool *ret_until;
 	uint32_t next_id;		/* of mappings and functions */
 	struct rp_outbuf renamed;	/* the payload of an event with other ids */

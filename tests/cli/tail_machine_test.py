@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`ringpipe tail` without a process, in a PID namespace where only this test's processes are."""
+import collections
+import json
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+from tool import PATIENCE
+from written import WrittenTest
+
+UNSHARE = ["unshare", "--pid", "--mount", "--mount-proc", "--fork"]
+
+
+class TailMachine(WrittenTest):
+    def start_machine(self):
+        """Start a tail that traces all hosts, as they confirm."""
+        tail = self.start("tail", "--format", "json", "--where", 'provider == "Test-Written"')
+        for host in self.hosts:
+            self.wait_until(lambda host=host: self.is_traced(host))
+        return tail
+
+    def setUp(self):
+        super().setUp()
+        self.hosts = [self.start_host() for _ in range(2)]
+
+    def test_events_of_all_processes_are_printed_also_of_later_ones(self):
+        tail = self.start_machine()
+        self.hosts.append(self.start_host())
+        self.wait_until(lambda: self.is_traced(self.hosts[2]))
+        for i, host in enumerate(self.hosts):
+            self.write_events(10 + i, host)
+        tail.send_signal(signal.SIGINT)
+        out, err = self.finish(tail, 0)
+        rows = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual(collections.Counter(row["process_id"] for row in rows),
+                         {host.pid: 10 + i for i, host in enumerate(self.hosts)})
+        self.assertRegex(err, r"^33 of \d+ events printed, 0 dropped\n$")
+        for host in self.hosts:
+            self.assertIsNone(host.poll())
+
+    def test_lines_of_processes_that_write_simultaneously_are_whole(self):
+        tail = self.start_machine()
+        for host in self.hosts:
+            host.stdin.write(b"100000\n")
+            host.stdin.flush()
+        serials = {host.pid: [] for host in self.hosts}
+        while any(rows[-1:] != [99999] for rows in serials.values()):
+            row = json.loads(tail.stdout.readline())
+            serials[row["process_id"]].append(row["fields"]["serial"])
+        for rows in serials.values():
+            self.assertEqual(rows, list(range(100000)))
+        tail.send_signal(signal.SIGTERM)
+        self.finish(tail, 0)
+
+    def test_tail_ends_after_the_duration_and_when_its_reader_leaves(self):
+        tail = self.start("tail", "-d", "1", "-q", "--providers", "Test-Written")
+        self.assertEqual(self.finish(tail, 0)[1], "")
+        tail = self.start_machine()
+        tail.stdout.close()
+        self.write_events(1, self.hosts[0])
+        self.assertEqual(tail.wait(PATIENCE), 0)
+        for host in self.hosts:
+            self.wait_until(lambda host=host: not self.is_traced(host))
+
+    def test_a_signal_ends_tail_while_its_output_is_blocked(self):
+        tail = self.start_machine()
+        for host in self.hosts:
+            self.write_events(1_000_000, host)
+        tail.send_signal(signal.SIGINT)
+        self.assertEqual(tail.wait(PATIENCE), 0)
+        for host in self.hosts:
+            self.wait_until(lambda host=host: not self.is_traced(host))
+
+
+def main():
+    if os.environ.get("INSIDE"):
+        unittest.main()
+    if subprocess.run([*UNSHARE, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+        print("needs the right to create a PID namespace")
+        sys.exit(77)
+    os.execvpe("unshare", [*UNSHARE, sys.executable, *sys.argv], {**os.environ, "INSIDE": "1"})
+
+
+if __name__ == "__main__":
+    main()
