@@ -80,14 +80,14 @@ static PyObject *import(const char *module_name, const char *name)
 static PyObject *make_epoch(void)
 {
 	PyObject *datetime = import("datetime", "datetime");
-	PyObject *timezone = import("datetime", "timezone");
-	PyObject *utc = timezone ? PyObject_GetAttrString(timezone, "utc") : NULL;
+	PyObject *zone = import("datetime", "timezone");
+	PyObject *utc = zone ? PyObject_GetAttrString(zone, "utc") : NULL;
 	PyObject *epoch = NULL;
 
 	if (datetime && utc)
 		epoch = PyObject_CallFunction(datetime, "iiiiiiiO", 1970, 1, 1, 0, 0, 0, 0, utc);
 	Py_XDECREF(datetime);
-	Py_XDECREF(timezone);
+	Py_XDECREF(zone);
 	Py_XDECREF(utc);
 	return epoch;
 }

@@ -274,31 +274,19 @@ class Leaks(unittest.TestCase):
 
     @unittest.skipUnless(os.environ["SANITIZE"] == "none", "a sanitizer delays each free()")
     def test_memory_is_bounded_while_a_long_trace_is_read(self):
-        number = traces.struct.pack("<Q", 7)
-
-        class Endless:
+        class Long:
             """A file of 400,000 events; its bytes never exist together."""
 
-            def __init__(self):
-                self.trace = traces.v4.Trace()
-                self.trace.define(1, "Shop", "OrderPlaced", 5, [("order_id", traces.v4.U64)])
-                self.part, self.blocks, self.offset = self.trace.bytes, 400, 0
+            parts, rest = traces.long_trace(400, range(1000)), b""
 
             def read(self, size):
-                if not self.part and self.blocks:
-                    # Padding depends on the place in the file.
-                    self.trace.bytes = b"\0" * (self.offset % 4)
-                    self.trace.events(1, [number] * 1000)
-                    self.part = self.trace.bytes[self.offset % 4:]
-                    self.blocks -= 1
-                    self.part += b"" if self.blocks else b"\1"
-                given, self.part = self.part[:size], self.part[size:]
-                self.offset += len(given)
+                self.rest = self.rest or next(self.parts, b"")
+                given, self.rest = self.rest[:size], self.rest[size:]
                 return given
 
-        trace, peaks = ringpipe.open(Endless()), []
+        trace, peaks = ringpipe.open(Long()), []
         for count, event in enumerate(trace, 1):
-            self.assertEqual(event["order_id"], 7)
+            self.assertEqual(event["order_id"], (count - 1) % 1000)
             if count % 100_000 == 0:
                 peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
         self.assertEqual((count, trace.stats.lost), (400_000, 0))
