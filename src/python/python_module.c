@@ -34,10 +34,11 @@ static PyObject *make_message(PyObject *path, const char *sentence)
 PyObject *rp_py_raise(PyObject *path, const char *sentence, bool is_incomplete)
 {
 	PyObject *class = is_incomplete ? rp_py_objects.incomplete : rp_py_objects.error;
-	PyObject *message = make_message(path, sentence), *offset = find_offset(sentence);
-	PyObject *error = message ? PyObject_CallFunctionObjArgs(class, message, NULL) : NULL;
+	PyObject *message = make_message(path, sentence);
+	PyObject *offset = message ? find_offset(sentence) : NULL;
+	PyObject *error = offset ? PyObject_CallFunctionObjArgs(class, message, NULL) : NULL;
 
-	if (error && offset && PyObject_SetAttr(error, rp_py_objects.offset, offset) == 0)
+	if (error && PyObject_SetAttr(error, rp_py_objects.offset, offset) == 0)
 		PyErr_SetObject(class, error);
 	Py_XDECREF(message);
 	Py_XDECREF(offset);

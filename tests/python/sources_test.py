@@ -26,6 +26,11 @@ import ringpipe
 
 import traces
 
+try:
+    import _testcapi
+except ImportError:  # Python is built without its own tests
+    _testcapi = None
+
 ORDERS = [0, 1, 2]
 PATIENCE_S = 60
 
@@ -243,6 +248,23 @@ def use_everything(data):
     list(zip(ringpipe.open(io.BytesIO(data)), range(1)))
 
 
+class NoMemory(unittest.TestCase):
+    def test_each_failed_allocation_of_python_is_a_memory_error(self):
+        """SystemError would be a function that missed the failure."""
+        for data in (traces.with_ids_v6(), traces.with_ids_v4(), traces.all_types_v6()[0]):
+            use_everything(data)
+            failed = 0
+            for number in range(800):
+                _testcapi.set_nomemory(number, number + 1)
+                try:
+                    use_everything(data)
+                except MemoryError:
+                    failed += 1
+                finally:
+                    _testcapi.remove_mem_hooks()
+            self.assertGreater(failed, 100)
+
+
 class Leaks(unittest.TestCase):
     def test_nothing_is_leaked(self):
         data = [traces.with_ids_v6(), traces.with_ids_v4(), traces.all_types_v6()[0],
@@ -293,7 +315,9 @@ class Leaks(unittest.TestCase):
         self.assertLess(peaks[-1] - peaks[0], 4096)  # kilobytes
 
 
-# Not a skipped test, because no machine needs both.
+# Removed, not skipped, because no machine needs all of them.
+if _testcapi is None:
+    del NoMemory
 if os.environ["ZSTD"] == "1":
     del WithoutZstd
 else:
