@@ -335,8 +335,9 @@ class Samples(Profile):
             path = self.write("t", damaged)
             what = ("cpu", "offcpu", "waits")[i % 3]
             process = self.start("report", path, what)
-            process.communicate()
+            _, err = process.communicate()
             self.assertIn(process.returncode, (0, 1))
+            self.assertNotRegex(err, b"Sanitizer|runtime error")
 
 
 class Waits(Profile):
