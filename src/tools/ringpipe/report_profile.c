@@ -35,9 +35,6 @@ struct profile_view {
 	struct rp_column columns[RP_ROWS_COLUMNS_MAX];	/* of processes or threads */
 };
 
-/* The calls of a sort cannot get data, and a command makes one report. */
-static const struct profile_view *sorted;
-
 static int compare_values(uint64_t a, uint64_t b)
 {
 	return (a < b) - (a > b);
@@ -49,9 +46,9 @@ static int compare_texts(const char *a, const char *b)
 }
 
 /* Numbers of functions follow the order of the trace; names make equal rows stable. */
-static int compare_functions(uint32_t left, uint32_t right)
+static int compare_functions(const struct profile_view *view, uint32_t left, uint32_t right)
 {
-	const struct rp_call_function *functions = sorted->profile.tree.functions;
+	const struct rp_call_function *functions = view->profile.tree.functions;
 	int order;
 
 	if (left == RP_CALL_NONE || right == RP_CALL_NONE)
@@ -60,30 +57,33 @@ static int compare_functions(uint32_t left, uint32_t right)
 	return order ? order : compare_texts(functions[left].file, functions[right].file);
 }
 
-static int by_exclusive(const void *left, const void *right)
+static int by_exclusive(const void *left, const void *right, void *data)
 {
+	const struct profile_view *view = data;
 	const struct rp_call_total *a = left, *b = right;
-	int order = compare_values(sorted->value(&a->exclusive), sorted->value(&b->exclusive));
+	int order = compare_values(view->value(&a->exclusive), view->value(&b->exclusive));
 
 	if (!order)
-		order = compare_values(sorted->value(&a->inclusive), sorted->value(&b->inclusive));
-	return order ? order : compare_functions(a->function, b->function);
+		order = compare_values(view->value(&a->inclusive), view->value(&b->inclusive));
+	return order ? order : compare_functions(view, a->function, b->function);
 }
 
-static int by_weight(const void *left, const void *right)
+static int by_weight(const void *left, const void *right, void *data)
 {
+	const struct profile_view *view = data;
 	const struct rp_call_edge *a = left, *b = right;
-	int order = compare_values(sorted->value(&a->weight), sorted->value(&b->weight));
+	int order = compare_values(view->value(&a->weight), view->value(&b->weight));
 
 	if (!order)
-		order = compare_functions(a->caller, b->caller);
-	return order ? order : compare_functions(a->callee, b->callee);
+		order = compare_functions(view, a->caller, b->caller);
+	return order ? order : compare_functions(view, a->callee, b->callee);
 }
 
-static int by_group(const void *left, const void *right)
+static int by_group(const void *left, const void *right, void *data)
 {
+	const struct profile_view *view = data;
 	const struct rp_call_group *a = left, *b = right;
-	int order = compare_values(sorted->value(&a->weight), sorted->value(&b->weight));
+	int order = compare_values(view->value(&a->weight), view->value(&b->weight));
 
 	if (!order)
 		order = compare_values(b->process, a->process);
@@ -186,7 +186,7 @@ static int sort_edges(struct profile_view *view)
 	const int ret = rp_call_tree_edges(&view->profile.tree, &view->edges, &view->edge_count);
 
 	if (ret == 0 && view->edge_count)
-		qsort(view->edges, view->edge_count, sizeof(*view->edges), by_weight);
+		qsort_r(view->edges, view->edge_count, sizeof(*view->edges), by_weight, view);
 	return ret;
 }
 
@@ -204,7 +204,7 @@ static int add_functions(struct profile_view *view, struct rp_rows *rows)
 	if (ret)
 		return ret;
 	if (count)
-		qsort(totals, count, sizeof(*totals), by_exclusive);
+		qsort_r(totals, count, sizeof(*totals), by_exclusive, view);
 	for (size_t i = 0; i < count && i < top_of(view); i++) {
 		const struct rp_call_total *total = &totals[i];
 
@@ -269,7 +269,7 @@ static void add_group_row(const struct profile_view *view, struct rp_rows *rows,
 			&(struct rp_call_function){ .name = NULL });
 }
 
-static int add_group(const struct profile_view *view, struct rp_rows *rows,
+static int add_group(struct profile_view *view, struct rp_rows *rows,
 		     const struct rp_call_group *group)
 {
 	struct rp_call_total *totals;
@@ -279,7 +279,7 @@ static int add_group(const struct profile_view *view, struct rp_rows *rows,
 	if (ret)
 		return ret;
 	if (count)
-		qsort(totals, count, sizeof(*totals), by_exclusive);
+		qsort_r(totals, count, sizeof(*totals), by_exclusive, view);
 	else
 		add_group_row(view, rows, group, NULL);
 	for (size_t i = 0; i < count && i < GROUP_FUNCTIONS_MAX; i++) {
@@ -314,7 +314,7 @@ static int add_groups(struct profile_view *view, struct rp_rows *rows)
 	init_group_rows(view, rows);
 	if (ret == 0 && tree->group_count) {
 		memcpy(groups, tree->groups, tree->group_count * sizeof(*groups));
-		qsort(groups, tree->group_count, sizeof(*groups), by_group);
+		qsort_r(groups, tree->group_count, sizeof(*groups), by_group, view);
 	}
 	for (size_t i = 0; ret == 0 && i < tree->group_count && i < top_of(view); i++)
 		ret = add_group(view, rows, &groups[i]);
@@ -384,7 +384,7 @@ static int add_one_function(struct profile_view *view, struct rp_rows *rows)
 	if (ret)
 		return ret;
 	if (count)
-		qsort(totals, count, sizeof(*totals), by_exclusive);
+		qsort_r(totals, count, sizeof(*totals), by_exclusive, view);
 	for (size_t i = 0; i < count; i++) {
 		const struct rp_call_total *total = &totals[i];
 
@@ -409,7 +409,6 @@ static int print(struct profile_view *view)
 	struct rp_rows rows = { 0 };
 	int status = RP_EXIT_FAILURE, ret;
 
-	sorted = view;
 	ret = options->given & RP_OPTION_FUNCTION ? add_one_function(view, &rows) :
 	      options->by == RP_REPORT_BY_FUNCTION ? add_functions(view, &rows) :
 						     add_groups(view, &rows);
