@@ -301,9 +301,17 @@ class Samples(Profile):
             out, err = self.run_tool("report", path, what, status=1)
             self.assertEqual(out, "")
             self.assertIn(text, err)
-        for what in "cpu", "offcpu", "waits":
-            _, err = self.run_tool("report", "-", what, status=1, data=nettrace.sample())
-            self.assertIn("must be a file", err)
+
+    def test_standard_input_has_the_same_profile_as_a_file(self):
+        machine = program()
+        for i in range(2000):
+            machine.sample(7, 7, stack_of(("ba", "ca", "a")[i % 3]))
+        trace = machine.end()
+        expected = self.run_tool("report", self.write("t", trace), "cpu")[0]
+        self.assertEqual(self.run_tool("report", "-", "cpu", data=trace)[0], expected)
+        for bad in b"", b"no trace", trace[:30]:
+            _, err = self.run_tool("report", "-", "cpu", data=bad, status=1)
+            self.assertIn("standard input: not a nettrace file", err)
 
     def test_options_of_other_reports_are_refused(self):
         path = self.write("t", nettrace.sample())

@@ -2,10 +2,15 @@
 /* ringpipe report FILE WHAT: opens the trace and calls the report's function. */
 #include "tools/ringpipe/report.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/trace/input.h"
+
+/* In the options of a report that reads the trace twice; no option has this bit. */
+#define READS_TWICE (1ull << 63)
 
 static const struct report_kind {
 	const char *name;
@@ -15,9 +20,11 @@ static const struct report_kind {
 	{ "summary", RP_OPTION_ALL | RP_OPTION_TOP | RP_OPTION_WHERE, rp_report_summary },
 	{ "events", RP_OPTION_ALL | RP_OPTION_WHERE, rp_report_events },
 	{ "spans", RP_OPTION_SPAN | RP_OPTION_SLOWEST, rp_report_spans },
-	{ "cpu", RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_TOP, rp_report_cpu },
-	{ "offcpu", RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_TOP, rp_report_offcpu },
-	{ "waits", RP_OPTION_TOP, rp_report_waits },
+	{ "cpu", READS_TWICE | RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_TOP,
+	  rp_report_cpu },
+	{ "offcpu", READS_TWICE | RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_TOP,
+	  rp_report_offcpu },
+	{ "waits", READS_TWICE | RP_OPTION_TOP, rp_report_waits },
 };
 
 #define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))
@@ -67,27 +74,86 @@ static const struct report_kind *find_kind(const struct rp_tool_options *options
 	return kind;
 }
 
+/* Copy what a pipe has, decompressed. Return: 0; -errno of a read or a write. */
+static int copy(struct rp_input *input, FILE *file)
+{
+	static char buffer[1 << 16];
+	ssize_t got;
+
+	while ((got = rp_input_read(input, buffer, sizeof(buffer))) > 0) {
+		if (fwrite(buffer, 1, (size_t)got, file) != (size_t)got)
+			return -errno;
+	}
+	return got < 0 ? (int)got : fflush(file) != 0 ? -errno : 0;
+}
+
+/*
+ * A pipe can be read only once, so a report that reads twice reads a copy in an unnamed file. If
+ * the trace at `path` is no regular file, make the copy, which becomes standard input.
+ * Return: 0, and the file, or NULL; an error, which was printed.
+ */
+static int copy_pipe(const char *path, FILE **ret_file)
+{
+	struct rp_input input;
+	int ret = rp_input_open_bytes(&input, path, -1);
+
+	*ret_file = NULL;
+	if (ret)
+		return ret;
+	if (!input.bytes) {
+		*ret_file = tmpfile();
+		ret = *ret_file ? copy(&input, *ret_file) : -errno;
+		if (ret == 0 && (dup2(fileno(*ret_file), STDIN_FILENO) < 0 ||
+				 lseek(STDIN_FILENO, 0, SEEK_SET) < 0))
+			ret = -errno;
+		if (ret)
+			rp_tool_error("cannot copy %s, which the report reads twice: %s",
+				      input.path, strerror(-ret));
+	}
+	rp_input_close(&input);
+	if (ret && *ret_file)
+		fclose(*ret_file);
+	return ret;
+}
+
+static int run(const struct report_kind *kind, const char *path, FILE *copied,
+	       struct rp_report *report)
+{
+	char copied_path[64];
+	struct rp_input input;
+	int status;
+
+	if (rp_input_open(&input, copied ? "-" : path, -1, &report->reader))
+		return RP_EXIT_FAILURE;
+	report->path = input.path;
+	report->file = input.bytes ? input.path : NULL;
+	if (copied) {
+		snprintf(copied_path, sizeof(copied_path), "/proc/self/fd/%d", fileno(copied));
+		report->file = copied_path;
+	}
+	status = kind->run(report);
+	rp_reader_close(report->reader);
+	rp_input_close(&input);
+	return status;
+}
+
 int rp_command_report(const struct rp_tool_options *options)
 {
 	const struct report_kind *kind = find_kind(options);
 	struct rp_report report = { .options = options };
-	struct rp_input input;
-	int status;
+	const char *path = options->operands[0];
+	FILE *copied = NULL;
+	int status = RP_EXIT_FAILURE;
 
 	if (!kind)
 		return RP_EXIT_USAGE;
 	if (options->where &&
 	    rp_expression_take("report: --where", options->where, &report.where))
 		return RP_EXIT_USAGE;
-	if (rp_input_open(&input, options->operands[0], -1, &report.reader)) {
-		rp_expression_destroy(report.where);
-		return RP_EXIT_FAILURE;
-	}
-	report.path = input.path;
-	report.file = input.bytes ? input.path : NULL;
-	status = kind->run(&report);
-	rp_reader_close(report.reader);
-	rp_input_close(&input);
+	if (!(kind->options & READS_TWICE) || copy_pipe(path, &copied) == 0)
+		status = run(kind, path, copied, &report);
+	if (copied)
+		fclose(copied);
 	rp_expression_destroy(report.where);
 	return status;
 }

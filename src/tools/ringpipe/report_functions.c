@@ -91,15 +91,7 @@ void rp_time_add(struct rp_rows *rows, uint64_t ns)
 int rp_report_profile_init(const struct rp_report *report, enum rp_profile_by by,
 			   struct rp_profile *ret_profile)
 {
-	int ret;
-
-	*ret_profile = (struct rp_profile){ .by = by };
-	if (!report->file) {
-		rp_tool_error("%s: the report reads the trace twice, so the trace must be a file",
-			      report->path);
-		return RP_EXIT_FAILURE;
-	}
-	ret = rp_profile_init(ret_profile, by, report->file);
+	int ret = rp_profile_init(ret_profile, by, report->file);
 	if (ret == 0)
 		return RP_EXIT_OK;
 	/* Other errors come from rp_input_open(), which has printed them. */
