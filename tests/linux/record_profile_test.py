@@ -29,20 +29,20 @@ class Profile(Case):
     @in_one_of_three
     def test_two_functions_have_samples_as_they_used_time(self):
         self.record("--", HOST, "2000")
-        rows = {row["function"]: row for row in self.report("cpu")
-                if row["file"] and row["file"].endswith(NAME)}
+        rows = {row["function"]: row for row in self.report("cpu") if row["file"] == HOST}
         twice, once = (rows[name]["inclusive_samples"] for name in ("use_twice", "use_once"))
-        self.assertGreater(twice + once, 0.8 * record_case.RATE * 6)
-        # The standard deviation is 2 % with 594 samples.
-        self.assertAlmostEqual(twice / (twice + once), 2 / 3, delta=0.06)
+        # 594 samples without other load; their standard deviation is 2 %.
+        self.assertGreater(twice + once, 100)
+        self.assertAlmostEqual(twice / (twice + once), 2 / 3,
+                               delta=3 * (2 / 9 / (twice + once)) ** 0.5)
         self.assertEqual([row["function"] for row in rows["use_twice"]["callers"]], ["main"])
-        process = self.report("cpu", "--by=process")
-        host = [row for row in process if row["process"] == NAME[:15]]
+        host = [row for row in self.report("cpu", "--by=process") if row["file"] == HOST]
         self.assertEqual(host[0]["function"], "use_twice")
+        self.assertEqual(host[0]["process"], NAME[:15])
         self.assertGreaterEqual(host[0]["samples"], twice + once)
         relations = self.report("cpu", "--function=use_once")
-        self.assertEqual([row["samples"] for row in relations if row["relation"] == "total"],
-                         [once])
+        self.assertEqual([row["samples"] for row in relations
+                          if row["relation"] == "total" and row["file"] == HOST], [once])
 
     def lines_of_lock(self):
         done = self.record("--kernel", "sched,futex", "--", HOST, "lock")
@@ -69,12 +69,11 @@ class Profile(Case):
     @in_one_of_three
     def test_time_off_the_processor_belongs_to_the_function_that_waited(self):
         self.lines_of_lock()
-        rows = {(row["function"], row["file"] and os.path.basename(row["file"])): row
-                for row in self.report("offcpu")}
-        waiting = rows["wait_for_mutex", NAME]
+        rows = {row["function"]: row for row in self.report("offcpu") if row["file"] == HOST}
+        waiting = rows["wait_for_mutex"]
         self.assertGreater(waiting["inclusive_ns"], ROUNDS * 19e6)
         self.assertEqual(waiting["exclusive_ns"], 0)
-        self.assertGreater(rows["hold_mutex", NAME]["inclusive_ns"], ROUNDS * 19e6)
+        self.assertGreater(rows["hold_mutex"]["inclusive_ns"], ROUNDS * 19e6)
 
 
 def main():

@@ -92,6 +92,7 @@ int rp_report_profile_init(const struct rp_report *report, enum rp_profile_by by
 			   struct rp_profile *ret_profile)
 {
 	int ret = rp_profile_init(ret_profile, by, report->file);
+
 	if (ret == 0)
 		return RP_EXIT_OK;
 	/* Other errors come from rp_input_open(), which has printed them. */
