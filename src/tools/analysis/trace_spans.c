@@ -252,6 +252,13 @@ static void remove_open(struct rp_trace_spans *spans, struct rp_open_span *open)
 	free(open);
 }
 
+static void forget_oldest(struct rp_trace_spans *spans)
+{
+	if (spans->forgotten)
+		spans->forgotten(&spans->oldest->span, spans->data);
+	remove_open(spans, spans->oldest);
+}
+
 static int start(struct rp_trace_spans *spans, const struct rp_span_name *name,
 		 const struct rp_reader_event *event)
 {
@@ -259,7 +266,7 @@ static int start(struct rp_trace_spans *spans, const struct rp_span_name *name,
 	struct span_group *group;
 
 	if (spans->open_count >= RP_SPANS_OPEN_MAX) {
-		remove_open(spans, spans->oldest);
+		forget_oldest(spans);
 		spans->dropped++;
 	}
 	group = add_group(spans, event);
@@ -284,7 +291,7 @@ static int start(struct rp_trace_spans *spans, const struct rp_span_name *name,
 	spans->newest = open;
 	group->last = open;
 	spans->open_count++;
-	return 0;
+	return spans->started ? spans->started(&open->span, spans->data) : 0;
 }
 
 static bool is_level_of_errors(const struct rp_reader_event *event)
@@ -377,7 +384,7 @@ int rp_trace_spans_visit_open(const struct rp_trace_spans *spans, int64_t end_ns
 void rp_trace_spans_fini(struct rp_trace_spans *spans)
 {
 	while (spans->oldest)
-		remove_open(spans, spans->oldest);
+		forget_oldest(spans);
 	for (size_t i = 0; i < spans->name_count; i++) {
 		tdelete(spans->names[i], &spans->name_tree, compare_names);
 		free(spans->names[i]->provider);

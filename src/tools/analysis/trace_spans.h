@@ -41,14 +41,19 @@ struct rp_trace_span {
 	uint8_t trace_id[16];		/* zero: none */
 	uint64_t span_id;
 	bool has_error;
+	void *user;			/* for the caller; NULL at first */
 };
 
 /* Called for each span that stopped. Return: 0, or -errno to stop reading. */
 typedef int (*rp_span_visit)(const struct rp_trace_span *span, void *data);
 
-/* Initialise it with zeros, except for `visit` and `data`. */
+/* Initialise it with zeros, except for the functions and `data`. */
 struct rp_trace_spans {
 	rp_span_visit visit;
+	/* Called when a span starts, and may set span->user; or NULL. Return: as visit. */
+	int (*started)(struct rp_trace_span *span, void *data);
+	/* Called for a span that goes without a visit: dropped, or open at the end; or NULL. */
+	void (*forgotten)(const struct rp_trace_span *span, void *data);
 	void *data;
 	struct rp_span_name **names;
 	size_t name_count, name_capacity;

@@ -37,6 +37,7 @@ TAKE_TEXT(symbols)
 TAKE_TEXT(span)
 TAKE_TEXT(id)
 TAKE_TEXT(where)
+TAKE_TEXT(to)
 
 static int take_session(struct rp_tool_options *options, const char *value)
 {
@@ -349,6 +350,8 @@ const struct rp_option rp_option_table[] = {
 	{ RP_OPTION_VERSION, 0, "format", "4|6",
 	  "the version of nettrace to write; default: the one that FILE does\n"
 	  "not have", take_version },
+	{ RP_OPTION_TO, 0, "to", "chrome|perfetto|jsonl|csv",
+	  "write the format of another tool instead of nettrace", take_to },
 	{ RP_OPTION_HELP, 'h', "help", NULL, "print this help", NULL },
 };
 

@@ -75,6 +75,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_BY = 1ull << 52,
 	RP_OPTION_FUNCTION = 1ull << 53,
 	RP_OPTION_WHERE = 1ull << 58,
+	RP_OPTION_TO = 1ull << 59,
 };
 
 /* In the order of ringpipe-kernel's bits. */
@@ -126,6 +127,7 @@ struct rp_tool_options {
 	uint32_t block_ms;
 	uint32_t roll_mb;
 	enum rp_format format;
+	const char *to;			/* the format of another tool; NULL: not given */
 	uint32_t nettrace;		/* the version in --format, or 0 */
 	uint64_t top;
 	enum rp_report_by by;

@@ -15,6 +15,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/signals.h"
 #include "tools/cli/tool.h"
+#include "tools/ringpipe/conversion_to.h"
 #include "tools/trace/trace_convert.h"
 #include "tools/trace/trace_output.h"
 
@@ -158,6 +159,8 @@ int rp_command_convert(const struct rp_tool_options *options)
 		rp_tool_error("convert: requires -o FILE; see ringpipe convert --help");
 		return RP_EXIT_USAGE;
 	}
+	if (options->to)
+		return rp_convert_to(options);
 	if (options->nettrace == 4 && (options->given & RP_OPTION_COMPACT)) {
 		rp_tool_error("convert: version 4 has no compact form");
 		return RP_EXIT_USAGE;

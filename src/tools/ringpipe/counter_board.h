@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "tools/ringpipe/counter_sample.h"
+#include "tools/trace/counter_sample.h"
 
 /* Limits the memory that a hostile or faulty process can make this command use. */
 #define RP_COUNTER_ROWS_MAX 20000u

@@ -235,7 +235,7 @@ static const struct rp_tool_command commands[] = {
 		.name = "convert",
 		.task = record,
 		.arguments = "FILE",
-		.help = "write a trace in another version of nettrace",
+		.help = "write a trace in another version or format",
 		.notes = "FILE may be -, for standard input; -o - is standard output. The new\n"
 			 "trace has the same events, stacks, losses, activity ids and clock. In\n"
 			 "version 4, events of provider ringpipe state the processes of threads,\n"
@@ -248,9 +248,10 @@ static const struct rp_tool_command commands[] = {
 			 "to there, and the status is 130.\n",
 		.examples = "convert shop.nettrace -o shop6.nettrace\n"
 			    "convert --format 4 -o old.nettrace new.nettrace\n"
-			    "convert --where 'total > 100' -o large.nettrace shop.nettrace\n",
+			    "convert --where 'total > 100' -o large.nettrace shop.nettrace\n"
+			    "convert --to chrome shop.nettrace -o shop.json\n",
 		.options = RP_OPTION_OUTPUT | RP_OPTION_FORCE | RP_OPTION_VERSION |
-			   RP_OPTION_COMPACT | RP_OPTION_WHERE |
+			   RP_OPTION_COMPACT | RP_OPTION_WHERE | RP_OPTION_TO |
 			   RP_OPTION_QUIET | RP_OPTION_HELP,
 		.operands_min = 1,
 		.operands_max = 1,

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/ringpipe/event_printer.h"
+#include "tools/formats/event_printer.h"
 #include "tools/trace/summary.h"
 
 struct event_report {
@@ -32,6 +32,7 @@ int rp_report_events(const struct rp_report *report)
 	struct rp_summary summary;
 	struct event_report events = {
 		.printer = {
+			.stream = stdout,
 			.format = options->format,
 			.all = options->given & RP_OPTION_ALL,
 			.where = report->where,

@@ -167,7 +167,8 @@ static int print_names(struct span_report *spans)
 
 	rp_rows_init(&out, spans->report->options->format, columns,
 		     sizeof(columns) / sizeof(columns[0]));
-	qsort(spans->rows, spans->row_count, sizeof(*spans->rows), compare_rows);
+	if (spans->row_count)
+		qsort(spans->rows, spans->row_count, sizeof(*spans->rows), compare_rows);
 	for (size_t i = 0; i < spans->row_count && spans->rows[i].name; i++) {
 		const struct span_row *row = &spans->rows[i];
 		const uint64_t count = row->latency.count;

@@ -24,7 +24,7 @@
 #include "tools/cli/tool.h"
 #include "tools/client/providers.h"
 #include "tools/client/recording.h"
-#include "tools/ringpipe/event_printer.h"
+#include "tools/formats/event_printer.h"
 #include "tools/ringpipe/tail.h"
 #include "tools/trace/dotnet.h"
 #include "tools/trace/event_expression.h"
@@ -178,6 +178,7 @@ static pid_t start_printer(const struct rp_tail *tail, const int pipe_fds[2])
 		struct tail_printer printer = {
 			.tail = tail, .fd = pipe_fds[0], .pid = tail->plan.target->pid,
 			.printer = {
+				.stream = stdout,
 				.format = tail->options->format, .where = tail->where,
 				.all = tail->options->given & RP_OPTION_ALL,
 			},
@@ -322,7 +323,8 @@ static void print_totals(const struct rp_tail *tail)
 
 static int run(struct rp_tail *tail)
 {
-	const struct rp_event_printer header = { .format = tail->options->format };
+	const struct rp_event_printer header = { .stream = stdout,
+						 .format = tail->options->format };
 	int ret = create_shared(tail), status;
 
 	if (ret == 0)

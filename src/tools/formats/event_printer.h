@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints events on standard output. Text has the stack below each event; JSON has one line per
+ * Prints events. Text has the stack below each event; JSON has one line per
  * event; CSV has a header, and the fields of an event in one column as JSON. A trace has millions
  * of events, so this file writes them directly, without struct rp_rows.
  */
@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <ringpipe/reader.h>
 
@@ -18,6 +19,7 @@
 
 /* The caller sets the first members, and zeros the others. */
 struct rp_event_printer {
+	FILE *stream;
 	enum rp_format format;
 	bool all;			/* internal events, too; see rp_event_is_internal() */
 	struct rp_expression *where;	/* which events to print; NULL: all */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#include "tools/trace/counter_sample.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "tools/ringpipe/counter_sample.h"
 
 #define QUANTILE_STEP 1e-5
 
@@ -230,7 +230,8 @@ static enum rp_counter_word decode_event_counters(const struct rp_reader_event *
 
 	enter_payload(event, &fields);
 	snprintf(ours, sizeof(ours), "Interval=%.0f", interval_s * 1000);
-	if (!find_text(&fields, "Series", series, sizeof(series)) || strcmp(series, ours) != 0 ||
+	if (!find_text(&fields, "Series", series, sizeof(series)) ||
+	    (interval_s > 0 && strcmp(series, ours) != 0) ||
 	    !find_text(&fields, "CounterType", type, sizeof(type)) ||
 	    !find_text(&fields, "Name", sample->name, sizeof(sample->name)))
 		return RP_COUNTER_OTHER;

@@ -59,7 +59,7 @@ enum rp_counter_word {
 	RP_COUNTER_ERROR,	/* `name` is the error message, `provider` its source */
 };
 
-/* Decodes an event; `interval_s` is the requested interval in seconds. */
+/* Decodes an event; `interval_s` is the requested interval in seconds, or 0 for any. */
 enum rp_counter_word rp_counter_decode(const struct rp_reader_event *event, double interval_s,
 				       struct rp_counter_sample *ret_sample);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/ringpipe/event_printer.h"
+#include "tools/formats/event_printer.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -54,8 +54,8 @@ static int take_type(struct rp_event_printer *printer, const struct rp_reader_ty
 	return 0;
 }
 
-static const char *utc_of(const struct rp_event_printer *printer,
-			  const struct rp_reader_event *event, char *buffer)
+static const char *utc_of(const struct rp_event_printer *printer, const struct rp_reader_event *event,
+			  char *buffer)
 {
 	/* The times in a damaged trace may have any value, so subtract as unsigned numbers. */
 	uint64_t utc_ns = (uint64_t)printer->info.start_utc_ns + (uint64_t)event->time_ns;
@@ -85,12 +85,13 @@ static const char *function_of(const struct rp_event_printer *printer,
 	return symbol.function;
 }
 
-static void print_json_guid(const char *key, const struct rp_guid *guid)
+static void print_json_guid(const struct rp_event_printer *printer, const char *key,
+			    const struct rp_guid *guid)
 {
 	char text[RP_GUID_TEXT];
 
 	if (*rp_guid_text(guid, text))
-		printf(",\"%s\":\"%s\"", key, text);
+		fprintf(printer->stream, ",\"%s\":\"%s\"", key, text);
 }
 
 static void print_json_frames(const struct rp_event_printer *printer,
@@ -98,118 +99,124 @@ static void print_json_frames(const struct rp_event_printer *printer,
 {
 	if (!event->frame_count)
 		return;
-	fputs(",\"stack\":[", stdout);
+	fputs(",\"stack\":[", printer->stream);
 	for (uint32_t i = 0; i < event->frame_count; i++)
-		printf("%s\"0x%" PRIx64 "\"", i ? "," : "", frame_of(printer, event, i));
-	putchar(']');
+		fprintf(printer->stream, "%s\"0x%" PRIx64 "\"", i ? "," : "",
+			frame_of(printer, event, i));
+	putc(']', printer->stream);
 	if (!printer->symbols.functions.count)
 		return;
-	fputs(",\"functions\":[", stdout);
+	fputs(",\"functions\":[", printer->stream);
 	for (uint32_t i = 0; i < event->frame_count; i++) {
 		const char *function = function_of(printer, event, i);
 
-		printf("%s%s", i ? "," : "", function ? function : "null");
+		fprintf(printer->stream, "%s%s", i ? "," : "", function ? function : "null");
 	}
-	putchar(']');
+	putc(']', printer->stream);
 }
 
 /* W3C trace context: hexadecimal digits, as in the header `traceparent`. */
-static void print_json_trace(const struct rp_reader_event *event)
+static void print_json_trace(const struct rp_event_printer *printer,
+			     const struct rp_reader_event *event)
 {
 	static const uint8_t none[sizeof(event->trace_id)];
 
 	if (!memcmp(event->trace_id, none, sizeof(none)))
 		return;
-	fputs(",\"trace_id\":\"", stdout);
+	fputs(",\"trace_id\":\"", printer->stream);
 	for (size_t i = 0; i < sizeof(event->trace_id); i++)
-		printf("%02x", event->trace_id[i]);
-	putchar('"');
+		fprintf(printer->stream, "%02x", event->trace_id[i]);
+	putc('"', printer->stream);
 	if (event->span_id)
-		printf(",\"span_id\":\"%016" PRIx64 "\"", event->span_id);
+		fprintf(printer->stream, ",\"span_id\":\"%016" PRIx64 "\"", event->span_id);
 }
 
-static void print_json_text(const char *text)
+static void print_json_text(const struct rp_event_printer *printer, const char *text)
 {
 	struct json_object *string = rp_json_string(text);
 
-	rp_json_put(stdout, string, 0);
+	rp_json_put(printer->stream, string, 0);
 	json_object_put(string);
 }
 
-static void print_json_labels(const struct rp_reader_event *event)
+static void print_json_labels(const struct rp_event_printer *printer,
+			      const struct rp_reader_event *event)
 {
 	const char *comma = "";
 
 	if (!event->label_count)
 		return;
-	fputs(",\"labels\":{", stdout);
+	fputs(",\"labels\":{", printer->stream);
 	for (uint32_t i = 0; i < event->label_count; i++) {
 		const struct rp_reader_label *label = &event->labels[i];
 
-		fputs(comma, stdout);
-		print_json_text(label->key);
-		putchar(':');
+		fputs(comma, printer->stream);
+		print_json_text(printer, label->key);
+		putc(':', printer->stream);
 		if (label->text)
-			print_json_text(label->text);
+			print_json_text(printer, label->text);
 		else
-			printf("%" PRId64, label->number);
+			fprintf(printer->stream, "%" PRId64, label->number);
 		comma = ",";
 	}
-	putchar('}');
+	putc('}', printer->stream);
 }
 
 static int print_json(const struct rp_event_printer *printer, const struct rp_reader_event *event)
 {
 	char utc[RP_TEXT_MAX];
 
-	printf("{\"time_ns\":%" PRId64 ",\"time_utc\":\"%s\"", event->time_ns,
+	fprintf(printer->stream, "{\"time_ns\":%" PRId64 ",\"time_utc\":\"%s\"", event->time_ns,
 	       utc_of(printer, event, utc));
 	if (printer->shows_process)
-		printf(",\"process_id\":%" PRIu64, printer->process);
-	printf(",\"thread_id\":%" PRIu64, event->thread);
+		fprintf(printer->stream, ",\"process_id\":%" PRIu64, printer->process);
+	fprintf(printer->stream, ",\"thread_id\":%" PRIu64, event->thread);
 	/* The .NET runtime writes -1 if it does not know the processor. */
 	if (event->processor == UINT32_MAX)
-		fputs(",\"processor\":null", stdout);
+		fputs(",\"processor\":null", printer->stream);
 	else
-		printf(",\"processor\":%" PRIu32, event->processor);
-	printf(",\"provider\":%s,\"event\":%s,\"id\":%" PRIu32, printer->provider,
+		fprintf(printer->stream, ",\"processor\":%" PRIu32, event->processor);
+	fprintf(printer->stream, ",\"provider\":%s,\"event\":%s,\"id\":%" PRIu32, printer->provider,
 	       printer->name, event->type->id);
-	print_json_guid("activity", &event->activity);
-	print_json_guid("related_activity", &event->related_activity);
-	print_json_trace(event);
-	print_json_labels(event);
+	print_json_guid(printer, "activity", &event->activity);
+	print_json_guid(printer, "related_activity", &event->related_activity);
+	print_json_trace(printer, event);
+	print_json_labels(printer, event);
 	print_json_frames(printer, event);
-	fputs(",\"fields\":", stdout);
+	fputs(",\"fields\":", printer->stream);
 	errno = EIO;
-	return rp_reader_print_json(event, stdout) || puts("}") < 0 ? -errno : 0;
+	return rp_reader_print_json(event, printer->stream) ||
+	       fputs("}\n", printer->stream) < 0 ? -errno : 0;
 }
 
 static int print_text(const struct rp_event_printer *printer, const struct rp_reader_event *event)
 {
 	char utc[RP_TEXT_MAX], activity[RP_GUID_TEXT];
 
-	printf("%s  ", utc_of(printer, event, utc));
+	fprintf(printer->stream, "%s  ", utc_of(printer, event, utc));
 	if (printer->shows_process)
-		printf("%" PRIu64 "/", printer->process);
-	printf("%" PRIu64 "  %s/%s  ", event->thread, printer->provider, printer->name);
+		fprintf(printer->stream, "%" PRIu64 "/", printer->process);
+	fprintf(printer->stream, "%" PRIu64 "  %s/%s  ", event->thread, printer->provider,
+		printer->name);
 	errno = EIO;
-	if (rp_reader_print_json(event, stdout))
+	if (rp_reader_print_json(event, printer->stream))
 		return -errno;
 	if (*rp_guid_text(&event->activity, activity))
-		printf("  activity %s", activity);
-	putchar('\n');
+		fprintf(printer->stream, "  activity %s", activity);
+	putc('\n', printer->stream);
 	for (uint32_t i = 0; i < event->frame_count; i++) {
 		const char *function = function_of(printer, event, i);
 
 		if (function && rp_symbol_is_generated(function))
 			continue;
-		printf("    0x%012" PRIx64 "%s%s\n", frame_of(printer, event, i),
+		fprintf(printer->stream, "    0x%012" PRIx64 "%s%s\n", frame_of(printer, event, i),
 		       function ? "  " : "", function ? function : "");
 	}
-	return ferror(stdout) ? -errno : 0;
+	return ferror(printer->stream) ? -errno : 0;
 }
 
-static int print_csv_fields(const struct rp_reader_event *event)
+static int print_csv_fields(const struct rp_event_printer *printer,
+			    const struct rp_reader_event *event)
 {
 	char *text = NULL;
 	size_t size;
@@ -222,7 +229,7 @@ static int print_csv_fields(const struct rp_reader_event *event)
 	if (fclose(stream) != 0 || ret)
 		ret = -ENOMEM;
 	else
-		rp_csv_put(stdout, text);
+		rp_csv_put(printer->stream, text);
 	free(text);
 	return ret;
 }
@@ -254,7 +261,7 @@ static int print_csv_stack(const struct rp_event_printer *printer,
 		free(text);
 		return -ENOMEM;
 	}
-	rp_csv_put(stdout, text);
+	rp_csv_put(printer->stream, text);
 	free(text);
 	return 0;
 }
@@ -264,29 +271,30 @@ static int print_csv(const struct rp_event_printer *printer, const struct rp_rea
 	char utc[RP_TEXT_MAX], activity[RP_GUID_TEXT], related[RP_GUID_TEXT];
 	int ret;
 
-	printf("%s,%" PRId64 ",%" PRIu64 ",%" PRIu64 ",", utc_of(printer, event, utc),
-	       event->time_ns, printer->process, event->thread);
+	fprintf(printer->stream, "%s,%" PRId64 ",%" PRIu64 ",%" PRIu64 ",",
+		utc_of(printer, event, utc), event->time_ns, printer->process, event->thread);
 	if (event->processor != UINT32_MAX)
-		printf("%" PRIu32, event->processor);
-	putchar(',');
-	rp_csv_put(stdout, printer->provider);
-	putchar(',');
-	rp_csv_put(stdout, printer->name);
-	printf(",%" PRIu32 ",%s,%s,", event->type->id, rp_guid_text(&event->activity, activity),
-	       rp_guid_text(&event->related_activity, related));
-	ret = print_csv_fields(event);
-	putchar(',');
+		fprintf(printer->stream, "%" PRIu32, event->processor);
+	putc(',', printer->stream);
+	rp_csv_put(printer->stream, printer->provider);
+	putc(',', printer->stream);
+	rp_csv_put(printer->stream, printer->name);
+	fprintf(printer->stream, ",%" PRIu32 ",%s,%s,", event->type->id,
+		rp_guid_text(&event->activity, activity),
+		rp_guid_text(&event->related_activity, related));
+	ret = print_csv_fields(printer, event);
+	putc(',', printer->stream);
 	if (ret == 0 && event->frame_count)
 		ret = print_csv_stack(printer, event);
 	errno = EIO;
-	return puts("") < 0 ? -errno : ret;
+	return putc('\n', printer->stream) < 0 ? -errno : ret;
 }
 
 void rp_event_printer_begin(const struct rp_event_printer *printer)
 {
 	if (printer->format == RP_FORMAT_CSV)
-		puts("time_utc,time_ns,process_id,thread_id,processor,provider,event,id,activity,"
-		     "related_activity,fields,stack");
+		fputs("time_utc,time_ns,process_id,thread_id,processor,provider,event,id,activity,"
+		      "related_activity,fields,stack\n", printer->stream);
 }
 
 static char *render_function(const char *name, void *data)

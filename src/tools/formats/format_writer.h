@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The formats of other tools that `ringpipe convert --to` writes. A format gets the events in the
+ * order of the stream and writes as it gets them, in bounded memory.
+ */
+#ifndef RP_TOOL_FORMAT_WRITER_H
+#define RP_TOOL_FORMAT_WRITER_H
+
+#include <ringpipe/reader.h>
+
+#include "tools/formats/format_out.h"
+
+struct rp_format_source {
+	struct rp_reader *reader;
+	struct rp_reader_info info;
+	const char *file;		/* to read again; NULL: the trace is not a regular file */
+};
+
+struct rp_format_writer {
+	const char *name;		/* as in --to */
+	/*
+	 * Write the beginning. Both structs stay valid until close().
+	 * Return: 0; -ENOMEM. A failure to write is in out->error.
+	 */
+	int (*open)(const struct rp_format_source *source, struct rp_format_out *out,
+		    void **ret_state);
+	/* Write an event. Return: 0; -ENOMEM. */
+	int (*event)(void *state, const struct rp_reader_event *event);
+	/* Write the end, after any number of events. Return: 0; -ENOMEM. */
+	int (*end)(void *state);
+	void (*close)(void *state);
+};
+
+/* Return: the format with this name; NULL: there is none. */
+const struct rp_format_writer *rp_format_find(const char *name);
+
+/* The names of the formats, as a sentence lists them. */
+#define RP_FORMAT_NAMES "chrome, perfetto, jsonl and csv"
+
+extern const struct rp_format_writer rp_format_chrome, rp_format_perfetto, rp_format_json_lines,
+	rp_format_csv;
+
+#endif

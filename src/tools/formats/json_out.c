@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/formats/json_out.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/utf.h"
+#include "tools/cli/display_text.h"
+
+#define EXACT_MAX (1ull << 53)		/* all integers up to it are doubles */
+/* More elements in one another, which only a hostile trace has, become null. */
+#define DEPTH_MAX 64u
+#define PLAIN_PART 4096u	/* characters that are written after one check of the space */
+
+struct json_walk {
+	struct rp_format_out *out;
+	bool is_truncated;		/* the payload ended before its last field */
+	bool has_member;
+	unsigned int depth;
+};
+
+static bool is_plain(uint8_t byte)
+{
+	return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\' && byte != '<';
+}
+
+static void put_character(struct rp_format_out *out, uint32_t character)
+{
+	char text[4];
+
+	if (character == '"' || character == '\\') {
+		rp_out_char(out, '\\');
+		rp_out_char(out, (char)character);
+	} else if (character < 0x20 || character == '<' ||
+		   (character >= 0x7f && character < 0xa0)) {
+		const uint8_t byte = (uint8_t)character;
+
+		rp_out_bytes(out, "\\u00", 4);
+		rp_out_hex(out, &byte, 1);
+	} else {
+		rp_out_bytes(out, text, rp_utf8_put(character, text));
+	}
+}
+
+void rp_json_out_utf8(struct rp_format_out *out, const uint8_t *text, size_t bytes)
+{
+	const uint8_t *end = text + bytes;
+
+	rp_out_char(out, '"');
+	while (text < end) {
+		const uint8_t *from = text;
+
+		while (text < end && is_plain(*text))
+			text++;
+		rp_out_bytes(out, from, (size_t)(text - from));
+		if (text < end)
+			put_character(out, rp_utf8_next(&text, end));
+	}
+	rp_out_char(out, '"');
+}
+
+void rp_json_out_text(struct rp_format_out *out, const char *text)
+{
+	rp_json_out_utf8(out, (const uint8_t *)text, strlen(text));
+}
+
+/* Write the plain characters that the text begins with. Return: their number. */
+static size_t put_plain_utf16(struct rp_format_out *out, const uint8_t *text, size_t units)
+{
+	const size_t most = units < PLAIN_PART ? units : PLAIN_PART;
+	char *to = rp_out_reserve(out, most);
+	size_t count = 0;
+
+	while (to && count < most && !text[2 * count + 1] && is_plain(text[2 * count])) {
+		to[count] = (char)text[2 * count];
+		count++;
+	}
+	out->used += count;
+	return count;
+}
+
+void rp_json_out_utf16(struct rp_format_out *out, const uint8_t *text, size_t units)
+{
+	rp_out_char(out, '"');
+	while (units) {
+		const size_t plain = put_plain_utf16(out, text, units);
+		size_t step = 1;
+		char utf8[6];
+
+		text += 2 * plain;
+		units -= plain;
+		if (!units)
+			break;
+		if (text[0] < 0xa0 && !text[1]) {
+			put_character(out, text[0]);
+		} else {
+			step = rp_utf16_step(text, units);
+			rp_out_bytes(out, utf8, rp_utf8_from_utf16(text, step, utf8));
+		}
+		text += 2 * step;
+		units -= step;
+	}
+	rp_out_char(out, '"');
+}
+
+void rp_json_out_u64(struct rp_format_out *out, uint64_t number)
+{
+	const bool is_text = number > EXACT_MAX;
+
+	if (is_text)
+		rp_out_char(out, '"');
+	rp_out_u64(out, number);
+	if (is_text)
+		rp_out_char(out, '"');
+}
+
+void rp_json_out_i64(struct rp_format_out *out, int64_t number)
+{
+	const bool is_text = number > (int64_t)EXACT_MAX || number < -(int64_t)EXACT_MAX;
+
+	if (is_text)
+		rp_out_char(out, '"');
+	rp_out_i64(out, number);
+	if (is_text)
+		rp_out_char(out, '"');
+}
+
+void rp_json_out_double(struct rp_format_out *out, double value, bool is_single)
+{
+	const int digits_max = is_single ? 9 : 17;
+	char text[64];
+
+	if (!isfinite(value)) {
+		rp_out_text(out, "null");
+		return;
+	}
+	for (int digits = is_single ? 6 : 15; digits <= digits_max; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, value);
+		if (is_single ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value)
+			break;
+	}
+	/* The locale may have another point. */
+	for (char *at = text; *at; at++) {
+		if (!strchr("0123456789+-e", *at))
+			*at = '.';
+	}
+	rp_out_text(out, text);
+}
+
+void rp_json_out_guid(struct rp_format_out *out, const struct rp_guid *guid)
+{
+	rp_out_char(out, '"');
+	rp_out_guid(out, guid->bytes);
+	rp_out_char(out, '"');
+}
+
+static void put_members(struct json_walk *walk, struct rp_fields *fields);
+
+static void put_quoted_hex(struct rp_format_out *out, const struct rp_value *value)
+{
+	rp_out_char(out, '"');
+	rp_out_hex(out, value->bytes, value->size_bytes);
+	rp_out_char(out, '"');
+}
+
+static void put_fixed(struct rp_format_out *out, const struct rp_value *value)
+{
+	char text[RP_TEXT_MAX];
+
+	switch (value->type) {
+	case RP_TYPE_BOOL:
+		rp_out_text(out, value->u64 ? "true" : "false");
+		break;
+	case RP_TYPE_CHAR:
+		if (value->size_bytes == 1) {
+			rp_out_char(out, '"');
+			put_character(out, (uint32_t)value->u64);
+			rp_out_char(out, '"');
+		} else {
+			rp_json_out_utf16(out, value->bytes, 1);
+		}
+		break;
+	case RP_TYPE_F32:
+	case RP_TYPE_F64:
+		rp_json_out_double(out, value->f64, value->type == RP_TYPE_F32);
+		break;
+	case RP_TYPE_GUID:
+		rp_json_out_guid(out, &value->guid);
+		break;
+	case RP_TYPE_TIME:
+		rp_json_out_text(out, rp_text_utc_ns(value->i64, text));
+		break;
+	case RP_TYPE_NONE:
+		put_quoted_hex(out, value);
+		break;
+	case RP_TYPE_U64:
+	case RP_TYPE_POINTER:
+		rp_json_out_u64(out, value->u64);
+		break;
+	default:
+		rp_json_out_i64(out, value->i64);
+	}
+}
+
+static void put_value(struct json_walk *walk, struct rp_value *value);
+
+static void put_elements(struct json_walk *walk, struct rp_fields *elements)
+{
+	struct rp_value value = RP_VALUE_INIT;
+	bool is_first = true;
+	int ret;
+
+	rp_out_char(walk->out, '[');
+	while ((ret = rp_fields_next(elements, &value)) == 1) {
+		if (!is_first)
+			rp_out_char(walk->out, ',');
+		is_first = false;
+		put_value(walk, &value);
+	}
+	rp_out_char(walk->out, ']');
+	walk->is_truncated |= ret < 0;
+}
+
+/* reader.h describes an array in an array as a struct whose one member has no name. */
+static bool take_inner_array(const struct rp_value *value, struct rp_value *ret_member)
+{
+	struct rp_fields members = value->inner;
+
+	return members.left == 1 && rp_fields_next(&members, ret_member) == 1 &&
+	       !*ret_member->name;
+}
+
+static void put_struct(struct json_walk *walk, struct rp_value *value)
+{
+	struct rp_value member = RP_VALUE_INIT;
+
+	if (take_inner_array(value, &member)) {
+		put_value(walk, &member);
+		return;
+	}
+	rp_out_char(walk->out, '{');
+	put_members(walk, &value->inner);
+	rp_out_char(walk->out, '}');
+}
+
+static void put_value(struct json_walk *walk, struct rp_value *value)
+{
+	if (walk->depth >= DEPTH_MAX) {
+		rp_out_text(walk->out, "null");
+		return;
+	}
+	walk->depth++;
+	if (value->type == RP_TYPE_STRING16)
+		rp_json_out_utf16(walk->out, value->bytes, value->size_bytes / 2);
+	else if (value->type == RP_TYPE_STRING)
+		rp_json_out_utf8(walk->out, value->bytes, value->size_bytes);
+	else if (value->type == RP_TYPE_STRUCT)
+		put_struct(walk, value);
+	else if (value->type == RP_TYPE_ARRAY && value->element == RP_TYPE_U8)
+		put_quoted_hex(walk->out, value);
+	else if (value->type == RP_TYPE_ARRAY)
+		put_elements(walk, &value->inner);
+	else
+		put_fixed(walk->out, value);
+	walk->depth--;
+}
+
+static void put_members(struct json_walk *walk, struct rp_fields *fields)
+{
+	struct rp_value value = RP_VALUE_INIT;
+	bool is_first = true;
+	int ret;
+
+	while ((ret = rp_fields_next(fields, &value)) == 1) {
+		if (!is_first)
+			rp_out_char(walk->out, ',');
+		is_first = false;
+		walk->has_member = true;
+		rp_json_out_text(walk->out, value.name);
+		rp_out_char(walk->out, ':');
+		put_value(walk, &value);
+	}
+	walk->is_truncated |= ret < 0;
+}
+
+void rp_json_out_fields(struct rp_format_out *out, const struct rp_reader_event *event)
+{
+	struct json_walk walk = { .out = out };
+	struct rp_fields fields;
+
+	rp_reader_get_fields(event, &fields);
+	rp_out_char(out, '{');
+	put_members(&walk, &fields);
+	if (walk.is_truncated) {
+		if (walk.has_member)
+			rp_out_char(out, ',');
+		rp_out_text(out, "\"…truncated\":true");
+	}
+	rp_out_char(out, '}');
+}

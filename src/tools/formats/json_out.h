@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * JSON values in a buffered output. Text becomes valid UTF-8: an invalid sequence becomes U+FFFD.
+ * Control characters are escaped, and so is "<", because pages include such files in scripts.
+ */
+#ifndef RP_TOOL_JSON_OUT_H
+#define RP_TOOL_JSON_OUT_H
+
+#include <ringpipe/reader.h>
+
+#include "tools/formats/format_out.h"
+
+/* Write a string with its quotes, from UTF-8 or from little-endian UTF-16. */
+void rp_json_out_text(struct rp_format_out *out, const char *text);
+void rp_json_out_utf8(struct rp_format_out *out, const uint8_t *text, size_t bytes);
+void rp_json_out_utf16(struct rp_format_out *out, const uint8_t *text, size_t units);
+
+/* Write a number, or a string if a double, as JavaScript has it, cannot hold the number. */
+void rp_json_out_u64(struct rp_format_out *out, uint64_t number);
+void rp_json_out_i64(struct rp_format_out *out, int64_t number);
+
+/* Write the shortest number that gives `value` again; null for NaN and infinities. */
+void rp_json_out_double(struct rp_format_out *out, double value, bool is_single);
+
+void rp_json_out_guid(struct rp_format_out *out, const struct rp_guid *guid);
+
+/*
+ * Write the fields of an event as an object, as rp_reader_print_json() does, except that numbers
+ * which a double cannot hold are strings.
+ */
+void rp_json_out_fields(struct rp_format_out *out, const struct rp_reader_event *event);
+
+#endif

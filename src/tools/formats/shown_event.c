@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/formats/shown_event.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/trace/counter_sample.h"
+#include "tools/trace/dotnet.h"
+#include "tools/trace/system_event.h"
+
+const char *rp_shown_event_name(const struct rp_reader_type *type, char *buffer)
+{
+	const char *name = *type->name ? type->name : rp_dotnet_event_name(type);
+
+	if (*name)
+		return name;
+	snprintf(buffer, RP_SHOWN_NAME, "event %u", (unsigned int)type->id);
+	return buffer;
+}
+
+bool rp_shown_as_counter(const struct rp_reader_type *type)
+{
+	return !strcmp(type->provider, RP_COUNTER_METRICS_PROVIDER) ||
+	       !strcmp(type->name, "EventCounters");
+}
+
+bool rp_shown_not_at_all(const struct rp_reader_type *type)
+{
+	return type->id >= RP_SYSTEM_MAPPING && type->id <= RP_SYSTEM_METADATA &&
+	       !strcmp(type->provider, RP_SYSTEM_PROVIDER);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/ringpipe/conversion_to.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "tools/cli/display_text.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/signals.h"
+#include "tools/formats/format_writer.h"
+#include "tools/trace/input.h"
+#include "tools/trace/trace_output.h"
+
+#define EVENTS_PER_TICK 4096u
+
+struct conversion_to {
+	const struct rp_tool_options *options;
+	const struct rp_format_writer *format;
+	struct rp_format_source source;
+	struct rp_input input;
+	struct rp_trace_output output;
+	struct rp_format_out out;
+	struct rp_progress progress;
+	uint64_t events;
+};
+
+/* Return: 0; -ECANCELED: a signal came. */
+static int tick(struct conversion_to *to)
+{
+	struct pollfd wait = { .fd = to->input.signal_fd, .events = POLLIN };
+
+	rp_progress_show(&to->progress, to->input.taken, to->input.bytes);
+	return poll(&wait, 1, 0) > 0 && wait.revents ? -ECANCELED : 0;
+}
+
+/* Return: 0 at the end of the trace; as rp_reader_next(); -ECANCELED; -ENOMEM. */
+static int write_events(struct conversion_to *to, void *state)
+{
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	int ret = 0;
+
+	while (!to->out.error && (ret = rp_reader_next(to->source.reader, &event)) == 1) {
+		ret = to->format->event(state, &event);
+		if (ret == 0 && ++to->events % EVENTS_PER_TICK == 0)
+			ret = tick(to);
+		if (ret < 0)
+			return ret;
+	}
+	return to->out.error ? 0 : ret;
+}
+
+/* Return: as write_events(). A failure to write is in to->out.error. */
+static int write_format(struct conversion_to *to)
+{
+	void *state;
+	int ret = to->format->open(&to->source, &to->out, &state), end;
+
+	if (ret < 0)
+		return ret;
+	ret = write_events(to, state);
+	/* The output is complete up to the place where the events end. */
+	end = to->format->end(state);
+	rp_out_flush(&to->out);
+	to->format->close(state);
+	return ret ? ret : end;
+}
+
+/* Return: the exit status. */
+static int explain(const struct conversion_to *to, int ret, int output_error)
+{
+	const char *path = to->output.output.path;
+	char buffer[512];
+
+	if (output_error) {
+		rp_tool_error("cannot write %s: %s", path, strerror(-output_error));
+		return RP_EXIT_FAILURE;
+	}
+	if (ret == -ECANCELED) {
+		rp_tool_error("stopped; %s has the events up to then", path);
+		return RP_EXIT_GAVE_UP;
+	}
+	if (ret)
+		rp_tool_error("%s: %s; %s has the events before that", to->input.path,
+			      rp_input_explain(to->source.reader, ret, buffer, sizeof(buffer)),
+			      path);
+	return ret ? RP_EXIT_FAILURE : RP_EXIT_OK;
+}
+
+static void print_result(const struct conversion_to *to)
+{
+	char events[RP_TEXT_MAX], bytes[RP_TEXT_MAX];
+
+	rp_tool_say(stderr, "%s: %s events, %s in the format %s", to->output.output.path,
+		    rp_text_count(to->events, events), rp_text_bytes(to->out.written, bytes),
+		    to->format->name);
+}
+
+static int convert(struct conversion_to *to)
+{
+	const bool is_quiet = to->options->given & RP_OPTION_QUIET;
+	int output_error = rp_output_begin(&to->output.output), ret = 0, status;
+
+	rp_progress_begin(&to->progress, is_quiet);
+	/* At the limit of the file size, write(2) then fails, and this process survives. */
+	signal(SIGXFSZ, SIG_IGN);
+	if (!output_error)
+		output_error = rp_out_init(&to->out, &to->output.output);
+	if (!output_error) {
+		ret = write_format(to);
+		output_error = to->out.error;
+	}
+	rp_progress_end(&to->progress);
+	if (!output_error)
+		output_error = rp_trace_output_close(&to->output);
+	status = explain(to, ret, output_error);
+	if (output_error)
+		rp_trace_output_discard(&to->output);
+	else if (!is_quiet)
+		print_result(to);
+	rp_out_fini(&to->out);
+	return status;
+}
+
+static int convert_into(struct conversion_to *to)
+{
+	const struct rp_tool_options *options = to->options;
+	int status = RP_EXIT_FAILURE;
+	char *path;
+
+	to->source.info.size = sizeof(to->source.info);
+	rp_reader_get_info(to->source.reader, &to->source.info);
+	to->source.file = to->input.bytes ? options->operands[0] : NULL;
+	path = rp_text_expand_pid(options->output, (pid_t)to->source.info.process_id);
+	if (!path) {
+		rp_tool_error("out of memory");
+	} else if (rp_trace_output_open(&to->output, path,
+					options->given & RP_OPTION_FORCE) == 0) {
+		if (rp_trace_output_is_input(&to->output, to->input.fd))
+			rp_trace_output_close(&to->output);
+		else
+			status = convert(to);
+	}
+	rp_trace_output_fini(&to->output);
+	free(path);
+	return status;
+}
+
+int rp_convert_to(const struct rp_tool_options *options)
+{
+	struct conversion_to to = { .options = options, .format = rp_format_find(options->to) };
+	int signal_fd, status;
+
+	if (!to.format) {
+		rp_tool_error("convert: --to %s is unknown; the formats are " RP_FORMAT_NAMES,
+			      options->to);
+		return RP_EXIT_USAGE;
+	}
+	if (options->given & (RP_OPTION_VERSION | RP_OPTION_COMPACT)) {
+		rp_tool_error("convert: --format and --compact are for nettrace, not for --to");
+		return RP_EXIT_USAGE;
+	}
+	signal_fd = rp_signals_open();
+	if (rp_input_open(&to.input, options->operands[0], signal_fd, &to.source.reader))
+		return RP_EXIT_FAILURE;
+	status = convert_into(&to);
+	rp_reader_close(to.source.reader);
+	rp_input_close(&to.input);
+	rp_signals_close(signal_fd);
+	return status;
+}
