@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "nettrace/event_header.h"
 
-#include "nettrace/format.h"
-
 /* In an uncompressed header the id's top bit means "not sorted". */
 #define UNSORTED 0x80000000u
 

@@ -230,6 +230,7 @@ int rp_reader_begin_events(struct rp_reader *reader, struct rp_cursor block, uin
 		return rp_reader_fail(reader, -EBADMSG, offset, "a damaged event block");
 	}
 	memset(&reader->event, 0, sizeof(reader->event));
+	reader->sequence = NULL;
 	reader->events = block;
 	return 0;
 }
@@ -248,9 +249,16 @@ int rp_reader_take_stacks(struct rp_reader *reader, struct rp_cursor block, uint
 
 static int64_t relative_ns(const struct rp_reader_info *info, uint64_t ticks)
 {
-	__int128 ns = (__int128)(int64_t)(ticks - info->start_ticks) * 1000000000 /
-		(__int128)info->ticks_per_second;
+	const int64_t relative = (int64_t)(ticks - info->start_ticks);
+	int64_t product;
+	__int128 ns;
 
+	/* A division of 128 bits takes longer than the rest of a short event. */
+	if (info->ticks_per_second == 1000000000)
+		return relative;
+	if (!__builtin_mul_overflow(relative, 1000000000, &product))
+		return product / (int64_t)info->ticks_per_second;
+	ns = (__int128)relative * 1000000000 / (__int128)info->ticks_per_second;
 	if (ns > INT64_MAX)
 		return INT64_MAX;
 	return ns < INT64_MIN ? INT64_MIN : (int64_t)ns;
@@ -291,6 +299,7 @@ static int count_event_v4(struct rp_reader *reader, uint64_t at)
 		    wire->sequence == 1, &wrote);
 	slot->marked = wrote;
 	slot->sequence = wire->sequence;
+	reader->sequence = &slot->sequence;
 	return 0;
 }
 
@@ -341,6 +350,7 @@ static int identify_v6(struct rp_reader *reader, uint64_t at, struct rp_reader_e
 		return ret;
 	count_event(reader, capture->sequence, false, &thread->wrote);
 	capture->sequence = wire->sequence;
+	reader->sequence = &capture->sequence;
 	return 0;
 }
 
@@ -359,10 +369,15 @@ static int identify(struct rp_reader *reader, uint64_t at, struct rp_reader_even
 }
 
 static int give(struct rp_reader *reader, uint64_t at, struct rp_reader_type *type,
-		struct rp_cursor payload, struct rp_reader_event *ret_event)
+		struct rp_cursor payload)
 {
 	const struct rp_wire_event *wire = &reader->event;
-	struct rp_reader_event event = {
+	struct rp_reader_event *event = &reader->returned;
+	size_t frame_bytes;
+	int ret;
+
+	*event = (struct rp_reader_event){
+		.size = sizeof(*event),
 		.sequence = wire->sequence,
 		.type = type,
 		.time_ns = relative_ns(&reader->info, wire->time),
@@ -376,19 +391,46 @@ static int give(struct rp_reader *reader, uint64_t at, struct rp_reader_type *ty
 		.opcode = type->opcode,
 		.event_version = type->version,
 	};
-	size_t frame_bytes;
-	int ret = identify(reader, at, &event);
-
+	reader->sequence = NULL;
+	ret = identify(reader, at, event);
 	if (ret < 0)
 		return ret;
-	event.frames = rp_point_index_find(&reader->frames, wire->stack, &frame_bytes);
-	event.frame_count = frame_bytes / reader->info.pointer_bytes;
-	rp_sized_write(ret_event, &event, sizeof(event));
+	event->frames = rp_point_index_find(&reader->frames, wire->stack, &frame_bytes);
+	event->frame_count = frame_bytes / reader->info.pointer_bytes;
 	return 1;
 }
 
+/*
+ * Return the next event of the block if its header repeats the previous one.
+ *
+ * This path is exact because the tables of types, threads, labels and stacks change only between
+ * blocks, or when an event of another thread or label list takes the general path. The members of
+ * `returned` which depend on them are therefore still right. No event was lost between two
+ * successive numbers, and the thread was counted at its previous event.
+ */
+static bool next_repeats(struct rp_reader *reader)
+{
+	struct rp_wire_event *wire = &reader->event;
+	struct rp_reader_event *event = &reader->returned;
+	const uint8_t *payload;
+
+	/* An event of metadata id 0 has no number of its own. */
+	if (!reader->sequence || !wire->metadata_id || !reader->layout.compressed ||
+	    reader->is_plain || !rp_wire_event_take_repeat(&reader->events, wire, &payload))
+		return false;
+	event->sequence = *reader->sequence = wire->sequence;
+	event->time_ns = relative_ns(&reader->info, wire->time);
+	event->payload = payload;
+	event->payload_bytes = wire->payload_bytes;
+	reader->lost_before = 0;
+	reader->stats.unordered += (int64_t)(wire->time - reader->last_time) < 0;
+	reader->last_time = wire->time;
+	reader->stats.events++;
+	return true;
+}
+
 /* Return: 1 with an event; 0: the block is at its end. */
-static int next_of_block(struct rp_reader *reader, struct rp_reader_event *ret_event)
+static int next_of_block(struct rp_reader *reader)
 {
 	uint64_t at = reader->block_offset + (reader->events.at - reader->layout.start);
 	struct rp_reader_type *type;
@@ -406,7 +448,7 @@ static int next_of_block(struct rp_reader *reader, struct rp_reader_event *ret_e
 	if (!type)
 		return rp_reader_fail(reader, -EBADMSG, at, "an event of unknown type %u",
 				      reader->event.metadata_id);
-	return give(reader, at, type, payload, ret_event);
+	return give(reader, at, type, payload);
 }
 
 /* Take the bytes after a block of events. */
@@ -423,16 +465,17 @@ static void take_block(struct rp_reader *reader)
 		reader->ended = true;
 }
 
-int rp_reader_next(struct rp_reader *reader, struct rp_reader_event *ret_event)
+int rp_reader_next_ref(struct rp_reader *reader, const struct rp_reader_event **ret_event)
 {
 	int ret;
 
-	if (!ret_event || !rp_sized_fits(ret_event, RP_READER_EVENT_SIZE_V1))
-		return -EINVAL;
+	*ret_event = &reader->returned;
+	if (reader->layout.start && !reader->error && next_repeats(reader))
+		return 1;
 	while (!reader->error && !reader->ended) {
 		rp_byte_source_mark(&reader->source);
 		if (reader->layout.start) {
-			ret = next_of_block(reader, ret_event);
+			ret = next_of_block(reader);
 			if (ret)
 				return ret;
 			end_block(reader);
@@ -447,6 +490,19 @@ int rp_reader_next(struct rp_reader *reader, struct rp_reader_event *ret_event)
 		return -EAGAIN;
 	}
 	return reader->error;
+}
+
+int rp_reader_next(struct rp_reader *reader, struct rp_reader_event *ret_event)
+{
+	const struct rp_reader_event *event;
+	int ret;
+
+	if (!ret_event || !rp_sized_fits(ret_event, RP_READER_EVENT_SIZE_V1))
+		return -EINVAL;
+	ret = rp_reader_next_ref(reader, &event);
+	if (ret == 1)
+		rp_sized_write(ret_event, event, sizeof(*event));
+	return ret;
 }
 
 int rp_reader_get_key_value(const struct rp_reader *reader, uint32_t index, const char **ret_key,

@@ -45,6 +45,9 @@ struct rp_reader {
 	uint64_t block_offset;
 	bool truncated;			/* the file ended inside the block */
 	struct rp_wire_event event;
+	struct rp_reader_event returned; /* `event`, as rp_reader_next_ref() returned it */
+	uint32_t *sequence;		/* of its capture thread; NULL: not for rp_reader_next_ref() */
+	bool is_plain;			/* for tests: every event takes the general path */
 	uint64_t last_time;
 	uint64_t point_time;		/* V6: of the last sequence point */
 	uint64_t lost_before;		/* losses just before the last event, by its number */
@@ -57,6 +60,12 @@ struct rp_reader {
  */
 int rp_reader_open_source(const struct rp_byte_source *source, struct rp_reader **ret_reader,
 			  char *ret_message, size_t message_bytes);
+
+/*
+ * Read the next event as rp_reader_next() does, without a copy.
+ * @ret_event: the event, which belongs to the reader and is valid until its next call.
+ */
+int rp_reader_next_ref(struct rp_reader *reader, const struct rp_reader_event **ret_event);
 
 #define RP_READER_VERSION_MESSAGE \
 	"nettrace version %u, while versions 4 and 6 alone can be read,"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nettrace/reader_parts.h"
 #include "tools/trace/dotnet.h"
 #include "tools/trace/event_names.h"
 #include "tools/trace/summary.h"
@@ -58,6 +59,24 @@ static int append(void ***array, size_t *count, void *item)
 	return 0;
 }
 
+static enum rp_kind_role role_of(const struct rp_reader_type *type)
+{
+	static const char *const names[] = {
+		[RP_KIND_SNAPSHOT] = "Snapshot",
+		[RP_KIND_COARSE_TIME] = "CoarseTime",
+		[RP_KIND_STACKS_CUT] = "StacksCut",
+		[RP_KIND_EVENTS_SKIPPED] = "EventsSkipped",
+		[RP_KIND_EVENTS_LOST] = "EventsLost",
+	};
+
+	if (strcmp(type->provider, "ringpipe") != 0)
+		return RP_KIND_PLAIN;
+	for (unsigned int role = 1; role < sizeof(names) / sizeof(*names); role++)
+		if (!strcmp(type->name, names[role]))
+			return role;
+	return RP_KIND_PLAIN;
+}
+
 static struct rp_kind *add_kind(struct rp_summary *summary, const struct rp_reader_type *type)
 {
 	struct rp_kind key = {
@@ -79,6 +98,7 @@ static struct rp_kind *add_kind(struct rp_summary *summary, const struct rp_read
 		.is_internal = rp_event_is_internal(type->provider, type->name),
 		.is_own = rp_event_is_own(type->provider),
 		.is_of_machine = strncmp(type->provider, "Universal.", 10) == 0,
+		.role = role_of(type),
 	};
 	if (!kind->provider || !kind->name || !tsearch(kind, &summary->kind_tree, compare_kinds)) {
 		free_kind(kind);
@@ -199,28 +219,28 @@ bool rp_summary_get_window(const struct rp_summary *summary, struct rp_summary_w
 	return true;
 }
 
-static int compare_ids(const void *left, const void *right)
-{
-	return (left > right) - (left < right);
-}
-
-/* The ids are stored as the pointers themselves, which refer to no memory. */
 static int count_thread(struct rp_summary *summary, uint64_t thread)
 {
-	const void *id = (const void *)(uintptr_t)thread;
+	struct rp_thread_slot *slot;
+	int ret;
 
 	if (summary->threads && summary->last_thread == thread)
 		return 0;
+	ret = rp_thread_table_add(&summary->thread_ids, thread, &slot);
+	if (ret)
+		return ret;
 	summary->last_thread = thread;
-	if (tfind(id, &summary->thread_tree, compare_ids))
-		return 0;
-	summary->threads++;
-	return tsearch(id, &summary->thread_tree, compare_ids) ? 0 : -ENOMEM;
+	summary->threads = summary->thread_ids.count;
+	return 0;
 }
 
-static void keep_id(void *node)
+/* Successive events of a thread mostly belong to one activity. */
+static int count_activity(struct rp_summary *summary, const struct rp_guid *activity)
 {
-	(void)node;
+	if (!memcmp(activity, &summary->last_activity, sizeof(*activity)))
+		return 0;
+	summary->last_activity = *activity;
+	return rp_guids_add(&summary->activities, activity);
 }
 
 /* No writer of 32-bit addresses marks stacks that are cut. */
@@ -233,6 +253,30 @@ static bool is_cut(const struct rp_summary *summary, const struct rp_reader_even
 	memcpy(&last, (const char *)event->frames + (event->frame_count - 1) * sizeof(last),
 	       sizeof(last));
 	return last == RP_FRAME_CUT;
+}
+
+static int read_payload(struct rp_summary *summary, enum rp_kind_role role,
+			const struct rp_reader_event *event)
+{
+	switch (role) {
+	case RP_KIND_PLAIN:
+		break;
+	case RP_KIND_SNAPSHOT:
+		read_window(summary, event);
+		break;
+	case RP_KIND_COARSE_TIME:
+		read_step(summary, event);
+		break;
+	case RP_KIND_STACKS_CUT:
+		read_stacks_cut(summary, event);
+		break;
+	case RP_KIND_EVENTS_SKIPPED:
+		read_skipped(summary, event);
+		break;
+	case RP_KIND_EVENTS_LOST:
+		return read_loss(summary, event);
+	}
+	return 0;
 }
 
 /* Learn from an event what describes the trace. `ret_kind`: the event's kind. */
@@ -261,17 +305,7 @@ static int follow_event(struct rp_summary *summary, const struct rp_reader_event
 	}
 	if (event->time_ns > summary->last_ns)
 		summary->last_ns = event->time_ns;
-	if (!strcmp(kind->name, "Snapshot") && !strcmp(kind->provider, "ringpipe"))
-		read_window(summary, event);
-	if (!strcmp(kind->name, "CoarseTime") && !strcmp(kind->provider, "ringpipe"))
-		read_step(summary, event);
-	if (!strcmp(kind->name, "StacksCut") && !strcmp(kind->provider, "ringpipe"))
-		read_stacks_cut(summary, event);
-	if (!strcmp(kind->name, "EventsSkipped") && !strcmp(kind->provider, "ringpipe"))
-		read_skipped(summary, event);
-	if (!strcmp(kind->name, "EventsLost") && !strcmp(kind->provider, "ringpipe"))
-		return read_loss(summary, event);
-	return 0;
+	return kind->role ? read_payload(summary, kind->role, event) : 0;
 }
 
 static int count_event(struct rp_summary *summary, struct rp_kind *kind,
@@ -285,7 +319,7 @@ static int count_event(struct rp_summary *summary, struct rp_kind *kind,
 	summary->stacks_cut += is_cut(summary, event);
 	if (!ret && kind->is_of_machine && rp_hot_functions_is_sample(event->type))
 		ret = rp_hot_functions_take(&summary->hot, event);
-	return ret ? ret : rp_guids_add(&summary->activities, &event->activity);
+	return ret ? ret : count_activity(summary, &event->activity);
 }
 
 static int by_provider(const void *left, const void *right)
@@ -377,7 +411,7 @@ int rp_summary_read_where(struct rp_reader *reader, struct rp_expression *where,
 			  rp_summary_visit visit, void *data, struct rp_summary *ret_summary)
 {
 	struct rp_summary *summary = ret_summary;
-	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	const struct rp_reader_event *event;
 	struct rp_kind *kind;
 	uint64_t counted = 0;
 	int ret, grouped;
@@ -387,14 +421,14 @@ int rp_summary_read_where(struct rp_reader *reader, struct rp_expression *where,
 		.stats.size = sizeof(summary->stats),
 	};
 	rp_reader_get_info(reader, &summary->info);
-	while ((ret = rp_reader_next(reader, &event)) == 1) {
-		ret = follow_event(summary, &event, &kind);
-		if (!ret && !is_wanted(summary, where, &event))
+	while ((ret = rp_reader_next_ref(reader, &event)) == 1) {
+		ret = follow_event(summary, event, &kind);
+		if (!ret && !is_wanted(summary, where, event))
 			continue;
 		if (!ret)
-			ret = count_event(summary, kind, &event);
+			ret = count_event(summary, kind, event);
 		if (!ret && visit)
-			ret = visit(&event, data);
+			ret = visit(event, data);
 		if (ret)
 			break;
 		counted++;
@@ -412,7 +446,7 @@ void rp_summary_fini(struct rp_summary *summary)
 	tdestroy(summary->loss_tree, free_loss);
 	rp_guids_fini(&summary->activities);
 	rp_hot_functions_fini(&summary->hot);
-	tdestroy(summary->thread_tree, keep_id);
+	rp_thread_table_fini(&summary->thread_ids);
 	free(summary->kinds);
 	free(summary->losses);
 	free(summary->providers);

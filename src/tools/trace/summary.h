@@ -8,11 +8,22 @@
 
 #include <ringpipe/reader.h>
 
+#include "nettrace/thread_table.h"
 #include "tools/trace/event_expression.h"
 #include "tools/trace/guids.h"
 #include "tools/trace/hot_functions.h"
 #include "tools/trace/processes.h"
 #include "tools/cli/tool.h"
+
+/* Events of provider `ringpipe` whose payload is a part of the summary. */
+enum rp_kind_role {
+	RP_KIND_PLAIN,			/* all other events */
+	RP_KIND_SNAPSHOT,
+	RP_KIND_COARSE_TIME,
+	RP_KIND_STACKS_CUT,
+	RP_KIND_EVENTS_SKIPPED,
+	RP_KIND_EVENTS_LOST,
+};
 
 /* A kind of event: all events that agree in these names and numbers. */
 struct rp_kind {
@@ -26,6 +37,7 @@ struct rp_kind {
 	bool is_internal;		/* see rp_event_is_internal() */
 	bool is_own;			/* written by libringpipe's threads about the session */
 	bool is_of_machine;		/* of a recording of the machine */
+	enum rp_kind_role role;
 	uint64_t events;
 	uint64_t payload_bytes;
 };
@@ -50,10 +62,11 @@ struct rp_summary {
 	struct rp_reader_stats stats;
 	uint64_t stacks;		/* events with a stack */
 	struct rp_guids activities;	/* activity ids of the events */
+	struct rp_guid last_activity;	/* the last one that was added */
 	uint64_t stacks_cut;		/* stacks that end with RP_FRAME_CUT */
 	uint64_t skipped;		/* from EventsSkipped: beyond an event's limit */
 	uint64_t rules_missing;		/* from StacksCut: unwind rules that stacks lacked */
-	uint64_t threads;		/* threads of the program's events */
+	uint64_t threads;		/* the number of `thread_ids` */
 	uint64_t last_thread;
 	int64_t last_ns;		/* time of the latest event, since the start */
 	uint64_t window_from, window_to;	/* from the event Snapshot; 0: no snapshot */
@@ -69,7 +82,7 @@ struct rp_summary {
 	size_t process;			/* process of the visited event; or SIZE_MAX */
 	void *kind_tree;
 	void *loss_tree;
-	void *thread_tree;		/* ids, as pointers */
+	struct rp_thread_table thread_ids;	/* threads of the program's events */
 };
 
 /* Called for each event. Return: 0, or -errno to stop. */
