@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The short path for repeated events, compared with the long one. */
+/* The short paths for repeated events, of the encoder and the reader, compared with the long ones. */
 #include "nettrace_trace.h"
 
+#include "nettrace/reader_parts.h"
 #include "nettrace/repeat.h"
 
 #define TYPES 4
@@ -138,4 +139,94 @@ Test(repeat, nothing_repeats_before_the_first_event_and_after_a_block)
 	cr_assert_eq(rp_encoder_sequence_point(encoder, TRACE_START_NS, 0), 0);
 	cr_expect_not(repeats(encoder, &event));
 	rp_encoder_destroy(encoder);
+}
+
+static void expect_same_text(const char *one, const char *other)
+{
+	cr_assert_eq(!one, !other);
+	cr_assert(!one || !strcmp(one, other));
+}
+
+/* Compare all members; the types belong to different readers. */
+static void expect_same_event(const struct rp_reader_event *one, const struct rp_reader_event *other)
+{
+	struct rp_reader_event rest = *one;
+
+	expect_same_text(one->type->provider, other->type->provider);
+	expect_same_text(one->thread_name, other->thread_name);
+	cr_assert_eq(one->type->metadata_id, other->type->metadata_id);
+	cr_assert_eq(one->payload_bytes, other->payload_bytes);
+	cr_assert_eq(memcmp(one->payload, other->payload, one->payload_bytes), 0);
+	cr_assert_eq(one->frame_count, other->frame_count);
+	cr_assert(!one->frame_count ||
+		  !memcmp(one->frames, other->frames, 8 * (size_t)one->frame_count));
+	rest.type = other->type;
+	rest.thread_name = other->thread_name;
+	rest.payload = other->payload;
+	rest.frames = other->frames;
+	rest.labels = other->labels;
+	cr_assert_eq(memcmp(&rest, other, sizeof(rest)), 0);
+}
+
+/* Read the bytes with and without the short path. Return: the number of events. */
+static uint64_t read_both_ways(const uint8_t *bytes, size_t size)
+{
+	struct rp_reader_event one = RP_READER_EVENT_INIT, other = RP_READER_EVENT_INIT;
+	struct rp_reader *reader, *plain;
+	struct rp_reader_stats stats, plain_stats;
+	uint64_t events = 0;
+	int ret;
+
+	ret = rp_reader_open_memory(bytes, size, &reader);
+	if (ret < 0)
+		return 0;
+	cr_assert_eq(rp_reader_open_memory(bytes, size, &plain), 0);
+	plain->is_plain = true;
+	while ((ret = rp_reader_next(reader, &one)) == 1) {
+		cr_assert_eq(rp_reader_next(plain, &other), 1);
+		expect_same_event(&one, &other);
+		cr_assert_eq(reader->lost_before, plain->lost_before);
+		events++;
+	}
+	cr_assert_eq(rp_reader_next(plain, &other), ret);
+	cr_assert_str_eq(rp_reader_error(reader), rp_reader_error(plain));
+	stats = trace_stats(reader);
+	plain_stats = trace_stats(plain);
+	cr_assert_eq(memcmp(&stats, &plain_stats, sizeof(stats)), 0);
+	rp_reader_close(reader);
+	rp_reader_close(plain);
+	return events;
+}
+
+Test(repeat, reader_returns_the_same_events_on_the_short_path)
+{
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		uint64_t repeated;
+		size_t size;
+		uint8_t *bytes = write_stream(seed, true, &size, &repeated);
+
+		cr_assert_eq(read_both_ways(bytes, size), STEPS);
+		free(bytes);
+	}
+}
+
+Test(repeat, reader_reports_the_same_damage_on_the_short_path)
+{
+	uint64_t repeated, seed = 7;
+	size_t size;
+	uint8_t *bytes = write_stream(seed, true, &size, &repeated);
+
+	for (int i = 0; i < 200; i++) {
+		/* Of the first part, so that a round is short. */
+		const size_t part = size / 16, at = next(&seed) % part;
+		const uint8_t flip = (uint8_t)(1u << next(&seed) % 8);
+		uint8_t *copy = malloc(part);
+
+		memcpy(copy, bytes, part);
+		copy[at] ^= flip;
+		read_both_ways(copy, part);
+		read_both_ways(copy, at);
+		free(copy);
+	}
+	free(bytes);
 }

@@ -46,33 +46,35 @@ int rp_wire_event_take(struct rp_cursor *block, const struct rp_wire_layout *lay
 
 /*
  * Take the next event of a block with compressed headers if it differs from the previous event only
- * in its time, its payload and the size of that, and has the next number of the same thread. Most
- * events of a busy thread are such events.
+ * in its type, its time, its payload and the size of that, and has the next number of the same
+ * thread. Most events of a busy thread are such events.
  *
  * This function is exact because it accepts only headers in which rp_wire_event_take() would take
  * the same fields from the same bytes. It changes nothing if it refuses a header.
  *
- * `event` holds the previous event of the block, whose `metadata_id` is not 0. Return: whether the
- * event was taken; false: call rp_wire_event_take().
+ * `event` holds the previous event of the block. An event of metadata id 0 has no number of its own
+ * and is refused. Return: whether the event was taken; false: call rp_wire_event_take().
  */
 static inline bool rp_wire_event_take_repeat(struct rp_cursor *block, struct rp_wire_event *event,
 					     const uint8_t **ret_payload)
 {
 	struct rp_cursor c = *block;
-	uint32_t payload_bytes = event->payload_bytes;
+	uint32_t payload_bytes = event->payload_bytes, metadata_id = event->metadata_id;
 	const uint8_t *payload;
 	uint64_t step;
 	uint8_t flags;
 
 	if (rp_cursor_u8(&c, &flags) < 0 ||
-	    flags & (uint8_t)~(RP_EVENT_SORTED | RP_EVENT_SIZE) ||
-	    rp_cursor_varint(&c, &step) < 0 ||
+	    flags & (uint8_t)~(RP_EVENT_SORTED | RP_EVENT_SIZE | RP_EVENT_METADATA) ||
+	    (flags & RP_EVENT_METADATA && rp_cursor_varint32(&c, &metadata_id) < 0) ||
+	    !metadata_id || rp_cursor_varint(&c, &step) < 0 ||
 	    (flags & RP_EVENT_SIZE && rp_cursor_varint32(&c, &payload_bytes) < 0) ||
 	    rp_cursor_take(&c, payload_bytes, &payload) < 0)
 		return false;
 	event->sorted = flags & RP_EVENT_SORTED;
 	event->time += step;
 	event->sequence++;
+	event->metadata_id = metadata_id;
 	event->payload_bytes = payload_bytes;
 	*block = c;
 	*ret_payload = payload;

@@ -401,6 +401,25 @@ static int give(struct rp_reader *reader, uint64_t at, struct rp_reader_type *ty
 }
 
 /*
+ * Find the type of the next event of the block without taking the event. NULL: there is none, or
+ * labels replace members of the type.
+ */
+static struct rp_reader_type *next_type(const struct rp_reader *reader)
+{
+	struct rp_cursor c = reader->events;
+	uint32_t metadata_id;
+	uint8_t flags;
+
+	if (rp_cursor_u8(&c, &flags) < 0)
+		return NULL;
+	if (!(flags & RP_EVENT_METADATA))
+		return reader->returned.type;
+	if (reader->event.labels || rp_cursor_varint32(&c, &metadata_id) < 0)
+		return NULL;
+	return rp_type_table_find(&reader->types, metadata_id);
+}
+
+/*
  * Return the next event of the block if its header repeats the previous one.
  *
  * This path is exact because the tables of types, threads, labels and stacks change only between
@@ -412,12 +431,21 @@ static bool next_repeats(struct rp_reader *reader)
 {
 	struct rp_wire_event *wire = &reader->event;
 	struct rp_reader_event *event = &reader->returned;
+	struct rp_reader_type *type;
 	const uint8_t *payload;
 
-	/* An event of metadata id 0 has no number of its own. */
-	if (!reader->sequence || !wire->metadata_id || !reader->layout.compressed ||
-	    reader->is_plain || !rp_wire_event_take_repeat(&reader->events, wire, &payload))
+	if (!reader->sequence || !reader->layout.compressed || reader->is_plain)
 		return false;
+	type = next_type(reader);
+	if (!type || !rp_wire_event_take_repeat(&reader->events, wire, &payload))
+		return false;
+	if (type != event->type) {
+		event->type = type;
+		event->keywords = type->keywords;
+		event->level = type->level;
+		event->opcode = type->opcode;
+		event->event_version = type->version;
+	}
 	event->sequence = *reader->sequence = wire->sequence;
 	event->time_ns = relative_ns(&reader->info, wire->time);
 	event->payload = payload;

@@ -46,7 +46,7 @@ struct rp_reader {
 	bool truncated;			/* the file ended inside the block */
 	struct rp_wire_event event;
 	struct rp_reader_event returned; /* `event`, as rp_reader_next_ref() returned it */
-	uint32_t *sequence;		/* of its capture thread; NULL: not for rp_reader_next_ref() */
+	uint32_t *sequence;		/* of its capture thread; NULL: nothing to repeat */
 	bool is_plain;			/* for tests: every event takes the general path */
 	uint64_t last_time;
 	uint64_t point_time;		/* V6: of the last sequence point */

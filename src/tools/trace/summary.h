@@ -62,7 +62,7 @@ struct rp_summary {
 	struct rp_reader_stats stats;
 	uint64_t stacks;		/* events with a stack */
 	struct rp_guids activities;	/* activity ids of the events */
-	struct rp_guid last_activity;	/* the last one that was added */
+	struct rp_guid last_activity;	/* of the previous event */
 	uint64_t stacks_cut;		/* stacks that end with RP_FRAME_CUT */
 	uint64_t skipped;		/* from EventsSkipped: beyond an event's limit */
 	uint64_t rules_missing;		/* from StacksCut: unwind rules that stacks lacked */
