@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The short paths for repeated events, of the encoder and the reader, compared with the long ones. */
+/* The short paths of the encoder and the reader for repeated events, compared with the long. */
 #include "nettrace_trace.h"
 
 #include "nettrace/reader_parts.h"
@@ -148,7 +148,8 @@ static void expect_same_text(const char *one, const char *other)
 }
 
 /* Compare all members; the types belong to different readers. */
-static void expect_same_event(const struct rp_reader_event *one, const struct rp_reader_event *other)
+static void expect_same_event(const struct rp_reader_event *one,
+			      const struct rp_reader_event *other)
 {
 	struct rp_reader_event rest = *one;
 
@@ -217,7 +218,7 @@ Test(repeat, reader_reports_the_same_damage_on_the_short_path)
 	uint8_t *bytes = write_stream(seed, true, &size, &repeated);
 
 	for (int i = 0; i < 200; i++) {
-		/* Of the first part, so that a round is short. */
+		/* A round reads only the first part of the trace, to be short. */
 		const size_t part = size / 16, at = next(&seed) % part;
 		const uint8_t flip = (uint8_t)(1u << next(&seed) % 8);
 		uint8_t *copy = malloc(part);
