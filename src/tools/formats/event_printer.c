@@ -54,8 +54,8 @@ static int take_type(struct rp_event_printer *printer, const struct rp_reader_ty
 	return 0;
 }
 
-static const char *utc_of(const struct rp_event_printer *printer, const struct rp_reader_event *event,
-			  char *buffer)
+static const char *utc_of(const struct rp_event_printer *printer,
+			  const struct rp_reader_event *event, char *buffer)
 {
 	/* The times in a damaged trace may have any value, so subtract as unsigned numbers. */
 	uint64_t utc_ns = (uint64_t)printer->info.start_utc_ns + (uint64_t)event->time_ns;
