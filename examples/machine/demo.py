@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """demo.sh BUILD OUT: records the whole machine into OUT/machine.nettrace while the shop of BUILD,
-redis and a .NET program run under load, and prints the hottest functions of each."""
+redis and a .NET program run under load, and prints the hottest functions of each. Then it records
+every wait and system call of the shop into OUT/slow.nettrace, and explains the slowest request."""
 
 import contextlib
 import os
@@ -15,6 +16,7 @@ sys.path.insert(0, os.path.join(FOLDER, "..", "shop"))
 import drive  # noqa: E402
 
 SECONDS = 5
+SECONDS_OF_SHOP = 2
 SHOWN = 3
 
 
@@ -94,20 +96,19 @@ def dotnet(out):
                     os.unlink(os.path.join("/tmp", name))
 
 
-def record(tool, out, shop):
-    """Record while the shop serves requests. Return the path of the trace."""
-    trace = os.path.join(out, "machine.nettrace")
-    with open(os.path.join(out, "record.log"), "w+", encoding="utf-8") as log, \
-            drive.running([tool, "record", "--force", "-o", trace], stderr=log) as recorder:
+def record(tool, trace, shop, seconds, *options):
+    """Record while the shop serves requests."""
+    command = [tool, "record", "--force", "-o", trace, *options]
+    with open(f"{trace}.log", "w+", encoding="utf-8") as log, \
+            drive.running(command, stderr=log) as recorder:
         shop.wait_for_sessions(1, [recorder])
-        rate = drive.load(shop.url, SECONDS)
+        rate = drive.load(shop.url, seconds)
         status = drive.interrupt(recorder)
         log.seek(0)
         said = log.read().strip()
         if status != 0:
             raise drive.Failure(f"ringpipe record failed:\n{said}")
     print(f"\n{rate:,.0f} requests a second\n{said}\n")
-    return trace
 
 
 def print_hottest(summary, names):
@@ -127,6 +128,7 @@ def print_hottest(summary, names):
 
 def demo(build, out):
     tool = os.path.join(build, "src/tools/ringpipe/ringpipe")
+    trace = os.path.join(out, "machine.nettrace")
     if os.geteuid() != 0:
         print("The second part records the whole machine, which requires root: "
               "sudo scripts/demo machine")
@@ -135,7 +137,7 @@ def demo(build, out):
           "program under load …", flush=True)
     with drive.shop(os.path.join(build, "examples/shop/shop")) as shop, \
             redis(out) as redis_name, dotnet(out) as dotnet_name:
-        trace = record(tool, out, shop)
+        record(tool, trace, shop, SECONDS)
     summary = drive.report(tool, trace)
     names = [name for name in ("shop", redis_name, dotnet_name) if name]
     unnamed = print_hottest(summary, names)
@@ -149,6 +151,20 @@ def demo(build, out):
         raise drive.Failure("the trace has no event of the shop")
 
 
+def demo_of_requests(build, out):
+    tool = os.path.join(build, "src/tools/ringpipe/ringpipe")
+    trace = os.path.join(out, "slow.nettrace")
+    if os.geteuid() != 0:
+        return
+    print(f"\nringpipe records every wait and system call of the shop for {SECONDS_OF_SHOP} s, and "
+          "explains its slowest request …", flush=True)
+    with drive.shop(os.path.join(build, "examples/shop/shop")) as shop:
+        record(tool, trace, shop, SECONDS_OF_SHOP, "-p", str(shop.pid), "--profile", "all",
+               "--off-cpu", "0")
+    subprocess.run([tool, "explain", trace, "--span", "Shop-Http/request"], check=True)
+    print(f"\nLook closer:  {tool} report {trace} spans\n{trace}")
+
+
 def main():
     if len(sys.argv) != 3:
         print("usage: demo.sh BUILD-DIRECTORY OUTPUT-DIRECTORY", file=sys.stderr)
@@ -157,7 +173,8 @@ def main():
     try:
         os.makedirs(sys.argv[2], exist_ok=True)
         demo(sys.argv[1], sys.argv[2])
-    except (drive.Failure, OSError) as failure:
+        demo_of_requests(sys.argv[1], sys.argv[2])
+    except (drive.Failure, OSError, subprocess.CalledProcessError) as failure:
         print(f"demo: {failure}", file=sys.stderr)
         return 1
     return 0

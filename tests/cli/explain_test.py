@@ -71,7 +71,7 @@ class Machine:
                         if call[0] < last and call[1] > first]
             part = "other_wait"
             if covering:
-                # Of two calls that overlap the wait alike, the first counts.
+                # If two calls overlap the wait equally, the first counts.
                 _, (_, _, name) = max(covering, key=lambda row: (row[0], -row[1][0]))
                 part = CALLS[name]
             parts[start:woken] = [part] * (woken - start)

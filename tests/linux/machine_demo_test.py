@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The demo's second part: one trace has the hottest functions of the shop, redis and .NET."""
+"""The demo's second part: one trace has the hottest functions of the shop, redis and .NET, and the
+slowest request of the shop is explained."""
 import os
 import re
 import subprocess
@@ -17,7 +18,7 @@ def skip(reason):
 
 
 class MachineDemo(unittest.TestCase):
-    def test_the_hottest_function_of_each_program_is_shown(self):
+    def test_the_hottest_function_of_each_program_is_shown_and_a_request_is_explained(self):
         with tempfile.TemporaryDirectory() as out:
             done = subprocess.run([DEMO, BUILD, out], stdout=subprocess.PIPE, text=True,
                                   stderr=subprocess.STDOUT, check=False, timeout=240)
@@ -29,6 +30,8 @@ class MachineDemo(unittest.TestCase):
             self.assertIn("redis-server", rows, done.stdout)
         if ".NET" not in left_out:
             self.assertIn("Program::IsPrime(", rows["Primes"], done.stdout)
+        self.assertRegex(done.stdout, r"(?m)^Shop-Http/request took \d", done.stdout)
+        self.assertRegex(done.stdout, r"(?m)^\d+ % of the time, it was \w", done.stdout)
 
 
 if __name__ == "__main__":

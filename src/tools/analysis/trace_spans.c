@@ -30,7 +30,7 @@ bool rp_span_has_name(const struct rp_span_name *name, const char *wanted)
 
 enum span_role { ROLE_NONE, ROLE_START, ROLE_STOP };
 
-/* What the events of a type mean. */
+/* How to treat the events of a type. */
 struct span_kind {
 	const struct rp_reader_type *type;
 	struct rp_span_name *name;

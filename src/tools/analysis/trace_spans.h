@@ -5,8 +5,8 @@
  * An event starts or stops a span by its opcode (1 and 2) or by the end of its name: Start and
  * Stop, or Begin and End, also after an underscore or a slash, and before a version such as _V1.
  * Both have the same provider, the same name without that end, the same process and the same
- * activity id. Without an activity id, both are of the same thread. Of several spans that match a
- * stop event, the last to start stops.
+ * activity id. If they have no activity id, they are of the same thread. If several spans match a
+ * stop event, the last one that started stops.
  *
  * A span has an error if its stop event, or another event with its activity id while it was open,
  * has the level error or critical, or if its stop event has a field `error` that is neither 0 nor

@@ -335,7 +335,7 @@ static void put_flow_row(struct chrome *chrome, const char *phase,
 static int put_flow(const struct rp_track_flow *flow, void *data)
 {
 	put_flow_row(data, "s", flow, flow->from);
-	/* bp: bind to the span around the time, which is the one that starts. */
+	/* "bp" binds the flow to the span around this time, which is the one that starts. */
 	put_flow_row(data, "f\",\"bp\":\"e", flow, flow->to);
 	return 0;
 }

@@ -405,7 +405,7 @@ static int pass(struct rp_span_tracks *tracks, const struct rp_trace_span *span,
 	return tracks->calls->span(&passed, tracks->data);
 }
 
-/* If too many spans are open, write the one that is dropped as a span that never stopped. */
+/* Too many spans are open: write the dropped span like those that never stop. */
 static void forgotten(const struct rp_trace_span *span, void *data)
 {
 	struct rp_span_tracks *tracks = data;

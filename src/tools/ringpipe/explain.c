@@ -177,7 +177,7 @@ static const struct rp_time_piece *longest_lock(const struct rp_thread_interval 
 	return longest;
 }
 
-/* What did the threads do that released the locks? */
+/* Divide the time of the threads that released the locks. */
 static int divide_holders(struct explanation *explanation, const char *path)
 {
 	const size_t count = explanation->slowest.count;

@@ -38,7 +38,7 @@ static int compare_details(const void *left, const void *right)
 	return (a->ns < b->ns) - (a->ns > b->ns);
 }
 
-/* The details that take most time; more than `max` kinds of details are not told apart. */
+/* Collect the details that take most time. Details beyond the first `max` kinds are left out. */
 static size_t collect_details(const struct rp_thread_interval *interval, enum rp_time_part part,
 			      struct detail *details, size_t max)
 {
