@@ -194,7 +194,7 @@ static const struct rp_tool_command commands[] = {
 		.arguments = "FILE [WHAT]",
 		.help = "print a summary of a trace, its events, spans or profiles",
 		.notes = "WHAT is summary (default); events; spans, how long the work took that\n"
-			 "has a start and a stop event; cpu, functions by processor time;\n"
+			 "has a start and a stop event; losses; cpu, functions by processor time;\n"
 			 "offcpu, functions by waiting time; or waits, which thread blocked\n"
 			 "which.\n"
 			 "FILE may be -, for standard input. If a trace is damaged or stops\n"

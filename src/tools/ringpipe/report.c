@@ -20,6 +20,7 @@ static const struct report_kind {
 	{ "summary", RP_OPTION_ALL | RP_OPTION_TOP | RP_OPTION_WHERE, rp_report_summary },
 	{ "events", RP_OPTION_ALL | RP_OPTION_WHERE, rp_report_events },
 	{ "spans", RP_OPTION_SPAN | RP_OPTION_SLOWEST, rp_report_spans },
+	{ "losses", 0, rp_report_losses },
 	{ "cpu", READS_TWICE | RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_TOP,
 	  rp_report_cpu },
 	{ "offcpu", READS_TWICE | RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_TOP,

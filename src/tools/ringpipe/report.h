@@ -23,6 +23,7 @@ struct rp_report {
 int rp_report_summary(const struct rp_report *report);
 int rp_report_events(const struct rp_report *report);
 int rp_report_spans(const struct rp_report *report);
+int rp_report_losses(const struct rp_report *report);
 int rp_report_cpu(const struct rp_report *report);
 int rp_report_offcpu(const struct rp_report *report);
 int rp_report_waits(const struct rp_report *report);

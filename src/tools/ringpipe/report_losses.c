@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ringpipe report FILE losses: when which events were lost, and why. The library writes new losses
+ * as events EventsLost before each sequence point, so they came after the last event before the
+ * previous point. The recorder of the machine reports all its losses at the end, as events Loss.
+ */
+#include "tools/ringpipe/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <ringpipe/field.h>
+
+#include "tools/cli/display_text.h"
+#include "tools/cli/rows.h"
+#include "tools/trace/processes.h"
+
+#define REASON_TEXT 64
+#define NO_RING UINT32_MAX		/* see src/lib/core/losses.c */
+
+struct loss_report {
+	const struct rp_report *report;
+	struct rp_processes processes;
+	struct rp_rows out;
+	struct rp_reader_stats stats;
+	int64_t previous_ns;		/* time of the event before */
+	int64_t point_ns;		/* of the last event before the last sequence point */
+	uint64_t total;
+	size_t rows;
+};
+
+static bool is_event(const struct rp_reader_event *event, const char *provider, const char *name)
+{
+	return !strcmp(event->type->name, name) && !strcmp(event->type->provider, provider);
+}
+
+static bool take_number(const struct rp_fields *fields, const char *name, uint64_t *ret_number)
+{
+	struct rp_value value = RP_VALUE_INIT;
+
+	if (rp_fields_find(fields, name, &value) != 0)
+		return false;
+	*ret_number = value.u64;
+	return true;
+}
+
+/* Return: whether the event reports losses that can be read. */
+static bool read_loss(const struct rp_reader_event *event, bool is_of_machine, uint64_t *ret_ring,
+		      char *reason, uint64_t *ret_lost)
+{
+	struct rp_value value = RP_VALUE_INIT;
+	struct rp_fields fields;
+
+	rp_reader_get_fields(event, &fields);
+	if (rp_fields_find(&fields, "reason", &value) != 0)
+		return false;
+	rp_value_get_text(&value, reason, REASON_TEXT);
+	return take_number(&fields, is_of_machine ? "lost" : "count", ret_lost) &&
+	       (is_of_machine || take_number(&fields, "ring", ret_ring));
+}
+
+static void add_row(struct loss_report *losses, const struct rp_reader_event *event,
+		    bool is_of_machine, uint64_t process)
+{
+	struct rp_rows *out = &losses->out;
+	uint64_t ring = 0, lost;
+	char reason[REASON_TEXT], text[RP_TEXT_MAX];
+	const int64_t after_ns = is_of_machine ? 0 : losses->point_ns;
+
+	if (!read_loss(event, is_of_machine, &ring, reason, &lost))
+		return;
+	rp_rows_addf(out, json_object_new_int64(after_ns), "%.6f s", (double)after_ns / 1e9);
+	rp_rows_addf(out, json_object_new_int64(event->time_ns), "%.6f s",
+		     (double)event->time_ns / 1e9);
+	rp_rows_add_u64(out, process);
+	if (is_of_machine || ring == NO_RING)
+		rp_rows_add(out, NULL, NULL);
+	else
+		rp_rows_add_u64(out, ring);
+	rp_rows_add_string(out, reason);
+	rp_rows_add(out, json_object_new_uint64(lost), rp_text_count(lost, text));
+	losses->total += lost;
+	losses->rows++;
+}
+
+/* Note where the sequence points are, by the number that the reader has passed. */
+static void follow_points(struct loss_report *losses)
+{
+	const uint64_t points = losses->stats.sequence_points;
+
+	rp_reader_get_stats(losses->report->reader, &losses->stats);
+	if (losses->stats.sequence_points != points)
+		losses->point_ns = losses->previous_ns;
+}
+
+static int read_losses(struct loss_report *losses)
+{
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	size_t index;
+	int ret;
+
+	while ((ret = rp_reader_next(losses->report->reader, &event)) == 1) {
+		const bool is_of_machine = is_event(&event, "Ringpipe-Machine", "Loss");
+
+		ret = rp_processes_follow(&losses->processes, &event, &index);
+		if (ret)
+			return ret;
+		follow_points(losses);
+		if (is_of_machine || is_event(&event, "ringpipe", "EventsLost"))
+			add_row(losses, &event, is_of_machine, index == SIZE_MAX ? event.process :
+				losses->processes.rows[index].pid);
+		losses->previous_ns = event.time_ns;
+	}
+	return ret;
+}
+
+/* The numbers of the events show losses, too; in a complete trace, both sums are equal. */
+static void print_total(const struct loss_report *losses)
+{
+	char total[RP_TEXT_MAX], count[RP_TEXT_MAX];
+
+	if (losses->rows == 0 && losses->stats.lost == 0)
+		puts("Nothing is lost.");
+	else if (losses->rows)
+		printf("\nIn all, %s are lost.\n", rp_text_count(losses->total, total));
+	if (losses->stats.lost > losses->total)
+		printf("Gaps in the numbers of the events show %s lost events, of which %s have no "
+		       "reason in the trace.\n", rp_text_count(losses->stats.lost, count),
+		       rp_text_count(losses->stats.lost - losses->total, total));
+}
+
+int rp_report_losses(const struct rp_report *report)
+{
+	static const struct rp_column columns[] = {
+		{ "after_ns", "AFTER", 0, true, false },
+		{ "reported_ns", "REPORTED", 0, true, false },
+		{ "process_id", "PROCESS", 0, true, false }, { "ring", "RING", 0, true, false },
+		{ "reason", "REASON", 0, false, false }, { "lost", "LOST", 0, true, false },
+	};
+	struct loss_report losses = { .report = report, .stats.size = sizeof(losses.stats) };
+	int ret, status = RP_EXIT_OK;
+
+	rp_rows_init(&losses.out, report->options->format, columns,
+		     sizeof(columns) / sizeof(columns[0]));
+	ret = read_losses(&losses);
+	rp_reader_get_stats(report->reader, &losses.stats);
+	if (losses.rows || report->options->format != RP_FORMAT_TEXT)
+		status = rp_rows_print(&losses.out);
+	if (report->options->format == RP_FORMAT_TEXT)
+		print_total(&losses);
+	rp_rows_fini(&losses.out);
+	rp_processes_fini(&losses.processes);
+	return ret < 0 ? rp_report_end(report, ret) : status;
+}

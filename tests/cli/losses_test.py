@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""ringpipe report FILE losses, on traces whose losses are known."""
+import csv
+import io
+import json
+import unittest
+
+import nettrace
+from nettrace import STRING, U32, U64
+from tool import ToolTest
+
+ORDER, LOST = 1, 2
+RING = 1 << 63
+NO_RING = 2**32 - 1
+
+
+class Losses(ToolTest):
+    def trace(self):
+        trace = nettrace.Trace().point({RING: 1})
+        trace.define(ORDER, "Shop", "OrderPlaced", 5, [("order_id", U64), ("customer", STRING)])
+        return trace.define(LOST, "ringpipe", "EventsLost", 1,
+                            [("ring", U32), ("reason", STRING), ("count", U64)])
+
+    def report(self, trace):
+        return json.loads(self.run_tool("report", self.write("t", trace.end()), "losses",
+                                        "--format=json")[0])
+
+    def test_each_loss_has_its_reason_and_lies_after_the_sequence_point_before(self):
+        trace, lost = self.trace(), 1
+        for ms, losses in [(1, []), (2, [(0, "full", 9), (3, "busy", 2)]), (3, []),
+                           (4, [(NO_RING, "too-big", 1)])]:
+            trace.events(ORDER, [nettrace.order(ms, "Zoe")], ns=1_000_000 * ms)
+            for row in losses:
+                trace.events(LOST, [nettrace.lost(*row)], thread=8, ns=1_000_000 * ms)
+                lost += row[2]
+            trace.point({RING: lost, 7: trace.sequence[7], 8: trace.sequence.get(8, 0)},
+                        ns=1_000_000 * ms)
+        rows = self.report(trace)
+        self.assertEqual([(row["after_ns"], row["reported_ns"], row["ring"], row["reason"],
+                           row["lost"]) for row in rows],
+                         [(1_000_000, 2_000_000, 0, "full", 9),
+                          (1_000_000, 2_000_000, 3, "busy", 2),
+                          (3_000_000, 4_000_000, None, "too-big", 1)])
+        self.assertEqual({row["process_id"] for row in rows}, {4242})
+        path = self.path("t")
+        table = csv.DictReader(io.StringIO(self.run_tool("report", path, "losses",
+                                                         "--format=csv")[0]))
+        self.assertEqual([int(row["lost"]) for row in table], [9, 2, 1])
+        text = self.run_tool("report", path, "losses")[0]
+        self.assertIn("In all, 12 are lost.", text)
+        self.assertNotIn("Gaps", text)
+
+    def test_losses_that_only_the_numbers_show_are_counted(self):
+        trace = self.trace()
+        trace.events(ORDER, [nettrace.order(1, "Zoe")])
+        trace.sequence[7] += 5
+        trace.events(ORDER, [nettrace.order(2, "Zoe")], ns=2_000_000)
+        path = self.write("t", trace.end())
+        self.assertEqual(json.loads(self.run_tool("report", path, "losses", "--format=json")[0]),
+                         [])
+        self.assertIn("show 5 lost events, of which 5 have no reason",
+                      self.run_tool("report", path, "losses")[0])
+
+    def test_losses_of_the_recorder_of_the_machine_have_its_reasons(self):
+        trace = self.trace()
+        trace.define(3, "Ringpipe-Machine", "Loss", 7, [("reason", STRING), ("lost", U64)])
+        trace.events(3, [nettrace.utf16z("ring of BPF programs full") +
+                         (77).to_bytes(8, "little")])
+        row, = self.report(trace)
+        self.assertEqual((row["reason"], row["lost"], row["ring"], row["after_ns"]),
+                         ("ring of BPF programs full", 77, None, 0))
+
+    def test_a_trace_without_losses_says_so(self):
+        path = self.write("t", nettrace.sample())
+        self.assertEqual(self.run_tool("report", path, "losses")[0], "Nothing is lost.\n")
+
+    def test_a_payload_that_is_cut_is_no_loss(self):
+        trace = self.trace()
+        trace.events(LOST, [nettrace.lost(0, "full", 9)[:n] for n in range(20)], thread=8)
+        self.assertEqual(self.report(trace), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
