@@ -114,6 +114,7 @@ offers "help knows them" "start stop" help flight st
 offers "an option of a command of two words" "--buffer" flight start --bu
 offers "collect has its options" "--process-id --providers" collect --p
 offers "report has its own" "--all" report --a
+offers "convert knows the formats" "speedscope" convert --to spe
 offers "report knows its kinds" "events" report one.nettrace ev
 offers "report takes traces" "one.nettrace" report on
 offers "convert takes traces" "one.nettrace" convert on

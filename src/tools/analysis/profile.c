@@ -32,7 +32,10 @@ int rp_profile_init(struct rp_profile *profile, enum rp_profile_by by, const cha
 
 	*profile = (struct rp_profile){ .by = by, .has_kernel = true };
 	ret = rp_call_tree_init(&profile->tree);
-	return ret ? ret : rp_symbols_read(&profile->symbols, path, count_event, profile);
+	if (ret)
+		return ret;
+	return path ? rp_symbols_read(&profile->symbols, path, count_event, profile) :
+		      rp_symbols_sort(&profile->symbols);
 }
 
 void rp_profile_fini(struct rp_profile *profile)
@@ -227,17 +230,23 @@ static bool is_running(const struct rp_reader_event *event)
 	return type == RUNNING;
 }
 
+bool rp_profile_is_sample(const struct rp_profile *profile, const struct rp_reader_event *event)
+{
+	const enum rp_profile_event kind = rp_profile_classify(event);
+
+	return kind == RP_PROFILE_SAMPLE ||
+	       (kind == RP_PROFILE_THREAD_SAMPLE && !profile->seen[RP_PROFILE_SAMPLE] &&
+		is_running(event));
+}
+
 static int take_sample(struct rp_profile *profile, const struct rp_reader_event *event,
 		       uint64_t process, void *data)
 {
-	const enum rp_profile_event kind = rp_profile_classify(event);
 	const struct rp_call_weight weight = { .count = 1 };
 	uint32_t group;
 
 	(void)data;
-	if (kind != RP_PROFILE_SAMPLE &&
-	    (kind != RP_PROFILE_THREAD_SAMPLE || profile->seen[RP_PROFILE_SAMPLE] ||
-	     !is_running(event)))
+	if (!rp_profile_is_sample(profile, event))
 		return 0;
 	return rp_profile_add(profile, event, process, &weight, &group, NULL);
 }

@@ -59,7 +59,10 @@ struct rp_profile {
 	int64_t last_ns;		/* time of the latest event of the first reading */
 };
 
-/* Prepare, and read the names in the file at `path`. Return: as rp_symbols_read(). */
+/*
+ * Prepare, and read the names in the file at `path`; without a path, functions have no names.
+ * Return: as rp_symbols_read().
+ */
 int rp_profile_init(struct rp_profile *profile, enum rp_profile_by by, const char *path);
 void rp_profile_fini(struct rp_profile *profile);
 
@@ -80,6 +83,12 @@ int rp_profile_process(struct rp_profile *profile, const struct rp_reader_event 
 int rp_profile_add(struct rp_profile *profile, const struct rp_reader_event *event,
 		   uint64_t process, const struct rp_call_weight *weight, uint32_t *ret_group,
 		   uint32_t *ret_node);
+
+/*
+ * Return: whether the event is a sample of a running thread that counts. Samples of the process's
+ * own sampler do not count in a trace with samples of the machine.
+ */
+bool rp_profile_is_sample(const struct rp_profile *profile, const struct rp_reader_event *event);
 
 /* Read all samples. Return: what ended the reading, as rp_reader_next(); -ENOMEM. */
 int rp_profile_read_samples(struct rp_profile *profile, struct rp_reader *reader);

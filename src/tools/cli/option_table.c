@@ -350,8 +350,9 @@ const struct rp_option rp_option_table[] = {
 	{ RP_OPTION_VERSION, 0, "format", "4|6",
 	  "the version of nettrace to write; default: the one that FILE does\n"
 	  "not have", take_version },
-	{ RP_OPTION_TO, 0, "to", "chrome|perfetto|jsonl|csv",
-	  "write the format of another tool instead of nettrace", take_to },
+	{ RP_OPTION_TO, 0, "to", "FORMAT",
+	  "write the format of another tool instead of nettrace: chrome,\n"
+	  "perfetto, speedscope, pprof, folded, jsonl or csv", take_to },
 	{ RP_OPTION_HELP, 'h', "help", NULL, "print this help", NULL },
 };
 

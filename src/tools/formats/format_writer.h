@@ -9,11 +9,13 @@
 #include <ringpipe/reader.h>
 
 #include "tools/formats/format_out.h"
+#include "tools/trace/event_expression.h"
 
 struct rp_format_source {
 	struct rp_reader *reader;
 	struct rp_reader_info info;
 	const char *file;		/* to read again; NULL: the trace is not a regular file */
+	struct rp_expression *where;	/* which events the user wants; NULL: all */
 };
 
 struct rp_format_writer {
@@ -24,7 +26,10 @@ struct rp_format_writer {
 	 */
 	int (*open)(const struct rp_format_source *source, struct rp_format_out *out,
 		    void **ret_state);
-	/* Write an event. Return: 0; -ENOMEM. */
+	/*
+	 * Write an event that is wanted, or learn from one that describes the trace (see
+	 * rp_event_is_own()), whether or not it is wanted. Return: 0; -ENOMEM.
+	 */
 	int (*event)(void *state, const struct rp_reader_event *event);
 	/* Write the end, after any number of events. Return: 0; -ENOMEM. */
 	int (*end)(void *state);
@@ -34,10 +39,11 @@ struct rp_format_writer {
 /* Return: the format with this name; NULL: there is none. */
 const struct rp_format_writer *rp_format_find(const char *name);
 
-/* The names of the formats, as a sentence lists them. */
-#define RP_FORMAT_NAMES "chrome, perfetto, jsonl and csv"
+/* The names of the formats, for the completion of shells and as a sentence lists them. */
+#define RP_FORMAT_WORDS "chrome|perfetto|speedscope|pprof|folded|jsonl|csv"
+#define RP_FORMAT_NAMES "chrome, perfetto, speedscope, pprof, folded, jsonl and csv"
 
 extern const struct rp_format_writer rp_format_chrome, rp_format_perfetto, rp_format_json_lines,
-	rp_format_csv;
+	rp_format_csv, rp_format_folded, rp_format_pprof, rp_format_speedscope;
 
 #endif

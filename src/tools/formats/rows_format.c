@@ -49,7 +49,7 @@ static int open_rows(const struct rp_format_source *source, struct rp_format_out
 	writer->out = out;
 	writer->rows = (struct rp_event_printer){
 		.stream = fopencookie(out, "w", functions), .format = format,
-		.all = true, .info = source->info,
+		.all = true, .where = source->where, .info = source->info,
 	};
 	if (!writer->rows.stream) {
 		free(writer);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tools/client/target.h"
+#include "tools/formats/format_writer.h"
 #include "tools/ringpipe/report.h"
 
 int rp_command_match(const char *name, int argc, char *const *argv)
@@ -79,6 +80,8 @@ static void offer_value(const struct rp_tool_command *command, const char *argum
 		offer_targets(*argument == 'N', begin);
 	else if (!strcmp(argument, "FILE"))
 		puts(":file");
+	else if (!strcmp(argument, "FORMAT"))
+		offer_words(RP_FORMAT_WORDS, begin);
 	else if (!strcmp(argument, "GROUPS"))
 		offer_words(command->options & RP_OPTION_MACHINE ?
 			    "all|sched|syscalls|futex|faults|block|irq" :

@@ -12,6 +12,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/signals.h"
 #include "tools/formats/format_writer.h"
+#include "tools/trace/event_names.h"
 #include "tools/trace/input.h"
 #include "tools/trace/trace_output.h"
 
@@ -37,6 +38,12 @@ static int tick(struct conversion_to *to)
 	return poll(&wait, 1, 0) > 0 && wait.revents ? -ECANCELED : 0;
 }
 
+static bool is_needed(const struct conversion_to *to, const struct rp_reader_event *event)
+{
+	return !to->source.where || rp_event_is_own(event->type->provider) ||
+	       rp_expression_matches(to->source.where, event, event->process);
+}
+
 /* Return: 0 at the end of the trace; as rp_reader_next(); -ECANCELED; -ENOMEM. */
 static int write_events(struct conversion_to *to, void *state)
 {
@@ -44,7 +51,7 @@ static int write_events(struct conversion_to *to, void *state)
 	int ret = 0;
 
 	while (!to->out.error && (ret = rp_reader_next(to->source.reader, &event)) == 1) {
-		ret = to->format->event(state, &event);
+		ret = is_needed(to, &event) ? to->format->event(state, &event) : 0;
 		if (ret == 0 && ++to->events % EVENTS_PER_TICK == 0)
 			ret = tick(to);
 		if (ret < 0)
@@ -163,12 +170,18 @@ int rp_convert_to(const struct rp_tool_options *options)
 		rp_tool_error("convert: --format and --compact are for nettrace, not for --to");
 		return RP_EXIT_USAGE;
 	}
+	if (options->where &&
+	    rp_expression_take("convert: --where", options->where, &to.source.where))
+		return RP_EXIT_USAGE;
 	signal_fd = rp_signals_open();
-	if (rp_input_open(&to.input, options->operands[0], signal_fd, &to.source.reader))
+	if (rp_input_open(&to.input, options->operands[0], signal_fd, &to.source.reader)) {
+		rp_expression_destroy(to.source.where);
 		return RP_EXIT_FAILURE;
+	}
 	status = convert_into(&to);
 	rp_reader_close(to.source.reader);
 	rp_input_close(&to.input);
 	rp_signals_close(signal_fd);
+	rp_expression_destroy(to.source.where);
 	return status;
 }

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""ringpipe convert --to folded, speedscope and pprof, on samples that are known."""
+import collections
+import json
+import os
+import random
+import shutil
+import subprocess
+import unittest
+
+import nettrace
+from formats_test import message
+from profile_test import Machine, program, stack_of
+from tool import ToolTest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class StackFormats(ToolTest):
+    def convert(self, form, trace, *options, status=0):
+        path = self.write("t.nettrace", trace)
+        out = self.path("out")
+        said = self.run_tool("convert", "--to", form, path, "-f", "-o", out, *options,
+                             status=status)
+        with open(out, "rb") as file:
+            return file.read(), said[1]
+
+    def random_samples(self):
+        """Return a trace, and the stacks of its samples, outermost first, in order of time."""
+        chance, machine, samples = random.Random(5), program(), []
+        for _ in range(500):
+            names = "".join(chance.choice("abcdef") for _ in range(chance.randrange(6)))
+            thread = chance.randint(7, 9)
+            machine.sample(7, thread, stack_of(names))
+            samples.append((thread, tuple(reversed(names))))
+        return machine.end(), samples
+
+    def test_folded_stacks_have_the_sum_of_the_samples_of_each_stack(self):
+        trace, samples = self.random_samples()
+        expected = collections.Counter(stack for _, stack in samples)
+        found = collections.Counter()
+        for line in self.convert("folded", trace)[0].decode().splitlines():
+            stack, _, count = line.rpartition(" ")
+            process, *functions = stack.split(";")
+            self.assertEqual(process, "shop (7)")
+            found[tuple(functions)] += int(count)
+        self.assertEqual(found, expected)
+
+    def test_speedscope_has_a_profile_for_each_thread_with_its_samples_in_order_of_time(self):
+        trace, samples = self.random_samples()
+        profile = json.loads(self.convert("speedscope", trace)[0])
+        self.assertEqual(profile["$schema"],
+                         "https://www.speedscope.app/file-format-schema.json")
+        frames = profile["shared"]["frames"]
+        found = {}
+        for thread in profile["profiles"]:
+            self.assertEqual((thread["type"], thread["unit"]), ("sampled", "none"))
+            self.assertEqual(thread["weights"], [1] * len(thread["samples"]))
+            self.assertEqual((thread["startValue"], thread["endValue"]),
+                             (0, len(thread["samples"])))
+            found[thread["name"]] = [tuple(frames[index]["name"] for index in stack)
+                                     for stack in thread["samples"]]
+        self.assertEqual(found, {f"shop (7), thread {thread}":
+                                 [stack for each, stack in samples if each == thread]
+                                 for thread in (7, 8, 9)})
+        self.assertIn({"name": "a", "file": "/bin/shop"}, frames)
+
+    def test_pprof_has_the_stacks_with_process_and_thread(self):
+        if not shutil.which("protoc"):
+            self.skipTest("protoc is missing")
+        trace, samples = self.random_samples()
+        done = subprocess.run(["protoc", "-I", HERE, "--decode=perftools.profiles.Profile",
+                               os.path.join(HERE, "pprof.proto")],
+                              input=self.convert("pprof", trace)[0], check=True,
+                              stdout=subprocess.PIPE)
+        profile = message(iter(done.stdout.decode().splitlines()))
+        texts = profile["string_table"]
+        self.assertEqual(texts[0], "")
+        names = {row["id"][0]: texts[row["name"][0]] for row in profile["function"]}
+        places = {row["id"][0]: names[row["line"][0]["function_id"][0]]
+                  for row in profile["location"]}
+        found = collections.Counter()
+        for sample in profile["sample"]:
+            labels = {texts[label["key"][0]]: label["num"][0] for label in sample["label"]}
+            self.assertEqual(labels["process"], 7)
+            stack = tuple(reversed([places[each] for each in sample.get("location_id", [])]))
+            found[labels["thread"], stack] += sample["value"][0]
+        self.assertEqual(found, collections.Counter(samples))
+        kind, = profile["sample_type"]
+        self.assertEqual((texts[kind["type"][0]], texts[kind["unit"][0]]), ("samples", "count"))
+        self.assertEqual(profile["duration_nanos"], [1000 * (len(samples) - 1)])
+
+    def test_only_the_wanted_samples_are_converted(self):
+        trace, samples = self.random_samples()
+        lines = self.convert("folded", trace, "--where", "thread == 8")[0].decode().splitlines()
+        self.assertEqual(sum(int(line.rpartition(" ")[2]) for line in lines),
+                         sum(thread == 8 for thread, _ in samples))
+
+    def test_hostile_names_end_no_field_and_unknown_functions_have_their_file(self):
+        machine = Machine().name(7, "a;b\nc")
+        machine.map(7, 700, 0x1000, 0x9000, "/lib/one;two.so")
+        machine.function(7, 700, 0x2000, 0x2fff, 'x;"\n</script>')
+        machine.sample(7, 7, [0x2010, 0x1010, 0x99999000])
+        trace = machine.end()
+        line, = self.convert("folded", trace)[0].decode().splitlines()
+        self.assertEqual(line, 'a:b c (7);[unknown];[one:two.so];x:" </script> 1')
+        profile = json.loads(self.convert("speedscope", trace)[0])
+        self.assertEqual([profile["shared"]["frames"][index]["name"]
+                          for index in profile["profiles"][0]["samples"][0]],
+                         ["[unknown]", "[one;two.so]", 'x;"\n</script>'])
+
+    def test_a_trace_without_samples_and_a_damaged_one_give_whole_files(self):
+        for form in "folded", "speedscope", "pprof":
+            out, _ = self.convert(form, nettrace.sample())
+            if form == "speedscope":
+                self.assertEqual(json.loads(out)["profiles"], [])
+            trace, _ = self.random_samples()
+            out, said = self.convert(form, trace[:-1] + b"\5\5", status=1)
+            self.assertIn("has the events before that", said)
+            if form == "speedscope":
+                self.assertEqual(len(json.loads(out)["profiles"]), 3)
+
+    def test_samples_from_standard_input_have_addresses_without_names(self):
+        trace, samples = self.random_samples()
+        path = self.write("t.nettrace", trace)
+        with open(path, "rb") as file:
+            done = subprocess.run([os.environ["RINGPIPE"], "convert", "--to", "folded", "-", "-o",
+                                   "-"], stdin=file, stdout=subprocess.PIPE, check=True,
+                                  stderr=subprocess.DEVNULL)
+        lines = done.stdout.decode().splitlines()
+        self.assertEqual(sum(int(line.rpartition(" ")[2]) for line in lines), len(samples))
+
+
+if __name__ == "__main__":
+    unittest.main()
