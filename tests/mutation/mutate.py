@@ -34,7 +34,7 @@ from mistakes import CERTAIN, LIKELY, OUTSIDE, RACES, RARE, SAME, VISIBLE, Mutat
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ROUNDS = 20         # of a test that finds the mistake by chance
-QUICK_STEP = 9      # --quick uses one mistake in this many
+QUICK_STEP = 18     # --quick uses one mistake in this many
 DAY_S = 86400
 PATIENCE = 120      # seconds; a test that hangs has found the mistake
 
