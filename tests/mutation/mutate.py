@@ -7,8 +7,8 @@ usage: mutate.py BUILD [--quick | --part | --all | --races] [--only WORD]
 BUILD is a build directory with the unit and stress tests; the script does not change it. A mistake
 is one edit of one file under src/. The script compiles the file like the build, links the library
 and the test with it, and runs the tests named for the mistake, which must fail; otherwise the
-script fails. --quick: a few mistakes in the lock-free core, some seconds. --part: half of them; the
-day decides which half. --all: also mistakes that only show by chance, under load, or after a
+script fails. --quick: a few mistakes in the lock-free core, some seconds. --part: a third of them;
+the day decides which. --all: also mistakes that only show by chance, under load, or after a
 minute. --races: mistakes in the fallback that ThreadSanitizer finds; BUILD must use it.
 
 The models cover mistakes that x86 cannot show (there, a relaxed load is the same code as an
@@ -36,6 +36,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 ROUNDS = 20         # of a test that finds the mistake by chance
 QUICK_STEP = 18     # --quick uses one mistake in this many
 DAY_S = 86400
+PARTS = 3           # --part uses one mistake in this many
 PATIENCE = 120      # seconds; a test that hangs has found the mistake
 
 
@@ -296,9 +297,9 @@ def main_races(build, report):
 def main_mistakes(build, report, options):
     certain = CERTAIN[::QUICK_STEP] if options.quick else CERTAIN + OUTSIDE
     if options.part:
-        half = int(time.time()) // DAY_S % 2
-        print(f'# every second mistake, from number {half}')
-        certain = certain[half::2]
+        first = int(time.time()) // DAY_S % PARTS
+        print(f'# one mistake in {PARTS}, from number {first} on')
+        certain = certain[first::PARTS]
     certain = [mutation for mutation in certain if options.only in mutation.name]
     likely = [mutation for mutation in LIKELY if options.only in mutation.name and options.all]
     same = [change for change in SAME if options.only in change.name and not options.quick]
