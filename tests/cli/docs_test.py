@@ -418,10 +418,12 @@ def started(reader, page, command, cwd):
     stopped(reader, command, cwd, shop_url)
 
 
-def attached_by_root(reader, page, command, cwd):
-    if os.geteuid() != 0:
+def of_recording(reader, page, command, cwd):
+    """Record a running shop, or read such a trace, which only root has."""
+    if os.geteuid() != 0 and not os.path.exists(os.path.join(cwd, "slow.nettrace")):
         raise Skipped("needs root")
-    attached(reader, page, command.replace("sudo ", ""), cwd)
+    run = attached if "PID" in command else plain
+    run(reader, page, command.replace("sudo ", ""), cwd)
 
 
 def elsewhere(reader, page, command, cwd):
@@ -467,12 +469,13 @@ RULES = (
     (r"python3 \w+\.py ", analysed),
     (r"(ringpipe|dotnet-trace) collect .*-- \./shop", started),
     (r"(ringpipe|dotnet-trace) collect .*-(p PID|n shop)\b", attached),
+    (r"ringpipe (report|explain|convert) .*\b(machine|slow)\.nettrace", of_recording),
     (r"ringpipe bpf ", bridged),
     (r"ringpipe flight ", flown),
     (r"(.*&& )?perf |.*\bperf\.data\b|.*/uprobe_events", profiled),
     (r"RINGPIPE_USER_EVENTS=|.*/sys/kernel/tracing/", in_kernel),
     (r"ldconfig", by_root),
-    (r"sudo ringpipe record .*-p PID\b", attached_by_root),
+    (r"sudo ringpipe record .*-p PID\b", of_recording),
     (r"sudo ringpipe record ", as_root),
     (r"bpftrace .*:ringpipe:batch ", batched),
     (r"bpftrace ", traced),
