@@ -164,6 +164,24 @@ class Explain(ToolTest):
         self.assertIn("73 % of the time, it was waiting for a lock.", text)
         self.assertIn("680 us waiting for a disk or file system: fsync (680 us)", text)
 
+    def test_stacks_of_addresses_with_four_bytes_are_read(self):
+        trace = define(nettrace.Trace(pointer_bytes=4))
+        trace.define(20, "Universal.System", "ProcessSymbol", 4, [])
+        trace.define(21, "Universal.Events", "cswitch", 2, [])
+        trace.define(22, "Universal.Events", "cpu", 1, [])
+        trace.events(20, [nettrace.function(1, 1, 0x1000, 0x1fff, "futex_wait_queue")])
+        trace.stacks(1, [[0x1010]])
+        self.mark(trace, 1000, START)
+        for kind, payload in [(21, nettrace.uleb(700_000)), (22, nettrace.uleb(1)),
+                              (WAIT, struct.pack("<QQIIQ", 700_000, 0, 1, 0, 0))]:
+            trace.events(kind, [payload], ns=1_900_000, stack=0 if kind == WAIT else 1)
+        self.mark(trace, 2000, STOP)
+        row, = self.explain(trace)
+        self.assertEqual(row["parts_ns"]["lock"], 700_000)
+        summary = json.loads(self.run_tool("report", self.path("t"), "--format=json")[0])
+        self.assertEqual([hot["function"] for hot in summary["hot_functions"]],
+                         ["futex_wait_queue"])
+
     def test_without_records_all_is_unexplained_and_the_command_says_what_to_record(self):
         trace = define(nettrace.Trace())
         self.mark(trace, 0, START)

@@ -13,13 +13,16 @@ def utf16z(text):
 class Trace:
     """Bytes of a trace; blocks are added in order, end() completes it."""
 
-    def __init__(self, pid=4242, ticks_per_second=1_000_000_000, start_ticks=1_000_000):
+    def __init__(self, pid=4242, ticks_per_second=1_000_000_000, start_ticks=1_000_000,
+                 pointer_bytes=8):
         self.bytes = b"Nettrace" + self._text("!FastSerialization.1")
         self.start_ticks = start_ticks
+        self.pointer_bytes = pointer_bytes
         self.sequence = {}
         self.activity = bytes(16)	# of the following events
         time = struct.pack("<8H", 2026, 11, 6, 21, 1, 2, 3, 4)
-        payload = time + struct.pack("<qqIIII", start_ticks, ticks_per_second, 8, pid, 2, 0)
+        payload = time + struct.pack("<qqIIII", start_ticks, ticks_per_second, pointer_bytes, pid,
+                                     2, 0)
         self._object("Trace", 4, payload, block=False)
 
     @staticmethod
@@ -58,7 +61,9 @@ class Trace:
         """Add stacks, lists of addresses, with the ids from `first` on."""
         payload = struct.pack("<II", first, len(stacks))
         for frames in stacks:
-            payload += struct.pack(f"<I{len(frames)}Q", 8 * len(frames), *frames)
+            code = "Q" if self.pointer_bytes == 8 else "I"
+            payload += struct.pack(f"<I{len(frames)}{code}", self.pointer_bytes * len(frames),
+                                   *frames)
         self._object("StackBlock", 2, payload)
         return self
 

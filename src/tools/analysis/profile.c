@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/cursor.h"
+#include "tools/trace/stack_frame.h"
 #include "tools/trace/system_event.h"
 
 /* The kernel's half of the addresses. */
@@ -52,7 +53,7 @@ void rp_profile_set_reader(struct rp_profile *profile, const struct rp_reader *r
 
 	rp_reader_get_info(reader, &info);
 	/* A reader accepts only 4 and 8. */
-	profile->pointer_bytes = info.pointer_bytes == 4 ? 4 : 8;
+	profile->pointer_bytes = info.pointer_bytes;
 }
 
 enum rp_profile_event rp_profile_classify(const struct rp_reader_event *event)
@@ -110,16 +111,6 @@ bool rp_profile_is_kernel(const struct rp_call_function *function)
 	return function->file && !strcmp(function->file, KERNEL_FILE);
 }
 
-static uint64_t frame_of(const struct rp_profile *profile, const struct rp_reader_event *event,
-			 uint32_t index)
-{
-	uint64_t address = 0;
-
-	memcpy(&address, (const char *)event->frames + (size_t)index * profile->pointer_bytes,
-	       profile->pointer_bytes);
-	return address;
-}
-
 /* Texts that were looked up before have the same pointers. */
 static int intern(struct rp_profile *profile, const struct rp_symbol *symbol,
 		  uint32_t *ret_function)
@@ -147,10 +138,11 @@ static int intern(struct rp_profile *profile, const struct rp_symbol *symbol,
 static int find_function(struct rp_profile *profile, const struct rp_reader_event *event,
 			 uint64_t process, uint32_t index, uint32_t *ret_function)
 {
-	const uint64_t address = frame_of(profile, event, index);
+	const uint64_t address = rp_stack_frame(event, profile->pointer_bytes, index);
 	const bool is_exact = index == 0 || address == RP_FRAME_CUT ||
 			      (address < KERNEL_START &&
-			       frame_of(profile, event, index - 1) >= KERNEL_START);
+			       rp_stack_frame(event, profile->pointer_bytes,
+					      index - 1) >= KERNEL_START);
 	struct rp_symbol symbol;
 
 	rp_symbols_find(&profile->symbols, process, event->time_ns, address - !is_exact, &symbol);
@@ -166,7 +158,7 @@ static int find_function(struct rp_profile *profile, const struct rp_reader_even
 static uint32_t first_frame(const struct rp_profile *profile, const struct rp_reader_event *event)
 {
 	for (uint32_t i = 0; !profile->has_kernel && i < event->frame_count; i++) {
-		if (frame_of(profile, event, i) < KERNEL_START)
+		if (rp_stack_frame(event, profile->pointer_bytes, i) < KERNEL_START)
 			return i;
 	}
 	return 0;

@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "tools/analysis/thread_time_parts.h"
+#include "tools/trace/stack_frame.h"
 
 #define MACHINE "Ringpipe-Machine"
 #define UNIVERSAL "Universal.Events"
@@ -146,22 +147,14 @@ static int64_t begin_of(const struct rp_reader_event *event, uint64_t duration_n
 	return begin;
 }
 
-static uint64_t frame_of(const struct rp_reader_event *event, size_t index)
-{
-	uint64_t address;
-
-	memcpy(&address, (const char *)event->frames + index * sizeof(address), sizeof(address));
-	return address;
-}
-
 /* Return: the name of the function of a frame; NULL: unknown. */
 static const char *function_of(const struct rp_thread_time *time,
 			       const struct rp_reader_event *event, size_t index)
 {
 	struct rp_symbol symbol;
 
-	rp_symbols_find(time->symbols, event->process, event->time_ns, frame_of(event, index),
-			&symbol);
+	rp_symbols_find(time->symbols, event->process, event->time_ns,
+			rp_stack_frame(event, time->pointer_bytes, index), &symbol);
 	return symbol.function;
 }
 
@@ -188,7 +181,7 @@ static int take_sample(struct rp_thread_time *time, const struct rp_reader_event
 	const char *function = NULL;
 
 	for (uint32_t i = 0; i < event->frame_count && !function; i++) {
-		if (frame_of(event, i) < KERNEL_START)
+		if (rp_stack_frame(event, time->pointer_bytes, i) < KERNEL_START)
 			function = function_of(time, event, i);
 	}
 	for (size_t i = find_first(time, event->thread, event->time_ns);
@@ -348,10 +341,11 @@ static int list_ids(struct rp_thread_time *time)
 }
 
 int rp_thread_time_begin(struct rp_thread_time *time, struct rp_thread_interval *intervals,
-			 size_t count, const struct rp_symbols *symbols)
+			 size_t count, const struct rp_symbols *symbols,
+			 uint32_t pointer_bytes)
 {
 	*time = (struct rp_thread_time){ .intervals = intervals, .count = count,
-					 .symbols = symbols };
+					 .symbols = symbols, .pointer_bytes = pointer_bytes };
 	if (count == 0)
 		return 0;
 	qsort(intervals, count, sizeof(*intervals), compare_intervals);

@@ -62,6 +62,7 @@ struct rp_thread_time {
 	struct rp_thread_interval *intervals;	/* sorted by rp_thread_time_begin() */
 	size_t count;
 	const struct rp_symbols *symbols;
+	uint32_t pointer_bytes;
 	bool has_waits, has_calls;	/* the trace has such records */
 	uint64_t lost;			/* records that the recorder lost, as the trace states */
 	uint64_t left_out;		/* records beyond RP_TIME_RECORDS_MAX */
@@ -83,10 +84,12 @@ struct rp_thread_time {
 
 /*
  * Begin to divide `count` intervals, which the function sorts, and which stay the caller's.
+ * @pointer_bytes: of the trace.
  * Return: 0; -ENOMEM.
  */
 int rp_thread_time_begin(struct rp_thread_time *time, struct rp_thread_interval *intervals,
-			 size_t count, const struct rp_symbols *symbols);
+			 size_t count, const struct rp_symbols *symbols,
+			 uint32_t pointer_bytes);
 
 /* Take an event of the trace. Return: 0; -ENOMEM. */
 int rp_thread_time_take(struct rp_thread_time *time, const struct rp_reader_event *event);

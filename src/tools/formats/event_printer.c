@@ -11,6 +11,7 @@
 #include "tools/cli/rows.h"
 #include "tools/trace/event_names.h"
 #include "tools/trace/guids.h"
+#include "tools/trace/stack_frame.h"
 
 /* Formats a name for the output. Return: the text, for free(), or NULL without memory. */
 static char *render_name(enum rp_format format, const char *name)
@@ -63,17 +64,6 @@ static const char *utc_of(const struct rp_event_printer *printer,
 	return rp_text_utc_ns((int64_t)utc_ns, buffer);
 }
 
-static uint64_t frame_of(const struct rp_event_printer *printer,
-			 const struct rp_reader_event *event, uint32_t index)
-{
-	/* A reader accepts only 4 and 8; a wider one would not fit the address. */
-	const size_t bytes = printer->info.pointer_bytes > 8 ? 8 : printer->info.pointer_bytes;
-	uint64_t address = 0;
-
-	memcpy(&address, (const char *)event->frames + index * bytes, bytes);
-	return address;
-}
-
 /* Return: the function's name; NULL if the trace does not contain it. */
 static const char *function_of(const struct rp_event_printer *printer,
 			       const struct rp_reader_event *event, uint32_t index)
@@ -81,7 +71,7 @@ static const char *function_of(const struct rp_event_printer *printer,
 	struct rp_symbol symbol;
 
 	rp_symbols_find(&printer->symbols, printer->process, event->time_ns,
-			frame_of(printer, event, index), &symbol);
+			rp_stack_frame(event, printer->info.pointer_bytes, index), &symbol);
 	return symbol.function;
 }
 
@@ -102,7 +92,7 @@ static void print_json_frames(const struct rp_event_printer *printer,
 	fputs(",\"stack\":[", printer->stream);
 	for (uint32_t i = 0; i < event->frame_count; i++)
 		fprintf(printer->stream, "%s\"0x%" PRIx64 "\"", i ? "," : "",
-			frame_of(printer, event, i));
+			rp_stack_frame(event, printer->info.pointer_bytes, i));
 	putc(']', printer->stream);
 	if (!printer->symbols.functions.count)
 		return;
@@ -209,8 +199,9 @@ static int print_text(const struct rp_event_printer *printer, const struct rp_re
 
 		if (function && rp_symbol_is_generated(function))
 			continue;
-		fprintf(printer->stream, "    0x%012" PRIx64 "%s%s\n", frame_of(printer, event, i),
-		       function ? "  " : "", function ? function : "");
+		fprintf(printer->stream, "    0x%012" PRIx64 "%s%s\n",
+			rp_stack_frame(event, printer->info.pointer_bytes, i),
+			function ? "  " : "", function ? function : "");
 	}
 	return ferror(printer->stream) ? -errno : 0;
 }
@@ -255,7 +246,8 @@ static int print_csv_stack(const struct rp_event_printer *printer,
 		if (function)
 			fputs(function, stream);
 		else
-			fprintf(stream, "0x%" PRIx64, frame_of(printer, event, i));
+			fprintf(stream, "0x%" PRIx64,
+				rp_stack_frame(event, printer->info.pointer_bytes, i));
 	}
 	if (fclose(stream) != 0) {
 		free(text);

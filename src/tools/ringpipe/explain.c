@@ -26,6 +26,7 @@
 struct explanation {
 	const struct rp_tool_options *options;
 	struct rp_symbols symbols;
+	uint32_t pointer_bytes;		/* of the trace */
 	struct rp_trace_spans spans;
 	struct rp_slowest_spans slowest;
 	struct rp_thread_time time, holders;
@@ -42,6 +43,7 @@ static int read_trace(struct explanation *explanation, const char *path, bool is
 		      take_function take)
 {
 	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_reader_info info = RP_READER_INFO_INIT;
 	struct rp_input input;
 	struct rp_reader *reader;
 	char buffer[512];
@@ -49,6 +51,8 @@ static int read_trace(struct explanation *explanation, const char *path, bool is
 
 	if (ret)
 		return ret;
+	rp_reader_get_info(reader, &info);
+	explanation->pointer_bytes = info.pointer_bytes;
 	while ((ret = rp_reader_next(reader, &event)) == 1) {
 		ret = take(explanation, &event);
 		if (ret < 0)
@@ -154,7 +158,7 @@ static int divide_time(struct explanation *explanation, const char *path)
 	}
 	explanation->spans = (struct rp_trace_spans){ .visit = take_callee, .data = explanation };
 	ret = rp_thread_time_begin(&explanation->time, explanation->intervals, count,
-				   &explanation->symbols);
+				   &explanation->symbols, explanation->pointer_bytes);
 	if (ret == 0)
 		ret = read_trace(explanation, path, false, take_for_time);
 	rp_trace_spans_fini(&explanation->spans);
@@ -201,7 +205,8 @@ static int divide_holders(struct explanation *explanation, const char *path)
 	if (explanation->holder_count == 0)
 		return 0;
 	ret = rp_thread_time_begin(&explanation->holders, explanation->holder_intervals,
-				   explanation->holder_count, &explanation->symbols);
+				   explanation->holder_count, &explanation->symbols,
+				   explanation->pointer_bytes);
 	if (ret == 0)
 		ret = read_trace(explanation, path, false, take_for_holders);
 	return ret == -ENOMEM ? ret : rp_thread_time_divide(&explanation->holders);

@@ -11,6 +11,7 @@
 #include "tools/cli/display_text.h"
 #include "tools/cli/json.h"
 #include "tools/cli/rows.h"
+#include "tools/trace/stack_frame.h"
 #include "tools/trace/system_event.h"
 
 #define CPU_SAMPLE 1u			/* id in Universal.Events */
@@ -78,13 +79,13 @@ static struct rp_hot_process *find_process(struct rp_hot_functions *hot, uint64_
 }
 
 /* Return: the stack's innermost function of the program, or else of the kernel. */
-static uint64_t choose_address(const struct rp_reader_event *event)
+static uint64_t choose_address(const struct rp_hot_functions *hot,
+			       const struct rp_reader_event *event)
 {
-	const uint8_t *frames = event->frames;
 	uint64_t address, first = 0;
 
 	for (uint32_t i = 0; i < event->frame_count; i++) {
-		memcpy(&address, frames + i * sizeof(address), sizeof(address));
+		address = rp_stack_frame(event, hot->pointer_bytes, i);
 		if (address < KERNEL_START)
 			return address;
 		if (i == 0)
@@ -106,7 +107,7 @@ static int take_sample(struct rp_hot_functions *hot, const struct rp_reader_even
 		return -ENOMEM;
 	hot->hits = grown;
 	grown[hot->hit_count++] = (struct rp_hot_hit){
-		.process = event->process, .address = choose_address(event), .samples = 1,
+		.process = event->process, .address = choose_address(hot, event), .samples = 1,
 	};
 	process->samples++;
 	hot->samples++;

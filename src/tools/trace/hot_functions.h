@@ -34,8 +34,9 @@ struct rp_hot_process {
 	uint64_t samples;
 };
 
-/* Initialise it with zeros. */
+/* Set the first member, and the others to zero. */
 struct rp_hot_functions {
+	uint32_t pointer_bytes;		/* of the trace */
 	uint64_t samples;
 	struct rp_hot_hit *hits;
 	size_t hit_count, hit_capacity;

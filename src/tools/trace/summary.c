@@ -421,6 +421,7 @@ int rp_summary_read_where(struct rp_reader *reader, struct rp_expression *where,
 		.stats.size = sizeof(summary->stats),
 	};
 	rp_reader_get_info(reader, &summary->info);
+	summary->hot.pointer_bytes = summary->info.pointer_bytes;
 	while ((ret = rp_reader_next_ref(reader, &event)) == 1) {
 		ret = follow_event(summary, event, &kind);
 		if (!ret && !is_wanted(summary, where, event))
