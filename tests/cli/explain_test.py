@@ -181,6 +181,8 @@ class Explain(ToolTest):
         summary = json.loads(self.run_tool("report", self.path("t"), "--format=json")[0])
         self.assertEqual([hot["function"] for hot in summary["hot_functions"]],
                          ["futex_wait_queue"])
+        self.assertRegex(self.run_tool("explain", self.path("t"))[0],
+                         r"in the program +futex_wait_queue \(1 sample\)")
 
     def test_without_records_all_is_unexplained_and_the_command_says_what_to_record(self):
         trace = define(nettrace.Trace())

@@ -144,6 +144,17 @@ const char *rp_text_duration(uint64_t ns, char *buffer)
 	return buffer;
 }
 
+void rp_text_hex(const uint8_t *bytes, size_t count, char *text)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < count; i++) {
+		*text++ = digits[bytes[i] >> 4];
+		*text++ = digits[bytes[i] & 15];
+	}
+	*text = '\0';
+}
+
 const char *rp_text_short_time(uint64_t ns, char *buffer)
 {
 	static const struct {

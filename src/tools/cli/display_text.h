@@ -23,6 +23,9 @@ char *rp_text_clean(const char *text, bool terminal);
  */
 char *rp_text_from_utf16(const void *units, size_t unit_count);
 
+/* Write two lower-case hexadecimal digits for each byte, and a NUL. */
+void rp_text_hex(const uint8_t *bytes, size_t count, char *text);
+
 /* Each of the following functions returns `buffer`, of RP_TEXT_MAX bytes. */
 /* 1,234,567 */
 const char *rp_text_count(uint64_t count, char *buffer);

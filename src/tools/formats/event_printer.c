@@ -110,13 +110,12 @@ static void print_json_trace(const struct rp_event_printer *printer,
 			     const struct rp_reader_event *event)
 {
 	static const uint8_t none[sizeof(event->trace_id)];
+	char text[2 * sizeof(none) + 1];
 
 	if (!memcmp(event->trace_id, none, sizeof(none)))
 		return;
-	fputs(",\"trace_id\":\"", printer->stream);
-	for (size_t i = 0; i < sizeof(event->trace_id); i++)
-		fprintf(printer->stream, "%02x", event->trace_id[i]);
-	putc('"', printer->stream);
+	rp_text_hex(event->trace_id, sizeof(none), text);
+	fprintf(printer->stream, ",\"trace_id\":\"%s\"", text);
 	if (event->span_id)
 		fprintf(printer->stream, ",\"span_id\":\"%016" PRIx64 "\"", event->span_id);
 }

@@ -86,36 +86,61 @@ static void describe(const struct detail *detail, enum rp_time_part part, FILE *
 		fprintf(out, " in %" PRIu64 ")", detail->count);
 }
 
+struct sampled {
+	const char *name;
+	size_t samples;
+};
+
+static int compare_pointers(const void *left, const void *right)
+{
+	const uintptr_t a = (uintptr_t)*(const char *const *)left;
+	const uintptr_t b = (uintptr_t)*(const char *const *)right;
+
+	return (a > b) - (a < b);
+}
+
+/* Keep the most frequent functions in `best`, in descending order. */
+static void keep_if_frequent(struct sampled *best, struct sampled found)
+{
+	for (size_t i = 0; i < DETAILS_SHOWN; i++) {
+		const struct sampled moved = best[i];
+
+		if (found.samples <= moved.samples)
+			continue;
+		best[i] = found;
+		found = moved;
+	}
+}
+
+/* Find the functions that most samples found. Equal names have equal pointers. */
+static void find_frequent(const struct rp_thread_interval *interval, struct sampled *best)
+{
+	const char **names = interval->functions;
+	size_t first = 0;
+
+	qsort(names, interval->function_count, sizeof(*names), compare_pointers);
+	for (size_t i = 1; i <= interval->function_count; i++) {
+		if (i < interval->function_count && names[i] == names[first])
+			continue;
+		keep_if_frequent(best, (struct sampled){ names[first], i - first });
+		first = i;
+	}
+}
+
 /* Return: the functions that samples found, most frequent first, for free(); or NULL. */
 static char *describe_functions(const struct rp_thread_interval *interval)
 {
-	struct { const char *name; size_t samples; } best[DETAILS_SHOWN] = { 0 };
+	struct sampled best[DETAILS_SHOWN] = { 0 };
 	char *text = NULL;
 	size_t size;
 	FILE *out = interval->function_count ? open_memstream(&text, &size) : NULL;
 
 	if (!out)
 		return NULL;
-	for (size_t round = 0; round < DETAILS_SHOWN; round++) {
-		for (size_t i = 0; i < interval->function_count; i++) {
-			const char *name = interval->functions[i];
-			size_t samples = 0;
-			bool is_taken = false;
-
-			for (size_t j = 0; j < round; j++)
-				is_taken |= best[j].name && !strcmp(best[j].name, name);
-			for (size_t j = 0; !is_taken && j < interval->function_count; j++)
-				samples += !strcmp(interval->functions[j], name);
-			if (samples > best[round].samples) {
-				best[round].name = name;
-				best[round].samples = samples;
-			}
-		}
-		if (best[round].name)
-			fprintf(out, "%s%s (%zu %s)", round ? ", " : "", best[round].name,
-				best[round].samples,
-				best[round].samples == 1 ? "sample" : "samples");
-	}
+	find_frequent(interval, best);
+	for (size_t i = 0; i < DETAILS_SHOWN && best[i].name; i++)
+		fprintf(out, "%s%s (%zu %s)", i ? ", " : "", best[i].name, best[i].samples,
+			best[i].samples == 1 ? "sample" : "samples");
 	fclose(out);
 	return text;
 }
@@ -311,10 +336,9 @@ static void add_row(struct rp_rows *out, const struct rp_trace_span *span,
 		    const struct rp_thread_interval *interval,
 		    const struct rp_thread_interval *holder)
 {
-	char activity[RP_GUID_TEXT], trace_id[33] = "";
+	char activity[RP_GUID_TEXT], trace_id[2 * sizeof(span->trace_id) + 1];
 
-	for (size_t i = 0; i < sizeof(span->trace_id); i++)
-		snprintf(trace_id + 2 * i, 3, "%02x", span->trace_id[i]);
+	rp_text_hex(span->trace_id, sizeof(span->trace_id), trace_id);
 	rp_rows_add_string(out, span->name->provider);
 	rp_rows_add_string(out, span->name->name);
 	rp_rows_add(out, json_object_new_int64(span->start_ns), NULL);
@@ -330,27 +354,44 @@ static void add_row(struct rp_rows *out, const struct rp_trace_span *span,
 	rp_rows_add(out, holder_to_json(holder), NULL);
 }
 
-static const struct rp_thread_interval *find_owned(const struct rp_thread_interval *intervals,
-						   size_t count, size_t owner)
+/* Return: the intervals by the index of their span, NULL for spans without one; NULL: no memory. */
+static const struct rp_thread_interval **by_owner(const struct rp_thread_interval *intervals,
+						  size_t count, size_t span_count)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (intervals[i].owner == owner)
-			return &intervals[i];
-	}
-	return NULL;
+	const struct rp_thread_interval **owned = calloc(span_count, sizeof(*owned));
+
+	for (size_t i = 0; owned && i < count; i++)
+		owned[intervals[i].owner] = &intervals[i];
+	return owned;
 }
 
-static int print_all(const struct rp_explain_view *view)
+static int print_all(const struct rp_explain_view *view,
+		     const struct rp_thread_interval *const *intervals,
+		     const struct rp_thread_interval *const *holders, enum rp_format format)
 {
+	static const struct rp_column columns[] = {
+		{ .key = "provider" }, { .key = "span" }, { .key = "start_ns" },
+		{ .key = "duration_ns" }, { .key = "process_id" }, { .key = "thread_id" },
+		{ .key = "stop_thread_id" }, { .key = "trace_id" }, { .key = "activity" },
+		{ .key = "largest_part" }, { .key = "parts_ns" }, { .key = "pieces" },
+		{ .key = "holder" },
+	};
+	struct rp_rows out;
 	int status = RP_EXIT_OK;
 
-	for (size_t i = 0; status == RP_EXIT_OK && i < view->count; i++) {
-		if (i)
-			putchar('\n');
-		status = print_text(&view->spans[i],
-				    find_owned(view->intervals, view->count, i),
-				    find_owned(view->holders, view->holder_count, i));
+	if (format == RP_FORMAT_TEXT) {
+		for (size_t i = 0; status == RP_EXIT_OK && i < view->count; i++) {
+			if (i)
+				putchar('\n');
+			status = print_text(&view->spans[i], intervals[i], holders[i]);
+		}
+		return status;
 	}
+	rp_rows_init(&out, format, columns, sizeof(columns) / sizeof(columns[0]));
+	for (size_t i = 0; i < view->count; i++)
+		add_row(&out, &view->spans[i], intervals[i], holders[i]);
+	status = rp_rows_print(&out);
+	rp_rows_fini(&out);
 	return status;
 }
 
@@ -375,24 +416,17 @@ static void print_doubts(const struct rp_thread_time *time)
 
 int rp_explain_print(const struct rp_explain_view *view, enum rp_format format)
 {
-	static const struct rp_column columns[] = {
-		{ .key = "provider" }, { .key = "span" }, { .key = "start_ns" },
-		{ .key = "duration_ns" }, { .key = "process_id" }, { .key = "thread_id" },
-		{ .key = "stop_thread_id" }, { .key = "trace_id" }, { .key = "activity" },
-		{ .key = "largest_part" }, { .key = "parts_ns" }, { .key = "pieces" },
-		{ .key = "holder" },
-	};
-	struct rp_rows out;
-	int status;
+	const struct rp_thread_interval **intervals = by_owner(view->intervals, view->count,
+							       view->count);
+	const struct rp_thread_interval **holders = by_owner(view->holders, view->holder_count,
+							     view->count);
+	int status = -ENOMEM;
 
-	print_doubts(view->time);
-	if (format == RP_FORMAT_TEXT)
-		return print_all(view);
-	rp_rows_init(&out, format, columns, sizeof(columns) / sizeof(columns[0]));
-	for (size_t i = 0; i < view->count; i++)
-		add_row(&out, &view->spans[i], find_owned(view->intervals, view->count, i),
-			find_owned(view->holders, view->holder_count, i));
-	status = rp_rows_print(&out);
-	rp_rows_fini(&out);
+	if (intervals && holders) {
+		print_doubts(view->time);
+		status = print_all(view, intervals, holders, format);
+	}
+	free(intervals);
+	free(holders);
 	return status;
 }

@@ -20,7 +20,7 @@ struct rp_explain_view {
 	const struct rp_thread_time *time;	/* what the trace has */
 };
 
-/* Print the explanations on standard output. Return: the exit status. */
+/* Print the explanations on standard output. Return: the exit status; -ENOMEM. */
 int rp_explain_print(const struct rp_explain_view *view, enum rp_format format);
 
 #endif

@@ -21,7 +21,6 @@
 #include "tools/trace/guids.h"
 
 #define SLOWEST_SHOWN 5u
-#define ID_TEXT 33
 
 struct span_row {
 	const struct rp_span_name *name;
@@ -190,16 +189,14 @@ static int print_names(struct span_report *spans)
 	return status;
 }
 
-static void add_bytes(struct rp_rows *out, const uint8_t *bytes, size_t size)
+/* Add an id in hexadecimal digits; zero is null. */
+static void add_trace_id(struct rp_rows *out, const uint8_t id[16])
 {
-	char text[ID_TEXT] = "";
-	bool is_zero = true;
+	static const uint8_t none[16];
+	char text[2 * sizeof(none) + 1];
 
-	for (size_t i = 0; i < size; i++) {
-		is_zero = is_zero && bytes[i] == 0;
-		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-	}
-	rp_rows_add_string(out, is_zero ? NULL : text);
+	rp_text_hex(id, sizeof(none), text);
+	rp_rows_add_string(out, memcmp(id, none, sizeof(none)) != 0 ? text : NULL);
 }
 
 static int print_slowest(struct span_report *spans)
@@ -232,7 +229,7 @@ static int print_slowest(struct span_report *spans)
 		rp_rows_add_u64(&out, span->process);
 		rp_rows_add_u64(&out, span->thread);
 		rp_rows_add_u64(&out, span->stop_thread);
-		add_bytes(&out, span->trace_id, sizeof(span->trace_id));
+		add_trace_id(&out, span->trace_id);
 		snprintf(span_id, sizeof(span_id), "%016" PRIx64, span->span_id);
 		rp_rows_add_string(&out, span->span_id ? span_id : NULL);
 		rp_rows_add_string(&out, *rp_guid_text(&span->activity, activity) ? activity :

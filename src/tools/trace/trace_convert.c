@@ -8,6 +8,7 @@
 
 #include "base/utf.h"
 #include "nettrace/metadata.h"
+#include "tools/cli/display_text.h"
 #include "tools/trace/system_event.h"
 #include "tools/trace/trace_merge.h"
 #include "tools/trace/trace_writer.h"
@@ -152,12 +153,6 @@ static int add_key_values(struct rp_trace_convert *convert)
 	return ret;
 }
 
-static void format_hex(const uint8_t *bytes, size_t count, char *text)
-{
-	for (size_t i = 0; i < count; i++)
-		sprintf(text + 2 * i, "%02x", bytes[i]);
-}
-
 /* Return: whether the ids of the event also have its trace id and span id. */
 static bool has_ids_of_trace(const struct rp_reader_event *event)
 {
@@ -176,7 +171,7 @@ static int add_labels(struct rp_trace_convert *convert)
 	int ret = 0;
 
 	if (!has_ids_of_trace(event)) {
-		format_hex(event->trace_id, 16, text);
+		rp_text_hex(event->trace_id, 16, text);
 		ret = add_pair(convert, LABEL, "trace_id", text);
 		snprintf(text, sizeof(text), "%016" PRIx64, event->span_id);
 		if (!ret && event->span_id)
