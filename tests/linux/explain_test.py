@@ -51,4 +51,5 @@ class Causes(Case):
 
 
 if __name__ == "__main__":
-    record_case.main()
+    record_case.require_recorder()
+    unittest.main()

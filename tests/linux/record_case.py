@@ -126,12 +126,17 @@ class Case(unittest.TestCase):
                 {**summary, "stderr": done.stderr})
 
 
-def main():
-    """Run the tests if this machine can."""
+def require_recorder():
+    """Skip the tests if this machine or build cannot record."""
     if not os.environ["RECORD"]:
         clients.skip("ringpipe-record was not built: elfutils is missing")
     if os.environ["SANITIZERS"] == "thread":
         clients.skip("the recorder has one thread")
     if os.geteuid() != 0:
         clients.skip("recording all processes requires root")
+
+
+def main():
+    """Run tests that need TraceEvent if this machine can."""
+    require_recorder()
     clients.main(clients.trace_read_command)

@@ -7,12 +7,10 @@ Environment: RINGPIPE, PROFILE_HOST, RECORD (empty: not built), SANITIZERS.
 import json
 import os
 import subprocess
-import sys
 import unittest
 
 import record_case
 from record_case import Case, in_one_of_three, lacks_bpf
-from record_case import clients
 
 HOST = os.environ["PROFILE_HOST"]
 NAME = os.path.basename(HOST)
@@ -76,15 +74,6 @@ class Profile(Case):
         self.assertGreater(rows["hold_mutex"]["inclusive_ns"], ROUNDS * 19e6)
 
 
-def main():
-    if not os.environ["RECORD"]:
-        clients.skip("ringpipe-record was not built: elfutils is missing")
-    if os.environ["SANITIZERS"] == "thread":
-        clients.skip("the recorder has one thread")
-    if os.geteuid() != 0:
-        clients.skip("recording all processes requires root")
-    unittest.main(argv=[sys.argv[0], *sys.argv[1:]])
-
-
 if __name__ == "__main__":
-    main()
+    record_case.require_recorder()
+    unittest.main()
