@@ -6,7 +6,7 @@
  * Stop, or Begin and End, also after an underscore or a slash, and before a version such as _V1.
  * Both have the same provider, the same name without that end, the same process and the same
  * activity id. If they have no activity id, they are of the same thread. If several spans match a
- * stop event, the last one that started stops.
+ * stop event, the youngest of them stops.
  *
  * A span has an error if its stop event, or another event with its activity id while it was open,
  * has the level error or critical, or if its stop event has a field `error` that is neither 0 nor

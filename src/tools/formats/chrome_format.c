@@ -335,7 +335,7 @@ static void put_flow_row(struct chrome *chrome, const char *phase,
 static int put_flow(const struct rp_track_flow *flow, void *data)
 {
 	put_flow_row(data, "s", flow, flow->from);
-	/* "bp" binds the flow to the span around this time, which is the one that starts. */
+	/* "bp":"e" makes the flow end at the span that begins at this time. */
 	put_flow_row(data, "f\",\"bp\":\"e", flow, flow->to);
 	return 0;
 }

@@ -27,8 +27,8 @@ struct rp_format_writer {
 	int (*open)(const struct rp_format_source *source, struct rp_format_out *out,
 		    void **ret_state);
 	/*
-	 * Write an event that is wanted, or learn from one that describes the trace (see
-	 * rp_event_is_own()), whether or not it is wanted. Return: 0; -ENOMEM.
+	 * Write an event. Events that describe the trace (see rp_event_is_own()) come even if the
+	 * user does not want them. Return: 0; -ENOMEM.
 	 */
 	int (*event)(void *state, const struct rp_reader_event *event);
 	/* Write the end, after any number of events. Return: 0; -ENOMEM. */
