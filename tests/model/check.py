@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Checks the models of the lock-free core with spin.
 
-usage: check.py [--quick | --deep]
+usage: check.py [--deep]
 
 The unchanged models must hold in every state. With one mistake (-DWRONG_…), spin must find the
-mistake; otherwise the model could not find it in the core either. --quick: small sizes and one
-mistake per model, some seconds. --deep: larger sizes, which need half an hour and 16 GB, so spin
-explores one model at a time; otherwise one per processor.
+mistake; otherwise the model could not find it in the core either. --deep: larger sizes, which need
+half an hour and 16 GB, so spin explores one model at a time; otherwise one per processor.
 """
 import argparse
 import concurrent.futures
@@ -190,11 +189,6 @@ CAUGHT = [
 ]
 
 
-def one_of_each(cases):
-    return [next(case for case in cases if case[1] == model)
-            for model in sorted({case[1] for case in cases})]
-
-
 def explore(model, definitions, optimization):
     """Return (errors, states, spin's output) of one model with these definitions."""
     kind, options = (['-DNP', '-DNOREDUCE'], ['-l', '-f']) if model in PROGRESS else \
@@ -224,12 +218,9 @@ def explore_case(case):
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.split('usage: ')[1].splitlines()[0])
-    parser.add_argument('--quick', action='store_true')
     parser.add_argument('--deep', action='store_true')
     options = parser.parse_args()
     right, wrong = HOLDS + LONG + (DEEP if options.deep else []), CAUGHT
-    if options.quick:
-        right, wrong = HOLDS, one_of_each(wrong)
     if not shutil.which('spin'):
         print('spin is missing')
         sys.exit(77)

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: MIT
 """Puts mistakes into the sources, one at a time, and checks that the tests find each.
 
-usage: mutate.py BUILD [--quick | --part | --all | --races] [--only WORD]
+usage: mutate.py BUILD [--part | --all | --races] [--only WORD]
 
 BUILD is a build directory with the unit and stress tests; the script does not change it. A mistake
 is one edit of one file under src/. The script compiles the file like the build, links the library
 and the test with it, and runs the tests named for the mistake, which must fail; otherwise the
-script fails. --quick: a few mistakes in the lock-free core, some seconds. --part: a third of them;
-the day decides which. --all: also mistakes that only show by chance, under load, or after a
-minute. --races: mistakes in the fallback that ThreadSanitizer finds; BUILD must use it.
+script fails. --part: a third of the mistakes; the day decides which. --all: also mistakes that only
+show by chance, under load, or after a minute. --races: mistakes in the fallback that
+ThreadSanitizer finds; BUILD must use it.
 
 The models cover mistakes that x86 cannot show (there, a relaxed load is the same code as an
 acquire). Such an edit must not change the object's fences and LOCKed instructions, and the models
@@ -34,7 +34,6 @@ from mistakes import CERTAIN, LIKELY, OUTSIDE, RACES, RARE, SAME, VISIBLE, Mutat
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ROUNDS = 20         # of a test that finds the mistake by chance
-QUICK_STEP = 18     # --quick uses one mistake in this many
 DAY_S = 86400
 PARTS = 3           # --part uses one mistake in this many
 PATIENCE = 120      # seconds; a test that hangs has found the mistake
@@ -295,15 +294,15 @@ def main_races(build, report):
 
 
 def main_mistakes(build, report, options):
-    certain = CERTAIN[::QUICK_STEP] if options.quick else CERTAIN + OUTSIDE
+    certain = CERTAIN + OUTSIDE
     if options.part:
         first = int(time.time()) // DAY_S % PARTS
         print(f'# one mistake in {PARTS}, from number {first} on')
         certain = certain[first::PARTS]
     certain = [mutation for mutation in certain if options.only in mutation.name]
     likely = [mutation for mutation in LIKELY if options.only in mutation.name and options.all]
-    same = [change for change in SAME if options.only in change.name and not options.quick]
-    rare = [change for change in RARE if options.only in change.name and not options.quick]
+    same = [change for change in SAME if options.only in change.name]
+    rare = [change for change in RARE if options.only in change.name]
     for test in sorted({test for mutation in certain + likely for test in mutation.tests}):
         with tempfile.TemporaryDirectory() as folder:
             why = build.fails(folder, test, [], [])
@@ -328,7 +327,6 @@ def main_mistakes(build, report, options):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.split('usage: ')[1].splitlines()[0])
     parser.add_argument('build')
-    parser.add_argument('--quick', action='store_true')
     parser.add_argument('--part', action='store_true')
     parser.add_argument('--all', action='store_true')
     parser.add_argument('--races', action='store_true')
