@@ -188,6 +188,7 @@ void rp_reader_close(struct rp_reader *reader)
 	rp_label_lists_fini(&reader->labels);
 	rp_outbuf_fini(&reader->key_values);
 	rp_point_index_fini(&reader->frames);
+	free(reader->spans);
 	free(reader);
 }
 
@@ -288,6 +289,7 @@ static void count_event(struct rp_reader *reader, uint32_t last, bool is_first, 
 static int count_event_v4(struct rp_reader *reader, uint64_t at)
 {
 	const struct rp_wire_event *wire = &reader->event;
+	const uint32_t gap = reader->gap & RP_READER_GAP_MASK;
 	struct rp_thread_slot *slot;
 	size_t known = reader->threads.count;
 	bool wrote;
@@ -296,8 +298,9 @@ static int count_event_v4(struct rp_reader *reader, uint64_t at)
 		return rp_reader_fail(reader, -ENOMEM, at, "no memory for threads");
 	wrote = slot->marked;
 	count_event(reader, slot->sequence, reader->threads.count != known || !slot->sequence ||
-		    wire->sequence == 1, &wrote);
+		    wire->sequence == 1 || slot->index != gap, &wrote);
 	slot->marked = wrote;
+	slot->index = gap;
 	slot->sequence = wire->sequence;
 	reader->sequence = &slot->sequence;
 	return 0;
@@ -348,8 +351,9 @@ static int identify_v6(struct rp_reader *reader, uint64_t at, struct rp_reader_e
 	ret = apply_labels(reader, at, event);
 	if (ret < 0)
 		return ret;
-	count_event(reader, capture->sequence, false, &thread->wrote);
+	count_event(reader, capture->sequence, capture->gap != reader->gap, &thread->wrote);
 	capture->sequence = wire->sequence;
+	capture->gap = reader->gap;
 	reader->sequence = &capture->sequence;
 	return 0;
 }
@@ -482,22 +486,31 @@ static int next_of_block(struct rp_reader *reader)
 /* Take the bytes after a block of events. */
 static void end_block(struct rp_reader *reader)
 {
-	if (reader->layout.has_labels || rp_reader_end_events_v4(reader) == 0)
+	if (reader->layout.has_labels || rp_reader_end_events_v4(reader) == 0) {
 		reader->layout.start = NULL;
+		rp_reader_end_block(reader);
+	}
 }
 
 static void take_block(struct rp_reader *reader)
 {
-	if (!(reader->layout.has_labels ? rp_reader_take_block_v6(reader) :
-					  rp_reader_take_object_v4(reader)))
+	int ret;
+
+	if (reader->spans && !rp_reader_enter_span(reader))
+		return;
+	rp_reader_begin_block(reader);
+	ret = reader->layout.has_labels ? rp_reader_take_block_v6(reader) :
+					  rp_reader_take_object_v4(reader);
+	if (!ret)
 		reader->ended = true;
+	else if (ret > 0 && !reader->layout.start)
+		rp_reader_end_block(reader);
 }
 
-int rp_reader_next_ref(struct rp_reader *reader, const struct rp_reader_event **ret_event)
+static inline int next_of_stream(struct rp_reader *reader)
 {
 	int ret;
 
-	*ret_event = &reader->returned;
 	if (reader->layout.start && !reader->error && next_repeats(reader))
 		return 1;
 	while (!reader->error && !reader->ended) {
@@ -518,6 +531,16 @@ int rp_reader_next_ref(struct rp_reader *reader, const struct rp_reader_event **
 		return -EAGAIN;
 	}
 	return reader->error;
+}
+
+int rp_reader_next_ref(struct rp_reader *reader, const struct rp_reader_event **ret_event)
+{
+	int ret = next_of_stream(reader);
+
+	while (ret == 1 && reader->has_range && rp_reader_is_outside(reader))
+		ret = next_of_stream(reader);
+	*ret_event = &reader->returned;
+	return ret;
 }
 
 int rp_reader_next(struct rp_reader *reader, struct rp_reader_event *ret_event)

@@ -19,8 +19,23 @@
 #include "nettrace/thread_rows.h"
 #include "nettrace/thread_table.h"
 
+/* The bits of a gap's number that a thread's slot has. */
+#define RP_READER_GAP_MASK 0x3fffffffu
+
 struct rp_key_value {
 	const char *key, *value;
+};
+
+/* A part of the stream, from one block's first byte to the end of a block. */
+struct rp_reader_span {
+	uint64_t begin, end;
+};
+
+/* A block that was read completely. */
+struct rp_reader_block {
+	uint64_t begin, end;		/* offsets in the stream */
+	enum rp_block_kind kind;
+	uint32_t flags;			/* of a sequence point: enum rp_sequence_point_flag */
 };
 
 struct rp_reader {
@@ -52,6 +67,17 @@ struct rp_reader {
 	uint64_t point_time;		/* V6: of the last sequence point */
 	uint64_t lost_before;		/* losses just before the last event, by its number */
 	uint32_t sample_interval_ns;	/* V4: from the head */
+
+	/* Parts of the stream to read; see reader_range.c. */
+	struct rp_reader_span *spans;	/* ascending; NULL: all of the stream */
+	size_t span_count, span;
+	uint32_t gap;			/* number of gaps before the current offset */
+	struct rp_reader_block block;	/* the current one */
+	void (*on_block)(void *data, const struct rp_reader_block *block);
+	void *on_block_data;
+	bool has_range;
+	int64_t from_ns, to_ns;		/* the events to return, `to_ns` excluded */
+	bool (*is_kept)(const struct rp_reader_type *type);	/* at any time; or NULL */
 };
 
 /*
@@ -66,6 +92,42 @@ int rp_reader_open_source(const struct rp_byte_source *source, struct rp_reader 
  * @ret_event: the event, which belongs to the reader and is valid until its next call.
  */
 int rp_reader_next_ref(struct rp_reader *reader, const struct rp_reader_event **ret_event);
+
+/*
+ * Read only these parts of the stream from now on. The blocks in them must suffice: they have the
+ * definitions, threads and label lists that their events refer to. Numbers of events that are
+ * missing between two parts do not count as losses.
+ * @spans: ascending, of malloc(3); the reader owns them, whatever the result.
+ */
+void rp_reader_select(struct rp_reader *reader, struct rp_reader_span *spans, size_t count);
+
+/*
+ * Return only the events from `from_ns` on and before `to_ns`, and those of types that `is_kept`
+ * accepts, which may be NULL.
+ */
+void rp_reader_limit_time(struct rp_reader *reader, int64_t from_ns, int64_t to_ns,
+			  bool (*is_kept)(const struct rp_reader_type *type));
+
+/* Whether the time of an event is in the limits; the reader also returns events of kept types. */
+static inline bool rp_reader_is_inside(const struct rp_reader *reader,
+				       const struct rp_reader_event *event)
+{
+	return !reader->has_range || (event->time_ns >= reader->from_ns &&
+				      event->time_ns < reader->to_ns);
+}
+
+/* Whether to skip the event in `returned`. */
+bool rp_reader_is_outside(struct rp_reader *reader);
+
+/* Go to the next part, if the current one was read. Return: false: there is none, or an error. */
+bool rp_reader_enter_span(struct rp_reader *reader);
+
+/* Note a gap in what is read: no thread's number before it is comparable with one after it. */
+void rp_reader_add_gap(struct rp_reader *reader);
+
+/* Note the begin and the end of a block. */
+void rp_reader_begin_block(struct rp_reader *reader);
+void rp_reader_end_block(struct rp_reader *reader);
 
 #define RP_READER_VERSION_MESSAGE \
 	"nettrace version %u, while versions 4 and 6 alone can be read,"

@@ -112,6 +112,7 @@ int rp_reader_take_header_v4(struct rp_reader *reader, uint32_t name_bytes)
 static int take_sequence_point(struct rp_reader *reader, struct rp_cursor block, uint64_t offset)
 {
 	struct rp_thread_slot *slot;
+	const uint32_t gap = reader->gap & RP_READER_GAP_MASK;
 	uint32_t count, sequence;
 	uint64_t time, thread;
 	size_t known;
@@ -125,9 +126,11 @@ static int take_sequence_point(struct rp_reader *reader, struct rp_cursor block,
 		known = reader->threads.count;
 		if (rp_thread_table_add(&reader->threads, thread, &slot) < 0)
 			return rp_reader_fail(reader, -ENOMEM, offset, "no memory for threads");
-		if (reader->threads.count == known && slot->sequence && sequence)
+		if (reader->threads.count == known && slot->sequence && sequence &&
+		    slot->index == gap)
 			rp_reader_count_lost(reader, slot->sequence, sequence);
 		slot->sequence = sequence;
+		slot->index = gap;
 	}
 	rp_point_index_clear(&reader->frames);
 	reader->stats.sequence_points++;
@@ -182,6 +185,23 @@ static int take_content(struct rp_reader *reader, bool has_events, struct rp_cur
 	return check_tag(reader, *--ret_block->end, RP_TAG_END);
 }
 
+/* Return RP_BLOCK_END for an unknown name. */
+static enum rp_block_kind kind_of(const char *name)
+{
+	static const char *const names[] = {
+		[RP_BLOCK_EVENT] = "EventBlock",
+		[RP_BLOCK_METADATA] = "MetadataBlock",
+		[RP_BLOCK_SEQUENCE_POINT] = "SPBlock",
+		[RP_BLOCK_STACK] = "StackBlock",
+	};
+
+	for (size_t i = RP_BLOCK_EVENT; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strcmp(names[i], name))
+			return (enum rp_block_kind)i;
+	}
+	return RP_BLOCK_END;
+}
+
 int rp_reader_take_object_v4(struct rp_reader *reader)
 {
 	struct rp_cursor block;
@@ -201,6 +221,7 @@ int rp_reader_take_object_v4(struct rp_reader *reader)
 	if (ret < 0)
 		return ret;
 	offset = reader->source.offset - !events - (uint64_t)(block.end - block.at);
+	reader->block.kind = kind_of(object.name);
 	if (events)
 		ret = rp_reader_begin_events(reader, block, offset);
 	else if (!strcmp(object.name, "MetadataBlock"))

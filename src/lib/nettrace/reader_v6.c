@@ -176,8 +176,10 @@ static int take_last_number(struct rp_reader *reader, struct rp_cursor *block,
 	*ret_row = rp_thread_rows_find(&reader->thread_rows, index);
 	if (!*ret_row)
 		return -EBADMSG;
-	rp_reader_count_lost(reader, (*ret_row)->sequence, sequence);
+	if ((*ret_row)->gap == reader->gap)
+		rp_reader_count_lost(reader, (*ret_row)->sequence, sequence);
 	(*ret_row)->sequence = sequence;
+	(*ret_row)->gap = reader->gap;
 	return 0;
 }
 
@@ -209,6 +211,7 @@ static int take_sequence_point(struct rp_reader *reader, struct rp_cursor block,
 		rp_thread_rows_clear(&reader->thread_rows);
 	if (flags & RP_POINT_FLUSH_METADATA)
 		rp_type_table_clear(&reader->types);
+	reader->block.flags = flags;
 	reader->point_time = time;
 	rp_point_index_clear(&reader->frames);
 	rp_label_lists_clear(&reader->labels);
@@ -236,6 +239,7 @@ int rp_reader_take_block_v6(struct rp_reader *reader)
 	if (ret < 0)
 		return ret;
 	offset = reader->source.offset - rp_cursor_left(&block);
+	reader->block.kind = (enum rp_block_kind)kind;
 	switch (kind) {
 	case RP_BLOCK_END:
 		return 0;

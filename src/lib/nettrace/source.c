@@ -61,6 +61,16 @@ static int make_space(struct rp_byte_source *source)
 	return 0;
 }
 
+/* Return the bytes to read next. A limit only saves reading, so a stream may continue after it. */
+static size_t bytes_wanted(const struct rp_byte_source *source)
+{
+	const size_t space = source->capacity - source->end;
+	const uint64_t at = source->offset + (source->end - source->start);
+
+	return source->limit > at && source->limit - at < space ?
+	       (size_t)(source->limit - at) : space;
+}
+
 static int fill_by_call(struct rp_byte_source *source)
 {
 	ssize_t got;
@@ -68,8 +78,7 @@ static int fill_by_call(struct rp_byte_source *source)
 
 	if (ret < 0)
 		return ret;
-	got = source->read(source->data, source->buffer + source->end,
-			   source->capacity - source->end);
+	got = source->read(source->data, source->buffer + source->end, bytes_wanted(source));
 	if (got > 0)
 		source->end += (size_t)got;
 	return got > 0 ? 0 : got ? (int)got : -ENODATA;
@@ -87,8 +96,7 @@ static int fill(struct rp_byte_source *source)
 	if (ret < 0)
 		return ret;
 	for (;;) {
-		got = read(source->fd, source->buffer + source->end,
-			   source->capacity - source->end);
+		got = read(source->fd, source->buffer + source->end, bytes_wanted(source));
 		if (got > 0) {
 			source->end += got;
 			return 0;
@@ -130,6 +138,29 @@ void rp_byte_source_rewind(struct rp_byte_source *source)
 	source->start -= source->marked;
 	source->offset -= source->marked;
 	source->marked = 0;
+}
+
+int rp_byte_source_seek(struct rp_byte_source *source, uint64_t offset)
+{
+	const uint64_t step = offset - source->offset;
+	int ret = 0;
+
+	if (step <= source->end - source->start) {
+		source->start += (size_t)step;
+		source->offset = offset;
+		source->marked = 0;
+		return 0;
+	}
+	if (source->fd < 0)
+		ret = source->seek ? source->seek(source->data, offset) : -ESPIPE;
+	else if (lseek(source->fd, (off_t)offset, SEEK_SET) < 0)
+		ret = -errno;
+	if (ret < 0)
+		return ret;
+	source->start = source->end = 0;
+	source->marked = 0;
+	source->offset = offset;
+	return 0;
 }
 
 size_t rp_byte_source_take_rest(struct rp_byte_source *source, const uint8_t **ret_bytes)

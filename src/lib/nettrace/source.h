@@ -13,9 +13,13 @@
  */
 typedef ssize_t (*rp_byte_source_read)(void *data, void *buffer, size_t size);
 
+/* Continue to read at this offset of the stream. Return: 0; -ESPIPE: it cannot; other -errno. */
+typedef int (*rp_byte_source_seek_to)(void *data, uint64_t offset);
+
 struct rp_byte_source {
 	int fd;			/* -1: a function or memory */
 	rp_byte_source_read read;	/* or NULL */
+	rp_byte_source_seek_to seek;	/* of a function; NULL: it cannot seek */
 	void *data;		/* argument of the function */
 	const uint8_t *bytes;	/* memory, or `buffer` */
 	uint8_t *buffer;
@@ -24,6 +28,7 @@ struct rp_byte_source {
 	size_t marked;		/* bytes before `start` since the mark */
 	size_t capacity;
 	uint64_t offset;	/* in the stream, of the byte at `start` */
+	uint64_t limit;		/* read no further ahead than this offset; 0: no limit */
 };
 
 void rp_byte_source_init_fd(struct rp_byte_source *source, int fd);
@@ -43,6 +48,14 @@ int rp_byte_source_take(struct rp_byte_source *source, size_t size, const uint8_
 /* Mark the offset that rp_byte_source_rewind() returns to. */
 void rp_byte_source_mark(struct rp_byte_source *source);
 void rp_byte_source_rewind(struct rp_byte_source *source);
+
+/*
+ * Skip to an offset at or after the current one. A failure leaves the source as it was.
+ *
+ * Return: 0; -ESPIPE: the source is a pipe, or cannot seek for another reason; -errno of lseek(2)
+ * or of the function.
+ */
+int rp_byte_source_seek(struct rp_byte_source *source, uint64_t offset);
 
 /* Take all bytes that are already present. Call it after -ENODATA. Return: their number. */
 size_t rp_byte_source_take_rest(struct rp_byte_source *source, const uint8_t **ret_bytes);

@@ -102,7 +102,7 @@ size_t rp_thread_row_put(uint8_t *row, uint64_t index, uint64_t process, uint64_
 
 int rp_thread_rows_add(struct rp_thread_rows *rows, struct rp_cursor row)
 {
-	struct rp_thread_row thread = { .process = RP_THREAD_NO_PROCESS };
+	struct rp_thread_row thread = { .process = RP_THREAD_NO_PROCESS, .gap = rows->gap };
 	int ret = rp_cursor_varint(&row, &thread.index);
 
 	while (ret == 0 && row.at < row.end)

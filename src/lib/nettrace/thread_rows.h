@@ -15,6 +15,7 @@ struct rp_thread_row {
 	char *name;		/* NULL: none */
 	uint32_t sequence;	/* of the last event, if the row is a capture thread; starts at 0 */
 	bool wrote;
+	uint32_t gap;		/* the number of the gap before `sequence` was read */
 };
 
 #define RP_THREAD_NO_PROCESS UINT64_MAX
@@ -23,6 +24,7 @@ struct rp_thread_rows {
 	struct rp_thread_table places;	/* index -> place in `rows`, plus 1 */
 	struct rp_thread_row *rows;
 	size_t count, capacity;
+	uint32_t gap;		/* the number of the last gap in what is read of the stream */
 };
 
 /*

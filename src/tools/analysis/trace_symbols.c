@@ -11,6 +11,7 @@
 #include "base/cursor.h"
 #include "tools/trace/input.h"
 #include "tools/trace/system_event.h"
+#include "tools/trace/trace_index.h"
 
 /*
  * The ranges that one lookup examines at most: the last ones that start at the address or before.
@@ -394,6 +395,8 @@ int rp_symbols_read(struct rp_symbols *symbols, const char *path, rp_symbols_vis
 
 	if (ret)
 		return ret;
+	if (!visit && rp_input_can_seek(&input))
+		ret = rp_trace_index_select_descriptions(path, input.fd, reader);
 	while (ret == 0 && rp_reader_next(reader, &event) == 1) {
 		ret = rp_symbols_take(symbols, &event);
 		if (ret == 0 && visit)

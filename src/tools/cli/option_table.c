@@ -39,6 +39,25 @@ TAKE_TEXT(id)
 TAKE_TEXT(where)
 TAKE_TEXT(to)
 
+static int take_from(struct rp_tool_options *options, const char *value)
+{
+	return rp_time_point_parse(value, &options->from);
+}
+
+static int take_range_end(struct rp_tool_options *options, const char *value)
+{
+	return rp_time_point_parse(value, &options->range_end);
+}
+
+/* The name of no format begins with a digit, as times do. */
+static int take_format_or_end(struct rp_tool_options *options, const char *value)
+{
+	if (*value < '0' || *value > '9')
+		return take_to(options, value);
+	options->given |= RP_OPTION_RANGE_END;
+	return take_range_end(options, value);
+}
+
 static int take_session(struct rp_tool_options *options, const char *value)
 {
 	return rp_number_parse(value, UINT64_MAX, &options->session) || options->session == 0 ?
@@ -295,6 +314,11 @@ const struct rp_option rp_option_table[] = {
 	  "only the events that fulfil this condition, for example\n"
 	  "'provider == \"Shop-Orders\" and total > 100'; EXPRESSIONS in\n"
 	  "ringpipe(1) describes the language", take_where },
+	{ RP_OPTION_FROM, 0, "from", "TIME",
+	  "only the events from this time on: since the start of the\n"
+	  "recording, as 1.5s, or in UTC, as 2026-11-21T01:02:03.5Z", take_from },
+	{ RP_OPTION_RANGE_END, 0, "to", "TIME", "only the events before this time",
+	  take_range_end },
 	{ RP_OPTION_SYMBOLS, 0, "symbols", "DIRECTORY[:…]",
 	  "search these first: for .build-id/xx/yyyy as in an archive of\n"
 	  "record, .build-id/xx/yyyy.debug, and files by their names", take_symbols },
@@ -350,9 +374,10 @@ const struct rp_option rp_option_table[] = {
 	{ RP_OPTION_VERSION, 0, "format", "4|6",
 	  "the version of nettrace to write; default: the one that FILE does\n"
 	  "not have", take_version },
-	{ RP_OPTION_TO, 0, "to", "FORMAT",
+	{ RP_OPTION_TO, 0, "to", "FORMAT|TIME",
 	  "write the format of another tool instead of nettrace: chrome,\n"
-	  "perfetto, speedscope, pprof, folded, jsonl or csv", take_to },
+	  "perfetto, speedscope, pprof, folded, jsonl or csv; or, if it begins\n"
+	  "with a digit, only the events before this time", take_format_or_end },
 	{ RP_OPTION_HELP, 'h', "help", NULL, "print this help", NULL },
 };
 

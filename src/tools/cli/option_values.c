@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <time.h>
 
 #include "tools/cli/tool.h"
 
@@ -94,6 +95,72 @@ int rp_size_parse(const char *text, uint64_t *ret_bytes)
 		return 0;
 	}
 	return -EINVAL;
+}
+
+/* Take up to nine digits of a fraction of a second. Further digits are an error. */
+static int take_fraction(const char **text, int64_t *ns)
+{
+	int64_t digit_ns = 100000000;
+
+	if (**text != '.')
+		return 0;
+	if (*++*text < '0' || **text > '9')
+		return -EINVAL;
+	for (; **text >= '0' && **text <= '9'; ++*text, digit_ns /= 10) {
+		if (!digit_ns)
+			return -EINVAL;
+		*ns += digit_ns * (**text - '0');
+	}
+	return 0;
+}
+
+static int parse_utc(const char *text, int64_t *ret_ns)
+{
+	struct tm date = { 0 };
+	const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &date);
+	int64_t fraction_ns = 0;
+	time_t seconds;
+
+	if (!rest || take_fraction(&rest, &fraction_ns) < 0 || strcmp(rest, "Z") != 0)
+		return -EINVAL;
+	seconds = timegm(&date);
+	if (__builtin_mul_overflow((int64_t)seconds, 1000000000, ret_ns) ||
+	    __builtin_add_overflow(*ret_ns, fraction_ns, ret_ns))
+		return -EINVAL;
+	return 0;
+}
+
+int rp_time_point_parse(const char *text, struct rp_time_point *ret_point)
+{
+	const size_t length = strspn(text, "0123456789");
+	struct rp_time_point point = { 0 };
+	const char *rest = text + length;
+	char digits[11];
+	uint64_t number;
+
+	if (strchr(text, 'T')) {
+		point.is_utc = true;
+		if (parse_utc(text, &point.ns) < 0)
+			return -EINVAL;
+	} else if (length == 0 || length >= sizeof(digits)) {
+		return -EINVAL;
+	} else if (*rest == '.') {
+		memcpy(digits, text, length);
+		digits[length] = '\0';
+		if (rp_number_parse(digits, UINT32_MAX, &number) ||
+		    take_fraction(&rest, &point.ns) < 0 || strcmp(rest, "s") != 0)
+			return -EINVAL;
+		point.ns += (int64_t)number * 1000000000;
+	} else if (rp_short_time_parse(text, &number) == 0) {
+		point.ns = (int64_t)number;
+	} else if (!strpbrk(text, "hms") || rp_duration_parse(text, &number) ||
+		   number > INT64_MAX / 1000000) {
+		return -EINVAL;
+	} else {
+		point.ns = (int64_t)(number * 1000000);
+	}
+	*ret_point = point;
+	return 0;
 }
 
 int rp_short_time_parse(const char *text, uint64_t *ret_ns)

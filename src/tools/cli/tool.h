@@ -74,6 +74,8 @@ enum rp_tool_option_flag {
 	RP_OPTION_ID = 1ull << 50,
 	RP_OPTION_BY = 1ull << 52,
 	RP_OPTION_FUNCTION = 1ull << 53,
+	RP_OPTION_FROM = 1ull << 56,
+	RP_OPTION_RANGE_END = 1ull << 57,	/* --to of a range of time */
 	RP_OPTION_WHERE = 1ull << 58,
 	RP_OPTION_TO = 1ull << 59,
 };
@@ -102,6 +104,12 @@ enum rp_report_by {
 	RP_REPORT_BY_THREAD,
 };
 
+/* The value of --from and --to: a time of day, or the time since the start of a recording. */
+struct rp_time_point {
+	int64_t ns;
+	bool is_utc;			/* since 1970 */
+};
+
 struct rp_tool_options {
 	uint64_t given;			/* enum rp_tool_option_flag of the options seen */
 	bool child;			/* a "--" was seen: the operands are a command line */
@@ -118,6 +126,7 @@ struct rp_tool_options {
 	const char *until;		/* an expression, unless until_bytes is given */
 	uint64_t until_bytes;
 	const char *where;		/* an expression */
+	struct rp_time_point from, range_end;	/* of the option --to */
 	uint64_t last_ms;
 	uint64_t off_cpu_ns;		/* the shortest wait to record; 0: all */
 	const char *span;
@@ -227,6 +236,12 @@ int rp_size_parse(const char *text, uint64_t *ret_bytes);
 
 /* Parses a number with one of the units ns, us, ms and s, or "0" alone. 0; -EINVAL. */
 int rp_short_time_parse(const char *text, uint64_t *ret_ns);
+
+/*
+ * Parses a time since the start, as "1.5s", "250ms" or "1m30s", or a time in UTC, as
+ * 2026-11-21T01:02:03.5Z. 0; -EINVAL.
+ */
+int rp_time_point_parse(const char *text, struct rp_time_point *ret_point);
 
 int rp_command_ps(const struct rp_tool_options *options);
 int rp_command_list(const struct rp_tool_options *options);

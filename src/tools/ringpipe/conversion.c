@@ -16,6 +16,7 @@
 #include "tools/cli/signals.h"
 #include "tools/cli/tool.h"
 #include "tools/ringpipe/conversion_to.h"
+#include "tools/trace/time_range.h"
 #include "tools/trace/trace_convert.h"
 #include "tools/trace/trace_output.h"
 
@@ -153,7 +154,7 @@ static int convert_into(struct conversion *conversion, const struct rp_tool_opti
 int rp_command_convert(const struct rp_tool_options *options)
 {
 	struct conversion conversion = { 0 };
-	int signal_fd, status;
+	int signal_fd, status, ret;
 
 	if (!options->output) {
 		rp_tool_error("convert: requires -o FILE; see ringpipe convert --help");
@@ -174,7 +175,10 @@ int rp_command_convert(const struct rp_tool_options *options)
 		rp_expression_destroy(conversion.where);
 		return RP_EXIT_FAILURE;
 	}
-	status = convert_into(&conversion, options);
+	ret = rp_time_range_apply("convert", options, options->operands[0], &conversion.input,
+				  conversion.reader);
+	status = ret == -EINVAL ? RP_EXIT_USAGE : ret ? RP_EXIT_FAILURE :
+		 convert_into(&conversion, options);
 	rp_reader_close(conversion.reader);
 	rp_input_close(&conversion.input);
 	rp_signals_close(signal_fd);

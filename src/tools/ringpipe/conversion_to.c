@@ -14,6 +14,7 @@
 #include "tools/formats/format_writer.h"
 #include "tools/trace/event_names.h"
 #include "tools/trace/input.h"
+#include "tools/trace/time_range.h"
 #include "tools/trace/trace_output.h"
 
 #define EVENTS_PER_TICK 4096u
@@ -159,7 +160,7 @@ static int convert_into(struct conversion_to *to)
 int rp_convert_to(const struct rp_tool_options *options)
 {
 	struct conversion_to to = { .options = options, .format = rp_format_find(options->to) };
-	int signal_fd, status;
+	int signal_fd, status, ret;
 
 	if (!to.format) {
 		rp_tool_error("convert: --to %s is unknown; the formats are " RP_FORMAT_NAMES,
@@ -178,7 +179,9 @@ int rp_convert_to(const struct rp_tool_options *options)
 		rp_expression_destroy(to.source.where);
 		return RP_EXIT_FAILURE;
 	}
-	status = convert_into(&to);
+	ret = rp_time_range_apply("convert", options, options->operands[0], &to.input,
+				  to.source.reader);
+	status = ret == -EINVAL ? RP_EXIT_USAGE : ret ? RP_EXIT_FAILURE : convert_into(&to);
 	rp_reader_close(to.source.reader);
 	rp_input_close(&to.input);
 	rp_signals_close(signal_fd);

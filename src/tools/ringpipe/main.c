@@ -206,6 +206,7 @@ static const struct rp_tool_command commands[] = {
 			    "report machine.nettrace cpu --by process\n",
 		.options = RP_OPTION_ALL | RP_OPTION_TOP | RP_OPTION_SPAN | RP_OPTION_SLOWEST |
 			   RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_WHERE |
+			   RP_OPTION_FROM | RP_OPTION_RANGE_END |
 			   RP_OPTION_FORMAT | RP_OPTION_HELP,
 		.operands_min = 1,
 		.operands_max = 2,
@@ -252,7 +253,7 @@ static const struct rp_tool_command commands[] = {
 			    "convert --to chrome shop.nettrace -o shop.json\n",
 		.options = RP_OPTION_OUTPUT | RP_OPTION_FORCE | RP_OPTION_VERSION |
 			   RP_OPTION_COMPACT | RP_OPTION_WHERE | RP_OPTION_TO |
-			   RP_OPTION_QUIET | RP_OPTION_HELP,
+			   RP_OPTION_FROM | RP_OPTION_QUIET | RP_OPTION_HELP,
 		.operands_min = 1,
 		.operands_max = 1,
 		.is_binary = true,

@@ -8,17 +8,19 @@
 #include <unistd.h>
 
 #include "tools/trace/input.h"
+#include "tools/trace/time_range.h"
 
 /* In the options of a report that reads the trace twice; no option has this bit. */
 #define READS_TWICE (1ull << 63)
+#define TIMES (RP_OPTION_FROM | RP_OPTION_RANGE_END)
 
 static const struct report_kind {
 	const char *name;
 	uint64_t options;		/* those of the command that it does not ignore */
 	int (*run)(const struct rp_report *report);
 } kinds[] = {
-	{ "summary", RP_OPTION_ALL | RP_OPTION_TOP | RP_OPTION_WHERE, rp_report_summary },
-	{ "events", RP_OPTION_ALL | RP_OPTION_WHERE, rp_report_events },
+	{ "summary", TIMES | RP_OPTION_ALL | RP_OPTION_TOP | RP_OPTION_WHERE, rp_report_summary },
+	{ "events", TIMES | RP_OPTION_ALL | RP_OPTION_WHERE, rp_report_events },
 	{ "spans", RP_OPTION_SPAN | RP_OPTION_SLOWEST, rp_report_spans },
 	{ "losses", 0, rp_report_losses },
 	{ "cpu", READS_TWICE | RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_TOP,
@@ -122,7 +124,7 @@ static int run(const struct report_kind *kind, const char *path, FILE *copied,
 {
 	char copied_path[64];
 	struct rp_input input;
-	int status;
+	int status, ret;
 
 	if (rp_input_open(&input, copied ? "-" : path, -1, &report->reader))
 		return RP_EXIT_FAILURE;
@@ -132,7 +134,10 @@ static int run(const struct report_kind *kind, const char *path, FILE *copied,
 		snprintf(copied_path, sizeof(copied_path), "/proc/self/fd/%d", fileno(copied));
 		report->file = copied_path;
 	}
-	status = kind->run(report);
+	status = RP_EXIT_USAGE;
+	ret = rp_time_range_apply("report", report->options, path, &input, report->reader);
+	if (ret != -EINVAL)
+		status = ret ? RP_EXIT_FAILURE : kind->run(report);
 	rp_reader_close(report->reader);
 	rp_input_close(&input);
 	return status;

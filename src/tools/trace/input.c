@@ -93,6 +93,23 @@ ssize_t rp_input_read(void *data, void *buffer, size_t size)
 	return (ssize_t)left;
 }
 
+bool rp_input_can_seek(const struct rp_input *input)
+{
+	return input->bytes && !input->decompressor;
+}
+
+int rp_input_seek(void *data, uint64_t offset)
+{
+	struct rp_input *input = data;
+
+	if (!rp_input_can_seek(input))
+		return -ESPIPE;
+	if (lseek(input->fd, (off_t)offset, SEEK_SET) < 0)
+		return -errno;
+	input->start_given = input->start_bytes;
+	return 0;
+}
+
 static void explain(const struct rp_input *input, int error, const char *message)
 {
 	if (error == -EOPNOTSUPP)
@@ -138,6 +155,7 @@ int rp_input_open(struct rp_input *input, const char *path, int signal_fd,
 	if (ret)
 		return ret;
 	rp_byte_source_init_read(&source, rp_input_read, input);
+	source.seek = rp_input_seek;
 	ret = rp_reader_open_source(&source, ret_reader, message, sizeof(message));
 	if (ret == 0)
 		return 0;

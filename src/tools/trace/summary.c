@@ -394,13 +394,14 @@ int rp_summary_read(struct rp_reader *reader, rp_summary_visit visit, void *data
 }
 
 /* rp_processes_follow() has counted the event for its process. */
-static bool is_wanted(struct rp_summary *summary, struct rp_expression *where,
-		      const struct rp_reader_event *event)
+static bool is_wanted(struct rp_summary *summary, const struct rp_reader *reader,
+		      struct rp_expression *where, const struct rp_reader_event *event)
 {
 	struct rp_process *process = summary->process == SIZE_MAX ? NULL :
 				     &summary->processes.rows[summary->process];
-	const bool is_wanted = !where || rp_expression_matches(where, event, process ?
-							       process->pid : event->process);
+	const bool is_wanted = rp_reader_is_inside(reader, event) &&
+		(!where || rp_expression_matches(where, event, process ? process->pid :
+							       event->process));
 
 	if (!is_wanted && process)
 		process->events--;
@@ -424,7 +425,7 @@ int rp_summary_read_where(struct rp_reader *reader, struct rp_expression *where,
 	summary->hot.pointer_bytes = summary->info.pointer_bytes;
 	while ((ret = rp_reader_next_ref(reader, &event)) == 1) {
 		ret = follow_event(summary, event, &kind);
-		if (!ret && !is_wanted(summary, where, event))
+		if (!ret && !is_wanted(summary, reader, where, event))
 			continue;
 		if (!ret)
 			ret = count_event(summary, kind, event);
@@ -435,7 +436,7 @@ int rp_summary_read_where(struct rp_reader *reader, struct rp_expression *where,
 		counted++;
 	}
 	rp_reader_get_stats(reader, &summary->stats);
-	if (where)
+	if (where || reader->has_range)
 		summary->stats.events = counted;
 	grouped = group(summary);
 	return ret ? ret : grouped;
