@@ -39,9 +39,21 @@ int rp_profile_init(struct rp_profile *profile, enum rp_profile_by by, const cha
 		      rp_symbols_sort(&profile->symbols);
 }
 
+int rp_profile_init_shared(struct rp_profile *profile, enum rp_profile_by by,
+			   const struct rp_profile *other)
+{
+	*profile = (struct rp_profile){
+		.by = by, .has_kernel = true, .symbols = other->symbols, .shares_symbols = true,
+		.last_ns = other->last_ns,
+	};
+	memcpy(profile->seen, other->seen, sizeof(profile->seen));
+	return rp_call_tree_init(&profile->tree);
+}
+
 void rp_profile_fini(struct rp_profile *profile)
 {
-	rp_symbols_fini(&profile->symbols);
+	if (!profile->shares_symbols)
+		rp_symbols_fini(&profile->symbols);
 	rp_call_tree_fini(&profile->tree);
 	rp_processes_fini(&profile->processes);
 	free(profile->functions);

@@ -57,6 +57,7 @@ struct rp_profile {
 	size_t function_capacity;
 	struct rp_profile_slot cache[RP_PROFILE_CACHE];
 	int64_t last_ns;		/* time of the latest event of the first reading */
+	bool shares_symbols;		/* they belong to another profile */
 };
 
 /*
@@ -64,6 +65,11 @@ struct rp_profile {
  * Return: as rp_symbols_read().
  */
 int rp_profile_init(struct rp_profile *profile, enum rp_profile_by by, const char *path);
+/*
+ * Prepare a profile that uses the names of another one, which must outlive it. Return: 0; -ENOMEM.
+ */
+int rp_profile_init_shared(struct rp_profile *profile, enum rp_profile_by by,
+			   const struct rp_profile *other);
 void rp_profile_fini(struct rp_profile *profile);
 
 /* Take the header of the second reading. */

@@ -11,9 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
-#include "tools/analysis/latency_histogram.h"
 #include "tools/analysis/slowest_spans.h"
+#include "tools/analysis/span_table.h"
 #include "tools/analysis/trace_spans.h"
 #include "tools/cli/display_text.h"
 #include "tools/cli/json.h"
@@ -22,70 +21,32 @@
 
 #define SLOWEST_SHOWN 5u
 
-struct span_row {
-	const struct rp_span_name *name;
-	struct rp_latency_histogram latency;
-	uint64_t errors;
-	uint64_t open;
-};
-
 struct span_report {
 	const struct rp_report *report;
 	struct rp_trace_spans spans;
-	struct span_row *rows;		/* by the index of the name, until they are sorted */
-	size_t row_count, row_capacity;
+	struct rp_span_table table;
 	struct rp_slowest_spans slowest;
 	int64_t first_ns, last_ns;
 	bool has_events;
 };
 
-/* Return: the row of the name; NULL: no memory. */
-static struct span_row *row_of(struct span_report *spans, const struct rp_span_name *name)
-{
-	struct span_row *grown;
-
-	if (name->index >= spans->row_count) {
-		const size_t missing = name->index + 1 - spans->row_count;
-
-		grown = rp_array_reserve(spans->rows, spans->row_count, &spans->row_capacity,
-					 missing, sizeof(*grown));
-		if (!grown)
-			return NULL;
-		spans->rows = grown;
-		memset(&grown[spans->row_count], 0, missing * sizeof(*grown));
-		spans->row_count = name->index + 1;
-	}
-	spans->rows[name->index].name = name;
-	return &spans->rows[name->index];
-}
-
 static int take_span(const struct rp_trace_span *span, void *data)
 {
 	struct span_report *spans = data;
-	struct span_row *row;
 
 	if (!rp_span_has_name(span->name, spans->report->options->span))
 		return 0;
-	row = row_of(spans, span->name);
-	if (!row || rp_latency_add(&row->latency, rp_span_duration(span)) < 0)
-		return -ENOMEM;
-	row->errors += span->has_error;
 	rp_slowest_spans_add(&spans->slowest, span);
-	return 0;
+	return rp_span_table_add(&spans->table, span->name, rp_span_duration(span),
+				 span->has_error);
 }
 
 static int take_open(const struct rp_trace_span *span, void *data)
 {
 	struct span_report *spans = data;
-	struct span_row *row;
 
-	if (!rp_span_has_name(span->name, spans->report->options->span))
-		return 0;
-	row = row_of(spans, span->name);
-	if (!row)
-		return -ENOMEM;
-	row->open++;
-	return 0;
+	return rp_span_has_name(span->name, spans->report->options->span) ?
+	       rp_span_table_add_open(&spans->table, span->name) : 0;
 }
 
 /* Return: as rp_reader_next(), but 0 at the end; -ENOMEM. */
@@ -107,17 +68,6 @@ static int read_spans(struct span_report *spans)
 	if (rp_trace_spans_visit_open(&spans->spans, spans->last_ns, take_open, spans) < 0)
 		return -ENOMEM;
 	return ret;
-}
-
-static int compare_rows(const void *left, const void *right)
-{
-	const struct span_row *a = left, *b = right;
-	const uint64_t first = a->latency.total_ns, second = b->latency.total_ns;
-
-	if (!a->name || !b->name)
-		return !a->name - !b->name;
-	return first != second ? (first < second) - (first > second) :
-	       (a->name->index > b->name->index) - (a->name->index < b->name->index);
 }
 
 static void add_time(struct rp_rows *out, uint64_t ns, bool is_known)
@@ -166,10 +116,9 @@ static int print_names(struct span_report *spans)
 
 	rp_rows_init(&out, spans->report->options->format, columns,
 		     sizeof(columns) / sizeof(columns[0]));
-	if (spans->row_count)
-		qsort(spans->rows, spans->row_count, sizeof(*spans->rows), compare_rows);
-	for (size_t i = 0; i < spans->row_count && spans->rows[i].name; i++) {
-		const struct span_row *row = &spans->rows[i];
+	rp_span_table_sort(&spans->table);
+	for (size_t i = 0; i < spans->table.count && spans->table.rows[i].name; i++) {
+		const struct rp_span_row *row = &spans->table.rows[i];
 		const uint64_t count = row->latency.count;
 
 		add_name(&out, row->name);
@@ -263,7 +212,7 @@ static int print(struct span_report *spans)
 
 	if (options->given & RP_OPTION_SLOWEST)
 		return print_slowest(spans);
-	if (is_text && spans->row_count == 0) {
+	if (is_text && spans->table.count == 0) {
 		puts("The trace has no spans: no start event with its stop event.");
 		return RP_EXIT_OK;
 	}
@@ -290,9 +239,7 @@ int rp_report_spans(const struct rp_report *report)
 	if (ret == 0)
 		ret = read_spans(&spans);
 	status = print(&spans);
-	for (size_t i = 0; i < spans.row_count; i++)
-		rp_latency_fini(&spans.rows[i].latency);
-	free(spans.rows);
+	rp_span_table_fini(&spans.table);
 	rp_slowest_spans_fini(&spans.slowest);
 	rp_trace_spans_fini(&spans.spans);
 	return ret < 0 ? rp_report_end(report, ret) : status;

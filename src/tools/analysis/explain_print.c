@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/ringpipe/explain_print.h"
+#include "tools/analysis/explain_print.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -145,7 +145,7 @@ static char *describe_functions(const struct rp_thread_interval *interval)
 	return text;
 }
 
-static char *describe_part(const struct rp_thread_interval *interval, enum rp_time_part part)
+char *rp_explain_describe(const struct rp_thread_interval *interval, enum rp_time_part part)
 {
 	struct detail details[64];
 	const size_t count = collect_details(interval, part, details, 64);
@@ -182,8 +182,7 @@ static enum rp_time_part largest_part(const struct rp_thread_interval *interval)
 	return largest;
 }
 
-/* The parts that took time, the longest first. Return: their number. */
-static size_t sort_parts(const struct rp_thread_interval *interval, enum rp_time_part *parts)
+size_t rp_explain_sort_parts(const struct rp_thread_interval *interval, enum rp_time_part *parts)
 {
 	size_t count = 0;
 
@@ -200,7 +199,7 @@ static size_t sort_parts(const struct rp_thread_interval *interval, enum rp_time
 	return count;
 }
 
-static int print_parts(const struct rp_thread_interval *interval)
+static int print_parts(const struct rp_thread_interval *interval, FILE *out)
 {
 	static const struct rp_column columns[] = {
 		{ "share", "SHARE", 7, true, false }, { "time", "TIME", 8, true, false },
@@ -208,73 +207,83 @@ static int print_parts(const struct rp_thread_interval *interval)
 	};
 	const uint64_t whole = (uint64_t)interval->to_ns - (uint64_t)interval->from_ns;
 	enum rp_time_part parts[RP_TIME_PART_COUNT];
-	const size_t count = sort_parts(interval, parts);
-	struct rp_rows out;
+	const size_t count = rp_explain_sort_parts(interval, parts);
+	struct rp_rows rows;
 	char text[RP_TEXT_MAX];
 	int status;
 
-	rp_rows_init(&out, RP_FORMAT_TEXT, columns, sizeof(columns) / sizeof(columns[0]));
+	rp_rows_init(&rows, RP_FORMAT_TEXT, columns, sizeof(columns) / sizeof(columns[0]));
+	rows.stream = out;
 	for (size_t i = 0; i < count; i++) {
 		const uint64_t ns = interval->parts_ns[parts[i]];
-		char *detail = describe_part(interval, parts[i]);
+		char *detail = rp_explain_describe(interval, parts[i]);
 
-		rp_rows_addf(&out, NULL, "%.1f %%", 100. * (double)ns / (double)whole);
-		rp_rows_add(&out, NULL, rp_text_short_time(ns, text));
-		rp_rows_add(&out, NULL, rp_time_part_text(parts[i]));
-		rp_rows_add(&out, NULL, detail ? detail : "");
+		rp_rows_addf(&rows, NULL, "%.1f %%", 100. * (double)ns / (double)whole);
+		rp_rows_add(&rows, NULL, rp_text_short_time(ns, text));
+		rp_rows_add(&rows, NULL, rp_time_part_text(parts[i]));
+		rp_rows_add(&rows, NULL, detail ? detail : "");
 		free(detail);
 	}
-	status = rp_rows_print(&out);
-	rp_rows_fini(&out);
+	status = rp_rows_print(&rows);
+	rp_rows_fini(&rows);
 	return status;
 }
 
-static void print_holder(const struct rp_thread_interval *holder)
+static void print_holder(const struct rp_thread_interval *holder, FILE *out)
 {
 	enum rp_time_part parts[RP_TIME_PART_COUNT];
-	const size_t count = sort_parts(holder, parts);
+	const size_t count = rp_explain_sort_parts(holder, parts);
 	char time[RP_TEXT_MAX];
 
-	printf("Thread %" PRIu64 " ended the longest wait for a lock, of %s. Meanwhile it was\n",
-	       holder->thread, rp_text_short_time((uint64_t)holder->to_ns -
-						  (uint64_t)holder->from_ns, time));
+	fprintf(out, "Thread %" PRIu64 " ended the longest wait for a lock, of %s. Meanwhile it "
+		"was\n", holder->thread, rp_text_short_time((uint64_t)holder->to_ns -
+							  (uint64_t)holder->from_ns, time));
 	for (size_t i = 0; i < count && i < DETAILS_SHOWN; i++) {
-		char *detail = describe_part(holder, parts[i]);
+		char *detail = rp_explain_describe(holder, parts[i]);
 
-		rp_tool_say(stdout, "  %s %s%s%s", rp_text_short_time(holder->parts_ns[parts[i]],
-								      time),
+		rp_tool_say(out, "  %s %s%s%s", rp_text_short_time(holder->parts_ns[parts[i]], time),
 			    rp_time_part_text(parts[i]), detail && *detail ? ": " : "",
 			    detail ? detail : "");
 		free(detail);
 	}
 }
 
-static int print_text(const struct rp_trace_span *span, const struct rp_thread_interval *interval,
-		      const struct rp_thread_interval *holder)
+/* State how long the thread's work took, or nothing for an interval without a span. */
+static void print_span(const struct rp_trace_span *span, FILE *out)
 {
-	const uint64_t whole = rp_span_duration(span);
-	const enum rp_time_part largest = largest_part(interval);
 	char time[RP_TEXT_MAX], activity[RP_GUID_TEXT];
-	int status;
 
-	rp_tool_say(stdout, "%s/%s took %s, on thread %" PRIu64 " of process %" PRIu64
+	rp_tool_say(out, "%s/%s took %s, on thread %" PRIu64 " of process %" PRIu64
 		    " from %.6f s on.", span->name->provider, span->name->name,
-		    rp_text_short_time(whole, time), span->thread, span->process,
+		    rp_text_short_time(rp_span_duration(span), time), span->thread, span->process,
 		    (double)span->start_ns / 1e9);
 	if (*rp_guid_text(&span->activity, activity))
-		printf("Its activity id is %s.\n", activity);
+		fprintf(out, "Its activity id is %s.\n", activity);
 	if (span->stop_thread != span->thread)
-		printf("It stopped on thread %" PRIu64 "; only its first thread is explained.\n",
-		       span->stop_thread);
+		fprintf(out, "It stopped on thread %" PRIu64 "; only its first thread is "
+			"explained.\n", span->stop_thread);
+}
+
+int rp_explain_print_text(const struct rp_trace_span *span,
+			  const struct rp_thread_interval *interval,
+			  const struct rp_thread_interval *holder, FILE *out)
+{
+	const uint64_t whole = (uint64_t)interval->to_ns - (uint64_t)interval->from_ns;
+	const enum rp_time_part largest = largest_part(interval);
+	int status;
+
+	if (span)
+		print_span(span, out);
 	if (whole == 0)
 		return RP_EXIT_OK;
-	putchar('\n');
-	status = print_parts(interval);
-	printf("\n%.0f %% of the time, it was %s.\n",
-	       100. * (double)interval->parts_ns[largest] / (double)whole,
-	       rp_time_part_text(largest));
+	if (span)
+		putc('\n', out);
+	status = print_parts(interval, out);
+	fprintf(out, "\n%.0f %% of the time, it was %s.\n",
+		100. * (double)interval->parts_ns[largest] / (double)whole,
+		rp_time_part_text(largest));
 	if (holder)
-		print_holder(holder);
+		print_holder(holder, out);
 	return status;
 }
 
@@ -383,7 +392,8 @@ static int print_all(const struct rp_explain_view *view,
 		for (size_t i = 0; status == RP_EXIT_OK && i < view->count; i++) {
 			if (i)
 				putchar('\n');
-			status = print_text(&view->spans[i], intervals[i], holders[i]);
+			status = rp_explain_print_text(&view->spans[i], intervals[i],
+						       holders[i], stdout);
 		}
 		return status;
 	}
@@ -395,23 +405,36 @@ static int print_all(const struct rp_explain_view *view,
 	return status;
 }
 
-static void print_doubts(const struct rp_thread_time *time)
+size_t rp_explain_doubts(const struct rp_thread_time *time,
+			 char ret_doubts[RP_EXPLAIN_DOUBTS][RP_EXPLAIN_DOUBT_BYTES])
 {
 	char count[RP_TEXT_MAX];
+	size_t doubts = 0;
 
 	if (!time->has_waits)
-		rp_tool_error("the trace has no waits of threads: record it by ringpipe record "
-			      "--profile all --off-cpu 0");
+		strcpy(ret_doubts[doubts++], "the trace has no waits of threads: record it by "
+		       "ringpipe record --profile all --off-cpu 0");
 	else if (!time->has_calls)
-		rp_tool_error("the trace has no system calls; ringpipe record --profile all "
-			      "--off-cpu 0 adds them");
+		strcpy(ret_doubts[doubts++], "the trace has no system calls; ringpipe record "
+		       "--profile all --off-cpu 0 adds them");
 	if (time->lost)
-		rp_tool_error("%s records were lost, so waits may be missing; record with a larger "
-			      "--buffer", rp_text_count(time->lost, count));
+		snprintf(ret_doubts[doubts++], RP_EXPLAIN_DOUBT_BYTES,
+			 "%s records were lost, so waits may be missing; record with a larger "
+			 "--buffer", rp_text_count(time->lost, count));
 	if (time->left_out)
-		rp_tool_error("the spans have more than %u records, and %s were left out; choose "
-			      "fewer spans", RP_TIME_RECORDS_MAX,
-			      rp_text_count(time->left_out, count));
+		snprintf(ret_doubts[doubts++], RP_EXPLAIN_DOUBT_BYTES,
+			 "the spans have more than %u records, and %s were left out; choose "
+			 "fewer spans", RP_TIME_RECORDS_MAX, rp_text_count(time->left_out, count));
+	return doubts;
+}
+
+static void print_doubts(const struct rp_thread_time *time)
+{
+	char doubts[RP_EXPLAIN_DOUBTS][RP_EXPLAIN_DOUBT_BYTES];
+	const size_t count = rp_explain_doubts(time, doubts);
+
+	for (size_t i = 0; i < count; i++)
+		rp_tool_error("%s", doubts[i]);
 }
 
 int rp_explain_print(const struct rp_explain_view *view, enum rp_format format)
