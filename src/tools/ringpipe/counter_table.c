@@ -34,13 +34,6 @@ struct drawing {
 	char provider[sizeof(((struct rp_counter_sample *)0)->provider)];
 };
 
-double rp_counter_shown(const struct rp_counter_sample *sample)
-{
-	if (sample->form == RP_COUNTER_RATE && sample->interval_s > 0)
-		return sample->value / sample->interval_s;
-	return sample->value;
-}
-
 void rp_counter_label(const struct rp_counter_sample *sample,
 		      const struct rp_counter_quantile *quantile, char *text, size_t space)
 {

@@ -53,7 +53,5 @@ void rp_counter_label(const struct rp_counter_sample *sample,
 		      const struct rp_counter_quantile *quantile, char *text, size_t space);
 /* Format a number for people. Return: `text`, of RP_TEXT_MAX + 1 bytes. */
 const char *rp_counter_format(double number, char *text);
-/* Return: the value to show. A RATE is shown per second. */
-double rp_counter_shown(const struct rp_counter_sample *sample);
 
 #endif

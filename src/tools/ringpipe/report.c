@@ -28,6 +28,7 @@ static const struct report_kind {
 	{ "offcpu", READS_TWICE | RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_TOP,
 	  rp_report_offcpu },
 	{ "waits", READS_TWICE | RP_OPTION_TOP, rp_report_waits },
+	{ "counters", 0, rp_report_counters },
 };
 
 #define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))

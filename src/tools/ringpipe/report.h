@@ -27,6 +27,7 @@ int rp_report_losses(const struct rp_report *report);
 int rp_report_cpu(const struct rp_report *report);
 int rp_report_offcpu(const struct rp_report *report);
 int rp_report_waits(const struct rp_report *report);
+int rp_report_counters(const struct rp_report *report);
 
 /*
  * Report why reading ended, if it was not the end of the trace. `ret` is what rp_reader_next()

@@ -257,3 +257,10 @@ enum rp_counter_word rp_counter_decode(const struct rp_reader_event *event, doub
 		return decode_event_counters(event, interval_s, ret_sample);
 	return RP_COUNTER_OTHER;
 }
+
+double rp_counter_shown(const struct rp_counter_sample *sample)
+{
+	if (sample->form == RP_COUNTER_RATE && sample->interval_s > 0)
+		return sample->value / sample->interval_s;
+	return sample->value;
+}

@@ -63,4 +63,7 @@ enum rp_counter_word {
 enum rp_counter_word rp_counter_decode(const struct rp_reader_event *event, double interval_s,
 				       struct rp_counter_sample *ret_sample);
 
+/* Return: the value to show. A RATE is shown per second. */
+double rp_counter_shown(const struct rp_counter_sample *sample);
+
 #endif
