@@ -12,10 +12,12 @@
 
 #define RP_LATENCY_ROWS 58
 
-/* Initialise it with zeros. */
+#define RP_LATENCY_BUCKETS 128
+
+/* Initialise it with zeros. The buckets of a row, and the rows, are in ascending order. */
 struct rp_latency_histogram {
 	uint64_t count, total_ns, max_ns;	/* total: UINT64_MAX if the sum is above it */
-	uint64_t *rows[RP_LATENCY_ROWS];
+	uint64_t *rows[RP_LATENCY_ROWS];	/* of RP_LATENCY_BUCKETS counts; or NULL */
 };
 
 /* Return: 0; -ENOMEM. */

@@ -22,6 +22,8 @@ static int count_event(const struct rp_reader_event *event, void *data)
 	struct rp_profile *profile = data;
 
 	profile->seen[rp_profile_classify(event)]++;
+	if (event->time_ns < profile->first_ns)
+		profile->first_ns = event->time_ns;
 	if (event->time_ns > profile->last_ns)
 		profile->last_ns = event->time_ns;
 	return 0;
@@ -31,7 +33,7 @@ int rp_profile_init(struct rp_profile *profile, enum rp_profile_by by, const cha
 {
 	int ret;
 
-	*profile = (struct rp_profile){ .by = by, .has_kernel = true };
+	*profile = (struct rp_profile){ .by = by, .has_kernel = true, .first_ns = INT64_MAX };
 	ret = rp_call_tree_init(&profile->tree);
 	if (ret)
 		return ret;

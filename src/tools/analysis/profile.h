@@ -56,8 +56,8 @@ struct rp_profile {
 	uint32_t *functions;		/* of the current stack */
 	size_t function_capacity;
 	struct rp_profile_slot cache[RP_PROFILE_CACHE];
-	int64_t last_ns;		/* time of the latest event of the first reading */
 	bool shares_symbols;		/* they belong to another profile */
+	int64_t first_ns, last_ns;	/* the earliest and latest event of the first reading */
 };
 
 /*

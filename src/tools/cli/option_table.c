@@ -38,6 +38,7 @@ TAKE_TEXT(span)
 TAKE_TEXT(id)
 TAKE_TEXT(where)
 TAKE_TEXT(to)
+TAKE_TEXT(diff)
 
 static int take_from(struct rp_tool_options *options, const char *value)
 {
@@ -369,6 +370,9 @@ const struct rp_option rp_option_table[] = {
 	{ RP_OPTION_LIST, 0, "list", NULL, "list the directories of sessions", NULL },
 	{ RP_OPTION_PRUNE, 0, "prune", NULL,
 	  "remove the directories of ended processes, recovered or not", NULL },
+	{ RP_OPTION_DIFF, 0, "diff", "LATER",
+	  "what changed from FILE to this trace: spans, counters, functions",
+	  take_diff },
 	{ RP_OPTION_FORMAT, 0, "format", "text|json|csv",
 	  "print the rows as text (default), JSON or CSV", take_format },
 	{ RP_OPTION_VERSION, 0, "format", "4|6",

@@ -78,6 +78,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_RANGE_END = 1ull << 57,	/* --to of a range of time */
 	RP_OPTION_WHERE = 1ull << 58,
 	RP_OPTION_TO = 1ull << 59,
+	RP_OPTION_DIFF = 1ull << 62,
 };
 
 /* In the order of ringpipe-kernel's bits. */
@@ -127,6 +128,7 @@ struct rp_tool_options {
 	uint64_t until_bytes;
 	const char *where;		/* an expression */
 	struct rp_time_point from, range_end;	/* of the option --to */
+	const char *diff;		/* the later trace of a comparison */
 	uint64_t last_ms;
 	uint64_t off_cpu_ns;		/* the shortest wait to record; 0: all */
 	const char *span;

@@ -203,10 +203,11 @@ static const struct rp_tool_command commands[] = {
 		.examples = "report shop.nettrace\n"
 			    "report shop.nettrace events --where 'total > 100'\n"
 			    "report shop.nettrace spans\n"
-			    "report machine.nettrace cpu --by process\n",
+			    "report machine.nettrace cpu --by process\n"
+			    "report yesterday.nettrace --diff today.nettrace\n",
 		.options = RP_OPTION_ALL | RP_OPTION_TOP | RP_OPTION_SPAN | RP_OPTION_SLOWEST |
 			   RP_OPTION_BY | RP_OPTION_FUNCTION | RP_OPTION_WHERE |
-			   RP_OPTION_FROM | RP_OPTION_RANGE_END |
+			   RP_OPTION_FROM | RP_OPTION_RANGE_END | RP_OPTION_DIFF |
 			   RP_OPTION_FORMAT | RP_OPTION_HELP,
 		.operands_min = 1,
 		.operands_max = 2,

@@ -31,6 +31,9 @@ static const struct report_kind {
 	{ "counters", 0, rp_report_counters },
 };
 
+/* It has another trace, too; see rp_report_diff(). */
+static const struct report_kind diff = { "diff", READS_TWICE | RP_OPTION_DIFF, rp_report_diff };
+
 #define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))
 /* Every report has them. */
 #define COMMON (RP_OPTION_FORMAT | RP_OPTION_HELP)
@@ -70,9 +73,12 @@ static const struct report_kind *find_kind(const struct rp_tool_options *options
 		rp_tool_error("report: no report is called '%s'; see ringpipe report --help", name);
 		return NULL;
 	}
+	if (options->given & RP_OPTION_DIFF)
+		kind = &diff;
 	unused = rp_options_name(options->given & ~(kind->options | COMMON));
 	if (unused) {
-		rp_tool_error("report: --%s cannot be used with %s", unused, name);
+		rp_tool_error("report: --%s cannot be used with %s%s", unused,
+			      kind == &diff ? "--" : "", kind->name);
 		return NULL;
 	}
 	return kind;
