@@ -48,7 +48,8 @@ ROWS = {
     'src/tools/analysis/': 'trace cli base',
     'src/tools/formats/': 'analysis trace cli base',
     'src/tools/client/': 'trace cli nettrace ipc base',
-    'src/tools/ringpipe/': 'client formats analysis trace cli recover nettrace ipc base',
+    'src/tools/ringpipe/': 'client formats analysis trace cli recover nettrace ipc host '
+                           'base',
     'src/tools/ringpipe-record/': 'bpf/ symbols client trace cli nettrace host unwind base',
     'src/tools/ringpipe-symbolize/': 'symbols trace cli nettrace host base',
     'src/tools/ringpipe-bpf/': 'bpf/ client trace cli ipc base',

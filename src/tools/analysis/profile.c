@@ -226,7 +226,7 @@ static int read_events(struct rp_profile *profile, struct rp_reader *reader, tak
 	return ret;
 }
 
-static bool is_running(const struct rp_reader_event *event)
+bool rp_profile_is_running(const struct rp_reader_event *event)
 {
 	int32_t type;
 
@@ -242,7 +242,7 @@ bool rp_profile_is_sample(const struct rp_profile *profile, const struct rp_read
 
 	return kind == RP_PROFILE_SAMPLE ||
 	       (kind == RP_PROFILE_THREAD_SAMPLE && !profile->seen[RP_PROFILE_SAMPLE] &&
-		is_running(event));
+		rp_profile_is_running(event));
 }
 
 static int take_sample(struct rp_profile *profile, const struct rp_reader_event *event,

@@ -90,6 +90,9 @@ int rp_profile_add(struct rp_profile *profile, const struct rp_reader_event *eve
 		   uint64_t process, const struct rp_call_weight *weight, uint32_t *ret_group,
 		   uint32_t *ret_node);
 
+/* Return: whether a RP_PROFILE_THREAD_SAMPLE is of a thread that was running. */
+bool rp_profile_is_running(const struct rp_reader_event *event);
+
 /*
  * Return: whether the event is a sample of a running thread that counts. Samples of the process's
  * own sampler do not count in a trace with samples of the machine.

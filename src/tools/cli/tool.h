@@ -258,6 +258,7 @@ int rp_command_symbolize(const struct rp_tool_options *options);
 int rp_command_merge(const struct rp_tool_options *options);
 int rp_command_explain(const struct rp_tool_options *options);
 int rp_command_tail(const struct rp_tool_options *options);
+int rp_command_top(const struct rp_tool_options *options);
 int rp_command_report(const struct rp_tool_options *options);
 int rp_command_bpf(const struct rp_tool_options *options);
 int rp_command_record(const struct rp_tool_options *options);

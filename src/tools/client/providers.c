@@ -160,3 +160,13 @@ int rp_providers_check(const struct rp_target *target, const char *(*name_at)(si
 	rp_provider_names_fini(&names);
 	return ret;
 }
+
+uint32_t rp_providers_choose_format(const struct rp_target *target)
+{
+	struct rp_provider_names names;
+	int ret = rp_provider_names_get(target, NULL, &names);
+
+	if (ret == 0)
+		rp_provider_names_fini(&names);
+	return ret == -EOPNOTSUPP ? 4 : 6;
+}

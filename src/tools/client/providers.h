@@ -32,4 +32,10 @@ void rp_providers_explain(pid_t pid, const char *missing, const char *existing);
 int rp_providers_check(const struct rp_target *target, const char *(*name_at)(size_t i, void *data),
 		       size_t count, void *data);
 
+/*
+ * Return: the version of nettrace to request. Version 6 has names of threads and trace ids, but
+ * .NET's runtimes write version 4.
+ */
+uint32_t rp_providers_choose_format(const struct rp_target *target);
+
 #endif

@@ -96,6 +96,26 @@ static const struct rp_tool_command commands[] = {
 		.run = rp_command_counters_serve,
 	},
 	{
+		.name = "top",
+		.task = look,
+		.arguments = "[PID | -p PID | -n NAME]",
+		.help = "show spans, hot functions, counters and losses of a process, live",
+		.notes = "On a terminal, the command redraws its tables at each interval; h shows\n"
+			 "the keys, and q ends it. Without a process, the user chooses one there.\n"
+			 "Elsewhere, and with a --format other than text, it prints a block for\n"
+			 "each interval. Events that occur faster than they can be read are\n"
+			 "dropped, and counted. The process never waits.\n"
+			 "The default of --providers is *:ffffffffffffffff:4.\n" UNTIL_END,
+		.examples = "top -n shop\n"
+			    "top -n shop --format json -d 10\n",
+		.options = RP_OPTION_PID | RP_OPTION_NAME | RP_OPTION_PROVIDERS |
+			   RP_OPTION_MISSING | RP_OPTION_REFRESH | RP_OPTION_DURATION |
+			   RP_OPTION_BUFFER | RP_OPTION_TOP | RP_OPTION_QUIET | RP_OPTION_FORMAT |
+			   RP_OPTION_HELP,
+		.process_is_optional = true,
+		.run = rp_command_top,
+	},
+	{
 		.name = "stacks",
 		.task = look,
 		.arguments = PROCESS,

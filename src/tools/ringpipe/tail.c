@@ -259,21 +259,10 @@ static int print_session(struct rp_tail *tail)
 	return status;
 }
 
-/* Version 6 of nettrace has names of threads and trace ids, but .NET's runtimes write version 4. */
-static uint32_t choose_format(const struct rp_target *target)
-{
-	struct rp_provider_names names;
-	int ret = rp_provider_names_get(target, NULL, &names);
-
-	if (ret == 0)
-		rp_provider_names_fini(&names);
-	return ret == -EOPNOTSUPP ? 4 : 6;
-}
-
 int rp_tail_process(struct rp_tail *tail, const struct rp_target *target)
 {
 	tail->plan.target = target;
-	tail->plan.format = choose_format(target);
+	tail->plan.format = rp_providers_choose_format(target);
 	return print_session(tail);
 }
 

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ringpipe top: a session with events, samples and counters. The main thread passes its stream
+ * through a pipe to a reader thread, which fills the board. A third thread shows the board at
+ * intervals. If the reader is too slow, the pipe is full, the stream stops, and the traced process
+ * drops and counts events. It never waits.
+ */
+#include "tools/ringpipe/top.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "nettrace/reader_parts.h"
+#include "tools/cli/signals.h"
+#include "tools/client/providers.h"
+#include "tools/client/recording.h"
+#include "tools/trace/input.h"
+
+#define SAMPLER "Microsoft-DotNETCore-SampleProfiler"
+#define DEFAULT_PROVIDERS "*:ffffffffffffffff:4"
+#define DEFAULT_ROWS 20u
+
+struct top {
+	const struct rp_tool_options *options;
+	struct rp_top_screen *screen;	/* NULL: blocks on standard output */
+	int signal_fd;
+	const struct rp_target *target;
+	struct rp_session_provider *parsed;	/* of --providers, with the texts */
+	struct rp_session_provider *providers;
+	size_t provider_count;
+	char interval[64];		/* the providers' arguments */
+
+	struct rp_top_board board;
+	struct rp_top_names *names;
+	struct rp_top_cost cost;
+	struct rp_reader *reader;	/* of the reader thread */
+	int pipe_fd;
+	int wake_fd;			/* an eventfd: the session has begun or ended */
+	int read_error;			/* of the reader thread, after its end */
+	char read_message[512];
+	pthread_mutex_t lock;		/* of the members below */
+	bool has_begun;
+	bool is_over;			/* the recording has ended and reads no more signals */
+	bool has_asked;			/* for the end of the session */
+	bool is_read;			/* the reader thread has read all */
+	enum rp_top_wish wish;		/* of the thread that shows */
+	int show_error;			/* likewise */
+};
+
+static void wake(const struct top *top)
+{
+	const uint64_t one = 1;
+
+	if (write(top->wake_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+/* Stop the recording by a signal, unless it has ended: then it would kill this process. */
+static void stop_session(struct top *top)
+{
+	pthread_mutex_lock(&top->lock);
+	if (!top->is_over && !top->has_asked)
+		kill(getpid(), SIGTERM);
+	top->has_asked = true;
+	pthread_mutex_unlock(&top->lock);
+}
+
+static ssize_t read_stream(void *data, void *buffer, size_t size)
+{
+	struct rp_reader_stats stats = RP_READER_STATS_INIT;
+	struct top *top = data;
+	ssize_t got;
+
+	if (top->reader && rp_reader_get_stats(top->reader, &stats) == 0)
+		rp_top_board_set_lost(&top->board, stats.lost);
+	do
+		got = read(top->pipe_fd, buffer, size);
+	while (got < 0 && errno == EINTR);
+	return got < 0 ? -errno : got;
+}
+
+static void begin(struct top *top)
+{
+	struct rp_reader_info info = RP_READER_INFO_INIT;
+
+	rp_reader_get_info(top->reader, &info);
+	top->board.pointer_bytes = info.pointer_bytes;
+	pthread_mutex_lock(&top->lock);
+	top->has_begun = true;
+	pthread_mutex_unlock(&top->lock);
+	wake(top);
+}
+
+static int read_events(struct top *top)
+{
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	struct rp_reader_stats stats = RP_READER_STATS_INIT;
+	int ret;
+
+	while ((ret = rp_reader_next(top->reader, &event)) == 1) {
+		ret = rp_top_board_take(&top->board, &event);
+		if (ret)
+			break;
+	}
+	if (rp_reader_get_stats(top->reader, &stats) == 0)
+		rp_top_board_set_lost(&top->board, stats.lost);
+	return ret;
+}
+
+/* Reads the pipe to its end even after an error, since the recording would otherwise block. */
+static void *read_session(void *data)
+{
+	struct top *top = data;
+	struct rp_byte_source source;
+	char rest[4096];
+
+	rp_byte_source_init_read(&source, read_stream, top);
+	top->read_error = rp_reader_open_source(&source, &top->reader, top->read_message,
+						sizeof(top->read_message));
+	if (top->read_error == 0) {
+		begin(top);
+		top->read_error = read_events(top);
+		rp_input_explain(top->reader, top->read_error, top->read_message,
+				 sizeof(top->read_message));
+	}
+	if (top->read_error < 0 && top->read_error != -ENODATA)
+		stop_session(top);
+	while (read(top->pipe_fd, rest, sizeof(rest)) > 0)
+		;
+	pthread_mutex_lock(&top->lock);
+	top->is_read = true;
+	pthread_mutex_unlock(&top->lock);
+	wake(top);
+	return NULL;
+}
+
+static int64_t now_utc_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+struct counter_list {
+	struct rp_counter_row *rows;
+	size_t count, capacity;
+	bool failed;
+};
+
+static void copy_counter(const struct rp_counter_row *row, void *data)
+{
+	struct counter_list *list = data;
+	struct rp_counter_row *grown = rp_array_reserve(list->rows, list->count, &list->capacity, 1,
+							sizeof(*grown));
+
+	list->failed |= !grown;
+	if (!grown)
+		return;
+	list->rows = grown;
+	grown[list->count++] = *row;
+}
+
+/* Complete the view of an interval of `interval_s` seconds. Return: 0; -ENOMEM. */
+static int make_view(struct top *top, double interval_s, struct rp_top_view *view)
+{
+	struct counter_list counters = { 0 };
+	int ret = rp_top_board_cut(&top->board, &view->cut);
+
+	if (ret == 0)
+		ret = rp_top_names_group(top->names, view->cut.addresses, view->cut.address_count,
+					 &view->functions, &view->function_count);
+	rp_counter_board_walk(&top->board.counters, copy_counter, &counters);
+	view->counters = counters.rows;
+	view->counter_count = counters.count;
+	rp_top_cost_read(&top->cost, interval_s);
+	view->target = top->target;
+	view->interval_s = interval_s;
+	view->utc_ns = now_utc_ns();
+	view->process_percent = top->cost.process_percent;
+	view->command_percent = top->cost.command_percent;
+	rp_top_view_sort(view);
+	return ret ? ret : counters.failed ? -ENOMEM : 0;
+}
+
+static size_t row_limit(const struct top *top)
+{
+	if (top->options->given & RP_OPTION_TOP)
+		return (size_t)top->options->top;
+	return top->options->format == RP_FORMAT_TEXT ? DEFAULT_ROWS : SIZE_MAX;
+}
+
+/* Return: 0; -errno, after which nothing more is shown. */
+static int show(struct top *top, int64_t since_ms, bool on_screen)
+{
+	struct rp_top_view view = { 0 };
+	int ret = make_view(top, (double)(rp_now_ms() - since_ms) / 1000, &view);
+
+	if (ret == 0 && on_screen)
+		rp_top_screen_show(top->screen, &view);
+	else if (ret == 0)
+		ret = rp_top_view_print(&view, top->options->format, row_limit(top));
+	rp_top_view_fini(&view);
+	return ret;
+}
+
+/* Wait until `deadline_ms`, or for a wake or a wish. */
+static void wait_until(struct top *top, int64_t deadline_ms)
+{
+	const int64_t left_ms = deadline_ms - rp_now_ms();
+	const int timeout_ms = left_ms <= 0 ? 0 : left_ms > INT32_MAX ? INT32_MAX : (int)left_ms;
+	struct pollfd wait = { .fd = top->wake_fd, .events = POLLIN };
+	uint64_t count;
+
+	if (top->screen)
+		top->wish = rp_top_screen_wait(top->screen, top->wake_fd, timeout_ms);
+	else
+		poll(&wait, 1, timeout_ms);
+	if (read(top->wake_fd, &count, sizeof(count)) < 0)
+		return;
+}
+
+static void get_state(struct top *top, bool *ret_has_begun, bool *ret_is_read)
+{
+	pthread_mutex_lock(&top->lock);
+	*ret_has_begun = top->has_begun;
+	*ret_is_read = top->is_read;
+	pthread_mutex_unlock(&top->lock);
+}
+
+/* A view at each interval, and one of the rest. */
+static void *show_session(void *data)
+{
+	struct top *top = data;
+	const int64_t refresh_ms = (int64_t)top->options->refresh_ms;
+	bool has_begun = false, was_begun = false, is_read = false;
+	int64_t since_ms = rp_now_ms();
+
+	while (!is_read && !top->show_error) {
+		wait_until(top, since_ms + refresh_ms);
+		get_state(top, &has_begun, &is_read);
+		if (top->wish != RP_TOP_GO_ON)
+			stop_session(top);
+		if (!was_begun && has_begun) {
+			since_ms = rp_now_ms();
+			rp_top_cost_read(&top->cost, 0);
+			was_begun = true;
+		}
+		if (is_read || rp_now_ms() < since_ms + refresh_ms)
+			continue;
+		if (was_begun)
+			top->show_error = show(top, since_ms, top->screen);
+		since_ms = rp_now_ms();
+	}
+	if (top->show_error)
+		stop_session(top);
+	else if (was_begun && !top->screen)
+		top->show_error = show(top, since_ms, false);
+	return NULL;
+}
+
+static int run_threads(struct top *top, const struct rp_recording_plan *plan, int write_fd,
+		       struct rp_recording_result *result)
+{
+	struct rp_output output = {
+		.path = "the pipe to the reader", .fd = write_fd, .filter_fd = -1,
+		.status_fd = -1, .stop_fd = plan->signal_fd,
+	};
+	pthread_t reader, shower;
+	int error = pthread_create(&reader, NULL, read_session, top);
+
+	if (error) {
+		close(write_fd);
+		return -error;
+	}
+	error = pthread_create(&shower, NULL, show_session, top);
+	if (error == 0)
+		rp_recording_run(plan, &output, result);
+	close(write_fd);
+	pthread_mutex_lock(&top->lock);
+	top->is_over = true;
+	pthread_mutex_unlock(&top->lock);
+	pthread_join(reader, NULL);
+	if (error == 0)
+		pthread_join(shower, NULL);
+	return -error;
+}
+
+/* Return: the exit status. */
+static int finish(const struct top *top, const struct rp_recording_result *result)
+{
+	if (result->end == RP_RECORDING_GAVE_UP)
+		return RP_EXIT_GAVE_UP;
+	if (top->show_error == -EPIPE)
+		return RP_EXIT_OK;
+	if (top->show_error) {
+		rp_tool_error("top: cannot write the output: %s", strerror(-top->show_error));
+		return RP_EXIT_FAILURE;
+	}
+	if (result->end == RP_RECORDING_FAILED || result->end == RP_RECORDING_OUTPUT_FAILED ||
+	    result->end == RP_RECORDING_STREAM_FAILED)
+		return RP_EXIT_FAILURE;
+	if (top->read_error < 0 && top->read_error != -ENODATA) {
+		rp_tool_error("top: process %d: %s", top->target->pid, top->read_message);
+		return RP_EXIT_FAILURE;
+	}
+	if (result->end == RP_RECORDING_PEER_ENDED && !(top->options->given & RP_OPTION_QUIET))
+		fprintf(stderr, "Process %d ended the session.\n", top->target->pid);
+	return RP_EXIT_OK;
+}
+
+static int run_session(struct top *top)
+{
+	const struct rp_recording_plan plan = {
+		.target = top->target, .signal_fd = top->signal_fd, .providers = top->providers,
+		.provider_count = top->provider_count, .buffer_mb = top->options->buffer_mb,
+		.format = rp_providers_choose_format(top->target),
+		.duration_ms = top->options->duration_ms,
+	};
+	struct rp_recording_result result = { .end = RP_RECORDING_FAILED };
+	int pipe_fds[2], ret;
+
+	if (pipe2(pipe_fds, O_CLOEXEC) != 0)
+		return -errno;
+	top->pipe_fd = pipe_fds[0];
+	if (fcntl(pipe_fds[1], F_SETFL, O_NONBLOCK) != 0) {
+		ret = -errno;
+		close(pipe_fds[1]);
+	} else {
+		ret = run_threads(top, &plan, pipe_fds[1], &result);
+	}
+	close(pipe_fds[0]);
+	rp_reader_close(top->reader);
+	return ret ? ret : finish(top, &result);
+}
+
+/* Return: the exit status. */
+static int show_target(struct top *top, const struct rp_target *target, enum rp_top_wish *ret_wish)
+{
+	int ret;
+
+	top->target = target;
+	top->reader = NULL;
+	top->has_begun = top->is_over = top->has_asked = top->is_read = false;
+	top->wish = RP_TOP_GO_ON;
+	top->show_error = 0;
+	top->cost = (struct rp_top_cost){ .pid = target->pid };
+	if (rp_recording_check_providers(top->options, target, top->providers + 1,
+					 top->provider_count - 1))
+		return RP_EXIT_FAILURE;
+	ret = rp_top_board_init(&top->board, (double)top->options->refresh_ms / 1000);
+	if (ret == 0) {
+		ret = rp_top_names_create(target->pid, &top->names);
+		if (ret == 0)
+			ret = run_session(top);
+		rp_top_names_destroy(top->names);
+		top->names = NULL;
+		rp_top_board_fini(&top->board);
+	}
+	*ret_wish = top->wish;
+	if (ret >= 0)
+		return ret;
+	rp_tool_error("top: %s", strerror(-ret));
+	return RP_EXIT_FAILURE;
+}
+
+/* The sampler is first, because the library uses the first entry that matches a provider. */
+static int make_providers(struct top *top)
+{
+	const char *list = top->options->providers;
+	struct rp_session_provider *providers;
+	size_t count;
+
+	if (rp_recording_providers_parse(list ? list : DEFAULT_PROVIDERS, "top", &top->parsed,
+					 &count))
+		return RP_EXIT_USAGE;
+	providers = calloc(count + 1, sizeof(*providers));
+	if (!providers) {
+		rp_tool_error("out of memory");
+		return RP_EXIT_FAILURE;
+	}
+	snprintf(top->interval, sizeof(top->interval), "EventCounterIntervalSec=%g",
+		 (double)top->options->refresh_ms / 1000);
+	providers[0] = (struct rp_session_provider){
+		.size = sizeof(*providers), .level = 4, .name = SAMPLER, .keywords = ~0ull,
+	};
+	for (size_t i = 0; i < count; i++) {
+		providers[i + 1] = top->parsed[i];
+		if (!top->parsed[i].filter_data)
+			providers[i + 1].filter_data = top->interval;
+	}
+	top->providers = providers;
+	top->provider_count = count + 1;
+	return RP_EXIT_OK;
+}
+
+/* Return: 0, with the only process that can be traced; -ESRCH, after an error line. */
+static int find_only(pid_t *ret_pid)
+{
+	struct rp_target_list list;
+	int ret = rp_target_list_scan(&list);
+
+	if (ret) {
+		rp_tool_error("top: %s", strerror(-ret));
+		return -ESRCH;
+	}
+	if (list.count == 1)
+		*ret_pid = list.rows[0].pid;
+	else if (list.count == 0)
+		rp_tool_error("top: there is no process that can be traced; see ringpipe ps");
+	else
+		rp_tool_error("top: %zu processes can be traced; choose one by -p or -n, see "
+			      "ringpipe ps", list.count);
+	ret = list.count == 1 ? 0 : -ESRCH;
+	rp_target_list_fini(&list);
+	return ret;
+}
+
+/* Return: the exit status. */
+static int show_targets(struct top *top)
+{
+	const char *name = top->options->name;
+	enum rp_top_wish wish = RP_TOP_CHOOSE;
+	pid_t pid = top->options->pid;
+	int status = RP_EXIT_OK;
+
+	while (wish == RP_TOP_CHOOSE) {
+		struct rp_target target;
+
+		if (!pid && !name && top->screen)
+			pid = rp_top_screen_choose(top->screen, top->signal_fd);
+		else if (!pid && !name && find_only(&pid))
+			return RP_EXIT_FAILURE;
+		if (!pid && !name)
+			return RP_EXIT_OK;
+		if (rp_target_find(pid, name, &target))
+			return RP_EXIT_FAILURE;
+		status = show_target(top, &target, &wish);
+		rp_target_fini(&target);
+		pid = 0;
+		name = NULL;
+	}
+	return status;
+}
+
+static int run(struct top *top)
+{
+	int ret = top->signal_fd = rp_signals_open(), status;
+
+	if (ret >= 0)
+		ret = top->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (ret >= 0 && top->options->format == RP_FORMAT_TEXT) {
+		ret = rp_top_screen_open(&top->screen);
+		if (ret == -ENOTTY || ret == -ENOSYS)
+			ret = 0;
+	}
+	if (ret < 0) {
+		rp_tool_error("top: %s", strerror(-ret));
+		return RP_EXIT_FAILURE;
+	}
+	if (!top->screen)
+		rp_top_view_begin(top->options->format);
+	status = show_targets(top);
+	rp_top_screen_close(top->screen);
+	close(top->wake_fd);
+	rp_signals_close(top->signal_fd);
+	return status;
+}
+
+int rp_command_top(const struct rp_tool_options *options)
+{
+	struct top top = { .options = options, .lock = PTHREAD_MUTEX_INITIALIZER };
+	int status = make_providers(&top);
+
+	if (status == RP_EXIT_OK) {
+		signal(SIGPIPE, SIG_IGN);
+		status = run(&top);
+	}
+	free(top.providers);
+	free(top.parsed);
+	return status;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by the files of `ringpipe top`: the command, and the terminal. */
+#ifndef RP_TOOL_TOP_H
+#define RP_TOOL_TOP_H
+
+#include "tools/cli/tool.h"
+#include "tools/ringpipe/top_view.h"
+
+/* What the user chose on the terminal. */
+enum rp_top_wish {
+	RP_TOP_GO_ON,
+	RP_TOP_QUIT,
+	RP_TOP_CHOOSE,			/* another process */
+};
+
+struct rp_top_screen;
+
+/*
+ * Take the terminal of standard input and output: it keeps its settings and what it shows until
+ * rp_top_screen_close(). Messages on standard error are printed after that.
+ * Return: 0; -ENOTTY: there is no terminal that can be used; -ENOSYS: built without ncurses;
+ * -ENOMEM; -errno.
+ */
+int rp_top_screen_open(struct rp_top_screen **ret_screen);
+void rp_top_screen_close(struct rp_top_screen *screen);
+
+/* Show the view, unless the user paused; with `view` NULL, show the previous one again. */
+void rp_top_screen_show(struct rp_top_screen *screen, struct rp_top_view *view);
+
+/*
+ * Wait for keys and signals of the terminal, until `timeout_ms` is over, `fd` is readable or the
+ * user has a wish.
+ */
+enum rp_top_wish rp_top_screen_wait(struct rp_top_screen *screen, int fd, int timeout_ms);
+
+/*
+ * Let the user choose one of the processes that can be traced.
+ * @signal_fd: of rp_signals_open()
+ * Return: the process id; 0: the user quit, or a signal arrived.
+ */
+pid_t rp_top_screen_choose(struct rp_top_screen *screen, int signal_fd);
+
+#endif

@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`ringpipe top`, on HOST, whose spans have known times, and on hostile processes."""
+import csv
+import io
+import json
+import math
+import os
+import signal
+import struct
+import subprocess
+import threading
+import unittest
+
+import nettrace
+from server import UNKNOWN_COMMAND, error, ok
+from tool import PATIENCE, ToolTest
+
+HOST = os.environ.get("HOST", "")
+PRECISION = 0.004   # of percentiles
+
+
+class TopTest(ToolTest):
+    def start_host(self):
+        host = self.host = subprocess.Popen([HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                            env=self.environment, cwd=self.directory)
+        self.addCleanup(self.reap, host)
+        self.assertEqual(int(host.stdout.readline()), host.pid)
+        self.wait_for_port(host.pid)
+
+    def work(self, count, microseconds):
+        """Return the bounds of the time of each span, which have ended."""
+        self.host.stdin.write(f"{count} {microseconds}\n".encode())
+        self.host.stdin.flush()
+        line = self.host.stdout.readline().decode()
+        bounds = [tuple(map(int, word.split("-"))) for word in line.split()]
+        self.assertEqual(len(bounds), count)
+        return bounds
+
+    def start_top(self, *arguments, **options):
+        """Start a top whose session has begun, as the host confirms."""
+        top = self.start("top", "-p", self.host.pid, *arguments, **options)
+        self.wait_until(self.is_traced)
+        return top
+
+    def is_traced(self):
+        rows = json.loads(self.run_tool("list", self.host.pid, "--format=json")[0])
+        return [row for row in rows if row["provider"] == "Test-Timed"][0]["kind"] == "session"
+
+    def check_percentile(self, row, key, part, bounds):
+        low, high = (sorted(bound[i] for bound in bounds)[math.ceil(part * len(bounds)) - 1]
+                     for i in (0, 1))
+        self.assertGreaterEqual(row[key], low * (1 - PRECISION) - 1, key)
+        self.assertLessEqual(row[key], high * (1 + PRECISION) + 1, key)
+
+
+class Blocks(TopTest):
+    def blocks(self, text):
+        return [json.loads(line) for line in text.splitlines()]
+
+    def test_counts_and_latencies_are_those_of_the_process(self):
+        self.start_host()
+        top = self.start_top("--format", "json")
+        bounds = self.work(100, 50) + self.work(20, 500) + self.work(3, 5000)
+        top.send_signal(signal.SIGINT)
+        blocks = self.blocks(self.finish(top, 0)[0])
+        rows = [row for block in blocks for row in block["spans"]]
+        self.assertEqual({(row["provider"], row["span"]) for row in rows}, {("Test-Timed", "Work")})
+        last = rows[-1]["all"]
+        self.assertEqual((last["count"], last["errors"]), (len(bounds), 0))
+        self.assertEqual(sum(row["interval"]["count"] for row in rows), len(bounds))
+        self.assertEqual(max(row["interval"]["max_ns"] for row in rows), last["max_ns"])
+        for key, part in ("p50_ns", 0.5), ("p99_ns", 0.99), ("max_ns", 1):
+            self.check_percentile(last, key, part, bounds)
+        self.assertEqual(blocks[-1]["all_dropped"], 0)
+        for block in blocks:
+            self.assertEqual(block["process_id"], self.host.pid)
+            for row in block["spans"]:
+                self.assertAlmostEqual(row["per_second"] * block["interval_s"],
+                                       row["interval"]["count"], places=3)
+
+    def test_functions_counters_and_the_cost_are_shown_while_the_session_runs(self):
+        self.start_host()
+        top = self.start_top("--format", "json")
+        seen = set()
+        done = threading.Event()
+
+        def read_blocks():
+            for line in top.stdout:
+                block = json.loads(line)
+                seen.update(row["function"] for row in block["functions"] if row["samples"] > 0)
+                seen.update(f"{row['counter']}" for row in block["counters"])
+                if block["process_cpu_percent"] is not None:
+                    self.assertLess(block["process_cpu_percent"], 100)
+                    seen.add("cost")
+                if {"timed_mix_numbers", "cost", "works"} <= seen:
+                    done.set()
+
+        reader = threading.Thread(target=read_blocks)
+        reader.start()
+        self.wait_until(lambda: self.work(10, 2000) and done.is_set())
+        top.send_signal(signal.SIGTERM)
+        reader.join(PATIENCE)
+        self.assertEqual(top.wait(PATIENCE), 0)
+
+    def test_text_and_csv_have_a_block_for_each_interval(self):
+        self.start_host()
+        table = self.start_top("--format", "csv")
+        bounds = self.work(7, 100)
+        table.send_signal(signal.SIGINT)
+        out = self.finish(table, 0)[0]
+        rows = list(csv.DictReader(io.StringIO(out)))
+        spans = [row for row in rows if row["kind"] == "span"]
+        self.assertEqual((spans[-1]["group"], spans[-1]["name"], spans[-1]["all_count"]),
+                         ("Test-Timed", "Work", "7"))
+        self.check_percentile({"max": int(spans[-1]["all_max_ns"])}, "max", 1, bounds)
+        text = self.start_top("-d", "60")
+        self.work(7, 100)
+        text.send_signal(signal.SIGINT)
+        out = self.finish(text, 0)[0]
+        self.assertRegex(out, r"(?m)^\d\d:\d\d:\d\d  process \d+ \(timed\)$")
+        self.assertRegex(out, r"(?m)^Test-Timed/Work +[\d,.]+ .* 7 ")
+        self.assertRegex(out, r"(?m)^tracing takes ")
+
+    def test_a_process_that_ends_or_is_killed_is_reported(self):
+        for end in "ends", "is killed":
+            with self.subTest(how=end):
+                self.start_host()
+                top = self.start_top("--format", "json")
+                self.work(5, 10)
+                if end == "ends":
+                    self.host.stdin.close()
+                    self.host.stdin = None
+                else:
+                    self.host.kill()
+                self.host.wait(PATIENCE)
+                _, err = self.finish(top, 0)
+                self.assertEqual(err, f"Process {self.host.pid} ended the session.\n")
+
+    def test_a_reader_that_leaves_ends_top_without_a_message(self):
+        self.start_host()
+        top = self.start_top("--format", "json")
+        top.stdout.close()
+        self.assertEqual(top.wait(PATIENCE), 0)
+        self.assertEqual(top.stderr.read(), b"")
+        self.wait_until(lambda: not self.is_traced())
+
+    def test_an_output_that_fails_ends_top_with_status_1(self):
+        self.start_host()
+        with open("/dev/full", "wb") as full:
+            top = subprocess.Popen([os.environ["RINGPIPE"], "top", str(self.host.pid)],
+                                   stdout=full, stderr=subprocess.PIPE, env=self.environment)
+        self.addCleanup(self.reap, top)
+        err = top.communicate(timeout=PATIENCE)[1].decode()
+        self.assertEqual(top.returncode, 1, err)
+        self.assertIn("cannot write the output", err)
+
+    def test_wrong_arguments_are_reported_before_the_session(self):
+        self.start_host()
+        _, err = self.run_tool("top", self.host.pid, "--providers", "Nonesuch", status=1)
+        self.assertIn("Test-Timed", err)
+        self.run_tool("top", self.host.pid, "--providers", "a:b:c:d:e:f,", status=2)
+        _, err = self.run_tool("top", "1", status=1)
+        self.assertIn("process 1", err)
+
+
+class Hostile(TopTest):
+    def serve_stream(self, stream):
+        def handler(connection, request):
+            if request.set == 2 and request.id != 1:
+                connection.sendall(ok(struct.pack("<Q", 1)) + stream)
+            else:
+                connection.sendall(error(UNKNOWN_COMMAND))
+        self.serve(handler)
+
+    def top(self, *arguments, status=0):
+        return self.run_tool("top", "-p", os.getpid(), *arguments, status=status)
+
+    def test_hostile_names_do_not_control_the_output(self):
+        trace = nettrace.Trace()
+        name = "a\x1b[2J\x07\n\u202e\u009b" + "x" * 200
+        trace.define(1, "Bad\x1b]0;x\x07", name + "Start", 1, [])
+        trace.define(2, "Bad\x1b]0;x\x07", name + "Stop", 2, [])
+        trace.events(1, [b""], ns=1000).events(2, [b""], ns=251000)
+        self.serve_stream(trace.end())
+        for kind in "text", "json", "csv":
+            out, _ = self.top("--format", kind)
+            self.assertIn("Bad", out)
+            self.assertFalse([c for c in out if c != "\n" and (ord(c) < 32 or 127 <= ord(c) < 160)])
+
+    def test_names_beyond_the_bound_share_one_row(self):
+        trace = nettrace.Trace()
+        for number in range(0, 5000, 2):
+            trace.define(number + 1, "P", f"n{number}Start", number + 1, [])
+            trace.define(number + 2, "P", f"n{number}Stop", number + 2, [])
+            trace.events(number + 1, [b""], ns=1000).events(number + 2, [b""], ns=251000)
+        self.serve_stream(trace.end())
+        block = json.loads(self.top("--format", "json")[0].splitlines()[-1])
+        self.assertEqual(len(block["spans"]), 2001)
+        self.assertEqual([row["all"]["count"] for row in block["spans"] if row["span"] is None],
+                         [500])
+        self.assertEqual(sum(row["all"]["count"] for row in block["spans"]), 2500)
+
+    def test_a_stream_that_is_no_trace_is_reported(self):
+        self.serve_stream(b"Nettrace" + b"\xff" * 5000)
+        _, err = self.top("--format", "json", status=1)
+        self.assertIn("top: process", err)
+
+
+if __name__ == "__main__":
+    unittest.main()
