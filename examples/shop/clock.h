@@ -13,4 +13,12 @@ static inline uint64_t shop_clock_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static inline void shop_sleep_ns(uint64_t ns)
+{
+	struct timespec time = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+
+	while (nanosleep(&time, &time) < 0)
+		;
+}
+
 #endif

@@ -18,7 +18,9 @@
 #include "events.h"
 #include "listener.h"
 #include "orders.h"
+#include "slow.h"
 #include "storage.h"
+#include "supplier.h"
 
 /*
  * A request in progress. Its thread serves others in between, so the request carries its activity.
@@ -31,6 +33,7 @@ struct request {
 	uint64_t bytes;
 	uint16_t status;
 	const char *path;		/* in `text`, after the method */
+	struct shop_slow slow;
 	char customer[SHOP_CUSTOMER_MAX + 2];	/* holds one byte too many, to reject it */
 	char total[64];
 	char text[];
@@ -230,8 +233,8 @@ static enum MHD_Result serve_stats(struct MHD_Connection *connection)
 	stream = open_memstream(&body, &size);
 	if (!stream)
 		return MHD_NO;
-	fprintf(stream, "{\"process_id\":%d,\"connections\":%u,", getpid(),
-		count_connections());
+	fprintf(stream, "{\"process_id\":%d,\"connections\":%u,\"supplier_is_traced\":%s,",
+		getpid(), count_connections(), shop_supplier_is_traced() ? "true" : "false");
 	shop_print_books(stream);
 	fputc(',', stream);
 	shop_listener_print(stream);
@@ -296,6 +299,9 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 	}
 	rp_activity_get(&outer);
 	rp_activity_set(&request->activity);
+	shop_slow_down(&request->slow, MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+								   "slow-by"),
+		       &request->activity);
 	ret = serve(connection, request);
 	rp_activity_set(&outer);
 	return ret;
@@ -319,6 +325,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **re
 					 request->path, request->status, request->bytes,
 					 duration_ns));
 	rp_activity_set(&outer);
+	shop_slow_record(&request->slow, &request->activity, duration_ns);
 	shop_http_requests_add(1);
 	shop_http_request_time_record((double)duration_ns / 1e6);
 	if (request->form)

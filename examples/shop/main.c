@@ -23,10 +23,12 @@
 #include "http.h"
 #include "listener.h"
 #include "orders.h"
+#include "slow.h"
 #include "storage.h"
 
 struct options {
 	const char *db;
+	const char *slow;
 	uint16_t port;
 	unsigned int threads;
 	bool listen;
@@ -38,6 +40,7 @@ static void print_help(FILE *stream)
 	      "  --port N      the port on 127.0.0.1; 0, the default, takes a free one\n"
 	      "  --threads N   threads that serve requests, 1 to 64 (default 4)\n"
 	      "  --db FILE     the database (default :memory:)\n"
+	      "  --slow FILE   let requests ask to be slowed, and log them: see slow.h (root)\n"
 	      "  --listen      count the events in this process, too\n"
 	      "  --help        this text\n", stream);
 }
@@ -66,6 +69,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 		{ "port", required_argument, NULL, 'p' },
 		{ "threads", required_argument, NULL, 't' },
 		{ "db", required_argument, NULL, 'd' },
+		{ "slow", required_argument, NULL, 's' },
 		{ "listen", no_argument, NULL, 'l' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
@@ -87,6 +91,8 @@ static int parse_options(int argc, char **argv, struct options *options)
 			options->threads = (unsigned int)number;
 		} else if (option == 'd') {
 			options->db = optarg;
+		} else if (option == 's') {
+			options->slow = optarg;
 		} else if (option == 'l') {
 			options->listen = true;
 		} else {
@@ -138,10 +144,15 @@ int main(int argc, char **argv)
 		fprintf(stderr, "shop: %s\n", error);
 		return 1;
 	}
-	shop_watch_sessions();
-	ret = shop_orders_start();
+	ret = options.slow ? shop_slow_start(options.slow, error, sizeof(error)) : 0;
 	if (ret < 0)
-		fprintf(stderr, "shop: no counters: %s\n", strerror(-ret));
+		fprintf(stderr, "shop: %s\n", error);
+	shop_watch_sessions();
+	if (ret >= 0) {
+		ret = shop_orders_start();
+		if (ret < 0)
+			fprintf(stderr, "shop: no counters: %s\n", strerror(-ret));
+	}
 	if (ret >= 0 && options.listen) {
 		ret = shop_listener_start();
 		if (ret < 0)
@@ -150,6 +161,8 @@ int main(int argc, char **argv)
 	if (ret >= 0)
 		ret = serve(&options);
 	shop_listener_stop();
+	if (options.slow)
+		shop_slow_stop();
 	shop_storage_close();
 	return ret < 0 ? 1 : 0;
 }

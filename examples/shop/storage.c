@@ -109,6 +109,16 @@ void shop_storage_close(void)
 	database = NULL;
 }
 
+void shop_storage_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void shop_storage_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
 int shop_storage_insert(const char *customer, double total, uint64_t *ret_order_id)
 {
 	int ret;

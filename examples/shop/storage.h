@@ -13,6 +13,10 @@
 int shop_storage_open(const char *path, char *error, size_t error_size);
 void shop_storage_close(void);
 
+/* Keeps other threads from the database. */
+void shop_storage_lock(void);
+void shop_storage_unlock(void);
+
 /* Adds an order. Return: 0 or -EIO. */
 int shop_storage_insert(const char *customer, double total, uint64_t *ret_order_id);
 

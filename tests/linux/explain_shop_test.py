@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""ringpipe explain, on requests that the shop made slow by known causes, mixed at random.
+
+The shop's log says which cause a request had, how long it took, and how much time the cause added.
+The trace has none of the shop's events but the spans."""
+import collections
+import contextlib
+import http.client
+import json
+import os
+import random
+import subprocess
+import unittest
+
+import record_case
+from record_case import PATIENCE, SHOP, TOOL, Case, drive, in_one_of_three, lacks_bpf
+
+REQUESTS = int(os.environ.get("REQUESTS", "20"))	# of each cause
+SEED = int(os.environ.get("SEED", "1"))
+PARTS = {"lock": "lock", "disk": "block_io", "processor": "runnable", "page": "page_fault",
+         "supplier": "callee"}
+SPANS = 'provider == "Ringpipe-Machine" or provider == "Universal.Events" or ' \
+        'provider == "Universal.System" or provider == "Shop-Supplier" or ' \
+        'provider == "Shop-Http"'
+Known = collections.namedtuple("Known", "cause wall_ns added_ns")
+
+
+def send(shop, trace_id, cause, delay_us):
+    connection = http.client.HTTPConnection(shop.url.removeprefix("http://"), timeout=PATIENCE)
+    with contextlib.closing(connection):
+        connection.request("GET", "/", headers={
+            "traceparent": f"00-{trace_id}-00f067aa0ba902b7-01",
+            "slow-by": f"{cause} {delay_us}"})
+        connection.getresponse().read()
+
+
+def wait_for_lines(path, count):
+    def has_lines():
+        with open(path, encoding="ascii") as log:
+            return len(log.readlines()) >= count
+    drive.wait_for(has_lines, "the shop's records of all requests")
+
+
+class Causes(Case):
+    def record_requests(self, log):
+        """Record the shop while it serves requests of all causes. Return the messages."""
+        chance = random.Random(SEED)
+        causes = sorted(PARTS) * REQUESTS
+        chance.shuffle(causes)
+        with drive.shop(SHOP, "--slow", log) as shop:
+            command = [TOOL, "record", "-o", self.trace, "--profile", "all", "--off-cpu", "0",
+                       "--buffer", "256", "-p", str(shop.pid)]
+            with drive.running(command, stderr=subprocess.PIPE, text=True) as recorder:
+                shop.wait_for_sessions(1, [recorder])
+                drive.wait_for(lambda: shop.stats()["supplier_is_traced"],
+                               "a session in the supplier", [shop.process, recorder])
+                for cause in causes:
+                    send(shop, f"{chance.getrandbits(128):032x}", cause, chance.randint(2000, 5000))
+                wait_for_lines(log, len(causes))
+                status = drive.interrupt(recorder)
+                with recorder.stderr:
+                    errors = recorder.stderr.read()
+            self.assertEqual(drive.interrupt(shop.process), 0)
+        if lacks_bpf(errors):
+            raise unittest.SkipTest("the kernel loads no BPF programs")
+        self.assertEqual(status, 0, errors)
+        return errors
+
+    def explain_all(self, count):
+        """Return the explanations of a trace that has only spans of the shop."""
+        stripped = self.trace + ".spans"
+        subprocess.run([TOOL, "convert", "--quiet", "--format", "6", "--where", SPANS, "-f", "-o",
+                        stripped, self.trace], check=True, timeout=PATIENCE)
+        rows = json.loads(subprocess.run(
+            [TOOL, "explain", stripped, "--span", "Shop-Http/request", "--slowest",
+             str(count + 100), "--format", "json"], stdout=subprocess.PIPE, check=True,
+            timeout=10 * PATIENCE).stdout)
+        return {row["trace_id"]: row for row in rows}
+
+    @in_one_of_three
+    def test_the_cause_of_each_slow_request_of_the_shop_is_found(self):
+        log = os.path.join(os.path.dirname(self.trace), "shop.log")
+        errors = self.record_requests(log)
+        with open(log, encoding="ascii") as lines:
+            known = {trace_id: Known(cause, int(wall), int(added))
+                     for trace_id, cause, wall, added in map(str.split, lines)}
+        self.assertEqual(len(known), REQUESTS * len(PARTS))
+        rows = self.explain_all(len(known))
+        right, wrong = collections.Counter(), []
+        whole_ns = unexplained_ns = 0
+        for trace_id, request in known.items():
+            row = rows[trace_id]
+            parts = row["parts_ns"]
+            self.assertEqual(sum(parts.values()), row["duration_ns"])
+            self.assertLess(abs(row["duration_ns"] - request.wall_ns),
+                            0.1 * request.wall_ns + 20_000, errors)
+            is_right = row["largest_part"] == PARTS[request.cause] and \
+                parts[PARTS[request.cause]] >= 0.5 * request.added_ns
+            right[request.cause] += is_right
+            if not is_right:
+                wrong.append((trace_id, request, {part: ns for part, ns in parts.items() if ns}))
+            whole_ns += row["duration_ns"]
+            unexplained_ns += parts["unexplained"]
+        self.assertGreaterEqual(right.total(), 0.95 * len(known), (right, wrong[:10], errors))
+        self.assertLessEqual(unexplained_ns, 0.01 * whole_ns)
+        print(f"# figure: explain: the cause of {right.total()} of {len(known)} requests of the "
+              f"shop; {unexplained_ns / whole_ns:.2%} unexplained")
+
+
+if __name__ == "__main__":
+    record_case.require_recorder()
+    unittest.main()
