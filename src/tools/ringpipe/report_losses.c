@@ -8,15 +8,12 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <ringpipe/field.h>
 
 #include "tools/cli/display_text.h"
 #include "tools/cli/rows.h"
+#include "tools/trace/loss_event.h"
 #include "tools/trace/processes.h"
 
-#define REASON_TEXT 64
 #define NO_RING UINT32_MAX		/* see src/lib/core/losses.c */
 
 struct loss_report {
@@ -30,57 +27,28 @@ struct loss_report {
 	size_t rows;
 };
 
-static bool is_event(const struct rp_reader_event *event, const char *provider, const char *name)
-{
-	return !strcmp(event->type->name, name) && !strcmp(event->type->provider, provider);
-}
-
-static bool take_number(const struct rp_fields *fields, const char *name, uint64_t *ret_number)
-{
-	struct rp_value value = RP_VALUE_INIT;
-
-	if (rp_fields_find(fields, name, &value) != 0)
-		return false;
-	*ret_number = value.u64;
-	return true;
-}
-
-/* Return: whether the event reports losses that can be read. */
-static bool read_loss(const struct rp_reader_event *event, bool is_of_machine, uint64_t *ret_ring,
-		      char *reason, uint64_t *ret_lost)
-{
-	struct rp_value value = RP_VALUE_INIT;
-	struct rp_fields fields;
-
-	rp_reader_get_fields(event, &fields);
-	if (rp_fields_find(&fields, "reason", &value) != 0)
-		return false;
-	rp_value_get_text(&value, reason, REASON_TEXT);
-	return take_number(&fields, is_of_machine ? "lost" : "count", ret_lost) &&
-	       (is_of_machine || take_number(&fields, "ring", ret_ring));
-}
-
 static void add_row(struct loss_report *losses, const struct rp_reader_event *event,
-		    bool is_of_machine, uint64_t process)
+		    uint64_t process)
 {
 	struct rp_rows *out = &losses->out;
-	uint64_t ring = 0, lost;
-	char reason[REASON_TEXT], text[RP_TEXT_MAX];
-	const int64_t after_ns = is_of_machine ? 0 : losses->point_ns;
+	struct rp_loss_event loss;
+	char text[RP_TEXT_MAX];
+	int64_t after_ns;
 
-	if (!read_loss(event, is_of_machine, &ring, reason, &lost))
+	if (!rp_loss_event_read(event, &loss))
 		return;
+	after_ns = loss.is_of_machine ? 0 : losses->point_ns;
 	rp_rows_addf(out, json_object_new_int64(after_ns), "%.6f s", (double)after_ns / 1e9);
 	rp_rows_addf(out, json_object_new_int64(event->time_ns), "%.6f s",
 		     (double)event->time_ns / 1e9);
 	rp_rows_add_u64(out, process);
-	if (is_of_machine || ring == NO_RING)
+	if (loss.is_of_machine || loss.ring == NO_RING)
 		rp_rows_add(out, NULL, NULL);
 	else
-		rp_rows_add_u64(out, ring);
-	rp_rows_add_string(out, reason);
-	rp_rows_add(out, json_object_new_uint64(lost), rp_text_count(lost, text));
-	losses->total += lost;
+		rp_rows_add_u64(out, loss.ring);
+	rp_rows_add_string(out, loss.reason);
+	rp_rows_add(out, json_object_new_uint64(loss.lost), rp_text_count(loss.lost, text));
+	losses->total += loss.lost;
 	losses->rows++;
 }
 
@@ -101,14 +69,12 @@ static int read_losses(struct loss_report *losses)
 	int ret;
 
 	while ((ret = rp_reader_next(losses->report->reader, &event)) == 1) {
-		const bool is_of_machine = is_event(&event, "Ringpipe-Machine", "Loss");
-
 		ret = rp_processes_follow(&losses->processes, &event, &index);
 		if (ret)
 			return ret;
 		follow_points(losses);
-		if (is_of_machine || is_event(&event, "ringpipe", "EventsLost"))
-			add_row(losses, &event, is_of_machine, index == SIZE_MAX ? event.process :
+		if (rp_loss_event_is(event.type))
+			add_row(losses, &event, index == SIZE_MAX ? event.process :
 				losses->processes.rows[index].pid);
 		losses->previous_ns = event.time_ns;
 	}

@@ -7,8 +7,8 @@
 #include "nettrace/reader_parts.h"
 #include "tools/trace/dotnet.h"
 #include "tools/trace/event_names.h"
+#include "tools/trace/loss_event.h"
 #include "tools/trace/summary.h"
-#include "tools/cli/display_text.h"
 
 static int compare_kinds(const void *left, const void *right)
 {
@@ -129,35 +129,13 @@ static int add_loss(struct rp_summary *summary, uint32_t ring, char *reason, uin
 	return append((void ***)&summary->losses, &summary->loss_count, loss);
 }
 
-/* Payload of EventsLost: u32 ring, UTF-16 reason, u64 count. Other payloads are ignored. */
+/* Payloads without the fields are ignored. */
 static int read_loss(struct rp_summary *summary, const struct rp_reader_event *event)
 {
-	const struct rp_reader_field *fields = event->type->fields;
-	const char *payload = event->payload;
-	size_t at = 4, units = 0;
-	uint64_t count;
-	uint32_t ring;
-	char *reason;
-	int ret;
+	struct rp_loss_event loss;
 
-	if (event->type->field_count != 3 || fields[0].type != RP_TYPE_U32 ||
-	    fields[1].type != RP_TYPE_STRING16 || fields[2].type != RP_TYPE_U64)
-		return 0;
-	if (event->payload_bytes < 4 + 2 + 8)
-		return 0;
-	while (payload[at + units * 2] || payload[at + units * 2 + 1]) {
-		units++;
-		if (at + units * 2 + 2 + 8 > event->payload_bytes)
-			return 0;
-	}
-	memcpy(&ring, payload, sizeof(ring));
-	memcpy(&count, payload + at + units * 2 + 2, sizeof(count));
-	reason = rp_text_from_utf16(payload + at, units);
-	if (!reason)
-		return -ENOMEM;
-	ret = add_loss(summary, ring, reason, count);
-	free(reason);
-	return ret;
+	return rp_loss_event_read(event, &loss) ?
+	       add_loss(summary, loss.ring, loss.reason, loss.lost) : 0;
 }
 
 /* Payload of Snapshot: u64 from, u64 to, on the clock of the trace's start. */
