@@ -120,7 +120,7 @@ static int add(struct rp_counter_set *set, const struct rp_counter_series *key, 
 	series->last = value;
 	series->min = value < series->min ? value : series->min;
 	series->max = value > series->max ? value : series->max;
-	/* Of huge values, the sum and the difference could overflow. */
+	/* The sum of huge values could overflow, and so could their difference. */
 	series->mean += value / (double)series->count - series->mean / (double)series->count;
 	return add_point(set, series, time_ns, value);
 }

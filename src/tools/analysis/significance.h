@@ -47,8 +47,9 @@ struct rp_tested {
 };
 
 /*
- * Correct for the number of tests (Benjamini-Hochberg). Of the rows whose `q` is at most x, the
- * expected share without a difference is at most x. The rows are sorted by p; NaN comes last.
+ * Correct for the number of tests (Benjamini-Hochberg): the expected share of rows without a
+ * difference, among those whose `q` is at most x, is at most x. The rows are sorted by p; NaN comes
+ * last.
  */
 void rp_adjust(struct rp_tested **rows, size_t count);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a comparison of two traces reads of one of them: an item for each name of spans, each
+ * The side of a comparison of two traces: an item for each name of spans of one trace, each
  * function with samples or waits, and each counter. Items of two traces are the same if their keys
  * are equal, which have no ids of processes and no folders of files.
  */

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`ringpipe report FILE gc`, on handmade traces of a .NET runtime.
+
+Environment: DOTNET_TRACES, files of nettrace V4 that .NET runtimes wrote, between colons; optional.
+"""
+import collections
+import json
+import math
+import os
+import random
+import struct
+import unittest
+
+import nettrace
+import oracle
+from tool import ToolTest
+
+RUNTIME = "Microsoft-Windows-DotNETRuntime"
+START, END, RESTART, HEAPS, SUSPEND = 1, 2, 3, 4, 9
+FOR_OTHER, FOR_GC = 0, 1
+SMALL, INDUCED = 0, 1
+BLOCKING, BACKGROUND = 0, 1
+
+
+def heaps(*sizes):
+    pairs = [struct.pack("<QQ", size, 1) for size in sizes]
+    return b"".join(pairs[:4]) + bytes(30) + b"".join(pairs[4:])
+
+
+class Gc(ToolTest):
+    def trace(self):
+        trace = nettrace.Trace()
+        for number in (START, END, RESTART, HEAPS, SUSPEND):
+            trace.define(number, RUNTIME, "", number, [])
+        return trace
+
+    def suspend(self, trace, ns, thread=7, reason=FOR_GC):
+        trace.events(SUSPEND, [struct.pack("<IIH", reason, 0, 3)], thread=thread, ns=ns)
+
+    def restart(self, trace, ns, thread=7):
+        trace.events(RESTART, [b"\3\0"], thread=thread, ns=ns)
+
+    def begin(self, trace, ns, number, generation, reason=SMALL, kind=BLOCKING, thread=7):
+        trace.events(START, [struct.pack("<IIIIHQ", number, generation, reason, kind, 3, 0)],
+                     thread=thread, ns=ns)
+
+    def report(self, trace, *arguments, status=0):
+        path = self.write("t", trace)
+        out = self.run_tool("report", path, "gc", "--format=json", *arguments, status=status)[0]
+        return json.loads(out)
+
+    def test_pauses_are_those_of_each_generation(self):
+        chance, trace, pauses = random.Random(1), self.trace(), {0: [], 1: [], 2: []}
+        ns = 0
+        for number in range(300):
+            generation, length = chance.randrange(3), chance.randrange(1000, 10**7)
+            self.suspend(trace, ns + 1)
+            self.begin(trace, ns + 2, number, generation, INDUCED if number % 3 == 0 else SMALL)
+            self.restart(trace, ns + 1 + length)
+            pauses[generation].append(length)
+            ns += 2 * 10**7
+        rows = {row["generation"]: row for row in self.report(trace.end())}
+        self.assertEqual(list(rows), ["all", "0", "1", "2", "large", "pinned"])
+        pauses = {"all": sum(pauses.values(), []), **{str(k): v for k, v in pauses.items()}}
+        for name, lengths in pauses.items():
+            row = rows[name]
+            self.assertEqual((row["count"], row["pauses"], row["max_ns"], row["total_ns"]),
+                             (len(lengths), len(lengths), max(lengths), sum(lengths)))
+            for key, share in (("p50_ns", 0.5), ("p99_ns", 0.99)):
+                wanted = sorted(lengths)[math.ceil(share * len(lengths)) - 1]
+                self.assertAlmostEqual(row[key] / wanted, 1, delta=0.004)
+        self.assertEqual(rows["all"]["induced"], 100)
+        self.assertEqual(rows["all"]["reasons"], {"AllocSmall": 200, "Induced": 100})
+        slowest = self.report(self.read("t"), "--slowest", 7)
+        self.assertEqual([row["duration_ns"] for row in slowest],
+                         sorted(pauses["all"], reverse=True)[:7])
+
+    def test_suspensions_for_other_reasons_are_no_pauses(self):
+        trace = self.trace()
+        self.suspend(trace, 1000, reason=FOR_OTHER)
+        self.restart(trace, 2000)
+        self.restart(trace, 3000)
+        self.assertEqual(self.report(trace.end()), [])
+
+    def test_pauses_of_threads_overlap_without_harm(self):
+        trace = self.trace()
+        self.suspend(trace, 1000, thread=7)
+        self.suspend(trace, 1500, thread=8, reason=FOR_OTHER)
+        self.restart(trace, 1600, thread=8)
+        self.begin(trace, 1700, 5, 1)
+        self.restart(trace, 4000, thread=7)
+        pause, = self.report(trace.end(), "--slowest", 3)
+        self.assertEqual(pause, {"duration_ns": 3000, "start_ns": 1000, "process_id": 4242,
+                                 "thread_id": 7, "collection": 5, "generation": 1,
+                                 "type": "blocking", "reason": "AllocSmall"})
+
+    def test_pauses_of_a_background_collection_belong_to_it_until_it_ends(self):
+        trace = self.trace()
+        self.begin(trace, 500, 9, 2, INDUCED, BACKGROUND)
+        self.suspend(trace, 1000, thread=8)
+        self.restart(trace, 3000, thread=8)
+        trace.events(END, [struct.pack("<IIH", 9, 2, 3)], thread=8, ns=3500)
+        self.suspend(trace, 4000, thread=8)
+        self.restart(trace, 5000, thread=8)
+        first, second = self.report(trace.end(), "--slowest", 3)
+        self.assertEqual((first["collection"], first["type"], first["reason"]),
+                         (9, "background", "Induced"))
+        self.assertIsNone(second["collection"])
+
+    def test_sizes_are_those_after_the_collections(self):
+        trace = self.trace()
+        trace.events(HEAPS, [heaps(10, 20, 30, 40, 5), heaps(1, 2, 300, 4, 6)])
+        rows = {row["generation"]: (row["size_last_bytes"], row["size_max_bytes"])
+                for row in self.report(trace.end())}
+        self.assertEqual(rows, {"all": (313, 313), "0": (1, 10), "1": (2, 20), "2": (300, 300),
+                                "large": (4, 40), "pinned": (6, 6)})
+        trace = self.trace().events(HEAPS, [heaps(10, 20, 30, 40)])  # as .NET Core 3 wrote it
+        self.assertEqual(self.report(trace.end())[0]["size_last_bytes"], 100)
+
+    def test_short_payloads_and_unknown_numbers_are_ignored(self):
+        trace = self.trace()
+        for kind in (START, END, RESTART, HEAPS, SUSPEND):
+            for size in range(40):
+                trace.events(kind, [b"\1" * size])
+        self.begin(trace, 5000, 1, 9)
+        self.begin(trace, 5001, 2, 0, reason=99)
+        rows = self.report(trace.end())
+        self.assertEqual(rows[0]["reasons"], {"other": 1})
+
+    def test_recordings_of_dotnet_have_the_collections_that_an_independent_reader_finds(self):
+        paths = [path for path in os.environ.get("DOTNET_TRACES", "").split(":") if path]
+        if not paths:
+            self.skipTest("DOTNET_TRACES names no recording of .NET")
+        for path in paths:
+            counts, lengths, sizes = collections.Counter(), [], (0, 0)
+            begun = {}
+            for event in oracle.Trace(self.read(os.path.abspath(path))).events:
+                if event["provider"] != RUNTIME:
+                    continue
+                values = [value for _, value in event["fields"]]
+                if event["id"] == START:
+                    counts[str(values[1])] += 1
+                elif event["id"] == SUSPEND and values[0] == FOR_GC:
+                    begun[event["thread"]] = event["time"]
+                elif event["id"] == RESTART and event["thread"] in begun:
+                    lengths.append(event["time"] - begun.pop(event["thread"]))
+                elif event["id"] == HEAPS:
+                    now = sum(values[0:8:2]) + sum(values[14:15])
+                    sizes = now, max(now, sizes[1])
+            rows = {row["generation"]: row for row in self.report(self.read(path))}
+            if not counts:
+                self.assertEqual(rows, {})
+                continue
+            self.assertEqual({key: rows[key]["count"] for key in "012"},
+                             {key: counts[key] for key in "012"})
+            row = rows["all"]
+            self.assertEqual((row["pauses"], row["size_last_bytes"], row["size_max_bytes"]),
+                             (len(lengths), *sizes))
+            for key, value in (("max_ns", max(lengths)), ("total_ns", sum(lengths))):
+                self.assertAlmostEqual(row[key] / (value * 100), 1, delta=1e-4)
+
+    def test_text_has_both_tables(self):
+        trace = self.trace()
+        self.suspend(trace, 1000)
+        self.begin(trace, 1001, 1, 0)
+        self.restart(trace, 31000)
+        path = self.write("t", trace.end())
+        lines = self.run_tool("report", path, "gc")[0].splitlines()
+        self.assertRegex(lines[1], r"^ +4242 +all +1 +0 +0 +1 +30\.\d us .* AllocSmall 1$")
+        self.assertRegex(lines[-1], r"30\.0 us +0\.000001 s +4242 +7 +1 +0 +blocking +AllocSmall$")
+        self.assertIn("no garbage collections", self.run_tool(
+            "report", self.write("t", nettrace.sample()), "gc")[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
