@@ -216,8 +216,8 @@ static const struct rp_tool_command commands[] = {
 		.notes = "WHAT is summary (default); events; spans, how long the work took that\n"
 			 "has a start and a stop event; counters, their values; gc, the pauses\n"
 			 "of garbage collections; losses; cpu, functions by processor time;\n"
-			 "offcpu, functions by waiting time; or waits, which thread blocked\n"
-			 "which.\n"
+			 "offcpu, functions by waiting time; waits, which thread blocked\n"
+			 "which; or timeline, what each thread did when.\n"
 			 "FILE may be -, for standard input. If a trace is damaged or stops\n"
 			 "before its end, the command prints what can be read, and the status\n"
 			 "is 1.\n",

@@ -30,6 +30,7 @@ static const struct report_kind {
 	{ "waits", READS_TWICE | RP_OPTION_TOP, rp_report_waits },
 	{ "counters", 0, rp_report_counters },
 	{ "gc", RP_OPTION_SLOWEST, rp_report_gc },
+	{ "timeline", READS_TWICE | RP_OPTION_TOP, rp_report_timeline },
 };
 
 /* It has another trace, too; see rp_report_diff(). */
