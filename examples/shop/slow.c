@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
-#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +41,7 @@ static struct {
 	pthread_t clerks[CLERKS];
 	unsigned int clerk_count;
 	_Atomic bool is_ending;
+	_Atomic bool is_awaited;	/* a request waits until a clerk holds the lock */
 	void *block;			/* into which requests read; nothing uses the content */
 	int direct, cached;		/* descriptors of the file; the first bypasses the cache */
 	volatile uint8_t *mapped;
@@ -84,7 +85,8 @@ static void *run_clerk(void *data)
 		if (slow.is_ending)
 			return data;
 		shop_storage_lock();
-		sem_post(&slow.held);
+		if (atomic_exchange(&slow.is_awaited, false))
+			sem_post(&slow.held);
 		shop_sleep_ns(slow.hold_ns);
 		shop_storage_unlock();
 	}
@@ -165,6 +167,7 @@ static void prepare(const char *cause, uint64_t ns, cpu_set_t *ret_processors)
 	sched_getaffinity(0, sizeof(*ret_processors), ret_processors);
 	if (!strcmp(cause, "lock")) {
 		slow.hold_ns = ns / CLERKS;
+		slow.is_awaited = true;
 		for (unsigned int i = 0; i < CLERKS; i++)
 			sem_post(&slow.wanted);
 		wait_for(&slow.held);
@@ -179,12 +182,8 @@ static void prepare(const char *cause, uint64_t ns, cpu_set_t *ret_processors)
 
 static void undo(const char *cause, const cpu_set_t *processors)
 {
-	if (!strcmp(cause, "lock")) {
-		for (unsigned int i = 1; i < CLERKS; i++)
-			wait_for(&slow.held);
-	} else if (!strcmp(cause, "processor")) {
+	if (!strcmp(cause, "processor"))
 		sched_setaffinity(0, sizeof(*processors), processors);
-	}
 }
 
 static void delay(const char *cause, uint64_t ns, const struct rp_activity *activity)
@@ -232,6 +231,7 @@ void shop_slow_down(struct shop_slow *result, const char *header,
 
 	if (!cause)
 		return;
+	result->waited_ns = shop_storage_waited_ns();
 	prepare(cause, ns, &processors);
 	start_ns = shop_clock_ns();
 	delay(cause, ns, activity);
@@ -244,13 +244,17 @@ void shop_slow_record(const struct shop_slow *result, const struct rp_activity *
 		      uint64_t wall_ns)
 {
 	char traceparent[RP_TRACEPARENT_SIZE];
+	uint64_t added_ns = result->added_ns;
 
 	if (!result->cause)
 		return;
+	/* The request may have queued again when it read the database. */
+	if (!strcmp(result->cause, "lock"))
+		added_ns = shop_storage_waited_ns() - result->waited_ns;
 	/* 00-TRACE-ID-… */
 	rp_traceparent_print(activity, 0, traceparent);
 	fprintf(slow.log, "%.32s %s %" PRIu64 " %" PRIu64 "\n", traceparent + 3, result->cause,
-		wall_ns, result->added_ns);
+		wall_ns, added_ns);
 }
 
 /* The file's name vanishes, so that it ends with the shop. */

@@ -26,6 +26,7 @@
 struct shop_slow {
 	const char *cause;		/* NULL: none */
 	uint64_t added_ns;
+	uint64_t waited_ns;		/* of the thread for the database, before the request */
 };
 
 /*
@@ -40,7 +41,7 @@ void shop_slow_stop(void);
 /* Causes the delay that the header asks for; without the log or a valid header, none. */
 void shop_slow_down(struct shop_slow *slow, const char *header, const struct rp_activity *activity);
 
-/* Writes the line of a request that was slowed. */
+/* Writes the line of a request that was slowed, on its thread. */
 void shop_slow_record(const struct shop_slow *slow, const struct rp_activity *activity,
 		      uint64_t wall_ns);
 

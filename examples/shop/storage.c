@@ -37,6 +37,26 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static sqlite3 *database;
 static sqlite3_stmt *statements[STATEMENT_COUNT];
 
+static _Thread_local uint64_t waited_ns;
+
+void shop_storage_lock(void)
+{
+	const uint64_t start_ns = shop_clock_ns();
+
+	pthread_mutex_lock(&lock);
+	waited_ns += shop_clock_ns() - start_ns;
+}
+
+void shop_storage_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+uint64_t shop_storage_waited_ns(void)
+{
+	return waited_ns;
+}
+
 static void report_failure(enum statement which)
 {
 	shop_book(SHOP_FAILED,
@@ -109,21 +129,11 @@ void shop_storage_close(void)
 	database = NULL;
 }
 
-void shop_storage_lock(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-void shop_storage_unlock(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
 int shop_storage_insert(const char *customer, double total, uint64_t *ret_order_id)
 {
 	int ret;
 
-	pthread_mutex_lock(&lock);
+	shop_storage_lock();
 	sqlite3_bind_text(statements[INSERT], 1, customer, -1, SQLITE_STATIC);
 	sqlite3_bind_double(statements[INSERT], 2, total);
 	ret = run(BEGIN);
@@ -146,7 +156,7 @@ int shop_storage_find(uint64_t order_id, char **ret_json)
 	char *json = NULL;
 	int ret;
 
-	pthread_mutex_lock(&lock);
+	shop_storage_lock();
 	sqlite3_bind_int64(statements[FIND], 1, (sqlite3_int64)order_id);
 	ret = step(FIND);
 	if (ret == 1) {
@@ -167,7 +177,7 @@ int shop_storage_latest(uint64_t *ret_order_id)
 {
 	int ret;
 
-	pthread_mutex_lock(&lock);
+	shop_storage_lock();
 	ret = step(LATEST);
 	if (ret == 1)
 		*ret_order_id = (uint64_t)sqlite3_column_int64(statements[LATEST], 0);

@@ -17,6 +17,9 @@ void shop_storage_close(void);
 void shop_storage_lock(void);
 void shop_storage_unlock(void);
 
+/* Return: how long this thread has waited for the database. */
+uint64_t shop_storage_waited_ns(void);
+
 /* Adds an order. Return: 0 or -EIO. */
 int shop_storage_insert(const char *customer, double total, uint64_t *ret_order_id);
 
