@@ -20,6 +20,7 @@ class Trace:
         self.pointer_bytes = pointer_bytes
         self.sequence = {}
         self.activity = bytes(16)	# of the following events
+        self.related = bytes(16)
         time = struct.pack("<8H", 2026, 11, 6, 21, 1, 2, 3, 4)
         payload = time + struct.pack("<qqIIII", start_ticks, ticks_per_second, pointer_bytes, pid,
                                      2, 0)
@@ -39,7 +40,7 @@ class Trace:
     def _blob(self, metadata_id, sequence, thread, processor, ticks, payload, stack=0):
         body = struct.pack("<IIqqIIq", metadata_id, sequence, thread, thread, processor, stack,
                            ticks)
-        body += self.activity + bytes(16) + struct.pack("<I", len(payload)) + payload
+        body += self.activity + self.related + struct.pack("<I", len(payload)) + payload
         body += b"\0" * (-len(body) % 4)
         return struct.pack("<I", len(body)) + body
 
@@ -54,6 +55,10 @@ class Trace:
         blob += utf16z(name) + struct.pack("<qIII", keywords, version, level, len(fields))
         for field, code in fields:
             blob += struct.pack("<I", code) + utf16z(field)
+        return self.metadata(blob)
+
+    def metadata(self, blob):
+        """Add a definition as bytes."""
         self._block("MetadataBlock", [self._blob(0, 0, 0, 0, self.start_ticks, blob)])
         return self
 
@@ -77,6 +82,13 @@ class Trace:
                                     self.start_ticks + ns + i * 1000, payload, stack))
         self._block("EventBlock", blobs, self.start_ticks + ns,
                     self.start_ticks + ns + len(payloads) * 1000)
+        return self
+
+    def threads(self, rows):
+        """Add one block with an event for each (metadata id, payload, thread, ns, stack)."""
+        self._block("EventBlock", [
+            self._blob(kind, 1, thread, 1, self.start_ticks + ns, payload, stack)
+            for kind, payload, thread, ns, stack in rows])
         return self
 
     def point(self, numbers, ns=0):

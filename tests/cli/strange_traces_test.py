@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Each command that reads a trace file reads strange ones: it ends by itself, within limits of
+memory and processor time, and what it prints as JSON is JSON."""
+import json
+import os
+import resource
+import struct
+import subprocess
+import unittest
+
+import nettrace
+from nettrace import STRING, U32, U64, uleb, utf16z
+from tool import PATIENCE, TOOL, ToolTest
+
+SANITIZED = os.environ.get("SANITIZERS", "none") != "none"
+MEMORY_BYTES = 1 << 30
+IS_LONG = os.environ.get("LONG") == "1"
+# Of each command. Work in proportion to the square of 100,000 threads would take much more.
+PROCESSOR_S = 10
+START, STOP, WAIT, CALL, SWITCH, SAMPLE, NAME, FUNCTION = range(1, 9)
+WAITED = struct.pack("<QQIIQ", 900, 100, 1, 4242, 8)
+FORMS = ("text", "json", "csv") if IS_LONG else ("json",)
+WHATS = ("summary", "events", "spans", "losses", "cpu", "offcpu", "waits") if IS_LONG else \
+    ("events", "spans", "waits")
+TARGETS = ("chrome", "perfetto", "speedscope", "pprof", "folded", "jsonl", "csv") if IS_LONG else \
+    ("chrome", "perfetto", "speedscope")
+
+
+def define():
+    trace = nettrace.Trace()
+    trace.define(START, "Shop", "requestStart", 1, [("path", STRING)])
+    trace.define(STOP, "Shop", "requestStop", 2, [("path", STRING)])
+    trace.define(WAIT, "Ringpipe-Machine", "Wait", 1, [
+        ("duration_ns", U64), ("runnable_ns", U64), ("state", U32), ("waker_process", U32),
+        ("waker_thread", U64)])
+    trace.define(CALL, "Ringpipe-Machine", "Syscall", 3, [
+        ("number", U32), ("name", STRING), ("result", U64), ("duration_ns", U64)])
+    trace.define(SWITCH, "Universal.Events", "cswitch", 2, [])
+    trace.define(SAMPLE, "Universal.Events", "cpu", 1, [])
+    trace.define(NAME, "Universal.System", "ExistingProcess", 0, [])
+    return trace.define(FUNCTION, "Universal.System", "ProcessSymbol", 4, [])
+
+
+def guid(number):
+    return struct.pack("<IHH8B", number, 0, 0, *[9] * 8)
+
+
+def one_request(trace, path, at_ns=1_000_000, stop_ns=2_000_000):
+    """Add a span in which its thread waits and is sampled."""
+    trace.stacks(1, [[0x1010, 0x2020]])
+    return trace.threads([(START, path, 7, at_ns, 0), (SWITCH, uleb(900), 7, stop_ns - 200, 1),
+                          (WAIT, WAITED, 7, stop_ns - 200, 0), (SAMPLE, b"\1", 7, stop_ns - 100, 1),
+                          (STOP, path, 7, stop_ns, 0)])
+
+
+def from_the_future():
+    return one_request(define(), utf16z("/"), 1 << 60, (1 << 60) + (1 << 61))
+
+
+def backwards():
+    trace = define()
+    for at in range(1000, 0, -1):
+        trace.threads([(START if at % 2 else STOP, utf16z("/"), 7, at * 1000, 0),
+                       (WAIT, WAITED, 7, at * 1000 - 500, 0)])
+    return trace
+
+
+def circle():
+    """Three activities, each of which caused the next one, and one that caused itself."""
+    trace = define()
+    for kind, at in (START, 1000), (STOP, 9000):
+        for number, cause in (1, 3), (2, 1), (3, 2), (4, 4):
+            trace.activity, trace.related = guid(number), guid(cause)
+            trace.threads([(kind, utf16z("/"), number, at + number, 0)])
+    return trace
+
+
+def endless_spans():
+    return define().threads([(START, utf16z("/"), number % 5, 1000 * number, 0)
+                             for number in range(20_000 if IS_LONG else 2000)])
+
+
+def many_threads(count=100_000 if IS_LONG else 2000):
+    trace = define().stacks(1, [[0x1010, 0x2020]])
+    return trace.threads([row for thread in range(1, count + 1) for row in (
+        (START, utf16z("/"), thread, 4000 * thread, 0),
+        (WAIT, WAITED, thread, 4000 * thread + 2000, 1),
+        (STOP, utf16z("/"), thread, 4000 * thread + 3000, 0))])
+
+
+def one_event():
+    return define().threads([(START, utf16z("/"), 7, 0, 0)])
+
+
+def huge_strings():
+    trace = define()
+    trace.define(20, "P" * 30_000, "event" * 6000 + "Start", 3, [("f" * 30_000, STRING)])
+    trace.threads([(20, utf16z("x"), 7, 500, 0),
+                   (NAME, nettrace.process_name("n" * 60_000), 7, 1, 0),
+                   (FUNCTION, nettrace.function(1, 1, 0x1000, 0x1fff, "f" * 60_000), 7, 2, 0)])
+    return one_request(trace, utf16z("\u20ac" * (1_000_000 if IS_LONG else 100_000)))
+
+
+def invalid_text():
+    """Bytes that are no UTF-8, and halves of UTF-16's pairs, in each kind of name and in values."""
+    trace = define()
+    half = b"\x00\xd8a\0\x00\xdc\0\0"
+    metadata = struct.pack("<I", 20) + half + struct.pack("<I", 3) + half
+    metadata += struct.pack("<qIIII", 0, 0, 4, 1, STRING) + half
+    trace.metadata(metadata)
+    trace.threads([(20, half, 7, 500, 0), (NAME, nettrace.process_name(b"\xff\xc0\x80\xed\xa0\x80"),
+                                           7, 1, 0),
+                   (FUNCTION, nettrace.function(1, 1, 0x1000, 0x1fff, b"\xf5\x80\xfe\n\"<"), 7, 2,
+                    0)])
+    return one_request(trace, half)
+
+
+TRACES = (from_the_future, backwards, circle, endless_spans, many_threads, one_event, huge_strings,
+          invalid_text)
+
+
+def limit():
+    if SANITIZED:
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_S, PROCESSOR_S))
+
+
+def commands(path, out):
+    """Return (arguments, whether it writes JSON)."""
+    for what in WHATS:
+        for form in FORMS:
+            yield ("report", path, what, "--format", form), form == "json"
+    for form in FORMS:
+        yield ("explain", path, "--slowest", "1000", "--format", form), form == "json"
+    yield ("explain", path, "--id", "00000001-0000-0000-0909-090909090909"), False
+    for target in TARGETS:
+        yield ("convert", "-q", "-f", path, "--to", target, "-o", out), \
+            target in ("chrome", "speedscope")
+    yield ("convert", "-q", "-f", path, "--format", "6", "-o", out), False
+    if IS_LONG:
+        yield ("convert", "-q", "-f", path, "--format", "4", "-o", out), False
+        yield ("convert", "-q", "-f", path, "--compact", "-o", out), False
+
+
+class StrangeTraces(ToolTest):
+    def run_limited(self, arguments, is_json, out):
+        with open(self.path("stdout"), "wb") as stdout:
+            done = subprocess.run([TOOL, *arguments], stdin=subprocess.DEVNULL, stdout=stdout,
+                                  stderr=subprocess.PIPE, preexec_fn=limit, env=self.environment,
+                                  cwd=self.directory, timeout=PATIENCE, check=False)
+        self.assertIn(done.returncode, (0, 1), done.stderr[-2000:])
+        if is_json and (done.returncode == 0 or os.path.getsize(self.path("stdout"))):
+            text = self.read(out if arguments[0] == "convert" else "stdout")
+            # Events are JSON lines.
+            for part in text.splitlines() if "events" in arguments else [text]:
+                json.loads(part)
+        done.stderr.decode()
+        return done.returncode
+
+    def test_each_command_reads_each_trace_within_its_limits(self):
+        for make in TRACES:
+            path = self.write("t", make().end())
+            failed = []
+            for arguments, is_json in commands(path, self.path("out")):
+                with self.subTest(trace=make.__name__, arguments=arguments):
+                    failed.append(self.run_limited(arguments, is_json, "out"))
+            self.assertLess(sum(failed), len(failed), make.__name__)
+
+
+if __name__ == "__main__":
+    unittest.main()
