@@ -2,15 +2,24 @@
 # SPDX-License-Identifier: MIT
 """`ringpipe top`, on HOST, whose spans have known times, and on hostile processes."""
 import csv
+import fcntl
 import io
 import json
 import math
 import os
+import pty
+import select
 import signal
 import struct
 import subprocess
+import termios
 import threading
 import unittest
+
+try:
+    import pyte
+except ImportError:
+    pyte = None
 
 import nettrace
 from server import UNKNOWN_COMMAND, error, ok
@@ -189,12 +198,16 @@ class Hostile(TopTest):
             self.assertFalse([c for c in out if c != "\n" and (ord(c) < 32 or 127 <= ord(c) < 160)])
 
     def test_names_beyond_the_bound_share_one_row(self):
-        trace = nettrace.Trace()
+        trace, parts = nettrace.Trace(), []
         for number in range(0, 5000, 2):
             trace.define(number + 1, "P", f"n{number}Start", number + 1, [])
             trace.define(number + 2, "P", f"n{number}Stop", number + 2, [])
             trace.events(number + 1, [b""], ns=1000).events(number + 2, [b""], ns=251000)
-        self.serve_stream(trace.end())
+            # Blocks are aligned to 4 bytes, and the time to append grows with the trace.
+            whole = len(trace.bytes) // 4 * 4
+            parts.append(trace.bytes[:whole])
+            trace.bytes = trace.bytes[whole:]
+        self.serve_stream(b"".join(parts) + trace.end())
         block = json.loads(self.top("--format", "json")[0].splitlines()[-1])
         self.assertEqual(len(block["spans"]), 2001)
         self.assertEqual([row["all"]["count"] for row in block["spans"] if row["span"] is None],
@@ -205,6 +218,132 @@ class Hostile(TopTest):
         self.serve_stream(b"Nettrace" + b"\xff" * 5000)
         _, err = self.top("--format", "json", status=1)
         self.assertIn("top: process", err)
+
+
+@unittest.skipUnless(pyte, "python3-pyte is not installed")
+class Terminal(TopTest):
+    """On a pseudo terminal, with pyte as the terminal's screen."""
+
+    def start_terminal(self, *arguments, rows=40, columns=120, **environment):
+        self.master, slave = pty.openpty()
+        self.addCleanup(os.close, self.master)
+        self.addCleanup(os.close, slave)
+        self.slave = slave
+        self.screen = pyte.Screen(columns, rows)
+        self.stream = pyte.ByteStream(self.screen)
+        self.raw = b""
+        self.resize(rows, columns)
+        self.settings = termios.tcgetattr(slave)
+        process = subprocess.Popen(
+            [os.environ["RINGPIPE"], "top", *map(str, arguments)], stdin=slave, stdout=slave,
+            stderr=slave, env=dict(self.environment, TERM="linux", **environment),
+            cwd=self.directory, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        self.addCleanup(self.reap, process)
+        return process
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.screen.resize(rows, columns)
+
+    def feed(self):
+        while select.select([self.master], [], [], 0.01)[0]:
+            data = os.read(self.master, 65536)
+            self.raw += data
+            self.stream.feed(data)
+
+    def sees(self, text):
+        self.feed()
+        return text in "\n".join(self.screen.display)
+
+    def press(self, keys):
+        os.write(self.master, keys)
+
+    def ends(self, process, status):
+        """The process ends, and the terminal is as before."""
+        self.wait_until(lambda: self.feed() or process.poll() is not None)
+        self.feed()
+        self.assertEqual(process.returncode, status, self.raw[-300:])
+        self.assertEqual(termios.tcgetattr(self.slave), self.settings)
+        self.assertGreater(self.raw.rfind(b"\x1b[?25h"), self.raw.rfind(b"\x1b[?25l"))
+
+    def test_spans_are_shown_and_q_restores_the_terminal(self):
+        self.start_host()
+        top = self.start_terminal("-p", self.host.pid)
+        self.wait_until(lambda: self.sees("no span has ended so far"))
+        self.work(12, 10)
+        self.wait_until(lambda: self.sees("Test-Timed/Work"))
+        self.wait_until(lambda: self.sees("tracing takes"))
+        self.assertNotEqual(termios.tcgetattr(self.slave), self.settings)
+        self.press(b"h")
+        self.wait_until(lambda: self.sees("choose another process"))
+        self.press(b"h")
+        self.press(b"s ")
+        self.wait_until(lambda: self.sees("PAUSED") and self.sees("sorted by total time"))
+        self.press(b"q")
+        self.ends(top, 0)
+        self.wait_until(lambda: not self.is_traced())
+
+    def test_signals_restore_the_terminal(self):
+        self.start_host()
+        for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT:
+            with self.subTest(signal=number.name):
+                top = self.start_terminal("-p", self.host.pid)
+                self.wait_until(lambda: self.sees("no span has ended so far"))
+                top.send_signal(number)
+                self.ends(top, -number if number == signal.SIGQUIT else 0)
+
+    def test_the_end_of_the_process_restores_the_terminal_and_is_reported(self):
+        self.start_host()
+        top = self.start_terminal("-p", self.host.pid)
+        self.wait_until(lambda: self.sees("no span has ended so far"))
+        self.host.kill()
+        self.ends(top, 0)
+        self.assertIn(f"Process {self.host.pid} ended the session.".encode(),
+                      self.raw[self.raw.rfind(b"\x1b[?25h"):])
+
+    def test_the_screen_follows_the_size_of_the_terminal(self):
+        self.start_host()
+        top = self.start_terminal("-p", self.host.pid)
+        self.wait_until(self.is_traced)
+        self.work(3, 10)
+        self.wait_until(lambda: self.sees("all p99"))
+        self.resize(10, 20)
+        top.send_signal(signal.SIGWINCH)
+        self.wait_until(lambda: self.sees(" spans/s") and self.sees("Test-Tim") and
+                        not self.sees("p50"))
+        self.resize(5, 20)
+        top.send_signal(signal.SIGWINCH)
+        self.wait_until(lambda: self.sees("process") and self.sees("q quit"))
+        self.press(b"\x1b[6~" * 9)
+        self.wait_until(lambda: self.sees("COUNTER") and not self.sees("process"))
+        self.press(b"q")
+        self.ends(top, 0)
+
+    def test_a_process_is_chosen_where_there_are_several(self):
+        self.start_host()
+        first = self.host
+        self.start_host()
+        top = self.start_terminal()
+        self.wait_until(lambda: self.sees("Choose a process") and self.sees(str(first.pid)) and
+                        self.sees(str(self.host.pid)))
+        self.press(b"\x1b[B" * 50 + b"\n")
+        self.wait_until(lambda: self.sees(f"process {max(first.pid, self.host.pid)} (timed)"))
+        self.press(b"p")
+        self.wait_until(lambda: self.sees("Choose a process"))
+        self.press(b"q")
+        self.ends(top, 0)
+
+    def test_colors_and_other_characters_depend_on_the_environment(self):
+        self.start_host()
+        top = self.start_terminal("-p", self.host.pid, NO_COLOR="1", LC_ALL="C")
+        self.wait_until(self.is_traced)
+        self.work(3, 10)
+        self.wait_until(lambda: self.sees("Test-Timed/Work"))
+        self.press(b"q")
+        self.ends(top, 0)
+        self.assertNotRegex(self.raw, rb"\x1b\[[0-9;]*3[0-7]m")
+        self.assertTrue(self.raw.isascii())
 
 
 if __name__ == "__main__":

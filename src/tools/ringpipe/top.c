@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -219,12 +220,15 @@ static void wait_until(struct top *top, int64_t deadline_ms)
 	const int64_t left_ms = deadline_ms - rp_now_ms();
 	const int timeout_ms = left_ms <= 0 ? 0 : left_ms > INT32_MAX ? INT32_MAX : (int)left_ms;
 	struct pollfd wait = { .fd = top->wake_fd, .events = POLLIN };
+	enum rp_top_wish wish = RP_TOP_GO_ON;
 	uint64_t count;
 
 	if (top->screen)
-		top->wish = rp_top_screen_wait(top->screen, top->wake_fd, timeout_ms);
+		wish = rp_top_screen_wait(top->screen, top->wake_fd, timeout_ms);
 	else
 		poll(&wait, 1, timeout_ms);
+	if (wish != RP_TOP_GO_ON)
+		top->wish = wish;
 	if (read(top->wake_fd, &count, sizeof(count)) < 0)
 		return;
 }
@@ -300,8 +304,12 @@ static int finish(const struct top *top, const struct rp_recording_result *resul
 {
 	if (result->end == RP_RECORDING_GAVE_UP)
 		return RP_EXIT_GAVE_UP;
-	if (top->show_error == -EPIPE)
+	/* The reader of standard output has left, as head(1) does. */
+	if (top->show_error == -EPIPE) {
+		__fpurge(stdout);
+		clearerr(stdout);
 		return RP_EXIT_OK;
+	}
 	if (top->show_error) {
 		rp_tool_error("top: cannot write the output: %s", strerror(-top->show_error));
 		return RP_EXIT_FAILURE;
@@ -351,7 +359,7 @@ static int show_target(struct top *top, const struct rp_target *target, enum rp_
 	top->target = target;
 	top->reader = NULL;
 	top->has_begun = top->is_over = top->has_asked = top->is_read = false;
-	top->wish = RP_TOP_GO_ON;
+	top->wish = *ret_wish = RP_TOP_GO_ON;
 	top->show_error = 0;
 	top->cost = (struct rp_top_cost){ .pid = target->pid };
 	if (rp_recording_check_providers(top->options, target, top->providers + 1,

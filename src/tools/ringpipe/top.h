@@ -6,7 +6,7 @@
 #include "tools/cli/tool.h"
 #include "tools/ringpipe/top_view.h"
 
-/* What the user chose on the terminal. */
+/* The user's choices on the terminal. */
 enum rp_top_wish {
 	RP_TOP_GO_ON,
 	RP_TOP_QUIT,

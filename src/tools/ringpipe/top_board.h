@@ -78,7 +78,7 @@ struct rp_top_span_row {
 	struct rp_top_latency now, all;
 };
 
-/* What the board had at the end of an interval. */
+/* A copy of the board at the end of an interval. */
 struct rp_top_cut {
 	struct rp_top_span_row *spans;	/* in no order */
 	size_t span_count;

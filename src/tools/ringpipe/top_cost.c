@@ -14,7 +14,7 @@
 #define SEARCH_READS 10u
 #define VISITED_MAX 100000u
 
-struct search {
+struct thread_search {
 	struct rp_top_cost *cost;
 	unsigned int visited;
 };
@@ -64,7 +64,7 @@ static uint64_t read_cpu_ns(pid_t pid, uint64_t thread)
 
 static int visit_thread(uint64_t id, void *data)
 {
-	struct search *search = data;
+	struct thread_search *search = data;
 	struct rp_top_cost *cost = search->cost;
 
 	for (size_t i = 0; i < cost->thread_count; i++) {
@@ -103,7 +103,7 @@ static uint64_t advance_threads(struct rp_top_cost *cost)
 
 void rp_top_cost_read(struct rp_top_cost *cost, double interval_s)
 {
-	struct search search = { .cost = cost };
+	struct thread_search search = { .cost = cost };
 	const uint64_t process_ns = advance_threads(cost);
 	struct timespec own;
 	uint64_t own_ns;

@@ -22,7 +22,7 @@ static void *open_from_own(const char *folder)
 
 rp_symbols_find_callback rp_top_module_load(void)
 {
-	/* Of a build, and of an installation. */
+	/* The folder of the module in a build, and in an installation. */
 	static const char *const folders[] = { "../..", RP_LIBDIR_FROM_COMMAND };
 	rp_symbols_find_callback find = NULL;
 	void *module = NULL;

@@ -29,8 +29,8 @@ struct top_mapping {
 	char *path;
 };
 
-/* What is known about an address. */
-struct top_place {
+/* An address, and the function and file that contain it. */
+struct top_code {
 	uint64_t address;
 	char *name;			/* or NULL */
 	char *file;			/* without folders; or NULL */
@@ -41,8 +41,8 @@ struct rp_top_names {
 	rp_symbols_find_callback find;	/* NULL: there is no module */
 	struct top_mapping *mappings;	/* in the order of their addresses */
 	size_t mapping_count, mapping_capacity;
-	struct top_place *places;	/* sorted */
-	size_t place_count, place_capacity;
+	struct top_code *codes;	/* sorted */
+	size_t code_count, code_capacity;
 };
 
 int rp_top_names_create(pid_t pid, struct rp_top_names **ret_names)
@@ -70,11 +70,11 @@ void rp_top_names_destroy(struct rp_top_names *names)
 		return;
 	free_mappings(names);
 	free(names->mappings);
-	for (size_t i = 0; i < names->place_count; i++) {
-		free(names->places[i].name);
-		free(names->places[i].file);
+	for (size_t i = 0; i < names->code_count; i++) {
+		free(names->codes[i].name);
+		free(names->codes[i].file);
 	}
-	free(names->places);
+	free(names->codes);
 	free(names);
 }
 
@@ -87,7 +87,8 @@ static int take_line(struct rp_top_names *names, const char *line)
 	int at = 0;
 
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*x:%*x %" SCNu64 " %n",
-		   &mapping.start, &mapping.end, rights, &mapping.offset, &inode, &at) < 5 || at == 0 || rights[2] != 'x' || !line[at])
+		   &mapping.start, &mapping.end, rights, &mapping.offset, &inode, &at) < 5 ||
+	    at == 0 || rights[2] != 'x' || !line[at])
 		return 0;
 	grown = rp_array_reserve(names->mappings, names->mapping_count, &names->mapping_capacity, 1,
 				 sizeof(*grown));
@@ -169,23 +170,23 @@ static bool read_bias(int fd, const struct top_mapping *mapping, uint64_t *ret_b
 	return false;
 }
 
-/* A query for the places of one mapping. */
+/* A query for the addresses of one mapping. */
 struct top_query {
-	struct top_place *places;	/* sorted by address, all in the mapping */
+	struct top_code *codes;	/* sorted by address, all in the mapping */
 	size_t count;
 	uint64_t to_memory;		/* added to an address of the file */
 	int64_t end_ms;
 };
 
-static void name_places(void *data, uint64_t start, uint64_t end, const char *name)
+static void name_codes(void *data, uint64_t start, uint64_t end, const char *name)
 {
 	struct top_query *query = data;
-	size_t at = rp_array_find(query->places, query->count, sizeof(*query->places),
+	size_t at = rp_array_find(query->codes, query->count, sizeof(*query->codes),
 				  start + query->to_memory);
 
-	for (; at < query->count && query->places[at].address < end + query->to_memory; at++) {
-		free(query->places[at].name);
-		query->places[at].name = strdup(name);
+	for (; at < query->count && query->codes[at].address < end + query->to_memory; at++) {
+		free(query->codes[at].name);
+		query->codes[at].name = strdup(name);
 	}
 }
 
@@ -202,14 +203,14 @@ static int run_query(const struct rp_top_names *names, struct top_query *query, 
 	struct rp_symbols_query symbols = {
 		.size = sizeof(symbols), .address_count = (uint32_t)query->count, .paths = paths,
 		.path_count = 1, .named = mapping->path, .debug_directory = "/usr/lib/debug",
-		.found = name_places, .is_over = is_late, .data = query,
+		.found = name_codes, .is_over = is_late, .data = query,
 	};
 	uint64_t *addresses = calloc(query->count, sizeof(*addresses));
 
 	if (!addresses)
 		return -ENOMEM;
 	for (size_t i = 0; i < query->count; i++)
-		addresses[i] = query->places[i].address - query->to_memory;
+		addresses[i] = query->codes[i].address - query->to_memory;
 	symbols.addresses = addresses;
 	snprintf(own, sizeof(own), "/proc/self/fd/%d", fd);
 	/* Without names, the rows have the file. */
@@ -218,7 +219,7 @@ static int run_query(const struct rp_top_names *names, struct top_query *query, 
 	return 0;
 }
 
-/* Name the places, which are all in the mapping. Return: 0; -ENOMEM. */
+/* Name the addresses, which are all in the mapping. Return: 0; -ENOMEM. */
 static int name_mapping(struct rp_top_names *names, const struct top_mapping *mapping,
 			struct top_query *query)
 {
@@ -240,44 +241,44 @@ static int name_mapping(struct rp_top_names *names, const struct top_mapping *ma
 	return ret;
 }
 
-static int compare_places(const void *left, const void *right)
+static int compare_codes(const void *left, const void *right)
 {
-	const struct top_place *a = left, *b = right;
+	const struct top_code *a = left, *b = right;
 
 	return (a->address > b->address) - (a->address < b->address);
 }
 
-/* Return: the first index of a new place; -ENOMEM. */
-static ssize_t add_places(struct rp_top_names *names, const struct rp_top_address *addresses,
+/* Return: the first index of a new address; -ENOMEM. */
+static ssize_t add_codes(struct rp_top_names *names, const struct rp_top_address *addresses,
 			  size_t count)
 {
-	const size_t known = names->place_count;
-	struct top_place *grown = rp_array_reserve(names->places, known, &names->place_capacity,
+	const size_t known = names->code_count;
+	struct top_code *grown = rp_array_reserve(names->codes, known, &names->code_capacity,
 						   count ? count : 1, sizeof(*grown));
 
 	if (!grown)
 		return -ENOMEM;
-	names->places = grown;
+	names->codes = grown;
 	for (size_t i = 0; i < count; i++) {
 		const size_t at = rp_array_find(grown, known, sizeof(*grown), addresses[i].address);
 
 		if (at == known || grown[at].address != addresses[i].address)
-			grown[names->place_count++] = (struct top_place){
+			grown[names->code_count++] = (struct top_code){
 				.address = addresses[i].address,
 			};
 	}
-	qsort(grown + known, names->place_count - known, sizeof(*grown), compare_places);
+	qsort(grown + known, names->code_count - known, sizeof(*grown), compare_codes);
 	return (ssize_t)known;
 }
 
-/* Return: the mapping of the places from `at` on, and the number of those in it. */
+/* Return: the mapping of the addresses from `at` on, and the number of those in it. */
 static const struct top_mapping *next_mapping(const struct rp_top_names *names, size_t at,
 					      size_t *ret_count)
 {
-	const struct top_mapping *mapping = find_mapping(names, names->places[at].address);
+	const struct top_mapping *mapping = find_mapping(names, names->codes[at].address);
 	size_t end = at + 1;
 
-	while (mapping && end < names->place_count && names->places[end].address < mapping->end)
+	while (mapping && end < names->code_count && names->codes[end].address < mapping->end)
 		end++;
 	*ret_count = end - at;
 	return mapping;
@@ -288,8 +289,8 @@ static int set_files(struct top_query *query, const struct top_mapping *mapping)
 	const char *slash = strrchr(mapping->path, '/');
 
 	for (size_t i = 0; i < query->count; i++) {
-		query->places[i].file = strdup(slash ? slash + 1 : mapping->path);
-		if (!query->places[i].file)
+		query->codes[i].file = strdup(slash ? slash + 1 : mapping->path);
+		if (!query->codes[i].file)
 			return -ENOMEM;
 	}
 	return 0;
@@ -299,11 +300,11 @@ static int name_new(struct rp_top_names *names, size_t first)
 {
 	const int64_t end_ms = rp_now_ms() + SEARCH_MS;
 	size_t count;
-	int ret = first < names->place_count ? read_mappings(names) : 0;
+	int ret = first < names->code_count ? read_mappings(names) : 0;
 
-	for (size_t at = first; at < names->place_count && ret == 0; at += count) {
+	for (size_t at = first; at < names->code_count && ret == 0; at += count) {
 		const struct top_mapping *mapping = next_mapping(names, at, &count);
-		struct top_query query = { &names->places[at], count, 0, end_ms };
+		struct top_query query = { &names->codes[at], count, 0, end_ms };
 
 		if (!mapping)
 			continue;
@@ -311,7 +312,7 @@ static int name_new(struct rp_top_names *names, size_t first)
 		if (ret == 0)
 			ret = name_mapping(names, mapping, &query);
 	}
-	qsort(names->places, names->place_count, sizeof(*names->places), compare_places);
+	qsort(names->codes, names->code_count, sizeof(*names->codes), compare_codes);
 	return ret;
 }
 
@@ -364,7 +365,7 @@ static size_t merge_rows(struct rp_top_function *rows, size_t count)
 int rp_top_names_group(struct rp_top_names *names, const struct rp_top_address *addresses,
 		       size_t count, struct rp_top_function **ret_rows, size_t *ret_count)
 {
-	const ssize_t first = add_places(names, addresses, count);
+	const ssize_t first = add_codes(names, addresses, count);
 	struct rp_top_function *rows;
 	int ret = first < 0 ? (int)first : name_new(names, (size_t)first);
 
@@ -374,11 +375,11 @@ int rp_top_names_group(struct rp_top_names *names, const struct rp_top_address *
 	if (!rows)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
-		const struct top_place *place = &names->places[rp_array_find(
-			names->places, names->place_count, sizeof(*place), addresses[i].address)];
+		const struct top_code *code = &names->codes[rp_array_find(
+			names->codes, names->code_count, sizeof(*code), addresses[i].address)];
 
 		rows[i] = (struct rp_top_function){
-			place->name, place->file, place->address, addresses[i].now,
+			code->name, code->file, code->address, addresses[i].now,
 			addresses[i].all,
 		};
 	}

@@ -29,7 +29,8 @@ void rp_top_names_destroy(struct rp_top_names *names);
 
 /*
  * Make rows of functions from addresses, most samples of the interval first, for free(). The
- * search for names stops after a second; addresses without a name by then keep none. Return: 0; -ENOMEM.
+ * search for names stops after a second; addresses without a name by then keep none.
+ * Return: 0; -ENOMEM.
  */
 int rp_top_names_group(struct rp_top_names *names, const struct rp_top_address *addresses,
 		       size_t count, struct rp_top_function **ret_rows, size_t *ret_count);
