@@ -241,9 +241,9 @@ static void print_holder(const struct rp_thread_interval *holder, FILE *out)
 	for (size_t i = 0; i < count && i < DETAILS_SHOWN; i++) {
 		char *detail = rp_explain_describe(holder, parts[i]);
 
-		rp_tool_say(out, "  %s %s%s%s", rp_text_short_time(holder->parts_ns[parts[i]], time),
-			    rp_time_part_text(parts[i]), detail && *detail ? ": " : "",
-			    detail ? detail : "");
+		rp_text_short_time(holder->parts_ns[parts[i]], time);
+		rp_tool_say(out, "  %s %s%s%s", time, rp_time_part_text(parts[i]),
+			    detail && *detail ? ": " : "", detail ? detail : "");
 		free(detail);
 	}
 }
