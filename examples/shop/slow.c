@@ -161,7 +161,7 @@ static void lose_processor(uint64_t ns)
 		compute(WORK_NS);
 }
 
-/* What a cause needs beforehand, which its time does not contain. */
+/* Do what a cause needs; the time of the cause begins afterwards. */
 static void prepare(const char *cause, uint64_t ns, cpu_set_t *ret_processors)
 {
 	sched_getaffinity(0, sizeof(*ret_processors), ret_processors);

@@ -22,7 +22,7 @@
 
 #include <ringpipe/ringpipe.h>
 
-/* What made a request slow. All bytes zero: nothing. */
+/* The cause that made a request slow. All bytes are zero without a cause. */
 struct shop_slow {
 	const char *cause;		/* NULL: none */
 	uint64_t added_ns;

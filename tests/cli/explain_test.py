@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """ringpipe explain, on traces in which each microsecond of a thread is known."""
+import collections
 import json
 import random
 import struct
@@ -79,6 +80,41 @@ class Machine:
         return parts[begin:until]
 
 
+def pool_of_threads(chance, threads=3, activities=4):
+    """Return events (us, thread, activity) of activities that move among threads, and waits
+    (thread, start, end) of the threads. Each activity stops on another thread than it starts."""
+    times = chance.sample(range(LENGTH_US), 40)
+    events = [(at, 7 + chance.randrange(threads), 1 + chance.randrange(activities))
+              for at in times]
+    for number in range(1, activities + 1):
+        own = sorted(event for event in events if event[2] == number)
+        events = [event for event in events if event[2] != number]
+        if len(own) > 1:
+            at, thread, _ = own[-1]
+            own[-1] = (at, thread if thread != own[0][1] else 7 + (thread - 6) % threads, number)
+            events += own
+    waits = [(7 + thread, start, end) for thread in range(threads)
+             for start, end in Machine.spread(chance, 10)]
+    return sorted(events), waits
+
+
+def who_worked(events, waits, number):
+    """Return (part, thread) of each us between the first and the last event of an activity."""
+    own = [(at, thread) for at, thread, activity in events if activity == number]
+    known = []
+    for (begin, thread), (end, next_thread) in zip(own, own[1:]):
+        others = [at for at, other, activity in events
+                  if other == thread and activity != number and begin < at < end]
+        for at in range(begin, end):
+            if thread != next_thread or others:
+                known.append(("unexplained", None))
+            elif any(waiter == thread and start <= at < stop for waiter, start, stop in waits):
+                known.append(("other_wait", thread))
+            else:
+                known.append(("program", thread))
+    return known
+
+
 def define(trace):
     trace.define(START, "Shop", "requestStart", 1, [])
     trace.define(STOP, "Shop", "requestStop", 2, [])
@@ -87,6 +123,7 @@ def define(trace):
         ("waker_thread", U64)])
     trace.define(CALL, MACHINE, "Syscall", 3, [
         ("number", U32), ("name", STRING), ("result", U64), ("duration_ns", U64)])
+    trace.define(8, "Shop", "progress", 3, [])
     trace.define(FUTEX, MACHINE, "FutexWait", 4, [
         ("address", U64), ("result", U64), ("duration_ns", U64), ("waker_process", U32),
         ("waker_thread", U64)])
@@ -163,6 +200,33 @@ class Explain(ToolTest):
         self.assertIn("lock 0x7f00, ended by thread 8 of process 4242 (800 us)", text)
         self.assertIn("73 % of the time, it was waiting for a lock.", text)
         self.assertIn("680 us waiting for a disk or file system: fsync (680 us)", text)
+
+    def test_a_span_that_moves_has_the_time_of_each_thread_that_worked_for_it(self):
+        chance = random.Random(11)
+        for _ in range(30):
+            events, waits = pool_of_threads(chance)
+            trace = define(nettrace.Trace())
+            rows = [(at, 1, thread, number) for at, thread, number in events]
+            rows += [(end, 0, thread, start) for thread, start, end in waits]
+            for at, is_event, thread, value in sorted(rows):
+                if not is_event:
+                    wait = struct.pack("<QQIIQ", 1000 * (at - value), 0, 1, 0, 0)
+                    trace.events(WAIT, [wait], thread=thread, ns=1000 * at)
+                    continue
+                times = [event[0] for event in events if event[2] == value]
+                kind = START if at == min(times) else STOP if at == max(times) else 8
+                trace.activity = guid(value)
+                trace.events(kind, [b""], thread=thread, ns=1000 * at)
+                trace.activity = bytes(16)
+            for row in self.explain(trace, "--slowest", "100"):
+                number = int(row["activity"][:8], 16)
+                known = who_worked(events, waits, number)
+                self.assertEqual({part: ns for part, ns in row["parts_ns"].items() if ns},
+                                 {part: 1000 * us for part, us in
+                                  collections.Counter(part for part, _ in known).items()})
+                threads = [piece.get("thread_id") for piece in row["pieces"]
+                           for _ in range(piece["duration_ns"] // 1000)]
+                self.assertEqual(threads, [thread for _, thread in known])
 
     def test_stacks_of_addresses_with_four_bytes_are_read(self):
         trace = define(nettrace.Trace(pointer_bytes=4))

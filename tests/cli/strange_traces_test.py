@@ -16,7 +16,7 @@ from tool import PATIENCE, TOOL, ToolTest
 SANITIZED = os.environ.get("SANITIZERS", "none") != "none"
 MEMORY_BYTES = 1 << 30
 IS_LONG = os.environ.get("LONG") == "1"
-# Of each command. Work in proportion to the square of 100,000 threads would take much more.
+# Each command has this limit. Work in proportion to the square of 100,000 threads exceeds it.
 PROCESSOR_S = 10
 START, STOP, WAIT, CALL, SWITCH, SAMPLE, NAME, FUNCTION = range(1, 9)
 WAITED = struct.pack("<QQIIQ", 900, 100, 1, 4242, 8)

@@ -20,7 +20,7 @@ REQUESTS = int(os.environ.get("REQUESTS", "20"))	# of each cause
 SEED = int(os.environ.get("SEED", "1"))
 PARTS = {"lock": "lock", "disk": "block_io", "processor": "runnable", "page": "page_fault",
          "supplier": "callee"}
-# What else belongs to the time of a cause: the calls that read, and the way to the other process.
+# The time of a cause contains also the calls that read, and the way to the other process.
 MORE = {"disk": ("system_call", "interrupt", "runnable"), "supplier": ("network",)}
 SPANS = 'provider == "Ringpipe-Machine" or provider == "Universal.Events" or ' \
         'provider == "Universal.System" or provider == "Shop-Supplier" or ' \

@@ -260,8 +260,8 @@ static void print_span(const struct rp_trace_span *span, FILE *out)
 	if (*rp_guid_text(&span->activity, activity))
 		fprintf(out, "Its activity id is %s.\n", activity);
 	if (span->stop_thread != span->thread)
-		fprintf(out, "It stopped on thread %" PRIu64 "; only its first thread is "
-			"explained.\n", span->stop_thread);
+		fprintf(out, "It stopped on thread %" PRIu64 ". Each thread is explained from "
+			"event to event of its activity.\n", span->stop_thread);
 }
 
 int rp_explain_print_text(const struct rp_trace_span *span,
@@ -310,6 +310,9 @@ static struct json_object *pieces_to_json(const struct rp_thread_interval *inter
 		json_object_object_add(row, "from_ns", json_object_new_int64(piece->from_ns));
 		json_object_object_add(row, "duration_ns",
 				       json_object_new_int64(piece->to_ns - piece->from_ns));
+		if (piece->thread)
+			json_object_object_add(row, "thread_id",
+					       json_object_new_uint64(piece->thread));
 		if (piece->detail)
 			json_object_object_add(row, "detail", rp_json_string(piece->detail));
 		if (piece->lock) {

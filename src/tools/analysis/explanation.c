@@ -65,7 +65,27 @@ static bool ends_division(int ret)
 	return ret == -ENOMEM || ret == -ECANCELED;
 }
 
-static int divide_time(struct rp_explanation *explanation)
+static int take_for_path(const struct rp_reader_event *event, void *data)
+{
+	return rp_span_path_take(data, event);
+}
+
+/* Find the threads of the spans, and when they worked. Return: 0; -ECANCELED; -ENOMEM. */
+static int find_threads(struct rp_explanation *explanation, size_t *ret_count)
+{
+	struct rp_span_path *path = &explanation->path_of_spans;
+	uint32_t pointer_bytes;
+	int ret = rp_span_path_begin(path, explanation->spans, explanation->span_count);
+
+	if (ret == 0 && path->moving_count)
+		ret = rp_explanation_read(explanation->path, explanation->signal_fd, false,
+					  take_for_path, path, &pointer_bytes);
+	return ends_division(ret) ? ret :
+	       rp_span_path_intervals(path, &explanation->intervals, ret_count);
+}
+
+static int divide_intervals(struct rp_explanation *explanation,
+			    struct rp_thread_interval *intervals, size_t count)
 {
 	struct explanation_reading reading = {
 		.time = &explanation->time,
@@ -74,13 +94,33 @@ static int divide_time(struct rp_explanation *explanation)
 	uint32_t pointer_bytes;
 	int ret;
 
-	ret = rp_thread_time_begin(&explanation->time, explanation->intervals, explanation->count,
-				   explanation->symbols, explanation->pointer_bytes);
+	ret = rp_thread_time_begin(&explanation->time, intervals, count, explanation->symbols,
+				   explanation->pointer_bytes);
 	if (ret == 0)
 		ret = rp_explanation_read(explanation->path, explanation->signal_fd, false,
 					  take_for_time, &reading, &pointer_bytes);
 	rp_trace_spans_fini(&reading.spans);
 	return ends_division(ret) ? ret : rp_thread_time_divide(&explanation->time);
+}
+
+static int divide_time(struct rp_explanation *explanation)
+{
+	size_t count = 1;
+	int ret;
+
+	explanation->results = explanation->interval;
+	explanation->result_count = 1;
+	if (!explanation->spans)
+		return divide_intervals(explanation, explanation->interval, count);
+	ret = find_threads(explanation, &count);
+	if (ret == 0)
+		ret = divide_intervals(explanation, explanation->intervals, count);
+	if (ret == 0)
+		ret = rp_span_path_join(&explanation->path_of_spans, explanation->intervals, count,
+					&explanation->joined);
+	explanation->results = explanation->joined;
+	explanation->result_count = explanation->span_count;
+	return ret;
 }
 
 /* Return: the longest wait for a lock whose waker is known; NULL: none. */
@@ -104,12 +144,12 @@ static int divide_holders(struct rp_explanation *explanation)
 	uint32_t pointer_bytes;
 	int ret;
 
-	explanation->holder_intervals = calloc(explanation->count,
+	explanation->holder_intervals = calloc(explanation->result_count,
 					       sizeof(*explanation->holder_intervals));
 	if (!explanation->holder_intervals)
 		return -ENOMEM;
-	for (size_t i = 0; i < explanation->count; i++) {
-		const struct rp_thread_interval *interval = &explanation->intervals[i];
+	for (size_t i = 0; i < explanation->result_count; i++) {
+		const struct rp_thread_interval *interval = &explanation->results[i];
 		const struct rp_time_piece *lock = longest_lock(interval);
 
 		if (lock)
@@ -142,7 +182,8 @@ void rp_explanation_fini(struct rp_explanation *explanation)
 {
 	rp_thread_time_fini(&explanation->time);
 	rp_thread_time_fini(&explanation->holders);
+	rp_span_path_free_joined(explanation->joined, explanation->path_of_spans.count);
+	rp_span_path_fini(&explanation->path_of_spans);
+	free(explanation->intervals);
 	free(explanation->holder_intervals);
-	explanation->holder_intervals = NULL;
-	explanation->holder_count = 0;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Explains intervals of threads from a trace in a file: what the thread did, and what the thread
- * did that released the lock for which it waited longest. The file is read once for the records of
- * the threads, and once more for those of the other threads.
+ * Explains spans, or intervals of threads, from a trace in a file: what the threads did, and what
+ * the thread did that released the lock for which they waited longest. The file is read for the
+ * threads of spans that move, for the records of the threads, and for those of the other threads.
  */
 #ifndef RP_TOOL_EXPLANATION_H
 #define RP_TOOL_EXPLANATION_H
 
+#include "tools/analysis/span_path.h"
 #include "tools/analysis/thread_time.h"
 
 /* The caller sets the first members, and zeros the others. */
@@ -15,12 +16,19 @@ struct rp_explanation {
 	int signal_fd;			/* reading ends when it is readable; or -1 */
 	uint32_t pointer_bytes;		/* of the trace */
 	const struct rp_symbols *symbols;
-	/* Sorted by the division; the caller frees the array after rp_explanation_fini(). */
-	struct rp_thread_interval *intervals;
-	size_t count;
+	const struct rp_trace_span *spans;
+	size_t span_count;
+	/* Without spans: one interval, which stays the caller's. */
+	struct rp_thread_interval *interval;
+	/* For each span, by `owner`, or of the interval: what the threads did. */
+	struct rp_thread_interval *results;
+	size_t result_count;
 	struct rp_thread_time time, holders;
-	struct rp_thread_interval *holder_intervals;	/* `owner` as in the interval */
+	struct rp_thread_interval *holder_intervals;	/* `owner` as in the result */
 	size_t holder_count;
+	/* For explanation.c only. */
+	struct rp_span_path path_of_spans;
+	struct rp_thread_interval *intervals, *joined;
 };
 
 /* Called with each event. Return: 0, or -errno to stop. */
@@ -37,7 +45,7 @@ int rp_explanation_read(const char *path, int signal_fd, bool is_loud, rp_explan
 			void *data, uint32_t *ret_pointer_bytes);
 
 /*
- * Divide the intervals. Damage ends a reading early, and what came before it counts.
+ * Divide the time of the spans or of the interval. Damage ends a reading early, and what came before it counts.
  * Return: 0; -ECANCELED; -ENOMEM.
  */
 int rp_explanation_divide(struct rp_explanation *explanation);

@@ -62,7 +62,8 @@ static int add_piece(struct rp_thread_interval *interval, const struct rp_time_p
 	if (!grown)
 		return -ENOMEM;
 	interval->pieces = grown;
-	grown[interval->piece_count++] = *piece;
+	grown[interval->piece_count] = *piece;
+	grown[interval->piece_count++].thread = interval->thread;
 	interval->parts_ns[piece->part] += (uint64_t)piece->to_ns - (uint64_t)piece->from_ns;
 	return 0;
 }

@@ -31,6 +31,7 @@ struct rp_time_piece {
 	enum rp_time_part part;
 	int64_t from_ns, to_ns;
 	const char *detail;		/* a system call, a function, a handler; or NULL */
+	uint64_t thread;		/* 0: none worked */
 	uint64_t lock;			/* address of a futex; 0: none */
 	uint64_t waker_process, waker_thread;	/* 0: not known */
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ringpipe explain: divides the time of spans by what their threads did. The file is read several
- * times: for the names of functions, for the spans, for the records of their threads, and for the
- * records of the threads on which they waited.
+ * times: for the names of functions, for the spans, for the threads of spans that move, for the
+ * records of those threads, and for the records of the threads on which they waited.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -84,25 +84,11 @@ static int find_spans(struct explain_view *view, const char *path)
 /* The spans keep the names of view->spans, so that must outlive them. */
 static int divide(struct explain_view *view, const char *path)
 {
-	const size_t count = view->slowest.count;
-	struct rp_thread_interval *intervals = calloc(count, sizeof(*intervals));
-
-	if (!intervals)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		const struct rp_trace_span *span = &view->slowest.spans[i];
-
-		intervals[i] = (struct rp_thread_interval){
-			.process = span->process, .thread = span->thread,
-			.from_ns = span->start_ns, .to_ns = span->stop_ns, .owner = i,
-			.span = span,
-		};
-	}
 	view->explanation.path = path;
 	view->explanation.signal_fd = -1;
 	view->explanation.symbols = &view->symbols;
-	view->explanation.intervals = intervals;
-	view->explanation.count = count;
+	view->explanation.spans = view->slowest.spans;
+	view->explanation.span_count = view->slowest.count;
 	return rp_explanation_divide(&view->explanation);
 }
 
@@ -126,7 +112,7 @@ static int explain(struct explain_view *view, const char *path)
 		return ret;
 	status = rp_explain_print(&(struct rp_explain_view){
 		.spans = view->slowest.spans, .count = view->slowest.count,
-		.intervals = view->explanation.intervals,
+		.intervals = view->explanation.results,
 		.holders = view->explanation.holder_intervals,
 		.holder_count = view->explanation.holder_count,
 		.time = &view->explanation.time,
@@ -149,7 +135,6 @@ int rp_command_explain(const struct rp_tool_options *options)
 		status = RP_EXIT_FAILURE;
 	}
 	rp_explanation_fini(&view.explanation);
-	free(view.explanation.intervals);
 	rp_slowest_spans_fini(&view.slowest);
 	rp_trace_spans_fini(&view.spans);
 	rp_symbols_fini(&view.symbols);
