@@ -228,6 +228,30 @@ class Explain(ToolTest):
                            for _ in range(piece["duration_ns"] // 1000)]
                 self.assertEqual(threads, [thread for _, thread in known])
 
+    def test_a_wait_has_the_function_of_the_program_that_waited(self):
+        trace = define(nettrace.Trace())
+        for kind, name, number in (20, "ProcessSymbol", 4), (23, "ProcessMapping", 3):
+            trace.define(kind, "Universal.System", name, number, [])
+        trace.define(21, "Universal.Events", "cswitch", 2, [])
+        for number, start, file in (1, 0x1000, "/lib/libc.so.6"), (2, 0x2000, "/usr/bin/shop"):
+            trace.events(23, [nettrace.mapping(number, start, start + 0x1000, file)])
+        kernel = 0xffffffff81000000
+        for number, mapping, start, name in ((1, 3, kernel, "futex_wait_queue"),
+                                             (2, 1, 0x1000, "pthread_mutex_lock"),
+                                             (3, 2, 0x2000, "take_order"), (4, 2, 0x2800, "main")):
+            trace.events(20, [nettrace.function(number, mapping, start, start + 0x7ff, name)])
+        trace.stacks(1, [[kernel + 8, 0x1010, 0x2010, 0x2810]])
+        self.mark(trace, 1000, START)
+        trace.events(21, [nettrace.uleb(700_000)], ns=1_900_000, stack=1)
+        trace.events(WAIT, [struct.pack("<QQIIQ", 700_000, 0, 1, 4242, 8)], ns=1_900_000)
+        self.mark(trace, 2000, STOP)
+        row, = self.explain(trace)
+        self.assertEqual(row["parts_ns"]["lock"], 700_000)
+        self.assertEqual([piece["function"] for piece in row["pieces"] if piece["part"] == "lock"],
+                         ["take_order"])
+        self.assertIn("in take_order, ended by thread 8 of process 4242 (700 us)",
+                      self.run_tool("explain", self.path("t"))[0])
+
     def test_stacks_of_addresses_with_four_bytes_are_read(self):
         trace = define(nettrace.Trace(pointer_bytes=4))
         trace.define(20, "Universal.System", "ProcessSymbol", 4, [])

@@ -18,14 +18,15 @@
 
 /* The time of one part with one detail. */
 struct detail {
-	const char *text;
+	const char *text, *function;
 	uint64_t lock, waker_process, waker_thread;
 	uint64_t ns, count;
 };
 
 static bool is_same(const struct detail *detail, const struct rp_time_piece *piece)
 {
-	return detail->lock == piece->lock && detail->waker_thread == piece->waker_thread &&
+	return detail->function == piece->function && detail->lock == piece->lock &&
+	       detail->waker_thread == piece->waker_thread &&
 	       detail->waker_process == piece->waker_process &&
 	       (detail->text == piece->detail ||
 		(detail->text && piece->detail && !strcmp(detail->text, piece->detail)));
@@ -55,7 +56,8 @@ static size_t collect_details(const struct rp_thread_interval *interval, enum rp
 			continue;
 		if (at == count)
 			details[count++] = (struct detail){
-				.text = piece->detail, .lock = piece->lock,
+				.text = piece->detail, .function = piece->function,
+				.lock = piece->lock,
 				.waker_process = piece->waker_process,
 				.waker_thread = piece->waker_thread,
 			};
@@ -74,12 +76,15 @@ static void describe(const struct detail *detail, enum rp_time_part part, FILE *
 		fprintf(out, "lock 0x%" PRIx64, detail->lock);
 	else if (detail->text)
 		fputs(detail->text, out);
+	if (part == RP_TIME_CALLEE)
+		fprintf(out, " in process %" PRIu64 "%s", detail->waker_process,
+			detail->function ? ", for which it waited" : "");
+	if (detail->function)
+		fprintf(out, "%sin %s", detail->lock || detail->text ? " " : "", detail->function);
 	if (detail->waker_thread && part != RP_TIME_RUNNABLE)
 		fprintf(out, "%sended by thread %" PRIu64 " of process %" PRIu64,
-			detail->text || detail->lock ? ", " : "", detail->waker_thread,
-			detail->waker_process);
-	else if (part == RP_TIME_CALLEE)
-		fprintf(out, " in process %" PRIu64, detail->waker_process);
+			detail->text || detail->lock || detail->function ? ", " : "",
+			detail->waker_thread, detail->waker_process);
 	fprintf(out, " (%s%s", rp_text_short_time(detail->ns, time),
 		detail->count > 1 ? "" : ")");
 	if (detail->count > 1)
@@ -161,7 +166,8 @@ char *rp_explain_describe(const struct rp_thread_interval *interval, enum rp_tim
 	if (!out)
 		return NULL;
 	for (size_t i = 0; i < count && shown < DETAILS_SHOWN; i++) {
-		if (!details[i].text && !details[i].lock && !details[i].waker_thread)
+		if (!details[i].text && !details[i].function && !details[i].lock &&
+		    !details[i].waker_thread)
 			continue;
 		if (shown++)
 			fputs("; ", out);
@@ -315,6 +321,8 @@ static struct json_object *pieces_to_json(const struct rp_thread_interval *inter
 					       json_object_new_uint64(piece->thread));
 		if (piece->detail)
 			json_object_object_add(row, "detail", rp_json_string(piece->detail));
+		if (piece->function)
+			json_object_object_add(row, "function", rp_json_string(piece->function));
 		if (piece->lock) {
 			snprintf(lock, sizeof(lock), "0x%" PRIx64, piece->lock);
 			json_object_object_add(row, "lock", json_object_new_string(lock));

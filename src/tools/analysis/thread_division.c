@@ -88,7 +88,7 @@ static int add_around(struct rp_thread_interval *interval, const struct rp_time_
 		if (record->to_ns <= rest.from_ns)
 			continue;
 		found = (struct rp_time_piece){
-			.part = part, .detail = record->detail,
+			.part = part, .detail = record->detail, .function = piece->function,
 			.waker_process = record->waker_process,
 			.from_ns = record->from_ns > rest.from_ns ? record->from_ns : rest.from_ns,
 			.to_ns = record->to_ns < piece->to_ns ? record->to_ns : piece->to_ns,
@@ -148,6 +148,7 @@ static int add_blocked(struct rp_thread_interval *interval, const struct rp_time
 {
 	struct rp_time_piece piece = {
 		.part = wait->part, .from_ns = from_ns, .to_ns = to_ns, .detail = wait->detail,
+		.function = wait->function,
 		.waker_process = wait->waker_process, .waker_thread = wait->waker_thread,
 	};
 	const struct rp_time_record *futex, *call;

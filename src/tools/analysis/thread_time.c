@@ -158,6 +158,40 @@ static const char *function_of(const struct rp_thread_time *time,
 	return symbol.function;
 }
 
+/* Return: whether the file is a library whose functions wait on behalf of their callers. */
+static bool is_system_library(const char *path)
+{
+	static const char *const names[] = {
+		"libc.so", "libc-", "libpthread", "ld-linux", "ld-musl", "[vdso]",
+	};
+	const char *name = path ? strrchr(path, '/') : NULL;
+
+	name = name ? name + 1 : path;
+	for (size_t i = 0; name && i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strncmp(name, names[i], strlen(names[i])))
+			return true;
+	}
+	return false;
+}
+
+/* Return: the innermost function of the stack that is the program's own; NULL: unknown. */
+static const char *find_program_function(const struct rp_thread_time *time,
+					 const struct rp_reader_event *event)
+{
+	struct rp_symbol symbol;
+
+	for (uint32_t i = 0; i < event->frame_count; i++) {
+		const uint64_t address = rp_stack_frame(event, time->pointer_bytes, i);
+
+		if (address >= KERNEL_START)
+			continue;
+		rp_symbols_find(time->symbols, event->process, event->time_ns, address, &symbol);
+		if (symbol.file && !is_system_library(symbol.file))
+			return symbol.function;
+	}
+	return NULL;
+}
+
 /* Classify the stack of a switch; the next event of the thread, Wait, has the rest. */
 static int take_switch(struct rp_thread_time *time, const struct rp_reader_event *event)
 {
@@ -172,6 +206,7 @@ static int take_switch(struct rp_thread_time *time, const struct rp_reader_event
 	time->stack.time_ns = event->time_ns;
 	time->stack.part = rp_wait_cause_of_stack(functions, count);
 	time->stack.detail = count ? functions[0] : NULL;
+	time->stack.function = find_program_function(time, event);
 	return 0;
 }
 
@@ -240,6 +275,7 @@ static int take_wait(struct rp_thread_time *time, const struct rp_reader_event *
 	if (time->stack.thread == event->thread && time->stack.time_ns == event->time_ns) {
 		wait.part = time->stack.part;
 		wait.detail = time->stack.detail;
+		wait.function = time->stack.function;
 	}
 	return note_process(time, event->process) ? -ENOMEM :
 	       add_to_thread(time, event->thread, &wait);

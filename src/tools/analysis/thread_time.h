@@ -31,6 +31,7 @@ struct rp_time_piece {
 	enum rp_time_part part;
 	int64_t from_ns, to_ns;
 	const char *detail;		/* a system call, a function, a handler; or NULL */
+	const char *function;		/* of the program, which waited; or NULL */
 	uint64_t thread;		/* 0: none worked */
 	uint64_t lock;			/* address of a futex; 0: none */
 	uint64_t waker_process, waker_thread;	/* 0: not known */
@@ -77,7 +78,7 @@ struct rp_thread_time {
 		uint64_t thread;
 		int64_t time_ns;
 		enum rp_time_part part;
-		const char *detail;
+		const char *detail, *function;
 	} stack;			/* of the wait whose event comes next */
 	uint64_t *waiting_processes;	/* those with a record of a wait */
 	size_t waiting_count, waiting_capacity;

@@ -18,6 +18,7 @@ struct rp_time_record {
 	int64_t from_ns, to_ns;
 	int64_t runnable_ns;		/* of a WAIT: when its thread was woken */
 	const char *detail;
+	const char *function;		/* of a WAIT: see struct rp_time_piece */
 	uint64_t lock, waker_process, waker_thread;
 };
 
