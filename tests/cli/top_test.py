@@ -307,7 +307,7 @@ class Terminal(TopTest):
         top = self.start_terminal("-p", self.host.pid)
         self.wait_until(self.is_traced)
         self.work(3, 10)
-        self.wait_until(lambda: self.sees("all p99"))
+        self.wait_until(lambda: self.sees("all p99") and self.sees("COUNTER"))
         self.resize(10, 20)
         top.send_signal(signal.SIGWINCH)
         self.wait_until(lambda: self.sees(" spans/s") and self.sees("Test-Tim") and
@@ -316,7 +316,7 @@ class Terminal(TopTest):
         top.send_signal(signal.SIGWINCH)
         self.wait_until(lambda: self.sees("process") and self.sees("q quit"))
         self.press(b"\x1b[6~" * 9)
-        self.wait_until(lambda: self.sees("COUNTER") and not self.sees("process"))
+        self.wait_until(lambda: self.sees("ringpipe/") and not self.sees("process"))
         self.press(b"q")
         self.ends(top, 0)
 

@@ -12,6 +12,7 @@
 
 /* New threads are searched for at every tenth call, because a process may have 100,000. */
 #define SEARCH_READS 10u
+#define SHORTEST_S 0.1
 #define VISITED_MAX 100000u
 
 struct thread_search {
@@ -111,8 +112,9 @@ void rp_top_cost_read(struct rp_top_cost *cost, double interval_s)
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
 	own_ns = (uint64_t)own.tv_sec * 1000000000u + (uint64_t)own.tv_nsec;
 	cost->process_percent = -1;
-	cost->command_percent = 0;
-	if (interval_s > 0) {
+	cost->command_percent = -1;
+	/* In a shorter time, the ticks of clocks and the end of a session say little. */
+	if (interval_s >= SHORTEST_S) {
 		if (cost->thread_count > 0)
 			cost->process_percent = (double)process_ns / interval_s / 1e7;
 		cost->command_percent = (double)(own_ns - cost->own_ns) / interval_s / 1e7;

@@ -25,8 +25,8 @@ struct rp_top_cost {
 	unsigned int reads;
 	uint64_t own_ns;
 	/* Since the previous call, in per cent of a processor. */
-	double process_percent;		/* negative: it cannot be read */
-	double command_percent;
+	double process_percent;		/* negative: it cannot be read, or the time was short */
+	double command_percent;		/* negative: the time was short */
 };
 
 /* Read the times of an interval of `interval_s` seconds. */

@@ -41,6 +41,12 @@ static void add_text(struct json_object *object, const char *key, const char *te
 	json_object_object_add(object, key, rp_json_string(text));
 }
 
+/* A negative number is unknown. */
+static void add_percent(struct json_object *object, const char *key, double percent)
+{
+	json_object_object_add(object, key, percent < 0 ? NULL : json_object_new_double(percent));
+}
+
 static struct json_object *make_latency(const struct rp_top_latency *latency)
 {
 	struct json_object *object = json_object_new_object();
@@ -131,11 +137,8 @@ static struct json_object *make_view(const struct rp_top_view *view, size_t limi
 	add_u64(object, "all_dropped", view->cut.all.lost);
 	add_u64(object, "all_samples", view->cut.all.samples);
 	add_u64(object, "open_spans", view->cut.open_count);
-	if (view->process_percent >= 0)
-		add_double(object, "process_cpu_percent", view->process_percent);
-	else
-		json_object_object_add(object, "process_cpu_percent", NULL);
-	add_double(object, "command_cpu_percent", view->command_percent);
+	add_percent(object, "process_cpu_percent", view->process_percent);
+	add_percent(object, "command_cpu_percent", view->command_percent);
 	json_object_object_add(object, "spans", make_spans(view, limit));
 	json_object_object_add(object, "functions", make_functions(view, limit));
 	json_object_object_add(object, "counters", make_counters(view, limit));
@@ -205,7 +208,8 @@ static void print_csv(const struct rp_top_view *view, size_t limit)
 	put_csv_number(view, "samples", (double)view->cut.now.samples);
 	if (view->process_percent >= 0)
 		put_csv_number(view, "process_cpu_percent", view->process_percent);
-	put_csv_number(view, "command_cpu_percent", view->command_percent);
+	if (view->command_percent >= 0)
+		put_csv_number(view, "command_cpu_percent", view->command_percent);
 	for (size_t i = 0; i < view->cut.span_count && i < limit; i++) {
 		const struct rp_top_span_row *span = &view->cut.spans[i];
 

@@ -325,21 +325,28 @@ static void add_counters(struct rp_top_lines *lines, const struct rp_top_view *v
 	add_rest(lines, view->counter_count, limit);
 }
 
+/* A negative number is unknown. */
+static const char *format_percent(double percent, char *text)
+{
+	if (percent < 0)
+		return "?";
+	snprintf(text, RP_TEXT_MAX, "%.1f %%", percent);
+	return text;
+}
+
 static void add_summary(struct rp_top_lines *lines, const struct rp_top_view *view)
 {
 	char rate[RP_TEXT_MAX], now[RP_TEXT_MAX], all[RP_TEXT_MAX], time[RP_TEXT_MAX];
+	char process[RP_TEXT_MAX], command[RP_TEXT_MAX];
 
 	add_text(lines, "%.8s  process %d (%s)", rp_text_utc(view->utc_ns, time) + 11,
 		 view->target->pid, view->target->name);
 	add_text(lines, "%s events/s  %s dropped  %s dropped in all",
 		 rp_text_count((uint64_t)(per_second(view, view->cut.now.events) + 0.5), rate),
 		 rp_text_count(view->cut.now.lost, now), rp_text_count(view->cut.all.lost, all));
-	if (view->process_percent >= 0)
-		add_text(lines, "tracing takes %.1f %% of a core in the process, %.1f %% here",
-			 view->process_percent, view->command_percent);
-	else
-		add_text(lines, "tracing takes ? in the process, %.1f %% of a core here",
-			 view->command_percent);
+	add_text(lines, "tracing takes %s of a core in the process, %s here",
+		 format_percent(view->process_percent, process),
+		 format_percent(view->command_percent, command));
 }
 
 void rp_top_lines_format(struct rp_top_lines *lines, const struct rp_top_view *view,
