@@ -154,6 +154,20 @@ class Blocks(TopTest):
         self.assertEqual(top.stderr.read(), b"")
         self.wait_until(lambda: not self.is_traced())
 
+    def test_a_signal_ends_top_while_its_output_is_blocked(self):
+        self.start_host()
+        output, write = os.pipe()
+        self.addCleanup(os.close, output)
+        os.write(write, bytes(fcntl.fcntl(write, fcntl.F_GETPIPE_SZ)))
+        top = subprocess.Popen([os.environ["RINGPIPE"], "top", str(self.host.pid)], stdout=write,
+                               stderr=subprocess.PIPE, env=self.environment)
+        self.addCleanup(self.reap, top)
+        os.close(write)
+        self.wait_until(self.is_traced)
+        top.send_signal(signal.SIGINT)
+        self.assertEqual(top.wait(PATIENCE), 0)
+        self.assertEqual(top.stderr.read(), b"ringpipe: top: stopped before all was printed\n")
+
     def test_an_output_that_fails_ends_top_with_status_1(self):
         self.start_host()
         with open("/dev/full", "wb") as full:

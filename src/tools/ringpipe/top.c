@@ -28,6 +28,8 @@
 
 #define SAMPLER "Microsoft-DotNETCore-SampleProfiler"
 #define DEFAULT_PROVIDERS "*:ffffffffffffffff:4"
+/* Until a blocked output is given up after the end of the session. */
+#define SHOW_TIMEOUT_S 2
 #define DEFAULT_ROWS 20u
 
 struct top {
@@ -272,6 +274,20 @@ static void *show_session(void *data)
 	return NULL;
 }
 
+/* The output may be a pipe that nothing reads, or a terminal that is stopped. */
+static void join_shower(const struct top *top, pthread_t shower)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += SHOW_TIMEOUT_S;
+	if (pthread_timedjoin_np(shower, NULL, &until) == 0)
+		return;
+	rp_top_screen_abandon(top->screen);
+	rp_tool_error("top: stopped before all was printed");
+	_exit(RP_EXIT_OK);
+}
+
 static int run_threads(struct top *top, const struct rp_recording_plan *plan, int write_fd,
 		       struct rp_recording_result *result)
 {
@@ -295,7 +311,7 @@ static int run_threads(struct top *top, const struct rp_recording_plan *plan, in
 	pthread_mutex_unlock(&top->lock);
 	pthread_join(reader, NULL);
 	if (error == 0)
-		pthread_join(shower, NULL);
+		join_shower(top, shower);
 	return -error;
 }
 

@@ -24,6 +24,12 @@ struct rp_top_screen;
 int rp_top_screen_open(struct rp_top_screen **ret_screen);
 void rp_top_screen_close(struct rp_top_screen *screen);
 
+/*
+ * Restore the settings of the terminal and the messages, while another thread is blocked in writing
+ * to the terminal. `screen` may be NULL. Nothing else may be called afterwards.
+ */
+void rp_top_screen_abandon(struct rp_top_screen *screen);
+
 /* Show the view, unless the user paused; with `view` NULL, show the previous one again. */
 void rp_top_screen_show(struct rp_top_screen *screen, struct rp_top_view *view);
 

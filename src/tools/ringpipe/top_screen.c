@@ -17,6 +17,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
+#include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -29,6 +30,7 @@
 
 struct rp_top_screen {
 	SCREEN *curses;
+	struct termios settings;	/* before ncurses changed them */
 	int signal_fd;
 	sigset_t old_signals;
 	int error_fd;			/* standard error, meanwhile */
@@ -121,6 +123,7 @@ int rp_top_screen_open(struct rp_top_screen **ret_screen)
 	screen = calloc(1, sizeof(*screen));
 	if (!screen)
 		return -ENOMEM;
+	tcgetattr(STDIN_FILENO, &screen->settings);
 	fill_signals(&set);
 	sigprocmask(SIG_BLOCK, &set, &screen->old_signals);
 	screen->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -149,6 +152,15 @@ void rp_top_screen_close(struct rp_top_screen *screen)
 	rp_top_lines_fini(&screen->shown);
 	rp_top_view_fini(&screen->view);
 	free(screen);
+}
+
+void rp_top_screen_abandon(struct rp_top_screen *screen)
+{
+	if (!screen)
+		return;
+	tcsetattr(STDIN_FILENO, TCSANOW, &screen->settings);
+	/* A message would block as the terminal's output does. */
+	screen->message_fd = -1;
 }
 
 /* Draw the text as far as the row has space. Other characters than ASCII need a UTF-8 locale. */

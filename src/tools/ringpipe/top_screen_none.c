@@ -16,6 +16,11 @@ void rp_top_screen_close(struct rp_top_screen *screen)
 	(void)screen;
 }
 
+void rp_top_screen_abandon(struct rp_top_screen *screen)
+{
+	(void)screen;
+}
+
 void rp_top_screen_show(struct rp_top_screen *screen, struct rp_top_view *view)
 {
 	(void)screen;
