@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /* Read up to `size` bytes of a file. Return: the number of bytes, or -errno. */
@@ -17,6 +18,12 @@ ssize_t rp_file_read(const char *path, void *buffer, size_t size);
  * Return: 0; -errno of write(2), after part of the bytes may have been written.
  */
 int rp_file_write(int fd, const void *bytes, size_t size);
+
+/* Return: whether the results of stat(2) are of one file. */
+static inline bool rp_file_is_same(const struct stat *one, const struct stat *two)
+{
+	return one->st_dev == two->st_dev && one->st_ino == two->st_ino;
+}
 
 /*
  * The identity of the open file behind a descriptor. Hosts close descriptors of others with

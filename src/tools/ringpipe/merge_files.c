@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "nettrace/format.h"
 #include "tools/cli/display_text.h"
@@ -375,7 +376,7 @@ static bool is_same_file(const char *a, const char *b)
 	struct stat one, two;
 
 	return stat(a, &one) == 0 && stat(b, &two) == 0 && S_ISREG(one.st_mode) &&
-	       one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+	       rp_file_is_same(&one, &two);
 }
 
 static int check_operand(char **operands, int index)

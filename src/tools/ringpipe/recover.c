@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "recover/files.h"
 #include "recover/recovery.h"
@@ -177,7 +178,7 @@ static bool is_same_file(int a, int b)
 	struct stat one, two;
 
 	return a >= 0 && b >= 0 && fstat(a, &one) == 0 && fstat(b, &two) == 0 &&
-	       one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+	       rp_file_is_same(&one, &two);
 }
 
 static int64_t utc_of(const struct rp_recovery_result *result, uint64_t ns)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "tools/trace/compression.h"
 #include "tools/cli/tool.h"
 
@@ -46,7 +47,7 @@ bool rp_trace_output_is_input(const struct rp_trace_output *output, int fd)
 	struct stat one, two;
 
 	if (fstat(fd, &one) != 0 || fstat(output->output.fd, &two) != 0 || !S_ISREG(one.st_mode) ||
-	    one.st_dev != two.st_dev || one.st_ino != two.st_ino)
+	    !rp_file_is_same(&one, &two))
 		return false;
 	rp_tool_error("%s is a trace to read; choose another file by -o", output->output.path);
 	return true;
