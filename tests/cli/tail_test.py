@@ -119,6 +119,17 @@ class Tail(WrittenTest):
         self.assertIn("stopped before all events were printed", tail.stderr.read().decode())
         self.wait_until(lambda: not self.is_traced())
 
+    def test_a_signal_ends_collect_while_its_output_is_blocked(self):
+        self.start_host()
+        collect = self.start("collect", "-p", self.host.pid, "-o", "-")
+        self.wait_until(self.is_traced)
+        self.write_events(MANY)
+        collect.send_signal(signal.SIGINT)
+        self.assertEqual(collect.wait(PATIENCE), 1)
+        self.assertIn("has stopped reading; the trace stops before its end",
+                      collect.stderr.read().decode())
+        self.wait_until(lambda: not self.is_traced())
+
     def test_a_reader_that_leaves_ends_tail_without_a_message(self):
         self.start_host()
         tail = self.start_tail("--providers", "Test-Written")

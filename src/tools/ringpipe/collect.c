@@ -17,6 +17,7 @@
 #include "tools/client/recording.h"
 #include "tools/trace/summary.h"
 #include "tools/cli/display_text.h"
+#include "tools/cli/signals.h"
 #include "tools/cli/tool.h"
 #include "tools/client/tree.h"
 
@@ -176,6 +177,11 @@ static int finish_recording(const struct rp_recording_plan *plan, struct rp_outp
 	rp_output_drop_copy(output);
 	if (result->end == RP_RECORDING_GAVE_UP)
 		return RP_EXIT_GAVE_UP;
+	if (result->end == RP_RECORDING_CANCELLED) {
+		rp_tool_error("the reader of %s has stopped reading; the trace stops before its "
+			      "end", output->path);
+		return RP_EXIT_FAILURE;
+	}
 	if (result->end == RP_RECORDING_OUTPUT_FAILED || result->end == RP_RECORDING_STREAM_FAILED)
 		return RP_EXIT_FAILURE;
 	if (ret == 0 && result->end == RP_RECORDING_PEER_ENDED && !plan->child &&
@@ -196,6 +202,23 @@ static int finish_recording(const struct rp_recording_plan *plan, struct rp_outp
 		rp_tool_error("%s: process %d sent an invalid trace: %s", output->path,
 			      plan->target->pid, strerror(-ret));
 	return RP_EXIT_FAILURE;
+}
+
+/* A signal also ends the wait for the reader of a pipe. */
+static void run_interruptible(const struct rp_recording_plan *plan, struct rp_output *output,
+			      struct rp_recording_result *result)
+{
+	struct rp_recording_plan own = *plan;
+	const int fd = rp_signals_open();
+
+	if (fd < 0) {
+		rp_recording_run(plan, output, result);
+		return;
+	}
+	own.signal_fd = fd;
+	rp_output_make_interruptible(output, fd);
+	rp_recording_run(&own, output, result);
+	rp_signals_close(fd);
 }
 
 static int record(const struct rp_recording_plan *plan, const struct rp_tool_options *options)
@@ -229,8 +252,10 @@ static int record(const struct rp_recording_plan *plan, const struct rp_tool_opt
 			    plan->tree ? " and its descendants" : "", output.path);
 	if (plan->tree)
 		rp_tree_run(plan, &output, &result);
-	else
+	else if (plan->child || options->kernel)
 		rp_recording_run(plan, &output, &result);
+	else
+		run_interruptible(plan, &output, &result);
 	if (result.end != RP_RECORDING_FAILED && result.bytes > 0) {
 		status = finish_recording(plan, &output, &result, options);
 	} else {

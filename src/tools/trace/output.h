@@ -21,6 +21,7 @@ struct rp_output {
 	 */
 	int stop_fd;
 	bool is_stopping;
+	bool is_patient;		/* also wait two seconds after `stop_fd` became readable */
 	/* Writes in place of write(2); NULL: the file has the bytes as they are. */
 	int (*compress)(struct rp_compressor *compressor, int fd, const void *bytes, size_t size);
 	struct rp_compressor *compressor;	/* of the caller */
@@ -43,6 +44,12 @@ bool rp_output_is_taken(const char *path);
  * its content until rp_output_begin(). Prints the cause of a failure. Return: 0 or -errno.
  */
 int rp_output_open(struct rp_output *output, const char *path, bool force);
+/*
+ * Let `stop_fd`, as above, interrupt writes if the output is a pipe. The pipe is opened again,
+ * because O_NONBLOCK would otherwise apply to all processes that share it. Other outputs, and pipes
+ * that cannot be opened again, remain as they are.
+ */
+void rp_output_make_interruptible(struct rp_output *output, int stop_fd);
 /* Truncates the file. Return: 0 or -errno. */
 int rp_output_begin(struct rp_output *output);
 /*
