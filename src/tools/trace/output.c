@@ -62,7 +62,7 @@ int rp_output_open(struct rp_output *output, const char *path, bool force)
 	output->path = is_stdout ? "standard output" : path;
 	output->filter_fd = output->status_fd = -1;
 	output->copy_fd = output->stop_fd = 0;
-	output->is_stopping = output->is_patient = false;
+	output->is_stopping = output->waits_again = false;
 	output->compress = NULL;
 	output->made = fd >= 0 && !is_stdout;
 	if (fd < 0 && error == EEXIST && (force || !rp_output_is_taken(path))) {
@@ -106,7 +106,7 @@ static int write_or_stop(const struct rp_output *output, const char *bytes, size
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
 		ready = poll(waits, 2, output->is_stopping ? STOP_MS : -1);
-		if (ready > 0 && !waits[0].revents && output->is_patient)
+		if (ready > 0 && !waits[0].revents && output->waits_again)
 			ready = poll(waits, 1, STOP_MS);
 		if (ready == 0 || (ready > 0 && !waits[0].revents))
 			return -ECANCELED;
@@ -128,7 +128,7 @@ void rp_output_make_interruptible(struct rp_output *output, int stop_fd)
 		return;
 	if (dup3(fd, output->fd, O_CLOEXEC) >= 0) {
 		output->stop_fd = stop_fd;
-		output->is_patient = true;
+		output->waits_again = true;
 	}
 	close(fd);
 }

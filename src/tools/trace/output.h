@@ -21,7 +21,7 @@ struct rp_output {
 	 */
 	int stop_fd;
 	bool is_stopping;
-	bool is_patient;		/* also wait two seconds after `stop_fd` became readable */
+	bool waits_again;		/* also wait two seconds after `stop_fd` became readable */
 	/* Writes in place of write(2); NULL: the file has the bytes as they are. */
 	int (*compress)(struct rp_compressor *compressor, int fd, const void *bytes, size_t size);
 	struct rp_compressor *compressor;	/* of the caller */
