@@ -10,8 +10,8 @@
  *	while ((ret = rp_reader_next(reader, &event)) == 1) ...
  *	rp_reader_close(reader);
  *
- * The names of types, fields and labels, and the texts of labels, are valid UTF-8. The names of
- * threads and the keys and values of the header have the bytes of the file up to the first NUL.
+ * The names of types, fields, labels and threads, the texts of labels, and the keys and values of
+ * the header are valid UTF-8. Other bytes of the file, and NULs, become U+FFFD.
  */
 #ifndef RINGPIPE_READER_H
 #define RINGPIPE_READER_H

@@ -136,6 +136,16 @@ class Version6(ToolTest):
         summary = self.summary(trace.events(event()))
         self.assertEqual((summary["process_id"], summary["events"]), (12, 1))
 
+    def test_names_of_threads_and_keys_of_the_header_become_valid_utf_8(self):
+        threads = {"index": 1, "process": 77, "thread": 501, "name": b"a\xffb\0c"}, SEQUENCE[2]
+        trace = begin(*threads, pairs=((b"k\xffy", b"v\xc3lue"), ("ProcessId", "12")))
+        path = self.write("t", trace.events(event()).end())
+        self.run_tool("convert", "--format", 6, path, "-o", self.path("o"))
+        out = self.read("o")
+        for text in "a\ufffdb\ufffdc", "k\ufffdy", "v\ufffdlue":
+            self.assertIn(v6.text(text), out)
+        self.assertNotIn(b"a\xffb", out)
+
     def test_unknown_indexes_are_errors_with_their_place(self):
         for trace, said in ((begin().events(event(thread=5)), "unknown thread"),
                             (begin().events(event(capture=5)), "unknown thread"),

@@ -152,6 +152,19 @@ size_t rp_utf8_put(uint32_t character, char *out)
 	return 4;
 }
 
+size_t rp_utf8_repair(const uint8_t *in, size_t bytes, char *out)
+{
+	const uint8_t *end = in + bytes;
+	char *to = out;
+
+	while (in < end) {
+		const uint32_t character = rp_utf8_next(&in, end);
+
+		to += rp_utf8_put(character ? character : REPLACEMENT, to);
+	}
+	return (size_t)(to - out);
+}
+
 size_t rp_utf16_step(const uint8_t *in, size_t units)
 {
 	return units >= 2 && (in[1] & 0xfc) == 0xd8 && (in[3] & 0xfc) == 0xdc ? 2 : 1;

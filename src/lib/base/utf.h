@@ -34,4 +34,10 @@ bool rp_utf8_is_valid(const void *text, size_t bytes);
 /* Write one character, up to 4 bytes. Return: the number of bytes. */
 size_t rp_utf8_put(uint32_t character, char *out);
 
+/*
+ * Copy a text without a NUL. Bytes that are not UTF-8, and NULs, become U+FFFD. `out` has 3 bytes
+ * per byte of the text. Return: the bytes written.
+ */
+size_t rp_utf8_repair(const uint8_t *in, size_t bytes, char *out);
+
 #endif

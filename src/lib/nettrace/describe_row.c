@@ -17,21 +17,16 @@
 /* Copy a string. Bytes that are not UTF-8, and NULs, become U+FFFD. */
 static int take_text(struct rp_type_table *table, struct rp_cursor *c, const char **ret_text)
 {
-	const uint8_t *at, *end;
+	const uint8_t *at;
 	uint32_t size;
-	char *text, *out;
+	char *text;
 
 	if (rp_cursor_varint32(c, &size) < 0 || rp_cursor_take(c, size, &at) < 0)
 		return -EBADMSG;
-	end = at + size;
-	text = out = rp_type_table_alloc(table, 3 * (size_t)size + 1);
+	text = rp_type_table_alloc(table, 3 * (size_t)size + 1);
 	if (!text)
 		return -ENOMEM;
-	while (at < end) {
-		uint32_t character = rp_utf8_next(&at, end);
-
-		out += rp_utf8_put(character ? character : 0xfffd, out);
-	}
+	(void)rp_utf8_repair(at, size, text);
 	*ret_text = text;
 	return 0;
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf.h"
+
 static int take_block_header(struct rp_reader *reader, uint8_t *ret_kind, uint32_t *ret_size)
 {
 	uint32_t word = 0;
@@ -41,10 +43,10 @@ static int take_text(struct rp_reader *reader, struct rp_cursor *c, const char *
 
 	if (rp_cursor_varint32(c, &size) < 0 || rp_cursor_take(c, size, &bytes) < 0)
 		return -EBADMSG;
-	text = rp_type_table_alloc(&reader->types, (size_t)size + 1);
+	text = rp_type_table_alloc(&reader->types, 3 * (size_t)size + 1);
 	if (!text)
 		return -ENOMEM;
-	memcpy(text, bytes, size);
+	(void)rp_utf8_repair(bytes, size, text);
 	*ret_text = text;
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf.h"
 #include "nettrace/event_header.h"
 #include "nettrace/format.h"
 
@@ -21,12 +22,17 @@ static int take_name(struct rp_cursor *c, struct rp_thread_row *row)
 {
 	const uint8_t *text;
 	uint32_t bytes;
+	char *name;
 
 	if (take_text(c, &text, &bytes) < 0)
 		return -EBADMSG;
+	name = malloc(3 * (size_t)bytes + 1);
+	if (!name)
+		return -ENOMEM;
+	name[rp_utf8_repair(text, bytes, name)] = '\0';
 	free(row->name);
-	row->name = strndup((const char *)text, bytes);
-	return row->name ? 0 : -ENOMEM;
+	row->name = name;
+	return 0;
 }
 
 static int take_attribute(struct rp_cursor *c, struct rp_thread_row *row)
