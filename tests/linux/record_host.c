@@ -3,9 +3,10 @@
  * Uses a given time of CPU, in functions without frame pointers that call each other in a known
  * order, and prints the time that it used.
  *
- * usage: record_host MILLISECONDS [deep|code|jit|moved]
+ * usage: record_host MILLISECONDS [deep|exec|code|jit|moved]
  *
  * deep	the innermost function runs below an array of 24 KB on the stack, and one of variable size
+ * exec	at its end, it executes another program
  * code	it copies its innermost function into anonymous memory and runs it there, as a compiler
  *	does at run time, and writes a map of it for perf(1)
  * jit	the same, with a jitdump file, which is mapped
@@ -153,9 +154,13 @@ int main(int argc, char **argv)
 {
 	uint64_t ns = argc > 1 ? strtoull(argv[1], NULL, 10) * 1000000 : 0;
 
-	if (argc > 2 && strcmp(argv[2], "deep") != 0)
+	if (argc > 2 && strcmp(argv[2], "deep") != 0 && strcmp(argv[2], "exec") != 0)
 		generate_code(argv[2]);
 	outermost(used_ns() + ns, argc > 2 && !strcmp(argv[2], "deep"));
 	printf("%llu\n", (unsigned long long)used_ns());
+	if (argc > 2 && !strcmp(argv[2], "exec")) {
+		fflush(stdout);
+		execl("/bin/true", "true", (char *)NULL);
+	}
 	return 0;
 }

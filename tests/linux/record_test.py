@@ -55,6 +55,13 @@ class Samples(Case):
                           for row in of_host}, expected)
         self.assertEqual(of_host[0]["function"], "innermost")
 
+    def test_functions_before_exec_keep_their_names(self):
+        self.record("--providers", "none", "--", HOST, "300", "exec")
+        rows = json.loads(subprocess.run(
+            [TOOL, "report", "--format", "json", "--top", "100000", self.trace, "cpu"],
+            stdout=subprocess.PIPE, check=True, timeout=PATIENCE).stdout)
+        self.assertIn("innermost", [row["function"] for row in rows])
+
     def test_stacks_without_frame_pointers_reach_the_first_function(self):
         _, samples, _ = self.record_host(1000)
         whole = [below_interrupts(sample) for sample in samples

@@ -418,6 +418,9 @@ static int follow_name(struct rp_process_table *table, const struct rp_perf_reco
 		return -ENOMEM;
 	if (record->name.is_exec) {
 		rp_address_space_clear(&process->space);
+		/* The same addresses are other functions now. */
+		rp_thread_table_fini(&process->hits);
+		rp_thread_table_fini(&process->functions);
 		free(process->command_line);
 		process->command_line = NULL;
 		set_text(&process->name, name);

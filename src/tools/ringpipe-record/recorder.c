@@ -290,6 +290,19 @@ static int take_sample(struct rp_recorder *recorder, const struct rp_perf_record
 			       recorder->frames, count);
 }
 
+/* Return: whether stacks of the process wait for the names of their functions. */
+static bool has_hits(const struct rp_recorder *recorder, uint32_t process)
+{
+	size_t count;
+	const struct rp_record_hit *hits = rp_record_hits(recorder->trace, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		if ((uint32_t)hits[i].process->pid == process)
+			return true;
+	}
+	return false;
+}
+
 static int take_record(void *user, const struct rp_perf_record *record)
 {
 	struct rp_recorder *recorder = user;
@@ -300,6 +313,12 @@ static int take_record(void *user, const struct rp_perf_record *record)
 		return ret;
 	if (record->kind == RP_PERF_SAMPLE)
 		return take_sample(recorder, record);
+	/* exec(2) replaces the mappings, which the names in earlier stacks need. */
+	if (record->kind == RP_PERF_NAME && record->name.is_exec &&
+	    has_hits(recorder, (uint32_t)record->process))
+		ret = rp_functions_resolve(recorder->functions, recorder->trace);
+	if (ret < 0)
+		return ret;
 	ret = rp_process_table_follow(recorder->processes, record, &ended);
 	if (ret == 0 && ended)
 		ret = rp_record_process_end(recorder->trace, ended, record->time_ns);
