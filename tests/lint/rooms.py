@@ -47,8 +47,9 @@ ROWS = {
     'src/tools/trace/': 'cli nettrace base',
     'src/tools/analysis/': 'trace cli base',
     'src/tools/formats/': 'analysis trace cli base',
+    'src/tools/view/': 'formats analysis trace cli base',
     'src/tools/client/': 'trace cli nettrace ipc base',
-    'src/tools/ringpipe/': 'client formats analysis trace cli recover nettrace ipc host '
+    'src/tools/ringpipe/': 'client view formats analysis trace cli recover nettrace ipc host '
                            'base',
     'src/tools/ringpipe-record/': 'bpf/ symbols client trace cli nettrace host unwind base',
     'src/tools/ringpipe-symbolize/': 'symbols trace cli nettrace host base',
@@ -96,7 +97,7 @@ UPWARD = {
 FOREIGN = {
     'urcu': ('src/', 'tests/'),
     'criterion': ('tests/',),
-    'microhttpd.h': ('examples/', 'src/tools/ringpipe/'),
+    'microhttpd.h': ('examples/', 'src/tools/ringpipe/', 'src/tools/view/'),
     'sqlite3.h': ('examples/',),
     'json.h': ('src/tools/',),
     'zstd.h': ('src/tools/trace/',),

@@ -62,6 +62,34 @@ uint64_t rp_latency_percentile(const struct rp_latency_histogram *histogram, dou
 	return histogram->max_ns;
 }
 
+size_t rp_latency_bars(const struct rp_latency_histogram *histogram,
+		       struct rp_latency_bar *ret_bars)
+{
+	const unsigned int step = BUCKETS / 8;
+	size_t count = 0;
+
+	for (unsigned int row = 0; row < RP_LATENCY_ROWS; row++) {
+		const unsigned int shift = row ? row - 1 : 0;
+		const uint64_t first = row ? BUCKETS : 0;
+
+		for (unsigned int i = 0; histogram->rows[row] && i < BUCKETS; i += step) {
+			struct rp_latency_bar bar = {
+				.low_ns = (first + i) << shift,
+				.high_ns = (first + i + step) << shift,
+			};
+
+			for (unsigned int j = i; j < i + step; j++)
+				bar.count += histogram->rows[row][j];
+			/* The last bar ends at 2^64, which has no number. */
+			if (bar.high_ns < bar.low_ns)
+				bar.high_ns = UINT64_MAX;
+			if (bar.count)
+				ret_bars[count++] = bar;
+		}
+	}
+	return count;
+}
+
 void rp_latency_fini(struct rp_latency_histogram *histogram)
 {
 	for (unsigned int row = 0; row < RP_LATENCY_ROWS; row++)

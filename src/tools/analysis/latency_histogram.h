@@ -8,6 +8,7 @@
 #ifndef RP_TOOL_LATENCY_HISTOGRAM_H
 #define RP_TOOL_LATENCY_HISTOGRAM_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define RP_LATENCY_ROWS 58
@@ -28,6 +29,23 @@ int rp_latency_add(struct rp_latency_histogram *histogram, uint64_t ns);
  * @share: from 0 to 1
  */
 uint64_t rp_latency_percentile(const struct rp_latency_histogram *histogram, double share);
+
+#define RP_LATENCY_BARS (8 * RP_LATENCY_ROWS)
+
+/* A bar of a plot. */
+struct rp_latency_bar {
+	uint64_t low_ns, high_ns;	/* high_ns is exclusive */
+	uint64_t count;
+};
+
+/*
+ * Divide each power of two into eight bars, and return those that have durations, the shortest
+ * first.
+ * @ret_bars: RP_LATENCY_BARS items.
+ * Return: the number of bars.
+ */
+size_t rp_latency_bars(const struct rp_latency_histogram *histogram,
+		       struct rp_latency_bar *ret_bars);
 
 void rp_latency_fini(struct rp_latency_histogram *histogram);
 

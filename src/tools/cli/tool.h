@@ -79,6 +79,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_WHERE = 1ull << 58,
 	RP_OPTION_TO = 1ull << 59,
 	RP_OPTION_DIFF = 1ull << 62,
+	RP_OPTION_VIEW_PORT = 1ull << 55,
 };
 
 /* In the order of ringpipe-kernel's bits. */
@@ -257,6 +258,7 @@ int rp_command_convert(const struct rp_tool_options *options);
 int rp_command_symbolize(const struct rp_tool_options *options);
 int rp_command_merge(const struct rp_tool_options *options);
 int rp_command_explain(const struct rp_tool_options *options);
+int rp_command_view(const struct rp_tool_options *options);
 int rp_command_tail(const struct rp_tool_options *options);
 int rp_command_top(const struct rp_tool_options *options);
 int rp_command_report(const struct rp_tool_options *options);

@@ -255,6 +255,22 @@ static const struct rp_tool_command commands[] = {
 		.run = rp_command_explain,
 	},
 	{
+		.name = "view",
+		.task = record,
+		.arguments = "FILE…",
+		.help = "show traces in a browser",
+		.notes = "The command reads each FILE, prints the address of a page on this\n"
+			 "machine, and serves it until Ctrl-C or SIGTERM. The page has a\n"
+			 "timeline, flame graphs, spans and their explanations, counters and\n"
+			 "events. The address contains a secret, without which other users of\n"
+			 "the machine cannot read the page.\n",
+		.examples = "view machine.nettrace\n",
+		.options = RP_OPTION_VIEW_PORT | RP_OPTION_HELP,
+		.operands_min = 1,
+		.operands_max = -1,
+		.run = rp_command_view,
+	},
+	{
 		.name = "convert",
 		.task = record,
 		.arguments = "FILE",

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A trace in memory, as the view shows it. The file is read twice when the view opens it: for the
+ * names of functions, and for all else. Only the events themselves, and explanations, are read from
+ * the file again.
+ *
+ * The memory is bounded, to about 1.5 GB besides names. What a bound changes is stated in
+ * `warnings`, and the numbers of the whole trace stay exact.
+ */
+#ifndef RP_TOOL_VIEW_MODEL_H
+#define RP_TOOL_VIEW_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <ringpipe/reader.h>
+
+#include "tools/analysis/profile.h"
+#include "tools/analysis/slowest_spans.h"
+#include "tools/analysis/span_table.h"
+#include "tools/analysis/trace_spans.h"
+#include "tools/view/view_series.h"
+
+#define RP_VIEW_THREADS_MAX (1u << 18)
+#define RP_VIEW_CPUS_MAX 4096u
+#define RP_VIEW_KINDS_MAX 65536u
+#define RP_VIEW_SAMPLES_MAX (8u << 20)
+#define RP_VIEW_WAITS_MAX (4u << 20)
+#define RP_VIEW_SPANS_MAX (2u << 20)
+#define RP_VIEW_COUNTERS_MAX 4096u
+#define RP_VIEW_POINTS_MAX 16384u	/* of a counter */
+
+struct rp_view_thread {
+	uint64_t process, thread;
+	char *name;			/* or NULL */
+	uint64_t events, samples, spans;
+	struct rp_view_series event_series, sample_series, span_series;	/* spans by their start */
+	size_t first_span, span_count;	/* in rp_view_trace.by_thread */
+	size_t first_wait, wait_count;	/* in rp_view_trace.waits */
+};
+
+struct rp_view_cpu {
+	struct rp_view_series events, samples;
+};
+
+struct rp_view_sample {
+	int64_t time_ns;
+	uint32_t thread;		/* index in rp_view_trace.threads */
+	uint32_t node;			/* RP_CALL_NONE: no stack */
+};
+
+/* A time off the processor; its event comes at its end. */
+struct rp_view_wait {
+	int64_t end_ns;
+	uint64_t duration_ns, runnable_ns;
+	uint64_t waker_thread;		/* 0: unknown */
+	uint32_t thread, node;
+	bool is_preempted;
+};
+
+struct rp_view_span {
+	int64_t start_ns;
+	uint64_t duration_ns;
+	uint64_t process, tid, stop_tid, span_id;
+	struct rp_guid activity, parent;
+	uint8_t trace_id[16];
+	uint32_t name;			/* index in rp_view_trace.spans.names */
+	uint32_t thread;
+	uint16_t depth;
+	bool has_error;
+};
+
+/* The events of one provider and name. */
+struct rp_view_kind {
+	char *provider, *name;
+	uint64_t count;
+};
+
+struct rp_view_point {
+	int64_t time_ns;
+	double value;
+};
+
+struct rp_view_counter {
+	uint64_t process;
+	char *provider, *name, *display, *unit;
+	struct rp_view_point *points;
+	size_t count, capacity;
+	uint64_t seen;			/* every `step`-th value is kept */
+	uint64_t step;
+};
+
+struct rp_view_trace {
+	char *path;
+	struct rp_reader_info info;
+	struct rp_reader_stats stats;
+	int64_t end_ns;			/* just after the last event, relative to the start */
+	int64_t first_ns, last_ns;	/* of the events */
+	struct rp_view_thread **threads;	/* by their first event */
+	size_t thread_count, thread_capacity;
+	struct rp_call_index by_thread_id;
+	struct rp_view_cpu **cpus;	/* NULL: without events */
+	size_t cpu_count;
+	struct rp_view_series_set series, cpu_series;
+	struct rp_profile cpu, offcpu;
+	struct rp_view_sample *samples;	/* by time */
+	size_t sample_count, sample_capacity;
+	uint64_t sample_step;		/* each sample stands for that many */
+	struct rp_view_wait *waits;	/* by thread and end */
+	size_t wait_count, wait_capacity;
+	uint64_t wait_min_ns;		/* shorter waits are not kept */
+	struct rp_trace_spans spans;	/* the names */
+	struct rp_span_table table;	/* of all spans */
+	struct rp_view_span *all_spans;	/* by start */
+	size_t span_count, span_capacity;
+	uint64_t span_min_ns;		/* shorter spans are not kept */
+	uint32_t *by_thread;		/* indexes of all_spans by thread and start */
+	struct rp_view_kind *kinds;	/* sorted by provider and name */
+	size_t kind_count, kind_capacity;
+	struct rp_view_counter *counters;
+	size_t counter_count, counter_capacity;
+	char **warnings;
+	size_t warning_count, warning_capacity;
+};
+
+/*
+ * Read a trace. Damage ends the reading, and becomes a warning.
+ * @signal_fd: reading ends when it is readable.
+ * Return: 0; -ECANCELED; -ENOMEM; as rp_input_open(), which prints why it failed.
+ */
+int rp_view_trace_open(struct rp_view_trace *trace, const char *path, int signal_fd);
+void rp_view_trace_close(struct rp_view_trace *trace);
+
+/* Add a warning, a sentence. Return: 0; -ENOMEM. */
+int rp_view_trace_warn(struct rp_view_trace *trace, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Return: the thread's index in `threads`; SIZE_MAX: the trace has no such thread. */
+size_t rp_view_trace_find_thread(const struct rp_view_trace *trace, uint64_t process,
+				 uint64_t thread);
+
+/* Return: the name of the process, or NULL. */
+const char *rp_view_trace_process(const struct rp_view_trace *trace, uint64_t process);
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/view/view_query.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/tool.h"
+#include "tools/formats/json_out.h"
+#include "tools/view/view_answers.h"
+
+#define TEXT_MAX 65536u
+
+void rp_view_query_init(struct rp_view_query *query, const char *what)
+{
+	*query = (struct rp_view_query){
+		.what = what, .bins = 1024, .limit = 200, .points = 1024, .max_ns = UINT64_MAX,
+	};
+}
+
+/* The page computes times, and may ask for fractions of a nanosecond. */
+static int take_time(const char *value, int64_t *ret_ns)
+{
+	char *end;
+	double ns;
+
+	if (!*value || strlen(value) > 40 || strspn(value, "0123456789.-+e") != strlen(value))
+		return -EINVAL;
+	errno = 0;
+	*ret_ns = strtoll(value, &end, 10);
+	if (!*end)
+		return errno ? -EINVAL : 0;
+	ns = strtod(value, &end);
+	if (*end || !(ns > -9e18 && ns < 9e18))
+		return -EINVAL;
+	*ret_ns = (int64_t)ns;
+	return 0;
+}
+
+static int take_small(const char *value, uint32_t max, uint32_t *ret_number)
+{
+	uint64_t number;
+
+	if (rp_number_parse(value, max, &number))
+		return -EINVAL;
+	*ret_number = (uint32_t)number;
+	return 0;
+}
+
+static int take_kind(const char *value, bool *ret_is_offcpu)
+{
+	*ret_is_offcpu = !strcmp(value, "offcpu");
+	return *ret_is_offcpu || !strcmp(value, "cpu") ? 0 : -EINVAL;
+}
+
+static int take_number(struct rp_view_query *query, const char *name, const char *value)
+{
+	uint32_t *small = !strcmp(name, "trace") ? &query->trace :
+			  !strcmp(name, "limit") ? &query->limit :
+			  !strcmp(name, "bins") ? &query->bins :
+			  !strcmp(name, "points") ? &query->points : NULL;
+	uint64_t *large = !strcmp(name, "pid") ? &query->pid :
+			  !strcmp(name, "tid") ? &query->tid :
+			  !strcmp(name, "min_ns") ? &query->min_ns :
+			  !strcmp(name, "max_ns") ? &query->max_ns :
+			  !strcmp(name, "after") ? &query->after : NULL;
+
+	query->has_pid |= large == &query->pid;
+	query->has_tid |= large == &query->tid;
+	if (small)
+		return take_small(value, small == &query->bins ? RP_VIEW_BINS_MAX : 100000, small);
+	return large && rp_number_parse(value, UINT64_MAX, large) == 0 ? 0 : -EINVAL;
+}
+
+int rp_view_query_set(struct rp_view_query *query, const char *name, const char *value)
+{
+	const char **text = !strcmp(name, "provider") ? &query->provider :
+			    !strcmp(name, "span") ? &query->span :
+			    !strcmp(name, "name") ? &query->name :
+			    !strcmp(name, "where") ? &query->where :
+			    !strcmp(name, "q") ? &query->q :
+			    !strcmp(name, "key") ? &query->key : NULL;
+
+	if (!value || strlen(value) > TEXT_MAX)
+		return -EINVAL;
+	if (text) {
+		*text = value;
+		return 0;
+	}
+	if (!strcmp(name, "kind"))
+		return take_kind(value, &query->is_offcpu);
+	if (!strcmp(name, "from")) {
+		query->has_from = true;
+		return take_time(value, &query->from);
+	}
+	if (!strcmp(name, "to")) {
+		query->has_to = true;
+		return take_time(value, &query->to);
+	}
+	return take_number(query, name, value);
+}
+
+void rp_view_key(struct rp_format_out *out, bool *is_first, const char *key)
+{
+	rp_view_comma(out, is_first);
+	rp_out_char(out, '"');
+	rp_out_text(out, key);
+	rp_out_text(out, "\":");
+}
+
+void rp_view_text(struct rp_format_out *out, const char *text)
+{
+	if (text)
+		rp_json_out_text(out, text);
+	else
+		rp_out_text(out, "null");
+}
+
+void rp_view_comma(struct rp_format_out *out, bool *is_first)
+{
+	if (!*is_first)
+		rp_out_char(out, ',');
+	*is_first = false;
+}
+
+enum rp_view_status rp_view_refuse(struct rp_format_out *out, enum rp_view_status status,
+				   const char *error)
+{
+	out->used = 0;
+	rp_out_text(out, "{\"error\":");
+	rp_json_out_text(out, error);
+	rp_out_char(out, '}');
+	return status;
+}
+
+bool rp_view_wants_thread(const struct rp_view_query *query, const struct rp_view_thread *thread)
+{
+	return (!query->has_pid || query->pid == thread->process) &&
+	       (!query->has_tid || query->tid == thread->thread);
+}
+
+static const struct answer {
+	const char *what;
+	rp_view_answer_function write;
+} answers[] = {
+	{ "timeline", rp_view_answer_timeline }, { "spans", rp_view_answer_spans },
+	{ "instances", rp_view_answer_instances },
+};
+
+enum rp_view_status rp_view_answer(const struct rp_traces *view, const struct rp_view_query *query,
+				   struct rp_format_out *out)
+{
+	struct rp_view_question question = { .view = view, .query = query };
+	enum rp_view_status status = RP_VIEW_OK;
+	const struct answer *answer = NULL;
+
+	if (!strcmp(query->what, "traces")) {
+		rp_view_answer_traces(view, out);
+		return out->error ? RP_VIEW_FAILED : RP_VIEW_OK;
+	}
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		if (!strcmp(answers[i].what, query->what))
+			answer = &answers[i];
+	}
+	if (!answer)
+		return rp_view_refuse(out, RP_VIEW_NOT_FOUND, "There is no such answer.");
+	if (query->trace >= view->count)
+		return rp_view_refuse(out, RP_VIEW_NOT_FOUND, "There is no such trace.");
+	question.trace = &view->traces[query->trace];
+	question.from = query->has_from ? query->from : 0;
+	question.to = query->has_to ? query->to : question.trace->end_ns;
+	if (question.from < 0)
+		question.from = 0;
+	if (question.to > question.trace->end_ns)
+		question.to = question.trace->end_ns;
+	if (question.to <= question.from)
+		return rp_view_refuse(out, RP_VIEW_BAD, "The range is empty.");
+	question.is_whole = question.from == 0 && question.to == question.trace->end_ns;
+	status = answer->write(&question, out);
+	return out->error ? RP_VIEW_FAILED : status;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/view/view_run.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/signals.h"
+#include "tools/view/view_server.h"
+
+/* Wait for a signal that ends the command. */
+static void wait_for_signal(int signal_fd)
+{
+	struct pollfd waiting = { .fd = signal_fd, .events = POLLIN };
+
+	while (poll(&waiting, 1, -1) < 0 && errno == EINTR)
+		;
+}
+
+static int serve(const struct rp_traces *view, const struct rp_tool_options *options)
+{
+	struct rp_view_server *server;
+
+	if (rp_view_server_start(view, options->given & RP_OPTION_VIEW_PORT ? options->port : 0,
+				 &server) < 0)
+		return RP_EXIT_FAILURE;
+	puts(rp_view_server_url(server));
+	if (fflush(stdout) == 0)
+		wait_for_signal(view->signal_fd);
+	rp_view_server_stop(server);
+	return RP_EXIT_OK;
+}
+
+static int open_traces(struct rp_traces *view, const struct rp_tool_options *options)
+{
+	int ret = 0;
+
+	for (int i = 0; ret == 0 && i < options->operand_count; i++)
+		ret = rp_view_trace_open(&view->traces[view->count++], options->operands[i],
+					 view->signal_fd);
+	if (ret == -ENOMEM)
+		rp_tool_error("out of memory");
+	return ret;
+}
+
+int rp_view_run(const struct rp_tool_options *options)
+{
+	struct rp_traces view = { .signal_fd = rp_signals_open() };
+	int ret = -ENOMEM, status = RP_EXIT_FAILURE;
+
+	if (view.signal_fd < 0) {
+		rp_tool_error("view: cannot wait for signals: %s", strerror(-view.signal_fd));
+		return RP_EXIT_FAILURE;
+	}
+	view.traces = calloc((size_t)options->operand_count, sizeof(*view.traces));
+	if (view.traces)
+		ret = open_traces(&view, options);
+	else
+		rp_tool_error("out of memory");
+	if (ret == 0)
+		status = serve(&view, options);
+	else if (ret == -ECANCELED)
+		status = RP_EXIT_GAVE_UP;
+	for (size_t i = 0; i < view.count; i++)
+		rp_view_trace_close(&view.traces[i]);
+	free(view.traces);
+	rp_signals_close(view.signal_fd);
+	return status;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/view/view_series.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+
+static int compare_cells(const void *left, const void *right)
+{
+	const struct rp_view_cell *a = left, *b = right;
+
+	return (a->number > b->number) - (a->number < b->number);
+}
+
+/* Make one cell of equal ones. */
+static void merge_cells(struct rp_view_series *series)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < series->count; i++) {
+		const struct rp_view_cell cell = series->cells[i];
+
+		if (kept && series->cells[kept - 1].number == cell.number)
+			series->cells[kept - 1].count += cell.count;
+		else
+			series->cells[kept++] = cell;
+	}
+	series->count = kept;
+}
+
+static void coarsen(struct rp_view_series_set *set, unsigned int steps)
+{
+	set->shift += steps;
+	set->cells = 0;
+	for (struct rp_view_series *series = set->first; series; series = series->next) {
+		for (size_t i = 0; i < series->count; i++)
+			series->cells[i].number = steps < 32 ? series->cells[i].number >> steps : 0;
+		merge_cells(series);
+		set->cells += series->count;
+	}
+}
+
+int rp_view_series_add(struct rp_view_series_set *set, struct rp_view_series *series,
+		       int64_t time_ns)
+{
+	const uint64_t time = time_ns > 0 ? (uint64_t)time_ns : 0;
+	struct rp_view_cell *cells = series->cells;
+	unsigned int steps = 0;
+
+	while (time >> set->shift >> steps > UINT32_MAX)
+		steps++;
+	if (set->cells >= RP_VIEW_CELLS_MAX)
+		steps++;
+	while (steps) {
+		coarsen(set, steps);
+		steps = set->cells >= RP_VIEW_CELLS_MAX / 2 && set->shift < 63;
+	}
+	if (series->count && cells[series->count - 1].number == time >> set->shift) {
+		cells[series->count - 1].count++;
+		return 0;
+	}
+	cells = rp_array_reserve(cells, series->count, &series->capacity, 1, sizeof(*cells));
+	if (!cells)
+		return -ENOMEM;
+	series->cells = cells;
+	cells[series->count++] = (struct rp_view_cell){ (uint32_t)(time >> set->shift), 1 };
+	set->cells++;
+	if (!series->is_listed) {
+		series->is_listed = 1;
+		series->next = set->first;
+		set->first = series;
+	}
+	return 0;
+}
+
+void rp_view_series_sort(struct rp_view_series_set *set)
+{
+	set->cells = 0;
+	for (struct rp_view_series *series = set->first; series; series = series->next) {
+		struct rp_view_cell *cells;
+
+		qsort(series->cells, series->count, sizeof(*series->cells), compare_cells);
+		merge_cells(series);
+		set->cells += series->count;
+		cells = realloc(series->cells, series->count * sizeof(*cells));
+		if (!cells)
+			continue;
+		series->cells = cells;
+		series->capacity = series->count;
+	}
+}
+
+static size_t find_cell(const struct rp_view_series *series, uint64_t number)
+{
+	size_t low = 0, high = series->count;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (series->cells[middle].number < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Divide a cell's count among the bins that it covers. */
+static uint64_t spread(const struct rp_view_cell *cell, unsigned int shift, int64_t from_ns,
+		       int64_t bin_ns, size_t bins, uint64_t *counts)
+{
+	const int64_t start = (int64_t)((uint64_t)cell->number << shift);
+	const double length = (double)(1ull << shift);
+	uint64_t given = 0, sum = 0;
+
+	/* Rounding the running total keeps the sum of a cell that the range contains. */
+	for (size_t i = start > from_ns ? (size_t)((start - from_ns) / bin_ns) : 0; i < bins; i++) {
+		const int64_t end = from_ns + (int64_t)(i + 1) * bin_ns;
+		const double part = (double)(end - start) / length;
+		const uint64_t total = part >= 1 ? cell->count :
+				       (uint64_t)(part * (double)cell->count + 0.5);
+
+		/* What lies before the first bin is outside of the range. */
+		if (i == 0 && start < from_ns)
+			given = (uint64_t)((double)(from_ns - start) / length *
+					   (double)cell->count + 0.5);
+		if (total > given) {
+			counts[i] += total - given;
+			sum += total - given;
+			given = total;
+		}
+		if (part >= 1)
+			break;
+	}
+	return sum;
+}
+
+uint64_t rp_view_series_bins(const struct rp_view_series_set *set,
+			     const struct rp_view_series *series, int64_t from_ns, int64_t bin_ns,
+			     size_t bins, uint64_t *counts)
+{
+	const uint64_t first = from_ns > 0 ? (uint64_t)from_ns >> set->shift : 0;
+	const int64_t end_ns = from_ns + (int64_t)bins * bin_ns;
+	const int64_t cell_ns = (int64_t)(1ull << (set->shift < 62 ? set->shift : 62));
+	uint64_t sum = 0;
+
+	for (size_t i = find_cell(series, first); i < series->count; i++) {
+		const struct rp_view_cell *cell = &series->cells[i];
+		const int64_t start = (int64_t)((uint64_t)cell->number << set->shift);
+		const size_t bin = start >= from_ns ? (size_t)((start - from_ns) / bin_ns) : 0;
+
+		if (start >= end_ns)
+			break;
+		if (start < from_ns || (start - from_ns) % bin_ns + cell_ns > bin_ns) {
+			sum += spread(cell, set->shift, from_ns, bin_ns, bins, counts);
+			continue;
+		}
+		counts[bin] += cell->count;
+		sum += cell->count;
+	}
+	return sum;
+}
+
+void rp_view_series_fini(struct rp_view_series *series)
+{
+	free(series->cells);
+	*series = (struct rp_view_series){ 0 };
+}
