@@ -34,7 +34,7 @@ int rp_explanation_read(const char *path, int signal_fd, bool is_loud, rp_explan
 	return ret;
 }
 
-/* What the first reading fills. */
+/* The first reading fills this state. */
 struct explanation_reading {
 	struct rp_thread_time *time;
 	struct rp_trace_spans spans;	/* of all processes: some of them are callees */

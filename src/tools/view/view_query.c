@@ -144,7 +144,10 @@ static const struct answer {
 	rp_view_answer_function write;
 } answers[] = {
 	{ "timeline", rp_view_answer_timeline }, { "spans", rp_view_answer_spans },
-	{ "instances", rp_view_answer_instances },
+	{ "instances", rp_view_answer_instances }, { "flame", rp_view_answer_flame },
+	{ "functions", rp_view_answer_functions }, { "counters", rp_view_answer_counters },
+	{ "events", rp_view_answer_events }, { "explain", rp_view_answer_explain },
+	{ "search", rp_view_answer_search },
 };
 
 enum rp_view_status rp_view_answer(const struct rp_traces *view, const struct rp_view_query *query,

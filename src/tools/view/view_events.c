@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* The answer `events`, for which the file is read again. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tools/formats/json_out.h"
+#include "tools/formats/shown_event.h"
+#include "tools/trace/event_expression.h"
+#include "tools/trace/event_names.h"
+#include "tools/trace/guids.h"
+#include "tools/trace/input.h"
+#include "tools/view/view_answers.h"
+
+#define EVENTS_MAX 10000u
+#define ANSWER_BYTES_MAX (32u << 20)	/* an event may have megabytes of fields */
+
+struct event_search {
+	const struct rp_view_question *question;
+	struct rp_format_out *out;
+	struct rp_expression *where;
+	struct rp_processes processes;
+	uint64_t number;		/* of the event, from 1 on */
+	uint64_t next;			/* the last event of this answer; 0: there are no more */
+	uint32_t found;
+};
+
+static void put_event(struct rp_format_out *out, const struct rp_reader_event *event,
+		      uint64_t process)
+{
+	char buffer[RP_SHOWN_NAME], activity[RP_GUID_TEXT];
+
+	rp_out_text(out, "{\"time_ns\":");
+	rp_json_out_i64(out, event->time_ns);
+	rp_out_text(out, ",\"pid\":");
+	rp_json_out_u64(out, process);
+	rp_out_text(out, ",\"tid\":");
+	rp_json_out_u64(out, event->thread);
+	rp_out_text(out, ",\"provider\":");
+	rp_view_text(out, event->type->provider);
+	rp_out_text(out, ",\"name\":");
+	rp_view_text(out, rp_shown_event_name(event->type, buffer));
+	rp_out_text(out, ",\"level\":");
+	rp_json_out_u64(out, event->level);
+	rp_out_text(out, ",\"activity\":");
+	if (*rp_guid_text(&event->activity, activity))
+		rp_json_out_guid(out, &event->activity);
+	else
+		rp_out_text(out, "null");
+	rp_out_text(out, ",\"fields\":");
+	rp_json_out_fields(out, event);
+	rp_out_char(out, '}');
+}
+
+/* Return: 0; 1: the answer is full; -ENOMEM. */
+static int take_event(struct event_search *search, const struct rp_reader_event *event)
+{
+	const struct rp_view_question *question = search->question;
+	const struct rp_view_query *query = question->query;
+	const uint32_t limit = query->limit < EVENTS_MAX ? query->limit : EVENTS_MAX;
+	uint64_t process;
+	int ret = rp_symbols_process_id(&search->processes, event, &process);
+
+	search->number++;
+	if (ret || search->number <= query->after ||
+	    (!question->is_whole &&
+	     (event->time_ns < question->from || event->time_ns >= question->to)) ||
+	    rp_event_is_internal(event->type->provider, event->type->name) ||
+	    (query->has_pid && process != query->pid) ||
+	    (query->has_tid && event->thread != query->tid) ||
+	    (search->where && !rp_expression_matches(search->where, event, process)))
+		return ret;
+	if (search->found == limit || search->out->used > ANSWER_BYTES_MAX)
+		return 1;
+	if (search->found++)
+		rp_out_char(search->out, ',');
+	put_event(search->out, event, process);
+	search->next = search->number;
+	return 0;
+}
+
+static int read_events(struct event_search *search)
+{
+	const struct rp_view_trace *trace = search->question->trace;
+	struct rp_reader_event event = RP_READER_EVENT_INIT;
+	/* Only a trace in the order of time has nothing for the range after its end. */
+	const bool may_stop = !trace->stats.unordered && !search->question->is_whole;
+	struct rp_input input;
+	struct rp_reader *reader;
+	int ret = rp_input_open(&input, trace->path, search->question->view->signal_fd, &reader);
+	bool is_full = false;
+
+	if (ret)
+		return ret;
+	while ((ret = rp_reader_next(reader, &event)) == 1) {
+		if (may_stop && event.time_ns >= search->question->to)
+			break;
+		ret = take_event(search, &event);
+		is_full = ret == 1;
+		if (ret)
+			break;
+	}
+	if (!is_full)
+		search->next = 0;
+	if (search->where)
+		rp_expression_forget(search->where);
+	rp_reader_close(reader);
+	rp_input_close(&input);
+	return ret == -ENOMEM || ret == -ECANCELED ? ret : 0;
+}
+
+static enum rp_view_status refuse_expression(struct rp_format_out *out,
+					     const struct rp_expression_error *error)
+{
+	out->used = 0;
+	rp_out_text(out, "{\"error\":");
+	rp_json_out_text(out, error->message);
+	rp_out_text(out, ",\"position\":");
+	rp_out_u64(out, error->at);
+	rp_out_char(out, '}');
+	return RP_VIEW_BAD;
+}
+
+enum rp_view_status rp_view_answer_events(const struct rp_view_question *question,
+					  struct rp_format_out *out)
+{
+	struct event_search search = { .question = question, .out = out };
+	const char *where = question->query->where;
+	struct rp_expression_error error;
+	int ret = where && *where ? rp_expression_compile(where, &search.where, &error) : 0;
+
+	if (ret == -EINVAL)
+		return refuse_expression(out, &error);
+	rp_out_text(out, "{\"events\":[");
+	if (ret == 0)
+		ret = read_events(&search);
+	rp_out_text(out, "],\"next\":");
+	if (search.next) {
+		rp_out_char(out, '"');
+		rp_out_u64(out, search.next);
+		rp_out_text(out, "\"}");
+	} else {
+		rp_out_text(out, "null}");
+	}
+	rp_expression_destroy(search.where);
+	rp_processes_fini(&search.processes);
+	return ret ? rp_view_refuse(out, RP_VIEW_FAILED, "The file cannot be read.") : RP_VIEW_OK;
+}
