@@ -39,6 +39,7 @@ TAKE_TEXT(id)
 TAKE_TEXT(where)
 TAKE_TEXT(to)
 TAKE_TEXT(diff)
+TAKE_TEXT(html)
 
 static int take_from(struct rp_tool_options *options, const char *value)
 {
@@ -384,6 +385,8 @@ const struct rp_option rp_option_table[] = {
 	  "with a digit, only the events before this time", take_format_or_end },
 	{ RP_OPTION_VIEW_PORT, 0, "port", "PORT",
 	  "the TCP port of the page on 127.0.0.1; default: any that is free", take_port },
+	{ RP_OPTION_HTML, 0, "html", "FILE",
+	  "write a page into FILE that works without this command, and end", take_html },
 	{ RP_OPTION_HELP, 'h', "help", NULL, "print this help", NULL },
 };
 

@@ -80,6 +80,7 @@ enum rp_tool_option_flag {
 	RP_OPTION_TO = 1ull << 59,
 	RP_OPTION_DIFF = 1ull << 62,
 	RP_OPTION_VIEW_PORT = 1ull << 55,
+	RP_OPTION_HTML = 1ull << 60,
 };
 
 /* In the order of ringpipe-kernel's bits. */
@@ -130,6 +131,7 @@ struct rp_tool_options {
 	const char *where;		/* an expression */
 	struct rp_time_point from, range_end;	/* of the option --to */
 	const char *diff;		/* the later trace of a comparison */
+	const char *html;		/* the page to write; NULL: not given */
 	uint64_t last_ms;
 	uint64_t off_cpu_ns;		/* the shortest wait to record; 0: all */
 	const char *span;

@@ -264,8 +264,9 @@ static const struct rp_tool_command commands[] = {
 			 "timeline, flame graphs, spans and their explanations, counters and\n"
 			 "events. The address contains a secret, without which other users of\n"
 			 "the machine cannot read the page.\n",
-		.examples = "view machine.nettrace\n",
-		.options = RP_OPTION_VIEW_PORT | RP_OPTION_HELP,
+		.examples = "view machine.nettrace\n"
+			    "view --html slow.html machine.nettrace\n",
+		.options = RP_OPTION_VIEW_PORT | RP_OPTION_HTML | RP_OPTION_FORCE | RP_OPTION_HELP,
 		.operands_min = 1,
 		.operands_max = -1,
 		.run = rp_command_view,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tools/cli/signals.h"
+#include "tools/view/view_file.h"
 #include "tools/view/view_server.h"
 
 /* Wait for a signal that ends the command. */
@@ -60,7 +61,8 @@ int rp_view_run(const struct rp_tool_options *options)
 	else
 		rp_tool_error("out of memory");
 	if (ret == 0)
-		status = serve(&view, options);
+		status = options->html ? rp_view_file_write(&view, options) :
+			 serve(&view, options);
 	else if (ret == -ECANCELED)
 		status = RP_EXIT_GAVE_UP;
 	for (size_t i = 0; i < view.count; i++)

@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`ringpipe view` on handmade traces: its answers are those of `ringpipe report`, and a
+request without the token gets none."""
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import unittest
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import nettrace
+from profile_test import Machine
+from tool import TOOL, ToolTest
+
+HOSTILE = "</script><script>alert(1)</script>\u2028<!--"
+
+
+def spans_trace(count=40):
+    """A trace of spans; the i-th takes 10 + i us."""
+    trace = nettrace.Trace()
+    trace.define(1, "Shop" + HOSTILE, "RequestStart", 1, [("order", nettrace.U64)])
+    trace.define(2, "Shop" + HOSTILE, "RequestStop", 2, [("order", nettrace.U64)])
+    trace.define(3, "Shop", "Note", 3, [(HOSTILE, nettrace.STRING)])
+    for i in range(count):
+        start = 1_000_000 + i * 100_000
+        trace.events(1, [struct.pack("<Q", i)], ns=start, thread=7 + i % 2)
+        trace.events(2, [struct.pack("<Q", i)], ns=start + 10_000 + i * 1000, thread=7 + i % 2)
+    trace.events(3, [nettrace.utf16z(HOSTILE)], ns=9_000_000)
+    trace.events(3, [b"\x00\xd8<\x00\x00\x00"], ns=9_100_000)  # a lone surrogate
+    return trace.end()
+
+
+def stacks_trace():
+    machine = Machine()
+    machine.name(10, "shop" + HOSTILE)
+    for i in range(30):
+        machine.sample(10, 11 + i % 2, [0x401000 + 16 * (i % 3), 0x400500])
+        machine.wait(10, 11, 300 + i, [0x402000, 0x400500], waker=(10, 12), runnable=100)
+    return machine.end()
+
+
+class ViewTest(ToolTest):
+    def setUp(self):
+        super().setUp()
+        help_text = subprocess.run([TOOL, "view", "/dev/null"], capture_output=True, text=True,
+                                   env=self.environment, check=False).stderr
+        if "has no page" in help_text:
+            print("this build has no page")
+            sys.exit(77)
+
+    def open(self, *data):
+        """Serve traces, and return the address of the page."""
+        paths = [self.write(f"{i}.nettrace", trace) for i, trace in enumerate(data)]
+        view = subprocess.Popen([TOOL, "view", *paths], stdout=subprocess.PIPE, text=True,
+                                env=self.environment)
+
+        def stop():
+            view.terminate()
+            self.assertEqual(view.wait(60), 0)
+            self.assertEqual(view.stdout.read(), "")
+            view.stdout.close()
+        self.addCleanup(stop)
+        self.url = view.stdout.readline().strip()
+        self.assertRegex(self.url, r"^http://127\.0\.0\.1:\d+/[0-9a-f]{32}/$")
+        return self.url
+
+    def get(self, path, status=200, url=None, **request):
+        request = urllib.request.Request((url or self.url) + path, **request)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                code, body, self.headers = answer.status, answer.read(), answer.headers
+        except urllib.error.HTTPError as error:
+            with error:
+                code, body, self.headers = error.code, error.read(), error.headers
+        self.assertEqual(code, status, body)
+        return body.decode()
+
+    def ask(self, what, status=200, **parameters):
+        query = urllib.parse.urlencode(parameters)
+        text = self.get(f"api/{what}?{query}", status)
+        self.assertNotIn("<", text)
+        return json.loads(text)
+
+    def report(self, name, what):
+        run = subprocess.run([TOOL, "report", self.path(name), what, "--format", "json"],
+                             capture_output=True, env=self.environment, check=False)
+        return json.loads(run.stdout)
+
+    def test_an_answer_needs_the_token_the_host_and_get(self):
+        url = self.open(spans_trace())
+        port = re.search(r":(\d+)/", url).group(1)
+        self.assertIn("<!doctype html>", self.get("").lower())
+        self.assertIn("frame-ancestors 'none'", self.headers["Content-Security-Policy"])
+        self.assertIn("default-src 'none'", self.headers["Content-Security-Policy"])
+        self.assertEqual(self.headers["X-Content-Type-Options"], "nosniff")
+        self.assertEqual(self.headers["Referrer-Policy"], "no-referrer")
+        self.assertEqual(self.headers["Cache-Control"], "no-store")
+        self.get("", url=f"http://localhost:{port}/{url.split('/')[3]}/")
+        for path in ("", "/", "/" + "0" * 32 + "/", "/" + url.split("/")[3]):
+            self.get(path, 404, url=f"http://127.0.0.1:{port}")
+        self.get("", 403, headers={"Host": "evil.example"})
+        self.get("", 403, headers={"Host": f"evil.example:{port}"})
+        self.get("", 405, data=b"x", method="POST")
+        self.get("other", 404)
+        self.get("api/other", 404)
+
+    def test_a_wrong_parameter_is_refused(self):
+        self.open(spans_trace())
+        for path in ("timeline?bins=5000", "timeline?from=x", "timeline?nothing=1",
+                     "spans?from=5&to=5", "flame?kind=x", "spans?tid=-1", "search?q="):
+            self.assertIn("error", json.loads(self.get("api/" + path, 400)))
+        self.get("api/timeline?trace=1", 404)
+        self.get("api/explain?key=1-2-3-4", 404)
+        wrong = self.ask("events", 400, where="order ==")
+        self.assertEqual(wrong["position"], 8)
+
+    def test_spans_equal_those_of_report(self):
+        self.open(spans_trace())
+        wanted = self.report("0.nettrace", "spans")
+        found = self.ask("spans")["spans"]
+        self.assertEqual(len(found), len(wanted))
+        for row, other in zip(found, wanted):
+            self.assertEqual(row["rate"], other["per_second"])
+            self.assertEqual(row["name"], other["span"])
+            for key in ("provider", "count", "errors", "p50_ns", "p90_ns", "p99_ns", "p99_9_ns",
+                        "p99_99_ns", "max_ns", "total_ns"):
+                self.assertEqual(row[key], other[key], key)
+            self.assertEqual(sum(bar[2] for bar in row["histogram"]), row["count"])
+        self.assertEqual([span["duration_ns"] for span in found[0]["slowest"]],
+                         [10_000 + i * 1000 for i in range(39, 29, -1)])
+
+    def test_a_range_has_the_spans_that_start_in_it(self):
+        self.open(spans_trace())
+        part = self.ask("spans", **{"from": 1_500_000, "to": 2_000_000})["spans"]
+        self.assertEqual([(row["count"], row["max_ns"]) for row in part], [(5, 19_000)])
+        some = self.ask("instances", min_ns=45_000, limit=2)
+        self.assertEqual((some["total"], [span["duration_ns"] for span in some["instances"]]),
+                         (5, [49_000, 48_000]))
+
+    def test_the_timeline_counts_each_event_in_its_bin(self):
+        self.open(spans_trace())
+        end = self.ask("traces")["traces"][0]["duration_ns"]
+        timeline = self.ask("timeline", bins=64)
+        times = {7: [], 8: []}
+        for i in range(40):
+            start = 1_000_000 + i * 100_000
+            times[7 + i % 2] += [start, start + 10_000 + i * 1000]
+        times[7] += [9_000_000, 9_100_000]
+        self.assertEqual(timeline["to"], end)
+        for thread in timeline["threads"]:
+            wanted = [0] * len(thread["events"])
+            for time in times.pop(thread["tid"]):
+                wanted[time // timeline["bin_ns"]] += 1
+            self.assertEqual(thread["events"], wanted)
+        self.assertEqual(times, {})
+        close = self.ask("timeline", bins=100, **{"from": 1_000_000, "to": 1_100_000})
+        self.assertEqual([span[:2] for thread in close["threads"]
+                          for span in thread.get("spans", [])], [[1_000_000, 1_010_000]])
+
+    def test_functions_equal_those_of_report(self):
+        self.open(stacks_trace())
+        for kind, unit in (("cpu", "samples"), ("offcpu", "ns")):
+            wanted = [(row[f"exclusive_{unit}"], row[f"inclusive_{unit}"], row["function"],
+                       row["file"]) for row in self.report("0.nettrace", kind)]
+            answer = self.ask("functions", kind=kind)
+            found = [(row["exclusive"], row["inclusive"], row["name"], row["file"])
+                     for row in answer["functions"]]
+            self.assertEqual(found[:len(wanted)], wanted)
+            flame = self.ask("flame", kind=kind)
+            self.assertEqual(flame["total"], answer["total"])
+            self.assertEqual(sum(node[2] for node in flame["nodes"]) + flame["left_out"],
+                             flame["total"])
+        halves = [self.ask("flame", tid=tid)["total"] for tid in (11, 12)]
+        self.assertEqual(halves, [15, 15])
+
+    def test_events_come_in_pages_and_match_the_expression(self):
+        self.open(spans_trace())
+        found, after = [], None
+        while after is not None or not found:
+            page = self.ask("events", limit=30, **({"after": after} if after else {}))
+            found, after = found + page["events"], page["next"]
+        self.assertEqual(len(found), 82)
+        self.assertEqual(found[-2]["fields"], {HOSTILE: HOSTILE})
+        some = self.ask("events", where="order >= 38")["events"]
+        self.assertEqual([event["fields"]["order"] for event in some], [38, 38, 39, 39])
+
+    def test_an_explanation_has_the_words_of_explain(self):
+        self.open(spans_trace())
+        key = self.ask("spans")["spans"][0]["slowest"][0]["key"]
+        words = subprocess.run([TOOL, "explain", self.path("0.nettrace")], capture_output=True,
+                               text=True, env=self.environment, check=False).stdout
+        answer = self.ask("explain", key=key)
+        clean = [line.replace("\u2028", "") for line in words.split("\n")[:-1]]
+        self.assertEqual([line.replace("\u2028", "") for line in answer["words"]], clean)
+        self.assertEqual(sum(part["ns"] for part in answer["parts"]), 49_000)
+        self.assertEqual(self.ask("explain", tid=7, **{"from": 0, "to": 5})["instance"], None)
+
+    def test_search_finds_spans_events_and_threads(self):
+        self.open(spans_trace())
+        kinds = {row["kind"] for row in self.ask("search", q="request")["results"]}
+        self.assertEqual(kinds, {"span", "event"})
+
+    def test_a_damaged_trace_is_shown_up_to_the_damage(self):
+        self.open(spans_trace()[:-200])
+        trace = self.ask("traces")["traces"][0]
+        self.assertTrue(trace["warnings"])
+        self.assertGreater(trace["events"], 0)
+
+    def test_a_page_in_a_file_has_the_answers_and_no_markup_of_the_trace(self):
+        path = self.write("0.nettrace", spans_trace())
+        page = self.path("page.html")
+        subprocess.run([TOOL, "view", "--html", page, path], check=True, env=self.environment)
+        text = self.read("page.html").decode()
+        recorded = re.search(r'<script type="application/json" id="recorded">(.*?)</script>',
+                             text, re.S).group(1)
+        data = json.loads(recorded)
+        self.assertNotIn("<", recorded)
+        self.assertEqual(len(data["ranges"]), 31)
+        self.open(spans_trace())
+        end = self.ask("traces")["traces"][0]["duration_ns"]
+        self.assertEqual(data["answers"][f"spans?from=0&to={end}&trace=0"], self.ask("spans"))
+        again = subprocess.run([TOOL, "view", "--html", page, path], capture_output=True,
+                               env=self.environment, check=False)
+        self.assertEqual(again.returncode, 1)
+        self.assertEqual(sorted(os.listdir(self.directory)), ["0.nettrace", "page.html"])
+
+
+if __name__ == "__main__":
+    unittest.main()
