@@ -29,7 +29,7 @@ void rp_view_text(struct rp_format_out *out, const char *text);
 /* Write a comma before all items but the first. */
 void rp_view_comma(struct rp_format_out *out, bool *is_first);
 
-/* Whether the thread is one that the query restricts the answer to. */
+/* Return: whether the query asks for this thread. */
 bool rp_view_wants_thread(const struct rp_view_query *query, const struct rp_view_thread *thread);
 
 /* Write an object that describes a span. */

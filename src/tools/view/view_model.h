@@ -4,8 +4,8 @@
  * names of functions, and for all else. Only the events themselves, and explanations, are read from
  * the file again.
  *
- * The memory is bounded, to about 1.5 GB besides names. What a bound changes is stated in
- * `warnings`, and the numbers of the whole trace stay exact.
+ * The memory is bounded, to about 1.5 GB besides names. The array `warnings` states each change that
+ * a bound made, and the numbers of the whole trace stay exact.
  */
 #ifndef RP_TOOL_VIEW_MODEL_H
 #define RP_TOOL_VIEW_MODEL_H

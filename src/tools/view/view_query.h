@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a page asks for, and the answers in JSON. */
+/* The queries of a page, and the answers in JSON. */
 #ifndef RP_TOOL_VIEW_QUERY_H
 #define RP_TOOL_VIEW_QUERY_H
 

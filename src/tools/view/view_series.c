@@ -121,7 +121,7 @@ static uint64_t spread(const struct rp_view_cell *cell, unsigned int shift, int6
 		const uint64_t total = part >= 1 ? cell->count :
 				       (uint64_t)(part * (double)cell->count + 0.5);
 
-		/* What lies before the first bin is outside of the range. */
+		/* The part of the cell before the first bin is outside of the range. */
 		if (i == 0 && start < from_ns)
 			given = (uint64_t)((double)(from_ns - start) / length *
 					   (double)cell->count + 0.5);
