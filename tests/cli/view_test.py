@@ -211,6 +211,16 @@ class ViewTest(ToolTest):
         self.assertTrue(trace["warnings"])
         self.assertGreater(trace["events"], 0)
 
+    def test_times_at_the_end_of_the_clock_are_answered(self):
+        trace = nettrace.Trace(start_ticks=0)
+        trace.define(1, "Shop", "RequestStart", 1, [])
+        trace.define(2, "Shop", "RequestStop", 2, [])
+        trace.events(1, [b""], ns=1000).events(2, [b""], ns=(1 << 63) - 2_000_000)
+        self.open(trace.end())
+        self.assertEqual(self.ask("timeline")["to"],
+                         self.ask("traces")["traces"][0]["duration_ns"])
+        self.assertEqual(self.ask("spans")["spans"][0]["count"], 1)
+
     def test_a_page_in_a_file_has_the_answers_and_no_markup_of_the_trace(self):
         path = self.write("0.nettrace", spans_trace())
         page = self.path("page.html")

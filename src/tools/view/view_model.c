@@ -272,7 +272,8 @@ static int finish(struct rp_view_trace *trace)
 	merge_kinds(trace);
 	ret = sort_spans(trace);
 	rp_span_table_sort(&trace->table);
-	trace->end_ns = trace->last_ns > 0 ? trace->last_ns + 1 : 1;
+	trace->end_ns = trace->last_ns > 0 ? trace->last_ns : 0;
+	trace->end_ns = trace->end_ns < RP_VIEW_TIME_MAX ? trace->end_ns + 1 : RP_VIEW_TIME_MAX;
 	return ret ? ret : warn_of_bounds(trace);
 }
 

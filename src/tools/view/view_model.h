@@ -4,8 +4,8 @@
  * names of functions, and for all else. Only the events themselves, and explanations, are read from
  * the file again.
  *
- * The memory is bounded, to about 1.5 GB besides names. The array `warnings` states each change that
- * a bound made, and the numbers of the whole trace stay exact.
+ * The memory is bounded, to about 1.5 GB besides names. The array `warnings` states each change
+ * that a bound made, and the numbers of the whole trace stay exact.
  */
 #ifndef RP_TOOL_VIEW_MODEL_H
 #define RP_TOOL_VIEW_MODEL_H
@@ -29,6 +29,7 @@
 #define RP_VIEW_WAITS_MAX (4u << 20)
 #define RP_VIEW_SPANS_MAX (2u << 20)
 #define RP_VIEW_COUNTERS_MAX 4096u
+#define RP_VIEW_TIME_MAX (1ll << 60)	/* of the range that is shown: sums do not overflow */
 #define RP_VIEW_POINTS_MAX 16384u	/* of a counter */
 
 struct rp_view_thread {

@@ -124,7 +124,9 @@ static int add_wait(struct view_reading *reading, const struct rp_reader_event *
 		return -ENOMEM;
 	trace->waits = grown;
 	grown[trace->wait_count++] = (struct rp_view_wait){
-		.end_ns = event->time_ns, .duration_ns = weight.time_ns,
+		.end_ns = event->time_ns,
+		.duration_ns = weight.time_ns < RP_VIEW_TIME_MAX ? weight.time_ns :
+			       RP_VIEW_TIME_MAX,
 		.thread = reading->thread, .node = reading->switch_node,
 	};
 	return 0;
