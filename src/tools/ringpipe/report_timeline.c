@@ -169,7 +169,7 @@ static int take_event(struct timeline *timeline, const struct rp_reader_event *e
 	struct thread_row *thread;
 	int ret;
 
-	/* What the recorder writes about the trace is not what a thread did. */
+	/* The events that the recorder writes about the trace are no work of the thread. */
 	if (kind == RP_PROFILE_OTHER && (rp_event_is_own(event->type->provider) ||
 					 rp_system_is_event(event)))
 		return 0;

@@ -4,12 +4,14 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "nettrace/reader_parts.h"
 #include "tools/trace/compression.h"
 #include "tools/trace/input.h"
+#include "tools/trace/perf_data.h"
 #include "tools/cli/tool.h"
 
 /* Wait for bytes or a signal. Return: whether it is a signal. */
@@ -40,7 +42,57 @@ static ssize_t read_file(void *data, void *buffer, size_t size)
 	return got < 0 ? -errno : got;
 }
 
-/* Read the first bytes, which show whether the file is compressed. */
+/* Copy perf.data from a pipe to an unnamed file. Return: its descriptor; -errno. */
+static int spool(struct rp_input *input)
+{
+	FILE *file = tmpfile();
+	char buffer[1 << 14];
+	ssize_t got = (ssize_t)input->start_bytes;
+	int fd, ret;
+
+	if (!file)
+		return -errno;
+	memcpy(buffer, input->start, input->start_bytes);
+	do {
+		if (fwrite(buffer, 1, (size_t)got, file) != (size_t)got)
+			got = -EIO;
+		else
+			got = read_file(input, buffer, sizeof(buffer));
+	} while (got > 0);
+	fd = got == 0 && fflush(file) == 0 ? dup(fileno(file)) : -1;
+	ret = got < 0 ? (int)got : fd < 0 ? -errno : fd;
+	fclose(file);
+	return ret;
+}
+
+/* Replace the file by a trace with its events. */
+static int convert_perf(struct rp_input *input)
+{
+	const int from = input->bytes ? input->fd : spool(input);
+	struct stat status;
+	int fd, ret = from < 0 ? from : fstat(from, &status) < 0 ? -errno : 0;
+	void *bytes = ret ? MAP_FAILED : mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE,
+					      from, 0);
+
+	if (ret == 0 && bytes == MAP_FAILED)
+		ret = -errno;
+	if (ret == 0) {
+		ret = rp_perf_data_convert(bytes, (size_t)status.st_size, input->path, &fd);
+		input->is_explained = ret != 0;
+		munmap(bytes, (size_t)status.st_size);
+	}
+	if (from >= 0 && from != input->fd)
+		close(from);
+	if (ret)
+		return ret;
+	if (input->fd > STDIN_FILENO)
+		close(input->fd);
+	input->fd = fd;
+	input->start_bytes = 0;
+	return 0;
+}
+
+/* Read the first bytes, which show whether the file is compressed, or perf.data. */
 static int take_start(struct rp_input *input)
 {
 	while (input->start_bytes < sizeof(input->start)) {
@@ -54,6 +106,8 @@ static int take_start(struct rp_input *input)
 		input->start_bytes += (size_t)got;
 	}
 	input->has_start = true;
+	if (input->start_bytes == sizeof(input->start) && rp_perf_data_is_magic(input->start))
+		return convert_perf(input);
 	if (input->start_bytes < sizeof(input->start) || !rp_compression_is_magic(input->start))
 		return 0;
 	if (!rp_compression_is_supported())
@@ -112,6 +166,8 @@ int rp_input_seek(void *data, uint64_t offset)
 
 static void explain(const struct rp_input *input, int error, const char *message)
 {
+	if (input->is_explained)
+		return;
 	if (error == -EOPNOTSUPP)
 		rp_tool_error("%s: compressed by zstd, which this build cannot read; "
 			      "zstd -d restores the trace", input->path);

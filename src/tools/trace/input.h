@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A trace that a command reads. */
+/* A trace that a command reads, which may be compressed, or perf.data; see perf_data.h. */
 #ifndef RP_TOOL_INPUT_H
 #define RP_TOOL_INPUT_H
 
@@ -20,6 +20,7 @@ struct rp_input {
 	uint8_t start[4];		/* the first bytes of the file */
 	size_t start_bytes, start_given;
 	bool has_start;
+	bool is_explained;		/* the cause of the failure was printed */
 };
 
 /*

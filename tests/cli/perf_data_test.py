@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Reports on perf.data, compared with what `perf script` prints of the same file."""
+import collections
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import unittest
+
+from tool import PATIENCE, ToolTest
+
+PROGRAM = ["sh", "-c", "i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done; sleep 0.01; :"]
+
+
+class PerfData(ToolTest):
+    def record(self, *options, to_pipe=False):
+        """Record a short program. Return the path of the file."""
+        if not shutil.which("perf"):
+            self.skipTest("perf is not here (package linux-perf)")
+        path = self.path("perf.data")
+        command = ["perf", "record", "-q", "-e", "cpu-clock:u" if os.geteuid() else "cpu-clock",
+                   "-F", "2000", *options, "-o", "-" if to_pipe else path, "--", *PROGRAM]
+        with open(path if to_pipe else self.path("log"), "wb") as out:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, check=False,
+                                  stderr=subprocess.PIPE, timeout=PATIENCE,
+                                  env=dict(self.environment, HOME=self.directory))
+        if done.returncode:
+            self.skipTest("perf may not record here: " + done.stderr.decode()[:200])
+        return path
+
+    def script(self, path, fields, *options):
+        done = subprocess.run(["perf", "script", "-i", path, "-F", fields, "-G", *options],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True,
+                              stderr=subprocess.DEVNULL, timeout=PATIENCE,
+                              env=dict(self.environment, HOME=self.directory))
+        return done.stdout.decode().splitlines()
+
+    def check_samples(self, path):
+        """The samples of each file and of each thread are those of `perf script`."""
+        files, threads = collections.Counter(), collections.Counter()
+        for line in self.script(path, "pid,tid,ip,dso"):
+            pid, tid, file = re.fullmatch(r"\s*(\d+)/(\d+)\s+[0-9a-f]+ \((.*)\)", line).groups()
+            kernel = file.startswith("[kernel") or file.endswith(".ko")
+            files["vmlinux" if kernel else file] += 1
+            threads[int(pid), int(tid)] += 1
+        self.assertGreater(sum(files.values()), 5)
+        rows = json.loads(self.run_tool("report", path, "cpu", "--format=json",
+                                        "--top=100000")[0])
+        ours = collections.Counter()
+        for row in rows:
+            ours[row["file"] or "[unknown]"] += row["exclusive_samples"]
+        self.assertEqual(+ours, files)
+        rows = json.loads(self.run_tool("report", path, "timeline", "--format=json",
+                                        "--top=100000")[0])
+        self.assertEqual({(row["process_id"], row["thread_id"]): row["total"] for row in rows
+                          if row["measure"] == "cpu"}, threads)
+        self.assertIn("sh", {row["process"] for row in rows})
+
+    def test_samples_of_a_file_are_those_of_perf_script(self):
+        self.check_samples(self.record())
+
+    def test_samples_of_a_pipe_are_those_of_perf_script(self):
+        path = self.record(to_pipe=True)
+        self.check_samples(path)
+        self.assertEqual(self.run_tool("report", "-", "cpu", data=self.read("perf.data"))[0],
+                         self.run_tool("report", path, "cpu")[0])
+
+    def test_switches_are_waits(self):
+        path = self.record("--switch-events")
+        out, waits = {}, []
+        for line in self.script(path, "tid,time,event", "--show-switch-events", "--ns"):
+            found = re.match(r"\s*(\d+)\s+(\d+)\.(\d{9}):.*PERF_RECORD_SWITCH\S*\s+(IN|OUT)", line)
+            if not found:
+                continue
+            tid, ns = int(found[1]), int(found[2]) * 10**9 + int(found[3])
+            if found[4] == "OUT":
+                out[tid] = ns
+            elif tid in out:
+                waits.append(ns - out.pop(tid))
+        self.assertGreater(len(waits), 0)
+        lines = self.run_tool("report", path, "events", "--format=json")[0].splitlines()
+        self.assertEqual(sum('"cswitch"' in line for line in lines), len(waits))
+        rows = json.loads(self.run_tool("report", path, "timeline", "--format=json",
+                                        "--top=100000")[0])
+        # A wait that began before the first sample counts from that on.
+        waited = sum(row["total"] for row in rows if row["measure"] == "waiting")
+        self.assertTrue(sum(waits) / 2 < waited <= sum(waits), (waited, sum(waits)))
+
+    def test_frames_are_those_of_the_call_chains(self):
+        path = self.record("-g")
+        rows = json.loads(self.run_tool("report", path, "cpu", "--format=json",
+                                        "--top=100000")[0])
+        done = subprocess.run(["perf", "script", "-i", path, "-F", "ip"], check=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, timeout=PATIENCE,
+                              env=dict(self.environment, HOME=self.directory))
+        samples = [each for each in done.stdout.decode().split("\n\n") if each.strip()]
+        self.assertEqual(sum(row["exclusive_samples"] for row in rows), len(samples))
+
+    def test_another_byte_order_and_other_files_are_refused(self):
+        for data, text in ((b"2ELIFREP" + bytes(96), "other byte order"),
+                           (b"PERFILE2", "header is cut"), (b"PERFfect", "no perf.data"),
+                           (b"PERFILE2" + b"\x68" + bytes(7), "header is damaged"),
+                           (b"PERFILE2" + b"\x10" + bytes(7), "no events"),
+                           (b"PERFILE2" + b"\x11" + bytes(7), "unknown size")):
+            for source in (self.write("p", data), "-"):
+                err = self.run_tool("report", source, status=1, data=data)[1]
+                self.assertIn(text, err)
+                self.assertEqual(err.count("\n"), 1, err)
+
+    def test_damage_never_crashes(self):
+        self.record("-g")
+        data, chance = bytearray(self.read("perf.data")), random.Random(8)
+        for i in range(60):
+            damaged = bytearray(data)
+            if i % 2:
+                damaged = damaged[:chance.randrange(len(damaged))]
+            for _ in range(8 if i % 3 else 0):
+                at = chance.randrange(16, len(damaged)) if len(damaged) > 16 else 0
+                damaged[at:at + 1] = bytes([chance.choice((0, 255, chance.randrange(256)))])
+            path = self.write("damaged", damaged)
+            process = self.start("report", path, "timeline")
+            process.communicate(timeout=PATIENCE)
+            self.assertIn(process.returncode, (0, 1))
+
+
+if __name__ == "__main__":
+    unittest.main()
