@@ -4,7 +4,7 @@ import os
 import re
 import sys
 
-SKIPPED_FOLDERS = re.compile(r'^(build.*|\.git|__pycache__|bin|obj)$')
+SKIPPED_FOLDERS = re.compile(r'^(build.*|\.git|__pycache__|bin|obj|node_modules)$')
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 
 

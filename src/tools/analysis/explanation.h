@@ -45,7 +45,8 @@ int rp_explanation_read(const char *path, int signal_fd, bool is_loud, rp_explan
 			void *data, uint32_t *ret_pointer_bytes);
 
 /*
- * Divide the time of the spans or of the interval. Damage ends a reading early, and what came before it counts.
+ * Divide the time of the spans or of the interval. Damage ends a reading early; what came before it
+ * counts.
  * Return: 0; -ECANCELED; -ENOMEM.
  */
 int rp_explanation_divide(struct rp_explanation *explanation);

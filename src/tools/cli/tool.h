@@ -74,13 +74,13 @@ enum rp_tool_option_flag {
 	RP_OPTION_ID = 1ull << 50,
 	RP_OPTION_BY = 1ull << 52,
 	RP_OPTION_FUNCTION = 1ull << 53,
+	RP_OPTION_VIEW_PORT = 1ull << 55,
 	RP_OPTION_FROM = 1ull << 56,
 	RP_OPTION_RANGE_END = 1ull << 57,	/* --to of a range of time */
 	RP_OPTION_WHERE = 1ull << 58,
 	RP_OPTION_TO = 1ull << 59,
-	RP_OPTION_DIFF = 1ull << 62,
-	RP_OPTION_VIEW_PORT = 1ull << 55,
 	RP_OPTION_HTML = 1ull << 60,
+	RP_OPTION_DIFF = 1ull << 62,
 };
 
 /* In the order of ringpipe-kernel's bits. */

@@ -31,7 +31,7 @@ static int put_words(struct rp_format_out *out, const struct rp_trace_span *span
 
 	if (!stream)
 		return -ENOMEM;
-	status = rp_explain_print_text(span, explanation->intervals,
+	status = rp_explain_print_text(span, explanation->results,
 				       explanation->holder_count ? explanation->holder_intervals :
 								   NULL, stream);
 	if (fclose(stream) == 0 && status == RP_EXIT_OK)
@@ -77,7 +77,7 @@ static int put_explanation(struct rp_format_out *out, const struct rp_view_trace
 	rp_out_text(out, ",\"words\":[");
 	ret = put_words(out, span, explanation);
 	rp_out_text(out, "],\"parts\":[");
-	put_parts(out, explanation->intervals);
+	put_parts(out, explanation->results);
 	rp_out_text(out, "],\"missing\":[");
 	for (size_t i = 0; i < count; i++) {
 		if (i)
@@ -114,7 +114,7 @@ enum rp_view_status rp_view_answer_explain(const struct rp_view_question *questi
 	struct rp_explanation explanation = {
 		.path = trace->path, .signal_fd = question->view->signal_fd,
 		.pointer_bytes = trace->info.pointer_bytes, .symbols = &trace->cpu.symbols,
-		.intervals = &interval, .count = 1,
+		.interval = &interval,
 	};
 	int ret;
 
@@ -132,10 +132,8 @@ enum rp_view_status rp_view_answer_explain(const struct rp_view_question *questi
 			.span_id = instance->span_id, .has_error = instance->has_error,
 		};
 		memcpy(span.trace_id, instance->trace_id, sizeof(span.trace_id));
-		interval = (struct rp_thread_interval){
-			.process = span.process, .thread = span.thread, .span = &span,
-			.from_ns = span.start_ns, .to_ns = span.stop_ns,
-		};
+		explanation.spans = &span;
+		explanation.span_count = 1;
 	}
 	ret = rp_explanation_divide(&explanation);
 	if (ret == 0)

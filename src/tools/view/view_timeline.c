@@ -19,7 +19,7 @@ struct timeline_thread {
 	uint64_t weight;		/* events, samples and spans in the range */
 };
 
-struct timeline {
+struct view_timeline {
 	const struct rp_view_question *question;
 	struct rp_format_out *out;
 	int64_t bin_ns;
@@ -32,7 +32,7 @@ struct timeline {
 };
 
 /* Write the counts as a member, unless all are 0. */
-static void put_counts(struct timeline *timeline, const char *key)
+static void put_counts(struct view_timeline *timeline, const char *key)
 {
 	bool is_first = true, has_count = false;
 
@@ -50,7 +50,7 @@ static void put_counts(struct timeline *timeline, const char *key)
 	rp_out_char(timeline->out, ']');
 }
 
-static uint64_t count(struct timeline *timeline, const struct rp_view_series_set *set,
+static uint64_t count(struct view_timeline *timeline, const struct rp_view_series_set *set,
 		      const struct rp_view_series *series)
 {
 	memset(timeline->counts, 0, timeline->bins * sizeof(*timeline->counts));
@@ -58,7 +58,7 @@ static uint64_t count(struct timeline *timeline, const struct rp_view_series_set
 				   timeline->bins, timeline->counts);
 }
 
-static void put_series(struct timeline *timeline, const struct rp_view_series_set *set,
+static void put_series(struct view_timeline *timeline, const struct rp_view_series_set *set,
 		       const struct rp_view_series *series, const char *key)
 {
 	count(timeline, set, series);
@@ -72,7 +72,7 @@ struct state_piece {
 	bool is_open, is_first;
 };
 
-static void flush_piece(struct timeline *timeline, struct state_piece *piece)
+static void flush_piece(struct view_timeline *timeline, struct state_piece *piece)
 {
 	static const char *const names[] = {
 		[STATE_RUN] = "run", [STATE_RUNNABLE] = "runnable", [STATE_WAIT] = "wait",
@@ -101,7 +101,7 @@ static void flush_piece(struct timeline *timeline, struct state_piece *piece)
 	*piece = (struct state_piece){ .is_first = false };
 }
 
-static void add_piece(struct timeline *timeline, struct state_piece *piece, int64_t from_ns,
+static void add_piece(struct view_timeline *timeline, struct state_piece *piece, int64_t from_ns,
 		      int64_t to_ns, enum view_state state)
 {
 	const struct rp_view_question *question = timeline->question;
@@ -121,7 +121,7 @@ static void add_piece(struct timeline *timeline, struct state_piece *piece, int6
 }
 
 /* Between two waits, a thread is on a processor. */
-static void put_states(struct timeline *timeline, const struct rp_view_thread *thread)
+static void put_states(struct view_timeline *timeline, const struct rp_view_thread *thread)
 {
 	const struct rp_view_wait *waits = timeline->question->trace->waits + thread->first_wait;
 	struct state_piece piece = { .is_first = true };
@@ -158,13 +158,13 @@ static void put_states(struct timeline *timeline, const struct rp_view_thread *t
 		rp_out_char(timeline->out, ']');
 }
 
-static bool is_in_range(const struct timeline *timeline, const struct rp_view_span *span)
+static bool is_in_range(const struct view_timeline *timeline, const struct rp_view_span *span)
 {
 	return span->start_ns < timeline->question->to &&
 	       span->start_ns + (int64_t)span->duration_ns >= timeline->question->from;
 }
 
-static bool is_sent(const struct timeline *timeline, const struct rp_view_span *span)
+static bool is_sent(const struct view_timeline *timeline, const struct rp_view_span *span)
 {
 	return span->duration_ns >= timeline->span_min_ns;
 }
@@ -185,7 +185,7 @@ static void put_span(struct rp_format_out *out, const struct rp_view_span *span)
 }
 
 /* Count the spans that are too short to be sent in the bin in which they start. */
-static void put_spans(struct timeline *timeline, const struct rp_view_thread *thread)
+static void put_spans(struct view_timeline *timeline, const struct rp_view_thread *thread)
 {
 	const struct rp_view_trace *trace = timeline->question->trace;
 	bool is_first = true;
@@ -216,7 +216,7 @@ static void put_spans(struct timeline *timeline, const struct rp_view_thread *th
 	put_counts(timeline, "span_bins");
 }
 
-static void put_thread(struct timeline *timeline, const struct rp_view_thread *thread)
+static void put_thread(struct view_timeline *timeline, const struct rp_view_thread *thread)
 {
 	const struct rp_view_trace *trace = timeline->question->trace;
 
@@ -239,7 +239,7 @@ static int compare_durations(const void *left, const void *right)
 }
 
 /* Find the length from which on spans are sent, so that they are not too many. */
-static int choose_spans(struct timeline *timeline)
+static int choose_spans(struct view_timeline *timeline)
 {
 	const struct rp_view_trace *trace = timeline->question->trace;
 	uint64_t *durations = NULL;
@@ -291,7 +291,7 @@ static int compare_ids(const void *left, const void *right)
 	return (a->thread->thread > b->thread->thread) - (a->thread->thread < b->thread->thread);
 }
 
-static uint64_t weigh(struct timeline *timeline, const struct rp_view_thread *thread)
+static uint64_t weigh(struct view_timeline *timeline, const struct rp_view_thread *thread)
 {
 	const struct rp_view_trace *trace = timeline->question->trace;
 
@@ -300,7 +300,7 @@ static uint64_t weigh(struct timeline *timeline, const struct rp_view_thread *th
 }
 
 /* Choose the threads that did most. Return: how many are left out; -ENOMEM. */
-static ssize_t choose_threads(struct timeline *timeline)
+static ssize_t choose_threads(struct view_timeline *timeline)
 {
 	const struct rp_view_trace *trace = timeline->question->trace;
 	size_t found = 0;
@@ -325,7 +325,7 @@ static ssize_t choose_threads(struct timeline *timeline)
 	return (ssize_t)(found - timeline->thread_count);
 }
 
-static void put_cpus(struct timeline *timeline)
+static void put_cpus(struct view_timeline *timeline)
 {
 	const struct rp_view_trace *trace = timeline->question->trace;
 	bool is_first = true;
@@ -349,14 +349,14 @@ static int64_t wake_time(const struct rp_view_wait *wait)
 	return wait->end_ns - (int64_t)wait->runnable_ns;
 }
 
-static bool is_wake(const struct timeline *timeline, const struct rp_view_wait *wait)
+static bool is_wake(const struct view_timeline *timeline, const struct rp_view_wait *wait)
 {
 	return wait->waker_thread && !wait->is_preempted &&
 	       wake_time(wait) >= timeline->question->from &&
 	       wake_time(wait) < timeline->question->to;
 }
 
-static void put_wakes(struct timeline *timeline)
+static void put_wakes(struct view_timeline *timeline)
 {
 	const struct rp_view_trace *trace = timeline->question->trace;
 	uint64_t found = 0;
@@ -386,7 +386,7 @@ static void put_wakes(struct timeline *timeline)
 	}
 }
 
-static void put_timeline(struct timeline *timeline, size_t left_out)
+static void put_timeline(struct view_timeline *timeline, size_t left_out)
 {
 	rp_out_text(timeline->out, "{\"from\":");
 	rp_json_out_i64(timeline->out, timeline->question->from);
@@ -412,7 +412,7 @@ static void put_timeline(struct timeline *timeline, size_t left_out)
 enum rp_view_status rp_view_answer_timeline(const struct rp_view_question *question,
 					    struct rp_format_out *out)
 {
-	struct timeline timeline = { .question = question, .out = out };
+	struct view_timeline timeline = { .question = question, .out = out };
 	const int64_t length = question->to - question->from;
 	const int64_t wanted = question->query->bins ? question->query->bins : 1;
 	ssize_t left_out = -ENOMEM;
