@@ -124,6 +124,21 @@ void rp_out_us(struct rp_format_out *out, int64_t ns)
 	rp_out_bytes(out, first, (size_t)(end - first));
 }
 
+void rp_out_ms(struct rp_format_out *out, int64_t ns)
+{
+	const uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
+	unsigned int rest = (unsigned int)(size % 1000000);
+	char digits[6];
+
+	if (ns < 0)
+		rp_out_char(out, '-');
+	rp_out_u64(out, size / 1000000);
+	rp_out_char(out, '.');
+	for (size_t i = sizeof(digits); i > 0; i--, rest /= 10)
+		digits[i - 1] = (char)('0' + rest % 10);
+	rp_out_bytes(out, digits, sizeof(digits));
+}
+
 void rp_out_hex(struct rp_format_out *out, const void *bytes, size_t size)
 {
 	static const char digits[] = "0123456789abcdef";

@@ -68,6 +68,8 @@ void rp_out_u64(struct rp_format_out *out, uint64_t number);
 void rp_out_i64(struct rp_format_out *out, int64_t number);
 /* Write microseconds with three digits after the point. */
 void rp_out_us(struct rp_format_out *out, int64_t ns);
+/* Write milliseconds with six digits after the point. */
+void rp_out_ms(struct rp_format_out *out, int64_t ns);
 /* Write two lower-case hexadecimal digits for each byte. */
 void rp_out_hex(struct rp_format_out *out, const void *bytes, size_t size);
 /* Write a GUID of 16 bytes, in groups. */

@@ -30,4 +30,7 @@ void rp_json_out_guid(struct rp_format_out *out, const struct rp_guid *guid);
  */
 void rp_json_out_fields(struct rp_format_out *out, const struct rp_reader_event *event);
 
+/* Write a value as rp_json_out_fields() does. It moves the walk of the value's inner values. */
+void rp_json_out_value(struct rp_format_out *out, struct rp_value *value);
+
 #endif
