@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the format of the Firefox profiler needs of a trace. Its tables have a column for each
- * property of a thread's markers, so no part of it can be written before the trace has ended.
+ * The rows of a profile for the Firefox profiler. Its tables have a column for each property of a
+ * thread's markers, so the writer keeps all rows until the trace has ended.
+ *
  * The memory is bounded: markers and values of counters beyond the bounds are counted only.
  */
 #ifndef RP_TOOL_FIREFOX_ROWS_H
