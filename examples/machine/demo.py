@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """demo.sh BUILD OUT: records the whole machine into OUT/machine.nettrace while the shop of BUILD,
 redis and a .NET program run under load, and prints the hottest functions of each. Then it records
-every wait and system call of the shop into OUT/slow.nettrace, and explains the slowest request."""
+every wait and system call of the shop into OUT/slow.nettrace, explains the slowest request, and
+writes a page that shows the trace, OUT/slow.html."""
 
 import contextlib
 import os
@@ -162,6 +163,13 @@ def demo_of_requests(build, out):
         record(tool, trace, shop, SECONDS_OF_SHOP, "-p", str(shop.pid), "--profile", "all",
                "--off-cpu", "0")
     subprocess.run([tool, "explain", trace, "--span", "Shop-Http/request"], check=True)
+    page = os.path.join(out, "slow.html")
+    viewed = subprocess.run([tool, "view", trace, "--html", page, "--force"], text=True,
+                            stderr=subprocess.PIPE)
+    if viewed.returncode == 0:
+        print(f"\nThe same in a page for a browser: {page}")
+    else:
+        missing("a page for a browser", viewed.stderr.strip())
     print(f"\nLook closer:  {tool} report {trace} spans\n{trace}")
 
 

@@ -53,7 +53,9 @@ export class Recorded {
         return exact;
       }
     }
-    return this.get(encode(path, rest));
+    // Nothing is recorded for single threads: the answer for all of them is the nearest.
+    const { pid, tid, ...wider } = parameters;
+    return pid || tid ? this.find(path, wider) : this.get(encode(path, rest));
   }
 
   get(key) {

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// Opens the page of `ringpipe view` in headless Chromium, acts like a user, and prints what it saw
+// as one JSON object.
+//
+// usage: node browse.mjs CHROMIUM URL STEP…
+//
+// A step is one of: tab=NAME, key=KEY, type=SELECTOR=TEXT, click=SELECTOR, theme=light|dark,
+// hash=HASH, size=WIDTHxHEIGHT, rows=LABEL (the cells of a table), text=SELECTOR, state, axe, asked
+// (the requests), scripts, pan (a series of moves and zooms), shot=FILE.
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import puppeteer from 'puppeteer-core';
+
+const [chromium, url, ...steps] = process.argv.slice(2);
+const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const seen = { errors: [], dialogs: [], asked: [], results: [] };
+
+const browser = await puppeteer.launch({ executablePath: chromium, headless: true,
+  args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
+const page = await browser.newPage();
+page.on('pageerror', (error) => seen.errors.push(String(error)));
+page.on('dialog', (dialog) => {
+  seen.dialogs.push(dialog.message());
+  dialog.dismiss();
+});
+page.on('request', (request) => seen.asked.push(request.url()));
+
+// The page is quiet when nothing it asked for is on its way and two frames have passed.
+async function quiet() {
+  await page.waitForNetworkIdle({ idleTime: 250, timeout: 60000 });
+  await page.waitForFunction(() => !document.querySelector('.stale'), { timeout: 60000 });
+  await page.evaluate(() => new Promise((resolve) => {
+    requestAnimationFrame(() => requestAnimationFrame(resolve));
+  }));
+}
+
+const actions = {
+  tab: (name) => page.click(`#tab-${name}`),
+  key: (key) => page.keyboard.press(key),
+  click: (selector) => page.click(selector),
+  type: async (argument) => {
+    const [selector, ...text] = argument.split('=');
+    await page.focus(selector);
+    await page.keyboard.type(text.join('='));
+  },
+  theme: (name) => page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: name }]),
+  hash: async (hash) => {
+    await page.goto('about:blank');
+    await page.goto(`${url}#${hash}`);
+    await page.waitForSelector('[role="tablist"]');
+  },
+  size: (size) => page.setViewport({ width: Number(size.split('x')[0]),
+    height: Number(size.split('x')[1]) }),
+  rows: (label) => page.$eval(`table[aria-label="${label}"] tbody`, (body) => [...body.rows]
+    .map((row) => [...row.cells].map((cell) => cell.textContent))),
+  text: (selector) => page.$eval(selector, (element) => element.innerText),
+  state: () => page.evaluate(() => ({ ...window.ringpipeView.state, hash: location.hash })),
+  asked: () => seen.asked.length,
+  scripts: () => page.evaluate(() => ({
+    scripts: document.querySelectorAll('script:not([type="application/json"])').length,
+    frames: document.querySelectorAll('iframe, object, embed, img').length,
+    handlers: [...document.querySelectorAll('*')].filter((element) => [...element.attributes]
+      .some((attribute) => attribute.name.startsWith('on'))).length,
+  })),
+  axe: async () => {
+    // The page's policy permits no other script, so the test evaluates it outside of the policy.
+    await page.evaluate(`${axe}; undefined`);
+    const found = await page.evaluate(() => window.axe.run(document));
+    return found.violations.filter((one) => ['serious', 'critical'].includes(one.impact))
+      .map((one) => `${one.id}: ${one.nodes.map((node) => node.html).join(' ').slice(0, 300)}`);
+  },
+  pan: async () => {
+    await page.evaluate(async () => {
+      const { frames, timeline, work } = window.ringpipeView;
+      frames.length = 0;
+      window.mostShapes = 0;
+      for (let i = 0; i < 120; i++) {
+        if (i % 4 === 3) {
+          timeline.zoom(i % 8 === 3 ? 0.6 : 1.5);
+        } else {
+          timeline.pan(i % 2 ? 0.11 : -0.07);
+        }
+        await new Promise((resolve) => {
+          requestAnimationFrame(resolve);
+        });
+        window.mostShapes = Math.max(window.mostShapes, work.shapes);
+      }
+    });
+    return page.evaluate(() => {
+      const sorted = [...window.ringpipeView.frames].sort((a, b) => a - b);
+      return { frames: sorted.length, p95_ms: sorted[Math.floor(sorted.length * 0.95)] ?? null,
+        most_shapes: window.mostShapes };
+    });
+  },
+  shot: (path) => page.screenshot({ path }),
+};
+
+try {
+  await page.setViewport({ width: 1280, height: 800 });
+  await page.goto(url);
+  await page.waitForSelector('[role="tablist"], [role="alert"]', { timeout: 60000 });
+  await quiet();
+  for (const step of steps) {
+    const [name, ...rest] = step.split('=');
+    const result = await actions[name](rest.join('='));
+    await quiet();
+    seen.results.push(result === undefined || result instanceof Uint8Array ? null : result);
+  }
+} finally {
+  await browser.close();
+}
+console.log(JSON.stringify(seen));

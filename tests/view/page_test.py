@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The page of `ringpipe view` in headless Chromium: its numbers are those of `ringpipe report`,
+keys and permalinks work, and a hostile trace runs nothing."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+import urllib.parse
+
+import nettrace
+import view_test
+from tool import TOOL, ToolTest
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+CHROMIUM = shutil.which("chromium")
+PATIENCE = 180
+
+
+class PageTest(ToolTest):
+    def open_page(self, *data):
+        return view_test.ViewTest.open(self, *data)
+
+    def browse(self, url, *steps):
+        done = subprocess.run(["node", os.path.join(FOLDER, "browse.mjs"), CHROMIUM, url, *steps],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+        seen = json.loads(done.stdout)
+        self.assertEqual(seen["errors"], [])
+        self.assertEqual(seen["dialogs"], [])
+        return seen
+
+    def test_the_panes_have_the_numbers_of_report(self):
+        url = self.open_page(view_test.spans_trace())
+        seen = self.browse(url, "tab=latency", "rows=Spans", "rows=Slow spans", "text=.facts")
+        _, spans, slow, facts = seen["results"]
+        span = json.loads(self.run_tool("report", "0.nettrace", "spans", "--format",
+                                        "json")[0])[0]
+        self.assertEqual([span["count"], span["errors"]], [int(spans[0][2]), int(spans[0][4])])
+        self.assertEqual(spans[0][0], span["span"])
+        # The test's own spans: the i-th takes 10 + i us.
+        self.assertEqual(slow[0][0], "49.00 µs")
+        self.assertEqual(len(slow), 10)
+        self.assertIn("82 events", facts)
+
+    def test_keys_choose_panes_and_the_address_keeps_the_state(self):
+        url = self.open_page(view_test.spans_trace())
+        seen = self.browse(url, "key=5", "state", "key=w", "state", "key=0", "state", "key=/",
+                           "key=Escape", "key=?", "text=dialog", "key=Escape")
+        chosen, zoomed, whole = (seen["results"][i] for i in (1, 3, 5))
+        self.assertEqual(chosen["tab"], "events")
+        low, high = zoomed["view"]
+        self.assertLess(high - low, 9_200_000)
+        self.assertIsNone(whole["view"])
+        self.assertIn("Keys and gestures", seen["results"][9])
+        seen = self.browse(url, "hash=tab=latency&range=1000000-2000000", "state", "rows=Spans")
+        self.assertEqual(seen["results"][1]["range"], [1_000_000, 2_000_000])
+        self.assertEqual(seen["results"][2][0][2], "10")
+
+    def test_a_wrong_expression_has_a_caret_at_its_position(self):
+        url = self.open_page(view_test.spans_trace())
+        text = 'provider == "é" and'
+        seen = self.browse(url, "tab=events", f"type=.where input={text}", "key=Enter",
+                           "text=.caret")
+        first, second = seen["results"][3].split("\n")
+        self.assertEqual(first, text)
+        self.assertEqual(second.index("^"), len(text))
+
+    def test_a_span_is_explained_and_shown_in_the_timeline(self):
+        url = self.open_page(view_test.spans_trace())
+        seen = self.browse(url, "tab=latency", 'click=[aria-label="Slow spans"] tbody tr', "state",
+                           "text=.words")
+        self.assertEqual(seen["results"][2]["tab"], "explain")
+        low, high = seen["results"][2]["view"]
+        self.assertLess(low, 4_900_000)     # the 39th span: the slowest
+        self.assertGreater(high, 4_949_000)
+        self.assertIn("took 49.0 us", seen["results"][3])
+
+    def test_a_hostile_trace_runs_nothing(self):
+        url = self.open_page(view_test.spans_trace(), view_test.stacks_trace())
+        steps = ["scripts", "tab=latency", "scripts", "tab=events", "scripts", "rows=Events",
+                 "type=#search=script", "scripts", "key=Escape",
+                 "hash=trace=1&other=0&tab=flame", "scripts", "tab=explain", "scripts"]
+        seen = self.browse(url, *steps)
+        counts = [result for result in seen["results"] if isinstance(result, dict)]
+        self.assertEqual(len(counts), 6)
+        for count in counts:
+            self.assertEqual(count, {"scripts": 1, "frames": 0, "handlers": 0})
+        self.assertIn("<script>alert(1)</script>", json.dumps(seen["results"][5]))
+        own = urllib.parse.urlsplit(url)
+        for asked in seen["asked"]:
+            parts = urllib.parse.urlsplit(asked)
+            self.assertIn((parts.scheme, parts.netloc), [("http", own.netloc), ("data", ""),
+                                                         ("about", "")])
+
+    def test_axe_finds_nothing_serious_in_light_and_dark(self):
+        url = self.open_page(view_test.stacks_trace(), view_test.spans_trace())
+        for theme in ("light", "dark"):
+            steps = [f"theme={theme}"]
+            for tab in ("flame", "latency", "explain", "counters", "events"):
+                steps += [f"tab={tab}", "axe"]
+            steps += ["key=?", "axe"]
+            found = self.browse(url, *steps)["results"]
+            self.assertEqual([one for one in found if one], [])
+
+    def test_the_page_in_a_file_asks_for_nothing(self):
+        trace = self.write("a.nettrace", view_test.spans_trace())
+        path = self.path("a.html")
+        self.run_tool("view", trace, "--html", path)
+        seen = self.browse("file://" + path, "tab=latency", "rows=Spans", "tab=events",
+                           "rows=Events")
+        self.assertEqual(seen["results"][1][0][2], "40")
+        self.assertGreater(len(seen["results"][3]), 40)
+        self.assertEqual([asked for asked in seen["asked"] if not asked.startswith("data:")],
+                         ["file://" + path])
+
+    def test_moving_draws_only_what_is_visible(self):
+        trace = nettrace.Trace()
+        trace.define(1, "Shop", "RequestStart", 1, [])
+        trace.define(2, "Shop", "RequestStop", 2, [])
+        for i in range(4000):
+            thread = 100 + i % 200
+            trace.events(1, [b""], ns=i * 50_000, thread=thread)
+            trace.events(2, [b""], ns=i * 50_000 + 40_000, thread=thread)
+        seen = self.browse(self.open_page(trace.end()), "pan")
+        moved = seen["results"][0]
+        print(f"# figure: p95 of {moved['frames']} frames: {moved['p95_ms']:.1f} ms")
+        self.assertGreater(moved["frames"], 60)
+        # 200 rows of threads, of which about a dozen are visible at a width of 1,072 pixels.
+        self.assertLess(moved["most_shapes"], 15 * 4 * 1072)
+
+
+if __name__ == "__main__":
+    if not CHROMIUM or not shutil.which("node"):
+        print("chromium or node is missing; scripts/setup long installs them")
+        sys.exit(77)
+    if not os.path.isdir(os.path.join(FOLDER, "node_modules")):
+        print("the packages of tests/view are missing; scripts/setup long fetches them")
+        sys.exit(77)
+    unavailable = subprocess.run([TOOL, "view", os.devnull], capture_output=True, text=True,
+                                 check=False).stderr
+    if "has no page" in unavailable:
+        print(unavailable.strip())
+        sys.exit(77)
+    unittest.main()
