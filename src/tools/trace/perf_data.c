@@ -467,7 +467,7 @@ static void choose_event(struct perf_copy *conversion)
 			continue;
 		conversion->sampled = &file->events[i];
 	}
-	/* What perf made before the recording has the time 0. */
+	/* Records that perf made before the recording have the time 0. */
 	for (size_t i = 0; i < file->record_count && !conversion->start; i++)
 		conversion->start = file->records[i].time;
 	conversion->last = conversion->start;

@@ -50,7 +50,7 @@ struct rp_perf_file {
 	const char *error;		/* a sentence about a failure, or NULL */
 };
 
-/* What the trailer or the head of a record says; zeros for what the event does not record. */
+/* Values of the trailer or head of a record. A value that the event does not record is 0. */
 struct rp_perf_place {
 	uint32_t process, thread, processor;
 	uint64_t time, id;
@@ -67,8 +67,7 @@ struct rp_perf_sample {
 
 /*
  * Read the headers, and sort the records. The bytes must stay until rp_perf_file_fini().
- * Return: 0; -EBADMSG: no perf.data, or one that cannot be read, and file->error states why;
- * -ENOMEM.
+ * Return: 0; -EBADMSG: the file is no perf.data, or is damaged, and file->error states why; -ENOMEM.
  */
 int rp_perf_file_read(struct rp_perf_file *file, const void *bytes, size_t size);
 void rp_perf_file_fini(struct rp_perf_file *file);

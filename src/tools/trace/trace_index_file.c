@@ -37,7 +37,7 @@
 
 _Static_assert(sizeof(struct rp_index_block) == 64, "the file has this struct");
 
-/* What a trace is recognised by. */
+/* The properties that identify a trace. */
 struct index_key {
 	uint64_t bytes;
 	int64_t modified_ns;

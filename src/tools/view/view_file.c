@@ -227,7 +227,7 @@ static int write_page(FILE *file, struct recording_of_view *recording,
 	return fflush(file) != 0 || ferror(file) || fsync(fileno(file)) < 0 ? -errno : 0;
 }
 
-/* Write into a file next to the one that is wanted, and rename it. */
+/* Write a temporary file next to `path`, and rename it to `path`. */
 static int write_file(const char *path, bool force, struct recording_of_view *recording,
 		      const struct rp_format_out *ranges)
 {
