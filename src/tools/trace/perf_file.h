@@ -67,7 +67,7 @@ struct rp_perf_sample {
 
 /*
  * Read the headers, and sort the records. The bytes must stay until rp_perf_file_fini().
- * Return: 0; -EBADMSG: the file is no perf.data, or is damaged, and file->error states why; -ENOMEM.
+ * Return: 0; -EBADMSG: the file is no perf.data or is damaged, and file->error states why; -ENOMEM.
  */
 int rp_perf_file_read(struct rp_perf_file *file, const void *bytes, size_t size);
 void rp_perf_file_fini(struct rp_perf_file *file);
