@@ -422,6 +422,8 @@ def of_recording(reader, page, command, cwd):
     """Record a running shop, or read such a trace, which only root has."""
     if os.geteuid() != 0 and not os.path.exists(os.path.join(cwd, "slow.nettrace")):
         raise Skipped("needs root")
+    if " view " in command and not os.path.isdir(f"{ROOT}/src/tools/view/page/node_modules"):
+        raise Skipped("the build has no page")
     run = attached if "PID" in command else plain
     run(reader, page, command.replace("sudo ", ""), cwd)
 
@@ -440,15 +442,13 @@ def by_root(reader, page, command, cwd):
 
 
 def as_root(reader, page, command, cwd):
-    """Run without sudo, which need not be installed, and without sessions in the programs of
-    other tests."""
+    """Run without sudo, and without sessions in the programs of other tests."""
     alone = "ringpipe record --providers none"
     by_root(reader, page, command.replace("sudo ringpipe record", alone), cwd)
 
 
 def in_kernel(reader, page, command, cwd):
-    """Skipped: tests/linux/qemu/page.sh runs it with the kernel's user_events, in a virtual
-    machine."""
+    """Skipped: tests/linux/qemu/page.sh runs it with the kernel's user_events."""
     with open(os.path.join(ROOT, "tests/linux/qemu/meson.build"), encoding="utf-8") as test:
         if "'doc' / '" + os.path.basename(page.name) + "'" not in test.read():
             raise drive.Failure("tests/linux/qemu does not run it")
@@ -469,7 +469,7 @@ RULES = (
     (r"python3 \w+\.py ", analysed),
     (r"(ringpipe|dotnet-trace) collect .*-- \./shop", started),
     (r"(ringpipe|dotnet-trace) collect .*-(p PID|n shop)\b", attached),
-    (r"ringpipe (report|explain|convert) .*\b(machine|slow)\.nettrace", of_recording),
+    (r"ringpipe (report|explain|convert|view) .*\b(machine|slow)\.nettrace", of_recording),
     (r"ringpipe bpf ", bridged),
     (r"ringpipe flight ", flown),
     (r"(.*&& )?perf |.*\bperf\.data\b|.*/uprobe_events", profiled),
