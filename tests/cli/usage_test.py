@@ -183,6 +183,12 @@ class Usage(ToolTest):
         for option in ["--version", "-V"]:
             self.assertRegex(self.run_tool(option)[0], r"^ringpipe \d+\.\d+\.\d+\n$")
 
+    def test_columns_of_the_help_do_not_touch(self):
+        for command in "record", "report", "convert", "collect", "explain", "view", "top":
+            for line in self.run_tool(command, "--help")[0].splitlines():
+                if line.startswith(("  -", "      --")):
+                    self.assertRegex(line, r"^ {2,6}-\S+(, --\S+)?( \S+)?( {2,}|$)")
+
     def test_help_is_a_command_that_prints_the_help_of_commands(self):
         self.assertEqual(self.run_tool("help"), self.run_tool("--help"))
         for command in ["ps", "collect", "list", "bpf", "help", "flight", "flight start",

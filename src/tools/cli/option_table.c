@@ -378,7 +378,7 @@ const struct rp_option rp_option_table[] = {
 	  "print the rows as text (default), JSON or CSV", take_format },
 	{ RP_OPTION_VERSION, 0, "format", "4|6",
 	  "the version of nettrace to write; default: the one that FILE does\n"
-	  "not have", take_version },
+	  "not have, or FILE's with --where, --from, --to or compression", take_version },
 	{ RP_OPTION_TO, 0, "to", "FORMAT|TIME",
 	  "write the format of another tool instead of nettrace: chrome,\n"
 	  "perfetto, firefox, speedscope, pprof, folded, jsonl or csv; or, if it\n"

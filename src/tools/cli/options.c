@@ -47,6 +47,8 @@ const char *rp_options_argument(uint64_t mask, const char *word)
 	return NULL;
 }
 
+#define LEFT_COLUMNS 30		/* of options in the help */
+
 void rp_options_print(uint64_t mask)
 {
 	for (size_t i = 0; i < rp_option_count; i++) {
@@ -60,11 +62,16 @@ void rp_options_print(uint64_t mask)
 			snprintf(letter, sizeof(letter), "-%c, ", row->letter);
 		snprintf(left, sizeof(left), "%s--%s%s%s", letter, row->name,
 			 row->argument ? " " : "", row->argument ? row->argument : "");
+		/* A wide option has a line of its own. */
+		if (strlen(left) >= LEFT_COLUMNS) {
+			printf("  %s\n", left);
+			left[0] = '\0';
+		}
 		while (line) {
 			const char *end = strchr(line, '\n');
 
-			printf("  %-30s%.*s\n", left, end ? (int)(end - line) : (int)strlen(line),
-			       line);
+			printf("  %-*s%.*s\n", LEFT_COLUMNS, left,
+			       end ? (int)(end - line) : (int)strlen(line), line);
 			left[0] = '\0';
 			line = end ? end + 1 : NULL;
 		}

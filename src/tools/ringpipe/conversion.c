@@ -108,12 +108,13 @@ static int convert(struct conversion *conversion, const struct rp_tool_options *
 	return status;
 }
 
-/* The default is the other version, unless the trace becomes smaller in another way. */
+/* The default is the other version, unless the trace changes in another way. */
 static enum rp_trace_form choose_form(uint32_t version, const struct rp_tool_options *options)
 {
 	if (options->nettrace)
 		version = options->nettrace;
-	else if (!options->where && !rp_compression_is_named(options->output))
+	else if (!options->where && !(options->given & (RP_OPTION_FROM | RP_OPTION_RANGE_END)) &&
+		 !rp_compression_is_named(options->output))
 		version = version == 4 ? 6 : 4;
 	if (options->given & RP_OPTION_COMPACT)
 		return RP_TRACE_FORM_COMPACT;
